@@ -1,0 +1,108 @@
+/*-------------------------------------------------------------------------
+ *
+ * credentials.h
+ *	  Finds AWS credentials, region and endpoint: settings, then environment,
+ *	  then the shared config and credentials files.
+ *
+ * Floor 1.  Reads no environment and no file by itself: the caller hands in a
+ * getenv and a file reader, so that tests and fuzzers need neither.  Order and
+ * names as in the AWS SDKs and Tools Reference Guide, "Configuration and
+ * authentication settings reference".
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_CORE_CREDENTIALS_H
+#define DDBLOCK_CORE_CREDENTIALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the settings say; NULL or "" where unset. */
+typedef struct aws_settings
+{
+	const char *access_key_id;
+	const char *secret_access_key;
+	const char *session_token;
+	const char *profile;
+	const char *region;
+	const char *endpoint_url;
+} aws_settings;
+
+typedef struct aws_credentials
+{
+	char		access_key_id[256];
+	char		secret_access_key[256];
+	char		session_token[8192];	/* "" if there is none */
+	char		source[64];		/* for people: "environment", "profile \"x\"" */
+} aws_credentials;
+
+/* The caller's world.  Both functions get arg. */
+typedef struct aws_environment
+{
+	void	   *arg;
+	const char *(*get) (void *arg, const char *name);	/* as getenv() */
+
+	/*
+	 * Whole file as malloc'd bytes, with *len its size; NULL if it cannot be
+	 * read (or is over 1 MiB).  "~" is expanded by credentials.c from HOME.
+	 */
+	char	   *(*read_file) (void *arg, const char *path, size_t *len);
+} aws_environment;
+
+typedef enum aws_found
+{
+	AWS_FOUND,
+	AWS_NOT_HERE,				/* this source has nothing: try the next */
+	AWS_BROKEN					/* this source is there but unusable: stop */
+} aws_found;
+
+/*
+ * A source of credentials.  Providers are tried in the table's order.  Unless
+ * the result is AWS_FOUND, error says why, without secrets.
+ */
+typedef struct aws_provider
+{
+	const char *name;
+	aws_found	(*find) (const aws_settings *settings, const aws_environment *env,
+						 aws_credentials *found, char *error, size_t error_size);
+} aws_provider;
+
+extern const aws_provider aws_providers[];
+extern const int aws_provider_count;
+
+/*
+ * Runs the table.  False if none has credentials or one is broken; error then
+ * names the sources tried in order and what each said (never a secret).
+ */
+extern bool aws_find_credentials(const aws_settings *settings,
+								 const aws_environment *env,
+								 aws_credentials *found,
+								 char *error, size_t error_size);
+
+/*
+ * Region: setting, AWS_REGION, AWS_DEFAULT_REGION, profile's "region".  False
+ * and "" if there is none, or none that can be part of a host name, or the
+ * files are unusable.
+ */
+extern bool aws_find_region(const aws_settings *settings,
+							const aws_environment *env,
+							char *region, size_t size);
+
+/*
+ * Endpoint: setting, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
+ * profile's services section, its endpoint_url; else "" is written, and the
+ * caller uses https://dynamodb.REGION.amazonaws.com (amazonaws.com.cn for
+ * cn-*): aws_default_endpoint().  AWS_IGNORE_CONFIGURED_ENDPOINT_URLS and
+ * ignore_configured_endpoint_urls are honoured for all but the setting.  False
+ * and "" if the URL does not fit or is none, or the files are unusable.
+ */
+extern bool aws_find_endpoint(const aws_settings *settings,
+							  const aws_environment *env,
+							  char *url, size_t size);
+extern void aws_default_endpoint(const char *region, char *url, size_t size);
+
+/* Overwrites the secrets. */
+extern void aws_credentials_wipe(aws_credentials *credentials);
+
+#endif							/* DDBLOCK_CORE_CREDENTIALS_H */

@@ -1,0 +1,193 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo.h
+ *	  The DynamoDB codec: builds request bodies, reads replies.
+ *
+ * Floor 1.  Knows JSON and the lock item, and neither sockets, clocks nor
+ * PostgreSQL.  What stands in the lock item, and why, is told in
+ * doc/protocol.md.  Who sends the bodies is none of its business.
+ *
+ * Memory: a body is malloc'd and belongs to the caller (free()).  A reply
+ * owns what it points to until dynamo_reply_free().
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_CORE_DYNAMO_H
+#define DDBLOCK_CORE_DYNAMO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DYNAMO_NAME_MAX			2048	/* bytes of a partition key value */
+#define DYNAMO_SORT_MAX			1024	/* bytes of a sort key value */
+#define DYNAMO_DATA_MAX			4096	/* bytes of "data" that we write */
+#define DYNAMO_BATCH_MAX		25		/* statements in one batch */
+#define DYNAMO_VERSION_SIZE		128		/* a recordVersionNumber and its NUL */
+#define DYNAMO_OWNER_SIZE		384		/* an ownerName and its NUL */
+#define DYNAMO_HOLDER_SIZE		128		/* a text of the holder map and its NUL */
+#define DYNAMO_TYPE_SIZE		64		/* an error's type and its NUL */
+#define DYNAMO_MESSAGE_SIZE		256		/* an error's message and its NUL */
+#define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
+#define DYNAMO_DEPTH_MAX		80		/* deeper JSON is refused: an item of 32
+										 * levels, DynamoDB's limit, makes 68 */
+
+/* What came of a call.  See "When an outcome is unknown" in doc/protocol.md. */
+typedef enum dynamo_status
+{
+	DYNAMO_OK,
+	DYNAMO_CONDITION_FAILED,	/* a definite no; the item is in the reply */
+	DYNAMO_THROTTLED,			/* not applied, come back later */
+	DYNAMO_CONFLICT,			/* not applied, another transaction's doing */
+	DYNAMO_UNREACHABLE,			/* never sent: name, connect or TLS failed */
+	DYNAMO_UNKNOWN,				/* may have happened */
+	DYNAMO_CREDENTIALS,			/* missing, wrong or expired; not applied */
+	DYNAMO_CLOCK_SKEW,			/* our signing time is off; not applied */
+	DYNAMO_ACCESS_DENIED,		/* IAM says no */
+	DYNAMO_TABLE_MISSING,		/* ResourceNotFoundException */
+	DYNAMO_TABLE_IN_USE,		/* ResourceInUseException */
+	DYNAMO_VALIDATION,			/* the request is wrong: other keys, mostly */
+	DYNAMO_MALFORMED			/* a reply that we cannot read: unknown for a write */
+} dynamo_status;
+
+/* Operations, as counted in the statistics. */
+typedef enum dynamo_op
+{
+	DYNAMO_ACQUIRE,
+	DYNAMO_RENEW,
+	DYNAMO_RENEW_BATCH,
+	DYNAMO_HAND_OVER,
+	DYNAMO_RELEASE,
+	DYNAMO_READ,
+	DYNAMO_DESCRIBE_TABLE,
+	DYNAMO_CREATE_TABLE,
+	DYNAMO_UPDATE_TTL
+} dynamo_op;
+#define DYNAMO_OP_COUNT (DYNAMO_UPDATE_TTL + 1)
+
+/* Which table, and how its keys are called. */
+typedef struct dynamo_table
+{
+	const char *name;
+	const char *partition_key;
+	const char *sort_key;		/* NULL: the table has none */
+	const char *sort_value;		/* value of the sort key in every item of ours */
+	int64_t		released_ttl_s; /* ttl of released items, in seconds; 0: none */
+} dynamo_table;
+
+/* The "holder" map: for people to read.  Empty strings are left out. */
+typedef struct dynamo_holder
+{
+	char		database[DYNAMO_HOLDER_SIZE];
+	char		user[DYNAMO_HOLDER_SIZE];
+	char		application[DYNAMO_HOLDER_SIZE];
+	char		host[DYNAMO_HOLDER_SIZE];
+	int32_t		pid;			/* 0: not known */
+	int64_t		since_ms;		/* epoch milliseconds; 0: not known */
+} dynamo_holder;
+
+/* A lock item as read. */
+typedef struct dynamo_item
+{
+	bool		exists;
+	bool		released;		/* isReleased is present */
+	bool		has_token;		/* fencingToken is present */
+	bool		bad_token;		/* ... but not an integer in 1 .. 2^63-1 */
+	char		owner[DYNAMO_OWNER_SIZE];	/* longer ones are cut */
+	char		version[DYNAMO_VERSION_SIZE];
+	int64_t		lease_ms;
+	int64_t		token;
+	int64_t		released_at;	/* epoch seconds; 0: not known */
+	dynamo_holder holder;
+	uint8_t    *data;			/* malloc'd, NULL if there is none */
+	size_t		data_len;
+} dynamo_item;
+
+/*
+ * One conditional write of a lock item (or, as DYNAMO_READ, one consistent
+ * read: then only name and name_len count).
+ */
+typedef struct dynamo_write
+{
+	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE, READ */
+	const char *name;			/* UTF-8 */
+	size_t		name_len;
+	const char *owner;			/* our ownerName */
+	const char *version;		/* the fresh nonce that this write carries */
+	const char *expected;		/* ACQUIRE: a version known dead, or "";
+								 * else the version that we hold */
+	int64_t		lease_ms;
+	int64_t		token;			/* ACQUIRE, HAND_OVER */
+	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER */
+	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it */
+	size_t		data_len;
+	int64_t		now_s;			/* RELEASE: epoch seconds for releasedAt */
+} dynamo_write;
+
+/* What came of one write, alone or as a statement of a batch. */
+typedef struct dynamo_result
+{
+	dynamo_status status;
+	char		type[DYNAMO_TYPE_SIZE]; /* DynamoDB's name of the error, or "" */
+	char		message[DYNAMO_MESSAGE_SIZE];	/* for people */
+	dynamo_item item;			/* on CONDITION_FAILED, and of a READ */
+} dynamo_result;
+
+typedef struct dynamo_table_info
+{
+	char		status[24];		/* ACTIVE, CREATING, ... */
+	char		partition_key[256];
+	char		partition_type[4];	/* S, N or B */
+	char		sort_key[256];	/* "" if there is none */
+	char		sort_type[4];
+} dynamo_table_info;
+
+typedef struct dynamo_reply
+{
+	dynamo_status status;		/* of the call as a whole */
+	char		type[DYNAMO_TYPE_SIZE];
+	char		message[DYNAMO_MESSAGE_SIZE];
+	double		consumed;		/* capacity units */
+	dynamo_table_info table;	/* of DESCRIBE_TABLE and CREATE_TABLE */
+	int			count;			/* results: 1, or those of a batch */
+	dynamo_result *results;
+} dynamo_reply;
+
+/* "DynamoDB_20120810.UpdateItem" and so on, for the X-Amz-Target header. */
+extern const char *dynamo_target(dynamo_op op);
+
+/* "acquire", "renew_batch", ... as shown in ddb_stats. */
+extern const char *dynamo_op_name(dynamo_op op);
+
+/* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */
+extern const char *dynamo_action(dynamo_op op);
+
+/* Request bodies; NULL when memory is short. */
+extern char *dynamo_build(const dynamo_table *table, const dynamo_write *write);
+extern char *dynamo_build_batch(const dynamo_table *table,
+								const dynamo_write *writes, int count);
+extern char *dynamo_build_describe_table(const dynamo_table *table);
+/* read_units and write_units both 0: on-demand */
+extern char *dynamo_build_create_table(const dynamo_table *table,
+									   int64_t read_units, int64_t write_units);
+extern char *dynamo_build_update_ttl(const dynamo_table *table);
+
+/*
+ * Reads the reply to an operation.  http_status is the HTTP status, crc the
+ * value of x-amz-crc32 or NULL, count the number of statements sent (1 if it
+ * was no batch).  Always fills *reply, whatever the bytes are; free it with
+ * dynamo_reply_free().  reply->count == count unless memory was short (then 0
+ * and status DYNAMO_MALFORMED).  When the call failed as a whole, each result
+ * carries the call's status, type and message.
+ */
+extern void dynamo_read(dynamo_reply *reply, dynamo_op op, int count,
+						int http_status, const char *crc,
+						const char *body, size_t len);
+
+/* A reply that never came: transport failure of the given status. */
+extern void dynamo_read_failure(dynamo_reply *reply, int count,
+								dynamo_status status, const char *message);
+
+extern void dynamo_reply_free(dynamo_reply *reply);
+
+#endif							/* DDBLOCK_CORE_DYNAMO_H */

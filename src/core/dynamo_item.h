@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo_item.h
+ *	  Reads a lock item from DynamoDB's JSON, for the codec's replies.
+ *
+ * Floor 1; only src/core/dynamo_*.c use it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_CORE_DYNAMO_ITEM_H
+#define DDBLOCK_CORE_DYNAMO_ITEM_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+#include "core/dynamo.h"
+
+/*
+ * Reads {"ownerName":{"S":"..."},...}; NULL is the item that does not exist.
+ * *item must be zeroed.  Returns NULL when the item can be understood, else
+ * what is wrong with it; item then holds what could be read.
+ */
+extern const char *dynamo_item_read(const cJSON *attributes, dynamo_item *item);
+
+#endif							/* DDBLOCK_CORE_DYNAMO_ITEM_H */

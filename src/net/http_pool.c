@@ -1,0 +1,521 @@
+/*-------------------------------------------------------------------------
+ *
+ * http_pool.c
+ *	  Which request runs when, and how it gets its one answer.
+ *
+ * A request waits in the queue until one of the max_connections transfers is
+ * free; curl never has more than that, so it never queues by itself.  A
+ * request that can start at once leaves before http_pool_post() returns: we
+ * run curl's due timer there.  Finished transfers are collected in
+ * reactor_run() only, so no done function runs within http_pool_post().
+ *
+ * Time-outs are ours, not curl's: CLOCK_BOOTTIME counts a suspended machine,
+ * and the one timer is set lazily: it stays as it is when it will fire
+ * early enough, and is set anew when it fires with nothing due.  A request
+ * on a warm connection then costs no timer system call.
+ *
+ * One pool per reactor.  curl's multi functions are never called inside its
+ * callbacks.  The process must ignore SIGPIPE (PostgreSQL's processes do).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "net/http_pool.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "net/http_sockets.h"
+#include "net/http_transfer.h"
+
+#define NEVER INT64_MAX
+
+/* So often in a row is curl's timer served when it is due again at once. */
+#define TIMER_ROUNDS 4
+
+struct http_pool
+{
+	reactor    *reactor;
+	CURLM	   *multi;
+	http_sockets sockets;
+	http_transfer *transfers;
+	int			transfer_count;
+	http_transfer *idle;
+	int			active;			/* transfers in curl's hands */
+	http_request *queue;		/* waiting for a transfer, oldest first */
+	http_request **queue_end;
+	int			queued;
+	int64_t		curl_due;		/* when curl wants to be called */
+	int64_t		deadline;		/* not after the earliest of all requests */
+	int64_t		timer_at;		/* what the reactor's timer is set to */
+	bool		uncollected;	/* some transfer has ended */
+	bool		in_run;			/* within reactor_run() */
+	bool		signals_blocked;
+	sigset_t	signals;		/* the mask before */
+};
+
+static int64_t
+now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int64_t
+earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ----------------------------------------------------------------
+ * Calling curl
+ * ----------------------------------------------------------------
+ */
+
+static int
+on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
+{
+	http_pool  *pool = arg;
+
+	(void) multi;
+	pool->curl_due = timeout_ms < 0 ? NEVER : now_us() + timeout_ms * 1000;
+	return 0;
+}
+
+/*
+ * A resolver thread may be about to start.  It inherits the signal mask, and
+ * must not run the process's signal handlers.
+ */
+static int
+on_resolve(void *resolver, void *reserved, void *arg)
+{
+	http_pool  *pool = arg;
+	sigset_t	all;
+
+	(void) resolver;
+	(void) reserved;
+	if (!pool->signals_blocked)
+	{
+		sigfillset(&all);
+		pool->signals_blocked =
+			pthread_sigmask(SIG_BLOCK, &all, &pool->signals) == 0;
+	}
+	return pool->signals_blocked ? 0 : 1;
+}
+
+static void
+call_curl(http_pool *pool, curl_socket_t fd, int events)
+{
+	int			running = 0;
+
+	curl_multi_socket_action(pool->multi, fd, events, &running);
+	if (pool->signals_blocked)
+	{
+		pthread_sigmask(SIG_SETMASK, &pool->signals, NULL);
+		pool->signals_blocked = false;
+	}
+	if (running < pool->active)
+		pool->uncollected = true;
+}
+
+static void
+serve_curl_timer(http_pool *pool)
+{
+	for (int i = 0; i < TIMER_ROUNDS && pool->curl_due <= now_us(); i++)
+	{
+		pool->curl_due = NEVER;
+		call_curl(pool, CURL_SOCKET_TIMEOUT, 0);
+	}
+}
+
+/* ----------------------------------------------------------------
+ * A request's life: queued, started, finished
+ * ----------------------------------------------------------------
+ */
+
+static void
+enqueue(http_pool *pool, http_request *request)
+{
+	*pool->queue_end = request;
+	pool->queue_end = &request->next;
+	pool->queued++;
+}
+
+/* Takes out the request that link points to. */
+static http_request *
+dequeue(http_pool *pool, http_request **link)
+{
+	http_request *request = *link;
+
+	*link = request->next;
+	if (*link == NULL)
+		pool->queue_end = link;
+	request->next = NULL;
+	pool->queued--;
+	return request;
+}
+
+static void
+release_transfer(http_pool *pool, http_transfer *t)
+{
+	http_transfer_unload(t);
+	t->next = pool->idle;
+	pool->idle = t;
+}
+
+/* False, with nothing sent and the request still the caller's, if it fails. */
+static bool
+start(http_pool *pool, http_request *request)
+{
+	http_transfer *t = pool->idle;
+
+	pool->idle = t->next;
+	if (!http_transfer_load(t, request) ||
+		curl_multi_add_handle(pool->multi, t->easy) != CURLM_OK)
+	{
+		release_transfer(pool, t);
+		return false;
+	}
+	pool->active++;
+	serve_curl_timer(pool);
+	return true;
+}
+
+static void
+answer(http_request *request, http_reply *reply, int64_t now)
+{
+	reply->elapsed_us = now - request->posted_at;
+	request->done(request->arg, reply);
+	http_request_free(request);
+}
+
+static void
+finish(http_pool *pool, http_transfer *t, CURLcode code)
+{
+	http_request *request = t->request;
+	http_reply	reply = {0};
+	int64_t		now = now_us();
+
+	http_transfer_ended(t, code, now - request->posted_at, &reply);
+	curl_multi_remove_handle(pool->multi, t->easy);
+	pool->active--;
+	answer(request, &reply, now);
+	release_transfer(pool, t);
+}
+
+static void
+finish_queued(http_request *request, const char *why)
+{
+	http_reply	reply = {0};
+	int64_t		now = now_us();
+
+	reply.outcome = HTTP_NOT_SENT;
+	reply.phase = "connect";
+	reply.body = "";
+	snprintf(reply.error, sizeof(reply.error), "%s after %lld ms (connect)",
+			 why, (long long) ((now - request->posted_at) / 1000));
+	answer(request, &reply, now);
+}
+
+static void
+start_queued(http_pool *pool)
+{
+	while (pool->queue != NULL && pool->idle != NULL)
+	{
+		http_request *request = dequeue(pool, &pool->queue);
+
+		if (!start(pool, request))
+			finish_queued(request, "Out of memory");
+	}
+}
+
+/*
+ * Answers what has ended.  A done function may post a request that fails at
+ * once: that one waits for the next turn, or we might never come back.
+ */
+static void
+collect(http_pool *pool)
+{
+	CURLMsg    *message;
+	int			left = 0;
+
+	for (int budget = pool->active; budget > 0; budget--)
+	{
+		http_transfer *t;
+
+		message = curl_multi_info_read(pool->multi, &left);
+		if (message == NULL)
+			break;
+		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
+		finish(pool, t, message->data.result);
+	}
+	pool->uncollected = left > 0;
+}
+
+/* ----------------------------------------------------------------
+ * Time
+ * ----------------------------------------------------------------
+ */
+
+static http_request *
+take_expired(http_pool *pool, int64_t now)
+{
+	http_request *expired = NULL;
+	http_request **expired_end = &expired;
+	http_request **link = &pool->queue;
+
+	while (*link != NULL)
+	{
+		if ((*link)->deadline > now)
+		{
+			pool->deadline = earlier(pool->deadline, (*link)->deadline);
+			link = &(*link)->next;
+			continue;
+		}
+		*expired_end = dequeue(pool, link);
+		expired_end = &(*expired_end)->next;
+	}
+	return expired;
+}
+
+/* Ends what has run out of time, and finds the next deadline. */
+static void
+expire(http_pool *pool)
+{
+	int64_t		now = now_us();
+	http_request *expired;
+
+	if (pool->deadline > now)
+		return;
+	pool->deadline = NEVER;
+	expired = take_expired(pool, now);
+	while (expired != NULL)
+	{
+		http_request *request = expired;
+
+		expired = request->next;
+		finish_queued(request, "Timed out");
+	}
+	for (int i = 0; i < pool->transfer_count; i++)
+	{
+		http_transfer *t = &pool->transfers[i];
+
+		if (t->request == NULL)
+			continue;
+		if (t->request->deadline <= now)
+			finish(pool, t, CURLE_OPERATION_TIMEDOUT);
+		else
+			pool->deadline = earlier(pool->deadline, t->request->deadline);
+	}
+}
+
+/* Sees to it that the timer fires in time; it may fire too early. */
+static void
+set_timer(http_pool *pool)
+{
+	int64_t		due = earlier(pool->curl_due, pool->deadline);
+	int64_t		now;
+
+	if (pool->uncollected)
+		due = 0;
+	if (pool->timer_at <= due)
+		return;
+	now = now_us();
+	if (reactor_set_timer(pool->reactor, due > now ? due - now : 0))
+		pool->timer_at = due;
+}
+
+/* ----------------------------------------------------------------
+ * What the reactor calls
+ * ----------------------------------------------------------------
+ */
+
+static void
+turn(http_pool *pool)
+{
+	pool->in_run = true;
+	serve_curl_timer(pool);
+	collect(pool);
+	expire(pool);
+	start_queued(pool);
+	pool->in_run = false;
+	set_timer(pool);
+}
+
+static void
+on_io(void *arg, int fd, int events)
+{
+	http_pool  *pool = arg;
+	int			select = 0;
+
+	if (http_sockets_take_idle(&pool->sockets, fd, events))
+		return;
+	if (events & REACTOR_IN)
+		select |= CURL_CSELECT_IN;
+	if (events & REACTOR_OUT)
+		select |= CURL_CSELECT_OUT;
+	if (events & REACTOR_ERR)
+		select |= CURL_CSELECT_ERR;
+	call_curl(pool, fd, select);
+	turn(pool);
+}
+
+static void
+on_timer(void *arg)
+{
+	http_pool  *pool = arg;
+
+	pool->timer_at = NEVER;
+	turn(pool);
+}
+
+/* ----------------------------------------------------------------
+ * The pool
+ * ----------------------------------------------------------------
+ */
+
+static bool
+init_curl(char *error, size_t error_size)
+{
+	static bool initialized = false;
+
+	if (!initialized && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+	{
+		snprintf(error, error_size, "libcurl cannot be initialized");
+		return false;
+	}
+	initialized = true;
+	if (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_ASYNCHDNS)
+		return true;
+	snprintf(error, error_size,
+			 "libcurl is built without asynchronous name resolution");
+	return false;
+}
+
+static bool
+init_multi(http_pool *pool, const http_pool_config *config)
+{
+	long		connections = config->max_connections;
+
+	pool->multi = curl_multi_init();
+	return pool->multi != NULL &&
+		http_sockets_init(&pool->sockets, pool->reactor, pool->multi) &&
+		curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted) == CURLM_OK &&
+		curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool) == CURLM_OK &&
+		curl_multi_setopt(pool->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections) == CURLM_OK &&
+		curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, connections) == CURLM_OK;
+}
+
+static bool
+init_transfers(http_pool *pool, const http_pool_config *config)
+{
+	pool->transfers = calloc(config->max_connections, sizeof(http_transfer));
+	if (pool->transfers == NULL)
+		return false;
+	for (int i = 0; i < config->max_connections; i++)
+	{
+		http_transfer *t = &pool->transfers[i];
+
+		pool->transfer_count++;
+		if (!http_transfer_init(t, config) ||
+			!http_sockets_serve(&pool->sockets, t->easy) ||
+			curl_easy_setopt(t->easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve) != CURLE_OK ||
+			curl_easy_setopt(t->easy, CURLOPT_RESOLVER_START_DATA, pool) != CURLE_OK)
+			return false;
+		t->next = pool->idle;
+		pool->idle = t;
+	}
+	return true;
+}
+
+http_pool *
+http_pool_new(reactor *r, const http_pool_config *config,
+			  char *error, size_t error_size)
+{
+	char		host[300];
+	http_pool  *pool;
+
+	if (!http_url_host(config->url, host, sizeof(host), error, error_size) ||
+		!init_curl(error, error_size))
+		return NULL;
+	pool = calloc(1, sizeof(*pool));
+	if (pool == NULL)
+	{
+		snprintf(error, error_size, "Out of memory");
+		return NULL;
+	}
+	pool->reactor = r;
+	pool->queue_end = &pool->queue;
+	pool->curl_due = pool->deadline = pool->timer_at = NEVER;
+	if (!init_multi(pool, config) || !init_transfers(pool, config))
+	{
+		http_pool_free(pool);
+		snprintf(error, error_size,
+				 "libcurl is out of memory or lacks an option");
+		return NULL;
+	}
+	reactor_on_io(r, on_io, pool);
+	reactor_on_timer(r, on_timer, pool);
+	return pool;
+}
+
+void
+http_pool_free(http_pool *pool)
+{
+	if (pool == NULL)
+		return;
+	reactor_on_io(pool->reactor, NULL, NULL);
+	reactor_on_timer(pool->reactor, NULL, NULL);
+	reactor_set_timer(pool->reactor, -1);
+	for (int i = 0; i < pool->transfer_count; i++)
+	{
+		http_transfer *t = &pool->transfers[i];
+
+		if (t->request != NULL)
+			curl_multi_remove_handle(pool->multi, t->easy);
+		http_request_free(t->request);
+		http_transfer_destroy(t);
+	}
+	while (pool->queue != NULL)
+		http_request_free(dequeue(pool, &pool->queue));
+	curl_multi_cleanup(pool->multi);
+	http_sockets_destroy(&pool->sockets);
+	free(pool->transfers);
+	free(pool);
+}
+
+bool
+http_pool_post(http_pool *pool, const char *const *headers, int header_count,
+			   const char *body, size_t len, int timeout_ms,
+			   http_done_fn done, void *arg)
+{
+	http_request *request = http_request_new(headers, header_count, body, len);
+
+	if (request == NULL)
+		return false;
+	request->done = done;
+	request->arg = arg;
+	request->posted_at = now_us();
+	request->deadline = request->posted_at + (int64_t) timeout_ms * 1000;
+	if (pool->queue != NULL || pool->idle == NULL || timeout_ms <= 0)
+		enqueue(pool, request);
+	else if (!start(pool, request))
+	{
+		http_request_free(request);
+		return false;
+	}
+	pool->deadline = earlier(pool->deadline, request->deadline);
+	if (!pool->in_run)
+		set_timer(pool);
+	return true;
+}
+
+int
+http_pool_pending(const http_pool *pool)
+{
+	return pool->queued + pool->active;
+}

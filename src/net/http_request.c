@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ *
+ * http_request.c
+ *	  What was posted, copied into one block of memory.
+ *
+ * curl's header list is a public structure of nodes and strings, and curl
+ * only reads it: we lay it out in that block ourselves, instead of two
+ * allocations for each header.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "net/http_transfer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Else curl asks before it sends a large body, and waits for the answer. */
+static const char no_expect[] = "Expect:";
+
+/* Fills the next node of the list and moves on in the block's two areas. */
+static void
+add_header(struct curl_slist **node, char **text, const char *line)
+{
+	size_t		size = strlen(line) + 1;
+
+	memcpy(*text, line, size);
+	(*node)->data = *text;
+	(*node)->next = *node + 1;
+	*text += size;
+	*node += 1;
+}
+
+http_request *
+http_request_new(const char *const *headers, int header_count,
+				 const char *body, size_t len)
+{
+	size_t		nodes_size = (header_count + 1) * sizeof(struct curl_slist);
+	size_t		text_size = sizeof(no_expect);
+	http_request *request;
+	struct curl_slist *node;
+	char	   *text;
+
+	for (int i = 0; i < header_count; i++)
+		text_size += strlen(headers[i]) + 1;
+	request = malloc(sizeof(*request) + nodes_size + text_size + len);
+	if (request == NULL)
+		return NULL;
+	memset(request, 0, sizeof(*request));
+	node = (struct curl_slist *) (request + 1);
+	text = (char *) node + nodes_size;
+	request->headers = node;
+	for (int i = 0; i < header_count; i++)
+		add_header(&node, &text, headers[i]);
+	add_header(&node, &text, no_expect);
+	node[-1].next = NULL;
+	if (len > 0)
+		memcpy(text, body, len);
+	request->body = text;
+	request->len = len;
+	return request;
+}
+
+void
+http_request_free(http_request *request)
+{
+	free(request);
+}

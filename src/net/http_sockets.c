@@ -1,0 +1,160 @@
+/*-------------------------------------------------------------------------
+ *
+ * http_sockets.c
+ *	  curl's sockets in the reactor.
+ *
+ * After each reply curl asks us to stop watching the connection, and to watch
+ * it again with the next request.  We leave it watched instead, which saves
+ * two system calls for each request and tells us when the server closes an
+ * idle connection.  curl itself looks for that only just before reuse, and
+ * mistakes a connection that TLS has closed (there is a last record to read)
+ * for a live one: a request sent on it would end with an unknown outcome.
+ *
+ * So that a watch never outlives its socket, connections' sockets are opened
+ * and closed here.  curl's other descriptors (its resolver's) are watched just
+ * as it says.
+ *
+ * All of this runs inside curl's callbacks, but for http_sockets_take_idle().
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "net/http_sockets.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static http_socket *
+find(http_sockets *s, int fd)
+{
+	for (int i = 0; i < s->count; i++)
+		if (s->sockets[i].fd == fd)
+			return &s->sockets[i];
+	return NULL;
+}
+
+static bool
+remember(http_sockets *s, int fd)
+{
+	if (s->count == s->size)
+	{
+		int			size = s->size > 0 ? s->size * 2 : 8;
+		http_socket *grown = realloc(s->sockets, size * sizeof(*grown));
+
+		if (grown == NULL)
+			return false;
+		s->sockets = grown;
+		s->size = size;
+	}
+	s->sockets[s->count++] = (http_socket) {.fd = fd,.idle = true};
+	return true;
+}
+
+static curl_socket_t
+on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	http_sockets *s = arg;
+	int			fd = socket(address->family, address->socktype | SOCK_CLOEXEC,
+							address->protocol);
+
+	(void) purpose;
+	if (fd < 0)
+		return CURL_SOCKET_BAD;
+	if (!remember(s, fd))
+	{
+		close(fd);
+		return CURL_SOCKET_BAD;
+	}
+	return fd;
+}
+
+static int
+on_close(void *arg, curl_socket_t fd)
+{
+	http_sockets *s = arg;
+	http_socket *connection = find(s, fd);
+
+	reactor_watch(s->reactor, fd, 0);
+	if (connection != NULL)
+		*connection = s->sockets[--s->count];
+	return close(fd);
+}
+
+/*
+ * A watch that cannot be set (no kernel memory) is not reported: curl would
+ * give up all its transfers, while this one ends by its own time-out.
+ */
+static int
+on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
+{
+	http_sockets *s = arg;
+	http_socket *connection = find(s, fd);
+	int			events = 0;
+
+	(void) easy;
+	(void) unused;
+	if (connection != NULL)
+	{
+		connection->idle = (what == CURL_POLL_REMOVE);
+		if (connection->idle)
+			return 0;
+	}
+	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
+		events |= REACTOR_IN | REACTOR_HUP;
+	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
+		events |= REACTOR_OUT;
+	reactor_watch(s->reactor, fd, events);
+	return 0;
+}
+
+/* curl asks whether there is an end of file to read: see to it that there is. */
+static void
+condemn(http_sockets *s, int fd)
+{
+	char		rest[1024];
+
+	reactor_watch(s->reactor, fd, 0);
+	shutdown(fd, SHUT_RDWR);
+	for (int i = 0; i < 64; i++)
+		if (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
+			break;
+}
+
+bool
+http_sockets_take_idle(http_sockets *s, int fd, int events)
+{
+	http_socket *connection = find(s, fd);
+
+	if (connection == NULL || !connection->idle)
+		return false;
+	if (events & (REACTOR_HUP | REACTOR_ERR))
+		condemn(s, fd);
+	else
+		reactor_watch(s->reactor, fd, REACTOR_HUP);
+	return true;
+}
+
+bool
+http_sockets_init(http_sockets *s, reactor *r, CURLM *multi)
+{
+	memset(s, 0, sizeof(*s));
+	s->reactor = r;
+	return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket) == CURLM_OK &&
+		curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, s) == CURLM_OK;
+}
+
+bool
+http_sockets_serve(http_sockets *s, CURL *easy)
+{
+	return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, s) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, s) == CURLE_OK;
+}
+
+void
+http_sockets_destroy(http_sockets *s)
+{
+	free(s->sockets);
+}

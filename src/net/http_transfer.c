@@ -1,0 +1,353 @@
+/*-------------------------------------------------------------------------
+ *
+ * http_transfer.c
+ *	  One POST on one curl easy handle, and how it ended.
+ *
+ * Was something sent?  curl calls on_start just before the first byte of a
+ * request goes to a connection that is ready, TLS and all: before that a
+ * failure is HTTP_NOT_SENT, after it HTTP_UNKNOWN, whatever curl's code is.
+ *
+ * curl repeats a POST by itself when a reused connection dies unanswered.
+ * Two things keep it from sending a body twice: the body comes from a read
+ * callback and there is no way to rewind it, so that curl gives up with error
+ * 65; and on_start refuses a second start once a body was taken.  What curl
+ * may still repeat is a request of which only headers had gone out: no server
+ * can have acted on that.
+ *
+ * The callbacks run inside curl: no calls to curl's multi interface here.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "net/http_transfer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#if LIBCURL_VERSION_NUM < 0x075700
+#error "libcurl 7.87 or later is needed"
+#endif
+
+/* A reply buffer that grew beyond this is not kept for the next request. */
+#define REPLY_KEEP 65536
+
+static const char phase_name_resolution[] = "name resolution";
+static const char phase_connect[] = "connect";
+static const char phase_tls[] = "TLS";
+static const char phase_request[] = "request";
+static const char phase_reply[] = "reply";
+
+static int
+on_start(void *arg, char *remote_ip, char *local_ip, int remote_port,
+		 int local_port)
+{
+	http_transfer *t = arg;
+
+	(void) remote_ip;
+	(void) local_ip;
+	(void) remote_port;
+	(void) local_port;
+	if (t->started && (t->taken > 0 || t->request->len == 0))
+		return CURL_PREREQFUNC_ABORT;
+	t->started = true;
+	return CURL_PREREQFUNC_OK;
+}
+
+/* The connection stands, and TLS begins on it. */
+static CURLcode
+on_tls(CURL *easy, void *tls_context, void *arg)
+{
+	http_transfer *t = arg;
+
+	(void) easy;
+	(void) tls_context;
+	t->tls_begun = true;
+	return CURLE_OK;
+}
+
+static size_t
+on_body_wanted(char *buffer, size_t size, size_t count, void *arg)
+{
+	http_transfer *t = arg;
+	size_t		len = t->request->len - t->taken;
+
+	if (len > size * count)
+		len = size * count;
+	memcpy(buffer, t->request->body + t->taken, len);
+	t->taken += len;
+	return len;
+}
+
+/* Space for len more bytes and a NUL. */
+static bool
+have_space(http_transfer *t, size_t len)
+{
+	size_t		size = t->reply_size > 0 ? t->reply_size : 4096;
+	char	   *grown;
+
+	while (size < t->reply_len + len + 1)
+		size *= 2;
+	if (size == t->reply_size)
+		return true;
+	grown = realloc(t->reply, size);
+	if (grown == NULL)
+		return false;
+	t->reply = grown;
+	t->reply_size = size;
+	return true;
+}
+
+/* A return value other than len ends the transfer. */
+static size_t
+on_reply(char *data, size_t size, size_t count, void *arg)
+{
+	http_transfer *t = arg;
+	size_t		len = size * count;
+
+	t->too_large = len > t->reply_max - t->reply_len;
+	if (t->too_large || !have_space(t, len))
+		return CURL_WRITEFUNC_ERROR;
+	memcpy(t->reply + t->reply_len, data, len);
+	t->reply_len += len;
+	return len;
+}
+
+/* If line is the header name, copies its value; too long a one counts as none. */
+static void
+take_header(const char *line, size_t len, const char *name, size_t name_len,
+			char *value, size_t value_size)
+{
+	if (len <= name_len || line[name_len] != ':' ||
+		strncasecmp(line, name, name_len) != 0)
+		return;
+	line += name_len + 1;
+	len -= name_len + 1;
+	while (len > 0 && (line[0] == ' ' || line[0] == '\t'))
+		line++, len--;
+	while (len > 0 && strchr(" \t\r\n", line[len - 1]) != NULL)
+		len--;
+	if (len >= value_size)
+		len = 0;
+	memcpy(value, line, len);
+	value[len] = '\0';
+}
+
+static size_t
+on_header(char *line, size_t size, size_t count, void *arg)
+{
+	http_transfer *t = arg;
+	size_t		len = size * count;
+
+	/* An interim reply's headers are not the reply's. */
+	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
+		t->crc32[0] = t->date[0] = '\0';
+	take_header(line, len, "x-amz-crc32", 11, t->crc32, sizeof(t->crc32));
+	take_header(line, len, "date", 4, t->date, sizeof(t->date));
+	return len;
+}
+
+static bool
+set_long(CURL *easy, CURLoption option, long value)
+{
+	return curl_easy_setopt(easy, option, value) == CURLE_OK;
+}
+
+static bool
+set_text(CURL *easy, CURLoption option, const char *value)
+{
+	return curl_easy_setopt(easy, option, value) == CURLE_OK;
+}
+
+/*
+ * QUICK_EXIT: without it, giving up on a request whose name is being resolved
+ * waits for the resolver thread.  No Accept-Encoding: the CRC is over the bytes
+ * as sent.  curl's defaults are what we want for the rest: no redirects, no
+ * cookies, no .netrc, TCP_NODELAY, proxies from the environment.
+ */
+static bool
+set_behaviour(CURL *easy, const http_pool_config *config)
+{
+	return set_text(easy, CURLOPT_URL, config->url) &&
+		set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
+		set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) &&
+		set_long(easy, CURLOPT_POST, 1) &&
+		set_long(easy, CURLOPT_NOSIGNAL, 1) &&
+		set_long(easy, CURLOPT_QUICK_EXIT, 1) &&
+		set_long(easy, CURLOPT_TCP_KEEPALIVE, 1) &&
+		set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, config->connect_timeout_ms) &&
+		set_long(easy, CURLOPT_MAXAGE_CONN, config->idle_close_s) &&
+		set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16384);
+}
+
+/*
+ * Only a file of certificates, ours or curl's built-in one, not curl's
+ * built-in directory besides it: curl keeps what it has read of a file for the
+ * next connection only if there is no directory.
+ */
+static bool
+set_trust(CURL *easy, const http_pool_config *config)
+{
+	const char *built_in = curl_version_info(CURLVERSION_NOW)->cainfo;
+
+	return set_long(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
+		set_long(easy, CURLOPT_SSL_VERIFYPEER, 1) &&
+		set_long(easy, CURLOPT_SSL_VERIFYHOST, 2) &&
+		(config->ca_file == NULL ||
+		 set_text(easy, CURLOPT_CAINFO, config->ca_file)) &&
+		((config->ca_file == NULL && built_in == NULL) ||
+		 set_text(easy, CURLOPT_CAPATH, NULL));
+}
+
+static bool
+set_callbacks(http_transfer *t)
+{
+	CURL	   *easy = t->easy;
+
+	return curl_easy_setopt(easy, CURLOPT_PRIVATE, t) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->error) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_start) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_PREREQDATA, t) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_tls) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, t) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_body_wanted) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_READDATA, t) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_reply) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_WRITEDATA, t) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_HEADERDATA, t) == CURLE_OK;
+}
+
+bool
+http_transfer_init(http_transfer *t, const http_pool_config *config)
+{
+	memset(t, 0, sizeof(*t));
+	t->reply_max = config->reply_max;
+	t->easy = curl_easy_init();
+	return t->easy != NULL &&
+		have_space(t, 0) &&
+		set_behaviour(t->easy, config) &&
+		set_trust(t->easy, config) &&
+		set_callbacks(t);
+}
+
+void
+http_transfer_destroy(http_transfer *t)
+{
+	curl_easy_cleanup(t->easy);
+	free(t->reply);
+}
+
+bool
+http_transfer_load(http_transfer *t, http_request *request)
+{
+	t->request = request;
+	t->taken = 0;
+	t->tls_begun = false;
+	t->started = false;
+	t->too_large = false;
+	t->reply_len = 0;
+	t->crc32[0] = t->date[0] = t->error[0] = '\0';
+	return curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER,
+							request->headers) == CURLE_OK &&
+		curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+						 (curl_off_t) request->len) == CURLE_OK;
+}
+
+void
+http_transfer_unload(http_transfer *t)
+{
+	t->request = NULL;
+	if (t->reply_size > REPLY_KEEP)
+	{
+		char	   *shrunk = realloc(t->reply, REPLY_KEEP);
+
+		if (shrunk != NULL)
+		{
+			t->reply = shrunk;
+			t->reply_size = REPLY_KEEP;
+		}
+	}
+}
+
+static const char *
+phase_of_failure(const http_transfer *t, CURLcode code)
+{
+	curl_off_t	name_found_us = 0;
+
+	if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY)
+		return phase_name_resolution;
+	if (code == CURLE_COULDNT_CONNECT)
+		return phase_connect;
+	if (t->started)
+		return t->taken < t->request->len ? phase_request : phase_reply;
+	/* A bad file of certificates is noticed before on_tls() is called. */
+	if (t->tls_begun || code == CURLE_SSL_CACERT_BADFILE)
+		return phase_tls;
+	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &name_found_us);
+	return name_found_us > 0 ? phase_connect : phase_name_resolution;
+}
+
+/* In one line; curl's own words where they help. */
+static void
+describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
+				 http_reply *reply)
+{
+	const char *words = t->error[0] != '\0' ? t->error : curl_easy_strerror(code);
+	long		os_errno = 0;
+
+	if (code == CURLE_COULDNT_CONNECT)
+		curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_errno);
+	if (t->too_large)
+		snprintf(reply->error, sizeof(reply->error),
+				 "Reply is larger than %zu bytes", t->reply_max);
+	else if (t->started && (code == CURLE_SEND_FAIL_REWIND ||
+							code == CURLE_ABORTED_BY_CALLBACK))
+		snprintf(reply->error, sizeof(reply->error),
+				 "Connection closed before a reply came");
+	else if (code == CURLE_OPERATION_TIMEDOUT)
+		snprintf(reply->error, sizeof(reply->error),
+				 "Timed out after %lld ms (%s)",
+				 (long long) (elapsed_us / 1000), reply->phase);
+	else if (os_errno != 0)
+		snprintf(reply->error, sizeof(reply->error), "%.200s (%.50s)",
+				 words, strerror((int) os_errno));
+	else
+		snprintf(reply->error, sizeof(reply->error), "%s", words);
+	for (char *p = reply->error; *p != '\0'; p++)
+		if ((unsigned char) *p < ' ')
+			*p = ' ';
+}
+
+static void
+set_reply(const http_transfer *t, http_reply *reply)
+{
+	long		status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	t->reply[t->reply_len] = '\0';
+	reply->outcome = HTTP_REPLIED;
+	reply->status = (int) status;
+	reply->body = t->reply;
+	reply->len = t->reply_len;
+	memcpy(reply->crc32, t->crc32, sizeof(reply->crc32));
+	if (t->date[0] != '\0')
+		reply->date_s = curl_getdate(t->date, NULL);
+	if (reply->date_s < 0)
+		reply->date_s = 0;
+}
+
+void
+http_transfer_ended(const http_transfer *t, CURLcode code, int64_t elapsed_us,
+					http_reply *reply)
+{
+	if (code == CURLE_OK)
+	{
+		set_reply(t, reply);
+		return;
+	}
+	reply->outcome = t->started ? HTTP_UNKNOWN : HTTP_NOT_SENT;
+	reply->body = "";
+	reply->phase = phase_of_failure(t, code);
+	describe_failure(t, code, elapsed_us, reply);
+}

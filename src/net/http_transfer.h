@@ -1,0 +1,73 @@
+/*-------------------------------------------------------------------------
+ *
+ * http_transfer.h
+ *	  One POST on one curl easy handle, and how it ended.
+ *
+ * Private to src/net: http_pool.c decides when a transfer runs, this room what
+ * curl is told about it and what its end means.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_NET_HTTP_TRANSFER_H
+#define DDBLOCK_NET_HTTP_TRANSFER_H
+
+#include <curl/curl.h>
+
+#include "net/http_pool.h"
+
+/* What was posted, in one block of memory. */
+typedef struct http_request
+{
+	struct http_request *next;
+	http_done_fn done;
+	void	   *arg;
+	int64_t		posted_at;		/* microseconds, CLOCK_BOOTTIME */
+	int64_t		deadline;
+	const char *body;
+	size_t		len;
+	struct curl_slist *headers;
+} http_request;
+
+/* An easy handle with its buffers; used again and again. */
+typedef struct http_transfer
+{
+	struct http_transfer *next;
+	CURL	   *easy;
+	http_request *request;		/* NULL: idle */
+	size_t		taken;			/* bytes of the body that curl has taken */
+	bool		tls_begun;
+	bool		started;		/* curl may have sent some of it */
+	bool		too_large;
+	char	   *reply;
+	size_t		reply_len;
+	size_t		reply_size;		/* allocated */
+	size_t		reply_max;
+	char		crc32[16];
+	char		date[40];
+	char		error[CURL_ERROR_SIZE];
+} http_transfer;
+
+extern http_request *http_request_new(const char *const *headers,
+									  int header_count,
+									  const char *body, size_t len);
+extern void http_request_free(http_request *request);
+
+/* False if out of memory, or if curl lacks something that we need. */
+extern bool http_transfer_init(http_transfer *t,
+							   const http_pool_config *config);
+extern void http_transfer_destroy(http_transfer *t);
+
+/* Loads a request; the pool then gives t->easy to curl. */
+extern bool http_transfer_load(http_transfer *t, http_request *request);
+
+/*
+ * Tells how it ended; the reply starts zeroed.  CURLE_OPERATION_TIMEDOUT serves
+ * for our own time-out as for curl's.
+ */
+extern void http_transfer_ended(const http_transfer *t, CURLcode code,
+								int64_t elapsed_us, http_reply *reply);
+
+/* Ready for the next request; the reply is gone. */
+extern void http_transfer_unload(http_transfer *t);
+
+#endif							/* DDBLOCK_NET_HTTP_TRANSFER_H */

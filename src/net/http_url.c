@@ -1,0 +1,126 @@
+/*-------------------------------------------------------------------------
+ *
+ * http_url.c
+ *	  Reads the endpoint's URL: scheme://host[:port][/] and nothing else.
+ *
+ * Narrower than RFC 3986 on purpose.  What it accepts, curl reads the same
+ * way, so the Host header that is signed is that of the server we talk to;
+ * user names, paths and queries have no place in an endpoint.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "net/http_pool.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define HOST_MAX 253			/* a DNS name's longest text */
+
+/* Length of the scheme with its "://", 0 if it is neither http nor https. */
+static size_t
+read_scheme(const char *url, int *default_port)
+{
+	if (strncasecmp(url, "https://", 8) == 0)
+	{
+		*default_port = 443;
+		return 8;
+	}
+	if (strncasecmp(url, "http://", 7) == 0)
+	{
+		*default_port = 80;
+		return 7;
+	}
+	return 0;
+}
+
+/* "[" IPv6 address "]"; its length, 0 if it is not one. */
+static size_t
+read_ipv6(const char *text)
+{
+	char		address[INET6_ADDRSTRLEN];
+	struct in6_addr ignored;
+	const char *end = strchr(text, ']');
+	size_t		len;
+
+	if (end == NULL)
+		return 0;
+	len = end - text - 1;
+	if (len >= sizeof(address))
+		return 0;
+	memcpy(address, text + 1, len);
+	address[len] = '\0';
+	return inet_pton(AF_INET6, address, &ignored) == 1 ? len + 2 : 0;
+}
+
+/* A DNS name or an IPv4 address; its length, 0 if there is none. */
+static size_t
+read_name(const char *text)
+{
+	size_t		len = strspn(text, "abcdefghijklmnopqrstuvwxyz"
+							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+							 "0123456789-._");
+
+	return text[0] == '.' || len > HOST_MAX ? 0 : len;
+}
+
+/* ":" port; its length, 0 if it is not 1 to 65535. */
+static size_t
+read_port(const char *text, int *port)
+{
+	size_t		digits = strspn(text + 1, "0123456789");
+
+	if (digits == 0 || digits > 5)
+		return 0;
+	*port = atoi(text + 1);
+	return *port >= 1 && *port <= 65535 ? digits + 1 : 0;
+}
+
+static bool
+refuse(char *error, size_t error_size, const char *why)
+{
+	snprintf(error, error_size, "%s", why);
+	return false;
+}
+
+bool
+http_url_host(const char *url, char *host, size_t size,
+			  char *error, size_t error_size)
+{
+	int			default_port;
+	int			port;
+	size_t		scheme_len = read_scheme(url, &default_port);
+	size_t		host_len;
+	size_t		port_len = 0;
+	const char *name = url + scheme_len;
+	const char *rest;
+	int			written;
+
+	if (scheme_len == 0)
+		return refuse(error, error_size,
+					  "URL does not begin with http:// or https://");
+	host_len = name[0] == '[' ? read_ipv6(name) : read_name(name);
+	if (host_len == 0)
+		return refuse(error, error_size, "URL has no valid host");
+	port = default_port;
+	rest = name + host_len;
+	if (rest[0] == ':')
+	{
+		port_len = read_port(rest, &port);
+		if (port_len == 0)
+			return refuse(error, error_size, "URL has no valid port");
+		rest += port_len;
+	}
+	if (strcmp(rest, "") != 0 && strcmp(rest, "/") != 0)
+		return refuse(error, error_size,
+					  "URL must end after its host and port");
+	if (port == default_port)
+		written = snprintf(host, size, "%.*s", (int) host_len, name);
+	else
+		written = snprintf(host, size, "%.*s:%d", (int) host_len, name, port);
+	if (written < 0 || (size_t) written >= size)
+		return refuse(error, error_size, "URL's host is too long");
+	return true;
+}

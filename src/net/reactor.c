@@ -1,0 +1,237 @@
+/*-------------------------------------------------------------------------
+ *
+ * reactor.c
+ *	  An epoll instance with curl's sockets and one timerfd in it.
+ *
+ * It remembers what each descriptor is watched for, so that asking for the
+ * same again costs no system call, and counts each descriptor's lives: an
+ * event that was fetched before its descriptor was dropped is not delivered
+ * to the next socket that happens to get the same number.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "net/reactor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* What is not fetched in one turn leaves the reactor's descriptor readable. */
+#define EVENTS_PER_RUN 32
+
+/* In place of a socket's key; no life and descriptor give it. */
+#define TIMER_KEY UINT64_MAX
+
+typedef struct watch
+{
+	int			events;			/* REACTOR_ bits, 0: not watched */
+	uint32_t	life;
+} watch;
+
+struct reactor
+{
+	int			epoll_fd;
+	int			timer_fd;
+	watch	   *watches;		/* by descriptor */
+	int			watch_count;
+	reactor_io_fn io;
+	void	   *io_arg;
+	reactor_timer_fn timer;
+	void	   *timer_arg;
+};
+
+reactor *
+reactor_new(void)
+{
+	reactor    *r = calloc(1, sizeof(*r));
+	struct epoll_event event = {.events = EPOLLIN,.data.u64 = TIMER_KEY};
+
+	if (r == NULL)
+		return NULL;
+	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	r->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (r->epoll_fd < 0 || r->timer_fd < 0 ||
+		epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, r->timer_fd, &event) != 0)
+	{
+		int			save_errno = errno;
+
+		reactor_free(r);
+		errno = save_errno;
+		return NULL;
+	}
+	return r;
+}
+
+void
+reactor_free(reactor *r)
+{
+	if (r == NULL)
+		return;
+	if (r->timer_fd >= 0)
+		close(r->timer_fd);
+	if (r->epoll_fd >= 0)
+		close(r->epoll_fd);
+	free(r->watches);
+	free(r);
+}
+
+int
+reactor_fd(const reactor *r)
+{
+	return r->epoll_fd;
+}
+
+void
+reactor_on_io(reactor *r, reactor_io_fn fn, void *arg)
+{
+	r->io = fn;
+	r->io_arg = arg;
+}
+
+void
+reactor_on_timer(reactor *r, reactor_timer_fn fn, void *arg)
+{
+	r->timer = fn;
+	r->timer_arg = arg;
+}
+
+static bool
+have_watch(reactor *r, int fd)
+{
+	int			count = r->watch_count > 0 ? r->watch_count : 32;
+	watch	   *grown;
+
+	if (fd < r->watch_count)
+		return true;
+	while (count <= fd)
+		count *= 2;
+	grown = realloc(r->watches, count * sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	memset(grown + r->watch_count, 0,
+		   (count - r->watch_count) * sizeof(*grown));
+	r->watches = grown;
+	r->watch_count = count;
+	return true;
+}
+
+static uint32_t
+to_epoll(int events)
+{
+	uint32_t	result = 0;
+
+	if (events & REACTOR_IN)
+		result |= EPOLLIN;
+	if (events & REACTOR_OUT)
+		result |= EPOLLOUT;
+	if (events & REACTOR_HUP)
+		result |= EPOLLRDHUP;
+	return result;
+}
+
+static int
+from_epoll(uint32_t events)
+{
+	int			result = 0;
+
+	if (events & (EPOLLIN | EPOLLHUP))
+		result |= REACTOR_IN;
+	if (events & EPOLLOUT)
+		result |= REACTOR_OUT;
+	if (events & EPOLLERR)
+		result |= REACTOR_ERR;
+	if (events & (EPOLLRDHUP | EPOLLHUP))
+		result |= REACTOR_HUP;
+	return result;
+}
+
+bool
+reactor_watch(reactor *r, int fd, int events)
+{
+	struct epoll_event event;
+	watch	   *w;
+
+	if (fd < 0)
+	{
+		errno = EBADF;
+		return false;
+	}
+	if (!have_watch(r, fd))
+		return false;
+	w = &r->watches[fd];
+	if (w->events == events)
+		return true;
+	if (events == 0)
+	{
+		w->events = 0;
+		w->life++;
+		return epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd, NULL) == 0;
+	}
+	event.events = to_epoll(events);
+	event.data.u64 = (uint64_t) w->life << 32 | (uint32_t) fd;
+	if (epoll_ctl(r->epoll_fd, w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+				  fd, &event) != 0)
+		return false;
+	w->events = events;
+	return true;
+}
+
+bool
+reactor_set_timer(reactor *r, int64_t microseconds)
+{
+	struct itimerspec when = {{0, 0}, {0, 0}};
+
+	if (microseconds >= 0)
+	{
+		when.it_value.tv_sec = microseconds / 1000000;
+		when.it_value.tv_nsec = microseconds % 1000000 * 1000;
+		/* All zero would switch the timer off. */
+		if (microseconds == 0)
+			when.it_value.tv_nsec = 1;
+	}
+	return timerfd_settime(r->timer_fd, 0, &when, NULL) == 0;
+}
+
+static void
+deliver_io(reactor *r, const struct epoll_event *event)
+{
+	int			fd = (int) (uint32_t) event->data.u64;
+	uint32_t	life = event->data.u64 >> 32;
+	const watch *w = &r->watches[fd];
+
+	if (w->events != 0 && w->life == life && r->io != NULL)
+		r->io(r->io_arg, fd, from_epoll(event->events));
+}
+
+static void
+deliver_timer(reactor *r)
+{
+	uint64_t	expirations;
+
+	/* A socket's callback may have set it anew: then there is nothing yet. */
+	if (read(r->timer_fd, &expirations, sizeof(expirations)) < 0)
+		return;
+	if (r->timer != NULL)
+		r->timer(r->timer_arg);
+}
+
+void
+reactor_run(reactor *r)
+{
+	struct epoll_event events[EVENTS_PER_RUN];
+	int			count = epoll_wait(r->epoll_fd, events, EVENTS_PER_RUN, 0);
+	bool		timer_fired = false;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (events[i].data.u64 == TIMER_KEY)
+			timer_fired = true;
+		else
+			deliver_io(r, &events[i]);
+	}
+	if (timer_fired)
+		deliver_timer(r);
+}

@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  What differs between PostgreSQL 15, 16, 17 and 18.
+ *
+ * Floor 3.  The only file that tests PG_VERSION_NUM.  The names below are
+ * those of the newest version, or say what they do.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_PG_COMPAT_H
+#define DDBLOCK_PG_COMPAT_H
+
+#include "postgres.h"
+
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#if PG_VERSION_NUM < 150000
+#error "ddblock needs PostgreSQL 15 or later"
+#endif
+
+/* The index of this process in the array of PGPROCs. */
+#if PG_VERSION_NUM >= 170000
+#define CompatMyProcNumber() ((uint32) MyProcNumber)
+#else
+#define CompatMyProcNumber() ((uint32) MyProc->pgprocno)
+#endif
+
+/* A named wait event; before 17 all extensions share one. */
+#if PG_VERSION_NUM >= 170000
+#define CompatWaitEvent(name) WaitEventExtensionNew(name)
+#else
+#define CompatWaitEvent(name) ((uint32) PG_WAIT_EXTENSION)
+#endif
+
+/* A wait set for the rest of the process's life. */
+#if PG_VERSION_NUM >= 170000
+#define CompatCreateWaitEventSet(events) CreateWaitEventSet(NULL, events)
+#else
+#define CompatCreateWaitEventSet(events) CreateWaitEventSet(TopMemoryContext, events)
+#endif
+
+/* Infinite intervals came with 17. */
+#if PG_VERSION_NUM < 170000
+#define INTERVAL_NOT_FINITE(i) (false)
+#endif
+
+/* What a settings' check hook allocates with. */
+#if PG_VERSION_NUM < 160000
+#define guc_malloc(elevel, size) malloc(size)
+#define guc_strdup(elevel, src) strdup(src)
+#define guc_free(ptr) free(ptr)
+#endif
+
+#endif							/* DDBLOCK_PG_COMPAT_H */

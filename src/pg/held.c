@@ -1,0 +1,340 @@
+/*-------------------------------------------------------------------------
+ *
+ * held.c
+ *	  What this session holds: notes, kept in its own memory.
+ *
+ * The callbacks at the end of transactions run with interrupts held and must
+ * neither fail nor wait: they flag leases in shared memory, ring the worker,
+ * and free memory.  The release then goes its way without delaying the client.
+ *
+ * Savepoints: what was taken inside a subtransaction is freed when it aborts,
+ * and counts for its parent when it commits; contrib/postgres_fdw treats its
+ * remote subtransactions alike.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#include "pg/held.h"
+#include "pg/mailbox.h"
+
+static HTAB *held_locks = NULL;
+static dlist_head held_list = DLIST_STATIC_INIT(held_list);
+
+static void set_up(void);
+static uint32 hash_name(const void *key, Size keysize);
+static int	compare_names(const void *a, const void *b, Size keysize);
+static void mirror_depths(const HeldLock *held);
+static bool lease_is_ours(const DirectoryEntry *entry, uint64 seq);
+static void let_go_if_unused(HeldLock *held);
+static void at_transaction_end(XactEvent event, void *arg);
+static void refuse_prepare(void);
+static void end_transaction(HeldLock *held);
+static void at_subtransaction_end(SubXactEvent event, SubTransactionId id,
+								  SubTransactionId parent, void *arg);
+static void abort_level(HeldLock *held, int nest_level);
+static void commit_level(HeldLock *held, int nest_level);
+
+/* Once in the life of a process. */
+static void
+set_up(void)
+{
+	HASHCTL		info;
+
+	info.keysize = sizeof(char *);
+	info.entrysize = sizeof(HeldLock);
+	info.hash = hash_name;
+	info.match = compare_names;
+	info.hcxt = TopMemoryContext;
+	held_locks = hash_create("ddblock held locks", 16, &info,
+							 HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
+	RegisterXactCallback(at_transaction_end, NULL);
+	RegisterSubXactCallback(at_subtransaction_end, NULL);
+}
+
+static uint32
+hash_name(const void *key, Size keysize)
+{
+	const char *name = *(const char *const *) key;
+
+	return hash_bytes((const unsigned char *) name, strlen(name));
+}
+
+static int
+compare_names(const void *a, const void *b, Size keysize)
+{
+	return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+HeldLock *
+HeldFind(const char *name)
+{
+	if (held_locks == NULL)
+		return NULL;
+	return hash_search(held_locks, &name, HASH_FIND, NULL);
+}
+
+dlist_head *
+HeldLocks(void)
+{
+	return &held_list;
+}
+
+HeldLock *
+HeldReserve(const char *name)
+{
+	char	   *copy;
+	HeldLock   *held;
+	bool		found;
+
+	if (held_locks == NULL)
+		set_up();
+
+	copy = MemoryContextStrdup(TopMemoryContext, name);
+	held = hash_search(held_locks, &copy, HASH_ENTER, &found);
+	Assert(!found);
+
+	memset(held, 0, sizeof(*held));
+	held->name = copy;
+	held->lease_index = LOCKMGR_NO_LEASE;
+	dlist_push_tail(&held_list, &held->node);
+	return held;
+}
+
+void
+HeldReserveDepth(HeldLock *held, LockScope scope)
+{
+	int			room = held->level_room * 2 + 1;
+
+	if (scope == SCOPE_SESSION || held->level_count < held->level_room)
+		return;
+	if (held->levels == NULL)
+		held->levels = MemoryContextAlloc(TopMemoryContext, room * sizeof(HeldLevel));
+	else
+		held->levels = repalloc(held->levels, room * sizeof(HeldLevel));
+	held->level_room = room;
+}
+
+void
+HeldSetLease(HeldLock *held, uint32 lease_index, uint64 seq, int64 token)
+{
+	held->lease_index = lease_index;
+	held->seq = seq;
+	held->token = token;
+}
+
+void
+HeldCount(HeldLock *held, LockScope scope)
+{
+	if (scope == SCOPE_SESSION)
+		held->session_depth++;
+	else
+	{
+		int			nest_level = GetCurrentTransactionNestLevel();
+
+		if (held->level_count == 0 ||
+			held->levels[held->level_count - 1].nest_level != nest_level)
+		{
+			held->levels[held->level_count].nest_level = nest_level;
+			held->levels[held->level_count].depth = 0;
+			held->level_count++;
+		}
+		held->levels[held->level_count - 1].depth++;
+		held->xact_depth++;
+	}
+	mirror_depths(held);
+}
+
+void
+HeldUncountSession(HeldLock *held, int64 depth)
+{
+	held->session_depth -= depth;
+	mirror_depths(held);
+}
+
+/* For the views. */
+static void
+mirror_depths(const HeldLock *held)
+{
+	DirectoryEntry *entry = &segment_leases[held->lease_index];
+
+	pg_atomic_write_u32(&entry->session_depth, (uint32) held->session_depth);
+	pg_atomic_write_u32(&entry->xact_depth, (uint32) held->xact_depth);
+}
+
+void
+HeldForget(HeldLock *held)
+{
+	char	   *name = held->name;
+
+	dlist_delete(&held->node);
+	if (held->levels != NULL)
+		pfree(held->levels);
+	hash_search(held_locks, &name, HASH_REMOVE, NULL);
+	pfree(name);
+}
+
+/*
+ * The entry may be another session's by now, if the worker has freed it in
+ * answer to a release that we no longer waited for.  While the directory lock
+ * is held, it cannot become so.
+ */
+void
+HeldLetGo(uint32 lease_index, uint64 seq)
+{
+	DirectoryEntry *entry = &segment_leases[lease_index];
+
+	LWLockAcquire(&segment->directory_lock, LW_SHARED);
+	if (lease_is_ours(entry, seq))
+		pg_atomic_write_u32(&entry->let_go, 1);
+	LWLockRelease(&segment->directory_lock);
+
+	pg_atomic_write_u32(&MailboxMySlot()->let_go, 1);
+	SegmentRing(MailboxSession().slot);
+}
+
+/* Call with the directory lock. */
+static bool
+lease_is_ours(const DirectoryEntry *entry, uint64 seq)
+{
+	lockmgr_session me = MailboxSession();
+
+	return entry->lease.state != LEASE_FREE &&
+		entry->lease.session.slot == me.slot &&
+		entry->lease.session.generation == me.generation &&
+		entry->lease.seq == seq;
+}
+
+bool
+HeldIsValid(const HeldLock *held)
+{
+	int64		valid_until;
+
+	/* The deadline first: it may only rise while we look at the clock. */
+	valid_until = (int64) pg_atomic_read_u64(&segment_leases[held->lease_index].valid_until);
+	pg_read_barrier();
+	return SegmentNow() < valid_until;
+}
+
+lease_loss
+HeldLoss(const HeldLock *held)
+{
+	DirectoryEntry *entry = &segment_leases[held->lease_index];
+	lease_loss	loss = LOSS_NONE;
+
+	LWLockAcquire(&segment->directory_lock, LW_SHARED);
+	if (lease_is_ours(entry, held->seq))
+		loss = entry->lease.loss;
+	LWLockRelease(&segment->directory_lock);
+	return loss;
+}
+
+static void
+let_go_if_unused(HeldLock *held)
+{
+	mirror_depths(held);
+	if (held->session_depth > 0 || held->xact_depth > 0)
+		return;
+	HeldLetGo(held->lease_index, held->seq);
+	HeldForget(held);
+}
+
+static void
+at_transaction_end(XactEvent event, void *arg)
+{
+	dlist_mutable_iter iter;
+
+	switch (event)
+	{
+		case XACT_EVENT_PRE_PREPARE:
+			refuse_prepare();
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+			dlist_foreach_modify(iter, &held_list)
+				end_transaction(dlist_container(HeldLock, node, iter.cur));
+			break;
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			break;
+	}
+}
+
+static void
+refuse_prepare(void)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &held_list)
+	{
+		if (dlist_container(HeldLock, node, iter.cur)->xact_depth > 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot PREPARE a transaction that has acquired transaction-scoped "
+							"ddblock locks")));
+	}
+}
+
+static void
+end_transaction(HeldLock *held)
+{
+	if (held->xact_depth == 0)
+		return;
+	held->xact_depth = 0;
+	held->level_count = 0;
+	let_go_if_unused(held);
+}
+
+static void
+at_subtransaction_end(SubXactEvent event, SubTransactionId id,
+					  SubTransactionId parent, void *arg)
+{
+	int			nest_level = GetCurrentTransactionNestLevel();
+	dlist_mutable_iter iter;
+
+	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	dlist_foreach_modify(iter, &held_list)
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->level_count == 0 ||
+			held->levels[held->level_count - 1].nest_level < nest_level)
+			continue;
+		if (event == SUBXACT_EVENT_ABORT_SUB)
+			abort_level(held, nest_level);
+		else
+			commit_level(held, nest_level);
+	}
+}
+
+static void
+abort_level(HeldLock *held, int nest_level)
+{
+	held->level_count--;
+	held->xact_depth -= held->levels[held->level_count].depth;
+	let_go_if_unused(held);
+}
+
+/* Join the parent's level, or become it. */
+static void
+commit_level(HeldLock *held, int nest_level)
+{
+	HeldLevel  *top = &held->levels[held->level_count - 1];
+
+	if (held->level_count > 1 && top[-1].nest_level == nest_level - 1)
+	{
+		top[-1].depth += top->depth;
+		held->level_count--;
+	}
+	else
+		top->nest_level--;
+}

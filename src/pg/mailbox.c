@@ -1,0 +1,231 @@
+/*-------------------------------------------------------------------------
+ *
+ * mailbox.c
+ *	  A session's side of the mailbox: ask the worker, wait for its answer.
+ *
+ * A process's slot is the one of its process number, so there is nothing to
+ * search and nothing to run out of.  Its generation is odd while a session
+ * uses it; request numbers rise over the slot's whole life, so that nothing
+ * meant for one session is ever taken for another's.
+ *
+ * Between the grant and the session's own notes nothing may get lost: the
+ * worker's answer is final for it, and the session may be cancelled in that
+ * very moment.  So a session cancels by number, whether it was answered or
+ * not, and the worker takes back what it gave for that number.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+#include "replication/walsender.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+
+#include "pg/compat.h"
+#include "pg/errors.h"
+#include "pg/mailbox.h"
+#include "pg/utf8.h"
+
+/* How long a session waits for a worker to come (back). */
+#define WORKER_PATIENCE_US (5 * USECS_PER_SEC)
+
+/* Longest sleep between two looks around. */
+#define TURN_US USECS_PER_SEC
+
+static lockmgr_session me = {0, 0};
+static uint64 last_seq = 0;
+
+static void fill_slot(MailboxSlot *slot);
+static void detach(int code, Datum arg);
+static void post(MailboxRequest *request);
+static void cancel(uint64 seq);
+static void wait_for_answer(const MailboxRequest *request, Waiting *waiting,
+							MailboxAnswer *answer);
+static bool take_answer(uint64 seq, MailboxAnswer *answer);
+static int64 worker_missing_since(int64 since, int64 now);
+static uint32 wait_event(const MailboxRequest *request);
+
+void
+MailboxAttach(void)
+{
+	ErrorsRequirePreload();
+	if (me.generation != 0)
+		return;
+
+	if (am_walsender)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("ddblock cannot be used in a replication session")));
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("ddblock cannot be used in a parallel worker")));
+
+	me.slot = CompatMyProcNumber();
+	if (me.slot >= segment->max_sessions)
+		elog(ERROR, "process number %u has no ddblock slot", me.slot);
+
+	fill_slot(MailboxMySlot());
+	on_shmem_exit(detach, (Datum) 0);
+	me.generation = pg_atomic_add_fetch_u32(&MailboxMySlot()->generation, 1);
+	Assert(me.generation % 2 == 1);
+}
+
+lockmgr_session
+MailboxSession(void)
+{
+	return me;
+}
+
+MailboxSlot *
+MailboxMySlot(void)
+{
+	return &segment_slots[me.slot];
+}
+
+static void
+fill_slot(MailboxSlot *slot)
+{
+	char	   *database = get_database_name(MyDatabaseId);
+	char	   *user = GetUserNameFromId(GetSessionUserId(), true);
+	char		database_utf8[NAMEDATALEN];
+	char		user_utf8[NAMEDATALEN];
+
+	Utf8Copy(database_utf8, NAMEDATALEN, database ? database : "");
+	Utf8Copy(user_utf8, NAMEDATALEN, user ? user : "");
+
+	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+	slot->pid = MyProcPid;
+	memcpy(slot->database, database_utf8, NAMEDATALEN);
+	memcpy(slot->user, user_utf8, NAMEDATALEN);
+	LWLockRelease(&slot->lock);
+}
+
+/*
+ * The session ends, in whatever way.  The transaction is over (that happened
+ * in before_shmem_exit), and our latch and number are still ours.
+ */
+static void
+detach(int code, Datum arg)
+{
+	MailboxSlot *slot = MailboxMySlot();
+
+	pg_atomic_write_u64(&slot->cancelled_seq, last_seq);
+	pg_atomic_fetch_add_u32(&slot->generation, 1);
+	me.generation = 0;
+	SegmentRing(me.slot);
+}
+
+void
+MailboxCall(MailboxRequest *request, Waiting *waiting, MailboxAnswer *answer)
+{
+	post(request);
+	PG_TRY();
+	{
+		wait_for_answer(request, waiting, answer);
+	}
+	PG_CATCH();
+	{
+		cancel(request->seq);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+static void
+post(MailboxRequest *request)
+{
+	MailboxSlot *slot = MailboxMySlot();
+
+	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+	last_seq = slot->request.seq + 1;
+	request->seq = last_seq;
+	slot->request = *request;
+	slot->watch = LOCKMGR_NO_WATCH;
+	slot->waiting_since = 0;
+	LWLockRelease(&slot->lock);
+
+	SegmentRing(me.slot);
+}
+
+/* No acknowledgement: the next request may follow at once. */
+static void
+cancel(uint64 seq)
+{
+	pg_atomic_write_u64(&MailboxMySlot()->cancelled_seq, seq);
+	SegmentRing(me.slot);
+}
+
+static void
+wait_for_answer(const MailboxRequest *request, Waiting *waiting,
+				MailboxAnswer *answer)
+{
+	uint32		event = wait_event(request);
+	int64		missing_since = 0;
+
+	for (;;)
+	{
+		int64		now;
+		int64		wake;
+
+		ResetLatch(MyLatch);
+		if (take_answer(request->seq, answer))
+			return;
+		CHECK_FOR_INTERRUPTS();
+
+		now = SegmentNow();
+		wake = now + TURN_US;
+		missing_since = worker_missing_since(missing_since, now);
+		if (missing_since != 0)
+		{
+			if (now - missing_since >= WORKER_PATIENCE_US)
+				ErrorsNoWorker();
+			wake = Min(wake, missing_since + WORKER_PATIENCE_US);
+		}
+		if (waiting != NULL)
+			wake = Min(wake, WaitingTurn(waiting, MailboxMySlot(), request->seq, now));
+
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Max(wake - now + 999, 0) / 1000, event);
+	}
+}
+
+static bool
+take_answer(uint64 seq, MailboxAnswer *answer)
+{
+	MailboxSlot *slot = MailboxMySlot();
+	bool		answered;
+
+	LWLockAcquire(&slot->lock, LW_SHARED);
+	answered = slot->answer.seq == seq;
+	if (answered)
+		*answer = slot->answer;
+	LWLockRelease(&slot->lock);
+	return answered;
+}
+
+/* 0 if there is a worker. */
+static int64
+worker_missing_since(int64 since, int64 now)
+{
+	if (pg_atomic_read_u32(&segment->worker_procno) != PG_UINT32_MAX)
+		return 0;
+	return since != 0 ? since : now;
+}
+
+static uint32
+wait_event(const MailboxRequest *request)
+{
+	static uint32 lock_event = 0;
+	static uint32 call_event = 0;
+
+	if (lock_event == 0)
+	{
+		lock_event = CompatWaitEvent("DdblockLock");
+		call_event = CompatWaitEvent("DdblockCall");
+	}
+	return request->kind == MAILBOX_ACQUIRE ? lock_event : call_event;
+}

@@ -1,0 +1,37 @@
+/*-------------------------------------------------------------------------
+ *
+ * mailbox.h
+ *	  A session's side of the mailbox: ask the worker, wait for its answer.
+ *
+ * Floor 3.  One request at a time.  Waiting never lasts beyond an interrupt:
+ * if anything is raised meanwhile, the request is cancelled and the worker
+ * gives back whatever it gets for it, even if it has got it already.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_PG_MAILBOX_H
+#define DDBLOCK_PG_MAILBOX_H
+
+#include "postgres.h"
+
+#include "pg/segment.h"
+#include "pg/waiting.h"
+
+/*
+ * Raises unless this process can use ddblock: library preloaded, neither a
+ * replication session nor a parallel worker.  Takes the process's slot.
+ */
+extern void MailboxAttach(void);
+
+/* Who we are; only after MailboxAttach(). */
+extern lockmgr_session MailboxSession(void);
+extern MailboxSlot *MailboxMySlot(void);
+
+/*
+ * Sends the request, setting its seq, and fills the answer, which may be a
+ * failure.  waiting, if not NULL, says how long and for which lock.
+ */
+extern void MailboxCall(MailboxRequest *request, Waiting *waiting,
+						MailboxAnswer *answer);
+
+#endif							/* DDBLOCK_PG_MAILBOX_H */

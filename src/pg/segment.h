@@ -1,0 +1,185 @@
+/*-------------------------------------------------------------------------
+ *
+ * segment.h
+ *	  What backends and the worker share: mailbox, lease directory, watches,
+ *	  counters.
+ *
+ * Floor 3.  The segment, not the worker, is the truth about what is held: a
+ * worker that dies alone is replaced by one that reads everything it needs
+ * from here.  No pointer to private memory, no descriptor and no curl handle
+ * ever stands in it.
+ *
+ * Who writes what, under which lock:
+ *
+ *	 MailboxSlot.request		its backend, slot lock
+ *	 MailboxSlot.answer, watch	worker, slot lock
+ *	 MailboxSlot.generation,
+ *	   cancelled_seq, let_go	its backend, atomics; then SegmentRing()
+ *	 DirectoryEntry.lease, name worker, directory lock exclusively
+ *	 DirectoryEntry.valid_until worker, atomic; its holder reads it lock-free
+ *	 DirectoryEntry.let_go and
+ *	   depths					the backend that holds it, atomics
+ *	 Watch						worker, watch lock
+ *	 counters					worker, atomics
+ *
+ * Lock order: slot, then directory, then watch; nobody needs two slots.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_PG_SEGMENT_H
+#define DDBLOCK_PG_SEGMENT_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+
+#include "core/lockmgr.h"
+
+/* What a backend can ask for: the manager's kinds, and the table's upkeep. */
+typedef enum MailboxKind
+{
+	MAILBOX_ACQUIRE,
+	MAILBOX_TRY,
+	MAILBOX_RELEASE,
+	MAILBOX_RENEW,
+	MAILBOX_LOOK_UP,
+	MAILBOX_DESCRIBE_TABLE,		/* one call each; the backend makes the plan */
+	MAILBOX_CREATE_TABLE,
+	MAILBOX_UPDATE_TTL
+} MailboxKind;
+
+typedef struct MailboxRequest
+{
+	uint64		seq;			/* rises with each request of the slot's
+								 * session; 0: none yet */
+	MailboxKind kind;
+	uint32		lease_index;	/* RELEASE, RENEW */
+	int64		lease_ms;
+	int64		margin_us;
+	int64		read_units;		/* CREATE_TABLE; both 0: on-demand */
+	int64		write_units;
+	dynamo_holder holder;		/* ACQUIRE, TRY */
+	bool		has_data;
+	uint16		data_len;
+	uint16		name_len;		/* ACQUIRE, TRY, LOOK_UP; UTF-8 */
+	char		name[DYNAMO_NAME_MAX];
+	uint8		data[DYNAMO_DATA_MAX];
+} MailboxRequest;
+
+typedef struct MailboxAnswer
+{
+	uint64		seq;			/* the request that it answers */
+	lockmgr_result result;		/* table upkeep: FOUND or FAILED */
+	uint32		lease_index;
+	int64		token;
+	int64		valid_until;
+	lease_loss	loss;
+	dynamo_op	op;
+	dynamo_status status;
+	char		type[DYNAMO_TYPE_SIZE];
+	char		message[DYNAMO_MESSAGE_SIZE];
+	char		hint[DYNAMO_MESSAGE_SIZE];	/* the worker's knowledge: which
+											 * credentials were tried, ... */
+	dynamo_item item;			/* LOOK_UP; item.data is not set */
+	uint64		item_data_len;	/* real length, even if it is not here */
+	dynamo_table_info table;	/* DESCRIBE_TABLE */
+	uint8		data[DYNAMO_DATA_MAX];	/* item's, if it is not longer */
+} MailboxAnswer;
+
+typedef struct MailboxSlot
+{
+	LWLock		lock;
+	pg_atomic_uint32 generation;	/* odd: in use; even: its session ended */
+	pg_atomic_uint64 cancelled_seq; /* requests up to this one are unwanted */
+	pg_atomic_uint32 let_go;	/* 1: look at let_go of this session's leases */
+	int			pid;			/* set by the session before generation */
+	char		database[NAMEDATALEN];	/* UTF-8, for the views */
+	char		user[NAMEDATALEN];
+	MailboxRequest request;
+	uint32		watch;			/* of request, or LOCKMGR_NO_WATCH */
+	uint64		watch_seq;		/* the request that watch belongs to */
+	int64		waiting_since;	/* of request, worker's clock; 0: answered */
+	MailboxAnswer answer;
+} MailboxSlot;
+
+typedef struct DirectoryEntry
+{
+	lease		lease;			/* state LEASE_FREE: unused */
+	pg_atomic_uint64 valid_until;	/* = lease.valid_until */
+	pg_atomic_uint32 let_go;	/* 1: the session wants no more of it */
+	pg_atomic_uint32 session_depth; /* acquisitions, for the views */
+	pg_atomic_uint32 xact_depth;
+	uint16		name_len;
+	char		name[DYNAMO_NAME_MAX];
+} DirectoryEntry;
+
+typedef struct Watch
+{
+	uint64		changes;		/* rises with each change */
+	lockmgr_watch what;
+} Watch;
+
+/* Latency histogram: bucket i counts calls under 2^i * 0.5 ms, the last the rest. */
+#define SEGMENT_BUCKETS 16
+
+typedef struct OpCounters
+{
+	pg_atomic_uint64 requests;	/* sent to DynamoDB, repeats included */
+	pg_atomic_uint64 errors;	/* replies or failures that are no answer */
+	pg_atomic_uint64 throttles;
+	pg_atomic_uint64 retries;	/* requests that were repeats */
+	pg_atomic_uint64 latency_us;	/* sum over replied requests */
+	pg_atomic_uint64 latency_count;
+	pg_atomic_uint64 consumed_milliunits;
+	pg_atomic_uint64 histogram[SEGMENT_BUCKETS];
+} OpCounters;
+
+typedef struct Segment
+{
+	LWLock		directory_lock;
+	LWLock		watch_lock;
+	char		incarnation[UUID_SIZE]; /* made by the first worker, then fixed;
+										 * "" before */
+	char		owner[DYNAMO_OWNER_SIZE];	/* ownerName, made with it */
+	uint32		max_leases;
+	uint32		max_sessions;	/* MaxBackends */
+
+	/* The worker: its process number, or PG_UINT32_MAX when none runs. */
+	pg_atomic_uint32 worker_procno;
+	pg_atomic_uint32 worker_pid;
+	pg_atomic_uint32 worker_starts;
+	TimestampTz last_worker_start;	/* worker only */
+	TimestampTz stats_since;
+
+	/* Gauges and counters that belong to no operation. */
+	pg_atomic_uint64 leases_lost;
+	pg_atomic_uint64 grants;
+	pg_atomic_uint64 hand_overs;
+	pg_atomic_uint32 leases_in_use;
+	pg_atomic_uint32 leases_held;
+	pg_atomic_uint32 waiters;
+	OpCounters	ops[DYNAMO_OP_COUNT];
+} Segment;
+
+/*
+ * Attached in every process once the server has started with ddblock in
+ * shared_preload_libraries; else NULL.
+ */
+extern Segment *segment;
+extern MailboxSlot *segment_slots;	/* [max_sessions], by process number */
+extern DirectoryEntry *segment_leases;	/* [max_leases] */
+extern Watch *segment_watches;	/* [max_sessions] */
+extern pg_atomic_uint64 *segment_bells; /* one bit for each slot */
+
+/* Installs the shared memory hooks; from _PG_init while preloading. */
+extern void SegmentInstallHooks(void);
+
+/* Tells the worker that the slot has news, and wakes it. Async-safe. */
+extern void SegmentRing(uint32 slot);
+
+/* Microseconds on CLOCK_BOOTTIME: the clock of every lease. */
+extern int64 SegmentNow(void);
+
+#endif							/* DDBLOCK_PG_SEGMENT_H */

@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.h
+ *	  The ddblock.* settings.
+ *
+ * Floor 3.  Unit and meaning of each stand in settings.c, and in the README.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_PG_SETTINGS_H
+#define DDBLOCK_PG_SETTINGS_H
+
+/* Fixed at server start. */
+extern char *ddblock_region;
+extern char *ddblock_endpoint_url;
+extern char *ddblock_table;
+extern char *ddblock_partition_key;
+extern char *ddblock_sort_key;	/* "": the table has none */
+extern char *ddblock_sort_key_value;
+extern char *ddblock_owner_name;	/* "": cluster_name, else the host's name */
+extern int	ddblock_max_leases;
+extern int	ddblock_max_connections;
+
+/* On reload. */
+extern int	ddblock_connect_timeout;	/* ms */
+extern int	ddblock_request_timeout;	/* ms */
+extern int	ddblock_retry_timeout;	/* ms */
+extern int	ddblock_released_item_ttl;	/* s; 0: off */
+extern bool ddblock_keep_warm;
+extern char *ddblock_access_key_id;
+extern char *ddblock_secret_access_key;
+extern char *ddblock_session_token;
+extern char *ddblock_profile;
+extern char *ddblock_ca_file;
+
+/* A user's own. */
+extern int	ddblock_lease_duration; /* ms */
+extern double ddblock_safety_margin;	/* fraction of the lease, 0.05 .. 0.5 */
+
+extern void SettingsDefine(void);
+
+#endif							/* DDBLOCK_PG_SETTINGS_H */

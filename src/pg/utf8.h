@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * utf8.h
+ *	  Text between the database's encoding and UTF-8.
+ *
+ * Floor 3.  Lock names are global, so they travel as UTF-8 whatever the
+ * encoding of the database at either end.  Under SQL_ASCII the bytes are taken
+ * for UTF-8.  Call inside a transaction (conversions are looked up in the
+ * catalogs).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_PG_UTF8_H
+#define DDBLOCK_PG_UTF8_H
+
+#include "postgres.h"
+
+/* Exact: raises 22021 or 22P05 for what cannot be said.  Palloc'd, with a NUL. */
+extern char *Utf8FromServer(const char *text, int len);
+
+/*
+ * For people to read: whatever cannot be converted becomes a question mark,
+ * and nothing is raised.
+ */
+extern char *Utf8ToServer(const char *utf8, int len);	/* palloc'd, NUL */
+extern void Utf8Copy(char *dest, size_t size, const char *text);	/* server's text;
+																	 * cut to fit */
+
+#endif							/* DDBLOCK_PG_UTF8_H */

@@ -1,0 +1,219 @@
+/*-------------------------------------------------------------------------
+ *
+ * waiting.c
+ *	  How long a session waits for a lock, and what it is told meanwhile.
+ *
+ * lock_timeout is measured here, and not by PostgreSQL's timer: so its error
+ * can say who holds the lock, or that DynamoDB is out of reach and nobody can
+ * know.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "utils/timestamp.h"
+
+#include "pg/errors.h"
+#include "pg/times.h"
+#include "pg/utf8.h"
+#include "pg/waiting.h"
+
+/* Limits of the time between two looks at the holder. */
+#define LOOK_MIN_US (100 * INT64CONST(1000))
+#define LOOK_MAX_US USECS_PER_SEC
+
+static bool read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);
+static void time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq,
+					   int64 now) pg_attribute_noreturn();
+static void look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now);
+static bool same_holder(const lockmgr_watch *a, const lockmgr_watch *b);
+static char *describe_holder(const lockmgr_watch *watch, int64 now);
+static void append_text(StringInfo out, const char *label, const char *utf8);
+static void append_since(StringInfo out, const lockmgr_watch *watch, int64 now);
+static char *describe_trouble(const lockmgr_watch *watch);
+
+void
+WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms)
+{
+	memset(waiting, 0, sizeof(*waiting));
+	waiting->lock = lock;
+	waiting->started = SegmentNow();
+	waiting->limit_ms = limit_ms;
+	waiting->deadline = PG_INT64_MAX;
+	waiting->next_look = waiting->started + DeadlockTimeout * INT64CONST(1000);
+
+	/* A longer wait than our clock can count has no limit. */
+	if (limit_ms != WAITING_NO_LIMIT &&
+		limit_ms < (PG_INT64_MAX - waiting->started) / 1000)
+		waiting->deadline = waiting->started + limit_ms * 1000;
+	if (LockTimeout > 0 &&
+		waiting->started + LockTimeout * INT64CONST(1000) < waiting->deadline)
+	{
+		waiting->deadline = waiting->started + LockTimeout * INT64CONST(1000);
+		waiting->lock_timeout = true;
+	}
+}
+
+int64
+WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
+{
+	if (now >= waiting->deadline)
+		time_is_up(waiting, slot, seq, now);
+	if (now >= waiting->next_look)
+		look(waiting, slot, seq, now);
+	return Min(waiting->deadline, waiting->next_look);
+}
+
+/*
+ * The slot's lock is held throughout: the worker answers under it before it
+ * gives the watch's number to another lock.
+ */
+static bool
+read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
+{
+	bool		found;
+
+	LWLockAcquire(&slot->lock, LW_SHARED);
+	found = slot->watch_seq == seq && slot->answer.seq != seq &&
+		slot->watch != LOCKMGR_NO_WATCH;
+	if (found)
+	{
+		LWLockAcquire(&segment->watch_lock, LW_SHARED);
+		*watch = segment_watches[slot->watch].what;
+		LWLockRelease(&segment->watch_lock);
+	}
+	LWLockRelease(&slot->lock);
+	return found;
+}
+
+static void
+time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
+{
+	lockmgr_watch watch;
+	bool		watched = read_watch(slot, seq, &watch);
+	char	   *holder = NULL;
+
+	if (pg_atomic_read_u32(&segment->worker_procno) == PG_UINT32_MAX)
+		ErrorsNoWorker();
+	if (watched && watch.trouble != DYNAMO_OK)
+		ErrorsTrouble(watch.trouble, watch.message);
+	if (watched && watch.held)
+		holder = describe_holder(&watch, now);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 waiting->lock_timeout ?
+			 errmsg("canceling statement due to lock timeout") :
+			 errmsg("could not acquire lock \"%s\" within %s", waiting->lock,
+					TimesDuration(waiting->limit_ms)),
+			 holder ? errdetail_internal("%s", holder) :
+			 errdetail("Who holds lock \"%s\" is not known yet.", waiting->lock)));
+}
+
+/*
+ * Tells the client, and the log if log_lock_waits is on: the first time, and
+ * whenever the holder is another one.  Trouble in finding out is told only as
+ * long as nothing else was.
+ */
+static void
+look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
+{
+	int64		interval = DeadlockTimeout * INT64CONST(1000);
+	lockmgr_watch watch;
+	char	   *detail;
+
+	waiting->next_look = now + Min(Max(interval, LOOK_MIN_US), LOOK_MAX_US);
+
+	if (!read_watch(slot, seq, &watch))
+		return;
+	if (watch.held ? waiting->told && same_holder(&watch, &waiting->last) :
+		waiting->told || watch.trouble == DYNAMO_OK)
+		return;
+	waiting->told = true;
+	waiting->last = watch;
+
+	detail = watch.held ? describe_holder(&watch, now) : describe_trouble(&watch);
+	ereport(NOTICE,
+			(errmsg("still waiting for lock \"%s\"", waiting->lock),
+			 errdetail_internal("%s", detail)));
+	if (log_lock_waits)
+		ereport(LOG_SERVER_ONLY,
+				(errmsg("process %d still waiting for lock \"%s\" after %s",
+						MyProcPid, waiting->lock,
+						TimesDuration((now - waiting->started) / 1000)),
+				 errdetail_internal("%s", detail)));
+	pfree(detail);
+}
+
+static bool
+same_holder(const lockmgr_watch *a, const lockmgr_watch *b)
+{
+	return a->held == b->held &&
+		strcmp(a->owner, b->owner) == 0 &&
+		a->holder.pid == b->holder.pid &&
+		a->holder.since_ms == b->holder.since_ms &&
+		strcmp(a->holder.host, b->holder.host) == 0 &&
+		strcmp(a->holder.database, b->holder.database) == 0 &&
+		strcmp(a->holder.user, b->holder.user) == 0 &&
+		strcmp(a->holder.application, b->holder.application) == 0;
+}
+
+static char *
+describe_holder(const lockmgr_watch *watch, int64 now)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	append_text(&out, "It is held by owner", watch->owner);
+	if (watch->local)
+		appendStringInfoString(&out, " (this cluster)");
+	if (watch->holder.pid != 0)
+		appendStringInfo(&out, ", process %d", watch->holder.pid);
+	append_text(&out, ", host", watch->holder.host);
+	append_text(&out, ", database", watch->holder.database);
+	append_text(&out, ", user", watch->holder.user);
+	append_text(&out, ", application", watch->holder.application);
+	append_since(&out, watch, now);
+	appendStringInfoChar(&out, '.');
+	return out.data;
+}
+
+/* What the holder map lacks is left out. */
+static void
+append_text(StringInfo out, const char *label, const char *utf8)
+{
+	char	   *text;
+
+	if (utf8[0] == '\0')
+		return;
+	text = Utf8ToServer(utf8, strlen(utf8));
+	appendStringInfo(out, "%s \"%s\"", label, text);
+	pfree(text);
+}
+
+/*
+ * The holder's own word for when it took the lock, or else what we know
+ * ourselves: how long we have seen it there.
+ */
+static void
+append_since(StringInfo out, const lockmgr_watch *watch, int64 now)
+{
+	TimestampTz since;
+
+	if (TimesFromEpoch(watch->holder.since_ms, &since))
+		appendStringInfo(out, ", since %s", timestamptz_to_str(since));
+	else if (watch->first_seen != 0)
+		appendStringInfo(out, ", seen here for %s",
+						 TimesDuration((now - watch->first_seen) / 1000));
+}
+
+static char *
+describe_trouble(const lockmgr_watch *watch)
+{
+	char	   *message = Utf8ToServer(watch->message, strlen(watch->message));
+
+	return psprintf("Who holds it cannot be found out now: %s", message);
+}

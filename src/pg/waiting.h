@@ -1,0 +1,40 @@
+/*-------------------------------------------------------------------------
+ *
+ * waiting.h
+ *	  How long a session waits for a lock, and what it is told meanwhile.
+ *
+ * Floor 3.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_PG_WAITING_H
+#define DDBLOCK_PG_WAITING_H
+
+#include "postgres.h"
+
+#include "pg/segment.h"
+
+#define WAITING_NO_LIMIT (-1)
+
+typedef struct Waiting
+{
+	const char *lock;			/* its name, in the database's encoding */
+	int64		started;
+	int64		limit_ms;		/* the caller's, or WAITING_NO_LIMIT */
+	int64		deadline;		/* the earlier of that and lock_timeout */
+	bool		lock_timeout;	/* the deadline is lock_timeout's */
+	int64		next_look;		/* when to see again who holds the lock */
+	bool		told;
+	lockmgr_watch last;			/* what we told */
+} Waiting;
+
+extern void WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms);
+
+/*
+ * A turn of the wait for request seq of the slot.  Raises when the time is
+ * up; tells who holds the lock when that is due.  Returns when to call again.
+ */
+extern int64 WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq,
+						 int64 now);
+
+#endif							/* DDBLOCK_PG_WAITING_H */

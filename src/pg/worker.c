@@ -1,0 +1,307 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker.c
+ *	  The background worker: the one process that talks to DynamoDB.
+ *
+ * It runs the lock manager on real events: the mailbox's bells (its latch),
+ * replies (one descriptor, under which the HTTP pool keeps its sockets and its
+ * timer) and the passing of time.
+ *
+ * It may be terminated alone, by an administrator or by its own failure.  Then
+ * backends and shared memory live on, and so must their leases: the next worker
+ * adopts them.  So SIGTERM is no shutdown.  The worker goes on serving until
+ * nothing is held, since at a fast shutdown it is told at the same time as the
+ * sessions whose locks it is to free; after a bounded time it leaves what
+ * living sessions hold to its successor.  It always exits with 1: with 0 the
+ * postmaster would not start it again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "libpq/pqsignal.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/procsignal.h"
+#include "tcop/tcopprot.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "pg/compat.h"
+#include "pg/settings.h"
+#include "pg/worker.h"
+
+#define MAX_REMEMBERED 10000
+#define DRAIN_US INT64CONST(5000000)
+#define START_INTERVAL_MS 1000
+
+lockmgr    *worker_lockmgr;
+
+extern PGDLLEXPORT void ddblock_worker_main(Datum main_arg);
+
+static void slow_down_starts(void);
+static void announce(void);
+static void withdraw(int code, Datum arg);
+static void name_owner(void);
+static void make_lockmgr(void);
+static void reload(void);
+static void publish_counts(void);
+static bool drained(int64 *deadline, int64 now);
+static void wait_for_news(WaitEventSet *set, int64 until);
+static WaitEventSet *make_wait_set(void);
+static void log_loss(void *arg, uint32 index, const lease *lease,
+					 const char *name, size_t name_len, const dynamo_item *by);
+static void log_no_batches(void *arg, const dynamo_reply *reply);
+static void fill_random(void *arg, void *bytes, size_t len);
+
+void
+ddblock_worker_main(Datum main_arg)
+{
+	WaitEventSet *set;
+	MemoryContext turn;
+	int64		drain_deadline = 0;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+
+	slow_down_starts();
+	name_owner();
+	WorkerMailboxInit();
+	WorkerCallInit();
+	make_lockmgr();
+	announce();
+	WorkerAdopt(SegmentNow());
+	set = make_wait_set();
+	turn = AllocSetContextCreate(TopMemoryContext, "ddblock worker turn",
+								 ALLOCSET_DEFAULT_SIZES);
+
+	for (;;)
+	{
+		int64		now = SegmentNow();
+		int64		wake;
+
+		MemoryContextSwitchTo(turn);
+		MemoryContextReset(turn);
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+			reload();
+
+		WorkerReadMailbox(now);
+		WorkerRunCalls();
+		now = SegmentNow();
+		if (lockmgr_next_wake(worker_lockmgr) <= now)
+			lockmgr_tick(worker_lockmgr, now);
+		wake = WorkerKeepWarm(now);
+		publish_counts();
+
+		if (ShutdownRequestPending)
+		{
+			if (drained(&drain_deadline, now))
+				proc_exit(1);
+			wake = Min(wake, drain_deadline);
+		}
+		wait_for_news(set, Min(wake, lockmgr_next_wake(worker_lockmgr)));
+	}
+}
+
+/* A worker that fails right at its start must not fail a hundred times a second. */
+static void
+slow_down_starts(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (!TimestampDifferenceExceeds(segment->last_worker_start, now, START_INTERVAL_MS) &&
+		segment->last_worker_start != 0)
+	{
+		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 START_INTERVAL_MS, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+	}
+	segment->last_worker_start = GetCurrentTimestamp();
+	pg_atomic_fetch_add_u32(&segment->worker_starts, 1);
+}
+
+/* Bells ring our latch from now on. */
+static void
+announce(void)
+{
+	before_shmem_exit(withdraw, (Datum) 0);
+	pg_atomic_write_u32(&segment->worker_pid, MyProcPid);
+	pg_atomic_write_u32(&segment->worker_procno, CompatMyProcNumber());
+}
+
+static void
+withdraw(int code, Datum arg)
+{
+	pg_atomic_write_u32(&segment->worker_procno, PG_UINT32_MAX);
+	pg_atomic_write_u32(&segment->worker_pid, 0);
+}
+
+static void
+fill_random(void *arg, void *bytes, size_t len)
+{
+	if (!pg_strong_random(bytes, len))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+}
+
+/*
+ * Who we are in the table.  The incarnation belongs to the segment: what was
+ * acquired under it is ours, whichever worker it was.
+ */
+static void
+name_owner(void)
+{
+	char		host_name[256];
+	const char *name = ddblock_owner_name;
+	uint8		random[16];
+
+	if (segment->incarnation[0] != '\0')
+		return;
+	if (name[0] == '\0')
+		name = cluster_name;
+	if (name[0] == '\0')
+	{
+		if (gethostname(host_name, sizeof(host_name)) != 0)
+			strlcpy(host_name, "postgres", sizeof(host_name));
+		host_name[sizeof(host_name) - 1] = '\0';
+		name = host_name;
+	}
+	fill_random(NULL, random, sizeof(random));
+	uuid_v4(random, segment->incarnation);
+	snprintf(segment->owner, sizeof(segment->owner), "%s/%s", name,
+			 segment->incarnation);
+}
+
+static void
+make_lockmgr(void)
+{
+	lockmgr_config config = {
+		.owner = segment->owner,
+		.max_leases = segment->max_leases,
+		.max_sessions = segment->max_sessions,
+		.max_remembered = MAX_REMEMBERED,
+		.max_calls = ddblock_max_connections,
+		.request_timeout_us = (int64) ddblock_request_timeout * 1000,
+		.retry_timeout_us = (int64) ddblock_retry_timeout * 1000,
+	};
+	lockmgr_host host = {
+		.send = WorkerSend,
+		.save = WorkerSave,
+		.answer = WorkerAnswer,
+		.waits = WorkerWaits,
+		.watch = WorkerWatch,
+		.lost = log_loss,
+		.no_batches = log_no_batches,
+		.random = fill_random,
+	};
+
+	worker_lockmgr = lockmgr_new(&config, &host);
+	if (worker_lockmgr == NULL)
+		ereport(FATAL,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	lockmgr_set_clock(worker_lockmgr, WorkerEpochOffset());
+}
+
+static void
+reload(void)
+{
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	WorkerCallReload();
+	lockmgr_set_timeouts(worker_lockmgr, (int64) ddblock_request_timeout * 1000,
+						 (int64) ddblock_retry_timeout * 1000);
+}
+
+static void
+publish_counts(void)
+{
+	lockmgr_counts counts;
+
+	lockmgr_count(worker_lockmgr, &counts);
+	pg_atomic_write_u32(&segment->leases_in_use, counts.leases);
+	pg_atomic_write_u32(&segment->leases_held, counts.held);
+	pg_atomic_write_u32(&segment->waiters, counts.waiters);
+}
+
+/* May the worker go?  Sets the deadline when first asked. */
+static bool
+drained(int64 *deadline, int64 now)
+{
+	if (*deadline == 0)
+		*deadline = now + DRAIN_US;
+	return now >= *deadline || pg_atomic_read_u32(&segment->leases_in_use) == 0;
+}
+
+static WaitEventSet *
+make_wait_set(void)
+{
+	WaitEventSet *set = CompatCreateWaitEventSet(3);
+
+	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	AddWaitEventToSet(set, WL_SOCKET_READABLE, WorkerCallFd(), NULL, NULL);
+	return set;
+}
+
+static void
+wait_for_news(WaitEventSet *set, int64 until)
+{
+	WaitEvent	events[2];
+	long		timeout_ms = -1;
+	int			count;
+
+	if (until != PG_INT64_MAX)
+	{
+		int64		left = until - SegmentNow();
+
+		timeout_ms = left <= 0 ? 0 : Min(left / 1000 + 1, INT_MAX);
+	}
+	count = WaitEventSetWait(set, timeout_ms, events, lengthof(events),
+							 CompatWaitEvent("DdblockWorker"));
+	for (int i = 0; i < count; i++)
+	{
+		if (events[i].events & WL_LATCH_SET)
+			ResetLatch(MyLatch);
+	}
+}
+
+static void
+log_loss(void *arg, uint32 index, const lease *lease, const char *name,
+		 size_t name_len, const dynamo_item *by)
+{
+	const MailboxSlot *slot = &segment_slots[lease->session.slot];
+	const char *why = "DynamoDB confirmed no renewal before the deadline";
+
+	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
+	if (lease->loss == LOSS_TAKEN)
+		why = psprintf("\"%s\" has taken it over", by->owner);
+	else if (lease->loss == LOSS_RELEASED)
+		why = "somebody else has released it";
+	else if (lease->loss == LOSS_DELETED)
+		why = "its item was deleted";
+	ereport(LOG,
+			(errmsg("the lease of lock \"%.*s\" is lost: %s", (int) name_len, name, why),
+			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
+					   slot->pid, slot->user, slot->database)));
+}
+
+static void
+log_no_batches(void *arg, const dynamo_reply *reply)
+{
+	ereport(LOG,
+			(errmsg("DynamoDB refuses batches of renewals: %s: %s", reply->type,
+					reply->message),
+			 errdetail("Leases are renewed one by one from now on."),
+			 errhint("Allow dynamodb:PartiQLUpdate, and restart the worker.")));
+}

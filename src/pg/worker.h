@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker.h
+ *	  What the worker's files share.  For worker*.c only.
+ *
+ *	 worker.c			the process: start, loop, reload, drain
+ *	 worker_mailbox.c	requests in, answers out, the lease directory
+ *	 worker_call.c		calls to DynamoDB: credentials, signing, counters
+ *
+ * All three run in the one worker process; nothing here is for backends.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_PG_WORKER_H
+#define DDBLOCK_PG_WORKER_H
+
+#include "postgres.h"
+
+#include "pg/segment.h"
+
+#define DDBLOCK_VERSION "0.1.0"
+
+/* worker.c */
+extern lockmgr *worker_lockmgr;
+
+/* worker_mailbox.c */
+extern void WorkerMailboxInit(void);
+extern void WorkerAdopt(int64 now);
+extern void WorkerReadMailbox(int64 now);
+extern void WorkerSave(void *arg, uint32 index, const lease *lease,
+					   const char *name, size_t name_len);
+extern void WorkerAnswer(void *arg, const lockmgr_answer *answer);
+extern void WorkerWaits(void *arg, lockmgr_session session, uint64 seq,
+						uint32 watch);
+extern void WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what);
+extern void WorkerAnswerTable(lockmgr_session session, uint64 seq,
+							  dynamo_op op, const dynamo_reply *reply);
+
+/* worker_call.c */
+extern void WorkerCallInit(void);
+extern void WorkerCallReload(void);
+extern int	WorkerCallFd(void);
+extern int64 WorkerEpochOffset(void);
+extern void WorkerSend(void *arg, const lockmgr_call *call);
+extern void WorkerSendTable(lockmgr_session session, uint64 seq, dynamo_op op,
+							int64 read_units, int64 write_units);
+extern void WorkerRunCalls(void);
+extern int64 WorkerKeepWarm(int64 now);
+extern const char *WorkerCredentialsHint(void);
+
+#endif							/* DDBLOCK_PG_WORKER_H */

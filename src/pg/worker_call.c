@@ -1,0 +1,550 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_call.c
+ *	  Calls to DynamoDB: built, signed, posted, counted, and their replies
+ *	  brought back to whoever asked.
+ *
+ * A call that DynamoDB refuses because of its credentials or its signing time
+ * is signed anew and posted once more before anybody hears of it: credentials
+ * are looked up again, and the refusal's Date header has told us the time.
+ *
+ * Replies are put on a list by the HTTP pool and handled from there, so that
+ * the lock manager is never entered while it is sending.  What lives longer
+ * than one function is malloc'd, since floors 1 and 2 free it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#include "core/credentials.h"
+#include "core/epoch_clock.h"
+#include "core/sigv4.h"
+#include "net/http_pool.h"
+#include "pg/settings.h"
+#include "pg/worker.h"
+
+#define SERVICE "dynamodb"
+#define FILE_MAX (1024 * 1024)	/* of the shared config and credentials files */
+#define URL_SIZE 1024
+
+/* A connection is not reused after so long, and not left idle for longer. */
+#define IDLE_CLOSE_S 20
+#define KEEP_WARM_US INT64CONST(15000000)
+
+/* The item that is read, and never written, to keep a connection warm. */
+#define KEEP_WARM_NAME "ddblock/keep-warm"
+
+typedef enum CallFor
+{
+	FOR_LOCKMGR,
+	FOR_TABLE,					/* a session's upkeep of the table */
+	FOR_WARMTH
+} CallFor;
+
+typedef struct Call
+{
+	CallFor		purpose;
+	uint64		id;				/* FOR_LOCKMGR */
+	lockmgr_session session;	/* FOR_TABLE */
+	uint64		seq;			/* FOR_TABLE */
+	dynamo_op	op;
+	int			count;
+	int			timeout_ms;
+	bool		again;			/* posted a second time, newly signed */
+	int64		posted;
+	char	   *body;			/* malloc'd */
+	dynamo_reply reply;
+	struct Call *next;			/* among the finished ones */
+} Call;
+
+static reactor *the_reactor;
+static http_pool *pool;
+static bool pool_outdated;
+static dynamo_table table;
+static char region[64];
+static char url[URL_SIZE];
+static char host[512];
+static aws_credentials credentials;
+static bool have_credentials;
+static char credentials_error[512];
+static sigv4_key signing_key;
+static int64 epoch_offset;
+static int64 last_call;
+static bool in_trouble;			/* as last said in the log */
+static Call *finished;
+static Call **finished_end = &finished;
+
+static const char *get_env(void *arg, const char *name);
+static char *read_file(void *arg, const char *path, size_t *len);
+static void find_credentials(void);
+static void find_endpoint(void);
+static void make_pool(void);
+static void post(Call *call);
+static bool sign_and_post(Call *call);
+static void done(void *arg, const http_reply *reply);
+static void finish(Call *call);
+static void count_reply(const Call *call, const http_reply *reply);
+static void log_trouble(const Call *call);
+static void deliver(Call *call);
+
+static const aws_environment environment = {NULL, get_env, read_file};
+
+static const char *
+get_env(void *arg, const char *name)
+{
+	return getenv(name);
+}
+
+static char *
+read_file(void *arg, const char *path, size_t *len)
+{
+	FILE	   *file = fopen(path, "rb");
+	struct stat st;
+	char	   *bytes = NULL;
+
+	if (file == NULL)
+		return NULL;
+	if (fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode) &&
+		st.st_size <= FILE_MAX && (bytes = malloc(st.st_size + 1)) != NULL)
+		*len = fread(bytes, 1, st.st_size, file);
+	fclose(file);
+	return bytes;
+}
+
+static aws_settings
+settings(void)
+{
+	return (aws_settings)
+	{
+		.access_key_id = ddblock_access_key_id,
+			.secret_access_key = ddblock_secret_access_key,
+			.session_token = ddblock_session_token,
+			.profile = ddblock_profile,
+			.region = ddblock_region,
+			.endpoint_url = ddblock_endpoint_url,
+	};
+}
+
+static void
+find_credentials(void)
+{
+	aws_settings set = settings();
+
+	aws_credentials_wipe(&credentials);
+	have_credentials = aws_find_credentials(&set, &environment, &credentials,
+											credentials_error,
+											sizeof(credentials_error));
+}
+
+/* For a session whose call was refused: which credentials were used, or why none. */
+const char *
+WorkerCredentialsHint(void)
+{
+	static char hint[DYNAMO_MESSAGE_SIZE];
+
+	if (have_credentials)
+		snprintf(hint, sizeof(hint), "The credentials came from %s.", credentials.source);
+	else
+		snprintf(hint, sizeof(hint), "Sources tried in order: %s.", credentials_error);
+	return hint;
+}
+
+static void
+find_endpoint(void)
+{
+	aws_settings set = settings();
+	char		error[256];
+	bool		have_region = aws_find_region(&set, &environment, region, sizeof(region));
+
+	if (!aws_find_endpoint(&set, &environment, url, sizeof(url)))
+		ereport(FATAL,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("could not determine the endpoint of DynamoDB"),
+				 errhint("Check AWS_PROFILE and the shared config file, or set ddblock.endpoint_url.")));
+	if (!have_region && url[0] != '\0')
+		strlcpy(region, "us-east-1", sizeof(region));
+	else if (!have_region)
+		ereport(FATAL,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("no AWS region is configured"),
+				 errhint("Set ddblock.region, or AWS_REGION in the server's environment, and restart.")));
+	if (url[0] == '\0')
+		aws_default_endpoint(region, url, sizeof(url));
+	if (!http_url_host(url, host, sizeof(host), error, sizeof(error)))
+		ereport(FATAL,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("invalid endpoint \"%s\": %s", url, error)));
+}
+
+static void
+make_pool(void)
+{
+	http_pool_config config = {
+		.url = url,
+		.ca_file = ddblock_ca_file[0] ? ddblock_ca_file : NULL,
+		.max_connections = ddblock_max_connections,
+		.connect_timeout_ms = ddblock_connect_timeout,
+		.idle_close_s = IDLE_CLOSE_S,
+		.reply_max = DYNAMO_REPLY_MAX,
+	};
+	char		error[256];
+
+	if (pool != NULL)
+		http_pool_free(pool);
+	pool = http_pool_new(the_reactor, &config, error, sizeof(error));
+	if (pool == NULL)
+		ereport(FATAL,
+				(errmsg("could not set up HTTP connections: %s", error)));
+	pool_outdated = false;
+}
+
+static void
+read_table_settings(void)
+{
+	table.name = ddblock_table;
+	table.partition_key = ddblock_partition_key;
+	table.sort_key = ddblock_sort_key[0] ? ddblock_sort_key : NULL;
+	table.sort_value = ddblock_sort_key_value;
+	table.released_ttl_s = ddblock_released_item_ttl;
+}
+
+/* Before the lock manager is made: sets its clock, too, from now on. */
+void
+WorkerCallInit(void)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	epoch_offset = (int64) wall.tv_sec * USECS_PER_SEC + wall.tv_nsec / 1000 -
+		SegmentNow();
+	the_reactor = reactor_new();
+	if (the_reactor == NULL)
+		ereport(FATAL,
+				(errmsg("could not create an epoll instance: %m")));
+	read_table_settings();
+	find_endpoint();
+	find_credentials();
+	make_pool();
+}
+
+/* The configuration was reloaded. */
+void
+WorkerCallReload(void)
+{
+	read_table_settings();
+	find_credentials();
+	pool_outdated = true;
+}
+
+int
+WorkerCallFd(void)
+{
+	return reactor_fd(the_reactor);
+}
+
+int64
+WorkerEpochOffset(void)
+{
+	return epoch_offset;
+}
+
+static Call *
+new_call(CallFor purpose, dynamo_op op, int count, int64 timeout_us)
+{
+	Call	   *call = calloc(1, sizeof(Call));
+
+	if (call == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	call->purpose = purpose;
+	call->op = op;
+	call->count = count;
+	call->timeout_ms = Max(timeout_us / 1000, 1);
+	return call;
+}
+
+void
+WorkerSend(void *arg, const lockmgr_call *wanted)
+{
+	Call	   *call = new_call(FOR_LOCKMGR, wanted->op, wanted->count,
+								wanted->timeout_us);
+
+	call->id = wanted->id;
+	call->body = wanted->count > 1 ?
+		dynamo_build_batch(&table, wanted->writes, wanted->count) :
+		dynamo_build(&table, wanted->writes);
+	if (wanted->repeat)
+		pg_atomic_fetch_add_u64(&segment->ops[call->op].retries, 1);
+	if (call->op == DYNAMO_HAND_OVER && !wanted->repeat)
+		pg_atomic_fetch_add_u64(&segment->hand_overs, 1);
+	post(call);
+}
+
+void
+WorkerSendTable(lockmgr_session session, uint64 seq, dynamo_op op,
+				int64 read_units, int64 write_units)
+{
+	Call	   *call = new_call(FOR_TABLE, op, 1,
+								(int64) ddblock_request_timeout * 1000);
+
+	call->session = session;
+	call->seq = seq;
+	if (op == DYNAMO_DESCRIBE_TABLE)
+		call->body = dynamo_build_describe_table(&table);
+	else if (op == DYNAMO_CREATE_TABLE)
+		call->body = dynamo_build_create_table(&table, read_units, write_units);
+	else
+		call->body = dynamo_build_update_ttl(&table);
+	post(call);
+}
+
+/*
+ * Reads an item that nobody writes if no call was made for a while.  Returns
+ * the moment at which it wants to be called again.
+ */
+int64
+WorkerKeepWarm(int64 now)
+{
+	dynamo_write read = {.op = DYNAMO_READ,.name = KEEP_WARM_NAME,
+	.name_len = strlen(KEEP_WARM_NAME)};
+	Call	   *call;
+
+	if (!ddblock_keep_warm)
+		return PG_INT64_MAX;
+	if (last_call != 0 && now - last_call < KEEP_WARM_US)
+		return last_call + KEEP_WARM_US;
+	call = new_call(FOR_WARMTH, DYNAMO_READ, 1,
+					(int64) ddblock_request_timeout * 1000);
+	call->body = dynamo_build(&table, &read);
+	post(call);
+	return now + KEEP_WARM_US;
+}
+
+/* Sends the call; whatever happens, it ends up among the finished ones. */
+static void
+post(Call *call)
+{
+	const char *problem = NULL;
+	dynamo_status status = DYNAMO_UNREACHABLE;
+
+	last_call = call->posted = SegmentNow();
+	if (!have_credentials)
+		find_credentials();
+	if (!have_credentials)
+	{
+		status = DYNAMO_CREDENTIALS;
+		problem = "no credentials were found";
+	}
+	else if (call->body == NULL || !sign_and_post(call))
+		problem = "out of memory";
+	else
+	{
+		pg_atomic_fetch_add_u64(&segment->ops[call->op].requests, 1);
+		return;
+	}
+	pg_atomic_fetch_add_u64(&segment->ops[call->op].errors, 1);
+	dynamo_read_failure(&call->reply, call->count, status, problem);
+	finish(call);
+}
+
+static bool
+sign_and_post(Call *call)
+{
+	char		date[SIGV4_DATE_SIZE];
+	char		authorization[1024];
+	static char lines[6][sizeof(credentials.session_token) + 64];
+	const char *posted[7];
+	size_t		len = strlen(call->body);
+	bool		with_token = credentials.session_token[0] != '\0';
+	sigv4_header headers[] = {
+		{"content-type", "application/x-amz-json-1.0"},
+		{"host", host},
+		{"x-amz-date", date},
+		{"x-amz-target", dynamo_target(call->op)},
+		{"x-amz-security-token", credentials.session_token},
+	};
+	int			signed_count = with_token ? 5 : 4;
+	sigv4_request request = {
+		.method = "POST",
+		.path = "/",
+		.query = "",
+		.headers = headers,
+		.header_count = signed_count,
+		.body = call->body,
+		.body_len = len,
+		.region = region,
+		.service = SERVICE,
+		.access_key_id = credentials.access_key_id,
+		.secret_access_key = credentials.secret_access_key,
+		.amz_date = date,
+	};
+
+	sigv4_amz_date((SegmentNow() + epoch_offset) / USECS_PER_SEC, date);
+	if (!sigv4_sign(&request, &signing_key, authorization, sizeof(authorization)))
+		return false;
+	for (int i = 0; i < signed_count; i++)
+	{
+		snprintf(lines[i], sizeof(lines[i]), "%s: %s", headers[i].name,
+				 headers[i].value);
+		posted[i] = lines[i];
+	}
+	snprintf(lines[5], sizeof(lines[5]), "Authorization: %s", authorization);
+	posted[signed_count] = lines[5];
+	posted[signed_count + 1] = "User-Agent: ddblock/" DDBLOCK_VERSION;
+	return http_pool_post(pool, posted, signed_count + 2, call->body, len,
+						  call->timeout_ms, done, call);
+}
+
+/* Called by the HTTP pool, outside of curl's own callbacks. */
+static void
+done(void *arg, const http_reply *reply)
+{
+	Call	   *call = arg;
+	int64		now = SegmentNow();
+	char		text[DYNAMO_MESSAGE_SIZE];
+
+	if (reply->outcome == HTTP_REPLIED)
+	{
+		if (reply->date_s != 0)
+		{
+			epoch_offset = epoch_offset_agree(epoch_offset, reply->date_s,
+											  call->posted, now);
+			lockmgr_set_clock(worker_lockmgr, epoch_offset);
+		}
+		dynamo_read(&call->reply, call->op, call->count, reply->status,
+					reply->crc32[0] ? reply->crc32 : NULL, reply->body, reply->len);
+	}
+	else
+	{
+		snprintf(text, sizeof(text), "%s: %s", reply->phase, reply->error);
+		dynamo_read_failure(&call->reply, call->count,
+							reply->outcome == HTTP_NOT_SENT ?
+							DYNAMO_UNREACHABLE : DYNAMO_UNKNOWN, text);
+	}
+	count_reply(call, reply);
+
+	if ((call->reply.status == DYNAMO_CREDENTIALS ||
+		 call->reply.status == DYNAMO_CLOCK_SKEW) && !call->again)
+	{
+		call->again = true;
+		dynamo_reply_free(&call->reply);
+		if (have_credentials)
+			find_credentials();
+		post(call);
+	}
+	else
+		finish(call);
+}
+
+static void
+finish(Call *call)
+{
+	call->next = NULL;
+	*finished_end = call;
+	finished_end = &call->next;
+}
+
+static int
+bucket_of(int64 elapsed_us)
+{
+	int			bucket = 0;
+
+	while (bucket < SEGMENT_BUCKETS - 1 && elapsed_us >= (INT64CONST(500) << bucket))
+		bucket++;
+	return bucket;
+}
+
+static void
+count_reply(const Call *call, const http_reply *reply)
+{
+	OpCounters *ops = &segment->ops[call->op];
+	bool		throttled = call->reply.status == DYNAMO_THROTTLED;
+	bool		error = call->reply.status != DYNAMO_OK &&
+		call->reply.status != DYNAMO_CONDITION_FAILED;
+
+	for (int i = 0; i < call->reply.count && call->reply.status == DYNAMO_OK; i++)
+	{
+		dynamo_status status = call->reply.results[i].status;
+
+		throttled |= status == DYNAMO_THROTTLED;
+		error |= status != DYNAMO_OK && status != DYNAMO_CONDITION_FAILED;
+	}
+	if (error)
+		pg_atomic_fetch_add_u64(&ops->errors, 1);
+	if (throttled)
+		pg_atomic_fetch_add_u64(&ops->throttles, 1);
+	if (reply->outcome != HTTP_REPLIED)
+		return;
+	pg_atomic_fetch_add_u64(&ops->latency_count, 1);
+	pg_atomic_fetch_add_u64(&ops->latency_us, reply->elapsed_us);
+	pg_atomic_fetch_add_u64(&ops->histogram[bucket_of(reply->elapsed_us)], 1);
+	pg_atomic_fetch_add_u64(&ops->consumed_milliunits,
+							(uint64) (call->reply.consumed * 1000 + 0.5));
+}
+
+/* The log says when DynamoDB stops working for us, and when it works again. */
+static void
+log_trouble(const Call *call)
+{
+	const dynamo_reply *reply = &call->reply;
+	bool		trouble = reply->status == DYNAMO_UNREACHABLE ||
+		reply->status == DYNAMO_UNKNOWN || reply->status == DYNAMO_CREDENTIALS ||
+		reply->status == DYNAMO_CLOCK_SKEW ||
+		reply->status == DYNAMO_ACCESS_DENIED ||
+		reply->status == DYNAMO_TABLE_MISSING || reply->status == DYNAMO_MALFORMED;
+
+	if (trouble == in_trouble || call->purpose == FOR_TABLE)
+		return;
+	in_trouble = trouble;
+	if (!trouble)
+		ereport(LOG, (errmsg("DynamoDB answers again")));
+	else
+		ereport(LOG,
+				(errmsg("could not use table \"%s\" at %s: %s%s%s", table.name, url,
+						reply->type, reply->type[0] ? ": " : "", reply->message),
+				 reply->status == DYNAMO_CREDENTIALS ?
+				 errhint("%s", WorkerCredentialsHint()) : 0,
+				 reply->status == DYNAMO_TABLE_MISSING ?
+				 errhint("Create it with SELECT ddb_lock_table_create().") : 0));
+}
+
+static void
+deliver(Call *call)
+{
+	switch (call->purpose)
+	{
+		case FOR_LOCKMGR:
+			lockmgr_reply(worker_lockmgr, SegmentNow(), call->id, &call->reply);
+			break;
+		case FOR_TABLE:
+			WorkerAnswerTable(call->session, call->seq, call->op, &call->reply);
+			break;
+		case FOR_WARMTH:
+			break;
+	}
+}
+
+/* Lets the connections do their work, and hands on the replies that came. */
+void
+WorkerRunCalls(void)
+{
+	if (pool_outdated && http_pool_pending(pool) == 0)
+		make_pool();
+	reactor_run(the_reactor);
+	while (finished != NULL)
+	{
+		Call	   *call = finished;
+
+		finished = call->next;
+		if (finished == NULL)
+			finished_end = &finished;
+		log_trouble(call);
+		deliver(call);
+		dynamo_reply_free(&call->reply);
+		free(call->body);
+		free(call);
+	}
+}

@@ -1,0 +1,347 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_mailbox.c
+ *	  The worker's side of the segment: requests in, answers out, the lease
+ *	  directory kept up to date.
+ *
+ * A session's news are a new generation, a cancellation, leases that it lets
+ * go of, and a request.  The request is read first and handled last: whatever
+ * the session said before it posted the request is then seen, too, and in the
+ * order in which it was said.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "port/pg_bitutils.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/memutils.h"
+
+#include "pg/worker.h"
+
+#define BELL_BITS 64
+
+/* What this worker has already taken note of, by slot. */
+typedef struct SlotNotes
+{
+	uint32		generation;
+	uint64		cancelled_seq;
+	uint64		taken_seq;
+} SlotNotes;
+
+static SlotNotes *notes;
+static MailboxRequest taken;	/* too large for the stack's taste */
+
+static void read_slot(uint32 slot_number, int64 now);
+static void let_go(uint32 slot_number, uint32 generation, int64 now);
+static void ask(lockmgr_session session, const MailboxRequest *request,
+				int64 now);
+static void fill_item(MailboxAnswer *out, const dynamo_item *item);
+
+void
+WorkerMailboxInit(void)
+{
+	notes = MemoryContextAllocZero(TopMemoryContext,
+								   segment->max_sessions * sizeof(SlotNotes));
+}
+
+/* Takes over what the worker before this one left in the segment. */
+void
+WorkerAdopt(int64 now)
+{
+	for (uint32 i = 0; i < segment->max_leases; i++)
+	{
+		DirectoryEntry *entry = &segment_leases[i];
+
+		if (entry->lease.state != LEASE_FREE)
+			lockmgr_adopt(worker_lockmgr, i, &entry->lease, entry->name,
+						  entry->name_len);
+	}
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+		read_slot(i, now);
+	lockmgr_adopted(worker_lockmgr, now);
+}
+
+/* Handles the news of every slot whose bell was rung. */
+void
+WorkerReadMailbox(int64 now)
+{
+	uint32		words = (segment->max_sessions + BELL_BITS - 1) / BELL_BITS;
+
+	for (uint32 w = 0; w < words; w++)
+	{
+		uint64		bits;
+
+		if (pg_atomic_read_u64(&segment_bells[w]) == 0)
+			continue;
+		bits = pg_atomic_exchange_u64(&segment_bells[w], 0);
+		while (bits != 0)
+		{
+			read_slot(w * BELL_BITS + pg_rightmost_one_pos64(bits), now);
+			bits &= bits - 1;
+		}
+	}
+}
+
+static void
+read_slot(uint32 slot_number, int64 now)
+{
+	MailboxSlot *slot = &segment_slots[slot_number];
+	SlotNotes  *note = &notes[slot_number];
+	lockmgr_session session = {.slot = slot_number};
+	bool		asked = false;
+	uint64		cancelled_seq;
+
+	LWLockAcquire(&slot->lock, LW_SHARED);
+	session.generation = pg_atomic_read_u32(&slot->generation);
+	if (slot->request.seq > note->taken_seq)
+	{
+		note->taken_seq = slot->request.seq;
+		asked = slot->answer.seq != slot->request.seq;
+		if (asked)
+		{
+			memcpy(&taken, &slot->request, offsetof(MailboxRequest, name));
+			memcpy(taken.name, slot->request.name, taken.name_len);
+			if (taken.has_data)
+				memcpy(taken.data, slot->request.data, taken.data_len);
+		}
+	}
+	LWLockRelease(&slot->lock);
+
+	if (session.generation != note->generation)
+	{
+		lockmgr_session ended = session;
+
+		/* An odd generation is in use, the even one before it has ended. */
+		ended.generation -= session.generation % 2;
+		note->generation = session.generation;
+		lockmgr_session_end(worker_lockmgr, now, ended);
+	}
+	if (session.generation % 2 == 0)
+		return;
+
+	cancelled_seq = pg_atomic_read_u64(&slot->cancelled_seq);
+	if (cancelled_seq > note->cancelled_seq)
+	{
+		note->cancelled_seq = cancelled_seq;
+		lockmgr_cancel(worker_lockmgr, now, session, cancelled_seq);
+	}
+	let_go(slot_number, session.generation, now);
+	if (asked && taken.seq > cancelled_seq)
+		ask(session, &taken, now);
+}
+
+/* Releases what the session marked, without answering. */
+static void
+let_go(uint32 slot_number, uint32 generation, int64 now)
+{
+	lockmgr_session session = {.slot = slot_number,.generation = generation};
+	uint32		index;
+	uint32		next;
+
+	if (pg_atomic_exchange_u32(&segment_slots[slot_number].let_go, 0) == 0)
+		return;
+	index = lockmgr_next_lease(worker_lockmgr, slot_number, LOCKMGR_NO_LEASE);
+	for (; index != LOCKMGR_NO_LEASE; index = next)
+	{
+		next = lockmgr_next_lease(worker_lockmgr, slot_number, index);
+		if (pg_atomic_exchange_u32(&segment_leases[index].let_go, 0) != 0)
+			lockmgr_let_go(worker_lockmgr, now, session, index);
+	}
+}
+
+static void
+ask(lockmgr_session session, const MailboxRequest *request, int64 now)
+{
+	lockmgr_request asked = {
+		.session = session,
+		.seq = request->seq,
+		.name = request->name,
+		.name_len = request->name_len,
+		.lease_ms = request->lease_ms,
+		.margin_us = request->margin_us,
+		.holder = &request->holder,
+		.data = request->has_data ? request->data : NULL,
+		.data_len = request->data_len,
+		.lease_index = request->lease_index,
+	};
+
+	switch (request->kind)
+	{
+		case MAILBOX_ACQUIRE:
+			asked.kind = LOCKMGR_ACQUIRE;
+			break;
+		case MAILBOX_TRY:
+			asked.kind = LOCKMGR_TRY;
+			break;
+		case MAILBOX_RELEASE:
+			asked.kind = LOCKMGR_RELEASE;
+			break;
+		case MAILBOX_RENEW:
+			asked.kind = LOCKMGR_RENEW;
+			break;
+		case MAILBOX_LOOK_UP:
+			asked.kind = LOCKMGR_LOOK_UP;
+			break;
+		case MAILBOX_DESCRIBE_TABLE:
+			WorkerSendTable(session, request->seq, DYNAMO_DESCRIBE_TABLE, 0, 0);
+			return;
+		case MAILBOX_CREATE_TABLE:
+			WorkerSendTable(session, request->seq, DYNAMO_CREATE_TABLE,
+							request->read_units, request->write_units);
+			return;
+		case MAILBOX_UPDATE_TTL:
+			WorkerSendTable(session, request->seq, DYNAMO_UPDATE_TTL, 0, 0);
+			return;
+	}
+	lockmgr_ask(worker_lockmgr, now, &asked);
+}
+
+/*
+ * The segment's copy of a lease.  When another session gets it, marks that the
+ * last one left no longer count.
+ */
+void
+WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
+		   size_t name_len)
+{
+	DirectoryEntry *entry = &segment_leases[index];
+
+	LWLockAcquire(&segment->directory_lock, LW_EXCLUSIVE);
+	if (entry->lease.seq != lease->seq ||
+		entry->lease.session.slot != lease->session.slot ||
+		entry->lease.session.generation != lease->session.generation)
+	{
+		pg_atomic_write_u32(&entry->let_go, 0);
+		pg_atomic_write_u32(&entry->session_depth, 0);
+		pg_atomic_write_u32(&entry->xact_depth, 0);
+	}
+	entry->lease = *lease;
+	pg_atomic_write_u64(&entry->valid_until, lease->valid_until);
+	if (name != NULL)
+	{
+		entry->name_len = name_len;
+		memcpy(entry->name, name, name_len);
+	}
+	LWLockRelease(&segment->directory_lock);
+}
+
+void
+WorkerWaits(void *arg, lockmgr_session session, uint64 seq, uint32 watch)
+{
+	MailboxSlot *slot = &segment_slots[session.slot];
+
+	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+	if (slot->request.seq == seq)
+	{
+		slot->watch = watch;
+		slot->watch_seq = seq;
+		slot->waiting_since = SegmentNow();
+	}
+	LWLockRelease(&slot->lock);
+}
+
+void
+WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what)
+{
+	LWLockAcquire(&segment->watch_lock, LW_EXCLUSIVE);
+	segment_watches[watch].what = *what;
+	segment_watches[watch].changes++;
+	LWLockRelease(&segment->watch_lock);
+}
+
+/*
+ * Starts the answer to a request, or returns NULL if the session has moved on.
+ * The slot is locked until finish_answer().
+ */
+static MailboxAnswer *
+begin_answer(lockmgr_session session, uint64 seq)
+{
+	MailboxSlot *slot = &segment_slots[session.slot];
+	MailboxAnswer *answer = &slot->answer;
+
+	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+	if (slot->request.seq != seq ||
+		pg_atomic_read_u32(&slot->generation) != session.generation)
+	{
+		LWLockRelease(&slot->lock);
+		return NULL;
+	}
+	slot->waiting_since = 0;
+	slot->watch = LOCKMGR_NO_WATCH;
+	answer->type[0] = answer->message[0] = answer->hint[0] = '\0';
+	answer->item_data_len = 0;
+	return answer;
+}
+
+static void
+finish_answer(lockmgr_session session, uint64 seq)
+{
+	MailboxSlot *slot = &segment_slots[session.slot];
+
+	slot->answer.seq = seq;
+	LWLockRelease(&slot->lock);
+	SetLatch(&GetPGProcByNumber(session.slot)->procLatch);
+}
+
+static void
+fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
+			 const char *type, const char *message)
+{
+	out->op = op;
+	out->status = status;
+	strlcpy(out->type, type, sizeof(out->type));
+	strlcpy(out->message, message, sizeof(out->message));
+	if (status == DYNAMO_CREDENTIALS)
+		strlcpy(out->hint, WorkerCredentialsHint(), sizeof(out->hint));
+}
+
+void
+WorkerAnswer(void *arg, const lockmgr_answer *answer)
+{
+	MailboxAnswer *out = begin_answer(answer->session, answer->seq);
+
+	if (answer->result == LOCKMGR_GRANTED)
+		pg_atomic_fetch_add_u64(&segment->grants, 1);
+	if (out == NULL)
+		return;
+	out->result = answer->result;
+	out->lease_index = answer->lease_index;
+	out->token = answer->token;
+	out->valid_until = answer->valid_until;
+	out->loss = answer->loss;
+	if (answer->result == LOCKMGR_FAILED || answer->result == LOCKMGR_BAD_ITEM)
+		fill_failure(out, answer->op, answer->status, answer->type,
+					 answer->message);
+	if (answer->item != NULL)
+		fill_item(out, answer->item);
+	finish_answer(answer->session, answer->seq);
+}
+
+static void
+fill_item(MailboxAnswer *out, const dynamo_item *item)
+{
+	out->item = *item;
+	out->item.data = NULL;
+	out->item_data_len = item->data_len;
+	if (item->data != NULL && item->data_len <= sizeof(out->data))
+		memcpy(out->data, item->data, item->data_len);
+	out->item.data_len = item->data != NULL ? item->data_len : 0;
+}
+
+/* The answer to a request about the table itself. */
+void
+WorkerAnswerTable(lockmgr_session session, uint64 seq, dynamo_op op,
+				  const dynamo_reply *reply)
+{
+	MailboxAnswer *out = begin_answer(session, seq);
+
+	if (out == NULL)
+		return;
+	out->result = reply->status == DYNAMO_OK ? LOCKMGR_FOUND : LOCKMGR_FAILED;
+	out->table = reply->table;
+	if (reply->status != DYNAMO_OK)
+		fill_failure(out, op, reply->status, reply->type, reply->message);
+	finish_answer(session, seq);
+}

@@ -1,0 +1,109 @@
+/*-------------------------------------------------------------------------
+ *
+ * arguments.c
+ *	  Reads and checks the arguments that the SQL functions share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "pg/times.h"
+#include "pg/utf8.h"
+#include "pg/waiting.h"
+#include "sql/arguments.h"
+
+#define LEASE_MIN_MS 2000
+#define LEASE_MAX_MS 86400000
+
+static int64 duration(FunctionCallInfo fcinfo, int number, const char *name);
+
+LockName
+ArgumentName(FunctionCallInfo fcinfo, int number)
+{
+	LockName	name;
+	text	   *value;
+
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "name")));
+
+	value = PG_GETARG_TEXT_PP(number);
+	name.text = text_to_cstring(value);
+	name.utf8 = Utf8FromServer(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+	if (name.utf8[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be empty", "name")));
+	if (strlen(name.utf8) > DYNAMO_NAME_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be longer than %d bytes in UTF-8",
+						"name", DYNAMO_NAME_MAX),
+				 errdetail("It has %zu bytes.", strlen(name.utf8))));
+	return name;
+}
+
+int64
+ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null)
+{
+	int64		lease_ms;
+
+	if (PG_ARGISNULL(number))
+		return if_null;
+	lease_ms = duration(fcinfo, number, "lease");
+	if (lease_ms < LEASE_MIN_MS || lease_ms > LEASE_MAX_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be between 2 seconds and 1 day", "lease")));
+	return lease_ms;
+}
+
+int64
+ArgumentWait(FunctionCallInfo fcinfo, int number)
+{
+	int64		wait_ms;
+
+	if (PG_ARGISNULL(number))
+		return WAITING_NO_LIMIT;
+	wait_ms = duration(fcinfo, number, "wait");
+	if (wait_ms <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0", "wait")));
+	return wait_ms;
+}
+
+static int64
+duration(FunctionCallInfo fcinfo, int number, const char *name)
+{
+	int64		milliseconds;
+
+	if (!TimesMilliseconds(PG_GETARG_INTERVAL_P(number), &milliseconds))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not contain months or years, or be infinite", name)));
+	return milliseconds;
+}
+
+const uint8 *
+ArgumentData(FunctionCallInfo fcinfo, int number, size_t *len)
+{
+	bytea	   *value;
+
+	*len = 0;
+	if (PG_ARGISNULL(number))
+		return NULL;
+	value = PG_GETARG_BYTEA_PP(number);
+	*len = VARSIZE_ANY_EXHDR(value);
+	if (*len > DYNAMO_DATA_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be longer than %d bytes",
+						"data", DYNAMO_DATA_MAX),
+				 errdetail("It has %zu bytes.", *len)));
+	return (const uint8 *) VARDATA_ANY(value);
+}

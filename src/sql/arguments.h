@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * arguments.h
+ *	  Reads and checks the arguments that the SQL functions share.
+ *
+ * Floor 4.  Each raises 22023 with the argument's name and limit, before
+ * anything is asked of DynamoDB.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SQL_ARGUMENTS_H
+#define DDBLOCK_SQL_ARGUMENTS_H
+
+#include "postgres.h"
+
+#include "fmgr.h"
+
+#include "pg/session.h"
+
+extern LockName ArgumentName(FunctionCallInfo fcinfo, int number);
+
+/* Milliseconds; if_null if the argument is NULL. */
+extern int64 ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null);
+extern int64 ArgumentWait(FunctionCallInfo fcinfo, int number);
+
+/* NULL if the argument is. */
+extern const uint8 *ArgumentData(FunctionCallInfo fcinfo, int number, size_t *len);
+
+#endif							/* DDBLOCK_SQL_ARGUMENTS_H */

@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_functions.c
+ *	  SQL functions that acquire, release, renew and prove locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "utils/timestamp.h"
+
+#include "pg/errors.h"
+#include "pg/session.h"
+#include "pg/settings.h"
+#include "pg/times.h"
+#include "pg/waiting.h"
+#include "sql/arguments.h"
+
+PG_FUNCTION_INFO_V1(ddb_lock_acquire);
+PG_FUNCTION_INFO_V1(ddb_lock_try_acquire);
+PG_FUNCTION_INFO_V1(ddb_xact_lock_acquire);
+PG_FUNCTION_INFO_V1(ddb_xact_lock_try_acquire);
+PG_FUNCTION_INFO_V1(ddb_lock_release);
+PG_FUNCTION_INFO_V1(ddb_lock_release_all);
+PG_FUNCTION_INFO_V1(ddb_lock_renew);
+PG_FUNCTION_INFO_V1(ddb_lock_token);
+PG_FUNCTION_INFO_V1(ddb_lock_require);
+
+static Datum acquire(FunctionCallInfo fcinfo, LockScope scope);
+static Datum try_acquire(FunctionCallInfo fcinfo, LockScope scope);
+
+/* (name, lease, wait, data) */
+static Datum
+acquire(FunctionCallInfo fcinfo, LockScope scope)
+{
+	AcquireOptions options = {.scope = scope};
+	LockName	name;
+	int64		token;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
+	options.wait_ms = ArgumentWait(fcinfo, 2);
+	options.data = ArgumentData(fcinfo, 3, &options.data_len);
+
+	(void) SessionAcquire(&name, &options, &token);
+	PG_RETURN_INT64(token);
+}
+
+/* (name, lease, data) */
+static Datum
+try_acquire(FunctionCallInfo fcinfo, LockScope scope)
+{
+	AcquireOptions options = {.scope = scope,.only_try = true,.wait_ms = WAITING_NO_LIMIT};
+	LockName	name;
+	int64		token;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
+	options.data = ArgumentData(fcinfo, 2, &options.data_len);
+
+	if (!SessionAcquire(&name, &options, &token))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(token);
+}
+
+Datum
+ddb_lock_acquire(PG_FUNCTION_ARGS)
+{
+	return acquire(fcinfo, SCOPE_SESSION);
+}
+
+Datum
+ddb_lock_try_acquire(PG_FUNCTION_ARGS)
+{
+	return try_acquire(fcinfo, SCOPE_SESSION);
+}
+
+Datum
+ddb_xact_lock_acquire(PG_FUNCTION_ARGS)
+{
+	return acquire(fcinfo, SCOPE_XACT);
+}
+
+Datum
+ddb_xact_lock_try_acquire(PG_FUNCTION_ARGS)
+{
+	return try_acquire(fcinfo, SCOPE_XACT);
+}
+
+Datum
+ddb_lock_release(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	PG_RETURN_BOOL(SessionRelease(&name));
+}
+
+Datum
+ddb_lock_release_all(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(SessionReleaseAll());
+}
+
+Datum
+ddb_lock_renew(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+	int64		lease_ms;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	lease_ms = ArgumentLease(fcinfo, 1, 0);
+	PG_RETURN_TIMESTAMPTZ(TimesFromClock(SessionRenew(&name, lease_ms)));
+}
+
+Datum
+ddb_lock_token(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+	int64		token;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	token = SessionToken(&name);
+	if (token == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(token);
+}
+
+Datum
+ddb_lock_require(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	PG_RETURN_INT64(SessionRequire(&name));
+}

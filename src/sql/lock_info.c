@@ -1,0 +1,163 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_info.c
+ *	  ddb_lock_info(): one consistent read of a lock's item.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "pg/errors.h"
+#include "pg/mailbox.h"
+#include "pg/times.h"
+#include "pg/utf8.h"
+#include "sql/arguments.h"
+
+PG_FUNCTION_INFO_V1(ddb_lock_info);
+
+/* The function's columns, in order. */
+enum
+{
+	INFO_HELD,
+	INFO_OWNER,
+	INFO_DATABASE,
+	INFO_USENAME,
+	INFO_APPLICATION_NAME,
+	INFO_PID,
+	INFO_HOST,
+	INFO_ACQUIRED_AT,
+	INFO_LEASE,
+	INFO_TOKEN,
+	INFO_DATA,
+	INFO_VERSION,
+	INFO_COLUMNS
+};
+
+static void look_up(const LockName *name, MailboxAnswer *answer);
+static void fill_row(const LockName *name, const MailboxAnswer *answer,
+					 Datum *values, bool *nulls);
+static void fill_holder(const dynamo_holder *holder, Datum *values, bool *nulls);
+static void fill_data(const LockName *name, const MailboxAnswer *answer,
+					  Datum *values, bool *nulls);
+static void set_text(int column, const char *utf8, Datum *values, bool *nulls);
+
+Datum
+ddb_lock_info(PG_FUNCTION_ARGS)
+{
+	Datum		values[INFO_COLUMNS];
+	bool		nulls[INFO_COLUMNS];
+	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+	TupleDesc	desc;
+	LockName	name;
+
+	ErrorsRequirePreload();
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	name = ArgumentName(fcinfo, 0);
+	look_up(&name, answer);
+
+	memset(nulls, true, sizeof(nulls));
+	fill_row(&name, answer, values, nulls);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
+}
+
+static void
+look_up(const LockName *name, MailboxAnswer *answer)
+{
+	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
+
+	MailboxAttach();
+	request->kind = MAILBOX_LOOK_UP;
+	request->name_len = strlen(name->utf8);
+	memcpy(request->name, name->utf8, request->name_len);
+	MailboxCall(request, NULL, answer);
+	if (answer->result != LOCKMGR_FOUND)
+		ErrorsAnswer(answer, name->text);
+	pfree(request);
+}
+
+/* Of a released item, what was left there is shown; of none, nothing. */
+static void
+fill_row(const LockName *name, const MailboxAnswer *answer, Datum *values, bool *nulls)
+{
+	const dynamo_item *item = &answer->item;
+
+	values[INFO_HELD] = BoolGetDatum(item->exists && !item->released);
+	nulls[INFO_HELD] = false;
+	if (!item->exists)
+		return;
+
+	set_text(INFO_OWNER, item->owner, values, nulls);
+	fill_holder(&item->holder, values, nulls);
+	if (item->lease_ms > 0)
+	{
+		values[INFO_LEASE] = IntervalPGetDatum(TimesInterval(item->lease_ms * 1000));
+		nulls[INFO_LEASE] = false;
+	}
+	if (item->has_token && !item->bad_token)
+	{
+		values[INFO_TOKEN] = Int64GetDatum(item->token);
+		nulls[INFO_TOKEN] = false;
+	}
+	fill_data(name, answer, values, nulls);
+	set_text(INFO_VERSION, item->version, values, nulls);
+}
+
+static void
+fill_holder(const dynamo_holder *holder, Datum *values, bool *nulls)
+{
+	TimestampTz since;
+
+	set_text(INFO_DATABASE, holder->database, values, nulls);
+	set_text(INFO_USENAME, holder->user, values, nulls);
+	set_text(INFO_APPLICATION_NAME, holder->application, values, nulls);
+	set_text(INFO_HOST, holder->host, values, nulls);
+	if (holder->pid != 0)
+	{
+		values[INFO_PID] = Int32GetDatum(holder->pid);
+		nulls[INFO_PID] = false;
+	}
+	if (TimesFromEpoch(holder->since_ms, &since))
+	{
+		values[INFO_ACQUIRED_AT] = TimestampTzGetDatum(since);
+		nulls[INFO_ACQUIRED_AT] = false;
+	}
+}
+
+/* Other clients may write more than we do. */
+static void
+fill_data(const LockName *name, const MailboxAnswer *answer, Datum *values, bool *nulls)
+{
+	size_t		len = answer->item_data_len;
+	bytea	   *data;
+
+	if (len == 0)
+		return;
+	if (len > DYNAMO_DATA_MAX)
+	{
+		ereport(WARNING,
+				(errmsg("the data of lock \"%s\" is not shown", name->text),
+				 errdetail("It has %zu bytes, more than %d.", len, DYNAMO_DATA_MAX)));
+		return;
+	}
+	data = palloc(VARHDRSZ + len);
+	SET_VARSIZE(data, VARHDRSZ + len);
+	memcpy(VARDATA(data), answer->data, len);
+	values[INFO_DATA] = PointerGetDatum(data);
+	nulls[INFO_DATA] = false;
+}
+
+static void
+set_text(int column, const char *utf8, Datum *values, bool *nulls)
+{
+	if (utf8[0] == '\0')
+		return;
+	values[column] = CStringGetTextDatum(Utf8ToServer(utf8, strlen(utf8)));
+	nulls[column] = false;
+}

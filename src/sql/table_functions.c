@@ -1,0 +1,207 @@
+/*-------------------------------------------------------------------------
+ *
+ * table_functions.c
+ *	  ddb_lock_table_create(): creates the lock table, ready for use.
+ *
+ * The worker makes one call at a time for us; the order of calls and the
+ * waiting are done here.  Each step may find its work done already, so the
+ * function can be called again after a failure, and on an existing table.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+
+#include "pg/compat.h"
+#include "pg/errors.h"
+#include "pg/mailbox.h"
+#include "pg/settings.h"
+#include "pg/utf8.h"
+
+/* Time between two looks at a table that is being created. */
+#define POLL_MS 500
+
+/* A new table may not be found at first: DescribeTable is not consistent. */
+#define APPEARANCE_US (30 * USECS_PER_SEC)
+
+PG_FUNCTION_INFO_V1(ddb_lock_table_create);
+
+static int64 units(FunctionCallInfo fcinfo, int number, const char *name);
+static bool create_table(int64 read_units, int64 write_units);
+static void wait_until_active(dynamo_table_info *table);
+static void check_keys(const dynamo_table_info *table);
+static bool key_is(const char *name, const char *type, const char *wanted);
+static char *describe_key(const char *name, const char *type);
+static void enable_ttl(void);
+static MailboxAnswer *call(MailboxKind kind, int64 read_units, int64 write_units);
+static bool failed_with(const MailboxAnswer *answer, dynamo_status status);
+static void sleep_a_while(void);
+
+Datum
+ddb_lock_table_create(PG_FUNCTION_ARGS)
+{
+	dynamo_table_info table;
+	int64		read_units;
+	int64		write_units;
+	bool		created;
+
+	ErrorsRequirePreload();
+	read_units = units(fcinfo, 0, "read_units");
+	write_units = units(fcinfo, 1, "write_units");
+	if ((read_units == 0) != (write_units == 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("arguments \"%s\" and \"%s\" must be given together",
+						"read_units", "write_units")));
+
+	MailboxAttach();
+	created = create_table(read_units, write_units);
+	wait_until_active(&table);
+	if (!created)
+	{
+		check_keys(&table);
+		ereport(NOTICE,
+				(errmsg("lock table \"%s\" already exists", ddblock_table)));
+	}
+	enable_ttl();
+	PG_RETURN_VOID();
+}
+
+/* 0 if the argument is NULL. */
+static int64
+units(FunctionCallInfo fcinfo, int number, const char *name)
+{
+	int64		value;
+
+	if (PG_ARGISNULL(number))
+		return 0;
+	value = PG_GETARG_INT64(number);
+	if (value <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0", name)));
+	return value;
+}
+
+/* False if there is one already. */
+static bool
+create_table(int64 read_units, int64 write_units)
+{
+	MailboxAnswer *answer = call(MAILBOX_CREATE_TABLE, read_units, write_units);
+	bool		created = answer->result == LOCKMGR_FOUND;
+
+	if (!created && !failed_with(answer, DYNAMO_TABLE_IN_USE))
+		ErrorsAnswer(answer, NULL);
+	pfree(answer);
+	return created;
+}
+
+static void
+wait_until_active(dynamo_table_info *table)
+{
+	int64		started = SegmentNow();
+
+	for (;;)
+	{
+		MailboxAnswer *answer = call(MAILBOX_DESCRIBE_TABLE, 0, 0);
+		bool		found = answer->result == LOCKMGR_FOUND;
+
+		*table = answer->table;
+		if (!found && !(failed_with(answer, DYNAMO_TABLE_MISSING) &&
+						SegmentNow() - started < APPEARANCE_US))
+			ErrorsAnswer(answer, NULL);
+		pfree(answer);
+
+		/* A table is UPDATING, and usable, when its capacity is changed. */
+		if (found && (strcmp(table->status, "ACTIVE") == 0 ||
+					  strcmp(table->status, "UPDATING") == 0))
+			return;
+		if (found && strcmp(table->status, "CREATING") != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("lock table \"%s\" does not become active", ddblock_table),
+					 errdetail("Its status is %s.", table->status)));
+		sleep_a_while();
+	}
+}
+
+static void
+check_keys(const dynamo_table_info *table)
+{
+	if (key_is(table->partition_key, table->partition_type, ddblock_partition_key) &&
+		key_is(table->sort_key, table->sort_type, ddblock_sort_key))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" already exists with other keys", ddblock_table),
+			 errdetail("Its partition key is %s, its sort key is %s.",
+					   describe_key(table->partition_key, table->partition_type),
+					   describe_key(table->sort_key, table->sort_type)),
+			 errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" accordingly, "
+					 "or choose another \"ddblock.table\". The keys' type must be S.")));
+}
+
+static bool
+key_is(const char *name, const char *type, const char *wanted)
+{
+	if (strcmp(name, wanted) != 0)
+		return false;
+	return name[0] == '\0' || strcmp(type, "S") == 0;
+}
+
+static char *
+describe_key(const char *name, const char *type)
+{
+	if (name[0] == '\0')
+		return pstrdup("none");
+	return psprintf("\"%s\" (%s)", Utf8ToServer(name, strlen(name)), type);
+}
+
+/* Harmless if nothing expires, and needed before anything can. */
+static void
+enable_ttl(void)
+{
+	MailboxAnswer *answer = call(MAILBOX_UPDATE_TTL, 0, 0);
+
+	if (answer->result != LOCKMGR_FOUND &&
+		!(failed_with(answer, DYNAMO_VALIDATION) &&
+		  strstr(answer->message, "already enabled") != NULL))
+		ErrorsAnswer(answer, NULL);
+	pfree(answer);
+}
+
+static MailboxAnswer *
+call(MailboxKind kind, int64 read_units, int64 write_units)
+{
+	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
+	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+
+	request->kind = kind;
+	request->read_units = read_units;
+	request->write_units = write_units;
+	MailboxCall(request, NULL, answer);
+	pfree(request);
+	return answer;
+}
+
+static bool
+failed_with(const MailboxAnswer *answer, dynamo_status status)
+{
+	return answer->result == LOCKMGR_FAILED && answer->status == status;
+}
+
+static void
+sleep_a_while(void)
+{
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = CompatWaitEvent("DdblockTable");
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 POLL_MS, event);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}

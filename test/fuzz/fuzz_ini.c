@@ -1,0 +1,153 @@
+/*-------------------------------------------------------------------------
+ *
+ * fuzz_ini.c
+ *	  Feeds environment, config file and credentials file to the search for
+ *	  credentials, region and endpoint.
+ *
+ * Input: parts separated by bytes 0xff.  Part 1 is the credentials file, part
+ * 2 the config file, part 3 lines NAME=VALUE of environment variables.  The
+ * files are handed over in blocks of their exact size, so that ASan sees a
+ * read beyond them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/credentials.h"
+
+#define MAX_VARIABLES 8
+
+typedef struct part
+{
+	const uint8_t *data;
+	size_t		len;
+} part;
+
+typedef struct world
+{
+	part		credentials;
+	part		config;
+	char	   *environment;	/* NUL-terminated copy, cut into lines */
+	char	   *variables[MAX_VARIABLES];
+} world;
+
+#define CHECK(condition) do { if (!(condition)) abort(); } while (0)
+
+static part
+take_part(part *rest)
+{
+	part		taken = *rest;
+	const uint8_t *end = rest->len > 0 ? memchr(rest->data, 0xff, rest->len) : NULL;
+
+	if (end == NULL)
+	{
+		rest->len = 0;
+		return taken;
+	}
+	taken.len = end - rest->data;
+	rest->data = end + 1;
+	rest->len -= taken.len + 1;
+	return taken;
+}
+
+static void
+set_variables(world *w, part text)
+{
+	char	   *line;
+	int			n = 0;
+
+	w->environment = malloc(text.len + 1);
+	if (text.len > 0)
+		memcpy(w->environment, text.data, text.len);
+	w->environment[text.len] = '\0';
+	for (line = strtok(w->environment, "\n"); line != NULL && n < MAX_VARIABLES;
+		 line = strtok(NULL, "\n"))
+		w->variables[n++] = line;
+}
+
+static const char *
+get(void *arg, const char *name)
+{
+	world	   *w = arg;
+	size_t		len = strlen(name);
+	int			i;
+
+	for (i = 0; i < MAX_VARIABLES && w->variables[i] != NULL; i++)
+		if (strncmp(w->variables[i], name, len) == 0 &&
+			w->variables[i][len] == '=')
+			return w->variables[i] + len + 1;
+	return strcmp(name, "HOME") == 0 ? "/h" : NULL;
+}
+
+static char *
+read_file(void *arg, const char *path, size_t *len)
+{
+	world	   *w = arg;
+	part		file = strcmp(path, "/h/.aws/config") == 0 ? w->config :
+		w->credentials;
+	char	   *text = malloc(file.len > 0 ? file.len : 1);
+
+	if (file.len > 0)
+		memcpy(text, file.data, file.len);
+	*len = file.len;
+	return text;
+}
+
+static void
+check_credentials(const aws_settings *settings, const aws_environment *env)
+{
+	aws_credentials found;
+	aws_credentials zero = {0};
+	char		error[256];
+
+	memset(&found, 'x', sizeof(found));
+	memset(error, 'x', sizeof(error));
+	if (aws_find_credentials(settings, env, &found, error, sizeof(error)))
+	{
+		CHECK(found.access_key_id[0] > ' ' && found.secret_access_key[0] > ' ');
+		CHECK(strpbrk(found.session_token, "\r\n ") == NULL);
+		CHECK(strlen(found.source) < sizeof(found.source));
+		CHECK(error[0] == '\0');
+	}
+	else
+	{
+		CHECK(memcmp(&found, &zero, sizeof(found)) == 0);
+		CHECK(strncmp(error, "no credentials: ", 16) == 0);
+		CHECK(strlen(error) < sizeof(error));
+	}
+}
+
+static void
+check_region_and_endpoint(const aws_settings *settings,
+						  const aws_environment *env)
+{
+	char		text[128];
+	bool		ok;
+
+	memset(text, 'x', sizeof(text));
+	ok = aws_find_region(settings, env, text, sizeof(text));
+	CHECK(strlen(text) < sizeof(text) && ok == (text[0] != '\0'));
+	memset(text, 'x', sizeof(text));
+	ok = aws_find_endpoint(settings, env, text, sizeof(text));
+	CHECK(strlen(text) < sizeof(text) && (ok || text[0] == '\0'));
+	CHECK(strpbrk(text, "\r\n ") == NULL);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const aws_settings settings = {0};
+	part		rest = {data, size};
+	world		w = {0};
+	aws_environment env = {.arg = &w,.get = get,.read_file = read_file};
+
+	w.credentials = take_part(&rest);
+	w.config = take_part(&rest);
+	set_variables(&w, rest);
+	check_credentials(&settings, &env);
+	check_region_and_endpoint(&settings, &env);
+	free(w.environment);
+	return 0;
+}

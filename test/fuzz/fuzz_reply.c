@@ -1,0 +1,96 @@
+/*-------------------------------------------------------------------------
+ *
+ * fuzz_reply.c
+ *	  Any bytes as DynamoDB's reply: no crash, no leak, and nothing in the
+ *	  result that its header does not promise.
+ *
+ * The first byte chooses the operation, the second the HTTP status, the third
+ * the number of statements; the rest is the body.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/dynamo.h"
+
+int			LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void
+check(bool promise)
+{
+	if (!promise)
+		abort();
+}
+
+static void
+check_text(const char *text, size_t size)
+{
+	check(memchr(text, '\0', size) != NULL);
+}
+
+static void
+check_item(const dynamo_item *item)
+{
+	check_text(item->owner, sizeof(item->owner));
+	check_text(item->version, sizeof(item->version));
+	check_text(item->holder.database, DYNAMO_HOLDER_SIZE);
+	check_text(item->holder.user, DYNAMO_HOLDER_SIZE);
+	check_text(item->holder.application, DYNAMO_HOLDER_SIZE);
+	check_text(item->holder.host, DYNAMO_HOLDER_SIZE);
+	check(item->lease_ms >= 0 && item->token >= 0 && item->released_at >= 0);
+	check((item->token > 0) == (item->has_token && !item->bad_token));
+	check(item->exists || (!item->released && !item->has_token && item->data == NULL));
+	if (item->data != NULL && item->data_len > 0)
+	{
+		volatile uint8_t last = item->data[item->data_len - 1];
+
+		(void) last;
+	}
+}
+
+static void
+check_result(const dynamo_result *result)
+{
+	check_text(result->type, sizeof(result->type));
+	check_text(result->message, sizeof(result->message));
+	check_item(&result->item);
+
+	/* an item on which a decision may rest can be understood */
+	if (result->item.exists && !result->item.released &&
+		(result->status == DYNAMO_OK || result->status == DYNAMO_CONDITION_FAILED))
+		check(result->item.version[0] != '\0');
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	static const int http_statuses[] = {200, 400, 413, 500, 503, 301};
+	dynamo_reply reply;
+	dynamo_op	op;
+	int			http_status;
+	int			count;
+
+	if (size < 3)
+		return 0;
+	op = (dynamo_op) (bytes[0] % DYNAMO_OP_COUNT);
+	http_status = http_statuses[bytes[1] % 6];
+	count = op == DYNAMO_RENEW_BATCH ? 1 + bytes[2] % DYNAMO_BATCH_MAX : 1;
+
+	dynamo_read(&reply, op, count, http_status, NULL,
+				(const char *) bytes + 3, size - 3);
+	check(reply.count == count);
+	check(reply.consumed >= 0);
+	check_text(reply.message, sizeof(reply.message));
+	check_text(reply.table.partition_key, sizeof(reply.table.partition_key));
+	check_text(reply.table.sort_key, sizeof(reply.table.sort_key));
+	for (int i = 0; i < count; i++)
+	{
+		check_result(&reply.results[i]);
+		check(reply.status == DYNAMO_OK || reply.status == reply.results[i].status);
+	}
+	dynamo_reply_free(&reply);
+	dynamo_reply_free(&reply);
+	return 0;
+}

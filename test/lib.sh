@@ -1,0 +1,161 @@
+# lib.sh: what the test/check-* scripts share.  To be sourced, in the top folder
+# of a private copy (see in-copy).
+
+set -u
+
+: "${DDBLOCK_WORK:?run this through test/in-copy, or make ${0##*/}}"
+
+# By its path: the tests' own PostgreSQL comes first in PATH later on.
+PG_CONFIG=$(command -v "${PG_CONFIG:-pg_config}") || PG_CONFIG=pg_config
+check=${0##*/}
+passed=0
+failed=0
+
+# Warnings that are errors, for floors 1 and 2 and their tests.
+STRICT=(-std=gnu99 -Wall -Wextra -Werror)
+
+# What floors 1 and 2 are linked with.
+CORE_LIBS=(-lcjson -lcrypto)
+NET_LIBS=(-lcurl)
+
+ok()
+{
+	passed=$((passed + 1))
+	echo "ok - $*"
+}
+
+not_ok()
+{
+	failed=$((failed + 1))
+	echo "not ok - $*"
+}
+
+# attempt DESCRIPTION COMMAND...: one test; the output is shown if it fails.
+attempt()
+{
+	local description=$1 log=$DDBLOCK_WORK/attempt.log
+
+	shift
+	if "$@" >"$log" 2>&1
+	then
+		ok "$description"
+	else
+		not_ok "$description"
+		sed 's/^/# /' "$log"
+	fi
+}
+
+# Leaves the counts for run-checks; the caller's exit status.
+finish()
+{
+	((passed + failed > 0)) || not_ok "$check found nothing to test"
+	echo "$passed $failed" >"$DDBLOCK_WORK/tally"
+	((failed == 0))
+}
+
+die()
+{
+	not_ok "$check: $*"
+	finish
+	exit 1
+}
+
+# The files that match, or nothing.
+files()
+{
+	compgen -G "$1" | sort
+}
+
+# compile_all DIR FILE...: objects into DIR, two at a time, with the command in
+# the array "compiler".
+compile_all()
+{
+	local dir=$1 file status=0 running=0
+
+	shift
+	mkdir -p "$dir"
+	for file in "$@"
+	do
+		if ((running++ >= 2))
+		then
+			wait -n || status=1
+		fi
+		"${compiler[@]}" -Isrc -c "$file" -o "$dir/$(basename "$file" .c).o" &
+	done
+	while ((running-- > 0))
+	do
+		wait -n
+		case $? in
+			0) ;;
+			127) break ;;		# none is left
+			*) status=1 ;;
+		esac
+	done
+	return "$status"
+}
+
+# build_unit_test FILE DIR: links it, as a program in DIR, with all objects in
+# DIR/core and, if it is a test_net_*, DIR/net.
+build_unit_test()
+{
+	local test=$1 dir=$2 objects libs
+
+	objects=("$dir"/core/*.o)
+	libs=("${CORE_LIBS[@]}")
+	if [[ $test == */test_net_* ]]
+	then
+		objects+=("$dir"/net/*.o)
+		libs+=("${NET_LIBS[@]}")
+	fi
+	"${compiler[@]}" -Isrc -Itest/unit \
+		-DTEST_DATA_DIR="\"$PWD/test/unit/data\"" "$test" "${objects[@]}" \
+		"${libs[@]}" -lcmocka -lpthread -lm -o "$dir/$(basename "$test" .c)"
+}
+
+# run_unit_tests DIR [WRAPPER...]: builds with "compiler" and runs all of
+# test/unit, each program by the wrapper; every test in them counts.
+run_unit_tests()
+{
+	local dir=$1 test name sources
+
+	shift
+	mapfile -t sources < <(files 'src/core/*.c')
+	compile_all "$dir/core" "${sources[@]}" || die "src/core does not compile"
+	mapfile -t sources < <(files 'src/net/*.c')
+	compile_all "$dir/net" "${sources[@]}" || die "src/net does not compile"
+
+	for test in $(files 'test/unit/test_*.c')
+	do
+		name=$(basename "$test" .c)
+		if build_unit_test "$test" "$dir" >"$dir/$name.log" 2>&1
+		then
+			run_unit_test "$name" "$dir" "$@"
+		else
+			not_ok "$name does not build"
+			sed 's/^/# /' "$dir/$name.log"
+		fi
+	done
+}
+
+run_unit_test()
+{
+	local name=$1 dir=$2 log=$2/$1.log status good bad
+
+	shift 2
+	CMOCKA_MESSAGE_OUTPUT=TAP "$@" "$dir/$name" >"$log" 2>&1
+	status=$?
+	good=$(grep -c '^ok ' "$log")
+	bad=$(grep -c '^not ok ' "$log")
+
+	# A program that crashes, or that its wrapper found fault with.
+	((status == 0 || bad > 0)) || bad=1
+	passed=$((passed + good))
+	failed=$((failed + bad))
+	if ((bad > 0))
+	then
+		echo "not ok - $name: $bad failed (status $status)"
+		sed 's/^/# /' "$log"
+	else
+		echo "ok - $name: $good tests"
+	fi
+}

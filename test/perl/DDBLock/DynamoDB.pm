@@ -1,0 +1,237 @@
+# DDBLock::DynamoDB: one DynamoDB Local, as seen from the operator's side.
+#
+# Reads and writes raw items past the extension: to look at what it left
+# there, and to play another client of the same table (Amazon's Java lock
+# client, an operator with a console).  Requests carry a made-up signature,
+# which DynamoDB Local does not check.
+
+=pod
+
+=head1 NAME
+
+DDBLock::DynamoDB - a DynamoDB Local and its raw items
+
+=head1 METHODS
+
+Items are hashes in DynamoDB's own notation: C<< { key => { S => 'x' } } >>.
+
+=over
+
+=item DDBLock::DynamoDB->start(table => 'lockTable')
+
+Starts a server on a free port and waits until it answers. Table is the
+default for the methods below.
+
+=item $ddb->port, $ddb->url, $ddb->table
+
+=item $ddb->call($operation, \%request)
+
+Sends a request, returns the decoded reply; dies if it is not a success.
+
+=item $ddb->try_call($operation, \%request)
+
+The same, but returns (HTTP status, decoded reply) and never dies of a refusal.
+
+=item $ddb->item($name)
+
+The lock's item by a consistent read, or undef. Tables without a sort key only,
+as all that follow.
+
+=item $ddb->items
+
+All items of the table.
+
+=item $ddb->put_item(\%item)
+
+Writes an item as it is, over whatever was there.
+
+=item $ddb->delete_item($name)
+
+=item $ddb->java_item($name, owner => ..., lease_ms => ..., version => ...)
+
+Returns (does not write) the item that Amazon's Java lock client writes when
+it acquires: no fencing token, no holder. Owner, lease and version have
+defaults; C<< extra => \%attributes >> adds some.
+
+=item DDBLock::DynamoDB::uuid
+
+A random version-4 UUID.
+
+=item $ddb->stop, $ddb->restart
+
+Restarting keeps the port and loses the data.
+
+=back
+
+=cut
+
+package DDBLock::DynamoDB;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use HTTP::Tiny;
+use JSON::PP;
+use Socket qw(IPPROTO_TCP TCP_NODELAY);
+
+# HTTP::Tiny writes a request in two parts, and Nagle's algorithm holds the
+# second back for 40 ms.
+{
+	no warnings 'redefine';
+	my $connect = \&HTTP::Tiny::Handle::connect;
+
+	*HTTP::Tiny::Handle::connect = sub {
+		my $handle = $connect->(@_);
+
+		setsockopt($handle->{fh}, IPPROTO_TCP, TCP_NODELAY, 1);
+		return $handle;
+	};
+}
+
+my $helper = abs_path(dirname(__FILE__) . '/../../dynamodb-local');
+
+sub start
+{
+	my ($class, %args) = @_;
+	my $self = bless {
+		dir   => $args{dir},
+		table => $args{table} // 'lockTable',
+	}, $class;
+
+	$self->_launch(0);
+	return $self;
+}
+
+sub _launch
+{
+	my ($self, $port) = @_;
+
+	system($helper, 'start', $port, $self->{dir}) == 0
+	  or die "DynamoDB Local did not start\n";
+	open my $fh, '<', "$self->{dir}/port" or die "no port file: $!\n";
+	chomp($self->{port} = <$fh>);
+	close $fh;
+	$self->{http} = HTTP::Tiny->new(timeout => 30);
+	return;
+}
+
+sub stop
+{
+	my ($self) = @_;
+	system($helper, 'stop', $self->{dir});
+	return;
+}
+
+sub restart
+{
+	my ($self) = @_;
+	$self->stop;
+	$self->_launch($self->{port});
+	return;
+}
+
+sub port { return $_[0]->{port}; }
+sub table { return $_[0]->{table}; }
+sub url { return "http://127.0.0.1:$_[0]->{port}"; }
+
+sub try_call
+{
+	my ($self, $operation, $request) = @_;
+
+	my $reply = $self->{http}->post(
+		$self->url . '/',
+		{   content => encode_json($request),
+			headers => {
+				'Content-Type' => 'application/x-amz-json-1.0',
+				'X-Amz-Target' => "DynamoDB_20120810.$operation",
+				'Authorization' => 'AWS4-HMAC-SHA256 '
+				  . 'Credential=test/20260101/us-east-1/dynamodb/aws4_request, '
+				  . 'SignedHeaders=host, Signature=0',
+			},
+		});
+	my $decoded = eval { decode_json($reply->{content}) };
+	return ($reply->{status}, $decoded // { message => $reply->{content} });
+}
+
+sub call
+{
+	my ($self, $operation, $request) = @_;
+	my ($status, $reply) = $self->try_call($operation, $request);
+
+	die "$operation: $status " . encode_json($reply) . "\n"
+	  unless $status == 200;
+	return $reply;
+}
+
+sub item
+{
+	my ($self, $name) = @_;
+	return $self->call(
+		'GetItem',
+		{   TableName => $self->{table},
+			Key => { key => { S => $name } },
+			ConsistentRead => JSON::PP::true,
+		})->{Item};
+}
+
+sub items
+{
+	my ($self) = @_;
+	my (@items, $from);
+
+	do
+	{
+		my $page = $self->call(
+			'Scan',
+			{   TableName => $self->{table},
+				ConsistentRead => JSON::PP::true,
+				$from ? (ExclusiveStartKey => $from) : (),
+			});
+		push @items, @{ $page->{Items} };
+		$from = $page->{LastEvaluatedKey};
+	} while ($from);
+	return @items;
+}
+
+sub put_item
+{
+	my ($self, $item) = @_;
+	$self->call('PutItem', { TableName => $self->{table}, Item => $item });
+	return;
+}
+
+sub delete_item
+{
+	my ($self, $name) = @_;
+	$self->call(
+		'DeleteItem',
+		{   TableName => $self->{table},
+			Key => { key => { S => $name } },
+		});
+	return;
+}
+
+sub java_item
+{
+	my ($self, $name, %args) = @_;
+	return {
+		key => { S => $name },
+		ownerName => { S => $args{owner} // 'java-service' },
+		leaseDuration => { S => '' . ($args{lease_ms} // 20000) },
+		recordVersionNumber => { S => $args{version} // uuid() },
+		%{ $args{extra} // {} },
+	};
+}
+
+sub uuid
+{
+	my @x = map { int(rand(0x10000)) } 1 .. 8;
+
+	$x[3] = ($x[3] & 0x0fff) | 0x4000;
+	$x[4] = ($x[4] & 0x3fff) | 0x8000;
+	return sprintf('%04x%04x-%04x-%04x-%04x-%04x%04x%04x', @x);
+}
+
+1;

@@ -1,0 +1,201 @@
+# DDBLock::Proxy: the counting proxy (test/double/counting-proxy) as an object.
+
+=pod
+
+=head1 NAME
+
+DDBLock::Proxy - counts what reaches DynamoDB, and breaks the network
+
+=head1 METHODS
+
+=over
+
+=item DDBLock::Proxy->start(dir => $dir, upstream => $port)
+
+=item $proxy->port, $proxy->url
+
+=item $proxy->forwarded($operation), $proxy->received($operation)
+
+Requests that DynamoDB got, and those that reached the proxy, of an operation
+("UpdateItem") or, without one, of all, since the start or reset_counts. This is
+the count of the server's side: compare it with ddb_stats.
+
+=item $proxy->faults($operation)
+
+How many requests met a fault.
+
+=item $proxy->connections
+
+How many connections clients have opened for requests.
+
+=item $proxy->log
+
+List of hashes, oldest first: operation, body (decoded JSON, or undef),
+connection (a number), fault (action or undef), status (DynamoDB's, undef if
+it was not asked).
+
+=item $proxy->reset_counts
+
+=item $proxy->fault($action, %options)
+
+Arranges for the next requests to go wrong. Actions: drop, reset, black-hole,
+delay, duplicate, error (DynamoDB does not see the request, but for delay, which
+sends it late, and duplicate, which sends it twice); lose-reply,
+black-hole-reply, delay-reply, error-reply, truncate-reply, corrupt-reply (it
+does). Options: operation ("*"), match (regular expression on the body, in
+Python's dialect), skip (0), count (1; -1 until cleared), ms for the delays;
+status, type and message for the errors. The first fault that matches a
+request and is not used up applies.
+
+=item $proxy->clear_faults
+
+Removes them, and closes the connections that are held in a black hole.
+
+=item $proxy->stop, $proxy->restart
+
+While it is stopped, connections are refused. Restarting keeps the port and
+loses counts and faults.
+
+=back
+
+=cut
+
+package DDBLock::Proxy;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use HTTP::Tiny;
+use JSON::PP;
+use POSIX ();
+use Time::HiRes ();
+
+use DDBLock::DynamoDB;	# for its change to HTTP::Tiny
+
+my $program = abs_path(dirname(__FILE__) . '/../../double/counting-proxy');
+
+sub start
+{
+	my ($class, %args) = @_;
+	my $self = bless {%args}, $class;
+
+	$self->_launch(0);
+	return $self;
+}
+
+sub _launch
+{
+	my ($self, $port) = @_;
+	my $port_file = "$self->{dir}/proxy.port";
+	my $log_file = "$self->{dir}/proxy.log";
+
+	unlink $port_file;
+	my $pid = fork() // die "fork: $!\n";
+	if ($pid == 0)
+	{
+		open STDIN, '<', '/dev/null';
+		open STDOUT, '>>', $log_file;
+		open STDERR, '>&', \*STDOUT;
+		exec '/usr/bin/python3', $program, $port,
+		  "127.0.0.1:$self->{upstream}", $port_file
+		  or POSIX::_exit(127);
+	}
+	$self->{pid} = $pid;
+
+	my $deadline = time + 60;
+	until (defined($self->{port} = _read_port($port_file)))
+	{
+		die "the proxy ended, see $log_file\n"
+		  if waitpid($pid, POSIX::WNOHANG()) == $pid;
+		die "the proxy did not start\n" if time > $deadline;
+		Time::HiRes::sleep(0.02);
+	}
+	$self->{http} = HTTP::Tiny->new(timeout => 30);
+	return;
+}
+
+sub _read_port
+{
+	my ($file) = @_;
+	my $line;
+
+	open my $fh, '<', $file or return;
+	$line = <$fh>;
+	close $fh;
+	return defined $line && $line =~ /^(\d+)\n/ ? $1 : undef;
+}
+
+sub stop
+{
+	my ($self) = @_;
+	my $pid = delete $self->{pid} or return;
+
+	kill 'TERM', $pid;
+	waitpid($pid, 0);
+	return;
+}
+
+sub restart
+{
+	my ($self) = @_;
+	$self->stop;
+	$self->_launch($self->{port});
+	return;
+}
+
+sub port { return $_[0]->{port}; }
+sub url { return "http://127.0.0.1:$_[0]->{port}"; }
+
+sub _command
+{
+	my ($self, $method, $name, $argument) = @_;
+
+	my $reply = $self->{http}->request(
+		$method,
+		$self->url . "/proxy/$name",
+		{ content => defined $argument ? encode_json($argument) : '' });
+	die "proxy: $name: $reply->{status} $reply->{content}\n"
+	  unless $reply->{success};
+	return decode_json($reply->{content});
+}
+
+sub _count
+{
+	my ($self, $what, $operation) = @_;
+	my $counts = $self->_command('GET', 'state')->{$what};
+	my $sum = 0;
+
+	return $counts->{$operation} // 0 if defined $operation;
+	$sum += $_ foreach values %$counts;
+	return $sum;
+}
+
+sub received { my ($self, $operation) = @_; return $self->_count('received', $operation); }
+sub forwarded { my ($self, $operation) = @_; return $self->_count('forwarded', $operation); }
+sub faults { my ($self, $operation) = @_; return $self->_count('faults', $operation); }
+sub connections { my ($self) = @_; return $self->_command('GET', 'state')->{connections}; }
+sub reset_counts { my ($self) = @_; $self->_command('POST', 'reset'); return; }
+sub clear_faults { my ($self) = @_; $self->_command('POST', 'clear'); return; }
+
+sub fault
+{
+	my ($self, $action, %options) = @_;
+	$self->_command('POST', 'fault', { %options, action => $action });
+	return;
+}
+
+sub log
+{
+	my ($self) = @_;
+	my @entries = @{ $self->_command('GET', 'log') };
+
+	foreach my $entry (@entries)
+	{
+		$entry->{body} = eval { JSON::PP->new->decode($entry->{body}) };
+	}
+	return @entries;
+}
+
+1;

@@ -1,0 +1,267 @@
+# DDBLock::Test: what the TAP tests of ddblock stand on.
+#
+# On top of PostgreSQL's own PostgreSQL::Test::Cluster: DynamoDB Local, the
+# counting proxy, and clusters that are preloaded with ddblock and talk to one
+# of the two.  All that is started here is stopped when the test file ends,
+# clusters first, so that they can release what they hold; a cluster that does
+# not shut down in order fails the test file.
+
+=pod
+
+=head1 NAME
+
+DDBLock::Test - clusters with ddblock and a DynamoDB to talk to
+
+=head1 SYNOPSIS
+
+  use DDBLock::Test;
+  use Test::More;
+
+  my $node = new_cluster('one');              # extension and table are there
+  $node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')});
+  ok(dynamodb->item('a'), 'the lock has an item');
+
+  my $far = new_cluster('two', through => proxy, conf => "ddblock.x = 1\n");
+  proxy->fault('lose-reply', operation => 'UpdateItem');
+  wait_for { proxy->faults == 1 } 'the fault has struck';
+  done_testing;
+
+=head1 FUNCTIONS (all are exported)
+
+=over
+
+=item dynamodb
+
+The DynamoDB Local of this test file, a L<DDBLock::DynamoDB>: raw items, the
+Java client's part. Started at the first call; its table is C<lockTable>.
+
+=item proxy
+
+The counting proxy in front of it, a L<DDBLock::Proxy>: request counts of the
+server's side, faults. Started at the first call.
+
+=item new_proxy
+
+A further proxy to the same DynamoDB, so that each of several clusters can have
+its own network.
+
+=item new_cluster($name, %options)
+
+Makes and starts a cluster preloaded with ddblock; returns the
+PostgreSQL::Test::Cluster. Cluster_name, and so the owner in the item, is $name.
+Options: C<through> (an object with a url, default C<dynamodb>; C<proxy>
+to count and to break things), C<conf> (more lines for postgresql.conf, later
+ones win), C<extension> (default 1: CREATE EXTENSION in the database
+postgres), C<table> (default 1: create the lock table unless it exists; wants the
+extension), C<start> (default 1), C<init> (arguments of the node's init, as an
+array reference). All options that follow from C<start> are off without it.
+
+=item session($node, $dbname)
+
+A psql that stays open, as PostgreSQL::Test::BackgroundPsql: C<query_safe>,
+C<query_until>, C<quit>. Queries that block: C<< $s->query_until(qr//, "...\n") >>.
+
+=item backend_pid($session)
+
+Its server process's pid.
+
+=item worker_pid($node)
+
+The ddblock worker's pid, or undef while there is none.
+
+=item stat_of($node, $operation, $column)
+
+A number from the view ddb_stats, summed over all operations if $operation is
+undef; $column defaults to C<requests>.
+
+=item wait_for { condition } 'what is waited for'
+
+Returns the condition's value as soon as it is true; dies after
+PG_TEST_TIMEOUT_DEFAULT (180) seconds. Use it in place of any sleep.
+
+=item error_of($node, $sql, $dbname)
+
+Runs the SQL, which has to fail; returns the psql error output with SQLSTATE
+(VERBOSITY verbose): "ERROR:  LK001: ...". Dies if it succeeds.
+
+=back
+
+=cut
+
+package DDBLock::Test;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More ();
+use Time::HiRes ();
+
+use DDBLock::DynamoDB;
+use DDBLock::Proxy;
+
+our @EXPORT = qw(
+  dynamodb proxy new_proxy new_cluster session backend_pid worker_pid
+  stat_of wait_for error_of
+);
+
+my $main_pid = $$;
+my ($dynamodb, $proxy, @proxies, @nodes);
+
+sub dynamodb
+{
+	$dynamodb //= DDBLock::DynamoDB->start(
+		dir => PostgreSQL::Test::Utils::tempdir());
+	return $dynamodb;
+}
+
+sub new_proxy
+{
+	push @proxies,
+	  DDBLock::Proxy->start(
+		dir => PostgreSQL::Test::Utils::tempdir(),
+		upstream => dynamodb()->port);
+	return $proxies[-1];
+}
+
+sub proxy
+{
+	$proxy //= new_proxy();
+	return $proxy;
+}
+
+sub new_cluster
+{
+	my ($name, %options) = @_;
+	my $through = $options{through} // dynamodb();
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(@{ $options{init} // [] });
+	$node->append_conf('postgresql.conf', _settings($node, $through));
+	$node->append_conf('postgresql.conf', $options{conf})
+	  if defined $options{conf};
+	push @nodes, $node;
+	return $node unless $options{start} // 1;
+
+	$node->start;
+	if ($options{extension} // 1)
+	{
+		$node->safe_psql('postgres', 'CREATE EXTENSION ddblock');
+		_create_table($node) if $options{table} // 1;
+	}
+	return $node;
+}
+
+sub _settings
+{
+	my ($node, $through) = @_;
+	my ($name, $url) = ($node->name, $through->url);
+
+	return <<"CONF";
+shared_preload_libraries = 'ddblock'
+cluster_name = '$name'
+ddblock.region = 'us-east-1'
+ddblock.endpoint_url = '$url'
+ddblock.access_key_id = 'test'
+ddblock.secret_access_key = 'test'
+ddblock.table = 'lockTable'
+CONF
+}
+
+sub _create_table
+{
+	my ($node) = @_;
+	my ($status) = dynamodb()
+	  ->try_call('DescribeTable', { TableName => dynamodb()->table });
+
+	$node->safe_psql('postgres', 'SELECT ddb_lock_table_create()')
+	  unless $status == 200;
+	return;
+}
+
+sub session
+{
+	my ($node, $dbname) = @_;
+	return $node->background_psql($dbname // 'postgres', on_error_stop => 0);
+}
+
+sub backend_pid
+{
+	my ($session) = @_;
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+
+	return $pid;
+}
+
+sub worker_pid
+{
+	my ($node) = @_;
+	my $pid = $node->safe_psql('postgres',
+		q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'ddblock worker'}
+	);
+
+	return $pid eq '' ? undef : $pid;
+}
+
+sub stat_of
+{
+	my ($node, $operation, $column) = @_;
+	my $where = defined $operation ? "WHERE operation = '$operation'" : '';
+
+	$column //= 'requests';
+	return $node->safe_psql('postgres',
+		"SELECT coalesce(sum($column), 0) FROM ddb_stats $where");
+}
+
+sub wait_for(&;$)
+{
+	my ($condition, $what) = @_;
+	my $seconds = $PostgreSQL::Test::Utils::timeout_default;
+	my $deadline = Time::HiRes::time() + $seconds;
+
+	while (1)
+	{
+		my $value = $condition->();
+
+		return $value if $value;
+		die 'waited in vain for: ' . ($what // 'a condition') . "\n"
+		  if Time::HiRes::time() > $deadline;
+		Time::HiRes::sleep(0.02);
+	}
+}
+
+sub error_of
+{
+	my ($node, $sql, $dbname) = @_;
+	my ($status, undef, $stderr) =
+	  $node->psql($dbname // 'postgres', "\\set VERBOSITY verbose\n$sql");
+
+	die "this was to fail: $sql\n" if $status == 0;
+	return $stderr;
+}
+
+# Clusters go first: with their DynamoDB gone they would wait for it.  After a
+# failure there may be stopped processes or black holes: do not be polite then.
+END
+{
+	my $status = $?;
+
+	if ($$ == $main_pid)
+	{
+		my $good = $status == 0 && Test::More->builder->is_passing;
+
+		foreach my $node (reverse @nodes)
+		{
+			next if $good && $node->stop('fast', fail_ok => 1);
+			$status ||= 1;
+			$node->stop('immediate', fail_ok => 1);
+		}
+		$_->stop foreach @proxies;
+		$dynamodb->stop if $dynamodb;
+	}
+	$? = $status;
+}
+
+1;

@@ -1,0 +1,739 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_dynamo_reply.c
+ *	  What we make of DynamoDB's replies.
+ *
+ * Replies marked "Local" were recorded from DynamoDB Local, with their
+ * checksums.  What Local never says (throttling, conflicts, credentials) is
+ * written after the API Reference.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/dynamo.h"
+
+/* Local */
+#define ITEM_JSON \
+	"{\"data\":{\"B\":\"AAECeno=\"},\"ownerName\":{\"S\":\"o\\\"1/inc\"}," \
+	"\"recordVersionNumber\":{\"S\":\"v1\"},\"holder\":{\"M\":{\"host\":{\"S\":\"host\"}," \
+	"\"database\":{\"S\":\"d\\\"b\"},\"pid\":{\"N\":\"77\"}," \
+	"\"application\":{\"S\":\"app\\uD83D\\uDE00\"},\"user\":{\"S\":\"us\\ter\"}," \
+	"\"since\":{\"N\":\"1795254699472\"}}},\"fencingToken\":{\"N\":\"100\"}," \
+	"\"key\":{\"S\":\"migrate/orders\"},\"leaseDuration\":{\"S\":\"20000\"}}"
+#define RELEASED_JSON \
+	"{\"releasedAt\":{\"N\":\"1795254699\"},\"ownerName\":{\"S\":\"o\\\"1/inc\"}," \
+	"\"recordVersionNumber\":{\"S\":\"v6\"},\"fencingToken\":{\"N\":\"301\"}," \
+	"\"isReleased\":{\"S\":\"1\"},\"key\":{\"S\":\"migrate/orders\"}," \
+	"\"leaseDuration\":{\"S\":\"30000\"}}"
+#define REFUSED \
+	"{\"__type\":\"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException\"," \
+	"\"Message\":\"The conditional request failed\""
+
+static void
+read_text(dynamo_reply *reply, dynamo_op op, int http_status, const char *body)
+{
+	dynamo_read(reply, op, 1, http_status, NULL, body, strlen(body));
+	assert_int_equal(reply->count, 1);
+}
+
+/* Reads a GetItem reply with the given attributes. */
+static const dynamo_item *
+read_item(dynamo_reply *reply, const char *attributes)
+{
+	char		body[4096];
+
+	snprintf(body, sizeof(body), "{\"Item\":{%s}}", attributes);
+	read_text(reply, DYNAMO_READ, 200, body);
+	return &reply->results[0].item;
+}
+
+static void
+assert_status(const char *body, int http_status, dynamo_op op, dynamo_status expected)
+{
+	dynamo_reply reply;
+
+	read_text(&reply, op, http_status, body);
+	if (reply.status != expected || reply.results[0].status != expected)
+		fail_msg("status %d instead of %d for HTTP %d %s",
+				 reply.status, expected, http_status, body);
+	assert_string_equal(reply.results[0].type, reply.type);
+	assert_string_equal(reply.results[0].message, reply.message);
+	dynamo_reply_free(&reply);
+}
+
+static void
+assert_type(const char *type, dynamo_status expected)
+{
+	char		body[256];
+
+	snprintf(body, sizeof(body), "{\"__type\":\"com.example#%s\",\"message\":\"m\"}", type);
+	assert_status(body, 400, DYNAMO_RENEW, expected);
+}
+
+static void
+success_of_a_write(void **state)
+{
+	/* Local */
+	static const char body[] =
+		"{\"ConsumedCapacity\":{\"TableName\":\"simple\",\"CapacityUnits\":1.0}}";
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, "2428227325", body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.results[0].status, DYNAMO_OK);
+	assert_true(reply.consumed == 1.0);
+	dynamo_reply_free(&reply);
+	assert_status("{}", 200, DYNAMO_ACQUIRE, DYNAMO_OK);
+}
+
+static void
+read_of_an_item(void **state)
+{
+	static const char body[] = "{\"Item\":" ITEM_JSON ",\"ConsumedCapacity\":"
+		"{\"TableName\":\"simple\",\"CapacityUnits\":1.0}}";
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_READ, 1, 200, "4134467715", body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_OK);
+	item = &reply.results[0].item;
+	assert_true(item->exists);
+	assert_false(item->released);
+	assert_true(item->has_token);
+	assert_false(item->bad_token);
+	assert_int_equal(item->token, 100);
+	assert_string_equal(item->owner, "o\"1/inc");
+	assert_string_equal(item->version, "v1");
+	assert_int_equal(item->lease_ms, 20000);
+	assert_int_equal(item->released_at, 0);
+	assert_string_equal(item->holder.database, "d\"b");
+	assert_string_equal(item->holder.user, "us\ter");
+	assert_string_equal(item->holder.application, "app\xf0\x9f\x98\x80");
+	assert_string_equal(item->holder.host, "host");
+	assert_int_equal(item->holder.pid, 77);
+	assert_int_equal(item->holder.since_ms, INT64_C(1795254699472));
+	assert_int_equal(item->data_len, 5);
+	assert_memory_equal(item->data, "\0\1\2zz", 5);
+	dynamo_reply_free(&reply);
+	dynamo_reply_free(&reply);
+}
+
+static void
+read_of_nothing(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_READ, 200,
+			  "{\"ConsumedCapacity\":{\"TableName\":\"t\",\"CapacityUnits\":0.5}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_false(reply.results[0].item.exists);
+	assert_true(reply.consumed == 0.5);
+	dynamo_reply_free(&reply);
+}
+
+static void
+refusal_brings_the_item(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_ACQUIRE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_int_equal(reply.results[0].status, DYNAMO_CONDITION_FAILED);
+	assert_string_equal(reply.type, "ConditionalCheckFailedException");
+	assert_string_equal(reply.message, "The conditional request failed");
+	assert_string_equal(reply.results[0].item.version, "v1");
+	dynamo_reply_free(&reply);
+
+	read_text(&reply, DYNAMO_RELEASE, 400, REFUSED ",\"Item\":" RELEASED_JSON "}");
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_true(reply.results[0].item.released);
+	assert_int_equal(reply.results[0].item.released_at, 1795254699);
+	assert_int_equal(reply.results[0].item.token, 301);
+	dynamo_reply_free(&reply);
+}
+
+static void
+refusal_without_an_item_means_that_there_is_none(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_RENEW, 400, REFUSED "}");
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_false(reply.results[0].item.exists);
+	dynamo_reply_free(&reply);
+}
+
+static void
+statements_of_a_batch_fail_alone(void **state)
+{
+	/* the first four as from Local, which never throttles */
+	static const char body[] =
+		"{\"Responses\":[{\"Error\":{\"Message\":\"The conditional request failed\","
+		"\"Item\":" RELEASED_JSON ",\"Code\":\"ConditionalCheckFailed\"},"
+		"\"TableName\":\"simple\"},{\"TableName\":\"simple\"},"
+		"{\"Error\":{\"Message\":\"The conditional request failed\","
+		"\"Code\":\"ConditionalCheckFailed\"},\"TableName\":\"simple\"},"
+		"{\"Error\":{\"Message\":\"Cannot do operations on a non-existent table\","
+		"\"Code\":\"ResourceNotFound\"}},"
+		"{\"Error\":{\"Message\":\"Throughput exceeds\",\"Code\":\"ThrottlingError\"}},"
+		"{\"Error\":{\"Code\":\"InternalServerError\"}},"
+		"{\"Error\":{\"Code\":\"TransactionConflict\"}},"
+		"{\"Error\":{\"Code\":\"DuplicateItem\",\"Message\":\"odd\"}},"
+		"{\"Error\":{\"Code\":\"AccessDenied\"}}],"
+		"\"ConsumedCapacity\":[{\"TableName\":\"a\",\"CapacityUnits\":2.0},"
+		"{\"TableName\":\"b\",\"CapacityUnits\":0.5}]}";
+	static const dynamo_status expected[] = {
+		DYNAMO_CONDITION_FAILED, DYNAMO_OK, DYNAMO_CONDITION_FAILED,
+		DYNAMO_TABLE_MISSING, DYNAMO_THROTTLED, DYNAMO_UNKNOWN,
+		DYNAMO_CONFLICT, DYNAMO_MALFORMED, DYNAMO_ACCESS_DENIED
+	};
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_RENEW_BATCH, 9, 200, NULL, body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.count, 9);
+	for (int i = 0; i < 9; i++)
+		assert_int_equal(reply.results[i].status, expected[i]);
+	assert_true(reply.results[0].item.released);
+	assert_string_equal(reply.results[0].item.version, "v6");
+	assert_false(reply.results[2].item.exists);
+	assert_string_equal(reply.results[4].type, "ThrottlingError");
+	assert_string_equal(reply.results[4].message, "Throughput exceeds");
+	assert_string_equal(reply.results[7].message,
+						"unexpected error of a statement: DuplicateItem odd");
+	assert_true(reply.consumed == 2.5);
+	dynamo_reply_free(&reply);
+}
+
+static void
+batch_that_fails_whole_fails_each_statement(void **state)
+{
+	/* Local */
+	static const char body[] =
+		"{\"__type\":\"com.amazon.coral.validate#ValidationException\","
+		"\"Message\":\"Provided list of item keys contains duplicates\"}";
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_RENEW_BATCH, 25, 400, NULL, body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_VALIDATION);
+	assert_int_equal(reply.count, 25);
+	for (int i = 0; i < 25; i++)
+	{
+		assert_int_equal(reply.results[i].status, DYNAMO_VALIDATION);
+		assert_string_equal(reply.results[i].type, "ValidationException");
+		assert_string_equal(reply.results[i].message,
+							"Provided list of item keys contains duplicates");
+	}
+	dynamo_reply_free(&reply);
+}
+
+static void
+batch_with_other_than_one_answer_for_each_is_malformed(void **state)
+{
+	static const char *const bodies[] = {
+		"{}", "{\"Responses\":{}}", "{\"Responses\":[{}]}", "{\"Responses\":[{},{},{}]}",
+		"{\"Responses\":[{},3]}", "{\"Responses\":[{},{\"Error\":\"x\"}]}",
+		"{\"Responses\":[{\"Error\":{\"Code\":\"ConditionalCheckFailed\",\"Item\":"
+		ITEM_JSON "}},null]}",
+	};
+	dynamo_reply reply;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+	{
+		dynamo_read(&reply, DYNAMO_RENEW_BATCH, 2, 200, NULL, bodies[i], strlen(bodies[i]));
+		assert_int_equal(reply.status, DYNAMO_MALFORMED);
+		assert_int_equal(reply.results[0].status, DYNAMO_MALFORMED);
+		assert_int_equal(reply.results[1].status, DYNAMO_MALFORMED);
+		assert_false(reply.results[0].item.exists);
+		assert_null(reply.results[0].item.data);
+		dynamo_reply_free(&reply);
+	}
+}
+
+static void
+error_types_are_classified(void **state)
+{
+	(void) state;
+	assert_type("ProvisionedThroughputExceededException", DYNAMO_THROTTLED);
+	assert_type("ThrottlingException", DYNAMO_THROTTLED);
+	assert_type("Throttling", DYNAMO_THROTTLED);
+	assert_type("ThrottlingError", DYNAMO_THROTTLED);
+	assert_type("RequestLimitExceeded", DYNAMO_THROTTLED);
+	assert_type("TransactionConflictException", DYNAMO_CONFLICT);
+	assert_type("ReplicatedWriteConflictException", DYNAMO_CONFLICT);
+	assert_type("ExpiredTokenException", DYNAMO_CREDENTIALS);
+	assert_type("UnrecognizedClientException", DYNAMO_CREDENTIALS);
+	assert_type("InvalidSignatureException", DYNAMO_CREDENTIALS);
+	assert_type("IncompleteSignature", DYNAMO_CREDENTIALS);
+	assert_type("MissingAuthenticationTokenException", DYNAMO_CREDENTIALS);
+	assert_type("InvalidClientTokenId", DYNAMO_CREDENTIALS);
+	assert_type("RequestTimeTooSkewed", DYNAMO_CLOCK_SKEW);
+	assert_type("RequestExpired", DYNAMO_CLOCK_SKEW);
+	assert_type("AccessDeniedException", DYNAMO_ACCESS_DENIED);
+	assert_type("ResourceNotFoundException", DYNAMO_TABLE_MISSING);
+	assert_type("ResourceInUseException", DYNAMO_TABLE_IN_USE);
+	assert_type("ValidationException", DYNAMO_VALIDATION);
+	assert_type("ValidationError", DYNAMO_VALIDATION);
+	assert_type("SerializationException", DYNAMO_VALIDATION);
+	assert_type("InternalServerError", DYNAMO_UNKNOWN);
+	assert_type("UnknownOperationException", DYNAMO_MALFORMED);
+	assert_type("Exception", DYNAMO_MALFORMED);
+	assert_type("Error", DYNAMO_MALFORMED);
+	assert_type("", DYNAMO_MALFORMED);
+}
+
+static void
+type_counts_without_a_namespace_too(void **state)
+{
+	(void) state;
+	assert_status("{\"__type\":\"ThrottlingException\"}", 400, DYNAMO_READ, DYNAMO_THROTTLED);
+}
+
+static void
+signature_refused_for_its_date_is_clock_skew(void **state)
+{
+	(void) state;
+	assert_status("{\"__type\":\"com.amazon.coral.service#InvalidSignatureException\","
+				  "\"message\":\"Signature expired: 20261121T080000Z is now earlier than"
+				  " 20261121T084500Z (20261121T090000Z - 15 min.)\"}",
+				  400, DYNAMO_READ, DYNAMO_CLOCK_SKEW);
+	assert_status("{\"__type\":\"InvalidSignatureException\","
+				  "\"message\":\"Signature not yet current: 20261121T110000Z is still later than"
+				  " 20261121T091500Z (20261121T090000Z + 15 min.)\"}",
+				  400, DYNAMO_READ, DYNAMO_CLOCK_SKEW);
+}
+
+static void
+server_errors_leave_the_outcome_open_unless_throttled(void **state)
+{
+	static const int statuses[] = {500, 502, 503, 504};
+
+	(void) state;
+	for (int i = 0; i < 4; i++)
+	{
+		assert_status("", statuses[i], DYNAMO_RENEW, DYNAMO_UNKNOWN);
+		assert_status("<html>", statuses[i], DYNAMO_RENEW, DYNAMO_UNKNOWN);
+		assert_status("{\"__type\":\"a#InternalFailure\",\"Message\":\"x\"}",
+					  statuses[i], DYNAMO_RENEW, DYNAMO_UNKNOWN);
+		assert_status(REFUSED "}", statuses[i], DYNAMO_RENEW, DYNAMO_UNKNOWN);
+		assert_status("{\"__type\":\"a#ThrottlingException\"}",
+					  statuses[i], DYNAMO_RENEW, DYNAMO_THROTTLED);
+	}
+}
+
+static void
+other_http_statuses(void **state)
+{
+	(void) state;
+	assert_status("<html>", 413, DYNAMO_ACQUIRE, DYNAMO_VALIDATION);
+	assert_status("", 404, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_status("{}", 400, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_status("{}", 301, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_status("{}", 204, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_status(REFUSED "}", 302, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+}
+
+/* No such call carries a condition: the reply cannot be ours. */
+static void
+refused_condition_counts_for_single_writes_only(void **state)
+{
+	(void) state;
+	assert_status(REFUSED "}", 400, DYNAMO_READ, DYNAMO_MALFORMED);
+	assert_status(REFUSED "}", 400, DYNAMO_RENEW_BATCH, DYNAMO_MALFORMED);
+}
+
+static void
+malformed_reply_shows_how_it_begins(void **state)
+{
+	char		body[401];
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_READ, 403, "<html>\n\xc3\xa9\x7f denied");
+	assert_string_equal(reply.message,
+						"unexpected reply, HTTP 403: <html>???? denied");
+	dynamo_reply_free(&reply);
+
+	memset(body, 'x', 400);
+	body[400] = '\0';
+	read_text(&reply, DYNAMO_READ, 200, body);
+	assert_int_equal(strlen(reply.message), strlen("unexpected reply, HTTP 200: ") + 200);
+	dynamo_reply_free(&reply);
+}
+
+static void
+messages_show_no_signed_headers(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_READ, 400,
+			  "{\"__type\":\"InvalidSignatureException\",\"message\":\"The signature does"
+			  " not match.\\n\\nThe Canonical String should have been\\n'POST\\n"
+			  "x-amz-security-token:SECRET'\"}");
+	assert_string_equal(reply.message, "The signature does not match.");
+	dynamo_reply_free(&reply);
+	read_text(&reply, DYNAMO_READ, 400,
+			  "{\"__type\":\"IncompleteSignatureException\",\"message\":\"'Signature' is"
+			  " missing. Authorization=AWS4-HMAC-SHA256 Credential=SECRET\"}");
+	assert_string_equal(reply.message, "'Signature' is missing.");
+	dynamo_reply_free(&reply);
+}
+
+static void
+wrong_checksum_leaves_the_outcome_open(void **state)
+{
+	static const char *const wrong[] = {"2745614148", "", "x", "-1", "2745614147 x"};
+	dynamo_reply reply;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	{
+		dynamo_read(&reply, DYNAMO_RENEW, 1, 200, wrong[i], "{}", 2);
+		assert_int_equal(reply.status, DYNAMO_UNKNOWN);
+		assert_int_equal(reply.results[0].status, DYNAMO_UNKNOWN);
+		dynamo_reply_free(&reply);
+	}
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 400, "1", REFUSED "}", strlen(REFUSED "}"));
+	assert_int_equal(reply.status, DYNAMO_UNKNOWN);
+	dynamo_reply_free(&reply);
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, "2745614147", "{}", 2);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	dynamo_reply_free(&reply);
+}
+
+static void
+what_is_not_one_json_object_is_malformed(void **state)
+{
+	static const char *const bodies[] = {
+		"", " ", "null", "[]", "\"x\"", "{", "{\"a\":1,", "{}{}", "{} x", "{\"a\":\"\\", "{]",
+		"{\"a\":\"\xff\"}", "{\"a\":\"\xc0\xaf\"}", "{\"a\":\"\xed\xa0\x80\"}",
+		"{\"a\":\"\xe2\x80", "{\"a\":\"\\ud800\"}",
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+		assert_status(bodies[i], 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
+	assert_status(" {} \r\n", 200, DYNAMO_RENEW, DYNAMO_OK);
+	assert_status("{\"a\":\"\xf4\x8f\xbf\xbf\"}", 200, DYNAMO_RENEW, DYNAMO_OK);
+}
+
+static void
+bytes_after_a_nul_count_too(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, "{}\0", 3);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	dynamo_reply_free(&reply);
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, NULL, 0);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	dynamo_reply_free(&reply);
+}
+
+static void
+success_must_bring_what_was_asked_for(void **state)
+{
+	(void) state;
+	assert_status("{\"__type\":\"x\"}", 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
+	assert_status("{\"Item\":3}", 200, DYNAMO_READ, DYNAMO_MALFORMED);
+	assert_status("{}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{}}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{}]}}",
+				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{}", 200, DYNAMO_CREATE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{}", 200, DYNAMO_UPDATE_TTL, DYNAMO_MALFORMED);
+	assert_status("{\"TimeToLiveSpecification\":{\"Enabled\":true,\"AttributeName\":\"ttl\"}}",
+				  200, DYNAMO_UPDATE_TTL, DYNAMO_OK);
+}
+
+static void
+oversized_and_deep_replies_are_refused(void **state)
+{
+	size_t		len = DYNAMO_REPLY_MAX + 1;
+	char	   *body = malloc(len);
+	dynamo_reply reply;
+
+	(void) state;
+	memset(body, ' ', len);
+	memcpy(body, "{}", 2);
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, len);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	dynamo_reply_free(&reply);
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, len - 1);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	dynamo_reply_free(&reply);
+
+	/* {"a":[[[...]]]}, once as deep as allowed, once deeper */
+	for (size_t depth = DYNAMO_DEPTH_MAX; depth <= DYNAMO_DEPTH_MAX + 1; depth++)
+	{
+		memcpy(body, "{\"a\":", 5);
+		memset(body + 5, '[', depth - 1);
+		memset(body + 5 + depth - 1, ']', depth - 1);
+		body[5 + 2 * (depth - 1)] = '}';
+		dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, 6 + 2 * (depth - 1));
+		assert_int_equal(reply.status,
+						 depth > DYNAMO_DEPTH_MAX ? DYNAMO_MALFORMED : DYNAMO_OK);
+		dynamo_reply_free(&reply);
+	}
+	free(body);
+	assert_status("{\"a\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+				  "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}",
+				  200, DYNAMO_RENEW, DYNAMO_OK);
+}
+
+static void
+java_and_go_clients_items_are_understood(void **state)
+{
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	(void) state;
+	item = read_item(&reply, "\"key\":{\"S\":\"k\"},\"ownerName\":{\"S\":\"java\"},"
+					 "\"leaseDuration\":{\"S\":\"20000\"},"
+					 "\"recordVersionNumber\":{\"S\":\"6b0e0c0e-1111-4222-8333-444444444444\"},"
+					 "\"foreign\":{\"L\":[{\"NULL\":true}]}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_false(item->has_token);
+	assert_false(item->bad_token);
+	assert_null(item->data);
+	assert_int_equal(item->lease_ms, 20000);
+	dynamo_reply_free(&reply);
+
+	item = read_item(&reply, "\"ownerName\":{\"S\":\"go\"},\"leaseDuration\":{\"S\":\"1m30s\"},"
+					 "\"recordVersionNumber\":{\"S\":\"x\"},\"data\":{\"B\":\"\"}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(item->lease_ms, 90000);
+	assert_non_null(item->data);
+	assert_int_equal(item->data_len, 0);
+	dynamo_reply_free(&reply);
+}
+
+static void
+assert_malformed_item(const char *attributes, const char *message)
+{
+	char		body[4096];
+	dynamo_reply reply;
+
+	read_item(&reply, attributes);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	assert_int_equal(reply.results[0].status, DYNAMO_MALFORMED);
+	assert_true(reply.results[0].item.exists);
+	assert_string_equal(reply.message, message);
+	assert_string_equal(reply.results[0].message, message);
+	dynamo_reply_free(&reply);
+
+	snprintf(body, sizeof(body), REFUSED ",\"Item\":{%s}}", attributes);
+	read_text(&reply, DYNAMO_ACQUIRE, 400, body);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	assert_string_equal(reply.message, message);
+	dynamo_reply_free(&reply);
+
+	/* but a released item is free, whatever stands in it */
+	snprintf(body, sizeof(body), "%s%s\"isReleased\":{\"S\":\"\"}",
+			 attributes, attributes[0] != '\0' ? "," : "");
+	assert_true(read_item(&reply, body)->released);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	dynamo_reply_free(&reply);
+}
+
+static void
+held_item_without_readable_lease_or_version_is_malformed(void **state)
+{
+	char		attributes[512];
+	char		version[DYNAMO_VERSION_SIZE + 1];
+
+	(void) state;
+	assert_malformed_item("", "the lock item has no recordVersionNumber");
+	assert_malformed_item("\"recordVersionNumber\":{\"N\":\"1\"}",
+						  "the lock item has no recordVersionNumber");
+	assert_malformed_item("\"recordVersionNumber\":{\"S\":\"v\"}",
+						  "the lock item has no leaseDuration");
+	assert_malformed_item("\"recordVersionNumber\":{\"S\":\"v\"},\"leaseDuration\":{\"N\":\"1\"}",
+						  "the lock item has no leaseDuration");
+	assert_malformed_item("\"recordVersionNumber\":{\"S\":\"v\"},"
+						  "\"leaseDuration\":{\"S\":\"soon\"}",
+						  "the lock item's leaseDuration is unreadable");
+	assert_malformed_item("\"recordVersionNumber\":{\"S\":\"v\"},"
+						  "\"leaseDuration\":{\"S\":\"1s\"},\"data\":{\"B\":\"A===\"}",
+						  "the lock item's data is not base64");
+
+	memset(version, 'v', sizeof(version) - 1);
+	version[DYNAMO_VERSION_SIZE] = '\0';
+	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"%s\"},"
+			 "\"leaseDuration\":{\"S\":\"1s\"}", version);
+	assert_malformed_item(attributes, "the lock item's recordVersionNumber is too long");
+}
+
+static void
+assert_token(const char *attribute, int64_t expected)
+{
+	char		attributes[256];
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
+			 "\"leaseDuration\":{\"S\":\"1s\"},\"fencingToken\":%s", attribute);
+	item = read_item(&reply, attributes);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_true(item->has_token);
+	assert_int_equal(item->bad_token, expected == 0);
+	assert_int_equal(item->token, expected);
+	dynamo_reply_free(&reply);
+}
+
+static void
+tokens_are_positive_64_bit_integers(void **state)
+{
+	(void) state;
+	assert_token("{\"N\":\"1\"}", 1);
+	assert_token("{\"N\":\"1500\"}", 1500);
+	assert_token("{\"N\":\"9223372036854775807\"}", INT64_MAX);
+	assert_token("{\"N\":\"9223372036854775808\"}", 0);
+	assert_token("{\"N\":\"99999999999999999999999999999999999999\"}", 0);
+	assert_token("{\"N\":\"0\"}", 0);
+	assert_token("{\"N\":\"-1\"}", 0);
+	assert_token("{\"N\":\"1.1\"}", 0);
+	assert_token("{\"N\":\"\"}", 0);
+	assert_token("{\"N\":5}", 0);
+	assert_token("{\"S\":\"5\"}", 0);
+	assert_token("null", 0);
+}
+
+static void
+long_texts_are_cut_between_characters(void **state)
+{
+	char		owner[DYNAMO_OWNER_SIZE + 16];
+	char		attributes[1024];
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	(void) state;
+	/* 382 bytes, then a character of two of which one would fit */
+	memset(owner, 'o', DYNAMO_OWNER_SIZE - 2);
+	strcpy(owner + DYNAMO_OWNER_SIZE - 2, "\xc3\xa9rest");
+	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
+			 "\"leaseDuration\":{\"S\":\"1s\"},\"ownerName\":{\"S\":\"%s\"}", owner);
+	item = read_item(&reply, attributes);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(strlen(item->owner), DYNAMO_OWNER_SIZE - 2);
+	assert_int_equal(item->owner[DYNAMO_OWNER_SIZE - 3], 'o');
+	dynamo_reply_free(&reply);
+}
+
+static void
+odd_holders_are_no_reason_to_fail(void **state)
+{
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	(void) state;
+	item = read_item(&reply, "\"recordVersionNumber\":{\"S\":\"v\"},"
+					 "\"leaseDuration\":{\"S\":\"1s\"},\"holder\":{\"M\":{"
+					 "\"database\":{\"N\":\"1\"},\"pid\":{\"N\":\"4294967296\"},"
+					 "\"since\":{\"S\":\"now\"},\"host\":[],\"user\":{\"S\":\"u\"}}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(item->holder.database, "");
+	assert_string_equal(item->holder.user, "u");
+	assert_int_equal(item->holder.pid, 0);
+	assert_int_equal(item->holder.since_ms, 0);
+	dynamo_reply_free(&reply);
+}
+
+static void
+table_description_names_keys_and_types(void **state)
+{
+	/* Local, shortened */
+#define TABLE "{\"AttributeDefinitions\":[{\"AttributeName\":\"so rt\",\"AttributeType\":\"N\"}," \
+	"{\"AttributeName\":\"ke\\\"y\",\"AttributeType\":\"S\"}],\"TableName\":\"t\"," \
+	"\"KeySchema\":[{\"AttributeName\":\"ke\\\"y\",\"KeyType\":\"HASH\"}," \
+	"{\"AttributeName\":\"so rt\",\"KeyType\":\"RANGE\"}],\"TableStatus\":\"CREATING\"}"
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_DESCRIBE_TABLE, 200, "{\"Table\":" TABLE "}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.table.status, "CREATING");
+	assert_string_equal(reply.table.partition_key, "ke\"y");
+	assert_string_equal(reply.table.partition_type, "S");
+	assert_string_equal(reply.table.sort_key, "so rt");
+	assert_string_equal(reply.table.sort_type, "N");
+	dynamo_reply_free(&reply);
+
+	read_text(&reply, DYNAMO_CREATE_TABLE, 200, "{\"TableDescription\":" TABLE "}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.table.partition_key, "ke\"y");
+	dynamo_reply_free(&reply);
+#undef TABLE
+}
+
+static void
+transport_failure_fails_each_statement(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read_failure(&reply, 3, DYNAMO_UNREACHABLE, "could not resolve host");
+	assert_int_equal(reply.status, DYNAMO_UNREACHABLE);
+	assert_int_equal(reply.count, 3);
+	assert_int_equal(reply.results[2].status, DYNAMO_UNREACHABLE);
+	assert_string_equal(reply.results[2].message, "could not resolve host");
+	dynamo_reply_free(&reply);
+	assert_int_equal(reply.count, 0);
+	assert_null(reply.results);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(success_of_a_write),
+		cmocka_unit_test(read_of_an_item),
+		cmocka_unit_test(read_of_nothing),
+		cmocka_unit_test(refusal_brings_the_item),
+		cmocka_unit_test(refusal_without_an_item_means_that_there_is_none),
+		cmocka_unit_test(statements_of_a_batch_fail_alone),
+		cmocka_unit_test(batch_that_fails_whole_fails_each_statement),
+		cmocka_unit_test(batch_with_other_than_one_answer_for_each_is_malformed),
+		cmocka_unit_test(error_types_are_classified),
+		cmocka_unit_test(type_counts_without_a_namespace_too),
+		cmocka_unit_test(signature_refused_for_its_date_is_clock_skew),
+		cmocka_unit_test(server_errors_leave_the_outcome_open_unless_throttled),
+		cmocka_unit_test(other_http_statuses),
+		cmocka_unit_test(refused_condition_counts_for_single_writes_only),
+		cmocka_unit_test(malformed_reply_shows_how_it_begins),
+		cmocka_unit_test(messages_show_no_signed_headers),
+		cmocka_unit_test(wrong_checksum_leaves_the_outcome_open),
+		cmocka_unit_test(what_is_not_one_json_object_is_malformed),
+		cmocka_unit_test(bytes_after_a_nul_count_too),
+		cmocka_unit_test(success_must_bring_what_was_asked_for),
+		cmocka_unit_test(oversized_and_deep_replies_are_refused),
+		cmocka_unit_test(java_and_go_clients_items_are_understood),
+		cmocka_unit_test(held_item_without_readable_lease_or_version_is_malformed),
+		cmocka_unit_test(tokens_are_positive_64_bit_integers),
+		cmocka_unit_test(long_texts_are_cut_between_characters),
+		cmocka_unit_test(odd_holders_are_no_reason_to_fail),
+		cmocka_unit_test(table_description_names_keys_and_types),
+		cmocka_unit_test(transport_failure_fails_each_statement),
+	};
+
+	return cmocka_run_group_tests_name("dynamo_reply", tests, NULL, NULL);
+}

@@ -1,0 +1,498 @@
+/*
+ * test_net_http_failures.c
+ *	  The HTTP pool where something fails: is the outcome honest, and does the
+ *	  server see a request at most once?
+ *
+ * This program has a getaddrinfo() of its own, which libcurl's resolver
+ * threads call: no real name is ever looked up.
+ */
+#include "http_fixture.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <semaphore.h>
+
+/* ----------------------------------------------------------------
+ * Name resolution
+ * ----------------------------------------------------------------
+ */
+
+static sem_t resolver_started;
+static sem_t resolver_may_end;
+static sigset_t resolver_mask;
+
+int
+getaddrinfo(const char *name, const char *service,
+			const struct addrinfo *hints, struct addrinfo **result)
+{
+	(void) service;
+	(void) hints;
+	*result = NULL;
+	if (strcmp(name, "slow.test") == 0)
+	{
+		pthread_sigmask(SIG_BLOCK, NULL, &resolver_mask);
+		sem_post(&resolver_started);
+		sem_wait(&resolver_may_end);
+	}
+	return EAI_NONAME;
+}
+
+static void
+test_unknown_name(void **state)
+{
+	test_client *c = client_prepare("http", "nowhere.test", 80);
+
+	(void) state;
+	client_open(c);
+	client_ask(c, "one");
+	assert_failed(c, HTTP_NOT_SENT, "name resolution", "nowhere.test");
+	client_free(c);
+}
+
+/*
+ * The request ends while its resolver still hangs; that thread runs with all
+ * signals blocked, and we do not.
+ */
+static void
+test_name_resolution_that_hangs(void **state)
+{
+	test_client *c = client_prepare("http", "slow.test", 80);
+	sigset_t	mask;
+
+	(void) state;
+	client_open(c);
+	client_post_for(c, "one", 3, 50);
+	sem_wait(&resolver_started);
+	assert_int_equal(sigismember(&resolver_mask, SIGTERM), 1);
+	assert_int_equal(sigismember(&resolver_mask, SIGUSR1), 1);
+	pthread_sigmask(SIG_BLOCK, NULL, &mask);
+	assert_int_equal(sigismember(&mask, SIGTERM), 0);
+	assert_int_equal(sigismember(&mask, SIGUSR1), 0);
+
+	client_run_until(c, 1);
+	assert_failed(c, HTTP_NOT_SENT, "name resolution", "Timed out after");
+	client_post_for(c, "two", 3, 50);
+	client_free(c);
+	sem_post(&resolver_may_end);
+	sem_post(&resolver_may_end);
+}
+
+/* ----------------------------------------------------------------
+ * Connecting
+ * ----------------------------------------------------------------
+ */
+
+/* Even that is not told within http_pool_post(), which client_done checks. */
+static void
+test_connection_refused(void **state)
+{
+	int			port;
+	int			fd = bind_loopback(&port);
+	test_client *c = client_start(port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
+	client_free(c);
+	close(fd);
+}
+
+static void
+post_again_done(void *arg, const http_reply *reply)
+{
+	test_client *c = arg;
+
+	client_done(c, reply);
+	if (c->answers < 50)
+		assert_true(http_pool_post(c->pool, NULL, 0, "x", 1, PATIENCE_MS,
+								   post_again_done, c));
+}
+
+/* Done functions that repeat at once do not keep reactor_run() from returning. */
+static void
+test_refused_again_and_again(void **state)
+{
+	int			port;
+	int			fd = bind_loopback(&port);
+	test_client *c = client_start(port);
+
+	(void) state;
+	assert_true(http_pool_post(c->pool, NULL, 0, "x", 1, PATIENCE_MS,
+							   post_again_done, c));
+	while (c->answers < 50)
+	{
+		int			before = c->answers;
+
+		client_wait(c);
+		reactor_run(c->reactor);
+		assert_true(c->answers - before <= 8);
+	}
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
+	client_free(c);
+	close(fd);
+}
+
+/* A full listen queue: further connections get no answer. */
+static void
+test_connect_times_out(void **state)
+{
+	int			port;
+	int			fd = bind_loopback(&port);
+	int			filler = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in address = {.sin_family = AF_INET};
+	test_client *c = client_prepare("http", "127.0.0.1", port);
+
+	(void) state;
+	address.sin_port = htons(port);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(connect(filler, (struct sockaddr *) &address,
+							 sizeof(address)), 0);
+	c->config.connect_timeout_ms = 50;
+	client_open(c);
+	client_ask(c, "one");
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
+	assert_true(c->reply.elapsed_us >= 50000);
+	client_free(c);
+	close(filler);
+	close(fd);
+}
+
+/* ----------------------------------------------------------------
+ * Waiting
+ * ----------------------------------------------------------------
+ */
+
+static void
+serve_nothing(test_connection *c)
+{
+	connection_read_request(c);
+	connection_outwait(c);
+}
+
+static void
+test_no_reply_in_time(void **state)
+{
+	test_server *s = server_start(serve_nothing, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_post_for(c, "one", 3, 50);
+	client_run_until(c, 1);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	assert_true(c->reply.elapsed_us >= 50000);
+	assert_int_equal(http_pool_pending(c->pool), 0);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+/* It does not read: the kernel's buffers take a part of a large request. */
+static void
+test_request_not_taken_in_time(void **state)
+{
+	int			port;
+	int			fd = bind_loopback(&port);
+	test_client *c = client_start(port);
+	size_t		size = 64 << 20;
+	char	   *body = calloc(1, size);
+
+	(void) state;
+	assert_int_equal(listen(fd, 1), 0);
+	client_post_for(c, body, size, 50);
+	client_run_until(c, 1);
+	assert_failed(c, HTTP_UNKNOWN, "request", "Timed out after");
+	free(body);
+	client_free(c);
+	close(fd);
+}
+
+static void
+test_time_out_in_the_queue(void **state)
+{
+	test_server *s = server_start(serve_nothing, NULL);
+	test_client *c = client_prepare("http", "127.0.0.1", s->port);
+
+	(void) state;
+	c->config.max_connections = 1;
+	client_open(c);
+	client_post_for(c, "one", 3, 200);
+	client_post_for(c, "two", 3, 50);
+	client_run_until(c, 1);
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
+	client_run_until(c, 2);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	server_stop(s);
+	assert_int_equal(server_requests(s), 1);
+	server_free(s);
+	client_free(c);
+}
+
+/* The queue stays in order when one in its middle or at its end expires. */
+static void
+serve_after_two_requests(test_connection *c)
+{
+	connection_read_request(c);
+	if (c->number == 1)
+		connection_outwait(c);
+	do
+	{
+		connection_reply(c, 200, "", c->request + c->body_at);
+	} while (connection_read_request(c));
+}
+
+static void
+test_queue_goes_on_after_a_time_out(void **state)
+{
+	test_server *s = server_start(serve_after_two_requests, NULL);
+	test_client *c = client_prepare("http", "127.0.0.1", s->port);
+
+	(void) state;
+	c->config.max_connections = 1;
+	client_open(c);
+	client_post_for(c, "one", 3, 200);
+	client_post(c, "two");
+	client_post_for(c, "three", 5, 50);
+	client_post(c, "four");
+	client_post_for(c, "five", 4, 50);
+	client_run_until(c, 2);
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
+	client_post(c, "six");
+	client_run_until(c, 3);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	client_run_until(c, 4);
+	assert_replied(c, 200, "two");
+	client_run_until(c, 5);
+	assert_replied(c, 200, "four");
+	client_run_until(c, 6);
+	assert_replied(c, 200, "six");
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+static void
+test_no_time_at_all(void **state)
+{
+	test_server *s = server_start(serve_nothing, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_post_for(c, "one", 3, 0);
+	client_run_until(c, 1);
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
+	server_stop(s);
+	assert_int_equal(server_requests(s), 0);
+	server_free(s);
+	client_free(c);
+}
+
+/* ----------------------------------------------------------------
+ * Connections that die
+ * ----------------------------------------------------------------
+ */
+
+static void
+serve_one_then_close_on_the_second(test_connection *c)
+{
+	connection_read_request(c);
+	if (c->number > 1)
+		return;
+	connection_reply(c, 200, "", "ok");
+	connection_read_request(c);
+}
+
+/* libcurl, left alone, sends the second request again. */
+static void
+check_reused_connection_dies(const char *body)
+{
+	test_server *s = server_start(serve_one_then_close_on_the_second, NULL);
+	test_client *c = client_start(s->port);
+
+	client_ask(c, "one");
+	assert_replied(c, 200, "ok");
+	client_ask(c, body);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "closed before a reply");
+	assert_int_equal(http_pool_pending(c->pool), 0);
+	client_free(c);
+	server_stop(s);
+	assert_int_equal(server_requests(s), 2);
+	server_free(s);
+}
+
+static void
+test_reused_connection_dies_unanswered(void **state)
+{
+	(void) state;
+	check_reused_connection_dies("two");
+}
+
+/* Here the headers are all there is to send. */
+static void
+test_reused_connection_dies_without_body(void **state)
+{
+	(void) state;
+	check_reused_connection_dies("");
+}
+
+static void
+serve_one_then_reset_on_the_second(test_connection *c)
+{
+	struct linger reset = {.l_onoff = 1,.l_linger = 0};
+	int			empty = socket(AF_INET, SOCK_STREAM, 0);
+
+	connection_read_request(c);
+	if (c->number == 1)
+	{
+		connection_reply(c, 200, "", "ok");
+		connection_read_request(c);
+	}
+	setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	/* Closes the connection's file, and keeps its number. */
+	dup2(empty, c->fd);
+	close(empty);
+}
+
+static void
+test_connection_is_reset(void **state)
+{
+	test_server *s = server_start(serve_one_then_reset_on_the_second, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_replied(c, 200, "ok");
+	client_ask(c, "two");
+	assert_int_equal(c->reply.outcome, HTTP_UNKNOWN);
+	client_ask(c, "three");
+	assert_failed(c, HTTP_UNKNOWN, "reply", "reset");
+	client_free(c);
+	server_stop(s);
+	assert_int_equal(server_requests(s), 3);
+	server_free(s);
+}
+
+static void
+serve_close(test_connection *c)
+{
+	connection_read_request(c);
+}
+
+static void
+test_fresh_connection_dies_unanswered(void **state)
+{
+	test_server *s = server_start(serve_close, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Empty reply");
+	client_free(c);
+	server_stop(s);
+	assert_int_equal(server_requests(s), 1);
+	server_free(s);
+}
+
+/* ----------------------------------------------------------------
+ * Bad replies
+ * ----------------------------------------------------------------
+ */
+
+static const char *bad_reply;
+
+static void
+serve_bad_reply(test_connection *c)
+{
+	connection_read_request(c);
+	connection_print(c, bad_reply);
+}
+
+static void
+check_bad_reply(const char *reply, const char *words)
+{
+	test_server *s;
+	test_client *c;
+
+	bad_reply = reply;
+	s = server_start(serve_bad_reply, NULL);
+	c = client_start(s->port);
+	client_ask(c, "one");
+	assert_failed(c, HTTP_UNKNOWN, "reply", words);
+	assert_int_equal(c->reply.len, 0);
+	client_free(c);
+	server_stop(s);
+	assert_int_equal(server_requests(s), 1);
+	server_free(s);
+}
+
+static void
+test_replies_that_are_cut_off(void **state)
+{
+	(void) state;
+	check_bad_reply("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "");
+	check_bad_reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+					"3\r\nabc\r\n", "");
+}
+
+static void
+test_replies_that_are_not_http(void **state)
+{
+	(void) state;
+	check_bad_reply("go away\r\n\r\n", "");
+	check_bad_reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+					"zzz\r\n", "");
+}
+
+static void
+serve_large(test_connection *c)
+{
+	char	   *body = calloc(1, 10002);
+
+	memset(body, 'x', 10001);
+	while (connection_read_request(c))
+		connection_reply(c, 200, "", body);
+	free(body);
+}
+
+static void
+test_reply_too_large(void **state)
+{
+	test_server *s = server_start(serve_large, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_failed(c, HTTP_UNKNOWN, "reply", "larger than 10000 bytes");
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unknown_name),
+		cmocka_unit_test(test_name_resolution_that_hangs),
+		cmocka_unit_test(test_connection_refused),
+		cmocka_unit_test(test_refused_again_and_again),
+		cmocka_unit_test(test_connect_times_out),
+		cmocka_unit_test(test_no_reply_in_time),
+		cmocka_unit_test(test_request_not_taken_in_time),
+		cmocka_unit_test(test_time_out_in_the_queue),
+		cmocka_unit_test(test_queue_goes_on_after_a_time_out),
+		cmocka_unit_test(test_no_time_at_all),
+		cmocka_unit_test(test_reused_connection_dies_unanswered),
+		cmocka_unit_test(test_reused_connection_dies_without_body),
+		cmocka_unit_test(test_connection_is_reset),
+		cmocka_unit_test(test_fresh_connection_dies_unanswered),
+		cmocka_unit_test(test_replies_that_are_cut_off),
+		cmocka_unit_test(test_replies_that_are_not_http),
+		cmocka_unit_test(test_reply_too_large),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	sem_init(&resolver_started, 0, 0);
+	sem_init(&resolver_may_end, 0, 0);
+	return cmocka_run_group_tests_name("net_http_failures", tests, NULL, NULL);
+}

@@ -1,0 +1,439 @@
+/*
+ * test_net_http_pool.c
+ *	  The HTTP pool where all goes well: what is sent, what comes back, which
+ *	  connections are used and in what order.
+ */
+#include "http_fixture.h"
+
+static void
+serve_echo(test_connection *c)
+{
+	while (connection_read_request(c))
+		connection_reply(c, 200, "", c->request + c->body_at);
+}
+
+/* ----------------------------------------------------------------
+ * Requests
+ * ----------------------------------------------------------------
+ */
+
+/* Answers with the request itself. */
+static void
+serve_mirror(test_connection *c)
+{
+	while (connection_read_request(c))
+		connection_reply(c, 200, "", c->request);
+}
+
+static void
+test_request_is_sent_as_given(void **state)
+{
+	test_server *s = server_start(serve_mirror, NULL);
+	test_client *c = client_start(s->port);
+	char		header[] = "X-Mine: yes";
+	const char *headers[] = {"Host: example.test", header};
+	char		body[] = "{\"a\":1}";
+
+	(void) state;
+	assert_true(http_pool_post(c->pool, headers, 2, body, strlen(body),
+							   PATIENCE_MS, client_done, c));
+	/* All was copied. */
+	memset(header, 'z', sizeof(header));
+	memset(body, 'z', sizeof(body));
+	client_run_until(c, 1);
+	assert_int_equal(c->reply.outcome, HTTP_REPLIED);
+	assert_non_null(strstr(c->body, "POST / HTTP/1.1\r\n"));
+	assert_non_null(strstr(c->body, "\r\nHost: example.test\r\n"));
+	assert_non_null(strstr(c->body, "\r\nX-Mine: yes\r\n"));
+	assert_non_null(strstr(c->body, "\r\nContent-Length: 7\r\n"));
+	assert_non_null(strstr(c->body, "\r\n\r\n{\"a\":1}"));
+	assert_null(strstr(c->body, "Transfer-Encoding"));
+	assert_null(strstr(c->body, "Accept-Encoding"));
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+/* curl would ask for leave to send more than 1 MB; 64 kB goes in pieces. */
+static void
+serve_length(test_connection *c)
+{
+	while (connection_read_request(c))
+	{
+		char		text[64];
+
+		snprintf(text, sizeof(text), "%zu%s", c->len - c->body_at,
+				 strstr(c->request, "Expect") != NULL ? " Expect" : "");
+		connection_reply(c, 200, "", text);
+	}
+}
+
+static void
+test_bodies_of_all_sizes(void **state)
+{
+	static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 65536, 1040000};
+	test_server *s = server_start(serve_length, NULL);
+	test_client *c = client_start(s->port);
+	char	   *body = malloc(1040000);
+
+	(void) state;
+	memset(body, 'x', 1040000);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+	{
+		char		expected[64];
+
+		client_post_for(c, body, sizes[i], PATIENCE_MS);
+		client_run_until(c, c->answers + 1);
+		snprintf(expected, sizeof(expected), "%zu", sizes[i]);
+		assert_replied(c, 200, expected);
+	}
+	assert_int_equal(server_connections(s), 1);
+	free(body);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+/* ----------------------------------------------------------------
+ * Replies
+ * ----------------------------------------------------------------
+ */
+
+static void
+serve_headers(test_connection *c)
+{
+	connection_read_request(c);
+	connection_reply(c, 200,
+					 "DATE: Tue, 15 Nov 1994 08:12:31 GMT\r\n"
+					 "x-amz-CRC32:  2745614147 \r\n", "{}");
+	connection_read_request(c);
+	connection_reply(c, 200, "Date: yesterday\r\n"
+					 "x-amz-crc32: 12345678901234567890\r\n", "{}");
+	connection_outwait(c);
+}
+
+static void
+test_checksum_and_date(void **state)
+{
+	test_server *s = server_start(serve_headers, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_replied(c, 200, "{}");
+	assert_int_equal(c->reply.len, 2);
+	assert_string_equal(c->reply.crc32, "2745614147");
+	assert_int_equal(c->reply.date_s, 784887151);
+	assert_true(c->reply.elapsed_us > 0);
+
+	/* Nonsense counts as absent; nothing is left over from before. */
+	client_ask(c, "two");
+	assert_replied(c, 200, "{}");
+	assert_string_equal(c->reply.crc32, "");
+	assert_int_equal(c->reply.date_s, 0);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+static void
+serve_statuses(test_connection *c)
+{
+	connection_read_request(c);
+	connection_reply(c, 500, "", "broken");
+	connection_read_request(c);
+	connection_reply(c, 302, "Location: /elsewhere\r\n", "moved");
+	connection_read_request(c);
+	connection_reply(c, 400, "", "");
+	connection_outwait(c);
+}
+
+static void
+test_every_status_is_a_reply(void **state)
+{
+	test_server *s = server_start(serve_statuses, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_replied(c, 500, "broken");
+	client_ask(c, "two");
+	assert_replied(c, 302, "moved");
+	client_ask(c, "three");
+	assert_replied(c, 400, "");
+	assert_int_equal(server_requests(s), 3);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+static void
+serve_pieces(test_connection *c)
+{
+	static const char chunked[] = "HTTP/1.1 200 OK\r\n"
+	"Transfer-Encoding: chunked\r\n\r\n"
+	"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n";
+	static const char plain[] = "HTTP/1.1 100 Continue\r\n"
+	"Date: Tue, 15 Nov 1994 08:12:31 GMT\r\n\r\n"
+	"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+	connection_read_request(c);
+	for (const char *p = chunked; *p != '\0'; p++)
+		connection_write(c, p, 1);
+	connection_read_request(c);
+	for (const char *p = plain; *p != '\0'; p++)
+		connection_write(c, p, 1);
+	connection_outwait(c);
+}
+
+static void
+test_reply_in_single_bytes(void **state)
+{
+	test_server *s = server_start(serve_pieces, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_replied(c, 200, "abcdefg");
+	/* An interim reply's Date is not the reply's. */
+	client_ask(c, "two");
+	assert_replied(c, 200, "hello");
+	assert_int_equal(c->reply.date_s, 0);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+static void
+test_reply_of_just_the_greatest_size(void **state)
+{
+	test_server *s = server_start(serve_echo, NULL);
+	test_client *c = client_start(s->port);
+	char		body[10001];
+
+	(void) state;
+	memset(body, 'x', 10000);
+	body[10000] = '\0';
+	client_ask(c, body);
+	assert_replied(c, 200, body);
+	/* A shorter one has nothing of it. */
+	client_ask(c, "short");
+	assert_replied(c, 200, "short");
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+/* ----------------------------------------------------------------
+ * Connections
+ * ----------------------------------------------------------------
+ */
+
+static void
+test_a_connection_is_used_again(void **state)
+{
+	test_server *s = server_start(serve_echo, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	for (int i = 0; i < 20; i++)
+		client_ask(c, "again");
+	assert_int_equal(server_connections(s), 1);
+	assert_int_equal(server_requests(s), 20);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+static void
+serve_one_and_close(test_connection *c)
+{
+	connection_read_request(c);
+	connection_reply(c, 200, "", c->request + c->body_at);
+}
+
+/* Seen by the reactor, or noticed only when the next request is posted. */
+static void
+test_idle_connection_closed_by_the_server(void **state)
+{
+	test_server *s = server_start(serve_one_and_close, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	server_wait_ended(s, 1);
+	client_settle(c);
+	client_ask(c, "two");
+	assert_replied(c, 200, "two");
+	server_wait_ended(s, 2);
+	client_ask(c, "three");
+	assert_replied(c, 200, "three");
+	assert_int_equal(server_requests(s), 3);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+/* Lets nobody have an answer until all are here. */
+static pthread_mutex_t crowd_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
+static int	crowd;
+
+static void
+serve_crowd_of_four(test_connection *c)
+{
+	while (connection_read_request(c))
+	{
+		pthread_mutex_lock(&crowd_mutex);
+		crowd++;
+		pthread_cond_broadcast(&crowd_changed);
+		while (crowd < 4)
+			pthread_cond_wait(&crowd_changed, &crowd_mutex);
+		pthread_mutex_unlock(&crowd_mutex);
+		connection_reply(c, 200, "", c->request + c->body_at);
+	}
+}
+
+typedef struct one_of_many
+{
+	test_client *client;
+	char		body[16];
+	int			answers;
+} one_of_many;
+
+static void
+one_of_many_done(void *arg, const http_reply *reply)
+{
+	one_of_many *one = arg;
+
+	client_done(one->client, reply);
+	assert_replied(one->client, 200, one->body);
+	one->answers++;
+}
+
+/* All four connections are used at once, and never a fifth. */
+static void
+test_many_requests_over_few_connections(void **state)
+{
+	test_server *s = server_start(serve_crowd_of_four, NULL);
+	test_client *c = client_start(s->port);
+	one_of_many many[100];
+
+	(void) state;
+	crowd = 0;
+	for (int i = 0; i < 100; i++)
+	{
+		many[i] = (one_of_many) {.client = c};
+		snprintf(many[i].body, sizeof(many[i].body), "body %d", i);
+		assert_true(http_pool_post(c->pool, NULL, 0, many[i].body,
+								   strlen(many[i].body), PATIENCE_MS,
+								   one_of_many_done, &many[i]));
+		assert_int_equal(http_pool_pending(c->pool), i + 1);
+	}
+	client_run_until(c, 100);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(many[i].answers, 1);
+	assert_int_equal(http_pool_pending(c->pool), 0);
+	assert_int_equal(server_requests(s), 100);
+	assert_int_equal(server_connections(s), 4);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+static void
+post_next_done(void *arg, const http_reply *reply)
+{
+	test_client *c = arg;
+	int			answers_before = c->answers;
+
+	client_done(c, reply);
+	assert_replied(c, 200, "next");
+	if (c->answers < 10)
+		assert_true(http_pool_post(c->pool, NULL, 0, "next", 4, PATIENCE_MS,
+								   post_next_done, c));
+	assert_int_equal(c->answers, answers_before + 1);
+}
+
+static void
+test_posting_from_a_done_function(void **state)
+{
+	(void) state;
+	for (int connections = 1; connections <= 2; connections++)
+	{
+		test_server *s = server_start(serve_echo, NULL);
+		test_client *c = client_prepare("http", "127.0.0.1", s->port);
+
+		c->config.max_connections = connections;
+		client_open(c);
+		assert_true(http_pool_post(c->pool, NULL, 0, "next", 4, PATIENCE_MS,
+								   post_next_done, c));
+		client_run_until(c, 10);
+		assert_int_equal(server_requests(s), 10);
+		assert_int_equal(server_connections(s), 1);
+		client_free(c);
+		server_stop(s);
+		server_free(s);
+	}
+}
+
+static void
+serve_nothing(test_connection *c)
+{
+	connection_outwait(c);
+}
+
+static void
+test_freeing_drops_what_is_pending(void **state)
+{
+	test_server *s = server_start(serve_nothing, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	for (int i = 0; i < 10; i++)
+		client_post(c, "pending");
+	assert_int_equal(http_pool_pending(c->pool), 10);
+	http_pool_free(c->pool);
+	assert_int_equal(c->answers, 0);
+	/* The reactor is still good, for another pool. */
+	reactor_run(c->reactor);
+	client_open(c);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+static void
+test_url_is_checked(void **state)
+{
+	http_pool_config config = {.url = "ftp://127.0.0.1",.max_connections = 1};
+	char		error[256] = "";
+	reactor    *r = reactor_new();
+
+	(void) state;
+	assert_null(http_pool_new(r, &config, error, sizeof(error)));
+	assert_string_not_equal(error, "");
+	reactor_free(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_request_is_sent_as_given),
+		cmocka_unit_test(test_bodies_of_all_sizes),
+		cmocka_unit_test(test_checksum_and_date),
+		cmocka_unit_test(test_every_status_is_a_reply),
+		cmocka_unit_test(test_reply_in_single_bytes),
+		cmocka_unit_test(test_reply_of_just_the_greatest_size),
+		cmocka_unit_test(test_a_connection_is_used_again),
+		cmocka_unit_test(test_idle_connection_closed_by_the_server),
+		cmocka_unit_test(test_many_requests_over_few_connections),
+		cmocka_unit_test(test_posting_from_a_done_function),
+		cmocka_unit_test(test_freeing_drops_what_is_pending),
+		cmocka_unit_test(test_url_is_checked),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests_name("net_http_pool", tests, NULL, NULL);
+}

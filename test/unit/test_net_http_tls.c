@@ -1,0 +1,328 @@
+/*
+ * test_net_http_tls.c
+ *	  The HTTP pool over TLS: whom it trusts, and how its failures look.
+ *
+ * Makes two certificate authorities and the servers' certificates anew in each
+ * run; the only files are the authorities' certificates, in a directory of
+ * their own.
+ */
+#include "http_fixture.h"
+
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+typedef struct authority
+{
+	EVP_PKEY   *key;
+	X509	   *certificate;
+	char		file[64];
+} authority;
+
+static char directory[] = "/tmp/ddblock_tls_XXXXXX";
+static authority trusted;
+static authority foreign;
+
+/* ----------------------------------------------------------------
+ * Certificates
+ * ----------------------------------------------------------------
+ */
+
+static void
+add_extension(X509 *certificate, int nid, const char *value)
+{
+	X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, nid, value);
+
+	assert_non_null(extension);
+	assert_int_equal(X509_add_ext(certificate, extension, -1), 1);
+	X509_EXTENSION_free(extension);
+}
+
+/* Unsigned; valid since from_s seconds from now, for an hour. */
+static X509 *
+make_certificate(EVP_PKEY *key, const char *name, X509 *issuer, long from_s)
+{
+	static long serial;
+	X509	   *certificate = X509_new();
+	X509_NAME  *subject = X509_get_subject_name(certificate);
+
+	X509_set_version(certificate, 2);
+	ASN1_INTEGER_set(X509_get_serialNumber(certificate), ++serial);
+	X509_gmtime_adj(X509_getm_notBefore(certificate), from_s);
+	X509_gmtime_adj(X509_getm_notAfter(certificate), from_s + 3600);
+	X509_set_pubkey(certificate, key);
+	X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
+							   (const unsigned char *) name, -1, -1, 0);
+	X509_set_issuer_name(certificate, issuer != NULL ?
+						 X509_get_subject_name(issuer) : subject);
+	return certificate;
+}
+
+static void
+make_authority(authority *a, const char *name)
+{
+	FILE	   *file;
+
+	a->key = EVP_EC_gen("P-256");
+	a->certificate = make_certificate(a->key, name, NULL, -60);
+	add_extension(a->certificate, NID_basic_constraints, "critical,CA:TRUE");
+	assert_true(X509_sign(a->certificate, a->key, EVP_sha256()) > 0);
+	snprintf(a->file, sizeof(a->file), "%s/%s.pem", directory, name);
+	file = fopen(a->file, "w");
+	assert_non_null(file);
+	assert_int_equal(PEM_write_X509(file, a->certificate), 1);
+	fclose(file);
+}
+
+/* A server's side, with a certificate for the given alternative name. */
+static SSL_CTX *
+make_context(const char *alternative_name, long from_s)
+{
+	SSL_CTX    *context = SSL_CTX_new(TLS_server_method());
+	EVP_PKEY   *key = EVP_EC_gen("P-256");
+	X509	   *certificate = make_certificate(key, "server",
+											   trusted.certificate, from_s);
+
+	add_extension(certificate, NID_subject_alt_name, alternative_name);
+	assert_true(X509_sign(certificate, trusted.key, EVP_sha256()) > 0);
+	assert_int_equal(SSL_CTX_use_certificate(context, certificate), 1);
+	assert_int_equal(SSL_CTX_use_PrivateKey(context, key), 1);
+	X509_free(certificate);
+	EVP_PKEY_free(key);
+	return context;
+}
+
+static int
+make_authorities(void **state)
+{
+	(void) state;
+	if (mkdtemp(directory) == NULL)
+		return -1;
+	make_authority(&trusted, "trusted");
+	make_authority(&foreign, "foreign");
+	return 0;
+}
+
+static int
+drop_authorities(void **state)
+{
+	authority  *all[] = {&trusted, &foreign};
+
+	(void) state;
+	for (int i = 0; i < 2; i++)
+	{
+		unlink(all[i]->file);
+		X509_free(all[i]->certificate);
+		EVP_PKEY_free(all[i]->key);
+	}
+	return rmdir(directory);
+}
+
+/* ----------------------------------------------------------------
+ * Tests
+ * ----------------------------------------------------------------
+ */
+
+static void
+serve_echo(test_connection *c)
+{
+	while (connection_read_request(c))
+		connection_reply(c, 200, "", c->request + c->body_at);
+}
+
+static test_client *
+tls_client(int port, const char *ca_file)
+{
+	test_client *c = client_prepare("https", "127.0.0.1", port);
+
+	c->config.ca_file = ca_file;
+	client_open(c);
+	return c;
+}
+
+static void
+test_trusted_server(void **state)
+{
+	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
+	test_server *s = server_start(serve_echo, context);
+	test_client *c = tls_client(s->port, trusted.file);
+
+	(void) state;
+	for (int i = 0; i < 3; i++)
+	{
+		client_ask(c, "hello");
+		assert_replied(c, 200, "hello");
+	}
+	assert_int_equal(server_connections(s), 1);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+	SSL_CTX_free(context);
+}
+
+/* The server never sees a request. */
+static void
+check_refused(SSL_CTX *context, const char *ca_file, const char *words)
+{
+	test_server *s = server_start(serve_echo, context);
+	test_client *c = tls_client(s->port, ca_file);
+
+	client_ask(c, "secret");
+	assert_failed(c, HTTP_NOT_SENT, "TLS", words);
+	client_free(c);
+	server_stop(s);
+	assert_int_equal(server_requests(s), 0);
+	server_free(s);
+	SSL_CTX_free(context);
+}
+
+static void
+test_unknown_authority(void **state)
+{
+	(void) state;
+	check_refused(make_context("IP:127.0.0.1", -60), NULL, "certificate");
+	check_refused(make_context("IP:127.0.0.1", -60), foreign.file,
+				  "certificate");
+}
+
+static void
+test_wrong_name(void **state)
+{
+	(void) state;
+	check_refused(make_context("IP:127.0.0.2", -60), trusted.file, "127.0.0.1");
+	check_refused(make_context("DNS:other.test", -60), trusted.file,
+				  "127.0.0.1");
+}
+
+static void
+test_expired_certificate(void **state)
+{
+	(void) state;
+	check_refused(make_context("IP:127.0.0.1", -7200), trusted.file, "expired");
+}
+
+static void
+test_no_authority_file(void **state)
+{
+	(void) state;
+	check_refused(make_context("IP:127.0.0.1", -60), "/nonexistent/ca.pem", "");
+}
+
+static void
+test_old_protocol(void **state)
+{
+	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
+
+	(void) state;
+	SSL_CTX_set_security_level(context, 0);
+	SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
+	SSL_CTX_set_max_proto_version(context, TLS1_1_VERSION);
+	check_refused(context, trusted.file, "");
+}
+
+static void
+serve_nothing(test_connection *c)
+{
+	connection_outwait(c);
+}
+
+/* Stopped by curl's time-out for connecting, and by ours for all. */
+static void
+test_handshake_that_hangs(void **state)
+{
+	test_server *s = server_start(serve_nothing, NULL);
+	test_client *c = client_prepare("https", "127.0.0.1", s->port);
+
+	(void) state;
+	c->config.connect_timeout_ms = 50;
+	client_open(c);
+	client_ask(c, "one");
+	assert_failed(c, HTTP_NOT_SENT, "TLS", "Timed out after");
+	client_free(c);
+
+	c = tls_client(s->port, trusted.file);
+	client_post_for(c, "two", 3, 50);
+	client_run_until(c, 1);
+	assert_failed(c, HTTP_NOT_SENT, "TLS", "Timed out after");
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+static void
+serve_one_and_close(test_connection *c)
+{
+	connection_read_request(c);
+	connection_reply(c, 200, "", c->request + c->body_at);
+}
+
+/* libcurl 7.88, left alone, sends the next request on the dead connection. */
+static void
+test_idle_connection_closed_by_the_server(void **state)
+{
+	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
+	test_server *s = server_start(serve_one_and_close, context);
+	test_client *c = tls_client(s->port, trusted.file);
+
+	(void) state;
+	for (int i = 1; i <= 5; i++)
+	{
+		client_ask(c, "again");
+		assert_replied(c, 200, "again");
+		server_wait_ended(s, i);
+		client_settle(c);
+	}
+	assert_int_equal(server_requests(s), 5);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+	SSL_CTX_free(context);
+}
+
+static void
+serve_one_then_close_on_the_second(test_connection *c)
+{
+	connection_read_request(c);
+	if (c->number > 1)
+		return;
+	connection_reply(c, 200, "", "ok");
+	connection_read_request(c);
+}
+
+static void
+test_reused_connection_dies_unanswered(void **state)
+{
+	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
+	test_server *s = server_start(serve_one_then_close_on_the_second, context);
+	test_client *c = tls_client(s->port, trusted.file);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_replied(c, 200, "ok");
+	client_ask(c, "two");
+	assert_failed(c, HTTP_UNKNOWN, "reply", "closed before a reply");
+	client_free(c);
+	server_stop(s);
+	assert_int_equal(server_requests(s), 2);
+	server_free(s);
+	SSL_CTX_free(context);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_trusted_server),
+		cmocka_unit_test(test_unknown_authority),
+		cmocka_unit_test(test_wrong_name),
+		cmocka_unit_test(test_expired_certificate),
+		cmocka_unit_test(test_no_authority_file),
+		cmocka_unit_test(test_old_protocol),
+		cmocka_unit_test(test_handshake_that_hangs),
+		cmocka_unit_test(test_idle_connection_closed_by_the_server),
+		cmocka_unit_test(test_reused_connection_dies_unanswered),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests_name("net_http_tls", tests,
+									   make_authorities, drop_authorities);
+}

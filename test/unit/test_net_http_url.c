@@ -1,0 +1,128 @@
+/*
+ * test_net_http_url.c
+ *	  Which endpoint URLs are accepted, and the Host header they give.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "net/http_pool.h"
+
+static void
+check_host(const char *url, const char *expected)
+{
+	char		host[300];
+	char		error[100] = "";
+
+	if (!http_url_host(url, host, sizeof(host), error, sizeof(error)))
+		fail_msg("%s: %s", url, error);
+	assert_string_equal(host, expected);
+}
+
+static void
+check_refused(const char *url, const char *words)
+{
+	char		host[300];
+	char		error[100] = "";
+
+	if (http_url_host(url, host, sizeof(host), error, sizeof(error)))
+		fail_msg("%s was accepted", url);
+	if (strstr(error, words) == NULL)
+		fail_msg("%s: \"%s\" does not say \"%s\"", url, error, words);
+}
+
+static void
+test_host_header(void **state)
+{
+	(void) state;
+	check_host("https://dynamodb.eu-central-1.amazonaws.com",
+			   "dynamodb.eu-central-1.amazonaws.com");
+	check_host("https://dynamodb.eu-central-1.amazonaws.com/",
+			   "dynamodb.eu-central-1.amazonaws.com");
+	check_host("HTTP://localhost:8000", "localhost:8000");
+	check_host("http://127.0.0.1:8000/", "127.0.0.1:8000");
+	check_host("http://[::1]:8000", "[::1]:8000");
+	check_host("https://[2001:db8::1]/", "[2001:db8::1]");
+	check_host("http://under_score", "under_score");
+}
+
+static void
+test_default_port_is_left_out(void **state)
+{
+	(void) state;
+	check_host("https://h:443", "h");
+	check_host("http://h:80/", "h");
+	check_host("http://h:443", "h:443");
+	check_host("https://h:80", "h:80");
+	check_host("https://h:00443", "h");
+	check_host("https://h:65535", "h:65535");
+}
+
+static void
+test_other_forms_are_refused(void **state)
+{
+	(void) state;
+	check_refused("", "http");
+	check_refused("localhost:8000", "http");
+	check_refused("ftp://h", "http");
+	check_refused("http:/h", "http");
+	check_refused("http://", "host");
+	check_refused("http:///", "host");
+	check_refused("http://:80", "host");
+	check_refused("http://.h", "host");
+	check_refused("http://[::1", "host");
+	check_refused("http://[127.0.0.1]", "host");
+	check_refused("http://[fe80::1%25eth0]", "host");
+	check_refused("http://h:", "port");
+	check_refused("http://h:/", "port");
+	check_refused("http://h:0", "port");
+	check_refused("http://h:65536", "port");
+	check_refused("http://h:4294967376", "port");
+	check_refused("http://h:-1", "port");
+	check_refused("http://h:80a", "end");
+	check_refused("http://h/path", "end");
+	check_refused("http://h//", "end");
+	check_refused("http://h?query", "end");
+	check_refused("http://h#fragment", "end");
+	check_refused("http://user@h", "end");
+	check_refused("http://user:secret@h", "port");
+	check_refused("http://h ", "end");
+	check_refused("http://h\r\nX-Header: x", "end");
+}
+
+static void
+test_lengths(void **state)
+{
+	char		url[400] = "http://";
+	char		host[8];
+	char		error[100];
+
+	(void) state;
+	memset(url + 7, 'h', 253);
+	check_host(url, url + 7);
+	url[7 + 253] = 'h';
+	check_refused(url, "host");
+
+	assert_true(http_url_host("http://h:12345", host, 8, error, sizeof(error)));
+	assert_false(http_url_host("http://h:12345", host, 7, error, sizeof(error)));
+	assert_non_null(strstr(error, "too long"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_host_header),
+		cmocka_unit_test(test_default_port_is_left_out),
+		cmocka_unit_test(test_other_forms_are_refused),
+		cmocka_unit_test(test_lengths),
+	};
+
+	return cmocka_run_group_tests_name("net_http_url", tests, NULL, NULL);
+}

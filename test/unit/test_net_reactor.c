@@ -1,0 +1,335 @@
+/*
+ * test_net_reactor.c
+ *	  The reactor: one descriptor that is readable when there is work.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/reactor.h"
+
+typedef struct fixture
+{
+	reactor    *r;
+	int			near;			/* the end that is watched */
+	int			far;
+	int			io_calls;
+	int			io_fd;
+	int			io_events;
+	int			timer_calls;
+	int			order;			/* counts all calls */
+	int			io_order;
+	int			timer_order;
+	void		(*on_io) (struct fixture *f, int fd);
+} fixture;
+
+static void
+on_io(void *arg, int fd, int events)
+{
+	fixture    *f = arg;
+
+	f->io_calls++;
+	f->io_fd = fd;
+	f->io_events = events;
+	f->io_order = ++f->order;
+	if (f->on_io != NULL)
+		f->on_io(f, fd);
+}
+
+static void
+on_timer(void *arg)
+{
+	fixture    *f = arg;
+
+	f->timer_calls++;
+	f->timer_order = ++f->order;
+}
+
+static int
+set_up(void **state)
+{
+	static fixture f;
+	int			pair[2];
+
+	memset(&f, 0, sizeof(f));
+	f.r = reactor_new();
+	if (f.r == NULL || socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+		return -1;
+	f.near = pair[0];
+	f.far = pair[1];
+	reactor_on_io(f.r, on_io, &f);
+	reactor_on_timer(f.r, on_timer, &f);
+	*state = &f;
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	fixture    *f = *state;
+
+	reactor_free(f->r);
+	close(f->near);
+	close(f->far);
+	return 0;
+}
+
+static bool
+has_work(fixture *f, int timeout_ms)
+{
+	struct pollfd p = {.fd = reactor_fd(f->r),.events = POLLIN};
+
+	return poll(&p, 1, timeout_ms) == 1;
+}
+
+static void
+wait_for_work(fixture *f)
+{
+	assert_true(has_work(f, 30000));
+}
+
+static int64_t
+boot_time_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static void
+test_readable_socket_is_reported(void **state)
+{
+	fixture    *f = *state;
+
+	assert_true(reactor_watch(f->r, f->near, REACTOR_IN));
+	assert_false(has_work(f, 0));
+	assert_int_equal(write(f->far, "x", 1), 1);
+	wait_for_work(f);
+	reactor_run(f->r);
+	assert_int_equal(f->io_calls, 1);
+	assert_int_equal(f->io_fd, f->near);
+	assert_int_equal(f->io_events, REACTOR_IN);
+}
+
+/* What was not dealt with is reported again. */
+static void
+test_events_are_levels(void **state)
+{
+	fixture    *f = *state;
+
+	assert_true(reactor_watch(f->r, f->near, REACTOR_IN));
+	assert_int_equal(write(f->far, "x", 1), 1);
+	reactor_run(f->r);
+	reactor_run(f->r);
+	assert_int_equal(f->io_calls, 2);
+}
+
+static void
+test_watch_can_change_and_end(void **state)
+{
+	fixture    *f = *state;
+
+	assert_true(reactor_watch(f->r, f->near, REACTOR_IN));
+	assert_true(reactor_watch(f->r, f->near, REACTOR_IN | REACTOR_OUT));
+	reactor_run(f->r);
+	assert_int_equal(f->io_events, REACTOR_OUT);
+	assert_true(reactor_watch(f->r, f->near, 0));
+	assert_false(has_work(f, 0));
+	assert_true(reactor_watch(f->r, f->near, REACTOR_OUT));
+	reactor_run(f->r);
+	assert_int_equal(f->io_calls, 2);
+}
+
+/* Only the hang-up was asked for: data alone is no event. */
+static void
+test_hang_up_without_data(void **state)
+{
+	fixture    *f = *state;
+
+	assert_true(reactor_watch(f->r, f->near, REACTOR_HUP));
+	assert_int_equal(write(f->far, "x", 1), 1);
+	assert_false(has_work(f, 0));
+	shutdown(f->far, SHUT_WR);
+	wait_for_work(f);
+	reactor_run(f->r);
+	assert_int_equal(f->io_events, REACTOR_HUP);
+}
+
+static void
+test_bad_descriptor_is_refused(void **state)
+{
+	fixture    *f = *state;
+
+	errno = 0;
+	assert_false(reactor_watch(f->r, -1, REACTOR_IN));
+	assert_int_equal(errno, EBADF);
+	errno = 0;
+	assert_false(reactor_watch(f->r, 1000, REACTOR_IN));
+	assert_int_equal(errno, EBADF);
+	/* The failure was not remembered as a success. */
+	assert_false(reactor_watch(f->r, 1000, REACTOR_IN));
+}
+
+/* Drops the other socket, and lets a new one take its number. */
+static void
+replace_other(fixture *f, int fd)
+{
+	int			other = fd == f->near ? f->far : f->near;
+	int			pair[2];
+
+	f->on_io = NULL;
+	assert_true(reactor_watch(f->r, other, 0));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(dup2(pair[0], other), other);
+	assert_true(reactor_watch(f->r, other, REACTOR_IN));
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/*
+ * Both sockets are ready in one turn, and the first callback replaces the
+ * second socket: the event fetched for the old one must not reach the new.
+ */
+static void
+test_event_of_a_replaced_socket_is_dropped(void **state)
+{
+	fixture    *f = *state;
+
+	assert_true(reactor_watch(f->r, f->near, REACTOR_OUT));
+	assert_true(reactor_watch(f->r, f->far, REACTOR_OUT));
+	f->on_io = replace_other;
+	reactor_run(f->r);
+	assert_int_equal(f->io_calls, 1);
+}
+
+static void
+test_more_sockets_than_one_turn_takes(void **state)
+{
+	fixture    *f = *state;
+	int			fds[100];
+	int			seen[100] = {0};
+	int			missing = 100;
+
+	for (int i = 0; i < 100; i++)
+	{
+		fds[i] = dup(f->near);
+		assert_true(fds[i] >= 0);
+		assert_true(reactor_watch(f->r, fds[i], REACTOR_OUT));
+	}
+	while (missing > 0)
+	{
+		wait_for_work(f);
+		reactor_run(f->r);
+		for (int i = 0; i < 100; i++)
+		{
+			if (seen[i] == 0 && fds[i] == f->io_fd)
+			{
+				seen[i] = 1;
+				missing--;
+				assert_true(reactor_watch(f->r, fds[i], 0));
+			}
+		}
+	}
+	assert_false(has_work(f, 0));
+	for (int i = 0; i < 100; i++)
+		close(fds[i]);
+}
+
+static void
+test_timer_fires_once_and_not_early(void **state)
+{
+	fixture    *f = *state;
+	int64_t		start = boot_time_us();
+
+	assert_true(reactor_set_timer(f->r, 3000));
+	wait_for_work(f);
+	assert_true(boot_time_us() - start >= 3000);
+	reactor_run(f->r);
+	assert_int_equal(f->timer_calls, 1);
+	assert_false(has_work(f, 0));
+}
+
+static void
+test_timer_of_zero_fires(void **state)
+{
+	fixture    *f = *state;
+
+	assert_true(reactor_set_timer(f->r, 0));
+	wait_for_work(f);
+	reactor_run(f->r);
+	assert_int_equal(f->timer_calls, 1);
+}
+
+static void
+test_timer_can_be_put_off_and_cancelled(void **state)
+{
+	fixture    *f = *state;
+
+	assert_true(reactor_set_timer(f->r, 0));
+	wait_for_work(f);
+	assert_true(reactor_set_timer(f->r, INT64_C(3600) * 1000000));
+	assert_false(has_work(f, 0));
+	assert_true(reactor_set_timer(f->r, 0));
+	wait_for_work(f);
+	assert_true(reactor_set_timer(f->r, -1));
+	assert_false(has_work(f, 0));
+	reactor_run(f->r);
+	assert_int_equal(f->timer_calls, 0);
+}
+
+/* A reply that is there beats the time-out that has passed meanwhile. */
+static void
+test_sockets_come_before_the_timer(void **state)
+{
+	fixture    *f = *state;
+
+	assert_true(reactor_set_timer(f->r, 0));
+	wait_for_work(f);
+	assert_true(reactor_watch(f->r, f->near, REACTOR_OUT));
+	reactor_run(f->r);
+	assert_int_equal(f->io_order, 1);
+	assert_int_equal(f->timer_order, 2);
+}
+
+static void
+test_run_without_work_returns(void **state)
+{
+	fixture    *f = *state;
+
+	reactor_run(f->r);
+	assert_int_equal(f->order, 0);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(test_readable_socket_is_reported),
+		test(test_events_are_levels),
+		test(test_watch_can_change_and_end),
+		test(test_hang_up_without_data),
+		test(test_bad_descriptor_is_refused),
+		test(test_event_of_a_replaced_socket_is_dropped),
+		test(test_more_sockets_than_one_turn_takes),
+		test(test_timer_fires_once_and_not_early),
+		test(test_timer_of_zero_fires),
+		test(test_timer_can_be_put_off_and_cancelled),
+		test(test_sockets_come_before_the_timer),
+		test(test_run_without_work_returns),
+	};
+
+	return cmocka_run_group_tests_name("net_reactor", tests, NULL, NULL);
+}
