@@ -68,7 +68,7 @@ $(CHECKS): setup
 
 demo:
 	@test/setup demo
-	@test/demo
+	@test/in-copy test/demo
 
 bench:
 	@test/setup bench

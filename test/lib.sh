@@ -11,12 +11,13 @@ check=${0##*/}
 passed=0
 failed=0
 
-# Warnings that are errors, for floors 1 and 2 and their tests.
-STRICT=(-std=gnu99 -Wall -Wextra -Werror)
+# Floors 1 and 2 and their tests.  Warnings are for check-warnings alone: with
+# sanitizers the compiler has some that are wrong.
+DIALECT=(-std=gnu99)
 
 # What floors 1 and 2 are linked with.
 CORE_LIBS=(-lcjson -lcrypto)
-NET_LIBS=(-lcurl)
+NET_LIBS=(-lcurl -lssl)
 
 ok()
 {

@@ -60,18 +60,20 @@ start_dynamodb()
 	trap stop_servers EXIT
 }
 
-# A cluster preloaded with ddblock, on a socket in $PGHOST; logs to $1.log.
+# start_cluster NAME [PORT]: preloaded with ddblock, on a socket in $PGHOST;
+# logs to NAME.log.
 start_cluster()
 {
 	local data=$DDBLOCK_WORK/$1
 
-	export PGHOST=$DDBLOCK_WORK PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+	export PGHOST=$DDBLOCK_WORK PGPORT=${2-5432} PGUSER=postgres PGDATABASE=postgres
 	cluster=$data
 	initdb -D "$data" -U postgres -A trust -N --no-locale -E UTF8 \
 		>"$data-initdb.log" 2>&1 || { cat "$data-initdb.log"; die "initdb failed"; }
 	cat >>"$data/postgresql.conf" <<-CONF
 		listen_addresses = ''
 		unix_socket_directories = '$DDBLOCK_WORK'
+		port = $PGPORT
 		fsync = off
 		shared_preload_libraries = 'ddblock'
 		cluster_name = '$1'

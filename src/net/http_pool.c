@@ -240,20 +240,19 @@ start_queued(http_pool *pool)
 static void
 collect(http_pool *pool)
 {
-	CURLMsg    *message;
-	int			left = 0;
-
+	pool->uncollected = false;
 	for (int budget = pool->active; budget > 0; budget--)
 	{
+		int			left;
+		CURLMsg    *message = curl_multi_info_read(pool->multi, &left);
 		http_transfer *t;
 
-		message = curl_multi_info_read(pool->multi, &left);
+		pool->uncollected = left > 0;
 		if (message == NULL)
 			break;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
 		finish(pool, t, message->data.result);
 	}
-	pool->uncollected = left > 0;
 }
 
 /* ----------------------------------------------------------------
@@ -352,7 +351,7 @@ on_io(void *arg, int fd, int events)
 	http_pool  *pool = arg;
 	int			select = 0;
 
-	if (http_sockets_take_idle(&pool->sockets, fd, events))
+	if (http_sockets_take_idle(&pool->sockets, fd))
 		return;
 	if (events & REACTOR_IN)
 		select |= CURL_CSELECT_IN;

@@ -5,10 +5,10 @@
  *
  * After each reply curl asks us to stop watching the connection, and to watch
  * it again with the next request.  We leave it watched instead, which saves
- * two system calls for each request and tells us when the server closes an
- * idle connection.  curl itself looks for that only just before reuse, and
- * mistakes a connection that TLS has closed (there is a last record to read)
- * for a live one: a request sent on it would end with an unknown outcome.
+ * two system calls for each request and shows what comes on an idle
+ * connection: nothing good can (a 408, TLS's farewell, the end).  curl 7.88
+ * itself looks only for the end, and would take what it finds there for the
+ * reply to its next request.
  *
  * So that a watch never outlives its socket, connections' sockets are opened
  * and closed here.  curl's other descriptors (its resolver's) are watched just
@@ -98,17 +98,17 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 	{
 		connection->idle = (what == CURL_POLL_REMOVE);
 		if (connection->idle)
-			return 0;
+			events = REACTOR_IN;
 	}
 	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
-		events |= REACTOR_IN | REACTOR_HUP;
+		events |= REACTOR_IN;
 	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
 		events |= REACTOR_OUT;
 	reactor_watch(s->reactor, fd, events);
 	return 0;
 }
 
-/* curl asks whether there is an end of file to read: see to it that there is. */
+/* Before reuse curl looks for the connection's end: make it the next thing. */
 static void
 condemn(http_sockets *s, int fd)
 {
@@ -122,16 +122,13 @@ condemn(http_sockets *s, int fd)
 }
 
 bool
-http_sockets_take_idle(http_sockets *s, int fd, int events)
+http_sockets_take_idle(http_sockets *s, int fd)
 {
 	http_socket *connection = find(s, fd);
 
 	if (connection == NULL || !connection->idle)
 		return false;
-	if (events & (REACTOR_HUP | REACTOR_ERR))
-		condemn(s, fd);
-	else
-		reactor_watch(s->reactor, fd, REACTOR_HUP);
+	condemn(s, fd);
 	return true;
 }
 

@@ -41,6 +41,6 @@ extern void http_sockets_destroy(http_sockets *s);
  * Takes an event that came on an idle connection; false if it is none of
  * those, and is curl's to handle.
  */
-extern bool http_sockets_take_idle(http_sockets *s, int fd, int events);
+extern bool http_sockets_take_idle(http_sockets *s, int fd);
 
 #endif							/* DDBLOCK_NET_HTTP_SOCKETS_H */

@@ -127,8 +127,6 @@ to_epoll(int events)
 		result |= EPOLLIN;
 	if (events & REACTOR_OUT)
 		result |= EPOLLOUT;
-	if (events & REACTOR_HUP)
-		result |= EPOLLRDHUP;
 	return result;
 }
 
@@ -143,8 +141,6 @@ from_epoll(uint32_t events)
 		result |= REACTOR_OUT;
 	if (events & EPOLLERR)
 		result |= REACTOR_ERR;
-	if (events & (EPOLLRDHUP | EPOLLHUP))
-		result |= REACTOR_HUP;
 	return result;
 }
 

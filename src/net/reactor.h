@@ -20,7 +20,6 @@ typedef struct reactor reactor;
 #define REACTOR_IN	1
 #define REACTOR_OUT 2
 #define REACTOR_ERR 4
-#define REACTOR_HUP 8			/* the peer has closed its side */
 
 typedef void (*reactor_io_fn) (void *arg, int fd, int events);
 typedef void (*reactor_timer_fn) (void *arg);
@@ -36,8 +35,7 @@ extern void reactor_on_timer(reactor *r, reactor_timer_fn fn, void *arg);
 
 /*
  * events 0 drops the descriptor; do so before closing it.  REACTOR_ERR need
- * not be asked for, and REACTOR_HUP only matters for a peer that has closed
- * one way.  False with errno set on failure.
+ * not be asked for.  False with errno set on failure.
  */
 extern bool reactor_watch(reactor *r, int fd, int events);
 

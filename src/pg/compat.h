@@ -45,6 +45,11 @@
 #define CompatCreateWaitEventSet(events) CreateWaitEventSet(TopMemoryContext, events)
 #endif
 
+/* Goes before a declaration. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn __attribute__((noreturn))
+#endif
+
 /* Infinite intervals came with 17. */
 #if PG_VERSION_NUM < 170000
 #define INTERVAL_NOT_FINITE(i) (false)

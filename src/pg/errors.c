@@ -99,8 +99,8 @@ static const FailureKind other_keys = {
 };
 
 static const FailureKind *kind_of(const Failure *failure);
-static void raise_failure(const Failure *failure) pg_attribute_noreturn();
-static void raise_failed_answer(const MailboxAnswer *answer) pg_attribute_noreturn();
+pg_noreturn static void raise_failure(const Failure *failure);
+pg_noreturn static void raise_failed_answer(const MailboxAnswer *answer);
 static int	detail_of(const Failure *failure);
 static char *to_server(const char *utf8);
 

@@ -13,6 +13,7 @@
 
 #include "postgres.h"
 
+#include "pg/compat.h"
 #include "pg/segment.h"
 
 #define ERRCODE_DDBLOCK_LEASE_LOST MAKE_SQLSTATE('L', 'K', '0', '0', '1')
@@ -20,20 +21,20 @@
 /* Raises unless the server has preloaded the library. */
 extern void ErrorsRequirePreload(void);
 
-extern void ErrorsNoWorker(void) pg_attribute_noreturn();
+pg_noreturn extern void ErrorsNoWorker(void);
 
 /* What keeps a session waiting, when its time is up. */
-extern void ErrorsTrouble(dynamo_status status, const char *message) pg_attribute_noreturn();
+pg_noreturn extern void ErrorsTrouble(dynamo_status status, const char *message);
 
 /*
  * An answer that is none of those that the caller can use.  lock is the
  * lock's name, or NULL if the request was about the table.
  */
-extern void ErrorsAnswer(const MailboxAnswer *answer, const char *lock) pg_attribute_noreturn();
+pg_noreturn extern void ErrorsAnswer(const MailboxAnswer *answer, const char *lock);
 
 /* The session's lease is lost, or it never had one. */
-extern void ErrorsLost(const char *lock, lease_loss loss) pg_attribute_noreturn();
-extern void ErrorsNotHeld(const char *lock) pg_attribute_noreturn();
+pg_noreturn extern void ErrorsLost(const char *lock, lease_loss loss);
+pg_noreturn extern void ErrorsNotHeld(const char *lock);
 
 /* Why, as a sentence. */
 extern const char *ErrorsLossReason(lease_loss loss);

@@ -26,6 +26,9 @@
 static HTAB *held_locks = NULL;
 static dlist_head held_list = DLIST_STATIC_INIT(held_list);
 
+/* Sum of all xact_depth: without any, the end of a transaction is none of ours. */
+static int64 xact_acquisitions = 0;
+
 static void set_up(void);
 static uint32 hash_name(const void *key, Size keysize);
 static int	compare_names(const void *a, const void *b, Size keysize);
@@ -146,6 +149,7 @@ HeldCount(HeldLock *held, LockScope scope)
 		}
 		held->levels[held->level_count - 1].depth++;
 		held->xact_depth++;
+		xact_acquisitions++;
 	}
 	mirror_depths(held);
 }
@@ -172,6 +176,7 @@ HeldForget(HeldLock *held)
 {
 	char	   *name = held->name;
 
+	xact_acquisitions -= held->xact_depth;
 	dlist_delete(&held->node);
 	if (held->levels != NULL)
 		pfree(held->levels);
@@ -249,6 +254,8 @@ at_transaction_end(XactEvent event, void *arg)
 {
 	dlist_mutable_iter iter;
 
+	if (xact_acquisitions == 0)
+		return;
 	switch (event)
 	{
 		case XACT_EVENT_PRE_PREPARE:
@@ -257,7 +264,9 @@ at_transaction_end(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 			dlist_foreach_modify(iter, &held_list)
+			{
 				end_transaction(dlist_container(HeldLock, node, iter.cur));
+			}
 			break;
 		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_PRE_COMMIT:
@@ -288,6 +297,7 @@ end_transaction(HeldLock *held)
 {
 	if (held->xact_depth == 0)
 		return;
+	xact_acquisitions -= held->xact_depth;
 	held->xact_depth = 0;
 	held->level_count = 0;
 	let_go_if_unused(held);
@@ -300,7 +310,8 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId id,
 	int			nest_level = GetCurrentTransactionNestLevel();
 	dlist_mutable_iter iter;
 
-	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+	if (xact_acquisitions == 0 ||
+		(event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
 		return;
 	dlist_foreach_modify(iter, &held_list)
 	{
@@ -321,6 +332,7 @@ abort_level(HeldLock *held, int nest_level)
 {
 	held->level_count--;
 	held->xact_depth -= held->levels[held->level_count].depth;
+	xact_acquisitions -= held->levels[held->level_count].depth;
 	let_go_if_unused(held);
 }
 

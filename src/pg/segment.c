@@ -138,8 +138,6 @@ initialise(void)
 	pg_atomic_init_u32(&segment->worker_starts, 0);
 	segment->stats_since = GetCurrentTimestamp();
 	pg_atomic_init_u64(&segment->leases_lost, 0);
-	pg_atomic_init_u64(&segment->grants, 0);
-	pg_atomic_init_u64(&segment->hand_overs, 0);
 	pg_atomic_init_u32(&segment->leases_in_use, 0);
 	pg_atomic_init_u32(&segment->leases_held, 0);
 	pg_atomic_init_u32(&segment->waiters, 0);

@@ -155,8 +155,6 @@ typedef struct Segment
 
 	/* Gauges and counters that belong to no operation. */
 	pg_atomic_uint64 leases_lost;
-	pg_atomic_uint64 grants;
-	pg_atomic_uint64 hand_overs;
 	pg_atomic_uint32 leases_in_use;
 	pg_atomic_uint32 leases_held;
 	pg_atomic_uint32 waiters;

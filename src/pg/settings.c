@@ -57,11 +57,19 @@ double		ddblock_safety_margin;
 static char *shown_secret_access_key;
 static char *shown_session_token;
 
+/*
+ * Of an invalid value in a configuration file PostgreSQL only warns, and goes
+ * on with the default.  With locks in another place than the other clusters',
+ * that would be no mutual exclusion.
+ */
+static bool place_refused = false;
+
 static void define_place(void);
 static void define_sizes(void);
 static void define_timeouts(void);
 static void define_credentials(void);
 static void define_leases(void);
+static bool refuse_place(void);
 static bool all_in(const char *text, const char *allowed);
 static bool plain_text(const char *text, size_t min, size_t max);
 static const char *after_host(const char *host);
@@ -84,6 +92,11 @@ void
 SettingsDefine(void)
 {
 	define_place();
+	if (place_refused)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("a setting that says where ddblock keeps its locks is invalid"),
+				 errhint("See the warning before this message.")));
 	define_sizes();
 	define_timeouts();
 	define_credentials();
@@ -237,6 +250,13 @@ define_leases(void)
 }
 
 static bool
+refuse_place(void)
+{
+	place_refused = true;
+	return false;
+}
+
+static bool
 all_in(const char *text, const char *allowed)
 {
 	return text[strspn(text, allowed)] == '\0';
@@ -264,7 +284,7 @@ check_region(char **newval, void **extra, GucSource source)
 	if (strlen(*newval) <= 63 && all_in(*newval, LETTERS_AND_DIGITS "-"))
 		return true;
 	GUC_check_errdetail("A Region consists of letters, digits and hyphens, such as \"eu-central-1\".");
-	return false;
+	return refuse_place();
 }
 
 /* What follows the host (a name, an IPv4 address, an IPv6 one in brackets). */
@@ -290,7 +310,7 @@ port_ends_it(const char *text)
 	if (*text == '\0')
 		return true;
 	if (*text != ':' || !all_in(text + 1, "0123456789") || strlen(text + 1) > 5)
-		return false;
+		return refuse_place();
 	port = atoi(text + 1);
 	return port >= 1 && port <= 65535;
 }
@@ -312,7 +332,7 @@ check_endpoint_url(char **newval, void **extra, GucSource source)
 		return true;
 	GUC_check_errdetail("The URL must have the form http://host, https://host, http://host:port "
 						"or https://host:port, without a path.");
-	return false;
+	return refuse_place();
 }
 
 static bool
@@ -331,7 +351,7 @@ check_table(char **newval, void **extra, GucSource source)
 	GUC_check_errdetail("A table's name has %d to %d characters: letters, digits, hyphens, "
 						"underscores and dots. A table's ARN is accepted too.",
 						TABLE_NAME_MIN, TABLE_NAME_MAX);
-	return false;
+	return refuse_place();
 }
 
 static bool
@@ -341,7 +361,7 @@ check_partition_key(char **newval, void **extra, GucSource source)
 		return true;
 	GUC_check_errdetail("A key's name has 1 to %d bytes of UTF-8, without control characters.",
 						KEY_NAME_MAX);
-	return false;
+	return refuse_place();
 }
 
 static bool
@@ -358,7 +378,7 @@ check_sort_key_value(char **newval, void **extra, GucSource source)
 	if (len <= DYNAMO_SORT_MAX && pg_verify_mbstr(PG_UTF8, *newval, len, true))
 		return true;
 	GUC_check_errdetail("A sort key's value has 1 to %d bytes of UTF-8.", DYNAMO_SORT_MAX);
-	return false;
+	return refuse_place();
 }
 
 static bool
@@ -368,7 +388,7 @@ check_owner_name(char **newval, void **extra, GucSource source)
 		return true;
 	GUC_check_errdetail("The name has at most %d bytes of UTF-8, without control characters.",
 						OWNER_NAME_MAX);
-	return false;
+	return refuse_place();
 }
 
 static bool

@@ -16,6 +16,7 @@
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 
+#include "pg/compat.h"
 #include "pg/errors.h"
 #include "pg/times.h"
 #include "pg/utf8.h"
@@ -26,8 +27,8 @@
 #define LOOK_MAX_US USECS_PER_SEC
 
 static bool read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);
-static void time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq,
-					   int64 now) pg_attribute_noreturn();
+pg_noreturn static void time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq,
+					   int64 now);
 static void look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now);
 static bool same_holder(const lockmgr_watch *a, const lockmgr_watch *b);
 static char *describe_holder(const lockmgr_watch *watch, int64 now);

@@ -278,8 +278,6 @@ WorkerSend(void *arg, const lockmgr_call *wanted)
 		dynamo_build(&table, wanted->writes);
 	if (wanted->repeat)
 		pg_atomic_fetch_add_u64(&segment->ops[call->op].retries, 1);
-	if (call->op == DYNAMO_HAND_OVER && !wanted->repeat)
-		pg_atomic_fetch_add_u64(&segment->hand_overs, 1);
 	post(call);
 }
 

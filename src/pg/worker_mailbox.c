@@ -302,8 +302,6 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 {
 	MailboxAnswer *out = begin_answer(answer->session, answer->seq);
 
-	if (answer->result == LOCKMGR_GRANTED)
-		pg_atomic_fetch_add_u64(&segment->grants, 1);
 	if (out == NULL)
 		return;
 	out->result = answer->result;

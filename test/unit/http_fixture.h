@@ -34,7 +34,7 @@
 
 #include "net/http_pool.h"
 
-#define REQUEST_MAX (1 << 20)
+#define REQUEST_MAX (2 << 20)
 #define CONNECTIONS_MAX 256
 
 /* Far beyond what any test takes: for a test that would hang. */

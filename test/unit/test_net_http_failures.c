@@ -82,7 +82,6 @@ test_name_resolution_that_hangs(void **state)
  * ----------------------------------------------------------------
  */
 
-/* Even that is not told within http_pool_post(), which client_done checks. */
 static void
 test_connection_refused(void **state)
 {
@@ -108,15 +107,21 @@ post_again_done(void *arg, const http_reply *reply)
 								   post_again_done, c));
 }
 
-/* Done functions that repeat at once do not keep reactor_run() from returning. */
+/*
+ * The kernel refuses a broadcast address at once, so the request has failed
+ * before http_pool_post() returns; its done function is called later all the
+ * same (client_done checks), and one that always posts again does not keep
+ * reactor_run() from returning.
+ */
 static void
-test_refused_again_and_again(void **state)
+test_failing_at_once(void **state)
 {
-	int			port;
-	int			fd = bind_loopback(&port);
-	test_client *c = client_start(port);
+	test_client *c = client_prepare("http", "255.255.255.255", 80);
 
 	(void) state;
+	client_open(c);
+	client_ask(c, "one");
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Network is unreachable");
 	assert_true(http_pool_post(c->pool, NULL, 0, "x", 1, PATIENCE_MS,
 							   post_again_done, c));
 	while (c->answers < 50)
@@ -125,11 +130,11 @@ test_refused_again_and_again(void **state)
 
 		client_wait(c);
 		reactor_run(c->reactor);
-		assert_true(c->answers - before <= 8);
+		assert_true(c->answers - before <= 4);
 	}
-	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
+	assert_int_equal(http_pool_pending(c->pool), 0);
+	client_settle(c);
 	client_free(c);
-	close(fd);
 }
 
 /* A full listen queue: further connections get no answer. */
@@ -475,7 +480,7 @@ main(void)
 		cmocka_unit_test(test_unknown_name),
 		cmocka_unit_test(test_name_resolution_that_hangs),
 		cmocka_unit_test(test_connection_refused),
-		cmocka_unit_test(test_refused_again_and_again),
+		cmocka_unit_test(test_failing_at_once),
 		cmocka_unit_test(test_connect_times_out),
 		cmocka_unit_test(test_no_reply_in_time),
 		cmocka_unit_test(test_request_not_taken_in_time),

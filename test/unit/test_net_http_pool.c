@@ -71,13 +71,13 @@ serve_length(test_connection *c)
 static void
 test_bodies_of_all_sizes(void **state)
 {
-	static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 65536, 1040000};
+	static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 65536, 1100000};
 	test_server *s = server_start(serve_length, NULL);
 	test_client *c = client_start(s->port);
-	char	   *body = malloc(1040000);
+	char	   *body = malloc(1100000);
 
 	(void) state;
-	memset(body, 'x', 1040000);
+	memset(body, 'x', 1100000);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 	{
 		char		expected[64];
@@ -274,6 +274,47 @@ test_idle_connection_closed_by_the_server(void **state)
 	server_free(s);
 }
 
+/* A reply that nobody asked for, sent when the first one has been read. */
+static pthread_barrier_t first_was_read;
+
+static void
+serve_unasked_reply(test_connection *c)
+{
+	connection_read_request(c);
+	connection_reply(c, 200, "", c->request + c->body_at);
+	if (c->number == 1)
+	{
+		pthread_barrier_wait(&first_was_read);
+		connection_reply(c, 408, "", "too slow");
+	}
+	if (connection_read_request(c))
+		connection_reply(c, 200, "", c->request + c->body_at);
+	connection_outwait(c);
+}
+
+static void
+test_unasked_reply_is_not_the_next_one(void **state)
+{
+	test_server *s = server_start(serve_unasked_reply, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	pthread_barrier_init(&first_was_read, NULL, 2);
+	client_ask(c, "one");
+	assert_replied(c, 200, "one");
+	client_settle(c);
+	pthread_barrier_wait(&first_was_read);
+	client_wait(c);
+	client_settle(c);
+	client_ask(c, "two");
+	assert_replied(c, 200, "two");
+	assert_int_equal(server_connections(s), 2);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+	pthread_barrier_destroy(&first_was_read);
+}
+
 /* Lets nobody have an answer until all are here. */
 static pthread_mutex_t crowd_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
@@ -428,6 +469,7 @@ main(void)
 		cmocka_unit_test(test_reply_of_just_the_greatest_size),
 		cmocka_unit_test(test_a_connection_is_used_again),
 		cmocka_unit_test(test_idle_connection_closed_by_the_server),
+		cmocka_unit_test(test_unasked_reply_is_not_the_next_one),
 		cmocka_unit_test(test_many_requests_over_few_connections),
 		cmocka_unit_test(test_posting_from_a_done_function),
 		cmocka_unit_test(test_freeing_drops_what_is_pending),

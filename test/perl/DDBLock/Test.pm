@@ -58,8 +58,8 @@ array reference). All options that follow from C<start> are off without it.
 
 =item session($node, $dbname)
 
-A psql that stays open, as PostgreSQL::Test::BackgroundPsql: C<query_safe>,
-C<query_until>, C<quit>. Queries that block: C<< $s->query_until(qr//, "...\n") >>.
+A psql that stays open, a L<DDBLock::Session>: C<query_safe>, C<quit>; for
+queries that block, C<send>, C<busy>, C<result>.
 
 =item backend_pid($session)
 
@@ -71,8 +71,21 @@ The ddblock worker's pid, or undef while there is none.
 
 =item stat_of($node, $operation, $column)
 
-A number from the view ddb_stats, summed over all operations if $operation is
+A number from the view ddb_stats, of all operations together if $operation is
 undef; $column defaults to C<requests>.
+
+=item wait_for_waiters($node, $name, $count)
+
+Waits until that many of the cluster's sessions wait for the lock.
+
+=item is_released($name)
+
+Whether the lock's item is marked released, or not there at all.
+
+=item nothing_held_ok
+
+A test: within a moment, every item of the lock table is released. To be called
+at the end of a test file, when its sessions are closed or let go of their locks.
 
 =item wait_for { condition } 'what is waited for'
 
@@ -101,10 +114,11 @@ use Time::HiRes ();
 
 use DDBLock::DynamoDB;
 use DDBLock::Proxy;
+use DDBLock::Session;
 
 our @EXPORT = qw(
   dynamodb proxy new_proxy new_cluster session backend_pid worker_pid
-  stat_of wait_for error_of
+  stat_of wait_for wait_for_waiters is_released nothing_held_ok error_of
 );
 
 my $main_pid = $$;
@@ -184,7 +198,7 @@ sub _create_table
 sub session
 {
 	my ($node, $dbname) = @_;
-	return $node->background_psql($dbname // 'postgres', on_error_stop => 0);
+	return DDBLock::Session->open($node, $dbname // 'postgres');
 }
 
 sub backend_pid
@@ -208,11 +222,47 @@ sub worker_pid
 sub stat_of
 {
 	my ($node, $operation, $column) = @_;
-	my $where = defined $operation ? "WHERE operation = '$operation'" : '';
 
+	$operation //= 'all';
 	$column //= 'requests';
 	return $node->safe_psql('postgres',
-		"SELECT coalesce(sum($column), 0) FROM ddb_stats $where");
+		"SELECT $column FROM ddb_stats WHERE operation = '$operation'");
+}
+
+sub wait_for_waiters
+{
+	my ($node, $name, $count) = @_;
+
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = $count FROM ddb_locks
+		 WHERE name = '$name' AND state = 'waiting'")
+	  or die "$count sessions were to wait for \"$name\"\n";
+	return;
+}
+
+sub is_released
+{
+	my ($name) = @_;
+	my $item = dynamodb()->item($name);
+
+	return !$item || exists $item->{isReleased};
+}
+
+sub nothing_held_ok
+{
+	my @held;
+	my $deadline = Time::HiRes::time() + 10;
+
+	while (1)
+	{
+		@held = map { $_->{key}{S} }
+		  grep { !exists $_->{isReleased} } dynamodb()->items;
+		last if !@held || Time::HiRes::time() > $deadline;
+		Time::HiRes::sleep(0.05);
+	}
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	Test::More::is("@held", '', 'nothing is left held in the table');
+	return;
 }
 
 sub wait_for(&;$)

@@ -1,0 +1,155 @@
+# Two clusters and one lock table: exclusion, waiting, hand-over, take-over.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $one = new_cluster('one', through => proxy);
+my $two = new_cluster('two');
+my $holder = session($one);
+my $waiter = session($two);
+
+#
+# Exclusion
+#
+my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('a')});
+
+is($waiter->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL}),
+	't', 'the other cluster cannot have the lock');
+is( $waiter->query_safe(
+		q{SELECT held, owner ~ '^one/', database, pid, token, lease FROM ddb_lock_info('a')}
+	),
+	't|t|postgres|' . backend_pid($holder) . "|$token|00:00:20",
+	'the other cluster sees who has it');
+
+like($waiter->error_of(q{SELECT ddb_lock_acquire('a', wait => '200ms')}),
+	qr/55P03: could not acquire lock "a" within 200 ?ms.*DETAIL: .*"one\/.*since /s,
+	'a wait that ends in vain tells who holds the lock');
+
+$waiter->send(q{SELECT ddb_lock_acquire('a')});
+wait_for_waiters($two, 'a', 1);
+ok($waiter->busy, 'the other cluster waits');
+is($holder->query_safe(q{SELECT ddb_lock_release('a')}),
+	't', 'the holder releases');
+cmp_ok($waiter->result, '>', $token,
+	'the other cluster gets the lock, with a higher token');
+is($holder->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL}),
+	't', 'now it is the first cluster that cannot have it');
+$waiter->query_safe(q{SELECT ddb_lock_release('a')});
+
+#
+# First in, first out within a cluster, whatever becomes of those between
+#
+$one->safe_psql('postgres',
+	'CREATE TABLE got (at int GENERATED ALWAYS AS IDENTITY, who int, token bigint)');
+$holder->query_safe(q{SELECT ddb_lock_acquire('b')});
+
+my @queue = map { session($one) } 1 .. 6;
+my @pids = map { backend_pid($_) } @queue;
+foreach my $who (1 .. 6)
+{
+	$queue[ $who - 1 ]->send(qq{
+		WITH l AS MATERIALIZED (SELECT ddb_lock_acquire('b') AS token)
+		INSERT INTO got (who, token) SELECT $who, token FROM l;
+		SELECT ddb_lock_release('b')});
+	wait_for_waiters($one, 'b', $who);
+}
+$one->safe_psql('postgres', "SELECT pg_cancel_backend($pids[2])");
+$one->safe_psql('postgres', "SELECT pg_terminate_backend($pids[4])");
+wait_for_waiters($one, 'b', 4);
+
+$holder->query_safe(q{SELECT ddb_lock_release('b')});
+$_->result foreach @queue;
+like($queue[2]->messages, qr/57014: canceling statement/,
+	'one of the queue was cancelled');
+is( $one->safe_psql('postgres',
+		q{SELECT string_agg(who::text, ',' ORDER BY at) FROM got}),
+	'1,2,4,6',
+	'the others get the lock in the order in which they came');
+is( $one->safe_psql('postgres',
+		q{SELECT string_agg(who::text, ',' ORDER BY token) FROM got}),
+	'1,2,4,6',
+	'their tokens rise in that order');
+
+#
+# Hand-over within a cluster: one write, and nobody else gets in between
+#
+$holder->query_safe(q{SELECT ddb_lock_acquire('c')});
+$queue[0]->send(q{SELECT ddb_lock_acquire('c', lease => '30s', data => 'new')});
+wait_for_waiters($one, 'c', 1);
+my $before = stat_of($one, 'hand_over');
+proxy->reset_counts;
+$holder->query_safe(q{SELECT ddb_lock_release('c')});
+$token = $queue[0]->result;
+is(stat_of($one, 'hand_over') - $before, 1, 'a lock is handed over');
+is(proxy->forwarded('UpdateItem'), 1, 'by a single request');
+is( $waiter->query_safe(
+		q{SELECT held, pid, token, lease, convert_from(data, 'UTF8')
+		  FROM ddb_lock_info('c')}),
+	"t|$pids[0]|$token|00:00:30|new",
+	'the item tells of the new holder');
+$queue[0]->query_safe(q{SELECT ddb_lock_release('c')});
+
+#
+# A busy cluster does not starve the other one
+#
+my $stop = 0;
+$one->safe_psql('postgres', 'CREATE TABLE stop ()');
+my @busy = @queue[ 0, 1, 3 ];
+$_->send(q{
+	SET client_min_messages = warning;
+	DO $$
+	BEGIN
+		WHILE NOT EXISTS (SELECT FROM pg_stat_user_tables WHERE relname = 'stop' AND false)
+			AND to_regclass('stopped') IS NULL
+		LOOP
+			PERFORM ddb_lock_acquire('d');
+			PERFORM ddb_lock_release('d');
+		END LOOP;
+	END
+	$$}) foreach @busy;
+wait_for { stat_of($one, 'hand_over') > 20 } 'the lock goes round in its cluster';
+$waiter->send(q{SELECT ddb_lock_acquire('d', wait => '60s')});
+$waiter->result;
+is($waiter->messages, '', 'a lock that goes round in one cluster reaches the other');
+$one->safe_psql('postgres', 'CREATE TABLE stopped ()');
+$waiter->query_safe(q{SELECT ddb_lock_release('d')});
+$_->result foreach @busy;
+
+#
+# A cluster that is gone without a word: its lock is free one lease later, and
+# not before
+#
+$holder->query_safe(q{SELECT ddb_lock_acquire('dead', lease => '3s')});
+$holder->query_safe(q{SELECT ddb_lock_acquire('dead too', lease => '3s')});
+my $early = session($two);
+$early->send(q{SELECT ddb_lock_acquire('dead')});
+wait_for_waiters($two, 'dead', 1);
+$one->stop('immediate');
+
+my $started = time;
+is($waiter->query_safe(q{SELECT ddb_lock_try_acquire('dead too') IS NULL}),
+	't', 'the lock of a dead holder is not free at once');
+my $late = session($two);
+my $blocked = session($two);
+$late->send(q{SELECT ddb_lock_acquire('dead')});
+
+$early->result;
+is($early->messages, '', 'who waited for the dead holder gets its lock');
+wait_for
+{
+	$waiter->query_safe(q{SELECT ddb_lock_try_acquire('dead too') IS NOT NULL}) eq 't'
+}
+'a try finds the lock dead';
+cmp_ok(time - $started, '>=', 3,
+	'a session that only tries gets the lock, one lease after its first try');
+$early->query_safe(q{SELECT ddb_lock_release('dead')});
+$late->result;
+is($late->messages, '', 'and then the next');
+
+$_->quit foreach $waiter, $early, $late, $blocked;
+nothing_held_ok;
+done_testing;
