@@ -433,8 +433,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			ask_look_up(lm, session, asked);
 			break;
 	}
-	if (!lm->adopting)
-		lm_pump(lm, now);
+	lm_pump(lm, now);
 }
 
 void
@@ -473,7 +472,7 @@ resume(lockmgr *lm, int64_t now, lm_lease *lease)
 	struct lease *l = &lease->l;
 	lm_lock    *lock = lease->lock;
 
-	if (l->state == LEASE_LOST)
+	if (l->state == LEASE_LOST && l->pending.op != DYNAMO_RELEASE)
 	{
 		lock->state = LOCK_LOST;
 		heap_set(&lm->timers, &lock->timer, l->lease_end);
@@ -481,7 +480,11 @@ resume(lockmgr *lm, int64_t now, lm_lease *lease)
 	else if (l->pending.version[0] == '\0')
 	{
 		if (l->state == LEASE_HELD)
+		{
 			lm_schedule_renewal(lm, lock);
+			if (lock->renewer != NULL)
+				heap_set(&lm->renewals, &lock->renewal, now);
+		}
 		else
 			lm_pass_on(lm, now, lock);
 	}

@@ -95,6 +95,13 @@ permanent(dynamo_status status)
 		status != DYNAMO_UNREACHABLE && status != DYNAMO_UNKNOWN;
 }
 
+/* Is a batch refused because it is one? */
+static bool
+refuses_batches(dynamo_status status)
+{
+	return status == DYNAMO_ACCESS_DENIED || status == DYNAMO_VALIDATION;
+}
+
 /* Has the session seen enough of the lock's trouble to be told? */
 static bool
 out_of_patience(const lockmgr *lm, int64_t now, const lm_lock *lock,
@@ -102,6 +109,8 @@ out_of_patience(const lockmgr *lm, int64_t now, const lm_lock *lock,
 {
 	int64_t		since = session->request.since;
 
+	if (lock->trouble_since == 0)
+		return false;			/* what is undone was abandoned, nothing failed */
 	if (since < lock->trouble_since)
 		since = lock->trouble_since;
 	return permanent(lock->trouble) || now - since >= lm->retry_timeout_us;
@@ -220,6 +229,16 @@ renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 				 retry_at(lm, now, lock, l->deadline));
 }
 
+/* Certainly not applied, only because it was part of a batch. */
+static void
+retry_singly(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->state == LOCK_LOST)
+		renewal_failed(lm, now, lock);
+	else
+		heap_set(&lm->renewals, &lock->renewal, now);
+}
+
 /* A release or a hand-over. */
 static void
 release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -274,6 +293,11 @@ settle(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 		return;
 	}
 
+	if (op == DYNAMO_RENEW_BATCH && !lm->batches && refuses_batches(result->status))
+	{
+		retry_singly(lm, now, lock);
+		return;
+	}
 	note_trouble(lm, now, lock, op, result);
 	if (result->status == DYNAMO_UNKNOWN || result->status == DYNAMO_MALFORMED)
 		lock->maybe = true;
@@ -333,15 +357,19 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 }
 
 /*
- * A batch that is refused as a whole is not tried again: single renewals need
- * no PartiQL permission.
+ * A batch that is refused is not tried again: single renewals need no PartiQL
+ * permission, the lack of which may show in the statements alone.
  */
 static void
 check_batches(lockmgr *lm, const lm_call *call, const dynamo_reply *reply)
 {
-	if (call->op != DYNAMO_RENEW_BATCH || !lm->batches ||
-		(reply->status != DYNAMO_ACCESS_DENIED &&
-		 reply->status != DYNAMO_VALIDATION))
+	bool		refused = refuses_batches(reply->status);
+
+	if (call->op != DYNAMO_RENEW_BATCH || !lm->batches)
+		return;
+	for (int i = 0; i < reply->count; i++)
+		refused |= reply->results[i].status == DYNAMO_ACCESS_DENIED;
+	if (!refused)
 		return;
 	lm->batches = false;
 	lm->host.no_batches(lm->host.arg, reply);

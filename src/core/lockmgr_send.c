@@ -315,6 +315,8 @@ lm_pump(lockmgr *lm, int64_t now)
 {
 	lm_call    *call;
 
+	if (lm->adopting)
+		return;					/* not all locks are in their states yet */
 	send_renewals(lm, now);
 	while (lm->ready_first != NULL)
 	{

@@ -116,7 +116,8 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 	bool		same_owner;
 	bool		same_token;
 
-	if (item->has_token && item->token > lock->top_token)
+	/* The highest possible token is refused, not followed by a higher one. */
+	if (item->has_token && item->token > lock->top_token && item->token < INT64_MAX)
 		lock->top_token = item->token;
 	if (!item->exists || item->released)
 	{

@@ -240,8 +240,9 @@ start_queued(http_pool *pool)
 static void
 collect(http_pool *pool)
 {
-	pool->uncollected = false;
-	for (int budget = pool->active; budget > 0; budget--)
+	int			budget = pool->active;
+
+	do
 	{
 		int			left;
 		CURLMsg    *message = curl_multi_info_read(pool->multi, &left);
@@ -252,7 +253,7 @@ collect(http_pool *pool)
 			break;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
 		finish(pool, t, message->data.result);
-	}
+	} while (--budget > 0);
 }
 
 /* ----------------------------------------------------------------

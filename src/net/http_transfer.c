@@ -281,8 +281,7 @@ phase_of_failure(const http_transfer *t, CURLcode code)
 		return phase_connect;
 	if (t->started)
 		return t->taken < t->request->len ? phase_request : phase_reply;
-	/* A bad file of certificates is noticed before on_tls() is called. */
-	if (t->tls_begun || code == CURLE_SSL_CACERT_BADFILE)
+	if (t->tls_begun)
 		return phase_tls;
 	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &name_found_us);
 	return name_found_us > 0 ? phase_connect : phase_name_resolution;

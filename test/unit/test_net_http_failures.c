@@ -221,11 +221,14 @@ test_time_out_in_the_queue(void **state)
 	(void) state;
 	c->config.max_connections = 1;
 	client_open(c);
-	client_post_for(c, "one", 3, 200);
+	client_post_for(c, "one", 3, 500);
 	client_post_for(c, "two", 3, 50);
+	client_post_for(c, "three", 5, 250);
 	client_run_until(c, 1);
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
 	client_run_until(c, 2);
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
+	client_run_until(c, 3);
 	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
 	server_stop(s);
 	assert_int_equal(server_requests(s), 1);
@@ -398,6 +401,43 @@ test_fresh_connection_dies_unanswered(void **state)
 	server_free(s);
 }
 
+/* A reply that nobody asked for, sent when the first one has been read. */
+static sem_t first_was_read;
+
+static void
+serve_unasked_reply(test_connection *c)
+{
+	connection_read_request(c);
+	connection_reply(c, 200, "", "ok");
+	sem_wait(&first_was_read);
+	connection_reply(c, 408, "", "too slow");
+}
+
+/*
+ * The idle connection is not even tried, although there is something to read:
+ * so it is certain that nothing was sent.
+ */
+static void
+test_server_gone_while_idle(void **state)
+{
+	test_server *s = server_start(serve_unasked_reply, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_replied(c, 200, "ok");
+	client_settle(c);
+	sem_post(&first_was_read);
+	server_wait_ended(s, 1);
+	server_stop(s);
+	client_settle(c);
+	client_ask(c, "two");
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
+	client_free(c);
+	assert_int_equal(server_requests(s), 1);
+	server_free(s);
+}
+
 /* ----------------------------------------------------------------
  * Bad replies
  * ----------------------------------------------------------------
@@ -491,6 +531,7 @@ main(void)
 		cmocka_unit_test(test_reused_connection_dies_without_body),
 		cmocka_unit_test(test_connection_is_reset),
 		cmocka_unit_test(test_fresh_connection_dies_unanswered),
+		cmocka_unit_test(test_server_gone_while_idle),
 		cmocka_unit_test(test_replies_that_are_cut_off),
 		cmocka_unit_test(test_replies_that_are_not_http),
 		cmocka_unit_test(test_reply_too_large),
@@ -499,5 +540,6 @@ main(void)
 	signal(SIGPIPE, SIG_IGN);
 	sem_init(&resolver_started, 0, 0);
 	sem_init(&resolver_may_end, 0, 0);
+	sem_init(&first_was_read, 0, 0);
 	return cmocka_run_group_tests_name("net_http_failures", tests, NULL, NULL);
 }

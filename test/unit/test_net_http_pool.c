@@ -2,8 +2,25 @@
  * test_net_http_pool.c
  *	  The HTTP pool where all goes well: what is sent, what comes back, which
  *	  connections are used and in what order.
+ *
+ * This program has a clock_gettime() of its own, which libcurl calls too: time
+ * that connections are idle passes without waiting for it.
  */
 #include "http_fixture.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+
+static int	seconds_ahead;
+
+int
+clock_gettime(clockid_t clock, struct timespec *now)
+{
+	long		result = syscall(SYS_clock_gettime, clock, now);
+
+	now->tv_sec += __atomic_load_n(&seconds_ahead, __ATOMIC_SEQ_CST);
+	return (int) result;
+}
 
 static void
 serve_echo(test_connection *c)
@@ -246,6 +263,26 @@ test_a_connection_is_used_again(void **state)
 }
 
 static void
+test_a_connection_idle_for_too_long_is_not(void **state)
+{
+	test_server *s = server_start(serve_echo, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	__atomic_add_fetch(&seconds_ahead, 55, __ATOMIC_SEQ_CST);
+	client_ask(c, "two");
+	assert_int_equal(server_connections(s), 1);
+	__atomic_add_fetch(&seconds_ahead, 65, __ATOMIC_SEQ_CST);
+	client_ask(c, "three");
+	assert_replied(c, 200, "three");
+	assert_int_equal(server_connections(s), 2);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+static void
 serve_one_and_close(test_connection *c)
 {
 	connection_read_request(c);
@@ -468,6 +505,7 @@ main(void)
 		cmocka_unit_test(test_reply_in_single_bytes),
 		cmocka_unit_test(test_reply_of_just_the_greatest_size),
 		cmocka_unit_test(test_a_connection_is_used_again),
+		cmocka_unit_test(test_a_connection_idle_for_too_long_is_not),
 		cmocka_unit_test(test_idle_connection_closed_by_the_server),
 		cmocka_unit_test(test_unasked_reply_is_not_the_next_one),
 		cmocka_unit_test(test_many_requests_over_few_connections),

@@ -1,6 +1,6 @@
 # DDBLock::Session: a psql that stays open, whose queries may block.
 #
-# A PostgreSQL::Test::BackgroundPsql with a few methods more: a query is sent,
+# A PostgreSQL::Test::BackgroundPsql with other methods to ask: a query is sent,
 # the test goes on, and looks later whether it has ended and how.
 
 =pod
@@ -9,7 +9,7 @@
 
 DDBLock::Session - a session that can be left waiting
 
-=head1 METHODS, besides those of PostgreSQL::Test::BackgroundPsql
+=head1 METHODS, besides quit
 
 =over
 
@@ -34,6 +34,10 @@ what the server said besides: errors, warnings, notices.
 =item $session->ask($sql)
 
 Send and result.
+
+=item $session->query_safe($sql)
+
+The same; dies if the server says anything besides.
 
 =item $session->error_of($sql)
 
@@ -104,13 +108,16 @@ sub result
 		$self->{run}->pump;
 		die "a query did not end in time\n" if $self->{timeout}->is_expired;
 	}
-	$self->{stdout} =~ s/$self->{end}//;
-	$self->{stderr} =~ s/$self->{end}//;
-	chomp(my $output = $self->{stdout});
+	my ($output, $messages) = @$self{qw(stdout stderr)};
+
+	$self->{stdout} = $self->{stderr} = '';
+	s/$self->{end}// foreach $output, $messages;
+	chomp $output;
+	$self->{messages} = $messages;
 	return $output;
 }
 
-sub messages { return $_[0]->{stderr}; }
+sub messages { return $_[0]->{messages}; }
 
 sub ask
 {
@@ -118,6 +125,15 @@ sub ask
 
 	$self->send($sql);
 	return $self->result;
+}
+
+sub query_safe
+{
+	my ($self, $sql) = @_;
+	my $output = $self->ask($sql);
+
+	die "query failed: $sql\n" . $self->messages if $self->messages ne '';
+	return $output;
 }
 
 sub error_of

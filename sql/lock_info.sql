@@ -1,0 +1,101 @@
+--
+-- What a session is told of its own locks, and what stands in DynamoDB.
+--
+-- Of a lock that nobody ever took, nothing.
+SELECT * FROM ddb_lock_info('info');
+SELECT ddb_lock_token('info');
+SELECT ddb_lock_require('info');
+\echo :LAST_ERROR_SQLSTATE
+SELECT ddb_lock_renew('info');
+\echo :LAST_ERROR_SQLSTATE
+
+-- Of one that is held, everything.
+SELECT now() AS start \gset
+SELECT ddb_lock_acquire('info', lease => '1 min', data => 'some data') AS token \gset
+SELECT ddb_lock_token('info') = :token AS token, ddb_lock_require('info') = :token AS required;
+SELECT held,
+       split_part(owner, '/', 1) = coalesce(nullif(current_setting('ddblock.owner_name'), ''),
+                                            nullif(current_setting('cluster_name'), ''), host)
+           AS owner,
+       split_part(owner, '/', 2) ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' AS incarnation,
+       database = current_database() AS database,
+       usename = session_user AS usename,
+       application_name = current_setting('application_name') AS application_name,
+       pid = pg_backend_pid() AS pid,
+       host <> '' AS host,
+       acquired_at BETWEEN :'start' AND clock_timestamp() AS acquired_at,
+       lease, token = :token AS token, encode(data, 'escape') AS data,
+       version ~ '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' AS version
+  FROM ddb_lock_info('info') \gx
+SELECT owner, version FROM ddb_lock_info('info') \gset
+
+-- Every write has a version of its own; one cluster has one owner name.
+SELECT ddb_lock_renew('info') BETWEEN clock_timestamp() + '30 s' AND clock_timestamp() + '1 min'
+       AS valid_until;
+SELECT version <> :'version' AS version, owner = :'owner' AS owner, token = :token AS token,
+       lease, encode(data, 'escape') AS data
+  FROM ddb_lock_info('info');
+
+-- Of one that is free again, what was left; that is nothing of the holder.
+SELECT ddb_lock_release('info');
+SELECT held, owner = :'owner' AS owner, database, usename, application_name, pid, host,
+       acquired_at, lease, token = :token AS token, data, version <> :'version' AS version
+  FROM ddb_lock_info('info') \gx
+SELECT ddb_lock_token('info');
+SELECT ddb_lock_require('info');
+
+-- "required" is one more word for "held by this session".
+SELECT ddb_lock_acquire('info') > :token AS higher_token;
+SELECT data FROM ddb_lock_info('info');
+BEGIN;
+SELECT ddb_xact_lock_acquire('info/xact') = ddb_lock_require('info/xact') AS required;
+COMMIT;
+SELECT ddb_lock_require('info/xact');
+SELECT ddb_lock_release('info');
+
+--
+-- Renewal
+--
+-- It can change the lease's length, and concerns no other lock.
+SELECT ddb_lock_acquire('info', lease => '1 min') AS token \gset
+SELECT ddb_lock_acquire('info/other', lease => '1 min') > 0 AS acquired;
+SELECT ddb_lock_renew('info', lease => '1 day') > clock_timestamp() + '12 h' AS valid_until;
+SELECT name, lease, renewals, time_left > '12 h' AS time_left FROM ddb_locks ORDER BY name COLLATE "C";
+SELECT ddb_lock_renew('info', lease => '1 min') < clock_timestamp() + '1 min' AS valid_until;
+SELECT ddb_lock_renew('info') < clock_timestamp() + '1 min' AS valid_until;
+SELECT name, lease, renewals, time_left > '12 h' AS time_left FROM ddb_locks ORDER BY name COLLATE "C";
+SELECT lease FROM ddb_lock_info('info');
+SELECT ddb_lock_token('info') = :token AS same_token;
+SELECT ddb_lock_release_all();
+BEGIN;
+SELECT ddb_xact_lock_acquire('info', lease => '1 min') > 0 AS acquired;
+SELECT ddb_lock_renew('info', lease => '1 day') > clock_timestamp() + '12 h' AS valid_until;
+COMMIT;
+SELECT ddb_lock_renew('info');
+
+--
+-- Data
+--
+-- Any bytes, up to 4,096 of them, through each function.
+SELECT string_agg(decode(lpad(to_hex(i % 256), 2, '0'), 'hex'), '') AS bytes
+  FROM generate_series(0, 4095) AS i \gset
+BEGIN;
+SELECT ddb_lock_acquire('data/1', data => :'bytes') > 0 AS acquired;
+SELECT ddb_lock_try_acquire('data/2', data => :'bytes') > 0 AS acquired;
+SELECT ddb_xact_lock_acquire('data/3', data => :'bytes') > 0 AS acquired;
+SELECT ddb_xact_lock_try_acquire('data/4', data => :'bytes') > 0 AS acquired;
+SELECT i, data = :'bytes' AS same_data FROM generate_series(1, 4) AS i, ddb_lock_info('data/' || i);
+COMMIT;
+SELECT ddb_lock_acquire('data/5', data => '\x00') > 0 AS acquired;
+SELECT ddb_lock_acquire('data/6', data => '') > 0 AS acquired;
+SELECT ddb_lock_acquire('data/7') > 0 AS acquired;
+SELECT i, data FROM generate_series(5, 7) AS i, ddb_lock_info('data/' || i);
+
+-- The next holder's replaces it.
+SELECT ddb_lock_release('data/1');
+SELECT ddb_lock_acquire('data/1', data => 'next') > 0 AS acquired;
+SELECT encode(data, 'escape') AS data FROM ddb_lock_info('data/1');
+SELECT ddb_lock_release('data/1');
+SELECT ddb_lock_acquire('data/1') > 0 AS acquired;
+SELECT data FROM ddb_lock_info('data/1');
+SELECT ddb_lock_release_all();

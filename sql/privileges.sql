@@ -1,0 +1,81 @@
+--
+-- Who may do what: ordinary roles nothing, unless they are granted it.
+--
+CREATE ROLE regress_ddblock_user;
+CREATE ROLE regress_ddblock_monitor IN ROLE pg_monitor;
+CREATE TEMP TABLE calls (n serial, call text);
+INSERT INTO calls (call) VALUES
+    ('SELECT ddb_lock_acquire(''a'')'),
+    ('SELECT ddb_lock_try_acquire(''a'')'),
+    ('SELECT ddb_xact_lock_acquire(''a'')'),
+    ('SELECT ddb_xact_lock_try_acquire(''a'')'),
+    ('SELECT ddb_lock_release(''a'')'),
+    ('SELECT ddb_lock_release_all()'),
+    ('SELECT ddb_lock_renew(''a'')'),
+    ('SELECT ddb_lock_token(''a'')'),
+    ('SELECT ddb_lock_require(''a'')'),
+    ('SELECT ddb_lock_info(''a'')'),
+    ('SELECT ddb_lock_table_create()'),
+    ('SELECT count(*) FROM ddb_locks()'),
+    ('SELECT count(*) FROM ddb_stats()'),
+    ('SELECT count(*) FROM ddb_locks'),
+    ('SELECT count(*) FROM ddb_stats');
+GRANT SELECT ON calls TO PUBLIC;
+
+SET ROLE regress_ddblock_user;
+SELECT call, code, message FROM calls, failure(call) ORDER BY n;
+RESET ROLE;
+
+-- pg_monitor may read the two views, and no more.
+SET ROLE regress_ddblock_monitor;
+SELECT call, code, message FROM calls, failure(call) ORDER BY n;
+SELECT count(*) AS locks FROM ddb_locks;
+SELECT count(*) > 0 AS stats FROM ddb_stats;
+RESET ROLE;
+
+-- What is granted works; a holder is known by the user who logged in.
+GRANT EXECUTE ON FUNCTION ddb_lock_try_acquire, ddb_lock_release, ddb_lock_info
+   TO regress_ddblock_user;
+SET ROLE regress_ddblock_user;
+SELECT ddb_lock_try_acquire('a') > 0 AS acquired;
+SELECT held, usename = session_user AS usename FROM ddb_lock_info('a');
+SELECT ddb_lock_acquire('a');
+SELECT ddb_lock_release('a');
+RESET ROLE;
+
+-- A view needs its function, too: it runs with its reader's rights.
+GRANT SELECT ON ddb_locks TO regress_ddblock_user;
+SET ROLE regress_ddblock_user;
+SELECT count(*) FROM ddb_locks;
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION ddb_locks() TO regress_ddblock_user;
+SET ROLE regress_ddblock_user;
+SELECT count(*) FROM ddb_locks;
+RESET ROLE;
+
+--
+-- Credentials
+--
+-- They are in no list, and secrets are shown to nobody, not even where they
+-- are set.
+SELECT name FROM pg_settings WHERE name ~ '^ddblock.*(key_id|access_key|token)';
+SELECT current_setting('ddblock.access_key_id') <> '' AS access_key_id,
+       current_setting('ddblock.secret_access_key') AS secret_access_key,
+       current_setting('ddblock.session_token') AS session_token;
+SET ROLE regress_ddblock_monitor;
+SHOW ddblock.secret_access_key;
+SHOW ddblock.session_token;
+SET ROLE regress_ddblock_user;
+SELECT call, code, message
+  FROM unnest(ARRAY['SHOW ddblock.access_key_id',
+                    'SHOW ddblock.secret_access_key',
+                    'SELECT current_setting(''ddblock.secret_access_key'')',
+                    'SHOW ddblock.session_token',
+                    'SET ddblock.secret_access_key = ''x''',
+                    'SET ddblock.endpoint_url = ''http://example.com''']) AS call,
+       failure(call);
+RESET ROLE;
+
+DROP OWNED BY regress_ddblock_user;
+DROP ROLE regress_ddblock_user;
+DROP ROLE regress_ddblock_monitor;

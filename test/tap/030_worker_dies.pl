@@ -1,0 +1,153 @@
+# The worker is terminated alone, and sessions do not notice; a process is
+# killed the hard way, and everything comes back.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $one = new_cluster('one', through => proxy,
+	conf => "restart_after_crash = on\nlog_statement = none\n");
+my $two = new_cluster('two', conf => "log_statement = none\n");
+
+sub successor_of
+{
+	my ($pid) = @_;
+
+	return wait_for
+	{
+		my $now = eval { worker_pid($one) };
+		defined $now && $now != $pid && $now;
+	}
+	'another worker';
+}
+
+#
+# Terminated by an administrator, while sessions hold and wait
+#
+my $holder = session($one);
+my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('a', lease => '3s')});
+my $xact_token = $holder->query_safe(
+	q{BEGIN; SELECT ddb_xact_lock_acquire('b', lease => '3s', data => 'kept')});
+
+my $local = session($one);
+$local->send(q{SELECT ddb_lock_acquire('a', lease => '3s')});
+wait_for_waiters($one, 'a', 1);
+
+my $far = session($two);
+my $far_token = $far->query_safe(q{SELECT ddb_lock_acquire('c')});
+my $foreign = session($one);
+$foreign->send(q{SELECT ddb_lock_acquire('c', data => 'payload')});
+wait_for_waiters($one, 'c', 1);
+
+foreach my $time ('first', 'second')
+{
+	my $pid = worker_pid($one);
+	$one->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+	my $next = successor_of($pid);
+	my $renewals = q{SELECT renewals FROM ddb_locks WHERE name = '%s' AND state = 'held'};
+
+	# Seen twice: the successor has renewed, and goes on renewing.
+	foreach my $name ('a', 'b')
+	{
+		my $seen = $one->safe_psql('postgres', sprintf($renewals, $name));
+		wait_for
+		{
+			$one->safe_psql('postgres', sprintf($renewals, $name)) > $seen + 1
+		}
+		"renewals of $name";
+	}
+	is(worker_pid($one), $next, "the worker's $time successor renews the leases");
+	is( $holder->query_safe(q{SELECT ddb_lock_require('a'), ddb_lock_require('b')}),
+		"$token|$xact_token",
+		'the tokens are still valid');
+	ok($local->busy && $foreign->busy, 'the waiting sessions go on waiting');
+	is($far->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL}),
+		't', 'the other cluster still cannot have the lock');
+}
+
+is($holder->query_safe(q{SELECT ddb_lock_release('a')}),
+	't', 'the holder can release');
+cmp_ok($local->result, '>', $token, 'who waited for a lock of this cluster gets it');
+$far->query_safe(q{SELECT ddb_lock_release('c')});
+cmp_ok($foreign->result, '>', $far_token,
+	'who waited for a lock of another cluster gets it');
+unlike($local->messages . $foreign->messages, qr/ERROR|FATAL|WARNING/,
+	'without a word of complaint');
+is( $far->query_safe(
+		q{SELECT convert_from(data, 'UTF8') FROM ddb_lock_info('c')}),
+	'payload', 'and with the data that was asked for');
+
+# The segment, and with it the incarnation, is the same.
+is( $far->query_safe(
+		q{SELECT count(DISTINCT owner) FROM
+			(SELECT * FROM ddb_lock_info('a') UNION ALL
+			 SELECT * FROM ddb_lock_info('b') UNION ALL
+			 SELECT * FROM ddb_lock_info('c')) l}),
+	1, 'all under one owner');
+
+#
+# Terminated while the outcome of a write is open
+#
+proxy->fault('black-hole-reply', operation => 'UpdateItem', match => '"d"', count => -1);
+my $open = session($one);
+$open->send(q{SELECT ddb_lock_acquire('d', lease => '1h')});
+wait_for { proxy->faults('UpdateItem') > 0 } 'the write of an acquire';
+my $pid = worker_pid($one);
+$one->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+successor_of($pid);
+my $version = dynamodb->item('d')->{recordVersionNumber}{S};
+proxy->clear_faults;
+like($open->result, qr/^\d+$/, 'an acquire whose reply the worker did not live to see is granted');
+is(dynamodb->item('d')->{recordVersionNumber}{S},
+	$version, 'by settling that very write');
+
+# What ended sessions leave behind while there is no worker is freed, too.
+$pid = worker_pid($one);
+kill 'STOP', $pid;
+$open->quit;
+my $ended = session($one);
+$ended->send(q{SELECT ddb_lock_acquire('e', lease => '1h')});
+ok($ended->busy, 'without its worker a cluster has to wait');
+$one->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+kill 'CONT', $pid;
+successor_of($pid);
+wait_for { is_released('d') } 'the lock of the session that ended';
+like($ended->result, qr/^\d+$/, 'the request that was made meanwhile is served');
+pass('what a session left behind while the worker stood still is freed');
+$holder->query_safe('ROLLBACK');
+$_->quit foreach $holder, $local, $foreign, $ended;
+wait_for { is_released('a') && is_released('c') && is_released('e') } 'all locks';
+
+#
+# Killed: the cluster restarts by itself, and its leases run out
+#
+foreach my $victim ('backend', 'worker')
+{
+	my $session = session($one);
+	$session->query_safe(q{SELECT ddb_lock_acquire('a', lease => '3s')});
+	my $worker = worker_pid($one);
+	my $owner = dynamodb->item('a')->{ownerName}{S};
+
+	kill 'KILL', $victim eq 'worker' ? $worker : backend_pid($session);
+	$session->gone;
+	successor_of($worker);
+
+	my $started = time;
+	is($far->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL}),
+		't', "a $victim is killed: the lock is not free at once");
+	$session = session($one);
+	$session->send(q{SELECT ddb_lock_acquire('a')});
+	like($session->result, qr/^\d+$/, 'but can be acquired again');
+	cmp_ok(time - $started, '>=', 3, 'one lease later');
+	isnt(dynamodb->item('a')->{ownerName}{S}, $owner,
+		'the cluster has a new incarnation');
+	is($session->query_safe(q{SELECT ddb_lock_release('a')}), 't', 'all works again');
+	$session->quit;
+}
+
+$far->quit;
+nothing_held_ok;
+done_testing;
