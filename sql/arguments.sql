@@ -72,14 +72,16 @@ SELECT writes() - :writes_before AS writes, requests - :reads_before AS reads
 -- The limits themselves are within them.
 --
 SELECT ddb_lock_acquire(repeat('x', 2048)) > 0 AS acquired;
-SELECT ddb_lock_acquire(repeat('é', 1024), lease => '2 s',
+SELECT ddb_lock_acquire(repeat('é', 1024),
                         data => convert_to(repeat('x', 4096), 'UTF8')) > 0 AS acquired;
 SELECT ddb_lock_acquire('x', lease => '1 day', wait => '300000 days') > 0 AS acquired;
 SELECT length(name), octet_length(name) AS bytes, lease FROM ddb_locks
  WHERE name <> 'arguments/keep' ORDER BY 1, 2;
 SELECT octet_length(data) FROM ddb_lock_info(repeat('é', 1024));
 SELECT ddb_lock_renew('x', '2 s') < clock_timestamp() + '2 s' AS shorter;
-SELECT ddb_lock_renew(repeat('x', 2048), '1 day') > clock_timestamp() + '2 s' AS longer;
+SELECT ddb_lock_renew('x', '1 day') > clock_timestamp() + '12 h' AS longer;
+SELECT ddb_lock_acquire('y', lease => '2 s') > 0 AS acquired;
+SELECT ddb_lock_release('y');
 
 -- Names are compared byte by byte, and hold what they like.
 SELECT count(ddb_lock_acquire(name))

@@ -22,11 +22,10 @@ SELECT count(*) FROM ddb_locks;
 --
 -- A replication session cannot use ddblock: it outlives the worker.
 --
-SELECT current_database() AS database \gset
-\c 'replication=database'
+\c -reuse-previous=on replication=database
 SELECT ddb_lock_acquire('a');
 \echo :LAST_ERROR_SQLSTATE
 SELECT ddb_lock_info('a');
 \echo :LAST_ERROR_SQLSTATE
-\c 'replication=off'
+\c -reuse-previous=on replication=off
 SELECT ddb_lock_token('a');

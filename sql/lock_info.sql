@@ -2,7 +2,7 @@
 -- What a session is told of its own locks, and what stands in DynamoDB.
 --
 -- Of a lock that nobody ever took, nothing.
-SELECT * FROM ddb_lock_info('info');
+SELECT * FROM ddb_lock_info('info/' || gen_random_uuid());
 SELECT ddb_lock_token('info');
 SELECT ddb_lock_require('info');
 \echo :LAST_ERROR_SQLSTATE
@@ -23,7 +23,9 @@ SELECT held,
        application_name = current_setting('application_name') AS application_name,
        pid = pg_backend_pid() AS pid,
        host <> '' AS host,
-       acquired_at BETWEEN :'start' AND clock_timestamp() AS acquired_at,
+       -- by DynamoDB's clock
+       acquired_at BETWEEN :'start'::timestamptz - interval '1 min'
+                       AND clock_timestamp() + interval '1 min' AS acquired_at,
        lease, token = :token AS token, encode(data, 'escape') AS data,
        version ~ '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' AS version
   FROM ddb_lock_info('info') \gx
@@ -44,7 +46,8 @@ SELECT held, owner = :'owner' AS owner, database, usename, application_name, pid
 SELECT ddb_lock_token('info');
 SELECT ddb_lock_require('info');
 
--- "required" is one more word for "held by this session".
+-- A new holder does not get the last one's data, and need not wait for a
+-- transaction to end to hold its lock.
 SELECT ddb_lock_acquire('info') > :token AS higher_token;
 SELECT data FROM ddb_lock_info('info');
 BEGIN;
@@ -89,7 +92,7 @@ COMMIT;
 SELECT ddb_lock_acquire('data/5', data => '\x00') > 0 AS acquired;
 SELECT ddb_lock_acquire('data/6', data => '') > 0 AS acquired;
 SELECT ddb_lock_acquire('data/7') > 0 AS acquired;
-SELECT i, data FROM generate_series(5, 7) AS i, ddb_lock_info('data/' || i);
+SELECT i, data, data IS NULL AS none FROM generate_series(5, 7) AS i, ddb_lock_info('data/' || i);
 
 -- The next holder's replaces it.
 SELECT ddb_lock_release('data/1');

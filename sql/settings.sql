@@ -7,10 +7,10 @@ SELECT name FROM pg_settings WHERE name LIKE 'ddblock.%' AND short_desc = '';
 
 -- Where requests go is fixed at server start, and not even a superuser's
 -- session can change it; what is read on reload, neither.
-SELECT call, code, message
+SELECT call, code
   FROM unnest(ARRAY['SET ddblock.region = ''eu-central-1''',
                     'SET ddblock.endpoint_url = ''''',
-                    'SET ddblock.table = ''other''',
+                    'SET ddblock."table" = ''other''',
                     'SET ddblock.partition_key = ''other''',
                     'SET ddblock.sort_key = ''other''',
                     'SET ddblock.sort_key_value = ''other''',
@@ -23,12 +23,12 @@ SELECT call, code, message
                     'SET ddblock.session_token = ''other''',
                     'SET ddblock.profile = ''other''',
                     'SET ddblock.ca_file = ''other''',
-                    'ALTER DATABASE postgres SET ddblock.table = ''other''',
-                    'ALTER ROLE postgres SET ddblock.endpoint_url = ''other''']) AS call,
+                    'ALTER DATABASE postgres SET ddblock."table" = ''other''',
+                    'ALTER ROLE CURRENT_USER SET ddblock.endpoint_url = ''other''']) AS call,
        failure(call);
 
 -- A session's own settings have limits, and no others can be made up.
-SELECT call, code, message
+SELECT call, code
   FROM unnest(ARRAY['SET ddblock.lease_duration = ''1999 ms''',
                     'SET ddblock.lease_duration = ''86401 s''',
                     'SET ddblock.lease_duration = -1',
@@ -38,16 +38,16 @@ SELECT call, code, message
        failure(call);
 
 -- The lease that calls have unless they say otherwise.
-SET ddblock.lease_duration = '2 s';
+SET ddblock.lease_duration = '10 s';
 SELECT ddb_lock_acquire('a') > 0 AS acquired;
-SET ddblock.lease_duration = '1 day';
+SET ddblock.lease_duration = '1 d';
 SELECT ddb_lock_acquire('b') > 0 AS acquired;
 SELECT ddb_lock_try_acquire('c') > 0 AS acquired;
-SELECT ddb_lock_try_acquire('d', lease => '3 s') > 0 AS acquired;
+SELECT ddb_lock_try_acquire('d', lease => '11 s') > 0 AS acquired;
 SELECT name, lease FROM ddb_locks ORDER BY name COLLATE "C";
 
 -- It is no matter of a renewal.
-SET ddblock.lease_duration = '3 s';
+SET ddblock.lease_duration = '10 s';
 SELECT ddb_lock_renew('b') > now() + '12 h' AS still_long;
 SELECT ddb_lock_release_all();
 RESET ddblock.lease_duration;

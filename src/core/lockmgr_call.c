@@ -257,8 +257,10 @@ release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		lock->releaser = NULL;
 		lm_answer_failed(lm, session, lock);
 	}
-	lm_retire(lm, lock->lease->l.pending.op == DYNAMO_HAND_OVER ?
-			  lock->lease->l.pending.version : lock->lease->l.pending.expected);
+	/* Whichever of the two stands there, nobody of ours holds it. */
+	lm_retire(lm, lock->lease->l.pending.expected);
+	if (lock->lease->l.pending.op == DYNAMO_HAND_OVER)
+		lm_retire(lm, lock->lease->l.pending.version);
 	lm_drop_lease(lm, lock);
 	lm_stay_back(lm, now, lock);
 	lm_next_turn(lm, now, lock);

@@ -47,18 +47,12 @@ foreach my $time ('first', 'second')
 	my $pid = worker_pid($one);
 	$one->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 	my $next = successor_of($pid);
-	my $renewals = q{SELECT renewals FROM ddb_locks WHERE name = '%s' AND state = 'held'};
+	my $renewals = q{SELECT min(renewals) FROM ddb_locks WHERE name IN ('a', 'b')
+		AND state = 'held'};
 
 	# Seen twice: the successor has renewed, and goes on renewing.
-	foreach my $name ('a', 'b')
-	{
-		my $seen = $one->safe_psql('postgres', sprintf($renewals, $name));
-		wait_for
-		{
-			$one->safe_psql('postgres', sprintf($renewals, $name)) > $seen + 1
-		}
-		"renewals of $name";
-	}
+	my $seen = $one->safe_psql('postgres', $renewals);
+	wait_for { $one->safe_psql('postgres', $renewals) > $seen + 1 } 'renewals';
 	is(worker_pid($one), $next, "the worker's $time successor renews the leases");
 	is( $holder->query_safe(q{SELECT ddb_lock_require('a'), ddb_lock_require('b')}),
 		"$token|$xact_token",

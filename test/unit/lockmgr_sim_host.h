@@ -190,7 +190,13 @@ sim_host_answer(void *arg, const lockmgr_answer *answer)
 	notes->owed_seq = 0;
 	if (!session->waiting || session->request.seq != answer->seq ||
 		session->generation != answer->session.generation)
-		return;					/* it has moved on, and will say so */
+	{
+		/* It has moved on.  If it cancels once more, this is all we see. */
+		if (answer->result == LOCKMGR_GRANTED &&
+			session->generation == answer->session.generation)
+			session->let_go = c->let_go[answer->lease_index] = true;
+		return;
+	}
 	if (answer->kind != session->request.kind)
 		sim_wrong(s, "an answer to another question");
 	if (answer->result == LOCKMGR_RELEASED)
@@ -258,6 +264,28 @@ sim_host_random(void *arg, void *bytes, size_t len)
 		*to++ = (uint8_t) (sim_random(a->s) >> 17);
 }
 
+/* Releases what the session marked. */
+static inline void
+sim_read_let_go(sim *s, sim_cluster *c, lockmgr_session id)
+{
+	int64_t		now = sim_local(s, c);
+	uint32_t	next;
+
+	if (!c->sessions[id.slot].let_go)
+		return;
+	c->sessions[id.slot].let_go = false;
+	for (uint32_t i = lockmgr_next_lease(c->lm, id.slot, LOCKMGR_NO_LEASE);
+		 i != LOCKMGR_NO_LEASE; i = next)
+	{
+		next = lockmgr_next_lease(c->lm, id.slot, i);
+		if (c->let_go[i])
+		{
+			c->let_go[i] = false;
+			lockmgr_let_go(c->lm, now, id, i);
+		}
+	}
+}
+
 /* A worker reads a session's slot, in the order in which its news count. */
 static inline void
 sim_read_slot(sim *s, sim_cluster *c, int slot)
@@ -290,22 +318,7 @@ sim_read_slot(sim *s, sim_cluster *c, int slot)
 			notes->owed_seq = 0;
 		lockmgr_cancel(c->lm, now, id, session->cancelled_seq);
 	}
-	if (session->let_go)
-	{
-		uint32_t	next;
-
-		session->let_go = false;
-		for (uint32_t i = lockmgr_next_lease(c->lm, id.slot, LOCKMGR_NO_LEASE);
-			 i != LOCKMGR_NO_LEASE; i = next)
-		{
-			next = lockmgr_next_lease(c->lm, id.slot, i);
-			if (c->let_go[i])
-			{
-				c->let_go[i] = false;
-				lockmgr_let_go(c->lm, now, id, i);
-			}
-		}
-	}
+	sim_read_let_go(s, c, id);
 	if (asked && session->request.seq > session->cancelled_seq)
 	{
 		notes->owed_seq = session->request.seq;

@@ -135,11 +135,22 @@ take_answer(sim *s, sim_session *session)
 static void
 let_go(sim *s, int cluster, int slot, uint32_t lease)
 {
-	sim_session *session = &s->cluster[cluster].sessions[slot];
+	sim_cluster *c = &s->cluster[cluster];
+	sim_session *session = &c->sessions[slot];
 
 	sim_say(s, "%d: session %d lets go of lease %u", cluster, slot, lease);
-	forget_hold(session, lease);
-	session->let_go = s->cluster[cluster].let_go[lease] = true;
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		sim_hold   *hold = &session->holds[i];
+
+		if (!hold->used || hold->lease != lease)
+			continue;
+		hold->used = false;
+		/* The worker may have released it, and granted the next in its place. */
+		if (c->saved[lease].seq == hold->seq &&
+			c->saved[lease].session.slot == (uint32_t) slot)
+			session->let_go = c->let_go[lease] = true;
+	}
 }
 
 /*
@@ -156,6 +167,13 @@ cancel(sim *s, int cluster, int slot)
 	session->waiting = false;
 	if (session->request.kind == LOCKMGR_RELEASE)
 		let_go(s, cluster, slot, session->request.lease_index);
+	if (session->answer.seq == session->request.seq &&
+		session->answer.result == LOCKMGR_GRANTED)
+	{
+		/* A later cancellation could hide this one from the worker. */
+		take_answer(s, session);
+		let_go(s, cluster, slot, session->answer.lease_index);
+	}
 	session->cancelled_seq = session->request.seq;
 }
 

@@ -45,7 +45,7 @@ The same for what has to fail; returns the messages, dies if there is no error.
 
 =item $session->gone
 
-Waits until psql has ended, because its connection was lost.
+Waits for the end of a psql whose connection was lost.
 
 =item $session->kill
 
@@ -149,8 +149,8 @@ sub gone
 {
 	my ($self) = @_;
 
-	eval { $self->{run}->pump while $self->{run}->pumpable; };
-	eval { $self->{run}->finish; };
+	# An idle psql does not notice before it is told something.
+	eval { $self->quit };
 	return;
 }
 

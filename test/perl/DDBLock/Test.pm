@@ -54,7 +54,8 @@ to count and to break things), C<conf> (more lines for postgresql.conf, later
 ones win), C<extension> (default 1: CREATE EXTENSION in the database
 postgres), C<table> (default 1: create the lock table unless it exists; wants the
 extension), C<start> (default 1), C<init> (arguments of the node's init, as an
-array reference). All options that follow from C<start> are off without it.
+array reference) or C<init_from> (of its init_from_backup: a standby, which has
+extension and table from its primary). All options that follow from C<start> are off without it.
 
 =item session($node, $dbname)
 
@@ -152,7 +153,8 @@ sub new_cluster
 	my $through = $options{through} // dynamodb();
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init(@{ $options{init} // [] });
+	$node->init(@{ $options{init} // [] }) unless $options{init_from};
+	$node->init_from_backup(@{ $options{init_from} }) if $options{init_from};
 	$node->append_conf('postgresql.conf', _settings($node, $through));
 	$node->append_conf('postgresql.conf', $options{conf})
 	  if defined $options{conf};
@@ -160,7 +162,7 @@ sub new_cluster
 	return $node unless $options{start} // 1;
 
 	$node->start;
-	if ($options{extension} // 1)
+	if ($options{extension} // !$options{init_from})
 	{
 		$node->safe_psql('postgres', 'CREATE EXTENSION ddblock');
 		_create_table($node) if $options{table} // 1;

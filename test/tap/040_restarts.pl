@@ -1,0 +1,114 @@
+# A cluster is stopped, started, restarted; a standby is promoted.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $one = new_cluster('one', init => [ allows_streaming => 1 ]);
+my $two = new_cluster('two');
+
+# Two sessions that hold locks of both scopes, and one that waits.
+sub take_locks
+{
+	my ($lease) = @_;
+	my @sessions = map { session($one) } 1 .. 3;
+
+	$sessions[0]->query_safe(
+		"SELECT ddb_lock_acquire('a', $lease), ddb_lock_acquire('b', $lease)");
+	$sessions[1]->query_safe("BEGIN; SELECT ddb_xact_lock_acquire('c', $lease)");
+	$sessions[2]->send("SELECT ddb_lock_acquire('a', $lease)");
+	wait_for_waiters($one, 'a', 1);
+	return @sessions;
+}
+
+#
+# In order: all is free when the cluster is down
+#
+foreach my $how ('stop', 'restart')
+{
+	my @sessions = take_locks("lease => '1h'");
+	my $waiter = session($two);
+	$waiter->send(q{SELECT ddb_lock_acquire('a')});
+	wait_for_waiters($two, 'a', 1);
+
+	$one->$how('fast');
+	ok( is_released('b') && is_released('c'),
+		"a fast $how releases the locks of all sessions");
+	like($waiter->result, qr/^\d+$/, 'and another cluster gets them at once');
+	$waiter->quit;
+	$_->gone foreach @sessions;
+	$one->start if $how eq 'stop';
+}
+
+my $session = session($one);
+$session->query_safe(q{SELECT ddb_lock_acquire('a', lease => '1h')});
+$session->quit;
+$one->stop('smart');
+ok(is_released('a'), 'a smart stop leaves nothing behind');
+$one->start;
+wait_for { worker_pid($one) } 'the worker';
+is( $one->safe_psql('postgres',
+		q{SELECT ddb_lock_acquire('a') > 0, ddb_lock_release('a')}),
+	't|t', 'after the start all works again');
+
+#
+# Without a word: free one lease later, for the restarted cluster as well
+#
+my @sessions = take_locks("lease => '3s'");
+my $owner = dynamodb->item('a')->{ownerName}{S};
+$one->stop('immediate');
+$_->gone foreach @sessions;
+ok(!is_released('a') && !is_released('b') && !is_released('c'),
+	'an immediate stop releases nothing');
+$one->start;
+my $started = time;
+my @again = map { session($one) } 1 .. 2;
+$again[0]->send(q{SELECT ddb_lock_acquire('a'), ddb_lock_acquire('b')});
+my $other = session($two);
+$other->send(q{SELECT ddb_lock_acquire('c')});
+like($again[0]->result, qr/^\d+\|\d+$/, 'the restarted cluster gets its locks again');
+cmp_ok(time - $started, '>=', 3, 'one lease later');
+isnt(dynamodb->item('a')->{ownerName}{S}, $owner, 'under a new incarnation');
+like($other->result, qr/^\d+$/, 'another cluster gets the other one');
+$_->quit foreach @again, $other;
+wait_for { is_released('a') && is_released('b') && is_released('c') } 'all locks';
+
+#
+# A hot standby takes part like any other cluster
+#
+$one->backup('base');
+my $standby = new_cluster('standby', init_from => [ $one, 'base', has_streaming => 1 ]);
+$one->wait_for_catchup($standby);
+wait_for { worker_pid($standby) } 'the worker of the standby';
+
+my $reader = session($standby);
+my $writer = session($one);
+is($reader->query_safe('SELECT pg_is_in_recovery()'), 't', 'the standby is one');
+my $token = $reader->query_safe(q{SELECT ddb_lock_acquire('a', lease => '4s')});
+like($token, qr/^\d+$/, 'a standby takes a lock');
+is($reader->query_safe(q{SELECT name, state, token FROM ddb_locks}),
+	"a|held|$token", 'its views show it');
+is( $writer->query_safe(
+		q{SELECT ddb_lock_try_acquire('a') IS NULL, owner ~ '^standby/', token
+		  FROM ddb_lock_info('a')}),
+	"t|t|$token",
+	'its primary sees who has it');
+$writer->send(q{SELECT ddb_lock_acquire('a')});
+wait_for_waiters($one, 'a', 1);
+
+my $worker = worker_pid($standby);
+$standby->promote;
+is($reader->query_safe('SELECT pg_is_in_recovery()'), 'f', 'the standby is promoted');
+is(worker_pid($standby), $worker, 'its worker does not notice');
+is($reader->query_safe(q{SELECT ddb_lock_token('a')}), $token,
+	'its sessions keep their locks');
+ok($writer->busy, 'its former primary still waits');
+is($reader->query_safe(q{SELECT ddb_lock_release('a')}), 't', 'until they are released');
+cmp_ok($writer->result, '>', $token, 'then the former primary has its turn');
+
+$_->quit foreach $reader, $writer;
+nothing_held_ok;
+done_testing;
