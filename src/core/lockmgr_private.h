@@ -221,7 +221,6 @@ struct lockmgr
 };
 
 /* lockmgr_table.c */
-extern lm_lock *lm_find_lock(lockmgr *lm, const char *name, size_t len);
 extern lm_lock *lm_get_lock(lockmgr *lm, const char *name, size_t len);
 extern void lm_park(lockmgr *lm, lm_lock *lock);
 extern void lm_unpark(lockmgr *lm, lm_lock *lock);

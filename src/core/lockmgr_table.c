@@ -48,12 +48,6 @@ find(const lockmgr *lm, uint64_t hash, const char *name, size_t len)
 	return lock;
 }
 
-lm_lock *
-lm_find_lock(lockmgr *lm, const char *name, size_t len)
-{
-	return find(lm, hash_name(lm, name, len), name, len);
-}
-
 static void
 grow_buckets(lockmgr *lm)
 {

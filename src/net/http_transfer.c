@@ -7,12 +7,10 @@
  * request goes to a connection that is ready, TLS and all: before that a
  * failure is HTTP_NOT_SENT, after it HTTP_UNKNOWN, whatever curl's code is.
  *
- * curl repeats a POST by itself when a reused connection dies unanswered.
- * Two things keep it from sending a body twice: the body comes from a read
- * callback and there is no way to rewind it, so that curl gives up with error
- * 65; and on_start refuses a second start once a body was taken.  What curl
- * may still repeat is a request of which only headers had gone out: no server
- * can have acted on that.
+ * curl repeats a POST by itself when a reused connection dies unanswered.  It
+ * says so by starting once more, and on_start refuses that.  (A body from a
+ * read callback that cannot be rewound would stop curl too, with error 65, but
+ * then head and body go out as two packets, and the server wakes up twice.)
  *
  * The callbacks run inside curl: no calls to curl's multi interface here.
  *
@@ -48,7 +46,7 @@ on_start(void *arg, char *remote_ip, char *local_ip, int remote_port,
 	(void) local_ip;
 	(void) remote_port;
 	(void) local_port;
-	if (t->started && (t->taken > 0 || t->request->len == 0))
+	if (t->started)
 		return CURL_PREREQFUNC_ABORT;
 	t->started = true;
 	return CURL_PREREQFUNC_OK;
@@ -64,19 +62,6 @@ on_tls(CURL *easy, void *tls_context, void *arg)
 	(void) tls_context;
 	t->tls_begun = true;
 	return CURLE_OK;
-}
-
-static size_t
-on_body_wanted(char *buffer, size_t size, size_t count, void *arg)
-{
-	http_transfer *t = arg;
-	size_t		len = t->request->len - t->taken;
-
-	if (len > size * count)
-		len = size * count;
-	memcpy(buffer, t->request->body + t->taken, len);
-	t->taken += len;
-	return len;
 }
 
 /* Space for len more bytes and a NUL. */
@@ -210,8 +195,6 @@ set_callbacks(http_transfer *t)
 		curl_easy_setopt(easy, CURLOPT_PREREQDATA, t) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_tls) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, t) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_body_wanted) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_READDATA, t) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_reply) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_WRITEDATA, t) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
@@ -242,7 +225,6 @@ bool
 http_transfer_load(http_transfer *t, http_request *request)
 {
 	t->request = request;
-	t->taken = 0;
 	t->tls_begun = false;
 	t->started = false;
 	t->too_large = false;
@@ -251,7 +233,9 @@ http_transfer_load(http_transfer *t, http_request *request)
 	return curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER,
 							request->headers) == CURLE_OK &&
 		curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-						 (curl_off_t) request->len) == CURLE_OK;
+						 (curl_off_t) request->len) == CURLE_OK &&
+		curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS,
+						 request->body) == CURLE_OK;
 }
 
 void
@@ -274,13 +258,20 @@ static const char *
 phase_of_failure(const http_transfer *t, CURLcode code)
 {
 	curl_off_t	name_found_us = 0;
+	curl_off_t	uploaded = 0;
 
 	if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY)
 		return phase_name_resolution;
 	if (code == CURLE_COULDNT_CONNECT)
 		return phase_connect;
 	if (t->started)
-		return t->taken < t->request->len ? phase_request : phase_reply;
+	{
+		/* A refused second start has reset the count. */
+		if (code == CURLE_ABORTED_BY_CALLBACK)
+			return phase_reply;
+		curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+		return (size_t) uploaded < t->request->len ? phase_request : phase_reply;
+	}
 	if (t->tls_begun)
 		return phase_tls;
 	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &name_found_us);
@@ -300,8 +291,7 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 	if (t->too_large)
 		snprintf(reply->error, sizeof(reply->error),
 				 "Reply is larger than %zu bytes", t->reply_max);
-	else if (t->started && (code == CURLE_SEND_FAIL_REWIND ||
-							code == CURLE_ABORTED_BY_CALLBACK))
+	else if (t->started && code == CURLE_ABORTED_BY_CALLBACK)
 		snprintf(reply->error, sizeof(reply->error),
 				 "Connection closed before a reply came");
 	else if (code == CURLE_OPERATION_TIMEDOUT)

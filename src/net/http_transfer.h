@@ -34,7 +34,6 @@ typedef struct http_transfer
 	struct http_transfer *next;
 	CURL	   *easy;
 	http_request *request;		/* NULL: idle */
-	size_t		taken;			/* bytes of the body that curl has taken */
 	bool		tls_begun;
 	bool		started;		/* curl may have sent some of it */
 	bool		too_large;

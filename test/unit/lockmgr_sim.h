@@ -65,6 +65,7 @@ typedef struct sim_cluster
 {
 	lockmgr    *lm;				/* NULL: the worker is dead */
 	unsigned	life;			/* which worker */
+	bool		adopting;
 	unsigned	incarnation;
 	char		owner[64];
 	int64_t		ppm;			/* its clock is faster by this */
@@ -143,6 +144,7 @@ typedef struct sim
 	uint32_t	max_calls;
 	unsigned	fault_percent;
 	unsigned	late_percent;	/* of the faults, truly late ones */
+	unsigned	idle_percent;	/* of the steps of sessions that have a lock */
 	sim_cluster cluster[SIM_CLUSTERS];
 	double_table table;
 	int64_t		last_token[SIM_LOCKS];

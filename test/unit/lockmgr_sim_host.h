@@ -119,6 +119,13 @@ sim_host_send(void *arg, const lockmgr_call *call)
 			saved |= c->saved[i].state != LEASE_FREE &&
 				strcmp(c->saved[i].pending.version, write->version) == 0 &&
 				c->saved_lock[i] == sim_lock_number(write->name, write->name_len);
+		for (uint32_t i = 0; i < s->max_leases; i++)
+		{
+			if (write->op == DYNAMO_RELEASE && c->saved[i].state == LEASE_LOST &&
+				strcmp(c->saved[i].pending.version, write->version) == 0 &&
+				sim_local(s, c) < c->saved[i].lease_end)
+				sim_wrong(s, "released before the session knew that it was lost");
+		}
 		if (!saved)
 			sim_wrong(s, "cluster %d: %s sent without being saved", a->cluster,
 					  dynamo_op_name(write->op));
@@ -199,6 +206,9 @@ sim_host_answer(void *arg, const lockmgr_answer *answer)
 	}
 	if (answer->kind != session->request.kind)
 		sim_wrong(s, "an answer to another question");
+	if (answer->result == LOCKMGR_GRANTED && !c->adopting &&
+		sim_local(s, c) >= answer->valid_until)
+		sim_wrong(s, "granted, but already over");
 	if (answer->result == LOCKMGR_RELEASED)
 		sim_check_released(s, c, session);
 	if (answer->result == LOCKMGR_FAILED &&
@@ -360,6 +370,7 @@ sim_start_worker(sim *s, int cluster)
 	if (c->lm == NULL)
 		abort();
 	lockmgr_set_clock(c->lm, c->epoch_offset);
+	c->adopting = true;
 	for (uint32_t i = 0; i < s->max_leases; i++)
 	{
 		if (c->saved[i].state != LEASE_FREE)
@@ -369,6 +380,7 @@ sim_start_worker(sim *s, int cluster)
 	for (int i = 0; i < s->sessions; i++)
 		sim_read_slot(s, c, i);
 	lockmgr_adopted(c->lm, sim_local(s, c));
+	c->adopting = false;
 }
 
 static inline void

@@ -200,6 +200,8 @@ use_hold(sim *s, int cluster, int slot, sim_hold *hold)
 		sim_wrong(s, "a session's lease has vanished");
 	if (s->phase >= SIM_DRAIN)
 		dice = dice % 35;
+	else if (sim_chance(s, s->idle_percent))
+		return;
 	if (dice < 25)
 		ask_about(s, cluster, slot, hold, LOCKMGR_RELEASE);
 	else if (dice < 35)
@@ -208,9 +210,6 @@ use_hold(sim *s, int cluster, int slot, sim_hold *hold)
 		ask_about(s, cluster, slot, hold, LOCKMGR_RENEW);
 	else if (dice < 54)
 		end_session(s, cluster, slot);
-	else if (dice < 60 && !c->sessions[slot].holds[SIM_HOLDS - 1].used &&
-			 !c->sessions[slot].holds[0].used)
-		post(s, cluster, slot, LOCKMGR_TRY, (hold->lock + 1) % SIM_LOCKS);
 }
 
 static void
@@ -229,7 +228,8 @@ work(sim *s, int cluster, int slot)
 	if (hold != NULL)
 	{
 		use_hold(s, cluster, slot, hold);
-		if (hold->used && !session->waiting && s->phase < SIM_DRAIN && dice < 5 &&
+		if (session->generation % 2 == 1 && !session->waiting &&
+			s->phase < SIM_DRAIN && dice < 5 &&
 			!(session->holds[0].used && session->holds[1].used) && s->locks > 1)
 			post(s, cluster, slot, LOCKMGR_TRY, (hold->lock + 1) % s->locks);
 	}
@@ -531,8 +531,9 @@ set_up(sim *s)
 	s->locks = (int) sim_between(s, 1, SIM_LOCKS);
 	s->max_leases = sim_chance(s, 80) ? SIM_LEASES : (uint32_t) sim_between(s, 3, SIM_LEASES);
 	s->max_calls = sim_chance(s, 70) ? 8 : (uint32_t) sim_between(s, 1, 2);
-	s->fault_percent = sim_chance(s, 10) ? 0 : (unsigned) sim_between(s, 1, 60);
+	s->fault_percent = sim_chance(s, 10) ? 0 : (unsigned) sim_between(s, 1, 80);
 	s->late_percent = sim_chance(s, 30) ? 0 : (unsigned) sim_between(s, 1, 50);
+	s->idle_percent = sim_chance(s, 50) ? 0 : (unsigned) sim_between(s, 50, 98);
 	for (int c = 0; c < s->clusters; c++)
 	{
 		s->cluster[c].ppm = sim_between(s, -50000, 50000);

@@ -1,0 +1,204 @@
+# What DynamoDB, IAM or the server's own settings refuse: each case has its
+# SQLSTATE, and a hint that says what to do.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use Test::More;
+
+delete @ENV{ grep { /^AWS_/ } keys %ENV };
+my $quiet = "log_statement = none\n";
+my $impatient = $quiet . "ddblock.retry_timeout = '1s'\n";
+my $node = new_cluster('one', through => proxy,
+	conf => $impatient . "ddblock.keep_warm = off\nddblock.max_leases = 3\n");
+my $session = session($node);
+
+sub refuse
+{
+	my ($operation, $type, $message, $count) = @_;
+
+	proxy->clear_faults;
+	proxy->reset_counts;
+	proxy->fault('error', operation => $operation, status => 400,
+		type => $type, message => $message, count => $count // -1);
+	return;
+}
+
+#
+# Credentials
+#
+refuse('UpdateItem', 'UnrecognizedClientException',
+	'The security token included in the request is invalid.');
+like(
+	$session->error_of(q{SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +28000: .*DETAIL: .*security token.*HINT: .*credentials came from settings/s,
+	'wrong credentials: the hint says where they came from');
+is(proxy->received('UpdateItem'), 2,
+	'they were looked up once more, and not again and again');
+
+refuse('UpdateItem', 'ExpiredTokenException', 'The security token is expired', 1);
+like($session->query_safe(q{SELECT ddb_lock_acquire('a')}),
+	qr/^\d+$/, 'credentials that were just replaced are no error');
+$session->query_safe(q{SELECT ddb_lock_release('a')});
+
+refuse('UpdateItem', 'InvalidSignatureException',
+	'Signature expired: 20200101T000000Z is now earlier than 20260101T000000Z');
+like($session->error_of(q{SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +28000: .*HINT: .*clock/s, 'a wrong clock');
+
+my $home = PostgreSQL::Test::Utils::tempdir();
+my $without = do
+{
+	local $ENV{HOME} = $home;
+	local $ENV{AWS_EC2_METADATA_DISABLED} = 'true';
+
+	new_cluster('without', table => 0, conf => $impatient
+		  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n");
+};
+like(
+	error_of($without, q{SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +28000: .*HINT: .*Sources tried in order: .*access_key_id.*AWS_ACCESS_KEY_ID.*credentials/s,
+	'no credentials: the hint lists the sources in order');
+mkdir "$home/.aws";
+PostgreSQL::Test::Utils::append_to_file("$home/.aws/credentials",
+	"[default]\naws_access_key_id = filed\naws_secret_access_key = secret\n");
+like($without->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')}),
+	qr/^\d+$/, 'credentials that appear in the shared file are found without a restart');
+wait_for { is_released('a') } 'the lock';
+
+#
+# IAM
+#
+refuse('UpdateItem', 'AccessDeniedException',
+	'User: arn:aws:iam::123456789012:user/pg is not authorized to perform: dynamodb:UpdateItem');
+like($session->error_of(q{SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +42501: IAM denies.*DETAIL: .*dynamodb:UpdateItem.*HINT: .*policy/s,
+	'IAM denies: the detail names the action');
+refuse('GetItem', 'AccessDeniedException', 'not authorized');
+like($session->error_of(q{SELECT ddb_lock_info('a')}),
+	qr/ERROR: +42501: .*DETAIL: .*dynamodb:GetItem/s,
+	'which another operation needs, too');
+
+refuse('BatchExecuteStatement', 'AccessDeniedException',
+	'not authorized to perform: dynamodb:PartiQLUpdate');
+$session->query_safe(
+	q{SELECT ddb_lock_acquire('a', lease => '3s'), ddb_lock_acquire('b', lease => '3s')});
+wait_for { stat_of($node, 'renew') >= 4 } 'renewals one by one';
+is($session->query_safe(q{SELECT ddb_lock_require('a') > 0, ddb_lock_require('b') > 0}),
+	't|t', 'without the permission for batches, leases are renewed one by one');
+is(proxy->received('BatchExecuteStatement'), 1, 'after one attempt');
+is(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /refuses batches/g,
+	1, 'which the log tells once');
+$session->query_safe(q{SELECT ddb_lock_release_all()});
+
+#
+# Throttling
+#
+refuse('UpdateItem', 'ProvisionedThroughputExceededException', 'Rate exceeded');
+like($session->error_of(q{SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +53400: DynamoDB throttles.*HINT: .*capacity/s,
+	'throttled for too long');
+cmp_ok(proxy->received('UpdateItem'), '>', 1, 'it was tried more than once');
+cmp_ok(stat_of($node, 'acquire', 'throttles'), '>', 1, 'and counted');
+refuse('UpdateItem', 'ThrottlingException', 'Rate exceeded', 2);
+like($session->query_safe(q{SELECT ddb_lock_acquire('a')}),
+	qr/^\d+$/, 'throttled for a moment: only later');
+$session->query_safe(q{SELECT ddb_lock_release('a')});
+
+#
+# What nobody expected
+#
+refuse('UpdateItem', 'SurpriseException', 'a surprising text');
+like($session->error_of(q{SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +XX000: unexpected reply.*DETAIL: .*a surprising text/s,
+	'an unknown error is shown as it is');
+proxy->clear_faults;
+
+#
+# The table
+#
+my $elsewhere = new_cluster('elsewhere', table => 0,
+	conf => $quiet . "ddblock.table = 'nowhere'\n");
+like(error_of($elsewhere, q{SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +42P01: lock table "nowhere" does not exist.*HINT: .*ddb_lock_table_create/s,
+	'a missing table');
+like(error_of($elsewhere, q{SELECT ddb_lock_info('a')}),
+	qr/ERROR: +42P01:/, 'is missing for every call');
+$elsewhere->safe_psql('postgres', q{SELECT ddb_lock_table_create()});
+is($elsewhere->safe_psql('postgres', q{SELECT ddb_lock_acquire('a') > 0, ddb_lock_release('a')}),
+	't|t', 'and can be created as the hint says');
+$elsewhere->stop;
+
+dynamodb->call('CreateTable', {
+	TableName => 'others',
+	BillingMode => 'PAY_PER_REQUEST',
+	AttributeDefinitions => [
+		{ AttributeName => 'id', AttributeType => 'S' },
+		{ AttributeName => 'part', AttributeType => 'S' },
+	],
+	KeySchema => [
+		{ AttributeName => 'id', KeyType => 'HASH' },
+		{ AttributeName => 'part', KeyType => 'RANGE' },
+	],
+});
+my $other_keys = new_cluster('other_keys', table => 0,
+	conf => $quiet . "ddblock.table = 'others'\n");
+my $keys_error = qr/ERROR: +55000: .*"others" .*other keys.*HINT: .*ddblock\.partition_key/s;
+like(error_of($other_keys, q{SELECT ddb_lock_acquire('a')}),
+	$keys_error, 'a table with other keys');
+like(error_of($other_keys, q{SELECT ddb_lock_info('a')}),
+	$keys_error, 'for every call');
+like(error_of($other_keys, q{SELECT ddb_lock_table_create()}),
+	$keys_error, 'creating it does not help');
+$other_keys->append_conf('postgresql.conf',
+	"ddblock.partition_key = 'id'\nddblock.sort_key = 'part'\n"
+	  . "ddblock.sort_key_value = 'lock'\n");
+$other_keys->restart;
+wait_for { worker_pid($other_keys) } 'the worker';
+is($other_keys->safe_psql('postgres',
+		q{SELECT ddb_lock_acquire('a') > 0, held, ddb_lock_release('a')
+		  FROM ddb_lock_info('a')}),
+	't|f|t', 'the settings can be made to fit it');
+$other_keys->stop;
+
+#
+# Our own limits
+#
+$session->query_safe(q{SELECT ddb_lock_acquire(n::text) FROM generate_series(1, 3) n});
+my $full = qr/ERROR: +53400: all 3 leases.*HINT: .*ddblock\.max_leases/s;
+like($session->error_of(q{SELECT ddb_lock_acquire('a')}), $full, 'no lease is left');
+like($session->error_of(q{SELECT ddb_lock_try_acquire('a')}), $full, 'nor for a try');
+is($session->query_safe(q{SELECT ddb_lock_acquire('1') = ddb_lock_token('1')}),
+	't', 'stacking needs none');
+is($session->query_safe(q{SELECT ddb_lock_release('2'), ddb_lock_acquire('a') > 0}),
+	't|t', 'a release makes room');
+is($session->query_safe('SELECT ddb_lock_release_all()'), '3', 'all are released');
+
+#
+# Not loaded, or without its worker
+#
+my $unloaded = new_cluster('unloaded', table => 0,
+	conf => "shared_preload_libraries = 'pg_stat_statements'\n");
+foreach my $call (
+	q{SELECT ddb_lock_acquire('a')}, q{SELECT ddb_lock_token('a')},
+	q{SELECT * FROM ddb_locks}, q{SELECT * FROM ddb_stats})
+{
+	like(error_of($unloaded, $call),
+		qr/ERROR: +55000: .*HINT: .*"shared_preload_libraries = 'pg_stat_statements, ddblock'"/s,
+		"$call without preloading: the hint has the line to add");
+}
+$unloaded->stop;
+
+my $workerless = new_cluster('workerless', table => 0,
+	conf => "ddblock.region = ''\nddblock.endpoint_url = ''\n");
+my $none = qr/ERROR: +57P03: the ddblock worker is not running.*HINT: .*server log/s;
+like(error_of($workerless, q{SELECT ddb_lock_acquire('a')}), $none, 'no worker comes up');
+like(error_of($workerless, q{SET lock_timeout = '200ms'; SELECT ddb_lock_acquire('a')}),
+	$none, 'whichever time-out is shorter');
+ok($workerless->log_contains(qr/FATAL: +no AWS region is configured/),
+	'the server log says why');
+
+$session->quit;
+nothing_held_ok;
+done_testing;

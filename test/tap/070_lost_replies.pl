@@ -1,0 +1,122 @@
+# Requests and replies get lost, come twice, late, or mutilated: what was asked
+# for happens once, and the outcome that is told is the true one.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use Test::More;
+
+my $node = new_cluster('one', through => proxy,
+	conf => "ddblock.request_timeout = '500ms'\nddblock.keep_warm = off\n"
+	  . "log_statement = none\n");
+my $session = session($node);
+my @faults = qw(lose-reply black-hole-reply error-reply truncate-reply corrupt-reply
+  drop reset black-hole error duplicate);
+
+sub writes
+{
+	return grep { $_->{operation} eq 'UpdateItem' } proxy->log;
+}
+
+foreach my $fault (@faults)
+{
+	my $twice = $fault eq 'duplicate' ? 1 : 2;
+
+	proxy->reset_counts;
+	proxy->fault($fault, operation => 'UpdateItem');
+	my $token = $session->query_safe(
+		qq{SELECT ddb_lock_acquire('$fault', lease => '1h', data => 'kept')});
+	my @writes = writes();
+	my $item = dynamodb->item($fault);
+
+	is($item->{fencingToken}{N}, $token, "$fault: the lock is acquired all the same");
+	is(scalar @writes, $twice, 'by one repetition at most');
+	is_deeply($writes[0]{body}, $writes[-1]{body}, 'of the very same write');
+	ok(!$item->{isReleased} && $item->{data}, 'with its data');
+
+	proxy->fault($fault, operation => 'UpdateItem');
+	$session->query_safe(qq{SELECT ddb_lock_renew('$fault')});
+	is($session->query_safe(qq{SELECT ddb_lock_require('$fault')}),
+		$token, 'it is renewed');
+	isnt(dynamodb->item($fault)->{recordVersionNumber}{S},
+		$item->{recordVersionNumber}{S}, 'with a new version');
+
+	my $next = session($node);
+	$next->send(qq{SELECT ddb_lock_acquire('$fault', lease => '1h')});
+	wait_for_waiters($node, $fault, 1);
+	proxy->fault($fault, operation => 'UpdateItem');
+	is($session->query_safe(qq{SELECT ddb_lock_release('$fault')}),
+		't', 'it is released');
+	cmp_ok($next->result, '>', $token, 'and handed over');
+	is(dynamodb->item($fault)->{fencingToken}{N},
+		$next->query_safe(qq{SELECT ddb_lock_require('$fault')}),
+		'which the item confirms');
+
+	proxy->fault($fault, operation => 'UpdateItem');
+	is($next->query_safe(qq{SELECT ddb_lock_release('$fault')}), 't', 'and released');
+	ok(is_released($fault), 'which the item confirms');
+	$next->quit;
+
+	proxy->fault($fault, operation => 'GetItem');
+	is($session->query_safe(qq{SELECT held FROM ddb_lock_info('$fault')}),
+		'f', 'it can be looked up');
+	is(proxy->faults, 5, 'all of this met the fault');
+}
+is(stat_of($node, undef, 'leases_lost'), 0, 'no lease was lost');
+
+#
+# Renewals that nobody asked for, single and in batches
+#
+foreach my $fault (qw(lose-reply black-hole-reply corrupt-reply reset error))
+{
+	my @names = map { "$fault $_" } 1 .. 3;
+	my $list = join ', ', map { "('$_')" } @names;
+	my $tokens = $session->query_safe(
+		qq{SELECT string_agg(ddb_lock_acquire(name, lease => '4s')::text, ',')
+		   FROM (VALUES $list) v (name)});
+
+	proxy->reset_counts;
+	proxy->fault($fault, operation => 'BatchExecuteStatement');
+	wait_for { $node->safe_psql('postgres',
+			q{SELECT min(renewals) FROM ddb_locks}) >= 1 } "renewals in spite of $fault";
+	is( $session->query_safe(
+			qq{SELECT string_agg(ddb_lock_require(name)::text, ',')
+			   FROM (VALUES $list) v (name)}),
+		$tokens, "$fault: a batch of renewals succeeds all the same");
+	is(proxy->faults, 1, 'though it met the fault');
+	$session->query_safe(q{SELECT ddb_lock_release_all()});
+}
+is(stat_of($node, undef, 'leases_lost'), 0, 'no lease was lost');
+
+#
+# A copy that arrives after everybody has given up
+#
+proxy->reset_counts;
+proxy->fault('delay', operation => 'UpdateItem', ms => 2500);
+$session->error_of(
+	q{SET statement_timeout = '100ms'; SELECT ddb_lock_acquire('late', lease => '1h')});
+$session->query_safe('RESET statement_timeout');
+wait_for { proxy->received('UpdateItem') >= 2 && stat_of($node, undef, 'waiters') == 0 }
+'the undoing of the acquire';
+wait_for { my $item = dynamodb->item('late'); $item && !$item->{isReleased} }
+'the late copy';
+pass('an acquire arrives long after its session was cancelled');
+like($session->query_safe(q{SELECT ddb_lock_acquire('late')}),
+	qr/^\d+$/, 'its own cluster takes the lock over at once');
+$session->query_safe(q{SELECT ddb_lock_release('late')});
+
+# Of an item that was there before, the token keeps a late copy away.
+proxy->fault('delay', operation => 'UpdateItem', ms => 2500);
+$session->error_of(
+	q{SET statement_timeout = '100ms'; SELECT ddb_lock_acquire('late', lease => '1h')});
+my $token = $node->safe_psql('postgres', q{SELECT ddb_lock_acquire('late')});
+wait_for { is_released('late') } 'the lock of the session that ended';
+my $delayed = sub { (grep { ($_->{fault} // '') eq 'delay' } proxy->log)[-1] };
+wait_for { defined $delayed->()->{status} } 'the late copy';
+is($delayed->()->{status}, 400, 'a late copy of an old acquire is refused');
+is(dynamodb->item('late')->{fencingToken}{N}, $token, 'and changes nothing');
+
+$session->quit;
+nothing_held_ok;
+done_testing;

@@ -1,0 +1,186 @@
+# Others change items in the table: an operator, Amazon's Java client,
+# dynamolock for Go.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $node = new_cluster('one',
+	conf => "ddblock.lease_duration = '2s'\nlog_statement = none\n");
+my $session = session($node);
+my $other = session($node);
+
+sub held
+{
+	my ($name) = @_;
+	return $session->query_safe("SELECT ddb_lock_token('$name') IS NOT NULL") eq 't';
+}
+
+#
+# An operator interferes with a lock that is held
+#
+my %interferences = (
+	'deleted' => sub { dynamodb->delete_item($_[0]) },
+	'released' => sub {
+		dynamodb->put_item({ %{ dynamodb->item($_[0]) }, isReleased => { S => '1' } });
+	},
+	'taken over' => sub {
+		dynamodb->put_item(dynamodb->java_item($_[0], owner => 'thief', lease_ms => 2000));
+	},
+);
+foreach my $how (sort keys %interferences)
+{
+	# Released and never renewed by its new owner: ours again in the end.
+	$session->query_safe("SELECT ddb_lock_acquire('$how')");
+	$interferences{$how}->($how);
+	wait_for { !held($how) } "the loss of what was $how";
+
+	like($session->error_of("SELECT ddb_lock_require('$how')"),
+		qr/ERROR: +LK001: the lease on lock "$how" is lost\n.*DETAIL: .*$how/s,
+		"a lock whose item is $how by somebody else is lost");
+	like($session->error_of("SELECT ddb_lock_renew('$how')"),
+		qr/ERROR: +LK001/, 'it cannot be renewed');
+	like($session->error_of("SELECT ddb_xact_lock_acquire('$how')"),
+		qr/ERROR: +LK001/, 'nothing stacks on it');
+	is($session->query_safe("SELECT state FROM ddb_locks WHERE name = '$how'"),
+		'lost', 'the view says so');
+	is($session->ask("SELECT ddb_lock_release('$how')"), 'f', 'releasing it returns false');
+	like($session->messages, qr/WARNING: +LK001: .*lost before it was released.*$how/s,
+		'with a warning');
+	ok($node->log_contains(qr/the lease of lock "$how" is lost: .*($how|thief)/),
+		'the server log tells who has it');
+	like($session->ask("SELECT ddb_lock_acquire('$how', wait => '30s')"),
+		qr/^\d+$/, 'it can be acquired again');
+	$session->query_safe("SELECT ddb_lock_release('$how')");
+}
+
+# The moment of release is when the loss is found.
+$session->query_safe(q{SELECT ddb_lock_acquire('a', lease => '1h')});
+dynamodb->put_item(dynamodb->java_item('a', owner => 'thief'));
+is($session->query_safe(q{SELECT ddb_lock_release('a')}),
+	't', 'a release before the deadline is true, whatever became of the item');
+is(dynamodb->item('a')->{ownerName}{S}, 'thief', 'and leaves others alone');
+dynamodb->delete_item('a');
+
+#
+# The Java client's items
+#
+dynamodb->put_item(dynamodb->java_item('java', lease_ms => 2000));
+is( $session->query_safe(
+		q{SELECT ddb_lock_try_acquire('java') IS NULL, held, owner, lease,
+			token IS NULL AND pid IS NULL FROM ddb_lock_info('java')}),
+	't|t|java-service|00:00:02|t',
+	'a lock of the Java client is respected');
+
+# Its heartbeats: a version a second, three times.
+$session->send(q{SELECT ddb_lock_acquire('java')});
+wait_for_waiters($node, 'java', 1);
+my $started = time;
+my ($beats, $last) = (0, $started);
+wait_for
+{
+	if (time - $last >= 1)
+	{
+		$last = time;
+		$beats++;
+		dynamodb->put_item(dynamodb->java_item('java', lease_ms => 2000));
+	}
+	$beats == 3;
+}
+'heartbeats';
+ok($session->busy, 'as long as its heart beats');
+like($session->result, qr/^\d+$/, 'it is taken over');
+cmp_ok(time - $last, '>=', 2, 'one lease after the last heartbeat');
+
+# What the Java client reads of ours.
+sub readable_by_java
+{
+	my ($name) = @_;
+	my $item = dynamodb->item($name);
+
+	return
+		 ($item->{ownerName}{S} // '') ne ''
+	  && ($item->{leaseDuration}{S} // '') =~ /^[1-9]\d*$/
+	  && ($item->{recordVersionNumber}{S} // '') =~ /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+	  && (!exists $item->{data} || exists $item->{data}{B})
+	  && (!exists $item->{isReleased} || $item->{isReleased}{S} eq '1');
+}
+ok(readable_by_java('java'), 'what was taken over can be read by the Java client');
+my $version = dynamodb->item('java')->{recordVersionNumber}{S};
+wait_for { dynamodb->item('java')->{recordVersionNumber}{S} ne $version } 'a renewal';
+ok(readable_by_java('java'), 'what was renewed, too');
+$other->send(q{SELECT ddb_lock_acquire('java', data => 'payload')});
+wait_for_waiters($node, 'java', 1);
+$session->query_safe(q{SELECT ddb_lock_release('java')});
+my $token = $other->result;
+ok(readable_by_java('java'), 'what was handed over, too');
+is(dynamodb->item('java')->{leaseDuration}{S}, '2000', 'leases are in milliseconds');
+$other->query_safe(q{SELECT ddb_lock_release('java')});
+my $item = dynamodb->item('java');
+ok(readable_by_java('java') && exists $item->{isReleased} && !exists $item->{data}
+	  && !exists $item->{holder},
+	'what was released, too; data and holder are gone');
+
+# It re-acquires with PutItem, which wipes what it does not know, and releases by
+# deleting or by marking.
+dynamodb->put_item(dynamodb->java_item('java',
+	extra => { isReleased => { S => '1' } }));
+cmp_ok($session->query_safe(q{SELECT ddb_lock_acquire('java')}),
+	'>', $token, 'a lock that it marked released is free, and tokens still rise');
+$session->query_safe(q{SELECT ddb_lock_release('java')});
+dynamodb->delete_item('java');
+cmp_ok($session->query_safe(q{SELECT ddb_lock_acquire('java')}),
+	'>', $token, 'so is one that it deleted');
+$session->query_safe(q{SELECT ddb_lock_release('java')});
+
+# It has updated our released item: our attributes are still there.
+dynamodb->put_item({
+	%{ dynamodb->java_item('java', lease_ms => 2000) },
+	fencingToken => { N => "$token" },
+	unknown => { L => [ { BOOL => JSON::PP::true }, { NULL => JSON::PP::true } ] } });
+like($session->ask(q{SELECT ddb_lock_acquire('java', wait => '30s')}),
+	qr/^\d+$/, 'attributes of others do not disturb');
+is(dynamodb->item('java')->{unknown}{L}[0]{BOOL}, JSON::PP::true, 'and are left alone');
+$session->query_safe(q{SELECT ddb_lock_release('java')});
+
+#
+# dynamolock writes durations with a unit
+#
+dynamodb->put_item(dynamodb->java_item('go', lease_ms => '1m30s'));
+is($session->query_safe(q{SELECT held, lease FROM ddb_lock_info('go')}),
+	't|00:01:30', "a lease in dynamolock's words");
+dynamodb->put_item(dynamodb->java_item('go', lease_ms => '2s'));
+$started = time;
+like($session->ask(q{SELECT ddb_lock_acquire('go', wait => '30s')}),
+	qr/^\d+$/, 'a dead lock of dynamolock is taken over');
+cmp_ok(time - $started, '>=', 2, 'one lease after it was seen first');
+$session->query_safe(q{SELECT ddb_lock_release('go')});
+
+#
+# Tokens that others have left
+#
+my %released = (isReleased => { S => '1' });
+dynamodb->put_item(dynamodb->java_item('token',
+	extra => { %released, fencingToken => { N => '9000000000000000000' } }));
+is($session->query_safe(q{SELECT ddb_lock_acquire('token')}),
+	'9000000000000000001', 'a token from a clock that runs ahead is surpassed');
+$session->query_safe(q{SELECT ddb_lock_release('token')});
+
+foreach my $bad ({ N => '9223372036854775807' }, { N => '9223372036854775808' },
+	{ N => '1.5' }, { N => '-1' }, { N => '0' }, { S => '1' })
+{
+	dynamodb->put_item(dynamodb->java_item('bad',
+		extra => { %released, fencingToken => $bad }));
+	like($session->error_of(q{SELECT ddb_lock_acquire('bad')}),
+		qr/ERROR: +55000: .*"bad".*fencingToken.*HINT: .*ddb_lock_info/s,
+		'a token that cannot be surpassed is an error: ' . join ' ', %$bad);
+	ok(is_released('bad'), 'and nothing is held');
+}
+
+$_->quit foreach $session, $other;
+nothing_held_ok;
+done_testing;
