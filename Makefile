@@ -19,10 +19,11 @@ DATA = $(wildcard ddblock--*.sql)
 SOURCES = $(wildcard src/core/*.c src/net/*.c src/pg/*.c src/sql/*.c)
 OBJS = $(SOURCES:.c=.o)
 
-# "extension" creates what the others use.
+# In both, "extension" creates what the others use.
 SQL_TESTS := $(sort $(basename $(notdir $(wildcard sql/*.sql))))
 REGRESS := $(strip $(filter extension,$(SQL_TESTS)) $(filter-out extension,$(SQL_TESTS)))
-ISOLATION := $(sort $(basename $(notdir $(wildcard test/isolation/specs/*.spec))))
+SPECS := $(sort $(basename $(notdir $(wildcard test/isolation/specs/*.spec))))
+ISOLATION := $(strip $(filter extension,$(SPECS)) $(filter-out extension,$(SPECS)))
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=ddblock
 
 PG_CPPFLAGS = -I$(srcdir)/src
@@ -72,7 +73,7 @@ demo:
 
 bench:
 	@test/setup bench
-	@test/bench
+	@test/in-copy test/bench
 
 list-regress:
 	@echo $(REGRESS)

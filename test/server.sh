@@ -60,8 +60,8 @@ start_dynamodb()
 	trap stop_servers EXIT
 }
 
-# start_cluster NAME [PORT]: preloaded with ddblock, on a socket in $PGHOST;
-# logs to NAME.log.
+# start_cluster NAME [PORT [SETTING...]]: preloaded with ddblock, on a socket in
+# $PGHOST; logs to NAME.log.
 start_cluster()
 {
 	local data=$DDBLOCK_WORK/$1
@@ -83,15 +83,20 @@ start_cluster()
 		ddblock.secret_access_key = 'test'
 		ddblock.table = 'lockTable'
 	CONF
+	printf '%s\n' "${@:3}" >>"$data/postgresql.conf"
 	pg_ctl -D "$data" -l "$data.log" -w start >/dev/null ||
 		{ cat "$data.log"; die "the server did not start"; }
 }
 
+stop_cluster()
+{
+	pg_ctl -D "$1" -m fast -w -t 30 stop >/dev/null 2>&1 ||
+		pg_ctl -D "$1" -m immediate stop >/dev/null 2>&1
+}
+
 stop_servers()
 {
-	[ -z "${cluster-}" ] ||
-		pg_ctl -D "$cluster" -m fast -w -t 30 stop >/dev/null 2>&1 ||
-		pg_ctl -D "$cluster" -m immediate stop >/dev/null 2>&1
+	[ -z "${cluster-}" ] || stop_cluster "$cluster"
 	test/dynamodb-local stop "$dynamodb_dir"
 }
 

@@ -262,8 +262,16 @@ static void
 take_place(lockmgr *lm, int64_t now, lm_session *session)
 {
 	lm_lock    *lock = session->request.lock;
+	char		cycle[1024];
 
-	if (session->request.kind == LOCKMGR_TRY && is_taken(lm, session))
+	if (session->request.kind == LOCKMGR_ACQUIRE &&
+		lm_deadlocked(session, cycle, sizeof(cycle)))
+	{
+		lockmgr_answer answer = {.result = LOCKMGR_DEADLOCK, .message = cycle};
+
+		lm_answer(lm, session, &answer);
+	}
+	else if (session->request.kind == LOCKMGR_TRY && is_taken(lm, session))
 		lm_answer_result(lm, session, LOCKMGR_BUSY);
 	else if (lock->state == LOCK_IDLE && lock->first == session)
 		lm_next_turn(lm, now, lock);

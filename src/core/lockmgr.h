@@ -142,6 +142,7 @@ typedef enum lockmgr_result
 {
 	LOCKMGR_GRANTED,			/* lease_index, token, valid_until are set */
 	LOCKMGR_BUSY,				/* TRY: somebody has it, or waits for it here */
+	LOCKMGR_DEADLOCK,			/* ACQUIRE: message tells the cycle */
 	LOCKMGR_RELEASED,			/* confirmed by DynamoDB */
 	LOCKMGR_RENEWED,			/* valid_until is set */
 	LOCKMGR_FOUND,				/* LOOK_UP: item is set (item->exists may be false) */
@@ -166,7 +167,7 @@ typedef struct lockmgr_answer
 	dynamo_op	op;				/* FAILED: what failed */
 	dynamo_status status;		/* FAILED */
 	const char *type;			/* FAILED: "" or DynamoDB's name of the error */
-	const char *message;		/* FAILED, BAD_ITEM; never NULL */
+	const char *message;		/* FAILED, BAD_ITEM, DEADLOCK; never NULL */
 	const dynamo_item *item;	/* FOUND; else NULL */
 } lockmgr_answer;
 

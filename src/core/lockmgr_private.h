@@ -8,6 +8,7 @@
  *	 lockmgr.c			events come in, adoption
  *	 lockmgr_table.c	locks, leases, sessions: finding, making, forgetting
  *	 lockmgr_wait.c		queueing, acquiring, watching somebody else's lock
+ *	 lockmgr_deadlock.c	sessions that wait for each other
  *	 lockmgr_hold.c		granting, renewing, losing
  *	 lockmgr_release.c	releasing and handing over
  *	 lockmgr_send.c		sending calls
@@ -253,6 +254,9 @@ extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							const dynamo_result *result);
 extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
+
+/* lockmgr_deadlock.c */
+extern bool lm_deadlocked(const lm_session *session, char *cycle, size_t size);
 
 /* lockmgr_hold.c */
 extern void lm_written(lockmgr *lm, lm_lease *lease);

@@ -147,6 +147,12 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 		ErrorsLost(lock, answer->loss);
 	if (answer->result == LOCKMGR_NOT_HELD)
 		ErrorsNotHeld(lock);
+	if (answer->result == LOCKMGR_DEADLOCK)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+				 errmsg("deadlock detected"),
+				 errdetail_internal("%s", to_server(answer->message)),
+				 errhint("Acquire locks in the same order in every session.")));
 	if (answer->result == LOCKMGR_NO_ROOM)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),

@@ -68,6 +68,9 @@ typedef struct MailboxRequest
 	uint8		data[DYNAMO_DATA_MAX];
 } MailboxRequest;
 
+/* A text for people, and its NUL: as long as a list of credential sources. */
+#define MAILBOX_TEXT_SIZE 1024
+
 typedef struct MailboxAnswer
 {
 	uint64		seq;			/* the request that it answers */
@@ -79,8 +82,8 @@ typedef struct MailboxAnswer
 	dynamo_op	op;
 	dynamo_status status;
 	char		type[DYNAMO_TYPE_SIZE];
-	char		message[DYNAMO_MESSAGE_SIZE];
-	char		hint[DYNAMO_MESSAGE_SIZE];	/* the worker's knowledge: which
+	char		message[MAILBOX_TEXT_SIZE];
+	char		hint[MAILBOX_TEXT_SIZE];	/* the worker's knowledge: which
 											 * credentials were tried, ... */
 	dynamo_item item;			/* LOOK_UP; item.data is not set */
 	uint64		item_data_len;	/* real length, even if it is not here */

@@ -95,7 +95,7 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 
 	HeldReserveDepth(held, options->scope);
 	WaitingStart(&waiting, name->text, options->wait_ms);
-	MailboxCall(request, &waiting, answer);
+	MailboxCall(request, options->only_try ? NULL : &waiting, answer);
 
 	granted = answer->result == LOCKMGR_GRANTED;
 	if (granted)

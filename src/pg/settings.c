@@ -157,13 +157,14 @@ define_sizes(void)
 {
 	DefineCustomIntVariable("ddblock.max_leases",
 							"Maximum number of locks that this cluster holds at a time.",
-							"Each takes about 4 kB of shared memory.",
+							"Each takes about 3 kB of shared memory.",
 							&ddblock_max_leases, 1024, 1, 100000, PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.max_connections",
 							"Maximum number of connections to DynamoDB.",
-							"They belong to the ddblock worker and serve all sessions.",
-							&ddblock_max_connections, 16, 1, 1000, PGC_POSTMASTER, 0,
+							"They belong to the ddblock worker and serve all sessions; "
+							"half of them are kept for renewals.",
+							&ddblock_max_connections, 32, 2, 1000, PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 }
 

@@ -192,7 +192,8 @@ make_lockmgr(void)
 		.max_leases = segment->max_leases,
 		.max_sessions = segment->max_sessions,
 		.max_remembered = MAX_REMEMBERED,
-		.max_calls = ddblock_max_connections,
+		/* The other half is for renewals: nothing may hold them back. */
+		.max_calls = ddblock_max_connections / 2,
 		.request_timeout_us = (int64) ddblock_request_timeout * 1000,
 		.retry_timeout_us = (int64) ddblock_retry_timeout * 1000,
 	};

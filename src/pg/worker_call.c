@@ -69,7 +69,7 @@ static char url[URL_SIZE];
 static char host[512];
 static aws_credentials credentials;
 static bool have_credentials;
-static char credentials_error[512];
+static char credentials_error[MAILBOX_TEXT_SIZE - 64];
 static sigv4_key signing_key;
 static int64 epoch_offset;
 static int64 last_call;
@@ -143,12 +143,12 @@ find_credentials(void)
 const char *
 WorkerCredentialsHint(void)
 {
-	static char hint[DYNAMO_MESSAGE_SIZE];
+	static char hint[MAILBOX_TEXT_SIZE];
 
 	if (have_credentials)
 		snprintf(hint, sizeof(hint), "The credentials came from %s.", credentials.source);
 	else
-		snprintf(hint, sizeof(hint), "Sources tried in order: %s.", credentials_error);
+		snprintf(hint, sizeof(hint), "In the order of trying: %s.", credentials_error);
 	return hint;
 }
 
@@ -179,12 +179,23 @@ find_endpoint(void)
 				 errmsg("invalid endpoint \"%s\": %s", url, error)));
 }
 
+/* As the AWS tools do: a setting, the environment, or NULL for the system's. */
+static const char *
+ca_file(void)
+{
+	const char *bundle = getenv("AWS_CA_BUNDLE");
+
+	if (ddblock_ca_file[0] != '\0')
+		return ddblock_ca_file;
+	return bundle != NULL && bundle[0] != '\0' ? bundle : NULL;
+}
+
 static void
 make_pool(void)
 {
 	http_pool_config config = {
 		.url = url,
-		.ca_file = ddblock_ca_file[0] ? ddblock_ca_file : NULL,
+		.ca_file = ca_file(),
 		.max_connections = ddblock_max_connections,
 		.connect_timeout_ms = ddblock_connect_timeout,
 		.idle_close_s = IDLE_CLOSE_S,

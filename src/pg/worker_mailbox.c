@@ -309,7 +309,8 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 	out->token = answer->token;
 	out->valid_until = answer->valid_until;
 	out->loss = answer->loss;
-	if (answer->result == LOCKMGR_FAILED || answer->result == LOCKMGR_BAD_ITEM)
+	if (answer->result == LOCKMGR_FAILED || answer->result == LOCKMGR_BAD_ITEM ||
+		answer->result == LOCKMGR_DEADLOCK)
 		fill_failure(out, answer->op, answer->status, answer->type,
 					 answer->message);
 	if (answer->item != NULL)

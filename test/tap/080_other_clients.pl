@@ -28,13 +28,12 @@ my %interferences = (
 	'released' => sub {
 		dynamodb->put_item({ %{ dynamodb->item($_[0]) }, isReleased => { S => '1' } });
 	},
-	'taken over' => sub {
+	'taken' => sub {
 		dynamodb->put_item(dynamodb->java_item($_[0], owner => 'thief', lease_ms => 2000));
 	},
 );
 foreach my $how (sort keys %interferences)
 {
-	# Released and never renewed by its new owner: ours again in the end.
 	$session->query_safe("SELECT ddb_lock_acquire('$how')");
 	$interferences{$how}->($how);
 	wait_for { !held($how) } "the loss of what was $how";

@@ -40,11 +40,39 @@ unlike($seen, qr/$secret|$token/, 'no message to the client has a secret');
 # A reload tells the log which settings have changed.
 $node->append_conf('postgresql.conf', "ddblock.secret_access_key = '$later_secret'\n");
 $node->reload;
-$node->append_conf('postgresql.conf', "ddblock.secret_access_key = 'bad\\001secretish\n");
-$node->reload;
-$node->wait_for_log(qr/contains errors/);
-$node->safe_psql('postgres', q{SELECT ddb_lock_acquire('b')});
+$node->wait_for_log(qr/received SIGHUP/);
+$session->ask(q{SELECT ddb_lock_acquire('b')});
+
+#
+# Settings
+#
+my @secrets = qw(ddblock.secret_access_key ddblock.session_token);
+is($node->safe_psql('postgres', "SHOW $_"), '', "a superuser is shown nothing of $_")
+  foreach @secrets;
+is($node->safe_psql('postgres', 'SHOW ddblock.access_key_id'), $key_id,
+	'but the id of the key');
+$node->safe_psql('postgres', 'CREATE ROLE joe LOGIN');
+foreach my $name (@secrets, 'ddblock.access_key_id')
+{
+	like(error_of($node, "SET ROLE joe; SHOW $name"),
+		qr/ERROR: +42501/, "others may not even ask for $name");
+	like(error_of($node, "SET $name = 'mine'"),
+		qr/ERROR: +55P02/, 'and nobody sets it in a session');
+}
+is( $node->safe_psql('postgres',
+		q{SET ROLE joe; SELECT count(*) FROM pg_settings
+		  WHERE name ~ '^ddblock\.(secret|session|access)'}),
+	0, 'pg_settings does not list them for others');
+unlike(
+	$node->safe_psql('postgres',
+		q{SELECT string_agg(s::text, ' ') FROM pg_settings s;
+		  SELECT string_agg(a::text, ' ') FROM pg_stat_activity a}),
+	qr/$secret|$later_secret|$token/,
+	'not even superusers find the secrets in a view');
+
+$session->quit;
 $node->restart;
 unlike(PostgreSQL::Test::Utils::slurp_file($node->logfile),
-	qr/$secret|$later_secret|$token/, 'nor has the server log, whatever its level');
+	qr/$secret|$later_secret|$token/, 'the server log has no secret, whatever its level');
+nothing_held_ok;
 done_testing;

@@ -148,6 +148,8 @@ typedef struct sim
 	sim_cluster cluster[SIM_CLUSTERS];
 	double_table table;
 	int64_t		last_token[SIM_LOCKS];
+	int64_t		written_at[SIM_LOCKS];
+	bool		written_late[SIM_LOCKS];	/* after the worker had given up on it */
 
 	sim_event  *events;			/* a heap: [1 .. event_count] */
 	size_t		event_count;
@@ -327,8 +329,10 @@ sim_deliver_badly(sim *s, sim_call *call)
 	{
 		case 0:					/* the request is dropped */
 			break;
-		case 1:					/* the reply is dropped */
+		case 1:					/* the reply is dropped, and what follows */
 			sim_deliver(s, call, sim_hop(s), false);
+			if (sim_chance(s, 30))
+				s->cluster[call->cluster].cut_until = s->now + SIM_LEASE_MAX_MS * MS;
 			break;
 		case 2:					/* a 500, applied */
 			sim_deliver(s, call, sim_hop(s), false);

@@ -391,6 +391,32 @@ sim_kill_worker(sim *s, int cluster)
 	s->cluster[cluster].lm = NULL;
 }
 
+/*
+ * I5: what stands in the item in our name is known to be ours, unless it
+ * arrived there after we had given up on it, or is dead anyway.
+ */
+static inline void
+sim_check_known(sim *s, const sim_cluster *c, int lock)
+{
+	const dynamo_item *item = &double_item_of(&s->table, sim_lock_names[lock])->item;
+
+	if (!item->exists || item->released || strcmp(item->owner, c->owner) != 0 ||
+		s->written_late[lock] || s->now > s->written_at[lock] + item->lease_ms * 900)
+		return;
+	for (uint32_t i = 0; i < s->max_leases; i++)
+	{
+		const lease *l = &c->saved[i];
+
+		if (l->state != LEASE_FREE && c->saved_lock[i] == lock &&
+			(strcmp(l->version, item->version) == 0 ||
+			 strcmp(l->pending.version, item->version) == 0 ||
+			 strcmp(l->pending.expected, item->version) == 0 ||
+			 strcmp(l->stray, item->version) == 0))
+			return;
+	}
+	sim_wrong(s, "%s is held by nobody, version %s", sim_lock_names[lock], item->version);
+}
+
 /* A copy of the call reaches DynamoDB; the first one's outcome is the reply. */
 static inline void
 sim_apply(sim *s, sim_call *call)
@@ -405,7 +431,13 @@ sim_apply(sim *s, sim_call *call)
 				call->id, dynamo_op_name(write->op), write->name, write->version,
 				(int) result.status);
 		if (write->op != DYNAMO_READ && result.status == DYNAMO_OK)
+		{
+			int			lock = sim_lock_number(write->name, write->name_len);
+
 			sim_check_overwrite(s, call, write);
+			s->written_at[lock] = s->now;
+			s->written_late[lock] = call->answered || s->cluster[call->cluster].life != call->life;
+		}
 		if (!call->applied)
 			call->results[i] = result;
 	}
@@ -441,6 +473,9 @@ sim_reply(sim *s, sim_call *call, dynamo_status status)
 	sim_say(s, "%d: reply to #%" PRIu64 ": status %d", call->cluster, call->id,
 			(int) reply.status);
 	lockmgr_reply(c->lm, sim_local(s, c), call->id, &reply);
+	for (int i = 0; i < call->count; i++)
+		sim_check_known(s, c, sim_lock_number(call->writes[i].name,
+											  call->writes[i].write.name_len));
 }
 
 #endif							/* DDBLOCK_TEST_LOCKMGR_SIM_HOST_H */
