@@ -93,6 +93,8 @@ typedef struct dynamo_item
 	bool		released;		/* isReleased is present */
 	bool		has_token;		/* fencingToken is present */
 	bool		bad_token;		/* ... but not an integer in 1 .. 2^63-1 */
+	const char *wrong;			/* why the item of a held lock cannot be worked
+								 * with, or NULL; static */
 	char		owner[DYNAMO_OWNER_SIZE];	/* longer ones are cut */
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;

@@ -25,6 +25,7 @@ static const error_class classes[] = {
 	{"ProvisionedThroughputExceeded", DYNAMO_THROTTLED},
 	{"Throttling", DYNAMO_THROTTLED},
 	{"RequestLimitExceeded", DYNAMO_THROTTLED},
+	{"LimitExceeded", DYNAMO_THROTTLED},	/* of operations on tables */
 	{"TransactionConflict", DYNAMO_CONFLICT},
 	{"ReplicatedWriteConflict", DYNAMO_CONFLICT},
 	{"ExpiredToken", DYNAMO_CREDENTIALS},

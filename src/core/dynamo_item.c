@@ -156,16 +156,16 @@ read_lease(const cJSON *attributes, dynamo_item *item)
 	return wrong;
 }
 
-const char *
+bool
 dynamo_item_read(const cJSON *attributes, dynamo_item *item)
 {
 	const char *wrong_lease;
 	const char *wrong_data;
 
 	if (attributes == NULL)
-		return NULL;
+		return true;
 	if (!cJSON_IsObject(attributes))
-		return "the lock item is not a JSON object";
+		return false;
 	item->exists = true;
 	item->released = dynamo_json_member(attributes, "isReleased") != NULL;
 	item->has_token = dynamo_json_member(attributes, "fencingToken") != NULL;
@@ -177,7 +177,7 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item)
 
 	wrong_lease = read_lease(attributes, item);
 	wrong_data = read_data(attributes, item);
-	if (item->released)
-		return NULL;
-	return wrong_lease != NULL ? wrong_lease : wrong_data;
+	if (!item->released)
+		item->wrong = wrong_lease != NULL ? wrong_lease : wrong_data;
+	return true;
 }

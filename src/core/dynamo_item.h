@@ -17,9 +17,10 @@
 
 /*
  * Reads {"ownerName":{"S":"..."},...}; NULL is the item that does not exist.
- * *item must be zeroed.  Returns NULL when the item can be understood, else
- * what is wrong with it; item then holds what could be read.
+ * *item must be zeroed.  What lock clients write and we cannot understand ends
+ * up in item->wrong; the rest of item then holds what could be read.  False if
+ * this is no item at all.
  */
-extern const char *dynamo_item_read(const cJSON *attributes, dynamo_item *item);
+extern bool dynamo_item_read(const cJSON *attributes, dynamo_item *item);
 
 #endif							/* DDBLOCK_CORE_DYNAMO_ITEM_H */

@@ -157,12 +157,11 @@ status_of_error(const incoming *in, const char *type, const char *message)
 static void
 set_item(dynamo_result *result, const cJSON *attributes)
 {
-	const char *wrong = dynamo_item_read(attributes, &result->item);
-
-	if (wrong == NULL)
+	if (dynamo_item_read(attributes, &result->item))
 		return;
 	result->status = DYNAMO_MALFORMED;
-	snprintf(result->message, sizeof(result->message), "%s", wrong);
+	snprintf(result->message, sizeof(result->message),
+			 "the lock item is not a JSON object");
 }
 
 /* The call's status is that of its only result. */

@@ -265,7 +265,7 @@ take_place(lockmgr *lm, int64_t now, lm_session *session)
 	char		cycle[1024];
 
 	if (session->request.kind == LOCKMGR_ACQUIRE &&
-		lm_deadlocked(session, cycle, sizeof(cycle)))
+		lm_deadlocked(lm, session, cycle, sizeof(cycle)))
 	{
 		lockmgr_answer answer = {.result = LOCKMGR_DEADLOCK, .message = cycle};
 

@@ -50,11 +50,11 @@ typedef struct lockmgr_session
  * to DynamoDB, what we believe, and for whom.  The host keeps a copy of each
  * (in shared memory), which lockmgr_adopt() reads back.
  *
- *	 ACQUIRING --+--> HELD --+--> RELEASING --> (free)
- *		 |       |     |     |        |
- *		 |       +<----+     |        +--> HELD (handed over)
- *		 |  (hand-over)      |
- *		 +--> (free)         +--> LOST --> (free)
+ *	 ACQUIRING ---> HELD ---> LOST ----+
+ *		 |   |       |  ^              |
+ *		 |   |       v  | handed over  v
+ *		 |   +---> RELEASING -------> (free)
+ *		 +---------------------------> (free)
  */
 typedef enum lease_state
 {

@@ -47,6 +47,15 @@ lm_answer_result(lockmgr *lm, lm_session *session, lockmgr_result result)
 	lm_answer(lm, session, &answer);
 }
 
+/* The item is there, but cannot be worked with. */
+void
+lm_answer_bad_item(lockmgr *lm, lm_session *session, const char *message)
+{
+	lockmgr_answer answer = {.result = LOCKMGR_BAD_ITEM, .message = message};
+
+	lm_answer(lm, session, &answer);
+}
+
 /* Ends the session's request with the lock's trouble. */
 void
 lm_answer_failed(lockmgr *lm, lm_session *session, const lm_lock *lock)
@@ -343,7 +352,13 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 					 backoff_us(++session->attempts, BACKOFF_CAP_US, lm_random(lm)));
 			return;
 		}
-		if (!done)
+		if (done && result->item.wrong != NULL)
+		{
+			answer.result = LOCKMGR_BAD_ITEM;
+			answer.item = NULL;
+			answer.message = result->item.wrong;
+		}
+		else if (!done)
 		{
 			answer.result = LOCKMGR_FAILED;
 			answer.item = NULL;

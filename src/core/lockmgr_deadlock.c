@@ -7,7 +7,8 @@
  * waits for whom is a chain.  A cycle is closed by the session that starts to
  * wait last, never by a grant: whoever is granted a lock waits for nothing at
  * that moment.  So it is enough to follow the chain when a session joins a
- * queue.  Cycles through other clusters, or through PostgreSQL's own locks, are
+ * queue; only a lock manager that adopts several waiting sessions at once
+ * meets cycles that the one it looks at has no part in.  Cycles through other clusters, or through PostgreSQL's own locks, are
  * not seen here.
  *
  *-------------------------------------------------------------------------
@@ -25,7 +26,8 @@ holder_of(const lm_session *waiter)
 {
 	const lm_lease *lease = waiter->request.lock->lease;
 
-	return lease != NULL ? lease->session : NULL;
+	/* A lost lease frees itself. */
+	return lease != NULL && lease->l.state == LEASE_HELD ? lease->session : NULL;
 }
 
 static bool
@@ -80,11 +82,13 @@ describe(const lm_session *session, char *cycle, size_t size)
  * writes the cycle, in sentences, as far as it fits.
  */
 bool
-lm_deadlocked(const lm_session *session, char *cycle, size_t size)
+lm_deadlocked(const lockmgr *lm, const lm_session *session, char *cycle,
+			  size_t size)
 {
 	const lm_session *holder = holder_of(session);
+	uint32_t	left = lm->waiters;
 
-	while (holder != NULL && holder != session && waits(holder))
+	while (holder != NULL && holder != session && waits(holder) && left-- > 0)
 		holder = holder_of(holder);
 	if (holder != session)
 		return false;

@@ -27,18 +27,34 @@
  * in the states marked * there is, or will be again, one that carries
  * lease.pending.
  *
- *	 IDLE --------> ACQUIRING* --+--> HELD <----> RENEWING*
- *	  ^  ^           |      |    |     |             |
- *	  |  |  refused  v      |    |     | let go      | deadline, refused
- *	  |  +------ WATCHING <-|----+     v             v
- *	  |            ^ |      |    HANDING_OVER* --> LOST
- *	  |            | v      |          |             |
- *	  |          READING    |          v             |
- *	  +---------------------+----- RELEASING* <------+
+ *	 from			to				when
+ *	 IDLE			ACQUIRING*		somebody of this cluster is first in the queue
+ *	 ACQUIRING*		HELD			settled in time, and still wanted
+ *					WATCHING		refused: somebody else has it
+ *					HANDING_OVER*	settled too late or unwanted, others wait
+ *					RELEASING*		the same, nobody waits; or abandoned
+ *					IDLE			refused or failed: the next in the queue
+ *	 WATCHING		READING			the time for a look has come
+ *					IDLE			the version is dead, or nobody waits any more
+ *	 READING		WATCHING		somebody else still has it
+ *					IDLE			it is free, or dead
+ *	 HELD			RENEWING*		a third of the lease has passed
+ *					HANDING_OVER*	let go, others wait
+ *					RELEASING*		let go
+ *					LOST			the deadline has passed
+ *	 RENEWING*		HELD			settled in time
+ *					HANDING_OVER*, RELEASING*	let go meanwhile
+ *					LOST			the deadline has passed
+ *					IDLE			refused: the lease is lost, or was let go
+ *	 LOST			RELEASING*		acknowledged, or the lease has ended
+ *					IDLE			a late renewal was refused
+ *	 HANDING_OVER*	HELD			settled: the next session has it
+ *					HANDING_OVER*, RELEASING*	that one no longer wants it
+ *					IDLE			refused, or not worth repeating any more
+ *	 RELEASING*		IDLE			settled, or not worth repeating any more
  *
  * ACQUIRING goes to RELEASING when its session no longer wants the lock and
  * the outcome is unknown: the release then expects the acquire's nonce.
- * HANDING_OVER goes to HELD with the next session as holder.
  */
 typedef enum lock_state
 {
@@ -256,7 +272,8 @@ extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
 
 /* lockmgr_deadlock.c */
-extern bool lm_deadlocked(const lm_session *session, char *cycle, size_t size);
+extern bool lm_deadlocked(const lockmgr *lm, const lm_session *session,
+						  char *cycle, size_t size);
 
 /* lockmgr_hold.c */
 extern void lm_written(lockmgr *lm, lm_lease *lease);
@@ -298,6 +315,8 @@ extern void lm_clear_trouble(lockmgr *lm, lm_lock *lock);
 extern void lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer);
 extern void lm_answer_result(lockmgr *lm, lm_session *session,
 							 lockmgr_result result);
+extern void lm_answer_bad_item(lockmgr *lm, lm_session *session,
+							   const char *message);
 extern void lm_answer_failed(lockmgr *lm, lm_session *session,
 							 const lm_lock *lock);
 

@@ -77,7 +77,13 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 void
 lm_release(lockmgr *lm, int64_t now, lm_lock *lock, const char *expected)
 {
+	struct lease *l = &lock->lease->l;
+	int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
+
 	(void) now;
+	/* A renewal that nobody settled may stand in the item: see l->stray. */
+	if (l->stray[0] != '\0' && l->pending.op == DYNAMO_RENEW && pending_end > l->lease_end)
+		l->lease_end = pending_end;
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_new_write(lm, lock, DYNAMO_RELEASE, expected);

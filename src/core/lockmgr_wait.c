@@ -119,7 +119,7 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 	/* The highest possible token is refused, not followed by a higher one. */
 	if (item->has_token && item->token > lock->top_token && item->token < INT64_MAX)
 		lock->top_token = item->token;
-	if (!item->exists || item->released)
+	if (!item->exists || item->released || item->wrong != NULL)
 	{
 		lock->seen = false;
 		return;
@@ -280,6 +280,8 @@ lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				const dynamo_result *result)
 {
 	lm_observe(lm, now, lock, &result->item);
+	while (lock->first != NULL && result->item.wrong != NULL)
+		lm_answer_bad_item(lm, lock->first, result->item.wrong);
 	if (!lock->seen || overwritable(lm, now, lock)[0] != '\0')
 		lm_next_turn(lm, now, lock);
 	else
@@ -299,14 +301,6 @@ token_too_low(const lease_write *pending, const dynamo_item *item)
 	return overwritable && item->has_token && item->token >= pending->token;
 }
 
-static void
-answer_bad_item(lockmgr *lm, lm_session *session, const char *message)
-{
-	lockmgr_answer answer = {.result = LOCKMGR_BAD_ITEM, .message = message};
-
-	lm_answer(lm, session, &answer);
-}
-
 /* A definite no: somebody has it, or our token was too low. */
 static void
 acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
@@ -323,12 +317,14 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 
 	if (session == NULL)
 		;						/* cancelled; the next one in the queue tries */
+	else if (item->wrong != NULL)
+		lm_answer_bad_item(lm, session, item->wrong);
 	else if (item->bad_token)
-		answer_bad_item(lm, session, "attribute \"fencingToken\" is not an integer between 1 and 9223372036854775807");
+		lm_answer_bad_item(lm, session, "attribute \"fencingToken\" is not an integer between 1 and 9223372036854775807");
 	else if (token_too_low(&pending, item))
 	{
 		if (item->token == INT64_MAX)
-			answer_bad_item(lm, session, "attribute \"fencingToken\" has the highest possible value");
+			lm_answer_bad_item(lm, session, "attribute \"fencingToken\" has the highest possible value");
 	}
 	else if (lock->seen && overwritable(lm, now, lock)[0] == '\0')
 	{

@@ -47,6 +47,9 @@ struct http_pool
 	http_request *queue;		/* waiting for a transfer, oldest first */
 	http_request **queue_end;
 	int			queued;
+	char	   *ca_file;
+	int			connect_timeout_ms;
+	unsigned	settings;		/* rises when these two change */
 	int64_t		curl_due;		/* when curl wants to be called */
 	int64_t		deadline;		/* not after the earliest of all requests */
 	int64_t		timer_at;		/* what the reactor's timer is set to */
@@ -167,6 +170,17 @@ release_transfer(http_pool *pool, http_transfer *t)
 	pool->idle = t;
 }
 
+static bool
+bring_up_to_date(http_pool *pool, http_transfer *t)
+{
+	if (t->settings == pool->settings)
+		return true;
+	if (!http_transfer_configure(t, pool->ca_file, pool->connect_timeout_ms))
+		return false;
+	t->settings = pool->settings;
+	return true;
+}
+
 /* False, with nothing sent and the request still the caller's, if it fails. */
 static bool
 start(http_pool *pool, http_request *request)
@@ -174,7 +188,7 @@ start(http_pool *pool, http_request *request)
 	http_transfer *t = pool->idle;
 
 	pool->idle = t->next;
-	if (!http_transfer_load(t, request) ||
+	if (!bring_up_to_date(pool, t) || !http_transfer_load(t, request) ||
 		curl_multi_add_handle(pool->multi, t->easy) != CURLM_OK)
 	{
 		release_transfer(pool, t);
@@ -193,17 +207,25 @@ answer(http_request *request, http_reply *reply, int64_t now)
 	http_request_free(request);
 }
 
+/*
+ * Answers first and tidies up behind, since somebody waits for the answer; but
+ * what curl is still at (ours was the time-out) must be out of its hands
+ * before the request's memory goes.
+ */
 static void
-finish(http_pool *pool, http_transfer *t, CURLcode code)
+finish(http_pool *pool, http_transfer *t, CURLcode code, bool curl_is_done)
 {
 	http_request *request = t->request;
 	http_reply	reply = {0};
 	int64_t		now = now_us();
 
 	http_transfer_ended(t, code, now - request->posted_at, &reply);
-	curl_multi_remove_handle(pool->multi, t->easy);
+	if (!curl_is_done)
+		curl_multi_remove_handle(pool->multi, t->easy);
 	pool->active--;
 	answer(request, &reply, now);
+	if (curl_is_done)
+		curl_multi_remove_handle(pool->multi, t->easy);
 	release_transfer(pool, t);
 }
 
@@ -252,7 +274,7 @@ collect(http_pool *pool)
 		if (message == NULL)
 			break;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
-		finish(pool, t, message->data.result);
+		finish(pool, t, message->data.result, true);
 	} while (--budget > 0);
 }
 
@@ -307,7 +329,7 @@ expire(http_pool *pool)
 		if (t->request == NULL)
 			continue;
 		if (t->request->deadline <= now)
-			finish(pool, t, CURLE_OPERATION_TIMEDOUT);
+			finish(pool, t, CURLE_OPERATION_TIMEDOUT, false);
 		else
 			pool->deadline = earlier(pool->deadline, t->request->deadline);
 	}
@@ -432,6 +454,21 @@ init_transfers(http_pool *pool, const http_pool_config *config)
 	return true;
 }
 
+bool
+http_pool_reconfigure(http_pool *pool, const char *ca_file,
+					  int connect_timeout_ms)
+{
+	char	   *copy = ca_file != NULL ? strdup(ca_file) : NULL;
+
+	if (ca_file != NULL && copy == NULL)
+		return false;
+	free(pool->ca_file);
+	pool->ca_file = copy;
+	pool->connect_timeout_ms = connect_timeout_ms;
+	pool->settings++;
+	return true;
+}
+
 http_pool *
 http_pool_new(reactor *r, const http_pool_config *config,
 			  char *error, size_t error_size)
@@ -485,6 +522,7 @@ http_pool_free(http_pool *pool)
 	curl_multi_cleanup(pool->multi);
 	http_sockets_destroy(&pool->sockets);
 	free(pool->transfers);
+	free(pool->ca_file);
 	free(pool);
 }
 

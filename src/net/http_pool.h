@@ -62,6 +62,14 @@ typedef void (*http_done_fn) (void *arg, const http_reply *reply);
 extern http_pool *http_pool_new(reactor *r, const http_pool_config *config,
 								char *error, size_t error_size);
 
+/*
+ * Changes these two for the requests posted from now on; ca_file is copied.  A
+ * connection that was made with other certificates is not used again.  False
+ * if out of memory: then nothing has changed.
+ */
+extern bool http_pool_reconfigure(http_pool *pool, const char *ca_file,
+								  int connect_timeout_ms);
+
 /* Drops connections and pending requests; their done functions are not called. */
 extern void http_pool_free(http_pool *pool);
 

@@ -160,9 +160,16 @@ set_behaviour(CURL *easy, const http_pool_config *config)
 		set_long(easy, CURLOPT_NOSIGNAL, 1) &&
 		set_long(easy, CURLOPT_QUICK_EXIT, 1) &&
 		set_long(easy, CURLOPT_TCP_KEEPALIVE, 1) &&
-		set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, config->connect_timeout_ms) &&
 		set_long(easy, CURLOPT_MAXAGE_CONN, config->idle_close_s) &&
 		set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16384);
+}
+
+static bool
+set_security(CURL *easy)
+{
+	return set_long(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
+		set_long(easy, CURLOPT_SSL_VERIFYPEER, 1) &&
+		set_long(easy, CURLOPT_SSL_VERIFYHOST, 2);
 }
 
 /*
@@ -170,18 +177,16 @@ set_behaviour(CURL *easy, const http_pool_config *config)
  * built-in directory besides it: curl keeps what it has read of a file for the
  * next connection only if there is no directory.
  */
-static bool
-set_trust(CURL *easy, const http_pool_config *config)
+bool
+http_transfer_configure(http_transfer *t, const char *ca_file,
+						int connect_timeout_ms)
 {
-	const char *built_in = curl_version_info(CURLVERSION_NOW)->cainfo;
+	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+	const char *file = ca_file != NULL ? ca_file : curl->cainfo;
 
-	return set_long(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
-		set_long(easy, CURLOPT_SSL_VERIFYPEER, 1) &&
-		set_long(easy, CURLOPT_SSL_VERIFYHOST, 2) &&
-		(config->ca_file == NULL ||
-		 set_text(easy, CURLOPT_CAINFO, config->ca_file)) &&
-		((config->ca_file == NULL && built_in == NULL) ||
-		 set_text(easy, CURLOPT_CAPATH, NULL));
+	return set_text(t->easy, CURLOPT_CAINFO, file) &&
+		set_text(t->easy, CURLOPT_CAPATH, file != NULL ? NULL : curl->capath) &&
+		set_long(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
 }
 
 static bool
@@ -210,7 +215,8 @@ http_transfer_init(http_transfer *t, const http_pool_config *config)
 	return t->easy != NULL &&
 		have_space(t, 0) &&
 		set_behaviour(t->easy, config) &&
-		set_trust(t->easy, config) &&
+		set_security(t->easy) &&
+		http_transfer_configure(t, config->ca_file, config->connect_timeout_ms) &&
 		set_callbacks(t);
 }
 

@@ -34,6 +34,7 @@ typedef struct http_transfer
 	struct http_transfer *next;
 	CURL	   *easy;
 	http_request *request;		/* NULL: idle */
+	unsigned	settings;		/* http_pool's number of them */
 	bool		tls_begun;
 	bool		started;		/* curl may have sent some of it */
 	bool		too_large;
@@ -54,6 +55,10 @@ extern void http_request_free(http_request *request);
 /* False if out of memory, or if curl lacks something that we need. */
 extern bool http_transfer_init(http_transfer *t,
 							   const http_pool_config *config);
+
+/* Sets what may change while the pool lives; not while the transfer runs. */
+extern bool http_transfer_configure(http_transfer *t, const char *ca_file,
+									int connect_timeout_ms);
 extern void http_transfer_destroy(http_transfer *t);
 
 /* Loads a request; the pool then gives t->easy to curl. */

@@ -168,7 +168,7 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the item of lock \"%s\" cannot be worked with", lock),
 				 errdetail_internal("%s", to_server(answer->message)),
-				 errhint("Look at it with ddb_lock_info(), and correct or delete it.")));
+				 errhint("Correct or delete the item.")));
 	elog(ERROR, "unexpected answer of the ddblock worker: %d", (int) answer->result);
 }
 

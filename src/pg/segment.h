@@ -12,13 +12,16 @@
  * Who writes what, under which lock:
  *
  *	 MailboxSlot.request		its backend, slot lock
- *	 MailboxSlot.answer, watch	worker, slot lock
+ *	 MailboxSlot.answer, watch,
+ *	   waiting_since			worker, slot lock; its backend clears the last two
+ *								with each new request
  *	 MailboxSlot.generation,
  *	   cancelled_seq, let_go	its backend, atomics; then SegmentRing()
  *	 DirectoryEntry.lease, name worker, directory lock exclusively
  *	 DirectoryEntry.valid_until worker, atomic; its holder reads it lock-free
  *	 DirectoryEntry.let_go and
- *	   depths					the backend that holds it, atomics
+ *	   depths					the backend that holds it, atomics; the worker takes
+ *								let_go, and clears all for a new holder
  *	 Watch						worker, watch lock
  *	 counters					worker, atomics
  *

@@ -195,8 +195,8 @@ define_timeouts(void)
 							&ddblock_released_item_ttl, 0, 0, INT_MAX, PGC_SIGHUP, GUC_UNIT_S,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("ddblock.keep_warm",
-							 "Keeps a connection to DynamoDB open while no lock is held.",
-							 "Costs one small read every 15 seconds.",
+							 "Keeps a connection to DynamoDB open when it is not used for anything else.",
+							 "Costs one small read after every 15 seconds without another call.",
 							 &ddblock_keep_warm, true, PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 }

@@ -41,8 +41,12 @@
 #define MAX_REMEMBERED 10000
 #define DRAIN_US INT64CONST(5000000)
 #define START_INTERVAL_MS 1000
+#define RANDOM_STOCK 1024
 
 lockmgr    *worker_lockmgr;
+
+static uint8 random_stock[RANDOM_STOCK];
+static size_t random_left = 0;
 
 extern PGDLLEXPORT void ddblock_worker_main(Datum main_arg);
 
@@ -59,6 +63,7 @@ static WaitEventSet *make_wait_set(void);
 static void log_loss(void *arg, uint32 index, const lease *lease,
 					 const char *name, size_t name_len, const dynamo_item *by);
 static void log_no_batches(void *arg, const dynamo_reply *reply);
+static void stock_random(void);
 static void fill_random(void *arg, void *bytes, size_t len);
 
 void
@@ -110,6 +115,7 @@ ddblock_worker_main(Datum main_arg)
 				proc_exit(1);
 			wake = Min(wake, drain_deadline);
 		}
+		stock_random();
 		wait_for_news(set, Min(wake, lockmgr_next_wake(worker_lockmgr)));
 	}
 }
@@ -147,13 +153,31 @@ withdraw(int code, Datum arg)
 	pg_atomic_write_u32(&segment->worker_pid, 0);
 }
 
+/*
+ * Nonces stand in the way of the calls that carry them, and OpenSSL's generator
+ * is slow when it was not used lately: so there is always a stock, made when
+ * the worker has nothing else to do.
+ */
 static void
-fill_random(void *arg, void *bytes, size_t len)
+stock_random(void)
 {
-	if (!pg_strong_random(bytes, len))
+	if (random_left >= RANDOM_STOCK / 2)
+		return;
+	if (!pg_strong_random(random_stock, RANDOM_STOCK))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
+	random_left = RANDOM_STOCK;
+}
+
+static void
+fill_random(void *arg, void *bytes, size_t len)
+{
+	Assert(len <= RANDOM_STOCK / 2);
+	if (random_left < len)
+		stock_random();
+	random_left -= len;
+	memcpy(bytes, random_stock + random_left, len);
 }
 
 /*

@@ -8,9 +8,11 @@
  * is signed anew and posted once more before anybody hears of it: credentials
  * are looked up again, and the refusal's Date header has told us the time.
  *
- * Replies are put on a list by the HTTP pool and handled from there, so that
- * the lock manager is never entered while it is sending.  What lives longer
- * than one function is malloc'd, since floors 1 and 2 free it.
+ * The HTTP pool reports replies from its own turn, never while it is given
+ * something to post, so they are handled at once.  What could not even be
+ * posted goes on a list and is handled from there: the lock manager must not
+ * be entered while it is sending.  What lives longer than one function is
+ * malloc'd, since floors 1 and 2 free it.
  *
  *-------------------------------------------------------------------------
  */
@@ -62,7 +64,6 @@ typedef struct Call
 
 static reactor *the_reactor;
 static http_pool *pool;
-static bool pool_outdated;
 static dynamo_table table;
 static char region[64];
 static char url[URL_SIZE];
@@ -85,6 +86,7 @@ static void make_pool(void);
 static void post(Call *call);
 static bool sign_and_post(Call *call);
 static void done(void *arg, const http_reply *reply);
+static void conclude(Call *call);
 static void finish(Call *call);
 static void count_reply(const Call *call, const http_reply *reply);
 static void log_trouble(const Call *call);
@@ -203,13 +205,10 @@ make_pool(void)
 	};
 	char		error[256];
 
-	if (pool != NULL)
-		http_pool_free(pool);
 	pool = http_pool_new(the_reactor, &config, error, sizeof(error));
 	if (pool == NULL)
 		ereport(FATAL,
 				(errmsg("could not set up HTTP connections: %s", error)));
-	pool_outdated = false;
 }
 
 static void
@@ -247,7 +246,9 @@ WorkerCallReload(void)
 {
 	read_table_settings();
 	find_credentials();
-	pool_outdated = true;
+	if (!http_pool_reconfigure(pool, ca_file(), ddblock_connect_timeout))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 }
 
 int
@@ -445,7 +446,7 @@ done(void *arg, const http_reply *reply)
 		post(call);
 	}
 	else
-		finish(call);
+		conclude(call);
 }
 
 static void
@@ -536,12 +537,21 @@ deliver(Call *call)
 	}
 }
 
-/* Lets the connections do their work, and hands on the replies that came. */
+/* Hands on what came of it. */
+static void
+conclude(Call *call)
+{
+	log_trouble(call);
+	deliver(call);
+	dynamo_reply_free(&call->reply);
+	free(call->body);
+	free(call);
+}
+
+/* Lets the connections do their work, and concludes what could not be posted. */
 void
 WorkerRunCalls(void)
 {
-	if (pool_outdated && http_pool_pending(pool) == 0)
-		make_pool();
 	reactor_run(the_reactor);
 	while (finished != NULL)
 	{
@@ -550,10 +560,6 @@ WorkerRunCalls(void)
 		finished = call->next;
 		if (finished == NULL)
 			finished_end = &finished;
-		log_trouble(call);
-		deliver(call);
-		dynamo_reply_free(&call->reply);
-		free(call->body);
-		free(call);
+		conclude(call);
 	}
 }

@@ -18,6 +18,7 @@
 #include "storage/proc.h"
 #include "utils/memutils.h"
 
+#include "pg/settings.h"
 #include "pg/worker.h"
 
 #define BELL_BITS 64
@@ -154,13 +155,15 @@ let_go(uint32 slot_number, uint32 generation, int64 now)
 static void
 ask(lockmgr_session session, const MailboxRequest *request, int64 now)
 {
+	/* A session may widen the server's safety margin, not narrow it. */
+	int64		server_margin = (int64) (request->lease_ms * 1000 * ddblock_safety_margin);
 	lockmgr_request asked = {
 		.session = session,
 		.seq = request->seq,
 		.name = request->name,
 		.name_len = request->name_len,
 		.lease_ms = request->lease_ms,
-		.margin_us = request->margin_us,
+		.margin_us = Max(request->margin_us, server_margin),
 		.holder = &request->holder,
 		.data = request->has_data ? request->data : NULL,
 		.data_len = request->data_len,

@@ -96,8 +96,9 @@ $queue[0]->query_safe(q{SELECT ddb_lock_release('c')});
 #
 # A busy cluster does not starve the other one
 #
-my @busy = @queue[ 0, 1, 3 ];
-$_->send(q{
+my @busy = map { session($one) } 1 .. 4;
+my @busy_pids = map { backend_pid($_) } @busy;
+my $loop = q{
 	DO $$
 	BEGIN
 		LOOP
@@ -105,11 +106,15 @@ $_->send(q{
 			PERFORM ddb_lock_release('d');
 		END LOOP;
 	END
-	$$}) foreach @busy;
+	$$};
+$holder->query_safe(q{SELECT ddb_lock_acquire('d')});
+$_->send($loop) foreach @busy;
+wait_for_waiters($one, 'd', 4);
+$holder->query_safe(q{SELECT ddb_lock_release('d')});
 wait_for { stat_of($one, 'hand_over') > 20 } 'the lock goes round in its cluster';
 like($waiter->ask(q{SELECT ddb_lock_acquire('d', wait => '60s')}),
 	qr/^\d+$/, 'a lock that goes round in one cluster reaches the other');
-$one->safe_psql('postgres', "SELECT pg_terminate_backend($_)") foreach @pids[ 0, 1, 3 ];
+$one->safe_psql('postgres', "SELECT pg_terminate_backend($_)") foreach @busy_pids;
 $_->gone foreach @busy;
 $waiter->query_safe(q{SELECT ddb_lock_release('d')});
 

@@ -58,7 +58,7 @@ my $without = do
 };
 like(
 	error_of($without, q{SELECT ddb_lock_acquire('a')}),
-	qr/ERROR: +28000: .*HINT: .*Sources tried in order: .*access_key_id.*AWS_ACCESS_KEY_ID.*credentials/s,
+	qr/ERROR: +28000: .*HINT: .*ddblock\.access_key_id.*AWS_ACCESS_KEY_ID.*\.aws\/credentials/s,
 	'no credentials: the hint lists the sources in order');
 mkdir "$home/.aws";
 PostgreSQL::Test::Utils::append_to_file("$home/.aws/credentials",

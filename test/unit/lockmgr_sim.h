@@ -76,6 +76,7 @@ typedef struct sim_cluster
 	bool		refuses_batches;
 	lease		saved[SIM_LEASES];
 	int			saved_lock[SIM_LEASES];
+	int64_t		lost_until[SIM_LEASES]; /* a lost lease's end, by its own clock */
 	bool		let_go[SIM_LEASES];
 	sim_session sessions[SIM_SESSIONS];
 	sim_notes	notes[SIM_SESSIONS];
@@ -92,6 +93,7 @@ typedef struct sim_call
 	int			events;
 	bool		applied;
 	bool		answered;
+	int64_t		first_sent[DYNAMO_BATCH_MAX];
 	double_write writes[DYNAMO_BATCH_MAX];
 	dynamo_result results[DYNAMO_BATCH_MAX];
 } sim_call;
@@ -148,7 +150,7 @@ typedef struct sim
 	sim_cluster cluster[SIM_CLUSTERS];
 	double_table table;
 	int64_t		last_token[SIM_LOCKS];
-	int64_t		written_at[SIM_LOCKS];
+	int64_t		lease_end[SIM_LOCKS];	/* of what stands in the item */
 	bool		written_late[SIM_LOCKS];	/* after the worker had given up on it */
 
 	sim_event  *events;			/* a heap: [1 .. event_count] */
@@ -352,6 +354,18 @@ sim_deliver_badly(sim *s, sim_call *call)
 	}
 }
 
+/* When the first copy of the write that carries this nonce was sent. */
+static inline int64_t
+sim_first_sent(const sim *s, const sim_cluster *c, const char *version)
+{
+	for (uint32_t i = 0; i < s->max_leases; i++)
+	{
+		if (strcmp(c->saved[i].pending.version, version) == 0)
+			return sim_true(c, c->saved[i].pending.first_sent);
+	}
+	return s->now;
+}
+
 /* The host's send: decides what becomes of the call. */
 static inline void
 sim_send(sim *s, int cluster, const lockmgr_call *out)
@@ -370,6 +384,7 @@ sim_send(sim *s, int cluster, const lockmgr_call *out)
 	for (int i = 0; i < out->count; i++)
 	{
 		double_copy_write(&call->writes[i], &out->writes[i]);
+		call->first_sent[i] = sim_first_sent(s, c, call->writes[i].version);
 		sim_say(s, "%d: sends #%" PRIu64 " %s%s %s %.8s (expects %.8s)", cluster,
 				out->id, dynamo_op_name(out->writes[i].op),
 				out->repeat ? " again" : "", call->writes[i].name,

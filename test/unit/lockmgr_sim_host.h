@@ -123,6 +123,7 @@ sim_host_send(void *arg, const lockmgr_call *call)
 		{
 			if (write->op == DYNAMO_RELEASE && c->saved[i].state == LEASE_LOST &&
 				strcmp(c->saved[i].pending.version, write->version) == 0 &&
+				sim_local(s, c) < c->lost_until[i] &&
 				sim_local(s, c) < c->saved[i].lease_end)
 				sim_wrong(s, "released before the session knew that it was lost");
 		}
@@ -157,6 +158,10 @@ sim_host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 		sim_check_alone(s, a->cluster, index);
 	if (lease->state != LEASE_HELD && lease->valid_until != 0)
 		sim_wrong(s, "belief in a lease of state %d", (int) lease->state);
+	if (lease->state == LEASE_HELD && lease->pending.version[0] != '\0' &&
+		lease->valid_until > lease->pending.first_sent +
+		lease->pending.lease_ms * 1000 - lease->pending.margin_us)
+		sim_wrong(s, "a shortened lease is believed to be long");
 	sim_say(s, "%d: lease %u state %d version %.8s pending %d %.8s", a->cluster,
 			index, (int) lease->state, lease->version, (int) lease->pending.op,
 			lease->pending.version);
@@ -212,7 +217,8 @@ sim_host_answer(void *arg, const lockmgr_answer *answer)
 	if (answer->result == LOCKMGR_RELEASED)
 		sim_check_released(s, c, session);
 	if (answer->result == LOCKMGR_FAILED &&
-		(answer->status == DYNAMO_OK || s->phase >= SIM_DRAIN))
+		(answer->status == DYNAMO_OK || answer->status == DYNAMO_ACCESS_DENIED ||
+		 s->phase >= SIM_DRAIN))
 		sim_wrong(s, "failed without a fault, status %d", (int) answer->status);
 	session->answer = *answer;
 }
@@ -249,6 +255,7 @@ sim_host_lost(void *arg, uint32_t index, const lease *lease, const char *name,
 	(void) name_len;
 	(void) by;
 	a->s->losses++;
+	c->lost_until[index] = lease->lease_end;
 	if (c->saved[index].state != LEASE_LOST || lease->loss == LOSS_NONE)
 		sim_wrong(a->s, "lost, but not saved as lost");
 	sim_say(a->s, "%d: lease %u lost, reason %d", a->cluster, index, (int) lease->loss);
@@ -401,7 +408,7 @@ sim_check_known(sim *s, const sim_cluster *c, int lock)
 	const dynamo_item *item = &double_item_of(&s->table, sim_lock_names[lock])->item;
 
 	if (!item->exists || item->released || strcmp(item->owner, c->owner) != 0 ||
-		s->written_late[lock] || s->now > s->written_at[lock] + item->lease_ms * 900)
+		s->written_late[lock] || s->now >= s->lease_end[lock])
 		return;
 	for (uint32_t i = 0; i < s->max_leases; i++)
 	{
@@ -435,7 +442,7 @@ sim_apply(sim *s, sim_call *call)
 			int			lock = sim_lock_number(write->name, write->name_len);
 
 			sim_check_overwrite(s, call, write);
-			s->written_at[lock] = s->now;
+			s->lease_end[lock] = call->first_sent[i] + write->lease_ms * 900;
 			s->written_late[lock] = call->answered || s->cluster[call->cluster].life != call->life;
 		}
 		if (!call->applied)

@@ -527,52 +527,51 @@ java_and_go_clients_items_are_understood(void **state)
 	dynamo_reply_free(&reply);
 }
 
+/* Read or refused, the answer is definite; the item says what is wrong with it. */
 static void
-assert_malformed_item(const char *attributes, const char *message)
+assert_wrong_item(const char *attributes, const char *wrong)
 {
 	char		body[4096];
 	dynamo_reply reply;
 
 	read_item(&reply, attributes);
-	assert_int_equal(reply.status, DYNAMO_MALFORMED);
-	assert_int_equal(reply.results[0].status, DYNAMO_MALFORMED);
+	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_true(reply.results[0].item.exists);
-	assert_string_equal(reply.message, message);
-	assert_string_equal(reply.results[0].message, message);
+	assert_string_equal(reply.results[0].item.wrong, wrong);
 	dynamo_reply_free(&reply);
 
 	snprintf(body, sizeof(body), REFUSED ",\"Item\":{%s}}", attributes);
 	read_text(&reply, DYNAMO_ACQUIRE, 400, body);
-	assert_int_equal(reply.status, DYNAMO_MALFORMED);
-	assert_string_equal(reply.message, message);
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_string_equal(reply.results[0].item.wrong, wrong);
 	dynamo_reply_free(&reply);
 
 	/* but a released item is free, whatever stands in it */
 	snprintf(body, sizeof(body), "%s%s\"isReleased\":{\"S\":\"\"}",
 			 attributes, attributes[0] != '\0' ? "," : "");
 	assert_true(read_item(&reply, body)->released);
-	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_null(reply.results[0].item.wrong);
 	dynamo_reply_free(&reply);
 }
 
 static void
-held_item_without_readable_lease_or_version_is_malformed(void **state)
+held_item_without_readable_lease_or_version_is_wrong(void **state)
 {
 	char		attributes[512];
 	char		version[DYNAMO_VERSION_SIZE + 1];
 
 	(void) state;
-	assert_malformed_item("", "the lock item has no recordVersionNumber");
-	assert_malformed_item("\"recordVersionNumber\":{\"N\":\"1\"}",
+	assert_wrong_item("", "the lock item has no recordVersionNumber");
+	assert_wrong_item("\"recordVersionNumber\":{\"N\":\"1\"}",
 						  "the lock item has no recordVersionNumber");
-	assert_malformed_item("\"recordVersionNumber\":{\"S\":\"v\"}",
+	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"}",
 						  "the lock item has no leaseDuration");
-	assert_malformed_item("\"recordVersionNumber\":{\"S\":\"v\"},\"leaseDuration\":{\"N\":\"1\"}",
+	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},\"leaseDuration\":{\"N\":\"1\"}",
 						  "the lock item has no leaseDuration");
-	assert_malformed_item("\"recordVersionNumber\":{\"S\":\"v\"},"
+	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},"
 						  "\"leaseDuration\":{\"S\":\"soon\"}",
 						  "the lock item's leaseDuration is unreadable");
-	assert_malformed_item("\"recordVersionNumber\":{\"S\":\"v\"},"
+	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},"
 						  "\"leaseDuration\":{\"S\":\"1s\"},\"data\":{\"B\":\"A===\"}",
 						  "the lock item's data is not base64");
 
@@ -580,7 +579,7 @@ held_item_without_readable_lease_or_version_is_malformed(void **state)
 	version[DYNAMO_VERSION_SIZE] = '\0';
 	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"%s\"},"
 			 "\"leaseDuration\":{\"S\":\"1s\"}", version);
-	assert_malformed_item(attributes, "the lock item's recordVersionNumber is too long");
+	assert_wrong_item(attributes, "the lock item's recordVersionNumber is too long");
 }
 
 static void
@@ -727,7 +726,7 @@ main(void)
 		cmocka_unit_test(success_must_bring_what_was_asked_for),
 		cmocka_unit_test(oversized_and_deep_replies_are_refused),
 		cmocka_unit_test(java_and_go_clients_items_are_understood),
-		cmocka_unit_test(held_item_without_readable_lease_or_version_is_malformed),
+		cmocka_unit_test(held_item_without_readable_lease_or_version_is_wrong),
 		cmocka_unit_test(tokens_are_positive_64_bit_integers),
 		cmocka_unit_test(long_texts_are_cut_between_characters),
 		cmocka_unit_test(odd_holders_are_no_reason_to_fail),

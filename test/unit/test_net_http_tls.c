@@ -204,6 +204,30 @@ test_unknown_authority(void **state)
 				  "certificate");
 }
 
+/* A connection that the old certificates vouch for is not used any more. */
+static void
+test_reconfigured_trust(void **state)
+{
+	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
+	test_server *s = server_start(serve_echo, context);
+	test_client *c = tls_client(s->port, foreign.file);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_failed(c, HTTP_NOT_SENT, "TLS", "certificate");
+	assert_true(http_pool_reconfigure(c->pool, trusted.file, 1000));
+	client_ask(c, "two");
+	assert_replied(c, 200, "two");
+	assert_true(http_pool_reconfigure(c->pool, NULL, 1000));
+	client_ask(c, "three");
+	assert_failed(c, HTTP_NOT_SENT, "TLS", "certificate");
+	client_free(c);
+	server_stop(s);
+	assert_int_equal(server_requests(s), 1);
+	server_free(s);
+	SSL_CTX_free(context);
+}
+
 static void
 test_wrong_name(void **state)
 {
@@ -331,6 +355,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_trusted_server),
 		cmocka_unit_test(test_unknown_authority),
+		cmocka_unit_test(test_reconfigured_trust),
 		cmocka_unit_test(test_wrong_name),
 		cmocka_unit_test(test_expired_certificate),
 		cmocka_unit_test(test_no_authority_file),
