@@ -67,7 +67,7 @@ SELECT operation, s.requests - b.requests AS requests, s.replies - b.replies AS 
 CREATE FUNCTION pg_temp.leases_held_become(wanted bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-    patience timestamptz := clock_timestamp() + '60 s';
+    patience timestamptz := clock_timestamp() + '30 s';
 BEGIN
     WHILE wanted <> (SELECT leases_held FROM ddb_stats WHERE operation = 'all')
           AND clock_timestamp() < patience LOOP

@@ -88,8 +88,9 @@ typedef struct MailboxAnswer
 	char		message[MAILBOX_TEXT_SIZE];
 	char		hint[MAILBOX_TEXT_SIZE];	/* the worker's knowledge: which
 											 * credentials were tried, ... */
-	dynamo_item item;			/* LOOK_UP; item.data is not set */
-	uint64		item_data_len;	/* real length, even if it is not here */
+	dynamo_item item;			/* LOOK_UP; neither data nor wrong is set */
+	bool		has_data;		/* the item has data ... */
+	uint64		item_data_len;	/* ... of this length, even if it is not here */
 	dynamo_table_info table;	/* DESCRIBE_TABLE */
 	uint8		data[DYNAMO_DATA_MAX];	/* item's, if it is not longer */
 } MailboxAnswer;

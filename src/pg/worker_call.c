@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include <math.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -492,7 +493,7 @@ count_reply(const Call *call, const http_reply *reply)
 	pg_atomic_fetch_add_u64(&ops->latency_us, reply->elapsed_us);
 	pg_atomic_fetch_add_u64(&ops->histogram[bucket_of(reply->elapsed_us)], 1);
 	pg_atomic_fetch_add_u64(&ops->consumed_milliunits,
-							(uint64) (call->reply.consumed * 1000 + 0.5));
+							(uint64) llround(call->reply.consumed * 1000));
 }
 
 /* The log says when DynamoDB stops working for us, and when it works again. */

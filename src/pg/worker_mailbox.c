@@ -274,6 +274,7 @@ begin_answer(lockmgr_session session, uint64 seq)
 	slot->waiting_since = 0;
 	slot->watch = LOCKMGR_NO_WATCH;
 	answer->type[0] = answer->message[0] = answer->hint[0] = '\0';
+	answer->has_data = false;
 	answer->item_data_len = 0;
 	return answer;
 }
@@ -325,11 +326,12 @@ static void
 fill_item(MailboxAnswer *out, const dynamo_item *item)
 {
 	out->item = *item;
-	out->item.data = NULL;
+	out->item.data = NULL;		/* no pointers in shared memory */
+	out->item.wrong = NULL;
+	out->has_data = item->data != NULL;
 	out->item_data_len = item->data_len;
-	if (item->data != NULL && item->data_len <= sizeof(out->data))
+	if (out->has_data && item->data_len <= sizeof(out->data))
 		memcpy(out->data, item->data, item->data_len);
-	out->item.data_len = item->data != NULL ? item->data_len : 0;
 }
 
 /* The answer to a request about the table itself. */

@@ -137,7 +137,7 @@ fill_data(const LockName *name, const MailboxAnswer *answer, Datum *values, bool
 	size_t		len = answer->item_data_len;
 	bytea	   *data;
 
-	if (len == 0)
+	if (!answer->has_data)
 		return;
 	if (len > DYNAMO_DATA_MAX)
 	{

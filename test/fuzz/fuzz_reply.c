@@ -58,7 +58,7 @@ check_result(const dynamo_result *result)
 	check_item(&result->item);
 
 	/* an item on which a decision may rest can be understood */
-	if (result->item.exists && !result->item.released &&
+	if (result->item.exists && !result->item.released && result->item.wrong == NULL &&
 		(result->status == DYNAMO_OK || result->status == DYNAMO_CONDITION_FAILED))
 		check(result->item.version[0] != '\0');
 }

@@ -5,7 +5,8 @@
  *
  *	client calls PORT NAME WARM PAIRS				one socket, blocking
  *	client rate PORT NAME WARM PAIRS SOCKETS		many at once
- *	client first PORT NAME COUNT CA_FILE			over TLS, connecting anew
+ *	client first PORT NAME CA_FILE					over TLS, connecting first
+ *	client hum PORT NAME MICROSECONDS				a pair every so often, until killed
  *
  * It sends acquires and releases just as ddblock would, byte for byte the same
  * but for names, numbers and signatures, and conditional on each other in the
@@ -14,11 +15,14 @@
  * is no cheaper way to get such a pair done.  "calls" prints microseconds for
  * the acquire and the release of each of PAIRS pairs; "rate" the seconds that
  * PAIRS pairs on each socket took together; "first" the microseconds from
- * before connect() to the end of an acquire's reply, COUNT times.  WARM pairs
- * on each socket go before that.
+ * before connect() to the end of an acquire's reply.  WARM pairs on each
+ * socket go before that.  "hum" measures nothing: it keeps a server from
+ * falling asleep, from which Java takes milliseconds to wake up.
  *
  *-------------------------------------------------------------------------
  */
+#define _GNU_SOURCE			/* strcasestr() */
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -390,7 +394,7 @@ first_call(SSL_CTX *context, connection *c)
 }
 
 static void
-measure_first(const char *name, int count, const char *ca_file)
+measure_first(const char *name, const char *ca_file)
 {
 	SSL_CTX    *context = SSL_CTX_new(TLS_client_method());
 	connection *c = calloc(1, sizeof(*c));
@@ -399,10 +403,30 @@ measure_first(const char *name, int count, const char *ca_file)
 		SSL_CTX_load_verify_locations(context, ca_file, NULL) != 1)
 		refuse(ca_file, ERR_error_string(ERR_get_error(), NULL));
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-	for (int i = 0; i < count; i++)
+	prepare(c, name, 1);
+	printf("%.1f\n", first_call(context, c));
+}
+
+static void
+hum(const char *name, long interval_us)
+{
+	struct timespec interval = {interval_us / 1000000, interval_us % 1000000 * 1000};
+	connection *c = calloc(1, sizeof(*c));
+	message		pair[2];
+
+	if (c == NULL)
+		fail("calloc");
+	c->fd = open_socket();
+	c->messages = pair;
+	for (;;)
 	{
-		prepare(c, name, 1);
-		printf("%.1f\n", first_call(context, c));
+		prepare_pair(name, pair);
+		c->sent = 0;
+		call(c);
+		call(c);
+		free(pair[0].bytes);
+		free(pair[1].bytes);
+		nanosleep(&interval, NULL);
 	}
 }
 
@@ -424,8 +448,10 @@ main(int argc, char **argv)
 		measure_calls(argv[3], atoi(argv[4]), atoi(argv[5]));
 	else if (argc == 7 && strcmp(what, "rate") == 0)
 		measure_rate(argv[3], atoi(argv[4]), atoi(argv[5]), atoi(argv[6]));
-	else if (argc == 6 && tls)
-		measure_first(argv[3], atoi(argv[4]), argv[5]);
+	else if (argc == 5 && tls)
+		measure_first(argv[3], argv[4]);
+	else if (argc == 5 && strcmp(what, "hum") == 0)
+		hum(argv[3], atol(argv[4]));
 	else
 		refuse("wrong arguments", what);
 	return 0;

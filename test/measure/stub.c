@@ -15,6 +15,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#define _GNU_SOURCE			/* strcasestr() */
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

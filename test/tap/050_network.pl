@@ -22,8 +22,8 @@ my $refused = qr/ERROR: +08006: could not reach DynamoDB\n.*DETAIL: .*connect: .
 $near->stop;
 my $started = time;
 my %calls = map { $_ => session($node) } (
-	q{ddb_lock_acquire('a')}, q{ddb_lock_try_acquire('a')},
-	q{ddb_xact_lock_acquire('a')}, q{ddb_lock_info('a')});
+	q{ddb_lock_acquire('a')}, q{ddb_lock_try_acquire('b')},
+	q{ddb_xact_lock_acquire('c')}, q{ddb_lock_info('d')});
 $calls{$_}->send("SELECT $_") foreach keys %calls;
 foreach my $call (sort keys %calls)
 {

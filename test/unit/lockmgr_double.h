@@ -18,7 +18,7 @@
 
 #include "core/dynamo.h"
 
-#define DOUBLE_ITEMS 2048
+#define DOUBLE_ITEMS 1024
 #define DOUBLE_NAME_SIZE 64
 
 typedef struct double_item
@@ -32,7 +32,7 @@ typedef struct double_item
 typedef struct double_table
 {
 	int			count;
-	double_item items[DOUBLE_ITEMS];
+	double_item *items[DOUBLE_ITEMS];
 	unsigned	reads;
 	unsigned	writes;			/* refused ones included */
 } double_table;
@@ -45,16 +45,25 @@ double_find(double_table *table, const char *name, size_t len)
 
 	for (int i = 0; i < table->count; i++)
 	{
-		item = &table->items[i];
+		item = table->items[i];
 		if (strlen(item->name) == len && memcmp(item->name, name, len) == 0)
 			return item;
 	}
 	if (table->count == DOUBLE_ITEMS || len >= DOUBLE_NAME_SIZE)
 		abort();
-	item = &table->items[table->count++];
-	memset(item, 0, sizeof(*item));
+	item = calloc(1, sizeof(double_item));
+	if (item == NULL)
+		abort();
+	table->items[table->count++] = item;
 	memcpy(item->name, name, len);
 	return item;
+}
+
+static inline void
+double_free(double_table *table)
+{
+	while (table->count > 0)
+		free(table->items[--table->count]);
 }
 
 static inline double_item *

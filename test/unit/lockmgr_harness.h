@@ -36,9 +36,8 @@
 #define ATTEMPT_US	SECOND
 #define OUR_OWNER	"us/1"
 
-#define MAX_CALLS	20000
-#define MAX_SLOTS	1100
-#define MAX_LEASES	1100
+#define SIZE		64			/* of everything, in most tests */
+#define CALLS_EACH	40			/* so many calls per lease */
 #define MAX_LOST	64
 
 /* What becomes of a call. */
@@ -97,19 +96,22 @@ typedef struct harness
 	int			fate;
 	int			fates[64];
 	int			fate_count;
-	harness_call calls[MAX_CALLS];
+	harness_call *calls;		/* all since the start */
+	int			call_room;
 	int			call_count;
 	int			first_open;		/* all calls before it are answered */
 
-	uint32_t	generation[MAX_SLOTS];
-	harness_request asked[MAX_SLOTS];	/* each slot's last request */
+	uint32_t   *generation;		/* of each slot */
+	harness_request *asked;	/* each slot's last request */
+	uint64_t   *cancelled_seq;
+	bool	   *let_go;		 /* said while there was no manager */
 	int64_t		lease_ms;		/* of the next acquires */
 	int64_t		margin_us;
 	const char *data;
 
-	lease		saved[MAX_LEASES];
-	char		saved_name[MAX_LEASES][DOUBLE_NAME_SIZE];
-	lockmgr_watch watches[MAX_SLOTS];
+	lease	   *saved;
+	char		(*saved_name)[DOUBLE_NAME_SIZE];
+	lockmgr_watch *watches;
 	unsigned	watch_changes;
 	harness_lost lost[MAX_LOST];
 	int			lost_count;
@@ -167,7 +169,7 @@ harness_send(void *arg, const lockmgr_call *out)
 	harness    *h = arg;
 	harness_call *call = &h->calls[h->call_count];
 
-	assert_true(h->call_count < MAX_CALLS);
+	assert_true(h->call_count < h->call_room);
 	assert_in_range(out->count, 1, DYNAMO_BATCH_MAX);
 	assert_int_equal(out->op == DYNAMO_RENEW_BATCH, out->count > 1);
 	assert_in_range(out->timeout_us, 1, h->config.request_timeout_us);
@@ -307,12 +309,30 @@ harness_random(void *arg, void *bytes, size_t len)
 
 /* ---- managers come and go ---- */
 
-static inline harness *
-harness_new(void)
+static inline void *
+zeroed(size_t count, size_t size)
 {
-	harness    *h = calloc(1, sizeof(harness));
+	void	   *memory = calloc(count, size);
 
-	assert_non_null(h);
+	assert_non_null(memory);
+	return memory;
+}
+
+/* With room for so many leases, and as many sessions. */
+static inline harness *
+harness_new(uint32_t size)
+{
+	harness    *h = zeroed(1, sizeof(harness));
+
+	h->call_room = (int) size * CALLS_EACH;
+	h->calls = zeroed((size_t) h->call_room, sizeof(harness_call));
+	h->generation = zeroed(size, sizeof(uint32_t));
+	h->asked = zeroed(size, sizeof(harness_request));
+	h->cancelled_seq = zeroed(size, sizeof(uint64_t));
+	h->let_go = zeroed(size, sizeof(bool));
+	h->saved = zeroed(size, sizeof(lease));
+	h->saved_name = zeroed(size, DOUBLE_NAME_SIZE);
+	h->watches = zeroed(size, sizeof(lockmgr_watch));
 	h->now = 1000 * SECOND;
 	h->epoch_offset = INT64_C(1700000000) * SECOND;
 	h->random = 1;
@@ -320,8 +340,8 @@ harness_new(void)
 	h->margin_us = MARGIN_US;
 	h->config = (lockmgr_config) {
 		.owner = OUR_OWNER,
-		.max_leases = 64,
-		.max_sessions = 64,
+		.max_leases = size,
+		.max_sessions = size,
 		.max_remembered = 16,
 		.max_calls = 16,
 		.request_timeout_us = ATTEMPT_US,
@@ -338,7 +358,7 @@ harness_new(void)
 		.no_batches = harness_no_batches,
 		.random = harness_random,
 	};
-	for (int i = 0; i < MAX_SLOTS; i++)
+	for (uint32_t i = 0; i < size; i++)
 		h->generation[i] = 1;
 	return h;
 }
@@ -368,16 +388,23 @@ start_manager(harness *h)
 	for (uint32_t i = 0; i < h->config.max_sessions; i++)
 	{
 		lockmgr_session_end(h->lm, h->now, (lockmgr_session) {i, h->generation[i] - 1});
+		lockmgr_cancel(h->lm, h->now, session_of(h, i), h->cancelled_seq[i]);
+		for (uint32_t l = 0; l < h->config.max_leases; l++)
+		{
+			if (h->let_go[l] && h->saved[l].session.slot == i)
+				lockmgr_let_go(h->lm, h->now, session_of(h, i), l);
+		}
 		if (h->asked[i].owed)
 			lockmgr_ask(h->lm, h->now, &h->asked[i].request);
 	}
+	memset(h->let_go, 0, h->config.max_leases * sizeof(bool));
 	lockmgr_adopted(h->lm, h->now);
 }
 
 static inline harness *
 harness_start(void)
 {
-	harness    *h = harness_new();
+	harness    *h = harness_new(SIZE);
 
 	start_manager(h);
 	return h;
@@ -653,15 +680,21 @@ renew(harness *h, uint32_t slot, const char *name, int64_t lease_ms)
 static inline void
 let_go(harness *h, uint32_t slot, const char *name)
 {
-	lockmgr_let_go(h->lm, h->now, session_of(h, slot), lease_of(h, slot, name));
+	uint32_t	index = lease_of(h, slot, name);
+
+	if (h->lm != NULL)
+		lockmgr_let_go(h->lm, h->now, session_of(h, slot), index);
+	else
+		h->let_go[index] = true;
 }
 
 static inline void
 cancel(harness *h, uint32_t slot)
 {
 	h->asked[slot].owed = false;
+	h->cancelled_seq[slot] = h->asked[slot].request.seq;
 	if (h->lm != NULL)
-		lockmgr_cancel(h->lm, h->now, session_of(h, slot), h->asked[slot].request.seq);
+		lockmgr_cancel(h->lm, h->now, session_of(h, slot), h->cancelled_seq[slot]);
 }
 
 static inline void
@@ -782,7 +815,7 @@ assert_clean(harness *h)
 	for (uint32_t i = 0; i < h->config.max_leases; i++)
 		assert_int_equal(h->saved[i].state, LEASE_FREE);
 	for (int i = 0; i < h->table.count; i++)
-		assert_false(is_ours(h, h->table.items[i].name));
+		assert_false(is_ours(h, h->table.items[i]->name));
 }
 
 static inline void
@@ -794,6 +827,15 @@ harness_free(harness *h)
 		free(h->calls[i].writes);
 		free(h->calls[i].results);
 	}
+	double_free(&h->table);
+	free(h->calls);
+	free(h->generation);
+	free(h->asked);
+	free(h->cancelled_seq);
+	free(h->let_go);
+	free(h->saved);
+	free(h->saved_name);
+	free(h->watches);
 	free(h);
 }
 

@@ -151,7 +151,7 @@ typedef struct sim
 	double_table table;
 	int64_t		last_token[SIM_LOCKS];
 	int64_t		lease_end[SIM_LOCKS];	/* of what stands in the item */
-	bool		written_late[SIM_LOCKS];	/* after the worker had given up on it */
+	bool		written_late[SIM_LOCKS];	/* late, or the second copy */
 
 	sim_event  *events;			/* a heap: [1 .. event_count] */
 	size_t		event_count;

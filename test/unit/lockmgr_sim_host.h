@@ -400,7 +400,7 @@ sim_kill_worker(sim *s, int cluster)
 
 /*
  * I5: what stands in the item in our name is known to be ours, unless it
- * arrived there after we had given up on it, or is dead anyway.
+ * arrived there after we had given up on it or a twin of it, or is dead anyway.
  */
 static inline void
 sim_check_known(sim *s, const sim_cluster *c, int lock)
@@ -443,7 +443,8 @@ sim_apply(sim *s, sim_call *call)
 
 			sim_check_overwrite(s, call, write);
 			s->lease_end[lock] = call->first_sent[i] + write->lease_ms * 900;
-			s->written_late[lock] = call->answered || s->cluster[call->cluster].life != call->life;
+			s->written_late[lock] = call->answered || call->applied ||
+				s->cluster[call->cluster].life != call->life;
 		}
 		if (!call->applied)
 			call->results[i] = result;

@@ -170,11 +170,11 @@ a_busy_lock_is_looked_at_ten_times_a_second(void **state)
 	acquire(h, 0, "a");
 	run(h, 18 * SECOND);
 	reads = sent(h, DYNAMO_READ);
-	for (int i = 0; i < 100; i++)
+	for (int i = 0; i < 200; i++)
 	{
 		snprintf(version, sizeof(version), "w%d", i);
 		foreign_hold(h, "a", version, LEASE_MS, 6 + i);
-		run(h, SECOND / 10);
+		run(h, SECOND / 20);
 	}
 	assert_in_range(sent(h, DYNAMO_READ) - reads, 90, 140);
 	finish(h);
@@ -243,7 +243,7 @@ a_changed_lease_starts_the_observation_anew(void **state)
 	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	acquire(h, 0, "a");
-	run(h, LEASE_US);
+	run(h, LEASE_US / 2);
 	item_of(h, "a")->lease_ms++;
 	run(h, LEASE_US);
 	assert_waits(h, 0);
@@ -379,12 +379,11 @@ twenty_waiters_poll_as_one(void **state)
 	cancel(h, 0);
 	run(h, SECOND);
 
-	h->call_count = h->first_open = 0;
 	foreign_hold(h, "b", "v1", LEASE_MS, 5);
 	for (uint32_t i = 0; i < 20; i++)
 		acquire(h, i, "b");
 	run(h, 10 * SECOND);
-	assert_in_range(h->call_count, calls * 8 / 10, calls * 12 / 10);
+	assert_in_range(h->call_count - calls, calls * 8 / 10, calls * 12 / 10);
 
 	changes = h->watch_changes;
 	foreign_hold(h, "b", "v2", LEASE_MS, 6);
@@ -451,7 +450,8 @@ an_item_without_a_token_is_worked_with(void **state)
 	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 0);
 	foreign_release(h, "a");
-	assert_int_equal(get(h, 0, "a")->token, h->calls[0].sent + h->epoch_offset);
+	get(h, 0, "a");
+	assert_int_equal(item_of(h, "a")->token, h->calls[0].sent + h->epoch_offset);
 	finish(h);
 }
 
@@ -491,7 +491,8 @@ nothing_is_above_the_highest_token(void **state)
 
 	/* Once the operator has mended the item, all is well. */
 	item_of(h, "a")->token = 7;
-	assert_int_equal(get(h, 0, "a")->token, last_call(h)->sent + h->epoch_offset);
+	get(h, 0, "a");
+	assert_int_equal(item_of(h, "a")->token, last_call(h)->sent + h->epoch_offset);
 	finish(h);
 }
 

@@ -215,10 +215,10 @@ test_reconfigured_trust(void **state)
 	(void) state;
 	client_ask(c, "one");
 	assert_failed(c, HTTP_NOT_SENT, "TLS", "certificate");
-	assert_true(http_pool_reconfigure(c->pool, trusted.file, 1000));
+	assert_true(http_pool_reconfigure(c->pool, trusted.file, 30000));
 	client_ask(c, "two");
 	assert_replied(c, 200, "two");
-	assert_true(http_pool_reconfigure(c->pool, NULL, 1000));
+	assert_true(http_pool_reconfigure(c->pool, NULL, 30000));
 	client_ask(c, "three");
 	assert_failed(c, HTTP_NOT_SENT, "TLS", "certificate");
 	client_free(c);

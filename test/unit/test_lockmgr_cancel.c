@@ -1,0 +1,320 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_cancel.c
+ *	  Sessions that no longer want what they asked for.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_scenarios.h"
+
+/*
+ * Interrupts the acquire at that moment.  Nothing may be left of it, and who
+ * waits behind it gets the lock.
+ */
+static void
+interrupt_at(const scenario *s, int64_t moment, bool end, bool waiter)
+{
+	harness    *h = harness_start();
+
+	s->prepare(h);
+	acquire(h, 0, "a");
+	if (waiter)
+		acquire(h, 1, "a");
+	run_scenario(h, s, moment);
+	if (end)
+		end_session(h, 0);
+	else
+		cancel(h, 0);
+	rest_of_scenario(h, s, moment);
+	run(h, 5 * SECOND);
+
+	assert_int_equal(lease_of(h, 0, "a"), LOCKMGR_NO_LEASE);
+	if (waiter)
+		assert_true(holds(h, 1, "a"));
+	else
+		assert_false(is_ours(h, "a"));
+	finish(h);
+}
+
+static void
+interrupt_everywhere(bool end, bool waiter)
+{
+	for (size_t i = 0; i < SCENARIO_COUNT; i++)
+	{
+		const scenario *s = &scenarios[i];
+
+		for (int64_t moment = 0; moment <= s->granted_by; moment += s->every)
+			interrupt_at(s, moment, end, waiter);
+	}
+}
+
+static void
+every_scenario_ends_well_when_left_alone(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < SCENARIO_COUNT; i++)
+	{
+		harness    *h = harness_start();
+
+		scenarios[i].prepare(h);
+		acquire(h, 0, "a");
+		run_scenario(h, &scenarios[i], scenarios[i].granted_by);
+		assert_result(h, 0, LOCKMGR_GRANTED);
+		finish(h);
+	}
+}
+
+static void
+a_cancelled_acquire_leaves_nothing(void **state)
+{
+	(void) state;
+	interrupt_everywhere(false, false);
+}
+
+static void
+a_cancelled_acquire_lets_the_next_one_in(void **state)
+{
+	(void) state;
+	interrupt_everywhere(false, true);
+}
+
+static void
+an_ended_session_leaves_nothing(void **state)
+{
+	(void) state;
+	interrupt_everywhere(true, false);
+}
+
+static void
+an_ended_session_lets_the_next_one_in(void **state)
+{
+	(void) state;
+	interrupt_everywhere(true, true);
+}
+
+static void
+whoever_leaves_the_queue_the_others_keep_their_order(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, HOLDER, "a");
+	for (uint32_t i = 0; i < 5; i++)
+		acquire(h, i, "a");
+	cancel(h, 2);
+	cancel(h, 0);
+	cancel(h, 4);
+	let_go(h, HOLDER, "a");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_waits(h, 3);
+	let_go(h, 1, "a");
+	settle(h);
+	assert_result(h, 3, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_hand_over_nobody_wants_goes_to_the_next(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, HOLDER, "a");
+	acquire(h, 0, "a");
+	acquire(h, 1, "a");
+	next_fate(h, FATE_HOLD);
+	release(h, HOLDER, "a");
+	cancel(h, 0);
+	deliver(h, last_call(h));
+	assert_result(h, HOLDER, LOCKMGR_RELEASED);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_cancellation_that_crosses_the_grant_gives_it_back(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	cancel(h, 0);
+	settle(h);
+	assert_true(is_free(h, "a"));
+
+	/* ... but not what was granted before. */
+	get(h, 0, "a");
+	acquire(h, 0, "b");
+	cancel(h, 0);
+	settle(h);
+	assert_true(holds(h, 0, "a"));
+	assert_true(is_free(h, "b"));
+	finish(h);
+}
+
+static void
+the_next_request_cancels_the_one_before(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, HOLDER, "a");
+	acquire(h, 0, "a");
+	acquire(h, 0, "b");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	let_go(h, HOLDER, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_cancelled_release_goes_on(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	next_fate(h, FATE_LOST_REQUEST);
+	release(h, 0, "a");
+	cancel(h, 0);
+	run(h, 3 * SECOND);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_cancelled_renewal_does_no_harm(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	renew(h, 0, "a", 60000);
+	cancel(h, 0);
+	deliver(h, last_call(h));
+	assert_true(holds(h, 0, "a"));
+	run(h, 3 * LEASE_US);
+	assert_true(holds(h, 0, "a"));
+	finish(h);
+}
+
+static void
+a_cancelled_look_up_is_not_answered(void **state)
+{
+	harness    *h = harness_start();
+	lockmgr_counts counts;
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	look_up(h, 0, "a");
+	cancel(h, 0);
+	deliver(h, last_call(h));
+
+	/* Waiting for its repetition, and for a free call. */
+	h->fate = FATE_LOST_REQUEST;
+	look_up(h, 0, "a");
+	run(h, SECOND + 1);
+	cancel(h, 0);
+	for (uint32_t i = 0; i < h->config.max_calls + 3; i++)
+		look_up(h, i, "a");
+	cancel(h, h->config.max_calls + 1);
+	cancel(h, h->config.max_calls + 2);
+	cancel(h, h->config.max_calls);
+	h->fate = FATE_OK;
+	run(h, 3 * SECOND);
+	for (uint32_t i = 0; i < h->config.max_calls; i++)
+		assert_result(h, i, LOCKMGR_FOUND);
+	lockmgr_count(h->lm, &counts);
+	assert_int_equal(counts.calls, 0);
+	finish(h);
+}
+
+static void
+an_ended_session_gives_back_all_it_held(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	get(h, 0, "b");
+	get(h, 0, "c");
+	get(h, 1, "d");
+	acquire(h, 0, "d");
+	end_session(h, 0);
+	settle(h);
+	assert_true(is_free(h, "a"));
+	assert_true(is_free(h, "b"));
+	assert_true(is_free(h, "c"));
+	assert_true(holds(h, 1, "d"));
+	finish(h);
+}
+
+static void
+a_new_session_in_the_slot_ends_the_old_one(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	h->generation[0] += 2;		/* nobody says that the old one has ended */
+	get(h, 0, "b");
+	settle(h);
+	assert_true(is_free(h, "a"));
+	assert_true(holds(h, 0, "b"));
+
+	/* The end of the old one, said late, means nothing. */
+	lockmgr_session_end(h->lm, h->now, (lockmgr_session) {0, h->generation[0] - 1});
+	settle(h);
+	assert_true(holds(h, 0, "b"));
+	finish(h);
+}
+
+static void
+a_session_that_ended_has_no_say(void **state)
+{
+	harness    *h = harness_start();
+	lockmgr_session old = session_of(h, 0);
+	uint32_t	index;
+
+	(void) state;
+	get(h, 0, "a");
+	end_session(h, 0);
+	settle(h);
+	get(h, 0, "a");
+	index = lease_of(h, 0, "a");
+	lockmgr_let_go(h->lm, h->now, old, index);
+	lockmgr_cancel(h->lm, h->now, old, h->asked[0].request.seq);
+	settle(h);
+	assert_true(holds(h, 0, "a"));
+	finish(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_scenario_ends_well_when_left_alone),
+		cmocka_unit_test(a_cancelled_acquire_leaves_nothing),
+		cmocka_unit_test(a_cancelled_acquire_lets_the_next_one_in),
+		cmocka_unit_test(an_ended_session_leaves_nothing),
+		cmocka_unit_test(an_ended_session_lets_the_next_one_in),
+		cmocka_unit_test(whoever_leaves_the_queue_the_others_keep_their_order),
+		cmocka_unit_test(a_hand_over_nobody_wants_goes_to_the_next),
+		cmocka_unit_test(a_cancellation_that_crosses_the_grant_gives_it_back),
+		cmocka_unit_test(the_next_request_cancels_the_one_before),
+		cmocka_unit_test(a_cancelled_release_goes_on),
+		cmocka_unit_test(a_cancelled_renewal_does_no_harm),
+		cmocka_unit_test(a_cancelled_look_up_is_not_answered),
+		cmocka_unit_test(an_ended_session_gives_back_all_it_held),
+		cmocka_unit_test(a_new_session_in_the_slot_ends_the_old_one),
+		cmocka_unit_test(a_session_that_ended_has_no_say),
+	};
+
+	return cmocka_run_group_tests_name("lockmgr cancel", tests, NULL, NULL);
+}

@@ -1,0 +1,618 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_hold.c
+ *	  Holding a lock: renewing its lease, changing its length, losing it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_harness.h"
+
+#define THIRD_US (LEASE_US / 3)
+
+static void
+a_lease_is_renewed_when_a_third_has_passed(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		asked = h->now;
+	const lease *l = get(h, 0, "a");
+	char		version[UUID_SIZE];
+	int64_t		token = l->token;
+
+	(void) state;
+	memcpy(version, l->version, sizeof(version));
+	run_until(h, asked + THIRD_US);
+	assert_int_equal(h->call_count, 1);
+	run(h, 1);
+	assert_int_equal(h->call_count, 2);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RENEW);
+	assert_string_equal(last_call(h)->writes[0].expected, version);
+	settle(h);
+	assert_string_equal(l->version, last_call(h)->writes[0].version);
+	assert_string_equal(item_of(h, "a")->version, l->version);
+	assert_string_not_equal(l->version, version);
+	assert_int_equal(l->valid_until, last_call(h)->sent + LEASE_US - MARGIN_US);
+	assert_int_equal(l->renewals, 1);
+	assert_int_equal(l->token, token);
+
+	run(h, 10 * LEASE_US);
+	assert_true(holds(h, 0, "a"));
+	assert_in_range(sent(h, DYNAMO_RENEW), 30, 32);
+	finish(h);
+}
+
+static void
+renewals_share_a_request(void **state)
+{
+	harness    *h = harness_start();
+	char		name[16];
+
+	(void) state;
+	for (uint32_t i = 0; i < 26; i++)
+	{
+		snprintf(name, sizeof(name), "lock%u", i);
+		acquire(h, i, name);
+	}
+	settle(h);
+	assert_int_equal(h->call_count, 26);
+	run(h, THIRD_US);
+	assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 1);
+	assert_int_equal(sent(h, DYNAMO_RENEW), 1);
+	for (uint32_t i = 0; i < 26; i++)
+	{
+		snprintf(name, sizeof(name), "lock%u", i);
+		assert_int_equal(saved_of(h, i, name)->renewals, 1);
+	}
+	finish(h);
+}
+
+static void
+a_thousand_leases_cost_forty_calls_a_round(void **state)
+{
+	harness    *h = harness_new(1000);
+	char		name[16];
+	int			before;
+
+	(void) state;
+	start_manager(h);
+	for (uint32_t i = 0; i < 1000; i++)
+	{
+		uint32_t	pause;
+
+		harness_random(h, &pause, sizeof(pause));
+		snprintf(name, sizeof(name), "lock%u", i);
+		acquire(h, i, name);
+		run(h, pause % (20 * MS));
+	}
+	settle(h);
+	run(h, 12 * LEASE_US);			/* time to fall into step */
+	before = h->call_count;
+	run(h, 3 * THIRD_US);
+	assert_in_range(h->call_count - before, 3 * 40, 4 * 40);
+	for (uint32_t i = 0; i < 1000; i++)
+	{
+		snprintf(name, sizeof(name), "lock%u", i);
+		assert_true(holds(h, i, name));
+	}
+	finish(h);
+}
+
+/* Two leases, the renewal of which is due in a moment. */
+static harness *
+start_with_two(void)
+{
+	harness    *h = harness_start();
+
+	acquire(h, 0, "a");
+	acquire(h, 1, "b");
+	settle(h);
+	run(h, THIRD_US - 11 * LATENCY_US);
+	return h;
+}
+
+static void
+a_refused_batch_is_sent_as_single_renewals(void **state)
+{
+	static const dynamo_status refusals[] = {DYNAMO_ACCESS_DENIED, DYNAMO_VALIDATION};
+
+	(void) state;
+	for (int i = 0; i < 2; i++)
+	{
+		harness    *h = start_with_two();
+
+		acquire(h, 2, "a");
+		next_fate(h, fate_of(refusals[i]));
+		run(h, 2 * LATENCY_US + 2);
+		assert_int_equal(h->calls[2].c.op, DYNAMO_RENEW_BATCH);
+		assert_int_equal(sent(h, DYNAMO_RENEW), 2);
+		settle(h);
+		assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
+		assert_int_equal(saved_of(h, 1, "b")->renewals, 1);
+
+		/* Nobody who waits is told, the host only once. */
+		assert_waits(h, 2);
+		run(h, 3 * LEASE_US);
+		assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 1);
+		assert_int_equal(h->no_batches, 1);
+		assert_int_equal(h->lost_count, 0);
+		finish(h);
+	}
+}
+
+static void
+permission_may_be_missing_statement_by_statement(void **state)
+{
+	harness    *h = start_with_two();
+	harness_call *batch;
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	run(h, 2 * LATENCY_US);
+	batch = last_call(h);
+	assert_int_equal(batch->c.count, 2);
+	for (int i = 0; i < 2; i++)
+		batch->results[i].status = DYNAMO_ACCESS_DENIED;
+	reply_with(h, batch, DYNAMO_OK);
+	assert_int_equal(h->no_batches, 1);
+	settle(h);
+	assert_int_equal(sent(h, DYNAMO_RENEW), 2);
+	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
+	assert_int_equal(saved_of(h, 1, "b")->renewals, 1);
+	finish(h);
+}
+
+static void
+each_statement_of_a_batch_has_its_own_fate(void **state)
+{
+	harness    *h = start_with_two();
+	harness_call *batch;
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	run(h, 2 * LATENCY_US);
+	batch = last_call(h);
+	foreign_hold(h, batch->writes[0].name, "v1", LEASE_MS, 1);
+	apply(h, batch);
+	batch->results[1].status = DYNAMO_UNKNOWN;
+	reply(h, batch);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+	run(h, SECOND);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RENEW);
+	assert_string_equal(last_call(h)->writes[0].version, batch->writes[1].version);
+	assert_int_equal(h->lost_count, 1);
+	finish(h);
+}
+
+static void
+a_session_can_renew_at_once(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	run(h, SECOND);
+	renew(h, 0, "a", 0);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RENEW);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_int_equal(h->asked[0].answer.valid_until,
+					 last_call(h)->sent + LEASE_US - MARGIN_US);
+
+	renew(h, 0, "a", 60000);
+	assert_int_equal(saved_of(h, 0, "a")->lease_ms, LEASE_MS);
+	settle(h);
+	assert_int_equal(h->asked[0].answer.valid_until, last_call(h)->sent + 54 * SECOND);
+	assert_int_equal(item_of(h, "a")->lease_ms, 60000);
+	run(h, 19 * SECOND);
+	assert_int_equal(h->call_count, 3);
+	run(h, SECOND);
+	assert_int_equal(h->call_count, 4);
+	finish(h);
+}
+
+static void
+only_ones_own_lease_can_be_renewed(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	ask(h, 1, LOCKMGR_RENEW, "a", lease_of(h, 0, "a"));
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	ask(h, 1, LOCKMGR_RENEW, "a", LOCKMGR_NO_LEASE);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	ask(h, 1, LOCKMGR_RELEASE, "a", lease_of(h, 0, "a"));
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	assert_true(holds(h, 0, "a"));
+	finish(h);
+}
+
+static void
+a_shorter_lease_shortens_belief_when_it_is_sent(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		shorter;
+
+	(void) state;
+	get(h, 0, "a");
+	run(h, SECOND);
+	shorter = h->now + 3 * SECOND - 300 * MS;
+	h->fate = FATE_LOST_REPLY;
+	renew(h, 0, "a", 3000);
+	assert_int_equal(saved_of(h, 0, "a")->valid_until, shorter);
+	run_until(h, shorter - 1);
+	assert_int_equal(h->lost_count, 0);
+	run(h, 1);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_UNREACHABLE);
+	assert_result(h, 0, LOCKMGR_LOST);
+	finish(h);
+}
+
+static void
+a_longer_lease_lengthens_belief_when_it_is_confirmed(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		before = get(h, 0, "a")->valid_until;
+
+	(void) state;
+	h->fate = FATE_LOST_REPLY;
+	renew(h, 0, "a", 60000);
+	run(h, SECOND / 2);
+	assert_int_equal(saved_of(h, 0, "a")->valid_until, before);
+	h->fate = FATE_OK;
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_int_equal(saved_of(h, 0, "a")->valid_until, h->calls[1].sent + 54 * SECOND);
+	finish(h);
+}
+
+static void
+a_wish_during_a_renewal_gets_one_of_its_own(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	run(h, THIRD_US);
+	renew(h, 0, "a", 60000);
+	assert_int_equal(h->call_count, 2);
+	deliver(h, last_call(h));
+	assert_waits(h, 0);
+	assert_int_equal(h->call_count, 3);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_int_equal(item_of(h, "a")->lease_ms, 60000);
+	finish(h);
+}
+
+/* Renews in vain until the deadline; returns the lease. */
+static const lease *
+lose(harness *h, uint32_t slot, const char *name)
+{
+	const lease *l = get(h, slot, name);
+	int64_t		deadline = l->valid_until;
+
+	h->fate = FATE_LOST_REQUEST;
+	run_until(h, deadline - 1);
+	assert_int_equal(h->lost_count, 0);
+	assert_true(holds(h, slot, name));
+	run(h, 1);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_UNREACHABLE);
+	assert_false(h->lost[0].has_by);
+	assert_int_equal(l->state, LEASE_LOST);
+	return l;
+}
+
+static void
+a_lease_that_is_not_renewed_is_lost_at_its_deadline(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l = lose(h, 0, "a");
+
+	(void) state;
+	assert_int_equal(l->loss, LOSS_UNREACHABLE);
+	assert_in_range(sent(h, DYNAMO_RENEW), 10, 60);
+	renew(h, 0, "a", 0);
+	assert_result(h, 0, LOCKMGR_LOST);
+	assert_int_equal(h->asked[0].answer.loss, LOSS_UNREACHABLE);
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_LOST);
+	assert_int_equal(h->asked[0].answer.loss, LOSS_UNREACHABLE);
+	finish(h);
+}
+
+static void
+attempts_get_shorter_as_the_deadline_comes_near(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l = get(h, 0, "a");
+	int64_t		deadline = l->valid_until;
+
+	(void) state;
+	h->fate = FATE_LOST_REQUEST;
+	run_until(h, deadline);
+	for (int i = 1; i < h->call_count; i++)
+	{
+		int64_t		left = deadline - h->calls[i].sent;
+
+		assert_true(h->calls[i].c.timeout_us <= ATTEMPT_US);
+		assert_true(h->calls[i].c.timeout_us <= left / 3 || left < SECOND / 5);
+	}
+	finish(h);
+}
+
+static void
+a_lost_item_is_released_when_the_session_knows(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	lose(h, 0, "a");
+	h->fate = FATE_OK;
+	run(h, SECOND);
+	assert_false(is_free(h, "a"));
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 0);
+	let_go(h, 0, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_lost_item_is_released_when_the_session_has_ended(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	lose(h, 0, "a");
+	h->fate = FATE_OK;
+	run(h, SECOND);
+	end_session(h, 0);
+	settle(h);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_lost_item_is_released_when_the_full_lease_is_over(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l = lose(h, 0, "a");
+	int64_t		end = l->lease_end;
+
+	(void) state;
+	assert_int_equal(end, l->deadline + MARGIN_US);
+	h->fate = FATE_OK;
+	run_until(h, end - 1);
+	assert_false(is_free(h, "a"));
+	settle(h);
+	assert_true(is_free(h, "a"));
+
+	/* The session has yet to hear of it. */
+	assert_int_equal(l->state, LEASE_LOST);
+	get(h, 1, "a");
+	assert_true(holds(h, 1, "a"));
+	let_go(h, 0, "a");
+	assert_int_equal(l->state, LEASE_FREE);
+	assert_true(holds(h, 1, "a"));
+	finish(h);
+}
+
+static void
+a_renewal_settled_after_the_deadline_does_not_revive_the_lease(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l = get(h, 0, "a");
+	harness_call *late;
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	run_until(h, l->valid_until);
+	late = last_call(h);
+	assert_int_equal(l->state, LEASE_LOST);
+	deliver(h, late);
+	assert_int_equal(l->state, LEASE_LOST);
+	assert_int_equal(l->valid_until, 0);
+
+	/* ... but its version is the one to be released. */
+	let_go(h, 0, "a");
+	assert_string_equal(last_call(h)->writes[0].expected, late->writes[0].version);
+	settle(h);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_renewal_in_flight_is_settled_before_a_lost_item_is_released(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l = get(h, 0, "a");
+	harness_call *late;
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	run_until(h, l->valid_until);
+	late = last_call(h);
+	let_go(h, 0, "a");
+	settle(h);
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 0);
+	deliver(h, late);
+	settle(h);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_renewal_nobody_settled_is_released_too(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l = get(h, 0, "a");
+	int64_t		deadline = l->valid_until;
+
+	(void) state;
+	h->fate = FATE_LOST_REPLY;
+	run_until(h, deadline);
+	assert_int_equal(l->state, LEASE_LOST);
+	h->fate = FATE_OK;
+	run(h, SECOND);				/* the last attempt times out */
+	let_go(h, 0, "a");
+	settle(h);
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 2);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+/* The renewal finds something else; the lease is lost for that reason. */
+static void
+assert_lost_to(harness *h, lease_loss loss)
+{
+	const lease *l = saved_of(h, 0, "a");
+
+	acquire(h, 1, "a");
+	run(h, THIRD_US);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, loss);
+	assert_true(h->lost[0].has_by);
+	assert_int_equal(h->lost[0].by.exists, loss != LOSS_DELETED);
+	assert_int_equal(l->state, LEASE_LOST);
+
+	/* Nothing of ours is there: the next may go on before the session knows. */
+	run(h, SECOND);
+	if (loss == LOSS_TAKEN)
+		assert_waits(h, 1);
+	else
+		assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(l->state, LEASE_LOST);
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_LOST);
+	assert_int_equal(h->asked[0].answer.loss, loss);
+	assert_int_equal(l->state, LEASE_FREE);
+	finish(h);
+}
+
+static void
+a_lease_taken_over_is_lost(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
+	assert_lost_to(h, LOSS_TAKEN);
+}
+
+static void
+a_lease_released_by_an_operator_is_lost(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	item_of(h, "a")->released = true;
+	assert_lost_to(h, LOSS_RELEASED);
+}
+
+static void
+a_lease_whose_item_is_deleted_is_lost(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	delete_item(h, "a");
+	assert_lost_to(h, LOSS_DELETED);
+}
+
+static void
+a_version_of_ours_that_we_do_not_know_is_not_adopted(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	snprintf(item_of(h, "a")->version, DYNAMO_VERSION_SIZE, "unheard-of");
+	run(h, THIRD_US);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+	delete_item(h, "a");
+	finish(h);
+}
+
+static void
+a_waiter_comes_next_after_an_unreachable_loss(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	lose(h, 0, "a");
+	h->fate = FATE_OK;
+	acquire(h, 1, "a");
+	run(h, SECOND);
+	assert_waits(h, 1);
+	let_go(h, 0, "a");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+waiters_behind_a_troubled_holder_are_told_in_time(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	acquire(h, 1, "a");
+	h->fate = FATE_LOST_REQUEST;
+	run(h, THIRD_US + RETRY_US - SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(h->watches[h->asked[1].watch].trouble, DYNAMO_UNKNOWN);
+	run(h, 3 * SECOND);
+	assert_failed(h, 1, DYNAMO_UNKNOWN);
+	assert_int_equal(h->asked[1].answer.op, DYNAMO_RENEW);
+
+	/* Trouble that has passed is forgotten. */
+	h->fate = FATE_OK;
+	run(h, 2 * SECOND);
+	assert_true(holds(h, 0, "a"));
+	acquire(h, 1, "a");
+	assert_int_equal(h->watches[h->asked[1].watch].trouble, DYNAMO_OK);
+	finish(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lease_is_renewed_when_a_third_has_passed),
+		cmocka_unit_test(renewals_share_a_request),
+		cmocka_unit_test(a_thousand_leases_cost_forty_calls_a_round),
+		cmocka_unit_test(a_refused_batch_is_sent_as_single_renewals),
+		cmocka_unit_test(permission_may_be_missing_statement_by_statement),
+		cmocka_unit_test(each_statement_of_a_batch_has_its_own_fate),
+		cmocka_unit_test(a_session_can_renew_at_once),
+		cmocka_unit_test(only_ones_own_lease_can_be_renewed),
+		cmocka_unit_test(a_shorter_lease_shortens_belief_when_it_is_sent),
+		cmocka_unit_test(a_longer_lease_lengthens_belief_when_it_is_confirmed),
+		cmocka_unit_test(a_wish_during_a_renewal_gets_one_of_its_own),
+		cmocka_unit_test(a_lease_that_is_not_renewed_is_lost_at_its_deadline),
+		cmocka_unit_test(attempts_get_shorter_as_the_deadline_comes_near),
+		cmocka_unit_test(a_lost_item_is_released_when_the_session_knows),
+		cmocka_unit_test(a_lost_item_is_released_when_the_session_has_ended),
+		cmocka_unit_test(a_lost_item_is_released_when_the_full_lease_is_over),
+		cmocka_unit_test(a_renewal_settled_after_the_deadline_does_not_revive_the_lease),
+		cmocka_unit_test(a_renewal_in_flight_is_settled_before_a_lost_item_is_released),
+		cmocka_unit_test(a_renewal_nobody_settled_is_released_too),
+		cmocka_unit_test(a_lease_taken_over_is_lost),
+		cmocka_unit_test(a_lease_released_by_an_operator_is_lost),
+		cmocka_unit_test(a_lease_whose_item_is_deleted_is_lost),
+		cmocka_unit_test(a_version_of_ours_that_we_do_not_know_is_not_adopted),
+		cmocka_unit_test(a_waiter_comes_next_after_an_unreachable_loss),
+		cmocka_unit_test(waiters_behind_a_troubled_holder_are_told_in_time),
+	};
+
+	return cmocka_run_group_tests_name("lockmgr hold", tests, NULL, NULL);
+}

@@ -1,0 +1,422 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_release.c
+ *	  Releasing a lock, and handing it over to the next session.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_harness.h"
+
+#define STAY_BACK_US (150 * MS)
+
+static void
+a_release_is_answered_when_it_is_confirmed(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l = get(h, 0, "a");
+	char		version[UUID_SIZE];
+
+	(void) state;
+	memcpy(version, l->version, sizeof(version));
+	next_fate(h, FATE_HOLD);
+	release(h, 0, "a");
+	assert_int_equal(l->state, LEASE_RELEASING);
+	assert_int_equal(l->valid_until, 0);
+	assert_waits(h, 0);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	assert_string_equal(last_call(h)->writes[0].expected, version);
+	assert_int_equal(last_call(h)->writes[0].write.now_s, (h->now + h->epoch_offset) / SECOND);
+	deliver(h, last_call(h));
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(l->state, LEASE_FREE);
+	assert_true(is_free(h, "a"));
+	assert_string_not_equal(item_of(h, "a")->version, version);
+	assert_int_equal(h->call_count, 2);
+	finish(h);
+}
+
+static void
+letting_go_needs_no_answer(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	let_go(h, 0, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+what_is_not_held_cannot_be_released(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	ask(h, 0, LOCKMGR_RELEASE, "a", 0);
+	assert_result(h, 0, LOCKMGR_NOT_HELD);
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	let_go(h, 0, "a");
+	ask(h, 0, LOCKMGR_RELEASE, "a", 0);
+	assert_result(h, 0, LOCKMGR_NOT_HELD);
+	deliver(h, last_call(h));
+	finish(h);
+}
+
+static void
+a_hand_over_takes_one_call(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l;
+	int64_t		token;
+
+	(void) state;
+	h->data = "first";
+	l = get(h, 0, "a");
+	token = l->token;
+	h->data = NULL;
+	h->lease_ms = 30000;
+	acquire(h, 1, "a");
+	assert_true(h->watches[h->asked[1].watch].held);
+	assert_true(h->watches[h->asked[1].watch].local);
+	release(h, 0, "a");
+	assert_int_equal(h->call_count, 2);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
+	settle(h);
+	assert_int_equal(h->call_count, 2);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_true(h->asked[1].answer.token > token);
+	assert_int_equal(item_of(h, "a")->token, h->asked[1].answer.token);
+	assert_int_equal(item_of(h, "a")->lease_ms, 30000);
+	assert_int_equal(h->asked[1].answer.valid_until, h->calls[1].sent + 28 * SECOND);
+	assert_int_equal(double_item_of(&h->table, "a")->data_len, 0);
+	finish(h);
+}
+
+/* Locks and unlocks in turn; returns how many hand-overs came in a row. */
+static int
+hand_around(harness *h, int64_t hold_us)
+{
+	uint32_t	holder = 0;
+	int			before = sent(h, DYNAMO_HAND_OVER);
+
+	get(h, 0, "a");
+	acquire(h, 1, "a");
+	while (sent(h, DYNAMO_RELEASE) == 0)
+	{
+		run(h, hold_us);
+		let_go(h, holder, "a");
+		if (sent(h, DYNAMO_RELEASE) == 0)
+		{
+			run(h, LATENCY_US);
+			holder = 1 - holder;
+			assert_true(holds(h, holder, "a"));
+			acquire(h, 1 - holder, "a");
+		}
+	}
+	return sent(h, DYNAMO_HAND_OVER) - before;
+}
+
+static void
+sixteen_hand_overs_in_a_row_are_enough(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		released;
+
+	(void) state;
+	assert_int_equal(hand_around(h, 2 * MS), 16);
+	released = last_call(h)->sent;
+	run(h, LATENCY_US);
+	assert_true(is_free(h, "a"));
+
+	/* Then this cluster's waiters stay back. */
+	run_until(h, released + STAY_BACK_US - 1);
+	assert_true(is_free(h, "a"));
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	run(h, 1);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_ACQUIRE);
+	settle(h);
+	assert_false(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_second_of_hand_overs_is_enough(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	assert_in_range(hand_around(h, 200 * MS), 4, 6);
+	finish(h);
+}
+
+static void
+who_comes_while_the_cluster_stays_back_waits_too(void **state)
+{
+	harness    *h = harness_start();
+	int			calls;
+
+	(void) state;
+	hand_around(h, 2 * MS);
+	run(h, LATENCY_US);
+	calls = h->call_count;
+	acquire(h, 5, "a");
+	try_acquire(h, 6, "a");
+	assert_result(h, 6, LOCKMGR_BUSY);
+	run(h, STAY_BACK_US / 2);
+	assert_int_equal(h->call_count, calls);
+
+	/* Somebody else comes first, and is waited for. */
+	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
+	run(h, SECOND);
+	assert_waits(h, 5);
+	foreign_release(h, "a");
+	run(h, SECOND);
+	assert_false(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_new_acquire_starts_a_new_run_of_hand_overs(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	hand_around(h, 2 * MS);
+	run(h, SECOND);
+	for (uint32_t i = 0; i < 2; i++)
+		end_session(h, i);
+	settle(h);
+	assert_true(is_free(h, "a"));
+	get(h, 0, "a");
+	acquire(h, 1, "a");
+	let_go(h, 0, "a");
+	settle(h);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_renewal_under_way_is_settled_first(void **state)
+{
+	harness    *h = harness_start();
+	harness_call *renewal;
+
+	(void) state;
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3);
+	renewal = last_call(h);
+	release(h, 0, "a");
+	assert_ptr_equal(last_call(h), renewal);
+	deliver(h, renewal);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	assert_string_equal(last_call(h)->writes[0].expected, renewal->writes[0].version);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	finish(h);
+}
+
+static void
+a_renewal_that_surely_did_not_happen_holds_nothing_up(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3);
+	release(h, 0, "a");
+	fail_call(h, last_call(h), DYNAMO_THROTTLED);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	finish(h);
+}
+
+/* The item is somebody else's when the release comes; late: after our deadline. */
+static void
+check_refused_release(void (*change) (harness *h), bool late, lockmgr_result result)
+{
+	harness    *h = harness_start();
+
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	release(h, 0, "a");
+	change(h);
+	if (late)
+		run(h, LEASE_US - MARGIN_US);
+	deliver(h, last_call(h));
+	assert_result(h, 0, result);
+	if (late)
+		assert_failed(h, 0, DYNAMO_UNKNOWN);
+	finish(h);
+}
+
+static void
+be_taken(harness *h)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
+}
+
+static void
+be_deleted(harness *h)
+{
+	delete_item(h, "a");
+}
+
+static void
+be_released(harness *h)
+{
+	item_of(h, "a")->released = true;
+}
+
+static void
+an_item_gone_before_the_deadline_is_released(void **state)
+{
+	(void) state;
+	check_refused_release(be_taken, false, LOCKMGR_RELEASED);
+	check_refused_release(be_deleted, false, LOCKMGR_RELEASED);
+	check_refused_release(be_released, false, LOCKMGR_RELEASED);
+}
+
+static void
+an_item_gone_after_the_deadline_is_unknown(void **state)
+{
+	(void) state;
+	check_refused_release(be_taken, true, LOCKMGR_FAILED);
+	check_refused_release(be_deleted, true, LOCKMGR_FAILED);
+	check_refused_release(be_released, true, LOCKMGR_FAILED);
+}
+
+static void
+a_release_confirmed_after_the_deadline_is_confirmed(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	release(h, 0, "a");
+	run(h, LEASE_US - MARGIN_US);
+	deliver(h, last_call(h));
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	finish(h);
+}
+
+static void
+an_outage_is_reported_in_time_and_the_release_goes_on(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	h->fate = fate_of(DYNAMO_UNREACHABLE);
+	release(h, 0, "a");
+	run(h, RETRY_US - SECOND);
+	assert_waits(h, 0);
+	run(h, 2 * SECOND + SECOND / 10);
+	assert_failed(h, 0, DYNAMO_UNREACHABLE);
+	assert_int_equal(h->asked[0].answer.op, DYNAMO_RELEASE);
+	assert_false(is_free(h, "a"));
+	h->fate = FATE_OK;
+	run(h, 2 * SECOND);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_release_is_given_up_when_the_lease_is_over(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l = get(h, 0, "a");
+	int			calls;
+
+	(void) state;
+	h->fate = FATE_LOST_REQUEST;
+	let_go(h, 0, "a");
+	run(h, LEASE_US - SECOND);
+	assert_int_equal(l->state, LEASE_RELEASING);
+	run(h, 4 * SECOND);
+	assert_int_equal(l->state, LEASE_FREE);
+	calls = h->call_count;
+	run(h, LEASE_US);
+	assert_int_equal(h->call_count, calls);
+
+	/* What is left there is ours, and nobody believes in it. */
+	h->fate = FATE_OK;
+	get(h, 1, "a");
+	finish(h);
+}
+
+static void
+a_hand_over_of_a_lock_that_is_gone_ends_in_an_acquire(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	acquire(h, 1, "a");
+	next_fate(h, FATE_HOLD);
+	release(h, 0, "a");
+	item_of(h, "a")->released = true;
+	deliver(h, last_call(h));
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_waits(h, 1);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_hand_over_settled_too_late_grants_nothing(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	acquire(h, 1, "a");
+	next_fate(h, FATE_HOLD);
+	release(h, 0, "a");
+	run(h, LEASE_US - MARGIN_US);
+	deliver(h, last_call(h));
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_waits(h, 1);
+
+	/* By then, the run of hand-overs has lasted long enough. */
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_true(holds(h, 1, "a"));
+	finish(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_release_is_answered_when_it_is_confirmed),
+		cmocka_unit_test(letting_go_needs_no_answer),
+		cmocka_unit_test(what_is_not_held_cannot_be_released),
+		cmocka_unit_test(a_hand_over_takes_one_call),
+		cmocka_unit_test(sixteen_hand_overs_in_a_row_are_enough),
+		cmocka_unit_test(a_second_of_hand_overs_is_enough),
+		cmocka_unit_test(who_comes_while_the_cluster_stays_back_waits_too),
+		cmocka_unit_test(a_new_acquire_starts_a_new_run_of_hand_overs),
+		cmocka_unit_test(a_renewal_under_way_is_settled_first),
+		cmocka_unit_test(a_renewal_that_surely_did_not_happen_holds_nothing_up),
+		cmocka_unit_test(an_item_gone_before_the_deadline_is_released),
+		cmocka_unit_test(an_item_gone_after_the_deadline_is_unknown),
+		cmocka_unit_test(a_release_confirmed_after_the_deadline_is_confirmed),
+		cmocka_unit_test(an_outage_is_reported_in_time_and_the_release_goes_on),
+		cmocka_unit_test(a_release_is_given_up_when_the_lease_is_over),
+		cmocka_unit_test(a_hand_over_of_a_lock_that_is_gone_ends_in_an_acquire),
+		cmocka_unit_test(a_hand_over_settled_too_late_grants_nothing),
+	};
+
+	return cmocka_run_group_tests_name("lockmgr release", tests, NULL, NULL);
+}

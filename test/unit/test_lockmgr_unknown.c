@@ -1,0 +1,495 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_unknown.c
+ *	  Calls that fail: those that may have happened, those that did not, and
+ *	  those that never will.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_harness.h"
+
+/* The writes of the lock manager that can fail. */
+typedef enum trial
+{
+	TRIAL_ACQUIRE,
+	TRIAL_RENEW,
+	TRIAL_HAND_OVER,
+	TRIAL_RELEASE,
+	TRIAL_COUNT
+} trial;
+
+/* Starts the write, with the fates that were queued, for sessions 0 and 1. */
+static void
+start_write(harness *h, trial what)
+{
+	int			fates[4];
+	int			count = h->fate_count;
+
+	memcpy(fates, h->fates, sizeof(fates));
+	h->fate_count = 0;
+	if (what != TRIAL_ACQUIRE)
+		get(h, 0, "a");
+	if (what == TRIAL_HAND_OVER)
+		acquire(h, 1, "a");
+	memcpy(h->fates, fates, sizeof(fates));
+	h->fate_count = count;
+	switch (what)
+	{
+		case TRIAL_ACQUIRE:
+			acquire(h, 0, "a");
+			break;
+		case TRIAL_RENEW:
+			renew(h, 0, "a", 0);
+			break;
+		default:
+			release(h, 0, "a");
+	}
+}
+
+static lockmgr_result
+success_of(trial what)
+{
+	return what == TRIAL_ACQUIRE ? LOCKMGR_GRANTED :
+		what == TRIAL_RENEW ? LOCKMGR_RENEWED : LOCKMGR_RELEASED;
+}
+
+static bool
+same_nonce(const harness *h, int a, int b)
+{
+	return strcmp(h->calls[a].writes[0].version, h->calls[b].writes[0].version) == 0;
+}
+
+/* Everything came out as if nothing had happened. */
+static void
+assert_success(harness *h, trial what)
+{
+	assert_result(h, 0, success_of(what));
+	assert_int_equal(h->lost_count, 0);
+	if (what == TRIAL_ACQUIRE || what == TRIAL_RENEW)
+		assert_true(holds(h, 0, "a"));
+	else if (what == TRIAL_HAND_OVER)
+		assert_true(holds(h, 1, "a"));
+	else
+		assert_true(is_free(h, "a"));
+}
+
+/* The write fails so twice; then it succeeds. */
+static void
+check_repetition(trial what, int fate, bool same)
+{
+	harness    *h = harness_start();
+	int			first;
+
+	next_fate(h, fate);
+	next_fate(h, fate);
+	start_write(h, what);
+	first = h->call_count - 1;
+	run(h, 3 * SECOND);
+	assert_int_equal(h->call_count, first + 3);
+	for (int i = first + 1; i <= first + 2; i++)
+	{
+		assert_int_equal(h->calls[i].c.op, h->calls[first].c.op);
+		assert_true(h->calls[i].c.repeat == same);
+		assert_true(same_nonce(h, i, first) == same);
+		assert_string_equal(h->calls[i].writes[0].expected, h->calls[first].writes[0].expected);
+	}
+	assert_success(h, what);
+	finish(h);
+}
+
+static void
+what_may_have_happened_is_repeated_with_its_nonce(void **state)
+{
+	(void) state;
+	for (int what = 0; what < TRIAL_COUNT; what++)
+	{
+		check_repetition((trial) what, FATE_LOST_REQUEST, true);
+		check_repetition((trial) what, FATE_LOST_REPLY, true);
+		check_repetition((trial) what, fate_of(DYNAMO_UNKNOWN), true);
+	}
+}
+
+static void
+what_did_not_happen_gets_a_new_nonce_and_a_new_deadline(void **state)
+{
+	static const dynamo_status statuses[] = {
+		DYNAMO_THROTTLED, DYNAMO_CONFLICT, DYNAMO_UNREACHABLE,
+	};
+
+	(void) state;
+	for (int what = 0; what < TRIAL_COUNT; what++)
+	{
+		for (int i = 0; i < 3; i++)
+			check_repetition((trial) what, fate_of(statuses[i]), false);
+	}
+}
+
+static void
+once_unknown_a_write_stays_unknown(void **state)
+{
+	(void) state;
+	for (int what = 0; what < TRIAL_COUNT; what++)
+	{
+		harness    *h = harness_start();
+		int			first;
+
+		next_fate(h, FATE_LOST_REQUEST);
+		next_fate(h, fate_of(DYNAMO_THROTTLED));
+		next_fate(h, fate_of(DYNAMO_UNREACHABLE));
+		start_write(h, (trial) what);
+		first = h->call_count - 1;
+		run(h, 3 * SECOND);
+		assert_int_equal(h->call_count, first + 4);
+		for (int i = 1; i < 4; i++)
+			assert_true(same_nonce(h, first + i, first));
+		assert_success(h, (trial) what);
+		finish(h);
+	}
+}
+
+static void
+the_deadline_counts_from_the_first_copy(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, FATE_LOST_REPLY);
+	next_fate(h, FATE_LOST_REPLY);
+	acquire(h, 0, "a");
+	run(h, 4 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[0].answer.valid_until,
+					 h->calls[0].sent + LEASE_US - MARGIN_US);
+
+	run(h, LEASE_US / 3 - 4 * SECOND - 1);
+	next_fate(h, FATE_LOST_REPLY);
+	run(h, 3 * SECOND);
+	assert_int_equal(h->call_count, 5);
+	assert_int_equal(saved_of(h, 0, "a")->valid_until,
+					 h->calls[3].sent + LEASE_US - MARGIN_US);
+	finish(h);
+}
+
+static void
+an_acquire_that_was_not_applied_counts_from_its_repetition(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, fate_of(DYNAMO_UNREACHABLE));
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	assert_int_equal(h->asked[0].answer.valid_until,
+					 h->calls[1].sent + LEASE_US - MARGIN_US);
+	finish(h);
+}
+
+static void
+lasting_trouble_is_reported_when_patience_ends(void **state)
+{
+	static const int fates[] = {
+		FATE_LOST_REQUEST, FATE_STATUS + DYNAMO_UNKNOWN, FATE_STATUS + DYNAMO_THROTTLED,
+		FATE_STATUS + DYNAMO_CONFLICT, FATE_STATUS + DYNAMO_UNREACHABLE,
+	};
+
+	(void) state;
+	for (int what = 0; what < TRIAL_COUNT; what++)
+	{
+		for (size_t i = 0; i < sizeof(fates) / sizeof(fates[0]); i++)
+		{
+			harness    *h = harness_start();
+
+			if (what != TRIAL_ACQUIRE)
+				get(h, 0, "a");
+			h->fate = fates[i];
+			if (what == TRIAL_HAND_OVER)
+				acquire(h, 1, "a");
+			ask(h, 0, what == TRIAL_ACQUIRE ? LOCKMGR_ACQUIRE :
+				what == TRIAL_RENEW ? LOCKMGR_RENEW : LOCKMGR_RELEASE, "a",
+				lease_of(h, 0, "a"));
+			run(h, RETRY_US - SECOND / 10);
+			assert_waits(h, 0);
+			run(h, 3 * SECOND);
+			assert_failed(h, 0, i == 0 ? DYNAMO_UNKNOWN :
+						  (dynamo_status) (fates[i] - FATE_STATUS));
+			if (what == TRIAL_HAND_OVER)
+				assert_result(h, 1, LOCKMGR_FAILED);
+			finish(h);
+		}
+	}
+}
+
+static void
+a_session_that_comes_during_an_outage_has_its_own_patience(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	h->fate = FATE_LOST_REQUEST;
+	acquire(h, 0, "a");
+	run(h, 3 * SECOND);
+	acquire(h, 1, "a");
+	run(h, 4 * SECOND);
+	assert_result(h, 0, LOCKMGR_FAILED);
+	assert_waits(h, 1);
+	run(h, 4 * SECOND);
+	assert_result(h, 1, LOCKMGR_FAILED);
+	finish(h);
+}
+
+static void
+an_outage_in_the_middle_of_a_wait_starts_patience_then(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", 20 * LEASE_MS, 1);
+	acquire(h, 0, "a");
+	run(h, 3 * RETRY_US);
+	h->fate = FATE_LOST_REQUEST;
+	run(h, RETRY_US - SECOND);
+	assert_waits(h, 0);
+	run(h, 4 * SECOND);
+	assert_failed(h, 0, DYNAMO_UNKNOWN);
+	assert_int_equal(h->asked[0].answer.op, DYNAMO_READ);
+
+	acquire(h, 1, "a");
+	run(h, 3 * SECOND);
+	h->fate = FATE_OK;			/* it is over in time */
+	run(h, RETRY_US);
+	assert_waits(h, 1);
+	finish(h);
+}
+
+static void
+permanent_errors_are_reported_at_once(void **state)
+{
+	static const dynamo_status statuses[] = {
+		DYNAMO_CREDENTIALS, DYNAMO_CLOCK_SKEW, DYNAMO_ACCESS_DENIED,
+		DYNAMO_TABLE_MISSING, DYNAMO_TABLE_IN_USE, DYNAMO_VALIDATION,
+		DYNAMO_MALFORMED,
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+	{
+		for (int what = 0; what < TRIAL_COUNT; what++)
+		{
+			harness    *h = harness_start();
+
+			next_fate(h, fate_of(statuses[i]));
+			start_write(h, (trial) what);
+			run(h, LATENCY_US);
+			assert_failed(h, 0, statuses[i]);
+			assert_non_null(strstr(h->asked[0].message, "status"));
+			if (what == TRIAL_HAND_OVER)
+				assert_failed(h, 1, statuses[i]);
+			finish(h);
+		}
+	}
+}
+
+static void
+everybody_who_waits_hears_of_a_permanent_error(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		acquire(h, i, "a");
+	settle(h);
+	h->fate = fate_of(DYNAMO_TABLE_MISSING);
+	run(h, SECOND / 10);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_failed(h, i, DYNAMO_TABLE_MISSING);
+	finish(h);
+}
+
+static void
+a_renewal_survives_what_looks_permanent(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	run(h, LEASE_US / 3 - 11 * LATENCY_US);
+	h->fate = fate_of(DYNAMO_CREDENTIALS);
+	run(h, RETRY_US);
+	h->fate = FATE_OK;
+	run(h, 2 * SECOND);
+	assert_int_equal(h->lost_count, 0);
+	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
+	finish(h);
+}
+
+static void
+an_abandoned_acquire_is_undone_by_its_nonce(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, FATE_LOST_REPLY);
+	acquire(h, 0, "a");
+	run(h, SECOND / 2);
+	cancel(h, 0);
+	run(h, 2 * SECOND);
+	assert_int_equal(h->call_count, 2);
+	assert_int_equal(h->calls[1].c.op, DYNAMO_RELEASE);
+	assert_string_equal(h->calls[1].writes[0].expected, h->calls[0].writes[0].version);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+an_acquire_that_failed_is_undone_too(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	h->fate = FATE_LOST_REPLY;
+	acquire(h, 0, "a");
+	run(h, RETRY_US + 2 * SECOND);
+	assert_failed(h, 0, DYNAMO_UNKNOWN);
+	h->fate = FATE_OK;
+	run(h, 3 * SECOND);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+an_abandoned_acquire_that_did_not_happen_leaves_nothing_to_undo(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, fate_of(DYNAMO_THROTTLED));
+	acquire(h, 0, "a");
+	cancel(h, 0);
+	run(h, SECOND);
+	assert_int_equal(h->call_count, 1);
+	finish(h);
+}
+
+static void
+a_late_copy_of_an_abandoned_acquire_is_taken_over_at_once(void **state)
+{
+	harness    *h = harness_start();
+	harness_call *lost;
+
+	(void) state;
+	next_fate(h, FATE_LOST_REQUEST);
+	acquire(h, 0, "a");
+	lost = last_call(h);
+	cancel(h, 0);
+	run(h, 2 * SECOND);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	assert_true(is_free(h, "a"));
+
+	apply(h, lost);
+	assert_true(is_ours(h, "a"));
+	get(h, 1, "a");
+	assert_string_equal(last_call(h)->writes[0].expected, lost->writes[0].version);
+	finish(h);
+}
+
+static void
+a_late_copy_of_a_refused_acquire_is_taken_over_at_once(void **state)
+{
+	harness    *h = harness_start();
+	harness_call *lost;
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	next_fate(h, FATE_LOST_REQUEST);
+	acquire(h, 0, "a");
+	lost = last_call(h);
+	run(h, 2 * SECOND);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_READ);
+	foreign_release(h, "a");
+	apply(h, lost);
+	run(h, SECOND / 2);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_late_copy_cannot_undo_a_release(void **state)
+{
+	harness    *h = harness_start();
+	harness_call *lost;
+
+	(void) state;
+	next_fate(h, FATE_LOST_REPLY);
+	acquire(h, 0, "a");
+	lost = last_call(h);
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	let_go(h, 0, "a");
+	settle(h);
+	apply(h, lost);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+an_unreadable_reply_is_answered_and_undone(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	acquire(h, 0, "a");
+	apply(h, last_call(h));
+	fail_call(h, last_call(h), DYNAMO_MALFORMED);
+	assert_failed(h, 0, DYNAMO_MALFORMED);
+	run(h, SECOND);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+a_reply_without_results_may_have_happened(void **state)
+{
+	harness    *h = harness_start();
+	dynamo_reply nothing = {.status = DYNAMO_MALFORMED};
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	acquire(h, 0, "a");
+	apply(h, last_call(h));
+	last_call(h)->answered = true;
+	lockmgr_reply(h->lm, h->now, last_call(h)->c.id, &nothing);
+	assert_failed(h, 0, DYNAMO_MALFORMED);
+	run(h, SECOND);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_may_have_happened_is_repeated_with_its_nonce),
+		cmocka_unit_test(what_did_not_happen_gets_a_new_nonce_and_a_new_deadline),
+		cmocka_unit_test(once_unknown_a_write_stays_unknown),
+		cmocka_unit_test(the_deadline_counts_from_the_first_copy),
+		cmocka_unit_test(an_acquire_that_was_not_applied_counts_from_its_repetition),
+		cmocka_unit_test(lasting_trouble_is_reported_when_patience_ends),
+		cmocka_unit_test(a_session_that_comes_during_an_outage_has_its_own_patience),
+		cmocka_unit_test(an_outage_in_the_middle_of_a_wait_starts_patience_then),
+		cmocka_unit_test(permanent_errors_are_reported_at_once),
+		cmocka_unit_test(everybody_who_waits_hears_of_a_permanent_error),
+		cmocka_unit_test(a_renewal_survives_what_looks_permanent),
+		cmocka_unit_test(an_abandoned_acquire_is_undone_by_its_nonce),
+		cmocka_unit_test(an_acquire_that_failed_is_undone_too),
+		cmocka_unit_test(an_abandoned_acquire_that_did_not_happen_leaves_nothing_to_undo),
+		cmocka_unit_test(a_late_copy_of_an_abandoned_acquire_is_taken_over_at_once),
+		cmocka_unit_test(a_late_copy_of_a_refused_acquire_is_taken_over_at_once),
+		cmocka_unit_test(a_late_copy_cannot_undo_a_release),
+		cmocka_unit_test(an_unreadable_reply_is_answered_and_undone),
+		cmocka_unit_test(a_reply_without_results_may_have_happened),
+	};
+
+	return cmocka_run_group_tests_name("lockmgr unknown", tests, NULL, NULL);
+}
