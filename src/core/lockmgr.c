@@ -297,10 +297,7 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 	}
 	if (lock == NULL || (asked->data != NULL && request->data == NULL))
 	{
-		lockmgr_answer answer = {.result = LOCKMGR_NO_MEMORY};
-
-		request->kind = LOCKMGR_LOOK_UP;	/* in no queue yet */
-		lm_answer(lm, session, &answer);
+		lm_answer_result(lm, session, LOCKMGR_NO_MEMORY);
 		if (lock != NULL)
 			lm_park(lm, lock);
 		return;

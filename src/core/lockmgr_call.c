@@ -23,7 +23,8 @@ lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
 {
 	lm_request *request = &session->request;
 
-	if (request->kind == LOCKMGR_ACQUIRE || request->kind == LOCKMGR_TRY)
+	if ((request->kind == LOCKMGR_ACQUIRE || request->kind == LOCKMGR_TRY) &&
+		request->lock != NULL)
 		lm_dequeue(lm, session);
 	answer->session = session->id;
 	answer->seq = request->seq;

@@ -204,8 +204,9 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		if (now >= l->deadline)
 			outcome = LOCKMGR_FAILED;
 	}
-	lm_answer_releaser(lm, lock, outcome);
+	/* The directory first: who was told looks there next. */
 	lm_drop_lease(lm, lock);
+	lm_answer_releaser(lm, lock, outcome);
 	if (result->status == DYNAMO_CONDITION_FAILED)
 		lm_observe(lm, now, lock, item);
 	lm_next_turn(lm, now, lock);

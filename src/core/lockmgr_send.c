@@ -16,8 +16,12 @@
 
 #define ATTEMPT_MIN_US	INT64_C(50000)
 
-/* A renewal may go early by this part of its lease to share a request. */
+/*
+ * A renewal may go early by this part of its lease to share a request; one
+ * that is repeated by this little, or there would be no jitter.
+ */
 #define EARLY_PART		12
+#define RETRY_EARLY_US	INT64_C(20000)
 
 void
 lm_new_nonce(lockmgr *lm, lm_lock *lock)
@@ -265,7 +269,8 @@ due_renewal(lockmgr *lm, int64_t now, bool sharing)
 		return NULL;
 	lock = LM_CONTAINER(top, lm_lock, renewal);
 	if (sharing)
-		early = lock->lease->l.lease_ms * 1000 / EARLY_PART;
+		early = lock->attempts > 0 ? RETRY_EARLY_US :
+			lock->lease->l.lease_ms * 1000 / EARLY_PART;
 	return top->at <= now + early ? lock : NULL;
 }
 

@@ -103,7 +103,7 @@ static int	count_waiters(Waiter *waiters, int count, const DirectoryEntry *entry
 static void lease_row(const DirectoryEntry *entry, int waiting, int64 now, Row *row);
 static void believed_columns(const DirectoryEntry *entry, int64 now, Row *row);
 static void depth_columns(const DirectoryEntry *entry, Row *row);
-static const char *state_of(const lease *l, int64 now);
+static const char *state_of(const DirectoryEntry *entry, int64 now);
 static void waiter_row(const Waiter *waiter, Row *row);
 static void set(Row *row, int column, Datum value);
 static void set_text(Row *row, int column, const char *utf8, int len);
@@ -253,7 +253,7 @@ lease_row(const DirectoryEntry *entry, int waiting, int64 now, Row *row)
 	if (l->state != LEASE_ACQUIRING)
 		believed_columns(entry, now, row);
 	set(row, LOCKS_WAITERS, Int32GetDatum(waiting));
-	set(row, LOCKS_STATE, CStringGetTextDatum(state_of(l, now)));
+	set(row, LOCKS_STATE, CStringGetTextDatum(state_of(entry, now)));
 }
 
 /* What is known once the lease has been granted. */
@@ -292,14 +292,18 @@ depth_columns(const DirectoryEntry *entry, Row *row)
 }
 
 static const char *
-state_of(const lease *l, int64 now)
+state_of(const DirectoryEntry *entry, int64 now)
 {
+	const lease *l = &entry->lease;
+
 	switch (l->state)
 	{
 		case LEASE_ACQUIRING:
 			return "acquiring";
 		case LEASE_HELD:
 			/* The worker may not have noticed yet. */
+			if (entry->let_go.value != 0)
+				return "releasing";
 			return l->valid_until > now ? "held" : "lost";
 		case LEASE_RELEASING:
 			return "releasing";

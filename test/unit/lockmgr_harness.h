@@ -802,10 +802,10 @@ assert_clean(harness *h)
 {
 	lockmgr_counts counts;
 
-	for (uint32_t i = 0; i < h->config.max_sessions; i++)
-		end_session(h, i);
 	h->fate = FATE_OK;
 	h->fate_count = 0;
+	for (uint32_t i = 0; i < h->config.max_sessions; i++)
+		end_session(h, i);
 	run(h, 2 * LEASE_US);
 	lockmgr_count(h->lm, &counts);
 	assert_int_equal(counts.leases, 0);

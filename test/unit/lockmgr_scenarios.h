@@ -112,6 +112,14 @@ static const scenario scenarios[] = {
 	{"full line", prepare_full_line, NULL, 0, 2 * SECOND, 17 * MS},
 };
 
+/* An assertion that names scenario and moment. */
+#define assert_then(s, moment, condition) \
+	do { \
+		if (!(condition)) \
+			fail_msg("%s, interrupted after %lld us: not %s", (s)->name, \
+					 (long long) (moment), #condition); \
+	} while (0)
+
 #define SCENARIO_COUNT (sizeof(scenarios) / sizeof(scenarios[0]))
 
 /* Runs for so long after session 0 asked; with its event, if that is due. */
@@ -128,15 +136,15 @@ run_scenario(harness *h, const scenario *s, int64_t duration)
 	run_until(h, asked + duration);
 }
 
-/* The rest of it, when what comes after that moment may be missing. */
+/* The event, if it has not happened by then; some time has passed since. */
 static inline void
-rest_of_scenario(harness *h, const scenario *s, int64_t duration)
+rest_of_scenario(harness *h, const scenario *s, int64_t duration, int64_t since)
 {
-	if (s->event != NULL && s->event_at >= duration)
-	{
-		run(h, s->event_at - duration);
-		s->event(h);
-	}
+	if (s->event == NULL || s->event_at < duration)
+		return;
+	if (s->event_at > duration + since)
+		run(h, s->event_at - duration - since);
+	s->event(h);
 }
 
 #endif							/* DDBLOCK_TEST_LOCKMGR_SCENARIOS_H */

@@ -25,14 +25,12 @@ interrupt_at(const scenario *s, int64_t moment, bool end, bool waiter)
 		end_session(h, 0);
 	else
 		cancel(h, 0);
-	rest_of_scenario(h, s, moment);
+	rest_of_scenario(h, s, moment, 0);
 	run(h, 5 * SECOND);
 
-	assert_int_equal(lease_of(h, 0, "a"), LOCKMGR_NO_LEASE);
-	if (waiter)
-		assert_true(holds(h, 1, "a"));
-	else
-		assert_false(is_ours(h, "a"));
+	assert_then(s, moment, lease_of(h, 0, "a") == LOCKMGR_NO_LEASE);
+	assert_then(s, moment, !waiter || holds(h, 1, "a"));
+	assert_then(s, moment, waiter || !is_ours(h, "a"));
 	finish(h);
 }
 

@@ -1,0 +1,498 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_adopt.c
+ *	  A manager that takes over from one that died.
+ *
+ * A manager dies at every moment of a life; the next one must go on as if
+ * nothing had happened: holders keep what they hold, each waiter is answered
+ * once, writes that may have happened are repeated with their nonces.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_scenarios.h"
+
+/* What happens to session 0 while there is no manager. */
+typedef enum meanwhile
+{
+	NOTHING,
+	CANCELLED,
+	ENDED
+} meanwhile;
+
+static void
+replace_manager(harness *h, int64_t gap)
+{
+	kill_manager(h);
+	run(h, gap);
+	start_manager(h);
+}
+
+/* The manager dies at that moment of the acquire's life. */
+static void
+die_at(const scenario *s, int64_t moment, meanwhile then)
+{
+	harness    *h = harness_start();
+
+	s->prepare(h);
+	acquire(h, 0, "a");
+	acquire(h, 1, "a");
+	run_scenario(h, s, moment);
+	h->fate_count = 0;
+
+	kill_manager(h);
+	run(h, 20 * MS);
+	if (then == CANCELLED)
+		cancel(h, 0);
+	else if (then == ENDED)
+		end_session(h, 0);
+	start_manager(h);
+	rest_of_scenario(h, s, moment, 20 * MS);
+
+	run(h, 5 * SECOND);
+	if (then == NOTHING)
+	{
+		assert_then(s, moment, result_of(h, 0) == LOCKMGR_GRANTED);
+		assert_then(s, moment, holds(h, 0, "a"));
+		assert_then(s, moment, h->asked[1].owed);
+		let_go(h, 0, "a");
+		run(h, SECOND);
+	}
+	assert_then(s, moment, lease_of(h, 0, "a") == LOCKMGR_NO_LEASE);
+	assert_then(s, moment, holds(h, 1, "a"));
+	finish(h);
+}
+
+static void
+die_everywhere(meanwhile then)
+{
+	for (size_t i = 0; i < SCENARIO_COUNT; i++)
+	{
+		const scenario *s = &scenarios[i];
+
+		for (int64_t moment = 0; moment <= s->granted_by; moment += s->every)
+			die_at(s, moment, then);
+	}
+}
+
+static void
+an_acquire_goes_on(void **state)
+{
+	(void) state;
+	die_everywhere(NOTHING);
+}
+
+static void
+an_acquire_cancelled_meanwhile_is_undone(void **state)
+{
+	(void) state;
+	die_everywhere(CANCELLED);
+}
+
+static void
+an_acquire_whose_session_ended_meanwhile_is_undone(void **state)
+{
+	(void) state;
+	die_everywhere(ENDED);
+}
+
+/* Renewed, released, handed over, with replies lost; dies at that moment. */
+static void
+die_while_held(int64_t moment)
+{
+	harness    *h = harness_start();
+	int64_t		start;
+
+	get(h, 0, "a");
+	start = h->now;
+	for (int turn = 0; turn < 4; turn++)
+	{
+		/* each turn begins a second after the one before */
+		int64_t		end = start + (turn + 1) * SECOND;
+
+		if (turn == 0)
+		{
+			next_fate(h, FATE_LOST_REPLY);
+			renew(h, 0, "a", 30000);
+		}
+		else if (turn == 2)
+		{
+			acquire(h, 1, "a");
+			next_fate(h, FATE_LOST_REPLY);
+			release(h, 0, "a");
+		}
+		if (h->lm != NULL && end > start + moment)
+		{
+			run_until(h, start + moment > h->now ? start + moment : h->now);
+			replace_manager(h, 30 * MS);
+			moment = 100 * SECOND;
+		}
+		run_until(h, end > h->now ? end : h->now);
+		if (turn == 1)
+			assert_result(h, 0, LOCKMGR_RENEWED);
+	}
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_true(holds(h, 1, "a"));
+	assert_int_equal(h->lost_count, 0);
+	finish(h);
+}
+
+static void
+a_holder_does_not_notice(void **state)
+{
+	(void) state;
+	for (int64_t moment = 0; moment <= 4 * SECOND; moment += 11 * MS)
+		die_while_held(moment);
+}
+
+static void
+a_lease_is_renewed_on(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	for (int i = 0; i < 10; i++)
+	{
+		run(h, LEASE_US / 4);
+		replace_manager(h, LEASE_US / 4);
+	}
+	assert_true(holds(h, 0, "a"));
+	assert_int_equal(h->lost_count, 0);
+	finish(h);
+}
+
+static void
+a_pending_write_is_repeated_with_its_nonce(void **state)
+{
+	static const lockmgr_kind kinds[] = {LOCKMGR_ACQUIRE, LOCKMGR_RENEW, LOCKMGR_RELEASE};
+
+	(void) state;
+	for (int i = 0; i < 3; i++)
+	{
+		harness    *h = harness_start();
+		int			first;
+
+		if (kinds[i] != LOCKMGR_ACQUIRE)
+			get(h, 0, "a");
+		next_fate(h, FATE_HOLD);
+		ask(h, 0, kinds[i], "a", lease_of(h, 0, "a"));
+		first = h->call_count - 1;
+		apply(h, last_call(h));
+		replace_manager(h, 10 * MS);
+		assert_int_equal(h->call_count, first + 2);
+		assert_true(last_call(h)->c.repeat);
+		assert_string_equal(last_call(h)->writes[0].version, h->calls[first].writes[0].version);
+		settle(h);
+		assert_int_equal(h->call_count, first + 2);
+		assert_true(h->asked[0].answered);
+		assert_int_not_equal(h->asked[0].answer.result, LOCKMGR_FAILED);
+		finish(h);
+	}
+}
+
+static void
+a_deadline_still_counts_from_the_first_copy(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		asked = h->now;
+
+	(void) state;
+	next_fate(h, FATE_LOST_REPLY);
+	acquire(h, 0, "a");
+	run(h, SECOND / 2);
+	replace_manager(h, 5 * SECOND);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[0].answer.valid_until, asked + LEASE_US - MARGIN_US);
+	finish(h);
+}
+
+static void
+a_grant_that_was_not_delivered_is_answered(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		valid_until = get(h, 0, "a")->valid_until;
+
+	(void) state;
+	/* The session is said not to have its answer. */
+	h->asked[0].owed = true;
+	h->asked[0].answered = false;
+	replace_manager(h, 10 * MS);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[0].answer.valid_until, valid_until);
+	finish(h);
+}
+
+static void
+a_renewal_asked_for_meanwhile_is_sent_at_once(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	kill_manager(h);
+	renew(h, 0, "a", 60000);
+	start_manager(h);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_int_equal(saved_of(h, 0, "a")->lease_ms, 60000);
+	finish(h);
+}
+
+static void
+a_renewal_asked_for_is_not_confused_by_other_news(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	get(h, 1, "b");
+	kill_manager(h);
+	renew(h, 0, "a", 0);
+	end_session(h, 1);			/* is read after the renewal */
+	start_manager(h);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_true(is_free(h, "b"));
+	finish(h);
+}
+
+static void
+a_release_asked_for_meanwhile_is_sent_at_once(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	get(h, 0, "b");
+	kill_manager(h);
+	release(h, 0, "a");
+	let_go(h, 0, "b");
+	start_manager(h);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+	assert_true(is_free(h, "b"));
+	finish(h);
+}
+
+static void
+a_lease_that_ran_out_meanwhile_is_lost(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	replace_manager(h, LEASE_US - MARGIN_US);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_UNREACHABLE);
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_LOST);
+	settle(h);
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+/* Loses "a" of session 0 for want of renewals. */
+static const lease *
+lose(harness *h)
+{
+	const lease *l = get(h, 0, "a");
+
+	h->fate = FATE_LOST_REPLY;
+	run_until(h, l->deadline);
+	assert_int_equal(l->state, LEASE_LOST);
+	return l;
+}
+
+static void
+a_lost_lease_stays_lost_until_the_session_knows(void **state)
+{
+	harness    *h = harness_start();
+	const lease *l = lose(h);
+
+	(void) state;
+	kill_manager(h);
+	h->fate = FATE_OK;
+	start_manager(h);
+	run(h, SECOND);
+	assert_int_equal(h->lost_count, 1);
+	assert_false(is_free(h, "a"));
+	renew(h, 0, "a", 0);
+	assert_result(h, 0, LOCKMGR_LOST);
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_LOST);
+	settle(h);
+	assert_true(is_free(h, "a"));
+	assert_int_equal(l->state, LEASE_FREE);
+	finish(h);
+}
+
+static void
+a_lost_leases_item_is_released_when_it_has_ended(void **state)
+{
+	/* Dies at every moment of the release, the reply of which is lost. */
+	(void) state;
+	for (int64_t moment = -MS; moment < 1500 * MS; moment += 7 * MS)
+	{
+		harness    *h = harness_start();
+		const lease *l = lose(h);
+
+		run_until(h, l->lease_end + moment);
+		kill_manager(h);
+		h->fate = FATE_OK;
+		start_manager(h);
+		run(h, SECOND);
+		assert_true(is_free(h, "a"));
+		assert_int_equal(l->state, LEASE_LOST);
+		get(h, 1, "a");
+		let_go(h, 0, "a");
+		assert_int_equal(l->state, LEASE_FREE);
+		finish(h);
+	}
+}
+
+static void
+a_lost_lease_without_an_item_is_kept_for_the_session(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	delete_item(h, "a");
+	run(h, LEASE_US / 3 + SECOND);
+	assert_int_equal(h->lost_count, 1);
+	get(h, 1, "a");
+	replace_manager(h, 10 * MS);
+	assert_true(holds(h, 1, "a"));
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_LOST);
+	assert_int_equal(h->asked[0].answer.loss, LOSS_DELETED);
+	settle(h);
+	assert_true(holds(h, 1, "a"));
+	finish(h);
+}
+
+static void
+leases_of_sessions_that_ended_meanwhile_are_freed(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	get(h, 0, "b");
+	get(h, 1, "c");
+	acquire(h, 2, "b");
+	kill_manager(h);
+	end_session(h, 0);
+	acquire(h, 0, "d");			/* the slot's next user */
+	start_manager(h);
+	settle(h);
+	assert_true(is_free(h, "a"));
+	assert_true(holds(h, 2, "b"));
+	assert_true(holds(h, 1, "c"));
+	assert_true(holds(h, 0, "d"));
+	finish(h);
+}
+
+static void
+tries_are_answered_as_before(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	foreign_hold(h, "b", "v1", LEASE_MS, 1);
+	kill_manager(h);
+	try_acquire(h, 1, "a");
+	try_acquire(h, 2, "b");
+	try_acquire(h, 3, "c");
+	start_manager(h);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	assert_result(h, 2, LOCKMGR_BUSY);
+	assert_result(h, 3, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_try_under_way_gets_its_lock(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, FATE_LOST_REPLY);
+	try_acquire(h, 3, "a");
+	run(h, LATENCY_US);
+	kill_manager(h);
+	acquire(h, 1, "a");			/* is read before the try */
+	start_manager(h);
+	settle(h);
+	assert_result(h, 3, LOCKMGR_GRANTED);
+	assert_waits(h, 1);
+	finish(h);
+}
+
+static void
+waiters_behind_an_abandoned_acquire_are_not_failed(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, FATE_LOST_REQUEST);
+	acquire(h, 0, "a");
+	kill_manager(h);
+	cancel(h, 0);
+	acquire(h, 1, "a");
+	start_manager(h);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_replaced_manager_does_not_believe_in_what_another_cluster_took(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	kill_manager(h);
+	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
+	run(h, LEASE_US / 2);
+	start_manager(h);
+	settle(h);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+	finish(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_acquire_goes_on),
+		cmocka_unit_test(an_acquire_cancelled_meanwhile_is_undone),
+		cmocka_unit_test(an_acquire_whose_session_ended_meanwhile_is_undone),
+		cmocka_unit_test(a_holder_does_not_notice),
+		cmocka_unit_test(a_lease_is_renewed_on),
+		cmocka_unit_test(a_pending_write_is_repeated_with_its_nonce),
+		cmocka_unit_test(a_deadline_still_counts_from_the_first_copy),
+		cmocka_unit_test(a_grant_that_was_not_delivered_is_answered),
+		cmocka_unit_test(a_renewal_asked_for_meanwhile_is_sent_at_once),
+		cmocka_unit_test(a_renewal_asked_for_is_not_confused_by_other_news),
+		cmocka_unit_test(a_release_asked_for_meanwhile_is_sent_at_once),
+		cmocka_unit_test(a_lease_that_ran_out_meanwhile_is_lost),
+		cmocka_unit_test(a_lost_lease_stays_lost_until_the_session_knows),
+		cmocka_unit_test(a_lost_leases_item_is_released_when_it_has_ended),
+		cmocka_unit_test(a_lost_lease_without_an_item_is_kept_for_the_session),
+		cmocka_unit_test(leases_of_sessions_that_ended_meanwhile_are_freed),
+		cmocka_unit_test(tries_are_answered_as_before),
+		cmocka_unit_test(a_try_under_way_gets_its_lock),
+		cmocka_unit_test(waiters_behind_an_abandoned_acquire_are_not_failed),
+		cmocka_unit_test(a_replaced_manager_does_not_believe_in_what_another_cluster_took),
+	};
+
+	return cmocka_run_group_tests_name("lockmgr adopt", tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_limits.c
+ *	  Leases, calls and memory are bounded, and what is bounded is freed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_harness.h"
+
+static harness *
+start_with(uint32_t max_leases, uint32_t max_calls, uint32_t max_remembered)
+{
+	harness    *h = harness_new(SIZE);
+
+	h->config.max_leases = max_leases;
+	h->config.max_calls = max_calls;
+	h->config.max_remembered = max_remembered;
+	start_manager(h);
+	return h;
+}
+
+static lockmgr_counts
+counts_of(const harness *h)
+{
+	lockmgr_counts counts;
+
+	lockmgr_count(h->lm, &counts);
+	return counts;
+}
+
+/* Acquires "lock0" and so on, for sessions 0 and so on. */
+static void
+acquire_many(harness *h, uint32_t count)
+{
+	char		name[16];
+
+	for (uint32_t i = 0; i < count; i++)
+	{
+		snprintf(name, sizeof(name), "lock%u", i);
+		acquire(h, i, name);
+	}
+}
+
+static void
+more_leases_than_there_is_room_for_are_refused(void **state)
+{
+	harness    *h = start_with(3, 16, 16);
+
+	(void) state;
+	acquire_many(h, 5);
+	settle(h);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_result(h, i, i < 3 ? LOCKMGR_GRANTED : LOCKMGR_NO_ROOM);
+	assert_int_equal(counts_of(h).leases, 3);
+	assert_int_equal(counts_of(h).held, 3);
+
+	/* One that is lost and not acknowledged takes room, too. */
+	delete_item(h, "lock0");
+	run(h, LEASE_US / 3);
+	assert_int_equal(h->lost_count, 1);
+	acquire(h, 4, "lock4");
+	assert_result(h, 4, LOCKMGR_NO_ROOM);
+	let_go(h, 0, "lock0");
+	get(h, 4, "lock4");
+	finish(h);
+}
+
+static void
+waiting_takes_no_lease(void **state)
+{
+	harness    *h = start_with(1, 16, 16);
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	acquire(h, 0, "a");
+	settle(h);
+	get(h, 1, "b");
+	assert_waits(h, 0);
+	assert_int_equal(counts_of(h).waiters, 1);
+	foreign_release(h, "a");
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_NO_ROOM);
+	finish(h);
+}
+
+static void
+calls_in_flight_are_bounded_and_none_is_forgotten(void **state)
+{
+	harness    *h = start_with(SIZE, 4, 16);
+
+	(void) state;
+	h->fate = FATE_HOLD;
+	acquire_many(h, 20);
+	for (uint32_t i = 0; i < 20; i++)
+	{
+		assert_int_equal(counts_of(h).calls, i <= 16 ? 4 : 20 - i);
+		deliver(h, &h->calls[i]);
+		assert_result(h, i, LOCKMGR_GRANTED);
+	}
+	assert_int_equal(h->call_count, 20);
+	finish(h);
+}
+
+static void
+renewals_do_not_wait_behind_other_calls(void **state)
+{
+	harness    *h = start_with(SIZE, 2, 16);
+
+	(void) state;
+	get(h, 0, "held");
+	run(h, LEASE_US / 4);
+	h->fate = FATE_HOLD;
+	acquire(h, 1, "a");
+	acquire(h, 2, "b");
+	acquire(h, 3, "c");
+	look_up(h, 4, "d");
+	assert_int_equal(counts_of(h).calls, 2);
+	h->fate = FATE_OK;
+	run(h, LEASE_US / 4);
+	assert_int_equal(saved_of(h, 0, "held")->renewals, 1);
+	assert_waits(h, 3);
+	assert_waits(h, 4);
+	for (int i = 1; i <= 2; i++)
+		deliver(h, &h->calls[i]);
+	settle(h);
+	assert_result(h, 3, LOCKMGR_GRANTED);
+	assert_result(h, 4, LOCKMGR_FOUND);
+	finish(h);
+}
+
+static void
+too_many_renewals_wait_their_turn(void **state)
+{
+	harness    *h = start_with(SIZE, 1, 16);
+
+	(void) state;
+	acquire_many(h, 60);
+	run(h, 70 * LATENCY_US);
+	run(h, LEASE_US * 2 / 3);
+	for (uint32_t i = 0; i < 60; i++)
+		assert_true(h->saved[i].renewals >= 1);
+	assert_int_equal(h->lost_count, 0);
+	finish(h);
+}
+
+static void
+a_lock_nobody_needs_is_remembered_for_a_while(void **state)
+{
+	harness    *h = start_with(SIZE, 16, 3);
+	char		name[16];
+
+	(void) state;
+	for (int i = 0; i < 5; i++)
+	{
+		snprintf(name, sizeof(name), "lock%d", i);
+		foreign_hold(h, name, "v1", LEASE_MS, 1);
+		try_acquire(h, 0, name);
+		settle(h);
+		assert_result(h, 0, LOCKMGR_BUSY);
+		assert_int_equal(counts_of(h).remembered, i < 3 ? i + 1 : 3);
+		if (i == 3)
+		{
+			/* Used again, so not the oldest any more. */
+			try_acquire(h, 0, "lock1");
+			settle(h);
+		}
+	}
+	run(h, LEASE_US * 102 / 100);
+
+	/* lock1, lock3 and lock4 are known, and known to be dead. */
+	for (int i = 0; i < 5; i++)
+	{
+		snprintf(name, sizeof(name), "lock%d", i);
+		try_acquire(h, 10 + (uint32_t) i, name);
+	}
+	settle(h);
+	for (int i = 0; i < 5; i++)
+		assert_result(h, 10 + (uint32_t) i,
+					  i == 0 || i == 2 ? LOCKMGR_BUSY : LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+nothing_need_be_remembered(void **state)
+{
+	harness    *h = start_with(SIZE, 16, 0);
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	try_acquire(h, 0, "a");
+	settle(h);
+	get(h, 0, "b");
+	let_go(h, 0, "b");
+	look_up(h, 1, "c");
+	settle(h);
+	assert_int_equal(counts_of(h).remembered, 0);
+	assert_result(h, 1, LOCKMGR_FOUND);
+	finish(h);
+}
+
+static void
+locks_nobody_ever_saw_held_are_forgotten(void **state)
+{
+	harness    *h = start_with(SIZE, 16, 16);
+
+	(void) state;
+	look_up(h, 0, "a");
+	h->fate = fate_of(DYNAMO_ACCESS_DENIED);
+	acquire(h, 1, "b");
+	settle(h);
+	assert_int_equal(counts_of(h).remembered, 0);
+	finish(h);
+}
+
+static void
+a_slot_that_does_not_exist_is_refused(void **state)
+{
+	harness    *h = harness_start();
+	uint32_t	slots = h->config.max_sessions;
+
+	(void) state;
+	kill_manager(h);
+	h->config.max_sessions = slots - 1;
+	start_manager(h);
+	acquire(h, slots - 1, "a");
+	assert_result(h, slots - 1, LOCKMGR_NO_MEMORY);
+	lockmgr_session_end(h->lm, h->now, session_of(h, slots - 1));
+	lockmgr_cancel(h->lm, h->now, session_of(h, slots - 1), 1);
+	lockmgr_let_go(h->lm, h->now, session_of(h, slots - 1), 0);
+	assert_int_equal(lockmgr_next_lease(h->lm, slots - 1, LOCKMGR_NO_LEASE), LOCKMGR_NO_LEASE);
+	finish(h);
+}
+
+static void
+replies_that_belong_to_no_call_are_ignored(void **state)
+{
+	harness    *h = harness_start();
+	dynamo_result result = {.status = DYNAMO_OK};
+	dynamo_reply answer = {.count = 1,.results = &result};
+
+	(void) state;
+	lockmgr_reply(h->lm, h->now, 4711, &answer);
+	get(h, 0, "a");
+	lockmgr_reply(h->lm, h->now, h->calls[0].c.id, &answer);
+	assert_true(holds(h, 0, "a"));
+	assert_int_equal(counts_of(h).calls, 0);
+	finish(h);
+}
+
+static void
+an_idle_manager_wants_no_waking(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	assert_int_equal(lockmgr_next_wake(h->lm), INT64_MAX);
+	get(h, 0, "a");
+	assert_int_equal(lockmgr_next_wake(h->lm), saved_of(h, 0, "a")->lease_end -
+					 (LEASE_MS * 1000 * 2 / 3));
+	let_go(h, 0, "a");
+	settle(h);
+	assert_int_equal(lockmgr_next_wake(h->lm), INT64_MAX);
+	finish(h);
+}
+
+static void
+new_time_outs_hold_from_the_next_call(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	lockmgr_set_timeouts(h->lm, SECOND / 4, SECOND / 2);
+	h->fate = FATE_LOST_REQUEST;
+	acquire(h, 0, "a");
+	assert_int_equal(last_call(h)->c.timeout_us, SECOND / 4);
+	run(h, SECOND);
+	assert_failed(h, 0, DYNAMO_UNKNOWN);
+	lockmgr_set_timeouts(h->lm, SECOND, SECOND / 8);
+	look_up(h, 1, "b");
+	acquire(h, 2, "c");
+	assert_int_equal(last_call(h)->c.timeout_us, SECOND / 8);
+	finish(h);
+}
+
+static void
+the_leases_of_a_slot_can_be_walked(void **state)
+{
+	harness    *h = harness_start();
+	uint32_t	seen = 0;
+	uint32_t	next;
+
+	(void) state;
+	get(h, 7, "a");
+	get(h, 7, "b");
+	get(h, 7, "c");
+	get(h, 8, "d");
+	for (uint32_t i = lockmgr_next_lease(h->lm, 7, LOCKMGR_NO_LEASE);
+		 i != LOCKMGR_NO_LEASE; i = next)
+	{
+		next = lockmgr_next_lease(h->lm, 7, i);
+		assert_int_equal(h->saved[i].session.slot, 7);
+		lockmgr_let_go(h->lm, h->now, session_of(h, 7), i);
+		seen++;
+	}
+	assert_int_equal(seen, 3);
+	assert_int_equal(lockmgr_next_lease(h->lm, 7, LOCKMGR_NO_LEASE), LOCKMGR_NO_LEASE);
+	assert_true(holds(h, 8, "d"));
+	finish(h);
+}
+
+static void
+thousands_of_locks_are_told_apart(void **state)
+{
+	harness    *h = harness_new(1500);
+	char		name[16];
+
+	(void) state;
+	h->config.max_calls = 2000;
+	start_manager(h);
+	for (uint32_t i = 0; i < 1500; i++)
+	{
+		snprintf(name, sizeof(name), "lock%u", i % 1000);
+		acquire(h, i, name);
+	}
+	settle(h);
+	for (uint32_t i = 0; i < 1500; i++)
+	{
+		snprintf(name, sizeof(name), "lock%u", i % 1000);
+		assert_true(i < 1000 ? holds(h, i, name) : h->asked[i].owed);
+	}
+	assert_int_equal(counts_of(h).held, 1000);
+	assert_int_equal(counts_of(h).waiters, 500);
+	finish(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(more_leases_than_there_is_room_for_are_refused),
+		cmocka_unit_test(waiting_takes_no_lease),
+		cmocka_unit_test(calls_in_flight_are_bounded_and_none_is_forgotten),
+		cmocka_unit_test(renewals_do_not_wait_behind_other_calls),
+		cmocka_unit_test(too_many_renewals_wait_their_turn),
+		cmocka_unit_test(a_lock_nobody_needs_is_remembered_for_a_while),
+		cmocka_unit_test(nothing_need_be_remembered),
+		cmocka_unit_test(locks_nobody_ever_saw_held_are_forgotten),
+		cmocka_unit_test(a_slot_that_does_not_exist_is_refused),
+		cmocka_unit_test(replies_that_belong_to_no_call_are_ignored),
+		cmocka_unit_test(an_idle_manager_wants_no_waking),
+		cmocka_unit_test(new_time_outs_hold_from_the_next_call),
+		cmocka_unit_test(the_leases_of_a_slot_can_be_walked),
+		cmocka_unit_test(thousands_of_locks_are_told_apart),
+	};
+
+	return cmocka_run_group_tests_name("lockmgr limits", tests, NULL, NULL);
+}
