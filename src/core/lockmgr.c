@@ -107,9 +107,12 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 		case LOCKMGR_ACQUIRE:
 		case LOCKMGR_TRY:
 			lm_dequeue(lm, session);
-			if (lock->call == NULL && !lock->queued &&
-				(lock->state == LOCK_IDLE || lock->state == LOCK_WATCHING) &&
-				lock->first == NULL)
+			if (lock->call != NULL || lock->queued)
+				break;
+			if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
+				lm_abandon(lm, now, lock);	/* between two copies */
+			else if (lock->first == NULL &&
+					 (lock->state == LOCK_IDLE || lock->state == LOCK_WATCHING))
 				lm_next_turn(lm, now, lock);
 			break;
 		case LOCKMGR_RELEASE:
@@ -462,7 +465,15 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 		lm_lock    *lock = lm_get_lock(lm, name, name_len);
 
 		if (lock == NULL || lock->lease != NULL)
-			return;				/* out of memory: others will see it expire */
+		{
+			/* Out of memory: not renewed, so others will see it expire. */
+			lease->l.loss = LOSS_UNREACHABLE;
+			lm_set_lease_state(lm, lease, session != NULL ? LEASE_LOST : LEASE_FREE);
+			lease->l.version[0] = lease->l.pending.version[0] = '\0';
+			lm->leases_in_use -= session == NULL;
+			lm_save(lm, lease, false);
+			return;
+		}
 		lease->lock = lock;
 		lock->lease = lease;
 		lock->top_token = saved->token;

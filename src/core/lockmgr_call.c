@@ -152,30 +152,37 @@ lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock)
 	lock->stay_back_until = retry_at(lm, now, lock, 0);
 }
 
-static void
-acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock)
+/*
+ * The session that the unsettled acquire is for does not want it any more.  It
+ * is not repeated: as it may have happened, it is undone, by its nonce.
+ */
+void
+lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	lm_lease   *lease = lock->lease;
+	char		nonce[UUID_SIZE];
 
-	fail_impatient_waiters(lm, now, lock);
-	if (lm_pending_wanted(lm, lease))
-		heap_set(&lm->timers, &lock->timer, retry_at(lm, now, lock, 0));
-	else if (lock->maybe)
-	{
-		/* Not repeated: it may have happened, so undo it, by its nonce. */
-		char		nonce[UUID_SIZE];
-
-		memcpy(nonce, lease->l.pending.version, sizeof(nonce));
-		lease->l.lease_end = now + lease->l.pending.lease_ms * 1000;
-		lm_set_lease_state(lm, lease, LEASE_RELEASING);
-		lm_release(lm, now, lock, nonce);
-	}
-	else
+	if (!lock->maybe)
 	{
 		lm_drop_lease(lm, lock);
 		lm_stay_back(lm, now, lock);
 		lm_next_turn(lm, now, lock);
+		return;
 	}
+	memcpy(nonce, lease->l.pending.version, sizeof(nonce));
+	lease->l.lease_end = now + lease->l.pending.lease_ms * 1000;
+	lm_set_lease_state(lm, lease, LEASE_RELEASING);
+	lm_release(lm, now, lock, nonce);
+}
+
+static void
+acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	fail_impatient_waiters(lm, now, lock);
+	if (lm_pending_wanted(lm, lock->lease))
+		heap_set(&lm->timers, &lock->timer, retry_at(lm, now, lock, 0));
+	else
+		lm_abandon(lm, now, lock);
 }
 
 static void
@@ -260,6 +267,11 @@ release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		heap_set(&lm->timers, &lock->timer, retry_at(lm, now, lock, 0));
 		return;
 	}
+	/* Whichever of the two stands there, nobody of ours holds it. */
+	lm_retire(lm, lock->lease->l.pending.expected);
+	if (lock->lease->l.pending.op == DYNAMO_HAND_OVER)
+		lm_retire(lm, lock->lease->l.pending.version);
+	lm_drop_lease(lm, lock);
 	if (lock->releaser != NULL)
 	{
 		lm_session *session = lock->releaser;
@@ -267,11 +279,6 @@ release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		lock->releaser = NULL;
 		lm_answer_failed(lm, session, lock);
 	}
-	/* Whichever of the two stands there, nobody of ours holds it. */
-	lm_retire(lm, lock->lease->l.pending.expected);
-	if (lock->lease->l.pending.op == DYNAMO_HAND_OVER)
-		lm_retire(lm, lock->lease->l.pending.version);
-	lm_drop_lease(lm, lock);
 	lm_stay_back(lm, now, lock);
 	lm_next_turn(lm, now, lock);
 }
@@ -427,16 +434,14 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 static void
 repeat_write(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	lm_lease   *lease = lock->lease;
-
-	if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lease))
-		acquire_failed(lm, now, lock);	/* cancelled between two copies */
-	else
+	if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
 	{
-		if (!lock->maybe)
-			lm_new_nonce(lm, lock);
-		lm_submit(lm, lock);
+		lm_abandon(lm, now, lock);	/* adopted, and nobody asked for it again */
+		return;
 	}
+	if (!lock->maybe)
+		lm_new_nonce(lm, lock);
+	lm_submit(lm, lock);
 }
 
 static void

@@ -8,8 +8,8 @@
  * wait last, never by a grant: whoever is granted a lock waits for nothing at
  * that moment.  So it is enough to follow the chain when a session joins a
  * queue; only a lock manager that adopts several waiting sessions at once
- * meets cycles that the one it looks at has no part in.  Cycles through other clusters, or through PostgreSQL's own locks, are
- * not seen here.
+ * meets cycles that the one it looks at has no part in.  Cycles through other
+ * clusters, or through PostgreSQL's own locks, are not seen here.
  *
  *-------------------------------------------------------------------------
  */

@@ -113,15 +113,17 @@ static void
 unwanted_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
 						 const dynamo_item *item)
 {
+	lockmgr_result outcome;
+
 	if (done)
 	{
 		lm_save(lm, lock->lease, false);
 		lm_pass_on(lm, now, lock);
 		return;
 	}
-	lm_answer_releaser(lm, lock, now < lock->lease->l.deadline ?
-					   LOCKMGR_RELEASED : LOCKMGR_FAILED);
+	outcome = now < lock->lease->l.deadline ? LOCKMGR_RELEASED : LOCKMGR_FAILED;
 	lm_drop_lease(lm, lock);
+	lm_answer_releaser(lm, lock, outcome);
 	lm_observe(lm, now, lock, item);
 	lm_next_turn(lm, now, lock);
 }

@@ -310,6 +310,7 @@ extern void lm_unsubmit_look_up(lockmgr *lm, lm_session *session);
 extern void lm_pump(lockmgr *lm, int64_t now);
 
 /* lockmgr_call.c */
+extern void lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_clear_trouble(lockmgr *lm, lm_lock *lock);
 extern void lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer);

@@ -129,6 +129,7 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 		lm_put_lease(lm, lease);
 }
 
+/* After the directory has changed: who was told looks there next. */
 void
 lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 {
@@ -157,15 +158,16 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		(result->item.released ||
 		 strcmp(result->item.version, lease->l.pending.version) != 0))
 	{
-		lm_answer_releaser(lm, lock, now < lease->l.deadline ?
-						   LOCKMGR_RELEASED : LOCKMGR_FAILED);
+		lockmgr_result outcome = now < lease->l.deadline ?
+			LOCKMGR_RELEASED : LOCKMGR_FAILED;
+
 		lm_drop_lease(lm, lock);
+		lm_answer_releaser(lm, lock, outcome);
 		lm_observe(lm, now, lock, &result->item);
 		lm_next_turn(lm, now, lock);
 		return;
 	}
 
-	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
 	lm_written(lm, lease);
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
 		lm_grant(lm, now, lock);
@@ -174,6 +176,7 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_save(lm, lease, false);
 		lm_pass_on(lm, now, lock);
 	}
+	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
 }
 
 void
@@ -204,7 +207,6 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		if (now >= l->deadline)
 			outcome = LOCKMGR_FAILED;
 	}
-	/* The directory first: who was told looks there next. */
 	lm_drop_lease(lm, lock);
 	lm_answer_releaser(lm, lock, outcome);
 	if (result->status == DYNAMO_CONDITION_FAILED)

@@ -153,6 +153,8 @@ lm_park(lockmgr *lm, lm_lock *lock)
 
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
+	if (lock->attempts > 0)
+		lock->stay_back_until = 0;	/* whoever comes next starts afresh */
 	lm_clear_trouble(lm, lock);
 	if (!lock->seen && lock->top_token == 0)
 	{

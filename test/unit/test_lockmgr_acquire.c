@@ -497,6 +497,29 @@ nothing_is_above_the_highest_token(void **state)
 }
 
 static void
+an_item_that_cannot_be_worked_with_is_a_definite_answer(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	acquire(h, 1, "a");
+	settle(h);
+	item_of(h, "a")->wrong = "it makes no sense";
+	run(h, SECOND / 10);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	acquire(h, 0, "a");
+	look_up(h, 1, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	assert_string_equal(h->asked[1].message, "it makes no sense");
+	finish(h);
+}
+
+static void
 a_look_up_tells_what_stands_there(void **state)
 {
 	harness    *h = harness_start();
@@ -574,6 +597,7 @@ main(void)
 		cmocka_unit_test(an_item_without_a_token_is_worked_with),
 		cmocka_unit_test(a_bad_token_is_refused_before_anything_is_held),
 		cmocka_unit_test(nothing_is_above_the_highest_token),
+		cmocka_unit_test(an_item_that_cannot_be_worked_with_is_a_definite_answer),
 		cmocka_unit_test(a_look_up_tells_what_stands_there),
 		cmocka_unit_test(a_look_up_is_repeated_until_patience_ends),
 	};

@@ -184,6 +184,31 @@ each_statement_of_a_batch_has_its_own_fate(void **state)
 }
 
 static void
+sharing_a_request_does_not_undo_the_jitter(void **state)
+{
+	harness    *h = harness_start();
+	char		name[16];
+	int			statements = 0;
+
+	(void) state;
+	for (uint32_t i = 0; i < 50; i++)
+	{
+		snprintf(name, sizeof(name), "lock%u", i);
+		acquire(h, i, name);
+	}
+	settle(h);
+	run(h, THIRD_US - 11 * LATENCY_US);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	run(h, 8 * SECOND);
+
+	/* About six while the delays grow, then one every half second. */
+	for (int i = 50; i < h->call_count; i++)
+		statements += h->calls[i].c.count;
+	assert_in_range(statements / 50, 10, 30);
+	finish(h);
+}
+
+static void
 a_session_can_renew_at_once(void **state)
 {
 	harness    *h = harness_start();
@@ -593,6 +618,7 @@ main(void)
 		cmocka_unit_test(a_refused_batch_is_sent_as_single_renewals),
 		cmocka_unit_test(permission_may_be_missing_statement_by_statement),
 		cmocka_unit_test(each_statement_of_a_batch_has_its_own_fate),
+		cmocka_unit_test(sharing_a_request_does_not_undo_the_jitter),
 		cmocka_unit_test(a_session_can_renew_at_once),
 		cmocka_unit_test(only_ones_own_lease_can_be_renewed),
 		cmocka_unit_test(a_shorter_lease_shortens_belief_when_it_is_sent),

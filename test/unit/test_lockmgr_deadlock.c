@@ -1,0 +1,123 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_deadlock.c
+ *	  Sessions of one cluster that wait for each other.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_harness.h"
+
+/* Sessions 0 .. count-1 hold a lock each; all but the last want the next one. */
+static harness *
+start_chain(uint32_t count)
+{
+	harness    *h = harness_start();
+	char		name[16];
+
+	for (uint32_t i = 0; i < count; i++)
+	{
+		snprintf(name, sizeof(name), "lock%u", i);
+		get(h, i, name);
+	}
+	for (uint32_t i = 0; i < count - 1; i++)
+	{
+		snprintf(name, sizeof(name), "lock%u", i + 1);
+		acquire(h, i, name);
+	}
+	return h;
+}
+
+static void
+who_closes_a_cycle_is_told(void **state)
+{
+	(void) state;
+	for (uint32_t count = 1; count <= 5; count++)
+	{
+		harness    *h = start_chain(count);
+
+		acquire(h, count - 1, "lock0");
+		assert_result(h, count - 1, LOCKMGR_DEADLOCK);
+		assert_non_null(strstr(h->asked[count - 1].message, "waits for lock \"lock0\""));
+		for (uint32_t i = 0; i + 1 < count; i++)
+			assert_waits(h, i);
+
+		/* The others go on once it gives up what it holds. */
+		end_session(h, count - 1);
+		run(h, SECOND);
+		if (count > 1)
+			assert_result(h, count - 2, LOCKMGR_GRANTED);
+		finish(h);
+	}
+}
+
+static void
+a_chain_that_ends_is_no_cycle(void **state)
+{
+	harness    *h = start_chain(3);
+
+	(void) state;
+	acquire(h, 5, "lock0");
+	assert_waits(h, 5);
+	assert_waits(h, 0);
+	assert_waits(h, 1);
+	finish(h);
+}
+
+static void
+a_try_never_deadlocks(void **state)
+{
+	harness    *h = start_chain(2);
+
+	(void) state;
+	try_acquire(h, 1, "lock0");
+	assert_result(h, 1, LOCKMGR_BUSY);
+	finish(h);
+}
+
+static void
+a_holder_that_has_lost_its_lock_blocks_nobody_for_ever(void **state)
+{
+	harness    *h = start_chain(2);
+
+	(void) state;
+	delete_item(h, "lock0");
+	run(h, LEASE_US / 3 + SECOND);
+	assert_int_equal(h->lost_count, 1);
+	acquire(h, 1, "lock0");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+adoption_finds_a_cycle_too(void **state)
+{
+	harness    *h = start_chain(3);
+	int			deadlocks = 0;
+
+	(void) state;
+	kill_manager(h);
+	acquire(h, 2, "lock0");
+	acquire(h, 7, "lock1");		/* waits for the cycle, has no part in it */
+	start_manager(h);
+	settle(h);
+	for (uint32_t i = 0; i < 3; i++)
+		deadlocks += result_of(h, i) == LOCKMGR_DEADLOCK;
+	assert_int_equal(deadlocks, 1);
+	assert_waits(h, 7);
+	finish(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_closes_a_cycle_is_told),
+		cmocka_unit_test(a_chain_that_ends_is_no_cycle),
+		cmocka_unit_test(a_try_never_deadlocks),
+		cmocka_unit_test(a_holder_that_has_lost_its_lock_blocks_nobody_for_ever),
+		cmocka_unit_test(adoption_finds_a_cycle_too),
+	};
+
+	return cmocka_run_group_tests_name("lockmgr deadlock", tests, NULL, NULL);
+}
