@@ -320,11 +320,13 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	else if (item->wrong != NULL)
 		lm_answer_bad_item(lm, session, item->wrong);
 	else if (item->bad_token)
-		lm_answer_bad_item(lm, session, "attribute \"fencingToken\" is not an integer between 1 and 9223372036854775807");
+		lm_answer_bad_item(lm, session, "attribute \"fencingToken\" is not an integer "
+						   "between 1 and 9223372036854775807");
 	else if (token_too_low(&pending, item))
 	{
 		if (item->token == INT64_MAX)
-			lm_answer_bad_item(lm, session, "attribute \"fencingToken\" has the highest possible value");
+			lm_answer_bad_item(lm, session, "attribute \"fencingToken\" has the highest "
+							   "possible value");
 	}
 	else if (lock->seen && overwritable(lm, now, lock)[0] == '\0')
 	{

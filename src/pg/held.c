@@ -33,7 +33,6 @@ static void set_up(void);
 static uint32 hash_name(const void *key, Size keysize);
 static int	compare_names(const void *a, const void *b, Size keysize);
 static void mirror_depths(const HeldLock *held);
-static bool lease_is_ours(const DirectoryEntry *entry, uint64 seq);
 static void let_go_if_unused(HeldLock *held);
 static void at_transaction_end(XactEvent event, void *arg);
 static void refuse_prepare(void);
@@ -184,37 +183,6 @@ HeldForget(HeldLock *held)
 	pfree(name);
 }
 
-/*
- * The entry may be another session's by now, if the worker has freed it in
- * answer to a release that we no longer waited for.  While the directory lock
- * is held, it cannot become so.
- */
-void
-HeldLetGo(uint32 lease_index, uint64 seq)
-{
-	DirectoryEntry *entry = &segment_leases[lease_index];
-
-	LWLockAcquire(&segment->directory_lock, LW_SHARED);
-	if (lease_is_ours(entry, seq))
-		pg_atomic_write_u32(&entry->let_go, 1);
-	LWLockRelease(&segment->directory_lock);
-
-	pg_atomic_write_u32(&MailboxMySlot()->let_go, 1);
-	SegmentRing(MailboxSession().slot);
-}
-
-/* Call with the directory lock. */
-static bool
-lease_is_ours(const DirectoryEntry *entry, uint64 seq)
-{
-	lockmgr_session me = MailboxSession();
-
-	return entry->lease.state != LEASE_FREE &&
-		entry->lease.session.slot == me.slot &&
-		entry->lease.session.generation == me.generation &&
-		entry->lease.seq == seq;
-}
-
 bool
 HeldIsValid(const HeldLock *held)
 {
@@ -233,7 +201,7 @@ HeldLoss(const HeldLock *held)
 	lease_loss	loss = LOSS_NONE;
 
 	LWLockAcquire(&segment->directory_lock, LW_SHARED);
-	if (lease_is_ours(entry, held->seq))
+	if (SegmentLeaseBelongs(entry, MailboxSession(), held->seq))
 		loss = entry->lease.loss;
 	LWLockRelease(&segment->directory_lock);
 	return loss;
@@ -245,7 +213,7 @@ let_go_if_unused(HeldLock *held)
 	mirror_depths(held);
 	if (held->session_depth > 0 || held->xact_depth > 0)
 		return;
-	HeldLetGo(held->lease_index, held->seq);
+	MailboxLetGo(held->lease_index, held->seq);
 	HeldForget(held);
 }
 

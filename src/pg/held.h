@@ -67,9 +67,6 @@ extern void HeldCount(HeldLock *held, LockScope scope);
 extern void HeldUncountSession(HeldLock *held, int64 depth);
 extern void HeldForget(HeldLock *held);
 
-/* Tells the worker that the session wants no more of the lease; no waiting. */
-extern void HeldLetGo(uint32 lease_index, uint64 seq);
-
 extern bool HeldIsValid(const HeldLock *held);
 extern lease_loss HeldLoss(const HeldLock *held);
 

@@ -10,8 +10,9 @@
  *
  * Between the grant and the session's own notes nothing may get lost: the
  * worker's answer is final for it, and the session may be cancelled in that
- * very moment.  So a session cancels by number, whether it was answered or
- * not, and the worker takes back what it gave for that number.
+ * very moment.  Both sides look at cancellation and answer together, under the
+ * slot's lock: if the answer came first, the session lets go of what it was
+ * granted; if the cancellation did, the worker does (WorkerAnswer).
  *
  *-------------------------------------------------------------------------
  */
@@ -155,7 +156,37 @@ post(MailboxRequest *request)
 static void
 cancel(uint64 seq)
 {
-	pg_atomic_write_u64(&MailboxMySlot()->cancelled_seq, seq);
+	MailboxSlot *slot = MailboxMySlot();
+	const MailboxAnswer *answer = &slot->answer;
+	uint32		granted = LOCKMGR_NO_LEASE;
+
+	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+	pg_atomic_write_u64(&slot->cancelled_seq, seq);
+	if (answer->seq == seq && answer->result == LOCKMGR_GRANTED)
+		granted = answer->lease_index;
+	LWLockRelease(&slot->lock);
+
+	if (granted != LOCKMGR_NO_LEASE)
+		MailboxLetGo(granted, seq);
+	SegmentRing(me.slot);
+}
+
+/*
+ * The entry may be another session's by now, if the worker has freed it in
+ * answer to a release that we no longer waited for.  While the directory lock
+ * is held, it cannot become so.
+ */
+void
+MailboxLetGo(uint32 lease_index, uint64 seq)
+{
+	DirectoryEntry *entry = &segment_leases[lease_index];
+
+	LWLockAcquire(&segment->directory_lock, LW_SHARED);
+	if (SegmentLeaseBelongs(entry, me, seq))
+		pg_atomic_write_u32(&entry->let_go, 1);
+	LWLockRelease(&segment->directory_lock);
+
+	pg_atomic_write_u32(&MailboxMySlot()->let_go, 1);
 	SegmentRing(me.slot);
 }
 

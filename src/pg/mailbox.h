@@ -34,4 +34,10 @@ extern MailboxSlot *MailboxMySlot(void);
 extern void MailboxCall(MailboxRequest *request, Waiting *waiting,
 						MailboxAnswer *answer);
 
+/*
+ * Tells the worker that the session wants no more of the lease that it got for
+ * the request seq.  Neither waits nor fails.
+ */
+extern void MailboxLetGo(uint32 lease_index, uint64 seq);
+
 #endif							/* DDBLOCK_PG_MAILBOX_H */

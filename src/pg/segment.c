@@ -209,6 +209,16 @@ SegmentRing(uint32 slot)
 		SetLatch(&GetPGProcByNumber(procno)->procLatch);
 }
 
+bool
+SegmentLeaseBelongs(const DirectoryEntry *entry, lockmgr_session session,
+					uint64 seq)
+{
+	return entry->lease.state != LEASE_FREE &&
+		entry->lease.session.slot == session.slot &&
+		entry->lease.session.generation == session.generation &&
+		entry->lease.seq == seq;
+}
+
 int64
 SegmentNow(void)
 {

@@ -16,7 +16,8 @@
  *	   waiting_since			worker, slot lock; its backend clears the last two
  *								with each new request
  *	 MailboxSlot.generation,
- *	   cancelled_seq, let_go	its backend, atomics; then SegmentRing()
+ *	   let_go					its backend, atomics; then SegmentRing()
+ *	 MailboxSlot.cancelled_seq	the same, and under the slot lock
  *	 DirectoryEntry.lease, name worker, directory lock exclusively
  *	 DirectoryEntry.valid_until worker, atomic; its holder reads it lock-free
  *	 DirectoryEntry.let_go and
@@ -99,7 +100,7 @@ typedef struct MailboxSlot
 {
 	LWLock		lock;
 	pg_atomic_uint32 generation;	/* odd: in use; even: its session ended */
-	pg_atomic_uint64 cancelled_seq; /* requests up to this one are unwanted */
+	pg_atomic_uint64 cancelled_seq; /* this request is unwanted; slot lock */
 	pg_atomic_uint32 let_go;	/* 1: look at let_go of this session's leases */
 	int			pid;			/* set by the session before generation */
 	char		database[NAMEDATALEN];	/* UTF-8, for the views */
@@ -183,6 +184,10 @@ extern void SegmentInstallHooks(void);
 
 /* Tells the worker that the slot has news, and wakes it. Async-safe. */
 extern void SegmentRing(uint32 slot);
+
+/* Is it the lease that the session got for this request?  Directory lock. */
+extern bool SegmentLeaseBelongs(const DirectoryEntry *entry,
+								lockmgr_session session, uint64 seq);
 
 /* Microseconds on CLOCK_BOOTTIME: the clock of every lease. */
 extern int64 SegmentNow(void);

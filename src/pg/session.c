@@ -120,7 +120,7 @@ check_grant(const LockName *name, const HeldLock *held)
 	if (HeldIsValid(held))
 		return;
 	loss = HeldLoss(held);
-	HeldLetGo(held->lease_index, held->seq);
+	MailboxLetGo(held->lease_index, held->seq);
 	ErrorsLost(name->text, loss);
 }
 
@@ -270,7 +270,7 @@ give_back(HeldLock *held, const char *lock)
 
 	if (lost)
 	{
-		HeldLetGo(lease_index, seq);
+		MailboxLetGo(lease_index, seq);
 		warn_lost(lock, loss);
 	}
 	return !lost;
@@ -294,7 +294,7 @@ call_release(const char *lock, uint32 lease_index, uint64 seq,
 	PG_CATCH();
 	{
 		/* The worker may not even have seen the request before it was cancelled. */
-		HeldLetGo(lease_index, seq);
+		MailboxLetGo(lease_index, seq);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -408,7 +408,7 @@ let_go_of_session_scope(void)
 		HeldUncountSession(held, held->session_depth);
 		if (held->xact_depth == 0)
 		{
-			HeldLetGo(held->lease_index, held->seq);
+			MailboxLetGo(held->lease_index, held->seq);
 			HeldForget(held);
 		}
 	}

@@ -266,6 +266,7 @@ begin_answer(lockmgr_session session, uint64 seq)
 
 	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
 	if (slot->request.seq != seq ||
+		pg_atomic_read_u64(&slot->cancelled_seq) >= seq ||
 		pg_atomic_read_u32(&slot->generation) != session.generation)
 	{
 		LWLockRelease(&slot->lock);
@@ -301,13 +302,29 @@ fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
 		strlcpy(out->hint, WorkerCredentialsHint(), sizeof(out->hint));
 }
 
+/*
+ * What was granted is not wanted any more.  The mark is seen in the next turn:
+ * the lock manager must not be entered now.
+ */
+static void
+take_back(lockmgr_session session, uint32 index)
+{
+	pg_atomic_write_u32(&segment_leases[index].let_go, 1);
+	pg_atomic_write_u32(&segment_slots[session.slot].let_go, 1);
+	SegmentRing(session.slot);
+}
+
 void
 WorkerAnswer(void *arg, const lockmgr_answer *answer)
 {
 	MailboxAnswer *out = begin_answer(answer->session, answer->seq);
 
 	if (out == NULL)
+	{
+		if (answer->result == LOCKMGR_GRANTED)
+			take_back(answer->session, answer->lease_index);
 		return;
+	}
 	out->result = answer->result;
 	out->lease_index = answer->lease_index;
 	out->token = answer->token;
