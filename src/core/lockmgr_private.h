@@ -268,6 +268,7 @@ extern void lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
 extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							const dynamo_result *result);
+extern int64_t lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
 

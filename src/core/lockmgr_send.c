@@ -164,6 +164,13 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write)
 	if (first)
 	{
 		pending->first_sent = now;
+
+		/*
+		 * Of this moment, as the deadline is: an older token could be granted
+		 * after a higher one if the item is deleted in between.
+		 */
+		if (pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_HAND_OVER)
+			pending->token = lm_next_token(lm, now, lock);
 		if (pending->op == DYNAMO_RENEW)
 			shorten_belief(lm, lock);
 		lm_save(lm, lease, pending->op == DYNAMO_ACQUIRE);

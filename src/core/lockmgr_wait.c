@@ -160,8 +160,8 @@ overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
 }
 
 /* DynamoDB's clock in microseconds, but above every token seen here. */
-static int64_t
-next_token(const lockmgr *lm, int64_t now, const lm_lock *lock)
+int64_t
+lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
 	int64_t		token = now + lm->epoch_offset_us;
 
@@ -178,7 +178,6 @@ write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	l->pending.margin_us = session->request.margin_us;
 	l->pending.session = session->id;
 	l->pending.seq = session->request.seq;
-	l->pending.token = next_token(lm, now, lock);
 	l->holder = session->request.holder;
 	l->holder.since_ms = (now + lm->epoch_offset_us) / 1000;
 }
