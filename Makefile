@@ -33,8 +33,8 @@ SHLIB_LINK = -lcurl -lcrypto -lcjson \
 	-Wl,--version-script=$(srcdir)/src/exports.map
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
-CHECKS = check-floors check-warnings check-lint check-unit check-valgrind \
-	check-fuzz check-regress check-isolation check-tap
+CHECKS = check-floors check-warnings check-lint check-unit check-model \
+	check-valgrind check-fuzz check-regress check-isolation check-tap
 
 PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))

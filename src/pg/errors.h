@@ -17,6 +17,7 @@
 #include "pg/segment.h"
 
 #define ERRCODE_DDBLOCK_LEASE_LOST MAKE_SQLSTATE('L', 'K', '0', '0', '1')
+#define ERRCODE_DDBLOCK_STALE_TOKEN MAKE_SQLSTATE('L', 'K', '0', '0', '2')
 
 /* Raises unless the server has preloaded the library. */
 extern void ErrorsRequirePreload(void);
