@@ -5,6 +5,8 @@
 #	make test		installs what testing needs, then every check
 #	make check-X	one of them: see CHECKS; FUZZ_SECONDS=15 for each fuzz target,
 #					TAP="test/tap/001_smoke.pl ..." picks TAP tests
+#	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
+#					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
 #	make demo		a tour on this machine; KEEP=1 leaves it running
 #	make bench		measurements
 #	make setup		only installs what the above need
@@ -33,7 +35,7 @@ SHLIB_LINK = -lcurl -lcrypto -lcjson \
 	-Wl,--version-script=$(srcdir)/src/exports.map
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
-CHECKS = check-floors check-warnings check-lint check-unit check-model \
+CHECKS = check-floors check-warnings check-lint check-unit check-model check-simulator \
 	check-valgrind check-fuzz check-regress check-isolation check-tap
 
 PG_CONFIG ?= pg_config
@@ -54,9 +56,9 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test demo bench list-regress list-isolation $(CHECKS)
+.PHONY: setup test simulate demo bench list-regress list-isolation $(CHECKS)
 
-export PG_CONFIG KEEP FUZZ_SECONDS TAP
+export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP
 
 setup:
 	@test/setup test
@@ -66,6 +68,12 @@ test: setup
 
 $(CHECKS): setup
 	@test/in-copy test/run-checks $@
+
+simulate: setup
+	@test/in-copy test/simulator/run --jobs=$(or $(JOBS),2) \
+		$(if $(SEED),--from=$(SEED) --seeds=1 $(if $(TRACE),--trace), \
+		--from=$(or $(FROM),1) $(if $(SEEDS),--seeds=$(SEEDS)) \
+		$(if $(SEEDS)$(SECONDS),,--seconds=60) $(if $(SECONDS),--seconds=$(SECONDS)))
 
 demo:
 	@test/setup demo
