@@ -226,6 +226,7 @@ DROP TRIGGER suppress ON ddb_fences;
 CREATE TRIGGER falsify BEFORE INSERT ON ddb_fences
     FOR EACH ROW EXECUTE FUNCTION falsify();
 SELECT ddb_fence('new', 2);
+\echo :LAST_ERROR_SQLSTATE
 DROP TRIGGER falsify ON ddb_fences;
 
 -- pg_dump takes all of its rows.

@@ -25,6 +25,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
+#include "pg/compat.h"
 #include "pg/errors.h"
 #include "pg/fence.h"
 
@@ -36,6 +37,7 @@ static text *resource_argument(FunctionCallInfo fcinfo, int number);
 static int64 token_argument(FunctionCallInfo fcinfo, int number);
 static int64 record_token(Oid function, text *resource, int64 token);
 static char *upsert(Oid function);
+pg_noreturn static void not_recorded(void);
 
 Datum
 ddb_fence(PG_FUNCTION_ARGS)
@@ -53,8 +55,7 @@ ddb_fence(PG_FUNCTION_ARGS)
 	if (recorded > token)
 		ErrorsStaleToken(text_to_cstring(resource), recorded, token);
 	if (recorded < token)
-		elog(ERROR, "token " INT64_FORMAT " of table \"ddb_fences\" is not the one that was written",
-			 recorded);
+		not_recorded();
 	PG_RETURN_VOID();
 }
 
@@ -108,15 +109,23 @@ record_token(Oid function, text *resource, int64 token)
 	bool		is_null;
 
 	SPI_connect();
-
-	/* A trigger or rule that somebody put on the table may suppress the row. */
 	if (SPI_execute_with_args(upsert(function), lengthof(types), types, values, NULL,
 							  false, 0) != SPI_OK_INSERT_RETURNING || SPI_processed != 1)
-		elog(ERROR, "table \"ddb_fences\" does not take the token");
+		not_recorded();
 	recorded = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
 										   1, &is_null));
 	SPI_finish();
 	return recorded;
+}
+
+/* The table's owner may have put a trigger or rule on it. */
+static void
+not_recorded(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" does not record the token", "ddb_fences"),
+			 errhint("Remove the triggers and rules from the table.")));
 }
 
 /*
