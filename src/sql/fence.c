@@ -137,6 +137,9 @@ upsert(Oid function)
 {
 	char	   *schema = get_namespace_name(get_func_namespace(function));
 
+	/* Dropped meanwhile: an unqualified name could be that of a temporary table. */
+	if (schema == NULL)
+		elog(ERROR, "cache lookup failed for function %u", function);
 	return psprintf("INSERT INTO %s AS f (resource, token) VALUES ($1, $2) "
 					"ON CONFLICT (resource) DO UPDATE "
 					"SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",

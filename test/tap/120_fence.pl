@@ -44,10 +44,10 @@ like(as_fenced($_), qr/ERROR:  42501/, "a role may not: $_")
   'UPDATE ddb_fences SET token = 1',
   'DELETE FROM ddb_fences',
   'TRUNCATE ddb_fences',
-  'LOCK ddb_fences IN ACCESS SHARE MODE',
+  'BEGIN; LOCK ddb_fences IN ACCESS SHARE MODE',
   'CREATE TRIGGER t AFTER INSERT ON ddb_fences EXECUTE FUNCTION suppress_redundant_updates_trigger()',
   'ALTER FUNCTION ddb_fence RESET search_path',
-  'CREATE TABLE copy (resource text REFERENCES ddb_fences)';
+  'CREATE TABLE trap.copy (resource text REFERENCES ddb_fences)';
 
 # What a role can put in the way: tables, operators, functions, types.
 like(as_fenced(<<'SQL'), qr/ERROR:  LK002: fencing token for resource "role" is stale/,
