@@ -50,7 +50,7 @@ JournalStart(const journal_table *table)
 	snprintf(unfinished, sizeof(unfinished), "%s" UNFINISHED, own_path);
 
 	/* The old file counts until the new one is complete. */
-	fd = BasicOpenFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | PG_BINARY);
+	fd = BasicOpenFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC);
 	if (fd >= 0)
 		good = write_file(fd) && rename(unfinished, own_path) == 0;
 	note(good);
@@ -89,7 +89,7 @@ describe_us(const journal_table *table)
 static bool
 read_boot_id(void)
 {
-	int			fd = BasicOpenFile(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC | PG_BINARY);
+	int			fd = BasicOpenFile(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
 	ssize_t		len = -1;
 
 	if (fd >= 0)
@@ -214,7 +214,7 @@ open_dead(const char *path, bool say)
 {
 	DeadJournal *journal;
 	journal_header header;
-	int			fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC | PG_BINARY);
+	int			fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC);
 	ssize_t		bytes = fd < 0 ? -1 : pread(fd, &header, sizeof(header), 0);
 
 	if (bytes < 0)

@@ -240,9 +240,10 @@ sub copy_works
 }
 
 $one->backup('base');
+# All go to the same address: nothing but the directory tells them apart.
 is_deeply([ glob $one->backup_dir . '/base/pg_stat_tmp/*' ], [],
 	'a base backup contains no journal');
-my $copy = new_cluster('copy', init_from => [ $one, 'base' ]);
+my $copy = new_cluster('copy', through => proxy, init_from => [ $one, 'base' ]);
 copy_works($copy);
 living_ok('a base backup was started');
 $copy->stop('fast');
@@ -269,7 +270,7 @@ $living->query_safe("SELECT ddb_lock_renew('$_', $lease)") foreach @names;
 $one->stop('immediate');
 $living->gone;
 $one->backup_fs_cold('cold');
-my $cold = new_cluster('cold', init_from => [ $one, 'cold' ]);
+my $cold = new_cluster('cold', through => proxy, init_from => [ $one, 'cold' ]);
 copy_works($cold);
 is(scalar(grep { !is_released($_) && owner_of($_) eq $owner } @names), 3,
 	'a copy of a stopped cluster frees nothing');
