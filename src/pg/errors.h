@@ -39,6 +39,7 @@ pg_noreturn extern void ErrorsNotHeld(const char *lock);
 
 /* The commit guard: the transaction must not commit. */
 pg_noreturn extern void ErrorsCommitRefused(const char *lock, lease_loss loss);
+
 /* ddb_fence() met a higher token. */
 pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, int64 given);
 
