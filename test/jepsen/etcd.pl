@@ -9,8 +9,12 @@
 # lease overwrites what others added, or is overwritten.  An element
 # is lost if its COMMIT was acknowledged and it is not in the set at the end.
 #
-# It is run with guard and fence, with the guard only, and with neither.  The
-# fence comes before the read: it waits for an older holder that is still about
+# It is run with guard and fence, with the guard only, and with neither.  In the
+# first two, a process that is idle in its transaction when it loses its lease
+# would be terminated before the guard has a say; so every other one runs
+# with ddblock.on_lease_lost = none.
+#
+# The fence comes before the read: it waits for an older holder that is still about
 # to commit, and the next statement's snapshot then has that one's element.
 # Fenced after the read, the element would be overwritten all the same.
 #
@@ -47,11 +51,10 @@ my $pause_every = 5;
 my $commit_delay = 0.1;
 my @pauses = qw(worker think commit);
 
-my $unguarded = q{SET ddblock.commit_guard = off; SET ddblock.on_lease_lost = none;};
 my @configurations = (
-	{ name => 'guard and fence', fence => 1, settings => '' },
-	{ name => 'guard only', fence => 0, settings => '' },
-	{ name => 'neither', fence => 0, settings => $unguarded });
+	{ name => 'guard and fence', guard => 1, fence => 1 },
+	{ name => 'guard only', guard => 1, fence => 0 },
+	{ name => 'neither', guard => 0, fence => 0 });
 
 my %next_step = (
 	acquire => 'read',
@@ -103,7 +106,7 @@ sub run_configuration
 
 	@$run{qw(acknowledged refused last_element)} = ([], 0, 0);
 	$node->safe_psql('postgres', "INSERT INTO sets VALUES ('$run->{name}', '{}')");
-	my @clients = map { { run => $run } } 1 .. $processes;
+	my @clients = map { { run => $run, settings => settings($run, $_) } } 1 .. $processes;
 	connect_client($_) foreach @clients;
 
 	while (my @working = grep { $_->{step} ne 'done' } @clients)
@@ -129,13 +132,22 @@ sub run_configuration
 	return;
 }
 
+sub settings
+{
+	my ($run, $number) = @_;
+	my $alone = 'SET ddblock.on_lease_lost = none;';
+
+	return "$alone SET ddblock.commit_guard = off" unless $run->{guard};
+	return $number % 2 ? '' : $alone;
+}
+
 sub connect_client
 {
 	my ($client) = @_;
 
 	$client->{session} = session($node);
 	$client->{session}->query_safe(
-		"SET client_min_messages = warning; $client->{run}{settings}");
+		"SET client_min_messages = warning; $client->{settings}");
 	$client->{pid} = backend_pid($client->{session});
 	start_step($client, 'acquire');
 	return;
