@@ -6,6 +6,8 @@
 #	make check-X	one of them: see CHECKS; FUZZ_SECONDS=15 for each fuzz target,
 #					TAP="test/tap/001_smoke.pl ..." picks TAP tests
 #	make demo		a tour on this machine; KEEP=1 leaves it running
+#	make jepsen-etcd	what Jepsen lost in etcd's locks, DURATION=60 seconds for
+#					each of three configurations
 #	make bench		measurements
 #	make setup		only installs what the above need
 #
@@ -54,9 +56,9 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test demo bench list-regress list-isolation $(CHECKS)
+.PHONY: setup test demo jepsen-etcd bench list-regress list-isolation $(CHECKS)
 
-export PG_CONFIG KEEP FUZZ_SECONDS TAP
+export PG_CONFIG KEEP FUZZ_SECONDS TAP DURATION
 
 setup:
 	@test/setup test
@@ -70,6 +72,9 @@ $(CHECKS): setup
 demo:
 	@test/setup demo
 	@test/in-copy test/demo
+
+jepsen-etcd: setup
+	@TAP=test/jepsen/etcd.pl test/in-copy test/check-tap
 
 bench:
 	@test/setup bench
