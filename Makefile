@@ -5,6 +5,8 @@
 #	make test		installs what testing needs, then every check
 #	make check-X	one of them: see CHECKS; FUZZ_SECONDS=15 for each fuzz target,
 #					TAP="test/tap/001_smoke.pl ..." picks TAP tests
+#	make torture DURATION=60min	clusters under fire for longer than make test has
+#					time for; SEED=n, FAULTS=kind,kind: see test/torture/run
 #	make demo		a tour on this machine; KEEP=1 leaves it running
 #	make bench		measurements
 #	make setup		only installs what the above need
@@ -34,7 +36,8 @@ SHLIB_LINK = -lcurl -lcrypto -lcjson \
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
 CHECKS = check-floors check-warnings check-lint check-unit check-model \
-	check-valgrind check-fuzz check-regress check-isolation check-tap
+	check-valgrind check-fuzz check-regress check-isolation check-tap \
+	check-torture
 
 PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
@@ -54,9 +57,11 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test demo bench list-regress list-isolation $(CHECKS)
+.PHONY: setup test torture demo bench list-regress list-isolation $(CHECKS)
 
-export PG_CONFIG KEEP FUZZ_SECONDS TAP
+DURATION ?= 60min
+
+export PG_CONFIG KEEP FUZZ_SECONDS TAP SEED FAULTS TORTURE_SECONDS
 
 setup:
 	@test/setup test
@@ -66,6 +71,9 @@ test: setup
 
 $(CHECKS): setup
 	@test/in-copy test/run-checks $@
+
+torture: setup
+	@TORTURE_SECONDS=$(DURATION) test/in-copy test/check-torture
 
 demo:
 	@test/setup demo
