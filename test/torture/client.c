@@ -168,6 +168,14 @@ disconnect(Session *s, int64_t wake)
 	s->plan.count = s->plan.next = 0;
 }
 
+/* Notices are wanted on the wire, not on the screen. */
+static void
+ignore_notice(void *arg, const PGresult *notice)
+{
+	(void) arg;
+	(void) notice;
+}
+
 static void
 begin_connecting(Session *s, int64_t now)
 {
@@ -183,6 +191,8 @@ begin_connecting(Session *s, int64_t now)
 	s->wake = now + CONNECT_SECONDS * INT64_C(1000000);
 	if (s->conn == NULL || PQstatus(s->conn) == CONNECTION_BAD)
 		disconnect(s, now + RECONNECT_MS * 1000);
+	else
+		PQsetNoticeReceiver(s->conn, ignore_notice, NULL);
 }
 
 static void

@@ -170,7 +170,7 @@ def credentials(scene):
     """They expire; new ones come a while later."""
     scene.proxy.fault(action='error', status=400, count=-1, name='expired credentials',
                       type='ExpiredTokenException')
-    time.sleep(random.uniform(0.2, 1.2) * LEASE)
+    time.sleep(random.uniform(0.1, 0.6) * LEASE)
     scene.cluster.write_keys()
     scene.proxy.clear()
     scene.cluster.reload()
@@ -284,16 +284,21 @@ class Storm:
 
     def heavy_ones(self, scene):
         deck = []
-        while not self.over.wait(random.uniform(0.1, 1.0)):
+        while not self.over.wait(random.uniform(0.1, 0.6)):
             deck = deck or self.deck(scene)
+            if not deck:
+                return
             kind = deck.pop()
             if HEAVY[kind](scene):
                 scene.events.count(kind)
 
     def deck(self, scene):
-        deck = [kind for kind in self.heavy if kind != 'slow_tls' or scene.front]
+        """All that can befall this cluster, in any order; TLS has only one of them."""
+        deck = [kind for kind in self.heavy if kind != 'slow_tls']
+        if scene.front and 'slow_tls' in self.heavy:
+            deck += ['slow_tls'] * len(self.scenes)
         random.shuffle(deck)
-        return deck or ['starved']
+        return deck
 
     def end(self):
         """Returns when everything is healed and no late copy is under way."""
