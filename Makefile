@@ -7,7 +7,11 @@
 #					TAP="test/tap/001_smoke.pl ..." picks TAP tests
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
+#	make torture DURATION=60min	clusters under fire for longer than make test has
+#					time for; SEED=n, FAULTS=kind,kind: see test/torture/run
 #	make demo		a tour on this machine; KEEP=1 leaves it running
+#	make jepsen-etcd	what Jepsen lost in etcd's locks, DURATION=60 seconds for
+#					each of three configurations
 #	make bench		measurements
 #	make setup		only installs what the above need
 #
@@ -35,8 +39,9 @@ SHLIB_LINK = -lcurl -lcrypto -lcjson \
 	-Wl,--version-script=$(srcdir)/src/exports.map
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
-CHECKS = check-floors check-warnings check-lint check-unit check-model check-simulator \
-	check-valgrind check-fuzz check-regress check-isolation check-tap
+CHECKS = check-floors check-warnings check-lint check-unit check-model \
+	check-simulator check-valgrind check-fuzz check-regress check-isolation \
+	check-tap check-torture
 
 PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
@@ -56,9 +61,10 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test simulate demo bench list-regress list-isolation $(CHECKS)
+.PHONY: setup test simulate torture demo jepsen-etcd bench list-regress \
+	list-isolation $(CHECKS)
 
-export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP
+export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS
 
 setup:
 	@test/setup test
@@ -75,9 +81,15 @@ simulate: setup
 		--from=$(or $(FROM),1) $(if $(SEEDS),--seeds=$(SEEDS)) \
 		$(if $(SEEDS)$(SECONDS),,--seconds=60) $(if $(SECONDS),--seconds=$(SECONDS)))
 
+torture: setup
+	@TORTURE_SECONDS=$(or $(DURATION),60min) test/in-copy test/check-torture
+
 demo:
 	@test/setup demo
 	@test/in-copy test/demo
+
+jepsen-etcd: setup
+	@DURATION=$(DURATION) TAP=test/jepsen/etcd.pl test/in-copy test/check-tap
 
 bench:
 	@test/setup bench
