@@ -9,6 +9,8 @@
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
 #	make torture DURATION=60min	clusters under fire for longer than make test has
 #					time for; SEED=n, FAULTS=kind,kind: see test/torture/run
+#	make seeded-bugs	a test of the tests: each bug planted, which layer finds it;
+#					BUGS="name ...", LAYERS="1 2"
 #	make demo		a tour on this machine; KEEP=1 leaves it running
 #	make jepsen-etcd	what Jepsen lost in etcd's locks, DURATION=60 seconds for
 #					each of three configurations
@@ -61,7 +63,7 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test simulate torture demo jepsen-etcd bench list-regress \
+.PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd bench list-regress \
 	list-isolation $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS
@@ -83,6 +85,9 @@ simulate: setup
 
 torture: setup
 	@TORTURE_SECONDS=$(or $(DURATION),60min) test/in-copy test/check-torture
+
+seeded-bugs: setup
+	@LAYERS="$(LAYERS)" test/in-copy test/seeded-bugs/run $(BUGS)
 
 demo:
 	@test/setup demo

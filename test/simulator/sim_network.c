@@ -129,6 +129,8 @@ deliver_badly(sim *s, sim_cluster *c, sim_call *call)
 			break;
 		default:
 			call_event(s, call, SIM_ERROR, s->now + sim_hop(s), fault);
+			if (fault == FAULT_THROTTLED && sim_chance(s, 30))
+				c->throttled_until = s->now + sim_between(s, 0, lease / 2);
 			break;
 	}
 }
