@@ -8,6 +8,8 @@
 #	make torture DURATION=60min	clusters under fire for longer than make test has
 #					time for; SEED=n, FAULTS=kind,kind: see test/torture/run
 #	make demo		a tour on this machine; KEEP=1 leaves it running
+#	make jepsen-etcd	what Jepsen lost in etcd's locks, DURATION=60 seconds for
+#					each of three configurations
 #	make bench		measurements
 #	make setup		only installs what the above need
 #
@@ -57,11 +59,9 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test torture demo bench list-regress list-isolation $(CHECKS)
+.PHONY: setup test torture demo jepsen-etcd bench list-regress list-isolation $(CHECKS)
 
-DURATION ?= 60min
-
-export PG_CONFIG KEEP FUZZ_SECONDS TAP SEED FAULTS TORTURE_SECONDS
+export PG_CONFIG KEEP FUZZ_SECONDS TAP DURATION SEED FAULTS TORTURE_SECONDS
 
 setup:
 	@test/setup test
@@ -73,11 +73,14 @@ $(CHECKS): setup
 	@test/in-copy test/run-checks $@
 
 torture: setup
-	@TORTURE_SECONDS=$(DURATION) test/in-copy test/check-torture
+	@TORTURE_SECONDS=$(or $(DURATION),60min) test/in-copy test/check-torture
 
 demo:
 	@test/setup demo
 	@test/in-copy test/demo
+
+jepsen-etcd: setup
+	@TAP=test/jepsen/etcd.pl test/in-copy test/check-tap
 
 bench:
 	@test/setup bench
