@@ -59,16 +59,10 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-<<<<<<< HEAD
 .PHONY: setup test torture demo jepsen-etcd bench list-regress list-isolation \
 	$(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS TAP SEED FAULTS TORTURE_SECONDS
-=======
-.PHONY: setup test torture demo jepsen-etcd bench list-regress list-isolation $(CHECKS)
-
-export PG_CONFIG KEEP FUZZ_SECONDS TAP DURATION SEED FAULTS TORTURE_SECONDS
->>>>>>> torture
 
 setup:
 	@test/setup test
