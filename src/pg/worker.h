@@ -42,8 +42,7 @@ extern void WorkerCallReload(void);
 extern int	WorkerCallFd(void);
 extern int64 WorkerEpochOffset(void);
 extern void WorkerSend(void *arg, const lockmgr_call *call);
-extern void WorkerSendTable(lockmgr_session session, uint64 seq, dynamo_op op,
-							int64 read_units, int64 write_units);
+extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *request);
 extern void WorkerRunCalls(void);
 extern int64 WorkerKeepWarm(int64 now);
 extern const char *WorkerCredentialsHint(void);

@@ -18,6 +18,7 @@
 #include "storage/proc.h"
 #include "utils/memutils.h"
 
+#include "pg/lock_page.h"
 #include "pg/settings.h"
 #include "pg/worker.h"
 
@@ -187,15 +188,8 @@ ask(lockmgr_session session, const MailboxRequest *request, int64 now)
 		case MAILBOX_LOOK_UP:
 			asked.kind = LOCKMGR_LOOK_UP;
 			break;
-		case MAILBOX_DESCRIBE_TABLE:
-			WorkerSendTable(session, request->seq, DYNAMO_DESCRIBE_TABLE, 0, 0);
-			return;
-		case MAILBOX_CREATE_TABLE:
-			WorkerSendTable(session, request->seq, DYNAMO_CREATE_TABLE,
-							request->read_units, request->write_units);
-			return;
-		case MAILBOX_UPDATE_TTL:
-			WorkerSendTable(session, request->seq, DYNAMO_UPDATE_TTL, 0, 0);
+		case MAILBOX_TABLE:
+			WorkerSendTable(session, request);
 			return;
 	}
 	lockmgr_ask(worker_lockmgr, now, &asked);
@@ -351,7 +345,7 @@ fill_item(MailboxAnswer *out, const dynamo_item *item)
 		memcpy(out->data, item->data, item->data_len);
 }
 
-/* The answer to a request about the table itself. */
+/* The answer to a request that went past the lock manager. */
 void
 WorkerAnswerTable(lockmgr_session session, uint64 seq, dynamo_op op,
 				  const dynamo_reply *reply)
@@ -362,7 +356,12 @@ WorkerAnswerTable(lockmgr_session session, uint64 seq, dynamo_op op,
 		return;
 	out->result = reply->status == DYNAMO_OK ? LOCKMGR_FOUND : LOCKMGR_FAILED;
 	out->table = reply->table;
+	out->epoch_us = SegmentNow() + WorkerEpochOffset();
 	if (reply->status != DYNAMO_OK)
 		fill_failure(out, op, reply->status, reply->type, reply->message);
+	if (reply->status == DYNAMO_CONDITION_FAILED)
+		fill_item(out, &reply->results[0].item);
+	if (op == DYNAMO_SCAN)
+		LockPagePut(out, &reply->page);
 	finish_answer(session, seq);
 }
