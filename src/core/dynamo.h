@@ -164,6 +164,9 @@ typedef struct dynamo_table_info
 	char		partition_type[4];	/* S, N or B */
 	char		sort_key[256];	/* "" if there is none */
 	char		sort_type[4];
+	bool		replicated;		/* a global table ... */
+	bool		strong;			/* ... of multi-Region strong consistency */
+	char		replicas[256];	/* its Regions, for people: "us-west-2, eu-west-1" */
 } dynamo_table_info;
 
 /* A lock item in a page of a SCAN. */

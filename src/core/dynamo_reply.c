@@ -290,6 +290,31 @@ key_type(const cJSON *table, const char *key)
 	return NULL;
 }
 
+/*
+ * Is it a global table?  DescribeTable lists the replicas of version 2019.11.21,
+ * with or without the one that we ask.  Those of version 2017.11.29 it does not
+ * tell: that would take DescribeGlobalTable.
+ */
+static void
+read_replicas(dynamo_table_info *info, const cJSON *table)
+{
+	const char *consistency = dynamo_json_text(table, "MultiRegionConsistency");
+	const char *version = dynamo_json_text(table, "GlobalTableVersion");
+	const cJSON *replica;
+
+	info->strong = consistency != NULL && strcmp(consistency, "STRONG") == 0;
+	info->replicated = version != NULL && strcmp(version, "2017.11.29") == 0;
+	cJSON_ArrayForEach(replica, dynamo_json_member(table, "Replicas"))
+	{
+		const char *region = dynamo_json_text(replica, "RegionName");
+		size_t		len = strlen(info->replicas);
+
+		snprintf(info->replicas + len, sizeof(info->replicas) - len, "%s%s",
+				 len > 0 ? ", " : "", region != NULL ? region : "?");
+		info->replicated = true;
+	}
+}
+
 /* False if this is no description of a table. */
 static bool
 read_table(dynamo_table_info *info, const cJSON *table)
@@ -316,6 +341,7 @@ read_table(dynamo_table_info *info, const cJSON *table)
 			copy_text(info->sort_type, sizeof(info->sort_type), key_type(table, name));
 		}
 	}
+	read_replicas(info, table);
 	return info->status[0] != '\0' && info->partition_key[0] != '\0';
 }
 

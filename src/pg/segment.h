@@ -78,6 +78,14 @@ typedef struct MailboxRequest
 	uint8		data[DYNAMO_DATA_MAX];
 } MailboxRequest;
 
+/* Why the worker refuses an acquire without asking DynamoDB for the lock. */
+typedef enum MailboxRefusal
+{
+	MAILBOX_NOT_REFUSED,
+	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned */
+	MAILBOX_OTHER_REGION		/* the pinned one is not ours */
+} MailboxRefusal;
+
 /* What fitted into the answer to a SCAN. */
 typedef struct LockPageSize
 {
@@ -105,6 +113,7 @@ typedef struct MailboxAnswer
 	int64		token;
 	int64		valid_until;
 	lease_loss	loss;
+	MailboxRefusal refusal;		/* FAILED, not by DynamoDB; message: the Regions */
 	dynamo_op	op;
 	dynamo_status status;
 	char		type[DYNAMO_TYPE_SIZE];
@@ -183,6 +192,7 @@ typedef struct Segment
 	pg_atomic_uint32 worker_procno;
 	pg_atomic_uint32 worker_pid;
 	pg_atomic_uint32 worker_starts;
+	bool		table_checked;	/* worker only: see worker_table.c */
 	TimestampTz last_worker_start;	/* worker only */
 	TimestampTz stats_since;
 

@@ -106,7 +106,7 @@ ddblock_worker_main(Datum main_arg)
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = WorkerKeepWarm(now);
+		wake = Min(WorkerTableTick(now), WorkerKeepWarm(now));
 		publish_counts();
 
 		if (ShutdownRequestPending)

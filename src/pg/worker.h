@@ -6,8 +6,9 @@
  *	 worker.c			the process: start, loop, reload, drain
  *	 worker_mailbox.c	requests in, answers out, the lease directory
  *	 worker_call.c		calls to DynamoDB: credentials, signing, counters
+ *	 worker_table.c		whether the lock table is fit for locks
  *
- * All three run in the one worker process; nothing here is for backends.
+ * All run in the one worker process; nothing here is for backends.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,6 +37,12 @@ extern void WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what);
 extern void WorkerAnswerTable(lockmgr_session session, uint64 seq,
 							  dynamo_op op, const dynamo_reply *reply);
 
+extern void WorkerRetryParked(void);
+extern void WorkerFailParked(int64 since_before, MailboxRefusal refusal,
+							 dynamo_status status, const char *type,
+							 const char *message);
+extern int64 WorkerOldestParked(void);
+
 /* worker_call.c */
 extern void WorkerCallInit(void);
 extern void WorkerCallReload(void);
@@ -46,5 +53,13 @@ extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *reque
 extern void WorkerRunCalls(void);
 extern int64 WorkerKeepWarm(int64 now);
 extern const char *WorkerCredentialsHint(void);
+extern const char *WorkerRegion(void);
+extern void WorkerSendTableCheck(void);
+
+/* worker_table.c */
+extern bool WorkerTableIsFit(int64 now);
+extern int64 WorkerTableTick(int64 now);
+extern void WorkerTableDescribed(const dynamo_reply *reply, bool own, int64 now);
+extern void WorkerTableMissing(void);
 
 #endif							/* DDBLOCK_PG_WORKER_H */

@@ -44,6 +44,7 @@ typedef enum CallFor
 {
 	FOR_LOCKMGR,
 	FOR_TABLE,					/* a session, past the lock manager */
+	FOR_CHECK,					/* of the table: worker_table.c */
 	FOR_WARMTH
 } CallFor;
 
@@ -156,6 +157,12 @@ WorkerCredentialsHint(void)
 	else
 		snprintf(hint, sizeof(hint), "In the order of trying: %s.", credentials_error);
 	return hint;
+}
+
+const char *
+WorkerRegion(void)
+{
+	return region;
 }
 
 static void
@@ -297,12 +304,17 @@ WorkerSend(void *arg, const lockmgr_call *wanted)
 	post(call);
 }
 
+/* For one attempt, as the lock manager has it. */
+static int64
+patience_us(void)
+{
+	return (int64) Min(ddblock_request_timeout, ddblock_retry_timeout) * 1000;
+}
+
 void
 WorkerSendTable(lockmgr_session session, const MailboxRequest *request)
 {
-	Call	   *call = new_call(FOR_TABLE, request->op, 1,
-								(int64) Min(ddblock_request_timeout,
-											ddblock_retry_timeout) * 1000);
+	Call	   *call = new_call(FOR_TABLE, request->op, 1, patience_us());
 
 	call->session = session;
 	call->seq = request->seq;
@@ -319,6 +331,15 @@ WorkerSendTable(lockmgr_session session, const MailboxRequest *request)
 		call->body = build_operators_write(request);
 	if (request->repeat)
 		pg_atomic_fetch_add_u64(&segment->ops[call->op].retries, 1);
+	post(call);
+}
+
+void
+WorkerSendTableCheck(void)
+{
+	Call	   *call = new_call(FOR_CHECK, DYNAMO_DESCRIBE_TABLE, 1, patience_us());
+
+	call->body = dynamo_build_describe_table(&table);
 	post(call);
 }
 
@@ -591,6 +612,7 @@ deliver(Call *call)
 		case FOR_TABLE:
 			WorkerAnswerTable(call->session, call->seq, call->op, &call->reply);
 			break;
+		case FOR_CHECK:
 		case FOR_WARMTH:
 			break;
 	}
@@ -601,6 +623,10 @@ static void
 conclude(Call *call)
 {
 	log_trouble(call);
+	if (call->op == DYNAMO_DESCRIBE_TABLE)
+		WorkerTableDescribed(&call->reply, call->purpose == FOR_CHECK, SegmentNow());
+	else if (call->reply.status == DYNAMO_TABLE_MISSING)
+		WorkerTableMissing();
 	deliver(call);
 	dynamo_reply_free(&call->reply);
 	free(call->body);

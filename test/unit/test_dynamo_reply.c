@@ -684,6 +684,84 @@ table_description_names_keys_and_types(void **state)
 #undef TABLE
 }
 
+/* A description as in the API Reference, with more members before its end. */
+static void
+read_description(dynamo_reply *reply, const char *more)
+{
+	char		body[2048];
+
+	snprintf(body, sizeof(body), "{\"Table\":{\"AttributeDefinitions\":["
+			 "{\"AttributeName\":\"key\",\"AttributeType\":\"S\"}],\"TableName\":\"lockTable\","
+			 "\"KeySchema\":[{\"AttributeName\":\"key\",\"KeyType\":\"HASH\"}],"
+			 "\"TableStatus\":\"ACTIVE\",\"ItemCount\":0,\"DeletionProtectionEnabled\":false%s}}",
+			 more);
+	read_text(reply, DYNAMO_DESCRIBE_TABLE, 200, body);
+	assert_int_equal(reply->status, DYNAMO_OK);
+}
+
+static void
+global_tables_are_told_by_their_replicas(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_description(&reply, "");
+	assert_false(reply.table.replicated);
+	assert_string_equal(reply.table.replicas, "");
+	dynamo_reply_free(&reply);
+
+	/* no consistency mode: older than the choice, and so eventual */
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":["
+					 "{\"RegionName\":\"us-west-2\",\"ReplicaStatus\":\"ACTIVE\"},"
+					 "{\"RegionName\":\"eu-west-1\",\"ReplicaStatus\":\"CREATING\"}]");
+	assert_true(reply.table.replicated);
+	assert_false(reply.table.strong);
+	assert_string_equal(reply.table.replicas, "us-west-2, eu-west-1");
+	dynamo_reply_free(&reply);
+
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\","
+					 "\"MultiRegionConsistency\":\"EVENTUAL\",\"Replicas\":["
+					 "{\"RegionName\":\"us-west-2\",\"ReplicaStatus\":\"ACTIVE\"}]");
+	assert_true(reply.table.replicated);
+	assert_false(reply.table.strong);
+	dynamo_reply_free(&reply);
+
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\","
+					 "\"MultiRegionConsistency\":\"STRONG\",\"Replicas\":["
+					 "{\"RegionName\":\"us-east-2\",\"ReplicaStatus\":\"ACTIVE\"}],"
+					 "\"GlobalTableWitnesses\":[{\"RegionName\":\"us-west-2\","
+					 "\"WitnessStatus\":\"ACTIVE\"}]");
+	assert_true(reply.table.replicated);
+	assert_true(reply.table.strong);
+	dynamo_reply_free(&reply);
+
+	/* what was one has no replicas any more */
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":[]");
+	assert_false(reply.table.replicated);
+	dynamo_reply_free(&reply);
+
+	read_description(&reply, ",\"GlobalTableVersion\":\"2017.11.29\"");
+	assert_true(reply.table.replicated);
+	dynamo_reply_free(&reply);
+}
+
+static void
+any_number_of_replicas_fits(void **state)
+{
+	char		more[1500] = ",\"Replicas\":[{}";
+	dynamo_reply reply;
+
+	(void) state;
+	for (int i = 0; i < 30; i++)
+		strcat(more, ",{\"RegionName\":\"ap-southeast-1\"}");
+	strcat(more, "]");
+	read_description(&reply, more);
+	assert_true(reply.table.replicated);
+	assert_int_equal(strlen(reply.table.replicas), sizeof(reply.table.replicas) - 1);
+	assert_memory_equal(reply.table.replicas, "?, ap-southeast-1, ", 19);
+	dynamo_reply_free(&reply);
+}
+
 static void
 read_page(dynamo_reply *reply, const dynamo_table *table, const char *body)
 {
@@ -877,6 +955,8 @@ main(void)
 		cmocka_unit_test(long_texts_are_cut_between_characters),
 		cmocka_unit_test(odd_holders_are_no_reason_to_fail),
 		cmocka_unit_test(table_description_names_keys_and_types),
+		cmocka_unit_test(global_tables_are_told_by_their_replicas),
+		cmocka_unit_test(any_number_of_replicas_fits),
 		cmocka_unit_test(page_brings_items_and_where_to_go_on),
 		cmocka_unit_test(page_may_be_empty_or_the_last),
 		cmocka_unit_test(page_with_other_keys_is_a_wrong_request),
