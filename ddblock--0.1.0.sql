@@ -206,6 +206,8 @@ CREATE FUNCTION ddb_stats(
 	OUT leases_held bigint,
 	OUT leases_lost bigint,
 	OUT waiters bigint,
+	OUT last_loss_at timestamp with time zone,
+	OUT last_loss text,
 	OUT since timestamp with time zone)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'

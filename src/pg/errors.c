@@ -241,6 +241,18 @@ ErrorsLost(const char *lock, lease_loss loss)
 }
 
 void
+ErrorsCommitRefused(const char *lock, lease_loss loss)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("cannot commit, because the lease on lock \"%s\" was lost", lock),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Somebody else may have held the lock meanwhile. Release it with "
+					 "ddb_lock_release() if it was acquired for the session, acquire it "
+					 "again, and repeat the transaction.")));
+}
+
+void
 ErrorsNotHeld(const char *lock)
 {
 	ereport(ERROR,

@@ -43,6 +43,9 @@ pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, i
 /* A transaction ends without a fence that it asked for. */
 pg_noreturn extern void ErrorsFenceUndone(void);
 
+/* The commit guard: the transaction must not commit. */
+pg_noreturn extern void ErrorsCommitRefused(const char *lock, lease_loss loss);
+
 /* Why, as a sentence. */
 extern const char *ErrorsLossReason(lease_loss loss);
 

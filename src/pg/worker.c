@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "libpq/pqsignal.h"
@@ -29,12 +30,14 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "storage/procsignal.h"
 #include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "pg/compat.h"
+#include "pg/interrupt.h"
 #include "pg/settings.h"
 #include "pg/worker.h"
 
@@ -62,6 +65,10 @@ static void wait_for_news(WaitEventSet *set, int64 until);
 static WaitEventSet *make_wait_set(void);
 static void log_loss(void *arg, uint32 index, const lease *lease,
 					 const char *name, size_t name_len, const dynamo_item *by);
+static const char *why_lost(const lease *lease, const dynamo_item *by);
+static void note_loss(const MailboxSlot *slot, const char *name, size_t name_len,
+					  const char *why);
+static void interrupt_holder(const MailboxSlot *slot, uint32 generation);
 static void log_no_batches(void *arg, const dynamo_reply *reply);
 static void stock_random(void);
 static void fill_random(void *arg, void *bytes, size_t len);
@@ -307,19 +314,62 @@ log_loss(void *arg, uint32 index, const lease *lease, const char *name,
 		 size_t name_len, const dynamo_item *by)
 {
 	const MailboxSlot *slot = &segment_slots[lease->session.slot];
-	const char *why = "DynamoDB confirmed no renewal before the deadline";
+	const char *why = why_lost(lease, by);
 
-	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
-	if (lease->loss == LOSS_TAKEN)
-		why = psprintf("\"%s\" has taken it over", by->owner);
-	else if (lease->loss == LOSS_RELEASED)
-		why = "somebody else has released it";
-	else if (lease->loss == LOSS_DELETED)
-		why = "its item was deleted";
+	note_loss(slot, name, name_len, why);
+	interrupt_holder(slot, lease->session.generation);
 	ereport(LOG,
 			(errmsg("the lease of lock \"%.*s\" is lost: %s", (int) name_len, name, why),
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
 					   slot->pid, slot->user, slot->database)));
+}
+
+static const char *
+why_lost(const lease *lease, const dynamo_item *by)
+{
+	int64		confirmed = lease->lease_end - lease->lease_ms * 1000;
+
+	switch (lease->loss)
+	{
+		case LOSS_TAKEN:
+			return psprintf("\"%s\" has taken it over", by->owner);
+		case LOSS_RELEASED:
+			return "somebody else has released it";
+		case LOSS_DELETED:
+			return "its item was deleted";
+		case LOSS_NONE:
+		case LOSS_UNREACHABLE:
+			break;
+	}
+	return psprintf("DynamoDB confirmed no renewal for %.1f s",
+					(SegmentNow() - confirmed) / 1e6);
+}
+
+/* For ddb_stats. */
+static void
+note_loss(const MailboxSlot *slot, const char *name, size_t name_len, const char *why)
+{
+	SegmentLoss *loss = &segment->last_loss;
+
+	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
+	LWLockAcquire(&segment->directory_lock, LW_EXCLUSIVE);
+	loss->at = GetCurrentTimestamp();
+	loss->pid = slot->pid;
+	memcpy(loss->database, slot->database, NAMEDATALEN);
+	memcpy(loss->user, slot->user, NAMEDATALEN);
+	loss->name_len = name_len;
+	memcpy(loss->name, name, name_len);
+	strlcpy(loss->why, why, sizeof(loss->why));
+	LWLockRelease(&segment->directory_lock);
+}
+
+/* If it has ended meanwhile, nobody needs to know; its pid may be no backend's. */
+static void
+interrupt_holder(const MailboxSlot *slot, uint32 generation)
+{
+	if (pg_atomic_read_u32((pg_atomic_uint32 *) &slot->generation) == generation &&
+		BackendPidGetProc(slot->pid) != NULL)
+		(void) kill(slot->pid, INTERRUPT_SIGNAL);
 }
 
 static void
