@@ -71,6 +71,7 @@ typedef enum sim_fault
 	FAULT_TRUNCATED,
 	FAULT_CORRUPT,
 	FAULT_STATEMENT_FAILED,
+	FAULT_REPLY_UNREAD,			/* the worker is stopped when it comes */
 	FAULT_BATCH_REFUSED,
 	FAULT_NO_CREDENTIALS,
 	FAULT_CUT,
@@ -85,6 +86,7 @@ typedef enum sim_fault
 	FAULT_ITEM_DELETED,
 	FAULT_ITEM_EDITED,
 	FAULT_ITEM_RELEASED,
+	FAULT_ITEM_PURGED,			/* a released one, by its time to live */
 	FAULT_COUNT
 } sim_fault;
 
@@ -115,6 +117,8 @@ typedef struct sim_plan
 	unsigned	late_percent;	/* of those, truly late ones */
 	unsigned	idle_percent;	/* of the steps of sessions that have a lock */
 	bool		operator;		/* items are deleted and edited by hand */
+	bool		purge;			/* released items are deleted */
+	int64_t		clock_error;	/* of what a cluster takes for DynamoDB's time */
 	bool		hours;			/* DynamoDB's time is misread by an hour */
 } sim_plan;
 
@@ -263,6 +267,7 @@ typedef enum sim_event_kind
 	SIM_BREAK,					/* something breaks */
 	SIM_FOREIGN,				/* a foreign client does something */
 	SIM_FOREIGN_APPLY,			/* its request reaches DynamoDB */
+	SIM_HAND,					/* something happens to an item */
 	SIM_REPAIR,					/* the operator deletes what was broken */
 	SIM_AUDIT					/* somebody looks whether all is well */
 } sim_event_kind;
@@ -324,6 +329,7 @@ struct sim
 	sim_phase	phase;
 	bool		trace;
 	char		wrong[512];		/* what was violated, or "" */
+	const char *without;		/* a promise that is not looked at, or NULL */
 	sim_totals *totals;
 
 	sim_plan	plan;
@@ -426,7 +432,7 @@ extern bool sim_busy(const sim_session *session);
 extern void sim_foreign_new(sim *s);
 extern void sim_foreign_step(sim *s, int number);
 extern void sim_foreign_apply(sim *s, int number, unsigned request, int lock);
-extern void sim_operate(sim *s);
+extern void sim_hand(sim *s);
 extern void sim_repair(sim *s, int lock);
 
 /* sim_fault.c */

@@ -127,20 +127,13 @@ deadline_of(const sim_nonce *nonce)
 	return nonce->first_sent + nonce->lease_ms * 900;
 }
 
-/* I3: belief ends at the deadline, counted from the first copy. */
+/* I3: belief ends at the deadline of each write that may count, at the latest. */
 static void
 check_deadline(sim *s, const sim_nonce *nonce, const lease *l)
 {
-	const sim_nonce *pending;
-
-	if (l->valid_until > deadline_of(nonce))
-		sim_wrong(s, "I3: belief outlives its deadline by %" PRId64 " us",
-				  l->valid_until - deadline_of(nonce));
-	pending = l->pending.version[0] != '\0' ?
-		sim_find_nonce(&s->nonces, l->pending.version) : NULL;
-	if (pending != NULL && pending->op == DYNAMO_RENEW && pending->first_sent != 0 &&
-		l->valid_until > deadline_of(pending))
-		sim_wrong(s, "I3: a shortened lease is believed to be long");
+	if (l->state == LEASE_HELD && l->valid_until > deadline_of(nonce))
+		sim_wrong(s, "I3: belief outlives the deadline of %s by %" PRId64 " us",
+				  dynamo_op_name(nonce->op), l->valid_until - deadline_of(nonce));
 }
 
 /* A lease was saved. */
@@ -167,10 +160,10 @@ sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool granted)
 	if (l->state != LEASE_HELD)
 		return;
 	check_deadline(s, nonce, l);
-	if (granted)
-		check_grant(s, c, index, nonce);
 	if (!saved->excused && sim_local(s, c) < l->valid_until)
 		check_alone(s, c, saved->lock);
+	if (granted)
+		check_grant(s, c, index, nonce);
 }
 
 /* A write leaves: saved, or another worker could not repeat it. */
@@ -199,6 +192,8 @@ sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
 		nonce->first_sent_true = s->now;
 		nonce->epoch = now + c->epoch_offset;
 	}
+	if (write->op == DYNAMO_RENEW)
+		check_deadline(s, nonce, &saved->l);
 }
 
 /*

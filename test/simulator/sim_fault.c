@@ -144,7 +144,7 @@ break_cluster(sim *s, sim_cluster *c)
 			sim_set_clock(s, c, sim_chance(s, 50) ? 60 * MINUTE : -60 * MINUTE);
 			break;
 		default:
-			sim_set_clock(s, c, sim_between(s, -5 * SECOND, 5 * SECOND));
+			sim_set_clock(s, c, sim_between(s, -s->plan.clock_error, s->plan.clock_error));
 			break;
 	}
 }
@@ -160,8 +160,6 @@ sim_break(sim *s)
 		.at = s->now + sim_between(s, s->plan.fault_every / 8, s->plan.fault_every),
 		.kind = SIM_BREAK,
 	});
-	if (s->plan.operator && sim_chance(s, 30))
-		sim_operate(s);
-	else if (s->plan.fault_percent > 0 && c->lm != NULL)
+	if (s->plan.fault_percent > 0 && c->lm != NULL)
 		break_cluster(s, c);
 }

@@ -171,7 +171,7 @@ sim_foreign_step(sim *s, int number)
 		f->lease_ms = sim_between(s, s->plan.lease_min_ms / 1000,
 								  s->plan.lease_max_ms / 1000) * 1000;
 		lease = f->lease_ms * MS;
-		f->release_at = s->now + sim_between(s, 0, 4 * lease);
+		f->release_at = s->now + sim_between(s, 0, sim_chance(s, 50) ? lease / 8 : 4 * lease);
 	}
 	send_request(s, f, FOREIGN_LOOK, sim_hop(s));
 }
@@ -185,7 +185,7 @@ believe(sim *s, sim_foreigner *f, int64_t hop)
 	f->holds = true;
 	f->valid_until = s->now - hop + lease * 9 / 10;
 	sim_touch(s, f->lock);
-	plan_step(s, f, lease / 3);
+	plan_step(s, f, sim_between(s, MS, lease / 3));
 }
 
 /* Puts its item over what it saw last, or over nothing. */
@@ -445,22 +445,48 @@ sim_repair(sim *s, int lock)
 		operator_deletes(s, lock);
 }
 
-/* The operator's hand, in an item that exists. */
-void
-sim_operate(sim *s)
+/* An operator's hand, in an item that exists. */
+static void
+operate(sim *s, int number)
 {
-	int			number = (int) sim_between(s, 0, s->plan.locks - 1);
 	sim_lock   *lock = &s->lock[number];
-	int64_t		dice = sim_between(s, 0, 2);
+	int64_t		dice = sim_between(s, 0, 3);
 
-	if (!lock->exists || lock->broken)
-		return;
 	sim_count(s, dice == 0 ? FAULT_ITEM_DELETED : dice == 1 ? FAULT_ITEM_EDITED :
 			  FAULT_ITEM_RELEASED);
 	if (dice == 0)
 		operator_deletes(s, number);
 	else if (dice == 1)
 		operator_edits(s, number);
-	else if (!lock->released && operator_sets(s, number, "SET #a = :a", "isReleased", "1"))
+	else if (operator_sets(s, number, "SET #a = :a", "isReleased", "1"))
 		lock->released = true;
+}
+
+/* Something happens to an item apart from what its holder does. */
+void
+sim_hand(sim *s)
+{
+	int			number = (int) sim_between(s, 0, s->plan.locks - 1);
+	sim_lock   *lock = &s->lock[number];
+	int64_t		lease = s->plan.lease_max_ms * MS;
+	char		name[64];
+	char		body[256];
+
+	if (s->phase != PHASE_STORM)
+		return;
+	sim_schedule(s, (sim_event) {
+		.at = s->now + sim_between(s, lease / 32, lease / 2),.kind = SIM_HAND,
+	});
+	if (!lock->exists || lock->broken)
+		return;
+	if (lock->released && s->plan.purge)
+	{
+		sim_count(s, FAULT_ITEM_PURGED);
+		sim_say(s, "%s is purged", lock->name);
+		snprintf(body, sizeof(body), "{" ID "}", json_name(lock, name));
+		demand(s, TARGET("DeleteItem"), body);
+		item_gone(s, lock);
+	}
+	else if (!lock->released && s->plan.operator && sim_chance(s, 20))
+		operate(s, number);
 }

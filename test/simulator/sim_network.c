@@ -80,6 +80,7 @@ deliver_badly(sim *s, sim_cluster *c, sim_call *call)
 		FAULT_RESET_APPLIED, FAULT_RESET, FAULT_500_APPLIED, FAULT_500,
 		FAULT_503_APPLIED, FAULT_503, FAULT_THROTTLED, FAULT_CONFLICT,
 		FAULT_UNREACHABLE, FAULT_TRUNCATED, FAULT_CORRUPT, FAULT_STATEMENT_FAILED,
+		FAULT_REPLY_UNREAD,
 	};
 	int64_t		lease = s->plan.lease_max_ms * MS;
 	sim_fault	fault = sim_chance(s, s->plan.late_percent) ? FAULT_LATE :
@@ -116,6 +117,10 @@ deliver_badly(sim *s, sim_cluster *c, sim_call *call)
 			break;
 		case FAULT_503_APPLIED:
 			deliver_but(s, call, SIM_ERROR, FAULT_503);
+			break;
+		case FAULT_REPLY_UNREAD:
+			deliver(s, call, sim_hop(s), true);
+			c->paused_until = s->now + sim_between(s, 1, 20) * lease / 10;
 			break;
 		case FAULT_TRUNCATED:
 		case FAULT_CORRUPT:
@@ -195,6 +200,8 @@ sim_send(sim *s, sim_cluster *c, const lockmgr_call *out)
 	}
 	if (!well && c->troubled_at < timeout)
 		c->troubled_at = timeout;
+	if (c->troubled_at < c->paused_until)
+		c->troubled_at = c->paused_until;
 }
 
 void

@@ -20,7 +20,7 @@ draw_storm(sim *s, sim_plan *plan)
 	plan->max_leases = sim_chance(s, 80) ? 8 : (uint32_t) sim_between(s, 3, 8);
 	plan->max_calls = sim_chance(s, 70) ? 8 : (uint32_t) sim_between(s, 1, 2);
 	plan->lease_min_ms = 2000;
-	plan->lease_max_ms = 4000;
+	plan->lease_max_ms = sim_chance(s, 60) ? 4000 : 8000;
 	plan->storm = sim_between(s, 30, 60) * SECOND;
 	plan->step = 200 * MS;
 	plan->fault_every = 4 * SECOND;
@@ -68,7 +68,7 @@ sim_draw_plan(sim *s)
 	sim_plan   *plan = &s->plan;
 	int64_t		dice = sim_between(s, 0, 99);
 
-	plan->kind = dice < 90 ? KIND_STORM : dice < 97 ? KIND_CROWD : KIND_LONG;
+	plan->kind = dice < 94 ? KIND_STORM : dice < 97 ? KIND_CROWD : KIND_LONG;
 	switch (plan->kind)
 	{
 		case KIND_STORM:
@@ -84,5 +84,7 @@ sim_draw_plan(sim *s)
 	plan->late_percent = sim_chance(s, 30) ? 0 : (unsigned) sim_between(s, 1, 50);
 	plan->foreigners = sim_chance(s, 60) ? 0 : (int) sim_between(s, 1, SIM_FOREIGNERS);
 	plan->operator = sim_chance(s, 20);
+	plan->purge = sim_chance(s, 30);
+	plan->clock_error = sim_chance(s, 70) ? 50 * MS : 5 * SECOND;
 	plan->hours = sim_chance(s, 20);
 }

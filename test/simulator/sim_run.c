@@ -57,6 +57,9 @@ handle(sim *s, const sim_event *event)
 		case SIM_FOREIGN_APPLY:
 			sim_foreign_apply(s, event->cluster, event->variant, event->slot);
 			break;
+		case SIM_HAND:
+			sim_hand(s);
+			break;
 		case SIM_REPAIR:
 			sim_repair(s, event->cluster);
 			break;
@@ -202,7 +205,7 @@ new_cluster(sim *s, int number)
 	c->offset = sim_between(s, 1, 1000 * SECOND);
 	c->refuses_batches = sim_chance(s, 20);
 	sim_new_incarnation(c);
-	sim_set_clock(s, c, sim_between(s, -5 * SECOND, 5 * SECOND));
+	sim_set_clock(s, c, sim_between(s, -s->plan.clock_error, s->plan.clock_error));
 	sim_start_worker(s, c);
 	for (int i = 0; i < s->plan.sessions; i++)
 		sim_step_at(s, c, i, s->now + sim_between(s, 0, s->plan.step));
@@ -225,6 +228,7 @@ set_up(sim *s)
 		new_cluster(s, i);
 	sim_foreign_new(s);
 	sim_schedule(s, (sim_event) {.at = SECOND,.kind = SIM_BREAK});
+	sim_schedule(s, (sim_event) {.at = SECOND,.kind = SIM_HAND});
 	sim_schedule(s, (sim_event) {.at = SECOND,.kind = SIM_AUDIT});
 }
 

@@ -50,7 +50,8 @@ sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock)
 {
 	sim_session *session = &c->sessions[slot];
 	uint64_t	seq = session->request.seq + 1;
-	int64_t		lease_ms = sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
+	int64_t		lease_ms = sim_chance(s, 30) ? s->plan.lease_min_ms :
+		sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
 
 	session->request = (lockmgr_request) {
 		.session = {(uint32_t) slot, session->generation},

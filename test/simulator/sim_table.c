@@ -112,7 +112,8 @@ sim_written(sim *s, const sim_call *call, int which)
 		lock->owner = c->number;
 		lock->incarnation = nonce->incarnation;
 	}
-	lock->released = op == DYNAMO_RELEASE;
+	if (op == DYNAMO_RELEASE)
+		lock->released = true;
 	lock->edited = false;
 	snprintf(lock->version, sizeof(lock->version), "%s", call->writes[which].version);
 	lock->lease_end = nonce->first_sent_true + call->writes[which].lease_ms * 900;

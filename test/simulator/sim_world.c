@@ -31,6 +31,7 @@ const char *const sim_fault_names[FAULT_COUNT] = {
 	[FAULT_TRUNCATED] = "reply truncated",
 	[FAULT_CORRUPT] = "reply corrupt",
 	[FAULT_STATEMENT_FAILED] = "statement failed",
+	[FAULT_REPLY_UNREAD] = "reply read late",
 	[FAULT_BATCH_REFUSED] = "batch refused",
 	[FAULT_NO_CREDENTIALS] = "credentials expired",
 	[FAULT_CUT] = "partition",
@@ -45,6 +46,7 @@ const char *const sim_fault_names[FAULT_COUNT] = {
 	[FAULT_ITEM_DELETED] = "item deleted",
 	[FAULT_ITEM_EDITED] = "item edited",
 	[FAULT_ITEM_RELEASED] = "item released by hand",
+	[FAULT_ITEM_PURGED] = "released item purged",
 };
 
 uint64_t
@@ -90,7 +92,8 @@ sim_wrong(sim *s, const char *format,...)
 {
 	va_list		args;
 
-	if (s->wrong[0] != '\0')
+	if (s->wrong[0] != '\0' ||
+		(s->without != NULL && strncmp(format, s->without, strlen(s->without)) == 0))
 		return;
 	va_start(args, format);
 	vsnprintf(s->wrong, sizeof(s->wrong), format, args);

@@ -4,9 +4,11 @@
  *	  The simulation's program.
  *
  *	  simulate [--from=SEED] [--seeds=N] [--seconds=T] [--jobs=J] [--trace]
+ *			   [--first] [--without=PROMISE]
  *
  * Runs N seeds, or as many as T seconds allow, from the given one on, in J
- * processes.  Each broken promise is told with the seed that replays it.
+ * processes.  Each broken promise is told with the seed that replays it;
+ * --first stops at the first one, --without=I3 does not look at I3.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,6 +30,7 @@ typedef struct options
 	int			jobs;
 	bool		trace;
 	bool		first;			/* stop at the first broken promise */
+	const char *without;
 } options;
 
 static double
@@ -50,6 +53,7 @@ run_seed(const options *o, uint64_t seed, sim_totals *totals)
 		abort();
 	s->seed = seed;
 	s->trace = o->trace;
+	s->without = o->without;
 	s->totals = totals;
 	sim_run(s);
 	totals->real[s->plan.kind] += seconds_now() - start;
@@ -165,6 +169,7 @@ read_options(int argc, char **argv)
 		{"jobs", required_argument, NULL, 'j'},
 		{"trace", no_argument, NULL, 't'},
 		{"first", no_argument, NULL, '1'},
+		{"without", required_argument, NULL, 'w'},
 		{NULL, 0, NULL, 0},
 	};
 	options		o = {.from = 1,.jobs = 1};
@@ -192,6 +197,9 @@ read_options(int argc, char **argv)
 			case '1':
 				o.first = true;
 				break;
+			case 'w':
+				o.without = optarg;
+				break;
 			default:
 				exit(2);
 		}
@@ -199,7 +207,7 @@ read_options(int argc, char **argv)
 	if (o.jobs < 1 || (o.seeds == 0 && o.seconds == 0) || optind != argc)
 	{
 		fprintf(stderr, "usage: simulate [--from=SEED] [--seeds=N] [--seconds=T] "
-				"[--jobs=J] [--trace] [--first]\n");
+				"[--jobs=J] [--trace] [--first] [--without=PROMISE]\n");
 		exit(2);
 	}
 	return o;
