@@ -47,12 +47,13 @@ server_count_up(server_count **list, const char *name)
 	(*list)->count++;
 }
 
-/* A bucket of writes for each item, as many as one second brings. */
+/* A bucket of writes for each item: as many as one second brings, or one. */
 bool
 server_admit(void *context, uint64_t item)
 {
 	server	   *s = context;
 	server_bucket *bucket = &s->buckets[item % SERVER_BUCKETS];
+	double		most = s->writes_per_s > 1 ? s->writes_per_s : 1;
 	int64_t		now = server_now_us();
 
 	if (s->writes_per_s <= 0 || s->unlimited)
@@ -60,13 +61,13 @@ server_admit(void *context, uint64_t item)
 	if (bucket->item != item)
 	{
 		bucket->item = item;
-		bucket->left = s->writes_per_s;
+		bucket->left = most;
 		bucket->since_us = now;
 	}
 	bucket->left += (double) (now - bucket->since_us) / 1e6 * s->writes_per_s;
 	bucket->since_us = now;
-	if (bucket->left > s->writes_per_s)
-		bucket->left = s->writes_per_s;
+	if (bucket->left > most)
+		bucket->left = most;
 	if (bucket->left < 1)
 		return false;
 	bucket->left--;
