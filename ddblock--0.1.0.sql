@@ -102,6 +102,33 @@ COMMENT ON FUNCTION ddb_lock_require(text) IS
 'fencing token of a lock that this session holds, or error LK001';
 
 --
+-- Fence
+--
+
+-- In the order of bytes: no change of the system's collations harms the index.
+CREATE TABLE ddb_fences (
+	resource text COLLATE "C" PRIMARY KEY,
+	token bigint NOT NULL CHECK (token > 0));
+
+COMMENT ON TABLE ddb_fences IS
+'highest fencing token of each resource; written by ddb_fence()';
+COMMENT ON COLUMN ddb_fences.resource IS
+'what is protected, as named to ddb_fence()';
+COMMENT ON COLUMN ddb_fences.token IS
+'no transaction with a lower token commits';
+
+SELECT pg_catalog.pg_extension_config_dump('ddb_fences', '');
+
+CREATE FUNCTION ddb_fence(resource text, token bigint)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION ddb_fence(text, bigint) IS
+'refuse this transaction, error LK002, if a higher fencing token is recorded for "resource", and record this one; the transaction cannot commit once a call has failed or was rolled back to a savepoint';
+
+--
 -- The lock table
 --
 
@@ -222,6 +249,8 @@ CREATE FUNCTION ddb_stats(
 	OUT leases_held bigint,
 	OUT leases_lost bigint,
 	OUT waiters bigint,
+	OUT last_loss_at timestamp with time zone,
+	OUT last_loss text,
 	OUT since timestamp with time zone)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
@@ -251,6 +280,8 @@ REVOKE ALL ON FUNCTION ddb_lock_release_all() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_renew(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_token(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_require(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_fence(text, bigint) FROM PUBLIC;
+REVOKE ALL ON ddb_fences FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_info(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_table_create(bigint, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_list(text, interval) FROM PUBLIC;

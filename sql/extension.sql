@@ -41,13 +41,14 @@ SELECT format('%s(%s) returns %s', proname, pg_get_function_arguments(p.oid),
 -- What returns rows.
 \d ddb_locks
 \d ddb_stats
+\d ddb_fences
 SELECT column_name, type
   FROM pg_proc,
        unnest(proargnames, proallargtypes::regtype[], proargmodes)
            AS c (column_name, type, mode)
  WHERE proname = 'ddb_lock_info' AND mode = 'o';
 
-SELECT c.oid::regclass AS view,
+SELECT c.oid::regclass AS relation,
        has_table_privilege('public', c.oid, 'SELECT, INSERT, UPDATE, DELETE') AS public
   FROM pg_class c
   JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid

@@ -14,6 +14,8 @@ INSERT INTO calls (call) VALUES
     ('SELECT ddb_lock_renew(''a'')'),
     ('SELECT ddb_lock_token(''a'')'),
     ('SELECT ddb_lock_require(''a'')'),
+    ('SELECT ddb_fence(''a'', 1)'),
+    ('SELECT count(*) FROM ddb_fences'),
     ('SELECT ddb_lock_info(''a'')'),
     ('SELECT ddb_lock_table_create()'),
     ('SELECT count(*) FROM ddb_locks()'),

@@ -44,6 +44,10 @@ static const char *const attribute_names[] = {
 #define HELD_BY_ANYBODY \
 	"#recordVersionNumber = :expected AND attribute_not_exists(#isReleased)"
 
+/* An incarnation that is dead writes no more: its name is enough. */
+#define HELD_BY_THE_DEAD \
+	"#ownerName = :owner AND attribute_not_exists(#isReleased)"
+
 #define CAPACITY "\"ReturnConsumedCapacity\":\"TOTAL\""
 #define OLD_ITEM "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
 
@@ -255,14 +259,16 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 	if (with_ttl)
 		dynamo_text_raw(text, ", #ttl = :ttl");
 	dynamo_text_raw(text, " REMOVE #holder, #data\",\"ConditionExpression\":\"");
-	dynamo_text_raw(text, forced ? HELD_BY_ANYBODY : HELD_BY_US);
+	dynamo_text_raw(text, forced ? HELD_BY_ANYBODY :
+					write->any_version ? HELD_BY_THE_DEAD : HELD_BY_US);
 	dynamo_text_raw(text, "\"");
 	put_placeholders(text, NULL, A_VERSION | A_HOLDER | A_DATA | A_RELEASED |
 					 A_RELEASED_AT | (with_ttl ? A_TTL : 0) | (forced ? 0 : A_OWNER));
 	if (!forced)
 		put_s_member(text, ":owner", write->owner);
 	put_s_member(text, ":version", write->version);
-	put_s_member(text, ":expected", write->expected);
+	if (!write->any_version)
+		put_s_member(text, ":expected", write->expected);
 	put_s_member(text, ":released", "1");
 	put_n_member(text, ":now", write->now_s);
 	if (with_ttl)

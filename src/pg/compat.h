@@ -31,6 +31,13 @@
 #define CompatMyProcNumber() ((uint32) MyProc->pgprocno)
 #endif
 
+/* The running transaction's number in this session, or InvalidLocalTransactionId. */
+#if PG_VERSION_NUM >= 170000
+#define CompatMyLxid() (MyProc->vxid.lxid)
+#else
+#define CompatMyLxid() (MyProc->lxid)
+#endif
+
 /* A named wait event; before 17 all extensions share one. */
 #if PG_VERSION_NUM >= 170000
 #define CompatWaitEvent(name) WaitEventExtensionNew(name)

@@ -265,12 +265,48 @@ ErrorsLost(const char *lock, lease_loss loss)
 }
 
 void
+ErrorsCommitRefused(const char *lock, lease_loss loss)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("cannot commit, because the lease on lock \"%s\" was lost", lock),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Somebody else may have held the lock meanwhile. Release it with "
+					 "ddb_lock_release() if it was acquired for the session, acquire it "
+					 "again, and repeat the transaction.")));
+}
+
+void
 ErrorsNotHeld(const char *lock)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
 			 errmsg("lock \"%s\" is not held by this session", lock),
 			 errhint("Acquire it with ddb_lock_acquire() first.")));
+}
+
+void
+ErrorsStaleToken(const char *resource, int64 recorded, int64 given)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
+			 errmsg("fencing token for resource \"%s\" is stale", resource),
+			 errdetail("Token %lld is recorded, token %lld was given.",
+					   (long long) recorded, (long long) given),
+			 errhint("Somebody else has held the lock since. Roll the transaction back, and "
+					 "acquire the lock again.")));
+}
+
+void
+ErrorsFenceUndone(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
+			 errmsg("transaction has lost a fence"),
+			 errdetail("A call of ddb_fence() has failed, or was rolled back to a savepoint, "
+					   "and the transaction went on."),
+			 errhint("Run the whole transaction again, and do not catch the errors of "
+					 "ddb_fence().")));
 }
 
 const char *

@@ -7,6 +7,9 @@
  * neither fail nor wait: they flag leases in shared memory, ring the worker,
  * and free memory.  The release then goes its way without delaying the client.
  *
+ * What has been lost is told to the commit guard when its note goes away, and
+ * each change of the list is kept from the interrupt's handler, which reads it.
+ *
  * Savepoints: what was taken inside a subtransaction is freed when it aborts,
  * and counts for its parent when it commits; contrib/postgres_fdw treats its
  * remote subtransactions alike.
@@ -20,7 +23,9 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
+#include "pg/guard.h"
 #include "pg/held.h"
+#include "pg/interrupt.h"
 #include "pg/mailbox.h"
 
 static HTAB *held_locks = NULL;
@@ -33,9 +38,9 @@ static void set_up(void);
 static uint32 hash_name(const void *key, Size keysize);
 static int	compare_names(const void *a, const void *b, Size keysize);
 static void mirror_depths(const HeldLock *held);
-static void let_go_if_unused(HeldLock *held);
 static void at_transaction_end(XactEvent event, void *arg);
 static void refuse_prepare(void);
+static void end_transactions(void);
 static void end_transaction(HeldLock *held);
 static void at_subtransaction_end(SubXactEvent event, SubTransactionId id,
 								  SubTransactionId parent, void *arg);
@@ -104,7 +109,9 @@ HeldReserve(const char *name)
 	memset(held, 0, sizeof(*held));
 	held->name = copy;
 	held->lease_index = LOCKMGR_NO_LEASE;
+	InterruptHold();
 	dlist_push_tail(&held_list, &held->node);
+	InterruptResume();
 	return held;
 }
 
@@ -125,9 +132,10 @@ HeldReserveDepth(HeldLock *held, LockScope scope)
 void
 HeldSetLease(HeldLock *held, uint32 lease_index, uint64 seq, int64 token)
 {
-	held->lease_index = lease_index;
 	held->seq = seq;
 	held->token = token;
+	held->lease_index = lease_index;
+	InterruptArm();
 }
 
 void
@@ -174,22 +182,34 @@ void
 HeldForget(HeldLock *held)
 {
 	char	   *name = held->name;
+	bool		lost = held->lease_index != LOCKMGR_NO_LEASE && !HeldIsValid(held);
+	lease_loss	loss = lost ? HeldLoss(held) : LOSS_NONE;
 
 	xact_acquisitions -= held->xact_depth;
+	InterruptHold();
 	dlist_delete(&held->node);
+	InterruptResume();
 	if (held->levels != NULL)
 		pfree(held->levels);
 	hash_search(held_locks, &name, HASH_REMOVE, NULL);
-	pfree(name);
+	if (lost)
+		GuardRemember(name, loss);
+	else
+		pfree(name);
+}
+
+int64
+HeldValidUntil(const HeldLock *held)
+{
+	return (int64) pg_atomic_read_u64(&segment_leases[held->lease_index].valid_until);
 }
 
 bool
 HeldIsValid(const HeldLock *held)
 {
-	int64		valid_until;
-
 	/* The deadline first: it may only rise while we look at the clock. */
-	valid_until = (int64) pg_atomic_read_u64(&segment_leases[held->lease_index].valid_until);
+	int64		valid_until = HeldValidUntil(held);
+
 	pg_read_barrier();
 	return SegmentNow() < valid_until;
 }
@@ -207,37 +227,38 @@ HeldLoss(const HeldLock *held)
 	return loss;
 }
 
-static void
-let_go_if_unused(HeldLock *held)
+/* The lease is another one's as soon as it is let go: nothing looks at it then. */
+void
+HeldLetGoIfUnused(HeldLock *held)
 {
+	uint32		lease_index = held->lease_index;
+	uint64		seq = held->seq;
+
 	mirror_depths(held);
 	if (held->session_depth > 0 || held->xact_depth > 0)
 		return;
-	MailboxLetGo(held->lease_index, held->seq);
 	HeldForget(held);
+	MailboxLetGo(lease_index, seq);
 }
 
 static void
 at_transaction_end(XactEvent event, void *arg)
 {
-	dlist_mutable_iter iter;
-
-	if (xact_acquisitions == 0)
-		return;
 	switch (event)
 	{
 		case XACT_EVENT_PRE_PREPARE:
 			refuse_prepare();
+			GuardCommit();
+			break;
+		case XACT_EVENT_PRE_COMMIT:
+			GuardCommit();
 			break;
 		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_ABORT:
-			dlist_foreach_modify(iter, &held_list)
-			{
-				end_transaction(dlist_container(HeldLock, node, iter.cur));
-			}
-			break;
 		case XACT_EVENT_PREPARE:
-		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_ABORT:
+			end_transactions();
+			GuardForget();
+			break;
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PARALLEL_COMMIT:
 		case XACT_EVENT_PARALLEL_ABORT:
@@ -261,6 +282,19 @@ refuse_prepare(void)
 }
 
 static void
+end_transactions(void)
+{
+	dlist_mutable_iter iter;
+
+	if (xact_acquisitions == 0)
+		return;
+	dlist_foreach_modify(iter, &held_list)
+	{
+		end_transaction(dlist_container(HeldLock, node, iter.cur));
+	}
+}
+
+static void
 end_transaction(HeldLock *held)
 {
 	if (held->xact_depth == 0)
@@ -268,7 +302,7 @@ end_transaction(HeldLock *held)
 	xact_acquisitions -= held->xact_depth;
 	held->xact_depth = 0;
 	held->level_count = 0;
-	let_go_if_unused(held);
+	HeldLetGoIfUnused(held);
 }
 
 static void
@@ -301,7 +335,7 @@ abort_level(HeldLock *held, int nest_level)
 	held->level_count--;
 	held->xact_depth -= held->levels[held->level_count].depth;
 	xact_acquisitions -= held->levels[held->level_count].depth;
-	let_go_if_unused(held);
+	HeldLetGoIfUnused(held);
 }
 
 /* Join the parent's level, or become it. */

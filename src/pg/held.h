@@ -41,6 +41,7 @@ typedef struct HeldLock
 	uint32		lease_index;
 	uint64		seq;			/* of the request that acquired it */
 	int64		token;
+	bool		seen_lost;		/* interrupt.c has seen to it */
 	int64		session_depth;
 	int64		xact_depth;		/* sum of the levels' depths */
 	int			level_count;	/* levels rise, outermost first */
@@ -65,8 +66,14 @@ extern void HeldReserveDepth(HeldLock *held, LockScope scope);
 extern void HeldSetLease(HeldLock *held, uint32 lease_index, uint64 seq, int64 token);
 extern void HeldCount(HeldLock *held, LockScope scope);
 extern void HeldUncountSession(HeldLock *held, int64 depth);
+/* If the lease is lost, the commit guard remembers that. */
 extern void HeldForget(HeldLock *held);
 
+/* Without waiting for DynamoDB. */
+extern void HeldLetGoIfUnused(HeldLock *held);
+
+/* On the clock of leases; the past, or 0, if it is lost.  Async-safe. */
+extern int64 HeldValidUntil(const HeldLock *held);
 extern bool HeldIsValid(const HeldLock *held);
 extern lease_loss HeldLoss(const HeldLock *held);
 

@@ -27,6 +27,7 @@
 
 #include "pg/compat.h"
 #include "pg/errors.h"
+#include "pg/interrupt.h"
 #include "pg/mailbox.h"
 #include "pg/utf8.h"
 
@@ -69,6 +70,7 @@ MailboxAttach(void)
 	if (me.slot >= segment->max_sessions)
 		elog(ERROR, "process number %u has no ddblock slot", me.slot);
 
+	InterruptAttach();
 	fill_slot(MailboxMySlot());
 	on_shmem_exit(detach, (Datum) 0);
 	me.generation = pg_atomic_add_fetch_u32(&MailboxMySlot()->generation, 1);

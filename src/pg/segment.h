@@ -163,6 +163,18 @@ typedef struct Watch
 	lockmgr_watch what;
 } Watch;
 
+/* The last loss of a lease, for ddb_stats. */
+typedef struct SegmentLoss
+{
+	TimestampTz at;				/* 0: there was none */
+	int			pid;
+	char		database[NAMEDATALEN];	/* UTF-8 */
+	char		user[NAMEDATALEN];
+	uint16		name_len;
+	char		name[DYNAMO_NAME_MAX];
+	char		why[DYNAMO_OWNER_SIZE + 128];
+} SegmentLoss;
+
 /* Latency histogram: bucket i counts calls under 2^i * 0.5 ms, the last the rest. */
 #define SEGMENT_BUCKETS 16
 
@@ -198,6 +210,7 @@ typedef struct Segment
 
 	/* Gauges and counters that belong to no operation. */
 	pg_atomic_uint64 leases_lost;
+	SegmentLoss last_loss;		/* worker; directory lock */
 	pg_atomic_uint32 leases_in_use;
 	pg_atomic_uint32 leases_held;
 	pg_atomic_uint32 waiters;

@@ -18,8 +18,11 @@
 #include "nodes/parsenodes.h"
 #include "tcop/utility.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
 
 #include "pg/errors.h"
+#include "pg/guard.h"
+#include "pg/interrupt.h"
 #include "pg/mailbox.h"
 #include "pg/session.h"
 #include "pg/settings.h"
@@ -31,7 +34,7 @@ static int64 margin_us(int64 lease_ms);
 static void fill_holder(dynamo_holder *holder);
 static MailboxRequest *acquire_request(const LockName *name, const AcquireOptions *options);
 static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
-static void check_grant(const LockName *name, const HeldLock *held);
+static void check_grant(const LockName *name, HeldLock *held);
 static void call_release(const char *lock, uint32 lease_index, uint64 seq,
 						 MailboxAnswer *answer);
 static bool give_back(HeldLock *held, const char *lock);
@@ -113,14 +116,16 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 
 /* We may have slept through the whole lease before we read the answer. */
 static void
-check_grant(const LockName *name, const HeldLock *held)
+check_grant(const LockName *name, HeldLock *held)
 {
+	uint32		lease_index = held->lease_index;
 	lease_loss	loss;
 
 	if (HeldIsValid(held))
 		return;
 	loss = HeldLoss(held);
-	MailboxLetGo(held->lease_index, held->seq);
+	HeldSetLease(held, LOCKMGR_NO_LEASE, held->seq, 0);
+	MailboxLetGo(lease_index, held->seq);
 	ErrorsLost(name->text, loss);
 }
 
@@ -255,6 +260,7 @@ give_back(HeldLock *held, const char *lock)
 	uint64		seq = held->seq;
 	bool		lost = !HeldIsValid(held);
 	lease_loss	loss = LOSS_NONE;
+	char	   *utf8 = MemoryContextStrdup(TopMemoryContext, held->name);
 	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 
 	if (lost)
@@ -270,9 +276,12 @@ give_back(HeldLock *held, const char *lock)
 
 	if (lost)
 	{
+		GuardRemember(utf8, loss);
 		MailboxLetGo(lease_index, seq);
 		warn_lost(lock, loss);
 	}
+	else
+		pfree(utf8);
 	return !lost;
 }
 
@@ -330,6 +339,7 @@ SessionRenew(const LockName *name, int64 lease_ms)
 	MailboxCall(request, NULL, answer);
 	if (answer->result != LOCKMGR_RENEWED)
 		ErrorsAnswer(answer, name->text);
+	InterruptArm();
 	if (!HeldIsValid(held))
 		ErrorsLost(name->text, HeldLoss(held));
 
@@ -390,7 +400,11 @@ process_utility(PlannedStmt *pstmt, const char *query_string,
 		standard_ProcessUtility(pstmt, query_string, read_only_tree, context, params,
 								query_env, dest, qc);
 	if (discard_all)
+	{
 		let_go_of_session_scope();
+		/* It runs in no transaction block, so it commits nobody's writes. */
+		GuardForget();
+	}
 }
 
 /* Without waiting for DynamoDB: DISCARD ALL must not fail because of it. */
@@ -406,10 +420,6 @@ let_go_of_session_scope(void)
 		if (held->session_depth == 0)
 			continue;
 		HeldUncountSession(held, held->session_depth);
-		if (held->xact_depth == 0)
-		{
-			MailboxLetGo(held->lease_index, held->seq);
-			HeldForget(held);
-		}
+		HeldLetGoIfUnused(held);
 	}
 }

@@ -53,6 +53,15 @@ char	   *ddblock_profile;
 char	   *ddblock_ca_file;
 int			ddblock_lease_duration;
 double		ddblock_safety_margin;
+int			ddblock_on_lease_lost;
+bool		ddblock_commit_guard;
+
+static const struct config_enum_entry on_lease_lost_options[] = {
+	{"cancel", ON_LEASE_LOST_CANCEL, false},
+	{"terminate", ON_LEASE_LOST_TERMINATE, false},
+	{"none", ON_LEASE_LOST_NONE, false},
+	{NULL, 0, false}
+};
 
 /* What PostgreSQL sees of the secrets: always "". */
 static char *shown_secret_access_key;
@@ -70,6 +79,7 @@ static void define_sizes(void);
 static void define_timeouts(void);
 static void define_credentials(void);
 static void define_leases(void);
+static void define_losses(void);
 static bool refuse_place(void);
 static bool all_in(const char *text, const char *allowed);
 static bool plain_text(const char *text, size_t min, size_t max);
@@ -102,6 +112,7 @@ SettingsDefine(void)
 	define_timeouts();
 	define_credentials();
 	define_leases();
+	define_losses();
 
 	if (ddblock_sort_key[0] != '\0' && ddblock_sort_key_value[0] == '\0')
 		ereport(ERROR,
@@ -255,6 +266,25 @@ define_leases(void)
 							 "Covers clocks that run at different rates. A session can widen "
 							 "the server's margin; a narrower one has no effect.",
 							 &ddblock_safety_margin, 0.1, 0.05, 0.5, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+}
+
+/* What becomes of a session that has lost a lease. */
+static void
+define_losses(void)
+{
+	DefineCustomEnumVariable("ddblock.on_lease_lost",
+							 "What happens to a session when it loses a lease.",
+							 "\"cancel\" cancels its statement, and terminates it if it sits idle "
+							 "in a transaction; \"terminate\" terminates it; \"none\" leaves it "
+							 "alone.",
+							 &ddblock_on_lease_lost, ON_LEASE_LOST_CANCEL,
+							 on_lease_lost_options, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("ddblock.commit_guard",
+							 "Refuses to commit what was written by a session that lost a lease.",
+							 NULL,
+							 &ddblock_commit_guard, true, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 }
 

@@ -38,6 +38,17 @@ extern char *ddblock_ca_file;
 extern int	ddblock_lease_duration; /* ms */
 extern double ddblock_safety_margin;	/* fraction of the lease, 0.05 .. 0.5 */
 
+/* A superuser's. */
+typedef enum OnLeaseLost
+{
+	ON_LEASE_LOST_CANCEL,
+	ON_LEASE_LOST_TERMINATE,
+	ON_LEASE_LOST_NONE
+} OnLeaseLost;
+
+extern int	ddblock_on_lease_lost;	/* an OnLeaseLost */
+extern bool ddblock_commit_guard;
+
 extern void SettingsDefine(void);
 
 #endif							/* DDBLOCK_PG_SETTINGS_H */

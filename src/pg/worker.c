@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "libpq/pqsignal.h"
@@ -29,17 +30,21 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "storage/procsignal.h"
 #include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "pg/compat.h"
+#include "pg/interrupt.h"
+#include "pg/journal.h"
 #include "pg/settings.h"
 #include "pg/worker.h"
 
 #define MAX_REMEMBERED 10000
 #define DRAIN_US INT64CONST(5000000)
+#define DRAIN_REQUEST_US INT64CONST(2000000)
 #define START_INTERVAL_MS 1000
 #define RANDOM_STOCK 1024
 
@@ -59,9 +64,14 @@ static void reload(void);
 static void publish_counts(void);
 static bool drained(int64 *deadline, int64 now);
 static void wait_for_news(WaitEventSet *set, int64 until);
+static void leave(void) pg_attribute_noreturn();
 static WaitEventSet *make_wait_set(void);
 static void log_loss(void *arg, uint32 index, const lease *lease,
 					 const char *name, size_t name_len, const dynamo_item *by);
+static const char *why_lost(const lease *lease, const dynamo_item *by);
+static void note_loss(const MailboxSlot *slot, const char *name, size_t name_len,
+					  const char *why);
+static void interrupt_holder(const MailboxSlot *slot, uint32 generation);
 static void log_no_batches(void *arg, const dynamo_reply *reply);
 static void stock_random(void);
 static void fill_random(void *arg, void *bytes, size_t len);
@@ -84,6 +94,7 @@ ddblock_worker_main(Datum main_arg)
 	WorkerMailboxInit();
 	WorkerCallInit();
 	make_lockmgr();
+	WorkerJournalInit(SegmentNow());
 	announce();
 	WorkerAdopt(SegmentNow());
 	set = make_wait_set();
@@ -106,13 +117,14 @@ ddblock_worker_main(Datum main_arg)
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = Min(WorkerTableTick(now), WorkerKeepWarm(now));
+		wake = Min(WorkerKeepWarm(now), WorkerJournalRun(now));
+		wake = Min(wake, WorkerTableTick(now));
 		publish_counts();
 
 		if (ShutdownRequestPending)
 		{
 			if (drained(&drain_deadline, now))
-				proc_exit(1);
+				leave();
 			wake = Min(wake, drain_deadline);
 		}
 		stock_random();
@@ -180,6 +192,15 @@ fill_random(void *arg, void *bytes, size_t len)
 	memcpy(bytes, random_stock + random_left, len);
 }
 
+void
+WorkerNewUuid(char uuid[UUID_SIZE])
+{
+	uint8		random[16];
+
+	fill_random(NULL, random, sizeof(random));
+	uuid_v4(random, uuid);
+}
+
 /*
  * Who we are in the table.  The incarnation belongs to the segment: what was
  * acquired under it is ours, whichever worker it was.
@@ -189,7 +210,6 @@ name_owner(void)
 {
 	char		host_name[256];
 	const char *name = ddblock_owner_name;
-	uint8		random[16];
 
 	if (segment->incarnation[0] != '\0')
 		return;
@@ -202,8 +222,7 @@ name_owner(void)
 		host_name[sizeof(host_name) - 1] = '\0';
 		name = host_name;
 	}
-	fill_random(NULL, random, sizeof(random));
-	uuid_v4(random, segment->incarnation);
+	WorkerNewUuid(segment->incarnation);
 	snprintf(segment->owner, sizeof(segment->owner), "%s/%s", name,
 			 segment->incarnation);
 }
@@ -260,13 +279,30 @@ publish_counts(void)
 	pg_atomic_write_u32(&segment->waiters, counts.waiters);
 }
 
-/* May the worker go?  Sets the deadline when first asked. */
+/*
+ * May the worker go?  When first asked, sets the deadline, and sees to it that a
+ * request that gets no answer is repeated before that.
+ */
 static bool
 drained(int64 *deadline, int64 now)
 {
 	if (*deadline == 0)
+	{
 		*deadline = now + DRAIN_US;
+		lockmgr_set_timeouts(worker_lockmgr,
+							 Min((int64) ddblock_request_timeout * 1000, DRAIN_REQUEST_US),
+							 (int64) ddblock_retry_timeout * 1000);
+	}
 	return now >= *deadline || pg_atomic_read_u32(&segment->leases_in_use) == 0;
+}
+
+/* What could not be freed stays in the journal, for the next start. */
+static void
+leave(void)
+{
+	if (pg_atomic_read_u32(&segment->leases_in_use) == 0)
+		JournalRemove();
+	proc_exit(1);
 }
 
 static WaitEventSet *
@@ -307,19 +343,62 @@ log_loss(void *arg, uint32 index, const lease *lease, const char *name,
 		 size_t name_len, const dynamo_item *by)
 {
 	const MailboxSlot *slot = &segment_slots[lease->session.slot];
-	const char *why = "DynamoDB confirmed no renewal before the deadline";
+	const char *why = why_lost(lease, by);
 
-	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
-	if (lease->loss == LOSS_TAKEN)
-		why = psprintf("\"%s\" has taken it over", by->owner);
-	else if (lease->loss == LOSS_RELEASED)
-		why = "somebody else has released it";
-	else if (lease->loss == LOSS_DELETED)
-		why = "its item was deleted";
+	note_loss(slot, name, name_len, why);
+	interrupt_holder(slot, lease->session.generation);
 	ereport(LOG,
 			(errmsg("the lease of lock \"%.*s\" is lost: %s", (int) name_len, name, why),
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
 					   slot->pid, slot->user, slot->database)));
+}
+
+static const char *
+why_lost(const lease *lease, const dynamo_item *by)
+{
+	int64		confirmed = lease->lease_end - lease->lease_ms * 1000;
+
+	switch (lease->loss)
+	{
+		case LOSS_TAKEN:
+			return psprintf("\"%s\" has taken it over", by->owner);
+		case LOSS_RELEASED:
+			return "somebody else has released it";
+		case LOSS_DELETED:
+			return "its item was deleted";
+		case LOSS_NONE:
+		case LOSS_UNREACHABLE:
+			break;
+	}
+	return psprintf("DynamoDB confirmed no renewal for %.1f s",
+					(SegmentNow() - confirmed) / 1e6);
+}
+
+/* For ddb_stats. */
+static void
+note_loss(const MailboxSlot *slot, const char *name, size_t name_len, const char *why)
+{
+	SegmentLoss *loss = &segment->last_loss;
+
+	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
+	LWLockAcquire(&segment->directory_lock, LW_EXCLUSIVE);
+	loss->at = GetCurrentTimestamp();
+	loss->pid = slot->pid;
+	memcpy(loss->database, slot->database, NAMEDATALEN);
+	memcpy(loss->user, slot->user, NAMEDATALEN);
+	loss->name_len = name_len;
+	memcpy(loss->name, name, name_len);
+	strlcpy(loss->why, why, sizeof(loss->why));
+	LWLockRelease(&segment->directory_lock);
+}
+
+/* If it has ended meanwhile, nobody needs to know; its pid may be no backend's. */
+static void
+interrupt_holder(const MailboxSlot *slot, uint32 generation)
+{
+	if (pg_atomic_read_u32((pg_atomic_uint32 *) &slot->generation) == generation &&
+		BackendPidGetProc(slot->pid) != NULL)
+		(void) kill(slot->pid, INTERRUPT_SIGNAL);
 }
 
 static void

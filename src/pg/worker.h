@@ -7,6 +7,7 @@
  *	 worker_mailbox.c	requests in, answers out, the lease directory
  *	 worker_call.c		calls to DynamoDB: credentials, signing, counters
  *	 worker_table.c		whether the lock table is fit for locks
+ *	 worker_journal.c	frees what dead incarnations held
  *
  * All run in the one worker process; nothing here is for backends.
  *
@@ -17,12 +18,14 @@
 
 #include "postgres.h"
 
+#include "core/journal_record.h"
 #include "pg/segment.h"
 
 #define DDBLOCK_VERSION "0.1.0"
 
 /* worker.c */
 extern lockmgr *worker_lockmgr;
+extern void WorkerNewUuid(char uuid[UUID_SIZE]);
 
 /* worker_mailbox.c */
 extern void WorkerMailboxInit(void);
@@ -48,7 +51,9 @@ extern void WorkerCallInit(void);
 extern void WorkerCallReload(void);
 extern int	WorkerCallFd(void);
 extern int64 WorkerEpochOffset(void);
+extern void WorkerCallTable(journal_table *where);
 extern void WorkerSend(void *arg, const lockmgr_call *call);
+extern void WorkerSendRelease(int which, const dynamo_write *release, bool repeat);
 extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *request);
 extern void WorkerRunCalls(void);
 extern int64 WorkerKeepWarm(int64 now);
@@ -61,5 +66,10 @@ extern bool WorkerTableIsFit(int64 now);
 extern int64 WorkerTableTick(int64 now);
 extern void WorkerTableDescribed(const dynamo_reply *reply, bool own, int64 now);
 extern void WorkerTableMissing(void);
+
+/* worker_journal.c */
+extern void WorkerJournalInit(int64 now);
+extern int64 WorkerJournalRun(int64 now);
+extern void WorkerJournalReply(int which, const dynamo_result *result, int64 now);
 
 #endif							/* DDBLOCK_PG_WORKER_H */

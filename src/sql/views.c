@@ -59,6 +59,8 @@ enum
 	STATS_LEASES_HELD,
 	STATS_LEASES_LOST,
 	STATS_WAITERS,
+	STATS_LAST_LOSS_AT,
+	STATS_LAST_LOSS,
 	STATS_SINCE,
 	STATS_COLUMNS
 };
@@ -110,6 +112,7 @@ static void set_text(Row *row, int column, const char *utf8, int len);
 static void add_counters(OpTotals *totals, OpCounters *ops);
 static void put_totals(ReturnSetInfo *result, const char *operation,
 					   const OpTotals *totals, bool all);
+static void put_last_loss(Datum *values, bool *nulls);
 static Datum histogram_array(const uint64 *histogram);
 
 Datum
@@ -400,8 +403,32 @@ put_totals(ReturnSetInfo *result, const char *operation, const OpTotals *totals,
 	}
 	else
 		nulls[STATS_LEASES_HELD] = nulls[STATS_LEASES_LOST] = nulls[STATS_WAITERS] = true;
+	nulls[STATS_LAST_LOSS_AT] = nulls[STATS_LAST_LOSS] = true;
+	if (all)
+		put_last_loss(values, nulls);
 	values[STATS_SINCE] = TimestampTzGetDatum(segment->stats_since);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* Which lock, whose session, and why. */
+static void
+put_last_loss(Datum *values, bool *nulls)
+{
+	SegmentLoss *loss = palloc(sizeof(SegmentLoss));
+
+	LWLockAcquire(&segment->directory_lock, LW_SHARED);
+	*loss = segment->last_loss;
+	LWLockRelease(&segment->directory_lock);
+	if (loss->at == 0)
+		return;
+	nulls[STATS_LAST_LOSS_AT] = nulls[STATS_LAST_LOSS] = false;
+	values[STATS_LAST_LOSS_AT] = TimestampTzGetDatum(loss->at);
+	values[STATS_LAST_LOSS] = CStringGetTextDatum(
+												  psprintf("lock \"%s\" of process %d, user \"%s\", database \"%s\": %s",
+														   Utf8ToServer(loss->name, loss->name_len), loss->pid,
+														   Utf8ToServer(loss->user, strlen(loss->user)),
+														   Utf8ToServer(loss->database, strlen(loss->database)),
+														   Utf8ToServer(loss->why, strlen(loss->why))));
 }
 
 static Datum

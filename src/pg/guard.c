@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * guard.c
+ *	  The commit guard: no transaction that writes commits after its session
+ *	  has lost a lease.
+ *
+ * It does not matter which lock the writes were meant to be protected by, nor
+ * of which scope it is: the session believed in something that had ceased to
+ * be true.  Nor does it help to release the lost lock before COMMIT, or to
+ * roll back to a savepoint before its acquisition: what was written meanwhile
+ * would be committed.  Hence the one loss that is remembered until the
+ * transaction ends.
+ *
+ * A transaction without a transaction id has written nothing, and may commit.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+
+#include "pg/errors.h"
+#include "pg/guard.h"
+#include "pg/held.h"
+#include "pg/settings.h"
+#include "pg/utf8.h"
+
+static char *lost_name = NULL;	/* UTF-8; the first one of this transaction */
+static lease_loss lost_why = LOSS_NONE;
+
+pg_noreturn static void refuse(const char *name, lease_loss loss);
+
+void
+GuardRemember(char *name, lease_loss loss)
+{
+	if (lost_name != NULL)
+	{
+		pfree(name);
+		return;
+	}
+	lost_name = name;
+	lost_why = loss;
+}
+
+void
+GuardForget(void)
+{
+	if (lost_name != NULL)
+		pfree(lost_name);
+	lost_name = NULL;
+}
+
+void
+GuardCommit(void)
+{
+	dlist_iter	iter;
+
+	if (!ddblock_commit_guard || !TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return;
+	if (lost_name != NULL)
+		refuse(lost_name, lost_why);
+	dlist_foreach(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (!HeldIsValid(held))
+			refuse(held->name, HeldLoss(held));
+	}
+}
+
+static void
+refuse(const char *name, lease_loss loss)
+{
+	ErrorsCommitRefused(Utf8ToServer(name, strlen(name)), loss);
+}

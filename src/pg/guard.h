@@ -1,0 +1,35 @@
+/*-------------------------------------------------------------------------
+ *
+ * guard.h
+ *	  The commit guard: no transaction that writes commits after its session
+ *	  has lost a lease.
+ *
+ * Floor 3.  For held.c, which knows when transactions and notes end.
+ *
+ * The guard looks at the clock before the commit record is written: a process
+ * that is stopped in between can still commit too late.  ddb_fence() covers
+ * that, see doc/safety.md.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_PG_GUARD_H
+#define DDBLOCK_PG_GUARD_H
+
+#include "postgres.h"
+
+#include "core/lockmgr.h"
+
+/*
+ * The note of a lost lease goes away: the running transaction must not commit
+ * all the same.  The name (UTF-8, from TopMemoryContext) becomes the guard's.
+ * Cannot fail.
+ */
+extern void GuardRemember(char *name, lease_loss loss);
+
+/* Raises LK001 if the transaction must not commit, or be prepared. */
+extern void GuardCommit(void);
+
+/* The transaction has ended. */
+extern void GuardForget(void);
+
+#endif							/* DDBLOCK_PG_GUARD_H */

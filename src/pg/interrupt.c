@@ -1,0 +1,208 @@
+/*-------------------------------------------------------------------------
+ *
+ * interrupt.c
+ *	  Interrupts the session when it has lost a lease.
+ *
+ * Two things make it look at its leases: a signal from the worker, which knows
+ * of losses before the deadline (a take-over, a deleted item), and a timer of
+ * its own for the earliest deadline, since the worker may be stopped or dead.
+ * The timer runs on the clock of leases, so that no change of the wall clock
+ * delays it (as it would PostgreSQL's timeouts, which an error also disables).
+ * Both arrive as SIGUSR2, which backends do not use otherwise.
+ *
+ * Cancelling does nothing to a session that sits idle in a transaction: its row
+ * locks would block the new holder.  So that one is terminated.  The statement
+ * may also end, and leave its transaction idle, just when it is cancelled;
+ * hence the second look, and all later ones as long as the transaction lasts.
+ *
+ * The handler runs at any moment.  It reads atomics and the list of notes
+ * (which is left alone while it changes), and sets flags.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <time.h>
+
+#include "access/xact.h"
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+
+#include "pg/compat.h"
+#include "pg/held.h"
+#include "pg/interrupt.h"
+#include "pg/settings.h"
+
+#define LOOK_AGAIN_US USECS_PER_SEC
+
+static timer_t timer;
+static bool attached = false;
+static volatile sig_atomic_t held_changes = 0;
+static volatile sig_atomic_t look_is_due = 0;
+
+/* The transaction in which the last loss was seen. */
+static LocalTransactionId lost_in = InvalidLocalTransactionId;
+
+static void handle_signal(SIGNAL_ARGS);
+static void look(void);
+static bool look_at_leases(int64 now, int64 *next);
+static bool in_transaction_of_loss(void);
+static void interrupt(void);
+static void set_timer(int64 moment);
+
+void
+InterruptAttach(void)
+{
+	struct sigevent event = {0};
+
+	if (attached)
+		return;
+	event.sigev_notify = SIGEV_SIGNAL;
+	event.sigev_signo = INTERRUPT_SIGNAL;
+	pqsignal(INTERRUPT_SIGNAL, handle_signal);
+	if (timer_create(CLOCK_BOOTTIME, &event, &timer) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not create a timer for leases: %m")));
+	attached = true;
+}
+
+void
+InterruptArm(void)
+{
+	InterruptHold();
+	look_is_due = 1;
+	InterruptResume();
+}
+
+void
+InterruptHold(void)
+{
+	held_changes = 1;
+	pg_compiler_barrier();
+}
+
+void
+InterruptResume(void)
+{
+	pg_compiler_barrier();
+	held_changes = 0;
+
+	/* Whatever comes from now on, the handler does. */
+	while (look_is_due && !held_changes)
+	{
+		held_changes = 1;
+		look_is_due = 0;
+		look();
+		held_changes = 0;
+	}
+}
+
+static void
+handle_signal(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	if (held_changes)
+		look_is_due = 1;
+	else
+		look();
+	errno = save_errno;
+}
+
+static void
+look(void)
+{
+	int64		next;
+	int64		now = SegmentNow();
+
+	if (proc_exit_inprogress || MyProc == NULL)
+		return;
+	if (look_at_leases(now, &next))
+		lost_in = CompatMyLxid();
+	else if (!in_transaction_of_loss())
+	{
+		set_timer(next);
+		return;
+	}
+	interrupt();
+	if (in_transaction_of_loss())
+		next = Min(next, now + LOOK_AGAIN_US);
+	set_timer(next);
+}
+
+/* Is one lost that was not at the last look?  Also: the earliest deadline. */
+static bool
+look_at_leases(int64 now, int64 *next)
+{
+	dlist_iter	iter;
+	bool		lost = false;
+
+	*next = PG_INT64_MAX;
+	dlist_foreach(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+		int64		valid_until;
+
+		if (held->lease_index == LOCKMGR_NO_LEASE || held->seen_lost)
+			continue;
+		valid_until = HeldValidUntil(held);
+		if (valid_until <= now)
+			lost = held->seen_lost = true;
+		else
+			*next = Min(*next, valid_until);
+	}
+	return lost;
+}
+
+/* One that has failed already holds no row locks. */
+static bool
+in_transaction_of_loss(void)
+{
+	return lost_in != InvalidLocalTransactionId && CompatMyLxid() == lost_in &&
+		!IsAbortedTransactionBlockState();
+}
+
+static void
+interrupt(void)
+{
+	/* Between commands there is no query string. */
+	bool		running = debug_query_string != NULL;
+
+	switch (ddblock_on_lease_lost)
+	{
+		case ON_LEASE_LOST_NONE:
+			return;
+		case ON_LEASE_LOST_CANCEL:
+			if (running)
+				QueryCancelPending = true;
+			else if (in_transaction_of_loss())
+				ProcDiePending = true;
+			else
+				return;
+			break;
+		case ON_LEASE_LOST_TERMINATE:
+			ProcDiePending = true;
+			break;
+	}
+	InterruptPending = true;
+	SetLatch(MyLatch);
+}
+
+/* timer_settime() may be called in signal handlers. */
+static void
+set_timer(int64 moment)
+{
+	struct itimerspec at = {0};
+
+	if (moment != PG_INT64_MAX)
+	{
+		at.it_value.tv_sec = moment / USECS_PER_SEC;
+		at.it_value.tv_nsec = moment % USECS_PER_SEC * 1000;
+	}
+	(void) timer_settime(timer, TIMER_ABSTIME, &at, NULL);
+}

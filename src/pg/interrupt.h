@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * interrupt.h
+ *	  Interrupts the session when it has lost a lease.
+ *
+ * Floor 3.  What happens to it says ddblock.on_lease_lost.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_PG_INTERRUPT_H
+#define DDBLOCK_PG_INTERRUPT_H
+
+#include "postgres.h"
+
+#include <signal.h>
+
+/* The worker sends it to a session that has lost a lease. */
+#define INTERRUPT_SIGNAL SIGUSR2
+
+/* Once in a process, before the worker may know its pid. */
+extern void InterruptAttach(void);
+
+/* A deadline is new, or earlier than before. */
+extern void InterruptArm(void);
+
+/* Around changes to HeldLocks(), which the signal's handler reads. */
+extern void InterruptHold(void);
+extern void InterruptResume(void);
+
+#endif							/* DDBLOCK_PG_INTERRUPT_H */

@@ -1,0 +1,147 @@
+/*-------------------------------------------------------------------------
+ *
+ * fence.c
+ *	  ddb_fence(): refuses a transaction whose fencing token is stale.
+ *
+ * The highest token of each resource is a row of the table ddb_fences, written
+ * by the fenced transaction itself.  The row's lock does the rest: whoever
+ * comes second waits for the first to end, and then sees its token.
+ *
+ * Uses nothing but PostgreSQL, so it works without the worker, and in a server
+ * that does not preload the library.
+ *
+ * The SQL function is a security definer with a pinned search_path.  The table
+ * is looked for in the function's own schema and nowhere else, so neither a
+ * temporary table nor ALTER EXTENSION ... SET SCHEMA misleads it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#include "pg/compat.h"
+#include "pg/errors.h"
+#include "pg/fence.h"
+
+#define RESOURCE_MAX 2048		/* bytes; an index entry has room for it */
+
+PG_FUNCTION_INFO_V1(ddb_fence);
+
+static text *resource_argument(FunctionCallInfo fcinfo, int number);
+static int64 token_argument(FunctionCallInfo fcinfo, int number);
+static int64 record_token(Oid function, text *resource, int64 token);
+static char *upsert(Oid function);
+pg_noreturn static void not_recorded(void);
+
+Datum
+ddb_fence(PG_FUNCTION_ARGS)
+{
+	text	   *resource;
+	int64		token;
+	int64		recorded;
+
+	FenceRequest();
+	PreventCommandIfReadOnly("ddb_fence()");
+	resource = resource_argument(fcinfo, 0);
+	token = token_argument(fcinfo, 1);
+
+	recorded = record_token(fcinfo->flinfo->fn_oid, resource, token);
+	if (recorded > token)
+		ErrorsStaleToken(text_to_cstring(resource), recorded, token);
+	if (recorded < token)
+		not_recorded();
+	PG_RETURN_VOID();
+}
+
+static text *
+resource_argument(FunctionCallInfo fcinfo, int number)
+{
+	text	   *resource;
+
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "resource")));
+
+	resource = PG_GETARG_TEXT_PP(number);
+	if (VARSIZE_ANY_EXHDR(resource) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be empty", "resource")));
+	if (VARSIZE_ANY_EXHDR(resource) > RESOURCE_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be longer than %d bytes",
+						"resource", RESOURCE_MAX),
+				 errdetail("It has %d bytes.", (int) VARSIZE_ANY_EXHDR(resource))));
+	return resource;
+}
+
+static int64
+token_argument(FunctionCallInfo fcinfo, int number)
+{
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "token"),
+				 errhint("ddb_lock_require() returns the token of a lock that this session "
+						 "holds, or fails.")));
+	if (PG_GETARG_INT64(number) <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0", "token")));
+	return PG_GETARG_INT64(number);
+}
+
+/* The highest token of the resource, this one included. */
+static int64
+record_token(Oid function, text *resource, int64 token)
+{
+	Oid			types[] = {TEXTOID, INT8OID};
+	Datum		values[] = {PointerGetDatum(resource), Int64GetDatum(token)};
+	int64		recorded;
+	bool		is_null;
+
+	SPI_connect();
+	if (SPI_execute_with_args(upsert(function), lengthof(types), types, values, NULL,
+							  false, 0) != SPI_OK_INSERT_RETURNING || SPI_processed != 1)
+		not_recorded();
+	recorded = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
+										   1, &is_null));
+	SPI_finish();
+	return recorded;
+}
+
+/* The table's owner may have put a trigger or rule on it. */
+static void
+not_recorded(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" does not record the token", "ddb_fences"),
+			 errhint("Remove the triggers and rules from the table.")));
+}
+
+/*
+ * An equal or lower token writes, too: the lock that keeps a higher one waiting
+ * until we have committed is that of a row with our own change.
+ */
+static char *
+upsert(Oid function)
+{
+	char	   *schema = get_namespace_name(get_func_namespace(function));
+
+	/* Dropped meanwhile: an unqualified name could be that of a temporary table. */
+	if (schema == NULL)
+		elog(ERROR, "cache lookup failed for function %u", function);
+	return psprintf("INSERT INTO %s AS f (resource, token) VALUES ($1, $2) "
+					"ON CONFLICT (resource) DO UPDATE "
+					"SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
+					quote_qualified_identifier(schema, "ddb_fences"));
+}

@@ -1,0 +1,277 @@
+# A lost lease: the session is interrupted, and what it wrote does not commit.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use Test::More;
+
+my $near = new_proxy();
+my $node = new_cluster('one', through => $near,
+	conf => "ddblock.keep_warm = off\nmax_prepared_transactions = 5\n"
+	  . "ddblock.connect_timeout = '300ms'\nddblock.request_timeout = '300ms'\n"
+	  . "ddblock.retry_timeout = '500ms'\n");
+
+$node->safe_psql('postgres', 'CREATE TABLE t (v text)');
+
+# What the rest of the session's statements are to be safe from.
+sub undisturbed
+{
+	my $session = session($node);
+
+	$session->query_safe(q{SET ddblock.on_lease_lost = none});
+	return $session;
+}
+
+# Whoever has the item deleted loses the lease at the next renewal.
+sub lose
+{
+	my ($session, $name) = @_;
+
+	dynamodb->delete_item($name);
+	wait_for {
+		$node->safe_psql('postgres',
+			"SELECT state FROM ddb_locks WHERE name = '$name'") eq 'lost'
+	} "the loss of $name";
+	return;
+}
+
+sub rows
+{
+	my ($value) = @_;
+	return $node->safe_psql('postgres', "SELECT count(*) FROM t WHERE v = '$value'");
+}
+
+my $refused = qr/ERROR: +LK001: cannot commit, because the lease on lock "a" was lost\n.*DETAIL: .*deleted.*HINT: /s;
+
+#
+# The guard.
+#
+my $session = undisturbed();
+
+foreach my $how (
+	[ 'session', 'ddb_lock_acquire', 'COMMIT' ],
+	[ 'transaction', 'ddb_xact_lock_acquire', 'COMMIT' ],
+	[ 'session', 'ddb_lock_acquire', 'COMMIT AND CHAIN' ],
+	[ 'session', 'ddb_lock_acquire', q{PREPARE TRANSACTION 'p'} ])
+{
+	my ($scope, $acquire, $commit) = @$how;
+	my $what = "$commit, lock of $scope scope";
+
+	$session->query_safe("BEGIN; SELECT $acquire('a', '2s')");
+	$session->query_safe(q{INSERT INTO t VALUES ('guarded')});
+	lose($session, 'a');
+	like($session->error_of($commit), $refused, "$what: refused");
+	is($session->query_safe(q{SELECT pg_current_xact_id_if_assigned() IS NULL}),
+		't', "$what: the transaction has ended") unless $commit =~ /CHAIN/;
+	$session->ask('ROLLBACK');
+	is(rows('guarded'), 0, "$what: nothing was committed");
+	if ($scope eq 'session')
+	{
+		like($session->error_of(q{INSERT INTO t VALUES ('implicit')}),
+			$refused, 'a single statement commits nothing either');
+		is($session->ask(q{SELECT ddb_lock_release('a')}),
+			'f', 'the session acknowledges the loss');
+	}
+	$session->query_safe(q{INSERT INTO t VALUES ('after')});
+}
+is(rows('after'), 4, 'and then commits again');
+is(rows('implicit'), 0, 'what was refused is not there');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'),
+	0, 'nothing was prepared');
+
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '2s')});
+lose($session, 'a');
+is($session->ask('COMMIT'), '', 'a transaction that has written nothing');
+is($session->messages, '', '... may commit');
+$session->ask(q{SELECT ddb_lock_release('a')});
+
+# The loss was acknowledged before COMMIT, in one way or the other.
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '2s')});
+$session->query_safe(q{INSERT INTO t VALUES ('guarded')});
+lose($session, 'a');
+is($session->ask(q{SELECT ddb_lock_release('a')}), 'f', 'lost and released');
+like($session->error_of('COMMIT'), $refused, '... in one transaction: refused');
+
+$session->query_safe(q{BEGIN; INSERT INTO t VALUES ('guarded')});
+$session->query_safe(q{SAVEPOINT s; SELECT ddb_xact_lock_acquire('a', '2s')});
+lose($session, 'a');
+$session->query_safe('ROLLBACK TO s');
+like($session->error_of('COMMIT'), $refused, 'lost and rolled back to a savepoint: refused');
+$session->query_safe(q{INSERT INTO t VALUES ('next')});
+is(rows('next'), 1, 'the next transaction is another matter');
+
+# Procedures that commit.
+$node->safe_psql('postgres', q{
+	CREATE PROCEDURE work(first text, second text) LANGUAGE plpgsql AS $$
+	BEGIN
+		INSERT INTO t VALUES (first);
+		COMMIT;
+		PERFORM pg_advisory_lock(1);
+		PERFORM pg_advisory_unlock(1);
+		INSERT INTO t VALUES (second);
+		COMMIT;
+	END $$});
+my $gate = session($node);
+$gate->query_safe('SELECT pg_advisory_lock(1)');
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '2s')});
+$session->send(q{CALL work('held', 'guarded')});
+wait_for { rows('held') } 'the first commit';
+lose($session, 'a');
+$gate->query_safe('SELECT pg_advisory_unlock(1)');
+$session->result;
+like($session->messages, $refused, 'a procedure that commits inside is refused');
+$session->ask(q{SELECT ddb_lock_release('a')});
+
+# COMMIT PREPARED is not guarded: the transaction no longer is the session's.
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '2s')});
+$session->query_safe(q{BEGIN; INSERT INTO t VALUES ('prepared'); PREPARE TRANSACTION 'p'});
+lose($session, 'a');
+$session->query_safe(q{COMMIT PREPARED 'p'});
+is(rows('prepared'), 1, 'what was prepared in time commits');
+$session->ask(q{SELECT ddb_lock_release('a')});
+
+is(rows('guarded'), 0, 'in no way was anything committed that was refused');
+
+$session->query_safe(q{SET ddblock.commit_guard = off});
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '2s')});
+$session->query_safe(q{INSERT INTO t VALUES ('unguarded')});
+lose($session, 'a');
+$session->query_safe('COMMIT');
+is(rows('unguarded'), 1, 'without the guard, it commits');
+$session->quit;
+
+#
+# The interruption.  An outage, so that each lease is lost at its deadline.
+#
+sub interrupted
+{
+	my ($how, $begin, $statement, $worker) = @_;
+	my $victim = session($node);
+
+	$victim->query_safe("SET ddblock.on_lease_lost = $how");
+	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
+	$victim->query_safe($_) foreach @$begin;
+	$victim->send($statement) if defined $statement;
+	$near->stop;
+	return $victim;
+}
+
+sub restart
+{
+	my ($victim) = @_;
+
+	$near->restart;
+	wait_for { is_released('b') } 'the lost lock' unless $victim;
+	return;
+}
+
+my $victim = interrupted('cancel', [], 'SELECT pg_sleep(600)');
+$victim->result;
+like($victim->messages, qr/ERROR: +57014:/, 'a running statement is cancelled');
+like($victim->error_of(q{SELECT ddb_lock_require('b')}),
+	qr/LK001: .*DETAIL: .*No renewal/s, 'and lock functions say why');
+$near->restart;
+$victim->ask(q{SELECT ddb_lock_release('b')});
+is($victim->query_safe('SELECT 1'), '1', 'the session goes on');
+$victim->quit;
+ok($node->log_contains(qr/lock "b" is lost: DynamoDB confirmed no renewal for \d/),
+	'the log tells an outage');
+like(stat_of($node, undef, 'last_loss'),
+	qr/^lock "b" of process \d+, user ".+", database "postgres": DynamoDB confirmed no renewal/,
+	'and so does ddb_stats');
+
+$victim = interrupted('cancel', [ 'BEGIN', q{INSERT INTO t VALUES ('idle')} ]);
+my $pid = $node->safe_psql('postgres',
+	q{SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction'});
+wait_for {
+	$node->safe_psql('postgres',
+		"SELECT count(*) FROM pg_stat_activity WHERE pid = $pid") eq '0'
+} 'the end of the session';
+pass('a session that is idle in a transaction is terminated');
+$near->restart;
+$victim->quit;
+wait_for { is_released('b') } 'the lost lock';
+
+$victim = interrupted('cancel', []);
+wait_for { stat_of($node, undef, 'leases_held') == 0 } 'the loss';
+is($victim->query_safe('SELECT 1'), '1', 'a session without a transaction stays');
+like($victim->error_of(q{INSERT INTO t VALUES ('idle')}), qr/LK001/,
+	'and cannot write');
+$near->restart;
+$victim->ask(q{SELECT ddb_lock_release('b')});
+$victim->quit;
+
+$victim = interrupted('terminate', [], 'SELECT pg_sleep(600)');
+$victim->gone;
+pass('terminate ends the session');
+$near->restart;
+wait_for { is_released('b') } 'the lost lock';
+
+$victim = interrupted('none', ['BEGIN']);
+wait_for { stat_of($node, undef, 'leases_held') == 0 } 'the loss';
+is($victim->query_safe('SELECT 1'), '1', 'none leaves the session alone');
+$near->restart;
+$victim->ask(q{ROLLBACK; SELECT ddb_lock_release('b')});
+$victim->quit;
+
+# The handler of an exception that swallows the first cancellation's error.
+$victim = interrupted('cancel', [],
+	q{DO $$ BEGIN LOOP BEGIN PERFORM pg_sleep(600);
+		EXCEPTION WHEN query_canceled THEN RAISE NOTICE 'swallowed'; END;
+		END LOOP; END $$});
+wait_for { ($victim->{stderr} // '') =~ /swallowed.*swallowed/s || $victim->busy && do {
+		eval { $victim->{run}->pump_nb }; ($victim->{stderr} // '') =~ /swallowed.*swallowed/s } }
+'a second cancellation';
+pass('a statement that swallows its cancellation is cancelled again');
+$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+	WHERE query LIKE 'DO %'});
+$victim->gone;
+$near->restart;
+wait_for { is_released('b') } 'the lost lock';
+
+# The worker is stopped: the session sees to it by itself.
+foreach my $case (
+	[ 'statement', [], 'SELECT pg_sleep(600)' ],
+	[ 'idle transaction', [ 'BEGIN', q{INSERT INTO t VALUES ('idle')} ] ])
+{
+	my ($what, $begin, $statement) = @$case;
+	my $worker = worker_pid($node);
+
+	$victim = session($node);
+	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
+	my $backend = backend_pid($victim);
+	$victim->query_safe($_) foreach @$begin;
+	$victim->send($statement) if $statement;
+	kill 'STOP', $worker;
+	if ($statement)
+	{
+		$victim->result;
+		like($victim->messages, qr/57014/, "worker stopped: the $what is cancelled");
+	}
+	else
+	{
+		wait_for { !kill 0, $backend } 'the end of the session';
+		pass("worker stopped: the $what is terminated");
+	}
+	kill 'CONT', $worker;
+	$victim->ask(q{SELECT ddb_lock_release('b')}) if $statement;
+	$victim->quit;
+	wait_for { is_released('b') } 'the lost lock';
+}
+
+# A loss before the deadline: the worker tells the session.
+$victim = session($node);
+$victim->query_safe(q{SELECT ddb_lock_acquire('c', '30s')});
+$victim->send('SELECT pg_sleep(600)');
+dynamodb->delete_item('c');
+$victim->result;
+like($victim->messages, qr/57014/, 'a session is told of a loss before the deadline');
+ok($node->log_contains(qr/lock "c" is lost: its item was deleted/), 'which is no outage');
+$victim->ask(q{SELECT ddb_lock_release('c')});
+$victim->quit;
+
+is(rows('idle'), 0, 'nothing of an interrupted session was committed');
+$gate->quit;
+nothing_held_ok();
+done_testing;
