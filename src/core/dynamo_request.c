@@ -40,13 +40,12 @@ static const char *const attribute_names[] = {
 	"#ownerName = :owner AND #recordVersionNumber = :expected" \
 	" AND attribute_not_exists(#isReleased)"
 
-/* An operator need not be the holder: the version tells whose lease it was. */
-#define HELD_BY_ANYBODY \
-	"#recordVersionNumber = :expected AND attribute_not_exists(#isReleased)"
-
 /* An incarnation that is dead writes no more: its name is enough. */
 #define HELD_BY_THE_DEAD \
 	"#ownerName = :owner AND attribute_not_exists(#isReleased)"
+/* An operator need not be the holder: the version tells whose lease it was. */
+#define HELD_BY_ANYBODY \
+	"#recordVersionNumber = :expected AND attribute_not_exists(#isReleased)"
 
 #define CAPACITY "\"ReturnConsumedCapacity\":\"TOTAL\""
 #define OLD_ITEM "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
@@ -259,9 +258,10 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 	if (with_ttl)
 		dynamo_text_raw(text, ", #ttl = :ttl");
 	dynamo_text_raw(text, " REMOVE #holder, #data\",\"ConditionExpression\":\"");
-	dynamo_text_raw(text, forced ? HELD_BY_ANYBODY :
-					write->any_version ? HELD_BY_THE_DEAD : HELD_BY_US);
-	dynamo_text_raw(text, "\"");
+	if (forced)
+		dynamo_text_raw(text, HELD_BY_ANYBODY "\"");
+	else
+		dynamo_text_raw(text, write->any_version ? HELD_BY_THE_DEAD "\"" : HELD_BY_US "\"");
 	put_placeholders(text, NULL, A_VERSION | A_HOLDER | A_DATA | A_RELEASED |
 					 A_RELEASED_AT | (with_ttl ? A_TTL : 0) | (forced ? 0 : A_OWNER));
 	if (!forced)

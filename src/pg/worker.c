@@ -117,8 +117,8 @@ ddblock_worker_main(Datum main_arg)
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = Min(WorkerKeepWarm(now), WorkerJournalRun(now));
-		wake = Min(wake, WorkerTableTick(now));
+		wake = Min(WorkerTableTick(now), WorkerKeepWarm(now));
+		wake = Min(wake, WorkerJournalRun(now));
 		publish_counts();
 
 		if (ShutdownRequestPending)

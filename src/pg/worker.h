@@ -6,8 +6,8 @@
  *	 worker.c			the process: start, loop, reload, drain
  *	 worker_mailbox.c	requests in, answers out, the lease directory
  *	 worker_call.c		calls to DynamoDB: credentials, signing, counters
- *	 worker_table.c		whether the lock table is fit for locks
  *	 worker_journal.c	frees what dead incarnations held
+ *	 worker_table.c		whether the lock table is fit for locks
  *
  * All run in the one worker process; nothing here is for backends.
  *
