@@ -19,7 +19,7 @@
 
 /*
  * Sends the request, and again as long as DynamoDB does not answer or
- * throttles us, for ddblock.retry_timeout at most.  Returns if it was done, or
+ * throttles us, until ddblock.retry_timeout has passed.  Returns if it was done, or
  * if a condition refused it; raises for all else.  Sets *unsettled, if it is
  * not NULL, to whether an earlier copy may have been applied.
  */

@@ -333,17 +333,11 @@ WorkerSendRelease(int which, const dynamo_write *release, bool repeat)
 	post(call);
 }
 
-/* For one attempt, as the lock manager has it. */
-static int64
-patience_us(void)
-{
-	return (int64) Min(ddblock_request_timeout, ddblock_retry_timeout) * 1000;
-}
-
 void
 WorkerSendTable(lockmgr_session session, const MailboxRequest *request)
 {
-	Call	   *call = new_call(FOR_TABLE, request->op, 1, patience_us());
+	Call	   *call = new_call(FOR_TABLE, request->op, 1,
+								(int64) ddblock_request_timeout * 1000);
 
 	call->session = session;
 	call->seq = request->seq;
@@ -366,7 +360,9 @@ WorkerSendTable(lockmgr_session session, const MailboxRequest *request)
 void
 WorkerSendTableCheck(void)
 {
-	Call	   *call = new_call(FOR_CHECK, DYNAMO_DESCRIBE_TABLE, 1, patience_us());
+	Call	   *call = new_call(FOR_CHECK, DYNAMO_DESCRIBE_TABLE, 1,
+								(int64) Min(ddblock_request_timeout,
+											ddblock_retry_timeout) * 1000);
 
 	call->body = dynamo_build_describe_table(&table);
 	post(call);
