@@ -5,6 +5,8 @@
 #	make test		installs what testing needs, then every check
 #	make check-X	one of them: see CHECKS; FUZZ_SECONDS=15 for each fuzz target,
 #					TAP="test/tap/001_smoke.pl ..." picks TAP tests
+#	make torture DURATION=60min	clusters under fire for longer than make test has
+#					time for; SEED=n, FAULTS=kind,kind: see test/torture/run
 #	make demo		a tour on this machine; KEEP=1 leaves it running
 #	make jepsen-etcd	what Jepsen lost in etcd's locks, DURATION=60 seconds for
 #					each of three configurations
@@ -36,7 +38,8 @@ SHLIB_LINK = -lcurl -lcrypto -lcjson \
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
 CHECKS = check-floors check-warnings check-lint check-unit check-model \
-	check-valgrind check-fuzz check-regress check-isolation check-tap
+	check-valgrind check-fuzz check-regress check-isolation check-tap \
+	check-torture
 
 PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
@@ -56,9 +59,16 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test demo jepsen-etcd bench list-regress list-isolation $(CHECKS)
+<<<<<<< HEAD
+.PHONY: setup test torture demo jepsen-etcd bench list-regress list-isolation \
+	$(CHECKS)
 
-export PG_CONFIG KEEP FUZZ_SECONDS TAP DURATION
+export PG_CONFIG KEEP FUZZ_SECONDS TAP SEED FAULTS TORTURE_SECONDS
+=======
+.PHONY: setup test torture demo jepsen-etcd bench list-regress list-isolation $(CHECKS)
+
+export PG_CONFIG KEEP FUZZ_SECONDS TAP DURATION SEED FAULTS TORTURE_SECONDS
+>>>>>>> torture
 
 setup:
 	@test/setup test
@@ -69,12 +79,15 @@ test: setup
 $(CHECKS): setup
 	@test/in-copy test/run-checks $@
 
+torture: setup
+	@TORTURE_SECONDS=$(or $(DURATION),60min) test/in-copy test/check-torture
+
 demo:
 	@test/setup demo
 	@test/in-copy test/demo
 
 jepsen-etcd: setup
-	@TAP=test/jepsen/etcd.pl test/in-copy test/check-tap
+	@DURATION=$(DURATION) TAP=test/jepsen/etcd.pl test/in-copy test/check-tap
 
 bench:
 	@test/setup bench

@@ -96,7 +96,7 @@ compile_all()
 }
 
 # build_unit_test FILE DIR: links it, as a program in DIR, with all objects in
-# DIR/core and, if it is a test_net_*, DIR/net.
+# DIR/core and, if it is a test_net_* or a test_dynamo_double*, DIR/net or DIR/double.
 build_unit_test()
 {
 	local test=$1 dir=$2 objects libs
@@ -108,7 +108,11 @@ build_unit_test()
 		objects+=("$dir"/net/*.o)
 		libs+=("${NET_LIBS[@]}")
 	fi
-	"${compiler[@]}" -Isrc -Itest/unit \
+	if [[ $test == */test_dynamo_double* ]]
+	then
+		objects+=("$dir"/double/*.o)
+	fi
+	"${compiler[@]}" -Isrc -Itest/unit -Itest/double \
 		-DTEST_DATA_DIR="\"$PWD/test/unit/data\"" "$test" "${objects[@]}" \
 		"${libs[@]}" -lcmocka -lpthread -lm -o "$dir/$(basename "$test" .c)"
 }
@@ -124,6 +128,8 @@ run_unit_tests()
 	compile_all "$dir/core" "${sources[@]}" || die "src/core does not compile"
 	mapfile -t sources < <(files 'src/net/*.c')
 	compile_all "$dir/net" "${sources[@]}" || die "src/net does not compile"
+	mapfile -t sources < <(files 'test/double/d*.c')
+	compile_all "$dir/double" "${sources[@]}" || die "test/double does not compile"
 
 	for test in $(files 'test/unit/test_*.c')
 	do

@@ -118,6 +118,8 @@ typedef struct dynamo_write
 	const char *version;		/* the fresh nonce that this write carries */
 	const char *expected;		/* ACQUIRE: a version known dead, or "";
 								 * else the version that we hold */
+	bool		any_version;	/* RELEASE: whatever version owner left, who is
+								 * known dead; expected does not count */
 	int64_t		lease_ms;
 	int64_t		token;			/* ACQUIRE, HAND_OVER */
 	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER */

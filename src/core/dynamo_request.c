@@ -40,6 +40,10 @@ static const char *const attribute_names[] = {
 	"#ownerName = :owner AND #recordVersionNumber = :expected" \
 	" AND attribute_not_exists(#isReleased)"
 
+/* An incarnation that is dead writes no more: its name is enough. */
+#define HELD_BY_THE_DEAD \
+	"#ownerName = :owner AND attribute_not_exists(#isReleased)"
+
 #define CAPACITY "\"ReturnConsumedCapacity\":\"TOTAL\""
 #define OLD_ITEM "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
 
@@ -249,13 +253,14 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 					", #isReleased = :released, #releasedAt = :now");
 	if (with_ttl)
 		dynamo_text_raw(text, ", #ttl = :ttl");
-	dynamo_text_raw(text, " REMOVE #holder, #data\""
-					",\"ConditionExpression\":\"" HELD_BY_US "\"");
+	dynamo_text_raw(text, " REMOVE #holder, #data\",\"ConditionExpression\":\"");
+	dynamo_text_raw(text, write->any_version ? HELD_BY_THE_DEAD "\"" : HELD_BY_US "\"");
 	put_placeholders(text, NULL, A_OWNER | A_VERSION | A_HOLDER | A_DATA |
 					 A_RELEASED | A_RELEASED_AT | (with_ttl ? A_TTL : 0));
 	put_s_member(text, ":owner", write->owner);
 	put_s_member(text, ":version", write->version);
-	put_s_member(text, ":expected", write->expected);
+	if (!write->any_version)
+		put_s_member(text, ":expected", write->expected);
 	put_s_member(text, ":released", "1");
 	put_n_member(text, ":now", write->now_s);
 	if (with_ttl)

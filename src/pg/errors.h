@@ -37,14 +37,14 @@ pg_noreturn extern void ErrorsAnswer(const MailboxAnswer *answer, const char *lo
 pg_noreturn extern void ErrorsLost(const char *lock, lease_loss loss);
 pg_noreturn extern void ErrorsNotHeld(const char *lock);
 
+/* The commit guard: the transaction must not commit. */
+pg_noreturn extern void ErrorsCommitRefused(const char *lock, lease_loss loss);
+
 /* ddb_fence() met a higher token. */
 pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, int64 given);
 
 /* A transaction ends without a fence that it asked for. */
 pg_noreturn extern void ErrorsFenceUndone(void);
-
-/* The commit guard: the transaction must not commit. */
-pg_noreturn extern void ErrorsCommitRefused(const char *lock, lease_loss loss);
 
 /* Why, as a sentence. */
 extern const char *ErrorsLossReason(lease_loss loss);

@@ -38,11 +38,13 @@
 
 #include "pg/compat.h"
 #include "pg/interrupt.h"
+#include "pg/journal.h"
 #include "pg/settings.h"
 #include "pg/worker.h"
 
 #define MAX_REMEMBERED 10000
 #define DRAIN_US INT64CONST(5000000)
+#define DRAIN_REQUEST_US INT64CONST(2000000)
 #define START_INTERVAL_MS 1000
 #define RANDOM_STOCK 1024
 
@@ -62,6 +64,7 @@ static void reload(void);
 static void publish_counts(void);
 static bool drained(int64 *deadline, int64 now);
 static void wait_for_news(WaitEventSet *set, int64 until);
+static void leave(void) pg_attribute_noreturn();
 static WaitEventSet *make_wait_set(void);
 static void log_loss(void *arg, uint32 index, const lease *lease,
 					 const char *name, size_t name_len, const dynamo_item *by);
@@ -91,6 +94,7 @@ ddblock_worker_main(Datum main_arg)
 	WorkerMailboxInit();
 	WorkerCallInit();
 	make_lockmgr();
+	WorkerJournalInit(SegmentNow());
 	announce();
 	WorkerAdopt(SegmentNow());
 	set = make_wait_set();
@@ -113,13 +117,13 @@ ddblock_worker_main(Datum main_arg)
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = WorkerKeepWarm(now);
+		wake = Min(WorkerKeepWarm(now), WorkerJournalRun(now));
 		publish_counts();
 
 		if (ShutdownRequestPending)
 		{
 			if (drained(&drain_deadline, now))
-				proc_exit(1);
+				leave();
 			wake = Min(wake, drain_deadline);
 		}
 		stock_random();
@@ -187,6 +191,15 @@ fill_random(void *arg, void *bytes, size_t len)
 	memcpy(bytes, random_stock + random_left, len);
 }
 
+void
+WorkerNewUuid(char uuid[UUID_SIZE])
+{
+	uint8		random[16];
+
+	fill_random(NULL, random, sizeof(random));
+	uuid_v4(random, uuid);
+}
+
 /*
  * Who we are in the table.  The incarnation belongs to the segment: what was
  * acquired under it is ours, whichever worker it was.
@@ -196,7 +209,6 @@ name_owner(void)
 {
 	char		host_name[256];
 	const char *name = ddblock_owner_name;
-	uint8		random[16];
 
 	if (segment->incarnation[0] != '\0')
 		return;
@@ -209,8 +221,7 @@ name_owner(void)
 		host_name[sizeof(host_name) - 1] = '\0';
 		name = host_name;
 	}
-	fill_random(NULL, random, sizeof(random));
-	uuid_v4(random, segment->incarnation);
+	WorkerNewUuid(segment->incarnation);
 	snprintf(segment->owner, sizeof(segment->owner), "%s/%s", name,
 			 segment->incarnation);
 }
@@ -267,13 +278,30 @@ publish_counts(void)
 	pg_atomic_write_u32(&segment->waiters, counts.waiters);
 }
 
-/* May the worker go?  Sets the deadline when first asked. */
+/*
+ * May the worker go?  When first asked, sets the deadline, and sees to it that a
+ * request that gets no answer is repeated before that.
+ */
 static bool
 drained(int64 *deadline, int64 now)
 {
 	if (*deadline == 0)
+	{
 		*deadline = now + DRAIN_US;
+		lockmgr_set_timeouts(worker_lockmgr,
+							 Min((int64) ddblock_request_timeout * 1000, DRAIN_REQUEST_US),
+							 (int64) ddblock_retry_timeout * 1000);
+	}
 	return now >= *deadline || pg_atomic_read_u32(&segment->leases_in_use) == 0;
+}
+
+/* What could not be freed stays in the journal, for the next start. */
+static void
+leave(void)
+{
+	if (pg_atomic_read_u32(&segment->leases_in_use) == 0)
+		JournalRemove();
+	proc_exit(1);
 }
 
 static WaitEventSet *

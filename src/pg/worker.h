@@ -6,8 +6,9 @@
  *	 worker.c			the process: start, loop, reload, drain
  *	 worker_mailbox.c	requests in, answers out, the lease directory
  *	 worker_call.c		calls to DynamoDB: credentials, signing, counters
+ *	 worker_journal.c	frees what dead incarnations held
  *
- * All three run in the one worker process; nothing here is for backends.
+ * All run in the one worker process; nothing here is for backends.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,12 +17,14 @@
 
 #include "postgres.h"
 
+#include "core/journal_record.h"
 #include "pg/segment.h"
 
 #define DDBLOCK_VERSION "0.1.0"
 
 /* worker.c */
 extern lockmgr *worker_lockmgr;
+extern void WorkerNewUuid(char uuid[UUID_SIZE]);
 
 /* worker_mailbox.c */
 extern void WorkerMailboxInit(void);
@@ -41,11 +44,18 @@ extern void WorkerCallInit(void);
 extern void WorkerCallReload(void);
 extern int	WorkerCallFd(void);
 extern int64 WorkerEpochOffset(void);
+extern void WorkerCallTable(journal_table *where);
 extern void WorkerSend(void *arg, const lockmgr_call *call);
+extern void WorkerSendRelease(int which, const dynamo_write *release, bool repeat);
 extern void WorkerSendTable(lockmgr_session session, uint64 seq, dynamo_op op,
 							int64 read_units, int64 write_units);
 extern void WorkerRunCalls(void);
 extern int64 WorkerKeepWarm(int64 now);
 extern const char *WorkerCredentialsHint(void);
+
+/* worker_journal.c */
+extern void WorkerJournalInit(int64 now);
+extern int64 WorkerJournalRun(int64 now);
+extern void WorkerJournalReply(int which, const dynamo_result *result, int64 now);
 
 #endif							/* DDBLOCK_PG_WORKER_H */

@@ -44,13 +44,14 @@ typedef enum CallFor
 {
 	FOR_LOCKMGR,
 	FOR_TABLE,					/* a session's upkeep of the table */
+	FOR_JOURNAL,				/* a lock of a dead incarnation */
 	FOR_WARMTH
 } CallFor;
 
 typedef struct Call
 {
 	CallFor		purpose;
-	uint64		id;				/* FOR_LOCKMGR */
+	uint64		id;				/* FOR_LOCKMGR, FOR_JOURNAL */
 	lockmgr_session session;	/* FOR_TABLE */
 	uint64		seq;			/* FOR_TABLE */
 	dynamo_op	op;
@@ -222,6 +223,21 @@ read_table_settings(void)
 	table.released_ttl_s = ddblock_released_item_ttl;
 }
 
+/* For the journal: what does not change while the server runs. */
+void
+WorkerCallTable(journal_table *where)
+{
+	memset(where, 0, sizeof(*where));
+	strlcpy(where->url, url, sizeof(where->url));
+	strlcpy(where->region, region, sizeof(where->region));
+	strlcpy(where->name, table.name, sizeof(where->name));
+	strlcpy(where->partition_key, table.partition_key, sizeof(where->partition_key));
+	if (table.sort_key == NULL)
+		return;
+	strlcpy(where->sort_key, table.sort_key, sizeof(where->sort_key));
+	strlcpy(where->sort_value, table.sort_value, sizeof(where->sort_value));
+}
+
 /* Before the lock manager is made: sets its clock, too, from now on. */
 void
 WorkerCallInit(void)
@@ -290,6 +306,19 @@ WorkerSend(void *arg, const lockmgr_call *wanted)
 		dynamo_build_batch(&table, wanted->writes, wanted->count) :
 		dynamo_build(&table, wanted->writes);
 	if (wanted->repeat)
+		pg_atomic_fetch_add_u64(&segment->ops[call->op].retries, 1);
+	post(call);
+}
+
+void
+WorkerSendRelease(int which, const dynamo_write *release, bool repeat)
+{
+	Call	   *call = new_call(FOR_JOURNAL, release->op, 1,
+								(int64) ddblock_request_timeout * 1000);
+
+	call->id = which;
+	call->body = dynamo_build(&table, release);
+	if (repeat)
 		pg_atomic_fetch_add_u64(&segment->ops[call->op].retries, 1);
 	post(call);
 }
@@ -523,6 +552,15 @@ log_trouble(const Call *call)
 }
 
 static void
+deliver_to_journal(Call *call)
+{
+	dynamo_result failure = {.status = DYNAMO_MALFORMED};
+
+	WorkerJournalReply(call->id, call->reply.count == 1 ? call->reply.results : &failure,
+					   SegmentNow());
+}
+
+static void
 deliver(Call *call)
 {
 	switch (call->purpose)
@@ -532,6 +570,9 @@ deliver(Call *call)
 			break;
 		case FOR_TABLE:
 			WorkerAnswerTable(call->session, call->seq, call->op, &call->reply);
+			break;
+		case FOR_JOURNAL:
+			deliver_to_journal(call);
 			break;
 		case FOR_WARMTH:
 			break;

@@ -18,6 +18,7 @@
 #include "storage/proc.h"
 #include "utils/memutils.h"
 
+#include "pg/journal.h"
 #include "pg/settings.h"
 #include "pg/worker.h"
 
@@ -202,7 +203,7 @@ ask(lockmgr_session session, const MailboxRequest *request, int64 now)
 }
 
 /*
- * The segment's copy of a lease.  When another session gets it, marks that the
+ * The segment's copy of a lease, and the journal's of its name.  When another session gets it, marks that the
  * last one left no longer count.
  */
 void
@@ -228,6 +229,11 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		memcpy(entry->name, name, name_len);
 	}
 	LWLockRelease(&segment->directory_lock);
+
+	if (lease->state == LEASE_FREE)
+		JournalUnlist(index);
+	else if (name != NULL)
+		JournalList(index, name, name_len);
 }
 
 void

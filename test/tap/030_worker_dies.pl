@@ -1,15 +1,13 @@
-# The worker is terminated alone, and sessions do not notice; a process is
-# killed the hard way, and everything comes back.
+# The worker is terminated alone, and sessions do not notice.
 
 use strict;
 use warnings;
 
 use DDBLock::Test;
 use Test::More;
-use Time::HiRes qw(time);
 
 my $one = new_cluster('one', through => proxy,
-	conf => "restart_after_crash = on\nlog_statement = none\n");
+	conf => "log_statement = none\n");
 my $two = new_cluster('two', conf => "log_statement = none\n");
 
 sub successor_of
@@ -114,33 +112,6 @@ pass('what a session left behind while the worker stood still is freed');
 $holder->query_safe('ROLLBACK');
 $_->quit foreach $holder, $local, $foreign, $ended;
 wait_for { is_released('a') && is_released('c') && is_released('e') } 'all locks';
-
-#
-# Killed: the cluster restarts by itself, and its leases run out
-#
-foreach my $victim ('backend', 'worker')
-{
-	my $session = session($one);
-	$session->query_safe(q{SELECT ddb_lock_acquire('a', lease => '3s')});
-	my $worker = worker_pid($one);
-	my $owner = dynamodb->item('a')->{ownerName}{S};
-
-	kill 'KILL', $victim eq 'worker' ? $worker : backend_pid($session);
-	$session->gone;
-	successor_of($worker);
-
-	my $started = time;
-	is($far->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL}),
-		't', "a $victim is killed: the lock is not free at once");
-	$session = session($one);
-	$session->send(q{SELECT ddb_lock_acquire('a')});
-	like($session->result, qr/^\d+$/, 'but can be acquired again');
-	cmp_ok(time - $started, '>=', 3, 'one lease later');
-	isnt(dynamodb->item('a')->{ownerName}{S}, $owner,
-		'the cluster has a new incarnation');
-	is($session->query_safe(q{SELECT ddb_lock_release('a')}), 't', 'all works again');
-	$session->quit;
-}
 
 $far->quit;
 nothing_held_ok;

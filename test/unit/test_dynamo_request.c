@@ -209,6 +209,28 @@ release_keeps_the_item_and_marks_it(void **state)
 }
 
 static void
+release_of_the_dead_demands_their_name_alone(void **state)
+{
+	dynamo_write write = write_of(DYNAMO_RELEASE);
+
+	(void) state;
+	write.any_version = true;
+	write.expected = NULL;
+	assert_write(&plain_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #isReleased = :released, #releasedAt = :now REMOVE #holder, #data\","
+				 "\"ConditionExpression\":\"#ownerName = :owner"
+				 " AND attribute_not_exists(#isReleased)\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
+				 N("recordVersionNumber") "," N("holder") "," N("data") ","
+				 N("isReleased") "," N("releasedAt") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},"
+				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
+}
+
+static void
 release_sets_ttl_only_if_the_table_wants_it(void **state)
 {
 	(void) state;
@@ -396,6 +418,7 @@ main(void)
 		cmocka_unit_test(hand_over_writes_token_and_holder_and_drops_old_data),
 		cmocka_unit_test(hand_over_can_set_data),
 		cmocka_unit_test(release_keeps_the_item_and_marks_it),
+		cmocka_unit_test(release_of_the_dead_demands_their_name_alone),
 		cmocka_unit_test(release_sets_ttl_only_if_the_table_wants_it),
 		cmocka_unit_test(read_is_consistent),
 		cmocka_unit_test(batch_holds_one_conditional_update_per_write),

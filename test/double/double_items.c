@@ -1,0 +1,261 @@
+/*-------------------------------------------------------------------------
+ *
+ * double_items.c
+ *	  GetItem, PutItem, UpdateItem and DeleteItem.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "double_private.h"
+
+static const char *const bad_return_values = "Return values set to invalid value";
+
+/* What a write shall tell, and whether a failed condition shows the item. */
+typedef struct write_options
+{
+	const char *return_values;
+	bool		show;
+} write_options;
+
+static bool
+read_options(double_call *call, const char *const *choices, write_options *options)
+{
+	static const char *const shows[] = {"NONE", "ALL_OLD", NULL};
+	const char *show;
+
+	if (!double_choice(call, "ReturnValuesOnConditionCheckFailure", shows,
+					   "1 validation error detected: Value '%s' at"
+					   " 'returnValuesOnConditionCheckFailure' failed to satisfy"
+					   " constraint: Member must satisfy enum value set: [ALL_OLD, NONE]",
+					   &show) ||
+		!double_choice(call, "ReturnValues", choices, bad_return_values,
+					   &options->return_values))
+		return false;
+	options->show = strcmp(show, "ALL_OLD") == 0;
+	return true;
+}
+
+bool
+double_condition_failed(double_call *call, const double_entry *entry, bool show)
+{
+	if (show && entry != NULL)
+		call->item = cJSON_Duplicate(entry->item, 1);
+	return double_fail(call, "ConditionalCheckFailedException",
+					   "The conditional request failed");
+}
+
+static bool
+check_condition(double_call *call, const double_entry *entry, bool show)
+{
+	const double_bound *bound = &call->bound[DOUBLE_CONDITION_EXPRESSION];
+
+	if (bound->expr == NULL ||
+		double_condition_holds(bound->expr->condition, &bound->scope,
+							   entry != NULL ? entry->item : NULL))
+		return true;
+	return double_condition_failed(call, entry, show);
+}
+
+bool
+double_get_item(double_call *call)
+{
+	static const int uses[] = {DOUBLE_PROJECTION_EXPRESSION, -1};
+	const double_bound *bound = &call->bound[DOUBLE_PROJECTION_EXPRESSION];
+	cJSON	   *key;
+	double_entry *entry;
+	bool		consistent;
+
+	if (!double_find_table(call) || !double_bind(call, uses) ||
+		!double_read_key(call, "Key", &key))
+		return false;
+	consistent = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(call->request,
+															   "ConsistentRead"));
+	entry = double_table_find(call->table, key);
+	if (entry != NULL && bound->expr != NULL)
+		cJSON_AddItemToObject(call->reply, "Item",
+							  double_project(bound->expr->paths, &bound->scope,
+											 entry->item));
+	else if (entry != NULL)
+		cJSON_AddItemReferenceToObject(call->reply, "Item", entry->item);
+	double_add_capacity(call, double_read_units(entry != NULL ? entry->bytes : 0,
+												consistent));
+	return true;
+}
+
+bool
+double_put_item(double_call *call)
+{
+	static const int uses[] = {DOUBLE_CONDITION_EXPRESSION, -1};
+	static const char *const choices[] = {"NONE", "ALL_OLD", NULL};
+	cJSON	   *item = cJSON_GetObjectItemCaseSensitive(call->request, "Item");
+	write_options options;
+	double_entry *entry;
+	size_t		before;
+	size_t		after;
+
+	if (!double_find_table(call))
+		return false;
+	if (item == NULL || cJSON_IsNull(item))
+		return double_fail(call, DOUBLE_VALIDATION, "Item to put in PutItem cannot be null");
+	if (!double_check_values(call, item) || !read_options(call, choices, &options) ||
+		!double_bind(call, uses) || !double_check_key_values(call, item))
+		return false;
+	after = double_item_bytes(item);
+	if (after > DOUBLE_ITEM_MAX)
+		return double_fail(call, DOUBLE_VALIDATION,
+						   "Item size has exceeded the maximum allowed size");
+
+	entry = double_table_find(call->table, item);
+	before = entry != NULL ? entry->bytes : 0;
+	if (!check_condition(call, entry, options.show))
+		return false;
+	if (entry != NULL && strcmp(options.return_values, "ALL_OLD") == 0)
+	{
+		cJSON_AddItemToObject(call->reply, "Attributes", entry->item);
+		entry->item = NULL;
+	}
+	cJSON_DetachItemViaPointer(call->request, item);
+	double_table_put(call->table, entry, item);
+	double_add_capacity(call, double_write_units(before, after));
+	return true;
+}
+
+bool
+double_delete_item(double_call *call)
+{
+	static const int uses[] = {DOUBLE_CONDITION_EXPRESSION, -1};
+	static const char *const choices[] = {"NONE", "ALL_OLD", NULL};
+	write_options options;
+	cJSON	   *key;
+	double_entry *entry;
+	size_t		before;
+
+	if (!double_find_table(call) || !read_options(call, choices, &options) ||
+		!double_bind(call, uses) || !double_read_key(call, "Key", &key))
+		return false;
+	entry = double_table_find(call->table, key);
+	before = entry != NULL ? entry->bytes : 0;
+	if (!check_condition(call, entry, options.show))
+		return false;
+	if (entry != NULL)
+	{
+		if (strcmp(options.return_values, "ALL_OLD") == 0)
+		{
+			cJSON_AddItemToObject(call->reply, "Attributes", entry->item);
+			entry->item = NULL;
+		}
+		double_table_delete(call->table, entry);
+	}
+	double_add_capacity(call, double_write_units(before, 0));
+	return true;
+}
+
+static bool
+touches_key(double_call *call, const double_action *actions, const double_scope *scope)
+{
+	for (; actions != NULL; actions = actions->next)
+	{
+		const char *name = double_step_name(actions->path->path, scope);
+
+		for (int i = 0; i < call->table->keys; i++)
+		{
+			if (strcmp(name, call->table->key_names[i]) != 0)
+				continue;
+			double_fail(call, DOUBLE_VALIDATION, "One or more parameter values were invalid:"
+						" Cannot update attribute %s. This attribute is part of the key",
+						name);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Makes the item that the update leads to; the caller stores it. */
+bool
+double_store_update(double_call *call, double_entry *entry, const double_action *actions,
+					const double_scope *scope, const cJSON *key, cJSON **item)
+{
+	const char *complaint;
+
+	if (touches_key(call, actions, scope))
+		return false;
+	*item = double_update_item(actions, scope, entry != NULL ? entry->item : NULL, key,
+							   &complaint);
+	if (*item == NULL)
+		return double_fail(call, DOUBLE_VALIDATION, "%s", complaint);
+	if (double_item_bytes(*item) <= DOUBLE_ITEM_MAX)
+		return true;
+	cJSON_Delete(*item);
+	return double_fail(call, DOUBLE_VALIDATION,
+					   "Item size to update has exceeded the maximum allowed size");
+}
+
+/* The top-level attributes that the update mentions, as they are in the item. */
+static cJSON *
+mentioned(const double_bound *bound, const cJSON *item)
+{
+	cJSON	   *result = cJSON_CreateObject();
+
+	for (const double_action *action = bound->expr != NULL ? bound->expr->actions : NULL;
+		 action != NULL; action = action->next)
+	{
+		const char *name = double_step_name(action->path->path, &bound->scope);
+		const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, name);
+
+		if (value != NULL && cJSON_GetObjectItemCaseSensitive(result, name) == NULL)
+			cJSON_AddItemToObject(result, name, cJSON_Duplicate(value, 1));
+	}
+	return result;
+}
+
+static void
+add_returned(double_call *call, const char *return_values, const cJSON *old,
+			 const cJSON *new)
+{
+	const double_bound *bound = &call->bound[DOUBLE_UPDATE_EXPRESSION];
+	const cJSON *item = strstr(return_values, "OLD") != NULL ? old : new;
+	cJSON	   *shown;
+
+	if (strcmp(return_values, "NONE") == 0 || item == NULL)
+		return;
+	if (strncmp(return_values, "ALL", 3) == 0)
+		shown = cJSON_Duplicate(item, 1);
+	else
+		shown = mentioned(bound, item);
+	if (shown->child != NULL)
+		cJSON_AddItemToObject(call->reply, "Attributes", shown);
+	else
+		cJSON_Delete(shown);
+}
+
+bool
+double_update(double_call *call)
+{
+	static const int uses[] = {DOUBLE_UPDATE_EXPRESSION, DOUBLE_CONDITION_EXPRESSION, -1};
+	static const char *const choices[] = {
+		"NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW", NULL
+	};
+	const double_bound *bound = &call->bound[DOUBLE_UPDATE_EXPRESSION];
+	write_options options;
+	cJSON	   *key;
+	cJSON	   *item;
+	double_entry *entry;
+	size_t		before;
+
+	if (!double_find_table(call) || !read_options(call, choices, &options) ||
+		!double_bind(call, uses) || !double_read_key(call, "Key", &key))
+		return false;
+	entry = double_table_find(call->table, key);
+	before = entry != NULL ? entry->bytes : 0;
+	if (!check_condition(call, entry, options.show) ||
+		!double_store_update(call, entry,
+							 bound->expr != NULL ? bound->expr->actions : NULL,
+							 &bound->scope, key, &item))
+		return false;
+	add_returned(call, options.return_values, entry != NULL ? entry->item : NULL, item);
+	double_table_put(call->table, entry, item);
+	double_add_capacity(call, double_write_units(before, double_item_bytes(item)));
+	return true;
+}

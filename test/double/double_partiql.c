@@ -1,0 +1,392 @@
+/*-------------------------------------------------------------------------
+ *
+ * double_partiql.c
+ *	  Parses PartiQL statements.
+ *
+ *	UPDATE "table" SET path = operand [, ...] | REMOVE path ... WHERE condition
+ *	SELECT * FROM "table" WHERE condition
+ *
+ * As with expressions, the parser fails until it is out once something is
+ * wrong.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "double_lex.h"
+#include "double_statement.h"
+
+#define DEPTH_MAX 100
+
+typedef struct parser
+{
+	double_lexer lexer;
+	double_statement *statement;
+	int			depth;
+	bool		failed;
+} parser;
+
+static double_node *parse_or(parser *p);
+
+static bool
+is(parser *p, const char *what)
+{
+	return !p->failed && double_lex_is(&p->lexer, what);
+}
+
+static bool
+take(parser *p, const char *what)
+{
+	return !p->failed && double_lex_take(&p->lexer, what);
+}
+
+static void
+expect(parser *p, const char *what)
+{
+	if (!take(p, what))
+		p->failed = true;
+}
+
+/* A quoted token without its quotes. */
+static char *
+unquoted(parser *p, const double_token *token)
+{
+	char	   *text = double_arena_text(&p->statement->arena, token->start, token->len);
+	char		quote = text[0];
+	char	   *to = text;
+
+	for (const char *from = text + 1; from[1] != '\0'; from++)
+	{
+		if (*from == quote)
+			from++;
+		*to++ = *from;
+	}
+	*to = '\0';
+	return text;
+}
+
+/* In double quotes, or bare if it is no word of the language. */
+static char *
+parse_identifier(parser *p)
+{
+	const double_token token = p->lexer.token;
+	char	   *name = NULL;
+
+	if (token.kind == DOUBLE_QUOTED)
+		name = unquoted(p, &token);
+	else if (token.kind == DOUBLE_WORD)
+	{
+		name = double_arena_text(&p->statement->arena, token.start, token.len);
+		if (double_word_is_reserved(name))
+			name = NULL;
+	}
+	if (name == NULL)
+		p->failed = true;
+	else
+		double_lex_next(&p->lexer);
+	return name;
+}
+
+static double_node *
+new_node(parser *p, double_kind kind)
+{
+	double_node *node = double_arena_get(&p->statement->arena, sizeof(double_node));
+
+	node->kind = kind;
+	node->slot = -1;
+	return node;
+}
+
+static double_node *
+new_operator(parser *p, double_kind kind, double_node *left, double_node *right)
+{
+	double_node *node = new_node(p, kind);
+
+	node->args = left;
+	left->next = right;
+	return node;
+}
+
+/* A name, and maybe more of them after dots. */
+static double_node *
+parse_path(parser *p)
+{
+	double_node *node = new_node(p, DOUBLE_PATH);
+	double_step **end = &node->path;
+
+	do
+	{
+		double_step *step = double_arena_get(&p->statement->arena, sizeof(double_step));
+
+		step->slot = -1;
+		step->index = -1;
+		step->name = parse_identifier(p);
+		*end = step;
+		end = &step->next;
+	} while (take(p, "."));
+	return node;
+}
+
+static double_node *
+parse_literal(parser *p, const char *type, const char *text)
+{
+	double_node *node = new_node(p, DOUBLE_VALUE);
+	double_reason reason = {false, ""};
+
+	node->literal = cJSON_CreateObject();
+	cJSON_AddStringToObject(node->literal, type, text);
+	if (!double_value_check(node->literal, &reason))
+		p->failed = true;
+	double_lex_next(&p->lexer);
+	return node;
+}
+
+static double_node *
+parse_operand(parser *p)
+{
+	const double_token token = p->lexer.token;
+	double_node *node;
+
+	if (p->failed)
+		return new_node(p, DOUBLE_PATH);
+	switch (token.kind)
+	{
+		case DOUBLE_VALUE_SLOT:
+			node = new_node(p, DOUBLE_VALUE);
+			node->slot = p->statement->parameters++;
+			double_lex_next(&p->lexer);
+			return node;
+		case DOUBLE_STRING:
+			return parse_literal(p, "S", unquoted(p, &token));
+		case DOUBLE_NUMBER:
+			return parse_literal(p, "N", double_arena_text(&p->statement->arena,
+														   token.start, token.len));
+		default:
+			return parse_path(p);
+	}
+}
+
+/* path IS [NOT] MISSING */
+static double_node *
+parse_missing(parser *p, double_node *path)
+{
+	bool		not = take(p, "NOT");
+
+	expect(p, "MISSING");
+	if (path->kind != DOUBLE_PATH)
+		p->failed = true;
+	return new_operator(p, not ? DOUBLE_EXISTS : DOUBLE_NOT_EXISTS, path, NULL);
+}
+
+static double_node *
+parse_primary(parser *p)
+{
+	static const char *const marks[] = {"=", "<>", "<", "<=", ">", ">="};
+	double_node *left;
+
+	if (take(p, "("))
+	{
+		left = parse_or(p);
+		expect(p, ")");
+		return left;
+	}
+	left = parse_operand(p);
+	if (take(p, "IS"))
+		return parse_missing(p, left);
+	for (int i = 0; i < 6; i++)
+	{
+		if (take(p, marks[i]))
+			return new_operator(p, (double_kind) (DOUBLE_EQ + i), left, parse_operand(p));
+	}
+	p->failed = true;
+	return left;
+}
+
+static double_node *
+parse_not(parser *p)
+{
+	double_node *node;
+
+	if (++p->depth > DEPTH_MAX)
+		p->failed = true;
+	if (take(p, "NOT"))
+		node = new_operator(p, DOUBLE_NOT, parse_not(p), NULL);
+	else
+		node = parse_primary(p);
+	p->depth--;
+	return node;
+}
+
+static double_node *
+parse_and(parser *p)
+{
+	double_node *node = parse_not(p);
+
+	while (take(p, "AND"))
+		node = new_operator(p, DOUBLE_AND, node, parse_not(p));
+	return node;
+}
+
+static double_node *
+parse_or(parser *p)
+{
+	double_node *node = parse_and(p);
+
+	while (take(p, "OR"))
+		node = new_operator(p, DOUBLE_OR, node, parse_and(p));
+	return node;
+}
+
+static double_action **
+parse_section(parser *p, double_action **end, bool set)
+{
+	do
+	{
+		double_action *action = double_arena_get(&p->statement->arena,
+												 sizeof(double_action));
+
+		*end = action;
+		end = &action->next;
+		action->path = parse_path(p);
+		if (set)
+		{
+			expect(p, "=");
+			action->operand = parse_operand(p);
+		}
+	} while (take(p, ","));
+	return end;
+}
+
+/* After UPDATE */
+static void
+parse_update(parser *p)
+{
+	double_action **end = &p->statement->actions;
+
+	p->statement->table = parse_identifier(p);
+	while (is(p, "SET") || is(p, "REMOVE"))
+	{
+		bool		set = take(p, "SET");
+
+		if (!set)
+			expect(p, "REMOVE");
+		end = parse_section(p, end, set);
+	}
+	if (p->statement->actions == NULL)
+		p->failed = true;
+}
+
+/* After SELECT */
+static void
+parse_select(parser *p)
+{
+	p->statement->select = true;
+	expect(p, "*");
+	expect(p, "FROM");
+	p->statement->table = parse_identifier(p);
+}
+
+static bool
+parse(parser *p)
+{
+	if (take(p, "UPDATE"))
+		parse_update(p);
+	else
+	{
+		expect(p, "SELECT");
+		parse_select(p);
+	}
+	if (take(p, "WHERE"))
+		p->statement->where = parse_or(p);
+	take(p, ";");
+	return !p->failed && p->lexer.token.kind == DOUBLE_END;
+}
+
+static void
+free_literals(double_node *node)
+{
+	for (; node != NULL; node = node->next)
+	{
+		cJSON_Delete(node->literal);
+		free_literals(node->args);
+	}
+}
+
+void
+double_statement_free(double_statement *statement)
+{
+	free_literals(statement->where);
+	for (double_action *action = statement->actions; action != NULL; action = action->next)
+		free_literals(action->operand);
+	double_arena_free(&statement->arena);
+	free(statement->text);
+	free(statement);
+}
+
+static bool
+check_words(double_call *call, const char *text)
+{
+	static const char *const others[] = {"INSERT", "DELETE"};
+
+	for (int i = 0; i < 2; i++)
+	{
+		if (strncasecmp(text, others[i], strlen(others[i])) == 0)
+			return double_fail(call, DOUBLE_VALIDATION, "the double knows no %s", others[i]);
+	}
+	if (strncasecmp(text, "UPDATE", 6) != 0 && strncasecmp(text, "SELECT", 6) != 0)
+		return double_fail(call, DOUBLE_VALIDATION, "Invalid operation. Only select, insert,"
+						   " update and delete operations are valid");
+	return true;
+}
+
+static bool
+check_overlaps(double_call *call, const double_statement *statement)
+{
+	static const double_scope none;
+	char		complaint[DOUBLE_COMPLAINT_SIZE];
+
+	for (double_action *action = statement->actions; action != NULL; action = action->next)
+	{
+		for (double_action *other = action->next; other != NULL; other = other->next)
+		{
+			if (!double_check_overlap(action->path, other->path, &none, complaint))
+				return double_fail(call, DOUBLE_VALIDATION, "%s", complaint);
+		}
+	}
+	return true;
+}
+
+const double_statement *
+double_statement_parsed(double_call *call, const char *text)
+{
+	uint64_t	hash = double_hash(text, strlen(text));
+	double_statement **bucket = &call->d->statements[hash % DOUBLE_CACHE_BUCKETS];
+	double_statement *statement = *bucket;
+	parser		p = {.failed = false};
+
+	while (statement != NULL && strcmp(statement->text, text) != 0)
+		statement = statement->next;
+	if (statement != NULL)
+		return statement;
+	if (!check_words(call, text))
+		return NULL;
+
+	statement = calloc(1, sizeof(double_statement));
+	statement->text = strdup(text);
+	p.statement = statement;
+	double_lex_start(&p.lexer, text, true);
+	if (!parse(&p))
+		double_fail(call, DOUBLE_VALIDATION, "Statement wasn't well formed, can't be"
+					" processed: %s", text);
+	else if (check_overlaps(call, statement))
+	{
+		statement->next = *bucket;
+		*bucket = statement;
+		call->d->cached++;
+		return statement;
+	}
+	double_statement_free(statement);
+	return NULL;
+}

@@ -1,0 +1,395 @@
+# A cluster dies without a word: what it held is freed at once when it is back,
+# and nothing that it does not hold is.
+
+use strict;
+use warnings;
+
+use Compress::Raw::Zlib qw(crc32);
+use DDBLock::Test;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $one = new_cluster('one', through => proxy, init => [ allows_streaming => 1 ],
+	conf => "restart_after_crash = on\nddblock.request_timeout = 1s\n");
+my $two = new_cluster('two');
+my @names = qw(a b c);
+
+# No test waits for as long: what is free sooner was freed.
+my $lease = q{lease => '1h'};
+
+sub journals { my @files = glob $one->data_dir . "/pg_stat_tmp/ddblock.*"; return @files; }
+sub log_size { return -s $one->logfile; }
+sub logged { my ($what, $from) = @_; return slurp_file($one->logfile, $from) =~ $what; }
+
+# Three sessions that hold a lock each, one of them for its transaction.
+sub hold_locks
+{
+	my @sessions = map { session($one) } @names;
+
+	$sessions[0]->query_safe("SELECT ddb_lock_acquire('a', $lease)");
+	$sessions[1]->query_safe("SELECT ddb_lock_acquire('b', $lease, data => 'x')");
+	$sessions[2]->query_safe("BEGIN; SELECT ddb_xact_lock_acquire('c', $lease)");
+	return @sessions;
+}
+
+sub owner_of { return dynamodb->item($_[0])->{ownerName}{S}; }
+sub held_by { my ($owner) = @_; return !grep { is_released($_) || owner_of($_) ne $owner } @names; }
+
+# A moment after which the worker has done all that it does without a cause.
+sub works_ok
+{
+	my ($what) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is( $one->safe_psql('postgres',
+			q{SELECT ddb_lock_acquire('z') > 0, ddb_lock_release('z')}),
+		't|t', "$what: locks work");
+	return;
+}
+
+sub still_held_ok
+{
+	my ($owner, $what) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	works_ok($what);
+	is(join(' ', map { is_released($_) ? 'released' : owner_of($_) } @names),
+		join(' ', ($owner) x @names), "$what: nothing is released");
+	return;
+}
+
+# Another cluster gets each of them, while nobody waits for a lease.
+sub freed_ok
+{
+	my ($what) = @_;
+	my $session = session($two);
+
+	$session->send(join ';', map { "SELECT ddb_lock_acquire('$_') > 0" } @names);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($session->result, join("\n", ('t') x @names), "$what: another cluster gets the locks");
+	$session->quit;
+	wait_for { !grep { !is_released($_) } @names } 'the locks to be free again';
+	return;
+}
+
+sub crash
+{
+	my ($pid) = @_;
+	my $worker = worker_pid($one);
+
+	kill 'KILL', $pid;
+	wait_for
+	{
+		my $now = eval { worker_pid($one) };
+		defined $now && $now != $worker;
+	}
+	'the cluster after its crash';
+	return;
+}
+
+#
+# A crash restart
+#
+foreach my $victim ('backend', 'worker')
+{
+	my $from = log_size;
+	my @sessions = hold_locks;
+	my $owner = owner_of('a');
+
+	crash($victim eq 'worker' ? worker_pid($one) : backend_pid($sessions[0]));
+	freed_ok("a $victim is killed");
+	$_->gone foreach @sessions;
+	wait_for { logged(qr/LOG: +freed 3 locks that "\Q$owner\E" held/, $from) } 'the log';
+	pass('the log says so');
+	is(scalar(journals), 1, 'one journal is left, the new incarnation\'s');
+	works_ok("after a $victim was killed");
+	isnt(owner_of('z'), $owner, 'under a new incarnation');
+}
+
+
+# A session of the restarted cluster finds such a lock like any other.
+my @sessions = hold_locks;
+crash(backend_pid($sessions[1]));
+$_->gone foreach @sessions;
+my $again = session($one);
+like($again->query_safe("SELECT ddb_lock_acquire('b', $lease)"),
+	qr/^\d+$/, 'the restarted cluster gets its locks itself');
+wait_for { is_released('a') && is_released('c') } 'the other locks';
+is($again->query_safe(q{SELECT ddb_lock_require('b') IS NOT NULL}),
+	't', 'what it has since acquired stays its own');
+is($again->query_safe(q{SELECT ddb_lock_release('b')}), 't', 'and is released by its holder');
+$again->quit;
+
+#
+# Stopped at once, or with the postmaster killed, and started again
+#
+@sessions = hold_locks;
+$one->stop('immediate');
+$_->gone foreach @sessions;
+ok(!is_released('a') && !is_released('b') && !is_released('c'),
+	'an immediate stop releases nothing');
+$one->start;
+freed_ok('started after an immediate stop');
+
+@sessions = hold_locks;
+my $owner = owner_of('a');
+my $orphan = backend_pid($sessions[0]);
+kill 'STOP', $orphan;
+$one->kill9;
+unlink $one->data_dir . '/postmaster.pid';
+is($one->start(fail_ok => 1), 0,
+	'no postmaster starts while a session of a killed one is there');
+is(owner_of('a'), $owner, 'and so its lock stays its own');
+ok(!is_released('a'), 'unreleased');
+kill 'KILL', $orphan;
+wait_for { $one->start(fail_ok => 1) } 'the start';
+$_->gone foreach @sessions;
+freed_ok('started after the postmaster was killed');
+
+#
+# Crashes while DynamoDB is out of reach
+#
+@sessions = hold_locks;
+proxy->stop;
+crash(backend_pid($sessions[0]));
+$_->gone foreach @sessions;
+my $between = session($one);
+$between->send("SELECT ddb_lock_acquire('d', $lease)");
+wait_for { journals > 1 } 'the journal of the second incarnation';
+crash(worker_pid($one));
+$between->gone;
+is(scalar(my @both = journals), 3, 'two crashes in a row: both journals are kept');
+proxy->restart;
+freed_ok('when DynamoDB is back');
+wait_for { journals == 1 } 'the journals to be done with';
+is( $one->safe_psql('postgres',
+		q{SELECT ddb_lock_acquire('d') > 0, ddb_lock_release('d')}),
+	't|t', 'what was asked for between the crashes is free');
+
+@sessions = hold_locks;
+$owner = owner_of('b');
+proxy->fault('black-hole', operation => 'UpdateItem', match => '"b"', count => -1);
+crash(backend_pid($sessions[0]));
+$_->gone foreach @sessions;
+wait_for { is_released('a') && is_released('c') } 'the locks that can be freed';
+is(owner_of('b'), $owner, 'one of the locks cannot be freed');
+crash(worker_pid($one));
+ok(!is_released('b'), 'not before the next crash');
+proxy->clear_faults;
+freed_ok('a crash while freeing');
+
+# The last words of the dead arrive late.
+$one->append_conf('postgresql.conf', "ddblock.request_timeout = 10s\n");
+$one->reload;
+proxy->fault('black-hole', operation => 'UpdateItem', match => '"late"', count => 1);
+my $speaker = session($one);
+my $holder = session($one);
+$holder->query_safe("SELECT ddb_lock_acquire('a', $lease)");
+$owner = owner_of('a');
+$speaker->send("SELECT ddb_lock_acquire('late', $lease)");
+wait_for { proxy->faults('UpdateItem') > 0 } 'the acquire';
+proxy->reset_counts;
+crash(backend_pid($holder));
+$_->gone foreach $speaker, $holder;
+wait_for
+{
+	grep { ($_->{body}{Key}{key}{S} // '') eq 'late' && defined $_->{status} } proxy->log
+}
+'the release that comes too early';
+dynamodb->put_item(dynamodb->java_item('late', owner => $owner, lease_ms => 3600000));
+wait_for { is_released('late') } 'the late lock';
+pass('an acquire that arrives after its release is undone');
+proxy->clear_faults;
+$one->append_conf('postgresql.conf', "ddblock.request_timeout = 1s\n");
+$one->reload;
+wait_for { journals == 1 } 'the journal to be done with';
+
+#
+# The living cluster's locks, and copies of it
+#
+my $living = session($one);
+my $short = q{lease => '3s'};
+my $tokens = $living->query_safe(
+	join ', ', map { ($_ eq 'a' ? 'SELECT ' : '') . "ddb_lock_acquire('$_', $short)" } @names);
+my $require = 'SELECT ' . join ', ', map { "ddb_lock_require('$_')" } @names;
+$owner = owner_of('a');
+
+sub living_ok
+{
+	my ($what) = @_;
+	my $renewals = q{SELECT sum(renewals) FROM ddb_locks WHERE state = 'held'};
+	my $seen = $living->query_safe($renewals);
+
+	wait_for { $living->query_safe($renewals) > $seen + 3 } 'renewals';
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($living->query_safe($require), $tokens, "$what: the living cluster's tokens are valid");
+	still_held_ok($owner, $what);
+	is( $two->safe_psql('postgres', 'SELECT ' . join ', ',
+			map { "ddb_lock_try_acquire('$_') IS NULL" } @names),
+		join('|', ('t') x @names), "$what: nobody else gets its locks");
+	return;
+}
+
+sub copy_works
+{
+	my ($copy) = @_;
+
+	wait_for { eval { worker_pid($copy) } } 'the worker of the copy';
+	$copy->safe_psql('postgres', q{SELECT ddb_lock_acquire('y'), ddb_lock_release('y')});
+	return;
+}
+
+$one->backup('base');
+# All go to the same address: nothing but the directory tells them apart.
+is_deeply([ glob $one->backup_dir . '/base/pg_stat_tmp/*' ], [],
+	'a base backup contains no journal');
+my $copy = new_cluster('copy', through => proxy, init_from => [ $one, 'base' ]);
+copy_works($copy);
+living_ok('a base backup was started');
+$copy->stop('fast');
+
+system_or_bail('cp', '-a', (journals)[0], $copy->data_dir . '/pg_stat_tmp/');
+$copy->start;
+copy_works($copy);
+ok(slurp_file($copy->logfile) =~ /ignored journal .*: it was written in another data directory/,
+	'a copied journal is ignored');
+living_ok('a copy with its journal was started');
+$copy->stop('fast');
+
+system_or_bail('rm', '-r', $copy->data_dir . '/pg_stat_tmp');
+symlink $one->data_dir . '/pg_stat_tmp', $copy->data_dir . '/pg_stat_tmp'
+  or die "symlink: $!\n";
+my $own = (journals)[0];
+$copy->start;
+copy_works($copy);
+living_ok('a copy that shares pg_stat_tmp was started');
+$copy->stop('fast');
+is_deeply([journals], [$own], 'its journal is left alone');
+
+$living->query_safe("SELECT ddb_lock_renew('$_', $lease)") foreach @names;
+$one->stop('immediate');
+$living->gone;
+$one->backup_fs_cold('cold');
+my $cold = new_cluster('cold', through => proxy, init_from => [ $one, 'cold' ]);
+copy_works($cold);
+is(scalar(grep { !is_released($_) && owner_of($_) eq $owner } @names), 3,
+	'a copy of a stopped cluster frees nothing');
+$cold->stop('fast');
+$one->start;
+freed_ok('its original does');
+
+#
+# Journals that are not to be believed
+#
+
+# struct journal_header: the checksum first, boot_id at 32, 4336 bytes.
+sub edit_header
+{
+	my ($offset, $bytes) = @_;
+	my ($file) = journals;
+	my $content = slurp_file($file);
+
+	substr($content, $offset, length $bytes) = $bytes;
+	substr($content, 0, 4) = pack 'L', crc32(substr $content, 4, 4336 - 4);
+	write_journal($file, $content);
+	return;
+}
+
+sub write_journal
+{
+	my ($file, $content) = @_;
+
+	open my $fh, '>:raw', $file or die "$file: $!\n";
+	print $fh $content;
+	close $fh or die "$file: $!\n";
+	return;
+}
+
+# Stops the cluster while it holds locks; returns their owner.
+sub stop_holding
+{
+	my @holding = hold_locks;
+	my $holder = owner_of('a');
+
+	$one->stop('immediate');
+	$_->gone foreach @holding;
+	return $holder;
+}
+
+sub ignored_ok
+{
+	my ($holder, $what, $why) = @_;
+	my $from = log_size;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$one->start;
+	still_held_ok($holder, $what);
+	ok(logged(qr/LOG: +ignored journal .*: $why/, $from), "$what: the log says so");
+	return;
+}
+
+$owner = stop_holding;
+my $original = slurp_file((journals)[0]);
+edit_header(32, '00000000-0000-0000-0000-000000000000');
+ignored_ok($owner, 'another boot id', 'the machine was restarted since');
+is(scalar(grep { /\Q$own\E/ } journals), 0, 'its journal is removed');
+$one->stop('fast');
+
+my $file = $one->data_dir . '/pg_stat_tmp/ddblock.old';
+write_journal($file, $original);
+edit_header(24, pack 'Q', 1);
+ignored_ok($owner, 'another data directory', 'it was written in another data directory');
+$one->stop('fast');
+unlink $file;
+
+write_journal($file, substr $original, 0, 1000);
+ignored_ok($owner, 'cut short', 'it is damaged');
+$one->stop('fast');
+
+write_journal($file, $original);
+$one->append_conf('postgresql.conf', "ddblock.partition_key = 'other'\n");
+my $from = log_size;
+$one->start;
+wait_for { logged(qr/LOG: +ignored journal .*: it is about another lock table/, $from) } 'the log';
+is(scalar(grep { !is_released($_) && owner_of($_) eq $owner } @names), 3,
+	'another table: nothing is released');
+$one->stop('fast');
+$one->append_conf('postgresql.conf', "ddblock.partition_key = 'key'\n");
+
+# One name is damaged, a foreign file lies beside, and there is less room now.
+my $spoilt = $original;
+my $name_at = index($spoilt, 'b', 4336);
+substr($spoilt, $name_at, 1) = 'B';
+write_journal($file, $spoilt);
+write_journal("$file.foreign", "by another program\n");
+$one->append_conf('postgresql.conf', "ddblock.max_leases = 2\n");
+$from = log_size;
+$one->start;
+wait_for { is_released('a') && is_released('c') } 'the others';
+wait_for { logged(qr/LOG: +journal .* was damaged/, $from) } 'the log';
+ok(!is_released('b'), 'a damaged name is left to its lease');
+ok(logged(qr/LOG: +ignored journal .*foreign": it is damaged/, $from), 'a foreign file is ignored');
+ok(!is_released('b') && !dynamodb->item('B'), 'nothing else is written');
+dynamodb->delete_item('b');
+
+#
+# Without a journal
+#
+$one->stop('fast');
+chmod 0500, $one->data_dir . '/pg_stat_tmp';
+$from = log_size;
+$one->append_conf('postgresql.conf', "ddblock.max_leases = 3\n");
+$one->start;
+works_ok('pg_stat_tmp cannot be written');
+@sessions = hold_locks;
+$owner = owner_of('a');
+my @complaints = slurp_file($one->logfile, $from) =~ /could not write journal/g;
+is(scalar(@complaints), 1, 'the log says so once');
+crash(backend_pid($sessions[0]));
+$_->gone foreach @sessions;
+still_held_ok($owner, 'a crash without a journal');
+chmod 0700, $one->data_dir . '/pg_stat_tmp';
+dynamodb->delete_item($_) foreach @names;
+
+nothing_held_ok;
+done_testing;

@@ -1,0 +1,363 @@
+/*
+ * plans.c
+ *	  What a session of the torture does: plans of a few steps, drawn by lot.
+ *
+ * A session waits for a lock only while it holds none (a second one is only
+ * tried), so that no plan can deadlock with another.
+ */
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LEASE_MS(lock) (2000 + (lock) % 3 * 500)
+
+const char *const op_names[] = {
+	"acquire", "try", "xact_acquire", "xact_try", "probe", "require", "token",
+	"renew", "release", "release_all", "discard", "begin", "savepoint",
+	"rollback_to", "keep_savepoint", "write", "stop", "commit", "rollback",
+	"procedure", "disconnect", "think"
+};
+
+bool		fenced = true;
+
+static int64_t last_write_id = 0;
+
+int
+random_below(int limit)
+{
+	return (int) (random() % limit);
+}
+
+void
+lock_name(int lock, char *name, size_t size)
+{
+	if (lock < NORMAL_LOCKS)
+		snprintf(name, size, "n%d", lock);
+	else
+		snprintf(name, size, "o%d", lock - NORMAL_LOCKS);
+}
+
+bool
+op_grants(Op op)
+{
+	return op <= OP_PROBE || op == OP_PROCEDURE;
+}
+
+bool
+op_returns_token(Op op)
+{
+	return op <= OP_TOKEN || op == OP_PROCEDURE;
+}
+
+static void
+add(Plan *plan, Op op, int slot, int ms)
+{
+	plan->steps[plan->count++] = (Step) {op, slot, ms, 0};
+}
+
+/* Every tenth plan is about the same lock. */
+static int
+some_lock(void)
+{
+	return random_below(10) == 0 ? 0 : random_below(LOCKS);
+}
+
+static int
+some_wait(void)
+{
+	return 1000 + random_below(6000);
+}
+
+static void
+start_plan(Plan *plan)
+{
+	plan->count = plan->next = 0;
+	plan->lock[0] = some_lock();
+	do
+		plan->lock[1] = some_lock();
+	while (plan->lock[1] == plan->lock[0]);
+	plan->token[0] = plan->token[1] = 0;
+	plan->write_id = 0;
+}
+
+/* Questions about a lock that is held, now and then a pause between them. */
+static void
+add_checks(Plan *plan, int slot, int count)
+{
+	while (count-- > 0)
+	{
+		switch (random_below(6))
+		{
+			case 0:
+				add(plan, OP_RENEW, slot, 0);
+				break;
+			case 1:
+				add(plan, OP_THINK, slot, random_below(60));
+				break;
+			case 2:
+				add(plan, OP_TOKEN, slot, 0);
+				break;
+			default:
+				add(plan, OP_REQUIRE, slot, 0);
+		}
+	}
+}
+
+static void
+add_write(Plan *plan, int think_ms)
+{
+	add(plan, OP_BEGIN, 0, 0);
+	add(plan, OP_WRITE, 0, 0);
+	if (think_ms > 0)
+		add(plan, OP_THINK, 0, think_ms);
+	add(plan, OP_COMMIT, 0, 0);
+}
+
+static void
+plan_session_scope(Plan *plan)
+{
+	add(plan, OP_ACQUIRE, 0, some_wait());
+	add_checks(plan, 0, 2 + random_below(5));
+	add_write(plan, 0);
+	add_checks(plan, 0, random_below(4));
+	add(plan, OP_RELEASE, 0, 0);
+	add(plan, OP_TOKEN, 0, 0);
+}
+
+/* A transaction that is open for longer than some partitions' leases. */
+static void
+plan_slow_transaction(Plan *plan)
+{
+	add(plan, OP_ACQUIRE, 0, some_wait());
+	add_write(plan, 500 + random_below(4500));
+	add(plan, OP_REQUIRE, 0, 0);
+	add(plan, OP_RELEASE, 0, 0);
+}
+
+static void
+plan_stacked(Plan *plan)
+{
+	add(plan, OP_TRY, 0, 0);
+	add(plan, OP_ACQUIRE, 0, some_wait());
+	add(plan, OP_TRY, 1, 0);
+	add_checks(plan, 0, 2);
+	add(plan, OP_RELEASE, 0, 0);
+	add(plan, OP_REQUIRE, 0, 0);
+	add(plan, OP_REQUIRE, 1, 0);
+	add(plan, OP_RELEASE, 0, 0);
+	add(plan, OP_TOKEN, 0, 0);
+	add(plan, random_below(2) ? OP_DISCARD : OP_RELEASE_ALL, 0, 0);
+	add(plan, OP_TOKEN, 1, 0);
+}
+
+static void
+plan_transaction(Plan *plan)
+{
+	add(plan, OP_BEGIN, 0, 0);
+	add(plan, OP_XACT_ACQUIRE, 0, some_wait());
+	add(plan, OP_WRITE, 0, 0);
+	add(plan, OP_SAVEPOINT, 0, 0);
+	add(plan, OP_XACT_TRY, 1, 0);
+	add(plan, OP_REQUIRE, 1, 0);
+	add(plan, random_below(2) ? OP_ROLLBACK_TO : OP_KEEP_SAVEPOINT, 1, 0);
+	add_checks(plan, 0, 2);
+	add(plan, random_below(8) ? OP_COMMIT : OP_ROLLBACK, 0, 0);
+	add(plan, OP_TOKEN, 0, 0);
+	add(plan, OP_TOKEN, 1, 0);
+}
+
+/* The end of a session that holds a lock, at times in the middle of a transaction. */
+static void
+plan_disconnect(Plan *plan)
+{
+	add(plan, OP_ACQUIRE, 0, some_wait());
+	add_checks(plan, 0, 2);
+	if (random_below(2))
+	{
+		add(plan, OP_BEGIN, 0, 0);
+		add(plan, OP_WRITE, 0, 0);
+	}
+	add(plan, OP_DISCONNECT, 0, 0);
+}
+
+static void
+plan_cancelled(Plan *plan)
+{
+	add(plan, OP_ACQUIRE, 0, some_wait());
+	plan->steps[0].cancel_ms = 1 + random_below(random_below(2) ? 10 : 300);
+	add_checks(plan, 0, 1);
+	add(plan, OP_RELEASE, 0, 0);
+}
+
+/* What the documentation advises against: only the fence protects its write. */
+static void
+plan_early_release(Plan *plan)
+{
+	add(plan, OP_ACQUIRE, 0, some_wait());
+	add(plan, OP_BEGIN, 0, 0);
+	add(plan, OP_REQUIRE, 0, 0);
+	add(plan, OP_WRITE, 0, 0);
+	add(plan, OP_RELEASE, 0, 0);
+	add(plan, OP_COMMIT, 0, 0);
+}
+
+static void
+plan_procedure(Plan *plan)
+{
+	add(plan, OP_PROCEDURE, 0, some_wait());
+	add(plan, OP_TOKEN, 0, 0);
+}
+
+static void
+plan_tries(Plan *plan)
+{
+	add(plan, OP_TRY, 0, 0);
+	add_checks(plan, 0, 3);
+	add(plan, OP_RELEASE, 0, 0);
+}
+
+void
+plan_work(Plan *plan)
+{
+	static void (*const plans[]) (Plan *) = {
+		plan_session_scope, plan_session_scope, plan_session_scope,
+		plan_stacked, plan_stacked, plan_transaction, plan_transaction,
+		plan_transaction, plan_disconnect, plan_cancelled, plan_early_release,
+		plan_procedure, plan_procedure, plan_tries, plan_tries,
+		plan_slow_transaction
+	};
+
+	start_plan(plan);
+	plans[random_below(sizeof(plans) / sizeof(plans[0]))] (plan);
+}
+
+void
+plan_probe(Plan *plan, int lock, int wait_ms)
+{
+	start_plan(plan);
+	plan->lock[0] = lock;
+	add(plan, OP_PROBE, 0, wait_ms);
+	add(plan, OP_RELEASE, 0, 0);
+}
+
+/* A transaction whose backend stops itself around the guard. */
+void
+plan_stop(Plan *plan, bool before)
+{
+	start_plan(plan);
+	add(plan, OP_ACQUIRE, 0, some_wait());
+	add(plan, OP_BEGIN, 0, 0);
+	add(plan, OP_WRITE, 0, 0);
+	add(plan, OP_STOP, 0, before);
+	add(plan, OP_COMMIT, 0, 0);
+	add(plan, OP_TOKEN, 0, 0);
+	add(plan, OP_RELEASE, 0, 0);
+}
+
+/* What is left is dropped; what is held is looked at, and let go. */
+void
+plan_after_error(Plan *plan, bool in_transaction)
+{
+	plan->count = plan->next = 0;
+	if (in_transaction)
+		add(plan, OP_ROLLBACK, 0, 0);
+	add(plan, OP_TOKEN, 0, 0);
+	add(plan, OP_RELEASE_ALL, 0, 0);
+	add(plan, OP_TOKEN, 0, 0);
+}
+
+/* A call between two readings of the true time. */
+static void
+timed(char *sql, const char *format, const char *name, int lease_ms, int wait_ms)
+{
+	char		call[SQL_SIZE / 2];
+
+	snprintf(call, sizeof(call), format, name, lease_ms, wait_ms);
+	snprintf(sql, SQL_SIZE, "SELECT torture_now(), %s, torture_now()", call);
+}
+
+static void
+write_sql(Plan *plan, const Step *step, const char *name, char *sql)
+{
+	plan->write_id = ++last_write_id;
+	plan->written_slot = step->slot;
+	snprintf(sql, SQL_SIZE, "SELECT %s('%s', %lld, %lld)",
+			 fenced ? "torture_write" : "torture_write_unfenced", name,
+			 (long long) plan->token[step->slot], (long long) plan->write_id);
+}
+
+static void
+procedure_sql(Plan *plan, const Step *step, const char *name, char *sql)
+{
+	plan->write_id = last_write_id + 1;
+	last_write_id += 2;
+	plan->written_slot = step->slot;
+	snprintf(sql, SQL_SIZE,
+			 "CALL torture_procedure('%s', '%d ms', '%d ms', %lld, NULL, NULL, NULL)",
+			 name, LEASE_MS(plan->lock[step->slot]), step->ms,
+			 (long long) plan->write_id);
+}
+
+/* False if the step is none of SQL. */
+bool
+step_sql(Plan *plan, const Step *step, char *sql)
+{
+	static const char *const fixed[] = {
+		[OP_DISCARD] = "DISCARD ALL",[OP_BEGIN] = "BEGIN",
+		[OP_SAVEPOINT] = "SAVEPOINT s",[OP_ROLLBACK_TO] = "ROLLBACK TO s",
+		[OP_KEEP_SAVEPOINT] = "RELEASE s",[OP_COMMIT] = "COMMIT",
+		[OP_ROLLBACK] = "ROLLBACK",[OP_THINK] = NULL
+	};
+	int			lease = LEASE_MS(plan->lock[step->slot]);
+	char		name[16];
+
+	lock_name(plan->lock[step->slot], name, sizeof(name));
+	switch (step->op)
+	{
+		case OP_ACQUIRE:
+		case OP_PROBE:
+			timed(sql, "ddb_lock_acquire('%s', '%d ms', '%d ms')", name, lease, step->ms);
+			return true;
+		case OP_XACT_ACQUIRE:
+			timed(sql, "ddb_xact_lock_acquire('%s', '%d ms', '%d ms')", name, lease,
+				  step->ms);
+			return true;
+		case OP_TRY:
+			timed(sql, "ddb_lock_try_acquire('%s', '%d ms')", name, lease, 0);
+			return true;
+		case OP_XACT_TRY:
+			timed(sql, "ddb_xact_lock_try_acquire('%s', '%d ms')", name, lease, 0);
+			return true;
+		case OP_REQUIRE:
+			timed(sql, "ddb_lock_require('%s')", name, 0, 0);
+			return true;
+		case OP_TOKEN:
+			timed(sql, "ddb_lock_token('%s')", name, 0, 0);
+			return true;
+		case OP_RENEW:
+			timed(sql, "ddb_lock_renew('%s')", name, 0, 0);
+			return true;
+		case OP_RELEASE:
+			timed(sql, "ddb_lock_release('%s')", name, 0, 0);
+			return true;
+		case OP_RELEASE_ALL:
+			timed(sql, "ddb_lock_release_all()", name, 0, 0);
+			return true;
+		case OP_WRITE:
+			write_sql(plan, step, name, sql);
+			return true;
+		case OP_PROCEDURE:
+			procedure_sql(plan, step, name, sql);
+			return true;
+		case OP_STOP:
+			snprintf(sql, SQL_SIZE, "SELECT torture_stop(%s)", step->ms ? "true" : "false");
+			return true;
+		case OP_DISCONNECT:
+		case OP_THINK:
+			return false;
+		default:
+			snprintf(sql, SQL_SIZE, "%s", fixed[step->op]);
+			return true;
+	}
+}
