@@ -5,6 +5,8 @@
 #	make test		installs what testing needs, then every check
 #	make check-X	one of them: see CHECKS; FUZZ_SECONDS=15 for each fuzz target,
 #					TAP="test/tap/001_smoke.pl ..." picks TAP tests
+#	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
+#					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
 #	make torture DURATION=60min	clusters under fire for longer than make test has
 #					time for; SEED=n, FAULTS=kind,kind: see test/torture/run
 #	make demo		a tour on this machine; KEEP=1 leaves it running
@@ -38,8 +40,8 @@ SHLIB_LINK = -lcurl -lcrypto -lcjson \
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
 CHECKS = check-floors check-warnings check-lint check-unit check-model \
-	check-valgrind check-fuzz check-regress check-isolation check-tap \
-	check-torture
+	check-simulator check-valgrind check-fuzz check-regress check-isolation \
+	check-tap check-torture
 
 PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
@@ -59,16 +61,10 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-<<<<<<< HEAD
-.PHONY: setup test torture demo jepsen-etcd bench list-regress list-isolation \
-	$(CHECKS)
+.PHONY: setup test simulate torture demo jepsen-etcd bench list-regress \
+	list-isolation $(CHECKS)
 
-export PG_CONFIG KEEP FUZZ_SECONDS TAP SEED FAULTS TORTURE_SECONDS
-=======
-.PHONY: setup test torture demo jepsen-etcd bench list-regress list-isolation $(CHECKS)
-
-export PG_CONFIG KEEP FUZZ_SECONDS TAP DURATION SEED FAULTS TORTURE_SECONDS
->>>>>>> torture
+export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS
 
 setup:
 	@test/setup test
@@ -78,6 +74,12 @@ test: setup
 
 $(CHECKS): setup
 	@test/in-copy test/run-checks $@
+
+simulate: setup
+	@test/in-copy test/simulator/run --jobs=$(or $(JOBS),2) \
+		$(if $(SEED),--from=$(SEED) --seeds=1 $(if $(TRACE),--trace), \
+		--from=$(or $(FROM),1) $(if $(SEEDS),--seeds=$(SEEDS)) \
+		$(if $(SEEDS)$(SECONDS),,--seconds=60) $(if $(SECONDS),--seconds=$(SECONDS)))
 
 torture: setup
 	@TORTURE_SECONDS=$(or $(DURATION),60min) test/in-copy test/check-torture

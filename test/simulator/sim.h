@@ -1,0 +1,454 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim.h
+ *	  The deterministic simulation: what its files share.
+ *
+ * A run is a world of its own: some clusters, each with the real lock manager
+ * and the real codec, one DynamoDB double, a network between them, sessions
+ * that work, foreign clients, an operator, and faults.  All that is random
+ * comes from one seed and all that happens from one queue of events, so a seed
+ * is a run.  Time is "true" time, in microseconds, which nobody in the world
+ * can read: each cluster has a clock of its own, with its own rate.
+ *
+ *	 sim_world.c		chance, clocks, the queue of events, the trace
+ *	 sim_plan.c			what kind of run a seed is
+ *	 sim_nonce.c		every version ever written: when, for whom, applied?
+ *	 sim_table.c		the DynamoDB double, and what must stand in it
+ *	 sim_network.c		requests and replies on their way, and what befalls them
+ *	 sim_worker.c		hosts a lock manager as the background worker does
+ *	 sim_session.c		sessions and their transactions
+ *	 sim_foreign.c		clients like Amazon's, and the operator
+ *	 sim_fault.c		what breaks apart from single requests
+ *	 sim_check.c		the promises I1 ... I8 of doc/safety.md
+ *	 sim_run.c			a run, from storm to end
+ *	 simulate.c			the program
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_TEST_SIM_H
+#define DDBLOCK_TEST_SIM_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/lockmgr.h"
+#include "dynamo_double.h"
+
+#define SIM_CLUSTERS	3
+#define SIM_HOLDS		2
+#define SIM_FOREIGNERS	3
+#define SIM_NOBODY		(-1)
+
+#define MS		INT64_C(1000)
+#define SECOND	INT64_C(1000000)
+#define MINUTE	(60 * SECOND)
+
+/* DynamoDB's clock at true time 0, so that tokens look as they do in life. */
+#define SIM_EPOCH	(INT64_C(1800000000) * SECOND)
+
+typedef struct sim sim;
+typedef struct sim_call sim_call;
+
+/* What can go wrong, as counted. */
+typedef enum sim_fault
+{
+	FAULT_REQUEST_DROPPED,
+	FAULT_REPLY_DROPPED,
+	FAULT_DUPLICATED,
+	FAULT_SLOW,
+	FAULT_LATE,					/* applied when nobody waits for it any more */
+	FAULT_RESET_APPLIED,
+	FAULT_RESET,
+	FAULT_500_APPLIED,
+	FAULT_500,
+	FAULT_503_APPLIED,
+	FAULT_503,
+	FAULT_THROTTLED,
+	FAULT_CONFLICT,
+	FAULT_UNREACHABLE,
+	FAULT_TRUNCATED,
+	FAULT_CORRUPT,
+	FAULT_STATEMENT_FAILED,
+	FAULT_BATCH_REFUSED,
+	FAULT_NO_CREDENTIALS,
+	FAULT_CUT,
+	FAULT_THROTTLED_ALL,
+	FAULT_WORKER_STOPPED,
+	FAULT_WORKER_KILLED,
+	FAULT_CRASH,
+	FAULT_CLOCK_SET,
+	FAULT_HOUR,
+	FAULT_BACKEND_STOPPED,
+	FAULT_BACKEND_KILLED,
+	FAULT_ITEM_DELETED,
+	FAULT_ITEM_EDITED,
+	FAULT_ITEM_RELEASED,
+	FAULT_COUNT
+} sim_fault;
+
+/* What a run is like: sim_plan.c draws it. */
+typedef enum sim_kind
+{
+	KIND_STORM,					/* few sessions, short leases, no rest */
+	KIND_CROWD,					/* hundreds of sessions, dozens of locks */
+	KIND_LONG,					/* hours of long leases, little work */
+	KIND_COUNT
+} sim_kind;
+
+typedef struct sim_plan
+{
+	sim_kind	kind;
+	int			clusters;
+	int			sessions;		/* of each cluster */
+	int			locks;
+	int			foreigners;
+	uint32_t	max_leases;
+	uint32_t	max_calls;
+	int64_t		lease_min_ms;
+	int64_t		lease_max_ms;
+	int64_t		storm;			/* how long faults go on */
+	int64_t		step;			/* between what a session does, at most */
+	int64_t		fault_every;	/* between what breaks, at most */
+	unsigned	fault_percent;	/* of the calls */
+	unsigned	late_percent;	/* of those, truly late ones */
+	unsigned	idle_percent;	/* of the steps of sessions that have a lock */
+	bool		operator;		/* items are deleted and edited by hand */
+	bool		hours;			/* DynamoDB's time is misread by an hour */
+} sim_plan;
+
+/* What a session has: as its backend would know it. */
+typedef struct sim_hold
+{
+	bool		used;
+	int			lock;
+	uint32_t	lease;
+	uint64_t	seq;
+	int64_t		token;
+	bool		lower;			/* its token may be lower than an older one */
+	int			transaction;	/* 0: none, 1: fenced, 2: past the guard */
+} sim_hold;
+
+/* A session, and the mailbox slot that it uses. */
+typedef struct sim_session
+{
+	uint32_t	generation;		/* odd: in use */
+	unsigned	steps;			/* tells the next step from those called off */
+	lockmgr_request request;
+	bool		waiting;		/* it posted request and has not taken an answer */
+	int64_t		asked_at;
+	lockmgr_answer answer;		/* to answer.seq */
+	uint64_t	cancelled_seq;
+	int			lock;
+	sim_hold	holds[SIM_HOLDS];
+	bool		let_go;
+} sim_session;
+
+/* What the present manager of a cluster knows of a slot. */
+typedef struct sim_notes
+{
+	uint32_t	generation;
+	uint64_t	cancelled_seq;
+	uint64_t	taken_seq;
+	uint64_t	owed_seq;		/* the request that must be answered, or 0 */
+} sim_notes;
+
+/* A lease as saved in shared memory. */
+typedef struct sim_saved
+{
+	lease		l;
+	int			lock;
+	int64_t		lost_until;		/* a lost lease's end, by the cluster's clock */
+	bool		let_go;
+	bool		excused;		/* somebody's hand was in its item */
+} sim_saved;
+
+typedef struct sim_cluster
+{
+	int			number;
+	lockmgr    *lm;				/* NULL: the worker is dead */
+	unsigned	life;			/* which worker */
+	bool		adopting;
+	unsigned	incarnation;
+	char		owner[64];
+	int64_t		ppm;			/* its clock is faster by this */
+	int64_t		offset;
+	int64_t		epoch_offset;
+	int64_t		paused_until;
+	int64_t		cut_until;		/* no packet passes */
+	int64_t		throttled_until;
+	int64_t		no_credentials_until;
+	bool		refuses_batches;
+	int64_t		troubled_at;	/* the last moment of any fault of its own */
+	sim_saved  *saved;			/* [max_leases] */
+	int		   *lease_of;		/* [locks]: what it wrote there, or -1 */
+	sim_session *sessions;
+	sim_notes  *notes;
+} sim_cluster;
+
+/* A client like Amazon's. */
+typedef struct sim_foreigner
+{
+	char		owner[32];
+	int64_t		ppm;
+	bool		deletes;		/* its release deletes the item */
+	bool		go_style;		/* writes "4s", as dynamolock does */
+	int			lock;			/* wanted or held, or SIM_NOBODY */
+	bool		holds;
+	bool		excused;
+	bool		gone;			/* crashed: believes nothing, until then */
+	int64_t		lease_ms;
+	char		version[40];	/* its own */
+	int64_t		valid_until;	/* in true time */
+	int64_t		release_at;
+	char		seen[40];		/* somebody else's */
+	int64_t		seen_lease_ms;
+	int64_t		dead_at;		/* in true time */
+} sim_foreigner;
+
+/* A version that somebody wrote, or will. */
+typedef struct sim_nonce
+{
+	char		version[40];
+	dynamo_op	op;
+	int			cluster;
+	unsigned	incarnation;
+	int			lock;
+	uint32_t	lease;
+	int64_t		first_sent;		/* by the cluster's clock; 0: not yet */
+	int64_t		first_sent_true;
+	int64_t		epoch;			/* DynamoDB's clock as read at that moment */
+	int64_t		lease_ms;
+	bool		applied;
+	bool		excused;
+} sim_nonce;
+
+/* A lock: what stands in its item, and the promises about it. */
+typedef struct sim_lock
+{
+	char		name[32];
+	size_t		name_len;
+
+	bool		exists;
+	bool		released;
+	int			owner;			/* a cluster, or SIM_NOBODY */
+	unsigned	incarnation;
+	char		version[40];
+	bool		has_token;
+	int64_t		token;
+	bool		edited;			/* by hand, and not written by us since */
+	bool		broken;			/* by hand, until it is deleted */
+
+	int64_t		ever_token;		/* the highest ever granted */
+	int64_t		last_token;		/* ... since the item lost its token */
+	int64_t		lease_end;		/* in true time, of what stands there */
+	bool		written_late;	/* late, or the second copy */
+	int64_t		free_since;		/* the last moment at which anybody had it */
+	int64_t		late_at;		/* when a late copy was last applied */
+
+	int64_t		fence;			/* the highest token of a commit */
+	int64_t		committed;		/* the newest commit's */
+	const sim_hold *row_locked; /* by whose transaction */
+} sim_lock;
+
+typedef enum sim_event_kind
+{
+	SIM_APPLY,					/* a copy of a call reaches DynamoDB */
+	SIM_REPLY,					/* its reply reaches the worker */
+	SIM_ERROR,					/* an error reaches the worker in its stead */
+	SIM_BELL,					/* the worker looks at a session's slot */
+	SIM_STEP,					/* a session does something */
+	SIM_START,					/* a new worker starts */
+	SIM_BREAK,					/* something breaks */
+	SIM_FOREIGN,				/* a foreign client does something */
+	SIM_FOREIGN_APPLY,			/* its request reaches DynamoDB */
+	SIM_REPAIR,					/* the operator deletes what was broken */
+	SIM_AUDIT					/* somebody looks whether all is well */
+} sim_event_kind;
+
+typedef struct sim_event
+{
+	int64_t		at;
+	uint64_t	serial;
+	sim_event_kind kind;
+	int			cluster;		/* or the foreigner, or the lock */
+	int			slot;
+	unsigned	steps;
+	unsigned	variant;		/* sim_fault, or the foreigner's request */
+	sim_call   *call;
+} sim_event;
+
+typedef enum sim_phase
+{
+	PHASE_STORM,				/* faults and work */
+	PHASE_CALM,					/* work */
+	PHASE_DRAIN,				/* who has a lock releases it */
+	PHASE_PROBE,				/* every lock is taken once more */
+	PHASE_END					/* all sessions end */
+} sim_phase;
+
+/* What the program adds up over runs. */
+typedef struct sim_totals
+{
+	uint64_t	seeds[KIND_COUNT];
+	int64_t		simulated[KIND_COUNT];	/* microseconds */
+	double		real[KIND_COUNT];		/* seconds */
+	uint64_t	wrong;
+	uint64_t	events;
+	uint64_t	requests;
+	uint64_t	grants;
+	uint64_t	foreign_grants;
+	uint64_t	losses;
+	uint64_t	workers;
+	uint64_t	commits;
+	uint64_t	guarded;		/* commits that the guard refused */
+	uint64_t	fenced;			/* commits that the fence refused */
+	uint64_t	faults[FAULT_COUNT];
+} sim_totals;
+
+/* Two generations of a hash table: sim_nonce.c. */
+#define SIM_NONCES 16384
+typedef struct sim_nonces
+{
+	sim_nonce  *tables[2];
+	int			young;
+	int			count;			/* in the young one */
+} sim_nonces;
+
+struct sim
+{
+	uint64_t	seed;
+	uint64_t	random;
+	int64_t		now;			/* true time */
+	sim_phase	phase;
+	bool		trace;
+	char		wrong[512];		/* what was violated, or "" */
+	sim_totals *totals;
+
+	sim_plan	plan;
+	sim_cluster cluster[SIM_CLUSTERS];
+	sim_foreigner foreigner[SIM_FOREIGNERS];
+	sim_lock   *lock;
+	dynamo_double *double_;
+	sim_nonces	nonces;
+
+	sim_event  *events;			/* a heap: [1 .. event_count] */
+	size_t		event_count;
+	size_t		event_room;
+	uint64_t	event_serial;
+};
+
+/* sim_world.c */
+extern uint64_t sim_random(sim *s);
+extern int64_t sim_between(sim *s, int64_t from, int64_t to);	/* both included */
+extern bool sim_chance(sim *s, unsigned percent);
+extern void sim_say(const sim *s, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
+extern void sim_wrong(sim *s, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
+extern void sim_count(sim *s, sim_fault fault);
+extern int64_t sim_local(const sim *s, const sim_cluster *c);
+extern int64_t sim_true(const sim_cluster *c, int64_t local);
+extern int64_t sim_hop(sim *s);
+extern void sim_version(sim *s, char *version);
+extern void sim_schedule(sim *s, sim_event event);
+extern sim_event sim_take_event(sim *s);
+extern const char *const sim_kind_names[KIND_COUNT];
+extern const char *const sim_fault_names[FAULT_COUNT];
+
+/* sim_plan.c */
+extern void sim_draw_plan(sim *s);
+
+/* sim_nonce.c */
+extern void sim_nonces_new(sim_nonces *nonces);
+extern void sim_nonces_free(sim_nonces *nonces);
+extern sim_nonce *sim_find_nonce(sim_nonces *nonces, const char *version);
+extern sim_nonce *sim_add_nonce(sim_nonces *nonces, const char *version);
+
+/* sim_table.c */
+extern const dynamo_table sim_table;
+extern void sim_table_new(sim *s);
+extern void sim_table_free(sim *s);
+extern int	sim_lock_number(const sim *s, const char *name, size_t len);
+extern int	sim_request(sim *s, const char *target, const char *body, char **reply,
+						size_t *reply_len);
+extern void sim_written(sim *s, const sim_call *call, int which);
+extern void sim_check_item(sim *s, const sim_lock *lock, const dynamo_item *item);
+extern void sim_check_table(sim *s);
+
+/* sim_network.c: a call under way; it lives until its last event is over. */
+struct sim_call
+{
+	int			cluster;
+	unsigned	life;
+	uint64_t	id;
+	dynamo_op	op;
+	int			count;
+	int			events;
+	bool		answered;
+	char	   *body;
+	int			status;			/* of the first copy's reply; 0: none yet */
+	char	   *bytes;			/* of that reply */
+	size_t		len;
+	dynamo_reply reply;			/* as read by the codec */
+	struct
+	{
+		dynamo_op	op;
+		int			lock;
+		int64_t		lease_ms;
+		int64_t		token;
+		char		version[40];
+		char		expected[DYNAMO_VERSION_SIZE];
+	}			writes[DYNAMO_BATCH_MAX];
+};
+
+extern void sim_send(sim *s, sim_cluster *c, const lockmgr_call *out);
+extern void sim_apply(sim *s, sim_call *call);
+extern void sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant);
+extern void sim_drop_call(sim_call *call);
+
+/* sim_worker.c */
+extern void sim_start_worker(sim *s, sim_cluster *c);
+extern void sim_kill_worker(sim *s, sim_cluster *c);
+extern void sim_new_incarnation(sim_cluster *c);
+extern void sim_read_slot(sim *s, sim_cluster *c, int slot);
+
+/* sim_session.c */
+extern void sim_step(sim *s, sim_cluster *c, int slot);
+extern void sim_step_at(sim *s, sim_cluster *c, int slot, int64_t at);
+extern void sim_ring(sim *s, const sim_cluster *c, int slot);
+extern void sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock);
+extern void sim_end_session(sim *s, sim_cluster *c, int slot);
+extern bool sim_busy(const sim_session *session);
+
+/* sim_foreign.c */
+extern void sim_foreign_new(sim *s);
+extern void sim_foreign_step(sim *s, int number);
+extern void sim_foreign_apply(sim *s, int number, unsigned request, int lock);
+extern void sim_operate(sim *s);
+extern void sim_repair(sim *s, int lock);
+
+/* sim_fault.c */
+extern void sim_break(sim *s);
+extern void sim_set_clock(sim *s, sim_cluster *c, int64_t error);
+extern void sim_start_later(sim *s, const sim_cluster *c);
+
+/* sim_check.c */
+extern bool sim_believes(const sim *s, const sim_cluster *c, int lock);
+extern int64_t sim_patience(const sim *s);
+extern void sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool granted);
+extern void sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write);
+extern void sim_check_overwrite(sim *s, int lock, const sim_call *call, int which);
+extern void sim_check_known(sim *s, const sim_cluster *c, int lock);
+extern void sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer);
+extern void sim_check_lost(sim *s, const sim_cluster *c, uint32_t index);
+extern void sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold);
+extern void sim_check_nothing_left(sim *s);
+extern void sim_audit(sim *s);
+extern void sim_touch(sim *s, int lock);
+
+/* sim_run.c */
+extern void sim_run(sim *s);
+
+#endif							/* DDBLOCK_TEST_SIM_H */

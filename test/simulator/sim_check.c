@@ -1,0 +1,389 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim_check.c
+ *	  The promises I1 ... I8 of doc/safety.md, checked against true time.
+ *
+ * What the lock manager believes is taken from the leases that it saves, as
+ * backends do; what is true from the requests that were sent and applied.
+ * I6, and I7's other half, are in sim_run.c and sim_table.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+/* Does a session of the cluster believe that it holds the lock? */
+bool
+sim_believes(const sim *s, const sim_cluster *c, int lock)
+{
+	const lease *l;
+
+	if (c->lease_of[lock] < 0)
+		return false;
+	l = &c->saved[c->lease_of[lock]].l;
+	return l->state == LEASE_HELD && sim_local(s, c) < l->valid_until;
+}
+
+static bool
+foreigner_believes(const sim *s, const sim_foreigner *f, int lock)
+{
+	return f->holds && f->lock == lock && s->now < f->valid_until;
+}
+
+/* Somebody has the lock at this moment, or has just changed it. */
+void
+sim_touch(sim *s, int lock)
+{
+	s->lock[lock].free_since = s->now;
+}
+
+/* I1: nobody else believes in the lock at this moment. */
+static void
+check_alone(sim *s, const sim_cluster *c, int lock)
+{
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		const sim_cluster *other = &s->cluster[i];
+
+		if (other != c && sim_believes(s, other, lock) &&
+			!other->saved[other->lease_of[lock]].excused)
+			sim_wrong(s, "I1: two holders of %s: clusters %d and %d",
+					  s->lock[lock].name, c->number, i);
+	}
+	for (int i = 0; i < s->plan.foreigners; i++)
+	{
+		if (foreigner_believes(s, &s->foreigner[i], lock) && !s->foreigner[i].excused)
+			sim_wrong(s, "I1: two holders of %s: cluster %d and %s",
+					  s->lock[lock].name, c->number, s->foreigner[i].owner);
+	}
+}
+
+/* I1: no write takes away what somebody believes in, but its own renewal. */
+void
+sim_check_overwrite(sim *s, int lock, const sim_call *call, int which)
+{
+	const char *what = call != NULL ? dynamo_op_name(call->writes[which].op) : "put";
+
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		const sim_cluster *c = &s->cluster[i];
+		const sim_saved *saved;
+
+		if (!sim_believes(s, c, lock))
+			continue;
+		saved = &c->saved[c->lease_of[lock]];
+		if (!saved->excused &&
+			(call == NULL || i != call->cluster ||
+			 call->writes[which].op != DYNAMO_RENEW ||
+			 strcmp(saved->l.pending.version, call->writes[which].version) != 0))
+			sim_wrong(s, "I1: a %s while cluster %d believes in %s", what, i,
+					  s->lock[lock].name);
+	}
+	for (int i = 0; i < s->plan.foreigners; i++)
+	{
+		if (foreigner_believes(s, &s->foreigner[i], lock) && !s->foreigner[i].excused)
+			sim_wrong(s, "I1: a %s while %s believes in %s", what,
+					  s->foreigner[i].owner, s->lock[lock].name);
+	}
+}
+
+/* I2: tokens rise in grant order; after a deletion, if the clock is past them. */
+static void
+check_token(sim *s, sim_lock *lock, const sim_nonce *nonce, int64_t token)
+{
+	if (token <= lock->last_token)
+		sim_wrong(s, "I2: token %" PRId64 " of %s after %" PRId64, token, lock->name,
+				  lock->last_token);
+	if (token <= lock->ever_token && nonce->epoch > lock->ever_token)
+		sim_wrong(s, "I2: token %" PRId64 " of %s after %" PRId64 ", long past", token,
+				  lock->name, lock->ever_token);
+	lock->last_token = token;
+	if (token > lock->ever_token)
+		lock->ever_token = token;
+}
+
+static void
+check_grant(sim *s, const sim_cluster *c, uint32_t index, const sim_nonce *nonce)
+{
+	const sim_saved *saved = &c->saved[index];
+
+	s->totals->grants++;
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+	{
+		const sim_saved *other = &c->saved[i];
+
+		if (i != index && other->lock == saved->lock && other->l.state == LEASE_HELD &&
+			sim_local(s, c) < other->l.valid_until)
+			sim_wrong(s, "I1: two holders of %s in cluster %d",
+					  s->lock[saved->lock].name, c->number);
+	}
+	if (!saved->excused)
+		check_token(s, &s->lock[saved->lock], nonce, saved->l.token);
+}
+
+/* The moment from which a write with this nonce supports no belief. */
+static int64_t
+deadline_of(const sim_nonce *nonce)
+{
+	return nonce->first_sent + nonce->lease_ms * 900;
+}
+
+/* I3: belief ends at the deadline, counted from the first copy. */
+static void
+check_deadline(sim *s, const sim_nonce *nonce, const lease *l)
+{
+	const sim_nonce *pending;
+
+	if (l->valid_until > deadline_of(nonce))
+		sim_wrong(s, "I3: belief outlives its deadline by %" PRId64 " us",
+				  l->valid_until - deadline_of(nonce));
+	pending = l->pending.version[0] != '\0' ?
+		sim_find_nonce(&s->nonces, l->pending.version) : NULL;
+	if (pending != NULL && pending->op == DYNAMO_RENEW && pending->first_sent != 0 &&
+		l->valid_until > deadline_of(pending))
+		sim_wrong(s, "I3: a shortened lease is believed to be long");
+}
+
+/* A lease was saved. */
+void
+sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool granted)
+{
+	sim_saved  *saved = &c->saved[index];
+	const lease *l = &saved->l;
+	const sim_nonce *nonce = l->state != LEASE_FREE && l->version[0] != '\0' ?
+		sim_find_nonce(&s->nonces, l->version) : NULL;
+
+	if (l->state != LEASE_HELD && l->valid_until != 0)
+		sim_wrong(s, "I3: belief in a lease of state %d", (int) l->state);
+	if (nonce == NULL)
+	{
+		if (l->state == LEASE_HELD)
+			sim_wrong(s, "I8: held under a version that nobody wrote");
+		return;
+	}
+	if (!nonce->applied)
+		sim_wrong(s, "I8: %s counts as done, but was not applied",
+				  dynamo_op_name(nonce->op));
+	saved->excused = nonce->excused && (saved->excused || granted);
+	if (l->state != LEASE_HELD)
+		return;
+	check_deadline(s, nonce, l);
+	if (granted)
+		check_grant(s, c, index, nonce);
+	if (!saved->excused && sim_local(s, c) < l->valid_until)
+		check_alone(s, c, saved->lock);
+}
+
+/* A write leaves: saved, or another worker could not repeat it. */
+void
+sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
+{
+	int			lock = sim_lock_number(s, write->name, write->name_len);
+	sim_nonce  *nonce = sim_find_nonce(&s->nonces, write->version);
+	const sim_saved *saved = c->lease_of[lock] >= 0 ? &c->saved[c->lease_of[lock]] : NULL;
+	int64_t		now = sim_local(s, c);
+
+	if (nonce == NULL || saved == NULL ||
+		strcmp(saved->l.pending.version, write->version) != 0)
+	{
+		sim_wrong(s, "I5: %s was sent without being saved", dynamo_op_name(write->op));
+		return;
+	}
+	if (write->lease_ms <= 0 && write->op != DYNAMO_RELEASE)
+		sim_wrong(s, "I7: %s without a lease", dynamo_op_name(write->op));
+	if (write->op == DYNAMO_RELEASE && saved->l.state == LEASE_LOST &&
+		now < saved->lost_until && now < saved->l.lease_end)
+		sim_wrong(s, "I4: released before the session knew that it was lost");
+	if (nonce->first_sent == 0)
+	{
+		nonce->first_sent = now;
+		nonce->first_sent_true = s->now;
+		nonce->epoch = now + c->epoch_offset;
+	}
+}
+
+/*
+ * I5: what stands in the item in our name is known to be ours, unless it
+ * arrived there after we had given up on it or a twin of it, or is dead anyway.
+ */
+void
+sim_check_known(sim *s, const sim_cluster *c, int number)
+{
+	const sim_lock *lock = &s->lock[number];
+	const lease *l = c->lease_of[number] >= 0 ? &c->saved[c->lease_of[number]].l : NULL;
+
+	if (!lock->exists || lock->released || lock->owner != c->number ||
+		lock->incarnation != c->incarnation || lock->edited || lock->written_late ||
+		s->now >= lock->lease_end)
+		return;
+	if (l != NULL &&
+		(strcmp(l->version, lock->version) == 0 ||
+		 strcmp(l->pending.version, lock->version) == 0 ||
+		 strcmp(l->pending.expected, lock->version) == 0 ||
+		 strcmp(l->stray, lock->version) == 0))
+		return;
+	sim_wrong(s, "I5: %s is held by nobody, version %s", lock->name, lock->version);
+}
+
+/* I8: released means that DynamoDB has nothing of it. */
+static void
+check_released(sim *s, const sim_cluster *c, const sim_session *session)
+{
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		const sim_hold *hold = &session->holds[i];
+		const sim_lock *lock = &s->lock[hold->lock];
+
+		if (hold->used && hold->lease == session->request.lease_index &&
+			lock->exists && !lock->released && !lock->edited &&
+			lock->owner == c->number && lock->incarnation == c->incarnation &&
+			lock->token == hold->token)
+			sim_wrong(s, "I8: told released, but the item says held");
+	}
+}
+
+/* What may be said when nothing is broken? */
+static bool
+plain(const lockmgr_answer *answer)
+{
+	return answer->kind > LOCKMGR_TRY || answer->result == LOCKMGR_GRANTED ||
+		answer->result == LOCKMGR_BUSY || answer->result == LOCKMGR_NO_ROOM ||
+		answer->result == LOCKMGR_DEADLOCK;
+}
+
+/* A session is told, and listens. */
+void
+sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
+{
+	const sim_session *session = &c->sessions[answer->session.slot];
+
+	if (answer->result == LOCKMGR_GRANTED && !c->adopting &&
+		sim_local(s, c) >= answer->valid_until)
+		sim_wrong(s, "I3: granted, but already over");
+	if (answer->result == LOCKMGR_RELEASED)
+		check_released(s, c, session);
+	if (answer->result == LOCKMGR_FAILED &&
+		(answer->status == DYNAMO_OK || answer->status == DYNAMO_ACCESS_DENIED ||
+		 answer->status == DYNAMO_VALIDATION || s->phase >= PHASE_DRAIN))
+		sim_wrong(s, "I8: failed without a fault, status %d", (int) answer->status);
+	if (answer->result == LOCKMGR_BAD_ITEM && !s->plan.operator)
+		sim_wrong(s, "I8: an item is said to be bad");
+	else if (s->phase >= PHASE_DRAIN && !plain(answer))
+		sim_wrong(s, "I6: result %d without a fault", (int) answer->result);
+}
+
+/* I8: "taken" means that our version is gone. */
+void
+sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
+{
+	const sim_saved *saved = &c->saved[index];
+	const sim_lock *lock = &s->lock[saved->lock];
+
+	if (saved->l.state != LEASE_LOST || saved->l.loss == LOSS_NONE)
+		sim_wrong(s, "I8: lost, but not saved as lost");
+	if (saved->l.loss != LOSS_UNREACHABLE && lock->exists && !lock->released &&
+		!lock->edited &&
+		(strcmp(lock->version, saved->l.version) == 0 ||
+		 strcmp(lock->version, saved->l.pending.version) == 0))
+		sim_wrong(s, "I8: %s is said to be taken, but is not", lock->name);
+}
+
+/* I4: no commit under a lower token than an older one. */
+void
+sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold)
+{
+	sim_lock   *lock = &s->lock[hold->lock];
+
+	if (hold->token < lock->committed)
+		sim_wrong(s, "I4: cluster %d commits %s under token %" PRId64 " after %" PRId64,
+				  c->number, lock->name, hold->token, lock->committed);
+	lock->committed = hold->token;
+}
+
+/*
+ * I5: two leases and one poll, by the slowest clock, and a request that must
+ * time out at either end.
+ */
+int64_t
+sim_patience(const sim *s)
+{
+	return 2 * s->plan.lease_max_ms * MS * 108 / 100 + SECOND + 3 * SECOND;
+}
+
+static void
+check_waiter(sim *s, const sim_cluster *c, int slot)
+{
+	const sim_session *session = &c->sessions[slot];
+	const sim_lock *lock = &s->lock[session->lock];
+	int64_t		since = session->asked_at;
+
+	if (!session->waiting || session->request.kind != LOCKMGR_ACQUIRE ||
+		session->answer.seq == session->request.seq || lock->broken)
+		return;
+	if (since < c->troubled_at)
+		since = c->troubled_at;
+	if (since < lock->free_since)
+		since = lock->free_since;
+	if (since < lock->late_at)
+		since = lock->late_at;
+	if (s->now - since > sim_patience(s))
+		sim_wrong(s, "I5: nobody has %s, and session %d of cluster %d does not get it",
+				  lock->name, slot, c->number);
+}
+
+/* Waiters of locks that nobody has must not wait for long. */
+void
+sim_audit(sim *s)
+{
+	sim_schedule(s, (sim_event) {
+		.at = s->now + s->plan.lease_max_ms * MS / 2,.kind = SIM_AUDIT,
+	});
+	for (int i = 0; i < s->plan.locks; i++)
+	{
+		for (int c = 0; c < s->plan.clusters; c++)
+		{
+			if (sim_believes(s, &s->cluster[c], i))
+				sim_touch(s, i);
+		}
+		for (int f = 0; f < s->plan.foreigners; f++)
+		{
+			if (foreigner_believes(s, &s->foreigner[f], i))
+				sim_touch(s, i);
+		}
+	}
+	for (int c = 0; c < s->plan.clusters; c++)
+	{
+		for (int i = 0; i < s->plan.sessions && s->cluster[c].lm != NULL; i++)
+			check_waiter(s, &s->cluster[c], i);
+	}
+	if (sim_chance(s, 10))
+		sim_check_table(s);
+}
+
+/* All sessions have ended: nothing may be left anywhere. */
+void
+sim_check_nothing_left(sim *s)
+{
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		const sim_cluster *c = &s->cluster[i];
+		lockmgr_counts counts;
+
+		lockmgr_count(c->lm, &counts);
+		if (counts.leases + counts.held + counts.waiters + counts.calls > 0)
+			sim_wrong(s, "I5: cluster %d still has %u leases, %u waiters, %u calls", i,
+					  counts.leases, counts.waiters, counts.calls);
+		if (counts.remembered > 2)
+			sim_wrong(s, "%u locks are remembered", counts.remembered);
+		for (uint32_t l = 0; l < s->plan.max_leases; l++)
+		{
+			if (c->saved[l].l.state != LEASE_FREE)
+				sim_wrong(s, "I5: lease %u is still saved", l);
+		}
+	}
+	for (int i = 0; i < s->plan.locks; i++)
+	{
+		if (s->lock[i].exists && !s->lock[i].released && s->lock[i].owner != SIM_NOBODY)
+			sim_wrong(s, "I5: %s is still held", s->lock[i].name);
+	}
+	sim_check_table(s);
+}

@@ -1,0 +1,167 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim_fault.c
+ *	  What breaks apart from single requests.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+/* A new worker starts, at once or after the old one's leases have run out. */
+void
+sim_start_later(sim *s, const sim_cluster *c)
+{
+	int64_t		lease = s->plan.lease_max_ms * MS;
+
+	sim_schedule(s, (sim_event) {
+		.at = s->now + sim_between(s, 10 * MS, sim_chance(s, 50) ? 100 * MS : lease * 3 / 2),
+		.kind = SIM_START, .cluster = c->number,
+	});
+}
+
+/* Shared memory is lost with all sessions, and everything starts anew. */
+static void
+crash(sim *s, sim_cluster *c)
+{
+	sim_say(s, "%d: crashes", c->number);
+	sim_kill_worker(s, c);
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+	{
+		if (c->saved[i].l.state == LEASE_HELD)
+			sim_touch(s, c->saved[i].lock);
+	}
+	memset(c->saved, 0, s->plan.max_leases * sizeof(sim_saved));
+	for (int i = 0; i < s->plan.locks; i++)
+		c->lease_of[i] = -1;
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		if (c->sessions[i].generation % 2 == 1)
+			sim_end_session(s, c, i);
+	}
+	sim_new_incarnation(c);
+	sim_start_later(s, c);
+}
+
+/* What the cluster takes for DynamoDB's clock is off by this. */
+void
+sim_set_clock(sim *s, sim_cluster *c, int64_t error)
+{
+	c->epoch_offset = SIM_EPOCH + s->now + error - sim_local(s, c);
+	if (c->lm != NULL)
+		lockmgr_set_clock(c->lm, c->epoch_offset);
+}
+
+/* A session that has something, if one is found. */
+static int
+some_holder(sim *s, const sim_cluster *c)
+{
+	int			slot = (int) sim_between(s, 0, s->plan.sessions - 1);
+
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		int			at = (slot + i) % s->plan.sessions;
+
+		if (c->sessions[at].holds[0].used && !c->sessions[at].waiting)
+			return at;
+	}
+	return -1;
+}
+
+static void
+stop_backend(sim *s, sim_cluster *c)
+{
+	int			slot = some_holder(s, c);
+
+	if (slot < 0)
+		return;
+	sim_count(s, FAULT_BACKEND_STOPPED);
+	sim_say(s, "%d: session %d stops", c->number, slot);
+	sim_step_at(s, c, slot, s->now + sim_between(s, 1, 6) * s->plan.lease_max_ms * MS / 2);
+}
+
+static void
+kill_backend(sim *s, sim_cluster *c)
+{
+	int			slot = some_holder(s, c);
+
+	if (slot < 0)
+		return;
+	sim_count(s, FAULT_BACKEND_KILLED);
+	sim_end_session(s, c, slot);
+	sim_ring(s, c, slot);
+}
+
+static void
+break_cluster(sim *s, sim_cluster *c)
+{
+	int64_t		dice = sim_between(s, 0, 99);
+	int64_t		lease = s->plan.lease_max_ms * MS;
+	int64_t		until = s->now + sim_between(s, 1, 6) * lease / 2;
+	sim_fault	fault = dice < 16 ? FAULT_CUT : dice < 24 ? FAULT_THROTTLED_ALL :
+		dice < 30 ? FAULT_NO_CREDENTIALS : dice < 44 ? FAULT_WORKER_STOPPED :
+		dice < 60 ? FAULT_WORKER_KILLED : dice < 65 ? FAULT_CRASH :
+		dice < 75 ? FAULT_CLOCK_SET : dice < 80 ? FAULT_HOUR :
+		dice < 92 ? FAULT_BACKEND_STOPPED : FAULT_BACKEND_KILLED;
+
+	if (fault == FAULT_BACKEND_STOPPED)
+	{
+		stop_backend(s, c);
+		return;
+	}
+	if (fault == FAULT_BACKEND_KILLED)
+	{
+		kill_backend(s, c);
+		return;
+	}
+	if (fault == FAULT_HOUR && !s->plan.hours)
+		fault = FAULT_CLOCK_SET;
+	sim_count(s, fault);
+	if (fault != FAULT_CLOCK_SET && fault != FAULT_HOUR)
+		c->troubled_at = until;
+	sim_say(s, "%d: %s", c->number, sim_fault_names[fault]);
+	switch (fault)
+	{
+		case FAULT_CUT:
+			c->cut_until = until;
+			break;
+		case FAULT_THROTTLED_ALL:
+			c->throttled_until = until;
+			break;
+		case FAULT_NO_CREDENTIALS:
+			c->no_credentials_until = until;
+			break;
+		case FAULT_WORKER_STOPPED:
+			c->paused_until = sim_chance(s, 30) ? s->now + lease / 10 : until;
+			break;
+		case FAULT_WORKER_KILLED:
+			sim_kill_worker(s, c);
+			sim_start_later(s, c);
+			break;
+		case FAULT_CRASH:
+			crash(s, c);
+			break;
+		case FAULT_HOUR:
+			sim_set_clock(s, c, sim_chance(s, 50) ? 60 * MINUTE : -60 * MINUTE);
+			break;
+		default:
+			sim_set_clock(s, c, sim_between(s, -5 * SECOND, 5 * SECOND));
+			break;
+	}
+}
+
+void
+sim_break(sim *s)
+{
+	sim_cluster *c = &s->cluster[sim_between(s, 0, s->plan.clusters - 1)];
+
+	if (s->phase != PHASE_STORM)
+		return;
+	sim_schedule(s, (sim_event) {
+		.at = s->now + sim_between(s, s->plan.fault_every / 8, s->plan.fault_every),
+		.kind = SIM_BREAK,
+	});
+	if (s->plan.operator && sim_chance(s, 30))
+		sim_operate(s);
+	else if (s->plan.fault_percent > 0 && c->lm != NULL)
+		break_cluster(s, c);
+}

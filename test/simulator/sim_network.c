@@ -1,0 +1,358 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim_network.c
+ *	  Requests and replies on their way, and what befalls them.
+ *
+ * A call leaves as the bytes that the codec built, and comes back as bytes
+ * that the codec reads.  A copy is applied when it arrives, however late; the
+ * reply is that to the first copy.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+#include <cjson/cJSON.h>
+
+#include "core/crc32.h"
+
+/* An error as it comes over the wire; a type of DynamoDB's, or a bare body. */
+typedef struct wire_error
+{
+	sim_fault	fault;
+	const char *type;
+	int			status;			/* of a bare body; 0: no reply came */
+	const char *body;			/* ... or what became of the connection */
+} wire_error;
+
+static const wire_error wire_errors[] = {
+	{FAULT_REQUEST_DROPPED, NULL, 0, "timed out"},
+	{FAULT_RESET, NULL, 0, "connection reset"},
+	{FAULT_UNREACHABLE, NULL, 0, "connection refused"},
+	{FAULT_500, "InternalServerError", 0, NULL},
+	{FAULT_500, NULL, 500, "<html>Internal Server Error</html>"},
+	{FAULT_503, "ServiceUnavailable", 0, NULL},
+	{FAULT_503, NULL, 503, ""},
+	{FAULT_THROTTLED, "ProvisionedThroughputExceededException", 0, NULL},
+	{FAULT_THROTTLED, "ThrottlingException", 0, NULL},
+	{FAULT_THROTTLED, "RequestLimitExceeded", 0, NULL},
+	{FAULT_CONFLICT, "TransactionConflictException", 0, NULL},
+	{FAULT_CONFLICT, "ReplicatedWriteConflictException", 0, NULL},
+	{FAULT_NO_CREDENTIALS, "ExpiredTokenException", 0, NULL},
+	{FAULT_NO_CREDENTIALS, "UnrecognizedClientException", 0, NULL},
+	{FAULT_BATCH_REFUSED, "AccessDeniedException", 0, NULL},
+};
+
+#define WIRE_ERRORS (sizeof(wire_errors) / sizeof(wire_errors[0]))
+
+static void
+call_event(sim *s, sim_call *call, sim_event_kind kind, int64_t at, sim_fault variant)
+{
+	sim_schedule(s, (sim_event) {
+		.at = at, .kind = kind, .cluster = call->cluster, .call = call,
+		.variant = variant,
+	});
+}
+
+/* The request reaches DynamoDB and the reply comes back, or not. */
+static void
+deliver(sim *s, sim_call *call, int64_t delay, bool reply)
+{
+	call_event(s, call, SIM_APPLY, s->now + delay, FAULT_COUNT);
+	if (reply)
+		call_event(s, call, SIM_REPLY, s->now + delay + sim_hop(s), FAULT_COUNT);
+}
+
+/* The request is applied, and something else than its reply comes back. */
+static void
+deliver_but(sim *s, sim_call *call, sim_event_kind kind, sim_fault variant)
+{
+	int64_t		delay = sim_hop(s);
+
+	call_event(s, call, SIM_APPLY, s->now + delay, FAULT_COUNT);
+	call_event(s, call, kind, s->now + delay + sim_hop(s), variant);
+}
+
+static void
+deliver_badly(sim *s, sim_cluster *c, sim_call *call)
+{
+	static const sim_fault often[] = {
+		FAULT_REQUEST_DROPPED, FAULT_REPLY_DROPPED, FAULT_DUPLICATED, FAULT_SLOW,
+		FAULT_RESET_APPLIED, FAULT_RESET, FAULT_500_APPLIED, FAULT_500,
+		FAULT_503_APPLIED, FAULT_503, FAULT_THROTTLED, FAULT_CONFLICT,
+		FAULT_UNREACHABLE, FAULT_TRUNCATED, FAULT_CORRUPT, FAULT_STATEMENT_FAILED,
+	};
+	int64_t		lease = s->plan.lease_max_ms * MS;
+	sim_fault	fault = sim_chance(s, s->plan.late_percent) ? FAULT_LATE :
+		often[sim_between(s, 0, sizeof(often) / sizeof(often[0]) - 1)];
+
+	if (fault == FAULT_STATEMENT_FAILED && call->op != DYNAMO_RENEW_BATCH)
+		fault = FAULT_500;
+	sim_count(s, fault);
+	sim_say(s, "%d: call #%" PRIu64 ": %s", c->number, call->id, sim_fault_names[fault]);
+	switch (fault)
+	{
+		case FAULT_REQUEST_DROPPED:
+			break;
+		case FAULT_REPLY_DROPPED:
+			deliver(s, call, sim_hop(s), false);
+			if (sim_chance(s, 30))
+				c->cut_until = s->now + lease;
+			break;
+		case FAULT_LATE:
+			deliver(s, call, sim_between(s, 0, 3 * lease), false);
+			break;
+		case FAULT_DUPLICATED:
+			deliver(s, call, sim_between(s, 0, SECOND), true);
+			deliver(s, call, sim_between(s, 0, sim_chance(s, 50) ? SECOND : lease), true);
+			break;
+		case FAULT_SLOW:
+			deliver(s, call, sim_between(s, 0, SECOND), true);
+			break;
+		case FAULT_RESET_APPLIED:
+			deliver_but(s, call, SIM_ERROR, FAULT_RESET);
+			break;
+		case FAULT_500_APPLIED:
+			deliver_but(s, call, SIM_ERROR, FAULT_500);
+			break;
+		case FAULT_503_APPLIED:
+			deliver_but(s, call, SIM_ERROR, FAULT_503);
+			break;
+		case FAULT_TRUNCATED:
+		case FAULT_CORRUPT:
+		case FAULT_STATEMENT_FAILED:
+			deliver_but(s, call, SIM_REPLY, fault);
+			break;
+		default:
+			call_event(s, call, SIM_ERROR, s->now + sim_hop(s), fault);
+			break;
+	}
+}
+
+static sim_call *
+new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
+{
+	sim_call   *call = calloc(1, sizeof(sim_call));
+
+	if (call == NULL)
+		abort();
+	call->cluster = c->number;
+	call->life = c->life;
+	call->id = out->id;
+	call->op = out->op;
+	call->count = out->count;
+	call->body = out->op == DYNAMO_RENEW_BATCH ?
+		dynamo_build_batch(&sim_table, out->writes, out->count) :
+		dynamo_build(&sim_table, &out->writes[0]);
+	if (call->body == NULL)
+		abort();
+	for (int i = 0; i < out->count; i++)
+	{
+		const dynamo_write *write = &out->writes[i];
+
+		call->writes[i].op = write->op;
+		call->writes[i].lock = sim_lock_number(s, write->name, write->name_len);
+		call->writes[i].lease_ms = write->lease_ms;
+		call->writes[i].token = write->token;
+		snprintf(call->writes[i].version, sizeof(call->writes[i].version), "%s",
+				 write->version);
+		snprintf(call->writes[i].expected, sizeof(call->writes[i].expected), "%s",
+				 write->expected);
+		sim_say(s, "%d: sends #%" PRIu64 " %s%s %s %.8s (expects %.8s)", c->number,
+				out->id, dynamo_op_name(write->op), out->repeat ? " again" : "",
+				s->lock[call->writes[i].lock].name, write->version, write->expected);
+	}
+	return call;
+}
+
+/* The host's send: decides what becomes of the call. */
+void
+sim_send(sim *s, sim_cluster *c, const lockmgr_call *out)
+{
+	sim_call   *call = new_call(s, c, out);
+	bool		storm = s->phase == PHASE_STORM;
+	int64_t		timeout = sim_true(c, sim_local(s, c) + out->timeout_us);
+	int64_t		back = s->now + sim_hop(s);
+	bool		well = false;
+
+	call_event(s, call, SIM_ERROR, timeout, FAULT_REQUEST_DROPPED);
+	if (storm && s->now < c->cut_until)
+		;
+	else if (storm && s->now < c->no_credentials_until)
+		call_event(s, call, SIM_ERROR, back, FAULT_NO_CREDENTIALS);
+	else if (storm && s->now < c->throttled_until)
+		call_event(s, call, SIM_ERROR, back, FAULT_THROTTLED);
+	else if (out->op == DYNAMO_RENEW_BATCH && c->refuses_batches)
+	{
+		sim_count(s, FAULT_BATCH_REFUSED);
+		call_event(s, call, SIM_ERROR, back, FAULT_BATCH_REFUSED);
+	}
+	else if (storm && sim_chance(s, s->plan.fault_percent))
+		deliver_badly(s, c, call);
+	else
+	{
+		deliver(s, call, sim_hop(s), true);
+		well = true;
+	}
+	if (!well && c->troubled_at < timeout)
+		c->troubled_at = timeout;
+}
+
+void
+sim_drop_call(sim_call *call)
+{
+	if (call == NULL || --call->events > 0)
+		return;
+	dynamo_reply_free(&call->reply);
+	free(call->bytes);
+	free(call->body);
+	free(call);
+}
+
+/* As the codec reads them, given the checksum that came with them. */
+static void
+read_bytes(const sim_call *call, const char *bytes, size_t len, uint32_t crc,
+		   dynamo_reply *reply)
+{
+	char		text[16];
+
+	snprintf(text, sizeof(text), "%" PRIu32, crc);
+	dynamo_read(reply, call->op, call->count, call->status, text, bytes, len);
+}
+
+/* A copy of the call reaches DynamoDB. */
+void
+sim_apply(sim *s, sim_call *call)
+{
+	char	   *bytes;
+	size_t		len;
+	int			status = sim_request(s, dynamo_target(call->op), call->body, &bytes, &len);
+	sim_call	copy = {.op = call->op,.count = call->count,.status = status};
+	dynamo_reply reply;
+
+	read_bytes(&copy, bytes, len, crc32_of(bytes, len), &reply);
+	for (int i = 0; i < call->count; i++)
+	{
+		const dynamo_result *result = &reply.results[i];
+		const sim_lock *lock = &s->lock[call->writes[i].lock];
+
+		sim_say(s, "%d: DynamoDB gets #%" PRIu64 " %s %s %.8s: %s", call->cluster,
+				call->id, dynamo_op_name(call->writes[i].op), lock->name,
+				call->writes[i].version, result->status == DYNAMO_OK ? "done" :
+				result->type);
+		if (result->status != DYNAMO_OK && result->status != DYNAMO_CONDITION_FAILED)
+			sim_wrong(s, "DynamoDB does not understand %s: %s: %s",
+					  dynamo_op_name(call->op), result->type, result->message);
+		else if (result->status == DYNAMO_OK && call->op != DYNAMO_READ)
+			sim_written(s, call, i);
+		else
+			sim_check_item(s, lock, &result->item);
+	}
+	if (call->status == 0)
+	{
+		call->status = status;
+		call->bytes = bytes;
+		call->len = len;
+		call->reply = reply;
+		return;
+	}
+	dynamo_reply_free(&reply);
+	free(bytes);
+}
+
+/* One statement's result becomes an internal error. */
+static void
+fail_statement(sim *s, sim_call *call)
+{
+	cJSON	   *json = cJSON_ParseWithLength(call->bytes, call->len);
+	cJSON	   *responses = cJSON_GetObjectItemCaseSensitive(json, "Responses");
+	int			which = (int) sim_between(s, 0, call->count - 1);
+
+	cJSON_ReplaceItemInArray(responses, which,
+							 cJSON_Parse("{\"Error\":{\"Code\":\"InternalServerError\","
+										 "\"Message\":\"Internal server error\"}}"));
+	free(call->bytes);
+	call->bytes = cJSON_PrintUnformatted(json);
+	call->len = strlen(call->bytes);
+	cJSON_Delete(json);
+	dynamo_reply_free(&call->reply);
+	read_bytes(call, call->bytes, call->len, crc32_of(call->bytes, call->len), &call->reply);
+}
+
+/* The reply's bytes, damaged, as the codec reads them. */
+static void
+read_damaged(sim *s, const sim_call *call, sim_fault fault, dynamo_reply *reply)
+{
+	char	   *bytes = malloc(call->len + 1);
+	size_t		at = (size_t) sim_between(s, 0, (int64_t) call->len - 1);
+	uint32_t	crc = crc32_of(call->bytes, call->len);
+
+	if (bytes == NULL)
+		abort();
+	memcpy(bytes, call->bytes, call->len);
+	if (fault == FAULT_CORRUPT)
+	{
+		bytes[at] ^= (char) (1 << sim_between(s, 0, 7));
+		read_bytes(call, bytes, call->len, crc, reply);
+	}
+	else if (sim_chance(s, 50))
+		read_bytes(call, bytes, at, crc, reply);
+	else
+		dynamo_read(reply, call->op, call->count, call->status, NULL, bytes, at);
+	free(bytes);
+}
+
+static void
+read_error(sim *s, const sim_call *call, sim_fault fault, dynamo_reply *reply)
+{
+	const wire_error *error;
+	char	   *bytes;
+	size_t		len;
+	int			status;
+
+	do
+		error = &wire_errors[sim_random(s) % WIRE_ERRORS];
+	while (error->fault != fault);
+	if (error->type != NULL)
+	{
+		status = dynamo_double_error(error->type, NULL, &bytes, &len);
+		dynamo_read(reply, call->op, call->count, status, NULL, bytes, len);
+		free(bytes);
+	}
+	else if (error->status != 0)
+		dynamo_read(reply, call->op, call->count, error->status, NULL, error->body,
+					strlen(error->body));
+	else
+		dynamo_read_failure(reply, call->count, fault == FAULT_UNREACHABLE ?
+							DYNAMO_UNREACHABLE : DYNAMO_UNKNOWN, error->body);
+}
+
+/* The call's end reaches the worker that waits for it. */
+void
+sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant)
+{
+	sim_cluster *c = &s->cluster[call->cluster];
+	dynamo_reply read;
+	dynamo_reply *reply = &read;
+
+	if (call->answered || c->lm == NULL || c->life != call->life)
+		return;
+	if (kind == SIM_REPLY && s->phase == PHASE_STORM && s->now < c->cut_until)
+		return;
+	call->answered = true;
+	if (kind == SIM_REPLY && variant == FAULT_STATEMENT_FAILED)
+		fail_statement(s, call);
+	if (kind == SIM_ERROR)
+		read_error(s, call, (sim_fault) variant, &read);
+	else if (variant == FAULT_TRUNCATED || variant == FAULT_CORRUPT)
+		read_damaged(s, call, (sim_fault) variant, &read);
+	else
+		reply = &call->reply;
+
+	sim_say(s, "%d: reply to #%" PRIu64 ": status %d %s%s", c->number, call->id,
+			(int) reply->status, reply->type, reply->message);
+	lockmgr_reply(c->lm, sim_local(s, c), call->id, reply);
+	if (reply == &read)
+		dynamo_reply_free(&read);
+	for (int i = 0; i < call->count; i++)
+		sim_check_known(s, c, call->writes[i].lock);
+}

@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim_plan.c
+ *	  What kind of run a seed is.
+ *
+ * Most runs are short storms, as that is where races are.  Crowds are for
+ * queues, batches and limits; long runs for what needs hours: clocks that
+ * drift apart, long leases, faults that last as long as those.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+static void
+draw_storm(sim *s, sim_plan *plan)
+{
+	plan->clusters = (int) sim_between(s, 1, SIM_CLUSTERS);
+	plan->sessions = (int) sim_between(s, 1, 6);
+	plan->locks = (int) sim_between(s, 1, 3);
+	plan->max_leases = sim_chance(s, 80) ? 8 : (uint32_t) sim_between(s, 3, 8);
+	plan->max_calls = sim_chance(s, 70) ? 8 : (uint32_t) sim_between(s, 1, 2);
+	plan->lease_min_ms = 2000;
+	plan->lease_max_ms = 4000;
+	plan->storm = sim_between(s, 30, 60) * SECOND;
+	plan->step = 200 * MS;
+	plan->fault_every = 4 * SECOND;
+	plan->idle_percent = sim_chance(s, 50) ? 0 : (unsigned) sim_between(s, 50, 98);
+	plan->fault_percent = sim_chance(s, 10) ? 0 : (unsigned) sim_between(s, 1, 80);
+}
+
+static void
+draw_crowd(sim *s, sim_plan *plan)
+{
+	plan->clusters = (int) sim_between(s, 2, SIM_CLUSTERS);
+	plan->sessions = (int) sim_between(s, 50, 200);
+	plan->locks = (int) sim_between(s, 12, 48);
+	plan->max_leases = (uint32_t) sim_between(s, 32, 128);
+	plan->max_calls = (uint32_t) sim_between(s, 4, 16);
+	plan->lease_min_ms = 4000;
+	plan->lease_max_ms = 20000;
+	plan->storm = sim_between(s, 3, 6) * MINUTE;
+	plan->step = sim_between(s, 1, 20) * SECOND;
+	plan->fault_every = 15 * SECOND;
+	plan->idle_percent = (unsigned) sim_between(s, 50, 95);
+	plan->fault_percent = sim_chance(s, 20) ? 0 : (unsigned) sim_between(s, 1, 30);
+}
+
+static void
+draw_long(sim *s, sim_plan *plan)
+{
+	plan->clusters = (int) sim_between(s, 2, SIM_CLUSTERS);
+	plan->sessions = (int) sim_between(s, 2, 8);
+	plan->locks = (int) sim_between(s, 1, 6);
+	plan->max_leases = 16;
+	plan->max_calls = 8;
+	plan->lease_max_ms = sim_between(s, 20, 600) * 1000;
+	plan->lease_min_ms = plan->lease_max_ms / 4;
+	plan->storm = sim_between(s, 2, 12) * 60 * MINUTE;
+	plan->step = plan->lease_max_ms * MS;
+	plan->fault_every = plan->lease_max_ms * MS * sim_between(s, 1, 3);
+	plan->idle_percent = (unsigned) sim_between(s, 0, 90);
+	plan->fault_percent = sim_chance(s, 20) ? 0 : (unsigned) sim_between(s, 1, 40);
+}
+
+void
+sim_draw_plan(sim *s)
+{
+	sim_plan   *plan = &s->plan;
+	int64_t		dice = sim_between(s, 0, 99);
+
+	plan->kind = dice < 90 ? KIND_STORM : dice < 97 ? KIND_CROWD : KIND_LONG;
+	switch (plan->kind)
+	{
+		case KIND_STORM:
+			draw_storm(s, plan);
+			break;
+		case KIND_CROWD:
+			draw_crowd(s, plan);
+			break;
+		default:
+			draw_long(s, plan);
+			break;
+	}
+	plan->late_percent = sim_chance(s, 30) ? 0 : (unsigned) sim_between(s, 1, 50);
+	plan->foreigners = sim_chance(s, 60) ? 0 : (int) sim_between(s, 1, SIM_FOREIGNERS);
+	plan->operator = sim_chance(s, 20);
+	plan->hours = sim_chance(s, 20);
+}

@@ -1,0 +1,289 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim_run.c
+ *	  A run: a storm of work and faults, then work without faults, then all
+ *	  locks are released, taken once more, and all sessions end.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+static bool
+for_worker(const sim_event *event)
+{
+	return event->kind == SIM_REPLY || event->kind == SIM_ERROR || event->kind == SIM_BELL;
+}
+
+static void
+handle(sim *s, const sim_event *event)
+{
+	sim_cluster *c = &s->cluster[event->cluster % SIM_CLUSTERS];
+
+	if (for_worker(event) && s->now < c->paused_until)
+	{
+		sim_event	later = *event;
+
+		later.at = c->paused_until;
+		sim_schedule(s, later);
+		return;
+	}
+	switch (event->kind)
+	{
+		case SIM_APPLY:
+			sim_apply(s, event->call);
+			break;
+		case SIM_REPLY:
+		case SIM_ERROR:
+			sim_reply(s, event->call, event->kind, event->variant);
+			break;
+		case SIM_BELL:
+			if (c->lm != NULL)
+				sim_read_slot(s, c, event->slot);
+			break;
+		case SIM_STEP:
+			if (event->steps == c->sessions[event->slot].steps)
+				sim_step(s, c, event->slot);
+			break;
+		case SIM_START:
+			if (c->lm == NULL)
+				sim_start_worker(s, c);
+			break;
+		case SIM_BREAK:
+			sim_break(s);
+			break;
+		case SIM_FOREIGN:
+			sim_foreign_step(s, event->cluster);
+			break;
+		case SIM_FOREIGN_APPLY:
+			sim_foreign_apply(s, event->cluster, event->variant, event->slot);
+			break;
+		case SIM_REPAIR:
+			sim_repair(s, event->cluster);
+			break;
+		case SIM_AUDIT:
+			sim_audit(s);
+			break;
+	}
+}
+
+/* When the cluster's manager wants to be woken, in true time. */
+static int64_t
+wake_of(const sim *s, const sim_cluster *c)
+{
+	int64_t		wake = c->lm != NULL ? lockmgr_next_wake(c->lm) : INT64_MAX;
+
+	if (wake == INT64_MAX)
+		return wake;
+	wake = sim_true(c, wake) + 100;
+	if (wake < c->paused_until)
+		wake = c->paused_until;
+	return wake < s->now ? s->now : wake;
+}
+
+/* The cluster that is to be woken before the next event, or NULL. */
+static sim_cluster *
+next_to_wake(sim *s, int64_t *at)
+{
+	sim_cluster *sleeper = NULL;
+
+	*at = s->event_count > 0 ? s->events[1].at : INT64_MAX;
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		int64_t		wake = wake_of(s, &s->cluster[i]);
+
+		if (wake < *at)
+		{
+			*at = wake;
+			sleeper = &s->cluster[i];
+		}
+	}
+	return sleeper;
+}
+
+/* Runs until then, or until something is wrong. */
+static void
+run_until(sim *s, int64_t end)
+{
+	unsigned	still = 0;
+
+	while (s->wrong[0] == '\0')
+	{
+		int64_t		next;
+		sim_cluster *sleeper = next_to_wake(s, &next);
+
+		if (next > end)
+			break;
+		still = next == s->now ? still + 1 : 0;
+		if (still > 20000)
+			sim_wrong(s, "I6: the lock manager spins");
+		s->now = next;
+		s->totals->events++;
+		if (sleeper != NULL)
+			lockmgr_tick(sleeper->lm, sim_local(s, sleeper));
+		else
+		{
+			sim_event	event = sim_take_event(s);
+
+			handle(s, &event);
+			sim_drop_call(event.call);
+		}
+	}
+	if (s->wrong[0] == '\0')
+		s->now = end;
+}
+
+/* A session that waits or has something; NULL: none. */
+static const sim_session *
+find_busy(const sim *s, int *cluster, int *slot)
+{
+	for (*cluster = 0; *cluster < s->plan.clusters; ++*cluster)
+	{
+		for (*slot = 0; *slot < s->plan.sessions; ++*slot)
+		{
+			const sim_session *session = &s->cluster[*cluster].sessions[*slot];
+
+			if (sim_busy(session))
+				return session;
+		}
+	}
+	return NULL;
+}
+
+/* I6, I5: until all sessions have got what they wanted, and given it back. */
+static void
+run_until_idle(sim *s, int64_t bound, const char *what)
+{
+	int64_t		end = s->now + bound;
+	int			cluster;
+	int			slot;
+	const sim_session *session;
+
+	while ((session = find_busy(s, &cluster, &slot)) != NULL && s->now < end &&
+		   s->wrong[0] == '\0')
+		run_until(s, s->now + SECOND / 4);
+	if (session != NULL)
+		sim_wrong(s, "I6: %s: session %d of cluster %d %s %s", what, slot, cluster,
+				  session->waiting ? "waits for" : "holds",
+				  s->lock[session->waiting ? session->lock : session->holds[0].lock].name);
+}
+
+static void
+new_phase(sim *s, sim_phase phase)
+{
+	static const char *const names[] = {"storm", "calm", "drain", "probe", "end"};
+
+	s->phase = phase;
+	sim_say(s, "---- %s", names[phase]);
+	for (int c = 0; c < s->plan.clusters; c++)
+	{
+		if (s->cluster[c].troubled_at < s->now)
+			s->cluster[c].troubled_at = s->now;
+		for (int i = 0; i < s->plan.sessions && phase >= PHASE_DRAIN; i++)
+			sim_step_at(s, &s->cluster[c], i, s->now + sim_between(s, 0, SECOND));
+	}
+}
+
+static void
+new_cluster(sim *s, int number)
+{
+	sim_cluster *c = &s->cluster[number];
+	size_t		sessions = (size_t) s->plan.sessions;
+
+	c->number = number;
+	c->saved = calloc(s->plan.max_leases, sizeof(sim_saved));
+	c->lease_of = malloc((size_t) s->plan.locks * sizeof(int));
+	c->sessions = calloc(sessions, sizeof(sim_session));
+	c->notes = calloc(sessions, sizeof(sim_notes));
+	if (c->saved == NULL || c->lease_of == NULL || c->sessions == NULL || c->notes == NULL)
+		abort();
+	for (int i = 0; i < s->plan.locks; i++)
+		c->lease_of[i] = -1;
+	c->ppm = sim_between(s, -50000, 50000);
+	c->offset = sim_between(s, 1, 1000 * SECOND);
+	c->refuses_batches = sim_chance(s, 20);
+	sim_new_incarnation(c);
+	sim_set_clock(s, c, sim_between(s, -5 * SECOND, 5 * SECOND));
+	sim_start_worker(s, c);
+	for (int i = 0; i < s->plan.sessions; i++)
+		sim_step_at(s, c, i, s->now + sim_between(s, 0, s->plan.step));
+}
+
+static void
+set_up(sim *s)
+{
+	s->random = s->seed;
+	sim_draw_plan(s);
+	sim_say(s, "seed %" PRIu64 ": %s, %d clusters of %d sessions, %d locks, %d foreigners, "
+			"leases of %" PRId64 " to %" PRId64 " ms, %u %% faults%s%s", s->seed,
+			sim_kind_names[s->plan.kind], s->plan.clusters, s->plan.sessions,
+			s->plan.locks, s->plan.foreigners, s->plan.lease_min_ms,
+			s->plan.lease_max_ms, s->plan.fault_percent,
+			s->plan.operator ? ", operator" : "", s->plan.hours ? ", hours" : "");
+	sim_nonces_new(&s->nonces);
+	sim_table_new(s);
+	for (int i = 0; i < s->plan.clusters; i++)
+		new_cluster(s, i);
+	sim_foreign_new(s);
+	sim_schedule(s, (sim_event) {.at = SECOND,.kind = SIM_BREAK});
+	sim_schedule(s, (sim_event) {.at = SECOND,.kind = SIM_AUDIT});
+}
+
+static void
+tear_down(sim *s)
+{
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		lockmgr_free(s->cluster[i].lm);
+		free(s->cluster[i].saved);
+		free(s->cluster[i].lease_of);
+		free(s->cluster[i].sessions);
+		free(s->cluster[i].notes);
+	}
+	while (s->event_count > 0)
+		sim_drop_call(sim_take_event(s).call);
+	free(s->events);
+	sim_nonces_free(&s->nonces);
+	sim_table_free(s);
+}
+
+/* Every lock is taken once more, by somebody, within the bound of I5. */
+static void
+probe(sim *s)
+{
+	for (int i = 0; i < s->plan.locks && s->wrong[0] == '\0'; i++)
+	{
+		sim_cluster *c = &s->cluster[sim_between(s, 0, s->plan.clusters - 1)];
+
+		if (c->sessions[0].generation % 2 == 0)
+			c->sessions[0].generation++;
+		sim_post(s, c, 0, LOCKMGR_ACQUIRE, i);
+		sim_ring(s, c, 0);
+		run_until_idle(s, sim_patience(s), "taken once more");
+	}
+}
+
+void
+sim_run(sim *s)
+{
+	int64_t		lease = s->plan.lease_max_ms * MS;
+
+	set_up(s);
+	lease = s->plan.lease_max_ms * MS;
+	run_until(s, s->plan.storm);
+
+	/* Until the last late copy has arrived. */
+	new_phase(s, PHASE_CALM);
+	run_until(s, s->now + 3 * lease + 3 * SECOND);
+	new_phase(s, PHASE_DRAIN);
+	run_until_idle(s, 4 * lease + 30 * SECOND +
+				   s->plan.sessions * SIM_CLUSTERS * SECOND, "no faults");
+	new_phase(s, PHASE_PROBE);
+	probe(s);
+	new_phase(s, PHASE_END);
+	run_until(s, s->now + 2 * lease);
+	if (s->wrong[0] == '\0')
+		sim_check_nothing_left(s);
+	s->totals->seeds[s->plan.kind]++;
+	s->totals->simulated[s->plan.kind] += s->now;
+	tear_down(s);
+}

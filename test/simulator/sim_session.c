@@ -1,0 +1,345 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim_session.c
+ *	  Sessions: what they ask for, and their transactions.
+ *
+ * A session acts in steps: by chance, and when its answer has come.  With a
+ * lock it also commits transactions, each in three steps that it may be
+ * stopped between: it raises the fence (and so locks a row), passes the
+ * guard, commits.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+static const dynamo_holder somebody = {.database = "test",.user = "me",.pid = 1};
+
+/* The session's next step; those planned before are called off. */
+void
+sim_step_at(sim *s, sim_cluster *c, int slot, int64_t at)
+{
+	sim_schedule(s, (sim_event) {
+		.at = at, .kind = SIM_STEP, .cluster = c->number, .slot = slot,
+		.steps = ++c->sessions[slot].steps,
+	});
+}
+
+static void
+step_again(sim *s, sim_cluster *c, int slot)
+{
+	int64_t		most = s->phase >= PHASE_DRAIN && s->plan.step > SECOND ? SECOND : s->plan.step;
+
+	if (c->sessions[slot].waiting)
+		most *= 4;				/* the answer makes it sooner */
+	else if (sim_chance(s, 20))
+		most *= 5;
+	sim_step_at(s, c, slot, s->now + sim_between(s, MS, most));
+}
+
+void
+sim_ring(sim *s, const sim_cluster *c, int slot)
+{
+	sim_schedule(s, (sim_event) {
+		.at = s->now + sim_between(s, 10, MS), .kind = SIM_BELL,
+		.cluster = c->number, .slot = slot,
+	});
+}
+
+void
+sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock)
+{
+	sim_session *session = &c->sessions[slot];
+	uint64_t	seq = session->request.seq + 1;
+	int64_t		lease_ms = sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
+
+	session->request = (lockmgr_request) {
+		.session = {(uint32_t) slot, session->generation},
+		.seq = seq,
+		.kind = kind,
+		.name = s->lock[lock].name,
+		.name_len = s->lock[lock].name_len,
+		.lease_ms = lease_ms,
+		.margin_us = lease_ms * 100,
+		.holder = &somebody,
+		.data = sim_chance(s, 20) ? (const uint8_t *) "data" : NULL,
+		.data_len = 4,
+	};
+	session->lock = lock;
+	session->waiting = true;
+	session->asked_at = s->now;
+	sim_say(s, "%d: session %d posts request %" PRIu64 " kind %d %s", c->number, slot,
+			seq, (int) kind, s->lock[lock].name);
+}
+
+bool
+sim_busy(const sim_session *session)
+{
+	return session->waiting || session->holds[0].used || session->holds[1].used;
+}
+
+/* It no longer has the lock: its transaction, if any, is rolled back. */
+static void
+clear_hold(sim *s, sim_hold *hold)
+{
+	sim_lock   *lock = &s->lock[hold->lock];
+
+	if (lock->row_locked == hold)
+		lock->row_locked = NULL;
+	memset(hold, 0, sizeof(*hold));
+}
+
+void
+sim_end_session(sim *s, sim_cluster *c, int slot)
+{
+	sim_session *session = &c->sessions[slot];
+
+	sim_say(s, "%d: session %d ends", c->number, slot);
+	session->generation++;
+	session->waiting = false;
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		if (session->holds[i].used)
+			clear_hold(s, &session->holds[i]);
+	}
+}
+
+static void
+add_hold(const sim *s, sim_session *session)
+{
+	const lockmgr_answer *answer = &session->answer;
+	int			free = session->holds[0].used ? 1 : 0;
+
+	session->holds[free] = (sim_hold) {
+		.used = true, .lock = session->lock, .lease = answer->lease_index,
+		.seq = answer->seq, .token = answer->token,
+		.lower = answer->token < s->lock[session->lock].ever_token,
+	};
+}
+
+static void
+take_answer(sim *s, sim_session *session)
+{
+	const lockmgr_answer *answer = &session->answer;
+
+	session->waiting = false;
+	switch (answer->kind)
+	{
+		case LOCKMGR_ACQUIRE:
+		case LOCKMGR_TRY:
+			if (answer->result == LOCKMGR_GRANTED)
+				add_hold(s, session);
+			break;
+		case LOCKMGR_RELEASE:
+			for (int i = 0; i < SIM_HOLDS; i++)
+			{
+				if (session->holds[i].used &&
+					session->holds[i].lease == session->request.lease_index)
+					clear_hold(s, &session->holds[i]);
+			}
+			/* FALLTHROUGH */
+		case LOCKMGR_RENEW:
+			if (answer->result == LOCKMGR_NOT_HELD)
+				sim_wrong(s, "what was granted is said not to be held");
+			break;
+		case LOCKMGR_LOOK_UP:
+			break;
+	}
+}
+
+static void
+let_go(sim *s, sim_cluster *c, int slot, uint32_t lease)
+{
+	sim_session *session = &c->sessions[slot];
+	sim_saved  *saved = &c->saved[lease];
+
+	sim_say(s, "%d: session %d lets go of lease %u", c->number, slot, lease);
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		sim_hold   *hold = &session->holds[i];
+
+		if (!hold->used || hold->lease != lease)
+			continue;
+		/* The worker may have released it, and granted the next in its place. */
+		if (saved->l.seq == hold->seq && saved->l.session.slot == (uint32_t) slot)
+			session->let_go = saved->let_go = true;
+		clear_hold(s, hold);
+	}
+}
+
+/*
+ * The session no longer waits for its answer.  If it wanted to release, the
+ * worker may not even have read that: letting go says it once more.
+ */
+static void
+cancel(sim *s, sim_cluster *c, int slot)
+{
+	sim_session *session = &c->sessions[slot];
+
+	sim_say(s, "%d: session %d cancels request %" PRIu64, c->number, slot,
+			session->request.seq);
+	session->waiting = false;
+	if (session->request.kind == LOCKMGR_RELEASE)
+		let_go(s, c, slot, session->request.lease_index);
+	if (session->answer.seq == session->request.seq &&
+		session->answer.result == LOCKMGR_GRANTED)
+	{
+		/* A later cancellation could hide this one from the worker. */
+		take_answer(s, session);
+		let_go(s, c, slot, session->answer.lease_index);
+	}
+	session->cancelled_seq = session->request.seq;
+}
+
+static void
+ask_about(sim *s, sim_cluster *c, int slot, const sim_hold *hold, lockmgr_kind kind)
+{
+	lockmgr_request *request = &c->sessions[slot].request;
+
+	sim_post(s, c, slot, kind, hold->lock);
+	request->lease_index = hold->lease;
+	if (kind == LOCKMGR_RENEW && sim_chance(s, 50))
+		request->lease_ms = request->margin_us = 0;
+}
+
+static bool
+believes(const sim *s, const sim_cluster *c, const sim_hold *hold)
+{
+	const lease *l = &c->saved[hold->lease].l;
+
+	return l->state == LEASE_HELD && l->seq == hold->seq &&
+		sim_local(s, c) < l->valid_until;
+}
+
+/* ddb_fence(): waits for the row, then refuses a lower token. */
+static void
+raise_fence(sim *s, sim_cluster *c, int slot, sim_hold *hold)
+{
+	sim_lock   *lock = &s->lock[hold->lock];
+
+	if (lock->row_locked != NULL)
+		return;
+	if (hold->token >= lock->fence)
+	{
+		lock->row_locked = hold;
+		hold->transaction = 1;
+		return;
+	}
+	s->totals->fenced++;
+	if (believes(s, c, hold) && !c->saved[hold->lease].excused && !hold->lower)
+		sim_wrong(s, "I4: the fence refuses the holder of %s", lock->name);
+	let_go(s, c, slot, hold->lease);
+}
+
+static void
+step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
+{
+	sim_lock   *lock = &s->lock[hold->lock];
+
+	switch (hold->transaction)
+	{
+		case 0:
+			raise_fence(s, c, slot, hold);
+			return;
+		case 1:
+			if (believes(s, c, hold))
+			{
+				hold->transaction = 2;
+				return;
+			}
+			s->totals->guarded++;
+			break;
+		default:
+			sim_check_commit(s, c, hold);
+			lock->fence = hold->token;
+			s->totals->commits++;
+			break;
+	}
+	hold->transaction = 0;
+	lock->row_locked = NULL;
+}
+
+static void
+use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
+{
+	const lease *l = &c->saved[hold->lease].l;
+	int64_t		dice = sim_between(s, 0, 99);
+
+	if ((l->state != LEASE_HELD && l->state != LEASE_LOST) || l->seq != hold->seq ||
+		l->session.slot != (uint32_t) slot)
+		sim_wrong(s, "I8: a session's lease has vanished");
+	if (s->phase >= PHASE_DRAIN)
+		dice %= 30;
+	else if (hold->transaction != 0 && sim_chance(s, 70))
+		dice = 60;
+	else if (sim_chance(s, s->plan.idle_percent))
+		return;
+	if (dice < 22)
+		ask_about(s, c, slot, hold, LOCKMGR_RELEASE);
+	else if (dice < 30)
+		let_go(s, c, slot, hold->lease);
+	else if (dice < 42)
+		ask_about(s, c, slot, hold, LOCKMGR_RENEW);
+	else if (dice < 46)
+		sim_end_session(s, c, slot);
+	else
+		step_transaction(s, c, slot, hold);
+}
+
+static void
+work(sim *s, sim_cluster *c, int slot)
+{
+	sim_session *session = &c->sessions[slot];
+	sim_hold   *hold = session->holds[1].used ? &session->holds[1] : &session->holds[0];
+	int			lock = (int) sim_between(s, 0, s->plan.locks - 1);
+	int64_t		dice = sim_between(s, 0, 99);
+
+	if (hold->used)
+	{
+		use_hold(s, c, slot, hold);
+		if (session->generation % 2 == 1 && !session->waiting && s->phase < PHASE_DRAIN &&
+			dice < 5 && session->holds[0].used != session->holds[1].used &&
+			s->plan.locks > 1)
+			sim_post(s, c, slot, sim_chance(s, 70) ? LOCKMGR_TRY : LOCKMGR_ACQUIRE,
+					 ((session->holds[0].used ? session->holds[0] : session->holds[1]).lock +
+					  1) % s->plan.locks);
+	}
+	else if (s->phase >= PHASE_DRAIN)
+		;						/* no new work */
+	else if (dice < 65)
+		sim_post(s, c, slot, LOCKMGR_ACQUIRE, lock);
+	else if (dice < 85)
+		sim_post(s, c, slot, LOCKMGR_TRY, lock);
+	else if (dice < 92)
+		sim_post(s, c, slot, LOCKMGR_LOOK_UP, lock);
+}
+
+/* A session does something. */
+void
+sim_step(sim *s, sim_cluster *c, int slot)
+{
+	sim_session *session = &c->sessions[slot];
+	bool		restless = s->phase < PHASE_DRAIN;
+
+	/* A deadlock among clusters is nobody's to see: only patience ends it. */
+	restless |= session->waiting && (session->holds[0].used || session->holds[1].used) &&
+		session->request.kind == LOCKMGR_ACQUIRE;
+	if (s->phase == PHASE_END)
+	{
+		if (session->generation % 2 == 1)
+			sim_end_session(s, c, slot);
+		sim_ring(s, c, slot);
+		return;
+	}
+	if (session->generation % 2 == 0)
+		session->generation++;
+	else if (session->waiting && session->answer.seq == session->request.seq)
+		take_answer(s, session);
+	else if (!session->waiting)
+		work(s, c, slot);
+	else if (restless && sim_chance(s, 5))
+		sim_end_session(s, c, slot);
+	else if (restless && sim_chance(s, 20))
+		cancel(s, c, slot);
+	step_again(s, c, slot);
+	sim_ring(s, c, slot);
+}

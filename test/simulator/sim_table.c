@@ -1,0 +1,187 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim_table.c
+ *	  The DynamoDB double, and what must stand in it.
+ *
+ * Everybody speaks to the double in requests and replies as they go over the
+ * wire.  What was applied is kept here a second time, lock by lock, so that
+ * promises can be checked against it at any moment.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+#include <cjson/cJSON.h>
+
+const dynamo_table sim_table = {.name = "locks",.partition_key = "key"};
+
+/* One request; the HTTP status.  The reply is the caller's to free. */
+int
+sim_request(sim *s, const char *target, const char *body, char **reply,
+			size_t *reply_len)
+{
+	s->totals->requests++;
+	return dynamo_double_request(s->double_, target, body, strlen(body), reply, reply_len);
+}
+
+void
+sim_table_new(sim *s)
+{
+	char	   *body = dynamo_build_create_table(&sim_table, 0, 0);
+	char	   *reply;
+	size_t		len;
+
+	s->double_ = dynamo_double_new();
+	if (s->double_ == NULL || body == NULL ||
+		sim_request(s, dynamo_target(DYNAMO_CREATE_TABLE), body, &reply, &len) != 200)
+		abort();
+	free(reply);
+	free(body);
+
+	s->lock = calloc((size_t) s->plan.locks, sizeof(sim_lock));
+	if (s->lock == NULL)
+		abort();
+	for (int i = 0; i < s->plan.locks; i++)
+	{
+		sim_lock   *lock = &s->lock[i];
+
+		/* Some that JSON must escape. */
+		snprintf(lock->name, sizeof(lock->name), i % 4 == 3 ? "\"l\xc3\xb6" "ck\"\n%d" : "lock%d", i);
+		lock->name_len = strlen(lock->name);
+		lock->owner = SIM_NOBODY;
+	}
+}
+
+void
+sim_table_free(sim *s)
+{
+	dynamo_double_free(s->double_);
+	free(s->lock);
+}
+
+int
+sim_lock_number(const sim *s, const char *name, size_t len)
+{
+	for (int i = 0; i < s->plan.locks; i++)
+	{
+		if (s->lock[i].name_len == len && memcmp(s->lock[i].name, name, len) == 0)
+			return i;
+	}
+	abort();
+}
+
+/* Is the write nobody's business any more: given up, or done already? */
+static bool
+is_late(const sim *s, const sim_call *call)
+{
+	const sim_cluster *c = &s->cluster[call->cluster];
+
+	return call->answered || call->status != 0 || c->lm == NULL || c->life != call->life;
+}
+
+/* I2: within an item's life its token rises. */
+static void
+check_token(sim *s, const sim_lock *lock, int64_t token)
+{
+	if (lock->exists && lock->has_token && token <= lock->token)
+		sim_wrong(s, "I2: token %" PRId64 " written over %" PRId64, token, lock->token);
+}
+
+/* A write of the call was applied just now. */
+void
+sim_written(sim *s, const sim_call *call, int which)
+{
+	sim_lock   *lock = &s->lock[call->writes[which].lock];
+	const sim_cluster *c = &s->cluster[call->cluster];
+	dynamo_op	op = call->writes[which].op;
+	sim_nonce  *nonce = sim_find_nonce(&s->nonces, call->writes[which].version);
+
+	if (op != DYNAMO_ACQUIRE && !lock->exists)
+		sim_wrong(s, "I7: %s made a ghost of %s", dynamo_op_name(op), lock->name);
+	sim_check_overwrite(s, call->writes[which].lock, call, which);
+	if (op == DYNAMO_ACQUIRE || op == DYNAMO_HAND_OVER)
+	{
+		check_token(s, lock, call->writes[which].token);
+		lock->has_token = true;
+		lock->token = call->writes[which].token;
+	}
+	if (op == DYNAMO_ACQUIRE)
+	{
+		lock->exists = true;
+		lock->released = false;
+		lock->owner = c->number;
+		lock->incarnation = nonce->incarnation;
+	}
+	lock->released = op == DYNAMO_RELEASE;
+	lock->edited = false;
+	snprintf(lock->version, sizeof(lock->version), "%s", call->writes[which].version);
+	lock->lease_end = nonce->first_sent_true + call->writes[which].lease_ms * 900;
+	lock->written_late = is_late(s, call);
+	if (lock->written_late)
+		lock->late_at = s->now;
+	nonce->applied = true;
+}
+
+/* What DynamoDB shows must be what was written. */
+void
+sim_check_item(sim *s, const sim_lock *lock, const dynamo_item *item)
+{
+	if (item->exists != lock->exists)
+		sim_wrong(s, "I7: %s %s", lock->name, item->exists ? "is a ghost" : "is missing");
+	else if (lock->exists && !lock->broken &&
+			 (item->released != lock->released ||
+			  strcmp(item->version, lock->version) != 0 ||
+			  item->has_token != lock->has_token ||
+			  (lock->has_token && item->token != lock->token)))
+		sim_wrong(s, "I7: %s is not what was written", lock->name);
+}
+
+static bool
+has_text(const cJSON *item, const char *name)
+{
+	const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, name);
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "S"));
+
+	return text != NULL && text[0] != '\0';
+}
+
+/* I7: Amazon's client fails on an item without these, even in a listing. */
+static void
+check_attributes(sim *s, const sim_lock *lock, const char *reply, size_t len)
+{
+	cJSON	   *json = cJSON_ParseWithLength(reply, len);
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, "Item");
+
+	if ((item != NULL) != lock->exists)
+		sim_wrong(s, "I7: %s %s", lock->name, item != NULL ? "is a ghost" : "is missing");
+	if (item != NULL && !lock->broken &&
+		!(has_text(item, "ownerName") && has_text(item, "leaseDuration") &&
+		  has_text(item, "recordVersionNumber")))
+		sim_wrong(s, "I7: %s lacks an attribute", lock->name);
+	cJSON_Delete(json);
+}
+
+void
+sim_check_table(sim *s)
+{
+	for (int i = 0; i < s->plan.locks; i++)
+	{
+		const sim_lock *lock = &s->lock[i];
+		dynamo_write read = {
+			.op = DYNAMO_READ,.name = lock->name,.name_len = lock->name_len,
+		};
+		char	   *body = dynamo_build(&sim_table, &read);
+		char	   *reply;
+		size_t		len;
+		int			status;
+		dynamo_reply parsed;
+
+		status = sim_request(s, dynamo_target(DYNAMO_READ), body, &reply, &len);
+		check_attributes(s, lock, reply, len);
+		dynamo_read(&parsed, DYNAMO_READ, 1, status, NULL, reply, len);
+		sim_check_item(s, lock, &parsed.results[0].item);
+		dynamo_reply_free(&parsed);
+		free(reply);
+		free(body);
+	}
+}

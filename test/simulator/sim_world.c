@@ -1,0 +1,196 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim_world.c
+ *	  Chance, clocks, the queue of events, and the trace.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+#include <stdarg.h>
+
+#include "core/uuid.h"
+
+const char *const sim_kind_names[KIND_COUNT] = {"storm", "crowd", "long"};
+
+const char *const sim_fault_names[FAULT_COUNT] = {
+	[FAULT_REQUEST_DROPPED] = "request dropped",
+	[FAULT_REPLY_DROPPED] = "reply dropped",
+	[FAULT_DUPLICATED] = "duplicated",
+	[FAULT_SLOW] = "slow",
+	[FAULT_LATE] = "applied late",
+	[FAULT_RESET_APPLIED] = "reset, applied",
+	[FAULT_RESET] = "reset, not applied",
+	[FAULT_500_APPLIED] = "500, applied",
+	[FAULT_500] = "500, not applied",
+	[FAULT_503_APPLIED] = "503, applied",
+	[FAULT_503] = "503, not applied",
+	[FAULT_THROTTLED] = "throttled",
+	[FAULT_CONFLICT] = "conflict",
+	[FAULT_UNREACHABLE] = "unreachable",
+	[FAULT_TRUNCATED] = "reply truncated",
+	[FAULT_CORRUPT] = "reply corrupt",
+	[FAULT_STATEMENT_FAILED] = "statement failed",
+	[FAULT_BATCH_REFUSED] = "batch refused",
+	[FAULT_NO_CREDENTIALS] = "credentials expired",
+	[FAULT_CUT] = "partition",
+	[FAULT_THROTTLED_ALL] = "everything throttled",
+	[FAULT_WORKER_STOPPED] = "worker stopped",
+	[FAULT_WORKER_KILLED] = "worker killed",
+	[FAULT_CRASH] = "crash restart",
+	[FAULT_CLOCK_SET] = "clock set",
+	[FAULT_HOUR] = "clock off by an hour",
+	[FAULT_BACKEND_STOPPED] = "backend stopped",
+	[FAULT_BACKEND_KILLED] = "backend killed",
+	[FAULT_ITEM_DELETED] = "item deleted",
+	[FAULT_ITEM_EDITED] = "item edited",
+	[FAULT_ITEM_RELEASED] = "item released by hand",
+};
+
+uint64_t
+sim_random(sim *s)
+{
+	/* splitmix64 */
+	uint64_t	z = (s->random += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+int64_t
+sim_between(sim *s, int64_t from, int64_t to)
+{
+	return from + (int64_t) (sim_random(s) % (uint64_t) (to - from + 1));
+}
+
+bool
+sim_chance(sim *s, unsigned percent)
+{
+	return sim_random(s) % 100 < percent;
+}
+
+void
+sim_say(const sim *s, const char *format,...)
+{
+	va_list		args;
+
+	if (!s->trace)
+		return;
+	printf("%14.6f  ", (double) s->now / 1e6);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+}
+
+/* A promise is broken; the first one counts. */
+void
+sim_wrong(sim *s, const char *format,...)
+{
+	va_list		args;
+
+	if (s->wrong[0] != '\0')
+		return;
+	va_start(args, format);
+	vsnprintf(s->wrong, sizeof(s->wrong), format, args);
+	va_end(args);
+	sim_say(s, "BROKEN: %s", s->wrong);
+}
+
+void
+sim_count(sim *s, sim_fault fault)
+{
+	s->totals->faults[fault]++;
+}
+
+static int64_t
+local_at(const sim_cluster *c, int64_t at)
+{
+	return c->offset + at + at / 1000000 * c->ppm + at % 1000000 * c->ppm / 1000000;
+}
+
+int64_t
+sim_local(const sim *s, const sim_cluster *c)
+{
+	return local_at(c, s->now);
+}
+
+/* The first true time at which the cluster's clock shows at least local. */
+int64_t
+sim_true(const sim_cluster *c, int64_t local)
+{
+	int64_t		at = (int64_t) ((__int128) (local - c->offset) * 1000000 /
+								(1000000 + c->ppm)) - 2;
+
+	while (local_at(c, at) < local)
+		at++;
+	return at;
+}
+
+/* One way, when all is well. */
+int64_t
+sim_hop(sim *s)
+{
+	return sim_between(s, 200, 8 * MS);
+}
+
+/* A fresh version, for those that are no lock manager. */
+void
+sim_version(sim *s, char *version)
+{
+	uint64_t	random[2] = {sim_random(s), sim_random(s)};
+
+	uuid_v4((uint8_t *) random, version);
+}
+
+static bool
+earlier(const sim_event *a, const sim_event *b)
+{
+	return a->at < b->at || (a->at == b->at && a->serial < b->serial);
+}
+
+void
+sim_schedule(sim *s, sim_event event)
+{
+	size_t		i = ++s->event_count;
+
+	if (i >= s->event_room)
+	{
+		s->event_room = s->event_room ? s->event_room * 2 : 256;
+		s->events = realloc(s->events, s->event_room * sizeof(sim_event));
+		if (s->events == NULL)
+			abort();
+	}
+	event.serial = ++s->event_serial;
+	if (event.call != NULL)
+		event.call->events++;
+	for (; i > 1 && earlier(&event, &s->events[i / 2]); i /= 2)
+		s->events[i] = s->events[i / 2];
+	s->events[i] = event;
+}
+
+sim_event
+sim_take_event(sim *s)
+{
+	sim_event	top = s->events[1];
+	sim_event	last = s->events[s->event_count--];
+	size_t		i = 1;
+
+	for (;;)
+	{
+		size_t		child = i * 2;
+
+		if (child > s->event_count)
+			break;
+		if (child < s->event_count &&
+			earlier(&s->events[child + 1], &s->events[child]))
+			child++;
+		if (earlier(&last, &s->events[child]))
+			break;
+		s->events[i] = s->events[child];
+		i = child;
+	}
+	s->events[i] = last;
+	return top;
+}

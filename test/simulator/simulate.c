@@ -1,0 +1,238 @@
+/*-------------------------------------------------------------------------
+ *
+ * simulate.c
+ *	  The simulation's program.
+ *
+ *	  simulate [--from=SEED] [--seeds=N] [--seconds=T] [--jobs=J] [--trace]
+ *
+ * Runs N seeds, or as many as T seconds allow, from the given one on, in J
+ * processes.  Each broken promise is told with the seed that replays it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+#include <getopt.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_WRONG 20			/* then a job stops */
+
+typedef struct options
+{
+	uint64_t	from;
+	uint64_t	seeds;			/* 0: as many as fit */
+	int64_t		seconds;		/* 0: as long as it takes */
+	int			jobs;
+	bool		trace;
+	bool		first;			/* stop at the first broken promise */
+} options;
+
+static double
+seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
+}
+
+static void
+run_seed(const options *o, uint64_t seed, sim_totals *totals)
+{
+	sim		   *s = calloc(1, sizeof(sim));
+	double		start = seconds_now();
+	uint64_t	before = totals->wrong;
+
+	if (s == NULL)
+		abort();
+	s->seed = seed;
+	s->trace = o->trace;
+	s->totals = totals;
+	sim_run(s);
+	totals->real[s->plan.kind] += seconds_now() - start;
+	if (s->wrong[0] != '\0')
+	{
+		totals->wrong = before + 1;
+		printf("SEED=%" PRIu64 ": after %.6f s: %s\n"
+			   "    replay: make simulate SEED=%" PRIu64 " TRACE=1\n", seed,
+			   (double) s->now / 1e6, s->wrong, seed);
+		fflush(stdout);
+	}
+	free(s);
+}
+
+static void
+run_job(const options *o, int job, sim_totals *totals)
+{
+	double		start = seconds_now();
+
+	for (uint64_t i = (uint64_t) job; o->seeds == 0 || i < o->seeds; i += (uint64_t) o->jobs)
+	{
+		if (o->seconds > 0 && seconds_now() - start >= (double) o->seconds)
+			break;
+		run_seed(o, o->from + i, totals);
+		if (totals->wrong >= MOST_WRONG || (o->first && totals->wrong > 0))
+			break;
+	}
+	fflush(stdout);
+}
+
+static void
+add_up(sim_totals *sum, const sim_totals *part)
+{
+	const uint64_t *from = &part->wrong;
+	uint64_t   *to = &sum->wrong;
+	size_t		count = (sizeof(sim_totals) - offsetof(sim_totals, wrong)) / sizeof(uint64_t);
+
+	for (int k = 0; k < KIND_COUNT; k++)
+	{
+		sum->seeds[k] += part->seeds[k];
+		sum->simulated[k] += part->simulated[k];
+		sum->real[k] += part->real[k];
+	}
+	for (size_t i = 0; i < count; i++)
+		to[i] += from[i];
+}
+
+static void
+report_kinds(const sim_totals *t, double real)
+{
+	uint64_t	seeds = 0;
+	double		simulated = 0;
+	double		busy = 0;
+
+	for (int k = 0; k < KIND_COUNT; k++)
+	{
+		double		seconds = (double) t->simulated[k] / 1e6;
+
+		seeds += t->seeds[k];
+		simulated += seconds;
+		busy += t->real[k];
+		if (t->seeds[k] > 0)
+			printf("%-6s %8" PRIu64 " seeds, %12.0f simulated s, %9.1f processor s, "
+				   "%8.0f simulated s per s\n", sim_kind_names[k], t->seeds[k], seconds,
+				   t->real[k], seconds / t->real[k]);
+	}
+	printf("%-6s %8" PRIu64 " seeds, %12.0f simulated s, %9.1f processor s, "
+		   "%8.0f simulated s per s\n", "all", seeds, simulated, busy, simulated / busy);
+	printf("%.4f simulated years in %.1f s; %.0f simulated s per real s\n",
+		   simulated / (365.25 * 86400), real, simulated / real);
+}
+
+static void
+report(const sim_totals *t, double real)
+{
+	uint64_t	faults = 0;
+
+	for (int i = 0; i < FAULT_COUNT; i++)
+		faults += t->faults[i];
+	report_kinds(t, real);
+	printf("%" PRIu64 " events, %" PRIu64 " requests, %" PRIu64 " grants, %" PRIu64
+		   " to foreign clients, %" PRIu64 " leases lost, %" PRIu64 " workers\n",
+		   t->events, t->requests, t->grants, t->foreign_grants, t->losses, t->workers);
+	printf("%" PRIu64 " commits, %" PRIu64 " refused by the guard, %" PRIu64
+		   " by the fence\n", t->commits, t->guarded, t->fenced);
+	printf("%" PRIu64 " faults:\n", faults);
+	for (int i = 0; i < FAULT_COUNT; i++)
+		printf("  %-24s %12" PRIu64 "\n", sim_fault_names[i], t->faults[i]);
+	printf("%" PRIu64 " promises broken\n", t->wrong);
+}
+
+static uint64_t
+number(const char *text)
+{
+	char	   *end;
+	uint64_t	value = strtoull(text, &end, 10);
+
+	if (*text == '\0' || *end != '\0')
+	{
+		fprintf(stderr, "simulate: not a number: \"%s\"\n", text);
+		exit(2);
+	}
+	return value;
+}
+
+static options
+read_options(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"from", required_argument, NULL, 'f'},
+		{"seeds", required_argument, NULL, 'n'},
+		{"seconds", required_argument, NULL, 's'},
+		{"jobs", required_argument, NULL, 'j'},
+		{"trace", no_argument, NULL, 't'},
+		{"first", no_argument, NULL, '1'},
+		{NULL, 0, NULL, 0},
+	};
+	options		o = {.from = 1,.jobs = 1};
+	int			c;
+
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1)
+	{
+		switch (c)
+		{
+			case 'f':
+				o.from = number(optarg);
+				break;
+			case 'n':
+				o.seeds = number(optarg);
+				break;
+			case 's':
+				o.seconds = (int64_t) number(optarg);
+				break;
+			case 'j':
+				o.jobs = (int) number(optarg);
+				break;
+			case 't':
+				o.trace = true;
+				break;
+			case '1':
+				o.first = true;
+				break;
+			default:
+				exit(2);
+		}
+	}
+	if (o.jobs < 1 || (o.seeds == 0 && o.seconds == 0) || optind != argc)
+	{
+		fprintf(stderr, "usage: simulate [--from=SEED] [--seeds=N] [--seconds=T] "
+				"[--jobs=J] [--trace] [--first]\n");
+		exit(2);
+	}
+	return o;
+}
+
+int
+main(int argc, char **argv)
+{
+	options		o = read_options(argc, argv);
+	size_t		size = (size_t) o.jobs * sizeof(sim_totals);
+	sim_totals *totals = mmap(NULL, size, PROT_READ | PROT_WRITE,
+							  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	sim_totals	sum = {.wrong = 0};
+	double		start = seconds_now();
+	bool		died = false;
+	int			status;
+
+	if (totals == MAP_FAILED)
+		abort();
+	for (int job = 0; job < o.jobs; job++)
+	{
+		if (fork() == 0)
+		{
+			run_job(&o, job, &totals[job]);
+			_exit(0);
+		}
+	}
+	while (wait(&status) > 0)
+		died |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	for (int job = 0; job < o.jobs; job++)
+		add_up(&sum, &totals[job]);
+	report(&sum, seconds_now() - start);
+	if (died)
+		printf("a job died\n");
+	return died || sum.wrong > 0 ? 1 : 0;
+}
