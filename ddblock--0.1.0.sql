@@ -164,6 +164,49 @@ COMMENT ON FUNCTION ddb_lock_table_create(bigint, bigint) IS
 'create the lock table in DynamoDB, on-demand or with provisioned capacity, and wait until it is active';
 
 --
+-- Operator's tools
+--
+
+CREATE FUNCTION ddb_lock_list(
+	prefix text DEFAULT '',
+	watch interval DEFAULT NULL,
+	OUT name text,
+	OUT state text,
+	OUT owner text,
+	OUT database text,
+	OUT usename text,
+	OUT application_name text,
+	OUT pid integer,
+	OUT host text,
+	OUT acquired_at timestamp with time zone,
+	OUT released_at timestamp with time zone,
+	OUT lease interval,
+	OUT token bigint,
+	OUT version text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_list(text, interval) IS
+'items of the whole lock table: "held", "released", or "dead-looking" if this session has seen a holder not renew for its whole lease; "watch" looks twice, so long apart';
+
+CREATE FUNCTION ddb_lock_purge(older_than interval)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_purge(interval) IS
+'delete items of locks released that long ago, at least a day; returns how many';
+
+CREATE FUNCTION ddb_lock_force_release(name text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_force_release(text) IS
+'take a lock away from its holder, who may believe to hold it until its next renewal: two holders can overlap, and only fencing tokens tell them apart; false if it was free';
+
+--
 -- Views
 --
 
@@ -241,6 +284,9 @@ REVOKE ALL ON FUNCTION ddb_fence(text, bigint) FROM PUBLIC;
 REVOKE ALL ON ddb_fences FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_info(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_table_create(bigint, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_list(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_purge(interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_force_release(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_locks() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_stats() FROM PUBLIC;
 REVOKE ALL ON ddb_locks FROM PUBLIC;

@@ -37,7 +37,7 @@ SELECT operation, requests > 0 AS requests, consumed_units > 0 AS consumed_units
        leases_held IS NOT NULL AS leases_held, leases_lost IS NOT NULL AS leases_lost,
        waiters, since <= now() AS since
   FROM ddb_stats
- WHERE operation NOT IN ('renew_batch', 'hand_over');
+ WHERE operation NOT IN ('renew_batch', 'hand_over', 'scan', 'delete', 'force_release');
 
 -- Every reply is in the histogram; what was sent was replied, or is under way.
 SELECT operation, array_length(latency_histogram, 1) AS buckets,

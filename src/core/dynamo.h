@@ -61,9 +61,12 @@ typedef enum dynamo_op
 	DYNAMO_READ,
 	DYNAMO_DESCRIBE_TABLE,
 	DYNAMO_CREATE_TABLE,
-	DYNAMO_UPDATE_TTL
+	DYNAMO_UPDATE_TTL,
+	DYNAMO_SCAN,				/* the operator's tools: a page of items, */
+	DYNAMO_DELETE,				/* the end of a released item, */
+	DYNAMO_FORCE_RELEASE		/* and of somebody's lease */
 } dynamo_op;
-#define DYNAMO_OP_COUNT (DYNAMO_UPDATE_TTL + 1)
+#define DYNAMO_OP_COUNT (DYNAMO_FORCE_RELEASE + 1)
 
 /* Which table, and how its keys are called. */
 typedef struct dynamo_table
@@ -111,12 +114,14 @@ typedef struct dynamo_item
  */
 typedef struct dynamo_write
 {
-	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE, READ */
+	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE, READ,
+								 * DELETE, FORCE_RELEASE */
 	const char *name;			/* UTF-8 */
 	size_t		name_len;
 	const char *owner;			/* our ownerName */
 	const char *version;		/* the fresh nonce that this write carries */
 	const char *expected;		/* ACQUIRE: a version known dead, or "";
+								 * DELETE, FORCE_RELEASE: the one just read;
 								 * else the version that we hold */
 	bool		any_version;	/* RELEASE: whatever version owner left, who is
 								 * known dead; expected does not count */
@@ -125,8 +130,25 @@ typedef struct dynamo_write
 	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER */
 	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it */
 	size_t		data_len;
-	int64_t		now_s;			/* RELEASE: epoch seconds for releasedAt */
+	int64_t		now_s;			/* RELEASE, FORCE_RELEASE: epoch seconds for
+								 * releasedAt */
 } dynamo_write;
+
+/*
+ * Which part of the table a SCAN reads.  Each page is read consistently; what
+ * changes between two pages may or may not be seen.
+ */
+typedef struct dynamo_scan
+{
+	const char *prefix;			/* of the name, UTF-8; not terminated */
+	size_t		prefix_len;		/* 0: any */
+	bool		released_only;
+	int			limit;			/* items that DynamoDB looks at for this page */
+	const char *after;			/* partition key to go on after; NULL: start */
+	size_t		after_len;
+	const char *after_sort;		/* its sort key, if the table has one */
+	size_t		after_sort_len;
+} dynamo_scan;
 
 /* What came of one write, alone or as a statement of a batch. */
 typedef struct dynamo_result
@@ -144,7 +166,25 @@ typedef struct dynamo_table_info
 	char		partition_type[4];	/* S, N or B */
 	char		sort_key[256];	/* "" if there is none */
 	char		sort_type[4];
+	bool		replicated;		/* a global table ... */
+	bool		strong;			/* ... of multi-Region strong consistency */
+	char		replicas[256];	/* its Regions, for people: "us-west-2, eu-west-1" */
 } dynamo_table_info;
+
+/* A lock item in a page of a SCAN. */
+typedef struct dynamo_row
+{
+	char	   *name;			/* malloc'd; at most DYNAMO_NAME_MAX bytes */
+	dynamo_item item;
+} dynamo_row;
+
+typedef struct dynamo_page
+{
+	int			count;
+	dynamo_row *rows;
+	char	   *next;			/* where the next page starts; NULL: nowhere */
+	char	   *next_sort;		/* its sort key, NULL if the table has none */
+} dynamo_page;
 
 typedef struct dynamo_reply
 {
@@ -155,6 +195,7 @@ typedef struct dynamo_reply
 	dynamo_table_info table;	/* of DESCRIBE_TABLE and CREATE_TABLE */
 	int			count;			/* results: 1, or those of a batch */
 	dynamo_result *results;
+	dynamo_page page;			/* of SCAN */
 } dynamo_reply;
 
 /* "DynamoDB_20120810.UpdateItem" and so on, for the X-Amz-Target header. */
@@ -175,6 +216,7 @@ extern char *dynamo_build_describe_table(const dynamo_table *table);
 extern char *dynamo_build_create_table(const dynamo_table *table,
 									   int64_t read_units, int64_t write_units);
 extern char *dynamo_build_update_ttl(const dynamo_table *table);
+extern char *dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan);
 
 /*
  * Reads the reply to an operation.  http_status is the HTTP status, crc the
@@ -187,6 +229,11 @@ extern char *dynamo_build_update_ttl(const dynamo_table *table);
 extern void dynamo_read(dynamo_reply *reply, dynamo_op op, int count,
 						int http_status, const char *crc,
 						const char *body, size_t len);
+
+/* The same for a SCAN, whose rows can only be read by the table's keys. */
+extern void dynamo_read_scan(dynamo_reply *reply, const dynamo_table *table,
+							 int http_status, const char *crc,
+							 const char *body, size_t len);
 
 /* A reply that never came: transport failure of the given status. */
 extern void dynamo_read_failure(dynamo_reply *reply, int count,

@@ -28,6 +28,9 @@ static const op_names names[DYNAMO_OP_COUNT] = {
 	[DYNAMO_DESCRIBE_TABLE] = {"describe_table", API("DescribeTable")},
 	[DYNAMO_CREATE_TABLE] = {"create_table", API("CreateTable")},
 	[DYNAMO_UPDATE_TTL] = {"update_ttl", API("UpdateTimeToLive")},
+	[DYNAMO_SCAN] = {"scan", API("Scan")},
+	[DYNAMO_DELETE] = {"delete", API("DeleteItem")},
+	[DYNAMO_FORCE_RELEASE] = {"force_release", API("UpdateItem")},
 };
 
 const char *

@@ -20,6 +20,7 @@
 #include "core/dynamo_error.h"
 #include "core/dynamo_item.h"
 #include "core/dynamo_json.h"
+#include "core/dynamo_scan.h"
 
 #define EXCERPT_SIZE 201		/* bytes of an unexpected reply that we show */
 
@@ -27,6 +28,7 @@
 typedef struct incoming
 {
 	dynamo_op	op;
+	const dynamo_table *table;	/* SCAN */
 	int			http_status;
 	const char *body;
 	size_t		len;
@@ -130,7 +132,8 @@ static bool
 is_single_write(dynamo_op op)
 {
 	return op == DYNAMO_ACQUIRE || op == DYNAMO_RENEW ||
-		op == DYNAMO_HAND_OVER || op == DYNAMO_RELEASE;
+		op == DYNAMO_HAND_OVER || op == DYNAMO_RELEASE ||
+		op == DYNAMO_DELETE || op == DYNAMO_FORCE_RELEASE;
 }
 
 /*
@@ -287,6 +290,31 @@ key_type(const cJSON *table, const char *key)
 	return NULL;
 }
 
+/*
+ * Is it a global table?  DescribeTable lists the replicas of version 2019.11.21,
+ * with or without the one that we ask.  Those of version 2017.11.29 it does not
+ * tell: that would take DescribeGlobalTable.
+ */
+static void
+read_replicas(dynamo_table_info *info, const cJSON *table)
+{
+	const char *consistency = dynamo_json_text(table, "MultiRegionConsistency");
+	const char *version = dynamo_json_text(table, "GlobalTableVersion");
+	const cJSON *replica;
+
+	info->strong = consistency != NULL && strcmp(consistency, "STRONG") == 0;
+	info->replicated = version != NULL && strcmp(version, "2017.11.29") == 0;
+	cJSON_ArrayForEach(replica, dynamo_json_member(table, "Replicas"))
+	{
+		const char *region = dynamo_json_text(replica, "RegionName");
+		size_t		len = strlen(info->replicas);
+
+		snprintf(info->replicas + len, sizeof(info->replicas) - len, "%s%s",
+				 len > 0 ? ", " : "", region != NULL ? region : "?");
+		info->replicated = true;
+	}
+}
+
 /* False if this is no description of a table. */
 static bool
 read_table(dynamo_table_info *info, const cJSON *table)
@@ -313,14 +341,37 @@ read_table(dynamo_table_info *info, const cJSON *table)
 			copy_text(info->sort_type, sizeof(info->sort_type), key_type(table, name));
 		}
 	}
+	read_replicas(info, table);
 	return info->status[0] != '\0' && info->partition_key[0] != '\0';
+}
+
+/* A page that says less than it should is no answer at all. */
+static bool
+read_page(dynamo_reply *reply, const incoming *in, const cJSON *json)
+{
+	const char *wrong = NULL;
+	dynamo_status status = DYNAMO_MALFORMED;
+
+	if (in->table != NULL)
+		status = dynamo_page_read(&reply->page, in->table, json, in->body, in->len,
+								  &wrong);
+	if (status != DYNAMO_OK && wrong == NULL)
+		return false;
+	if (status != DYNAMO_OK)
+	{
+		dynamo_page_free(&reply->page);
+		reply->status = status;
+		snprintf(reply->message, sizeof(reply->message), "%s", wrong);
+		spread_failure(reply);
+	}
+	return true;
 }
 
 /* Reads what the operation promises; false if that is not there. */
 static bool
-read_success(dynamo_reply *reply, dynamo_op op, const cJSON *json)
+read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 {
-	switch (op)
+	switch (in->op)
 	{
 		case DYNAMO_RENEW_BATCH:
 			return read_statements(reply, dynamo_json_member(json, "Responses"));
@@ -334,6 +385,8 @@ read_success(dynamo_reply *reply, dynamo_op op, const cJSON *json)
 			return read_table(&reply->table, dynamo_json_member(json, "TableDescription"));
 		case DYNAMO_UPDATE_TTL:
 			return dynamo_json_member(json, "TimeToLiveSpecification") != NULL;
+		case DYNAMO_SCAN:
+			return read_page(reply, in, json);
 		default:
 			/* an UpdateItem that asks for nothing back: {} will do */
 			return dynamo_json_member(json, "__type") == NULL;
@@ -346,6 +399,7 @@ clear_results(dynamo_reply *reply)
 {
 	for (int i = 0; i < reply->count; i++)
 		free(reply->results[i].item.data);
+	dynamo_page_free(&reply->page);
 	if (reply->count > 0)
 		memset(reply->results, 0, (size_t) reply->count * sizeof(dynamo_result));
 }
@@ -355,7 +409,7 @@ read_ok(dynamo_reply *reply, const incoming *in)
 {
 	cJSON	   *json = dynamo_json_parse(in->body, in->len);
 
-	if (json != NULL && read_success(reply, in->op, json))
+	if (json != NULL && read_success(reply, in, json))
 		reply->consumed = total_capacity(dynamo_json_member(json, "ConsumedCapacity"));
 	else
 	{
@@ -366,30 +420,45 @@ read_ok(dynamo_reply *reply, const incoming *in)
 	cJSON_Delete(json);
 }
 
-void
-dynamo_read(dynamo_reply *reply, dynamo_op op, int count, int http_status,
-			const char *crc, const char *body, size_t len)
+static void
+read_incoming(dynamo_reply *reply, const incoming *in, int count, const char *crc)
 {
-	incoming	in = {op, http_status, body, len};
-
 	if (!start_reply(reply, count))
 		return;
-	if (len > DYNAMO_REPLY_MAX)
+	if (in->len > DYNAMO_REPLY_MAX)
 	{
-		set_malformed(reply, &in);
+		set_malformed(reply, in);
 		spread_failure(reply);
 	}
-	else if (!checksum_matches(crc, body, len))
+	else if (!checksum_matches(crc, in->body, in->len))
 	{
 		reply->status = DYNAMO_UNKNOWN;
 		snprintf(reply->message, sizeof(reply->message),
 				 "the reply does not match its checksum");
 		spread_failure(reply);
 	}
-	else if (http_status == 200)
-		read_ok(reply, &in);
+	else if (in->http_status == 200)
+		read_ok(reply, in);
 	else
-		read_error(reply, &in);
+		read_error(reply, in);
+}
+
+void
+dynamo_read(dynamo_reply *reply, dynamo_op op, int count, int http_status,
+			const char *crc, const char *body, size_t len)
+{
+	incoming	in = {op, NULL, http_status, body, len};
+
+	read_incoming(reply, &in, count, crc);
+}
+
+void
+dynamo_read_scan(dynamo_reply *reply, const dynamo_table *table, int http_status,
+				 const char *crc, const char *body, size_t len)
+{
+	incoming	in = {DYNAMO_SCAN, table, http_status, body, len};
+
+	read_incoming(reply, &in, 1, crc);
 }
 
 void

@@ -43,6 +43,9 @@ static const char *const attribute_names[] = {
 /* An incarnation that is dead writes no more: its name is enough. */
 #define HELD_BY_THE_DEAD \
 	"#ownerName = :owner AND attribute_not_exists(#isReleased)"
+/* An operator need not be the holder: the version tells whose lease it was. */
+#define HELD_BY_ANYBODY \
+	"#recordVersionNumber = :expected AND attribute_not_exists(#isReleased)"
 
 #define CAPACITY "\"ReturnConsumedCapacity\":\"TOTAL\""
 #define OLD_ITEM "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
@@ -248,16 +251,21 @@ static void
 put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
 {
 	bool		with_ttl = table->released_ttl_s > 0;
+	bool		forced = write->op == DYNAMO_FORCE_RELEASE;
 
 	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #recordVersionNumber = :version"
 					", #isReleased = :released, #releasedAt = :now");
 	if (with_ttl)
 		dynamo_text_raw(text, ", #ttl = :ttl");
 	dynamo_text_raw(text, " REMOVE #holder, #data\",\"ConditionExpression\":\"");
-	dynamo_text_raw(text, write->any_version ? HELD_BY_THE_DEAD "\"" : HELD_BY_US "\"");
-	put_placeholders(text, NULL, A_OWNER | A_VERSION | A_HOLDER | A_DATA |
-					 A_RELEASED | A_RELEASED_AT | (with_ttl ? A_TTL : 0));
-	put_s_member(text, ":owner", write->owner);
+	if (forced)
+		dynamo_text_raw(text, HELD_BY_ANYBODY "\"");
+	else
+		dynamo_text_raw(text, write->any_version ? HELD_BY_THE_DEAD "\"" : HELD_BY_US "\"");
+	put_placeholders(text, NULL, A_VERSION | A_HOLDER | A_DATA | A_RELEASED |
+					 A_RELEASED_AT | (with_ttl ? A_TTL : 0) | (forced ? 0 : A_OWNER));
+	if (!forced)
+		put_s_member(text, ":owner", write->owner);
 	put_s_member(text, ":version", write->version);
 	if (!write->any_version)
 		put_s_member(text, ":expected", write->expected);
@@ -265,6 +273,16 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 	put_n_member(text, ":now", write->now_s);
 	if (with_ttl)
 		put_n_member(text, ":ttl", write->now_s + table->released_ttl_s);
+}
+
+/* Not what has been acquired since it was read, released again or not. */
+static void
+put_delete(dynamo_text *text, const dynamo_write *write)
+{
+	dynamo_text_raw(text, ",\"ConditionExpression\":\"#recordVersionNumber = :expected"
+					" AND attribute_exists(#isReleased)\"");
+	put_placeholders(text, NULL, A_VERSION | A_RELEASED);
+	put_s_member(text, ":expected", write->expected);
 }
 
 char *
@@ -284,7 +302,11 @@ dynamo_build(const dynamo_table *table, const dynamo_write *write)
 			put_hand_over(&text, write);
 			break;
 		case DYNAMO_RELEASE:
+		case DYNAMO_FORCE_RELEASE:
 			put_release(&text, table, write);
+			break;
+		case DYNAMO_DELETE:
+			put_delete(&text, write);
 			break;
 		case DYNAMO_READ:
 			dynamo_text_raw(&text, ",\"ConsistentRead\":true," CAPACITY "}");

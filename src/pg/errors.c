@@ -101,6 +101,7 @@ static const FailureKind other_keys = {
 static const FailureKind *kind_of(const Failure *failure);
 pg_noreturn static void raise_failure(const Failure *failure);
 pg_noreturn static void raise_failed_answer(const MailboxAnswer *answer);
+pg_noreturn static void raise_refusal(const MailboxAnswer *answer);
 static int	detail_of(const Failure *failure);
 static char *to_server(const char *utf8);
 
@@ -141,6 +142,8 @@ ErrorsTrouble(dynamo_status status, const char *message)
 void
 ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 {
+	if (answer->result == LOCKMGR_FAILED && answer->refusal != MAILBOX_NOT_REFUSED)
+		raise_refusal(answer);
 	if (answer->result == LOCKMGR_FAILED)
 		raise_failed_answer(answer);
 	if (answer->result == LOCKMGR_LOST)
@@ -187,6 +190,27 @@ raise_failed_answer(const MailboxAnswer *answer)
 		failure.hint = "The session no longer holds the lock. The worker keeps trying to "
 			"release it until its lease has run out.";
 	raise_failure(&failure);
+}
+
+static void
+raise_refusal(const MailboxAnswer *answer)
+{
+	if (answer->refusal == MAILBOX_OTHER_REGION)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("locks are acquired in Region \"%s\" only, and this server uses \"%s\"",
+						ddblock_global_table_region, to_server(answer->message)),
+				 errhint("Set \"ddblock.region\" to \"%s\", or correct "
+						 "\"ddblock.global_table_region\" on every server.",
+						 ddblock_global_table_region)));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("lock table \"%s\" is a global table with eventual consistency",
+					ddblock_table),
+			 errdetail("Two Regions could grant one lock. Its replicas are in: %s.",
+					   to_server(answer->message)),
+			 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
+					 "server, or use a table that is not replicated or has strong consistency.")));
 }
 
 static void

@@ -80,6 +80,28 @@ InterruptArm(void)
 }
 
 void
+InterruptDefer(HeldLock *held)
+{
+	held->seen_lost = true;
+}
+
+void
+InterruptDeferred(HeldLock *held)
+{
+	int64		now = SegmentNow();
+	int64		next;
+
+	InterruptHold();
+	held->seen_lost = !HeldIsValid(held);
+	if (held->seen_lost)
+		lost_in = CompatMyLxid();
+	if (look_at_leases(now, &next))
+		look_is_due = 1;
+	set_timer(held->seen_lost ? Min(next, now + LOOK_AGAIN_US) : next);
+	InterruptResume();
+}
+
+void
 InterruptHold(void)
 {
 	held_changes = 1;

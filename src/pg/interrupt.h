@@ -14,6 +14,8 @@
 
 #include <signal.h>
 
+#include "pg/held.h"
+
 /* The worker sends it to a session that has lost a lease. */
 #define INTERRUPT_SIGNAL SIGUSR2
 
@@ -22,6 +24,14 @@ extern void InterruptAttach(void);
 
 /* A deadline is new, or earlier than before. */
 extern void InterruptArm(void);
+
+/*
+ * For a lock function that tells of this lease's loss by its own error: not to
+ * be cancelled before it has.  If its transaction goes on all the same, the
+ * interruption comes later.
+ */
+extern void InterruptDefer(HeldLock *held);
+extern void InterruptDeferred(HeldLock *held);
 
 /* Around changes to HeldLocks(), which the signal's handler reads. */
 extern void InterruptHold(void);

@@ -25,14 +25,13 @@
 
 static int	own_fd = -1;
 static char own_path[MAXPGPATH];
-static bool in_trouble;			/* as last said in the log */
 static journal_header ours;
 
 static bool describe_us(const journal_table *table);
 static bool read_boot_id(void);
 static bool write_all(int fd, const void *bytes, size_t len, uint64 offset);
 static bool write_file(int fd);
-static void note(bool good);
+static void complain(void);
 static DeadJournal *open_dead(const char *path, bool say);
 static bool is_ours_to_free(const journal_header *header, ssize_t bytes,
 							const char *path, bool say);
@@ -53,10 +52,13 @@ JournalStart(const journal_table *table)
 	fd = BasicOpenFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC);
 	if (fd >= 0)
 		good = write_file(fd) && rename(unfinished, own_path) == 0;
-	note(good);
 	if (good)
+	{
 		own_fd = fd;
-	else if (fd >= 0)
+		return;
+	}
+	complain();
+	if (fd >= 0)
 	{
 		close(fd);
 		(void) unlink(unfinished);
@@ -139,27 +141,26 @@ write_file(int fd)
 	return true;
 }
 
-/* The log says when the journal cannot be written, and when it can again. */
+/* Once: on a full disk some slots can be written and others cannot. */
 static void
-note(bool good)
+complain(void)
 {
-	if (good != in_trouble)
+	static bool complained = false;
+
+	if (complained)
 		return;
-	in_trouble = !good;
-	if (good)
-		ereport(LOG, (errmsg("journal \"%s\" is written again", own_path)));
-	else
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not write journal \"%s\": %m", own_path),
-				 errdetail("After a crash, locks will be free one lease later.")));
+	complained = true;
+	ereport(LOG,
+			(errcode_for_file_access(),
+			 errmsg("could not write journal \"%s\": %m", own_path),
+			 errdetail("After a crash, locks will be free one lease later.")));
 }
 
 void
 JournalList(uint32 index, const char *name, size_t name_len)
 {
-	if (own_fd >= 0)
-		note(write_slot(own_fd, index, name, name_len));
+	if (own_fd >= 0 && !write_slot(own_fd, index, name, name_len))
+		complain();
 }
 
 void

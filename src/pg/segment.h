@@ -41,7 +41,7 @@
 
 #include "core/lockmgr.h"
 
-/* What a backend can ask for: the manager's kinds, and the table's upkeep. */
+/* What a backend can ask for: the manager's kinds, and calls past it. */
 typedef enum MailboxKind
 {
 	MAILBOX_ACQUIRE,
@@ -49,9 +49,8 @@ typedef enum MailboxKind
 	MAILBOX_RELEASE,
 	MAILBOX_RENEW,
 	MAILBOX_LOOK_UP,
-	MAILBOX_DESCRIBE_TABLE,		/* one call each; the backend makes the plan */
-	MAILBOX_CREATE_TABLE,
-	MAILBOX_UPDATE_TTL
+	MAILBOX_TABLE				/* one call of the given op, about the table or
+								 * its items; the backend makes the plan */
 } MailboxKind;
 
 typedef struct MailboxRequest
@@ -62,38 +61,73 @@ typedef struct MailboxRequest
 	uint32		lease_index;	/* RELEASE, RENEW */
 	int64		lease_ms;
 	int64		margin_us;
+	dynamo_op	op;				/* TABLE, and all from here to has_data */
+	bool		repeat;			/* the last request of the session was the same */
 	int64		read_units;		/* CREATE_TABLE; both 0: on-demand */
 	int64		write_units;
+	bool		released_only;	/* SCAN: name is the names' prefix; data, if any, */
+	int			limit;			/* the keys to go on after: first start_len */
+	uint16		start_len;		/* bytes of the partition key, then the sort key */
+	char		version[UUID_SIZE]; /* FORCE_RELEASE: its nonce */
+	char		expected[DYNAMO_VERSION_SIZE];	/* DELETE, FORCE_RELEASE */
 	dynamo_holder holder;		/* ACQUIRE, TRY */
 	bool		has_data;
 	uint16		data_len;
-	uint16		name_len;		/* ACQUIRE, TRY, LOOK_UP; UTF-8 */
+	uint16		name_len;		/* UTF-8; not RELEASE, RENEW */
 	char		name[DYNAMO_NAME_MAX];
 	uint8		data[DYNAMO_DATA_MAX];
 } MailboxRequest;
 
+/* Why the worker refuses an acquire without asking DynamoDB for the lock. */
+typedef enum MailboxRefusal
+{
+	MAILBOX_NOT_REFUSED,
+	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned */
+	MAILBOX_OTHER_REGION		/* the pinned one is not ours */
+} MailboxRefusal;
+
+/* What fitted into the answer to a SCAN. */
+typedef struct LockPageSize
+{
+	uint16		rows;			/* so many rows, in bytes; then, unless cut: */
+	uint16		next;			/* the partition key to go on after, and */
+	uint16		next_sort;		/* its sort key; both 0: this is the end */
+	bool		cut;			/* not all: go on after the last row */
+} LockPageSize;
+
 /* A text for people, and its NUL: as long as a list of credential sources. */
 #define MAILBOX_TEXT_SIZE 1024
+
+/*
+ * What an answer brings of an item's data, or of a page of items: see
+ * lock_page.h.  Of the longest names and texts, two rows fit.
+ */
+#define MAILBOX_DATA_SIZE 8192
+StaticAssertDecl(MAILBOX_DATA_SIZE >= DYNAMO_DATA_MAX, "data that we write must fit");
 
 typedef struct MailboxAnswer
 {
 	uint64		seq;			/* the request that it answers */
-	lockmgr_result result;		/* table upkeep: FOUND or FAILED */
+	lockmgr_result result;		/* TABLE: FOUND or FAILED */
 	uint32		lease_index;
 	int64		token;
 	int64		valid_until;
 	lease_loss	loss;
+	MailboxRefusal refusal;		/* FAILED, not by DynamoDB; message: the Regions */
 	dynamo_op	op;
 	dynamo_status status;
 	char		type[DYNAMO_TYPE_SIZE];
 	char		message[MAILBOX_TEXT_SIZE];
 	char		hint[MAILBOX_TEXT_SIZE];	/* the worker's knowledge: which
 											 * credentials were tried, ... */
-	dynamo_item item;			/* LOOK_UP; neither data nor wrong is set */
+	dynamo_item item;			/* LOOK_UP, and what a write met that was
+								 * refused; neither data nor wrong is set */
 	bool		has_data;		/* the item has data ... */
 	uint64		item_data_len;	/* ... of this length, even if it is not here */
 	dynamo_table_info table;	/* DESCRIBE_TABLE */
-	uint8		data[DYNAMO_DATA_MAX];	/* item's, if it is not longer */
+	int64		epoch_us;		/* TABLE: DynamoDB's clock at the answer */
+	LockPageSize page;			/* SCAN: what is in data */
+	uint8		data[MAILBOX_DATA_SIZE];	/* item's, if it is not longer */
 } MailboxAnswer;
 
 typedef struct MailboxSlot
@@ -170,6 +204,7 @@ typedef struct Segment
 	pg_atomic_uint32 worker_procno;
 	pg_atomic_uint32 worker_pid;
 	pg_atomic_uint32 worker_starts;
+	bool		table_checked;	/* worker only: see worker_table.c */
 	TimestampTz last_worker_start;	/* worker only */
 	TimestampTz stats_since;
 

@@ -336,10 +336,18 @@ SessionRenew(const LockName *name, int64 lease_ms)
 	request->lease_ms = lease_ms;
 	request->margin_us = margin_us(lease_ms);
 	answer = palloc(sizeof(MailboxAnswer));
-	MailboxCall(request, NULL, answer);
+	InterruptDefer(held);
+	PG_TRY();
+	{
+		MailboxCall(request, NULL, answer);
+	}
+	PG_FINALLY();
+	{
+		InterruptDeferred(held);
+	}
+	PG_END_TRY();
 	if (answer->result != LOCKMGR_RENEWED)
 		ErrorsAnswer(answer, name->text);
-	InterruptArm();
 	if (!HeldIsValid(held))
 		ErrorsLost(name->text, HeldLoss(held));
 

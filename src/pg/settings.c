@@ -33,6 +33,7 @@
 
 char	   *ddblock_region;
 char	   *ddblock_endpoint_url;
+char	   *ddblock_global_table_region;
 char	   *ddblock_table;
 char	   *ddblock_partition_key;
 char	   *ddblock_sort_key;
@@ -136,6 +137,13 @@ define_place(void)
 							   "If empty, the public endpoint of the Region is used.",
 							   &ddblock_endpoint_url, "", PGC_POSTMASTER, 0,
 							   check_endpoint_url, NULL, NULL);
+	DefineCustomStringVariable("ddblock.global_table_region",
+							   "The only Region of a global table in which locks are acquired.",
+							   "Must be set, to the same Region on every server, if the lock "
+							   "table is replicated with eventual consistency. If empty, such a "
+							   "table is refused.",
+							   &ddblock_global_table_region, "", PGC_POSTMASTER, 0,
+							   check_region, NULL, NULL);
 	DefineCustomStringVariable("ddblock.table",
 							   "Name or ARN of the lock table.",
 							   "ddb_lock_table_create() creates it.",

@@ -13,6 +13,7 @@
 /* Fixed at server start. */
 extern char *ddblock_region;
 extern char *ddblock_endpoint_url;
+extern char *ddblock_global_table_region;	/* "": none is pinned */
 extern char *ddblock_table;
 extern char *ddblock_partition_key;
 extern char *ddblock_sort_key;	/* "": the table has none */

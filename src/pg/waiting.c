@@ -31,7 +31,6 @@ pg_noreturn static void time_is_up(const Waiting *waiting, MailboxSlot *slot, ui
 					   int64 now);
 static void look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now);
 static bool same_holder(const lockmgr_watch *a, const lockmgr_watch *b);
-static char *describe_holder(const lockmgr_watch *watch, int64 now);
 static void append_text(StringInfo out, const char *label, const char *utf8);
 static void append_since(StringInfo out, const lockmgr_watch *watch, int64 now);
 static char *describe_trouble(const lockmgr_watch *watch);
@@ -102,7 +101,7 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	if (watched && watch.trouble != DYNAMO_OK)
 		ErrorsTrouble(watch.trouble, watch.message);
 	if (watched && watch.held)
-		holder = describe_holder(&watch, now);
+		holder = WaitingDescribeHolder(&watch, now);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
@@ -136,7 +135,7 @@ look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	waiting->told = true;
 	waiting->last = watch;
 
-	detail = watch.held ? describe_holder(&watch, now) : describe_trouble(&watch);
+	detail = watch.held ? WaitingDescribeHolder(&watch, now) : describe_trouble(&watch);
 	ereport(NOTICE,
 			(errmsg("still waiting for lock \"%s\"", waiting->lock),
 			 errdetail_internal("%s", detail)));
@@ -162,8 +161,8 @@ same_holder(const lockmgr_watch *a, const lockmgr_watch *b)
 		strcmp(a->holder.application, b->holder.application) == 0;
 }
 
-static char *
-describe_holder(const lockmgr_watch *watch, int64 now)
+char *
+WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
 {
 	StringInfoData out;
 

@@ -37,4 +37,7 @@ extern void WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms);
 extern int64 WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq,
 						 int64 now);
 
+/* "It is held by owner ...": palloc'd, a sentence. */
+extern char *WaitingDescribeHolder(const lockmgr_watch *watch, int64 now);
+
 #endif							/* DDBLOCK_PG_WAITING_H */

@@ -62,7 +62,8 @@ static void name_owner(void);
 static void make_lockmgr(void);
 static void reload(void);
 static void publish_counts(void);
-static bool drained(int64 *deadline, int64 now);
+static int64 start_drain(int64 now);
+static bool nothing_held(void);
 static void wait_for_news(WaitEventSet *set, int64 until);
 static void leave(void) pg_attribute_noreturn();
 static WaitEventSet *make_wait_set(void);
@@ -112,17 +113,22 @@ ddblock_worker_main(Datum main_arg)
 		if (ConfigReloadPending)
 			reload();
 
+		/* First of all: what is sent from now on is repeated in time. */
+		if (ShutdownRequestPending && drain_deadline == 0)
+			drain_deadline = start_drain(now);
+
 		WorkerReadMailbox(now);
 		WorkerRunCalls();
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = Min(WorkerKeepWarm(now), WorkerJournalRun(now));
+		wake = Min(WorkerTableTick(now), WorkerKeepWarm(now));
+		wake = Min(wake, WorkerJournalRun(now));
 		publish_counts();
 
-		if (ShutdownRequestPending)
+		if (drain_deadline != 0)
 		{
-			if (drained(&drain_deadline, now))
+			if (now >= drain_deadline || nothing_held())
 				leave();
 			wake = Min(wake, drain_deadline);
 		}
@@ -278,28 +284,27 @@ publish_counts(void)
 	pg_atomic_write_u32(&segment->waiters, counts.waiters);
 }
 
-/*
- * May the worker go?  When first asked, sets the deadline, and sees to it that a
- * request that gets no answer is repeated before that.
- */
-static bool
-drained(int64 *deadline, int64 now)
+/* A request that gets no answer is to be repeated before the deadline. */
+static int64
+start_drain(int64 now)
 {
-	if (*deadline == 0)
-	{
-		*deadline = now + DRAIN_US;
-		lockmgr_set_timeouts(worker_lockmgr,
-							 Min((int64) ddblock_request_timeout * 1000, DRAIN_REQUEST_US),
-							 (int64) ddblock_retry_timeout * 1000);
-	}
-	return now >= *deadline || pg_atomic_read_u32(&segment->leases_in_use) == 0;
+	lockmgr_set_timeouts(worker_lockmgr,
+						 Min((int64) ddblock_request_timeout * 1000, DRAIN_REQUEST_US),
+						 (int64) ddblock_retry_timeout * 1000);
+	return now + DRAIN_US;
+}
+
+static bool
+nothing_held(void)
+{
+	return pg_atomic_read_u32(&segment->leases_in_use) == 0;
 }
 
 /* What could not be freed stays in the journal, for the next start. */
 static void
 leave(void)
 {
-	if (pg_atomic_read_u32(&segment->leases_in_use) == 0)
+	if (nothing_held())
 		JournalRemove();
 	proc_exit(1);
 }

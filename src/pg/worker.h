@@ -7,6 +7,7 @@
  *	 worker_mailbox.c	requests in, answers out, the lease directory
  *	 worker_call.c		calls to DynamoDB: credentials, signing, counters
  *	 worker_journal.c	frees what dead incarnations held
+ *	 worker_table.c		whether the lock table is fit for locks
  *
  * All run in the one worker process; nothing here is for backends.
  *
@@ -39,6 +40,12 @@ extern void WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what);
 extern void WorkerAnswerTable(lockmgr_session session, uint64 seq,
 							  dynamo_op op, const dynamo_reply *reply);
 
+extern void WorkerRetryParked(void);
+extern void WorkerFailParked(int64 since_before, MailboxRefusal refusal,
+							 dynamo_status status, const char *type,
+							 const char *message);
+extern int64 WorkerOldestParked(void);
+
 /* worker_call.c */
 extern void WorkerCallInit(void);
 extern void WorkerCallReload(void);
@@ -47,11 +54,18 @@ extern int64 WorkerEpochOffset(void);
 extern void WorkerCallTable(journal_table *where);
 extern void WorkerSend(void *arg, const lockmgr_call *call);
 extern void WorkerSendRelease(int which, const dynamo_write *release, bool repeat);
-extern void WorkerSendTable(lockmgr_session session, uint64 seq, dynamo_op op,
-							int64 read_units, int64 write_units);
+extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *request);
 extern void WorkerRunCalls(void);
 extern int64 WorkerKeepWarm(int64 now);
 extern const char *WorkerCredentialsHint(void);
+extern const char *WorkerRegion(void);
+extern void WorkerSendTableCheck(void);
+
+/* worker_table.c */
+extern bool WorkerTableIsFit(int64 now);
+extern int64 WorkerTableTick(int64 now);
+extern void WorkerTableDescribed(const dynamo_reply *reply, bool own, int64 now);
+extern void WorkerTableMissing(void);
 
 /* worker_journal.c */
 extern void WorkerJournalInit(int64 now);

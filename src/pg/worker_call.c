@@ -43,7 +43,8 @@
 typedef enum CallFor
 {
 	FOR_LOCKMGR,
-	FOR_TABLE,					/* a session's upkeep of the table */
+	FOR_TABLE,					/* a session, past the lock manager */
+	FOR_CHECK,					/* of the table: worker_table.c */
 	FOR_JOURNAL,				/* a lock of a dead incarnation */
 	FOR_WARMTH
 } CallFor;
@@ -85,9 +86,12 @@ static char *read_file(void *arg, const char *path, size_t *len);
 static void find_credentials(void);
 static void find_endpoint(void);
 static void make_pool(void);
+static char *build_scan(const MailboxRequest *request);
+static char *build_operators_write(const MailboxRequest *request);
 static void post(Call *call);
 static bool sign_and_post(Call *call);
 static void done(void *arg, const http_reply *reply);
+static void read_reply(Call *call, const http_reply *reply);
 static void conclude(Call *call);
 static void finish(Call *call);
 static void count_reply(const Call *call, const http_reply *reply);
@@ -154,6 +158,12 @@ WorkerCredentialsHint(void)
 	else
 		snprintf(hint, sizeof(hint), "In the order of trying: %s.", credentials_error);
 	return hint;
+}
+
+const char *
+WorkerRegion(void)
+{
+	return region;
 }
 
 static void
@@ -324,21 +334,74 @@ WorkerSendRelease(int which, const dynamo_write *release, bool repeat)
 }
 
 void
-WorkerSendTable(lockmgr_session session, uint64 seq, dynamo_op op,
-				int64 read_units, int64 write_units)
+WorkerSendTable(lockmgr_session session, const MailboxRequest *request)
 {
-	Call	   *call = new_call(FOR_TABLE, op, 1,
+	Call	   *call = new_call(FOR_TABLE, request->op, 1,
 								(int64) ddblock_request_timeout * 1000);
 
 	call->session = session;
-	call->seq = seq;
-	if (op == DYNAMO_DESCRIBE_TABLE)
+	call->seq = request->seq;
+	if (request->op == DYNAMO_DESCRIBE_TABLE)
 		call->body = dynamo_build_describe_table(&table);
-	else if (op == DYNAMO_CREATE_TABLE)
-		call->body = dynamo_build_create_table(&table, read_units, write_units);
-	else
+	else if (request->op == DYNAMO_CREATE_TABLE)
+		call->body = dynamo_build_create_table(&table, request->read_units,
+											   request->write_units);
+	else if (request->op == DYNAMO_UPDATE_TTL)
 		call->body = dynamo_build_update_ttl(&table);
+	else if (request->op == DYNAMO_SCAN)
+		call->body = build_scan(request);
+	else
+		call->body = build_operators_write(request);
+	if (request->repeat)
+		pg_atomic_fetch_add_u64(&segment->ops[call->op].retries, 1);
 	post(call);
+}
+
+void
+WorkerSendTableCheck(void)
+{
+	Call	   *call = new_call(FOR_CHECK, DYNAMO_DESCRIBE_TABLE, 1,
+								(int64) Min(ddblock_request_timeout,
+											ddblock_retry_timeout) * 1000);
+
+	call->body = dynamo_build_describe_table(&table);
+	post(call);
+}
+
+static char *
+build_scan(const MailboxRequest *request)
+{
+	const char *start = (const char *) request->data;
+	dynamo_scan scan = {
+		.prefix = request->name,
+		.prefix_len = request->name_len,
+		.released_only = request->released_only,
+		.limit = request->limit,
+	};
+
+	if (request->has_data)
+	{
+		scan.after = start;
+		scan.after_len = request->start_len;
+		scan.after_sort = start + request->start_len;
+		scan.after_sort_len = request->data_len - request->start_len;
+	}
+	return dynamo_build_scan(&table, &scan);
+}
+
+static char *
+build_operators_write(const MailboxRequest *request)
+{
+	dynamo_write write = {
+		.op = request->op,
+		.name = request->name,
+		.name_len = request->name_len,
+		.version = request->version,
+		.expected = request->expected,
+		.now_s = (SegmentNow() + epoch_offset) / USECS_PER_SEC,
+	};
+
+	return dynamo_build(&table, &write);
 }
 
 /*
@@ -454,8 +517,7 @@ done(void *arg, const http_reply *reply)
 											  call->posted, now);
 			lockmgr_set_clock(worker_lockmgr, epoch_offset);
 		}
-		dynamo_read(&call->reply, call->op, call->count, reply->status,
-					reply->crc32[0] ? reply->crc32 : NULL, reply->body, reply->len);
+		read_reply(call, reply);
 	}
 	else
 	{
@@ -477,6 +539,19 @@ done(void *arg, const http_reply *reply)
 	}
 	else
 		conclude(call);
+}
+
+static void
+read_reply(Call *call, const http_reply *reply)
+{
+	const char *crc = reply->crc32[0] ? reply->crc32 : NULL;
+
+	if (call->op == DYNAMO_SCAN)
+		dynamo_read_scan(&call->reply, &table, reply->status, crc, reply->body,
+						 reply->len);
+	else
+		dynamo_read(&call->reply, call->op, call->count, reply->status, crc,
+					reply->body, reply->len);
 }
 
 static void
@@ -574,6 +649,7 @@ deliver(Call *call)
 		case FOR_JOURNAL:
 			deliver_to_journal(call);
 			break;
+		case FOR_CHECK:
 		case FOR_WARMTH:
 			break;
 	}
@@ -584,6 +660,10 @@ static void
 conclude(Call *call)
 {
 	log_trouble(call);
+	if (call->op == DYNAMO_DESCRIBE_TABLE)
+		WorkerTableDescribed(&call->reply, call->purpose == FOR_CHECK, SegmentNow());
+	else if (call->reply.status == DYNAMO_TABLE_MISSING)
+		WorkerTableMissing();
 	deliver(call);
 	dynamo_reply_free(&call->reply);
 	free(call->body);

@@ -19,10 +19,15 @@
 #include "utils/memutils.h"
 
 #include "pg/journal.h"
+#include "pg/lock_page.h"
 #include "pg/settings.h"
 #include "pg/worker.h"
 
 #define BELL_BITS 64
+
+#define CHECK_DENIED_HINT \
+	"Allow dynamodb:DescribeTable, or set \"ddblock.global_table_region\" to this " \
+	"server's Region: then nothing needs to be known of the table."
 
 /* What this worker has already taken note of, by slot. */
 typedef struct SlotNotes
@@ -30,6 +35,8 @@ typedef struct SlotNotes
 	uint32		generation;
 	uint64		cancelled_seq;
 	uint64		taken_seq;
+	uint64		parked_seq;		/* left in its slot, to be taken again */
+	int64		parked_since;	/* 0: none is */
 } SlotNotes;
 
 static SlotNotes *notes;
@@ -37,6 +44,11 @@ static MailboxRequest taken;	/* too large for the stack's taste */
 
 static void read_slot(uint32 slot_number, int64 now);
 static void let_go(uint32 slot_number, uint32 generation, int64 now);
+static void park(SlotNotes *note, uint64 seq, int64 now);
+static MailboxAnswer *begin_answer(lockmgr_session session, uint64 seq);
+static void finish_answer(lockmgr_session session, uint64 seq);
+static void fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
+						 const char *type, const char *message);
 static void ask(lockmgr_session session, const MailboxRequest *request,
 				int64 now);
 static void fill_item(MailboxAnswer *out, const dynamo_item *item);
@@ -121,7 +133,10 @@ read_slot(uint32 slot_number, int64 now)
 		lockmgr_session_end(worker_lockmgr, now, ended);
 	}
 	if (session.generation % 2 == 0)
+	{
+		note->parked_since = 0;
 		return;
+	}
 
 	cancelled_seq = pg_atomic_read_u64(&slot->cancelled_seq);
 	if (cancelled_seq > note->cancelled_seq)
@@ -130,8 +145,77 @@ read_slot(uint32 slot_number, int64 now)
 		lockmgr_cancel(worker_lockmgr, now, session, cancelled_seq);
 	}
 	let_go(slot_number, session.generation, now);
-	if (asked && taken.seq > cancelled_seq)
+	if (!asked || taken.seq <= cancelled_seq)
+		note->parked_since = 0;
+	else if ((taken.kind == MAILBOX_ACQUIRE || taken.kind == MAILBOX_TRY) &&
+			 !WorkerTableIsFit(now))
+		park(note, taken.seq, now);
+	else
+	{
+		note->parked_since = 0;
 		ask(session, &taken, now);
+	}
+}
+
+/* The request stays where it is; WorkerRetryParked() takes it again. */
+static void
+park(SlotNotes *note, uint64 seq, int64 now)
+{
+	if (note->parked_since == 0 || note->parked_seq != seq)
+		note->parked_since = now;
+	note->parked_seq = seq;
+	note->taken_seq = seq - 1;
+}
+
+/* Since when has the one that was parked first been waiting? */
+int64
+WorkerOldestParked(void)
+{
+	int64		oldest = PG_INT64_MAX;
+
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		if (notes[i].parked_since != 0)
+			oldest = Min(oldest, notes[i].parked_since);
+	}
+	return oldest;
+}
+
+void
+WorkerRetryParked(void)
+{
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		if (notes[i].parked_since != 0)
+			read_slot(i, SegmentNow());
+	}
+}
+
+/* Answers those that were parked at that time or before. */
+void
+WorkerFailParked(int64 since_before, MailboxRefusal refusal, dynamo_status status,
+				 const char *type, const char *message)
+{
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		SlotNotes  *note = &notes[i];
+		lockmgr_session session = {.slot = i,.generation = note->generation};
+		MailboxAnswer *out;
+
+		if (note->parked_since == 0 || note->parked_since > since_before)
+			continue;
+		note->parked_since = 0;
+		note->taken_seq = note->parked_seq;
+		out = begin_answer(session, note->parked_seq);
+		if (out == NULL)
+			continue;
+		out->result = LOCKMGR_FAILED;
+		out->refusal = refusal;
+		fill_failure(out, DYNAMO_DESCRIBE_TABLE, status, type, message);
+		if (status == DYNAMO_ACCESS_DENIED)
+			strlcpy(out->hint, CHECK_DENIED_HINT, sizeof(out->hint));
+		finish_answer(session, note->parked_seq);
+	}
 }
 
 /* Releases what the session marked, without answering. */
@@ -188,15 +272,8 @@ ask(lockmgr_session session, const MailboxRequest *request, int64 now)
 		case MAILBOX_LOOK_UP:
 			asked.kind = LOCKMGR_LOOK_UP;
 			break;
-		case MAILBOX_DESCRIBE_TABLE:
-			WorkerSendTable(session, request->seq, DYNAMO_DESCRIBE_TABLE, 0, 0);
-			return;
-		case MAILBOX_CREATE_TABLE:
-			WorkerSendTable(session, request->seq, DYNAMO_CREATE_TABLE,
-							request->read_units, request->write_units);
-			return;
-		case MAILBOX_UPDATE_TTL:
-			WorkerSendTable(session, request->seq, DYNAMO_UPDATE_TTL, 0, 0);
+		case MAILBOX_TABLE:
+			WorkerSendTable(session, request);
 			return;
 	}
 	lockmgr_ask(worker_lockmgr, now, &asked);
@@ -281,6 +358,7 @@ begin_answer(lockmgr_session session, uint64 seq)
 	slot->waiting_since = 0;
 	slot->watch = LOCKMGR_NO_WATCH;
 	answer->type[0] = answer->message[0] = answer->hint[0] = '\0';
+	answer->refusal = MAILBOX_NOT_REFUSED;
 	answer->has_data = false;
 	answer->item_data_len = 0;
 	return answer;
@@ -357,7 +435,7 @@ fill_item(MailboxAnswer *out, const dynamo_item *item)
 		memcpy(out->data, item->data, item->data_len);
 }
 
-/* The answer to a request about the table itself. */
+/* The answer to a request that went past the lock manager. */
 void
 WorkerAnswerTable(lockmgr_session session, uint64 seq, dynamo_op op,
 				  const dynamo_reply *reply)
@@ -368,7 +446,12 @@ WorkerAnswerTable(lockmgr_session session, uint64 seq, dynamo_op op,
 		return;
 	out->result = reply->status == DYNAMO_OK ? LOCKMGR_FOUND : LOCKMGR_FAILED;
 	out->table = reply->table;
+	out->epoch_us = SegmentNow() + WorkerEpochOffset();
 	if (reply->status != DYNAMO_OK)
 		fill_failure(out, op, reply->status, reply->type, reply->message);
+	if (reply->status == DYNAMO_CONDITION_FAILED)
+		fill_item(out, &reply->results[0].item);
+	if (op == DYNAMO_SCAN)
+		LockPagePut(out, &reply->page);
 	finish_answer(session, seq);
 }

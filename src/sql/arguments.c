@@ -18,6 +18,9 @@
 #define LEASE_MIN_MS 2000
 #define LEASE_MAX_MS 86400000
 
+static LockName bounded_name(const text *value, const char *argument);
+static int64 positive_duration(FunctionCallInfo fcinfo, int number, const char *name,
+							   int64 if_null);
 static int64 duration(FunctionCallInfo fcinfo, int number, const char *name);
 
 LockName
@@ -32,17 +35,34 @@ ArgumentName(FunctionCallInfo fcinfo, int number)
 				 errmsg("argument \"%s\" must not be null", "name")));
 
 	value = PG_GETARG_TEXT_PP(number);
-	name.text = text_to_cstring(value);
-	name.utf8 = Utf8FromServer(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+	name = bounded_name(value, "name");
 	if (name.utf8[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be empty", "name")));
+	return name;
+}
+
+LockName
+ArgumentPrefix(FunctionCallInfo fcinfo, int number)
+{
+	return bounded_name(PG_ARGISNULL(number) ? cstring_to_text("") :
+						PG_GETARG_TEXT_PP(number), "prefix");
+}
+
+static LockName
+bounded_name(const text *value, const char *argument)
+{
+	LockName	name = {
+		.text = text_to_cstring(value),
+		.utf8 = Utf8FromServer(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)),
+	};
+
 	if (strlen(name.utf8) > DYNAMO_NAME_MAX)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be longer than %d bytes in UTF-8",
-						"name", DYNAMO_NAME_MAX),
+						argument, DYNAMO_NAME_MAX),
 				 errdetail("It has %zu bytes.", strlen(name.utf8))));
 	return name;
 }
@@ -65,16 +85,47 @@ ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null)
 int64
 ArgumentWait(FunctionCallInfo fcinfo, int number)
 {
-	int64		wait_ms;
+	return positive_duration(fcinfo, number, "wait", WAITING_NO_LIMIT);
+}
+
+int64
+ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null)
+{
+	return positive_duration(fcinfo, number, "watch", if_null);
+}
+
+static int64
+positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 if_null)
+{
+	int64		milliseconds;
 
 	if (PG_ARGISNULL(number))
-		return WAITING_NO_LIMIT;
-	wait_ms = duration(fcinfo, number, "wait");
-	if (wait_ms <= 0)
+		return if_null;
+	milliseconds = duration(fcinfo, number, name);
+	if (milliseconds <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0", "wait")));
-	return wait_ms;
+				 errmsg("argument \"%s\" must be greater than 0", name)));
+	return milliseconds;
+}
+
+int64
+ArgumentAge(FunctionCallInfo fcinfo, int number)
+{
+	int64		age_ms;
+
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "older_than")));
+	age_ms = duration(fcinfo, number, "older_than");
+	if (age_ms < ARGUMENT_AGE_MIN_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be at least 1 day", "older_than"),
+				 errdetail("While a lease of its last holder could still be running, the item "
+						   "is what keeps fencing tokens from falling.")));
+	return age_ms;
 }
 
 static int64

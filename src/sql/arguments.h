@@ -23,6 +23,16 @@ extern LockName ArgumentName(FunctionCallInfo fcinfo, int number);
 extern int64 ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null);
 extern int64 ArgumentWait(FunctionCallInfo fcinfo, int number);
 
+/* Milliseconds; if_null if the argument is NULL. */
+extern int64 ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null);
+
+/* Milliseconds, at least ARGUMENT_AGE_MIN_MS. */
+#define ARGUMENT_AGE_MIN_MS INT64CONST(86400000)
+extern int64 ArgumentAge(FunctionCallInfo fcinfo, int number);
+
+/* The beginning of a name: may be empty, or NULL. */
+extern LockName ArgumentPrefix(FunctionCallInfo fcinfo, int number);
+
 /* NULL if the argument is. */
 extern const uint8 *ArgumentData(FunctionCallInfo fcinfo, int number, size_t *len);
 

@@ -10,14 +10,11 @@
 #include "access/htup_details.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 #include "pg/errors.h"
 #include "pg/mailbox.h"
-#include "pg/times.h"
-#include "pg/utf8.h"
 #include "sql/arguments.h"
+#include "sql/item_columns.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_info);
 
@@ -42,10 +39,8 @@ enum
 static void look_up(const LockName *name, MailboxAnswer *answer);
 static void fill_row(const LockName *name, const MailboxAnswer *answer,
 					 Datum *values, bool *nulls);
-static void fill_holder(const dynamo_holder *holder, Datum *values, bool *nulls);
 static void fill_data(const LockName *name, const MailboxAnswer *answer,
 					  Datum *values, bool *nulls);
-static void set_text(int column, const char *utf8, Datum *values, bool *nulls);
 
 Datum
 ddb_lock_info(PG_FUNCTION_ARGS)
@@ -93,41 +88,12 @@ fill_row(const LockName *name, const MailboxAnswer *answer, Datum *values, bool 
 	if (!item->exists)
 		return;
 
-	set_text(INFO_OWNER, item->owner, values, nulls);
-	fill_holder(&item->holder, values, nulls);
-	if (item->lease_ms > 0)
-	{
-		values[INFO_LEASE] = IntervalPGetDatum(TimesInterval(item->lease_ms * 1000));
-		nulls[INFO_LEASE] = false;
-	}
-	if (item->has_token && !item->bad_token)
-	{
-		values[INFO_TOKEN] = Int64GetDatum(item->token);
-		nulls[INFO_TOKEN] = false;
-	}
+	ItemText(INFO_OWNER, item->owner, values, nulls);
+	ItemHolder(INFO_DATABASE, &item->holder, values, nulls);
+	ItemLease(INFO_LEASE, item, values, nulls);
+	ItemToken(INFO_TOKEN, item, values, nulls);
 	fill_data(name, answer, values, nulls);
-	set_text(INFO_VERSION, item->version, values, nulls);
-}
-
-static void
-fill_holder(const dynamo_holder *holder, Datum *values, bool *nulls)
-{
-	TimestampTz since;
-
-	set_text(INFO_DATABASE, holder->database, values, nulls);
-	set_text(INFO_USENAME, holder->user, values, nulls);
-	set_text(INFO_APPLICATION_NAME, holder->application, values, nulls);
-	set_text(INFO_HOST, holder->host, values, nulls);
-	if (holder->pid != 0)
-	{
-		values[INFO_PID] = Int32GetDatum(holder->pid);
-		nulls[INFO_PID] = false;
-	}
-	if (TimesFromEpoch(holder->since_ms, &since))
-	{
-		values[INFO_ACQUIRED_AT] = TimestampTzGetDatum(since);
-		nulls[INFO_ACQUIRED_AT] = false;
-	}
+	ItemText(INFO_VERSION, item->version, values, nulls);
 }
 
 /* Other clients may write more than we do. */
@@ -151,13 +117,4 @@ fill_data(const LockName *name, const MailboxAnswer *answer, Datum *values, bool
 	memcpy(VARDATA(data), answer->data, len);
 	values[INFO_DATA] = PointerGetDatum(data);
 	nulls[INFO_DATA] = false;
-}
-
-static void
-set_text(int column, const char *utf8, Datum *values, bool *nulls)
-{
-	if (utf8[0] == '\0')
-		return;
-	values[column] = CStringGetTextDatum(Utf8ToServer(utf8, strlen(utf8)));
-	nulls[column] = false;
 }

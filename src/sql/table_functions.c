@@ -12,17 +12,15 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "miscadmin.h"
-#include "storage/latch.h"
 
-#include "pg/compat.h"
 #include "pg/errors.h"
 #include "pg/mailbox.h"
 #include "pg/settings.h"
+#include "pg/table_call.h"
 #include "pg/utf8.h"
 
 /* Time between two looks at a table that is being created. */
-#define POLL_MS 500
+#define POLL_US INT64CONST(500000)
 
 /* A new table may not be found at first: DescribeTable is not consistent. */
 #define APPEARANCE_US (30 * USECS_PER_SEC)
@@ -36,9 +34,8 @@ static void check_keys(const dynamo_table_info *table);
 static bool key_is(const char *name, const char *type, const char *wanted);
 static char *describe_key(const char *name, const char *type);
 static void enable_ttl(void);
-static MailboxAnswer *call(MailboxKind kind, int64 read_units, int64 write_units);
+static MailboxAnswer *call(dynamo_op op, int64 read_units, int64 write_units);
 static bool failed_with(const MailboxAnswer *answer, dynamo_status status);
-static void sleep_a_while(void);
 
 Datum
 ddb_lock_table_create(PG_FUNCTION_ARGS)
@@ -90,7 +87,7 @@ units(FunctionCallInfo fcinfo, int number, const char *name)
 static bool
 create_table(int64 read_units, int64 write_units)
 {
-	MailboxAnswer *answer = call(MAILBOX_CREATE_TABLE, read_units, write_units);
+	MailboxAnswer *answer = call(DYNAMO_CREATE_TABLE, read_units, write_units);
 	bool		created = answer->result == LOCKMGR_FOUND;
 
 	if (!created && !failed_with(answer, DYNAMO_TABLE_IN_USE))
@@ -106,7 +103,7 @@ wait_until_active(dynamo_table_info *table)
 
 	for (;;)
 	{
-		MailboxAnswer *answer = call(MAILBOX_DESCRIBE_TABLE, 0, 0);
+		MailboxAnswer *answer = call(DYNAMO_DESCRIBE_TABLE, 0, 0);
 		bool		found = answer->result == LOCKMGR_FOUND;
 
 		*table = answer->table;
@@ -124,7 +121,7 @@ wait_until_active(dynamo_table_info *table)
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("lock table \"%s\" does not become active", ddblock_table),
 					 errdetail("Its status is %s.", table->status)));
-		sleep_a_while();
+		TableSleep(POLL_US);
 	}
 }
 
@@ -164,7 +161,7 @@ describe_key(const char *name, const char *type)
 static void
 enable_ttl(void)
 {
-	MailboxAnswer *answer = call(MAILBOX_UPDATE_TTL, 0, 0);
+	MailboxAnswer *answer = call(DYNAMO_UPDATE_TTL, 0, 0);
 
 	if (answer->result != LOCKMGR_FOUND &&
 		!(failed_with(answer, DYNAMO_VALIDATION) &&
@@ -174,12 +171,13 @@ enable_ttl(void)
 }
 
 static MailboxAnswer *
-call(MailboxKind kind, int64 read_units, int64 write_units)
+call(dynamo_op op, int64 read_units, int64 write_units)
 {
 	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
 	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 
-	request->kind = kind;
+	request->kind = MAILBOX_TABLE;
+	request->op = op;
 	request->read_units = read_units;
 	request->write_units = write_units;
 	MailboxCall(request, NULL, answer);
@@ -191,17 +189,4 @@ static bool
 failed_with(const MailboxAnswer *answer, dynamo_status status)
 {
 	return answer->result == LOCKMGR_FAILED && answer->status == status;
-}
-
-static void
-sleep_a_while(void)
-{
-	static uint32 event = 0;
-
-	if (event == 0)
-		event = CompatWaitEvent("DdblockTable");
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 POLL_MS, event);
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
 }

@@ -120,7 +120,8 @@ run_update(job *j)
 
 	if (!double_choice(call, "ReturnValuesOnConditionCheckFailure", shows,
 					   "Value '%s' at 'returnValuesOnConditionCheckFailure' failed to"
-					   " satisfy constraint", &show))
+					   " satisfy constraint", &show) ||
+		!double_admit(call, j->key))
 		return false;
 	j->units = double_write_units(j->entry != NULL ? j->entry->bytes : 0, 0);
 	if (!where_holds(j))

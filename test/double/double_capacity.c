@@ -32,6 +32,18 @@ double_read_units(size_t bytes, bool consistent)
 	return units(bytes, READ_UNIT) * (consistent ? 1 : 0.5);
 }
 
+/* May the item be written to now? */
+bool
+double_admit(double_call *call, const cJSON *key)
+{
+	dynamo_double *d = call->d;
+
+	if (d->admit == NULL || d->admit(d->admit_context, double_table_hash(call->table, key)))
+		return true;
+	return double_fail(call, "ThrottlingException", "%s",
+					   double_error_message("ThrottlingException"));
+}
+
 /* Adds to the reply what was consumed, if the request asks for it. */
 void
 double_add_capacity(double_call *call, double consumed)

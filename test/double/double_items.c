@@ -106,6 +106,8 @@ double_put_item(double_call *call)
 	if (after > DOUBLE_ITEM_MAX)
 		return double_fail(call, DOUBLE_VALIDATION,
 						   "Item size has exceeded the maximum allowed size");
+	if (!double_admit(call, item))
+		return false;
 
 	entry = double_table_find(call->table, item);
 	before = entry != NULL ? entry->bytes : 0;
@@ -133,7 +135,8 @@ double_delete_item(double_call *call)
 	size_t		before;
 
 	if (!double_find_table(call) || !read_options(call, choices, &options) ||
-		!double_bind(call, uses) || !double_read_key(call, "Key", &key))
+		!double_bind(call, uses) || !double_read_key(call, "Key", &key) ||
+		!double_admit(call, key))
 		return false;
 	entry = double_table_find(call->table, key);
 	before = entry != NULL ? entry->bytes : 0;
@@ -245,7 +248,8 @@ double_update(double_call *call)
 	size_t		before;
 
 	if (!double_find_table(call) || !read_options(call, choices, &options) ||
-		!double_bind(call, uses) || !double_read_key(call, "Key", &key))
+		!double_bind(call, uses) || !double_read_key(call, "Key", &key) ||
+		!double_admit(call, key))
 		return false;
 	entry = double_table_find(call->table, key);
 	before = entry != NULL ? entry->bytes : 0;

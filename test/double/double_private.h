@@ -52,6 +52,8 @@ typedef struct double_statement double_statement;
 struct dynamo_double
 {
 	double_table *tables;
+	bool		(*admit) (void *context, uint64_t item);	/* NULL: every write is */
+	void	   *admit_context;
 	int			cached;			/* expressions and statements */
 	double_expr *expressions[DOUBLE_CACHE_BUCKETS];
 	double_statement *statements[DOUBLE_CACHE_BUCKETS];
@@ -92,6 +94,7 @@ extern uint64_t double_hash(const char *bytes, size_t len);
 extern double_table *double_table_named(dynamo_double *d, const char *name);
 extern void double_table_free(double_table *table);
 extern double_entry *double_table_find(double_table *table, const cJSON *key);
+extern uint64_t double_table_hash(double_table *table, const cJSON *key);
 
 /* Takes the item over; entry NULL: there is none with its key yet. */
 extern void double_table_put(double_table *table, double_entry *entry, cJSON *item);
@@ -121,6 +124,7 @@ extern void double_cache_clear(dynamo_double *d);
 extern void double_cache_grow(dynamo_double *d);
 
 /* double_capacity.c */
+extern bool double_admit(double_call *call, const cJSON *key);
 extern double double_write_units(size_t before, size_t after);
 extern double double_read_units(size_t bytes, bool consistent);
 extern void double_add_capacity(double_call *call, double units);

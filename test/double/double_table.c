@@ -119,6 +119,16 @@ double_table_find(double_table *table, const cJSON *item)
 	return entry;
 }
 
+uint64_t
+double_table_hash(double_table *table, const cJSON *item)
+{
+	key_bytes	key;
+
+	make_key(table, item, &key);
+	free_key(&key);
+	return key.hash ^ double_hash(table->name, strlen(table->name));
+}
+
 static void
 grow(double_table *table)
 {

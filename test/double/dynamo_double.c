@@ -55,6 +55,14 @@ dynamo_double_free(dynamo_double *d)
 	free(d);
 }
 
+void
+dynamo_double_limit(dynamo_double *d, bool (*admit) (void *context, uint64_t item),
+					void *context)
+{
+	d->admit = admit;
+	d->admit_context = context;
+}
+
 static double_handler
 handler_of(const char *target)
 {

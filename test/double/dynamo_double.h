@@ -21,6 +21,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <cjson/cJSON.h>
 
@@ -63,6 +64,15 @@ extern int	dynamo_double_batch(dynamo_double *d, const char *body, size_t len,
  */
 extern int	dynamo_double_error(const char *type, const char *message,
 								char **reply, size_t *reply_len);
+
+/*
+ * Asks admit before every write, with a number that stands for the item; where
+ * it returns false the write is throttled (ThrottlingException).  NULL: no
+ * more.
+ */
+extern void dynamo_double_limit(dynamo_double *d,
+								bool (*admit) (void *context, uint64_t item),
+								void *context);
 
 /* Calls visit for each item of the table, in the order of a scan. */
 extern void dynamo_double_items(dynamo_double *d, const char *table,

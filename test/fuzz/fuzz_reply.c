@@ -63,10 +63,24 @@ check_result(const dynamo_result *result)
 		check(result->item.version[0] != '\0');
 }
 
+static void
+check_page(const dynamo_page *page)
+{
+	for (int i = 0; i < page->count; i++)
+	{
+		check(strlen(page->rows[i].name) <= DYNAMO_NAME_MAX);
+		check_text(page->rows[i].item.version, DYNAMO_VERSION_SIZE);
+	}
+	check(page->next == NULL || strlen(page->next) <= DYNAMO_NAME_MAX);
+	check(page->next_sort == NULL || page->next != NULL);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static const int http_statuses[] = {200, 400, 413, 500, 503, 301};
+	static const dynamo_table plain_table = {"t", "key", NULL, NULL, 0};
+	static const dynamo_table sorted_table = {"t", "pk", "sk", "locks", 0};
 	dynamo_reply reply;
 	dynamo_op	op;
 	int			http_status;
@@ -78,8 +92,13 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	http_status = http_statuses[bytes[1] % 6];
 	count = op == DYNAMO_RENEW_BATCH ? 1 + bytes[2] % DYNAMO_BATCH_MAX : 1;
 
-	dynamo_read(&reply, op, count, http_status, NULL,
-				(const char *) bytes + 3, size - 3);
+	if (op == DYNAMO_SCAN)
+		dynamo_read_scan(&reply, bytes[2] % 2 ? &sorted_table : &plain_table,
+						 http_status, NULL, (const char *) bytes + 3, size - 3);
+	else
+		dynamo_read(&reply, op, count, http_status, NULL,
+					(const char *) bytes + 3, size - 3);
+	check_page(&reply.page);
 	check(reply.count == count);
 	check(reply.consumed >= 0);
 	check_text(reply.message, sizeof(reply.message));

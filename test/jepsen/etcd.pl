@@ -37,6 +37,7 @@ my $duration;
 BEGIN
 {
 	$duration = $ENV{DURATION} || 60;
+	die "DURATION is a number of seconds\n" unless $duration =~ /^\d+$/;
 	$ENV{PG_TEST_TIMEOUT_DEFAULT} = $duration + 180;
 }
 

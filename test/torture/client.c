@@ -179,12 +179,15 @@ ignore_notice(void *arg, const PGresult *notice)
 static void
 begin_connecting(Session *s, int64_t now)
 {
+	/* Without an interruption, the guard alone stands in the way of COMMIT. */
+	static const char *const on_loss[] = {"none", "cancel", "terminate"};
 	char		info[256];
 	const char *place = places[s->cluster];
 	const char *colon = strrchr(place, ':');
 
-	snprintf(info, sizeof(info), "host=%.*s port=%s dbname=postgres user=torture",
-			 (int) (colon - place), place, colon + 1);
+	snprintf(info, sizeof(info), "host=%.*s port=%s dbname=postgres user=torture "
+			 "options='-c ddblock.on_lease_lost=%s'",
+			 (int) (colon - place), place, colon + 1, on_loss[s->number % 3]);
 	s->conn = PQconnectStart(info);
 	s->state = CONNECTING;
 	s->want_write = true;

@@ -69,7 +69,7 @@ class Shim:
 
 
 class Cluster:
-    def __init__(self, work, number, url, ca_file, settings):
+    def __init__(self, work, number, network, settings):
         self.number = number
         self.name = 'cluster%d' % number
         self.sockets = work
@@ -77,7 +77,6 @@ class Cluster:
         self.log = self.data + '.log'
         self.port = 5440 + number
         self.shim = Shim(self.data + '.shim')
-        self.keys = 0
         self.settings = {
             'listen_addresses': '',
             'unix_socket_directories': work,
@@ -91,8 +90,8 @@ class Cluster:
             'shared_preload_libraries': 'torture,ddblock',
             'cluster_name': self.name,
             'ddblock.region': 'us-east-1',
-            'ddblock.endpoint_url': url,
-            'ddblock.ca_file': ca_file,
+            'ddblock.endpoint_url': network.url(number),
+            'ddblock.ca_file': network.ca_file,
             'ddblock.table': 'lockTable',
             'ddblock.connect_timeout': '1s',
             'ddblock.request_timeout': '1s',
@@ -102,22 +101,21 @@ class Cluster:
 
     # ---- starting and stopping ----
 
-    def create(self):
+    def create(self, keys):
         subprocess.run(['initdb', '-D', self.data, '-U', 'postgres', '-A', 'trust', '-N',
                         '--no-locale', '-E', 'UTF8'],
                        check=True, stdout=subprocess.DEVNULL)
         with open(os.path.join(self.data, 'postgresql.conf'), 'a') as f:
             for name, value in self.settings.items():
                 f.write("%s = '%s'\n" % (name, value))
-        self.write_keys()
+        self.write_keys(keys)
 
-    def write_keys(self):
-        """New credentials, for the next start or reload."""
-        self.keys += 1
+    def write_keys(self, keys):
+        """Credentials, for the next start or reload."""
         path = os.path.join(self.data, 'postgresql.auto.conf')
         with open(path + '.new', 'w') as f:
-            f.write("ddblock.access_key_id = 'key%d'\n" % self.keys)
-            f.write("ddblock.secret_access_key = 'secret%d'\n" % self.keys)
+            f.write("ddblock.access_key_id = '%s'\nddblock.secret_access_key = '%s'\n"
+                    % keys)
         os.rename(path + '.new', path)
 
     def pg_ctl(self, *arguments):

@@ -14,32 +14,6 @@ import uuid
 
 from cluster import LEASE, boottime, send, state_of, wait_until
 
-WRITE = 'UpdateItem'
-THROTTLES = ('ProvisionedThroughputExceededException', 'ThrottlingException',
-             'RequestLimitExceeded')
-
-# What the counting proxy is told for each.
-LIGHT = {
-    'drop': lambda: dict(action='drop'),
-    'lose_reply': lambda: dict(action='lose-reply'),
-    'duplicate': lambda: dict(action='duplicate', operation=WRITE),
-    'late_apply': lambda: dict(action='delay', operation=WRITE,
-                               ms=int(1000 * LEASE * random.uniform(1.0, 1.3))),
-    'late_reply': lambda: dict(action='delay-reply',
-                               ms=int(1000 * LEASE * random.uniform(0.8, 1.1))),
-    'reset': lambda: dict(action='reset'),
-    'http_500': lambda: dict(action='error'),
-    'http_500_applied': lambda: dict(action='error-reply'),
-    'http_503': lambda: dict(action='error', status=503, type='ServiceUnavailable'),
-    'http_503_applied': lambda: dict(action='error-reply', status=503,
-                                     type='ServiceUnavailable'),
-    'throttle': lambda: dict(action='error', status=400, type=random.choice(THROTTLES)),
-    'conflict': lambda: dict(action='error', status=400, operation=WRITE,
-                             type='TransactionConflictException'),
-    'truncate': lambda: dict(action='truncate-reply'),
-    'corrupt': lambda: dict(action='corrupt-reply'),
-}
-
 # A late copy of a request may be applied for so long after it was sent.
 LATE_SECONDS = 1.3 * LEASE + 0.5
 
@@ -66,21 +40,20 @@ class Events:
 class Scene:
     """A cluster, and all that a fault needs to know of its surroundings."""
 
-    def __init__(self, cluster, proxy, front, operator, client, events):
+    def __init__(self, cluster, network, client, events):
         self.cluster = cluster
-        self.proxy = proxy
-        self.front = front
-        self.operator = operator
+        self.link = network.link(cluster.number)
+        self.table = network
         self.client = client
         self.events = events
 
     def cut_off(self, seconds):
         """No request gets through; the checker is told."""
-        self.proxy.fault(action='black-hole', count=-1, name='partitioned request')
+        self.link.cut()
         began = boottime()
         time.sleep(seconds)
         ended = boottime()
-        self.proxy.clear()
+        self.link.heal()
         self.events.note('cut', self.cluster.number, began, ended)
 
     def recovered(self):
@@ -156,31 +129,37 @@ def wall_clock(scene):
 
 def wall_clock_cut_off(scene):
     """The clock goes back just as the lease can no longer be renewed."""
-    scene.proxy.fault(action='black-hole', count=-1, name='partitioned request')
-    began = boottime()
     scene.cluster.shim.set_offset(-3600)
-    time.sleep(1.7 * LEASE)
-    scene.events.note('cut', scene.cluster.number, began)
-    scene.proxy.clear()
+    scene.cut_off(1.7 * LEASE)
     scene.cluster.shim.set_offset(0)
     return True
 
 
-def credentials(scene):
-    """They expire; new ones come a while later."""
-    scene.proxy.fault(action='error', status=400, count=-1, name='expired credentials',
-                      type='ExpiredTokenException')
+def credentials_expire(scene):
+    """Good ones come a while later."""
+    scene.link.expire(scene.link.keys())
     time.sleep(random.uniform(0.1, 0.6) * LEASE)
-    scene.cluster.write_keys()
-    scene.proxy.clear()
+    scene.link.renew()
+    scene.cluster.write_keys(scene.link.keys())
     scene.cluster.reload()
+    return True
+
+
+def credentials_rotate(scene):
+    """The server has the new ones before the old ones end."""
+    old = scene.link.keys()
+    scene.link.renew()
+    scene.cluster.write_keys(scene.link.keys())
+    scene.cluster.reload()
+    time.sleep(random.uniform(0.0, 0.5))
+    scene.link.expire(old)
     return True
 
 
 def operator_deletes(scene):
     name = 'o%d' % random.randrange(8)
     began = boottime()
-    scene.operator.delete(name)
+    scene.table.delete(name)
     scene.events.note('operator', scene.cluster.number, began, detail=name)
     return True
 
@@ -188,7 +167,7 @@ def operator_deletes(scene):
 def operator_edits(scene):
     name = 'o%d' % random.randrange(8)
     began = boottime()
-    struck = scene.operator.take(name, str(uuid.uuid4()))
+    struck = scene.table.take(name, str(uuid.uuid4()))
     scene.events.note('operator', scene.cluster.number, began, detail=name)
     return struck
 
@@ -204,12 +183,9 @@ def names_fail(scene):
 
 
 def slow_tls(scene):
-    before = scene.front.slow
-    scene.front.delay = random.uniform(0.3, 1.5)
-    scene.front.hang_up()
-    time.sleep(random.uniform(0.3, 1.0) * LEASE)
-    scene.front.delay = 0.0
-    return scene.front.slow > before
+    before = scene.table.struck().get('slow_tls', 0)
+    scene.link.slow_tls(random.uniform(0.3, 1.0) * LEASE, random.uniform(0.3, 1.5))
+    return scene.table.struck().get('slow_tls', 0) > before
 
 
 starving = threading.Lock()
@@ -240,7 +216,8 @@ HEAVY = {
     'immediate_restart': immediate_restart,
     'wall_clock': wall_clock,
     'wall_clock_cut_off': wall_clock_cut_off,
-    'credentials': credentials,
+    'credentials_expire': credentials_expire,
+    'credentials_rotate': credentials_rotate,
     'operator_deletes': operator_deletes,
     'operator_edits': operator_edits,
     'names_fail': names_fail,
@@ -248,18 +225,26 @@ HEAVY = {
     'starved': starved,
 }
 
-ALL = list(LIGHT) + list(HEAVY)
+def kinds_of(network):
+    """All that can be done where the network is this one."""
+    heavy = [kind for kind in HEAVY
+             if kind != 'slow_tls' or network.url(0).startswith('https')]
+    return list(network.kinds) + heavy
 
 
 class Storm:
     """Faults from now on, of the kinds named, until it is ended."""
 
-    def __init__(self, scenes, kinds, seed):
+    drawing = threading.Lock()
+    deck = []
+
+    def __init__(self, scenes, network, kinds, seed):
         self.scenes = scenes
+        self.network = network
         self.over = threading.Event()
         self.errors = []
-        self.light = [kind for kind in kinds if kind in LIGHT]
         self.heavy = [kind for kind in kinds if kind in HEAVY]
+        self.light = [kind for kind in kinds if kind not in HEAVY]
         random.seed(seed)
         self.threads = [threading.Thread(target=self.run, args=(self.heavy_ones, scene))
                         for scene in scenes if self.heavy]
@@ -277,36 +262,27 @@ class Storm:
 
     def light_ones(self, scenes):
         while not self.over.wait(random.uniform(0.05, 0.35)):
-            kind = random.choice(self.light)
-            scene = random.choice(scenes)
-            scene.proxy.fault(name=kind, count=random.choice((1, 1, 1, 3)),
-                              **LIGHT[kind]())
+            random.choice(scenes).link.strike(random.choice(self.light))
 
     def heavy_ones(self, scene):
-        deck = []
         while not self.over.wait(random.uniform(0.1, 0.6)):
-            deck = deck or self.deck(scene)
-            if not deck:
-                return
-            kind = deck.pop()
+            kind = self.draw()
             if HEAVY[kind](scene):
                 scene.events.count(kind)
 
-    def deck(self, scene):
-        """All that can befall this cluster, in any order; TLS has only one of them."""
-        deck = [kind for kind in self.heavy if kind != 'slow_tls']
-        if scene.front and 'slow_tls' in self.heavy:
-            deck += ['slow_tls'] * len(self.scenes)
-        random.shuffle(deck)
-        return deck
+    def draw(self):
+        """Each kind in turn, over storms and clusters; in any order."""
+        with self.drawing:
+            if not self.deck:
+                self.deck += random.sample(self.heavy, len(self.heavy))
+            return self.deck.pop()
 
     def end(self):
         """Returns when everything is healed and no late copy is under way."""
         self.over.set()
         for thread in self.threads:
             thread.join()
-        for scene in self.scenes:
-            scene.proxy.clear()
+        self.network.clear()
         time.sleep(LATE_SECONDS)
         for scene in self.scenes:
             for pid in scene.cluster.stopped_backends():

@@ -1,178 +1,314 @@
 # network.py: what lies between the torture's clusters and DynamoDB, and an
 # operator's way around it.
 #
-# Each cluster has a counting proxy of its own, so that it can be cut off alone.
+# There are two: the DynamoDB double, which speaks TLS, checks signatures and
+# breaks by itself, and DynamoDB Local, which does none of that, behind a
+# counting proxy for each cluster.  Both make the same of themselves:
+#
+#	network.kinds			the kinds of faults that it can make
+#	network.url(n), ca_file	for cluster n
+#	network.struck()		how often faults of each kind have struck
+#	network.clear()			ends all faults, and what hangs because of them
+#	network.link(n)			one cluster's, with
+#		keys()				its credentials, a pair
+#		strike(kind)		one or a few of the next requests meet that fault
+#		cut(), heal()		nothing gets through meanwhile
+#		renew()				from now on there are new keys
+#		expire(keys)		these are refused
 
 import http.client
 import json
 import os
-import select
-import socket
-import ssl
+import random
 import subprocess
 import threading
 import time
 
+from cluster import HOST, LEASE
+
 TABLE = 'lockTable'
+WRITES = ('UpdateItem', 'BatchExecuteStatement')
+STRIKES = (1, 1, 1, 3)
 
 
-class Proxy:
-    def __init__(self, work, number, upstream):
-        self.port_file = os.path.join(work, 'proxy%d.port' % number)
-        self.process = subprocess.Popen(
-            ['/usr/bin/python3', 'test/double/counting-proxy', '0',
-             '127.0.0.1:%d' % upstream, self.port_file],
-            stdin=subprocess.DEVNULL)
-        deadline = time.monotonic() + 30
-        self.port = None
-        while self.port is None:
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                raise RuntimeError('the proxy did not start')
-            time.sleep(0.02)
-            self.port = self.read_port()
+def post(port, path, body, headers=None):
+    connection = http.client.HTTPConnection('127.0.0.1', port, timeout=30)
+    try:
+        connection.request('POST', path, json.dumps(body), headers or {})
+        reply = connection.getresponse()
+        return reply.status, json.loads(reply.read())
+    finally:
+        connection.close()
 
-    def read_port(self):
+
+def read_port(path, process):
+    """Waits for the file in which a program says that it listens."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
         try:
-            with open(self.port_file) as f:
+            with open(path) as f:
                 line = f.readline()
-            return int(line) if line.endswith('\n') else None
+            if line.endswith('\n'):
+                return int(line)
         except OSError:
-            return None
-
-    def command(self, method, name, argument=None):
-        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=30)
-        try:
-            connection.request(method, '/proxy/' + name,
-                               json.dumps(argument) if argument else '')
-            reply = connection.getresponse()
-            data = reply.read()
-            if reply.status != 200:
-                raise RuntimeError('proxy: %s: %s' % (name, data))
-            return json.loads(data)
-        finally:
-            connection.close()
-
-    def fault(self, **spec):
-        self.command('POST', 'fault', spec)
-
-    def clear(self):
-        self.command('POST', 'clear')
-
-    def struck(self):
-        return self.command('GET', 'state')['struck']
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
+            pass
+        time.sleep(0.02)
+    raise RuntimeError('%s did not start' % process.args[0])
 
 
-class TlsFront:
-    """Speaks TLS in front of a proxy; its handshakes can be slow."""
-
-    def __init__(self, upstream, certificate, key):
-        self.upstream = upstream
-        self.delay = 0.0
-        self.slow = 0                   # handshakes that were delayed
-        self.lock = threading.Lock()
-        self.connections = set()
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.load_cert_chain(certificate, key)
-        self.listener = socket.create_server(('127.0.0.1', 0), backlog=128)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
-    def serve(self, client):
-        try:
-            if self.delay > 0:
-                with self.lock:
-                    self.slow += 1
-                time.sleep(self.delay)
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self.context.wrap_socket(client, server_side=True) as secure, \
-                    socket.create_connection(('127.0.0.1', self.upstream)) as plain:
-                plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                with self.lock:
-                    self.connections.add(plain)
-                self.relay(secure, plain)
-                with self.lock:
-                    self.connections.discard(plain)
-        except (OSError, ValueError):
-            client.close()
-
-    @staticmethod
-    def relay(secure, plain):
-        while True:
-            readable = [secure] if secure.pending() else \
-                select.select([secure, plain], [], [])[0]
-            for source, sink in ((secure, plain), (plain, secure)):
-                if source in readable:
-                    data = source.recv(65536)
-                    if not data:
-                        return
-                    sink.sendall(data)
-
-    def hang_up(self):
-        """Ends all connections, so that the next request needs a handshake."""
-        with self.lock:
-            for plain in self.connections:
-                try:
-                    plain.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-            self.connections.clear()
-
-
-class Operator:
-    """Somebody with a console and the right to change the lock table."""
-
-    def __init__(self, port):
-        self.port = port
+class Table:
+    """What somebody with a console and the right to change the table can do."""
 
     def call(self, operation, body):
-        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=30)
-        try:
-            connection.request('POST', '/', json.dumps(body), {
-                'Content-Type': 'application/x-amz-json-1.0',
-                'X-Amz-Target': 'DynamoDB_20120810.' + operation,
-                'Authorization': 'AWS4-HMAC-SHA256 Credential=operator/20260101/us-east-1/'
-                                 'dynamodb/aws4_request, SignedHeaders=host, Signature=0'})
-            reply = connection.getresponse()
-            data = json.loads(reply.read())
-            if reply.status != 200:
-                raise RuntimeError('%s: %s' % (operation, data))
-            return data
-        finally:
-            connection.close()
+        """(status, reply), without any fault"""
+        raise NotImplementedError
+
+    def must(self, operation, body):
+        status, reply = self.call(operation, body)
+        if status != 200:
+            raise RuntimeError('%s: %s' % (operation, reply))
+        return reply
 
     def items(self):
         found, start = [], {}
         while True:
-            page = self.call('Scan', dict(TableName=TABLE, ConsistentRead=True, **start))
+            page = self.must('Scan', dict(TableName=TABLE, ConsistentRead=True, **start))
             found += page['Items']
             if 'LastEvaluatedKey' not in page:
                 return found
             start = {'ExclusiveStartKey': page['LastEvaluatedKey']}
 
     def delete(self, name):
-        self.call('DeleteItem', {'TableName': TABLE, 'Key': {'key': {'S': name}}})
+        self.must('DeleteItem', {'TableName': TABLE, 'Key': {'key': {'S': name}}})
 
     def take(self, name, version):
         """Edits the item into one that somebody else holds; False: there is none."""
+        status, reply = self.call('UpdateItem', {
+            'TableName': TABLE, 'Key': {'key': {'S': name}},
+            'UpdateExpression': 'SET ownerName = :o, recordVersionNumber = :v, '
+                                'leaseDuration = :l REMOVE isReleased',
+            'ConditionExpression': 'attribute_exists(ownerName)',
+            'ExpressionAttributeValues': {
+                ':o': {'S': 'operator'}, ':v': {'S': version}, ':l': {'S': '2000'}}})
+        if status != 200 and 'ConditionalCheckFailed' not in reply['__type']:
+            raise RuntimeError('UpdateItem: %s' % reply)
+        return status == 200
+
+
+# ---- the double ----
+
+class DoubleLink:
+    def __init__(self, network, number):
+        self.network = network
+        self.name = 'key%d' % number
+        self.count = 0
+        self.lock = threading.Lock()
+        self.pending = []
+        self.cut_id = None
+        self.renew()
+
+    def keys(self):
+        return '%s.%d' % (self.name, self.count), 'secret%d' % self.count
+
+    def renew(self):
+        self.count += 1
+        key, secret = self.keys()
+        self.network.command('credentials', key=key, secret=secret)
+
+    def expire(self, keys):
+        self.network.command('credentials', key=keys[0],
+                             state=random.choice(('expired', 'gone')))
+
+    def fault(self, kind, **options):
+        with self.lock:
+            fault = self.network.command('fault', kind=kind, key=self.keys()[0], **options)
+            self.pending.append(fault['id'])
+        return fault['id']
+
+    def strike(self, kind):
+        count = random.choice(STRIKES)
+        applied = random.choice((True, False))
+        options = {
+            'duplicate': dict(operation='UpdateItem', delay_ms=random.choice((0, 300))),
+            'late_apply': dict(operation=random.choice(WRITES), delay_ms=late_ms(),
+                               answer=random.choice(('none', '500', 'close'))),
+            'late_reply': dict(delay_ms=late_ms()),
+            'conflict': dict(operation=random.choice(WRITES)),
+        }
+        self.fault(kind, count=count, applied=applied, **options.get(kind, {}))
+
+    def cut(self):
+        """Faults that were given before would let their requests through."""
+        with self.lock:
+            for fault in self.pending:
+                self.network.command('clear', id=fault)
+            self.pending.clear()
+        self.cut_id = self.fault('partition', refuse=random.choice((True, False)))
+
+    def heal(self):
+        self.network.command('clear', id=self.cut_id)
+
+    def slow_tls(self, seconds, delay):
+        """Handshakes, and some connections that end, so that there are any."""
+        fault = self.network.command('fault', kind='slow_tls', delay_ms=int(delay * 1000))
+        self.fault('reset', count=8)
+        time.sleep(seconds)
+        self.network.command('clear', id=fault['id'])
+
+
+class DoubleNetwork(Table):
+    kinds = ('drop', 'lose_reply', 'duplicate', 'late_apply', 'late_reply', 'reset',
+             'http_500', 'http_503', 'throttle', 'conflict', 'truncate', 'corrupt',
+             'wrong_crc')
+
+    def __init__(self, work, clusters, certificate, key):
+        port_file = os.path.join(work, 'double.port')
+        self.ca_file = certificate
+        self.process = subprocess.Popen(
+            [os.environ['TORTURE_DOUBLE'], '--port-file', port_file, '--tls', certificate,
+             key], stdin=subprocess.DEVNULL)
+        self.port = read_port(port_file, self.process)
+        self.links = [DoubleLink(self, number) for number in range(clusters)]
+
+    def command(self, name, **arguments):
+        status, reply = post(self.port, '/_double', dict(arguments, command=name))
+        if status != 200:
+            raise RuntimeError('double: %s: %s' % (name, reply))
+        return reply
+
+    def url(self, _number):
+        return 'https://%s:%d' % (HOST, self.port)
+
+    def link(self, number):
+        return self.links[number]
+
+    def call(self, operation, body):
+        result = self.command('call', target=operation, body=body)
+        return result['status'], result['reply']
+
+    def struck(self):
+        return self.command('stats')['faults']
+
+    def clear(self):
+        self.command('clear')
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+# ---- DynamoDB Local ----
+
+class LocalLink:
+    """A cluster's counting proxy."""
+
+    SPECS = {
+        'drop': lambda: dict(action='drop'),
+        'lose_reply': lambda: dict(action='lose-reply'),
+        'duplicate': lambda: dict(action='duplicate', operation='UpdateItem'),
+        'late_apply': lambda: dict(action='delay', operation='UpdateItem', ms=late_ms()),
+        'late_reply': lambda: dict(action='delay-reply', ms=late_ms()),
+        'reset': lambda: dict(action='reset'),
+        'http_500': lambda: dict(action=random.choice(('error', 'error-reply'))),
+        'http_503': lambda: dict(action=random.choice(('error', 'error-reply')),
+                                 status=503, type='ServiceUnavailable'),
+        'throttle': lambda: dict(action='error', status=400, type='ThrottlingException'),
+        'conflict': lambda: dict(action='error', status=400, operation='UpdateItem',
+                                 type='TransactionConflictException'),
+        'truncate': lambda: dict(action='truncate-reply'),
+        'corrupt': lambda: dict(action='corrupt-reply'),
+    }
+
+    def __init__(self, work, number, upstream):
+        port_file = os.path.join(work, 'proxy%d.port' % number)
+        self.count = 1
+        self.process = subprocess.Popen(
+            ['/usr/bin/python3', 'test/double/counting-proxy', '0',
+             '127.0.0.1:%d' % upstream, port_file], stdin=subprocess.DEVNULL)
+        self.port = read_port(port_file, self.process)
+
+    def command(self, name, body=None):
+        status, reply = post(self.port, '/proxy/' + name, body)
+        if status != 200:
+            raise RuntimeError('proxy: %s: %s' % (name, reply))
+
+    def keys(self):
+        return 'key%d' % self.count, 'secret%d' % self.count
+
+    def renew(self):
+        self.count += 1
+        self.heal()
+
+    def expire(self, keys):
+        """The proxy does not see keys: those that are not the last ones do not matter."""
+        if keys == self.keys():
+            self.command('fault', dict(action='error', status=400, count=-1,
+                                       name='expired request',
+                                       type='ExpiredTokenException'))
+
+    def strike(self, kind):
+        self.command('fault', dict(self.SPECS[kind](), name=kind,
+                                   count=random.choice(STRIKES)))
+
+    def cut(self):
+        """Faults that were given before would let their requests through."""
+        self.heal()
+        self.command('fault', dict(action='black-hole', count=-1, name='cut request'))
+
+    def heal(self):
+        self.command('clear')
+
+    def struck(self):
+        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=30)
         try:
-            self.call('UpdateItem', {
-                'TableName': TABLE, 'Key': {'key': {'S': name}},
-                'UpdateExpression': 'SET ownerName = :o, recordVersionNumber = :v, '
-                                    'leaseDuration = :l REMOVE isReleased',
-                'ConditionExpression': 'attribute_exists(ownerName)',
-                'ExpressionAttributeValues': {
-                    ':o': {'S': 'operator'}, ':v': {'S': version}, ':l': {'S': '2000'}}})
-            return True
-        except RuntimeError as error:
-            if 'ConditionalCheckFailed' in str(error):
-                return False
-            raise
+            connection.request('GET', '/proxy/state')
+            return json.loads(connection.getresponse().read())['struck']
+        finally:
+            connection.close()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class LocalNetwork(Table):
+    kinds = tuple(LocalLink.SPECS)
+    ca_file = ''
+
+    def __init__(self, work, clusters):
+        with open(os.path.join(work, 'dynamodb', 'port')) as f:
+            self.port = int(f.read())
+        self.links = [LocalLink(work, number, self.port) for number in range(clusters)]
+
+    def url(self, number):
+        return 'http://%s:%d' % (HOST, self.links[number].port)
+
+    def link(self, number):
+        return self.links[number]
+
+    def call(self, operation, body):
+        return post(self.port, '/', body, {
+            'Content-Type': 'application/x-amz-json-1.0',
+            'X-Amz-Target': 'DynamoDB_20120810.' + operation,
+            'Authorization': 'AWS4-HMAC-SHA256 Credential=operator/20260101/us-east-1/'
+                             'dynamodb/aws4_request, SignedHeaders=host, Signature=0'})
+
+    def struck(self):
+        counts = {}
+        for link in self.links:
+            for kind, count in link.struck().items():
+                counts[kind] = counts.get(kind, 0) + count
+        return counts
+
+    def clear(self):
+        for link in self.links:
+            link.heal()
+
+    def stop(self):
+        for link in self.links:
+            link.stop()
+
+
+def late_ms():
+    """Around the longest lease's end, as a late copy or reply is most trouble."""
+    return int(1000 * LEASE * random.uniform(0.8, 1.3))

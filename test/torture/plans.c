@@ -125,12 +125,20 @@ plan_session_scope(Plan *plan)
 	add(plan, OP_TOKEN, 0, 0);
 }
 
-/* A transaction that is open for longer than some partitions' leases. */
+/* A write that comes late, or whose COMMIT does: the lease may be lost meanwhile. */
 static void
 plan_slow_transaction(Plan *plan)
 {
+	int			pause = 500 + random_below(4500);
+
 	add(plan, OP_ACQUIRE, 0, some_wait());
-	add_write(plan, 500 + random_below(4500));
+	if (random_below(2))
+	{
+		add(plan, OP_THINK, 0, pause);
+		add_write(plan, 0);
+	}
+	else
+		add_write(plan, pause);
 	add(plan, OP_REQUIRE, 0, 0);
 	add(plan, OP_RELEASE, 0, 0);
 }

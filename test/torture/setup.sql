@@ -1,8 +1,8 @@
 -- What the torture needs in each cluster: the true time, the stop at the guard,
 -- and what the locks protect.
 --
--- "written" shows what was committed, in order: its sequence number is taken under the
--- resource's row lock, and that is kept until the transaction ends.
+-- "written" shows what was committed, in order: its sequence number is taken behind
+-- the fence, whose row lock is kept until the transaction ends.
 
 CREATE EXTENSION ddblock;
 
@@ -12,7 +12,6 @@ AS 'torture' LANGUAGE C VOLATILE;
 CREATE FUNCTION torture_stop(before boolean) RETURNS void
 AS 'torture' LANGUAGE C VOLATILE;
 
-CREATE TABLE resource (lock text PRIMARY KEY, token bigint NOT NULL);
 CREATE SEQUENCE write_order;
 CREATE TABLE written (
 	position bigint NOT NULL DEFAULT nextval('write_order'),
@@ -20,17 +19,10 @@ CREATE TABLE written (
 	token bigint NOT NULL,
 	id bigint NOT NULL);
 
--- A write under a lock that refuses a token lower than one it has seen.
 CREATE FUNCTION torture_write(lock_name text, new_token bigint, write_id bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO resource AS r VALUES (lock_name, new_token)
-	ON CONFLICT (lock) DO UPDATE SET token = new_token
-		WHERE r.token <= new_token;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'token % of "%" is stale', new_token, lock_name
-			USING ERRCODE = 'LK002';
-	END IF;
+	PERFORM ddb_fence(lock_name, new_token);
 	INSERT INTO written (lock, token, id) VALUES (lock_name, new_token, write_id);
 END
 $$;
@@ -38,8 +30,6 @@ $$;
 -- The same without a fence, to show that the checker sees what comes of it.
 CREATE FUNCTION torture_write_unfenced(lock_name text, new_token bigint, write_id bigint)
 RETURNS void LANGUAGE sql AS $$
-	INSERT INTO resource VALUES (lock_name, new_token)
-	ON CONFLICT (lock) DO UPDATE SET token = new_token;
 	INSERT INTO written (lock, token, id) VALUES (lock_name, new_token, write_id);
 $$;
 

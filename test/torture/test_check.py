@@ -14,6 +14,7 @@ S = 1000000                             # a second
 
 def op(name, session, token, sent, lock='n0', state='00000', write=0, detail='', took=1000):
     """A line of history; the server's times lie just inside the client's."""
+    sent = int(sent)
     known = state == '00000' and name not in ('commit', 'write')
     return '\t'.join(map(str, (name, session, lock, token, sent, sent + took,
                                sent + 1 if known else 0,
@@ -30,13 +31,23 @@ GOOD = [
 ]
 WRITTEN = ['1\tn0\t100\t1']
 
+# A writes under a token, and commits when B has a higher one.
+LATE_COMMIT = [
+    op('acquire', A, 300, 8 * S), op('write', A, 300, 8.5 * S, write=2),
+    op('require', A, 300, 8.6 * S), op('acquire', B, 400, 9.5 * S),
+    op('commit', A, 300, 10 * S, write=2),
+]
+LATE_WRITTEN = WRITTEN + ['2\tn0\t300\t2']
+GUARD = ['guard\t-\t0\t0\ton']
+
 # name, promises, more history, events, written (None: WRITTEN)
 CASES = [
     ('nothing wrong', None, [], [], None),
     ('belief after a later grant', 'I1 I8', [op('require', A, 100, 8 * S)], [], None),
-    ('guarded commit after a later grant', 'I1',
-     [op('commit', A, 100, 8 * S)], ['guard\t-\t0\t0\ton'], None),
-    ('the same without a guard', None, [op('commit', A, 100, 8 * S)], [], None),
+    ('guarded commit after a later grant', 'I1', LATE_COMMIT, GUARD, LATE_WRITTEN),
+    ('the same without a guard', None, LATE_COMMIT, [], LATE_WRITTEN),
+    ('commit after the release', None, LATE_COMMIT[:3] +
+     [op('release', A, 300, 9 * S, detail='t')] + LATE_COMMIT[3:], GUARD, LATE_WRITTEN),
     ('belief while an operator tampers', None,
      [op('acquire', A, 300, 8 * S, 'o1'), op('acquire', B, 301, 9 * S, 'o1'),
       op('require', A, 300, 10 * S, 'o1')], ['operator\t0\t%d\t%d\to1' % (8.5 * S, 8.6 * S)],

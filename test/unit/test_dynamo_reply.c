@@ -684,6 +684,230 @@ table_description_names_keys_and_types(void **state)
 #undef TABLE
 }
 
+/* A description as in the API Reference, with more members before its end. */
+static void
+read_description(dynamo_reply *reply, const char *more)
+{
+	char		body[2048];
+
+	snprintf(body, sizeof(body), "{\"Table\":{\"AttributeDefinitions\":["
+			 "{\"AttributeName\":\"key\",\"AttributeType\":\"S\"}],\"TableName\":\"lockTable\","
+			 "\"KeySchema\":[{\"AttributeName\":\"key\",\"KeyType\":\"HASH\"}],"
+			 "\"TableStatus\":\"ACTIVE\",\"ItemCount\":0,\"DeletionProtectionEnabled\":false%s}}",
+			 more);
+	read_text(reply, DYNAMO_DESCRIBE_TABLE, 200, body);
+	assert_int_equal(reply->status, DYNAMO_OK);
+}
+
+static void
+global_tables_are_told_by_their_replicas(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_description(&reply, "");
+	assert_false(reply.table.replicated);
+	assert_string_equal(reply.table.replicas, "");
+	dynamo_reply_free(&reply);
+
+	/* no consistency mode: older than the choice, and so eventual */
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":["
+					 "{\"RegionName\":\"us-west-2\",\"ReplicaStatus\":\"ACTIVE\"},"
+					 "{\"RegionName\":\"eu-west-1\",\"ReplicaStatus\":\"CREATING\"}]");
+	assert_true(reply.table.replicated);
+	assert_false(reply.table.strong);
+	assert_string_equal(reply.table.replicas, "us-west-2, eu-west-1");
+	dynamo_reply_free(&reply);
+
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\","
+					 "\"MultiRegionConsistency\":\"EVENTUAL\",\"Replicas\":["
+					 "{\"RegionName\":\"us-west-2\",\"ReplicaStatus\":\"ACTIVE\"}]");
+	assert_true(reply.table.replicated);
+	assert_false(reply.table.strong);
+	dynamo_reply_free(&reply);
+
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\","
+					 "\"MultiRegionConsistency\":\"STRONG\",\"Replicas\":["
+					 "{\"RegionName\":\"us-east-2\",\"ReplicaStatus\":\"ACTIVE\"}],"
+					 "\"GlobalTableWitnesses\":[{\"RegionName\":\"us-west-2\","
+					 "\"WitnessStatus\":\"ACTIVE\"}]");
+	assert_true(reply.table.replicated);
+	assert_true(reply.table.strong);
+	dynamo_reply_free(&reply);
+
+	/* what was one has no replicas any more */
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":[]");
+	assert_false(reply.table.replicated);
+	dynamo_reply_free(&reply);
+
+	read_description(&reply, ",\"GlobalTableVersion\":\"2017.11.29\"");
+	assert_true(reply.table.replicated);
+	dynamo_reply_free(&reply);
+}
+
+static void
+any_number_of_replicas_fits(void **state)
+{
+	char		more[1500] = ",\"Replicas\":[{}";
+	dynamo_reply reply;
+
+	(void) state;
+	for (int i = 0; i < 30; i++)
+		strcat(more, ",{\"RegionName\":\"ap-southeast-1\"}");
+	strcat(more, "]");
+	read_description(&reply, more);
+	assert_true(reply.table.replicated);
+	assert_int_equal(strlen(reply.table.replicas), sizeof(reply.table.replicas) - 1);
+	assert_memory_equal(reply.table.replicas, "?, ap-southeast-1, ", 19);
+	dynamo_reply_free(&reply);
+}
+
+static void
+read_page(dynamo_reply *reply, const dynamo_table *table, const char *body)
+{
+	dynamo_read_scan(reply, table, 200, NULL, body, strlen(body));
+	assert_int_equal(reply->count, 1);
+	assert_int_equal(reply->results[0].status, reply->status);
+}
+
+static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0};
+static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 0};
+
+static void
+page_brings_items_and_where_to_go_on(void **state)
+{
+	static const char body[] = "{\"Items\":[" ITEM_JSON "," RELEASED_JSON "],\"Count\":2,"
+		"\"ScannedCount\":3,\"LastEvaluatedKey\":{\"key\":{\"S\":\"b\\u00e9\"}},"
+		"\"ConsumedCapacity\":{\"TableName\":\"t\",\"CapacityUnits\":1.5}}";
+	dynamo_reply reply;
+
+	(void) state;
+	read_page(&reply, &plain_table, body);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_true(reply.consumed == 1.5);
+	assert_int_equal(reply.page.count, 2);
+	assert_string_equal(reply.page.rows[0].name, "migrate/orders");
+	assert_string_equal(reply.page.rows[0].item.version, "v1");
+	assert_false(reply.page.rows[0].item.released);
+	assert_true(reply.page.rows[1].item.released);
+	assert_int_equal(reply.page.rows[1].item.released_at, 1795254699);
+	assert_string_equal(reply.page.next, "b\xc3\xa9");
+	assert_null(reply.page.next_sort);
+	dynamo_reply_free(&reply);
+	assert_int_equal(reply.page.count, 0);
+	assert_null(reply.page.next);
+	dynamo_reply_free(&reply);
+}
+
+static void
+page_may_be_empty_or_the_last(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_page(&reply, &sorted_table, "{\"Items\":[],\"LastEvaluatedKey\":"
+			  "{\"sk\":{\"S\":\"other\"},\"pk\":{\"S\":\"x\"}}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.page.count, 0);
+	assert_string_equal(reply.page.next, "x");
+	assert_string_equal(reply.page.next_sort, "other");
+	dynamo_reply_free(&reply);
+
+	read_page(&reply, &plain_table, "{\"Items\":[{\"key\":{\"S\":\"no lock\"}}]}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.page.count, 1);
+	assert_string_equal(reply.page.rows[0].item.version, "");
+	assert_null(reply.page.next);
+	dynamo_reply_free(&reply);
+}
+
+static void
+assert_no_page(const dynamo_table *table, const char *body, dynamo_status expected,
+			   const char *message)
+{
+	dynamo_reply reply;
+
+	read_page(&reply, table, body);
+	assert_int_equal(reply.status, expected);
+	if (strstr(reply.message, message) == NULL)
+		fail_msg("message is %s", reply.message);
+	assert_int_equal(reply.page.count, 0);
+	assert_null(reply.page.rows);
+	assert_null(reply.page.next);
+	dynamo_reply_free(&reply);
+}
+
+static void
+page_with_other_keys_is_a_wrong_request(void **state)
+{
+	(void) state;
+	assert_no_page(&plain_table, "{\"Items\":[{\"id\":{\"S\":\"a\"}}]}",
+				   DYNAMO_VALIDATION, "keys");
+	assert_no_page(&plain_table, "{\"Items\":[{\"key\":{\"N\":\"1\"}}]}",
+				   DYNAMO_VALIDATION, "keys");
+	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"id\":{\"S\":\"a\"}}}",
+				   DYNAMO_VALIDATION, "keys");
+	/* a sort key that we do not know of, or one that is not there */
+	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"key\":{\"S\":\"a\"},"
+				   "\"sk\":{\"S\":\"b\"}}}", DYNAMO_VALIDATION, "keys");
+	assert_no_page(&sorted_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"pk\":{\"S\":\"a\"}}}",
+				   DYNAMO_VALIDATION, "keys");
+}
+
+static void
+page_that_cannot_be_read_is_malformed(void **state)
+{
+	(void) state;
+	assert_no_page(&plain_table, "{}", DYNAMO_MALFORMED, "unexpected reply");
+	assert_no_page(&plain_table, "{\"Items\":{}}", DYNAMO_MALFORMED, "unexpected reply");
+	assert_no_page(&plain_table, "{\"Items\":[{\"key\":{\"S\":\"a\"}},7]}",
+				   DYNAMO_MALFORMED, "unexpected reply");
+	/* half of such a key would let the scan go on anywhere */
+	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":"
+				   "{\"key\":{\"S\":\"a\\\\\\u0000b\"}}}", DYNAMO_MALFORMED, "U+0000");
+	assert_status("{\"Items\":[]}", 200, DYNAMO_SCAN, DYNAMO_MALFORMED);
+}
+
+static void
+page_with_an_escaped_backslash_has_no_nul(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_page(&reply, &plain_table, "{\"Items\":[{\"key\":{\"S\":\"\\\\u0000\"}}]}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.page.rows[0].name, "\\u0000");
+	dynamo_reply_free(&reply);
+}
+
+static void
+refused_scan_has_no_page(void **state)
+{
+	static const char body[] = "{\"__type\":\"x#AccessDeniedException\",\"message\":\"no\"}";
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read_scan(&reply, &plain_table, 400, NULL, body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_ACCESS_DENIED);
+	assert_int_equal(reply.page.count, 0);
+	dynamo_reply_free(&reply);
+}
+
+static void
+operators_writes_are_refused_with_the_item(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_DELETE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_string_equal(reply.results[0].item.version, "v1");
+	dynamo_reply_free(&reply);
+	assert_status("{}", 200, DYNAMO_DELETE, DYNAMO_OK);
+	assert_status("{}", 200, DYNAMO_FORCE_RELEASE, DYNAMO_OK);
+	assert_status(REFUSED "}", 400, DYNAMO_FORCE_RELEASE, DYNAMO_CONDITION_FAILED);
+}
+
 static void
 transport_failure_fails_each_statement(void **state)
 {
@@ -731,6 +955,15 @@ main(void)
 		cmocka_unit_test(long_texts_are_cut_between_characters),
 		cmocka_unit_test(odd_holders_are_no_reason_to_fail),
 		cmocka_unit_test(table_description_names_keys_and_types),
+		cmocka_unit_test(global_tables_are_told_by_their_replicas),
+		cmocka_unit_test(any_number_of_replicas_fits),
+		cmocka_unit_test(page_brings_items_and_where_to_go_on),
+		cmocka_unit_test(page_may_be_empty_or_the_last),
+		cmocka_unit_test(page_with_other_keys_is_a_wrong_request),
+		cmocka_unit_test(page_that_cannot_be_read_is_malformed),
+		cmocka_unit_test(page_with_an_escaped_backslash_has_no_nul),
+		cmocka_unit_test(refused_scan_has_no_page),
+		cmocka_unit_test(operators_writes_are_refused_with_the_item),
 		cmocka_unit_test(transport_failure_fails_each_statement),
 	};
 

@@ -388,6 +388,82 @@ tables_are_described_created_and_given_a_ttl(void **state)
 				"{\"AttributeName\":\"ttl\",\"Enabled\":true}}");
 }
 
+/* The scan's fixed parts: what is asked for, and how it is called. */
+#define SCAN_START "{\"TableName\":\"lockTable\",\"ConsistentRead\":true," \
+	"\"ReturnConsumedCapacity\":\"TOTAL\",\"ProjectionExpression\":\"#key, #ownerName," \
+	" #recordVersionNumber, #leaseDuration, #fencingToken, #holder, #isReleased," \
+	" #releasedAt\","
+#define SCAN_NAMES N("ownerName") "," N("recordVersionNumber") "," N("leaseDuration") "," \
+	N("fencingToken") "," N("holder") "," N("isReleased") "," N("releasedAt")
+
+static void
+scan_reads_consistently_and_leaves_data_out(void **state)
+{
+	dynamo_scan scan = {.prefix = "", .limit = 20};
+
+	(void) state;
+	assert_body(dynamo_build_scan(&plain_table, &scan),
+				SCAN_START "\"Limit\":20,\"ExpressionAttributeNames\":{"
+				SCAN_NAMES ",\"#key\":\"key\"}}");
+}
+
+static void
+scan_filters_and_goes_on_after_a_key(void **state)
+{
+	dynamo_scan scan = {
+		.prefix = "a\"bc", .prefix_len = 3, .released_only = true, .limit = 500,
+		.after = "last one!", .after_len = 8, .after_sort = "locks!", .after_sort_len = 5
+	};
+
+	(void) state;
+	assert_body(dynamo_build_scan(&sorted_table, &scan),
+				SCAN_START "\"Limit\":500,\"FilterExpression\":\"attribute_exists(#isReleased)"
+				" AND begins_with(#key, :prefix) AND #sort = :sort\","
+				"\"ExpressionAttributeNames\":{" SCAN_NAMES ",\"#key\":\"pk\","
+				"\"#sort\":\"sk\"},\"ExpressionAttributeValues\":{"
+				"\":prefix\":{\"S\":\"a\\\"b\"},\":sort\":{\"S\":\"locks\"}},"
+				"\"ExclusiveStartKey\":{\"pk\":{\"S\":\"last one\"},"
+				"\"sk\":{\"S\":\"locks\"}}}");
+	scan.released_only = false;
+	assert_body(dynamo_build_scan(&plain_table, &scan),
+				SCAN_START "\"Limit\":500,\"FilterExpression\":\"begins_with(#key, :prefix)\","
+				"\"ExpressionAttributeNames\":{" SCAN_NAMES ",\"#key\":\"key\"},"
+				"\"ExpressionAttributeValues\":{\":prefix\":{\"S\":\"a\\\"b\"}},"
+				"\"ExclusiveStartKey\":{\"key\":{\"S\":\"last one\"}}}");
+}
+
+static void
+delete_demands_the_version_and_released(void **state)
+{
+	(void) state;
+	assert_write(&plain_table, write_of(DYNAMO_DELETE),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
+				 " AND attribute_exists(#isReleased)\","
+				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") ","
+				 N("isReleased") "},"
+				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"old\"}}," ASK_FOR "}");
+}
+
+static void
+force_release_demands_the_version_of_whomever(void **state)
+{
+	(void) state;
+	assert_write(&sorted_table, write_of(DYNAMO_FORCE_RELEASE),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #isReleased = :released, #releasedAt = :now, #ttl = :ttl"
+				 " REMOVE #holder, #data\","
+				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
+				 " AND attribute_not_exists(#isReleased)\","
+				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") "," N("isReleased") ","
+				 N("releasedAt") "," N("ttl") "," N("holder") "," N("data") "},"
+				 "\"ExpressionAttributeValues\":{\":version\":{\"S\":\"new\"},"
+				 "\":expected\":{\"S\":\"old\"},\":released\":{\"S\":\"1\"},"
+				 "\":now\":{\"N\":\"1000\"},\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");
+}
+
 static void
 every_operation_has_its_names(void **state)
 {
@@ -406,6 +482,9 @@ every_operation_has_its_names(void **state)
 						"DynamoDB_20120810.BatchExecuteStatement");
 	assert_string_equal(dynamo_action(DYNAMO_RENEW_BATCH), "dynamodb:PartiQLUpdate");
 	assert_string_equal(dynamo_action(DYNAMO_READ), "dynamodb:GetItem");
+	assert_string_equal(dynamo_action(DYNAMO_SCAN), "dynamodb:Scan");
+	assert_string_equal(dynamo_action(DYNAMO_DELETE), "dynamodb:DeleteItem");
+	assert_string_equal(dynamo_action(DYNAMO_FORCE_RELEASE), "dynamodb:UpdateItem");
 }
 
 int
@@ -426,6 +505,10 @@ main(void)
 		cmocka_unit_test(any_name_survives_the_way_through_json),
 		cmocka_unit_test(largest_values_fit),
 		cmocka_unit_test(tables_are_described_created_and_given_a_ttl),
+		cmocka_unit_test(scan_reads_consistently_and_leaves_data_out),
+		cmocka_unit_test(scan_filters_and_goes_on_after_a_key),
+		cmocka_unit_test(delete_demands_the_version_and_released),
+		cmocka_unit_test(force_release_demands_the_version_of_whomever),
 		cmocka_unit_test(every_operation_has_its_names),
 	};
 

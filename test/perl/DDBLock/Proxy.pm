@@ -41,10 +41,11 @@ it was not asked).
 Arranges for the next requests to go wrong. Actions: drop, reset, black-hole,
 delay, duplicate, error (DynamoDB does not see the request, but for delay, which
 sends it late, and duplicate, which sends it twice); lose-reply,
-black-hole-reply, delay-reply, error-reply, truncate-reply, corrupt-reply (it
-does). Options: operation ("*"), match (regular expression on the body, in
+black-hole-reply, delay-reply, error-reply, truncate-reply, corrupt-reply,
+edit-reply (it does). Options: operation ("*"), match (regular expression on the body, in
 Python's dialect), skip (0), count (1; -1 until cleared), ms for the delays;
-status, type and message for the errors. The first fault that matches a
+status, type and message for the errors; merge, a hash that goes over the
+reply's JSON, for edit-reply. The first fault that matches a
 request and is not used up applies.
 
 =item $proxy->clear_faults

@@ -45,6 +45,12 @@ server's side, faults. Started at the first call.
 A further proxy to the same DynamoDB, so that each of several clusters can have
 its own network.
 
+=item new_double(%options)
+
+The DynamoDB double as a server, a L<DDBLock::Double>: it checks signatures and
+breaks things on command. Options as its start has them, C<dir> aside. It has
+no table yet: create it through the first cluster.
+
 =item new_cluster($name, %options)
 
 Makes and starts a cluster preloaded with ddblock; returns the
@@ -113,17 +119,18 @@ use PostgreSQL::Test::Utils;
 use Test::More ();
 use Time::HiRes ();
 
+use DDBLock::Double;
 use DDBLock::DynamoDB;
 use DDBLock::Proxy;
 use DDBLock::Session;
 
 our @EXPORT = qw(
-  dynamodb proxy new_proxy new_cluster session backend_pid worker_pid
+  dynamodb proxy new_proxy new_double new_cluster session backend_pid worker_pid
   stat_of wait_for wait_for_waiters is_released nothing_held_ok error_of
 );
 
 my $main_pid = $$;
-my ($dynamodb, $proxy, @proxies, @nodes);
+my ($dynamodb, $proxy, @proxies, @doubles, @nodes);
 
 sub dynamodb
 {
@@ -145,6 +152,13 @@ sub proxy
 {
 	$proxy //= new_proxy();
 	return $proxy;
+}
+
+sub new_double
+{
+	push @doubles,
+	  DDBLock::Double->start(dir => PostgreSQL::Test::Utils::tempdir(), @_);
+	return $doubles[-1];
 }
 
 sub new_cluster
@@ -310,7 +324,7 @@ END
 			$status ||= 1;
 			$node->stop('immediate', fail_ok => 1);
 		}
-		$_->stop foreach @proxies;
+		$_->stop foreach @proxies, @doubles;
 		$dynamodb->stop if $dynamodb;
 	}
 	$? = $status;

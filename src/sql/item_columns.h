@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * item_columns.h
+ *	  A lock item's attributes as columns of a row.
+ *
+ * Floor 4.  What the item lacks stays null: nulls must be true before.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SQL_ITEM_COLUMNS_H
+#define DDBLOCK_SQL_ITEM_COLUMNS_H
+
+#include "postgres.h"
+
+#include "core/dynamo.h"
+
+/* Columns from database to acquired_at, in this order. */
+#define ITEM_HOLDER_COLUMNS 6
+
+extern void ItemText(int column, const char *utf8, Datum *values, bool *nulls);
+extern void ItemTime(int column, int64 epoch_ms, Datum *values, bool *nulls);
+extern void ItemHolder(int first_column, const dynamo_holder *holder,
+					   Datum *values, bool *nulls);
+extern void ItemLease(int column, const dynamo_item *item, Datum *values, bool *nulls);
+extern void ItemToken(int column, const dynamo_item *item, Datum *values, bool *nulls);
+
+#endif							/* DDBLOCK_SQL_ITEM_COLUMNS_H */

@@ -1,0 +1,233 @@
+# DDBLock::Double: the DynamoDB double (test/double/server.c) as an object.
+
+=pod
+
+=head1 NAME
+
+DDBLock::Double - a DynamoDB that checks signatures and breaks on command
+
+=head1 METHODS
+
+=over
+
+=item DDBLock::Double->start(dir => $dir, %options)
+
+Options: C<tls> (speak TLS; C<ca_file> is the certificate to trust),
+C<credentials> (hash of access keys and their secrets; default: test, test),
+C<seed> (of its lots).
+
+=item $double->port, $double->url, $double->ca_file
+
+=item $double->command(%command)
+
+Sends a command as test/double/server_control.c has them, returns the reply;
+dies if it is refused. What follows are such commands.
+
+=item $double->fault($kind, %options)
+
+Adds a fault and returns its id; it strikes once unless C<count> or
+C<probability> say otherwise.
+
+=item $double->clear_faults
+
+=item $double->struck($kind)
+
+How many requests have met a fault of that kind.
+
+=item $double->requests($operation)
+
+Signed requests of an operation ("UpdateItem"), or of all.
+
+=item $double->refused($type)
+
+How many requests were refused with that error for their signature.
+
+=item $double->credentials($key, %options)
+
+Adds or changes credentials: C<secret>, C<token>, C<state> (valid, expired,
+gone).
+
+=item $double->call($operation, \%request)
+
+An operator's request: needs no signature, meets no fault. Dies unless it
+succeeds.
+
+=item $double->item($name), $double->items
+
+Raw items of the table C<lockTable>.
+
+=item $double->stop
+
+=back
+
+=cut
+
+package DDBLock::Double;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use HTTP::Tiny;
+use JSON::PP;
+use POSIX ();
+use Time::HiRes ();
+
+use DDBLock::DynamoDB;	# for its change to HTTP::Tiny
+
+my $build = abs_path(dirname(__FILE__) . '/../../double/build');
+
+sub start
+{
+	my ($class, %args) = @_;
+	my $self = bless {%args}, $class;
+	my $port_file = "$self->{dir}/double.port";
+
+	$self->{program} = ($ENV{DDBLOCK_WORK} // $self->{dir}) . '/dynamodb-double';
+	system($build, $self->{program}) == 0 or die "the double does not compile\n";
+	unlink $port_file;
+	$self->_launch('--port-file', $port_file, $self->_options);
+
+	my $deadline = time + 60;
+	until (defined($self->{port} = _read_port($port_file)))
+	{
+		die "the double ended, see $self->{dir}/double.log\n"
+		  if waitpid($self->{pid}, POSIX::WNOHANG()) == $self->{pid};
+		die "the double did not start\n" if time > $deadline;
+		Time::HiRes::sleep(0.02);
+	}
+	$self->{http} = HTTP::Tiny->new(timeout => 30);
+	return $self;
+}
+
+sub _options
+{
+	my ($self) = @_;
+	my $credentials = $self->{credentials} // { test => 'test' };
+	my @options = map { ('--credentials', "$_:$credentials->{$_}") } sort keys %$credentials;
+
+	push @options, '--seed', $self->{seed} if defined $self->{seed};
+	push @options, '--tls', $self->_make_certificate if $self->{tls};
+	return @options;
+}
+
+sub _make_certificate
+{
+	my ($self) = @_;
+	my ($certificate, $key) = map { "$self->{dir}/double.$_" } 'crt', 'key';
+
+	system(qw(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2),
+		qw(-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1),
+		'-out', $certificate, '-keyout', $key) == 0 or die "openssl failed\n";
+	return ($certificate, $key);
+}
+
+sub _launch
+{
+	my ($self, @options) = @_;
+	my $pid = fork() // die "fork: $!\n";
+
+	if ($pid == 0)
+	{
+		open STDIN, '<', '/dev/null';
+		open STDOUT, '>>', "$self->{dir}/double.log";
+		open STDERR, '>&', \*STDOUT;
+		exec $self->{program}, @options or POSIX::_exit(127);
+	}
+	$self->{pid} = $pid;
+	return;
+}
+
+sub _read_port
+{
+	my ($file) = @_;
+
+	open my $fh, '<', $file or return;
+	my $line = <$fh>;
+	close $fh;
+	return defined $line && $line =~ /^(\d+)\n/ ? $1 : undef;
+}
+
+sub stop
+{
+	my ($self) = @_;
+	my $pid = delete $self->{pid} or return;
+
+	kill 'TERM', $pid;
+	waitpid($pid, 0);
+	return;
+}
+
+sub port { return $_[0]->{port}; }
+sub ca_file { return "$_[0]->{dir}/double.crt"; }
+
+sub url
+{
+	my ($self) = @_;
+	return ($self->{tls} ? 'https' : 'http') . "://127.0.0.1:$self->{port}";
+}
+
+sub command
+{
+	my ($self, %command) = @_;
+	my $reply = $self->{http}->post("http://127.0.0.1:$self->{port}/_double",
+		{ content => encode_json(\%command) });
+
+	die "double: $command{command}: $reply->{status} $reply->{content}\n"
+	  unless $reply->{success};
+	return decode_json($reply->{content});
+}
+
+sub fault
+{
+	my ($self, $kind, %options) = @_;
+
+	$options{count} //= 1 unless exists $options{probability};
+	return $self->command(%options, command => 'fault', kind => $kind)->{id};
+}
+
+sub clear_faults { my ($self) = @_; $self->command(command => 'clear'); return; }
+
+sub _stats { my ($self) = @_; return $self->command(command => 'stats'); }
+sub struck { my ($self, $kind) = @_; return $self->_stats->{faults}{$kind} // 0; }
+sub refused { my ($self, $type) = @_; return $self->_stats->{refused}{$type} // 0; }
+
+sub requests
+{
+	my ($self, $operation) = @_;
+	my $requests = $self->_stats->{requests};
+	my $sum = 0;
+
+	return $requests->{$operation} // 0 if defined $operation;
+	$sum += $_ foreach values %$requests;
+	return $sum;
+}
+
+sub credentials
+{
+	my ($self, $key, %options) = @_;
+	$self->command(%options, command => 'credentials', key => $key);
+	return;
+}
+
+sub call
+{
+	my ($self, $operation, $request) = @_;
+	my $reply = $self->command(command => 'call', target => $operation, body => $request);
+
+	die "$operation: $reply->{status} " . encode_json($reply->{reply}) . "\n"
+	  unless $reply->{status} == 200;
+	return $reply->{reply};
+}
+
+sub item
+{
+	my ($self, $name) = @_;
+	return $self->call('GetItem',
+		{ TableName => 'lockTable', Key => { key => { S => $name } } })->{Item};
+}
+
+sub items { my ($self) = @_; return @{ $self->command(command => 'items')->{items} }; }
+
+1;
