@@ -267,8 +267,10 @@ release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		heap_set(&lm->timers, &lock->timer, retry_at(lm, now, lock, 0));
 		return;
 	}
-	/* Whichever of the two stands there, nobody of ours holds it. */
+	/* Whichever of these stands there, nobody of ours holds it. */
 	lm_retire(lm, lock->lease->l.pending.expected);
+	if (lock->lease->l.stray[0] != '\0')
+		lm_retire(lm, lock->lease->l.stray);
 	if (lock->lease->l.pending.op == DYNAMO_HAND_OVER)
 		lm_retire(lm, lock->lease->l.pending.version);
 	lm_drop_lease(lm, lock);

@@ -412,6 +412,46 @@ tokens_rise_whatever_the_clock_does(void **state)
 	finish(h);
 }
 
+/* An older one could be granted after a higher one if the item is deleted. */
+static void
+a_token_is_of_the_moment_of_sending(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	acquire(h, 0, "a");
+	run(h, 2 * SECOND);
+	assert_true(h->call_count > 3);
+	h->fate = FATE_OK;
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_ACQUIRE);
+	assert_true(last_call(h)->sent > SECOND);
+	assert_int_equal(h->asked[0].answer.token, last_call(h)->sent + h->epoch_offset);
+	finish(h);
+}
+
+static void
+a_token_is_not_of_the_moment_of_queueing(void **state)
+{
+	harness    *h = harness_new(SIZE);
+
+	(void) state;
+	h->config.max_calls = 1;
+	start_manager(h);
+	next_fate(h, FATE_HOLD);
+	acquire(h, 0, "a");
+	acquire(h, 1, "b");
+	h->now += SECOND / 2;
+	deliver(h, last_call(h));
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[1].answer.token, last_call(h)->sent + h->epoch_offset);
+	assert_true(last_call(h)->sent >= h->calls[0].sent + SECOND / 2);
+	finish(h);
+}
+
 static void
 a_token_that_is_too_low_is_raised_once(void **state)
 {
@@ -592,6 +632,8 @@ main(void)
 		cmocka_unit_test(a_try_waits_for_a_release_under_way),
 		cmocka_unit_test(twenty_waiters_poll_as_one),
 		cmocka_unit_test(tokens_rise_whatever_the_clock_does),
+		cmocka_unit_test(a_token_is_of_the_moment_of_sending),
+		cmocka_unit_test(a_token_is_not_of_the_moment_of_queueing),
 		cmocka_unit_test(a_token_that_is_too_low_is_raised_once),
 		cmocka_unit_test(a_dead_holders_token_is_topped_too),
 		cmocka_unit_test(an_item_without_a_token_is_worked_with),

@@ -414,6 +414,32 @@ a_late_copy_of_a_refused_acquire_is_taken_over_at_once(void **state)
 }
 
 static void
+an_unsettled_renewal_of_a_lost_lease_is_taken_over_at_once(void **state)
+{
+	harness    *h = harness_start();
+	harness_call *lost;
+
+	(void) state;
+	get(h, 0, "a");
+	next_fate(h, FATE_LOST_REPLY);
+	h->fate = FATE_LOST_REQUEST;
+	run(h, LEASE_US / 2);
+	lost = &h->calls[1];
+	assert_int_equal(lost->c.op, DYNAMO_RENEW);
+	run(h, LEASE_US / 2);
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_LOST);
+	run(h, LEASE_US);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	assert_string_equal(item_of(h, "a")->version, lost->writes[0].version);
+
+	h->fate = FATE_OK;
+	get(h, 1, "a");
+	assert_string_equal(last_call(h)->writes[0].expected, lost->writes[0].version);
+	finish(h);
+}
+
+static void
 a_late_copy_cannot_undo_a_release(void **state)
 {
 	harness    *h = harness_start();
@@ -486,6 +512,7 @@ main(void)
 		cmocka_unit_test(an_abandoned_acquire_that_did_not_happen_leaves_nothing_to_undo),
 		cmocka_unit_test(a_late_copy_of_an_abandoned_acquire_is_taken_over_at_once),
 		cmocka_unit_test(a_late_copy_of_a_refused_acquire_is_taken_over_at_once),
+		cmocka_unit_test(an_unsettled_renewal_of_a_lost_lease_is_taken_over_at_once),
 		cmocka_unit_test(a_late_copy_cannot_undo_a_release),
 		cmocka_unit_test(an_unreadable_reply_is_answered_and_undone),
 		cmocka_unit_test(a_reply_without_results_may_have_happened),
