@@ -41,7 +41,7 @@ SHLIB_LINK = -lcurl -lcrypto -lcjson \
 	-Wl,--version-script=$(srcdir)/src/exports.map
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
-CHECKS = check-floors check-warnings check-lint check-unit check-model \
+CHECKS = check-floors check-warnings check-lint check-unit check-double check-model \
 	check-simulator check-valgrind check-fuzz check-regress check-isolation \
 	check-tap check-torture
 

@@ -50,6 +50,9 @@ read_schema(double_call *call, double_table *table, const cJSON *schema,
 {
 	const cJSON *key;
 
+	if (schema == NULL || schema->child == NULL)
+		return double_fail(call, DOUBLE_VALIDATION, "No defined key schema.  A key schema"
+						   " containing at least a hash key must be defined for all tables");
 	cJSON_ArrayForEach(key, schema)
 	{
 		bool		hash = strcmp(text_of(key, "KeyType"), "HASH") == 0;
@@ -65,9 +68,6 @@ read_schema(double_call *call, double_table *table, const cJSON *schema,
 							   " Definitions.  Type unknown.", hash ? "Hash" : "Range");
 		table->keys++;
 	}
-	if (table->keys == 0)
-		return double_fail(call, DOUBLE_VALIDATION, "No Hash Key specified in schema."
-						   "  All Dynamo DB tables must have exactly one hash key");
 	if (cJSON_GetArraySize(definitions) != table->keys)
 		return double_fail(call, DOUBLE_VALIDATION, "The number of attributes in key schema"
 						   " must match the number of attributes defined in attribute"
@@ -113,14 +113,17 @@ describe(const cJSON *request, const char *name, bool on_demand)
 	return description;
 }
 
+/* ... and that there is no such table yet. */
 static bool
-check_billing(double_call *call, bool on_demand)
+check_billing(double_call *call, bool on_demand, bool exists)
 {
 	const cJSON *throughput = member(call->request, "ProvisionedThroughput");
 
 	if (!on_demand && throughput == NULL)
 		return double_fail(call, DOUBLE_VALIDATION,
 						   "No provisioned throughput specified for the table");
+	if (exists)
+		return double_fail(call, "ResourceInUseException", "Cannot create preexisting table");
 	if (on_demand && throughput != NULL)
 		return double_fail(call, DOUBLE_VALIDATION, "One or more parameter values were"
 						   " invalid: Neither ReadCapacityUnits nor WriteCapacityUnits can"
@@ -144,26 +147,24 @@ add_description(double_call *call, const char *name, const double_table *table)
 	cJSON_AddItemToObject(call->reply, name, shown);
 }
 
-/* find_table() has checked the name: the failure wanted is that there is none. */
+/* find_table() checks the name: the failure wanted is that there is none. */
 bool
 double_create_table(double_call *call)
 {
 	const char *name = text_of(call->request, "TableName");
 	bool		on_demand = strcmp(text_of(call->request, "BillingMode"),
 								   "PAY_PER_REQUEST") == 0;
+	bool		exists = double_find_table(call);
 	double_table *table;
 
-	if (double_find_table(call))
-		return double_fail(call, "ResourceInUseException", "Cannot create preexisting table");
-	if (strcmp(call->type, "ResourceNotFoundException") != 0 ||
-		!check_billing(call, on_demand))
+	if (!exists && strcmp(call->type, "ResourceNotFoundException") != 0)
 		return false;
-
 	table = calloc(1, sizeof(double_table));
 	table->name = strdup(name);
 	table->description = describe(call->request, name, on_demand);
 	if (!read_schema(call, table, member(table->description, "KeySchema"),
-					 member(table->description, "AttributeDefinitions")))
+					 member(table->description, "AttributeDefinitions")) ||
+		!check_billing(call, on_demand, exists))
 	{
 		double_table_free(table);
 		return false;

@@ -113,6 +113,8 @@ check_key_value(double_call *call, const char *name, double_type type, bool sort
 	if (value == NULL)
 		return double_fail(call, DOUBLE_VALIDATION,
 						   "One of the required keys was not given a value");
+	if (double_value_type(value) > DOUBLE_B)
+		return double_fail(call, DOUBLE_VALIDATION, "Invalid attribute value type");
 	if (double_value_type(value) != type)
 		return double_fail(call, DOUBLE_VALIDATION, "One or more parameter values were"
 						   " invalid: Type mismatch for key");

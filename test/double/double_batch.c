@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "double_statement.h"
 
@@ -23,6 +24,8 @@ typedef struct job
 	const double_statement *statement;	/* NULL: it has failed already */
 	double_scope scope;			/* the parameters */
 	cJSON	   *key;
+	bool		addressed;		/* table and key are known */
+	bool		good_key;		/* ... and the key's values will do */
 	double_entry *entry;
 	double		units;			/* consumed */
 } job;
@@ -73,7 +76,9 @@ read_key(job *j)
 							   table->key_names[i]);
 		cJSON_AddItemToObject(j->key, table->key_names[i], cJSON_Duplicate(value, 1));
 	}
-	return double_check_key_values(call, j->key);
+	j->addressed = true;
+	j->good_key = double_check_key_values(call, j->key);
+	return j->good_key;
 }
 
 /* Everything up to touching the item. */
@@ -93,6 +98,8 @@ prepare(job *j)
 	if (cJSON_GetArraySize(parameters) < statement->parameters)
 		return double_fail(call, DOUBLE_VALIDATION, "Number of parameters in request and"
 						   " statement don't match.");
+	if (statement->overlap[0] != '\0')
+		return double_fail(call, DOUBLE_VALIDATION, "%s", statement->overlap);
 	j->scope.values = calloc((size_t) cJSON_GetArraySize(parameters) + 1, sizeof(cJSON *));
 	cJSON_ArrayForEach(value, parameters)
 		j->scope.values[i++] = value;
@@ -165,21 +172,15 @@ end_job(job *j)
 	cJSON_Delete(j->call.item);
 }
 
-/* What has to be right about a statement, or the whole batch is refused. */
 static bool
-check_request(double_call *call, const cJSON *request)
+check_parameters(double_call *call, const cJSON *request)
 {
-	const cJSON *text = cJSON_GetObjectItemCaseSensitive(request, "Statement");
 	const cJSON *parameters = cJSON_GetObjectItemCaseSensitive(request, "Parameters");
 	cJSON	   *value;
 	double_reason reason = {false, ""};
 
-	if (text == NULL || cJSON_IsNull(text) ||
-		(cJSON_IsString(text) && text->valuestring[0] == '\0'))
-		return double_fail(call, DOUBLE_VALIDATION, "The statement was empty.");
-	if (!cJSON_IsString(text) || (parameters != NULL && !cJSON_IsArray(parameters) &&
-								  !cJSON_IsNull(parameters)))
-		return double_fail(call, "SerializationException", "a statement cannot be read");
+	if (parameters != NULL && !cJSON_IsArray(parameters) && !cJSON_IsNull(parameters))
+		return double_fail(call, "SerializationException", "Parameters is no list");
 	cJSON_ArrayForEach(value, parameters)
 	{
 		if (!double_value_check(value, &reason))
@@ -189,6 +190,18 @@ check_request(double_call *call, const cJSON *request)
 	return true;
 }
 
+static bool
+check_text(double_call *call, const cJSON *request)
+{
+	const cJSON *text = cJSON_GetObjectItemCaseSensitive(request, "Statement");
+
+	if (text == NULL || cJSON_IsNull(text) ||
+		(cJSON_IsString(text) && text->valuestring[0] == '\0'))
+		return double_fail(call, DOUBLE_VALIDATION, "The statement was empty.");
+	return cJSON_IsString(text) ||
+		double_fail(call, "SerializationException", "Statement is no string");
+}
+
 bool
 double_execute_statement(double_call *call)
 {
@@ -196,7 +209,7 @@ double_execute_statement(double_call *call)
 	bool		done;
 	cJSON	   *items;
 
-	if (!check_request(call, call->request))
+	if (!check_parameters(call, call->request) || !check_text(call, call->request))
 		return false;
 	start_job(&j, call, call->request);
 	done = prepare(&j) && run(&j);
@@ -220,26 +233,15 @@ double_execute_statement(double_call *call)
 	return done;
 }
 
-/* What a batch may not have: reads among the writes, an item twice. */
+/* An item twice */
 static bool
-check_batch(double_call *call, const job *jobs, int count)
+check_keys(double_call *call, const job *jobs, int count)
 {
 	for (int i = 0; i < count; i++)
 	{
 		for (int k = 0; k < i; k++)
 		{
-			if (jobs[i].statement == NULL || jobs[k].statement == NULL)
-				continue;
-			if (jobs[i].statement->select != jobs[k].statement->select)
-				return double_fail(call, DOUBLE_VALIDATION, "Read and write requests"
-								   " together in the same batch is not supported.");
-		}
-	}
-	for (int i = 0; i < count; i++)
-	{
-		for (int k = 0; k < i; k++)
-		{
-			if (jobs[i].key != NULL && jobs[k].key != NULL &&
+			if (jobs[i].good_key && jobs[k].good_key &&
 				jobs[i].call.table == jobs[k].call.table &&
 				cJSON_Compare(jobs[i].key, jobs[k].key, true))
 				return double_fail(call, DOUBLE_VALIDATION,
@@ -288,7 +290,7 @@ add_response(cJSON *responses, job *j)
 	}
 	else if (item != NULL)
 		cJSON_AddItemToObject(response, "Item", item);
-	if (j->call.table != NULL)
+	if (j->addressed)
 		cJSON_AddStringToObject(response, "TableName", j->call.table->name);
 	cJSON_AddItemToArray(responses, response);
 }
@@ -340,6 +342,52 @@ run_batch(double_call *call, job *jobs, int count)
 	add_batch_capacity(call, jobs, count);
 }
 
+static bool
+is_select(const cJSON *request)
+{
+	const cJSON *text = cJSON_GetObjectItemCaseSensitive(request, "Statement");
+
+	return cJSON_IsString(text) && strncasecmp(text->valuestring, "SELECT", 6) == 0;
+}
+
+static bool
+is_update(const cJSON *request)
+{
+	const cJSON *text = cJSON_GetObjectItemCaseSensitive(request, "Statement");
+
+	return cJSON_IsString(text) && strncasecmp(text->valuestring, "UPDATE", 6) == 0;
+}
+
+/* What is wrong with the statements before any of them is read. */
+static bool
+check_requests(double_call *call, const cJSON *statements)
+{
+	const cJSON *request;
+	bool		selects = false;
+	bool		updates = false;
+
+	cJSON_ArrayForEach(request, statements)
+	{
+		if (!check_parameters(call, request))
+			return false;
+		selects = selects || is_select(request);
+		updates = updates || is_update(request);
+	}
+	if (selects && updates)
+		return double_fail(call, DOUBLE_VALIDATION, "Read and write requests together in"
+						   " the same batch is not supported.");
+	cJSON_ArrayForEach(request, statements)
+	{
+		if (!check_text(call, request))
+			return false;
+	}
+	if (cJSON_GetArraySize(statements) > BATCH_MAX)
+		return double_fail(call, DOUBLE_VALIDATION,
+						   selects ? "BatchGetItem cannot fetch more than 25 items"
+						   : "BatchWriteItem cannot write more than 25 items");
+	return true;
+}
+
 bool
 double_batch_statements(double_call *call)
 {
@@ -351,14 +399,8 @@ double_batch_statements(double_call *call)
 
 	if (!cJSON_IsArray(statements) || count == 0)
 		return double_fail(call, DOUBLE_VALIDATION, "The statement was empty.");
-	cJSON_ArrayForEach(request, statements)
-	{
-		if (!check_request(call, request))
-			return false;
-	}
-	if (count > BATCH_MAX)
-		return double_fail(call, DOUBLE_VALIDATION,
-						   "BatchWriteItem cannot write more than 25 items");
+	if (!check_requests(call, statements))
+		return false;
 
 	count = 0;
 	cJSON_ArrayForEach(request, statements)
@@ -366,7 +408,7 @@ double_batch_statements(double_call *call)
 		start_job(&jobs[count], call, request);
 		prepare(&jobs[count++]);
 	}
-	good = check_batch(call, jobs, count);
+	good = check_keys(call, jobs, count);
 	if (good)
 		run_batch(call, jobs, count);
 	for (int i = 0; i < count; i++)

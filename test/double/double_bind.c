@@ -110,6 +110,9 @@ check_placeholders(double_call *call, const char *parameter, char mark, cJSON *m
 		if (!is_placeholder(entry->string, mark))
 			return double_fail(call, DOUBLE_VALIDATION, "%s contains invalid key: Syntax"
 							   " error; key: \"%s\"", parameter, entry->string);
+	}
+	cJSON_ArrayForEach(entry, map)
+	{
 		if (mark == '#' && !cJSON_IsString(entry))
 			return double_fail(call, "SerializationException", "a name is no string");
 		if (mark == '#' && entry->valuestring[0] == '\0')
@@ -193,6 +196,37 @@ check_paths(const double_bound *bound, char *complaint)
 	return true;
 }
 
+/* Keys are scalars: no path leads into them.  Updates find that out later. */
+static bool
+leads_into(const double_bound *bound, const char *key, char *complaint)
+{
+	if (bound->expr->condition != NULL &&
+		!double_check_scalar_key(bound->expr->condition, &bound->scope, key, complaint))
+		return true;
+	for (const double_node *path = bound->expr->paths; path != NULL; path = path->next)
+	{
+		if (!double_check_scalar_key(path, &bound->scope, key, complaint))
+			return true;
+	}
+	return false;
+}
+
+static bool
+check_keys(double_call *call)
+{
+	char		complaint[DOUBLE_COMPLAINT_SIZE];
+
+	for (int use = 0; use < DOUBLE_USE_COUNT; use++)
+	{
+		for (int i = 0; i < call->table->keys && call->bound[use].expr != NULL; i++)
+		{
+			if (leads_into(&call->bound[use], call->table->key_names[i], complaint))
+				return double_fail(call, DOUBLE_VALIDATION, "%s", complaint);
+		}
+	}
+	return true;
+}
+
 static bool
 check_bound(double_call *call, const double_bound *bound)
 {
@@ -241,44 +275,54 @@ check_all_used(double_call *call, const char *parameter, const cJSON *map)
 					   " expressions: keys: {%s}", parameter, unused);
 }
 
-/* Placeholders without an expression that could use them. */
-static bool
-check_idle(double_call *call, const int *uses, const cJSON *names, const cJSON *values)
-{
-	bool		any = false;
-	bool		any_with_values = false;
-	char		missing[128] = "";
-
-	for (; *uses >= 0; uses++)
-	{
-		bool		with_values = *uses != DOUBLE_PROJECTION_EXPRESSION;
-
-		if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(call->request,
-															parameters[*uses])))
-		{
-			any = true;
-			any_with_values = any_with_values || with_values;
-		}
-		else if (with_values)
-			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), "%s%s",
-					 missing[0] == '\0' ? "" : " and ", parameters[*uses]);
-	}
-	if (names != NULL && !any)
-		return double_fail(call, DOUBLE_VALIDATION, "ExpressionAttributeNames can only be"
-						   " specified when using expressions");
-	if (values != NULL && !any_with_values)
-		return double_fail(call, DOUBLE_VALIDATION, "ExpressionAttributeValues can only be"
-						   " specified when using expressions: %s %s null", missing,
-						   strstr(missing, " and ") != NULL ? "are" : "is");
-	return true;
-}
-
 static cJSON *
 member_or_null(const cJSON *request, const char *name)
 {
 	cJSON	   *member = cJSON_GetObjectItemCaseSensitive(request, name);
 
 	return member == NULL || cJSON_IsNull(member) ? NULL : member;
+}
+
+/* Is there an expression, or one that may have values? */
+static bool
+any_of(const double_call *call, const int *uses, bool with_values)
+{
+	for (; *uses >= 0; uses++)
+	{
+		if (member_or_null(call->request, parameters[*uses]) != NULL &&
+			!(with_values && *uses == DOUBLE_PROJECTION_EXPRESSION))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Placeholders without an expression that could use them.  Empty maps do no
+ * harm, and neither do values where there is nothing but a projection ever.
+ */
+bool
+double_check_idle(double_call *call, const int *uses)
+{
+	const cJSON *names = member_or_null(call->request, "ExpressionAttributeNames");
+	const cJSON *values = member_or_null(call->request, "ExpressionAttributeValues");
+	bool		any_with_values = any_of(call, uses, true);
+	char		missing[128] = "";
+
+	if (names != NULL && names->child != NULL && !any_of(call, uses, false))
+		return double_fail(call, DOUBLE_VALIDATION, "ExpressionAttributeNames can only be"
+						   " specified when using expressions");
+	for (; *uses >= 0; uses++)
+	{
+		if (*uses != DOUBLE_PROJECTION_EXPRESSION)
+			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), "%s%s",
+					 missing[0] == '\0' ? "" : " and ", parameters[*uses]);
+	}
+	if (values != NULL && values->child != NULL && missing[0] != '\0' &&
+		!any_with_values)
+		return double_fail(call, DOUBLE_VALIDATION, "ExpressionAttributeValues can only be"
+						   " specified when using expressions: %s %s null", missing,
+						   strstr(missing, " and ") != NULL ? "are" : "is");
+	return true;
 }
 
 /* Binds the request's expressions of those uses, the list of which ends with -1. */
@@ -288,8 +332,11 @@ double_bind(double_call *call, const int *uses)
 	cJSON	   *names = member_or_null(call->request, "ExpressionAttributeNames");
 	cJSON	   *values = member_or_null(call->request, "ExpressionAttributeValues");
 
-	if (!check_idle(call, uses, names, values) ||
-		!check_placeholders(call, "ExpressionAttributeNames", '#', names) ||
+	if (!any_of(call, uses, false))
+		return true;
+	if (uses[0] == DOUBLE_PROJECTION_EXPRESSION)
+		values = NULL;
+	if (!check_placeholders(call, "ExpressionAttributeNames", '#', names) ||
 		!check_placeholders(call, "ExpressionAttributeValues", ':', values))
 		return false;
 	for (; *uses >= 0; uses++)
@@ -298,7 +345,7 @@ double_bind(double_call *call, const int *uses)
 			return false;
 	}
 	return check_all_used(call, "ExpressionAttributeNames", names) &&
-		check_all_used(call, "ExpressionAttributeValues", values);
+		check_all_used(call, "ExpressionAttributeValues", values) && check_keys(call);
 }
 
 void

@@ -156,6 +156,24 @@ check_distinct(const double_node *node, const double_scope *scope, char *complai
 	return true;
 }
 
+/* What begins with a key's name must end with it. */
+bool
+double_check_scalar_key(const double_node *node, const double_scope *scope,
+						const char *key, char complaint[DOUBLE_COMPLAINT_SIZE])
+{
+	for (const double_node *arg = node->args; arg != NULL; arg = arg->next)
+	{
+		if (!double_check_scalar_key(arg, scope, key, complaint))
+			return false;
+	}
+	if (node->kind != DOUBLE_PATH || node->path->next == NULL ||
+		strcmp(double_step_name(node->path, scope), key) != 0)
+		return true;
+	snprintf(complaint, DOUBLE_COMPLAINT_SIZE, "Key attributes must be scalars; list random"
+			 " access '[]' and map lookup '.' are not allowed: Key: %s", key);
+	return false;
+}
+
 bool
 double_check_operand(const double_node *node, const double_scope *scope,
 					 char complaint[DOUBLE_COMPLAINT_SIZE])
@@ -194,29 +212,36 @@ double_check_condition(const double_node *node, const double_scope *scope,
 		double_check_operand(node, scope, complaint);
 }
 
-/* Is one path the beginning of the other? */
+/*
+ * Is one path the beginning of the other, or does one take for a list what the
+ * other takes for a map?
+ */
 bool
 double_check_overlap(const double_node *a, const double_node *b,
 					 const double_scope *scope, char complaint[DOUBLE_COMPLAINT_SIZE])
 {
 	const double_step *x = a->path;
 	const double_step *y = b->path;
+	const char *what = "overlap";
 	char		one[160];
 	char		two[160];
 
 	for (; x != NULL && y != NULL; x = x->next, y = y->next)
 	{
 		if ((x->index < 0) != (y->index < 0))
-			return true;
+		{
+			what = "conflict";
+			break;
+		}
 		if (x->index >= 0 ? x->index != y->index :
 			strcmp(double_step_name(x, scope), double_step_name(y, scope)) != 0)
 			return true;
 	}
 	write_path(a->path, scope, one, sizeof(one));
 	write_path(b->path, scope, two, sizeof(two));
-	snprintf(complaint, DOUBLE_COMPLAINT_SIZE, "Two document paths overlap with each"
-			 " other; must remove or rewrite one of these paths; path one: %s, path two:"
-			 " %s", one, two);
+	snprintf(complaint, DOUBLE_COMPLAINT_SIZE, "Two document paths %s with each other; must"
+			 " remove or rewrite one of these paths; path one: %s, path two: %s", what, one,
+			 two);
 	return false;
 }
 

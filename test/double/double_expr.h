@@ -135,6 +135,9 @@ typedef struct double_scope
 /* Checks that need the placeholders' meaning; false: complaint tells. */
 extern bool double_check_condition(const double_node *node, const double_scope *scope,
 								   char complaint[DOUBLE_COMPLAINT_SIZE]);
+extern bool double_check_scalar_key(const double_node *node, const double_scope *scope,
+									const char *key,
+									char complaint[DOUBLE_COMPLAINT_SIZE]);
 extern bool double_check_operand(const double_node *node, const double_scope *scope,
 								 char complaint[DOUBLE_COMPLAINT_SIZE]);
 extern bool double_check_overlap(const double_node *a, const double_node *b,

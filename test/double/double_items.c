@@ -10,30 +10,27 @@
 
 #include "double_private.h"
 
-static const char *const bad_return_values = "Return values set to invalid value";
-
-/* What a write shall tell, and whether a failed condition shows the item. */
-typedef struct write_options
-{
-	const char *return_values;
-	bool		show;
-} write_options;
-
 static bool
-read_options(double_call *call, const char *const *choices, write_options *options)
+read_return_values(double_call *call, const char *const *choices, const char **wanted)
 {
-	static const char *const shows[] = {"NONE", "ALL_OLD", NULL};
-	const char *show;
+	return double_choice(call, "ReturnValues", choices, "Return values set to invalid value",
+						 wanted);
+}
 
-	if (!double_choice(call, "ReturnValuesOnConditionCheckFailure", shows,
+/* Shall a failed condition show the item? */
+static bool
+read_show(double_call *call, bool *show)
+{
+	static const char *const choices[] = {"NONE", "ALL_OLD", NULL};
+	const char *choice;
+
+	if (!double_choice(call, "ReturnValuesOnConditionCheckFailure", choices,
 					   "1 validation error detected: Value '%s' at"
 					   " 'returnValuesOnConditionCheckFailure' failed to satisfy"
 					   " constraint: Member must satisfy enum value set: [ALL_OLD, NONE]",
-					   &show) ||
-		!double_choice(call, "ReturnValues", choices, bad_return_values,
-					   &options->return_values))
+					   &choice))
 		return false;
-	options->show = strcmp(show, "ALL_OLD") == 0;
+	*show = strcmp(choice, "ALL_OLD") == 0;
 	return true;
 }
 
@@ -67,8 +64,8 @@ double_get_item(double_call *call)
 	double_entry *entry;
 	bool		consistent;
 
-	if (!double_find_table(call) || !double_bind(call, uses) ||
-		!double_read_key(call, "Key", &key))
+	if (!double_find_table(call) || !double_check_idle(call, uses) ||
+		!double_bind(call, uses) || !double_read_key(call, "Key", &key))
 		return false;
 	consistent = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(call->request,
 															   "ConsistentRead"));
@@ -90,17 +87,19 @@ double_put_item(double_call *call)
 	static const int uses[] = {DOUBLE_CONDITION_EXPRESSION, -1};
 	static const char *const choices[] = {"NONE", "ALL_OLD", NULL};
 	cJSON	   *item = cJSON_GetObjectItemCaseSensitive(call->request, "Item");
-	write_options options;
+	const char *wanted;
+	bool		show;
 	double_entry *entry;
 	size_t		before;
 	size_t		after;
 
-	if (!double_find_table(call))
+	if (!double_find_table(call) || !double_check_idle(call, uses))
 		return false;
 	if (item == NULL || cJSON_IsNull(item))
 		return double_fail(call, DOUBLE_VALIDATION, "Item to put in PutItem cannot be null");
-	if (!double_check_values(call, item) || !read_options(call, choices, &options) ||
-		!double_bind(call, uses) || !double_check_key_values(call, item))
+	if (!read_return_values(call, choices, &wanted) ||
+		!read_show(call, &show) || !double_check_values(call, item) ||
+		!double_check_key_values(call, item) || !double_bind(call, uses))
 		return false;
 	after = double_item_bytes(item);
 	if (after > DOUBLE_ITEM_MAX)
@@ -111,9 +110,9 @@ double_put_item(double_call *call)
 
 	entry = double_table_find(call->table, item);
 	before = entry != NULL ? entry->bytes : 0;
-	if (!check_condition(call, entry, options.show))
+	if (!check_condition(call, entry, show))
 		return false;
-	if (entry != NULL && strcmp(options.return_values, "ALL_OLD") == 0)
+	if (entry != NULL && strcmp(wanted, "ALL_OLD") == 0)
 	{
 		cJSON_AddItemToObject(call->reply, "Attributes", entry->item);
 		entry->item = NULL;
@@ -129,22 +128,24 @@ double_delete_item(double_call *call)
 {
 	static const int uses[] = {DOUBLE_CONDITION_EXPRESSION, -1};
 	static const char *const choices[] = {"NONE", "ALL_OLD", NULL};
-	write_options options;
+	const char *wanted;
+	bool		show;
 	cJSON	   *key;
 	double_entry *entry;
 	size_t		before;
 
-	if (!double_find_table(call) || !read_options(call, choices, &options) ||
-		!double_bind(call, uses) || !double_read_key(call, "Key", &key) ||
+	if (!double_find_table(call) || !double_check_idle(call, uses) ||
+		!read_return_values(call, choices, &wanted) || !read_show(call, &show) ||
+		!double_read_key(call, "Key", &key) || !double_bind(call, uses) ||
 		!double_admit(call, key))
 		return false;
 	entry = double_table_find(call->table, key);
 	before = entry != NULL ? entry->bytes : 0;
-	if (!check_condition(call, entry, options.show))
+	if (!check_condition(call, entry, show))
 		return false;
 	if (entry != NULL)
 	{
-		if (strcmp(options.return_values, "ALL_OLD") == 0)
+		if (strcmp(wanted, "ALL_OLD") == 0)
 		{
 			cJSON_AddItemToObject(call->reply, "Attributes", entry->item);
 			entry->item = NULL;
@@ -175,6 +176,25 @@ touches_key(double_call *call, const double_action *actions, const double_scope 
 	return false;
 }
 
+static bool
+leads_into_key(double_call *call, const double_action *actions, const double_scope *scope)
+{
+	char		complaint[DOUBLE_COMPLAINT_SIZE];
+
+	for (; actions != NULL; actions = actions->next)
+	{
+		for (int i = 0; i < call->table->keys && actions->operand != NULL; i++)
+		{
+			if (double_check_scalar_key(actions->operand, scope, call->table->key_names[i],
+										complaint))
+				continue;
+			double_fail(call, DOUBLE_VALIDATION, "%s", complaint);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Makes the item that the update leads to; the caller stores it. */
 bool
 double_store_update(double_call *call, double_entry *entry, const double_action *actions,
@@ -182,7 +202,7 @@ double_store_update(double_call *call, double_entry *entry, const double_action 
 {
 	const char *complaint;
 
-	if (touches_key(call, actions, scope))
+	if (touches_key(call, actions, scope) || leads_into_key(call, actions, scope))
 		return false;
 	*item = double_update_item(actions, scope, entry != NULL ? entry->item : NULL, key,
 							   &complaint);
@@ -195,7 +215,10 @@ double_store_update(double_call *call, double_entry *entry, const double_action 
 					   "Item size to update has exceeded the maximum allowed size");
 }
 
-/* The top-level attributes that the update mentions, as they are in the item. */
+/*
+ * The top-level attributes that the update's paths lead into, as they are in
+ * the item; a path that leads nowhere there does not count.
+ */
 static cJSON *
 mentioned(const double_bound *bound, const cJSON *item)
 {
@@ -207,7 +230,8 @@ mentioned(const double_bound *bound, const cJSON *item)
 		const char *name = double_step_name(action->path->path, &bound->scope);
 		const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, name);
 
-		if (value != NULL && cJSON_GetObjectItemCaseSensitive(result, name) == NULL)
+		if (double_path_find(action->path->path, &bound->scope, item) != NULL &&
+			cJSON_GetObjectItemCaseSensitive(result, name) == NULL)
 			cJSON_AddItemToObject(result, name, cJSON_Duplicate(value, 1));
 	}
 	return result;
@@ -241,24 +265,26 @@ double_update(double_call *call)
 		"NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW", NULL
 	};
 	const double_bound *bound = &call->bound[DOUBLE_UPDATE_EXPRESSION];
-	write_options options;
+	const char *wanted;
+	bool		show;
 	cJSON	   *key;
 	cJSON	   *item;
 	double_entry *entry;
 	size_t		before;
 
-	if (!double_find_table(call) || !read_options(call, choices, &options) ||
-		!double_bind(call, uses) || !double_read_key(call, "Key", &key) ||
-		!double_admit(call, key))
+	if (!double_find_table(call) || !double_check_idle(call, uses) ||
+		!read_return_values(call, choices, &wanted) ||
+		!double_read_key(call, "Key", &key) || !double_bind(call, uses) ||
+		!read_show(call, &show) || !double_admit(call, key))
 		return false;
 	entry = double_table_find(call->table, key);
 	before = entry != NULL ? entry->bytes : 0;
-	if (!check_condition(call, entry, options.show) ||
+	if (!check_condition(call, entry, show) ||
 		!double_store_update(call, entry,
 							 bound->expr != NULL ? bound->expr->actions : NULL,
 							 &bound->scope, key, &item))
 		return false;
-	add_returned(call, options.return_values, entry != NULL ? entry->item : NULL, item);
+	add_returned(call, wanted, entry != NULL ? entry->item : NULL, item);
 	double_table_put(call->table, entry, item);
 	double_add_capacity(call, double_write_units(before, double_item_bytes(item)));
 	return true;

@@ -130,14 +130,14 @@ void
 double_lex_complain(const double_lexer *lexer, char *complaint, size_t size)
 {
 	const double_token *token = &lexer->token;
-	const char *from = lexer->before.len > 0 ? lexer->before.start : token->start;
+	const char *from = lexer->before.len > 0 ? lexer->before.start : lexer->text;
 	const char *end = token->start + token->len;
 
 	if (token->kind == DOUBLE_END)
 	{
 		end = lexer->before.start + lexer->before.len;
 		if (lexer->before.len == 0)
-			from = lexer->text, end = token->start;
+			end = token->start;
 	}
 	else
 	{

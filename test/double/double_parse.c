@@ -3,7 +3,7 @@
  * double_parse.c
  *	  Parses condition, filter, update and projection expressions.
  *
- * Once something is wrong, the parser fails until it is out: every function
+ * Once the syntax is wrong, the parser fails until it is out: every function
  * here may be called then, and what it returns does not matter.
  *
  *-------------------------------------------------------------------------
@@ -23,7 +23,8 @@ typedef struct parser
 	double_lexer lexer;
 	double_expr *expr;
 	int			depth;
-	bool		failed;
+	bool		failed;			/* by the syntax */
+	bool		complained;		/* of something else: told if the syntax is right */
 	char	   *complaint;
 } parser;
 
@@ -107,13 +108,13 @@ double_slots_free(double_slots *slots)
 }
 
 static void
-fail(parser *p, const char *format,...)
+complain(parser *p, const char *format,...)
 {
 	va_list		args;
 
-	if (p->failed)
+	if (p->failed || p->complained)
 		return;
-	p->failed = true;
+	p->complained = true;
 	va_start(args, format);
 	vsnprintf(p->complaint, DOUBLE_COMPLAINT_SIZE, format, args);
 	va_end(args);
@@ -195,7 +196,7 @@ parse_name(parser *p, double_step *step)
 	{
 		step->name = double_arena_text(&p->expr->arena, token.start, token.len);
 		if (double_word_is_reserved(step->name))
-			fail(p, "Attribute name is a reserved keyword; reserved keyword: %s",
+			complain(p, "Attribute name is a reserved keyword; reserved keyword: %s",
 				 step->name);
 	}
 	else
@@ -259,11 +260,11 @@ parse_call(parser *p, const function *f)
 	} while (take(p, ","));
 	expect(p, ")");
 	if (count != f->arguments)
-		fail(p, "Incorrect number of operands for operator or function; operator or"
+		complain(p, "Incorrect number of operands for operator or function; operator or"
 			 " function: %s, number of operands: %d", f->name, count);
 	if ((f->kind == DOUBLE_EXISTS || f->kind == DOUBLE_NOT_EXISTS ||
 		 f->kind == DOUBLE_IF_NOT_EXISTS) && node->args->kind != DOUBLE_PATH)
-		fail(p, "Operator or function requires a document path; operator or"
+		complain(p, "Operator or function requires a document path; operator or"
 			 " function: %s", f->name);
 	return node;
 }
@@ -272,6 +273,7 @@ parse_call(parser *p, const function *f)
 static double_node *
 parse_function(parser *p)
 {
+	static const function unknown = {"", DOUBLE_IF_NOT_EXISTS, 0, false};
 	double_token name = p->lexer.token;
 	bool		update = p->expr->use == DOUBLE_UPDATE_EXPRESSION;
 
@@ -284,13 +286,13 @@ parse_function(parser *p)
 		if (strlen(f->name) != name.len || memcmp(f->name, name.start, name.len) != 0)
 			continue;
 		if (f->in_update != update)
-			fail(p, "The function is not allowed in %s expression; function: %s",
+			complain(p, "The function is not allowed in %s expression; function: %s",
 				 update ? "an update" : p->expr->use == DOUBLE_FILTER_EXPRESSION
 				 ? "a filter" : "a condition", f->name);
 		return parse_call(p, f);
 	}
-	fail(p, "Invalid function name; function: %.*s", (int) name.len, name.start);
-	return new_node(p, DOUBLE_SIZE);
+	complain(p, "Invalid function name; function: %.*s", (int) name.len, name.start);
+	return parse_call(p, &unknown);
 }
 
 static bool
@@ -337,7 +339,7 @@ check_arguments(parser *p, const double_node *node)
 		for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		{
 			if (is_predicate(arg) && functions[i].kind == arg->kind)
-				fail(p, "The function is not allowed to be used this way in an"
+				complain(p, "The function is not allowed to be used this way in an"
 					 " expression; function: %s", functions[i].name);
 		}
 	}
@@ -384,10 +386,11 @@ parse_comparison(parser *p, double_node *left)
 		return parse_between(p, left);
 	if (take(p, "IN"))
 		return parse_in(p, left);
-	if (left->kind == DOUBLE_SIZE)
-		fail(p, "The function is not allowed to be used this way in an expression;"
-			 " function: size");
-	fail_syntax(p);
+	if (left->kind == DOUBLE_SIZE || p->complained)
+		complain(p, "The function is not allowed to be used this way in an expression;"
+				 " function: size");
+	else
+		fail_syntax(p);
 	return left;
 }
 
@@ -401,7 +404,7 @@ parse_primary(parser *p)
 		node = parse_or(p);
 		expect(p, ")");
 		if (node->parenthesised)
-			fail(p, "The expression has redundant parentheses;");
+			complain(p, "The expression has redundant parentheses;");
 		node->parenthesised = true;
 		return node;
 	}
@@ -418,7 +421,10 @@ parse_not(parser *p)
 	double_node *node;
 
 	if (++p->depth > DEPTH_MAX)
-		fail(p, "The expression has too many levels");
+	{
+		complain(p, "The expression has too many levels");
+		fail_syntax(p);
+	}
 	if (take(p, "NOT"))
 	{
 		node = new_node(p, DOUBLE_NOT);
@@ -499,10 +505,10 @@ parse_update(parser *p)
 		int			i = is(p, sections[0]) ? 0 : 1;
 
 		if (is(p, "ADD") || is(p, "DELETE"))
-			fail(p, "the double knows neither ADD nor DELETE");
+			complain(p, "the double knows neither ADD nor DELETE");
 		expect(p, sections[i]);
 		if (seen[i])
-			fail(p, "The \"%s\" section can only be used once in an update expression;",
+			complain(p, "The \"%s\" section can only be used once in an update expression;",
 				 sections[i]);
 		seen[i] = true;
 		end = parse_section(p, end, i == 0);
@@ -531,7 +537,7 @@ double_parse(double_use use, const char *text, char complaint[DOUBLE_COMPLAINT_S
 	expr->text = strdup(text);
 	double_lex_start(&p.lexer, text, false);
 	if (text[0] == '\0')
-		fail(&p, "The expression can not be empty;");
+		complain(&p, "The expression can not be empty;");
 	else if (use == DOUBLE_UPDATE_EXPRESSION)
 		parse_update(&p);
 	else if (use == DOUBLE_PROJECTION_EXPRESSION)
@@ -540,7 +546,7 @@ double_parse(double_use use, const char *text, char complaint[DOUBLE_COMPLAINT_S
 		expr->condition = parse_or(&p);
 	if (!p.failed && p.lexer.token.kind != DOUBLE_END)
 		fail_syntax(&p);
-	if (!p.failed)
+	if (!p.failed && !p.complained)
 		return expr;
 	double_expr_free(expr);
 	return NULL;

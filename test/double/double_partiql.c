@@ -341,21 +341,19 @@ check_words(double_call *call, const char *text)
 	return true;
 }
 
-static bool
-check_overlaps(double_call *call, const double_statement *statement)
+static void
+find_overlap(double_statement *statement)
 {
 	static const double_scope none;
-	char		complaint[DOUBLE_COMPLAINT_SIZE];
 
 	for (double_action *action = statement->actions; action != NULL; action = action->next)
 	{
 		for (double_action *other = action->next; other != NULL; other = other->next)
 		{
-			if (!double_check_overlap(action->path, other->path, &none, complaint))
-				return double_fail(call, DOUBLE_VALIDATION, "%s", complaint);
+			if (!double_check_overlap(action->path, other->path, &none, statement->overlap))
+				return;
 		}
 	}
-	return true;
 }
 
 const double_statement *
@@ -378,15 +376,15 @@ double_statement_parsed(double_call *call, const char *text)
 	p.statement = statement;
 	double_lex_start(&p.lexer, text, true);
 	if (!parse(&p))
+	{
 		double_fail(call, DOUBLE_VALIDATION, "Statement wasn't well formed, can't be"
 					" processed: %s", text);
-	else if (check_overlaps(call, statement))
-	{
-		statement->next = *bucket;
-		*bucket = statement;
-		call->d->cached++;
-		return statement;
+		double_statement_free(statement);
+		return NULL;
 	}
-	double_statement_free(statement);
-	return NULL;
+	find_overlap(statement);
+	statement->next = *bucket;
+	*bucket = statement;
+	call->d->cached++;
+	return statement;
 }

@@ -118,6 +118,7 @@ extern bool double_read_key(double_call *call, const char *name, cJSON **key);
 extern bool double_check_values(double_call *call, cJSON *item);
 
 /* double_bind.c; uses ends with -1 */
+extern bool double_check_idle(double_call *call, const int *uses);
 extern bool double_bind(double_call *call, const int *uses);
 extern void double_bound_free(double_bound *bound);
 extern void double_cache_clear(dynamo_double *d);

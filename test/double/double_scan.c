@@ -47,6 +47,20 @@ read_start(double_call *call, size_t *start)
 	return true;
 }
 
+static bool
+check_select(double_call *call, const char *select)
+{
+	if (select == NULL || call->bound[DOUBLE_PROJECTION_EXPRESSION].expr == NULL)
+		return true;
+	if (strcmp(select, "ALL_ATTRIBUTES") == 0)
+		return double_fail(call, DOUBLE_VALIDATION, "Cannot specify the"
+						   " ProjectionExpression when choosing to get ALL_ATTRIBUTES");
+	if (strcmp(select, "COUNT") == 0)
+		return double_fail(call, DOUBLE_VALIDATION, "Cannot specify the"
+						   " ProjectionExpression when choosing to get only the Count");
+	return true;
+}
+
 static void
 add_item(double_call *call, cJSON *items, cJSON *item)
 {
@@ -106,7 +120,10 @@ double_scan(double_call *call)
 	bool		consistent;
 
 	if (!double_find_table(call) || !double_text(call, "Select", &select) ||
-		!read_limit(call, &limit) || !double_bind(call, uses))
+		!double_check_idle(call, uses) || !read_limit(call, &limit) ||
+		!double_bind(call, uses))
+		return false;
+	if (!check_select(call, select))
 		return false;
 	double_table_order(call->table);
 	if (!read_start(call, &start))
@@ -116,6 +133,6 @@ double_scan(double_call *call)
 	if (select == NULL || strcmp(select, "COUNT") != 0)
 		items = cJSON_AddArrayToObject(call->reply, "Items");
 	bytes = read_page(call, start, limit, items);
-	double_add_capacity(call, double_read_units(bytes, consistent));
+	double_add_capacity(call, bytes == 0 ? 0 : double_read_units(bytes, consistent));
 	return true;
 }

@@ -18,6 +18,7 @@ struct double_statement
 	double_action *actions;		/* of an UPDATE */
 	double_node *where;			/* NULL: none */
 	int			parameters;
+	char		overlap[DOUBLE_COMPLAINT_SIZE]; /* of assigned paths, or "" */
 	double_arena arena;
 	struct double_statement *next;	/* in the cache */
 };

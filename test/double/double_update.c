@@ -4,7 +4,8 @@
  *	  Applies an update to a copy of the item.
  *
  * All that is assigned is computed from the item as it was, and all places
- * are looked up before the first one changes.
+ * are looked up before the first one changes.  Which mistake is found first
+ * is as with DynamoDB Local.
  *
  *-------------------------------------------------------------------------
  */
@@ -130,6 +131,30 @@ strike(target *to)
 	to->value = NULL;
 }
 
+/* The places of what is assigned, or of what is removed. */
+static void
+find_targets(target *targets, const double_action *actions, const double_scope *scope,
+			 cJSON *copy, bool assigned, const char **complaint)
+{
+	for (; actions != NULL && *complaint == NULL; actions = actions->next, targets++)
+	{
+		if ((actions->operand != NULL) == assigned &&
+			!find_target(targets, actions->path->path, scope, copy))
+			*complaint = bad_path;
+	}
+}
+
+static void
+compute_values(target *targets, const double_action *actions, const double_scope *scope,
+			   const cJSON *item, const char **complaint)
+{
+	for (; actions != NULL && *complaint == NULL; actions = actions->next, targets++)
+	{
+		if (actions->operand != NULL)
+			targets->value = assigned_value(actions->operand, scope, item, complaint);
+	}
+}
+
 cJSON *
 double_update_item(const double_action *actions, const double_scope *scope,
 				   const cJSON *item, const cJSON *key, const char **complaint)
@@ -143,17 +168,9 @@ double_update_item(const double_action *actions, const double_scope *scope,
 	targets = calloc((size_t) count + 1, sizeof(target));
 
 	*complaint = NULL;
-	count = 0;
-	for (const double_action *action = actions; action != NULL && *complaint == NULL;
-		 action = action->next)
-	{
-		target	   *to = &targets[count++];
-
-		if (action->operand != NULL)
-			to->value = assigned_value(action->operand, scope, item, complaint);
-		if (*complaint == NULL && !find_target(to, action->path->path, scope, copy))
-			*complaint = bad_path;
-	}
+	find_targets(targets, actions, scope, copy, false, complaint);
+	compute_values(targets, actions, scope, item != NULL ? item : key, complaint);
+	find_targets(targets, actions, scope, copy, true, complaint);
 	for (int i = 0; i < count; i++)
 	{
 		if (*complaint == NULL)

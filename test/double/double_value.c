@@ -162,10 +162,12 @@ check_set(cJSON *set, double_type type, double_reason *reason)
 
 	if (!cJSON_IsArray(set))
 		return wrong_shape(reason);
+	if (set->child == NULL && of == DOUBLE_B)
+		return wrong(reason, "One or more parameter values were invalid: Binary sets"
+					 " should not be empty");
 	if (set->child == NULL)
 		return wrong(reason, "One or more parameter values were invalid: An %s set "
-					 " may not be empty", of == DOUBLE_S ? "string" :
-					 of == DOUBLE_N ? "number" : "binary");
+					 " may not be empty", of == DOUBLE_S ? "string" : "number");
 	cJSON_ArrayForEach(element, set)
 	{
 		if (!check_text(element, of, reason))
@@ -174,6 +176,9 @@ check_set(cJSON *set, double_type type, double_reason *reason)
 		{
 			if (strcmp(other->valuestring, element->valuestring) != 0)
 				continue;
+			if (of == DOUBLE_B)
+				return wrong(reason, "One or more parameter values were invalid: Input"
+							 " collection of type BS contains duplicates.");
 			if (of == DOUBLE_N)
 				return wrong(reason, "Input collection contains duplicates");
 			list_elements(set, all, sizeof(all));
@@ -423,6 +428,32 @@ double_value_compare(const cJSON *a, const cJSON *b, int *order)
 	}
 }
 
+/* Do the bytes of part stand in text at that offset? */
+static bool
+bytes_stand_at(const char *text, const char *part, size_t at)
+{
+	for (size_t i = 0; i < base64_bytes(part); i++)
+	{
+		if (base64_byte(text, at + i) != base64_byte(part, i))
+			return false;
+	}
+	return true;
+}
+
+static bool
+contains_bytes(const char *text, const char *part)
+{
+	size_t		len = base64_bytes(text);
+	size_t		part_len = base64_bytes(part);
+
+	for (size_t at = 0; at + part_len <= len; at++)
+	{
+		if (bytes_stand_at(text, part, at))
+			return true;
+	}
+	return false;
+}
+
 bool
 double_value_begins_with(const cJSON *value, const cJSON *start)
 {
@@ -436,14 +467,7 @@ double_value_begins_with(const cJSON *value, const cJSON *start)
 	prefix = start->child->valuestring;
 	if (type == DOUBLE_S)
 		return strncmp(text, prefix, strlen(prefix)) == 0;
-	if (base64_bytes(prefix) > base64_bytes(text))
-		return false;
-	for (size_t i = 0; i < base64_bytes(prefix); i++)
-	{
-		if (base64_byte(text, i) != base64_byte(prefix, i))
-			return false;
-	}
-	return true;
+	return base64_bytes(prefix) <= base64_bytes(text) && bytes_stand_at(text, prefix, 0);
 }
 
 bool
@@ -455,6 +479,8 @@ double_value_contains(const cJSON *value, const cJSON *part)
 
 	if (type == DOUBLE_S && of == DOUBLE_S)
 		return strstr(value->child->valuestring, part->child->valuestring) != NULL;
+	if (type == DOUBLE_B && of == DOUBLE_B)
+		return contains_bytes(value->child->valuestring, part->child->valuestring);
 	if ((type == DOUBLE_SS && of == DOUBLE_S) || (type == DOUBLE_NS && of == DOUBLE_N) ||
 		(type == DOUBLE_BS && of == DOUBLE_B))
 		return set_has(value->child, part->child->valuestring);
