@@ -150,12 +150,13 @@ freed_ok('started after the postmaster was killed');
 # Crashes while DynamoDB is out of reach
 #
 @sessions = hold_locks;
-proxy->stop;
+proxy->fault('black-hole', operation => 'UpdateItem', count => -1);
 crash(backend_pid($sessions[0]));
 $_->gone foreach @sessions;
 my $between = session($one);
 $between->send("SELECT ddb_lock_acquire('d', $lease)");
-wait_for { journals > 1 } 'the journal of the second incarnation';
+wait_for { grep { ($_->{body}{Key}{key}{S} // '') eq 'd' } proxy->log } 'the acquire';
+proxy->stop;
 crash(worker_pid($one));
 $between->gone;
 wait_for { journals > 2 } 'the journal of the third incarnation, beside the two of the dead';
