@@ -69,12 +69,9 @@ use warnings;
 
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
-use HTTP::Tiny;
 use JSON::PP;
-use POSIX ();
-use Time::HiRes ();
 
-use DDBLock::DynamoDB;	# for its change to HTTP::Tiny
+use parent 'DDBLock::Program';
 
 my $build = abs_path(dirname(__FILE__) . '/../../double/build');
 
@@ -82,22 +79,11 @@ sub start
 {
 	my ($class, %args) = @_;
 	my $self = bless {%args}, $class;
-	my $port_file = "$self->{dir}/double.port";
 
 	$self->{program} = ($ENV{DDBLOCK_WORK} // $self->{dir}) . '/dynamodb-double';
 	system($build, $self->{program}) == 0 or die "the double does not compile\n";
-	unlink $port_file;
-	$self->_launch('--port-file', $port_file, $self->_options);
-
-	my $deadline = time + 60;
-	until (defined($self->{port} = _read_port($port_file)))
-	{
-		die "the double ended, see $self->{dir}/double.log\n"
-		  if waitpid($self->{pid}, POSIX::WNOHANG()) == $self->{pid};
-		die "the double did not start\n" if time > $deadline;
-		Time::HiRes::sleep(0.02);
-	}
-	$self->{http} = HTTP::Tiny->new(timeout => 30);
+	$self->_launch('double', $self->{program}, '--port-file', $self->_port_file('double'),
+		$self->_options);
 	return $self;
 }
 
@@ -123,43 +109,6 @@ sub _make_certificate
 	return ($certificate, $key);
 }
 
-sub _launch
-{
-	my ($self, @options) = @_;
-	my $pid = fork() // die "fork: $!\n";
-
-	if ($pid == 0)
-	{
-		open STDIN, '<', '/dev/null';
-		open STDOUT, '>>', "$self->{dir}/double.log";
-		open STDERR, '>&', \*STDOUT;
-		exec $self->{program}, @options or POSIX::_exit(127);
-	}
-	$self->{pid} = $pid;
-	return;
-}
-
-sub _read_port
-{
-	my ($file) = @_;
-
-	open my $fh, '<', $file or return;
-	my $line = <$fh>;
-	close $fh;
-	return defined $line && $line =~ /^(\d+)\n/ ? $1 : undef;
-}
-
-sub stop
-{
-	my ($self) = @_;
-	my $pid = delete $self->{pid} or return;
-
-	kill 'TERM', $pid;
-	waitpid($pid, 0);
-	return;
-}
-
-sub port { return $_[0]->{port}; }
 sub ca_file { return "$_[0]->{dir}/double.crt"; }
 
 sub url

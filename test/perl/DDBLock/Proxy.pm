@@ -68,12 +68,9 @@ use warnings;
 
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
-use HTTP::Tiny;
 use JSON::PP;
-use POSIX ();
-use Time::HiRes ();
 
-use DDBLock::DynamoDB;	# for its change to HTTP::Tiny
+use parent 'DDBLock::Program';
 
 my $program = abs_path(dirname(__FILE__) . '/../../double/counting-proxy');
 
@@ -82,59 +79,15 @@ sub start
 	my ($class, %args) = @_;
 	my $self = bless {%args}, $class;
 
-	$self->_launch(0);
+	$self->_listen(0);
 	return $self;
 }
 
-sub _launch
+sub _listen
 {
 	my ($self, $port) = @_;
-	my $port_file = "$self->{dir}/proxy.port";
-	my $log_file = "$self->{dir}/proxy.log";
-
-	unlink $port_file;
-	my $pid = fork() // die "fork: $!\n";
-	if ($pid == 0)
-	{
-		open STDIN, '<', '/dev/null';
-		open STDOUT, '>>', $log_file;
-		open STDERR, '>&', \*STDOUT;
-		exec '/usr/bin/python3', $program, $port,
-		  "127.0.0.1:$self->{upstream}", $port_file
-		  or POSIX::_exit(127);
-	}
-	$self->{pid} = $pid;
-
-	my $deadline = time + 60;
-	until (defined($self->{port} = _read_port($port_file)))
-	{
-		die "the proxy ended, see $log_file\n"
-		  if waitpid($pid, POSIX::WNOHANG()) == $pid;
-		die "the proxy did not start\n" if time > $deadline;
-		Time::HiRes::sleep(0.02);
-	}
-	$self->{http} = HTTP::Tiny->new(timeout => 30);
-	return;
-}
-
-sub _read_port
-{
-	my ($file) = @_;
-	my $line;
-
-	open my $fh, '<', $file or return;
-	$line = <$fh>;
-	close $fh;
-	return defined $line && $line =~ /^(\d+)\n/ ? $1 : undef;
-}
-
-sub stop
-{
-	my ($self) = @_;
-	my $pid = delete $self->{pid} or return;
-
-	kill 'TERM', $pid;
-	waitpid($pid, 0);
+	$self->_launch('proxy', '/usr/bin/python3', $program, $port,
+		"127.0.0.1:$self->{upstream}", $self->_port_file('proxy'));
 	return;
 }
 
@@ -142,11 +95,10 @@ sub restart
 {
 	my ($self) = @_;
 	$self->stop;
-	$self->_launch($self->{port});
+	$self->_listen($self->{port});
 	return;
 }
 
-sub port { return $_[0]->{port}; }
 sub url { return "http://127.0.0.1:$_[0]->{port}"; }
 
 sub _command
