@@ -105,6 +105,7 @@ static void
 check_grant(sim *s, const sim_cluster *c, uint32_t index, const sim_nonce *nonce)
 {
 	const sim_saved *saved = &c->saved[index];
+	sim_lock   *lock = &s->lock[saved->lock];
 
 	s->totals->grants++;
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
@@ -114,10 +115,12 @@ check_grant(sim *s, const sim_cluster *c, uint32_t index, const sim_nonce *nonce
 		if (i != index && other->lock == saved->lock && other->l.state == LEASE_HELD &&
 			sim_local(s, c) < other->l.valid_until)
 			sim_wrong(s, "I1: two holders of %s in cluster %d",
-					  s->lock[saved->lock].name, c->number);
+					  lock->name, c->number);
 	}
 	if (!saved->excused)
-		check_token(s, &s->lock[saved->lock], nonce, saved->l.token);
+		check_token(s, lock, nonce, saved->l.token);
+	else if (saved->l.token > lock->ever_token)
+		lock->ever_token = saved->l.token;
 }
 
 /* The moment from which a write with this nonce supports no belief. */
@@ -219,7 +222,10 @@ sim_check_known(sim *s, const sim_cluster *c, int number)
 	sim_wrong(s, "I5: %s is held by nobody, version %s", lock->name, lock->version);
 }
 
-/* I8: released means that DynamoDB has nothing of it. */
+/*
+ * I8: released means that DynamoDB has nothing of it.  If the item was deleted
+ * since, a late copy of the acquire may make it anew.
+ */
 static void
 check_released(sim *s, const sim_cluster *c, const sim_session *session)
 {
@@ -231,7 +237,7 @@ check_released(sim *s, const sim_cluster *c, const sim_session *session)
 		if (hold->used && hold->lease == session->request.lease_index &&
 			lock->exists && !lock->released && !lock->edited &&
 			lock->owner == c->number && lock->incarnation == c->incarnation &&
-			lock->token == hold->token)
+			lock->token == hold->token && lock->last_token == hold->token)
 			sim_wrong(s, "I8: told released, but the item says held");
 	}
 }

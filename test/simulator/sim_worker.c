@@ -310,4 +310,5 @@ sim_kill_worker(sim *s, sim_cluster *c)
 	sim_say(s, "%d: the worker dies", c->number);
 	lockmgr_free(c->lm);
 	c->lm = NULL;
+	c->paused_until = 0;
 }
