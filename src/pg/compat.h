@@ -13,6 +13,9 @@
 
 #include "postgres.h"
 
+#if PG_VERSION_NUM >= 160000
+#include "replication/logicalworker.h"
+#endif
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
@@ -36,6 +39,13 @@
 #define CompatMyLxid() (MyProc->vxid.lxid)
 #else
 #define CompatMyLxid() (MyProc->lxid)
+#endif
+
+/* The leader of such a worker stops it by the signal that interrupt.c uses. */
+#if PG_VERSION_NUM >= 160000
+#define CompatIsParallelApplyWorker() IsLogicalParallelApplyWorker()
+#else
+#define CompatIsParallelApplyWorker() (false)
 #endif
 
 /* A named wait event; before 17 all extensions share one. */

@@ -52,16 +52,19 @@ static void
 set_up(void)
 {
 	HASHCTL		info;
+	HTAB	   *locks;
 
 	info.keysize = sizeof(char *);
 	info.entrysize = sizeof(HeldLock);
 	info.hash = hash_name;
 	info.match = compare_names;
 	info.hcxt = TopMemoryContext;
-	held_locks = hash_create("ddblock held locks", 16, &info,
-							 HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
+	locks = hash_create("ddblock held locks", 16, &info,
+						HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
 	RegisterXactCallback(at_transaction_end, NULL);
 	RegisterSubXactCallback(at_subtransaction_end, NULL);
+	/* Last: if one of these fails, the next use tries them all again. */
+	held_locks = locks;
 }
 
 static uint32

@@ -14,6 +14,12 @@
  * locks would block the new holder.  So that one is terminated.  The statement
  * may also end, and leave its transaction idle, just when it is cancelled;
  * hence the second look, and all later ones as long as the transaction lasts.
+ * A statement that waits for its client cannot be cancelled: after a while it
+ * counts as idle.
+ *
+ * While interrupts are held, nothing is done: a transaction that commits waits
+ * for synchronous standbys so, and a cancellation would end that wait, and
+ * acknowledge a commit that a failover can undo.
  *
  * The handler runs at any moment.  It reads atomics and the list of notes
  * (which is left alone while it changes), and sets flags.
@@ -38,6 +44,11 @@
 #include "pg/settings.h"
 
 #define LOOK_AGAIN_US USECS_PER_SEC
+#define HELD_AGAIN_US INT64CONST(100000)
+#define CANCELS_MAX 5
+
+/* A lock function tells of a loss by itself, if the worker lets it. */
+#define DEFER_US USECS_PER_SEC
 
 static timer_t timer;
 static bool attached = false;
@@ -46,10 +57,12 @@ static volatile sig_atomic_t look_is_due = 0;
 
 /* The transaction in which the last loss was seen. */
 static LocalTransactionId lost_in = InvalidLocalTransactionId;
+static int	cancels;			/* since then */
 
 static void handle_signal(SIGNAL_ARGS);
 static void look(void);
 static bool look_at_leases(int64 now, int64 *next);
+static void note_loss(void);
 static bool in_transaction_of_loss(void);
 static void interrupt(void);
 static void set_timer(int64 moment);
@@ -82,7 +95,10 @@ InterruptArm(void)
 void
 InterruptDefer(HeldLock *held)
 {
-	held->seen_lost = true;
+	InterruptHold();
+	held->deferred_until = HeldValidUntil(held) + DEFER_US;
+	look_is_due = 1;
+	InterruptResume();
 }
 
 void
@@ -92,11 +108,17 @@ InterruptDeferred(HeldLock *held)
 	int64		next;
 
 	InterruptHold();
-	held->seen_lost = !HeldIsValid(held);
-	if (held->seen_lost)
-		lost_in = CompatMyLxid();
+	held->deferred_until = 0;
+	if (!held->seen_lost && !HeldIsValid(held))
+	{
+		held->seen_lost = true;
+		note_loss();
+	}
 	if (look_at_leases(now, &next))
+	{
+		note_loss();
 		look_is_due = 1;
+	}
 	set_timer(held->seen_lost ? Min(next, now + LOOK_AGAIN_US) : next);
 	InterruptResume();
 }
@@ -144,8 +166,13 @@ look(void)
 
 	if (proc_exit_inprogress || MyProc == NULL)
 		return;
+	if (InterruptHoldoffCount > 0 || CritSectionCount > 0)
+	{
+		set_timer(now + HELD_AGAIN_US);
+		return;
+	}
 	if (look_at_leases(now, &next))
-		lost_in = CompatMyLxid();
+		note_loss();
 	else if (!in_transaction_of_loss())
 	{
 		set_timer(next);
@@ -168,39 +195,52 @@ look_at_leases(int64 now, int64 *next)
 	dlist_foreach(iter, HeldLocks())
 	{
 		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-		int64		valid_until;
+		int64		moment;
 
-		if (held->lease_index == LOCKMGR_NO_LEASE || held->seen_lost)
+		if (held->lease_index == LOCKMGR_NO_LEASE)
 			continue;
-		valid_until = HeldValidUntil(held);
-		if (valid_until <= now)
+		moment = Max(HeldValidUntil(held), held->deferred_until);
+		if (moment > now)
+		{
+			held->seen_lost = false;
+			*next = Min(*next, moment);
+		}
+		else if (!held->seen_lost)
 			lost = held->seen_lost = true;
-		else
-			*next = Min(*next, valid_until);
 	}
 	return lost;
 }
 
-/* One that has failed already holds no row locks. */
+static void
+note_loss(void)
+{
+	lost_in = CompatMyLxid();
+	cancels = 0;
+}
+
+/*
+ * One that has failed already holds no row locks; but a failed subtransaction
+ * leaves those of the transaction around it.
+ */
 static bool
 in_transaction_of_loss(void)
 {
 	return lost_in != InvalidLocalTransactionId && CompatMyLxid() == lost_in &&
-		!IsAbortedTransactionBlockState();
+		!(IsAbortedTransactionBlockState() && GetCurrentTransactionNestLevel() == 1);
 }
 
 static void
 interrupt(void)
 {
-	/* Between commands there is no query string. */
-	bool		running = debug_query_string != NULL;
+	/* Between commands there is no query string; other processes have none. */
+	bool		running = debug_query_string != NULL || MyBackendType != B_BACKEND;
 
 	switch (ddblock_on_lease_lost)
 	{
 		case ON_LEASE_LOST_NONE:
 			return;
 		case ON_LEASE_LOST_CANCEL:
-			if (running)
+			if (running && cancels++ < CANCELS_MAX)
 				QueryCancelPending = true;
 			else if (in_transaction_of_loss())
 				ProcDiePending = true;

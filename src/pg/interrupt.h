@@ -27,8 +27,8 @@ extern void InterruptArm(void);
 
 /*
  * For a lock function that tells of this lease's loss by its own error: not to
- * be cancelled before it has.  If its transaction goes on all the same, the
- * interruption comes later.
+ * be cancelled before it has, or a second after the deadline.  If its
+ * transaction goes on all the same, the interruption comes later.
  */
 extern void InterruptDefer(HeldLock *held);
 extern void InterruptDeferred(HeldLock *held);

@@ -35,6 +35,7 @@ static void complain(void);
 static DeadJournal *open_dead(const char *path, bool say);
 static bool is_ours_to_free(const journal_header *header, ssize_t bytes,
 							const char *path, bool say);
+static bool is_unfinished(const char *path);
 
 void
 JournalStart(const journal_table *table)
@@ -71,7 +72,7 @@ describe_us(const journal_table *table)
 	struct stat st;
 
 	memset(&ours, 0, sizeof(ours));
-	if (!read_boot_id() || stat(DataDir, &st) != 0)
+	if (!read_boot_id() || stat(".", &st) != 0)
 	{
 		ereport(LOG,
 				(errcode_for_file_access(),
@@ -237,9 +238,9 @@ open_dead(const char *path, bool say)
 }
 
 /*
- * A file that is of no use to anybody is removed.  One of another directory is
- * not: pg_stat_tmp may be a link, and lead a copy to where its living original
- * keeps its journal.
+ * A file of ours that is of no use to anybody is removed.  One of another
+ * directory is not, nor one that somebody is writing right now: pg_stat_tmp may
+ * be a link, and lead a copy to where its living original keeps its journal.
  */
 static bool
 is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, bool say)
@@ -253,9 +254,19 @@ is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, b
 		return true;
 	if (say)
 		ereport(LOG, (errmsg("ignored journal \"%s\": %s", path, why)));
-	if (!whole || strcmp(header->boot_id, ours.boot_id) != 0)
+	if (whole ? header->device == ours.device && header->inode == ours.inode :
+		!is_unfinished(path))
 		(void) unlink(path);
 	return false;
+}
+
+static bool
+is_unfinished(const char *path)
+{
+	size_t		len = strlen(path);
+
+	return len > strlen(UNFINISHED) &&
+		strcmp(path + len - strlen(UNFINISHED), UNFINISHED) == 0;
 }
 
 bool
@@ -266,7 +277,12 @@ JournalNextName(DeadJournal *journal, uint32 *number, journal_slot *slot)
 		ssize_t		bytes = pread(journal->fd, slot, sizeof(*slot),
 								  journal_slot_offset(*number));
 
-		if (bytes <= 0)
+		if (bytes < 0)
+		{
+			journal->damaged++;
+			continue;
+		}
+		if (bytes == 0)
 			return false;		/* no slot of a higher number was written */
 		switch (journal_read_slot(slot, *number, bytes))
 		{

@@ -8,7 +8,8 @@
  * crash or a start, nobody knows any more what was held.  The journal does:
  * pg_stat_tmp/ddblock.INCARNATION lists the names.  A name stands there before
  * the first acquire that carries it leaves, until its lease is free, so the list
- * may be too long and never is too short.  A new incarnation frees what the
+ * may be too long.  It is too short only for a copy of a request that arrives
+ * after its lease was given up: that is free one lease later.  A new incarnation frees what the
  * journals of earlier ones list, each lock on the condition that its item still
  * bears that incarnation's ownerName: see worker_journal.c.
  *

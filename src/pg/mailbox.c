@@ -57,7 +57,7 @@ MailboxAttach(void)
 	if (me.generation != 0)
 		return;
 
-	if (am_walsender)
+	if (am_walsender || CompatIsParallelApplyWorker())
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("ddblock cannot be used in a replication session")));

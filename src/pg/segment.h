@@ -206,6 +206,7 @@ typedef struct Segment
 	pg_atomic_uint32 worker_starts;
 	bool		table_checked;	/* worker only: see worker_table.c */
 	TimestampTz last_worker_start;	/* worker only */
+	int64		epoch_offset;	/* worker only; 0 before any reply */
 	TimestampTz stats_since;
 
 	/* Gauges and counters that belong to no operation. */

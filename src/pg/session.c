@@ -35,8 +35,7 @@ static void fill_holder(dynamo_holder *holder);
 static MailboxRequest *acquire_request(const LockName *name, const AcquireOptions *options);
 static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
 static void check_grant(const LockName *name, HeldLock *held);
-static void call_release(const char *lock, uint32 lease_index, uint64 seq,
-						 MailboxAnswer *answer);
+static void call_release(const char *lock, uint32 lease_index, MailboxAnswer *answer);
 static bool give_back(HeldLock *held, const char *lock);
 static int	release_session_scope(void);
 static void let_go_of_session_scope(void);
@@ -126,7 +125,13 @@ check_grant(const LockName *name, HeldLock *held)
 	loss = HeldLoss(held);
 	HeldSetLease(held, LOCKMGR_NO_LEASE, held->seq, 0);
 	MailboxLetGo(lease_index, held->seq);
-	ErrorsLost(name->text, loss);
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" was lost before this session learnt of it",
+					name->text),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Nothing is held. Acquire it again, with a longer lease if that happens "
+					 "often.")));
 }
 
 static MailboxRequest *
@@ -268,7 +273,18 @@ give_back(HeldLock *held, const char *lock)
 	HeldForget(held);
 	if (!lost)
 	{
-		call_release(lock, lease_index, seq, answer);
+		PG_TRY();
+		{
+			call_release(lock, lease_index, answer);
+		}
+		PG_CATCH();
+		{
+			/* The worker may not even have seen the request before it was cancelled. */
+			MailboxLetGo(lease_index, seq);
+			pfree(utf8);
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
 		lost = answer->result != LOCKMGR_RELEASED;
 		loss = answer->loss;
 	}
@@ -286,27 +302,16 @@ give_back(HeldLock *held, const char *lock)
 }
 
 static void
-call_release(const char *lock, uint32 lease_index, uint64 seq,
-			 MailboxAnswer *answer)
+call_release(const char *lock, uint32 lease_index, MailboxAnswer *answer)
 {
 	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
 
 	request->kind = MAILBOX_RELEASE;
 	request->lease_index = lease_index;
-	PG_TRY();
-	{
-		MailboxCall(request, NULL, answer);
-		if (answer->result != LOCKMGR_RELEASED && answer->result != LOCKMGR_LOST &&
-			answer->result != LOCKMGR_NOT_HELD)
-			ErrorsAnswer(answer, lock);
-	}
-	PG_CATCH();
-	{
-		/* The worker may not even have seen the request before it was cancelled. */
-		MailboxLetGo(lease_index, seq);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	MailboxCall(request, NULL, answer);
+	if (answer->result != LOCKMGR_RELEASED && answer->result != LOCKMGR_LOST &&
+		answer->result != LOCKMGR_NOT_HELD)
+		ErrorsAnswer(answer, lock);
 	pfree(request);
 }
 

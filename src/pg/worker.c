@@ -55,6 +55,7 @@ static size_t random_left = 0;
 
 extern PGDLLEXPORT void ddblock_worker_main(Datum main_arg);
 
+static int64 sooner(int64 a, int64 b);
 static void slow_down_starts(void);
 static void announce(void);
 static void withdraw(int code, Datum arg);
@@ -62,6 +63,7 @@ static void name_owner(void);
 static void make_lockmgr(void);
 static void reload(void);
 static void publish_counts(void);
+static void set_timeouts(void);
 static int64 start_drain(int64 now);
 static bool nothing_held(void);
 static void wait_for_news(WaitEventSet *set, int64 until);
@@ -122,8 +124,8 @@ ddblock_worker_main(Datum main_arg)
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = Min(WorkerTableTick(now), WorkerKeepWarm(now));
-		wake = Min(wake, WorkerJournalRun(now));
+		wake = sooner(WorkerTableTick(now), WorkerKeepWarm(now));
+		wake = sooner(wake, WorkerJournalRun(now));
 		publish_counts();
 
 		if (drain_deadline != 0)
@@ -135,6 +137,13 @@ ddblock_worker_main(Datum main_arg)
 		stock_random();
 		wait_for_news(set, Min(wake, lockmgr_next_wake(worker_lockmgr)));
 	}
+}
+
+/* Min() evaluates what it returns a second time. */
+static int64
+sooner(int64 a, int64 b)
+{
+	return Min(a, b);
 }
 
 /* A worker that fails right at its start must not fail a hundred times a second. */
@@ -269,8 +278,18 @@ reload(void)
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
 	WorkerCallReload();
-	lockmgr_set_timeouts(worker_lockmgr, (int64) ddblock_request_timeout * 1000,
-						 (int64) ddblock_retry_timeout * 1000);
+	set_timeouts();
+}
+
+/* When draining, there is time for more than one attempt. */
+static void
+set_timeouts(void)
+{
+	int64		request_us = (int64) ddblock_request_timeout * 1000;
+
+	if (ShutdownRequestPending)
+		request_us = Min(request_us, DRAIN_REQUEST_US);
+	lockmgr_set_timeouts(worker_lockmgr, request_us, (int64) ddblock_retry_timeout * 1000);
 }
 
 static void
@@ -288,9 +307,7 @@ publish_counts(void)
 static int64
 start_drain(int64 now)
 {
-	lockmgr_set_timeouts(worker_lockmgr,
-						 Min((int64) ddblock_request_timeout * 1000, DRAIN_REQUEST_US),
-						 (int64) ddblock_retry_timeout * 1000);
+	set_timeouts();
 	return now + DRAIN_US;
 }
 

@@ -22,6 +22,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "miscadmin.h"
+#include "storage/latch.h"
+
 #include "core/credentials.h"
 #include "core/epoch_clock.h"
 #include "core/sigv4.h"
@@ -254,9 +257,14 @@ WorkerCallInit(void)
 {
 	struct timespec wall;
 
-	clock_gettime(CLOCK_REALTIME, &wall);
-	epoch_offset = (int64) wall.tv_sec * USECS_PER_SEC + wall.tv_nsec / 1000 -
-		SegmentNow();
+	/* What the worker before this one has learnt is better than any wall clock. */
+	epoch_offset = segment->epoch_offset;
+	if (epoch_offset == 0)
+	{
+		clock_gettime(CLOCK_REALTIME, &wall);
+		epoch_offset = (int64) wall.tv_sec * USECS_PER_SEC + wall.tv_nsec / 1000 -
+			SegmentNow();
+	}
 	the_reactor = reactor_new();
 	if (the_reactor == NULL)
 		ereport(FATAL,
@@ -515,6 +523,7 @@ done(void *arg, const http_reply *reply)
 		{
 			epoch_offset = epoch_offset_agree(epoch_offset, reply->date_s,
 											  call->posted, now);
+			segment->epoch_offset = epoch_offset;
 			lockmgr_set_clock(worker_lockmgr, epoch_offset);
 		}
 		read_reply(call, reply);
@@ -528,8 +537,10 @@ done(void *arg, const http_reply *reply)
 	}
 	count_reply(call, reply);
 
+	/* The journal's release has the time in its body: it is made anew. */
 	if ((call->reply.status == DYNAMO_CREDENTIALS ||
-		 call->reply.status == DYNAMO_CLOCK_SKEW) && !call->again)
+		 (call->reply.status == DYNAMO_CLOCK_SKEW && call->purpose != FOR_JOURNAL)) &&
+		!call->again)
 	{
 		call->again = true;
 		dynamo_reply_free(&call->reply);
@@ -560,6 +571,7 @@ finish(Call *call)
 	call->next = NULL;
 	*finished_end = call;
 	finished_end = &call->next;
+	SetLatch(MyLatch);			/* whoever posted it may be done with this turn */
 }
 
 static int

@@ -44,6 +44,7 @@ static MailboxRequest taken;	/* too large for the stack's taste */
 
 static void read_slot(uint32 slot_number, int64 now);
 static void let_go(uint32 slot_number, uint32 generation, int64 now);
+static bool needs_fit_table(const MailboxRequest *request);
 static void park(SlotNotes *note, uint64 seq, int64 now);
 static MailboxAnswer *begin_answer(lockmgr_session session, uint64 seq);
 static void finish_answer(lockmgr_session session, uint64 seq);
@@ -147,14 +148,25 @@ read_slot(uint32 slot_number, int64 now)
 	let_go(slot_number, session.generation, now);
 	if (!asked || taken.seq <= cancelled_seq)
 		note->parked_since = 0;
-	else if ((taken.kind == MAILBOX_ACQUIRE || taken.kind == MAILBOX_TRY) &&
-			 !WorkerTableIsFit(now))
+	else if (needs_fit_table(&taken) && !WorkerTableIsFit(now))
 		park(note, taken.seq, now);
 	else
 	{
 		note->parked_since = 0;
 		ask(session, &taken, now);
 	}
+}
+
+/*
+ * In the wrong Region of a global table a lock may look free, or its item long
+ * released, that is held in another.
+ */
+static bool
+needs_fit_table(const MailboxRequest *request)
+{
+	if (request->kind == MAILBOX_TABLE)
+		return request->op == DYNAMO_DELETE || request->op == DYNAMO_FORCE_RELEASE;
+	return request->kind == MAILBOX_ACQUIRE || request->kind == MAILBOX_TRY;
 }
 
 /* The request stays where it is; WorkerRetryParked() takes it again. */
@@ -280,8 +292,8 @@ ask(lockmgr_session session, const MailboxRequest *request, int64 now)
 }
 
 /*
- * The segment's copy of a lease, and the journal's of its name.  When another session gets it, marks that the
- * last one left no longer count.
+ * The segment's copy of a lease, and the journal's of its name.  When another
+ * session gets it, marks that the last one left no longer count.
  */
 void
 WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,

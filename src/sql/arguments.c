@@ -15,6 +15,9 @@
 #include "pg/waiting.h"
 #include "sql/arguments.h"
 
+/* A century; so that microseconds fit as well. */
+#define WATCH_MAX_MS (INT64CONST(100) * 366 * 86400 * 1000)
+
 #define LEASE_MIN_MS 2000
 #define LEASE_MAX_MS 86400000
 
@@ -91,7 +94,7 @@ ArgumentWait(FunctionCallInfo fcinfo, int number)
 int64
 ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null)
 {
-	return positive_duration(fcinfo, number, "watch", if_null);
+	return Min(positive_duration(fcinfo, number, "watch", if_null), WATCH_MAX_MS);
 }
 
 static int64

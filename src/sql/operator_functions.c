@@ -38,7 +38,10 @@ static MailboxRequest *item_request(dynamo_op op, const char *name_utf8, size_t 
 									const char *expected);
 static void look_up(const LockName *name, dynamo_item *item);
 static bool force_release(const LockName *name, dynamo_item *item);
-static bool release_version(const LockName *name, dynamo_item *item);
+static bool release_version(const LockName *name, dynamo_item *item, bool *unsettled);
+static bool is_lease_of(const dynamo_item *item, const dynamo_item *meant);
+static void fail_unknown(const LockName *name, const dynamo_item *meant,
+						 const dynamo_item *item);
 static void require_version(const LockName *name, const dynamo_item *item);
 static void log_force(const LockName *name, const dynamo_item *item);
 static void warn_of_holder(const LockName *name, const dynamo_item *item);
@@ -64,6 +67,9 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 }
 
 /*
+ * A token ahead of DynamoDB's clock was drawn by a wrong one: until it is past,
+ * the item is what keeps tokens from falling.
+ *
  * By DynamoDB's clock.  Other clients do not say when they release; then the
  * last token of ours says when we acquired it, which was before any release.
  * Without either nobody knows, and the item stays.
@@ -76,6 +82,8 @@ is_old(const TableScan *scan, int64 age_ms)
 	int64		released = 0;
 
 	if (item->version[0] == '\0')
+		return false;
+	if (item->has_token && !item->bad_token && item->token >= now)
 		return false;
 	if (item->released_at > 0 && item->released_at < PG_INT64_MAX / USECS_PER_SEC)
 		released = item->released_at * USECS_PER_SEC;
@@ -153,19 +161,23 @@ look_up(const LockName *name, dynamo_item *item)
 /*
  * A renewal may come in between, and then another attempt is due: it is still
  * the lease that the operator means.  Somebody else's is not.  False if it was
- * released without us.
+ * released without us.  That cannot be told if an attempt stayed without a
+ * reply: the lease may have ended by it, and the lock have been taken since.
  */
 static bool
 force_release(const LockName *name, dynamo_item *item)
 {
 	dynamo_item meant = *item;
+	bool		unsettled;
 
-	while (!release_version(name, item))
+	while (!release_version(name, item, &unsettled))
 	{
 		CHECK_FOR_INTERRUPTS();
+		if (unsettled && !is_lease_of(item, &meant))
+			fail_unknown(name, &meant, item);
 		if (!item->exists || item->released)
 			return false;
-		if (strcmp(item->owner, meant.owner) != 0 || item->token != meant.token)
+		if (!is_lease_of(item, &meant))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
 					 errmsg("lock \"%s\" has been acquired by another holder meanwhile",
@@ -176,12 +188,33 @@ force_release(const LockName *name, dynamo_item *item)
 	return true;
 }
 
+static bool
+is_lease_of(const dynamo_item *item, const dynamo_item *meant)
+{
+	return item->exists && !item->released && strcmp(item->owner, meant->owner) == 0 &&
+		item->token == meant->token;
+}
+
+static void
+fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *item)
+{
+	warn_of_holder(name, meant);
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("could not learn whether lock \"%s\" was released by force", name->text),
+			 item->exists && !item->released ?
+			 errdetail_internal("%s", describe(item)) :
+			 errdetail("The lock is free."),
+			 errhint("An attempt was not replied to. The lease that it was meant for has "
+					 "ended, by it or otherwise.")));
+}
+
 /*
  * False, with the item that stands there instead, if it was refused.  Unless
  * it bears our nonce: then an earlier copy has done it.
  */
 static bool
-release_version(const LockName *name, dynamo_item *item)
+release_version(const LockName *name, dynamo_item *item, bool *unsettled)
 {
 	MailboxRequest *request = item_request(DYNAMO_FORCE_RELEASE, name->utf8,
 										   strlen(name->utf8), item->version);
@@ -194,7 +227,7 @@ release_version(const LockName *name, dynamo_item *item)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
 	uuid_v4(random, request->version);
-	TableCall(request, answer, NULL);
+	TableCall(request, answer, unsettled);
 	released = answer->result == LOCKMGR_FOUND ||
 		strcmp(answer->item.version, request->version) == 0;
 	if (!released)

@@ -53,13 +53,17 @@ my $without = do
 	local $ENV{HOME} = $home;
 	local $ENV{AWS_EC2_METADATA_DISABLED} = 'true';
 
-	new_cluster('without', table => 0, conf => $impatient
+	new_cluster('without', table => 0, conf => $quiet
+		  . "ddblock.keep_warm = off\nddblock.retry_timeout = '10min'\n"
 		  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n");
 };
 like(
 	error_of($without, q{SELECT ddb_lock_acquire('a')}),
 	qr/ERROR: +28000: .*HINT: .*ddblock\.access_key_id.*AWS_ACCESS_KEY_ID.*\.aws\/credentials/s,
 	'no credentials: the hint lists the sources in order');
+like(
+	error_of($without, q{SET statement_timeout = '100s'; SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +28000: /, 'and the next session is not left waiting either');
 mkdir "$home/.aws";
 PostgreSQL::Test::Utils::append_to_file("$home/.aws/credentials",
 	"[default]\naws_access_key_id = filed\naws_secret_access_key = secret\n");

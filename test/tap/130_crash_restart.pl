@@ -146,6 +146,18 @@ wait_for { $one->start(fail_ok => 1) } 'the start';
 $_->gone foreach @sessions;
 freed_ok('started after the postmaster was killed');
 
+# The directory is known by where the server works, not by what it is called.
+my $elsewhere = $one->data_dir . '.moved';
+rename $one->data_dir, $elsewhere;
+my $worker = worker_pid($one);
+kill 'TERM', $worker;
+wait_for { (worker_pid($one) // $worker) != $worker } 'the next worker';
+@sessions = hold_locks;
+rename $elsewhere, $one->data_dir;
+crash(backend_pid($sessions[0]));
+$_->gone foreach @sessions;
+freed_ok('held while the data directory had another name');
+
 #
 # Crashes while DynamoDB is out of reach
 #

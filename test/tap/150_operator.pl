@@ -133,6 +133,7 @@ put_many(
 	released_item('purge/young', 2 * $day - 3600),
 	released_item('purge/retaken', 3 * $day),
 	released_item('purge/retaken and released', 3 * $day),
+	released_item('purge/ahead', 3 * $day, fencingToken => { N => (time + $day) . '000000' }),
 	released_item('purge/unknown age', 0, releasedAt => { S => 'long ago' }),
 	released_item('purge/by token', 0, releasedAt => { S => '' },
 		fencingToken => { N => $old }),
@@ -155,9 +156,9 @@ is($session->result, 62, 'old released items are deleted and counted');
 proxy->clear_faults;
 is($holder->query_safe(q{SELECT string_agg(name, ', ' ORDER BY name COLLATE "C")
 		FROM ddb_lock_list('purge/')}),
-	'purge/by younger token, purge/held, purge/retaken, purge/retaken and released, '
+	'purge/ahead, purge/by younger token, purge/held, purge/retaken, purge/retaken and released, '
 	  . 'purge/unknown age, purge/young',
-	'what is held, young, of unknown age, or was taken meanwhile stays');
+	'what is held, young, of unknown age, ahead of the clock, or was taken meanwhile stays');
 is($holder->query_safe(q{SELECT ddb_lock_require('purge/retaken') > 0,
 		ddb_lock_renew('purge/retaken') > now(), ddb_lock_release('purge/retaken')}),
 	't|t|t', 'and the one who took it still has it');
@@ -232,6 +233,20 @@ $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
 proxy->fault('lose-reply', operation => 'UpdateItem', match => 'isReleased');
 is($operator->ask(q{SELECT ddb_lock_force_release('force')}), 't',
 	'a release whose reply was lost is found by its nonce');
+$holder->ask(q{SELECT ddb_lock_release('force')});
+
+$holder->query_safe(q{SELECT ddb_lock_acquire('force')});
+$session->send(q{SELECT ddb_lock_acquire('force') > 0});
+wait_for_waiters($node, 'force', 1);
+proxy->fault('lose-reply', operation => 'UpdateItem', match => ':released');
+proxy->fault('delay', operation => 'UpdateItem', match => ':released', ms => 3000);
+$operator->send(q{SELECT ddb_lock_force_release('force')});
+is($session->result, 't', 'its reply was lost, and a session that waits gets the lock');
+$operator->result;
+like($operator->messages, qr/WARNING: .*taken away.*ERROR: +08006: could not learn.*DETAIL: .*"one\//s,
+	'then nobody knows who freed it, and the operator is told so');
+proxy->clear_faults;
+$session->query_safe(q{SELECT ddb_lock_release('force')});
 $holder->ask(q{SELECT ddb_lock_release('force')});
 
 proxy->reset_counts;

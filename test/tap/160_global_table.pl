@@ -62,6 +62,13 @@ my $refused =
 like(error_of($node, $acquire), $refused, 'a global table is refused');
 like(error_of($node, $try), $refused, 'for a try as well');
 like(error_of($node, q{SELECT ddb_xact_lock_acquire('a')}), $refused, 'and in a transaction');
+dynamodb->put_item(dynamodb->java_item('far'));
+like(error_of($node, q{SELECT ddb_lock_force_release('far')}), $refused,
+	'nothing is released by force in it');
+dynamodb->put_item(dynamodb->java_item('far',
+		extra => { isReleased => { S => '1' }, releasedAt => { N => time - 9 * 86400 } }));
+like(error_of($node, q{SELECT ddb_lock_purge('1 day')}), $refused, 'and nothing deleted');
+ok(dynamodb->item('far'), 'what looks long released stays');
 is(proxy->received('UpdateItem'), 2, 'no write has left since the test of the release');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM ddb_lock_info('a')}), 1,
 	'the table can be looked at');

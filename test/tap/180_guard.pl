@@ -7,11 +7,15 @@ use DDBLock::Test;
 use Test::More;
 
 my $near = new_proxy();
-my $node = new_cluster('one', through => $near,
+my $node = new_cluster('one', through => $near, init => [ allows_streaming => 1 ],
 	conf => "ddblock.keep_warm = off\nmax_prepared_transactions = 5\n"
-	  . "ddblock.connect_timeout = '300ms'\nddblock.request_timeout = '300ms'\n"
-	  . "ddblock.retry_timeout = '500ms'\n");
+	  . "synchronous_standby_names = 'nobody'\nsynchronous_commit = local\n");
 
+# Short enough for outages; too short for a DynamoDB that has just started.
+$node->append_conf('postgresql.conf',
+	    "ddblock.connect_timeout = '300ms'\nddblock.request_timeout = '300ms'\n"
+	  . "ddblock.retry_timeout = '500ms'\n");
+$node->reload;
 $node->safe_psql('postgres', 'CREATE TABLE t (v text)');
 
 # What the rest of the session's statements are to be safe from.
@@ -259,6 +263,67 @@ foreach my $case (
 	$victim->quit;
 	wait_for { is_released('b') } 'the lost lock';
 }
+
+my $worker = worker_pid($node);
+$victim = session($node);
+$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
+$victim->query_safe(q{BEGIN; INSERT INTO t VALUES ('idle')});
+kill 'STOP', $worker;
+$victim->send(q{SELECT ddb_lock_renew('b')});
+$victim->result;
+like($victim->messages, qr/57014/, 'worker stopped: a renewal is cancelled');
+kill 'CONT', $worker;
+$victim->ask(q{ROLLBACK; SELECT ddb_lock_release('b')});
+$victim->quit;
+wait_for { is_released('b') } 'the lost lock';
+
+# A failed subtransaction leaves the row locks of the one around it.
+foreach my $case (
+	[ 'failed before', 'SELECT 1/0', undef ],
+	[ 'failed by the cancellation', undef, 'SELECT pg_sleep(600)' ],
+	[ 'that copies from its client', undef, 'COPY t FROM STDIN' ])
+{
+	my ($what, $failing, $statement) = @$case;
+
+	$victim = session($node);
+	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
+	my $backend = backend_pid($victim);
+	$victim->query_safe(q{BEGIN; INSERT INTO t VALUES ('idle'); SAVEPOINT s});
+	$victim->ask($failing) if $failing;
+	$victim->send($statement) if $statement;
+	$near->stop;
+	wait_for { !kill 0, $backend } 'the end of the session';
+	pass("a transaction with a subtransaction $what is terminated");
+	$victim->gone;
+	$near->restart;
+	$node->safe_psql('postgres', q{SELECT ddb_lock_acquire('b'), ddb_lock_release('b')});
+}
+
+# A commit that waits for a synchronous standby is not acknowledged without it.
+my $timekeeper = undisturbed();
+$victim = session($node);
+my $backend = backend_pid($victim);
+$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
+$timekeeper->query_safe(q{SELECT ddb_lock_acquire('d', '5s')});
+$victim->query_safe('SET synchronous_commit = on');
+$victim->send(q{INSERT INTO t VALUES ('synchronous')});
+wait_for {
+	$node->safe_psql('postgres',
+		"SELECT wait_event FROM pg_stat_activity WHERE pid = $backend") eq 'SyncRep'
+} 'the wait for a standby';
+$near->stop;
+wait_for { stat_of($node, undef, 'leases_held') == 0 } 'the loss of one lease, and of a longer one';
+ok($victim->busy, 'a commit under way goes on waiting for its standby');
+$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+$node->reload;
+$victim->result;
+is($victim->messages, '', 'without a warning');
+is(rows('synchronous'), 1, 'it was committed in time');
+$near->restart;
+$_->ask(q{SELECT ddb_lock_release_all()}) foreach $victim, $timekeeper;
+$_->query_safe(q{SELECT ddb_lock_acquire('b'), ddb_lock_acquire('d'), ddb_lock_release_all()})
+  foreach $victim, $timekeeper;
+$_->quit foreach $victim, $timekeeper;
 
 # A loss before the deadline: the worker tells the session.
 $victim = session($node);
