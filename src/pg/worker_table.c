@@ -108,7 +108,8 @@ WorkerTableDescribed(const dynamo_reply *reply, bool own, int64 now)
 	if (reply->status == DYNAMO_OK)
 		judge(&reply->table);
 	else if (reply->status == DYNAMO_UNREACHABLE || reply->status == DYNAMO_UNKNOWN ||
-			 reply->status == DYNAMO_THROTTLED || reply->status == DYNAMO_CONFLICT)
+			 reply->status == DYNAMO_THROTTLED || reply->status == DYNAMO_CONFLICT ||
+			 reply->status == DYNAMO_MALFORMED)
 		no_answer(reply, now);
 	else
 		answered_in_the_negative(reply);

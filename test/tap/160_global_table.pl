@@ -84,6 +84,13 @@ replicate(Replicas => []);
 start_anew($node);
 is($node->safe_psql('postgres', $acquire), 't', 'and so it is without replicas');
 
+proxy->clear_faults;
+proxy->fault('error', operation => 'DescribeTable', status => 200, type => 'Nonsense', count => 2);
+start_anew($node);
+is($node->safe_psql('postgres', $acquire), 't',
+	'a reply that cannot be read is asked for again');
+replicate(Replicas => []);
+
 #
 # It becomes one while a lock is held; the table is missed, and found again
 #
