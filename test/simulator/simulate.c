@@ -116,11 +116,11 @@ report_kinds(const sim_totals *t, double real)
 		simulated += seconds;
 		busy += t->real[k];
 		if (t->seeds[k] > 0)
-			printf("%-6s %8" PRIu64 " seeds, %12.0f simulated s, %9.1f processor s, "
+			printf("%-6s %8" PRIu64 " seeds, %12.0f simulated s, %9.1f s of its own, "
 				   "%8.0f simulated s per s\n", sim_kind_names[k], t->seeds[k], seconds,
 				   t->real[k], seconds / t->real[k]);
 	}
-	printf("%-6s %8" PRIu64 " seeds, %12.0f simulated s, %9.1f processor s, "
+	printf("%-6s %8" PRIu64 " seeds, %12.0f simulated s, %9.1f s of its own, "
 		   "%8.0f simulated s per s\n", "all", seeds, simulated, busy, simulated / busy);
 	printf("%.4f simulated years in %.1f s; %.0f simulated s per real s\n",
 		   simulated / (365.25 * 86400), real, simulated / real);
