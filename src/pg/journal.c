@@ -35,6 +35,7 @@ static void complain(void);
 static DeadJournal *open_dead(const char *path, bool say);
 static bool is_ours_to_free(const journal_header *header, ssize_t bytes,
 							const char *path, bool say);
+static bool is_ours_from_before(const journal_header *header);
 static bool is_unfinished(const char *path);
 
 void
@@ -241,6 +242,7 @@ open_dead(const char *path, bool say)
  * A file of ours that is of no use to anybody is removed.  One of another
  * directory is not, nor one that somebody is writing right now: pg_stat_tmp may
  * be a link, and lead a copy to where its living original keeps its journal.
+ * Nor is one about another table: the settings may come back.
  */
 static bool
 is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, bool say)
@@ -254,10 +256,17 @@ is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, b
 		return true;
 	if (say)
 		ereport(LOG, (errmsg("ignored journal \"%s\": %s", path, why)));
-	if (whole ? header->device == ours.device && header->inode == ours.inode :
-		!is_unfinished(path))
+	if (whole ? is_ours_from_before(header) : !is_unfinished(path))
 		(void) unlink(path);
 	return false;
+}
+
+/* Of this directory, when the machine ran before: those leases are long over. */
+static bool
+is_ours_from_before(const journal_header *header)
+{
+	return header->device == ours.device && header->inode == ours.inode &&
+		strcmp(header->boot_id, ours.boot_id) != 0;
 }
 
 static bool

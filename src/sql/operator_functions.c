@@ -45,6 +45,7 @@ static void fail_unknown(const LockName *name, const dynamo_item *meant,
 static void require_version(const LockName *name, const dynamo_item *item);
 static void log_force(const LockName *name, const dynamo_item *item);
 static void warn_of_holder(const LockName *name, const dynamo_item *item);
+static const char *lease_length(const dynamo_item *item);
 static char *describe(const dynamo_item *item);
 
 Datum
@@ -198,15 +199,16 @@ is_lease_of(const dynamo_item *item, const dynamo_item *meant)
 static void
 fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *item)
 {
-	warn_of_holder(name, meant);
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not learn whether lock \"%s\" was released by force", name->text),
 			 item->exists && !item->released ?
 			 errdetail_internal("%s", describe(item)) :
 			 errdetail("The lock is free."),
-			 errhint("An attempt was not replied to. The lease that it was meant for has "
-					 "ended, by it or otherwise.")));
+			 errhint("An attempt was not replied to. If it has ended the lease of owner \"%s\", "
+					 "that one's session may believe in it until its next renewal, for at "
+					 "most %s.",
+					 Utf8ToServer(meant->owner, strlen(meant->owner)), lease_length(meant))));
 }
 
 /*
@@ -271,10 +273,15 @@ warn_of_holder(const LockName *name, const dynamo_item *item)
 	ereport(WARNING,
 			(errmsg("lock \"%s\" was taken away from owner \"%s\"", name->text, owner),
 			 errdetail("Its session may believe that it holds the lock until its next renewal, "
-					   "for at most %s.",
-					   item->lease_ms > 0 ? TimesDuration(item->lease_ms) : "an unknown time"),
+					   "for at most %s.", lease_length(item)),
 			 errhint("Whoever acquires it within that time may share it. Only what refuses lower "
 					 "fencing tokens is safe from that.")));
+}
+
+static const char *
+lease_length(const dynamo_item *item)
+{
+	return item->lease_ms > 0 ? TimesDuration(item->lease_ms) : "an unknown time";
 }
 
 static char *

@@ -366,6 +366,7 @@ $one->start;
 wait_for { logged(qr/LOG: +ignored journal .*: it is about another lock table/, $from) } 'the log';
 is(scalar(grep { !is_released($_) && owner_of($_) eq $owner } @names), 3,
 	'another table: nothing is released');
+ok(-f $file, 'and the journal is kept: the settings may come back');
 $one->stop('fast');
 $one->append_conf('postgresql.conf', "ddblock.partition_key = 'key'\n");
 
