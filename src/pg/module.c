@@ -17,8 +17,8 @@
 #include "utils/guc.h"
 
 #include "pg/segment.h"
-#include "pg/session.h"
 #include "pg/settings.h"
+#include "pg/statement.h"
 
 PG_MODULE_MAGIC;
 
@@ -55,6 +55,6 @@ _PG_init(void)
 	SettingsDefine();
 	MarkGUCPrefixReserved("ddblock");
 	SegmentInstallHooks();
-	SessionInstallHooks();
+	StatementInstallHooks();
 	register_worker();
 }

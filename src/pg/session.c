@@ -15,8 +15,6 @@
 
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
-#include "tcop/utility.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
@@ -28,8 +26,6 @@
 #include "pg/settings.h"
 #include "pg/utf8.h"
 
-static ProcessUtility_hook_type prev_process_utility = NULL;
-
 static int64 margin_us(int64 lease_ms);
 static void fill_holder(dynamo_holder *holder);
 static MailboxRequest *acquire_request(const LockName *name, const AcquireOptions *options);
@@ -38,12 +34,7 @@ static void check_grant(const LockName *name, HeldLock *held);
 static void call_release(const char *lock, uint32 lease_index, MailboxAnswer *answer);
 static bool give_back(HeldLock *held, const char *lock);
 static int	release_session_scope(void);
-static void let_go_of_session_scope(void);
 static void warn_lost(const char *lock, lease_loss loss);
-static void process_utility(PlannedStmt *pstmt, const char *query_string,
-							bool read_only_tree, ProcessUtilityContext context,
-							ParamListInfo params, QueryEnvironment *query_env,
-							DestReceiver *dest, QueryCompletion *qc);
 
 bool
 SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token)
@@ -223,7 +214,7 @@ SessionReleaseAll(void)
 	PG_CATCH();
 	{
 		/* One that failed must not keep the others. */
-		let_go_of_session_scope();
+		SessionLetGoAll();
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -387,42 +378,7 @@ SessionRequire(const LockName *name)
 }
 
 void
-SessionInstallHooks(void)
-{
-	prev_process_utility = ProcessUtility_hook;
-	ProcessUtility_hook = process_utility;
-}
-
-/*
- * PostgreSQL frees its advisory locks in DISCARD ALL, and connection poolers
- * rely on it, but it has no hook for that.
- */
-static void
-process_utility(PlannedStmt *pstmt, const char *query_string,
-				bool read_only_tree, ProcessUtilityContext context,
-				ParamListInfo params, QueryEnvironment *query_env,
-				DestReceiver *dest, QueryCompletion *qc)
-{
-	bool		discard_all = IsA(pstmt->utilityStmt, DiscardStmt) &&
-		((DiscardStmt *) pstmt->utilityStmt)->target == DISCARD_ALL;
-
-	if (prev_process_utility)
-		prev_process_utility(pstmt, query_string, read_only_tree, context, params,
-							 query_env, dest, qc);
-	else
-		standard_ProcessUtility(pstmt, query_string, read_only_tree, context, params,
-								query_env, dest, qc);
-	if (discard_all)
-	{
-		let_go_of_session_scope();
-		/* It runs in no transaction block, so it commits nobody's writes. */
-		GuardForget();
-	}
-}
-
-/* Without waiting for DynamoDB: DISCARD ALL must not fail because of it. */
-static void
-let_go_of_session_scope(void)
+SessionLetGoAll(void)
 {
 	dlist_mutable_iter iter;
 

@@ -32,9 +32,6 @@ typedef struct AcquireOptions
 	size_t		data_len;
 } AcquireOptions;
 
-/* From _PG_init: DISCARD ALL frees session-scoped locks. */
-extern void SessionInstallHooks(void);
-
 /* False if only_try and the lock is busy. */
 extern bool SessionAcquire(const LockName *name, const AcquireOptions *options,
 						   int64 *token);
@@ -45,6 +42,9 @@ extern bool SessionRelease(const LockName *name);
 
 /* Undoes all of them; the number of locks that were held so. */
 extern int	SessionReleaseAll(void);
+
+/* The same, without waiting for DynamoDB.  Cannot fail. */
+extern void SessionLetGoAll(void);
 
 /* lease_ms 0 keeps the length.  Returns until when it is valid (SegmentNow). */
 extern int64 SessionRenew(const LockName *name, int64 lease_ms);
