@@ -207,6 +207,9 @@ extern const char *dynamo_op_name(dynamo_op op);
 /* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */
 extern const char *dynamo_action(dynamo_op op);
 
+/* Is it the name of one of the lock item's attributes?  Then it names no key. */
+extern bool dynamo_is_attribute(const char *name);
+
 /* Request bodies; NULL when memory is short. */
 extern char *dynamo_build(const dynamo_table *table, const dynamo_write *write);
 extern char *dynamo_build_batch(const dynamo_table *table,

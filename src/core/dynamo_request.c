@@ -53,6 +53,17 @@ static const char *const attribute_names[] = {
 /* Room for everything of a request but name and data. */
 #define BODY_ROOM 2048
 
+bool
+dynamo_is_attribute(const char *name)
+{
+	for (int i = 0; i < ATTRIBUTE_COUNT; i++)
+	{
+		if (strcmp(name, attribute_names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void
 put_string(dynamo_text *text, const char *s)
 {

@@ -80,6 +80,7 @@ static void define_timeouts(void);
 static void define_credentials(void);
 static void define_leases(void);
 static void define_losses(void);
+static void check_keys(void);
 static bool refuse_place(void);
 static bool all_in(const char *text, const char *allowed);
 static bool plain_text(const char *text, size_t min, size_t max);
@@ -113,13 +114,25 @@ SettingsDefine(void)
 	define_credentials();
 	define_leases();
 	define_losses();
+	check_keys();
+}
 
-	if (ddblock_sort_key[0] != '\0' && ddblock_sort_key_value[0] == '\0')
+/*
+ * What no check hook can see, since it knows one setting only.  A value without
+ * its key is refused, too: it is what a mistyped "ddblock.sort_key" leaves.
+ */
+static void
+check_keys(void)
+{
+	if ((ddblock_sort_key[0] == '\0') != (ddblock_sort_key_value[0] == '\0'))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"ddblock.sort_key_value\" must be set if \"ddblock.sort_key\" is"),
-				 errhint("A lock table with a sort key needs a value for it in every item. "
-						 "Clear \"ddblock.sort_key\" if the table has none.")));
+				 errmsg("\"ddblock.sort_key\" and \"ddblock.sort_key_value\" must be set together"),
+				 errhint("Set both if the lock table has a sort key, and neither if it has none.")));
+	if (strcmp(ddblock_sort_key, ddblock_partition_key) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"ddblock.sort_key\" and \"ddblock.partition_key\" must differ")));
 }
 
 /* Where the locks are kept, and who we are there. */
@@ -161,7 +174,7 @@ define_place(void)
 							   check_sort_key, NULL, NULL);
 	DefineCustomStringVariable("ddblock.sort_key_value",
 							   "Value of the sort key in every lock item.",
-							   "Must be set if ddblock.sort_key is, and is ignored if not.",
+							   "Must be set if ddblock.sort_key is, and only then.",
 							   &ddblock_sort_key_value, "", PGC_POSTMASTER, 0,
 							   check_sort_key_value, NULL, NULL);
 	DefineCustomStringVariable("ddblock.owner_name",
@@ -396,10 +409,13 @@ check_table(char **newval, void **extra, GucSource source)
 static bool
 check_partition_key(char **newval, void **extra, GucSource source)
 {
-	if (plain_text(*newval, 1, KEY_NAME_MAX))
+	if (!plain_text(*newval, 1, KEY_NAME_MAX))
+		GUC_check_errdetail("A key's name has 1 to %d bytes of UTF-8, without control characters.",
+							KEY_NAME_MAX);
+	else if (dynamo_is_attribute(*newval))
+		GUC_check_errdetail("The lock item has another attribute of this name.");
+	else
 		return true;
-	GUC_check_errdetail("A key's name has 1 to %d bytes of UTF-8, without control characters.",
-						KEY_NAME_MAX);
 	return refuse_place();
 }
 

@@ -1,0 +1,71 @@
+# Settings that say where the locks are: a server with an unusable one does not
+# start, because the default would be another place.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use Test::More;
+
+my $node = new_cluster('one', start => 0);
+my $conf = PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postgresql.conf');
+
+sub configure
+{
+	my ($lines) = @_;
+
+	unlink $node->data_dir . '/postgresql.conf';
+	$node->append_conf('postgresql.conf', "$conf\n$lines");
+	unlink $node->logfile;
+	return;
+}
+
+sub refused_ok
+{
+	my ($lines, $why) = @_;
+
+	configure($lines);
+	my $started = $node->start(fail_ok => 1);
+	$node->stop if $started;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok(!$started, "the server does not start: $lines");
+	like(PostgreSQL::Test::Utils::slurp_file($node->logfile), $why, '... and says why');
+	return;
+}
+
+sub invalid_ok
+{
+	my ($setting, $value, $detail) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	refused_ok("ddblock.$setting = '$value'",
+		qr/invalid value for parameter "ddblock\.$setting".*DETAIL: +$detail.*says where ddblock keeps/s);
+	return;
+}
+
+invalid_ok('table', 'ab', qr/A table's name has 3 to 255/);
+invalid_ok('region', 'eu central', qr/A Region consists of/);
+invalid_ok('global_table_region', 'eu/central', qr/A Region consists of/);
+invalid_ok('endpoint_url', 'localhost:8000', qr/The URL must have the form/);
+invalid_ok('partition_key', '', qr/A key's name has 1 to 255/);
+invalid_ok('partition_key', $_, qr/The lock item has another attribute/)
+  foreach qw(ownerName leaseDuration recordVersionNumber isReleased data fencingToken
+  holder releasedAt ttl);
+invalid_ok('sort_key', 'data', qr/The lock item has another attribute/);
+invalid_ok('owner_name', 'x' x 256, qr/The name has at most 255/);
+
+my $together = qr/"ddblock\.sort_key" and "ddblock\.sort_key_value" must be set together/;
+refused_ok("ddblock.sort_key = 'part'", $together);
+refused_ok("ddblock.sort_key_value = 'lock'", $together);
+refused_ok("ddblock.sort_key = 'key'\nddblock.sort_key_value = 'lock'",
+	qr/"ddblock\.sort_key" and "ddblock\.partition_key" must differ/);
+
+# Names that differ in case are others; a key may be called as DynamoDB's words.
+configure("ddblock.partition_key = 'Data'\nddblock.sort_key = 'size'\n"
+	  . "ddblock.sort_key_value = 'lock'\nddblock.table = 'own_keys'\n");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION ddblock; SELECT ddb_lock_table_create()');
+is($node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a') > 0, ddb_lock_release('a')}),
+	't|t', 'other names serve');
+
+done_testing;
