@@ -14,10 +14,10 @@ SELECT now() AS start \gset
 SELECT ddb_lock_acquire('info', lease => '1 min', data => 'some data') AS token \gset
 SELECT ddb_lock_token('info') = :token AS token, ddb_lock_require('info') = :token AS required;
 SELECT held,
-       split_part(owner, '/', 1) = coalesce(nullif(current_setting('ddblock.owner_name'), ''),
-                                            nullif(current_setting('cluster_name'), ''), host)
+       owner LIKE coalesce(nullif(current_setting('ddblock.owner_name'), ''),
+                           nullif(current_setting('cluster_name'), '') || '@' || host, host) || '/%'
            AS owner,
-       split_part(owner, '/', 2) ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' AS incarnation,
+       substring(owner from '[^/]*$') ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' AS incarnation,
        database = current_database() AS database,
        usename = session_user AS usename,
        application_name = current_setting('application_name') AS application_name,

@@ -179,7 +179,8 @@ define_place(void)
 							   check_sort_key_value, NULL, NULL);
 	DefineCustomStringVariable("ddblock.owner_name",
 							   "Name under which this cluster appears as a lock's owner.",
-							   "If empty, cluster_name is used, or else the host's name.",
+							   "If empty, \"cluster_name@host\" is used, or the host's name if "
+							   "cluster_name is empty, too.",
 							   &ddblock_owner_name, "", PGC_POSTMASTER, 0,
 							   check_owner_name, NULL, NULL);
 }

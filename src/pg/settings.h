@@ -18,7 +18,7 @@ extern char *ddblock_table;
 extern char *ddblock_partition_key;
 extern char *ddblock_sort_key;	/* "": the table has none */
 extern char *ddblock_sort_key_value;
-extern char *ddblock_owner_name;	/* "": cluster_name, else the host's name */
+extern char *ddblock_owner_name;	/* "": cluster_name@host */
 extern int	ddblock_max_leases;
 extern int	ddblock_max_connections;
 

@@ -60,6 +60,7 @@ static void slow_down_starts(void);
 static void announce(void);
 static void withdraw(int code, Datum arg);
 static void name_owner(void);
+static const char *default_name(void);
 static void make_lockmgr(void);
 static void reload(void);
 static void publish_counts(void);
@@ -222,23 +223,24 @@ WorkerNewUuid(char uuid[UUID_SIZE])
 static void
 name_owner(void)
 {
-	char		host_name[256];
-	const char *name = ddblock_owner_name;
-
 	if (segment->incarnation[0] != '\0')
 		return;
-	if (name[0] == '\0')
-		name = cluster_name;
-	if (name[0] == '\0')
-	{
-		if (gethostname(host_name, sizeof(host_name)) != 0)
-			strlcpy(host_name, "postgres", sizeof(host_name));
-		host_name[sizeof(host_name) - 1] = '\0';
-		name = host_name;
-	}
 	WorkerNewUuid(segment->incarnation);
-	snprintf(segment->owner, sizeof(segment->owner), "%s/%s", name,
+	snprintf(segment->owner, sizeof(segment->owner), "%s/%s",
+			 ddblock_owner_name[0] ? ddblock_owner_name : default_name(),
 			 segment->incarnation);
+}
+
+/* With the host: Debian calls the first cluster of each machine "15/main". */
+static const char *
+default_name(void)
+{
+	char		host_name[256];
+
+	if (gethostname(host_name, sizeof(host_name)) != 0)
+		strlcpy(host_name, "postgres", sizeof(host_name));
+	host_name[sizeof(host_name) - 1] = '\0';
+	return cluster_name[0] ? psprintf("%s@%s", cluster_name, host_name) : pstrdup(host_name);
 }
 
 static void

@@ -1,14 +1,17 @@
 # Settings that say where the locks are: a server with an unusable one does not
-# start, because the default would be another place.
+# start, because the default would be another place.  And the name under which it
+# holds locks there.
 
 use strict;
 use warnings;
 
 use DDBLock::Test;
+use PostgreSQL::Test::Utils qw(command_ok slurp_file);
+use Sys::Hostname;
 use Test::More;
 
 my $node = new_cluster('one', start => 0);
-my $conf = PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postgresql.conf');
+my $conf = slurp_file($node->data_dir . '/postgresql.conf');
 
 sub configure
 {
@@ -29,7 +32,7 @@ sub refused_ok
 	$node->stop if $started;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok(!$started, "the server does not start: $lines");
-	like(PostgreSQL::Test::Utils::slurp_file($node->logfile), $why, '... and says why');
+	like(slurp_file($node->logfile), $why, '... and says why');
 	return;
 }
 
@@ -67,5 +70,36 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION ddblock; SELECT ddb_lock_table_create()');
 is($node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a') > 0, ddb_lock_release('a')}),
 	't|t', 'other names serve');
+$node->stop;
+
+# Every Debian machine has a cluster "15/main".
+my $host = Sys::Hostname::hostname();
+my @pg_ctl = ('pg_ctl', '-w', '-D', $node->data_dir);
+
+sub owner_ok
+{
+	my ($lines, $owner) = @_;
+	my $uuid = qr/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+
+	configure($lines);
+	# The node's own start gives a cluster_name on the command line.
+	command_ok([ @pg_ctl, '-l', $node->logfile, 'start' ], "a start: $lines");
+	my $seen = $node->safe_psql('postgres', q{SELECT ddb_lock_acquire('owner') > 0;
+		SELECT owner FROM ddb_lock_info('owner')});
+	command_ok([ @pg_ctl, '-m', 'fast', 'stop' ], 'the end');
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	like($seen, qr{^t\n\Q$owner\E/$uuid$}, "the owner's name is $owner: $lines");
+	return;
+}
+
+dynamodb->call('CreateTable', {
+	TableName => 'lockTable',
+	BillingMode => 'PAY_PER_REQUEST',
+	AttributeDefinitions => [ { AttributeName => 'key', AttributeType => 'S' } ],
+	KeySchema => [ { AttributeName => 'key', KeyType => 'HASH' } ],
+});
+owner_ok("cluster_name = '15/main'\nddblock.owner_name = ''", "15/main\@$host");
+owner_ok("cluster_name = ''\nddblock.owner_name = ''", $host);
+owner_ok("cluster_name = '15/main'\nddblock.owner_name = 'shop a/b'", 'shop a/b');
 
 done_testing;

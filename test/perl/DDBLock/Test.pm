@@ -54,7 +54,7 @@ no table yet: create it through the first cluster.
 =item new_cluster($name, %options)
 
 Makes and starts a cluster preloaded with ddblock; returns the
-PostgreSQL::Test::Cluster. Cluster_name, and so the owner in the item, is $name.
+PostgreSQL::Test::Cluster. Cluster_name and ddblock.owner_name are $name.
 Options: C<through> (an object with a url, default C<dynamodb>; C<proxy>
 to count and to break things), C<conf> (more lines for postgresql.conf, later
 ones win), C<extension> (default 1: CREATE EXTENSION in the database
@@ -192,6 +192,7 @@ sub _settings
 	return <<"CONF";
 shared_preload_libraries = 'ddblock'
 cluster_name = '$name'
+ddblock.owner_name = '$name'
 ddblock.region = 'us-east-1'
 ddblock.endpoint_url = '$url'
 ddblock.access_key_id = 'test'
