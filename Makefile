@@ -35,15 +35,16 @@ ISOLATION := $(strip $(filter extension,$(SPECS)) $(filter-out extension,$(SPECS
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=ddblock
 
 PG_CPPFLAGS = -I$(srcdir)/src
-PG_CFLAGS = -Wno-declaration-after-statement -MMD -MP
+PG_CFLAGS = -Wno-declaration-after-statement -Werror=implicit-function-declaration \
+	-MMD -MP
 # Only the entry points are visible to the server's other libraries.
-SHLIB_LINK = -lcurl -lcrypto -lcjson \
+SHLIB_LINK = -lcurl -lcrypto -lcjson -lm \
 	-Wl,--version-script=$(srcdir)/src/exports.map
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
-CHECKS = check-floors check-warnings check-lint check-unit check-double check-model \
-	check-simulator check-valgrind check-fuzz check-regress check-isolation \
-	check-tap check-torture
+CHECKS = check-floors check-warnings check-lint check-symbols check-unit \
+	check-double check-model check-simulator check-valgrind check-fuzz \
+	check-regress check-isolation check-tap check-torture
 
 PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
@@ -53,6 +54,11 @@ ifneq ($(PGXS),)
 override with_llvm = no
 include $(PGXS)
 -include $(wildcard $(OBJS:.o=.d))
+
+all: check-undefined
+check-undefined: $(shlib)
+	@$(srcdir)/test/undefined-symbols $(shlib) $(bindir)/postgres
+.PHONY: check-undefined
 else
 srcdir = .
 all install installcheck uninstall clean:

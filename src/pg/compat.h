@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *	  What differs between PostgreSQL 15, 16, 17 and 18.
+ *	  What differs between PostgreSQL 15, 16, 17, 18 and 19.
  *
  * Floor 3.  The only file that tests PG_VERSION_NUM.  The names below are
  * those of the newest version, or say what they do.
@@ -13,15 +13,27 @@
 
 #include "postgres.h"
 
+#include "libpq/pqsignal.h"
 #if PG_VERSION_NUM >= 160000
 #include "replication/logicalworker.h"
 #endif
 #include "storage/latch.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* get_database_name() */
+#if PG_VERSION_NUM >= 190000
+#include "utils/lsyscache.h"
+#else
+#include "commands/dbcommands.h"
+#endif
 
 #if PG_VERSION_NUM < 150000
 #error "ddblock needs PostgreSQL 15 or later"
@@ -66,6 +78,25 @@
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn __attribute__((noreturn))
 #endif
+
+/* What pqsignal() takes for "ignore". */
+#if PG_VERSION_NUM < 190000
+#define PG_SIG_IGN SIG_IGN
+#endif
+
+/* A tranche of LWLocks for the processes that the caller forks from now on. */
+static inline int
+CompatNewTranche(const char *name)
+{
+#if PG_VERSION_NUM >= 190000
+	return LWLockNewTrancheId(name);
+#else
+	int			tranche = LWLockNewTrancheId();
+
+	LWLockRegisterTranche(tranche, name);
+	return tranche;
+#endif
+}
 
 /* Infinite intervals came with 17. */
 #if PG_VERSION_NUM < 170000

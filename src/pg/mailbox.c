@@ -19,7 +19,6 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "replication/walsender.h"
 #include "storage/ipc.h"

@@ -19,6 +19,7 @@
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
+#include "pg/compat.h"
 #include "pg/segment.h"
 #include "pg/settings.h"
 
@@ -118,7 +119,6 @@ attach_memory(void)
 	segment = ShmemInitStruct("ddblock", sizeof(Segment), &found);
 	if (!found)
 		initialise();
-	LWLockRegisterTranche(segment->directory_lock.tranche, "ddblock");
 
 	LWLockRelease(AddinShmemInitLock);
 }
@@ -126,7 +126,7 @@ attach_memory(void)
 static void
 initialise(void)
 {
-	int			tranche = LWLockNewTrancheId();
+	int			tranche = CompatNewTranche("ddblock");
 
 	memset(segment, 0, sizeof(Segment));
 	LWLockInitialize(&segment->directory_lock, tranche);

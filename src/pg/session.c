@@ -13,11 +13,11 @@
 
 #include <unistd.h>
 
-#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "pg/compat.h"
 #include "pg/errors.h"
 #include "pg/guard.h"
 #include "pg/interrupt.h"

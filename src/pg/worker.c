@@ -68,7 +68,7 @@ static void set_timeouts(void);
 static int64 start_drain(int64 now);
 static bool nothing_held(void);
 static void wait_for_news(WaitEventSet *set, int64 until);
-static void leave(void) pg_attribute_noreturn();
+pg_noreturn static void leave(void);
 static WaitEventSet *make_wait_set(void);
 static void log_loss(void *arg, uint32 index, const lease *lease,
 					 const char *name, size_t name_len, const dynamo_item *by);
@@ -89,7 +89,7 @@ ddblock_worker_main(Datum main_arg)
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	pqsignal(SIGINT, SIG_IGN);	/* pg_cancel_backend: there is no statement */
+	pqsignal(SIGINT, PG_SIG_IGN);	/* pg_cancel_backend: there is no statement */
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 

@@ -10,6 +10,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "pg/compat.h"
 #include "pg/times.h"
 #include "pg/utf8.h"
 #include "pg/waiting.h"

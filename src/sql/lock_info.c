@@ -11,6 +11,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 
+#include "pg/compat.h"
 #include "pg/errors.h"
 #include "pg/mailbox.h"
 #include "sql/arguments.h"

@@ -21,6 +21,7 @@
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
+#include "utils/tuplestore.h"
 
 #include "pg/errors.h"
 #include "pg/table_call.h"
