@@ -16,6 +16,7 @@
 #include "postmaster/bgworker.h"
 #include "utils/guc.h"
 
+#include "pg/drop.h"
 #include "pg/segment.h"
 #include "pg/settings.h"
 #include "pg/statement.h"
@@ -56,5 +57,6 @@ _PG_init(void)
 	MarkGUCPrefixReserved("ddblock");
 	SegmentInstallHooks();
 	StatementInstallHooks();
+	DropInstallHook();
 	register_worker();
 }

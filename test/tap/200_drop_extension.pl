@@ -1,0 +1,32 @@
+# DROP EXTENSION among sessions: who holds a lock in this database is in its way,
+# who holds one in another is not, nor is a session that has ended.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use Test::More;
+
+my $node = new_cluster('one');
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->safe_psql('other', 'CREATE EXTENSION ddblock');
+my $holder = session($node);
+my $pid = backend_pid($holder);
+
+$holder->query_safe(q{SELECT ddb_lock_acquire('a')});
+like(error_of($node, 'DROP EXTENSION ddblock'),
+	qr/ERROR: +55006: .*DETAIL: +Process $pid holds lock "a"/s, 'another session holds a lock');
+$node->safe_psql('other', 'DROP EXTENSION ddblock');
+pass('which is not in the way in another database');
+
+my $worker = worker_pid($node);
+kill 'STOP', $worker;
+$holder->quit;
+wait_for { $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid") == 0 }
+'the end of the holder';
+$node->safe_psql('postgres', 'DROP EXTENSION ddblock');
+pass('nor is a session whose end the worker has yet to see');
+kill 'CONT', $worker;
+
+nothing_held_ok;
+done_testing;
