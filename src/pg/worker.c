@@ -240,7 +240,9 @@ default_name(void)
 	if (gethostname(host_name, sizeof(host_name)) != 0)
 		strlcpy(host_name, "postgres", sizeof(host_name));
 	host_name[sizeof(host_name) - 1] = '\0';
-	return cluster_name[0] ? psprintf("%s@%s", cluster_name, host_name) : pstrdup(host_name);
+	/* Cut: the incarnation that follows must fit into the owner's name. */
+	return cluster_name[0] ? psprintf("%.*s@%s", NAMEDATALEN - 1, cluster_name, host_name) :
+		pstrdup(host_name);
 }
 
 static void

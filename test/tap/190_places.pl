@@ -101,5 +101,7 @@ dynamodb->call('CreateTable', {
 owner_ok("cluster_name = '15/main'\nddblock.owner_name = ''", "15/main\@$host");
 owner_ok("cluster_name = ''\nddblock.owner_name = ''", $host);
 owner_ok("cluster_name = '15/main'\nddblock.owner_name = 'shop a/b'", 'shop a/b');
+my $long = 'x' x 400;
+owner_ok("cluster_name = '$long'\nddblock.owner_name = ''", substr($long, 0, 63) . "\@$host");
 
 done_testing;
