@@ -96,14 +96,16 @@ typedef struct dynamo_item
 	bool		released;		/* isReleased is present */
 	bool		has_token;		/* fencingToken is present */
 	bool		bad_token;		/* ... but not an integer in 1 .. 2^63-1 */
+	bool		by_ddblock;		/* held, and by a client that wrote holder and
+								 * token for this owner */
 	const char *wrong;			/* why the item of a held lock cannot be worked
 								 * with, or NULL; static */
 	char		owner[DYNAMO_OWNER_SIZE];	/* longer ones are cut */
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
 	int64_t		token;
-	int64_t		released_at;	/* epoch seconds; 0: not known */
-	dynamo_holder holder;
+	int64_t		released_at;	/* epoch seconds; 0: not known of this release */
+	dynamo_holder holder;		/* empty unless by_ddblock */
 	uint8_t    *data;			/* malloc'd, NULL if there is none */
 	size_t		data_len;
 } dynamo_item;

@@ -8,6 +8,9 @@
  * else is taken if it is there and has the type we expect.  A released item
  * is free whatever it says.
  *
+ * A Java client that updates an item leaves the attributes that it does not
+ * know: then they tell of somebody else.  See "The item" in doc/protocol.md.
+ *
  *-------------------------------------------------------------------------
  */
 #include "core/dynamo_item.h"
@@ -68,6 +71,30 @@ read_holder(const cJSON *attribute, dynamo_holder *holder)
 	copy_attribute(holder->host, DYNAMO_HOLDER_SIZE, map, "host");
 	holder->pid = pid <= INT32_MAX ? (int32_t) pid : 0;
 	holder->since_ms = positive_attribute(map, "since");
+}
+
+/* Are both there, and the same? */
+static bool
+same_text(const char *a, const char *b)
+{
+	return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+/* What a ddblock wrote counts as long as nobody else has written since. */
+static void
+read_ours(const cJSON *attributes, dynamo_item *item)
+{
+	const cJSON *holder = dynamo_json_member(attributes, "holder");
+	const char *holder_owner = string_attribute(dynamo_json_member(holder, "M"), "owner");
+	const char *released_version = string_attribute(attributes, "releasedVersion");
+
+	item->by_ddblock = !item->released &&
+		same_text(holder_owner, string_attribute(attributes, "ownerName"));
+	if (item->by_ddblock)
+		read_holder(holder, &item->holder);
+	if (item->released &&
+		same_text(released_version, string_attribute(attributes, "recordVersionNumber")))
+		item->released_at = positive_attribute(attributes, "releasedAt");
 }
 
 static int
@@ -171,9 +198,8 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item)
 	item->has_token = dynamo_json_member(attributes, "fencingToken") != NULL;
 	item->token = positive_attribute(attributes, "fencingToken");
 	item->bad_token = item->has_token && item->token == 0;
-	item->released_at = positive_attribute(attributes, "releasedAt");
 	copy_attribute(item->owner, DYNAMO_OWNER_SIZE, attributes, "ownerName");
-	read_holder(dynamo_json_member(attributes, "holder"), &item->holder);
+	read_ours(attributes, item);
 
 	wrong_lease = read_lease(attributes, item);
 	wrong_data = read_data(attributes, item);

@@ -27,10 +27,12 @@
 #define A_RELEASED		(1 << 6)
 #define A_RELEASED_AT	(1 << 7)
 #define A_TTL			(1 << 8)
+#define A_RELEASED_VERSION	(1 << 9)
 
 static const char *const attribute_names[] = {
 	"ownerName", "recordVersionNumber", "leaseDuration", "fencingToken",
-	"holder", "data", "isReleased", "releasedAt", "ttl"
+	"holder", "data", "isReleased", "releasedAt", "ttl",
+	"releasedVersion"
 };
 
 #define ATTRIBUTE_COUNT ((int) (sizeof(attribute_names) / sizeof(attribute_names[0])))
@@ -164,11 +166,13 @@ put_holder_text(dynamo_text *text, const char *name, const char *value)
 		put_s_member(text, name, value);
 }
 
+/* With its owner: others change an item's owner, and leave what they do not know. */
 static void
-put_holder(dynamo_text *text, const dynamo_holder *holder)
+put_holder(dynamo_text *text, const char *owner, const dynamo_holder *holder)
 {
 	put_name(text, ":holder");
 	dynamo_text_raw(text, "{\"M\":{");
+	put_s_member(text, "owner", owner);
 	put_holder_text(text, "database", holder->database);
 	put_holder_text(text, "user", holder->user);
 	put_holder_text(text, "application", holder->application);
@@ -196,7 +200,7 @@ put_holding_values(dynamo_text *text, const dynamo_write *write)
 {
 	put_lease_values(text, write);
 	put_n_member(text, ":token", write->token);
-	put_holder(text, write->holder);
+	put_holder(text, write->owner, write->holder);
 	if (write->data != NULL)
 	{
 		put_name(text, ":data");
@@ -215,8 +219,8 @@ put_acquire(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 					", #recordVersionNumber = :version, #leaseDuration = :lease"
 					", #fencingToken = :token, #holder = :holder");
 	dynamo_text_raw(text, write->data != NULL
-					? ", #data = :data REMOVE #isReleased, #releasedAt, #ttl"
-					: " REMOVE #data, #isReleased, #releasedAt, #ttl");
+					? ", #data = :data REMOVE #isReleased, #releasedAt, #releasedVersion, #ttl"
+					: " REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl");
 	dynamo_text_raw(text, "\",\"ConditionExpression\":"
 					"\"(attribute_not_exists(#key) OR attribute_exists(#isReleased)");
 	if (take_over)
@@ -228,7 +232,8 @@ put_acquire(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 
 	put_placeholders(text, table->partition_key,
 					 A_OWNER | A_VERSION | A_LEASE | A_TOKEN | A_HOLDER |
-					 A_DATA | A_RELEASED | A_RELEASED_AT | A_TTL);
+					 A_DATA | A_RELEASED | A_RELEASED_AT | A_TTL |
+					 A_RELEASED_VERSION);
 	put_holding_values(text, write);
 	if (take_over)
 		put_s_member(text, ":expected", write->expected);
@@ -265,7 +270,8 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 	bool		forced = write->op == DYNAMO_FORCE_RELEASE;
 
 	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #recordVersionNumber = :version"
-					", #isReleased = :released, #releasedAt = :now");
+					", #isReleased = :released, #releasedAt = :now"
+					", #releasedVersion = :version");
 	if (with_ttl)
 		dynamo_text_raw(text, ", #ttl = :ttl");
 	dynamo_text_raw(text, " REMOVE #holder, #data\",\"ConditionExpression\":\"");
@@ -274,7 +280,8 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 	else
 		dynamo_text_raw(text, write->any_version ? HELD_BY_THE_DEAD "\"" : HELD_BY_US "\"");
 	put_placeholders(text, NULL, A_VERSION | A_HOLDER | A_DATA | A_RELEASED |
-					 A_RELEASED_AT | (with_ttl ? A_TTL : 0) | (forced ? 0 : A_OWNER));
+					 A_RELEASED_AT | A_RELEASED_VERSION | (with_ttl ? A_TTL : 0) |
+					 (forced ? 0 : A_OWNER));
 	if (!forced)
 		put_s_member(text, ":owner", write->owner);
 	put_s_member(text, ":version", write->version);

@@ -20,13 +20,13 @@
 
 /* All that we show of an item; "data" may be large, and is nobody's business. */
 #define ASKED_FOR "#ownerName, #recordVersionNumber, #leaseDuration," \
-	" #fencingToken, #holder, #isReleased, #releasedAt"
+	" #fencingToken, #holder, #isReleased, #releasedAt, #releasedVersion"
 
 #define NAMES "\"#ownerName\":\"ownerName\"," \
 	"\"#recordVersionNumber\":\"recordVersionNumber\"," \
 	"\"#leaseDuration\":\"leaseDuration\",\"#fencingToken\":\"fencingToken\"," \
 	"\"#holder\":\"holder\",\"#isReleased\":\"isReleased\"," \
-	"\"#releasedAt\":\"releasedAt\""
+	"\"#releasedAt\":\"releasedAt\",\"#releasedVersion\":\"releasedVersion\""
 
 /* Room for everything of a request but names. */
 #define BODY_ROOM 2048

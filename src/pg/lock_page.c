@@ -22,6 +22,7 @@ typedef struct RowNumbers
 	bool		released;
 	bool		has_token;
 	bool		bad_token;
+	bool		by_ddblock;
 } RowNumbers;
 
 /* The texts of an item, in the order in which they stand in a row. */
@@ -99,6 +100,7 @@ put_row(uint8 *to, const dynamo_row *row)
 		.released = item->released,
 		.has_token = item->has_token,
 		.bad_token = item->bad_token,
+		.by_ddblock = item->by_ddblock,
 	};
 
 	memcpy(to, &numbers, sizeof(numbers));
@@ -142,6 +144,7 @@ LockPageRow(const MailboxAnswer *answer, int *offset, LockRow *row)
 	item->released = numbers.released;
 	item->has_token = numbers.has_token;
 	item->bad_token = numbers.bad_token;
+	item->by_ddblock = numbers.by_ddblock;
 	*offset = from - answer->data;
 	return true;
 }

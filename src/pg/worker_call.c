@@ -99,6 +99,8 @@ static void conclude(Call *call);
 static void finish(Call *call);
 static void count_reply(const Call *call, const http_reply *reply);
 static void log_trouble(const Call *call);
+static void look_for_others(const dynamo_reply *reply);
+static void stop_ttl(const dynamo_item *item);
 static void deliver(Call *call);
 
 static const aws_environment environment = {NULL, get_env, read_file};
@@ -638,6 +640,35 @@ log_trouble(const Call *call)
 				 errhint("Create it with SELECT ddb_lock_table_create().") : 0));
 }
 
+/*
+ * A Java client that updates our released item leaves its ttl there, and
+ * DynamoDB deletes its held lock.  With such a client on the table no more of
+ * that is written, until somebody says so again.
+ */
+static void
+look_for_others(const dynamo_reply *reply)
+{
+	for (int i = 0; i < reply->count; i++)
+		stop_ttl(&reply->results[i].item);
+	for (int i = 0; i < reply->page.count; i++)
+		stop_ttl(&reply->page.rows[i].item);
+}
+
+static void
+stop_ttl(const dynamo_item *item)
+{
+	if (table.released_ttl_s == 0 || !item->exists || item->released || item->by_ddblock)
+		return;
+	table.released_ttl_s = 0;
+	ereport(LOG,
+			(errmsg("released locks get no time-to-live any more, because owner \"%s\" uses "
+					"another kind of client", item->owner),
+			 errdetail("Such a client may keep the time-to-live on a lock that it holds, which "
+					   "DynamoDB would then delete."),
+			 errhint("Set \"ddblock.released_item_ttl\" to 0, and switch time-to-live off on "
+					 "the table as long as items have it.")));
+}
+
 static void
 deliver_to_journal(Call *call)
 {
@@ -672,6 +703,7 @@ static void
 conclude(Call *call)
 {
 	log_trouble(call);
+	look_for_others(&call->reply);
 	if (call->op == DYNAMO_DESCRIBE_TABLE)
 		WorkerTableDescribed(&call->reply, call->purpose == FOR_CHECK, SegmentNow());
 	else if (call->reply.status == DYNAMO_TABLE_MISSING)

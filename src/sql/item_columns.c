@@ -60,10 +60,11 @@ ItemLease(int column, const dynamo_item *item, Datum *values, bool *nulls)
 	nulls[column] = false;
 }
 
+/* A token that another kind of client has left there is not its holder's. */
 void
 ItemToken(int column, const dynamo_item *item, Datum *values, bool *nulls)
 {
-	if (!item->has_token || item->bad_token)
+	if (!item->has_token || item->bad_token || !(item->released || item->by_ddblock))
 		return;
 	values[column] = Int64GetDatum(item->token);
 	nulls[column] = false;

@@ -71,26 +71,21 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
  * A token ahead of DynamoDB's clock was drawn by a wrong one: until it is past,
  * the item is what keeps tokens from falling.
  *
- * By DynamoDB's clock.  Other clients do not say when they release; then the
- * last token of ours says when we acquired it, which was before any release.
- * Without either nobody knows, and the item stays.
+ * By DynamoDB's clock.  Other clients do not say when they release, and our last
+ * token says only since when it may have been: nobody knows, and the item stays.
  */
 static bool
 is_old(const TableScan *scan, int64 age_ms)
 {
 	const dynamo_item *item = &scan->row.item;
 	int64		now = scan->answer->epoch_us;
-	int64		released = 0;
 
 	if (item->version[0] == '\0')
 		return false;
 	if (item->has_token && !item->bad_token && item->token >= now)
 		return false;
-	if (item->released_at > 0 && item->released_at < PG_INT64_MAX / USECS_PER_SEC)
-		released = item->released_at * USECS_PER_SEC;
-	else if (item->has_token && !item->bad_token)
-		released = item->token;
-	return released > 0 && now / 1000 - released / 1000 >= age_ms;
+	return item->released_at > 0 && item->released_at < PG_INT64_MAX / USECS_PER_SEC &&
+		now / 1000 - item->released_at * 1000 >= age_ms;
 }
 
 /* Gone after an attempt of unknown outcome: that attempt has deleted it. */

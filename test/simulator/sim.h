@@ -197,6 +197,7 @@ typedef struct sim_foreigner
 	char		owner[32];
 	int64_t		ppm;
 	bool		deletes;		/* its release deletes the item */
+	bool		updates;		/* its acquire leaves what it does not know */
 	bool		go_style;		/* writes "4s", as dynamolock does */
 	int			lock;			/* wanted or held, or SIM_NOBODY */
 	bool		holds;

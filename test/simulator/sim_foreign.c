@@ -5,7 +5,9 @@
  *
  * A foreign client works as Amazon's does: it reads, puts the whole item if
  * there is none, if it is released, or if its version stood still for a whole
- * lease; renews; and releases by deleting the item or by marking it.  Unlike
+ * lease; renews; and releases by deleting the item or by marking it.  Some
+ * update what is there instead of putting it, which leaves our attributes: it
+ * is the client's option withUpdateExistingLockRecord(true).  Unlike
  * Amazon's it leaves itself a margin as ours is, so that clocks may differ.
  *
  * The operator deletes items, edits them and marks them released, held or
@@ -41,6 +43,7 @@ sim_foreign_new(sim *s)
 		snprintf(f->owner, sizeof(f->owner), "java-%d", i);
 		f->ppm = sim_between(s, -50000, 50000);
 		f->deletes = sim_chance(s, 70);
+		f->updates = sim_chance(s, 50);
 		f->go_style = sim_chance(s, 20);
 		f->lock = SIM_NOBODY;
 		sim_schedule(s, (sim_event) {.at = s->now,.kind = SIM_FOREIGN,.cluster = i});
@@ -86,13 +89,17 @@ demand(sim *s, const char *target, const char *body)
 	return status == 200;
 }
 
-/* What a foreign hand wrote is what stands there now. */
+/* What a foreign hand wrote is what stands there now, and maybe our token. */
 static void
-foreign_item(sim *s, sim_lock *lock, const char *version)
+foreign_item(sim *s, sim_lock *lock, const char *version, bool update)
 {
 	lock->exists = true;
-	lock->released = lock->has_token = lock->edited = lock->broken = false;
-	lock->last_token = 0;
+	lock->released = lock->edited = lock->broken = false;
+	if (!update)
+	{
+		lock->has_token = false;
+		lock->last_token = 0;
+	}
 	lock->owner = SIM_NOBODY;
 	snprintf(lock->version, sizeof(lock->version), "%s", version);
 	sim_touch(s, (int) (lock - s->lock));
@@ -188,18 +195,31 @@ believe(sim *s, sim_foreigner *f, int64_t hop)
 	plan_step(s, f, sim_between(s, MS, lease / 3));
 }
 
-/* Puts its item over what it saw last, or over nothing. */
-static void
-put(sim *s, sim_foreigner *f)
+/* An UpdateItem as in upsertAndMonitorReleasedLock() and ...ExpiredLock(). */
+static bool
+update_item(sim *s, const sim_foreigner *f, const char *lease)
 {
-	sim_lock   *lock = &s->lock[f->lock];
+	const sim_lock *lock = &s->lock[f->lock];
 	char		name[64];
 	char		body[2048];
-	char		lease[24];
 
-	snprintf(lease, sizeof(lease), f->go_style ? "%" PRId64 "s" : "%" PRId64 "000",
-			 f->lease_ms / 1000);
-	sim_version(s, f->version);
+	snprintf(body, sizeof(body), "{" ID ",\"UpdateExpression\":\"SET #o = :o, #l = :l, #v = :n"
+			 " REMOVE #r\",\"ConditionExpression\":\"attribute_exists(#k) AND #v = :v\","
+			 "\"ExpressionAttributeNames\":{\"#k\":\"key\",\"#o\":\"ownerName\","
+			 "\"#l\":\"leaseDuration\",\"#v\":\"recordVersionNumber\",\"#r\":\"isReleased\"},"
+			 "\"ExpressionAttributeValues\":{\":o\":{\"S\":\"%s\"},\":l\":{\"S\":\"%s\"},"
+			 "\":n\":{\"S\":\"%s\"},\":v\":{\"S\":\"%s\"}}," OLD "}",
+			 json_name(lock, name), f->owner, lease, f->version, f->seen);
+	return demand(s, TARGET("UpdateItem"), body);
+}
+
+static bool
+put_item(sim *s, const sim_foreigner *f, const char *lease)
+{
+	const sim_lock *lock = &s->lock[f->lock];
+	char		name[64];
+	char		body[2048];
+
 	snprintf(body, sizeof(body), "{\"TableName\":\"locks\",\"Item\":{"
 			 "\"key\":{\"S\":\"%s\"},\"ownerName\":{\"S\":\"%s\"},"
 			 "\"leaseDuration\":{\"S\":\"%s\"},\"recordVersionNumber\":{\"S\":\"%s\"}},"
@@ -210,11 +230,26 @@ put(sim *s, sim_foreigner *f)
 			 f->seen[0] != '\0' ? ",\"ExpressionAttributeValues\":{\":v\":{\"S\":\"" : "",
 			 f->seen, f->seen[0] != '\0' ? "\"}}" : "",
 			 f->seen[0] != '\0' ? "#k = :v" : "attribute_not_exists(#k)");
-	if (demand(s, TARGET("PutItem"), body))
+	return demand(s, TARGET("PutItem"), body);
+}
+
+/* Puts its item over what it saw last, or over nothing. */
+static void
+put(sim *s, sim_foreigner *f)
+{
+	sim_lock   *lock = &s->lock[f->lock];
+	bool		update = f->updates && f->seen[0] != '\0';
+	char		lease[24];
+
+	snprintf(lease, sizeof(lease), f->go_style ? "%" PRId64 "s" : "%" PRId64 "000",
+			 f->lease_ms / 1000);
+	sim_version(s, f->version);
+	if (update ? update_item(s, f, lease) : put_item(s, f, lease))
 	{
-		sim_say(s, "%s puts %s %.8s", f->owner, lock->name, f->version);
+		sim_say(s, "%s %s %s %.8s", f->owner, update ? "updates" : "puts", lock->name,
+				f->version);
 		sim_check_overwrite(s, f->lock, NULL, 0);
-		foreign_item(s, lock, f->version);
+		foreign_item(s, lock, f->version, update);
 		s->totals->foreign_grants++;
 		f->excused = false;
 		believe(s, f, 8 * MS);

@@ -123,6 +123,21 @@ sim_written(sim *s, const sim_call *call, int which)
 	nonce->applied = true;
 }
 
+/*
+ * What we leave in an item does not tell of who came after us: whom it names as
+ * the holder holds it, and the time of release is that of this release.
+ */
+static void
+check_ours(sim *s, const sim_lock *lock, const dynamo_item *item)
+{
+	const sim_nonce *nonce = sim_find_nonce(&s->nonces, lock->version);
+
+	if (item->by_ddblock != (!lock->released && lock->owner != SIM_NOBODY))
+		sim_wrong(s, "I7: %s %s a holder", lock->name, item->by_ddblock ? "shows" : "lacks");
+	if (item->released_at != 0 && (nonce == NULL || nonce->op != DYNAMO_RELEASE))
+		sim_wrong(s, "I7: %s shows the time of another release", lock->name);
+}
+
 /* What DynamoDB shows must be what was written. */
 void
 sim_check_item(sim *s, const sim_lock *lock, const dynamo_item *item)
@@ -135,6 +150,8 @@ sim_check_item(sim *s, const sim_lock *lock, const dynamo_item *item)
 			  item->has_token != lock->has_token ||
 			  (lock->has_token && item->token != lock->token)))
 		sim_wrong(s, "I7: %s is not what was written", lock->name);
+	else if (lock->exists && !lock->edited)
+		check_ours(s, lock, item);
 }
 
 static bool

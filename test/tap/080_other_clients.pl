@@ -147,6 +147,72 @@ is(dynamodb->item('java')->{unknown}{L}[0]{BOOL}, JSON::PP::true, 'and are left 
 $session->query_safe(q{SELECT ddb_lock_release('java')});
 
 #
+# With withUpdateExistingLockRecord(true) it leaves our attributes on its items
+#
+my $unheld = 'pid IS NULL AND database IS NULL AND usename IS NULL AND host IS NULL '
+  . 'AND application_name IS NULL AND acquired_at IS NULL AND token IS NULL';
+$token = $session->query_safe(q{SELECT ddb_lock_acquire('update', lease => '2s')});
+is($other->query_safe(qq{SELECT $unheld, pid, token FROM ddb_lock_info('update')}),
+	'f|' . backend_pid($session) . "|$token", 'holder and token of a lock of ours are shown');
+
+# Taken over, as from a session that is dead
+dynamodb->java_update('update');
+wait_for { !held('update') } 'the loss';
+$session->ask(q{SELECT ddb_lock_release('update')});
+is(dynamodb->item('update')->{holder}{M}{pid}{N}, backend_pid($session),
+	"a Java client's take-over leaves our holder");
+is($other->query_safe(qq{SELECT held, owner, $unheld FROM ddb_lock_info('update')}),
+	't|java-service|t', 'which is not shown as its own, nor is our token');
+is($other->query_safe(qq{SELECT state, owner, $unheld FROM ddb_lock_list('update')}),
+	'held|java-service|t', 'nor in the list');
+$other->send(q{SET deadlock_timeout = '10ms'; SELECT ddb_lock_acquire('update', wait => '1500ms')});
+$other->result;
+like($other->messages,
+	qr/NOTICE: .*\n.*held by owner "java-service", seen here for .*ERROR: .*\n.*held by owner "java-service", seen here/s,
+	'nor to those who wait');
+unlike($other->messages, qr/process \d/, 'who hear of no process');
+dynamodb->java_release('update');
+is($other->query_safe(q{SELECT state, released_at, pid FROM ddb_lock_list('update')}),
+	'released||', 'when it released nobody knows');
+my $after = $session->query_safe(q{SELECT ddb_lock_acquire('update')});
+cmp_ok($after, '>', $token, 'the token that it left is the floor of the next one');
+$session->query_safe(q{SELECT ddb_lock_release('update')});
+
+# Released by us long ago, and by it just now
+dynamodb->put_item({ %{ dynamodb->item('update') },
+		releasedAt => { N => int(time) - 9 * 86400 },
+		fencingToken => { N => $token - 9 * 86400_000_000 } });
+is($session->query_safe(q{SELECT state, released_at < now() - interval '8 days' FROM ddb_lock_list('update')}),
+	'released|t', 'our own release is known');
+dynamodb->java_update('update');
+is($session->query_safe(qq{SELECT state, released_at, $unheld FROM ddb_lock_list('update')}),
+	'held||t', 'a release that is over is not shown');
+dynamodb->java_release('update');
+is($session->query_safe(q{SELECT released_at FROM ddb_lock_list('update')}),
+	'', 'our release is not taken for its');
+is($session->query_safe(q{SELECT ddb_lock_purge('1 day')}),
+	'0', 'and what was released a moment ago is not deleted');
+$session->query_safe(q{SELECT ddb_lock_acquire('update'), ddb_lock_release('update')});
+is(dynamodb->item('update')->{releasedVersion}{S}, dynamodb->item('update')->{recordVersionNumber}{S},
+	'a release says of which version it is');
+
+# Its held lock would keep our time-to-live: none is written where it is seen
+$node->append_conf('postgresql.conf', "ddblock.released_item_ttl = '1d'\n");
+$node->reload;
+wait_for
+{
+	$session->query_safe(q{SELECT ddb_lock_acquire('ttl'), ddb_lock_release('ttl')});
+	exists dynamodb->item('ttl')->{ttl};
+}
+'a time-to-live';
+dynamodb->java_update('ttl');
+$session->query_safe(q{SELECT ddb_lock_try_acquire('ttl')});
+$session->query_safe(q{SELECT ddb_lock_acquire('other ttl'), ddb_lock_release('other ttl')});
+ok(!exists dynamodb->item('other ttl')->{ttl}, 'where a Java client is seen, no time-to-live is written');
+ok($node->log_contains(qr/no time-to-live any more, because owner "java-service"/), 'the log tells why');
+dynamodb->delete_item('ttl');
+
+#
 # dynamolock writes durations with a unit
 #
 dynamodb->put_item(dynamodb->java_item('go', lease_ms => '1m30s'));

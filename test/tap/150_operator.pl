@@ -19,9 +19,11 @@ sub released_item
 
 	return dynamodb->java_item(
 		$name,
+		version => 'released',
 		extra => {
 			isReleased => { S => '1' },
 			releasedAt => { N => time - $age_s },
+			releasedVersion => { S => 'released' },
 			%extra
 		});
 }
@@ -135,10 +137,10 @@ put_many(
 	released_item('purge/retaken and released', 3 * $day),
 	released_item('purge/ahead', 3 * $day, fencingToken => { N => (time + $day) . '000000' }),
 	released_item('purge/unknown age', 0, releasedAt => { S => 'long ago' }),
-	released_item('purge/by token', 0, releasedAt => { S => '' },
+	released_item('purge/unknown age, old token', 0, releasedAt => { S => '' },
 		fencingToken => { N => $old }),
-	released_item('purge/by younger token', 0, releasedAt => { S => '' },
-		fencingToken => { N => time . '000000' }),
+	released_item("purge/another's release", 3 * $day, fencingToken => { N => $old },
+		recordVersionNumber => { S => 'released since, by another client' }),
 	dynamodb->java_item('purge/held', extra => { releasedAt => { N => time - 9 * $day } }),
 	map { released_item("purge/more/$_", 3 * $day) } 1 .. 60);
 
@@ -152,12 +154,12 @@ wait_for { grep { $_->{fault} } proxy->log } 'the delete on its way';
 $holder->query_safe(q{SELECT ddb_lock_acquire('purge/retaken'),
 	ddb_lock_acquire('purge/retaken and released'),
 	ddb_lock_release('purge/retaken and released')});
-is($session->result, 62, 'old released items are deleted and counted');
+is($session->result, 61, 'old released items are deleted and counted');
 proxy->clear_faults;
 is($holder->query_safe(q{SELECT string_agg(name, ', ' ORDER BY name COLLATE "C")
 		FROM ddb_lock_list('purge/')}),
-	'purge/ahead, purge/by younger token, purge/held, purge/retaken, purge/retaken and released, '
-	  . 'purge/unknown age, purge/young',
+	"purge/ahead, purge/another's release, purge/held, purge/retaken, "
+	  . 'purge/retaken and released, purge/unknown age, purge/unknown age, old token, purge/young',
 	'what is held, young, of unknown age, ahead of the clock, or was taken meanwhile stays');
 is($holder->query_safe(q{SELECT ddb_lock_require('purge/retaken') > 0,
 		ddb_lock_renew('purge/retaken') > now(), ddb_lock_release('purge/retaken')}),

@@ -65,8 +65,9 @@ like(error_of($node, q{SELECT ddb_xact_lock_acquire('a')}), $refused, 'and in a 
 dynamodb->put_item(dynamodb->java_item('far'));
 like(error_of($node, q{SELECT ddb_lock_force_release('far')}), $refused,
 	'nothing is released by force in it');
-dynamodb->put_item(dynamodb->java_item('far',
-		extra => { isReleased => { S => '1' }, releasedAt => { N => time - 9 * 86400 } }));
+dynamodb->put_item(dynamodb->java_item('far', version => 'released',
+		extra => { isReleased => { S => '1' }, releasedAt => { N => time - 9 * 86400 },
+			releasedVersion => { S => 'released' } }));
 like(error_of($node, q{SELECT ddb_lock_purge('1 day')}), $refused, 'and nothing deleted');
 ok(dynamodb->item('far'), 'what looks long released stays');
 is(proxy->received('UpdateItem'), 2, 'no write has left since the test of the release');

@@ -25,12 +25,14 @@
 #define ITEM_JSON \
 	"{\"data\":{\"B\":\"AAECeno=\"},\"ownerName\":{\"S\":\"o\\\"1/inc\"}," \
 	"\"recordVersionNumber\":{\"S\":\"v1\"},\"holder\":{\"M\":{\"host\":{\"S\":\"host\"}," \
+	"\"owner\":{\"S\":\"o\\\"1/inc\"}," \
 	"\"database\":{\"S\":\"d\\\"b\"},\"pid\":{\"N\":\"77\"}," \
 	"\"application\":{\"S\":\"app\\uD83D\\uDE00\"},\"user\":{\"S\":\"us\\ter\"}," \
 	"\"since\":{\"N\":\"1795254699472\"}}},\"fencingToken\":{\"N\":\"100\"}," \
 	"\"key\":{\"S\":\"migrate/orders\"},\"leaseDuration\":{\"S\":\"20000\"}}"
 #define RELEASED_JSON \
-	"{\"releasedAt\":{\"N\":\"1795254699\"},\"ownerName\":{\"S\":\"o\\\"1/inc\"}," \
+	"{\"releasedAt\":{\"N\":\"1795254699\"}," \
+	"\"releasedVersion\":{\"S\":\"v6\"},\"ownerName\":{\"S\":\"o\\\"1/inc\"}," \
 	"\"recordVersionNumber\":{\"S\":\"v6\"},\"fencingToken\":{\"N\":\"301\"}," \
 	"\"isReleased\":{\"S\":\"1\"},\"key\":{\"S\":\"migrate/orders\"}," \
 	"\"leaseDuration\":{\"S\":\"30000\"}}"
@@ -105,7 +107,7 @@ read_of_an_item(void **state)
 	const dynamo_item *item;
 
 	(void) state;
-	dynamo_read(&reply, DYNAMO_READ, 1, 200, "4134467715", body, strlen(body));
+	dynamo_read(&reply, DYNAMO_READ, 1, 200, "2007693987", body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	item = &reply.results[0].item;
 	assert_true(item->exists);
@@ -646,7 +648,8 @@ odd_holders_are_no_reason_to_fail(void **state)
 
 	(void) state;
 	item = read_item(&reply, "\"recordVersionNumber\":{\"S\":\"v\"},"
-					 "\"leaseDuration\":{\"S\":\"1s\"},\"holder\":{\"M\":{"
+					 "\"leaseDuration\":{\"S\":\"1s\"},\"ownerName\":{\"S\":\"o\"},"
+					 "\"holder\":{\"M\":{\"owner\":{\"S\":\"o\"},"
 					 "\"database\":{\"N\":\"1\"},\"pid\":{\"N\":\"4294967296\"},"
 					 "\"since\":{\"S\":\"now\"},\"host\":[],\"user\":{\"S\":\"u\"}}}");
 	assert_int_equal(reply.status, DYNAMO_OK);
@@ -655,6 +658,76 @@ odd_holders_are_no_reason_to_fail(void **state)
 	assert_int_equal(item->holder.pid, 0);
 	assert_int_equal(item->holder.since_ms, 0);
 	dynamo_reply_free(&reply);
+}
+
+#define LEASE "\"leaseDuration\":{\"S\":\"9\"},\"fencingToken\":{\"N\":\"5\"},"
+#define HOLDER(owner) "\"holder\":{\"M\":{" owner "\"pid\":{\"N\":\"7\"}}},"
+#define RELEASED_BY(version) "\"releasedAt\":{\"N\":\"1000\"}," version
+#define S(name, value) "\"" name "\":{\"S\":\"" value "\"}"
+
+/* What a ddblock wrote of itself does not tell of who came after it. */
+static void
+a_holder_is_believed_with_its_owner_only(void **state)
+{
+	static const struct
+	{
+		const char *json;
+		bool		believed;
+	}			cases[] = {
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "us/1"), true},
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "java"), false},
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "us/2"), false},
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "us/10"), false},
+		{LEASE HOLDER(S("owner", "us/1") ",") "\"x\":{}", false},
+		{LEASE HOLDER("") S("ownerName", "us/1"), false},
+		{LEASE HOLDER("") "\"x\":{}", false},
+		{LEASE HOLDER("\"owner\":{\"N\":\"1\"},") S("ownerName", "1"), false},
+		{LEASE "\"holder\":{\"S\":\"us/1\"}," S("ownerName", "us/1"), false},
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "us/1") ","
+		S("isReleased", "1"), false},
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		dynamo_reply reply;
+		char		json[1024];
+		const dynamo_item *item;
+
+		snprintf(json, sizeof(json), S("recordVersionNumber", "v") ",%s", cases[i].json);
+		item = read_item(&reply, json);
+		assert_int_equal(item->by_ddblock, cases[i].believed);
+		assert_int_equal(item->holder.pid, cases[i].believed ? 7 : 0);
+		assert_int_equal(item->token, 5);	/* later ones are above it all the same */
+		dynamo_reply_free(&reply);
+	}
+}
+
+static void
+a_time_of_release_is_believed_with_its_version_only(void **state)
+{
+	static const struct
+	{
+		const char *json;
+		int64_t		released_at;
+	}			cases[] = {
+		{S("isReleased", "1") "," RELEASED_BY(S("releasedVersion", "v")), 1000},
+		{S("isReleased", "1") "," RELEASED_BY(S("releasedVersion", "w")), 0},
+		{S("isReleased", "1") "," RELEASED_BY("\"x\":{}"), 0},
+		{S("isReleased", "1") "," RELEASED_BY("\"releasedVersion\":{\"N\":\"1\"}"), 0},
+		{LEASE RELEASED_BY(S("releasedVersion", "v")), 0},
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		dynamo_reply reply;
+		char		json[1024];
+
+		snprintf(json, sizeof(json), S("recordVersionNumber", "v") ",%s", cases[i].json);
+		assert_int_equal(read_item(&reply, json)->released_at, cases[i].released_at);
+		dynamo_reply_free(&reply);
+	}
 }
 
 static void
@@ -954,6 +1027,8 @@ main(void)
 		cmocka_unit_test(tokens_are_positive_64_bit_integers),
 		cmocka_unit_test(long_texts_are_cut_between_characters),
 		cmocka_unit_test(odd_holders_are_no_reason_to_fail),
+		cmocka_unit_test(a_holder_is_believed_with_its_owner_only),
+		cmocka_unit_test(a_time_of_release_is_believed_with_its_version_only),
 		cmocka_unit_test(table_description_names_keys_and_types),
 		cmocka_unit_test(global_tables_are_told_by_their_replicas),
 		cmocka_unit_test(any_number_of_replicas_fits),

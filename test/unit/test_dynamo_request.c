@@ -87,17 +87,17 @@ acquire_takes_a_free_or_released_item_with_a_higher_token(void **state)
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
 				 " #leaseDuration = :lease, #fencingToken = :token, #holder = :holder"
-				 " REMOVE #data, #isReleased, #releasedAt, #ttl\","
+				 " REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl\","
 				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
 				 " attribute_exists(#isReleased)) AND"
 				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token)\","
 				 "\"ExpressionAttributeNames\":{\"#key\":\"key\"," N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
-				 N("ttl") "},"
+				 N("releasedVersion") "," N("ttl") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":lease\":{\"S\":\"20000\"},"
-				 "\":token\":{\"N\":\"1234\"},\":holder\":{\"M\":{"
+				 "\":token\":{\"N\":\"1234\"},\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
 				 "\"database\":{\"S\":\"shop\"},\"user\":{\"S\":\"bob\"},"
 				 "\"application\":{\"S\":\"psql\"},\"host\":{\"S\":\"db1\"},"
 				 "\"pid\":{\"N\":\"4711\"},\"since\":{\"N\":\"1795254699472\"}}}},"
@@ -120,18 +120,18 @@ take_over_also_accepts_the_dead_version(void **state)
 				 "\"sk\":{\"S\":\"locks\"}},"
 				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
 				 " #leaseDuration = :lease, #fencingToken = :token, #holder = :holder,"
-				 " #data = :data REMOVE #isReleased, #releasedAt, #ttl\","
+				 " #data = :data REMOVE #isReleased, #releasedAt, #releasedVersion, #ttl\","
 				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
 				 " attribute_exists(#isReleased) OR #recordVersionNumber = :expected) AND"
 				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token)\","
 				 "\"ExpressionAttributeNames\":{\"#key\":\"pk\"," N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
-				 N("ttl") "},"
+				 N("releasedVersion") "," N("ttl") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":lease\":{\"S\":\"20000\"},\":token\":{\"N\":\"9223372036854775807\"},"
-				 "\":holder\":{\"M\":{}},\":data\":{\"B\":\"AAECeno=\"}},"
+				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"}}},\":data\":{\"B\":\"AAECeno=\"}},"
 				 ASK_FOR "}");
 }
 
@@ -169,7 +169,8 @@ hand_over_writes_token_and_holder_and_drops_old_data(void **state)
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":lease\":{\"S\":\"20000\"},\":token\":{\"N\":\"1234\"},"
-				 "\":holder\":{\"M\":{\"database\":{\"S\":\"shop\"}}}}," ASK_FOR "}");
+				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
+				 "\"database\":{\"S\":\"shop\"}}}}," ASK_FOR "}");
 }
 
 static void
@@ -198,11 +199,11 @@ release_keeps_the_item_and_marks_it(void **state)
 	assert_write(&plain_table, write_of(DYNAMO_RELEASE),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
-				 " #isReleased = :released, #releasedAt = :now REMOVE #holder, #data\","
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version REMOVE #holder, #data\","
 				 "\"ConditionExpression\":\"" HELD "\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("holder") "," N("data") ","
-				 N("isReleased") "," N("releasedAt") "},"
+				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
@@ -219,12 +220,12 @@ release_of_the_dead_demands_their_name_alone(void **state)
 	assert_write(&plain_table, write,
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
-				 " #isReleased = :released, #releasedAt = :now REMOVE #holder, #data\","
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version REMOVE #holder, #data\","
 				 "\"ConditionExpression\":\"#ownerName = :owner"
 				 " AND attribute_not_exists(#isReleased)\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("holder") "," N("data") ","
-				 N("isReleased") "," N("releasedAt") "},"
+				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},"
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
@@ -238,11 +239,12 @@ release_sets_ttl_only_if_the_table_wants_it(void **state)
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
 				 "\"sk\":{\"S\":\"locks\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
-				 " #isReleased = :released, #releasedAt = :now, #ttl = :ttl"
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version, #ttl = :ttl"
 				 " REMOVE #holder, #data\",\"ConditionExpression\":\"" HELD "\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("holder") "," N("data") ","
-				 N("isReleased") "," N("releasedAt") "," N("ttl") "},"
+				 N("isReleased") "," N("releasedAt") "," N("ttl") ","
+				 N("releasedVersion") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"},"
@@ -392,9 +394,10 @@ tables_are_described_created_and_given_a_ttl(void **state)
 #define SCAN_START "{\"TableName\":\"lockTable\",\"ConsistentRead\":true," \
 	"\"ReturnConsumedCapacity\":\"TOTAL\",\"ProjectionExpression\":\"#key, #ownerName," \
 	" #recordVersionNumber, #leaseDuration, #fencingToken, #holder, #isReleased," \
-	" #releasedAt\","
+	" #releasedAt, #releasedVersion\","
 #define SCAN_NAMES N("ownerName") "," N("recordVersionNumber") "," N("leaseDuration") "," \
-	N("fencingToken") "," N("holder") "," N("isReleased") "," N("releasedAt")
+	N("fencingToken") "," N("holder") "," N("isReleased") "," N("releasedAt") "," \
+	N("releasedVersion")
 
 static void
 scan_reads_consistently_and_leaves_data_out(void **state)
@@ -453,12 +456,12 @@ force_release_demands_the_version_of_whomever(void **state)
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
 				 "\"sk\":{\"S\":\"locks\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
-				 " #isReleased = :released, #releasedAt = :now, #ttl = :ttl"
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version, #ttl = :ttl"
 				 " REMOVE #holder, #data\","
 				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
 				 " AND attribute_not_exists(#isReleased)\","
 				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") "," N("isReleased") ","
-				 N("releasedAt") "," N("ttl") "," N("holder") "," N("data") "},"
+				 N("releasedAt") "," N("ttl") "," N("releasedVersion") "," N("holder") "," N("data") "},"
 				 "\"ExpressionAttributeValues\":{\":version\":{\"S\":\"new\"},"
 				 "\":expected\":{\"S\":\"old\"},\":released\":{\"S\":\"1\"},"
 				 "\":now\":{\"N\":\"1000\"},\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");

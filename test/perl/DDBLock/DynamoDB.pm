@@ -225,6 +225,68 @@ sub java_item
 	};
 }
 
+# What Amazon's client sends, from AmazonDynamoDBLockClient.java of its version
+# 1.4.0.  With withUpdateExistingLockRecord(true) it acquires what is released, or
+# has expired, by an UpdateItem that leaves what it does not know ...
+sub java_update
+{
+	my ($self, $name, %args) = @_;
+	my $item = $self->item($name) // die "no item \"$name\"";
+	my $released = exists $item->{isReleased};
+
+	return $self->call(
+		'UpdateItem',
+		{
+			TableName => $self->table,
+			Key => { key => { S => $name } },
+			UpdateExpression => 'SET #k0 = :v0, #k1 = :v1, #k2 = :v2'
+			  . ($released ? ' REMOVE #ir ' : ''),
+			ConditionExpression => $released
+			? 'attribute_exists(#pk) AND #ir = :ir'
+			: 'attribute_exists(#pk) AND #rvn = :rvn',
+			ExpressionAttributeNames => {
+				'#pk' => 'key',
+				'#k0' => 'ownerName',
+				'#k1' => 'leaseDuration',
+				'#k2' => 'recordVersionNumber',
+				$released ? ('#ir' => 'isReleased') : ('#rvn' => 'recordVersionNumber')
+			},
+			ExpressionAttributeValues => {
+				':v0' => { S => $args{owner} // 'java-service' },
+				':v1' => { S => '' . ($args{lease_ms} // 20000) },
+				':v2' => { S => uuid() },
+				$released ? (':ir' => { S => '1' }) : (':rvn' => $item->{recordVersionNumber})
+			}
+		});
+}
+
+# ... and with withDeleteLockOnRelease(false) it marks what it releases.
+sub java_release
+{
+	my ($self, $name, %args) = @_;
+	my $item = $self->item($name);
+
+	return $self->call(
+		'UpdateItem',
+		{
+			TableName => $self->table,
+			Key => { key => { S => $name } },
+			UpdateExpression => 'SET #ir = :ir',
+			ConditionExpression => 'attribute_exists(#pk) AND #rvn = :rvn AND #on = :on',
+			ExpressionAttributeNames => {
+				'#pk' => 'key',
+				'#ir' => 'isReleased',
+				'#rvn' => 'recordVersionNumber',
+				'#on' => 'ownerName'
+			},
+			ExpressionAttributeValues => {
+				':ir' => { S => '1' },
+				':rvn' => $item->{recordVersionNumber},
+				':on' => { S => $args{owner} // 'java-service' }
+			}
+		});
+}
+
 sub uuid
 {
 	my @x = map { int(rand(0x10000)) } 1 .. 8;
