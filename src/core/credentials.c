@@ -50,18 +50,6 @@ const aws_provider aws_providers[] = {
 };
 const int	aws_provider_count = sizeof(aws_providers) / sizeof(aws_providers[0]);
 
-/*
- * Names of profiles and paths may hold anything, and may be cut in the middle
- * of a character: keep to what every encoding can show.
- */
-static void
-make_printable(char *text)
-{
-	for (; *text != '\0'; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 static void
 append_words(char *text, size_t size, const char *separator,
 			 const char *words)
@@ -196,7 +184,7 @@ static aws_found
 find_in_file(const aws_profile *profile, const aws_profile_file *file,
 			 aws_credentials *found, char *error, size_t error_size)
 {
-	char		where[MAX_WORDS];
+	char		where[sizeof(found->source)];
 	key_source	source = {
 		.where = where,
 		.names = {"aws_access_key_id", "aws_secret_access_key",
@@ -217,7 +205,7 @@ find_in_file(const aws_profile *profile, const aws_profile_file *file,
 		return AWS_NOT_HERE;
 	}
 
-	snprintf(where, sizeof(where), "profile \"%s\" in %s", profile->name,
+	snprintf(where, sizeof(where), "profile \"%.50s\" in %.300s", profile->name,
 			 file->path);
 	for (i = 0; i < 3; i++)
 	{
@@ -233,8 +221,7 @@ find_in_file(const aws_profile *profile, const aws_profile_file *file,
 	if (result == AWS_FOUND)
 		result = take_keys(&source, found, error, error_size);
 	if (result == AWS_FOUND)
-		snprintf(found->source, sizeof(found->source), "profile \"%.50s\"",
-				 profile->name);
+		snprintf(found->file, sizeof(found->file), "%.1023s", file->path);
 	OPENSSL_cleanse(&read, sizeof(read));
 	return result;
 }
@@ -307,8 +294,8 @@ aws_find_credentials(const aws_settings *settings, const aws_environment *env,
 									   words, sizeof(words));
 		append_words(error, error_size, i == 0 ? ": " : "; ", words);
 	}
-	make_printable(error);
-	make_printable(found->source);
+	aws_make_printable(error);
+	aws_make_printable(found->source);
 	if (result == AWS_FOUND)
 	{
 		error[0] = '\0';

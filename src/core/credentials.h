@@ -34,7 +34,9 @@ typedef struct aws_credentials
 	char		access_key_id[256];
 	char		secret_access_key[256];
 	char		session_token[8192];	/* "" if there is none */
-	char		source[64];		/* for people: "environment", "profile \"x\"" */
+	char		source[384];	/* for people: "environment", "profile \"x\" in
+								 * /home/pg/.aws/credentials" */
+	char		file[1024];		/* the shared file that they came from, or "" */
 } aws_credentials;
 
 /* The caller's world.  Both functions get arg. */
@@ -43,9 +45,11 @@ typedef struct aws_environment
 	void	   *arg;
 	const char *(*get) (void *arg, const char *name);	/* as getenv() */
 
+	const char *home;			/* what "~" stands for; NULL: nobody knows */
+
 	/*
 	 * Whole file as malloc'd bytes, with *len its size; NULL if it cannot be
-	 * read (or is over 1 MiB).  "~" is expanded by credentials.c from HOME.
+	 * read (or is over 1 MiB).
 	 */
 	char	   *(*read_file) (void *arg, const char *path, size_t *len);
 } aws_environment;
@@ -83,23 +87,26 @@ extern bool aws_find_credentials(const aws_settings *settings,
 /*
  * Region: setting, AWS_REGION, AWS_DEFAULT_REGION, profile's "region".  False
  * and "" if there is none, or none that can be part of a host name, or the
- * files are unusable.
+ * files are unusable; error then says which, and what was tried in order.
  */
 extern bool aws_find_region(const aws_settings *settings,
 							const aws_environment *env,
-							char *region, size_t size);
+							char *region, size_t size,
+							char *error, size_t error_size);
 
 /*
  * Endpoint: setting, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
  * profile's services section, its endpoint_url; else "" is written, and the
  * caller uses https://dynamodb.REGION.amazonaws.com (amazonaws.com.cn for
  * cn-*): aws_default_endpoint().  AWS_IGNORE_CONFIGURED_ENDPOINT_URLS and
- * ignore_configured_endpoint_urls are honoured for all but the setting.  False
- * and "" if the URL does not fit or is none, or the files are unusable.
+ * ignore_configured_endpoint_urls are honoured for all but the setting.  A
+ * slash at its end is dropped.  False and "" if the URL does not fit or is
+ * none, or the files are unusable; error then says which.
  */
 extern bool aws_find_endpoint(const aws_settings *settings,
 							  const aws_environment *env,
-							  char *url, size_t size);
+							  char *url, size_t size,
+							  char *error, size_t error_size);
 extern void aws_default_endpoint(const char *region, char *url, size_t size);
 
 /* Overwrites the secrets. */

@@ -30,42 +30,75 @@ is_region(const char *text)
 	return len > 0 && text[len] == '\0';
 }
 
-/* Writes the profile's region, "" if it has none. */
+static bool
+refuse(char *error, size_t error_size, const char *where, const char *why)
+{
+	snprintf(error, error_size, "%s: %s", where, why);
+	aws_make_printable(error);
+	return false;
+}
+
+/* Writes the profile's region; false, with a word on each file, if it has none. */
 static bool
 copy_profile_region(const aws_settings *settings, const aws_environment *env,
-					char *region, size_t size)
+					char *region, size_t size, char *error, size_t error_size)
 {
 	aws_profile profile;
-	char		error[MAX_WORDS];
+	const aws_profile_file *const files[] = {&profile.credentials, &profile.config};
+	char		words[MAX_WORDS];
 	ini_result	result;
 
-	if (!aws_profile_open(&profile, settings, env, error, sizeof(error)))
-		return false;
+	if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
+		return refuse(error, error_size, "shared files", words);
 	result = aws_profile_get(&profile, "region", region, size);
+	snprintf(words, sizeof(words), "not set");
+	for (int i = 0; i < 2; i++)
+	{
+		size_t		used = strlen(words);
+
+		snprintf(words + used, sizeof(words) - used, "; region of profile \"%.50s\" in %s: %s",
+				 profile.name, files[i]->path,
+				 files[i]->has_profile ? "not set" : aws_profile_absence(files[i]));
+	}
 	aws_profile_close(&profile);
-	return result != INI_TOO_LONG;
+	if (result == INI_TOO_LONG)
+		return refuse(error, error_size, "the profile's region", "is too long");
+	if (result == INI_FOUND && aws_is_set(region))
+		return true;
+	return refuse(error, error_size, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION", words);
 }
 
 bool
 aws_find_region(const aws_settings *settings, const aws_environment *env,
-				char *region, size_t size)
+				char *region, size_t size, char *error, size_t error_size)
 {
-	const char *given = settings->region;
+	const char *const variables[] = {"AWS_REGION", "AWS_DEFAULT_REGION"};
+	const char *given = aws_is_set(settings->region) ? settings->region : NULL;
+	const char *where = "ddblock.region";
 	bool		ok;
 
 	region[0] = '\0';
-	if (!aws_is_set(given))
-		given = aws_get_variable(env, "AWS_REGION");
-	if (given == NULL)
-		given = aws_get_variable(env, "AWS_DEFAULT_REGION");
+	for (int i = 0; i < 2 && given == NULL; i++)
+	{
+		where = variables[i];
+		given = aws_get_variable(env, where);
+	}
 	if (given != NULL)
-		ok = aws_copy_text(given, region, size);
+		ok = aws_copy_text(given, region, size) && is_region(region);
+	else if (!copy_profile_region(settings, env, region, size, error, error_size))
+	{
+		region[0] = '\0';
+		return false;
+	}
 	else
-		ok = copy_profile_region(settings, env, region, size);
-	if (ok && is_region(region))
+	{
+		where = "the profile's region";
+		ok = is_region(region);
+	}
+	if (ok)
 		return true;
 	region[0] = '\0';
-	return false;
+	return refuse(error, error_size, where, "not the name of a Region");
 }
 
 static bool
@@ -104,10 +137,11 @@ copy_configured_endpoint(const aws_profile *profile,
 
 bool
 aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
-				  char *url, size_t size)
+				  char *url, size_t size, char *error, size_t error_size)
 {
 	aws_profile profile;
-	char		error[MAX_WORDS];
+	char		words[MAX_WORDS];
+	size_t		len;
 	bool		ok;
 
 	url[0] = '\0';
@@ -115,15 +149,21 @@ aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
 		ok = aws_copy_text(settings->endpoint_url, url, size);
 	else
 	{
-		if (!aws_profile_open(&profile, settings, env, error, sizeof(error)))
-			return false;
+		if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
+			return refuse(error, error_size, "shared files", words);
 		ok = copy_configured_endpoint(&profile, env, url, size);
 		aws_profile_close(&profile);
 	}
-	if (ok && aws_is_visible_ascii(url))
-		return true;
-	url[0] = '\0';
-	return false;
+	if (!ok || !aws_is_visible_ascii(url))
+	{
+		url[0] = '\0';
+		return refuse(error, error_size, "endpoint",
+					  "too long, not a URL, or its services section is missing");
+	}
+	len = strlen(url);
+	if (len > 0 && url[len - 1] == '/')
+		url[len - 1] = '\0';
+	return true;
 }
 
 void

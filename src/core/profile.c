@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_PATH 4096
 #define MAX_NAME 256
 
 bool
@@ -44,6 +43,14 @@ aws_copy_text(const char *text, char *out, size_t size)
 	return true;
 }
 
+void
+aws_make_printable(char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 bool
 aws_is_visible_ascii(const char *text)
 {
@@ -67,35 +74,30 @@ choose_name(aws_profile *profile, const aws_settings *settings,
 		profile->name = "default";
 }
 
+/* False if it does not fit, or nobody knows what "~" stands for. */
 static bool
 expand_home(const aws_environment *env, const char *path,
 			char *expanded, size_t size)
 {
-	const char *home = "";
+	bool		at_home = path[0] == '~' && (path[1] == '/' || path[1] == '\0');
+	bool		known = !at_home || aws_is_set(env->home);
 	int			len;
 
-	if (path[0] == '~' && (path[1] == '/' || path[1] == '\0'))
-	{
-		home = aws_get_variable(env, "HOME");
-		if (home == NULL)
-			return false;
-		path++;
-	}
-	len = snprintf(expanded, size, "%s%s", home, path);
-	return len >= 0 && (size_t) len < size;
+	len = snprintf(expanded, size, "%s%s", at_home && known ? env->home : "",
+				   at_home && known ? path + 1 : path);
+	return known && len >= 0 && (size_t) len < size;
 }
 
 static void
 read_profile_file(aws_profile_file *file, const aws_environment *env,
 				  const char *variable, const char *default_path)
 {
-	char		expanded[MAX_PATH];
+	const char *path = aws_get_variable(env, variable);
 
-	file->path = aws_get_variable(env, variable);
-	if (file->path == NULL)
-		file->path = default_path;
-	if (expand_home(env, file->path, expanded, sizeof(expanded)))
-		file->text = env->read_file(env->arg, expanded, &file->len);
+	if (path == NULL)
+		path = default_path;
+	if (expand_home(env, path, file->path, sizeof(file->path)))
+		file->text = env->read_file(env->arg, file->path, &file->len);
 }
 
 static ini_slice

@@ -15,9 +15,12 @@
 #include "core/credentials.h"
 #include "core/ini.h"
 
+#define AWS_PATH_SIZE 4096
+
 typedef struct aws_profile_file
 {
-	const char *path;			/* for people: "~" is not expanded */
+	char		path[AWS_PATH_SIZE];	/* as opened; "~" stays if nobody knows
+										 * what it stands for */
 	char	   *text;			/* NULL if the file cannot be read */
 	size_t		len;
 	const char *kind;			/* how ini.h finds the profile's section */
@@ -80,6 +83,12 @@ extern const char *aws_get_variable(const aws_environment *env,
 
 /* False if it does not fit; then nothing is written. */
 extern bool aws_copy_text(const char *text, char *out, size_t size);
+
+/*
+ * Names of profiles and paths may hold anything, and may be cut in the middle
+ * of a character: keeps to what every encoding can show.
+ */
+extern void aws_make_printable(char *text);
 
 /* True for what may go into a header or a URL as it is; "" may. */
 extern bool aws_is_visible_ascii(const char *text);

@@ -147,13 +147,14 @@ set_text(CURL *easy, CURLoption option, const char *value)
 /*
  * QUICK_EXIT: without it, giving up on a request whose name is being resolved
  * waits for the resolver thread.  No Accept-Encoding: the CRC is over the bytes
- * as sent.  curl's defaults are what we want for the rest: no redirects, no
- * cookies, no .netrc, TCP_NODELAY, proxies from the environment.
+ * as sent.  No proxy, whatever the environment says.  curl's defaults are what
+ * we want for the rest: no redirects, no cookies, no .netrc, TCP_NODELAY.
  */
 static bool
 set_behaviour(CURL *easy, const http_pool_config *config)
 {
 	return set_text(easy, CURLOPT_URL, config->url) &&
+		set_text(easy, CURLOPT_PROXY, "") &&
 		set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
 		set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) &&
 		set_long(easy, CURLOPT_POST, 1) &&

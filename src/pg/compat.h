@@ -21,6 +21,7 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
+#include "utils/guc_tables.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
@@ -102,6 +103,26 @@ CompatNewTranche(const char *name)
 #if PG_VERSION_NUM < 170000
 #define INTERVAL_NOT_FINITE(i) (false)
 #endif
+
+/* The configuration file that a setting's value came from, or NULL. */
+static inline const char *
+CompatSettingFile(const char *name)
+{
+#if PG_VERSION_NUM >= 160000
+	const struct config_generic *setting = find_option(name, false, true, DEBUG5);
+
+	return setting != NULL ? setting->sourcefile : NULL;
+#else
+	struct config_generic **settings = get_guc_variables();
+
+	for (int i = 0; i < GetNumConfigOptions(); i++)
+	{
+		if (strcmp(settings[i]->name, name) == 0)
+			return settings[i]->sourcefile;
+	}
+	return NULL;
+#endif
+}
 
 /* What a settings' check hook allocates with. */
 #if PG_VERSION_NUM < 160000

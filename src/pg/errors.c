@@ -70,8 +70,7 @@ static const FailureKind failure_kinds[] = {
 	[DYNAMO_TABLE_MISSING] = {
 		ERRCODE_UNDEFINED_TABLE,
 		"lock table \"%s\" does not exist in DynamoDB",
-		"Create it with ddb_lock_table_create(), or check \"ddblock.table\" and "
-		"\"ddblock.region\"."
+		NULL					/* see hint_of() */
 	},
 	[DYNAMO_TABLE_IN_USE] = {
 		ERRCODE_OBJECT_IN_USE,
@@ -102,6 +101,7 @@ static const FailureKind *kind_of(const Failure *failure);
 pg_noreturn static void raise_failure(const Failure *failure);
 pg_noreturn static void raise_failed_answer(const MailboxAnswer *answer);
 pg_noreturn static void raise_refusal(const MailboxAnswer *answer);
+static const char *hint_of(const Failure *failure, const FailureKind *kind);
 static int	detail_of(const Failure *failure);
 static char *to_server(const char *utf8);
 
@@ -129,6 +129,18 @@ ErrorsNoWorker(void)
 			(errcode(ERRCODE_CANNOT_CONNECT_NOW),
 			 errmsg("the ddblock worker is not running"),
 			 errhint("See the server log for messages of the \"ddblock worker\" process.")));
+}
+
+void
+ErrorsNoPlace(int elevel, const char *problem)
+{
+	ereport(elevel,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("ddblock is not told where its lock table is"),
+			 errdetail_internal("%s", problem),
+			 errhint("Set \"ddblock.region\", or AWS_REGION in the server's environment, and "
+					 "restart the server; or correct the shared config file, and reload the "
+					 "configuration.")));
 }
 
 void
@@ -195,6 +207,8 @@ raise_failed_answer(const MailboxAnswer *answer)
 static void
 raise_refusal(const MailboxAnswer *answer)
 {
+	if (answer->refusal == MAILBOX_NO_PLACE)
+		ErrorsNoPlace(ERROR, to_server(answer->message));
 	if (answer->refusal == MAILBOX_OTHER_REGION)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -217,7 +231,7 @@ static void
 raise_failure(const Failure *failure)
 {
 	const FailureKind *kind = kind_of(failure);
-	const char *hint = failure->hint ? failure->hint : kind->hint;
+	const char *hint = hint_of(failure, kind);
 
 	ereport(ERROR,
 			(errcode(kind->sqlstate),
@@ -237,6 +251,21 @@ kind_of(const Failure *failure)
 		failure_kinds[failure->status].message == NULL)
 		return &failure_kinds[DYNAMO_MALFORMED];
 	return &failure_kinds[failure->status];
+}
+
+/*
+ * Who creates a missing table too soon has two of them, in two Regions, and
+ * both grant.
+ */
+static const char *
+hint_of(const Failure *failure, const FailureKind *kind)
+{
+	if (failure->hint != NULL || failure->status != DYNAMO_TABLE_MISSING)
+		return failure->hint != NULL ? failure->hint : kind->hint;
+	return psprintf("This server looks for it in Region \"%s\" at %s. Compare that, and "
+					"\"ddblock.table\", with what the other clusters' logs say about their "
+					"start. If they agree, create the table with ddb_lock_table_create().",
+					segment->place.region, segment->place.url);
 }
 
 static int

@@ -24,6 +24,9 @@ extern void ErrorsRequirePreload(void);
 
 pg_noreturn extern void ErrorsNoWorker(void);
 
+/* No Region or endpoint is known: problem says why.  At level LOG, returns. */
+extern void ErrorsNoPlace(int elevel, const char *problem);
+
 /* What keeps a session waiting, when its time is up. */
 pg_noreturn extern void ErrorsTrouble(dynamo_status status, const char *message);
 

@@ -78,12 +78,13 @@ typedef struct MailboxRequest
 	uint8		data[DYNAMO_DATA_MAX];
 } MailboxRequest;
 
-/* Why the worker refuses an acquire without asking DynamoDB for the lock. */
+/* Why the worker refuses a request without asking DynamoDB. */
 typedef enum MailboxRefusal
 {
 	MAILBOX_NOT_REFUSED,
 	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned */
-	MAILBOX_OTHER_REGION		/* the pinned one is not ours */
+	MAILBOX_OTHER_REGION,		/* the pinned one is not ours */
+	MAILBOX_NO_PLACE			/* no Region or endpoint; message: why */
 } MailboxRefusal;
 
 /* What fitted into the answer to a SCAN. */
@@ -163,6 +164,17 @@ typedef struct Watch
 	lockmgr_watch what;
 } Watch;
 
+/*
+ * Where requests go.  The first worker that finds it writes it, and it stays
+ * for as long as the server runs; url is "" before.
+ */
+typedef struct SegmentPlace
+{
+	char		region[64];
+	char		host[512];		/* the Host header's value */
+	char		url[1024];
+} SegmentPlace;
+
 /* The last loss of a lease, for ddb_stats. */
 typedef struct SegmentLoss
 {
@@ -197,6 +209,7 @@ typedef struct Segment
 	char		incarnation[UUID_SIZE]; /* made by the first worker, then fixed;
 										 * "" before */
 	char		owner[DYNAMO_OWNER_SIZE];	/* ownerName, made with it */
+	SegmentPlace place;			/* worker, before it answers the first call */
 	uint32		max_leases;
 	uint32		max_sessions;	/* MaxBackends */
 

@@ -10,7 +10,8 @@
  * The secret key and the session token never stay in the variable that
  * PostgreSQL knows: it could be shown, and a reload writes changed values to
  * the server log.  Their check hook moves the text to the setting's "extra"
- * and leaves an empty string.
+ * and leaves an empty string.  Nor does the log get the text of a statement
+ * that fails and has one of their names in it, such as ALTER SYSTEM.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,12 +20,15 @@
 #include <limits.h>
 
 #include "mb/pg_wchar.h"
+#include "tcop/tcopprot.h"
 
 #include "core/dynamo.h"
 #include "pg/compat.h"
 #include "pg/settings.h"
 
-#define SECRET_FLAGS (GUC_SUPERUSER_ONLY | GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE)
+/* ALTER SYSTEM would write them into a file that nobody thinks of protecting. */
+#define SECRET_FLAGS \
+	(GUC_SUPERUSER_ONLY | GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_AUTO_FILE)
 #define KEY_NAME_MAX 255
 #define TABLE_NAME_MIN 3
 #define TABLE_NAME_MAX 255
@@ -74,6 +78,8 @@ static char *shown_session_token;
  */
 static bool place_refused = false;
 
+static emit_log_hook_type prev_emit_log = NULL;
+
 static void define_place(void);
 static void define_sizes(void);
 static void define_timeouts(void);
@@ -81,6 +87,8 @@ static void define_credentials(void);
 static void define_leases(void);
 static void define_losses(void);
 static void check_keys(void);
+static void hide_statement(ErrorData *edata);
+static bool names_secret(const char *statement);
 static bool refuse_place(void);
 static bool all_in(const char *text, const char *allowed);
 static bool plain_text(const char *text, size_t min, size_t max);
@@ -115,6 +123,8 @@ SettingsDefine(void)
 	define_leases();
 	define_losses();
 	check_keys();
+	prev_emit_log = emit_log_hook;
+	emit_log_hook = hide_statement;
 }
 
 /*
@@ -302,6 +312,31 @@ define_losses(void)
 							 NULL, NULL, NULL);
 }
 
+static void
+hide_statement(ErrorData *edata)
+{
+	if (debug_query_string != NULL && names_secret(debug_query_string))
+		edata->hide_stmt = edata->hide_ctx = true;
+	if (prev_emit_log)
+		prev_emit_log(edata);
+}
+
+static bool
+names_secret(const char *statement)
+{
+	static const char *const names[] = {"secret_access_key", "session_token"};
+
+	for (; *statement != '\0'; statement++)
+	{
+		for (int i = 0; i < lengthof(names); i++)
+		{
+			if (pg_strncasecmp(statement, names[i], strlen(names[i])) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 static bool
 refuse_place(void)
 {
@@ -355,17 +390,20 @@ after_host(const char *host)
 	return len > 0 ? host + len : NULL;
 }
 
+/* A port or none, and perhaps the slash that many people write. */
 static bool
 port_ends_it(const char *text)
 {
-	int			port;
+	if (*text == ':')
+	{
+		size_t		digits = strspn(text + 1, "0123456789");
+		int			port = digits <= 5 ? atoi(text + 1) : 0;
 
-	if (*text == '\0')
-		return true;
-	if (*text != ':' || !all_in(text + 1, "0123456789") || strlen(text + 1) > 5)
-		return refuse_place();
-	port = atoi(text + 1);
-	return port >= 1 && port <= 65535;
+		if (port < 1 || port > 65535)
+			return false;
+		text += 1 + digits;
+	}
+	return *text == '\0' || strcmp(text, "/") == 0;
 }
 
 static bool

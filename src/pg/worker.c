@@ -58,6 +58,7 @@ extern PGDLLEXPORT void ddblock_worker_main(Datum main_arg);
 static int64 sooner(int64 a, int64 b);
 static void slow_down_starts(void);
 static void announce(void);
+static void wait_for_place(void);
 static void withdraw(int code, Datum arg);
 static void name_owner(void);
 static const char *default_name(void);
@@ -95,11 +96,12 @@ ddblock_worker_main(Datum main_arg)
 
 	slow_down_starts();
 	name_owner();
+	announce();
+	wait_for_place();
 	WorkerMailboxInit();
 	WorkerCallInit();
 	make_lockmgr();
 	WorkerJournalInit(SegmentNow());
-	announce();
 	WorkerAdopt(SegmentNow());
 	set = make_wait_set();
 	turn = AllocSetContextCreate(TopMemoryContext, "ddblock worker turn",
@@ -178,6 +180,30 @@ withdraw(int code, Datum arg)
 {
 	pg_atomic_write_u32(&segment->worker_procno, PG_UINT32_MAX);
 	pg_atomic_write_u32(&segment->worker_pid, 0);
+}
+
+/*
+ * Nobody knows where DynamoDB is, so there is nothing to do but to say so.
+ * What is wrong stands in the log once for each time it was looked up.
+ */
+static void
+wait_for_place(void)
+{
+	while (!WorkerFindPlace())
+	{
+		while (!ConfigReloadPending)
+		{
+			WorkerRefuseRequests();
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1,
+							 CompatWaitEvent("DdblockWorker"));
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+			if (ShutdownRequestPending)
+				proc_exit(1);
+		}
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
 }
 
 /*

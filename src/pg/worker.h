@@ -6,6 +6,7 @@
  *	 worker.c			the process: start, loop, reload, drain
  *	 worker_mailbox.c	requests in, answers out, the lease directory
  *	 worker_call.c		calls to DynamoDB: credentials, signing, counters
+ *	 worker_place.c		where the table is, and the credentials
  *	 worker_journal.c	frees what dead incarnations held
  *	 worker_table.c		whether the lock table is fit for locks
  *
@@ -18,6 +19,7 @@
 
 #include "postgres.h"
 
+#include "core/credentials.h"
 #include "core/journal_record.h"
 #include "pg/segment.h"
 
@@ -31,6 +33,7 @@ extern void WorkerNewUuid(char uuid[UUID_SIZE]);
 extern void WorkerMailboxInit(void);
 extern void WorkerAdopt(int64 now);
 extern void WorkerReadMailbox(int64 now);
+extern void WorkerRefuseRequests(void);
 extern void WorkerSave(void *arg, uint32 index, const lease *lease,
 					   const char *name, size_t name_len);
 extern void WorkerAnswer(void *arg, const lockmgr_answer *answer);
@@ -57,9 +60,17 @@ extern void WorkerSendRelease(int which, const dynamo_write *release, bool repea
 extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *request);
 extern void WorkerRunCalls(void);
 extern int64 WorkerKeepWarm(int64 now);
-extern const char *WorkerCredentialsHint(void);
-extern const char *WorkerRegion(void);
 extern void WorkerSendTableCheck(void);
+
+/* worker_place.c */
+extern bool WorkerFindPlace(void);
+extern const char *WorkerPlaceProblem(void);
+extern const char *WorkerRegion(void);
+extern void WorkerFindCredentials(void);
+extern const aws_credentials *WorkerCredentials(void);	/* NULL: none */
+extern const char *WorkerCredentialsHint(void);
+extern const char *WorkerCaFile(void);
+extern void WorkerCheckExposure(void);
 
 /* worker_table.c */
 extern bool WorkerTableIsFit(int64 now);

@@ -19,13 +19,11 @@
 #include "postgres.h"
 
 #include <math.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "miscadmin.h"
 #include "storage/latch.h"
 
-#include "core/credentials.h"
 #include "core/epoch_clock.h"
 #include "core/sigv4.h"
 #include "net/http_pool.h"
@@ -33,8 +31,6 @@
 #include "pg/worker.h"
 
 #define SERVICE "dynamodb"
-#define FILE_MAX (1024 * 1024)	/* of the shared config and credentials files */
-#define URL_SIZE 1024
 
 /* A connection is not reused after so long, and not left idle for longer. */
 #define IDLE_CLOSE_S 20
@@ -71,12 +67,6 @@ typedef struct Call
 static reactor *the_reactor;
 static http_pool *pool;
 static dynamo_table table;
-static char region[64];
-static char url[URL_SIZE];
-static char host[512];
-static aws_credentials credentials;
-static bool have_credentials;
-static char credentials_error[MAILBOX_TEXT_SIZE - 64];
 static sigv4_key signing_key;
 static int64 epoch_offset;
 static int64 last_call;
@@ -84,10 +74,6 @@ static bool in_trouble;			/* as last said in the log */
 static Call *finished;
 static Call **finished_end = &finished;
 
-static const char *get_env(void *arg, const char *name);
-static char *read_file(void *arg, const char *path, size_t *len);
-static void find_credentials(void);
-static void find_endpoint(void);
 static void make_pool(void);
 static char *build_scan(const MailboxRequest *request);
 static char *build_operators_write(const MailboxRequest *request);
@@ -103,118 +89,12 @@ static void look_for_others(const dynamo_reply *reply);
 static void stop_ttl(const dynamo_item *item);
 static void deliver(Call *call);
 
-static const aws_environment environment = {NULL, get_env, read_file};
-
-static const char *
-get_env(void *arg, const char *name)
-{
-	return getenv(name);
-}
-
-static char *
-read_file(void *arg, const char *path, size_t *len)
-{
-	FILE	   *file = fopen(path, "rb");
-	struct stat st;
-	char	   *bytes = NULL;
-
-	if (file == NULL)
-		return NULL;
-	if (fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode) &&
-		st.st_size <= FILE_MAX && (bytes = malloc(st.st_size + 1)) != NULL)
-		*len = fread(bytes, 1, st.st_size, file);
-	fclose(file);
-	return bytes;
-}
-
-static aws_settings
-settings(void)
-{
-	return (aws_settings)
-	{
-		.access_key_id = ddblock_access_key_id,
-			.secret_access_key = ddblock_secret_access_key,
-			.session_token = ddblock_session_token,
-			.profile = ddblock_profile,
-			.region = ddblock_region,
-			.endpoint_url = ddblock_endpoint_url,
-	};
-}
-
-static void
-find_credentials(void)
-{
-	aws_settings set = settings();
-
-	aws_credentials_wipe(&credentials);
-	have_credentials = aws_find_credentials(&set, &environment, &credentials,
-											credentials_error,
-											sizeof(credentials_error));
-}
-
-/* For a session whose call was refused: which credentials were used, or why none. */
-const char *
-WorkerCredentialsHint(void)
-{
-	static char hint[MAILBOX_TEXT_SIZE];
-
-	if (have_credentials)
-		snprintf(hint, sizeof(hint), "The credentials came from %s.", credentials.source);
-	else
-		snprintf(hint, sizeof(hint), "In the order of trying: %s.", credentials_error);
-	return hint;
-}
-
-const char *
-WorkerRegion(void)
-{
-	return region;
-}
-
-static void
-find_endpoint(void)
-{
-	aws_settings set = settings();
-	char		error[256];
-	bool		have_region = aws_find_region(&set, &environment, region, sizeof(region));
-
-	if (!aws_find_endpoint(&set, &environment, url, sizeof(url)))
-		ereport(FATAL,
-				(errcode(ERRCODE_CONFIG_FILE_ERROR),
-				 errmsg("could not determine the endpoint of DynamoDB"),
-				 errhint("Check AWS_PROFILE and the shared config file, or set ddblock.endpoint_url.")));
-	if (!have_region && url[0] != '\0')
-		strlcpy(region, "us-east-1", sizeof(region));
-	else if (!have_region)
-		ereport(FATAL,
-				(errcode(ERRCODE_CONFIG_FILE_ERROR),
-				 errmsg("no AWS region is configured"),
-				 errhint("Set ddblock.region, or AWS_REGION in the server's environment, and restart.")));
-	if (url[0] == '\0')
-		aws_default_endpoint(region, url, sizeof(url));
-	if (!http_url_host(url, host, sizeof(host), error, sizeof(error)))
-		ereport(FATAL,
-				(errcode(ERRCODE_CONFIG_FILE_ERROR),
-				 errmsg("invalid endpoint \"%s\": %s", url, error)));
-}
-
-/* As the AWS tools do: a setting, the environment, or NULL for the system's. */
-static const char *
-ca_file(void)
-{
-	const char *bundle = getenv("AWS_CA_BUNDLE");
-
-	if (ddblock_ca_file[0] != '\0')
-		return ddblock_ca_file;
-	return bundle != NULL && bundle[0] != '\0' ? bundle : NULL;
-}
-
 static void
 make_pool(void)
 {
 	http_pool_config config = {
-		.url = url,
-		.ca_file = ca_file(),
+		.url = segment->place.url,
+		.ca_file = WorkerCaFile(),
 		.max_connections = ddblock_max_connections,
 		.connect_timeout_ms = ddblock_connect_timeout,
 		.idle_close_s = IDLE_CLOSE_S,
@@ -243,8 +123,8 @@ void
 WorkerCallTable(journal_table *where)
 {
 	memset(where, 0, sizeof(*where));
-	strlcpy(where->url, url, sizeof(where->url));
-	strlcpy(where->region, region, sizeof(where->region));
+	strlcpy(where->url, segment->place.url, sizeof(where->url));
+	strlcpy(where->region, segment->place.region, sizeof(where->region));
 	strlcpy(where->name, table.name, sizeof(where->name));
 	strlcpy(where->partition_key, table.partition_key, sizeof(where->partition_key));
 	if (table.sort_key == NULL)
@@ -272,8 +152,6 @@ WorkerCallInit(void)
 		ereport(FATAL,
 				(errmsg("could not create an epoll instance: %m")));
 	read_table_settings();
-	find_endpoint();
-	find_credentials();
 	make_pool();
 }
 
@@ -282,8 +160,9 @@ void
 WorkerCallReload(void)
 {
 	read_table_settings();
-	find_credentials();
-	if (!http_pool_reconfigure(pool, ca_file(), ddblock_connect_timeout))
+	WorkerFindCredentials();
+	WorkerCheckExposure();
+	if (!http_pool_reconfigure(pool, WorkerCaFile(), ddblock_connect_timeout))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 }
@@ -444,9 +323,9 @@ post(Call *call)
 	dynamo_status status = DYNAMO_UNREACHABLE;
 
 	last_call = call->posted = SegmentNow();
-	if (!have_credentials)
-		find_credentials();
-	if (!have_credentials)
+	if (WorkerCredentials() == NULL)
+		WorkerFindCredentials();
+	if (WorkerCredentials() == NULL)
 	{
 		status = DYNAMO_CREDENTIALS;
 		problem = "no credentials were found";
@@ -466,18 +345,19 @@ post(Call *call)
 static bool
 sign_and_post(Call *call)
 {
+	const aws_credentials *credentials = WorkerCredentials();
 	char		date[SIGV4_DATE_SIZE];
 	char		authorization[1024];
-	static char lines[6][sizeof(credentials.session_token) + 64];
+	static char lines[6][sizeof(credentials->session_token) + 64];
 	const char *posted[7];
 	size_t		len = strlen(call->body);
-	bool		with_token = credentials.session_token[0] != '\0';
+	bool		with_token = credentials->session_token[0] != '\0';
 	sigv4_header headers[] = {
 		{"content-type", "application/x-amz-json-1.0"},
-		{"host", host},
+		{"host", segment->place.host},
 		{"x-amz-date", date},
 		{"x-amz-target", dynamo_target(call->op)},
-		{"x-amz-security-token", credentials.session_token},
+		{"x-amz-security-token", credentials->session_token},
 	};
 	int			signed_count = with_token ? 5 : 4;
 	sigv4_request request = {
@@ -488,10 +368,10 @@ sign_and_post(Call *call)
 		.header_count = signed_count,
 		.body = call->body,
 		.body_len = len,
-		.region = region,
+		.region = segment->place.region,
 		.service = SERVICE,
-		.access_key_id = credentials.access_key_id,
-		.secret_access_key = credentials.secret_access_key,
+		.access_key_id = credentials->access_key_id,
+		.secret_access_key = credentials->secret_access_key,
 		.amz_date = date,
 	};
 
@@ -546,8 +426,8 @@ done(void *arg, const http_reply *reply)
 	{
 		call->again = true;
 		dynamo_reply_free(&call->reply);
-		if (have_credentials)
-			find_credentials();
+		if (WorkerCredentials() != NULL)
+			WorkerFindCredentials();
 		post(call);
 	}
 	else
@@ -632,12 +512,14 @@ log_trouble(const Call *call)
 		ereport(LOG, (errmsg("DynamoDB answers again")));
 	else
 		ereport(LOG,
-				(errmsg("could not use table \"%s\" at %s: %s%s%s", table.name, url,
+				(errmsg("could not use table \"%s\" at %s: %s%s%s", table.name,
+						segment->place.url,
 						reply->type, reply->type[0] ? ": " : "", reply->message),
 				 reply->status == DYNAMO_CREDENTIALS ?
 				 errhint("%s", WorkerCredentialsHint()) : 0,
 				 reply->status == DYNAMO_TABLE_MISSING ?
-				 errhint("Create it with SELECT ddb_lock_table_create().") : 0));
+				 errhint("Compare Region, endpoint and table with those of the other clusters. If "
+						 "they agree, create it with SELECT ddb_lock_table_create().") : 0));
 }
 
 /*

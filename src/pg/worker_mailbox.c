@@ -43,6 +43,7 @@ static SlotNotes *notes;
 static MailboxRequest taken;	/* too large for the stack's taste */
 
 static void read_slot(uint32 slot_number, int64 now);
+static void refuse_request(uint32 slot_number);
 static void let_go(uint32 slot_number, uint32 generation, int64 now);
 static bool needs_fit_table(const MailboxRequest *request);
 static void park(SlotNotes *note, uint64 seq, int64 now);
@@ -228,6 +229,40 @@ WorkerFailParked(int64 since_before, MailboxRefusal refusal, dynamo_status statu
 			strlcpy(out->hint, CHECK_DENIED_HINT, sizeof(out->hint));
 		finish_answer(session, note->parked_seq);
 	}
+}
+
+/*
+ * Without a Region or an endpoint, whatever is asked for has the same answer.
+ * Bells are cleared before the slots are read, so no request is overlooked.
+ */
+void
+WorkerRefuseRequests(void)
+{
+	for (uint32 w = 0; w < (segment->max_sessions + BELL_BITS - 1) / BELL_BITS; w++)
+		(void) pg_atomic_exchange_u64(&segment_bells[w], 0);
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+		refuse_request(i);
+}
+
+static void
+refuse_request(uint32 slot_number)
+{
+	MailboxSlot *slot = &segment_slots[slot_number];
+	lockmgr_session session = {.slot = slot_number};
+	MailboxAnswer *out;
+	uint64		seq;
+
+	LWLockAcquire(&slot->lock, LW_SHARED);
+	session.generation = pg_atomic_read_u32(&slot->generation);
+	seq = slot->request.seq != slot->answer.seq ? slot->request.seq : 0;
+	LWLockRelease(&slot->lock);
+
+	if (seq == 0 || (out = begin_answer(session, seq)) == NULL)
+		return;
+	out->result = LOCKMGR_FAILED;
+	out->refusal = MAILBOX_NO_PLACE;
+	fill_failure(out, DYNAMO_READ, DYNAMO_OK, "", WorkerPlaceProblem());
+	finish_answer(session, seq);
 }
 
 /* Releases what the session marked, without answering. */

@@ -78,7 +78,7 @@ get(void *arg, const char *name)
 		if (strncmp(w->variables[i], name, len) == 0 &&
 			w->variables[i][len] == '=')
 			return w->variables[i] + len + 1;
-	return strcmp(name, "HOME") == 0 ? "/h" : NULL;
+	return NULL;
 }
 
 static char *
@@ -124,13 +124,14 @@ check_region_and_endpoint(const aws_settings *settings,
 						  const aws_environment *env)
 {
 	char		text[128];
+	char		error[256];
 	bool		ok;
 
 	memset(text, 'x', sizeof(text));
-	ok = aws_find_region(settings, env, text, sizeof(text));
+	ok = aws_find_region(settings, env, text, sizeof(text), error, sizeof(error));
 	CHECK(strlen(text) < sizeof(text) && ok == (text[0] != '\0'));
 	memset(text, 'x', sizeof(text));
-	ok = aws_find_endpoint(settings, env, text, sizeof(text));
+	ok = aws_find_endpoint(settings, env, text, sizeof(text), error, sizeof(error));
 	CHECK(strlen(text) < sizeof(text) && (ok || text[0] == '\0'));
 	CHECK(strpbrk(text, "\r\n ") == NULL);
 }
@@ -141,7 +142,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const aws_settings settings = {0};
 	part		rest = {data, size};
 	world		w = {0};
-	aws_environment env = {.arg = &w,.get = get,.read_file = read_file};
+	aws_environment env = {.arg = &w,.get = get,.home = "/h",.read_file = read_file};
 
 	w.credentials = take_part(&rest);
 	w.config = take_part(&rest);

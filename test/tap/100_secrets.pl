@@ -59,6 +59,25 @@ foreach my $name (@secrets, 'ddblock.access_key_id')
 	like(error_of($node, "SET $name = 'mine'"),
 		qr/ERROR: +55P02/, 'and nobody sets it in a session');
 }
+
+# ALTER SYSTEM would put them into a file, and its failure into the log.
+foreach my $name (@secrets)
+{
+	my $hidden = "SET log_statement = none";
+
+	foreach my $statement (
+		"ALTER SYSTEM SET $name = '$later_secret'",
+		"SET $name = '$later_secret'",
+		"ALTER ROLE joe SET $name = '$later_secret'",
+		"SELECT set_config('$name', '$later_secret', false)",
+		"DO 'BEGIN EXECUTE ''ALTER ROLE joe SET $name = $later_secret''; END'")
+	{
+		like(error_of($node, "$hidden;\n$statement"), qr/ERROR: +(55P02|42601)/,
+			"refused, and not logged: " . $statement =~ s/$later_secret/.../r);
+	}
+}
+unlike(PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postgresql.auto.conf'),
+	qr/$later_secret/, 'ALTER SYSTEM has written nothing');
 is( $node->safe_psql('postgres',
 		q{SET ROLE joe; SELECT count(*) FROM pg_settings
 		  WHERE name ~ '^ddblock\.(secret|session|access)'}),

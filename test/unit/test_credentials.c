@@ -31,6 +31,7 @@ typedef struct world
 {
 	pair		variables[16];
 	pair		files[4];
+	bool		homeless;
 } world;
 
 static const char *
@@ -42,7 +43,7 @@ get(void *arg, const char *name)
 	for (i = 0; i < 16 && w->variables[i].name != NULL; i++)
 		if (strcmp(w->variables[i].name, name) == 0)
 			return w->variables[i].value;
-	return strcmp(name, "HOME") == 0 ? "/home/pg" : NULL;
+	return NULL;
 }
 
 static char *
@@ -68,12 +69,13 @@ static aws_environment
 environment(const world *w)
 {
 	return (aws_environment) {
-		.arg = (void *) w,.get = get,.read_file = read_file
+		.arg = (void *) w,.get = get,.home = w->homeless ? NULL : "/home/pg",.read_file = read_file
 	};
 }
 
 static aws_credentials found;
 static char error[1024];
+static char words[1024];		/* on Region and endpoint */
 
 static bool
 find(const aws_settings *settings, const world *w)
@@ -171,7 +173,7 @@ the_profile_setting_wins_over_the_environment(void **state)
 
 	(void) state;
 	assert_found(&settings, &everything, "WORKKEY", "WORKHIDDEN", "",
-				 "profile \"work\"");
+				 "profile \"work\" in " CREDENTIALS);
 }
 
 static void
@@ -189,15 +191,15 @@ names_all_sources_if_none_has_credentials(void **state)
 	assert_refused(NULL, &empty,
 				   "no credentials: settings ddblock.access_key_id: not set; "
 				   "environment AWS_ACCESS_KEY_ID: not set; "
-				   "profile \"default\" in ~/.aws/credentials: "
+				   "profile \"default\" in /home/pg/.aws/credentials: "
 				   "file not found or not readable; "
-				   "profile \"default\" in ~/.aws/config: "
+				   "profile \"default\" in /home/pg/.aws/config: "
 				   "file not found or not readable");
 	assert_refused(NULL, &no_keys,
 				   "no credentials: settings ddblock.access_key_id: not set; "
 				   "environment AWS_ACCESS_KEY_ID: not set; "
-				   "profile \"default\" in ~/.aws/credentials: "
-				   "no such profile; profile \"default\" in ~/.aws/config "
+				   "profile \"default\" in /home/pg/.aws/credentials: "
+				   "no such profile; profile \"default\" in /home/pg/.aws/config "
 				   "aws_access_key_id: not set");
 }
 
@@ -234,7 +236,7 @@ half_configured_sources_are_refused(void **state)
 						"environment: AWS_ACCESS_KEY_ID is set "
 						"but AWS_SECRET_ACCESS_KEY is not");
 	assert_refused_with(NULL, &file_half,
-						"profile \"default\" in ~/.aws/credentials: "
+						"profile \"default\" in /home/pg/.aws/credentials: "
 						"aws_access_key_id is set "
 						"but aws_secret_access_key is not");
 }
@@ -259,12 +261,12 @@ chooses_the_profile(void **state)
 	};
 
 	(void) state;
-	assert_found(&settings, &w, "A", "S", "", "profile \"a\"");
-	assert_found(NULL, &w, "B", "S", "", "profile \"b\"");
+	assert_found(&settings, &w, "A", "S", "", "profile \"a\" in " CREDENTIALS);
+	assert_found(NULL, &w, "B", "S", "", "profile \"b\" in " CREDENTIALS);
 	w.variables[0].value = "";
-	assert_found(NULL, &w, "C", "S", "", "profile \"c\"");
+	assert_found(NULL, &w, "C", "S", "", "profile \"c\" in " CREDENTIALS);
 	w.variables[1].value = NULL;
-	assert_found(NULL, &w, "D", "S", "", "profile \"default\"");
+	assert_found(NULL, &w, "D", "S", "", "profile \"default\" in " CREDENTIALS);
 }
 
 static void
@@ -279,12 +281,12 @@ a_named_profile_must_exist(void **state)
 	(void) state;
 	assert_refused_with(&settings, &everything,
 						"environment: not used, because ddblock.profile is "
-						"set; profile \"gone\" in ~/.aws/credentials: no such "
-						"profile, in ~/.aws/config: file not found or not "
+						"set; profile \"gone\" in /home/pg/.aws/credentials: no such "
+						"profile, in /home/pg/.aws/config: file not found or not "
 						"readable");
 	assert_refused_with(NULL, &by_variable,
-						"profile \"default\" in ~/.aws/credentials: file not "
-						"found or not readable, in ~/.aws/config: no such "
+						"profile \"default\" in /home/pg/.aws/credentials: file not "
+						"found or not readable, in /home/pg/.aws/config: no such "
 						"profile");
 }
 
@@ -301,11 +303,11 @@ the_credentials_file_wins_over_the_config_file(void **state)
 	};
 
 	(void) state;
-	assert_found(NULL, &w, "A", "SA", "", "profile \"default\"");
+	assert_found(NULL, &w, "A", "SA", "", "profile \"default\" in " CREDENTIALS);
 	w.files[0].value = "[other]\n";
-	assert_found(NULL, &w, "B", "SB", "TB", "profile \"default\"");
+	assert_found(NULL, &w, "B", "SB", "TB", "profile \"default\" in " CONFIG);
 	w.files[0].name = "/elsewhere";
-	assert_found(NULL, &w, "B", "SB", "TB", "profile \"default\"");
+	assert_found(NULL, &w, "B", "SB", "TB", "profile \"default\" in " CONFIG);
 }
 
 static void
@@ -323,11 +325,11 @@ each_file_names_profiles_its_own_way(void **state)
 	};
 
 	(void) state;
-	assert_found(&settings, &w, "RIGHT", "S", "", "profile \"a\"");
+	assert_found(&settings, &w, "RIGHT", "S", "", "profile \"a\" in " CONFIG);
 	w.files[1].value = "[default]\naws_access_key_id = WRONG\n"
 		"aws_secret_access_key = S\n[profile default]\n"
 		"aws_access_key_id = RIGHT\naws_secret_access_key = S\n";
-	assert_found(NULL, &w, "RIGHT", "S", "", "profile \"default\"");
+	assert_found(NULL, &w, "RIGHT", "S", "", "profile \"default\" in " CONFIG);
 }
 
 static void
@@ -346,14 +348,18 @@ finds_the_files(void **state)
 		.files = {{"/home/pg/x", config_keys}},
 	};
 	const world no_home = {
-		.variables = {{"HOME", NULL}},
+		.homeless = true,
 		.files = {{"/.aws/credentials", keys}, {"~/.aws/credentials", keys}},
 	};
 
 	(void) state;
-	assert_found(NULL, &moved, "A", "S", "", "profile \"default\"");
-	assert_found(NULL, &moved_config, "B", "S", "", "profile \"default\"");
-	assert_false(find(NULL, &no_home));
+	assert_found(NULL, &moved, "A", "S", "", "profile \"default\" in /etc/keys");
+	assert_string_equal(found.file, "/etc/keys");
+	assert_found(NULL, &moved_config, "B", "S", "", "profile \"default\" in /home/pg/x");
+	assert_refused_with(NULL, &no_home,
+						"profile \"default\" in ~/.aws/credentials: "
+						"file not found or not readable; profile \"default\" in "
+						"~/.aws/config: file not found or not readable");
 }
 
 static void
@@ -394,7 +400,7 @@ ways_to_credentials_that_it_lacks_are_named(void **state)
 	assert_refused_with(NULL, &w,
 						"profile \"default\": role_arn is not supported");
 	w.files[0].value = cases[3].config;
-	assert_found(NULL, &w, "FILEKEY", "FILEHIDDEN", "", "profile \"default\"");
+	assert_found(NULL, &w, "FILEKEY", "FILEHIDDEN", "", "profile \"default\" in " CREDENTIALS);
 }
 
 static void
@@ -411,10 +417,10 @@ malformed_files_are_refused(void **state)
 	char		text[64];
 
 	(void) state;
-	assert_refused_with(NULL, &w, "; ~/.aws/config: line 3 is malformed");
-	assert_false(aws_find_region(&none, &env, text, sizeof(text)));
+	assert_refused_with(NULL, &w, "; /home/pg/.aws/config: line 3 is malformed");
+	assert_false(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)));
 	assert_string_equal(text, "");
-	assert_false(aws_find_endpoint(&none, &env, text, sizeof(text)));
+	assert_false(aws_find_endpoint(&none, &env, text, sizeof(text), words, sizeof(words)));
 	assert_string_equal(text, "");
 }
 
@@ -451,10 +457,10 @@ long_tokens_are_refused_never_cut(void **state)
 
 	sprintf(file, "[default]\naws_access_key_id = A\n"
 			"aws_secret_access_key = S\naws_session_token = %s\n", fits);
-	assert_found(NULL, &w, "A", "S", fits, "profile \"default\"");
+	assert_found(NULL, &w, "A", "S", fits, "profile \"default\" in " CREDENTIALS);
 	sprintf(file, "[default]\naws_access_key_id = A\n"
 			"aws_secret_access_key = S\naws_session_token = %s\n", long_token);
-	assert_refused_with(NULL, &w, "profile \"default\" in ~/.aws/credentials: "
+	assert_refused_with(NULL, &w, "profile \"default\" in /home/pg/.aws/credentials: "
 						"aws_session_token is too long");
 	free(fits);
 	free(long_token);
@@ -526,7 +532,7 @@ assert_region(const aws_settings *settings, const world *w, const char *wanted)
 {
 	aws_environment env = environment(w);
 	char		region[32];
-	bool		ok = aws_find_region(settings, &env, region, sizeof(region));
+	bool		ok = aws_find_region(settings, &env, region, sizeof(region), words, sizeof(words));
 
 	assert_string_equal(region, wanted);
 	assert_int_equal(ok, wanted[0] != '\0');
@@ -565,6 +571,28 @@ chooses_the_region(void **state)
 }
 
 static void
+says_why_there_is_no_region(void **state)
+{
+	const aws_settings none = {0};
+	world		w = {.files = {{CONFIG, "[default]\noutput = x\n"}}};
+
+	(void) state;
+	assert_region(&none, &w, "");
+	assert_string_equal(words, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION: not set; "
+						"region of profile \"default\" in " CREDENTIALS ": file not found or "
+						"not readable; region of profile \"default\" in " CONFIG ": not set");
+	w.files[0].value = "[default]\nregion = a b\n";
+	assert_region(&none, &w, "");
+	assert_string_equal(words, "the profile's region: not the name of a Region");
+	w.files[0].value = "[default]\nregion\n";
+	assert_region(&none, &w, "");
+	assert_string_equal(words, "shared files: " CONFIG ": line 2 is malformed");
+	w.variables[0] = (pair) {"AWS_DEFAULT_REGION", "a.b"};
+	assert_region(&none, &w, "");
+	assert_string_equal(words, "AWS_DEFAULT_REGION: not the name of a Region");
+}
+
+static void
 refuses_what_is_no_region(void **state)
 {
 	static const char *const wrong[] = {
@@ -593,7 +621,7 @@ find_endpoint(const aws_settings *settings, const world *w,
 {
 	aws_environment env = environment(w);
 
-	return aws_find_endpoint(settings, &env, url, size);
+	return aws_find_endpoint(settings, &env, url, size, words, sizeof(words));
 }
 
 static void
@@ -619,13 +647,15 @@ chooses_the_endpoint(void **state)
 	aws_settings settings = {.endpoint_url = "http://set"};
 	world		w = {
 		.variables = {
-			{"AWS_ENDPOINT_URL", "http://env"},
+			{"AWS_ENDPOINT_URL", "http://env/"},
 			{"AWS_ENDPOINT_URL_DYNAMODB", "http://env-dynamodb"},
 		},
 		.files = {{CONFIG, endpoint_config}},
 	};
 
 	(void) state;
+	assert_endpoint(&settings, &w, "http://set");
+	settings.endpoint_url = "http://set/";
 	assert_endpoint(&settings, &w, "http://set");
 	settings.endpoint_url = NULL;
 	assert_endpoint(&settings, &w, "http://env-dynamodb");
@@ -690,6 +720,8 @@ never_guesses_an_endpoint(void **state)
 	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
 	assert_string_equal(url, "");
 	assert_false(find_endpoint(&gone, &w, url, sizeof(url)));
+	assert_string_equal(words, "shared files: profile \"gone\" in " CREDENTIALS ": file not "
+						"found or not readable, in " CONFIG ": no such profile");
 	w.files[0].value = "[default]\nendpoint_url = http://longer-than-it\n";
 	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
 	assert_string_equal(url, "");
@@ -733,6 +765,7 @@ main(void)
 		cmocka_unit_test(messages_are_ascii_and_fit),
 		cmocka_unit_test(wipes_credentials),
 		cmocka_unit_test(chooses_the_region),
+		cmocka_unit_test(says_why_there_is_no_region),
 		cmocka_unit_test(refuses_what_is_no_region),
 		cmocka_unit_test(chooses_the_endpoint),
 		cmocka_unit_test(ignores_configured_endpoints_if_told_to),
