@@ -5,8 +5,10 @@
  *
  * A process's slot is the one of its process number, so there is nothing to
  * search and nothing to run out of.  Its generation is odd while a session
- * uses it; request numbers rise over the slot's whole life, so that nothing
- * meant for one session is ever taken for another's.
+ * uses it; request numbers rise over the slot's whole life, and a request bears
+ * the generation that posted it, so that nothing meant for one session is ever
+ * taken for another's: neither an answer, nor a request that its session left
+ * behind when it ended.
  *
  * Between the grant and the session's own notes nothing may get lost: the
  * worker's answer is final for it, and the session may be cancelled in that
@@ -37,7 +39,6 @@
 #define TURN_US USECS_PER_SEC
 
 static lockmgr_session me = {0, 0};
-static uint64 last_seq = 0;
 
 static void fill_slot(MailboxSlot *slot);
 static void detach(int code, Datum arg);
@@ -113,10 +114,7 @@ fill_slot(MailboxSlot *slot)
 static void
 detach(int code, Datum arg)
 {
-	MailboxSlot *slot = MailboxMySlot();
-
-	pg_atomic_write_u64(&slot->cancelled_seq, last_seq);
-	pg_atomic_fetch_add_u32(&slot->generation, 1);
+	pg_atomic_fetch_add_u32(&MailboxMySlot()->generation, 1);
 	me.generation = 0;
 	SegmentRing(me.slot);
 }
@@ -143,8 +141,8 @@ post(MailboxRequest *request)
 	MailboxSlot *slot = MailboxMySlot();
 
 	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-	last_seq = slot->request.seq + 1;
-	request->seq = last_seq;
+	request->seq = slot->request.seq + 1;
+	request->generation = me.generation;
 	slot->request = *request;
 	slot->watch = LOCKMGR_NO_WATCH;
 	slot->waiting_since = 0;

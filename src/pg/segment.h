@@ -55,8 +55,9 @@ typedef enum MailboxKind
 
 typedef struct MailboxRequest
 {
-	uint64		seq;			/* rises with each request of the slot's
-								 * session; 0: none yet */
+	uint64		seq;			/* rises with each request, over all the slot's
+								 * users; 0: none yet */
+	uint32		generation;		/* the user's that posted it: nobody else's */
 	MailboxKind kind;
 	uint32		lease_index;	/* RELEASE, RENEW */
 	int64		lease_ms;

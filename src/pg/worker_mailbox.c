@@ -114,7 +114,8 @@ read_slot(uint32 slot_number, int64 now)
 	if (slot->request.seq > note->taken_seq)
 	{
 		note->taken_seq = slot->request.seq;
-		asked = slot->answer.seq != slot->request.seq;
+		asked = slot->answer.seq != slot->request.seq &&
+			slot->request.generation == session.generation;
 		if (asked)
 		{
 			memcpy(&taken, &slot->request, offsetof(MailboxRequest, name));

@@ -181,6 +181,7 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 	waiter->session.generation = pg_atomic_read_u32(&slot->generation);
 	waiter->seq = slot->request.seq;
 	waits = waiter->session.generation % 2 == 1 &&
+		slot->request.generation == waiter->session.generation &&
 		(slot->request.kind == MAILBOX_ACQUIRE || slot->request.kind == MAILBOX_TRY) &&
 		slot->waiting_since != 0 &&
 		slot->answer.seq != waiter->seq &&
