@@ -56,7 +56,7 @@ copy_profile_region(const aws_settings *settings, const aws_environment *env,
 	{
 		size_t		used = strlen(words);
 
-		snprintf(words + used, sizeof(words) - used, "; region of profile \"%.50s\" in %s: %s",
+		snprintf(words + used, sizeof(words) - used, "; region of profile \"%.50s\" in %.300s: %s",
 				 profile.name, files[i]->path,
 				 files[i]->has_profile ? "not set" : aws_profile_absence(files[i]));
 	}
