@@ -99,6 +99,13 @@ CompatNewTranche(const char *name)
 #endif
 }
 
+/* A scan of a whole table; callers include access/tableam.h. */
+#if PG_VERSION_NUM >= 190000
+#define CompatBeginScan(rel, snapshot) table_beginscan(rel, snapshot, 0, NULL, SO_NONE)
+#else
+#define CompatBeginScan(rel, snapshot) table_beginscan(rel, snapshot, 0, NULL)
+#endif
+
 /* Infinite intervals came with 17. */
 #if PG_VERSION_NUM < 170000
 #define INTERVAL_NOT_FINITE(i) (false)

@@ -31,6 +31,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "pg/compat.h"
 #include "pg/drop.h"
 #include "pg/segment.h"
 #include "pg/utf8.h"
@@ -149,7 +150,7 @@ count_rows(Oid relation)
 {
 	Relation	rel = table_open(relation, NoLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	TableScanDesc scan = table_beginscan(rel, snapshot, 0, NULL);
+	TableScanDesc scan = CompatBeginScan(rel, snapshot);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 	uint64		rows = 0;
 
