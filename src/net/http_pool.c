@@ -552,6 +552,27 @@ http_pool_post(http_pool *pool, const char *const *headers, int header_count,
 	return true;
 }
 
+void
+http_pool_hurry(http_pool *pool, int timeout_ms)
+{
+	int64_t		latest = now_us() + (int64_t) timeout_ms * 1000;
+
+	if (http_pool_pending(pool) == 0)
+		return;
+	for (http_request *request = pool->queue; request != NULL; request = request->next)
+		request->deadline = earlier(request->deadline, latest);
+	for (int i = 0; i < pool->transfer_count; i++)
+	{
+		http_request *request = pool->transfers[i].request;
+
+		if (request != NULL)
+			request->deadline = earlier(request->deadline, latest);
+	}
+	pool->deadline = earlier(pool->deadline, latest);
+	if (!pool->in_run)
+		set_timer(pool);
+}
+
 int
 http_pool_pending(const http_pool *pool)
 {

@@ -83,6 +83,9 @@ extern bool http_pool_post(http_pool *pool, const char *const *headers,
 						   int header_count, const char *body, size_t len,
 						   int timeout_ms, http_done_fn done, void *arg);
 
+/* What is not answered may from now on take no longer than this. */
+extern void http_pool_hurry(http_pool *pool, int timeout_ms);
+
 /* Requests that are not yet answered. */
 extern int	http_pool_pending(const http_pool *pool);
 

@@ -118,7 +118,7 @@ ddblock_worker_main(Datum main_arg)
 		if (ConfigReloadPending)
 			reload();
 
-		/* First of all: what is sent from now on is repeated in time. */
+		/* First of all: what is sent from now on, and was before, is repeated in time. */
 		if (ShutdownRequestPending && drain_deadline == 0)
 			drain_deadline = start_drain(now);
 
@@ -338,6 +338,7 @@ static int64
 start_drain(int64 now)
 {
 	set_timeouts();
+	WorkerCallHurry(DRAIN_REQUEST_US);
 	return now + DRAIN_US;
 }
 

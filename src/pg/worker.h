@@ -52,6 +52,7 @@ extern int64 WorkerOldestParked(void);
 /* worker_call.c */
 extern void WorkerCallInit(void);
 extern void WorkerCallReload(void);
+extern void WorkerCallHurry(int64 timeout_us);
 extern int	WorkerCallFd(void);
 extern int64 WorkerEpochOffset(void);
 extern void WorkerCallTable(journal_table *where);

@@ -167,6 +167,13 @@ WorkerCallReload(void)
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 }
 
+/* What was sent before is to be answered, or repeated, within that time, too. */
+void
+WorkerCallHurry(int64 timeout_us)
+{
+	http_pool_hurry(pool, timeout_us / 1000);
+}
+
 int
 WorkerCallFd(void)
 {

@@ -295,6 +295,31 @@ test_no_time_at_all(void **state)
 	client_free(c);
 }
 
+/* What is queued and what is under way; not what is posted afterwards. */
+static void
+test_less_time_than_first_given(void **state)
+{
+	test_server *s = server_start(serve_nothing, NULL);
+	test_client *c = client_prepare("http", "127.0.0.1", s->port);
+
+	(void) state;
+	c->config.max_connections = 1;
+	client_open(c);
+	http_pool_hurry(c->pool, 0);
+	client_post(c, "one");
+	client_post(c, "two");
+	http_pool_hurry(c->pool, 50);
+	http_pool_hurry(c->pool, PATIENCE_MS);
+	client_post(c, "three");
+	client_run_until(c, 2);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	assert_true(c->reply.elapsed_us >= 50000);
+	assert_int_equal(http_pool_pending(c->pool), 1);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
 /* ----------------------------------------------------------------
  * Connections that die
  * ----------------------------------------------------------------
@@ -527,6 +552,7 @@ main(void)
 		cmocka_unit_test(test_time_out_in_the_queue),
 		cmocka_unit_test(test_queue_goes_on_after_a_time_out),
 		cmocka_unit_test(test_no_time_at_all),
+		cmocka_unit_test(test_less_time_than_first_given),
 		cmocka_unit_test(test_reused_connection_dies_unanswered),
 		cmocka_unit_test(test_reused_connection_dies_without_body),
 		cmocka_unit_test(test_connection_is_reset),
