@@ -25,8 +25,8 @@ is( $waiter->query_safe(
 	't|t|postgres|' . backend_pid($holder) . "|$token|00:00:20",
 	'the other cluster sees who has it');
 
-like($waiter->error_of(q{SELECT ddb_lock_acquire('a', wait => '200ms')}),
-	qr/55P03: could not acquire lock "a" within 200 ?ms.*DETAIL: .*"one\/.*since /s,
+like($waiter->error_of(q{SELECT ddb_lock_acquire('a', wait => '2s')}),
+	qr/55P03: could not acquire lock "a" within 2 ?s.*DETAIL: .*"one\/.*since /s,
 	'a wait that ends in vain tells who holds the lock');
 
 $waiter->send(q{SELECT ddb_lock_acquire('a')});

@@ -23,15 +23,17 @@ sub successor_of
 }
 
 #
-# Terminated by an administrator, while sessions hold and wait
+# Terminated by an administrator, while sessions hold and wait.  The leases are
+# short, so that renewals are seen, but not as short as what two workers need to
+# end and to start on a slow machine: up to 5 s, and 1 s between starts.
 #
 my $holder = session($one);
-my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('a', lease => '3s')});
+my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('a', lease => '9s')});
 my $xact_token = $holder->query_safe(
-	q{BEGIN; SELECT ddb_xact_lock_acquire('b', lease => '3s', data => 'kept')});
+	q{BEGIN; SELECT ddb_xact_lock_acquire('b', lease => '9s', data => 'kept')});
 
 my $local = session($one);
-$local->send(q{SELECT ddb_lock_acquire('a', lease => '3s')});
+$local->send(q{SELECT ddb_lock_acquire('a', lease => '9s')});
 wait_for_waiters($one, 'a', 1);
 
 my $far = session($two);
@@ -46,11 +48,11 @@ foreach my $time ('first', 'second')
 	$one->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 	my $next = successor_of($pid);
 	my $renewals = q{SELECT min(renewals) FROM ddb_locks WHERE name IN ('a', 'b')
-		AND state = 'held'};
+		AND state = 'held' HAVING count(*) = 2};
 
 	# Seen twice: the successor has renewed, and goes on renewing.
 	my $seen = $one->safe_psql('postgres', $renewals);
-	wait_for { $one->safe_psql('postgres', $renewals) > $seen + 1 } 'renewals';
+	wait_for { ($one->safe_psql('postgres', $renewals) || 0) > $seen + 1 } 'renewals';
 	is(worker_pid($one), $next, "the worker's $time successor renews the leases");
 	is( $holder->query_safe(q{SELECT ddb_lock_require('a'), ddb_lock_require('b')}),
 		"$token|$xact_token",

@@ -65,7 +65,7 @@ wait_for { worker_pid($standby) } 'the worker of the standby';
 my $reader = session($standby);
 my $writer = session($one);
 is($reader->query_safe('SELECT pg_is_in_recovery()'), 't', 'the standby is one');
-my $token = $reader->query_safe(q{SELECT ddb_lock_acquire('a', lease => '4s')});
+my $token = $reader->query_safe(q{SELECT ddb_lock_acquire('a', lease => '20s')});
 like($token, qr/^\d+$/, 'a standby takes a lock');
 is($reader->query_safe(q{SELECT name, state, token FROM ddb_locks}),
 	"a|held|$token", 'its views show it');

@@ -32,10 +32,10 @@ foreach my $call (sort keys %calls)
 	$calls{$call}->quit;
 }
 cmp_ok(time - $started, '>=', 2, 'after the time for retries');
-like($session->error_of(q{SELECT ddb_lock_acquire('a', wait => '300ms')}),
+like($session->error_of(q{SELECT ddb_lock_acquire('a', wait => '1s')}),
 	$refused, 'the same if the time to wait is over before');
 like( $session->error_of(
-		q{SET lock_timeout = '300ms'; SELECT ddb_lock_acquire('a')}),
+		q{SET lock_timeout = '1s'; SELECT ddb_lock_acquire('a')}),
 	$refused, 'or lock_timeout');
 like($session->error_of(q{SET lock_timeout = 0; SELECT ddb_lock_table_create()}),
 	$refused, 'creating the table fails, too');
@@ -61,8 +61,10 @@ $near->restart;
 wait_for { is_released('a') } 'the release';
 pass('the worker releases the lock when it can');
 
-# A renewal cannot be confirmed before the deadline: the lease is lost.
-$session->query_safe(q{SELECT ddb_lock_acquire('a', lease => '3s')});
+# A renewal cannot be confirmed before the deadline: the lease is lost.  The wide
+# margin leaves time to see that what is left of it is released.
+$session->query_safe(q{SET ddblock.safety_margin = 0.5});
+$session->query_safe(q{SELECT ddb_lock_acquire('a', lease => '12s')});
 $near->stop;
 is($session->query_safe(q{SELECT ddb_lock_token('a') IS NOT NULL}),
 	't', 'a lock is held as long as its lease runs');
@@ -73,17 +75,19 @@ like($session->error_of(q{SELECT ddb_lock_require('a')}),
 	'then it is lost');
 like($session->error_of(q{SELECT ddb_lock_acquire('a')}),
 	qr/ERROR: +LK001/, 'and cannot be acquired on top of that');
-is(stat_of($node, undef, 'leases_lost'), 1, 'the loss is counted');
+wait_for { stat_of($node, undef, 'leases_lost') == 1 } 'the loss to be counted';
 is($session->ask(q{SELECT ddb_lock_release('a')}), 'f', 'releasing it returns false');
 like($session->messages, qr/WARNING: .*lost before it was released/,
 	'with a warning');
-ok($node->log_contains(qr/the lease of lock "a" is lost/),
-	'the server log tells of the loss');
+wait_for { $node->log_contains(qr/the lease of lock "a" is lost/) }
+'the server log to tell of the loss';
 $near->restart;
 wait_for { is_released('a') } 'the lost lock';
 pass('what was left of the lost lease is released');
 
 # DynamoDB comes back while a session waits for it.
+$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '10min'\n");
+$node->reload;
 my $waiter = session($node);
 $near->stop;
 my $errors = stat_of($node, 'acquire', 'errors');
@@ -112,29 +116,27 @@ foreach my $action ('black-hole', 'black-hole-reply', 'delay-reply')
 {
 	foreach my $end (sort keys %ends)
 	{
-		# Three seconds each: once is enough.
-		next if $action eq 'delay-reply' && $end ne 'statement_timeout';
-
 		my ($settings, $sqlstate) = @{ $ends{$end} };
 		my $victim = session($patient);
 		my $pid = backend_pid($victim);
 
 		$far->reset_counts;
-		$far->fault($action, ms => 3000, count => -1);
-		$victim->send("$settings SELECT ddb_lock_acquire('$end', lease => '1h')");
-		wait_for { $far->faults > 0 } 'the request';
-		$started = time;
+		$far->fault($action, count => -1);
+		until ($far->faults > 0)
+		{
+			# On a busy machine the time may be over before the request leaves.
+			$victim->send("$settings SELECT ddb_lock_acquire('$end', lease => '1h')");
+			wait_for { $far->faults > 0 || !$victim->busy } 'the request';
+		}
 		$patient->safe_psql('postgres', "SELECT $end($pid)") if $end =~ /^pg_/;
 		$victim->result;
-		cmp_ok(time - $started, '<', 2, "$end ends a call in $action");
-		like($victim->messages, qr/(ERROR|FATAL): +$sqlstate/, 'with the right error');
+		like($victim->messages, qr/(ERROR|FATAL): +$sqlstate/, "$end ends a call in $action");
 		$far->clear_faults;
 		$victim->gone;
 		wait_for { is_released($end) && stat_of($patient, undef, 'waiters') == 0 }
 		'the lock that was not got';
 		is($patient->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks}),
-			0, 'nothing is left behind')
-		  unless $action eq 'delay-reply';
+			0, 'nothing is left behind');
 	}
 }
 

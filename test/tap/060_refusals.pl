@@ -9,7 +9,7 @@ use Test::More;
 
 delete @ENV{ grep { /^AWS_/ } keys %ENV };
 my $quiet = "log_statement = none\n";
-my $impatient = $quiet . "ddblock.retry_timeout = '1s'\n";
+my $impatient = $quiet . "ddblock.retry_timeout = '4s'\n";
 my $node = new_cluster('one', through => proxy,
 	conf => $impatient . "ddblock.keep_warm = off\nddblock.max_leases = 3\n");
 my $session = session($node);
@@ -87,7 +87,7 @@ like($session->error_of(q{SELECT ddb_lock_info('a')}),
 refuse('BatchExecuteStatement', 'AccessDeniedException',
 	'not authorized to perform: dynamodb:PartiQLUpdate');
 $session->query_safe(
-	q{SELECT ddb_lock_acquire('a', lease => '3s'), ddb_lock_acquire('b', lease => '3s')});
+	q{SELECT ddb_lock_acquire('a', lease => '6s'), ddb_lock_acquire('b', lease => '6s')});
 wait_for { stat_of($node, 'renew') >= 4 } 'renewals one by one';
 is($session->query_safe(q{SELECT ddb_lock_require('a') > 0, ddb_lock_require('b') > 0}),
 	't|t', 'without the permission for batches, leases are renewed one by one');

@@ -8,21 +8,33 @@ use DDBLock::Test;
 use Test::More;
 
 my $node = new_cluster('one', through => proxy,
-	conf => "ddblock.request_timeout = '500ms'\nddblock.keep_warm = off\n"
+	conf => "ddblock.request_timeout = '1min'\nddblock.keep_warm = off\n"
 	  . "log_statement = none\n");
 my $session = session($node);
-my @faults = qw(lose-reply black-hole-reply error-reply truncate-reply corrupt-reply
-  drop reset black-hole error duplicate);
+my @faults = qw(lose-reply error-reply truncate-reply corrupt-reply drop reset error duplicate
+  black-hole-reply black-hole);
 
 sub writes
 {
 	return grep { $_->{operation} eq 'UpdateItem' } proxy->log;
 }
 
+# What is swallowed is repeated when its time is over; on a busy machine others
+# are, too, if they have as little.
+sub be_impatient
+{
+	$node->append_conf('postgresql.conf', "ddblock.request_timeout = '500ms'\n");
+	$node->reload;
+	wait_for { $node->safe_psql('postgres', 'SHOW ddblock.request_timeout') eq '500ms' }
+	'the reload';
+	return;
+}
+
 foreach my $fault (@faults)
 {
-	my $twice = $fault eq 'duplicate' ? 1 : 2;
+	my $copies = $fault eq 'duplicate' ? 1 : 2;
 
+	be_impatient() if $fault eq 'black-hole-reply';
 	proxy->reset_counts;
 	proxy->fault($fault, operation => 'UpdateItem');
 	my $token = $session->query_safe(
@@ -31,7 +43,7 @@ foreach my $fault (@faults)
 	my $item = dynamodb->item($fault);
 
 	is($item->{fencingToken}{N}, $token, "$fault: the lock is acquired all the same");
-	is(scalar @writes, $twice, 'by one repetition at most');
+	cmp_ok(scalar @writes, $fault =~ /black-hole/ ? '>=' : '==', $copies, "by $copies copies");
 	is_deeply($writes[0]{body}, $writes[-1]{body}, 'of the very same write');
 	ok(!$item->{isReleased} && $item->{data}, 'with its data');
 
@@ -73,7 +85,7 @@ foreach my $fault (qw(lose-reply black-hole-reply corrupt-reply reset error))
 	my @names = map { "$fault $_" } 1 .. 3;
 	my $list = join ', ', map { "('$_')" } @names;
 	my $tokens = $session->query_safe(
-		qq{SELECT string_agg(ddb_lock_acquire(name, lease => '4s')::text, ',')
+		qq{SELECT string_agg(ddb_lock_acquire(name, lease => '8s')::text, ',')
 		   FROM (VALUES $list) v (name)});
 
 	proxy->reset_counts;
@@ -92,13 +104,25 @@ is(stat_of($node, undef, 'leases_lost'), 0, 'no lease was lost');
 #
 # A copy that arrives after everybody has given up
 #
-proxy->reset_counts;
-proxy->fault('delay', operation => 'UpdateItem', ms => 2500);
-$session->error_of(
-	q{SET statement_timeout = '100ms'; SELECT ddb_lock_acquire('late', lease => '1h')});
-$session->query_safe('RESET statement_timeout');
-wait_for { proxy->received('UpdateItem') >= 2 && stat_of($node, undef, 'waiters') == 0 }
+# Every copy of it is late, however many there are before it is cancelled; others
+# have other leases.
+sub cancelled_acquire
+{
+	proxy->reset_counts;
+	proxy->fault('delay', operation => 'UpdateItem', match => '"3600000"', count => -1);
+	$session->send(q{SELECT ddb_lock_acquire('late', lease => '1h')});
+	wait_for { proxy->faults > 0 } 'the acquire';
+	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+		WHERE state = 'active' AND query LIKE '%late%1h%' AND pid <> pg_backend_pid()});
+	$session->result;
+	like($session->messages, qr/57014/, 'an acquire is cancelled');
+	return;
+}
+
+cancelled_acquire();
+wait_for { proxy->forwarded('UpdateItem') >= 1 && stat_of($node, undef, 'waiters') == 0 }
 'the undoing of the acquire';
+proxy->clear_faults;
 wait_for { my $item = dynamodb->item('late'); $item && !$item->{isReleased} }
 'the late copy';
 pass('an acquire arrives long after its session was cancelled');
@@ -107,14 +131,18 @@ like($session->query_safe(q{SELECT ddb_lock_acquire('late')}),
 $session->query_safe(q{SELECT ddb_lock_release('late')});
 
 # Of an item that was there before, the token keeps a late copy away.
-proxy->fault('delay', operation => 'UpdateItem', ms => 2500);
-$session->error_of(
-	q{SET statement_timeout = '100ms'; SELECT ddb_lock_acquire('late', lease => '1h')});
+cancelled_acquire();
 my $token = $node->safe_psql('postgres', q{SELECT ddb_lock_acquire('late')});
 wait_for { is_released('late') } 'the lock of the session that ended';
-my $delayed = sub { (grep { ($_->{fault} // '') eq 'delay' } proxy->log)[-1] };
-wait_for { defined $delayed->()->{status} } 'the late copy';
-is($delayed->()->{status}, 400, 'a late copy of an old acquire is refused');
+proxy->clear_faults;
+my @late;
+wait_for
+{
+	@late = map { $_->{status} } grep { $_->{fault} } proxy->log;
+	!grep { !defined } @late;
+}
+'the late copies';
+is(join(' ', @late), join(' ', (400) x @late), 'a late copy of an old acquire is refused');
 is(dynamodb->item('late')->{fencingToken}{N}, $token, 'and changes nothing');
 
 $session->quit;

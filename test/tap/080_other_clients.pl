@@ -10,7 +10,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 my $node = new_cluster('one',
-	conf => "ddblock.lease_duration = '2s'\nlog_statement = none\n");
+	conf => "ddblock.lease_duration = '6s'\nlog_statement = none\n");
 my $session = session($node);
 my $other = session($node);
 
@@ -68,11 +68,11 @@ dynamodb->delete_item('a');
 #
 # The Java client's items
 #
-dynamodb->put_item(dynamodb->java_item('java', lease_ms => 2000));
+dynamodb->put_item(dynamodb->java_item('java', lease_ms => 5000));
 is( $session->query_safe(
 		q{SELECT ddb_lock_try_acquire('java') IS NULL, held, owner, lease,
 			token IS NULL AND pid IS NULL FROM ddb_lock_info('java')}),
-	't|t|java-service|00:00:02|t',
+	't|t|java-service|00:00:05|t',
 	'a lock of the Java client is respected');
 
 # Its heartbeats: a version a second, three times.
@@ -86,14 +86,14 @@ wait_for
 	{
 		$last = time;
 		$beats++;
-		dynamodb->put_item(dynamodb->java_item('java', lease_ms => 2000));
+		dynamodb->put_item(dynamodb->java_item('java', lease_ms => 5000));
 	}
 	$beats == 3;
 }
 'heartbeats';
 ok($session->busy, 'as long as its heart beats');
 like($session->result, qr/^\d+$/, 'it is taken over');
-cmp_ok(time - $last, '>=', 2, 'one lease after the last heartbeat');
+cmp_ok(time - $last, '>=', 5, 'one lease after the last heartbeat');
 
 # What the Java client reads of ours.
 sub readable_by_java
@@ -117,7 +117,7 @@ wait_for_waiters($node, 'java', 1);
 $session->query_safe(q{SELECT ddb_lock_release('java')});
 my $token = $other->result;
 ok(readable_by_java('java'), 'what was handed over, too');
-is(dynamodb->item('java')->{leaseDuration}{S}, '2000', 'leases are in milliseconds');
+is(dynamodb->item('java')->{leaseDuration}{S}, '6000', 'leases are in milliseconds');
 $other->query_safe(q{SELECT ddb_lock_release('java')});
 my $item = dynamodb->item('java');
 ok(readable_by_java('java') && exists $item->{isReleased} && !exists $item->{data}

@@ -51,7 +51,7 @@ costs('acquiring a released lock: 1 request',
 dynamodb->put_item(dynamodb->java_item('java', lease_ms => 3600_000));
 costs('trying in vain: 1 request', q{SELECT ddb_lock_try_acquire('java')}, acquire => 1);
 my $next = session($node);
-$next->query_safe(q{SELECT ddb_lock_acquire('b')});
+$next->query_safe(q{SELECT ddb_lock_acquire('b', lease => '1h')});
 costs('trying what this cluster has: none', q{SELECT ddb_lock_try_acquire('b')});
 
 #
@@ -101,14 +101,14 @@ dynamodb->delete_item($_) foreach 'java', 'java too';
 # Renewals share requests
 #
 $session->query_safe(
-	q{SELECT ddb_lock_acquire('r' || n, lease => '9s') FROM generate_series(1, 25) n});
+	q{SELECT ddb_lock_acquire('r' || n, lease => '30s') FROM generate_series(1, 25) n});
 proxy->reset_counts;
 my $before = stat_of($node, 'renew_batch');
 wait_for { proxy->forwarded('BatchExecuteStatement') > 0 } 'renewals';
 wait_for
 {
 	$node->safe_psql('postgres',
-		q{SELECT count(*) = 25 AND min(renewals) = 1 FROM ddb_locks}) eq 't'
+		q{SELECT count(*) = 25 AND min(renewals) >= 1 FROM ddb_locks}) eq 't'
 }
 'their reply';
 is(stat_of($node, 'renew_batch') - $before, 1, '25 leases are renewed by one request');

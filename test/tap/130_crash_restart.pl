@@ -221,7 +221,7 @@ wait_for { journals == 1 } 'the journal to be done with';
 # The living cluster's locks, and copies of it
 #
 my $living = session($one);
-my $short = q{lease => '3s'};
+my $short = q{lease => '6s'};
 my $tokens = $living->query_safe(
 	join ', ', map { ($_ eq 'a' ? 'SELECT ' : '') . "ddb_lock_acquire('$_', $short)" } @names);
 my $require = 'SELECT ' . join ', ', map { "ddb_lock_require('$_')" } @names;

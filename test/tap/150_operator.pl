@@ -107,7 +107,7 @@ is($node->safe_psql('latin1', q{SELECT count(*) FROM ddb_lock_list('odd/') WHERE
 $far->safe_psql('postgres', q{SELECT ddb_lock_acquire('state/released', lease => '2s'),
 	ddb_lock_release('state/released')});
 my $holder = session($far);
-$holder->query_safe(q{SELECT ddb_lock_acquire('state/alive', lease => '2s')});
+$holder->query_safe(q{SELECT ddb_lock_acquire('state/alive', lease => '8s')});
 dynamodb->put_item(dynamodb->java_item('state/dead', lease_ms => 2000));
 dynamodb->put_item(dynamodb->java_item('state/long', lease_ms => 3600_000));
 is(states($session, 'state/'),
@@ -146,16 +146,15 @@ put_many(
 
 # Between the scan and the delete, somebody takes two of them; one is given
 # back again.
-proxy->fault('delay', operation => 'DeleteItem', match => '"purge/retaken"', ms => 1500);
-proxy->fault('delay', operation => 'DeleteItem', match => '"purge/retaken and released"',
-	ms => 1500);
+proxy->fault('delay', operation => 'DeleteItem', match => "\"$_\"", count => -1)
+  foreach 'purge/retaken', 'purge/retaken and released';
 $session->send(q{SELECT ddb_lock_purge('2 days')});
 wait_for { grep { $_->{fault} } proxy->log } 'the delete on its way';
 $holder->query_safe(q{SELECT ddb_lock_acquire('purge/retaken'),
 	ddb_lock_acquire('purge/retaken and released'),
 	ddb_lock_release('purge/retaken and released')});
-is($session->result, 61, 'old released items are deleted and counted');
 proxy->clear_faults;
+is($session->result, 61, 'old released items are deleted and counted');
 is($holder->query_safe(q{SELECT string_agg(name, ', ' ORDER BY name COLLATE "C")
 		FROM ddb_lock_list('purge/')}),
 	"purge/ahead, purge/another's release, purge/held, purge/retaken, "
@@ -190,17 +189,17 @@ $node->safe_psql('postgres', 'CREATE ROLE operator LOGIN');
 $node->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION ddb_lock_force_release(text) TO operator');
 my $operator = session($node);
 $operator->query_safe('SET ROLE operator');
-my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('force', lease => '3s')});
+my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('force', lease => '9s')});
 is($operator->ask(q{SELECT ddb_lock_force_release('force')}), 't', 'a held lock is released');
 like($operator->messages,
-	qr/WARNING: .*"force" was taken away from owner "two\/.*DETAIL: .*at most 3 s.*HINT: .*token/s,
+	qr/WARNING: .*"force" was taken away from owner "two\/.*DETAIL: .*at most 9 s.*HINT: .*token/s,
 	'the operator is told what that means')
   or diag($operator->messages);
 my $log = PostgreSQL::Test::Utils::slurp_file($node->logfile);
 my $pid = backend_pid($operator);
 like($log, qr/LOG: +user "\w+" as role "operator", process $pid, releases lock "force" by force\n.*DETAIL: +It is held by owner "two\//,
 	'the log says who did it, and to whom');
-my $next = $session->query_safe(q{SELECT ddb_lock_acquire('force', lease => '3s')});
+my $next = $session->query_safe(q{SELECT ddb_lock_acquire('force', lease => '1h')});
 cmp_ok($next, '>', $token, 'the next holder has a higher token');
 wait_for { $far->log_contains(qr/lease of lock "force" is lost: /) } 'the next renewal';
 like($holder->error_of(q{SELECT ddb_lock_require('force')}),
@@ -211,7 +210,7 @@ is($session->query_safe(q{SELECT ddb_lock_require('force') > 0}), 't',
 	'and does not free the new one');
 $session->query_safe(q{SELECT ddb_lock_release('force')});
 
-$holder->query_safe(q{SELECT ddb_lock_acquire('force', lease => '3s')});
+$holder->query_safe(q{SELECT ddb_lock_acquire('force', lease => '9s')});
 $operator->ask(q{SELECT ddb_lock_force_release('force')});
 wait_for { $far->log_contains(qr/lost: somebody else has released it/) } 'the next renewal';
 like($holder->error_of(q{SELECT ddb_lock_require('force')}),
@@ -221,16 +220,16 @@ $holder->ask(q{SELECT ddb_lock_release('force')});
 
 # A renewal in between, a lost reply, another holder in between
 $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
-proxy->fault('delay', operation => 'UpdateItem', match => 'isReleased', ms => 700);
+proxy->fault('delay', operation => 'UpdateItem', match => 'isReleased', count => -1);
 $operator->send(q{SELECT ddb_lock_force_release('force')});
 wait_for { grep { ($_->{fault} // '') eq 'delay' && $_->{operation} eq 'UpdateItem' } proxy->log }
 	'the release on its way';
 $holder->query_safe(q{SELECT ddb_lock_renew('force')});
+proxy->clear_faults;
 is($operator->result, 't', 'a renewal in between does not help the holder');
 ok(is_released('force'), 'the lock is free');
 $holder->ask(q{SELECT ddb_lock_release('force')});
 
-proxy->clear_faults;
 $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
 proxy->fault('lose-reply', operation => 'UpdateItem', match => 'isReleased');
 is($operator->ask(q{SELECT ddb_lock_force_release('force')}), 't',
@@ -241,28 +240,28 @@ $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
 $session->send(q{SELECT ddb_lock_acquire('force') > 0});
 wait_for_waiters($node, 'force', 1);
 proxy->fault('lose-reply', operation => 'UpdateItem', match => ':released');
-proxy->fault('delay', operation => 'UpdateItem', match => ':released', ms => 3000);
+proxy->fault('delay', operation => 'UpdateItem', match => ':released', count => -1);
 $operator->send(q{SELECT ddb_lock_force_release('force')});
 is($session->result, 't', 'its reply was lost, and a session that waits gets the lock');
+proxy->clear_faults;
 $operator->result;
 like($operator->messages, qr/^(?!.*WARNING).*ERROR: +08006: could not learn.*DETAIL: .*"one\/.*HINT: .*"two\//s,
 	'then nobody knows who freed it, and the operator is told so');
-proxy->clear_faults;
 $session->query_safe(q{SELECT ddb_lock_release('force')});
 $holder->ask(q{SELECT ddb_lock_release('force')});
 
 proxy->reset_counts;
 $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
-proxy->fault('delay', operation => 'UpdateItem', match => 'isReleased', ms => 700);
+proxy->fault('delay', operation => 'UpdateItem', match => 'isReleased', count => -1);
 $operator->send(q{SELECT ddb_lock_force_release('force')});
 wait_for { grep { ($_->{fault} // '') eq 'delay' } proxy->log } 'the release on its way';
 $holder->query_safe(q{SELECT ddb_lock_release('force'), ddb_lock_acquire('force')});
+proxy->clear_faults;
 $operator->result;
 like($operator->messages, qr/ERROR: +55006: .*another holder/,
 	'a lease that was not there when it was decided is not taken');
 is($holder->query_safe(q{SELECT ddb_lock_renew('force') > now(), ddb_lock_release('force')}),
 	't|t', 'and lives');
-proxy->clear_faults;
 like($operator->error_of(q{SELECT ddb_lock_force_release('odd/no lock at all')}),
 	qr/ERROR: +55000: .*cannot be worked with/, 'an item without a version is left alone');
 

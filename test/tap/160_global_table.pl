@@ -96,7 +96,7 @@ replicate(Replicas => []);
 # It becomes one while a lock is held; the table is missed, and found again
 #
 $session = session($node);
-$session->query_safe(q{SELECT ddb_lock_acquire('held', lease => '3s')});
+$session->query_safe(q{SELECT ddb_lock_acquire('held', lease => '30s')});
 replicate();
 proxy->fault('error', operation => 'GetItem', status => 400,
 	type => 'ResourceNotFoundException', message => 'not found');

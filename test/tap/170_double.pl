@@ -65,7 +65,7 @@ cmp_ok($double->requests('UpdateItem'), '>=', 4, 'all of them signed requests');
 my $node = $nodes{TLS};
 my $session = session($node);
 $session->query_safe(
-	q{SELECT count(ddb_lock_acquire('batch' || i, lease => '2s')) FROM generate_series(1, 40) i});
+	q{SELECT count(ddb_lock_acquire('batch' || i, lease => '6s')) FROM generate_series(1, 40) i});
 my %versions = map { $_->{key}{S} => $_->{recordVersionNumber}{S} } $double->items;
 wait_for
 {
@@ -158,7 +158,7 @@ is_deeply($double->item('late'), $item, 'a copy that comes after the release cha
 
 # In batches: single statements and whole calls.
 $session->query_safe(
-	q{SELECT count(ddb_lock_acquire('batch' || i, lease => '4s')) FROM generate_series(1, 10) i});
+	q{SELECT count(ddb_lock_acquire('batch' || i, lease => '6s')) FROM generate_series(1, 10) i});
 my $before = $double->requests('BatchExecuteStatement');
 $double->fault($_, operation => 'BatchExecuteStatement', probability => 0.3)
   foreach 'throttle', 'http_500';

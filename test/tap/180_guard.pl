@@ -11,11 +11,6 @@ my $node = new_cluster('one', through => $near, init => [ allows_streaming => 1 
 	conf => "ddblock.keep_warm = off\nmax_prepared_transactions = 5\n"
 	  . "synchronous_standby_names = 'nobody'\nsynchronous_commit = local\n");
 
-# Short enough for outages; too short for a DynamoDB that has just started.
-$node->append_conf('postgresql.conf',
-	    "ddblock.connect_timeout = '300ms'\nddblock.request_timeout = '300ms'\n"
-	  . "ddblock.retry_timeout = '500ms'\n");
-$node->reload;
 $node->safe_psql('postgres', 'CREATE TABLE t (v text)');
 
 # What the rest of the session's statements are to be safe from.
@@ -62,7 +57,7 @@ foreach my $how (
 	my ($scope, $acquire, $commit) = @$how;
 	my $what = "$commit, lock of $scope scope";
 
-	$session->query_safe("BEGIN; SELECT $acquire('a', '2s')");
+	$session->query_safe("BEGIN; SELECT $acquire('a', '5s')");
 	$session->query_safe(q{INSERT INTO t VALUES ('guarded')});
 	lose($session, 'a');
 	like($session->error_of($commit), $refused, "$what: refused");
@@ -84,21 +79,21 @@ is(rows('implicit'), 0, 'what was refused is not there');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'),
 	0, 'nothing was prepared');
 
-$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '2s')});
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '5s')});
 lose($session, 'a');
 is($session->ask('COMMIT'), '', 'a transaction that has written nothing');
 is($session->messages, '', '... may commit');
 $session->ask(q{SELECT ddb_lock_release('a')});
 
 # The loss was acknowledged before COMMIT, in one way or the other.
-$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '2s')});
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '5s')});
 $session->query_safe(q{INSERT INTO t VALUES ('guarded')});
 lose($session, 'a');
 is($session->ask(q{SELECT ddb_lock_release('a')}), 'f', 'lost and released');
 like($session->error_of('COMMIT'), $refused, '... in one transaction: refused');
 
 $session->query_safe(q{BEGIN; INSERT INTO t VALUES ('guarded')});
-$session->query_safe(q{SAVEPOINT s; SELECT ddb_xact_lock_acquire('a', '2s')});
+$session->query_safe(q{SAVEPOINT s; SELECT ddb_xact_lock_acquire('a', '5s')});
 lose($session, 'a');
 $session->query_safe('ROLLBACK TO s');
 like($session->error_of('COMMIT'), $refused, 'lost and rolled back to a savepoint: refused');
@@ -118,7 +113,7 @@ $node->safe_psql('postgres', q{
 	END $$});
 my $gate = session($node);
 $gate->query_safe('SELECT pg_advisory_lock(1)');
-$session->query_safe(q{SELECT ddb_lock_acquire('a', '2s')});
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '5s')});
 $session->send(q{CALL work('held', 'guarded')});
 wait_for { rows('held') } 'the first commit';
 lose($session, 'a');
@@ -128,7 +123,7 @@ like($session->messages, $refused, 'a procedure that commits inside is refused')
 $session->ask(q{SELECT ddb_lock_release('a')});
 
 # COMMIT PREPARED is not guarded: the transaction no longer is the session's.
-$session->query_safe(q{SELECT ddb_lock_acquire('a', '2s')});
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '5s')});
 $session->query_safe(q{BEGIN; INSERT INTO t VALUES ('prepared'); PREPARE TRANSACTION 'p'});
 lose($session, 'a');
 $session->query_safe(q{COMMIT PREPARED 'p'});
@@ -138,7 +133,7 @@ $session->ask(q{SELECT ddb_lock_release('a')});
 is(rows('guarded'), 0, 'in no way was anything committed that was refused');
 
 $session->query_safe(q{SET ddblock.commit_guard = off});
-$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '2s')});
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '5s')});
 $session->query_safe(q{INSERT INTO t VALUES ('unguarded')});
 lose($session, 'a');
 $session->query_safe('COMMIT');
@@ -148,29 +143,46 @@ $session->quit;
 #
 # The interruption.  An outage, so that each lease is lost at its deadline.
 #
-sub interrupted
+my $shorten = q{ddb_lock_renew('b', '2s')};
+my $backend;	# of the last holder
+
+# The lease is made short when all is prepared, or by the statement itself: it is
+# to be lost in the end, but not before.
+sub short_holder
 {
-	my ($how, $begin, $statement, $worker) = @_;
+	my ($how, $begin, $statement) = @_;
 	my $victim = session($node);
 
+	$backend = backend_pid($victim);
 	$victim->query_safe("SET ddblock.on_lease_lost = $how");
-	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
+	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '1h')});
 	$victim->query_safe($_) foreach @$begin;
-	$victim->send($statement) if defined $statement;
+	$victim->send($statement // "SELECT $shorten");
+	wait_for {
+		$node->safe_psql('postgres',
+			q{SELECT count(*) FROM ddb_locks WHERE name = 'b' AND lease = '1h'}) eq '0'
+	}
+	'the short lease';
+	$victim->result unless defined $statement;
+	return $victim;
+}
+
+sub interrupted
+{
+	my $victim = short_holder(@_);
+
 	$near->stop;
 	return $victim;
 }
 
-sub restart
+# What is left of the lease is released, if DynamoDB is back in time, or runs out.
+sub free_again
 {
-	my ($victim) = @_;
-
-	$near->restart;
-	wait_for { is_released('b') } 'the lost lock' unless $victim;
+	$node->safe_psql('postgres', q{SELECT ddb_lock_acquire('b'), ddb_lock_release('b')});
 	return;
 }
 
-my $victim = interrupted('cancel', [], 'SELECT pg_sleep(600)');
+my $victim = interrupted('cancel', [], "SELECT $shorten, pg_sleep(600)");
 $victim->result;
 like($victim->messages, qr/ERROR: +57014:/, 'a running statement is cancelled');
 like($victim->error_of(q{SELECT ddb_lock_require('b')}),
@@ -179,23 +191,18 @@ $near->restart;
 $victim->ask(q{SELECT ddb_lock_release('b')});
 is($victim->query_safe('SELECT 1'), '1', 'the session goes on');
 $victim->quit;
-ok($node->log_contains(qr/lock "b" is lost: DynamoDB confirmed no renewal for \d/),
-	'the log tells an outage');
+wait_for { $node->log_contains(qr/lock "b" is lost: DynamoDB confirmed no renewal for \d/) }
+'the log to tell an outage';
 like(stat_of($node, undef, 'last_loss'),
 	qr/^lock "b" of process \d+, user ".+", database "postgres": DynamoDB confirmed no renewal/,
-	'and so does ddb_stats');
+	'the log tells an outage, and so does ddb_stats');
 
 $victim = interrupted('cancel', [ 'BEGIN', q{INSERT INTO t VALUES ('idle')} ]);
-my $pid = $node->safe_psql('postgres',
-	q{SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction'});
-wait_for {
-	$node->safe_psql('postgres',
-		"SELECT count(*) FROM pg_stat_activity WHERE pid = $pid") eq '0'
-} 'the end of the session';
+wait_for { !kill 0, $backend } 'the end of the session';
 pass('a session that is idle in a transaction is terminated');
 $near->restart;
 $victim->quit;
-wait_for { is_released('b') } 'the lost lock';
+free_again();
 
 $victim = interrupted('cancel', []);
 wait_for { stat_of($node, undef, 'leases_held') == 0 } 'the loss';
@@ -206,11 +213,12 @@ $near->restart;
 $victim->ask(q{SELECT ddb_lock_release('b')});
 $victim->quit;
 
-$victim = interrupted('terminate', [], 'SELECT pg_sleep(600)');
+$victim = interrupted('terminate', [], "SELECT $shorten, pg_sleep(600)");
+$victim->result;
+like($victim->messages, qr/57P01/, 'terminate ends the session');
 $victim->gone;
-pass('terminate ends the session');
 $near->restart;
-wait_for { is_released('b') } 'the lost lock';
+free_again();
 
 $victim = interrupted('none', ['BEGIN']);
 wait_for { stat_of($node, undef, 'leases_held') == 0 } 'the loss';
@@ -221,9 +229,10 @@ $victim->quit;
 
 # The handler of an exception that swallows the first cancellation's error.
 $victim = interrupted('cancel', [],
-	q{DO $$ BEGIN LOOP BEGIN PERFORM pg_sleep(600);
+	qq{DO \$\$ BEGIN PERFORM $shorten;
+		LOOP BEGIN PERFORM pg_sleep(600);
 		EXCEPTION WHEN query_canceled THEN RAISE NOTICE 'swallowed'; END;
-		END LOOP; END $$});
+		END LOOP; END \$\$});
 wait_for { ($victim->{stderr} // '') =~ /swallowed.*swallowed/s || $victim->busy && do {
 		eval { $victim->{run}->pump_nb }; ($victim->{stderr} // '') =~ /swallowed.*swallowed/s } }
 'a second cancellation';
@@ -232,21 +241,17 @@ $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_act
 	WHERE query LIKE 'DO %'});
 $victim->gone;
 $near->restart;
-wait_for { is_released('b') } 'the lost lock';
+free_again();
 
 # The worker is stopped: the session sees to it by itself.
 foreach my $case (
-	[ 'statement', [], 'SELECT pg_sleep(600)' ],
+	[ 'statement', [], "SELECT $shorten, pg_sleep(600)" ],
 	[ 'idle transaction', [ 'BEGIN', q{INSERT INTO t VALUES ('idle')} ] ])
 {
 	my ($what, $begin, $statement) = @$case;
 	my $worker = worker_pid($node);
 
-	$victim = session($node);
-	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
-	my $backend = backend_pid($victim);
-	$victim->query_safe($_) foreach @$begin;
-	$victim->send($statement) if $statement;
+	$victim = short_holder('cancel', $begin, $statement);
 	kill 'STOP', $worker;
 	if ($statement)
 	{
@@ -261,13 +266,11 @@ foreach my $case (
 	kill 'CONT', $worker;
 	$victim->ask(q{SELECT ddb_lock_release('b')}) if $statement;
 	$victim->quit;
-	wait_for { is_released('b') } 'the lost lock';
+	free_again();
 }
 
 my $worker = worker_pid($node);
-$victim = session($node);
-$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
-$victim->query_safe(q{BEGIN; INSERT INTO t VALUES ('idle')});
+$victim = short_holder('cancel', [q{BEGIN; INSERT INTO t VALUES ('idle')}]);
 kill 'STOP', $worker;
 $victim->send(q{SELECT ddb_lock_renew('b')});
 $victim->result;
@@ -275,36 +278,33 @@ like($victim->messages, qr/57014/, 'worker stopped: a renewal is cancelled');
 kill 'CONT', $worker;
 $victim->ask(q{ROLLBACK; SELECT ddb_lock_release('b')});
 $victim->quit;
-wait_for { is_released('b') } 'the lost lock';
+free_again();
 
 # A failed subtransaction leaves the row locks of the one around it.
 foreach my $case (
 	[ 'failed before', 'SELECT 1/0', undef ],
-	[ 'failed by the cancellation', undef, 'SELECT pg_sleep(600)' ],
-	[ 'that copies from its client', undef, 'COPY t FROM STDIN' ])
+	[ 'failed by the cancellation', undef, "SELECT $shorten, pg_sleep(600)" ],
+	[ 'that copies from its client', undef, "SELECT $shorten;\nCOPY t FROM STDIN" ])
 {
 	my ($what, $failing, $statement) = @$case;
 
-	$victim = session($node);
-	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
-	my $backend = backend_pid($victim);
-	$victim->query_safe(q{BEGIN; INSERT INTO t VALUES ('idle'); SAVEPOINT s});
+	$victim = short_holder('cancel',
+		[q{BEGIN; INSERT INTO t VALUES ('idle'); SAVEPOINT s}], $statement);
 	$victim->ask($failing) if $failing;
-	$victim->send($statement) if $statement;
 	$near->stop;
 	wait_for { !kill 0, $backend } 'the end of the session';
 	pass("a transaction with a subtransaction $what is terminated");
 	$victim->gone;
 	$near->restart;
-	$node->safe_psql('postgres', q{SELECT ddb_lock_acquire('b'), ddb_lock_release('b')});
+	free_again();
 }
 
 # A commit that waits for a synchronous standby is not acknowledged without it.
 my $timekeeper = undisturbed();
 $victim = session($node);
-my $backend = backend_pid($victim);
-$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
-$timekeeper->query_safe(q{SELECT ddb_lock_acquire('d', '5s')});
+$backend = backend_pid($victim);
+$victim->query_safe(q{SELECT ddb_lock_acquire('b', '5s')});
+$timekeeper->query_safe(q{SELECT ddb_lock_acquire('d', '9s')});
 $victim->query_safe('SET synchronous_commit = on');
 $victim->send(q{INSERT INTO t VALUES ('synchronous')});
 wait_for {
@@ -332,7 +332,8 @@ $victim->send('SELECT pg_sleep(600)');
 dynamodb->delete_item('c');
 $victim->result;
 like($victim->messages, qr/57014/, 'a session is told of a loss before the deadline');
-ok($node->log_contains(qr/lock "c" is lost: its item was deleted/), 'which is no outage');
+wait_for { $node->log_contains(qr/lock "c" is lost: its item was deleted/) } 'the log';
+pass('which is no outage');
 $victim->ask(q{SELECT ddb_lock_release('c')});
 $victim->quit;
 

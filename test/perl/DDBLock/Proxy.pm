@@ -43,14 +43,15 @@ delay, duplicate, error (DynamoDB does not see the request, but for delay, which
 sends it late, and duplicate, which sends it twice); lose-reply,
 black-hole-reply, delay-reply, error-reply, truncate-reply, corrupt-reply,
 edit-reply (it does). Options: operation ("*"), match (regular expression on the body, in
-Python's dialect), skip (0), count (1; -1 until cleared), ms for the delays;
-status, type and message for the errors; merge, a hash that goes over the
-reply's JSON, for edit-reply. The first fault that matches a
-request and is not used up applies.
+Python's dialect), skip (0), count (1; -1 until cleared), ms for the delays
+(none: until clear_faults); status, type and message for the errors; merge, a
+hash that goes over the reply's JSON, for edit-reply. The first fault that
+matches a request and is not used up applies.
 
 =item $proxy->clear_faults
 
-Removes them, and closes the connections that are held in a black hole.
+Removes them, closes the connections that are held in a black hole, and lets go
+of what is delayed without a time.
 
 =item $proxy->stop, $proxy->restart
 

@@ -19,7 +19,8 @@ Errors are shown with their SQLSTATE.
 
 =item $session->send($sql)
 
-Sends statements and returns at once. One send, then one result.
+Sends statements and returns at once. One send, then one result. What takes
+longer than PG_TEST_TIMEOUT_DEFAULT seconds fails.
 
 =item $session->busy
 
@@ -37,7 +38,8 @@ Send and result.
 
 =item $session->query_safe($sql)
 
-The same; dies if the server says anything besides.
+The same; dies if the server says anything besides, other than that a lock is
+still waited for: on a busy machine it may be.
 
 =item $session->error_of($sql)
 
@@ -77,11 +79,29 @@ sub send
 	my ($self, $sql) = @_;
 	my $mark = 'ddblock: end of ' . $self->{query_cnt}++;
 
+	$self->_start_timer;
 	$self->{stdout} = $self->{stderr} = '';
 	$self->{end} = qr/^$mark\r?\n/m;
 	$self->{stdin} .= "$sql\n;\n\\echo '$mark'\n\\warn '$mark'\n";
 	$self->{run}->pump_nb while $self->{stdin} ne '' && $self->{run}->pumpable;
 	return;
+}
+
+# Otherwise its time-out would run from the start of psql to its end.
+sub _start_timer
+{
+	my ($self) = @_;
+
+	$self->{timeout}->start($PostgreSQL::Test::Utils::timeout_default);
+	return;
+}
+
+sub quit
+{
+	my ($self) = @_;
+
+	$self->_start_timer;
+	return $self->SUPER::quit;
 }
 
 sub _ended
@@ -131,8 +151,11 @@ sub query_safe
 {
 	my ($self, $sql) = @_;
 	my $output = $self->ask($sql);
+	my $still_waiting = qr/NOTICE: .*still waiting for lock/;
 
-	die "query failed: $sql\n" . $self->messages if $self->messages ne '';
+	# With VERBOSITY verbose each message ends with its LOCATION.
+	die "query failed: $sql\n" . $self->messages
+	  if grep { !/$still_waiting/ } split /(?<=\n)(?=psql:)/, $self->messages;
 	return $output;
 }
 

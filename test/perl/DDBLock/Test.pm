@@ -129,6 +129,8 @@ our @EXPORT = qw(
   stat_of wait_for wait_for_waiters is_released nothing_held_ok error_of
 );
 
+sub wait_for(&;$);
+
 my $main_pid = $$;
 my ($dynamodb, $proxy, @proxies, @doubles, @nodes);
 
@@ -207,8 +209,16 @@ sub _create_table
 	my ($status) = dynamodb()
 	  ->try_call('DescribeTable', { TableName => dynamodb()->table });
 
-	$node->safe_psql('postgres', 'SELECT ddb_lock_table_create()')
-	  unless $status == 200;
+	return if $status == 200;
+
+	# A DynamoDB Local that has just started may take longer than request_timeout.
+	wait_for {
+		($status, undef, my $stderr) = $node->psql('postgres',
+			"\\set VERBOSITY verbose\nSELECT ddb_lock_table_create()");
+		die $stderr unless $status == 0 || $stderr =~ /ERROR: +08006/;
+		$status == 0;
+	}
+	'the lock table';
 	return;
 }
 
@@ -268,7 +278,7 @@ sub is_released
 sub nothing_held_ok
 {
 	my @held;
-	my $deadline = Time::HiRes::time() + 10;
+	my $deadline = Time::HiRes::time() + $PostgreSQL::Test::Utils::timeout_default;
 
 	while (1)
 	{
