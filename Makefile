@@ -15,6 +15,8 @@
 #	make jepsen-etcd	what Jepsen lost in etcd's locks, DURATION=60 seconds for
 #					each of three configurations
 #	make bench		measurements
+#	make hot-lock	how fast sessions pass one lock on, how long others wait for it:
+#					DURATION=10 seconds for each of five situations
 #	make setup		only installs what the above need
 #
 # The targets from "make test" on need neither PostgreSQL nor a compiler to
@@ -69,7 +71,7 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd bench list-regress \
+.PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock bench list-regress \
 	list-isolation $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS
@@ -101,6 +103,9 @@ demo:
 
 jepsen-etcd: setup
 	@DURATION=$(DURATION) TAP=test/jepsen/etcd.pl test/in-copy test/check-tap
+
+hot-lock: setup
+	@DURATION=$(DURATION) TAP=test/measure/hot-lock.pl test/in-copy test/check-tap
 
 bench:
 	@test/setup bench

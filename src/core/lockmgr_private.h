@@ -152,13 +152,12 @@ struct lm_lock
 	int64_t		token;			/* of that version; 0: none */
 	dynamo_holder holder;
 	int64_t		top_token;		/* highest token ever seen here */
-	bool		busy;			/* owner or token changed between two looks */
 	int64_t		watching_since;
 	int64_t		stay_back_until;	/* no acquire before */
 
-	/* Hand-overs in a row. */
-	unsigned	burst;
-	int64_t		burst_start;
+	/* Hand-overs in a row; see lockmgr_release.c. */
+	bool		contended;		/* another cluster has kept us waiting */
+	int64_t		run_end;		/* 0: none yet */
 
 	/* Trouble with DynamoDB. */
 	unsigned	attempts;		/* failures in a row */

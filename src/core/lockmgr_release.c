@@ -6,9 +6,14 @@
  *
  * Belief ends before the request is sent.  A hand-over takes one request
  * where release and acquire take two; so that other clusters are not starved,
- * a run of hand-overs is bounded in number and time, and after it this
- * cluster's waiters stay back for a moment.  With a shorter moment a waiter of
- * another cluster was seen, in a simulation, to wait for ten minutes.
+ * a run of hand-overs is bounded in time, and after it this cluster's waiters
+ * stay back for a moment, which must be longer than LOOK_BUSY_US and two round
+ * trips.  With a shorter one a waiter of another cluster was seen, in a
+ * simulation, to wait for ten minutes.
+ *
+ * Nobody can see whether another cluster waits.  But one that kept us waiting
+ * will likely do so again: then the run is short.  Not shorter than the moment,
+ * or we would come back after the other's run and take that for no contention.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,9 +21,9 @@
 
 #include <string.h>
 
-#define BURST_MAX		16
-#define BURST_US		INT64_C(1000000)
-#define STAY_BACK_US	INT64_C(150000)
+#define RUN_US				INT64_C(1000000)
+#define RUN_CONTENDED_US	INT64_C(200000)
+#define STAY_BACK_US		INT64_C(150000)
 
 /*
  * The session wants no more of the lease: it released it, ended, never wanted
@@ -57,11 +62,10 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	if (lock->first != NULL)
 	{
-		if (lock->burst == 0)
-			lock->burst_start = now;
-		if (lock->burst < BURST_MAX && now - lock->burst_start < BURST_US)
+		if (lock->run_end == 0)
+			lock->run_end = now + (lock->contended ? RUN_CONTENDED_US : RUN_US);
+		if (now < lock->run_end)
 		{
-			lock->burst++;
 			heap_set(&lm->timers, &lock->timer, INT64_MAX);
 			lm_new_write(lm, lock, DYNAMO_HAND_OVER, lock->lease->l.version);
 			lm_write_for_first(lm, now, lock);
@@ -118,6 +122,8 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lock->lease = NULL;
 	lock->state = LOCK_IDLE;
+	lock->contended = false;
+	lock->run_end = 0;
 	if (lease->l.state == LEASE_LOST)
 	{
 		lease->lock = NULL;

@@ -20,7 +20,8 @@
 
 #define LOOK_MIN_US		INT64_C(20000)
 #define LOOK_MAX_US		INT64_C(1000000)
-#define LOOK_BUSY_US	INT64_C(100000)
+#define LOOK_BUSY_US	INT64_C(50000)
+#define BUSY_US			INT64_C(2000000)
 
 /*
  * Puts the session at the end of the lock's queue, or at its front: there only
@@ -126,7 +127,6 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 	}
 	same_owner = lock->seen && strcmp(lock->owner, item->owner) == 0;
 	same_token = lock->token == (item->has_token ? item->token : 0);
-	lock->busy = lock->seen && !(same_owner && same_token);
 	if (same_owner && lock->lease_ms == item->lease_ms &&
 		strcmp(lock->version, item->version) == 0)
 		return;
@@ -233,8 +233,9 @@ lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
 /*
  * Waits for the next look at somebody else's lock.  The interval is a
  * twentieth of the time already waited, so that a hand-over is late by a few
- * per cent at most; a lock that changes hands between looks is worth a
- * quicker one.  A look never comes later than the moment of death.
+ * per cent at most.  A lock that has changed hands of late is looked at more
+ * often, so that no moment is missed in which another cluster's waiters stay
+ * back: see lockmgr_release.c.  A look never comes later than the moment of death.
  */
 void
 lm_watch_again(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -252,7 +253,7 @@ lm_watch_again(lockmgr *lm, int64_t now, lm_lock *lock)
 		interval = LOOK_MIN_US;
 	if (interval > LOOK_MAX_US)
 		interval = LOOK_MAX_US;
-	if (lock->busy && interval > LOOK_BUSY_US)
+	if (now - lock->holder_seen < BUSY_US && interval > LOOK_BUSY_US)
 		interval = LOOK_BUSY_US;
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
 	if (lock->seen && now + interval > dead_at(lock))
@@ -330,6 +331,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	else if (lock->seen && overwritable(lm, now, lock)[0] == '\0')
 	{
 		lock->watching_since = now;
+		lock->contended = true;
 		lm_watch_again(lm, now, lock);
 		return;
 	}
@@ -354,7 +356,6 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 
 	lm_written(lm, lease);
-	lock->burst = 0;
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
 		lm_grant(lm, now, lock);
 	else

@@ -96,6 +96,7 @@ typedef enum sim_kind
 	KIND_STORM,					/* few sessions, short leases, no rest */
 	KIND_CROWD,					/* hundreds of sessions, dozens of locks */
 	KIND_LONG,					/* hours of long leases, little work */
+	KIND_HOT,					/* one lock that all want, no faults: who waits how long? */
 	KIND_COUNT
 } sim_kind;
 
@@ -112,6 +113,7 @@ typedef struct sim_plan
 	int64_t		lease_max_ms;
 	int64_t		storm;			/* how long faults go on */
 	int64_t		step;			/* between what a session does, at most */
+	int64_t		hop;			/* what a packet takes, at most */
 	int64_t		fault_every;	/* between what breaks, at most */
 	unsigned	fault_percent;	/* of the calls */
 	unsigned	late_percent;	/* of those, truly late ones */
@@ -187,6 +189,7 @@ typedef struct sim_cluster
 	int64_t		troubled_at;	/* the last moment of any fault of its own */
 	sim_saved  *saved;			/* [max_leases] */
 	int		   *lease_of;		/* [locks]: what it wrote there, or -1 */
+	int64_t	   *had;			/* [locks]: until when a session believed in it */
 	sim_session *sessions;
 	sim_notes  *notes;
 } sim_cluster;
@@ -200,6 +203,7 @@ typedef struct sim_foreigner
 	bool		updates;		/* its acquire leaves what it does not know */
 	bool		go_style;		/* writes "4s", as dynamolock does */
 	int			lock;			/* wanted or held, or SIM_NOBODY */
+	int64_t		wanted_since;
 	bool		holds;
 	bool		excused;
 	bool		gone;			/* crashed: believes nothing, until then */
@@ -310,7 +314,11 @@ typedef struct sim_totals
 	uint64_t	commits;
 	uint64_t	guarded;		/* commits that the guard refused */
 	uint64_t	fenced;			/* commits that the fence refused */
+	uint64_t	hot_grants;		/* in hot runs */
+	uint64_t	turns[2];		/* waits for other clusters; of foreign clients */
+	uint64_t	turn_us[2];		/* their sum */
 	uint64_t	faults[FAULT_COUNT];
+	int64_t		longest_turn[2];
 } sim_totals;
 
 /* Two generations of a hash table: sim_nonce.c. */
@@ -448,6 +456,7 @@ extern void sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool granted
 extern void sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write);
 extern void sim_check_overwrite(sim *s, int lock, const sim_call *call, int which);
 extern void sim_check_known(sim *s, const sim_cluster *c, int lock);
+extern void sim_check_turn(sim *s, int64_t since, bool foreign);
 extern void sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer);
 extern void sim_check_lost(sim *s, const sim_cluster *c, uint32_t index);
 extern void sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold);

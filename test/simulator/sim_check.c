@@ -242,6 +242,31 @@ check_released(sim *s, const sim_cluster *c, const sim_session *session)
 	}
 }
 
+/*
+ * In a hot run: the time that a cluster or a foreign client has waited for
+ * others, counted from when it asked or, if that is later, last had the lock.
+ * Of two clusters, one waits for a run of hand-overs and what ends it; with
+ * more, or Amazon's client, it is chance who finds the lock free first.
+ */
+void
+sim_check_turn(sim *s, int64_t since, bool foreign)
+{
+	sim_totals *t = s->totals;
+	int64_t		turn = s->now - since;
+
+	if (s->plan.kind != KIND_HOT || s->phase >= PHASE_DRAIN)
+		return;
+	t->hot_grants++;
+	if (!foreign && turn < 2 * s->plan.hop + MS)
+		return;					/* handed over, or free */
+	t->turns[foreign]++;
+	t->turn_us[foreign] += (uint64_t) turn;
+	if (turn > t->longest_turn[foreign])
+		t->longest_turn[foreign] = turn;
+	if (s->plan.clusters == 2 && s->plan.foreigners == 0 && turn > 3 * SECOND)
+		sim_wrong(s, "I5: a cluster's turn comes after %" PRId64 " us", turn);
+}
+
 /* What may be said when nothing is broken? */
 static bool
 plain(const lockmgr_answer *answer)

@@ -147,7 +147,7 @@ use_lock(sim *s, sim_foreigner *f)
 {
 	int64_t		lease = true_span(f, f->lease_ms * MS);
 
-	if (s->now >= f->valid_until || sim_chance(s, 3))
+	if (s->now >= f->valid_until || (s->plan.kind != KIND_HOT && sim_chance(s, 3)))
 		give_up(s, f, sim_between(s, 0, 2 * lease));
 	else if (s->now >= f->release_at || s->phase >= PHASE_DRAIN)
 	{
@@ -178,7 +178,8 @@ sim_foreign_step(sim *s, int number)
 		f->lease_ms = sim_between(s, s->plan.lease_min_ms / 1000,
 								  s->plan.lease_max_ms / 1000) * 1000;
 		lease = f->lease_ms * MS;
-		f->release_at = s->now + sim_between(s, 0, sim_chance(s, 50) ? lease / 8 : 4 * lease);
+		f->wanted_since = s->now;
+		f->release_at = s->plan.kind == KIND_HOT ? s->now : s->now + sim_between(s, 0, sim_chance(s, 50) ? lease / 8 : 4 * lease);
 	}
 	send_request(s, f, FOREIGN_LOOK, sim_hop(s));
 }
@@ -192,7 +193,7 @@ believe(sim *s, sim_foreigner *f, int64_t hop)
 	f->holds = true;
 	f->valid_until = s->now - hop + lease * 9 / 10;
 	sim_touch(s, f->lock);
-	plan_step(s, f, sim_between(s, MS, lease / 3));
+	plan_step(s, f, sim_between(s, MS, s->plan.kind == KIND_HOT ? s->plan.step : lease / 3));
 }
 
 /* An UpdateItem as in upsertAndMonitorReleasedLock() and ...ExpiredLock(). */
@@ -251,6 +252,7 @@ put(sim *s, sim_foreigner *f)
 		sim_check_overwrite(s, f->lock, NULL, 0);
 		foreign_item(s, lock, f->version, update);
 		s->totals->foreign_grants++;
+		sim_check_turn(s, f->wanted_since, true);
 		f->excused = false;
 		believe(s, f, 8 * MS);
 	}
@@ -277,7 +279,7 @@ look(sim *s, sim_foreigner *f)
 	}
 	if (!lock->exists || lock->released || s->now >= f->dead_at)
 		send_request(s, f, FOREIGN_PUT, sim_hop(s) + sim_hop(s));
-	else if (s->phase >= PHASE_DRAIN || sim_chance(s, 2))
+	else if (s->phase >= PHASE_DRAIN || (s->plan.kind != KIND_HOT && sim_chance(s, 2)))
 		give_up(s, f, sim_between(s, 0, s->plan.lease_max_ms * MS));
 	else
 		plan_step(s, f, wait);

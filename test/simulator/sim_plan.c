@@ -5,7 +5,8 @@
  *
  * Most runs are short storms, as that is where races are.  Crowds are for
  * queues, batches and limits; long runs for what needs hours: clocks that
- * drift apart, long leases, faults that last as long as those.
+ * drift apart, long leases, faults that last as long as those.  Hot runs have
+ * no faults: in them counts how long each cluster waits for the others.
  *
  *-------------------------------------------------------------------------
  */
@@ -62,13 +63,30 @@ draw_long(sim *s, sim_plan *plan)
 	plan->fault_percent = sim_chance(s, 20) ? 0 : (unsigned) sim_between(s, 1, 40);
 }
 
+static void
+draw_hot(sim *s, sim_plan *plan)
+{
+	plan->clusters = (int) sim_between(s, 2, SIM_CLUSTERS);
+	plan->sessions = (int) sim_between(s, 1, 16);
+	plan->locks = 1;
+	plan->max_leases = 8;
+	plan->max_calls = 8;
+	plan->lease_min_ms = 4000;
+	plan->lease_max_ms = 8000;
+	plan->storm = sim_between(s, 30, 60) * SECOND;
+	plan->step = sim_between(s, 1, 40) * MS;
+	plan->fault_every = 4 * SECOND;
+}
+
 void
 sim_draw_plan(sim *s)
 {
 	sim_plan   *plan = &s->plan;
 	int64_t		dice = sim_between(s, 0, 99);
 
-	plan->kind = dice < 94 ? KIND_STORM : dice < 97 ? KIND_CROWD : KIND_LONG;
+	plan->kind = dice < 92 ? KIND_STORM : dice < 95 ? KIND_CROWD :
+		dice < 98 ? KIND_LONG : KIND_HOT;
+	plan->hop = 8 * MS;
 	switch (plan->kind)
 	{
 		case KIND_STORM:
@@ -77,14 +95,17 @@ sim_draw_plan(sim *s)
 		case KIND_CROWD:
 			draw_crowd(s, plan);
 			break;
-		default:
+		case KIND_LONG:
 			draw_long(s, plan);
+			break;
+		default:
+			draw_hot(s, plan);
 			break;
 	}
 	plan->late_percent = sim_chance(s, 30) ? 0 : (unsigned) sim_between(s, 1, 50);
 	plan->foreigners = sim_chance(s, 60) ? 0 : (int) sim_between(s, 1, SIM_FOREIGNERS);
-	plan->operator = sim_chance(s, 20);
-	plan->purge = sim_chance(s, 30);
+	plan->operator = plan->kind != KIND_HOT && sim_chance(s, 20);
+	plan->purge = plan->kind != KIND_HOT && sim_chance(s, 30);
 	plan->clock_error = sim_chance(s, 70) ? 50 * MS : 5 * SECOND;
 	plan->hours = sim_chance(s, 20);
 }

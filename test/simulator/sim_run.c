@@ -195,9 +195,11 @@ new_cluster(sim *s, int number)
 	c->number = number;
 	c->saved = calloc(s->plan.max_leases, sizeof(sim_saved));
 	c->lease_of = malloc((size_t) s->plan.locks * sizeof(int));
+	c->had = calloc((size_t) s->plan.locks, sizeof(int64_t));
 	c->sessions = calloc(sessions, sizeof(sim_session));
 	c->notes = calloc(sessions, sizeof(sim_notes));
-	if (c->saved == NULL || c->lease_of == NULL || c->sessions == NULL || c->notes == NULL)
+	if (c->saved == NULL || c->lease_of == NULL || c->had == NULL || c->sessions == NULL ||
+		c->notes == NULL)
 		abort();
 	for (int i = 0; i < s->plan.locks; i++)
 		c->lease_of[i] = -1;
@@ -240,6 +242,7 @@ tear_down(sim *s)
 		lockmgr_free(s->cluster[i].lm);
 		free(s->cluster[i].saved);
 		free(s->cluster[i].lease_of);
+		free(s->cluster[i].had);
 		free(s->cluster[i].sessions);
 		free(s->cluster[i].notes);
 	}

@@ -27,11 +27,14 @@ sim_step_at(sim *s, sim_cluster *c, int slot, int64_t at)
 static void
 step_again(sim *s, sim_cluster *c, int slot)
 {
+	bool		hot = s->plan.kind == KIND_HOT && s->phase < PHASE_DRAIN;
 	int64_t		most = s->phase >= PHASE_DRAIN && s->plan.step > SECOND ? SECOND : s->plan.step;
 
+	if (hot && c->sessions[slot].waiting)
+		return;					/* until the answer has come */
 	if (c->sessions[slot].waiting)
 		most *= 4;				/* the answer makes it sooner */
-	else if (sim_chance(s, 20))
+	else if (!hot && sim_chance(s, 20))
 		most *= 5;
 	sim_step_at(s, c, slot, s->now + sim_between(s, MS, most));
 }
@@ -294,7 +297,11 @@ work(sim *s, sim_cluster *c, int slot)
 	int			lock = (int) sim_between(s, 0, s->plan.locks - 1);
 	int64_t		dice = sim_between(s, 0, 99);
 
-	if (hold->used)
+	if (s->plan.kind == KIND_HOT && hold->used)
+		ask_about(s, c, slot, hold, LOCKMGR_RELEASE);
+	else if (s->plan.kind == KIND_HOT && s->phase < PHASE_DRAIN)
+		sim_post(s, c, slot, LOCKMGR_ACQUIRE, lock);
+	else if (hold->used)
 	{
 		use_hold(s, c, slot, hold);
 		if (session->generation % 2 == 1 && !session->waiting && s->phase < PHASE_DRAIN &&

@@ -71,7 +71,10 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 		saved->l.session.generation != lease->session.generation)
 		saved->let_go = false;
 	if (saved->l.state == LEASE_HELD)
+	{
 		sim_touch(s, saved->lock);
+		c->had[saved->lock] = s->now;
+	}
 	saved->l = *lease;
 	if (attached)
 		c->lease_of[saved->lock] = (int) index;
@@ -111,6 +114,9 @@ host_answer(void *arg, const lockmgr_answer *answer)
 	if (answer->kind != session->request.kind)
 		sim_wrong(s, "an answer to another question");
 	sim_check_answer(s, c, answer);
+	if (answer->result == LOCKMGR_GRANTED)
+		sim_check_turn(s, session->asked_at > c->had[session->lock] ? session->asked_at :
+					   c->had[session->lock], false);
 	session->answer = *answer;
 	sim_step_at(s, c, (int) answer->session.slot, s->now + sim_between(s, 20, 20 * MS));
 }

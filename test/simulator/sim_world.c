@@ -11,7 +11,7 @@
 
 #include "core/uuid.h"
 
-const char *const sim_kind_names[KIND_COUNT] = {"storm", "crowd", "long"};
+const char *const sim_kind_names[KIND_COUNT] = {"storm", "crowd", "long", "hot"};
 
 const char *const sim_fault_names[FAULT_COUNT] = {
 	[FAULT_REQUEST_DROPPED] = "request dropped",
@@ -135,7 +135,7 @@ sim_true(const sim_cluster *c, int64_t local)
 int64_t
 sim_hop(sim *s)
 {
-	return sim_between(s, 200, 8 * MS);
+	return sim_between(s, 200, s->plan.hop);
 }
 
 /* A fresh version, for those that are no lock manager. */

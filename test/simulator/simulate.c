@@ -89,7 +89,8 @@ add_up(sim_totals *sum, const sim_totals *part)
 {
 	const uint64_t *from = &part->wrong;
 	uint64_t   *to = &sum->wrong;
-	size_t		count = (sizeof(sim_totals) - offsetof(sim_totals, wrong)) / sizeof(uint64_t);
+	size_t		count = (offsetof(sim_totals, longest_turn) - offsetof(sim_totals, wrong)) /
+		sizeof(uint64_t);
 
 	for (int k = 0; k < KIND_COUNT; k++)
 	{
@@ -99,6 +100,11 @@ add_up(sim_totals *sum, const sim_totals *part)
 	}
 	for (size_t i = 0; i < count; i++)
 		to[i] += from[i];
+	for (int i = 0; i < 2; i++)
+	{
+		if (part->longest_turn[i] > sum->longest_turn[i])
+			sum->longest_turn[i] = part->longest_turn[i];
+	}
 }
 
 static void
@@ -127,6 +133,24 @@ report_kinds(const sim_totals *t, double real)
 }
 
 static void
+report_turns(const sim_totals *t)
+{
+	static const char *const whose[] = {"a cluster's", "a foreign client's"};
+
+	if (t->simulated[KIND_HOT] == 0)
+		return;
+	printf("hot runs: %.1f grants a simulated second\n",
+		   (double) t->hot_grants / ((double) t->simulated[KIND_HOT] / 1e6));
+	for (int i = 0; i < 2; i++)
+	{
+		if (t->turns[i] > 0)
+			printf("  %s turn comes after %.3f s on average, %.3f s at most, of %" PRIu64
+				   "\n", whose[i], (double) t->turn_us[i] / (double) t->turns[i] / 1e6,
+				   (double) t->longest_turn[i] / 1e6, t->turns[i]);
+	}
+}
+
+static void
 report(const sim_totals *t, double real)
 {
 	uint64_t	faults = 0;
@@ -134,6 +158,7 @@ report(const sim_totals *t, double real)
 	for (int i = 0; i < FAULT_COUNT; i++)
 		faults += t->faults[i];
 	report_kinds(t, real);
+	report_turns(t);
 	printf("%" PRIu64 " events, %" PRIu64 " requests, %" PRIu64 " grants, %" PRIu64
 		   " to foreign clients, %" PRIu64 " leases lost, %" PRIu64 " workers\n",
 		   t->events, t->requests, t->grants, t->foreign_grants, t->losses, t->workers);

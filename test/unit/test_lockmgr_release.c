@@ -8,6 +8,7 @@
 #include "lockmgr_harness.h"
 
 #define STAY_BACK_US (150 * MS)
+#define SHORT_RUN_US (200 * MS)
 
 static void
 a_release_is_answered_when_it_is_confirmed(void **state)
@@ -96,20 +97,24 @@ a_hand_over_takes_one_call(void **state)
 	finish(h);
 }
 
-/* Locks and unlocks in turn; returns how many hand-overs came in a row. */
-static int
+/*
+ * Two sessions lock and unlock in turn; returns how long the run of hand-overs
+ * took, until the release for real was sent.  The first has the lock.
+ */
+static int64_t
 hand_around(harness *h, int64_t hold_us)
 {
 	uint32_t	holder = 0;
-	int			before = sent(h, DYNAMO_HAND_OVER);
+	int			releases = sent(h, DYNAMO_RELEASE);
+	int64_t		start = 0;
 
-	get(h, 0, "a");
 	acquire(h, 1, "a");
-	while (sent(h, DYNAMO_RELEASE) == 0)
+	while (sent(h, DYNAMO_RELEASE) == releases)
 	{
 		run(h, hold_us);
+		start = start == 0 ? h->now : start;
 		let_go(h, holder, "a");
-		if (sent(h, DYNAMO_RELEASE) == 0)
+		if (sent(h, DYNAMO_RELEASE) == releases)
 		{
 			run(h, LATENCY_US);
 			holder = 1 - holder;
@@ -117,39 +122,64 @@ hand_around(harness *h, int64_t hold_us)
 			acquire(h, 1 - holder, "a");
 		}
 	}
-	return sent(h, DYNAMO_HAND_OVER) - before;
+	return last_call(h)->sent - start;
 }
 
 static void
-sixteen_hand_overs_in_a_row_are_enough(void **state)
+a_run_of_hand_overs_is_bounded_by_time_alone(void **state)
 {
-	harness    *h = harness_start();
-	int64_t		released;
+	const int64_t hold_us[] = {0, 2 * MS, 200 * MS};
 
 	(void) state;
-	assert_int_equal(hand_around(h, 2 * MS), 16);
-	released = last_call(h)->sent;
-	run(h, LATENCY_US);
-	assert_true(is_free(h, "a"));
+	for (int i = 0; i < 3; i++)
+	{
+		harness    *h = harness_start();
+		int64_t		released;
 
-	/* Then this cluster's waiters stay back. */
-	run_until(h, released + STAY_BACK_US - 1);
-	assert_true(is_free(h, "a"));
-	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
-	run(h, 1);
-	assert_int_equal(last_call(h)->c.op, DYNAMO_ACQUIRE);
-	settle(h);
+		get(h, 0, "a");
+		assert_in_range(hand_around(h, hold_us[i]), SECOND,
+						SECOND + hold_us[i] + LATENCY_US);
+		released = last_call(h)->sent;
+		run(h, LATENCY_US);
+		assert_true(is_free(h, "a"));
+
+		/* Then this cluster's waiters stay back. */
+		run_until(h, released + STAY_BACK_US - 1);
+		assert_true(is_free(h, "a"));
+		assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+		run(h, 1);
+		assert_int_equal(last_call(h)->c.op, DYNAMO_ACQUIRE);
+		settle(h);
+		assert_false(is_free(h, "a"));
+		finish(h);
+	}
+}
+
+static void
+a_run_is_short_after_another_cluster_was_waited_for(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	acquire(h, 0, "a");
+	run(h, 100 * MS);
+	foreign_release(h, "a");
+	run(h, SECOND);
+	assert_true(holds(h, 0, "a"));
+	assert_in_range(hand_around(h, 2 * MS), SHORT_RUN_US, SHORT_RUN_US + 10 * MS);
+
+	/* Long enough for the other to come back, had it stayed back as we do. */
+	assert_true(SHORT_RUN_US > STAY_BACK_US + 2 * LATENCY_US);
+
+	/* Nobody else came: the next run is a long one. */
+	run(h, STAY_BACK_US + 2 * LATENCY_US);
 	assert_false(is_free(h, "a"));
-	finish(h);
-}
-
-static void
-a_second_of_hand_overs_is_enough(void **state)
-{
-	harness    *h = harness_start();
-
-	(void) state;
-	assert_in_range(hand_around(h, 200 * MS), 4, 6);
+	for (uint32_t i = 0; i < 2; i++)
+		end_session(h, i);
+	settle(h);
+	get(h, 0, "a");
+	assert_in_range(hand_around(h, 2 * MS), SECOND, SECOND + 10 * MS);
 	finish(h);
 }
 
@@ -160,6 +190,7 @@ who_comes_while_the_cluster_stays_back_waits_too(void **state)
 	int			calls;
 
 	(void) state;
+	get(h, 0, "a");
 	hand_around(h, 2 * MS);
 	run(h, LATENCY_US);
 	calls = h->call_count;
@@ -185,6 +216,7 @@ a_new_acquire_starts_a_new_run_of_hand_overs(void **state)
 	harness    *h = harness_start();
 
 	(void) state;
+	get(h, 0, "a");
 	hand_around(h, 2 * MS);
 	run(h, SECOND);
 	for (uint32_t i = 0; i < 2; i++)
@@ -403,8 +435,8 @@ main(void)
 		cmocka_unit_test(letting_go_needs_no_answer),
 		cmocka_unit_test(what_is_not_held_cannot_be_released),
 		cmocka_unit_test(a_hand_over_takes_one_call),
-		cmocka_unit_test(sixteen_hand_overs_in_a_row_are_enough),
-		cmocka_unit_test(a_second_of_hand_overs_is_enough),
+		cmocka_unit_test(a_run_of_hand_overs_is_bounded_by_time_alone),
+		cmocka_unit_test(a_run_is_short_after_another_cluster_was_waited_for),
 		cmocka_unit_test(who_comes_while_the_cluster_stays_back_waits_too),
 		cmocka_unit_test(a_new_acquire_starts_a_new_run_of_hand_overs),
 		cmocka_unit_test(a_renewal_under_way_is_settled_first),

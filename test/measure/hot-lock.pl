@@ -1,0 +1,170 @@
+# How fast sessions pass one lock on, and how long others wait for it.
+# "make hot-lock DURATION=10" runs it: 10 seconds for each of
+#
+#	one cluster		16 sessions lock and unlock in turn
+#	two clusters	8 sessions of each do
+#	a guest			16 sessions of one do; one of another comes now and then
+#	Java			16 sessions of one do; something like Amazon's client comes now and
+#					then, and looks every second and every tenth of one
+#
+# It prints pairs of acquire and release a second, and how long an acquire
+# took: on average, 99 of a hundred, and at most.  DynamoDB is the double.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use List::Util qw(max sum);
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $duration = $ENV{DURATION} || 10;
+my $dir = PostgreSQL::Test::Utils::tempdir();
+my $double = new_double();
+my %settings = (through => $double, table => 0, conf => "log_statement = none\n");
+my @clusters = map { new_cluster($_, %settings) } qw(one two);
+
+$clusters[0]->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
+append_to_file("$dir/pair.sql",
+	"SELECT ddb_lock_acquire('hot');\nSELECT ddb_lock_release('hot');\n");
+
+measure('one cluster', [ 0, 16 ]);
+measure('two clusters', [ 0, 8 ], [ 1, 8 ]);
+with_guest('a guest', 'two, 1', \&guest);
+with_guest('Java, every 1 s', 'Java', sub { java(1) });
+with_guest('Java, every 0.1 s', 'Java', sub { java(0.1) });
+done_testing;
+
+# pgbench writes a line for each pair, its time in microseconds being the third.
+sub start
+{
+	my ($number, $sessions) = @{ $_[0] };
+	my $log = "$dir/log$number." . time;
+	my $pid = fork() // die "fork: $!\n";
+
+	if ($pid == 0)
+	{
+		open STDOUT, '>', "$log.out" and open STDERR, '>&', \*STDOUT;
+		exec 'pgbench', '-h', $clusters[$number]->host, '-p', $clusters[$number]->port,
+		  '-n', '-l', '--log-prefix', $log, '-c', $sessions, '-T', $duration,
+		  '-f', "$dir/pair.sql", 'postgres'
+		  or POSIX::_exit(127);
+	}
+	return { pid => $pid, log => $log };
+}
+
+sub finish
+{
+	my ($load) = @_;
+
+	waitpid($load->{pid}, 0);
+	is($?, 0, 'pgbench has run') or diag(slurp_file("$load->{log}.out"));
+	foreach my $file (glob("$load->{log}.[0-9]*"))
+	{
+		push @{ $load->{waits} }, map { (split)[2] / 1e6 } split /\n/, slurp_file($file);
+	}
+	return;
+}
+
+sub measure
+{
+	my ($what, @loads) = @_;
+	my @started = map { start($_) } @loads;
+
+	finish($_) foreach @started;
+	report($what, $clusters[ $loads[$_][0] ]->name . ", $loads[$_][1]", @{ $started[$_]{waits} })
+	  foreach 0 .. $#loads;
+	return;
+}
+
+sub with_guest
+{
+	my ($what, $who, $guest) = @_;
+	my $load = start([ 0, 16 ]);
+	my @waits = $guest->();
+
+	finish($load);
+	report($what, 'one, 16', @{ $load->{waits} });
+	report($what, $who, @waits);
+	return;
+}
+
+sub guest
+{
+	my $session = session($clusters[1]);
+	my $end = time + $duration;
+	my @waits;
+
+	while (time < $end)
+	{
+		my $since = time;
+
+		$session->query_safe(q{SELECT ddb_lock_acquire('hot')});
+		push @waits, time - $since;
+		$session->query_safe(q{SELECT ddb_lock_release('hot')});
+		sleep rand 0.5;
+	}
+	$session->quit;
+	return @waits;
+}
+
+sub report
+{
+	my ($what, $who, @waits) = @_;
+	my @sorted = sort { $a <=> $b } @waits;
+
+	ok(@sorted > 0, "$what: $who: something was measured");
+	diag(sprintf '%-18s %-10s %7.1f pairs/s; an acquire took %.3f s, %.3f s, %.3f s',
+		$what, $who, @sorted / $duration, sum(@sorted) / @sorted,
+		$sorted[ $#sorted * 0.99 ], $sorted[-1]);
+	return;
+}
+
+# Looks every so often, and puts its item when it finds the lock released, as
+# the client does; keeps it for an instant and marks it released.
+sub java
+{
+	my ($period) = @_;
+	my $end = time + $duration;
+	my (@waits, $since);
+
+	while (time < $end)
+	{
+		my $item = $double->item('hot');
+
+		$since //= time;
+		if ($item && exists $item->{isReleased} && put($item, 0))
+		{
+			push @waits, time - $since;
+			put($double->item('hot'), 1);
+			$since = undef;
+			sleep rand 0.5;
+			next;
+		}
+		sleep $period;
+	}
+	push @waits, time - $since if defined $since;
+	return @waits;
+}
+
+# Over what it has seen only; true if that was still there.
+sub put
+{
+	my ($seen, $released) = @_;
+	my $reply = $double->command(
+		command => 'call',
+		target => 'PutItem',
+		body => {
+			TableName => 'lockTable',
+			Item => {
+				key => { S => 'hot' },
+				ownerName => { S => 'java' },
+				leaseDuration => { S => '20000' },
+				recordVersionNumber => { S => sprintf('%.6f', time) },
+				$released ? (isReleased => { S => '1' }) : () },
+			ConditionExpression => 'recordVersionNumber = :v',
+			ExpressionAttributeValues => { ':v' => $seen->{recordVersionNumber} } });
+
+	return $reply->{status} == 200;
+}
