@@ -5,6 +5,9 @@
 #	make test		installs what testing needs, then every check
 #	make check-X	one of them: see CHECKS; FUZZ_SECONDS=15 for each fuzz target,
 #					TAP="test/tap/001_smoke.pl ..." picks TAP tests
+#	make check-versions	what depends on PostgreSQL's version, on all that are
+#					supported, in chroots: VERSIONS="17 18", CHECKS, TAP
+#	make check-setup	the demo on newcomers' machines, chroots made anew: SETUPS="bare"
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
 #	make torture DURATION=60min	clusters under fire for longer than make test has
@@ -72,9 +75,10 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock bench list-regress \
-	list-isolation $(CHECKS)
+	list-isolation check-versions check-setup $(CHECKS)
 
-export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS
+export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
+	VERSIONS SETUPS
 
 setup:
 	@test/setup test
@@ -84,6 +88,12 @@ test: setup
 
 $(CHECKS): setup
 	@test/in-copy test/run-checks $@
+
+check-versions:
+	@CHECKS="$(if $(filter-out file,$(origin CHECKS)),$(CHECKS))" test/check-versions
+
+check-setup:
+	@test/check-setup
 
 simulate: setup
 	@test/in-copy test/simulator/run --jobs=$(or $(JOBS),2) \
