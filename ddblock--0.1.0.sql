@@ -188,7 +188,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_list(text, interval) IS
-'items of the whole lock table: "held", "released", or "dead-looking" if this session has seen a holder not renew for its whole lease; "watch" looks twice, so long apart';
+'items of the whole lock table: "held", "released", or "dead-looking" if its holder has not renewed for a whole lease, so that this cluster may take it; "watch" looks twice, so long apart';
 
 CREATE FUNCTION ddb_lock_purge(older_than interval)
 RETURNS bigint

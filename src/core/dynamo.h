@@ -178,6 +178,7 @@ typedef struct dynamo_row
 {
 	char	   *name;			/* malloc'd; at most DYNAMO_NAME_MAX bytes */
 	dynamo_item item;
+	bool		dead;			/* false: only the lock manager knows */
 } dynamo_row;
 
 typedef struct dynamo_page

@@ -293,6 +293,16 @@ extern void lockmgr_session_end(lockmgr *lm, int64_t now,
 extern void lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 						  const dynamo_reply *reply);
 
+/*
+ * An item was received by a call that is not the manager's, sent at the given
+ * time: a page of the table.  It counts as a look at that lock.  Returns whether
+ * a session that tried now would get the lock although its item is not
+ * released: its holder is dead.
+ */
+extern bool lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now,
+							const char *name, size_t name_len,
+							const dynamo_item *item);
+
 /* Time passes.  Call at lockmgr_next_wake() at the latest. */
 extern void lockmgr_tick(lockmgr *lm, int64_t now);
 

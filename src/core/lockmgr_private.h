@@ -238,6 +238,7 @@ struct lockmgr
 
 /* lockmgr_table.c */
 extern lm_lock *lm_get_lock(lockmgr *lm, const char *name, size_t len);
+extern bool lm_is_known(const lockmgr *lm, const char *name, size_t len);
 extern void lm_park(lockmgr *lm, lm_lock *lock);
 extern void lm_unpark(lockmgr *lm, lm_lock *lock);
 extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);

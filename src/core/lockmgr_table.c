@@ -48,6 +48,12 @@ find(const lockmgr *lm, uint64_t hash, const char *name, size_t len)
 	return lock;
 }
 
+bool
+lm_is_known(const lockmgr *lm, const char *name, size_t len)
+{
+	return find(lm, hash_name(lm, name, len), name, len) != NULL;
+}
+
 static void
 grow_buckets(lockmgr *lm)
 {

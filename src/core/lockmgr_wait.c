@@ -159,6 +159,34 @@ overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	return "";
 }
 
+/*
+ * A listing makes no room for what it sees: a lock that a session has needed is
+ * worth more.  A lock that has a lease is ours, or about to be; one that sessions
+ * of this cluster wait for is theirs before anybody's who tries.
+ */
+bool
+lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
+				size_t name_len, const dynamo_item *item)
+{
+	lm_lock    *lock;
+	bool		dead = false;
+
+	if (!lm_is_known(lm, name, name_len) &&
+		(item->released || item->wrong != NULL || lm->parked >= lm->max_remembered))
+		return false;
+	lock = lm_get_lock(lm, name, name_len);
+	if (lock == NULL)
+		return false;
+	if (lock->lease == NULL)
+	{
+		lm_observe(lm, now, lock, item);
+		dead = lock->first == NULL && overwritable(lm, sent, lock)[0] != '\0' &&
+			!item->bad_token && item->token < INT64_MAX;
+	}
+	lm_park(lm, lock);
+	return dead;
+}
+
 /* DynamoDB's clock in microseconds, but above every token seen here. */
 int64_t
 lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock)

@@ -23,6 +23,7 @@ typedef struct RowNumbers
 	bool		has_token;
 	bool		bad_token;
 	bool		by_ddblock;
+	bool		dead;
 } RowNumbers;
 
 /* The texts of an item, in the order in which they stand in a row. */
@@ -101,6 +102,7 @@ put_row(uint8 *to, const dynamo_row *row)
 		.has_token = item->has_token,
 		.bad_token = item->bad_token,
 		.by_ddblock = item->by_ddblock,
+		.dead = row->dead,
 	};
 
 	memcpy(to, &numbers, sizeof(numbers));
@@ -145,6 +147,7 @@ LockPageRow(const MailboxAnswer *answer, int *offset, LockRow *row)
 	item->has_token = numbers.has_token;
 	item->bad_token = numbers.bad_token;
 	item->by_ddblock = numbers.by_ddblock;
+	row->dead = numbers.dead;
 	*offset = from - answer->data;
 	return true;
 }

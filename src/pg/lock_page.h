@@ -22,6 +22,7 @@ typedef struct LockRow
 	int			name_len;
 	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8 */
 	dynamo_item item;			/* neither data nor wrong is set */
+	bool		dead;			/* not released, but this cluster may take it over */
 } LockRow;
 
 /* The worker's side: fills answer->page and answer->data. */

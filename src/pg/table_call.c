@@ -127,9 +127,7 @@ next_page(TableScan *scan)
 		go_on_after(scan);
 	scan->started = true;
 	scan->offset = 0;
-	scan->sent = SegmentNow();
 	TableCall(scan->request, scan->answer, NULL);
-	scan->received = SegmentNow();
 	scan->last_page = !scan->answer->page.cut && scan->answer->page.next == 0;
 	adapt_limit(scan->request, &scan->answer->page);
 }

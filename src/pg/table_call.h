@@ -38,8 +38,6 @@ typedef struct TableScan
 	int			offset;			/* in the answer */
 	bool		started;
 	bool		last_page;
-	int64		sent;			/* before this page's request left */
-	int64		received;
 } TableScan;
 
 /* prefix is UTF-8, at most DYNAMO_NAME_MAX bytes. */

@@ -41,7 +41,8 @@ extern void WorkerWaits(void *arg, lockmgr_session session, uint64 seq,
 						uint32 watch);
 extern void WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what);
 extern void WorkerAnswerTable(lockmgr_session session, uint64 seq,
-							  dynamo_op op, const dynamo_reply *reply);
+							  dynamo_op op, const dynamo_reply *reply,
+							  int64 sent);
 
 extern void WorkerRetryParked(void);
 extern void WorkerFailParked(int64 since_before, MailboxRefusal refusal,

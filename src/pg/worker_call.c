@@ -576,7 +576,8 @@ deliver(Call *call)
 			lockmgr_reply(worker_lockmgr, SegmentNow(), call->id, &call->reply);
 			break;
 		case FOR_TABLE:
-			WorkerAnswerTable(call->session, call->seq, call->op, &call->reply);
+			WorkerAnswerTable(call->session, call->seq, call->op, &call->reply,
+							  call->posted);
 			break;
 		case FOR_JOURNAL:
 			deliver_to_journal(call);

@@ -53,6 +53,7 @@ static void fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
 						 const char *type, const char *message);
 static void ask(lockmgr_session session, const MailboxRequest *request,
 				int64 now);
+static void find_dead(const dynamo_page *page, int64 sent);
 static void fill_item(MailboxAnswer *out, const dynamo_item *item);
 
 void
@@ -483,13 +484,30 @@ fill_item(MailboxAnswer *out, const dynamo_item *item)
 		memcpy(out->data, item->data, item->data_len);
 }
 
+/* A page of the table shows the lock manager other clusters' versions. */
+static void
+find_dead(const dynamo_page *page, int64 sent)
+{
+	int64		now = SegmentNow();
+
+	for (int i = 0; i < page->count; i++)
+	{
+		dynamo_row *row = &page->rows[i];
+
+		row->dead = lockmgr_observe(worker_lockmgr, sent, now, row->name,
+									strlen(row->name), &row->item);
+	}
+}
+
 /* The answer to a request that went past the lock manager. */
 void
 WorkerAnswerTable(lockmgr_session session, uint64 seq, dynamo_op op,
-				  const dynamo_reply *reply)
+				  const dynamo_reply *reply, int64 sent)
 {
-	MailboxAnswer *out = begin_answer(session, seq);
+	MailboxAnswer *out;
 
+	find_dead(&reply->page, sent);
+	out = begin_answer(session, seq);
 	if (out == NULL)
 		return;
 	out->result = reply->status == DYNAMO_OK ? LOCKMGR_FOUND : LOCKMGR_FAILED;

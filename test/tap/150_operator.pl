@@ -118,10 +118,17 @@ my $seen_twice =
   'state/alive held, state/dead dead-looking, state/long held, state/released released';
 is(states($session, 'state/'), $seen_twice,
 	'a session that looks again later sees who did not renew');
+my $third = session($node);
+is(states($third, 'state/'), $seen_twice, 'and so does any other session of its cluster');
+$third->quit;
 is(states($holder, 'state/'),
 	'state/alive held, state/dead held, state/long held, state/released released',
-	'another session has not seen it');
+	'another cluster has not seen it');
 is(states($holder, 'state/', q{'2100 ms'}), $seen_twice, 'unless it looks twice');
+is($holder->query_safe(q{SELECT ddb_lock_try_acquire('state/dead') > 0}), 't',
+	'a try gets what the list calls dead');
+$holder->query_safe(q{SELECT ddb_lock_release('state/dead')});
+is(states($session, 'state/dead'), 'state/dead released', 'which is no longer dead then');
 dynamodb->put_item(dynamodb->java_item('state/dead', lease_ms => 2000));
 like(states($session, 'state/'), qr{state/dead held}, 'another version is another life');
 $holder->ask(q{SELECT ddb_lock_release('state/alive')});

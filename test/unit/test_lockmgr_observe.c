@@ -1,0 +1,157 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_observe.c
+ *	  Items that a listing received: what it calls dead, a try gets.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_harness.h"
+
+/* A listing's page arrives, whose request left that long ago. */
+static bool
+observed_dead(harness *h, const char *name, int64_t on_its_way)
+{
+	return lockmgr_observe(h->lm, h->now - on_its_way, h->now, name, strlen(name),
+						   &double_item_of(&h->table, name)->item);
+}
+
+static void
+what_is_called_dead_is_had_by_a_try(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	assert_false(observed_dead(h, "a", 0));
+	run(h, LEASE_US);
+	assert_false(observed_dead(h, "a", 0));
+	try_acquire(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_BUSY);
+
+	run(h, LEASE_US / 50);
+	assert_true(observed_dead(h, "a", 0));
+	try_acquire(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+looks_of_sessions_count_as_well(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	try_acquire(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_BUSY);
+	run(h, LEASE_US / 50 * 51);
+	assert_true(observed_dead(h, "a", 0));
+	finish(h);
+}
+
+static void
+a_page_that_was_late_proves_nothing(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	assert_false(observed_dead(h, "a", 0));
+	run(h, 2 * LEASE_US);
+	assert_false(observed_dead(h, "a", LEASE_US));
+	assert_true(observed_dead(h, "a", LEASE_US / 2));
+	finish(h);
+}
+
+static void
+another_version_is_another_life(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	assert_false(observed_dead(h, "a", 0));
+	run(h, 2 * LEASE_US);
+	foreign_hold(h, "a", "v2", LEASE_MS, 5);
+	assert_false(observed_dead(h, "a", 0));
+	run(h, 2 * LEASE_US);
+	foreign_release(h, "a");
+	assert_false(observed_dead(h, "a", 0));
+	finish(h);
+}
+
+static void
+what_a_try_does_not_get_is_not_called_dead(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "waited for", "v1", LEASE_MS, 5);
+	foreign_hold(h, "last token", "v1", LEASE_MS, INT64_MAX);
+	get(h, 0, "ours");
+	acquire(h, 1, "waited for");
+	settle(h);
+	assert_false(observed_dead(h, "waited for", 0));
+	assert_false(observed_dead(h, "last token", 0));
+	assert_false(observed_dead(h, "ours", 0));
+
+	/* As the page comes, the manager has yet to learn how late it is. */
+	h->now += LEASE_US / 50 * 51;
+	assert_false(observed_dead(h, "waited for", 0));
+	assert_false(observed_dead(h, "last token", 0));
+	assert_false(observed_dead(h, "ours", 0));
+	settle(h);
+	assert_true(holds(h, 1, "waited for"));
+	assert_false(observed_dead(h, "waited for", 0));
+	let_go(h, 0, "ours");
+	let_go(h, 1, "waited for");
+	settle(h);
+	finish(h);
+}
+
+static void
+a_listing_takes_no_room_from_others(void **state)
+{
+	harness    *h = harness_new(SIZE);
+	char		name[16];
+	lockmgr_counts counts;
+
+	(void) state;
+	h->config.max_remembered = 3;
+	start_manager(h);
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	try_acquire(h, 0, "a");
+	settle(h);
+	for (int i = 0; i < 5; i++)
+	{
+		snprintf(name, sizeof(name), "b%d", i);
+		foreign_hold(h, name, "v1", LEASE_MS, 5);
+		assert_false(observed_dead(h, name, 0));
+	}
+	lockmgr_count(h->lm, &counts);
+	assert_int_equal(counts.remembered, 3);
+	run(h, 2 * LEASE_US);
+	assert_true(observed_dead(h, "a", 0));
+	assert_true(observed_dead(h, "b0", 0));
+	assert_true(observed_dead(h, "b1", 0));
+	assert_false(observed_dead(h, "b2", 0));
+	finish(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_called_dead_is_had_by_a_try),
+		cmocka_unit_test(looks_of_sessions_count_as_well),
+		cmocka_unit_test(a_page_that_was_late_proves_nothing),
+		cmocka_unit_test(another_version_is_another_life),
+		cmocka_unit_test(what_a_try_does_not_get_is_not_called_dead),
+		cmocka_unit_test(a_listing_takes_no_room_from_others),
+	};
+
+	return cmocka_run_group_tests_name("lockmgr_observe", tests, NULL, NULL);
+}
