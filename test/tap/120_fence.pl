@@ -198,6 +198,24 @@ like(error_of($standby, q{SELECT ddb_fence('role', 9)}),
 	'refused on a standby');
 is($standby->safe_psql('postgres', q{SELECT token FROM ddb_fences WHERE resource = 'role'}),
 	5, 'which has its primary\'s tokens');
+
+# ... but has all other functions, also in read-only transactions.
+my $on_standby = session($standby);
+$on_standby->query_safe('SET client_min_messages = error');
+foreach my $call (
+	q{ddb_lock_acquire('s') > 0}, q{ddb_lock_token('s') > 0}, q{ddb_lock_require('s') > 0},
+	q{ddb_lock_renew('s') > now()}, q{(SELECT held FROM ddb_lock_info('s'))},
+	q{(SELECT count(*) = 1 FROM ddb_lock_list('s'))}, q{(SELECT count(*) = 1 FROM ddb_locks)},
+	q{(SELECT count(*) > 0 FROM ddb_stats)}, q{ddb_lock_release('s')},
+	q{ddb_lock_try_acquire('s') > 0}, q{ddb_lock_force_release('s')},
+	q{ddb_lock_release_all() >= 0}, q{ddb_lock_purge('1 day') >= 0},
+	q{ddb_xact_lock_acquire('x') > 0}, q{ddb_xact_lock_try_acquire('x') > 0},
+	q{ddb_lock_table_create() IS NOT NULL})
+{
+	is($on_standby->query_safe("SELECT $call"), 't', "on a standby: $call");
+}
+$on_standby->quit;
+
 $standby->promote;
 like(error_of($standby, q{SELECT ddb_fence('role', 4)}), qr/LK002/,
 	'they count when it is promoted');

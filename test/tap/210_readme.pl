@@ -1,0 +1,246 @@
+# The README's SQL, taken from the README and run as it stands: by roles that have
+# what the README grants, in two clusters at once where that is the point.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use DDBLock::Test;
+use File::Basename qw(dirname);
+use IPC::Run;
+use PostgreSQL::Test::Utils qw(slurp_file);
+use Test::More;
+
+my $readme = slurp_file(abs_path(dirname(__FILE__) . '/../../README.md'));
+my %unused = map { $_ => 1 } $readme =~ /^```sql\n(.*?)^```$/msg;
+
+# The one SQL block that has this in it.
+sub block
+{
+	my ($mark) = @_;
+	my @found = grep { index($_, $mark) >= 0 } sort keys %unused;
+
+	die scalar(@found) . " blocks of the README have: $mark\n" unless @found == 1;
+	delete $unused{ $found[0] };
+	return $found[0];
+}
+
+my $one = new_cluster('one', extension => 0);
+my $two = new_cluster('two', extension => 0);
+my @clusters = ($one, $two);
+
+#
+# Installation: the extension, the table, the roles
+#
+sub by_superuser { my ($node, $sql) = @_; return $node->safe_psql('postgres', $sql); }
+
+my $install = block('CREATE EXTENSION ddblock;');
+my $grants = block('CREATE ROLE ddblock_user');
+foreach my $node (@clusters)
+{
+	by_superuser($node, $install);
+	by_superuser($node, $grants);
+	by_superuser($node, <<'SQL');
+CREATE ROLE deployer LOGIN IN ROLE ddblock_user;
+CREATE ROLE operator LOGIN IN ROLE ddblock_operator;
+GRANT CREATE ON SCHEMA public TO deployer;
+SQL
+}
+
+# A function that a later version adds must be in one of the lists.
+sub not_allowed
+{
+	my ($role) = @_;
+	return by_superuser($one, qq{
+		SELECT string_agg(object, ' ' ORDER BY object COLLATE "C") FROM (
+			SELECT proname || '()' AS object FROM pg_proc WHERE proname ~ '^ddb_'
+				AND NOT has_function_privilege('$role', oid, 'EXECUTE')
+			UNION ALL SELECT relname FROM pg_class WHERE relname ~ '^ddb_' AND relkind IN ('r', 'v')
+				AND NOT has_table_privilege('$role', oid, 'SELECT')) AS denied});
+}
+is(not_allowed('operator'), 'ddb_fences ddb_lock_table_create()',
+	'operators may do all but create the lock table and read the fences');
+is(not_allowed('deployer'),
+	'ddb_fences ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() '
+	  . 'ddb_lock_table_create() ddb_stats ddb_stats()',
+	'users may do all that concerns their own locks');
+
+#
+# psql scripts
+#
+sub psql
+{
+	my ($node, @arguments) = @_;
+	my %run = (out => '', err => '');
+	my @command = ('psql', '-XAtq', '-d', $node->connstr('postgres') . ' user=deployer', @arguments);
+
+	$run{harness} = IPC::Run::start(\@command, '<', \undef, '>', \$run{out}, '2>', \$run{err});
+	return \%run;
+}
+
+sub status_of
+{
+	my ($run) = @_;
+
+	$run->{harness}->finish;
+	return $run->{harness}->result(0);
+}
+
+sub script
+{
+	my ($name, $text) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir() . "/$name";
+
+	PostgreSQL::Test::Utils::append_to_file($file, $text);
+	return $file;
+}
+
+#
+# The migration: twice in each cluster, all at once, and once more
+#
+my $text = block('INSERT INTO migrations');
+my $migrate = script('migrate.sql', $text);
+foreach my $node (@clusters)
+{
+	by_superuser($node, 'SET ROLE deployer; CREATE TABLE orders (id int)');
+	by_superuser($node, <<'SQL');
+CREATE SEQUENCE running;
+GRANT ALL ON SEQUENCE running TO PUBLIC;
+CREATE FUNCTION running() RETURNS event_trigger LANGUAGE plpgsql AS
+	$$ BEGIN PERFORM nextval('running'); END $$;
+CREATE EVENT TRIGGER running ON ddl_command_start WHEN TAG IN ('ALTER TABLE')
+	EXECUTE FUNCTION running();
+SQL
+}
+sub runs { my ($node) = @_; return by_superuser($node,
+	'SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM running'); }
+sub migrations { my ($node) = @_; return by_superuser($node,
+	q{SELECT count(*) FROM information_schema.columns WHERE column_name = 'paid_at'}); }
+
+# While its lock is held elsewhere all of them wait.
+my $holder = session($one);
+$holder->query_safe(q{SELECT ddb_lock_acquire('migrate/shop')});
+my @runs = map { psql($_, '-f', $migrate) } $one, $two, $one, $two;
+wait_for_waiters($_, 'migrate/shop', 2) foreach @clusters;
+is(runs($one) + runs($two), 0, 'nothing is migrated while another session has the lock');
+$holder->query_safe(q{SELECT ddb_lock_release('migrate/shop')});
+is(join(' ', map { status_of($_) } @runs), '0 0 0 0', 'four runs at once succeed');
+is(runs($_), 1, 'the migration ran once in cluster ' . $_->name) foreach @clusters;
+is(scalar(grep { $_->{out} =~ /was done before/ } @runs), 2, 'the other runs say that it was done');
+my $again = psql($one, '-f', $migrate);
+is(status_of($again), 0, 'another run succeeds');
+like($again->{out}, qr/^Migration 7 was done before\.$/m, '... says that it was done');
+is(runs($one), 1, '... and did nothing');
+
+# The lease is lost in the middle
+sub prepare_loss
+{
+	by_superuser($two, 'TRUNCATE migrations; ALTER TABLE orders DROP COLUMN paid_at;
+		SELECT setval($$running$$, 1, false); TRUNCATE ddb_fences');
+	by_superuser($two, q{CREATE OR REPLACE FUNCTION running() RETURNS event_trigger LANGUAGE plpgsql AS
+		$$ BEGIN PERFORM nextval('running'); PERFORM pg_sleep(600); END $$});
+	return;
+}
+prepare_loss;
+my $cut_off = psql($two, '-f', $migrate);
+wait_for { runs($two) == 1 } 'the migration';
+by_superuser($two, q{SELECT pg_terminate_backend(pid) FROM ddb_locks WHERE name = 'migrate/shop'});
+is(status_of($cut_off), 2, 'a run that loses its connection stops, with a status that says so');
+is(migrations($two), 0, '... and has migrated nothing');
+by_superuser($two, 'SELECT setval($$running$$, 1, false)');
+
+my $losing = psql($two, '-f', $migrate);
+wait_for { runs($two) == 1 } 'the migration';
+$holder->ask(q{SELECT ddb_lock_force_release('migrate/shop')});
+is(status_of($losing), 3, 'a run that loses its lease stops, with a status that says so');
+like($losing->{err}, qr/ERROR: +canceling statement/, '... and an error');
+is(migrations($two), 0, '... and has migrated nothing');
+is(by_superuser($two, 'SELECT count(*) FROM migrations'), 0, '... nor recorded it');
+
+by_superuser($two, q{CREATE OR REPLACE FUNCTION running() RETURNS event_trigger LANGUAGE plpgsql AS
+	$$ BEGIN PERFORM nextval('running'); END $$});
+is(status_of(psql($two, '-f', $migrate)), 0, 'the next run succeeds');
+is(migrations($two), 1, '... and migrates');
+
+#
+# pg_cron: a stand-in keeps the command, which two clusters then run at once
+#
+foreach my $node (@clusters)
+{
+	by_superuser($node, <<'SQL');
+CREATE SCHEMA cron;
+CREATE TABLE cron.job (command text);
+CREATE FUNCTION cron.schedule(text, text, command text) RETURNS void
+	LANGUAGE sql AS 'INSERT INTO cron.job VALUES (command)';
+CREATE SEQUENCE nights;
+GRANT ALL ON SEQUENCE nights TO PUBLIC;
+CREATE FUNCTION run_nightly() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('nights')$$;
+SQL
+}
+my $schedule = block('cron.schedule');
+by_superuser($_, $schedule) foreach @clusters;
+my $command = by_superuser($one, 'SELECT command FROM cron.job');
+sub nights
+{
+	my $sum = 0;
+	$sum += by_superuser($_, 'SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM nights')
+	  foreach @clusters;
+	return $sum;
+}
+my $busy = psql($one, '-c', $command);
+wait_for { nights() == 1 } 'the job in one cluster';
+is(status_of(psql($two, '-c', $command)), 0, 'the job in the other cluster ends well');
+is(nights(), 1, '... and has done nothing');
+by_superuser($one, q{SELECT pg_terminate_backend(pid) FROM ddb_locks WHERE name = 'nightly'});
+status_of($busy);
+is(status_of(psql($two, '-c', $command =~ s/pg_sleep\(20\)/pg_sleep(0)/r)), 0, 'the next night');
+is(nights(), 2, '... it runs in either');
+
+#
+# The leader
+#
+my $lead = block('CREATE PROCEDURE lead()');
+foreach my $node (@clusters)
+{
+	by_superuser($node, <<'SQL');
+SET ROLE deployer;
+CREATE TABLE rounds (token bigint);
+CREATE PROCEDURE one_round(token bigint) LANGUAGE sql AS 'INSERT INTO rounds VALUES (token)';
+SQL
+	by_superuser($node, "SET ROLE deployer; $lead");
+}
+sub rounds { my ($node) = @_; return by_superuser($node, 'SELECT count(*) FROM rounds'); }
+my %leading = map { $_->name => psql($_, '-c', 'CALL lead()') } @clusters;
+wait_for { rounds($one) + rounds($two) > 2 } 'a leader';
+my ($leader, $other) = rounds($one) > 0 ? ($one, $two) : ($two, $one);
+is(rounds($other), 0, 'one of two leads');
+by_superuser($leader, q{SELECT pg_terminate_backend(pid) FROM ddb_locks WHERE name = 'leader'});
+status_of($leading{ $leader->name });
+wait_for { rounds($other) > 2 } 'the other one';
+is( by_superuser($other, 'SELECT min(token) FROM rounds') > by_superuser($leader, 'SELECT max(token) FROM rounds') ? 1 : 0,
+	1, 'when it ends, the other one leads, with a higher token');
+by_superuser($other, q{SELECT pg_terminate_backend(pid) FROM ddb_locks WHERE name = 'leader'});
+status_of($leading{ $other->name });
+
+#
+# The fence pattern, with something to do at its dots
+#
+my $pattern = block("SELECT ddb_fence('orders'");
+die "the pattern has no dots\n" unless $pattern =~ s/^\.\.\.$/INSERT INTO orders VALUES (1);/m;
+is(status_of(psql($one, '-v', 'ON_ERROR_STOP=1', '-f', script('fence.sql', $pattern))), 0, 'the fence pattern');
+is(by_superuser($one, q{SELECT (SELECT count(*) FROM orders), count(*) FROM ddb_fences WHERE resource = 'orders'}),
+	'1|1', '... writes under its fence');
+
+#
+# All others as they stand
+#
+foreach my $rest (sort keys %unused)
+{
+	my $run = psql($one, '-v', 'ON_ERROR_STOP=1', '-f', script('rest.sql', $rest));
+
+	is(status_of($run), 0, 'an example: ' . ($rest =~ /^(.*)$/m)[0]) or diag($run->{err});
+}
+
+$holder->quit;
+nothing_held_ok;
+done_testing;
