@@ -428,6 +428,15 @@ client_run_until(test_client *c, int answers)
 	assert_int_equal(c->answers, answers);
 }
 
+/* What was posted has come as far as it can before its time begins to run out. */
+static inline void
+client_time_out(test_client *c)
+{
+	client_settle(c);
+	http_pool_hurry(c->pool, 50);
+	client_run_until(c, c->answers + 1);
+}
+
 /* Posts and waits for the answer. */
 static inline void
 client_ask(test_client *c, const char *body)
