@@ -36,6 +36,11 @@ is(proxy->forwarded('UpdateItem'), 1, 'by one request');
 is(dynamodb->item('b')->{isReleased}{S}, '1', 'the item is marked released');
 is($session->query_safe(q{SELECT held FROM ddb_lock_info('b')}),
 	'f', 'nobody holds it any more');
+
+# Of the tests themselves: the time that a query has begins with the query.
+$session->{timeout}->start(1);
+sleep 2;
+is($session->query_safe('SELECT 1'), 1, 'a session may live for longer than a query may take');
 $session->quit;
 
 done_testing;

@@ -12,7 +12,10 @@ use Time::HiRes qw(sleep);
 my $seed = $ENV{STORM_SEED} // time;
 my $steps = $ENV{STORM_STEPS} // 300;
 my @names = qw(storm/a storm/b storm/c);
-my $node = new_cluster('one', conf => "log_statement = none\nddblock.keep_warm = off\n");
+
+# No lease is lost, however long the worker stands still.
+my $node = new_cluster('one', conf => "log_statement = none\nddblock.keep_warm = off\n"
+	  . "ddblock.lease_duration = '1h'\n");
 my $control = session($node);
 my (%sessions, %modest, %sent, $stopped, %done);
 
@@ -150,7 +153,7 @@ foreach my $pid (sort keys %sessions)
 }
 my $believed = join "\n", sort keys %believed;
 my $rows;
-foreach (1 .. 100)
+foreach (1 .. 600)
 {
 	$rows = $control->query_safe(
 		q{SELECT name || ' ' || pid FROM ddb_locks ORDER BY name COLLATE "C", pid});
