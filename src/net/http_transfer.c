@@ -12,6 +12,11 @@
  * read callback that cannot be rewound would stop curl too, with error 65, but
  * then head and body go out as two packets, and the server wakes up twice.)
  *
+ * curl keeps each header for itself as well, trailers and those of interim
+ * replies too, and drops some of what it reads, chunk extensions for one,
+ * without a word.  So a server could go on for ever.  Only curl's debug
+ * function is told of all that comes: it counts, the others end the transfer.
+ *
  * The callbacks run inside curl: no calls to curl's multi interface here.
  *
  *-------------------------------------------------------------------------
@@ -29,6 +34,16 @@
 
 /* A reply buffer that grew beyond this is not kept for the next request. */
 #define REPLY_KEEP 65536
+
+/* How curl calls a line that is too long; before 8.6 it was out of memory. */
+#if LIBCURL_VERSION_NUM >= 0x080600
+#define LINE_TOO_LONG CURLE_TOO_LARGE
+#else
+#define LINE_TOO_LONG CURLE_OUT_OF_MEMORY
+#endif
+
+/* Headers, trailers, interim replies and the framing of chunks may take this. */
+#define OVERHEAD_MAX 65536
 
 static const char phase_name_resolution[] = "name resolution";
 static const char phase_connect[] = "connect";
@@ -64,6 +79,35 @@ on_tls(CURL *easy, void *tls_context, void *arg)
 	return CURLE_OK;
 }
 
+/* All that comes and goes; TLS has been taken off. */
+static int
+on_bytes(CURL *easy, curl_infotype type, char *data, size_t len, void *arg)
+{
+	http_transfer *t = arg;
+
+	(void) easy;
+	(void) data;
+	if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN)
+		t->received += len;
+	if (t->received > t->reply_max + OVERHEAD_MAX)
+		t->too_large = true;
+	return 0;
+}
+
+/* Called after each portion that curl has read. */
+static int
+on_progress(void *arg, curl_off_t reply_len, curl_off_t replied,
+			curl_off_t request_len, curl_off_t sent)
+{
+	const http_transfer *t = arg;
+
+	(void) reply_len;
+	(void) replied;
+	(void) request_len;
+	(void) sent;
+	return t->too_large;
+}
+
 /* Space for len more bytes and a NUL. */
 static bool
 have_space(http_transfer *t, size_t len)
@@ -90,7 +134,8 @@ on_reply(char *data, size_t size, size_t count, void *arg)
 	http_transfer *t = arg;
 	size_t		len = size * count;
 
-	t->too_large = len > t->reply_max - t->reply_len;
+	if (len > t->reply_max - t->reply_len)
+		t->too_large = true;
 	if (t->too_large || !have_space(t, len))
 		return CURL_WRITEFUNC_ERROR;
 	memcpy(t->reply + t->reply_len, data, len);
@@ -124,6 +169,8 @@ on_header(char *line, size_t size, size_t count, void *arg)
 	http_transfer *t = arg;
 	size_t		len = size * count;
 
+	if (t->too_large)
+		return CURL_WRITEFUNC_ERROR;
 	/* An interim reply's headers are not the reply's. */
 	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
 		t->crc32[0] = t->date[0] = '\0';
@@ -204,7 +251,13 @@ set_callbacks(http_transfer *t)
 		curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_reply) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_WRITEDATA, t) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_HEADERDATA, t) == CURLE_OK;
+		curl_easy_setopt(easy, CURLOPT_HEADERDATA, t) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_bytes) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_DEBUGDATA, t) == CURLE_OK &&
+		set_long(easy, CURLOPT_VERBOSE, 1) &&
+		curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_XFERINFODATA, t) == CURLE_OK &&
+		set_long(easy, CURLOPT_NOPROGRESS, 0);
 }
 
 bool
@@ -235,7 +288,7 @@ http_transfer_load(http_transfer *t, http_request *request)
 	t->tls_begun = false;
 	t->started = false;
 	t->too_large = false;
-	t->reply_len = 0;
+	t->received = t->reply_len = 0;
 	t->crc32[0] = t->date[0] = t->error[0] = '\0';
 	return curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER,
 							request->headers) == CURLE_OK &&
@@ -297,7 +350,11 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 		curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_errno);
 	if (t->too_large)
 		snprintf(reply->error, sizeof(reply->error),
-				 "Reply is larger than %zu bytes", t->reply_max);
+				 "Reply is larger than %zu bytes, or its headers and framing than %d",
+				 t->reply_max, OVERHEAD_MAX);
+	else if (t->started && code == LINE_TOO_LONG)
+		snprintf(reply->error, sizeof(reply->error),
+				 "Out of memory, or a line of the reply's headers is too long");
 	else if (t->started && code == CURLE_ABORTED_BY_CALLBACK)
 		snprintf(reply->error, sizeof(reply->error),
 				 "Connection closed before a reply came");

@@ -37,7 +37,8 @@ typedef struct http_transfer
 	unsigned	settings;		/* http_pool's number of them */
 	bool		tls_begun;
 	bool		started;		/* curl may have sent some of it */
-	bool		too_large;
+	bool		too_large;		/* the reply, or all that came with it */
+	size_t		received;		/* with headers and framing */
 	char	   *reply;
 	size_t		reply_len;
 	size_t		reply_size;		/* allocated */

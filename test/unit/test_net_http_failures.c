@@ -8,7 +8,9 @@
  */
 #include "http_fixture.h"
 
+#include <curl/curl.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <semaphore.h>
 
@@ -547,6 +549,169 @@ test_reply_too_large(void **state)
 	server_free(s);
 }
 
+/* ----------------------------------------------------------------
+ * Replies without an end
+ * ----------------------------------------------------------------
+ */
+
+/* No test needs so much; a server that gets it out was not stopped. */
+#define ENDLESS_MAX (256 << 20)
+
+/* curl's memory. */
+static size_t allocated;
+static size_t allocated_peak;
+
+static void *
+count_memory(void *p)
+{
+	size_t		sum = __atomic_add_fetch(&allocated, malloc_usable_size(p), __ATOMIC_SEQ_CST);
+
+	if (sum > __atomic_load_n(&allocated_peak, __ATOMIC_SEQ_CST))
+		__atomic_store_n(&allocated_peak, sum, __ATOMIC_SEQ_CST);
+	return p;
+}
+
+static void
+counted_free(void *p)
+{
+	__atomic_sub_fetch(&allocated, malloc_usable_size(p), __ATOMIC_SEQ_CST);
+	free(p);
+}
+
+static void *
+counted_malloc(size_t size)
+{
+	return count_memory(malloc(size));
+}
+
+static void *
+counted_calloc(size_t count, size_t size)
+{
+	return count_memory(calloc(count, size));
+}
+
+static void *
+counted_realloc(void *p, size_t size)
+{
+	__atomic_sub_fetch(&allocated, malloc_usable_size(p), __ATOMIC_SEQ_CST);
+	return count_memory(realloc(p, size));
+}
+
+static char *
+counted_strdup(const char *text)
+{
+	return count_memory(strdup(text));
+}
+
+/* What the server sends once, what it then repeats, and how much got out. */
+static const char *endless_start;
+static const char *endless_rest;
+static size_t endless_sent;
+
+static void
+serve_endlessly(test_connection *c)
+{
+	size_t		len = strlen(endless_rest);
+	size_t		times = 65536 / len;
+	char	   *portion = malloc(times * len);
+
+	for (size_t i = 0; i < times; i++)
+		memcpy(portion + i * len, endless_rest, len);
+	endless_sent = 0;
+	if (connection_read_request(c))
+	{
+		connection_print(c, endless_start);
+		while (endless_sent < ENDLESS_MAX &&
+			   send(c->fd, portion, times * len, MSG_NOSIGNAL) > 0)
+			endless_sent += times * len;
+	}
+	free(portion);
+}
+
+/* Says so, closes the connection, and has not kept what came. */
+static void
+check_endless(const char *start, const char *rest, const char *words)
+{
+	test_server *s;
+	test_client *c;
+
+	endless_start = start;
+	endless_rest = rest;
+	s = server_start(serve_endlessly, NULL);
+	c = client_start(s->port);
+	allocated_peak = allocated;
+	client_ask(c, "one");
+	assert_failed(c, HTTP_UNKNOWN, "reply", words);
+	server_wait_ended(s, 1);
+	assert_true(endless_sent < ENDLESS_MAX);
+	assert_true(allocated_peak < 1 << 20);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+#define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define TOO_LARGE "headers"	/* said if curl's own bound comes first, too */
+
+static void
+test_replies_without_an_end(void **state)
+{
+	(void) state;
+	check_endless(CHUNKED "2\r\n{}\r\n0\r\n", "trailer: value\r\n", TOO_LARGE);
+	check_endless("HTTP/1.1 200 OK\r\n", "header: value\r\n", TOO_LARGE);
+	check_endless("", "HTTP/1.1 100 Continue\r\n\r\n", TOO_LARGE);
+	check_endless("", "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n", TOO_LARGE);
+	check_endless(CHUNKED "2;", "extension=value;", TOO_LARGE);
+	check_endless(CHUNKED, "1;extension=0123456789012345678901234567890\r\nx\r\n", TOO_LARGE);
+	check_endless(CHUNKED "2\r\n{}\r\n0\r\n", "x", "");
+	check_endless("HTTP/1.1 200 OK\r\nheader: ", "x", TOO_LARGE);
+	check_endless("HTTP/1.1 200 ", "x", TOO_LARGE);
+	check_endless("HTTP/1.1 200 OK\r\n\r\n", "x", "larger than 10000 bytes");
+	check_endless("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", "x",
+				  "larger than 10000 bytes");
+}
+
+/* Headers, trailers and chunks as a server may well send them do no harm. */
+static void
+serve_with_much_around_it(test_connection *c)
+{
+	while (connection_read_request(c))
+	{
+		for (int i = 0; i < 100; i++)
+			connection_print(c, "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n");
+		connection_print(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n");
+		for (int i = 0; i < 100; i++)
+			connection_print(c, "header: 0123456789012345678901234567890123456789\r\n");
+		connection_print(c, "\r\n");
+		for (int i = 0; i < 1000; i++)
+			connection_print(c, "1;extension=0123456789\r\nx\r\n");
+		connection_print(c, "0\r\n");
+		for (int i = 0; i < 100; i++)
+			connection_print(c, "trailer: 0123456789012345678901234567890123456789\r\n");
+		connection_print(c, "\r\n");
+	}
+}
+
+static void
+test_reply_with_much_around_it(void **state)
+{
+	test_server *s = server_start(serve_with_much_around_it, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	/* The bound is one reply's, not the connection's. */
+	for (int i = 0; i < 5; i++)
+	{
+		client_ask(c, "one");
+		assert_int_equal(c->reply.outcome, HTTP_REPLIED);
+		assert_int_equal(c->reply.len, 1000);
+	}
+	assert_int_equal(server_connections(s), 1);
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
 int
 main(void)
 {
@@ -570,9 +735,13 @@ main(void)
 		cmocka_unit_test(test_replies_that_are_cut_off),
 		cmocka_unit_test(test_replies_that_are_not_http),
 		cmocka_unit_test(test_reply_too_large),
+		cmocka_unit_test(test_replies_without_an_end),
+		cmocka_unit_test(test_reply_with_much_around_it),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
+	curl_global_init_mem(CURL_GLOBAL_DEFAULT, counted_malloc, counted_free,
+						 counted_realloc, counted_strdup, counted_calloc);
 	sem_init(&resolver_started, 0, 0);
 	sem_init(&resolver_may_end, 0, 0);
 	sem_init(&first_was_read, 0, 0);
