@@ -98,7 +98,7 @@ part_of(char *text, const char *name)
 static bool
 parse_authorization(const char *header, authorization *a)
 {
-	char	   *slash;
+	const char *slash;
 
 	if (strncmp(header, ALGORITHM " ", strlen(ALGORITHM) + 1) != 0 ||
 		strlen(header) >= sizeof(a->text))
