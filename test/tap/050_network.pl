@@ -13,9 +13,7 @@ use Time::HiRes qw(time);
 #
 my $near = new_proxy();
 my $node = new_cluster('one', through => $near,
-	conf => "ddblock.retry_timeout = '2s'\nddblock.connect_timeout = '500ms'\n"
-	  . "ddblock.request_timeout = '500ms'\nddblock.keep_warm = off\n"
-	  . "log_statement = none\n");
+	conf => "ddblock.retry_timeout = '2s'\nddblock.keep_warm = off\nlog_statement = none\n");
 my $session = session($node);
 my $refused = qr/ERROR: +08006: could not reach DynamoDB\n.*DETAIL: .*connect: .*refused/s;
 
