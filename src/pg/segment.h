@@ -39,6 +39,7 @@
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 
+#include "core/epoch_clock.h"
 #include "core/lockmgr.h"
 
 /* What a backend can ask for: the manager's kinds, and calls past it. */
@@ -127,7 +128,7 @@ typedef struct MailboxAnswer
 	bool		has_data;		/* the item has data ... */
 	uint64		item_data_len;	/* ... of this length, even if it is not here */
 	dynamo_table_info table;	/* DESCRIBE_TABLE */
-	int64		epoch_us;		/* TABLE: DynamoDB's clock at the answer */
+	int64		epoch_us;		/* TABLE: DynamoDB's clock at the answer, or less */
 	LockPageSize page;			/* SCAN: what is in data */
 	uint8		data[MAILBOX_DATA_SIZE];	/* item's, if it is not longer */
 } MailboxAnswer;
@@ -220,7 +221,7 @@ typedef struct Segment
 	pg_atomic_uint32 worker_starts;
 	bool		table_checked;	/* worker only: see worker_table.c */
 	TimestampTz last_worker_start;	/* worker only */
-	int64		epoch_offset;	/* worker only; 0 before any reply */
+	epoch_clock clock;			/* worker only: DynamoDB's */
 	TimestampTz stats_since;
 
 	/* Gauges and counters that belong to no operation. */

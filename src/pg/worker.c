@@ -122,12 +122,15 @@ ddblock_worker_main(Datum main_arg)
 		if (ShutdownRequestPending && drain_deadline == 0)
 			drain_deadline = start_drain(now);
 
+		WorkerSetClock(now);
 		WorkerReadMailbox(now);
 		WorkerRunCalls();
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = sooner(WorkerTableTick(now), WorkerKeepWarm(now));
+		wake = WorkerTableTick(now);
+		wake = sooner(wake, WorkerClockRun(now));
+		wake = sooner(wake, WorkerKeepWarm(now));
 		wake = sooner(wake, WorkerJournalRun(now));
 		publish_counts();
 
@@ -299,7 +302,7 @@ make_lockmgr(void)
 	if (worker_lockmgr == NULL)
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	lockmgr_set_clock(worker_lockmgr, WorkerEpochOffset());
+	WorkerSetClock(SegmentNow());
 }
 
 static void

@@ -55,7 +55,11 @@ extern void WorkerCallInit(void);
 extern void WorkerCallReload(void);
 extern void WorkerCallHurry(int64 timeout_us);
 extern int	WorkerCallFd(void);
-extern int64 WorkerEpochOffset(void);
+extern bool WorkerClockIsKnown(void);
+extern void WorkerSetClock(int64 now);
+extern int64 WorkerClockRun(int64 now);
+extern int64 WorkerEpochHigh(int64 now);
+extern int64 WorkerEpochLow(int64 now);
 extern void WorkerCallTable(journal_table *where);
 extern void WorkerSend(void *arg, const lockmgr_call *call);
 extern void WorkerSendRelease(int which, const dynamo_write *release, bool repeat);
@@ -79,6 +83,8 @@ extern bool WorkerTableIsFit(int64 now);
 extern int64 WorkerTableTick(int64 now);
 extern void WorkerTableDescribed(const dynamo_reply *reply, bool own, int64 now);
 extern void WorkerTableMissing(void);
+extern bool WorkerTableIsAsked(void);
+extern void WorkerClockUnknown(const dynamo_reply *reply);
 
 /* worker_journal.c */
 extern void WorkerJournalInit(int64 now);

@@ -36,6 +36,12 @@
 #define IDLE_CLOSE_S 20
 #define KEEP_WARM_US INT64CONST(15000000)
 
+/* What the machine's steady clock may be off by: as far as NTP may slew it. */
+#define DRIFT_PPM 500
+
+/* Between calls that ask for the time in vain. */
+#define CLOCK_RETRY_US USECS_PER_SEC
+
 /* The item that is read, and never written, to keep a connection warm. */
 #define KEEP_WARM_NAME "ddblock/keep-warm"
 
@@ -68,7 +74,9 @@ static reactor *the_reactor;
 static http_pool *pool;
 static dynamo_table table;
 static sigv4_key signing_key;
-static int64 epoch_offset;
+static bool clock_asked = false;	/* a reply is to come whose Date counts */
+static int64 next_clock_call = 0;
+static bool clock_was_known;
 static int64 last_call;
 static bool in_trouble;			/* as last said in the log */
 static Call *finished;
@@ -80,6 +88,8 @@ static char *build_operators_write(const MailboxRequest *request);
 static void post(Call *call);
 static bool sign_and_post(Call *call);
 static void done(void *arg, const http_reply *reply);
+static void read_nothing(void);
+static void read_date(const Call *call, const http_reply *reply, int64 now);
 static void read_reply(Call *call, const http_reply *reply);
 static void conclude(Call *call);
 static void finish(Call *call);
@@ -133,20 +143,23 @@ WorkerCallTable(journal_table *where)
 	strlcpy(where->sort_value, table.sort_value, sizeof(where->sort_value));
 }
 
-/* Before the lock manager is made: sets its clock, too, from now on. */
-void
-WorkerCallInit(void)
+static int64
+wall_clock(void)
 {
 	struct timespec wall;
 
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (int64) wall.tv_sec * USECS_PER_SEC + wall.tv_nsec / 1000;
+}
+
+/* Before the lock manager is made. */
+void
+WorkerCallInit(void)
+{
 	/* What the worker before this one has learnt is better than any wall clock. */
-	epoch_offset = segment->epoch_offset;
-	if (epoch_offset == 0)
-	{
-		clock_gettime(CLOCK_REALTIME, &wall);
-		epoch_offset = (int64) wall.tv_sec * USECS_PER_SEC + wall.tv_nsec / 1000 -
-			SegmentNow();
-	}
+	if (!segment->clock.known)
+		epoch_clock_start(&segment->clock, wall_clock() - SegmentNow(), DRIFT_PPM);
+	clock_was_known = segment->clock.known;
 	the_reactor = reactor_new();
 	if (the_reactor == NULL)
 		ereport(FATAL,
@@ -180,10 +193,67 @@ WorkerCallFd(void)
 	return reactor_fd(the_reactor);
 }
 
-int64
-WorkerEpochOffset(void)
+bool
+WorkerClockIsKnown(void)
 {
-	return epoch_offset;
+	return segment->clock.known;
+}
+
+/* DynamoDB's clock, or up to some milliseconds more: for tokens, above all. */
+int64
+WorkerEpochHigh(int64 now)
+{
+	return now + epoch_clock_high(&segment->clock, now);
+}
+
+/* The same, or less. */
+int64
+WorkerEpochLow(int64 now)
+{
+	return now + epoch_clock_low(&segment->clock, now);
+}
+
+/* Before what happens now leads to a token. */
+void
+WorkerSetClock(int64 now)
+{
+	lockmgr_set_clock(worker_lockmgr, epoch_clock_high(&segment->clock, now));
+}
+
+/*
+ * Asks until DynamoDB's clock is known, unless the table check is about to
+ * tell.  Returns the moment at which it wants to be called again.
+ */
+int64
+WorkerClockRun(int64 now)
+{
+	if (WorkerClockIsKnown())
+	{
+		if (!clock_was_known)
+			WorkerRetryParked();
+		clock_was_known = true;
+		return PG_INT64_MAX;
+	}
+	if (clock_asked || WorkerTableIsAsked())
+		return PG_INT64_MAX;
+	if (now < next_clock_call)
+		return next_clock_call;
+	clock_asked = true;
+	read_nothing();
+	return PG_INT64_MAX;
+}
+
+/* Whatever came of it, its Date has been read, if it had one. */
+static void
+clock_answered(const dynamo_reply *reply)
+{
+	clock_asked = false;
+	if (WorkerClockIsKnown())
+		return;
+	next_clock_call = SegmentNow();
+	if (reply->status != DYNAMO_OK)
+		next_clock_call += CLOCK_RETRY_US;
+	WorkerClockUnknown(reply);
 }
 
 static Call *
@@ -294,7 +364,7 @@ build_operators_write(const MailboxRequest *request)
 		.name_len = request->name_len,
 		.version = request->version,
 		.expected = request->expected,
-		.now_s = (SegmentNow() + epoch_offset) / USECS_PER_SEC,
+		.now_s = WorkerEpochHigh(SegmentNow()) / USECS_PER_SEC,
 	};
 
 	return dynamo_build(&table, &write);
@@ -307,19 +377,24 @@ build_operators_write(const MailboxRequest *request)
 int64
 WorkerKeepWarm(int64 now)
 {
-	dynamo_write read = {.op = DYNAMO_READ,.name = KEEP_WARM_NAME,
-	.name_len = strlen(KEEP_WARM_NAME)};
-	Call	   *call;
-
 	if (!ddblock_keep_warm)
 		return PG_INT64_MAX;
 	if (last_call != 0 && now - last_call < KEEP_WARM_US)
 		return last_call + KEEP_WARM_US;
-	call = new_call(FOR_WARMTH, DYNAMO_READ, 1,
-					(int64) ddblock_request_timeout * 1000);
+	read_nothing();
+	return now + KEEP_WARM_US;
+}
+
+static void
+read_nothing(void)
+{
+	dynamo_write read = {.op = DYNAMO_READ,.name = KEEP_WARM_NAME,
+	.name_len = strlen(KEEP_WARM_NAME)};
+	Call	   *call = new_call(FOR_WARMTH, DYNAMO_READ, 1,
+								(int64) ddblock_request_timeout * 1000);
+
 	call->body = dynamo_build(&table, &read);
 	post(call);
-	return now + KEEP_WARM_US;
 }
 
 /* Sends the call; whatever happens, it ends up among the finished ones. */
@@ -382,7 +457,7 @@ sign_and_post(Call *call)
 		.amz_date = date,
 	};
 
-	sigv4_amz_date((SegmentNow() + epoch_offset) / USECS_PER_SEC, date);
+	sigv4_amz_date((SegmentNow() + epoch_clock_likely(&segment->clock)) / USECS_PER_SEC, date);
 	if (!sigv4_sign(&request, &signing_key, authorization, sizeof(authorization)))
 		return false;
 	for (int i = 0; i < signed_count; i++)
@@ -408,14 +483,8 @@ done(void *arg, const http_reply *reply)
 
 	if (reply->outcome == HTTP_REPLIED)
 	{
-		if (reply->date_s != 0)
-		{
-			epoch_offset = epoch_offset_agree(epoch_offset, reply->date_s,
-											  call->posted, now);
-			segment->epoch_offset = epoch_offset;
-			lockmgr_set_clock(worker_lockmgr, epoch_offset);
-		}
 		read_reply(call, reply);
+		read_date(call, reply, now);
 	}
 	else
 	{
@@ -439,6 +508,21 @@ done(void *arg, const http_reply *reply)
 	}
 	else
 		conclude(call);
+}
+
+/*
+ * Not of what may be no reply of DynamoDB's.  One that sends no Date, as an
+ * imitation may, is taken to have our wall clock.
+ */
+static void
+read_date(const Call *call, const http_reply *reply, int64 now)
+{
+	int64		date_s = reply->date_s != 0 ? reply->date_s : wall_clock() / USECS_PER_SEC;
+
+	if (call->reply.status == DYNAMO_UNKNOWN || call->reply.status == DYNAMO_MALFORMED)
+		return;
+	epoch_clock_reply(&segment->clock, date_s, call->posted, now);
+	WorkerSetClock(now);
 }
 
 static void
@@ -582,8 +666,10 @@ deliver(Call *call)
 		case FOR_JOURNAL:
 			deliver_to_journal(call);
 			break;
-		case FOR_CHECK:
 		case FOR_WARMTH:
+			clock_answered(&call->reply);
+			break;
+		case FOR_CHECK:
 			break;
 	}
 }

@@ -145,7 +145,7 @@ send_release(Freeing *freeing, int64 now)
 		.owner = journal->owner,
 		.version = freeing->version,
 		.any_version = true,
-		.now_s = (now + WorkerEpochOffset()) / USECS_PER_SEC,
+		.now_s = WorkerEpochHigh(now) / USECS_PER_SEC,
 	};
 
 	freeing->sent = true;

@@ -151,7 +151,7 @@ read_slot(uint32 slot_number, int64 now)
 	let_go(slot_number, session.generation, now);
 	if (!asked || taken.seq <= cancelled_seq)
 		note->parked_since = 0;
-	else if (needs_fit_table(&taken) && !WorkerTableIsFit(now))
+	else if (needs_fit_table(&taken) && !(WorkerTableIsFit(now) && WorkerClockIsKnown()))
 		park(note, taken.seq, now);
 	else
 	{
@@ -162,7 +162,8 @@ read_slot(uint32 slot_number, int64 now)
 
 /*
  * In the wrong Region of a global table a lock may look free, or its item long
- * released, that is held in another.
+ * released, that is held in another.  And each has to do with DynamoDB's clock: a
+ * token of our wall clock's could be lower than others' before it.
  */
 static bool
 needs_fit_table(const MailboxRequest *request)
@@ -512,7 +513,7 @@ WorkerAnswerTable(lockmgr_session session, uint64 seq, dynamo_op op,
 		return;
 	out->result = reply->status == DYNAMO_OK ? LOCKMGR_FOUND : LOCKMGR_FAILED;
 	out->table = reply->table;
-	out->epoch_us = SegmentNow() + WorkerEpochOffset();
+	out->epoch_us = WorkerEpochLow(SegmentNow());
 	if (reply->status != DYNAMO_OK)
 		fill_failure(out, op, reply->status, reply->type, reply->message);
 	if (reply->status == DYNAMO_CONDITION_FAILED)

@@ -10,10 +10,10 @@
  * table can become a global one.  What a session's DescribeTable brings counts
  * as well.
  *
- * Until it is known, acquires wait in their slots (worker_mailbox.c); nothing
- * else does.  Where it is known, an acquire pays nothing.  A refusal is never
- * remembered: the next acquire has it looked up again.  An outage changes
- * nothing of what was known.  The segment holds it, so that a worker that
+ * Until it is known, and DynamoDB's clock is, too (worker_call.c), acquires wait
+ * in their slots (worker_mailbox.c); nothing else does.  Where it is known, an
+ * acquire pays nothing.  A refusal is never remembered: the next acquire has it
+ * looked up again.  An outage changes nothing of what was known.  The segment holds it, so that a worker that
  * replaces another one goes on with what was let through before.
  *
  *-------------------------------------------------------------------------
@@ -73,26 +73,30 @@ WorkerTableTick(int64 now)
 	int64		patience = (int64) ddblock_retry_timeout * 1000;
 	int64		oldest = PG_INT64_MAX;
 
-	if (is_pinned())
-	{
-		if (!WorkerTableIsFit(now))
-			WorkerFailParked(now, MAILBOX_OTHER_REGION, DYNAMO_OK, "", WorkerRegion());
-		return PG_INT64_MAX;
-	}
-	if (!segment->table_checked)
+	if (is_pinned() && !WorkerTableIsFit(now))
+		WorkerFailParked(now, MAILBOX_OTHER_REGION, DYNAMO_OK, "", WorkerRegion());
+	if (!(is_pinned() || segment->table_checked) || !WorkerClockIsKnown())
 		oldest = WorkerOldestParked();
 	if (oldest <= now - patience)
 	{
 		WorkerFailParked(now - patience, MAILBOX_NOT_REFUSED, last_status, "", last_message);
 		oldest = WorkerOldestParked();
 	}
-	if (!in_flight && next_check <= now)
+	if (!is_pinned() && !in_flight && next_check <= now)
 	{
 		in_flight = true;
 		WorkerSendTableCheck();
 	}
-	return Min(in_flight ? PG_INT64_MAX : next_check,
+	return Min(is_pinned() || in_flight ? PG_INT64_MAX : next_check,
 			   oldest == PG_INT64_MAX ? PG_INT64_MAX : oldest + patience);
+}
+
+static bool
+is_no_answer(dynamo_status status)
+{
+	return status == DYNAMO_UNREACHABLE || status == DYNAMO_UNKNOWN ||
+		status == DYNAMO_THROTTLED || status == DYNAMO_CONFLICT ||
+		status == DYNAMO_MALFORMED;
 }
 
 /* A reply to DescribeTable: to our own, or to a session's. */
@@ -107,12 +111,31 @@ WorkerTableDescribed(const dynamo_reply *reply, bool own, int64 now)
 	next_check = now + RECHECK_US;
 	if (reply->status == DYNAMO_OK)
 		judge(&reply->table);
-	else if (reply->status == DYNAMO_UNREACHABLE || reply->status == DYNAMO_UNKNOWN ||
-			 reply->status == DYNAMO_THROTTLED || reply->status == DYNAMO_CONFLICT ||
-			 reply->status == DYNAMO_MALFORMED)
+	else if (is_no_answer(reply->status))
 		no_answer(reply, now);
 	else
 		answered_in_the_negative(reply);
+}
+
+/* Is a reply to DescribeTable to come? */
+bool
+WorkerTableIsAsked(void)
+{
+	return in_flight;
+}
+
+/* A reply that left DynamoDB's clock unknown: nothing is acquired without it. */
+void
+WorkerClockUnknown(const dynamo_reply *reply)
+{
+	if (is_no_answer(reply->status))
+	{
+		last_status = reply->status;
+		strlcpy(last_message, reply->message, sizeof(last_message));
+	}
+	else if (reply->status != DYNAMO_OK)
+		WorkerFailParked(PG_INT64_MAX, MAILBOX_NOT_REFUSED, reply->status, reply->type,
+						 reply->message);
 }
 
 /* Some call has found no table: the next one of that name may be another. */

@@ -33,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/epoch_clock.h"
 #include "core/lockmgr.h"
 #include "dynamo_double.h"
 
@@ -80,7 +81,7 @@ typedef enum sim_fault
 	FAULT_WORKER_KILLED,
 	FAULT_CRASH,
 	FAULT_CLOCK_SET,
-	FAULT_HOUR,
+	FAULT_ABSURD_DATE,
 	FAULT_BACKEND_STOPPED,
 	FAULT_BACKEND_KILLED,
 	FAULT_ITEM_DELETED,
@@ -120,8 +121,8 @@ typedef struct sim_plan
 	unsigned	idle_percent;	/* of the steps of sessions that have a lock */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
-	int64_t		clock_error;	/* of what a cluster takes for DynamoDB's time */
-	bool		hours;			/* DynamoDB's time is misread by an hour */
+	int64_t		clock_error;	/* of a cluster's wall clock */
+	bool		hours;			/* ... which may be off by an hour */
 } sim_plan;
 
 /* What a session has: as its backend would know it. */
@@ -180,7 +181,9 @@ typedef struct sim_cluster
 	char		owner[64];
 	int64_t		ppm;			/* its clock is faster by this */
 	int64_t		offset;
-	int64_t		epoch_offset;
+	int64_t		wall_error;		/* its wall clock is ahead by this */
+	epoch_clock clock;			/* what it knows of DynamoDB's */
+	bool		absurd_date;	/* in its next reply */
 	int64_t		paused_until;
 	int64_t		cut_until;		/* no packet passes */
 	int64_t		throttled_until;
@@ -227,7 +230,7 @@ typedef struct sim_nonce
 	uint32_t	lease;
 	int64_t		first_sent;		/* by the cluster's clock; 0: not yet */
 	int64_t		first_sent_true;
-	int64_t		epoch;			/* DynamoDB's clock as read at that moment */
+	int64_t		epoch;			/* DynamoDB's clock at that moment */
 	int64_t		lease_ms;
 	bool		applied;
 	bool		excused;
@@ -403,7 +406,9 @@ struct sim_call
 	int			events;
 	bool		answered;
 	char	   *body;
+	int64_t		posted;			/* by the cluster's clock */
 	int			status;			/* of the first copy's reply; 0: none yet */
+	int64_t		date_s;			/* ... by DynamoDB's clock, cut to seconds */
 	char	   *bytes;			/* of that reply */
 	size_t		len;
 	dynamo_reply reply;			/* as read by the codec */
@@ -427,6 +432,8 @@ extern void sim_drop_call(sim_call *call);
 extern void sim_start_worker(sim *s, sim_cluster *c);
 extern void sim_kill_worker(sim *s, sim_cluster *c);
 extern void sim_new_incarnation(sim_cluster *c);
+extern void sim_tell_time(const sim *s, sim_cluster *c);
+extern int64_t sim_absurd_date(sim *s, int64_t date_s);
 extern void sim_read_slot(sim *s, sim_cluster *c, int slot);
 
 /* sim_session.c */

@@ -86,7 +86,10 @@ sim_check_overwrite(sim *s, int lock, const sim_call *call, int which)
 	}
 }
 
-/* I2: tokens rise in grant order; after a deletion, if the clock is past them. */
+/*
+ * I2: tokens rise in grant order; after a deletion, if DynamoDB's clock is past
+ * them: so each is that clock's time, or more.
+ */
 static void
 check_token(sim *s, sim_lock *lock, const sim_nonce *nonce, int64_t token)
 {
@@ -96,6 +99,10 @@ check_token(sim *s, sim_lock *lock, const sim_nonce *nonce, int64_t token)
 	if (token <= lock->ever_token && nonce->epoch > lock->ever_token)
 		sim_wrong(s, "I2: token %" PRId64 " of %s after %" PRId64 ", long past", token,
 				  lock->name, lock->ever_token);
+	if (token < nonce->epoch)
+		sim_wrong(s, "I2: token %" PRId64 " of %s is below DynamoDB's time", token, lock->name);
+	if (token > lock->ever_token + 2 && token > SIM_EPOCH + s->now + 120 * MINUTE)
+		sim_wrong(s, "I2: token %" PRId64 " of %s is of an absurd time", token, lock->name);
 	lock->last_token = token;
 	if (token > lock->ever_token)
 		lock->ever_token = token;
@@ -193,7 +200,7 @@ sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
 	{
 		nonce->first_sent = now;
 		nonce->first_sent_true = s->now;
-		nonce->epoch = now + c->epoch_offset;
+		nonce->epoch = SIM_EPOCH + s->now;
 	}
 	if (write->op == DYNAMO_RENEW)
 		check_deadline(s, nonce, &saved->l);

@@ -42,13 +42,13 @@ crash(sim *s, sim_cluster *c)
 	sim_start_later(s, c);
 }
 
-/* What the cluster takes for DynamoDB's clock is off by this. */
+/* The cluster's wall clock is off by this: it counts for a new incarnation. */
 void
 sim_set_clock(sim *s, sim_cluster *c, int64_t error)
 {
-	c->epoch_offset = SIM_EPOCH + s->now + error - sim_local(s, c);
-	if (c->lm != NULL)
-		lockmgr_set_clock(c->lm, c->epoch_offset);
+	c->wall_error = error;
+	if (s->plan.hours)
+		c->wall_error += sim_between(s, -1, 1) * 60 * MINUTE;
 }
 
 /* A session that has something, if one is found. */
@@ -100,7 +100,7 @@ break_cluster(sim *s, sim_cluster *c)
 	sim_fault	fault = dice < 16 ? FAULT_CUT : dice < 24 ? FAULT_THROTTLED_ALL :
 		dice < 30 ? FAULT_NO_CREDENTIALS : dice < 44 ? FAULT_WORKER_STOPPED :
 		dice < 60 ? FAULT_WORKER_KILLED : dice < 65 ? FAULT_CRASH :
-		dice < 75 ? FAULT_CLOCK_SET : dice < 80 ? FAULT_HOUR :
+		dice < 69 ? FAULT_CLOCK_SET : dice < 80 ? FAULT_ABSURD_DATE :
 		dice < 92 ? FAULT_BACKEND_STOPPED : FAULT_BACKEND_KILLED;
 
 	if (fault == FAULT_BACKEND_STOPPED)
@@ -113,10 +113,8 @@ break_cluster(sim *s, sim_cluster *c)
 		kill_backend(s, c);
 		return;
 	}
-	if (fault == FAULT_HOUR && !s->plan.hours)
-		fault = FAULT_CLOCK_SET;
 	sim_count(s, fault);
-	if (fault != FAULT_CLOCK_SET && fault != FAULT_HOUR)
+	if (fault != FAULT_CLOCK_SET && fault != FAULT_ABSURD_DATE)
 		c->troubled_at = until;
 	sim_say(s, "%d: %s", c->number, sim_fault_names[fault]);
 	switch (fault)
@@ -140,8 +138,8 @@ break_cluster(sim *s, sim_cluster *c)
 		case FAULT_CRASH:
 			crash(s, c);
 			break;
-		case FAULT_HOUR:
-			sim_set_clock(s, c, sim_chance(s, 50) ? 60 * MINUTE : -60 * MINUTE);
+		case FAULT_ABSURD_DATE:
+			c->absurd_date = true;
 			break;
 		default:
 			sim_set_clock(s, c, sim_between(s, -s->plan.clock_error, s->plan.clock_error));

@@ -144,6 +144,7 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 		abort();
 	call->cluster = c->number;
 	call->life = c->life;
+	call->posted = sim_local(s, c);
 	call->id = out->id;
 	call->op = out->op;
 	call->count = out->count;
@@ -259,6 +260,7 @@ sim_apply(sim *s, sim_call *call)
 	if (call->status == 0)
 	{
 		call->status = status;
+		call->date_s = (SIM_EPOCH + s->now) / SECOND;
 		call->bytes = bytes;
 		call->len = len;
 		call->reply = reply;
@@ -335,6 +337,18 @@ read_error(sim *s, const sim_call *call, sim_fault fault, dynamo_reply *reply)
 							DYNAMO_UNREACHABLE : DYNAMO_UNKNOWN, error->body);
 }
 
+/* The worker takes note of a reply's Date. */
+static void
+read_date(sim *s, sim_cluster *c, const sim_call *call)
+{
+	int64_t		date_s = call->date_s;
+
+	if (c->absurd_date)
+		date_s = sim_absurd_date(s, date_s);
+	c->absurd_date = false;
+	epoch_clock_reply(&c->clock, date_s, call->posted, sim_local(s, c));
+}
+
 /* The call's end reaches the worker that waits for it. */
 void
 sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant)
@@ -359,6 +373,10 @@ sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant)
 
 	sim_say(s, "%d: reply to #%" PRIu64 ": status %d %s%s", c->number, call->id,
 			(int) reply->status, reply->type, reply->message);
+	if (kind == SIM_REPLY && reply->status != DYNAMO_UNKNOWN &&
+		reply->status != DYNAMO_MALFORMED)
+		read_date(s, c, call);
+	sim_tell_time(s, c);
 	lockmgr_reply(c->lm, sim_local(s, c), call->id, reply);
 	if (reply == &read)
 		dynamo_reply_free(&read);

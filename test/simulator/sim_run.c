@@ -122,7 +122,10 @@ run_until(sim *s, int64_t end)
 		s->now = next;
 		s->totals->events++;
 		if (sleeper != NULL)
+		{
+			sim_tell_time(s, sleeper);
 			lockmgr_tick(sleeper->lm, sim_local(s, sleeper));
+		}
 		else
 		{
 			sim_event	event = sim_take_event(s);

@@ -219,6 +219,7 @@ sim_read_slot(sim *s, sim_cluster *c, int slot)
 		session->request.seq > notes->taken_seq &&
 		session->answer.seq != session->request.seq;
 
+	sim_tell_time(s, c);
 	if (session->waiting && session->request.seq > notes->taken_seq)
 		notes->taken_seq = session->request.seq;
 	if (id.generation != notes->generation)
@@ -251,6 +252,59 @@ void
 sim_new_incarnation(sim_cluster *c)
 {
 	snprintf(c->owner, sizeof(c->owner), "cluster%d/%u", c->number, ++c->incarnation);
+	c->clock.known = false;
+}
+
+/* Rates of clocks in here differ much more than in life. */
+#define DRIFT_PPM 60000
+
+void
+sim_tell_time(const sim *s, sim_cluster *c)
+{
+	lockmgr_set_clock(c->lm, epoch_clock_high(&c->clock, sim_local(s, c)));
+}
+
+/* By an hour or by ages, and never twice by the same. */
+int64_t
+sim_absurd_date(sim *s, int64_t date_s)
+{
+	switch (sim_between(s, 0, 3))
+	{
+		case 0:
+			return INT64_C(253370764800) + sim_between(s, 0, 1000000);	/* year 9999 */
+		case 1:
+			return sim_between(s, -1, 1000000);
+		case 2:
+			return date_s + sim_between(s, 3 * 3600, 1000000);
+		default:
+			return date_s - sim_between(s, 3 * 3600, 1000000);
+	}
+}
+
+/*
+ * Nothing is acquired before DynamoDB's clock is known: the worker has asked
+ * for it just now.
+ */
+static void
+learn_time(sim *s, sim_cluster *c)
+{
+	int64_t		local = sim_local(s, c);
+
+	if (c->clock.known)
+		return;
+	epoch_clock_start(&c->clock, SIM_EPOCH + s->now + c->wall_error - local, DRIFT_PPM);
+	for (int ago = 10 * EPOCH_VOTES; ago > 0 && !c->clock.known; ago--)
+	{
+		int64_t		back = ago * 20 * MS;
+		int64_t		date_s = (SIM_EPOCH + s->now - back) / SECOND;
+
+		if (sim_chance(s, 10))
+			date_s = sim_absurd_date(s, date_s);
+		epoch_clock_reply(&c->clock, date_s, local - back - sim_between(s, 1, 9 * MS),
+						  local - back + sim_between(s, 1, 9 * MS));
+	}
+	if (!c->clock.known)
+		sim_wrong(s, "I6: cluster %d does not learn the time", c->number);
 }
 
 static lockmgr *
@@ -294,7 +348,8 @@ sim_start_worker(sim *s, sim_cluster *c)
 	c->troubled_at = s->now;
 	memset(c->notes, 0, (size_t) s->plan.sessions * sizeof(sim_notes));
 	c->lm = new_manager(s, c, &host_args[c->number]);
-	lockmgr_set_clock(c->lm, c->epoch_offset);
+	learn_time(s, c);
+	sim_tell_time(s, c);
 	c->adopting = true;
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
