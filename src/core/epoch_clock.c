@@ -11,6 +11,9 @@
 
 #define SECOND INT64_C(1000000)
 
+/* By so much time() may be behind, as a clock that is read once in a tick. */
+#define TICK INT64_C(10000)
+
 /* Start of the year 10000: no Date says more, and no sum overflows. */
 #define DATE_MAX INT64_C(253402300800)
 
@@ -95,7 +98,7 @@ epoch_clock_reply(epoch_clock *clock, int64_t date_s, int64_t sent, int64_t rece
 	if (date_s <= 0 || date_s >= DATE_MAX)
 		return;
 	seen.low = date_s * SECOND - received;
-	seen.high = (date_s + 1) * SECOND - sent;
+	seen.high = (date_s + 1) * SECOND + TICK - sent;
 	seen = widened(clock, seen, received);
 	if (!clock->known)
 	{

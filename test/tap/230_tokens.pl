@@ -18,6 +18,7 @@ sub wrong_tokens
 {
 	my ($double, $skew, $count, @sessions) = @_;
 	my ($below, $above) = (0, 0);
+	my $furthest = 0;
 
 	for my $i (1 .. $count)
 	{
@@ -26,10 +27,12 @@ sub wrong_tokens
 		my $token = $session->query_safe(q{SELECT ddb_lock_acquire('a')});
 
 		$below++ if $token < $asked * 1e6;
+		$furthest = $asked * 1e6 - $token if $asked * 1e6 - $token > $furthest;
 		$above++ if $token > (time + $skew + 1.5) * 1e6;
 		$session->query_safe(q{SELECT ddb_lock_release('a')});
 		$double->call('DeleteItem', { TableName => 'lockTable', Key => { key => { S => 'a' } } });
 	}
+	diag("by up to $furthest us") if $below > 0;
 	return "$below below, $above above";
 }
 
