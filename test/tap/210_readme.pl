@@ -25,8 +25,9 @@ sub block
 	return $found[0];
 }
 
-my $one = new_cluster('one', extension => 0);
-my $two = new_cluster('two', extension => 0);
+# Owners have their names by default here.
+my $one = new_cluster('one', extension => 0, conf => "ddblock.owner_name = ''\n");
+my $two = new_cluster('two', extension => 0, conf => "ddblock.owner_name = ''\n");
 my @clusters = ($one, $two);
 
 #
@@ -64,6 +65,52 @@ is(not_allowed('deployer'),
 	'ddb_fences ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() '
 	  . 'ddb_lock_table_create() ddb_stats ddb_stats()',
 	'users may do all that concerns their own locks');
+
+#
+# The first session: each statement once more, with the same output but for what
+# is never the same
+#
+sub normal
+{
+	my ($text) = @_;
+
+	foreach ($text)
+	{
+		s/^psql:<stdin>:\d+: //mg;
+		s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g;
+		s/\b\d{16}\b/TOKEN/g;
+		s/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*[+-]\d\d(:\d\d)?/TIME/g;
+		s/\d\d:\d\d:\d\d\.\d+/LEFT/g;
+		s{@[\w.-]+/}{\@HOST/}g;
+		s/host "[^"]*"/host "HOST"/g;
+		s/^(host +\|).*/$1 HOST/mg;
+		s/(process|^pid +\|) \d+/$1 PID/mg;
+		s/\| +\d+ (?=\| session)/| PID /g;
+		s/ +/ /g;
+		s/-+/-/g;
+		s/ $//mg;
+		s/\s+\z//;
+	}
+	return $text;
+}
+
+my $superuser = by_superuser($one, 'SELECT current_user');
+my %session = map { $_->name => session($_) } @clusters;
+$_->ask("\\set VERBOSITY default\n\\set QUIET off\n\\pset format aligned\n\\pset tuples_only off\n"
+	  . "SET application_name = 'psql'") foreach values %session;
+my ($first_session) = $readme =~ /^## A first session\n(.*?)^## /ms;
+my @steps = map { split /^(?=(?:one|two)=)/m } $first_session =~ /^```\n(.*?)^```$/msg;
+foreach my $step (@steps)
+{
+	my ($cluster, $sql, $expected) = $step =~ /^(\w+)=\*?# (.*?)\n(.*)/s or die "no prompt: $step\n";
+	my $output = $session{$cluster}->ask($sql);
+
+	$output .= $session{$cluster}->messages;
+	is(normal($output =~ s/\b\Q$superuser\E\b/postgres/gr), normal($expected), "$cluster=# $sql");
+}
+cmp_ok(scalar @steps, '>', 10, 'that was the whole first session');
+$_->quit foreach values %session;
+by_superuser($one, 'DROP TABLE orders');
 
 #
 # psql scripts
