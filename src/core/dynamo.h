@@ -47,7 +47,9 @@ typedef enum dynamo_status
 	DYNAMO_TABLE_MISSING,		/* ResourceNotFoundException */
 	DYNAMO_TABLE_IN_USE,		/* ResourceInUseException */
 	DYNAMO_VALIDATION,			/* the request is wrong: other keys, mostly */
-	DYNAMO_MALFORMED			/* a reply that we cannot read: unknown for a write */
+	DYNAMO_MALFORMED,			/* a reply that we cannot read: unknown for a write */
+	DYNAMO_UNTRUSTED,			/* no TLS with the right server there; never sent */
+	DYNAMO_WRONG_SERVICE		/* no DynamoDB replies there: unknown for a write */
 } dynamo_status;
 
 /* Operations, as counted in the statistics. */

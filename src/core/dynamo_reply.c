@@ -6,7 +6,7 @@
  * A reply is first judged as a whole: size, checksum, HTTP status, error
  * type.  Only a 200 with the JSON that the operation promises is read
  * further.  Everything that leaves open whether a write took effect ends as
- * DYNAMO_UNKNOWN or DYNAMO_MALFORMED, never as a refusal.
+ * DYNAMO_UNKNOWN, DYNAMO_MALFORMED or DYNAMO_WRONG_SERVICE, never as a refusal.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,6 +30,7 @@ typedef struct incoming
 	dynamo_op	op;
 	const dynamo_table *table;	/* SCAN */
 	int			http_status;
+	bool		has_checksum;
 	const char *body;
 	size_t		len;
 } incoming;
@@ -82,9 +83,35 @@ copy_message(char *to, size_t size, const char *from)
 		*header = '\0';
 }
 
+/* Could it be DynamoDB's, or a proxy's while DynamoDB is busy? */
+static bool
+is_dynamodbs_status(int status)
+{
+	return status < 300 || status == 408 || status == 413 || status == 429 ||
+		(status >= 500 && status != 501 && status != 505);
+}
+
+/*
+ * Does nothing in it speak of DynamoDB?  That puts a checksum on its replies,
+ * which are JSON objects, and gives its errors a type.  A web server does not
+ * become DynamoDB by waiting.
+ */
+static bool
+is_foreign(const incoming *in, const char *type)
+{
+	size_t		blanks = 0;
+
+	if (in->has_checksum || type != NULL)
+		return false;
+	while (blanks < in->len && memchr(" \t\r\n", in->body[blanks], 4) != NULL)
+		blanks++;
+	return !is_dynamodbs_status(in->http_status) ||
+		(in->http_status == 200 && blanks < in->len && in->body[blanks] != '{');
+}
+
 /* A reply that we cannot read: the message shows how it begins. */
 static void
-set_malformed(dynamo_reply *reply, const incoming *in)
+set_malformed(dynamo_reply *reply, const incoming *in, const char *type)
 {
 	char		excerpt[EXCERPT_SIZE];
 	size_t		len = in->len < sizeof(excerpt) - 1 ? in->len : sizeof(excerpt) - 1;
@@ -92,7 +119,7 @@ set_malformed(dynamo_reply *reply, const incoming *in)
 	for (size_t i = 0; i < len; i++)
 		excerpt[i] = in->body[i] >= ' ' && in->body[i] <= '~' ? in->body[i] : '?';
 	excerpt[len] = '\0';
-	reply->status = DYNAMO_MALFORMED;
+	reply->status = is_foreign(in, type) ? DYNAMO_WRONG_SERVICE : DYNAMO_MALFORMED;
 	snprintf(reply->message, sizeof(reply->message),
 			 "unexpected reply, HTTP %d: %s", in->http_status, excerpt);
 }
@@ -185,8 +212,8 @@ read_error(dynamo_reply *reply, const incoming *in)
 	copy_type(reply->type, sizeof(reply->type), type != NULL ? type : "");
 	copy_message(reply->message, sizeof(reply->message), message);
 	reply->status = status_of_error(in, reply->type, message);
-	if (reply->status == DYNAMO_MALFORMED)
-		set_malformed(reply, in);
+	if (reply->status == DYNAMO_MALFORMED || is_foreign(in, type))
+		set_malformed(reply, in, type);
 	else if (reply->message[0] == '\0')
 		snprintf(reply->message, sizeof(reply->message), "HTTP status %d", in->http_status);
 	spread_failure(reply);
@@ -414,7 +441,7 @@ read_ok(dynamo_reply *reply, const incoming *in)
 	else
 	{
 		clear_results(reply);
-		set_malformed(reply, in);
+		set_malformed(reply, in, NULL);
 		spread_failure(reply);
 	}
 	cJSON_Delete(json);
@@ -427,7 +454,7 @@ read_incoming(dynamo_reply *reply, const incoming *in, int count, const char *cr
 		return;
 	if (in->len > DYNAMO_REPLY_MAX)
 	{
-		set_malformed(reply, in);
+		set_malformed(reply, in, NULL);
 		spread_failure(reply);
 	}
 	else if (!checksum_matches(crc, in->body, in->len))
@@ -447,7 +474,7 @@ void
 dynamo_read(dynamo_reply *reply, dynamo_op op, int count, int http_status,
 			const char *crc, const char *body, size_t len)
 {
-	incoming	in = {op, NULL, http_status, body, len};
+	incoming	in = {op, NULL, http_status, crc != NULL, body, len};
 
 	read_incoming(reply, &in, count, crc);
 }
@@ -456,7 +483,7 @@ void
 dynamo_read_scan(dynamo_reply *reply, const dynamo_table *table, int http_status,
 				 const char *crc, const char *body, size_t len)
 {
-	incoming	in = {DYNAMO_SCAN, table, http_status, body, len};
+	incoming	in = {DYNAMO_SCAN, table, http_status, crc != NULL, body, len};
 
 	read_incoming(reply, &in, 1, crc);
 }

@@ -320,7 +320,8 @@ settle(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 		return;
 	}
 	note_trouble(lm, now, lock, op, result);
-	if (result->status == DYNAMO_UNKNOWN || result->status == DYNAMO_MALFORMED)
+	if (result->status == DYNAMO_UNKNOWN || result->status == DYNAMO_MALFORMED ||
+		result->status == DYNAMO_WRONG_SERVICE)
 		lock->maybe = true;
 	switch (op)
 	{

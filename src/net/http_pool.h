@@ -39,7 +39,9 @@ typedef enum http_outcome
 {
 	HTTP_REPLIED,				/* a whole reply came */
 	HTTP_NOT_SENT,				/* name, connect or TLS: nothing of it was sent */
-	HTTP_UNKNOWN				/* some of it may have arrived */
+	HTTP_UNKNOWN,				/* some of it may have arrived */
+	HTTP_UNTRUSTED,				/* not sent: no TLS, or not the right server */
+	HTTP_FOREIGN				/* some may have arrived, at what is no HTTP server */
 } http_outcome;
 
 typedef struct http_reply

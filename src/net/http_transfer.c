@@ -5,7 +5,8 @@
  *
  * Was something sent?  curl calls on_start just before the first byte of a
  * request goes to a connection that is ready, TLS and all: before that a
- * failure is HTTP_NOT_SENT, after it HTTP_UNKNOWN, whatever curl's code is.
+ * failure is HTTP_NOT_SENT or HTTP_UNTRUSTED, after it HTTP_UNKNOWN or
+ * HTTP_FOREIGN, whatever curl's code is.
  *
  * curl repeats a POST by itself when a reused connection dies unanswered.  It
  * says so by starting once more, and on_start refuses that.  (A body from a
@@ -372,6 +373,38 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 			*p = ' ';
 }
 
+/*
+ * TLS that cannot be made waits for no better moment: the certificate is
+ * another's, or the server does not speak TLS.  A handshake that breaks off may
+ * be a server's that is just starting.
+ */
+static bool
+is_untrusted(const http_transfer *t, CURLcode code)
+{
+	static const char *const words[] = {
+		"wrong version number", "packet length too long", "unsupported protocol",
+		"alert protocol version"
+	};
+
+	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+		return true;
+	for (size_t i = 0; code == CURLE_SSL_CONNECT_ERROR &&
+		 i < sizeof(words) / sizeof(words[0]); i++)
+	{
+		if (strstr(t->error, words[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static http_outcome
+outcome_of_failure(const http_transfer *t, CURLcode code)
+{
+	if (t->started)				/* the code is that of "HTTP/0.9" */
+		return code == CURLE_UNSUPPORTED_PROTOCOL ? HTTP_FOREIGN : HTTP_UNKNOWN;
+	return is_untrusted(t, code) ? HTTP_UNTRUSTED : HTTP_NOT_SENT;
+}
+
 static void
 set_reply(const http_transfer *t, http_reply *reply)
 {
@@ -399,7 +432,7 @@ http_transfer_ended(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 		set_reply(t, reply);
 		return;
 	}
-	reply->outcome = t->started ? HTTP_UNKNOWN : HTTP_NOT_SENT;
+	reply->outcome = outcome_of_failure(t, code);
 	reply->body = "";
 	reply->phase = phase_of_failure(t, code);
 	describe_failure(t, code, elapsed_us, reply);

@@ -26,7 +26,7 @@ typedef struct Failure
 typedef struct FailureKind
 {
 	int			sqlstate;
-	const char *message;		/* may name the lock table */
+	const char *message;		/* may name the endpoint or the lock table */
 	const char *hint;			/* unless the worker knows better, or NULL */
 } FailureKind;
 
@@ -43,12 +43,12 @@ static const FailureKind failure_kinds[] = {
 	},
 	[DYNAMO_UNREACHABLE] = {
 		ERRCODE_CONNECTION_FAILURE,
-		"could not reach DynamoDB",
+		"could not reach DynamoDB at %s",
 		"Check the network, \"ddblock.endpoint_url\" and \"ddblock.region\"."
 	},
 	[DYNAMO_UNKNOWN] = {
 		ERRCODE_CONNECTION_FAILURE,
-		"no usable reply from DynamoDB",
+		"no usable reply from DynamoDB at %s",
 		"The request may or may not have taken effect. Try again."
 	},
 	[DYNAMO_CREDENTIALS] = {
@@ -84,8 +84,18 @@ static const FailureKind failure_kinds[] = {
 	},
 	[DYNAMO_MALFORMED] = {
 		ERRCODE_INTERNAL_ERROR,
-		"unexpected reply from DynamoDB",
+		"unexpected reply from DynamoDB at %s",
 		NULL
+	},
+	[DYNAMO_UNTRUSTED] = {
+		ERRCODE_CONNECTION_FAILURE,
+		"could not make a trusted connection to DynamoDB at %s",
+		"Check \"ddblock.endpoint_url\", its \"https\" and its host, and \"ddblock.ca_file\"."
+	},
+	[DYNAMO_WRONG_SERVICE] = {
+		ERRCODE_CONNECTION_FAILURE,
+		"the server at %s does not reply as DynamoDB does",
+		"Check \"ddblock.endpoint_url\", and whether it must begin with \"https\"."
 	}
 };
 
@@ -98,6 +108,7 @@ static const FailureKind other_keys = {
 };
 
 static const FailureKind *kind_of(const Failure *failure);
+static bool names_place(const FailureKind *kind);
 pg_noreturn static void raise_failure(const Failure *failure);
 pg_noreturn static void raise_failed_answer(const MailboxAnswer *answer);
 pg_noreturn static void raise_refusal(const MailboxAnswer *answer);
@@ -141,6 +152,14 @@ ErrorsNoPlace(int elevel, const char *problem)
 			 errhint("Set \"ddblock.region\", or AWS_REGION in the server's environment, and "
 					 "restart the server; or correct the shared config file, and reload the "
 					 "configuration.")));
+}
+
+void
+ErrorsStillTrying(const char *message)
+{
+	ereport(NOTICE,
+			(errmsg("still waiting for DynamoDB at %s", segment->place.url),
+			 errdetail("Requests are being repeated: %s", to_server(message))));
 }
 
 void
@@ -235,9 +254,17 @@ raise_failure(const Failure *failure)
 
 	ereport(ERROR,
 			(errcode(kind->sqlstate),
-			 errmsg(kind->message, ddblock_table),
+			 errmsg(kind->message, names_place(kind) ? segment->place.url : ddblock_table),
 			 detail_of(failure),
 			 hint ? errhint("%s", hint) : 0));
+}
+
+/* What has not come from DynamoDB has to do with where we look for it. */
+static bool
+names_place(const FailureKind *kind)
+{
+	return kind->sqlstate == ERRCODE_CONNECTION_FAILURE ||
+		kind == &failure_kinds[DYNAMO_MALFORMED];
 }
 
 static const FailureKind *

@@ -27,6 +27,9 @@ pg_noreturn extern void ErrorsNoWorker(void);
 /* No Region or endpoint is known: problem says why.  At level LOG, returns. */
 extern void ErrorsNoPlace(int elevel, const char *problem);
 
+/* A notice: requests are being repeated. */
+extern void ErrorsStillTrying(const char *message);
+
 /* What keeps a session waiting, when its time is up. */
 pg_noreturn extern void ErrorsTrouble(dynamo_status status, const char *message);
 

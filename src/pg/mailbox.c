@@ -195,6 +195,7 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 {
 	uint32		event = wait_event(request);
 	int64		missing_since = 0;
+	int64		started = SegmentNow();
 
 	for (;;)
 	{
@@ -215,6 +216,8 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 				ErrorsNoWorker();
 			wake = Min(wake, missing_since + WORKER_PATIENCE_US);
 		}
+		if (waiting == NULL && !request->repeat)
+			WaitingTellTrouble(started, now);
 		if (waiting != NULL)
 			wake = Min(wake, WaitingTurn(waiting, MailboxMySlot(), request->seq, now));
 

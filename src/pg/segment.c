@@ -136,6 +136,7 @@ initialise(void)
 	pg_atomic_init_u32(&segment->worker_procno, PG_UINT32_MAX);
 	pg_atomic_init_u32(&segment->worker_pid, 0);
 	pg_atomic_init_u32(&segment->worker_starts, 0);
+	pg_atomic_init_u32(&segment->trouble.version, 0);
 	segment->stats_since = GetCurrentTimestamp();
 	pg_atomic_init_u64(&segment->leases_lost, 0);
 	pg_atomic_init_u32(&segment->leases_in_use, 0);
@@ -217,6 +218,33 @@ SegmentLeaseBelongs(const DirectoryEntry *entry, lockmgr_session session,
 		entry->lease.session.slot == session.slot &&
 		entry->lease.session.generation == session.generation &&
 		entry->lease.seq == seq;
+}
+
+void
+SegmentTellTrouble(const char *message)
+{
+	SegmentTrouble *trouble = &segment->trouble;
+	uint32		version = pg_atomic_read_u32(&trouble->version) | 1;
+
+	pg_atomic_write_u32(&trouble->version, version);
+	pg_write_barrier();
+	strlcpy(trouble->message, message, sizeof(trouble->message));
+	pg_write_barrier();
+	pg_atomic_write_u32(&trouble->version, version + 1);
+}
+
+/* Whoever reads while it is written has another look a moment later. */
+bool
+SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE])
+{
+	SegmentTrouble *trouble = &segment->trouble;
+	uint32		version = pg_atomic_read_u32(&trouble->version);
+
+	pg_read_barrier();
+	memcpy(message, trouble->message, DYNAMO_MESSAGE_SIZE);
+	pg_read_barrier();
+	return version % 2 == 0 && pg_atomic_read_u32(&trouble->version) == version &&
+		message[0] != '\0';
 }
 
 int64

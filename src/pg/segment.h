@@ -177,6 +177,16 @@ typedef struct SegmentPlace
 	char		url[1024];
 } SegmentPlace;
 
+/*
+ * Why requests are being repeated, in the worker's words.  The worker writes
+ * it, without waiting for anybody: version is odd meanwhile.
+ */
+typedef struct SegmentTrouble
+{
+	pg_atomic_uint32 version;
+	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8; "": they are not */
+} SegmentTrouble;
+
 /* The last loss of a lease, for ddb_stats. */
 typedef struct SegmentLoss
 {
@@ -220,6 +230,7 @@ typedef struct Segment
 	pg_atomic_uint32 worker_pid;
 	pg_atomic_uint32 worker_starts;
 	bool		table_checked;	/* worker only: see worker_table.c */
+	SegmentTrouble trouble;
 	TimestampTz last_worker_start;	/* worker only */
 	epoch_clock clock;			/* worker only: DynamoDB's */
 	TimestampTz stats_since;
@@ -248,6 +259,12 @@ extern void SegmentInstallHooks(void);
 
 /* Tells the worker that the slot has news, and wakes it. Async-safe. */
 extern void SegmentRing(uint32 slot);
+
+/* The worker's only; "" when nothing is repeated. */
+extern void SegmentTellTrouble(const char *message);
+
+/* False if there is no trouble. */
+extern bool SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
 
 /* Is it the lease that the session got for this request?  Directory lock. */
 extern bool SegmentLeaseBelongs(const DirectoryEntry *entry,

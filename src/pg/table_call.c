@@ -56,6 +56,7 @@ TableCall(MailboxRequest *request, MailboxAnswer *answer, bool *unsettled)
 			SegmentNow() + pause - started > (int64) ddblock_retry_timeout * 1000)
 			ErrorsAnswer(answer, NULL);
 		maybe_applied |= answer->status == DYNAMO_UNKNOWN;
+		WaitingTellTrouble(started, SegmentNow());
 		request->repeat = true;
 		TableSleep(pause);
 	}

@@ -128,7 +128,10 @@ look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	waiting->next_look = now + Min(Max(interval, LOOK_MIN_US), LOOK_MAX_US);
 
 	if (!read_watch(slot, seq, &watch))
+	{
+		WaitingTellTrouble(waiting->started, now);
 		return;
+	}
 	if (watch.held ? waiting->told && same_holder(&watch, &waiting->last) :
 		waiting->told || watch.trouble == DYNAMO_OK)
 		return;
@@ -146,6 +149,19 @@ look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 						TimesDuration((now - waiting->started) / 1000)),
 				 errdetail_internal("%s", detail)));
 	pfree(detail);
+}
+
+void
+WaitingTellTrouble(int64 since, int64 now)
+{
+	static int64 told_at = 0;
+	char		message[DYNAMO_MESSAGE_SIZE];
+
+	if (told_at >= since || now - since < DeadlockTimeout * INT64CONST(1000) ||
+		!SegmentReadTrouble(message))
+		return;
+	told_at = now;
+	ErrorsStillTrying(message);
 }
 
 static bool
@@ -215,5 +231,6 @@ describe_trouble(const lockmgr_watch *watch)
 {
 	char	   *message = Utf8ToServer(watch->message, strlen(watch->message));
 
-	return psprintf("Who holds it cannot be found out now: %s", message);
+	return psprintf("Who holds it cannot be found out now at %s: %s", segment->place.url,
+					message);
 }

@@ -37,6 +37,12 @@ extern void WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms);
 extern int64 WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq,
 						 int64 now);
 
+/*
+ * Tells why the worker repeats requests, if it does, to a session that has
+ * waited for deadlock_timeout since then and was not told since.
+ */
+extern void WaitingTellTrouble(int64 since, int64 now);
+
 /* "It is held by owner ...": palloc'd, a sentence. */
 extern char *WaitingDescribeHolder(const lockmgr_watch *watch, int64 now);
 

@@ -87,6 +87,7 @@ static char *build_scan(const MailboxRequest *request);
 static char *build_operators_write(const MailboxRequest *request);
 static void post(Call *call);
 static bool sign_and_post(Call *call);
+static dynamo_status status_of_failure(http_outcome outcome);
 static void done(void *arg, const http_reply *reply);
 static void read_nothing(void);
 static void read_date(const Call *call, const http_reply *reply, int64 now);
@@ -95,6 +96,7 @@ static void conclude(Call *call);
 static void finish(Call *call);
 static void count_reply(const Call *call, const http_reply *reply);
 static void log_trouble(const Call *call);
+static void publish_trouble(const dynamo_reply *reply);
 static void look_for_others(const dynamo_reply *reply);
 static void stop_ttl(const dynamo_item *item);
 static void deliver(Call *call);
@@ -473,6 +475,24 @@ sign_and_post(Call *call)
 						  call->timeout_ms, done, call);
 }
 
+static dynamo_status
+status_of_failure(http_outcome outcome)
+{
+	switch (outcome)
+	{
+		case HTTP_NOT_SENT:
+			return DYNAMO_UNREACHABLE;
+		case HTTP_UNTRUSTED:
+			return DYNAMO_UNTRUSTED;
+		case HTTP_FOREIGN:
+			return DYNAMO_WRONG_SERVICE;
+		case HTTP_REPLIED:
+		case HTTP_UNKNOWN:
+			break;
+	}
+	return DYNAMO_UNKNOWN;
+}
+
 /* Called by the HTTP pool, outside of curl's own callbacks. */
 static void
 done(void *arg, const http_reply *reply)
@@ -490,8 +510,7 @@ done(void *arg, const http_reply *reply)
 	{
 		snprintf(text, sizeof(text), "%s: %s", reply->phase, reply->error);
 		dynamo_read_failure(&call->reply, call->count,
-							reply->outcome == HTTP_NOT_SENT ?
-							DYNAMO_UNREACHABLE : DYNAMO_UNKNOWN, text);
+							status_of_failure(reply->outcome), text);
 	}
 	count_reply(call, reply);
 
@@ -594,7 +613,8 @@ log_trouble(const Call *call)
 		reply->status == DYNAMO_UNKNOWN || reply->status == DYNAMO_CREDENTIALS ||
 		reply->status == DYNAMO_CLOCK_SKEW ||
 		reply->status == DYNAMO_ACCESS_DENIED ||
-		reply->status == DYNAMO_TABLE_MISSING || reply->status == DYNAMO_MALFORMED;
+		reply->status == DYNAMO_TABLE_MISSING || reply->status == DYNAMO_MALFORMED ||
+		reply->status == DYNAMO_UNTRUSTED || reply->status == DYNAMO_WRONG_SERVICE;
 
 	if (trouble == in_trouble || call->purpose == FOR_TABLE)
 		return;
@@ -642,6 +662,20 @@ stop_ttl(const dynamo_item *item)
 					 "the table as long as items have it.")));
 }
 
+/* For sessions that wait while a request is repeated. */
+static void
+publish_trouble(const dynamo_reply *reply)
+{
+	static bool published = false;
+	bool		waits = reply->status == DYNAMO_UNREACHABLE ||
+		reply->status == DYNAMO_UNKNOWN || reply->status == DYNAMO_THROTTLED ||
+		reply->status == DYNAMO_CONFLICT;
+
+	if (waits || published)
+		SegmentTellTrouble(waits ? reply->message : "");
+	published = waits;
+}
+
 static void
 deliver_to_journal(Call *call)
 {
@@ -679,6 +713,7 @@ static void
 conclude(Call *call)
 {
 	log_trouble(call);
+	publish_trouble(&call->reply);
 	look_for_others(&call->reply);
 	if (call->op == DYNAMO_DESCRIBE_TABLE)
 		WorkerTableDescribed(&call->reply, call->purpose == FOR_CHECK, SegmentNow());

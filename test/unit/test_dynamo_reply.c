@@ -345,11 +345,33 @@ other_http_statuses(void **state)
 {
 	(void) state;
 	assert_status("<html>", 413, DYNAMO_ACQUIRE, DYNAMO_VALIDATION);
-	assert_status("", 404, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
-	assert_status("{}", 400, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
-	assert_status("{}", 301, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_status("", 408, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_status("<html>", 429, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
 	assert_status("{}", 204, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
 	assert_status(REFUSED "}", 302, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+}
+
+/* What a web server says to a POST, and DynamoDB never would. */
+static void
+tells_other_services(void **state)
+{
+	static const int statuses[] = {301, 302, 400, 403, 404, 405, 501, 505};
+	static const char *const bodies[] = {"", "<html>", "{}", "{\"message\":\"Not Found\"}"};
+	dynamo_reply reply;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+	{
+		for (size_t b = 0; b < sizeof(bodies) / sizeof(bodies[0]); b++)
+			assert_status(bodies[b], statuses[i], DYNAMO_ACQUIRE, DYNAMO_WRONG_SERVICE);
+	}
+	assert_status(" \n<html>", 200, DYNAMO_ACQUIRE, DYNAMO_WRONG_SERVICE);
+	assert_status("null", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_WRONG_SERVICE);
+
+	/* A checksum is DynamoDB's, whatever the rest looks like. */
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 400, "2745614147", "{}", 2);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	dynamo_reply_free(&reply);
 }
 
 /* No such call carries a condition: the reply cannot be ours. */
@@ -425,7 +447,7 @@ static void
 what_is_not_one_json_object_is_malformed(void **state)
 {
 	static const char *const bodies[] = {
-		"", " ", "null", "[]", "\"x\"", "{", "{\"a\":1,", "{}{}", "{} x", "{\"a\":\"\\", "{]",
+		"", " ", "{", "{\"a\":1,", "{}{}", "{} x", "{\"a\":\"\\", "{]",
 		"{\"a\":\"\xff\"}", "{\"a\":\"\xc0\xaf\"}", "{\"a\":\"\xed\xa0\x80\"}",
 		"{\"a\":\"\xe2\x80", "{\"a\":\"\\ud800\"}",
 	};
@@ -1014,6 +1036,7 @@ main(void)
 		cmocka_unit_test(signature_refused_for_its_date_is_clock_skew),
 		cmocka_unit_test(server_errors_leave_the_outcome_open_unless_throttled),
 		cmocka_unit_test(other_http_statuses),
+		cmocka_unit_test(tells_other_services),
 		cmocka_unit_test(refused_condition_counts_for_single_writes_only),
 		cmocka_unit_test(malformed_reply_shows_how_it_begins),
 		cmocka_unit_test(messages_show_no_signed_headers),

@@ -267,7 +267,7 @@ permanent_errors_are_reported_at_once(void **state)
 	static const dynamo_status statuses[] = {
 		DYNAMO_CREDENTIALS, DYNAMO_CLOCK_SKEW, DYNAMO_ACCESS_DENIED,
 		DYNAMO_TABLE_MISSING, DYNAMO_TABLE_IN_USE, DYNAMO_VALIDATION,
-		DYNAMO_MALFORMED,
+		DYNAMO_MALFORMED, DYNAMO_UNTRUSTED, DYNAMO_WRONG_SERVICE,
 	};
 
 	(void) state;
@@ -309,18 +309,25 @@ everybody_who_waits_hears_of_a_permanent_error(void **state)
 static void
 a_renewal_survives_what_looks_permanent(void **state)
 {
-	harness    *h = harness_start();
+	static const dynamo_status statuses[] = {
+		DYNAMO_CREDENTIALS, DYNAMO_UNTRUSTED, DYNAMO_WRONG_SERVICE
+	};
 
 	(void) state;
-	get(h, 0, "a");
-	run(h, LEASE_US / 3 - 11 * LATENCY_US);
-	h->fate = fate_of(DYNAMO_CREDENTIALS);
-	run(h, RETRY_US);
-	h->fate = FATE_OK;
-	run(h, 2 * SECOND);
-	assert_int_equal(h->lost_count, 0);
-	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
-	finish(h);
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+	{
+		harness    *h = harness_start();
+
+		get(h, 0, "a");
+		run(h, LEASE_US / 3 - 11 * LATENCY_US);
+		h->fate = fate_of(statuses[i]);
+		run(h, RETRY_US);
+		h->fate = FATE_OK;
+		run(h, 2 * SECOND);
+		assert_int_equal(h->lost_count, 0);
+		assert_in_range(saved_of(h, 0, "a")->renewals, 1, 2);
+		finish(h);
+	}
 }
 
 static void
@@ -461,17 +468,22 @@ a_late_copy_cannot_undo_a_release(void **state)
 static void
 an_unreadable_reply_is_answered_and_undone(void **state)
 {
-	harness    *h = harness_start();
+	static const dynamo_status statuses[] = {DYNAMO_MALFORMED, DYNAMO_WRONG_SERVICE};
 
 	(void) state;
-	next_fate(h, FATE_HOLD);
-	acquire(h, 0, "a");
-	apply(h, last_call(h));
-	fail_call(h, last_call(h), DYNAMO_MALFORMED);
-	assert_failed(h, 0, DYNAMO_MALFORMED);
-	run(h, SECOND);
-	assert_true(is_free(h, "a"));
-	finish(h);
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+	{
+		harness    *h = harness_start();
+
+		next_fate(h, FATE_HOLD);
+		acquire(h, 0, "a");
+		apply(h, last_call(h));
+		fail_call(h, last_call(h), statuses[i]);
+		assert_failed(h, 0, statuses[i]);
+		run(h, SECOND);
+		assert_true(is_free(h, "a"));
+		finish(h);
+	}
 }
 
 static void

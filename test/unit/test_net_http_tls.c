@@ -187,7 +187,7 @@ check_refused(SSL_CTX *context, const char *ca_file, const char *words)
 	test_client *c = tls_client(s->port, ca_file);
 
 	client_ask(c, "secret");
-	assert_failed(c, HTTP_NOT_SENT, "TLS", words);
+	assert_failed(c, HTTP_UNTRUSTED, "TLS", words);
 	client_free(c);
 	server_stop(s);
 	assert_int_equal(server_requests(s), 0);
@@ -214,13 +214,13 @@ test_reconfigured_trust(void **state)
 
 	(void) state;
 	client_ask(c, "one");
-	assert_failed(c, HTTP_NOT_SENT, "TLS", "certificate");
+	assert_failed(c, HTTP_UNTRUSTED, "TLS", "certificate");
 	assert_true(http_pool_reconfigure(c->pool, trusted.file, 30000));
 	client_ask(c, "two");
 	assert_replied(c, 200, "two");
 	assert_true(http_pool_reconfigure(c->pool, NULL, 30000));
 	client_ask(c, "three");
-	assert_failed(c, HTTP_NOT_SENT, "TLS", "certificate");
+	assert_failed(c, HTTP_UNTRUSTED, "TLS", "certificate");
 	client_free(c);
 	server_stop(s);
 	assert_int_equal(server_requests(s), 1);
@@ -260,6 +260,75 @@ test_old_protocol(void **state)
 	SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
 	SSL_CTX_set_max_proto_version(context, TLS1_1_VERSION);
 	check_refused(context, trusted.file, "");
+}
+
+/* The wrong scheme, either way round. */
+static void
+serve_web_page(test_connection *c)
+{
+	static const char page[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
+
+	assert_int_equal(write(c->fd, page, sizeof(page) - 1), sizeof(page) - 1);
+	connection_outwait(c);
+}
+
+static void
+test_tls_to_a_server_without(void **state)
+{
+	test_server *s = server_start(serve_web_page, NULL);
+	test_client *c = tls_client(s->port, trusted.file);
+
+	(void) state;
+	client_ask(c, "secret");
+	assert_failed(c, HTTP_UNTRUSTED, "TLS", "wrong version");
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+/* A TLS server's alert is no HTTP; what it got it cannot have understood, but who knows. */
+static void
+serve_alert(test_connection *c)
+{
+	static const char alert[] = {0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x16};
+
+	connection_read_request(c);
+	assert_int_equal(write(c->fd, alert, sizeof(alert)), sizeof(alert));
+}
+
+static void
+test_plain_text_to_a_tls_server(void **state)
+{
+	test_server *s = server_start(serve_alert, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_failed(c, HTTP_FOREIGN, "reply", "HTTP/0.9");
+	client_free(c);
+	server_stop(s);
+	server_free(s);
+}
+
+/* It breaks off in the middle of the handshake: perhaps it is just starting. */
+static void
+serve_end(test_connection *c)
+{
+	(void) c;
+}
+
+static void
+test_handshake_that_breaks_off(void **state)
+{
+	test_server *s = server_start(serve_end, NULL);
+	test_client *c = tls_client(s->port, trusted.file);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_failed(c, HTTP_NOT_SENT, "TLS", "");
+	client_free(c);
+	server_stop(s);
+	server_free(s);
 }
 
 static void
@@ -360,6 +429,9 @@ main(void)
 		cmocka_unit_test(test_expired_certificate),
 		cmocka_unit_test(test_no_authority_file),
 		cmocka_unit_test(test_old_protocol),
+		cmocka_unit_test(test_tls_to_a_server_without),
+		cmocka_unit_test(test_plain_text_to_a_tls_server),
+		cmocka_unit_test(test_handshake_that_breaks_off),
 		cmocka_unit_test(test_handshake_that_hangs),
 		cmocka_unit_test(test_idle_connection_closed_by_the_server),
 		cmocka_unit_test(test_reused_connection_dies_unanswered),
