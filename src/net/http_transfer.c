@@ -397,11 +397,21 @@ is_untrusted(const http_transfer *t, CURLcode code)
 	return false;
 }
 
+/* The code is that of "HTTP/0.9"; on an old connection, HTTP was spoken before. */
+static bool
+is_foreign(const http_transfer *t, CURLcode code)
+{
+	long		connects = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects);
+	return code == CURLE_UNSUPPORTED_PROTOCOL && connects > 0;
+}
+
 static http_outcome
 outcome_of_failure(const http_transfer *t, CURLcode code)
 {
-	if (t->started)				/* the code is that of "HTTP/0.9" */
-		return code == CURLE_UNSUPPORTED_PROTOCOL ? HTTP_FOREIGN : HTTP_UNKNOWN;
+	if (t->started)
+		return is_foreign(t, code) ? HTTP_FOREIGN : HTTP_UNKNOWN;
 	return is_untrusted(t, code) ? HTTP_UNTRUSTED : HTTP_NOT_SENT;
 }
 

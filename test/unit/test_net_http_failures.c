@@ -489,7 +489,7 @@ serve_bad_reply(test_connection *c)
 }
 
 static void
-check_bad_reply(const char *reply, const char *words)
+check_bad_reply(const char *reply, http_outcome outcome, const char *words)
 {
 	test_server *s;
 	test_client *c;
@@ -498,7 +498,7 @@ check_bad_reply(const char *reply, const char *words)
 	s = server_start(serve_bad_reply, NULL);
 	c = client_start(s->port);
 	client_ask(c, "one");
-	assert_failed(c, HTTP_UNKNOWN, "reply", words);
+	assert_failed(c, outcome, "reply", words);
 	assert_int_equal(c->reply.len, 0);
 	client_free(c);
 	server_stop(s);
@@ -510,18 +510,45 @@ static void
 test_replies_that_are_cut_off(void **state)
 {
 	(void) state;
-	check_bad_reply("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "");
+	check_bad_reply("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", HTTP_UNKNOWN, "");
 	check_bad_reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-					"3\r\nabc\r\n", "");
+					"3\r\nabc\r\n", HTTP_UNKNOWN, "");
 }
 
 static void
 test_replies_that_are_not_http(void **state)
 {
 	(void) state;
-	check_bad_reply("go away\r\n\r\n", "");
+	check_bad_reply("go away\r\n\r\n", HTTP_FOREIGN, "HTTP/0.9");
 	check_bad_reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-					"zzz\r\n", "");
+					"zzz\r\n", HTTP_UNKNOWN, "");
+}
+
+static void
+serve_one_then_nonsense(test_connection *c)
+{
+	connection_read_request(c);
+	connection_reply(c, 200, "", "ok");
+	connection_read_request(c);
+	connection_print(c, "go away\r\n\r\n");
+}
+
+/* A server that has spoken HTTP before is what it should be. */
+static void
+test_nonsense_after_a_reply(void **state)
+{
+	test_server *s = server_start(serve_one_then_nonsense, NULL);
+	test_client *c = client_start(s->port);
+
+	(void) state;
+	client_ask(c, "one");
+	assert_replied(c, 200, "ok");
+	client_ask(c, "two");
+	assert_failed(c, HTTP_UNKNOWN, "reply", "");
+	client_free(c);
+	server_stop(s);
+	assert_int_equal(server_requests(s), 2);
+	server_free(s);
 }
 
 static void
@@ -734,6 +761,7 @@ main(void)
 		cmocka_unit_test(test_server_gone_while_idle),
 		cmocka_unit_test(test_replies_that_are_cut_off),
 		cmocka_unit_test(test_replies_that_are_not_http),
+		cmocka_unit_test(test_nonsense_after_a_reply),
 		cmocka_unit_test(test_reply_too_large),
 		cmocka_unit_test(test_replies_without_an_end),
 		cmocka_unit_test(test_reply_with_much_around_it),
