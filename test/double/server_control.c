@@ -5,7 +5,8 @@
  *
  *	{"command":"fault","kind":KIND,...}	adds a fault; {"id":n}
  *	{"command":"clear"[,"id":n]}		removes it, or all; ends what hangs
- *	{"command":"stats"}					requests, faults, connections
+ *	{"command":"stats"}					requests, faults, connections; how much is
+ *										to happen later
  *	{"command":"credentials","key":K[,"secret":S][,"token":T]
  *		[,"state":"valid|expired|gone"]}	adds or changes one
  *	{"command":"call","target":"PutItem","body":{...}}
@@ -143,8 +144,12 @@ static bool
 stats(server *s, const cJSON *command, cJSON *reply)
 {
 	cJSON	   *faults;
+	int			later = 0;
 
 	(void) command;
+	for (const server_event *event = s->events; event != NULL; event = event->next)
+		later++;
+	cJSON_AddNumberToObject(reply, "later", later);
 	add_counts(reply, "requests", s->requests);
 	add_counts(reply, "keys", s->keys);
 	add_counts(reply, "refused", s->refused);

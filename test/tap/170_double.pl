@@ -6,7 +6,7 @@ use warnings;
 
 use DDBLock::Test;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
 delete @ENV{ grep { /^AWS_/ } keys %ENV };
 my $secret = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';
@@ -135,6 +135,8 @@ foreach my $kind (@kinds)
 {
 	my %more = %{ $options{$kind} // {} };
 
+	# A reset is for connections that have been used before.
+	$session->query_safe(q{SELECT held FROM ddb_lock_info('a')});
 	$double->fault($kind, operation => 'UpdateItem', key => 'AKIDONE', %more);
 	$session->send(qq{SELECT ddb_lock_acquire('$kind', lease => '1h')});
 	wait_for { $double->struck($kind) > 0 } $kind;
@@ -153,7 +155,7 @@ $double->fault('late_apply', operation => 'UpdateItem', delay_ms => 1500);
 $session->query_safe(q{SELECT ddb_lock_acquire('late')});
 $session->query_safe(q{SELECT ddb_lock_release('late')});
 my $item = $double->item('late');
-sleep(2);
+wait_for { !$double->later } 'the late copy';
 is_deeply($double->item('late'), $item, 'a copy that comes after the release changes nothing');
 
 # In batches: single statements and whole calls.

@@ -34,6 +34,10 @@ C<probability> say otherwise.
 
 How many requests have met a fault of that kind.
 
+=item $double->later
+
+How many copies and replies are still to come.
+
 =item $double->requests($operation)
 
 Signed requests of an operation ("UpdateItem"), or of all.
@@ -140,6 +144,7 @@ sub clear_faults { my ($self) = @_; $self->command(command => 'clear'); return; 
 
 sub _stats { my ($self) = @_; return $self->command(command => 'stats'); }
 sub struck { my ($self, $kind) = @_; return $self->_stats->{faults}{$kind} // 0; }
+sub later { my ($self) = @_; return $self->_stats->{later}; }
 sub refused { my ($self, $type) = @_; return $self->_stats->{refused}{$type} // 0; }
 
 sub requests
