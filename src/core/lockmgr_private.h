@@ -158,6 +158,7 @@ struct lm_lock
 	/* Hand-overs in a row; see lockmgr_release.c. */
 	bool		contended;		/* another cluster has kept us waiting */
 	int64_t		run_end;		/* 0: none yet */
+	int64_t		let_go_at;		/* 0: not since the run began */
 
 	/* Trouble with DynamoDB. */
 	unsigned	attempts;		/* failures in a row */
@@ -290,6 +291,8 @@ extern void lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 
 /* lockmgr_release.c */
 extern void lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease);
+extern void lm_new_run(lm_lock *lock, bool contended);
+extern void lm_resume_run(int64_t now, lm_lock *lock);
 extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_release(lockmgr *lm, int64_t now, lm_lock *lock,
 					   const char *expected);

@@ -55,15 +55,35 @@ lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease)
 	/* else RENEWING: the renewal must be settled first */
 }
 
+/* Others have had the lock, or their chance. */
+void
+lm_new_run(lm_lock *lock, bool contended)
+{
+	lock->contended = contended;
+	lock->run_end = lock->let_go_at = 0;
+}
+
+/*
+ * Before an acquire.  A lock that was free for a moment only, because no
+ * session waited just then, has given others no chance: the run goes on.
+ */
+void
+lm_resume_run(int64_t now, lm_lock *lock)
+{
+	if (lock->let_go_at != 0 && now - lock->let_go_at >= STAY_BACK_US)
+		lm_new_run(lock, false);
+}
+
 /* We have the lock and nobody believes in it: to the next, or released. */
 void
 lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
+	if (lock->run_end == 0)
+		lock->run_end = now + (lock->contended ? RUN_CONTENDED_US : RUN_US);
+	lock->let_go_at = now;
 	if (lock->first != NULL)
 	{
-		if (lock->run_end == 0)
-			lock->run_end = now + (lock->contended ? RUN_CONTENDED_US : RUN_US);
 		if (now < lock->run_end)
 		{
 			heap_set(&lm->timers, &lock->timer, INT64_MAX);
@@ -74,6 +94,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 			return;
 		}
 		lock->stay_back_until = now + STAY_BACK_US;
+		lm_new_run(lock, false);
 	}
 	lm_release(lm, now, lock, lock->lease->l.version);
 }
@@ -122,8 +143,6 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lock->lease = NULL;
 	lock->state = LOCK_IDLE;
-	lock->contended = false;
-	lock->run_end = 0;
 	if (lease->l.state == LEASE_LOST)
 	{
 		lease->lock = NULL;

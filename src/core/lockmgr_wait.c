@@ -231,6 +231,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 			lm_answer_result(lm, lock->first, LOCKMGR_NO_ROOM);
 			continue;
 		}
+		lm_resume_run(now, lock);
 		lm_new_write(lm, lock, DYNAMO_ACQUIRE, overwritable(lm, now, lock));
 		write_for(lm, now, lock, lock->first);
 		lock->state = LOCK_ACQUIRING;
@@ -359,7 +360,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	else if (lock->seen && overwritable(lm, now, lock)[0] == '\0')
 	{
 		lock->watching_since = now;
-		lock->contended = true;
+		lm_new_run(lock, true);
 		lm_watch_again(lm, now, lock);
 		return;
 	}

@@ -67,7 +67,7 @@ static void
 draw_hot(sim *s, sim_plan *plan)
 {
 	plan->clusters = (int) sim_between(s, 2, SIM_CLUSTERS);
-	plan->sessions = (int) sim_between(s, 1, 16);
+	plan->sessions = (int) sim_between(s, 2, 16);
 	plan->locks = 1;
 	plan->max_leases = 8;
 	plan->max_calls = 8;

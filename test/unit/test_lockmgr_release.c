@@ -178,8 +178,44 @@ a_run_is_short_after_another_cluster_was_waited_for(void **state)
 	for (uint32_t i = 0; i < 2; i++)
 		end_session(h, i);
 	settle(h);
+	run(h, STAY_BACK_US);
 	get(h, 0, "a");
 	assert_in_range(hand_around(h, 2 * MS), SECOND, SECOND + 10 * MS);
+	finish(h);
+}
+
+/* Now and then nobody waits, and the lock is released for real. */
+static void
+a_run_outlasts_moments_in_which_nobody_waits(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		start;
+
+	(void) state;
+	get(h, 0, "a");
+	start = h->now;
+	while (h->now < start + 2 * SECOND)
+	{
+		int			releases = sent(h, DYNAMO_RELEASE);
+
+		let_go(h, 0, "a");
+		run(h, 2 * LATENCY_US);
+		assert_int_equal(sent(h, DYNAMO_RELEASE), releases + 1);
+		get(h, 0, "a");
+		acquire(h, 1, "a");
+		let_go(h, 0, "a");
+		if (sent(h, DYNAMO_RELEASE) > releases + 1)
+			break;
+		run(h, LATENCY_US);
+		assert_true(holds(h, 1, "a"));
+		acquire(h, 0, "a");
+		let_go(h, 1, "a");
+		if (sent(h, DYNAMO_RELEASE) > releases + 1)
+			break;
+		run(h, LATENCY_US);
+		assert_true(holds(h, 0, "a"));
+	}
+	assert_in_range(h->now - start, SECOND, SECOND + 100 * MS);
 	finish(h);
 }
 
@@ -437,6 +473,7 @@ main(void)
 		cmocka_unit_test(a_hand_over_takes_one_call),
 		cmocka_unit_test(a_run_of_hand_overs_is_bounded_by_time_alone),
 		cmocka_unit_test(a_run_is_short_after_another_cluster_was_waited_for),
+		cmocka_unit_test(a_run_outlasts_moments_in_which_nobody_waits),
 		cmocka_unit_test(who_comes_while_the_cluster_stays_back_waits_too),
 		cmocka_unit_test(a_new_acquire_starts_a_new_run_of_hand_overs),
 		cmocka_unit_test(a_renewal_under_way_is_settled_first),
