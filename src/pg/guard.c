@@ -17,6 +17,8 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
+
 #include "access/xact.h"
 
 #include "pg/errors.h"
@@ -27,6 +29,7 @@
 
 static char *lost_name = NULL;	/* UTF-8; the first one of this transaction */
 static lease_loss lost_why = LOSS_NONE;
+static volatile sig_atomic_t passed = 0;
 
 pg_noreturn static void refuse(const char *name, lease_loss loss);
 
@@ -48,6 +51,13 @@ GuardForget(void)
 	if (lost_name != NULL)
 		pfree(lost_name);
 	lost_name = NULL;
+	passed = 0;
+}
+
+bool
+GuardIsPassed(void)
+{
+	return passed;
 }
 
 void
@@ -57,6 +67,8 @@ GuardCommit(void)
 
 	if (!ddblock_commit_guard || !TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return;
+	/* First: a lease that is lost from now on is the interruption's. */
+	passed = 1;
 	if (lost_name != NULL)
 		refuse(lost_name, lost_why);
 	dlist_foreach(iter, HeldLocks())

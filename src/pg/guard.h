@@ -6,9 +6,9 @@
  *
  * Floor 3.  For held.c, which knows when transactions and notes end.
  *
- * The guard looks at the clock before the commit record is written: a process
- * that is stopped in between can still commit too late.  ddb_fence() covers
- * that, see doc/safety.md.
+ * The guard looks at the clock before the commit record is written.  A wait in
+ * between is interrupted when a lease is lost; but a process that is stopped
+ * there can still commit too late.  ddb_fence() covers that, see doc/safety.md.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,6 +28,12 @@ extern void GuardRemember(char *name, lease_loss loss);
 
 /* Raises LK001 if the transaction must not commit, or be prepared. */
 extern void GuardCommit(void);
+
+/*
+ * Has the transaction that writes come so far?  What can still be interrupted
+ * then must be.  Async-safe.
+ */
+extern bool GuardIsPassed(void);
 
 /* The transaction has ended. */
 extern void GuardForget(void);

@@ -42,7 +42,7 @@ typedef struct HeldLock
 	uint64		seq;			/* of the request that acquired it */
 	int64		token;
 	bool		seen_lost;		/* interrupt.c has seen to it */
-	int64		deferred_until; /* and does not before */
+	bool		deferred;		/* and does not: a lock function does */
 	int64		session_depth;
 	int64		xact_depth;		/* sum of the levels' depths */
 	int			level_count;	/* levels rise, outermost first */

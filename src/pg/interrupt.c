@@ -4,8 +4,9 @@
  *	  Interrupts the session when it has lost a lease.
  *
  * Two things make it look at its leases: a signal from the worker, which knows
- * of losses before the deadline (a take-over, a deleted item), and a timer of
- * its own for the earliest deadline, since the worker may be stopped or dead.
+ * of losses before the deadline (a take-over, a deleted item) and of deadlines
+ * that move up (a shorter lease), and a timer of its own for the earliest
+ * deadline, since the worker may be stopped or dead.
  * The timer runs on the clock of leases, so that no change of the wall clock
  * delays it (as it would PostgreSQL's timeouts, which an error also disables).
  * Both arrive as SIGUSR2, which backends do not use otherwise.
@@ -19,7 +20,9 @@
  *
  * While interrupts are held, nothing is done: a transaction that commits waits
  * for synchronous standbys so, and a cancellation would end that wait, and
- * acknowledge a commit that a failover can undo.
+ * acknowledge a commit that a failover can undo.  Before that, but after the
+ * commit guard, COMMIT may wait for locks (PreCommit_Notify): it is cancelled
+ * there whatever ddblock.on_lease_lost says, because the guard looks no more.
  *
  * The handler runs at any moment.  It reads atomics and the list of notes
  * (which is left alone while it changes), and sets flags.
@@ -39,6 +42,7 @@
 #include "tcop/tcopprot.h"
 
 #include "pg/compat.h"
+#include "pg/guard.h"
 #include "pg/held.h"
 #include "pg/interrupt.h"
 #include "pg/settings.h"
@@ -46,9 +50,6 @@
 #define LOOK_AGAIN_US USECS_PER_SEC
 #define HELD_AGAIN_US INT64CONST(100000)
 #define CANCELS_MAX 5
-
-/* A lock function tells of a loss by itself, if the worker lets it. */
-#define DEFER_US USECS_PER_SEC
 
 static timer_t timer;
 static bool attached = false;
@@ -96,7 +97,7 @@ void
 InterruptDefer(HeldLock *held)
 {
 	InterruptHold();
-	held->deferred_until = HeldValidUntil(held) + DEFER_US;
+	held->deferred = true;
 	look_is_due = 1;
 	InterruptResume();
 }
@@ -108,7 +109,7 @@ InterruptDeferred(HeldLock *held)
 	int64		next;
 
 	InterruptHold();
-	held->deferred_until = 0;
+	held->deferred = false;
 	if (!held->seen_lost && !HeldIsValid(held))
 	{
 		held->seen_lost = true;
@@ -199,12 +200,14 @@ look_at_leases(int64 now, int64 *next)
 
 		if (held->lease_index == LOCKMGR_NO_LEASE)
 			continue;
-		moment = Max(HeldValidUntil(held), held->deferred_until);
+		moment = HeldValidUntil(held);
 		if (moment > now)
 		{
 			held->seen_lost = false;
 			*next = Min(*next, moment);
 		}
+		else if (held->deferred)
+			SetLatch(MyLatch);	/* the lock function is to look, too */
 		else if (!held->seen_lost)
 			lost = held->seen_lost = true;
 	}
@@ -238,9 +241,12 @@ interrupt(void)
 	switch (ddblock_on_lease_lost)
 	{
 		case ON_LEASE_LOST_NONE:
-			return;
+			if (!GuardIsPassed())
+				return;
+			QueryCancelPending = true;
+			break;
 		case ON_LEASE_LOST_CANCEL:
-			if (running && cancels++ < CANCELS_MAX)
+			if ((running || GuardIsPassed()) && cancels++ < CANCELS_MAX)
 				QueryCancelPending = true;
 			else if (in_transaction_of_loss())
 				ProcDiePending = true;

@@ -26,8 +26,8 @@ extern void InterruptAttach(void);
 extern void InterruptArm(void);
 
 /*
- * For a lock function that tells of this lease's loss by its own error: not to
- * be cancelled before it has, or a second after the deadline.  If its
+ * For a lock function that waits and tells of this lease's loss by its own
+ * error: its latch is set at the deadline, and it is not cancelled.  If its
  * transaction goes on all the same, the interruption comes later.
  */
 extern void InterruptDefer(HeldLock *held);

@@ -47,6 +47,7 @@ static void cancel(uint64 seq);
 static void wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 							MailboxAnswer *answer);
 static bool take_answer(uint64 seq, MailboxAnswer *answer);
+static bool is_lost(const MailboxRequest *request, MailboxAnswer *answer);
 static int64 worker_missing_since(int64 since, int64 now);
 static uint32 wait_event(const MailboxRequest *request);
 
@@ -206,6 +207,11 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 		if (take_answer(request->seq, answer))
 			return;
 		CHECK_FOR_INTERRUPTS();
+		if (is_lost(request, answer))
+		{
+			cancel(request->seq);
+			return;
+		}
 
 		now = SegmentNow();
 		wake = now + TURN_US;
@@ -238,6 +244,23 @@ take_answer(uint64 seq, MailboxAnswer *answer)
 		*answer = slot->answer;
 	LWLockRelease(&slot->lock);
 	return answered;
+}
+
+/*
+ * A lease that is to be renewed may be lost meanwhile.  The worker says so, if
+ * it can; if it is stopped, InterruptDefer() sets our latch at the deadline.
+ */
+static bool
+is_lost(const MailboxRequest *request, MailboxAnswer *answer)
+{
+	if (request->kind != MAILBOX_RENEW ||
+		(int64) pg_atomic_read_u64(&segment_leases[request->lease_index].valid_until) >
+		SegmentNow())
+		return false;
+	memset(answer, 0, offsetof(MailboxAnswer, data));
+	answer->result = LOCKMGR_LOST;
+	answer->loss = LOSS_UNREACHABLE;
+	return true;
 }
 
 /* 0 if there is a worker. */

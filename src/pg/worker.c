@@ -76,7 +76,6 @@ static void log_loss(void *arg, uint32 index, const lease *lease,
 static const char *why_lost(const lease *lease, const dynamo_item *by);
 static void note_loss(const MailboxSlot *slot, const char *name, size_t name_len,
 					  const char *why);
-static void interrupt_holder(const MailboxSlot *slot, uint32 generation);
 static void log_no_batches(void *arg, const dynamo_reply *reply);
 static void stock_random(void);
 static void fill_random(void *arg, void *bytes, size_t len);
@@ -401,7 +400,7 @@ log_loss(void *arg, uint32 index, const lease *lease, const char *name,
 	const char *why = why_lost(lease, by);
 
 	note_loss(slot, name, name_len, why);
-	interrupt_holder(slot, lease->session.generation);
+	WorkerInterrupt(lease->session);
 	ereport(LOG,
 			(errmsg("the lease of lock \"%.*s\" is lost: %s", (int) name_len, name, why),
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
@@ -447,11 +446,13 @@ note_loss(const MailboxSlot *slot, const char *name, size_t name_len, const char
 	LWLockRelease(&segment->directory_lock);
 }
 
-/* If it has ended meanwhile, nobody needs to know; its pid may be no backend's. */
-static void
-interrupt_holder(const MailboxSlot *slot, uint32 generation)
+/* The pid of a session that has ended may be no backend's. */
+void
+WorkerInterrupt(lockmgr_session session)
 {
-	if (pg_atomic_read_u32((pg_atomic_uint32 *) &slot->generation) == generation &&
+	MailboxSlot *slot = &segment_slots[session.slot];
+
+	if (pg_atomic_read_u32(&slot->generation) == session.generation &&
 		BackendPidGetProc(slot->pid) != NULL)
 		(void) kill(slot->pid, INTERRUPT_SIGNAL);
 }

@@ -29,6 +29,9 @@
 extern lockmgr *worker_lockmgr;
 extern void WorkerNewUuid(char uuid[UUID_SIZE]);
 
+/* Makes the session look at its leases, unless it has ended meanwhile. */
+extern void WorkerInterrupt(lockmgr_session session);
+
 /* worker_mailbox.c */
 extern void WorkerMailboxInit(void);
 extern void WorkerAdopt(int64 now);

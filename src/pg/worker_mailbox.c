@@ -338,6 +338,8 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		   size_t name_len)
 {
 	DirectoryEntry *entry = &segment_leases[index];
+	bool		sooner = lease->state == LEASE_HELD &&
+		lease->valid_until < entry->lease.valid_until;
 
 	LWLockAcquire(&segment->directory_lock, LW_EXCLUSIVE);
 	if (entry->lease.seq != lease->seq ||
@@ -356,6 +358,10 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		memcpy(entry->name, name, name_len);
 	}
 	LWLockRelease(&segment->directory_lock);
+
+	/* A shorter lease is about to be sent: we may be stopped when it ends. */
+	if (sooner)
+		WorkerInterrupt(lease->session);
 
 	if (lease->state == LEASE_FREE)
 		JournalUnlist(index);

@@ -274,7 +274,7 @@ $victim = short_holder('cancel', [q{BEGIN; INSERT INTO t VALUES ('idle')}]);
 kill 'STOP', $worker;
 $victim->send(q{SELECT ddb_lock_renew('b')});
 $victim->result;
-like($victim->messages, qr/57014/, 'worker stopped: a renewal is cancelled');
+like($victim->messages, qr/LK001/, 'worker stopped: a renewal tells of the loss');
 kill 'CONT', $worker;
 $victim->ask(q{ROLLBACK; SELECT ddb_lock_release('b')});
 $victim->quit;
