@@ -333,6 +333,29 @@ ErrorsCommitRefused(const char *lock, lease_loss loss)
 }
 
 void
+ErrorsEffectRefused(const char *what, const char *lock, lease_loss loss)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("cannot execute %s, because the lease on lock \"%s\" was lost", what, lock),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Its effect could not be undone, and somebody else may hold the lock now. "
+					 "Release it with ddb_lock_release(), or end the transaction if that is "
+					 "its scope.")));
+}
+
+void
+ErrorsWarnLost(const char *lock, lease_loss loss)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" was lost", lock),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Somebody else may hold the lock now. Release it with ddb_lock_release(), "
+					 "or end the transaction if that is its scope.")));
+}
+
+void
 ErrorsNotHeld(const char *lock)
 {
 	ereport(ERROR,

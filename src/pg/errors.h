@@ -46,6 +46,13 @@ pg_noreturn extern void ErrorsNotHeld(const char *lock);
 /* The commit guard: the transaction must not commit. */
 pg_noreturn extern void ErrorsCommitRefused(const char *lock, lease_loss loss);
 
+/* The same for what cannot be undone: a command, or a function. */
+pg_noreturn extern void ErrorsEffectRefused(const char *what, const char *lock,
+											lease_loss loss);
+
+/* A WARNING: the lease was lost since the last statement. */
+extern void ErrorsWarnLost(const char *lock, lease_loss loss);
+
 /* ddb_fence() met a higher token. */
 pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, int64 given);
 

@@ -11,7 +11,8 @@
  * would be committed.  Hence the one loss that is remembered until the
  * transaction ends.
  *
- * A transaction without a transaction id has written nothing, and may commit.
+ * A transaction without a transaction id has written nothing, and may commit,
+ * unless it had another effect.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,9 +30,10 @@
 
 static char *lost_name = NULL;	/* UTF-8; the first one of this transaction */
 static lease_loss lost_why = LOSS_NONE;
+static bool had_effect = false;
 static volatile sig_atomic_t passed = 0;
 
-pg_noreturn static void refuse(const char *name, lease_loss loss);
+static const char *find_loss(lease_loss *why);
 
 void
 GuardRemember(char *name, lease_loss loss)
@@ -51,6 +53,7 @@ GuardForget(void)
 	if (lost_name != NULL)
 		pfree(lost_name);
 	lost_name = NULL;
+	had_effect = false;
 	passed = 0;
 }
 
@@ -63,25 +66,53 @@ GuardIsPassed(void)
 void
 GuardCommit(void)
 {
-	dlist_iter	iter;
+	lease_loss	why;
+	const char *name;
 
-	if (!ddblock_commit_guard || !TransactionIdIsValid(GetTopTransactionIdIfAny()))
+	if (!ddblock_commit_guard ||
+		!(had_effect || TransactionIdIsValid(GetTopTransactionIdIfAny())))
 		return;
 	/* First: a lease that is lost from now on is the interruption's. */
 	passed = 1;
+	name = find_loss(&why);
+	if (name != NULL)
+		ErrorsCommitRefused(Utf8ToServer(name, strlen(name)), why);
+}
+
+void
+GuardEffect(const char *what)
+{
+	lease_loss	why;
+	const char *name;
+
+	if (!ddblock_commit_guard || (lost_name == NULL && dlist_is_empty(HeldLocks())))
+		return;
+	had_effect = true;
+	name = find_loss(&why);
+	if (name != NULL)
+		ErrorsEffectRefused(what, Utf8ToServer(name, strlen(name)), why);
+}
+
+/* The name (UTF-8) of a lock that was lost, or NULL. */
+static const char *
+find_loss(lease_loss *why)
+{
+	dlist_iter	iter;
+
 	if (lost_name != NULL)
-		refuse(lost_name, lost_why);
+	{
+		*why = lost_why;
+		return lost_name;
+	}
 	dlist_foreach(iter, HeldLocks())
 	{
 		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
 
 		if (!HeldIsValid(held))
-			refuse(held->name, HeldLoss(held));
+		{
+			*why = HeldLoss(held);
+			return held->name;
+		}
 	}
-}
-
-static void
-refuse(const char *name, lease_loss loss)
-{
-	ErrorsCommitRefused(Utf8ToServer(name, strlen(name)), loss);
+	return NULL;
 }

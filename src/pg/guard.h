@@ -4,7 +4,8 @@
  *	  The commit guard: no transaction that writes commits after its session
  *	  has lost a lease.
  *
- * Floor 3.  For held.c, which knows when transactions and notes end.
+ * Floor 3.  For held.c, which knows when transactions and notes end, and for
+ * statement.c, which knows what a COMMIT would be too late for.
  *
  * The guard looks at the clock before the commit record is written.  A wait in
  * between is interrupted when a lease is lost; but a process that is stopped
@@ -25,6 +26,12 @@
  * Cannot fail.
  */
 extern void GuardRemember(char *name, lease_loss loss);
+
+/*
+ * What no ROLLBACK undoes, or needs no transaction id: raises LK001 if the
+ * transaction must not do it.  It counts as a write from then on.
+ */
+extern void GuardEffect(const char *what);
 
 /* Raises LK001 if the transaction must not commit, or be prepared. */
 extern void GuardCommit(void);

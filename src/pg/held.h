@@ -43,6 +43,7 @@ typedef struct HeldLock
 	int64		token;
 	bool		seen_lost;		/* interrupt.c has seen to it */
 	bool		deferred;		/* and does not: a lock function does */
+	bool		told;			/* the client knows of the loss */
 	int64		session_depth;
 	int64		xact_depth;		/* sum of the levels' depths */
 	int			level_count;	/* levels rise, outermost first */

@@ -59,6 +59,7 @@ static volatile sig_atomic_t look_is_due = 0;
 /* The transaction in which the last loss was seen. */
 static LocalTransactionId lost_in = InvalidLocalTransactionId;
 static int	cancels;			/* since then */
+static volatile sig_atomic_t loss_to_tell = 0;
 
 static void handle_signal(SIGNAL_ARGS);
 static void look(void);
@@ -122,6 +123,15 @@ InterruptDeferred(HeldLock *held)
 	}
 	set_timer(held->seen_lost ? Min(next, now + LOOK_AGAIN_US) : next);
 	InterruptResume();
+}
+
+bool
+InterruptTakeLoss(void)
+{
+	if (!loss_to_tell)
+		return false;
+	loss_to_tell = 0;
+	return true;
 }
 
 void
@@ -219,6 +229,7 @@ note_loss(void)
 {
 	lost_in = CompatMyLxid();
 	cancels = 0;
+	loss_to_tell = 1;
 }
 
 /*

@@ -33,6 +33,9 @@ extern void InterruptArm(void);
 extern void InterruptDefer(HeldLock *held);
 extern void InterruptDeferred(HeldLock *held);
 
+/* Was a loss seen since the last call? */
+extern bool InterruptTakeLoss(void);
+
 /* Around changes to HeldLocks(), which the signal's handler reads. */
 extern void InterruptHold(void);
 extern void InterruptResume(void);

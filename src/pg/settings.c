@@ -307,7 +307,7 @@ define_losses(void)
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("ddblock.commit_guard",
 							 "Refuses to commit what was written by a session that lost a lease.",
-							 NULL,
+							 "It also refuses to start what cannot be undone.",
 							 &ddblock_commit_guard, true, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 }

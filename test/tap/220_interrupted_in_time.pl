@@ -10,12 +10,9 @@ use Test::More;
 my $near = new_proxy();
 my $node = new_cluster('one', through => $near, init => [ allows_streaming => 1 ],
 	conf => "ddblock.keep_warm = off\n"
-	  . "synchronous_standby_names = 'nobody'\nsynchronous_commit = local\n");
+	  . "synchronous_standby_names = 'nobody'\nsynchronous_commit = local\n"
+	  . "deadlock_timeout = '1min'\n");
 
-$node->append_conf('postgresql.conf',
-	    "ddblock.connect_timeout = '300ms'\nddblock.request_timeout = '300ms'\n"
-	  . "ddblock.retry_timeout = '500ms'\n");
-$node->reload;
 $node->safe_psql('postgres', 'CREATE TABLE t (v text)');
 
 sub rows
@@ -116,7 +113,7 @@ foreach my $how ('none', 'cancel', 'terminate')
 	$notifier->send(q{INSERT INTO t VALUES ('notifier') \; NOTIFY n});
 	wait_for { wait_event($notifier_pid) eq 'IPC/SyncRep' } 'the lock of notifications';
 	$victim->query_safe("SET ddblock.on_lease_lost = $how");
-	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
+	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '5s')});
 	$victim->query_safe("BEGIN; INSERT INTO t VALUES ('$how'); NOTIFY n");
 	$victim->send('COMMIT');
 	wait_for { wait_event($victim_pid) eq 'Lock/object' } 'the COMMIT that waits';
@@ -144,7 +141,7 @@ my $victim_pid = backend_pid($victim);
 
 $notifier->send(q{INSERT INTO t VALUES ('notifier') \; NOTIFY n});
 wait_for { wait_event($notifier_pid) eq 'IPC/SyncRep' } 'the lock of notifications';
-$victim->query_safe(q{SELECT ddb_lock_acquire('b', '2s')});
+$victim->query_safe(q{SELECT ddb_lock_acquire('b')});
 $victim->query_safe(q{BEGIN; INSERT INTO t VALUES ('in time'); NOTIFY n});
 $victim->send('COMMIT');
 wait_for { wait_event($victim_pid) eq 'Lock/object' } 'the COMMIT that waits';
