@@ -472,6 +472,8 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 			lease->l.version[0] = lease->l.pending.version[0] = '\0';
 			lm->leases_in_use -= session == NULL;
 			lm_save(lm, lease, false);
+			if (session != NULL)
+				lm->host.lost(lm->host.arg, index, &lease->l, name, name_len, NULL);
 			return;
 		}
 		lease->lock = lock;

@@ -20,12 +20,14 @@
 
 #include "access/xact.h"
 #include "common/hashfn.h"
+#include "storage/ipc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
 #include "pg/guard.h"
 #include "pg/held.h"
 #include "pg/interrupt.h"
+#include "pg/loss.h"
 #include "pg/mailbox.h"
 
 static HTAB *held_locks = NULL;
@@ -38,6 +40,7 @@ static void set_up(void);
 static uint32 hash_name(const void *key, Size keysize);
 static int	compare_names(const void *a, const void *b, Size keysize);
 static void mirror_depths(const HeldLock *held);
+static void at_exit(int code, Datum arg);
 static void at_transaction_end(XactEvent event, void *arg);
 static void refuse_prepare(void);
 static void end_transactions(void);
@@ -63,6 +66,7 @@ set_up(void)
 						HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
 	RegisterXactCallback(at_transaction_end, NULL);
 	RegisterSubXactCallback(at_subtransaction_end, NULL);
+	before_shmem_exit(at_exit, (Datum) 0);
 	/* Last: if one of these fails, the next use tries them all again. */
 	held_locks = locks;
 }
@@ -188,6 +192,8 @@ HeldForget(HeldLock *held)
 	bool		lost = held->lease_index != LOCKMGR_NO_LEASE && !HeldIsValid(held);
 	lease_loss	loss = lost ? HeldLoss(held) : LOSS_NONE;
 
+	if (lost)
+		HeldTellLoss(held);
 	xact_acquisitions -= held->xact_depth;
 	InterruptHold();
 	dlist_delete(&held->node);
@@ -230,6 +236,17 @@ HeldLoss(const HeldLock *held)
 	return loss;
 }
 
+/* Of a loss before the deadline the worker knows more: why.  It tells that itself. */
+void
+HeldTellLoss(const HeldLock *held)
+{
+	int64		valid_until = HeldValidUntil(held);
+
+	if (valid_until != 0 && valid_until <= SegmentNow())
+		LossTell(held->lease_index, MailboxSession(), held->seq, held->name,
+				 strlen(held->name), "DynamoDB confirmed no renewal before its deadline");
+}
+
 /* The lease is another one's as soon as it is let go: nothing looks at it then. */
 void
 HeldLetGoIfUnused(HeldLock *held)
@@ -242,6 +259,21 @@ HeldLetGoIfUnused(HeldLock *held)
 		return;
 	HeldForget(held);
 	MailboxLetGo(lease_index, seq);
+}
+
+/* The worker may not know yet, and then never will: it only sees the session end. */
+static void
+at_exit(int code, Datum arg)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &held_list)
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->lease_index != LOCKMGR_NO_LEASE)
+			HeldTellLoss(held);
+	}
 }
 
 static void

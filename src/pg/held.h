@@ -68,7 +68,7 @@ extern void HeldReserveDepth(HeldLock *held, LockScope scope);
 extern void HeldSetLease(HeldLock *held, uint32 lease_index, uint64 seq, int64 token);
 extern void HeldCount(HeldLock *held, LockScope scope);
 extern void HeldUncountSession(HeldLock *held, int64 depth);
-/* If the lease is lost, the commit guard remembers that. */
+/* If the lease is lost, that is told, and the commit guard remembers it. */
 extern void HeldForget(HeldLock *held);
 
 /* Without waiting for DynamoDB. */
@@ -78,5 +78,8 @@ extern void HeldLetGoIfUnused(HeldLock *held);
 extern int64 HeldValidUntil(const HeldLock *held);
 extern bool HeldIsValid(const HeldLock *held);
 extern lease_loss HeldLoss(const HeldLock *held);
+
+/* If the lease was lost at its deadline: counts and logs that, once. */
+extern void HeldTellLoss(const HeldLock *held);
 
 #endif							/* DDBLOCK_PG_HELD_H */

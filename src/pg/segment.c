@@ -139,6 +139,7 @@ initialise(void)
 	pg_atomic_init_u32(&segment->trouble.version, 0);
 	segment->stats_since = GetCurrentTimestamp();
 	pg_atomic_init_u64(&segment->leases_lost, 0);
+	pg_atomic_init_u32(&segment->loss_changes, 0);
 	pg_atomic_init_u32(&segment->leases_in_use, 0);
 	pg_atomic_init_u32(&segment->leases_held, 0);
 	pg_atomic_init_u32(&segment->waiters, 0);
@@ -188,6 +189,7 @@ initialise_entry(DirectoryEntry *entry)
 	entry->lease.state = LEASE_FREE;
 	pg_atomic_init_u64(&entry->valid_until, 0);
 	pg_atomic_init_u32(&entry->let_go, 0);
+	pg_atomic_init_u64(&entry->untold_loss, 0);
 	pg_atomic_init_u32(&entry->session_depth, 0);
 	pg_atomic_init_u32(&entry->xact_depth, 0);
 }

@@ -24,6 +24,8 @@
  *	   depths					the backend that holds it, atomics; the worker takes
  *								let_go, and clears all for a new holder
  *	 Watch						worker, watch lock
+ *	 DirectoryEntry.untold_loss,
+ *	   leases_lost, last_loss	worker and sessions, atomics
  *	 counters					worker, atomics
  *
  * Lock order: slot, then directory, then watch; nobody needs two slots.
@@ -154,6 +156,7 @@ typedef struct DirectoryEntry
 	lease		lease;			/* state LEASE_FREE: unused */
 	pg_atomic_uint64 valid_until;	/* = lease.valid_until */
 	pg_atomic_uint32 let_go;	/* 1: the session wants no more of it */
+	pg_atomic_uint64 untold_loss;	/* see loss.c; 0: told, or not held */
 	pg_atomic_uint32 session_depth; /* acquisitions, for the views */
 	pg_atomic_uint32 xact_depth;
 	uint16		name_len;
@@ -190,7 +193,7 @@ typedef struct SegmentTrouble
 /* The last loss of a lease, for ddb_stats. */
 typedef struct SegmentLoss
 {
-	TimestampTz at;				/* 0: there was none */
+	TimestampTz at;
 	int			pid;
 	char		database[NAMEDATALEN];	/* UTF-8 */
 	char		user[NAMEDATALEN];
@@ -237,7 +240,8 @@ typedef struct Segment
 
 	/* Gauges and counters that belong to no operation. */
 	pg_atomic_uint64 leases_lost;
-	SegmentLoss last_loss;		/* worker; directory lock */
+	pg_atomic_uint32 loss_changes;	/* odd: one is being made; 0: there was none */
+	SegmentLoss last_loss;		/* see loss.c */
 	pg_atomic_uint32 leases_in_use;
 	pg_atomic_uint32 leases_held;
 	pg_atomic_uint32 waiters;

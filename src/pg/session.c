@@ -30,6 +30,7 @@ static int64 margin_us(int64 lease_ms);
 static void fill_holder(dynamo_holder *holder);
 static MailboxRequest *acquire_request(const LockName *name, const AcquireOptions *options);
 static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
+pg_noreturn static void raise_lost(const LockName *name, HeldLock *held);
 static void check_grant(const LockName *name, HeldLock *held);
 static void call_release(const char *lock, uint32 lease_index, MailboxAnswer *answer);
 static bool give_back(HeldLock *held, const char *lock);
@@ -48,7 +49,7 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 	if (held != NULL)
 	{
 		if (!HeldIsValid(held))
-			ErrorsLost(name->text, HeldLoss(held));
+			raise_lost(name, held);
 		HeldReserveDepth(held, options->scope);
 		HeldCount(held, options->scope);
 		*token = held->token;
@@ -75,6 +76,15 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 	HeldCount(held, options->scope);
 	*token = held->token;
 	return true;
+}
+
+/* The client need not be warned of it any more. */
+static void
+raise_lost(const LockName *name, HeldLock *held)
+{
+	HeldTellLoss(held);
+	held->told = true;
+	ErrorsLost(name->text, HeldLoss(held));
 }
 
 /* Fills in the lease of a new note. */
@@ -114,6 +124,7 @@ check_grant(const LockName *name, HeldLock *held)
 	if (HeldIsValid(held))
 		return;
 	loss = HeldLoss(held);
+	HeldTellLoss(held);
 	HeldSetLease(held, LOCKMGR_NO_LEASE, held->seq, 0);
 	MailboxLetGo(lease_index, held->seq);
 	ereport(ERROR,
@@ -342,10 +353,12 @@ SessionRenew(const LockName *name, int64 lease_ms)
 		InterruptDeferred(held);
 	}
 	PG_END_TRY();
+	if (answer->result == LOCKMGR_LOST)
+		raise_lost(name, held);
 	if (answer->result != LOCKMGR_RENEWED)
 		ErrorsAnswer(answer, name->text);
 	if (!HeldIsValid(held))
-		ErrorsLost(name->text, HeldLoss(held));
+		raise_lost(name, held);
 
 	valid_until = answer->valid_until;
 	pfree(request);
@@ -373,7 +386,7 @@ SessionRequire(const LockName *name)
 	if (held == NULL)
 		ErrorsNotHeld(name->text);
 	if (!HeldIsValid(held))
-		ErrorsLost(name->text, HeldLoss(held));
+		raise_lost(name, held);
 	return held->token;
 }
 

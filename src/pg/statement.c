@@ -125,6 +125,7 @@ warn_of_losses(void)
 		if (held->told || HeldIsValid(held))
 			continue;
 		held->told = true;
+		HeldTellLoss(held);
 		ErrorsWarnLost(Utf8ToServer(held->name, strlen(held->name)), HeldLoss(held));
 	}
 }

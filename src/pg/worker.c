@@ -39,6 +39,7 @@
 #include "pg/compat.h"
 #include "pg/interrupt.h"
 #include "pg/journal.h"
+#include "pg/loss.h"
 #include "pg/settings.h"
 #include "pg/worker.h"
 
@@ -74,8 +75,6 @@ static WaitEventSet *make_wait_set(void);
 static void log_loss(void *arg, uint32 index, const lease *lease,
 					 const char *name, size_t name_len, const dynamo_item *by);
 static const char *why_lost(const lease *lease, const dynamo_item *by);
-static void note_loss(const MailboxSlot *slot, const char *name, size_t name_len,
-					  const char *why);
 static void log_no_batches(void *arg, const dynamo_reply *reply);
 static void stock_random(void);
 static void fill_random(void *arg, void *bytes, size_t len);
@@ -396,15 +395,8 @@ static void
 log_loss(void *arg, uint32 index, const lease *lease, const char *name,
 		 size_t name_len, const dynamo_item *by)
 {
-	const MailboxSlot *slot = &segment_slots[lease->session.slot];
-	const char *why = why_lost(lease, by);
-
-	note_loss(slot, name, name_len, why);
 	WorkerInterrupt(lease->session);
-	ereport(LOG,
-			(errmsg("the lease of lock \"%.*s\" is lost: %s", (int) name_len, name, why),
-			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
-					   slot->pid, slot->user, slot->database)));
+	LossTell(index, lease->session, lease->seq, name, name_len, why_lost(lease, by));
 }
 
 static const char *
@@ -426,24 +418,6 @@ why_lost(const lease *lease, const dynamo_item *by)
 	}
 	return psprintf("DynamoDB confirmed no renewal for %.1f s",
 					(SegmentNow() - confirmed) / 1e6);
-}
-
-/* For ddb_stats. */
-static void
-note_loss(const MailboxSlot *slot, const char *name, size_t name_len, const char *why)
-{
-	SegmentLoss *loss = &segment->last_loss;
-
-	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
-	LWLockAcquire(&segment->directory_lock, LW_EXCLUSIVE);
-	loss->at = GetCurrentTimestamp();
-	loss->pid = slot->pid;
-	memcpy(loss->database, slot->database, NAMEDATALEN);
-	memcpy(loss->user, slot->user, NAMEDATALEN);
-	loss->name_len = name_len;
-	memcpy(loss->name, name, name_len);
-	strlcpy(loss->why, why, sizeof(loss->why));
-	LWLockRelease(&segment->directory_lock);
 }
 
 /* The pid of a session that has ended may be no backend's. */

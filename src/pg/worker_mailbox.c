@@ -20,6 +20,7 @@
 
 #include "pg/journal.h"
 #include "pg/lock_page.h"
+#include "pg/loss.h"
 #include "pg/settings.h"
 #include "pg/worker.h"
 
@@ -349,6 +350,7 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		pg_atomic_write_u32(&entry->let_go, 0);
 		pg_atomic_write_u32(&entry->session_depth, 0);
 		pg_atomic_write_u32(&entry->xact_depth, 0);
+		LossExpect(entry, lease->session, lease->state == LEASE_HELD ? lease->seq : 0);
 	}
 	entry->lease = *lease;
 	pg_atomic_write_u64(&entry->valid_until, lease->valid_until);

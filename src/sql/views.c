@@ -20,6 +20,7 @@
 #include "utils/tuplestore.h"
 
 #include "pg/errors.h"
+#include "pg/loss.h"
 #include "pg/times.h"
 #include "pg/utf8.h"
 
@@ -418,10 +419,7 @@ put_last_loss(Datum *values, bool *nulls)
 {
 	SegmentLoss *loss = palloc(sizeof(SegmentLoss));
 
-	LWLockAcquire(&segment->directory_lock, LW_SHARED);
-	*loss = segment->last_loss;
-	LWLockRelease(&segment->directory_lock);
-	if (loss->at == 0)
+	if (!LossLast(loss))
 		return;
 	nulls[STATS_LAST_LOSS_AT] = nulls[STATS_LAST_LOSS] = false;
 	values[STATS_LAST_LOSS_AT] = TimestampTzGetDatum(loss->at);
