@@ -75,6 +75,15 @@
 #define CompatCreateWaitEventSet(events) CreateWaitEventSet(TopMemoryContext, events)
 #endif
 
+/* The last parameter of ExecutorRun(), which came to nothing with 18. */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_EXECUTE_ONCE_PARAMETER
+#define COMPAT_EXECUTE_ONCE
+#else
+#define COMPAT_EXECUTE_ONCE_PARAMETER , bool execute_once
+#define COMPAT_EXECUTE_ONCE , execute_once
+#endif
+
 /* Goes before a declaration. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn __attribute__((noreturn))

@@ -125,6 +125,23 @@ InterruptDeferred(HeldLock *held)
 	InterruptResume();
 }
 
+const HeldLock *
+InterruptCause(void)
+{
+	dlist_iter	iter;
+
+	if (lost_in == InvalidLocalTransactionId || lost_in != CompatMyLxid())
+		return NULL;
+	dlist_foreach(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->seen_lost)
+			return held;
+	}
+	return NULL;
+}
+
 bool
 InterruptTakeLoss(void)
 {

@@ -33,6 +33,9 @@ extern void InterruptArm(void);
 extern void InterruptDefer(HeldLock *held);
 extern void InterruptDeferred(HeldLock *held);
 
+/* The first lost lock, if the running transaction was, or is being, interrupted. */
+extern const HeldLock *InterruptCause(void);
+
 /* Was a loss seen since the last call? */
 extern bool InterruptTakeLoss(void);
 

@@ -7,6 +7,8 @@
  * since the session may have been idle then; and what no ROLLBACK undoes is
  * refused, because the commit guard would come too late for it.
  *
+ * Meanwhile: an interruption's message tells which loss it was for.
+ *
  * After: DISCARD ALL frees session-scoped locks.  PostgreSQL frees its advisory
  * locks then, and connection poolers rely on it.
  *
@@ -20,12 +22,15 @@
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_proc.h"
+#include "common/string.h"
 #include "executor/executor.h"
+#include "mb/pg_wchar.h"
 #include "nodes/parsenodes.h"
 #include "tcop/utility.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
+#include "pg/compat.h"
 #include "pg/errors.h"
 #include "pg/guard.h"
 #include "pg/held.h"
@@ -35,10 +40,13 @@
 #include "pg/utf8.h"
 
 static ExecutorStart_hook_type prev_executor_start = NULL;
+static ExecutorRun_hook_type prev_executor_run = NULL;
 static ProcessUtility_hook_type prev_process_utility = NULL;
 static object_access_hook_type prev_object_access = NULL;
 
 static void executor_start(QueryDesc *query, int eflags);
+static void executor_run(QueryDesc *query, ScanDirection direction,
+						 uint64 count COMPAT_EXECUTE_ONCE_PARAMETER);
 static void process_utility(PlannedStmt *pstmt, const char *query_string,
 							bool read_only_tree, ProcessUtilityContext context,
 							ParamListInfo params, QueryEnvironment *query_env,
@@ -46,6 +54,7 @@ static void process_utility(PlannedStmt *pstmt, const char *query_string,
 static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 						  int sub_id, void *arg);
 static void warn_of_losses(void);
+static void explain_interruption(void *arg);
 static bool is_discard_all(const Node *statement);
 static bool cannot_be_undone(const Node *statement);
 static bool sets_tablespace(const AlterDatabaseStmt *statement);
@@ -57,6 +66,8 @@ StatementInstallHooks(void)
 {
 	prev_executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
+	prev_executor_run = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
 	prev_process_utility = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
 	prev_object_access = object_access_hook;
@@ -74,23 +85,40 @@ executor_start(QueryDesc *query, int eflags)
 }
 
 static void
+executor_run(QueryDesc *query, ScanDirection direction,
+			 uint64 count COMPAT_EXECUTE_ONCE_PARAMETER)
+{
+	ErrorContextCallback context = {error_context_stack, explain_interruption, NULL};
+
+	error_context_stack = &context;
+	if (prev_executor_run)
+		prev_executor_run(query, direction, count COMPAT_EXECUTE_ONCE);
+	else
+		standard_ExecutorRun(query, direction, count COMPAT_EXECUTE_ONCE);
+	error_context_stack = context.previous;
+}
+
+static void
 process_utility(PlannedStmt *pstmt, const char *query_string,
 				bool read_only_tree, ProcessUtilityContext context,
 				ParamListInfo params, QueryEnvironment *query_env,
 				DestReceiver *dest, QueryCompletion *qc)
 {
 	bool		discard_all = is_discard_all(pstmt->utilityStmt);
+	ErrorContextCallback explain = {error_context_stack, explain_interruption, NULL};
 
 	warn_of_losses();
 	if (cannot_be_undone(pstmt->utilityStmt))
 		GuardEffect(CreateCommandName(pstmt->utilityStmt));
 
+	error_context_stack = &explain;
 	if (prev_process_utility)
 		prev_process_utility(pstmt, query_string, read_only_tree, context, params,
 							 query_env, dest, qc);
 	else
 		standard_ProcessUtility(pstmt, query_string, read_only_tree, context, params,
 								query_env, dest, qc);
+	error_context_stack = explain.previous;
 	if (discard_all)
 	{
 		/* Without waiting: it must not fail because of DynamoDB. */
@@ -128,6 +156,26 @@ warn_of_losses(void)
 		HeldTellLoss(held);
 		ErrorsWarnLost(Utf8ToServer(held->name, strlen(held->name)), HeldLoss(held));
 	}
+}
+
+/*
+ * PostgreSQL's message says that the user, or the administrator, has asked for
+ * it.  No catalog may be read here, so a name that needs it is left out.
+ */
+static void
+explain_interruption(void *arg)
+{
+	const HeldLock *held;
+
+	if (geterrcode() != ERRCODE_QUERY_CANCELED && geterrcode() != ERRCODE_ADMIN_SHUTDOWN)
+		return;
+	held = InterruptCause();
+	if (held == NULL)
+		return;
+	if (GetDatabaseEncoding() == PG_UTF8 || pg_is_ascii(held->name))
+		errdetail("The lease on lock \"%s\" was lost.", held->name);
+	else
+		errdetail("The lease on a lock was lost.");
 }
 
 static bool

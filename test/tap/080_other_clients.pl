@@ -17,7 +17,7 @@ my $other = session($node);
 sub held
 {
 	my ($name) = @_;
-	return $session->query_safe("SELECT ddb_lock_token('$name') IS NOT NULL") eq 't';
+	return $session->ask("SELECT ddb_lock_token('$name') IS NOT NULL") eq 't';
 }
 
 #

@@ -74,7 +74,8 @@ $session->result;
 like($session->messages, qr/57014/, 'a renewal that was cancelled');
 $session->send('ROLLBACK TO s; SELECT pg_sleep(600)');
 $session->result;
-like($session->messages, qr/57014/, '... has shortened the lease: the next statement is cancelled');
+like($session->messages, qr/57014: canceling .*\nDETAIL: +The lease on lock "a" was lost\./,
+	'... has shortened the lease: the next statement is cancelled, and says why');
 go_on($worker, $session);
 
 # Another worker takes the request over, and is stopped as well.

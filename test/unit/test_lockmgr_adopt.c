@@ -329,6 +329,31 @@ a_lost_lease_stays_lost_until_the_session_knows(void **state)
 	finish(h);
 }
 
+/* Out of memory has the same outcome as a name that is taken. */
+static void
+a_lease_that_cannot_be_adopted_is_told_as_lost(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	get(h, 1, "b");
+	kill_manager(h);
+	memcpy(h->saved_name[1], h->saved_name[0], sizeof(h->saved_name[0]));
+	start_manager(h);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].lease, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_UNREACHABLE);
+	memcpy(h->saved_name[1], "b", sizeof("b"));
+	release(h, 1, "b");
+	assert_result(h, 1, LOCKMGR_LOST);
+	release(h, 0, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+	delete_item(h, "b");
+	finish(h);
+}
+
 static void
 a_lost_leases_item_is_released_when_it_has_ended(void **state)
 {
@@ -485,6 +510,7 @@ main(void)
 		cmocka_unit_test(a_release_asked_for_meanwhile_is_sent_at_once),
 		cmocka_unit_test(a_lease_that_ran_out_meanwhile_is_lost),
 		cmocka_unit_test(a_lost_lease_stays_lost_until_the_session_knows),
+		cmocka_unit_test(a_lease_that_cannot_be_adopted_is_told_as_lost),
 		cmocka_unit_test(a_lost_leases_item_is_released_when_it_has_ended),
 		cmocka_unit_test(a_lost_lease_without_an_item_is_kept_for_the_session),
 		cmocka_unit_test(leases_of_sessions_that_ended_meanwhile_are_freed),
