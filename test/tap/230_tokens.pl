@@ -13,7 +13,8 @@ my $conf = "ddblock.keep_warm = off\nlog_statement = none\n";
 
 # A grant by each in turn, of an item that is deleted after each.  Returns how
 # many tokens were below the time in DynamoDB at which they were asked for, and
-# how many more than a second and a half above the time at which they came.
+# how many more than a minute above the time at which they came: by up to a second
+# and as long as a reply took, which on a busy machine is a matter of seconds.
 sub wrong_tokens
 {
 	my ($double, $skew, $count, @sessions) = @_;
@@ -28,7 +29,7 @@ sub wrong_tokens
 
 		$below++ if $token < $asked * 1e6;
 		$furthest = $asked * 1e6 - $token if $asked * 1e6 - $token > $furthest;
-		$above++ if $token > (time + $skew + 1.5) * 1e6;
+		$above++ if $token > (time + $skew + 60) * 1e6;
 		$session->query_safe(q{SELECT ddb_lock_release('a')});
 		$double->call('DeleteItem', { TableName => 'lockTable', Key => { key => { S => 'a' } } });
 	}
