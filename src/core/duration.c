@@ -5,7 +5,8 @@
  *
  * Two grammars: plain decimal milliseconds, and what Go's
  * time.ParseDuration() takes (https://pkg.go.dev/time#ParseDuration), but
- * without a sign.  All sums are kept in nanoseconds below 2^63.
+ * without a sign.  All sums are kept in nanoseconds, and what is longer than
+ * 2^63-1 of these, 292 years, counts as that.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +15,6 @@
 #include <string.h>
 
 #define NS_PER_MS		INT64_C(1000000)
-#define MS_MAX			(INT64_MAX / NS_PER_MS)
 
 typedef struct duration_unit
 {
@@ -39,20 +39,26 @@ is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Reads digits, possibly none; false when the number exceeds max. */
-static bool
-read_digits(const char **at, const char *end, int64_t max, int64_t *value)
+/* Reads digits, possibly none; a number that exceeds max is max. */
+static int64_t
+read_digits(const char **at, const char *end, int64_t max)
 {
-	*value = 0;
+	int64_t		value = 0;
+
 	for (; *at < end && is_digit(**at); (*at)++)
 	{
 		int64_t		digit = **at - '0';
 
-		if (*value > (max - digit) / 10)
-			return false;
-		*value = *value * 10 + digit;
+		value = value > (max - digit) / 10 ? max : value * 10 + digit;
 	}
-	return true;
+	return value;
+}
+
+/* a * b + c, or the highest value. */
+static int64_t
+saturated(int64_t a, int64_t b, int64_t c)
+{
+	return a > (INT64_MAX - c) / b ? INT64_MAX : a * b + c;
 }
 
 /* The unit's name runs up to the next digit or point, as in Go. */
@@ -101,11 +107,8 @@ read_term(const char **at, const char *end, int64_t *total_ns)
 	const char *fraction;
 	const char *fraction_end;
 	const duration_unit *unit;
-	int64_t		whole;
-	int64_t		rest;
+	int64_t		whole = read_digits(at, end, INT64_MAX);
 
-	if (!read_digits(at, end, INT64_MAX, &whole))
-		return false;
 	fraction = fraction_end = *at;
 	if (*at < end && **at == '.')
 	{
@@ -120,13 +123,10 @@ read_term(const char **at, const char *end, int64_t *total_ns)
 		return false;			/* no digit at all */
 
 	unit = read_unit(at, end);
-	if (unit == NULL || whole > (INT64_MAX - *total_ns) / unit->ns)
+	if (unit == NULL)
 		return false;
-	*total_ns += whole * unit->ns;
-	rest = fraction_ns(fraction, fraction_end, unit->ns);
-	if (rest > INT64_MAX - *total_ns)
-		return false;
-	*total_ns += rest;
+	*total_ns = saturated(whole, unit->ns, *total_ns);
+	*total_ns = saturated(fraction_ns(fraction, fraction_end, unit->ns), 1, *total_ns);
 	return true;
 }
 
@@ -140,7 +140,8 @@ duration_parse(const char *text, size_t len, int64_t *milliseconds)
 
 	if (len == 0)
 		return false;
-	if (read_digits(&at, end, MS_MAX, &plain) && at == end)
+	plain = read_digits(&at, end, DURATION_MAX_MS);
+	if (at == end)
 	{
 		*milliseconds = plain;
 		return true;
@@ -153,8 +154,6 @@ duration_parse(const char *text, size_t len, int64_t *milliseconds)
 			return false;
 	}
 	plain = total_ns / NS_PER_MS + (total_ns % NS_PER_MS != 0 ? 1 : 0);
-	if (plain > MS_MAX)
-		return false;
-	*milliseconds = plain;
+	*milliseconds = plain < DURATION_MAX_MS ? plain : DURATION_MAX_MS;
 	return true;
 }

@@ -99,7 +99,7 @@ refuse_while_held(void)
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot drop extension \"%s\" while sessions of this database hold locks",
 						EXTENSION),
-				 errdetail("Process %d holds lock \"%s\".", pid, Utf8ToServer(name, name_len)),
+				 errdetail("Process %d holds lock \"%s\".", pid, Utf8ToMessage(name, name_len)),
 				 errhint("Release the locks that the view ddb_locks lists, or end their sessions.")));
 }
 

@@ -306,7 +306,7 @@ detail_of(const Failure *failure)
 static char *
 to_server(const char *utf8)
 {
-	return Utf8ToServer(utf8, strlen(utf8));
+	return Utf8ToMessage(utf8, strlen(utf8));
 }
 
 void
@@ -369,7 +369,8 @@ ErrorsStaleToken(const char *resource, int64 recorded, int64 given)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
-			 errmsg("fencing token for resource \"%s\" is stale", resource),
+			 errmsg("fencing token for resource \"%s\" is stale",
+					Utf8Quiet(resource, strlen(resource))),
 			 errdetail("Token %lld is recorded, token %lld was given.",
 					   (long long) recorded, (long long) given),
 			 errhint("Somebody else has held the lock since. Roll the transaction back, and "

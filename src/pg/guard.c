@@ -76,7 +76,7 @@ GuardCommit(void)
 	passed = 1;
 	name = find_loss(&why);
 	if (name != NULL)
-		ErrorsCommitRefused(Utf8ToServer(name, strlen(name)), why);
+		ErrorsCommitRefused(Utf8ToMessage(name, strlen(name)), why);
 }
 
 void
@@ -90,7 +90,7 @@ GuardEffect(const char *what)
 	had_effect = true;
 	name = find_loss(&why);
 	if (name != NULL)
-		ErrorsEffectRefused(what, Utf8ToServer(name, strlen(name)), why);
+		ErrorsEffectRefused(what, Utf8ToMessage(name, strlen(name)), why);
 }
 
 /* The name (UTF-8) of a lock that was lost, or NULL. */

@@ -18,6 +18,7 @@
 #include "utils/timestamp.h"
 
 #include "pg/loss.h"
+#include "pg/utf8.h"
 
 /* MaxBackends is below 2^18. */
 #define SLOT_BITS 18
@@ -51,7 +52,7 @@ LossTell(uint32 lease_index, lockmgr_session session, uint64 seq, const char *na
 	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
 	note(slot, name, name_len, why);
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("the lease of lock \"%.*s\" is lost: %s", (int) name_len, name, why),
+			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, name_len), why),
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
 					   slot->pid, slot->user, slot->database),
 			 errhidestmt(true)));

@@ -249,7 +249,7 @@ release_session_scope(void)
 			HeldUncountSession(held, held->session_depth);
 			released++;
 		}
-		else if (give_back(held, Utf8ToServer(held->name, strlen(held->name))))
+		else if (give_back(held, Utf8ToMessage(held->name, strlen(held->name))))
 			released++;
 	}
 	return released;

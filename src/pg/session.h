@@ -18,7 +18,7 @@
 /* A lock's name: for messages, and as it goes to DynamoDB. */
 typedef struct LockName
 {
-	char	   *text;			/* in the database's encoding */
+	char	   *text;			/* for messages, in the database's encoding */
 	char	   *utf8;			/* 1 .. DYNAMO_NAME_MAX bytes and a NUL */
 } LockName;
 

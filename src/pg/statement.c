@@ -154,7 +154,7 @@ warn_of_losses(void)
 			continue;
 		held->told = true;
 		HeldTellLoss(held);
-		ErrorsWarnLost(Utf8ToServer(held->name, strlen(held->name)), HeldLoss(held));
+		ErrorsWarnLost(Utf8ToMessage(held->name, strlen(held->name)), HeldLoss(held));
 	}
 }
 

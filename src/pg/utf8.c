@@ -17,6 +17,7 @@
 #define CHARACTER_MAX (MAX_MULTIBYTE_CHAR_LEN * MAX_CONVERSION_GROWTH)
 
 static int	bytes_mean(void);
+static int	steering_length(const unsigned char *text, int len);
 static char *convert_readable(const char *text, int len, int from, int to);
 
 char *
@@ -31,6 +32,55 @@ char *
 Utf8ToServer(const char *utf8, int len)
 {
 	return convert_readable(utf8, len, PG_UTF8, bytes_mean());
+}
+
+char *
+Utf8Quiet(const char *text, int len)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	while (len > 0)
+	{
+		int			steering = steering_length((const unsigned char *) text, len);
+
+		for (int i = 0; i < steering; i++)
+			appendStringInfo(&out, "\\x%02X", (unsigned char) text[i]);
+		if (steering == 0)
+			appendStringInfoChar(&out, *text);
+		text += Max(steering, 1);
+		len -= Max(steering, 1);
+	}
+	return out.data;
+}
+
+char *
+Utf8ToMessage(const char *utf8, int len)
+{
+	char	   *quiet = Utf8Quiet(utf8, len);
+
+	return Utf8ToServer(quiet, strlen(quiet));
+}
+
+/*
+ * Bytes of the control character at the start of the text, or 0: ASCII's, C1
+ * (U+0080 to U+009F), and of Unicode's those of direction (U+061C, U+200E,
+ * U+200F, U+202A to U+202E, U+2066 to U+2069) and lines (U+2028, U+2029).
+ */
+static int
+steering_length(const unsigned char *text, int len)
+{
+	if (text[0] < 0x20 || text[0] == 0x7f)
+		return 1;
+	if (len >= 2 && ((text[0] == 0xc2 && text[1] >= 0x80 && text[1] <= 0x9f) ||
+					 (text[0] == 0xd8 && text[1] == 0x9c)))
+		return 2;
+	if (len < 3 || text[0] != 0xe2)
+		return 0;
+	if (text[1] == 0x80 && (text[2] == 0x8e || text[2] == 0x8f ||
+							(text[2] >= 0xa8 && text[2] <= 0xae)))
+		return 3;
+	return text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9 ? 3 : 0;
 }
 
 void

@@ -23,6 +23,17 @@ extern char *Utf8FromServer(const char *text, int len);
  * and nothing is raised.
  */
 extern char *Utf8ToServer(const char *utf8, int len);	/* palloc'd, NUL */
+
+/*
+ * For a message or the log: what others wrote, or a lock's name, with what could
+ * end a line, steer a terminal or turn the text around as \xNN, byte by byte.
+ * Needs no catalogs.  Takes UTF-8 or the server's encoding.
+ */
+extern char *Utf8Quiet(const char *text, int len);	/* palloc'd, NUL */
+
+/* Utf8ToServer(), for a message. */
+extern char *Utf8ToMessage(const char *utf8, int len);	/* palloc'd, NUL */
+
 extern void Utf8Copy(char *dest, size_t size, const char *text);	/* server's text;
 																	 * cut to fit */
 

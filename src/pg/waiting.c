@@ -205,7 +205,7 @@ append_text(StringInfo out, const char *label, const char *utf8)
 
 	if (utf8[0] == '\0')
 		return;
-	text = Utf8ToServer(utf8, strlen(utf8));
+	text = Utf8ToMessage(utf8, strlen(utf8));
 	appendStringInfo(out, "%s \"%s\"", label, text);
 	pfree(text);
 }
@@ -229,7 +229,7 @@ append_since(StringInfo out, const lockmgr_watch *watch, int64 now)
 static char *
 describe_trouble(const lockmgr_watch *watch)
 {
-	char	   *message = Utf8ToServer(watch->message, strlen(watch->message));
+	char	   *message = Utf8ToMessage(watch->message, strlen(watch->message));
 
 	return psprintf("Who holds it cannot be found out now at %s: %s", segment->place.url,
 					message);

@@ -41,6 +41,7 @@
 #include "pg/journal.h"
 #include "pg/loss.h"
 #include "pg/settings.h"
+#include "pg/utf8.h"
 #include "pg/worker.h"
 
 #define MAX_REMEMBERED 10000
@@ -407,7 +408,8 @@ why_lost(const lease *lease, const dynamo_item *by)
 	switch (lease->loss)
 	{
 		case LOSS_TAKEN:
-			return psprintf("\"%s\" has taken it over", by->owner);
+			return psprintf("\"%s\" has taken it over",
+							Utf8Quiet(by->owner, strlen(by->owner)));
 		case LOSS_RELEASED:
 			return "somebody else has released it";
 		case LOSS_DELETED:
@@ -435,8 +437,9 @@ static void
 log_no_batches(void *arg, const dynamo_reply *reply)
 {
 	ereport(LOG,
-			(errmsg("DynamoDB refuses batches of renewals: %s: %s", reply->type,
-					reply->message),
+			(errmsg("DynamoDB refuses batches of renewals: %s: %s",
+					Utf8Quiet(reply->type, strlen(reply->type)),
+					Utf8Quiet(reply->message, strlen(reply->message))),
 			 errdetail("Leases are renewed one by one from now on."),
 			 errhint("Allow dynamodb:PartiQLUpdate, and restart the worker.")));
 }

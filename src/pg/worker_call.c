@@ -28,6 +28,7 @@
 #include "core/sigv4.h"
 #include "net/http_pool.h"
 #include "pg/settings.h"
+#include "pg/utf8.h"
 #include "pg/worker.h"
 
 #define SERVICE "dynamodb"
@@ -625,7 +626,9 @@ log_trouble(const Call *call)
 		ereport(LOG,
 				(errmsg("could not use table \"%s\" at %s: %s%s%s", table.name,
 						segment->place.url,
-						reply->type, reply->type[0] ? ": " : "", reply->message),
+						Utf8Quiet(reply->type, strlen(reply->type)),
+						reply->type[0] ? ": " : "",
+						Utf8Quiet(reply->message, strlen(reply->message))),
 				 reply->status == DYNAMO_CREDENTIALS ?
 				 errhint("%s", WorkerCredentialsHint()) : 0,
 				 reply->status == DYNAMO_TABLE_MISSING ?
@@ -655,7 +658,7 @@ stop_ttl(const dynamo_item *item)
 	table.released_ttl_s = 0;
 	ereport(LOG,
 			(errmsg("released locks get no time-to-live any more, because owner \"%s\" uses "
-					"another kind of client", item->owner),
+					"another kind of client", Utf8Quiet(item->owner, strlen(item->owner))),
 			 errdetail("Such a client may keep the time-to-live on a lock that it holds, which "
 					   "DynamoDB would then delete."),
 			 errhint("Set \"ddblock.released_item_ttl\" to 0, and switch time-to-live off on "

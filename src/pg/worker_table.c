@@ -24,6 +24,7 @@
 
 #include "core/backoff.h"
 #include "pg/settings.h"
+#include "pg/utf8.h"
 #include "pg/worker.h"
 
 #define RECHECK_US (INT64CONST(3600) * USECS_PER_SEC)
@@ -162,7 +163,8 @@ judge(const dynamo_table_info *table)
 		ereport(LOG,
 				(errmsg("locks are refused: lock table \"%s\" is a global table with eventual "
 						"consistency", ddblock_table),
-				 errdetail("Its replicas are in: %s.", table->replicas),
+				 errdetail("Its replicas are in: %s.",
+						   Utf8Quiet(table->replicas, strlen(table->replicas))),
 				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
 						 "server.")));
 	refusal_logged = true;

@@ -58,7 +58,7 @@ static LockName
 bounded_name(const text *value, const char *argument)
 {
 	LockName	name = {
-		.text = text_to_cstring(value),
+		.text = Utf8Quiet(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)),
 		.utf8 = Utf8FromServer(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)),
 	};
 

@@ -203,7 +203,7 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *
 			 errhint("An attempt was not replied to. If it has ended the lease of owner \"%s\", "
 					 "that one's session may believe in it until its next renewal, for at "
 					 "most %s.",
-					 Utf8ToServer(meant->owner, strlen(meant->owner)), lease_length(meant))));
+					 Utf8ToMessage(meant->owner, strlen(meant->owner)), lease_length(meant))));
 }
 
 /*
@@ -263,7 +263,7 @@ log_force(const LockName *name, const dynamo_item *item)
 static void
 warn_of_holder(const LockName *name, const dynamo_item *item)
 {
-	char	   *owner = Utf8ToServer(item->owner, strlen(item->owner));
+	char	   *owner = Utf8ToMessage(item->owner, strlen(item->owner));
 
 	ereport(WARNING,
 			(errmsg("lock \"%s\" was taken away from owner \"%s\"", name->text, owner),

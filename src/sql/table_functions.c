@@ -154,7 +154,7 @@ describe_key(const char *name, const char *type)
 {
 	if (name[0] == '\0')
 		return pstrdup("none");
-	return psprintf("\"%s\" (%s)", Utf8ToServer(name, strlen(name)), type);
+	return psprintf("\"%s\" (%s)", Utf8ToMessage(name, strlen(name)), type);
 }
 
 /* Harmless if nothing expires, and needed before anything can. */

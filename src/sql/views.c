@@ -425,10 +425,10 @@ put_last_loss(Datum *values, bool *nulls)
 	values[STATS_LAST_LOSS_AT] = TimestampTzGetDatum(loss->at);
 	values[STATS_LAST_LOSS] = CStringGetTextDatum(
 												  psprintf("lock \"%s\" of process %d, user \"%s\", database \"%s\": %s",
-														   Utf8ToServer(loss->name, loss->name_len), loss->pid,
-														   Utf8ToServer(loss->user, strlen(loss->user)),
-														   Utf8ToServer(loss->database, strlen(loss->database)),
-														   Utf8ToServer(loss->why, strlen(loss->why))));
+														   Utf8ToMessage(loss->name, loss->name_len), loss->pid,
+														   Utf8ToMessage(loss->user, strlen(loss->user)),
+														   Utf8ToMessage(loss->database, strlen(loss->database)),
+														   Utf8ToMessage(loss->why, strlen(loss->why))));
 }
 
 static Datum

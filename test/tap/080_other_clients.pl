@@ -10,7 +10,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 my $node = new_cluster('one',
-	conf => "ddblock.lease_duration = '6s'\nlog_statement = none\n");
+	conf => "ddblock.lease_duration = '6s'\nddblock.on_lease_lost = none\nlog_statement = none\n");
 my $session = session($node);
 my $other = session($node);
 
@@ -211,6 +211,42 @@ $session->query_safe(q{SELECT ddb_lock_acquire('other ttl'), ddb_lock_release('o
 ok(!exists dynamodb->item('other ttl')->{ttl}, 'where a Java client is seen, no time-to-live is written');
 ok($node->log_contains(qr/no time-to-live any more, because owner "java-service"/), 'the log tells why');
 dynamodb->delete_item('ttl');
+
+# A lease of Long.MAX_VALUE milliseconds: held, for longer than anybody waits
+dynamodb->put_item(dynamodb->java_item('ages', lease_ms => '9223372036854775807'));
+is($session->query_safe(q{SELECT held, lease > '290 years', ddb_lock_try_acquire('ages') IS NULL
+		FROM ddb_lock_info('ages')}), 't|t|t', 'a lease of 2^63-1 ms is one');
+is($session->query_safe(q{SELECT state, lease > '290 years' FROM ddb_lock_list('ages', '50 ms')}),
+	'held|t', 'also in the list');
+is($session->ask(q{SELECT ddb_lock_force_release('ages')}), 't', 'which ends by force');
+
+#
+# What others write steers no terminal, and no reader of the log
+#
+my $nasty = "java\x{1b}[31m\nFATAL:  \x{85}\x{9b}m\x{202e}done\x{7f}\t\x{2028}\x{2066}\x{e9}";
+my $quiet = qr/java\\x1B\[31m\\x0AFATAL:  \\xC2\\x85\\xC2\\x9Bm\\xE2\\x80\\xAEdone\\x7F\\x09\\xE2\\x80\\xA8\\xE2\\x81\\xA6/;
+my $steering = qr/\x1b|\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\nFATAL/;
+dynamodb->put_item(dynamodb->java_item('nasty', owner => $nasty));
+like($session->error_of(q{SET deadlock_timeout = '10ms'; SELECT ddb_lock_acquire('nasty', wait => '1s')}),
+	qr/NOTICE: .*$quiet.*ERROR: .*DETAIL: .*$quiet/s, 'a foreign owner in a notice and in an error');
+is($session->ask(q{SELECT ddb_lock_force_release('nasty')}), 't', 'it loses its lock');
+like($session->messages, qr/WARNING: .*$quiet/s, 'and is named in a warning');
+$session->query_safe(q{RESET deadlock_timeout; SELECT ddb_lock_acquire('nasty', lease => '2s')});
+dynamodb->put_item(dynamodb->java_item('nasty', owner => $nasty));
+wait_for { $node->log_contains(qr/"$quiet\S*" has taken it over/) } 'the loss in the log';
+$session->ask(q{SELECT ddb_lock_release('nasty')});
+unlike($session->messages, $steering, 'also when the loss is told');
+unlike($session->query_safe(q{SELECT last_loss FROM ddb_stats WHERE last_loss IS NOT NULL}), $steering,
+	'nor in the statistics');
+is($session->query_safe(q{SELECT octet_length(owner) FROM ddb_lock_info('nasty')}),
+	do { my $bytes = $nasty; utf8::encode($bytes); length $bytes },
+	'a column has it as it is');
+dynamodb->delete_item('nasty');
+my $name = q{E'a\x1b[31m\nFATAL:  \xC2\x9B'};
+like($session->error_of(qq{SELECT ddb_lock_require($name)}),
+	qr/lock "a\\x1B\[31m\\x0AFATAL:  \\xC2\\x9B" is not held/, "so is a lock's name");
+unlike(PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ s/^.*STATEMENT: .*(\n\t.*)*//mgr, $steering,
+	'none of that is in the log');
 
 #
 # dynamolock writes durations with a unit

@@ -5,6 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "core/duration.h"
 #include "lockmgr_harness.h"
 
 #define DEAD_US (LEASE_US * 102 / 100)
@@ -103,6 +104,25 @@ a_foreign_holder_is_waited_for(void **state)
 	run(h, SECOND / 10);
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
+	finish(h);
+}
+
+/* Amazon's client allows a lease of 2^63-1 ms: such a holder never dies. */
+static void
+a_lease_of_ages_is_waited_for(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", DURATION_MAX_MS, 5);
+	acquire(h, 0, "a");
+	run(h, 100 * SECOND);
+	assert_waits(h, 0);
+	assert_true(h->watches[h->asked[0].watch].held);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
+	foreign_release(h, "a");
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
 	finish(h);
 }
 
@@ -628,6 +648,7 @@ main(void)
 		cmocka_unit_test(an_acquire_that_is_settled_too_late_grants_nothing_and_is_handed_on),
 		cmocka_unit_test(waiters_are_served_in_order),
 		cmocka_unit_test(a_foreign_holder_is_waited_for),
+		cmocka_unit_test(a_lease_of_ages_is_waited_for),
 		cmocka_unit_test(looks_grow_apart_and_never_come_after_the_moment_of_death),
 		cmocka_unit_test(a_long_wait_costs_a_look_a_second),
 		cmocka_unit_test(a_busy_lock_is_looked_at_twenty_times_a_second),
