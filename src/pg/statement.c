@@ -173,7 +173,7 @@ explain_interruption(void *arg)
 	if (held == NULL)
 		return;
 	if (GetDatabaseEncoding() == PG_UTF8 || pg_is_ascii(held->name))
-		errdetail("The lease on lock \"%s\" was lost.", held->name);
+		errdetail("The lease on lock \"%s\" was lost.", Utf8Quiet(held->name, strlen(held->name)));
 	else
 		errdetail("The lease on a lock was lost.");
 }
