@@ -18,7 +18,6 @@
 #include "replication/logicalworker.h"
 #endif
 #include "storage/latch.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
@@ -93,20 +92,6 @@
 #if PG_VERSION_NUM < 190000
 #define PG_SIG_IGN SIG_IGN
 #endif
-
-/* A tranche of LWLocks for the processes that the caller forks from now on. */
-static inline int
-CompatNewTranche(const char *name)
-{
-#if PG_VERSION_NUM >= 190000
-	return LWLockNewTrancheId(name);
-#else
-	int			tranche = LWLockNewTrancheId();
-
-	LWLockRegisterTranche(tranche, name);
-	return tranche;
-#endif
-}
 
 /* A scan of a whole table; callers include access/tableam.h. */
 #if PG_VERSION_NUM >= 190000

@@ -76,31 +76,22 @@ static void
 refuse_while_held(void)
 {
 	char		database[DYNAMO_HOLDER_SIZE];
-	char		name[DYNAMO_NAME_MAX];
-	int			name_len = 0;
-	int			pid = 0;
+	DirectoryEntry *entry = palloc(sizeof(DirectoryEntry));
 
 	Utf8Copy(database, sizeof(database), get_database_name(MyDatabaseId));
-	for (uint32 i = 0; pid == 0 && i < segment->max_leases; i++)
+	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
-		const DirectoryEntry *entry = &segment_leases[i];
-
-		LWLockAcquire(&segment->directory_lock, LW_SHARED);
-		if (is_held(entry, database))
-		{
-			pid = entry->lease.holder.pid;
-			name_len = entry->name_len;
-			memcpy(name, entry->name, name_len);
-		}
-		LWLockRelease(&segment->directory_lock);
-	}
-	if (pid != 0)
+		if (!SegmentReadLease(i, entry) || !is_held(entry, database))
+			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot drop extension \"%s\" while sessions of this database hold locks",
 						EXTENSION),
-				 errdetail("Process %d holds lock \"%s\".", pid, Utf8ToMessage(name, name_len)),
+				 errdetail("Process %d holds lock \"%s\".", entry->lease.holder.pid,
+						   Utf8ToMessage(entry->name, entry->name_len)),
 				 errhint("Release the locks that the view ddb_locks lists, or end their sessions.")));
+	}
+	pfree(entry);
 }
 
 /* A session that has ended holds nothing, even if the worker has yet to see it. */
@@ -112,7 +103,7 @@ is_held(const DirectoryEntry *entry, const char *database)
 
 	return l->state == LEASE_HELD &&
 		strcmp(l->holder.database, database) == 0 &&
-		pg_atomic_read_u32((pg_atomic_uint32 *) &entry->let_go) == 0 &&
+		entry->let_go.value != entry->mark.value &&
 		pg_atomic_read_u32(&slot->generation) == l->session.generation;
 }
 

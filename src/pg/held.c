@@ -39,6 +39,7 @@ static int64 xact_acquisitions = 0;
 static void set_up(void);
 static uint32 hash_name(const void *key, Size keysize);
 static int	compare_names(const void *a, const void *b, Size keysize);
+static bool is_ours(const HeldLock *held, DirectoryEntry *entry);
 static void mirror_depths(const HeldLock *held);
 static void at_exit(int code, Datum arg);
 static void at_transaction_end(XactEvent event, void *arg);
@@ -181,6 +182,8 @@ mirror_depths(const HeldLock *held)
 {
 	DirectoryEntry *entry = &segment_leases[held->lease_index];
 
+	if (!is_ours(held, entry))
+		return;
 	pg_atomic_write_u32(&entry->session_depth, (uint32) held->session_depth);
 	pg_atomic_write_u32(&entry->xact_depth, (uint32) held->xact_depth);
 }
@@ -210,7 +213,18 @@ HeldForget(HeldLock *held)
 int64
 HeldValidUntil(const HeldLock *held)
 {
-	return (int64) pg_atomic_read_u64(&segment_leases[held->lease_index].valid_until);
+	DirectoryEntry *entry = &segment_leases[held->lease_index];
+	int64		valid_until = (int64) pg_atomic_read_u64(&entry->valid_until);
+
+	/* Of another's lease, or ours: which, tells the mark.  See segment.h. */
+	pg_read_barrier();
+	return is_ours(held, entry) ? valid_until : 0;
+}
+
+static bool
+is_ours(const HeldLock *held, DirectoryEntry *entry)
+{
+	return pg_atomic_read_u64(&entry->mark) == SegmentMark(MailboxSession(), held->seq);
 }
 
 bool
@@ -227,13 +241,11 @@ lease_loss
 HeldLoss(const HeldLock *held)
 {
 	DirectoryEntry *entry = &segment_leases[held->lease_index];
-	lease_loss	loss = LOSS_NONE;
+	uint64		loss = pg_atomic_read_u64(&entry->lost) -
+		SegmentMark(MailboxSession(), held->seq);
 
-	LWLockAcquire(&segment->directory_lock, LW_SHARED);
-	if (SegmentLeaseBelongs(entry, MailboxSession(), held->seq))
-		loss = entry->lease.loss;
-	LWLockRelease(&segment->directory_lock);
-	return loss;
+	/* Else it is another's, or the worker has not noticed ours yet. */
+	return loss <= LOSS_DELETED ? (lease_loss) loss : LOSS_NONE;
 }
 
 /* Of a loss before the deadline the worker knows more: why.  It tells that itself. */

@@ -12,9 +12,9 @@
  *
  * Between the grant and the session's own notes nothing may get lost: the
  * worker's answer is final for it, and the session may be cancelled in that
- * very moment.  Both sides look at cancellation and answer together, under the
- * slot's lock: if the answer came first, the session lets go of what it was
- * granted; if the cancellation did, the worker does (WorkerAnswer).
+ * very moment.  Each side says its own word before it looks at the other's: if
+ * the answer is there, the session lets go of what it was granted; if the
+ * cancellation is, the worker does (WorkerAnswer).  Nobody waits: see segment.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -101,11 +101,9 @@ fill_slot(MailboxSlot *slot)
 	Utf8Copy(database_utf8, NAMEDATALEN, database ? database : "");
 	Utf8Copy(user_utf8, NAMEDATALEN, user ? user : "");
 
-	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
 	slot->pid = MyProcPid;
 	memcpy(slot->database, database_utf8, NAMEDATALEN);
 	memcpy(slot->user, user_utf8, NAMEDATALEN);
-	LWLockRelease(&slot->lock);
 }
 
 /*
@@ -141,13 +139,11 @@ post(MailboxRequest *request)
 {
 	MailboxSlot *slot = MailboxMySlot();
 
-	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
 	request->seq = slot->request.seq + 1;
 	request->generation = me.generation;
+	SegmentBeginChange(&slot->changes);
 	slot->request = *request;
-	slot->watch = LOCKMGR_NO_WATCH;
-	slot->waiting_since = 0;
-	LWLockRelease(&slot->lock);
+	SegmentEndChange(&slot->changes);
 
 	SegmentRing(me.slot);
 }
@@ -158,34 +154,22 @@ cancel(uint64 seq)
 {
 	MailboxSlot *slot = MailboxMySlot();
 	const MailboxAnswer *answer = &slot->answer;
-	uint32		granted = LOCKMGR_NO_LEASE;
 
-	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
 	pg_atomic_write_u64(&slot->cancelled_seq, seq);
-	if (answer->seq == seq && answer->result == LOCKMGR_GRANTED)
-		granted = answer->lease_index;
-	LWLockRelease(&slot->lock);
-
-	if (granted != LOCKMGR_NO_LEASE)
-		MailboxLetGo(granted, seq);
+	pg_memory_barrier();
+	if (pg_atomic_read_u64(&slot->answer_seq) == seq)
+	{
+		pg_read_barrier();
+		if (answer->result == LOCKMGR_GRANTED)
+			MailboxLetGo(answer->lease_index, seq);
+	}
 	SegmentRing(me.slot);
 }
 
-/*
- * The entry may be another session's by now, if the worker has freed it in
- * answer to a release that we no longer waited for.  While the directory lock
- * is held, it cannot become so.
- */
 void
 MailboxLetGo(uint32 lease_index, uint64 seq)
 {
-	DirectoryEntry *entry = &segment_leases[lease_index];
-
-	LWLockAcquire(&segment->directory_lock, LW_SHARED);
-	if (SegmentLeaseBelongs(entry, me, seq))
-		pg_atomic_write_u32(&entry->let_go, 1);
-	LWLockRelease(&segment->directory_lock);
-
+	SegmentLetGo(lease_index, SegmentMark(me, seq));
 	pg_atomic_write_u32(&MailboxMySlot()->let_go, 1);
 	SegmentRing(me.slot);
 }
@@ -236,14 +220,12 @@ static bool
 take_answer(uint64 seq, MailboxAnswer *answer)
 {
 	MailboxSlot *slot = MailboxMySlot();
-	bool		answered;
 
-	LWLockAcquire(&slot->lock, LW_SHARED);
-	answered = slot->answer.seq == seq;
-	if (answered)
-		*answer = slot->answer;
-	LWLockRelease(&slot->lock);
-	return answered;
+	if (pg_atomic_read_u64(&slot->answer_seq) != seq)
+		return false;
+	pg_read_barrier();
+	*answer = slot->answer;
+	return true;
 }
 
 /*

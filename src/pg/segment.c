@@ -19,7 +19,6 @@
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
-#include "pg/compat.h"
 #include "pg/segment.h"
 #include "pg/settings.h"
 
@@ -37,7 +36,7 @@ static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 static void request_memory(void);
 static void attach_memory(void);
 static void initialise(void);
-static void initialise_slot(MailboxSlot *slot, int tranche);
+static void initialise_slot(MailboxSlot *slot);
 static void initialise_entry(DirectoryEntry *entry);
 static void initialise_counters(OpCounters *ops);
 static Size slots_size(void);
@@ -126,17 +125,13 @@ attach_memory(void)
 static void
 initialise(void)
 {
-	int			tranche = CompatNewTranche("ddblock");
-
 	memset(segment, 0, sizeof(Segment));
-	LWLockInitialize(&segment->directory_lock, tranche);
-	LWLockInitialize(&segment->watch_lock, tranche);
 	segment->max_leases = ddblock_max_leases;
 	segment->max_sessions = MaxBackends;
 	pg_atomic_init_u32(&segment->worker_procno, PG_UINT32_MAX);
 	pg_atomic_init_u32(&segment->worker_pid, 0);
 	pg_atomic_init_u32(&segment->worker_starts, 0);
-	pg_atomic_init_u32(&segment->trouble.version, 0);
+	pg_atomic_init_u32(&segment->trouble.changes, 0);
 	segment->stats_since = GetCurrentTimestamp();
 	pg_atomic_init_u64(&segment->leases_lost, 0);
 	pg_atomic_init_u32(&segment->loss_changes, 0);
@@ -148,13 +143,15 @@ initialise(void)
 
 	memset(segment_slots, 0, slots_size());
 	for (uint32 i = 0; i < segment->max_sessions; i++)
-		initialise_slot(&segment_slots[i], tranche);
+		initialise_slot(&segment_slots[i]);
 
 	memset(segment_leases, 0, leases_size());
 	for (uint32 i = 0; i < segment->max_leases; i++)
 		initialise_entry(&segment_leases[i]);
 
 	memset(segment_watches, 0, watches_size());
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+		pg_atomic_init_u32(&segment_watches[i].changes, 0);
 	for (uint32 i = 0; i < bell_words(); i++)
 		pg_atomic_init_u64(&segment_bells[i], 0);
 }
@@ -174,13 +171,15 @@ initialise_counters(OpCounters *ops)
 }
 
 static void
-initialise_slot(MailboxSlot *slot, int tranche)
+initialise_slot(MailboxSlot *slot)
 {
-	LWLockInitialize(&slot->lock, tranche);
 	pg_atomic_init_u32(&slot->generation, 0);
 	pg_atomic_init_u64(&slot->cancelled_seq, 0);
 	pg_atomic_init_u32(&slot->let_go, 0);
-	slot->watch = LOCKMGR_NO_WATCH;
+	pg_atomic_init_u32(&slot->changes, 0);
+	pg_atomic_init_u64(&slot->waiting_seq, 0);
+	pg_atomic_init_u32(&slot->watch, LOCKMGR_NO_WATCH);
+	pg_atomic_init_u64(&slot->answer_seq, 0);
 }
 
 static void
@@ -188,8 +187,11 @@ initialise_entry(DirectoryEntry *entry)
 {
 	entry->lease.state = LEASE_FREE;
 	pg_atomic_init_u64(&entry->valid_until, 0);
-	pg_atomic_init_u32(&entry->let_go, 0);
 	pg_atomic_init_u64(&entry->untold_loss, 0);
+	pg_atomic_init_u32(&entry->changes, 0);
+	pg_atomic_init_u64(&entry->mark, 0);
+	pg_atomic_init_u64(&entry->lost, 0);
+	pg_atomic_init_u64(&entry->let_go, 0);
 	pg_atomic_init_u32(&entry->session_depth, 0);
 	pg_atomic_init_u32(&entry->xact_depth, 0);
 }
@@ -212,27 +214,55 @@ SegmentRing(uint32 slot)
 		SetLatch(&GetPGProcByNumber(procno)->procLatch);
 }
 
-bool
-SegmentLeaseBelongs(const DirectoryEntry *entry, lockmgr_session session,
-					uint64 seq)
+/*
+ * The entry may become another lease's at any moment.  If that one was let go
+ * by then, the exchange fails; if not, our mark means nothing there, and its own
+ * takes its place.
+ */
+void
+SegmentLetGo(uint32 lease_index, uint64 mark)
 {
-	return entry->lease.state != LEASE_FREE &&
-		entry->lease.session.slot == session.slot &&
-		entry->lease.session.generation == session.generation &&
-		entry->lease.seq == seq;
+	DirectoryEntry *entry = &segment_leases[lease_index];
+	uint64		old = pg_atomic_read_u64(&entry->let_go);
+
+	do
+	{
+		pg_read_barrier();
+		if (pg_atomic_read_u64(&entry->mark) != mark)
+			return;
+	}
+	while (!pg_atomic_compare_exchange_u64(&entry->let_go, &old, mark));
+}
+
+bool
+SegmentReadLease(uint32 lease_index, DirectoryEntry *copy)
+{
+	DirectoryEntry *entry = &segment_leases[lease_index];
+
+	for (;;)
+	{
+		uint32		before = SegmentBeginRead(&entry->changes);
+		lease_state state = entry->lease.state;
+
+		if (state != LEASE_FREE)
+			*copy = *entry;
+		if (SegmentEndRead(&entry->changes, before))
+			return state != LEASE_FREE;
+
+		/* The worker is writing, or was stopped while it did. */
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(100);
+	}
 }
 
 void
 SegmentTellTrouble(const char *message)
 {
 	SegmentTrouble *trouble = &segment->trouble;
-	uint32		version = pg_atomic_read_u32(&trouble->version) | 1;
 
-	pg_atomic_write_u32(&trouble->version, version);
-	pg_write_barrier();
+	SegmentBeginChange(&trouble->changes);
 	strlcpy(trouble->message, message, sizeof(trouble->message));
-	pg_write_barrier();
-	pg_atomic_write_u32(&trouble->version, version + 1);
+	SegmentEndChange(&trouble->changes);
 }
 
 /* Whoever reads while it is written has another look a moment later. */
@@ -240,13 +270,10 @@ bool
 SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE])
 {
 	SegmentTrouble *trouble = &segment->trouble;
-	uint32		version = pg_atomic_read_u32(&trouble->version);
+	uint32		before = SegmentBeginRead(&trouble->changes);
 
-	pg_read_barrier();
 	memcpy(message, trouble->message, DYNAMO_MESSAGE_SIZE);
-	pg_read_barrier();
-	return version % 2 == 0 && pg_atomic_read_u32(&trouble->version) == version &&
-		message[0] != '\0';
+	return SegmentEndRead(&trouble->changes, before) && message[0] != '\0';
 }
 
 int64

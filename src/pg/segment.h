@@ -9,26 +9,55 @@
  * from here.  No pointer to private memory, no descriptor and no curl handle
  * ever stands in it.
  *
- * Who writes what, under which lock:
+ * There is no lock in it.  Whoever stands still while he has a lock, stopped by
+ * SIGSTOP or by a busy machine, stops all who want it; and a worker that waits
+ * renews nothing.  So everything has one writer, who never waits, and readers
+ * who notice if they have read in between:
  *
- *	 MailboxSlot.request		its backend, slot lock
- *	 MailboxSlot.answer, watch,
- *	   waiting_since			worker, slot lock; its backend clears the last two
- *								with each new request
+ *	 MailboxSlot.request		its backend, changes; then SegmentRing()
  *	 MailboxSlot.generation,
- *	   let_go					its backend, atomics; then SegmentRing()
- *	 MailboxSlot.cancelled_seq	the same, and under the slot lock
- *	 DirectoryEntry.lease, name worker, directory lock exclusively
- *	 DirectoryEntry.valid_until worker, atomic; its holder reads it lock-free
+ *	   cancelled_seq, let_go	its backend, atomics; then SegmentRing()
+ *	 MailboxSlot.pid, database,
+ *	   user						its backend, before the generation
+ *	 MailboxSlot.answer			worker, before answer_seq: an atomic
+ *	 MailboxSlot.watch			worker, before waiting_seq: an atomic
+ *	 DirectoryEntry.lease, name worker, changes
+ *	 DirectoryEntry.mark, lost,
+ *	   valid_until				worker, atomics, in this order
  *	 DirectoryEntry.let_go and
- *	   depths					the backend that holds it, atomics; the worker takes
- *								let_go, and clears all for a new holder
- *	 Watch						worker, watch lock
+ *	   depths					the backend that holds it, atomics
+ *	 Watch						worker, changes
  *	 DirectoryEntry.untold_loss,
  *	   leases_lost, last_loss	worker and sessions, atomics
  *	 counters					worker, atomics
  *
- * Lock order: slot, then directory, then watch; nobody needs two slots.
+ * "changes" is odd while its writer writes, and another number afterwards.  A
+ * reader copies, looks at it once more, and has nothing if it was odd or is not
+ * the same (SegmentBeginRead(), SegmentEndRead(); as PostgreSQL's st_changecount).
+ * What a reader does then:
+ *
+ *	 - the worker leaves a request alone: it is being posted, and its bell follows;
+ *	 - a view tries again, and may be interrupted; it leaves out a request that
+ *	   is being posted;
+ *	 - a waiting session does without the holder's name until the next turn.
+ *
+ * The races that are left, and who wins:
+ *
+ *	 - Answer and cancellation.  Each side writes its own word (answer_seq,
+ *	   cancelled_seq), then a full barrier, then looks at the other's.  So one of
+ *	   them at least sees both and gives back what was granted; both may, which
+ *	   does no harm.
+ *	 - A new answer never meets a reader of the old one: the worker writes one for
+ *	   each request, and the next request is posted when its backend has read
+ *	   that answer or cancelled.
+ *	 - Generation and request.  The request is read first.  It bears its
+ *	   session's generation: if the slot's is another one, it is nobody's.
+ *	 - An entry that becomes another lease's.  Its mark is unique to the request
+ *	   that acquired the lease.  The worker sets valid_until to 0, then the mark,
+ *	   then the new valid_until; the holder reads valid_until, then the mark: with
+ *	   his own mark it is his own deadline, or 0.  He lets go by exchanging let_go
+ *	   for his mark while the entry bears it; a let_go with another mark means
+ *	   nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,7 +68,6 @@
 
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
-#include "storage/lwlock.h"
 
 #include "core/epoch_clock.h"
 #include "core/lockmgr.h"
@@ -112,7 +140,6 @@ StaticAssertDecl(MAILBOX_DATA_SIZE >= DYNAMO_DATA_MAX, "data that we write must 
 
 typedef struct MailboxAnswer
 {
-	uint64		seq;			/* the request that it answers */
 	lockmgr_result result;		/* TABLE: FOUND or FAILED */
 	uint32		lease_index;
 	int64		token;
@@ -137,26 +164,29 @@ typedef struct MailboxAnswer
 
 typedef struct MailboxSlot
 {
-	LWLock		lock;
 	pg_atomic_uint32 generation;	/* odd: in use; even: its session ended */
-	pg_atomic_uint64 cancelled_seq; /* this request is unwanted; slot lock */
+	pg_atomic_uint64 cancelled_seq; /* this request is unwanted, as all before */
 	pg_atomic_uint32 let_go;	/* 1: look at let_go of this session's leases */
 	int			pid;			/* set by the session before generation */
 	char		database[NAMEDATALEN];	/* UTF-8, for the views */
 	char		user[NAMEDATALEN];
+	pg_atomic_uint32 changes;	/* of request */
 	MailboxRequest request;
-	uint32		watch;			/* of request, or LOCKMGR_NO_WATCH */
-	uint64		watch_seq;		/* the request that watch belongs to */
-	int64		waiting_since;	/* of request, worker's clock; 0: answered */
+	pg_atomic_uint64 waiting_seq;	/* the request that waits, or has waited */
+	pg_atomic_uint32 watch;		/* ... under this number */
+	pg_atomic_uint64 answer_seq;	/* the request that is answered */
 	MailboxAnswer answer;
 } MailboxSlot;
 
 typedef struct DirectoryEntry
 {
+	pg_atomic_uint32 changes;	/* of lease and name */
 	lease		lease;			/* state LEASE_FREE: unused */
+	pg_atomic_uint64 mark;		/* SegmentMark() of who holds it, or held it last */
 	pg_atomic_uint64 valid_until;	/* = lease.valid_until */
-	pg_atomic_uint32 let_go;	/* 1: the session wants no more of it */
 	pg_atomic_uint64 untold_loss;	/* see loss.c; 0: told, or not held */
+	pg_atomic_uint64 lost;		/* the last loss here: its mark + lease_loss */
+	pg_atomic_uint64 let_go;	/* = mark: the session wants no more of it */
 	pg_atomic_uint32 session_depth; /* acquisitions, for the views */
 	pg_atomic_uint32 xact_depth;
 	uint16		name_len;
@@ -165,7 +195,7 @@ typedef struct DirectoryEntry
 
 typedef struct Watch
 {
-	uint64		changes;		/* rises with each change */
+	pg_atomic_uint32 changes;
 	lockmgr_watch what;
 } Watch;
 
@@ -180,13 +210,10 @@ typedef struct SegmentPlace
 	char		url[1024];
 } SegmentPlace;
 
-/*
- * Why requests are being repeated, in the worker's words.  The worker writes
- * it, without waiting for anybody: version is odd meanwhile.
- */
+/* Why requests are being repeated, in the worker's words. */
 typedef struct SegmentTrouble
 {
-	pg_atomic_uint32 version;
+	pg_atomic_uint32 changes;
 	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8; "": they are not */
 } SegmentTrouble;
 
@@ -219,8 +246,6 @@ typedef struct OpCounters
 
 typedef struct Segment
 {
-	LWLock		directory_lock;
-	LWLock		watch_lock;
 	char		incarnation[UUID_SIZE]; /* made by the first worker, then fixed;
 										 * "" before */
 	char		owner[DYNAMO_OWNER_SIZE];	/* ownerName, made with it */
@@ -270,9 +295,59 @@ extern void SegmentTellTrouble(const char *message);
 /* False if there is no trouble. */
 extern bool SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
 
-/* Is it the lease that the session got for this request?  Directory lock. */
-extern bool SegmentLeaseBelongs(const DirectoryEntry *entry,
-								lockmgr_session session, uint64 seq);
+/* A copy of a lease that is not free, or false.  For the views: may be interrupted. */
+extern bool SegmentReadLease(uint32 lease_index, DirectoryEntry *copy);
+
+/* The session that has the mark wants no more of the lease.  Async-safe. */
+extern void SegmentLetGo(uint32 lease_index, uint64 mark);
+
+/*
+ * Names the lease that the slot's session got for its request seq, for ever:
+ * request numbers rise over a slot's whole life.  MaxBackends is below 2^18;
+ * there is room for a lease_loss.
+ */
+#define SEGMENT_LOSS_BITS 3
+
+static inline uint64
+SegmentMark(lockmgr_session session, uint64 seq)
+{
+	return (seq << 18 | session.slot) << SEGMENT_LOSS_BITS;
+}
+
+/*
+ * Around a change.  It is begun once more without harm if a writer has died in
+ * the middle of it.
+ */
+static inline void
+SegmentBeginChange(pg_atomic_uint32 *changes)
+{
+	pg_atomic_write_u32(changes, pg_atomic_read_u32(changes) | 1);
+	pg_write_barrier();
+}
+
+static inline void
+SegmentEndChange(pg_atomic_uint32 *changes)
+{
+	pg_write_barrier();
+	pg_atomic_write_u32(changes, pg_atomic_read_u32(changes) + 1);
+}
+
+/* Around a copy: it is worth something if SegmentEndRead() says so. */
+static inline uint32
+SegmentBeginRead(pg_atomic_uint32 *changes)
+{
+	uint32		before = pg_atomic_read_u32(changes);
+
+	pg_read_barrier();
+	return before;
+}
+
+static inline bool
+SegmentEndRead(pg_atomic_uint32 *changes, uint32 before)
+{
+	pg_read_barrier();
+	return before % 2 == 0 && pg_atomic_read_u32(changes) == before;
+}
 
 /* Microseconds on CLOCK_BOOTTIME: the clock of every lease. */
 extern int64 SegmentNow(void);

@@ -26,7 +26,11 @@
 #define LOOK_MIN_US (100 * INT64CONST(1000))
 #define LOOK_MAX_US USECS_PER_SEC
 
+/* A watch that changes all the time, or whose writer is stopped, is given up. */
+#define READS_MAX 100
+
 static bool read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);
+static bool is_watched(MailboxSlot *slot, uint64 seq);
 pg_noreturn static void time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq,
 					   int64 now);
 static void look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now);
@@ -68,25 +72,36 @@ WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 }
 
 /*
- * The slot's lock is held throughout: the worker answers under it before it
- * gives the watch's number to another lock.
+ * The worker answers before it gives the watch's number to another lock: so what
+ * was read is our lock's if there is no answer afterwards, either.
  */
 static bool
 read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
 {
-	bool		found;
-
-	LWLockAcquire(&slot->lock, LW_SHARED);
-	found = slot->watch_seq == seq && slot->answer.seq != seq &&
-		slot->watch != LOCKMGR_NO_WATCH;
-	if (found)
+	for (int i = 0; i < READS_MAX; i++)
 	{
-		LWLockAcquire(&segment->watch_lock, LW_SHARED);
-		*watch = segment_watches[slot->watch].what;
-		LWLockRelease(&segment->watch_lock);
+		Watch	   *from;
+		uint32		before;
+		bool		whole;
+
+		if (!is_watched(slot, seq))
+			return false;
+		pg_read_barrier();
+		from = &segment_watches[pg_atomic_read_u32(&slot->watch)];
+		before = SegmentBeginRead(&from->changes);
+		*watch = from->what;
+		whole = SegmentEndRead(&from->changes, before);
+		if (whole)
+			return is_watched(slot, seq);
 	}
-	LWLockRelease(&slot->lock);
-	return found;
+	return false;
+}
+
+static bool
+is_watched(MailboxSlot *slot, uint64 seq)
+{
+	return pg_atomic_read_u64(&slot->waiting_seq) == seq &&
+		pg_atomic_read_u64(&slot->answer_seq) != seq;
 }
 
 static void

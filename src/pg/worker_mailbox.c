@@ -9,6 +9,9 @@
  * the session said before it posted the request is then seen, too, and in the
  * order in which it was said.
  *
+ * Nothing here waits for a session: what segment.h says of readers and writers
+ * holds for one that stands still as well.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -44,8 +47,10 @@ static SlotNotes *notes;
 static MailboxRequest taken;	/* too large for the stack's taste */
 
 static void read_slot(uint32 slot_number, int64 now);
+static bool take_request(MailboxSlot *slot, SlotNotes *note);
 static void refuse_request(uint32 slot_number);
 static void let_go(uint32 slot_number, uint32 generation, int64 now);
+static void give_entry(DirectoryEntry *entry, uint64 mark);
 static bool needs_fit_table(const MailboxRequest *request);
 static void park(SlotNotes *note, uint64 seq, int64 now);
 static MailboxAnswer *begin_answer(lockmgr_session session, uint64 seq);
@@ -62,6 +67,9 @@ WorkerMailboxInit(void)
 {
 	notes = MemoryContextAllocZero(TopMemoryContext,
 								   segment->max_sessions * sizeof(SlotNotes));
+	/* Watch numbers are given anew. */
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+		pg_atomic_write_u64(&segment_slots[i].waiting_seq, 0);
 }
 
 /* Takes over what the worker before this one left in the segment. */
@@ -108,26 +116,11 @@ read_slot(uint32 slot_number, int64 now)
 	MailboxSlot *slot = &segment_slots[slot_number];
 	SlotNotes  *note = &notes[slot_number];
 	lockmgr_session session = {.slot = slot_number};
-	bool		asked = false;
+	bool		asked = take_request(slot, note);
 	uint64		cancelled_seq;
 
-	LWLockAcquire(&slot->lock, LW_SHARED);
 	session.generation = pg_atomic_read_u32(&slot->generation);
-	if (slot->request.seq > note->taken_seq)
-	{
-		note->taken_seq = slot->request.seq;
-		asked = slot->answer.seq != slot->request.seq &&
-			slot->request.generation == session.generation;
-		if (asked)
-		{
-			memcpy(&taken, &slot->request, offsetof(MailboxRequest, name));
-			memcpy(taken.name, slot->request.name, taken.name_len);
-			if (taken.has_data)
-				memcpy(taken.data, slot->request.data, taken.data_len);
-		}
-	}
-	LWLockRelease(&slot->lock);
-
+	asked = asked && taken.generation == session.generation;
 	if (session.generation != note->generation)
 	{
 		lockmgr_session ended = session;
@@ -159,6 +152,28 @@ read_slot(uint32 slot_number, int64 now)
 		note->parked_since = 0;
 		ask(session, &taken, now);
 	}
+}
+
+/*
+ * Copies a request that is new and not answered.  If it is just being posted,
+ * that is none yet; whatever the copy is then, its lengths must not lead astray.
+ */
+static bool
+take_request(MailboxSlot *slot, SlotNotes *note)
+{
+	const MailboxRequest *request = &slot->request;
+	uint32		before = SegmentBeginRead(&slot->changes);
+
+	if (request->seq <= note->taken_seq)
+		return false;
+	memcpy(&taken, request, offsetof(MailboxRequest, name));
+	memcpy(taken.name, request->name, Min(taken.name_len, sizeof(taken.name)));
+	if (taken.has_data)
+		memcpy(taken.data, request->data, Min(taken.data_len, sizeof(taken.data)));
+	if (!SegmentEndRead(&slot->changes, before))
+		return false;
+	note->taken_seq = taken.seq;
+	return pg_atomic_read_u64(&slot->answer_seq) != taken.seq;
 }
 
 /*
@@ -255,13 +270,13 @@ refuse_request(uint32 slot_number)
 	lockmgr_session session = {.slot = slot_number};
 	MailboxAnswer *out;
 	uint64		seq;
+	uint32		before = SegmentBeginRead(&slot->changes);
 
-	LWLockAcquire(&slot->lock, LW_SHARED);
-	session.generation = pg_atomic_read_u32(&slot->generation);
-	seq = slot->request.seq != slot->answer.seq ? slot->request.seq : 0;
-	LWLockRelease(&slot->lock);
-
-	if (seq == 0 || (out = begin_answer(session, seq)) == NULL)
+	seq = slot->request.seq;
+	session.generation = slot->request.generation;
+	if (!SegmentEndRead(&slot->changes, before) || seq == 0 ||
+		seq == pg_atomic_read_u64(&slot->answer_seq) ||
+		(out = begin_answer(session, seq)) == NULL)
 		return;
 	out->result = LOCKMGR_FAILED;
 	out->refusal = MAILBOX_NO_PLACE;
@@ -282,8 +297,10 @@ let_go(uint32 slot_number, uint32 generation, int64 now)
 	index = lockmgr_next_lease(worker_lockmgr, slot_number, LOCKMGR_NO_LEASE);
 	for (; index != LOCKMGR_NO_LEASE; index = next)
 	{
+		DirectoryEntry *entry = &segment_leases[index];
+
 		next = lockmgr_next_lease(worker_lockmgr, slot_number, index);
-		if (pg_atomic_exchange_u32(&segment_leases[index].let_go, 0) != 0)
+		if (pg_atomic_read_u64(&entry->let_go) == pg_atomic_read_u64(&entry->mark))
 			lockmgr_let_go(worker_lockmgr, now, session, index);
 	}
 }
@@ -330,10 +347,7 @@ ask(lockmgr_session session, const MailboxRequest *request, int64 now)
 	lockmgr_ask(worker_lockmgr, now, &asked);
 }
 
-/*
- * The segment's copy of a lease, and the journal's of its name.  When another
- * session gets it, marks that the last one left no longer count.
- */
+/* The segment's copy of a lease, and the journal's of its name. */
 void
 WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		   size_t name_len)
@@ -341,25 +355,25 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 	DirectoryEntry *entry = &segment_leases[index];
 	bool		sooner = lease->state == LEASE_HELD &&
 		lease->valid_until < entry->lease.valid_until;
+	uint64		mark = SegmentMark(lease->session, lease->seq);
 
-	LWLockAcquire(&segment->directory_lock, LW_EXCLUSIVE);
-	if (entry->lease.seq != lease->seq ||
-		entry->lease.session.slot != lease->session.slot ||
-		entry->lease.session.generation != lease->session.generation)
+	SegmentBeginChange(&entry->changes);
+	if (lease->state == LEASE_HELD && pg_atomic_read_u64(&entry->mark) != mark)
 	{
-		pg_atomic_write_u32(&entry->let_go, 0);
-		pg_atomic_write_u32(&entry->session_depth, 0);
-		pg_atomic_write_u32(&entry->xact_depth, 0);
-		LossExpect(entry, lease->session, lease->state == LEASE_HELD ? lease->seq : 0);
+		give_entry(entry, mark);
+		LossExpect(entry, lease->session, lease->seq);
 	}
+	if (lease->state == LEASE_LOST)
+		pg_atomic_write_u64(&entry->lost, mark + lease->loss);
 	entry->lease = *lease;
-	pg_atomic_write_u64(&entry->valid_until, lease->valid_until);
 	if (name != NULL)
 	{
 		entry->name_len = name_len;
 		memcpy(entry->name, name, name_len);
 	}
-	LWLockRelease(&segment->directory_lock);
+	SegmentEndChange(&entry->changes);
+	pg_write_barrier();
+	pg_atomic_write_u64(&entry->valid_until, lease->valid_until);
 
 	/* A shorter lease is about to be sent: we may be stopped when it ends. */
 	if (sooner)
@@ -371,33 +385,38 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		JournalList(index, name, name_len);
 }
 
+/* To a new holder.  Whoever had it before must not take the new deadline for his. */
+static void
+give_entry(DirectoryEntry *entry, uint64 mark)
+{
+	pg_atomic_write_u64(&entry->valid_until, 0);
+	pg_write_barrier();
+	pg_atomic_write_u64(&entry->mark, mark);
+	pg_atomic_write_u32(&entry->session_depth, 0);
+	pg_atomic_write_u32(&entry->xact_depth, 0);
+}
+
 void
 WorkerWaits(void *arg, lockmgr_session session, uint64 seq, uint32 watch)
 {
 	MailboxSlot *slot = &segment_slots[session.slot];
 
-	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-	if (slot->request.seq == seq)
-	{
-		slot->watch = watch;
-		slot->watch_seq = seq;
-		slot->waiting_since = SegmentNow();
-	}
-	LWLockRelease(&slot->lock);
+	pg_atomic_write_u32(&slot->watch, watch);
+	pg_write_barrier();
+	pg_atomic_write_u64(&slot->waiting_seq, seq);
 }
 
 void
 WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what)
 {
-	LWLockAcquire(&segment->watch_lock, LW_EXCLUSIVE);
+	SegmentBeginChange(&segment_watches[watch].changes);
 	segment_watches[watch].what = *what;
-	segment_watches[watch].changes++;
-	LWLockRelease(&segment->watch_lock);
+	SegmentEndChange(&segment_watches[watch].changes);
 }
 
 /*
  * Starts the answer to a request, or returns NULL if the session has moved on.
- * The slot is locked until finish_answer().
+ * If it does so only now, nobody reads the answer.
  */
 static MailboxAnswer *
 begin_answer(lockmgr_session session, uint64 seq)
@@ -405,16 +424,9 @@ begin_answer(lockmgr_session session, uint64 seq)
 	MailboxSlot *slot = &segment_slots[session.slot];
 	MailboxAnswer *answer = &slot->answer;
 
-	LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-	if (slot->request.seq != seq ||
-		pg_atomic_read_u64(&slot->cancelled_seq) >= seq ||
+	if (pg_atomic_read_u64(&slot->cancelled_seq) >= seq ||
 		pg_atomic_read_u32(&slot->generation) != session.generation)
-	{
-		LWLockRelease(&slot->lock);
 		return NULL;
-	}
-	slot->waiting_since = 0;
-	slot->watch = LOCKMGR_NO_WATCH;
 	answer->type[0] = answer->message[0] = answer->hint[0] = '\0';
 	answer->refusal = MAILBOX_NOT_REFUSED;
 	answer->has_data = false;
@@ -427,8 +439,9 @@ finish_answer(lockmgr_session session, uint64 seq)
 {
 	MailboxSlot *slot = &segment_slots[session.slot];
 
-	slot->answer.seq = seq;
-	LWLockRelease(&slot->lock);
+	pg_write_barrier();
+	pg_atomic_write_u64(&slot->answer_seq, seq);
+	pg_memory_barrier();
 	SetLatch(&GetPGProcByNumber(session.slot)->procLatch);
 }
 
@@ -451,7 +464,7 @@ fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
 static void
 take_back(lockmgr_session session, uint32 index)
 {
-	pg_atomic_write_u32(&segment_leases[index].let_go, 1);
+	SegmentLetGo(index, pg_atomic_read_u64(&segment_leases[index].mark));
 	pg_atomic_write_u32(&segment_slots[session.slot].let_go, 1);
 	SegmentRing(session.slot);
 }
@@ -479,6 +492,11 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 	if (answer->item != NULL)
 		fill_item(out, answer->item);
 	finish_answer(answer->session, answer->seq);
+
+	/* Cancelled meanwhile: the session may not have seen the answer. */
+	if (answer->result == LOCKMGR_GRANTED &&
+		pg_atomic_read_u64(&segment_slots[answer->session.slot].cancelled_seq) >= answer->seq)
+		take_back(answer->session, answer->lease_index);
 }
 
 static void

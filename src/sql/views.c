@@ -3,8 +3,9 @@
  * views.c
  *	  The functions behind the views ddb_locks and ddb_stats.
  *
- * Both read shared memory only.  Each slot and each lease is copied out under
- * its lock on its own: a row is consistent, the rows together need not be.
+ * Both read shared memory only, and keep nobody from writing it.  Each slot and
+ * each lease is copied out on its own: a row is consistent, the rows together
+ * need not be.
  *
  *-------------------------------------------------------------------------
  */
@@ -102,7 +103,6 @@ typedef struct OpTotals
 
 static int	collect_waiters(Waiter *waiters);
 static bool read_waiter(uint32 index, Waiter *waiter, char *name);
-static bool read_lease(uint32 index, DirectoryEntry *copy);
 static int	count_waiters(Waiter *waiters, int count, const DirectoryEntry *entry);
 static void lease_row(const DirectoryEntry *entry, int waiting, int64 now, Row *row);
 static void believed_columns(const DirectoryEntry *entry, int64 now, Row *row);
@@ -137,7 +137,7 @@ ddb_locks(PG_FUNCTION_ARGS)
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!read_lease(i, entry))
+		if (!SegmentReadLease(i, entry))
 			continue;
 		lease_row(entry, count_waiters(waiters, waiter_count, entry), now, &row);
 		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
@@ -175,44 +175,35 @@ static bool
 read_waiter(uint32 index, Waiter *waiter, char *name)
 {
 	MailboxSlot *slot = &segment_slots[index];
-	bool		waits;
+	const MailboxRequest *request = &slot->request;
+	uint32		before;
 
-	LWLockAcquire(&slot->lock, LW_SHARED);
-	waiter->session.slot = index;
-	waiter->session.generation = pg_atomic_read_u32(&slot->generation);
-	waiter->seq = slot->request.seq;
-	waits = waiter->session.generation % 2 == 1 &&
-		slot->request.generation == waiter->session.generation &&
-		(slot->request.kind == MAILBOX_ACQUIRE || slot->request.kind == MAILBOX_TRY) &&
-		slot->waiting_since != 0 &&
-		slot->answer.seq != waiter->seq &&
-		pg_atomic_read_u64(&slot->cancelled_seq) < waiter->seq;
-	if (waits)
+	do
 	{
-		waiter->pid = slot->pid;
+		before = SegmentBeginRead(&slot->changes);
+		/* One that is just being posted waits for nothing yet. */
+		if (before % 2 == 1)
+			return false;
+		waiter->session.slot = index;
+		waiter->session.generation = request->generation;
+		waiter->seq = request->seq;
 		waiter->acquiring = false;
+		waiter->pid = slot->pid;
 		memcpy(waiter->database, slot->database, NAMEDATALEN);
 		memcpy(waiter->user, slot->user, NAMEDATALEN);
-		waiter->lease_ms = slot->request.lease_ms;
-		waiter->name_len = slot->request.name_len;
-		memcpy(name, slot->request.name, waiter->name_len);
+		waiter->lease_ms = request->lease_ms;
+		waiter->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
+		if (request->kind != MAILBOX_ACQUIRE && request->kind != MAILBOX_TRY)
+			waiter->name_len = 0;
+		memcpy(name, request->name, waiter->name_len);
 	}
-	LWLockRelease(&slot->lock);
-	return waits;
-}
+	while (!SegmentEndRead(&slot->changes, before));
 
-static bool
-read_lease(uint32 index, DirectoryEntry *copy)
-{
-	DirectoryEntry *entry = &segment_leases[index];
-	bool		used;
-
-	LWLockAcquire(&segment->directory_lock, LW_SHARED);
-	used = entry->lease.state != LEASE_FREE;
-	if (used)
-		*copy = *entry;
-	LWLockRelease(&segment->directory_lock);
-	return used;
+	return waiter->name_len > 0 &&
+		pg_atomic_read_u32(&slot->generation) == waiter->session.generation &&
+		pg_atomic_read_u64(&slot->waiting_seq) == waiter->seq &&
+		pg_atomic_read_u64(&slot->answer_seq) != waiter->seq &&
+		pg_atomic_read_u64(&slot->cancelled_seq) < waiter->seq;
 }
 
 /*
@@ -308,7 +299,7 @@ state_of(const DirectoryEntry *entry, int64 now)
 			return "acquiring";
 		case LEASE_HELD:
 			/* The worker may not have noticed yet. */
-			if (entry->let_go.value != 0)
+			if (entry->let_go.value == entry->mark.value)
 				return "releasing";
 			return l->valid_until > now ? "held" : "lost";
 		case LEASE_RELEASING:
