@@ -473,7 +473,10 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 			lm->leases_in_use -= session == NULL;
 			lm_save(lm, lease, false);
 			if (session != NULL)
+			{
 				lm->host.lost(lm->host.arg, index, &lease->l, name, name_len, NULL);
+				lm_spare_lease(lm, lease);
+			}
 			return;
 		}
 		lease->lock = lock;
@@ -481,6 +484,8 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 		lock->top_token = saved->token;
 		lock->maybe = lock->repeat = saved->pending.version[0] != '\0';
 	}
+	else
+		lm_spare_lease(lm, lease);
 }
 
 /* Goes on where the manager before us stopped. */

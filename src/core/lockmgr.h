@@ -63,7 +63,9 @@ typedef enum lease_state
 	LEASE_HELD,					/* a session holds it until the deadline */
 	LEASE_RELEASING,			/* belief has ended; a release or a hand-over
 								 * to pending.session is not settled */
-	LEASE_LOST					/* the session has yet to acknowledge the loss */
+	LEASE_LOST					/* the session has yet to acknowledge the loss;
+								 * freed before that if its room is needed and
+								 * nothing of it stands in DynamoDB */
 } lease_state;
 
 /* Why a lease was lost.  An outage is never called a take-over. */

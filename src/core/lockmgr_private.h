@@ -111,6 +111,9 @@ struct lm_lease
 	lm_session *session;		/* whose list it is in, or NULL */
 	lm_lease   *next;			/* in session's list, or in the free list */
 	lm_lease   *previous;
+	bool		spare;			/* lost, and nothing of it stands in DynamoDB */
+	lm_lease   *spare_next;		/* in the list of such, oldest first */
+	lm_lease   *spare_previous;
 };
 
 struct lm_lock
@@ -211,6 +214,8 @@ struct lockmgr
 	lm_lease   *leases;			/* [max_leases] */
 	uint32_t	max_leases;
 	lm_lease   *free_lease;
+	lm_lease   *spare_first;	/* only tell of losses: taken when none is free */
+	lm_lease   *spare_last;
 	lm_session **sessions;		/* [max_sessions], made when first used */
 	uint32_t	max_sessions;
 	uint32_t   *free_watches;
@@ -244,6 +249,7 @@ extern void lm_park(lockmgr *lm, lm_lock *lock);
 extern void lm_unpark(lockmgr *lm, lm_lock *lock);
 extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);
 extern void lm_put_lease(lockmgr *lm, lm_lease *lease);
+extern void lm_spare_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);
 extern void lm_save(lockmgr *lm, lm_lease *lease, bool with_name);
 extern lm_session *lm_get_session(lockmgr *lm, lockmgr_session id);

@@ -132,7 +132,8 @@ lm_give_up_at(const lm_lock *lock)
 
 /*
  * Nothing of the lease stands in DynamoDB any more.  If it was lost and its
- * session does not know yet, the lease itself stays, apart from the lock.
+ * session does not know yet, the lease itself stays, apart from the lock, as
+ * long as there is room.
  */
 void
 lm_drop_lease(lockmgr *lm, lm_lock *lock)
@@ -149,6 +150,7 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 		lease->l.version[0] = '\0';
 		lease->l.pending.version[0] = '\0';
 		lm_save(lm, lease, false);
+		lm_spare_lease(lm, lease);
 	}
 	else
 		lm_put_lease(lm, lease);

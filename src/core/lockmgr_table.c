@@ -187,12 +187,41 @@ lm_park(lockmgr *lm, lm_lock *lock)
 	}
 }
 
+/*
+ * Nothing of the lost lease stands in DynamoDB, and its session has been told
+ * (lockmgr_host.lost).  It only remembers why: until its room is needed.
+ */
+void
+lm_spare_lease(lockmgr *lm, lm_lease *lease)
+{
+	lease->spare = true;
+	lease->spare_next = NULL;
+	lease->spare_previous = lm->spare_last;
+	*(lm->spare_last ? &lm->spare_last->spare_next : &lm->spare_first) = lease;
+	lm->spare_last = lease;
+}
+
+static void
+unspare_lease(lockmgr *lm, lm_lease *lease)
+{
+	if (!lease->spare)
+		return;
+	lease->spare = false;
+	*(lease->spare_previous ? &lease->spare_previous->spare_next : &lm->spare_first) =
+		lease->spare_next;
+	*(lease->spare_next ? &lease->spare_next->spare_previous : &lm->spare_last) =
+		lease->spare_previous;
+}
+
 /* A lease for the lock, or NULL when all of max_leases are in use. */
 lm_lease *
 lm_take_lease(lockmgr *lm, lm_lock *lock)
 {
-	lm_lease   *lease = lm->free_lease;
+	lm_lease   *lease;
 
+	if (lm->free_lease == NULL && lm->spare_first != NULL)
+		lm_put_lease(lm, lm->spare_first);
+	lease = lm->free_lease;
 	if (lease == NULL)
 		return NULL;
 	lm->free_lease = lease->next;
@@ -210,6 +239,7 @@ void
 lm_put_lease(lockmgr *lm, lm_lease *lease)
 {
 	lm_unlink_lease(lease);
+	unspare_lease(lm, lease);
 	lm_set_lease_state(lm, lease, LEASE_FREE);
 	lm_save(lm, lease, false);
 	lease->lock = NULL;

@@ -244,8 +244,16 @@ HeldLoss(const HeldLock *held)
 	uint64		loss = pg_atomic_read_u64(&entry->lost) -
 		SegmentMark(MailboxSession(), held->seq);
 
+	if (held->loss != LOSS_NONE)
+		return held->loss;
 	/* Else it is another's, or the worker has not noticed ours yet. */
 	return loss <= LOSS_DELETED ? (lease_loss) loss : LOSS_NONE;
+}
+
+void
+HeldNoteLoss(HeldLock *held)
+{
+	held->loss = HeldLoss(held);
 }
 
 /* Of a loss before the deadline the worker knows more: why.  It tells that itself. */

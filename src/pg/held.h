@@ -42,6 +42,7 @@ typedef struct HeldLock
 	uint64		seq;			/* of the request that acquired it */
 	int64		token;
 	bool		seen_lost;		/* interrupt.c has seen to it */
+	lease_loss	loss;			/* why; LOSS_NONE: not lost, or not known yet */
 	bool		deferred;		/* and does not: a lock function does */
 	bool		told;			/* the client knows of the loss */
 	int64		session_depth;
@@ -81,5 +82,11 @@ extern lease_loss HeldLoss(const HeldLock *held);
 
 /* If the lease was lost at its deadline: counts and logs that, once. */
 extern void HeldTellLoss(const HeldLock *held);
+
+/*
+ * Notes why the lease is lost, as soon as that can be known: its entry becomes
+ * another lease's if there is no other room.  Async-safe.
+ */
+extern void HeldNoteLoss(HeldLock *held);
 
 #endif							/* DDBLOCK_PG_HELD_H */

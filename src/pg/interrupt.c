@@ -233,10 +233,14 @@ look_at_leases(int64 now, int64 *next)
 			held->seen_lost = false;
 			*next = Min(*next, moment);
 		}
-		else if (held->deferred)
-			SetLatch(MyLatch);	/* the lock function is to look, too */
-		else if (!held->seen_lost)
-			lost = held->seen_lost = true;
+		else
+		{
+			HeldNoteLoss(held);
+			if (held->deferred)
+				SetLatch(MyLatch);	/* the lock function is to look, too */
+			else if (!held->seen_lost)
+				lost = held->seen_lost = true;
+		}
 	}
 	return lost;
 }

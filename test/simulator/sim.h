@@ -133,6 +133,7 @@ typedef struct sim_hold
 	uint32_t	lease;
 	uint64_t	seq;
 	int64_t		token;
+	bool		lost;			/* its worker has told so */
 	bool		lower;			/* its token may be lower than an older one */
 	int			transaction;	/* 0: none, 1: fenced, 2: past the guard */
 } sim_hold;

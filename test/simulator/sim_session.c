@@ -108,30 +108,36 @@ sim_end_session(sim *s, sim_cluster *c, int slot)
 }
 
 static void
-add_hold(const sim *s, sim_session *session)
+add_hold(const sim *s, const sim_cluster *c, sim_session *session)
 {
 	const lockmgr_answer *answer = &session->answer;
+	const lease *l = &c->saved[answer->lease_index].l;
 	int			free = session->holds[0].used ? 1 : 0;
 
 	session->holds[free] = (sim_hold) {
 		.used = true, .lock = session->lock, .lease = answer->lease_index,
 		.seq = answer->seq, .token = answer->token,
+		.lost = l->state != LEASE_HELD || l->seq != answer->seq ||
+			l->session.slot != answer->session.slot,
 		.lower = answer->token < s->lock[session->lock].ever_token,
 	};
 }
 
 static void
-take_answer(sim *s, sim_session *session)
+take_answer(sim *s, const sim_cluster *c, sim_session *session)
 {
 	const lockmgr_answer *answer = &session->answer;
+	bool		lost = false;
 
 	session->waiting = false;
+	for (int i = 0; i < SIM_HOLDS; i++)
+		lost |= session->holds[i].lost && session->holds[i].lease == session->request.lease_index;
 	switch (answer->kind)
 	{
 		case LOCKMGR_ACQUIRE:
 		case LOCKMGR_TRY:
 			if (answer->result == LOCKMGR_GRANTED)
-				add_hold(s, session);
+				add_hold(s, c, session);
 			break;
 		case LOCKMGR_RELEASE:
 			for (int i = 0; i < SIM_HOLDS; i++)
@@ -142,7 +148,7 @@ take_answer(sim *s, sim_session *session)
 			}
 			/* FALLTHROUGH */
 		case LOCKMGR_RENEW:
-			if (answer->result == LOCKMGR_NOT_HELD)
+			if (answer->result == LOCKMGR_NOT_HELD && !lost)
 				sim_wrong(s, "what was granted is said not to be held");
 			break;
 		case LOCKMGR_LOOK_UP:
@@ -188,7 +194,7 @@ cancel(sim *s, sim_cluster *c, int slot)
 		session->answer.result == LOCKMGR_GRANTED)
 	{
 		/* A later cancellation could hide this one from the worker. */
-		take_answer(s, session);
+		take_answer(s, c, session);
 		let_go(s, c, slot, session->answer.lease_index);
 	}
 	session->cancelled_seq = session->request.seq;
@@ -210,7 +216,7 @@ believes(const sim *s, const sim_cluster *c, const sim_hold *hold)
 {
 	const lease *l = &c->saved[hold->lease].l;
 
-	return l->state == LEASE_HELD && l->seq == hold->seq &&
+	return !hold->lost && l->state == LEASE_HELD && l->seq == hold->seq &&
 		sim_local(s, c) < l->valid_until;
 }
 
@@ -270,7 +276,13 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 
 	if ((l->state != LEASE_HELD && l->state != LEASE_LOST) || l->seq != hold->seq ||
 		l->session.slot != (uint32_t) slot)
-		sim_wrong(s, "I8: a session's lease has vanished");
+	{
+		/* What was lost is forgotten when its room is needed. */
+		if (!hold->lost)
+			sim_wrong(s, "I8: a session's lease has vanished");
+		clear_hold(s, hold);
+		return;
+	}
 	if (s->phase >= PHASE_DRAIN)
 		dice %= 30;
 	else if (hold->transaction != 0 && sim_chance(s, 70))
@@ -341,7 +353,7 @@ sim_step(sim *s, sim_cluster *c, int slot)
 	if (session->generation % 2 == 0)
 		session->generation++;
 	else if (session->waiting && session->answer.seq == session->request.seq)
-		take_answer(s, session);
+		take_answer(s, c, session);
 	else if (!session->waiting)
 		work(s, c, slot);
 	else if (restless && sim_chance(s, 5))

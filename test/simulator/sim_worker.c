@@ -151,6 +151,13 @@ host_lost(void *arg, uint32_t index, const lease *lease, const char *name,
 	(void) name;
 	(void) name_len;
 	(void) by;
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		sim_hold   *hold = &a->c->sessions[lease->session.slot].holds[i];
+
+		if (hold->used && hold->lease == index && hold->seq == lease->seq)
+			hold->lost = true;
+	}
 	a->s->totals->losses++;
 	a->c->saved[index].lost_until = lease->lease_end;
 	sim_say(a->s, "%d: lease %u lost, reason %d", a->c->number, index,

@@ -54,14 +54,66 @@ more_leases_than_there_is_room_for_are_refused(void **state)
 	assert_int_equal(counts_of(h).leases, 3);
 	assert_int_equal(counts_of(h).held, 3);
 
-	/* One that is lost and not acknowledged takes room, too. */
-	delete_item(h, "lock0");
-	run(h, LEASE_US / 3);
-	assert_int_equal(h->lost_count, 1);
-	acquire(h, 4, "lock4");
-	assert_result(h, 4, LOCKMGR_NO_ROOM);
 	let_go(h, 0, "lock0");
+	settle(h);
 	get(h, 4, "lock4");
+	finish(h);
+}
+
+static void
+what_is_lost_makes_room_when_it_is_needed(void **state)
+{
+	harness    *h = start_with(3, 16, 16);
+	uint32_t	lost;
+
+	(void) state;
+	acquire_many(h, 3);
+	settle(h);
+	lost = lease_of(h, 0, "lock0");
+	delete_item(h, "lock0");
+	delete_item(h, "lock1");
+	run(h, LEASE_US / 3);
+	assert_int_equal(h->lost_count, 2);
+	assert_int_equal(h->saved[lost].state, LEASE_LOST);
+
+	/* The one that was lost first; the other one is remembered. */
+	get(h, 4, "lock4");
+	assert_int_equal(h->saved[lost].state, LEASE_HELD);
+	assert_int_equal(h->saved[lost].session.slot, 4);
+	assert_int_equal(h->saved[lease_of(h, 1, "lock1")].loss, LOSS_DELETED);
+
+	/* Who lost it holds nothing, and frees nobody else's. */
+	lockmgr_let_go(h->lm, h->now, session_of(h, 0), lost);
+	lockmgr_session_end(h->lm, h->now, session_of(h, 0));
+	settle(h);
+	assert_true(holds(h, 4, "lock4"));
+
+	/* Also for another manager. */
+	kill_manager(h);
+	start_manager(h);
+	get(h, 5, "lock5");
+	assert_true(holds(h, 4, "lock4"));
+	acquire(h, 6, "lock6");
+	assert_result(h, 6, LOCKMGR_NO_ROOM);
+	finish(h);
+}
+
+static void
+what_is_lost_makes_no_room_while_it_may_stand_in_the_table(void **state)
+{
+	harness    *h = start_with(1, 16, 16);
+
+	(void) state;
+	get(h, 0, "a");
+	h->fate = FATE_LOST_REQUEST;
+	run(h, LEASE_US - MARGIN_US + SECOND / 10);
+	assert_int_equal(h->lost_count, 1);
+	h->fate = FATE_OK;
+	acquire(h, 1, "b");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_NO_ROOM);
+	run(h, MARGIN_US + SECOND);
+	get(h, 1, "b");
 	finish(h);
 }
 
@@ -338,6 +390,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_leases_than_there_is_room_for_are_refused),
+		cmocka_unit_test(what_is_lost_makes_room_when_it_is_needed),
+		cmocka_unit_test(what_is_lost_makes_no_room_while_it_may_stand_in_the_table),
 		cmocka_unit_test(waiting_takes_no_lease),
 		cmocka_unit_test(calls_in_flight_are_bounded_and_none_is_forgotten),
 		cmocka_unit_test(renewals_do_not_wait_behind_other_calls),
