@@ -8,8 +8,8 @@
  * of the lease directory has a mark for a loss that nobody has told.  Whoever
  * notices takes the mark away; who succeeds tells.
  *
- * The mark names the lease by its session's slot and request, which never come
- * twice: an entry that has become another lease's is left alone.
+ * The mark is SegmentMark(), which never comes twice: an entry that has become
+ * another lease's is left alone.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,24 +20,15 @@
 #include "pg/loss.h"
 #include "pg/utf8.h"
 
-/* MaxBackends is below 2^18. */
-#define SLOT_BITS 18
 #define READS_MAX 1000
 
-static uint64 mark_of(lockmgr_session session, uint64 seq);
 static void note(const MailboxSlot *slot, const char *name, size_t name_len,
 				 const char *why);
 
 void
 LossExpect(DirectoryEntry *entry, lockmgr_session session, uint64 seq)
 {
-	pg_atomic_write_u64(&entry->untold_loss, seq != 0 ? mark_of(session, seq) : 0);
-}
-
-static uint64
-mark_of(lockmgr_session session, uint64 seq)
-{
-	return seq << SLOT_BITS | session.slot;
+	pg_atomic_write_u64(&entry->untold_loss, seq != 0 ? SegmentMark(session, seq) : 0);
 }
 
 void
@@ -45,7 +36,7 @@ LossTell(uint32 lease_index, lockmgr_session session, uint64 seq, const char *na
 		 size_t name_len, const char *why)
 {
 	const MailboxSlot *slot = &segment_slots[session.slot];
-	uint64		mark = mark_of(session, seq);
+	uint64		mark = SegmentMark(session, seq);
 
 	if (!pg_atomic_compare_exchange_u64(&segment_leases[lease_index].untold_loss, &mark, 0))
 		return;
@@ -88,13 +79,11 @@ LossLast(SegmentLoss *copy)
 {
 	for (int i = 0; i < READS_MAX; i++)
 	{
-		uint32		changes = pg_atomic_read_u32(&segment->loss_changes);
+		uint32		before = SegmentBeginRead(&segment->loss_changes);
 
-		pg_read_barrier();
 		*copy = segment->last_loss;
-		pg_read_barrier();
-		if (changes % 2 == 0 && changes == pg_atomic_read_u32(&segment->loss_changes))
-			return changes != 0;
+		if (SegmentEndRead(&segment->loss_changes, before))
+			return before != 0;
 	}
 	return false;
 }
