@@ -42,6 +42,7 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 	lm->request_timeout_us = config->request_timeout_us;
 	lm->retry_timeout_us = config->retry_timeout_us;
 	lm->max_leases = config->max_leases;
+	lm->reserved_leases = config->reserved_leases;
 	lm->max_sessions = config->max_sessions;
 	lm->batches = true;
 	lm->adopting = true;
@@ -291,6 +292,9 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 	{
 		request->lease_ms = asked->lease_ms;
 		request->margin_us = asked->margin_us;
+		request->role_max_leases = asked->role_max_leases;
+		request->superuser = asked->superuser;
+		session->role = asked->role;
 		request->holder = *asked->holder;
 		if (asked->data != NULL)
 		{
@@ -459,7 +463,10 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 	if (believed)
 		session = lm_get_session(lm, saved->session);
 	if (session != NULL)
+	{
+		session->role = saved->role;
 		lm_link_lease(session, lease);
+	}
 	if (attached)
 	{
 		lm_lock    *lock = lm_get_lock(lm, name, name_len);

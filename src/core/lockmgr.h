@@ -107,6 +107,7 @@ typedef struct lease
 	int64_t		margin_us;
 	int64_t		token;
 	int64_t		acquired_ms;	/* epoch milliseconds, for people */
+	uint32_t	role;			/* as in the request that acquired it */
 	uint32_t	renewals;
 	lease_loss	loss;
 	lease_write pending;
@@ -134,6 +135,9 @@ typedef struct lockmgr_request
 	size_t		name_len;
 	int64_t		lease_ms;		/* ACQUIRE, TRY; RENEW: 0 keeps the length */
 	int64_t		margin_us;		/* ACQUIRE, TRY; RENEW with a lease_ms */
+	uint32_t	role;			/* ACQUIRE, TRY: whose sessions share ... */
+	uint32_t	role_max_leases;	/* ... so many leases; 0: no limit */
+	bool		superuser;		/* ACQUIRE, TRY: may have a reserved lease */
 	const dynamo_holder *holder;	/* ACQUIRE, TRY */
 	const uint8_t *data;		/* ACQUIRE, TRY; NULL for none */
 	size_t		data_len;
@@ -150,7 +154,8 @@ typedef enum lockmgr_result
 	LOCKMGR_FOUND,				/* LOOK_UP: item is set (item->exists may be false) */
 	LOCKMGR_LOST,				/* RELEASE, RENEW: the lease is lost */
 	LOCKMGR_NOT_HELD,			/* RELEASE, RENEW: no such lease of this session */
-	LOCKMGR_NO_ROOM,			/* all of max_leases are in use */
+	LOCKMGR_NO_ROOM,			/* all of max_leases are in use, or reserved */
+	LOCKMGR_ROLE_FULL,			/* all of role_max_leases are */
 	LOCKMGR_NO_MEMORY,
 	LOCKMGR_BAD_ITEM,			/* the item cannot be worked with; message says why */
 	LOCKMGR_FAILED				/* status, type, message say why */
@@ -242,6 +247,7 @@ typedef struct lockmgr_config
 {
 	const char *owner;			/* our ownerName: "<name>/<incarnation>" */
 	uint32_t	max_leases;
+	uint32_t	reserved_leases;	/* of these, for superusers */
 	uint32_t	max_sessions;
 	uint32_t	max_remembered; /* locks remembered while nobody needs them */
 	uint32_t	max_calls;		/* calls in flight; as many again for renewals */

@@ -58,6 +58,7 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock)
 
 	l->session = session->id;
 	l->seq = session->request.seq;
+	l->role = session->role;
 	l->acquired_ms = (now + lm->epoch_offset_us) / 1000;
 	l->renewals = 0;
 	l->loss = LOSS_NONE;

@@ -83,6 +83,8 @@ typedef struct lm_request
 	int64_t		since;			/* when it was asked */
 	int64_t		lease_ms;
 	int64_t		margin_us;
+	uint32_t	role_max_leases;
+	bool		superuser;
 	dynamo_holder holder;
 	uint8_t    *data;
 	size_t		data_len;
@@ -95,6 +97,7 @@ struct lm_session
 {
 	heap_node	timer;			/* LOOK_UP: when to try again */
 	lockmgr_session id;
+	uint32_t	role;			/* as its last acquire said */
 	lm_request	request;
 	lm_lease   *leases;			/* held or lost, not let go */
 	unsigned	attempts;		/* LOOK_UP */
@@ -216,6 +219,8 @@ struct lockmgr
 	lm_lease   *free_lease;
 	lm_lease   *spare_first;	/* only tell of losses: taken when none is free */
 	lm_lease   *spare_last;
+	uint32_t	spare_count;
+	uint32_t	reserved_leases;
 	lm_session **sessions;		/* [max_sessions], made when first used */
 	uint32_t	max_sessions;
 	uint32_t   *free_watches;
@@ -248,6 +253,8 @@ extern bool lm_is_known(const lockmgr *lm, const char *name, size_t len);
 extern void lm_park(lockmgr *lm, lm_lock *lock);
 extern void lm_unpark(lockmgr *lm, lm_lock *lock);
 extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);
+extern bool lm_role_is_full(lockmgr *lm, const lm_session *session);
+extern bool lm_has_room(const lockmgr *lm, const lm_session *session);
 extern void lm_put_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_spare_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);

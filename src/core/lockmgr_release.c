@@ -82,6 +82,8 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 	if (lock->run_end == 0)
 		lock->run_end = now + (lock->contended ? RUN_CONTENDED_US : RUN_US);
 	lock->let_go_at = now;
+	while (lock->first != NULL && lm_role_is_full(lm, lock->first))
+		lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
 	if (lock->first != NULL)
 	{
 		if (now < lock->run_end)

@@ -199,6 +199,7 @@ lm_spare_lease(lockmgr *lm, lm_lease *lease)
 	lease->spare_previous = lm->spare_last;
 	*(lm->spare_last ? &lm->spare_last->spare_next : &lm->spare_first) = lease;
 	lm->spare_last = lease;
+	lm->spare_count++;
 }
 
 static void
@@ -207,23 +208,65 @@ unspare_lease(lockmgr *lm, lm_lease *lease)
 	if (!lease->spare)
 		return;
 	lease->spare = false;
+	lm->spare_count--;
 	*(lease->spare_previous ? &lease->spare_previous->spare_next : &lm->spare_first) =
 		lease->spare_next;
 	*(lease->spare_next ? &lease->spare_next->spare_previous : &lm->spare_last) =
 		lease->spare_previous;
 }
 
-/* A lease for the lock, or NULL when all of max_leases are in use. */
+/* Is a lease being acquired for the session, or handed over to it? */
+static bool
+gets_lease(lockmgr *lm, const lm_session *session)
+{
+	const lm_lock *lock = session->request.active ? session->request.lock : NULL;
+
+	return lock != NULL && session->request.kind <= LOCKMGR_TRY && lock->lease != NULL &&
+		lm_pending_wanted(lm, lock->lease) &&
+		lock->lease->l.pending.session.slot == session->id.slot;
+}
+
+/*
+ * Have the sessions of this one's role all the leases that they may have?  Linear
+ * in the number of sessions, for a role that has a limit.
+ */
+bool
+lm_role_is_full(lockmgr *lm, const lm_session *session)
+{
+	uint32_t	max = session->request.role_max_leases;
+	uint32_t	count = 0;
+
+	for (uint32_t i = 0; max != 0 && i < lm->max_sessions; i++)
+	{
+		const lm_session *other = lm->sessions[i];
+
+		if (other == NULL || other->id.generation == 0 || other->role != session->role)
+			continue;
+		for (const lm_lease *lease = other->leases; lease != NULL; lease = lease->next)
+			count += !lease->spare;
+		count += other != session && gets_lease(lm, other);
+	}
+	return max != 0 && count >= max;
+}
+
+/* What is lost and only remembered makes room. */
+bool
+lm_has_room(const lockmgr *lm, const lm_session *session)
+{
+	uint32_t	left = lm->max_leases - lm->leases_in_use + lm->spare_count;
+
+	return left > (session->request.superuser ? 0 : lm->reserved_leases);
+}
+
+/* A lease for the lock; lm_has_room() has said so. */
 lm_lease *
 lm_take_lease(lockmgr *lm, lm_lock *lock)
 {
 	lm_lease   *lease;
 
-	if (lm->free_lease == NULL && lm->spare_first != NULL)
+	if (lm->free_lease == NULL)
 		lm_put_lease(lm, lm->spare_first);
 	lease = lm->free_lease;
-	if (lease == NULL)
-		return NULL;
 	lm->free_lease = lease->next;
 	lease->l = (struct lease) {.state = LEASE_ACQUIRING};
 	lease->lock = lock;

@@ -226,11 +226,17 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 			heap_set(&lm->timers, &lock->timer, lock->stay_back_until);
 			return;
 		}
-		if (lm_take_lease(lm, lock) == NULL)
+		if (lm_role_is_full(lm, lock->first))
+		{
+			lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
+			continue;
+		}
+		if (!lm_has_room(lm, lock->first))
 		{
 			lm_answer_result(lm, lock->first, LOCKMGR_NO_ROOM);
 			continue;
 		}
+		(void) lm_take_lease(lm, lock);
 		lm_resume_run(now, lock);
 		lm_new_write(lm, lock, DYNAMO_ACQUIRE, overwritable(lm, now, lock));
 		write_for(lm, now, lock, lock->first);

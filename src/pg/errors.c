@@ -191,7 +191,18 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("all %d leases of this cluster are in use", ddblock_max_leases),
+				 superuser_arg(GetSessionUserId()) || ddblock_superuser_reserved_leases == 0 ? 0 :
+				 errdetail("The last %d are reserved for superusers.",
+						   Min(ddblock_superuser_reserved_leases, ddblock_max_leases - 1)),
 				 errhint("Increase \"ddblock.max_leases\", or hold fewer locks at a time.")));
+	if (answer->result == LOCKMGR_ROLE_FULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many leases for role \"%s\"",
+						GetUserNameFromId(GetSessionUserId(), false)),
+				 errdetail("Its sessions have %d, as many as \"ddblock.role_max_leases\" allows.",
+						   ddblock_role_max_leases),
+				 errhint("Release locks, or have a superuser change the limit.")));
 	if (answer->result == LOCKMGR_NO_MEMORY)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),

@@ -93,6 +93,9 @@ typedef struct MailboxRequest
 	uint32		lease_index;	/* RELEASE, RENEW */
 	int64		lease_ms;
 	int64		margin_us;
+	Oid			role;			/* ACQUIRE, TRY: the session's user, */
+	int			role_max_leases;	/* its limit (0: none), */
+	bool		superuser;		/* and whether it is one */
 	dynamo_op	op;				/* TABLE, and all from here to has_data */
 	bool		repeat;			/* the last request of the session was the same */
 	int64		read_units;		/* CREATE_TABLE; both 0: on-demand */

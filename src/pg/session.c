@@ -144,6 +144,9 @@ acquire_request(const LockName *name, const AcquireOptions *options)
 	request->kind = options->only_try ? MAILBOX_TRY : MAILBOX_ACQUIRE;
 	request->lease_ms = options->lease_ms;
 	request->margin_us = margin_us(options->lease_ms);
+	request->role = GetSessionUserId();
+	request->role_max_leases = ddblock_role_max_leases;
+	request->superuser = superuser_arg(request->role);
 	fill_holder(&request->holder);
 	request->name_len = strlen(name->utf8);
 	memcpy(request->name, name->utf8, request->name_len);

@@ -44,6 +44,7 @@ char	   *ddblock_sort_key;
 char	   *ddblock_sort_key_value;
 char	   *ddblock_owner_name;
 int			ddblock_max_leases;
+int			ddblock_superuser_reserved_leases;
 int			ddblock_max_connections;
 int			ddblock_connect_timeout;
 int			ddblock_request_timeout;
@@ -55,6 +56,7 @@ char	   *ddblock_secret_access_key = "";
 char	   *ddblock_session_token = "";
 char	   *ddblock_profile;
 char	   *ddblock_ca_file;
+int			ddblock_role_max_leases;
 int			ddblock_lease_duration;
 double		ddblock_safety_margin;
 int			ddblock_on_lease_lost;
@@ -203,6 +205,11 @@ define_sizes(void)
 							"Each takes about 3 kB of shared memory.",
 							&ddblock_max_leases, 1024, 1, 100000, PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
+	DefineCustomIntVariable("ddblock.superuser_reserved_leases",
+							"Number of these that only superusers' sessions get.",
+							"At most all but one.",
+							&ddblock_superuser_reserved_leases, 3, 0, 100000, PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.max_connections",
 							"Maximum number of connections to DynamoDB.",
 							"They belong to the ddblock worker and serve all sessions; "
@@ -279,6 +286,11 @@ define_credentials(void)
 static void
 define_leases(void)
 {
+	DefineCustomIntVariable("ddblock.role_max_leases",
+							"Maximum number of leases that the sessions of a role have at a time.",
+							"0 means no limit. To be set for a role, with ALTER ROLE.",
+							&ddblock_role_max_leases, 0, 0, 100000, PGC_SUSET, 0,
+							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.lease_duration",
 							"Length of a lease, unless the call says otherwise.",
 							"A lock whose holder vanishes is free after this time. It is renewed "

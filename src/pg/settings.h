@@ -20,6 +20,7 @@ extern char *ddblock_sort_key;	/* "": the table has none */
 extern char *ddblock_sort_key_value;
 extern char *ddblock_owner_name;	/* "": cluster_name@host */
 extern int	ddblock_max_leases;
+extern int	ddblock_superuser_reserved_leases;
 extern int	ddblock_max_connections;
 
 /* On reload. */
@@ -46,6 +47,7 @@ typedef enum OnLeaseLost
 	ON_LEASE_LOST_NONE
 } OnLeaseLost;
 
+extern int	ddblock_role_max_leases;	/* 0: no limit */
 extern int	ddblock_on_lease_lost;	/* an OnLeaseLost */
 extern bool ddblock_commit_guard;
 

@@ -279,6 +279,7 @@ make_lockmgr(void)
 	lockmgr_config config = {
 		.owner = segment->owner,
 		.max_leases = segment->max_leases,
+		.reserved_leases = Min(ddblock_superuser_reserved_leases, segment->max_leases - 1),
 		.max_sessions = segment->max_sessions,
 		.max_remembered = MAX_REMEMBERED,
 		/* The other half is for renewals: nothing may hold them back. */

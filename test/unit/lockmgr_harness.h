@@ -106,6 +106,9 @@ typedef struct harness
 	uint64_t   *cancelled_seq;
 	bool	   *let_go;		 /* said while there was no manager */
 	int64_t		lease_ms;		/* of the next acquires */
+	uint32_t	role;			/* of the next requests */
+	uint32_t	role_max_leases;
+	bool		superuser;
 	int64_t		margin_us;
 	const char *data;
 
@@ -597,6 +600,9 @@ ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t lea
 		.name = asked->name,
 		.name_len = strlen(name),
 		.lease_ms = h->lease_ms,
+		.role = h->role,
+		.role_max_leases = h->role_max_leases,
+		.superuser = h->superuser,
 		.margin_us = h->margin_us,
 		.holder = &holder,
 		.data = (const uint8_t *) h->data,

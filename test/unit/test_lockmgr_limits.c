@@ -61,6 +61,79 @@ more_leases_than_there_is_room_for_are_refused(void **state)
 }
 
 static void
+the_last_leases_are_for_superusers(void **state)
+{
+	harness    *h = start_with(4, 16, 16);
+
+	(void) state;
+	kill_manager(h);
+	h->config.reserved_leases = 2;
+	start_manager(h);
+	acquire_many(h, 3);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_result(h, 2, LOCKMGR_NO_ROOM);
+	h->superuser = true;
+	get(h, 2, "lock2");
+	get(h, 3, "lock3");
+	h->superuser = false;
+	let_go(h, 0, "lock0");
+	settle(h);
+	acquire(h, 0, "lock0");
+	assert_result(h, 0, LOCKMGR_NO_ROOM);
+	let_go(h, 1, "lock1");
+	settle(h);
+	let_go(h, 2, "lock2");
+	settle(h);
+	get(h, 0, "lock0");
+	finish(h);
+}
+
+static void
+a_role_has_no_more_leases_than_it_may(void **state)
+{
+	harness    *h = start_with(8, 16, 16);
+
+	(void) state;
+	h->role = 7;
+	h->role_max_leases = 2;
+	acquire_many(h, 3);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_result(h, 2, LOCKMGR_ROLE_FULL);
+
+	/* Another one has its own; and its lock is not handed to who may not have it. */
+	h->role = 8;
+	get(h, 3, "lock3");
+	h->role = 7;
+	acquire(h, 2, "lock3");
+	h->role = 8;
+	acquire(h, 4, "lock3");
+	let_go(h, 3, "lock3");
+	settle(h);
+	assert_result(h, 2, LOCKMGR_ROLE_FULL);
+	assert_true(holds(h, 4, "lock3"));
+
+	/* What one session of the role hands to another counts once. */
+	h->role = 7;
+	acquire(h, 2, "lock1");
+	let_go(h, 1, "lock1");
+	settle(h);
+	assert_true(holds(h, 2, "lock1"));
+
+	/* The next manager knows whose the leases are. */
+	kill_manager(h);
+	start_manager(h);
+	acquire(h, 5, "lock5");
+	assert_result(h, 5, LOCKMGR_ROLE_FULL);
+	let_go(h, 0, "lock0");
+	settle(h);
+	get(h, 5, "lock5");
+	finish(h);
+}
+
+static void
 what_is_lost_makes_room_when_it_is_needed(void **state)
 {
 	harness    *h = start_with(3, 16, 16);
@@ -390,6 +463,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_leases_than_there_is_room_for_are_refused),
+		cmocka_unit_test(the_last_leases_are_for_superusers),
+		cmocka_unit_test(a_role_has_no_more_leases_than_it_may),
 		cmocka_unit_test(what_is_lost_makes_room_when_it_is_needed),
 		cmocka_unit_test(what_is_lost_makes_no_room_while_it_may_stand_in_the_table),
 		cmocka_unit_test(waiting_takes_no_lease),

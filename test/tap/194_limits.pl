@@ -1,0 +1,61 @@
+# One role cannot use up what the cluster has: a limit for each role, and leases that
+# are kept for superusers.
+
+use strict;
+use warnings;
+
+use DDBLock::Test;
+use Test::More;
+
+my $node = new_cluster('one', conf => "ddblock.max_leases = 6\n"
+	  . "ddblock.superuser_reserved_leases = 2\nddblock.lease_duration = '1h'\n");
+$node->safe_psql('postgres', q{
+	CREATE ROLE app LOGIN;
+	CREATE ROLE other LOGIN;
+	GRANT EXECUTE ON FUNCTION ddb_lock_acquire, ddb_lock_try_acquire, ddb_lock_release,
+		ddb_lock_release_all TO app, other;
+	ALTER ROLE app SET ddblock.role_max_leases = 3});
+
+sub session_of
+{
+	my ($role) = @_;
+	my $session = session($node);
+
+	$session->ask("\\connect - $role");
+	return $session;
+}
+
+my $limit = qr/ERROR: +53400: too many leases for role "app"\n.*DETAIL: .*have 3, as many as "ddblock.role_max_leases" allows/s;
+my ($one, $two) = (session_of('app'), session_of('app'));
+my $other = session_of('other');
+
+is($one->query_safe(q{SELECT count(ddb_lock_acquire('a/' || i)) FROM generate_series(1, 2) i}),
+	2, 'a role takes some');
+is($two->query_safe(q{SELECT ddb_lock_try_acquire('a/3') > 0}), 't', '... in several sessions');
+like($two->error_of(q{SELECT ddb_lock_acquire('a/4')}), $limit, 'and not more than it may');
+like($one->error_of(q{SELECT ddb_lock_try_acquire('a/4')}), $limit, '... in neither');
+is($one->query_safe(q{SELECT ddb_lock_acquire('a/1') > 0, ddb_lock_release('a/1')}),
+	't|t', 'what it has it can take again');
+like($one->error_of(q{SET ddblock.role_max_leases = 0}), qr/42501/, 'its limit is not its own to set');
+my $worker = worker_pid($node);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
+wait_for { (worker_pid($node) // $worker) != $worker } 'another worker';
+like($two->error_of(q{SELECT ddb_lock_acquire('a/4')}), $limit, 'another worker knows it, too');
+
+is($other->query_safe(q{SELECT ddb_lock_acquire('b/1') > 0}), 't', 'another role has its own');
+like($other->error_of(q{SELECT ddb_lock_acquire('b/2')}),
+	qr/ERROR: +53400: all 6 leases of this cluster are in use\n.*DETAIL: .*The last 2 are reserved for superusers/s,
+	'but not the last ones');
+my $super = session($node);
+is($super->query_safe(q{SELECT count(ddb_lock_acquire('c/' || i)) FROM generate_series(1, 2) i}),
+	2, 'those are for superusers');
+like($super->error_of(q{SELECT ddb_lock_acquire('c/3')}),
+	qr/ERROR: +53400: all 6 leases of this cluster are in use\n(?!.*DETAIL)/s, '... who have not more');
+
+is($one->query_safe(q{SELECT ddb_lock_release('a/1')}), 't', 'what is released');
+is($super->query_safe(q{SELECT ddb_lock_release_all()}), 2, '...');
+is($two->query_safe(q{SELECT ddb_lock_acquire('a/4') > 0}), 't', 'makes room');
+
+$_->quit foreach $one, $two, $other, $super;
+nothing_held_ok();
+done_testing();
