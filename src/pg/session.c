@@ -356,12 +356,11 @@ SessionRenew(const LockName *name, int64 lease_ms)
 		InterruptDeferred(held);
 	}
 	PG_END_TRY();
-	if (answer->result == LOCKMGR_LOST)
+	/* The worker forgets a loss if it needs the room: it may say "not held". */
+	if (answer->result == LOCKMGR_LOST || !HeldIsValid(held))
 		raise_lost(name, held);
 	if (answer->result != LOCKMGR_RENEWED)
 		ErrorsAnswer(answer, name->text);
-	if (!HeldIsValid(held))
-		raise_lost(name, held);
 
 	valid_until = answer->valid_until;
 	pfree(request);

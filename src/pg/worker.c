@@ -30,7 +30,6 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
-#include "storage/procarray.h"
 #include "storage/procsignal.h"
 #include "tcop/tcopprot.h"
 #include "utils/memutils.h"
@@ -423,14 +422,17 @@ why_lost(const lease *lease, const dynamo_item *by)
 					(SegmentNow() - confirmed) / 1e6);
 }
 
-/* The pid of a session that has ended may be no backend's. */
+/*
+ * The pid of a session that has ended may be no backend's.  No lock is needed to
+ * see that, so none that a stopped process may have is waited for.
+ */
 void
 WorkerInterrupt(lockmgr_session session)
 {
 	MailboxSlot *slot = &segment_slots[session.slot];
 
 	if (pg_atomic_read_u32(&slot->generation) == session.generation &&
-		BackendPidGetProc(slot->pid) != NULL)
+		GetPGProcByNumber(session.slot)->pid == slot->pid)
 		(void) kill(slot->pid, INTERRUPT_SIGNAL);
 }
 
