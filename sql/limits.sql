@@ -2,7 +2,7 @@
 -- ddblock.max_leases: so many locks are held at a time, by all sessions.
 --
 SELECT count(*) FILTER (WHERE NOT becomes_free(name)) AS others FROM ddb_locks;
-SELECT count(ddb_lock_acquire('limit/' || i)) = current_setting('ddblock.max_leases')::int AS all
+SELECT count(ddb_lock_acquire('limit/' || i, '1 h')) = current_setting('ddblock.max_leases')::int AS all
   FROM generate_series(1, current_setting('ddblock.max_leases')::int) AS i;
 SELECT code, replace(message, current_setting('ddblock.max_leases'), 'N') AS message, hint
   FROM unnest(ARRAY['SELECT ddb_lock_acquire(''limit/more'')',

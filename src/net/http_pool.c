@@ -189,6 +189,7 @@ start(http_pool *pool, http_request *request)
 
 	pool->idle = t->next;
 	if (!bring_up_to_date(pool, t) || !http_transfer_load(t, request) ||
+		!http_sockets_allow(&pool->sockets, t->easy) ||
 		curl_multi_add_handle(pool->multi, t->easy) != CURLM_OK)
 	{
 		release_transfer(pool, t);

@@ -10,6 +10,10 @@
  * itself looks only for the end, and would take what it finds there for the
  * reply to its next request.
  *
+ * Newer versions of curl do not even look for the end, if they have looked within
+ * the last second.  While there is a connection that has ended, transfers start on
+ * new ones then; curl closes it when it looks again.
+ *
  * So that a watch never outlives its socket, connections' sockets are opened
  * and closed here.  curl's other descriptors (its resolver's) are watched just
  * as it says.
@@ -24,6 +28,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* 8.15.0; Debian's 8.14.1 still looks each time. */
+#define LOOKS_SELDOM 0x080f00
 
 static http_socket *
 find(http_sockets *s, int fd)
@@ -77,7 +84,10 @@ on_close(void *arg, curl_socket_t fd)
 
 	reactor_watch(s->reactor, fd, 0);
 	if (connection != NULL)
+	{
+		s->condemned -= connection->condemned;
 		*connection = s->sockets[--s->count];
+	}
 	return close(fd);
 }
 
@@ -110,14 +120,16 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 
 /* Before reuse curl looks for the connection's end: make it the next thing. */
 static void
-condemn(http_sockets *s, int fd)
+condemn(http_sockets *s, http_socket *connection)
 {
 	char		rest[1024];
 
-	reactor_watch(s->reactor, fd, 0);
-	shutdown(fd, SHUT_RDWR);
+	s->condemned += !connection->condemned;
+	connection->condemned = true;
+	reactor_watch(s->reactor, connection->fd, 0);
+	shutdown(connection->fd, SHUT_RDWR);
 	for (int i = 0; i < 64; i++)
-		if (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
+		if (recv(connection->fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
 			break;
 }
 
@@ -128,8 +140,16 @@ http_sockets_take_idle(http_sockets *s, int fd)
 
 	if (connection == NULL || !connection->idle)
 		return false;
-	condemn(s, fd);
+	condemn(s, connection);
 	return true;
+}
+
+bool
+http_sockets_allow(const http_sockets *s, CURL *easy)
+{
+	long		fresh = s->avoid_condemned && s->condemned > 0;
+
+	return curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fresh) == CURLE_OK;
 }
 
 bool
@@ -137,6 +157,7 @@ http_sockets_init(http_sockets *s, reactor *r, CURLM *multi)
 {
 	memset(s, 0, sizeof(*s));
 	s->reactor = r;
+	s->avoid_condemned = curl_version_info(CURLVERSION_NOW)->version_num >= LOOKS_SELDOM;
 	return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket) == CURLM_OK &&
 		curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, s) == CURLM_OK;
 }
