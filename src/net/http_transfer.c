@@ -333,7 +333,8 @@ phase_of_failure(const http_transfer *t, CURLcode code)
 		curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
 		return (size_t) uploaded < t->request->len ? phase_request : phase_reply;
 	}
-	if (t->tls_begun)
+	/* Newer versions of curl read the file before there is a context. */
+	if (t->tls_begun || code == CURLE_SSL_CACERT_BADFILE)
 		return phase_tls;
 	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &name_found_us);
 	return name_found_us > 0 ? phase_connect : phase_name_resolution;
