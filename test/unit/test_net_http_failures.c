@@ -74,9 +74,14 @@ test_name_resolution_that_hangs(void **state)
 	client_run_until(c, 1);
 	assert_failed(c, HTTP_NOT_SENT, "name resolution", "Timed out after");
 	client_post_for(c, "two", 3, 50);
+
+	/*
+	 * Of both requests; newer versions of curl look up either family of addresses
+	 * apart, and wait for that when they are closed.
+	 */
+	for (int i = 0; i < 4; i++)
+		sem_post(&resolver_may_end);
 	client_free(c);
-	sem_post(&resolver_may_end);
-	sem_post(&resolver_may_end);
 }
 
 /* ----------------------------------------------------------------
