@@ -114,7 +114,8 @@ break_cluster(sim *s, sim_cluster *c)
 		return;
 	}
 	sim_count(s, fault);
-	if (fault != FAULT_CLOCK_SET && fault != FAULT_ABSURD_DATE)
+	/* A longer trouble goes on behind a shorter one: a worker may be stopped. */
+	if (fault != FAULT_CLOCK_SET && fault != FAULT_ABSURD_DATE && c->troubled_at < until)
 		c->troubled_at = until;
 	sim_say(s, "%d: %s", c->number, sim_fault_names[fault]);
 	switch (fault)
