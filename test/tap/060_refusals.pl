@@ -183,13 +183,13 @@ is($session->query_safe('SELECT ddb_lock_release_all()'), '3', 'all are released
 # Not loaded, or without its worker
 #
 my $unloaded = new_cluster('unloaded', table => 0,
-	conf => "shared_preload_libraries = 'pg_stat_statements'\n");
+	conf => "shared_preload_libraries = 'plpgsql'\n");
 foreach my $call (
 	q{SELECT ddb_lock_acquire('a')}, q{SELECT ddb_lock_token('a')},
 	q{SELECT * FROM ddb_locks}, q{SELECT * FROM ddb_stats})
 {
 	like(error_of($unloaded, $call),
-		qr/ERROR: +55000: .*HINT: .*"shared_preload_libraries = 'pg_stat_statements, ddblock'"/s,
+		qr/ERROR: +55000: .*HINT: .*"shared_preload_libraries = 'plpgsql, ddblock'"/s,
 		"$call without preloading: the hint has the line to add");
 }
 $unloaded->stop;

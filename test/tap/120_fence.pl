@@ -148,6 +148,11 @@ $_->quit foreach $high, $low;
 #
 # Foreign servers: the fence of the other database, called by a trigger there
 #
+SKIP:
+{
+skip 'this PostgreSQL came without postgres_fdw', 3
+  if $one->safe_psql('postgres', q{SELECT count(*) FROM pg_available_extensions
+	WHERE name = 'postgres_fdw'}) == 0;
 my $port = $one->port;
 my $host = $one->host;
 $one->safe_psql('restored', <<'SQL');
@@ -187,6 +192,7 @@ is( $one->safe_psql('postgres',
 		  UNION ALL SELECT n FROM work) AS written}),
 	'1',
 	'nothing of it is written');
+}
 
 #
 # A hot standby is read-only
