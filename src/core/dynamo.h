@@ -160,7 +160,8 @@ typedef struct dynamo_result
 	dynamo_status status;
 	char		type[DYNAMO_TYPE_SIZE]; /* DynamoDB's name of the error, or "" */
 	char		message[DYNAMO_MESSAGE_SIZE];	/* for people */
-	dynamo_item item;			/* on CONDITION_FAILED, and of a READ */
+	dynamo_item item;			/* on CONDITION_FAILED, and of a READ; of an ACQUIRE,
+								 * as far as known, what it replaced */
 } dynamo_result;
 
 typedef struct dynamo_table_info

@@ -406,6 +406,11 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 			set_item(&reply->results[0], dynamo_json_member(json, "Item"));
 			adopt_result(reply);
 			return true;
+		case DYNAMO_ACQUIRE:
+			/* what it replaced; nobody relies on being told */
+			(void) dynamo_item_read(dynamo_json_member(json, "Attributes"),
+									&reply->results[0].item);
+			return dynamo_json_member(json, "__type") == NULL;
 		case DYNAMO_DESCRIBE_TABLE:
 			return read_table(&reply->table, dynamo_json_member(json, "Table"));
 		case DYNAMO_CREATE_TABLE:

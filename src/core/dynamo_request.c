@@ -51,6 +51,7 @@ static const char *const attribute_names[] = {
 
 #define CAPACITY "\"ReturnConsumedCapacity\":\"TOTAL\""
 #define OLD_ITEM "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
+#define REPLACED "\"ReturnValues\":\"UPDATED_OLD\","
 
 /* Room for everything of a request but name and data. */
 #define BODY_ROOM 2048
@@ -333,7 +334,10 @@ dynamo_build(const dynamo_table *table, const dynamo_write *write)
 			put_renew(&text, write);
 			break;
 	}
-	dynamo_text_raw(&text, "}," OLD_ITEM "," CAPACITY "}");
+	dynamo_text_raw(&text, "},");
+	if (write->op == DYNAMO_ACQUIRE)
+		dynamo_text_raw(&text, REPLACED);
+	dynamo_text_raw(&text, OLD_ITEM "," CAPACITY "}");
 	return dynamo_text_finish(&text);
 }
 

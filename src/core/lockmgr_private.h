@@ -162,7 +162,7 @@ struct lm_lock
 	int64_t		stay_back_until;	/* no acquire before */
 
 	/* Hand-overs in a row; see lockmgr_release.c. */
-	bool		contended;		/* another cluster has kept us waiting */
+	unsigned	doublings;		/* of a run's length, as nobody else came */
 	int64_t		run_end;		/* 0: none yet */
 	int64_t		let_go_at;		/* 0: not since the run began */
 
@@ -304,7 +304,8 @@ extern void lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 
 /* lockmgr_release.c */
 extern void lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease);
-extern void lm_new_run(lm_lock *lock, bool contended);
+extern void lm_have_company(lm_lock *lock);
+extern void lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item);
 extern void lm_resume_run(int64_t now, lm_lock *lock);
 extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_release(lockmgr *lm, int64_t now, lm_lock *lock,

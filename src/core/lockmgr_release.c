@@ -11,9 +11,9 @@
  * trips.  With a shorter one a waiter of another cluster was seen, in a
  * simulation, to wait for ten minutes.
  *
- * Nobody can see whether another cluster waits.  But one that kept us waiting
- * will likely do so again: then the run is short.  Not shorter than the moment,
- * or we would come back after the other's run and take that for no contention.
+ * Nobody can see whether another cluster waits.  But each acquire tells whose
+ * item it replaced: runs are short while others have the lock between them, and
+ * each is twice as long as the one before while nobody does.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,9 +21,9 @@
 
 #include <string.h>
 
-#define RUN_US				INT64_C(1000000)
-#define RUN_CONTENDED_US	INT64_C(200000)
-#define STAY_BACK_US		INT64_C(150000)
+#define RUN_US			INT64_C(1000000)
+#define RUN_DOUBLINGS	3		/* from the shortest run to that */
+#define STAY_BACK_US	INT64_C(150000)
 
 /*
  * The session wants no more of the lease: it released it, ended, never wanted
@@ -56,11 +56,30 @@ lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease)
 }
 
 /* Others have had the lock, or their chance. */
-void
-lm_new_run(lm_lock *lock, bool contended)
+static void
+new_run(lm_lock *lock)
 {
-	lock->contended = contended;
 	lock->run_end = lock->let_go_at = 0;
+}
+
+/* Somebody else has the lock, or had it before us. */
+void
+lm_have_company(lm_lock *lock)
+{
+	lock->doublings = 0;
+	new_run(lock);
+}
+
+/* An acquire has replaced this item; it does not exist if we were not told. */
+void
+lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item)
+{
+	if (!item->exists)
+		return;
+	if (strcmp(item->owner, lm->owner) != 0)
+		lm_have_company(lock);
+	else if (lock->run_end == 0 && lock->doublings < RUN_DOUBLINGS)
+		lock->doublings++;
 }
 
 /*
@@ -71,7 +90,7 @@ void
 lm_resume_run(int64_t now, lm_lock *lock)
 {
 	if (lock->let_go_at != 0 && now - lock->let_go_at >= STAY_BACK_US)
-		lm_new_run(lock, false);
+		new_run(lock);
 }
 
 /* We have the lock and nobody believes in it: to the next, or released. */
@@ -80,7 +99,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	if (lock->run_end == 0)
-		lock->run_end = now + (lock->contended ? RUN_CONTENDED_US : RUN_US);
+		lock->run_end = now + (RUN_US >> (RUN_DOUBLINGS - lock->doublings));
 	lock->let_go_at = now;
 	while (lock->first != NULL && lm_role_is_full(lm, lock->first))
 		lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
@@ -96,7 +115,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 			return;
 		}
 		lock->stay_back_until = now + STAY_BACK_US;
-		lm_new_run(lock, false);
+		new_run(lock);
 	}
 	lm_release(lm, now, lock, lock->lease->l.version);
 }

@@ -262,11 +262,13 @@ lm_has_room(const lockmgr *lm, const lm_session *session)
 lm_lease *
 lm_take_lease(lockmgr *lm, lm_lock *lock)
 {
-	lm_lease   *lease;
+	lm_lease   *lease = lm->free_lease;
 
-	if (lm->free_lease == NULL)
-		lm_put_lease(lm, lm->spare_first);
-	lease = lm->free_lease;
+	if (lease == NULL)
+	{
+		lease = lm->spare_first;
+		lm_put_lease(lm, lease);
+	}
 	lm->free_lease = lease->next;
 	lease->l = (struct lease) {.state = LEASE_ACQUIRING};
 	lease->lock = lock;

@@ -366,7 +366,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	else if (lock->seen && overwritable(lm, now, lock)[0] == '\0')
 	{
 		lock->watching_since = now;
-		lm_new_run(lock, true);
+		lm_have_company(lock);
 		lm_watch_again(lm, now, lock);
 		return;
 	}
@@ -391,6 +391,8 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 
 	lm_written(lm, lease);
+	if (result->status == DYNAMO_OK)
+		lm_replaced(lm, lock, &result->item);
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
 		lm_grant(lm, now, lock);
 	else

@@ -121,8 +121,11 @@ class DoubleLink:
 
     def fault(self, kind, **options):
         with self.lock:
-            fault = self.network.command('fault', kind=kind, key=self.keys()[0], **options)
-            self.pending.append(fault['id'])
+            return self.add_fault(kind, **options)
+
+    def add_fault(self, kind, **options):
+        fault = self.network.command('fault', kind=kind, key=self.keys()[0], **options)
+        self.pending.append(fault['id'])
         return fault['id']
 
     def strike(self, kind):
@@ -138,12 +141,12 @@ class DoubleLink:
         self.fault(kind, count=count, applied=applied, **options.get(kind, {}))
 
     def cut(self):
-        """Faults that were given before would let their requests through."""
+        """Faults that come first would let their requests through."""
         with self.lock:
             for fault in self.pending:
                 self.network.command('clear', id=fault)
             self.pending.clear()
-        self.cut_id = self.fault('partition', refuse=random.choice((True, False)))
+            self.cut_id = self.add_fault('partition', refuse=random.choice((True, False)))
 
     def heal(self):
         self.network.command('clear', id=self.cut_id)
@@ -222,6 +225,7 @@ class LocalLink:
     def __init__(self, work, number, upstream):
         port_file = os.path.join(work, 'proxy%d.port' % number)
         self.count = 1
+        self.lock = threading.Lock()
         self.process = subprocess.Popen(
             ['/usr/bin/python3', 'test/double/counting-proxy', '0',
              '127.0.0.1:%d' % upstream, port_file], stdin=subprocess.DEVNULL)
@@ -247,13 +251,15 @@ class LocalLink:
                                        type='ExpiredTokenException'))
 
     def strike(self, kind):
-        self.command('fault', dict(self.SPECS[kind](), name=kind,
-                                   count=random.choice(STRIKES)))
+        with self.lock:
+            self.command('fault', dict(self.SPECS[kind](), name=kind,
+                                       count=random.choice(STRIKES)))
 
     def cut(self):
-        """Faults that were given before would let their requests through."""
-        self.heal()
-        self.command('fault', dict(action='black-hole', count=-1, name='cut request'))
+        """Faults that come first would let their requests through."""
+        with self.lock:
+            self.heal()
+            self.command('fault', dict(action='black-hole', count=-1, name='cut request'))
 
     def heal(self):
         self.command('clear')

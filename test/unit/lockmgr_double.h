@@ -169,7 +169,11 @@ double_apply(double_table *table, const dynamo_write *write,
 	}
 	table->writes++;
 	if (double_condition(&found->item, write))
+	{
+		if (write->op == DYNAMO_ACQUIRE)
+			result->item = found->item;
 		double_change(found, write);
+	}
 	else
 	{
 		result->status = DYNAMO_CONDITION_FAILED;

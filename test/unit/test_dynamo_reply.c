@@ -98,6 +98,26 @@ success_of_a_write(void **state)
 	assert_status("{}", 200, DYNAMO_ACQUIRE, DYNAMO_OK);
 }
 
+/* Of the item only what the acquire has changed comes back, or nothing. */
+static void
+an_acquire_tells_whose_item_it_replaced(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_ACQUIRE, 200, "{\"Attributes\":{\"ownerName\":{\"S\":\"two\"},"
+			  "\"isReleased\":{\"S\":\"1\"}}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_true(reply.results[0].item.exists);
+	assert_string_equal(reply.results[0].item.owner, "two");
+	dynamo_reply_free(&reply);
+
+	read_text(&reply, DYNAMO_ACQUIRE, 200, "{\"Attributes\":7}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_false(reply.results[0].item.exists);
+	dynamo_reply_free(&reply);
+}
+
 static void
 read_of_an_item(void **state)
 {
@@ -1024,6 +1044,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(success_of_a_write),
+		cmocka_unit_test(an_acquire_tells_whose_item_it_replaced),
 		cmocka_unit_test(read_of_an_item),
 		cmocka_unit_test(read_of_nothing),
 		cmocka_unit_test(refusal_brings_the_item),

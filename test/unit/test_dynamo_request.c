@@ -26,6 +26,7 @@
 	" AND attribute_not_exists(#isReleased)"
 #define ASK_FOR "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"," \
 	"\"ReturnConsumedCapacity\":\"TOTAL\""
+#define ASK_FOR_OLD "\"ReturnValues\":\"UPDATED_OLD\"," ASK_FOR
 #define N(name) "\"#" name "\":\"" name "\""
 
 static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0};
@@ -101,7 +102,7 @@ acquire_takes_a_free_or_released_item_with_a_higher_token(void **state)
 				 "\"database\":{\"S\":\"shop\"},\"user\":{\"S\":\"bob\"},"
 				 "\"application\":{\"S\":\"psql\"},\"host\":{\"S\":\"db1\"},"
 				 "\"pid\":{\"N\":\"4711\"},\"since\":{\"N\":\"1795254699472\"}}}},"
-				 ASK_FOR "}");
+				 ASK_FOR_OLD "}");
 }
 
 static void
@@ -132,7 +133,7 @@ take_over_also_accepts_the_dead_version(void **state)
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":lease\":{\"S\":\"20000\"},\":token\":{\"N\":\"9223372036854775807\"},"
 				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"}}},\":data\":{\"B\":\"AAECeno=\"}},"
-				 ASK_FOR "}");
+				 ASK_FOR_OLD "}");
 }
 
 static void

@@ -8,7 +8,8 @@
 #include "lockmgr_harness.h"
 
 #define STAY_BACK_US (150 * MS)
-#define SHORT_RUN_US (200 * MS)
+#define RUN_US SECOND
+#define SHORT_RUN_US (RUN_US / 8)
 
 static void
 a_release_is_answered_when_it_is_confirmed(void **state)
@@ -137,8 +138,8 @@ a_run_of_hand_overs_is_bounded_by_time_alone(void **state)
 		int64_t		released;
 
 		get(h, 0, "a");
-		assert_in_range(hand_around(h, hold_us[i]), SECOND,
-						SECOND + hold_us[i] + LATENCY_US);
+		assert_in_range(hand_around(h, hold_us[i]), SHORT_RUN_US,
+						SHORT_RUN_US + hold_us[i] + LATENCY_US);
 		released = last_call(h)->sent;
 		run(h, LATENCY_US);
 		assert_true(is_free(h, "a"));
@@ -155,32 +156,76 @@ a_run_of_hand_overs_is_bounded_by_time_alone(void **state)
 	}
 }
 
+/* Session 0 gets the lock again after a run, and nobody had it between. */
+static void
+get_again(harness *h)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		end_session(h, i);
+	settle(h);
+	run(h, STAY_BACK_US);
+	get(h, 0, "a");
+}
+
+static void
+runs_grow_while_nobody_else_comes(void **state)
+{
+	harness    *h = harness_start();
+	const int64_t expected[] = {RUN_US / 8, RUN_US / 4, RUN_US / 2, RUN_US, RUN_US, RUN_US};
+
+	(void) state;
+	get(h, 0, "a");
+	for (int i = 0; i < 6; i++)
+	{
+		assert_in_range(hand_around(h, 2 * MS), expected[i], expected[i] + 10 * MS);
+		get_again(h);
+	}
+	finish(h);
+}
+
 static void
 a_run_is_short_after_another_cluster_was_waited_for(void **state)
 {
 	harness    *h = harness_start();
 
 	(void) state;
-	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	get(h, 0, "a");
+	for (int i = 0; i < 3; i++)
+	{
+		hand_around(h, 2 * MS);
+		get_again(h);
+	}
+	let_go(h, 0, "a");
+	settle(h);
+	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
 	acquire(h, 0, "a");
 	run(h, 100 * MS);
 	foreign_release(h, "a");
 	run(h, SECOND);
 	assert_true(holds(h, 0, "a"));
 	assert_in_range(hand_around(h, 2 * MS), SHORT_RUN_US, SHORT_RUN_US + 10 * MS);
+	finish(h);
+}
 
-	/* Long enough for the other to come back, had it stayed back as we do. */
-	assert_true(SHORT_RUN_US > STAY_BACK_US + 2 * LATENCY_US);
+/* We did not see it: the acquire tells whose item it replaced. */
+static void
+a_run_is_short_after_another_cluster_had_the_lock_unseen(void **state)
+{
+	harness    *h = harness_start();
 
-	/* Nobody else came: the next run is a long one. */
-	run(h, STAY_BACK_US + 2 * LATENCY_US);
-	assert_false(is_free(h, "a"));
-	for (uint32_t i = 0; i < 2; i++)
-		end_session(h, i);
-	settle(h);
-	run(h, STAY_BACK_US);
+	(void) state;
 	get(h, 0, "a");
-	assert_in_range(hand_around(h, 2 * MS), SECOND, SECOND + 10 * MS);
+	for (int i = 0; i < 3; i++)
+	{
+		hand_around(h, 2 * MS);
+		get_again(h);
+	}
+	let_go(h, 0, "a");
+	settle(h);
+	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
+	foreign_release(h, "a");
+	get(h, 0, "a");
+	assert_in_range(hand_around(h, 2 * MS), SHORT_RUN_US, SHORT_RUN_US + 10 * MS);
 	finish(h);
 }
 
@@ -194,7 +239,7 @@ a_run_outlasts_moments_in_which_nobody_waits(void **state)
 	(void) state;
 	get(h, 0, "a");
 	start = h->now;
-	while (h->now < start + 2 * SECOND)
+	while (h->now < start + RUN_US)
 	{
 		int			releases = sent(h, DYNAMO_RELEASE);
 
@@ -215,7 +260,7 @@ a_run_outlasts_moments_in_which_nobody_waits(void **state)
 		run(h, LATENCY_US);
 		assert_true(holds(h, 0, "a"));
 	}
-	assert_in_range(h->now - start, SECOND, SECOND + 100 * MS);
+	assert_in_range(h->now - start, SHORT_RUN_US, SHORT_RUN_US + 100 * MS);
 	finish(h);
 }
 
@@ -472,7 +517,9 @@ main(void)
 		cmocka_unit_test(what_is_not_held_cannot_be_released),
 		cmocka_unit_test(a_hand_over_takes_one_call),
 		cmocka_unit_test(a_run_of_hand_overs_is_bounded_by_time_alone),
+		cmocka_unit_test(runs_grow_while_nobody_else_comes),
 		cmocka_unit_test(a_run_is_short_after_another_cluster_was_waited_for),
+		cmocka_unit_test(a_run_is_short_after_another_cluster_had_the_lock_unseen),
 		cmocka_unit_test(a_run_outlasts_moments_in_which_nobody_waits),
 		cmocka_unit_test(who_comes_while_the_cluster_stays_back_waits_too),
 		cmocka_unit_test(a_new_acquire_starts_a_new_run_of_hand_overs),
