@@ -29,7 +29,7 @@ EXTENSION = ddblock
 MODULE_big = ddblock
 DATA = $(wildcard ddblock--*.sql)
 
-SOURCES = $(wildcard src/core/*.c src/net/*.c src/pg/*.c src/sql/*.c)
+SOURCES = $(wildcard src/*.c src/*/*.c)
 OBJS = $(SOURCES:.c=.o)
 
 # In both, "extension" creates what the others use.

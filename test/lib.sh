@@ -11,12 +11,12 @@ check=${0##*/}
 passed=0
 failed=0
 
-# Floors 1 and 2 and their tests.  Warnings are for check-warnings alone: with
+# The pure rooms, src/net and their tests.  Warnings are for check-warnings alone: with
 # sanitizers the compiler has some that are wrong.
 DIALECT=(-std=gnu99)
 
-# What floors 1 and 2 are linked with.
-CORE_LIBS=(-lcjson -lcrypto)
+# What the pure rooms and src/net are linked with.
+PURE_LIBS=(-lcjson -lcrypto)
 NET_LIBS=(-lcurl -lssl)
 
 ok()
@@ -95,26 +95,26 @@ compile_all()
 	return "$status"
 }
 
-# build_unit_test FILE DIR: links it, as a program in DIR, with all objects in
-# DIR/core and, if it is a test_net_* or a test_dynamo_double*, DIR/net or DIR/double.
+# compile_pure DIR: the rooms that know nothing of PostgreSQL and sockets.
+compile_pure()
+{
+	local sources
+
+	mapfile -t sources < <(files 'src/dynamo/*.c'; files 'src/aws/*.c'; files 'src/lock/*.c')
+	compile_all "$1" "${sources[@]}"
+}
+
+# build_unit_test FILE DIR: links test/unit/ROOM/test_NAME.c, as a program in DIR, with
+# all objects in DIR/pure and, if there are any, in DIR/ROOM.
 build_unit_test()
 {
-	local test=$1 dir=$2 objects libs
+	local test=$1 dir=$2 room
 
-	objects=("$dir"/core/*.o)
-	libs=("${CORE_LIBS[@]}")
-	if [[ $test == */test_net_* ]]
-	then
-		objects+=("$dir"/net/*.o)
-		libs+=("${NET_LIBS[@]}")
-	fi
-	if [[ $test == */test_dynamo_double* ]]
-	then
-		objects+=("$dir"/double/*.o)
-	fi
-	"${compiler[@]}" -Isrc -Itest/unit -Itest/double \
-		-DTEST_DATA_DIR="\"$PWD/test/unit/data\"" "$test" "${objects[@]}" \
-		"${libs[@]}" -lcmocka -lpthread -lm -o "$dir/$(basename "$test" .c)"
+	room=$(basename "$(dirname "$test")")
+	"${compiler[@]}" -Isrc -Itest/double \
+		-DTEST_DATA_DIR="\"$PWD/test/unit/data\"" "$test" "$dir"/pure/*.o \
+		$(files "$dir/$room/*.o") "${PURE_LIBS[@]}" "${NET_LIBS[@]}" -lcmocka -lpthread -lm \
+		-o "$dir/$(basename "$test" .c)"
 }
 
 # run_unit_tests DIR [WRAPPER...]: builds with "compiler" and runs all of
@@ -124,14 +124,13 @@ run_unit_tests()
 	local dir=$1 test name sources
 
 	shift
-	mapfile -t sources < <(files 'src/core/*.c')
-	compile_all "$dir/core" "${sources[@]}" || die "src/core does not compile"
+	compile_pure "$dir/pure" || die "the pure rooms do not compile"
 	mapfile -t sources < <(files 'src/net/*.c')
 	compile_all "$dir/net" "${sources[@]}" || die "src/net does not compile"
 	mapfile -t sources < <(files 'test/double/d*.c')
 	compile_all "$dir/double" "${sources[@]}" || die "test/double does not compile"
 
-	for test in $(files 'test/unit/test_*.c')
+	for test in $(files 'test/unit/*/test_*.c')
 	do
 		name=$(basename "$test" .c)
 		if build_unit_test "$test" "$dir" >"$dir/$name.log" 2>&1

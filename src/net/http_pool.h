@@ -3,7 +3,7 @@
  * http_pool.h
  *	  Keep-alive connections to one endpoint, on curl's multi interface.
  *
- * Floor 2.  Posts bodies and reports replies; knows nothing of DynamoDB.
+ * Posts bodies and reports replies; knows nothing of DynamoDB.
  * Never blocks, never raises an error: every http_pool_post() that returns
  * true is answered by exactly one call of its done function, never from
  * within http_pool_post() itself.

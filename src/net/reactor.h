@@ -4,7 +4,7 @@
  *	  One descriptor for the world: an epoll instance that holds curl's
  *	  sockets and one timerfd.
  *
- * Floor 2.  The caller waits until reactor_fd() is readable (with poll, or in
+ * The caller waits until reactor_fd() is readable (with poll, or in
  * a PostgreSQL WaitEventSet), then calls reactor_run().  Single-threaded.
  *
  *-------------------------------------------------------------------------

@@ -10,10 +10,10 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "pg/compat.h"
-#include "pg/times.h"
-#include "pg/utf8.h"
-#include "pg/waiting.h"
+#include "session/waiting.h"
+#include "shared/compat.h"
+#include "shared/times.h"
+#include "shared/utf8.h"
 #include "sql/arguments.h"
 
 /* A century; so that microseconds fit as well. */

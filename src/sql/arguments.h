@@ -3,7 +3,7 @@
  * arguments.h
  *	  Reads and checks the arguments that the SQL functions share.
  *
- * Floor 4.  Each raises 22023 with the argument's name and limit, before
+ * Each raises 22023 with the argument's name and limit, before
  * anything is asked of DynamoDB.
  *
  *-------------------------------------------------------------------------
@@ -15,7 +15,7 @@
 
 #include "fmgr.h"
 
-#include "pg/session.h"
+#include "session/session.h"
 
 extern LockName ArgumentName(FunctionCallInfo fcinfo, int number);
 

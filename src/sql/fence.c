@@ -25,9 +25,9 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-#include "pg/compat.h"
-#include "pg/errors.h"
-#include "pg/fence.h"
+#include "session/fence.h"
+#include "shared/compat.h"
+#include "shared/errors.h"
 
 #define RESOURCE_MAX 2048		/* bytes; an index entry has room for it */
 

@@ -10,8 +10,8 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "pg/times.h"
-#include "pg/utf8.h"
+#include "shared/times.h"
+#include "shared/utf8.h"
 #include "sql/item_columns.h"
 
 void

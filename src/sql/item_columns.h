@@ -3,7 +3,7 @@
  * item_columns.h
  *	  A lock item's attributes as columns of a row.
  *
- * Floor 4.  What the item lacks stays null: nulls must be true before.
+ * What the item lacks stays null: nulls must be true before.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,7 +12,7 @@
 
 #include "postgres.h"
 
-#include "core/dynamo.h"
+#include "dynamo/dynamo.h"
 
 /* Columns from database to acquired_at, in this order. */
 #define ITEM_HOLDER_COLUMNS 6

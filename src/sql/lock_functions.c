@@ -10,11 +10,11 @@
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
-#include "pg/errors.h"
-#include "pg/session.h"
-#include "pg/settings.h"
-#include "pg/times.h"
-#include "pg/waiting.h"
+#include "session/session.h"
+#include "session/waiting.h"
+#include "shared/errors.h"
+#include "shared/settings.h"
+#include "shared/times.h"
 #include "sql/arguments.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_acquire);

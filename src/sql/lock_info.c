@@ -11,9 +11,9 @@
 #include "fmgr.h"
 #include "funcapi.h"
 
-#include "pg/compat.h"
-#include "pg/errors.h"
-#include "pg/mailbox.h"
+#include "session/mailbox.h"
+#include "shared/compat.h"
+#include "shared/errors.h"
 #include "sql/arguments.h"
 #include "sql/item_columns.h"
 

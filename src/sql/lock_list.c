@@ -20,9 +20,9 @@
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
-#include "pg/errors.h"
-#include "pg/table_call.h"
-#include "pg/utf8.h"
+#include "session/table_call.h"
+#include "shared/errors.h"
+#include "shared/utf8.h"
 #include "sql/arguments.h"
 #include "sql/item_columns.h"
 

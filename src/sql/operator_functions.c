@@ -22,11 +22,11 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
-#include "pg/errors.h"
-#include "pg/table_call.h"
-#include "pg/times.h"
-#include "pg/utf8.h"
-#include "pg/waiting.h"
+#include "session/table_call.h"
+#include "session/waiting.h"
+#include "shared/errors.h"
+#include "shared/times.h"
+#include "shared/utf8.h"
 #include "sql/arguments.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_purge);

@@ -13,11 +13,11 @@
 
 #include "fmgr.h"
 
-#include "pg/errors.h"
-#include "pg/mailbox.h"
-#include "pg/settings.h"
-#include "pg/table_call.h"
-#include "pg/utf8.h"
+#include "session/mailbox.h"
+#include "session/table_call.h"
+#include "shared/errors.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
 
 /* Time between two looks at a table that is being created. */
 #define POLL_US INT64CONST(500000)

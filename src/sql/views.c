@@ -20,10 +20,10 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "pg/errors.h"
-#include "pg/loss.h"
-#include "pg/times.h"
-#include "pg/utf8.h"
+#include "shared/errors.h"
+#include "shared/loss.h"
+#include "shared/times.h"
+#include "shared/utf8.h"
 
 PG_FUNCTION_INFO_V1(ddb_locks);
 PG_FUNCTION_INFO_V1(ddb_stats);

@@ -4,7 +4,7 @@
  *	  Checks signatures, as AWS does: the other side's view of SigV4.
  *
  * Written from AWS's description ("Create a signed AWS API request"), and on
- * purpose without a look at src/core/sigv4.c: the canonical request is laid
+ * purpose without a look at src/aws/sigv4.c: the canonical request is laid
  * out as text from what has come over the wire.
  *
  *-------------------------------------------------------------------------

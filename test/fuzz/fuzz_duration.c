@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "core/duration.h"
+#include "dynamo/duration.h"
 
 int			LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/credentials.h"
+#include "aws/credentials.h"
+#include "aws/endpoint.h"
 
 #define MAX_VARIABLES 8
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/dynamo.h"
+#include "dynamo/dynamo.h"
 
 int			LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

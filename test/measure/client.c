@@ -39,9 +39,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/dynamo.h"
-#include "core/sigv4.h"
-#include "core/uuid.h"
+#include "aws/sigv4.h"
+#include "dynamo/dynamo.h"
+#include "lock/uuid.h"
 
 #define TYPE "application/x-amz-json-1.0"
 #define LEASE_MS 20000

@@ -3,7 +3,7 @@
  * lockmgr.pml
  *	  A cluster: its lock manager and its sessions.
  *
- * To be read beside src/core/lockmgr*.c: the names are the same, and what
+ * To be read beside src/lock/lockmgr*.c: the names are the same, and what
  * stands under a file's name models that file.
  *
  *-------------------------------------------------------------------------

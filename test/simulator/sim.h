@@ -33,8 +33,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/epoch_clock.h"
-#include "core/lockmgr.h"
+#include "aws/epoch_clock.h"
+#include "lock/lockmgr.h"
 #include "dynamo_double.h"
 
 #define SIM_CLUSTERS	3

@@ -13,7 +13,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "core/crc32.h"
+#include "dynamo/crc32.h"
 
 /* An error as it comes over the wire; a type of DynamoDB's, or a bare body. */
 typedef struct wire_error

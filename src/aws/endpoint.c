@@ -1,0 +1,179 @@
+/*-------------------------------------------------------------------------
+ *
+ * endpoint.c
+ *	  Finds region and endpoint: settings, then environment, then the shared
+ *	  config and credentials files.
+ *
+ * Precedence: AWS SDKs and Tools Reference Guide, "AWS Region" and
+ * "Service-specific endpoints".  Nothing is guessed from files that are
+ * unusable: another region or endpoint would mean another table of locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/endpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "aws/profile.h"
+
+#define MAX_WORDS 1024			/* what a profile says when it is unusable */
+
+/* It becomes part of a host name. */
+static bool
+is_region(const char *text)
+{
+	size_t		len = strspn(text, "abcdefghijklmnopqrstuvwxyz"
+							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
+
+	return len > 0 && text[len] == '\0';
+}
+
+static bool
+refuse(char *error, size_t error_size, const char *where, const char *why)
+{
+	snprintf(error, error_size, "%s: %s", where, why);
+	aws_make_printable(error);
+	return false;
+}
+
+/* Writes the profile's region; false, with a word on each file, if it has none. */
+static bool
+copy_profile_region(const aws_settings *settings, const aws_environment *env,
+					char *region, size_t size, char *error, size_t error_size)
+{
+	aws_profile profile;
+	const aws_profile_file *const files[] = {&profile.credentials, &profile.config};
+	char		words[MAX_WORDS];
+	ini_result	result;
+
+	if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
+		return refuse(error, error_size, "shared files", words);
+	result = aws_profile_get(&profile, "region", region, size);
+	snprintf(words, sizeof(words), "not set");
+	for (int i = 0; i < 2; i++)
+	{
+		size_t		used = strlen(words);
+
+		snprintf(words + used, sizeof(words) - used, "; region of profile \"%.50s\" in %.300s: %s",
+				 profile.name, files[i]->path,
+				 files[i]->has_profile ? "not set" : aws_profile_absence(files[i]));
+	}
+	aws_profile_close(&profile);
+	if (result == INI_TOO_LONG)
+		return refuse(error, error_size, "the profile's region", "is too long");
+	if (result == INI_FOUND && aws_is_set(region))
+		return true;
+	return refuse(error, error_size, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION", words);
+}
+
+bool
+aws_find_region(const aws_settings *settings, const aws_environment *env,
+				char *region, size_t size, char *error, size_t error_size)
+{
+	const char *const variables[] = {"AWS_REGION", "AWS_DEFAULT_REGION"};
+	const char *given = aws_is_set(settings->region) ? settings->region : NULL;
+	const char *where = "ddblock.region";
+	bool		ok;
+
+	region[0] = '\0';
+	for (int i = 0; i < 2 && given == NULL; i++)
+	{
+		where = variables[i];
+		given = aws_get_variable(env, where);
+	}
+	if (given != NULL)
+		ok = aws_copy_text(given, region, size) && is_region(region);
+	else if (!copy_profile_region(settings, env, region, size, error, error_size))
+	{
+		region[0] = '\0';
+		return false;
+	}
+	else
+	{
+		where = "the profile's region";
+		ok = is_region(region);
+	}
+	if (ok)
+		return true;
+	region[0] = '\0';
+	return refuse(error, error_size, where, "not the name of a Region");
+}
+
+static bool
+ignores_endpoints(const aws_profile *profile, const aws_environment *env)
+{
+	const char *given;
+	char		value[8];
+
+	given = aws_get_variable(env, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+	if (given == NULL &&
+		aws_profile_get(profile, "ignore_configured_endpoint_urls",
+						value, sizeof(value)) == INI_FOUND)
+		given = value;
+	return given != NULL && strcasecmp(given, "true") == 0;
+}
+
+static bool
+copy_configured_endpoint(const aws_profile *profile,
+						 const aws_environment *env, char *url, size_t size)
+{
+	const char *given;
+
+	if (ignores_endpoints(profile, env))
+		return true;
+	given = aws_get_variable(env, "AWS_ENDPOINT_URL_DYNAMODB");
+	if (given == NULL)
+		given = aws_get_variable(env, "AWS_ENDPOINT_URL");
+	if (given != NULL)
+		return aws_copy_text(given, url, size);
+	if (!aws_profile_get_service_endpoint(profile, "dynamodb", url, size))
+		return false;
+	if (aws_is_set(url))
+		return true;
+	return aws_profile_get(profile, "endpoint_url", url, size) != INI_TOO_LONG;
+}
+
+bool
+aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
+				  char *url, size_t size, char *error, size_t error_size)
+{
+	aws_profile profile;
+	char		words[MAX_WORDS];
+	size_t		len;
+	bool		ok;
+
+	url[0] = '\0';
+	if (aws_is_set(settings->endpoint_url))
+		ok = aws_copy_text(settings->endpoint_url, url, size);
+	else
+	{
+		if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
+			return refuse(error, error_size, "shared files", words);
+		ok = copy_configured_endpoint(&profile, env, url, size);
+		aws_profile_close(&profile);
+	}
+	if (!ok || !aws_is_visible_ascii(url))
+	{
+		url[0] = '\0';
+		return refuse(error, error_size, "endpoint",
+					  "too long, not a URL, or its services section is missing");
+	}
+	len = strlen(url);
+	if (len > 0 && url[len - 1] == '/')
+		url[len - 1] = '\0';
+	return true;
+}
+
+void
+aws_default_endpoint(const char *region, char *url, size_t size)
+{
+	const char *domain = strncmp(region, "cn-", 3) == 0 ?
+		"amazonaws.com.cn" : "amazonaws.com";
+	int			len = snprintf(url, size, "https://dynamodb.%s.%s",
+							   region, domain);
+
+	if (len < 0 || (size_t) len >= size)
+		url[0] = '\0';
+}

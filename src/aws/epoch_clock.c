@@ -1,0 +1,138 @@
+/*-------------------------------------------------------------------------
+ *
+ * epoch_clock.c
+ *	  What time it is in DynamoDB.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/epoch_clock.h"
+
+#include <string.h>
+
+#define SECOND INT64_C(1000000)
+
+/* By so much time() may be behind, as a clock that is read once in a tick. */
+#define TICK INT64_C(10000)
+
+/* Start of the year 10000: no Date says more, and no sum overflows. */
+#define DATE_MAX INT64_C(253402300800)
+
+static epoch_interval
+widened(const epoch_clock *clock, epoch_interval interval, int64_t now)
+{
+	int64_t		elapsed = now > interval.at ? now - interval.at : 0;
+	int64_t		drift = elapsed / SECOND * clock->drift_ppm +
+		elapsed % SECOND * clock->drift_ppm / SECOND + 1;
+
+	interval.low -= drift;
+	interval.high += drift;
+	interval.at = now;
+	return interval;
+}
+
+/* How far the two are apart; 0: they overlap. */
+static int64_t
+gap(epoch_interval a, epoch_interval b)
+{
+	if (a.low > b.high)
+		return a.low - b.high;
+	return b.low > a.high ? b.low - a.high : 0;
+}
+
+static epoch_interval
+common(epoch_interval a, epoch_interval b)
+{
+	if (b.low > a.low)
+		a.low = b.low;
+	if (b.high < a.high)
+		a.high = b.high;
+	return a;
+}
+
+void
+epoch_clock_start(epoch_clock *clock, int64_t wall_offset, int64_t drift_ppm)
+{
+	memset(clock, 0, sizeof(*clock));
+	clock->drift_ppm = drift_ppm;
+	clock->now.low = clock->now.high = wall_offset;
+}
+
+static void
+believe(epoch_clock *clock, epoch_interval interval)
+{
+	clock->now = interval;
+	clock->known = true;
+	clock->votes = 0;
+}
+
+/* Another reply that contradicts what is believed. */
+static void
+vote(epoch_clock *clock, epoch_interval seen, int64_t sent)
+{
+	epoch_interval other = widened(clock, clock->other, seen.at);
+
+	if (clock->votes > 0 && gap(other, seen) == 0)
+	{
+		if (sent < clock->other.at)
+			return;				/* maybe of the same moment, by the same hand */
+		clock->votes++;
+		clock->other = common(other, seen);
+	}
+	else if (clock->votes <= 1)
+	{
+		clock->votes = 1;
+		clock->other = seen;
+	}
+	else
+		clock->votes--;			/* one absurd Date among others */
+	if (clock->votes >= EPOCH_VOTES)
+		believe(clock, clock->other);
+}
+
+void
+epoch_clock_reply(epoch_clock *clock, int64_t date_s, int64_t sent, int64_t received)
+{
+	epoch_interval seen = {.at = sent};
+	epoch_interval now;
+
+	if (date_s <= 0 || date_s >= DATE_MAX)
+		return;
+	seen.low = date_s * SECOND - received;
+	seen.high = (date_s + 1) * SECOND + TICK - sent;
+	seen = widened(clock, seen, received);
+	if (!clock->known)
+	{
+		if (gap(clock->now, seen) <= EPOCH_NEAR_US)
+			believe(clock, seen);
+		else
+			vote(clock, seen, sent);
+		return;
+	}
+	now = widened(clock, clock->now, received);
+	if (gap(now, seen) == 0)
+		believe(clock, common(now, seen));
+	else if (gap(now, seen) <= EPOCH_STEP_US)
+		believe(clock, seen);	/* a step of its clock, or a pause of ours */
+	else
+		vote(clock, seen, sent);
+}
+
+int64_t
+epoch_clock_low(const epoch_clock *clock, int64_t now)
+{
+	return widened(clock, clock->now, now).low;
+}
+
+int64_t
+epoch_clock_high(const epoch_clock *clock, int64_t now)
+{
+	return widened(clock, clock->now, now).high;
+}
+
+int64_t
+epoch_clock_likely(const epoch_clock *clock)
+{
+	epoch_interval newest = clock->votes > 0 ? clock->other : clock->now;
+
+	return newest.low + (newest.high - newest.low) / 2;
+}

@@ -1,0 +1,239 @@
+/*-------------------------------------------------------------------------
+ *
+ * profile.c
+ *	  One profile, as the shared config and credentials files define it.
+ *
+ * The credentials file names its sections "[NAME]"; the config file names them
+ * "[profile NAME]", except that the default profile may be "[default]" there,
+ * which counts only if there is no "[profile default]".
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/profile.h"
+
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_NAME 256
+
+bool
+aws_is_set(const char *value)
+{
+	return value != NULL && value[0] != '\0';
+}
+
+const char *
+aws_get_variable(const aws_environment *env, const char *name)
+{
+	const char *value = env->get(env->arg, name);
+
+	return aws_is_set(value) ? value : NULL;
+}
+
+bool
+aws_copy_text(const char *text, char *out, size_t size)
+{
+	size_t		len = strlen(text);
+
+	if (len >= size)
+		return false;
+	memcpy(out, text, len + 1);
+	return true;
+}
+
+void
+aws_make_printable(char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+bool
+aws_is_visible_ascii(const char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text <= ' ' || *text > '~')
+			return false;
+	return true;
+}
+
+static void
+choose_name(aws_profile *profile, const aws_settings *settings,
+			const aws_environment *env)
+{
+	profile->name = settings->profile;
+	if (!aws_is_set(profile->name))
+		profile->name = aws_get_variable(env, "AWS_PROFILE");
+	if (profile->name == NULL)
+		profile->name = aws_get_variable(env, "AWS_DEFAULT_PROFILE");
+	profile->named = profile->name != NULL;
+	if (profile->name == NULL)
+		profile->name = "default";
+}
+
+/* False if it does not fit, or nobody knows what "~" stands for. */
+static bool
+expand_home(const aws_environment *env, const char *path,
+			char *expanded, size_t size)
+{
+	bool		at_home = path[0] == '~' && (path[1] == '/' || path[1] == '\0');
+	bool		known = !at_home || aws_is_set(env->home);
+	int			len;
+
+	len = snprintf(expanded, size, "%s%s", at_home && known ? env->home : "",
+				   at_home && known ? path + 1 : path);
+	return known && len >= 0 && (size_t) len < size;
+}
+
+static void
+read_profile_file(aws_profile_file *file, const aws_environment *env,
+				  const char *variable, const char *default_path)
+{
+	const char *path = aws_get_variable(env, variable);
+
+	if (path == NULL)
+		path = default_path;
+	if (expand_home(env, path, file->path, sizeof(file->path)))
+		file->text = env->read_file(env->arg, file->path, &file->len);
+}
+
+static ini_slice
+file_text(const aws_profile_file *file)
+{
+	ini_slice	text = {"", 0};
+
+	if (file->text != NULL)
+	{
+		text.start = file->text;
+		text.len = file->len;
+	}
+	return text;
+}
+
+static void
+find_sections(aws_profile *profile)
+{
+	aws_profile_file *credentials = &profile->credentials;
+	aws_profile_file *config = &profile->config;
+
+	credentials->has_profile = ini_has_section(file_text(credentials), NULL,
+											   profile->name);
+	config->kind = "profile";
+	config->has_profile = ini_has_section(file_text(config), config->kind,
+										  profile->name);
+	if (!config->has_profile && strcmp(profile->name, "default") == 0)
+	{
+		config->kind = NULL;
+		config->has_profile = ini_has_section(file_text(config), NULL,
+											  "default");
+	}
+}
+
+static bool
+check_format(const aws_profile_file *file, char *error, size_t error_size)
+{
+	int			line = ini_malformed_line(file_text(file));
+
+	if (line == 0)
+		return true;
+	snprintf(error, error_size, "%s: line %d is malformed", file->path, line);
+	return false;
+}
+
+const char *
+aws_profile_absence(const aws_profile_file *file)
+{
+	return file->text == NULL ? "file not found or not readable" :
+		"no such profile";
+}
+
+bool
+aws_profile_open(aws_profile *profile, const aws_settings *settings,
+				 const aws_environment *env, char *error, size_t error_size)
+{
+	aws_profile_file *credentials = &profile->credentials;
+	aws_profile_file *config = &profile->config;
+	bool		ok;
+
+	memset(profile, 0, sizeof(*profile));
+	choose_name(profile, settings, env);
+	read_profile_file(credentials, env, "AWS_SHARED_CREDENTIALS_FILE",
+					  "~/.aws/credentials");
+	read_profile_file(config, env, "AWS_CONFIG_FILE", "~/.aws/config");
+	find_sections(profile);
+
+	ok = check_format(credentials, error, error_size) &&
+		check_format(config, error, error_size);
+	if (ok && profile->named &&
+		!credentials->has_profile && !config->has_profile)
+	{
+		snprintf(error, error_size, "profile \"%s\" in %s: %s, in %s: %s",
+				 profile->name,
+				 credentials->path, aws_profile_absence(credentials),
+				 config->path, aws_profile_absence(config));
+		ok = false;
+	}
+	if (!ok)
+		aws_profile_close(profile);
+	return ok;
+}
+
+static void
+close_file(aws_profile_file *file)
+{
+	if (file->text == NULL)
+		return;
+	OPENSSL_cleanse(file->text, file->len);
+	free(file->text);
+	file->text = NULL;
+}
+
+void
+aws_profile_close(aws_profile *profile)
+{
+	close_file(&profile->credentials);
+	close_file(&profile->config);
+}
+
+ini_result
+aws_profile_get_from(const aws_profile *profile, const aws_profile_file *file,
+					 const char *property, char *value, size_t size)
+{
+	return ini_get(file_text(file), file->kind, profile->name, property, NULL,
+				   value, size);
+}
+
+ini_result
+aws_profile_get(const aws_profile *profile, const char *property,
+				char *value, size_t size)
+{
+	ini_result	result = aws_profile_get_from(profile, &profile->credentials,
+											  property, value, size);
+
+	if (result == INI_ABSENT)
+		result = aws_profile_get_from(profile, &profile->config, property,
+									  value, size);
+	return result;
+}
+
+bool
+aws_profile_get_service_endpoint(const aws_profile *profile,
+								 const char *service,
+								 char *value, size_t size)
+{
+	ini_slice	config = file_text(&profile->config);
+	char		services[MAX_NAME];
+	ini_result	result = aws_profile_get(profile, "services", services,
+										 sizeof(services));
+
+	value[0] = '\0';
+	if (result == INI_ABSENT)
+		return true;
+	if (result == INI_TOO_LONG || !ini_has_section(config, "services", services))
+		return false;
+	return ini_get(config, "services", services, service, "endpoint_url",
+				   value, size) != INI_TOO_LONG;
+}

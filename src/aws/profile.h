@@ -1,0 +1,96 @@
+/*-------------------------------------------------------------------------
+ *
+ * profile.h
+ *	  One profile, as the shared config and credentials files define it.
+ *
+ * For credentials.c and endpoint.c.  Which files and which profile: AWS SDKs and
+ * Tools Reference Guide, "Location of the shared config and credentials
+ * files" and "AWS_PROFILE".
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_AWS_PROFILE_H
+#define DDBLOCK_AWS_PROFILE_H
+
+#include "aws/credentials.h"
+#include "aws/ini.h"
+
+#define AWS_PATH_SIZE 4096
+
+typedef struct aws_profile_file
+{
+	char		path[AWS_PATH_SIZE];	/* as opened; "~" stays if nobody knows
+										 * what it stands for */
+	char	   *text;			/* NULL if the file cannot be read */
+	size_t		len;
+	const char *kind;			/* how ini.h finds the profile's section */
+	bool		has_profile;
+} aws_profile_file;
+
+typedef struct aws_profile
+{
+	const char *name;
+	bool		named;			/* somebody asked for it: it must exist */
+	aws_profile_file credentials;
+	aws_profile_file config;
+} aws_profile;
+
+/*
+ * Reads the files.  False if one of them is malformed, or if a profile that
+ * somebody asked for is in neither: then error says so, and there is nothing
+ * to close.  A default profile that is in neither is no error.  The profile
+ * points into settings and the environment: it must not outlive them.
+ */
+extern bool aws_profile_open(aws_profile *profile,
+							 const aws_settings *settings,
+							 const aws_environment *env,
+							 char *error, size_t error_size);
+
+/* Overwrites and frees what was read. */
+extern void aws_profile_close(aws_profile *profile);
+
+/* For people: why a file does not have the profile. */
+extern const char *aws_profile_absence(const aws_profile_file *file);
+
+/* A property of the profile in one of its files. */
+extern ini_result aws_profile_get_from(const aws_profile *profile,
+									   const aws_profile_file *file,
+									   const char *property,
+									   char *value, size_t size);
+
+/* The same in both: the credentials file wins. */
+extern ini_result aws_profile_get(const aws_profile *profile,
+								  const char *property,
+								  char *value, size_t size);
+
+/*
+ * The endpoint_url of a service in the config file's section [services NAME],
+ * where NAME is the profile's property "services"; "" if there is none.  False
+ * if the section does not exist or something does not fit.
+ */
+extern bool aws_profile_get_service_endpoint(const aws_profile *profile,
+											 const char *service,
+											 char *value, size_t size);
+
+/*
+ * What settings, environment and files have in common: "" is as good as unset.
+ */
+extern bool aws_is_set(const char *value);
+
+/* NULL if the variable is unset. */
+extern const char *aws_get_variable(const aws_environment *env,
+									const char *name);
+
+/* False if it does not fit; then nothing is written. */
+extern bool aws_copy_text(const char *text, char *out, size_t size);
+
+/*
+ * Names of profiles and paths may hold anything, and may be cut in the middle
+ * of a character: keeps to what every encoding can show.
+ */
+extern void aws_make_printable(char *text);
+
+/* True for what may go into a header or a URL as it is; "" may. */
+extern bool aws_is_visible_ascii(const char *text);
+
+#endif							/* DDBLOCK_AWS_PROFILE_H */

@@ -1,0 +1,253 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo.h
+ *	  The DynamoDB codec: builds request bodies, reads replies.
+ *
+ * Knows JSON and the lock item, and neither sockets, clocks nor
+ * PostgreSQL.  What stands in the lock item, and why, is told in
+ * doc/protocol.md.  Who sends the bodies is none of its business.
+ *
+ * Memory: a body is malloc'd and belongs to the caller (free()).  A reply
+ * owns what it points to until dynamo_reply_free().
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_DYNAMO_DYNAMO_H
+#define DDBLOCK_DYNAMO_DYNAMO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DYNAMO_NAME_MAX			2048	/* bytes of a partition key value */
+#define DYNAMO_SORT_MAX			1024	/* bytes of a sort key value */
+#define DYNAMO_DATA_MAX			4096	/* bytes of "data" that we write */
+#define DYNAMO_BATCH_MAX		25		/* statements in one batch */
+#define DYNAMO_VERSION_SIZE		128		/* a recordVersionNumber and its NUL */
+#define DYNAMO_OWNER_SIZE		384		/* an ownerName and its NUL */
+#define DYNAMO_HOLDER_SIZE		128		/* a text of the holder map and its NUL */
+#define DYNAMO_TYPE_SIZE		64		/* an error's type and its NUL */
+#define DYNAMO_MESSAGE_SIZE		256		/* an error's message and its NUL */
+#define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
+#define DYNAMO_DEPTH_MAX		80		/* deeper JSON is refused: an item of 32
+										 * levels, DynamoDB's limit, makes 68 */
+
+/* What came of a call.  See "When an outcome is unknown" in doc/protocol.md. */
+typedef enum dynamo_status
+{
+	DYNAMO_OK,
+	DYNAMO_CONDITION_FAILED,	/* a definite no; the item is in the reply */
+	DYNAMO_THROTTLED,			/* not applied, come back later */
+	DYNAMO_CONFLICT,			/* not applied, another transaction's doing */
+	DYNAMO_UNREACHABLE,			/* never sent: name, connect or TLS failed */
+	DYNAMO_UNKNOWN,				/* may have happened */
+	DYNAMO_CREDENTIALS,			/* missing, wrong or expired; not applied */
+	DYNAMO_CLOCK_SKEW,			/* our signing time is off; not applied */
+	DYNAMO_ACCESS_DENIED,		/* IAM says no */
+	DYNAMO_TABLE_MISSING,		/* ResourceNotFoundException */
+	DYNAMO_TABLE_IN_USE,		/* ResourceInUseException */
+	DYNAMO_VALIDATION,			/* the request is wrong: other keys, mostly */
+	DYNAMO_MALFORMED,			/* a reply that we cannot read: unknown for a write */
+	DYNAMO_UNTRUSTED,			/* no TLS with the right server there; never sent */
+	DYNAMO_WRONG_SERVICE		/* no DynamoDB replies there: unknown for a write */
+} dynamo_status;
+
+/* Operations, as counted in the statistics. */
+typedef enum dynamo_op
+{
+	DYNAMO_ACQUIRE,
+	DYNAMO_RENEW,
+	DYNAMO_RENEW_BATCH,
+	DYNAMO_HAND_OVER,
+	DYNAMO_RELEASE,
+	DYNAMO_READ,
+	DYNAMO_DESCRIBE_TABLE,
+	DYNAMO_CREATE_TABLE,
+	DYNAMO_UPDATE_TTL,
+	DYNAMO_SCAN,				/* the operator's tools: a page of items, */
+	DYNAMO_DELETE,				/* the end of a released item, */
+	DYNAMO_FORCE_RELEASE		/* and of somebody's lease */
+} dynamo_op;
+#define DYNAMO_OP_COUNT (DYNAMO_FORCE_RELEASE + 1)
+
+/* Which table, and how its keys are called. */
+typedef struct dynamo_table
+{
+	const char *name;
+	const char *partition_key;
+	const char *sort_key;		/* NULL: the table has none */
+	const char *sort_value;		/* value of the sort key in every item of ours */
+	int64_t		released_ttl_s; /* ttl of released items, in seconds; 0: none */
+} dynamo_table;
+
+/* The "holder" map: for people to read.  Empty strings are left out. */
+typedef struct dynamo_holder
+{
+	char		database[DYNAMO_HOLDER_SIZE];
+	char		user[DYNAMO_HOLDER_SIZE];
+	char		application[DYNAMO_HOLDER_SIZE];
+	char		host[DYNAMO_HOLDER_SIZE];
+	int32_t		pid;			/* 0: not known */
+	int64_t		since_ms;		/* epoch milliseconds; 0: not known */
+} dynamo_holder;
+
+/* A lock item as read. */
+typedef struct dynamo_item
+{
+	bool		exists;
+	bool		released;		/* isReleased is present */
+	bool		has_token;		/* fencingToken is present */
+	bool		bad_token;		/* ... but not an integer in 1 .. 2^63-1 */
+	bool		by_ddblock;		/* held, and by a client that wrote holder and
+								 * token for this owner */
+	const char *wrong;			/* why the item of a held lock cannot be worked
+								 * with, or NULL; static */
+	char		owner[DYNAMO_OWNER_SIZE];	/* longer ones are cut */
+	char		version[DYNAMO_VERSION_SIZE];
+	int64_t		lease_ms;
+	int64_t		token;
+	int64_t		released_at;	/* epoch seconds; 0: not known of this release */
+	dynamo_holder holder;		/* empty unless by_ddblock */
+	uint8_t    *data;			/* malloc'd, NULL if there is none */
+	size_t		data_len;
+} dynamo_item;
+
+/*
+ * One conditional write of a lock item (or, as DYNAMO_READ, one consistent
+ * read: then only name and name_len count).
+ */
+typedef struct dynamo_write
+{
+	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE, READ,
+								 * DELETE, FORCE_RELEASE */
+	const char *name;			/* UTF-8 */
+	size_t		name_len;
+	const char *owner;			/* our ownerName */
+	const char *version;		/* the fresh nonce that this write carries */
+	const char *expected;		/* ACQUIRE: a version known dead, or "";
+								 * DELETE, FORCE_RELEASE: the one just read;
+								 * else the version that we hold */
+	bool		any_version;	/* RELEASE: whatever version owner left, who is
+								 * known dead; expected does not count */
+	int64_t		lease_ms;
+	int64_t		token;			/* ACQUIRE, HAND_OVER */
+	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER */
+	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it */
+	size_t		data_len;
+	int64_t		now_s;			/* RELEASE, FORCE_RELEASE: epoch seconds for
+								 * releasedAt */
+} dynamo_write;
+
+/*
+ * Which part of the table a SCAN reads.  Each page is read consistently; what
+ * changes between two pages may or may not be seen.
+ */
+typedef struct dynamo_scan
+{
+	const char *prefix;			/* of the name, UTF-8; not terminated */
+	size_t		prefix_len;		/* 0: any */
+	bool		released_only;
+	int			limit;			/* items that DynamoDB looks at for this page */
+	const char *after;			/* partition key to go on after; NULL: start */
+	size_t		after_len;
+	const char *after_sort;		/* its sort key, if the table has one */
+	size_t		after_sort_len;
+} dynamo_scan;
+
+/* What came of one write, alone or as a statement of a batch. */
+typedef struct dynamo_result
+{
+	dynamo_status status;
+	char		type[DYNAMO_TYPE_SIZE]; /* DynamoDB's name of the error, or "" */
+	char		message[DYNAMO_MESSAGE_SIZE];	/* for people */
+	dynamo_item item;			/* on CONDITION_FAILED, and of a READ; of an ACQUIRE,
+								 * as far as known, what it replaced */
+} dynamo_result;
+
+typedef struct dynamo_table_info
+{
+	char		status[24];		/* ACTIVE, CREATING, ... */
+	char		partition_key[256];
+	char		partition_type[4];	/* S, N or B */
+	char		sort_key[256];	/* "" if there is none */
+	char		sort_type[4];
+	bool		replicated;		/* a global table ... */
+	bool		strong;			/* ... of multi-Region strong consistency */
+	char		replicas[256];	/* its Regions, for people: "us-west-2, eu-west-1" */
+} dynamo_table_info;
+
+/* A lock item in a page of a SCAN. */
+typedef struct dynamo_row
+{
+	char	   *name;			/* malloc'd; at most DYNAMO_NAME_MAX bytes */
+	dynamo_item item;
+	bool		dead;			/* false: only the lock manager knows */
+} dynamo_row;
+
+typedef struct dynamo_page
+{
+	int			count;
+	dynamo_row *rows;
+	char	   *next;			/* where the next page starts; NULL: nowhere */
+	char	   *next_sort;		/* its sort key, NULL if the table has none */
+} dynamo_page;
+
+typedef struct dynamo_reply
+{
+	dynamo_status status;		/* of the call as a whole */
+	char		type[DYNAMO_TYPE_SIZE];
+	char		message[DYNAMO_MESSAGE_SIZE];
+	double		consumed;		/* capacity units */
+	dynamo_table_info table;	/* of DESCRIBE_TABLE and CREATE_TABLE */
+	int			count;			/* results: 1, or those of a batch */
+	dynamo_result *results;
+	dynamo_page page;			/* of SCAN */
+} dynamo_reply;
+
+/* "DynamoDB_20120810.UpdateItem" and so on, for the X-Amz-Target header. */
+extern const char *dynamo_target(dynamo_op op);
+
+/* "acquire", "renew_batch", ... as shown in ddb_stats. */
+extern const char *dynamo_op_name(dynamo_op op);
+
+/* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */
+extern const char *dynamo_action(dynamo_op op);
+
+/* Is it the name of one of the lock item's attributes?  Then it names no key. */
+extern bool dynamo_is_attribute(const char *name);
+
+/* Request bodies; NULL when memory is short. */
+extern char *dynamo_build(const dynamo_table *table, const dynamo_write *write);
+extern char *dynamo_build_batch(const dynamo_table *table,
+								const dynamo_write *writes, int count);
+extern char *dynamo_build_describe_table(const dynamo_table *table);
+/* read_units and write_units both 0: on-demand */
+extern char *dynamo_build_create_table(const dynamo_table *table,
+									   int64_t read_units, int64_t write_units);
+extern char *dynamo_build_update_ttl(const dynamo_table *table);
+extern char *dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan);
+
+/*
+ * Reads the reply to an operation.  http_status is the HTTP status, crc the
+ * value of x-amz-crc32 or NULL, count the number of statements sent (1 if it
+ * was no batch).  Always fills *reply, whatever the bytes are; free it with
+ * dynamo_reply_free().  reply->count == count unless memory was short (then 0
+ * and status DYNAMO_MALFORMED).  When the call failed as a whole, each result
+ * carries the call's status, type and message.
+ */
+extern void dynamo_read(dynamo_reply *reply, dynamo_op op, int count,
+						int http_status, const char *crc,
+						const char *body, size_t len);
+
+/* The same for a SCAN, whose rows can only be read by the table's keys. */
+extern void dynamo_read_scan(dynamo_reply *reply, const dynamo_table *table,
+							 int http_status, const char *crc,
+							 const char *body, size_t len);
+
+/* A reply that never came: transport failure of the given status. */
+extern void dynamo_read_failure(dynamo_reply *reply, int count,
+								dynamo_status status, const char *message);
+
+extern void dynamo_reply_free(dynamo_reply *reply);
+
+#endif							/* DDBLOCK_DYNAMO_DYNAMO_H */

@@ -1,0 +1,209 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo_item.c
+ *	  Reads a lock item from DynamoDB's JSON, for the codec's replies.
+ *
+ * The item may be ours, or a Java or Go client's, or not a lock at all.  What
+ * decides when a held lock is dead (lease and version) must be readable; all
+ * else is taken if it is there and has the type we expect.  A released item
+ * is free whatever it says.
+ *
+ * A Java client that updates an item leaves the attributes that it does not
+ * know: then they tell of somebody else.  See "The item" in doc/protocol.md.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "dynamo/dynamo_item.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dynamo/duration.h"
+#include "dynamo/dynamo_json.h"
+
+/* The text of attribute {"S":"..."}; NULL if it is missing or no S. */
+static const char *
+string_attribute(const cJSON *attributes, const char *name)
+{
+	return dynamo_json_text(dynamo_json_member(attributes, name), "S");
+}
+
+/*
+ * An N attribute that is an integer in 1 .. 2^63-1, else 0.  DynamoDB prints
+ * numbers in plain digits, without sign, point or exponent if it can.
+ */
+static int64_t
+positive_attribute(const cJSON *attributes, const char *name)
+{
+	const char *digits = dynamo_json_text(dynamo_json_member(attributes, name), "N");
+	int64_t		value = 0;
+
+	if (digits == NULL)
+		return 0;
+	for (; *digits != '\0'; digits++)
+	{
+		int64_t		digit = *digits - '0';
+
+		if (digit < 0 || digit > 9 || value > (INT64_MAX - digit) / 10)
+			return 0;
+		value = value * 10 + digit;
+	}
+	return value;
+}
+
+static void
+copy_attribute(char *to, size_t size, const cJSON *attributes, const char *name)
+{
+	const char *text = string_attribute(attributes, name);
+
+	dynamo_json_copy(to, size, text != NULL ? text : "");
+}
+
+static void
+read_holder(const cJSON *attribute, dynamo_holder *holder)
+{
+	const cJSON *map = dynamo_json_member(attribute, "M");
+	int64_t		pid = positive_attribute(map, "pid");
+
+	copy_attribute(holder->database, DYNAMO_HOLDER_SIZE, map, "database");
+	copy_attribute(holder->user, DYNAMO_HOLDER_SIZE, map, "user");
+	copy_attribute(holder->application, DYNAMO_HOLDER_SIZE, map, "application");
+	copy_attribute(holder->host, DYNAMO_HOLDER_SIZE, map, "host");
+	holder->pid = pid <= INT32_MAX ? (int32_t) pid : 0;
+	holder->since_ms = positive_attribute(map, "since");
+}
+
+/* Are both there, and the same? */
+static bool
+same_text(const char *a, const char *b)
+{
+	return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+/* What a ddblock wrote counts as long as nobody else has written since. */
+static void
+read_ours(const cJSON *attributes, dynamo_item *item)
+{
+	const cJSON *holder = dynamo_json_member(attributes, "holder");
+	const char *holder_owner = string_attribute(dynamo_json_member(holder, "M"), "owner");
+	const char *released_version = string_attribute(attributes, "releasedVersion");
+
+	item->by_ddblock = !item->released &&
+		same_text(holder_owner, string_attribute(attributes, "ownerName"));
+	if (item->by_ddblock)
+		read_holder(holder, &item->holder);
+	if (item->released &&
+		same_text(released_version, string_attribute(attributes, "recordVersionNumber")))
+		item->released_at = positive_attribute(attributes, "releasedAt");
+}
+
+static int
+base64_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '+')
+		return 62;
+	if (c == '/')
+		return 63;
+	return -1;
+}
+
+/* Decodes padded base64 of any length; false if it is not that. */
+static bool
+base64_decode(const char *text, size_t len, uint8_t *out, size_t *out_len)
+{
+	uint32_t	bits = 0;
+
+	if (len % 4 != 0)
+		return false;
+	*out_len = len / 4 * 3;
+	for (int padding = 0; padding < 2 && len > 0 && text[len - 1] == '='; padding++)
+	{
+		len--;
+		(*out_len)--;
+	}
+	for (size_t i = 0; i < len; i++)
+	{
+		int			value = base64_value(text[i]);
+
+		if (value < 0)
+			return false;
+		bits = bits << 6 | (uint32_t) value;
+		if (i % 4 != 0)
+			*out++ = (uint8_t) (bits >> (6 - 2 * (i % 4)));
+	}
+	return true;
+}
+
+/* What is wrong with the data attribute, or NULL. */
+static const char *
+read_data(const cJSON *attributes, dynamo_item *item)
+{
+	const char *text = dynamo_json_text(dynamo_json_member(attributes, "data"), "B");
+	size_t		len;
+
+	if (text == NULL)
+		return NULL;
+	len = strlen(text);
+	item->data = malloc(len / 4 * 3 + 1);
+	if (item->data == NULL)
+		return "out of memory";
+	if (base64_decode(text, len, item->data, &item->data_len))
+		return NULL;
+	free(item->data);
+	item->data = NULL;
+	item->data_len = 0;
+	return "the lock item's data is not base64";
+}
+
+/* What is wrong with that which tells when a held lock is dead, or NULL. */
+static const char *
+read_lease(const cJSON *attributes, dynamo_item *item)
+{
+	const char *version = string_attribute(attributes, "recordVersionNumber");
+	const char *lease = string_attribute(attributes, "leaseDuration");
+	const char *wrong = NULL;
+
+	if (version == NULL || version[0] == '\0')
+		wrong = "the lock item has no recordVersionNumber";
+	else if (strlen(version) >= DYNAMO_VERSION_SIZE)
+		wrong = "the lock item's recordVersionNumber is too long";
+	else
+		memcpy(item->version, version, strlen(version) + 1);
+
+	if (lease == NULL)
+		return wrong != NULL ? wrong : "the lock item has no leaseDuration";
+	if (!duration_parse(lease, strlen(lease), &item->lease_ms))
+		return wrong != NULL ? wrong : "the lock item's leaseDuration is unreadable";
+	return wrong;
+}
+
+bool
+dynamo_item_read(const cJSON *attributes, dynamo_item *item)
+{
+	const char *wrong_lease;
+	const char *wrong_data;
+
+	if (attributes == NULL)
+		return true;
+	if (!cJSON_IsObject(attributes))
+		return false;
+	item->exists = true;
+	item->released = dynamo_json_member(attributes, "isReleased") != NULL;
+	item->has_token = dynamo_json_member(attributes, "fencingToken") != NULL;
+	item->token = positive_attribute(attributes, "fencingToken");
+	item->bad_token = item->has_token && item->token == 0;
+	copy_attribute(item->owner, DYNAMO_OWNER_SIZE, attributes, "ownerName");
+	read_ours(attributes, item);
+
+	wrong_lease = read_lease(attributes, item);
+	wrong_data = read_data(attributes, item);
+	if (!item->released)
+		item->wrong = wrong_lease != NULL ? wrong_lease : wrong_data;
+	return true;
+}

@@ -1,0 +1,138 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo_json.c
+ *	  Reads JSON that comes from outside, for the codec's replies.
+ *
+ * cJSON recurses up to a limit fixed when the library was built, lets any
+ * bytes pass as text, and before 1.7.18 reads past the end of a buffer that
+ * is not NUL-terminated (CVE-2023-53154).  Hence the scan beforehand, and
+ * the copy.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "dynamo/dynamo_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dynamo/dynamo.h"
+
+/* Length of the UTF-8 character at p, 0 if it is none (RFC 3629). */
+static size_t
+utf8_length(const uint8_t *p, size_t left)
+{
+	uint8_t		low = 0x80;
+	uint8_t		high = 0xbf;
+	size_t		len;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] >= 0xc2 && p[0] <= 0xdf)
+		len = 2;
+	else if ((p[0] & 0xf0) == 0xe0)
+		len = 3;
+	else if (p[0] >= 0xf0 && p[0] <= 0xf4)
+		len = 4;
+	else
+		return 0;
+
+	/* the second byte rules out overlong forms, surrogates, over U+10FFFF */
+	if (p[0] == 0xe0)
+		low = 0xa0;
+	else if (p[0] == 0xed)
+		high = 0x9f;
+	else if (p[0] == 0xf0)
+		low = 0x90;
+	else if (p[0] == 0xf4)
+		high = 0x8f;
+	if (left < len || p[1] < low || p[1] > high)
+		return 0;
+	for (size_t i = 2; i < len; i++)
+	{
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return len;
+}
+
+/* Is this valid UTF-8 without a NUL, and nested no deeper than we allow? */
+static bool
+scan(const uint8_t *body, size_t len)
+{
+	bool		in_string = false;
+	int			depth = 0;
+	size_t		step;
+
+	for (size_t i = 0; i < len; i += step)
+	{
+		step = utf8_length(body + i, len - i);
+		if (step == 0 || body[i] == '\0')
+			return false;
+		if (in_string)
+		{
+			if (body[i] == '\\' && i + 1 < len && (body[i + 1] == '"' || body[i + 1] == '\\'))
+				step = 2;
+			else if (body[i] == '"')
+				in_string = false;
+		}
+		else if (body[i] == '"')
+			in_string = true;
+		else if ((body[i] == '{' || body[i] == '[') && ++depth > DYNAMO_DEPTH_MAX)
+			return false;
+		else if (body[i] == '}' || body[i] == ']')
+			depth--;
+	}
+	return true;
+}
+
+cJSON *
+dynamo_json_parse(const char *body, size_t len)
+{
+	char	   *copy;
+	cJSON	   *json;
+
+	if (len == 0 || !scan((const uint8_t *) body, len))
+		return NULL;
+	copy = malloc(len + 1);
+	if (copy == NULL)
+		return NULL;
+	memcpy(copy, body, len);
+	copy[len] = '\0';
+	json = cJSON_ParseWithLengthOpts(copy, len + 1, NULL, true);
+	free(copy);
+	if (json != NULL && !cJSON_IsObject(json))
+	{
+		cJSON_Delete(json);
+		return NULL;
+	}
+	return json;
+}
+
+const cJSON *
+dynamo_json_member(const cJSON *object, const char *name)
+{
+	if (!cJSON_IsObject(object))
+		return NULL;
+	return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+const char *
+dynamo_json_text(const cJSON *object, const char *name)
+{
+	return cJSON_GetStringValue(dynamo_json_member(object, name));
+}
+
+void
+dynamo_json_copy(char *to, size_t size, const char *from)
+{
+	size_t		len = strlen(from);
+
+	if (len >= size)
+	{
+		len = size - 1;
+		while (len > 0 && ((unsigned char) from[len] & 0xc0) == 0x80)
+			len--;
+	}
+	memcpy(to, from, len);
+	to[len] = '\0';
+}

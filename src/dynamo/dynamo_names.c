@@ -1,0 +1,52 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo_names.c
+ *	  What the operations are called: by DynamoDB, by IAM and by us.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "dynamo/dynamo.h"
+
+typedef struct op_names
+{
+	const char *name;
+	const char *target;
+	const char *action;
+} op_names;
+
+#define API(call) "DynamoDB_20120810." call, "dynamodb:" call
+
+static const op_names names[DYNAMO_OP_COUNT] = {
+	[DYNAMO_ACQUIRE] = {"acquire", API("UpdateItem")},
+	[DYNAMO_RENEW] = {"renew", API("UpdateItem")},
+	/* IAM knows no BatchExecuteStatement, only what its statements do. */
+	[DYNAMO_RENEW_BATCH] = {"renew_batch", "DynamoDB_20120810.BatchExecuteStatement",
+	"dynamodb:PartiQLUpdate"},
+	[DYNAMO_HAND_OVER] = {"hand_over", API("UpdateItem")},
+	[DYNAMO_RELEASE] = {"release", API("UpdateItem")},
+	[DYNAMO_READ] = {"read", API("GetItem")},
+	[DYNAMO_DESCRIBE_TABLE] = {"describe_table", API("DescribeTable")},
+	[DYNAMO_CREATE_TABLE] = {"create_table", API("CreateTable")},
+	[DYNAMO_UPDATE_TTL] = {"update_ttl", API("UpdateTimeToLive")},
+	[DYNAMO_SCAN] = {"scan", API("Scan")},
+	[DYNAMO_DELETE] = {"delete", API("DeleteItem")},
+	[DYNAMO_FORCE_RELEASE] = {"force_release", API("UpdateItem")},
+};
+
+const char *
+dynamo_target(dynamo_op op)
+{
+	return names[op].target;
+}
+
+const char *
+dynamo_op_name(dynamo_op op)
+{
+	return names[op].name;
+}
+
+const char *
+dynamo_action(dynamo_op op)
+{
+	return names[op].action;
+}

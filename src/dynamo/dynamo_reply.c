@@ -1,0 +1,514 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo_reply.c
+ *	  Reads DynamoDB's replies.
+ *
+ * A reply is first judged as a whole: size, checksum, HTTP status, error
+ * type.  Only a 200 with the JSON that the operation promises is read
+ * further.  Everything that leaves open whether a write took effect ends as
+ * DYNAMO_UNKNOWN, DYNAMO_MALFORMED or DYNAMO_WRONG_SERVICE, never as a refusal.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "dynamo/dynamo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dynamo/crc32.h"
+#include "dynamo/dynamo_error.h"
+#include "dynamo/dynamo_item.h"
+#include "dynamo/dynamo_json.h"
+#include "dynamo/dynamo_scan.h"
+
+#define EXCERPT_SIZE 201		/* bytes of an unexpected reply that we show */
+
+/* A reply as it came. */
+typedef struct incoming
+{
+	dynamo_op	op;
+	const dynamo_table *table;	/* SCAN */
+	int			http_status;
+	bool		has_checksum;
+	const char *body;
+	size_t		len;
+} incoming;
+
+/* Zeroes *reply and makes room for count results; false if memory is short. */
+static bool
+start_reply(dynamo_reply *reply, int count)
+{
+	memset(reply, 0, sizeof(*reply));
+	if (count > 0)
+		reply->results = calloc((size_t) count, sizeof(dynamo_result));
+	if (reply->results == NULL)
+	{
+		reply->status = DYNAMO_MALFORMED;
+		snprintf(reply->message, sizeof(reply->message), "out of memory");
+		return false;
+	}
+	reply->count = count;
+	return true;
+}
+
+/* The call failed as a whole: tells each result. */
+static void
+spread_failure(dynamo_reply *reply)
+{
+	for (int i = 0; i < reply->count; i++)
+	{
+		dynamo_result *result = &reply->results[i];
+
+		result->status = reply->status;
+		memcpy(result->type, reply->type, sizeof(result->type));
+		memcpy(result->message, reply->message, sizeof(result->message));
+	}
+}
+
+/*
+ * Copies a message for people.  DynamoDB's words on a wrong signature go on
+ * with what should have been signed, session token included, after a line
+ * end, and those on an incomplete one repeat the header: cut both off.
+ */
+static void
+copy_message(char *to, size_t size, const char *from)
+{
+	char	   *header;
+
+	dynamo_json_copy(to, size, from);
+	to[strcspn(to, "\r\n")] = '\0';
+	header = strstr(to, " Authorization=");
+	if (header != NULL)
+		*header = '\0';
+}
+
+/* Could it be DynamoDB's, or a proxy's while DynamoDB is busy? */
+static bool
+is_dynamodbs_status(int status)
+{
+	return status < 300 || status == 408 || status == 413 || status == 429 ||
+		(status >= 500 && status != 501 && status != 505);
+}
+
+/*
+ * Does nothing in it speak of DynamoDB?  That puts a checksum on its replies,
+ * which are JSON objects, and gives its errors a type.  A web server does not
+ * become DynamoDB by waiting.
+ */
+static bool
+is_foreign(const incoming *in, const char *type)
+{
+	size_t		blanks = 0;
+
+	if (in->has_checksum || type != NULL)
+		return false;
+	while (blanks < in->len && memchr(" \t\r\n", in->body[blanks], 4) != NULL)
+		blanks++;
+	return !is_dynamodbs_status(in->http_status) ||
+		(in->http_status == 200 && blanks < in->len && in->body[blanks] != '{');
+}
+
+/* A reply that we cannot read: the message shows how it begins. */
+static void
+set_malformed(dynamo_reply *reply, const incoming *in, const char *type)
+{
+	char		excerpt[EXCERPT_SIZE];
+	size_t		len = in->len < sizeof(excerpt) - 1 ? in->len : sizeof(excerpt) - 1;
+
+	for (size_t i = 0; i < len; i++)
+		excerpt[i] = in->body[i] >= ' ' && in->body[i] <= '~' ? in->body[i] : '?';
+	excerpt[len] = '\0';
+	reply->status = is_foreign(in, type) ? DYNAMO_WRONG_SERVICE : DYNAMO_MALFORMED;
+	snprintf(reply->message, sizeof(reply->message),
+			 "unexpected reply, HTTP %d: %s", in->http_status, excerpt);
+}
+
+/* Does the checksum match, as far as there is one?  Decimal, as a header. */
+static bool
+checksum_matches(const char *crc, const char *body, size_t len)
+{
+	char		expected[16];
+
+	if (crc == NULL)
+		return true;
+	snprintf(expected, sizeof(expected), "%lu", (unsigned long) crc32_of(body, len));
+	return strcmp(crc, expected) == 0;
+}
+
+/* Copies the error's type, without what stands before its '#'. */
+static void
+copy_type(char *to, size_t size, const char *from)
+{
+	const char *hash = strrchr(from, '#');
+
+	dynamo_json_copy(to, size, hash != NULL ? hash + 1 : from);
+}
+
+static const char *
+message_of(const cJSON *json)
+{
+	const char *message = dynamo_json_text(json, "message");
+
+	if (message == NULL)
+		message = dynamo_json_text(json, "Message");
+	return message != NULL ? message : "";
+}
+
+static bool
+is_single_write(dynamo_op op)
+{
+	return op == DYNAMO_ACQUIRE || op == DYNAMO_RENEW ||
+		op == DYNAMO_HAND_OVER || op == DYNAMO_RELEASE ||
+		op == DYNAMO_DELETE || op == DYNAMO_FORCE_RELEASE;
+}
+
+/*
+ * The class of a reply other than 200.  A failing server may have applied the
+ * write; only where it says that it throttled us, it has not.
+ */
+static dynamo_status
+status_of_error(const incoming *in, const char *type, const char *message)
+{
+	dynamo_status status = dynamo_error_status(type, message);
+
+	if (in->http_status >= 500)
+		return status == DYNAMO_THROTTLED ? status : DYNAMO_UNKNOWN;
+	if (in->http_status < 400)
+		return DYNAMO_MALFORMED;
+	if (in->http_status == 413)
+		return DYNAMO_VALIDATION;
+	if (status == DYNAMO_CONDITION_FAILED && !is_single_write(in->op))
+		return DYNAMO_MALFORMED;
+	return status;
+}
+
+/* Takes over an item, after its result's status and message have been set. */
+static void
+set_item(dynamo_result *result, const cJSON *attributes)
+{
+	if (dynamo_item_read(attributes, &result->item))
+		return;
+	result->status = DYNAMO_MALFORMED;
+	snprintf(result->message, sizeof(result->message),
+			 "the lock item is not a JSON object");
+}
+
+/* The call's status is that of its only result. */
+static void
+adopt_result(dynamo_reply *reply)
+{
+	reply->status = reply->results[0].status;
+	memcpy(reply->message, reply->results[0].message, sizeof(reply->message));
+}
+
+static void
+read_error(dynamo_reply *reply, const incoming *in)
+{
+	cJSON	   *json = dynamo_json_parse(in->body, in->len);
+	const char *type = dynamo_json_text(json, "__type");
+	const char *message = message_of(json);
+
+	copy_type(reply->type, sizeof(reply->type), type != NULL ? type : "");
+	copy_message(reply->message, sizeof(reply->message), message);
+	reply->status = status_of_error(in, reply->type, message);
+	if (reply->status == DYNAMO_MALFORMED || is_foreign(in, type))
+		set_malformed(reply, in, type);
+	else if (reply->message[0] == '\0')
+		snprintf(reply->message, sizeof(reply->message), "HTTP status %d", in->http_status);
+	spread_failure(reply);
+	if (reply->status == DYNAMO_CONDITION_FAILED)
+	{
+		set_item(&reply->results[0], dynamo_json_member(json, "Item"));
+		adopt_result(reply);
+	}
+	cJSON_Delete(json);
+}
+
+static double
+capacity_units(const cJSON *consumed)
+{
+	const cJSON *units = dynamo_json_member(consumed, "CapacityUnits");
+
+	return cJSON_IsNumber(units) && units->valuedouble > 0 ? units->valuedouble : 0;
+}
+
+/* One object, or an array of one for each table. */
+static double
+total_capacity(const cJSON *consumed)
+{
+	const cJSON *entry;
+	double		sum = 0;
+
+	if (!cJSON_IsArray(consumed))
+		return capacity_units(consumed);
+	cJSON_ArrayForEach(entry, consumed)
+		sum += capacity_units(entry);
+	return sum;
+}
+
+/* An error that we do not know may leave the statement's outcome open. */
+static void
+set_malformed_statement(dynamo_result *result, const char *message)
+{
+	char		words[128];
+
+	copy_message(words, sizeof(words), message);
+	snprintf(result->message, sizeof(result->message),
+			 "unexpected error of a statement: %s %s", result->type, words);
+}
+
+static void
+read_statement_error(dynamo_result *result, const cJSON *error)
+{
+	const char *code = dynamo_json_text(error, "Code");
+	const char *message = message_of(error);
+
+	copy_type(result->type, sizeof(result->type), code != NULL ? code : "");
+	copy_message(result->message, sizeof(result->message), message);
+	result->status = dynamo_error_status(result->type, message);
+	if (result->status == DYNAMO_MALFORMED)
+		set_malformed_statement(result, message);
+	if (result->status == DYNAMO_CONDITION_FAILED)
+		set_item(result, dynamo_json_member(error, "Item"));
+}
+
+/* False if this is no answer to as many statements as we sent. */
+static bool
+read_statements(dynamo_reply *reply, const cJSON *responses)
+{
+	const cJSON *statement;
+	int			i = 0;
+
+	if (!cJSON_IsArray(responses) || cJSON_GetArraySize(responses) != reply->count)
+		return false;
+	cJSON_ArrayForEach(statement, responses)
+	{
+		const cJSON *error = dynamo_json_member(statement, "Error");
+
+		if (!cJSON_IsObject(statement) || (error != NULL && !cJSON_IsObject(error)))
+			return false;
+		if (error != NULL)
+			read_statement_error(&reply->results[i], error);
+		i++;
+	}
+	return true;
+}
+
+static void
+copy_text(char *to, size_t size, const char *from)
+{
+	dynamo_json_copy(to, size, from != NULL ? from : "");
+}
+
+/* The type of a key: it stands in another list than the key. */
+static const char *
+key_type(const cJSON *table, const char *key)
+{
+	const cJSON *definition;
+
+	cJSON_ArrayForEach(definition, dynamo_json_member(table, "AttributeDefinitions"))
+	{
+		const char *name = dynamo_json_text(definition, "AttributeName");
+
+		if (name != NULL && strcmp(name, key) == 0)
+			return dynamo_json_text(definition, "AttributeType");
+	}
+	return NULL;
+}
+
+/*
+ * Is it a global table?  DescribeTable lists the replicas of version 2019.11.21,
+ * with or without the one that we ask.  Those of version 2017.11.29 it does not
+ * tell: that would take DescribeGlobalTable.
+ */
+static void
+read_replicas(dynamo_table_info *info, const cJSON *table)
+{
+	const char *consistency = dynamo_json_text(table, "MultiRegionConsistency");
+	const char *version = dynamo_json_text(table, "GlobalTableVersion");
+	const cJSON *replica;
+
+	info->strong = consistency != NULL && strcmp(consistency, "STRONG") == 0;
+	info->replicated = version != NULL && strcmp(version, "2017.11.29") == 0;
+	cJSON_ArrayForEach(replica, dynamo_json_member(table, "Replicas"))
+	{
+		const char *region = dynamo_json_text(replica, "RegionName");
+		size_t		len = strlen(info->replicas);
+
+		snprintf(info->replicas + len, sizeof(info->replicas) - len, "%s%s",
+				 len > 0 ? ", " : "", region != NULL ? region : "?");
+		info->replicated = true;
+	}
+}
+
+/* False if this is no description of a table. */
+static bool
+read_table(dynamo_table_info *info, const cJSON *table)
+{
+	const cJSON *key;
+
+	copy_text(info->status, sizeof(info->status), dynamo_json_text(table, "TableStatus"));
+	cJSON_ArrayForEach(key, dynamo_json_member(table, "KeySchema"))
+	{
+		const char *name = dynamo_json_text(key, "AttributeName");
+		const char *kind = dynamo_json_text(key, "KeyType");
+
+		if (name == NULL || kind == NULL)
+			return false;
+		if (strcmp(kind, "HASH") == 0)
+		{
+			copy_text(info->partition_key, sizeof(info->partition_key), name);
+			copy_text(info->partition_type, sizeof(info->partition_type),
+					  key_type(table, name));
+		}
+		else if (strcmp(kind, "RANGE") == 0)
+		{
+			copy_text(info->sort_key, sizeof(info->sort_key), name);
+			copy_text(info->sort_type, sizeof(info->sort_type), key_type(table, name));
+		}
+	}
+	read_replicas(info, table);
+	return info->status[0] != '\0' && info->partition_key[0] != '\0';
+}
+
+/* A page that says less than it should is no answer at all. */
+static bool
+read_page(dynamo_reply *reply, const incoming *in, const cJSON *json)
+{
+	const char *wrong = NULL;
+	dynamo_status status = DYNAMO_MALFORMED;
+
+	if (in->table != NULL)
+		status = dynamo_page_read(&reply->page, in->table, json, in->body, in->len,
+								  &wrong);
+	if (status != DYNAMO_OK && wrong == NULL)
+		return false;
+	if (status != DYNAMO_OK)
+	{
+		dynamo_page_free(&reply->page);
+		reply->status = status;
+		snprintf(reply->message, sizeof(reply->message), "%s", wrong);
+		spread_failure(reply);
+	}
+	return true;
+}
+
+/* Reads what the operation promises; false if that is not there. */
+static bool
+read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
+{
+	switch (in->op)
+	{
+		case DYNAMO_RENEW_BATCH:
+			return read_statements(reply, dynamo_json_member(json, "Responses"));
+		case DYNAMO_READ:
+			set_item(&reply->results[0], dynamo_json_member(json, "Item"));
+			adopt_result(reply);
+			return true;
+		case DYNAMO_ACQUIRE:
+			/* what it replaced; nobody relies on being told */
+			(void) dynamo_item_read(dynamo_json_member(json, "Attributes"),
+									&reply->results[0].item);
+			return dynamo_json_member(json, "__type") == NULL;
+		case DYNAMO_DESCRIBE_TABLE:
+			return read_table(&reply->table, dynamo_json_member(json, "Table"));
+		case DYNAMO_CREATE_TABLE:
+			return read_table(&reply->table, dynamo_json_member(json, "TableDescription"));
+		case DYNAMO_UPDATE_TTL:
+			return dynamo_json_member(json, "TimeToLiveSpecification") != NULL;
+		case DYNAMO_SCAN:
+			return read_page(reply, in, json);
+		default:
+			/* an UpdateItem that asks for nothing back: {} will do */
+			return dynamo_json_member(json, "__type") == NULL;
+	}
+}
+
+/* Drops what results have been filled, item data included. */
+static void
+clear_results(dynamo_reply *reply)
+{
+	for (int i = 0; i < reply->count; i++)
+		free(reply->results[i].item.data);
+	dynamo_page_free(&reply->page);
+	if (reply->count > 0)
+		memset(reply->results, 0, (size_t) reply->count * sizeof(dynamo_result));
+}
+
+static void
+read_ok(dynamo_reply *reply, const incoming *in)
+{
+	cJSON	   *json = dynamo_json_parse(in->body, in->len);
+
+	if (json != NULL && read_success(reply, in, json))
+		reply->consumed = total_capacity(dynamo_json_member(json, "ConsumedCapacity"));
+	else
+	{
+		clear_results(reply);
+		set_malformed(reply, in, NULL);
+		spread_failure(reply);
+	}
+	cJSON_Delete(json);
+}
+
+static void
+read_incoming(dynamo_reply *reply, const incoming *in, int count, const char *crc)
+{
+	if (!start_reply(reply, count))
+		return;
+	if (in->len > DYNAMO_REPLY_MAX)
+	{
+		set_malformed(reply, in, NULL);
+		spread_failure(reply);
+	}
+	else if (!checksum_matches(crc, in->body, in->len))
+	{
+		reply->status = DYNAMO_UNKNOWN;
+		snprintf(reply->message, sizeof(reply->message),
+				 "the reply does not match its checksum");
+		spread_failure(reply);
+	}
+	else if (in->http_status == 200)
+		read_ok(reply, in);
+	else
+		read_error(reply, in);
+}
+
+void
+dynamo_read(dynamo_reply *reply, dynamo_op op, int count, int http_status,
+			const char *crc, const char *body, size_t len)
+{
+	incoming	in = {op, NULL, http_status, crc != NULL, body, len};
+
+	read_incoming(reply, &in, count, crc);
+}
+
+void
+dynamo_read_scan(dynamo_reply *reply, const dynamo_table *table, int http_status,
+				 const char *crc, const char *body, size_t len)
+{
+	incoming	in = {DYNAMO_SCAN, table, http_status, crc != NULL, body, len};
+
+	read_incoming(reply, &in, 1, crc);
+}
+
+void
+dynamo_read_failure(dynamo_reply *reply, int count, dynamo_status status,
+					const char *message)
+{
+	if (!start_reply(reply, count))
+		return;
+	reply->status = status;
+	copy_text(reply->message, sizeof(reply->message), message);
+	spread_failure(reply);
+}
+
+void
+dynamo_reply_free(dynamo_reply *reply)
+{
+	clear_results(reply);
+	free(reply->results);
+	reply->results = NULL;
+	reply->count = 0;
+}

@@ -1,0 +1,226 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo_scan.c
+ *	  Pages of lock items: the request for one, and what it brings.
+ *
+ * A page ends where DynamoDB has looked at as many items as we allow; those
+ * that pass the filter may be none.  It says with which key it ended, and the
+ * next page's request repeats that key.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "dynamo/dynamo_scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dynamo/dynamo_item.h"
+#include "dynamo/dynamo_json.h"
+#include "dynamo/dynamo_text.h"
+
+/* All that we show of an item; "data" may be large, and is nobody's business. */
+#define ASKED_FOR "#ownerName, #recordVersionNumber, #leaseDuration," \
+	" #fencingToken, #holder, #isReleased, #releasedAt, #releasedVersion"
+
+#define NAMES "\"#ownerName\":\"ownerName\"," \
+	"\"#recordVersionNumber\":\"recordVersionNumber\"," \
+	"\"#leaseDuration\":\"leaseDuration\",\"#fencingToken\":\"fencingToken\"," \
+	"\"#holder\":\"holder\",\"#isReleased\":\"isReleased\"," \
+	"\"#releasedAt\":\"releasedAt\",\"#releasedVersion\":\"releasedVersion\""
+
+/* Room for everything of a request but names. */
+#define BODY_ROOM 2048
+
+static void
+put_value(dynamo_text *text, const char *name, const char *value, size_t len)
+{
+	dynamo_text_comma(text);
+	dynamo_text_string(text, name, strlen(name));
+	dynamo_text_raw(text, ":{\"S\":");
+	dynamo_text_string(text, value, len);
+	dynamo_text_raw(text, "}");
+}
+
+static void
+put_filter_part(dynamo_text *text, bool *first, const char *part)
+{
+	dynamo_text_raw(text, *first ? ",\"FilterExpression\":\"" : " AND ");
+	dynamo_text_raw(text, part);
+	*first = false;
+}
+
+static void
+put_filter(dynamo_text *text, const dynamo_table *table, const dynamo_scan *scan)
+{
+	bool		first = true;
+
+	if (scan->released_only)
+		put_filter_part(text, &first, "attribute_exists(#isReleased)");
+	if (scan->prefix_len > 0)
+		put_filter_part(text, &first, "begins_with(#key, :prefix)");
+	if (table->sort_key != NULL)
+		put_filter_part(text, &first, "#sort = :sort");
+	if (!first)
+		dynamo_text_raw(text, "\"");
+}
+
+/* DynamoDB refuses an empty set of values. */
+static void
+put_values(dynamo_text *text, const dynamo_table *table, const dynamo_scan *scan)
+{
+	if (scan->prefix_len == 0 && table->sort_key == NULL)
+		return;
+	dynamo_text_raw(text, ",\"ExpressionAttributeValues\":{");
+	if (scan->prefix_len > 0)
+		put_value(text, ":prefix", scan->prefix, scan->prefix_len);
+	if (table->sort_key != NULL)
+		put_value(text, ":sort", table->sort_value, strlen(table->sort_value));
+	dynamo_text_raw(text, "}");
+}
+
+char *
+dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
+{
+	dynamo_text text;
+
+	dynamo_text_start(&text, BODY_ROOM + scan->prefix_len + scan->after_len +
+					  scan->after_sort_len);
+	dynamo_text_raw(&text, "{\"TableName\":");
+	dynamo_text_string(&text, table->name, strlen(table->name));
+	dynamo_text_raw(&text, ",\"ConsistentRead\":true,\"ReturnConsumedCapacity\":\"TOTAL\","
+					"\"Limit\":");
+	dynamo_text_int(&text, scan->limit);
+	dynamo_text_raw(&text, ",\"ProjectionExpression\":\"#key, " ASKED_FOR "\"");
+	put_filter(&text, table, scan);
+	dynamo_text_raw(&text, ",\"ExpressionAttributeNames\":{" NAMES ",\"#key\":");
+	dynamo_text_string(&text, table->partition_key, strlen(table->partition_key));
+	if (table->sort_key != NULL)
+	{
+		dynamo_text_raw(&text, ",\"#sort\":");
+		dynamo_text_string(&text, table->sort_key, strlen(table->sort_key));
+	}
+	dynamo_text_raw(&text, "}");
+	put_values(&text, table, scan);
+	if (scan->after != NULL)
+	{
+		dynamo_text_raw(&text, ",\"ExclusiveStartKey\":{");
+		put_value(&text, table->partition_key, scan->after, scan->after_len);
+		if (table->sort_key != NULL)
+			put_value(&text, table->sort_key, scan->after_sort, scan->after_sort_len);
+		dynamo_text_raw(&text, "}");
+	}
+	dynamo_text_raw(&text, "}");
+	return dynamo_text_finish(&text);
+}
+
+/*
+ * Is there an escaped U+0000?  A string of cJSON's ends there, and a page that
+ * starts after half a key may start anywhere.
+ */
+static bool
+has_nul(const char *body, size_t len)
+{
+	for (size_t i = 0; i + 5 < len; i++)
+	{
+		if (body[i] != '\\')
+			continue;
+		if (memcmp(body + i + 1, "u0000", 5) == 0)
+			return true;
+		i++;
+	}
+	return false;
+}
+
+/* The value of a key of type S and of a length that DynamoDB allows, or NULL. */
+static const char *
+key_text(const cJSON *attributes, const char *name, size_t max)
+{
+	const char *text = dynamo_json_text(dynamo_json_member(attributes, name), "S");
+
+	return text != NULL && strlen(text) <= max ? text : NULL;
+}
+
+static dynamo_status
+other_keys(const char **wrong)
+{
+	*wrong = "the table's keys have other names, or are not of type S";
+	return DYNAMO_VALIDATION;
+}
+
+static dynamo_status
+read_row(dynamo_row *row, const dynamo_table *table, const cJSON *attributes,
+		 const char **wrong)
+{
+	const char *name = key_text(attributes, table->partition_key, DYNAMO_NAME_MAX);
+
+	if (!dynamo_item_read(attributes, &row->item))
+		return DYNAMO_MALFORMED;
+	if (name == NULL)
+		return other_keys(wrong);
+	row->name = strdup(name);
+	return row->name != NULL ? DYNAMO_OK : DYNAMO_MALFORMED;
+}
+
+static dynamo_status
+read_next(dynamo_page *page, const dynamo_table *table, const cJSON *last,
+		  const char **wrong)
+{
+	int			keys = table->sort_key != NULL ? 2 : 1;
+	const char *next;
+	const char *next_sort = NULL;
+
+	if (last == NULL)
+		return DYNAMO_OK;
+	next = key_text(last, table->partition_key, DYNAMO_NAME_MAX);
+	if (keys == 2)
+		next_sort = key_text(last, table->sort_key, DYNAMO_SORT_MAX);
+	if (next == NULL || (keys == 2 && next_sort == NULL) ||
+		cJSON_GetArraySize(last) != keys)
+		return other_keys(wrong);
+	page->next = strdup(next);
+	if (keys == 2)
+		page->next_sort = strdup(next_sort);
+	return page->next != NULL && (keys == 1 || page->next_sort != NULL) ?
+		DYNAMO_OK : DYNAMO_MALFORMED;
+}
+
+dynamo_status
+dynamo_page_read(dynamo_page *page, const dynamo_table *table, const cJSON *json,
+				 const char *body, size_t len, const char **wrong)
+{
+	const cJSON *items = dynamo_json_member(json, "Items");
+	const cJSON *attributes;
+	dynamo_status status = DYNAMO_OK;
+
+	if (!cJSON_IsArray(items))
+		return DYNAMO_MALFORMED;
+	if (has_nul(body, len))
+	{
+		*wrong = "an item of the lock table has a U+0000 in its name or in another text";
+		return DYNAMO_MALFORMED;
+	}
+	page->rows = calloc((size_t) cJSON_GetArraySize(items) + 1, sizeof(dynamo_row));
+	if (page->rows == NULL)
+		return DYNAMO_MALFORMED;
+	cJSON_ArrayForEach(attributes, items)
+	{
+		status = read_row(&page->rows[page->count++], table, attributes, wrong);
+		if (status != DYNAMO_OK)
+			return status;
+	}
+	return read_next(page, table, dynamo_json_member(json, "LastEvaluatedKey"), wrong);
+}
+
+void
+dynamo_page_free(dynamo_page *page)
+{
+	for (int i = 0; i < page->count; i++)
+	{
+		free(page->rows[i].name);
+		free(page->rows[i].item.data);
+	}
+	free(page->rows);
+	free(page->next);
+	free(page->next_sort);
+	memset(page, 0, sizeof(*page));
+}

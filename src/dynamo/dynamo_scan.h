@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo_scan.h
+ *	  Pages of lock items, for the codec's replies.
+ *
+ * Only src/dynamo/dynamo_*.c use it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_DYNAMO_DYNAMO_SCAN_H
+#define DDBLOCK_DYNAMO_DYNAMO_SCAN_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+#include "dynamo/dynamo.h"
+
+/*
+ * Reads a page from the JSON that was made of body; *page must be zeroed, and
+ * is to be freed whatever comes of it.  DYNAMO_VALIDATION if the table has
+ * other keys, DYNAMO_MALFORMED if this is no page, or none that we can work
+ * with; *wrong then says why, if that is known.
+ */
+extern dynamo_status dynamo_page_read(dynamo_page *page, const dynamo_table *table,
+									  const cJSON *json, const char *body,
+									  size_t len, const char **wrong);
+
+/* Can be called again. */
+extern void dynamo_page_free(dynamo_page *page);
+
+#endif							/* DDBLOCK_DYNAMO_DYNAMO_SCAN_H */

@@ -1,0 +1,113 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap.c
+ *	  A binary heap of timers that are part of other structs.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/heap.h"
+
+#include <stdlib.h>
+
+bool
+heap_reserve(heap *h, size_t count)
+{
+	heap_node **nodes;
+	size_t		room = h->room ? h->room : 64;
+
+	if (count <= h->room)
+		return true;
+	while (room < count)
+		room *= 2;
+	nodes = realloc(h->nodes, (room + 1) * sizeof(heap_node *));
+	if (nodes == NULL)
+		return false;
+	h->nodes = nodes;
+	h->room = room;
+	return true;
+}
+
+void
+heap_free(heap *h)
+{
+	free(h->nodes);
+	*h = (heap) {0};
+}
+
+static void
+put(heap *h, heap_node *node, size_t position)
+{
+	h->nodes[position] = node;
+	node->position = position;
+}
+
+static void
+sift_up(heap *h, heap_node *node)
+{
+	size_t		position = node->position;
+
+	while (position > 1 && h->nodes[position / 2]->at > node->at)
+	{
+		put(h, h->nodes[position / 2], position);
+		position /= 2;
+	}
+	put(h, node, position);
+}
+
+static void
+sift_down(heap *h, heap_node *node)
+{
+	size_t		position = node->position;
+
+	for (;;)
+	{
+		size_t		child = position * 2;
+
+		if (child > h->count)
+			break;
+		if (child < h->count && h->nodes[child + 1]->at < h->nodes[child]->at)
+			child++;
+		if (h->nodes[child]->at >= node->at)
+			break;
+		put(h, h->nodes[child], position);
+		position = child;
+	}
+	put(h, node, position);
+}
+
+static void
+remove_node(heap *h, heap_node *node)
+{
+	heap_node  *last = h->nodes[h->count--];
+	size_t		hole = node->position;
+
+	node->position = 0;
+	if (last == node)
+		return;
+	put(h, last, hole);
+	sift_up(h, last);
+	sift_down(h, last);
+}
+
+void
+heap_set(heap *h, heap_node *node, int64_t at)
+{
+	if (at == INT64_MAX)
+	{
+		if (node->position != 0)
+			remove_node(h, node);
+		node->at = at;
+		return;
+	}
+	node->at = at;
+	if (node->position == 0)
+		put(h, node, ++h->count);
+	sift_up(h, node);
+	sift_down(h, node);
+}
+
+heap_node *
+heap_top(const heap *h)
+{
+	return h->count > 0 ? h->nodes[1] : NULL;
+}

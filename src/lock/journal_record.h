@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * journal_record.h
+ *	  What stands in a journal file: a header, and a slot for each lease.
+ *
+ * Only bytes: who writes them where, and when, is told in
+ * worker/journal.h.  The file never leaves the machine, nor outlives its boot, so
+ * it has the machine's byte order and this compiler's layout.
+ *
+ * A write that was cut short, by a killed process or a full disk, shows in a
+ * checksum.  A slot's checksum covers its number, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_LOCK_JOURNAL_RECORD_H
+#define DDBLOCK_LOCK_JOURNAL_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dynamo/dynamo.h"
+
+#define JOURNAL_TEXT_SIZE	1100	/* a URL, a table's ARN, a sort key's value */
+#define JOURNAL_KEY_SIZE	256
+#define JOURNAL_BOOT_SIZE	40
+
+/* Where the locks are kept. */
+typedef struct journal_table
+{
+	char		url[JOURNAL_TEXT_SIZE];
+	char		region[64];
+	char		name[JOURNAL_TEXT_SIZE];
+	char		partition_key[JOURNAL_KEY_SIZE];
+	char		sort_key[JOURNAL_KEY_SIZE];
+	char		sort_value[JOURNAL_TEXT_SIZE];
+} journal_table;
+
+/* Who wrote the file.  To be zeroed before it is filled in. */
+typedef struct journal_header
+{
+	uint32_t	crc;			/* of all that follows */
+	uint32_t	magic;
+	uint32_t	format;
+	uint32_t	slot_count;
+	uint64_t	device;			/* the data directory's */
+	uint64_t	inode;
+	char		boot_id[JOURNAL_BOOT_SIZE];
+	char		owner[DYNAMO_OWNER_SIZE];	/* the incarnation's ownerName */
+	journal_table table;
+} journal_header;
+
+/* name_len 0, or beyond the end of the file: empty. */
+typedef struct journal_slot
+{
+	uint32_t	crc;			/* of all that follows, up to the name's end */
+	uint32_t	number;
+	uint32_t	name_len;
+	char		name[DYNAMO_NAME_MAX];
+} journal_slot;
+
+typedef enum journal_content
+{
+	JOURNAL_EMPTY,
+	JOURNAL_LISTED,
+	JOURNAL_DAMAGED
+} journal_content;
+
+/* Fills in magic, format and checksum. */
+extern void journal_seal(journal_header *header);
+
+/* Is it a whole header of this format?  bytes were read. */
+extern bool journal_is_whole(const journal_header *header, size_t bytes);
+
+/*
+ * Why what the first lists is none of the second's business: NULL if both are
+ * of the same boot, data directory and table.
+ */
+extern const char *journal_differs(const journal_header *theirs,
+								   const journal_header *ours);
+
+extern uint64_t journal_slot_offset(uint32_t number);
+
+/* Returns how many bytes of the slot are to be written. */
+extern size_t journal_fill_slot(journal_slot *slot, uint32_t number,
+								const char *name, size_t name_len);
+
+/* bytes were read. */
+extern journal_content journal_read_slot(const journal_slot *slot,
+										 uint32_t number, size_t bytes);
+
+#endif							/* DDBLOCK_LOCK_JOURNAL_RECORD_H */

@@ -1,0 +1,573 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr.c
+ *	  The lock manager: events from sessions, and adoption.
+ *
+ * One struct per lock holds the queue of this cluster's sessions, what we
+ * wrote to DynamoDB (its lease), what we saw somebody else write, and at most
+ * one call in flight.  All decisions are made by the transitions drawn in
+ * lockmgr_private.h; this file only turns what sessions say into them.
+ *
+ * The rules that keep two holders apart:
+ *
+ *	 - belief starts when a write is confirmed, and ends a margin before the
+ *	   lease does, counted from before the write's first copy was sent;
+ *	 - every write is conditional on the version that it replaces and carries a
+ *	   fresh one, so that repeating it is harmless and recognisable;
+ *	 - somebody else's version is overwritten only when it is released, or was
+ *	   seen unchanged for a whole lease;
+ *	 - belief ends before a release is sent.
+ *
+ * Costs: no event takes time linear in the number of leases or waiters.  Names
+ * are hashed, timers are in heaps, a lock's waiters share one watch.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+lockmgr *
+lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
+{
+	lockmgr    *lm = calloc(1, sizeof(lockmgr));
+
+	if (lm == NULL)
+		return NULL;
+	lm->host = *host;
+	memcpy(lm->owner, config->owner, strnlen(config->owner, sizeof(lm->owner) - 1));
+	lm->max_remembered = config->max_remembered;
+	lm->max_calls = config->max_calls;
+	lm->request_timeout_us = config->request_timeout_us;
+	lm->retry_timeout_us = config->retry_timeout_us;
+	lm->max_leases = config->max_leases;
+	lm->reserved_leases = config->reserved_leases;
+	lm->max_sessions = config->max_sessions;
+	lm->batches = true;
+	lm->adopting = true;
+	lm->hash_seed = lm_random(lm);
+	lm->bucket_count = 1024;
+	lm->buckets = calloc(lm->bucket_count, sizeof(lm_lock *));
+	lm->leases = calloc(lm->max_leases, sizeof(lm_lease));
+	lm->sessions = calloc(lm->max_sessions, sizeof(lm_session *));
+	lm->free_watches = calloc(lm->max_sessions, sizeof(uint32_t));
+	lm->calls = calloc((size_t) lm->max_calls * 2, sizeof(lm_call));
+	if (lm->buckets == NULL || lm->leases == NULL || lm->sessions == NULL ||
+		lm->free_watches == NULL || lm->calls == NULL ||
+		!heap_reserve(&lm->look_ups, lm->max_sessions))
+	{
+		lm_free_all(lm);
+		return NULL;
+	}
+	for (uint32_t i = lm->max_sessions; i-- > 0;)
+		lm->free_watches[lm->free_watch_count++] = i;
+	for (uint32_t i = 0; i < lm->max_leases; i++)
+		lm->leases[i].index = i;
+	return lm;
+}
+
+void
+lockmgr_free(lockmgr *lm)
+{
+	if (lm != NULL)
+		lm_free_all(lm);
+}
+
+void
+lockmgr_set_timeouts(lockmgr *lm, int64_t request_timeout_us,
+					 int64_t retry_timeout_us)
+{
+	lm->request_timeout_us = request_timeout_us;
+	lm->retry_timeout_us = retry_timeout_us;
+}
+
+void
+lockmgr_set_clock(lockmgr *lm, int64_t epoch_offset_us)
+{
+	lm->epoch_offset_us = epoch_offset_us;
+}
+
+/*
+ * The request is no longer wanted: forgets it.  What is under way for it goes
+ * on, and finds out when it is settled.
+ */
+static void
+drop_request(lockmgr *lm, int64_t now, lm_session *session)
+{
+	lm_request *request = &session->request;
+	lm_lock    *lock = request->lock;
+
+	if (!request->active)
+		return;
+	request->active = false;
+	free(request->data);
+	request->data = NULL;
+	switch (request->kind)
+	{
+		case LOCKMGR_ACQUIRE:
+		case LOCKMGR_TRY:
+			lm_dequeue(lm, session);
+			if (lock->call != NULL || lock->queued)
+				break;
+			if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
+				lm_abandon(lm, now, lock);	/* between two copies */
+			else if (lock->first == NULL &&
+					 (lock->state == LOCK_IDLE || lock->state == LOCK_WATCHING))
+				lm_next_turn(lm, now, lock);
+			break;
+		case LOCKMGR_RELEASE:
+			lock->releaser = NULL;
+			break;
+		case LOCKMGR_RENEW:
+			lock->renewer = NULL;
+			lock->wanted_lease_ms = 0;
+			break;
+		case LOCKMGR_LOOK_UP:
+			lm_unsubmit_look_up(lm, session);
+			if (session->call != NULL)
+				session->call->looker = NULL;
+			session->call = NULL;
+			lock->look_ups--;
+			lm_park(lm, lock);
+			break;
+	}
+}
+
+static void
+end_session(lockmgr *lm, int64_t now, lm_session *session)
+{
+	drop_request(lm, now, session);
+	while (session->leases != NULL)
+		lm_let_go(lm, now, session->leases);
+	session->id.generation = 0;
+}
+
+void
+lockmgr_session_end(lockmgr *lm, int64_t now, lockmgr_session id)
+{
+	lm_session *session = id.slot < lm->max_sessions ?
+		lm->sessions[id.slot] : NULL;
+
+	if (session != NULL && session->id.generation != 0 &&
+		session->id.generation <= id.generation)
+		end_session(lm, now, session);
+	lm_pump(lm, now);
+}
+
+void
+lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
+{
+	lm_session *session = lm_live_session(lm, id);
+
+	if (session == NULL)
+		return;
+	if (session->request.active && session->request.seq <= seq)
+		drop_request(lm, now, session);
+	else
+	{
+		/* Its answer may have crossed the cancellation: nobody took it. */
+		for (lm_lease *lease = session->leases; lease != NULL; lease = lease->next)
+		{
+			if (lease->l.seq == seq)
+			{
+				lm_let_go(lm, now, lease);
+				break;
+			}
+		}
+	}
+	lm_pump(lm, now);
+}
+
+/* The lease, if it is one of the session's. */
+static lm_lease *
+lease_of(lockmgr *lm, const lm_session *session, uint32_t index)
+{
+	return index < lm->max_leases && lm->leases[index].session == session ?
+		&lm->leases[index] : NULL;
+}
+
+void
+lockmgr_let_go(lockmgr *lm, int64_t now, lockmgr_session id, uint32_t index)
+{
+	lm_session *session = lm_live_session(lm, id);
+	lm_lease   *lease = session ? lease_of(lm, session, index) : NULL;
+
+	if (lease != NULL)
+		lm_let_go(lm, now, lease);
+	lm_pump(lm, now);
+}
+
+uint32_t
+lockmgr_next_lease(const lockmgr *lm, uint32_t slot, uint32_t after)
+{
+	const lm_session *session = slot < lm->max_sessions ?
+		lm->sessions[slot] : NULL;
+	const lm_lease *lease;
+
+	if (session == NULL)
+		return LOCKMGR_NO_LEASE;
+	lease = after == LOCKMGR_NO_LEASE ? session->leases : lm->leases[after].next;
+	return lease != NULL ? lease->index : LOCKMGR_NO_LEASE;
+}
+
+/*
+ * While adopting: an acquire that the manager before us had under way, or had
+ * won without having said so.
+ */
+static bool
+resume_acquire(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
+{
+	lm_lease   *lease = lock->lease;
+
+	if (lease == NULL)
+		return false;
+	if (lease->session == session && lease->l.state == LEASE_HELD &&
+		lease->l.seq == session->request.seq)
+	{
+		lockmgr_answer answer = {
+			.result = LOCKMGR_GRANTED,
+			.lease_index = lease->index,
+			.token = lease->l.token,
+			.valid_until = lease->l.valid_until,
+		};
+
+		lm_enqueue(lm, now, lock, session, false);
+		lm_answer(lm, session, &answer);
+		return true;
+	}
+	if (lease->l.pending.version[0] != '\0' && lm_pending_wanted(lm, lease) &&
+		lease->l.pending.session.slot == session->id.slot)
+	{
+		lm_enqueue(lm, now, lock, session, true);
+		return true;
+	}
+	return false;
+}
+
+/* Does somebody of this cluster have the lock, or wait for it before us? */
+static bool
+is_taken(lockmgr *lm, const lm_session *session)
+{
+	const lm_lock *lock = session->request.lock;
+	const lm_lease *lease = lock->lease;
+
+	if (lock->first != session)
+		return true;
+	if (lease == NULL)
+		return false;
+	if (lm_pending_wanted(lm, lease))
+		return lease->l.pending.session.slot != session->id.slot;
+	return lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST;
+}
+
+/* The session has just joined its lock's queue. */
+static void
+take_place(lockmgr *lm, int64_t now, lm_session *session)
+{
+	lm_lock    *lock = session->request.lock;
+	char		cycle[1024];
+
+	if (session->request.kind == LOCKMGR_ACQUIRE &&
+		lm_deadlocked(lm, session, cycle, sizeof(cycle)))
+	{
+		lockmgr_answer answer = {.result = LOCKMGR_DEADLOCK, .message = cycle};
+
+		lm_answer(lm, session, &answer);
+	}
+	else if (session->request.kind == LOCKMGR_TRY && is_taken(lm, session))
+		lm_answer_result(lm, session, LOCKMGR_BUSY);
+	else if (lock->state == LOCK_IDLE && lock->first == session)
+		lm_next_turn(lm, now, lock);
+}
+
+static void
+ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
+			const lockmgr_request *asked)
+{
+	lm_request *request = &session->request;
+	lm_lock    *lock = lm_get_lock(lm, asked->name, asked->name_len);
+
+	if (lock != NULL)
+	{
+		request->lease_ms = asked->lease_ms;
+		request->margin_us = asked->margin_us;
+		request->role_max_leases = asked->role_max_leases;
+		request->superuser = asked->superuser;
+		session->role = asked->role;
+		request->holder = *asked->holder;
+		if (asked->data != NULL)
+		{
+			request->data = malloc(asked->data_len + 1);
+			request->data_len = asked->data_len;
+		}
+	}
+	if (lock == NULL || (asked->data != NULL && request->data == NULL))
+	{
+		lm_answer_result(lm, session, LOCKMGR_NO_MEMORY);
+		if (lock != NULL)
+			lm_park(lm, lock);
+		return;
+	}
+	if (asked->data != NULL)
+		memcpy(request->data, asked->data, asked->data_len);
+
+	if (lm->adopting && resume_acquire(lm, now, session, lock))
+		return;
+	lm_enqueue(lm, now, lock, session, false);
+	if (!lm->adopting)
+		take_place(lm, now, session);
+}
+
+static void
+ask_release(lockmgr *lm, int64_t now, lm_session *session, uint32_t index)
+{
+	lm_lease   *lease = lease_of(lm, session, index);
+
+	if (lease == NULL && lm->adopting && index < lm->max_leases &&
+		lm->leases[index].lock != NULL &&
+		lm->leases[index].l.state == LEASE_RELEASING &&
+		lm->leases[index].l.session.slot == session->id.slot &&
+		lm->leases[index].l.session.generation == session->id.generation)
+	{
+		/* The manager before us was at it. */
+		session->request.lock = lm->leases[index].lock;
+		session->request.lock->releaser = session;
+	}
+	else if (lease == NULL)
+		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
+	else if (lease->l.state == LEASE_LOST)
+	{
+		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = lease->l.loss};
+
+		lm_let_go(lm, now, lease);
+		lm_answer(lm, session, &answer);
+	}
+	else
+	{
+		session->request.lock = lease->lock;
+		lease->lock->releaser = session;
+		lm_let_go(lm, now, lease);
+	}
+}
+
+static void
+ask_renew(lockmgr *lm, int64_t now, lm_session *session,
+		  const lockmgr_request *asked)
+{
+	lm_lease   *lease = lease_of(lm, session, asked->lease_index);
+	lm_lock    *lock;
+
+	if (lease == NULL)
+	{
+		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
+		return;
+	}
+	if (lease->l.state == LEASE_LOST)
+	{
+		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = lease->l.loss};
+
+		lm_answer(lm, session, &answer);
+		return;
+	}
+	lock = lease->lock;
+	session->request.lock = lock;
+	lock->renewer = session;
+	lock->wanted_lease_ms = asked->lease_ms;
+	lock->wanted_margin_us = asked->margin_us;
+	if (lock->call == NULL)
+		heap_set(&lm->renewals, &lock->renewal, now);
+}
+
+static void
+ask_look_up(lockmgr *lm, lm_session *session, const lockmgr_request *asked)
+{
+	lm_lock    *lock = lm_get_lock(lm, asked->name, asked->name_len);
+
+	if (lock == NULL)
+	{
+		lm_answer_result(lm, session, LOCKMGR_NO_MEMORY);
+		return;
+	}
+	session->request.lock = lock;
+	lock->look_ups++;
+	session->attempts = 0;
+	lm_submit_look_up(lm, session);
+}
+
+void
+lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
+{
+	lm_session *session = asked->session.slot < lm->max_sessions ?
+		lm->sessions[asked->session.slot] : NULL;
+	lm_request *request;
+
+	/* What the slot's last user left, and what this one no longer wants. */
+	if (session != NULL && session->id.generation != asked->session.generation &&
+		session->id.generation != 0)
+		end_session(lm, now, session);
+	if (session != NULL)
+		drop_request(lm, now, session);
+	session = lm_get_session(lm, asked->session);
+	if (session == NULL)
+	{
+		lockmgr_answer answer = {
+			.session = asked->session,
+			.seq = asked->seq,
+			.kind = asked->kind,
+			.result = LOCKMGR_NO_MEMORY,
+			.type = "",
+			.message = "",
+		};
+
+		lm->host.answer(lm->host.arg, &answer);
+		return;
+	}
+
+	request = &session->request;
+	*request = (lm_request)
+	{
+		.active = true, .kind = asked->kind, .seq = asked->seq, .since = now,
+	};
+	switch (asked->kind)
+	{
+		case LOCKMGR_ACQUIRE:
+		case LOCKMGR_TRY:
+			ask_acquire(lm, now, session, asked);
+			break;
+		case LOCKMGR_RELEASE:
+			ask_release(lm, now, session, asked->lease_index);
+			break;
+		case LOCKMGR_RENEW:
+			ask_renew(lm, now, session, asked);
+			break;
+		case LOCKMGR_LOOK_UP:
+			ask_look_up(lm, session, asked);
+			break;
+	}
+	lm_pump(lm, now);
+}
+
+void
+lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
+			  const char *name, size_t name_len)
+{
+	lm_lease   *lease = &lm->leases[index];
+	bool		attached = saved->state != LEASE_LOST || saved->version[0] != '\0';
+	bool		believed = saved->state == LEASE_HELD || saved->state == LEASE_LOST;
+	lm_session *session = NULL;
+
+	lease->l = *saved;
+	lm->leases_in_use++;
+	lm->leases_held += saved->state == LEASE_HELD;
+	if (believed)
+		session = lm_get_session(lm, saved->session);
+	if (session != NULL)
+	{
+		session->role = saved->role;
+		lm_link_lease(session, lease);
+	}
+	if (attached)
+	{
+		lm_lock    *lock = lm_get_lock(lm, name, name_len);
+
+		if (lock == NULL || lock->lease != NULL)
+		{
+			/* Out of memory: not renewed, so others will see it expire. */
+			lease->l.loss = LOSS_UNREACHABLE;
+			lm_set_lease_state(lm, lease, session != NULL ? LEASE_LOST : LEASE_FREE);
+			lease->l.version[0] = lease->l.pending.version[0] = '\0';
+			lm->leases_in_use -= session == NULL;
+			lm_save(lm, lease, false);
+			if (session != NULL)
+			{
+				lm->host.lost(lm->host.arg, index, &lease->l, name, name_len, NULL);
+				lm_spare_lease(lm, lease);
+			}
+			return;
+		}
+		lease->lock = lock;
+		lock->lease = lease;
+		lock->top_token = saved->token;
+		lock->maybe = lock->repeat = saved->pending.version[0] != '\0';
+	}
+	else
+		lm_spare_lease(lm, lease);
+}
+
+/* Goes on where the manager before us stopped. */
+static void
+resume(lockmgr *lm, int64_t now, lm_lease *lease)
+{
+	struct lease *l = &lease->l;
+	lm_lock    *lock = lease->lock;
+
+	if (l->state == LEASE_LOST && l->pending.op != DYNAMO_RELEASE)
+	{
+		lock->state = LOCK_LOST;
+		heap_set(&lm->timers, &lock->timer, l->lease_end);
+	}
+	else if (l->pending.version[0] == '\0')
+	{
+		if (l->state == LEASE_HELD)
+		{
+			lm_schedule_renewal(lm, lock);
+			if (lock->renewer != NULL)
+				heap_set(&lm->renewals, &lock->renewal, now);
+		}
+		else
+			lm_pass_on(lm, now, lock);
+	}
+	else if (l->pending.op == DYNAMO_RENEW)
+	{
+		lock->state = LOCK_RENEWING;
+		heap_set(&lm->renewals, &lock->renewal, now);
+		if (l->state == LEASE_HELD)
+			heap_set(&lm->timers, &lock->timer, l->valid_until);
+	}
+	else
+	{
+		lock->state = l->pending.op == DYNAMO_ACQUIRE ? LOCK_ACQUIRING :
+			l->pending.op == DYNAMO_HAND_OVER ? LOCK_HANDING_OVER :
+			LOCK_RELEASING;
+		heap_set(&lm->timers, &lock->timer, now);
+	}
+}
+
+void
+lockmgr_adopted(lockmgr *lm, int64_t now)
+{
+	lm->adopting = false;
+	for (uint32_t i = lm->max_leases; i-- > 0;)
+	{
+		lm_lease   *lease = &lm->leases[i];
+
+		if (lease->l.state == LEASE_FREE)
+		{
+			lease->next = lm->free_lease;
+			lm->free_lease = lease;
+		}
+		else if (lease->lock != NULL)
+			resume(lm, now, lease);
+	}
+	for (uint32_t i = 0; i < lm->max_sessions; i++)
+	{
+		lm_session *session = lm->sessions[i];
+		lm_lock    *lock = session != NULL && session->request.active ?
+			session->request.lock : NULL;
+
+		if (lock != NULL && session->request.kind <= LOCKMGR_TRY)
+			take_place(lm, now, session);
+	}
+	lockmgr_tick(lm, now);
+}
+
+void
+lockmgr_count(const lockmgr *lm, lockmgr_counts *counts)
+{
+	counts->leases = lm->leases_in_use;
+	counts->held = lm->leases_held;
+	counts->waiters = lm->waiters;
+	counts->calls = lm->calls_in_flight;
+	counts->remembered = lm->parked;
+}

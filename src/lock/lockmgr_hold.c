@@ -1,0 +1,239 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_hold.c
+ *	  Holding a lock: granting it, renewing its lease, losing it.
+ *
+ * A holder believes until its deadline: the moment before the first copy of
+ * the newest confirmed write was sent, plus the lease, less the margin.  What
+ * DynamoDB says after that changes nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <string.h>
+
+/* The pending write is confirmed: what it wrote is what we have. */
+void
+lm_written(lockmgr *lm, lm_lease *lease)
+{
+	struct lease *l = &lease->l;
+	lease_write *pending = &l->pending;
+
+	(void) lm;
+	memcpy(l->version, pending->version, sizeof(l->version));
+	l->lease_ms = pending->lease_ms;
+	l->margin_us = pending->margin_us;
+	l->lease_end = pending->first_sent + pending->lease_ms * 1000;
+	l->deadline = l->lease_end - pending->margin_us;
+	if (pending->op != DYNAMO_RENEW)
+	{
+		l->token = pending->token;
+		if (l->token > lease->lock->top_token)
+			lease->lock->top_token = l->token;
+	}
+	pending->version[0] = '\0';
+}
+
+/* A third of the lease after the last write was sent. */
+void
+lm_schedule_renewal(lockmgr *lm, lm_lock *lock)
+{
+	const struct lease *l = &lock->lease->l;
+
+	lock->state = LOCK_HELD;
+	heap_set(&lm->timers, &lock->timer, l->valid_until);
+	heap_set(&lm->renewals, &lock->renewal,
+			 l->lease_end - l->lease_ms * 1000 * 2 / 3);
+}
+
+/* The lock's pending write was settled in time: its session has the lock. */
+void
+lm_grant(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	lm_lease   *lease = lock->lease;
+	struct lease *l = &lease->l;
+	lm_session *session = lm->sessions[l->pending.session.slot];
+	lockmgr_answer answer = {.result = LOCKMGR_GRANTED};
+
+	l->session = session->id;
+	l->seq = session->request.seq;
+	l->role = session->role;
+	l->acquired_ms = (now + lm->epoch_offset_us) / 1000;
+	l->renewals = 0;
+	l->loss = LOSS_NONE;
+	lm_set_lease_state(lm, lease, LEASE_HELD);
+	l->valid_until = l->deadline;
+	lm_link_lease(session, lease);
+	lm_save(lm, lease, false);
+	lock->seen = false;
+	lm_schedule_renewal(lm, lock);
+
+	answer.lease_index = lease->index;
+	answer.token = l->token;
+	answer.valid_until = l->valid_until;
+	lm_answer(lm, session, &answer);
+	lm_tell_watch(lm, lock);
+}
+
+/* Prepares a renewal; lockmgr_call.c sends it, with others if it can. */
+void
+lm_start_renewal(lockmgr *lm, lm_lock *lock)
+{
+	struct lease *l = &lock->lease->l;
+	bool		wanted = lock->renewer != NULL && lock->wanted_lease_ms != 0;
+
+	lm_new_write(lm, lock, DYNAMO_RENEW, l->version);
+	l->pending.lease_ms = wanted ? lock->wanted_lease_ms : l->lease_ms;
+	l->pending.margin_us = wanted ? lock->wanted_margin_us : l->margin_us;
+	lock->state = LOCK_RENEWING;
+}
+
+void
+lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result)
+{
+	lockmgr_answer answer = {.result = result};
+	lm_session *session = lock->renewer;
+
+	if (session == NULL)
+		return;
+	lock->renewer = NULL;
+	lock->wanted_lease_ms = 0;
+	if (lock->lease != NULL)
+	{
+		answer.lease_index = lock->lease->index;
+		answer.token = lock->lease->l.token;
+		answer.valid_until = lock->lease->l.valid_until;
+		answer.loss = lock->lease->l.loss;
+	}
+	lm_answer(lm, session, &answer);
+}
+
+/* A renewal of a lease whose session let go of it meanwhile. */
+static void
+unwanted_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
+						 const dynamo_item *item)
+{
+	lockmgr_result outcome;
+
+	if (done)
+	{
+		lm_save(lm, lock->lease, false);
+		lm_pass_on(lm, now, lock);
+		return;
+	}
+	outcome = now < lock->lease->l.deadline ? LOCKMGR_RELEASED : LOCKMGR_FAILED;
+	lm_drop_lease(lm, lock);
+	lm_answer_releaser(lm, lock, outcome);
+	lm_observe(lm, now, lock, item);
+	lm_next_turn(lm, now, lock);
+}
+
+/* A renewal that was settled only after its lease was lost. */
+static void
+late_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
+					 const dynamo_item *item)
+{
+	if (!done)
+	{
+		lm_drop_lease(lm, lock);
+		lm_observe(lm, now, lock, item);
+		lm_next_turn(lm, now, lock);
+		return;
+	}
+	lock->lease->l.stray[0] = '\0';
+	lm_save(lm, lock->lease, false);
+	if (lock->lease->l.state == LEASE_RELEASING || now >= lock->lease->l.lease_end)
+		lm_lost_ended(lm, now, lock);
+	else
+		heap_set(&lm->timers, &lock->timer, lock->lease->l.lease_end);
+}
+
+static lease_loss
+loss_of(const lockmgr *lm, const dynamo_item *item)
+{
+	if (!item->exists)
+		return LOSS_DELETED;
+	if (item->released && strcmp(item->owner, lm->owner) == 0)
+		return LOSS_RELEASED;
+	return LOSS_TAKEN;
+}
+
+void
+lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+				   const dynamo_result *result)
+{
+	lm_lease   *lease = lock->lease;
+	struct lease *l = &lease->l;
+	const dynamo_item *item = &result->item;
+	bool		done = result->status == DYNAMO_OK ||
+		(!item->released && strcmp(item->version, l->pending.version) == 0);
+
+	/* Too late is too late, even if the timer was later still. */
+	if (l->state == LEASE_HELD && now >= l->valid_until)
+		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
+	if (done)
+		lm_written(lm, lease);
+
+	if (lock->state == LOCK_LOST)
+		late_renewal_settled(lm, now, lock, done, item);
+	else if (l->state != LEASE_HELD)
+		unwanted_renewal_settled(lm, now, lock, done, item);
+	else if (!done)
+		lm_lose(lm, now, lock, loss_of(lm, item), item);
+	else if (now >= l->deadline)
+		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
+	else
+	{
+		l->valid_until = l->deadline;
+		l->renewals++;
+		lm_save(lm, lease, false);
+		lm_schedule_renewal(lm, lock);
+		if (lock->renewer != NULL && lock->wanted_lease_ms != 0 &&
+			lock->wanted_lease_ms != l->lease_ms)
+			heap_set(&lm->renewals, &lock->renewal, now);
+		else
+			lm_answer_renewer(lm, lock, LOCKMGR_RENEWED);
+	}
+}
+
+/*
+ * The lease is lost: belief ends now.  If somebody else's version stands in
+ * the item, or none, nothing of ours is left there.  Otherwise our version may
+ * still stand, and is not released before the session has acknowledged the
+ * loss or the lease has ended: its statement may still be running.
+ */
+void
+lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
+		const dynamo_item *by)
+{
+	lm_lease   *lease = lock->lease;
+	struct lease *l = &lease->l;
+
+	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
+	lm_set_lease_state(lm, lease, LEASE_LOST);
+	l->loss = loss;
+	if (loss == LOSS_UNREACHABLE)
+	{
+		lock->state = LOCK_LOST;
+		memcpy(l->stray, l->pending.version, sizeof(l->stray));
+		heap_set(&lm->timers, &lock->timer, l->lease_end);
+	}
+	lm_save(lm, lease, false);
+	lm->host.lost(lm->host.arg, lease->index, l, lock->name, lock->name_len, by);
+	lm_answer_renewer(lm, lock, LOCKMGR_LOST);
+	if (loss != LOSS_UNREACHABLE)
+	{
+		lm_drop_lease(lm, lock);
+		lm_observe(lm, now, lock, by);
+		lm_next_turn(lm, now, lock);
+	}
+}
+
+/* A lost lease was acknowledged, or has ended: clear up what is left of it. */
+void
+lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->call == NULL)		/* else when its renewal is settled */
+		lm_release(lm, now, lock, lock->lease->l.version);
+}

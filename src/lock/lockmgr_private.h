@@ -1,0 +1,345 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_private.h
+ *	  What the lock manager's files share.  For lockmgr*.c only.
+ *
+ * The manager is split by a lock's life:
+ *
+ *	 lockmgr.c			events come in, adoption
+ *	 lockmgr_table.c	locks, leases, sessions: finding, making, forgetting
+ *	 lockmgr_wait.c		queueing, acquiring, watching somebody else's lock
+ *	 lockmgr_deadlock.c	sessions that wait for each other
+ *	 lockmgr_hold.c		granting, renewing, losing
+ *	 lockmgr_release.c	releasing and handing over
+ *	 lockmgr_send.c		sending calls
+ *	 lockmgr_call.c		what comes of them, repeating what may have happened
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_LOCK_LOCKMGR_PRIVATE_H
+#define DDBLOCK_LOCK_LOCKMGR_PRIVATE_H
+
+#include "lock/heap.h"
+#include "lock/lockmgr.h"
+
+/*
+ * A lock's states.  At most one call of a lock is in flight (call != NULL);
+ * in the states marked * there is, or will be again, one that carries
+ * lease.pending.
+ *
+ *	 from			to				when
+ *	 IDLE			ACQUIRING*		somebody of this cluster is first in the queue
+ *	 ACQUIRING*		HELD			settled in time, and still wanted
+ *					WATCHING		refused: somebody else has it
+ *					HANDING_OVER*	settled too late or unwanted, others wait
+ *					RELEASING*		the same, nobody waits; or abandoned
+ *					IDLE			refused or failed: the next in the queue
+ *	 WATCHING		READING			the time for a look has come
+ *					IDLE			the version is dead, or nobody waits any more
+ *	 READING		WATCHING		somebody else still has it
+ *					IDLE			it is free, or dead
+ *	 HELD			RENEWING*		a third of the lease has passed
+ *					HANDING_OVER*	let go, others wait
+ *					RELEASING*		let go
+ *					LOST			the deadline has passed
+ *	 RENEWING*		HELD			settled in time
+ *					HANDING_OVER*, RELEASING*	let go meanwhile
+ *					LOST			the deadline has passed
+ *					IDLE			refused: the lease is lost, or was let go
+ *	 LOST			RELEASING*		acknowledged, or the lease has ended
+ *					IDLE			a late renewal was refused
+ *	 HANDING_OVER*	HELD			settled: the next session has it
+ *					HANDING_OVER*, RELEASING*	that one no longer wants it
+ *					IDLE			refused, or not worth repeating any more
+ *	 RELEASING*		IDLE			settled, or not worth repeating any more
+ *
+ * ACQUIRING goes to RELEASING when its session no longer wants the lock and
+ * the outcome is unknown: the release then expects the acquire's nonce.
+ */
+typedef enum lock_state
+{
+	LOCK_IDLE,					/* nobody needs it, or its turn is to come */
+	LOCK_ACQUIRING,
+	LOCK_WATCHING,				/* somebody else's: the next look is due at timer */
+	LOCK_READING,				/* looking */
+	LOCK_HELD,
+	LOCK_RENEWING,				/* held, a renewal is not settled */
+	LOCK_HANDING_OVER,
+	LOCK_RELEASING,
+	LOCK_LOST					/* until acknowledged, or the lease has ended */
+} lock_state;
+
+typedef struct lm_lock lm_lock;
+typedef struct lm_session lm_session;
+typedef struct lm_lease lm_lease;
+typedef struct lm_call lm_call;
+
+/* A session's one outstanding request. */
+typedef struct lm_request
+{
+	bool		active;
+	lockmgr_kind kind;
+	uint64_t	seq;
+	int64_t		since;			/* when it was asked */
+	int64_t		lease_ms;
+	int64_t		margin_us;
+	uint32_t	role_max_leases;
+	bool		superuser;
+	dynamo_holder holder;
+	uint8_t    *data;
+	size_t		data_len;
+	lm_lock    *lock;			/* what it is about */
+	lm_session *next;			/* in lock's queue: ACQUIRE, TRY */
+	lm_session *previous;
+} lm_request;
+
+struct lm_session
+{
+	heap_node	timer;			/* LOOK_UP: when to try again */
+	lockmgr_session id;
+	uint32_t	role;			/* as its last acquire said */
+	lm_request	request;
+	lm_lease   *leases;			/* held or lost, not let go */
+	unsigned	attempts;		/* LOOK_UP */
+	lm_call    *call;			/* LOOK_UP */
+	bool		queued;			/* LOOK_UP in the ready queue */
+	lm_session *ready_next;
+};
+
+struct lm_lease
+{
+	lease		l;
+	uint32_t	index;
+	lm_lock    *lock;			/* NULL once nothing of it stands in DynamoDB */
+	lm_session *session;		/* whose list it is in, or NULL */
+	lm_lease   *next;			/* in session's list, or in the free list */
+	lm_lease   *previous;
+	bool		spare;			/* lost, and nothing of it stands in DynamoDB */
+	lm_lease   *spare_next;		/* in the list of such, oldest first */
+	lm_lease   *spare_previous;
+};
+
+struct lm_lock
+{
+	heap_node	timer;			/* next retry, look, deadline */
+	heap_node	renewal;		/* next renewal, or its repetition */
+	lm_lock    *hash_next;
+	uint64_t	hash;
+	char	   *name;
+	size_t		name_len;
+
+	lock_state	state;
+	lm_lease   *lease;			/* what we wrote, or are about to write */
+	lm_call    *call;			/* in flight */
+	bool		queued;			/* in the ready queue */
+	lm_lock    *ready_next;
+	bool		maybe;			/* a copy of lease.pending may have arrived */
+	bool		repeat;			/* a copy of lease.pending was sent */
+
+	lm_session *first;			/* who waits, in order */
+	lm_session *last;
+	uint32_t	waiters;
+	uint32_t	watch;			/* LOCKMGR_NO_WATCH when nobody waits */
+	uint32_t	look_ups;		/* requests and calls that point here */
+
+	/* Who waits for the outcome of the release or the renewal. */
+	lm_session *releaser;
+	lm_session *renewer;
+	int64_t		wanted_lease_ms;	/* renewer's wish; 0: as it is */
+	int64_t		wanted_margin_us;
+
+	/* Somebody else's version, and when it was first received. */
+	bool		seen;
+	int64_t		first_seen;
+	int64_t		holder_seen;	/* the same for its holder */
+	char		owner[DYNAMO_OWNER_SIZE];
+	char		version[DYNAMO_VERSION_SIZE];
+	int64_t		lease_ms;
+	int64_t		token;			/* of that version; 0: none */
+	dynamo_holder holder;
+	int64_t		top_token;		/* highest token ever seen here */
+	int64_t		watching_since;
+	int64_t		stay_back_until;	/* no acquire before */
+
+	/* Hand-overs in a row; see lockmgr_release.c. */
+	unsigned	doublings;		/* of a run's length, as nobody else came */
+	int64_t		run_end;		/* 0: none yet */
+	int64_t		let_go_at;		/* 0: not since the run began */
+
+	/* Trouble with DynamoDB. */
+	unsigned	attempts;		/* failures in a row */
+	int64_t		trouble_since;	/* 0: none */
+	dynamo_op	trouble_op;
+	dynamo_status trouble;
+	char		trouble_type[DYNAMO_TYPE_SIZE];
+	char		trouble_message[DYNAMO_MESSAGE_SIZE];
+
+	/* In the list of locks that nobody needs, oldest first. */
+	bool		parked;
+	lm_lock    *park_next;
+	lm_lock    *park_previous;
+};
+
+struct lm_call
+{
+	uint64_t	id;				/* 0: unused */
+	dynamo_op	op;
+	bool		renewal;		/* counted among renewals */
+	int			count;
+	lm_lock    *locks[DYNAMO_BATCH_MAX];	/* or */
+	lm_session *looker;			/* a LOOK_UP; NULL once it was cancelled */
+	bool		look_up;
+};
+
+/* Nonces of acquires whose late copies may yet turn up in the item. */
+#define LM_RETIRED 256
+
+struct lockmgr
+{
+	lockmgr_host host;
+	char		owner[DYNAMO_OWNER_SIZE];
+	uint32_t	max_remembered;
+	uint32_t	max_calls;
+	int64_t		request_timeout_us;
+	int64_t		retry_timeout_us;
+	int64_t		epoch_offset_us;
+	bool		batches;		/* DynamoDB takes them */
+	bool		adopting;
+
+	lm_lock   **buckets;
+	size_t		bucket_count;	/* a power of two */
+	size_t		lock_count;
+	uint64_t	hash_seed;
+	lm_lock    *park_first;
+	lm_lock    *park_last;
+	uint32_t	parked;
+
+	lm_lease   *leases;			/* [max_leases] */
+	uint32_t	max_leases;
+	lm_lease   *free_lease;
+	lm_lease   *spare_first;	/* only tell of losses: taken when none is free */
+	lm_lease   *spare_last;
+	uint32_t	spare_count;
+	uint32_t	reserved_leases;
+	lm_session **sessions;		/* [max_sessions], made when first used */
+	uint32_t	max_sessions;
+	uint32_t   *free_watches;
+	uint32_t	free_watch_count;
+
+	heap		timers;			/* lm_lock.timer */
+	heap		renewals;		/* lm_lock.renewal */
+	heap		look_ups;		/* lm_session.timer */
+	lm_lock    *ready_first;	/* locks that wait for a free call */
+	lm_lock    *ready_last;
+	lm_session *look_first;		/* look-ups that wait for a free call */
+	lm_session *look_last;
+
+	lm_call    *calls;			/* [2 * max_calls] */
+	uint32_t	calls_in_flight;
+	uint32_t	renewals_in_flight;
+	uint64_t	call_serial;
+
+	uint32_t	leases_in_use;
+	uint32_t	leases_held;
+	uint32_t	waiters;
+
+	char		retired[LM_RETIRED][UUID_SIZE];
+	unsigned	retired_next;
+};
+
+/* lockmgr_table.c */
+extern lm_lock *lm_get_lock(lockmgr *lm, const char *name, size_t len);
+extern bool lm_is_known(const lockmgr *lm, const char *name, size_t len);
+extern void lm_park(lockmgr *lm, lm_lock *lock);
+extern void lm_unpark(lockmgr *lm, lm_lock *lock);
+extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);
+extern bool lm_role_is_full(lockmgr *lm, const lm_session *session);
+extern bool lm_has_room(const lockmgr *lm, const lm_session *session);
+extern void lm_put_lease(lockmgr *lm, lm_lease *lease);
+extern void lm_spare_lease(lockmgr *lm, lm_lease *lease);
+extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);
+extern void lm_save(lockmgr *lm, lm_lease *lease, bool with_name);
+extern lm_session *lm_get_session(lockmgr *lm, lockmgr_session id);
+extern lm_session *lm_live_session(lockmgr *lm, lockmgr_session id);
+extern void lm_link_lease(lm_session *session, lm_lease *lease);
+extern void lm_unlink_lease(lm_lease *lease);
+extern void lm_free_all(lockmgr *lm);
+extern uint64_t lm_random(lockmgr *lm);
+extern void lm_retire(lockmgr *lm, const char *version);
+extern bool lm_is_retired(const lockmgr *lm, const char *version);
+
+/* lockmgr_wait.c */
+extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,
+					   lm_session *session, bool front);
+extern void lm_dequeue(lockmgr *lm, lm_session *session);
+extern void lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_watch_again(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_look(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,
+					   const dynamo_item *item);
+extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
+extern void lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+							   const dynamo_result *result);
+extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+							const dynamo_result *result);
+extern int64_t lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock);
+extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
+extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
+
+/* lockmgr_deadlock.c */
+extern bool lm_deadlocked(const lockmgr *lm, const lm_session *session,
+						  char *cycle, size_t size);
+
+/* lockmgr_hold.c */
+extern void lm_written(lockmgr *lm, lm_lease *lease);
+extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_schedule_renewal(lockmgr *lm, lm_lock *lock);
+extern void lm_start_renewal(lockmgr *lm, lm_lock *lock);
+extern void lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+							   const dynamo_result *result);
+extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
+					const dynamo_item *by);
+extern void lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result);
+
+/* lockmgr_release.c */
+extern void lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease);
+extern void lm_have_company(lm_lock *lock);
+extern void lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item);
+extern void lm_resume_run(int64_t now, lm_lock *lock);
+extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_release(lockmgr *lm, int64_t now, lm_lock *lock,
+					   const char *expected);
+extern void lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+								 const dynamo_result *result);
+extern void lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+							   const dynamo_result *result);
+extern void lm_drop_lease(lockmgr *lm, lm_lock *lock);
+extern void lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result);
+extern int64_t lm_give_up_at(const lm_lock *lock);
+
+/* lockmgr_send.c */
+extern void lm_new_write(lockmgr *lm, lm_lock *lock, dynamo_op op,
+						 const char *expected);
+extern void lm_new_nonce(lockmgr *lm, lm_lock *lock);
+extern void lm_submit(lockmgr *lm, lm_lock *lock);
+extern void lm_submit_look_up(lockmgr *lm, lm_session *session);
+extern void lm_unsubmit_look_up(lockmgr *lm, lm_session *session);
+extern void lm_pump(lockmgr *lm, int64_t now);
+
+/* lockmgr_call.c */
+extern void lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_clear_trouble(lockmgr *lm, lm_lock *lock);
+extern void lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer);
+extern void lm_answer_result(lockmgr *lm, lm_session *session,
+							 lockmgr_result result);
+extern void lm_answer_bad_item(lockmgr *lm, lm_session *session,
+							   const char *message);
+extern void lm_answer_failed(lockmgr *lm, lm_session *session,
+							 const lm_lock *lock);
+
+#define LM_CONTAINER(node, type, member) \
+	((type *) ((char *) (node) - offsetof(type, member)))
+
+#endif							/* DDBLOCK_LOCK_LOCKMGR_PRIVATE_H */

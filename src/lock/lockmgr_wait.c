@@ -1,0 +1,405 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_wait.c
+ *	  Waiting for a lock: the queue, the acquire, and watching a lock that
+ *	  somebody else holds.
+ *
+ * Sessions of this cluster stand in one queue per lock, first in, first out.
+ * Only the lock itself talks to DynamoDB, on behalf of the first in the queue,
+ * so that twenty waiting sessions cost as many reads as one.
+ *
+ * A version that somebody else wrote is dead one lease after we first received
+ * it; nobody's wall clock has a say.  See "Time" in doc/protocol.md.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MIN_US		INT64_C(20000)
+#define LOOK_MAX_US		INT64_C(1000000)
+#define LOOK_BUSY_US	INT64_C(50000)
+#define BUSY_US			INT64_C(2000000)
+
+/*
+ * Puts the session at the end of the lock's queue, or at its front: there only
+ * while adopting, when its write is already under way.
+ */
+void
+lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
+		   bool front)
+{
+	lm_request *request = &session->request;
+
+	request->lock = lock;
+	request->since = now;
+	request->previous = front ? NULL : lock->last;
+	request->next = front ? lock->first : NULL;
+	*(request->previous ? &request->previous->request.next : &lock->first) = session;
+	*(request->next ? &request->next->request.previous : &lock->last) = session;
+	lock->waiters++;
+	lm->waiters++;
+
+	if (lock->watch == LOCKMGR_NO_WATCH)
+	{
+		/* There are as many watches as sessions: one is always free. */
+		lock->watch = lm->free_watches[--lm->free_watch_count];
+		lm_tell_watch(lm, lock);
+	}
+	lm->host.waits(lm->host.arg, session->id, request->seq, lock->watch);
+}
+
+void
+lm_dequeue(lockmgr *lm, lm_session *session)
+{
+	lm_request *request = &session->request;
+	lm_lock    *lock = request->lock;
+
+	*(request->previous ? &request->previous->request.next : &lock->first) =
+		request->next;
+	*(request->next ? &request->next->request.previous : &lock->last) =
+		request->previous;
+	request->next = request->previous = NULL;
+	request->lock = NULL;
+	lm->waiters--;
+	if (--lock->waiters == 0)
+	{
+		lm->free_watches[lm->free_watch_count++] = lock->watch;
+		lock->watch = LOCKMGR_NO_WATCH;
+	}
+}
+
+/* Tells those who wait for the lock what stands between them and it. */
+void
+lm_tell_watch(lockmgr *lm, lm_lock *lock)
+{
+	lockmgr_watch what = {.trouble = DYNAMO_OK};
+
+	if (lock->watch == LOCKMGR_NO_WATCH)
+		return;
+	if (lock->lease != NULL && lock->lease->l.state == LEASE_HELD)
+	{
+		what.held = what.local = true;
+		memcpy(what.owner, lm->owner, sizeof(what.owner));
+		what.holder = lock->lease->l.holder;
+	}
+	else if (lock->seen)
+	{
+		what.held = true;
+		memcpy(what.owner, lock->owner, sizeof(what.owner));
+		what.holder = lock->holder;
+		what.first_seen = lock->holder_seen;
+	}
+	if (lock->trouble_since != 0)
+	{
+		what.trouble = lock->trouble;
+		memcpy(what.message, lock->trouble_message, sizeof(what.message));
+	}
+	lm->host.watch(lm->host.arg, lock->watch, &what);
+}
+
+/* The moment from which the version we see is dead: one lease, and 2 %. */
+static int64_t
+dead_at(const lm_lock *lock)
+{
+	return lock->first_seen + lock->lease_ms * 1020;
+}
+
+/*
+ * Takes note of an item that was just received.  The same version again
+ * changes nothing: what counts is when it was seen first.
+ */
+void
+lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
+{
+	bool		same_owner;
+	bool		same_token;
+
+	/* The highest possible token is refused, not followed by a higher one. */
+	if (item->has_token && item->token > lock->top_token && item->token < INT64_MAX)
+		lock->top_token = item->token;
+	if (!item->exists || item->released || item->wrong != NULL)
+	{
+		lock->seen = false;
+		return;
+	}
+	same_owner = lock->seen && strcmp(lock->owner, item->owner) == 0;
+	same_token = lock->token == (item->has_token ? item->token : 0);
+	if (same_owner && lock->lease_ms == item->lease_ms &&
+		strcmp(lock->version, item->version) == 0)
+		return;
+
+	lock->seen = true;
+	lock->first_seen = now;
+	memcpy(lock->owner, item->owner, sizeof(lock->owner));
+	memcpy(lock->version, item->version, sizeof(lock->version));
+	lock->lease_ms = item->lease_ms;
+	lock->token = item->has_token ? item->token : 0;
+	if (!same_owner || !same_token)
+	{
+		lock->holder = item->holder;
+		lock->holder_seen = now;
+		lm_tell_watch(lm, lock);
+	}
+}
+
+/*
+ * The version that an acquire may overwrite although it is not released: one
+ * that is dead, or that an abandoned acquire of our own left behind.
+ */
+static const char *
+overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	if (lock->seen &&
+		(now >= dead_at(lock) ||
+		 (strcmp(lock->owner, lm->owner) == 0 && lm_is_retired(lm, lock->version))))
+		return lock->version;
+	return "";
+}
+
+/*
+ * A listing makes no room for what it sees: a lock that a session has needed is
+ * worth more.  A lock that has a lease is ours, or about to be; one that sessions
+ * of this cluster wait for is theirs before anybody's who tries.
+ */
+bool
+lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
+				size_t name_len, const dynamo_item *item)
+{
+	lm_lock    *lock;
+	bool		dead = false;
+
+	if (!lm_is_known(lm, name, name_len) &&
+		(item->released || item->wrong != NULL || lm->parked >= lm->max_remembered))
+		return false;
+	lock = lm_get_lock(lm, name, name_len);
+	if (lock == NULL)
+		return false;
+	if (lock->lease == NULL)
+	{
+		lm_observe(lm, now, lock, item);
+		dead = lock->first == NULL && overwritable(lm, sent, lock)[0] != '\0' &&
+			!item->bad_token && item->token < INT64_MAX;
+	}
+	lm_park(lm, lock);
+	return dead;
+}
+
+/* DynamoDB's clock in microseconds, but above every token seen here. */
+int64_t
+lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	int64_t		token = now + lm->epoch_offset_us;
+
+	return token > lock->top_token ? token : lock->top_token + 1;
+}
+
+/* Fills in whom the lock's pending acquire or hand-over is for. */
+static void
+write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
+{
+	lease	   *l = &lock->lease->l;
+
+	l->pending.lease_ms = session->request.lease_ms;
+	l->pending.margin_us = session->request.margin_us;
+	l->pending.session = session->id;
+	l->pending.seq = session->request.seq;
+	l->holder = session->request.holder;
+	l->holder.since_ms = (now + lm->epoch_offset_us) / 1000;
+}
+
+/*
+ * Nobody of this cluster has the lock and nothing of it is under way: lets
+ * the first in the queue try.
+ */
+void
+lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	lock->state = LOCK_IDLE;
+	heap_set(&lm->timers, &lock->timer, INT64_MAX);
+	while (lock->first != NULL)
+	{
+		if (now < lock->stay_back_until)
+		{
+			heap_set(&lm->timers, &lock->timer, lock->stay_back_until);
+			return;
+		}
+		if (lm_role_is_full(lm, lock->first))
+		{
+			lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
+			continue;
+		}
+		if (!lm_has_room(lm, lock->first))
+		{
+			lm_answer_result(lm, lock->first, LOCKMGR_NO_ROOM);
+			continue;
+		}
+		(void) lm_take_lease(lm, lock);
+		lm_resume_run(now, lock);
+		lm_new_write(lm, lock, DYNAMO_ACQUIRE, overwritable(lm, now, lock));
+		write_for(lm, now, lock, lock->first);
+		lock->state = LOCK_ACQUIRING;
+		lm_submit(lm, lock);
+		return;
+	}
+	lm_park(lm, lock);
+}
+
+/* Fills in a hand-over to the first in the queue; see lockmgr_release.c. */
+void
+lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	write_for(lm, now, lock, lock->first);
+}
+
+/* Is the session that the pending write is for still waiting for it? */
+bool
+lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
+{
+	const lease_write *pending = &lease->l.pending;
+	lm_session *session = lm_live_session(lm, pending->session);
+
+	return session != NULL && session->request.active &&
+		session->request.seq == pending->seq;
+}
+
+/*
+ * Waits for the next look at somebody else's lock.  The interval is a
+ * twentieth of the time already waited, so that a hand-over is late by a few
+ * per cent at most.  A lock that has changed hands of late is looked at more
+ * often, so that no moment is missed in which another cluster's waiters stay
+ * back: see lockmgr_release.c.  A look never comes later than the moment of death.
+ */
+void
+lm_watch_again(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	int64_t		interval = (now - lock->watching_since) / 20;
+
+	while (lock->first != NULL && lock->first->request.kind == LOCKMGR_TRY)
+		lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
+	if (lock->first == NULL)
+	{
+		lm_next_turn(lm, now, lock);
+		return;
+	}
+	if (interval < LOOK_MIN_US)
+		interval = LOOK_MIN_US;
+	if (interval > LOOK_MAX_US)
+		interval = LOOK_MAX_US;
+	if (now - lock->holder_seen < BUSY_US && interval > LOOK_BUSY_US)
+		interval = LOOK_BUSY_US;
+	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
+	if (lock->seen && now + interval > dead_at(lock))
+		interval = dead_at(lock) - now;
+	lock->state = LOCK_WATCHING;
+	heap_set(&lm->timers, &lock->timer, now + (interval > 0 ? interval : 0));
+}
+
+/* The time for a look has come; a dead version is taken over without one. */
+void
+lm_look(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->first == NULL || overwritable(lm, now, lock)[0] != '\0')
+	{
+		lm_next_turn(lm, now, lock);
+		return;
+	}
+	lock->state = LOCK_READING;
+	lm_submit(lm, lock);
+}
+
+void
+lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+				const dynamo_result *result)
+{
+	lm_observe(lm, now, lock, &result->item);
+	while (lock->first != NULL && result->item.wrong != NULL)
+		lm_answer_bad_item(lm, lock->first, result->item.wrong);
+	if (!lock->seen || overwritable(lm, now, lock)[0] != '\0')
+		lm_next_turn(lm, now, lock);
+	else
+		lm_watch_again(lm, now, lock);
+}
+
+/*
+ * The acquire was refused because its token was not above the item's: true if
+ * a higher one would do.  Our clock is behind the last holder's, then.
+ */
+static bool
+token_too_low(const lease_write *pending, const dynamo_item *item)
+{
+	bool		overwritable = !item->exists || item->released ||
+		strcmp(item->version, pending->expected) == 0;
+
+	return overwritable && item->has_token && item->token >= pending->token;
+}
+
+/* A definite no: somebody has it, or our token was too low. */
+static void
+acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
+				const dynamo_item *item)
+{
+	lease_write pending = lock->lease->l.pending;
+	lm_session *session = lm_pending_wanted(lm, lock->lease) ?
+		lm->sessions[pending.session.slot] : NULL;
+
+	if (lock->maybe)
+		lm_retire(lm, pending.version);
+	lm_drop_lease(lm, lock);
+	lm_observe(lm, now, lock, item);
+
+	if (session == NULL)
+		;						/* cancelled; the next one in the queue tries */
+	else if (item->wrong != NULL)
+		lm_answer_bad_item(lm, session, item->wrong);
+	else if (item->bad_token)
+		lm_answer_bad_item(lm, session, "attribute \"fencingToken\" is not an integer "
+						   "between 1 and 9223372036854775807");
+	else if (token_too_low(&pending, item))
+	{
+		if (item->token == INT64_MAX)
+			lm_answer_bad_item(lm, session, "attribute \"fencingToken\" has the highest "
+							   "possible value");
+	}
+	else if (lock->seen && overwritable(lm, now, lock)[0] == '\0')
+	{
+		lock->watching_since = now;
+		lm_have_company(lock);
+		lm_watch_again(lm, now, lock);
+		return;
+	}
+	else if (!lock->seen || strcmp(lock->version, pending.expected) == 0)
+		lm_stay_back(lm, now, lock);	/* it should have worked: go slow */
+	lm_next_turn(lm, now, lock);
+}
+
+void
+lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+				   const dynamo_result *result)
+{
+	lm_lease   *lease = lock->lease;
+
+	/* Refused by our own nonce: an earlier copy has succeeded. */
+	if (result->status == DYNAMO_CONDITION_FAILED &&
+		(result->item.released ||
+		 strcmp(result->item.version, lease->l.pending.version) != 0))
+	{
+		acquire_refused(lm, now, lock, &result->item);
+		return;
+	}
+
+	lm_written(lm, lease);
+	if (result->status == DYNAMO_OK)
+		lm_replaced(lm, lock, &result->item);
+	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
+		lm_grant(lm, now, lock);
+	else
+	{
+		/* Cancelled, or settled too late to be believed. */
+		lm_set_lease_state(lm, lease, LEASE_RELEASING);
+		lm_save(lm, lease, false);
+		lm_pass_on(lm, now, lock);
+	}
+}

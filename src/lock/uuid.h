@@ -1,0 +1,17 @@
+/*-------------------------------------------------------------------------
+ *
+ * uuid.h
+ *	  Version-4 UUIDs (RFC 9562) from random bytes that the caller supplies.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_LOCK_UUID_H
+#define DDBLOCK_LOCK_UUID_H
+
+#include <stdint.h>
+
+#define UUID_SIZE 37			/* 36 characters and the NUL */
+
+extern void uuid_v4(const uint8_t random[16], char out[UUID_SIZE]);
+
+#endif							/* DDBLOCK_LOCK_UUID_H */

@@ -1,0 +1,155 @@
+/*-------------------------------------------------------------------------
+ *
+ * drop.c
+ *	  Keeps DROP EXTENSION from losing locks and fencing tokens.
+ *
+ * Without the extension a session could not release what it holds, and nobody
+ * could see it.  Without the rows of ddb_fences a stale token would pass, once
+ * the extension is created anew.  So both are refused, in whatever way the
+ * extension is dropped (DROP SCHEMA ... CASCADE and DROP OWNED are others):
+ * PostgreSQL calls the hook for each object, just before it drops it.
+ *
+ * A session that acquires a lock after the check is not seen; its end frees the
+ * lock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/dependency.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_extension.h"
+#include "commands/dbcommands.h"
+#include "commands/extension.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "session/drop.h"
+#include "shared/compat.h"
+#include "shared/segment.h"
+#include "shared/utf8.h"
+
+#define EXTENSION "ddblock"
+#define FENCES "ddb_fences"
+
+static object_access_hook_type prev_object_access = NULL;
+
+static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
+						  int sub_id, void *arg);
+static void refuse_while_held(void);
+static bool is_held(const DirectoryEntry *entry, const char *database);
+static bool is_fences(Oid relation);
+static void refuse_with_tokens(Oid fences);
+static uint64 count_rows(Oid relation);
+
+void
+DropInstallHook(void)
+{
+	prev_object_access = object_access_hook;
+	object_access_hook = object_access;
+}
+
+/* The table comes before the extension that it belongs to. */
+static void
+object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
+			  void *arg)
+{
+	if (prev_object_access)
+		prev_object_access(access, class_id, object_id, sub_id, arg);
+	if (access != OAT_DROP || sub_id != 0)
+		return;
+	if (class_id == RelationRelationId && is_fences(object_id))
+		refuse_with_tokens(object_id);
+	else if (class_id == ExtensionRelationId &&
+			 object_id == get_extension_oid(EXTENSION, true))
+		refuse_while_held();
+}
+
+static void
+refuse_while_held(void)
+{
+	char		database[DYNAMO_HOLDER_SIZE];
+	DirectoryEntry *entry = palloc(sizeof(DirectoryEntry));
+
+	Utf8Copy(database, sizeof(database), get_database_name(MyDatabaseId));
+	for (uint32 i = 0; i < segment->max_leases; i++)
+	{
+		if (!SegmentReadLease(i, entry) || !is_held(entry, database))
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("cannot drop extension \"%s\" while sessions of this database hold locks",
+						EXTENSION),
+				 errdetail("Process %d holds lock \"%s\".", entry->lease.holder.pid,
+						   Utf8ToMessage(entry->name, entry->name_len)),
+				 errhint("Release the locks that the view ddb_locks lists, or end their sessions.")));
+	}
+	pfree(entry);
+}
+
+/* A session that has ended holds nothing, even if the worker has yet to see it. */
+static bool
+is_held(const DirectoryEntry *entry, const char *database)
+{
+	const lease *l = &entry->lease;
+	MailboxSlot *slot = &segment_slots[l->session.slot];
+
+	return l->state == LEASE_HELD &&
+		strcmp(l->holder.database, database) == 0 &&
+		entry->let_go.value != entry->mark.value &&
+		pg_atomic_read_u32(&slot->generation) == l->session.generation;
+}
+
+static bool
+is_fences(Oid relation)
+{
+	const char *name = get_rel_name(relation);
+
+	return name != NULL && strcmp(name, FENCES) == 0 &&
+		getExtensionOfObject(RelationRelationId, relation) ==
+		get_extension_oid(EXTENSION, true);
+}
+
+static void
+refuse_with_tokens(Oid fences)
+{
+	uint64		rows = count_rows(fences);
+
+	if (rows > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
+						EXTENSION, FENCES),
+				 errdetail_plural("The fencing token of %llu resource would be lost, and a stale one accepted later.",
+								  "The fencing tokens of %llu resources would be lost, and stale ones accepted later.",
+								  (unsigned long) rows, (unsigned long long) rows),
+				 errhint("If nothing needs them any more, run TRUNCATE %s first.",
+						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(fences)),
+													FENCES))));
+}
+
+/* The caller is about to drop the table, and so has locked it against all others. */
+static uint64
+count_rows(Oid relation)
+{
+	Relation	rel = table_open(relation, NoLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	TableScanDesc scan = CompatBeginScan(rel, snapshot);
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	uint64		rows = 0;
+
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+		rows++;
+	ExecDropSingleTupleTableSlot(slot);
+	table_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(rel, NoLock);
+	return rows;
+}

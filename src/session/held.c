@@ -1,0 +1,409 @@
+/*-------------------------------------------------------------------------
+ *
+ * held.c
+ *	  What this session holds: notes, kept in its own memory.
+ *
+ * The callbacks at the end of transactions run with interrupts held and must
+ * neither fail nor wait: they flag leases in shared memory, ring the worker,
+ * and free memory.  The release then goes its way without delaying the client.
+ *
+ * What has been lost is told to the commit guard when its note goes away, and
+ * each change of the list is kept from the interrupt's handler, which reads it.
+ *
+ * Savepoints: what was taken inside a subtransaction is freed when it aborts,
+ * and counts for its parent when it commits; contrib/postgres_fdw treats its
+ * remote subtransactions alike.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "storage/ipc.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#include "session/guard.h"
+#include "session/held.h"
+#include "session/interrupt.h"
+#include "session/mailbox.h"
+#include "shared/loss.h"
+
+static HTAB *held_locks = NULL;
+static dlist_head held_list = DLIST_STATIC_INIT(held_list);
+
+/* Sum of all xact_depth: without any, the end of a transaction is none of ours. */
+static int64 xact_acquisitions = 0;
+
+static void set_up(void);
+static uint32 hash_name(const void *key, Size keysize);
+static int	compare_names(const void *a, const void *b, Size keysize);
+static bool is_ours(const HeldLock *held, DirectoryEntry *entry);
+static void mirror_depths(const HeldLock *held);
+static void at_exit(int code, Datum arg);
+static void at_transaction_end(XactEvent event, void *arg);
+static void refuse_prepare(void);
+static void end_transactions(void);
+static void end_transaction(HeldLock *held);
+static void at_subtransaction_end(SubXactEvent event, SubTransactionId id,
+								  SubTransactionId parent, void *arg);
+static void abort_level(HeldLock *held, int nest_level);
+static void commit_level(HeldLock *held, int nest_level);
+
+/* Once in the life of a process. */
+static void
+set_up(void)
+{
+	HASHCTL		info;
+	HTAB	   *locks;
+
+	info.keysize = sizeof(char *);
+	info.entrysize = sizeof(HeldLock);
+	info.hash = hash_name;
+	info.match = compare_names;
+	info.hcxt = TopMemoryContext;
+	locks = hash_create("ddblock held locks", 16, &info,
+						HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
+	RegisterXactCallback(at_transaction_end, NULL);
+	RegisterSubXactCallback(at_subtransaction_end, NULL);
+	before_shmem_exit(at_exit, (Datum) 0);
+	/* Last: if one of these fails, the next use tries them all again. */
+	held_locks = locks;
+}
+
+static uint32
+hash_name(const void *key, Size keysize)
+{
+	const char *name = *(const char *const *) key;
+
+	return hash_bytes((const unsigned char *) name, strlen(name));
+}
+
+static int
+compare_names(const void *a, const void *b, Size keysize)
+{
+	return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+HeldLock *
+HeldFind(const char *name)
+{
+	if (held_locks == NULL)
+		return NULL;
+	return hash_search(held_locks, &name, HASH_FIND, NULL);
+}
+
+dlist_head *
+HeldLocks(void)
+{
+	return &held_list;
+}
+
+HeldLock *
+HeldReserve(const char *name)
+{
+	char	   *copy;
+	HeldLock   *held;
+	bool		found;
+
+	if (held_locks == NULL)
+		set_up();
+
+	copy = MemoryContextStrdup(TopMemoryContext, name);
+	held = hash_search(held_locks, &copy, HASH_ENTER, &found);
+	Assert(!found);
+
+	memset(held, 0, sizeof(*held));
+	held->name = copy;
+	held->lease_index = LOCKMGR_NO_LEASE;
+	InterruptHold();
+	dlist_push_tail(&held_list, &held->node);
+	InterruptResume();
+	return held;
+}
+
+void
+HeldReserveDepth(HeldLock *held, LockScope scope)
+{
+	int			room = held->level_room * 2 + 1;
+
+	if (scope == SCOPE_SESSION || held->level_count < held->level_room)
+		return;
+	if (held->levels == NULL)
+		held->levels = MemoryContextAlloc(TopMemoryContext, room * sizeof(HeldLevel));
+	else
+		held->levels = repalloc(held->levels, room * sizeof(HeldLevel));
+	held->level_room = room;
+}
+
+void
+HeldSetLease(HeldLock *held, uint32 lease_index, uint64 seq, int64 token)
+{
+	held->seq = seq;
+	held->token = token;
+	held->lease_index = lease_index;
+	InterruptArm();
+}
+
+void
+HeldCount(HeldLock *held, LockScope scope)
+{
+	if (scope == SCOPE_SESSION)
+		held->session_depth++;
+	else
+	{
+		int			nest_level = GetCurrentTransactionNestLevel();
+
+		if (held->level_count == 0 ||
+			held->levels[held->level_count - 1].nest_level != nest_level)
+		{
+			held->levels[held->level_count].nest_level = nest_level;
+			held->levels[held->level_count].depth = 0;
+			held->level_count++;
+		}
+		held->levels[held->level_count - 1].depth++;
+		held->xact_depth++;
+		xact_acquisitions++;
+	}
+	mirror_depths(held);
+}
+
+void
+HeldUncountSession(HeldLock *held, int64 depth)
+{
+	held->session_depth -= depth;
+	mirror_depths(held);
+}
+
+/* For the views. */
+static void
+mirror_depths(const HeldLock *held)
+{
+	DirectoryEntry *entry = &segment_leases[held->lease_index];
+
+	if (!is_ours(held, entry))
+		return;
+	pg_atomic_write_u32(&entry->session_depth, (uint32) held->session_depth);
+	pg_atomic_write_u32(&entry->xact_depth, (uint32) held->xact_depth);
+}
+
+void
+HeldForget(HeldLock *held)
+{
+	char	   *name = held->name;
+	bool		lost = held->lease_index != LOCKMGR_NO_LEASE && !HeldIsValid(held);
+	lease_loss	loss = lost ? HeldLoss(held) : LOSS_NONE;
+
+	if (lost)
+		HeldTellLoss(held);
+	xact_acquisitions -= held->xact_depth;
+	InterruptHold();
+	dlist_delete(&held->node);
+	InterruptResume();
+	if (held->levels != NULL)
+		pfree(held->levels);
+	hash_search(held_locks, &name, HASH_REMOVE, NULL);
+	if (lost)
+		GuardRemember(name, loss);
+	else
+		pfree(name);
+}
+
+int64
+HeldValidUntil(const HeldLock *held)
+{
+	DirectoryEntry *entry = &segment_leases[held->lease_index];
+	int64		valid_until = (int64) pg_atomic_read_u64(&entry->valid_until);
+
+	/* Of another's lease, or ours: which, tells the mark.  See segment.h. */
+	pg_read_barrier();
+	return is_ours(held, entry) ? valid_until : 0;
+}
+
+static bool
+is_ours(const HeldLock *held, DirectoryEntry *entry)
+{
+	return pg_atomic_read_u64(&entry->mark) == SegmentMark(MailboxSession(), held->seq);
+}
+
+bool
+HeldIsValid(const HeldLock *held)
+{
+	/* The deadline first: it may only rise while we look at the clock. */
+	int64		valid_until = HeldValidUntil(held);
+
+	pg_read_barrier();
+	return SegmentNow() < valid_until;
+}
+
+lease_loss
+HeldLoss(const HeldLock *held)
+{
+	DirectoryEntry *entry = &segment_leases[held->lease_index];
+	uint64		loss = pg_atomic_read_u64(&entry->lost) -
+		SegmentMark(MailboxSession(), held->seq);
+
+	if (held->loss != LOSS_NONE)
+		return held->loss;
+	/* Else it is another's, or the worker has not noticed ours yet. */
+	return loss <= LOSS_DELETED ? (lease_loss) loss : LOSS_NONE;
+}
+
+void
+HeldNoteLoss(HeldLock *held)
+{
+	held->loss = HeldLoss(held);
+}
+
+/* Of a loss before the deadline the worker knows more: why.  It tells that itself. */
+void
+HeldTellLoss(const HeldLock *held)
+{
+	int64		valid_until = HeldValidUntil(held);
+
+	if (valid_until != 0 && valid_until <= SegmentNow())
+		LossTell(held->lease_index, MailboxSession(), held->seq, held->name,
+				 strlen(held->name), "DynamoDB confirmed no renewal before its deadline");
+}
+
+/* The lease is another one's as soon as it is let go: nothing looks at it then. */
+void
+HeldLetGoIfUnused(HeldLock *held)
+{
+	uint32		lease_index = held->lease_index;
+	uint64		seq = held->seq;
+
+	mirror_depths(held);
+	if (held->session_depth > 0 || held->xact_depth > 0)
+		return;
+	HeldForget(held);
+	MailboxLetGo(lease_index, seq);
+}
+
+/* The worker may not know yet, and then never will: it only sees the session end. */
+static void
+at_exit(int code, Datum arg)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &held_list)
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->lease_index != LOCKMGR_NO_LEASE)
+			HeldTellLoss(held);
+	}
+}
+
+static void
+at_transaction_end(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_PREPARE:
+			refuse_prepare();
+			GuardCommit();
+			break;
+		case XACT_EVENT_PRE_COMMIT:
+			GuardCommit();
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_ABORT:
+			end_transactions();
+			GuardForget();
+			break;
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			break;
+	}
+}
+
+static void
+refuse_prepare(void)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &held_list)
+	{
+		if (dlist_container(HeldLock, node, iter.cur)->xact_depth > 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot PREPARE a transaction that has acquired transaction-scoped "
+							"ddblock locks")));
+	}
+}
+
+static void
+end_transactions(void)
+{
+	dlist_mutable_iter iter;
+
+	if (xact_acquisitions == 0)
+		return;
+	dlist_foreach_modify(iter, &held_list)
+	{
+		end_transaction(dlist_container(HeldLock, node, iter.cur));
+	}
+}
+
+static void
+end_transaction(HeldLock *held)
+{
+	if (held->xact_depth == 0)
+		return;
+	xact_acquisitions -= held->xact_depth;
+	held->xact_depth = 0;
+	held->level_count = 0;
+	HeldLetGoIfUnused(held);
+}
+
+static void
+at_subtransaction_end(SubXactEvent event, SubTransactionId id,
+					  SubTransactionId parent, void *arg)
+{
+	int			nest_level = GetCurrentTransactionNestLevel();
+	dlist_mutable_iter iter;
+
+	if (xact_acquisitions == 0 ||
+		(event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
+		return;
+	dlist_foreach_modify(iter, &held_list)
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->level_count == 0 ||
+			held->levels[held->level_count - 1].nest_level < nest_level)
+			continue;
+		if (event == SUBXACT_EVENT_ABORT_SUB)
+			abort_level(held, nest_level);
+		else
+			commit_level(held, nest_level);
+	}
+}
+
+static void
+abort_level(HeldLock *held, int nest_level)
+{
+	held->level_count--;
+	held->xact_depth -= held->levels[held->level_count].depth;
+	xact_acquisitions -= held->levels[held->level_count].depth;
+	HeldLetGoIfUnused(held);
+}
+
+/* Join the parent's level, or become it. */
+static void
+commit_level(HeldLock *held, int nest_level)
+{
+	HeldLevel  *top = &held->levels[held->level_count - 1];
+
+	if (held->level_count > 1 && top[-1].nest_level == nest_level - 1)
+	{
+		top[-1].depth += top->depth;
+		held->level_count--;
+	}
+	else
+		top->nest_level--;
+}

@@ -1,0 +1,409 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.c
+ *	  What a session does with locks: acquire, release, renew, ask.
+ *
+ * A release ends the session's claim before it is sent.  Whatever becomes of
+ * the request (an error, a cancellation), the session does not hold the lock
+ * afterwards, and the worker sees to the rest.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#include "session/guard.h"
+#include "session/interrupt.h"
+#include "session/mailbox.h"
+#include "session/session.h"
+#include "shared/compat.h"
+#include "shared/errors.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+
+static int64 margin_us(int64 lease_ms);
+static void fill_holder(dynamo_holder *holder);
+static MailboxRequest *acquire_request(const LockName *name, const AcquireOptions *options);
+static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
+pg_noreturn static void raise_lost(const LockName *name, HeldLock *held);
+static void check_grant(const LockName *name, HeldLock *held);
+static void call_release(const char *lock, uint32 lease_index, MailboxAnswer *answer);
+static bool give_back(HeldLock *held, const char *lock);
+static int	release_session_scope(void);
+static void warn_lost(const char *lock, lease_loss loss);
+
+bool
+SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token)
+{
+	HeldLock   *held;
+	bool		granted = true;
+
+	MailboxAttach();
+
+	held = HeldFind(name->utf8);
+	if (held != NULL)
+	{
+		if (!HeldIsValid(held))
+			raise_lost(name, held);
+		HeldReserveDepth(held, options->scope);
+		HeldCount(held, options->scope);
+		*token = held->token;
+		return true;
+	}
+
+	held = HeldReserve(name->utf8);
+	PG_TRY();
+	{
+		granted = acquire_anew(name, options, held);
+	}
+	PG_CATCH();
+	{
+		HeldForget(held);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (!granted)
+	{
+		HeldForget(held);
+		return false;
+	}
+	HeldCount(held, options->scope);
+	*token = held->token;
+	return true;
+}
+
+/* The client need not be warned of it any more. */
+static void
+raise_lost(const LockName *name, HeldLock *held)
+{
+	HeldTellLoss(held);
+	held->told = true;
+	ErrorsLost(name->text, HeldLoss(held));
+}
+
+/* Fills in the lease of a new note. */
+static bool
+acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held)
+{
+	MailboxRequest *request = acquire_request(name, options);
+	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+	Waiting		waiting;
+	bool		granted;
+
+	HeldReserveDepth(held, options->scope);
+	WaitingStart(&waiting, name->text, options->wait_ms);
+	MailboxCall(request, options->only_try ? NULL : &waiting, answer);
+
+	granted = answer->result == LOCKMGR_GRANTED;
+	if (granted)
+	{
+		HeldSetLease(held, answer->lease_index, request->seq, answer->token);
+		check_grant(name, held);
+	}
+	else if (answer->result != LOCKMGR_BUSY)
+		ErrorsAnswer(answer, name->text);
+
+	pfree(request);
+	pfree(answer);
+	return granted;
+}
+
+/* We may have slept through the whole lease before we read the answer. */
+static void
+check_grant(const LockName *name, HeldLock *held)
+{
+	uint32		lease_index = held->lease_index;
+	lease_loss	loss;
+
+	if (HeldIsValid(held))
+		return;
+	loss = HeldLoss(held);
+	HeldTellLoss(held);
+	HeldSetLease(held, LOCKMGR_NO_LEASE, held->seq, 0);
+	MailboxLetGo(lease_index, held->seq);
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" was lost before this session learnt of it",
+					name->text),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Nothing is held. Acquire it again, with a longer lease if that happens "
+					 "often.")));
+}
+
+static MailboxRequest *
+acquire_request(const LockName *name, const AcquireOptions *options)
+{
+	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
+
+	request->kind = options->only_try ? MAILBOX_TRY : MAILBOX_ACQUIRE;
+	request->lease_ms = options->lease_ms;
+	request->margin_us = margin_us(options->lease_ms);
+	request->role = GetSessionUserId();
+	request->role_max_leases = ddblock_role_max_leases;
+	request->superuser = superuser_arg(request->role);
+	fill_holder(&request->holder);
+	request->name_len = strlen(name->utf8);
+	memcpy(request->name, name->utf8, request->name_len);
+	if (options->data != NULL)
+	{
+		request->has_data = true;
+		request->data_len = options->data_len;
+		memcpy(request->data, options->data, options->data_len);
+	}
+	return request;
+}
+
+static int64
+margin_us(int64 lease_ms)
+{
+	return (int64) (lease_ms * 1000 * ddblock_safety_margin);
+}
+
+/* since_ms is the worker's to set: it is the time of the grant. */
+static void
+fill_holder(dynamo_holder *holder)
+{
+	char	   *database = get_database_name(MyDatabaseId);
+	char	   *user = GetUserNameFromId(GetSessionUserId(), true);
+	char		host[DYNAMO_HOLDER_SIZE];
+
+	if (gethostname(host, sizeof(host)) != 0)
+		host[0] = '\0';
+	host[sizeof(host) - 1] = '\0';
+
+	Utf8Copy(holder->database, DYNAMO_HOLDER_SIZE, database ? database : "");
+	Utf8Copy(holder->user, DYNAMO_HOLDER_SIZE, user ? user : "");
+	Utf8Copy(holder->application, DYNAMO_HOLDER_SIZE,
+			 application_name ? application_name : "");
+	Utf8Copy(holder->host, DYNAMO_HOLDER_SIZE, host);
+	holder->pid = MyProcPid;
+}
+
+bool
+SessionRelease(const LockName *name)
+{
+	HeldLock   *held;
+
+	MailboxAttach();
+
+	held = HeldFind(name->utf8);
+	if (held == NULL)
+	{
+		ereport(WARNING,
+				(errmsg("lock \"%s\" is not held by this session", name->text)));
+		return false;
+	}
+	if (held->session_depth == 0)
+	{
+		ereport(WARNING,
+				(errmsg("lock \"%s\" is held for the transaction, not for the session",
+						name->text),
+				 errdetail("It is freed when the transaction ends.")));
+		return false;
+	}
+	if (HeldIsValid(held) && held->session_depth + held->xact_depth > 1)
+	{
+		HeldUncountSession(held, 1);
+		return true;
+	}
+	return give_back(held, name->text);
+}
+
+int
+SessionReleaseAll(void)
+{
+	volatile int released = 0;
+
+	MailboxAttach();
+	PG_TRY();
+	{
+		released = release_session_scope();
+	}
+	PG_CATCH();
+	{
+		/* One that failed must not keep the others. */
+		SessionLetGoAll();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return released;
+}
+
+static int
+release_session_scope(void)
+{
+	dlist_mutable_iter iter;
+	int			released = 0;
+
+	dlist_foreach_modify(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->session_depth == 0)
+			continue;
+		if (HeldIsValid(held) && held->xact_depth > 0)
+		{
+			HeldUncountSession(held, held->session_depth);
+			released++;
+		}
+		else if (give_back(held, Utf8ToMessage(held->name, strlen(held->name))))
+			released++;
+	}
+	return released;
+}
+
+/*
+ * Ends the session's claim to the lease altogether, and waits until DynamoDB
+ * has confirmed that.  A lost lease is only acknowledged: there is nothing to
+ * confirm, and false is returned.
+ */
+static bool
+give_back(HeldLock *held, const char *lock)
+{
+	uint32		lease_index = held->lease_index;
+	uint64		seq = held->seq;
+	bool		lost = !HeldIsValid(held);
+	lease_loss	loss = LOSS_NONE;
+	char	   *utf8 = MemoryContextStrdup(TopMemoryContext, held->name);
+	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+
+	if (lost)
+		loss = HeldLoss(held);
+	HeldForget(held);
+	if (!lost)
+	{
+		PG_TRY();
+		{
+			call_release(lock, lease_index, answer);
+		}
+		PG_CATCH();
+		{
+			/* The worker may not even have seen the request before it was cancelled. */
+			MailboxLetGo(lease_index, seq);
+			pfree(utf8);
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
+		lost = answer->result != LOCKMGR_RELEASED;
+		loss = answer->loss;
+	}
+	pfree(answer);
+
+	if (lost)
+	{
+		GuardRemember(utf8, loss);
+		MailboxLetGo(lease_index, seq);
+		warn_lost(lock, loss);
+	}
+	else
+		pfree(utf8);
+	return !lost;
+}
+
+static void
+call_release(const char *lock, uint32 lease_index, MailboxAnswer *answer)
+{
+	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
+
+	request->kind = MAILBOX_RELEASE;
+	request->lease_index = lease_index;
+	MailboxCall(request, NULL, answer);
+	if (answer->result != LOCKMGR_RELEASED && answer->result != LOCKMGR_LOST &&
+		answer->result != LOCKMGR_NOT_HELD)
+		ErrorsAnswer(answer, lock);
+	pfree(request);
+}
+
+static void
+warn_lost(const char *lock, lease_loss loss)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" was lost before it was released", lock),
+			 errdetail("%s", ErrorsLossReason(loss))));
+}
+
+int64
+SessionRenew(const LockName *name, int64 lease_ms)
+{
+	MailboxRequest *request;
+	MailboxAnswer *answer;
+	HeldLock   *held;
+	int64		valid_until;
+
+	(void) SessionRequire(name);
+	held = HeldFind(name->utf8);
+
+	request = palloc0(sizeof(MailboxRequest));
+	request->kind = MAILBOX_RENEW;
+	request->lease_index = held->lease_index;
+	request->lease_ms = lease_ms;
+	request->margin_us = margin_us(lease_ms);
+	answer = palloc(sizeof(MailboxAnswer));
+	InterruptDefer(held);
+	PG_TRY();
+	{
+		MailboxCall(request, NULL, answer);
+	}
+	PG_FINALLY();
+	{
+		InterruptDeferred(held);
+	}
+	PG_END_TRY();
+	/* The worker forgets a loss if it needs the room: it may say "not held". */
+	if (answer->result == LOCKMGR_LOST || !HeldIsValid(held))
+		raise_lost(name, held);
+	if (answer->result != LOCKMGR_RENEWED)
+		ErrorsAnswer(answer, name->text);
+
+	valid_until = answer->valid_until;
+	pfree(request);
+	pfree(answer);
+	return valid_until;
+}
+
+int64
+SessionToken(const LockName *name)
+{
+	HeldLock   *held;
+
+	MailboxAttach();
+	held = HeldFind(name->utf8);
+	return held != NULL && HeldIsValid(held) ? held->token : 0;
+}
+
+int64
+SessionRequire(const LockName *name)
+{
+	HeldLock   *held;
+
+	MailboxAttach();
+	held = HeldFind(name->utf8);
+	if (held == NULL)
+		ErrorsNotHeld(name->text);
+	if (!HeldIsValid(held))
+		raise_lost(name, held);
+	return held->token;
+}
+
+void
+SessionLetGoAll(void)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->session_depth == 0)
+			continue;
+		HeldUncountSession(held, held->session_depth);
+		HeldLetGoIfUnused(held);
+	}
+}

@@ -1,0 +1,259 @@
+/*-------------------------------------------------------------------------
+ *
+ * statement.c
+ *	  What ddblock does before and after the session's statements.
+ *
+ * Before: the first statement after the loss of a lease brings a WARNING,
+ * since the session may have been idle then; and what no ROLLBACK undoes is
+ * refused, because the commit guard would come too late for it.
+ *
+ * Meanwhile: an interruption's message tells which loss it was for.
+ *
+ * After: DISCARD ALL frees session-scoped locks.  PostgreSQL frees its advisory
+ * locks then, and connection poolers rely on it.
+ *
+ * Utility statements inside functions come this way, too.  Functions with such
+ * effects are refused when the executor sets their calls up.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_proc.h"
+#include "common/string.h"
+#include "executor/executor.h"
+#include "mb/pg_wchar.h"
+#include "nodes/parsenodes.h"
+#include "tcop/utility.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+#include "session/guard.h"
+#include "session/held.h"
+#include "session/interrupt.h"
+#include "session/session.h"
+#include "session/statement.h"
+#include "shared/compat.h"
+#include "shared/errors.h"
+#include "shared/utf8.h"
+
+static ExecutorStart_hook_type prev_executor_start = NULL;
+static ExecutorRun_hook_type prev_executor_run = NULL;
+static ProcessUtility_hook_type prev_process_utility = NULL;
+static object_access_hook_type prev_object_access = NULL;
+
+static void executor_start(QueryDesc *query, int eflags);
+static void executor_run(QueryDesc *query, ScanDirection direction,
+						 uint64 count COMPAT_EXECUTE_ONCE_PARAMETER);
+static void process_utility(PlannedStmt *pstmt, const char *query_string,
+							bool read_only_tree, ProcessUtilityContext context,
+							ParamListInfo params, QueryEnvironment *query_env,
+							DestReceiver *dest, QueryCompletion *qc);
+static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
+						  int sub_id, void *arg);
+static void warn_of_losses(void);
+static void explain_interruption(void *arg);
+static bool is_discard_all(const Node *statement);
+static bool cannot_be_undone(const Node *statement);
+static bool sets_tablespace(const AlterDatabaseStmt *statement);
+static bool acts_outside(const CopyStmt *statement);
+static bool function_cannot_be_undone(Oid function);
+
+void
+StatementInstallHooks(void)
+{
+	prev_executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+	prev_executor_run = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
+	prev_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+	prev_object_access = object_access_hook;
+	object_access_hook = object_access;
+}
+
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	warn_of_losses();
+	if (prev_executor_start)
+		prev_executor_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+}
+
+static void
+executor_run(QueryDesc *query, ScanDirection direction,
+			 uint64 count COMPAT_EXECUTE_ONCE_PARAMETER)
+{
+	ErrorContextCallback context = {error_context_stack, explain_interruption, NULL};
+
+	error_context_stack = &context;
+	if (prev_executor_run)
+		prev_executor_run(query, direction, count COMPAT_EXECUTE_ONCE);
+	else
+		standard_ExecutorRun(query, direction, count COMPAT_EXECUTE_ONCE);
+	error_context_stack = context.previous;
+}
+
+static void
+process_utility(PlannedStmt *pstmt, const char *query_string,
+				bool read_only_tree, ProcessUtilityContext context,
+				ParamListInfo params, QueryEnvironment *query_env,
+				DestReceiver *dest, QueryCompletion *qc)
+{
+	bool		discard_all = is_discard_all(pstmt->utilityStmt);
+	ErrorContextCallback explain = {error_context_stack, explain_interruption, NULL};
+
+	warn_of_losses();
+	if (cannot_be_undone(pstmt->utilityStmt))
+		GuardEffect(CreateCommandName(pstmt->utilityStmt));
+
+	error_context_stack = &explain;
+	if (prev_process_utility)
+		prev_process_utility(pstmt, query_string, read_only_tree, context, params,
+							 query_env, dest, qc);
+	else
+		standard_ProcessUtility(pstmt, query_string, read_only_tree, context, params,
+								query_env, dest, qc);
+	error_context_stack = explain.previous;
+	if (discard_all)
+	{
+		/* Without waiting: it must not fail because of DynamoDB. */
+		SessionLetGoAll();
+		/* It runs in no transaction block, so it commits nobody's writes. */
+		GuardForget();
+	}
+}
+
+static void
+object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
+{
+	if (prev_object_access)
+		prev_object_access(access, class_id, object_id, sub_id, arg);
+	if (access == OAT_FUNCTION_EXECUTE && class_id == ProcedureRelationId &&
+		function_cannot_be_undone(object_id))
+		GuardEffect(psprintf("%s()", get_func_name(object_id)));
+}
+
+/* A transaction that has failed already sees no catalog: the next one tells. */
+static void
+warn_of_losses(void)
+{
+	dlist_iter	iter;
+
+	if (IsAbortedTransactionBlockState() || !InterruptTakeLoss())
+		return;
+	dlist_foreach(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->told || HeldIsValid(held))
+			continue;
+		held->told = true;
+		HeldTellLoss(held);
+		ErrorsWarnLost(Utf8ToMessage(held->name, strlen(held->name)), HeldLoss(held));
+	}
+}
+
+/*
+ * PostgreSQL's message says that the user, or the administrator, has asked for
+ * it.  No catalog may be read here, so a name that needs it is left out.
+ */
+static void
+explain_interruption(void *arg)
+{
+	const HeldLock *held;
+
+	if (geterrcode() != ERRCODE_QUERY_CANCELED && geterrcode() != ERRCODE_ADMIN_SHUTDOWN)
+		return;
+	held = InterruptCause();
+	if (held == NULL)
+		return;
+	if (GetDatabaseEncoding() == PG_UTF8 || pg_is_ascii(held->name))
+		errdetail("The lease on lock \"%s\" was lost.", Utf8Quiet(held->name, strlen(held->name)));
+	else
+		errdetail("The lease on a lock was lost.");
+}
+
+static bool
+is_discard_all(const Node *statement)
+{
+	return IsA(statement, DiscardStmt) &&
+		((const DiscardStmt *) statement)->target == DISCARD_ALL;
+}
+
+/*
+ * Not what commits in steps, as CREATE INDEX CONCURRENTLY: the guard refuses its
+ * first one.  Nor COMMIT PREPARED: that transaction is not this session's.
+ */
+static bool
+cannot_be_undone(const Node *statement)
+{
+	switch (nodeTag(statement))
+	{
+		case T_CreatedbStmt:
+		case T_DropdbStmt:
+		case T_CreateTableSpaceStmt:
+		case T_DropTableSpaceStmt:
+		case T_CreateSubscriptionStmt:	/* replication slots elsewhere */
+		case T_AlterSubscriptionStmt:
+		case T_DropSubscriptionStmt:
+		case T_AlterSystemStmt:
+		case T_NotifyStmt:		/* needs no transaction id */
+			return true;
+		case T_AlterDatabaseStmt:
+			return sets_tablespace((const AlterDatabaseStmt *) statement);
+		case T_VacuumStmt:
+			return ((const VacuumStmt *) statement)->is_vacuumcmd;
+		case T_CopyStmt:
+			return acts_outside((const CopyStmt *) statement);
+		default:
+			return false;
+	}
+}
+
+static bool
+sets_tablespace(const AlterDatabaseStmt *statement)
+{
+	ListCell   *cell;
+
+	foreach(cell, statement->options)
+	{
+		if (strcmp(lfirst_node(DefElem, cell)->defname, "tablespace") == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+acts_outside(const CopyStmt *statement)
+{
+	return statement->is_program || (statement->filename != NULL && !statement->is_from);
+}
+
+static bool
+function_cannot_be_undone(Oid function)
+{
+	switch (function)
+	{
+		case F_PG_NOTIFY:
+		case F_LO_EXPORT:
+		case F_PG_CREATE_PHYSICAL_REPLICATION_SLOT:
+		case F_PG_CREATE_LOGICAL_REPLICATION_SLOT:
+		case F_PG_COPY_PHYSICAL_REPLICATION_SLOT_NAME_NAME_BOOL:
+		case F_PG_COPY_PHYSICAL_REPLICATION_SLOT_NAME_NAME:
+		case F_PG_COPY_LOGICAL_REPLICATION_SLOT_NAME_NAME_BOOL_NAME:
+		case F_PG_COPY_LOGICAL_REPLICATION_SLOT_NAME_NAME_BOOL:
+		case F_PG_COPY_LOGICAL_REPLICATION_SLOT_NAME_NAME:
+		case F_PG_DROP_REPLICATION_SLOT:
+		case F_PG_REPLICATION_SLOT_ADVANCE:
+		case F_PG_LOGICAL_SLOT_GET_CHANGES:
+		case F_PG_LOGICAL_SLOT_GET_BINARY_CHANGES:
+			return true;
+		default:
+			return false;
+	}
+}

@@ -1,0 +1,251 @@
+/*-------------------------------------------------------------------------
+ *
+ * waiting.c
+ *	  How long a session waits for a lock, and what it is told meanwhile.
+ *
+ * lock_timeout is measured here, and not by PostgreSQL's timer: so its error
+ * can say who holds the lock, or that DynamoDB is out of reach and nobody can
+ * know.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "utils/timestamp.h"
+
+#include "session/waiting.h"
+#include "shared/compat.h"
+#include "shared/errors.h"
+#include "shared/times.h"
+#include "shared/utf8.h"
+
+/* Limits of the time between two looks at the holder. */
+#define LOOK_MIN_US (100 * INT64CONST(1000))
+#define LOOK_MAX_US USECS_PER_SEC
+
+/* A watch that changes all the time, or whose writer is stopped, is given up. */
+#define READS_MAX 100
+
+static bool read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);
+static bool is_watched(MailboxSlot *slot, uint64 seq);
+pg_noreturn static void time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq,
+					   int64 now);
+static void look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now);
+static bool same_holder(const lockmgr_watch *a, const lockmgr_watch *b);
+static void append_text(StringInfo out, const char *label, const char *utf8);
+static void append_since(StringInfo out, const lockmgr_watch *watch, int64 now);
+static char *describe_trouble(const lockmgr_watch *watch);
+
+void
+WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms)
+{
+	memset(waiting, 0, sizeof(*waiting));
+	waiting->lock = lock;
+	waiting->started = SegmentNow();
+	waiting->limit_ms = limit_ms;
+	waiting->deadline = PG_INT64_MAX;
+	waiting->next_look = waiting->started + DeadlockTimeout * INT64CONST(1000);
+
+	/* A longer wait than our clock can count has no limit. */
+	if (limit_ms != WAITING_NO_LIMIT &&
+		limit_ms < (PG_INT64_MAX - waiting->started) / 1000)
+		waiting->deadline = waiting->started + limit_ms * 1000;
+	if (LockTimeout > 0 &&
+		waiting->started + LockTimeout * INT64CONST(1000) < waiting->deadline)
+	{
+		waiting->deadline = waiting->started + LockTimeout * INT64CONST(1000);
+		waiting->lock_timeout = true;
+	}
+}
+
+int64
+WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
+{
+	if (now >= waiting->deadline)
+		time_is_up(waiting, slot, seq, now);
+	if (now >= waiting->next_look)
+		look(waiting, slot, seq, now);
+	return Min(waiting->deadline, waiting->next_look);
+}
+
+/*
+ * The worker answers before it gives the watch's number to another lock: so what
+ * was read is our lock's if there is no answer afterwards, either.
+ */
+static bool
+read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
+{
+	for (int i = 0; i < READS_MAX; i++)
+	{
+		Watch	   *from;
+		uint32		before;
+		bool		whole;
+
+		if (!is_watched(slot, seq))
+			return false;
+		pg_read_barrier();
+		from = &segment_watches[pg_atomic_read_u32(&slot->watch)];
+		before = SegmentBeginRead(&from->changes);
+		*watch = from->what;
+		whole = SegmentEndRead(&from->changes, before);
+		if (whole)
+			return is_watched(slot, seq);
+	}
+	return false;
+}
+
+static bool
+is_watched(MailboxSlot *slot, uint64 seq)
+{
+	return pg_atomic_read_u64(&slot->waiting_seq) == seq &&
+		pg_atomic_read_u64(&slot->answer_seq) != seq;
+}
+
+static void
+time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
+{
+	lockmgr_watch watch;
+	bool		watched = read_watch(slot, seq, &watch);
+	char	   *holder = NULL;
+
+	if (pg_atomic_read_u32(&segment->worker_procno) == PG_UINT32_MAX)
+		ErrorsNoWorker();
+	if (watched && watch.trouble != DYNAMO_OK)
+		ErrorsTrouble(watch.trouble, watch.message);
+	if (watched && watch.held)
+		holder = WaitingDescribeHolder(&watch, now);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 waiting->lock_timeout ?
+			 errmsg("canceling statement due to lock timeout") :
+			 errmsg("could not acquire lock \"%s\" within %s", waiting->lock,
+					TimesDuration(waiting->limit_ms)),
+			 holder ? errdetail_internal("%s", holder) :
+			 errdetail("Who holds lock \"%s\" is not known yet.", waiting->lock)));
+}
+
+/*
+ * Tells the client, and the log if log_lock_waits is on: the first time, and
+ * whenever the holder is another one.  Trouble in finding out is told only as
+ * long as nothing else was.
+ */
+static void
+look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
+{
+	int64		interval = DeadlockTimeout * INT64CONST(1000);
+	lockmgr_watch watch;
+	char	   *detail;
+
+	waiting->next_look = now + Min(Max(interval, LOOK_MIN_US), LOOK_MAX_US);
+
+	if (!read_watch(slot, seq, &watch))
+	{
+		WaitingTellTrouble(waiting->started, now);
+		return;
+	}
+	if (watch.held ? waiting->told && same_holder(&watch, &waiting->last) :
+		waiting->told || watch.trouble == DYNAMO_OK)
+		return;
+	waiting->told = true;
+	waiting->last = watch;
+
+	detail = watch.held ? WaitingDescribeHolder(&watch, now) : describe_trouble(&watch);
+	ereport(NOTICE,
+			(errmsg("still waiting for lock \"%s\"", waiting->lock),
+			 errdetail_internal("%s", detail)));
+	if (log_lock_waits)
+		ereport(LOG_SERVER_ONLY,
+				(errmsg("process %d still waiting for lock \"%s\" after %s",
+						MyProcPid, waiting->lock,
+						TimesDuration((now - waiting->started) / 1000)),
+				 errdetail_internal("%s", detail)));
+	pfree(detail);
+}
+
+void
+WaitingTellTrouble(int64 since, int64 now)
+{
+	static int64 told_at = 0;
+	char		message[DYNAMO_MESSAGE_SIZE];
+
+	if (told_at >= since || now - since < DeadlockTimeout * INT64CONST(1000) ||
+		!SegmentReadTrouble(message))
+		return;
+	told_at = now;
+	ErrorsStillTrying(message);
+}
+
+static bool
+same_holder(const lockmgr_watch *a, const lockmgr_watch *b)
+{
+	return a->held == b->held &&
+		strcmp(a->owner, b->owner) == 0 &&
+		a->holder.pid == b->holder.pid &&
+		a->holder.since_ms == b->holder.since_ms &&
+		strcmp(a->holder.host, b->holder.host) == 0 &&
+		strcmp(a->holder.database, b->holder.database) == 0 &&
+		strcmp(a->holder.user, b->holder.user) == 0 &&
+		strcmp(a->holder.application, b->holder.application) == 0;
+}
+
+char *
+WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	append_text(&out, "It is held by owner", watch->owner);
+	if (watch->local)
+		appendStringInfoString(&out, " (this cluster)");
+	if (watch->holder.pid != 0)
+		appendStringInfo(&out, ", process %d", watch->holder.pid);
+	append_text(&out, ", host", watch->holder.host);
+	append_text(&out, ", database", watch->holder.database);
+	append_text(&out, ", user", watch->holder.user);
+	append_text(&out, ", application", watch->holder.application);
+	append_since(&out, watch, now);
+	appendStringInfoChar(&out, '.');
+	return out.data;
+}
+
+/* What the holder map lacks is left out. */
+static void
+append_text(StringInfo out, const char *label, const char *utf8)
+{
+	char	   *text;
+
+	if (utf8[0] == '\0')
+		return;
+	text = Utf8ToMessage(utf8, strlen(utf8));
+	appendStringInfo(out, "%s \"%s\"", label, text);
+	pfree(text);
+}
+
+/*
+ * The holder's own word for when it took the lock, or else what we know
+ * ourselves: how long we have seen it there.
+ */
+static void
+append_since(StringInfo out, const lockmgr_watch *watch, int64 now)
+{
+	TimestampTz since;
+
+	if (TimesFromEpoch(watch->holder.since_ms, &since))
+		appendStringInfo(out, ", since %s", timestamptz_to_str(since));
+	else if (watch->first_seen != 0)
+		appendStringInfo(out, ", seen here for %s",
+						 TimesDuration((now - watch->first_seen) / 1000));
+}
+
+static char *
+describe_trouble(const lockmgr_watch *watch)
+{
+	char	   *message = Utf8ToMessage(watch->message, strlen(watch->message));
+
+	return psprintf("Who holds it cannot be found out now at %s: %s", segment->place.url,
+					message);
+}

@@ -1,0 +1,135 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  What differs between PostgreSQL 15, 16, 17, 18 and 19.
+ *
+ * The only file that tests PG_VERSION_NUM.  The names below are
+ * those of the newest version, or say what they do.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SHARED_COMPAT_H
+#define DDBLOCK_SHARED_COMPAT_H
+
+#include "postgres.h"
+
+#include "libpq/pqsignal.h"
+#if PG_VERSION_NUM >= 160000
+#include "replication/logicalworker.h"
+#endif
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+#include "utils/guc_tables.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* get_database_name() */
+#if PG_VERSION_NUM >= 190000
+#include "utils/lsyscache.h"
+#else
+#include "commands/dbcommands.h"
+#endif
+
+#if PG_VERSION_NUM < 150000
+#error "ddblock needs PostgreSQL 15 or later"
+#endif
+
+/* The index of this process in the array of PGPROCs. */
+#if PG_VERSION_NUM >= 170000
+#define CompatMyProcNumber() ((uint32) MyProcNumber)
+#else
+#define CompatMyProcNumber() ((uint32) MyProc->pgprocno)
+#endif
+
+/* The running transaction's number in this session, or InvalidLocalTransactionId. */
+#if PG_VERSION_NUM >= 170000
+#define CompatMyLxid() (MyProc->vxid.lxid)
+#else
+#define CompatMyLxid() (MyProc->lxid)
+#endif
+
+/* The leader of such a worker stops it by the signal that interrupt.c uses. */
+#if PG_VERSION_NUM >= 160000
+#define CompatIsParallelApplyWorker() IsLogicalParallelApplyWorker()
+#else
+#define CompatIsParallelApplyWorker() (false)
+#endif
+
+/* A named wait event; before 17 all extensions share one. */
+#if PG_VERSION_NUM >= 170000
+#define CompatWaitEvent(name) WaitEventExtensionNew(name)
+#else
+#define CompatWaitEvent(name) ((uint32) PG_WAIT_EXTENSION)
+#endif
+
+/* A wait set for the rest of the process's life. */
+#if PG_VERSION_NUM >= 170000
+#define CompatCreateWaitEventSet(events) CreateWaitEventSet(NULL, events)
+#else
+#define CompatCreateWaitEventSet(events) CreateWaitEventSet(TopMemoryContext, events)
+#endif
+
+/* The last parameter of ExecutorRun(), which came to nothing with 18. */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_EXECUTE_ONCE_PARAMETER
+#define COMPAT_EXECUTE_ONCE
+#else
+#define COMPAT_EXECUTE_ONCE_PARAMETER , bool execute_once
+#define COMPAT_EXECUTE_ONCE , execute_once
+#endif
+
+/* Goes before a declaration. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn __attribute__((noreturn))
+#endif
+
+/* What pqsignal() takes for "ignore". */
+#if PG_VERSION_NUM < 190000
+#define PG_SIG_IGN SIG_IGN
+#endif
+
+/* A scan of a whole table; callers include access/tableam.h. */
+#if PG_VERSION_NUM >= 190000
+#define CompatBeginScan(rel, snapshot) table_beginscan(rel, snapshot, 0, NULL, SO_NONE)
+#else
+#define CompatBeginScan(rel, snapshot) table_beginscan(rel, snapshot, 0, NULL)
+#endif
+
+/* Infinite intervals came with 17. */
+#if PG_VERSION_NUM < 170000
+#define INTERVAL_NOT_FINITE(i) (false)
+#endif
+
+/* The configuration file that a setting's value came from, or NULL. */
+static inline const char *
+CompatSettingFile(const char *name)
+{
+#if PG_VERSION_NUM >= 160000
+	const struct config_generic *setting = find_option(name, false, true, DEBUG5);
+
+	return setting != NULL ? setting->sourcefile : NULL;
+#else
+	struct config_generic **settings = get_guc_variables();
+
+	for (int i = 0; i < GetNumConfigOptions(); i++)
+	{
+		if (strcmp(settings[i]->name, name) == 0)
+			return settings[i]->sourcefile;
+	}
+	return NULL;
+#endif
+}
+
+/* What a settings' check hook allocates with. */
+#if PG_VERSION_NUM < 160000
+#define guc_malloc(elevel, size) malloc(size)
+#define guc_strdup(elevel, src) strdup(src)
+#define guc_free(ptr) free(ptr)
+#endif
+
+#endif							/* DDBLOCK_SHARED_COMPAT_H */

@@ -1,0 +1,419 @@
+/*-------------------------------------------------------------------------
+ *
+ * errors.c
+ *	  What ddblock raises: codes, messages, details and hints in one place.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "shared/errors.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+
+/* What is known of a failed call, ready to be raised. */
+typedef struct Failure
+{
+	dynamo_status status;
+	const char *message;		/* in the database's encoding */
+	const char *action;			/* IAM's name of what failed, or NULL */
+	const char *hint;			/* the worker's, or NULL */
+} Failure;
+
+/* How each kind of failure is raised. */
+typedef struct FailureKind
+{
+	int			sqlstate;
+	const char *message;		/* may name the endpoint or the lock table */
+	const char *hint;			/* unless the worker knows better, or NULL */
+} FailureKind;
+
+static const FailureKind failure_kinds[] = {
+	[DYNAMO_THROTTLED] = {
+		ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+		"DynamoDB throttles requests to lock table \"%s\"",
+		"Raise the table's capacity, or switch it to on-demand."
+	},
+	[DYNAMO_CONFLICT] = {
+		ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+		"others' transactions keep DynamoDB from changing an item of lock table \"%s\"",
+		"Keep other programs from writing to the table."
+	},
+	[DYNAMO_UNREACHABLE] = {
+		ERRCODE_CONNECTION_FAILURE,
+		"could not reach DynamoDB at %s",
+		"Check the network, \"ddblock.endpoint_url\" and \"ddblock.region\"."
+	},
+	[DYNAMO_UNKNOWN] = {
+		ERRCODE_CONNECTION_FAILURE,
+		"no usable reply from DynamoDB at %s",
+		"The request may or may not have taken effect. Try again."
+	},
+	[DYNAMO_CREDENTIALS] = {
+		ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+		"DynamoDB does not accept the credentials, or there are none",
+		"Set \"ddblock.access_key_id\" and \"ddblock.secret_access_key\", the AWS_* environment "
+		"variables, or a shared credentials file."
+	},
+	[DYNAMO_CLOCK_SKEW] = {
+		ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+		"DynamoDB does not accept the time of the request's signature",
+		"Set this server's clock."
+	},
+	[DYNAMO_ACCESS_DENIED] = {
+		ERRCODE_INSUFFICIENT_PRIVILEGE,
+		"IAM denies access to lock table \"%s\"",
+		"Add the action to the IAM policy of the server's credentials."
+	},
+	[DYNAMO_TABLE_MISSING] = {
+		ERRCODE_UNDEFINED_TABLE,
+		"lock table \"%s\" does not exist in DynamoDB",
+		NULL					/* see hint_of() */
+	},
+	[DYNAMO_TABLE_IN_USE] = {
+		ERRCODE_OBJECT_IN_USE,
+		"lock table \"%s\" is being changed",
+		"Try again later."
+	},
+	[DYNAMO_VALIDATION] = {
+		ERRCODE_INTERNAL_ERROR,
+		"DynamoDB refuses a request to lock table \"%s\"",
+		NULL
+	},
+	[DYNAMO_MALFORMED] = {
+		ERRCODE_INTERNAL_ERROR,
+		"unexpected reply from DynamoDB at %s",
+		NULL
+	},
+	[DYNAMO_UNTRUSTED] = {
+		ERRCODE_CONNECTION_FAILURE,
+		"could not make a trusted connection to DynamoDB at %s",
+		"Check \"ddblock.endpoint_url\", its \"https\" and its host, and \"ddblock.ca_file\"."
+	},
+	[DYNAMO_WRONG_SERVICE] = {
+		ERRCODE_CONNECTION_FAILURE,
+		"the server at %s does not reply as DynamoDB does",
+		"Check \"ddblock.endpoint_url\", and whether it must begin with \"https\"."
+	}
+};
+
+/* A validation error that is about keys: DynamoDB has only words for it. */
+static const FailureKind other_keys = {
+	ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+	"lock table \"%s\" has other keys than the settings say",
+	"Compare the table's keys with \"ddblock.partition_key\" and \"ddblock.sort_key\", or create "
+	"another table with ddb_lock_table_create()."
+};
+
+static const FailureKind *kind_of(const Failure *failure);
+static bool names_place(const FailureKind *kind);
+pg_noreturn static void raise_failure(const Failure *failure);
+pg_noreturn static void raise_failed_answer(const MailboxAnswer *answer);
+pg_noreturn static void raise_refusal(const MailboxAnswer *answer);
+static const char *hint_of(const Failure *failure, const FailureKind *kind);
+static int	detail_of(const Failure *failure);
+static char *to_server(const char *utf8);
+
+void
+ErrorsRequirePreload(void)
+{
+	const char *others = shared_preload_libraries_string;
+
+	if (segment != NULL)
+		return;
+	if (others == NULL)
+		others = "";
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("ddblock must be loaded via \"shared_preload_libraries\""),
+			 errhint("Add the line \"shared_preload_libraries = '%s%sddblock'\" to "
+					 "postgresql.conf and restart the server.",
+					 others, others[0] ? ", " : "")));
+}
+
+void
+ErrorsNoWorker(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CANNOT_CONNECT_NOW),
+			 errmsg("the ddblock worker is not running"),
+			 errhint("See the server log for messages of the \"ddblock worker\" process.")));
+}
+
+void
+ErrorsNoPlace(int elevel, const char *problem)
+{
+	ereport(elevel,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("ddblock is not told where its lock table is"),
+			 errdetail_internal("%s", problem),
+			 errhint("Set \"ddblock.region\", or AWS_REGION in the server's environment, and "
+					 "restart the server; or correct the shared config file, and reload the "
+					 "configuration.")));
+}
+
+void
+ErrorsStillTrying(const char *message)
+{
+	ereport(NOTICE,
+			(errmsg("still waiting for DynamoDB at %s", segment->place.url),
+			 errdetail("Requests are being repeated: %s", to_server(message))));
+}
+
+void
+ErrorsTrouble(dynamo_status status, const char *message)
+{
+	Failure		failure = {status, to_server(message), NULL, NULL};
+
+	raise_failure(&failure);
+}
+
+void
+ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
+{
+	if (answer->result == LOCKMGR_FAILED && answer->refusal != MAILBOX_NOT_REFUSED)
+		raise_refusal(answer);
+	if (answer->result == LOCKMGR_FAILED)
+		raise_failed_answer(answer);
+	if (answer->result == LOCKMGR_LOST)
+		ErrorsLost(lock, answer->loss);
+	if (answer->result == LOCKMGR_NOT_HELD)
+		ErrorsNotHeld(lock);
+	if (answer->result == LOCKMGR_DEADLOCK)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+				 errmsg("deadlock detected"),
+				 errdetail_internal("%s", to_server(answer->message)),
+				 errhint("Acquire locks in the same order in every session.")));
+	if (answer->result == LOCKMGR_NO_ROOM)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("all %d leases of this cluster are in use", ddblock_max_leases),
+				 superuser_arg(GetSessionUserId()) || ddblock_superuser_reserved_leases == 0 ? 0 :
+				 errdetail("The last %d are reserved for superusers.",
+						   Min(ddblock_superuser_reserved_leases, ddblock_max_leases - 1)),
+				 errhint("Increase \"ddblock.max_leases\", or hold fewer locks at a time.")));
+	if (answer->result == LOCKMGR_ROLE_FULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many leases for role \"%s\"",
+						GetUserNameFromId(GetSessionUserId(), false)),
+				 errdetail("Its sessions have %d, as many as \"ddblock.role_max_leases\" allows.",
+						   ddblock_role_max_leases),
+				 errhint("Release locks, or have a superuser change the limit.")));
+	if (answer->result == LOCKMGR_NO_MEMORY)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("The ddblock worker could not keep the request.")));
+	if (answer->result == LOCKMGR_BAD_ITEM)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the item of lock \"%s\" cannot be worked with", lock),
+				 errdetail_internal("%s", to_server(answer->message)),
+				 errhint("Correct or delete the item.")));
+	elog(ERROR, "unexpected answer of the ddblock worker: %d", (int) answer->result);
+}
+
+static void
+raise_failed_answer(const MailboxAnswer *answer)
+{
+	Failure		failure;
+
+	failure.status = answer->status;
+	failure.message = to_server(answer->message);
+	failure.action = dynamo_action(answer->op);
+	failure.hint = NULL;
+	if (answer->hint[0] != '\0')
+		failure.hint = to_server(answer->hint);
+	else if (answer->op == DYNAMO_RELEASE)
+		failure.hint = "The session no longer holds the lock. The worker keeps trying to "
+			"release it until its lease has run out.";
+	raise_failure(&failure);
+}
+
+static void
+raise_refusal(const MailboxAnswer *answer)
+{
+	if (answer->refusal == MAILBOX_NO_PLACE)
+		ErrorsNoPlace(ERROR, to_server(answer->message));
+	if (answer->refusal == MAILBOX_OTHER_REGION)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("locks are acquired in Region \"%s\" only, and this server uses \"%s\"",
+						ddblock_global_table_region, to_server(answer->message)),
+				 errhint("Set \"ddblock.region\" to \"%s\", or correct "
+						 "\"ddblock.global_table_region\" on every server.",
+						 ddblock_global_table_region)));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("lock table \"%s\" is a global table with eventual consistency",
+					ddblock_table),
+			 errdetail("Two Regions could grant one lock. Its replicas are in: %s.",
+					   to_server(answer->message)),
+			 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
+					 "server, or use a table that is not replicated or has strong consistency.")));
+}
+
+static void
+raise_failure(const Failure *failure)
+{
+	const FailureKind *kind = kind_of(failure);
+	const char *hint = hint_of(failure, kind);
+
+	ereport(ERROR,
+			(errcode(kind->sqlstate),
+			 errmsg(kind->message, names_place(kind) ? segment->place.url : ddblock_table),
+			 detail_of(failure),
+			 hint ? errhint("%s", hint) : 0));
+}
+
+/* What has not come from DynamoDB has to do with where we look for it. */
+static bool
+names_place(const FailureKind *kind)
+{
+	return kind->sqlstate == ERRCODE_CONNECTION_FAILURE ||
+		kind == &failure_kinds[DYNAMO_MALFORMED];
+}
+
+static const FailureKind *
+kind_of(const Failure *failure)
+{
+	if (failure->status == DYNAMO_VALIDATION && strstr(failure->message, "key") != NULL)
+		return &other_keys;
+
+	/* The rest are no failures: that they are told as such is unexpected. */
+	if (failure->status >= lengthof(failure_kinds) ||
+		failure_kinds[failure->status].message == NULL)
+		return &failure_kinds[DYNAMO_MALFORMED];
+	return &failure_kinds[failure->status];
+}
+
+/*
+ * Who creates a missing table too soon has two of them, in two Regions, and
+ * both grant.
+ */
+static const char *
+hint_of(const Failure *failure, const FailureKind *kind)
+{
+	if (failure->hint != NULL || failure->status != DYNAMO_TABLE_MISSING)
+		return failure->hint != NULL ? failure->hint : kind->hint;
+	return psprintf("This server looks for it in Region \"%s\" at %s. Compare that, and "
+					"\"ddblock.table\", with what the other clusters' logs say about their "
+					"start. If they agree, create the table with ddb_lock_table_create().",
+					segment->place.region, segment->place.url);
+}
+
+static int
+detail_of(const Failure *failure)
+{
+	if (failure->status == DYNAMO_ACCESS_DENIED && failure->action != NULL)
+		return errdetail("The action is %s: %s", failure->action, failure->message);
+	return failure->message[0] ? errdetail_internal("%s", failure->message) : 0;
+}
+
+static char *
+to_server(const char *utf8)
+{
+	return Utf8ToMessage(utf8, strlen(utf8));
+}
+
+void
+ErrorsLost(const char *lock, lease_loss loss)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" is lost", lock),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Somebody else may hold the lock now. Release it with ddb_lock_release(), "
+					 "or end the transaction if that is its scope, before acquiring it again.")));
+}
+
+void
+ErrorsCommitRefused(const char *lock, lease_loss loss)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("cannot commit, because the lease on lock \"%s\" was lost", lock),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Somebody else may have held the lock meanwhile. Release it with "
+					 "ddb_lock_release() if it was acquired for the session, acquire it "
+					 "again, and repeat the transaction.")));
+}
+
+void
+ErrorsEffectRefused(const char *what, const char *lock, lease_loss loss)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("cannot execute %s, because the lease on lock \"%s\" was lost", what, lock),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Its effect could not be undone, and somebody else may hold the lock now. "
+					 "Release it with ddb_lock_release(), or end the transaction if that is "
+					 "its scope.")));
+}
+
+void
+ErrorsWarnLost(const char *lock, lease_loss loss)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" was lost", lock),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Somebody else may hold the lock now. Release it with ddb_lock_release(), "
+					 "or end the transaction if that is its scope.")));
+}
+
+void
+ErrorsNotHeld(const char *lock)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("lock \"%s\" is not held by this session", lock),
+			 errhint("Acquire it with ddb_lock_acquire() first.")));
+}
+
+void
+ErrorsStaleToken(const char *resource, int64 recorded, int64 given)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
+			 errmsg("fencing token for resource \"%s\" is stale",
+					Utf8Quiet(resource, strlen(resource))),
+			 errdetail("Token %lld is recorded, token %lld was given.",
+					   (long long) recorded, (long long) given),
+			 errhint("Somebody else has held the lock since. Roll the transaction back, and "
+					 "acquire the lock again.")));
+}
+
+void
+ErrorsFenceUndone(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
+			 errmsg("transaction has lost a fence"),
+			 errdetail("A call of ddb_fence() has failed, or was rolled back to a savepoint, "
+					   "and the transaction went on."),
+			 errhint("Run the whole transaction again, and do not catch the errors of "
+					 "ddb_fence().")));
+}
+
+const char *
+ErrorsLossReason(lease_loss loss)
+{
+	switch (loss)
+	{
+		case LOSS_TAKEN:
+			return "Another owner has taken it over.";
+		case LOSS_RELEASED:
+			return "Its item was marked released by somebody else.";
+		case LOSS_DELETED:
+			return "Its item was deleted by somebody else.";
+		case LOSS_NONE:
+		case LOSS_UNREACHABLE:
+			break;
+	}
+	return "No renewal was confirmed by DynamoDB before its deadline.";
+}

@@ -1,0 +1,65 @@
+/*-------------------------------------------------------------------------
+ *
+ * errors.h
+ *	  What ddblock raises: codes, messages, details and hints in one place.
+ *
+ * Lock names are given in the database's encoding; texts that come
+ * from the worker are UTF-8 and hold no secrets.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SHARED_ERRORS_H
+#define DDBLOCK_SHARED_ERRORS_H
+
+#include "postgres.h"
+
+#include "shared/compat.h"
+#include "shared/segment.h"
+
+#define ERRCODE_DDBLOCK_LEASE_LOST MAKE_SQLSTATE('L', 'K', '0', '0', '1')
+#define ERRCODE_DDBLOCK_STALE_TOKEN MAKE_SQLSTATE('L', 'K', '0', '0', '2')
+
+/* Raises unless the server has preloaded the library. */
+extern void ErrorsRequirePreload(void);
+
+pg_noreturn extern void ErrorsNoWorker(void);
+
+/* No Region or endpoint is known: problem says why.  At level LOG, returns. */
+extern void ErrorsNoPlace(int elevel, const char *problem);
+
+/* A notice: requests are being repeated. */
+extern void ErrorsStillTrying(const char *message);
+
+/* What keeps a session waiting, when its time is up. */
+pg_noreturn extern void ErrorsTrouble(dynamo_status status, const char *message);
+
+/*
+ * An answer that is none of those that the caller can use.  lock is the
+ * lock's name, or NULL if the request was about the table.
+ */
+pg_noreturn extern void ErrorsAnswer(const MailboxAnswer *answer, const char *lock);
+
+/* The session's lease is lost, or it never had one. */
+pg_noreturn extern void ErrorsLost(const char *lock, lease_loss loss);
+pg_noreturn extern void ErrorsNotHeld(const char *lock);
+
+/* The commit guard: the transaction must not commit. */
+pg_noreturn extern void ErrorsCommitRefused(const char *lock, lease_loss loss);
+
+/* The same for what cannot be undone: a command, or a function. */
+pg_noreturn extern void ErrorsEffectRefused(const char *what, const char *lock,
+											lease_loss loss);
+
+/* A WARNING: the lease was lost since the last statement. */
+extern void ErrorsWarnLost(const char *lock, lease_loss loss);
+
+/* ddb_fence() met a higher token. */
+pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, int64 given);
+
+/* A transaction ends without a fence that it asked for. */
+pg_noreturn extern void ErrorsFenceUndone(void);
+
+/* Why, as a sentence. */
+extern const char *ErrorsLossReason(lease_loss loss);
+
+#endif							/* DDBLOCK_SHARED_ERRORS_H */

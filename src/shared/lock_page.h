@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_page.h
+ *	  Pages of lock items on their way from the worker to a session.
+ *
+ * A page that DynamoDB sends may be larger than the answer in shared
+ * memory: then it is cut, and the next request goes on after the last row
+ * that fitted.  Each row takes only what its texts need.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SHARED_LOCK_PAGE_H
+#define DDBLOCK_SHARED_LOCK_PAGE_H
+
+#include "postgres.h"
+
+#include "shared/segment.h"
+
+/* A row as the session reads it. */
+typedef struct LockRow
+{
+	int			name_len;
+	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8 */
+	dynamo_item item;			/* neither data nor wrong is set */
+	bool		dead;			/* not released, but this cluster may take it over */
+} LockRow;
+
+/* The worker's side: fills answer->page and answer->data. */
+extern void LockPagePut(MailboxAnswer *answer, const dynamo_page *page);
+
+/* Reads the row at *offset and moves on; false after the last one. */
+extern bool LockPageRow(const MailboxAnswer *answer, int *offset, LockRow *row);
+
+#endif							/* DDBLOCK_SHARED_LOCK_PAGE_H */

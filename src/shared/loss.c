@@ -1,0 +1,89 @@
+/*-------------------------------------------------------------------------
+ *
+ * loss.c
+ *	  Each loss of a lease is counted and logged once.
+ *
+ * The worker's timer and the session's go off at the same deadline, and either
+ * process may be stopped, or gone, before it has told anybody.  So each entry
+ * of the lease directory has a mark for a loss that nobody has told.  Whoever
+ * notices takes the mark away; who succeeds tells.
+ *
+ * The mark is SegmentMark(), which never comes twice: an entry that has become
+ * another lease's is left alone.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/timestamp.h"
+
+#include "shared/loss.h"
+#include "shared/utf8.h"
+
+#define READS_MAX 1000
+
+static void note(const MailboxSlot *slot, const char *name, size_t name_len,
+				 const char *why);
+
+void
+LossExpect(DirectoryEntry *entry, lockmgr_session session, uint64 seq)
+{
+	pg_atomic_write_u64(&entry->untold_loss, seq != 0 ? SegmentMark(session, seq) : 0);
+}
+
+void
+LossTell(uint32 lease_index, lockmgr_session session, uint64 seq, const char *name,
+		 size_t name_len, const char *why)
+{
+	const MailboxSlot *slot = &segment_slots[session.slot];
+	uint64		mark = SegmentMark(session, seq);
+
+	if (!pg_atomic_compare_exchange_u64(&segment_leases[lease_index].untold_loss, &mark, 0))
+		return;
+	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
+	note(slot, name, name_len, why);
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, name_len), why),
+			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
+					   slot->pid, slot->user, slot->database),
+			 errhidestmt(true)));
+}
+
+/*
+ * For ddb_stats.  The number of changes is odd while one is made.  Of two losses
+ * at the same moment, either is the last one: nobody waits.
+ */
+static void
+note(const MailboxSlot *slot, const char *name, size_t name_len, const char *why)
+{
+	SegmentLoss *loss = &segment->last_loss;
+	uint32		changes = pg_atomic_read_u32(&segment->loss_changes);
+
+	if (changes % 2 != 0 ||
+		!pg_atomic_compare_exchange_u32(&segment->loss_changes, &changes, changes + 1))
+		return;
+	loss->at = GetCurrentTimestamp();
+	loss->pid = slot->pid;
+	memcpy(loss->database, slot->database, NAMEDATALEN);
+	memcpy(loss->user, slot->user, NAMEDATALEN);
+	loss->name_len = name_len;
+	memcpy(loss->name, name, name_len);
+	strlcpy(loss->why, why, sizeof(loss->why));
+	pg_write_barrier();
+	pg_atomic_write_u32(&segment->loss_changes, changes + 2);
+}
+
+/* Who notes one may be stopped while doing so: readers give up. */
+bool
+LossLast(SegmentLoss *copy)
+{
+	for (int i = 0; i < READS_MAX; i++)
+	{
+		uint32		before = SegmentBeginRead(&segment->loss_changes);
+
+		*copy = segment->last_loss;
+		if (SegmentEndRead(&segment->loss_changes, before))
+			return before != 0;
+	}
+	return false;
+}

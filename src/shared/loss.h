@@ -1,0 +1,35 @@
+/*-------------------------------------------------------------------------
+ *
+ * loss.h
+ *	  Each loss of a lease is counted and logged once.
+ *
+ * For the worker and for the session: whoever notices first tells.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SHARED_LOSS_H
+#define DDBLOCK_SHARED_LOSS_H
+
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "shared/segment.h"
+
+/* The worker sends it to a session that has lost a lease. */
+#define LOSS_SIGNAL SIGUSR2
+
+/* The worker: the session has got this lease, or (seq 0) nobody has. */
+extern void LossExpect(DirectoryEntry *entry, lockmgr_session session, uint64 seq);
+
+/*
+ * Counts and logs the loss of the lease that the session got for this request,
+ * unless that was done.  The name is in UTF-8.  Cannot fail, needs no transaction.
+ */
+extern void LossTell(uint32 lease_index, lockmgr_session session, uint64 seq,
+					 const char *name, size_t name_len, const char *why);
+
+/* A copy of the last one; false if there was none, or it is just being noted. */
+extern bool LossLast(SegmentLoss *copy);
+
+#endif							/* DDBLOCK_SHARED_LOSS_H */

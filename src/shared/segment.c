@@ -1,0 +1,286 @@
+/*-------------------------------------------------------------------------
+ *
+ * segment.c
+ *	  Sets the shared memory up, and rings the worker's bell.
+ *
+ * After a crash restart the segment is made anew and empty: every session
+ * that held something is gone then.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <time.h>
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+
+#include "shared/segment.h"
+#include "shared/settings.h"
+
+#define BELL_BITS 64
+
+Segment    *segment = NULL;
+MailboxSlot *segment_slots = NULL;
+DirectoryEntry *segment_leases = NULL;
+Watch	   *segment_watches = NULL;
+pg_atomic_uint64 *segment_bells = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static void request_memory(void);
+static void attach_memory(void);
+static void initialise(void);
+static void initialise_slot(MailboxSlot *slot);
+static void initialise_entry(DirectoryEntry *entry);
+static void initialise_counters(OpCounters *ops);
+static Size slots_size(void);
+static Size leases_size(void);
+static Size watches_size(void);
+static uint32 bell_words(void);
+static Size bells_size(void);
+
+void
+SegmentInstallHooks(void)
+{
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_memory;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = attach_memory;
+}
+
+static Size
+slots_size(void)
+{
+	return mul_size(MaxBackends, sizeof(MailboxSlot));
+}
+
+static Size
+leases_size(void)
+{
+	return mul_size(ddblock_max_leases, sizeof(DirectoryEntry));
+}
+
+static Size
+watches_size(void)
+{
+	return mul_size(MaxBackends, sizeof(Watch));
+}
+
+static uint32
+bell_words(void)
+{
+	return ((uint32) MaxBackends + BELL_BITS - 1) / BELL_BITS;
+}
+
+static Size
+bells_size(void)
+{
+	return mul_size(bell_words(), sizeof(pg_atomic_uint64));
+}
+
+static void
+request_memory(void)
+{
+	Size		size;
+
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+
+	/* Each piece is aligned by the allocator, hence CACHELINEALIGN. */
+	size = CACHELINEALIGN(sizeof(Segment));
+	size = add_size(size, CACHELINEALIGN(slots_size()));
+	size = add_size(size, CACHELINEALIGN(leases_size()));
+	size = add_size(size, CACHELINEALIGN(watches_size()));
+	size = add_size(size, CACHELINEALIGN(bells_size()));
+	RequestAddinShmemSpace(size);
+}
+
+static void
+attach_memory(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+
+	segment_slots = ShmemInitStruct("ddblock mailbox", slots_size(), &found);
+	segment_leases = ShmemInitStruct("ddblock leases", leases_size(), &found);
+	segment_watches = ShmemInitStruct("ddblock watches", watches_size(), &found);
+	segment_bells = ShmemInitStruct("ddblock bells", bells_size(), &found);
+	segment = ShmemInitStruct("ddblock", sizeof(Segment), &found);
+	if (!found)
+		initialise();
+
+	LWLockRelease(AddinShmemInitLock);
+}
+
+static void
+initialise(void)
+{
+	memset(segment, 0, sizeof(Segment));
+	segment->max_leases = ddblock_max_leases;
+	segment->max_sessions = MaxBackends;
+	pg_atomic_init_u32(&segment->worker_procno, PG_UINT32_MAX);
+	pg_atomic_init_u32(&segment->worker_pid, 0);
+	pg_atomic_init_u32(&segment->worker_starts, 0);
+	pg_atomic_init_u32(&segment->trouble.changes, 0);
+	segment->stats_since = GetCurrentTimestamp();
+	pg_atomic_init_u64(&segment->leases_lost, 0);
+	pg_atomic_init_u32(&segment->loss_changes, 0);
+	pg_atomic_init_u32(&segment->leases_in_use, 0);
+	pg_atomic_init_u32(&segment->leases_held, 0);
+	pg_atomic_init_u32(&segment->waiters, 0);
+	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
+		initialise_counters(&segment->ops[i]);
+
+	memset(segment_slots, 0, slots_size());
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+		initialise_slot(&segment_slots[i]);
+
+	memset(segment_leases, 0, leases_size());
+	for (uint32 i = 0; i < segment->max_leases; i++)
+		initialise_entry(&segment_leases[i]);
+
+	memset(segment_watches, 0, watches_size());
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+		pg_atomic_init_u32(&segment_watches[i].changes, 0);
+	for (uint32 i = 0; i < bell_words(); i++)
+		pg_atomic_init_u64(&segment_bells[i], 0);
+}
+
+static void
+initialise_counters(OpCounters *ops)
+{
+	pg_atomic_init_u64(&ops->requests, 0);
+	pg_atomic_init_u64(&ops->errors, 0);
+	pg_atomic_init_u64(&ops->throttles, 0);
+	pg_atomic_init_u64(&ops->retries, 0);
+	pg_atomic_init_u64(&ops->latency_us, 0);
+	pg_atomic_init_u64(&ops->latency_count, 0);
+	pg_atomic_init_u64(&ops->consumed_milliunits, 0);
+	for (int i = 0; i < SEGMENT_BUCKETS; i++)
+		pg_atomic_init_u64(&ops->histogram[i], 0);
+}
+
+static void
+initialise_slot(MailboxSlot *slot)
+{
+	pg_atomic_init_u32(&slot->generation, 0);
+	pg_atomic_init_u64(&slot->cancelled_seq, 0);
+	pg_atomic_init_u32(&slot->let_go, 0);
+	pg_atomic_init_u32(&slot->changes, 0);
+	pg_atomic_init_u64(&slot->waiting_seq, 0);
+	pg_atomic_init_u32(&slot->watch, LOCKMGR_NO_WATCH);
+	pg_atomic_init_u64(&slot->answer_seq, 0);
+}
+
+static void
+initialise_entry(DirectoryEntry *entry)
+{
+	entry->lease.state = LEASE_FREE;
+	pg_atomic_init_u64(&entry->valid_until, 0);
+	pg_atomic_init_u64(&entry->untold_loss, 0);
+	pg_atomic_init_u32(&entry->changes, 0);
+	pg_atomic_init_u64(&entry->mark, 0);
+	pg_atomic_init_u64(&entry->lost, 0);
+	pg_atomic_init_u64(&entry->let_go, 0);
+	pg_atomic_init_u32(&entry->session_depth, 0);
+	pg_atomic_init_u32(&entry->xact_depth, 0);
+}
+
+/*
+ * Called in exit callbacks and with interrupts held: no errors, no locks.  If
+ * the worker has just ended, the latch may be another process's: it wakes up
+ * once for nothing, and the next worker looks at every slot when it starts.
+ */
+void
+SegmentRing(uint32 slot)
+{
+	uint32		procno;
+
+	pg_atomic_fetch_or_u64(&segment_bells[slot / BELL_BITS],
+						   UINT64CONST(1) << (slot % BELL_BITS));
+
+	procno = pg_atomic_read_u32(&segment->worker_procno);
+	if (procno != PG_UINT32_MAX)
+		SetLatch(&GetPGProcByNumber(procno)->procLatch);
+}
+
+/*
+ * The entry may become another lease's at any moment.  If that one was let go
+ * by then, the exchange fails; if not, our mark means nothing there, and its own
+ * takes its place.
+ */
+void
+SegmentLetGo(uint32 lease_index, uint64 mark)
+{
+	DirectoryEntry *entry = &segment_leases[lease_index];
+	uint64		old = pg_atomic_read_u64(&entry->let_go);
+
+	do
+	{
+		pg_read_barrier();
+		if (pg_atomic_read_u64(&entry->mark) != mark)
+			return;
+	}
+	while (!pg_atomic_compare_exchange_u64(&entry->let_go, &old, mark));
+}
+
+bool
+SegmentReadLease(uint32 lease_index, DirectoryEntry *copy)
+{
+	DirectoryEntry *entry = &segment_leases[lease_index];
+
+	for (;;)
+	{
+		uint32		before = SegmentBeginRead(&entry->changes);
+		lease_state state = entry->lease.state;
+
+		if (state != LEASE_FREE)
+			*copy = *entry;
+		if (SegmentEndRead(&entry->changes, before))
+			return state != LEASE_FREE;
+
+		/* The worker is writing, or was stopped while it did. */
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(100);
+	}
+}
+
+void
+SegmentTellTrouble(const char *message)
+{
+	SegmentTrouble *trouble = &segment->trouble;
+
+	SegmentBeginChange(&trouble->changes);
+	strlcpy(trouble->message, message, sizeof(trouble->message));
+	SegmentEndChange(&trouble->changes);
+}
+
+/* Whoever reads while it is written has another look a moment later. */
+bool
+SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE])
+{
+	SegmentTrouble *trouble = &segment->trouble;
+	uint32		before = SegmentBeginRead(&trouble->changes);
+
+	memcpy(message, trouble->message, DYNAMO_MESSAGE_SIZE);
+	return SegmentEndRead(&trouble->changes, before) && message[0] != '\0';
+}
+
+int64
+SegmentNow(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64) now.tv_sec * USECS_PER_SEC + now.tv_nsec / 1000;
+}

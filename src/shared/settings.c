@@ -1,0 +1,530 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.c
+ *	  Defines the ddblock.* settings and checks their values.
+ *
+ * Where requests go (endpoint, region, table, keys) is fixed at server start,
+ * and no SQL user can change it: a session must not be able to send the
+ * server's credentials elsewhere.
+ *
+ * The secret key and the session token never stay in the variable that
+ * PostgreSQL knows: it could be shown, and a reload writes changed values to
+ * the server log.  Their check hook moves the text to the setting's "extra"
+ * and leaves an empty string.  Nor does the log get the text of a statement
+ * that fails and has one of their names in it, such as ALTER SYSTEM.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "mb/pg_wchar.h"
+#include "tcop/tcopprot.h"
+
+#include "dynamo/dynamo.h"
+#include "shared/compat.h"
+#include "shared/settings.h"
+
+/* ALTER SYSTEM would write them into a file that nobody thinks of protecting. */
+#define SECRET_FLAGS \
+	(GUC_SUPERUSER_ONLY | GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_AUTO_FILE)
+#define KEY_NAME_MAX 255
+#define TABLE_NAME_MIN 3
+#define TABLE_NAME_MAX 255
+#define TABLE_ARN_MAX 1024
+#define OWNER_NAME_MAX 255
+
+char	   *ddblock_region;
+char	   *ddblock_endpoint_url;
+char	   *ddblock_global_table_region;
+char	   *ddblock_table;
+char	   *ddblock_partition_key;
+char	   *ddblock_sort_key;
+char	   *ddblock_sort_key_value;
+char	   *ddblock_owner_name;
+int			ddblock_max_leases;
+int			ddblock_superuser_reserved_leases;
+int			ddblock_max_connections;
+int			ddblock_connect_timeout;
+int			ddblock_request_timeout;
+int			ddblock_retry_timeout;
+int			ddblock_released_item_ttl;
+bool		ddblock_keep_warm;
+char	   *ddblock_access_key_id;
+char	   *ddblock_secret_access_key = "";
+char	   *ddblock_session_token = "";
+char	   *ddblock_profile;
+char	   *ddblock_ca_file;
+int			ddblock_role_max_leases;
+int			ddblock_lease_duration;
+double		ddblock_safety_margin;
+int			ddblock_on_lease_lost;
+bool		ddblock_commit_guard;
+
+static const struct config_enum_entry on_lease_lost_options[] = {
+	{"cancel", ON_LEASE_LOST_CANCEL, false},
+	{"terminate", ON_LEASE_LOST_TERMINATE, false},
+	{"none", ON_LEASE_LOST_NONE, false},
+	{NULL, 0, false}
+};
+
+/* What PostgreSQL sees of the secrets: always "". */
+static char *shown_secret_access_key;
+static char *shown_session_token;
+
+/*
+ * Of an invalid value in a configuration file PostgreSQL only warns, and goes
+ * on with the default.  With locks in another place than the other clusters',
+ * that would be no mutual exclusion.
+ */
+static bool place_refused = false;
+
+static emit_log_hook_type prev_emit_log = NULL;
+
+static void define_place(void);
+static void define_sizes(void);
+static void define_timeouts(void);
+static void define_credentials(void);
+static void define_leases(void);
+static void define_losses(void);
+static void check_keys(void);
+static void hide_statement(ErrorData *edata);
+static bool names_secret(const char *statement);
+static bool refuse_place(void);
+static bool all_in(const char *text, const char *allowed);
+static bool plain_text(const char *text, size_t min, size_t max);
+static const char *after_host(const char *host);
+static bool port_ends_it(const char *text);
+static bool check_region(char **newval, void **extra, GucSource source);
+static bool check_endpoint_url(char **newval, void **extra, GucSource source);
+static bool check_table(char **newval, void **extra, GucSource source);
+static bool check_partition_key(char **newval, void **extra, GucSource source);
+static bool check_sort_key(char **newval, void **extra, GucSource source);
+static bool check_sort_key_value(char **newval, void **extra, GucSource source);
+static bool check_owner_name(char **newval, void **extra, GucSource source);
+static bool check_secret(char **newval, void **extra, GucSource source);
+static void assign_secret_access_key(const char *newval, void *extra);
+static void assign_session_token(const char *newval, void *extra);
+
+#define LETTERS_AND_DIGITS \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+void
+SettingsDefine(void)
+{
+	define_place();
+	if (place_refused)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("a setting that says where ddblock keeps its locks is invalid"),
+				 errhint("See the warning before this message.")));
+	define_sizes();
+	define_timeouts();
+	define_credentials();
+	define_leases();
+	define_losses();
+	check_keys();
+	prev_emit_log = emit_log_hook;
+	emit_log_hook = hide_statement;
+}
+
+/*
+ * What no check hook can see, since it knows one setting only.  A value without
+ * its key is refused, too: it is what a mistyped "ddblock.sort_key" leaves.
+ */
+static void
+check_keys(void)
+{
+	if ((ddblock_sort_key[0] == '\0') != (ddblock_sort_key_value[0] == '\0'))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"ddblock.sort_key\" and \"ddblock.sort_key_value\" must be set together"),
+				 errhint("Set both if the lock table has a sort key, and neither if it has none.")));
+	if (strcmp(ddblock_sort_key, ddblock_partition_key) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"ddblock.sort_key\" and \"ddblock.partition_key\" must differ")));
+}
+
+/* Where the locks are kept, and who we are there. */
+static void
+define_place(void)
+{
+	DefineCustomStringVariable("ddblock.region",
+							   "AWS Region of the lock table.",
+							   "If empty, AWS_REGION, AWS_DEFAULT_REGION and the shared config "
+							   "file are asked.",
+							   &ddblock_region, "", PGC_POSTMASTER, 0,
+							   check_region, NULL, NULL);
+	DefineCustomStringVariable("ddblock.endpoint_url",
+							   "URL of the DynamoDB endpoint, as http(s)://host[:port].",
+							   "If empty, the public endpoint of the Region is used.",
+							   &ddblock_endpoint_url, "", PGC_POSTMASTER, 0,
+							   check_endpoint_url, NULL, NULL);
+	DefineCustomStringVariable("ddblock.global_table_region",
+							   "The only Region of a global table in which locks are acquired.",
+							   "Must be set, to the same Region on every server, if the lock "
+							   "table is replicated with eventual consistency. If empty, such a "
+							   "table is refused.",
+							   &ddblock_global_table_region, "", PGC_POSTMASTER, 0,
+							   check_region, NULL, NULL);
+	DefineCustomStringVariable("ddblock.table",
+							   "Name or ARN of the lock table.",
+							   "ddb_lock_table_create() creates it.",
+							   &ddblock_table, "lockTable", PGC_POSTMASTER, 0,
+							   check_table, NULL, NULL);
+	DefineCustomStringVariable("ddblock.partition_key",
+							   "Name of the lock table's partition key.",
+							   "The key's type is S; its value is the lock's name.",
+							   &ddblock_partition_key, "key", PGC_POSTMASTER, 0,
+							   check_partition_key, NULL, NULL);
+	DefineCustomStringVariable("ddblock.sort_key",
+							   "Name of the lock table's sort key.",
+							   "The key's type is S. Empty if the table has no sort key.",
+							   &ddblock_sort_key, "", PGC_POSTMASTER, 0,
+							   check_sort_key, NULL, NULL);
+	DefineCustomStringVariable("ddblock.sort_key_value",
+							   "Value of the sort key in every lock item.",
+							   "Must be set if ddblock.sort_key is, and only then.",
+							   &ddblock_sort_key_value, "", PGC_POSTMASTER, 0,
+							   check_sort_key_value, NULL, NULL);
+	DefineCustomStringVariable("ddblock.owner_name",
+							   "Name under which this cluster appears as a lock's owner.",
+							   "If empty, \"cluster_name@host\" is used, or the host's name if "
+							   "cluster_name is empty, too.",
+							   &ddblock_owner_name, "", PGC_POSTMASTER, 0,
+							   check_owner_name, NULL, NULL);
+}
+
+static void
+define_sizes(void)
+{
+	DefineCustomIntVariable("ddblock.max_leases",
+							"Maximum number of locks that this cluster holds at a time.",
+							"Each takes about 3 kB of shared memory.",
+							&ddblock_max_leases, 1024, 1, 100000, PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("ddblock.superuser_reserved_leases",
+							"Number of these that only superusers' sessions get.",
+							"At most all but one.",
+							&ddblock_superuser_reserved_leases, 3, 0, 100000, PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("ddblock.max_connections",
+							"Maximum number of connections to DynamoDB.",
+							"They belong to the ddblock worker and serve all sessions; "
+							"half of them are kept for renewals.",
+							&ddblock_max_connections, 32, 2, 1000, PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+}
+
+static void
+define_timeouts(void)
+{
+	DefineCustomIntVariable("ddblock.connect_timeout",
+							"Longest time to wait for a connection to DynamoDB.",
+							"Covers name resolution, TCP and TLS.",
+							&ddblock_connect_timeout, 3000, 100, 300000, PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("ddblock.request_timeout",
+							"Longest time to wait for the reply to one attempt of a request.",
+							"An attempt to renew a lease waits for at most a third of the time "
+							"left to its deadline.",
+							&ddblock_request_timeout, 5000, 100, 300000, PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("ddblock.retry_timeout",
+							"Time after which a call fails if DynamoDB cannot be reached.",
+							"Until then attempts are repeated. Renewals are repeated until the "
+							"lease's deadline, whatever this says.",
+							&ddblock_retry_timeout, 30000, 100, 86400000, PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("ddblock.released_item_ttl",
+							"Time after which DynamoDB may delete a released lock's item.",
+							"0 keeps items for ever. Leave it off if a Java lock client uses the "
+							"same table: it keeps our ttl attribute on locks that it holds.",
+							&ddblock_released_item_ttl, 0, 0, INT_MAX, PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+	DefineCustomBoolVariable("ddblock.keep_warm",
+							 "Keeps a connection to DynamoDB open when it is not used for anything else.",
+							 "Costs one small read after every 15 seconds without another call.",
+							 &ddblock_keep_warm, true, PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+}
+
+static void
+define_credentials(void)
+{
+	DefineCustomStringVariable("ddblock.access_key_id",
+							   "AWS access key id.",
+							   "If empty, the environment and the shared config and credentials "
+							   "files are asked, as by every AWS tool.",
+							   &ddblock_access_key_id, "", PGC_SIGHUP, SECRET_FLAGS,
+							   NULL, NULL, NULL);
+	DefineCustomStringVariable("ddblock.secret_access_key",
+							   "AWS secret access key.",
+							   "Belongs to ddblock.access_key_id. Always shown as empty.",
+							   &shown_secret_access_key, "", PGC_SIGHUP, SECRET_FLAGS,
+							   check_secret, assign_secret_access_key, NULL);
+	DefineCustomStringVariable("ddblock.session_token",
+							   "AWS session token, with temporary credentials.",
+							   "Belongs to ddblock.access_key_id. Always shown as empty.",
+							   &shown_session_token, "", PGC_SIGHUP, SECRET_FLAGS,
+							   check_secret, assign_session_token, NULL);
+	DefineCustomStringVariable("ddblock.profile",
+							   "Profile in the shared config and credentials files.",
+							   "If empty, AWS_PROFILE, or else \"default\".",
+							   &ddblock_profile, "", PGC_SIGHUP, 0,
+							   NULL, NULL, NULL);
+	DefineCustomStringVariable("ddblock.ca_file",
+							   "File with the certificate authorities to trust, in PEM format.",
+							   "If empty, AWS_CA_BUNDLE, or else the system's.",
+							   &ddblock_ca_file, "", PGC_SIGHUP, 0,
+							   NULL, NULL, NULL);
+}
+
+/* What each session may choose for itself. */
+static void
+define_leases(void)
+{
+	DefineCustomIntVariable("ddblock.role_max_leases",
+							"Maximum number of leases that the sessions of a role have at a time.",
+							"0 means no limit. To be set for a role, with ALTER ROLE.",
+							&ddblock_role_max_leases, 0, 0, 100000, PGC_SUSET, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("ddblock.lease_duration",
+							"Length of a lease, unless the call says otherwise.",
+							"A lock whose holder vanishes is free after this time. It is renewed "
+							"whenever a third of it has passed.",
+							&ddblock_lease_duration, 20000, 2000, 86400000, PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomRealVariable("ddblock.safety_margin",
+							 "Fraction of a lease by which its holder stops before its end.",
+							 "Covers clocks that run at different rates. A session can widen "
+							 "the server's margin; a narrower one has no effect.",
+							 &ddblock_safety_margin, 0.1, 0.05, 0.5, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+}
+
+/* What becomes of a session that has lost a lease. */
+static void
+define_losses(void)
+{
+	DefineCustomEnumVariable("ddblock.on_lease_lost",
+							 "What happens to a session when it loses a lease.",
+							 "\"cancel\" cancels its statement, and terminates it if it sits idle "
+							 "in a transaction; \"terminate\" terminates it; \"none\" leaves it "
+							 "alone.",
+							 &ddblock_on_lease_lost, ON_LEASE_LOST_CANCEL,
+							 on_lease_lost_options, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("ddblock.commit_guard",
+							 "Refuses to commit what was written by a session that lost a lease.",
+							 "It also refuses to start what cannot be undone.",
+							 &ddblock_commit_guard, true, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+}
+
+static void
+hide_statement(ErrorData *edata)
+{
+	if (debug_query_string != NULL && names_secret(debug_query_string))
+		edata->hide_stmt = edata->hide_ctx = true;
+	if (prev_emit_log)
+		prev_emit_log(edata);
+}
+
+static bool
+names_secret(const char *statement)
+{
+	static const char *const names[] = {"secret_access_key", "session_token"};
+
+	for (; *statement != '\0'; statement++)
+	{
+		for (int i = 0; i < lengthof(names); i++)
+		{
+			if (pg_strncasecmp(statement, names[i], strlen(names[i])) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+refuse_place(void)
+{
+	place_refused = true;
+	return false;
+}
+
+static bool
+all_in(const char *text, const char *allowed)
+{
+	return text[strspn(text, allowed)] == '\0';
+}
+
+/* UTF-8 of min to max bytes, without control characters. */
+static bool
+plain_text(const char *text, size_t min, size_t max)
+{
+	size_t		len = strlen(text);
+
+	if (len < min || len > max || !pg_verify_mbstr(PG_UTF8, text, len, true))
+		return false;
+	for (const unsigned char *c = (const unsigned char *) text; *c; c++)
+	{
+		if (*c < 0x20 || *c == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+static bool
+check_region(char **newval, void **extra, GucSource source)
+{
+	if (strlen(*newval) <= 63 && all_in(*newval, LETTERS_AND_DIGITS "-"))
+		return true;
+	GUC_check_errdetail("A Region consists of letters, digits and hyphens, such as \"eu-central-1\".");
+	return refuse_place();
+}
+
+/* What follows the host (a name, an IPv4 address, an IPv6 one in brackets). */
+static const char *
+after_host(const char *host)
+{
+	size_t		len;
+
+	if (*host == '[')
+	{
+		len = strspn(host + 1, "0123456789abcdefABCDEF:.");
+		return len > 0 && host[len + 1] == ']' ? host + len + 2 : NULL;
+	}
+	len = strspn(host, LETTERS_AND_DIGITS "-._");
+	return len > 0 ? host + len : NULL;
+}
+
+/* A port or none, and perhaps the slash that many people write. */
+static bool
+port_ends_it(const char *text)
+{
+	if (*text == ':')
+	{
+		size_t		digits = strspn(text + 1, "0123456789");
+		int			port = digits <= 5 ? atoi(text + 1) : 0;
+
+		if (port < 1 || port > 65535)
+			return false;
+		text += 1 + digits;
+	}
+	return *text == '\0' || strcmp(text, "/") == 0;
+}
+
+static bool
+check_endpoint_url(char **newval, void **extra, GucSource source)
+{
+	const char *rest = *newval;
+
+	if (*rest == '\0')
+		return true;
+	if (strncmp(rest, "http://", 7) == 0)
+		rest = after_host(rest + 7);
+	else if (strncmp(rest, "https://", 8) == 0)
+		rest = after_host(rest + 8);
+	else
+		rest = NULL;
+	if (rest != NULL && port_ends_it(rest))
+		return true;
+	GUC_check_errdetail("The URL must have the form http://host, https://host, http://host:port "
+						"or https://host:port, without a path.");
+	return refuse_place();
+}
+
+static bool
+check_table(char **newval, void **extra, GucSource source)
+{
+	size_t		len = strlen(*newval);
+
+	if (strncmp(*newval, "arn:", 4) == 0)
+	{
+		if (len <= TABLE_ARN_MAX && all_in(*newval, LETTERS_AND_DIGITS "-_.:/"))
+			return true;
+	}
+	else if (len >= TABLE_NAME_MIN && len <= TABLE_NAME_MAX &&
+			 all_in(*newval, LETTERS_AND_DIGITS "-_."))
+		return true;
+	GUC_check_errdetail("A table's name has %d to %d characters: letters, digits, hyphens, "
+						"underscores and dots. A table's ARN is accepted too.",
+						TABLE_NAME_MIN, TABLE_NAME_MAX);
+	return refuse_place();
+}
+
+static bool
+check_partition_key(char **newval, void **extra, GucSource source)
+{
+	if (!plain_text(*newval, 1, KEY_NAME_MAX))
+		GUC_check_errdetail("A key's name has 1 to %d bytes of UTF-8, without control characters.",
+							KEY_NAME_MAX);
+	else if (dynamo_is_attribute(*newval))
+		GUC_check_errdetail("The lock item has another attribute of this name.");
+	else
+		return true;
+	return refuse_place();
+}
+
+static bool
+check_sort_key(char **newval, void **extra, GucSource source)
+{
+	return **newval == '\0' || check_partition_key(newval, extra, source);
+}
+
+static bool
+check_sort_key_value(char **newval, void **extra, GucSource source)
+{
+	size_t		len = strlen(*newval);
+
+	if (len <= DYNAMO_SORT_MAX && pg_verify_mbstr(PG_UTF8, *newval, len, true))
+		return true;
+	GUC_check_errdetail("A sort key's value has 1 to %d bytes of UTF-8.", DYNAMO_SORT_MAX);
+	return refuse_place();
+}
+
+static bool
+check_owner_name(char **newval, void **extra, GucSource source)
+{
+	if (plain_text(*newval, 0, OWNER_NAME_MAX))
+		return true;
+	GUC_check_errdetail("The name has at most %d bytes of UTF-8, without control characters.",
+						OWNER_NAME_MAX);
+	return refuse_place();
+}
+
+static bool
+check_secret(char **newval, void **extra, GucSource source)
+{
+	size_t		size = strlen(*newval) + 1;
+	char	   *empty = guc_strdup(LOG, "");
+
+	if (empty == NULL)
+		return false;
+	*extra = guc_malloc(LOG, size);
+	if (*extra == NULL)
+	{
+		guc_free(empty);
+		return false;
+	}
+	memcpy(*extra, *newval, size);
+	guc_free(*newval);
+	*newval = empty;
+	return true;
+}
+
+static void
+assign_secret_access_key(const char *newval, void *extra)
+{
+	ddblock_secret_access_key = extra;
+}
+
+static void
+assign_session_token(const char *newval, void *extra)
+{
+	ddblock_session_token = extra;
+}

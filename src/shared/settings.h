@@ -1,0 +1,56 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.h
+ *	  The ddblock.* settings.
+ *
+ * Unit and meaning of each stand in settings.c, and in the README.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SHARED_SETTINGS_H
+#define DDBLOCK_SHARED_SETTINGS_H
+
+/* Fixed at server start. */
+extern char *ddblock_region;
+extern char *ddblock_endpoint_url;
+extern char *ddblock_global_table_region;	/* "": none is pinned */
+extern char *ddblock_table;
+extern char *ddblock_partition_key;
+extern char *ddblock_sort_key;	/* "": the table has none */
+extern char *ddblock_sort_key_value;
+extern char *ddblock_owner_name;	/* "": cluster_name@host */
+extern int	ddblock_max_leases;
+extern int	ddblock_superuser_reserved_leases;
+extern int	ddblock_max_connections;
+
+/* On reload. */
+extern int	ddblock_connect_timeout;	/* ms */
+extern int	ddblock_request_timeout;	/* ms */
+extern int	ddblock_retry_timeout;	/* ms */
+extern int	ddblock_released_item_ttl;	/* s; 0: off */
+extern bool ddblock_keep_warm;
+extern char *ddblock_access_key_id;
+extern char *ddblock_secret_access_key;
+extern char *ddblock_session_token;
+extern char *ddblock_profile;
+extern char *ddblock_ca_file;
+
+/* A user's own. */
+extern int	ddblock_lease_duration; /* ms */
+extern double ddblock_safety_margin;	/* fraction of the lease, 0.05 .. 0.5 */
+
+/* A superuser's. */
+typedef enum OnLeaseLost
+{
+	ON_LEASE_LOST_CANCEL,
+	ON_LEASE_LOST_TERMINATE,
+	ON_LEASE_LOST_NONE
+} OnLeaseLost;
+
+extern int	ddblock_role_max_leases;	/* 0: no limit */
+extern int	ddblock_on_lease_lost;	/* an OnLeaseLost */
+extern bool ddblock_commit_guard;
+
+extern void SettingsDefine(void);
+
+#endif							/* DDBLOCK_SHARED_SETTINGS_H */

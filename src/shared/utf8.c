@@ -1,0 +1,142 @@
+/*-------------------------------------------------------------------------
+ *
+ * utf8.c
+ *	  Text between the database's encoding and UTF-8.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+
+#include "shared/utf8.h"
+
+/* Longest character in any encoding, after any conversion. */
+#define CHARACTER_MAX (MAX_MULTIBYTE_CHAR_LEN * MAX_CONVERSION_GROWTH)
+
+static int	bytes_mean(void);
+static int	steering_length(const unsigned char *text, int len);
+static char *convert_readable(const char *text, int len, int from, int to);
+
+char *
+Utf8FromServer(const char *text, int len)
+{
+	char	   *utf8 = pg_server_to_any(text, len, PG_UTF8);
+
+	return utf8 == text ? pnstrdup(text, len) : utf8;
+}
+
+char *
+Utf8ToServer(const char *utf8, int len)
+{
+	return convert_readable(utf8, len, PG_UTF8, bytes_mean());
+}
+
+char *
+Utf8Quiet(const char *text, int len)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	while (len > 0)
+	{
+		int			steering = steering_length((const unsigned char *) text, len);
+
+		for (int i = 0; i < steering; i++)
+			appendStringInfo(&out, "\\x%02X", (unsigned char) text[i]);
+		if (steering == 0)
+			appendStringInfoChar(&out, *text);
+		text += Max(steering, 1);
+		len -= Max(steering, 1);
+	}
+	return out.data;
+}
+
+char *
+Utf8ToMessage(const char *utf8, int len)
+{
+	char	   *quiet = Utf8Quiet(utf8, len);
+
+	return Utf8ToServer(quiet, strlen(quiet));
+}
+
+/*
+ * Bytes of the control character at the start of the text, or 0: ASCII's, C1
+ * (U+0080 to U+009F), and of Unicode's those of direction (U+061C, U+200E,
+ * U+200F, U+202A to U+202E, U+2066 to U+2069) and lines (U+2028, U+2029).
+ */
+static int
+steering_length(const unsigned char *text, int len)
+{
+	if (text[0] < 0x20 || text[0] == 0x7f)
+		return 1;
+	if (len >= 2 && ((text[0] == 0xc2 && text[1] >= 0x80 && text[1] <= 0x9f) ||
+					 (text[0] == 0xd8 && text[1] == 0x9c)))
+		return 2;
+	if (len < 3 || text[0] != 0xe2)
+		return 0;
+	if (text[1] == 0x80 && (text[2] == 0x8e || text[2] == 0x8f ||
+							(text[2] >= 0xa8 && text[2] <= 0xae)))
+		return 3;
+	return text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9 ? 3 : 0;
+}
+
+void
+Utf8Copy(char *dest, size_t size, const char *text)
+{
+	char	   *utf8 = convert_readable(text, strlen(text), bytes_mean(), PG_UTF8);
+	int			len = strlen(utf8);
+
+	if (len >= size)
+		len = pg_encoding_mbcliplen(PG_UTF8, utf8, len, size - 1);
+	memcpy(dest, utf8, len);
+	dest[len] = '\0';
+	pfree(utf8);
+}
+
+static int
+bytes_mean(void)
+{
+	return GetDatabaseEncoding() == PG_SQL_ASCII ? PG_UTF8 : GetDatabaseEncoding();
+}
+
+/*
+ * Character by character, so that one bad character costs only itself.  Names
+ * of databases and roles may be in any encoding, and what others wrote to
+ * DynamoDB may be anything: so each character is verified first.
+ */
+static char *
+convert_readable(const char *text, int len, int from, int to)
+{
+	StringInfoData out;
+	Oid			proc = InvalidOid;
+
+	if (from != to)
+		proc = FindDefaultConversionProc(from, to);
+
+	initStringInfo(&out);
+	while (len > 0)
+	{
+		unsigned char converted[CHARACTER_MAX + 1];
+		int			n = pg_encoding_verifymbchar(from, text, len);
+
+		if (n <= 0)
+		{
+			appendStringInfoChar(&out, '?');
+			n = 1;
+		}
+		else if (from == to || !IS_HIGHBIT_SET(*text))
+			appendBinaryStringInfo(&out, text, n);
+		else if (OidIsValid(proc) &&
+				 pg_do_encoding_conversion_buf(proc, from, to, (unsigned char *) text,
+											   n, converted, sizeof(converted), true) == n)
+			appendStringInfoString(&out, (char *) converted);
+		else
+			appendStringInfoChar(&out, '?');
+		text += n;
+		len -= n;
+	}
+	return out.data;
+}

@@ -1,0 +1,323 @@
+/*-------------------------------------------------------------------------
+ *
+ * journal.c
+ *	  The journal's files: see journal.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/fd.h"
+
+#include "shared/segment.h"
+#include "worker/journal.h"
+
+#define DIRECTORY PG_STAT_TMP_DIR
+#define PREFIX "ddblock."
+#define UNFINISHED ".new"
+#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
+
+static int	own_fd = -1;
+static char own_path[MAXPGPATH];
+static journal_header ours;
+
+static bool describe_us(const journal_table *table);
+static bool read_boot_id(void);
+static bool write_all(int fd, const void *bytes, size_t len, uint64 offset);
+static bool write_file(int fd);
+static void complain(void);
+static DeadJournal *open_dead(const char *path, bool say);
+static bool is_ours_to_free(const journal_header *header, ssize_t bytes,
+							const char *path, bool say);
+static bool is_ours_from_before(const journal_header *header);
+static bool is_unfinished(const char *path);
+
+void
+JournalStart(const journal_table *table)
+{
+	char		unfinished[MAXPGPATH];
+	int			fd;
+	bool		good = false;
+
+	if (!describe_us(table))
+		return;
+	snprintf(own_path, sizeof(own_path), DIRECTORY "/" PREFIX "%s", segment->incarnation);
+	snprintf(unfinished, sizeof(unfinished), "%s" UNFINISHED, own_path);
+
+	/* The old file counts until the new one is complete. */
+	fd = BasicOpenFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC);
+	if (fd >= 0)
+		good = write_file(fd) && rename(unfinished, own_path) == 0;
+	if (good)
+	{
+		own_fd = fd;
+		return;
+	}
+	complain();
+	if (fd >= 0)
+	{
+		close(fd);
+		(void) unlink(unfinished);
+	}
+}
+
+static bool
+describe_us(const journal_table *table)
+{
+	struct stat st;
+
+	memset(&ours, 0, sizeof(ours));
+	if (!read_boot_id() || stat(".", &st) != 0)
+	{
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not identify this machine or its data directory: %m"),
+				 errdetail("After a crash, locks will be free one lease later.")));
+		return false;
+	}
+	ours.device = st.st_dev;
+	ours.inode = st.st_ino;
+	ours.slot_count = segment->max_leases;
+	strlcpy(ours.owner, segment->owner, sizeof(ours.owner));
+	ours.table = *table;
+	journal_seal(&ours);
+	return true;
+}
+
+static bool
+read_boot_id(void)
+{
+	int			fd = BasicOpenFile(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
+	ssize_t		len = -1;
+
+	if (fd >= 0)
+	{
+		len = read(fd, ours.boot_id, sizeof(ours.boot_id) - 1);
+		close(fd);
+	}
+	return len > 0;
+}
+
+static bool
+write_all(int fd, const void *bytes, size_t len, uint64 offset)
+{
+	ssize_t		written;
+
+	do
+		written = pwrite(fd, bytes, len, offset);
+	while (written < 0 && errno == EINTR);
+	if (written >= 0 && written < (ssize_t) len)
+		errno = ENOSPC;
+	return written == (ssize_t) len;
+}
+
+static bool
+write_slot(int fd, uint32 number, const char *name, size_t name_len)
+{
+	journal_slot slot;
+	size_t		len = journal_fill_slot(&slot, number, name, name_len);
+
+	return write_all(fd, &slot, len, journal_slot_offset(number));
+}
+
+/* The header, and what the worker before this one left in the segment. */
+static bool
+write_file(int fd)
+{
+	if (!write_all(fd, &ours, sizeof(ours), 0))
+		return false;
+	for (uint32 i = 0; i < segment->max_leases; i++)
+	{
+		const DirectoryEntry *entry = &segment_leases[i];
+
+		if (entry->lease.state != LEASE_FREE &&
+			!write_slot(fd, i, entry->name, entry->name_len))
+			return false;
+	}
+	return true;
+}
+
+/* Once: on a full disk some slots can be written and others cannot. */
+static void
+complain(void)
+{
+	static bool complained = false;
+
+	if (complained)
+		return;
+	complained = true;
+	ereport(LOG,
+			(errcode_for_file_access(),
+			 errmsg("could not write journal \"%s\": %m", own_path),
+			 errdetail("After a crash, locks will be free one lease later.")));
+}
+
+void
+JournalList(uint32 index, const char *name, size_t name_len)
+{
+	if (own_fd >= 0 && !write_slot(own_fd, index, name, name_len))
+		complain();
+}
+
+void
+JournalUnlist(uint32 index)
+{
+	JournalList(index, "", 0);
+}
+
+void
+JournalRemove(void)
+{
+	if (own_fd < 0)
+		return;
+	close(own_fd);
+	own_fd = -1;
+	(void) unlink(own_path);
+}
+
+DeadJournal *
+JournalFindDead(bool say)
+{
+	DeadJournal *found = NULL;
+	DIR		   *dir;
+	struct dirent *entry;
+
+	if (ours.magic == 0)
+		return NULL;			/* we do not know who we are */
+	dir = AllocateDir(DIRECTORY);
+	while ((entry = ReadDirExtended(dir, DIRECTORY, LOG)) != NULL)
+	{
+		char		path[MAXPGPATH];
+		DeadJournal *journal;
+
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
+			continue;
+		snprintf(path, sizeof(path), DIRECTORY "/%s", entry->d_name);
+		if (strcmp(path, own_path) == 0)
+			continue;
+		journal = open_dead(path, say);
+		if (journal != NULL)
+		{
+			journal->next = found;
+			found = journal;
+		}
+	}
+	FreeDir(dir);
+	return found;
+}
+
+static DeadJournal *
+open_dead(const char *path, bool say)
+{
+	DeadJournal *journal;
+	journal_header header;
+	int			fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC);
+	ssize_t		bytes = fd < 0 ? -1 : pread(fd, &header, sizeof(header), 0);
+
+	if (bytes < 0)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not read journal \"%s\": %m", path)));
+	if (bytes < 0 || !is_ours_to_free(&header, bytes, path, say))
+	{
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	journal = palloc0(sizeof(DeadJournal));
+	strlcpy(journal->path, path, sizeof(journal->path));
+	journal->fd = fd;
+	strlcpy(journal->owner, header.owner, sizeof(journal->owner));
+	journal->slot_count = header.slot_count;
+	return journal;
+}
+
+/*
+ * A file of ours that is of no use to anybody is removed.  One of another
+ * directory is not, nor one that somebody is writing right now: pg_stat_tmp may
+ * be a link, and lead a copy to where its living original keeps its journal.
+ * Nor is one about another table: the settings may come back.
+ */
+static bool
+is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, bool say)
+{
+	bool		whole = journal_is_whole(header, bytes);
+	const char *why = whole ? journal_differs(header, &ours) : "it is damaged";
+
+	if (whole && strcmp(header->owner, ours.owner) == 0)
+		return false;			/* a copy of our own */
+	if (why == NULL)
+		return true;
+	if (say)
+		ereport(LOG, (errmsg("ignored journal \"%s\": %s", path, why)));
+	if (whole ? is_ours_from_before(header) : !is_unfinished(path))
+		(void) unlink(path);
+	return false;
+}
+
+/* Of this directory, when the machine ran before: those leases are long over. */
+static bool
+is_ours_from_before(const journal_header *header)
+{
+	return header->device == ours.device && header->inode == ours.inode &&
+		strcmp(header->boot_id, ours.boot_id) != 0;
+}
+
+static bool
+is_unfinished(const char *path)
+{
+	size_t		len = strlen(path);
+
+	return len > strlen(UNFINISHED) &&
+		strcmp(path + len - strlen(UNFINISHED), UNFINISHED) == 0;
+}
+
+bool
+JournalNextName(DeadJournal *journal, uint32 *number, journal_slot *slot)
+{
+	for (; *number < journal->slot_count; ++*number)
+	{
+		ssize_t		bytes = pread(journal->fd, slot, sizeof(*slot),
+								  journal_slot_offset(*number));
+
+		if (bytes < 0)
+		{
+			journal->damaged++;
+			continue;
+		}
+		if (bytes == 0)
+			return false;		/* no slot of a higher number was written */
+		switch (journal_read_slot(slot, *number, bytes))
+		{
+			case JOURNAL_LISTED:
+				return true;
+			case JOURNAL_DAMAGED:
+				journal->damaged++;
+				break;
+			case JOURNAL_EMPTY:
+				break;
+		}
+	}
+	return false;
+}
+
+void
+JournalStrike(const DeadJournal *journal, uint32 number)
+{
+	/* If this fails, somebody finds that the lock is free already. */
+	(void) write_slot(journal->fd, number, "", 0);
+}
+
+void
+JournalDiscard(DeadJournal *journal)
+{
+	close(journal->fd);
+	(void) unlink(journal->path);
+	pfree(journal);
+}

@@ -1,0 +1,213 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_journal.c
+ *	  Frees what dead incarnations of this cluster held when they died.
+ *
+ * Why they are dead, and why nobody believes in what they held, is told in
+ * journal.h.  They are dead for good: so it does not matter how often a
+ * release is sent, or how late it arrives, and the incarnation's name, which
+ * nobody bears again, is condition enough.
+ *
+ * A lock is struck off its journal when it is settled, and a journal removed
+ * when it is through: whoever comes next, after another crash or another end
+ * of the worker, goes on with the rest.
+ *
+ * A request that the dead incarnation sent in its last moment may arrive after
+ * ours.  So a journal is read twice, with the time-out of a request between,
+ * unless all that it lists was freed the first time.
+ *
+ * New sessions are served meanwhile.  They find such a lock held by a stranger,
+ * and then released; they do not wait for this.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "utils/memutils.h"
+
+#include "lock/backoff.h"
+#include "shared/settings.h"
+#include "worker/journal.h"
+#include "worker/worker.h"
+
+/* At a time, as far as there are connections. */
+#define FREEING_MAX 8
+#define RETRY_MAX_US INT64CONST(5000000)
+
+/* No lease is longer: after that all is free anyway. */
+#define LEASE_MAX_US (INT64CONST(86400000000) / 100 * 102)
+
+typedef struct Freeing
+{
+	bool		used;
+	bool		sent;			/* and not answered */
+	int64		send_at;
+	uint32		attempts;
+	uint32		number;			/* slot */
+	char		version[UUID_SIZE];
+	journal_slot slot;
+} Freeing;
+
+static Freeing freeings[FREEING_MAX];
+static int	freeing_count;
+static DeadJournal *journal;	/* under way; the others follow */
+static uint32 next_number;
+static int	in_use;
+static bool second_look;
+static uint32 freed;
+static uint32 refused;			/* in the first look */
+static int64 look_at;			/* not before */
+static int64 started;
+
+static void free_more(int64 now);
+static void send_release(Freeing *freeing, int64 now);
+static void end_look(int64 now);
+static void report(void);
+
+/* After the lock manager was made, and before it sends anything. */
+void
+WorkerJournalInit(int64 now)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	journal_table table;
+
+	WorkerCallTable(&table);
+	JournalStart(&table);
+	/* A later worker of the same segment need not complain again. */
+	journal = JournalFindDead(pg_atomic_read_u32(&segment->worker_starts) == 1);
+	freeing_count = Max(1, Min(FREEING_MAX, ddblock_max_connections / 4));
+	started = now;
+	MemoryContextSwitchTo(old);
+}
+
+/* Sends what is due.  Returns when it wants to be called again. */
+int64
+WorkerJournalRun(int64 now)
+{
+	int64		wake = PG_INT64_MAX;
+
+	if (journal == NULL)
+		return wake;
+	if (now < look_at)
+		return look_at;
+	free_more(now);
+	for (int i = 0; i < freeing_count; i++)
+	{
+		Freeing    *freeing = &freeings[i];
+
+		if (!freeing->used || freeing->sent)
+			continue;
+		if (freeing->send_at <= now)
+			send_release(freeing, now);
+		else
+			wake = Min(wake, freeing->send_at);
+	}
+	if (in_use > 0)
+		return wake;
+	end_look(now);
+	return now;
+}
+
+/* Takes up names as long as there is room. */
+static void
+free_more(int64 now)
+{
+	if (now - started > LEASE_MAX_US)
+		next_number = journal->slot_count;
+	for (int i = 0; i < freeing_count; i++)
+	{
+		Freeing    *freeing = &freeings[i];
+
+		if (freeing->used)
+			continue;
+		if (!JournalNextName(journal, &next_number, &freeing->slot))
+		{
+			next_number = journal->slot_count;
+			return;
+		}
+		freeing->used = true;
+		freeing->number = next_number++;
+		freeing->attempts = 0;
+		freeing->send_at = now;
+		WorkerNewUuid(freeing->version);
+		in_use++;
+	}
+}
+
+static void
+send_release(Freeing *freeing, int64 now)
+{
+	dynamo_write release = {
+		.op = DYNAMO_RELEASE,
+		.name = freeing->slot.name,
+		.name_len = freeing->slot.name_len,
+		.owner = journal->owner,
+		.version = freeing->version,
+		.any_version = true,
+		.now_s = WorkerEpochHigh(now) / USECS_PER_SEC,
+	};
+
+	freeing->sent = true;
+	WorkerSendRelease(freeing - freeings, &release, freeing->attempts > 0);
+}
+
+void
+WorkerJournalReply(int which, const dynamo_result *result, int64 now)
+{
+	Freeing    *freeing = &freeings[which];
+	bool		ours = result->status == DYNAMO_OK;
+
+	freeing->sent = false;
+	if (!ours && result->status != DYNAMO_CONDITION_FAILED &&
+		now - started <= LEASE_MAX_US)
+	{
+		freeing->send_at = now + backoff_us(++freeing->attempts, RETRY_MAX_US,
+											pg_prng_uint64(&pg_global_prng_state));
+		return;
+	}
+	if (result->status == DYNAMO_CONDITION_FAILED)
+		ours = strcmp(result->item.version, freeing->version) == 0;
+	freed += ours;
+	if (ours || second_look)
+		JournalStrike(journal, freeing->number);
+	else
+		refused++;
+	freeing->used = false;
+	in_use--;
+}
+
+/* The journal was read to its end, and nothing of it is under way. */
+static void
+end_look(int64 now)
+{
+	DeadJournal *next = journal->next;
+
+	next_number = 0;
+	if (!second_look && refused > 0)
+	{
+		second_look = true;
+		journal->damaged = 0;
+		look_at = started + (int64) ddblock_request_timeout * 1000;
+		return;
+	}
+	report();
+	JournalDiscard(journal);
+	journal = next;
+	second_look = false;
+	freed = refused = 0;
+}
+
+static void
+report(void)
+{
+	if (freed > 0)
+		ereport(LOG,
+				(errmsg_plural("freed %u lock that \"%s\" held when it ended",
+							   "freed %u locks that \"%s\" held when it ended",
+							   freed, freed, journal->owner)));
+	if (journal->damaged > 0)
+		ereport(LOG,
+				(errmsg("journal \"%s\" was damaged", journal->path),
+				 errdetail("Locks that could not be read in it will be free one lease later.")));
+}

@@ -1,0 +1,778 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_credentials.c
+ *	  Behaviour of aws/credentials.h, in a world made of two small tables:
+ *	  environment variables and files.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/credentials.h"
+#include "aws/endpoint.h"
+
+#define CREDENTIALS "/home/pg/.aws/credentials"
+#define CONFIG "/home/pg/.aws/config"
+
+typedef struct pair
+{
+	const char *name;
+	const char *value;
+} pair;
+
+typedef struct world
+{
+	pair		variables[16];
+	pair		files[4];
+	bool		homeless;
+} world;
+
+static const char *
+get(void *arg, const char *name)
+{
+	const world *w = arg;
+	int			i;
+
+	for (i = 0; i < 16 && w->variables[i].name != NULL; i++)
+		if (strcmp(w->variables[i].name, name) == 0)
+			return w->variables[i].value;
+	return NULL;
+}
+
+static char *
+read_file(void *arg, const char *path, size_t *len)
+{
+	const world *w = arg;
+	char	   *text;
+	int			i;
+
+	for (i = 0; i < 4 && w->files[i].name != NULL; i++)
+	{
+		if (strcmp(w->files[i].name, path) != 0)
+			continue;
+		*len = strlen(w->files[i].value);
+		text = malloc(*len + 1);	/* not malloc(0); no NUL behind it */
+		memcpy(text, w->files[i].value, *len);
+		return text;
+	}
+	return NULL;
+}
+
+static aws_environment
+environment(const world *w)
+{
+	return (aws_environment) {
+		.arg = (void *) w,.get = get,.home = w->homeless ? NULL : "/home/pg",.read_file = read_file
+	};
+}
+
+static aws_credentials found;
+static char error[1024];
+static char words[1024];		/* on Region and endpoint */
+
+static bool
+find(const aws_settings *settings, const world *w)
+{
+	const aws_settings none = {0};
+	aws_environment env = environment(w);
+
+	return aws_find_credentials(settings != NULL ? settings : &none, &env,
+								&found, error, sizeof(error));
+}
+
+static void
+assert_found(const aws_settings *settings, const world *w,
+			 const char *access_key_id, const char *secret_access_key,
+			 const char *session_token, const char *source)
+{
+	if (!find(settings, w))
+		fail_msg("%s", error);
+	assert_string_equal(found.access_key_id, access_key_id);
+	assert_string_equal(found.secret_access_key, secret_access_key);
+	assert_string_equal(found.session_token, session_token);
+	assert_string_equal(found.source, source);
+	assert_string_equal(error, "");
+}
+
+static void
+assert_refused(const aws_settings *settings, const world *w,
+			   const char *message)
+{
+	const aws_credentials zero = {0};
+
+	assert_false(find(settings, w));
+	assert_string_equal(error, message);
+	assert_memory_equal(&found, &zero, sizeof(found));
+}
+
+/* As assert_refused(), for the end of a message. */
+static void
+assert_refused_with(const aws_settings *settings, const world *w,
+					const char *end)
+{
+	assert_false(find(settings, w));
+	if (strlen(error) < strlen(end) ||
+		strcmp(error + strlen(error) - strlen(end), end) != 0)
+		fail_msg("\"%s\" does not end in \"%s\"", error, end);
+	assert_null(strstr(error, "HIDDEN"));
+	assert_string_equal(found.secret_access_key, "");
+}
+
+/*
+ * Which source
+ */
+
+static const world everything = {
+	.variables = {
+		{"AWS_ACCESS_KEY_ID", "ENVKEY"},
+		{"AWS_SECRET_ACCESS_KEY", "ENVHIDDEN"},
+		{"AWS_SESSION_TOKEN", "ENVTOKEN"},
+	},
+	.files = {
+		{CREDENTIALS, "[default]\naws_access_key_id = FILEKEY\n"
+			"aws_secret_access_key = FILEHIDDEN\n"
+			"[work]\naws_access_key_id = WORKKEY\n"
+		"aws_secret_access_key = WORKHIDDEN\n"},
+	},
+};
+
+static void
+settings_win_over_the_environment(void **state)
+{
+	const aws_settings settings = {
+		.access_key_id = "SETKEY",.secret_access_key = "SETHIDDEN"
+	};
+
+	(void) state;
+	assert_found(&settings, &everything, "SETKEY", "SETHIDDEN", "", "settings");
+}
+
+static void
+the_environment_wins_over_the_files(void **state)
+{
+	const aws_settings empty = {"", "", "", "", "", ""};
+
+	(void) state;
+	assert_found(NULL, &everything, "ENVKEY", "ENVHIDDEN", "ENVTOKEN",
+				 "environment");
+	assert_found(&empty, &everything, "ENVKEY", "ENVHIDDEN", "ENVTOKEN",
+				 "environment");
+}
+
+static void
+the_profile_setting_wins_over_the_environment(void **state)
+{
+	const aws_settings settings = {.profile = "work"};
+
+	(void) state;
+	assert_found(&settings, &everything, "WORKKEY", "WORKHIDDEN", "",
+				 "profile \"work\" in " CREDENTIALS);
+}
+
+static void
+names_all_sources_if_none_has_credentials(void **state)
+{
+	const world empty = {0};
+	const world no_keys = {
+		.files = {
+			{CREDENTIALS, "[other]\n"},
+			{CONFIG, "[default]\nregion = us-east-1\n"}
+		},
+	};
+
+	(void) state;
+	assert_refused(NULL, &empty,
+				   "no credentials: settings ddblock.access_key_id: not set; "
+				   "environment AWS_ACCESS_KEY_ID: not set; "
+				   "profile \"default\" in /home/pg/.aws/credentials: "
+				   "file not found or not readable; "
+				   "profile \"default\" in /home/pg/.aws/config: "
+				   "file not found or not readable");
+	assert_refused(NULL, &no_keys,
+				   "no credentials: settings ddblock.access_key_id: not set; "
+				   "environment AWS_ACCESS_KEY_ID: not set; "
+				   "profile \"default\" in /home/pg/.aws/credentials: "
+				   "no such profile; profile \"default\" in /home/pg/.aws/config "
+				   "aws_access_key_id: not set");
+}
+
+static void
+half_configured_sources_are_refused(void **state)
+{
+	const aws_settings key_only = {.access_key_id = "SETKEY"};
+	const aws_settings secret_only = {.secret_access_key = "SETHIDDEN"};
+	const aws_settings token_only = {.session_token = "SETHIDDEN"};
+	const world environment_half = {
+		.variables = {{"AWS_ACCESS_KEY_ID", "ENVKEY"}},
+		.files = {everything.files[0]},
+	};
+	const world file_half = {
+		.files = {
+			{CREDENTIALS, "[default]\naws_access_key_id = A\n"
+			"aws_secret_access_key =\n"},
+			{CONFIG, "[default]\naws_access_key_id = B\n"
+			"aws_secret_access_key = HIDDEN\n"},
+		},
+	};
+
+	(void) state;
+	assert_refused(&key_only, &everything,
+				   "no credentials: settings: ddblock.access_key_id is set "
+				   "but ddblock.secret_access_key is not");
+	assert_refused_with(&secret_only, &everything,
+						"settings: ddblock.secret_access_key is set "
+						"but ddblock.access_key_id is not");
+	assert_refused_with(&token_only, &everything,
+						"settings: ddblock.session_token is set "
+						"but ddblock.access_key_id is not");
+	assert_refused_with(NULL, &environment_half,
+						"environment: AWS_ACCESS_KEY_ID is set "
+						"but AWS_SECRET_ACCESS_KEY is not");
+	assert_refused_with(NULL, &file_half,
+						"profile \"default\" in /home/pg/.aws/credentials: "
+						"aws_access_key_id is set "
+						"but aws_secret_access_key is not");
+}
+
+/*
+ * Which profile, which file
+ */
+
+static void
+chooses_the_profile(void **state)
+{
+	const aws_settings settings = {.profile = "a"};
+	world		w = {
+		.variables = {{"AWS_PROFILE", "b"}, {"AWS_DEFAULT_PROFILE", "c"}},
+		.files = {
+			{CREDENTIALS,
+				"[a]\naws_access_key_id=A\naws_secret_access_key=S\n"
+				"[b]\naws_access_key_id=B\naws_secret_access_key=S\n"
+				"[c]\naws_access_key_id=C\naws_secret_access_key=S\n"
+			"[default]\naws_access_key_id=D\naws_secret_access_key=S\n"},
+		},
+	};
+
+	(void) state;
+	assert_found(&settings, &w, "A", "S", "", "profile \"a\" in " CREDENTIALS);
+	assert_found(NULL, &w, "B", "S", "", "profile \"b\" in " CREDENTIALS);
+	w.variables[0].value = "";
+	assert_found(NULL, &w, "C", "S", "", "profile \"c\" in " CREDENTIALS);
+	w.variables[1].value = NULL;
+	assert_found(NULL, &w, "D", "S", "", "profile \"default\" in " CREDENTIALS);
+}
+
+static void
+a_named_profile_must_exist(void **state)
+{
+	const aws_settings settings = {.profile = "gone"};
+	const world by_variable = {
+		.variables = {{"AWS_PROFILE", "default"}},
+		.files = {{CONFIG, "[profile other]\n"}},
+	};
+
+	(void) state;
+	assert_refused_with(&settings, &everything,
+						"environment: not used, because ddblock.profile is "
+						"set; profile \"gone\" in /home/pg/.aws/credentials: no such "
+						"profile, in /home/pg/.aws/config: file not found or not "
+						"readable");
+	assert_refused_with(NULL, &by_variable,
+						"profile \"default\" in /home/pg/.aws/credentials: file not "
+						"found or not readable, in /home/pg/.aws/config: no such "
+						"profile");
+}
+
+static void
+the_credentials_file_wins_over_the_config_file(void **state)
+{
+	world		w = {
+		.files = {
+			{CREDENTIALS, "[default]\naws_access_key_id = A\n"
+			"aws_secret_access_key = SA\n"},
+			{CONFIG, "[default]\naws_access_key_id = B\n"
+			"aws_secret_access_key = SB\naws_session_token = TB\n"},
+		},
+	};
+
+	(void) state;
+	assert_found(NULL, &w, "A", "SA", "", "profile \"default\" in " CREDENTIALS);
+	w.files[0].value = "[other]\n";
+	assert_found(NULL, &w, "B", "SB", "TB", "profile \"default\" in " CONFIG);
+	w.files[0].name = "/elsewhere";
+	assert_found(NULL, &w, "B", "SB", "TB", "profile \"default\" in " CONFIG);
+}
+
+static void
+each_file_names_profiles_its_own_way(void **state)
+{
+	const aws_settings settings = {.profile = "a"};
+	world		w = {
+		.files = {
+			{CREDENTIALS, "[profile a]\naws_access_key_id = WRONG\n"
+			"aws_secret_access_key = S\n"},
+			{CONFIG, "[a]\naws_access_key_id = WRONG\n"
+				"aws_secret_access_key = S\n[profile a]\n"
+			"aws_access_key_id = RIGHT\naws_secret_access_key = S\n"},
+		},
+	};
+
+	(void) state;
+	assert_found(&settings, &w, "RIGHT", "S", "", "profile \"a\" in " CONFIG);
+	w.files[1].value = "[default]\naws_access_key_id = WRONG\n"
+		"aws_secret_access_key = S\n[profile default]\n"
+		"aws_access_key_id = RIGHT\naws_secret_access_key = S\n";
+	assert_found(NULL, &w, "RIGHT", "S", "", "profile \"default\" in " CONFIG);
+}
+
+static void
+finds_the_files(void **state)
+{
+	const char *keys = "[default]\naws_access_key_id = A\n"
+		"aws_secret_access_key = S\n";
+	const char *config_keys = "[default]\naws_access_key_id = B\n"
+		"aws_secret_access_key = S\n";
+	const world moved = {
+		.variables = {{"AWS_SHARED_CREDENTIALS_FILE", "/etc/keys"}},
+		.files = {{"/etc/keys", keys}, {CREDENTIALS, config_keys}},
+	};
+	const world moved_config = {
+		.variables = {{"AWS_CONFIG_FILE", "~/x"}},
+		.files = {{"/home/pg/x", config_keys}},
+	};
+	const world no_home = {
+		.homeless = true,
+		.files = {{"/.aws/credentials", keys}, {"~/.aws/credentials", keys}},
+	};
+
+	(void) state;
+	assert_found(NULL, &moved, "A", "S", "", "profile \"default\" in /etc/keys");
+	assert_string_equal(found.file, "/etc/keys");
+	assert_found(NULL, &moved_config, "B", "S", "", "profile \"default\" in /home/pg/x");
+	assert_refused_with(NULL, &no_home,
+						"profile \"default\" in ~/.aws/credentials: "
+						"file not found or not readable; profile \"default\" in "
+						"~/.aws/config: file not found or not readable");
+}
+
+static void
+ways_to_credentials_that_it_lacks_are_named(void **state)
+{
+	static const struct
+	{
+		const char *property;
+		const char *config;
+	}			cases[] = {
+		{"role_arn", "[default]\nrole_arn = arn:aws:iam::1:role/x\n"
+		"source_profile = default\n"},
+		{"sso_session", "[default]\nsso_session = x\nregion = y\n"},
+		{"sso_start_url", "[default]\nsso_start_url = https://x\n"},
+		{"credential_process", "[default]\ncredential_process = /bin/x\n"
+			"aws_access_key_id = A\n"
+		"aws_secret_access_key = HIDDEN\n"},
+		{"web_identity_token_file", "[default]\n"
+		"web_identity_token_file = /x\n"},
+		{"login_session", "[default]\nlogin_session = x\n"},
+	};
+	world		w = {.files = {{CONFIG, NULL}}};
+	char		end[128];
+	size_t		i;
+
+	(void) state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		w.files[0].value = cases[i].config;
+		snprintf(end, sizeof(end), "profile \"default\": %s is not supported",
+				 cases[i].property);
+		assert_refused_with(NULL, &w, end);
+	}
+
+	/* A role comes before keys, keys before a process. */
+	w.files[1] = everything.files[0];
+	w.files[0].value = cases[0].config;
+	assert_refused_with(NULL, &w,
+						"profile \"default\": role_arn is not supported");
+	w.files[0].value = cases[3].config;
+	assert_found(NULL, &w, "FILEKEY", "FILEHIDDEN", "", "profile \"default\" in " CREDENTIALS);
+}
+
+static void
+malformed_files_are_refused(void **state)
+{
+	world		w = {
+		.files = {
+			everything.files[0],
+			{CONFIG, "[default]\nregion = x\naws_secret_access_key HIDDEN\n"},
+		},
+	};
+	const aws_settings none = {0};
+	aws_environment env = environment(&w);
+	char		text[64];
+
+	(void) state;
+	assert_refused_with(NULL, &w, "; /home/pg/.aws/config: line 3 is malformed");
+	assert_false(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)));
+	assert_string_equal(text, "");
+	assert_false(aws_find_endpoint(&none, &env, text, sizeof(text), words, sizeof(words)));
+	assert_string_equal(text, "");
+}
+
+/*
+ * Values that cannot be right
+ */
+
+static char *
+repeat(char c, size_t n)
+{
+	char	   *text = malloc(n + 1);
+
+	memset(text, c, n);
+	text[n] = '\0';
+	return text;
+}
+
+static void
+long_tokens_are_refused_never_cut(void **state)
+{
+	char	   *fits = repeat('S', sizeof(found.session_token) - 1);
+	char	   *long_token = repeat('S', sizeof(found.session_token));
+	char	   *file = malloc(10000);
+	aws_settings settings = {
+		.access_key_id = "A",.secret_access_key = "S",.session_token = fits
+	};
+	world		w = {.files = {{CREDENTIALS, file}}};
+
+	(void) state;
+	assert_found(&settings, &w, "A", "S", fits, "settings");
+	settings.session_token = long_token;
+	assert_refused(&settings, &w, "no credentials: settings: "
+				   "ddblock.session_token is too long");
+
+	sprintf(file, "[default]\naws_access_key_id = A\n"
+			"aws_secret_access_key = S\naws_session_token = %s\n", fits);
+	assert_found(NULL, &w, "A", "S", fits, "profile \"default\" in " CREDENTIALS);
+	sprintf(file, "[default]\naws_access_key_id = A\n"
+			"aws_secret_access_key = S\naws_session_token = %s\n", long_token);
+	assert_refused_with(NULL, &w, "profile \"default\" in /home/pg/.aws/credentials: "
+						"aws_session_token is too long");
+	free(fits);
+	free(long_token);
+	free(file);
+}
+
+static void
+values_that_no_header_can_carry_are_refused(void **state)
+{
+	world		w = {
+		.variables = {
+			{"AWS_ACCESS_KEY_ID", "A"},
+			{"AWS_SECRET_ACCESS_KEY", "HIDDEN\n"},
+		},
+	};
+	const world continued = {
+		.files = {{CREDENTIALS, "[default]\naws_access_key_id = A\n"
+			"aws_secret_access_key = HIDDEN\n  MORE\n"}},
+	};
+
+	(void) state;
+	assert_refused_with(NULL, &w, "environment: AWS_SECRET_ACCESS_KEY contains "
+						"white space or a character that is not ASCII");
+	w.variables[1].value = "HIDDEN\xc3\xa9";
+	assert_refused_with(NULL, &w, "environment: AWS_SECRET_ACCESS_KEY contains "
+						"white space or a character that is not ASCII");
+	assert_refused_with(NULL, &continued, "aws_secret_access_key contains "
+						"white space or a character that is not ASCII");
+}
+
+static void
+messages_are_ascii_and_fit(void **state)
+{
+	char	   *name = repeat('\xc3', 3000);
+	const aws_settings settings = {.profile = name};
+	const world w = {0};
+	aws_environment env = environment(&w);
+	char		small[40];
+	size_t		i;
+
+	(void) state;
+	assert_false(find(&settings, &w));
+	assert_in_range(strlen(error), 1, sizeof(error) - 1);
+	for (i = 0; error[i] != '\0'; i++)
+		assert_in_range(error[i], ' ', '~');
+	assert_false(aws_find_credentials(&settings, &env, &found,
+									  small, sizeof(small)));
+	assert_int_equal(strlen(small), sizeof(small) - 1);
+	free(name);
+}
+
+static void
+wipes_credentials(void **state)
+{
+	const aws_credentials zero = {0};
+
+	(void) state;
+	assert_true(find(NULL, &everything));
+	aws_credentials_wipe(&found);
+	assert_memory_equal(&found, &zero, sizeof(found));
+}
+
+/*
+ * Region
+ */
+
+static void
+assert_region(const aws_settings *settings, const world *w, const char *wanted)
+{
+	aws_environment env = environment(w);
+	char		region[32];
+	bool		ok = aws_find_region(settings, &env, region, sizeof(region), words, sizeof(words));
+
+	assert_string_equal(region, wanted);
+	assert_int_equal(ok, wanted[0] != '\0');
+}
+
+static void
+chooses_the_region(void **state)
+{
+	aws_settings settings = {.region = "set-1"};
+	world		w = {
+		.variables = {{"AWS_REGION", "env-1"}, {"AWS_DEFAULT_REGION", "env-2"}},
+		.files = {
+			{CONFIG, "[default]\nregion = file-1\n[profile p]\n"
+			"region = file-2 # comment\n"},
+			{CREDENTIALS, "[default]\n"},
+		},
+	};
+
+	(void) state;
+	assert_region(&settings, &w, "set-1");
+	settings.region = "";
+	assert_region(&settings, &w, "env-1");
+	w.variables[0].value = "";
+	assert_region(&settings, &w, "env-2");
+	w.variables[1].value = NULL;
+	assert_region(&settings, &w, "file-1");
+	settings.profile = "p";
+	assert_region(&settings, &w, "file-2");
+	settings.profile = "gone";
+	assert_region(&settings, &w, "");
+	settings.profile = NULL;
+	w.files[1].value = "[default]\nregion = file-3\n";
+	assert_region(&settings, &w, "file-3");
+	w.files[0].value = w.files[1].value = "[default]\n";
+	assert_region(&settings, &w, "");
+}
+
+static void
+says_why_there_is_no_region(void **state)
+{
+	const aws_settings none = {0};
+	world		w = {.files = {{CONFIG, "[default]\noutput = x\n"}}};
+
+	(void) state;
+	assert_region(&none, &w, "");
+	assert_string_equal(words, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION: not set; "
+						"region of profile \"default\" in " CREDENTIALS ": file not found or "
+						"not readable; region of profile \"default\" in " CONFIG ": not set");
+	w.files[0].value = "[default]\nregion = a b\n";
+	assert_region(&none, &w, "");
+	assert_string_equal(words, "the profile's region: not the name of a Region");
+	w.files[0].value = "[default]\nregion\n";
+	assert_region(&none, &w, "");
+	assert_string_equal(words, "shared files: " CONFIG ": line 2 is malformed");
+	w.variables[0] = (pair) {"AWS_DEFAULT_REGION", "a.b"};
+	assert_region(&none, &w, "");
+	assert_string_equal(words, "AWS_DEFAULT_REGION: not the name of a Region");
+}
+
+static void
+refuses_what_is_no_region(void **state)
+{
+	static const char *const wrong[] = {
+		"us east", "us-east-1.example.com/", "us-east-1\n", "a@b", "r\xc3\xa9",
+		"a-region-longer-than-the-buffer-of-the-caller"
+	};
+	const world w = {0};
+	size_t		i;
+
+	(void) state;
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	{
+		const aws_settings settings = {.region = wrong[i]};
+
+		assert_region(&settings, &w, "");
+	}
+}
+
+/*
+ * Endpoint
+ */
+
+static bool
+find_endpoint(const aws_settings *settings, const world *w,
+			  char *url, size_t size)
+{
+	aws_environment env = environment(w);
+
+	return aws_find_endpoint(settings, &env, url, size, words, sizeof(words));
+}
+
+static void
+assert_endpoint(const aws_settings *settings, const world *w,
+				const char *wanted)
+{
+	char		url[64];
+
+	assert_true(find_endpoint(settings, w, url, sizeof(url)));
+	assert_string_equal(url, wanted);
+}
+
+static const char *const endpoint_config =
+"[default]\nservices = dev\nendpoint_url = http://profile\n"
+"[profile other]\nendpoint_url = http://other\n"
+"[services dev]\ns3 =\n  endpoint_url = http://s3\n"
+"dynamodb =\n  endpoint_url = http://service:8000/x\n  y = z\n"
+"[services s3-only]\ns3 =\n  endpoint_url = http://s3\n";
+
+static void
+chooses_the_endpoint(void **state)
+{
+	aws_settings settings = {.endpoint_url = "http://set"};
+	world		w = {
+		.variables = {
+			{"AWS_ENDPOINT_URL", "http://env/"},
+			{"AWS_ENDPOINT_URL_DYNAMODB", "http://env-dynamodb"},
+		},
+		.files = {{CONFIG, endpoint_config}},
+	};
+
+	(void) state;
+	assert_endpoint(&settings, &w, "http://set");
+	settings.endpoint_url = "http://set/";
+	assert_endpoint(&settings, &w, "http://set");
+	settings.endpoint_url = NULL;
+	assert_endpoint(&settings, &w, "http://env-dynamodb");
+	w.variables[1].value = "";
+	assert_endpoint(&settings, &w, "http://env");
+	w.variables[0].value = NULL;
+	assert_endpoint(&settings, &w, "http://service:8000/x");
+	settings.profile = "other";
+	assert_endpoint(&settings, &w, "http://other");
+	settings.profile = NULL;
+	w.files[0].value = "[default]\nservices = s3-only\n"
+		"endpoint_url = http://profile\n[services s3-only]\ns3 =\n  a = b\n";
+	assert_endpoint(&settings, &w, "http://profile");
+	w.files[0].value = "[default]\n";
+	assert_endpoint(&settings, &w, "");
+	w.files[0].name = "/elsewhere";
+	assert_endpoint(&settings, &w, "");
+}
+
+static void
+ignores_configured_endpoints_if_told_to(void **state)
+{
+	const aws_settings none = {0};
+	const aws_settings settings = {.endpoint_url = "http://set"};
+	const world by_variable = {
+		.variables = {
+			{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "True"},
+			{"AWS_ENDPOINT_URL", "http://env"},
+		},
+		.files = {{CONFIG, endpoint_config}},
+	};
+	world		by_profile = {
+		.variables = {{"AWS_ENDPOINT_URL", "http://env"}},
+		.files = {{CONFIG, "[default]\nendpoint_url = http://profile\n"
+			"ignore_configured_endpoint_urls = true\n"}},
+	};
+
+	(void) state;
+	assert_endpoint(&none, &by_variable, "");
+	assert_endpoint(&settings, &by_variable, "http://set");
+	assert_endpoint(&none, &by_profile, "");
+	assert_endpoint(&settings, &by_profile, "http://set");
+
+	/* The variable wins over the profile. */
+	by_profile.variables[1] =
+		(pair) {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "false"};
+	assert_endpoint(&none, &by_profile, "http://env");
+}
+
+static void
+never_guesses_an_endpoint(void **state)
+{
+	const aws_settings none = {0};
+	const aws_settings gone = {.profile = "gone"};
+	world		w = {
+		.files = {{CONFIG, "[default]\nservices = missing\n"
+			"endpoint_url = http://profile\n"}},
+	};
+	char		url[16];
+
+	(void) state;
+	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
+	assert_string_equal(url, "");
+	assert_false(find_endpoint(&gone, &w, url, sizeof(url)));
+	assert_string_equal(words, "shared files: profile \"gone\" in " CREDENTIALS ": file not "
+						"found or not readable, in " CONFIG ": no such profile");
+	w.files[0].value = "[default]\nendpoint_url = http://longer-than-it\n";
+	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
+	assert_string_equal(url, "");
+	w.files[0].value = "[default]\nendpoint_url = http://a b\n";
+	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
+	assert_string_equal(url, "");
+}
+
+static void
+knows_amazons_endpoints(void **state)
+{
+	char		url[64];
+
+	(void) state;
+	aws_default_endpoint("eu-west-1", url, sizeof(url));
+	assert_string_equal(url, "https://dynamodb.eu-west-1.amazonaws.com");
+	aws_default_endpoint("cn-north-1", url, sizeof(url));
+	assert_string_equal(url, "https://dynamodb.cn-north-1.amazonaws.com.cn");
+	aws_default_endpoint("eu-west-1", url, 20);
+	assert_string_equal(url, "");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(settings_win_over_the_environment),
+		cmocka_unit_test(the_environment_wins_over_the_files),
+		cmocka_unit_test(the_profile_setting_wins_over_the_environment),
+		cmocka_unit_test(names_all_sources_if_none_has_credentials),
+		cmocka_unit_test(half_configured_sources_are_refused),
+		cmocka_unit_test(chooses_the_profile),
+		cmocka_unit_test(a_named_profile_must_exist),
+		cmocka_unit_test(the_credentials_file_wins_over_the_config_file),
+		cmocka_unit_test(each_file_names_profiles_its_own_way),
+		cmocka_unit_test(finds_the_files),
+		cmocka_unit_test(ways_to_credentials_that_it_lacks_are_named),
+		cmocka_unit_test(malformed_files_are_refused),
+		cmocka_unit_test(long_tokens_are_refused_never_cut),
+		cmocka_unit_test(values_that_no_header_can_carry_are_refused),
+		cmocka_unit_test(messages_are_ascii_and_fit),
+		cmocka_unit_test(wipes_credentials),
+		cmocka_unit_test(chooses_the_region),
+		cmocka_unit_test(says_why_there_is_no_region),
+		cmocka_unit_test(refuses_what_is_no_region),
+		cmocka_unit_test(chooses_the_endpoint),
+		cmocka_unit_test(ignores_configured_endpoints_if_told_to),
+		cmocka_unit_test(never_guesses_an_endpoint),
+		cmocka_unit_test(knows_amazons_endpoints),
+	};
+
+	return cmocka_run_group_tests_name("credentials", tests, NULL, NULL);
+}

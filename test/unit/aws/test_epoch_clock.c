@@ -1,0 +1,231 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_epoch_clock.c
+ *	  What time it is in DynamoDB: bounds that hold, and absurd Dates.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "aws/epoch_clock.h"
+
+#define MS		INT64_C(1000)
+#define SECOND	INT64_C(1000000)
+#define HOUR	(3600 * SECOND)
+#define EPOCH	(INT64_C(1800000000) * SECOND)	/* DynamoDB's time at our 0 */
+#define PPM		500
+#define YEAR_9999	INT64_C(253370764800)
+
+static uint64_t seed;
+
+static int64_t
+between(int64_t from, int64_t to)
+{
+	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return from + (int64_t) ((seed >> 20) % (uint64_t) (to - from + 1));
+}
+
+/* DynamoDB, whose clock shows "epoch" more than ours, replies at "at". */
+static void
+reply_at(epoch_clock *clock, int64_t epoch, int64_t at, int64_t there, int64_t back)
+{
+	epoch_clock_reply(clock, (epoch + at) / SECOND, at - there, at + back);
+}
+
+static void
+one_date_tells_the_second(void **state)
+{
+	epoch_clock clock;
+
+	(void) state;
+	epoch_clock_start(&clock, EPOCH, PPM);
+	assert_false(clock.known);
+	epoch_clock_reply(&clock, EPOCH / SECOND + 100, 100 * SECOND - 3 * MS, 100 * SECOND + 2 * MS);
+	assert_true(clock.known);
+	assert_in_range(EPOCH - epoch_clock_low(&clock, 100 * SECOND), 2 * MS, 2 * MS + 5);
+	assert_in_range(epoch_clock_high(&clock, 100 * SECOND) - EPOCH, SECOND + 13 * MS,
+					SECOND + 13 * MS + 5);
+}
+
+/* Whatever the clocks do within the drift, and the wall clock says. */
+static void
+the_truth_lies_between_the_bounds(void **state)
+{
+	(void) state;
+	for (seed = 1; seed <= 2000; seed += 2)
+	{
+		uint64_t	first = seed;
+		epoch_clock clock;
+		int64_t		now = between(1, 1000 * SECOND);
+		int64_t		epoch = EPOCH;
+		int64_t		ppm = between(-PPM, PPM);
+		int64_t		wall = between(0, 2) == 0 ? between(-HOUR, HOUR) : between(-SECOND, SECOND);
+
+		epoch_clock_start(&clock, epoch + wall, PPM);
+		for (int i = 0; i < 200; i++)
+		{
+			int64_t		there = between(1, 50 * MS);
+			int64_t		back = between(1, 50 * MS);
+			int64_t		pause = between(0, 9) == 0 ? between(0, HOUR) : between(0, SECOND);
+
+			now += pause + there;
+			epoch += (pause + there) * ppm / 1000000;
+			reply_at(&clock, epoch, now, there, back);
+			now += back;
+			epoch += back * ppm / 1000000;
+			if (clock.known)
+			{
+				assert_true(epoch_clock_low(&clock, now) <= epoch);
+				assert_true(epoch_clock_high(&clock, now) >= epoch);
+				assert_true(epoch_clock_high(&clock, now) - epoch_clock_low(&clock, now) <=
+							SECOND + 120 * MS);
+			}
+			assert_true(clock.known || i + 1 < EPOCH_VOTES);
+		}
+		seed = first;
+	}
+}
+
+static void
+many_dates_tell_more_than_the_second(void **state)
+{
+	epoch_clock clock;
+
+	(void) state;
+	seed = 1;
+	epoch_clock_start(&clock, EPOCH, PPM);
+	for (int i = 1; i <= 200; i++)
+		reply_at(&clock, EPOCH, i * SECOND / 10 + between(0, 99) * MS, MS, MS);
+	assert_true(epoch_clock_high(&clock, 20 * SECOND) < EPOCH + 60 * MS);
+	assert_true(epoch_clock_low(&clock, 20 * SECOND) > EPOCH - 60 * MS);
+}
+
+/* What was known widens, until the next Date. */
+static void
+silence_widens_the_bounds(void **state)
+{
+	epoch_clock clock;
+
+	(void) state;
+	epoch_clock_start(&clock, EPOCH, PPM);
+	reply_at(&clock, EPOCH, 10 * SECOND, MS, MS);
+	assert_in_range(epoch_clock_high(&clock, 10 * SECOND + HOUR) -
+					epoch_clock_high(&clock, 10 * SECOND), 1790 * MS, 1810 * MS);
+	reply_at(&clock, EPOCH, 10 * SECOND + HOUR, MS, MS);
+	assert_true(epoch_clock_high(&clock, 10 * SECOND + HOUR) < EPOCH + SECOND + 12 * MS);
+}
+
+static void
+an_absurd_date_moves_no_token(void **state)
+{
+	static const int64_t absurd[] = {
+		YEAR_9999, 1, 0, -1, INT64_MAX, INT64_MIN, EPOCH / SECOND + 3600,
+		EPOCH / SECOND - 3600, EPOCH / SECOND + 400,
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(absurd) / sizeof(absurd[0]); i++)
+	{
+		epoch_clock clock;
+		int64_t		high;
+
+		/* known, and contradicted: less often than it takes, and by one crowd */
+		epoch_clock_start(&clock, EPOCH, PPM);
+		reply_at(&clock, EPOCH, 50 * SECOND, MS, MS);
+		high = epoch_clock_high(&clock, 60 * SECOND);
+		for (int n = 1; n < EPOCH_VOTES; n++)
+			epoch_clock_reply(&clock, absurd[i], 50 * SECOND + n * MS, 50 * SECOND + n * MS + 1);
+		for (int n = 1; n < 100; n++)
+			epoch_clock_reply(&clock, absurd[i], 50 * SECOND, 50 * SECOND + 4 * MS);
+		assert_int_equal(epoch_clock_high(&clock, 60 * SECOND), high);
+		reply_at(&clock, EPOCH, 60 * SECOND, MS, MS);
+		assert_int_equal(clock.votes, 0);
+		assert_true(epoch_clock_high(&clock, 60 * SECOND) <= high);
+
+		/* before anything is known */
+		epoch_clock_start(&clock, EPOCH, PPM);
+		epoch_clock_reply(&clock, absurd[i], 50 * SECOND, 50 * SECOND + MS);
+		assert_false(clock.known);
+		reply_at(&clock, EPOCH, 60 * SECOND, MS, MS);
+		assert_true(clock.known);
+		assert_true(epoch_clock_high(&clock, 60 * SECOND) < EPOCH + SECOND + 12 * MS);
+	}
+}
+
+/* Our machine stood still, or DynamoDB's clock was set: all replies say so. */
+static void
+a_jump_is_believed_in_the_end(void **state)
+{
+	static const int64_t jumps[] = {SECOND, -SECOND, 30 * SECOND, -30 * SECOND, HOUR, -HOUR};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(jumps) / sizeof(jumps[0]); i++)
+	{
+		epoch_clock clock;
+		int64_t		epoch = EPOCH;
+		int64_t		now = 10 * SECOND;
+
+		seed = i;
+		epoch_clock_start(&clock, EPOCH, PPM);
+		for (int n = 0; n < 100; n++, now += between(1, 300) * MS)
+			reply_at(&clock, epoch, now, MS, MS);
+		epoch += jumps[i];
+		for (int n = 0; n < 20; n++, now += between(1, 300) * MS)
+			reply_at(&clock, epoch, now, MS, MS);
+		assert_true(epoch_clock_low(&clock, now) <= epoch);
+		assert_true(epoch_clock_high(&clock, now) >= epoch);
+	}
+}
+
+/* One of several servers is wrong all the time. */
+static void
+a_minority_is_outvoted(void **state)
+{
+	epoch_clock clock;
+	int64_t		now = 10 * SECOND;
+
+	(void) state;
+	seed = 1;
+	epoch_clock_start(&clock, EPOCH, PPM);
+	reply_at(&clock, EPOCH, now, MS, MS);
+	for (int n = 0; n < 1000; n++, now += 100 * MS)
+	{
+		reply_at(&clock, n % EPOCH_VOTES == 0 ? EPOCH : EPOCH + HOUR, now, MS, MS);
+		assert_true(epoch_clock_high(&clock, now) < EPOCH + 2 * SECOND);
+	}
+}
+
+/* A wrong time costs a refusal, whose Date is believed for the next try. */
+static void
+signing_follows_the_newest_date(void **state)
+{
+	epoch_clock clock;
+
+	(void) state;
+	epoch_clock_start(&clock, EPOCH - HOUR, PPM);
+	assert_int_equal(epoch_clock_likely(&clock), EPOCH - HOUR);
+	reply_at(&clock, EPOCH, 10 * SECOND, MS, MS);
+	assert_false(clock.known);
+	assert_in_range(epoch_clock_likely(&clock), EPOCH - SECOND, EPOCH + SECOND);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_date_tells_the_second),
+		cmocka_unit_test(the_truth_lies_between_the_bounds),
+		cmocka_unit_test(many_dates_tell_more_than_the_second),
+		cmocka_unit_test(silence_widens_the_bounds),
+		cmocka_unit_test(an_absurd_date_moves_no_token),
+		cmocka_unit_test(a_jump_is_believed_in_the_end),
+		cmocka_unit_test(a_minority_is_outvoted),
+		cmocka_unit_test(signing_follows_the_newest_date),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

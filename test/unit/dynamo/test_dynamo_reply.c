@@ -1,0 +1,1090 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_dynamo_reply.c
+ *	  What we make of DynamoDB's replies.
+ *
+ * Replies marked "Local" were recorded from DynamoDB Local, with their
+ * checksums.  What Local never says (throttling, conflicts, credentials) is
+ * written after the API Reference.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dynamo/dynamo.h"
+
+/* Local */
+#define ITEM_JSON \
+	"{\"data\":{\"B\":\"AAECeno=\"},\"ownerName\":{\"S\":\"o\\\"1/inc\"}," \
+	"\"recordVersionNumber\":{\"S\":\"v1\"},\"holder\":{\"M\":{\"host\":{\"S\":\"host\"}," \
+	"\"owner\":{\"S\":\"o\\\"1/inc\"}," \
+	"\"database\":{\"S\":\"d\\\"b\"},\"pid\":{\"N\":\"77\"}," \
+	"\"application\":{\"S\":\"app\\uD83D\\uDE00\"},\"user\":{\"S\":\"us\\ter\"}," \
+	"\"since\":{\"N\":\"1795254699472\"}}},\"fencingToken\":{\"N\":\"100\"}," \
+	"\"key\":{\"S\":\"migrate/orders\"},\"leaseDuration\":{\"S\":\"20000\"}}"
+#define RELEASED_JSON \
+	"{\"releasedAt\":{\"N\":\"1795254699\"}," \
+	"\"releasedVersion\":{\"S\":\"v6\"},\"ownerName\":{\"S\":\"o\\\"1/inc\"}," \
+	"\"recordVersionNumber\":{\"S\":\"v6\"},\"fencingToken\":{\"N\":\"301\"}," \
+	"\"isReleased\":{\"S\":\"1\"},\"key\":{\"S\":\"migrate/orders\"}," \
+	"\"leaseDuration\":{\"S\":\"30000\"}}"
+#define REFUSED \
+	"{\"__type\":\"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException\"," \
+	"\"Message\":\"The conditional request failed\""
+
+static void
+read_text(dynamo_reply *reply, dynamo_op op, int http_status, const char *body)
+{
+	dynamo_read(reply, op, 1, http_status, NULL, body, strlen(body));
+	assert_int_equal(reply->count, 1);
+}
+
+/* Reads a GetItem reply with the given attributes. */
+static const dynamo_item *
+read_item(dynamo_reply *reply, const char *attributes)
+{
+	char		body[4096];
+
+	snprintf(body, sizeof(body), "{\"Item\":{%s}}", attributes);
+	read_text(reply, DYNAMO_READ, 200, body);
+	return &reply->results[0].item;
+}
+
+static void
+assert_status(const char *body, int http_status, dynamo_op op, dynamo_status expected)
+{
+	dynamo_reply reply;
+
+	read_text(&reply, op, http_status, body);
+	if (reply.status != expected || reply.results[0].status != expected)
+		fail_msg("status %d instead of %d for HTTP %d %s",
+				 reply.status, expected, http_status, body);
+	assert_string_equal(reply.results[0].type, reply.type);
+	assert_string_equal(reply.results[0].message, reply.message);
+	dynamo_reply_free(&reply);
+}
+
+static void
+assert_type(const char *type, dynamo_status expected)
+{
+	char		body[256];
+
+	snprintf(body, sizeof(body), "{\"__type\":\"com.example#%s\",\"message\":\"m\"}", type);
+	assert_status(body, 400, DYNAMO_RENEW, expected);
+}
+
+static void
+success_of_a_write(void **state)
+{
+	/* Local */
+	static const char body[] =
+		"{\"ConsumedCapacity\":{\"TableName\":\"simple\",\"CapacityUnits\":1.0}}";
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, "2428227325", body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.results[0].status, DYNAMO_OK);
+	assert_true(reply.consumed == 1.0);
+	dynamo_reply_free(&reply);
+	assert_status("{}", 200, DYNAMO_ACQUIRE, DYNAMO_OK);
+}
+
+/* Of the item only what the acquire has changed comes back, or nothing. */
+static void
+an_acquire_tells_whose_item_it_replaced(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_ACQUIRE, 200, "{\"Attributes\":{\"ownerName\":{\"S\":\"two\"},"
+			  "\"isReleased\":{\"S\":\"1\"}}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_true(reply.results[0].item.exists);
+	assert_string_equal(reply.results[0].item.owner, "two");
+	dynamo_reply_free(&reply);
+
+	read_text(&reply, DYNAMO_ACQUIRE, 200, "{\"Attributes\":7}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_false(reply.results[0].item.exists);
+	dynamo_reply_free(&reply);
+}
+
+static void
+read_of_an_item(void **state)
+{
+	static const char body[] = "{\"Item\":" ITEM_JSON ",\"ConsumedCapacity\":"
+		"{\"TableName\":\"simple\",\"CapacityUnits\":1.0}}";
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_READ, 1, 200, "2007693987", body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_OK);
+	item = &reply.results[0].item;
+	assert_true(item->exists);
+	assert_false(item->released);
+	assert_true(item->has_token);
+	assert_false(item->bad_token);
+	assert_int_equal(item->token, 100);
+	assert_string_equal(item->owner, "o\"1/inc");
+	assert_string_equal(item->version, "v1");
+	assert_int_equal(item->lease_ms, 20000);
+	assert_int_equal(item->released_at, 0);
+	assert_string_equal(item->holder.database, "d\"b");
+	assert_string_equal(item->holder.user, "us\ter");
+	assert_string_equal(item->holder.application, "app\xf0\x9f\x98\x80");
+	assert_string_equal(item->holder.host, "host");
+	assert_int_equal(item->holder.pid, 77);
+	assert_int_equal(item->holder.since_ms, INT64_C(1795254699472));
+	assert_int_equal(item->data_len, 5);
+	assert_memory_equal(item->data, "\0\1\2zz", 5);
+	dynamo_reply_free(&reply);
+	dynamo_reply_free(&reply);
+}
+
+static void
+read_of_nothing(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_READ, 200,
+			  "{\"ConsumedCapacity\":{\"TableName\":\"t\",\"CapacityUnits\":0.5}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_false(reply.results[0].item.exists);
+	assert_true(reply.consumed == 0.5);
+	dynamo_reply_free(&reply);
+}
+
+static void
+refusal_brings_the_item(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_ACQUIRE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_int_equal(reply.results[0].status, DYNAMO_CONDITION_FAILED);
+	assert_string_equal(reply.type, "ConditionalCheckFailedException");
+	assert_string_equal(reply.message, "The conditional request failed");
+	assert_string_equal(reply.results[0].item.version, "v1");
+	dynamo_reply_free(&reply);
+
+	read_text(&reply, DYNAMO_RELEASE, 400, REFUSED ",\"Item\":" RELEASED_JSON "}");
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_true(reply.results[0].item.released);
+	assert_int_equal(reply.results[0].item.released_at, 1795254699);
+	assert_int_equal(reply.results[0].item.token, 301);
+	dynamo_reply_free(&reply);
+}
+
+static void
+refusal_without_an_item_means_that_there_is_none(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_RENEW, 400, REFUSED "}");
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_false(reply.results[0].item.exists);
+	dynamo_reply_free(&reply);
+}
+
+static void
+statements_of_a_batch_fail_alone(void **state)
+{
+	/* the first four as from Local, which never throttles */
+	static const char body[] =
+		"{\"Responses\":[{\"Error\":{\"Message\":\"The conditional request failed\","
+		"\"Item\":" RELEASED_JSON ",\"Code\":\"ConditionalCheckFailed\"},"
+		"\"TableName\":\"simple\"},{\"TableName\":\"simple\"},"
+		"{\"Error\":{\"Message\":\"The conditional request failed\","
+		"\"Code\":\"ConditionalCheckFailed\"},\"TableName\":\"simple\"},"
+		"{\"Error\":{\"Message\":\"Cannot do operations on a non-existent table\","
+		"\"Code\":\"ResourceNotFound\"}},"
+		"{\"Error\":{\"Message\":\"Throughput exceeds\",\"Code\":\"ThrottlingError\"}},"
+		"{\"Error\":{\"Code\":\"InternalServerError\"}},"
+		"{\"Error\":{\"Code\":\"TransactionConflict\"}},"
+		"{\"Error\":{\"Code\":\"DuplicateItem\",\"Message\":\"odd\"}},"
+		"{\"Error\":{\"Code\":\"AccessDenied\"}}],"
+		"\"ConsumedCapacity\":[{\"TableName\":\"a\",\"CapacityUnits\":2.0},"
+		"{\"TableName\":\"b\",\"CapacityUnits\":0.5}]}";
+	static const dynamo_status expected[] = {
+		DYNAMO_CONDITION_FAILED, DYNAMO_OK, DYNAMO_CONDITION_FAILED,
+		DYNAMO_TABLE_MISSING, DYNAMO_THROTTLED, DYNAMO_UNKNOWN,
+		DYNAMO_CONFLICT, DYNAMO_MALFORMED, DYNAMO_ACCESS_DENIED
+	};
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_RENEW_BATCH, 9, 200, NULL, body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.count, 9);
+	for (int i = 0; i < 9; i++)
+		assert_int_equal(reply.results[i].status, expected[i]);
+	assert_true(reply.results[0].item.released);
+	assert_string_equal(reply.results[0].item.version, "v6");
+	assert_false(reply.results[2].item.exists);
+	assert_string_equal(reply.results[4].type, "ThrottlingError");
+	assert_string_equal(reply.results[4].message, "Throughput exceeds");
+	assert_string_equal(reply.results[7].message,
+						"unexpected error of a statement: DuplicateItem odd");
+	assert_true(reply.consumed == 2.5);
+	dynamo_reply_free(&reply);
+}
+
+static void
+batch_that_fails_whole_fails_each_statement(void **state)
+{
+	/* Local */
+	static const char body[] =
+		"{\"__type\":\"com.amazon.coral.validate#ValidationException\","
+		"\"Message\":\"Provided list of item keys contains duplicates\"}";
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_RENEW_BATCH, 25, 400, NULL, body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_VALIDATION);
+	assert_int_equal(reply.count, 25);
+	for (int i = 0; i < 25; i++)
+	{
+		assert_int_equal(reply.results[i].status, DYNAMO_VALIDATION);
+		assert_string_equal(reply.results[i].type, "ValidationException");
+		assert_string_equal(reply.results[i].message,
+							"Provided list of item keys contains duplicates");
+	}
+	dynamo_reply_free(&reply);
+}
+
+static void
+batch_with_other_than_one_answer_for_each_is_malformed(void **state)
+{
+	static const char *const bodies[] = {
+		"{}", "{\"Responses\":{}}", "{\"Responses\":[{}]}", "{\"Responses\":[{},{},{}]}",
+		"{\"Responses\":[{},3]}", "{\"Responses\":[{},{\"Error\":\"x\"}]}",
+		"{\"Responses\":[{\"Error\":{\"Code\":\"ConditionalCheckFailed\",\"Item\":"
+		ITEM_JSON "}},null]}",
+	};
+	dynamo_reply reply;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+	{
+		dynamo_read(&reply, DYNAMO_RENEW_BATCH, 2, 200, NULL, bodies[i], strlen(bodies[i]));
+		assert_int_equal(reply.status, DYNAMO_MALFORMED);
+		assert_int_equal(reply.results[0].status, DYNAMO_MALFORMED);
+		assert_int_equal(reply.results[1].status, DYNAMO_MALFORMED);
+		assert_false(reply.results[0].item.exists);
+		assert_null(reply.results[0].item.data);
+		dynamo_reply_free(&reply);
+	}
+}
+
+static void
+error_types_are_classified(void **state)
+{
+	(void) state;
+	assert_type("ProvisionedThroughputExceededException", DYNAMO_THROTTLED);
+	assert_type("ThrottlingException", DYNAMO_THROTTLED);
+	assert_type("Throttling", DYNAMO_THROTTLED);
+	assert_type("ThrottlingError", DYNAMO_THROTTLED);
+	assert_type("RequestLimitExceeded", DYNAMO_THROTTLED);
+	assert_type("TransactionConflictException", DYNAMO_CONFLICT);
+	assert_type("ReplicatedWriteConflictException", DYNAMO_CONFLICT);
+	assert_type("ExpiredTokenException", DYNAMO_CREDENTIALS);
+	assert_type("UnrecognizedClientException", DYNAMO_CREDENTIALS);
+	assert_type("InvalidSignatureException", DYNAMO_CREDENTIALS);
+	assert_type("IncompleteSignature", DYNAMO_CREDENTIALS);
+	assert_type("MissingAuthenticationTokenException", DYNAMO_CREDENTIALS);
+	assert_type("InvalidClientTokenId", DYNAMO_CREDENTIALS);
+	assert_type("RequestTimeTooSkewed", DYNAMO_CLOCK_SKEW);
+	assert_type("RequestExpired", DYNAMO_CLOCK_SKEW);
+	assert_type("AccessDeniedException", DYNAMO_ACCESS_DENIED);
+	assert_type("ResourceNotFoundException", DYNAMO_TABLE_MISSING);
+	assert_type("ResourceInUseException", DYNAMO_TABLE_IN_USE);
+	assert_type("ValidationException", DYNAMO_VALIDATION);
+	assert_type("ValidationError", DYNAMO_VALIDATION);
+	assert_type("SerializationException", DYNAMO_VALIDATION);
+	assert_type("InternalServerError", DYNAMO_UNKNOWN);
+	assert_type("UnknownOperationException", DYNAMO_MALFORMED);
+	assert_type("Exception", DYNAMO_MALFORMED);
+	assert_type("Error", DYNAMO_MALFORMED);
+	assert_type("", DYNAMO_MALFORMED);
+}
+
+static void
+type_counts_without_a_namespace_too(void **state)
+{
+	(void) state;
+	assert_status("{\"__type\":\"ThrottlingException\"}", 400, DYNAMO_READ, DYNAMO_THROTTLED);
+}
+
+static void
+signature_refused_for_its_date_is_clock_skew(void **state)
+{
+	(void) state;
+	assert_status("{\"__type\":\"com.amazon.coral.service#InvalidSignatureException\","
+				  "\"message\":\"Signature expired: 20261121T080000Z is now earlier than"
+				  " 20261121T084500Z (20261121T090000Z - 15 min.)\"}",
+				  400, DYNAMO_READ, DYNAMO_CLOCK_SKEW);
+	assert_status("{\"__type\":\"InvalidSignatureException\","
+				  "\"message\":\"Signature not yet current: 20261121T110000Z is still later than"
+				  " 20261121T091500Z (20261121T090000Z + 15 min.)\"}",
+				  400, DYNAMO_READ, DYNAMO_CLOCK_SKEW);
+}
+
+static void
+server_errors_leave_the_outcome_open_unless_throttled(void **state)
+{
+	static const int statuses[] = {500, 502, 503, 504};
+
+	(void) state;
+	for (int i = 0; i < 4; i++)
+	{
+		assert_status("", statuses[i], DYNAMO_RENEW, DYNAMO_UNKNOWN);
+		assert_status("<html>", statuses[i], DYNAMO_RENEW, DYNAMO_UNKNOWN);
+		assert_status("{\"__type\":\"a#InternalFailure\",\"Message\":\"x\"}",
+					  statuses[i], DYNAMO_RENEW, DYNAMO_UNKNOWN);
+		assert_status(REFUSED "}", statuses[i], DYNAMO_RENEW, DYNAMO_UNKNOWN);
+		assert_status("{\"__type\":\"a#ThrottlingException\"}",
+					  statuses[i], DYNAMO_RENEW, DYNAMO_THROTTLED);
+	}
+}
+
+static void
+other_http_statuses(void **state)
+{
+	(void) state;
+	assert_status("<html>", 413, DYNAMO_ACQUIRE, DYNAMO_VALIDATION);
+	assert_status("", 408, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_status("<html>", 429, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_status("{}", 204, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_status(REFUSED "}", 302, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+}
+
+/* What a web server says to a POST, and DynamoDB never would. */
+static void
+tells_other_services(void **state)
+{
+	static const int statuses[] = {301, 302, 400, 403, 404, 405, 501, 505};
+	static const char *const bodies[] = {"", "<html>", "{}", "{\"message\":\"Not Found\"}"};
+	dynamo_reply reply;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+	{
+		for (size_t b = 0; b < sizeof(bodies) / sizeof(bodies[0]); b++)
+			assert_status(bodies[b], statuses[i], DYNAMO_ACQUIRE, DYNAMO_WRONG_SERVICE);
+	}
+	assert_status(" \n<html>", 200, DYNAMO_ACQUIRE, DYNAMO_WRONG_SERVICE);
+	assert_status("null", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_WRONG_SERVICE);
+
+	/* A checksum is DynamoDB's, whatever the rest looks like. */
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 400, "2745614147", "{}", 2);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	dynamo_reply_free(&reply);
+}
+
+/* No such call carries a condition: the reply cannot be ours. */
+static void
+refused_condition_counts_for_single_writes_only(void **state)
+{
+	(void) state;
+	assert_status(REFUSED "}", 400, DYNAMO_READ, DYNAMO_MALFORMED);
+	assert_status(REFUSED "}", 400, DYNAMO_RENEW_BATCH, DYNAMO_MALFORMED);
+}
+
+static void
+malformed_reply_shows_how_it_begins(void **state)
+{
+	char		body[401];
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_READ, 403, "<html>\n\xc3\xa9\x7f denied");
+	assert_string_equal(reply.message,
+						"unexpected reply, HTTP 403: <html>???? denied");
+	dynamo_reply_free(&reply);
+
+	memset(body, 'x', 400);
+	body[400] = '\0';
+	read_text(&reply, DYNAMO_READ, 200, body);
+	assert_int_equal(strlen(reply.message), strlen("unexpected reply, HTTP 200: ") + 200);
+	dynamo_reply_free(&reply);
+}
+
+static void
+messages_show_no_signed_headers(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_READ, 400,
+			  "{\"__type\":\"InvalidSignatureException\",\"message\":\"The signature does"
+			  " not match.\\n\\nThe Canonical String should have been\\n'POST\\n"
+			  "x-amz-security-token:SECRET'\"}");
+	assert_string_equal(reply.message, "The signature does not match.");
+	dynamo_reply_free(&reply);
+	read_text(&reply, DYNAMO_READ, 400,
+			  "{\"__type\":\"IncompleteSignatureException\",\"message\":\"'Signature' is"
+			  " missing. Authorization=AWS4-HMAC-SHA256 Credential=SECRET\"}");
+	assert_string_equal(reply.message, "'Signature' is missing.");
+	dynamo_reply_free(&reply);
+}
+
+static void
+wrong_checksum_leaves_the_outcome_open(void **state)
+{
+	static const char *const wrong[] = {"2745614148", "", "x", "-1", "2745614147 x"};
+	dynamo_reply reply;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	{
+		dynamo_read(&reply, DYNAMO_RENEW, 1, 200, wrong[i], "{}", 2);
+		assert_int_equal(reply.status, DYNAMO_UNKNOWN);
+		assert_int_equal(reply.results[0].status, DYNAMO_UNKNOWN);
+		dynamo_reply_free(&reply);
+	}
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 400, "1", REFUSED "}", strlen(REFUSED "}"));
+	assert_int_equal(reply.status, DYNAMO_UNKNOWN);
+	dynamo_reply_free(&reply);
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, "2745614147", "{}", 2);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	dynamo_reply_free(&reply);
+}
+
+static void
+what_is_not_one_json_object_is_malformed(void **state)
+{
+	static const char *const bodies[] = {
+		"", " ", "{", "{\"a\":1,", "{}{}", "{} x", "{\"a\":\"\\", "{]",
+		"{\"a\":\"\xff\"}", "{\"a\":\"\xc0\xaf\"}", "{\"a\":\"\xed\xa0\x80\"}",
+		"{\"a\":\"\xe2\x80", "{\"a\":\"\\ud800\"}",
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+		assert_status(bodies[i], 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
+	assert_status(" {} \r\n", 200, DYNAMO_RENEW, DYNAMO_OK);
+	assert_status("{\"a\":\"\xf4\x8f\xbf\xbf\"}", 200, DYNAMO_RENEW, DYNAMO_OK);
+}
+
+static void
+bytes_after_a_nul_count_too(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, "{}\0", 3);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	dynamo_reply_free(&reply);
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, NULL, 0);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	dynamo_reply_free(&reply);
+}
+
+static void
+success_must_bring_what_was_asked_for(void **state)
+{
+	(void) state;
+	assert_status("{\"__type\":\"x\"}", 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
+	assert_status("{\"Item\":3}", 200, DYNAMO_READ, DYNAMO_MALFORMED);
+	assert_status("{}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{}}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{}]}}",
+				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{}", 200, DYNAMO_CREATE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{}", 200, DYNAMO_UPDATE_TTL, DYNAMO_MALFORMED);
+	assert_status("{\"TimeToLiveSpecification\":{\"Enabled\":true,\"AttributeName\":\"ttl\"}}",
+				  200, DYNAMO_UPDATE_TTL, DYNAMO_OK);
+}
+
+static void
+oversized_and_deep_replies_are_refused(void **state)
+{
+	size_t		len = DYNAMO_REPLY_MAX + 1;
+	char	   *body = malloc(len);
+	dynamo_reply reply;
+
+	(void) state;
+	memset(body, ' ', len);
+	memcpy(body, "{}", 2);
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, len);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	dynamo_reply_free(&reply);
+	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, len - 1);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	dynamo_reply_free(&reply);
+
+	/* {"a":[[[...]]]}, once as deep as allowed, once deeper */
+	for (size_t depth = DYNAMO_DEPTH_MAX; depth <= DYNAMO_DEPTH_MAX + 1; depth++)
+	{
+		memcpy(body, "{\"a\":", 5);
+		memset(body + 5, '[', depth - 1);
+		memset(body + 5 + depth - 1, ']', depth - 1);
+		body[5 + 2 * (depth - 1)] = '}';
+		dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, 6 + 2 * (depth - 1));
+		assert_int_equal(reply.status,
+						 depth > DYNAMO_DEPTH_MAX ? DYNAMO_MALFORMED : DYNAMO_OK);
+		dynamo_reply_free(&reply);
+	}
+	free(body);
+	assert_status("{\"a\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+				  "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}",
+				  200, DYNAMO_RENEW, DYNAMO_OK);
+}
+
+static void
+java_and_go_clients_items_are_understood(void **state)
+{
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	(void) state;
+	item = read_item(&reply, "\"key\":{\"S\":\"k\"},\"ownerName\":{\"S\":\"java\"},"
+					 "\"leaseDuration\":{\"S\":\"20000\"},"
+					 "\"recordVersionNumber\":{\"S\":\"6b0e0c0e-1111-4222-8333-444444444444\"},"
+					 "\"foreign\":{\"L\":[{\"NULL\":true}]}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_false(item->has_token);
+	assert_false(item->bad_token);
+	assert_null(item->data);
+	assert_int_equal(item->lease_ms, 20000);
+	dynamo_reply_free(&reply);
+
+	item = read_item(&reply, "\"ownerName\":{\"S\":\"go\"},\"leaseDuration\":{\"S\":\"1m30s\"},"
+					 "\"recordVersionNumber\":{\"S\":\"x\"},\"data\":{\"B\":\"\"}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(item->lease_ms, 90000);
+	assert_non_null(item->data);
+	assert_int_equal(item->data_len, 0);
+	dynamo_reply_free(&reply);
+}
+
+/* Read or refused, the answer is definite; the item says what is wrong with it. */
+static void
+assert_wrong_item(const char *attributes, const char *wrong)
+{
+	char		body[4096];
+	dynamo_reply reply;
+
+	read_item(&reply, attributes);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_true(reply.results[0].item.exists);
+	assert_string_equal(reply.results[0].item.wrong, wrong);
+	dynamo_reply_free(&reply);
+
+	snprintf(body, sizeof(body), REFUSED ",\"Item\":{%s}}", attributes);
+	read_text(&reply, DYNAMO_ACQUIRE, 400, body);
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_string_equal(reply.results[0].item.wrong, wrong);
+	dynamo_reply_free(&reply);
+
+	/* but a released item is free, whatever stands in it */
+	snprintf(body, sizeof(body), "%s%s\"isReleased\":{\"S\":\"\"}",
+			 attributes, attributes[0] != '\0' ? "," : "");
+	assert_true(read_item(&reply, body)->released);
+	assert_null(reply.results[0].item.wrong);
+	dynamo_reply_free(&reply);
+}
+
+static void
+held_item_without_readable_lease_or_version_is_wrong(void **state)
+{
+	char		attributes[512];
+	char		version[DYNAMO_VERSION_SIZE + 1];
+
+	(void) state;
+	assert_wrong_item("", "the lock item has no recordVersionNumber");
+	assert_wrong_item("\"recordVersionNumber\":{\"N\":\"1\"}",
+						  "the lock item has no recordVersionNumber");
+	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"}",
+						  "the lock item has no leaseDuration");
+	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},\"leaseDuration\":{\"N\":\"1\"}",
+						  "the lock item has no leaseDuration");
+	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},"
+						  "\"leaseDuration\":{\"S\":\"soon\"}",
+						  "the lock item's leaseDuration is unreadable");
+	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},"
+						  "\"leaseDuration\":{\"S\":\"1s\"},\"data\":{\"B\":\"A===\"}",
+						  "the lock item's data is not base64");
+
+	memset(version, 'v', sizeof(version) - 1);
+	version[DYNAMO_VERSION_SIZE] = '\0';
+	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"%s\"},"
+			 "\"leaseDuration\":{\"S\":\"1s\"}", version);
+	assert_wrong_item(attributes, "the lock item's recordVersionNumber is too long");
+}
+
+static void
+assert_token(const char *attribute, int64_t expected)
+{
+	char		attributes[256];
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
+			 "\"leaseDuration\":{\"S\":\"1s\"},\"fencingToken\":%s", attribute);
+	item = read_item(&reply, attributes);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_true(item->has_token);
+	assert_int_equal(item->bad_token, expected == 0);
+	assert_int_equal(item->token, expected);
+	dynamo_reply_free(&reply);
+}
+
+static void
+tokens_are_positive_64_bit_integers(void **state)
+{
+	(void) state;
+	assert_token("{\"N\":\"1\"}", 1);
+	assert_token("{\"N\":\"1500\"}", 1500);
+	assert_token("{\"N\":\"9223372036854775807\"}", INT64_MAX);
+	assert_token("{\"N\":\"9223372036854775808\"}", 0);
+	assert_token("{\"N\":\"99999999999999999999999999999999999999\"}", 0);
+	assert_token("{\"N\":\"0\"}", 0);
+	assert_token("{\"N\":\"-1\"}", 0);
+	assert_token("{\"N\":\"1.1\"}", 0);
+	assert_token("{\"N\":\"\"}", 0);
+	assert_token("{\"N\":5}", 0);
+	assert_token("{\"S\":\"5\"}", 0);
+	assert_token("null", 0);
+}
+
+static void
+long_texts_are_cut_between_characters(void **state)
+{
+	char		owner[DYNAMO_OWNER_SIZE + 16];
+	char		attributes[1024];
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	(void) state;
+	/* 382 bytes, then a character of two of which one would fit */
+	memset(owner, 'o', DYNAMO_OWNER_SIZE - 2);
+	strcpy(owner + DYNAMO_OWNER_SIZE - 2, "\xc3\xa9rest");
+	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
+			 "\"leaseDuration\":{\"S\":\"1s\"},\"ownerName\":{\"S\":\"%s\"}", owner);
+	item = read_item(&reply, attributes);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(strlen(item->owner), DYNAMO_OWNER_SIZE - 2);
+	assert_int_equal(item->owner[DYNAMO_OWNER_SIZE - 3], 'o');
+	dynamo_reply_free(&reply);
+}
+
+static void
+odd_holders_are_no_reason_to_fail(void **state)
+{
+	dynamo_reply reply;
+	const dynamo_item *item;
+
+	(void) state;
+	item = read_item(&reply, "\"recordVersionNumber\":{\"S\":\"v\"},"
+					 "\"leaseDuration\":{\"S\":\"1s\"},\"ownerName\":{\"S\":\"o\"},"
+					 "\"holder\":{\"M\":{\"owner\":{\"S\":\"o\"},"
+					 "\"database\":{\"N\":\"1\"},\"pid\":{\"N\":\"4294967296\"},"
+					 "\"since\":{\"S\":\"now\"},\"host\":[],\"user\":{\"S\":\"u\"}}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(item->holder.database, "");
+	assert_string_equal(item->holder.user, "u");
+	assert_int_equal(item->holder.pid, 0);
+	assert_int_equal(item->holder.since_ms, 0);
+	dynamo_reply_free(&reply);
+}
+
+#define LEASE "\"leaseDuration\":{\"S\":\"9\"},\"fencingToken\":{\"N\":\"5\"},"
+#define HOLDER(owner) "\"holder\":{\"M\":{" owner "\"pid\":{\"N\":\"7\"}}},"
+#define RELEASED_BY(version) "\"releasedAt\":{\"N\":\"1000\"}," version
+#define S(name, value) "\"" name "\":{\"S\":\"" value "\"}"
+
+/* What a ddblock wrote of itself does not tell of who came after it. */
+static void
+a_holder_is_believed_with_its_owner_only(void **state)
+{
+	static const struct
+	{
+		const char *json;
+		bool		believed;
+	}			cases[] = {
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "us/1"), true},
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "java"), false},
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "us/2"), false},
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "us/10"), false},
+		{LEASE HOLDER(S("owner", "us/1") ",") "\"x\":{}", false},
+		{LEASE HOLDER("") S("ownerName", "us/1"), false},
+		{LEASE HOLDER("") "\"x\":{}", false},
+		{LEASE HOLDER("\"owner\":{\"N\":\"1\"},") S("ownerName", "1"), false},
+		{LEASE "\"holder\":{\"S\":\"us/1\"}," S("ownerName", "us/1"), false},
+		{LEASE HOLDER(S("owner", "us/1") ",") S("ownerName", "us/1") ","
+		S("isReleased", "1"), false},
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		dynamo_reply reply;
+		char		json[1024];
+		const dynamo_item *item;
+
+		snprintf(json, sizeof(json), S("recordVersionNumber", "v") ",%s", cases[i].json);
+		item = read_item(&reply, json);
+		assert_int_equal(item->by_ddblock, cases[i].believed);
+		assert_int_equal(item->holder.pid, cases[i].believed ? 7 : 0);
+		assert_int_equal(item->token, 5);	/* later ones are above it all the same */
+		dynamo_reply_free(&reply);
+	}
+}
+
+static void
+a_time_of_release_is_believed_with_its_version_only(void **state)
+{
+	static const struct
+	{
+		const char *json;
+		int64_t		released_at;
+	}			cases[] = {
+		{S("isReleased", "1") "," RELEASED_BY(S("releasedVersion", "v")), 1000},
+		{S("isReleased", "1") "," RELEASED_BY(S("releasedVersion", "w")), 0},
+		{S("isReleased", "1") "," RELEASED_BY("\"x\":{}"), 0},
+		{S("isReleased", "1") "," RELEASED_BY("\"releasedVersion\":{\"N\":\"1\"}"), 0},
+		{LEASE RELEASED_BY(S("releasedVersion", "v")), 0},
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		dynamo_reply reply;
+		char		json[1024];
+
+		snprintf(json, sizeof(json), S("recordVersionNumber", "v") ",%s", cases[i].json);
+		assert_int_equal(read_item(&reply, json)->released_at, cases[i].released_at);
+		dynamo_reply_free(&reply);
+	}
+}
+
+static void
+table_description_names_keys_and_types(void **state)
+{
+	/* Local, shortened */
+#define TABLE "{\"AttributeDefinitions\":[{\"AttributeName\":\"so rt\",\"AttributeType\":\"N\"}," \
+	"{\"AttributeName\":\"ke\\\"y\",\"AttributeType\":\"S\"}],\"TableName\":\"t\"," \
+	"\"KeySchema\":[{\"AttributeName\":\"ke\\\"y\",\"KeyType\":\"HASH\"}," \
+	"{\"AttributeName\":\"so rt\",\"KeyType\":\"RANGE\"}],\"TableStatus\":\"CREATING\"}"
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_DESCRIBE_TABLE, 200, "{\"Table\":" TABLE "}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.table.status, "CREATING");
+	assert_string_equal(reply.table.partition_key, "ke\"y");
+	assert_string_equal(reply.table.partition_type, "S");
+	assert_string_equal(reply.table.sort_key, "so rt");
+	assert_string_equal(reply.table.sort_type, "N");
+	dynamo_reply_free(&reply);
+
+	read_text(&reply, DYNAMO_CREATE_TABLE, 200, "{\"TableDescription\":" TABLE "}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.table.partition_key, "ke\"y");
+	dynamo_reply_free(&reply);
+#undef TABLE
+}
+
+/* A description as in the API Reference, with more members before its end. */
+static void
+read_description(dynamo_reply *reply, const char *more)
+{
+	char		body[2048];
+
+	snprintf(body, sizeof(body), "{\"Table\":{\"AttributeDefinitions\":["
+			 "{\"AttributeName\":\"key\",\"AttributeType\":\"S\"}],\"TableName\":\"lockTable\","
+			 "\"KeySchema\":[{\"AttributeName\":\"key\",\"KeyType\":\"HASH\"}],"
+			 "\"TableStatus\":\"ACTIVE\",\"ItemCount\":0,\"DeletionProtectionEnabled\":false%s}}",
+			 more);
+	read_text(reply, DYNAMO_DESCRIBE_TABLE, 200, body);
+	assert_int_equal(reply->status, DYNAMO_OK);
+}
+
+static void
+global_tables_are_told_by_their_replicas(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_description(&reply, "");
+	assert_false(reply.table.replicated);
+	assert_string_equal(reply.table.replicas, "");
+	dynamo_reply_free(&reply);
+
+	/* no consistency mode: older than the choice, and so eventual */
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":["
+					 "{\"RegionName\":\"us-west-2\",\"ReplicaStatus\":\"ACTIVE\"},"
+					 "{\"RegionName\":\"eu-west-1\",\"ReplicaStatus\":\"CREATING\"}]");
+	assert_true(reply.table.replicated);
+	assert_false(reply.table.strong);
+	assert_string_equal(reply.table.replicas, "us-west-2, eu-west-1");
+	dynamo_reply_free(&reply);
+
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\","
+					 "\"MultiRegionConsistency\":\"EVENTUAL\",\"Replicas\":["
+					 "{\"RegionName\":\"us-west-2\",\"ReplicaStatus\":\"ACTIVE\"}]");
+	assert_true(reply.table.replicated);
+	assert_false(reply.table.strong);
+	dynamo_reply_free(&reply);
+
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\","
+					 "\"MultiRegionConsistency\":\"STRONG\",\"Replicas\":["
+					 "{\"RegionName\":\"us-east-2\",\"ReplicaStatus\":\"ACTIVE\"}],"
+					 "\"GlobalTableWitnesses\":[{\"RegionName\":\"us-west-2\","
+					 "\"WitnessStatus\":\"ACTIVE\"}]");
+	assert_true(reply.table.replicated);
+	assert_true(reply.table.strong);
+	dynamo_reply_free(&reply);
+
+	/* what was one has no replicas any more */
+	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":[]");
+	assert_false(reply.table.replicated);
+	dynamo_reply_free(&reply);
+
+	read_description(&reply, ",\"GlobalTableVersion\":\"2017.11.29\"");
+	assert_true(reply.table.replicated);
+	dynamo_reply_free(&reply);
+}
+
+static void
+any_number_of_replicas_fits(void **state)
+{
+	char		more[1500] = ",\"Replicas\":[{}";
+	dynamo_reply reply;
+
+	(void) state;
+	for (int i = 0; i < 30; i++)
+		strcat(more, ",{\"RegionName\":\"ap-southeast-1\"}");
+	strcat(more, "]");
+	read_description(&reply, more);
+	assert_true(reply.table.replicated);
+	assert_int_equal(strlen(reply.table.replicas), sizeof(reply.table.replicas) - 1);
+	assert_memory_equal(reply.table.replicas, "?, ap-southeast-1, ", 19);
+	dynamo_reply_free(&reply);
+}
+
+static void
+read_page(dynamo_reply *reply, const dynamo_table *table, const char *body)
+{
+	dynamo_read_scan(reply, table, 200, NULL, body, strlen(body));
+	assert_int_equal(reply->count, 1);
+	assert_int_equal(reply->results[0].status, reply->status);
+}
+
+static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0};
+static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 0};
+
+static void
+page_brings_items_and_where_to_go_on(void **state)
+{
+	static const char body[] = "{\"Items\":[" ITEM_JSON "," RELEASED_JSON "],\"Count\":2,"
+		"\"ScannedCount\":3,\"LastEvaluatedKey\":{\"key\":{\"S\":\"b\\u00e9\"}},"
+		"\"ConsumedCapacity\":{\"TableName\":\"t\",\"CapacityUnits\":1.5}}";
+	dynamo_reply reply;
+
+	(void) state;
+	read_page(&reply, &plain_table, body);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_true(reply.consumed == 1.5);
+	assert_int_equal(reply.page.count, 2);
+	assert_string_equal(reply.page.rows[0].name, "migrate/orders");
+	assert_string_equal(reply.page.rows[0].item.version, "v1");
+	assert_false(reply.page.rows[0].item.released);
+	assert_true(reply.page.rows[1].item.released);
+	assert_int_equal(reply.page.rows[1].item.released_at, 1795254699);
+	assert_string_equal(reply.page.next, "b\xc3\xa9");
+	assert_null(reply.page.next_sort);
+	dynamo_reply_free(&reply);
+	assert_int_equal(reply.page.count, 0);
+	assert_null(reply.page.next);
+	dynamo_reply_free(&reply);
+}
+
+static void
+page_may_be_empty_or_the_last(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_page(&reply, &sorted_table, "{\"Items\":[],\"LastEvaluatedKey\":"
+			  "{\"sk\":{\"S\":\"other\"},\"pk\":{\"S\":\"x\"}}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.page.count, 0);
+	assert_string_equal(reply.page.next, "x");
+	assert_string_equal(reply.page.next_sort, "other");
+	dynamo_reply_free(&reply);
+
+	read_page(&reply, &plain_table, "{\"Items\":[{\"key\":{\"S\":\"no lock\"}}]}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.page.count, 1);
+	assert_string_equal(reply.page.rows[0].item.version, "");
+	assert_null(reply.page.next);
+	dynamo_reply_free(&reply);
+}
+
+static void
+assert_no_page(const dynamo_table *table, const char *body, dynamo_status expected,
+			   const char *message)
+{
+	dynamo_reply reply;
+
+	read_page(&reply, table, body);
+	assert_int_equal(reply.status, expected);
+	if (strstr(reply.message, message) == NULL)
+		fail_msg("message is %s", reply.message);
+	assert_int_equal(reply.page.count, 0);
+	assert_null(reply.page.rows);
+	assert_null(reply.page.next);
+	dynamo_reply_free(&reply);
+}
+
+static void
+page_with_other_keys_is_a_wrong_request(void **state)
+{
+	(void) state;
+	assert_no_page(&plain_table, "{\"Items\":[{\"id\":{\"S\":\"a\"}}]}",
+				   DYNAMO_VALIDATION, "keys");
+	assert_no_page(&plain_table, "{\"Items\":[{\"key\":{\"N\":\"1\"}}]}",
+				   DYNAMO_VALIDATION, "keys");
+	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"id\":{\"S\":\"a\"}}}",
+				   DYNAMO_VALIDATION, "keys");
+	/* a sort key that we do not know of, or one that is not there */
+	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"key\":{\"S\":\"a\"},"
+				   "\"sk\":{\"S\":\"b\"}}}", DYNAMO_VALIDATION, "keys");
+	assert_no_page(&sorted_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"pk\":{\"S\":\"a\"}}}",
+				   DYNAMO_VALIDATION, "keys");
+}
+
+static void
+page_that_cannot_be_read_is_malformed(void **state)
+{
+	(void) state;
+	assert_no_page(&plain_table, "{}", DYNAMO_MALFORMED, "unexpected reply");
+	assert_no_page(&plain_table, "{\"Items\":{}}", DYNAMO_MALFORMED, "unexpected reply");
+	assert_no_page(&plain_table, "{\"Items\":[{\"key\":{\"S\":\"a\"}},7]}",
+				   DYNAMO_MALFORMED, "unexpected reply");
+	/* half of such a key would let the scan go on anywhere */
+	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":"
+				   "{\"key\":{\"S\":\"a\\\\\\u0000b\"}}}", DYNAMO_MALFORMED, "U+0000");
+	assert_status("{\"Items\":[]}", 200, DYNAMO_SCAN, DYNAMO_MALFORMED);
+}
+
+static void
+page_with_an_escaped_backslash_has_no_nul(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_page(&reply, &plain_table, "{\"Items\":[{\"key\":{\"S\":\"\\\\u0000\"}}]}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.page.rows[0].name, "\\u0000");
+	dynamo_reply_free(&reply);
+}
+
+static void
+refused_scan_has_no_page(void **state)
+{
+	static const char body[] = "{\"__type\":\"x#AccessDeniedException\",\"message\":\"no\"}";
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read_scan(&reply, &plain_table, 400, NULL, body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_ACCESS_DENIED);
+	assert_int_equal(reply.page.count, 0);
+	dynamo_reply_free(&reply);
+}
+
+static void
+operators_writes_are_refused_with_the_item(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	read_text(&reply, DYNAMO_DELETE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_string_equal(reply.results[0].item.version, "v1");
+	dynamo_reply_free(&reply);
+	assert_status("{}", 200, DYNAMO_DELETE, DYNAMO_OK);
+	assert_status("{}", 200, DYNAMO_FORCE_RELEASE, DYNAMO_OK);
+	assert_status(REFUSED "}", 400, DYNAMO_FORCE_RELEASE, DYNAMO_CONDITION_FAILED);
+}
+
+static void
+transport_failure_fails_each_statement(void **state)
+{
+	dynamo_reply reply;
+
+	(void) state;
+	dynamo_read_failure(&reply, 3, DYNAMO_UNREACHABLE, "could not resolve host");
+	assert_int_equal(reply.status, DYNAMO_UNREACHABLE);
+	assert_int_equal(reply.count, 3);
+	assert_int_equal(reply.results[2].status, DYNAMO_UNREACHABLE);
+	assert_string_equal(reply.results[2].message, "could not resolve host");
+	dynamo_reply_free(&reply);
+	assert_int_equal(reply.count, 0);
+	assert_null(reply.results);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(success_of_a_write),
+		cmocka_unit_test(an_acquire_tells_whose_item_it_replaced),
+		cmocka_unit_test(read_of_an_item),
+		cmocka_unit_test(read_of_nothing),
+		cmocka_unit_test(refusal_brings_the_item),
+		cmocka_unit_test(refusal_without_an_item_means_that_there_is_none),
+		cmocka_unit_test(statements_of_a_batch_fail_alone),
+		cmocka_unit_test(batch_that_fails_whole_fails_each_statement),
+		cmocka_unit_test(batch_with_other_than_one_answer_for_each_is_malformed),
+		cmocka_unit_test(error_types_are_classified),
+		cmocka_unit_test(type_counts_without_a_namespace_too),
+		cmocka_unit_test(signature_refused_for_its_date_is_clock_skew),
+		cmocka_unit_test(server_errors_leave_the_outcome_open_unless_throttled),
+		cmocka_unit_test(other_http_statuses),
+		cmocka_unit_test(tells_other_services),
+		cmocka_unit_test(refused_condition_counts_for_single_writes_only),
+		cmocka_unit_test(malformed_reply_shows_how_it_begins),
+		cmocka_unit_test(messages_show_no_signed_headers),
+		cmocka_unit_test(wrong_checksum_leaves_the_outcome_open),
+		cmocka_unit_test(what_is_not_one_json_object_is_malformed),
+		cmocka_unit_test(bytes_after_a_nul_count_too),
+		cmocka_unit_test(success_must_bring_what_was_asked_for),
+		cmocka_unit_test(oversized_and_deep_replies_are_refused),
+		cmocka_unit_test(java_and_go_clients_items_are_understood),
+		cmocka_unit_test(held_item_without_readable_lease_or_version_is_wrong),
+		cmocka_unit_test(tokens_are_positive_64_bit_integers),
+		cmocka_unit_test(long_texts_are_cut_between_characters),
+		cmocka_unit_test(odd_holders_are_no_reason_to_fail),
+		cmocka_unit_test(a_holder_is_believed_with_its_owner_only),
+		cmocka_unit_test(a_time_of_release_is_believed_with_its_version_only),
+		cmocka_unit_test(table_description_names_keys_and_types),
+		cmocka_unit_test(global_tables_are_told_by_their_replicas),
+		cmocka_unit_test(any_number_of_replicas_fits),
+		cmocka_unit_test(page_brings_items_and_where_to_go_on),
+		cmocka_unit_test(page_may_be_empty_or_the_last),
+		cmocka_unit_test(page_with_other_keys_is_a_wrong_request),
+		cmocka_unit_test(page_that_cannot_be_read_is_malformed),
+		cmocka_unit_test(page_with_an_escaped_backslash_has_no_nul),
+		cmocka_unit_test(refused_scan_has_no_page),
+		cmocka_unit_test(operators_writes_are_refused_with_the_item),
+		cmocka_unit_test(transport_failure_fails_each_statement),
+	};
+
+	return cmocka_run_group_tests_name("dynamo_reply", tests, NULL, NULL);
+}

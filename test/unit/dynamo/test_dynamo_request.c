@@ -1,0 +1,520 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_dynamo_request.c
+ *	  The requests that we send, word for word.
+ *
+ * Bodies are compared as JSON, so the order of members does not count.  All
+ * the bodies expected here were accepted by DynamoDB Local and had the effect
+ * that doc/protocol.md promises.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+#include <cmocka.h>
+
+#include "dynamo/dynamo.h"
+
+#define HELD "#ownerName = :owner AND #recordVersionNumber = :expected" \
+	" AND attribute_not_exists(#isReleased)"
+#define ASK_FOR "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"," \
+	"\"ReturnConsumedCapacity\":\"TOTAL\""
+#define ASK_FOR_OLD "\"ReturnValues\":\"UPDATED_OLD\"," ASK_FOR
+#define N(name) "\"#" name "\":\"" name "\""
+
+static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0};
+static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 3600};
+static const dynamo_holder holder = {
+	"shop", "bob", "psql", "db1", 4711, INT64_C(1795254699472)
+};
+
+static dynamo_write
+write_of(dynamo_op op)
+{
+	dynamo_write write = {
+		.op = op, .name = "orders", .name_len = 6, .owner = "db1/inc",
+		.version = "new", .expected = "old", .lease_ms = 20000, .token = 1234,
+		.holder = &holder, .now_s = 1000
+	};
+
+	return write;
+}
+
+static cJSON *
+parse(const char *json)
+{
+	cJSON	   *tree = cJSON_ParseWithOpts(json, NULL, true);
+
+	if (tree == NULL)
+		fail_msg("not JSON: %s", json);
+	return tree;
+}
+
+/* Takes over body. */
+static void
+assert_body(char *body, const char *expected)
+{
+	cJSON	   *got = parse(body);
+	cJSON	   *wanted = parse(expected);
+
+	if (!cJSON_Compare(got, wanted, true))
+		fail_msg("body is %s\ninstead of %s", body, expected);
+	cJSON_Delete(got);
+	cJSON_Delete(wanted);
+	free(body);
+}
+
+static void
+assert_write(const dynamo_table *table, dynamo_write write, const char *expected)
+{
+	assert_body(dynamo_build(table, &write), expected);
+}
+
+static void
+acquire_takes_a_free_or_released_item_with_a_higher_token(void **state)
+{
+	dynamo_write write = write_of(DYNAMO_ACQUIRE);
+
+	(void) state;
+	write.expected = "";
+	assert_write(&plain_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
+				 " #leaseDuration = :lease, #fencingToken = :token, #holder = :holder"
+				 " REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl\","
+				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
+				 " attribute_exists(#isReleased)) AND"
+				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token)\","
+				 "\"ExpressionAttributeNames\":{\"#key\":\"key\"," N("ownerName") ","
+				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
+				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
+				 N("releasedVersion") "," N("ttl") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},\":lease\":{\"S\":\"20000\"},"
+				 "\":token\":{\"N\":\"1234\"},\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
+				 "\"database\":{\"S\":\"shop\"},\"user\":{\"S\":\"bob\"},"
+				 "\"application\":{\"S\":\"psql\"},\"host\":{\"S\":\"db1\"},"
+				 "\"pid\":{\"N\":\"4711\"},\"since\":{\"N\":\"1795254699472\"}}}},"
+				 ASK_FOR_OLD "}");
+}
+
+static void
+take_over_also_accepts_the_dead_version(void **state)
+{
+	static const dynamo_holder nobody;
+	dynamo_write write = write_of(DYNAMO_ACQUIRE);
+
+	(void) state;
+	write.holder = &nobody;
+	write.data = (const uint8_t *) "\0\1\2zz";
+	write.data_len = 5;
+	write.token = INT64_MAX;
+	assert_write(&sorted_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},"
+				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
+				 " #leaseDuration = :lease, #fencingToken = :token, #holder = :holder,"
+				 " #data = :data REMOVE #isReleased, #releasedAt, #releasedVersion, #ttl\","
+				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
+				 " attribute_exists(#isReleased) OR #recordVersionNumber = :expected) AND"
+				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token)\","
+				 "\"ExpressionAttributeNames\":{\"#key\":\"pk\"," N("ownerName") ","
+				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
+				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
+				 N("releasedVersion") "," N("ttl") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
+				 "\":lease\":{\"S\":\"20000\"},\":token\":{\"N\":\"9223372036854775807\"},"
+				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"}}},\":data\":{\"B\":\"AAECeno=\"}},"
+				 ASK_FOR_OLD "}");
+}
+
+static void
+renewal_demands_owner_version_and_not_released(void **state)
+{
+	(void) state;
+	assert_write(&plain_table, write_of(DYNAMO_RENEW),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #leaseDuration = :lease\",\"ConditionExpression\":\"" HELD "\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
+				 N("recordVersionNumber") "," N("leaseDuration") "," N("isReleased") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
+				 "\":lease\":{\"S\":\"20000\"}}," ASK_FOR "}");
+}
+
+static void
+hand_over_writes_token_and_holder_and_drops_old_data(void **state)
+{
+	static const dynamo_holder next = {"shop", "", "", "", 0, 0};
+	dynamo_write write = write_of(DYNAMO_HAND_OVER);
+
+	(void) state;
+	write.holder = &next;
+	assert_write(&plain_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #leaseDuration = :lease, #fencingToken = :token, #holder = :holder"
+				 " REMOVE #data\",\"ConditionExpression\":\"" HELD "\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
+				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
+				 N("holder") "," N("data") "," N("isReleased") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
+				 "\":lease\":{\"S\":\"20000\"},\":token\":{\"N\":\"1234\"},"
+				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
+				 "\"database\":{\"S\":\"shop\"}}}}," ASK_FOR "}");
+}
+
+static void
+hand_over_can_set_data(void **state)
+{
+	dynamo_write write = write_of(DYNAMO_HAND_OVER);
+	cJSON	   *tree;
+	char	   *body;
+
+	(void) state;
+	write.data = (const uint8_t *) "";
+	body = dynamo_build(&plain_table, &write);
+	tree = parse(body);
+	assert_non_null(strstr(cJSON_GetObjectItem(tree, "UpdateExpression")->valuestring,
+						   ", #data = :data"));
+	assert_null(strstr(body, "REMOVE"));
+	assert_non_null(strstr(body, "\":data\":{\"B\":\"\"}"));
+	cJSON_Delete(tree);
+	free(body);
+}
+
+static void
+release_keeps_the_item_and_marks_it(void **state)
+{
+	(void) state;
+	assert_write(&plain_table, write_of(DYNAMO_RELEASE),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version REMOVE #holder, #data\","
+				 "\"ConditionExpression\":\"" HELD "\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
+				 N("recordVersionNumber") "," N("holder") "," N("data") ","
+				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
+				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
+}
+
+static void
+release_of_the_dead_demands_their_name_alone(void **state)
+{
+	dynamo_write write = write_of(DYNAMO_RELEASE);
+
+	(void) state;
+	write.any_version = true;
+	write.expected = NULL;
+	assert_write(&plain_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version REMOVE #holder, #data\","
+				 "\"ConditionExpression\":\"#ownerName = :owner"
+				 " AND attribute_not_exists(#isReleased)\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
+				 N("recordVersionNumber") "," N("holder") "," N("data") ","
+				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},"
+				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
+}
+
+static void
+release_sets_ttl_only_if_the_table_wants_it(void **state)
+{
+	(void) state;
+	assert_write(&sorted_table, write_of(DYNAMO_RELEASE),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version, #ttl = :ttl"
+				 " REMOVE #holder, #data\",\"ConditionExpression\":\"" HELD "\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
+				 N("recordVersionNumber") "," N("holder") "," N("data") ","
+				 N("isReleased") "," N("releasedAt") "," N("ttl") ","
+				 N("releasedVersion") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
+				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"},"
+				 "\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");
+}
+
+static void
+read_is_consistent(void **state)
+{
+	(void) state;
+	assert_write(&sorted_table, write_of(DYNAMO_READ),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},\"ConsistentRead\":true,"
+				 "\"ReturnConsumedCapacity\":\"TOTAL\"}");
+}
+
+static void
+batch_holds_one_conditional_update_per_write(void **state)
+{
+	dynamo_write writes[2] = {write_of(DYNAMO_RENEW), write_of(DYNAMO_RENEW)};
+
+	(void) state;
+	writes[1].name = "a'b";
+	writes[1].name_len = 3;
+	writes[1].lease_ms = 5000;
+	assert_body(dynamo_build_batch(&plain_table, writes, 2),
+				"{\"Statements\":[{\"Statement\":\"UPDATE \\\"lockTable\\\""
+				" SET \\\"recordVersionNumber\\\" = ? SET \\\"leaseDuration\\\" = ?"
+				" WHERE \\\"key\\\" = ? AND \\\"ownerName\\\" = ?"
+				" AND \\\"recordVersionNumber\\\" = ? AND \\\"isReleased\\\" IS MISSING\","
+				"\"Parameters\":[{\"S\":\"new\"},{\"S\":\"20000\"},{\"S\":\"orders\"},"
+				"{\"S\":\"db1/inc\"},{\"S\":\"old\"}],"
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"},"
+				"{\"Statement\":\"UPDATE \\\"lockTable\\\""
+				" SET \\\"recordVersionNumber\\\" = ? SET \\\"leaseDuration\\\" = ?"
+				" WHERE \\\"key\\\" = ? AND \\\"ownerName\\\" = ?"
+				" AND \\\"recordVersionNumber\\\" = ? AND \\\"isReleased\\\" IS MISSING\","
+				"\"Parameters\":[{\"S\":\"new\"},{\"S\":\"5000\"},{\"S\":\"a'b\"},"
+				"{\"S\":\"db1/inc\"},{\"S\":\"old\"}],"
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}],"
+				"\"ReturnConsumedCapacity\":\"TOTAL\"}");
+}
+
+static void
+batch_quotes_identifiers_and_names_the_sort_key(void **state)
+{
+	static const dynamo_table odd = {"t", "k\"e\\y", "s\nk", "v\"", 0};
+	dynamo_write write = write_of(DYNAMO_RENEW);
+
+	(void) state;
+	assert_body(dynamo_build_batch(&odd, &write, 1),
+				"{\"Statements\":[{\"Statement\":\"UPDATE \\\"t\\\""
+				" SET \\\"recordVersionNumber\\\" = ? SET \\\"leaseDuration\\\" = ?"
+				" WHERE \\\"k\\\"\\\"e\\\\y\\\" = ? AND \\\"s\\nk\\\" = ?"
+				" AND \\\"ownerName\\\" = ?"
+				" AND \\\"recordVersionNumber\\\" = ? AND \\\"isReleased\\\" IS MISSING\","
+				"\"Parameters\":[{\"S\":\"new\"},{\"S\":\"20000\"},{\"S\":\"orders\"},"
+				"{\"S\":\"v\\\"\"},{\"S\":\"db1/inc\"},{\"S\":\"old\"}],"
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}],"
+				"\"ReturnConsumedCapacity\":\"TOTAL\"}");
+}
+
+static void
+any_name_survives_the_way_through_json(void **state)
+{
+	char		name[256 + 32];
+	dynamo_write write = write_of(DYNAMO_READ);
+	cJSON	   *tree;
+	cJSON	   *key;
+	char	   *body;
+
+	(void) state;
+	for (int i = 1; i < 128; i++)
+		name[i - 1] = (char) i;
+	strcpy(name + 127, "\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80\\u0041\"");
+	write.name = name;
+	write.name_len = strlen(name);
+
+	body = dynamo_build(&plain_table, &write);
+	tree = parse(body);
+	key = cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "Key"), "key");
+	assert_string_equal(cJSON_GetObjectItem(key, "S")->valuestring, name);
+	for (const char *c = body; *c != '\0'; c++)
+		assert_true((unsigned char) *c >= ' ');
+	cJSON_Delete(tree);
+	free(body);
+}
+
+/* Bodies that outgrow the room first set aside. */
+static void
+largest_values_fit(void **state)
+{
+	static uint8_t data[DYNAMO_DATA_MAX];
+	static char name[DYNAMO_NAME_MAX];
+	static char sort_value[DYNAMO_SORT_MAX + 1];
+	static dynamo_write writes[DYNAMO_BATCH_MAX];
+	dynamo_table table = {"lockTable", "key", "sort", sort_value, 0};
+	cJSON	   *tree;
+	char	   *body;
+
+	(void) state;
+	memset(name, '\1', sizeof(name));
+	memset(sort_value, '\1', sizeof(sort_value) - 1);
+	writes[0] = write_of(DYNAMO_ACQUIRE);
+	writes[0].name = name;
+	writes[0].name_len = sizeof(name);
+	writes[0].data = data;
+	writes[0].data_len = sizeof(data);
+	body = dynamo_build(&table, &writes[0]);
+	cJSON_Delete(parse(body));
+	free(body);
+
+	for (int i = 1; i < DYNAMO_BATCH_MAX; i++)
+		writes[i] = writes[0];
+	body = dynamo_build_batch(&table, writes, DYNAMO_BATCH_MAX);
+	tree = parse(body);
+	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "Statements")),
+					 DYNAMO_BATCH_MAX);
+	cJSON_Delete(tree);
+	free(body);
+}
+
+static void
+tables_are_described_created_and_given_a_ttl(void **state)
+{
+	(void) state;
+	assert_body(dynamo_build_describe_table(&plain_table), "{\"TableName\":\"lockTable\"}");
+	assert_body(dynamo_build_create_table(&plain_table, 0, 0),
+				"{\"TableName\":\"lockTable\",\"AttributeDefinitions\":"
+				"[{\"AttributeName\":\"key\",\"AttributeType\":\"S\"}],"
+				"\"KeySchema\":[{\"AttributeName\":\"key\",\"KeyType\":\"HASH\"}],"
+				"\"BillingMode\":\"PAY_PER_REQUEST\"}");
+	assert_body(dynamo_build_create_table(&sorted_table, 5, 6),
+				"{\"TableName\":\"lockTable\",\"AttributeDefinitions\":"
+				"[{\"AttributeName\":\"pk\",\"AttributeType\":\"S\"},"
+				"{\"AttributeName\":\"sk\",\"AttributeType\":\"S\"}],"
+				"\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"},"
+				"{\"AttributeName\":\"sk\",\"KeyType\":\"RANGE\"}],"
+				"\"BillingMode\":\"PROVISIONED\",\"ProvisionedThroughput\":"
+				"{\"ReadCapacityUnits\":5,\"WriteCapacityUnits\":6}}");
+	assert_body(dynamo_build_update_ttl(&plain_table),
+				"{\"TableName\":\"lockTable\",\"TimeToLiveSpecification\":"
+				"{\"AttributeName\":\"ttl\",\"Enabled\":true}}");
+}
+
+/* The scan's fixed parts: what is asked for, and how it is called. */
+#define SCAN_START "{\"TableName\":\"lockTable\",\"ConsistentRead\":true," \
+	"\"ReturnConsumedCapacity\":\"TOTAL\",\"ProjectionExpression\":\"#key, #ownerName," \
+	" #recordVersionNumber, #leaseDuration, #fencingToken, #holder, #isReleased," \
+	" #releasedAt, #releasedVersion\","
+#define SCAN_NAMES N("ownerName") "," N("recordVersionNumber") "," N("leaseDuration") "," \
+	N("fencingToken") "," N("holder") "," N("isReleased") "," N("releasedAt") "," \
+	N("releasedVersion")
+
+static void
+scan_reads_consistently_and_leaves_data_out(void **state)
+{
+	dynamo_scan scan = {.prefix = "", .limit = 20};
+
+	(void) state;
+	assert_body(dynamo_build_scan(&plain_table, &scan),
+				SCAN_START "\"Limit\":20,\"ExpressionAttributeNames\":{"
+				SCAN_NAMES ",\"#key\":\"key\"}}");
+}
+
+static void
+scan_filters_and_goes_on_after_a_key(void **state)
+{
+	dynamo_scan scan = {
+		.prefix = "a\"bc", .prefix_len = 3, .released_only = true, .limit = 500,
+		.after = "last one!", .after_len = 8, .after_sort = "locks!", .after_sort_len = 5
+	};
+
+	(void) state;
+	assert_body(dynamo_build_scan(&sorted_table, &scan),
+				SCAN_START "\"Limit\":500,\"FilterExpression\":\"attribute_exists(#isReleased)"
+				" AND begins_with(#key, :prefix) AND #sort = :sort\","
+				"\"ExpressionAttributeNames\":{" SCAN_NAMES ",\"#key\":\"pk\","
+				"\"#sort\":\"sk\"},\"ExpressionAttributeValues\":{"
+				"\":prefix\":{\"S\":\"a\\\"b\"},\":sort\":{\"S\":\"locks\"}},"
+				"\"ExclusiveStartKey\":{\"pk\":{\"S\":\"last one\"},"
+				"\"sk\":{\"S\":\"locks\"}}}");
+	scan.released_only = false;
+	assert_body(dynamo_build_scan(&plain_table, &scan),
+				SCAN_START "\"Limit\":500,\"FilterExpression\":\"begins_with(#key, :prefix)\","
+				"\"ExpressionAttributeNames\":{" SCAN_NAMES ",\"#key\":\"key\"},"
+				"\"ExpressionAttributeValues\":{\":prefix\":{\"S\":\"a\\\"b\"}},"
+				"\"ExclusiveStartKey\":{\"key\":{\"S\":\"last one\"}}}");
+}
+
+static void
+delete_demands_the_version_and_released(void **state)
+{
+	(void) state;
+	assert_write(&plain_table, write_of(DYNAMO_DELETE),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
+				 " AND attribute_exists(#isReleased)\","
+				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") ","
+				 N("isReleased") "},"
+				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"old\"}}," ASK_FOR "}");
+}
+
+static void
+force_release_demands_the_version_of_whomever(void **state)
+{
+	(void) state;
+	assert_write(&sorted_table, write_of(DYNAMO_FORCE_RELEASE),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version, #ttl = :ttl"
+				 " REMOVE #holder, #data\","
+				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
+				 " AND attribute_not_exists(#isReleased)\","
+				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") "," N("isReleased") ","
+				 N("releasedAt") "," N("ttl") "," N("releasedVersion") "," N("holder") "," N("data") "},"
+				 "\"ExpressionAttributeValues\":{\":version\":{\"S\":\"new\"},"
+				 "\":expected\":{\"S\":\"old\"},\":released\":{\"S\":\"1\"},"
+				 "\":now\":{\"N\":\"1000\"},\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");
+}
+
+static void
+every_operation_has_its_names(void **state)
+{
+	(void) state;
+	for (int op = 0; op < DYNAMO_OP_COUNT; op++)
+	{
+		assert_ptr_equal(strstr(dynamo_target((dynamo_op) op), "DynamoDB_20120810."),
+						 dynamo_target((dynamo_op) op));
+		assert_ptr_equal(strstr(dynamo_action((dynamo_op) op), "dynamodb:"),
+						 dynamo_action((dynamo_op) op));
+		assert_non_null(dynamo_op_name((dynamo_op) op));
+	}
+	assert_string_equal(dynamo_op_name(DYNAMO_HAND_OVER), "hand_over");
+	assert_string_equal(dynamo_target(DYNAMO_HAND_OVER), "DynamoDB_20120810.UpdateItem");
+	assert_string_equal(dynamo_target(DYNAMO_RENEW_BATCH),
+						"DynamoDB_20120810.BatchExecuteStatement");
+	assert_string_equal(dynamo_action(DYNAMO_RENEW_BATCH), "dynamodb:PartiQLUpdate");
+	assert_string_equal(dynamo_action(DYNAMO_READ), "dynamodb:GetItem");
+	assert_string_equal(dynamo_action(DYNAMO_SCAN), "dynamodb:Scan");
+	assert_string_equal(dynamo_action(DYNAMO_DELETE), "dynamodb:DeleteItem");
+	assert_string_equal(dynamo_action(DYNAMO_FORCE_RELEASE), "dynamodb:UpdateItem");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(acquire_takes_a_free_or_released_item_with_a_higher_token),
+		cmocka_unit_test(take_over_also_accepts_the_dead_version),
+		cmocka_unit_test(renewal_demands_owner_version_and_not_released),
+		cmocka_unit_test(hand_over_writes_token_and_holder_and_drops_old_data),
+		cmocka_unit_test(hand_over_can_set_data),
+		cmocka_unit_test(release_keeps_the_item_and_marks_it),
+		cmocka_unit_test(release_of_the_dead_demands_their_name_alone),
+		cmocka_unit_test(release_sets_ttl_only_if_the_table_wants_it),
+		cmocka_unit_test(read_is_consistent),
+		cmocka_unit_test(batch_holds_one_conditional_update_per_write),
+		cmocka_unit_test(batch_quotes_identifiers_and_names_the_sort_key),
+		cmocka_unit_test(any_name_survives_the_way_through_json),
+		cmocka_unit_test(largest_values_fit),
+		cmocka_unit_test(tables_are_described_created_and_given_a_ttl),
+		cmocka_unit_test(scan_reads_consistently_and_leaves_data_out),
+		cmocka_unit_test(scan_filters_and_goes_on_after_a_key),
+		cmocka_unit_test(delete_demands_the_version_and_released),
+		cmocka_unit_test(force_release_demands_the_version_of_whomever),
+		cmocka_unit_test(every_operation_has_its_names),
+	};
+
+	return cmocka_run_group_tests_name("dynamo_request", tests, NULL, NULL);
+}

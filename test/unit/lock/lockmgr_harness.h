@@ -1,0 +1,855 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_harness.h
+ *	  One lock manager, a virtual clock, and a DynamoDB double between them.
+ *
+ * Sessions are numbers: slots, in their first generation until end_session().
+ * A call's fate is decided when it is sent: as fates were queued with
+ * next_fate(), after those as h->fate says.  A held call waits for the test to
+ * deliver(), apply() or fail() it.  Time passes in run() alone.
+ *
+ * What every host relies on is asserted all the time: one call in flight per
+ * lock, writes saved before they are sent, one answer per request.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_TEST_LOCKMGR_HARNESS_H
+#define DDBLOCK_TEST_LOCKMGR_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lock/lockmgr.h"
+#include "lockmgr_double.h"
+
+#define MS			INT64_C(1000)
+#define SECOND		INT64_C(1000000)
+#define LEASE_MS	20000
+#define LEASE_US	(20 * SECOND)
+#define MARGIN_US	(2 * SECOND)
+#define LATENCY_US	(4 * MS)
+#define RETRY_US	(5 * SECOND)
+#define ATTEMPT_US	SECOND
+#define OUR_OWNER	"us/1"
+
+#define SIZE		64			/* of everything, in most tests */
+#define CALLS_EACH	40			/* so many calls per lease */
+#define MAX_LOST	64
+
+/* What becomes of a call. */
+typedef enum fate
+{
+	FATE_OK,
+	FATE_LOST_REQUEST,			/* never arrives; the worker times out */
+	FATE_LOST_REPLY,			/* is applied; the worker times out */
+	FATE_HOLD,					/* the test decides */
+	FATE_STATUS					/* + a dynamo_status: not applied */
+} fate;
+
+typedef struct harness_call
+{
+	lockmgr_call c;
+	int64_t		sent;
+	double_write *writes;
+	dynamo_result *results;
+	fate		fate;
+	bool		applied;
+	bool		answered;
+	unsigned	life;
+} harness_call;
+
+typedef struct harness_request
+{
+	lockmgr_request request;
+	char		name[DOUBLE_NAME_SIZE];
+	bool		owed;			/* an answer */
+	bool		answered;
+	lockmgr_answer answer;
+	char		message[DYNAMO_MESSAGE_SIZE];
+	dynamo_item item;
+	uint32_t	watch;
+} harness_request;
+
+typedef struct harness_lost
+{
+	uint32_t	lease;
+	lease_loss	loss;
+	bool		has_by;
+	dynamo_item by;
+} harness_lost;
+
+typedef struct harness
+{
+	lockmgr    *lm;
+	lockmgr_config config;
+	lockmgr_host host;
+	int64_t		now;
+	int64_t		epoch_offset;
+	uint64_t	random;
+	unsigned	life;
+	double_table table;
+
+	int			fate;
+	int			fates[64];
+	int			fate_count;
+	harness_call *calls;		/* all since the start */
+	int			call_room;
+	int			call_count;
+	int			first_open;		/* all calls before it are answered */
+
+	uint32_t   *generation;		/* of each slot */
+	harness_request *asked;	/* each slot's last request */
+	uint64_t   *cancelled_seq;
+	bool	   *let_go;		 /* said while there was no manager */
+	int64_t		lease_ms;		/* of the next acquires */
+	uint32_t	role;			/* of the next requests */
+	uint32_t	role_max_leases;
+	bool		superuser;
+	int64_t		margin_us;
+	const char *data;
+
+	lease	   *saved;
+	char		(*saved_name)[DOUBLE_NAME_SIZE];
+	lockmgr_watch *watches;
+	unsigned	watch_changes;
+	harness_lost lost[MAX_LOST];
+	int			lost_count;
+	unsigned	no_batches;
+} harness;
+
+static inline lockmgr_session
+session_of(const harness *h, uint32_t slot)
+{
+	return (lockmgr_session) {slot, h->generation[slot]};
+}
+
+/* ---- effects ---- */
+
+static inline bool
+is_saved(const harness *h, const dynamo_write *write)
+{
+	for (uint32_t i = 0; i < h->config.max_leases; i++)
+	{
+		const lease *l = &h->saved[i];
+
+		if (l->state != LEASE_FREE && l->pending.op == write->op &&
+			l->pending.first_sent != 0 &&
+			strcmp(l->pending.version, write->version) == 0 &&
+			strlen(h->saved_name[i]) == write->name_len &&
+			memcmp(h->saved_name[i], write->name, write->name_len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Is a write of the lock's under way?  Sessions may look it up meanwhile. */
+static inline bool
+in_flight(const harness *h, const char *name, size_t len)
+{
+	for (int i = h->first_open; i < h->call_count; i++)
+	{
+		const harness_call *call = &h->calls[i];
+
+		if (call->answered || call->life != h->life || call->c.op == DYNAMO_READ)
+			continue;
+		for (int w = 0; w < call->c.count; w++)
+		{
+			if (strlen(call->writes[w].name) == len &&
+				memcmp(call->writes[w].name, name, len) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void
+harness_send(void *arg, const lockmgr_call *out)
+{
+	harness    *h = arg;
+	harness_call *call = &h->calls[h->call_count];
+
+	assert_true(h->call_count < h->call_room);
+	assert_in_range(out->count, 1, DYNAMO_BATCH_MAX);
+	assert_int_equal(out->op == DYNAMO_RENEW_BATCH, out->count > 1);
+	assert_in_range(out->timeout_us, 1, h->config.request_timeout_us);
+	*call = (harness_call) {.c = *out,.sent = h->now,.life = h->life};
+	call->writes = calloc((size_t) out->count, sizeof(double_write));
+	call->results = calloc((size_t) out->count, sizeof(dynamo_result));
+	assert_non_null(call->writes);
+	assert_non_null(call->results);
+	for (int i = 0; i < out->count; i++)
+	{
+		const dynamo_write *write = &out->writes[i];
+
+		if (out->op != DYNAMO_READ)
+		{
+			assert_false(in_flight(h, write->name, write->name_len));
+			assert_true(is_saved(h, write));
+			assert_string_equal(write->owner, OUR_OWNER);
+		}
+		double_copy_write(&call->writes[i], write);
+	}
+	call->c.writes = NULL;
+	call->fate = (fate) h->fate;
+	if (h->fate_count > 0)
+	{
+		call->fate = (fate) h->fates[0];
+		memmove(h->fates, h->fates + 1, (size_t) --h->fate_count * sizeof(int));
+	}
+	h->call_count++;
+}
+
+static void
+harness_save(void *arg, uint32_t index, const lease *lease, const char *name,
+			 size_t name_len)
+{
+	harness    *h = arg;
+
+	assert_true(index < h->config.max_leases);
+	assert_true(lease->state == LEASE_HELD || lease->valid_until == 0);
+	h->saved[index] = *lease;
+	if (name != NULL)
+	{
+		memcpy(h->saved_name[index], name, name_len);
+		h->saved_name[index][name_len] = '\0';
+	}
+}
+
+static void
+harness_answer(void *arg, const lockmgr_answer *answer)
+{
+	harness    *h = arg;
+	harness_request *asked = &h->asked[answer->session.slot];
+
+	assert_int_equal(answer->session.generation, h->generation[answer->session.slot]);
+	assert_int_equal(answer->seq, asked->request.seq);
+	assert_int_equal(answer->kind, asked->request.kind);
+	assert_true(asked->owed);
+	assert_non_null(answer->message);
+	assert_non_null(answer->type);
+	if (answer->result == LOCKMGR_FAILED)
+		assert_int_not_equal(answer->status, DYNAMO_OK);
+	if (answer->result == LOCKMGR_GRANTED)
+	{
+		const lease *l = &h->saved[answer->lease_index];
+
+		assert_int_equal(l->state, LEASE_HELD);
+		assert_int_equal(l->valid_until, answer->valid_until);
+		assert_int_equal(l->token, answer->token);
+		assert_int_equal(l->seq, answer->seq);
+		assert_int_equal(l->session.slot, answer->session.slot);
+	}
+	asked->owed = false;
+	asked->answered = true;
+	asked->answer = *answer;
+	snprintf(asked->message, sizeof(asked->message), "%s", answer->message);
+	if (answer->item != NULL)
+		asked->item = *answer->item;
+}
+
+static void
+harness_waits(void *arg, lockmgr_session session, uint64_t seq, uint32_t watch)
+{
+	harness    *h = arg;
+
+	assert_int_equal(h->asked[session.slot].request.seq, seq);
+	assert_true(watch < h->config.max_sessions);
+	h->asked[session.slot].watch = watch;
+}
+
+static void
+harness_watch(void *arg, uint32_t watch, const lockmgr_watch *what)
+{
+	harness    *h = arg;
+
+	assert_true(watch < h->config.max_sessions);
+	h->watches[watch] = *what;
+	h->watch_changes++;
+}
+
+static void
+harness_lost_lease(void *arg, uint32_t index, const lease *lease,
+				   const char *name, size_t name_len, const dynamo_item *by)
+{
+	harness    *h = arg;
+	harness_lost *lost = &h->lost[h->lost_count++];
+
+	assert_true(h->lost_count <= MAX_LOST);
+	assert_int_equal(h->saved[index].state, LEASE_LOST);
+	assert_int_equal(strlen(h->saved_name[index]), name_len);
+	assert_memory_equal(h->saved_name[index], name, name_len);
+	*lost = (harness_lost) {.lease = index,.loss = lease->loss,.has_by = by != NULL};
+	if (by != NULL)
+		lost->by = *by;
+}
+
+static void
+harness_no_batches(void *arg, const dynamo_reply *reply)
+{
+	harness    *h = arg;
+
+	(void) reply;
+	h->no_batches++;
+}
+
+static void
+harness_random(void *arg, void *bytes, size_t len)
+{
+	harness    *h = arg;
+	uint8_t    *to = bytes;
+
+	while (len-- > 0)
+	{
+		h->random = h->random * UINT64_C(6364136223846793005) +
+			UINT64_C(1442695040888963407);
+		*to++ = (uint8_t) (h->random >> 56);
+	}
+}
+
+/* ---- managers come and go ---- */
+
+static inline void *
+zeroed(size_t count, size_t size)
+{
+	void	   *memory = calloc(count, size);
+
+	assert_non_null(memory);
+	return memory;
+}
+
+/* With room for so many leases, and as many sessions. */
+static inline harness *
+harness_new(uint32_t size)
+{
+	harness    *h = zeroed(1, sizeof(harness));
+
+	h->call_room = (int) size * CALLS_EACH;
+	h->calls = zeroed((size_t) h->call_room, sizeof(harness_call));
+	h->generation = zeroed(size, sizeof(uint32_t));
+	h->asked = zeroed(size, sizeof(harness_request));
+	h->cancelled_seq = zeroed(size, sizeof(uint64_t));
+	h->let_go = zeroed(size, sizeof(bool));
+	h->saved = zeroed(size, sizeof(lease));
+	h->saved_name = zeroed(size, DOUBLE_NAME_SIZE);
+	h->watches = zeroed(size, sizeof(lockmgr_watch));
+	h->now = 1000 * SECOND;
+	h->epoch_offset = INT64_C(1700000000) * SECOND;
+	h->random = 1;
+	h->lease_ms = LEASE_MS;
+	h->margin_us = MARGIN_US;
+	h->config = (lockmgr_config) {
+		.owner = OUR_OWNER,
+		.max_leases = size,
+		.max_sessions = size,
+		.max_remembered = 16,
+		.max_calls = 16,
+		.request_timeout_us = ATTEMPT_US,
+		.retry_timeout_us = RETRY_US,
+	};
+	h->host = (lockmgr_host) {
+		.arg = h,
+		.send = harness_send,
+		.save = harness_save,
+		.answer = harness_answer,
+		.waits = harness_waits,
+		.watch = harness_watch,
+		.lost = harness_lost_lease,
+		.no_batches = harness_no_batches,
+		.random = harness_random,
+	};
+	for (uint32_t i = 0; i < size; i++)
+		h->generation[i] = 1;
+	return h;
+}
+
+/* The manager is gone at once; calls under way may still be applied. */
+static inline void
+kill_manager(harness *h)
+{
+	lockmgr_free(h->lm);
+	h->lm = NULL;
+}
+
+/* A manager takes over what is saved, and the requests not answered yet. */
+static inline void
+start_manager(harness *h)
+{
+	h->life++;
+	h->lm = lockmgr_new(&h->config, &h->host);
+	assert_non_null(h->lm);
+	lockmgr_set_clock(h->lm, h->epoch_offset);
+	for (uint32_t i = 0; i < h->config.max_leases; i++)
+	{
+		if (h->saved[i].state != LEASE_FREE)
+			lockmgr_adopt(h->lm, i, &h->saved[i], h->saved_name[i],
+						  strlen(h->saved_name[i]));
+	}
+	for (uint32_t i = 0; i < h->config.max_sessions; i++)
+	{
+		lockmgr_session_end(h->lm, h->now, (lockmgr_session) {i, h->generation[i] - 1});
+		lockmgr_cancel(h->lm, h->now, session_of(h, i), h->cancelled_seq[i]);
+		for (uint32_t l = 0; l < h->config.max_leases; l++)
+		{
+			if (h->let_go[l] && h->saved[l].session.slot == i)
+				lockmgr_let_go(h->lm, h->now, session_of(h, i), l);
+		}
+		if (h->asked[i].owed)
+			lockmgr_ask(h->lm, h->now, &h->asked[i].request);
+	}
+	memset(h->let_go, 0, h->config.max_leases * sizeof(bool));
+	lockmgr_adopted(h->lm, h->now);
+}
+
+static inline harness *
+harness_start(void)
+{
+	harness    *h = harness_new(SIZE);
+
+	start_manager(h);
+	return h;
+}
+
+/* ---- calls ---- */
+
+static inline void
+next_fate(harness *h, int fate)
+{
+	h->fates[h->fate_count++] = fate;
+}
+
+static inline int
+fate_of(dynamo_status status)
+{
+	return FATE_STATUS + (int) status;
+}
+
+/* A copy of the call reaches DynamoDB. */
+static inline void
+apply(harness *h, harness_call *call)
+{
+	for (int i = 0; i < call->c.count; i++)
+	{
+		dynamo_result result;
+
+		double_apply(&h->table, &call->writes[i].write, &result);
+		if (!call->applied)
+			call->results[i] = result;
+	}
+	call->applied = true;
+}
+
+static inline void
+reply_with(harness *h, harness_call *call, dynamo_status status)
+{
+	dynamo_reply reply = {
+		.status = status,.count = call->c.count,.results = call->results,
+	};
+
+	call->answered = true;
+	if (h->lm != NULL && call->life == h->life)
+		lockmgr_reply(h->lm, h->now, call->c.id, &reply);
+}
+
+/* The worker gets DynamoDB's reply. */
+static inline void
+reply(harness *h, harness_call *call)
+{
+	assert_true(call->applied);
+	reply_with(h, call, call->c.count > 1 ? DYNAMO_OK : call->results[0].status);
+}
+
+static inline void
+deliver(harness *h, harness_call *call)
+{
+	apply(h, call);
+	reply(h, call);
+}
+
+/* The worker gets this instead of a reply. */
+static inline void
+fail_call(harness *h, harness_call *call, dynamo_status status)
+{
+	dynamo_result *kept = call->results;
+	dynamo_result failures[DYNAMO_BATCH_MAX] = {{.status = status}};
+
+	for (int i = 0; i < call->c.count; i++)
+	{
+		failures[i].status = status;
+		snprintf(failures[i].message, sizeof(failures[i].message), "status %d",
+				 (int) status);
+	}
+	call->results = failures;
+	reply_with(h, call, status);
+	call->results = kept;
+}
+
+static inline harness_call *
+last_call(harness *h)
+{
+	assert_true(h->call_count > 0);
+	return &h->calls[h->call_count - 1];
+}
+
+static inline int
+sent(const harness *h, dynamo_op op)
+{
+	int			count = 0;
+
+	for (int i = 0; i < h->call_count; i++)
+		count += h->calls[i].c.op == op;
+	return count;
+}
+
+/* ---- time ---- */
+
+/* When something happens to the call by itself; INT64_MAX: nothing. */
+static inline int64_t
+due(const harness_call *call)
+{
+	if (call->answered || call->fate == FATE_HOLD)
+		return INT64_MAX;
+	if (call->fate == FATE_LOST_REQUEST || (call->fate == FATE_LOST_REPLY && call->applied))
+		return call->sent + call->c.timeout_us;
+	if (!call->applied && (call->fate == FATE_OK || call->fate == FATE_LOST_REPLY))
+		return call->sent + LATENCY_US / 2;
+	return call->sent + LATENCY_US;
+}
+
+static inline void
+happen(harness *h, harness_call *call)
+{
+	if (call->fate == FATE_LOST_REQUEST || (call->fate == FATE_LOST_REPLY && call->applied))
+		fail_call(h, call, DYNAMO_UNKNOWN);
+	else if (call->fate >= FATE_STATUS)
+		fail_call(h, call, (dynamo_status) (call->fate - FATE_STATUS));
+	else if (!call->applied)
+		apply(h, call);
+	else
+		reply(h, call);
+}
+
+/* Lets time pass until the moment, or until nothing but time would happen. */
+static inline void
+run_until(harness *h, int64_t end)
+{
+	unsigned	still = 0;
+
+	for (;;)
+	{
+		int64_t		next = h->lm != NULL ? lockmgr_next_wake(h->lm) : INT64_MAX;
+		harness_call *call = NULL;
+
+		while (h->first_open < h->call_count && h->calls[h->first_open].answered)
+			h->first_open++;
+		for (int i = h->first_open; i < h->call_count; i++)
+		{
+			if (due(&h->calls[i]) <= next && due(&h->calls[i]) != INT64_MAX)
+			{
+				call = &h->calls[i];
+				next = due(call);
+			}
+		}
+		if (next > end)
+			break;
+		still = next <= h->now ? still + 1 : 0;
+		assert_true(still < 10000);
+		if (next > h->now)
+			h->now = next;
+		if (call != NULL)
+			happen(h, call);
+		else
+			lockmgr_tick(h->lm, h->now);
+	}
+	h->now = end;
+}
+
+static inline void
+run(harness *h, int64_t duration)
+{
+	run_until(h, h->now + duration);
+}
+
+/* Enough for a few calls to come and go. */
+static inline void
+settle(harness *h)
+{
+	run(h, 10 * LATENCY_US);
+}
+
+/* ---- sessions ---- */
+
+static inline harness_request *
+ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t lease_index)
+{
+	static const dynamo_holder holder = {.database = "db",.pid = 42};
+	harness_request *asked = &h->asked[slot];
+	uint64_t	seq = asked->request.seq + 1;
+
+	memset(asked, 0, sizeof(*asked));
+	snprintf(asked->name, sizeof(asked->name), "%s", name);
+	asked->watch = LOCKMGR_NO_WATCH;
+	asked->owed = true;
+	asked->request = (lockmgr_request) {
+		.session = session_of(h, slot),
+		.seq = seq,
+		.kind = kind,
+		.name = asked->name,
+		.name_len = strlen(name),
+		.lease_ms = h->lease_ms,
+		.role = h->role,
+		.role_max_leases = h->role_max_leases,
+		.superuser = h->superuser,
+		.margin_us = h->margin_us,
+		.holder = &holder,
+		.data = (const uint8_t *) h->data,
+		.data_len = h->data != NULL ? strlen(h->data) : 0,
+		.lease_index = lease_index,
+	};
+	if (h->lm != NULL)
+		lockmgr_ask(h->lm, h->now, &asked->request);
+	return asked;
+}
+
+static inline void
+acquire(harness *h, uint32_t slot, const char *name)
+{
+	ask(h, slot, LOCKMGR_ACQUIRE, name, 0);
+}
+
+static inline void
+try_acquire(harness *h, uint32_t slot, const char *name)
+{
+	ask(h, slot, LOCKMGR_TRY, name, 0);
+}
+
+static inline void
+look_up(harness *h, uint32_t slot, const char *name)
+{
+	ask(h, slot, LOCKMGR_LOOK_UP, name, 0);
+}
+
+/* The lease with which a session holds, or has lost, the lock. */
+static inline uint32_t
+lease_of(const harness *h, uint32_t slot, const char *name)
+{
+	for (uint32_t i = 0; i < h->config.max_leases; i++)
+	{
+		if ((h->saved[i].state == LEASE_HELD || h->saved[i].state == LEASE_LOST) &&
+			h->saved[i].session.slot == slot &&
+			h->saved[i].session.generation == h->generation[slot] &&
+			strcmp(h->saved_name[i], name) == 0)
+			return i;
+	}
+	return LOCKMGR_NO_LEASE;
+}
+
+static inline const lease *
+saved_of(const harness *h, uint32_t slot, const char *name)
+{
+	uint32_t	index = lease_of(h, slot, name);
+
+	assert_int_not_equal(index, LOCKMGR_NO_LEASE);
+	return &h->saved[index];
+}
+
+static inline bool
+holds(const harness *h, uint32_t slot, const char *name)
+{
+	uint32_t	index = lease_of(h, slot, name);
+
+	return index != LOCKMGR_NO_LEASE && h->now < h->saved[index].valid_until;
+}
+
+static inline void
+release(harness *h, uint32_t slot, const char *name)
+{
+	ask(h, slot, LOCKMGR_RELEASE, name, lease_of(h, slot, name));
+}
+
+static inline void
+renew(harness *h, uint32_t slot, const char *name, int64_t lease_ms)
+{
+	int64_t		lease_before = h->lease_ms;
+	int64_t		margin_before = h->margin_us;
+
+	h->lease_ms = lease_ms;
+	h->margin_us = lease_ms * 100;
+	ask(h, slot, LOCKMGR_RENEW, name, lease_of(h, slot, name));
+	h->lease_ms = lease_before;
+	h->margin_us = margin_before;
+}
+
+static inline void
+let_go(harness *h, uint32_t slot, const char *name)
+{
+	uint32_t	index = lease_of(h, slot, name);
+
+	if (h->lm != NULL)
+		lockmgr_let_go(h->lm, h->now, session_of(h, slot), index);
+	else
+		h->let_go[index] = true;
+}
+
+static inline void
+cancel(harness *h, uint32_t slot)
+{
+	h->asked[slot].owed = false;
+	h->cancelled_seq[slot] = h->asked[slot].request.seq;
+	if (h->lm != NULL)
+		lockmgr_cancel(h->lm, h->now, session_of(h, slot), h->cancelled_seq[slot]);
+}
+
+static inline void
+end_session(harness *h, uint32_t slot)
+{
+	lockmgr_session ended = session_of(h, slot);
+
+	h->asked[slot].owed = false;
+	h->generation[slot] += 2;
+	if (h->lm != NULL)
+		lockmgr_session_end(h->lm, h->now, ended);
+}
+
+/* -1: none yet */
+static inline int
+result_of(const harness *h, uint32_t slot)
+{
+	return h->asked[slot].answered ? (int) h->asked[slot].answer.result : -1;
+}
+
+static inline void
+assert_waits(const harness *h, uint32_t slot)
+{
+	assert_true(h->asked[slot].owed);
+	assert_false(h->asked[slot].answered);
+}
+
+static inline void
+assert_result(const harness *h, uint32_t slot, lockmgr_result result)
+{
+	assert_int_equal(result_of(h, slot), result);
+}
+
+static inline void
+assert_failed(const harness *h, uint32_t slot, dynamo_status status)
+{
+	assert_result(h, slot, LOCKMGR_FAILED);
+	assert_int_equal(h->asked[slot].answer.status, status);
+}
+
+/* Acquires a lock that nobody has. */
+static inline const lease *
+get(harness *h, uint32_t slot, const char *name)
+{
+	acquire(h, slot, name);
+	settle(h);
+	assert_result(h, slot, LOCKMGR_GRANTED);
+	return saved_of(h, slot, name);
+}
+
+/* ---- somebody else ---- */
+
+static inline dynamo_item *
+item_of(harness *h, const char *name)
+{
+	return &double_item_of(&h->table, name)->item;
+}
+
+/* Another cluster's lease on the lock; token 0: a client that has none. */
+static inline void
+foreign_hold(harness *h, const char *name, const char *version, int64_t lease_ms,
+			 int64_t token)
+{
+	dynamo_item *item = item_of(h, name);
+
+	memset(item, 0, sizeof(*item));
+	item->exists = true;
+	snprintf(item->owner, sizeof(item->owner), "them/1");
+	snprintf(item->version, sizeof(item->version), "%s", version);
+	item->lease_ms = lease_ms;
+	item->token = token;
+	item->has_token = token != 0;
+}
+
+static inline void
+foreign_release(harness *h, const char *name)
+{
+	item_of(h, name)->released = true;
+	snprintf(item_of(h, name)->version, DYNAMO_VERSION_SIZE, "released");
+}
+
+static inline void
+delete_item(harness *h, const char *name)
+{
+	memset(item_of(h, name), 0, sizeof(dynamo_item));
+}
+
+static inline bool
+is_free(harness *h, const char *name)
+{
+	return !double_is_held(double_item_of(&h->table, name));
+}
+
+static inline bool
+is_ours(harness *h, const char *name)
+{
+	return !is_free(h, name) && strcmp(item_of(h, name)->owner, OUR_OWNER) == 0;
+}
+
+/* ---- the end ---- */
+
+/* Without sessions and faults nothing of ours is left within two leases. */
+static inline void
+assert_clean(harness *h)
+{
+	lockmgr_counts counts;
+
+	h->fate = FATE_OK;
+	h->fate_count = 0;
+	for (uint32_t i = 0; i < h->config.max_sessions; i++)
+		end_session(h, i);
+	run(h, 2 * LEASE_US);
+	lockmgr_count(h->lm, &counts);
+	assert_int_equal(counts.leases, 0);
+	assert_int_equal(counts.held, 0);
+	assert_int_equal(counts.waiters, 0);
+	assert_int_equal(counts.calls, 0);
+	for (uint32_t i = 0; i < h->config.max_leases; i++)
+		assert_int_equal(h->saved[i].state, LEASE_FREE);
+	for (int i = 0; i < h->table.count; i++)
+		assert_false(is_ours(h, h->table.items[i]->name));
+}
+
+static inline void
+harness_free(harness *h)
+{
+	lockmgr_free(h->lm);
+	for (int i = 0; i < h->call_count; i++)
+	{
+		free(h->calls[i].writes);
+		free(h->calls[i].results);
+	}
+	double_free(&h->table);
+	free(h->calls);
+	free(h->generation);
+	free(h->asked);
+	free(h->cancelled_seq);
+	free(h->let_go);
+	free(h->saved);
+	free(h->saved_name);
+	free(h->watches);
+	free(h);
+}
+
+static inline void
+finish(harness *h)
+{
+	assert_clean(h);
+	harness_free(h);
+}
+
+#endif							/* DDBLOCK_TEST_LOCKMGR_HARNESS_H */

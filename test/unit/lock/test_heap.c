@@ -1,0 +1,144 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_heap.c
+ *	  Timers in a heap, compared with a plain list.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "lock/heap.h"
+
+#define NODES 300
+
+/* The earliest time in the list; INT64_MAX: none. */
+static int64_t
+earliest(const heap_node *nodes, int count)
+{
+	int64_t		at = INT64_MAX;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (nodes[i].position != 0 && nodes[i].at < at)
+			at = nodes[i].at;
+	}
+	return at;
+}
+
+static void
+an_empty_heap_has_no_top(void **state)
+{
+	heap		h = {0};
+	heap_node	node = {0};
+
+	(void) state;
+	assert_null(heap_top(&h));
+	assert_true(heap_reserve(&h, 1));
+	assert_null(heap_top(&h));
+	heap_set(&h, &node, INT64_MAX);
+	assert_null(heap_top(&h));
+	heap_free(&h);
+}
+
+static void
+nodes_come_out_in_order_of_time(void **state)
+{
+	heap		h = {0};
+	heap_node	nodes[NODES] = {{0}};
+	int64_t		last = INT64_MIN;
+
+	(void) state;
+	assert_true(heap_reserve(&h, NODES));
+	for (int i = 0; i < NODES; i++)
+		heap_set(&h, &nodes[i], (i * 7919) % 211);
+	for (int i = 0; i < NODES; i++)
+	{
+		heap_node  *top = heap_top(&h);
+
+		assert_non_null(top);
+		assert_true(top->at >= last);
+		last = top->at;
+		heap_set(&h, top, INT64_MAX);
+		assert_int_equal(top->position, 0);
+	}
+	assert_null(heap_top(&h));
+	heap_free(&h);
+}
+
+static void
+setting_a_node_again_moves_it(void **state)
+{
+	heap		h = {0};
+	heap_node	nodes[3] = {{0}};
+
+	(void) state;
+	assert_true(heap_reserve(&h, 3));
+	for (int i = 0; i < 3; i++)
+		heap_set(&h, &nodes[i], 10 + i);
+	heap_set(&h, &nodes[2], 1);
+	assert_ptr_equal(heap_top(&h), &nodes[2]);
+	heap_set(&h, &nodes[2], 20);
+	assert_ptr_equal(heap_top(&h), &nodes[0]);
+	heap_set(&h, &nodes[0], INT64_MAX);
+	assert_ptr_equal(heap_top(&h), &nodes[1]);
+	assert_int_equal(h.count, 2);
+	heap_free(&h);
+}
+
+static void
+any_sequence_keeps_the_earliest_on_top(void **state)
+{
+	heap		h = {0};
+	heap_node	nodes[NODES] = {{0}};
+	uint32_t	random = 1;
+
+	(void) state;
+	assert_true(heap_reserve(&h, NODES));
+	for (int i = 0; i < 20000; i++)
+	{
+		heap_node  *top;
+
+		random = random * 1664525 + 1013904223;
+		heap_set(&h, &nodes[(random >> 8) % NODES],
+				 random >> 30 == 0 ? INT64_MAX : (random >> 16) % 1000);
+		top = heap_top(&h);
+		assert_int_equal(top ? top->at : INT64_MAX, earliest(nodes, NODES));
+	}
+	heap_free(&h);
+}
+
+static void
+growing_keeps_what_is_there(void **state)
+{
+	heap		h = {0};
+	heap_node	nodes[NODES] = {{0}};
+
+	(void) state;
+	for (int i = 0; i < NODES; i++)
+	{
+		assert_true(heap_reserve(&h, (size_t) i + 1));
+		heap_set(&h, &nodes[i], NODES - i);
+		assert_ptr_equal(heap_top(&h), &nodes[i]);
+	}
+	heap_free(&h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_heap_has_no_top),
+		cmocka_unit_test(nodes_come_out_in_order_of_time),
+		cmocka_unit_test(setting_a_node_again_moves_it),
+		cmocka_unit_test(any_sequence_keeps_the_earliest_on_top),
+		cmocka_unit_test(growing_keeps_what_is_there),
+	};
+
+	return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
+}

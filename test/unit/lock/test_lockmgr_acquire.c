@@ -1,0 +1,680 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_acquire.c
+ *	  Getting a lock: free, somebody else's, a dead holder's; tokens; trying.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "dynamo/duration.h"
+#include "lockmgr_harness.h"
+
+#define DEAD_US (LEASE_US * 102 / 100)
+
+static void
+a_free_lock_takes_one_call(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		asked = h->now;
+	const lockmgr_answer *answer = &h->asked[0].answer;
+
+	(void) state;
+	h->data = "payload";
+	get(h, 0, "a");
+	assert_int_equal(h->call_count, 1);
+	assert_int_equal(answer->valid_until, asked + LEASE_US - MARGIN_US);
+	assert_int_equal(answer->token, asked + h->epoch_offset);
+	assert_string_equal(item_of(h, "a")->owner, OUR_OWNER);
+	assert_int_equal(item_of(h, "a")->lease_ms, LEASE_MS);
+	assert_int_equal(item_of(h, "a")->token, answer->token);
+	assert_string_equal(item_of(h, "a")->holder.database, "db");
+	assert_int_equal(item_of(h, "a")->holder.since_ms, (asked + h->epoch_offset) / 1000);
+	assert_memory_equal(double_item_of(&h->table, "a")->data, "payload", 7);
+	finish(h);
+}
+
+static void
+the_deadline_counts_from_before_sending(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		asked = h->now;
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	acquire(h, 0, "a");
+	run(h, 3 * SECOND);
+	deliver(h, last_call(h));
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[0].answer.valid_until, asked + LEASE_US - MARGIN_US);
+	finish(h);
+}
+
+static void
+an_acquire_that_is_settled_too_late_grants_nothing_and_is_handed_on(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	acquire(h, 0, "a");
+	run(h, LEASE_US - MARGIN_US);
+	deliver(h, last_call(h));
+	assert_waits(h, 0);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_true(holds(h, 0, "a"));
+	finish(h);
+}
+
+static void
+waiters_are_served_in_order(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 5, "a");
+	for (uint32_t i = 0; i < 5; i++)
+		acquire(h, 4 - i, "a");
+	for (uint32_t i = 0; i < 5; i++)
+	{
+		for (uint32_t j = i; j < 5; j++)
+			assert_waits(h, 4 - j);
+		let_go(h, i == 0 ? 5 : 5 - i, "a");
+		run(h, SECOND / 5);		/* the run of hand-overs may end */
+		assert_result(h, 4 - i, LOCKMGR_GRANTED);
+	}
+	finish(h);
+}
+
+static void
+a_foreign_holder_is_waited_for(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	settle(h);
+	assert_waits(h, 0);
+	assert_true(h->watches[h->asked[0].watch].held);
+	assert_false(h->watches[h->asked[0].watch].local);
+	assert_string_equal(h->watches[h->asked[0].watch].owner, "them/1");
+
+	foreign_release(h, "a");
+	run(h, SECOND / 10);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
+	finish(h);
+}
+
+/* Amazon's client allows a lease of 2^63-1 ms: such a holder never dies. */
+static void
+a_lease_of_ages_is_waited_for(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", DURATION_MAX_MS, 5);
+	acquire(h, 0, "a");
+	run(h, 100 * SECOND);
+	assert_waits(h, 0);
+	assert_true(h->watches[h->asked[0].watch].held);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
+	foreign_release(h, "a");
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+looks_grow_apart_and_never_come_after_the_moment_of_death(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		start = h->now;
+	int			reads;
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	run(h, 2 * SECOND);
+	reads = sent(h, DYNAMO_READ);
+	assert_in_range(reads, 30, 90);
+	for (int i = 1; i < h->call_count; i++)
+	{
+		int64_t		gap = h->calls[i].sent - h->calls[i - 1].sent;
+		int64_t		bound = (h->calls[i].sent - start) / 20;
+
+		assert_true(gap <= (bound > 20 * MS ? bound : 20 * MS) + LATENCY_US + 1);
+	}
+	run_until(h, start + LATENCY_US + DEAD_US - 1);
+	assert_in_range(sent(h, DYNAMO_READ), 60, 140);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
+	assert_waits(h, 0);
+
+	/* Dead: taken over without another look. */
+	reads = sent(h, DYNAMO_READ);
+	run(h, 1);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
+	assert_int_equal(sent(h, DYNAMO_READ), reads);
+	assert_string_equal(last_call(h)->writes[0].expected, "v1");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_long_wait_costs_a_look_a_second(void **state)
+{
+	harness    *h = harness_start();
+	int			reads;
+
+	(void) state;
+	foreign_hold(h, "a", "v1", 1000 * LEASE_MS, 5);
+	acquire(h, 0, "a");
+	run(h, 60 * SECOND);
+	reads = sent(h, DYNAMO_READ);
+	run(h, 60 * SECOND);
+	assert_in_range(sent(h, DYNAMO_READ) - reads, 60, 81);
+	finish(h);
+}
+
+/* Whether its holders change more often than looks come, or less often. */
+static void
+a_busy_lock_is_looked_at_twenty_times_a_second(void **state)
+{
+	const int64_t hold_us[] = {10 * MS, 200 * MS, 1500 * MS};
+
+	(void) state;
+	for (int i = 0; i < 3; i++)
+	{
+		harness    *h = harness_start();
+		char		version[16];
+		int			token = 5;
+		int			reads;
+		int64_t		start;
+
+		foreign_hold(h, "a", "v1", LEASE_MS, token);
+		acquire(h, 0, "a");
+		run(h, 18 * SECOND);
+		foreign_hold(h, "a", "v2", LEASE_MS, ++token);
+		run(h, SECOND);
+		reads = sent(h, DYNAMO_READ);
+		start = h->now;
+		while (h->now < start + 9 * SECOND)
+		{
+			snprintf(version, sizeof(version), "w%d", token);
+			foreign_hold(h, "a", version, LEASE_MS, ++token);
+			run(h, hold_us[i]);
+		}
+		assert_in_range(sent(h, DYNAMO_READ) - reads, 9 * 18, 9 * 26);
+		finish(h);
+	}
+}
+
+static void
+a_renewing_holder_does_not_die(void **state)
+{
+	harness    *h = harness_start();
+	char		version[16];
+
+	(void) state;
+	foreign_hold(h, "a", "v0", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	for (int i = 1; i < 10; i++)
+	{
+		run(h, LEASE_US * 95 / 100);
+		snprintf(version, sizeof(version), "v%d", i);
+		snprintf(item_of(h, "a")->version, DYNAMO_VERSION_SIZE, "%s", version);
+	}
+	assert_waits(h, 0);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
+	finish(h);
+}
+
+static void
+death_counts_from_the_receipt_of_the_first_observation(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		received;
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	next_fate(h, FATE_HOLD);
+	acquire(h, 0, "a");
+	run(h, 3 * SECOND);
+	received = h->now;
+	deliver(h, last_call(h));
+	run_until(h, received + DEAD_US - 1);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+the_items_lease_counts_not_ours(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", 3000, 0);
+	acquire(h, 0, "a");
+	run(h, 3 * SECOND);
+	assert_waits(h, 0);
+	run(h, SECOND / 10 + LATENCY_US);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_changed_lease_starts_the_observation_anew(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	run(h, LEASE_US / 2);
+	item_of(h, "a")->lease_ms++;
+	run(h, LEASE_US);
+	assert_waits(h, 0);
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+an_observation_survives_any_gap(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	settle(h);
+	cancel(h, 0);
+	run(h, DEAD_US);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
+
+	/* A try takes what is dead at once. */
+	try_acquire(h, 0, "a");
+	assert_string_equal(last_call(h)->writes[0].expected, "v1");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_dead_version_that_has_changed_is_not_taken_over(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	try_acquire(h, 0, "a");
+	run(h, DEAD_US + SECOND);
+	foreign_hold(h, "a", "v2", LEASE_MS, 5);
+	try_acquire(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_BUSY);
+	assert_string_equal(item_of(h, "a")->version, "v2");
+	finish(h);
+}
+
+static void
+a_try_never_waits_for_a_holder(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	try_acquire(h, 0, "a");
+	run(h, LATENCY_US);
+	assert_result(h, 0, LOCKMGR_BUSY);
+
+	/* ... of this cluster: not even a call. */
+	get(h, 1, "b");
+	try_acquire(h, 0, "b");
+	assert_result(h, 0, LOCKMGR_BUSY);
+	assert_int_equal(h->call_count, 2);
+	finish(h);
+}
+
+static void
+a_try_gets_a_lock_that_was_released_since_the_last_look(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	try_acquire(h, 0, "a");
+	settle(h);
+	foreign_release(h, "a");
+	try_acquire(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_try_is_busy_while_somebody_waits_here(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, FATE_HOLD);
+	acquire(h, 0, "a");
+	try_acquire(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_BUSY);
+	deliver(h, last_call(h));
+	assert_result(h, 0, LOCKMGR_GRANTED);
+
+	/* ... and while a lost lease is not acknowledged. */
+	h->fate = FATE_LOST_REQUEST;
+	run(h, LEASE_US - MARGIN_US);
+	assert_int_equal(h->lost_count, 1);
+	try_acquire(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_BUSY);
+	finish(h);
+}
+
+static void
+a_try_waits_for_a_release_under_way(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	release(h, 0, "a");
+	try_acquire(h, 1, "a");
+	assert_waits(h, 1);
+	deliver(h, last_call(h));
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+twenty_waiters_poll_as_one(void **state)
+{
+	harness    *h = harness_start();
+	unsigned	changes;
+	int			calls;
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	run(h, 10 * SECOND);
+	calls = h->call_count;
+	cancel(h, 0);
+	run(h, SECOND);
+
+	foreign_hold(h, "b", "v1", LEASE_MS, 5);
+	for (uint32_t i = 0; i < 20; i++)
+		acquire(h, i, "b");
+	run(h, 10 * SECOND);
+	assert_in_range(h->call_count - calls, calls * 8 / 10, calls * 12 / 10);
+
+	changes = h->watch_changes;
+	foreign_hold(h, "b", "v2", LEASE_MS, 6);
+	run(h, SECOND);
+	assert_int_equal(h->watch_changes, changes + 1);
+	for (uint32_t i = 1; i < 20; i++)
+		assert_int_equal(h->asked[i].watch, h->asked[0].watch);
+	finish(h);
+}
+
+static void
+tokens_rise_whatever_the_clock_does(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		first = get(h, 0, "a")->token;
+
+	(void) state;
+	lockmgr_set_clock(h->lm, h->epoch_offset - 3600 * SECOND);
+	acquire(h, 1, "a");
+	let_go(h, 0, "a");
+	settle(h);
+	assert_int_equal(h->asked[1].answer.token, first + 1);
+	let_go(h, 1, "a");
+	settle(h);
+	assert_int_equal(get(h, 0, "a")->token, first + 2);
+	finish(h);
+}
+
+/* An older one could be granted after a higher one if the item is deleted. */
+static void
+a_token_is_of_the_moment_of_sending(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	acquire(h, 0, "a");
+	run(h, 2 * SECOND);
+	assert_true(h->call_count > 3);
+	h->fate = FATE_OK;
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_ACQUIRE);
+	assert_true(last_call(h)->sent > SECOND);
+	assert_int_equal(h->asked[0].answer.token, last_call(h)->sent + h->epoch_offset);
+	finish(h);
+}
+
+static void
+a_token_is_not_of_the_moment_of_queueing(void **state)
+{
+	harness    *h = harness_new(SIZE);
+
+	(void) state;
+	h->config.max_calls = 1;
+	start_manager(h);
+	next_fate(h, FATE_HOLD);
+	acquire(h, 0, "a");
+	acquire(h, 1, "b");
+	h->now += SECOND / 2;
+	deliver(h, last_call(h));
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[1].answer.token, last_call(h)->sent + h->epoch_offset);
+	assert_true(last_call(h)->sent >= h->calls[0].sent + SECOND / 2);
+	finish(h);
+}
+
+static void
+a_token_that_is_too_low_is_raised_once(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		ahead = h->now + h->epoch_offset + 3600 * SECOND;
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, ahead);
+	foreign_release(h, "a");
+	assert_int_equal(get(h, 0, "a")->token, ahead + 1);
+	assert_int_equal(h->call_count, 2);
+	assert_string_not_equal(h->calls[0].writes[0].version, h->calls[1].writes[0].version);
+	finish(h);
+}
+
+static void
+a_dead_holders_token_is_topped_too(void **state)
+{
+	harness    *h = harness_start();
+	int64_t		ahead = h->now + h->epoch_offset + 3600 * SECOND;
+
+	(void) state;
+	foreign_hold(h, "a", "v1", 3000, ahead);
+	acquire(h, 0, "a");
+	run(h, 3 * SECOND + SECOND / 5);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[0].answer.token, ahead + 1);
+	finish(h);
+}
+
+static void
+an_item_without_a_token_is_worked_with(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 0);
+	foreign_release(h, "a");
+	get(h, 0, "a");
+	assert_int_equal(item_of(h, "a")->token, h->calls[0].sent + h->epoch_offset);
+	finish(h);
+}
+
+static void
+a_bad_token_is_refused_before_anything_is_held(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 0);
+	foreign_release(h, "a");
+	item_of(h, "a")->has_token = item_of(h, "a")->bad_token = true;
+	acquire(h, 0, "a");
+	acquire(h, 1, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	assert_non_null(strstr(h->asked[0].message, "fencingToken"));
+	assert_true(is_free(h, "a"));
+	finish(h);
+}
+
+static void
+nothing_is_above_the_highest_token(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, INT64_MAX);
+	foreign_release(h, "a");
+	acquire(h, 0, "a");
+	acquire(h, 1, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	assert_non_null(strstr(h->asked[1].message, "highest"));
+
+	/* Once the operator has mended the item, all is well. */
+	item_of(h, "a")->token = 7;
+	get(h, 0, "a");
+	assert_int_equal(item_of(h, "a")->token, last_call(h)->sent + h->epoch_offset);
+	finish(h);
+}
+
+static void
+an_item_that_cannot_be_worked_with_is_a_definite_answer(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	acquire(h, 1, "a");
+	settle(h);
+	item_of(h, "a")->wrong = "it makes no sense";
+	run(h, SECOND / 10);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	acquire(h, 0, "a");
+	look_up(h, 1, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	assert_string_equal(h->asked[1].message, "it makes no sense");
+	finish(h);
+}
+
+static void
+a_look_up_tells_what_stands_there(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	look_up(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_FOUND);
+	assert_false(h->asked[0].item.exists);
+
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	look_up(h, 0, "a");
+	settle(h);
+	assert_true(h->asked[0].item.exists);
+	assert_string_equal(h->asked[0].item.version, "v1");
+
+	/* ... and counts as an observation. */
+	run(h, DEAD_US);
+	try_acquire(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	finish(h);
+}
+
+static void
+a_look_up_is_repeated_until_patience_ends(void **state)
+{
+	harness    *h = harness_start();
+
+	(void) state;
+	next_fate(h, FATE_LOST_REQUEST);
+	next_fate(h, fate_of(DYNAMO_THROTTLED));
+	look_up(h, 0, "a");
+	run(h, 3 * SECOND);
+	assert_result(h, 0, LOCKMGR_FOUND);
+	assert_int_equal(h->call_count, 3);
+
+	h->fate = FATE_LOST_REQUEST;
+	look_up(h, 0, "a");
+	run(h, RETRY_US + 2 * SECOND);
+	assert_failed(h, 0, DYNAMO_UNKNOWN);
+	h->fate = fate_of(DYNAMO_ACCESS_DENIED);
+	look_up(h, 0, "a");
+	settle(h);
+	assert_failed(h, 0, DYNAMO_ACCESS_DENIED);
+	finish(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_free_lock_takes_one_call),
+		cmocka_unit_test(the_deadline_counts_from_before_sending),
+		cmocka_unit_test(an_acquire_that_is_settled_too_late_grants_nothing_and_is_handed_on),
+		cmocka_unit_test(waiters_are_served_in_order),
+		cmocka_unit_test(a_foreign_holder_is_waited_for),
+		cmocka_unit_test(a_lease_of_ages_is_waited_for),
+		cmocka_unit_test(looks_grow_apart_and_never_come_after_the_moment_of_death),
+		cmocka_unit_test(a_long_wait_costs_a_look_a_second),
+		cmocka_unit_test(a_busy_lock_is_looked_at_twenty_times_a_second),
+		cmocka_unit_test(a_renewing_holder_does_not_die),
+		cmocka_unit_test(death_counts_from_the_receipt_of_the_first_observation),
+		cmocka_unit_test(the_items_lease_counts_not_ours),
+		cmocka_unit_test(a_changed_lease_starts_the_observation_anew),
+		cmocka_unit_test(an_observation_survives_any_gap),
+		cmocka_unit_test(a_dead_version_that_has_changed_is_not_taken_over),
+		cmocka_unit_test(a_try_never_waits_for_a_holder),
+		cmocka_unit_test(a_try_gets_a_lock_that_was_released_since_the_last_look),
+		cmocka_unit_test(a_try_is_busy_while_somebody_waits_here),
+		cmocka_unit_test(a_try_waits_for_a_release_under_way),
+		cmocka_unit_test(twenty_waiters_poll_as_one),
+		cmocka_unit_test(tokens_rise_whatever_the_clock_does),
+		cmocka_unit_test(a_token_is_of_the_moment_of_sending),
+		cmocka_unit_test(a_token_is_not_of_the_moment_of_queueing),
+		cmocka_unit_test(a_token_that_is_too_low_is_raised_once),
+		cmocka_unit_test(a_dead_holders_token_is_topped_too),
+		cmocka_unit_test(an_item_without_a_token_is_worked_with),
+		cmocka_unit_test(a_bad_token_is_refused_before_anything_is_held),
+		cmocka_unit_test(nothing_is_above_the_highest_token),
+		cmocka_unit_test(an_item_that_cannot_be_worked_with_is_a_definite_answer),
+		cmocka_unit_test(a_look_up_tells_what_stands_there),
+		cmocka_unit_test(a_look_up_is_repeated_until_patience_ends),
+	};
+
+	return cmocka_run_group_tests_name("lockmgr acquire", tests, NULL, NULL);
+}
