@@ -39,7 +39,7 @@ is($session->query_safe(q{SELECT held FROM ddb_lock_info('b')}),
 
 # Of the tests themselves: the time that a query has begins with the query.
 $session->{timeout}->start(1);
-sleep 2;
+wait_for { !eval { $session->{timeout}->check; 1 } };
 is($session->query_safe('SELECT 1'), 1, 'a session may live for longer than a query may take');
 $session->quit;
 
