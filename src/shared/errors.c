@@ -243,7 +243,7 @@ raise_refusal(const MailboxAnswer *answer)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("locks are acquired in Region \"%s\" only, and this server uses \"%s\"",
-						ddblock_global_table_region, to_server(answer->message)),
+						ddblock_global_table_region, segment->place.region),
 				 errhint("Set \"ddblock.region\" to \"%s\", or correct "
 						 "\"ddblock.global_table_region\" on every server.",
 						 ddblock_global_table_region)));

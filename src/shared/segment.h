@@ -260,7 +260,7 @@ typedef struct Segment
 	pg_atomic_uint32 worker_procno;
 	pg_atomic_uint32 worker_pid;
 	pg_atomic_uint32 worker_starts;
-	bool		table_checked;	/* worker only: see worker_table.c */
+	bool		table_checked;	/* worker only: see lock/gate.h */
 	SegmentTrouble trouble;
 	TimestampTz last_worker_start;	/* worker only */
 	epoch_clock clock;			/* worker only: DynamoDB's */

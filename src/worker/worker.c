@@ -36,22 +36,22 @@
 #include "utils/timestamp.h"
 
 #include "shared/compat.h"
-#include "shared/loss.h"
+#include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
 #include "worker/journal.h"
-#include "worker/worker.h"
+#include "worker/worker_call.h"
+#include "worker/worker_clock.h"
+#include "worker/worker_gate.h"
+#include "worker/worker_journal.h"
+#include "worker/worker_lockmgr.h"
+#include "worker/worker_mailbox.h"
+#include "worker/worker_place.h"
+#include "worker/worker_random.h"
+#include "worker/worker_table.h"
 
-#define MAX_REMEMBERED 10000
 #define DRAIN_US INT64CONST(5000000)
 #define DRAIN_REQUEST_US INT64CONST(2000000)
 #define START_INTERVAL_MS 1000
-#define RANDOM_STOCK 1024
-
-lockmgr    *worker_lockmgr;
-
-static uint8 random_stock[RANDOM_STOCK];
-static size_t random_left = 0;
 
 extern PGDLLEXPORT void ddblock_worker_main(Datum main_arg);
 
@@ -63,20 +63,14 @@ static void withdraw(int code, Datum arg);
 static void name_owner(void);
 static const char *default_name(void);
 static void make_lockmgr(void);
+static void see_reply(const WorkerCall *call, const dynamo_reply *reply);
 static void reload(void);
-static void publish_counts(void);
 static void set_timeouts(void);
 static int64 start_drain(int64 now);
 static bool nothing_held(void);
 static void wait_for_news(WaitEventSet *set, int64 until);
 pg_noreturn static void leave(void);
 static WaitEventSet *make_wait_set(void);
-static void log_loss(void *arg, uint32 index, const lease *lease,
-					 const char *name, size_t name_len, const dynamo_item *by);
-static const char *why_lost(const lease *lease, const dynamo_item *by);
-static void log_no_batches(void *arg, const dynamo_reply *reply);
-static void stock_random(void);
-static void fill_random(void *arg, void *bytes, size_t len);
 
 void
 ddblock_worker_main(Datum main_arg)
@@ -96,7 +90,10 @@ ddblock_worker_main(Datum main_arg)
 	announce();
 	wait_for_place();
 	WorkerMailboxInit();
-	WorkerCallInit();
+	WorkerReadTableSettings();
+	WorkerClockInit();
+	WorkerGateInit();
+	WorkerCallInit(see_reply);
 	make_lockmgr();
 	WorkerJournalInit(SegmentNow());
 	WorkerAdopt(SegmentNow());
@@ -125,11 +122,11 @@ ddblock_worker_main(Datum main_arg)
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = WorkerTableTick(now);
-		wake = sooner(wake, WorkerClockRun(now));
+		wake = WorkerSettleParked(now);
+		wake = sooner(wake, WorkerGateRun(now));
 		wake = sooner(wake, WorkerKeepWarm(now));
 		wake = sooner(wake, WorkerJournalRun(now));
-		publish_counts();
+		WorkerPublishCounts();
 
 		if (drain_deadline != 0)
 		{
@@ -137,7 +134,7 @@ ddblock_worker_main(Datum main_arg)
 				leave();
 			wake = Min(wake, drain_deadline);
 		}
-		stock_random();
+		WorkerStockRandom();
 		wait_for_news(set, Min(wake, lockmgr_next_wake(worker_lockmgr)));
 	}
 }
@@ -207,42 +204,6 @@ wait_for_place(void)
 }
 
 /*
- * Nonces stand in the way of the calls that carry them, and OpenSSL's generator
- * is slow when it was not used lately: so there is always a stock, made when
- * the worker has nothing else to do.
- */
-static void
-stock_random(void)
-{
-	if (random_left >= RANDOM_STOCK / 2)
-		return;
-	if (!pg_strong_random(random_stock, RANDOM_STOCK))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-	random_left = RANDOM_STOCK;
-}
-
-static void
-fill_random(void *arg, void *bytes, size_t len)
-{
-	Assert(len <= RANDOM_STOCK / 2);
-	if (random_left < len)
-		stock_random();
-	random_left -= len;
-	memcpy(bytes, random_stock + random_left, len);
-}
-
-void
-WorkerNewUuid(char uuid[UUID_SIZE])
-{
-	uint8		random[16];
-
-	fill_random(NULL, random, sizeof(random));
-	uuid_v4(random, uuid);
-}
-
-/*
  * Who we are in the table.  The incarnation belongs to the segment: what was
  * acquired under it is ours, whichever worker it was.
  */
@@ -271,36 +232,25 @@ default_name(void)
 		pstrdup(host_name);
 }
 
+/* The lock manager sends calls and logs losses itself; the mailbox does the rest. */
 static void
 make_lockmgr(void)
 {
-	lockmgr_config config = {
-		.owner = segment->owner,
-		.max_leases = segment->max_leases,
-		.reserved_leases = Min(ddblock_superuser_reserved_leases, segment->max_leases - 1),
-		.max_sessions = segment->max_sessions,
-		.max_remembered = MAX_REMEMBERED,
-		/* The other half is for renewals: nothing may hold them back. */
-		.max_calls = ddblock_max_connections / 2,
-		.request_timeout_us = (int64) ddblock_request_timeout * 1000,
-		.retry_timeout_us = (int64) ddblock_retry_timeout * 1000,
-	};
-	lockmgr_host host = {
-		.send = WorkerSend,
-		.save = WorkerSave,
-		.answer = WorkerAnswer,
-		.waits = WorkerWaits,
-		.watch = WorkerWatch,
-		.lost = log_loss,
-		.no_batches = log_no_batches,
-		.random = fill_random,
-	};
+	WorkerLockmgrInit((lockmgr_host)
+					  {
+						  .save = WorkerSave,
+						  .answer = WorkerAnswer,
+						  .waits = WorkerWaits,
+						  .watch = WorkerWatch,
+					  });
+}
 
-	worker_lockmgr = lockmgr_new(&config, &host);
-	if (worker_lockmgr == NULL)
-		ereport(FATAL,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+/* Before anybody acts on the reply: its Date may change tokens, its error the gate. */
+static void
+see_reply(const WorkerCall *call, const dynamo_reply *reply)
+{
 	WorkerSetClock(SegmentNow());
+	WorkerGateSee(call, reply);
 }
 
 static void
@@ -308,6 +258,9 @@ reload(void)
 {
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
+	WorkerReadTableSettings();
+	WorkerFindCredentials();
+	WorkerCheckExposure();
 	WorkerCallReload();
 	set_timeouts();
 }
@@ -316,22 +269,7 @@ reload(void)
 static void
 set_timeouts(void)
 {
-	int64		request_us = (int64) ddblock_request_timeout * 1000;
-
-	if (ShutdownRequestPending)
-		request_us = Min(request_us, DRAIN_REQUEST_US);
-	lockmgr_set_timeouts(worker_lockmgr, request_us, (int64) ddblock_retry_timeout * 1000);
-}
-
-static void
-publish_counts(void)
-{
-	lockmgr_counts counts;
-
-	lockmgr_count(worker_lockmgr, &counts);
-	pg_atomic_write_u32(&segment->leases_in_use, counts.leases);
-	pg_atomic_write_u32(&segment->leases_held, counts.held);
-	pg_atomic_write_u32(&segment->waiters, counts.waiters);
+	WorkerSetTimeouts(ShutdownRequestPending ? DRAIN_REQUEST_US : PG_INT64_MAX);
 }
 
 /* A request that gets no answer is to be repeated before the deadline. */
@@ -389,59 +327,4 @@ wait_for_news(WaitEventSet *set, int64 until)
 		if (events[i].events & WL_LATCH_SET)
 			ResetLatch(MyLatch);
 	}
-}
-
-static void
-log_loss(void *arg, uint32 index, const lease *lease, const char *name,
-		 size_t name_len, const dynamo_item *by)
-{
-	WorkerInterrupt(lease->session);
-	LossTell(index, lease->session, lease->seq, name, name_len, why_lost(lease, by));
-}
-
-static const char *
-why_lost(const lease *lease, const dynamo_item *by)
-{
-	int64		confirmed = lease->lease_end - lease->lease_ms * 1000;
-
-	switch (lease->loss)
-	{
-		case LOSS_TAKEN:
-			return psprintf("\"%s\" has taken it over",
-							Utf8Quiet(by->owner, strlen(by->owner)));
-		case LOSS_RELEASED:
-			return "somebody else has released it";
-		case LOSS_DELETED:
-			return "its item was deleted";
-		case LOSS_NONE:
-		case LOSS_UNREACHABLE:
-			break;
-	}
-	return psprintf("DynamoDB confirmed no renewal for %.1f s",
-					(SegmentNow() - confirmed) / 1e6);
-}
-
-/*
- * The pid of a session that has ended may be no backend's.  No lock is needed to
- * see that, so none that a stopped process may have is waited for.
- */
-void
-WorkerInterrupt(lockmgr_session session)
-{
-	MailboxSlot *slot = &segment_slots[session.slot];
-
-	if (pg_atomic_read_u32(&slot->generation) == session.generation &&
-		GetPGProcByNumber(session.slot)->pid == slot->pid)
-		(void) kill(slot->pid, LOSS_SIGNAL);
-}
-
-static void
-log_no_batches(void *arg, const dynamo_reply *reply)
-{
-	ereport(LOG,
-			(errmsg("DynamoDB refuses batches of renewals: %s: %s",
-					Utf8Quiet(reply->type, strlen(reply->type)),
-					Utf8Quiet(reply->message, strlen(reply->message))),
-			 errdetail("Leases are renewed one by one from now on."),
-			 errhint("Allow dynamodb:PartiQLUpdate, and restart the worker.")));
 }

@@ -27,9 +27,14 @@
 #include "utils/memutils.h"
 
 #include "lock/backoff.h"
+#include "shared/segment.h"
 #include "shared/settings.h"
 #include "worker/journal.h"
-#include "worker/worker.h"
+#include "worker/worker_call.h"
+#include "worker/worker_clock.h"
+#include "worker/worker_journal.h"
+#include "worker/worker_random.h"
+#include "worker/worker_table.h"
 
 /* At a time, as far as there are connections. */
 #define FREEING_MAX 8
@@ -62,17 +67,17 @@ static int64 started;
 
 static void free_more(int64 now);
 static void send_release(Freeing *freeing, int64 now);
+static void released(const WorkerCall *call, const dynamo_reply *reply);
 static void end_look(int64 now);
 static void report(void);
 
-/* After the lock manager was made, and before it sends anything. */
 void
 WorkerJournalInit(int64 now)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 	journal_table table;
 
-	WorkerCallTable(&table);
+	WorkerDescribeTable(&table);
 	JournalStart(&table);
 	/* A later worker of the same segment need not complain again. */
 	journal = JournalFindDead(pg_atomic_read_u32(&segment->worker_starts) == 1);
@@ -81,7 +86,6 @@ WorkerJournalInit(int64 now)
 	MemoryContextSwitchTo(old);
 }
 
-/* Sends what is due.  Returns when it wants to be called again. */
 int64
 WorkerJournalRun(int64 now)
 {
@@ -148,14 +152,26 @@ send_release(Freeing *freeing, int64 now)
 		.now_s = WorkerEpochHigh(now) / USECS_PER_SEC,
 	};
 
+	WorkerCall	call = {
+		.op = DYNAMO_RELEASE,
+		.body = dynamo_build(WorkerTable(), &release),
+		.repeat = freeing->attempts > 0,
+		.dated = true,
+		.done = released,
+		.id = freeing - freeings,
+	};
+
 	freeing->sent = true;
-	WorkerSendRelease(freeing - freeings, &release, freeing->attempts > 0);
+	WorkerPost(&call);
 }
 
-void
-WorkerJournalReply(int which, const dynamo_result *result, int64 now)
+static void
+released(const WorkerCall *call, const dynamo_reply *reply)
 {
-	Freeing    *freeing = &freeings[which];
+	static const dynamo_result no_memory = {.status = DYNAMO_MALFORMED};
+	const dynamo_result *result = reply->count == 1 ? reply->results : &no_memory;
+	Freeing    *freeing = &freeings[call->id];
+	int64		now = SegmentNow();
 	bool		ours = result->status == DYNAMO_OK;
 
 	freeing->sent = false;

@@ -23,9 +23,15 @@
 
 #include "shared/lock_page.h"
 #include "shared/loss.h"
+#include "shared/segment.h"
 #include "shared/settings.h"
 #include "worker/journal.h"
-#include "worker/worker.h"
+#include "worker/worker_clock.h"
+#include "worker/worker_gate.h"
+#include "worker/worker_lockmgr.h"
+#include "worker/worker_mailbox.h"
+#include "worker/worker_place.h"
+#include "worker/worker_table_call.h"
 
 #define BELL_BITS 64
 
@@ -44,6 +50,7 @@ typedef struct SlotNotes
 } SlotNotes;
 
 static SlotNotes *notes;
+static bool any_parked = false; /* perhaps */
 static MailboxRequest taken;	/* too large for the stack's taste */
 
 static void read_slot(uint32 slot_number, int64 now);
@@ -53,12 +60,16 @@ static void let_go(uint32 slot_number, uint32 generation, int64 now);
 static void give_entry(DirectoryEntry *entry, uint64 mark);
 static bool needs_fit_table(const MailboxRequest *request);
 static void park(SlotNotes *note, uint64 seq, int64 now);
+static int64 oldest_parked(void);
+static void retry_parked(int64 now);
+static void fail_parked(int64 until, gate_verdict verdict, const gate_words *words);
 static MailboxAnswer *begin_answer(lockmgr_session session, uint64 seq);
 static void finish_answer(lockmgr_session session, uint64 seq);
 static void fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
 						 const char *type, const char *message);
 static void ask(lockmgr_session session, const MailboxRequest *request,
 				int64 now);
+static void answer_table(const WorkerCall *call, const dynamo_reply *reply);
 static void find_dead(const dynamo_page *page, int64 sent);
 static void fill_item(MailboxAnswer *out, const dynamo_item *item);
 
@@ -72,7 +83,6 @@ WorkerMailboxInit(void)
 		pg_atomic_write_u64(&segment_slots[i].waiting_seq, 0);
 }
 
-/* Takes over what the worker before this one left in the segment. */
 void
 WorkerAdopt(int64 now)
 {
@@ -89,7 +99,6 @@ WorkerAdopt(int64 now)
 	lockmgr_adopted(worker_lockmgr, now);
 }
 
-/* Handles the news of every slot whose bell was rung. */
 void
 WorkerReadMailbox(int64 now)
 {
@@ -145,7 +154,7 @@ read_slot(uint32 slot_number, int64 now)
 	let_go(slot_number, session.generation, now);
 	if (!asked || taken.seq <= cancelled_seq)
 		note->parked_since = 0;
-	else if (needs_fit_table(&taken) && !(WorkerTableIsFit(now) && WorkerClockIsKnown()))
+	else if (needs_fit_table(&taken) && !WorkerGatePasses(now))
 		park(note, taken.seq, now);
 	else
 	{
@@ -189,7 +198,7 @@ needs_fit_table(const MailboxRequest *request)
 	return request->kind == MAILBOX_ACQUIRE || request->kind == MAILBOX_TRY;
 }
 
-/* The request stays where it is; WorkerRetryParked() takes it again. */
+/* The request stays where it is; WorkerSettleParked() takes it again. */
 static void
 park(SlotNotes *note, uint64 seq, int64 now)
 {
@@ -197,11 +206,40 @@ park(SlotNotes *note, uint64 seq, int64 now)
 		note->parked_since = now;
 	note->parked_seq = seq;
 	note->taken_seq = seq - 1;
+	any_parked = true;
+}
+
+int64
+WorkerSettleParked(int64 now)
+{
+	const gate_words *words;
+	int64		until;
+
+	while (any_parked)
+	{
+		int64		oldest = oldest_parked();
+		gate_verdict verdict;
+
+		if (oldest == PG_INT64_MAX)
+		{
+			any_parked = false;
+			WorkerGateIdle();
+			break;
+		}
+		verdict = WorkerGateJudge(oldest, now, &words, &until);
+		if (verdict == GATE_WAIT)
+			return until;
+		if (verdict == GATE_PASS)
+			retry_parked(now);
+		else
+			fail_parked(until, verdict, words);
+	}
+	return PG_INT64_MAX;
 }
 
 /* Since when has the one that was parked first been waiting? */
-int64
-WorkerOldestParked(void)
+static int64
+oldest_parked(void)
 {
 	int64		oldest = PG_INT64_MAX;
 
@@ -213,20 +251,19 @@ WorkerOldestParked(void)
 	return oldest;
 }
 
-void
-WorkerRetryParked(void)
+static void
+retry_parked(int64 now)
 {
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
 		if (notes[i].parked_since != 0)
-			read_slot(i, SegmentNow());
+			read_slot(i, now);
 	}
 }
 
 /* Answers those that were parked at that time or before. */
-void
-WorkerFailParked(int64 since_before, MailboxRefusal refusal, dynamo_status status,
-				 const char *type, const char *message)
+static void
+fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
 {
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
@@ -234,7 +271,7 @@ WorkerFailParked(int64 since_before, MailboxRefusal refusal, dynamo_status statu
 		lockmgr_session session = {.slot = i,.generation = note->generation};
 		MailboxAnswer *out;
 
-		if (note->parked_since == 0 || note->parked_since > since_before)
+		if (note->parked_since == 0 || note->parked_since > until)
 			continue;
 		note->parked_since = 0;
 		note->taken_seq = note->parked_seq;
@@ -242,9 +279,12 @@ WorkerFailParked(int64 since_before, MailboxRefusal refusal, dynamo_status statu
 		if (out == NULL)
 			continue;
 		out->result = LOCKMGR_FAILED;
-		out->refusal = refusal;
-		fill_failure(out, DYNAMO_DESCRIBE_TABLE, status, type, message);
-		if (status == DYNAMO_ACCESS_DENIED)
+		if (verdict == GATE_OTHER_REGION)
+			out->refusal = MAILBOX_OTHER_REGION;
+		else if (verdict == GATE_GLOBAL_TABLE)
+			out->refusal = MAILBOX_GLOBAL_TABLE;
+		fill_failure(out, DYNAMO_DESCRIBE_TABLE, words->status, words->type, words->message);
+		if (words->status == DYNAMO_ACCESS_DENIED)
 			strlcpy(out->hint, CHECK_DENIED_HINT, sizeof(out->hint));
 		finish_answer(session, note->parked_seq);
 	}
@@ -344,7 +384,7 @@ ask(lockmgr_session session, const MailboxRequest *request, int64 now)
 			asked.kind = LOCKMGR_LOOK_UP;
 			break;
 		case MAILBOX_TABLE:
-			WorkerSendTable(session, request);
+			WorkerSendTable(session, request, answer_table);
 			return;
 	}
 	lockmgr_ask(worker_lockmgr, now, &asked);
@@ -530,24 +570,23 @@ find_dead(const dynamo_page *page, int64 sent)
 }
 
 /* The answer to a request that went past the lock manager. */
-void
-WorkerAnswerTable(lockmgr_session session, uint64 seq, dynamo_op op,
-				  const dynamo_reply *reply, int64 sent)
+static void
+answer_table(const WorkerCall *call, const dynamo_reply *reply)
 {
 	MailboxAnswer *out;
 
-	find_dead(&reply->page, sent);
-	out = begin_answer(session, seq);
+	find_dead(&reply->page, call->posted);
+	out = begin_answer(call->session, call->id);
 	if (out == NULL)
 		return;
 	out->result = reply->status == DYNAMO_OK ? LOCKMGR_FOUND : LOCKMGR_FAILED;
 	out->table = reply->table;
 	out->epoch_us = WorkerEpochLow(SegmentNow());
 	if (reply->status != DYNAMO_OK)
-		fill_failure(out, op, reply->status, reply->type, reply->message);
+		fill_failure(out, call->op, reply->status, reply->type, reply->message);
 	if (reply->status == DYNAMO_CONDITION_FAILED)
 		fill_item(out, &reply->results[0].item);
-	if (op == DYNAMO_SCAN)
+	if (call->op == DYNAMO_SCAN)
 		LockPagePut(out, &reply->page);
-	finish_answer(session, seq);
+	finish_answer(call->session, call->id);
 }

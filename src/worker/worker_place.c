@@ -28,7 +28,7 @@
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "worker/worker.h"
+#include "worker/worker_place.h"
 
 #define FILE_MAX (1024 * 1024)	/* of the shared config and credentials files */
 
@@ -97,10 +97,6 @@ settings(void)
 	};
 }
 
-/*
- * At the worker's start, and after a reload if it was false: then the log has
- * what is wrong, and WorkerPlaceProblem() too.
- */
 bool
 WorkerFindPlace(void)
 {
@@ -160,12 +156,6 @@ WorkerPlaceProblem(void)
 	return problem;
 }
 
-const char *
-WorkerRegion(void)
-{
-	return segment->place.region;
-}
-
 /* What several clusters must agree on: to be compared when they do not. */
 static void
 log_place(void)
@@ -215,7 +205,6 @@ WorkerCredentials(void)
 	return have_credentials ? &credentials : NULL;
 }
 
-/* For a session whose call was refused: which credentials were used, or why none. */
 const char *
 WorkerCredentialsHint(void)
 {
@@ -228,7 +217,6 @@ WorkerCredentialsHint(void)
 	return hint;
 }
 
-/* As the AWS tools do: a setting, the environment, or NULL for the system's. */
 const char *
 WorkerCaFile(void)
 {
@@ -239,7 +227,6 @@ WorkerCaFile(void)
 	return bundle != NULL && bundle[0] != '\0' ? bundle : NULL;
 }
 
-/* Warns of files that show the secret to every user of the machine. */
 void
 WorkerCheckExposure(void)
 {

@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_clock.c
+ *	  DynamoDB's time: see worker_clock.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <time.h>
+
+#include "aws/epoch_clock.h"
+#include "shared/segment.h"
+#include "worker/worker_clock.h"
+
+/* How wrong the machine's steady clock may run: NTP slews it by no more. */
+#define DRIFT_PPM 500
+
+static int64
+wall_clock(void)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (int64) wall.tv_sec * USECS_PER_SEC + wall.tv_nsec / 1000;
+}
+
+void
+WorkerClockInit(void)
+{
+	if (!segment->clock.known)
+		epoch_clock_start(&segment->clock, wall_clock() - SegmentNow(), DRIFT_PPM);
+}
+
+void
+WorkerClockReply(int64 date_s, int64 sent, int64 received)
+{
+	if (date_s == 0)
+		date_s = wall_clock() / USECS_PER_SEC;
+	epoch_clock_reply(&segment->clock, date_s, sent, received);
+}
+
+int64
+WorkerEpochHigh(int64 now)
+{
+	return now + epoch_clock_high(&segment->clock, now);
+}
+
+int64
+WorkerEpochLow(int64 now)
+{
+	return now + epoch_clock_low(&segment->clock, now);
+}
+
+int64
+WorkerEpochLikely(int64 now)
+{
+	return now + epoch_clock_likely(&segment->clock);
+}

@@ -1,0 +1,169 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_lockmgr.c
+ *	  The worker's lock manager, and its effects that do not concern the
+ *	  mailbox: calls, losses, batches.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "storage/proc.h"
+
+#include "shared/loss.h"
+#include "shared/segment.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+#include "worker/worker_call.h"
+#include "worker/worker_clock.h"
+#include "worker/worker_lockmgr.h"
+#include "worker/worker_random.h"
+#include "worker/worker_table.h"
+
+#define MAX_REMEMBERED 10000
+
+lockmgr    *worker_lockmgr;
+
+static void send(void *arg, const lockmgr_call *wanted);
+static void replied(const WorkerCall *call, const dynamo_reply *reply);
+static void log_loss(void *arg, uint32 index, const lease *lease,
+					 const char *name, size_t name_len, const dynamo_item *by);
+static const char *why_lost(const lease *lease, const dynamo_item *by);
+static void log_no_batches(void *arg, const dynamo_reply *reply);
+
+void
+WorkerLockmgrInit(lockmgr_host host)
+{
+	lockmgr_config config = {
+		.owner = segment->owner,
+		.max_leases = segment->max_leases,
+		.reserved_leases = Min(ddblock_superuser_reserved_leases, segment->max_leases - 1),
+		.max_sessions = segment->max_sessions,
+		.max_remembered = MAX_REMEMBERED,
+		/* The other half is for renewals: nothing may hold them back. */
+		.max_calls = ddblock_max_connections / 2,
+		.request_timeout_us = (int64) ddblock_request_timeout * 1000,
+		.retry_timeout_us = (int64) ddblock_retry_timeout * 1000,
+	};
+
+	host.send = send;
+	host.lost = log_loss;
+	host.no_batches = log_no_batches;
+	host.random = WorkerFillRandom;
+	worker_lockmgr = lockmgr_new(&config, &host);
+	if (worker_lockmgr == NULL)
+		ereport(FATAL,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	WorkerSetClock(SegmentNow());
+}
+
+void
+WorkerSetClock(int64 now)
+{
+	lockmgr_set_clock(worker_lockmgr, WorkerEpochHigh(now) - now);
+}
+
+void
+WorkerSetTimeouts(int64 request_max_us)
+{
+	lockmgr_set_timeouts(worker_lockmgr,
+						 Min((int64) ddblock_request_timeout * 1000, request_max_us),
+						 (int64) ddblock_retry_timeout * 1000);
+}
+
+void
+WorkerPublishCounts(void)
+{
+	lockmgr_counts counts;
+
+	lockmgr_count(worker_lockmgr, &counts);
+	pg_atomic_write_u32(&segment->leases_in_use, counts.leases);
+	pg_atomic_write_u32(&segment->leases_held, counts.held);
+	pg_atomic_write_u32(&segment->waiters, counts.waiters);
+}
+
+static void
+send(void *arg, const lockmgr_call *wanted)
+{
+	WorkerCall	call = {
+		.op = wanted->op,
+		.count = wanted->count,
+		.timeout_us = Max(wanted->timeout_us, 1),
+		.repeat = wanted->repeat,
+		.done = replied,
+		.id = wanted->id,
+	};
+
+	call.body = wanted->count > 1 ?
+		dynamo_build_batch(WorkerTable(), wanted->writes, wanted->count) :
+		dynamo_build(WorkerTable(), wanted->writes);
+	WorkerPost(&call);
+}
+
+static void
+replied(const WorkerCall *call, const dynamo_reply *reply)
+{
+	lockmgr_reply(worker_lockmgr, SegmentNow(), call->id, reply);
+}
+
+static void
+log_loss(void *arg, uint32 index, const lease *lease, const char *name,
+		 size_t name_len, const dynamo_item *by)
+{
+	WorkerInterrupt(lease->session);
+	LossTell(index, lease->session, lease->seq, name, name_len, why_lost(lease, by));
+}
+
+static const char *
+why_lost(const lease *lease, const dynamo_item *by)
+{
+	int64		confirmed = lease->lease_end - lease->lease_ms * 1000;
+
+	switch (lease->loss)
+	{
+		case LOSS_TAKEN:
+			return psprintf("\"%s\" has taken it over",
+							Utf8Quiet(by->owner, strlen(by->owner)));
+		case LOSS_RELEASED:
+			return "somebody else has released it";
+		case LOSS_DELETED:
+			return "its item was deleted";
+		case LOSS_NONE:
+		case LOSS_UNREACHABLE:
+			break;
+	}
+	return psprintf("DynamoDB confirmed no renewal for %.1f s",
+					(SegmentNow() - confirmed) / 1e6);
+}
+
+/*
+ * The session may end at any time, and its slot and its PGPROC may get another
+ * user, even between the checks and the signal.  No lock prevents that, because
+ * a stopped process might have it and the worker must not wait.  The checks
+ * make it rare that the signal meets another process: only the same slot's next
+ * user could have the generation, and a dead process's pid is 0 in its PGPROC.
+ * If it happens after the checks, the kernel must also have given the pid to
+ * another process within that moment.
+ */
+void
+WorkerInterrupt(lockmgr_session session)
+{
+	MailboxSlot *slot = &segment_slots[session.slot];
+
+	if (pg_atomic_read_u32(&slot->generation) == session.generation &&
+		GetPGProcByNumber(session.slot)->pid == slot->pid)
+		(void) kill(slot->pid, LOSS_SIGNAL);
+}
+
+static void
+log_no_batches(void *arg, const dynamo_reply *reply)
+{
+	ereport(LOG,
+			(errmsg("DynamoDB refuses batches of renewals: %s: %s",
+					Utf8Quiet(reply->type, strlen(reply->type)),
+					Utf8Quiet(reply->message, strlen(reply->message))),
+			 errdetail("Leases are renewed one by one from now on."),
+			 errhint("Allow dynamodb:PartiQLUpdate, and restart the worker.")));
+}
