@@ -39,7 +39,9 @@ SPECS := $(sort $(basename $(notdir $(wildcard test/isolation/specs/*.spec))))
 ISOLATION := $(strip $(filter extension,$(SPECS)) $(filter-out extension,$(SPECS)))
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=ddblock
 
-PG_CPPFLAGS = -I$(srcdir)/src
+# assert() is for tests: they build with ASSERTS=.
+ASSERTS = -DNDEBUG
+PG_CPPFLAGS = -I$(srcdir)/src $(ASSERTS)
 PG_CFLAGS = -Wno-declaration-after-statement -Werror=implicit-function-declaration \
 	-MMD -MP
 # Only the entry points are visible to the server's other libraries.

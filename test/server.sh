@@ -100,8 +100,8 @@ stop_servers()
 	test/dynamodb-local stop "$dynamodb_dir"
 }
 
-# UBSan in the server: what it finds ends the process, and so fails the test.
-SANITIZED=(COPT="-fsanitize=undefined -fno-sanitize-recover=all")
+# UBSan and assert() in the server: what they find ends the process, and so fails the test.
+SANITIZED=(COPT="-fsanitize=undefined -fno-sanitize-recover=all" ASSERTS=)
 
 # run_pg_regress PROGRAM OUTPUT-DIR ARGUMENT...: PostgreSQL's own drivers; each of
 # their tests counts.

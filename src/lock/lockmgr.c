@@ -488,6 +488,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 		}
 		lease->lock = lock;
 		lock->lease = lease;
+		lm_enter(lock, LOCK_ADOPTED);
 		lock->top_token = saved->token;
 		lock->maybe = lock->repeat = saved->pending.version[0] != '\0';
 	}
@@ -504,7 +505,7 @@ resume(lockmgr *lm, int64_t now, lm_lease *lease)
 
 	if (l->state == LEASE_LOST && l->pending.op != DYNAMO_RELEASE)
 	{
-		lock->state = LOCK_LOST;
+		lm_enter(lock, LOCK_LOST);
 		heap_set(&lm->timers, &lock->timer, l->lease_end);
 	}
 	else if (l->pending.version[0] == '\0')
@@ -520,16 +521,16 @@ resume(lockmgr *lm, int64_t now, lm_lease *lease)
 	}
 	else if (l->pending.op == DYNAMO_RENEW)
 	{
-		lock->state = LOCK_RENEWING;
+		lm_enter(lock, LOCK_RENEWING);
 		heap_set(&lm->renewals, &lock->renewal, now);
 		if (l->state == LEASE_HELD)
 			heap_set(&lm->timers, &lock->timer, l->valid_until);
 	}
 	else
 	{
-		lock->state = l->pending.op == DYNAMO_ACQUIRE ? LOCK_ACQUIRING :
-			l->pending.op == DYNAMO_HAND_OVER ? LOCK_HANDING_OVER :
-			LOCK_RELEASING;
+		lm_enter(lock, l->pending.op == DYNAMO_ACQUIRE ? LOCK_ACQUIRING :
+				 l->pending.op == DYNAMO_HAND_OVER ? LOCK_HANDING_OVER :
+				 LOCK_RELEASING);
 		heap_set(&lm->timers, &lock->timer, now);
 	}
 }

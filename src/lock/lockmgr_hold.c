@@ -41,7 +41,7 @@ lm_schedule_renewal(lockmgr *lm, lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 
-	lock->state = LOCK_HELD;
+	lm_enter(lock, LOCK_HELD);
 	heap_set(&lm->timers, &lock->timer, l->valid_until);
 	heap_set(&lm->renewals, &lock->renewal,
 			 l->lease_end - l->lease_ms * 1000 * 2 / 3);
@@ -76,7 +76,7 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_tell_watch(lm, lock);
 }
 
-/* Prepares a renewal; lockmgr_call.c sends it, with others if it can. */
+/* Prepares a renewal; lockmgr_send.c sends it, with others if it can. */
 void
 lm_start_renewal(lockmgr *lm, lm_lock *lock)
 {
@@ -86,7 +86,7 @@ lm_start_renewal(lockmgr *lm, lm_lock *lock)
 	lm_new_write(lm, lock, DYNAMO_RENEW, l->version);
 	l->pending.lease_ms = wanted ? lock->wanted_lease_ms : l->lease_ms;
 	l->pending.margin_us = wanted ? lock->wanted_margin_us : l->margin_us;
-	lock->state = LOCK_RENEWING;
+	lm_enter(lock, LOCK_RENEWING);
 }
 
 void
@@ -215,7 +215,7 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 	l->loss = loss;
 	if (loss == LOSS_UNREACHABLE)
 	{
-		lock->state = LOCK_LOST;
+		lm_enter(lock, LOCK_LOST);
 		memcpy(l->stray, l->pending.version, sizeof(l->stray));
 		heap_set(&lm->timers, &lock->timer, l->lease_end);
 	}
@@ -236,4 +236,44 @@ lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->call == NULL)		/* else when its renewal is settled */
 		lm_release(lm, now, lock, lock->lease->l.version);
+}
+
+/* The renewal was not applied, or nobody knows: tries again, or gives up. */
+void
+lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	lm_lease   *lease = lock->lease;
+	struct lease *l = &lease->l;
+
+	if (lock->state == LOCK_LOST)
+	{
+		if (l->state == LEASE_RELEASING || now >= l->lease_end)
+			lm_lost_ended(lm, now, lock);
+		else
+			heap_set(&lm->timers, &lock->timer, l->lease_end);
+		return;
+	}
+	if (lock->renewer != NULL && lm_out_of_patience(lm, now, lock, lock->renewer))
+	{
+		lm_session *session = lock->renewer;
+
+		lock->renewer = NULL;
+		lock->wanted_lease_ms = 0;
+		lm_answer_failed(lm, session, lock);
+	}
+	lm_fail_impatient_waiters(lm, now, lock);
+	lm_fail_impatient_releaser(lm, now, lock);
+
+	if (l->state == LEASE_HELD && now >= l->valid_until)
+		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
+	else if (l->state != LEASE_HELD && (now >= l->deadline || !lock->maybe))
+	{
+		/* Let go meanwhile: release what is confirmed, and then the renewal. */
+		if (lock->maybe)
+			memcpy(l->stray, l->pending.version, sizeof(l->stray));
+		lm_release(lm, now, lock, l->version);
+	}
+	else
+		heap_set(&lm->renewals, &lock->renewal,
+				 lm_retry_at(lm, now, lock, l->deadline));
 }

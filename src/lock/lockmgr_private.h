@@ -11,8 +11,12 @@
  *	 lockmgr_deadlock.c	sessions that wait for each other
  *	 lockmgr_hold.c		granting, renewing, losing
  *	 lockmgr_release.c	releasing and handing over
+ *	 lockmgr_state.c	a lock's states, and the table of transitions
  *	 lockmgr_send.c		sending calls
- *	 lockmgr_call.c		what comes of them, repeating what may have happened
+ *	 lockmgr_reply.c	replies
+ *	 lockmgr_trouble.c	calls that fail
+ *	 lockmgr_answer.c	answers to sessions
+ *	 lockmgr_timer.c	timers
  *
  *-------------------------------------------------------------------------
  */
@@ -23,51 +27,24 @@
 #include "lock/lockmgr.h"
 
 /*
- * A lock's states.  At most one call of a lock is in flight (call != NULL);
- * in the states marked * there is, or will be again, one that carries
- * lease.pending.
- *
- *	 from			to				when
- *	 IDLE			ACQUIRING*		somebody of this cluster is first in the queue
- *	 ACQUIRING*		HELD			settled in time, and still wanted
- *					WATCHING		refused: somebody else has it
- *					HANDING_OVER*	settled too late or unwanted, others wait
- *					RELEASING*		the same, nobody waits; or abandoned
- *					IDLE			refused or failed: the next in the queue
- *	 WATCHING		READING			the time for a look has come
- *					IDLE			the version is dead, or nobody waits any more
- *	 READING		WATCHING		somebody else still has it
- *					IDLE			it is free, or dead
- *	 HELD			RENEWING*		a third of the lease has passed
- *					HANDING_OVER*	let go, others wait
- *					RELEASING*		let go
- *					LOST			the deadline has passed
- *	 RENEWING*		HELD			settled in time
- *					HANDING_OVER*, RELEASING*	let go meanwhile
- *					LOST			the deadline has passed
- *					IDLE			refused: the lease is lost, or was let go
- *	 LOST			RELEASING*		acknowledged, or the lease has ended
- *					IDLE			a late renewal was refused
- *	 HANDING_OVER*	HELD			settled: the next session has it
- *					HANDING_OVER*, RELEASING*	that one no longer wants it
- *					IDLE			refused, or not worth repeating any more
- *	 RELEASING*		IDLE			settled, or not worth repeating any more
- *
- * ACQUIRING goes to RELEASING when its session no longer wants the lock and
- * the outcome is unknown: the release then expects the acquire's nonce.
+ * A lock's states; lockmgr_state.c has the table of transitions.  At most one
+ * call of a lock is in flight (call != NULL).  In the states marked * a write
+ * (lease.pending) is not settled: a call is in flight, or a repetition is due.
  */
 typedef enum lock_state
 {
-	LOCK_IDLE,					/* nobody needs it, or its turn is to come */
-	LOCK_ACQUIRING,
-	LOCK_WATCHING,				/* somebody else's: the next look is due at timer */
-	LOCK_READING,				/* looking */
+	LOCK_IDLE,					/* nobody needs it, or it stays back */
+	LOCK_ADOPTED,				/* until lockmgr_adopted() */
+	LOCK_ACQUIRING,				/* * */
+	LOCK_WATCHING,				/* another client's: the next look is due at timer */
+	LOCK_READING,				/* a look is in flight */
 	LOCK_HELD,
-	LOCK_RENEWING,				/* held, a renewal is not settled */
-	LOCK_HANDING_OVER,
-	LOCK_RELEASING,
-	LOCK_LOST					/* until acknowledged, or the lease has ended */
+	LOCK_RENEWING,				/* * still held, unless let go */
+	LOCK_HANDING_OVER,			/* * */
+	LOCK_RELEASING,				/* * */
+	LOCK_LOST					/* until acknowledged, or the lease is over */
 } lock_state;
+#define LOCK_STATE_COUNT (LOCK_LOST + 1)
 
 typedef struct lm_lock lm_lock;
 typedef struct lm_session lm_session;
@@ -280,8 +257,11 @@ extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,
 extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
 extern void lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
+extern void lm_acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							const dynamo_result *result);
+extern void lm_look_failed(lockmgr *lm, int64_t now, lm_lock *lock);
 extern int64_t lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
@@ -297,6 +277,7 @@ extern void lm_schedule_renewal(lockmgr *lm, lm_lock *lock);
 extern void lm_start_renewal(lockmgr *lm, lm_lock *lock);
 extern void lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
+extern void lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 					const dynamo_item *by);
 extern void lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock);
@@ -314,9 +295,9 @@ extern void lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 								 const dynamo_result *result);
 extern void lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
+extern void lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_drop_lease(lockmgr *lm, lm_lock *lock);
 extern void lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result);
-extern int64_t lm_give_up_at(const lm_lock *lock);
 
 /* lockmgr_send.c */
 extern void lm_new_write(lockmgr *lm, lm_lock *lock, dynamo_op op,
@@ -327,10 +308,24 @@ extern void lm_submit_look_up(lockmgr *lm, lm_session *session);
 extern void lm_unsubmit_look_up(lockmgr *lm, lm_session *session);
 extern void lm_pump(lockmgr *lm, int64_t now);
 
-/* lockmgr_call.c */
-extern void lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock);
+/* lockmgr_state.c */
+extern void lm_enter(lm_lock *lock, lock_state state);
+extern bool lm_may_enter(lock_state from, lock_state to);
+
+/* lockmgr_trouble.c */
+extern void lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock,
+							dynamo_op op, const dynamo_result *result);
 extern void lm_clear_trouble(lockmgr *lm, lm_lock *lock);
+extern bool lm_is_permanent(dynamo_status status);
+extern bool lm_out_of_patience(const lockmgr *lm, int64_t now,
+							   const lm_lock *lock, const lm_session *session);
+extern void lm_fail_impatient_waiters(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock);
+extern int64_t lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock,
+						   int64_t before);
+extern void lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock);
+
+/* lockmgr_answer.c */
 extern void lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer);
 extern void lm_answer_result(lockmgr *lm, lm_session *session,
 							 lockmgr_result result);
@@ -338,6 +333,7 @@ extern void lm_answer_bad_item(lockmgr *lm, lm_session *session,
 							   const char *message);
 extern void lm_answer_failed(lockmgr *lm, lm_session *session,
 							 const lm_lock *lock);
+extern void lm_fail_releaser(lockmgr *lm, lm_lock *lock);
 
 #define LM_CONTAINER(node, type, member) \
 	((type *) ((char *) (node) - offsetof(type, member)))

@@ -110,7 +110,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 			heap_set(&lm->timers, &lock->timer, INT64_MAX);
 			lm_new_write(lm, lock, DYNAMO_HAND_OVER, lock->lease->l.version);
 			lm_write_for_first(lm, now, lock);
-			lock->state = LOCK_HANDING_OVER;
+			lm_enter(lock, LOCK_HANDING_OVER);
 			lm_submit(lm, lock);
 			return;
 		}
@@ -133,7 +133,7 @@ lm_release(lockmgr *lm, int64_t now, lm_lock *lock, const char *expected)
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_new_write(lm, lock, DYNAMO_RELEASE, expected);
-	lock->state = LOCK_RELEASING;
+	lm_enter(lock, LOCK_RELEASING);
 	lm_submit(lm, lock);
 }
 
@@ -141,8 +141,8 @@ lm_release(lockmgr *lm, int64_t now, lm_lock *lock, const char *expected)
  * The moment after which an unsettled release or hand-over is not worth
  * repeating: whatever stands in the item, others may take it over.
  */
-int64_t
-lm_give_up_at(const lm_lock *lock)
+static int64_t
+give_up_at(const lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 	int64_t		pending_end = l->pending.op == DYNAMO_HAND_OVER ?
@@ -152,9 +152,9 @@ lm_give_up_at(const lm_lock *lock)
 }
 
 /*
- * Nothing of the lease stands in DynamoDB any more.  If it was lost and its
- * session does not know yet, the lease itself stays, apart from the lock, as
- * long as there is room.
+ * Nothing of the lease is in DynamoDB any more: takes it from the lock, which
+ * the caller must then put into another state.  If it was lost and its session
+ * has not acknowledged that, the lease itself stays as long as there is room.
  */
 void
 lm_drop_lease(lockmgr *lm, lm_lock *lock)
@@ -164,7 +164,6 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lock->lease = NULL;
-	lock->state = LOCK_IDLE;
 	if (lease->l.state == LEASE_LOST)
 	{
 		lease->lock = NULL;
@@ -259,5 +258,28 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_answer_releaser(lm, lock, outcome);
 	if (result->status == DYNAMO_CONDITION_FAILED)
 		lm_observe(lm, now, lock, item);
+	lm_next_turn(lm, now, lock);
+}
+
+/* A release or a hand-over. */
+void
+lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	lm_fail_impatient_releaser(lm, now, lock);
+	lm_fail_impatient_waiters(lm, now, lock);
+	if (now < give_up_at(lock))
+	{
+		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock, 0));
+		return;
+	}
+	/* Whichever of these stands there, nobody of ours holds it. */
+	lm_retire(lm, lock->lease->l.pending.expected);
+	if (lock->lease->l.stray[0] != '\0')
+		lm_retire(lm, lock->lease->l.stray);
+	if (lock->lease->l.pending.op == DYNAMO_HAND_OVER)
+		lm_retire(lm, lock->lease->l.pending.version);
+	lm_drop_lease(lm, lock);
+	lm_fail_releaser(lm, lock);
+	lm_stay_back(lm, now, lock);
 	lm_next_turn(lm, now, lock);
 }

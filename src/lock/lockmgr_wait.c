@@ -217,7 +217,8 @@ write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 void
 lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	lock->state = LOCK_IDLE;
+	if (lock->state != LOCK_IDLE)
+		lm_enter(lock, LOCK_IDLE);
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	while (lock->first != NULL)
 	{
@@ -240,7 +241,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_resume_run(now, lock);
 		lm_new_write(lm, lock, DYNAMO_ACQUIRE, overwritable(lm, now, lock));
 		write_for(lm, now, lock, lock->first);
-		lock->state = LOCK_ACQUIRING;
+		lm_enter(lock, LOCK_ACQUIRING);
 		lm_submit(lm, lock);
 		return;
 	}
@@ -293,7 +294,7 @@ lm_watch_again(lockmgr *lm, int64_t now, lm_lock *lock)
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
 	if (lock->seen && now + interval > dead_at(lock))
 		interval = dead_at(lock) - now;
-	lock->state = LOCK_WATCHING;
+	lm_enter(lock, LOCK_WATCHING);
 	heap_set(&lm->timers, &lock->timer, now + (interval > 0 ? interval : 0));
 }
 
@@ -306,7 +307,7 @@ lm_look(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_next_turn(lm, now, lock);
 		return;
 	}
-	lock->state = LOCK_READING;
+	lm_enter(lock, LOCK_READING);
 	lm_submit(lm, lock);
 }
 
@@ -402,4 +403,50 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_save(lm, lease, false);
 		lm_pass_on(lm, now, lock);
 	}
+}
+
+/*
+ * The session that the unsettled acquire is for does not want it any more.  It
+ * is not repeated: as it may have happened, it is undone, by its nonce.
+ */
+void
+lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	lm_lease   *lease = lock->lease;
+	char		nonce[UUID_SIZE];
+
+	if (!lock->maybe)
+	{
+		lm_drop_lease(lm, lock);
+		lm_stay_back(lm, now, lock);
+		lm_next_turn(lm, now, lock);
+		return;
+	}
+	memcpy(nonce, lease->l.pending.version, sizeof(nonce));
+	lease->l.lease_end = now + lease->l.pending.lease_ms * 1000;
+	lm_set_lease_state(lm, lease, LEASE_RELEASING);
+	lm_release(lm, now, lock, nonce);
+}
+
+void
+lm_acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	lm_fail_impatient_waiters(lm, now, lock);
+	if (lm_pending_wanted(lm, lock->lease))
+		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock, 0));
+	else
+		lm_abandon(lm, now, lock);
+}
+
+void
+lm_look_failed(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	lm_fail_impatient_waiters(lm, now, lock);
+	if (lock->first == NULL)
+	{
+		lm_next_turn(lm, now, lock);
+		return;
+	}
+	lm_enter(lock, LOCK_WATCHING);
+	heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock, 0));
 }

@@ -238,7 +238,7 @@ inline to_release(c, the_target)
 	k[c].state = TO_RELEASE
 }
 
-/* ---- lockmgr_call.c: what came of a call ---- */
+/* ---- lockmgr_reply.c: what came of a call ---- */
 
 /* Rule: refused by our own pending nonce: an earlier copy has succeeded. */
 #define refused(c) \

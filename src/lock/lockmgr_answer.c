@@ -1,0 +1,76 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_answer.c
+ *	  Answers to sessions.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <stdlib.h>
+
+/* Ends the session's request with this answer. */
+void
+lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
+{
+	lm_request *request = &session->request;
+
+	if ((request->kind == LOCKMGR_ACQUIRE || request->kind == LOCKMGR_TRY) &&
+		request->lock != NULL)
+		lm_dequeue(lm, session);
+	answer->session = session->id;
+	answer->seq = request->seq;
+	answer->kind = request->kind;
+	if (answer->type == NULL)
+		answer->type = "";
+	if (answer->message == NULL)
+		answer->message = "";
+	request->active = false;
+	free(request->data);
+	request->data = NULL;
+	request->data_len = 0;
+	lm->host.answer(lm->host.arg, answer);
+}
+
+void
+lm_answer_result(lockmgr *lm, lm_session *session, lockmgr_result result)
+{
+	lockmgr_answer answer = {.result = result};
+
+	lm_answer(lm, session, &answer);
+}
+
+/* The item is there, but cannot be worked with. */
+void
+lm_answer_bad_item(lockmgr *lm, lm_session *session, const char *message)
+{
+	lockmgr_answer answer = {.result = LOCKMGR_BAD_ITEM, .message = message};
+
+	lm_answer(lm, session, &answer);
+}
+
+/* Ends the session's request with the lock's trouble. */
+void
+lm_answer_failed(lockmgr *lm, lm_session *session, const lm_lock *lock)
+{
+	lockmgr_answer answer = {
+		.result = LOCKMGR_FAILED,
+		.op = lock->trouble_op,
+		.status = lock->trouble,
+		.type = lock->trouble_type,
+		.message = lock->trouble_message,
+	};
+
+	lm_answer(lm, session, &answer);
+}
+
+/* Ends the release that waits for the lock, if any, with the lock's trouble. */
+void
+lm_fail_releaser(lockmgr *lm, lm_lock *lock)
+{
+	lm_session *session = lock->releaser;
+
+	lock->releaser = NULL;
+	if (session != NULL)
+		lm_answer_failed(lm, session, lock);
+}

@@ -1,0 +1,193 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_reply.c
+ *	  Replies from DynamoDB, each to the function for its operation.
+ *
+ * While a write may have been applied, only that write is repeated, with its
+ * nonce.  A write that was certainly not applied (throttled, never sent) gets a
+ * fresh nonce, and so a fresh deadline.  See "When an outcome is unknown" in
+ * doc/protocol.md.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/backoff.h"
+#include "lock/lockmgr_private.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Is a batch refused because it is one? */
+static bool
+refuses_batches(dynamo_status status)
+{
+	return status == DYNAMO_ACCESS_DENIED || status == DYNAMO_VALIDATION;
+}
+
+/* Certainly not applied, only because it was part of a batch. */
+static void
+retry_singly(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->state == LOCK_LOST)
+		lm_renewal_failed(lm, now, lock);
+	else
+		heap_set(&lm->renewals, &lock->renewal, now);
+}
+
+/*
+ * The lock's call has ended.  It is settled if DynamoDB applied the write or
+ * refused it for its condition; anything else is trouble.
+ */
+static void
+end_call(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
+		 const dynamo_result *result)
+{
+	bool		settled = result->status == DYNAMO_OK ||
+		result->status == DYNAMO_CONDITION_FAILED;
+
+	lock->call = NULL;
+	if (settled)
+		lm_clear_trouble(lm, lock);
+	else if (op == DYNAMO_RENEW_BATCH && !lm->batches &&
+			 refuses_batches(result->status))
+	{
+		retry_singly(lm, now, lock);
+		return;
+	}
+	else
+		lm_note_trouble(lm, now, lock, op, result);
+
+	switch (op)
+	{
+		case DYNAMO_READ:
+			if (settled)
+				lm_look_settled(lm, now, lock, result);
+			else
+				lm_look_failed(lm, now, lock);
+			break;
+		case DYNAMO_ACQUIRE:
+			if (settled)
+				lm_acquire_settled(lm, now, lock, result);
+			else
+				lm_acquire_failed(lm, now, lock);
+			break;
+		case DYNAMO_RENEW:
+		case DYNAMO_RENEW_BATCH:
+			if (settled)
+				lm_renewal_settled(lm, now, lock, result);
+			else
+				lm_renewal_failed(lm, now, lock);
+			break;
+		case DYNAMO_HAND_OVER:
+			if (settled)
+				lm_hand_over_settled(lm, now, lock, result);
+			else
+				lm_release_failed(lm, now, lock);
+			break;
+		case DYNAMO_RELEASE:
+			if (settled)
+				lm_release_settled(lm, now, lock, result);
+			else
+				lm_release_failed(lm, now, lock);
+			break;
+		case DYNAMO_DESCRIBE_TABLE:
+		case DYNAMO_CREATE_TABLE:
+		case DYNAMO_UPDATE_TTL:
+		case DYNAMO_SCAN:
+		case DYNAMO_DELETE:
+		case DYNAMO_FORCE_RELEASE:
+			assert(!"a call of the lock manager");
+	}
+}
+
+/* A session's look-up: answered, failed for good, or to be tried again. */
+static void
+look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
+				const dynamo_result *result)
+{
+	lm_session *session = call->looker;
+	lm_lock    *lock = call->locks[0];
+	lockmgr_answer answer = {.result = LOCKMGR_FOUND, .item = &result->item};
+	bool		done = result->status == DYNAMO_OK;
+
+	lock->look_ups--;
+	if (done && lock->lease == NULL)
+		lm_observe(lm, now, lock, &result->item);
+	if (session != NULL)
+	{
+		session->call = NULL;
+		if (!done && !lm_is_permanent(result->status) &&
+			now - session->request.since < lm->retry_timeout_us)
+		{
+			heap_set(&lm->look_ups, &session->timer, now +
+					 backoff_us(++session->attempts, BACKOFF_CAP_US, lm_random(lm)));
+			return;
+		}
+		if (done && result->item.wrong != NULL)
+		{
+			answer.result = LOCKMGR_BAD_ITEM;
+			answer.item = NULL;
+			answer.message = result->item.wrong;
+		}
+		else if (!done)
+		{
+			answer.result = LOCKMGR_FAILED;
+			answer.item = NULL;
+			answer.op = DYNAMO_READ;
+			answer.status = result->status;
+			answer.type = result->type;
+			answer.message = result->message;
+		}
+		lock->look_ups--;
+		lm_answer(lm, session, &answer);
+	}
+	lm_park(lm, lock);
+}
+
+/*
+ * A batch that is refused is not tried again: single renewals need no PartiQL
+ * permission, the lack of which may show in the statements alone.
+ */
+static void
+check_batches(lockmgr *lm, const lm_call *call, const dynamo_reply *reply)
+{
+	bool		refused = refuses_batches(reply->status);
+
+	if (call->op != DYNAMO_RENEW_BATCH || !lm->batches)
+		return;
+	for (int i = 0; i < reply->count; i++)
+		refused |= reply->results[i].status == DYNAMO_ACCESS_DENIED;
+	if (!refused)
+		return;
+	lm->batches = false;
+	lm->host.no_batches(lm->host.arg, reply);
+}
+
+void
+lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
+			  const dynamo_reply *reply)
+{
+	lm_call    *slot = &lm->calls[call_id % (2 * lm->max_calls)];
+	lm_call		call = *slot;
+	dynamo_result failure = {.status = DYNAMO_MALFORMED};
+
+	if (call.id != call_id)
+		return;
+	slot->id = 0;
+	lm->calls_in_flight--;
+	lm->renewals_in_flight -= call.renewal;
+	check_batches(lm, &call, reply);
+
+	if (reply->count != call.count)
+		memcpy(failure.message, "out of memory", sizeof("out of memory"));
+	for (int i = 0; i < call.count; i++)
+	{
+		const dynamo_result *result =
+			reply->count == call.count ? &reply->results[i] : &failure;
+
+		if (call.look_up)
+			look_up_settled(lm, now, &call, result);
+		else
+			end_call(lm, now, call.locks[i], call.op, result);
+	}
+	lm_pump(lm, now);
+}

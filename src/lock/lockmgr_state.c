@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_state.c
+ *	  The states of a lock, and what may follow what.
+ *
+ * All changes of a lock's state go through lm_enter(), so the table below is
+ * complete: it is the specification that the other files implement.  Tests and
+ * the simulator abort on a transition that is not in it; production is built
+ * without the assertion (NDEBUG).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <assert.h>
+
+#define TO(state)	(1u << (state))
+
+static const unsigned transitions[LOCK_STATE_COUNT] = {
+	[LOCK_IDLE] =
+	TO(LOCK_ACQUIRING) |		/* a session is first in the queue */
+	TO(LOCK_ADOPTED),			/* the previous worker had a lease on it */
+
+	[LOCK_ADOPTED] =
+	TO(LOCK_ACQUIRING) |		/* each as the saved lease says */
+	TO(LOCK_HELD) |
+	TO(LOCK_RENEWING) |
+	TO(LOCK_HANDING_OVER) |
+	TO(LOCK_RELEASING) |
+	TO(LOCK_LOST),
+
+	[LOCK_ACQUIRING] =
+	TO(LOCK_HELD) |				/* confirmed in time, and still wanted */
+	TO(LOCK_WATCHING) |			/* refused: another client has it */
+	TO(LOCK_HANDING_OVER) |		/* confirmed too late or unwanted, others wait */
+	TO(LOCK_RELEASING) |		/* the same, nobody waits; or unwanted and the
+								 * outcome unknown: the release expects the
+								 * acquire's nonce */
+	TO(LOCK_IDLE),				/* refused for another reason, or unwanted and
+								 * certainly not applied */
+
+	[LOCK_WATCHING] =
+	TO(LOCK_READING) |			/* the next look is due */
+	TO(LOCK_IDLE),				/* the version is dead, or nobody waits any more */
+
+	[LOCK_READING] =
+	TO(LOCK_WATCHING) |			/* another client still has it */
+	TO(LOCK_IDLE),				/* it is free or dead, or nobody waits any more */
+
+	[LOCK_HELD] =
+	TO(LOCK_RENEWING) |			/* a third of the lease has passed, less in a
+								 * batch; or the session asked */
+	TO(LOCK_HANDING_OVER) |		/* let go, others wait */
+	TO(LOCK_RELEASING) |		/* let go, nobody waits */
+	TO(LOCK_LOST),				/* the deadline has passed */
+
+	[LOCK_RENEWING] =
+	TO(LOCK_HELD) |				/* confirmed in time */
+	TO(LOCK_HANDING_OVER) |		/* let go before it was confirmed, others wait */
+	TO(LOCK_RELEASING) |		/* the same, nobody waits; or given up */
+	TO(LOCK_LOST) |				/* the deadline has passed */
+	TO(LOCK_IDLE),				/* refused: nothing of ours is in the item */
+
+	[LOCK_HANDING_OVER] =
+	TO(LOCK_HELD) |				/* confirmed: the next session has it */
+	TO(LOCK_HANDING_OVER) |		/* confirmed too late or unwanted, others wait */
+	TO(LOCK_RELEASING) |		/* the same, nobody waits */
+	TO(LOCK_IDLE),				/* refused, or both leases are over */
+
+	[LOCK_RELEASING] =
+	TO(LOCK_RELEASING) |		/* an unsettled renewal turned out to be applied:
+								 * that version is released */
+	TO(LOCK_IDLE),				/* confirmed, refused, or the lease is over */
+
+	[LOCK_LOST] =
+	TO(LOCK_RELEASING) |		/* acknowledged, or the lease is over */
+	TO(LOCK_IDLE),				/* the unsettled renewal was refused: nothing of
+								 * ours is in the item */
+};
+
+bool
+lm_may_enter(lock_state from, lock_state to)
+{
+	return (transitions[from] & TO(to)) != 0;
+}
+
+void
+lm_enter(lm_lock *lock, lock_state state)
+{
+	assert(lm_may_enter(lock->state, state));
+	lock->state = state;
+}
