@@ -216,7 +216,10 @@ extern const char *dynamo_action(dynamo_op op);
 /* Is it the name of one of the lock item's attributes?  Then it names no key. */
 extern bool dynamo_is_attribute(const char *name);
 
-/* Request bodies; NULL when memory is short. */
+/*
+ * Request bodies; NULL when memory is short.  dynamo_build() makes those about one
+ * item, and NULL for any other operation.
+ */
 extern char *dynamo_build(const dynamo_table *table, const dynamo_write *write);
 extern char *dynamo_build_batch(const dynamo_table *table,
 								const dynamo_write *writes, int count);

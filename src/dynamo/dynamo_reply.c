@@ -410,7 +410,7 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 			/* what it replaced; nobody relies on being told */
 			(void) dynamo_item_read(dynamo_json_member(json, "Attributes"),
 									&reply->results[0].item);
-			return dynamo_json_member(json, "__type") == NULL;
+			break;
 		case DYNAMO_DESCRIBE_TABLE:
 			return read_table(&reply->table, dynamo_json_member(json, "Table"));
 		case DYNAMO_CREATE_TABLE:
@@ -419,10 +419,14 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 			return dynamo_json_member(json, "TimeToLiveSpecification") != NULL;
 		case DYNAMO_SCAN:
 			return read_page(reply, in, json);
-		default:
-			/* an UpdateItem that asks for nothing back: {} will do */
-			return dynamo_json_member(json, "__type") == NULL;
+		case DYNAMO_RENEW:
+		case DYNAMO_HAND_OVER:
+		case DYNAMO_RELEASE:
+		case DYNAMO_DELETE:
+		case DYNAMO_FORCE_RELEASE:
+			break;				/* they ask for nothing back: {} will do */
 	}
+	return dynamo_json_member(json, "__type") == NULL;
 }
 
 /* Drops what results have been filled, item data included. */

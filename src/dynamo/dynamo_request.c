@@ -330,8 +330,15 @@ dynamo_build(const dynamo_table *table, const dynamo_write *write)
 		case DYNAMO_READ:
 			dynamo_text_raw(&text, ",\"ConsistentRead\":true," CAPACITY "}");
 			return dynamo_text_finish(&text);
-		default:
+		case DYNAMO_RENEW:
 			put_renew(&text, write);
+			break;
+		case DYNAMO_RENEW_BATCH:
+		case DYNAMO_DESCRIBE_TABLE:
+		case DYNAMO_CREATE_TABLE:
+		case DYNAMO_UPDATE_TTL:
+		case DYNAMO_SCAN:
+			text.failed = true; /* they have builders of their own */
 			break;
 	}
 	dynamo_text_raw(&text, "},");

@@ -36,6 +36,12 @@
 typedef struct lockmgr lockmgr;
 
 /*
+ * An item that has not changed for this long belongs to a dead holder: its lease,
+ * and 2 % because clocks differ.
+ */
+#define LOCKMGR_DEAD_AFTER(lease_us) ((lease_us) / 50 * 51)
+
+/*
  * Who asks.  A slot (0 .. max_sessions-1) is used by one session after the
  * other; generations tell them apart and rise.  Generation 0 is nobody.
  */

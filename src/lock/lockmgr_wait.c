@@ -100,11 +100,11 @@ lm_tell_watch(lockmgr *lm, lm_lock *lock)
 	lm->host.watch(lm->host.arg, lock->watch, &what);
 }
 
-/* The moment from which the version we see is dead: one lease, and 2 %. */
+/* The moment from which the version we see is dead. */
 static int64_t
 dead_at(const lm_lock *lock)
 {
-	return lock->first_seen + lock->lease_ms * 1020;
+	return lock->first_seen + LOCKMGR_DEAD_AFTER(lock->lease_ms * 1000);
 }
 
 /*

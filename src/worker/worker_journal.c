@@ -40,8 +40,8 @@
 #define FREEING_MAX 8
 #define RETRY_MAX_US INT64CONST(5000000)
 
-/* No lease is longer: after that all is free anyway. */
-#define LEASE_MAX_US (INT64CONST(86400000000) / 100 * 102)
+/* The longest lease is a day: after that all is free anyway. */
+#define FREE_ANYWAY_US LOCKMGR_DEAD_AFTER(INT64CONST(86400000000))
 
 typedef struct Freeing
 {
@@ -117,7 +117,7 @@ WorkerJournalRun(int64 now)
 static void
 free_more(int64 now)
 {
-	if (now - started > LEASE_MAX_US)
+	if (now - started > FREE_ANYWAY_US)
 		next_number = journal->slot_count;
 	for (int i = 0; i < freeing_count; i++)
 	{
@@ -176,7 +176,7 @@ released(const WorkerCall *call, const dynamo_reply *reply)
 
 	freeing->sent = false;
 	if (!ours && result->status != DYNAMO_CONDITION_FAILED &&
-		now - started <= LEASE_MAX_US)
+		now - started <= FREE_ANYWAY_US)
 	{
 		freeing->send_at = now + backoff_us(++freeing->attempts, RETRY_MAX_US,
 											pg_prng_uint64(&pg_global_prng_state));

@@ -491,6 +491,21 @@ every_operation_has_its_names(void **state)
 	assert_string_equal(dynamo_action(DYNAMO_FORCE_RELEASE), "dynamodb:UpdateItem");
 }
 
+static void
+other_operations_are_not_taken_for_a_renewal(void **state)
+{
+	const dynamo_op others[] = {DYNAMO_RENEW_BATCH, DYNAMO_DESCRIBE_TABLE,
+	DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL, DYNAMO_SCAN};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	{
+		dynamo_write write = write_of(others[i]);
+
+		assert_null(dynamo_build(&plain_table, &write));
+	}
+}
+
 int
 main(void)
 {
@@ -513,6 +528,7 @@ main(void)
 		cmocka_unit_test(scan_filters_and_goes_on_after_a_key),
 		cmocka_unit_test(delete_demands_the_version_and_released),
 		cmocka_unit_test(force_release_demands_the_version_of_whomever),
+		cmocka_unit_test(other_operations_are_not_taken_for_a_renewal),
 		cmocka_unit_test(every_operation_has_its_names),
 	};
 

@@ -30,6 +30,7 @@
 #define SECOND		INT64_C(1000000)
 #define LEASE_MS	20000
 #define LEASE_US	(20 * SECOND)
+#define DEAD_US		(LEASE_US / 100 * 102)	/* unchanged for so long: dead */
 #define MARGIN_US	(2 * SECOND)
 #define LATENCY_US	(4 * MS)
 #define RETRY_US	(5 * SECOND)

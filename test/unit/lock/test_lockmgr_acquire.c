@@ -8,8 +8,6 @@
 #include "dynamo/duration.h"
 #include "lockmgr_harness.h"
 
-#define DEAD_US (LEASE_US * 102 / 100)
-
 static void
 a_free_lock_takes_one_call(void **state)
 {

@@ -290,7 +290,7 @@ a_lock_nobody_needs_is_remembered_for_a_while(void **state)
 			settle(h);
 		}
 	}
-	run(h, LEASE_US * 102 / 100);
+	run(h, DEAD_US);
 
 	/* lock1, lock3 and lock4 are known, and known to be dead. */
 	for (int i = 0; i < 5; i++)

@@ -29,7 +29,7 @@ what_is_called_dead_is_had_by_a_try(void **state)
 	settle(h);
 	assert_result(h, 0, LOCKMGR_BUSY);
 
-	run(h, LEASE_US / 50);
+	run(h, DEAD_US - LEASE_US);
 	assert_true(observed_dead(h, "a", 0));
 	try_acquire(h, 0, "a");
 	settle(h);
@@ -47,7 +47,7 @@ looks_of_sessions_count_as_well(void **state)
 	try_acquire(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_BUSY);
-	run(h, LEASE_US / 50 * 51);
+	run(h, DEAD_US);
 	assert_true(observed_dead(h, "a", 0));
 	finish(h);
 }
@@ -99,7 +99,7 @@ what_a_try_does_not_get_is_not_called_dead(void **state)
 	assert_false(observed_dead(h, "ours", 0));
 
 	/* As the page comes, the manager has yet to learn how late it is. */
-	h->now += LEASE_US / 50 * 51;
+	h->now += DEAD_US;
 	assert_false(observed_dead(h, "waited for", 0));
 	assert_false(observed_dead(h, "last token", 0));
 	assert_false(observed_dead(h, "ours", 0));
