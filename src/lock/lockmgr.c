@@ -113,7 +113,7 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 			if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
 				lm_abandon(lm, now, lock);	/* between two copies */
 			else if (lock->first == NULL &&
-					 (lock->state == LOCK_IDLE || lock->state == LOCK_WATCHING))
+					 (lock->state == LOCK_IDLE || lock->state == LOCK_POLLING))
 				lm_next_turn(lm, now, lock);
 			break;
 		case LOCKMGR_RELEASE:
@@ -126,10 +126,10 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 		case LOCKMGR_LOOK_UP:
 			lm_unsubmit_look_up(lm, session);
 			if (session->call != NULL)
-				session->call->looker = NULL;
+				session->call->look_up_by = NULL;
 			session->call = NULL;
 			lock->look_ups--;
-			lm_park(lm, lock);
+			lm_remember(lm, lock);
 			break;
 	}
 }
@@ -306,7 +306,7 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 	{
 		lm_answer_result(lm, session, LOCKMGR_NO_MEMORY);
 		if (lock != NULL)
-			lm_park(lm, lock);
+			lm_remember(lm, lock);
 		return;
 	}
 	if (asked->data != NULL)
@@ -570,5 +570,5 @@ lockmgr_count(const lockmgr *lm, lockmgr_counts *counts)
 	counts->held = lm->leases_held;
 	counts->waiters = lm->waiters;
 	counts->calls = lm->calls_in_flight;
-	counts->remembered = lm->parked;
+	counts->remembered = lm->remembered;
 }

@@ -309,7 +309,7 @@ extern void lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 
 /*
  * An item was received by a call that is not the manager's, sent at the given
- * time: a page of the table.  It counts as a look at that lock.  Returns whether
+ * time: a page of the table.  It counts as a poll of that lock.  Returns whether
  * a session that tried now would get the lock although its item is not
  * released: its holder is dead.
  */

@@ -7,7 +7,7 @@
  *
  *	 lockmgr.c			events come in, adoption
  *	 lockmgr_table.c	locks, leases, sessions: finding, making, forgetting
- *	 lockmgr_wait.c		queueing, acquiring, watching somebody else's lock
+ *	 lockmgr_wait.c		queueing, acquiring, polling another client's lock
  *	 lockmgr_deadlock.c	sessions that wait for each other
  *	 lockmgr_hold.c		granting, renewing, losing
  *	 lockmgr_release.c	releasing and handing over
@@ -36,8 +36,8 @@ typedef enum lock_state
 	LOCK_IDLE,					/* nobody needs it, or it stays back */
 	LOCK_ADOPTED,				/* until lockmgr_adopted() */
 	LOCK_ACQUIRING,				/* * */
-	LOCK_WATCHING,				/* another client's: the next look is due at timer */
-	LOCK_READING,				/* a look is in flight */
+	LOCK_POLLING,				/* another client's: the next poll is due at timer */
+	LOCK_READING,				/* a poll is in flight */
 	LOCK_HELD,
 	LOCK_RENEWING,				/* * still held, unless let go */
 	LOCK_HANDING_OVER,			/* * */
@@ -98,7 +98,7 @@ struct lm_lease
 
 struct lm_lock
 {
-	heap_node	timer;			/* next retry, look, deadline */
+	heap_node	timer;			/* next retry, poll, deadline */
 	heap_node	renewal;		/* next renewal, or its repetition */
 	lm_lock    *hash_next;
 	uint64_t	hash;
@@ -135,7 +135,7 @@ struct lm_lock
 	int64_t		token;			/* of that version; 0: none */
 	dynamo_holder holder;
 	int64_t		top_token;		/* highest token ever seen here */
-	int64_t		watching_since;
+	int64_t		polling_since;
 	int64_t		stay_back_until;	/* no acquire before */
 
 	/* Hand-overs in a row; see lockmgr_release.c. */
@@ -151,10 +151,10 @@ struct lm_lock
 	char		trouble_type[DYNAMO_TYPE_SIZE];
 	char		trouble_message[DYNAMO_MESSAGE_SIZE];
 
-	/* In the list of locks that nobody needs, oldest first. */
-	bool		parked;
-	lm_lock    *park_next;
-	lm_lock    *park_previous;
+	/* In the list of locks that nobody needs, but are remembered. */
+	bool		remembered;
+	lm_lock    *remembered_next;
+	lm_lock    *remembered_previous;
 };
 
 struct lm_call
@@ -164,7 +164,7 @@ struct lm_call
 	bool		renewal;		/* counted among renewals */
 	int			count;
 	lm_lock    *locks[DYNAMO_BATCH_MAX];	/* or */
-	lm_session *looker;			/* a LOOK_UP; NULL once it was cancelled */
+	lm_session *look_up_by;		/* a LOOK_UP; NULL once it was cancelled */
 	bool		look_up;
 };
 
@@ -187,9 +187,9 @@ struct lockmgr
 	size_t		bucket_count;	/* a power of two */
 	size_t		lock_count;
 	uint64_t	hash_seed;
-	lm_lock    *park_first;
-	lm_lock    *park_last;
-	uint32_t	parked;
+	lm_lock    *remembered_first;	/* the one not needed for longest */
+	lm_lock    *remembered_last;
+	uint32_t	remembered;
 
 	lm_lease   *leases;			/* [max_leases] */
 	uint32_t	max_leases;
@@ -208,8 +208,8 @@ struct lockmgr
 	heap		look_ups;		/* lm_session.timer */
 	lm_lock    *ready_first;	/* locks that wait for a free call */
 	lm_lock    *ready_last;
-	lm_session *look_first;		/* look-ups that wait for a free call */
-	lm_session *look_last;
+	lm_session *look_up_first;		/* look-ups that wait for a free call */
+	lm_session *look_up_last;
 
 	lm_call    *calls;			/* [2 * max_calls] */
 	uint32_t	calls_in_flight;
@@ -227,8 +227,7 @@ struct lockmgr
 /* lockmgr_table.c */
 extern lm_lock *lm_get_lock(lockmgr *lm, const char *name, size_t len);
 extern bool lm_is_known(const lockmgr *lm, const char *name, size_t len);
-extern void lm_park(lockmgr *lm, lm_lock *lock);
-extern void lm_unpark(lockmgr *lm, lm_lock *lock);
+extern void lm_remember(lockmgr *lm, lm_lock *lock);
 extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);
 extern bool lm_role_is_full(lockmgr *lm, const lm_session *session);
 extern bool lm_has_room(const lockmgr *lm, const lm_session *session);
@@ -250,8 +249,8 @@ extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,
 					   lm_session *session, bool front);
 extern void lm_dequeue(lockmgr *lm, lm_session *session);
 extern void lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_watch_again(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_look(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_poll(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,
 					   const dynamo_item *item);
 extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
@@ -259,9 +258,9 @@ extern void lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
 extern void lm_acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+extern void lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							const dynamo_result *result);
-extern void lm_look_failed(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock);
 extern int64_t lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);

@@ -7,7 +7,7 @@
  * Belief ends before the request is sent.  A hand-over takes one request
  * where release and acquire take two; so that other clusters are not starved,
  * a run of hand-overs is bounded in time, and after it this cluster's waiters
- * stay back for a moment, which must be longer than LOOK_BUSY_US and two round
+ * stay back for a moment, which must be longer than POLL_BUSY_US and two round
  * trips.  With a shorter one a waiter of another cluster was seen, in a
  * simulation, to wait for ten minutes.
  *
@@ -176,7 +176,7 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 		lm_put_lease(lm, lease);
 }
 
-/* After the directory has changed: who was told looks there next. */
+/* Call it after saving the lease: the session reads the lease directory next. */
 void
 lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 {

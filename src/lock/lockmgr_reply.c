@@ -60,9 +60,9 @@ end_call(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 	{
 		case DYNAMO_READ:
 			if (settled)
-				lm_look_settled(lm, now, lock, result);
+				lm_poll_settled(lm, now, lock, result);
 			else
-				lm_look_failed(lm, now, lock);
+				lm_poll_failed(lm, now, lock);
 			break;
 		case DYNAMO_ACQUIRE:
 			if (settled)
@@ -104,7 +104,7 @@ static void
 look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 				const dynamo_result *result)
 {
-	lm_session *session = call->looker;
+	lm_session *session = call->look_up_by;
 	lm_lock    *lock = call->locks[0];
 	lockmgr_answer answer = {.result = LOCKMGR_FOUND, .item = &result->item};
 	bool		done = result->status == DYNAMO_OK;
@@ -140,7 +140,7 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 		lock->look_ups--;
 		lm_answer(lm, session, &answer);
 	}
-	lm_park(lm, lock);
+	lm_remember(lm, lock);
 }
 
 /*

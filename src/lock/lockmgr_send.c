@@ -66,11 +66,11 @@ lm_submit_look_up(lockmgr *lm, lm_session *session)
 {
 	session->queued = true;
 	session->ready_next = NULL;
-	if (lm->look_last != NULL)
-		lm->look_last->ready_next = session;
+	if (lm->look_up_last != NULL)
+		lm->look_up_last->ready_next = session;
 	else
-		lm->look_first = session;
-	lm->look_last = session;
+		lm->look_up_first = session;
+	lm->look_up_last = session;
 }
 
 /* Rare: a cancellation while too many calls are in flight. */
@@ -82,11 +82,11 @@ lm_unsubmit_look_up(lockmgr *lm, lm_session *session)
 	heap_set(&lm->look_ups, &session->timer, INT64_MAX);
 	if (!session->queued)
 		return;
-	for (lm_session *s = lm->look_first; s != session; s = s->ready_next)
+	for (lm_session *s = lm->look_up_first; s != session; s = s->ready_next)
 		previous = s;
-	*(previous ? &previous->ready_next : &lm->look_first) = session->ready_next;
-	if (lm->look_last == session)
-		lm->look_last = previous;
+	*(previous ? &previous->ready_next : &lm->look_up_first) = session->ready_next;
+	if (lm->look_up_last == session)
+		lm->look_up_last = previous;
 	session->queued = false;
 }
 
@@ -256,7 +256,7 @@ send_look_up(lockmgr *lm, lm_session *session, lm_call *call)
 
 	call->count = 1;
 	call->look_up = true;
-	call->looker = session;
+	call->look_up_by = session;
 	call->locks[0] = lock;
 	lock->look_ups++;
 	session->call = call;
@@ -344,16 +344,16 @@ lm_pump(lockmgr *lm, int64_t now)
 		lock->queued = false;
 		send_lock(lm, now, lock, call);
 	}
-	while (lm->look_first != NULL)
+	while (lm->look_up_first != NULL)
 	{
-		lm_session *session = lm->look_first;
+		lm_session *session = lm->look_up_first;
 
 		call = take_call(lm, DYNAMO_READ, false);
 		if (call == NULL)
 			return;
-		lm->look_first = session->ready_next;
-		if (lm->look_first == NULL)
-			lm->look_last = NULL;
+		lm->look_up_first = session->ready_next;
+		if (lm->look_up_first == NULL)
+			lm->look_up_last = NULL;
 		session->queued = false;
 		send_look_up(lm, session, call);
 	}

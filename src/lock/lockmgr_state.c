@@ -31,7 +31,7 @@ static const unsigned transitions[LOCK_STATE_COUNT] = {
 
 	[LOCK_ACQUIRING] =
 	TO(LOCK_HELD) |				/* confirmed in time, and still wanted */
-	TO(LOCK_WATCHING) |			/* refused: another client has it */
+	TO(LOCK_POLLING) |			/* refused: another client has it */
 	TO(LOCK_HANDING_OVER) |		/* confirmed too late or unwanted, others wait */
 	TO(LOCK_RELEASING) |		/* the same, nobody waits; or unwanted and the
 								 * outcome unknown: the release expects the
@@ -39,12 +39,12 @@ static const unsigned transitions[LOCK_STATE_COUNT] = {
 	TO(LOCK_IDLE),				/* refused for another reason, or unwanted and
 								 * certainly not applied */
 
-	[LOCK_WATCHING] =
-	TO(LOCK_READING) |			/* the next look is due */
+	[LOCK_POLLING] =
+	TO(LOCK_READING) |			/* the next poll is due */
 	TO(LOCK_IDLE),				/* the version is dead, or nobody waits any more */
 
 	[LOCK_READING] =
-	TO(LOCK_WATCHING) |			/* another client still has it */
+	TO(LOCK_POLLING) |			/* another client still has it */
 	TO(LOCK_IDLE),				/* it is free or dead, or nobody waits any more */
 
 	[LOCK_HELD] =

@@ -80,6 +80,24 @@ grow_buckets(lockmgr *lm)
 	lm->bucket_count = count;
 }
 
+/* Takes the lock, which somebody needs now, out of the list. */
+static void
+recall(lockmgr *lm, lm_lock *lock)
+{
+	if (!lock->remembered)
+		return;
+	if (lock->remembered_previous != NULL)
+		lock->remembered_previous->remembered_next = lock->remembered_next;
+	else
+		lm->remembered_first = lock->remembered_next;
+	if (lock->remembered_next != NULL)
+		lock->remembered_next->remembered_previous = lock->remembered_previous;
+	else
+		lm->remembered_last = lock->remembered_previous;
+	lock->remembered = false;
+	lm->remembered--;
+}
+
 /* Finds the lock or makes it; NULL when memory is short. */
 lm_lock *
 lm_get_lock(lockmgr *lm, const char *name, size_t len)
@@ -89,7 +107,7 @@ lm_get_lock(lockmgr *lm, const char *name, size_t len)
 
 	if (lock != NULL)
 	{
-		lm_unpark(lm, lock);
+		recall(lm, lock);
 		return lock;
 	}
 	if (!heap_reserve(&lm->timers, lm->lock_count + 1) ||
@@ -128,33 +146,16 @@ free_lock(lockmgr *lm, lm_lock *lock)
 	free(lock);
 }
 
-void
-lm_unpark(lockmgr *lm, lm_lock *lock)
-{
-	if (!lock->parked)
-		return;
-	if (lock->park_previous != NULL)
-		lock->park_previous->park_next = lock->park_next;
-	else
-		lm->park_first = lock->park_next;
-	if (lock->park_next != NULL)
-		lock->park_next->park_previous = lock->park_previous;
-	else
-		lm->park_last = lock->park_previous;
-	lock->parked = false;
-	lm->parked--;
-}
-
 /*
- * Nobody needs the lock now: remember it, if there is something to remember,
- * and forget the one that nobody has needed for longest.
+ * If nobody needs the lock any more: remembers it, if there is anything to
+ * remember, and forgets the lock that nobody has needed for longest.
  */
 void
-lm_park(lockmgr *lm, lm_lock *lock)
+lm_remember(lockmgr *lm, lm_lock *lock)
 {
 	if (lock->state != LOCK_IDLE || lock->lease != NULL ||
 		lock->call != NULL || lock->queued || lock->first != NULL ||
-		lock->look_ups > 0 || lock->parked)
+		lock->look_ups > 0 || lock->remembered)
 		return;
 
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
@@ -168,21 +169,21 @@ lm_park(lockmgr *lm, lm_lock *lock)
 		return;
 	}
 
-	lock->park_next = NULL;
-	lock->park_previous = lm->park_last;
-	if (lm->park_last != NULL)
-		lm->park_last->park_next = lock;
+	lock->remembered_next = NULL;
+	lock->remembered_previous = lm->remembered_last;
+	if (lm->remembered_last != NULL)
+		lm->remembered_last->remembered_next = lock;
 	else
-		lm->park_first = lock;
-	lm->park_last = lock;
-	lock->parked = true;
-	lm->parked++;
+		lm->remembered_first = lock;
+	lm->remembered_last = lock;
+	lock->remembered = true;
+	lm->remembered++;
 
-	if (lm->parked > lm->max_remembered)
+	if (lm->remembered > lm->max_remembered)
 	{
-		lm_lock    *oldest = lm->park_first;
+		lm_lock    *oldest = lm->remembered_first;
 
-		lm_unpark(lm, oldest);
+		recall(lm, oldest);
 		free_lock(lm, oldest);
 	}
 }

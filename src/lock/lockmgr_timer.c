@@ -29,8 +29,8 @@ lock_timer(lockmgr *lm, int64_t now, lm_lock *lock)
 		case LOCK_IDLE:
 			lm_next_turn(lm, now, lock);
 			break;
-		case LOCK_WATCHING:
-			lm_look(lm, now, lock);
+		case LOCK_POLLING:
+			lm_poll(lm, now, lock);
 			break;
 		case LOCK_ACQUIRING:
 		case LOCK_HANDING_OVER:

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_wait.c
- *	  Waiting for a lock: the queue, the acquire, and watching a lock that
- *	  somebody else holds.
+ *	  Waiting for a lock: the queue, the acquire, and polling a lock that
+ *	  another client holds.
  *
  * Sessions of this cluster stand in one queue per lock, first in, first out.
  * Only the lock itself talks to DynamoDB, on behalf of the first in the queue,
@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MIN_US		INT64_C(20000)
-#define LOOK_MAX_US		INT64_C(1000000)
-#define LOOK_BUSY_US	INT64_C(50000)
+#define POLL_MIN_US		INT64_C(20000)
+#define POLL_MAX_US		INT64_C(1000000)
+#define POLL_BUSY_US	INT64_C(50000)
 #define BUSY_US			INT64_C(2000000)
 
 /*
@@ -172,7 +172,7 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 	bool		dead = false;
 
 	if (!lm_is_known(lm, name, name_len) &&
-		(item->released || item->wrong != NULL || lm->parked >= lm->max_remembered))
+		(item->released || item->wrong != NULL || lm->remembered >= lm->max_remembered))
 		return false;
 	lock = lm_get_lock(lm, name, name_len);
 	if (lock == NULL)
@@ -183,7 +183,7 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 		dead = lock->first == NULL && overwritable(lm, sent, lock)[0] != '\0' &&
 			!item->bad_token && item->token < INT64_MAX;
 	}
-	lm_park(lm, lock);
+	lm_remember(lm, lock);
 	return dead;
 }
 
@@ -245,7 +245,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_submit(lm, lock);
 		return;
 	}
-	lm_park(lm, lock);
+	lm_remember(lm, lock);
 }
 
 /* Fills in a hand-over to the first in the queue; see lockmgr_release.c. */
@@ -267,16 +267,16 @@ lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
 }
 
 /*
- * Waits for the next look at somebody else's lock.  The interval is a
- * twentieth of the time already waited, so that a hand-over is late by a few
- * per cent at most.  A lock that has changed hands of late is looked at more
- * often, so that no moment is missed in which another cluster's waiters stay
- * back: see lockmgr_release.c.  A look never comes later than the moment of death.
+ * Sets the timer for the next poll of another client's lock.  The interval is a
+ * twentieth of the time already waited, so that a poll is late by a few per cent
+ * at most.  A lock that changed hands lately is polled more often, to hit the
+ * moment in which another cluster's waiters stay back: see lockmgr_release.c.
+ * A poll never comes later than the moment of death.
  */
 void
-lm_watch_again(lockmgr *lm, int64_t now, lm_lock *lock)
+lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	int64_t		interval = (now - lock->watching_since) / 20;
+	int64_t		interval = (now - lock->polling_since) / 20;
 
 	while (lock->first != NULL && lock->first->request.kind == LOCKMGR_TRY)
 		lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
@@ -285,22 +285,22 @@ lm_watch_again(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_next_turn(lm, now, lock);
 		return;
 	}
-	if (interval < LOOK_MIN_US)
-		interval = LOOK_MIN_US;
-	if (interval > LOOK_MAX_US)
-		interval = LOOK_MAX_US;
-	if (now - lock->holder_seen < BUSY_US && interval > LOOK_BUSY_US)
-		interval = LOOK_BUSY_US;
+	if (interval < POLL_MIN_US)
+		interval = POLL_MIN_US;
+	if (interval > POLL_MAX_US)
+		interval = POLL_MAX_US;
+	if (now - lock->holder_seen < BUSY_US && interval > POLL_BUSY_US)
+		interval = POLL_BUSY_US;
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
 	if (lock->seen && now + interval > dead_at(lock))
 		interval = dead_at(lock) - now;
-	lm_enter(lock, LOCK_WATCHING);
+	lm_enter(lock, LOCK_POLLING);
 	heap_set(&lm->timers, &lock->timer, now + (interval > 0 ? interval : 0));
 }
 
-/* The time for a look has come; a dead version is taken over without one. */
+/* The next poll is due; a dead version is taken over without one. */
 void
-lm_look(lockmgr *lm, int64_t now, lm_lock *lock)
+lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->first == NULL || overwritable(lm, now, lock)[0] != '\0')
 	{
@@ -312,7 +312,7 @@ lm_look(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 void
-lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				const dynamo_result *result)
 {
 	lm_observe(lm, now, lock, &result->item);
@@ -321,7 +321,7 @@ lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (!lock->seen || overwritable(lm, now, lock)[0] != '\0')
 		lm_next_turn(lm, now, lock);
 	else
-		lm_watch_again(lm, now, lock);
+		lm_poll_later(lm, now, lock);
 }
 
 /*
@@ -366,9 +366,9 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 	else if (lock->seen && overwritable(lm, now, lock)[0] == '\0')
 	{
-		lock->watching_since = now;
+		lock->polling_since = now;
 		lm_have_company(lock);
-		lm_watch_again(lm, now, lock);
+		lm_poll_later(lm, now, lock);
 		return;
 	}
 	else if (!lock->seen || strcmp(lock->version, pending.expected) == 0)
@@ -439,7 +439,7 @@ lm_acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 void
-lm_look_failed(lockmgr *lm, int64_t now, lm_lock *lock)
+lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	lm_fail_impatient_waiters(lm, now, lock);
 	if (lock->first == NULL)
@@ -447,6 +447,6 @@ lm_look_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_next_turn(lm, now, lock);
 		return;
 	}
-	lm_enter(lock, LOCK_WATCHING);
+	lm_enter(lock, LOCK_POLLING);
 	heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock, 0));
 }

@@ -101,7 +101,7 @@ write	w[2 * SLOTS + 1];
  */
 #define IDLE			0
 #define ACQUIRING		1
-#define WATCHING		2
+#define POLLING			2
 #define READING			3
 #define HELD			4
 #define RENEWING		5
@@ -131,7 +131,7 @@ typedef cluster
 	unsigned maybe : 1;			/* a copy of it may have been applied */
 
 	unsigned call : 2;
-	unsigned reply_ok : 1;		/* SERVED: done; else refused, or a look: */
+	unsigned reply_ok : 1;		/* SERVED: done; else refused, or a poll: */
 	unsigned reply_version : 4; /* ... the item as it was */
 	unsigned reply_released : 1;
 	unsigned reply_token : 5;

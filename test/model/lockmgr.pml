@@ -166,7 +166,7 @@ inline acquire_refused(c)
 	drop_lease(c);
 	observe(c);
 	if
-	:: is_done && k[c].seen != 0 && !overwritable(c) -> k[c].state = WATCHING
+	:: is_done && k[c].seen != 0 && !overwritable(c) -> k[c].state = POLLING
 	:: else -> skip				/* the next one tries, with a higher token */
 	fi
 }
@@ -397,7 +397,7 @@ inline forget_reply(c)
 inline call_failed(c)
 {
 	if
-	:: k[c].state == READING -> k[c].state = WATCHING
+	:: k[c].state == READING -> k[c].state = POLLING
 	:: k[c].state == ACQUIRING -> acquire_failed(c)
 	:: k[c].state == RENEWING || k[c].state == LOST -> renewal_failed(c)
 	:: else -> skip				/* repeated, or given up */
@@ -423,7 +423,7 @@ inline call_settled(c)
 	if
 	:: k[c].state == READING ->
 		observe(c);
-		k[c].state = (k[c].seen == 0 || overwritable(c) -> IDLE : WATCHING)
+		k[c].state = (k[c].seen == 0 || overwritable(c) -> IDLE : POLLING)
 	:: k[c].state == ACQUIRING -> acquire_settled(c)
 	:: k[c].state == HANDING_OVER -> hand_over_settled(c)
 	:: k[c].state == RELEASING -> release_settled(c)
@@ -469,11 +469,11 @@ end:
 	turn(c, 2 * c)
 	turn(c, 2 * c + 1)
 
-	/* A look that would show nothing new is no step. */
-	:: d_step { k[c].state == WATCHING && (!wanted(c) || overwritable(c)) ->
+	/* A poll that would show nothing new is no step. */
+	:: d_step { k[c].state == POLLING && (!wanted(c) || overwritable(c)) ->
 			k[c].state = IDLE;
 			tidy() }
-	:: d_step { k[c].state == WATCHING && wanted(c) && !overwritable(c) &&
+	:: d_step { k[c].state == POLLING && wanted(c) && !overwritable(c) &&
 			(item_released || item_version != k[c].seen) ->
 			k[c].state = READING; send(c);
 			tidy() }

@@ -46,7 +46,7 @@ refers(int c, int n)
 
 /* Who wants nothing any more needs to remember nothing. */
 static void
-tidy_watch(int c)
+tidy_seen(int c)
 {
 	if (c != BEHIND)			/* its clock is above all tokens anyway */
 		now.k[c].top_token = now.k[c].reply_token = 0;
@@ -227,8 +227,8 @@ tidy_tokens(void)
 static void
 tidy_all(void)
 {
-	tidy_watch(0);
-	tidy_watch(1);
+	tidy_seen(0);
+	tidy_seen(1);
 	tidy_writes();
 	tidy_slots();
 	tidy_tokens();

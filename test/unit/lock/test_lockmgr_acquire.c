@@ -125,7 +125,7 @@ a_lease_of_ages_is_waited_for(void **state)
 }
 
 static void
-looks_grow_apart_and_never_come_after_the_moment_of_death(void **state)
+polls_grow_apart_and_never_come_after_the_moment_of_death(void **state)
 {
 	harness    *h = harness_start();
 	int64_t		start = h->now;
@@ -149,7 +149,7 @@ looks_grow_apart_and_never_come_after_the_moment_of_death(void **state)
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
 	assert_waits(h, 0);
 
-	/* Dead: taken over without another look. */
+	/* Dead: taken over without another poll. */
 	reads = sent(h, DYNAMO_READ);
 	run(h, 1);
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
@@ -161,7 +161,7 @@ looks_grow_apart_and_never_come_after_the_moment_of_death(void **state)
 }
 
 static void
-a_long_wait_costs_a_look_a_second(void **state)
+a_long_wait_costs_a_poll_a_second(void **state)
 {
 	harness    *h = harness_start();
 	int			reads;
@@ -176,9 +176,9 @@ a_long_wait_costs_a_look_a_second(void **state)
 	finish(h);
 }
 
-/* Whether its holders change more often than looks come, or less often. */
+/* Whether its holders change more often than polls come, or less often. */
 static void
-a_busy_lock_is_looked_at_twenty_times_a_second(void **state)
+a_busy_lock_is_polled_twenty_times_a_second(void **state)
 {
 	const int64_t hold_us[] = {10 * MS, 200 * MS, 1500 * MS};
 
@@ -339,7 +339,7 @@ a_try_never_waits_for_a_holder(void **state)
 }
 
 static void
-a_try_gets_a_lock_that_was_released_since_the_last_look(void **state)
+a_try_gets_a_lock_that_was_released_since_the_last_poll(void **state)
 {
 	harness    *h = harness_start();
 
@@ -647,9 +647,9 @@ main(void)
 		cmocka_unit_test(waiters_are_served_in_order),
 		cmocka_unit_test(a_foreign_holder_is_waited_for),
 		cmocka_unit_test(a_lease_of_ages_is_waited_for),
-		cmocka_unit_test(looks_grow_apart_and_never_come_after_the_moment_of_death),
-		cmocka_unit_test(a_long_wait_costs_a_look_a_second),
-		cmocka_unit_test(a_busy_lock_is_looked_at_twenty_times_a_second),
+		cmocka_unit_test(polls_grow_apart_and_never_come_after_the_moment_of_death),
+		cmocka_unit_test(a_long_wait_costs_a_poll_a_second),
+		cmocka_unit_test(a_busy_lock_is_polled_twenty_times_a_second),
 		cmocka_unit_test(a_renewing_holder_does_not_die),
 		cmocka_unit_test(death_counts_from_the_receipt_of_the_first_observation),
 		cmocka_unit_test(the_items_lease_counts_not_ours),
@@ -657,7 +657,7 @@ main(void)
 		cmocka_unit_test(an_observation_survives_any_gap),
 		cmocka_unit_test(a_dead_version_that_has_changed_is_not_taken_over),
 		cmocka_unit_test(a_try_never_waits_for_a_holder),
-		cmocka_unit_test(a_try_gets_a_lock_that_was_released_since_the_last_look),
+		cmocka_unit_test(a_try_gets_a_lock_that_was_released_since_the_last_poll),
 		cmocka_unit_test(a_try_is_busy_while_somebody_waits_here),
 		cmocka_unit_test(a_try_waits_for_a_release_under_way),
 		cmocka_unit_test(twenty_waiters_poll_as_one),

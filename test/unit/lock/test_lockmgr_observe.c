@@ -38,7 +38,7 @@ what_is_called_dead_is_had_by_a_try(void **state)
 }
 
 static void
-looks_of_sessions_count_as_well(void **state)
+reads_for_sessions_count_as_well(void **state)
 {
 	harness    *h = harness_start();
 
@@ -146,7 +146,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_called_dead_is_had_by_a_try),
-		cmocka_unit_test(looks_of_sessions_count_as_well),
+		cmocka_unit_test(reads_for_sessions_count_as_well),
 		cmocka_unit_test(a_page_that_was_late_proves_nothing),
 		cmocka_unit_test(another_version_is_another_life),
 		cmocka_unit_test(what_a_try_does_not_get_is_not_called_dead),
