@@ -5,10 +5,9 @@
  *	  and credentials files.
  *
  * Each source of credentials is a row of aws_providers; roles, containers and
- * the instance metadata service would be further rows.  A row that has
- * nothing leaves the word to the next one.  A row that has something wrong
- * ends the search: going on would silently use other credentials than the
- * ones somebody set.
+ * the instance metadata service would be further rows.  If a row has nothing,
+ * the next is tried.  If a row is invalid, the search ends: otherwise we would
+ * silently use other credentials than those that were configured.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +19,7 @@
 
 #include "aws/profile.h"
 
-#define MAX_WORDS 1024			/* what one source may say about itself */
+#define MAX_WORDS 1024			/* bytes of one source's error */
 
 /* The three parts of credentials, as one source has them. */
 typedef struct key_source
@@ -60,7 +59,7 @@ append_words(char *text, size_t size, const char *separator,
 }
 
 /*
- * Takes the credentials of one source, or says what is wrong with them.
+ * Copies the credentials of one source, or says what is wrong with them.
  */
 static aws_found
 take_keys(const key_source *source, aws_credentials *found,
@@ -138,7 +137,7 @@ find_in_environment(const aws_settings *settings, const aws_environment *env,
 	};
 	int			i;
 
-	/* A setting wins over the environment, this one too; so the AWS CLI. */
+	/* As in the AWS CLI, ddblock.profile takes precedence over the environment. */
 	if (aws_is_set(settings->profile))
 	{
 		snprintf(error, error_size,
@@ -154,7 +153,7 @@ find_in_environment(const aws_settings *settings, const aws_environment *env,
  * The shared files
  */
 
-/* The first of the properties that the profile has, NULL if none. */
+/* The first of these properties that the profile has, or NULL. */
 static const char *
 first_property(const aws_profile *profile, const char *const *properties)
 {

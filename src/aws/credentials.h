@@ -4,10 +4,9 @@
  *	  Finds AWS credentials: settings, then environment, then the shared config
  *	  and credentials files.
  *
- * Reads no environment and no file by itself: the caller hands in a
- * getenv and a file reader, so that tests and fuzzers need neither.  Order and
- * names as in the AWS SDKs and Tools Reference Guide, "Configuration and
- * authentication settings reference".
+ * The caller passes functions that read the environment and files, so tests and
+ * fuzzers need neither.  Order and names are those of the AWS SDKs and Tools
+ * Reference Guide, "Configuration and authentication settings reference".
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the settings say; NULL or "" where unset. */
+/* The settings; NULL or "" where unset. */
 typedef struct aws_settings
 {
 	const char *access_key_id;
@@ -36,20 +35,20 @@ typedef struct aws_credentials
 	char		session_token[8192];	/* "" if there is none */
 	char		source[384];	/* for people: "environment", "profile \"x\" in
 								 * /home/pg/.aws/credentials" */
-	char		file[1024];		/* the shared file that they came from, or "" */
+	char		file[1024];		/* the shared file they came from, or "" */
 } aws_credentials;
 
-/* The caller's world.  Both functions get arg. */
+/* Access to environment and files.  Both functions get arg. */
 typedef struct aws_environment
 {
 	void	   *arg;
 	const char *(*get) (void *arg, const char *name);	/* as getenv() */
 
-	const char *home;			/* what "~" stands for; NULL: nobody knows */
+	const char *home;			/* for "~"; NULL: unknown */
 
 	/*
-	 * Whole file as malloc'd bytes, with *len its size; NULL if it cannot be
-	 * read (or is over 1 MiB).
+	 * The whole file, malloc'd, and its size in *len; NULL if it cannot be
+	 * read or is over 1 MiB.
 	 */
 	char	   *(*read_file) (void *arg, const char *path, size_t *len);
 } aws_environment;
@@ -57,13 +56,13 @@ typedef struct aws_environment
 typedef enum aws_found
 {
 	AWS_FOUND,
-	AWS_NOT_HERE,				/* this source has nothing: try the next */
-	AWS_BROKEN					/* this source is there but unusable: stop */
+	AWS_NOT_HERE,				/* nothing in this source: try the next */
+	AWS_BROKEN					/* this source is unusable: stop */
 } aws_found;
 
 /*
- * A source of credentials.  Providers are tried in the table's order.  Unless
- * the result is AWS_FOUND, error says why, without secrets.
+ * A source of credentials.  Providers are tried in the table's order.  If the
+ * result is not AWS_FOUND, error says why, without secrets.
  */
 typedef struct aws_provider
 {
@@ -76,8 +75,8 @@ extern const aws_provider aws_providers[];
 extern const int aws_provider_count;
 
 /*
- * Runs the table.  False if none has credentials or one is broken; error then
- * names the sources tried in order and what each said (never a secret).
+ * Tries the providers.  False if none has credentials or one is broken; error
+ * then names the sources in the order tried, with each one's error.
  */
 extern bool aws_find_credentials(const aws_settings *settings,
 								 const aws_environment *env,

@@ -5,8 +5,8 @@
  *	  config and credentials files.
  *
  * Precedence: AWS SDKs and Tools Reference Guide, "AWS Region" and
- * "Service-specific endpoints".  Nothing is guessed from files that are
- * unusable: another region or endpoint would mean another table of locks.
+ * "Service-specific endpoints".  Unusable files are an error: with another region
+ * or endpoint, locks would be kept in another table.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,9 +18,9 @@
 
 #include "aws/profile.h"
 
-#define MAX_WORDS 1024			/* what a profile says when it is unusable */
+#define MAX_WORDS 1024			/* bytes of an unusable profile's error */
 
-/* It becomes part of a host name. */
+/* Can it be part of a host name? */
 static bool
 is_region(const char *text)
 {
@@ -38,7 +38,7 @@ refuse(char *error, size_t error_size, const char *where, const char *why)
 	return false;
 }
 
-/* Writes the profile's region; false, with a word on each file, if it has none. */
+/* Writes the profile's region; false, with each file's error, if it has none. */
 static bool
 copy_profile_region(const aws_settings *settings, const aws_environment *env,
 					char *region, size_t size, char *error, size_t error_size)

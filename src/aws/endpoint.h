@@ -12,9 +12,9 @@
 #include "aws/credentials.h"
 
 /*
- * Region: setting, AWS_REGION, AWS_DEFAULT_REGION, profile's "region".  False
- * and "" if there is none, or none that can be part of a host name, or the
- * files are unusable; error then says which, and what was tried in order.
+ * Region: setting, AWS_REGION, AWS_DEFAULT_REGION, the profile's "region".  False
+ * and "" if there is none, if it cannot be part of a host name, or if the files
+ * are unusable; error then says why, and what was tried.
  */
 extern bool aws_find_region(const aws_settings *settings,
 							const aws_environment *env,
@@ -26,9 +26,9 @@ extern bool aws_find_region(const aws_settings *settings,
  * profile's services section, its endpoint_url; else "" is written, and the
  * caller uses https://dynamodb.REGION.amazonaws.com (amazonaws.com.cn for
  * cn-*): aws_default_endpoint().  AWS_IGNORE_CONFIGURED_ENDPOINT_URLS and
- * ignore_configured_endpoint_urls are honoured for all but the setting.  A
- * slash at its end is dropped.  False and "" if the URL does not fit or is
- * none, or the files are unusable; error then says which.
+ * ignore_configured_endpoint_urls apply to all but the setting.  A slash at the
+ * end is removed.  False and "" if the URL is invalid or too long, or if the
+ * files are unusable; error then says why.
  */
 extern bool aws_find_endpoint(const aws_settings *settings,
 							  const aws_environment *env,

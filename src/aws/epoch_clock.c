@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * epoch_clock.c
- *	  What time it is in DynamoDB.
+ *	  DynamoDB's time.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,10 +11,10 @@
 
 #define SECOND INT64_C(1000000)
 
-/* By so much time() may be behind, as a clock that is read once in a tick. */
+/* A server's time() may lag by so much, being updated once a tick. */
 #define TICK INT64_C(10000)
 
-/* Start of the year 10000: no Date says more, and no sum overflows. */
+/* Start of the year 10000: Dates end there, and no sum overflows. */
 #define DATE_MAX INT64_C(253402300800)
 
 static epoch_interval
@@ -30,7 +30,7 @@ widened(const epoch_clock *clock, epoch_interval interval, int64_t now)
 	return interval;
 }
 
-/* How far the two are apart; 0: they overlap. */
+/* Distance between the two; 0: they overlap. */
 static int64_t
 gap(epoch_interval a, epoch_interval b)
 {
@@ -65,7 +65,7 @@ believe(epoch_clock *clock, epoch_interval interval)
 	clock->votes = 0;
 }
 
-/* Another reply that contradicts what is believed. */
+/* A reply that contradicts the believed interval. */
 static void
 vote(epoch_clock *clock, epoch_interval seen, int64_t sent)
 {
@@ -74,7 +74,7 @@ vote(epoch_clock *clock, epoch_interval seen, int64_t sent)
 	if (clock->votes > 0 && gap(other, seen) == 0)
 	{
 		if (sent < clock->other.at)
-			return;				/* maybe of the same moment, by the same hand */
+			return;				/* perhaps the same error: not a further vote */
 		clock->votes++;
 		clock->other = common(other, seen);
 	}
@@ -84,7 +84,7 @@ vote(epoch_clock *clock, epoch_interval seen, int64_t sent)
 		clock->other = seen;
 	}
 	else
-		clock->votes--;			/* one absurd Date among others */
+		clock->votes--;			/* the contradictions disagree */
 	if (clock->votes >= EPOCH_VOTES)
 		believe(clock, clock->other);
 }
@@ -112,7 +112,7 @@ epoch_clock_reply(epoch_clock *clock, int64_t date_s, int64_t sent, int64_t rece
 	if (gap(now, seen) == 0)
 		believe(clock, common(now, seen));
 	else if (gap(now, seen) <= EPOCH_STEP_US)
-		believe(clock, seen);	/* a step of its clock, or a pause of ours */
+		believe(clock, seen);	/* its clock was stepped, or ours stood still */
 	else
 		vote(clock, seen, sent);
 }

@@ -3,9 +3,8 @@
  * ini.c
  *	  Reads the text of an AWS config or credentials file.
  *
- * A reader walks the text line by line and says what each line is; the
- * look-ups are loops over it.  Such files are small and read at start and at
- * reload only, so nothing is indexed.
+ * A reader classifies the text line by line; the functions are loops over it.
+ * The files are small and read only at start and reload, so nothing is indexed.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,8 +24,8 @@ typedef enum line_kind
 
 typedef struct reader
 {
-	ini_slice	rest;			/* what has not been read yet */
-	int			line;			/* number of the line read last */
+	ini_slice	rest;			/* not read yet */
+	int			line;			/* number of the last line read */
 	bool		in_section;
 	bool		in_property;	/* deeper lines belong to a property */
 	bool		nested;			/* ... as sub-properties: its value is empty */
@@ -86,7 +85,7 @@ slice_is_ignoring_case(ini_slice slice, const char *text)
 	return text[i] == '\0';
 }
 
-/* Takes the next line off the text. */
+/* Removes the next line from the text. */
 static ini_slice
 take_line(reader *r)
 {

@@ -3,23 +3,23 @@
  * ini.h
  *	  Reads the text of an AWS config or credentials file.
  *
- * Works on the caller's bytes, allocates nothing, keeps no copy.
+ * Works on the caller's bytes; allocates nothing.
  *
  * The format, after the AWS SDKs and Tools Reference Guide, "Shared config and
  * credentials files", and what the SDKs and the AWS CLI agree on:
  *
- *	[section]					# a comment, also right behind the bracket
+ *	[section]					# a comment, also directly after the bracket
  *	name = value				# a comment only after white space
  *	nested =
  *	  sub-property = value		(a comment would be part of the value)
  *	long = begin
  *	  end						(the value is "begin\nend"; no comment here)
  *
- * A line indented deeper than the property above it belongs to that property;
- * so a file indented as a whole is read, as the AWS CLI does.  Lines that are
- * blank or start with # or ; are skipped.  Names of properties ignore case,
- * names of sections do not.  Sections that occur twice are merged, and the
- * last definition of a property counts.
+ * A line indented deeper than the property above it belongs to that property, so
+ * a file may be indented as a whole, as in the AWS CLI.  Blank lines and lines
+ * that start with # or ; are skipped.  Names of properties ignore case, names of
+ * sections do not.  Sections that occur twice are merged; the last definition of
+ * a property wins.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,19 +39,18 @@ typedef enum ini_result
 {
 	INI_FOUND,
 	INI_ABSENT,
-	INI_TOO_LONG				/* is there, but does not fit */
+	INI_TOO_LONG				/* found, but does not fit */
 } ini_result;
 
 /*
- * Number of the first line, counted from 1, that the format does not allow; 0
- * if there is none.  The other functions skip such lines, so ask this first.
+ * Number of the first invalid line, from 1; 0 if there is none.  The other
+ * functions skip invalid lines, so check this first.
  */
 extern int	ini_malformed_line(ini_slice text);
 
 /*
- * A section is named by a kind ("profile" for "[profile NAME]", where NAME may
- * stand in quotes) and its name, or by its name alone if kind is NULL
- * ("[NAME]").
+ * Looks for "[KIND NAME]", where NAME may be quoted, or for "[NAME]" if kind is
+ * NULL.
  */
 extern bool ini_has_section(ini_slice text, const char *kind,
 							const char *section);

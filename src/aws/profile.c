@@ -4,8 +4,8 @@
  *	  One profile, as the shared config and credentials files define it.
  *
  * The credentials file names its sections "[NAME]"; the config file names them
- * "[profile NAME]", except that the default profile may be "[default]" there,
- * which counts only if there is no "[profile default]".
+ * "[profile NAME]", except that the default profile may be "[default]" there, if
+ * there is no "[profile default]".
  *
  *-------------------------------------------------------------------------
  */
@@ -74,7 +74,7 @@ choose_name(aws_profile *profile, const aws_settings *settings,
 		profile->name = "default";
 }
 
-/* False if it does not fit, or nobody knows what "~" stands for. */
+/* False if it does not fit, or the home directory for "~" is unknown. */
 static bool
 expand_home(const aws_environment *env, const char *path,
 			char *expanded, size_t size)

@@ -19,8 +19,8 @@
 
 typedef struct aws_profile_file
 {
-	char		path[AWS_PATH_SIZE];	/* as opened; "~" stays if nobody knows
-										 * what it stands for */
+	char		path[AWS_PATH_SIZE];	/* as opened; "~" stays if the home
+										 * directory is unknown */
 	char	   *text;			/* NULL if the file cannot be read */
 	size_t		len;
 	const char *kind;			/* how ini.h finds the profile's section */
@@ -30,26 +30,26 @@ typedef struct aws_profile_file
 typedef struct aws_profile
 {
 	const char *name;
-	bool		named;			/* somebody asked for it: it must exist */
+	bool		named;			/* configured by name: it must exist */
 	aws_profile_file credentials;
 	aws_profile_file config;
 } aws_profile;
 
 /*
- * Reads the files.  False if one of them is malformed, or if a profile that
- * somebody asked for is in neither: then error says so, and there is nothing
- * to close.  A default profile that is in neither is no error.  The profile
- * points into settings and the environment: it must not outlive them.
+ * Reads the files.  False if one of them is malformed, or if neither has a profile
+ * that was configured by name: then error says so, and there is nothing to close.
+ * A missing default profile is no error.  The profile points into settings and
+ * the environment, so it must not outlive them.
  */
 extern bool aws_profile_open(aws_profile *profile,
 							 const aws_settings *settings,
 							 const aws_environment *env,
 							 char *error, size_t error_size);
 
-/* Overwrites and frees what was read. */
+/* Overwrites and frees the files' text. */
 extern void aws_profile_close(aws_profile *profile);
 
-/* For people: why a file does not have the profile. */
+/* Why a file does not have the profile, for messages. */
 extern const char *aws_profile_absence(const aws_profile_file *file);
 
 /* A property of the profile in one of its files. */
@@ -58,7 +58,7 @@ extern ini_result aws_profile_get_from(const aws_profile *profile,
 									   const char *property,
 									   char *value, size_t size);
 
-/* The same in both: the credentials file wins. */
+/* A property in either file; the credentials file takes precedence. */
 extern ini_result aws_profile_get(const aws_profile *profile,
 								  const char *property,
 								  char *value, size_t size);
@@ -66,14 +66,14 @@ extern ini_result aws_profile_get(const aws_profile *profile,
 /*
  * The endpoint_url of a service in the config file's section [services NAME],
  * where NAME is the profile's property "services"; "" if there is none.  False
- * if the section does not exist or something does not fit.
+ * if the section does not exist or a value is too long.
  */
 extern bool aws_profile_get_service_endpoint(const aws_profile *profile,
 											 const char *service,
 											 char *value, size_t size);
 
 /*
- * What settings, environment and files have in common: "" is as good as unset.
+ * For settings, environment and files alike: "" means unset.
  */
 extern bool aws_is_set(const char *value);
 
@@ -81,16 +81,16 @@ extern bool aws_is_set(const char *value);
 extern const char *aws_get_variable(const aws_environment *env,
 									const char *name);
 
-/* False if it does not fit; then nothing is written. */
+/* False if it does not fit; writes nothing then. */
 extern bool aws_copy_text(const char *text, char *out, size_t size);
 
 /*
- * Names of profiles and paths may hold anything, and may be cut in the middle
- * of a character: keeps to what every encoding can show.
+ * Makes the name of a profile or a path printable in every encoding: it may
+ * contain any bytes, and be cut in the middle of a character.
  */
 extern void aws_make_printable(char *text);
 
-/* True for what may go into a header or a URL as it is; "" may. */
+/* May it be part of a header or a URL without escaping?  "" may. */
 extern bool aws_is_visible_ascii(const char *text);
 
 #endif							/* DDBLOCK_AWS_PROFILE_H */

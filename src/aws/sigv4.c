@@ -3,13 +3,12 @@
  * sigv4.c
  *	  AWS Signature Version 4 for a POST with a body held in memory.
  *
- * The canonical request is never laid out in memory: its pieces go straight
- * into the hash.  A request costs three hashes (body, canonical request,
- * secret) and one HMAC; the four HMACs that derive the key are paid once a
- * day, when sigv4_key no longer fits.
+ * The pieces of the canonical request are hashed without being assembled.  A
+ * request costs three hashes (body, canonical request, secret) and one HMAC; the
+ * four HMACs that derive the key are computed once a day.
  *
- * OpenSSL's implementations are looked up once per process, because that
- * look-up costs more than hashing a small request.
+ * OpenSSL's implementations are fetched once per process, because fetching one
+ * costs more than hashing a small request.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +30,7 @@
 #define HEX_SIZE (2 * HASH_SIZE + 1)
 #define DATE_LEN 8				/* the day at the start of x-amz-date */
 
-/* Collects text in a buffer; once something did not fit, nothing counts. */
+/* Text in a buffer; failed once something did not fit. */
 typedef struct text_buffer
 {
 	char	   *data;
@@ -84,7 +83,7 @@ ascii_lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char) (c - 'A' + 'a') : c;
 }
 
-/* As strcasecmp(), whatever the locale. */
+/* strcasecmp(), independent of the locale. */
 static int
 compare_names(const char *a, const char *b)
 {
@@ -153,7 +152,7 @@ hash_bytes(EVP_MD_CTX *ctx, const void *data, size_t len,
 		EVP_DigestFinal_ex(ctx, hash, NULL) == 1;
 }
 
-/* XORs a padding of HMAC's into a block that holds the key, and hashes from there. */
+/* XORs one of HMAC's paddings into the key's block, and starts a hash with it. */
 static bool
 hash_padded(EVP_MD_CTX *ctx, uint8_t block[BLOCK_SIZE], uint8_t pad,
 			const void *data, size_t len, uint8_t hash[HASH_SIZE])
@@ -167,8 +166,8 @@ hash_padded(EVP_MD_CTX *ctx, uint8_t block[BLOCK_SIZE], uint8_t pad,
 }
 
 /*
- * HMAC as in RFC 2104.  Through EVP_MAC it costs about as much as all the rest
- * of signing, since that sets up more objects than there are hashes to make.
+ * HMAC as in RFC 2104.  EVP_MAC, with a new context each time, would cost about as
+ * much as the rest of signing.
  */
 static bool
 hmac(EVP_MD_CTX *ctx, const void *key, size_t key_len, const void *data,
@@ -191,7 +190,7 @@ hmac(EVP_MD_CTX *ctx, const void *key, size_t key_len, const void *data,
  * The canonical request
  */
 
-/* Stable, so that the values of a repeated header keep their order. */
+/* Stable: the values of a repeated header must keep their order. */
 static void
 sort_headers(const sigv4_request *request,
 			 const sigv4_header *sorted[MAX_HEADERS])
@@ -235,7 +234,7 @@ put_signed_headers(text_buffer *out, const sigv4_header *const *sorted,
 	}
 }
 
-/* The value without space at its ends, runs of space within as one blank. */
+/* The value, trimmed, with each run of white space as one blank. */
 static bool
 feed_header_value(EVP_MD_CTX *ctx, const char *value)
 {
@@ -354,7 +353,7 @@ derive_key(EVP_MD_CTX *ctx, const sigv4_request *request, uint8_t key[HASH_SIZE]
 	return ok;
 }
 
-/* Makes key fit the request, if it does not already. */
+/* Derives the key for the request, unless it is the cached one. */
 static bool
 refresh_key(EVP_MD_CTX *ctx, const sigv4_request *request, sigv4_key *key)
 {

@@ -22,10 +22,9 @@ typedef struct sigv4_header
 } sigv4_header;
 
 /*
- * Remembers the derived key of one day, region, service and secret.  Zero it
- * before first use, and whenever the secret may have changed it notices by
- * itself (the secret's hash is part of what it compares).  Wipe it with
- * sigv4_key_wipe().
+ * Caches the derived key for one day, region, service and secret.  Zero it before
+ * first use and wipe it with sigv4_key_wipe().  It compares the secret's hash, so
+ * it notices a new secret.
  */
 typedef struct sigv4_key
 {
@@ -40,8 +39,8 @@ typedef struct sigv4_request
 	const char *method;			/* "POST" */
 	const char *path;			/* "/", already encoded */
 	const char *query;			/* canonical query string, "" for DynamoDB */
-	const sigv4_header *headers;	/* all headers to sign, host and x-amz-date
-									 * among them; in any order */
+	const sigv4_header *headers;	/* all headers to sign, including host and
+									 * x-amz-date; in any order */
 	int			header_count;
 	const void *body;
 	size_t		body_len;
@@ -58,8 +57,8 @@ typedef struct sigv4_request
 extern void sigv4_amz_date(int64_t epoch_s, char out[SIGV4_DATE_SIZE]);
 
 /*
- * Writes the value of the Authorization header to out.  False when it does
- * not fit or OpenSSL fails; then out is the empty string.
+ * Writes the value of the Authorization header to out.  False, and "", if it
+ * does not fit or OpenSSL fails.
  */
 extern bool sigv4_sign(const sigv4_request *request, sigv4_key *key,
 					   char *out, size_t size);

@@ -3,8 +3,8 @@
  * crc32.c
  *	  CRC-32 as in zlib and in DynamoDB's x-amz-crc32 header.
  *
- * The reflected polynomial 0xEDB88320, four bits at a time: replies are
- * small, and a table of 16 can be read over.
+ * The reflected polynomial 0xEDB88320, four bits at a time: replies are small,
+ * and a table of 16 can be checked by eye.
  *
  *-------------------------------------------------------------------------
  */

@@ -5,8 +5,8 @@
  *
  * Two grammars: plain decimal milliseconds, and what Go's
  * time.ParseDuration() takes (https://pkg.go.dev/time#ParseDuration), but
- * without a sign.  All sums are kept in nanoseconds, and what is longer than
- * 2^63-1 of these, 292 years, counts as that.
+ * without a sign.  Sums are kept in nanoseconds and saturate at 2^63-1 of them,
+ * 292 years.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,7 +39,7 @@ is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Reads digits, possibly none; a number that exceeds max is max. */
+/* Reads digits, possibly none; larger numbers become max. */
 static int64_t
 read_digits(const char **at, const char *end, int64_t max)
 {
@@ -61,7 +61,7 @@ saturated(int64_t a, int64_t b, int64_t c)
 	return a > (INT64_MAX - c) / b ? INT64_MAX : a * b + c;
 }
 
-/* The unit's name runs up to the next digit or point, as in Go. */
+/* The unit's name ends before the next digit or point, as in Go. */
 static const duration_unit *
 read_unit(const char **at, const char *end)
 {

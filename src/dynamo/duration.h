@@ -18,9 +18,8 @@
 /*
  * Decimal milliseconds ("20000", Amazon's Java client and ourselves) or Go's
  * duration format ("20s", "1m30s", "1.5h", "300ms"; the client dynamolock).
- * Result in milliseconds, rounded up; at most DURATION_MAX_MS, as which all
- * longer ones count: nobody lives to see the difference.  False for anything
- * else: empty, negative, trailing bytes.
+ * The result is in milliseconds, rounded up, and at most DURATION_MAX_MS.
+ * False for anything else: empty, negative, trailing bytes.
  */
 extern bool duration_parse(const char *text, size_t len, int64_t *milliseconds);
 

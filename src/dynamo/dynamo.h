@@ -3,9 +3,8 @@
  * dynamo.h
  *	  The DynamoDB codec: builds request bodies, reads replies.
  *
- * Knows JSON and the lock item, and neither sockets, clocks nor
- * PostgreSQL.  What stands in the lock item, and why, is told in
- * doc/protocol.md.  Who sends the bodies is none of its business.
+ * Knows JSON and the lock item; knows no sockets, clocks or PostgreSQL.  The
+ * caller sends the bodies.  doc/protocol.md describes the lock item.
  *
  * Memory: a body is malloc'd and belongs to the caller (free()).  A reply
  * owns what it points to until dynamo_reply_free().
@@ -29,27 +28,27 @@
 #define DYNAMO_TYPE_SIZE		64		/* an error's type and its NUL */
 #define DYNAMO_MESSAGE_SIZE		256		/* an error's message and its NUL */
 #define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
-#define DYNAMO_DEPTH_MAX		80		/* deeper JSON is refused: an item of 32
-										 * levels, DynamoDB's limit, makes 68 */
+#define DYNAMO_DEPTH_MAX		80		/* deeper JSON is refused; an item with
+										 * DynamoDB's maximum of 32 levels has 68 */
 
-/* What came of a call.  See "When an outcome is unknown" in doc/protocol.md. */
+/* The outcome of a call.  See "When an outcome is unknown" in doc/protocol.md. */
 typedef enum dynamo_status
 {
 	DYNAMO_OK,
-	DYNAMO_CONDITION_FAILED,	/* a definite no; the item is in the reply */
-	DYNAMO_THROTTLED,			/* not applied, come back later */
-	DYNAMO_CONFLICT,			/* not applied, another transaction's doing */
+	DYNAMO_CONDITION_FAILED,	/* refused; the item is in the reply */
+	DYNAMO_THROTTLED,			/* not applied; try later */
+	DYNAMO_CONFLICT,			/* not applied: another transaction's conflict */
 	DYNAMO_UNREACHABLE,			/* never sent: name, connect or TLS failed */
-	DYNAMO_UNKNOWN,				/* may have happened */
+	DYNAMO_UNKNOWN,				/* may have been applied */
 	DYNAMO_CREDENTIALS,			/* missing, wrong or expired; not applied */
-	DYNAMO_CLOCK_SKEW,			/* our signing time is off; not applied */
+	DYNAMO_CLOCK_SKEW,			/* signed for a wrong time; not applied */
 	DYNAMO_ACCESS_DENIED,		/* IAM says no */
 	DYNAMO_TABLE_MISSING,		/* ResourceNotFoundException */
 	DYNAMO_TABLE_IN_USE,		/* ResourceInUseException */
-	DYNAMO_VALIDATION,			/* the request is wrong: other keys, mostly */
-	DYNAMO_MALFORMED,			/* a reply that we cannot read: unknown for a write */
-	DYNAMO_UNTRUSTED,			/* no TLS with the right server there; never sent */
-	DYNAMO_WRONG_SERVICE		/* no DynamoDB replies there: unknown for a write */
+	DYNAMO_VALIDATION,			/* invalid request; mostly: the table has other keys */
+	DYNAMO_MALFORMED,			/* unreadable reply: a write may have been applied */
+	DYNAMO_UNTRUSTED,			/* TLS failed, or a wrong server; never sent */
+	DYNAMO_WRONG_SERVICE		/* not DynamoDB; a write may have been applied */
 } dynamo_status;
 
 /* Operations, as counted in the statistics. */
@@ -64,13 +63,13 @@ typedef enum dynamo_op
 	DYNAMO_DESCRIBE_TABLE,
 	DYNAMO_CREATE_TABLE,
 	DYNAMO_UPDATE_TTL,
-	DYNAMO_SCAN,				/* the operator's tools: a page of items, */
-	DYNAMO_DELETE,				/* the end of a released item, */
-	DYNAMO_FORCE_RELEASE		/* and of somebody's lease */
+	DYNAMO_SCAN,				/* a page of items, for ddb_lock_list() */
+	DYNAMO_DELETE,				/* a released item, for ddb_lock_purge() */
+	DYNAMO_FORCE_RELEASE		/* any lease, for ddb_lock_force_release() */
 } dynamo_op;
 #define DYNAMO_OP_COUNT (DYNAMO_FORCE_RELEASE + 1)
 
-/* Which table, and how its keys are called. */
+/* The table and the names of its keys. */
 typedef struct dynamo_table
 {
 	const char *name;
@@ -98,23 +97,23 @@ typedef struct dynamo_item
 	bool		released;		/* isReleased is present */
 	bool		has_token;		/* fencingToken is present */
 	bool		bad_token;		/* ... but not an integer in 1 .. 2^63-1 */
-	bool		by_ddblock;		/* held, and by a client that wrote holder and
-								 * token for this owner */
-	const char *wrong;			/* why the item of a held lock cannot be worked
-								 * with, or NULL; static */
+	bool		by_ddblock;		/* held, and its holder is the one that wrote
+								 * holder and fencingToken */
+	const char *wrong;			/* why the item of a held lock is unusable, or
+								 * NULL; static */
 	char		owner[DYNAMO_OWNER_SIZE];	/* longer ones are cut */
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
 	int64_t		token;
-	int64_t		released_at;	/* epoch seconds; 0: not known of this release */
+	int64_t		released_at;	/* epoch seconds; 0: unknown for this release */
 	dynamo_holder holder;		/* empty unless by_ddblock */
 	uint8_t    *data;			/* malloc'd, NULL if there is none */
 	size_t		data_len;
 } dynamo_item;
 
 /*
- * One conditional write of a lock item (or, as DYNAMO_READ, one consistent
- * read: then only name and name_len count).
+ * One conditional write of a lock item; or, as DYNAMO_READ, one consistent
+ * read, which uses only name and name_len.
  */
 typedef struct dynamo_write
 {
@@ -124,11 +123,11 @@ typedef struct dynamo_write
 	size_t		name_len;
 	const char *owner;			/* our ownerName */
 	const char *version;		/* the fresh nonce that this write carries */
-	const char *expected;		/* ACQUIRE: a version known dead, or "";
-								 * DELETE, FORCE_RELEASE: the one just read;
-								 * else the version that we hold */
-	bool		any_version;	/* RELEASE: whatever version owner left, who is
-								 * known dead; expected does not count */
+	const char *expected;		/* ACQUIRE: a dead version, or ""; DELETE,
+								 * FORCE_RELEASE: the one just read; else the
+								 * version that we hold */
+	bool		any_version;	/* RELEASE: any version of owner, who is dead;
+								 * expected is ignored */
 	int64_t		lease_ms;
 	int64_t		token;			/* ACQUIRE, HAND_OVER */
 	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER */
@@ -139,7 +138,7 @@ typedef struct dynamo_write
 } dynamo_write;
 
 /*
- * Which part of the table a SCAN reads.  Each page is read consistently; what
+ * Which part of the table a SCAN reads.  Each page is read consistently;
  * changes between two pages may or may not be seen.
  */
 typedef struct dynamo_scan
@@ -147,21 +146,21 @@ typedef struct dynamo_scan
 	const char *prefix;			/* of the name, UTF-8; not terminated */
 	size_t		prefix_len;		/* 0: any */
 	bool		released_only;
-	int			limit;			/* items that DynamoDB looks at for this page */
-	const char *after;			/* partition key to go on after; NULL: start */
+	int			limit;			/* items that DynamoDB reads for this page */
+	const char *after;			/* start after this partition key; NULL: at the start */
 	size_t		after_len;
 	const char *after_sort;		/* its sort key, if the table has one */
 	size_t		after_sort_len;
 } dynamo_scan;
 
-/* What came of one write, alone or as a statement of a batch. */
+/* The outcome of one write, alone or as a statement of a batch. */
 typedef struct dynamo_result
 {
 	dynamo_status status;
 	char		type[DYNAMO_TYPE_SIZE]; /* DynamoDB's name of the error, or "" */
 	char		message[DYNAMO_MESSAGE_SIZE];	/* for people */
-	dynamo_item item;			/* on CONDITION_FAILED, and of a READ; of an ACQUIRE,
-								 * as far as known, what it replaced */
+	dynamo_item item;			/* of CONDITION_FAILED and READ; of ACQUIRE: the
+								 * item that it replaced, as far as known */
 } dynamo_result;
 
 typedef struct dynamo_table_info
@@ -172,7 +171,7 @@ typedef struct dynamo_table_info
 	char		sort_key[256];	/* "" if there is none */
 	char		sort_type[4];
 	bool		replicated;		/* a global table ... */
-	bool		strong;			/* ... of multi-Region strong consistency */
+	bool		strong;			/* ... with multi-Region strong consistency */
 	char		replicas[256];	/* its Regions, for people: "us-west-2, eu-west-1" */
 } dynamo_table_info;
 
@@ -181,14 +180,14 @@ typedef struct dynamo_row
 {
 	char	   *name;			/* malloc'd; at most DYNAMO_NAME_MAX bytes */
 	dynamo_item item;
-	bool		dead;			/* false: only the lock manager knows */
+	bool		dead;			/* set by the lock manager */
 } dynamo_row;
 
 typedef struct dynamo_page
 {
 	int			count;
 	dynamo_row *rows;
-	char	   *next;			/* where the next page starts; NULL: nowhere */
+	char	   *next;			/* where the next page starts; NULL: no more */
 	char	   *next_sort;		/* its sort key, NULL if the table has none */
 } dynamo_page;
 
@@ -213,12 +212,12 @@ extern const char *dynamo_op_name(dynamo_op op);
 /* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */
 extern const char *dynamo_action(dynamo_op op);
 
-/* Is it the name of one of the lock item's attributes?  Then it names no key. */
+/* Is it the name of one of the lock item's attributes?  Then it cannot name a key. */
 extern bool dynamo_is_attribute(const char *name);
 
 /*
- * Request bodies; NULL when memory is short.  dynamo_build() makes those about one
- * item, and NULL for any other operation.
+ * Request bodies; NULL when memory is short.  dynamo_build() is for requests about
+ * one item, and returns NULL for other operations.
  */
 extern char *dynamo_build(const dynamo_table *table, const dynamo_write *write);
 extern char *dynamo_build_batch(const dynamo_table *table,
@@ -232,22 +231,22 @@ extern char *dynamo_build_scan(const dynamo_table *table, const dynamo_scan *sca
 
 /*
  * Reads the reply to an operation.  http_status is the HTTP status, crc the
- * value of x-amz-crc32 or NULL, count the number of statements sent (1 if it
- * was no batch).  Always fills *reply, whatever the bytes are; free it with
- * dynamo_reply_free().  reply->count == count unless memory was short (then 0
- * and status DYNAMO_MALFORMED).  When the call failed as a whole, each result
- * carries the call's status, type and message.
+ * value of x-amz-crc32 or NULL, count the number of statements sent (1 if not a
+ * batch).  Always fills *reply; free it with dynamo_reply_free().
+ * reply->count == count unless memory was short (then 0 and status
+ * DYNAMO_MALFORMED).  If the call failed as a whole, each result has the call's
+ * status, type and message.
  */
 extern void dynamo_read(dynamo_reply *reply, dynamo_op op, int count,
 						int http_status, const char *crc,
 						const char *body, size_t len);
 
-/* The same for a SCAN, whose rows can only be read by the table's keys. */
+/* The same for a SCAN, which needs the names of the table's keys. */
 extern void dynamo_read_scan(dynamo_reply *reply, const dynamo_table *table,
 							 int http_status, const char *crc,
 							 const char *body, size_t len);
 
-/* A reply that never came: transport failure of the given status. */
+/* For a call without a reply: the transport failed with this status. */
 extern void dynamo_read_failure(dynamo_reply *reply, int count,
 								dynamo_status status, const char *message);
 

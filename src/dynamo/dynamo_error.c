@@ -4,9 +4,9 @@
  *	  What DynamoDB's errors mean, for the codec's replies.
  *
  * Names from the API Reference: "Common Error Types", the errors of each
- * operation, and BatchStatementError.  The same error is called
- * ThrottlingException in one place, Throttling or ThrottlingError in another:
- * the table has it without these endings.
+ * operation, and BatchStatementError.  One error may have several names
+ * (ThrottlingException, Throttling, ThrottlingError); the table has it without
+ * these endings.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,7 @@ static const error_class classes[] = {
 	{"ProvisionedThroughputExceeded", DYNAMO_THROTTLED},
 	{"Throttling", DYNAMO_THROTTLED},
 	{"RequestLimitExceeded", DYNAMO_THROTTLED},
-	{"LimitExceeded", DYNAMO_THROTTLED},	/* of operations on tables */
+	{"LimitExceeded", DYNAMO_THROTTLED},	/* for operations on tables */
 	{"TransactionConflict", DYNAMO_CONFLICT},
 	{"ReplicatedWriteConflict", DYNAMO_CONFLICT},
 	{"ExpiredToken", DYNAMO_CREDENTIALS},
@@ -44,7 +44,7 @@ static const error_class classes[] = {
 	{"InternalServer", DYNAMO_UNKNOWN},
 };
 
-/* Length of the type without the ending, if it has that. */
+/* Length of the type without the ending. */
 static size_t
 length_without(const char *type, const char *ending)
 {
@@ -56,7 +56,7 @@ length_without(const char *type, const char *ending)
 	return len;
 }
 
-/* A signature is also refused because of its date; only the words tell. */
+/* Was the signature refused for its date?  Only the message tells. */
 static bool
 speaks_of_time(const char *message)
 {

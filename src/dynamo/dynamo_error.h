@@ -13,9 +13,9 @@
 #include "dynamo/dynamo.h"
 
 /*
- * The class of an error by its type ("ThrottlingException" in __type,
- * "ThrottlingError" as the Code of a batch's statement) and, where that does
- * not suffice, its message.  DYNAMO_MALFORMED for types that we do not know.
+ * The status for an error's type ("ThrottlingException" in __type,
+ * "ThrottlingError" as the Code of a batch's statement) and, where the type is
+ * ambiguous, its message.  DYNAMO_MALFORMED for unknown types.
  */
 extern dynamo_status dynamo_error_status(const char *type, const char *message);
 

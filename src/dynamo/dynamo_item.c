@@ -3,13 +3,14 @@
  * dynamo_item.c
  *	  Reads a lock item from DynamoDB's JSON, for the codec's replies.
  *
- * The item may be ours, or a Java or Go client's, or not a lock at all.  What
- * decides when a held lock is dead (lease and version) must be readable; all
- * else is taken if it is there and has the type we expect.  A released item
- * is free whatever it says.
+ * The item may be ours, a Java or Go client's, or not a lock at all.  Lease and
+ * version of a held lock must be readable, because they decide when it is dead;
+ * other attributes are ignored if they have an unexpected type.  A released item
+ * is free whatever else it contains.
  *
- * A Java client that updates an item leaves the attributes that it does not
- * know: then they tell of somebody else.  See "The item" in doc/protocol.md.
+ * A Java client that updates an item keeps the attributes that it does not
+ * know; these then describe an earlier holder.  See "The item" in
+ * doc/protocol.md.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +22,7 @@
 #include "dynamo/duration.h"
 #include "dynamo/dynamo_json.h"
 
-/* The text of attribute {"S":"..."}; NULL if it is missing or no S. */
+/* The text of attribute {"S":"..."}; NULL if it is missing or not an S. */
 static const char *
 string_attribute(const cJSON *attributes, const char *name)
 {
@@ -80,7 +81,7 @@ same_text(const char *a, const char *b)
 	return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-/* What a ddblock wrote counts as long as nobody else has written since. */
+/* What a ddblock wrote is valid if no other client has written since. */
 static void
 read_ours(const cJSON *attributes, dynamo_item *item)
 {
@@ -113,7 +114,7 @@ base64_value(char c)
 	return -1;
 }
 
-/* Decodes padded base64 of any length; false if it is not that. */
+/* Decodes padded base64 of any length; false if it is invalid. */
 static bool
 base64_decode(const char *text, size_t len, uint8_t *out, size_t *out_len)
 {
@@ -161,7 +162,7 @@ read_data(const cJSON *attributes, dynamo_item *item)
 	return "the lock item's data is not base64";
 }
 
-/* What is wrong with that which tells when a held lock is dead, or NULL. */
+/* What is wrong with the attributes that tell when a held lock is dead, or NULL. */
 static const char *
 read_lease(const cJSON *attributes, dynamo_item *item)
 {

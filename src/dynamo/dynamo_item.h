@@ -16,10 +16,10 @@
 #include "dynamo/dynamo.h"
 
 /*
- * Reads {"ownerName":{"S":"..."},...}; NULL is the item that does not exist.
- * *item must be zeroed.  What lock clients write and we cannot understand ends
- * up in item->wrong; the rest of item then holds what could be read.  False if
- * this is no item at all.
+ * Reads {"ownerName":{"S":"..."},...}; json NULL: the item does not exist.
+ * *item must be zeroed.  If an attribute cannot be understood, item->wrong says
+ * so, and the rest of item holds what could be read.  False if json is not an
+ * item.
  */
 extern bool dynamo_item_read(const cJSON *attributes, dynamo_item *item);
 

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * dynamo_json.c
- *	  Reads JSON that comes from outside, for the codec's replies.
+ *	  Reads untrusted JSON, for the codec's replies.
  *
- * cJSON recurses up to a limit fixed when the library was built, lets any
- * bytes pass as text, and before 1.7.18 reads past the end of a buffer that
- * is not NUL-terminated (CVE-2023-53154).  Hence the scan beforehand, and
- * the copy.
+ * cJSON recurses up to a limit fixed when the library was built, accepts any
+ * bytes as text, and before 1.7.18 reads past the end of a buffer that is not
+ * NUL-terminated (CVE-2023-53154).  Therefore the bytes are checked and copied
+ * first.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +17,7 @@
 
 #include "dynamo/dynamo.h"
 
-/* Length of the UTF-8 character at p, 0 if it is none (RFC 3629). */
+/* Length of the UTF-8 character at p, 0 if invalid (RFC 3629). */
 static size_t
 utf8_length(const uint8_t *p, size_t left)
 {
@@ -36,7 +36,7 @@ utf8_length(const uint8_t *p, size_t left)
 	else
 		return 0;
 
-	/* the second byte rules out overlong forms, surrogates, over U+10FFFF */
+	/* the second byte excludes overlong forms, surrogates, and over U+10FFFF */
 	if (p[0] == 0xe0)
 		low = 0xa0;
 	else if (p[0] == 0xed)
@@ -55,7 +55,7 @@ utf8_length(const uint8_t *p, size_t left)
 	return len;
 }
 
-/* Is this valid UTF-8 without a NUL, and nested no deeper than we allow? */
+/* Is it valid UTF-8 without a NUL, and nested within our limit? */
 static bool
 scan(const uint8_t *body, size_t len)
 {

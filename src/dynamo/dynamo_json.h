@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * dynamo_json.h
- *	  Reads JSON that comes from outside, for the codec's replies.
+ *	  Reads untrusted JSON, for the codec's replies.
  *
- * Only src/dynamo/dynamo_*.c use it.  The bytes are not trusted: what
- * dynamo_json_parse() returns is bounded in size and depth, and every string
- * in it is valid UTF-8.  A string with a U+0000 ends there, as cJSON's
- * strings are C strings.
+ * Only src/dynamo/dynamo_*.c use it.  The result of dynamo_json_parse() is
+ * bounded in size and depth, and every string in it is valid UTF-8.  A string
+ * ends at a U+0000, because cJSON's strings are C strings.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,13 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* NULL if the bytes are not one JSON object, or memory is short. */
+/* NULL if the bytes are not exactly one JSON object, or memory is short. */
 extern cJSON *dynamo_json_parse(const char *body, size_t len);
 
-/* The object's member, NULL if object is none or has no such member. */
+/* The object's member; NULL if there is none, or object is not an object. */
 extern const cJSON *dynamo_json_member(const cJSON *object, const char *name);
 
-/* The member's text if it is a string, else NULL. */
+/* The text of a string member, else NULL. */
 extern const char *dynamo_json_text(const cJSON *object, const char *name);
 
 /* Copies valid UTF-8, cut at a character's boundary if it does not fit. */

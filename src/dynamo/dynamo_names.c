@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * dynamo_names.c
- *	  What the operations are called: by DynamoDB, by IAM and by us.
+ *	  Names of the operations: in ddb_stats, in DynamoDB and in IAM.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,7 +19,7 @@ typedef struct op_names
 static const op_names names[DYNAMO_OP_COUNT] = {
 	[DYNAMO_ACQUIRE] = {"acquire", API("UpdateItem")},
 	[DYNAMO_RENEW] = {"renew", API("UpdateItem")},
-	/* IAM knows no BatchExecuteStatement, only what its statements do. */
+	/* IAM has no action for BatchExecuteStatement, only for its statements. */
 	[DYNAMO_RENEW_BATCH] = {"renew_batch", "DynamoDB_20120810.BatchExecuteStatement",
 	"dynamodb:PartiQLUpdate"},
 	[DYNAMO_HAND_OVER] = {"hand_over", API("UpdateItem")},

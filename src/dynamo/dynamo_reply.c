@@ -3,10 +3,10 @@
  * dynamo_reply.c
  *	  Reads DynamoDB's replies.
  *
- * A reply is first judged as a whole: size, checksum, HTTP status, error
- * type.  Only a 200 with the JSON that the operation promises is read
- * further.  Everything that leaves open whether a write took effect ends as
- * DYNAMO_UNKNOWN, DYNAMO_MALFORMED or DYNAMO_WRONG_SERVICE, never as a refusal.
+ * A reply is first checked as a whole: size, checksum, HTTP status, error type.
+ * Only a 200 with the JSON that the operation promises is read further.  If a
+ * write may have been applied, the status is DYNAMO_UNKNOWN, DYNAMO_MALFORMED or
+ * DYNAMO_WRONG_SERVICE, never a refusal.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,9 +22,9 @@
 #include "dynamo/dynamo_json.h"
 #include "dynamo/dynamo_scan.h"
 
-#define EXCERPT_SIZE 201		/* bytes of an unexpected reply that we show */
+#define EXCERPT_SIZE 201		/* bytes of an unexpected reply in its message */
 
-/* A reply as it came. */
+/* A reply as received. */
 typedef struct incoming
 {
 	dynamo_op	op;
@@ -52,7 +52,7 @@ start_reply(dynamo_reply *reply, int count)
 	return true;
 }
 
-/* The call failed as a whole: tells each result. */
+/* The call failed as a whole: copies its status to each result. */
 static void
 spread_failure(dynamo_reply *reply)
 {
@@ -67,9 +67,9 @@ spread_failure(dynamo_reply *reply)
 }
 
 /*
- * Copies a message for people.  DynamoDB's words on a wrong signature go on
- * with what should have been signed, session token included, after a line
- * end, and those on an incomplete one repeat the header: cut both off.
+ * Copies a message for people.  DynamoDB's message on a wrong signature has, after
+ * a line end, what should have been signed, session token included; the one on
+ * an incomplete signature repeats the header.  Both are cut off.
  */
 static void
 copy_message(char *to, size_t size, const char *from)
@@ -83,7 +83,7 @@ copy_message(char *to, size_t size, const char *from)
 		*header = '\0';
 }
 
-/* Could it be DynamoDB's, or a proxy's while DynamoDB is busy? */
+/* Could it come from DynamoDB, or from a proxy while DynamoDB is busy? */
 static bool
 is_dynamodbs_status(int status)
 {
@@ -92,9 +92,8 @@ is_dynamodbs_status(int status)
 }
 
 /*
- * Does nothing in it speak of DynamoDB?  That puts a checksum on its replies,
- * which are JSON objects, and gives its errors a type.  A web server does not
- * become DynamoDB by waiting.
+ * Is it certainly not from DynamoDB?  DynamoDB's replies are JSON objects with a
+ * checksum, and its errors have a type.  Repeating the request would not help.
  */
 static bool
 is_foreign(const incoming *in, const char *type)
@@ -109,7 +108,7 @@ is_foreign(const incoming *in, const char *type)
 		(in->http_status == 200 && blanks < in->len && in->body[blanks] != '{');
 }
 
-/* A reply that we cannot read: the message shows how it begins. */
+/* An unreadable reply: the message shows its beginning. */
 static void
 set_malformed(dynamo_reply *reply, const incoming *in, const char *type)
 {
@@ -124,7 +123,7 @@ set_malformed(dynamo_reply *reply, const incoming *in, const char *type)
 			 "unexpected reply, HTTP %d: %s", in->http_status, excerpt);
 }
 
-/* Does the checksum match, as far as there is one?  Decimal, as a header. */
+/* Does the checksum (a decimal number) match, if there is one? */
 static bool
 checksum_matches(const char *crc, const char *body, size_t len)
 {
@@ -136,7 +135,7 @@ checksum_matches(const char *crc, const char *body, size_t len)
 	return strcmp(crc, expected) == 0;
 }
 
-/* Copies the error's type, without what stands before its '#'. */
+/* Copies the error's type, without the prefix that ends with '#'. */
 static void
 copy_type(char *to, size_t size, const char *from)
 {
@@ -164,8 +163,8 @@ is_single_write(dynamo_op op)
 }
 
 /*
- * The class of a reply other than 200.  A failing server may have applied the
- * write; only where it says that it throttled us, it has not.
+ * The status of a reply other than 200.  A server that fails may have applied the
+ * write, unless it says that it throttled us.
  */
 static dynamo_status
 status_of_error(const incoming *in, const char *type, const char *message)
@@ -194,7 +193,7 @@ set_item(dynamo_result *result, const cJSON *attributes)
 			 "the lock item is not a JSON object");
 }
 
-/* The call's status is that of its only result. */
+/* The call's status is the status of its only result. */
 static void
 adopt_result(dynamo_reply *reply)
 {
@@ -247,7 +246,7 @@ total_capacity(const cJSON *consumed)
 	return sum;
 }
 
-/* An error that we do not know may leave the statement's outcome open. */
+/* After an unknown error the statement may have been applied. */
 static void
 set_malformed_statement(dynamo_result *result, const char *message)
 {
@@ -273,7 +272,7 @@ read_statement_error(dynamo_result *result, const cJSON *error)
 		set_item(result, dynamo_json_member(error, "Item"));
 }
 
-/* False if this is no answer to as many statements as we sent. */
+/* False if the number of responses is not the number of statements sent. */
 static bool
 read_statements(dynamo_reply *reply, const cJSON *responses)
 {
@@ -301,7 +300,7 @@ copy_text(char *to, size_t size, const char *from)
 	dynamo_json_copy(to, size, from != NULL ? from : "");
 }
 
-/* The type of a key: it stands in another list than the key. */
+/* The type of a key, from the list of attribute definitions. */
 static const char *
 key_type(const cJSON *table, const char *key)
 {
@@ -319,8 +318,8 @@ key_type(const cJSON *table, const char *key)
 
 /*
  * Is it a global table?  DescribeTable lists the replicas of version 2019.11.21,
- * with or without the one that we ask.  Those of version 2017.11.29 it does not
- * tell: that would take DescribeGlobalTable.
+ * with or without the Region that replies.  It does not list those of version
+ * 2017.11.29; only DescribeGlobalTable does.
  */
 static void
 read_replicas(dynamo_table_info *info, const cJSON *table)
@@ -342,7 +341,7 @@ read_replicas(dynamo_table_info *info, const cJSON *table)
 	}
 }
 
-/* False if this is no description of a table. */
+/* False if json does not describe a table. */
 static bool
 read_table(dynamo_table_info *info, const cJSON *table)
 {
@@ -372,7 +371,7 @@ read_table(dynamo_table_info *info, const cJSON *table)
 	return info->status[0] != '\0' && info->partition_key[0] != '\0';
 }
 
-/* A page that says less than it should is no answer at all. */
+/* An incomplete page is treated as no reply. */
 static bool
 read_page(dynamo_reply *reply, const incoming *in, const cJSON *json)
 {
@@ -394,7 +393,7 @@ read_page(dynamo_reply *reply, const incoming *in, const cJSON *json)
 	return true;
 }
 
-/* Reads what the operation promises; false if that is not there. */
+/* Reads what the operation promises; false if it is missing. */
 static bool
 read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 {
@@ -407,7 +406,7 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 			adopt_result(reply);
 			return true;
 		case DYNAMO_ACQUIRE:
-			/* what it replaced; nobody relies on being told */
+			/* what it replaced; may be missing */
 			(void) dynamo_item_read(dynamo_json_member(json, "Attributes"),
 									&reply->results[0].item);
 			break;
@@ -429,7 +428,7 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 	return dynamo_json_member(json, "__type") == NULL;
 }
 
-/* Drops what results have been filled, item data included. */
+/* Frees and clears the results. */
 static void
 clear_results(dynamo_reply *reply)
 {

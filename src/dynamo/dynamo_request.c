@@ -3,11 +3,11 @@
  * dynamo_request.c
  *	  Request bodies of the DynamoDB codec.
  *
- * Each operation is one request, and each write stands under a condition;
- * doc/protocol.md tells which and why.  Attribute names only ever appear as
- * placeholders, "#ownerName" for ownerName, since many of ours are reserved
- * words.  DynamoDB refuses a request that declares a placeholder and does
- * not use it, so every operation lists exactly what its expressions mention.
+ * Each operation is one request, and each write is conditional; see
+ * "Operations" in doc/protocol.md.  Expressions use placeholders for attribute
+ * names ("#ownerName" for ownerName), because several are reserved words.
+ * DynamoDB refuses a request that declares a placeholder without using it, so
+ * every operation lists exactly those in its expressions.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,15 +37,15 @@ static const char *const attribute_names[] = {
 
 #define ATTRIBUTE_COUNT ((int) (sizeof(attribute_names) / sizeof(attribute_names[0])))
 
-/* Every condition on something we hold also demands that it is not released. */
+/* Every condition on an item that we hold also demands that it is not released. */
 #define HELD_BY_US \
 	"#ownerName = :owner AND #recordVersionNumber = :expected" \
 	" AND attribute_not_exists(#isReleased)"
 
-/* An incarnation that is dead writes no more: its name is enough. */
+/* A dead incarnation never writes again, so its name is enough. */
 #define HELD_BY_THE_DEAD \
 	"#ownerName = :owner AND attribute_not_exists(#isReleased)"
-/* An operator need not be the holder: the version tells whose lease it was. */
+/* An operator is not the holder; the version identifies the lease. */
 #define HELD_BY_ANYBODY \
 	"#recordVersionNumber = :expected AND attribute_not_exists(#isReleased)"
 
@@ -53,7 +53,7 @@ static const char *const attribute_names[] = {
 #define OLD_ITEM "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
 #define REPLACED "\"ReturnValues\":\"UPDATED_OLD\","
 
-/* Room for everything of a request but name and data. */
+/* Room for a request without name and data. */
 #define BODY_ROOM 2048
 
 bool
@@ -82,7 +82,7 @@ put_s(dynamo_text *text, const char *s, size_t len)
 	dynamo_text_raw(text, "}");
 }
 
-/* A number, as DynamoDB wants it: in quotes; type N, or S for leaseDuration. */
+/* DynamoDB's numbers are quoted; type N, or S for leaseDuration. */
 static void
 put_number(dynamo_text *text, char type, int64_t value)
 {
@@ -91,7 +91,7 @@ put_number(dynamo_text *text, char type, int64_t value)
 	dynamo_text_raw(text, "\"}");
 }
 
-/* Opens a member of an object: its name must need no escape. */
+/* Opens a member of an object; its name is not escaped. */
 static void
 put_name(dynamo_text *text, const char *name)
 {
@@ -167,7 +167,7 @@ put_holder_text(dynamo_text *text, const char *name, const char *value)
 		put_s_member(text, name, value);
 }
 
-/* With its owner: others change an item's owner, and leave what they do not know. */
+/* With the owner: other clients change ownerName and may keep the holder map. */
 static void
 put_holder(dynamo_text *text, const char *owner, const dynamo_holder *holder)
 {
@@ -185,7 +185,7 @@ put_holder(dynamo_text *text, const char *owner, const dynamo_holder *holder)
 	dynamo_text_raw(text, "}}");
 }
 
-/* The values that every write of a held item brings, renewals first of all. */
+/* The values that every write of a held item sets. */
 static void
 put_lease_values(dynamo_text *text, const dynamo_write *write)
 {
@@ -195,7 +195,7 @@ put_lease_values(dynamo_text *text, const dynamo_write *write)
 	put_number(text, 'S', write->lease_ms);
 }
 
-/* What acquire and hand-over tell of the new holder. */
+/* The new holder, for acquire and hand-over. */
 static void
 put_holding_values(dynamo_text *text, const dynamo_write *write)
 {
@@ -227,7 +227,7 @@ put_acquire(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 	if (take_over)
 		dynamo_text_raw(text, " OR #recordVersionNumber = :expected");
 
-	/* the fence: a late copy of an old acquire must not apply (protocol.md) */
+	/* so that a late copy of an old acquire is refused */
 	dynamo_text_raw(text, ") AND (attribute_not_exists(#fencingToken)"
 					" OR #fencingToken < :token)\"");
 
@@ -294,7 +294,7 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 		put_n_member(text, ":ttl", write->now_s + table->released_ttl_s);
 }
 
-/* Not what has been acquired since it was read, released again or not. */
+/* Refused if the lock was acquired since it was read, even if released again. */
 static void
 put_delete(dynamo_text *text, const dynamo_write *write)
 {
@@ -349,8 +349,8 @@ dynamo_build(const dynamo_table *table, const dynamo_write *write)
 }
 
 /*
- * A PartiQL identifier inside a JSON string: in double quotes, a quote of its
- * own doubled, and all of that escaped for JSON.
+ * A PartiQL identifier inside a JSON string: quoted, with double quotes doubled,
+ * and the result escaped for JSON.
  */
 static void
 put_identifier(dynamo_text *text, const char *name)
@@ -370,8 +370,8 @@ put_identifier(dynamo_text *text, const char *name)
 }
 
 /*
- * A renewal as PartiQL.  UPDATE never creates an item there, and "IS MISSING"
- * is its attribute_not_exists().
+ * A renewal in PartiQL: UPDATE never creates an item, and "IS MISSING" is
+ * attribute_not_exists().
  */
 static void
 put_statement(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)

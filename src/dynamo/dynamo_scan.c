@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * dynamo_scan.c
- *	  Pages of lock items: the request for one, and what it brings.
+ *	  Pages of lock items: request and reply.
  *
- * A page ends where DynamoDB has looked at as many items as we allow; those
- * that pass the filter may be none.  It says with which key it ended, and the
- * next page's request repeats that key.
+ * A page ends when DynamoDB has read as many items as we allow, even if none of
+ * them passes the filter.  Its reply has the last key, which the next page's
+ * request repeats.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 #include "dynamo/dynamo_json.h"
 #include "dynamo/dynamo_text.h"
 
-/* All that we show of an item; "data" may be large, and is nobody's business. */
+/* All attributes but "data", which may be large and private. */
 #define ASKED_FOR "#ownerName, #recordVersionNumber, #leaseDuration," \
 	" #fencingToken, #holder, #isReleased, #releasedAt, #releasedVersion"
 
@@ -28,7 +28,7 @@
 	"\"#holder\":\"holder\",\"#isReleased\":\"isReleased\"," \
 	"\"#releasedAt\":\"releasedAt\",\"#releasedVersion\":\"releasedVersion\""
 
-/* Room for everything of a request but names. */
+/* Room for a request without names. */
 #define BODY_ROOM 2048
 
 static void
@@ -114,8 +114,8 @@ dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
 }
 
 /*
- * Is there an escaped U+0000?  A string of cJSON's ends there, and a page that
- * starts after half a key may start anywhere.
+ * Is there an escaped U+0000?  cJSON's strings end there, and a page must not
+ * start after half a key.
  */
 static bool
 has_nul(const char *body, size_t len)
@@ -131,7 +131,7 @@ has_nul(const char *body, size_t len)
 	return false;
 }
 
-/* The value of a key of type S and of a length that DynamoDB allows, or NULL. */
+/* The value of a key: of type S and a valid length, else NULL. */
 static const char *
 key_text(const cJSON *attributes, const char *name, size_t max)
 {

@@ -16,16 +16,15 @@
 #include "dynamo/dynamo.h"
 
 /*
- * Reads a page from the JSON that was made of body; *page must be zeroed, and
- * is to be freed whatever comes of it.  DYNAMO_VALIDATION if the table has
- * other keys, DYNAMO_MALFORMED if this is no page, or none that we can work
- * with; *wrong then says why, if that is known.
+ * Reads a page from json, which was parsed from body.  *page must be zeroed, and
+ * freed afterwards in any case.  DYNAMO_VALIDATION if the table has other keys,
+ * DYNAMO_MALFORMED if the page is unusable; *wrong says why, if known.
  */
 extern dynamo_status dynamo_page_read(dynamo_page *page, const dynamo_table *table,
 									  const cJSON *json, const char *body,
 									  size_t len, const char **wrong);
 
-/* Can be called again. */
+/* May be called twice. */
 extern void dynamo_page_free(dynamo_page *page);
 
 #endif							/* DDBLOCK_DYNAMO_DYNAMO_SCAN_H */

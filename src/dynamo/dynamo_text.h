@@ -3,12 +3,11 @@
  * dynamo_text.h
  *	  Writes JSON into a growing buffer: for the codec's request bodies.
  *
- * Only src/dynamo/dynamo_*.c use it.  A body is on the path of every
- * lock call and its shape is fixed, so it is written out directly: a tree of
- * cJSON nodes would cost some fifty allocations.
+ * Only src/dynamo/dynamo_*.c use it.  Every lock call needs a body, so it is
+ * written directly: a tree of cJSON nodes would cost some fifty allocations.
  *
- * When memory is short the buffer turns bad, later calls do nothing, and
- * dynamo_text_finish() returns NULL: so only that one result needs a check.
+ * When memory is short, later calls do nothing and dynamo_text_finish() returns
+ * NULL, so only that result needs a check.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,10 +32,10 @@ extern void dynamo_text_start(dynamo_text *text, size_t expected);
 /* Returns the malloc'd, NUL-terminated text, or NULL when memory was short. */
 extern char *dynamo_text_finish(dynamo_text *text);
 
-/* Appends as it stands; text_raw for what is JSON already. */
+/* Appends text that is JSON already. */
 extern void dynamo_text_raw(dynamo_text *text, const char *json);
 
-/* Appends what goes between the quotes of a JSON string. */
+/* Appends the escaped content of a JSON string, without quotes. */
 extern void dynamo_text_escaped(dynamo_text *text, const char *s, size_t len);
 
 /* Appends a JSON string with its quotes. */
@@ -47,7 +46,7 @@ extern void dynamo_text_int(dynamo_text *text, int64_t value);
 /* Appends standard base64, with padding and without line ends. */
 extern void dynamo_text_base64(dynamo_text *text, const uint8_t *data, size_t len);
 
-/* Appends a comma, unless an object or array has just been opened. */
+/* Appends a comma, except after an opening brace or bracket. */
 extern void dynamo_text_comma(dynamo_text *text);
 
 #endif							/* DDBLOCK_DYNAMO_DYNAMO_TEXT_H */

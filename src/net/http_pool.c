@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * http_pool.c
- *	  Which request runs when, and how it gets its one answer.
+ *	  Which request runs when, and how its done function is called once.
  *
  * A request waits in the queue until one of the max_connections transfers is
- * free; curl never has more than that, so it never queues by itself.  A
- * request that can start at once leaves before http_pool_post() returns: we
- * run curl's due timer there.  Finished transfers are collected in
- * reactor_run() only, so no done function runs within http_pool_post().
+ * free; curl never gets more, so it never queues by itself.  A request that can
+ * start at once is written before http_pool_post() returns, because we run curl's
+ * timer there.  Finished transfers are collected in reactor_run() only, so no
+ * done function runs within http_pool_post().
  *
- * Time-outs are ours, not curl's: CLOCK_BOOTTIME counts a suspended machine,
- * and the one timer is set lazily: it stays as it is when it will fire
- * early enough, and is set anew when it fires with nothing due.  A request
- * on a warm connection then costs no timer system call.
+ * We implement time-outs ourselves, because curl's clock does not count a
+ * suspended machine.  The one timer is set lazily: it is left alone if it fires
+ * early enough, and set again if it fires with nothing due.  So a request on a
+ * warm connection costs no timer system call.
  *
  * One pool per reactor.  curl's multi functions are never called inside its
  * callbacks.  The process must ignore SIGPIPE (PostgreSQL's processes do).
@@ -32,7 +32,7 @@
 
 #define NEVER INT64_MAX
 
-/* So often in a row is curl's timer served when it is due again at once. */
+/* Limits how often in a row curl's timer is run when it is due again at once. */
 #define TIMER_ROUNDS 4
 
 struct http_pool
@@ -43,20 +43,20 @@ struct http_pool
 	http_transfer *transfers;
 	int			transfer_count;
 	http_transfer *idle;
-	int			active;			/* transfers in curl's hands */
+	int			active;			/* transfers that curl has */
 	http_request *queue;		/* waiting for a transfer, oldest first */
 	http_request **queue_end;
 	int			queued;
 	char	   *ca_file;
 	int			connect_timeout_ms;
-	unsigned	settings;		/* rises when these two change */
+	unsigned	settings;		/* incremented when these two change */
 	int64_t		curl_due;		/* when curl wants to be called */
-	int64_t		deadline;		/* not after the earliest of all requests */
+	int64_t		deadline;		/* at or before the earliest of all requests */
 	int64_t		timer_at;		/* what the reactor's timer is set to */
-	bool		uncollected;	/* some transfer has ended */
+	bool		uncollected;	/* a transfer has ended */
 	bool		in_run;			/* within reactor_run() */
 	bool		signals_blocked;
-	sigset_t	signals;		/* the mask before */
+	sigset_t	signals;		/* the previous mask */
 };
 
 static int64_t
@@ -90,8 +90,8 @@ on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
 }
 
 /*
- * A resolver thread may be about to start.  It inherits the signal mask, and
- * must not run the process's signal handlers.
+ * curl may start a resolver thread now.  It inherits the signal mask, and must not
+ * run the process's signal handlers.
  */
 static int
 on_resolve(void *resolver, void *reserved, void *arg)
@@ -148,7 +148,7 @@ enqueue(http_pool *pool, http_request *request)
 	pool->queued++;
 }
 
-/* Takes out the request that link points to. */
+/* Unlinks the request that link points to. */
 static http_request *
 dequeue(http_pool *pool, http_request **link)
 {
@@ -181,7 +181,7 @@ bring_up_to_date(http_pool *pool, http_transfer *t)
 	return true;
 }
 
-/* False, with nothing sent and the request still the caller's, if it fails. */
+/* On failure: false, nothing was sent, and the caller still owns the request. */
 static bool
 start(http_pool *pool, http_request *request)
 {
@@ -209,9 +209,9 @@ answer(http_request *request, http_reply *reply, int64_t now)
 }
 
 /*
- * Answers first and tidies up behind, since somebody waits for the answer; but
- * what curl is still at (ours was the time-out) must be out of its hands
- * before the request's memory goes.
+ * Calls the done function first, because somebody waits for it, and cleans up
+ * afterwards.  But if we timed the transfer out, curl still works on it: it must
+ * be removed before the request's memory is freed.
  */
 static void
 finish(http_pool *pool, http_transfer *t, CURLcode code, bool curl_is_done)
@@ -257,8 +257,8 @@ start_queued(http_pool *pool)
 }
 
 /*
- * Answers what has ended.  A done function may post a request that fails at
- * once: that one waits for the next turn, or we might never come back.
+ * Finishes the transfers that have ended.  A done function may post a request that
+ * fails at once; that one waits for the next turn, so that this loop ends.
  */
 static void
 collect(http_pool *pool)
@@ -305,7 +305,7 @@ take_expired(http_pool *pool, int64_t now)
 	return expired;
 }
 
-/* Ends what has run out of time, and finds the next deadline. */
+/* Ends requests whose time-out has expired, and finds the next deadline. */
 static void
 expire(http_pool *pool)
 {
@@ -336,7 +336,7 @@ expire(http_pool *pool)
 	}
 }
 
-/* Sees to it that the timer fires in time; it may fire too early. */
+/* Makes the timer fire in time; it may fire too early. */
 static void
 set_timer(http_pool *pool)
 {

@@ -3,13 +3,12 @@
  * http_pool.h
  *	  Keep-alive connections to one endpoint, on curl's multi interface.
  *
- * Posts bodies and reports replies; knows nothing of DynamoDB.
- * Never blocks, never raises an error: every http_pool_post() that returns
- * true is answered by exactly one call of its done function, never from
- * within http_pool_post() itself.
+ * Posts bodies and reports replies; knows nothing of DynamoDB.  Never blocks and
+ * never raises an error.  Each http_pool_post() that returns true is followed by
+ * exactly one call of its done function, never from within http_pool_post().
  *
- * A POST is never re-sent behind the caller's back: see "curl re-sends POSTs"
- * in doc/architecture.md.
+ * A POST is never repeated without the caller's knowledge: see "curl re-sends
+ * POSTs" in doc/architecture.md.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,30 +30,30 @@ typedef struct http_pool_config
 	int			max_connections;
 	int			connect_timeout_ms;
 	int			idle_close_s;	/* do not reuse a connection idle for longer */
-	size_t		reply_max;		/* larger replies are cut off and fail */
+	size_t		reply_max;		/* larger replies fail */
 } http_pool_config;
 
-/* How a request ended; anything but HTTP_REPLIED carries an error text. */
+/* How a request ended; all but HTTP_REPLIED have an error text. */
 typedef enum http_outcome
 {
-	HTTP_REPLIED,				/* a whole reply came */
-	HTTP_NOT_SENT,				/* name, connect or TLS: nothing of it was sent */
-	HTTP_UNKNOWN,				/* some of it may have arrived */
-	HTTP_UNTRUSTED,				/* not sent: no TLS, or not the right server */
-	HTTP_FOREIGN				/* some may have arrived, at what is no HTTP server */
+	HTTP_REPLIED,				/* a complete reply */
+	HTTP_NOT_SENT,				/* name, connect or TLS failed: nothing was sent */
+	HTTP_UNKNOWN,				/* some of the request may have arrived */
+	HTTP_UNTRUSTED,				/* not sent: no TLS, or the wrong server */
+	HTTP_FOREIGN				/* some may have arrived, but not at an HTTP server */
 } http_outcome;
 
 typedef struct http_reply
 {
 	http_outcome outcome;
 	int			status;			/* HTTP status */
-	const char *body;			/* valid during the done function only; NUL after len */
+	const char *body;			/* valid during the done function only; a NUL follows */
 	size_t		len;
 	char		crc32[16];		/* x-amz-crc32, "" if absent */
 	int64_t		date_s;			/* Date header, epoch seconds; 0 if absent */
 	const char *phase;			/* where it failed: "name resolution",
 								 * "connect", "TLS", "request", "reply" */
-	char		error[256];		/* curl's words */
+	char		error[256];		/* curl's message */
 	int64_t		elapsed_us;
 } http_reply;
 
@@ -65,37 +64,36 @@ extern http_pool *http_pool_new(reactor *r, const http_pool_config *config,
 								char *error, size_t error_size);
 
 /*
- * Changes these two for the requests posted from now on; ca_file is copied.  A
- * connection that was made with other certificates is not used again.  False
- * if out of memory: then nothing has changed.
+ * Changes these two settings for requests posted from now on; ca_file is copied.
+ * A connection that was made with other certificates is not used again.  False,
+ * without any change, when memory is short.
  */
 extern bool http_pool_reconfigure(http_pool *pool, const char *ca_file,
 								  int connect_timeout_ms);
 
-/* Drops connections and pending requests; their done functions are not called. */
+/* Closes connections and drops requests, without calling their done functions. */
 extern void http_pool_free(http_pool *pool);
 
 /*
- * Posts body (copied) with the given header lines ("Name: value", copied).
- * Content-Type, Host and the rest that is signed are among them; no Expect.
- * timeout_ms covers the whole attempt, waiting for a connection included.
- * False if it could not even be queued (memory): nothing was sent.
+ * Posts body (copied) with the given header lines ("Name: value", copied), which
+ * include Content-Type, Host and all that is signed, but not Expect.  timeout_ms
+ * covers the whole attempt, including the wait for a connection.  False, with
+ * nothing sent, when memory is short.
  */
 extern bool http_pool_post(http_pool *pool, const char *const *headers,
 						   int header_count, const char *body, size_t len,
 						   int timeout_ms, http_done_fn done, void *arg);
 
-/* What is not answered may from now on take no longer than this. */
+/* Limits the remaining time of all requests under way. */
 extern void http_pool_hurry(http_pool *pool, int timeout_ms);
 
-/* Requests that are not yet answered. */
+/* Requests under way. */
 extern int	http_pool_pending(const http_pool *pool);
 
 /*
- * Reads an http(s) URL for the settings' check hook and for signing: writes
- * the Host header's value ("host" or "host:port", port left out when it is
- * the scheme's own).  False with an error text when it is not of the form
- * scheme://host[:port][/].
+ * Checks an http(s) URL, for the settings' check hook and for signing, and writes
+ * the Host header's value ("host" or "host:port", without the scheme's default
+ * port).  False, with an error text, if it is not scheme://host[:port][/].
  */
 extern bool http_url_host(const char *url, char *host, size_t size,
 						  char *error, size_t error_size);

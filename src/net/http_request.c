@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * http_request.c
- *	  What was posted, copied into one block of memory.
+ *	  A request, copied into one block of memory.
  *
- * curl's header list is a public structure of nodes and strings, and curl
- * only reads it: we lay it out in that block ourselves, instead of two
- * allocations for each header.
+ * curl's header list is a public structure that curl only reads, so we build it
+ * in that block, instead of two allocations for each header.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Else curl asks before it sends a large body, and waits for the answer. */
+/* Without it, curl asks before it sends a large body, and waits. */
 static const char no_expect[] = "Expect:";
 
-/* Fills the next node of the list and moves on in the block's two areas. */
+/* Fills the next node, and advances in the block's two areas. */
 static void
 add_header(struct curl_slist **node, char **text, const char *line)
 {

@@ -3,22 +3,22 @@
  * http_sockets.c
  *	  curl's sockets in the reactor.
  *
- * After each reply curl asks us to stop watching the connection, and to watch
- * it again with the next request.  We leave it watched instead, which saves
- * two system calls for each request and shows what comes on an idle
- * connection: nothing good can (a 408, TLS's farewell, the end).  curl 7.88
- * itself looks only for the end, and would take what it finds there for the
- * reply to its next request.
+ * After each reply curl asks us to remove the connection from the epoll set, and
+ * to add it again for the next request.  We leave it there, which saves two system
+ * calls per request, and shows us what arrives on an idle connection.  That can
+ * only be a reason not to use it again: a 408, TLS's close_notify, the end of the
+ * connection.  curl 7.88 checks only for the end, and would take other bytes for
+ * the reply to its next request.
  *
- * Newer versions of curl do not even look for the end, if they have looked within
- * the last second.  While there is a connection that has ended, transfers start on
- * new ones then; curl closes it when it looks again.
+ * Newer versions of curl do not even check for the end if they did so within the
+ * last second.  With these, transfers use new connections as long as there is one
+ * that has ended; curl closes it with its next check.
  *
- * So that a watch never outlives its socket, connections' sockets are opened
- * and closed here.  curl's other descriptors (its resolver's) are watched just
- * as it says.
+ * Connections' sockets are opened and closed here, so that a socket is removed
+ * from the epoll set before it is closed.  curl's other descriptors (its
+ * resolver's) are added and removed as curl asks.
  *
- * All of this runs inside curl's callbacks, but for http_sockets_take_idle().
+ * All but http_sockets_take_idle() runs inside curl's callbacks.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +29,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* 8.15.0; Debian's 8.14.1 still looks each time. */
+/* 8.15.0; Debian's 8.14.1 still checks each time. */
 #define LOOKS_SELDOM 0x080f00
 
 static http_socket *
@@ -92,8 +92,8 @@ on_close(void *arg, curl_socket_t fd)
 }
 
 /*
- * A watch that cannot be set (no kernel memory) is not reported: curl would
- * give up all its transfers, while this one ends by its own time-out.
+ * A failure (no kernel memory) is not reported, because curl would abort all its
+ * transfers; this one ends by its time-out.
  */
 static int
 on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
@@ -118,7 +118,7 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 	return 0;
 }
 
-/* Before reuse curl looks for the connection's end: make it the next thing. */
+/* curl checks for the connection's end before it reuses it: end it here. */
 static void
 condemn(http_sockets *s, http_socket *connection)
 {

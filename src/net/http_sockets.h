@@ -18,8 +18,8 @@
 typedef struct http_socket
 {
 	int			fd;
-	bool		idle;			/* curl waits for nothing on it */
-	bool		condemned;		/* not to be used again */
+	bool		idle;			/* curl does not wait for it */
+	bool		condemned;		/* must not be used again */
 } http_socket;
 
 /* The sockets of connections, in no order. */
@@ -30,22 +30,22 @@ typedef struct http_sockets
 	int			count;
 	int			size;			/* allocated */
 	int			condemned;		/* of these */
-	bool		avoid_condemned;	/* curl does not */
+	bool		avoid_condemned;	/* curl does not check them itself */
 } http_sockets;
 
-/* Makes curl open, close and wait for sockets through us. */
+/* Makes curl open, close and wait for sockets through this file. */
 extern bool http_sockets_init(http_sockets *s, reactor *r, CURLM *multi);
 extern bool http_sockets_serve(http_sockets *s, CURL *easy);
 
-/* Before each transfer: which connections it may use. */
+/* Call before each transfer: sets which connections it may use. */
 extern bool http_sockets_allow(const http_sockets *s, CURL *easy);
 
-/* After curl has closed them all. */
+/* Call after curl has closed all sockets. */
 extern void http_sockets_destroy(http_sockets *s);
 
 /*
- * Takes an event that came on an idle connection; false if it is none of
- * those, and is curl's to handle.
+ * Handles an event on an idle connection; false if the connection is not idle,
+ * and curl must handle the event.
  */
 extern bool http_sockets_take_idle(http_sockets *s, int fd);
 

@@ -3,22 +3,22 @@
  * http_transfer.c
  *	  One POST on one curl easy handle, and how it ended.
  *
- * Was something sent?  curl calls on_start just before the first byte of a
- * request goes to a connection that is ready, TLS and all: before that a
- * failure is HTTP_NOT_SENT or HTTP_UNTRUSTED, after it HTTP_UNKNOWN or
- * HTTP_FOREIGN, whatever curl's code is.
+ * Was anything sent?  curl calls on_start just before it sends the first byte of a
+ * request over a connection that is ready, TLS included.  Whatever curl's code is,
+ * a failure before that is HTTP_NOT_SENT or HTTP_UNTRUSTED, and after it
+ * HTTP_UNKNOWN or HTTP_FOREIGN.
  *
- * curl repeats a POST by itself when a reused connection dies unanswered.  It
- * says so by starting once more, and on_start refuses that.  (A body from a
- * read callback that cannot be rewound would stop curl too, with error 65, but
- * then head and body go out as two packets, and the server wakes up twice.)
+ * curl repeats a POST by itself when a reused connection ends without a reply.  It
+ * calls on_start again then, which refuses.  (A body from a read callback that
+ * cannot be rewound would stop curl too, with error 65; but head and body would
+ * go out as two packets, and wake the server up twice.)
  *
- * curl keeps each header for itself as well, trailers and those of interim
- * replies too, and drops some of what it reads, chunk extensions for one,
- * without a word.  So a server could go on for ever.  Only curl's debug
- * function is told of all that comes: it counts, the others end the transfer.
+ * curl stores all headers, also of trailers and interim replies, and silently
+ * skips other input, such as chunk extensions.  So a server could send without
+ * end.  Only curl's debug function sees all input: it counts, and the other
+ * callbacks end the transfer.
  *
- * The callbacks run inside curl: no calls to curl's multi interface here.
+ * The callbacks run inside curl and must not call curl's multi interface.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,17 +33,17 @@
 #error "libcurl 7.87 or later is needed"
 #endif
 
-/* A reply buffer that grew beyond this is not kept for the next request. */
+/* A larger reply buffer is not kept for the next request. */
 #define REPLY_KEEP 65536
 
-/* How curl calls a line that is too long; before 8.6 it was out of memory. */
+/* curl's code for a line that is too long; before 8.6, out of memory. */
 #if LIBCURL_VERSION_NUM >= 0x080600
 #define LINE_TOO_LONG CURLE_TOO_LARGE
 #else
 #define LINE_TOO_LONG CURLE_OUT_OF_MEMORY
 #endif
 
-/* Headers, trailers, interim replies and the framing of chunks may take this. */
+/* Limit for headers, trailers, interim replies and the framing of chunks. */
 #define OVERHEAD_MAX 65536
 
 static const char phase_name_resolution[] = "name resolution";
@@ -68,7 +68,7 @@ on_start(void *arg, char *remote_ip, char *local_ip, int remote_port,
 	return CURL_PREREQFUNC_OK;
 }
 
-/* The connection stands, and TLS begins on it. */
+/* TLS begins on an established connection. */
 static CURLcode
 on_tls(CURL *easy, void *tls_context, void *arg)
 {
@@ -80,7 +80,7 @@ on_tls(CURL *easy, void *tls_context, void *arg)
 	return CURLE_OK;
 }
 
-/* All that comes and goes; TLS has been taken off. */
+/* All input and output, without TLS. */
 static int
 on_bytes(CURL *easy, curl_infotype type, char *data, size_t len, void *arg)
 {
@@ -95,7 +95,7 @@ on_bytes(CURL *easy, curl_infotype type, char *data, size_t len, void *arg)
 	return 0;
 }
 
-/* Called after each portion that curl has read. */
+/* Called after each portion of input. */
 static int
 on_progress(void *arg, curl_off_t reply_len, curl_off_t replied,
 			curl_off_t request_len, curl_off_t sent)
@@ -109,7 +109,7 @@ on_progress(void *arg, curl_off_t reply_len, curl_off_t replied,
 	return t->too_large;
 }
 
-/* Space for len more bytes and a NUL. */
+/* Makes room for len more bytes and a NUL. */
 static bool
 have_space(http_transfer *t, size_t len)
 {
@@ -144,7 +144,7 @@ on_reply(char *data, size_t size, size_t count, void *arg)
 	return len;
 }
 
-/* If line is the header name, copies its value; too long a one counts as none. */
+/* If the line is the header "name", copies its value, unless that is too long. */
 static void
 take_header(const char *line, size_t len, const char *name, size_t name_len,
 			char *value, size_t value_size)
@@ -172,7 +172,7 @@ on_header(char *line, size_t size, size_t count, void *arg)
 
 	if (t->too_large)
 		return CURL_WRITEFUNC_ERROR;
-	/* An interim reply's headers are not the reply's. */
+	/* Drop the headers of an interim reply. */
 	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
 		t->crc32[0] = t->date[0] = '\0';
 	take_header(line, len, "x-amz-crc32", 11, t->crc32, sizeof(t->crc32));
@@ -193,10 +193,10 @@ set_text(CURL *easy, CURLoption option, const char *value)
 }
 
 /*
- * QUICK_EXIT: without it, giving up on a request whose name is being resolved
- * waits for the resolver thread.  No Accept-Encoding: the CRC is over the bytes
- * as sent.  No proxy, whatever the environment says.  curl's defaults are what
- * we want for the rest: no redirects, no cookies, no .netrc, TCP_NODELAY.
+ * QUICK_EXIT: without it, aborting a request whose name is being resolved waits
+ * for the resolver thread.  No Accept-Encoding: the CRC covers the bytes as sent.
+ * No proxy, whatever the environment says.  curl's other defaults fit: no
+ * redirects, no cookies, no .netrc, TCP_NODELAY.
  */
 static bool
 set_behaviour(CURL *easy, const http_pool_config *config)
@@ -222,9 +222,8 @@ set_security(CURL *easy)
 }
 
 /*
- * Only a file of certificates, ours or curl's built-in one, not curl's
- * built-in directory besides it: curl keeps what it has read of a file for the
- * next connection only if there is no directory.
+ * Only a file of certificates, ours or curl's default, without curl's default
+ * directory: curl caches a file's certificates only if there is no directory.
  */
 bool
 http_transfer_configure(http_transfer *t, const char *ca_file,
@@ -333,14 +332,14 @@ phase_of_failure(const http_transfer *t, CURLcode code)
 		curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
 		return (size_t) uploaded < t->request->len ? phase_request : phase_reply;
 	}
-	/* Newer versions of curl read the file before there is a context. */
+	/* Newer versions of curl read the file before they have a context. */
 	if (t->tls_begun || code == CURLE_SSL_CACERT_BADFILE)
 		return phase_tls;
 	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &name_found_us);
 	return name_found_us > 0 ? phase_connect : phase_name_resolution;
 }
 
-/* In one line; curl's own words where they help. */
+/* In one line; curl's own message where it helps. */
 static void
 describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 				 http_reply *reply)
@@ -375,9 +374,8 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 }
 
 /*
- * TLS that cannot be made waits for no better moment: the certificate is
- * another's, or the server does not speak TLS.  A handshake that breaks off may
- * be a server's that is just starting.
+ * Would TLS fail again?  Yes with a wrong certificate, or a server without TLS.  A
+ * handshake that breaks off may mean that the server is just starting.
  */
 static bool
 is_untrusted(const http_transfer *t, CURLcode code)
@@ -398,7 +396,7 @@ is_untrusted(const http_transfer *t, CURLcode code)
 	return false;
 }
 
-/* The code is that of "HTTP/0.9"; on an old connection, HTTP was spoken before. */
+/* curl's code for "HTTP/0.9"; a reused connection has spoken HTTP before. */
 static bool
 is_foreign(const http_transfer *t, CURLcode code)
 {

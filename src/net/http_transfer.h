@@ -3,8 +3,8 @@
  * http_transfer.h
  *	  One POST on one curl easy handle, and how it ended.
  *
- * Private to src/net: http_pool.c decides when a transfer runs, this room what
- * curl is told about it and what its end means.
+ * Private to src/net: http_pool.c decides when a transfer runs; this file sets
+ * curl's options for it and interprets its end.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,7 +15,7 @@
 
 #include "net/http_pool.h"
 
-/* What was posted, in one block of memory. */
+/* A request, in one block of memory. */
 typedef struct http_request
 {
 	struct http_request *next;
@@ -28,17 +28,17 @@ typedef struct http_request
 	struct curl_slist *headers;
 } http_request;
 
-/* An easy handle with its buffers; used again and again. */
+/* An easy handle with its buffers, reused. */
 typedef struct http_transfer
 {
 	struct http_transfer *next;
 	CURL	   *easy;
 	http_request *request;		/* NULL: idle */
-	unsigned	settings;		/* http_pool's number of them */
+	unsigned	settings;		/* version of http_pool's settings */
 	bool		tls_begun;
 	bool		started;		/* curl may have sent some of it */
-	bool		too_large;		/* the reply, or all that came with it */
-	size_t		received;		/* with headers and framing */
+	bool		too_large;		/* the reply, or its headers and framing */
+	size_t		received;		/* including headers and framing */
 	char	   *reply;
 	size_t		reply_len;
 	size_t		reply_size;		/* allocated */
@@ -53,11 +53,11 @@ extern http_request *http_request_new(const char *const *headers,
 									  const char *body, size_t len);
 extern void http_request_free(http_request *request);
 
-/* False if out of memory, or if curl lacks something that we need. */
+/* False if memory is short, or curl lacks an option that we need. */
 extern bool http_transfer_init(http_transfer *t,
 							   const http_pool_config *config);
 
-/* Sets what may change while the pool lives; not while the transfer runs. */
+/* Applies the settings that may change; not while the transfer runs. */
 extern bool http_transfer_configure(http_transfer *t, const char *ca_file,
 									int connect_timeout_ms);
 extern void http_transfer_destroy(http_transfer *t);
@@ -66,13 +66,13 @@ extern void http_transfer_destroy(http_transfer *t);
 extern bool http_transfer_load(http_transfer *t, http_request *request);
 
 /*
- * Tells how it ended; the reply starts zeroed.  CURLE_OPERATION_TIMEDOUT serves
- * for our own time-out as for curl's.
+ * Fills in how it ended; the reply must be zeroed.  Our own time-out is
+ * CURLE_OPERATION_TIMEDOUT, too.
  */
 extern void http_transfer_ended(const http_transfer *t, CURLcode code,
 								int64_t elapsed_us, http_reply *reply);
 
-/* Ready for the next request; the reply is gone. */
+/* Makes it ready for the next request; frees the reply. */
 extern void http_transfer_unload(http_transfer *t);
 
 #endif							/* DDBLOCK_NET_HTTP_TRANSFER_H */

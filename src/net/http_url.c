@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * http_url.c
- *	  Reads the endpoint's URL: scheme://host[:port][/] and nothing else.
+ *	  Reads the endpoint's URL: scheme://host[:port][/].
  *
- * Narrower than RFC 3986 on purpose.  What it accepts, curl reads the same
- * way, so the Host header that is signed is that of the server we talk to;
- * user names, paths and queries have no place in an endpoint.
+ * Stricter than RFC 3986: curl reads what it accepts in the same way, so the
+ * signed Host header names the server that curl connects to.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,9 +16,9 @@
 #include <string.h>
 #include <strings.h>
 
-#define HOST_MAX 253			/* a DNS name's longest text */
+#define HOST_MAX 253			/* the longest DNS name */
 
-/* Length of the scheme with its "://", 0 if it is neither http nor https. */
+/* Length of "http://" or "https://", else 0. */
 static size_t
 read_scheme(const char *url, int *default_port)
 {
@@ -36,7 +35,7 @@ read_scheme(const char *url, int *default_port)
 	return 0;
 }
 
-/* "[" IPv6 address "]"; its length, 0 if it is not one. */
+/* Length of "[" IPv6 address "]", else 0. */
 static size_t
 read_ipv6(const char *text)
 {
@@ -55,7 +54,7 @@ read_ipv6(const char *text)
 	return inet_pton(AF_INET6, address, &ignored) == 1 ? len + 2 : 0;
 }
 
-/* A DNS name or an IPv4 address; its length, 0 if there is none. */
+/* Length of a DNS name or an IPv4 address, else 0. */
 static size_t
 read_name(const char *text)
 {
@@ -66,7 +65,7 @@ read_name(const char *text)
 	return text[0] == '.' || len > HOST_MAX ? 0 : len;
 }
 
-/* ":" port; its length, 0 if it is not 1 to 65535. */
+/* Length of ":" port, with port 1 to 65535, else 0. */
 static size_t
 read_port(const char *text, int *port)
 {

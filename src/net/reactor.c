@@ -3,10 +3,10 @@
  * reactor.c
  *	  An epoll instance with curl's sockets and one timerfd in it.
  *
- * It remembers what each descriptor is watched for, so that asking for the
- * same again costs no system call, and counts each descriptor's lives: an
- * event that was fetched before its descriptor was dropped is not delivered
- * to the next socket that happens to get the same number.
+ * It remembers each descriptor's events, so that setting the same again costs no
+ * system call, and counts how often each descriptor was added: an event that was
+ * fetched before its descriptor was removed is not delivered to a new socket with
+ * the same number.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,10 +19,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* What is not fetched in one turn leaves the reactor's descriptor readable. */
+/* Events beyond these leave the reactor's descriptor readable. */
 #define EVENTS_PER_RUN 32
 
-/* In place of a socket's key; no life and descriptor give it. */
+/* The timer's key; no socket has it. */
 #define TIMER_KEY UINT64_MAX
 
 typedef struct watch
@@ -184,7 +184,7 @@ reactor_set_timer(reactor *r, int64_t microseconds)
 	{
 		when.it_value.tv_sec = microseconds / 1000000;
 		when.it_value.tv_nsec = microseconds % 1000000 * 1000;
-		/* All zero would switch the timer off. */
+		/* All zero would disarm the timer. */
 		if (microseconds == 0)
 			when.it_value.tv_nsec = 1;
 	}
@@ -207,7 +207,7 @@ deliver_timer(reactor *r)
 {
 	uint64_t	expirations;
 
-	/* A socket's callback may have set it anew: then there is nothing yet. */
+	/* A socket's callback may have set it again: then nothing is due. */
 	if (read(r->timer_fd, &expirations, sizeof(expirations)) < 0)
 		return;
 	if (r->timer != NULL)

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * reactor.h
- *	  One descriptor for the world: an epoll instance that holds curl's
- *	  sockets and one timerfd.
+ *	  An epoll instance that holds curl's sockets and one timerfd: one
+ *	  descriptor to wait for.
  *
  * The caller waits until reactor_fd() is readable (with poll, or in
  * a PostgreSQL WaitEventSet), then calls reactor_run().  Single-threaded.
@@ -34,8 +34,8 @@ extern void reactor_on_io(reactor *r, reactor_io_fn fn, void *arg);
 extern void reactor_on_timer(reactor *r, reactor_timer_fn fn, void *arg);
 
 /*
- * events 0 drops the descriptor; do so before closing it.  REACTOR_ERR need
- * not be asked for.  False with errno set on failure.
+ * events 0 removes the descriptor; do so before closing it.  REACTOR_ERR is
+ * always reported.  False with errno set on failure.
  */
 extern bool reactor_watch(reactor *r, int fd, int events);
 
@@ -43,8 +43,8 @@ extern bool reactor_watch(reactor *r, int fd, int events);
 extern bool reactor_set_timer(reactor *r, int64_t microseconds);
 
 /*
- * Handles what is ready, without blocking: sockets first, so that a timer that
- * ends a wait never wins against what has already come.
+ * Handles what is ready, without blocking: sockets first, so that a time-out never
+ * wins against data that has already arrived.
  */
 extern void reactor_run(reactor *r);
 
