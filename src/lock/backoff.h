@@ -3,8 +3,8 @@
  * backoff.h
  *	  How long to wait before a request is repeated.
  *
- * Exponential backoff with full jitter: a random moment between now
- * and a bound that doubles.  Source: AWS Architecture Blog, "Exponential
+ * Exponential backoff with full jitter: a random time below a bound that
+ * doubles.  Source: AWS Architecture Blog, "Exponential
  * Backoff And Jitter" (2015).
  *
  *-------------------------------------------------------------------------
@@ -17,7 +17,7 @@
 #define BACKOFF_BASE_US 20000
 #define BACKOFF_CAP_US	1000000
 
-/* attempt counts failures so far, from 1; cap_us bounds the delay. */
+/* attempt: failures so far, from 1; cap_us: the longest delay */
 extern int64_t backoff_us(unsigned attempt, int64_t cap_us, uint64_t random);
 
 #endif							/* DDBLOCK_LOCK_BACKOFF_H */

@@ -3,8 +3,8 @@
  * heap.h
  *	  A binary heap of timers that are part of other structs.
  *
- * A node knows its position, so that moving or removing one costs
- * O(log n) without a search.  heap_reserve() does all the allocation.
+ * A node knows its position, so moving or removing it costs O(log n) without a
+ * search.  Only heap_reserve() allocates.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,7 +28,7 @@ typedef struct heap
 	size_t		room;
 } heap;
 
-/* Makes room for so many nodes; false when memory is short. */
+/* Makes room for count nodes; false when memory is short. */
 extern bool heap_reserve(heap *h, size_t count);
 extern void heap_free(heap *h);
 

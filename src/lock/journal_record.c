@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * journal_record.c
- *	  What stands in a journal file: a header, and a slot for each lease.
+ *	  The format of a journal file: a header, and a slot for each lease.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +14,7 @@
 #define MAGIC	0x4a424444		/* "DDBJ" */
 #define FORMAT	1
 
-/* The checksum of len bytes of a record that begins with its checksum. */
+/* The checksum of a record of len bytes, of which the checksum is the first field. */
 static uint32_t
 crc_of(const void *record, size_t len)
 {

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * journal_record.h
- *	  What stands in a journal file: a header, and a slot for each lease.
+ *	  The format of a journal file: a header, and a slot for each lease.
  *
- * Only bytes: who writes them where, and when, is told in
- * worker/journal.h.  The file never leaves the machine, nor outlives its boot, so
- * it has the machine's byte order and this compiler's layout.
+ * worker/journal.h reads and writes the files.  A file is used only on the machine
+ * and during the boot in which it was written, so it has the machine's byte order
+ * and this compiler's layout.
  *
- * A write that was cut short, by a killed process or a full disk, shows in a
- * checksum.  A slot's checksum covers its number, too.
+ * Checksums detect incomplete writes, by a killed process or on a full disk.  A
+ * slot's checksum covers its number, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,7 @@
 #define JOURNAL_KEY_SIZE	256
 #define JOURNAL_BOOT_SIZE	40
 
-/* Where the locks are kept. */
+/* The lock table. */
 typedef struct journal_table
 {
 	char		url[JOURNAL_TEXT_SIZE];
@@ -36,10 +36,10 @@ typedef struct journal_table
 	char		sort_value[JOURNAL_TEXT_SIZE];
 } journal_table;
 
-/* Who wrote the file.  To be zeroed before it is filled in. */
+/* Who wrote the file.  Zero it before filling it in. */
 typedef struct journal_header
 {
-	uint32_t	crc;			/* of all that follows */
+	uint32_t	crc;			/* of the following fields */
 	uint32_t	magic;
 	uint32_t	format;
 	uint32_t	slot_count;
@@ -50,10 +50,10 @@ typedef struct journal_header
 	journal_table table;
 } journal_header;
 
-/* name_len 0, or beyond the end of the file: empty. */
+/* Empty if name_len is 0, or if it is beyond the end of the file. */
 typedef struct journal_slot
 {
-	uint32_t	crc;			/* of all that follows, up to the name's end */
+	uint32_t	crc;			/* of the following fields, up to the name's end */
 	uint32_t	number;
 	uint32_t	name_len;
 	char		name[DYNAMO_NAME_MAX];
@@ -69,23 +69,23 @@ typedef enum journal_content
 /* Fills in magic, format and checksum. */
 extern void journal_seal(journal_header *header);
 
-/* Is it a whole header of this format?  bytes were read. */
+/* Is it a valid header?  bytes is the number of bytes read. */
 extern bool journal_is_whole(const journal_header *header, size_t bytes);
 
 /*
- * Why what the first lists is none of the second's business: NULL if both are
- * of the same boot, data directory and table.
+ * Why the leases of "theirs" must not be freed by "ours"; NULL if both have the
+ * same boot, data directory and table.
  */
 extern const char *journal_differs(const journal_header *theirs,
 								   const journal_header *ours);
 
 extern uint64_t journal_slot_offset(uint32_t number);
 
-/* Returns how many bytes of the slot are to be written. */
+/* Returns the number of bytes to write. */
 extern size_t journal_fill_slot(journal_slot *slot, uint32_t number,
 								const char *name, size_t name_len);
 
-/* bytes were read. */
+/* bytes: the number of bytes read */
 extern journal_content journal_read_slot(const journal_slot *slot,
 										 uint32_t number, size_t bytes);
 

@@ -3,23 +3,23 @@
  * lockmgr.c
  *	  The lock manager: events from sessions, and adoption.
  *
- * One struct per lock holds the queue of this cluster's sessions, what we
- * wrote to DynamoDB (its lease), what we saw somebody else write, and at most
- * one call in flight.  All decisions are made by the transitions drawn in
- * lockmgr_private.h; this file only turns what sessions say into them.
+ * The struct of a lock has the queue of this cluster's sessions, what we wrote to
+ * DynamoDB (its lease), what we saw another client write, and at most one call in
+ * flight.  This file turns the requests of sessions into transitions of the
+ * lock's state; see lockmgr_state.c.
  *
- * The rules that keep two holders apart:
+ * The rules that prevent two holders:
  *
  *	 - belief starts when a write is confirmed, and ends a margin before the
  *	   lease does, counted from before the write's first copy was sent;
- *	 - every write is conditional on the version that it replaces and carries a
- *	   fresh one, so that repeating it is harmless and recognisable;
- *	 - somebody else's version is overwritten only when it is released, or was
- *	   seen unchanged for a whole lease;
+ *	 - every write is conditional on the version that it replaces and writes a
+ *	   fresh one, so repeating it is harmless and detectable;
+ *	 - another client's version is overwritten only if it is released, or has not
+ *	   changed for its whole lease;
  *	 - belief ends before a release is sent.
  *
- * Costs: no event takes time linear in the number of leases or waiters.  Names
- * are hashed, timers are in heaps, a lock's waiters share one watch.
+ * No event takes time linear in the number of leases or waiters: names are
+ * hashed, timers are in heaps, a lock's waiters share one watch.
  *
  *-------------------------------------------------------------------------
  */
@@ -89,8 +89,8 @@ lockmgr_set_clock(lockmgr *lm, int64_t epoch_offset_us)
 }
 
 /*
- * The request is no longer wanted: forgets it.  What is under way for it goes
- * on, and finds out when it is settled.
+ * Forgets a request that is no longer wanted.  A call for it goes on; the end of
+ * the call finds that nobody wants it.
  */
 static void
 drop_request(lockmgr *lm, int64_t now, lm_session *session)
@@ -111,7 +111,7 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 			if (lock->call != NULL || lock->queued)
 				break;
 			if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
-				lm_abandon(lm, now, lock);	/* between two copies */
+				lm_abandon(lm, now, lock);	/* between two attempts */
 			else if (lock->first == NULL &&
 					 (lock->state == LOCK_IDLE || lock->state == LOCK_POLLING))
 				lm_next_turn(lm, now, lock);
@@ -166,7 +166,7 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 		drop_request(lm, now, session);
 	else
 	{
-		/* Its answer may have crossed the cancellation: nobody took it. */
+		/* The answer crossed the cancellation: the session has not taken it. */
 		for (lm_lease *lease = session->leases; lease != NULL; lease = lease->next)
 		{
 			if (lease->l.seq == seq)
@@ -179,7 +179,7 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 	lm_pump(lm, now);
 }
 
-/* The lease, if it is one of the session's. */
+/* The lease, or NULL if it is not the session's. */
 static lm_lease *
 lease_of(lockmgr *lm, const lm_session *session, uint32_t index)
 {
@@ -212,8 +212,8 @@ lockmgr_next_lease(const lockmgr *lm, uint32_t slot, uint32_t after)
 }
 
 /*
- * While adopting: an acquire that the manager before us had under way, or had
- * won without having said so.
+ * While adopting: continues an acquire that the previous manager had under way, or
+ * had granted without an answer.
  */
 static bool
 resume_acquire(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
@@ -245,7 +245,7 @@ resume_acquire(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 	return false;
 }
 
-/* Does somebody of this cluster have the lock, or wait for it before us? */
+/* Does another session of this cluster have the lock, or wait before this one? */
 static bool
 is_taken(lockmgr *lm, const lm_session *session)
 {
@@ -261,7 +261,7 @@ is_taken(lockmgr *lm, const lm_session *session)
 	return lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST;
 }
 
-/* The session has just joined its lock's queue. */
+/* The session has joined its lock's queue: answers it, or starts an acquire. */
 static void
 take_place(lockmgr *lm, int64_t now, lm_session *session)
 {
@@ -330,7 +330,7 @@ ask_release(lockmgr *lm, int64_t now, lm_session *session, uint32_t index)
 		lm->leases[index].l.session.slot == session->id.slot &&
 		lm->leases[index].l.session.generation == session->id.generation)
 	{
-		/* The manager before us was at it. */
+		/* The previous manager was releasing it. */
 		session->request.lock = lm->leases[index].lock;
 		session->request.lock->releaser = session;
 	}
@@ -402,7 +402,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 		lm->sessions[asked->session.slot] : NULL;
 	lm_request *request;
 
-	/* What the slot's last user left, and what this one no longer wants. */
+	/* Ends the slot's last session, or drops this session's last request. */
 	if (session != NULL && session->id.generation != asked->session.generation &&
 		session->id.generation != 0)
 		end_session(lm, now, session);
@@ -473,7 +473,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 
 		if (lock == NULL || lock->lease != NULL)
 		{
-			/* Out of memory: not renewed, so others will see it expire. */
+			/* Out of memory: it is not renewed, and expires. */
 			lease->l.loss = LOSS_UNREACHABLE;
 			lm_set_lease_state(lm, lease, session != NULL ? LEASE_LOST : LEASE_FREE);
 			lease->l.version[0] = lease->l.pending.version[0] = '\0';
@@ -496,7 +496,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 		lm_spare_lease(lm, lease);
 }
 
-/* Goes on where the manager before us stopped. */
+/* Continues where the previous manager stopped. */
 static void
 resume(lockmgr *lm, int64_t now, lm_lease *lease)
 {

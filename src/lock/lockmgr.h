@@ -3,20 +3,19 @@
  * lockmgr.h
  *	  The lock manager: events in, effects out.
  *
- * The manager decides what to write to DynamoDB and when, who gets
- * a lock next, and when a lease is lost.  It performs no I/O and reads no
- * clock, random source or environment: its host feeds it events with the
- * current time and carries out the effects it asks for.  Given the same events
- * and random numbers it does the same things.
+ * The manager decides what to write to DynamoDB and when, who gets a lock next,
+ * and when a lease is lost.  It performs no I/O and reads no clock, random source
+ * or environment: its host passes events with the current time, and carries out
+ * the effects.  The same events and random numbers have the same effects.
  *
- * It has two kinds of host: the background worker, and tests.
+ * Hosts are the background worker and tests.
  *
- * Times are microseconds on one clock that counts suspended time too
- * (CLOCK_BOOTTIME); a time of 0 means "none".  Durations say their unit in
- * their name.  Not thread-safe.
+ * Times are microseconds on one clock that counts suspended time
+ * (CLOCK_BOOTTIME); a time of 0 means "none".  Names of durations have their
+ * unit.  Not thread-safe.
  *
- * Effects are delivered by calling the functions of lockmgr_host while an
- * event is handled.  They must not call back into the manager.
+ * The effects are the functions of lockmgr_host, which the manager calls while it
+ * handles an event.  They must not call the manager.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,8 +41,8 @@ typedef struct lockmgr lockmgr;
 #define LOCKMGR_DEAD_AFTER(lease_us) ((lease_us) / 50 * 51)
 
 /*
- * Who asks.  A slot (0 .. max_sessions-1) is used by one session after the
- * other; generations tell them apart and rise.  Generation 0 is nobody.
+ * A session.  A slot (0 .. max_sessions-1) is used by one session after another;
+ * its generation rises with each.  Generation 0 means no session.
  */
 typedef struct lockmgr_session
 {
@@ -52,9 +51,9 @@ typedef struct lockmgr_session
 } lockmgr_session;
 
 /*
- * A lease is the part of a lock that must survive the manager: what we wrote
- * to DynamoDB, what we believe, and for whom.  The host keeps a copy of each
- * (in shared memory), which lockmgr_adopt() reads back.
+ * A lease is the part of a lock that must survive the manager: what we wrote to
+ * DynamoDB, for which session, and until when that may believe.  The host keeps a
+ * copy of each (in shared memory) for lockmgr_adopt().
  *
  *	 ACQUIRING ---> HELD ---> LOST ----+
  *		 |   |       |  ^              |
@@ -65,50 +64,50 @@ typedef struct lockmgr_session
 typedef enum lease_state
 {
 	LEASE_FREE,					/* the slot is unused */
-	LEASE_ACQUIRING,			/* our acquire is not settled: nobody believes */
+	LEASE_ACQUIRING,			/* our acquire is not settled */
 	LEASE_HELD,					/* a session holds it until the deadline */
 	LEASE_RELEASING,			/* belief has ended; a release or a hand-over
 								 * to pending.session is not settled */
-	LEASE_LOST					/* the session has yet to acknowledge the loss;
-								 * freed before that if its room is needed and
-								 * nothing of it stands in DynamoDB */
+	LEASE_LOST					/* the session has not acknowledged the loss;
+								 * freed earlier if its room is needed and
+								 * nothing of it is in DynamoDB */
 } lease_state;
 
-/* Why a lease was lost.  An outage is never called a take-over. */
+/* Why a lease was lost. */
 typedef enum lease_loss
 {
 	LOSS_NONE,
 	LOSS_UNREACHABLE,			/* no renewal was confirmed before the deadline */
-	LOSS_TAKEN,					/* somebody else's version stands in the item */
-	LOSS_RELEASED,				/* our item was marked released by somebody */
-	LOSS_DELETED				/* our item is gone */
+	LOSS_TAKEN,					/* the item has another client's version */
+	LOSS_RELEASED,				/* somebody marked our item released */
+	LOSS_DELETED				/* somebody deleted our item */
 } lease_loss;
 
-/* A write whose outcome we do not know yet.  version[0] == 0: none. */
+/* A write that is not settled.  version[0] == 0: none. */
 typedef struct lease_write
 {
 	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE */
 	char		version[UUID_SIZE]; /* its nonce */
 	char		expected[DYNAMO_VERSION_SIZE];	/* as in dynamo_write */
-	int64_t		first_sent;		/* before its first copy went out */
+	int64_t		first_sent;		/* just before its first copy was sent */
 	int64_t		lease_ms;
 	int64_t		margin_us;
 	int64_t		token;			/* ACQUIRE, HAND_OVER */
 	lockmgr_session session;	/* ACQUIRE, HAND_OVER: for whom */
-	uint64_t	seq;			/* ... and which of its requests */
+	uint64_t	seq;			/* ... and for which of its requests */
 } lease_write;
 
 typedef struct lease
 {
 	lease_state state;
-	lockmgr_session session;	/* who holds it, or held it last */
+	lockmgr_session session;	/* the holder, or the last one */
 	uint64_t	seq;			/* the request that acquired it */
 	char		version[UUID_SIZE]; /* confirmed version in the item, or "" */
-	int64_t		valid_until;	/* belief; 0 when nobody may believe */
+	int64_t		valid_until;	/* end of the belief; 0: no belief */
 	int64_t		deadline;		/* first_sent + lease - margin of the newest
 								 * confirmed write; outlives the belief */
-	int64_t		lease_end;		/* the moment from which others may take over,
-								 * margin not subtracted */
+	int64_t		lease_end;		/* when others may take over: the deadline
+								 * plus the margin */
 	int64_t		lease_ms;
 	int64_t		margin_us;
 	int64_t		token;
@@ -117,14 +116,14 @@ typedef struct lease
 	uint32_t	renewals;
 	lease_loss	loss;
 	lease_write pending;
-	char		stray[UUID_SIZE];	/* nonce of a renewal that nobody settled
-									 * before its lease was lost, or "" */
-	dynamo_holder holder;		/* who holds it or gets it, for people */
+	char		stray[UUID_SIZE];	/* nonce of a renewal that was not settled
+									 * when its lease was lost, or "" */
+	dynamo_holder holder;		/* who has it or will get it, for people */
 } lease;
 
 typedef enum lockmgr_kind
 {
-	LOCKMGR_ACQUIRE,			/* waits its turn */
+	LOCKMGR_ACQUIRE,			/* waits for its turn */
 	LOCKMGR_TRY,				/* never waits for a holder */
 	LOCKMGR_RELEASE,
 	LOCKMGR_RENEW,
@@ -135,15 +134,15 @@ typedef enum lockmgr_kind
 typedef struct lockmgr_request
 {
 	lockmgr_session session;
-	uint64_t	seq;			/* rises within the session; from 1 */
+	uint64_t	seq;			/* rises within a session, from 1 */
 	lockmgr_kind kind;
 	const char *name;			/* ACQUIRE, TRY, LOOK_UP: UTF-8 */
 	size_t		name_len;
 	int64_t		lease_ms;		/* ACQUIRE, TRY; RENEW: 0 keeps the length */
 	int64_t		margin_us;		/* ACQUIRE, TRY; RENEW with a lease_ms */
-	uint32_t	role;			/* ACQUIRE, TRY: whose sessions share ... */
-	uint32_t	role_max_leases;	/* ... so many leases; 0: no limit */
-	bool		superuser;		/* ACQUIRE, TRY: may have a reserved lease */
+	uint32_t	role;			/* ACQUIRE, TRY: this role's sessions ... */
+	uint32_t	role_max_leases;	/* ... may have so many leases; 0: no limit */
+	bool		superuser;		/* ACQUIRE, TRY: may use a reserved lease */
 	const dynamo_holder *holder;	/* ACQUIRE, TRY */
 	const uint8_t *data;		/* ACQUIRE, TRY; NULL for none */
 	size_t		data_len;
@@ -153,17 +152,17 @@ typedef struct lockmgr_request
 typedef enum lockmgr_result
 {
 	LOCKMGR_GRANTED,			/* lease_index, token, valid_until are set */
-	LOCKMGR_BUSY,				/* TRY: somebody has it, or waits for it here */
-	LOCKMGR_DEADLOCK,			/* ACQUIRE: message tells the cycle */
+	LOCKMGR_BUSY,				/* TRY: it is held, or a session here waits for it */
+	LOCKMGR_DEADLOCK,			/* ACQUIRE: message describes the cycle */
 	LOCKMGR_RELEASED,			/* confirmed by DynamoDB */
 	LOCKMGR_RENEWED,			/* valid_until is set */
 	LOCKMGR_FOUND,				/* LOOK_UP: item is set (item->exists may be false) */
 	LOCKMGR_LOST,				/* RELEASE, RENEW: the lease is lost */
-	LOCKMGR_NOT_HELD,			/* RELEASE, RENEW: no such lease of this session */
+	LOCKMGR_NOT_HELD,			/* RELEASE, RENEW: the session has no such lease */
 	LOCKMGR_NO_ROOM,			/* all of max_leases are in use, or reserved */
-	LOCKMGR_ROLE_FULL,			/* all of role_max_leases are */
+	LOCKMGR_ROLE_FULL,			/* all of role_max_leases are in use */
 	LOCKMGR_NO_MEMORY,
-	LOCKMGR_BAD_ITEM,			/* the item cannot be worked with; message says why */
+	LOCKMGR_BAD_ITEM,			/* the item is unusable; message says why */
 	LOCKMGR_FAILED				/* status, type, message say why */
 } lockmgr_result;
 
@@ -177,30 +176,29 @@ typedef struct lockmgr_answer
 	int64_t		token;
 	int64_t		valid_until;
 	lease_loss	loss;			/* LOST */
-	dynamo_op	op;				/* FAILED: what failed */
+	dynamo_op	op;				/* FAILED: the operation */
 	dynamo_status status;		/* FAILED */
-	const char *type;			/* FAILED: "" or DynamoDB's name of the error */
+	const char *type;			/* FAILED: DynamoDB's error type, or "" */
 	const char *message;		/* FAILED, BAD_ITEM, DEADLOCK; never NULL */
 	const dynamo_item *item;	/* FOUND; else NULL */
 } lockmgr_answer;
 
 /*
- * What stands between waiting sessions and their lock.  Kept once for each
- * lock that somebody waits for, under a watch number, so that a change costs
- * the same however many wait.
+ * What keeps the sessions that wait for a lock.  There is one, with a number, for
+ * each lock with waiters, so that a change costs the same however many wait.
  */
 typedef struct lockmgr_watch
 {
-	bool		held;			/* somebody holds it, as far as we know */
-	bool		local;			/* ... a session of this cluster */
+	bool		held;			/* the lock is held, as far as we know */
+	bool		local;			/* ... by a session of this cluster */
 	char		owner[DYNAMO_OWNER_SIZE];
 	dynamo_holder holder;
-	int64_t		first_seen;		/* when this holder was first seen, on our clock */
-	dynamo_status trouble;		/* DYNAMO_OK, or what the last call came to */
-	char		message[DYNAMO_MESSAGE_SIZE];	/* ... in words */
+	int64_t		first_seen;		/* when this holder was first seen */
+	dynamo_status trouble;		/* DYNAMO_OK, or the status of the last call */
+	char		message[DYNAMO_MESSAGE_SIZE];	/* ... and its message */
 } lockmgr_watch;
 
-/* One request for DynamoDB: count > 1 only for RENEW_BATCH. */
+/* One request to DynamoDB; count > 1 only for RENEW_BATCH. */
 typedef struct lockmgr_call
 {
 	uint64_t	id;
@@ -215,37 +213,37 @@ typedef struct lockmgr_host
 {
 	void	   *arg;
 
-	/* Send; answer it with exactly one later lockmgr_reply(). */
+	/* Send it; call lockmgr_reply() exactly once, later. */
 	void		(*send) (void *arg, const lockmgr_call *call);
 
 	/*
-	 * Keep a copy of the lease under its index before anything sent later
-	 * leaves.  state LEASE_FREE: forget it.  name is NULL if unchanged.
+	 * Copy the lease before any later call is sent.  state LEASE_FREE: forget
+	 * it.  name is NULL if unchanged.
 	 */
 	void		(*save) (void *arg, uint32_t index, const lease *lease,
 						 const char *name, size_t name_len);
 
-	/* The answer to a request; exactly one unless it was cancelled. */
+	/* Answer a request: exactly once, or never if it was cancelled. */
 	void		(*answer) (void *arg, const lockmgr_answer *answer);
 
-	/* The request waits, under the given watch number. */
+	/* The request waits; this watch says what for. */
 	void		(*waits) (void *arg, lockmgr_session session, uint64_t seq,
 						  uint32_t watch);
 
-	/* A watch changed: another holder, or other trouble. */
+	/* A watch has changed: another holder, or other trouble. */
 	void		(*watch) (void *arg, uint32_t watch, const lockmgr_watch *what);
 
-	/* A lease is lost (already saved as LEASE_LOST).  by is NULL, or the item
-	 * that stands there now. */
+	/* A lease is lost, and saved as LEASE_LOST.  by is the present item, or
+	 * NULL. */
 	void		(*lost) (void *arg, uint32_t index, const lease *lease,
 						 const char *name, size_t name_len,
 						 const dynamo_item *by);
 
-	/* DynamoDB refuses batches (no dynamodb:PartiQLUpdate, mostly): single
-	 * renewals from now on.  Said once. */
+	/* DynamoDB refuses batches (mostly: no dynamodb:PartiQLUpdate), so leases
+	 * are renewed one by one from now on.  Called once. */
 	void		(*no_batches) (void *arg, const dynamo_reply *reply);
 
-	/* Fills bytes from a good random source. */
+	/* Fill bytes with good random numbers. */
 	void		(*random) (void *arg, void *bytes, size_t len);
 } lockmgr_host;
 
@@ -253,12 +251,12 @@ typedef struct lockmgr_config
 {
 	const char *owner;			/* our ownerName: "<name>/<incarnation>" */
 	uint32_t	max_leases;
-	uint32_t	reserved_leases;	/* of these, for superusers */
+	uint32_t	reserved_leases;	/* ... of which for superusers */
 	uint32_t	max_sessions;
-	uint32_t	max_remembered; /* locks remembered while nobody needs them */
+	uint32_t	max_remembered; /* locks that nobody needs */
 	uint32_t	max_calls;		/* calls in flight; as many again for renewals */
-	int64_t		request_timeout_us; /* one attempt's at most */
-	int64_t		retry_timeout_us;	/* a session's patience with an outage */
+	int64_t		request_timeout_us; /* the longest time for one attempt */
+	int64_t		retry_timeout_us;	/* how long a session waits during an outage */
 } lockmgr_config;
 
 /* Owner is copied.  NULL when memory is short. */
@@ -271,15 +269,15 @@ extern void lockmgr_set_timeouts(lockmgr *lm, int64_t request_timeout_us,
 								 int64_t retry_timeout_us);
 
 /*
- * DynamoDB's clock: epoch microseconds at our time 0.  Call before the first
- * event and whenever the estimate changes.
+ * DynamoDB's time (epoch microseconds) at our time 0.  Call before the first event
+ * and whenever the estimate changes.
  */
 extern void lockmgr_set_clock(lockmgr *lm, int64_t epoch_offset_us);
 
 /*
- * Start of a manager that replaces another one of the same incarnation: adopt
- * every saved lease, then repeat every request that was not answered, with its
- * old seq, then call lockmgr_adopted().
+ * Start of a manager that replaces another one of the same incarnation: adopt each
+ * saved lease, repeat each request without an answer, with its old seq, and call
+ * lockmgr_adopted().
  */
 extern void lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *lease,
 						  const char *name, size_t name_len);
@@ -289,18 +287,18 @@ extern void lockmgr_adopted(lockmgr *lm, int64_t now);
 extern void lockmgr_ask(lockmgr *lm, int64_t now,
 						const lockmgr_request *request);
 
-/* The session no longer wants request seq: what it got or gets goes back. */
+/* The session no longer wants request seq: releases what it was granted for it. */
 extern void lockmgr_cancel(lockmgr *lm, int64_t now,
 						   lockmgr_session session, uint64_t seq);
 
 /*
- * Release without an answer: a transaction's end, or a session that
- * acknowledges that the lease is lost.
+ * Releases a lease without an answer: at the end of a transaction, or because the
+ * session acknowledges that it is lost.
  */
 extern void lockmgr_let_go(lockmgr *lm, int64_t now,
 						   lockmgr_session session, uint32_t lease_index);
 
-/* Everything of this session, and of earlier users of its slot, goes back. */
+/* Releases all leases of this session, and of earlier users of its slot. */
 extern void lockmgr_session_end(lockmgr *lm, int64_t now,
 								lockmgr_session session);
 
@@ -308,37 +306,36 @@ extern void lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 						  const dynamo_reply *reply);
 
 /*
- * An item was received by a call that is not the manager's, sent at the given
- * time: a page of the table.  It counts as a poll of that lock.  Returns whether
- * a session that tried now would get the lock although its item is not
- * released: its holder is dead.
+ * A call of the host, sent at the given time, has read an item: a page of the
+ * table.  Counts as a poll of that lock.  Returns whether its holder is dead, so
+ * that a session that tried would get the lock.
  */
 extern bool lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now,
 							const char *name, size_t name_len,
 							const dynamo_item *item);
 
-/* Time passes.  Call at lockmgr_next_wake() at the latest. */
+/* Runs the timers.  Call no later than lockmgr_next_wake(). */
 extern void lockmgr_tick(lockmgr *lm, int64_t now);
 
 /* INT64_MAX: never. */
 extern int64_t lockmgr_next_wake(const lockmgr *lm);
 
-/* For the host's drain and for ddb_stats. */
+/* For ddb_stats, and for the worker's shutdown. */
 typedef struct lockmgr_counts
 {
 	uint32_t	leases;			/* slots in use */
 	uint32_t	held;			/* LEASE_HELD */
 	uint32_t	waiters;		/* requests that wait for a lock */
 	uint32_t	calls;			/* calls in flight */
-	uint32_t	remembered;		/* locks remembered while nobody needs them */
+	uint32_t	remembered;		/* locks that nobody needs */
 } lockmgr_counts;
 
 extern void lockmgr_count(const lockmgr *lm, lockmgr_counts *counts);
 
 /*
- * Walks the leases of whoever uses the slot, in no order: after
- * LOCKMGR_NO_LEASE (the start) comes the first, after the last
- * LOCKMGR_NO_LEASE.  Fetch the next one before letting go of this one.
+ * Iterates over the leases of the slot's session, unordered: pass LOCKMGR_NO_LEASE
+ * to get the first; returned after the last.  Fetch the next one before letting
+ * go of this one.
  */
 extern uint32_t lockmgr_next_lease(const lockmgr *lm, uint32_t slot,
 								   uint32_t after);

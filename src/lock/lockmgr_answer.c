@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Ends the session's request with this answer. */
+/* Answers the session's request, which ends it. */
 void
 lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
 {
@@ -40,7 +40,7 @@ lm_answer_result(lockmgr *lm, lm_session *session, lockmgr_result result)
 	lm_answer(lm, session, &answer);
 }
 
-/* The item is there, but cannot be worked with. */
+/* The item is unusable. */
 void
 lm_answer_bad_item(lockmgr *lm, lm_session *session, const char *message)
 {
@@ -49,7 +49,7 @@ lm_answer_bad_item(lockmgr *lm, lm_session *session, const char *message)
 	lm_answer(lm, session, &answer);
 }
 
-/* Ends the session's request with the lock's trouble. */
+/* The request fails with the lock's trouble. */
 void
 lm_answer_failed(lockmgr *lm, lm_session *session, const lm_lock *lock)
 {
@@ -64,7 +64,7 @@ lm_answer_failed(lockmgr *lm, lm_session *session, const lm_lock *lock)
 	lm_answer(lm, session, &answer);
 }
 
-/* Ends the release that waits for the lock, if any, with the lock's trouble. */
+/* The same for the session that waits for a release, if any. */
 void
 lm_fail_releaser(lockmgr *lm, lm_lock *lock)
 {

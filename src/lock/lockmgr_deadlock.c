@@ -3,13 +3,12 @@
  * lockmgr_deadlock.c
  *	  Deadlocks among this cluster's sessions.
  *
- * A session waits for one lock at a time, and a lock has one holder, so who
- * waits for whom is a chain.  A cycle is closed by the session that starts to
- * wait last, never by a grant: whoever is granted a lock waits for nothing at
- * that moment.  So it is enough to follow the chain when a session joins a
- * queue; only a lock manager that adopts several waiting sessions at once
- * meets cycles that the one it looks at has no part in.  Cycles through other
- * clusters, or through PostgreSQL's own locks, are not seen here.
+ * A session waits for one lock at a time, and a lock has one holder, so the waits
+ * form chains.  Only a session that starts to wait can close a cycle; a grant
+ * cannot, because the session that gets the lock waits for nothing.  So the chain
+ * is followed when a session joins a queue.  It may lead into a cycle without that
+ * session when several waiting sessions are adopted at once.  Cycles through
+ * other clusters, or through PostgreSQL's own locks, are not detected.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,13 +19,13 @@
 
 #define NAME_SHOWN 100			/* bytes of a lock's name */
 
-/* The session of this cluster that has what the waiting session wants. */
+/* The session of this cluster that holds the lock the session waits for, or NULL. */
 static const lm_session *
 holder_of(const lm_session *waiter)
 {
 	const lm_lease *lease = waiter->request.lock->lease;
 
-	/* A lost lease frees itself. */
+	/* A lost lease ends by itself. */
 	return lease != NULL && lease->l.state == LEASE_HELD ? lease->session : NULL;
 }
 
@@ -36,7 +35,7 @@ waits(const lm_session *session)
 	return session->request.active && session->request.kind == LOCKMGR_ACQUIRE;
 }
 
-/* Cut between characters. */
+/* Length of the name, cut between characters. */
 static int
 shown_length(const lm_lock *lock)
 {
@@ -78,8 +77,8 @@ describe(const lm_session *session, char *cycle, size_t size)
 }
 
 /*
- * Does the session, which has just joined a queue, wait for itself?  If so,
- * writes the cycle, in sentences, as far as it fits.
+ * Has the session closed a cycle by joining a queue?  If so, describes the cycle,
+ * as far as it fits.
  */
 bool
 lm_deadlocked(const lockmgr *lm, const lm_session *session, char *cycle,

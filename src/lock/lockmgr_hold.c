@@ -3,9 +3,9 @@
  * lockmgr_hold.c
  *	  Holding a lock: granting it, renewing its lease, losing it.
  *
- * A holder believes until its deadline: the moment before the first copy of
- * the newest confirmed write was sent, plus the lease, less the margin.  What
- * DynamoDB says after that changes nothing.
+ * A holder believes until its deadline: the time just before the first copy of the
+ * newest confirmed write was sent, plus the lease, minus the margin.  A later
+ * confirmation does not change that.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* The pending write is confirmed: what it wrote is what we have. */
+/* The pending write is confirmed. */
 void
 lm_written(lockmgr *lm, lm_lease *lease)
 {
@@ -35,7 +35,7 @@ lm_written(lockmgr *lm, lm_lease *lease)
 	pending->version[0] = '\0';
 }
 
-/* A third of the lease after the last write was sent. */
+/* The next renewal: a third of the lease after the last write was sent. */
 void
 lm_schedule_renewal(lockmgr *lm, lm_lock *lock)
 {
@@ -47,7 +47,7 @@ lm_schedule_renewal(lockmgr *lm, lm_lock *lock)
 			 l->lease_end - l->lease_ms * 1000 * 2 / 3);
 }
 
-/* The lock's pending write was settled in time: its session has the lock. */
+/* The pending write was confirmed in time: its session has the lock. */
 void
 lm_grant(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -109,7 +109,7 @@ lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 	lm_answer(lm, session, &answer);
 }
 
-/* A renewal of a lease whose session let go of it meanwhile. */
+/* A renewal is settled, but its session has let go of the lease. */
 static void
 unwanted_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
 						 const dynamo_item *item)
@@ -129,7 +129,7 @@ unwanted_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
 	lm_next_turn(lm, now, lock);
 }
 
-/* A renewal that was settled only after its lease was lost. */
+/* A renewal is settled after its lease was lost. */
 static void
 late_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
 					 const dynamo_item *item)
@@ -169,7 +169,7 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	bool		done = result->status == DYNAMO_OK ||
 		(!item->released && strcmp(item->version, l->pending.version) == 0);
 
-	/* Too late is too late, even if the timer was later still. */
+	/* After the deadline the lease is lost, even if the timer has not run yet. */
 	if (l->state == LEASE_HELD && now >= l->valid_until)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
 	if (done)
@@ -198,10 +198,10 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 }
 
 /*
- * The lease is lost: belief ends now.  If somebody else's version stands in
- * the item, or none, nothing of ours is left there.  Otherwise our version may
- * still stand, and is not released before the session has acknowledged the
- * loss or the lease has ended: its statement may still be running.
+ * The lease is lost: belief ends now.  If DynamoDB could not be reached, our
+ * version may still be in the item; it is not released before the session has
+ * acknowledged the loss or the lease is over, because the session's statement may
+ * still be running.
  */
 void
 lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
@@ -230,15 +230,15 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 	}
 }
 
-/* A lost lease was acknowledged, or has ended: clear up what is left of it. */
+/* A lost lease was acknowledged, or is over: releases what may be left of it. */
 void
 lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	if (lock->call == NULL)		/* else when its renewal is settled */
+	if (lock->call == NULL)		/* else when the renewal's call ends */
 		lm_release(lm, now, lock, lock->lease->l.version);
 }
 
-/* The renewal was not applied, or nobody knows: tries again, or gives up. */
+/* The renewal was not applied, or its outcome is unknown: repeats it, or gives up. */
 void
 lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -268,7 +268,7 @@ lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
 	else if (l->state != LEASE_HELD && (now >= l->deadline || !lock->maybe))
 	{
-		/* Let go meanwhile: release what is confirmed, and then the renewal. */
+		/* Let go: release the confirmed version, then perhaps the renewal's. */
 		if (lock->maybe)
 			memcpy(l->stray, l->pending.version, sizeof(l->stray));
 		lm_release(lm, now, lock, l->version);

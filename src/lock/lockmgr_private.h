@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_private.h
- *	  What the lock manager's files share.  For lockmgr*.c only.
+ *	  The lock manager's structs.  For lockmgr*.c only.
  *
- * The manager is split by a lock's life:
+ * The files follow a lock's life:
  *
  *	 lockmgr.c			events come in, adoption
  *	 lockmgr_table.c	locks, leases, sessions: finding, making, forgetting
@@ -33,7 +33,7 @@
  */
 typedef enum lock_state
 {
-	LOCK_IDLE,					/* nobody needs it, or it stays back */
+	LOCK_IDLE,					/* not needed, or staying back */
 	LOCK_ADOPTED,				/* until lockmgr_adopted() */
 	LOCK_ACQUIRING,				/* * */
 	LOCK_POLLING,				/* another client's: the next poll is due at timer */
@@ -42,7 +42,7 @@ typedef enum lock_state
 	LOCK_RENEWING,				/* * still held, unless let go */
 	LOCK_HANDING_OVER,			/* * */
 	LOCK_RELEASING,				/* * */
-	LOCK_LOST					/* until acknowledged, or the lease is over */
+	LOCK_LOST					/* not acknowledged, and the lease not over */
 } lock_state;
 #define LOCK_STATE_COUNT (LOCK_LOST + 1)
 
@@ -57,7 +57,7 @@ typedef struct lm_request
 	bool		active;
 	lockmgr_kind kind;
 	uint64_t	seq;
-	int64_t		since;			/* when it was asked */
+	int64_t		since;			/* when it was received */
 	int64_t		lease_ms;
 	int64_t		margin_us;
 	uint32_t	role_max_leases;
@@ -65,16 +65,16 @@ typedef struct lm_request
 	dynamo_holder holder;
 	uint8_t    *data;
 	size_t		data_len;
-	lm_lock    *lock;			/* what it is about */
+	lm_lock    *lock;			/* the lock it is for */
 	lm_session *next;			/* in lock's queue: ACQUIRE, TRY */
 	lm_session *previous;
 } lm_request;
 
 struct lm_session
 {
-	heap_node	timer;			/* LOOK_UP: when to try again */
+	heap_node	timer;			/* LOOK_UP: the next attempt */
 	lockmgr_session id;
-	uint32_t	role;			/* as its last acquire said */
+	uint32_t	role;			/* as in its last acquire */
 	lm_request	request;
 	lm_lease   *leases;			/* held or lost, not let go */
 	unsigned	attempts;		/* LOOK_UP */
@@ -87,48 +87,48 @@ struct lm_lease
 {
 	lease		l;
 	uint32_t	index;
-	lm_lock    *lock;			/* NULL once nothing of it stands in DynamoDB */
+	lm_lock    *lock;			/* NULL once nothing of it is in DynamoDB */
 	lm_session *session;		/* whose list it is in, or NULL */
 	lm_lease   *next;			/* in session's list, or in the free list */
 	lm_lease   *previous;
-	bool		spare;			/* lost, and nothing of it stands in DynamoDB */
-	lm_lease   *spare_next;		/* in the list of such, oldest first */
+	bool		spare;			/* lost, and nothing of it is in DynamoDB */
+	lm_lease   *spare_next;		/* in the list of these, oldest first */
 	lm_lease   *spare_previous;
 };
 
 struct lm_lock
 {
 	heap_node	timer;			/* next retry, poll, deadline */
-	heap_node	renewal;		/* next renewal, or its repetition */
+	heap_node	renewal;		/* next renewal, or its next attempt */
 	lm_lock    *hash_next;
 	uint64_t	hash;
 	char	   *name;
 	size_t		name_len;
 
 	lock_state	state;
-	lm_lease   *lease;			/* what we wrote, or are about to write */
+	lm_lease   *lease;			/* what we have written, or will write */
 	lm_call    *call;			/* in flight */
 	bool		queued;			/* in the ready queue */
 	lm_lock    *ready_next;
-	bool		maybe;			/* a copy of lease.pending may have arrived */
+	bool		maybe;			/* a copy of lease.pending may have been applied */
 	bool		repeat;			/* a copy of lease.pending was sent */
 
-	lm_session *first;			/* who waits, in order */
+	lm_session *first;			/* the queue */
 	lm_session *last;
 	uint32_t	waiters;
-	uint32_t	watch;			/* LOCKMGR_NO_WATCH when nobody waits */
-	uint32_t	look_ups;		/* requests and calls that point here */
+	uint32_t	watch;			/* LOCKMGR_NO_WATCH if nobody waits */
+	uint32_t	look_ups;		/* requests and calls that point to this lock */
 
-	/* Who waits for the outcome of the release or the renewal. */
+	/* The sessions that wait for the release or the renewal. */
 	lm_session *releaser;
 	lm_session *renewer;
-	int64_t		wanted_lease_ms;	/* renewer's wish; 0: as it is */
+	int64_t		wanted_lease_ms;	/* for the renewer; 0: unchanged */
 	int64_t		wanted_margin_us;
 
-	/* Somebody else's version, and when it was first received. */
+	/* Another client's version, and when it was first received. */
 	bool		seen;
 	int64_t		first_seen;
-	int64_t		holder_seen;	/* the same for its holder */
+	int64_t		holder_seen;	/* when its holder was */
 	char		owner[DYNAMO_OWNER_SIZE];
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
@@ -139,11 +139,11 @@ struct lm_lock
 	int64_t		stay_back_until;	/* no acquire before */
 
 	/* Hand-overs in a row; see lockmgr_release.c. */
-	unsigned	doublings;		/* of a run's length, as nobody else came */
+	unsigned	doublings;		/* of a run's length, since others had the lock */
 	int64_t		run_end;		/* 0: none yet */
 	int64_t		let_go_at;		/* 0: not since the run began */
 
-	/* Trouble with DynamoDB. */
+	/* See lockmgr_trouble.c. */
 	unsigned	attempts;		/* failures in a row */
 	int64_t		trouble_since;	/* 0: none */
 	dynamo_op	trouble_op;
@@ -151,7 +151,7 @@ struct lm_lock
 	char		trouble_type[DYNAMO_TYPE_SIZE];
 	char		trouble_message[DYNAMO_MESSAGE_SIZE];
 
-	/* In the list of locks that nobody needs, but are remembered. */
+	/* In the list of locks that nobody needs. */
 	bool		remembered;
 	lm_lock    *remembered_next;
 	lm_lock    *remembered_previous;
@@ -164,11 +164,11 @@ struct lm_call
 	bool		renewal;		/* counted among renewals */
 	int			count;
 	lm_lock    *locks[DYNAMO_BATCH_MAX];	/* or */
-	lm_session *look_up_by;		/* a LOOK_UP; NULL once it was cancelled */
+	lm_session *look_up_by;		/* LOOK_UP; NULL once it is cancelled */
 	bool		look_up;
 };
 
-/* Nonces of acquires whose late copies may yet turn up in the item. */
+/* How many nonces of acquires that may still turn up in the item. */
 #define LM_RETIRED 256
 
 struct lockmgr
@@ -180,7 +180,7 @@ struct lockmgr
 	int64_t		request_timeout_us;
 	int64_t		retry_timeout_us;
 	int64_t		epoch_offset_us;
-	bool		batches;		/* DynamoDB takes them */
+	bool		batches;		/* DynamoDB accepts them */
 	bool		adopting;
 
 	lm_lock   **buckets;
@@ -194,7 +194,7 @@ struct lockmgr
 	lm_lease   *leases;			/* [max_leases] */
 	uint32_t	max_leases;
 	lm_lease   *free_lease;
-	lm_lease   *spare_first;	/* only tell of losses: taken when none is free */
+	lm_lease   *spare_first;	/* spare leases, used when none is free */
 	lm_lease   *spare_last;
 	uint32_t	spare_count;
 	uint32_t	reserved_leases;

@@ -4,16 +4,15 @@
  *	  Releasing a lock, or handing it over to the next session of this
  *	  cluster.
  *
- * Belief ends before the request is sent.  A hand-over takes one request
- * where release and acquire take two; so that other clusters are not starved,
- * a run of hand-overs is bounded in time, and after it this cluster's waiters
- * stay back for a moment, which must be longer than POLL_BUSY_US and two round
- * trips.  With a shorter one a waiter of another cluster was seen, in a
- * simulation, to wait for ten minutes.
+ * Belief ends before the request is sent.  A hand-over is one request instead of a
+ * release and an acquire.  To let other clusters have the lock, a run of
+ * hand-overs is limited in time, and after it this cluster's waiters stay back for
+ * a moment.  That must be longer than POLL_BUSY_US and two round trips: with a
+ * shorter one, in a simulation, another cluster waited for ten minutes.
  *
- * Nobody can see whether another cluster waits.  But each acquire tells whose
- * item it replaced: runs are short while others have the lock between them, and
- * each is twice as long as the one before while nobody does.
+ * We cannot see whether another cluster waits.  But an acquire shows whose item it
+ * replaced: if that was another client's, the next run is short; if not, the run
+ * is twice as long as the last one.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,8 +25,8 @@
 #define STAY_BACK_US	INT64_C(150000)
 
 /*
- * The session wants no more of the lease: it released it, ended, never wanted
- * it, or acknowledges that it is lost.
+ * The session no longer wants the lease: it has released it, has ended, has
+ * cancelled the request, or acknowledges the loss.
  */
 void
 lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease)
@@ -52,17 +51,17 @@ lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease)
 	lm_answer_renewer(lm, lock, LOCKMGR_NOT_HELD);
 	if (lock->state == LOCK_HELD)
 		lm_pass_on(lm, now, lock);
-	/* else RENEWING: the renewal must be settled first */
+	/* else RENEWING: the renewal must end first */
 }
 
-/* Others have had the lock, or their chance. */
+/* Others have had the lock, or a chance to get it. */
 static void
 new_run(lm_lock *lock)
 {
 	lock->run_end = lock->let_go_at = 0;
 }
 
-/* Somebody else has the lock, or had it before us. */
+/* Another client has the lock, or had it before us. */
 void
 lm_have_company(lm_lock *lock)
 {
@@ -70,7 +69,7 @@ lm_have_company(lm_lock *lock)
 	new_run(lock);
 }
 
-/* An acquire has replaced this item; it does not exist if we were not told. */
+/* An acquire has replaced this item; if unknown, item->exists is false. */
 void
 lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item)
 {
@@ -83,8 +82,8 @@ lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item)
 }
 
 /*
- * Before an acquire.  A lock that was free for a moment only, because no
- * session waited just then, has given others no chance: the run goes on.
+ * Before an acquire: if the lock was free only for a moment, because no session
+ * waited just then, others had no chance to get it, and the run goes on.
  */
 void
 lm_resume_run(int64_t now, lm_lock *lock)
@@ -93,7 +92,7 @@ lm_resume_run(int64_t now, lm_lock *lock)
 		new_run(lock);
 }
 
-/* We have the lock and nobody believes in it: to the next, or released. */
+/* The lock is ours, without a holder: hands it over, or releases it. */
 void
 lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -127,7 +126,7 @@ lm_release(lockmgr *lm, int64_t now, lm_lock *lock, const char *expected)
 	int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
 
 	(void) now;
-	/* A renewal that nobody settled may stand in the item: see l->stray. */
+	/* The item may have the version of an unsettled renewal: see l->stray. */
 	if (l->stray[0] != '\0' && l->pending.op == DYNAMO_RENEW && pending_end > l->lease_end)
 		l->lease_end = pending_end;
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
@@ -138,8 +137,8 @@ lm_release(lockmgr *lm, int64_t now, lm_lock *lock, const char *expected)
 }
 
 /*
- * The moment after which an unsettled release or hand-over is not worth
- * repeating: whatever stands in the item, others may take it over.
+ * The time after which an unsettled release or hand-over is not repeated: others
+ * may take the lock over then, whatever the item contains.
  */
 static int64_t
 give_up_at(const lm_lock *lock)
@@ -237,7 +236,7 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (result->status == DYNAMO_CONDITION_FAILED &&
 		strcmp(item->version, l->pending.version) != 0)
 	{
-		/* A renewal that nobody settled has succeeded: release that. */
+		/* The unsettled renewal was applied: release its version. */
 		if (l->stray[0] != '\0' && !item->released &&
 			strcmp(item->version, l->stray) == 0)
 		{
@@ -248,7 +247,7 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 			lm_release(lm, now, lock, stray);
 			return;
 		}
-		/* An abandoned acquire that has not arrived: it still may. */
+		/* An abandoned acquire was not applied, but may be later. */
 		if (l->version[0] == '\0')
 			lm_retire(lm, l->pending.expected);
 		if (now >= l->deadline)
@@ -261,7 +260,7 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_next_turn(lm, now, lock);
 }
 
-/* A release or a hand-over. */
+/* A release or a hand-over has failed: repeats it, or gives up. */
 void
 lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -272,7 +271,7 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock, 0));
 		return;
 	}
-	/* Whichever of these stands there, nobody of ours holds it. */
+	/* Any of these may be in the item; no session of ours holds the lock. */
 	lm_retire(lm, lock->lease->l.pending.expected);
 	if (lock->lease->l.stray[0] != '\0')
 		lm_retire(lm, lock->lease->l.stray);

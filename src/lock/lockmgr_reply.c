@@ -16,14 +16,14 @@
 #include <assert.h>
 #include <string.h>
 
-/* Is a batch refused because it is one? */
+/* Does the status mean that batches are refused? */
 static bool
 refuses_batches(dynamo_status status)
 {
 	return status == DYNAMO_ACCESS_DENIED || status == DYNAMO_VALIDATION;
 }
 
-/* Certainly not applied, only because it was part of a batch. */
+/* The renewal was not applied, because batches are refused. */
 static void
 retry_singly(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -99,7 +99,7 @@ end_call(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 	}
 }
 
-/* A session's look-up: answered, failed for good, or to be tried again. */
+/* The call of a look-up has ended: answers it, or sets the timer for a repetition. */
 static void
 look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 				const dynamo_result *result)
@@ -144,8 +144,8 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 }
 
 /*
- * A batch that is refused is not tried again: single renewals need no PartiQL
- * permission, the lack of which may show in the statements alone.
+ * After a refused batch there are only single renewals, which need no permission
+ * for PartiQL.  If that is missing, the whole batch or each statement is refused.
  */
 static void
 check_batches(lockmgr *lm, const lm_call *call, const dynamo_reply *reply)

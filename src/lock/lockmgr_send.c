@@ -3,10 +3,10 @@
  * lockmgr_send.c
  *	  Sending calls, within limits, and several renewals in one.
  *
- * A lock that wants a call is put into the ready queue; lm_pump(), at the end
- * of every event, sends what the limit on calls in flight allows.  A write's
- * nonce and first-send time are saved before it leaves, so that whoever adopts
- * this lock manager's leases repeats the very same write.
+ * A lock that needs a call is put into the ready queue; lm_pump(), at the end of
+ * every event, sends as many as the limit on calls in flight allows.  A write's
+ * nonce and the time it was first sent are saved before it is sent, so that a
+ * manager that adopts the lease can repeat the same write.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,8 +17,8 @@
 #define ATTEMPT_MIN_US	INT64_C(50000)
 
 /*
- * A renewal may go early by this part of its lease to share a request; one
- * that is repeated by this little, or there would be no jitter.
+ * To share a request, a renewal may be sent early by this part of its lease; a
+ * repetition only by so little, to preserve the jitter.
  */
 #define EARLY_PART		12
 #define RETRY_EARLY_US	INT64_C(20000)
@@ -35,7 +35,7 @@ lm_new_nonce(lockmgr *lm, lm_lock *lock)
 	lock->maybe = lock->repeat = false;
 }
 
-/* Starts a write; the caller fills in what else it needs and submits it. */
+/* Starts a write; the caller fills in the other fields and submits it. */
 void
 lm_new_write(lockmgr *lm, lm_lock *lock, dynamo_op op, const char *expected)
 {
@@ -90,7 +90,7 @@ lm_unsubmit_look_up(lockmgr *lm, lm_session *session)
 	session->queued = false;
 }
 
-/* An unused call, or NULL when as many as allowed are in flight. */
+/* An unused call, or NULL at the limit of calls in flight. */
 static lm_call *
 take_call(lockmgr *lm, dynamo_op op, bool renewal)
 {
@@ -134,8 +134,8 @@ attempt_timeout(const lockmgr *lm, int64_t now, const lm_lock *lock)
 }
 
 /*
- * The moment a shorter lease is sent, the old deadline no longer holds: others
- * will count the new length.
+ * When a shorter lease is sent, the old deadline is no longer valid, because
+ * others count the new length.
  */
 static void
 shorten_belief(lockmgr *lm, lm_lock *lock)
@@ -153,7 +153,7 @@ shorten_belief(lockmgr *lm, lm_lock *lock)
 	}
 }
 
-/* Notes that the lock's pending write leaves now, and describes it. */
+/* Records that the lock's pending write is sent now, and describes it. */
 static void
 prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write)
 {
@@ -166,8 +166,8 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write)
 		pending->first_sent = now;
 
 		/*
-		 * Of this moment, as the deadline is: an older token could be granted
-		 * after a higher one if the item is deleted in between.
+		 * The token is of this moment, like the deadline: an older one could be
+		 * granted after a higher one if the item is deleted in between.
 		 */
 		if (pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_HAND_OVER)
 			pending->token = lm_next_token(lm, now, lock);
@@ -264,7 +264,7 @@ send_look_up(lockmgr *lm, lm_session *session, lm_call *call)
 	send_call(lm, call, session->attempts > 0, lm->request_timeout_us, &write);
 }
 
-/* The renewal that is due next, or near enough to share a request. */
+/* The next renewal if it is due, or may be sent early to share a request. */
 static lm_lock *
 due_renewal(lockmgr *lm, int64_t now, bool sharing)
 {
@@ -321,14 +321,14 @@ send_renewals(lockmgr *lm, int64_t now)
 	}
 }
 
-/* Sends what is due or waits, as far as the limits allow. */
+/* Sends what is due, within the limits. */
 void
 lm_pump(lockmgr *lm, int64_t now)
 {
 	lm_call    *call;
 
 	if (lm->adopting)
-		return;					/* not all locks are in their states yet */
+		return;					/* not all leases are adopted yet */
 	send_renewals(lm, now);
 	while (lm->ready_first != NULL)
 	{

@@ -4,10 +4,10 @@
  *	  The lock manager's tables: locks by name, leases by index, sessions by
  *	  slot.
  *
- * A lock exists while somebody needs it, and after that for as long as it is
- * among the max_remembered most recently needed ones: what we know of a
- * foreign holder's version, and since when, lets the next session take a dead
- * holder's lock at once.
+ * A lock's struct exists while it is needed, and then as long as it is among the
+ * max_remembered ones that were needed last: because we know since when we have
+ * seen another client's version, the next session can take a dead holder's lock
+ * over at once.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,7 @@ lm_random(lockmgr *lm)
 	return r;
 }
 
-/* FNV-1a from a random start, so that nobody can choose names that collide. */
+/* FNV-1a with a random start, so that nobody can choose names that collide. */
 static uint64_t
 hash_name(const lockmgr *lm, const char *name, size_t len)
 {
@@ -61,7 +61,7 @@ grow_buckets(lockmgr *lm)
 	lm_lock   **buckets = calloc(count, sizeof(lm_lock *));
 
 	if (buckets == NULL)
-		return;					/* longer chains, still right */
+		return;					/* longer chains */
 	for (size_t i = 0; i < lm->bucket_count; i++)
 	{
 		lm_lock    *next;
@@ -161,7 +161,7 @@ lm_remember(lockmgr *lm, lm_lock *lock)
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	if (lock->attempts > 0)
-		lock->stay_back_until = 0;	/* whoever comes next starts afresh */
+		lock->stay_back_until = 0;	/* the next session need not wait */
 	lm_clear_trouble(lm, lock);
 	if (!lock->seen && lock->top_token == 0)
 	{
@@ -189,8 +189,9 @@ lm_remember(lockmgr *lm, lm_lock *lock)
 }
 
 /*
- * Nothing of the lost lease stands in DynamoDB, and its session has been told
- * (lockmgr_host.lost).  It only remembers why: until its room is needed.
+ * Nothing of the lost lease is in DynamoDB, and its session has been informed
+ * (lockmgr_host.lost).  It is kept for the reason of the loss, until its room is
+ * needed.
  */
 void
 lm_spare_lease(lockmgr *lm, lm_lease *lease)
@@ -228,8 +229,8 @@ gets_lease(lockmgr *lm, const lm_session *session)
 }
 
 /*
- * Have the sessions of this one's role all the leases that they may have?  Linear
- * in the number of sessions, for a role that has a limit.
+ * Have the sessions of this role reached its limit?  Linear in the number of
+ * sessions if the role has a limit.
  */
 bool
 lm_role_is_full(lockmgr *lm, const lm_session *session)
@@ -250,7 +251,7 @@ lm_role_is_full(lockmgr *lm, const lm_session *session)
 	return max != 0 && count >= max;
 }
 
-/* What is lost and only remembered makes room. */
+/* Spare leases count as free. */
 bool
 lm_has_room(const lockmgr *lm, const lm_session *session)
 {
@@ -259,7 +260,7 @@ lm_has_room(const lockmgr *lm, const lm_session *session)
 	return left > (session->request.superuser ? 0 : lm->reserved_leases);
 }
 
-/* A lease for the lock; lm_has_room() has said so. */
+/* A lease for the lock; lm_has_room() must be true. */
 lm_lease *
 lm_take_lease(lockmgr *lm, lm_lock *lock)
 {
@@ -280,7 +281,7 @@ lm_take_lease(lockmgr *lm, lm_lock *lock)
 	return lease;
 }
 
-/* Frees it, for the host too.  The lock must no longer point to it. */
+/* Frees the lease.  The lock must no longer point to it. */
 void
 lm_put_lease(lockmgr *lm, lm_lease *lease)
 {
@@ -291,7 +292,7 @@ lm_put_lease(lockmgr *lm, lm_lease *lease)
 	lease->lock = NULL;
 	lm->leases_in_use--;
 	if (lm->adopting)
-		return;					/* lockmgr_adopted() makes the free list */
+		return;					/* lockmgr_adopted() builds the free list */
 	lease->next = lm->free_lease;
 	lm->free_lease = lease;
 }
@@ -342,7 +343,7 @@ lm_unlink_lease(lm_lease *lease)
 	lease->next = lease->previous = NULL;
 }
 
-/* The session's struct, made if need be; NULL when memory is short. */
+/* Finds the session's struct or allocates it; NULL when memory is short. */
 lm_session *
 lm_get_session(lockmgr *lm, lockmgr_session id)
 {
@@ -362,7 +363,7 @@ lm_get_session(lockmgr *lm, lockmgr_session id)
 	return session;
 }
 
-/* The session if it is the present user of its slot, else NULL. */
+/* The session if it uses its slot now, else NULL. */
 lm_session *
 lm_live_session(lockmgr *lm, lockmgr_session id)
 {
@@ -374,9 +375,8 @@ lm_live_session(lockmgr *lm, lockmgr_session id)
 }
 
 /*
- * Remembers the nonce of an acquire that may turn up in the item after all.
- * Bounded: what is forgotten costs whoever wants that lock one lease of
- * waiting.
+ * Remembers the nonce of an acquire that may still turn up in the item.  If it is
+ * forgotten because there are too many, the next session has to wait for a lease.
  */
 void
 lm_retire(lockmgr *lm, const char *version)

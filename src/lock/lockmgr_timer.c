@@ -7,13 +7,13 @@
  */
 #include "lock/lockmgr_private.h"
 
-/* The lock's retry is due. */
+/* The next attempt is due. */
 static void
 repeat_write(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
 	{
-		lm_abandon(lm, now, lock);	/* adopted, and nobody asked for it again */
+		lm_abandon(lm, now, lock);	/* adopted, and its session has not asked again */
 		return;
 	}
 	if (!lock->maybe)

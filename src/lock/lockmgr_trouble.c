@@ -42,7 +42,7 @@ lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 	lm_tell_watch(lm, lock);
 }
 
-/* Will the same request fare no better a moment later? */
+/* Would the same request fail again? */
 bool
 lm_is_permanent(dynamo_status status)
 {
@@ -50,7 +50,7 @@ lm_is_permanent(dynamo_status status)
 		status != DYNAMO_UNREACHABLE && status != DYNAMO_UNKNOWN;
 }
 
-/* Is it time to tell the session of the lock's trouble? */
+/* Should the session's request fail now? */
 bool
 lm_out_of_patience(const lockmgr *lm, int64_t now, const lm_lock *lock,
 				   const lm_session *session)
@@ -58,7 +58,7 @@ lm_out_of_patience(const lockmgr *lm, int64_t now, const lm_lock *lock,
 	int64_t		since = session->request.since;
 
 	if (lock->trouble_since == 0)
-		return false;			/* what is undone was abandoned, nothing failed */
+		return false;			/* nothing has failed: an abandoned acquire */
 	if (since < lock->trouble_since)
 		since = lock->trouble_since;
 	return lm_is_permanent(lock->trouble) || now - since >= lm->retry_timeout_us;
@@ -71,7 +71,7 @@ lm_fail_impatient_waiters(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_answer_failed(lm, lock->first, lock);
 }
 
-/* Its session has the answer; the release goes on. */
+/* Answers the session; the release goes on. */
 void
 lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock)
 {

@@ -4,12 +4,12 @@
  *	  Waiting for a lock: the queue, the acquire, and polling a lock that
  *	  another client holds.
  *
- * Sessions of this cluster stand in one queue per lock, first in, first out.
- * Only the lock itself talks to DynamoDB, on behalf of the first in the queue,
- * so that twenty waiting sessions cost as many reads as one.
+ * Sessions of this cluster wait in one queue per lock, first in, first out.  Calls
+ * are made for the first in the queue, so twenty waiting sessions cost as many
+ * reads as one.
  *
- * A version that somebody else wrote is dead one lease after we first received
- * it; nobody's wall clock has a say.  See "Time" in doc/protocol.md.
+ * Another client's version is dead LOCKMGR_DEAD_AFTER(its lease) after we first
+ * received it, by our own clock.  See "Time" in doc/protocol.md.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,8 +24,8 @@
 #define BUSY_US			INT64_C(2000000)
 
 /*
- * Puts the session at the end of the lock's queue, or at its front: there only
- * while adopting, when its write is already under way.
+ * Puts the session at the end of the lock's queue; or at its front, while adopting,
+ * if its write is under way.
  */
 void
 lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
@@ -44,7 +44,7 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 
 	if (lock->watch == LOCKMGR_NO_WATCH)
 	{
-		/* There are as many watches as sessions: one is always free. */
+		/* There are as many watches as sessions, so one is free. */
 		lock->watch = lm->free_watches[--lm->free_watch_count];
 		lm_tell_watch(lm, lock);
 	}
@@ -71,7 +71,7 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 	}
 }
 
-/* Tells those who wait for the lock what stands between them and it. */
+/* Updates the watch of the sessions that wait for the lock. */
 void
 lm_tell_watch(lockmgr *lm, lm_lock *lock)
 {
@@ -108,8 +108,8 @@ dead_at(const lm_lock *lock)
 }
 
 /*
- * Takes note of an item that was just received.  The same version again
- * changes nothing: what counts is when it was seen first.
+ * Records an item that was received now.  If its version is known, nothing changes:
+ * what counts is when it was first seen.
  */
 void
 lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
@@ -117,7 +117,7 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 	bool		same_owner;
 	bool		same_token;
 
-	/* The highest possible token is refused, not followed by a higher one. */
+	/* INT64_MAX is refused elsewhere: there is no higher one. */
 	if (item->has_token && item->token > lock->top_token && item->token < INT64_MAX)
 		lock->top_token = item->token;
 	if (!item->exists || item->released || item->wrong != NULL)
@@ -146,8 +146,8 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 }
 
 /*
- * The version that an acquire may overwrite although it is not released: one
- * that is dead, or that an abandoned acquire of our own left behind.
+ * The version that an acquire may overwrite although it is not released, or "": it
+ * is dead, or was written by an abandoned acquire of our own.
  */
 static const char *
 overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
@@ -160,9 +160,9 @@ overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
 }
 
 /*
- * A listing makes no room for what it sees: a lock that a session has needed is
- * worth more.  A lock that has a lease is ours, or about to be; one that sessions
- * of this cluster wait for is theirs before anybody's who tries.
+ * A listing replaces no remembered lock, because a lock that a session has needed
+ * is worth more.  A try would not get a lock that has a lease, which is ours or
+ * will be; nor one that sessions of this cluster wait for.
  */
 bool
 lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
@@ -187,7 +187,7 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 	return dead;
 }
 
-/* DynamoDB's clock in microseconds, but above every token seen here. */
+/* DynamoDB's time in microseconds, but above every token of the lock. */
 int64_t
 lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
@@ -196,7 +196,7 @@ lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	return token > lock->top_token ? token : lock->top_token + 1;
 }
 
-/* Fills in whom the lock's pending acquire or hand-over is for. */
+/* Makes the lock's pending acquire or hand-over one for this session. */
 static void
 write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 {
@@ -211,8 +211,8 @@ write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 }
 
 /*
- * Nobody of this cluster has the lock and nothing of it is under way: lets
- * the first in the queue try.
+ * No session of this cluster has the lock, and no call is in flight: acquires it
+ * for the first in the queue.
  */
 void
 lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -248,14 +248,14 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_remember(lm, lock);
 }
 
-/* Fills in a hand-over to the first in the queue; see lockmgr_release.c. */
+/* Makes the pending hand-over one to the first in the queue. */
 void
 lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	write_for(lm, now, lock, lock->first);
 }
 
-/* Is the session that the pending write is for still waiting for it? */
+/* Does its session still wait for the pending write? */
 bool
 lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
 {
@@ -325,8 +325,8 @@ lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 }
 
 /*
- * The acquire was refused because its token was not above the item's: true if
- * a higher one would do.  Our clock is behind the last holder's, then.
+ * Was the acquire refused only because its token is not above the item's?  Our
+ * clock is behind the last holder's, then.
  */
 static bool
 token_too_low(const lease_write *pending, const dynamo_item *item)
@@ -337,7 +337,7 @@ token_too_low(const lease_write *pending, const dynamo_item *item)
 	return overwritable && item->has_token && item->token >= pending->token;
 }
 
-/* A definite no: somebody has it, or our token was too low. */
+/* The acquire was refused: another client has the lock, or our token was too low. */
 static void
 acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 				const dynamo_item *item)
@@ -372,7 +372,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		return;
 	}
 	else if (!lock->seen || strcmp(lock->version, pending.expected) == 0)
-		lm_stay_back(lm, now, lock);	/* it should have worked: go slow */
+		lm_stay_back(lm, now, lock);	/* unexpected: retry slowly */
 	lm_next_turn(lm, now, lock);
 }
 
@@ -382,7 +382,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 {
 	lm_lease   *lease = lock->lease;
 
-	/* Refused by our own nonce: an earlier copy has succeeded. */
+	/* If the item has our nonce, an earlier copy was applied. */
 	if (result->status == DYNAMO_CONDITION_FAILED &&
 		(result->item.released ||
 		 strcmp(result->item.version, lease->l.pending.version) != 0))
@@ -398,7 +398,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_grant(lm, now, lock);
 	else
 	{
-		/* Cancelled, or settled too late to be believed. */
+		/* Cancelled, or confirmed too late. */
 		lm_set_lease_state(lm, lease, LEASE_RELEASING);
 		lm_save(lm, lease, false);
 		lm_pass_on(lm, now, lock);
@@ -406,8 +406,8 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 }
 
 /*
- * The session that the unsettled acquire is for does not want it any more.  It
- * is not repeated: as it may have happened, it is undone, by its nonce.
+ * The session no longer wants its unsettled acquire.  If that may have been
+ * applied, a release that expects its nonce undoes it.
  */
 void
 lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)

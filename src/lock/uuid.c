@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * uuid.c
- *	  Version-4 UUIDs (RFC 9562) from random bytes that the caller supplies.
+ *	  Version-4 UUIDs (RFC 9562) from the caller's random bytes.
  *
  *-------------------------------------------------------------------------
  */
