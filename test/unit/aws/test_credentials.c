@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_credentials.c
- *	  Behaviour of aws/credentials.h, in a world made of two small tables:
- *	  environment variables and files.
+ *	  aws/credentials.h, with environment variables and files from two tables.
  *
  *-------------------------------------------------------------------------
  */
@@ -59,7 +58,7 @@ read_file(void *arg, const char *path, size_t *len)
 		if (strcmp(w->files[i].name, path) != 0)
 			continue;
 		*len = strlen(w->files[i].value);
-		text = malloc(*len + 1);	/* not malloc(0); no NUL behind it */
+		text = malloc(*len + 1);	/* not malloc(0); without a NUL */
 		memcpy(text, w->files[i].value, *len);
 		return text;
 	}
@@ -76,7 +75,7 @@ environment(const world *w)
 
 static aws_credentials found;
 static char error[1024];
-static char words[1024];		/* on Region and endpoint */
+static char words[1024];		/* of Region and endpoint */
 
 static bool
 find(const aws_settings *settings, const world *w)
@@ -113,7 +112,7 @@ assert_refused(const aws_settings *settings, const world *w,
 	assert_memory_equal(&found, &zero, sizeof(found));
 }
 
-/* As assert_refused(), for the end of a message. */
+/* Like assert_refused(), for the end of a message. */
 static void
 assert_refused_with(const aws_settings *settings, const world *w,
 					const char *end)
@@ -395,7 +394,7 @@ ways_to_credentials_that_it_lacks_are_named(void **state)
 		assert_refused_with(NULL, &w, end);
 	}
 
-	/* A role comes before keys, keys before a process. */
+	/* A role takes precedence over keys, keys over a process. */
 	w.files[1] = everything.files[0];
 	w.files[0].value = cases[0].config;
 	assert_refused_with(NULL, &w,
@@ -426,7 +425,7 @@ malformed_files_are_refused(void **state)
 }
 
 /*
- * Values that cannot be right
+ * Invalid values
  */
 
 static char *
@@ -700,7 +699,7 @@ ignores_configured_endpoints_if_told_to(void **state)
 	assert_endpoint(&none, &by_profile, "");
 	assert_endpoint(&settings, &by_profile, "http://set");
 
-	/* The variable wins over the profile. */
+	/* The variable takes precedence over the profile. */
 	by_profile.variables[1] =
 		(pair) {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "false"};
 	assert_endpoint(&none, &by_profile, "http://env");

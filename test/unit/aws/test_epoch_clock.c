@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_epoch_clock.c
- *	  What time it is in DynamoDB: bounds that hold, and absurd Dates.
+ *	  The bounds of DynamoDB's time, and wrong Dates.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +29,7 @@ between(int64_t from, int64_t to)
 	return from + (int64_t) ((seed >> 20) % (uint64_t) (to - from + 1));
 }
 
-/* DynamoDB, whose clock shows "epoch" more than ours, replies at "at". */
+/* DynamoDB, whose clock is "epoch" ahead of ours, replies at "at". */
 static void
 reply_at(epoch_clock *clock, int64_t epoch, int64_t at, int64_t there, int64_t back)
 {
@@ -51,7 +51,7 @@ one_date_tells_the_second(void **state)
 					SECOND + 13 * MS + 5);
 }
 
-/* Whatever the clocks do within the drift, and the wall clock says. */
+/* With any clocks within the drift, and any wall clock. */
 static void
 the_truth_lies_between_the_bounds(void **state)
 {
@@ -104,7 +104,7 @@ many_dates_tell_more_than_the_second(void **state)
 	assert_true(epoch_clock_low(&clock, 20 * SECOND) > EPOCH - 60 * MS);
 }
 
-/* What was known widens, until the next Date. */
+/* The bounds widen until the next Date. */
 static void
 silence_widens_the_bounds(void **state)
 {
@@ -133,7 +133,7 @@ an_absurd_date_moves_no_token(void **state)
 		epoch_clock clock;
 		int64_t		high;
 
-		/* known, and contradicted: less often than it takes, and by one crowd */
+		/* known, then contradicted: too seldom; or often, but at the same time */
 		epoch_clock_start(&clock, EPOCH, PPM);
 		reply_at(&clock, EPOCH, 50 * SECOND, MS, MS);
 		high = epoch_clock_high(&clock, 60 * SECOND);
@@ -146,7 +146,7 @@ an_absurd_date_moves_no_token(void **state)
 		assert_int_equal(clock.votes, 0);
 		assert_true(epoch_clock_high(&clock, 60 * SECOND) <= high);
 
-		/* before anything is known */
+		/* before the first Date */
 		epoch_clock_start(&clock, EPOCH, PPM);
 		epoch_clock_reply(&clock, absurd[i], 50 * SECOND, 50 * SECOND + MS);
 		assert_false(clock.known);
@@ -156,7 +156,7 @@ an_absurd_date_moves_no_token(void **state)
 	}
 }
 
-/* Our machine stood still, or DynamoDB's clock was set: all replies say so. */
+/* Our machine stood still, or DynamoDB's clock was set: all replies agree. */
 static void
 a_jump_is_believed_in_the_end(void **state)
 {
@@ -181,7 +181,7 @@ a_jump_is_believed_in_the_end(void **state)
 	}
 }
 
-/* One of several servers is wrong all the time. */
+/* One of several servers is always wrong. */
 static void
 a_minority_is_outvoted(void **state)
 {
@@ -199,7 +199,7 @@ a_minority_is_outvoted(void **state)
 	}
 }
 
-/* A wrong time costs a refusal, whose Date is believed for the next try. */
+/* A refusal has the right Date, which the next attempt uses. */
 static void
 signing_follows_the_newest_date(void **state)
 {

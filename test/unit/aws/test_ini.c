@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_ini.c
- *	  Behaviour of aws/ini.h.
+ *	  Tests of aws/ini.h.
  *
  * The rules are those that the AWS SDKs share (aws-sdk tests of the profile
  * file parser) and, for files indented as a whole, those of the AWS CLI.

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * test_sigv4.c
- *	  Behaviour of aws/sigv4.h.
+ *	  Tests of aws/sigv4.h.
  *
- * Two outside authorities: Amazon's published vectors (data/sigv4), and
- * botocore, run by botocore_sign.py, for what the vectors lack: x-amz-target
- * together with a token, long bodies, UTF-8.  Neither is skipped if missing.
+ * The references are Amazon's published vectors (data/sigv4), and botocore, run by
+ * botocore_sign.py, for what the vectors lack: x-amz-target together with a token,
+ * long bodies, UTF-8.  Neither is skipped if missing.
  *
  *-------------------------------------------------------------------------
  */
@@ -82,7 +82,7 @@ cut_line(char *text)
 	return newline + 1;
 }
 
-/* As the suite writes requests: "Name:value", folded lines begin with space. */
+/* The suite's format of requests: "Name:value", folded lines begin with a space. */
 static void
 parse_request(vector *v)
 {
@@ -243,7 +243,7 @@ pick(unsigned below)
 	return (random_state >> 8) % below;
 }
 
-/* Odd pieces of values; botocore and HTTP agree on what white space is here. */
+/* Unusual parts of values, for which botocore and HTTP agree on white space. */
 static void
 random_value(char *out, size_t size)
 {
@@ -339,7 +339,7 @@ write_case(FILE *file, const random_case *c)
 	cJSON_Delete(json);
 }
 
-/* What botocore adds by itself. */
+/* Headers that botocore adds. */
 static void
 add_date_and_token(random_case *c)
 {
@@ -350,7 +350,7 @@ add_date_and_token(random_case *c)
 			(sigv4_header) {"X-Amz-Security-Token", c->token};
 }
 
-/* Writes botocore's answers; returns how many there were. */
+/* Writes botocore's signatures; returns their number. */
 static int
 ask_botocore(const random_case *cases, char answers[][2048])
 {
@@ -403,7 +403,7 @@ signs_like_botocore(void **state)
 }
 
 /*
- * The rest of the contract
+ * Everything else
  */
 
 static const sigv4_header two_headers[] = {
@@ -424,7 +424,7 @@ plain_request(void)
 	};
 }
 
-/* A used key gives what a fresh one gives. */
+/* A cached key gives the same signature as a fresh one. */
 static void
 check_reuse(const sigv4_request *request, sigv4_key *used)
 {

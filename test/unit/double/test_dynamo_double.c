@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * test_dynamo_double.c
- *	  The DynamoDB double, asked with this project's own requests.
+ *	  The DynamoDB double, with this project's own requests.
  *
- * That it answers as DynamoDB does is for test/check-double to show; here is
- * what DynamoDB Local cannot tell, and a sample of the rest.
+ * test/check-double compares it with DynamoDB Local.  The tests here are for what
+ * DynamoDB Local cannot do, and a sample of the rest.
  *
  *-------------------------------------------------------------------------
  */
@@ -94,7 +94,7 @@ status_of_write(dynamo_write write)
 	return status;
 }
 
-/* Sends raw JSON, expects a status and a text in the reply. */
+/* Sends raw JSON; expects a status and a text in the reply. */
 static void
 expect(const char *operation, const char *body, int status, const char *text)
 {
@@ -131,7 +131,7 @@ life_of_a_lock(void **state)
 	assert_int_equal(status_of_write(write_of(DYNAMO_RENEW, "a", "v3", "v4")),
 					 DYNAMO_CONDITION_FAILED);
 
-	/* the fence: the same token again */
+	/* refused: the same token again */
 	assert_int_equal(status_of_write(write_of(DYNAMO_ACQUIRE, "a", "", "v4")),
 					 DYNAMO_CONDITION_FAILED);
 	write.token = INT64_C(9223372036854775807);
@@ -176,7 +176,7 @@ version_of(const char *name)
 	return version;
 }
 
-/* Faults of single statements: applied or not, and the others unharmed. */
+/* Faults of single statements, applied or not; the others are unaffected. */
 static void
 statement_faults(void **state)
 {
@@ -306,7 +306,7 @@ count_item(const cJSON *item, void *context)
 	++*(int *) context;
 }
 
-/* Pages go on behind their last key, even if that item is gone. */
+/* The next page starts after the last key, even if that item is gone. */
 static void
 scans(void **state)
 {

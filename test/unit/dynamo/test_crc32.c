@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_crc32.c
- *	  The checksum is zlib's, and so DynamoDB's.
+ *	  The checksum is the same as zlib's, which is DynamoDB's.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,7 +28,7 @@ agrees_with_published_values(void **state)
 	assert_crc("", 0);
 	assert_crc("123456789", 0xcbf43926);
 	assert_crc("The quick brown fox jumps over the lazy dog", 0x414fa339);
-	/* what DynamoDB sends with an empty object */
+	/* as DynamoDB sends it with an empty object */
 	assert_crc("{}", 2745614147u);
 }
 

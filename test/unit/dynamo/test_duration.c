@@ -100,7 +100,7 @@ refuses_everything_else(void **state)
 		assert_refused(wrong[i]);
 }
 
-/* A lease of Long.MAX_VALUE milliseconds is valid in Java: nobody waits for its end. */
+/* A lease of Long.MAX_VALUE milliseconds is valid in Java. */
 static void
 what_is_too_long_is_long(void **state)
 {

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * test_dynamo_reply.c
- *	  What we make of DynamoDB's replies.
+ *	  Reading DynamoDB's replies.
  *
- * Replies marked "Local" were recorded from DynamoDB Local, with their
- * checksums.  What Local never says (throttling, conflicts, credentials) is
- * written after the API Reference.
+ * Replies marked "Local" were recorded from DynamoDB Local, with their checksums.
+ * Those that Local never sends (throttling, conflicts, credentials) follow the API
+ * Reference.
  *
  *-------------------------------------------------------------------------
  */
@@ -98,7 +98,7 @@ success_of_a_write(void **state)
 	assert_status("{}", 200, DYNAMO_ACQUIRE, DYNAMO_OK);
 }
 
-/* Of the item only what the acquire has changed comes back, or nothing. */
+/* The reply has only the attributes that the acquire has changed, or nothing. */
 static void
 an_acquire_tells_whose_item_it_replaced(void **state)
 {
@@ -202,7 +202,7 @@ refusal_without_an_item_means_that_there_is_none(void **state)
 static void
 statements_of_a_batch_fail_alone(void **state)
 {
-	/* the first four as from Local, which never throttles */
+	/* the first four in the form of Local, which never throttles */
 	static const char body[] =
 		"{\"Responses\":[{\"Error\":{\"Message\":\"The conditional request failed\","
 		"\"Item\":" RELEASED_JSON ",\"Code\":\"ConditionalCheckFailed\"},"
@@ -371,7 +371,7 @@ other_http_statuses(void **state)
 	assert_status(REFUSED "}", 302, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
 }
 
-/* What a web server says to a POST, and DynamoDB never would. */
+/* Replies of a web server to a POST, but never of DynamoDB. */
 static void
 tells_other_services(void **state)
 {
@@ -388,13 +388,13 @@ tells_other_services(void **state)
 	assert_status(" \n<html>", 200, DYNAMO_ACQUIRE, DYNAMO_WRONG_SERVICE);
 	assert_status("null", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_WRONG_SERVICE);
 
-	/* A checksum is DynamoDB's, whatever the rest looks like. */
+	/* A reply with a checksum is DynamoDB's, whatever else it has. */
 	dynamo_read(&reply, DYNAMO_RENEW, 1, 400, "2745614147", "{}", 2);
 	assert_int_equal(reply.status, DYNAMO_MALFORMED);
 	dynamo_reply_free(&reply);
 }
 
-/* No such call carries a condition: the reply cannot be ours. */
+/* These calls have no condition, so the reply cannot be right. */
 static void
 refused_condition_counts_for_single_writes_only(void **state)
 {
@@ -571,7 +571,7 @@ java_and_go_clients_items_are_understood(void **state)
 	dynamo_reply_free(&reply);
 }
 
-/* Read or refused, the answer is definite; the item says what is wrong with it. */
+/* Read or refused, the outcome is definite; item.wrong says what is wrong. */
 static void
 assert_wrong_item(const char *attributes, const char *wrong)
 {
@@ -590,7 +590,7 @@ assert_wrong_item(const char *attributes, const char *wrong)
 	assert_string_equal(reply.results[0].item.wrong, wrong);
 	dynamo_reply_free(&reply);
 
-	/* but a released item is free, whatever stands in it */
+	/* but a released item is free, whatever else it has */
 	snprintf(body, sizeof(body), "%s%s\"isReleased\":{\"S\":\"\"}",
 			 attributes, attributes[0] != '\0' ? "," : "");
 	assert_true(read_item(&reply, body)->released);
@@ -670,7 +670,7 @@ long_texts_are_cut_between_characters(void **state)
 	const dynamo_item *item;
 
 	(void) state;
-	/* 382 bytes, then a character of two of which one would fit */
+	/* 382 bytes, then a character of two bytes, of which one would fit */
 	memset(owner, 'o', DYNAMO_OWNER_SIZE - 2);
 	strcpy(owner + DYNAMO_OWNER_SIZE - 2, "\xc3\xa9rest");
 	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
@@ -707,7 +707,7 @@ odd_holders_are_no_reason_to_fail(void **state)
 #define RELEASED_BY(version) "\"releasedAt\":{\"N\":\"1000\"}," version
 #define S(name, value) "\"" name "\":{\"S\":\"" value "\"}"
 
-/* What a ddblock wrote of itself does not tell of who came after it. */
+/* What a ddblock wrote about itself does not describe a later holder. */
 static void
 a_holder_is_believed_with_its_owner_only(void **state)
 {
@@ -740,7 +740,7 @@ a_holder_is_believed_with_its_owner_only(void **state)
 		item = read_item(&reply, json);
 		assert_int_equal(item->by_ddblock, cases[i].believed);
 		assert_int_equal(item->holder.pid, cases[i].believed ? 7 : 0);
-		assert_int_equal(item->token, 5);	/* later ones are above it all the same */
+		assert_int_equal(item->token, 5);	/* later tokens are above it, too */
 		dynamo_reply_free(&reply);
 	}
 }
@@ -799,7 +799,7 @@ table_description_names_keys_and_types(void **state)
 #undef TABLE
 }
 
-/* A description as in the API Reference, with more members before its end. */
+/* A description as in the API Reference, with further members at its end. */
 static void
 read_description(dynamo_reply *reply, const char *more)
 {
@@ -825,7 +825,7 @@ global_tables_are_told_by_their_replicas(void **state)
 	assert_string_equal(reply.table.replicas, "");
 	dynamo_reply_free(&reply);
 
-	/* no consistency mode: older than the choice, and so eventual */
+	/* no consistency mode: older than that option, and so eventual */
 	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":["
 					 "{\"RegionName\":\"us-west-2\",\"ReplicaStatus\":\"ACTIVE\"},"
 					 "{\"RegionName\":\"eu-west-1\",\"ReplicaStatus\":\"CREATING\"}]");
@@ -850,7 +850,7 @@ global_tables_are_told_by_their_replicas(void **state)
 	assert_true(reply.table.strong);
 	dynamo_reply_free(&reply);
 
-	/* what was one has no replicas any more */
+	/* formerly a global table: no replicas left */
 	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":[]");
 	assert_false(reply.table.replicated);
 	dynamo_reply_free(&reply);
@@ -962,7 +962,7 @@ page_with_other_keys_is_a_wrong_request(void **state)
 				   DYNAMO_VALIDATION, "keys");
 	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"id\":{\"S\":\"a\"}}}",
 				   DYNAMO_VALIDATION, "keys");
-	/* a sort key that we do not know of, or one that is not there */
+	/* a sort key that we do not expect, or a missing one */
 	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"key\":{\"S\":\"a\"},"
 				   "\"sk\":{\"S\":\"b\"}}}", DYNAMO_VALIDATION, "keys");
 	assert_no_page(&sorted_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"pk\":{\"S\":\"a\"}}}",
@@ -977,7 +977,7 @@ page_that_cannot_be_read_is_malformed(void **state)
 	assert_no_page(&plain_table, "{\"Items\":{}}", DYNAMO_MALFORMED, "unexpected reply");
 	assert_no_page(&plain_table, "{\"Items\":[{\"key\":{\"S\":\"a\"}},7]}",
 				   DYNAMO_MALFORMED, "unexpected reply");
-	/* half of such a key would let the scan go on anywhere */
+	/* with half of such a key, the scan would continue at a wrong place */
 	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":"
 				   "{\"key\":{\"S\":\"a\\\\\\u0000b\"}}}", DYNAMO_MALFORMED, "U+0000");
 	assert_status("{\"Items\":[]}", 200, DYNAMO_SCAN, DYNAMO_MALFORMED);

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * test_dynamo_request.c
- *	  The requests that we send, word for word.
+ *	  The exact requests that we send.
  *
- * Bodies are compared as JSON, so the order of members does not count.  All
- * the bodies expected here were accepted by DynamoDB Local and had the effect
- * that doc/protocol.md promises.
+ * Bodies are compared as JSON, so the order of members does not matter.  All
+ * expected bodies were accepted by DynamoDB Local and had the effect that
+ * doc/protocol.md describes.
  *
  *-------------------------------------------------------------------------
  */
@@ -57,7 +57,7 @@ parse(const char *json)
 	return tree;
 }
 
-/* Takes over body. */
+/* Frees body. */
 static void
 assert_body(char *body, const char *expected)
 {
@@ -334,7 +334,7 @@ any_name_survives_the_way_through_json(void **state)
 	free(body);
 }
 
-/* Bodies that outgrow the room first set aside. */
+/* Bodies that outgrow the buffer's first size. */
 static void
 largest_values_fit(void **state)
 {
@@ -391,7 +391,7 @@ tables_are_described_created_and_given_a_ttl(void **state)
 				"{\"AttributeName\":\"ttl\",\"Enabled\":true}}");
 }
 
-/* The scan's fixed parts: what is asked for, and how it is called. */
+/* The scan's fixed parts: the attributes, and their placeholders. */
 #define SCAN_START "{\"TableName\":\"lockTable\",\"ConsistentRead\":true," \
 	"\"ReturnConsumedCapacity\":\"TOTAL\",\"ProjectionExpression\":\"#key, #ownerName," \
 	" #recordVersionNumber, #leaseDuration, #fencingToken, #holder, #isReleased," \

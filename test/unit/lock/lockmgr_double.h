@@ -4,8 +4,8 @@
  *	  A DynamoDB for tests of the lock manager: a few items in memory.
  *
  * It works on dynamo_write and dynamo_result themselves, so no JSON and no
- * network is involved.  The conditions are those of the table "Operations" in
- * doc/protocol.md, written down a second time on purpose.
+ * network is involved.  The conditions repeat the table "Operations" in
+ * doc/protocol.md, independently of the codec.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,7 +24,7 @@
 typedef struct double_item
 {
 	char		name[DOUBLE_NAME_SIZE];
-	dynamo_item item;			/* data is not kept here, but below */
+	dynamo_item item;			/* without its data, which is below */
 	uint8_t		data[64];
 	size_t		data_len;
 } double_item;
@@ -34,10 +34,10 @@ typedef struct double_table
 	int			count;
 	double_item *items[DOUBLE_ITEMS];
 	unsigned	reads;
-	unsigned	writes;			/* refused ones included */
+	unsigned	writes;			/* including refused ones */
 } double_table;
 
-/* Never NULL: a name that was never written has an item that does not exist. */
+/* Never NULL: a name that was never written has an item with exists false. */
 static inline double_item *
 double_find(double_table *table, const char *name, size_t len)
 {
@@ -72,7 +72,7 @@ double_item_of(double_table *table, const char *name)
 	return double_find(table, name, strlen(name));
 }
 
-/* Is somebody's version in the item, not marked released? */
+/* Is the lock held? */
 static inline bool
 double_is_held(const double_item *found)
 {
@@ -152,7 +152,7 @@ double_change(double_item *found, const dynamo_write *write)
 	}
 }
 
-/* One request, or one statement of a batch, reaches the table. */
+/* Applies one request, or one statement of a batch. */
 static inline void
 double_apply(double_table *table, const dynamo_write *write,
 			 dynamo_result *result)
@@ -183,7 +183,7 @@ double_apply(double_table *table, const dynamo_write *write,
 	}
 }
 
-/* Copies a write with all that it points to, names and data apart. */
+/* Copies a write with all that it points to, except names and data. */
 typedef struct double_write
 {
 	dynamo_write write;

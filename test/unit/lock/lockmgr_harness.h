@@ -4,12 +4,12 @@
  *	  One lock manager, a virtual clock, and a DynamoDB double between them.
  *
  * Sessions are numbers: slots, in their first generation until end_session().
- * A call's fate is decided when it is sent: as fates were queued with
- * next_fate(), after those as h->fate says.  A held call waits for the test to
- * deliver(), apply() or fail() it.  Time passes in run() alone.
+ * A call's fate is decided when it is sent: the next one queued with next_fate(),
+ * else h->fate.  A held call waits for the test to deliver(), apply() or fail()
+ * it.  Time passes only in run().
  *
- * What every host relies on is asserted all the time: one call in flight per
- * lock, writes saved before they are sent, one answer per request.
+ * The harness asserts what every host relies on: one call in flight per lock,
+ * writes saved before they are sent, one answer per request.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,17 +38,17 @@
 #define OUR_OWNER	"us/1"
 
 #define SIZE		64			/* of everything, in most tests */
-#define CALLS_EACH	40			/* so many calls per lease */
+#define CALLS_EACH	40			/* calls per lease */
 #define MAX_LOST	64
 
-/* What becomes of a call. */
+/* What happens to a call. */
 typedef enum fate
 {
 	FATE_OK,
 	FATE_LOST_REQUEST,			/* never arrives; the worker times out */
 	FATE_LOST_REPLY,			/* is applied; the worker times out */
 	FATE_HOLD,					/* the test decides */
-	FATE_STATUS					/* + a dynamo_status: not applied */
+	FATE_STATUS					/* plus a dynamo_status: not applied */
 } fate;
 
 typedef struct harness_call
@@ -105,7 +105,7 @@ typedef struct harness
 	uint32_t   *generation;		/* of each slot */
 	harness_request *asked;	/* each slot's last request */
 	uint64_t   *cancelled_seq;
-	bool	   *let_go;		 /* said while there was no manager */
+	bool	   *let_go;		 /* while there was no manager */
 	int64_t		lease_ms;		/* of the next acquires */
 	uint32_t	role;			/* of the next requests */
 	uint32_t	role_max_leases;
@@ -147,7 +147,7 @@ is_saved(const harness *h, const dynamo_write *write)
 	return false;
 }
 
-/* Is a write of the lock's under way?  Sessions may look it up meanwhile. */
+/* Is a write of the lock in flight?  Look-ups may be in flight at the same time. */
 static inline bool
 in_flight(const harness *h, const char *name, size_t len)
 {
@@ -322,7 +322,7 @@ zeroed(size_t count, size_t size)
 	return memory;
 }
 
-/* With room for so many leases, and as many sessions. */
+/* With room for size leases and as many sessions. */
 static inline harness *
 harness_new(uint32_t size)
 {
@@ -367,7 +367,7 @@ harness_new(uint32_t size)
 	return h;
 }
 
-/* The manager is gone at once; calls under way may still be applied. */
+/* The manager dies; calls in flight may still be applied. */
 static inline void
 kill_manager(harness *h)
 {
@@ -375,7 +375,7 @@ kill_manager(harness *h)
 	h->lm = NULL;
 }
 
-/* A manager takes over what is saved, and the requests not answered yet. */
+/* A new manager adopts the saved leases and the requests without an answer. */
 static inline void
 start_manager(harness *h)
 {
@@ -470,7 +470,7 @@ deliver(harness *h, harness_call *call)
 	reply(h, call);
 }
 
-/* The worker gets this instead of a reply. */
+/* The call fails with this status. */
 static inline void
 fail_call(harness *h, harness_call *call, dynamo_status status)
 {
@@ -507,7 +507,7 @@ sent(const harness *h, dynamo_op op)
 
 /* ---- time ---- */
 
-/* When something happens to the call by itself; INT64_MAX: nothing. */
+/* When the call ends by itself; INT64_MAX: never. */
 static inline int64_t
 due(const harness_call *call)
 {
@@ -533,7 +533,7 @@ happen(harness *h, harness_call *call)
 		reply(h, call);
 }
 
-/* Lets time pass until the moment, or until nothing but time would happen. */
+/* Lets time pass until then, or until nothing is due any more. */
 static inline void
 run_until(harness *h, int64_t end)
 {
@@ -574,7 +574,7 @@ run(harness *h, int64_t duration)
 	run_until(h, h->now + duration);
 }
 
-/* Enough for a few calls to come and go. */
+/* Long enough for a few calls. */
 static inline void
 settle(harness *h)
 {
@@ -633,7 +633,7 @@ look_up(harness *h, uint32_t slot, const char *name)
 	ask(h, slot, LOCKMGR_LOOK_UP, name, 0);
 }
 
-/* The lease with which a session holds, or has lost, the lock. */
+/* The lease that the session holds, or has lost, on the lock. */
 static inline uint32_t
 lease_of(const harness *h, uint32_t slot, const char *name)
 {
@@ -742,7 +742,7 @@ assert_failed(const harness *h, uint32_t slot, dynamo_status status)
 	assert_int_equal(h->asked[slot].answer.status, status);
 }
 
-/* Acquires a lock that nobody has. */
+/* Acquires a free lock. */
 static inline const lease *
 get(harness *h, uint32_t slot, const char *name)
 {
@@ -752,7 +752,7 @@ get(harness *h, uint32_t slot, const char *name)
 	return saved_of(h, slot, name);
 }
 
-/* ---- somebody else ---- */
+/* ---- other clients ---- */
 
 static inline dynamo_item *
 item_of(harness *h, const char *name)
@@ -760,7 +760,7 @@ item_of(harness *h, const char *name)
 	return &double_item_of(&h->table, name)->item;
 }
 
-/* Another cluster's lease on the lock; token 0: a client that has none. */
+/* Another client's lease on the lock; token 0: a client without tokens. */
 static inline void
 foreign_hold(harness *h, const char *name, const char *version, int64_t lease_ms,
 			 int64_t token)
@@ -803,7 +803,7 @@ is_ours(harness *h, const char *name)
 
 /* ---- the end ---- */
 
-/* Without sessions and faults nothing of ours is left within two leases. */
+/* Without sessions and faults, all locks are free within two leases. */
 static inline void
 assert_clean(harness *h)
 {

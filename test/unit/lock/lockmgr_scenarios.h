@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_scenarios.h
- *	  Lives of an acquire, for tests that interrupt them at every moment.
+ *	  Courses of an acquire, for tests that interrupt it at every moment.
  *
- * In each, session 0 wants lock "a", and gets it if nothing interrupts.
+ * In each, session 0 wants lock "a", and gets it unless interrupted.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,10 +18,10 @@ typedef struct scenario
 {
 	const char *name;
 	void		(*prepare) (harness *h);	/* before session 0 asks */
-	void		(*event) (harness *h);	/* what it waits for, or NULL */
+	void		(*event) (harness *h);	/* what ends its wait, or NULL */
 	int64_t		event_at;		/* after it asked */
-	int64_t		granted_by;		/* when it has the lock at the latest */
-	int64_t		every;			/* how densely to try moments */
+	int64_t		granted_by;		/* when it has the lock, at the latest */
+	int64_t		every;			/* the time between two moments */
 } scenario;
 
 static inline void
@@ -112,7 +112,7 @@ static const scenario scenarios[] = {
 	{"full line", prepare_full_line, NULL, 0, 2 * SECOND, 17 * MS},
 };
 
-/* An assertion that names scenario and moment. */
+/* An assertion whose message has scenario and moment. */
 #define assert_then(s, moment, condition) \
 	do { \
 		if (!(condition)) \
@@ -122,7 +122,7 @@ static const scenario scenarios[] = {
 
 #define SCENARIO_COUNT (sizeof(scenarios) / sizeof(scenarios[0]))
 
-/* Runs for so long after session 0 asked; with its event, if that is due. */
+/* Runs until that time after the request, with the event if it is due. */
 static inline void
 run_scenario(harness *h, const scenario *s, int64_t duration)
 {
@@ -136,7 +136,7 @@ run_scenario(harness *h, const scenario *s, int64_t duration)
 	run_until(h, asked + duration);
 }
 
-/* The event, if it has not happened by then; some time has passed since. */
+/* Makes the event happen, if it has not yet. */
 static inline void
 rest_of_scenario(harness *h, const scenario *s, int64_t duration, int64_t since)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_journal_record.c
- *	  What a journal lists is believed only if it is whole and ours.
+ *	  A journal is used only if it is complete and ours.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_lockmgr_acquire.c
- *	  Getting a lock: free, somebody else's, a dead holder's; tokens; trying.
+ *	  Acquiring a lock that is free, held, or a dead holder's; tokens; tries.
  *
  *-------------------------------------------------------------------------
  */
@@ -105,7 +105,7 @@ a_foreign_holder_is_waited_for(void **state)
 	finish(h);
 }
 
-/* Amazon's client allows a lease of 2^63-1 ms: such a holder never dies. */
+/* Amazon's client allows a lease of 2^63-1 ms, which never expires. */
 static void
 a_lease_of_ages_is_waited_for(void **state)
 {
@@ -149,7 +149,7 @@ polls_grow_apart_and_never_come_after_the_moment_of_death(void **state)
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
 	assert_waits(h, 0);
 
-	/* Dead: taken over without another poll. */
+	/* It is dead: taken over without another poll. */
 	reads = sent(h, DYNAMO_READ);
 	run(h, 1);
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
@@ -176,7 +176,7 @@ a_long_wait_costs_a_poll_a_second(void **state)
 	finish(h);
 }
 
-/* Whether its holders change more often than polls come, or less often. */
+/* Whether its holder changes more often than it is polled, or less often. */
 static void
 a_busy_lock_is_polled_twenty_times_a_second(void **state)
 {
@@ -294,7 +294,7 @@ an_observation_survives_any_gap(void **state)
 	run(h, DEAD_US);
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
 
-	/* A try takes what is dead at once. */
+	/* A try takes a dead holder's lock over at once. */
 	try_acquire(h, 0, "a");
 	assert_string_equal(last_call(h)->writes[0].expected, "v1");
 	settle(h);
@@ -558,7 +558,7 @@ nothing_is_above_the_highest_token(void **state)
 	assert_result(h, 1, LOCKMGR_BAD_ITEM);
 	assert_non_null(strstr(h->asked[1].message, "highest"));
 
-	/* Once the operator has mended the item, all is well. */
+	/* It works again once the operator has repaired the item. */
 	item_of(h, "a")->token = 7;
 	get(h, 0, "a");
 	assert_int_equal(item_of(h, "a")->token, last_call(h)->sent + h->epoch_offset);

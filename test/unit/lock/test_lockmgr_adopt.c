@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * test_lockmgr_adopt.c
- *	  A manager that takes over from one that died.
+ *	  A manager that adopts the leases of one that died.
  *
- * A manager dies at every moment of a life; the next one must go on as if
- * nothing had happened: holders keep what they hold, each waiter is answered
- * once, writes that may have happened are repeated with their nonces.
+ * A manager dies at every moment of a course; the next one must continue: holders
+ * keep their locks, each waiter gets one answer, writes that may have been applied
+ * are repeated with their nonces.
  *
  *-------------------------------------------------------------------------
  */
 #include "lockmgr_scenarios.h"
 
-/* What happens to session 0 while there is no manager. */
+/* What session 0 does while there is no manager. */
 typedef enum meanwhile
 {
 	NOTHING,
@@ -27,7 +27,7 @@ replace_manager(harness *h, int64_t gap)
 	start_manager(h);
 }
 
-/* The manager dies at that moment of the acquire's life. */
+/* The manager dies at that moment of the acquire. */
 static void
 die_at(const scenario *s, int64_t moment, meanwhile then)
 {
@@ -95,7 +95,7 @@ an_acquire_whose_session_ended_meanwhile_is_undone(void **state)
 	die_everywhere(ENDED);
 }
 
-/* Renewed, released, handed over, with replies lost; dies at that moment. */
+/* Renews, releases and hands over, with lost replies; dies at that moment. */
 static void
 die_while_held(int64_t moment)
 {
@@ -106,7 +106,7 @@ die_while_held(int64_t moment)
 	start = h->now;
 	for (int turn = 0; turn < 4; turn++)
 	{
-		/* each turn begins a second after the one before */
+		/* each turn begins a second after the last one */
 		int64_t		end = start + (turn + 1) * SECOND;
 
 		if (turn == 0)
@@ -215,7 +215,7 @@ a_grant_that_was_not_delivered_is_answered(void **state)
 	int64_t		valid_until = get(h, 0, "a")->valid_until;
 
 	(void) state;
-	/* The session is said not to have its answer. */
+	/* Pretend that the session has not received its answer. */
 	h->asked[0].owed = true;
 	h->asked[0].answered = false;
 	replace_manager(h, 10 * MS);
@@ -294,7 +294,7 @@ a_lease_that_ran_out_meanwhile_is_lost(void **state)
 	finish(h);
 }
 
-/* Loses "a" of session 0 for want of renewals. */
+/* Session 0 loses "a", because no renewal succeeds. */
 static const lease *
 lose(harness *h)
 {
@@ -329,7 +329,7 @@ a_lost_lease_stays_lost_until_the_session_knows(void **state)
 	finish(h);
 }
 
-/* Out of memory has the same outcome as a name that is taken. */
+/* A duplicate name has the same effect as a lack of memory. */
 static void
 a_lease_that_cannot_be_adopted_is_told_as_lost(void **state)
 {
@@ -357,7 +357,7 @@ a_lease_that_cannot_be_adopted_is_told_as_lost(void **state)
 static void
 a_lost_leases_item_is_released_when_it_has_ended(void **state)
 {
-	/* Dies at every moment of the release, the reply of which is lost. */
+	/* Dies at every moment of a release whose reply is lost. */
 	(void) state;
 	for (int64_t moment = -MS; moment < 1500 * MS; moment += 7 * MS)
 	{

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * test_lockmgr_cancel.c
- *	  Sessions that no longer want what they asked for.
+ *	  Cancelled requests, and sessions that end.
  *
  *-------------------------------------------------------------------------
  */
 #include "lockmgr_scenarios.h"
 
 /*
- * Interrupts the acquire at that moment.  Nothing may be left of it, and who
- * waits behind it gets the lock.
+ * Interrupts the acquire at that moment.  Nothing may be left of it, and the next
+ * in the queue gets the lock.
  */
 static void
 interrupt_at(const scenario *s, int64_t moment, bool end, bool waiter)
@@ -214,7 +214,7 @@ a_cancelled_look_up_is_not_answered(void **state)
 	cancel(h, 0);
 	deliver(h, last_call(h));
 
-	/* Waiting for its repetition, and for a free call. */
+	/* While it waits for its repetition, and for a free call. */
 	h->fate = FATE_LOST_REQUEST;
 	look_up(h, 0, "a");
 	run(h, SECOND + 1);
@@ -260,13 +260,13 @@ a_new_session_in_the_slot_ends_the_old_one(void **state)
 
 	(void) state;
 	get(h, 0, "a");
-	h->generation[0] += 2;		/* nobody says that the old one has ended */
+	h->generation[0] += 2;		/* without a word that the old one has ended */
 	get(h, 0, "b");
 	settle(h);
 	assert_true(is_free(h, "a"));
 	assert_true(holds(h, 0, "b"));
 
-	/* The end of the old one, said late, means nothing. */
+	/* A late end of the old one has no effect. */
 	lockmgr_session_end(h->lm, h->now, (lockmgr_session) {0, h->generation[0] - 1});
 	settle(h);
 	assert_true(holds(h, 0, "b"));

@@ -7,7 +7,7 @@
  */
 #include "lockmgr_harness.h"
 
-/* Sessions 0 .. count-1 hold a lock each; all but the last want the next one. */
+/* Sessions 0 .. count-1 hold a lock each; all but the last wait for the next one. */
 static harness *
 start_chain(uint32_t count)
 {
@@ -41,7 +41,7 @@ who_closes_a_cycle_is_told(void **state)
 		for (uint32_t i = 0; i + 1 < count; i++)
 			assert_waits(h, i);
 
-		/* The others go on once it gives up what it holds. */
+		/* The others continue once it releases its lock. */
 		end_session(h, count - 1);
 		run(h, SECOND);
 		if (count > 1)
@@ -98,7 +98,7 @@ adoption_finds_a_cycle_too(void **state)
 	(void) state;
 	kill_manager(h);
 	acquire(h, 2, "lock0");
-	acquire(h, 7, "lock1");		/* waits for the cycle, has no part in it */
+	acquire(h, 7, "lock1");		/* waits for a lock of the cycle, is not in it */
 	start_manager(h);
 	settle(h);
 	for (uint32_t i = 0; i < 3; i++)

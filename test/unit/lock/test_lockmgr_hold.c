@@ -84,7 +84,7 @@ a_thousand_leases_cost_forty_calls_a_round(void **state)
 		run(h, pause % (20 * MS));
 	}
 	settle(h);
-	run(h, 12 * LEASE_US);			/* time to fall into step */
+	run(h, 12 * LEASE_US);			/* time to synchronize */
 	before = h->call_count;
 	run(h, 3 * THIRD_US);
 	assert_in_range(h->call_count - before, 3 * 40, 4 * 40);
@@ -96,7 +96,7 @@ a_thousand_leases_cost_forty_calls_a_round(void **state)
 	finish(h);
 }
 
-/* Two leases, the renewal of which is due in a moment. */
+/* Two leases that are due for renewal soon. */
 static harness *
 start_with_two(void)
 {
@@ -128,7 +128,7 @@ a_refused_batch_is_sent_as_single_renewals(void **state)
 		assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
 		assert_int_equal(saved_of(h, 1, "b")->renewals, 1);
 
-		/* Nobody who waits is told, the host only once. */
+		/* No session gets an error; the host is informed once. */
 		assert_waits(h, 2);
 		run(h, 3 * LEASE_US);
 		assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 1);
@@ -312,7 +312,7 @@ a_wish_during_a_renewal_gets_one_of_its_own(void **state)
 	finish(h);
 }
 
-/* Renews in vain until the deadline; returns the lease. */
+/* All renewals fail until the deadline; returns the lease. */
 static const lease *
 lose(harness *h, uint32_t slot, const char *name)
 {
@@ -416,7 +416,7 @@ a_lost_item_is_released_when_the_full_lease_is_over(void **state)
 	settle(h);
 	assert_true(is_free(h, "a"));
 
-	/* The session has yet to hear of it. */
+	/* The session does not know yet. */
 	assert_int_equal(l->state, LEASE_LOST);
 	get(h, 1, "a");
 	assert_true(holds(h, 1, "a"));
@@ -442,7 +442,7 @@ a_renewal_settled_after_the_deadline_does_not_revive_the_lease(void **state)
 	assert_int_equal(l->state, LEASE_LOST);
 	assert_int_equal(l->valid_until, 0);
 
-	/* ... but its version is the one to be released. */
+	/* ... but its version is released. */
 	let_go(h, 0, "a");
 	assert_string_equal(last_call(h)->writes[0].expected, late->writes[0].version);
 	settle(h);
@@ -490,7 +490,7 @@ a_renewal_nobody_settled_is_released_too(void **state)
 	finish(h);
 }
 
-/* The renewal finds something else; the lease is lost for that reason. */
+/* The renewal is refused; the lease is lost for that reason. */
 static void
 assert_lost_to(harness *h, lease_loss loss)
 {
@@ -504,7 +504,7 @@ assert_lost_to(harness *h, lease_loss loss)
 	assert_int_equal(h->lost[0].by.exists, loss != LOSS_DELETED);
 	assert_int_equal(l->state, LEASE_LOST);
 
-	/* Nothing of ours is there: the next may go on before the session knows. */
+	/* Nothing of ours is in the item: the next session need not wait for this one. */
 	run(h, SECOND);
 	if (loss == LOSS_TAKEN)
 		assert_waits(h, 1);
@@ -599,7 +599,7 @@ waiters_behind_a_troubled_holder_are_told_in_time(void **state)
 	assert_failed(h, 1, DYNAMO_UNKNOWN);
 	assert_int_equal(h->asked[1].answer.op, DYNAMO_RENEW);
 
-	/* Trouble that has passed is forgotten. */
+	/* The trouble is over. */
 	h->fate = FATE_OK;
 	run(h, 2 * SECOND);
 	assert_true(holds(h, 0, "a"));

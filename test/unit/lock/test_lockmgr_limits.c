@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_lockmgr_limits.c
- *	  Leases, calls and memory are bounded, and what is bounded is freed.
+ *	  Leases, calls and memory are limited, and are freed.
  *
  *-------------------------------------------------------------------------
  */
@@ -103,7 +103,7 @@ a_role_has_no_more_leases_than_it_may(void **state)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 	assert_result(h, 2, LOCKMGR_ROLE_FULL);
 
-	/* Another one has its own; and its lock is not handed to who may not have it. */
+	/* Another role has its own limit; its lock is not handed over to this one. */
 	h->role = 8;
 	get(h, 3, "lock3");
 	h->role = 7;
@@ -115,14 +115,14 @@ a_role_has_no_more_leases_than_it_may(void **state)
 	assert_result(h, 2, LOCKMGR_ROLE_FULL);
 	assert_true(holds(h, 4, "lock3"));
 
-	/* What one session of the role hands to another counts once. */
+	/* A hand-over within the role counts once. */
 	h->role = 7;
 	acquire(h, 2, "lock1");
 	let_go(h, 1, "lock1");
 	settle(h);
 	assert_true(holds(h, 2, "lock1"));
 
-	/* The next manager knows whose the leases are. */
+	/* The next manager knows the roles of the leases. */
 	kill_manager(h);
 	start_manager(h);
 	acquire(h, 5, "lock5");
@@ -149,19 +149,19 @@ what_is_lost_makes_room_when_it_is_needed(void **state)
 	assert_int_equal(h->lost_count, 2);
 	assert_int_equal(h->saved[lost].state, LEASE_LOST);
 
-	/* The one that was lost first; the other one is remembered. */
+	/* The one that was lost first is reused; the other one is kept. */
 	get(h, 4, "lock4");
 	assert_int_equal(h->saved[lost].state, LEASE_HELD);
 	assert_int_equal(h->saved[lost].session.slot, 4);
 	assert_int_equal(h->saved[lease_of(h, 1, "lock1")].loss, LOSS_DELETED);
 
-	/* Who lost it holds nothing, and frees nobody else's. */
+	/* The session that lost it holds nothing, and cannot free another's lease. */
 	lockmgr_let_go(h->lm, h->now, session_of(h, 0), lost);
 	lockmgr_session_end(h->lm, h->now, session_of(h, 0));
 	settle(h);
 	assert_true(holds(h, 4, "lock4"));
 
-	/* Also for another manager. */
+	/* The next manager does the same. */
 	kill_manager(h);
 	start_manager(h);
 	get(h, 5, "lock5");
@@ -285,14 +285,14 @@ a_lock_nobody_needs_is_remembered_for_a_while(void **state)
 		assert_int_equal(counts_of(h).remembered, i < 3 ? i + 1 : 3);
 		if (i == 3)
 		{
-			/* Used again, so not the oldest any more. */
+			/* Used again, so no longer the oldest. */
 			try_acquire(h, 0, "lock1");
 			settle(h);
 		}
 	}
 	run(h, DEAD_US);
 
-	/* lock1, lock3 and lock4 are known, and known to be dead. */
+	/* lock1, lock3 and lock4 are remembered, and dead. */
 	for (int i = 0; i < 5; i++)
 	{
 		snprintf(name, sizeof(name), "lock%d", i);

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * test_lockmgr_observe.c
- *	  Items that a listing received: what it calls dead, a try gets.
+ *	  Items of a listing: a try gets what it calls dead.
  *
  *-------------------------------------------------------------------------
  */
 #include "lockmgr_harness.h"
 
-/* A listing's page arrives, whose request left that long ago. */
+/* Receives a listing's page whose request was sent that long ago. */
 static bool
 observed_dead(harness *h, const char *name, int64_t on_its_way)
 {
@@ -98,7 +98,7 @@ what_a_try_does_not_get_is_not_called_dead(void **state)
 	assert_false(observed_dead(h, "last token", 0));
 	assert_false(observed_dead(h, "ours", 0));
 
-	/* As the page comes, the manager has yet to learn how late it is. */
+	/* The page is received before the manager's timers have run. */
 	h->now += DEAD_US;
 	assert_false(observed_dead(h, "waited for", 0));
 	assert_false(observed_dead(h, "last token", 0));

@@ -100,7 +100,7 @@ a_hand_over_takes_one_call(void **state)
 
 /*
  * Two sessions lock and unlock in turn; returns how long the run of hand-overs
- * took, until the release for real was sent.  The first has the lock.
+ * lasted, until the release was sent.  The first session has the lock.
  */
 static int64_t
 hand_around(harness *h, int64_t hold_us)
@@ -144,7 +144,7 @@ a_run_of_hand_overs_is_bounded_by_time_alone(void **state)
 		run(h, LATENCY_US);
 		assert_true(is_free(h, "a"));
 
-		/* Then this cluster's waiters stay back. */
+		/* Now this cluster's waiters stay back. */
 		run_until(h, released + STAY_BACK_US - 1);
 		assert_true(is_free(h, "a"));
 		assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
@@ -156,7 +156,7 @@ a_run_of_hand_overs_is_bounded_by_time_alone(void **state)
 	}
 }
 
-/* Session 0 gets the lock again after a run, and nobody had it between. */
+/* Session 0 gets the lock again after a run; no other client had it in between. */
 static void
 get_again(harness *h)
 {
@@ -207,7 +207,7 @@ a_run_is_short_after_another_cluster_was_waited_for(void **state)
 	finish(h);
 }
 
-/* We did not see it: the acquire tells whose item it replaced. */
+/* We did not see it, but the acquire returns the item that it replaced. */
 static void
 a_run_is_short_after_another_cluster_had_the_lock_unseen(void **state)
 {
@@ -229,7 +229,7 @@ a_run_is_short_after_another_cluster_had_the_lock_unseen(void **state)
 	finish(h);
 }
 
-/* Now and then nobody waits, and the lock is released for real. */
+/* Sometimes nobody waits, and the lock is released. */
 static void
 a_run_outlasts_moments_in_which_nobody_waits(void **state)
 {
@@ -281,7 +281,7 @@ who_comes_while_the_cluster_stays_back_waits_too(void **state)
 	run(h, STAY_BACK_US / 2);
 	assert_int_equal(h->call_count, calls);
 
-	/* Somebody else comes first, and is waited for. */
+	/* Another client gets the lock first; we wait. */
 	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
 	run(h, SECOND);
 	assert_waits(h, 5);
@@ -351,7 +351,7 @@ a_renewal_that_surely_did_not_happen_holds_nothing_up(void **state)
 	finish(h);
 }
 
-/* The item is somebody else's when the release comes; late: after our deadline. */
+/* Another client has the item when the release arrives; late: after our deadline. */
 static void
 check_refused_release(void (*change) (harness *h), bool late, lockmgr_result result)
 {
@@ -460,7 +460,7 @@ a_release_is_given_up_when_the_lease_is_over(void **state)
 	run(h, LEASE_US);
 	assert_int_equal(h->call_count, calls);
 
-	/* What is left there is ours, and nobody believes in it. */
+	/* The item still has our version, without a holder. */
 	h->fate = FATE_OK;
 	get(h, 1, "a");
 	finish(h);
@@ -500,7 +500,7 @@ a_hand_over_settled_too_late_grants_nothing(void **state)
 	assert_result(h, 0, LOCKMGR_RELEASED);
 	assert_waits(h, 1);
 
-	/* By then, the run of hand-overs has lasted long enough. */
+	/* The run of hand-overs is over by then. */
 	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
 	run(h, SECOND);
 	assert_result(h, 1, LOCKMGR_GRANTED);

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_lockmgr_state.c
- *	  The table of a lock's states.  That the manager keeps to it, all other
- *	  tests of the lock manager and the simulator show: lm_enter() aborts.
+ *	  The table of a lock's states.  All other tests of the lock manager, and
+ *	  the simulator, test that the manager obeys it: lm_enter() aborts.
  *
  *-------------------------------------------------------------------------
  */

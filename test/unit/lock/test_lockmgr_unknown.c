@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_lockmgr_unknown.c
- *	  Calls that fail: those that may have happened, those that did not, and
- *	  those that never will.
+ *	  Calls that fail: those that may have been applied, those that were not,
+ *	  and those that would fail again.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@ typedef enum trial
 	TRIAL_COUNT
 } trial;
 
-/* Starts the write, with the fates that were queued, for sessions 0 and 1. */
+/* Starts the write, with the queued fates, for sessions 0 and 1. */
 static void
 start_write(harness *h, trial what)
 {
@@ -59,7 +59,7 @@ same_nonce(const harness *h, int a, int b)
 	return strcmp(h->calls[a].writes[0].version, h->calls[b].writes[0].version) == 0;
 }
 
-/* Everything came out as if nothing had happened. */
+/* The result is the same as without a failure. */
 static void
 assert_success(harness *h, trial what)
 {
@@ -73,7 +73,7 @@ assert_success(harness *h, trial what)
 		assert_true(is_free(h, "a"));
 }
 
-/* The write fails so twice; then it succeeds. */
+/* The write fails twice with this status, then succeeds. */
 static void
 check_repetition(trial what, int fate, bool same)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_uuid.c
- *	  Version-4 UUIDs look as RFC 9562 wants them and keep their random bits.
+ *	  Version-4 UUIDs have the form of RFC 9562 and keep their random bits.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,10 +3,10 @@
  * http_fixture.h
  *	  For the tests of src/net: a scripted HTTP server and a client.
  *
- * The server is threads inside the test program, one for each connection,
- * each running the test's script: the script says byte for byte what is
- * answered and when the connection ends.  Scripts wait for the client's bytes
- * or its end, never for time to pass.
+ * The server runs in threads of the test program, one for each connection.  Each
+ * runs the test's script, which sends every byte of the reply and ends the
+ * connection.  Scripts wait for the client's bytes or its end, never for time to
+ * pass.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +37,7 @@
 #define REQUEST_MAX (2 << 20)
 #define CONNECTIONS_MAX 256
 
-/* Far beyond what any test takes: for a test that would hang. */
+/* Much longer than any test takes: ends a test that hangs. */
 #define PATIENCE_MS 30000
 
 /* ----------------------------------------------------------------
@@ -54,7 +54,7 @@ typedef struct test_connection
 	int			number;			/* 1 is the first */
 	int			fd;
 	SSL		   *ssl;
-	char	   *request;		/* the last one, NUL after its body */
+	char	   *request;		/* the last one, with a NUL after its body */
 	size_t		len;
 	size_t		body_at;
 } test_connection;
@@ -71,7 +71,7 @@ typedef struct test_server
 	pthread_mutex_t mutex;
 	test_connection *connections[CONNECTIONS_MAX];
 	int			connection_count;
-	int			requests;		/* read wholly */
+	int			requests;		/* read completely */
 	int			ended;			/* connections that the server has closed */
 	pthread_cond_t ended_changed;
 	bool		stopping;
@@ -267,7 +267,7 @@ server_wait_ended(test_server *s, int count)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-/* Ends what is still open; the counters can be read until server_free(). */
+/* Closes all connections; the counters remain until server_free(). */
 static inline void
 server_stop(test_server *s)
 {
@@ -338,7 +338,7 @@ client_done(void *arg, const http_reply *reply)
 	}
 }
 
-/* Configured, but without its pool. */
+/* Configured, but without a pool. */
 static inline test_client *
 client_prepare(const char *scheme, const char *host, int port)
 {
@@ -407,7 +407,7 @@ client_wait(test_client *c)
 	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
 }
 
-/* Runs while there is anything to do. */
+/* Runs as long as there is anything to do. */
 static inline void
 client_settle(test_client *c)
 {
@@ -428,7 +428,7 @@ client_run_until(test_client *c, int answers)
 	assert_int_equal(c->answers, answers);
 }
 
-/* What was posted has come as far as it can before its time begins to run out. */
+/* Lets the requests proceed as far as they can before time passes. */
 static inline void
 client_time_out(test_client *c)
 {
@@ -437,7 +437,7 @@ client_time_out(test_client *c)
 	client_run_until(c, c->answers + 1);
 }
 
-/* Posts and waits for the answer. */
+/* Posts, and waits for the done function. */
 static inline void
 client_ask(test_client *c, const char *body)
 {

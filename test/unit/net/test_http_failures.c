@@ -1,10 +1,10 @@
 /*
  * test_net_http_failures.c
- *	  The HTTP pool where something fails: is the outcome honest, and does the
- *	  server see a request at most once?
+ *	  Failures in the HTTP pool: is the outcome correct, and does the server
+ *	  see a request at most once?
  *
- * This program has a getaddrinfo() of its own, which libcurl's resolver
- * threads call: no real name is ever looked up.
+ * This program has its own getaddrinfo(), which libcurl's resolver threads call:
+ * no real name is ever resolved.
  */
 #include "http_fixture.h"
 
@@ -52,8 +52,8 @@ test_unknown_name(void **state)
 }
 
 /*
- * The request ends while its resolver still hangs; that thread runs with all
- * signals blocked, and we do not.
+ * The request ends while its resolver still hangs.  The resolver's thread has all
+ * signals blocked; ours has not.
  */
 static void
 test_name_resolution_that_hangs(void **state)
@@ -116,9 +116,9 @@ post_again_done(void *arg, const http_reply *reply)
 
 /*
  * The kernel refuses a broadcast address at once, so the request has failed
- * before http_pool_post() returns; its done function is called later all the
- * same (client_done checks), and one that always posts again does not keep
- * reactor_run() from returning.
+ * before http_pool_post() returns.  Even so its done function is called later
+ * (client_done checks that), and a done function that always posts again does not
+ * keep reactor_run() from returning.
  */
 static void
 test_failing_at_once(void **state)
@@ -311,7 +311,7 @@ test_no_time_at_all(void **state)
 	client_free(c);
 }
 
-/* What is queued and what is under way; not what is posted afterwards. */
+/* Requests that are queued or under way; not those posted afterwards. */
 static void
 test_less_time_than_first_given(void **state)
 {
@@ -351,7 +351,7 @@ serve_one_then_close_on_the_second(test_connection *c)
 	connection_read_request(c);
 }
 
-/* libcurl, left alone, sends the second request again. */
+/* libcurl by itself sends the second request again. */
 static void
 check_reused_connection_dies(const char *body)
 {
@@ -376,7 +376,7 @@ test_reused_connection_dies_unanswered(void **state)
 	check_reused_connection_dies("two");
 }
 
-/* Here the headers are all there is to send. */
+/* A request without a body. */
 static void
 test_reused_connection_dies_without_body(void **state)
 {
@@ -442,7 +442,7 @@ test_fresh_connection_dies_unanswered(void **state)
 	server_free(s);
 }
 
-/* A reply that nobody asked for, sent when the first one has been read. */
+/* An unsolicited reply, sent after the first one has been read. */
 static sem_t first_was_read;
 
 static void
@@ -455,8 +455,8 @@ serve_unasked_reply(test_connection *c)
 }
 
 /*
- * The idle connection is not even tried, although there is something to read:
- * so it is certain that nothing was sent.
+ * The idle connection is not used, although there is something to read, so it is
+ * certain that nothing was sent.
  */
 static void
 test_server_gone_while_idle(void **state)
@@ -538,7 +538,7 @@ serve_one_then_nonsense(test_connection *c)
 	connection_print(c, "go away\r\n\r\n");
 }
 
-/* A server that has spoken HTTP before is what it should be. */
+/* A server that has spoken HTTP before is an HTTP server. */
 static void
 test_nonsense_after_a_reply(void **state)
 {
@@ -586,7 +586,7 @@ test_reply_too_large(void **state)
  * ----------------------------------------------------------------
  */
 
-/* No test needs so much; a server that gets it out was not stopped. */
+/* More than any test needs: a server that could send it was not stopped. */
 #define ENDLESS_MAX (256 << 20)
 
 /* curl's memory. */
@@ -635,7 +635,7 @@ counted_strdup(const char *text)
 	return count_memory(strdup(text));
 }
 
-/* What the server sends once, what it then repeats, and how much got out. */
+/* What the server sends once, what it then repeats, and how much it sent. */
 static const char *endless_start;
 static const char *endless_rest;
 static size_t endless_sent;
@@ -660,7 +660,7 @@ serve_endlessly(test_connection *c)
 	free(portion);
 }
 
-/* Says so, closes the connection, and has not kept what came. */
+/* Reports it, closes the connection, and has not kept the input. */
 static void
 check_endless(const char *start, const char *rest, const char *words)
 {
@@ -683,7 +683,7 @@ check_endless(const char *start, const char *rest, const char *words)
 }
 
 #define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-#define TOO_LARGE "headers"	/* said if curl's own bound comes first, too */
+#define TOO_LARGE "headers"	/* also if curl's own limit comes first */
 
 static void
 test_replies_without_an_end(void **state)
@@ -703,7 +703,7 @@ test_replies_without_an_end(void **state)
 				  "larger than 10000 bytes");
 }
 
-/* Headers, trailers and chunks as a server may well send them do no harm. */
+/* Ordinary headers, trailers and chunks are accepted. */
 static void
 serve_with_much_around_it(test_connection *c)
 {
@@ -731,7 +731,7 @@ test_reply_with_much_around_it(void **state)
 	test_client *c = client_start(s->port);
 
 	(void) state;
-	/* The bound is one reply's, not the connection's. */
+	/* The limit is for one reply, not for the connection. */
 	for (int i = 0; i < 5; i++)
 	{
 		client_ask(c, "one");

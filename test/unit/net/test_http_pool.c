@@ -1,10 +1,10 @@
 /*
  * test_net_http_pool.c
- *	  The HTTP pool where all goes well: what is sent, what comes back, which
- *	  connections are used and in what order.
+ *	  The HTTP pool without failures: what is sent, what comes back, which
+ *	  connections are used, and in which order.
  *
- * This program has a clock_gettime() of its own, which libcurl calls too: time
- * that connections are idle passes without waiting for it.
+ * This program has its own clock_gettime(), which libcurl calls, too: connections
+ * become idle without waiting.
  */
 #include "http_fixture.h"
 
@@ -34,7 +34,7 @@ serve_echo(test_connection *c)
  * ----------------------------------------------------------------
  */
 
-/* Answers with the request itself. */
+/* Replies with the request itself. */
 static void
 serve_mirror(test_connection *c)
 {
@@ -54,7 +54,7 @@ test_request_is_sent_as_given(void **state)
 	(void) state;
 	assert_true(http_pool_post(c->pool, headers, 2, body, strlen(body),
 							   PATIENCE_MS, client_done, c));
-	/* All was copied. */
+	/* Everything was copied. */
 	memset(header, 'z', sizeof(header));
 	memset(body, 'z', sizeof(body));
 	client_run_until(c, 1);
@@ -71,7 +71,7 @@ test_request_is_sent_as_given(void **state)
 	server_free(s);
 }
 
-/* curl would ask for leave to send more than 1 MB; 64 kB goes in pieces. */
+/* curl would ask before it sends more than 1 MB; 64 kB is sent in pieces. */
 static void
 serve_length(test_connection *c)
 {
@@ -143,7 +143,7 @@ test_checksum_and_date(void **state)
 	assert_int_equal(c->reply.date_s, 784887151);
 	assert_true(c->reply.elapsed_us > 0);
 
-	/* Nonsense counts as absent; nothing is left over from before. */
+	/* Invalid values count as absent; nothing is left from the reply before. */
 	client_ask(c, "two");
 	assert_replied(c, 200, "{}");
 	assert_string_equal(c->reply.crc32, "");
@@ -212,7 +212,7 @@ test_reply_in_single_bytes(void **state)
 	(void) state;
 	client_ask(c, "one");
 	assert_replied(c, 200, "abcdefg");
-	/* An interim reply's Date is not the reply's. */
+	/* The Date of an interim reply is ignored. */
 	client_ask(c, "two");
 	assert_replied(c, 200, "hello");
 	assert_int_equal(c->reply.date_s, 0);
@@ -233,7 +233,7 @@ test_reply_of_just_the_greatest_size(void **state)
 	body[10000] = '\0';
 	client_ask(c, body);
 	assert_replied(c, 200, body);
-	/* A shorter one has nothing of it. */
+	/* A shorter reply has nothing of it. */
 	client_ask(c, "short");
 	assert_replied(c, 200, "short");
 	client_free(c);
@@ -289,7 +289,7 @@ serve_one_and_close(test_connection *c)
 	connection_reply(c, 200, "", c->request + c->body_at);
 }
 
-/* Seen by the reactor, or noticed only when the next request is posted. */
+/* Detected by the reactor, or when the next request is posted. */
 static void
 test_idle_connection_closed_by_the_server(void **state)
 {
@@ -311,7 +311,7 @@ test_idle_connection_closed_by_the_server(void **state)
 	server_free(s);
 }
 
-/* A reply that nobody asked for, sent when the first one has been read. */
+/* An unsolicited reply, sent after the first one has been read. */
 static pthread_barrier_t first_was_read;
 
 static void
@@ -352,7 +352,7 @@ test_unasked_reply_is_not_the_next_one(void **state)
 	pthread_barrier_destroy(&first_was_read);
 }
 
-/* Lets nobody have an answer until all are here. */
+/* Replies to nobody before all requests have arrived. */
 static pthread_mutex_t crowd_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
 static int	crowd;
@@ -473,7 +473,7 @@ test_freeing_drops_what_is_pending(void **state)
 	assert_int_equal(http_pool_pending(c->pool), 10);
 	http_pool_free(c->pool);
 	assert_int_equal(c->answers, 0);
-	/* The reactor is still good, for another pool. */
+	/* The reactor still works, for another pool. */
 	reactor_run(c->reactor);
 	client_open(c);
 	client_free(c);

@@ -1,6 +1,6 @@
 /*
  * test_net_http_tls.c
- *	  The HTTP pool over TLS: whom it trusts, and how its failures look.
+ *	  The HTTP pool over TLS: which servers it trusts, and how it fails.
  *
  * Makes two certificate authorities and the servers' certificates anew in each
  * run; the only files are the authorities' certificates and OpenSSL's settings,
@@ -38,7 +38,7 @@ add_extension(X509 *certificate, int nid, const char *value)
 	X509_EXTENSION_free(extension);
 }
 
-/* Lets OpenSSL, of its own accord, speak protocols that are long obsolete. */
+/* Makes OpenSSL accept obsolete protocols. */
 static int
 permit_old_protocols(void)
 {
@@ -92,7 +92,7 @@ make_authority(authority *a, const char *name)
 	fclose(file);
 }
 
-/* A server's side, with a certificate for the given alternative name. */
+/* A server with a certificate for the given alternative name. */
 static SSL_CTX *
 make_context(const char *alternative_name, long from_s)
 {
@@ -204,7 +204,7 @@ test_unknown_authority(void **state)
 				  "certificate");
 }
 
-/* A connection that the old certificates vouch for is not used any more. */
+/* A connection made with the old certificates is not used any more. */
 static void
 test_reconfigured_trust(void **state)
 {
@@ -262,7 +262,7 @@ test_old_protocol(void **state)
 	check_refused(context, trusted.file, "");
 }
 
-/* The wrong scheme, either way round. */
+/* http to a TLS server, and https to a server without TLS. */
 static void
 serve_web_page(test_connection *c)
 {
@@ -286,7 +286,10 @@ test_tls_to_a_server_without(void **state)
 	server_free(s);
 }
 
-/* A TLS server's alert is no HTTP; what it got it cannot have understood, but who knows. */
+/*
+ * A TLS server replies to http with an alert.  It can hardly have applied
+ * anything, but we do not rely on that.
+ */
 static void
 serve_alert(test_connection *c)
 {
@@ -310,7 +313,7 @@ test_plain_text_to_a_tls_server(void **state)
 	server_free(s);
 }
 
-/* It breaks off in the middle of the handshake: perhaps it is just starting. */
+/* The handshake breaks off: perhaps the server is just starting. */
 static void
 serve_end(test_connection *c)
 {
@@ -337,7 +340,7 @@ serve_nothing(test_connection *c)
 	connection_outwait(c);
 }
 
-/* Stopped by curl's time-out for connecting, and by ours for all. */
+/* Ended by curl's time-out for connecting, and by ours for the request. */
 static void
 test_handshake_that_hangs(void **state)
 {

@@ -1,6 +1,6 @@
 /*
  * test_net_reactor.c
- *	  The reactor: one descriptor that is readable when there is work.
+ *	  The reactor: its descriptor is readable when there is something to do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 typedef struct fixture
 {
 	reactor    *r;
-	int			near;			/* the end that is watched */
+	int			near;			/* the end in the reactor */
 	int			far;
 	int			io_calls;
 	int			io_fd;
@@ -122,7 +122,7 @@ test_readable_socket_is_reported(void **state)
 	assert_int_equal(f->io_events, REACTOR_IN);
 }
 
-/* What was not dealt with is reported again. */
+/* An event that was not handled is reported again. */
 static void
 test_events_are_levels(void **state)
 {
@@ -175,11 +175,11 @@ test_bad_descriptor_is_refused(void **state)
 	errno = 0;
 	assert_false(reactor_watch(f->r, 1000, REACTOR_IN));
 	assert_int_equal(errno, EBADF);
-	/* The failure was not remembered as a success. */
+	/* The failure was not recorded as a success. */
 	assert_false(reactor_watch(f->r, 1000, REACTOR_IN));
 }
 
-/* Drops the other socket, and lets a new one take its number. */
+/* Removes the other socket, and opens a new one with its number. */
 static void
 replace_other(fixture *f, int fd)
 {
@@ -286,7 +286,7 @@ test_timer_can_be_put_off_and_cancelled(void **state)
 	assert_int_equal(f->timer_calls, 0);
 }
 
-/* A reply that is there beats the time-out that has passed meanwhile. */
+/* A reply that has arrived wins against an expired time-out. */
 static void
 test_sockets_come_before_the_timer(void **state)
 {
