@@ -3,8 +3,8 @@
 #	make, make install, make installcheck	as any extension; PG_CONFIG=... picks
 #											the PostgreSQL
 #	make test		installs what testing needs, then every check
-#	make check-X	one of them: see CHECKS; FUZZ_SECONDS=15 for each fuzz target,
-#					TAP="test/tap/001_smoke.pl ..." picks TAP tests
+#	make check-X	one of them: see CHECKS; REGRESS, ISOLATION, UNIT, FUZZ and TAP
+#					pick tests: see CONTRIBUTING.md
 #	make check-versions	what depends on PostgreSQL's version, on all that are
 #					supported, in chroots: VERSIONS="17 18", CHECKS, TAP
 #	make check-setup	the demo on newcomers' machines, chroots made anew: SETUPS="bare"
@@ -49,8 +49,8 @@ SHLIB_LINK = -lcurl -lcrypto -lcjson -lm \
 	-Wl,--version-script=$(srcdir)/src/exports.map
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
-CHECKS = check-floors check-warnings check-lint check-symbols check-unit \
-	check-double check-model check-simulator check-valgrind check-fuzz \
+CHECKS = check-release check-floors check-warnings check-lint check-symbols \
+	check-unit check-double check-model check-simulator check-valgrind check-fuzz \
 	check-regress check-isolation check-tap check-torture
 
 PG_CONFIG ?= pg_config

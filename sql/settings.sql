@@ -6,24 +6,16 @@ SELECT name, vartype AS type, unit, context, boot_val AS default, min_val AS min
 SELECT name FROM pg_settings WHERE name LIKE 'ddblock.%' AND short_desc = '';
 
 -- Where requests go is fixed at server start, and not even a superuser's
--- session can change it; what is read on reload, neither.
+-- session can change it; what is read on reload, neither. Secrets are in no list.
+SELECT name, code
+  FROM (SELECT name FROM pg_settings
+         WHERE name LIKE 'ddblock.%' AND context NOT IN ('user', 'superuser')
+        UNION VALUES ('ddblock.access_key_id'), ('ddblock.secret_access_key'),
+                     ('ddblock.session_token')) AS fixed,
+       failure(format('SET ddblock.%I TO ''1''', substr(name, 9)))
+ WHERE code IS DISTINCT FROM '55P02';
 SELECT call, code
-  FROM unnest(ARRAY['SET ddblock.region = ''eu-central-1''',
-                    'SET ddblock.endpoint_url = ''''',
-                    'SET ddblock."table" = ''other''',
-                    'SET ddblock.partition_key = ''other''',
-                    'SET ddblock.sort_key = ''other''',
-                    'SET ddblock.sort_key_value = ''other''',
-                    'SET ddblock.owner_name = ''other''',
-                    'SET ddblock.max_leases = 1',
-                    'SET ddblock.max_connections = 1',
-                    'SET ddblock.request_timeout = 1000',
-                    'SET ddblock.access_key_id = ''other''',
-                    'SET ddblock.secret_access_key = ''other''',
-                    'SET ddblock.session_token = ''other''',
-                    'SET ddblock.profile = ''other''',
-                    'SET ddblock.ca_file = ''other''',
-                    'ALTER DATABASE postgres SET ddblock."table" = ''other''',
+  FROM unnest(ARRAY['ALTER DATABASE postgres SET ddblock."table" = ''other''',
                     'ALTER ROLE CURRENT_USER SET ddblock.endpoint_url = ''other''']) AS call,
        failure(call);
 

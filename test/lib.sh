@@ -130,7 +130,7 @@ run_unit_tests()
 	mapfile -t sources < <(files 'test/double/d*.c')
 	compile_all "$dir/double" "${sources[@]}" || die "test/double does not compile"
 
-	for test in $(files 'test/unit/*/test_*.c')
+	for test in ${UNIT:-$(files 'test/unit/*/test_*.c')}
 	do
 		name=$(basename "$test" .c)
 		if build_unit_test "$test" "$dir" >"$dir/$name.log" 2>&1

@@ -103,7 +103,7 @@ $holder->query_safe(q{SELECT ddb_lock_release('a')});
 # The transaction ends
 #
 $holder->query_safe(qq{BEGIN; SELECT ddb_xact_lock_acquire('a', $lease)});
-proxy->fault('black-hole', operation => 'UpdateItem');
+proxy->fault('drop', operation => 'UpdateItem');
 $holder->query_safe('COMMIT');
 pass('COMMIT does not wait for the release');
 wait_for { proxy->faults('UpdateItem') == 1 } 'the release is on its way';

@@ -85,7 +85,7 @@ is( $far->query_safe(
 #
 # Terminated while the outcome of a write is open
 #
-proxy->fault('black-hole-reply', operation => 'UpdateItem', match => '"d"', count => -1);
+proxy->fault('lose_reply', operation => 'UpdateItem', match => '"d"', count => -1);
 my $open = session($one);
 $open->send(q{SELECT ddb_lock_acquire('d', lease => '1h')});
 wait_for { proxy->faults('UpdateItem') > 0 } 'the write of an acquire';

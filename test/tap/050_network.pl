@@ -110,7 +110,7 @@ my %ends = (
 	'pg_terminate_backend' => [ '', '57P01' ],
 );
 
-foreach my $action ('black-hole', 'black-hole-reply', 'delay-reply')
+foreach my $action ('drop', 'lose_reply', 'late_reply')
 {
 	foreach my $end (sort keys %ends)
 	{
@@ -149,7 +149,7 @@ foreach my $call (
 	q{ddb_lock_release('a')}, q{ddb_lock_release_all()})
 {
 	$far->reset_counts;
-	$far->fault('black-hole', count => -1);
+	$far->fault('drop', count => -1);
 	$session->send("SELECT $call");
 	wait_for { $far->faults > 0 } 'the request';
 	$patient->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
@@ -167,7 +167,7 @@ dynamodb->put_item(dynamodb->java_item('java', lease_ms => 3600_000));
 $session->send(q{SELECT ddb_lock_acquire('java')});
 wait_for_waiters($patient, 'java', 1);
 $far->reset_counts;
-$far->fault('black-hole', operation => 'GetItem', count => -1);
+$far->fault('drop', operation => 'GetItem', count => -1);
 wait_for { $far->faults > 0 } 'a look at the lock';
 $patient->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 $session->result;
@@ -178,7 +178,7 @@ dynamodb->delete_item('java');
 #
 # Slow, but alive
 #
-$far->fault('delay-reply', ms => 400, count => 4);
+$far->fault('late_reply', delay_ms => 400, count => 4);
 is( $session->query_safe(
 		q{SELECT ddb_lock_acquire('slow') > 0, held, ddb_lock_release('slow')
 		  FROM ddb_lock_info('slow')}),

@@ -11,12 +11,22 @@ my $node = new_cluster('one', through => proxy,
 	conf => "ddblock.request_timeout = '1min'\nddblock.keep_warm = off\n"
 	  . "log_statement = none\n");
 my $session = session($node);
-my @faults = qw(lose-reply error-reply truncate-reply corrupt-reply drop reset error duplicate
-  black-hole-reply black-hole);
+my @faults = ('reset applied', 'error applied', qw(truncate corrupt close reset error duplicate
+  lose_reply drop));
 
 sub writes
 {
 	return grep { $_->{operation} eq 'UpdateItem' } proxy->log;
+}
+
+# The next request of an operation meets it: a kind, and perhaps "applied".
+sub fault
+{
+	my ($fault, $operation) = @_;
+	my ($kind, $applied) = split / /, $fault;
+
+	proxy->fault($kind, operation => $operation, applied => defined $applied ? 1 : 0);
+	return;
 }
 
 # What is swallowed is repeated when its time is over; on a busy machine others
@@ -34,20 +44,20 @@ foreach my $fault (@faults)
 {
 	my $copies = $fault eq 'duplicate' ? 1 : 2;
 
-	be_impatient() if $fault eq 'black-hole-reply';
+	be_impatient() if $fault eq 'lose_reply';
 	proxy->reset_counts;
-	proxy->fault($fault, operation => 'UpdateItem');
+	fault($fault, 'UpdateItem');
 	my $token = $session->query_safe(
 		qq{SELECT ddb_lock_acquire('$fault', lease => '1h', data => 'kept')});
 	my @writes = writes();
 	my $item = dynamodb->item($fault);
 
 	is($item->{fencingToken}{N}, $token, "$fault: the lock is acquired all the same");
-	cmp_ok(scalar @writes, $fault =~ /black-hole/ ? '>=' : '==', $copies, "by $copies copies");
+	cmp_ok(scalar @writes, $fault =~ /^(lose_reply|drop)$/ ? '>=' : '==', $copies, "by $copies copies");
 	is_deeply($writes[0]{body}, $writes[-1]{body}, 'of the very same write');
 	ok(!$item->{isReleased} && $item->{data}, 'with its data');
 
-	proxy->fault($fault, operation => 'UpdateItem');
+	fault($fault, 'UpdateItem');
 	$session->query_safe(qq{SELECT ddb_lock_renew('$fault')});
 	is($session->query_safe(qq{SELECT ddb_lock_require('$fault')}),
 		$token, 'it is renewed');
@@ -57,7 +67,7 @@ foreach my $fault (@faults)
 	my $next = session($node);
 	$next->send(qq{SELECT ddb_lock_acquire('$fault', lease => '1h')});
 	wait_for_waiters($node, $fault, 1);
-	proxy->fault($fault, operation => 'UpdateItem');
+	fault($fault, 'UpdateItem');
 	is($session->query_safe(qq{SELECT ddb_lock_release('$fault')}),
 		't', 'it is released');
 	cmp_ok($next->result, '>', $token, 'and handed over');
@@ -65,12 +75,12 @@ foreach my $fault (@faults)
 		$next->query_safe(qq{SELECT ddb_lock_require('$fault')}),
 		'which the item confirms');
 
-	proxy->fault($fault, operation => 'UpdateItem');
+	fault($fault, 'UpdateItem');
 	is($next->query_safe(qq{SELECT ddb_lock_release('$fault')}), 't', 'and released');
 	ok(is_released($fault), 'which the item confirms');
 	$next->quit;
 
-	proxy->fault($fault, operation => 'GetItem');
+	fault($fault, 'GetItem');
 	is($session->query_safe(qq{SELECT held FROM ddb_lock_info('$fault')}),
 		'f', 'it can be looked up');
 	is(proxy->faults, 5, 'all of this met the fault');
@@ -80,7 +90,7 @@ is(stat_of($node, undef, 'leases_lost'), 0, 'no lease was lost');
 #
 # Renewals that nobody asked for, single and in batches
 #
-foreach my $fault (qw(lose-reply black-hole-reply corrupt-reply reset error))
+foreach my $fault ('reset applied', qw(lose_reply corrupt reset error))
 {
 	my @names = map { "$fault $_" } 1 .. 3;
 	my $list = join ', ', map { "('$_')" } @names;
@@ -89,7 +99,7 @@ foreach my $fault (qw(lose-reply black-hole-reply corrupt-reply reset error))
 		   FROM (VALUES $list) v (name)});
 
 	proxy->reset_counts;
-	proxy->fault($fault, operation => 'BatchExecuteStatement');
+	fault($fault, 'BatchExecuteStatement');
 	wait_for { $node->safe_psql('postgres',
 			q{SELECT min(renewals) FROM ddb_locks}) >= 1 } "renewals in spite of $fault";
 	is( $session->query_safe(
@@ -109,7 +119,7 @@ is(stat_of($node, undef, 'leases_lost'), 0, 'no lease was lost');
 sub cancelled_acquire
 {
 	proxy->reset_counts;
-	proxy->fault('delay', operation => 'UpdateItem', match => '"3600000"', count => -1);
+	proxy->fault('late_apply', operation => 'UpdateItem', match => '"3600000"', count => -1);
 	$session->send(q{SELECT ddb_lock_acquire('late', lease => '1h')});
 	wait_for { proxy->faults > 0 } 'the acquire';
 	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity

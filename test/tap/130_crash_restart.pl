@@ -162,7 +162,7 @@ freed_ok('held while the data directory had another name');
 # Crashes while DynamoDB is out of reach
 #
 @sessions = hold_locks;
-proxy->fault('black-hole', operation => 'UpdateItem', count => -1);
+proxy->fault('drop', operation => 'UpdateItem', count => -1);
 crash(backend_pid($sessions[0]));
 $_->gone foreach @sessions;
 my $between = session($one);
@@ -181,7 +181,7 @@ is( $one->safe_psql('postgres',
 
 @sessions = hold_locks;
 $owner = owner_of('b');
-proxy->fault('black-hole', operation => 'UpdateItem', match => '"b"', count => -1);
+proxy->fault('drop', operation => 'UpdateItem', match => '"b"', count => -1);
 crash(backend_pid($sessions[0]));
 $_->gone foreach @sessions;
 wait_for { is_released('a') && is_released('c') } 'the locks that can be freed';
@@ -194,7 +194,7 @@ freed_ok('a crash while freeing');
 # The last words of the dead arrive late.
 $one->append_conf('postgresql.conf', "ddblock.request_timeout = 10s\n");
 $one->reload;
-proxy->fault('black-hole', operation => 'UpdateItem', match => '"late"', count => 1);
+proxy->fault('drop', operation => 'UpdateItem', match => '"late"', count => 1);
 my $speaker = session($one);
 my $holder = session($one);
 $holder->query_safe("SELECT ddb_lock_acquire('a', $lease)");

@@ -69,7 +69,7 @@ sub freed_by_start_ok
 # No answer at all
 #
 my @sessions = hold_locks;
-proxy->fault('black-hole', count => -1);
+proxy->fault('drop', count => -1);
 stop_ok('fast', 'requests are never answered', @sessions);
 proxy->clear_faults;
 freed_by_start_ok('requests are never answered');
@@ -81,7 +81,7 @@ proxy->restart;
 freed_by_start_ok('connections are refused');
 
 @sessions = hold_locks;
-proxy->fault('black-hole', count => -1);
+proxy->fault('drop', count => -1);
 $_->quit foreach @sessions;
 stop_ok('smart', 'requests are never answered');
 proxy->clear_faults;
@@ -100,7 +100,7 @@ $one->start;
 foreach my $mode ('fast', 'smart')
 {
 	@sessions = hold_locks;
-	proxy->fault('delay-reply', ms => 1000, count => -1);
+	proxy->fault('late_reply', delay_ms => 1000, count => -1);
 	if ($mode eq 'smart')
 	{
 		$_->quit foreach @sessions;
@@ -120,7 +120,7 @@ foreach my $when ('after', 'before')
 
 	@sessions = hold_locks;
 	proxy->reset_counts;
-	proxy->fault('black-hole', operation => 'UpdateItem', match => 'isReleased = :released',
+	proxy->fault('drop', operation => 'UpdateItem', match => 'isReleased = :released',
 		count => 3);
 	if ($when eq 'before')
 	{
@@ -140,7 +140,7 @@ foreach my $when ('after', 'before')
 #
 my $acquiring = session($one);
 proxy->reset_counts;
-proxy->fault('black-hole-reply', operation => 'UpdateItem', match => '"a"', count => 1);
+proxy->fault('lose_reply', operation => 'UpdateItem', match => '"a"', count => 1);
 $acquiring->send("SELECT ddb_lock_acquire('a', $lease)");
 wait_for { !is_released('a') } 'the acquire to arrive';
 stop_ok('fast', 'a session is acquiring', $acquiring);
@@ -151,7 +151,7 @@ $one->start;
 my $releasing = session($one);
 $releasing->query_safe("SELECT ddb_lock_acquire('a', $lease)");
 proxy->reset_counts;
-proxy->fault('black-hole', operation => 'UpdateItem', match => 'isReleased = :released',
+proxy->fault('drop', operation => 'UpdateItem', match => 'isReleased = :released',
 	count => 1);
 $releasing->send("SELECT ddb_lock_release('a')");
 wait_for { proxy->faults('UpdateItem') == 1 } 'the release';
@@ -166,7 +166,7 @@ $holder->query_safe("SELECT ddb_lock_acquire('a', $lease)");
 $waiter->send("SELECT ddb_lock_acquire('a', $lease)");
 wait_for_waiters($one, 'a', 1);
 proxy->reset_counts;
-proxy->fault('delay-reply', operation => 'UpdateItem', ms => 500, count => -1);
+proxy->fault('late_reply', operation => 'UpdateItem', delay_ms => 500, count => -1);
 $holder->send("SELECT ddb_lock_release('a')");
 wait_for { proxy->received('UpdateItem') > 0 } 'the hand-over';
 stop_ok('fast', 'a lock is being handed over', $holder, $waiter);

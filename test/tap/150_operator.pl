@@ -153,7 +153,7 @@ put_many(
 
 # Between the scan and the delete, somebody takes two of them; one is given
 # back again.
-proxy->fault('delay', operation => 'DeleteItem', match => "\"$_\"", count => -1)
+proxy->fault('late_apply', operation => 'DeleteItem', match => "\"$_\"", count => -1)
   foreach 'purge/retaken', 'purge/retaken and released';
 $session->send(q{SELECT ddb_lock_purge('2 days')});
 wait_for { grep { $_->{fault} } proxy->log } 'the delete on its way';
@@ -176,7 +176,7 @@ is($session->query_safe(q{SELECT ddb_lock_purge('2 days')}), 0, 'nothing is left
 dynamodb->put_item(released_item("again/$_", 3 * $day)) foreach 1 .. 3;
 proxy->fault('error', operation => 'DeleteItem', status => 400, count => 2,
 	type => 'ProvisionedThroughputExceededException');
-proxy->fault('lose-reply', operation => 'DeleteItem');
+proxy->fault('reset', applied => 1, operation => 'DeleteItem');
 proxy->fault('error', operation => 'Scan', status => 400, type => 'ThrottlingException');
 is($session->query_safe(q{SELECT ddb_lock_purge('2 days')}),
 	3, 'throttling and lost replies delay it, and are not counted wrongly');
@@ -227,9 +227,9 @@ $holder->ask(q{SELECT ddb_lock_release('force')});
 
 # A renewal in between, a lost reply, another holder in between
 $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
-proxy->fault('delay', operation => 'UpdateItem', match => 'isReleased', count => -1);
+proxy->fault('late_apply', operation => 'UpdateItem', match => 'isReleased', count => -1);
 $operator->send(q{SELECT ddb_lock_force_release('force')});
-wait_for { grep { ($_->{fault} // '') eq 'delay' && $_->{operation} eq 'UpdateItem' } proxy->log }
+wait_for { grep { ($_->{fault} // '') eq 'late_apply' && $_->{operation} eq 'UpdateItem' } proxy->log }
 	'the release on its way';
 $holder->query_safe(q{SELECT ddb_lock_renew('force')});
 proxy->clear_faults;
@@ -238,7 +238,7 @@ ok(is_released('force'), 'the lock is free');
 $holder->ask(q{SELECT ddb_lock_release('force')});
 
 $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
-proxy->fault('lose-reply', operation => 'UpdateItem', match => 'isReleased');
+proxy->fault('reset', applied => 1, operation => 'UpdateItem', match => 'isReleased');
 is($operator->ask(q{SELECT ddb_lock_force_release('force')}), 't',
 	'a release whose reply was lost is found by its nonce');
 $holder->ask(q{SELECT ddb_lock_release('force')});
@@ -246,8 +246,8 @@ $holder->ask(q{SELECT ddb_lock_release('force')});
 $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
 $session->send(q{SELECT ddb_lock_acquire('force') > 0});
 wait_for_waiters($node, 'force', 1);
-proxy->fault('lose-reply', operation => 'UpdateItem', match => ':released');
-proxy->fault('delay', operation => 'UpdateItem', match => ':released', count => -1);
+proxy->fault('reset', applied => 1, operation => 'UpdateItem', match => ':released');
+proxy->fault('late_apply', operation => 'UpdateItem', match => ':released', count => -1);
 $operator->send(q{SELECT ddb_lock_force_release('force')});
 is($session->result, 't', 'its reply was lost, and a session that waits gets the lock');
 proxy->clear_faults;
@@ -259,9 +259,9 @@ $holder->ask(q{SELECT ddb_lock_release('force')});
 
 proxy->reset_counts;
 $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
-proxy->fault('delay', operation => 'UpdateItem', match => 'isReleased', count => -1);
+proxy->fault('late_apply', operation => 'UpdateItem', match => 'isReleased', count => -1);
 $operator->send(q{SELECT ddb_lock_force_release('force')});
-wait_for { grep { ($_->{fault} // '') eq 'delay' } proxy->log } 'the release on its way';
+wait_for { grep { ($_->{fault} // '') eq 'late_apply' } proxy->log } 'the release on its way';
 $holder->query_safe(q{SELECT ddb_lock_release('force'), ddb_lock_acquire('force')});
 proxy->clear_faults;
 $operator->result;
@@ -328,16 +328,16 @@ sub cancelled_ok
 	return;
 }
 
-proxy->fault('black-hole', operation => $_, count => -1) foreach 'Scan', 'UpdateItem';
+proxy->fault('drop', operation => $_, count => -1) foreach 'Scan', 'UpdateItem';
 cancelled_ok(q{SELECT * FROM ddb_lock_list()}, sub { proxy->faults('Scan') });
 cancelled_ok(q{SELECT ddb_lock_force_release('state/long')}, sub { proxy->faults('UpdateItem') });
 proxy->clear_faults;
-proxy->fault('black-hole', operation => 'DeleteItem', count => -1);
+proxy->fault('drop', operation => 'DeleteItem', count => -1);
 cancelled_ok(q{SELECT ddb_lock_purge('1 day')}, sub { proxy->faults('DeleteItem') });
 proxy->clear_faults;
 cancelled_ok(q{SELECT * FROM ddb_lock_list('few/', watch => '1 hour')},
 	sub { proxy->forwarded('Scan') >= $for_few });
-proxy->fault('black-hole', operation => 'Scan', count => -1);
+proxy->fault('drop', operation => 'Scan', count => -1);
 like($session->error_of(q{SET statement_timeout = '100ms'; SELECT * FROM ddb_lock_list()}),
 	qr/ERROR: +57014/, 'statement_timeout holds as well');
 proxy->clear_faults;

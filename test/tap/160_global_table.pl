@@ -17,7 +17,7 @@ sub replicate
 	my (%more) = @_;
 
 	proxy->clear_faults;
-	proxy->fault('edit-reply', operation => 'DescribeTable', count => -1,
+	proxy->fault('edit', operation => 'DescribeTable', count => -1,
 		merge => { Table => { Replicas => \@west, %more } });
 	return;
 }
@@ -110,7 +110,7 @@ is($session->query_safe(q{SELECT ddb_lock_renew('held') > now(),
 # ... and while a worker dies alone
 proxy->clear_faults;
 $session->query_safe(q{SELECT ddb_lock_acquire('held', lease => '30s')});
-proxy->fault('black-hole', operation => 'DescribeTable', count => -1);
+proxy->fault('drop', operation => 'DescribeTable', count => -1);
 my $worker = worker_pid($node);
 my $starts = stat_of($node, 'describe_table');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
@@ -146,7 +146,7 @@ is($node->safe_psql('postgres', $acquire), 't', 'and when it is over, nobody wai
 
 $node->append_conf('postgresql.conf', "ddblock.retry_timeout = '60s'\n"
 	. "ddblock.request_timeout = '60s'\n");
-proxy->fault('black-hole', operation => 'DescribeTable', count => -1);
+proxy->fault('drop', operation => 'DescribeTable', count => -1);
 start_anew($node);
 $session = session($node);
 my $pid = backend_pid($session);

@@ -39,7 +39,7 @@ sub shorten
 	$session->query_safe(q{SELECT ddb_lock_acquire('a', '1h')});
 	$session->query_safe(q{BEGIN; INSERT INTO t VALUES ('shortened'); SAVEPOINT s});
 	$near->restart;
-	$near->fault('black-hole-reply', operation => 'UpdateItem', count => -1);
+	$near->fault('lose_reply', operation => 'UpdateItem', count => -1);
 	$session->send(q{SELECT ddb_lock_renew('a', '2s')});
 	wait_for { dynamodb->item('a')->{leaseDuration}{S} eq '2000' } 'the renewal in the item';
 	kill 'STOP', $worker;
@@ -88,7 +88,7 @@ kill 'STOP', $worker;
 $session->send(q{SELECT ddb_lock_renew('a', '2s')});
 wait_for { wait_event($pid) =~ m{Extension/} } 'the request';
 $near->restart;
-$near->fault('black-hole-reply', operation => 'UpdateItem', count => -1);
+$near->fault('lose_reply', operation => 'UpdateItem', count => -1);
 kill 'TERM', $worker;
 kill 'CONT', $worker;
 wait_for { dynamodb->item('a')->{leaseDuration}{S} eq '2000' } 'the renewal in the item';

@@ -56,6 +56,16 @@ def read_port(path, process):
     raise RuntimeError('%s did not start' % process.args[0])
 
 
+def strike_options(kind):
+    """How a fault of that kind strikes one or a few of the next requests."""
+    options = dict(count=random.choice(STRIKES), applied=random.choice((True, False)))
+    if kind in ('duplicate', 'late_apply', 'conflict'):
+        options['operation'] = 'UpdateItem' if kind == 'duplicate' else random.choice(WRITES)
+    if kind.startswith('late'):
+        options['delay_ms'] = late_ms()
+    return options
+
+
 class Table:
     """What somebody with a console and the right to change the table can do."""
 
@@ -129,16 +139,12 @@ class DoubleLink:
         return fault['id']
 
     def strike(self, kind):
-        count = random.choice(STRIKES)
-        applied = random.choice((True, False))
-        options = {
-            'duplicate': dict(operation='UpdateItem', delay_ms=random.choice((0, 300))),
-            'late_apply': dict(operation=random.choice(WRITES), delay_ms=late_ms(),
-                               answer=random.choice(('none', '500', 'close'))),
-            'late_reply': dict(delay_ms=late_ms()),
-            'conflict': dict(operation=random.choice(WRITES)),
-        }
-        self.fault(kind, count=count, applied=applied, **options.get(kind, {}))
+        options = strike_options(kind)
+        if kind == 'late_apply':
+            options['answer'] = random.choice(('none', '500', 'close'))
+        if kind == 'duplicate':
+            options['delay_ms'] = random.choice((0, 300))
+        self.fault(kind, **options)
 
     def cut(self):
         """Faults that come first would let their requests through."""
@@ -205,21 +211,11 @@ class DoubleNetwork(Table):
 class LocalLink:
     """A cluster's counting proxy."""
 
-    SPECS = {
-        'drop': lambda: dict(action='drop'),
-        'lose_reply': lambda: dict(action='lose-reply'),
-        'duplicate': lambda: dict(action='duplicate', operation='UpdateItem'),
-        'late_apply': lambda: dict(action='delay', operation='UpdateItem', ms=late_ms()),
-        'late_reply': lambda: dict(action='delay-reply', ms=late_ms()),
-        'reset': lambda: dict(action='reset'),
-        'http_500': lambda: dict(action=random.choice(('error', 'error-reply'))),
-        'http_503': lambda: dict(action=random.choice(('error', 'error-reply')),
-                                 status=503, type='ServiceUnavailable'),
-        'throttle': lambda: dict(action='error', status=400, type='ThrottlingException'),
-        'conflict': lambda: dict(action='error', status=400, operation='UpdateItem',
-                                 type='TransactionConflictException'),
-        'truncate': lambda: dict(action='truncate-reply'),
-        'corrupt': lambda: dict(action='corrupt-reply'),
+    ERRORS = {
+        'http_500': dict(),
+        'http_503': dict(status=503, type='ServiceUnavailable'),
+        'throttle': dict(status=400, type='ThrottlingException'),
+        'conflict': dict(status=400, type='TransactionConflictException'),
     }
 
     def __init__(self, work, number, upstream):
@@ -236,6 +232,9 @@ class LocalLink:
         if status != 200:
             raise RuntimeError('proxy: %s: %s' % (name, reply))
 
+    def fault(self, kind, **options):
+        self.command('fault', dict(options, kind=kind))
+
     def keys(self):
         return 'key%d' % self.count, 'secret%d' % self.count
 
@@ -246,20 +245,23 @@ class LocalLink:
     def expire(self, keys):
         """The proxy does not see keys: those that are not the last ones do not matter."""
         if keys == self.keys():
-            self.command('fault', dict(action='error', status=400, count=-1,
-                                       name='expired request',
-                                       type='ExpiredTokenException'))
+            self.fault('error', name='expired request', count=-1, status=400,
+                       type='ExpiredTokenException')
 
     def strike(self, kind):
+        options = dict(strike_options(kind), name=kind)
+        if kind in self.ERRORS:
+            options.update(self.ERRORS[kind])
+            options['applied'] &= kind.startswith('http')
+            kind = 'error'
         with self.lock:
-            self.command('fault', dict(self.SPECS[kind](), name=kind,
-                                       count=random.choice(STRIKES)))
+            self.fault(kind, **options)
 
     def cut(self):
         """Faults that come first would let their requests through."""
         with self.lock:
             self.heal()
-            self.command('fault', dict(action='black-hole', count=-1, name='cut request'))
+            self.fault('drop', name='cut request', count=-1)
 
     def heal(self):
         self.command('clear')
@@ -278,7 +280,7 @@ class LocalLink:
 
 
 class LocalNetwork(Table):
-    kinds = tuple(LocalLink.SPECS)
+    kinds = tuple(kind for kind in DoubleNetwork.kinds if kind != 'wrong_crc')
     ca_file = ''
 
     def __init__(self, work, clusters):

@@ -31,27 +31,21 @@ How many connections clients have opened for requests.
 =item $proxy->log
 
 List of hashes, oldest first: operation, body (decoded JSON, or undef),
-connection (a number), fault (action or undef), status (DynamoDB's, undef if
+connection (a number), fault (kind or undef), status (DynamoDB's, undef if
 it was not asked).
 
 =item $proxy->reset_counts
 
-=item $proxy->fault($action, %options)
+=item $proxy->fault($kind, %options)
 
-Arranges for the next requests to go wrong. Actions: drop, reset, black-hole,
-delay, duplicate, error (DynamoDB does not see the request, but for delay, which
-sends it late, and duplicate, which sends it twice); lose-reply,
-black-hole-reply, delay-reply, error-reply, truncate-reply, corrupt-reply,
-edit-reply (it does). Options: operation ("*"), match (regular expression on the body, in
-Python's dialect), skip (0), count (1; -1 until cleared), ms for the delays
-(none: until clear_faults); status, type and message for the errors; merge, a
-hash that goes over the reply's JSON, for edit-reply. The first fault that
-matches a request and is not used up applies.
+Arranges for the next requests to go wrong. The kinds and the options are those
+of class Fault in test/double/counting-proxy. The first fault that matches a
+request and is not used up applies.
 
 =item $proxy->clear_faults
 
-Removes them, closes the connections that are held in a black hole, and lets go
-of what is delayed without a time.
+Removes them, closes the connections that get no answer, and lets go of what is
+late without a time.
 
 =item $proxy->stop, $proxy->restart
 
@@ -135,8 +129,8 @@ sub clear_faults { my ($self) = @_; $self->_command('POST', 'clear'); return; }
 
 sub fault
 {
-	my ($self, $action, %options) = @_;
-	$self->_command('POST', 'fault', { %options, action => $action });
+	my ($self, $kind, %options) = @_;
+	$self->_command('POST', 'fault', { %options, kind => $kind });
 	return;
 }
 

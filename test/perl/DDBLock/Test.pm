@@ -22,7 +22,7 @@ DDBLock::Test - clusters with ddblock and a DynamoDB to talk to
   ok(dynamodb->item('a'), 'the lock has an item');
 
   my $far = new_cluster('two', through => proxy, conf => "ddblock.x = 1\n");
-  proxy->fault('lose-reply', operation => 'UpdateItem');
+  proxy->fault('reset', applied => 1, operation => 'UpdateItem');
   wait_for { proxy->faults == 1 } 'the fault has struck';
   done_testing;
 
