@@ -1,17 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * fence.c
- *	  Whether the fences that a transaction asked for still stand.
+ *	  Whether a transaction still has the fences that it asked for.
  *
- * A fence protects what the transaction writes, but what is recorded of it is
- * a write itself: rolling back to a savepoint undoes it, and so does an
- * EXCEPTION block that swallows its error.  Either is the abort of the
- * subtransaction that asked for the fence, or of one around it, and there is
- * no other way on after an error.  So it is enough to know the innermost level
- * at which a fence was asked for; a transaction with an undone one is refused
- * at its end.
+ * A fence protects what the transaction writes, but it is a write itself:
+ * rolling back to a savepoint undoes it, and so does an EXCEPTION block that
+ * swallows its error.  Both abort the subtransaction that asked for the fence,
+ * or one around it, and no transaction continues after an error without such
+ * an abort.  So it is enough to know the innermost level at which a fence was
+ * asked for.  A transaction that has lost a fence in this way cannot commit.
  *
- * This holds for every transaction, also for one without a transaction id: it
+ * This applies to every transaction, also to one without a transaction id: it
  * may have written elsewhere, through a foreign server.
  *
  *-------------------------------------------------------------------------
@@ -27,64 +26,34 @@
 static int	fence_level = 0;
 static bool fence_undone = false;
 
-static void set_up(void);
-static void at_transaction_end(XactEvent event, void *arg);
-static void at_subtransaction_end(SubXactEvent event, SubTransactionId id,
-								  SubTransactionId parent, void *arg);
-
 void
 FenceRequest(void)
 {
-	set_up();
 	fence_level = Max(fence_level, GetCurrentTransactionNestLevel());
 }
 
-/* Once in the life of a process, which need not have preloaded the library. */
-static void
-set_up(void)
+void
+FenceCommit(void)
 {
-	static bool done = false;
-
-	if (done)
-		return;
-	RegisterXactCallback(at_transaction_end, NULL);
-	RegisterSubXactCallback(at_subtransaction_end, NULL);
-	done = true;
+	if (fence_undone)
+		ErrorsFenceUndone();
 }
 
-static void
-at_transaction_end(XactEvent event, void *arg)
+void
+FenceEndTransaction(void)
 {
-	switch (event)
-	{
-		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			if (fence_undone)
-				ErrorsFenceUndone();
-			break;
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PREPARE:
-		case XACT_EVENT_ABORT:
-			fence_level = 0;
-			fence_undone = false;
-			break;
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_PARALLEL_ABORT:
-			break;
-	}
+	fence_level = 0;
+	fence_undone = false;
 }
 
-static void
-at_subtransaction_end(SubXactEvent event, SubTransactionId id,
-					  SubTransactionId parent, void *arg)
+void
+FenceEndSubtransaction(bool committed)
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
 
 	if (fence_level < nest_level)
 		return;
-	if (event == SUBXACT_EVENT_ABORT_SUB)
+	if (!committed)
 		fence_undone = true;
-	if (event == SUBXACT_EVENT_ABORT_SUB || event == SUBXACT_EVENT_COMMIT_SUB)
-		fence_level = nest_level - 1;
+	fence_level = nest_level - 1;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fence.h
- *	  Whether the fences that a transaction asked for still stand.
+ *	  Whether a transaction still has the fences that it asked for.
  *
  * Needs neither shared memory nor the worker.
  *
@@ -10,11 +10,19 @@
 #ifndef DDBLOCK_SESSION_FENCE_H
 #define DDBLOCK_SESSION_FENCE_H
 
+#include "postgres.h"
+
 /*
- * The current (sub)transaction asks for a fence.  To be called before anything
- * that can fail: from here on the whole transaction can commit only if this
- * subtransaction does.
+ * The current (sub)transaction asks for a fence.  Call it before anything that
+ * can fail, but after TransactionAttach(): from here on the whole transaction
+ * can commit only if this subtransaction does.
  */
 extern void FenceRequest(void);
+
+/* Before COMMIT and PREPARE: raises LK002 if a fence was undone. */
+extern void FenceCommit(void);
+
+extern void FenceEndTransaction(void);
+extern void FenceEndSubtransaction(bool committed);
 
 #endif							/* DDBLOCK_SESSION_FENCE_H */

@@ -3,20 +3,28 @@
  * held.c
  *	  What this session holds: notes, kept in its own memory.
  *
- * The callbacks at the end of transactions run with interrupts held and must
- * neither fail nor wait: they flag leases in shared memory, ring the worker,
- * and free memory.  The release then goes its way without delaying the client.
+ * The functions for the end of (sub)transactions run with interrupts held and
+ * must neither fail nor wait: they flag leases in shared memory, ring the
+ * worker, and free memory.  The worker releases the locks later, without
+ * delaying the client.
  *
- * What has been lost is told to the commit guard when its note goes away, and
- * each change of the list is kept from the interrupt's handler, which reads it.
+ * A lease that is lost stays in the notes until the session releases the lock or
+ * its transaction ends.  When its note goes away, the transaction's first
+ * loss is remembered for the commit guard.
  *
- * Savepoints: what was taken inside a subtransaction is freed when it aborts,
- * and counts for its parent when it commits; contrib/postgres_fdw treats its
- * remote subtransactions alike.
+ * The handler of a signal reads the list of notes (interrupt.c).  So each change
+ * of the list, and of what the handler reads in a note, stands between
+ * HeldBeginChange() and HeldEndChange().
+ *
+ * Savepoints: a lock that was acquired inside a subtransaction is freed when it
+ * aborts, and belongs to the parent when it commits; contrib/postgres_fdw
+ * treats its remote subtransactions alike.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <signal.h>
 
 #include "access/xact.h"
 #include "common/hashfn.h"
@@ -24,40 +32,38 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-#include "session/guard.h"
 #include "session/held.h"
-#include "session/interrupt.h"
 #include "session/mailbox.h"
 #include "shared/loss.h"
 
 static HTAB *held_locks = NULL;
 static dlist_head held_list = DLIST_STATIC_INIT(held_list);
+static volatile sig_atomic_t changing = 0;
 
-/* Sum of all xact_depth: without any, the end of a transaction is none of ours. */
+/* Sum of all xact_depth: if it is 0, the end of a transaction frees nothing. */
 static int64 xact_acquisitions = 0;
 
-static void set_up(void);
+/* The transaction's first loss among the notes that are gone; UTF-8. */
+static char *first_lost_name = NULL;
+static lease_loss first_loss = LOSS_NONE;
+
 static uint32 hash_name(const void *key, Size keysize);
 static int	compare_names(const void *a, const void *b, Size keysize);
 static bool is_ours(const HeldLock *held, DirectoryEntry *entry);
 static void mirror_depths(const HeldLock *held);
 static void at_exit(int code, Datum arg);
-static void at_transaction_end(XactEvent event, void *arg);
-static void refuse_prepare(void);
-static void end_transactions(void);
 static void end_transaction(HeldLock *held);
-static void at_subtransaction_end(SubXactEvent event, SubTransactionId id,
-								  SubTransactionId parent, void *arg);
-static void abort_level(HeldLock *held, int nest_level);
+static void abort_level(HeldLock *held);
 static void commit_level(HeldLock *held, int nest_level);
 
-/* Once in the life of a process. */
-static void
-set_up(void)
+void
+HeldAttach(void)
 {
 	HASHCTL		info;
 	HTAB	   *locks;
 
+	if (held_locks != NULL)
+		return;
 	info.keysize = sizeof(char *);
 	info.entrysize = sizeof(HeldLock);
 	info.hash = hash_name;
@@ -65,10 +71,8 @@ set_up(void)
 	info.hcxt = TopMemoryContext;
 	locks = hash_create("ddblock held locks", 16, &info,
 						HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
-	RegisterXactCallback(at_transaction_end, NULL);
-	RegisterSubXactCallback(at_subtransaction_end, NULL);
 	before_shmem_exit(at_exit, (Datum) 0);
-	/* Last: if one of these fails, the next use tries them all again. */
+	/* Last: if something fails, the next call tries everything again. */
 	held_locks = locks;
 }
 
@@ -100,26 +104,43 @@ HeldLocks(void)
 	return &held_list;
 }
 
+void
+HeldBeginChange(void)
+{
+	Assert(!changing);
+	changing = 1;
+	pg_compiler_barrier();
+}
+
+void
+HeldEndChange(void)
+{
+	pg_compiler_barrier();
+	changing = 0;
+}
+
+bool
+HeldIsChanging(void)
+{
+	return changing;
+}
+
 HeldLock *
 HeldReserve(const char *name)
 {
-	char	   *copy;
+	char	   *copy = MemoryContextStrdup(TopMemoryContext, name);
 	HeldLock   *held;
 	bool		found;
 
-	if (held_locks == NULL)
-		set_up();
-
-	copy = MemoryContextStrdup(TopMemoryContext, name);
 	held = hash_search(held_locks, &copy, HASH_ENTER, &found);
 	Assert(!found);
 
 	memset(held, 0, sizeof(*held));
 	held->name = copy;
 	held->lease_index = LOCKMGR_NO_LEASE;
-	InterruptHold();
+	HeldBeginChange();
 	dlist_push_tail(&held_list, &held->node);
-	InterruptResume();
+	HeldEndChange();
 	return held;
 }
 
@@ -140,10 +161,11 @@ HeldReserveDepth(HeldLock *held, LockScope scope)
 void
 HeldSetLease(HeldLock *held, uint32 lease_index, uint64 seq, int64 token)
 {
+	HeldBeginChange();
 	held->seq = seq;
 	held->token = token;
 	held->lease_index = lease_index;
-	InterruptArm();
+	HeldEndChange();
 }
 
 void
@@ -198,16 +220,59 @@ HeldForget(HeldLock *held)
 	if (lost)
 		HeldTellLoss(held);
 	xact_acquisitions -= held->xact_depth;
-	InterruptHold();
+	HeldBeginChange();
 	dlist_delete(&held->node);
-	InterruptResume();
+	HeldEndChange();
 	if (held->levels != NULL)
 		pfree(held->levels);
 	hash_search(held_locks, &name, HASH_REMOVE, NULL);
 	if (lost)
-		GuardRemember(name, loss);
+		HeldRememberLoss(name, loss);
 	else
 		pfree(name);
+}
+
+void
+HeldRememberLoss(char *name, lease_loss loss)
+{
+	if (first_lost_name != NULL)
+	{
+		pfree(name);
+		return;
+	}
+	first_lost_name = name;
+	first_loss = loss;
+}
+
+void
+HeldForgetLoss(void)
+{
+	if (first_lost_name != NULL)
+		pfree(first_lost_name);
+	first_lost_name = NULL;
+}
+
+const char *
+HeldFindLoss(lease_loss *why)
+{
+	dlist_iter	iter;
+
+	if (first_lost_name != NULL)
+	{
+		*why = first_loss;
+		return first_lost_name;
+	}
+	dlist_foreach(iter, &held_list)
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (!HeldIsValid(held))
+		{
+			*why = HeldLoss(held);
+			return held->name;
+		}
+	}
+	return NULL;
 }
 
 int64
@@ -230,7 +295,13 @@ is_ours(const HeldLock *held, DirectoryEntry *entry)
 bool
 HeldIsValid(const HeldLock *held)
 {
-	/* The deadline first: it may only rise while we look at the clock. */
+	/*
+	 * The deadline is read before the clock, so that a process that is stopped
+	 * in between sees that time has passed.  The worker may change the deadline
+	 * meanwhile.  If it is extended, "no" is too strict, which does no harm.  If
+	 * the lease gets shorter or is lost, "yes" was right when the deadline was
+	 * read, and the worker's signal follows.
+	 */
 	int64		valid_until = HeldValidUntil(held);
 
 	pg_read_barrier();
@@ -296,33 +367,8 @@ at_exit(int code, Datum arg)
 	}
 }
 
-static void
-at_transaction_end(XactEvent event, void *arg)
-{
-	switch (event)
-	{
-		case XACT_EVENT_PRE_PREPARE:
-			refuse_prepare();
-			GuardCommit();
-			break;
-		case XACT_EVENT_PRE_COMMIT:
-			GuardCommit();
-			break;
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PREPARE:
-		case XACT_EVENT_ABORT:
-			end_transactions();
-			GuardForget();
-			break;
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_PARALLEL_ABORT:
-			break;
-	}
-}
-
-static void
-refuse_prepare(void)
+void
+HeldRefusePrepare(void)
 {
 	dlist_iter	iter;
 
@@ -336,17 +382,19 @@ refuse_prepare(void)
 	}
 }
 
-static void
-end_transactions(void)
+void
+HeldEndTransaction(void)
 {
 	dlist_mutable_iter iter;
 
-	if (xact_acquisitions == 0)
-		return;
-	dlist_foreach_modify(iter, &held_list)
+	if (xact_acquisitions > 0)
 	{
-		end_transaction(dlist_container(HeldLock, node, iter.cur));
+		dlist_foreach_modify(iter, &held_list)
+		{
+			end_transaction(dlist_container(HeldLock, node, iter.cur));
+		}
 	}
+	HeldForgetLoss();
 }
 
 static void
@@ -360,15 +408,13 @@ end_transaction(HeldLock *held)
 	HeldLetGoIfUnused(held);
 }
 
-static void
-at_subtransaction_end(SubXactEvent event, SubTransactionId id,
-					  SubTransactionId parent, void *arg)
+void
+HeldEndSubtransaction(bool committed)
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
 	dlist_mutable_iter iter;
 
-	if (xact_acquisitions == 0 ||
-		(event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
+	if (xact_acquisitions == 0)
 		return;
 	dlist_foreach_modify(iter, &held_list)
 	{
@@ -377,15 +423,15 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId id,
 		if (held->level_count == 0 ||
 			held->levels[held->level_count - 1].nest_level < nest_level)
 			continue;
-		if (event == SUBXACT_EVENT_ABORT_SUB)
-			abort_level(held, nest_level);
-		else
+		if (committed)
 			commit_level(held, nest_level);
+		else
+			abort_level(held);
 	}
 }
 
 static void
-abort_level(HeldLock *held, int nest_level)
+abort_level(HeldLock *held)
 {
 	held->level_count--;
 	held->xact_depth -= held->levels[held->level_count].depth;

@@ -3,12 +3,11 @@
  * held.h
  *	  What this session holds: notes, kept in its own memory.
  *
- * A lock has a session-scoped depth and a transaction-scoped one;
- * its lease is let go when both are 0.  The notes follow transactions and
- * savepoints by themselves, once there is one.
+ * A lock has a session-scoped depth and a transaction-scoped one; its lease is
+ * let go when both are 0.
  *
- * Whether the lease still holds is not noted here: HeldIsValid() reads it
- * from the lease directory.
+ * The notes do not say whether the lease is valid: HeldIsValid() reads that from
+ * the lease directory.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,9 +40,9 @@ typedef struct HeldLock
 	uint32		lease_index;
 	uint64		seq;			/* of the request that acquired it */
 	int64		token;
-	bool		seen_lost;		/* interrupt.c has seen to it */
+	bool		seen_lost;		/* interrupt.c has noticed the loss */
 	lease_loss	loss;			/* why; LOSS_NONE: not lost, or not known yet */
-	bool		deferred;		/* and does not: a lock function does */
+	bool		deferred;		/* InterruptBeginDefer() */
 	bool		told;			/* the client knows of the loss */
 	int64		session_depth;
 	int64		xact_depth;		/* sum of the levels' depths */
@@ -52,6 +51,9 @@ typedef struct HeldLock
 	HeldLevel  *levels;
 } HeldLock;
 
+/* Makes the list of notes, once in a process. */
+extern void HeldAttach(void);
+
 /* NULL if the session has no such lock, valid or lost. */
 extern HeldLock *HeldFind(const char *name);
 
@@ -59,33 +61,59 @@ extern HeldLock *HeldFind(const char *name);
 extern dlist_head *HeldLocks(void);
 
 /*
- * Everything that can fail comes before the lock is acquired: a new note
+ * Around each change of what a signal handler reads: the list, and a note's
+ * lease_index, seq, seen_lost and deferred.  In between, HeldIsChanging() tells the
+ * handler to stay away and come back.  A section is a few instructions long,
+ * raises no error, and does not contain another one.
+ */
+extern void HeldBeginChange(void);
+extern void HeldEndChange(void);
+extern bool HeldIsChanging(void);
+
+/*
+ * Everything that can fail is done before the lock is acquired: a new note
  * without a lease, and room to count one more acquisition.
  */
 extern HeldLock *HeldReserve(const char *name);
 extern void HeldReserveDepth(HeldLock *held, LockScope scope);
 
-/* And these cannot fail. */
+/* These cannot fail. */
 extern void HeldSetLease(HeldLock *held, uint32 lease_index, uint64 seq, int64 token);
 extern void HeldCount(HeldLock *held, LockScope scope);
 extern void HeldUncountSession(HeldLock *held, int64 depth);
-/* If the lease is lost, that is told, and the commit guard remembers it. */
+/* Deletes the note.  If the lease is lost, logs and remembers the loss. */
 extern void HeldForget(HeldLock *held);
 
-/* Without waiting for DynamoDB. */
+/* Does not wait for DynamoDB. */
 extern void HeldLetGoIfUnused(HeldLock *held);
 
-/* On the clock of leases; the past, or 0, if it is lost.  Async-safe. */
+/*
+ * The transaction must not commit as if the loss of a lease, whose note is
+ * deleted, had not happened.  The name (UTF-8, from TopMemoryContext) becomes
+ * held.c's.  Only the first loss of a transaction is kept.  Cannot fail.
+ */
+extern void HeldRememberLoss(char *name, lease_loss loss);
+extern void HeldForgetLoss(void);
+
+/* The name (UTF-8) of a lock that this transaction has lost, or NULL. */
+extern const char *HeldFindLoss(lease_loss *why);
+
+/* For transaction.c. */
+extern void HeldRefusePrepare(void);
+extern void HeldEndTransaction(void);
+extern void HeldEndSubtransaction(bool committed);
+
+/* On the clock of leases; in the past, or 0, if it is lost.  Async-signal-safe. */
 extern int64 HeldValidUntil(const HeldLock *held);
 extern bool HeldIsValid(const HeldLock *held);
 extern lease_loss HeldLoss(const HeldLock *held);
 
-/* If the lease was lost at its deadline: counts and logs that, once. */
+/* Counts and logs a loss at the deadline, unless that was done. */
 extern void HeldTellLoss(const HeldLock *held);
 
 /*
- * Notes why the lease is lost, as soon as that can be known: its entry becomes
- * another lease's if there is no other room.  Async-safe.
+ * Notes why the lease is lost, because its entry in the directory may become
+ * another lease's at any time.  Async-signal-safe.
  */
 extern void HeldNoteLoss(HeldLock *held);
 

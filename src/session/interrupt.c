@@ -3,29 +3,41 @@
  * interrupt.c
  *	  Interrupts the session when it has lost a lease.
  *
- * Two things make it look at its leases: a signal from the worker, which knows
- * of losses before the deadline (a take-over, a deleted item) and of deadlines
- * that move up (a shorter lease), and a timer of its own for the earliest
- * deadline, since the worker may be stopped or dead.
- * The timer runs on the clock of leases, so that no change of the wall clock
- * delays it (as it would PostgreSQL's timeouts, which an error also disables).
- * Both arrive as SIGUSR2, which backends do not use otherwise.
+ * The session looks at its leases when a signal arrives (LOSS_SIGNAL, which
+ * backends do not use otherwise).  There are three senders:
  *
- * Cancelling does nothing to a session that sits idle in a transaction: its row
- * locks would block the new holder.  So that one is terminated.  The statement
- * may also end, and leave its transaction idle, just when it is cancelled;
- * hence the second look, and all later ones as long as the transaction lasts.
- * A statement that waits for its client cannot be cancelled: after a while it
- * counts as idle.
+ *	 - the worker, which knows of losses before the deadline (a take-over, a
+ *	   deleted item) and of deadlines that become earlier (a shorter lease);
+ *	 - a timer for the earliest deadline, since the worker may be stopped or
+ *	   dead.  It runs on the clock of leases, so no change of the wall clock
+ *	   delays it, as it would PostgreSQL's timeouts; and an error does not
+ *	   disable it;
+ *	 - the session itself, when it has a new deadline.
  *
- * While interrupts are held, nothing is done: a transaction that commits waits
- * for synchronous standbys so, and a cancellation would end that wait, and
+ * The worker checks that the slot's generation is still that of the session it
+ * means, and then signals the slot's pid.  In between, the session may end and
+ * another one take the slot.  That does no harm: the signal only makes a
+ * session look at its own leases, and before it is attached, it ignores the
+ * signal.
+ *
+ * The handler runs at any moment.  It reads atomics and the list of notes, sets
+ * flags, and sets the timer.  Nothing else sets the timer, so the handler never
+ * replaces a later decision by an earlier one.  While the list is being changed
+ * (HeldIsChanging()), it only sets the timer to run again soon.
+ *
+ * Canceling does nothing to a session that is idle in a transaction, and its
+ * row locks would block the new holder.  So it is terminated.  A statement may
+ * also end just when it is canceled, and leave its transaction idle; hence the
+ * session is interrupted again, once a second, while the transaction lasts.  A
+ * statement that waits for its client cannot be canceled: after CANCELS_MAX
+ * attempts it is treated as idle.
+ *
+ * While interrupts are held, nothing is done.  A transaction that has committed
+ * waits for synchronous standbys in this state, and a cancellation would
  * acknowledge a commit that a failover can undo.  Before that, but after the
- * commit guard, COMMIT may wait for locks (PreCommit_Notify): it is cancelled
- * there whatever ddblock.on_lease_lost says, because the guard looks no more.
- *
- * The handler runs at any moment.  It reads atomics and the list of notes
- * (which is left alone while it changes), and sets flags.
+ * commit guard, COMMIT may wait for locks (PreCommit_Notify).  There it is
+ * canceled whatever ddblock.on_lease_lost says, because the guard does not
+ * check again.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,24 +60,24 @@
 #include "shared/loss.h"
 #include "shared/settings.h"
 
-#define LOOK_AGAIN_US USECS_PER_SEC
-#define HELD_AGAIN_US INT64CONST(100000)
+#define INTERRUPT_AGAIN_US USECS_PER_SEC
+#define HOLDOFF_AGAIN_US INT64CONST(100000)
+#define CHANGING_AGAIN_US INT64CONST(1000)
 #define CANCELS_MAX 5
 
 static timer_t timer;
 static bool attached = false;
-static volatile sig_atomic_t held_changes = 0;
-static volatile sig_atomic_t look_is_due = 0;
 
-/* The transaction in which the last loss was seen. */
+/* The transaction in which the last loss was noticed. */
 static LocalTransactionId lost_in = InvalidLocalTransactionId;
-static int	cancels;			/* since then */
+static int64 interrupt_at;		/* when to interrupt it, or do so again */
+static int	cancels;			/* so far */
 static volatile sig_atomic_t loss_to_tell = 0;
 
 static void handle_signal(SIGNAL_ARGS);
 static void look(void);
 static bool look_at_leases(int64 now, int64 *next);
-static void note_loss(void);
+static void note_loss(int64 when_to_interrupt);
 static bool in_transaction_of_loss(void);
 static void interrupt(void);
 static void set_timer(int64 moment);
@@ -79,51 +91,41 @@ InterruptAttach(void)
 		return;
 	event.sigev_notify = SIGEV_SIGNAL;
 	event.sigev_signo = LOSS_SIGNAL;
-	pqsignal(LOSS_SIGNAL, handle_signal);
 	if (timer_create(CLOCK_BOOTTIME, &event, &timer) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not create a timer for leases: %m")));
+	pqsignal(LOSS_SIGNAL, handle_signal);	/* it needs the timer */
 	attached = true;
 }
 
+/* The handler has run when raise() returns, and it sets the timer. */
 void
 InterruptArm(void)
 {
-	InterruptHold();
-	look_is_due = 1;
-	InterruptResume();
+	(void) raise(LOSS_SIGNAL);
 }
 
 void
-InterruptDefer(HeldLock *held)
+InterruptBeginDefer(HeldLock *held)
 {
-	InterruptHold();
+	HeldBeginChange();
 	held->deferred = true;
-	look_is_due = 1;
-	InterruptResume();
+	HeldEndChange();
 }
 
 void
-InterruptDeferred(HeldLock *held)
+InterruptEndDefer(HeldLock *held)
 {
-	int64		now = SegmentNow();
-	int64		next;
-
-	InterruptHold();
+	HeldBeginChange();
 	held->deferred = false;
 	if (!held->seen_lost && !HeldIsValid(held))
 	{
 		held->seen_lost = true;
-		note_loss();
+		note_loss(SegmentNow() + INTERRUPT_AGAIN_US);
 	}
-	if (look_at_leases(now, &next))
-	{
-		note_loss();
-		look_is_due = 1;
-	}
-	set_timer(held->seen_lost ? Min(next, now + LOOK_AGAIN_US) : next);
-	InterruptResume();
+	HeldEndChange();
+	InterruptArm();
 }
 
 const HeldLock *
@@ -152,36 +154,13 @@ InterruptTakeLoss(void)
 	return true;
 }
 
-void
-InterruptHold(void)
-{
-	held_changes = 1;
-	pg_compiler_barrier();
-}
-
-void
-InterruptResume(void)
-{
-	pg_compiler_barrier();
-	held_changes = 0;
-
-	/* Whatever comes from now on, the handler does. */
-	while (look_is_due && !held_changes)
-	{
-		held_changes = 1;
-		look_is_due = 0;
-		look();
-		held_changes = 0;
-	}
-}
-
 static void
 handle_signal(SIGNAL_ARGS)
 {
 	int			save_errno = errno;
 
-	if (held_changes)
-		look_is_due = 1;
+	if (HeldIsChanging())
+		set_timer(SegmentNow() + CHANGING_AGAIN_US);
 	else
 		look();
 	errno = save_errno;
@@ -190,30 +169,31 @@ handle_signal(SIGNAL_ARGS)
 static void
 look(void)
 {
-	int64		next;
 	int64		now = SegmentNow();
+	int64		next;
+	bool		lost;
 
 	if (proc_exit_inprogress || MyProc == NULL)
 		return;
 	if (InterruptHoldoffCount > 0 || CritSectionCount > 0)
 	{
-		set_timer(now + HELD_AGAIN_US);
+		set_timer(now + HOLDOFF_AGAIN_US);
 		return;
 	}
-	if (look_at_leases(now, &next))
-		note_loss();
-	else if (!in_transaction_of_loss())
+	lost = look_at_leases(now, &next);
+	if (lost)
+		note_loss(now);
+	if (lost || (in_transaction_of_loss() && now >= interrupt_at))
 	{
-		set_timer(next);
-		return;
+		interrupt();
+		interrupt_at = now + INTERRUPT_AGAIN_US;
 	}
-	interrupt();
 	if (in_transaction_of_loss())
-		next = Min(next, now + LOOK_AGAIN_US);
+		next = Min(next, interrupt_at);
 	set_timer(next);
 }
 
-/* Is one lost that was not at the last look?  Also: the earliest deadline. */
+/* Returns whether another lease is lost; sets *next to the earliest deadline. */
 static bool
 look_at_leases(int64 now, int64 *next)
 {
@@ -238,7 +218,7 @@ look_at_leases(int64 now, int64 *next)
 		{
 			HeldNoteLoss(held);
 			if (held->deferred)
-				SetLatch(MyLatch);	/* the lock function is to look, too */
+				SetLatch(MyLatch);	/* the lock function reports it */
 			else if (!held->seen_lost)
 				lost = held->seen_lost = true;
 		}
@@ -247,16 +227,17 @@ look_at_leases(int64 now, int64 *next)
 }
 
 static void
-note_loss(void)
+note_loss(int64 when_to_interrupt)
 {
 	lost_in = CompatMyLxid();
+	interrupt_at = when_to_interrupt;
 	cancels = 0;
 	loss_to_tell = 1;
 }
 
 /*
- * One that has failed already holds no row locks; but a failed subtransaction
- * leaves those of the transaction around it.
+ * A transaction that has failed holds no row locks and need not be interrupted.
+ * If only a subtransaction has failed, those of the transaction around it remain.
  */
 static bool
 in_transaction_of_loss(void)
@@ -268,7 +249,7 @@ in_transaction_of_loss(void)
 static void
 interrupt(void)
 {
-	/* Between commands there is no query string; other processes have none. */
+	/* Idle backends have no query string; other processes never have one. */
 	bool		running = debug_query_string != NULL || MyBackendType != B_BACKEND;
 
 	switch (ddblock_on_lease_lost)
@@ -294,7 +275,7 @@ interrupt(void)
 	SetLatch(MyLatch);
 }
 
-/* timer_settime() may be called in signal handlers. */
+/* timer_settime() is async-signal-safe. */
 static void
 set_timer(int64 moment)
 {

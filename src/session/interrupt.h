@@ -14,28 +14,28 @@
 
 #include "session/held.h"
 
-/* Once in a process, before the worker may know its pid. */
+/*
+ * Installs signal handler and timer, once in a process.  The process must not
+ * use LOSS_SIGNAL for anything else.
+ */
 extern void InterruptAttach(void);
 
-/* A deadline is new, or earlier than before. */
+/* Call it when there is a new deadline. */
 extern void InterruptArm(void);
 
 /*
- * For a lock function that waits and tells of this lease's loss by its own
- * error: its latch is set at the deadline, and it is not cancelled.  If its
- * transaction goes on all the same, the interruption comes later.
+ * Around the wait of a lock function that reports the loss of this lease by its own
+ * error.  The session is not interrupted for it meanwhile; its latch is set at
+ * the deadline instead.  If the transaction continues after the error, the
+ * interruption follows.
  */
-extern void InterruptDefer(HeldLock *held);
-extern void InterruptDeferred(HeldLock *held);
+extern void InterruptBeginDefer(HeldLock *held);
+extern void InterruptEndDefer(HeldLock *held);
 
-/* The first lost lock, if the running transaction was, or is being, interrupted. */
+/* The first lost lock, if the running transaction was interrupted, or will be. */
 extern const HeldLock *InterruptCause(void);
 
-/* Was a loss seen since the last call? */
+/* Was a loss noticed since the last call? */
 extern bool InterruptTakeLoss(void);
-
-/* Around changes to HeldLocks(), which the signal's handler reads. */
-extern void InterruptHold(void);
-extern void InterruptResume(void);
 
 #endif							/* DDBLOCK_SESSION_INTERRUPT_H */

@@ -20,13 +20,10 @@
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
 #include "miscadmin.h"
-#include "replication/walsender.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 
-#include "session/interrupt.h"
 #include "session/mailbox.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
@@ -54,24 +51,10 @@ static uint32 wait_event(const MailboxRequest *request);
 void
 MailboxAttach(void)
 {
-	ErrorsRequirePreload();
-	if (me.generation != 0)
-		return;
-
-	if (am_walsender || CompatIsParallelApplyWorker())
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("ddblock cannot be used in a replication session")));
-	if (IsParallelWorker())
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg("ddblock cannot be used in a parallel worker")));
-
 	me.slot = CompatMyProcNumber();
 	if (me.slot >= segment->max_sessions)
 		elog(ERROR, "process number %u has no ddblock slot", me.slot);
 
-	InterruptAttach();
 	fill_slot(MailboxMySlot());
 	on_shmem_exit(detach, (Datum) 0);
 	me.generation = pg_atomic_add_fetch_u32(&MailboxMySlot()->generation, 1);
@@ -230,7 +213,7 @@ take_answer(uint64 seq, MailboxAnswer *answer)
 
 /*
  * A lease that is to be renewed may be lost meanwhile.  The worker says so, if
- * it can; if it is stopped, InterruptDefer() sets our latch at the deadline.
+ * it can; if it is stopped, InterruptBeginDefer() has our latch set at the deadline.
  */
 static bool
 is_lost(const MailboxRequest *request, MailboxAnswer *answer)

@@ -17,13 +17,10 @@
 #include "session/waiting.h"
 #include "shared/segment.h"
 
-/*
- * Raises unless this process can use ddblock: library preloaded, neither a
- * replication session nor a parallel worker.  Takes the process's slot.
- */
+/* Takes the process's slot, once in a process.  See SessionAttach(). */
 extern void MailboxAttach(void);
 
-/* Who we are; only after MailboxAttach(). */
+/* This session; its generation is 0 before MailboxAttach(). */
 extern lockmgr_session MailboxSession(void);
 extern MailboxSlot *MailboxMySlot(void);
 

@@ -13,14 +13,16 @@
 
 #include <unistd.h>
 
+#include "access/parallel.h"
 #include "miscadmin.h"
+#include "replication/walsender.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#include "session/guard.h"
 #include "session/interrupt.h"
 #include "session/mailbox.h"
 #include "session/session.h"
+#include "session/transaction.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
@@ -37,13 +39,37 @@ static bool give_back(HeldLock *held, const char *lock);
 static int	release_session_scope(void);
 static void warn_lost(const char *lock, lease_loss loss);
 
+/* The slot comes last: the worker signals only who has one. */
+void
+SessionAttach(void)
+{
+	ErrorsRequirePreload();
+	if (MailboxSession().generation != 0)
+		return;
+
+	/* These use the signal of interrupt.c themselves. */
+	if (am_walsender || CompatIsParallelApplyWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("ddblock cannot be used in a replication session")));
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("ddblock cannot be used in a parallel worker")));
+
+	HeldAttach();
+	TransactionAttach();
+	InterruptAttach();
+	MailboxAttach();
+}
+
 bool
 SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token)
 {
 	HeldLock   *held;
 	bool		granted = true;
 
-	MailboxAttach();
+	SessionAttach();
 
 	held = HeldFind(name->utf8);
 	if (held != NULL)
@@ -104,6 +130,7 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	if (granted)
 	{
 		HeldSetLease(held, answer->lease_index, request->seq, answer->token);
+		InterruptArm();
 		check_grant(name, held);
 	}
 	else if (answer->result != LOCKMGR_BUSY)
@@ -190,7 +217,7 @@ SessionRelease(const LockName *name)
 {
 	HeldLock   *held;
 
-	MailboxAttach();
+	SessionAttach();
 
 	held = HeldFind(name->utf8);
 	if (held == NULL)
@@ -220,7 +247,7 @@ SessionReleaseAll(void)
 {
 	volatile int released = 0;
 
-	MailboxAttach();
+	SessionAttach();
 	PG_TRY();
 	{
 		released = release_session_scope();
@@ -297,7 +324,7 @@ give_back(HeldLock *held, const char *lock)
 
 	if (lost)
 	{
-		GuardRemember(utf8, loss);
+		HeldRememberLoss(utf8, loss);
 		MailboxLetGo(lease_index, seq);
 		warn_lost(lock, loss);
 	}
@@ -346,14 +373,14 @@ SessionRenew(const LockName *name, int64 lease_ms)
 	request->lease_ms = lease_ms;
 	request->margin_us = margin_us(lease_ms);
 	answer = palloc(sizeof(MailboxAnswer));
-	InterruptDefer(held);
+	InterruptBeginDefer(held);
 	PG_TRY();
 	{
 		MailboxCall(request, NULL, answer);
 	}
 	PG_FINALLY();
 	{
-		InterruptDeferred(held);
+		InterruptEndDefer(held);
 	}
 	PG_END_TRY();
 	/* The worker forgets a loss if it needs the room: it may say "not held". */
@@ -373,7 +400,7 @@ SessionToken(const LockName *name)
 {
 	HeldLock   *held;
 
-	MailboxAttach();
+	SessionAttach();
 	held = HeldFind(name->utf8);
 	return held != NULL && HeldIsValid(held) ? held->token : 0;
 }
@@ -383,13 +410,28 @@ SessionRequire(const LockName *name)
 {
 	HeldLock   *held;
 
-	MailboxAttach();
+	SessionAttach();
 	held = HeldFind(name->utf8);
 	if (held == NULL)
 		ErrorsNotHeld(name->text);
 	if (!HeldIsValid(held))
 		raise_lost(name, held);
 	return held->token;
+}
+
+void
+SessionLookUp(const LockName *name, MailboxAnswer *answer)
+{
+	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
+
+	SessionAttach();
+	request->kind = MAILBOX_LOOK_UP;
+	request->name_len = strlen(name->utf8);
+	memcpy(request->name, name->utf8, request->name_len);
+	MailboxCall(request, NULL, answer);
+	if (answer->result != LOCKMGR_FOUND)
+		ErrorsAnswer(answer, name->text);
+	pfree(request);
 }
 
 void

@@ -15,6 +15,13 @@
 
 #include "session/held.h"
 
+/*
+ * Prepares the process, once.  Raises unless it can use ddblock: the library is
+ * preloaded, and the process is neither a replication session nor a parallel
+ * worker.
+ */
+extern void SessionAttach(void);
+
 /* A lock's name: for messages, and as it goes to DynamoDB. */
 typedef struct LockName
 {
@@ -54,5 +61,8 @@ extern int64 SessionToken(const LockName *name);
 
 /* Raises if the lease is lost or was never held. */
 extern int64 SessionRequire(const LockName *name);
+
+/* Reads the lock's item in DynamoDB, whoever holds the lock. */
+extern void SessionLookUp(const LockName *name, MailboxAnswer *answer);
 
 #endif							/* DDBLOCK_SESSION_SESSION_H */

@@ -124,7 +124,7 @@ process_utility(PlannedStmt *pstmt, const char *query_string,
 		/* Without waiting: it must not fail because of DynamoDB. */
 		SessionLetGoAll();
 		/* It runs in no transaction block, so it commits nobody's writes. */
-		GuardForget();
+		HeldForgetLoss();
 	}
 }
 

@@ -3,10 +3,10 @@
  * table_call.c
  *	  Calls past the lock manager: repeated, and page after page.
  *
- * A page's size is a compromise.  Of a large one only the part that fits into
- * the mailbox would be of use, and what is cut off is read, and paid for,
- * again; but if few of the items pass the filter, small pages mean many
- * requests.  So the size follows what the last page brought.
+ * A page's size is a compromise.  Of a large page only the part that fits into
+ * the mailbox is used, and the rest is read, and paid for, again.  But if few
+ * items pass the filter, small pages mean many requests.  So each page's size
+ * depends on what the last one brought.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,6 +19,7 @@
 #include "storage/latch.h"
 
 #include "lock/backoff.h"
+#include "session/session.h"
 #include "session/table_call.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
@@ -27,18 +28,33 @@
 #define PAGE_MIN 20				/* items that DynamoDB looks at */
 #define PAGE_MAX 500
 
+static bool has_failed(const MailboxAnswer *answer, dynamo_status expected);
 static bool worth_repeating(const MailboxAnswer *answer);
 static void next_page(TableScan *scan);
 static void go_on_after(TableScan *scan);
 static void adapt_limit(MailboxRequest *request, const LockPageSize *page);
 
-void
-TableCall(MailboxRequest *request, MailboxAnswer *answer, bool *unsettled)
+MailboxRequest *
+TableItemRequest(dynamo_op op, const char *name_utf8, size_t name_len, const char *expected)
+{
+	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
+
+	request->op = op;
+	request->name_len = name_len;
+	memcpy(request->name, name_utf8, name_len);
+	strlcpy(request->expected, expected, sizeof(request->expected));
+	return request;
+}
+
+bool
+TableCall(MailboxRequest *request, dynamo_status expected_failure, MailboxAnswer *answer,
+		  bool *unsettled)
 {
 	int64		started = SegmentNow();
 	unsigned	failures = 0;
 	bool		maybe_applied = false;
 
+	SessionAttach();
 	request->kind = MAILBOX_TABLE;
 	request->repeat = false;
 	for (;;)
@@ -46,9 +62,7 @@ TableCall(MailboxRequest *request, MailboxAnswer *answer, bool *unsettled)
 		int64		pause;
 
 		MailboxCall(request, NULL, answer);
-		if (answer->result == LOCKMGR_FOUND ||
-			(answer->result == LOCKMGR_FAILED &&
-			 answer->status == DYNAMO_CONDITION_FAILED))
+		if (answer->result == LOCKMGR_FOUND || has_failed(answer, expected_failure))
 			break;
 		pause = backoff_us(++failures, BACKOFF_CAP_US,
 						   pg_prng_uint64(&pg_global_prng_state));
@@ -62,6 +76,15 @@ TableCall(MailboxRequest *request, MailboxAnswer *answer, bool *unsettled)
 	}
 	if (unsettled != NULL)
 		*unsettled = maybe_applied;
+	return answer->result == LOCKMGR_FOUND;
+}
+
+/* A request that the worker refuses has failed with DYNAMO_OK: nobody expects that. */
+static bool
+has_failed(const MailboxAnswer *answer, dynamo_status expected)
+{
+	return answer->result == LOCKMGR_FAILED && expected != DYNAMO_OK &&
+		answer->status == expected;
 }
 
 static bool
@@ -98,7 +121,6 @@ TableScanStart(const char *prefix, bool released_only)
 {
 	TableScan  *scan = palloc0(sizeof(TableScan));
 
-	MailboxAttach();
 	scan->request = palloc0(sizeof(MailboxRequest));
 	scan->answer = palloc(sizeof(MailboxAnswer));
 	scan->request->op = DYNAMO_SCAN;
@@ -128,12 +150,12 @@ next_page(TableScan *scan)
 		go_on_after(scan);
 	scan->started = true;
 	scan->offset = 0;
-	TableCall(scan->request, scan->answer, NULL);
+	(void) TableCall(scan->request, DYNAMO_OK, scan->answer, NULL);
 	scan->last_page = !scan->answer->page.cut && scan->answer->page.next == 0;
 	adapt_limit(scan->request, &scan->answer->page);
 }
 
-/* Of a page that was cut, all rows have been read, and row is the last one. */
+/* After a page that was cut, continues after the last row that was read. */
 static void
 go_on_after(TableScan *scan)
 {

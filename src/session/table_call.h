@@ -3,9 +3,9 @@
  * table_call.h
  *	  Calls past the lock manager: repeated, and page after page.
  *
- * For functions that look at the lock table as a whole, or change
- * its items as an operator.  The worker makes each call once; all patience is
- * here, in the session, where it can be cancelled.
+ * For functions about the lock table as a whole, and for those with which an
+ * operator changes its items.  The worker makes each call once; the session
+ * repeats it, so that waiting can be canceled.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,14 +17,19 @@
 #include "session/mailbox.h"
 #include "shared/lock_page.h"
 
+/* A request that writes an item if it has this version: DELETE, FORCE_RELEASE. */
+extern MailboxRequest *TableItemRequest(dynamo_op op, const char *name_utf8,
+										size_t name_len, const char *expected);
+
 /*
- * Sends the request, and again as long as DynamoDB does not answer or
- * throttles us, until ddblock.retry_timeout has passed.  Returns if it was done, or
- * if a condition refused it; raises for all else.  Sets *unsettled, if it is
- * not NULL, to whether an earlier copy may have been applied.
+ * Sends the request, and repeats it while DynamoDB is out of reach or throttles
+ * us, until ddblock.retry_timeout has passed.  Returns true if it was done, false
+ * if it failed with the expected status (DYNAMO_OK: none is); raises for all
+ * else.  Sets *unsettled, if it is not NULL, to whether an earlier copy may have
+ * been applied.
  */
-extern void TableCall(MailboxRequest *request, MailboxAnswer *answer,
-					  bool *unsettled);
+extern bool TableCall(MailboxRequest *request, dynamo_status expected_failure,
+					  MailboxAnswer *answer, bool *unsettled);
 
 /* Interruptible. */
 extern void TableSleep(int64 microseconds);

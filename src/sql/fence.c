@@ -26,6 +26,7 @@
 #include "utils/lsyscache.h"
 
 #include "session/fence.h"
+#include "session/transaction.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
 
@@ -46,6 +47,7 @@ ddb_fence(PG_FUNCTION_ARGS)
 	int64		token;
 	int64		recorded;
 
+	TransactionAttach();
 	FenceRequest();
 	PreventCommandIfReadOnly("ddb_fence()");
 	resource = resource_argument(fcinfo, 0);

@@ -11,7 +11,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 
-#include "session/mailbox.h"
+#include "session/session.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "sql/arguments.h"
@@ -37,7 +37,6 @@ enum
 	INFO_COLUMNS
 };
 
-static void look_up(const LockName *name, MailboxAnswer *answer);
 static void fill_row(const LockName *name, const MailboxAnswer *answer,
 					 Datum *values, bool *nulls);
 static void fill_data(const LockName *name, const MailboxAnswer *answer,
@@ -56,26 +55,11 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	name = ArgumentName(fcinfo, 0);
-	look_up(&name, answer);
+	SessionLookUp(&name, answer);
 
 	memset(nulls, true, sizeof(nulls));
 	fill_row(&name, answer, values, nulls);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
-}
-
-static void
-look_up(const LockName *name, MailboxAnswer *answer)
-{
-	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
-
-	MailboxAttach();
-	request->kind = MAILBOX_LOOK_UP;
-	request->name_len = strlen(name->utf8);
-	memcpy(request->name, name->utf8, request->name_len);
-	MailboxCall(request, NULL, answer);
-	if (answer->result != LOCKMGR_FOUND)
-		ErrorsAnswer(answer, name->text);
-	pfree(request);
 }
 
 /* Of a released item, what was left there is shown; of none, nothing. */

@@ -3,9 +3,8 @@
  * table_functions.c
  *	  ddb_lock_table_create(): creates the lock table, ready for use.
  *
- * The worker makes one call at a time for us; the order of calls and the
- * waiting are done here.  Each step may find its work done already, so the
- * function can be called again after a failure, and on an existing table.
+ * Each step accepts that its work is done already, so the function can be called
+ * again after a failure, and on an existing table.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +12,6 @@
 
 #include "fmgr.h"
 
-#include "session/mailbox.h"
 #include "session/table_call.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
@@ -22,7 +20,7 @@
 /* Time between two looks at a table that is being created. */
 #define POLL_US INT64CONST(500000)
 
-/* A new table may not be found at first: DescribeTable is not consistent. */
+/* DescribeTable is not consistent, and may not find a new table at first. */
 #define APPEARANCE_US (30 * USECS_PER_SEC)
 
 PG_FUNCTION_INFO_V1(ddb_lock_table_create);
@@ -34,8 +32,8 @@ static void check_keys(const dynamo_table_info *table);
 static bool key_is(const char *name, const char *type, const char *wanted);
 static char *describe_key(const char *name, const char *type);
 static void enable_ttl(void);
-static MailboxAnswer *call(dynamo_op op, int64 read_units, int64 write_units);
-static bool failed_with(const MailboxAnswer *answer, dynamo_status status);
+static bool call(dynamo_op op, int64 read_units, int64 write_units,
+				 dynamo_status expected_failure, MailboxAnswer *answer);
 
 Datum
 ddb_lock_table_create(PG_FUNCTION_ARGS)
@@ -54,7 +52,6 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 				 errmsg("arguments \"%s\" and \"%s\" must be given together",
 						"read_units", "write_units")));
 
-	MailboxAttach();
 	created = create_table(read_units, write_units);
 	wait_until_active(&table);
 	if (!created)
@@ -83,15 +80,14 @@ units(FunctionCallInfo fcinfo, int number, const char *name)
 	return value;
 }
 
-/* False if there is one already. */
+/* False if it exists already. */
 static bool
 create_table(int64 read_units, int64 write_units)
 {
-	MailboxAnswer *answer = call(DYNAMO_CREATE_TABLE, read_units, write_units);
-	bool		created = answer->result == LOCKMGR_FOUND;
+	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+	bool		created = call(DYNAMO_CREATE_TABLE, read_units, write_units,
+							   DYNAMO_TABLE_IN_USE, answer);
 
-	if (!created && !failed_with(answer, DYNAMO_TABLE_IN_USE))
-		ErrorsAnswer(answer, NULL);
 	pfree(answer);
 	return created;
 }
@@ -100,29 +96,27 @@ static void
 wait_until_active(dynamo_table_info *table)
 {
 	int64		started = SegmentNow();
+	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 
 	for (;;)
 	{
-		MailboxAnswer *answer = call(DYNAMO_DESCRIBE_TABLE, 0, 0);
-		bool		found = answer->result == LOCKMGR_FOUND;
+		bool		found = call(DYNAMO_DESCRIBE_TABLE, 0, 0, DYNAMO_TABLE_MISSING, answer);
 
-		*table = answer->table;
-		if (!found && !(failed_with(answer, DYNAMO_TABLE_MISSING) &&
-						SegmentNow() - started < APPEARANCE_US))
+		if (!found && SegmentNow() - started >= APPEARANCE_US)
 			ErrorsAnswer(answer, NULL);
-		pfree(answer);
-
 		/* A table is UPDATING, and usable, when its capacity is changed. */
-		if (found && (strcmp(table->status, "ACTIVE") == 0 ||
-					  strcmp(table->status, "UPDATING") == 0))
-			return;
-		if (found && strcmp(table->status, "CREATING") != 0)
+		if (found && (strcmp(answer->table.status, "ACTIVE") == 0 ||
+					  strcmp(answer->table.status, "UPDATING") == 0))
+			break;
+		if (found && strcmp(answer->table.status, "CREATING") != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("lock table \"%s\" does not become active", ddblock_table),
-					 errdetail("Its status is %s.", table->status)));
+					 errdetail("Its status is %s.", answer->table.status)));
 		TableSleep(POLL_US);
 	}
+	*table = answer->table;
+	pfree(answer);
 }
 
 static void
@@ -157,36 +151,29 @@ describe_key(const char *name, const char *type)
 	return psprintf("\"%s\" (%s)", Utf8ToMessage(name, strlen(name)), type);
 }
 
-/* Harmless if nothing expires, and needed before anything can. */
+/* Does no harm while no item has the attribute. */
 static void
 enable_ttl(void)
 {
-	MailboxAnswer *answer = call(DYNAMO_UPDATE_TTL, 0, 0);
+	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 
-	if (answer->result != LOCKMGR_FOUND &&
-		!(failed_with(answer, DYNAMO_VALIDATION) &&
-		  strstr(answer->message, "already enabled") != NULL))
+	if (!call(DYNAMO_UPDATE_TTL, 0, 0, DYNAMO_VALIDATION, answer) &&
+		strstr(answer->message, "already enabled") == NULL)
 		ErrorsAnswer(answer, NULL);
 	pfree(answer);
 }
 
-static MailboxAnswer *
-call(dynamo_op op, int64 read_units, int64 write_units)
+static bool
+call(dynamo_op op, int64 read_units, int64 write_units, dynamo_status expected_failure,
+	 MailboxAnswer *answer)
 {
 	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+	bool		done;
 
-	request->kind = MAILBOX_TABLE;
 	request->op = op;
 	request->read_units = read_units;
 	request->write_units = write_units;
-	MailboxCall(request, NULL, answer);
+	done = TableCall(request, expected_failure, answer, NULL);
 	pfree(request);
-	return answer;
-}
-
-static bool
-failed_with(const MailboxAnswer *answer, dynamo_status status)
-{
-	return answer->result == LOCKMGR_FAILED && answer->status == status;
+	return done;
 }

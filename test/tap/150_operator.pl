@@ -188,6 +188,12 @@ like($session->error_of(q{SELECT ddb_lock_purge('2 days')}),
 	qr/ERROR: +53400: DynamoDB throttles/, 'throttled for too long');
 is(scalar(grep { $_->{key}{S} =~ m{^again/} } dynamodb->items), 2, 'what is done stays done');
 proxy->clear_faults;
+proxy->reset_counts;
+proxy->fault('error', operation => $_, status => 400, type => 'ThrottlingException')
+  foreach 'CreateTable', 'DescribeTable', 'UpdateTimeToLive';
+is($node->safe_psql('postgres', 'SELECT ddb_lock_table_create() IS NULL'),
+	'f', 'throttling delays the creation of the table');
+is(proxy->faults, 3, 'at each of its steps');
 
 #
 # Release by force

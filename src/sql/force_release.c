@@ -1,19 +1,11 @@
 /*-------------------------------------------------------------------------
  *
- * operator_functions.c
- *	  ddb_lock_purge() and ddb_lock_force_release(): an operator's hand in the
- *	  lock table.
+ * force_release.c
+ *	  ddb_lock_force_release(): takes a lock away from whoever holds it.
  *
- * Both decide by an item that was read, and write under a condition on the
- * version that was read: whatever happens in between makes the write fail
- * instead of hitting another holder's lease.
- *
- * An item's token condition is what keeps tokens rising, and what keeps a late
- * copy of an old acquire from applying.  With the item, it is gone.  What
- * remains is time: a new token is DynamoDB's time in microseconds, and so
- * exceeds the old one as long as no clock is off by the item's age; and no
- * copy of a request is delayed for that long.  Hence the least age of a day,
- * the longest lease.
+ * It decides by an item that it has read, and writes on condition that the
+ * item's version is still the same: whatever happens in between makes the
+ * write fail instead of ending another holder's lease.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,6 +14,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
+#include "session/session.h"
 #include "session/table_call.h"
 #include "session/waiting.h"
 #include "shared/errors.h"
@@ -29,14 +22,8 @@
 #include "shared/utf8.h"
 #include "sql/arguments.h"
 
-PG_FUNCTION_INFO_V1(ddb_lock_purge);
 PG_FUNCTION_INFO_V1(ddb_lock_force_release);
 
-static bool is_old(const TableScan *scan, int64 age_ms);
-static bool delete_item(const LockRow *row);
-static MailboxRequest *item_request(dynamo_op op, const char *name_utf8, size_t name_len,
-									const char *expected);
-static void look_up(const LockName *name, dynamo_item *item);
 static bool force_release(const LockName *name, dynamo_item *item);
 static bool release_version(const LockName *name, dynamo_item *item, bool *unsettled);
 static bool is_lease_of(const dynamo_item *item, const dynamo_item *meant);
@@ -49,85 +36,18 @@ static const char *lease_length(const dynamo_item *item);
 static char *describe(const dynamo_item *item);
 
 Datum
-ddb_lock_purge(PG_FUNCTION_ARGS)
-{
-	int64		deleted = 0;
-	int64		age_ms;
-	TableScan  *scan;
-
-	ErrorsRequirePreload();
-	age_ms = ArgumentAge(fcinfo, 0);
-	scan = TableScanStart("", true);
-	while (TableScanNext(scan))
-	{
-		if (is_old(scan, age_ms) && delete_item(&scan->row))
-			deleted++;
-	}
-	TableScanEnd(scan);
-	PG_RETURN_INT64(deleted);
-}
-
-/*
- * A token ahead of DynamoDB's clock was drawn by a wrong one: until it is past,
- * the item is what keeps tokens from falling.
- *
- * By DynamoDB's clock.  Other clients do not say when they release, and our last
- * token says only since when it may have been: nobody knows, and the item stays.
- */
-static bool
-is_old(const TableScan *scan, int64 age_ms)
-{
-	const dynamo_item *item = &scan->row.item;
-	int64		now = scan->answer->epoch_us;
-
-	if (item->version[0] == '\0')
-		return false;
-	if (item->has_token && !item->bad_token && item->token >= now)
-		return false;
-	return item->released_at > 0 && item->released_at < PG_INT64_MAX / USECS_PER_SEC &&
-		now / 1000 - item->released_at * 1000 >= age_ms;
-}
-
-/* Gone after an attempt of unknown outcome: that attempt has deleted it. */
-static bool
-delete_item(const LockRow *row)
-{
-	MailboxRequest *request = item_request(DYNAMO_DELETE, row->name, row->name_len,
-										   row->item.version);
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
-	bool		unsettled;
-	bool		deleted;
-
-	TableCall(request, answer, &unsettled);
-	deleted = answer->result == LOCKMGR_FOUND || (unsettled && !answer->item.exists);
-	pfree(request);
-	pfree(answer);
-	return deleted;
-}
-
-static MailboxRequest *
-item_request(dynamo_op op, const char *name_utf8, size_t name_len, const char *expected)
-{
-	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
-
-	request->op = op;
-	request->name_len = name_len;
-	memcpy(request->name, name_utf8, name_len);
-	strlcpy(request->expected, expected, sizeof(request->expected));
-	return request;
-}
-
-Datum
 ddb_lock_force_release(PG_FUNCTION_ARGS)
 {
 	LockName	name;
+	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 	dynamo_item item;
 	bool		released;
 
 	ErrorsRequirePreload();
 	name = ArgumentName(fcinfo, 0);
-	MailboxAttach();
-	look_up(&name, &item);
+	SessionLookUp(&name, answer);
+	item = answer->item;
+	pfree(answer);
 	if (!item.exists || item.released)
 		PG_RETURN_BOOL(false);
 
@@ -139,26 +59,11 @@ ddb_lock_force_release(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(released);
 }
 
-static void
-look_up(const LockName *name, dynamo_item *item)
-{
-	MailboxRequest *request = item_request(DYNAMO_READ, name->utf8, strlen(name->utf8), "");
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
-
-	request->kind = MAILBOX_LOOK_UP;
-	MailboxCall(request, NULL, answer);
-	if (answer->result != LOCKMGR_FOUND)
-		ErrorsAnswer(answer, name->text);
-	*item = answer->item;
-	pfree(request);
-	pfree(answer);
-}
-
 /*
- * A renewal may come in between, and then another attempt is due: it is still
- * the lease that the operator means.  Somebody else's is not.  False if it was
- * released without us.  That cannot be told if an attempt stayed without a
- * reply: the lease may have ended by it, and the lock have been taken since.
+ * If the holder has renewed the lease meanwhile, tries again: the operator still
+ * means this lease, but no other one.  Returns false if somebody else has
+ * released it.  If an attempt had no reply, nobody knows whether it ended the
+ * lease: the lock may have been taken again since.
  */
 static bool
 force_release(const LockName *name, dynamo_item *item)
@@ -207,14 +112,14 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *
 }
 
 /*
- * False, with the item that stands there instead, if it was refused.  Unless
- * it bears our nonce: then an earlier copy has done it.
+ * Returns false, with the item as it is now, if DynamoDB refused the write.  If
+ * that item has our nonce, an earlier copy of the write has succeeded.
  */
 static bool
 release_version(const LockName *name, dynamo_item *item, bool *unsettled)
 {
-	MailboxRequest *request = item_request(DYNAMO_FORCE_RELEASE, name->utf8,
-										   strlen(name->utf8), item->version);
+	MailboxRequest *request = TableItemRequest(DYNAMO_FORCE_RELEASE, name->utf8,
+											   strlen(name->utf8), item->version);
 	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 	uint8		random[16];
 	bool		released;
@@ -224,8 +129,7 @@ release_version(const LockName *name, dynamo_item *item, bool *unsettled)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
 	uuid_v4(random, request->version);
-	TableCall(request, answer, unsettled);
-	released = answer->result == LOCKMGR_FOUND ||
+	released = TableCall(request, DYNAMO_CONDITION_FAILED, answer, unsettled) ||
 		strcmp(answer->item.version, request->version) == 0;
 	if (!released)
 		*item = answer->item;
@@ -234,7 +138,7 @@ release_version(const LockName *name, dynamo_item *item, bool *unsettled)
 	return released;
 }
 
-/* Without a version there is nothing that the write could depend on. */
+/* The write's condition needs a version. */
 static void
 require_version(const LockName *name, const dynamo_item *item)
 {
@@ -247,7 +151,7 @@ require_version(const LockName *name, const dynamo_item *item)
 			 errhint("Correct or delete the item.")));
 }
 
-/* Before the attempt: whatever comes of it, it is on record. */
+/* Before the attempt, so that it is logged whatever becomes of it. */
 static void
 log_force(const LockName *name, const dynamo_item *item)
 {

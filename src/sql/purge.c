@@ -1,0 +1,83 @@
+/*-------------------------------------------------------------------------
+ *
+ * purge.c
+ *	  ddb_lock_purge(): deletes the items of locks that were released long ago.
+ *
+ * Each item is deleted on condition that its version is still the one that the
+ * scan found.
+ *
+ * The condition on an item's token keeps tokens rising, and keeps a late copy of
+ * an old acquire from being applied.  Without the item, only time does: a new
+ * token is DynamoDB's time in microseconds, and so exceeds the old one unless a
+ * clock is wrong by the item's age, and no copy of a request is delayed for so
+ * long.  Hence the minimum age of a day, the longest lease.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+
+#include "session/table_call.h"
+#include "shared/errors.h"
+#include "sql/arguments.h"
+
+PG_FUNCTION_INFO_V1(ddb_lock_purge);
+
+static bool is_old(const TableScan *scan, int64 age_ms);
+static bool delete_item(const LockRow *row);
+
+Datum
+ddb_lock_purge(PG_FUNCTION_ARGS)
+{
+	int64		deleted = 0;
+	int64		age_ms;
+	TableScan  *scan;
+
+	ErrorsRequirePreload();
+	age_ms = ArgumentAge(fcinfo, 0);
+	scan = TableScanStart("", true);
+	while (TableScanNext(scan))
+	{
+		if (is_old(scan, age_ms) && delete_item(&scan->row))
+			deleted++;
+	}
+	TableScanEnd(scan);
+	PG_RETURN_INT64(deleted);
+}
+
+/*
+ * By DynamoDB's clock.  A token in the future was made by a clock that was wrong;
+ * until that time has come, the item keeps tokens from falling.  Other clients do
+ * not write when they release a lock, so their items stay.
+ */
+static bool
+is_old(const TableScan *scan, int64 age_ms)
+{
+	const dynamo_item *item = &scan->row.item;
+	int64		now = scan->answer->epoch_us;
+
+	if (item->version[0] == '\0')
+		return false;
+	if (item->has_token && !item->bad_token && item->token >= now)
+		return false;
+	return item->released_at > 0 && item->released_at < PG_INT64_MAX / USECS_PER_SEC &&
+		now / 1000 - item->released_at * 1000 >= age_ms;
+}
+
+/* An item that is gone after an attempt without a reply was deleted by that. */
+static bool
+delete_item(const LockRow *row)
+{
+	MailboxRequest *request = TableItemRequest(DYNAMO_DELETE, row->name, row->name_len,
+											   row->item.version);
+	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+	bool		unsettled;
+	bool		deleted;
+
+	deleted = TableCall(request, DYNAMO_CONDITION_FAILED, answer, &unsettled) ||
+		(unsettled && !answer->item.exists);
+	pfree(request);
+	pfree(answer);
+	return deleted;
+}
