@@ -3,9 +3,9 @@
  * views.c
  *	  The functions behind the views ddb_locks and ddb_stats.
  *
- * Both read shared memory only, and keep nobody from writing it.  Each slot and
- * each lease is copied out on its own: a row is consistent, the rows together
- * need not be.
+ * Both only read shared memory, and do not keep others from writing it.  Each
+ * slot and each lease is copied by itself: a row is consistent, but different
+ * rows may show different moments.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
@@ -74,7 +75,7 @@ typedef struct Waiter
 	lockmgr_session session;
 	uint64		seq;
 	int			pid;
-	bool		acquiring;		/* it has a lease on its way by now */
+	bool		acquiring;		/* a lease is being acquired for it */
 	char		database[NAMEDATALEN];
 	char		user[NAMEDATALEN];
 	int64		lease_ms;
@@ -101,6 +102,7 @@ typedef struct OpTotals
 	uint64		histogram[SEGMENT_BUCKETS];
 } OpTotals;
 
+static void put_row(Row *row, ReturnSetInfo *result);
 static int	collect_waiters(Waiter *waiters);
 static bool read_waiter(uint32 index, Waiter *waiter, char *name);
 static int	count_waiters(Waiter *waiters, int count, const DirectoryEntry *entry);
@@ -125,6 +127,7 @@ ddb_locks(PG_FUNCTION_ARGS)
 	int64		now;
 	Waiter	   *waiters;
 	int			waiter_count;
+	MemoryContext old;
 	Row			row;
 
 	ErrorsRequirePreload();
@@ -134,22 +137,33 @@ ddb_locks(PG_FUNCTION_ARGS)
 	waiter_count = collect_waiters(waiters);
 	now = SegmentNow();
 
+	old = MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext, "ddb_locks row",
+													  ALLOCSET_DEFAULT_SIZES));
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!SegmentReadLease(i, entry))
 			continue;
 		lease_row(entry, count_waiters(waiters, waiter_count, entry), now, &row);
-		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+		put_row(&row, result);
 	}
 	for (int i = 0; i < waiter_count; i++)
 	{
 		if (waiters[i].acquiring)
 			continue;
 		waiter_row(&waiters[i], &row);
-		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+		put_row(&row, result);
 	}
+	MemoryContextDelete(MemoryContextSwitchTo(old));
 	return (Datum) 0;
+}
+
+/* Frees what was allocated for the row: the current memory context is for that. */
+static void
+put_row(Row *row, ReturnSetInfo *result)
+{
+	tuplestore_putvalues(result->setResult, result->setDesc, row->values, row->nulls);
+	MemoryContextReset(CurrentMemoryContext);
 }
 
 static int
@@ -181,7 +195,7 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 	do
 	{
 		before = SegmentBeginRead(&slot->changes);
-		/* One that is just being posted waits for nothing yet. */
+		/* A request that is just being posted is not waiting yet. */
 		if (before % 2 == 1)
 			return false;
 		waiter->session.slot = index;
@@ -207,8 +221,8 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 }
 
 /*
- * Who waits for the lock of this lease.  The one for whom it is being acquired
- * is marked: it shows as acquiring, not as waiting.
+ * Returns how many requests wait for the lock of this lease.  Marks the one for
+ * which the lease is being acquired: it is shown as acquiring, not as waiting.
  */
 static int
 count_waiters(Waiter *waiters, int count, const DirectoryEntry *entry)
@@ -253,7 +267,7 @@ lease_row(const DirectoryEntry *entry, int waiting, int64 now, Row *row)
 	set(row, LOCKS_STATE, CStringGetTextDatum(state_of(entry, now)));
 }
 
-/* What is known once the lease has been granted. */
+/* The columns of a lease that has been granted. */
 static void
 believed_columns(const DirectoryEntry *entry, int64 now, Row *row)
 {
@@ -298,7 +312,7 @@ state_of(const DirectoryEntry *entry, int64 now)
 		case LEASE_ACQUIRING:
 			return "acquiring";
 		case LEASE_HELD:
-			/* The worker may not have noticed yet. */
+			/* The worker may not have noticed the session's release yet. */
 			if (entry->let_go.value == entry->mark.value)
 				return "releasing";
 			return l->valid_until > now ? "held" : "lost";
