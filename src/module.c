@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * module.c
- *	  Where PostgreSQL enters: settings, shared memory, hooks, the worker.
+ *	  Module initialization: settings, shared memory, hooks, the worker.
  *
- * Everything needs shared memory, so nothing is set up unless the server
- * preloads the library.  Otherwise it loads all the same: CREATE EXTENSION
- * works, and the functions say which line is missing (ErrorsRequirePreload).
+ * Nothing is set up unless the server preloads the library, because shared
+ * memory must be requested at server start.  Without that, the library can still
+ * be loaded: CREATE EXTENSION works, and the functions report which line is
+ * missing (ErrorsRequirePreload).
  *
  *-------------------------------------------------------------------------
  */
@@ -35,8 +36,8 @@ register_worker(void)
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 
 	/*
-	 * At once: the sessions' leases run out while no worker renews them.  The
-	 * worker itself slows down a loop of failing starts.
+	 * Restart at once: the sessions' leases expire while no worker renews them.
+	 * The worker itself waits if it was started less than a second ago.
 	 */
 	worker.bgw_restart_time = 0;
 	strlcpy(worker.bgw_library_name, "ddblock", sizeof(worker.bgw_library_name));

@@ -3,14 +3,15 @@
  * drop.c
  *	  Keeps DROP EXTENSION from losing locks and fencing tokens.
  *
- * Without the extension a session could not release what it holds, and nobody
- * could see it.  Without the rows of ddb_fences a stale token would pass, once
- * the extension is created anew.  So both are refused, in whatever way the
- * extension is dropped (DROP SCHEMA ... CASCADE and DROP OWNED are others):
- * PostgreSQL calls the hook for each object, just before it drops it.
+ * Without the extension a session could not release the locks that it holds,
+ * and no view would show them.  Without the rows of ddb_fences a stale token
+ * would pass, once the extension is created again.  So the extension cannot be
+ * dropped while there are held locks, or rows in ddb_fences.  PostgreSQL calls
+ * the hook for each object just before it drops it, so this covers DROP SCHEMA
+ * ... CASCADE and DROP OWNED as well.
  *
- * A session that acquires a lock after the check is not seen; its end frees the
- * lock.
+ * The check does not see a session that acquires a lock later.  That lock is
+ * freed when the session ends.
  *
  *-------------------------------------------------------------------------
  */
@@ -56,7 +57,7 @@ DropInstallHook(void)
 	object_access_hook = object_access;
 }
 
-/* The table comes before the extension that it belongs to. */
+/* PostgreSQL drops the table before the extension that it belongs to. */
 static void
 object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 			  void *arg)
@@ -94,7 +95,7 @@ refuse_while_held(void)
 	pfree(entry);
 }
 
-/* A session that has ended holds nothing, even if the worker has yet to see it. */
+/* A session that has ended holds nothing, even if the worker has not noticed yet. */
 static bool
 is_held(const DirectoryEntry *entry, const char *database)
 {
@@ -135,7 +136,7 @@ refuse_with_tokens(Oid fences)
 													FENCES))));
 }
 
-/* The caller is about to drop the table, and so has locked it against all others. */
+/* The table is about to be dropped, and so is locked already. */
 static uint64
 count_rows(Oid relation)
 {

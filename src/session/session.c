@@ -3,9 +3,9 @@
  * session.c
  *	  What a session does with locks: acquire, release, renew, ask.
  *
- * A release ends the session's claim before it is sent.  Whatever becomes of
- * the request (an error, a cancellation), the session does not hold the lock
- * afterwards, and the worker sees to the rest.
+ * A release ends the session's claim before the request is sent.  Even if the
+ * request fails or is canceled, the session does not hold the lock afterwards,
+ * and the worker completes the release.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,7 +39,7 @@ static bool give_back(HeldLock *held, const char *lock);
 static int	release_session_scope(void);
 static void warn_lost(const char *lock, lease_loss loss);
 
-/* The slot comes last: the worker signals only who has one. */
+/* The slot comes last: the worker signals only processes that have one. */
 void
 SessionAttach(void)
 {
@@ -104,7 +104,7 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 	return true;
 }
 
-/* The client need not be warned of it any more. */
+/* The next statement need not warn of this loss any more. */
 static void
 raise_lost(const LockName *name, HeldLock *held)
 {
@@ -113,7 +113,7 @@ raise_lost(const LockName *name, HeldLock *held)
 	ErrorsLost(name->text, HeldLoss(held));
 }
 
-/* Fills in the lease of a new note. */
+/* Fills in the lease of a new note.  False if only_try and the lock is busy. */
 static bool
 acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held)
 {
@@ -141,7 +141,7 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	return granted;
 }
 
-/* We may have slept through the whole lease before we read the answer. */
+/* This process may have been stopped for the whole lease before it read the answer. */
 static void
 check_grant(const LockName *name, HeldLock *held)
 {
@@ -156,11 +156,11 @@ check_grant(const LockName *name, HeldLock *held)
 	MailboxLetGo(lease_index, held->seq);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("the lease on lock \"%s\" was lost before this session learnt of it",
+			 errmsg("the lease on lock \"%s\" was lost before this session received it",
 					name->text),
 			 errdetail("%s", ErrorsLossReason(loss)),
-			 errhint("Nothing is held. Acquire it again, with a longer lease if that happens "
-					 "often.")));
+			 errhint("The session does not hold the lock. Acquire it again, with a longer "
+					 "lease if this happens often.")));
 }
 
 static MailboxRequest *
@@ -192,7 +192,7 @@ margin_us(int64 lease_ms)
 	return (int64) (lease_ms * 1000 * ddblock_safety_margin);
 }
 
-/* since_ms is the worker's to set: it is the time of the grant. */
+/* The worker sets since_ms, the time of the grant. */
 static void
 fill_holder(dynamo_holder *holder)
 {
@@ -254,7 +254,7 @@ SessionReleaseAll(void)
 	}
 	PG_CATCH();
 	{
-		/* One that failed must not keep the others. */
+		/* If one release fails, the other locks are released all the same. */
 		SessionLetGoAll();
 		PG_RE_THROW();
 	}
@@ -286,9 +286,9 @@ release_session_scope(void)
 }
 
 /*
- * Ends the session's claim to the lease altogether, and waits until DynamoDB
- * has confirmed that.  A lost lease is only acknowledged: there is nothing to
- * confirm, and false is returned.
+ * Ends the session's claim to the lease, and waits until DynamoDB has confirmed
+ * the release.  For a lost lease there is nothing to wait for: acknowledges the
+ * loss, and returns false.
  */
 static bool
 give_back(HeldLock *held, const char *lock)
@@ -311,7 +311,7 @@ give_back(HeldLock *held, const char *lock)
 		}
 		PG_CATCH();
 		{
-			/* The worker may not even have seen the request before it was cancelled. */
+			/* The worker may not have seen the request before it was canceled. */
 			MailboxLetGo(lease_index, seq);
 			pfree(utf8);
 			PG_RE_THROW();
@@ -383,7 +383,7 @@ SessionRenew(const LockName *name, int64 lease_ms)
 		InterruptEndDefer(held);
 	}
 	PG_END_TRY();
-	/* The worker forgets a loss if it needs the room: it may say "not held". */
+	/* If the worker has forgotten the loss to make room, it answers "not held". */
 	if (answer->result == LOCKMGR_LOST || !HeldIsValid(held))
 		raise_lost(name, held);
 	if (answer->result != LOCKMGR_RENEWED)

@@ -3,8 +3,8 @@
  * session.h
  *	  What a session does with locks: acquire, release, renew, ask.
  *
- * Between the SQL functions, which check arguments, and the mailbox
- * with its worker.  All raise errors.h's errors.
+ * The layer between the SQL functions, which check arguments, and the mailbox.
+ * All functions raise errors of errors.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,23 +43,25 @@ typedef struct AcquireOptions
 extern bool SessionAcquire(const LockName *name, const AcquireOptions *options,
 						   int64 *token);
 
-/* Undoes one session-scoped acquisition; false, after a WARNING, if there was
- * none or the lease is lost. */
+/*
+ * Undoes one session-scoped acquisition.  If there was none, or the lease is
+ * lost, raises a WARNING and returns false.
+ */
 extern bool SessionRelease(const LockName *name);
 
-/* Undoes all of them; the number of locks that were held so. */
+/* Undoes all session-scoped acquisitions; returns the number of locks. */
 extern int	SessionReleaseAll(void);
 
-/* The same, without waiting for DynamoDB.  Cannot fail. */
+/* The same, but does not wait for DynamoDB.  Cannot fail. */
 extern void SessionLetGoAll(void);
 
-/* lease_ms 0 keeps the length.  Returns until when it is valid (SegmentNow). */
+/* lease_ms 0: same length.  Returns the new deadline, on SegmentNow()'s clock. */
 extern int64 SessionRenew(const LockName *name, int64 lease_ms);
 
-/* The token if the lease is valid, else 0.  No network. */
+/* The token if the lease is valid, else 0.  Sends no request. */
 extern int64 SessionToken(const LockName *name);
 
-/* Raises if the lease is lost or was never held. */
+/* The token; raises if the lease is lost or the lock is not held. */
 extern int64 SessionRequire(const LockName *name);
 
 /* Reads the lock's item in DynamoDB, whoever holds the lock. */

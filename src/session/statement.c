@@ -3,17 +3,19 @@
  * statement.c
  *	  What ddblock does before and after the session's statements.
  *
- * Before: the first statement after the loss of a lease brings a WARNING,
- * since the session may have been idle then; and what no ROLLBACK undoes is
- * refused, because the commit guard would come too late for it.
+ * Before: the first statement after the loss of a lease raises a WARNING, since
+ * the session may have been idle when it happened.  A statement that no ROLLBACK
+ * undoes is refused if a lease is lost, because the commit guard would be too
+ * late.
  *
- * Meanwhile: an interruption's message tells which loss it was for.
+ * During: if the statement is interrupted because of a loss, the error's detail
+ * names the lock.
  *
- * After: DISCARD ALL frees session-scoped locks.  PostgreSQL frees its advisory
- * locks then, and connection poolers rely on it.
+ * After: DISCARD ALL frees session-scoped locks.  It also frees PostgreSQL's
+ * advisory locks, and connection poolers rely on that.
  *
- * Utility statements inside functions come this way, too.  Functions with such
- * effects are refused when the executor sets their calls up.
+ * Utility statements inside functions pass through the same hook.  Functions
+ * that no ROLLBACK undoes are refused when the executor initializes their calls.
  *
  *-------------------------------------------------------------------------
  */
@@ -121,9 +123,9 @@ process_utility(PlannedStmt *pstmt, const char *query_string,
 	error_context_stack = explain.previous;
 	if (discard_all)
 	{
-		/* Without waiting: it must not fail because of DynamoDB. */
+		/* DISCARD ALL must not wait for DynamoDB, or fail because of it. */
 		SessionLetGoAll();
-		/* It runs in no transaction block, so it commits nobody's writes. */
+		/* It runs outside of a transaction block: there are no writes to guard. */
 		HeldForgetLoss();
 	}
 }
@@ -138,7 +140,7 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, 
 		GuardEffect(psprintf("%s()", get_func_name(object_id)));
 }
 
-/* A transaction that has failed already sees no catalog: the next one tells. */
+/* A failed transaction cannot read the catalogs: the next one raises the WARNING. */
 static void
 warn_of_losses(void)
 {
@@ -159,8 +161,9 @@ warn_of_losses(void)
 }
 
 /*
- * PostgreSQL's message says that the user, or the administrator, has asked for
- * it.  No catalog may be read here, so a name that needs it is left out.
+ * PostgreSQL's message says that the user or the administrator requested the
+ * interruption.  An error callback may not read catalogs, so a name that must be
+ * converted to the database's encoding is left out.
  */
 static void
 explain_interruption(void *arg)
@@ -186,8 +189,9 @@ is_discard_all(const Node *statement)
 }
 
 /*
- * Not what commits in steps, as CREATE INDEX CONCURRENTLY: the guard refuses its
- * first one.  Nor COMMIT PREPARED: that transaction is not this session's.
+ * Does not include statements that commit in steps, as CREATE INDEX CONCURRENTLY:
+ * the guard refuses the first commit.  Nor COMMIT PREPARED: the prepared
+ * transaction has passed the guard.
  */
 static bool
 cannot_be_undone(const Node *statement)

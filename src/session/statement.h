@@ -3,8 +3,6 @@
  * statement.h
  *	  What ddblock does before and after the session's statements.
  *
- * On top of session.h.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef DDBLOCK_SESSION_STATEMENT_H

@@ -31,7 +31,7 @@ extern MailboxRequest *TableItemRequest(dynamo_op op, const char *name_utf8,
 extern bool TableCall(MailboxRequest *request, dynamo_status expected_failure,
 					  MailboxAnswer *answer, bool *unsettled);
 
-/* Interruptible. */
+/* Can be interrupted. */
 extern void TableSleep(int64 microseconds);
 
 /* All lock items, or some.  In the current memory context. */

@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * waiting.c
- *	  How long a session waits for a lock, and what it is told meanwhile.
+ *	  How long a session waits for a lock, and what it reports meanwhile.
  *
- * lock_timeout is measured here, and not by PostgreSQL's timer: so its error
- * can say who holds the lock, or that DynamoDB is out of reach and nobody can
- * know.
+ * lock_timeout is measured here, and not by PostgreSQL's timer, so that the error
+ * can name the holder, or say that DynamoDB is out of reach.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +25,7 @@
 #define LOOK_MIN_US (100 * INT64CONST(1000))
 #define LOOK_MAX_US USECS_PER_SEC
 
-/* A watch that changes all the time, or whose writer is stopped, is given up. */
+/* Gives up on a watch that changes all the time, or whose writer is stopped. */
 #define READS_MAX 100
 
 static bool read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);
@@ -72,8 +71,8 @@ WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 }
 
 /*
- * The worker answers before it gives the watch's number to another lock: so what
- * was read is our lock's if there is no answer afterwards, either.
+ * The worker answers the request before it uses the watch for another lock.  So
+ * if there is no answer after the read, the watch was our lock's.
  */
 static bool
 read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
@@ -125,13 +124,13 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 			 errmsg("could not acquire lock \"%s\" within %s", waiting->lock,
 					TimesDuration(waiting->limit_ms)),
 			 holder ? errdetail_internal("%s", holder) :
-			 errdetail("Who holds lock \"%s\" is not known yet.", waiting->lock)));
+			 errdetail("The holder of lock \"%s\" is not known yet.", waiting->lock)));
 }
 
 /*
- * Tells the client, and the log if log_lock_waits is on: the first time, and
- * whenever the holder is another one.  Trouble in finding out is told only as
- * long as nothing else was.
+ * Tells the client, and the log if log_lock_waits is on, who holds the lock: the
+ * first time, and whenever there is another holder.  If the worker cannot find
+ * out, reports that, unless a holder was reported before.
  */
 static void
 look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
@@ -212,7 +211,7 @@ WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
 	return out.data;
 }
 
-/* What the holder map lacks is left out. */
+/* Leaves out what the item does not say. */
 static void
 append_text(StringInfo out, const char *label, const char *utf8)
 {
@@ -226,8 +225,8 @@ append_text(StringInfo out, const char *label, const char *utf8)
 }
 
 /*
- * The holder's own word for when it took the lock, or else what we know
- * ourselves: how long we have seen it there.
+ * Since when, as the holder has written; or else for how long the worker has seen
+ * it hold the lock.
  */
 static void
 append_since(StringInfo out, const lockmgr_watch *watch, int64 now)
@@ -246,6 +245,6 @@ describe_trouble(const lockmgr_watch *watch)
 {
 	char	   *message = Utf8ToMessage(watch->message, strlen(watch->message));
 
-	return psprintf("Who holds it cannot be found out now at %s: %s", segment->place.url,
+	return psprintf("The holder cannot be determined now at %s: %s", segment->place.url,
 					message);
 }

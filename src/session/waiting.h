@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * waiting.h
- *	  How long a session waits for a lock, and what it is told meanwhile.
+ *	  How long a session waits for a lock, and what it reports meanwhile.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,27 +21,28 @@ typedef struct Waiting
 	int64		limit_ms;		/* the caller's, or WAITING_NO_LIMIT */
 	int64		deadline;		/* the earlier of that and lock_timeout */
 	bool		lock_timeout;	/* the deadline is lock_timeout's */
-	int64		next_look;		/* when to see again who holds the lock */
+	int64		next_look;		/* when to read the watch again */
 	bool		told;
-	lockmgr_watch last;			/* what we told */
+	lockmgr_watch last;			/* what was reported last */
 } Waiting;
 
 extern void WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms);
 
 /*
- * A turn of the wait for request seq of the slot.  Raises when the time is
- * up; tells who holds the lock when that is due.  Returns when to call again.
+ * To be called in each turn of the wait for request seq of the slot.  Raises when
+ * the time is over; reports who holds the lock when that is due.  Returns when
+ * it must be called again.
  */
 extern int64 WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq,
 						 int64 now);
 
 /*
- * Tells why the worker repeats requests, if it does, to a session that has
- * waited for deadlock_timeout since then and was not told since.
+ * If the worker repeats requests, and the session has waited for
+ * deadlock_timeout, reports why, once for each wait.
  */
 extern void WaitingTellTrouble(int64 since, int64 now);
 
-/* "It is held by owner ...": palloc'd, a sentence. */
+/* A sentence, "It is held by owner ...", palloc'd. */
 extern char *WaitingDescribeHolder(const lockmgr_watch *watch, int64 now);
 
 #endif							/* DDBLOCK_SESSION_WAITING_H */

@@ -16,7 +16,7 @@
 #include "shared/utf8.h"
 #include "sql/arguments.h"
 
-/* A century; so that microseconds fit as well. */
+/* A century, so that it can be counted in microseconds as well. */
 #define WATCH_MAX_MS (INT64CONST(100) * 366 * 86400 * 1000)
 
 #define LEASE_MIN_MS 2000

@@ -3,8 +3,8 @@
  * arguments.h
  *	  Reads and checks the arguments that the SQL functions share.
  *
- * Each raises 22023 with the argument's name and limit, before
- * anything is asked of DynamoDB.
+ * Each raises 22023 with the argument's name and limit, before any request is
+ * sent.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,10 +30,10 @@ extern int64 ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null);
 #define ARGUMENT_AGE_MIN_MS INT64CONST(86400000)
 extern int64 ArgumentAge(FunctionCallInfo fcinfo, int number);
 
-/* The beginning of a name: may be empty, or NULL. */
+/* The beginning of a name; may be empty or NULL. */
 extern LockName ArgumentPrefix(FunctionCallInfo fcinfo, int number);
 
-/* NULL if the argument is. */
+/* NULL if the argument is NULL. */
 extern const uint8 *ArgumentData(FunctionCallInfo fcinfo, int number, size_t *len);
 
 #endif							/* DDBLOCK_SQL_ARGUMENTS_H */

@@ -3,16 +3,16 @@
  * fence.c
  *	  ddb_fence(): refuses a transaction whose fencing token is stale.
  *
- * The highest token of each resource is a row of the table ddb_fences, written
- * by the fenced transaction itself.  The row's lock does the rest: whoever
- * comes second waits for the first to end, and then sees its token.
+ * The table ddb_fences has a row with the highest token of each resource,
+ * written by the fenced transaction itself.  The row's lock makes a second
+ * transaction wait until the first one has ended; then it sees its token.
  *
- * Uses nothing but PostgreSQL, so it works without the worker, and in a server
- * that does not preload the library.
+ * This needs nothing but PostgreSQL: neither the worker nor a server that
+ * preloads the library.
  *
- * The SQL function is a security definer with a pinned search_path.  The table
- * is looked for in the function's own schema and nowhere else, so neither a
- * temporary table nor ALTER EXTENSION ... SET SCHEMA misleads it.
+ * The SQL function is a security definer with a fixed search_path.  The table is
+ * always the one in the function's own schema, so neither a temporary table nor
+ * ALTER EXTENSION ... SET SCHEMA can lead to another one.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +30,7 @@
 #include "shared/compat.h"
 #include "shared/errors.h"
 
-#define RESOURCE_MAX 2048		/* bytes; an index entry has room for it */
+#define RESOURCE_MAX 2048		/* bytes; fits into an index entry */
 
 PG_FUNCTION_INFO_V1(ddb_fence);
 
@@ -101,7 +101,7 @@ token_argument(FunctionCallInfo fcinfo, int number)
 	return PG_GETARG_INT64(number);
 }
 
-/* The highest token of the resource, this one included. */
+/* Returns the highest token of the resource, including this one. */
 static int64
 record_token(Oid function, text *resource, int64 token)
 {
@@ -120,7 +120,7 @@ record_token(Oid function, text *resource, int64 token)
 	return recorded;
 }
 
-/* The table's owner may have put a trigger or rule on it. */
+/* The table's owner may have added a trigger or a rule. */
 static void
 not_recorded(void)
 {
@@ -131,15 +131,15 @@ not_recorded(void)
 }
 
 /*
- * An equal or lower token writes, too: the lock that keeps a higher one waiting
- * until we have committed is that of a row with our own change.
+ * Writes the row even if the token is not higher: the lock of the changed row
+ * makes transactions with higher tokens wait until this one has ended.
  */
 static char *
 upsert(Oid function)
 {
 	char	   *schema = get_namespace_name(get_func_namespace(function));
 
-	/* Dropped meanwhile: an unqualified name could be that of a temporary table. */
+	/* Dropped meanwhile.  An unqualified name could find a temporary table. */
 	if (schema == NULL)
 		elog(ERROR, "cache lookup failed for function %u", function);
 	return psprintf("INSERT INTO %s AS f (resource, token) VALUES ($1, $2) "

@@ -105,9 +105,9 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *
 			 item->exists && !item->released ?
 			 errdetail_internal("%s", describe(item)) :
 			 errdetail("The lock is free."),
-			 errhint("An attempt was not replied to. If it has ended the lease of owner \"%s\", "
-					 "that one's session may believe in it until its next renewal, for at "
-					 "most %s.",
+			 errhint("An attempt got no reply. If it ended the lease of owner \"%s\", the "
+					 "owner's session may believe that it holds the lock until its next "
+					 "renewal, for at most %s.",
 					 Utf8ToMessage(meant->owner, strlen(meant->owner)), lease_length(meant))));
 }
 
@@ -173,8 +173,9 @@ warn_of_holder(const LockName *name, const dynamo_item *item)
 			(errmsg("lock \"%s\" was taken away from owner \"%s\"", name->text, owner),
 			 errdetail("Its session may believe that it holds the lock until its next renewal, "
 					   "for at most %s.", lease_length(item)),
-			 errhint("Whoever acquires it within that time may share it. Only what refuses lower "
-					 "fencing tokens is safe from that.")));
+			 errhint("A session that acquires the lock within that time may hold it together "
+					 "with the old one. Only a resource that refuses lower fencing tokens is "
+					 "protected from that.")));
 }
 
 static const char *

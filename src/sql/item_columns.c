@@ -60,7 +60,7 @@ ItemLease(int column, const dynamo_item *item, Datum *values, bool *nulls)
 	nulls[column] = false;
 }
 
-/* A token that another kind of client has left there is not its holder's. */
+/* A token that another kind of client has left in the item is not its own. */
 void
 ItemToken(int column, const dynamo_item *item, Datum *values, bool *nulls)
 {

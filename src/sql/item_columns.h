@@ -3,7 +3,7 @@
  * item_columns.h
  *	  A lock item's attributes as columns of a row.
  *
- * What the item lacks stays null: nulls must be true before.
+ * The caller sets all nulls to true; attributes that the item lacks stay null.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lock_functions.c
- *	  SQL functions that acquire, release, renew and prove locks.
+ *	  SQL functions that acquire, release, renew and check locks.
  *
  *-------------------------------------------------------------------------
  */

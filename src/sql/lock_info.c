@@ -62,7 +62,7 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }
 
-/* Of a released item, what was left there is shown; of none, nothing. */
+/* A released item is shown with what the release left in it. */
 static void
 fill_row(const LockName *name, const MailboxAnswer *answer, Datum *values, bool *nulls)
 {
@@ -81,7 +81,7 @@ fill_row(const LockName *name, const MailboxAnswer *answer, Datum *values, bool 
 	ItemText(INFO_VERSION, item->version, values, nulls);
 }
 
-/* Other clients may write more than we do. */
+/* Other clients may write more data than ddblock does. */
 static void
 fill_data(const LockName *name, const MailboxAnswer *answer, Datum *values, bool *nulls)
 {

@@ -3,12 +3,13 @@
  * lock_list.c
  *	  ddb_lock_list(): the lock table's items, page after page.
  *
- * One look at an item does not tell whether its holder is alive: no clock of
- * ours can be compared with the holder's, and the item's token says when it
- * was acquired, not when it was renewed.  Only time shows it.  So each page goes
- * through the worker's lock manager, which remembers the versions that it sees
- * and knows when a lock may be taken over: the list calls a holder dead when a
- * try would get its lock, and not before.
+ * One read of an item does not show whether its holder is alive: clocks of
+ * different machines cannot be compared, and the item's token shows when the
+ * lock was acquired, not when it was renewed.  Only a version that does not
+ * change for the time of the lease shows it.  So each page passes through the
+ * worker's lock manager, which remembers the versions that it sees and knows when
+ * a lock may be taken over.  The list calls a holder dead if
+ * ddb_lock_try_acquire() would get its lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,7 +67,7 @@ ddb_lock_list(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Shows the table to the lock manager; result NULL: only that. */
+/* Reads the table; the worker's lock manager sees each page.  result may be NULL. */
 static void
 look(TableScan *scan, ReturnSetInfo *result)
 {

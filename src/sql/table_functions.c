@@ -17,7 +17,7 @@
 #include "shared/settings.h"
 #include "shared/utf8.h"
 
-/* Time between two looks at a table that is being created. */
+/* Time between two calls of DescribeTable while the table is being created. */
 #define POLL_US INT64CONST(500000)
 
 /* DescribeTable is not consistent, and may not find a new table at first. */

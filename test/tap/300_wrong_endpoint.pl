@@ -58,7 +58,7 @@ $node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')});
 $near->stop;
 my $url = $near->url;
 like(error_of($node, q{SELECT ddb_lock_acquire('a')}),
-	qr/NOTICE: +00000: still waiting for lock "a"\n.*DETAIL: +Who holds it cannot be found out now at \Q$url\E: connect: .*refused.*ERROR: +08006: could not reach DynamoDB at \Q$url\E\n/s,
+	qr/NOTICE: +00000: still waiting for lock "a"\n.*DETAIL: +The holder cannot be determined now at \Q$url\E: connect: .*refused.*ERROR: +08006: could not reach DynamoDB at \Q$url\E\n/s,
 	'an acquire says for what it waits');
 $near->restart;
 like($node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')}), qr/^\d+$/, 'and goes on');
