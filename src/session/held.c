@@ -198,7 +198,7 @@ HeldUncountSession(HeldLock *held, int64 depth)
 	mirror_depths(held);
 }
 
-/* For the views. */
+/* Copies them for the views. */
 static void
 mirror_depths(const HeldLock *held)
 {
@@ -327,7 +327,7 @@ HeldNoteLoss(HeldLock *held)
 	held->loss = HeldLoss(held);
 }
 
-/* Of a loss before the deadline the worker knows more: why.  It tells that itself. */
+/* If the lease was lost before its deadline, the worker logs it: it knows why. */
 void
 HeldTellLoss(const HeldLock *held)
 {
@@ -338,7 +338,7 @@ HeldTellLoss(const HeldLock *held)
 				 strlen(held->name), "DynamoDB confirmed no renewal before its deadline");
 }
 
-/* The lease is another one's as soon as it is let go: nothing looks at it then. */
+/* As soon as the lease is let go, its entry may be another's: the note goes first. */
 void
 HeldLetGoIfUnused(HeldLock *held)
 {
@@ -352,7 +352,7 @@ HeldLetGoIfUnused(HeldLock *held)
 	MailboxLetGo(lease_index, seq);
 }
 
-/* The worker may not know yet, and then never will: it only sees the session end. */
+/* The worker may not have noticed the loss, and will only see the session end. */
 static void
 at_exit(int code, Datum arg)
 {
@@ -439,7 +439,7 @@ abort_level(HeldLock *held)
 	HeldLetGoIfUnused(held);
 }
 
-/* Join the parent's level, or become it. */
+/* Joins the parent's level, or becomes it. */
 static void
 commit_level(HeldLock *held, int nest_level)
 {
