@@ -36,4 +36,13 @@ extern bool aws_find_endpoint(const aws_settings *settings,
 							  char *error, size_t error_size);
 extern void aws_default_endpoint(const char *region, char *url, size_t size);
 
+/*
+ * The only definition of an endpoint's URL: scheme://host[:port][/], where the
+ * scheme is http or https.  Writes the Host header's value ("host" or
+ * "host:port", without the scheme's default port).  False, with an error text,
+ * if the URL has another form.
+ */
+extern bool aws_endpoint_host(const char *url, char *host, size_t size,
+							  char *error, size_t error_size);
+
 #endif							/* DDBLOCK_AWS_ENDPOINT_H */

@@ -28,6 +28,7 @@
 #include <time.h>
 
 #include "net/http_sockets.h"
+#include "aws/endpoint.h"
 #include "net/http_transfer.h"
 
 #define NEVER INT64_MAX
@@ -477,7 +478,7 @@ http_pool_new(reactor *r, const http_pool_config *config,
 	char		host[300];
 	http_pool  *pool;
 
-	if (!http_url_host(config->url, host, sizeof(host), error, error_size) ||
+	if (!aws_endpoint_host(config->url, host, sizeof(host), error, error_size) ||
 		!init_curl(error, error_size))
 		return NULL;
 	pool = calloc(1, sizeof(*pool));

@@ -90,12 +90,4 @@ extern void http_pool_hurry(http_pool *pool, int timeout_ms);
 /* Requests under way. */
 extern int	http_pool_pending(const http_pool *pool);
 
-/*
- * Checks an http(s) URL, for the settings' check hook and for signing, and writes
- * the Host header's value ("host" or "host:port", without the scheme's default
- * port).  False, with an error text, if it is not scheme://host[:port][/].
- */
-extern bool http_url_host(const char *url, char *host, size_t size,
-						  char *error, size_t error_size);
-
 #endif							/* DDBLOCK_NET_HTTP_POOL_H */

@@ -22,6 +22,7 @@
 #include "mb/pg_wchar.h"
 #include "tcop/tcopprot.h"
 
+#include "aws/endpoint.h"
 #include "dynamo/dynamo.h"
 #include "shared/compat.h"
 #include "shared/settings.h"
@@ -94,8 +95,6 @@ static bool names_secret(const char *statement);
 static bool refuse_place(void);
 static bool all_in(const char *text, const char *allowed);
 static bool plain_text(const char *text, size_t min, size_t max);
-static const char *after_host(const char *host);
-static bool port_ends_it(const char *text);
 static bool check_region(char **newval, void **extra, GucSource source);
 static bool check_endpoint_url(char **newval, void **extra, GucSource source);
 static bool check_table(char **newval, void **extra, GucSource source);
@@ -387,51 +386,14 @@ check_region(char **newval, void **extra, GucSource source)
 	return refuse_place();
 }
 
-/* What follows the host (a name, an IPv4 address, an IPv6 one in brackets). */
-static const char *
-after_host(const char *host)
-{
-	size_t		len;
-
-	if (*host == '[')
-	{
-		len = strspn(host + 1, "0123456789abcdefABCDEF:.");
-		return len > 0 && host[len + 1] == ']' ? host + len + 2 : NULL;
-	}
-	len = strspn(host, LETTERS_AND_DIGITS "-._");
-	return len > 0 ? host + len : NULL;
-}
-
-/* A port or none, and perhaps the slash that many people write. */
-static bool
-port_ends_it(const char *text)
-{
-	if (*text == ':')
-	{
-		size_t		digits = strspn(text + 1, "0123456789");
-		int			port = digits <= 5 ? atoi(text + 1) : 0;
-
-		if (port < 1 || port > 65535)
-			return false;
-		text += 1 + digits;
-	}
-	return *text == '\0' || strcmp(text, "/") == 0;
-}
-
 static bool
 check_endpoint_url(char **newval, void **extra, GucSource source)
 {
-	const char *rest = *newval;
+	char		host[1024];
+	char		error[64];
 
-	if (*rest == '\0')
-		return true;
-	if (strncmp(rest, "http://", 7) == 0)
-		rest = after_host(rest + 7);
-	else if (strncmp(rest, "https://", 8) == 0)
-		rest = after_host(rest + 8);
-	else
-		rest = NULL;
-	if (rest != NULL && port_ends_it(rest))
+	if (**newval == '\0' ||
+		aws_endpoint_host(*newval, host, sizeof(host), error, sizeof(error)))
 		return true;
 	GUC_check_errdetail("The URL must have the form http://host, https://host, http://host:port "
 						"or https://host:port, without a path.");

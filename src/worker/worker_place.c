@@ -16,15 +16,16 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "storage/fd.h"
 #include "utils/memutils.h"
 
 #include "aws/endpoint.h"
-#include "net/http_pool.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
@@ -39,6 +40,7 @@ static char problem[MAILBOX_TEXT_SIZE];
 
 static const char *get_env(void *arg, const char *name);
 static char *read_file(void *arg, const char *path, size_t *len);
+static size_t read_up_to(int fd, char *bytes, size_t size);
 static const char *find_home(void);
 static bool find_endpoint(SegmentPlace *place);
 static void log_place(void);
@@ -54,20 +56,32 @@ get_env(void *arg, const char *name)
 	return getenv(name);
 }
 
+/* O_NONBLOCK: to open a FIFO must not wait until somebody writes to it. */
 static char *
 read_file(void *arg, const char *path, size_t *len)
 {
-	FILE	   *file = fopen(path, "rb");
+	int			fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK | PG_BINARY);
 	struct stat st;
 	char	   *bytes = NULL;
 
-	if (file == NULL)
+	if (fd < 0)
 		return NULL;
-	if (fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode) &&
-		st.st_size <= FILE_MAX && (bytes = malloc(st.st_size + 1)) != NULL)
-		*len = fread(bytes, 1, st.st_size, file);
-	fclose(file);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX &&
+		(bytes = malloc(st.st_size + 1)) != NULL)
+		*len = read_up_to(fd, bytes, st.st_size);
+	CloseTransientFile(fd);
 	return bytes;
+}
+
+static size_t
+read_up_to(int fd, char *bytes, size_t size)
+{
+	size_t		len = 0;
+	ssize_t		got;
+
+	while (len < size && (got = read(fd, bytes + len, size - len)) > 0)
+		len += got;
+	return len;
 }
 
 /* The server's environment often has no HOME: pg_ctlcluster clears it. */
@@ -141,8 +155,8 @@ find_endpoint(SegmentPlace *place)
 		{
 			if (place->url[0] == '\0')
 				aws_default_endpoint(place->region, place->url, sizeof(place->url));
-			if (http_url_host(place->url, place->host, sizeof(place->host), error,
-							  sizeof(error)))
+			if (aws_endpoint_host(place->url, place->host, sizeof(place->host), error,
+								  sizeof(error)))
 				return true;
 		}
 	}

@@ -6,6 +6,7 @@ use warnings;
 
 use DDBLock::Test;
 use File::Temp;
+use POSIX ();
 use Test::More;
 
 delete @ENV{ grep { /^AWS_/ || /_proxy$/i } keys %ENV };
@@ -119,6 +120,21 @@ like(error_of($homeless, q{SELECT ddb_lock_acquire('a')}),
 	qr/ERROR: +28000: .*HINT: .*\Q$passwd_home\E\/\.aws\/credentials: .*\Q$passwd_home\E\/\.aws\/config: /s,
 	'without HOME the user database has the home, and the hint the paths that were tried');
 $homeless->stop;
+
+#
+# A FIFO that nobody writes to, where a file is expected
+#
+POSIX::mkfifo("$home/fifo", 0600) or die "mkfifo: $!";
+my $fifo = do
+{
+	local @ENV{qw(AWS_SHARED_CREDENTIALS_FILE AWS_CONFIG_FILE)} = ("$home/fifo") x 2;
+	new_cluster('fifo', conf => $quiet
+		  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n", table => 0);
+};
+like(error_of($fifo, q{SET statement_timeout = '100s'; SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +28000: .*HINT: .*\Q$home\E\/fifo: /s,
+	'a FIFO does not stop the worker: the caller is told that it has no credentials');
+$fifo->stop;
 
 #
 # Files that everybody can read

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * http_url.c
+ * endpoint_url.c
  *	  Reads the endpoint's URL: scheme://host[:port][/].
  *
  * Stricter than RFC 3986: curl reads what it accepts in the same way, so the
@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "net/http_pool.h"
+#include "aws/endpoint.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -85,8 +85,8 @@ refuse(char *error, size_t error_size, const char *why)
 }
 
 bool
-http_url_host(const char *url, char *host, size_t size,
-			  char *error, size_t error_size)
+aws_endpoint_host(const char *url, char *host, size_t size,
+				  char *error, size_t error_size)
 {
 	int			default_port;
 	int			port;

@@ -1,5 +1,5 @@
 /*
- * test_net_http_url.c
+ * test_endpoint_url.c
  *	  Which endpoint URLs are accepted, and the Host header they give.
  */
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/http_pool.h"
+#include "aws/endpoint.h"
 
 static void
 check_host(const char *url, const char *expected)
@@ -20,7 +20,7 @@ check_host(const char *url, const char *expected)
 	char		host[300];
 	char		error[100] = "";
 
-	if (!http_url_host(url, host, sizeof(host), error, sizeof(error)))
+	if (!aws_endpoint_host(url, host, sizeof(host), error, sizeof(error)))
 		fail_msg("%s: %s", url, error);
 	assert_string_equal(host, expected);
 }
@@ -31,7 +31,7 @@ check_refused(const char *url, const char *words)
 	char		host[300];
 	char		error[100] = "";
 
-	if (http_url_host(url, host, sizeof(host), error, sizeof(error)))
+	if (aws_endpoint_host(url, host, sizeof(host), error, sizeof(error)))
 		fail_msg("%s was accepted", url);
 	if (strstr(error, words) == NULL)
 		fail_msg("%s: \"%s\" does not say \"%s\"", url, error, words);
@@ -109,8 +109,8 @@ test_lengths(void **state)
 	url[7 + 253] = 'h';
 	check_refused(url, "host");
 
-	assert_true(http_url_host("http://h:12345", host, 8, error, sizeof(error)));
-	assert_false(http_url_host("http://h:12345", host, 7, error, sizeof(error)));
+	assert_true(aws_endpoint_host("http://h:12345", host, 8, error, sizeof(error)));
+	assert_false(aws_endpoint_host("http://h:12345", host, 7, error, sizeof(error)));
 	assert_non_null(strstr(error, "too long"));
 }
 
@@ -124,5 +124,5 @@ main(void)
 		cmocka_unit_test(test_lengths),
 	};
 
-	return cmocka_run_group_tests_name("net_http_url", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("aws_endpoint_url", tests, NULL, NULL);
 }
