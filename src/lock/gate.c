@@ -42,7 +42,7 @@ table_is_fit(const gate *g)
 static void
 ask_at_once(gate_call *call, int64_t now)
 {
-	if (call->in_flight || call->due <= now)
+	if (call->due <= now)
 		return;
 	call->due = now;
 	call->failures = 0;

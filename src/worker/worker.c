@@ -53,6 +53,8 @@
 #define DRAIN_REQUEST_US INT64CONST(2000000)
 #define START_INTERVAL_MS 1000
 
+static uint32 wait_event;
+
 extern PGDLLEXPORT void ddblock_worker_main(Datum main_arg);
 
 static int64 sooner(int64 a, int64 b);
@@ -85,6 +87,7 @@ ddblock_worker_main(Datum main_arg)
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 
+	wait_event = CompatWaitEvent("DdblockWorker");
 	slow_down_starts();
 	name_owner();
 	announce();
@@ -156,7 +159,7 @@ slow_down_starts(void)
 		segment->last_worker_start != 0)
 	{
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 START_INTERVAL_MS, PG_WAIT_EXTENSION);
+						 START_INTERVAL_MS, wait_event);
 		ResetLatch(MyLatch);
 	}
 	segment->last_worker_start = GetCurrentTimestamp();
@@ -191,8 +194,7 @@ wait_for_place(void)
 		while (!ConfigReloadPending)
 		{
 			WorkerRefuseRequests();
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1,
-							 CompatWaitEvent("DdblockWorker"));
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1, wait_event);
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
 			if (ShutdownRequestPending)
@@ -320,8 +322,7 @@ wait_for_news(WaitEventSet *set, int64 until)
 
 		timeout_ms = left <= 0 ? 0 : Min(left / 1000 + 1, INT_MAX);
 	}
-	count = WaitEventSetWait(set, timeout_ms, events, lengthof(events),
-							 CompatWaitEvent("DdblockWorker"));
+	count = WaitEventSetWait(set, timeout_ms, events, lengthof(events), wait_event);
 	for (int i = 0; i < count; i++)
 	{
 		if (events[i].events & WL_LATCH_SET)

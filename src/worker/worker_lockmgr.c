@@ -139,13 +139,11 @@ why_lost(const lease *lease, const dynamo_item *by)
 }
 
 /*
- * The session may end at any time, and its slot and its PGPROC may get another
- * user, even between the checks and the signal.  No lock prevents that, because
- * a stopped process might have it and the worker must not wait.  The checks
- * make it rare that the signal meets another process: only the same slot's next
- * user could have the generation, and a dead process's pid is 0 in its PGPROC.
- * If it happens after the checks, the kernel must also have given the pid to
- * another process within that moment.
+ * Race: the session can end after the checks, and the kernel can give its pid to
+ * another process before the signal is sent.  pg_signal_backend() has the same
+ * gap.  A lock that closed it could be held by a stopped process, and the worker
+ * must not wait for one.  A session that ended before the checks shows: its slot
+ * has another generation, and its PGPROC pid 0 or another session's.
  */
 void
 WorkerInterrupt(lockmgr_session session)
