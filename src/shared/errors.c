@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * errors.c
- *	  What ddblock raises: codes, messages, details and hints in one place.
+ *	  ddblock's errors: SQLSTATEs, messages, details and hints.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,21 +13,21 @@
 #include "shared/settings.h"
 #include "shared/utf8.h"
 
-/* What is known of a failed call, ready to be raised. */
+/* A failed call. */
 typedef struct Failure
 {
 	dynamo_status status;
 	const char *message;		/* in the database's encoding */
-	const char *action;			/* IAM's name of what failed, or NULL */
-	const char *hint;			/* the worker's, or NULL */
+	const char *action;			/* the IAM action that it needs, or NULL */
+	const char *hint;			/* from the worker, or NULL */
 } Failure;
 
-/* How each kind of failure is raised. */
+/* The error for each status. */
 typedef struct FailureKind
 {
 	int			sqlstate;
-	const char *message;		/* may name the endpoint or the lock table */
-	const char *hint;			/* unless the worker knows better, or NULL */
+	const char *message;		/* %s: the endpoint or the table, see names_place() */
+	const char *hint;			/* if the worker sent none; or NULL */
 } FailureKind;
 
 static const FailureKind failure_kinds[] = {
@@ -99,7 +99,7 @@ static const FailureKind failure_kinds[] = {
 	}
 };
 
-/* A validation error that is about keys: DynamoDB has only words for it. */
+/* A validation error about keys; see is_about_keys(). */
 static const FailureKind other_keys = {
 	ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 	"lock table \"%s\" has other keys than the settings say",
@@ -270,7 +270,7 @@ raise_failure(const Failure *failure)
 			 hint ? errhint("%s", hint) : 0));
 }
 
-/* What has not come from DynamoDB has to do with where we look for it. */
+/* Without a usable reply the message names the endpoint, else the table. */
 static bool
 names_place(const FailureKind *kind)
 {
@@ -278,13 +278,22 @@ names_place(const FailureKind *kind)
 		kind == &failure_kinds[DYNAMO_MALFORMED];
 }
 
+/* DynamoDB has no error code for it.  "Reserved keyword" is no key. */
+static bool
+is_about_keys(const char *message)
+{
+	const char *key = strstr(message, "key");
+
+	return key != NULL && strncmp(key, "keyword", strlen("keyword")) != 0;
+}
+
 static const FailureKind *
 kind_of(const Failure *failure)
 {
-	if (failure->status == DYNAMO_VALIDATION && strstr(failure->message, "key") != NULL)
+	if (failure->status == DYNAMO_VALIDATION && is_about_keys(failure->message))
 		return &other_keys;
 
-	/* The rest are no failures: that they are told as such is unexpected. */
+	/* The other statuses are no failures: nobody should raise them. */
 	if (failure->status >= lengthof(failure_kinds) ||
 		failure_kinds[failure->status].message == NULL)
 		return &failure_kinds[DYNAMO_MALFORMED];
@@ -292,8 +301,8 @@ kind_of(const Failure *failure)
 }
 
 /*
- * Who creates a missing table too soon has two of them, in two Regions, and
- * both grant.
+ * The hint for a missing table does not begin with ddb_lock_table_create(): with
+ * a second table, in another Region, two holders would get one lock.
  */
 static const char *
 hint_of(const Failure *failure, const FailureKind *kind)

@@ -3,15 +3,14 @@
  * settings.c
  *	  Defines the ddblock.* settings and checks their values.
  *
- * Where requests go (endpoint, region, table, keys) is fixed at server start,
- * and no SQL user can change it: a session must not be able to send the
- * server's credentials elsewhere.
+ * Endpoint, Region, table and keys are fixed at server start, so that no SQL
+ * user can have requests with the server's signature sent elsewhere.
  *
  * The secret key and the session token never stay in the variable that
- * PostgreSQL knows: it could be shown, and a reload writes changed values to
- * the server log.  Their check hook moves the text to the setting's "extra"
- * and leaves an empty string.  Nor does the log get the text of a statement
- * that fails and has one of their names in it, such as ALTER SYSTEM.
+ * PostgreSQL knows: SHOW would show it, and a reload logs changed values.
+ * Their check hook moves the text to the setting's "extra" and leaves an empty
+ * string.  If a statement that names one of them fails, such as ALTER SYSTEM,
+ * the log does not get its text.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +26,7 @@
 #include "shared/compat.h"
 #include "shared/settings.h"
 
-/* ALTER SYSTEM would write them into a file that nobody thinks of protecting. */
+/* No ALTER SYSTEM: it would write them to a file that few people protect. */
 #define SECRET_FLAGS \
 	(GUC_SUPERUSER_ONLY | GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_AUTO_FILE)
 #define KEY_NAME_MAX 255
@@ -75,9 +74,10 @@ static char *shown_secret_access_key;
 static char *shown_session_token;
 
 /*
- * Of an invalid value in a configuration file PostgreSQL only warns, and goes
- * on with the default.  With locks in another place than the other clusters',
- * that would be no mutual exclusion.
+ * A value that says where the locks are was invalid.  PostgreSQL only warns of
+ * an invalid value in a configuration file, and uses the default: locks in
+ * another table than the other clusters' would not exclude them.  So the server
+ * does not start.
  */
 static bool place_refused = false;
 
@@ -129,8 +129,8 @@ SettingsDefine(void)
 }
 
 /*
- * What no check hook can see, since it knows one setting only.  A value without
- * its key is refused, too: it is what a mistyped "ddblock.sort_key" leaves.
+ * Checks that a check hook cannot make, since it sees one setting only.  A value
+ * without its key is an error, too: the name of the key may be mistyped.
  */
 static void
 check_keys(void)
@@ -146,14 +146,14 @@ check_keys(void)
 				 errmsg("\"ddblock.sort_key\" and \"ddblock.partition_key\" must differ")));
 }
 
-/* Where the locks are kept, and who we are there. */
+/* Where the locks are kept, and the cluster's name there. */
 static void
 define_place(void)
 {
 	DefineCustomStringVariable("ddblock.region",
 							   "AWS Region of the lock table.",
-							   "If empty, AWS_REGION, AWS_DEFAULT_REGION and the shared config "
-							   "file are asked.",
+							   "If empty, it is taken from AWS_REGION, AWS_DEFAULT_REGION or the "
+							   "shared config file.",
 							   &ddblock_region, "", PGC_POSTMASTER, 0,
 							   check_region, NULL, NULL);
 	DefineCustomStringVariable("ddblock.endpoint_url",
@@ -162,10 +162,10 @@ define_place(void)
 							   &ddblock_endpoint_url, "", PGC_POSTMASTER, 0,
 							   check_endpoint_url, NULL, NULL);
 	DefineCustomStringVariable("ddblock.global_table_region",
-							   "The only Region of a global table in which locks are acquired.",
+							   "The only Region of a global table in which ddblock acquires locks.",
 							   "Must be set, to the same Region on every server, if the lock "
-							   "table is replicated with eventual consistency. If empty, such a "
-							   "table is refused.",
+							   "table is replicated with eventual consistency. If empty, ddblock "
+							   "refuses such a table.",
 							   &ddblock_global_table_region, "", PGC_POSTMASTER, 0,
 							   check_region, NULL, NULL);
 	DefineCustomStringVariable("ddblock.table",
@@ -175,22 +175,22 @@ define_place(void)
 							   check_table, NULL, NULL);
 	DefineCustomStringVariable("ddblock.partition_key",
 							   "Name of the lock table's partition key.",
-							   "The key's type is S; its value is the lock's name.",
+							   "The key has type S; its value is the lock's name.",
 							   &ddblock_partition_key, "key", PGC_POSTMASTER, 0,
 							   check_partition_key, NULL, NULL);
 	DefineCustomStringVariable("ddblock.sort_key",
 							   "Name of the lock table's sort key.",
-							   "The key's type is S. Empty if the table has no sort key.",
+							   "The key has type S. Empty if the table has no sort key.",
 							   &ddblock_sort_key, "", PGC_POSTMASTER, 0,
 							   check_sort_key, NULL, NULL);
 	DefineCustomStringVariable("ddblock.sort_key_value",
 							   "Value of the sort key in every lock item.",
-							   "Must be set if ddblock.sort_key is, and only then.",
+							   "Must be set if and only if ddblock.sort_key is set.",
 							   &ddblock_sort_key_value, "", PGC_POSTMASTER, 0,
 							   check_sort_key_value, NULL, NULL);
 	DefineCustomStringVariable("ddblock.owner_name",
-							   "Name under which this cluster appears as a lock's owner.",
-							   "If empty, \"cluster_name@host\" is used, or the host's name if "
+							   "Name of this cluster in the locks that it holds.",
+							   "If empty, it is \"cluster_name@host\", or the host's name if "
 							   "cluster_name is empty, too.",
 							   &ddblock_owner_name, "", PGC_POSTMASTER, 0,
 							   check_owner_name, NULL, NULL);
@@ -205,14 +205,14 @@ define_sizes(void)
 							&ddblock_max_leases, 1024, 1, 100000, PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.superuser_reserved_leases",
-							"Number of these that only superusers' sessions get.",
-							"At most all but one.",
+							"Number of leases that are reserved for superusers.",
+							"At most ddblock.max_leases - 1.",
 							&ddblock_superuser_reserved_leases, 3, 0, 100000, PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.max_connections",
 							"Maximum number of connections to DynamoDB.",
-							"They belong to the ddblock worker and serve all sessions; "
-							"half of them are kept for renewals.",
+							"The ddblock worker uses them for all sessions; half of them are "
+							"reserved for renewals.",
 							&ddblock_max_connections, 32, 2, 1000, PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 }
@@ -221,31 +221,31 @@ static void
 define_timeouts(void)
 {
 	DefineCustomIntVariable("ddblock.connect_timeout",
-							"Longest time to wait for a connection to DynamoDB.",
+							"Maximum time to wait for a connection to DynamoDB.",
 							"Covers name resolution, TCP and TLS.",
 							&ddblock_connect_timeout, 3000, 100, 300000, PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.request_timeout",
-							"Longest time to wait for the reply to one attempt of a request.",
+							"Maximum time to wait for the reply to one attempt of a request.",
 							"An attempt to renew a lease waits for at most a third of the time "
 							"left to its deadline.",
 							&ddblock_request_timeout, 5000, 100, 300000, PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.retry_timeout",
 							"Time after which a call fails if DynamoDB cannot be reached.",
-							"Until then attempts are repeated. Renewals are repeated until the "
-							"lease's deadline, whatever this says.",
+							"Until then the worker repeats attempts. It repeats renewals until the "
+							"lease's deadline, whatever this setting is.",
 							&ddblock_retry_timeout, 30000, 100, 86400000, PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.released_item_ttl",
 							"Time after which DynamoDB may delete a released lock's item.",
-							"0 keeps items for ever. Leave it off if a Java lock client uses the "
-							"same table: it keeps our ttl attribute on locks that it holds.",
+							"0 keeps items for ever. Keep 0 if a Java lock client uses the same "
+							"table: it leaves the ttl attribute on locks that it holds.",
 							&ddblock_released_item_ttl, 0, 0, INT_MAX, PGC_SIGHUP, GUC_UNIT_S,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("ddblock.keep_warm",
-							 "Keeps a connection to DynamoDB open when it is not used for anything else.",
-							 "Costs one small read after every 15 seconds without another call.",
+							 "Keeps a connection to DynamoDB open while there are no other requests.",
+							 "Costs one small read after every 15 seconds without another request.",
 							 &ddblock_keep_warm, true, PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 }
@@ -255,8 +255,8 @@ define_credentials(void)
 {
 	DefineCustomStringVariable("ddblock.access_key_id",
 							   "AWS access key id.",
-							   "If empty, the environment and the shared config and credentials "
-							   "files are asked, as by every AWS tool.",
+							   "If empty, the credentials come from the environment or the shared "
+							   "config and credentials files, as for every AWS tool.",
 							   &ddblock_access_key_id, "", PGC_SIGHUP, SECRET_FLAGS,
 							   NULL, NULL, NULL);
 	DefineCustomStringVariable("ddblock.secret_access_key",
@@ -271,54 +271,54 @@ define_credentials(void)
 							   check_secret, assign_session_token, NULL);
 	DefineCustomStringVariable("ddblock.profile",
 							   "Profile in the shared config and credentials files.",
-							   "If empty, AWS_PROFILE, or else \"default\".",
+							   "If empty, it is AWS_PROFILE, or else \"default\".",
 							   &ddblock_profile, "", PGC_SIGHUP, 0,
 							   NULL, NULL, NULL);
 	DefineCustomStringVariable("ddblock.ca_file",
 							   "File with the certificate authorities to trust, in PEM format.",
-							   "If empty, AWS_CA_BUNDLE, or else the system's.",
+							   "If empty, it is AWS_CA_BUNDLE, or else the system's authorities count.",
 							   &ddblock_ca_file, "", PGC_SIGHUP, 0,
 							   NULL, NULL, NULL);
 }
 
-/* What each session may choose for itself. */
+/* Leases: per role and per session. */
 static void
 define_leases(void)
 {
 	DefineCustomIntVariable("ddblock.role_max_leases",
-							"Maximum number of leases that the sessions of a role have at a time.",
-							"0 means no limit. To be set for a role, with ALTER ROLE.",
+							"Maximum number of leases that the sessions of a role hold at a time.",
+							"0 means no limit. Set it for a role, with ALTER ROLE.",
 							&ddblock_role_max_leases, 0, 0, 100000, PGC_SUSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.lease_duration",
 							"Length of a lease, unless the call says otherwise.",
-							"A lock whose holder vanishes is free after this time. It is renewed "
-							"whenever a third of it has passed.",
+							"If its holder vanishes, the lock is free after this time. The worker "
+							"renews a lease when a third of it has passed.",
 							&ddblock_lease_duration, 20000, 2000, 86400000, PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomRealVariable("ddblock.safety_margin",
-							 "Fraction of a lease by which its holder stops before its end.",
+							 "Fraction of a lease by which its holder stops before the lease ends.",
 							 "Covers clocks that run at different rates. A session can widen "
 							 "the server's margin; a narrower one has no effect.",
 							 &ddblock_safety_margin, 0.1, 0.05, 0.5, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 }
 
-/* What becomes of a session that has lost a lease. */
+/* What happens to a session that loses a lease. */
 static void
 define_losses(void)
 {
 	DefineCustomEnumVariable("ddblock.on_lease_lost",
 							 "What happens to a session when it loses a lease.",
-							 "\"cancel\" cancels its statement, and terminates it if it sits idle "
-							 "in a transaction; \"terminate\" terminates it; \"none\" leaves it "
-							 "alone.",
+							 "\"cancel\" cancels its statement, or terminates the session if it is "
+							 "idle in a transaction; \"terminate\" terminates it; \"none\" does "
+							 "nothing.",
 							 &ddblock_on_lease_lost, ON_LEASE_LOST_CANCEL,
 							 on_lease_lost_options, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("ddblock.commit_guard",
-							 "Refuses to commit what was written by a session that lost a lease.",
-							 "It also refuses to start what cannot be undone.",
+							 "Refuses to commit what a session wrote if it lost a lease.",
+							 "It also refuses to start commands that cannot be undone.",
 							 &ddblock_commit_guard, true, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 }

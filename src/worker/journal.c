@@ -50,7 +50,7 @@ JournalStart(const journal_table *table)
 	snprintf(own_path, sizeof(own_path), DIRECTORY "/" PREFIX "%s", segment->incarnation);
 	snprintf(unfinished, sizeof(unfinished), "%s" UNFINISHED, own_path);
 
-	/* The old file counts until the new one is complete. */
+	/* The old file stays until the new one is complete. */
 	fd = BasicOpenFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC);
 	if (fd >= 0)
 		good = write_file(fd) && rename(unfinished, own_path) == 0;
@@ -126,7 +126,7 @@ write_slot(int fd, uint32 number, const char *name, size_t name_len)
 	return write_all(fd, &slot, len, journal_slot_offset(number));
 }
 
-/* The header, and what the worker before this one left in the segment. */
+/* The header, and the leases that the last worker left in the segment. */
 static bool
 write_file(int fd)
 {
@@ -143,7 +143,7 @@ write_file(int fd)
 	return true;
 }
 
-/* Once: on a full disk some slots can be written and others cannot. */
+/* Logged once: on a full disk, some writes fail and others do not. */
 static void
 complain(void)
 {
@@ -189,7 +189,7 @@ JournalFindDead(bool say)
 	struct dirent *entry;
 
 	if (ours.magic == 0)
-		return NULL;			/* we do not know who we are */
+		return NULL;			/* describe_us() failed */
 	dir = AllocateDir(DIRECTORY);
 	while ((entry = ReadDirExtended(dir, DIRECTORY, LOG)) != NULL)
 	{
@@ -239,10 +239,10 @@ open_dead(const char *path, bool say)
 }
 
 /*
- * A file of ours that is of no use to anybody is removed.  One of another
- * directory is not, nor one that somebody is writing right now: pg_stat_tmp may
- * be a link, and lead a copy to where its living original keeps its journal.
- * Nor is one about another table: the settings may come back.
+ * Removes a journal of this data directory from before a reboot, and damaged
+ * ones.  It keeps other directories' journals and unfinished files: pg_stat_tmp
+ * may be a link, and in a copied directory it leads to the journal of the living
+ * original.  It also keeps journals of other tables: the settings may come back.
  */
 static bool
 is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, bool say)
@@ -261,7 +261,7 @@ is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, b
 	return false;
 }
 
-/* Of this directory, when the machine ran before: those leases are long over. */
+/* Written in this directory before the machine booted. */
 static bool
 is_ours_from_before(const journal_header *header)
 {
@@ -310,7 +310,7 @@ JournalNextName(DeadJournal *journal, uint32 *number, journal_slot *slot)
 void
 JournalStrike(const DeadJournal *journal, uint32 number)
 {
-	/* If this fails, somebody finds that the lock is free already. */
+	/* If this fails, the next worker finds the lock free. */
 	(void) write_slot(journal->fd, number, "", 0);
 }
 

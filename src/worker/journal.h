@@ -1,42 +1,41 @@
 /*-------------------------------------------------------------------------
  *
  * journal.h
- *	  The journal: which locks this incarnation may hold, in a file, for the
- *	  incarnation after it.
+ *	  The journal: a file with the names of the locks that this incarnation may
+ *	  hold, for the next incarnation.
  *
- * For the worker only.  When shared memory is made anew, after a
- * crash or a start, nobody knows any more what was held.  The journal does:
- * pg_stat_tmp/ddblock.INCARNATION lists the names.  A name stands there before
- * the first acquire that carries it leaves, until its lease is free, so the list
- * may be too long.  It is too short only for a copy of a request that arrives
- * after its lease was given up: that is free one lease later.  A new incarnation frees what the
- * journals of earlier ones list, each lock on the condition that its item still
- * bears that incarnation's ownerName: see worker_journal.c.
+ * After a crash or a start shared memory is new and says nothing about earlier
+ * locks.  The journal, pg_stat_tmp/ddblock.INCARNATION, lists their names.  The
+ * worker writes a name before it sends the first acquire, and removes it when
+ * the lease is free.  So the list may have names that are not held.  It lacks a
+ * lock only if a copy of a request arrives after its lease was given up; that
+ * lock is free one lease later.  The next incarnation releases the listed locks
+ * whose items still have the old incarnation's ownerName (worker_journal.c).
  *
- * That nobody believes any more in what such a journal lists follows from this:
+ * Nobody relies on a lock in such a journal any more, because:
  *
  *	 - It was written in this very data directory: device and inode are the same.
- *	   A copy has another inode.  The inode of a directory that was removed
- *	   is not used again while a process works in it, as all of PostgreSQL's do.
- *	 - It was written since this machine started: the boot id is the same.  So a
- *	   snapshot of the disk tells nothing to another machine.
+ *	   A copy has another inode.  The kernel does not reuse the inode of a removed
+ *	   directory while it is some process's working directory, and it is that of
+ *	   every PostgreSQL process.
+ *	 - It was written since this machine booted: the boot id is the same.  So
+ *	   another machine ignores the journals in a snapshot of the disk.
  *	 - A data directory has one set of processes.  The postmaster makes new shared
  *	   memory after a crash only when its last child is gone; another postmaster
  *	   does not start while a single process is attached to the old memory,
  *	   orphans of a killed postmaster included, even if postmaster.pid was
  *	   removed: the memory's key comes from the directory's inode.
  *
- * What defeats it is a copy of a running machine with its memory: same boot id,
- * same device, same inode, and both go on.
+ * This fails for a clone of a running machine with its memory: boot id, device
+ * and inode are the same, and both go on.
  *
- * Why pg_stat_tmp: base backups and pg_rewind leave its contents out, in 15 as
- * in 18, and since 15 the server itself neither keeps nor removes anything
- * there.  Why no fsync: the file is read by the same kernel that was told to
- * write it, or not at all.  Why not mapped: on a full disk a write fails, where
- * a mapping would kill the worker, and so all sessions.
+ * Why pg_stat_tmp: base backups and pg_rewind omit its contents, and since 15
+ * the server itself keeps nothing there.  Why no fsync: only the kernel that took
+ * the write reads the file.  Why no mapping: on a full disk write() fails, but a
+ * page fault would kill the worker, and with it all sessions.
  *
- * Without a journal, locks of a dead incarnation are free one lease later.  So
- * no failure here is an error: it is logged once, and the worker goes on.
+ * Without a journal, locks of a dead incarnation are free one lease later.  So a
+ * failure here is no error: the worker logs it once and goes on.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,7 +46,7 @@
 
 #include "lock/journal_record.h"
 
-/* A journal of an incarnation that is dead. */
+/* The journal of a dead incarnation. */
 typedef struct DeadJournal
 {
 	struct DeadJournal *next;
@@ -55,32 +54,32 @@ typedef struct DeadJournal
 	int			fd;
 	char		owner[DYNAMO_OWNER_SIZE];
 	uint32		slot_count;
-	uint32		damaged;		/* slots found so by JournalNextName() */
+	uint32		damaged;		/* damaged slots that JournalNextName() met */
 } DeadJournal;
 
-/* Starts this incarnation's journal, or writes it anew from the segment. */
+/* Writes this incarnation's journal with the leases that are in the segment. */
 extern void JournalStart(const journal_table *table);
 
-/* The lease of that index is for this lock; is free. */
+/* The lease of that index is for this lock, or is free. */
 extern void JournalList(uint32 index, const char *name, size_t name_len);
 extern void JournalUnlist(uint32 index);
 
-/* Nothing is held, and nobody comes to hold anything. */
+/* No lease is held, and none will be. */
 extern void JournalRemove(void);
 
 /*
  * Returns the journals of dead incarnations, in the current memory context.
- * Those that are to be ignored are told in the log if it is to say so.
+ * With "say" it logs which journals it ignores, and why.
  */
 extern DeadJournal *JournalFindDead(bool say);
 
 /*
- * Reads on from *number for a name that is listed: true if there is one, with
- * its slot's number.
+ * Finds the next listed name, from slot *number on, and sets *number to its
+ * slot.  False at the journal's end.
  */
 extern bool JournalNextName(DeadJournal *journal, uint32 *number, journal_slot *slot);
 
-/* The lock is freed, or was not held. */
+/* The lock is released, or was not held. */
 extern void JournalStrike(const DeadJournal *journal, uint32 number);
 
 /* Closes the journal and removes its file. */

@@ -3,17 +3,17 @@
  * worker.c
  *	  The background worker: the one process that talks to DynamoDB.
  *
- * It runs the lock manager on real events: the mailbox's bells (its latch),
- * replies (one descriptor, under which the HTTP pool keeps its sockets and its
- * timer) and the passing of time.
+ * It feeds the lock manager with three kinds of events: sessions set its latch,
+ * replies make one descriptor readable (the HTTP pool's epoll instance), and
+ * timers expire.
  *
- * It may be terminated alone, by an administrator or by its own failure.  Then
- * backends and shared memory live on, and so must their leases: the next worker
- * adopts them.  So SIGTERM is no shutdown.  The worker goes on serving until
- * nothing is held, since at a fast shutdown it is told at the same time as the
- * sessions whose locks it is to free; after a bounded time it leaves what
- * living sessions hold to its successor.  It always exits with 1: with 0 the
- * postmaster would not start it again.
+ * The worker may end alone, by pg_terminate_backend() or by an error, while
+ * backends and shared memory live on.  The next worker adopts their leases.  So
+ * SIGTERM does not mean that the server shuts down.  At a fast shutdown the
+ * worker gets SIGTERM at the same moment as the sessions whose locks it must
+ * release; so it serves until no lease is held, or for DRAIN_US, and leaves the
+ * leases of living sessions to the next worker.  It always exits with 1: after 0
+ * the postmaster would not start it again.
  *
  *-------------------------------------------------------------------------
  */
@@ -83,7 +83,7 @@ ddblock_worker_main(Datum main_arg)
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	pqsignal(SIGINT, PG_SIG_IGN);	/* pg_cancel_backend: there is no statement */
+	pqsignal(SIGINT, PG_SIG_IGN);	/* pg_cancel_backend(): no statement runs */
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 
@@ -115,7 +115,7 @@ ddblock_worker_main(Datum main_arg)
 		if (ConfigReloadPending)
 			reload();
 
-		/* First of all: what is sent from now on, and was before, is repeated in time. */
+		/* Before anything is sent: draining shortens the time-outs. */
 		if (ShutdownRequestPending && drain_deadline == 0)
 			drain_deadline = start_drain(now);
 
@@ -142,14 +142,14 @@ ddblock_worker_main(Datum main_arg)
 	}
 }
 
-/* Min() evaluates what it returns a second time. */
+/* Not Min(), which evaluates its arguments twice: they are calls that send. */
 static int64
 sooner(int64 a, int64 b)
 {
 	return Min(a, b);
 }
 
-/* A worker that fails right at its start must not fail a hundred times a second. */
+/* At most one start per second, even if the worker always fails at its start. */
 static void
 slow_down_starts(void)
 {
@@ -166,7 +166,7 @@ slow_down_starts(void)
 	pg_atomic_fetch_add_u32(&segment->worker_starts, 1);
 }
 
-/* Bells ring our latch from now on. */
+/* From now on SegmentRing() sets our latch. */
 static void
 announce(void)
 {
@@ -183,8 +183,8 @@ withdraw(int code, Datum arg)
 }
 
 /*
- * Nobody knows where DynamoDB is, so there is nothing to do but to say so.
- * What is wrong stands in the log once for each time it was looked up.
+ * Without a Region or an endpoint the worker refuses every request, until a
+ * reload provides one.  Each attempt logs what is missing once.
  */
 static void
 wait_for_place(void)
@@ -206,8 +206,8 @@ wait_for_place(void)
 }
 
 /*
- * Who we are in the table.  The incarnation belongs to the segment: what was
- * acquired under it is ours, whichever worker it was.
+ * Makes the ownerName of this cluster.  It belongs to the segment, not to the
+ * worker: a new worker uses it for the leases that it adopts.
  */
 static void
 name_owner(void)
@@ -220,7 +220,7 @@ name_owner(void)
 			 segment->incarnation);
 }
 
-/* With the host: Debian calls the first cluster of each machine "15/main". */
+/* cluster_name alone is not unique: Debian's first cluster is always "15/main". */
 static const char *
 default_name(void)
 {
@@ -229,7 +229,7 @@ default_name(void)
 	if (gethostname(host_name, sizeof(host_name)) != 0)
 		strlcpy(host_name, "postgres", sizeof(host_name));
 	host_name[sizeof(host_name) - 1] = '\0';
-	/* Cut: the incarnation that follows must fit into the owner's name. */
+	/* cluster_name is cut, so that the incarnation fits in behind it. */
 	return cluster_name[0] ? psprintf("%.*s@%s", NAMEDATALEN - 1, cluster_name, host_name) :
 		pstrdup(host_name);
 }
@@ -247,7 +247,7 @@ make_lockmgr(void)
 					  });
 }
 
-/* Before anybody acts on the reply: its Date may change tokens, its error the gate. */
+/* Each reply, before its caller: its Date moves the clock, its error may close the gate. */
 static void
 see_reply(const WorkerCall *call, const dynamo_reply *reply)
 {
@@ -267,14 +267,13 @@ reload(void)
 	set_timeouts();
 }
 
-/* When draining, there is time for more than one attempt. */
+/* While the worker drains, attempts are short: one may fail and be repeated. */
 static void
 set_timeouts(void)
 {
 	WorkerSetTimeouts(ShutdownRequestPending ? DRAIN_REQUEST_US : PG_INT64_MAX);
 }
 
-/* A request that gets no answer is to be repeated before the deadline. */
 static int64
 start_drain(int64 now)
 {
@@ -289,7 +288,7 @@ nothing_held(void)
 	return pg_atomic_read_u32(&segment->leases_in_use) == 0;
 }
 
-/* What could not be freed stays in the journal, for the next start. */
+/* If leases are left, the journal stays: the next start releases them. */
 static void
 leave(void)
 {

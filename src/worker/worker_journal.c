@@ -1,23 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * worker_journal.c
- *	  Frees what dead incarnations of this cluster held when they died.
+ *	  Releases the locks that dead incarnations of this cluster held.
  *
- * Why they are dead, and why nobody believes in what they held, is told in
- * journal.h.  They are dead for good: so it does not matter how often a
- * release is sent, or how late it arrives, and the incarnation's name, which
- * nobody bears again, is condition enough.
+ * journal.h explains why a listed incarnation is certainly dead.  Its ownerName
+ * is never used again, so the release needs no other condition, and it does no
+ * harm to send it twice or late.
  *
- * A lock is struck off its journal when it is settled, and a journal removed
- * when it is through: whoever comes next, after another crash or another end
- * of the worker, goes on with the rest.
+ * A lock is struck off its journal when its release is settled, and the journal
+ * is removed when all its locks are.  After another crash, or another end of the
+ * worker, the next worker goes on with the rest.
  *
- * A request that the dead incarnation sent in its last moment may arrive after
- * ours.  So a journal is read twice, with the time-out of a request between,
- * unless all that it lists was freed the first time.
+ * An acquire that the dead incarnation sent in its last moment may arrive after
+ * our release.  So the worker reads a journal a second time after
+ * ddblock.request_timeout, unless the first pass released every lock.
  *
- * New sessions are served meanwhile.  They find such a lock held by a stranger,
- * and then released; they do not wait for this.
+ * Sessions are served meanwhile.  They see such a lock as held by another owner
+ * until it is released.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,11 +35,11 @@
 #include "worker/worker_random.h"
 #include "worker/worker_table.h"
 
-/* At a time, as far as there are connections. */
+/* Releases in flight, if there are connections for them. */
 #define FREEING_MAX 8
 #define RETRY_MAX_US INT64CONST(5000000)
 
-/* The longest lease is a day: after that all is free anyway. */
+/* The longest lease is a day: after that, every lock in the journal is free. */
 #define FREE_ANYWAY_US LOCKMGR_DEAD_AFTER(INT64CONST(86400000000))
 
 typedef struct Freeing
@@ -56,12 +55,12 @@ typedef struct Freeing
 
 static Freeing freeings[FREEING_MAX];
 static int	freeing_count;
-static DeadJournal *journal;	/* under way; the others follow */
+static DeadJournal *journal;	/* in work; the others follow by next */
 static uint32 next_number;
 static int	in_use;
 static bool second_look;
 static uint32 freed;
-static uint32 refused;			/* in the first look */
+static uint32 refused;			/* in the first pass */
 static int64 look_at;			/* not before */
 static int64 started;
 
@@ -79,7 +78,7 @@ WorkerJournalInit(int64 now)
 
 	WorkerDescribeTable(&table);
 	JournalStart(&table);
-	/* A later worker of the same segment need not complain again. */
+	/* Only the first worker of a segment logs why it ignores a journal. */
 	journal = JournalFindDead(pg_atomic_read_u32(&segment->worker_starts) == 1);
 	freeing_count = Max(1, Min(FREEING_MAX, ddblock_max_connections / 4));
 	started = now;
@@ -113,7 +112,7 @@ WorkerJournalRun(int64 now)
 	return now;
 }
 
-/* Takes up names as long as there is room. */
+/* Reads names from the journal as long as there is room. */
 static void
 free_more(int64 now)
 {
@@ -193,7 +192,7 @@ released(const WorkerCall *call, const dynamo_reply *reply)
 	in_use--;
 }
 
-/* The journal was read to its end, and nothing of it is under way. */
+/* The journal was read to its end, and no release is in flight. */
 static void
 end_look(int64 now)
 {

@@ -1,16 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * worker_place.c
- *	  Where the worker finds its lock table, and with which credentials: what
- *	  the settings, the environment and the shared files say.
+ *	  Finds Region, endpoint and credentials in settings, environment and the
+ *	  shared AWS files.
  *
- * Region and endpoint are found once while the server runs, and kept in the
- * segment: a worker that replaces another one must not look for the leases
- * that it adopts in another table.  Until they are found there is nothing to
- * adopt, since nobody can have acquired anything.  Then the worker stays up,
- * and tells every caller what is missing; a reload makes it look again.
+ * Region and endpoint are looked up once per server start and kept in the
+ * segment, because a new worker must find the leases that it adopts in the same
+ * table.  If the lookup fails, nobody can have acquired a lock yet: the worker
+ * stays up, tells every caller what is missing, and tries again after a reload.
  *
- * Credentials may be replaced at any time.
+ * Credentials may change at any time.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +30,7 @@
 #include "shared/settings.h"
 #include "worker/worker_place.h"
 
-#define FILE_MAX (1024 * 1024)	/* of the shared config and credentials files */
+#define FILE_MAX (1024 * 1024)	/* larger AWS files are not read */
 
 static aws_credentials credentials;
 static bool have_credentials;
@@ -60,7 +59,7 @@ get_env(void *arg, const char *name)
 static char *
 read_file(void *arg, const char *path, size_t *len)
 {
-	int			fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK | PG_BINARY);
+	int			fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK);
 	struct stat st;
 	char	   *bytes = NULL;
 
@@ -84,7 +83,7 @@ read_up_to(int fd, char *bytes, size_t size)
 	return len;
 }
 
-/* The server's environment often has no HOME: pg_ctlcluster clears it. */
+/* HOME may be missing in the server's environment: pg_ctlcluster removes it. */
 static const char *
 find_home(void)
 {
@@ -138,7 +137,7 @@ WorkerFindPlace(void)
 	return true;
 }
 
-/* An endpoint alone does not do: it cannot tell for which Region to sign. */
+/* The Region is needed even if the endpoint is set: signatures contain it. */
 static bool
 find_endpoint(SegmentPlace *place)
 {
@@ -170,7 +169,7 @@ WorkerPlaceProblem(void)
 	return problem;
 }
 
-/* What several clusters must agree on: to be compared when they do not. */
+/* So that one can compare the logs of clusters that should share a table. */
 static void
 log_place(void)
 {
@@ -182,7 +181,7 @@ log_place(void)
 			 errdetail("There are no credentials yet.")));
 }
 
-/* Their values may have a password. */
+/* Only their names: the values may contain a password. */
 static void
 log_proxies(void)
 {
@@ -256,7 +255,7 @@ WorkerCheckExposure(void)
 		check_exposure(credentials.file, told_of_shared);
 }
 
-/* Once for each file that it comes to. */
+/* Warns once per file; "told" is the last one. */
 static void
 check_exposure(const char *path, char *told)
 {
@@ -271,7 +270,7 @@ check_exposure(const char *path, char *told)
 					 "postgresql.conf includes.")));
 }
 
-/* The file, and all folders on the way to it. */
+/* Others may read the file and enter every folder above it. */
 static bool
 readable_by_all(const char *path)
 {
