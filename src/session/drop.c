@@ -104,8 +104,8 @@ is_held(const DirectoryEntry *entry, const char *database)
 
 	return l->state == LEASE_HELD &&
 		strcmp(l->holder.database, database) == 0 &&
-		entry->let_go.value != entry->mark.value &&
-		pg_atomic_read_u32(&slot->generation) == l->session.generation;
+		!mailbox_is_let_go(&entry->words) &&
+		shared_read(&slot->words.generation) == l->session.generation;
 }
 
 static bool

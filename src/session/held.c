@@ -49,7 +49,6 @@ static lease_loss first_loss = LOSS_NONE;
 
 static uint32 hash_name(const void *key, Size keysize);
 static int	compare_names(const void *a, const void *b, Size keysize);
-static bool is_ours(const HeldLock *held, DirectoryEntry *entry);
 static void mirror_depths(const HeldLock *held);
 static void at_exit(int code, Datum arg);
 static void end_transaction(HeldLock *held);
@@ -204,7 +203,7 @@ mirror_depths(const HeldLock *held)
 {
 	DirectoryEntry *entry = &segment_leases[held->lease_index];
 
-	if (!is_ours(held, entry))
+	if (shared_read(&entry->words.mark) != mailbox_mark(MailboxSession(), held->seq))
 		return;
 	pg_atomic_write_u32(&entry->session_depth, (uint32) held->session_depth);
 	pg_atomic_write_u32(&entry->xact_depth, (uint32) held->xact_depth);
@@ -278,18 +277,8 @@ HeldFindLoss(lease_loss *why)
 int64
 HeldValidUntil(const HeldLock *held)
 {
-	DirectoryEntry *entry = &segment_leases[held->lease_index];
-	int64		valid_until = (int64) pg_atomic_read_u64(&entry->valid_until);
-
-	/* Of another's lease, or ours: which, tells the mark.  See segment.h. */
-	pg_read_barrier();
-	return is_ours(held, entry) ? valid_until : 0;
-}
-
-static bool
-is_ours(const HeldLock *held, DirectoryEntry *entry)
-{
-	return pg_atomic_read_u64(&entry->mark) == SegmentMark(MailboxSession(), held->seq);
+	return mailbox_valid_until(&segment_mailbox, MailboxSession(), held->seq,
+							   held->lease_index);
 }
 
 bool
@@ -311,14 +300,9 @@ HeldIsValid(const HeldLock *held)
 lease_loss
 HeldLoss(const HeldLock *held)
 {
-	DirectoryEntry *entry = &segment_leases[held->lease_index];
-	uint64		loss = pg_atomic_read_u64(&entry->lost) -
-		SegmentMark(MailboxSession(), held->seq);
-
 	if (held->loss != LOSS_NONE)
 		return held->loss;
-	/* Else it is another's, or the worker has not noticed ours yet. */
-	return loss <= LOSS_DELETED ? (lease_loss) loss : LOSS_NONE;
+	return mailbox_loss(&segment_mailbox, MailboxSession(), held->seq, held->lease_index);
 }
 
 void

@@ -3,18 +3,9 @@
  * mailbox.c
  *	  A session's side of the mailbox: ask the worker, wait for its answer.
  *
- * A process's slot is the one of its process number, so there is nothing to
- * search and nothing to run out of.  Its generation is odd while a session
- * uses it; request numbers rise over the slot's whole life, and a request bears
- * the generation that posted it, so that nothing meant for one session is ever
- * taken for another's: neither an answer, nor a request that its session left
- * behind when it ended.
- *
- * Between the grant and the session's own notes nothing may get lost: the
- * worker's answer is final for it, and the session may be cancelled in that
- * very moment.  Each side says its own word before it looks at the other's: if
- * the answer is there, the session lets go of what it was granted; if the
- * cancellation is, the worker does (WorkerAnswer).  Nobody waits: see segment.h.
+ * A backend uses the slot of its process number, so slots are never searched for
+ * and never run out.  The protocol between slot and worker, with its races, is in
+ * lock/mailbox.c; here are the backend's latch, interrupts and errors.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +31,6 @@ static lockmgr_session me = {0, 0};
 static void fill_slot(MailboxSlot *slot);
 static void detach(int code, Datum arg);
 static void post(MailboxRequest *request);
-static void cancel(uint64 seq);
 static void wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 							MailboxAnswer *answer);
 static bool take_answer(uint64 seq, MailboxAnswer *answer);
@@ -57,7 +47,7 @@ MailboxAttach(void)
 
 	fill_slot(MailboxMySlot());
 	on_shmem_exit(detach, (Datum) 0);
-	me.generation = pg_atomic_add_fetch_u32(&MailboxMySlot()->generation, 1);
+	me = mailbox_attach(&segment_mailbox, me.slot);
 	Assert(me.generation % 2 == 1);
 }
 
@@ -90,15 +80,14 @@ fill_slot(MailboxSlot *slot)
 }
 
 /*
- * The session ends, in whatever way.  The transaction is over (that happened
- * in before_shmem_exit), and our latch and number are still ours.
+ * The transaction has ended before (in before_shmem_exit), and our latch and
+ * process number are still ours.
  */
 static void
 detach(int code, Datum arg)
 {
-	pg_atomic_fetch_add_u32(&MailboxMySlot()->generation, 1);
+	mailbox_detach(&segment_mailbox, me);
 	me.generation = 0;
-	SegmentRing(me.slot);
 }
 
 void
@@ -111,7 +100,7 @@ MailboxCall(MailboxRequest *request, Waiting *waiting, MailboxAnswer *answer)
 	}
 	PG_CATCH();
 	{
-		cancel(request->seq);
+		mailbox_cancel(&segment_mailbox, me, request->seq);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -120,41 +109,15 @@ MailboxCall(MailboxRequest *request, Waiting *waiting, MailboxAnswer *answer)
 static void
 post(MailboxRequest *request)
 {
-	MailboxSlot *slot = MailboxMySlot();
-
-	request->seq = slot->request.seq + 1;
-	request->generation = me.generation;
-	SegmentBeginChange(&slot->changes);
-	slot->request = *request;
-	SegmentEndChange(&slot->changes);
-
-	SegmentRing(me.slot);
-}
-
-/* No acknowledgement: the next request may follow at once. */
-static void
-cancel(uint64 seq)
-{
-	MailboxSlot *slot = MailboxMySlot();
-	const MailboxAnswer *answer = &slot->answer;
-
-	pg_atomic_write_u64(&slot->cancelled_seq, seq);
-	pg_memory_barrier();
-	if (pg_atomic_read_u64(&slot->answer_seq) == seq)
-	{
-		pg_read_barrier();
-		if (answer->result == LOCKMGR_GRANTED)
-			MailboxLetGo(answer->lease_index, seq);
-	}
-	SegmentRing(me.slot);
+	request->seq = mailbox_begin_post(&segment_mailbox, me);
+	MailboxMySlot()->request = *request;
+	mailbox_end_post(&segment_mailbox, me);
 }
 
 void
 MailboxLetGo(uint32 lease_index, uint64 seq)
 {
-	SegmentLetGo(lease_index, SegmentMark(me, seq));
-	pg_atomic_write_u32(&MailboxMySlot()->let_go, 1);
-	SegmentRing(me.slot);
+	mailbox_let_go(&segment_mailbox, me, seq, lease_index);
 }
 
 static void
@@ -176,7 +139,7 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 		CHECK_FOR_INTERRUPTS();
 		if (is_lost(request, answer))
 		{
-			cancel(request->seq);
+			mailbox_cancel(&segment_mailbox, me, request->seq);
 			return;
 		}
 
@@ -202,24 +165,22 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 static bool
 take_answer(uint64 seq, MailboxAnswer *answer)
 {
-	MailboxSlot *slot = MailboxMySlot();
-
-	if (pg_atomic_read_u64(&slot->answer_seq) != seq)
+	if (!mailbox_accept(&segment_mailbox, me, seq))
 		return false;
-	pg_read_barrier();
-	*answer = slot->answer;
+	*answer = MailboxMySlot()->answer;
 	return true;
 }
 
 /*
- * A lease that is to be renewed may be lost meanwhile.  The worker says so, if
- * it can; if it is stopped, InterruptBeginDefer() has our latch set at the deadline.
+ * A lease may be lost while it waits for its renewal.  The worker answers so if
+ * it can; if the worker is stopped, InterruptBeginDefer() has our latch set at
+ * the deadline.
  */
 static bool
 is_lost(const MailboxRequest *request, MailboxAnswer *answer)
 {
 	if (request->kind != MAILBOX_RENEW ||
-		(int64) pg_atomic_read_u64(&segment_leases[request->lease_index].valid_until) >
+		(int64) shared_read(&segment_leases[request->lease_index].words.valid_until) >
 		SegmentNow())
 		return false;
 	memset(answer, 0, offsetof(MailboxAnswer, data));

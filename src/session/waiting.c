@@ -87,9 +87,9 @@ read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
 			return false;
 		pg_read_barrier();
 		from = &segment_watches[pg_atomic_read_u32(&slot->watch)];
-		before = SegmentBeginRead(&from->changes);
+		before = shared_begin_read(&from->changes);
 		*watch = from->what;
-		whole = SegmentEndRead(&from->changes, before);
+		whole = shared_end_read(&from->changes, before);
 		if (whole)
 			return is_watched(slot, seq);
 	}
@@ -100,7 +100,7 @@ static bool
 is_watched(MailboxSlot *slot, uint64 seq)
 {
 	return pg_atomic_read_u64(&slot->waiting_seq) == seq &&
-		pg_atomic_read_u64(&slot->answer_seq) != seq;
+		shared_read(&slot->words.answer_seq) != seq;
 }
 
 static void

@@ -8,7 +8,7 @@
  * of the lease directory has a mark for a loss that nobody has told.  Whoever
  * notices takes the mark away; who succeeds tells.
  *
- * The mark is SegmentMark(), which never comes twice: an entry that has become
+ * The mark is mailbox_mark(), which never comes twice: an entry that has become
  * another lease's is left alone.
  *
  *-------------------------------------------------------------------------
@@ -28,7 +28,7 @@ static void note(const MailboxSlot *slot, const char *name, size_t name_len,
 void
 LossExpect(DirectoryEntry *entry, lockmgr_session session, uint64 seq)
 {
-	pg_atomic_write_u64(&entry->untold_loss, seq != 0 ? SegmentMark(session, seq) : 0);
+	pg_atomic_write_u64(&entry->untold_loss, seq != 0 ? mailbox_mark(session, seq) : 0);
 }
 
 void
@@ -36,7 +36,7 @@ LossTell(uint32 lease_index, lockmgr_session session, uint64 seq, const char *na
 		 size_t name_len, const char *why)
 {
 	const MailboxSlot *slot = &segment_slots[session.slot];
-	uint64		mark = SegmentMark(session, seq);
+	uint64		mark = mailbox_mark(session, seq);
 
 	if (!pg_atomic_compare_exchange_u64(&segment_leases[lease_index].untold_loss, &mark, 0))
 		return;
@@ -57,10 +57,10 @@ static void
 note(const MailboxSlot *slot, const char *name, size_t name_len, const char *why)
 {
 	SegmentLoss *loss = &segment->last_loss;
-	uint32		changes = pg_atomic_read_u32(&segment->loss_changes);
+	uint32		changes = shared_read(&segment->loss_changes);
 
 	if (changes % 2 != 0 ||
-		!pg_atomic_compare_exchange_u32(&segment->loss_changes, &changes, changes + 1))
+		!shared_compare_exchange(&segment->loss_changes, &changes, changes + 1))
 		return;
 	loss->at = GetCurrentTimestamp();
 	loss->pid = slot->pid;
@@ -69,8 +69,7 @@ note(const MailboxSlot *slot, const char *name, size_t name_len, const char *why
 	loss->name_len = name_len;
 	memcpy(loss->name, name, name_len);
 	strlcpy(loss->why, why, sizeof(loss->why));
-	pg_write_barrier();
-	pg_atomic_write_u32(&segment->loss_changes, changes + 2);
+	shared_end_change(&segment->loss_changes);
 }
 
 /* Who notes one may be stopped while doing so: readers give up. */
@@ -79,10 +78,10 @@ LossLast(SegmentLoss *copy)
 {
 	for (int i = 0; i < READS_MAX; i++)
 	{
-		uint32		before = SegmentBeginRead(&segment->loss_changes);
+		uint32		before = shared_begin_read(&segment->loss_changes);
 
 		*copy = segment->last_loss;
-		if (SegmentEndRead(&segment->loss_changes, before))
+		if (shared_end_read(&segment->loss_changes, before))
 			return before != 0;
 	}
 	return false;

@@ -39,11 +39,22 @@ static void initialise(void);
 static void initialise_slot(MailboxSlot *slot);
 static void initialise_entry(DirectoryEntry *entry);
 static void initialise_counters(OpCounters *ops);
+static mailbox_slot *slot_words(void *arg, uint32 number);
+static mailbox_lease *lease_words(void *arg, uint32 index);
+static void ring(void *arg, uint32 slot);
+static void wake(void *arg, uint32 slot);
 static Size slots_size(void);
 static Size leases_size(void);
 static Size watches_size(void);
 static uint32 bell_words(void);
 static Size bells_size(void);
+
+const mailbox segment_mailbox = {
+	.slot = slot_words,
+	.lease = lease_words,
+	.ring = ring,
+	.wake = wake,
+};
 
 void
 SegmentInstallHooks(void)
@@ -131,10 +142,8 @@ initialise(void)
 	pg_atomic_init_u32(&segment->worker_procno, PG_UINT32_MAX);
 	pg_atomic_init_u32(&segment->worker_pid, 0);
 	pg_atomic_init_u32(&segment->worker_starts, 0);
-	pg_atomic_init_u32(&segment->trouble.changes, 0);
 	segment->stats_since = GetCurrentTimestamp();
 	pg_atomic_init_u64(&segment->leases_lost, 0);
-	pg_atomic_init_u32(&segment->loss_changes, 0);
 	pg_atomic_init_u32(&segment->leases_in_use, 0);
 	pg_atomic_init_u32(&segment->leases_held, 0);
 	pg_atomic_init_u32(&segment->waiters, 0);
@@ -150,8 +159,6 @@ initialise(void)
 		initialise_entry(&segment_leases[i]);
 
 	memset(segment_watches, 0, watches_size());
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-		pg_atomic_init_u32(&segment_watches[i].changes, 0);
 	for (uint32 i = 0; i < bell_words(); i++)
 		pg_atomic_init_u64(&segment_bells[i], 0);
 }
@@ -173,27 +180,29 @@ initialise_counters(OpCounters *ops)
 static void
 initialise_slot(MailboxSlot *slot)
 {
-	pg_atomic_init_u32(&slot->generation, 0);
-	pg_atomic_init_u64(&slot->cancelled_seq, 0);
-	pg_atomic_init_u32(&slot->let_go, 0);
-	pg_atomic_init_u32(&slot->changes, 0);
 	pg_atomic_init_u64(&slot->waiting_seq, 0);
 	pg_atomic_init_u32(&slot->watch, LOCKMGR_NO_WATCH);
-	pg_atomic_init_u64(&slot->answer_seq, 0);
 }
 
 static void
 initialise_entry(DirectoryEntry *entry)
 {
 	entry->lease.state = LEASE_FREE;
-	pg_atomic_init_u64(&entry->valid_until, 0);
 	pg_atomic_init_u64(&entry->untold_loss, 0);
-	pg_atomic_init_u32(&entry->changes, 0);
-	pg_atomic_init_u64(&entry->mark, 0);
-	pg_atomic_init_u64(&entry->lost, 0);
-	pg_atomic_init_u64(&entry->let_go, 0);
 	pg_atomic_init_u32(&entry->session_depth, 0);
 	pg_atomic_init_u32(&entry->xact_depth, 0);
+}
+
+static mailbox_slot *
+slot_words(void *arg, uint32 number)
+{
+	return &segment_slots[number].words;
+}
+
+static mailbox_lease *
+lease_words(void *arg, uint32 index)
+{
+	return &segment_leases[index].words;
 }
 
 /*
@@ -201,8 +210,8 @@ initialise_entry(DirectoryEntry *entry)
  * the worker has just ended, the latch may be another process's: it wakes up
  * once for nothing, and the next worker looks at every slot when it starts.
  */
-void
-SegmentRing(uint32 slot)
+static void
+ring(void *arg, uint32 slot)
 {
 	uint32		procno;
 
@@ -214,24 +223,11 @@ SegmentRing(uint32 slot)
 		SetLatch(&GetPGProcByNumber(procno)->procLatch);
 }
 
-/*
- * The entry may become another lease's at any moment.  If that one was let go
- * by then, the exchange fails; if not, our mark means nothing there, and its own
- * takes its place.
- */
-void
-SegmentLetGo(uint32 lease_index, uint64 mark)
+/* If the session has just ended, the latch may be another process's. */
+static void
+wake(void *arg, uint32 slot)
 {
-	DirectoryEntry *entry = &segment_leases[lease_index];
-	uint64		old = pg_atomic_read_u64(&entry->let_go);
-
-	do
-	{
-		pg_read_barrier();
-		if (pg_atomic_read_u64(&entry->mark) != mark)
-			return;
-	}
-	while (!pg_atomic_compare_exchange_u64(&entry->let_go, &old, mark));
+	SetLatch(&GetPGProcByNumber(slot)->procLatch);
 }
 
 bool
@@ -241,12 +237,12 @@ SegmentReadLease(uint32 lease_index, DirectoryEntry *copy)
 
 	for (;;)
 	{
-		uint32		before = SegmentBeginRead(&entry->changes);
+		uint32		before = shared_begin_read(&entry->changes);
 		lease_state state = entry->lease.state;
 
 		if (state != LEASE_FREE)
 			*copy = *entry;
-		if (SegmentEndRead(&entry->changes, before))
+		if (shared_end_read(&entry->changes, before))
 			return state != LEASE_FREE;
 
 		/* The worker is writing, or was stopped while it did. */
@@ -260,9 +256,9 @@ SegmentTellTrouble(const char *message)
 {
 	SegmentTrouble *trouble = &segment->trouble;
 
-	SegmentBeginChange(&trouble->changes);
+	shared_begin_change(&trouble->changes);
 	strlcpy(trouble->message, message, sizeof(trouble->message));
-	SegmentEndChange(&trouble->changes);
+	shared_end_change(&trouble->changes);
 }
 
 /* Whoever reads while it is written has another look a moment later. */
@@ -270,10 +266,10 @@ bool
 SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE])
 {
 	SegmentTrouble *trouble = &segment->trouble;
-	uint32		before = SegmentBeginRead(&trouble->changes);
+	uint32		before = shared_begin_read(&trouble->changes);
 
 	memcpy(message, trouble->message, DYNAMO_MESSAGE_SIZE);
-	return SegmentEndRead(&trouble->changes, before) && message[0] != '\0';
+	return shared_end_read(&trouble->changes, before) && message[0] != '\0';
 }
 
 int64

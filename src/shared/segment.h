@@ -9,55 +9,32 @@
  * from here.  No pointer to private memory, no descriptor and no curl handle
  * ever stands in it.
  *
- * There is no lock in it.  Whoever stands still while he has a lock, stopped by
- * SIGSTOP or by a busy machine, stops all who want it; and a worker that waits
- * renews nothing.  So everything has one writer, who never waits, and readers
- * who notice if they have read in between:
+ * It has no locks.  A process that is stopped while it holds one, by SIGSTOP or
+ * by a busy machine, stops everyone who wants it; and a worker that waits renews
+ * nothing.  So everything has one writer, who never waits, and readers who notice
+ * when they have read during a change:
  *
- *	 MailboxSlot.request		its backend, changes; then SegmentRing()
- *	 MailboxSlot.generation,
- *	   cancelled_seq, let_go	its backend, atomics; then SegmentRing()
+ *	 MailboxSlot.words			as lock/mailbox.h says, which also names the races
+ *	 MailboxSlot.request		its backend, words.changes; then the bell
  *	 MailboxSlot.pid, database,
- *	   user						its backend, before the generation
- *	 MailboxSlot.answer			worker, before answer_seq: an atomic
- *	 MailboxSlot.watch			worker, before waiting_seq: an atomic
+ *	   user						its backend, before words.generation
+ *	 MailboxSlot.answer			worker, before words.answer_seq
+ *	 MailboxSlot.watch			worker, before waiting_seq: atomics
  *	 DirectoryEntry.lease, name worker, changes
- *	 DirectoryEntry.mark, lost,
- *	   valid_until				worker, atomics, in this order
- *	 DirectoryEntry.let_go and
- *	   depths					the backend that holds it, atomics
+ *	 DirectoryEntry.words		as lock/mailbox.h says
+ *	 DirectoryEntry depths		the backend that holds it, atomics
  *	 Watch						worker, changes
  *	 DirectoryEntry.untold_loss,
  *	   leases_lost, last_loss	worker and sessions, atomics
  *	 counters					worker, atomics
  *
- * "changes" is odd while its writer writes, and another number afterwards.  A
- * reader copies, looks at it once more, and has nothing if it was odd or is not
- * the same (SegmentBeginRead(), SegmentEndRead(); as PostgreSQL's st_changecount).
- * What a reader does then:
+ * "changes" is a counter of changes (lock/shared_word.h).  When a reader's copy is
+ * not whole,
  *
- *	 - the worker leaves a request alone: it is being posted, and its bell follows;
+ *	 - the worker ignores the request: it is being posted, and its bell follows;
  *	 - a view tries again, and may be interrupted; it leaves out a request that
  *	   is being posted;
  *	 - a waiting session does without the holder's name until the next turn.
- *
- * The races that are left, and who wins:
- *
- *	 - Answer and cancellation.  Each side writes its own word (answer_seq,
- *	   cancelled_seq), then a full barrier, then looks at the other's.  So one of
- *	   them at least sees both and gives back what was granted; both may, which
- *	   does no harm.
- *	 - A new answer never meets a reader of the old one: the worker writes one for
- *	   each request, and the next request is posted when its backend has read
- *	   that answer or cancelled.
- *	 - Generation and request.  The request is read first.  It bears its
- *	   session's generation: if the slot's is another one, it is nobody's.
- *	 - An entry that becomes another lease's.  Its mark is unique to the request
- *	   that acquired the lease.  The worker sets valid_until to 0, then the mark,
- *	   then the new valid_until; the holder reads valid_until, then the mark: with
- *	   his own mark it is his own deadline, or 0.  He lets go by exchanging let_go
- *	   for his mark while the entry bears it; a let_go with another mark means
- *	   nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -70,7 +47,7 @@
 #include "port/atomics.h"
 
 #include "aws/epoch_clock.h"
-#include "lock/lockmgr.h"
+#include "lock/mailbox.h"
 
 /* What a backend can ask for: the manager's kinds, and calls past it. */
 typedef enum MailboxKind
@@ -86,9 +63,7 @@ typedef enum MailboxKind
 
 typedef struct MailboxRequest
 {
-	uint64		seq;			/* rises with each request, over all the slot's
-								 * users; 0: none yet */
-	uint32		generation;		/* the user's that posted it: nobody else's */
+	uint64		seq;			/* set by MailboxCall() */
 	MailboxKind kind;
 	uint32		lease_index;	/* RELEASE, RENEW */
 	int64		lease_ms;
@@ -167,29 +142,22 @@ typedef struct MailboxAnswer
 
 typedef struct MailboxSlot
 {
-	pg_atomic_uint32 generation;	/* odd: in use; even: its session ended */
-	pg_atomic_uint64 cancelled_seq; /* this request is unwanted, as all before */
-	pg_atomic_uint32 let_go;	/* 1: look at let_go of this session's leases */
-	int			pid;			/* set by the session before generation */
+	mailbox_slot words;
+	int			pid;
 	char		database[NAMEDATALEN];	/* UTF-8, for the views */
 	char		user[NAMEDATALEN];
-	pg_atomic_uint32 changes;	/* of request */
 	MailboxRequest request;
 	pg_atomic_uint64 waiting_seq;	/* the request that waits, or has waited */
 	pg_atomic_uint32 watch;		/* ... under this number */
-	pg_atomic_uint64 answer_seq;	/* the request that is answered */
 	MailboxAnswer answer;
 } MailboxSlot;
 
 typedef struct DirectoryEntry
 {
-	pg_atomic_uint32 changes;	/* of lease and name */
+	shared32	changes;		/* of lease and name */
 	lease		lease;			/* state LEASE_FREE: unused */
-	pg_atomic_uint64 mark;		/* SegmentMark() of who holds it, or held it last */
-	pg_atomic_uint64 valid_until;	/* = lease.valid_until */
+	mailbox_lease words;
 	pg_atomic_uint64 untold_loss;	/* see loss.c; 0: told, or not held */
-	pg_atomic_uint64 lost;		/* the last loss here: its mark + lease_loss */
-	pg_atomic_uint64 let_go;	/* = mark: the session wants no more of it */
 	pg_atomic_uint32 session_depth; /* acquisitions, for the views */
 	pg_atomic_uint32 xact_depth;
 	uint16		name_len;
@@ -198,7 +166,7 @@ typedef struct DirectoryEntry
 
 typedef struct Watch
 {
-	pg_atomic_uint32 changes;
+	shared32	changes;
 	lockmgr_watch what;
 } Watch;
 
@@ -216,7 +184,7 @@ typedef struct SegmentPlace
 /* Why requests are being repeated, in the worker's words. */
 typedef struct SegmentTrouble
 {
-	pg_atomic_uint32 changes;
+	shared32	changes;
 	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8; "": they are not */
 } SegmentTrouble;
 
@@ -268,7 +236,7 @@ typedef struct Segment
 
 	/* Gauges and counters that belong to no operation. */
 	pg_atomic_uint64 leases_lost;
-	pg_atomic_uint32 loss_changes;	/* odd: one is being made; 0: there was none */
+	shared32	loss_changes;	/* odd: one is being made; 0: there was none */
 	SegmentLoss last_loss;		/* see loss.c */
 	pg_atomic_uint32 leases_in_use;
 	pg_atomic_uint32 leases_held;
@@ -286,11 +254,11 @@ extern DirectoryEntry *segment_leases;	/* [max_leases] */
 extern Watch *segment_watches;	/* [max_sessions] */
 extern pg_atomic_uint64 *segment_bells; /* one bit for each slot */
 
+/* The protocol's view of slots and leases; it rings and wakes. */
+extern const mailbox segment_mailbox;
+
 /* Installs the shared memory hooks; from _PG_init while preloading. */
 extern void SegmentInstallHooks(void);
-
-/* Tells the worker that the slot has news, and wakes it. Async-safe. */
-extern void SegmentRing(uint32 slot);
 
 /* The worker's only; "" when nothing is repeated. */
 extern void SegmentTellTrouble(const char *message);
@@ -300,57 +268,6 @@ extern bool SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
 
 /* A copy of a lease that is not free, or false.  For the views: may be interrupted. */
 extern bool SegmentReadLease(uint32 lease_index, DirectoryEntry *copy);
-
-/* The session that has the mark wants no more of the lease.  Async-safe. */
-extern void SegmentLetGo(uint32 lease_index, uint64 mark);
-
-/*
- * Names the lease that the slot's session got for its request seq, for ever:
- * request numbers rise over a slot's whole life.  MaxBackends is below 2^18;
- * there is room for a lease_loss.
- */
-#define SEGMENT_LOSS_BITS 3
-
-static inline uint64
-SegmentMark(lockmgr_session session, uint64 seq)
-{
-	return (seq << 18 | session.slot) << SEGMENT_LOSS_BITS;
-}
-
-/*
- * Around a change.  It is begun once more without harm if a writer has died in
- * the middle of it.
- */
-static inline void
-SegmentBeginChange(pg_atomic_uint32 *changes)
-{
-	pg_atomic_write_u32(changes, pg_atomic_read_u32(changes) | 1);
-	pg_write_barrier();
-}
-
-static inline void
-SegmentEndChange(pg_atomic_uint32 *changes)
-{
-	pg_write_barrier();
-	pg_atomic_write_u32(changes, pg_atomic_read_u32(changes) + 1);
-}
-
-/* Around a copy: it is worth something if SegmentEndRead() says so. */
-static inline uint32
-SegmentBeginRead(pg_atomic_uint32 *changes)
-{
-	uint32		before = pg_atomic_read_u32(changes);
-
-	pg_read_barrier();
-	return before;
-}
-
-static inline bool
-SegmentEndRead(pg_atomic_uint32 *changes, uint32 before)
-{
-	pg_read_barrier();
-	return before % 2 == 0 && pg_atomic_read_u32(changes) == before;
-}
 
 /* Microseconds on CLOCK_BOOTTIME: the clock of every lease. */
 extern int64 SegmentNow(void);

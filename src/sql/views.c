@@ -194,12 +194,12 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 
 	do
 	{
-		before = SegmentBeginRead(&slot->changes);
+		before = shared_begin_read(&slot->words.changes);
 		/* A request that is just being posted is not waiting yet. */
 		if (before % 2 == 1)
 			return false;
 		waiter->session.slot = index;
-		waiter->session.generation = request->generation;
+		waiter->session.generation = slot->words.request_generation;
 		waiter->seq = request->seq;
 		waiter->acquiring = false;
 		waiter->pid = slot->pid;
@@ -211,13 +211,13 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 			waiter->name_len = 0;
 		memcpy(name, request->name, waiter->name_len);
 	}
-	while (!SegmentEndRead(&slot->changes, before));
+	while (!shared_end_read(&slot->words.changes, before));
 
 	return waiter->name_len > 0 &&
-		pg_atomic_read_u32(&slot->generation) == waiter->session.generation &&
+		shared_read(&slot->words.generation) == waiter->session.generation &&
 		pg_atomic_read_u64(&slot->waiting_seq) == waiter->seq &&
-		pg_atomic_read_u64(&slot->answer_seq) != waiter->seq &&
-		pg_atomic_read_u64(&slot->cancelled_seq) < waiter->seq;
+		shared_read(&slot->words.answer_seq) != waiter->seq &&
+		shared_read(&slot->words.cancelled_seq) < waiter->seq;
 }
 
 /*
@@ -313,7 +313,7 @@ state_of(const DirectoryEntry *entry, int64 now)
 			return "acquiring";
 		case LEASE_HELD:
 			/* The worker may not have noticed the session's release yet. */
-			if (entry->let_go.value == entry->mark.value)
+			if (mailbox_is_let_go(&entry->words))
 				return "releasing";
 			return l->valid_until > now ? "held" : "lost";
 		case LEASE_RELEASING:

@@ -150,7 +150,7 @@ WorkerInterrupt(lockmgr_session session)
 {
 	MailboxSlot *slot = &segment_slots[session.slot];
 
-	if (pg_atomic_read_u32(&slot->generation) == session.generation &&
+	if (shared_read(&slot->words.generation) == session.generation &&
 		GetPGProcByNumber(session.slot)->pid == slot->pid)
 		(void) kill(slot->pid, LOSS_SIGNAL);
 }

@@ -4,21 +4,15 @@
  *	  The worker's side of the segment: requests in, answers out, the lease
  *	  directory kept up to date.
  *
- * A session's news are a new generation, a cancellation, leases that it lets
- * go of, and a request.  The request is read first and handled last: whatever
- * the session said before it posted the request is then seen, too, and in the
- * order in which it was said.
- *
- * Nothing here waits for a session: what segment.h says of readers and writers
- * holds for one that stands still as well.
+ * When a slot is read, and what an answer races with, is the protocol's
+ * (lock/mailbox.c); here is what requests and answers contain.  Nothing here
+ * waits for a session, even for one that is stopped.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "port/pg_bitutils.h"
-#include "storage/latch.h"
-#include "storage/proc.h"
 #include "utils/memutils.h"
 
 #include "shared/lock_page.h"
@@ -39,46 +33,35 @@
 	"Allow dynamodb:DescribeTable, or set \"ddblock.global_table_region\" to this " \
 	"server's Region: then nothing needs to be known of the table."
 
-/* What this worker has already taken note of, by slot. */
-typedef struct SlotNotes
-{
-	uint32		generation;
-	uint64		cancelled_seq;
-	uint64		taken_seq;
-	uint64		parked_seq;		/* left in its slot, to be taken again */
-	int64		parked_since;	/* 0: none is */
-} SlotNotes;
-
-static SlotNotes *notes;
 static bool any_parked = false; /* perhaps */
-static MailboxRequest taken;	/* too large for the stack's taste */
+static MailboxRequest taken;	/* the copied request; too large for the stack */
 
-static void read_slot(uint32 slot_number, int64 now);
-static bool take_request(MailboxSlot *slot, SlotNotes *note);
+static void copy_request(void *arg, uint32 slot_number);
+static bool may_ask(void *arg, int64 now);
+static void ask(void *arg, int64 now, lockmgr_session session, uint64 seq);
 static void refuse_request(uint32 slot_number);
-static void let_go(uint32 slot_number, uint32 generation, int64 now);
-static void give_entry(DirectoryEntry *entry, uint64 mark);
-static bool needs_fit_table(const MailboxRequest *request);
-static void park(SlotNotes *note, uint64 seq, int64 now);
-static int64 oldest_parked(void);
-static void retry_parked(int64 now);
 static void fail_parked(int64 until, gate_verdict verdict, const gate_words *words);
-static MailboxAnswer *begin_answer(lockmgr_session session, uint64 seq);
-static void finish_answer(lockmgr_session session, uint64 seq);
+static MailboxAnswer *begin_answer(lockmgr_session session, uint64 seq, uint32 granted);
 static void fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
 						 const char *type, const char *message);
-static void ask(lockmgr_session session, const MailboxRequest *request,
-				int64 now);
 static void answer_table(const WorkerCall *call, const dynamo_reply *reply);
 static void find_dead(const dynamo_page *page, int64 sent);
 static void fill_item(MailboxAnswer *out, const dynamo_item *item);
 
+static mailbox_worker reader = {
+	.box = &segment_mailbox,
+	.copy = copy_request,
+	.may_ask = may_ask,
+	.ask = ask,
+};
+
 void
 WorkerMailboxInit(void)
 {
-	notes = MemoryContextAllocZero(TopMemoryContext,
-								   segment->max_sessions * sizeof(SlotNotes));
-	/* Watch numbers are given anew. */
+	reader.slots = segment->max_sessions;
+	reader.notes = MemoryContextAllocZero(TopMemoryContext,
+										  reader.slots * sizeof(mailbox_note));
+	/* Watch numbers start anew. */
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 		pg_atomic_write_u64(&segment_slots[i].waiting_seq, 0);
 }
@@ -86,6 +69,7 @@ WorkerMailboxInit(void)
 void
 WorkerAdopt(int64 now)
 {
+	reader.lm = worker_lockmgr;
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
 		DirectoryEntry *entry = &segment_leases[i];
@@ -95,10 +79,14 @@ WorkerAdopt(int64 now)
 						  entry->name_len);
 	}
 	for (uint32 i = 0; i < segment->max_sessions; i++)
-		read_slot(i, now);
+		mailbox_read(&reader, i, now);
 	lockmgr_adopted(worker_lockmgr, now);
 }
 
+/*
+ * Race with a ring: the bit is cleared before the slot is read, so a later change
+ * rings again.
+ */
 void
 WorkerReadMailbox(int64 now)
 {
@@ -113,100 +101,41 @@ WorkerReadMailbox(int64 now)
 		bits = pg_atomic_exchange_u64(&segment_bells[w], 0);
 		while (bits != 0)
 		{
-			read_slot(w * BELL_BITS + pg_rightmost_one_pos64(bits), now);
+			mailbox_read(&reader, w * BELL_BITS + pg_rightmost_one_pos64(bits), now);
 			bits &= bits - 1;
 		}
 	}
 }
 
+/* The request may change meanwhile: its lengths are not to be trusted yet. */
 static void
-read_slot(uint32 slot_number, int64 now)
+copy_request(void *arg, uint32 slot_number)
 {
-	MailboxSlot *slot = &segment_slots[slot_number];
-	SlotNotes  *note = &notes[slot_number];
-	lockmgr_session session = {.slot = slot_number};
-	bool		asked = take_request(slot, note);
-	uint64		cancelled_seq;
+	const MailboxRequest *request = &segment_slots[slot_number].request;
 
-	session.generation = pg_atomic_read_u32(&slot->generation);
-	asked = asked && taken.generation == session.generation;
-	if (session.generation != note->generation)
-	{
-		lockmgr_session ended = session;
-
-		/* An odd generation is in use, the even one before it has ended. */
-		ended.generation -= session.generation % 2;
-		note->generation = session.generation;
-		lockmgr_session_end(worker_lockmgr, now, ended);
-	}
-	if (session.generation % 2 == 0)
-	{
-		note->parked_since = 0;
-		return;
-	}
-
-	cancelled_seq = pg_atomic_read_u64(&slot->cancelled_seq);
-	if (cancelled_seq > note->cancelled_seq)
-	{
-		note->cancelled_seq = cancelled_seq;
-		lockmgr_cancel(worker_lockmgr, now, session, cancelled_seq);
-	}
-	let_go(slot_number, session.generation, now);
-	if (!asked || taken.seq <= cancelled_seq)
-		note->parked_since = 0;
-	else if (needs_fit_table(&taken) && !WorkerGatePasses(now))
-		park(note, taken.seq, now);
-	else
-	{
-		note->parked_since = 0;
-		ask(session, &taken, now);
-	}
-}
-
-/*
- * Copies a request that is new and not answered.  If it is just being posted,
- * that is none yet; whatever the copy is then, its lengths must not lead astray.
- */
-static bool
-take_request(MailboxSlot *slot, SlotNotes *note)
-{
-	const MailboxRequest *request = &slot->request;
-	uint32		before = SegmentBeginRead(&slot->changes);
-
-	if (request->seq <= note->taken_seq)
-		return false;
 	memcpy(&taken, request, offsetof(MailboxRequest, name));
 	memcpy(taken.name, request->name, Min(taken.name_len, sizeof(taken.name)));
 	if (taken.has_data)
 		memcpy(taken.data, request->data, Min(taken.data_len, sizeof(taken.data)));
-	if (!SegmentEndRead(&slot->changes, before))
-		return false;
-	note->taken_seq = taken.seq;
-	return pg_atomic_read_u64(&slot->answer_seq) != taken.seq;
 }
 
 /*
- * In the wrong Region of a global table a lock may look free, or its item long
- * released, that is held in another.  And each has to do with DynamoDB's clock: a
- * token of our wall clock's could be lower than others' before it.
+ * In the wrong Region of a global table, a lock that is held in another Region
+ * may look free, or its item long released.  And each of these operations needs
+ * DynamoDB's clock: a token from our own wall clock could be lower than earlier
+ * tokens.  What may not be asked yet is parked, see WorkerSettleParked().
  */
 static bool
-needs_fit_table(const MailboxRequest *request)
+may_ask(void *arg, int64 now)
 {
-	if (request->kind == MAILBOX_TABLE)
-		return request->op == DYNAMO_DELETE || request->op == DYNAMO_FORCE_RELEASE;
-	return request->kind == MAILBOX_ACQUIRE || request->kind == MAILBOX_TRY;
-}
+	bool		needs_fit_table = taken.kind == MAILBOX_ACQUIRE || taken.kind == MAILBOX_TRY;
 
-/* The request stays where it is; WorkerSettleParked() takes it again. */
-static void
-park(SlotNotes *note, uint64 seq, int64 now)
-{
-	if (note->parked_since == 0 || note->parked_seq != seq)
-		note->parked_since = now;
-	note->parked_seq = seq;
-	note->taken_seq = seq - 1;
+	if (taken.kind == MAILBOX_TABLE)
+		needs_fit_table = taken.op == DYNAMO_DELETE || taken.op == DYNAMO_FORCE_RELEASE;
+	if (!needs_fit_table || WorkerGatePasses(now))
+		return true;
 	any_parked = true;
+	return false;
 }
 
 int64
@@ -217,7 +146,7 @@ WorkerSettleParked(int64 now)
 
 	while (any_parked)
 	{
-		int64		oldest = oldest_parked();
+		int64		oldest = mailbox_oldest_parked(&reader);
 		gate_verdict verdict;
 
 		if (oldest == PG_INT64_MAX)
@@ -230,52 +159,26 @@ WorkerSettleParked(int64 now)
 		if (verdict == GATE_WAIT)
 			return until;
 		if (verdict == GATE_PASS)
-			retry_parked(now);
+			mailbox_retry_parked(&reader, now);
 		else
 			fail_parked(until, verdict, words);
 	}
 	return PG_INT64_MAX;
 }
 
-/* Since when has the one that was parked first been waiting? */
-static int64
-oldest_parked(void)
-{
-	int64		oldest = PG_INT64_MAX;
-
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-	{
-		if (notes[i].parked_since != 0)
-			oldest = Min(oldest, notes[i].parked_since);
-	}
-	return oldest;
-}
-
-static void
-retry_parked(int64 now)
-{
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-	{
-		if (notes[i].parked_since != 0)
-			read_slot(i, now);
-	}
-}
-
-/* Answers those that were parked at that time or before. */
+/* Answers the requests that were parked at that time or before. */
 static void
 fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
 {
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
-		SlotNotes  *note = &notes[i];
-		lockmgr_session session = {.slot = i,.generation = note->generation};
+		lockmgr_session session;
+		uint64		seq;
 		MailboxAnswer *out;
 
-		if (note->parked_since == 0 || note->parked_since > until)
+		if (!mailbox_unpark(&reader, i, until, &session, &seq))
 			continue;
-		note->parked_since = 0;
-		note->taken_seq = note->parked_seq;
-		out = begin_answer(session, note->parked_seq);
+		out = begin_answer(session, seq, LOCKMGR_NO_LEASE);
 		if (out == NULL)
 			continue;
 		out->result = LOCKMGR_FAILED;
@@ -286,13 +189,13 @@ fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
 		fill_failure(out, DYNAMO_DESCRIBE_TABLE, words->status, words->type, words->message);
 		if (words->status == DYNAMO_ACCESS_DENIED)
 			strlcpy(out->hint, CHECK_DENIED_HINT, sizeof(out->hint));
-		finish_answer(session, note->parked_seq);
+		mailbox_end_answer(&segment_mailbox, session, seq);
 	}
 }
 
 /*
- * Without a Region or an endpoint, whatever is asked for has the same answer.
- * Bells are cleared before the slots are read, so no request is overlooked.
+ * Without a Region or an endpoint, every request gets the same answer.  Race with
+ * a post: bells are cleared before the slots are read.
  */
 void
 WorkerRefuseRequests(void)
@@ -306,53 +209,29 @@ WorkerRefuseRequests(void)
 static void
 refuse_request(uint32 slot_number)
 {
-	MailboxSlot *slot = &segment_slots[slot_number];
-	lockmgr_session session = {.slot = slot_number};
+	lockmgr_session session;
 	MailboxAnswer *out;
 	uint64		seq;
-	uint32		before = SegmentBeginRead(&slot->changes);
 
-	seq = slot->request.seq;
-	session.generation = slot->request.generation;
-	if (!SegmentEndRead(&slot->changes, before) || seq == 0 ||
-		seq == pg_atomic_read_u64(&slot->answer_seq) ||
-		(out = begin_answer(session, seq)) == NULL)
+	if (!mailbox_peek(&segment_mailbox, slot_number, &session, &seq) ||
+		(out = begin_answer(session, seq, LOCKMGR_NO_LEASE)) == NULL)
 		return;
 	out->result = LOCKMGR_FAILED;
 	out->refusal = MAILBOX_NO_PLACE;
 	fill_failure(out, DYNAMO_READ, DYNAMO_OK, "", WorkerPlaceProblem());
-	finish_answer(session, seq);
-}
-
-/* Releases what the session marked, without answering. */
-static void
-let_go(uint32 slot_number, uint32 generation, int64 now)
-{
-	lockmgr_session session = {.slot = slot_number,.generation = generation};
-	uint32		index;
-	uint32		next;
-
-	if (pg_atomic_exchange_u32(&segment_slots[slot_number].let_go, 0) == 0)
-		return;
-	index = lockmgr_next_lease(worker_lockmgr, slot_number, LOCKMGR_NO_LEASE);
-	for (; index != LOCKMGR_NO_LEASE; index = next)
-	{
-		DirectoryEntry *entry = &segment_leases[index];
-
-		next = lockmgr_next_lease(worker_lockmgr, slot_number, index);
-		if (pg_atomic_read_u64(&entry->let_go) == pg_atomic_read_u64(&entry->mark))
-			lockmgr_let_go(worker_lockmgr, now, session, index);
-	}
+	mailbox_end_answer(&segment_mailbox, session, seq);
 }
 
 static void
-ask(lockmgr_session session, const MailboxRequest *request, int64 now)
+ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 {
+	const MailboxRequest *request = &taken;
+
 	/* A session may widen the server's safety margin, not narrow it. */
 	int64		server_margin = (int64) (request->lease_ms * 1000 * ddblock_safety_margin);
 	lockmgr_request asked = {
 		.session = session,
-		.seq = request->seq,
+		.seq = seq,
 		.name = request->name,
 		.name_len = request->name_len,
 		.lease_ms = request->lease_ms,
@@ -398,25 +277,22 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 	DirectoryEntry *entry = &segment_leases[index];
 	bool		sooner = lease->state == LEASE_HELD &&
 		lease->valid_until < entry->lease.valid_until;
-	uint64		mark = SegmentMark(lease->session, lease->seq);
 
-	SegmentBeginChange(&entry->changes);
-	if (lease->state == LEASE_HELD && pg_atomic_read_u64(&entry->mark) != mark)
+	shared_begin_change(&entry->changes);
+	if (mailbox_begin_save(&entry->words, lease))
 	{
-		give_entry(entry, mark);
+		pg_atomic_write_u32(&entry->session_depth, 0);
+		pg_atomic_write_u32(&entry->xact_depth, 0);
 		LossExpect(entry, lease->session, lease->seq);
 	}
-	if (lease->state == LEASE_LOST)
-		pg_atomic_write_u64(&entry->lost, mark + lease->loss);
 	entry->lease = *lease;
 	if (name != NULL)
 	{
 		entry->name_len = name_len;
 		memcpy(entry->name, name, name_len);
 	}
-	SegmentEndChange(&entry->changes);
-	pg_write_barrier();
-	pg_atomic_write_u64(&entry->valid_until, lease->valid_until);
+	shared_end_change(&entry->changes);
+	mailbox_end_save(&entry->words, lease);
 
 	/* A shorter lease is about to be sent: we may be stopped when it ends. */
 	if (sooner)
@@ -426,17 +302,6 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		JournalUnlist(index);
 	else if (name != NULL)
 		JournalList(index, name, name_len);
-}
-
-/* To a new holder.  Whoever had it before must not take the new deadline for his. */
-static void
-give_entry(DirectoryEntry *entry, uint64 mark)
-{
-	pg_atomic_write_u64(&entry->valid_until, 0);
-	pg_write_barrier();
-	pg_atomic_write_u64(&entry->mark, mark);
-	pg_atomic_write_u32(&entry->session_depth, 0);
-	pg_atomic_write_u32(&entry->xact_depth, 0);
 }
 
 void
@@ -452,40 +317,24 @@ WorkerWaits(void *arg, lockmgr_session session, uint64 seq, uint32 watch)
 void
 WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what)
 {
-	SegmentBeginChange(&segment_watches[watch].changes);
+	shared_begin_change(&segment_watches[watch].changes);
 	segment_watches[watch].what = *what;
-	SegmentEndChange(&segment_watches[watch].changes);
+	shared_end_change(&segment_watches[watch].changes);
 }
 
-/*
- * Starts the answer to a request, or returns NULL if the session has moved on.
- * If it does so only now, nobody reads the answer.
- */
+/* NULL: the session has cancelled or ended, and what was granted goes back. */
 static MailboxAnswer *
-begin_answer(lockmgr_session session, uint64 seq)
+begin_answer(lockmgr_session session, uint64 seq, uint32 granted)
 {
-	MailboxSlot *slot = &segment_slots[session.slot];
-	MailboxAnswer *answer = &slot->answer;
+	MailboxAnswer *answer = &segment_slots[session.slot].answer;
 
-	if (pg_atomic_read_u64(&slot->cancelled_seq) >= seq ||
-		pg_atomic_read_u32(&slot->generation) != session.generation)
+	if (!mailbox_begin_answer(&segment_mailbox, session, seq, granted))
 		return NULL;
 	answer->type[0] = answer->message[0] = answer->hint[0] = '\0';
 	answer->refusal = MAILBOX_NOT_REFUSED;
 	answer->has_data = false;
 	answer->item_data_len = 0;
 	return answer;
-}
-
-static void
-finish_answer(lockmgr_session session, uint64 seq)
-{
-	MailboxSlot *slot = &segment_slots[session.slot];
-
-	pg_write_barrier();
-	pg_atomic_write_u64(&slot->answer_seq, seq);
-	pg_memory_barrier();
-	SetLatch(&GetPGProcByNumber(session.slot)->procLatch);
 }
 
 static void
@@ -500,29 +349,15 @@ fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
 		strlcpy(out->hint, WorkerCredentialsHint(), sizeof(out->hint));
 }
 
-/*
- * What was granted is not wanted any more.  The mark is seen in the next turn:
- * the lock manager must not be entered now.
- */
-static void
-take_back(lockmgr_session session, uint32 index)
-{
-	SegmentLetGo(index, pg_atomic_read_u64(&segment_leases[index].mark));
-	pg_atomic_write_u32(&segment_slots[session.slot].let_go, 1);
-	SegmentRing(session.slot);
-}
-
 void
 WorkerAnswer(void *arg, const lockmgr_answer *answer)
 {
-	MailboxAnswer *out = begin_answer(answer->session, answer->seq);
+	MailboxAnswer *out = begin_answer(answer->session, answer->seq,
+									  answer->result == LOCKMGR_GRANTED ?
+									  answer->lease_index : LOCKMGR_NO_LEASE);
 
 	if (out == NULL)
-	{
-		if (answer->result == LOCKMGR_GRANTED)
-			take_back(answer->session, answer->lease_index);
 		return;
-	}
 	out->result = answer->result;
 	out->lease_index = answer->lease_index;
 	out->token = answer->token;
@@ -534,12 +369,7 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 					 answer->message);
 	if (answer->item != NULL)
 		fill_item(out, answer->item);
-	finish_answer(answer->session, answer->seq);
-
-	/* Cancelled meanwhile: the session may not have seen the answer. */
-	if (answer->result == LOCKMGR_GRANTED &&
-		pg_atomic_read_u64(&segment_slots[answer->session.slot].cancelled_seq) >= answer->seq)
-		take_back(answer->session, answer->lease_index);
+	mailbox_end_answer(&segment_mailbox, answer->session, answer->seq);
 }
 
 static void
@@ -576,7 +406,7 @@ answer_table(const WorkerCall *call, const dynamo_reply *reply)
 	MailboxAnswer *out;
 
 	find_dead(&reply->page, call->posted);
-	out = begin_answer(call->session, call->id);
+	out = begin_answer(call->session, call->id, LOCKMGR_NO_LEASE);
 	if (out == NULL)
 		return;
 	out->result = reply->status == DYNAMO_OK ? LOCKMGR_FOUND : LOCKMGR_FAILED;
@@ -588,5 +418,5 @@ answer_table(const WorkerCall *call, const dynamo_reply *reply)
 		fill_item(out, &reply->results[0].item);
 	if (call->op == DYNAMO_SCAN)
 		LockPagePut(out, &reply->page);
-	finish_answer(call->session, call->id);
+	mailbox_end_answer(&segment_mailbox, call->session, call->id);
 }

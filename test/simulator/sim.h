@@ -16,6 +16,7 @@
  *	 sim_table.c		the DynamoDB double, and what must stand in it
  *	 sim_network.c		requests and replies on their way, and what befalls them
  *	 sim_worker.c		hosts a lock manager as the background worker does
+ *	 sim_race.c			sessions and worker act between each other's steps
  *	 sim_session.c		sessions and their transactions
  *	 sim_foreign.c		clients like Amazon's, and the operator
  *	 sim_fault.c		what breaks apart from single requests
@@ -34,7 +35,7 @@
 #include <string.h>
 
 #include "aws/epoch_clock.h"
-#include "lock/lockmgr.h"
+#include "lock/mailbox.h"
 #include "dynamo_double.h"
 
 #define SIM_CLUSTERS	3
@@ -138,44 +139,44 @@ typedef struct sim_hold
 	int			transaction;	/* 0: none, 1: fenced, 2: past the guard */
 } sim_hold;
 
-/* A session, and the mailbox slot that it uses. */
+/* A session, or nobody. */
 typedef struct sim_session
 {
-	uint32_t	generation;		/* odd: in use */
+	lockmgr_session me;			/* generation 0: not attached */
 	unsigned	steps;			/* tells the next step from those called off */
 	lockmgr_request request;
 	bool		waiting;		/* it posted request and has not taken an answer */
 	int64_t		asked_at;
-	lockmgr_answer answer;		/* to answer.seq */
-	uint64_t	cancelled_seq;
 	int			lock;
 	sim_hold	holds[SIM_HOLDS];
-	bool		let_go;
 } sim_session;
 
-/* What the present manager of a cluster knows of a slot. */
-typedef struct sim_notes
+/* Its slot in shared memory. */
+typedef struct sim_slot
 {
-	uint32_t	generation;
-	uint64_t	cancelled_seq;
-	uint64_t	taken_seq;
-	uint64_t	owed_seq;		/* the request that must be answered, or 0 */
-} sim_notes;
+	mailbox_slot words;
+	lockmgr_request request;
+	lockmgr_answer answer;
+} sim_slot;
 
 /* A lease as saved in shared memory. */
 typedef struct sim_saved
 {
 	lease		l;
+	mailbox_lease words;
 	int			lock;
 	int64_t		lost_until;		/* a lost lease's end, by the cluster's clock */
-	bool		let_go;
 	bool		excused;		/* somebody's hand was in its item */
 } sim_saved;
 
 typedef struct sim_cluster
 {
 	int			number;
-	lockmgr    *lm;				/* NULL: the worker is dead */
+	mailbox		box;
+	mailbox_worker worker;		/* its lm is NULL: the worker is dead */
+	lockmgr_request taken;		/* the request that the worker has copied */
+	uint64_t   *owed;			/* [sessions]: the request that must be answered, or 0 */
+	int64_t		unfit_until;	/* the worker does not know yet if the table is fit */
 	unsigned	life;			/* which worker */
 	bool		adopting;
 	unsigned	incarnation;
@@ -194,8 +195,8 @@ typedef struct sim_cluster
 	sim_saved  *saved;			/* [max_leases] */
 	int		   *lease_of;		/* [locks]: what it wrote there, or -1 */
 	int64_t	   *had;			/* [locks]: until when a session believed in it */
+	sim_slot   *slots;
 	sim_session *sessions;
-	sim_notes  *notes;
 } sim_cluster;
 
 /* A client like Amazon's. */
@@ -271,6 +272,7 @@ typedef enum sim_event_kind
 	SIM_REPLY,					/* its reply reaches the worker */
 	SIM_ERROR,					/* an error reaches the worker in its stead */
 	SIM_BELL,					/* the worker looks at a session's slot */
+	SIM_FIT,					/* the worker knows if the table is fit */
 	SIM_STEP,					/* a session does something */
 	SIM_START,					/* a new worker starts */
 	SIM_BREAK,					/* something breaks */
@@ -341,6 +343,7 @@ struct sim
 	int64_t		now;			/* true time */
 	sim_phase	phase;
 	bool		trace;
+	bool		hasty;			/* sessions end and cancel more often */
 	char		wrong[512];		/* what was violated, or "" */
 	const char *without;		/* a promise that is not looked at, or NULL */
 	sim_totals *totals;
@@ -436,13 +439,36 @@ extern void sim_new_incarnation(sim_cluster *c);
 extern void sim_tell_time(const sim *s, sim_cluster *c);
 extern int64_t sim_absurd_date(sim *s, int64_t date_s);
 extern void sim_read_slot(sim *s, sim_cluster *c, int slot);
+extern void sim_table_known(sim *s, sim_cluster *c);
+extern void sim_mailbox_new(sim *s, sim_cluster *c);
+extern bool sim_is_answered(const sim_cluster *c, const sim_session *session);
+
+/* sim_race.c: around what a session or the worker does with a slot. */
+typedef enum sim_side
+{
+	SIDE_SESSION,
+	SIDE_WORKER
+} sim_side;
+
+typedef struct sim_race
+{
+	sim		   *s;				/* NULL: nobody is in the middle of anything */
+	sim_cluster *c;
+	int			slot;
+	sim_side	side;
+} sim_race;
+
+extern sim_race sim_begin_race(sim *s, sim_cluster *c, int slot, sim_side side);
+extern void sim_end_race(sim_race before);
+extern void sim_between_steps(void);
 
 /* sim_session.c */
 extern void sim_step(sim *s, sim_cluster *c, int slot);
 extern void sim_step_at(sim *s, sim_cluster *c, int slot, int64_t at);
-extern void sim_ring(sim *s, const sim_cluster *c, int slot);
+extern void sim_attach(sim *s, sim_cluster *c, int slot);
 extern void sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock);
 extern void sim_end_session(sim *s, sim_cluster *c, int slot);
+extern void sim_forget_session(sim *s, sim_session *session);
 extern bool sim_busy(const sim_session *session);
 
 /* sim_foreign.c */
@@ -467,6 +493,7 @@ extern void sim_check_known(sim *s, const sim_cluster *c, int lock);
 extern void sim_check_turn(sim *s, int64_t since, bool foreign);
 extern void sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer);
 extern void sim_check_lost(sim *s, const sim_cluster *c, uint32_t index);
+extern void sim_check_asked(sim *s, const sim_cluster *c, int slot);
 extern void sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold);
 extern void sim_check_nothing_left(sim *s);
 extern void sim_audit(sim *s);

@@ -342,6 +342,21 @@ sim_patience(const sim *s)
 	return 2 * s->plan.lease_max_ms * MS * 108 / 100 + SECOND + 3 * SECOND;
 }
 
+/* I6: the worker, if there is one, knows of every request. */
+void
+sim_check_asked(sim *s, const sim_cluster *c, int slot)
+{
+	const sim_session *session = &c->sessions[slot];
+	int64_t		since = session->asked_at;
+
+	if (since < c->troubled_at)
+		since = c->troubled_at;
+	if (session->waiting && c->worker.lm != NULL && s->now - since > SECOND / 10 &&
+		c->owed[slot] != session->request.seq && !sim_is_answered(c, session))
+		sim_wrong(s, "I6: the worker has not asked for request %" PRIu64 " of slot %d",
+				  session->request.seq, slot);
+}
+
 static void
 check_waiter(sim *s, const sim_cluster *c, int slot)
 {
@@ -350,7 +365,7 @@ check_waiter(sim *s, const sim_cluster *c, int slot)
 	int64_t		since = session->asked_at;
 
 	if (!session->waiting || session->request.kind != LOCKMGR_ACQUIRE ||
-		session->answer.seq == session->request.seq || lock->broken)
+		sim_is_answered(c, session) || lock->broken)
 		return;
 	if (since < c->troubled_at)
 		since = c->troubled_at;
@@ -385,7 +400,7 @@ sim_audit(sim *s)
 	}
 	for (int c = 0; c < s->plan.clusters; c++)
 	{
-		for (int i = 0; i < s->plan.sessions && s->cluster[c].lm != NULL; i++)
+		for (int i = 0; i < s->plan.sessions && s->cluster[c].worker.lm != NULL; i++)
 			check_waiter(s, &s->cluster[c], i);
 	}
 	if (sim_chance(s, 10))
@@ -401,7 +416,7 @@ sim_check_nothing_left(sim *s)
 		const sim_cluster *c = &s->cluster[i];
 		lockmgr_counts counts;
 
-		lockmgr_count(c->lm, &counts);
+		lockmgr_count(c->worker.lm, &counts);
 		if (counts.leases + counts.held + counts.waiters + counts.calls > 0)
 			sim_wrong(s, "I5: cluster %d still has %u leases, %u waiters, %u calls", i,
 					  counts.leases, counts.waiters, counts.calls);

@@ -33,11 +33,9 @@ crash(sim *s, sim_cluster *c)
 	memset(c->saved, 0, s->plan.max_leases * sizeof(sim_saved));
 	for (int i = 0; i < s->plan.locks; i++)
 		c->lease_of[i] = -1;
+	memset(c->slots, 0, (size_t) s->plan.sessions * sizeof(sim_slot));
 	for (int i = 0; i < s->plan.sessions; i++)
-	{
-		if (c->sessions[i].generation % 2 == 1)
-			sim_end_session(s, c, i);
-	}
+		sim_forget_session(s, &c->sessions[i]);
 	sim_new_incarnation(c);
 	sim_start_later(s, c);
 }
@@ -88,7 +86,6 @@ kill_backend(sim *s, sim_cluster *c)
 		return;
 	sim_count(s, FAULT_BACKEND_KILLED);
 	sim_end_session(s, c, slot);
-	sim_ring(s, c, slot);
 }
 
 static void
@@ -159,6 +156,6 @@ sim_break(sim *s)
 		.at = s->now + sim_between(s, s->plan.fault_every / 8, s->plan.fault_every),
 		.kind = SIM_BREAK,
 	});
-	if (s->plan.fault_percent > 0 && c->lm != NULL)
+	if (s->plan.fault_percent > 0 && c->worker.lm != NULL)
 		break_cluster(s, c);
 }

@@ -357,7 +357,7 @@ sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant)
 	dynamo_reply read;
 	dynamo_reply *reply = &read;
 
-	if (call->answered || c->lm == NULL || c->life != call->life)
+	if (call->answered || c->worker.lm == NULL || c->life != call->life)
 		return;
 	if (kind == SIM_REPLY && s->phase == PHASE_STORM && s->now < c->cut_until)
 		return;
@@ -377,7 +377,7 @@ sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant)
 		reply->status != DYNAMO_MALFORMED)
 		read_date(s, c, call);
 	sim_tell_time(s, c);
-	lockmgr_reply(c->lm, sim_local(s, c), call->id, reply);
+	lockmgr_reply(c->worker.lm, sim_local(s, c), call->id, reply);
 	if (reply == &read)
 		dynamo_reply_free(&read);
 	for (int i = 0; i < call->count; i++)

@@ -11,7 +11,8 @@
 static bool
 for_worker(const sim_event *event)
 {
-	return event->kind == SIM_REPLY || event->kind == SIM_ERROR || event->kind == SIM_BELL;
+	return event->kind == SIM_REPLY || event->kind == SIM_ERROR || event->kind == SIM_BELL ||
+		event->kind == SIM_FIT;
 }
 
 static void
@@ -37,15 +38,18 @@ handle(sim *s, const sim_event *event)
 			sim_reply(s, event->call, event->kind, event->variant);
 			break;
 		case SIM_BELL:
-			if (c->lm != NULL)
+			if (c->worker.lm != NULL)
 				sim_read_slot(s, c, event->slot);
+			break;
+		case SIM_FIT:
+			sim_table_known(s, c);
 			break;
 		case SIM_STEP:
 			if (event->steps == c->sessions[event->slot].steps)
 				sim_step(s, c, event->slot);
 			break;
 		case SIM_START:
-			if (c->lm == NULL)
+			if (c->worker.lm == NULL)
 				sim_start_worker(s, c);
 			break;
 		case SIM_BREAK:
@@ -73,7 +77,7 @@ handle(sim *s, const sim_event *event)
 static int64_t
 wake_of(const sim *s, const sim_cluster *c)
 {
-	int64_t		wake = c->lm != NULL ? lockmgr_next_wake(c->lm) : INT64_MAX;
+	int64_t		wake = c->worker.lm != NULL ? lockmgr_next_wake(c->worker.lm) : INT64_MAX;
 
 	if (wake == INT64_MAX)
 		return wake;
@@ -124,7 +128,7 @@ run_until(sim *s, int64_t end)
 		if (sleeper != NULL)
 		{
 			sim_tell_time(s, sleeper);
-			lockmgr_tick(sleeper->lm, sim_local(s, sleeper));
+			lockmgr_tick(sleeper->worker.lm, sim_local(s, sleeper));
 		}
 		else
 		{
@@ -200,10 +204,13 @@ new_cluster(sim *s, int number)
 	c->lease_of = malloc((size_t) s->plan.locks * sizeof(int));
 	c->had = calloc((size_t) s->plan.locks, sizeof(int64_t));
 	c->sessions = calloc(sessions, sizeof(sim_session));
-	c->notes = calloc(sessions, sizeof(sim_notes));
+	c->slots = calloc(sessions, sizeof(sim_slot));
+	c->worker.notes = calloc(sessions, sizeof(mailbox_note));
+	c->owed = calloc(sessions, sizeof(uint64_t));
 	if (c->saved == NULL || c->lease_of == NULL || c->had == NULL || c->sessions == NULL ||
-		c->notes == NULL)
+		c->slots == NULL || c->worker.notes == NULL || c->owed == NULL)
 		abort();
+	sim_mailbox_new(s, c);
 	for (int i = 0; i < s->plan.locks; i++)
 		c->lease_of[i] = -1;
 	c->ppm = sim_between(s, -50000, 50000);
@@ -242,12 +249,14 @@ tear_down(sim *s)
 {
 	for (int i = 0; i < s->plan.clusters; i++)
 	{
-		lockmgr_free(s->cluster[i].lm);
+		lockmgr_free(s->cluster[i].worker.lm);
 		free(s->cluster[i].saved);
 		free(s->cluster[i].lease_of);
 		free(s->cluster[i].had);
 		free(s->cluster[i].sessions);
-		free(s->cluster[i].notes);
+		free(s->cluster[i].slots);
+		free(s->cluster[i].worker.notes);
+		free(s->cluster[i].owed);
 	}
 	while (s->event_count > 0)
 		sim_drop_call(sim_take_event(s).call);
@@ -264,10 +273,9 @@ probe(sim *s)
 	{
 		sim_cluster *c = &s->cluster[sim_between(s, 0, s->plan.clusters - 1)];
 
-		if (c->sessions[0].generation % 2 == 0)
-			c->sessions[0].generation++;
+		if (c->sessions[0].me.generation == 0)
+			sim_attach(s, c, 0);
 		sim_post(s, c, 0, LOCKMGR_ACQUIRE, i);
-		sim_ring(s, c, 0);
 		run_until_idle(s, sim_patience(s), "taken once more");
 	}
 }

@@ -40,25 +40,22 @@ step_again(sim *s, sim_cluster *c, int slot)
 }
 
 void
-sim_ring(sim *s, const sim_cluster *c, int slot)
+sim_attach(sim *s, sim_cluster *c, int slot)
 {
-	sim_schedule(s, (sim_event) {
-		.at = s->now + sim_between(s, 10, MS), .kind = SIM_BELL,
-		.cluster = c->number, .slot = slot,
-	});
+	sim_race	before = sim_begin_race(s, c, slot, SIDE_SESSION);
+
+	c->sessions[slot].me = mailbox_attach(&c->box, (uint32_t) slot);
+	sim_end_race(before);
 }
 
-void
-sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock)
+static lockmgr_request
+make_request(sim *s, const sim_session *session, lockmgr_kind kind, int lock)
 {
-	sim_session *session = &c->sessions[slot];
-	uint64_t	seq = session->request.seq + 1;
 	int64_t		lease_ms = sim_chance(s, 30) ? s->plan.lease_min_ms :
 		sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
 
-	session->request = (lockmgr_request) {
-		.session = {(uint32_t) slot, session->generation},
-		.seq = seq,
+	return (lockmgr_request) {
+		.session = session->me,
 		.kind = kind,
 		.name = s->lock[lock].name,
 		.name_len = s->lock[lock].name_len,
@@ -68,11 +65,29 @@ sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock)
 		.data = sim_chance(s, 20) ? (const uint8_t *) "data" : NULL,
 		.data_len = 4,
 	};
+}
+
+static void
+post(sim *s, sim_cluster *c, int slot, lockmgr_request request, int lock)
+{
+	sim_session *session = &c->sessions[slot];
+	sim_race	before = sim_begin_race(s, c, slot, SIDE_SESSION);
+
+	request.seq = mailbox_begin_post(&c->box, session->me);
+	c->slots[slot].request = session->request = request;
+	mailbox_end_post(&c->box, session->me);
 	session->lock = lock;
 	session->waiting = true;
 	session->asked_at = s->now;
 	sim_say(s, "%d: session %d posts request %" PRIu64 " kind %d %s", c->number, slot,
-			seq, (int) kind, s->lock[lock].name);
+			request.seq, (int) request.kind, s->lock[lock].name);
+	sim_end_race(before);
+}
+
+void
+sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock)
+{
+	post(s, c, slot, make_request(s, &c->sessions[slot], kind, lock), lock);
 }
 
 bool
@@ -93,12 +108,9 @@ clear_hold(sim *s, sim_hold *hold)
 }
 
 void
-sim_end_session(sim *s, sim_cluster *c, int slot)
+sim_forget_session(sim *s, sim_session *session)
 {
-	sim_session *session = &c->sessions[slot];
-
-	sim_say(s, "%d: session %d ends", c->number, slot);
-	session->generation++;
+	session->me.generation = 0;
 	session->waiting = false;
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
@@ -107,10 +119,22 @@ sim_end_session(sim *s, sim_cluster *c, int slot)
 	}
 }
 
-static void
-add_hold(const sim *s, const sim_cluster *c, sim_session *session)
+void
+sim_end_session(sim *s, sim_cluster *c, int slot)
 {
-	const lockmgr_answer *answer = &session->answer;
+	lockmgr_session me = c->sessions[slot].me;
+	sim_race	before = sim_begin_race(s, c, slot, SIDE_SESSION);
+
+	sim_say(s, "%d: session %d ends", c->number, slot);
+	sim_forget_session(s, &c->sessions[slot]);
+	mailbox_detach(&c->box, me);
+	sim_end_race(before);
+}
+
+static void
+add_hold(const sim *s, const sim_cluster *c, sim_session *session,
+		 const lockmgr_answer *answer)
+{
 	const lease *l = &c->saved[answer->lease_index].l;
 	int			free = session->holds[0].used ? 1 : 0;
 
@@ -126,18 +150,22 @@ add_hold(const sim *s, const sim_cluster *c, sim_session *session)
 static void
 take_answer(sim *s, const sim_cluster *c, sim_session *session)
 {
-	const lockmgr_answer *answer = &session->answer;
+	const lockmgr_answer *answer = &c->slots[session->me.slot].answer;
 	bool		lost = false;
 
 	session->waiting = false;
+	(void) mailbox_accept(&c->box, session->me, session->request.seq);
+	if (answer->seq != session->request.seq ||
+		answer->session.generation != session->me.generation)
+		sim_wrong(s, "I8: a session takes an answer that is not its own");
 	for (int i = 0; i < SIM_HOLDS; i++)
 		lost |= session->holds[i].lost && session->holds[i].lease == session->request.lease_index;
-	switch (answer->kind)
+	switch (session->request.kind)
 	{
 		case LOCKMGR_ACQUIRE:
 		case LOCKMGR_TRY:
 			if (answer->result == LOCKMGR_GRANTED)
-				add_hold(s, c, session);
+				add_hold(s, c, session, answer);
 			break;
 		case LOCKMGR_RELEASE:
 			for (int i = 0; i < SIM_HOLDS; i++)
@@ -160,19 +188,20 @@ static void
 let_go(sim *s, sim_cluster *c, int slot, uint32_t lease)
 {
 	sim_session *session = &c->sessions[slot];
-	sim_saved  *saved = &c->saved[lease];
 
 	sim_say(s, "%d: session %d lets go of lease %u", c->number, slot, lease);
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
 		sim_hold   *hold = &session->holds[i];
+		uint64_t	seq = hold->seq;
+		sim_race	before;
 
 		if (!hold->used || hold->lease != lease)
 			continue;
-		/* The worker may have released it, and granted the next in its place. */
-		if (saved->l.seq == hold->seq && saved->l.session.slot == (uint32_t) slot)
-			session->let_go = saved->let_go = true;
 		clear_hold(s, hold);
+		before = sim_begin_race(s, c, slot, SIDE_SESSION);
+		mailbox_let_go(&c->box, session->me, seq, lease);
+		sim_end_race(before);
 	}
 }
 
@@ -184,40 +213,33 @@ static void
 cancel(sim *s, sim_cluster *c, int slot)
 {
 	sim_session *session = &c->sessions[slot];
+	sim_race	before = sim_begin_race(s, c, slot, SIDE_SESSION);
 
 	sim_say(s, "%d: session %d cancels request %" PRIu64, c->number, slot,
 			session->request.seq);
 	session->waiting = false;
+	mailbox_cancel(&c->box, session->me, session->request.seq);
+	sim_end_race(before);
 	if (session->request.kind == LOCKMGR_RELEASE)
 		let_go(s, c, slot, session->request.lease_index);
-	if (session->answer.seq == session->request.seq &&
-		session->answer.result == LOCKMGR_GRANTED)
-	{
-		/* A later cancellation could hide this one from the worker. */
-		take_answer(s, c, session);
-		let_go(s, c, slot, session->answer.lease_index);
-	}
-	session->cancelled_seq = session->request.seq;
 }
 
 static void
 ask_about(sim *s, sim_cluster *c, int slot, const sim_hold *hold, lockmgr_kind kind)
 {
-	lockmgr_request *request = &c->sessions[slot].request;
+	lockmgr_request request = make_request(s, &c->sessions[slot], kind, hold->lock);
 
-	sim_post(s, c, slot, kind, hold->lock);
-	request->lease_index = hold->lease;
+	request.lease_index = hold->lease;
 	if (kind == LOCKMGR_RENEW && sim_chance(s, 50))
-		request->lease_ms = request->margin_us = 0;
+		request.lease_ms = request.margin_us = 0;
+	post(s, c, slot, request, hold->lock);
 }
 
 static bool
-believes(const sim *s, const sim_cluster *c, const sim_hold *hold)
+believes(const sim *s, const sim_cluster *c, int slot, const sim_hold *hold)
 {
-	const lease *l = &c->saved[hold->lease].l;
-
-	return !hold->lost && l->state == LEASE_HELD && l->seq == hold->seq &&
-		sim_local(s, c) < l->valid_until;
+	return sim_local(s, c) < mailbox_valid_until(&c->box, c->sessions[slot].me, hold->seq,
+												 hold->lease);
 }
 
 /* ddb_fence(): waits for the row, then refuses a lower token. */
@@ -235,7 +257,7 @@ raise_fence(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 		return;
 	}
 	s->totals->fenced++;
-	if (believes(s, c, hold) && !c->saved[hold->lease].excused && !hold->lower)
+	if (believes(s, c, slot, hold) && !c->saved[hold->lease].excused && !hold->lower)
 		sim_wrong(s, "I4: the fence refuses the holder of %s", lock->name);
 	let_go(s, c, slot, hold->lease);
 }
@@ -251,7 +273,7 @@ step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 			raise_fence(s, c, slot, hold);
 			return;
 		case 1:
-			if (believes(s, c, hold))
+			if (believes(s, c, slot, hold))
 			{
 				hold->transaction = 2;
 				return;
@@ -316,7 +338,7 @@ work(sim *s, sim_cluster *c, int slot)
 	else if (hold->used)
 	{
 		use_hold(s, c, slot, hold);
-		if (session->generation % 2 == 1 && !session->waiting && s->phase < PHASE_DRAIN &&
+		if (session->me.generation != 0 && !session->waiting && s->phase < PHASE_DRAIN &&
 			dice < 5 && session->holds[0].used != session->holds[1].used &&
 			s->plan.locks > 1)
 			sim_post(s, c, slot, sim_chance(s, 70) ? LOCKMGR_TRY : LOCKMGR_ACQUIRE,
@@ -331,6 +353,20 @@ work(sim *s, sim_cluster *c, int slot)
 		sim_post(s, c, slot, LOCKMGR_TRY, lock);
 	else if (dice < 92)
 		sim_post(s, c, slot, LOCKMGR_LOOK_UP, lock);
+	else
+		sim_end_session(s, c, slot);
+}
+
+/* Ends and cancellations count most while nobody reads them. */
+static void
+despair(sim *s, sim_cluster *c, int slot)
+{
+	bool		hasty = s->hasty || c->worker.lm == NULL || s->now < c->paused_until;
+
+	if (sim_chance(s, hasty ? 30 : 5))
+		sim_end_session(s, c, slot);
+	else if (sim_chance(s, hasty ? 60 : 20))
+		cancel(s, c, slot);
 }
 
 /* A session does something. */
@@ -340,26 +376,25 @@ sim_step(sim *s, sim_cluster *c, int slot)
 	sim_session *session = &c->sessions[slot];
 	bool		restless = s->phase < PHASE_DRAIN;
 
+	sim_check_asked(s, c, slot);
 	/* A deadlock among clusters is nobody's to see: only patience ends it. */
 	restless |= session->waiting && (session->holds[0].used || session->holds[1].used) &&
 		session->request.kind == LOCKMGR_ACQUIRE;
 	if (s->phase == PHASE_END)
 	{
-		if (session->generation % 2 == 1)
+		if (session->me.generation != 0)
 			sim_end_session(s, c, slot);
-		sim_ring(s, c, slot);
 		return;
 	}
-	if (session->generation % 2 == 0)
-		session->generation++;
-	else if (session->waiting && session->answer.seq == session->request.seq)
+	if (session->me.generation == 0)
+		sim_attach(s, c, slot);
+	else if (sim_is_answered(c, session))
 		take_answer(s, c, session);
+	else if (!session->waiting && s->hasty && !session->holds[0].used && sim_chance(s, 30))
+		sim_end_session(s, c, slot);
 	else if (!session->waiting)
 		work(s, c, slot);
-	else if (restless && sim_chance(s, 5))
-		sim_end_session(s, c, slot);
-	else if (restless && sim_chance(s, 20))
-		cancel(s, c, slot);
+	else if (restless)
+		despair(s, c, slot);
 	step_again(s, c, slot);
-	sim_ring(s, c, slot);
 }

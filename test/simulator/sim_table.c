@@ -76,7 +76,7 @@ is_late(const sim *s, const sim_call *call)
 {
 	const sim_cluster *c = &s->cluster[call->cluster];
 
-	return call->answered || call->status != 0 || c->lm == NULL || c->life != call->life;
+	return call->answered || call->status != 0 || c->worker.lm == NULL || c->life != call->life;
 }
 
 /* I2: within an item's life its token rises. */

@@ -3,9 +3,8 @@
  * sim_worker.c
  *	  Hosts a lock manager as the background worker does.
  *
- * A session speaks to its worker through a slot that outlives workers, and
- * rings; the worker then reads the slot.  Leases are saved where they outlive
- * workers, too.
+ * Slots and saved leases are in what stands for shared memory: they outlive
+ * workers.  The protocol between slots and manager is src/lock/mailbox.c's.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +25,7 @@ host_send(void *arg, const lockmgr_call *call)
 	host_arg   *a = arg;
 	lockmgr_counts counts;
 
-	lockmgr_count(a->c->lm, &counts);
+	lockmgr_count(a->c->worker.lm, &counts);
 	if (counts.calls > 2 * a->s->plan.max_calls)
 		sim_wrong(a->s, "%u calls in flight", counts.calls);
 	for (int i = 0; i < call->count && call->op != DYNAMO_READ; i++)
@@ -67,15 +66,14 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 
 	if (name != NULL)
 		saved->lock = sim_lock_number(s, name, name_len);
-	if (saved->l.seq != lease->seq || saved->l.session.slot != lease->session.slot ||
-		saved->l.session.generation != lease->session.generation)
-		saved->let_go = false;
 	if (saved->l.state == LEASE_HELD)
 	{
 		sim_touch(s, saved->lock);
 		c->had[saved->lock] = s->now;
 	}
+	(void) mailbox_begin_save(&saved->words, lease);
 	saved->l = *lease;
+	mailbox_end_save(&saved->words, lease);
 	if (attached)
 		c->lease_of[saved->lock] = (int) index;
 	else if (c->lease_of[saved->lock] == (int) index)
@@ -87,38 +85,57 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 	sim_check_saved(s, c, index, granted);
 }
 
+/* The session is still there, and has not given up when its answer comes. */
+static void
+answer_listener(sim *s, sim_cluster *c, const lockmgr_answer *answer)
+{
+	const sim_session *session = &c->sessions[answer->session.slot];
+
+	if (!session->waiting || session->request.seq != answer->seq ||
+		session->me.generation != answer->session.generation)
+		return;
+	if (answer->kind != session->request.kind)
+		sim_wrong(s, "I8: an answer to another question");
+	sim_check_answer(s, c, answer);
+	if (answer->result == LOCKMGR_GRANTED)
+		sim_check_turn(s, session->asked_at > c->had[session->lock] ? session->asked_at :
+					   c->had[session->lock], false);
+}
+
+static void
+write_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
+{
+	int			slot = (int) answer->session.slot;
+	sim_race	before = sim_begin_race(s, c, slot, SIDE_WORKER);
+
+	if (mailbox_begin_answer(&c->box, answer->session, answer->seq,
+							 answer->result == LOCKMGR_GRANTED ?
+							 answer->lease_index : LOCKMGR_NO_LEASE))
+	{
+		answer_listener(s, c, answer);
+		c->slots[slot].answer = *answer;
+		mailbox_end_answer(&c->box, answer->session, answer->seq);
+	}
+	sim_end_race(before);
+}
+
 static void
 host_answer(void *arg, const lockmgr_answer *answer)
 {
 	host_arg   *a = arg;
 	sim		   *s = a->s;
 	sim_cluster *c = a->c;
-	sim_notes  *notes = &c->notes[answer->session.slot];
-	sim_session *session = &c->sessions[answer->session.slot];
+	uint32_t	slot = answer->session.slot;
+	const mailbox_note *note = &c->worker.notes[slot];
 
 	sim_say(s, "%d: answers session %u request %" PRIu64 " kind %d: result %d status %d",
-			c->number, answer->session.slot, answer->seq, (int) answer->kind,
-			(int) answer->result, (int) answer->status);
-	if (notes->owed_seq != answer->seq)
+			c->number, slot, answer->seq, (int) answer->kind, (int) answer->result,
+			(int) answer->status);
+	if (c->owed[slot] != answer->seq || note->cancelled_seq >= answer->seq ||
+		note->generation != answer->session.generation)
 		sim_wrong(s, "an answer that nobody is owed");
-	notes->owed_seq = 0;
-	if (!session->waiting || session->request.seq != answer->seq ||
-		session->generation != answer->session.generation)
-	{
-		/* It has moved on.  If it cancels once more, this is all we see. */
-		if (answer->result == LOCKMGR_GRANTED &&
-			session->generation == answer->session.generation)
-			session->let_go = c->saved[answer->lease_index].let_go = true;
-		return;
-	}
-	if (answer->kind != session->request.kind)
-		sim_wrong(s, "an answer to another question");
-	sim_check_answer(s, c, answer);
-	if (answer->result == LOCKMGR_GRANTED)
-		sim_check_turn(s, session->asked_at > c->had[session->lock] ? session->asked_at :
-					   c->had[session->lock], false);
-	session->answer = *answer;
-	sim_step_at(s, c, (int) answer->session.slot, s->now + sim_between(s, 20, 20 * MS));
+	write_answer(s, c, answer);
+	c->owed[slot] = 0;
 }
 
 static void
@@ -192,67 +209,129 @@ host_random(void *arg, void *bytes, size_t len)
 	}
 }
 
-/* Releases what the session marked. */
-static void
-read_let_go(sim *s, sim_cluster *c, lockmgr_session id)
+static mailbox_slot *
+box_slot(void *arg, uint32_t number)
 {
-	int64_t		now = sim_local(s, c);
-	uint32_t	next;
-
-	if (!c->sessions[id.slot].let_go)
-		return;
-	c->sessions[id.slot].let_go = false;
-	for (uint32_t i = lockmgr_next_lease(c->lm, id.slot, LOCKMGR_NO_LEASE);
-		 i != LOCKMGR_NO_LEASE; i = next)
-	{
-		next = lockmgr_next_lease(c->lm, id.slot, i);
-		if (c->saved[i].let_go)
-		{
-			c->saved[i].let_go = false;
-			lockmgr_let_go(c->lm, now, id, i);
-		}
-	}
+	return &((host_arg *) arg)->c->slots[number].words;
 }
 
-/* A worker reads a session's slot, in the order in which its news count. */
+static mailbox_lease *
+box_lease(void *arg, uint32_t index)
+{
+	return &((host_arg *) arg)->c->saved[index].words;
+}
+
+static void
+box_ring(void *arg, uint32_t slot)
+{
+	host_arg   *a = arg;
+
+	sim_schedule(a->s, (sim_event) {
+		.at = a->s->now + sim_between(a->s, 10, MS), .kind = SIM_BELL,
+		.cluster = a->c->number, .slot = (int) slot,
+	});
+}
+
+static void
+box_wake(void *arg, uint32_t slot)
+{
+	host_arg   *a = arg;
+
+	if (a->c->sessions[slot].waiting)
+		sim_step_at(a->s, a->c, (int) slot, a->s->now + sim_between(a->s, 20, 20 * MS));
+}
+
+static void
+box_copy(void *arg, uint32_t slot)
+{
+	host_arg   *a = arg;
+
+	a->c->taken = a->c->slots[slot].request;
+}
+
+static bool
+box_may_ask(void *arg, int64_t now)
+{
+	host_arg   *a = arg;
+
+	(void) now;
+	return a->c->taken.kind > LOCKMGR_TRY || a->s->now >= a->c->unfit_until;
+}
+
+static void
+box_ask(void *arg, int64_t now, lockmgr_session session, uint64_t seq)
+{
+	host_arg   *a = arg;
+	lockmgr_request request = a->c->taken;
+
+	if (request.seq != seq || request.session.slot != session.slot ||
+		request.session.generation != session.generation)
+		sim_wrong(a->s, "I8: request %" PRIu64 " of slot %u is asked for another session",
+				  seq, session.slot);
+	request.session = session;
+	a->c->owed[session.slot] = seq;
+	lockmgr_ask(a->c->worker.lm, now, &request);
+}
+
+/* What is there before the first worker. */
+void
+sim_mailbox_new(sim *s, sim_cluster *c)
+{
+	host_args[c->number] = (host_arg) {s, c};
+	c->box = (mailbox) {
+		.arg = &host_args[c->number],
+		.slot = box_slot,
+		.lease = box_lease,
+		.ring = box_ring,
+		.wake = box_wake,
+	};
+	c->worker.box = &c->box;
+	c->worker.slots = (uint32_t) s->plan.sessions;
+	c->worker.copy = box_copy;
+	c->worker.may_ask = box_may_ask;
+	c->worker.ask = box_ask;
+}
+
+bool
+sim_is_answered(const sim_cluster *c, const sim_session *session)
+{
+	return session->waiting &&
+		mailbox_is_answered(&c->box, session->me, session->request.seq);
+}
+
 void
 sim_read_slot(sim *s, sim_cluster *c, int slot)
 {
-	sim_session *session = &c->sessions[slot];
-	sim_notes  *notes = &c->notes[slot];
-	lockmgr_session id = {.slot = (uint32_t) slot,.generation = session->generation};
-	int64_t		now = sim_local(s, c);
-	bool		asked = session->waiting &&
-		session->request.seq > notes->taken_seq &&
-		session->answer.seq != session->request.seq;
+	sim_race	before = sim_begin_race(s, c, slot, SIDE_WORKER);
 
 	sim_tell_time(s, c);
-	if (session->waiting && session->request.seq > notes->taken_seq)
-		notes->taken_seq = session->request.seq;
-	if (id.generation != notes->generation)
-	{
-		lockmgr_session ended = id;
+	mailbox_read(&c->worker, (uint32_t) slot, sim_local(s, c));
+	sim_end_race(before);
+}
 
-		ended.generation -= id.generation % 2;
-		notes->generation = id.generation;
-		notes->owed_seq = 0;
-		lockmgr_session_end(c->lm, now, ended);
-	}
-	if (id.generation % 2 == 0)
+/*
+ * The worker learns if the table may be used, or cannot.  Until then requests are
+ * parked, as in worker_table.c.
+ */
+void
+sim_table_known(sim *s, sim_cluster *c)
+{
+	lockmgr_answer answer = {
+		.result = LOCKMGR_FAILED, .status = DYNAMO_CREDENTIALS, .type = "", .message = "",
+	};
+	bool		fails = sim_chance(s, 30);
+
+	if (c->worker.lm == NULL || s->now < c->unfit_until)
 		return;
-	if (session->cancelled_seq > notes->cancelled_seq)
+	sim_tell_time(s, c);
+	for (int i = 0; i < s->plan.sessions && fails; i++)
 	{
-		notes->cancelled_seq = session->cancelled_seq;
-		if (notes->owed_seq <= session->cancelled_seq)
-			notes->owed_seq = 0;
-		lockmgr_cancel(c->lm, now, id, session->cancelled_seq);
+		if (!mailbox_unpark(&c->worker, (uint32_t) i, INT64_MAX, &answer.session, &answer.seq))
+			continue;
+		answer.kind = c->slots[i].request.kind;
+		write_answer(s, c, &answer);
 	}
-	read_let_go(s, c, id);
-	if (asked && session->request.seq > session->cancelled_seq)
-	{
-		notes->owed_seq = session->request.seq;
-		lockmgr_ask(c->lm, now, &session->request);
-	}
+	mailbox_retry_parked(&c->worker, sim_local(s, c));
 }
 
 void
@@ -268,7 +347,7 @@ sim_new_incarnation(sim_cluster *c)
 void
 sim_tell_time(const sim *s, sim_cluster *c)
 {
-	lockmgr_set_clock(c->lm, epoch_clock_high(&c->clock, sim_local(s, c)));
+	lockmgr_set_clock(c->worker.lm, epoch_clock_high(&c->clock, sim_local(s, c)));
 }
 
 /* By an hour or by ages, and never twice by the same. */
@@ -344,19 +423,33 @@ new_manager(const sim *s, const sim_cluster *c, host_arg *arg)
 	return lm;
 }
 
+/* For a while after its start the worker may not know if the table is fit. */
+static void
+ask_for_table(sim *s, sim_cluster *c)
+{
+	c->unfit_until = s->now;
+	if (s->phase != PHASE_STORM || s->plan.fault_percent == 0 || sim_chance(s, 70))
+		return;
+	c->unfit_until += sim_between(s, MS, SECOND);
+	if (c->troubled_at < c->unfit_until)
+		c->troubled_at = c->unfit_until;
+	sim_schedule(s, (sim_event) {.at = c->unfit_until,.kind = SIM_FIT,.cluster = c->number});
+}
+
 /* A worker starts, and adopts what the one before it has left. */
 void
 sim_start_worker(sim *s, sim_cluster *c)
 {
-	host_args[c->number] = (host_arg) {s, c};
 	sim_say(s, "%d: a worker starts", c->number);
 	s->totals->workers++;
 	c->life++;
 	c->troubled_at = s->now;
-	memset(c->notes, 0, (size_t) s->plan.sessions * sizeof(sim_notes));
-	c->lm = new_manager(s, c, &host_args[c->number]);
+	memset(c->worker.notes, 0, (size_t) s->plan.sessions * sizeof(mailbox_note));
+	memset(c->owed, 0, (size_t) s->plan.sessions * sizeof(uint64_t));
+	c->worker.lm = new_manager(s, c, &host_args[c->number]);
 	learn_time(s, c);
 	sim_tell_time(s, c);
+	ask_for_table(s, c);
 	c->adopting = true;
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
@@ -364,11 +457,11 @@ sim_start_worker(sim *s, sim_cluster *c)
 		const sim_lock *lock = &s->lock[saved->lock];
 
 		if (saved->l.state != LEASE_FREE)
-			lockmgr_adopt(c->lm, i, &saved->l, lock->name, lock->name_len);
+			lockmgr_adopt(c->worker.lm, i, &saved->l, lock->name, lock->name_len);
 	}
 	for (int i = 0; i < s->plan.sessions; i++)
 		sim_read_slot(s, c, i);
-	lockmgr_adopted(c->lm, sim_local(s, c));
+	lockmgr_adopted(c->worker.lm, sim_local(s, c));
 	c->adopting = false;
 }
 
@@ -376,7 +469,7 @@ void
 sim_kill_worker(sim *s, sim_cluster *c)
 {
 	sim_say(s, "%d: the worker dies", c->number);
-	lockmgr_free(c->lm);
-	c->lm = NULL;
+	lockmgr_free(c->worker.lm);
+	c->worker.lm = NULL;
 	c->paused_until = 0;
 }

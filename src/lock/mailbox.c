@@ -1,0 +1,363 @@
+/*-------------------------------------------------------------------------
+ *
+ * mailbox.c
+ *	  The protocol between sessions and the lock manager.  The races that it
+ *	  decides are in mailbox.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/mailbox.h"
+
+static mailbox_slot *slot_of(const mailbox *box, lockmgr_session session);
+static void mark_let_go(const mailbox *box, uint32_t slot, uint32_t lease_index,
+						uint64_t mark);
+static bool take_request(const mailbox_worker *worker, uint32_t number,
+						 lockmgr_session *session, uint64_t *seq);
+static void end_sessions(const mailbox_worker *worker, lockmgr_session session, int64_t now);
+static void read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now);
+static void park(mailbox_note *note, uint64_t seq, int64_t now);
+
+static mailbox_slot *
+slot_of(const mailbox *box, lockmgr_session session)
+{
+	return box->slot(box->arg, session.slot);
+}
+
+lockmgr_session
+mailbox_attach(const mailbox *box, uint32_t slot)
+{
+	lockmgr_session me = {.slot = slot};
+
+	me.generation = shared_add(&slot_of(box, me)->generation, 1);
+	return me;
+}
+
+/*
+ * The request that the session leaves behind needs no cancellation: it carries
+ * this generation.
+ */
+void
+mailbox_detach(const mailbox *box, lockmgr_session me)
+{
+	(void) shared_add(&slot_of(box, me)->generation, 1);
+	box->ring(box->arg, me.slot);
+}
+
+uint64_t
+mailbox_begin_post(const mailbox *box, lockmgr_session me)
+{
+	mailbox_slot *slot = slot_of(box, me);
+
+	shared_begin_change(&slot->changes);
+	slot->request_generation = me.generation;
+	return ++slot->request_seq;
+}
+
+void
+mailbox_end_post(const mailbox *box, lockmgr_session me)
+{
+	shared_end_change(&slot_of(box, me)->changes);
+	box->ring(box->arg, me.slot);
+}
+
+bool
+mailbox_is_answered(const mailbox *box, lockmgr_session me, uint64_t seq)
+{
+	bool		answered = shared_read(&slot_of(box, me)->answer_seq) == seq;
+
+	shared_read_barrier();
+	return answered;
+}
+
+bool
+mailbox_accept(const mailbox *box, lockmgr_session me, uint64_t seq)
+{
+	if (!mailbox_is_answered(box, me, seq))
+		return false;
+	shared_write(&slot_of(box, me)->accepted_seq, seq);
+	return true;
+}
+
+/* Race of answer and cancellation: first our word, then the worker's. */
+void
+mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq)
+{
+	mailbox_slot *slot = slot_of(box, me);
+
+	/* Race of answer and next cancellation: accepted_seq is written before. */
+	shared_write_barrier();
+	shared_write(&slot->cancelled_seq, seq);
+	shared_full_barrier();
+	if (mailbox_is_answered(box, me, seq) && slot->granted != LOCKMGR_NO_LEASE)
+		mailbox_let_go(box, me, seq, slot->granted);
+	box->ring(box->arg, me.slot);
+}
+
+void
+mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t lease_index)
+{
+	mark_let_go(box, me.slot, lease_index, mailbox_mark(me, seq));
+}
+
+/*
+ * The entry may get another holder at any moment.  If that holder has let go by
+ * then, the exchange fails.  If not, our mark has no effect there, and the
+ * holder's own replaces it.
+ */
+static void
+mark_let_go(const mailbox *box, uint32_t slot, uint32_t lease_index, uint64_t mark)
+{
+	mailbox_lease *words = box->lease(box->arg, lease_index);
+	uint64_t	old = shared_read(&words->let_go);
+
+	do
+	{
+		shared_read_barrier();
+		if (shared_read(&words->mark) != mark)
+			break;
+	}
+	while (!shared_compare_exchange(&words->let_go, &old, mark));
+	shared_write(&box->slot(box->arg, slot)->let_go, 1);
+	box->ring(box->arg, slot);
+}
+
+/* If the mark is ours, valid_until was ours, or 0: the mark changes in between. */
+int64_t
+mailbox_valid_until(const mailbox *box, lockmgr_session me, uint64_t seq,
+					uint32_t lease_index)
+{
+	mailbox_lease *words = box->lease(box->arg, lease_index);
+	int64_t		valid_until = (int64_t) shared_read(&words->valid_until);
+
+	shared_read_barrier();
+	return shared_read(&words->mark) == mailbox_mark(me, seq) ? valid_until : 0;
+}
+
+/* LOSS_NONE also if the worker has not noticed yet. */
+lease_loss
+mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t lease_index)
+{
+	uint64_t	loss = shared_read(&box->lease(box->arg, lease_index)->lost) -
+		mailbox_mark(me, seq);
+
+	return loss <= LOSS_DELETED ? (lease_loss) loss : LOSS_NONE;
+}
+
+/*
+ * Races of the request with the generation and with what was said before it:
+ * the request is read first and handled last.
+ */
+void
+mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
+{
+	mailbox_slot *slot = worker->box->slot(worker->box->arg, number);
+	mailbox_note *note = &worker->notes[number];
+	lockmgr_session session = {.slot = number};
+	lockmgr_session poster;
+	uint64_t	seq;
+	uint64_t	cancelled_seq;
+	bool		asked = take_request(worker, number, &poster, &seq);
+
+	session.generation = shared_read(&slot->generation);
+	asked = asked && poster.generation == session.generation;
+	if (session.generation != note->generation)
+		end_sessions(worker, session, now);
+	if (session.generation % 2 == 0)
+	{
+		note->parked_since = 0;
+		return;
+	}
+
+	cancelled_seq = shared_read(&slot->cancelled_seq);
+	if (cancelled_seq > note->cancelled_seq)
+	{
+		note->cancelled_seq = cancelled_seq;
+		lockmgr_cancel(worker->lm, now, session, cancelled_seq);
+	}
+	read_let_go(worker, session, now);
+	if (!asked || seq <= cancelled_seq)
+		note->parked_since = 0;
+	else if (!worker->may_ask(worker->box->arg, now))
+		park(note, seq, now);
+	else
+	{
+		note->parked_since = 0;
+		worker->ask(worker->box->arg, now, session, seq);
+	}
+}
+
+/* Copies a request that is new and not answered.  One that is being posted is not. */
+static bool
+take_request(const mailbox_worker *worker, uint32_t number, lockmgr_session *session,
+			 uint64_t *seq)
+{
+	mailbox_slot *slot = worker->box->slot(worker->box->arg, number);
+	mailbox_note *note = &worker->notes[number];
+	uint32_t	before = shared_begin_read(&slot->changes);
+
+	session->slot = number;
+	session->generation = slot->request_generation;
+	*seq = slot->request_seq;
+	if (*seq <= note->taken_seq)
+		return false;
+	worker->copy(worker->box->arg, number);
+	if (!shared_end_read(&slot->changes, before))
+		return false;
+	note->taken_seq = *seq;
+	return shared_read(&slot->answer_seq) != *seq;
+}
+
+/* An odd generation is in use; the even one before it has ended. */
+static void
+end_sessions(const mailbox_worker *worker, lockmgr_session session, int64_t now)
+{
+	lockmgr_session ended = session;
+
+	ended.generation -= session.generation % 2;
+	worker->notes[session.slot].generation = session.generation;
+	lockmgr_session_end(worker->lm, now, ended);
+}
+
+/* Releases what the session let go of, without answering. */
+static void
+read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now)
+{
+	const mailbox *box = worker->box;
+	uint32_t	index;
+	uint32_t	next;
+
+	/* The flag first: a lease that is let go of meanwhile sets it again. */
+	if (shared_exchange(&slot_of(box, session)->let_go, 0) == 0)
+		return;
+	index = lockmgr_next_lease(worker->lm, session.slot, LOCKMGR_NO_LEASE);
+	for (; index != LOCKMGR_NO_LEASE; index = next)
+	{
+		next = lockmgr_next_lease(worker->lm, session.slot, index);
+		if (mailbox_is_let_go(box->lease(box->arg, index)))
+			lockmgr_let_go(worker->lm, now, session, index);
+	}
+}
+
+/* The request stays in its slot; mailbox_retry_parked() takes it again. */
+static void
+park(mailbox_note *note, uint64_t seq, int64_t now)
+{
+	if (note->parked_since == 0 || note->parked_seq != seq)
+		note->parked_since = now;
+	note->parked_seq = seq;
+	note->taken_seq = seq - 1;
+}
+
+int64_t
+mailbox_oldest_parked(const mailbox_worker *worker)
+{
+	int64_t		oldest = INT64_MAX;
+
+	for (uint32_t i = 0; i < worker->slots; i++)
+	{
+		int64_t		since = worker->notes[i].parked_since;
+
+		if (since != 0 && since < oldest)
+			oldest = since;
+	}
+	return oldest;
+}
+
+void
+mailbox_retry_parked(mailbox_worker *worker, int64_t now)
+{
+	for (uint32_t i = 0; i < worker->slots; i++)
+	{
+		if (worker->notes[i].parked_since != 0)
+			mailbox_read(worker, i, now);
+	}
+}
+
+bool
+mailbox_unpark(mailbox_worker *worker, uint32_t slot, int64_t since_before,
+			   lockmgr_session *session, uint64_t *seq)
+{
+	mailbox_note *note = &worker->notes[slot];
+
+	if (note->parked_since == 0 || note->parked_since > since_before)
+		return false;
+	note->parked_since = 0;
+	note->taken_seq = note->parked_seq;
+	*session = (lockmgr_session) {.slot = slot,.generation = note->generation};
+	*seq = note->parked_seq;
+	return true;
+}
+
+bool
+mailbox_peek(const mailbox *box, uint32_t number, lockmgr_session *session, uint64_t *seq)
+{
+	mailbox_slot *slot = box->slot(box->arg, number);
+	uint32_t	before = shared_begin_read(&slot->changes);
+
+	*session = (lockmgr_session) {.slot = number,.generation = slot->request_generation};
+	*seq = slot->request_seq;
+	return shared_end_read(&slot->changes, before) && *seq != 0 &&
+		*seq != shared_read(&slot->answer_seq);
+}
+
+/* If the session cancels or ends only after this, it does not read the answer. */
+bool
+mailbox_begin_answer(const mailbox *box, lockmgr_session session, uint64_t seq,
+					 uint32_t granted)
+{
+	mailbox_slot *slot = slot_of(box, session);
+
+	/* The next session of the slot may be reading an answer of its own. */
+	if (shared_read(&slot->generation) != session.generation)
+		return false;
+	if (shared_read(&slot->cancelled_seq) >= seq)
+	{
+		if (granted != LOCKMGR_NO_LEASE)
+			mark_let_go(box, session.slot, granted, mailbox_mark(session, seq));
+		return false;
+	}
+	slot->granted = granted;
+	return true;
+}
+
+/* Races of answer and cancellation: first our word, then the session's. */
+void
+mailbox_end_answer(const mailbox *box, lockmgr_session session, uint64_t seq)
+{
+	mailbox_slot *slot = slot_of(box, session);
+
+	shared_write_barrier();
+	shared_write(&slot->answer_seq, seq);
+	shared_full_barrier();
+	box->wake(box->arg, session.slot);
+	if (slot->granted == LOCKMGR_NO_LEASE || shared_read(&slot->cancelled_seq) < seq)
+		return;
+	shared_read_barrier();
+	if (shared_read(&slot->accepted_seq) != seq)
+		mark_let_go(box, session.slot, slot->granted, mailbox_mark(session, seq));
+}
+
+/* Until the new deadline is written, the new holder believes in nothing. */
+bool
+mailbox_begin_save(mailbox_lease *words, const lease *lease)
+{
+	uint64_t	mark = mailbox_mark(lease->session, lease->seq);
+	bool		given = lease->state == LEASE_HELD && shared_read(&words->mark) != mark;
+
+	if (given)
+	{
+		shared_write(&words->valid_until, 0);
+		shared_write_barrier();
+		shared_write(&words->mark, mark);
+	}
+	if (lease->state == LEASE_LOST)
+		shared_write(&words->lost, mark + (uint64_t) lease->loss);
+	return given;
+}
+
+void
+mailbox_end_save(mailbox_lease *words, const lease *lease)
+{
+	shared_write_barrier();
+	shared_write(&words->valid_until, (uint64_t) lease->valid_until);
+}

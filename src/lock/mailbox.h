@@ -1,0 +1,222 @@
+/*-------------------------------------------------------------------------
+ *
+ * mailbox.h
+ *	  The protocol between sessions and the lock manager, through slots in
+ *	  shared memory.
+ *
+ * A slot belongs to one session after another.  A session attaches, posts one
+ * request at a time, waits for its answer or cancels it, lets go of leases, and
+ * detaches.  The worker may be replaced by a new one at any time; the slots and
+ * the directory of leases remain.
+ *
+ * There are no locks: a process that is stopped while it holds one would stop
+ * the worker, and with it every renewal.  Each word has one writer, who never
+ * waits (let_go has two, and exchanges):
+ *
+ *	 mailbox_slot				written by
+ *	   generation				session; odd while a session uses the slot
+ *	   changes, request_*		session; the host copies the rest of the request
+ *								under the same counter of changes
+ *	   accepted_seq				session; the last request whose answer it has taken
+ *	   cancelled_seq			session; cancels this request, and all before it that
+ *								were not accepted
+ *	   let_go					set by session or worker, taken by the worker:
+ *								look at let_go of this session's leases
+ *	   granted, answer_seq		worker; the host writes the rest of the answer
+ *								before answer_seq
+ *	 mailbox_lease
+ *	   mark, lost, valid_until	worker
+ *	   let_go					holder or worker: = mark, the lease is not wanted
+ *
+ * Every change by a session ends with a ring; the worker then reads the slot
+ * (mailbox_read()).  A new worker reads every slot after it has adopted the
+ * leases.  Nothing is lost with a worker: its notes of a slot only say what it
+ * need not look at again.
+ *
+ * Numbers of requests rise over the slot's whole life, over all its sessions.
+ * So a session, slot and number name a request for ever, and the mark of a lease
+ * that was granted for it (mailbox_mark()) never comes twice.
+ *
+ * The races, and who wins:
+ *
+ *	 - Answer and cancellation.  The worker writes answer_seq, the session
+ *	   cancelled_seq; then each has a full barrier and reads the other's word.
+ *	   At least one of them sees both, and lets go of what was granted.  If both
+ *	   do, no harm is done.  It is not enough that the worker reads cancelled_seq
+ *	   later: the session's next cancellation may hide this one.
+ *	 - Answer and the next cancellation.  Before the worker reads cancelled_seq, the
+ *	   session may have taken the answer, posted its next request and cancelled
+ *	   that.  It writes accepted_seq first, so the worker, which reads it last, sees
+ *	   that what was granted is wanted.
+ *	 - A new answer never overwrites one that is being read: the worker writes one
+ *	   answer for each request, and the session posts the next request when it has
+ *	   read that answer, or cancelled.
+ *	 - Generation and request.  The worker reads the request first.  The request
+ *	   carries the generation of the session that posted it.  If the slot's
+ *	   generation is another one, that session has ended, and the request is
+ *	   dropped.  In the other order a request of a new session could be dropped.
+ *	 - Request and the session's other changes.  What a session did before it
+ *	   posted a request is seen when the request is, because the worker reads
+ *	   the request first; and it takes effect before the request, because the
+ *	   worker handles the request last.
+ *	 - Request being posted.  The worker ignores it: the ring follows.
+ *	 - An entry of the directory gets another holder.  The worker sets valid_until
+ *	   to 0, then the mark, then the new valid_until; a session reads valid_until,
+ *	   then the mark.  If the mark is its own, it has read its own deadline or 0.
+ *	   A session lets go by exchanging let_go for its mark while the entry has that
+ *	   mark; a let_go with another mark has no effect.
+ *
+ * Neither side blocks, allocates or fails.  The host passes in what this needs
+ * of the world: where slots and leases are, how to ring and to wake, what a
+ * request contains.  There are two hosts: PostgreSQL's processes
+ * (src/session/mailbox.c, src/worker/worker_mailbox.c) and the simulator.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_LOCK_MAILBOX_H
+#define DDBLOCK_LOCK_MAILBOX_H
+
+#include "lock/lockmgr.h"
+#include "lock/shared_word.h"
+
+typedef struct mailbox_slot
+{
+	shared32	generation;
+	shared32	let_go;
+	shared64	accepted_seq;
+	shared64	cancelled_seq;
+	shared32	changes;		/* of the request */
+	uint32_t	request_generation; /* of the session that posted it */
+	uint64_t	request_seq;	/* 0: none yet */
+	shared64	answer_seq;		/* the request that is answered */
+	uint32_t	granted;		/* the answer's lease, or LOCKMGR_NO_LEASE */
+} mailbox_slot;
+
+typedef struct mailbox_lease
+{
+	shared64	mark;			/* mailbox_mark() of who holds it, or held it last */
+	shared64	valid_until;	/* = lease.valid_until */
+	shared64	lost;			/* the last loss here: its mark + lease_loss */
+	shared64	let_go;
+} mailbox_lease;
+
+/* Where slots and leases are; both sides use it.  All zero: new. */
+typedef struct mailbox
+{
+	void	   *arg;
+	mailbox_slot *(*slot) (void *arg, uint32_t number);
+	mailbox_lease *(*lease) (void *arg, uint32_t index);
+	void		(*ring) (void *arg, uint32_t slot);	/* the worker will read the slot */
+	void		(*wake) (void *arg, uint32_t slot);	/* the session has an answer */
+} mailbox;
+
+/* What this worker has handled of a slot. */
+typedef struct mailbox_note
+{
+	uint32_t	generation;
+	uint64_t	cancelled_seq;
+	uint64_t	taken_seq;
+	uint64_t	parked_seq;		/* left in the slot, to be taken again */
+	int64_t		parked_since;	/* 0: none is */
+} mailbox_note;
+
+typedef struct mailbox_worker
+{
+	const mailbox *box;
+	lockmgr    *lm;
+	uint32_t	slots;
+	mailbox_note *notes;		/* [slots]; all zero at the worker's start */
+
+	/* Copies the slot's request.  It may change meanwhile, and is then dropped. */
+	void		(*copy) (void *arg, uint32_t slot);
+
+	/* May the copied request be asked now?  If not, it is parked. */
+	bool		(*may_ask) (void *arg, int64_t now);
+
+	/* Asks the lock manager, or DynamoDB, what was copied. */
+	void		(*ask) (void *arg, int64_t now, lockmgr_session session, uint64_t seq);
+} mailbox_worker;
+
+/*
+ * Names the lease that the slot's session got for its request seq.  There may be
+ * 2^18 slots (PostgreSQL's MaxBackends is lower); the low bits have room for a
+ * lease_loss.
+ */
+#define MAILBOX_LOSS_BITS 3
+
+static inline uint64_t
+mailbox_mark(lockmgr_session session, uint64_t seq)
+{
+	return (seq << 18 | session.slot) << MAILBOX_LOSS_BITS;
+}
+
+/*
+ * The session's side.
+ */
+extern lockmgr_session mailbox_attach(const mailbox *box, uint32_t slot);
+extern void mailbox_detach(const mailbox *box, lockmgr_session me);
+
+/* Around the host's copying of the request; returns its number. */
+extern uint64_t mailbox_begin_post(const mailbox *box, lockmgr_session me);
+extern void mailbox_end_post(const mailbox *box, lockmgr_session me);
+
+/* Is there an answer?  If so, mailbox_accept() takes it: it may be read. */
+extern bool mailbox_is_answered(const mailbox *box, lockmgr_session me, uint64_t seq);
+extern bool mailbox_accept(const mailbox *box, lockmgr_session me, uint64_t seq);
+
+/* What the request got or gets is given back.  The next one may follow at once. */
+extern void mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq);
+
+/* The session no longer wants the lease that it got for its request seq. */
+extern void mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq,
+						   uint32_t lease_index);
+
+/* Until when it may believe in that lease (0: no longer), and why it was lost. */
+extern int64_t mailbox_valid_until(const mailbox *box, lockmgr_session me, uint64_t seq,
+								   uint32_t lease_index);
+extern lease_loss mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq,
+							   uint32_t lease_index);
+
+/*
+ * The worker's side.
+ */
+
+/* Handles what is new in the slot.  A new worker does so with every slot. */
+extern void mailbox_read(mailbox_worker *worker, uint32_t slot, int64_t now);
+
+/*
+ * Around the host's writing of the answer.  granted: the lease, or
+ * LOCKMGR_NO_LEASE.  False: the session has cancelled or ended, no answer is
+ * written, and what was granted goes back.
+ */
+extern bool mailbox_begin_answer(const mailbox *box, lockmgr_session session,
+								 uint64_t seq, uint32_t granted);
+extern void mailbox_end_answer(const mailbox *box, lockmgr_session session, uint64_t seq);
+
+/* The request in the slot, if it is whole and not answered; without any notes. */
+extern bool mailbox_peek(const mailbox *box, uint32_t slot, lockmgr_session *session,
+						 uint64_t *seq);
+
+/* Requests that were parked: since when, at the earliest (INT64_MAX: none). */
+extern int64_t mailbox_oldest_parked(const mailbox_worker *worker);
+extern void mailbox_retry_parked(mailbox_worker *worker, int64_t now);
+
+/* Whether the slot's request was parked by then; the host answers it. */
+extern bool mailbox_unpark(mailbox_worker *worker, uint32_t slot, int64_t since_before,
+						   lockmgr_session *session, uint64_t *seq);
+
+/*
+ * Around the host's copying of a lease into the directory.  True: it has a new
+ * holder.
+ */
+extern bool mailbox_begin_save(mailbox_lease *words, const lease *lease);
+extern void mailbox_end_save(mailbox_lease *words, const lease *lease);
+
+/* Does the holder want it no longer? */
+static inline bool
+mailbox_is_let_go(const mailbox_lease *words)
+{
+	return shared_read(&words->let_go) == shared_read(&words->mark);
+}
+
+#endif							/* DDBLOCK_LOCK_MAILBOX_H */

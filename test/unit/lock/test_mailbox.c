@@ -1,0 +1,446 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_mailbox.c
+ *	  The protocol between sessions and the lock manager, step by step.
+ *
+ * Both sides share the slots of a small world.  What happens between two steps
+ * of one side happens in a callback of the host.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lock/mailbox.h"
+
+#define SLOTS 2
+#define LEASES 2
+#define NOW 1000
+
+typedef struct world
+{
+	mailbox		box;
+	mailbox_worker worker;
+	mailbox_slot slots[SLOTS];
+	mailbox_lease leases[LEASES];
+	mailbox_note notes[SLOTS];
+	int			rings;
+	bool		parks;
+	int			asked;			/* so many; the last one: */
+	lockmgr_session session;
+	uint64_t	seq;
+	void		(*meanwhile) (struct world *w); /* once: while it copies or wakes, */
+	int			look;			/* or when it looks for a slot for the nth time */
+} world;
+
+static void
+meanwhile(world *w)
+{
+	void		(*act) (world *) = w->meanwhile;
+
+	w->meanwhile = NULL;
+	if (act != NULL)
+		act(w);
+}
+
+static mailbox_slot *
+slot(void *arg, uint32_t number)
+{
+	world	   *w = arg;
+
+	if (w->look > 0 && --w->look == 0)
+		meanwhile(w);
+	return &w->slots[number];
+}
+
+static mailbox_lease *
+lease_words(void *arg, uint32_t index)
+{
+	return &((world *) arg)->leases[index];
+}
+
+static void
+ring(void *arg, uint32_t number)
+{
+	(void) number;
+	((world *) arg)->rings++;
+}
+
+static void
+wake(void *arg, uint32_t number)
+{
+	(void) number;
+	meanwhile(arg);
+}
+
+static void
+copy(void *arg, uint32_t number)
+{
+	(void) number;
+	meanwhile(arg);
+}
+
+static bool
+may_ask(void *arg, int64_t now)
+{
+	(void) now;
+	return !((world *) arg)->parks;
+}
+
+static void
+ask(void *arg, int64_t now, lockmgr_session session, uint64_t seq)
+{
+	world	   *w = arg;
+
+	(void) now;
+	w->asked++;
+	w->session = session;
+	w->seq = seq;
+}
+
+static void
+host_random(void *arg, void *bytes, size_t len)
+{
+	(void) arg;
+	memset(bytes, 1, len);
+}
+
+/* The manager does nothing here: no lock is ever asked of it. */
+static int
+set_up(void **state)
+{
+	static world w;
+	lockmgr_config config = {.owner = "us/1",.max_leases = LEASES,.max_sessions = SLOTS};
+	lockmgr_host host = {.random = host_random};
+
+	memset(&w, 0, sizeof(w));
+	w.box = (mailbox) {&w, slot, lease_words, ring, wake};
+	w.worker = (mailbox_worker) {
+		.box = &w.box, .lm = lockmgr_new(&config, &host), .slots = SLOTS, .notes = w.notes,
+		.copy = copy, .may_ask = may_ask, .ask = ask,
+	};
+	*state = &w;
+	return w.worker.lm == NULL ? -1 : 0;
+}
+
+static int
+tear_down(void **state)
+{
+	lockmgr_free(((world *) *state)->worker.lm);
+	return 0;
+}
+
+static uint64_t
+post(world *w, lockmgr_session me)
+{
+	uint64_t	seq = mailbox_begin_post(&w->box, me);
+
+	mailbox_end_post(&w->box, me);
+	return seq;
+}
+
+static void
+answer(world *w, lockmgr_session session, uint64_t seq, uint32_t granted)
+{
+	assert_true(mailbox_begin_answer(&w->box, session, seq, granted));
+	mailbox_end_answer(&w->box, session, seq);
+}
+
+/* The directory's entry as the worker saves a lease that it grants. */
+static lease
+grant(world *w, lockmgr_session session, uint64_t seq)
+{
+	lease		l = {.state = LEASE_HELD,.session = session,.seq = seq,.valid_until = 5000};
+
+	assert_true(mailbox_begin_save(&w->leases[1], &l));
+	mailbox_end_save(&w->leases[1], &l);
+	return l;
+}
+
+static void
+a_request_is_asked_once(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	uint64_t	seq = post(w, me);
+
+	assert_int_equal(w->rings, 1);
+	mailbox_read(&w->worker, 1, NOW);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 1);
+	assert_int_equal(w->seq, seq);
+	assert_int_equal(w->session.generation, me.generation);
+	assert_int_equal(w->session.slot, 1);
+
+	/* By a new worker again, unless it is answered. */
+	memset(w->notes, 0, sizeof(w->notes));
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 2);
+	answer(w, me, seq, LOCKMGR_NO_LEASE);
+	memset(w->notes, 0, sizeof(w->notes));
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 2);
+	assert_false(mailbox_is_answered(&w->box, me, seq + 1));
+	assert_true(mailbox_accept(&w->box, me, seq));
+	assert_int_equal(post(w, me), seq + 1);
+}
+
+static void
+a_cancelled_request_is_not_asked(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	uint64_t	seq = post(w, me);
+
+	mailbox_cancel(&w->box, me, seq);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 0);
+	(void) post(w, me);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 1);
+}
+
+static void
+a_request_is_asked_for_nobody_else(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	(void) post(w, me);
+	mailbox_detach(&w->box, me);
+	assert_int_equal(w->rings, 2);
+	mailbox_read(&w->worker, 1, NOW);
+	mailbox_detach(&w->box, mailbox_attach(&w->box, 1));
+	me = mailbox_attach(&w->box, 1);
+	memset(w->notes, 0, sizeof(w->notes));
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 0);
+	assert_int_equal(w->notes[1].generation, me.generation);
+}
+
+static void
+replace_session(world *w)
+{
+	mailbox_detach(&w->box, (lockmgr_session) {1, w->slots[1].generation.value});
+	(void) post(w, mailbox_attach(&w->box, 1));
+}
+
+static void
+post_again(world *w)
+{
+	(void) post(w, (lockmgr_session) {1, w->slots[1].generation.value});
+}
+
+/* What is copied while it changes is dropped, and asked at the next ring. */
+static void
+a_request_that_changes_is_asked_when_it_is_whole(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	(void) mailbox_begin_post(&w->box, me);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 0);
+	mailbox_end_post(&w->box, me);
+	w->meanwhile = post_again;
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 0);
+	w->meanwhile = replace_session;
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 0);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 1);
+	assert_int_equal(w->seq, 3);
+	assert_int_equal(w->session.generation, me.generation + 2);
+}
+
+/* The first look is at the request, the second at the generation. */
+static void
+a_request_of_a_session_that_has_just_come_is_asked(void **state)
+{
+	for (int look = 1; look <= 2; look++)
+	{
+		world	   *w = *state;
+
+		(void) post(w, mailbox_attach(&w->box, 1));
+		w->look = look;
+		w->meanwhile = replace_session;
+		mailbox_read(&w->worker, 1, NOW);
+		mailbox_read(&w->worker, 1, NOW);
+		assert_int_equal(w->asked, look);
+		assert_int_equal(w->seq, 2 * look);
+		mailbox_detach(&w->box, (lockmgr_session) {1, w->slots[1].generation.value});
+		mailbox_read(&w->worker, 1, NOW);
+	}
+}
+
+static void
+requests_are_parked_and_taken_again(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session session;
+	uint64_t	seq;
+
+	(void) post(w, mailbox_attach(&w->box, 0));
+	(void) post(w, mailbox_attach(&w->box, 1));
+	assert_true(mailbox_oldest_parked(&w->worker) == INT64_MAX);
+	w->parks = true;
+	mailbox_read(&w->worker, 1, NOW);
+	mailbox_read(&w->worker, 0, NOW + 1);
+	mailbox_read(&w->worker, 1, NOW + 2);
+	assert_int_equal(mailbox_oldest_parked(&w->worker), NOW);
+	assert_false(mailbox_unpark(&w->worker, 0, NOW, &session, &seq));
+	assert_true(mailbox_unpark(&w->worker, 1, NOW, &session, &seq));
+	assert_int_equal(session.slot, 1);
+	assert_int_equal(seq, 1);
+	assert_int_equal(mailbox_oldest_parked(&w->worker), NOW + 1);
+	w->parks = false;
+	mailbox_retry_parked(&w->worker, NOW + 3);
+	assert_int_equal(w->asked, 1);
+	assert_int_equal(w->session.slot, 0);
+	assert_true(mailbox_oldest_parked(&w->worker) == INT64_MAX);
+}
+
+/* As a worker without a place refuses them. */
+static void
+a_request_can_be_answered_unread(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	lockmgr_session session;
+	uint64_t	seq;
+
+	assert_false(mailbox_peek(&w->box, 1, &session, &seq));
+	(void) post(w, me);
+	assert_true(mailbox_peek(&w->box, 1, &session, &seq));
+	assert_int_equal(session.generation, me.generation);
+	answer(w, session, seq, LOCKMGR_NO_LEASE);
+	assert_true(mailbox_is_answered(&w->box, me, seq));
+	assert_false(mailbox_peek(&w->box, 1, &session, &seq));
+}
+
+static void
+cancel_first(world *w)
+{
+	mailbox_cancel(&w->box, (lockmgr_session) {1, 1}, 1);
+}
+
+static void
+accept_then_cancel_next(world *w)
+{
+	lockmgr_session me = {1, 1};
+
+	assert_true(mailbox_accept(&w->box, me, 1));
+	mailbox_cancel(&w->box, me, post(w, me));
+}
+
+static void
+a_grant_that_is_not_wanted_goes_back(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	uint64_t	seq = post(w, me);
+
+	/* Answered first. */
+	(void) grant(w, me, seq);
+	answer(w, me, seq, 1);
+	assert_false(mailbox_is_let_go(&w->leases[1]));
+	mailbox_cancel(&w->box, me, seq);
+	assert_true(mailbox_is_let_go(&w->leases[1]));
+	assert_int_equal(w->slots[1].let_go.value, 1);
+
+	/* Cancelled first. */
+	seq = post(w, me);
+	mailbox_cancel(&w->box, me, seq);
+	(void) grant(w, me, seq);
+	assert_false(mailbox_is_let_go(&w->leases[1]));
+	assert_false(mailbox_begin_answer(&w->box, me, seq, 1));
+	assert_true(mailbox_is_let_go(&w->leases[1]));
+}
+
+static void
+the_next_cancellation_takes_nothing_back(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	(void) grant(w, me, post(w, me));
+	w->meanwhile = accept_then_cancel_next;
+	answer(w, me, 1, 1);
+	assert_int_equal(w->slots[1].cancelled_seq.value, 2);
+	assert_false(mailbox_is_let_go(&w->leases[1]));
+}
+
+static void
+a_cancellation_while_it_is_answered_takes_back(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	(void) grant(w, me, post(w, me));
+	w->meanwhile = cancel_first;
+	answer(w, me, 1, 1);
+	assert_true(mailbox_is_let_go(&w->leases[1]));
+	mailbox_detach(&w->box, me);
+	assert_false(mailbox_begin_answer(&w->box, me, 2, LOCKMGR_NO_LEASE));
+}
+
+static void
+an_entry_says_whose_it_is(void **state)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	lockmgr_session other = mailbox_attach(&w->box, 0);
+	lease		mine = grant(w, me, 7);
+
+	assert_int_equal(mailbox_valid_until(&w->box, me, 7, 1), 5000);
+	assert_int_equal(mailbox_valid_until(&w->box, me, 6, 1), 0);
+	assert_int_equal(mailbox_valid_until(&w->box, other, 7, 1), 0);
+	mine.valid_until = 6000;
+	assert_false(mailbox_begin_save(&w->leases[1], &mine));
+	mailbox_end_save(&w->leases[1], &mine);
+	assert_int_equal(mailbox_valid_until(&w->box, me, 7, 1), 6000);
+
+	mine.state = LEASE_LOST;
+	mine.loss = LOSS_TAKEN;
+	mine.valid_until = 0;
+	assert_false(mailbox_begin_save(&w->leases[1], &mine));
+	mailbox_end_save(&w->leases[1], &mine);
+	assert_int_equal(mailbox_valid_until(&w->box, me, 7, 1), 0);
+	assert_int_equal(mailbox_loss(&w->box, me, 7, 1), LOSS_TAKEN);
+	assert_int_equal(mailbox_loss(&w->box, other, 7, 1), LOSS_NONE);
+
+	/* It has another holder: letting go has no effect, and the loss is known. */
+	(void) grant(w, other, 3);
+	mailbox_let_go(&w->box, me, 7, 1);
+	assert_false(mailbox_is_let_go(&w->leases[1]));
+	assert_int_equal(mailbox_loss(&w->box, me, 7, 1), LOSS_TAKEN);
+	mailbox_let_go(&w->box, other, 3, 1);
+	assert_true(mailbox_is_let_go(&w->leases[1]));
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_request_is_asked_once),
+		TEST(a_cancelled_request_is_not_asked),
+		TEST(a_request_is_asked_for_nobody_else),
+		TEST(a_request_that_changes_is_asked_when_it_is_whole),
+		TEST(a_request_of_a_session_that_has_just_come_is_asked),
+		TEST(requests_are_parked_and_taken_again),
+		TEST(a_request_can_be_answered_unread),
+		TEST(a_grant_that_is_not_wanted_goes_back),
+		TEST(the_next_cancellation_takes_nothing_back),
+		TEST(a_cancellation_while_it_is_answered_takes_back),
+		TEST(an_entry_says_whose_it_is),
+	};
+
+	return cmocka_run_group_tests_name("mailbox", tests, NULL, NULL);
+}
