@@ -20,10 +20,10 @@
 #include "shared/errors.h"
 #include "shared/utf8.h"
 
-/* How long a session waits for a worker to come (back). */
+/* How long a session waits for a worker to start. */
 #define WORKER_PATIENCE_US (5 * USECS_PER_SEC)
 
-/* Longest sleep between two looks around. */
+/* The longest sleep in wait_for_answer(). */
 #define TURN_US USECS_PER_SEC
 
 static lockmgr_session me = {0, 0};

@@ -3,9 +3,9 @@
  * mailbox.h
  *	  A session's side of the mailbox: ask the worker, wait for its answer.
  *
- * One request at a time.  Waiting never lasts beyond an interrupt:
- * if anything is raised meanwhile, the request is cancelled and the worker
- * gives back whatever it gets for it, even if it has got it already.
+ * A session has one request at a time, and waits interruptibly.  An error while it
+ * waits cancels the request; the worker then releases what the request gets, or
+ * has got already.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,15 +25,15 @@ extern lockmgr_session MailboxSession(void);
 extern MailboxSlot *MailboxMySlot(void);
 
 /*
- * Sends the request, setting its seq, and fills the answer, which may be a
- * failure.  waiting, if not NULL, says how long and for which lock.
+ * Sets the request's seq, posts it and waits for the answer, which may be a
+ * failure.  waiting: how long, and for which lock; or NULL.
  */
 extern void MailboxCall(MailboxRequest *request, Waiting *waiting,
 						MailboxAnswer *answer);
 
 /*
- * Tells the worker that the session wants no more of the lease that it got for
- * the request seq.  Neither waits nor fails.
+ * The session no longer wants the lease that it got for its request seq.  Neither
+ * waits nor fails.
  */
 extern void MailboxLetGo(uint32 lease_index, uint64 seq);
 

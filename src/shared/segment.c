@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * segment.c
- *	  Sets the shared memory up, and rings the worker's bell.
+ *	  Sets up the shared memory, and rings the worker's bell.
  *
- * After a crash restart the segment is made anew and empty: every session
- * that held something is gone then.
+ * After a crash restart the segment is new and empty: every session that held
+ * something has ended.
  *
  *-------------------------------------------------------------------------
  */
@@ -206,9 +206,9 @@ lease_words(void *arg, uint32 index)
 }
 
 /*
- * Called in exit callbacks and with interrupts held: no errors, no locks.  If
- * the worker has just ended, the latch may be another process's: it wakes up
- * once for nothing, and the next worker looks at every slot when it starts.
+ * Called in exit callbacks and with interrupts held: no errors, no locks.  Race
+ * with the worker's end: the latch may be another process's by now.  That process
+ * wakes up for nothing, and the next worker reads every slot when it starts.
  */
 static void
 ring(void *arg, uint32 slot)
@@ -223,7 +223,7 @@ ring(void *arg, uint32 slot)
 		SetLatch(&GetPGProcByNumber(procno)->procLatch);
 }
 
-/* If the session has just ended, the latch may be another process's. */
+/* Race with the session's end: another process may wake up for nothing. */
 static void
 wake(void *arg, uint32 slot)
 {
@@ -245,7 +245,7 @@ SegmentReadLease(uint32 lease_index, DirectoryEntry *copy)
 		if (shared_end_read(&entry->changes, before))
 			return state != LEASE_FREE;
 
-		/* The worker is writing, or was stopped while it did. */
+		/* The worker is writing, or was stopped while it wrote. */
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(100);
 	}
@@ -261,7 +261,7 @@ SegmentTellTrouble(const char *message)
 	shared_end_change(&trouble->changes);
 }
 
-/* Whoever reads while it is written has another look a moment later. */
+/* Race with a change: false, and the reader looks again a moment later. */
 bool
 SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE])
 {

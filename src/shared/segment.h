@@ -4,10 +4,9 @@
  *	  What backends and the worker share: mailbox, lease directory, watches,
  *	  counters.
  *
- * The segment, not the worker, is the truth about what is held: a
- * worker that dies alone is replaced by one that reads everything it needs
- * from here.  No pointer to private memory, no descriptor and no curl handle
- * ever stands in it.
+ * The segment, not the worker, is the truth about what is held: when a worker
+ * ends, the next one reads everything it needs from here.  It contains no pointer
+ * to private memory, no descriptor and no curl handle.
  *
  * It has no locks.  A process that is stopped while it holds one, by SIGSTOP or
  * by a busy machine, stops everyone who wants it; and a worker that waits renews
@@ -57,8 +56,8 @@ typedef enum MailboxKind
 	MAILBOX_RELEASE,
 	MAILBOX_RENEW,
 	MAILBOX_LOOK_UP,
-	MAILBOX_TABLE				/* one call of the given op, about the table or
-								 * its items; the backend makes the plan */
+	MAILBOX_TABLE				/* one call of the given op on the table or its
+								 * items; the backend decides what comes next */
 } MailboxKind;
 
 typedef struct MailboxRequest
@@ -72,12 +71,12 @@ typedef struct MailboxRequest
 	int			role_max_leases;	/* its limit (0: none), */
 	bool		superuser;		/* and whether it is one */
 	dynamo_op	op;				/* TABLE, and all from here to has_data */
-	bool		repeat;			/* the last request of the session was the same */
+	bool		repeat;			/* the session's last request was the same */
 	int64		read_units;		/* CREATE_TABLE; both 0: on-demand */
 	int64		write_units;
-	bool		released_only;	/* SCAN: name is the names' prefix; data, if any, */
-	int			limit;			/* the keys to go on after: first start_len */
-	uint16		start_len;		/* bytes of the partition key, then the sort key */
+	bool		released_only;	/* SCAN: name is a prefix of names; data, if any, */
+	int			limit;			/* the keys to continue after: start_len bytes */
+	uint16		start_len;		/* of the partition key, then the sort key */
 	char		version[UUID_SIZE]; /* FORCE_RELEASE: its nonce */
 	char		expected[DYNAMO_VERSION_SIZE];	/* DELETE, FORCE_RELEASE */
 	dynamo_holder holder;		/* ACQUIRE, TRY */
@@ -97,21 +96,21 @@ typedef enum MailboxRefusal
 	MAILBOX_NO_PLACE			/* no Region or endpoint; message: why */
 } MailboxRefusal;
 
-/* What fitted into the answer to a SCAN. */
+/* The part of a page that fitted into the answer to a SCAN. */
 typedef struct LockPageSize
 {
-	uint16		rows;			/* so many rows, in bytes; then, unless cut: */
-	uint16		next;			/* the partition key to go on after, and */
+	uint16		rows;			/* bytes of rows; after them, unless cut: */
+	uint16		next;			/* the partition key to continue after, and */
 	uint16		next_sort;		/* its sort key; both 0: this is the end */
-	bool		cut;			/* not all: go on after the last row */
+	bool		cut;			/* rows are missing: continue after the last one */
 } LockPageSize;
 
-/* A text for people, and its NUL: as long as a list of credential sources. */
+/* Room for a text for people: a list of credential sources is the longest. */
 #define MAILBOX_TEXT_SIZE 1024
 
 /*
- * What an answer brings of an item's data, or of a page of items: see
- * lock_page.h.  Of the longest names and texts, two rows fit.
+ * Room for an item's data, or for a page of items (see lock_page.h).  At least two
+ * rows with the longest names and texts fit.
  */
 #define MAILBOX_DATA_SIZE 8192
 StaticAssertDecl(MAILBOX_DATA_SIZE >= DYNAMO_DATA_MAX, "data that we write must fit");
@@ -128,16 +127,16 @@ typedef struct MailboxAnswer
 	dynamo_status status;
 	char		type[DYNAMO_TYPE_SIZE];
 	char		message[MAILBOX_TEXT_SIZE];
-	char		hint[MAILBOX_TEXT_SIZE];	/* the worker's knowledge: which
+	char		hint[MAILBOX_TEXT_SIZE];	/* what only the worker knows: which
 											 * credentials were tried, ... */
-	dynamo_item item;			/* LOOK_UP, and what a write met that was
-								 * refused; neither data nor wrong is set */
+	dynamo_item item;			/* LOOK_UP, or why a write was refused; neither
+								 * data nor wrong is set */
 	bool		has_data;		/* the item has data ... */
-	uint64		item_data_len;	/* ... of this length, even if it is not here */
+	uint64		item_data_len;	/* ... of this length, which may not fit here */
 	dynamo_table_info table;	/* DESCRIBE_TABLE */
 	int64		epoch_us;		/* TABLE: DynamoDB's clock at the answer, or less */
 	LockPageSize page;			/* SCAN: what is in data */
-	uint8		data[MAILBOX_DATA_SIZE];	/* item's, if it is not longer */
+	uint8		data[MAILBOX_DATA_SIZE];	/* the item's, if it fits */
 } MailboxAnswer;
 
 typedef struct MailboxSlot
@@ -147,7 +146,7 @@ typedef struct MailboxSlot
 	char		database[NAMEDATALEN];	/* UTF-8, for the views */
 	char		user[NAMEDATALEN];
 	MailboxRequest request;
-	pg_atomic_uint64 waiting_seq;	/* the request that waits, or has waited */
+	pg_atomic_uint64 waiting_seq;	/* the last request that had to wait */
 	pg_atomic_uint32 watch;		/* ... under this number */
 	MailboxAnswer answer;
 } MailboxSlot;
@@ -181,11 +180,11 @@ typedef struct SegmentPlace
 	char		url[1024];
 } SegmentPlace;
 
-/* Why requests are being repeated, in the worker's words. */
+/* Why the worker repeats requests. */
 typedef struct SegmentTrouble
 {
 	shared32	changes;
-	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8; "": they are not */
+	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8; "": it repeats none */
 } SegmentTrouble;
 
 /* The last loss of a lease, for ddb_stats. */
@@ -206,9 +205,9 @@ typedef struct SegmentLoss
 typedef struct OpCounters
 {
 	pg_atomic_uint64 requests;	/* sent to DynamoDB, repeats included */
-	pg_atomic_uint64 errors;	/* replies or failures that are no answer */
+	pg_atomic_uint64 errors;	/* error replies, and requests without a reply */
 	pg_atomic_uint64 throttles;
-	pg_atomic_uint64 retries;	/* requests that were repeats */
+	pg_atomic_uint64 retries;	/* repeated requests */
 	pg_atomic_uint64 latency_us;	/* sum over replied requests */
 	pg_atomic_uint64 latency_count;
 	pg_atomic_uint64 consumed_milliunits;
@@ -236,7 +235,7 @@ typedef struct Segment
 
 	/* Gauges and counters that belong to no operation. */
 	pg_atomic_uint64 leases_lost;
-	shared32	loss_changes;	/* odd: one is being made; 0: there was none */
+	shared32	loss_changes;	/* of last_loss; 0: there was no loss */
 	SegmentLoss last_loss;		/* see loss.c */
 	pg_atomic_uint32 leases_in_use;
 	pg_atomic_uint32 leases_held;
@@ -260,13 +259,13 @@ extern const mailbox segment_mailbox;
 /* Installs the shared memory hooks; from _PG_init while preloading. */
 extern void SegmentInstallHooks(void);
 
-/* The worker's only; "" when nothing is repeated. */
+/* For the worker; "": nothing is repeated. */
 extern void SegmentTellTrouble(const char *message);
 
 /* False if there is no trouble. */
 extern bool SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
 
-/* A copy of a lease that is not free, or false.  For the views: may be interrupted. */
+/* Copies a lease; false if it is free.  For the views: may be interrupted. */
 extern bool SegmentReadLease(uint32 lease_index, DirectoryEntry *copy);
 
 /* Microseconds on CLOCK_BOOTTIME: the clock of every lease. */

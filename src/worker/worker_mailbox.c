@@ -269,7 +269,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	lockmgr_ask(worker_lockmgr, now, &asked);
 }
 
-/* The segment's copy of a lease, and the journal's of its name. */
+/* Saves a lease in the segment, and its name in the journal. */
 void
 WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		   size_t name_len)
@@ -294,7 +294,7 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 	shared_end_change(&entry->changes);
 	mailbox_end_save(&entry->words, lease);
 
-	/* A shorter lease is about to be sent: we may be stopped when it ends. */
+	/* The session must know the sooner deadline: we may be stopped when it comes. */
 	if (sooner)
 		WorkerInterrupt(lease->session);
 
@@ -384,7 +384,7 @@ fill_item(MailboxAnswer *out, const dynamo_item *item)
 		memcpy(out->data, item->data, item->data_len);
 }
 
-/* A page of the table shows the lock manager other clusters' versions. */
+/* The lock manager learns other clusters' versions from a page of the table. */
 static void
 find_dead(const dynamo_page *page, int64 sent)
 {
@@ -399,7 +399,7 @@ find_dead(const dynamo_page *page, int64 sent)
 	}
 }
 
-/* The answer to a request that went past the lock manager. */
+/* Answers a request that did not go through the lock manager. */
 static void
 answer_table(const WorkerCall *call, const dynamo_reply *reply)
 {
