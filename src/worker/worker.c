@@ -166,7 +166,7 @@ slow_down_starts(void)
 	pg_atomic_fetch_add_u32(&segment->worker_starts, 1);
 }
 
-/* From now on SegmentRing() sets our latch. */
+/* From now on a ring sets our latch. */
 static void
 announce(void)
 {
