@@ -45,7 +45,7 @@ static object_access_hook_type prev_object_access = NULL;
 static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 						  int sub_id, void *arg);
 static void refuse_while_held(void);
-static bool is_held(const DirectoryEntry *entry, const char *database);
+static bool is_held(const LeaseCopy *entry, const char *database);
 static bool is_fences(Oid relation);
 static void refuse_with_tokens(Oid fences);
 static uint64 count_rows(Oid relation);
@@ -77,7 +77,7 @@ static void
 refuse_while_held(void)
 {
 	char		database[DYNAMO_HOLDER_SIZE];
-	DirectoryEntry *entry = palloc(sizeof(DirectoryEntry));
+	LeaseCopy  *entry = palloc(sizeof(LeaseCopy));
 
 	Utf8Copy(database, sizeof(database), get_database_name(MyDatabaseId));
 	for (uint32 i = 0; i < segment->max_leases; i++)
@@ -97,14 +97,14 @@ refuse_while_held(void)
 
 /* A session that has ended holds nothing, even if the worker has not noticed yet. */
 static bool
-is_held(const DirectoryEntry *entry, const char *database)
+is_held(const LeaseCopy *entry, const char *database)
 {
 	const lease *l = &entry->lease;
 	MailboxSlot *slot = &segment_slots[l->session.slot];
 
 	return l->state == LEASE_HELD &&
 		strcmp(l->holder.database, database) == 0 &&
-		!mailbox_is_let_go(&entry->words) &&
+		!entry->let_go &&
 		shared_read(&slot->words.generation) == l->session.generation;
 }
 

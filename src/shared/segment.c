@@ -39,6 +39,7 @@ static void initialise(void);
 static void initialise_slot(MailboxSlot *slot);
 static void initialise_entry(DirectoryEntry *entry);
 static void initialise_counters(OpCounters *ops);
+static void copy_entry(DirectoryEntry *entry, LeaseCopy *copy);
 static mailbox_slot *slot_words(void *arg, uint32 number);
 static mailbox_lease *lease_words(void *arg, uint32 index);
 static void ring(void *arg, uint32 slot);
@@ -231,7 +232,7 @@ wake(void *arg, uint32 slot)
 }
 
 bool
-SegmentReadLease(uint32 lease_index, DirectoryEntry *copy)
+SegmentReadLease(uint32 lease_index, LeaseCopy *copy)
 {
 	DirectoryEntry *entry = &segment_leases[lease_index];
 
@@ -241,7 +242,7 @@ SegmentReadLease(uint32 lease_index, DirectoryEntry *copy)
 		lease_state state = entry->lease.state;
 
 		if (state != LEASE_FREE)
-			*copy = *entry;
+			copy_entry(entry, copy);
 		if (shared_end_read(&entry->changes, before))
 			return state != LEASE_FREE;
 
@@ -249,6 +250,17 @@ SegmentReadLease(uint32 lease_index, DirectoryEntry *copy)
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(100);
 	}
+}
+
+static void
+copy_entry(DirectoryEntry *entry, LeaseCopy *copy)
+{
+	copy->lease = entry->lease;
+	copy->let_go = mailbox_is_let_go(&entry->words);
+	copy->session_depth = pg_atomic_read_u32(&entry->session_depth);
+	copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);
+	copy->name_len = Min(entry->name_len, DYNAMO_NAME_MAX);
+	memcpy(copy->name, entry->name, copy->name_len);
 }
 
 void

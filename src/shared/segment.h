@@ -163,6 +163,17 @@ typedef struct DirectoryEntry
 	char		name[DYNAMO_NAME_MAX];
 } DirectoryEntry;
 
+/* A copy of an entry, without its atomics. */
+typedef struct LeaseCopy
+{
+	lease		lease;
+	bool		let_go;
+	uint32		session_depth;
+	uint32		xact_depth;
+	uint16		name_len;
+	char		name[DYNAMO_NAME_MAX];
+} LeaseCopy;
+
 typedef struct Watch
 {
 	shared32	changes;
@@ -266,7 +277,7 @@ extern void SegmentTellTrouble(const char *message);
 extern bool SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
 
 /* Copies a lease; false if it is free.  For the views: may be interrupted. */
-extern bool SegmentReadLease(uint32 lease_index, DirectoryEntry *copy);
+extern bool SegmentReadLease(uint32 lease_index, LeaseCopy *copy);
 
 /* Microseconds on CLOCK_BOOTTIME: the clock of every lease. */
 extern int64 SegmentNow(void);

@@ -105,11 +105,11 @@ typedef struct OpTotals
 static void put_row(Row *row, ReturnSetInfo *result);
 static int	collect_waiters(Waiter *waiters);
 static bool read_waiter(uint32 index, Waiter *waiter, char *name);
-static int	count_waiters(Waiter *waiters, int count, const DirectoryEntry *entry);
-static void lease_row(const DirectoryEntry *entry, int waiting, int64 now, Row *row);
-static void believed_columns(const DirectoryEntry *entry, int64 now, Row *row);
-static void depth_columns(const DirectoryEntry *entry, Row *row);
-static const char *state_of(const DirectoryEntry *entry, int64 now);
+static int	count_waiters(Waiter *waiters, int count, const LeaseCopy *entry);
+static void lease_row(const LeaseCopy *entry, int waiting, int64 now, Row *row);
+static void believed_columns(const LeaseCopy *entry, int64 now, Row *row);
+static void depth_columns(const LeaseCopy *entry, Row *row);
+static const char *state_of(const LeaseCopy *entry, int64 now);
 static void waiter_row(const Waiter *waiter, Row *row);
 static void set(Row *row, int column, Datum value);
 static void set_text(Row *row, int column, const char *utf8, int len);
@@ -123,7 +123,7 @@ Datum
 ddb_locks(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	DirectoryEntry *entry = palloc(sizeof(DirectoryEntry));
+	LeaseCopy  *entry = palloc(sizeof(LeaseCopy));
 	int64		now;
 	Waiter	   *waiters;
 	int			waiter_count;
@@ -225,7 +225,7 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
  * which the lease is being acquired: it is shown as acquiring, not as waiting.
  */
 static int
-count_waiters(Waiter *waiters, int count, const DirectoryEntry *entry)
+count_waiters(Waiter *waiters, int count, const LeaseCopy *entry)
 {
 	const lease_write *pending = &entry->lease.pending;
 	int			found = 0;
@@ -249,7 +249,7 @@ count_waiters(Waiter *waiters, int count, const DirectoryEntry *entry)
 }
 
 static void
-lease_row(const DirectoryEntry *entry, int waiting, int64 now, Row *row)
+lease_row(const LeaseCopy *entry, int waiting, int64 now, Row *row)
 {
 	const lease *l = &entry->lease;
 	const dynamo_holder *holder = &l->holder;
@@ -269,7 +269,7 @@ lease_row(const DirectoryEntry *entry, int waiting, int64 now, Row *row)
 
 /* The columns of a lease that has been granted. */
 static void
-believed_columns(const DirectoryEntry *entry, int64 now, Row *row)
+believed_columns(const LeaseCopy *entry, int64 now, Row *row)
 {
 	const lease *l = &entry->lease;
 	TimestampTz acquired_at;
@@ -284,10 +284,10 @@ believed_columns(const DirectoryEntry *entry, int64 now, Row *row)
 }
 
 static void
-depth_columns(const DirectoryEntry *entry, Row *row)
+depth_columns(const LeaseCopy *entry, Row *row)
 {
-	uint32		session_depth = entry->session_depth.value;
-	uint32		xact_depth = entry->xact_depth.value;
+	uint32		session_depth = entry->session_depth;
+	uint32		xact_depth = entry->xact_depth;
 	const char *scope;
 
 	if (session_depth == 0 && xact_depth == 0)
@@ -303,7 +303,7 @@ depth_columns(const DirectoryEntry *entry, Row *row)
 }
 
 static const char *
-state_of(const DirectoryEntry *entry, int64 now)
+state_of(const LeaseCopy *entry, int64 now)
 {
 	const lease *l = &entry->lease;
 
@@ -313,7 +313,7 @@ state_of(const DirectoryEntry *entry, int64 now)
 			return "acquiring";
 		case LEASE_HELD:
 			/* The worker may not have noticed the session's release yet. */
-			if (mailbox_is_let_go(&entry->words))
+			if (entry->let_go)
 				return "releasing";
 			return l->valid_until > now ? "held" : "lost";
 		case LEASE_RELEASING:
