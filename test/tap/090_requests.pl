@@ -57,9 +57,10 @@ costs('trying what this cluster has: none', q{SELECT ddb_lock_try_acquire('b')})
 #
 # Hand-over: the releasing session's request is the next one's acquire
 #
-$next->send(q{SELECT ddb_lock_acquire('a', lease => '1h')});
-wait_for_waiters($node, 'a', 1);
-costs('handing a lock over: 1 request', q{SELECT ddb_lock_release('a')}, hand_over => 1);
+$session->query_safe(q{SELECT ddb_lock_release_all(), ddb_lock_acquire('c', lease => '1h')});
+$next->send(q{SELECT ddb_lock_acquire('c', lease => '1h')});
+wait_for_waiters($node, 'c', 1);
+costs('handing a lock over: 1 request', q{SELECT ddb_lock_release('c')}, hand_over => 1);
 $next->result;
 $next->query_safe(q{SELECT ddb_lock_release_all()});
 
