@@ -3,7 +3,7 @@
  * loss.h
  *	  Each loss of a lease is counted and logged once.
  *
- * For the worker and for the session: whoever notices first tells.
+ * For the worker and for the session: the first to notice counts and logs.
  *
  *-------------------------------------------------------------------------
  */

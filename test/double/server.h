@@ -180,7 +180,7 @@ struct server
 	uint64_t	random;
 	int			turn;			/* of what goes in rotation */
 	double		writes_per_s;	/* of an item; 0: no limit */
-	bool		unlimited;		/* for now: the operator's own call */
+	bool		unlimited;		/* during the operator's own call */
 	server_bucket *buckets;
 	server_count *requests;		/* by operation */
 	server_count *refused;		/* by error type, signatures above all */
