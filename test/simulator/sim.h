@@ -1,27 +1,28 @@
 /*-------------------------------------------------------------------------
  *
  * sim.h
- *	  The deterministic simulation: what its files share.
+ *	  Declarations that the simulation's files share.
  *
- * A run is a world of its own: some clusters, each with the real lock manager
- * and the real codec, one DynamoDB double, a network between them, sessions
- * that work, foreign clients, an operator, and faults.  All that is random
- * comes from one seed and all that happens from one queue of events, so a seed
- * is a run.  Time is "true" time, in microseconds, which nobody in the world
- * can read: each cluster has a clock of its own, with its own rate.
+ * A run simulates several clusters, each with the shipped lock manager, mailbox
+ * protocol and codec, one DynamoDB double, the network between them, sessions
+ * that work, foreign clients, an operator, and faults.  All random numbers come
+ * from one seed, and everything that happens comes from one queue of events: a
+ * seed always gives the same run.  The queue uses "true" time, in microseconds.
+ * No participant can read it: each cluster has its own clock, with its own
+ * rate.
  *
- *	 sim_world.c		chance, clocks, the queue of events, the trace
- *	 sim_plan.c			what kind of run a seed is
+ *	 sim_world.c		random numbers, clocks, the queue of events, the trace
+ *	 sim_plan.c			draws the parameters of a run
  *	 sim_nonce.c		every version ever written: when, for whom, applied?
- *	 sim_table.c		the DynamoDB double, and what must stand in it
- *	 sim_network.c		requests and replies on their way, and what befalls them
+ *	 sim_table.c		the DynamoDB double, and a second record of its items
+ *	 sim_network.c		requests and replies in flight, and their faults
  *	 sim_worker.c		hosts a lock manager as the background worker does
  *	 sim_race.c			sessions and worker act between each other's steps
  *	 sim_session.c		sessions and their transactions
  *	 sim_foreign.c		clients like Amazon's, and the operator
- *	 sim_fault.c		what breaks apart from single requests
- *	 sim_check.c		the promises I1 ... I8 of doc/safety.md
- *	 sim_run.c			a run, from storm to end
+ *	 sim_fault.c		faults of clusters, workers and backends
+ *	 sim_check.c		checks the promises I1 ... I8 of doc/safety.md
+ *	 sim_run.c			the phases of a run
  *	 simulate.c			the program
  *
  *-------------------------------------------------------------------------
@@ -47,20 +48,20 @@
 #define SECOND	INT64_C(1000000)
 #define MINUTE	(60 * SECOND)
 
-/* DynamoDB's clock at true time 0, so that tokens look as they do in life. */
+/* DynamoDB's clock at true time 0: tokens look realistic. */
 #define SIM_EPOCH	(INT64_C(1800000000) * SECOND)
 
 typedef struct sim sim;
 typedef struct sim_call sim_call;
 
-/* What can go wrong, as counted. */
+/* The faults; each is counted. */
 typedef enum sim_fault
 {
 	FAULT_REQUEST_DROPPED,
 	FAULT_REPLY_DROPPED,
 	FAULT_DUPLICATED,
 	FAULT_SLOW,
-	FAULT_LATE,					/* applied when nobody waits for it any more */
+	FAULT_LATE,					/* applied up to three leases later, no reply */
 	FAULT_RESET_APPLIED,
 	FAULT_RESET,
 	FAULT_500_APPLIED,
@@ -73,7 +74,7 @@ typedef enum sim_fault
 	FAULT_TRUNCATED,
 	FAULT_CORRUPT,
 	FAULT_STATEMENT_FAILED,
-	FAULT_REPLY_UNREAD,			/* the worker is stopped when it comes */
+	FAULT_REPLY_UNREAD,			/* it arrives while the worker is stopped */
 	FAULT_BATCH_REFUSED,
 	FAULT_NO_CREDENTIALS,
 	FAULT_CUT,
@@ -88,17 +89,17 @@ typedef enum sim_fault
 	FAULT_ITEM_DELETED,
 	FAULT_ITEM_EDITED,
 	FAULT_ITEM_RELEASED,
-	FAULT_ITEM_PURGED,			/* a released one, by its time to live */
+	FAULT_ITEM_PURGED,			/* a released one, by its time-to-live */
 	FAULT_COUNT
 } sim_fault;
 
-/* What a run is like: sim_plan.c draws it. */
+/* Kinds of runs; sim_plan.c draws one. */
 typedef enum sim_kind
 {
-	KIND_STORM,					/* few sessions, short leases, no rest */
+	KIND_STORM,					/* few sessions, short leases, many faults */
 	KIND_CROWD,					/* hundreds of sessions, dozens of locks */
 	KIND_LONG,					/* hours of long leases, little work */
-	KIND_HOT,					/* one lock that all want, no faults: who waits how long? */
+	KIND_HOT,					/* one lock for all, no faults: measures waits */
 	KIND_COUNT
 } sim_kind;
 
@@ -113,20 +114,20 @@ typedef struct sim_plan
 	uint32_t	max_calls;
 	int64_t		lease_min_ms;
 	int64_t		lease_max_ms;
-	int64_t		storm;			/* how long faults go on */
-	int64_t		step;			/* between what a session does, at most */
-	int64_t		hop;			/* what a packet takes, at most */
-	int64_t		fault_every;	/* between what breaks, at most */
-	unsigned	fault_percent;	/* of the calls */
-	unsigned	late_percent;	/* of those, truly late ones */
-	unsigned	idle_percent;	/* of the steps of sessions that have a lock */
+	int64_t		storm;			/* duration of the phase with faults */
+	int64_t		step;			/* between two steps of a session, at most */
+	int64_t		hop;			/* latency of a packet, at most */
+	int64_t		fault_every;	/* between two faults of clusters, at most */
+	unsigned	fault_percent;	/* of the calls meet a fault */
+	unsigned	late_percent;	/* of these are FAULT_LATE */
+	unsigned	idle_percent;	/* of the steps of a holder do nothing */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
 	int64_t		clock_error;	/* of a cluster's wall clock */
-	bool		hours;			/* ... which may be off by an hour */
+	bool		hours;			/* the wall clock may also be off by an hour */
 } sim_plan;
 
-/* What a session has: as its backend would know it. */
+/* A lock that a session holds, as its backend would know it. */
 typedef struct sim_hold
 {
 	bool		used;
@@ -134,18 +135,18 @@ typedef struct sim_hold
 	uint32_t	lease;
 	uint64_t	seq;
 	int64_t		token;
-	bool		lost;			/* its worker has told so */
-	bool		lower;			/* its token may be lower than an older one */
+	bool		lost;			/* the worker has reported the loss */
+	bool		lower;			/* its token is below an older grant's */
 	int			transaction;	/* 0: none, 1: fenced, 2: past the guard */
 } sim_hold;
 
-/* A session, or nobody. */
+/* A session, or an unused slot. */
 typedef struct sim_session
 {
 	lockmgr_session me;			/* generation 0: not attached */
-	unsigned	steps;			/* tells the next step from those called off */
+	unsigned	steps;			/* number of the next step; older ones are void */
 	lockmgr_request request;
-	bool		waiting;		/* it posted request and has not taken an answer */
+	bool		waiting;		/* it posted request and took no answer yet */
 	int64_t		asked_at;
 	int			lock;
 	sim_hold	holds[SIM_HOLDS];
@@ -166,7 +167,7 @@ typedef struct sim_saved
 	mailbox_lease words;
 	int			lock;
 	int64_t		lost_until;		/* a lost lease's end, by the cluster's clock */
-	bool		excused;		/* somebody's hand was in its item */
+	bool		excused;		/* the operator changed its item */
 } sim_saved;
 
 typedef struct sim_cluster
@@ -175,26 +176,26 @@ typedef struct sim_cluster
 	mailbox		box;
 	mailbox_worker worker;		/* its lm is NULL: the worker is dead */
 	lockmgr_request taken;		/* the request that the worker has copied */
-	uint64_t   *owed;			/* [sessions]: the request that must be answered, or 0 */
-	int64_t		unfit_until;	/* the worker does not know yet if the table is fit */
-	unsigned	life;			/* which worker */
+	uint64_t   *owed;			/* [sessions]: the request to be answered, or 0 */
+	int64_t		unfit_until;	/* until then, the gate is closed */
+	unsigned	life;			/* counts the cluster's workers */
 	bool		adopting;
 	unsigned	incarnation;
 	char		owner[64];
-	int64_t		ppm;			/* its clock is faster by this */
+	int64_t		ppm;			/* how much faster its clock runs */
 	int64_t		offset;
-	int64_t		wall_error;		/* its wall clock is ahead by this */
-	epoch_clock clock;			/* what it knows of DynamoDB's */
-	bool		absurd_date;	/* in its next reply */
+	int64_t		wall_error;		/* how far its wall clock is ahead */
+	epoch_clock clock;			/* its estimate of DynamoDB's clock */
+	bool		absurd_date;	/* the next reply has one */
 	int64_t		paused_until;
-	int64_t		cut_until;		/* no packet passes */
+	int64_t		cut_until;		/* until then, no packet passes */
 	int64_t		throttled_until;
 	int64_t		no_credentials_until;
 	bool		refuses_batches;
-	int64_t		troubled_at;	/* the last moment of any fault of its own */
+	int64_t		troubled_at;	/* end of the latest fault of this cluster */
 	sim_saved  *saved;			/* [max_leases] */
-	int		   *lease_of;		/* [locks]: what it wrote there, or -1 */
-	int64_t	   *had;			/* [locks]: until when a session believed in it */
+	int		   *lease_of;		/* [locks]: index of its lease, or -1 */
+	int64_t	   *had;			/* [locks]: when it last held the lock */
 	sim_slot   *slots;
 	sim_session *sessions;
 } sim_cluster;
@@ -205,23 +206,23 @@ typedef struct sim_foreigner
 	char		owner[32];
 	int64_t		ppm;
 	bool		deletes;		/* its release deletes the item */
-	bool		updates;		/* its acquire leaves what it does not know */
+	bool		updates;		/* its acquire keeps attributes of others */
 	bool		go_style;		/* writes "4s", as dynamolock does */
 	int			lock;			/* wanted or held, or SIM_NOBODY */
 	int64_t		wanted_since;
 	bool		holds;
 	bool		excused;
-	bool		gone;			/* crashed: believes nothing, until then */
+	bool		gone;			/* crashed */
 	int64_t		lease_ms;
-	char		version[40];	/* its own */
+	char		version[40];	/* the version that it wrote */
 	int64_t		valid_until;	/* in true time */
 	int64_t		release_at;
-	char		seen[40];		/* somebody else's */
+	char		seen[40];		/* the version that it saw in the item */
 	int64_t		seen_lease_ms;
 	int64_t		dead_at;		/* in true time */
 } sim_foreigner;
 
-/* A version that somebody wrote, or will. */
+/* A version that a lock manager has drawn, written or not. */
 typedef struct sim_nonce
 {
 	char		version[40];
@@ -230,7 +231,7 @@ typedef struct sim_nonce
 	unsigned	incarnation;
 	int			lock;
 	uint32_t	lease;
-	int64_t		first_sent;		/* by the cluster's clock; 0: not yet */
+	int64_t		first_sent;		/* by the cluster's clock; 0: not sent */
 	int64_t		first_sent_true;
 	int64_t		epoch;			/* DynamoDB's clock at that moment */
 	int64_t		lease_ms;
@@ -238,7 +239,7 @@ typedef struct sim_nonce
 	bool		excused;
 } sim_nonce;
 
-/* A lock: what stands in its item, and the promises about it. */
+/* A lock: what its item should contain, and what the checks need. */
 typedef struct sim_lock
 {
 	char		name[32];
@@ -251,36 +252,36 @@ typedef struct sim_lock
 	char		version[40];
 	bool		has_token;
 	int64_t		token;
-	bool		edited;			/* by hand, and not written by us since */
-	bool		broken;			/* by hand, until it is deleted */
+	bool		edited;			/* the operator was the last to write it */
+	bool		broken;			/* the operator made it unusable */
 
-	int64_t		ever_token;		/* the highest ever granted */
+	int64_t		ever_token;		/* the highest token ever granted */
 	int64_t		last_token;		/* ... since the item lost its token */
-	int64_t		lease_end;		/* in true time, of what stands there */
-	bool		written_late;	/* late, or the second copy */
-	int64_t		free_since;		/* the last moment at which anybody had it */
+	int64_t		lease_end;		/* of the item's version, in true time */
+	bool		written_late;	/* by a late or second copy */
+	int64_t		free_since;		/* when a holder last had it */
 	int64_t		late_at;		/* when a late copy was last applied */
 
 	int64_t		fence;			/* the highest token of a commit */
-	int64_t		committed;		/* the newest commit's */
-	const sim_hold *row_locked; /* by whose transaction */
+	int64_t		committed;		/* the token of the latest commit */
+	const sim_hold *row_locked; /* whose transaction has the row lock */
 } sim_lock;
 
 typedef enum sim_event_kind
 {
 	SIM_APPLY,					/* a copy of a call reaches DynamoDB */
 	SIM_REPLY,					/* its reply reaches the worker */
-	SIM_ERROR,					/* an error reaches the worker in its stead */
-	SIM_BELL,					/* the worker looks at a session's slot */
-	SIM_FIT,					/* the worker knows if the table is fit */
-	SIM_STEP,					/* a session does something */
+	SIM_ERROR,					/* an error reaches the worker instead */
+	SIM_BELL,					/* the worker reads a session's slot */
+	SIM_FIT,					/* the gate opens, or the worker reports why not */
+	SIM_STEP,					/* a session takes its next step */
 	SIM_START,					/* a new worker starts */
-	SIM_BREAK,					/* something breaks */
-	SIM_FOREIGN,				/* a foreign client does something */
+	SIM_BREAK,					/* a fault of a cluster */
+	SIM_FOREIGN,				/* a foreign client takes its next step */
 	SIM_FOREIGN_APPLY,			/* its request reaches DynamoDB */
-	SIM_HAND,					/* something happens to an item */
-	SIM_REPAIR,					/* the operator deletes what was broken */
-	SIM_AUDIT					/* somebody looks whether all is well */
+	SIM_HAND,					/* the operator or the time-to-live acts */
+	SIM_REPAIR,					/* the operator deletes an unusable item */
+	SIM_AUDIT					/* checks that no waiter is forgotten */
 } sim_event_kind;
 
 typedef struct sim_event
@@ -299,12 +300,12 @@ typedef enum sim_phase
 {
 	PHASE_STORM,				/* faults and work */
 	PHASE_CALM,					/* work */
-	PHASE_DRAIN,				/* who has a lock releases it */
-	PHASE_PROBE,				/* every lock is taken once more */
+	PHASE_DRAIN,				/* holders release their locks */
+	PHASE_PROBE,				/* every lock is acquired once more */
 	PHASE_END					/* all sessions end */
 } sim_phase;
 
-/* What the program adds up over runs. */
+/* Sums over all runs. */
 typedef struct sim_totals
 {
 	uint64_t	seeds[KIND_COUNT];
@@ -321,13 +322,13 @@ typedef struct sim_totals
 	uint64_t	guarded;		/* commits that the guard refused */
 	uint64_t	fenced;			/* commits that the fence refused */
 	uint64_t	hot_grants;		/* in hot runs */
-	uint64_t	turns[2];		/* waits for other clusters; of foreign clients */
+	uint64_t	turns[2];		/* waits: of clusters, of foreign clients */
 	uint64_t	turn_us[2];		/* their sum */
 	uint64_t	faults[FAULT_COUNT];
 	int64_t		longest_turn[2];
 } sim_totals;
 
-/* Two generations of a hash table: sim_nonce.c. */
+/* Two generations of a hash table; see sim_nonce.c. */
 #define SIM_NONCES 16384
 typedef struct sim_nonces
 {
@@ -343,9 +344,9 @@ struct sim
 	int64_t		now;			/* true time */
 	sim_phase	phase;
 	bool		trace;
-	bool		hasty;			/* sessions end and cancel more often */
-	char		wrong[512];		/* what was violated, or "" */
-	const char *without;		/* a promise that is not looked at, or NULL */
+	bool		hasty;			/* sessions end and cancel more often now */
+	char		wrong[512];		/* the broken promise, or "" */
+	const char *without;		/* a promise that is not checked, or NULL */
 	sim_totals *totals;
 
 	sim_plan	plan;
@@ -399,7 +400,7 @@ extern void sim_written(sim *s, const sim_call *call, int which);
 extern void sim_check_item(sim *s, const sim_lock *lock, const dynamo_item *item);
 extern void sim_check_table(sim *s);
 
-/* sim_network.c: a call under way; it lives until its last event is over. */
+/* sim_network.c: a call in flight; freed after its last event. */
 struct sim_call
 {
 	int			cluster;
@@ -412,10 +413,10 @@ struct sim_call
 	char	   *body;
 	int64_t		posted;			/* by the cluster's clock */
 	int			status;			/* of the first copy's reply; 0: none yet */
-	int64_t		date_s;			/* ... by DynamoDB's clock, cut to seconds */
+	int64_t		date_s;			/* its Date, in whole seconds */
 	char	   *bytes;			/* of that reply */
 	size_t		len;
-	dynamo_reply reply;			/* as read by the codec */
+	dynamo_reply reply;			/* as the codec read it */
 	struct
 	{
 		dynamo_op	op;
@@ -443,7 +444,7 @@ extern void sim_table_known(sim *s, sim_cluster *c);
 extern void sim_mailbox_new(sim *s, sim_cluster *c);
 extern bool sim_is_answered(const sim_cluster *c, const sim_session *session);
 
-/* sim_race.c: around what a session or the worker does with a slot. */
+/* sim_race.c: brackets a session's or the worker's use of a slot. */
 typedef enum sim_side
 {
 	SIDE_SESSION,
@@ -452,7 +453,7 @@ typedef enum sim_side
 
 typedef struct sim_race
 {
-	sim		   *s;				/* NULL: nobody is in the middle of anything */
+	sim		   *s;				/* NULL: no slot is in use */
 	sim_cluster *c;
 	int			slot;
 	sim_side	side;

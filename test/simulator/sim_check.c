@@ -3,9 +3,10 @@
  * sim_check.c
  *	  The promises I1 ... I8 of doc/safety.md, checked against true time.
  *
- * What the lock manager believes is taken from the leases that it saves, as
- * backends do; what is true from the requests that were sent and applied.
- * I6, and I7's other half, are in sim_run.c and sim_table.c.
+ * The checks compare what sessions believe with what is true.  Sessions believe
+ * the leases that the lock manager saves, as backends do.  What is true follows
+ * from the requests that were sent and applied. sim_run.c checks I6 and
+ * sim_table.c part of I7.
  *
  *-------------------------------------------------------------------------
  */
@@ -57,7 +58,10 @@ check_alone(sim *s, const sim_cluster *c, int lock)
 	}
 }
 
-/* I1: no write takes away what somebody believes in, but its own renewal. */
+/*
+ * I1: while a client believes that it holds the lock, only its own renewal may
+ * write the item.
+ */
 void
 sim_check_overwrite(sim *s, int lock, const sim_call *call, int which)
 {
@@ -87,8 +91,9 @@ sim_check_overwrite(sim *s, int lock, const sim_call *call, int which)
 }
 
 /*
- * I2: tokens rise in grant order; after a deletion, if DynamoDB's clock is past
- * them: so each is that clock's time, or more.
+ * I2: tokens rise in grant order; across a deletion, they rise if DynamoDB's
+ * clock is past the last token.  So each token is at least the time of that
+ * clock.
  */
 static void
 check_token(sim *s, sim_lock *lock, const sim_nonce *nonce, int64_t token)
@@ -130,14 +135,14 @@ check_grant(sim *s, const sim_cluster *c, uint32_t index, const sim_nonce *nonce
 		lock->ever_token = saved->l.token;
 }
 
-/* The moment from which a write with this nonce supports no belief. */
+/* The deadline of a lease that this write confirms, by the cluster's clock. */
 static int64_t
 deadline_of(const sim_nonce *nonce)
 {
 	return nonce->first_sent + nonce->lease_ms * 900;
 }
 
-/* I3: belief ends at the deadline of each write that may count, at the latest. */
+/* I3: belief ends no later than the deadline of a write that may be applied. */
 static void
 check_deadline(sim *s, const sim_nonce *nonce, const lease *l)
 {
@@ -146,7 +151,7 @@ check_deadline(sim *s, const sim_nonce *nonce, const lease *l)
 				  dynamo_op_name(nonce->op), l->valid_until - deadline_of(nonce));
 }
 
-/* A lease was saved. */
+/* The lock manager saved a lease. */
 void
 sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool granted)
 {
@@ -176,7 +181,10 @@ sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool granted)
 		check_grant(s, c, index, nonce);
 }
 
-/* A write leaves: saved, or another worker could not repeat it. */
+/*
+ * A write is sent.  It must be saved before: the next worker may have to repeat
+ * it.
+ */
 void
 sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
 {
@@ -207,8 +215,9 @@ sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
 }
 
 /*
- * I5: what stands in the item in our name is known to be ours, unless it
- * arrived there after we had given up on it or a twin of it, or is dead anyway.
+ * I5: if the item names this cluster as the owner, the cluster has a lease for
+ * that version.  Exceptions: a late or second copy wrote the version, or its
+ * lease is over.
  */
 void
 sim_check_known(sim *s, const sim_cluster *c, int number)
@@ -226,12 +235,13 @@ sim_check_known(sim *s, const sim_cluster *c, int number)
 		 strcmp(l->pending.expected, lock->version) == 0 ||
 		 strcmp(l->stray, lock->version) == 0))
 		return;
-	sim_wrong(s, "I5: %s is held by nobody, version %s", lock->name, lock->version);
+	sim_wrong(s, "I5: no lease of the owner of %s has the item's version %s", lock->name, lock->version);
 }
 
 /*
- * I8: released means that DynamoDB has nothing of it.  If the item was deleted
- * since, a late copy of the acquire may make it anew.
+ * I8: after a confirmed release, the item does not show the lock as held.  If
+ * the item has been deleted since, a late copy of the acquire may create it
+ * again.
  */
 static void
 check_released(sim *s, const sim_cluster *c, const sim_session *session)
@@ -245,15 +255,16 @@ check_released(sim *s, const sim_cluster *c, const sim_session *session)
 			lock->exists && !lock->released && !lock->edited &&
 			lock->owner == c->number && lock->incarnation == c->incarnation &&
 			lock->token == hold->token && lock->last_token == hold->token)
-			sim_wrong(s, "I8: told released, but the item says held");
+			sim_wrong(s, "I8: reported as released, but the item is held");
 	}
 }
 
 /*
- * In a hot run: the time that a cluster or a foreign client has waited for
- * others, counted from when it asked or, if that is later, last had the lock.
- * Of two clusters, one waits for a run of hand-overs and what ends it; with
- * more, or Amazon's client, it is chance who finds the lock free first.
+ * In a hot run: counts how long a cluster or a foreign client has waited for
+ * others.  The wait begins with the request, or when this cluster last had the
+ * lock, if that is later.  With two clusters, each waits for the other's run of
+ * hand-overs.  With more clusters or foreign clients, chance decides who finds
+ * the lock free first, so the wait has no bound.
  */
 void
 sim_check_turn(sim *s, int64_t since, bool foreign)
@@ -265,7 +276,7 @@ sim_check_turn(sim *s, int64_t since, bool foreign)
 		return;
 	t->hot_grants++;
 	if (!foreign && turn < 2 * s->plan.hop + MS)
-		return;					/* handed over, or free */
+		return;					/* handed over, or the lock was free */
 	t->turns[foreign]++;
 	t->turn_us[foreign] += (uint64_t) turn;
 	if (turn > t->longest_turn[foreign])
@@ -274,7 +285,7 @@ sim_check_turn(sim *s, int64_t since, bool foreign)
 		sim_wrong(s, "I5: a cluster's turn comes after %" PRId64 " us", turn);
 }
 
-/* What may be said when nothing is broken? */
+/* May a session get this answer when there are no faults? */
 static bool
 plain(const lockmgr_answer *answer)
 {
@@ -283,7 +294,7 @@ plain(const lockmgr_answer *answer)
 		answer->result == LOCKMGR_DEADLOCK;
 }
 
-/* A session is told, and listens. */
+/* A session gets an answer, and still waits for it. */
 void
 sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 {
@@ -299,12 +310,12 @@ sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 		 answer->status == DYNAMO_VALIDATION || s->phase >= PHASE_DRAIN))
 		sim_wrong(s, "I8: failed without a fault, status %d", (int) answer->status);
 	if (answer->result == LOCKMGR_BAD_ITEM && !s->plan.operator)
-		sim_wrong(s, "I8: an item is said to be bad");
+		sim_wrong(s, "I8: an item is reported as unusable");
 	else if (s->phase >= PHASE_DRAIN && !plain(answer))
 		sim_wrong(s, "I6: result %d without a fault", (int) answer->result);
 }
 
-/* I8: "taken" means that our version is gone. */
+/* I8: if a loss is reported as "taken", the cluster's version is gone. */
 void
 sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 {
@@ -333,8 +344,8 @@ sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold)
 }
 
 /*
- * I5: two leases and one poll, by the slowest clock, and a request that must
- * time out at either end.
+ * The bound of I5: two leases by the slowest clock, one poll, and time for
+ * requests that time out.
  */
 int64_t
 sim_patience(const sim *s)
@@ -342,7 +353,7 @@ sim_patience(const sim *s)
 	return 2 * s->plan.lease_max_ms * MS * 108 / 100 + SECOND + 3 * SECOND;
 }
 
-/* I6: the worker, if there is one, knows of every request. */
+/* I6: a living worker knows every request. */
 void
 sim_check_asked(sim *s, const sim_cluster *c, int slot)
 {
@@ -378,7 +389,7 @@ check_waiter(sim *s, const sim_cluster *c, int slot)
 				  lock->name, slot, c->number);
 }
 
-/* Waiters of locks that nobody has must not wait for long. */
+/* I5: a session does not wait for long if nobody holds the lock. */
 void
 sim_audit(sim *s)
 {
@@ -407,7 +418,7 @@ sim_audit(sim *s)
 		sim_check_table(s);
 }
 
-/* All sessions have ended: nothing may be left anywhere. */
+/* All sessions have ended: no lease, waiter or held item may be left. */
 void
 sim_check_nothing_left(sim *s)
 {

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * sim_fault.c
- *	  What breaks apart from single requests.
+ *	  Faults of clusters, workers and backends (sim_network.c has those of
+ *	  calls).
  *
  *-------------------------------------------------------------------------
  */
 #include "sim.h"
 
-/* A new worker starts, at once or after the old one's leases have run out. */
+/* A new worker starts, soon or after the leases have expired. */
 void
 sim_start_later(sim *s, const sim_cluster *c)
 {
@@ -19,7 +20,7 @@ sim_start_later(sim *s, const sim_cluster *c)
 	});
 }
 
-/* Shared memory is lost with all sessions, and everything starts anew. */
+/* A crash restart: shared memory and all sessions are gone. */
 static void
 crash(sim *s, sim_cluster *c)
 {
@@ -40,7 +41,7 @@ crash(sim *s, sim_cluster *c)
 	sim_start_later(s, c);
 }
 
-/* The cluster's wall clock is off by this: it counts for a new incarnation. */
+/* Sets the error of the wall clock, which only a new incarnation uses. */
 void
 sim_set_clock(sim *s, sim_cluster *c, int64_t error)
 {
@@ -49,7 +50,7 @@ sim_set_clock(sim *s, sim_cluster *c, int64_t error)
 		c->wall_error += sim_between(s, -1, 1) * 60 * MINUTE;
 }
 
-/* A session that has something, if one is found. */
+/* A session that holds a lock, or -1. */
 static int
 some_holder(sim *s, const sim_cluster *c)
 {
@@ -111,7 +112,7 @@ break_cluster(sim *s, sim_cluster *c)
 		return;
 	}
 	sim_count(s, fault);
-	/* A longer trouble goes on behind a shorter one: a worker may be stopped. */
+	/* Faults overlap: keep the end of the longest. */
 	if (fault != FAULT_CLOCK_SET && fault != FAULT_ABSURD_DATE && c->troubled_at < until)
 		c->troubled_at = until;
 	sim_say(s, "%d: %s", c->number, sim_fault_names[fault]);

@@ -3,16 +3,18 @@
  * sim_foreign.c
  *	  Foreign clients, and the operator.
  *
- * A foreign client works as Amazon's does: it reads, puts the whole item if
- * there is none, if it is released, or if its version stood still for a whole
- * lease; renews; and releases by deleting the item or by marking it.  Some
- * update what is there instead of putting it, which leaves our attributes: it
- * is the client's option withUpdateExistingLockRecord(true).  Unlike
- * Amazon's it leaves itself a margin as ours is, so that clocks may differ.
+ * A foreign client works as Amazon's does.  It reads the item.  It puts a whole
+ * new item if there is none, if the item is released, or if its version has not
+ * changed for a whole lease.  It renews, and it releases by deleting the item
+ * or by marking it released.  Some foreign clients update an existing item
+ * instead of putting a new one, as with Amazon's option
+ * withUpdateExistingLockRecord(true): ddblock's attributes then stay.  Unlike
+ * Amazon's client, they have a margin like ddblock's, because the simulated
+ * clocks differ.
  *
- * The operator deletes items, edits them and marks them released, held or
- * not.  Whoever holds such a lock may then have company: what it believes is
- * excused, and the fence alone counts.
+ * The operator deletes items, edits them and marks them released, whether they
+ * are held or not.  Such a lock may then have two holders: its holder is
+ * excused from I1, and only the fence counts.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,7 +26,7 @@
 
 #define TARGET(op) "DynamoDB_20120810." op
 
-/* Requests under way, as an event's variant. */
+/* Requests in flight: an event's variant. */
 enum
 {
 	FOREIGN_LOOK,
@@ -74,7 +76,10 @@ true_span(const sim_foreigner *f, int64_t span)
 	return span - span / 1000 * f->ppm / 1000;
 }
 
-/* Sends a request that must succeed, or fail its condition; true if done. */
+/*
+ * Sends a request that must succeed or fail its condition; true if it
+ * succeeded.
+ */
 static bool
 demand(sim *s, const char *target, const char *body)
 {
@@ -89,7 +94,7 @@ demand(sim *s, const char *target, const char *body)
 	return status == 200;
 }
 
-/* What a foreign hand wrote is what stands there now, and maybe our token. */
+/* A foreign client has written the item.  An update keeps ddblock's token. */
 static void
 foreign_item(sim *s, sim_lock *lock, const char *version, bool update)
 {
@@ -141,7 +146,7 @@ give_up(sim *s, sim_foreigner *f, int64_t rest)
 	plan_step(s, f, rest);
 }
 
-/* Renews, releases, or vanishes. */
+/* The holder renews, releases, or crashes. */
 static void
 use_lock(sim *s, sim_foreigner *f)
 {
@@ -184,7 +189,9 @@ sim_foreign_step(sim *s, int number)
 	send_request(s, f, FOREIGN_LOOK, sim_hop(s));
 }
 
-/* Believes from now on, counted from before its request was sent. */
+/*
+ * The client holds the lock; its lease counts from before the request was sent.
+ */
 static void
 believe(sim *s, sim_foreigner *f, int64_t hop)
 {
@@ -234,7 +241,7 @@ put_item(sim *s, const sim_foreigner *f, const char *lease)
 	return demand(s, TARGET("PutItem"), body);
 }
 
-/* Puts its item over what it saw last, or over nothing. */
+/* Acquires, on condition that the item is still as the client saw it. */
 static void
 put(sim *s, sim_foreigner *f)
 {
@@ -263,7 +270,9 @@ put(sim *s, sim_foreigner *f)
 	}
 }
 
-/* What it saw decides: put now, wait, or look again. */
+/*
+ * Reads the item: acquires if the lock is free or dead, else reads again later.
+ */
 static void
 look(sim *s, sim_foreigner *f)
 {
@@ -343,7 +352,7 @@ release(sim *s, sim_foreigner *f, sim_lock *lock)
 	give_up(s, f, sim_between(s, 0, s->plan.lease_max_ms * MS));
 }
 
-/* The foreign client's request reaches DynamoDB. */
+/* A foreign client's request reaches DynamoDB. */
 void
 sim_foreign_apply(sim *s, int number, unsigned request, int lock)
 {
@@ -378,7 +387,7 @@ excuse_version(sim *s, const char *version)
 		nonce->excused = true;
 }
 
-/* Until it is confirmed with a version that was written later. */
+/* The lease is excused until a later version confirms it. */
 static void
 excuse_lease(sim *s, sim_saved *saved)
 {
@@ -386,7 +395,7 @@ excuse_lease(sim *s, sim_saved *saved)
 	excuse_version(s, saved->l.version);
 }
 
-/* Whoever believes in the lock now is excused. */
+/* Excuses every client that believes that it holds the lock now. */
 static void
 excuse(sim *s, int number)
 {
@@ -463,7 +472,7 @@ operator_edits(sim *s, int number)
 			operator_sets(s, number, "SET #a = :a", "leaseDuration", text);
 			break;
 		default:
-			/* Nobody can work with this; deleted before long. */
+			/* No client can use this item; the operator deletes it soon. */
 			if (!operator_sets(s, number, "REMOVE #a", "leaseDuration", NULL))
 				break;
 			lock->broken = true;
@@ -482,7 +491,7 @@ sim_repair(sim *s, int lock)
 		operator_deletes(s, lock);
 }
 
-/* An operator's hand, in an item that exists. */
+/* The operator changes an item that exists. */
 static void
 operate(sim *s, int number)
 {
@@ -499,7 +508,9 @@ operate(sim *s, int number)
 		lock->released = true;
 }
 
-/* Something happens to an item apart from what its holder does. */
+/*
+ * The time-to-live deletes a released item, or the operator changes a held one.
+ */
 void
 sim_hand(sim *s)
 {

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * sim_network.c
- *	  Requests and replies on their way, and what befalls them.
+ *	  Requests and replies in flight, and their faults.
  *
- * A call leaves as the bytes that the codec built, and comes back as bytes
- * that the codec reads.  A copy is applied when it arrives, however late; the
- * reply is that to the first copy.
+ * The codec builds the bytes of each request and reads the bytes of each reply.
+ * DynamoDB applies a copy of a request when it arrives, however late.  The
+ * worker gets the reply to the first copy.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,13 +15,13 @@
 
 #include "dynamo/crc32.h"
 
-/* An error as it comes over the wire; a type of DynamoDB's, or a bare body. */
+/* An error on the wire: DynamoDB's error type, or a bare body. */
 typedef struct wire_error
 {
 	sim_fault	fault;
 	const char *type;
-	int			status;			/* of a bare body; 0: no reply came */
-	const char *body;			/* ... or what became of the connection */
+	int			status;			/* HTTP status of a bare body; 0: no reply */
+	const char *body;			/* or the error of the connection */
 } wire_error;
 
 static const wire_error wire_errors[] = {
@@ -62,7 +62,7 @@ deliver(sim *s, sim_call *call, int64_t delay, bool reply)
 		call_event(s, call, SIM_REPLY, s->now + delay + sim_hop(s), FAULT_COUNT);
 }
 
-/* The request is applied, and something else than its reply comes back. */
+/* The request is applied, but an error or a damaged reply comes back. */
 static void
 deliver_but(sim *s, sim_call *call, sim_event_kind kind, sim_fault variant)
 {

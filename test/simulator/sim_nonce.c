@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * sim_nonce.c
- *	  Every version that a lock manager has drawn, with what is known of it.
+ *	  Every version that a lock manager has drawn, with its history.
  *
- * Kept for as long as copies of it may be on their way: when the table in use
- * is half full, the one before it is forgotten.
+ * Versions are kept in two hash tables as long as copies of their writes may be
+ * in flight: when the newer table is half full, the older one is cleared.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,7 +28,7 @@ sim_nonces_free(sim_nonces *nonces)
 	free(nonces->tables[1]);
 }
 
-/* The place of this version: its own, or an empty one. */
+/* Where this version is in the table, or belongs. */
 static sim_nonce *
 place_of(sim_nonce *table, const char *version)
 {

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * sim_plan.c
- *	  What kind of run a seed is.
+ *	  Draws the parameters of a run.
  *
- * Most runs are short storms, as that is where races are.  Crowds are for
- * queues, batches and limits; long runs for what needs hours: clocks that
- * drift apart, long leases, faults that last as long as those.  Hot runs have
- * no faults: in them counts how long each cluster waits for the others.
+ * Most runs are short storms, which find races.  Crowds test queues, batches
+ * and limits.  Long runs test what needs hours: clocks that drift apart, long
+ * leases, and faults that last as long.  Hot runs have no faults: they measure
+ * how long each cluster waits for the others.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,12 +3,12 @@
  * sim_race.c
  *	  Sessions and worker act between each other's steps.
  *
- * The protocol of src/lock/mailbox.c is compiled so that it calls
- * sim_between_steps() before each access to a word in shared memory.  There, by
- * chance, the other side acts: while the worker reads a slot or answers, the
- * slot's session posts, cancels, ends, or a new one attaches; while a session
- * does so, the worker reads the slot, or is replaced.  Whoever acts in between
- * is not interrupted in turn.
+ * src/lock/mailbox.c is compiled so that it calls sim_between_steps() before
+ * each access to a word in shared memory.  There, by chance, the other side
+ * acts.  While the worker reads a slot or answers, the slot's session posts,
+ * cancels or ends, or a new session attaches.  While a session acts, the worker
+ * reads the slot or is replaced.  The side that acts in between is not
+ * interrupted itself.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +17,7 @@
 static sim_race current;
 static bool in_between;
 
-/* The other side may act until sim_end_race(), which gets what this returns. */
+/* The other side may act until sim_end_race() gets the returned value. */
 sim_race
 sim_begin_race(sim *s, sim_cluster *c, int slot, sim_side side)
 {

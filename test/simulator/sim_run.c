@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * sim_run.c
- *	  A run: a storm of work and faults, then work without faults, then all
- *	  locks are released, taken once more, and all sessions end.
+ *	  The phases of a run: work under faults, work without faults, release of
+ *	  all locks, one more acquire of every lock, end of all sessions.
  *
  *-------------------------------------------------------------------------
  */
@@ -73,7 +73,7 @@ handle(sim *s, const sim_event *event)
 	}
 }
 
-/* When the cluster's manager wants to be woken, in true time. */
+/* When the cluster's lock manager is due, in true time. */
 static int64_t
 wake_of(const sim *s, const sim_cluster *c)
 {
@@ -87,7 +87,7 @@ wake_of(const sim *s, const sim_cluster *c)
 	return wake < s->now ? s->now : wake;
 }
 
-/* The cluster that is to be woken before the next event, or NULL. */
+/* The cluster whose lock manager is due before the next event, or NULL. */
 static sim_cluster *
 next_to_wake(sim *s, int64_t *at)
 {
@@ -107,7 +107,7 @@ next_to_wake(sim *s, int64_t *at)
 	return sleeper;
 }
 
-/* Runs until then, or until something is wrong. */
+/* Runs until that time, or until a promise is broken. */
 static void
 run_until(sim *s, int64_t end)
 {
@@ -142,7 +142,7 @@ run_until(sim *s, int64_t end)
 		s->now = end;
 }
 
-/* A session that waits or has something; NULL: none. */
+/* A session that waits or holds a lock, or NULL. */
 static const sim_session *
 find_busy(const sim *s, int *cluster, int *slot)
 {
@@ -159,7 +159,7 @@ find_busy(const sim *s, int *cluster, int *slot)
 	return NULL;
 }
 
-/* I6, I5: until all sessions have got what they wanted, and given it back. */
+/* I5, I6: runs until no session waits or holds a lock; an error after bound. */
 static void
 run_until_idle(sim *s, int64_t bound, const char *what)
 {
@@ -265,7 +265,7 @@ tear_down(sim *s)
 	sim_table_free(s);
 }
 
-/* Every lock is taken once more, by somebody, within the bound of I5. */
+/* I5: each lock can be acquired once more, within the bound. */
 static void
 probe(sim *s)
 {
@@ -289,7 +289,7 @@ sim_run(sim *s)
 	lease = s->plan.lease_max_ms * MS;
 	run_until(s, s->plan.storm);
 
-	/* Until the last late copy has arrived. */
+	/* This is long enough for the last late copy to arrive. */
 	new_phase(s, PHASE_CALM);
 	run_until(s, s->now + 3 * lease + 3 * SECOND);
 	new_phase(s, PHASE_DRAIN);

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * sim_session.c
- *	  Sessions: what they ask for, and their transactions.
+ *	  Sessions: their requests and transactions.
  *
- * A session acts in steps: by chance, and when its answer has come.  With a
- * lock it also commits transactions, each in three steps that it may be
- * stopped between: it raises the fence (and so locks a row), passes the
- * guard, commits.
+ * A session acts in steps: at random times, and when its answer has come.  With
+ * a lock it also commits transactions.  A transaction has three steps, between
+ * which the session may be stopped: it raises the fence (which locks a row), it
+ * passes the guard, it commits.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +14,7 @@
 
 static const dynamo_holder somebody = {.database = "test",.user = "me",.pid = 1};
 
-/* The session's next step; those planned before are called off. */
+/* Schedules the session's next step, instead of any step scheduled before. */
 void
 sim_step_at(sim *s, sim_cluster *c, int slot, int64_t at)
 {
@@ -31,9 +31,9 @@ step_again(sim *s, sim_cluster *c, int slot)
 	int64_t		most = s->phase >= PHASE_DRAIN && s->plan.step > SECOND ? SECOND : s->plan.step;
 
 	if (hot && c->sessions[slot].waiting)
-		return;					/* until the answer has come */
+		return;					/* the answer schedules the next step */
 	if (c->sessions[slot].waiting)
-		most *= 4;				/* the answer makes it sooner */
+		most *= 4;				/* the answer schedules an earlier step */
 	else if (!hot && sim_chance(s, 20))
 		most *= 5;
 	sim_step_at(s, c, slot, s->now + sim_between(s, MS, most));
@@ -96,7 +96,7 @@ sim_busy(const sim_session *session)
 	return session->waiting || session->holds[0].used || session->holds[1].used;
 }
 
-/* It no longer has the lock: its transaction, if any, is rolled back. */
+/* The session no longer holds the lock; its transaction is rolled back. */
 static void
 clear_hold(sim *s, sim_hold *hold)
 {
@@ -177,7 +177,7 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 			/* FALLTHROUGH */
 		case LOCKMGR_RENEW:
 			if (answer->result == LOCKMGR_NOT_HELD && !lost)
-				sim_wrong(s, "what was granted is said not to be held");
+				sim_wrong(s, "a granted lock is reported as not held");
 			break;
 		case LOCKMGR_LOOK_UP:
 			break;
@@ -206,8 +206,8 @@ let_go(sim *s, sim_cluster *c, int slot, uint32_t lease)
 }
 
 /*
- * The session no longer waits for its answer.  If it wanted to release, the
- * worker may not even have read that: letting go says it once more.
+ * The session no longer waits for its answer.  The worker may not have read a
+ * request to release: then letting go asks for it again.
  */
 static void
 cancel(sim *s, sim_cluster *c, int slot)
@@ -299,7 +299,7 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	if ((l->state != LEASE_HELD && l->state != LEASE_LOST) || l->seq != hold->seq ||
 		l->session.slot != (uint32_t) slot)
 	{
-		/* What was lost is forgotten when its room is needed. */
+		/* A lost lease is freed when another lock needs its room. */
 		if (!hold->lost)
 			sim_wrong(s, "I8: a session's lease has vanished");
 		clear_hold(s, hold);
@@ -357,7 +357,9 @@ work(sim *s, sim_cluster *c, int slot)
 		sim_end_session(s, c, slot);
 }
 
-/* Ends and cancellations count most while nobody reads them. */
+/*
+ * Ends and cancels more often while no worker reads the slots: races are there.
+ */
 static void
 despair(sim *s, sim_cluster *c, int slot)
 {
@@ -369,7 +371,7 @@ despair(sim *s, sim_cluster *c, int slot)
 		cancel(s, c, slot);
 }
 
-/* A session does something. */
+/* The session takes its next step. */
 void
 sim_step(sim *s, sim_cluster *c, int slot)
 {
@@ -377,7 +379,7 @@ sim_step(sim *s, sim_cluster *c, int slot)
 	bool		restless = s->phase < PHASE_DRAIN;
 
 	sim_check_asked(s, c, slot);
-	/* A deadlock among clusters is nobody's to see: only patience ends it. */
+	/* Only a time-out ends a deadlock that involves several clusters. */
 	restless |= session->waiting && (session->holds[0].used || session->holds[1].used) &&
 		session->request.kind == LOCKMGR_ACQUIRE;
 	if (s->phase == PHASE_END)

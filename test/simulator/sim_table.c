@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * sim_table.c
- *	  The DynamoDB double, and what must stand in it.
+ *	  The DynamoDB double, and a second record of its items.
  *
- * Everybody speaks to the double in requests and replies as they go over the
- * wire.  What was applied is kept here a second time, lock by lock, so that
- * promises can be checked against it at any moment.
+ * All participants use the double through its wire protocol.  This file records
+ * every applied write again, per lock, so that the promises can be checked
+ * against the record at any moment.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,7 +15,7 @@
 
 const dynamo_table sim_table = {.name = "locks",.partition_key = "key"};
 
-/* One request; the HTTP status.  The reply is the caller's to free. */
+/* Makes one request; returns the HTTP status.  The caller frees the reply. */
 int
 sim_request(sim *s, const char *target, const char *body, char **reply,
 			size_t *reply_len)
@@ -45,7 +45,7 @@ sim_table_new(sim *s)
 	{
 		sim_lock   *lock = &s->lock[i];
 
-		/* Some that JSON must escape. */
+		/* Some names have characters that JSON must escape. */
 		snprintf(lock->name, sizeof(lock->name), i % 4 == 3 ? "\"l\xc3\xb6" "ck\"\n%d" : "lock%d", i);
 		lock->name_len = strlen(lock->name);
 		lock->owner = SIM_NOBODY;
@@ -70,7 +70,7 @@ sim_lock_number(const sim *s, const char *name, size_t len)
 	abort();
 }
 
-/* Is the write nobody's business any more: given up, or done already? */
+/* Is this a second copy, or one whose worker no longer waits for a reply? */
 static bool
 is_late(const sim *s, const sim_call *call)
 {
@@ -79,7 +79,7 @@ is_late(const sim *s, const sim_call *call)
 	return call->answered || call->status != 0 || c->worker.lm == NULL || c->life != call->life;
 }
 
-/* I2: within an item's life its token rises. */
+/* I2: the token of an existing item rises. */
 static void
 check_token(sim *s, const sim_lock *lock, int64_t token)
 {
@@ -87,7 +87,7 @@ check_token(sim *s, const sim_lock *lock, int64_t token)
 		sim_wrong(s, "I2: token %" PRId64 " written over %" PRId64, token, lock->token);
 }
 
-/* A write of the call was applied just now. */
+/* DynamoDB has just applied a write of the call. */
 void
 sim_written(sim *s, const sim_call *call, int which)
 {
@@ -124,8 +124,8 @@ sim_written(sim *s, const sim_call *call, int which)
 }
 
 /*
- * What we leave in an item does not tell of who came after us: whom it names as
- * the holder holds it, and the time of release is that of this release.
+ * I7: the item shows no past holder and no past time of release.  The holder is
+ * the current owner's, and the time of release is from the last release.
  */
 static void
 check_ours(sim *s, const sim_lock *lock, const dynamo_item *item)

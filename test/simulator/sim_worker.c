@@ -3,14 +3,14 @@
  * sim_worker.c
  *	  Hosts a lock manager as the background worker does.
  *
- * Slots and saved leases are in what stands for shared memory: they outlive
- * workers.  The protocol between slots and manager is src/lock/mailbox.c's.
+ * Slots and saved leases outlive workers, as in shared memory.
+ * src/lock/mailbox.c has the protocol between the slots and the manager.
  *
  *-------------------------------------------------------------------------
  */
 #include "sim.h"
 
-/* The host's argument; a cluster alone does not lead to its world. */
+/* The host's argument. */
 typedef struct host_arg
 {
 	sim		   *s;
@@ -33,7 +33,7 @@ host_send(void *arg, const lockmgr_call *call)
 	sim_send(a->s, a->c, call);
 }
 
-/* A version that was not seen before is noted. */
+/* Records a version that is new. */
 static void
 note_pending(sim *s, const sim_cluster *c, uint32_t index)
 {
@@ -85,7 +85,7 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 	sim_check_saved(s, c, index, granted);
 }
 
-/* The session is still there, and has not given up when its answer comes. */
+/* Checks an answer, if the session still exists and waits for it. */
 static void
 answer_listener(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 {
@@ -133,7 +133,7 @@ host_answer(void *arg, const lockmgr_answer *answer)
 			(int) answer->status);
 	if (c->owed[slot] != answer->seq || note->cancelled_seq >= answer->seq ||
 		note->generation != answer->session.generation)
-		sim_wrong(s, "an answer that nobody is owed");
+		sim_wrong(s, "an answer to no open request");
 	write_answer(s, c, answer);
 	c->owed[slot] = 0;
 }
@@ -273,7 +273,7 @@ box_ask(void *arg, int64_t now, lockmgr_session session, uint64_t seq)
 	lockmgr_ask(a->c->worker.lm, now, &request);
 }
 
-/* What is there before the first worker. */
+/* The mailbox exists before the first worker. */
 void
 sim_mailbox_new(sim *s, sim_cluster *c)
 {
@@ -310,8 +310,8 @@ sim_read_slot(sim *s, sim_cluster *c, int slot)
 }
 
 /*
- * The worker learns if the table may be used, or cannot.  Until then requests are
- * parked, as in worker_table.c.
+ * The gate opens, or the parked requests fail because the worker cannot learn
+ * about the table.  Until then requests are parked, as in worker_gate.c.
  */
 void
 sim_table_known(sim *s, sim_cluster *c)
@@ -341,7 +341,7 @@ sim_new_incarnation(sim_cluster *c)
 	c->clock.known = false;
 }
 
-/* Rates of clocks in here differ much more than in life. */
+/* Simulated clocks drift far more than real ones. */
 #define DRIFT_PPM 60000
 
 void
@@ -350,7 +350,7 @@ sim_tell_time(const sim *s, sim_cluster *c)
 	lockmgr_set_clock(c->worker.lm, epoch_clock_high(&c->clock, sim_local(s, c)));
 }
 
-/* By an hour or by ages, and never twice by the same. */
+/* Wrong by hours or by millennia, and each time by a different amount. */
 int64_t
 sim_absurd_date(sim *s, int64_t date_s)
 {
@@ -368,8 +368,8 @@ sim_absurd_date(sim *s, int64_t date_s)
 }
 
 /*
- * Nothing is acquired before DynamoDB's clock is known: the worker has asked
- * for it just now.
+ * The worker acquires nothing before it knows DynamoDB's clock.  Here it has
+ * read an item a few times just before it starts.
  */
 static void
 learn_time(sim *s, sim_cluster *c)
@@ -423,7 +423,7 @@ new_manager(const sim *s, const sim_cluster *c, host_arg *arg)
 	return lm;
 }
 
-/* For a while after its start the worker may not know if the table is fit. */
+/* After the worker's start, the gate may stay closed for a while. */
 static void
 ask_for_table(sim *s, sim_cluster *c)
 {
@@ -436,7 +436,7 @@ ask_for_table(sim *s, sim_cluster *c)
 	sim_schedule(s, (sim_event) {.at = c->unfit_until,.kind = SIM_FIT,.cluster = c->number});
 }
 
-/* A worker starts, and adopts what the one before it has left. */
+/* A worker starts, and adopts the leases and slots of the one before. */
 void
 sim_start_worker(sim *s, sim_cluster *c)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sim_world.c
- *	  Chance, clocks, the queue of events, and the trace.
+ *	  Random numbers, clocks, the queue of events, and the trace.
  *
  *-------------------------------------------------------------------------
  */
@@ -86,7 +86,7 @@ sim_say(const sim *s, const char *format,...)
 	putchar('\n');
 }
 
-/* A promise is broken; the first one counts. */
+/* A promise is broken; only the first is kept. */
 void
 sim_wrong(sim *s, const char *format,...)
 {
@@ -131,14 +131,14 @@ sim_true(const sim_cluster *c, int64_t local)
 	return at;
 }
 
-/* One way, when all is well. */
+/* The time of a packet, one way, without a fault. */
 int64_t
 sim_hop(sim *s)
 {
 	return sim_between(s, 200, s->plan.hop);
 }
 
-/* A fresh version, for those that are no lock manager. */
+/* A fresh version for a foreign client or the operator. */
 void
 sim_version(sim *s, char *version)
 {

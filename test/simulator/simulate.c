@@ -6,9 +6,9 @@
  *	  simulate [--from=SEED] [--seeds=N] [--seconds=T] [--jobs=J] [--trace]
  *			   [--first] [--without=PROMISE]
  *
- * Runs N seeds, or as many as T seconds allow, from the given one on, in J
- * processes.  Each broken promise is told with the seed that replays it;
- * --first stops at the first one, --without=I3 does not look at I3.
+ * Runs N seeds, or as many as T seconds allow, in J processes, beginning with
+ * SEED. It prints each broken promise with the command that replays it. --first
+ * stops at the first broken promise; --without=I3 does not check I3.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_WRONG 20			/* then a job stops */
+#define MOST_WRONG 20 /* a job stops after so many broken promises */
 
 typedef struct options
 {
