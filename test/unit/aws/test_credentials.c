@@ -5,16 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "../unit.h"
 #include "aws/credentials.h"
 #include "aws/endpoint.h"
 
@@ -143,41 +134,34 @@ static const world everything = {
 	},
 };
 
-static void
-settings_win_over_the_environment(void **state)
+TEST(settings_win_over_the_environment)
 {
 	const aws_settings settings = {
 		.access_key_id = "SETKEY",.secret_access_key = "SETHIDDEN"
 	};
 
-	(void) state;
 	assert_found(&settings, &everything, "SETKEY", "SETHIDDEN", "", "settings");
 }
 
-static void
-the_environment_wins_over_the_files(void **state)
+TEST(the_environment_wins_over_the_files)
 {
 	const aws_settings empty = {"", "", "", "", "", ""};
 
-	(void) state;
 	assert_found(NULL, &everything, "ENVKEY", "ENVHIDDEN", "ENVTOKEN",
 				 "environment");
 	assert_found(&empty, &everything, "ENVKEY", "ENVHIDDEN", "ENVTOKEN",
 				 "environment");
 }
 
-static void
-the_profile_setting_wins_over_the_environment(void **state)
+TEST(the_profile_setting_wins_over_the_environment)
 {
 	const aws_settings settings = {.profile = "work"};
 
-	(void) state;
 	assert_found(&settings, &everything, "WORKKEY", "WORKHIDDEN", "",
 				 "profile \"work\" in " CREDENTIALS);
 }
 
-static void
-names_all_sources_if_none_has_credentials(void **state)
+TEST(names_all_sources_if_none_has_credentials)
 {
 	const world empty = {0};
 	const world no_keys = {
@@ -187,7 +171,6 @@ names_all_sources_if_none_has_credentials(void **state)
 		},
 	};
 
-	(void) state;
 	assert_refused(NULL, &empty,
 				   "no credentials: settings ddblock.access_key_id: not set; "
 				   "environment AWS_ACCESS_KEY_ID: not set; "
@@ -203,8 +186,7 @@ names_all_sources_if_none_has_credentials(void **state)
 				   "aws_access_key_id: not set");
 }
 
-static void
-half_configured_sources_are_refused(void **state)
+TEST(half_configured_sources_are_refused)
 {
 	const aws_settings key_only = {.access_key_id = "SETKEY"};
 	const aws_settings secret_only = {.secret_access_key = "SETHIDDEN"};
@@ -222,7 +204,6 @@ half_configured_sources_are_refused(void **state)
 		},
 	};
 
-	(void) state;
 	assert_refused(&key_only, &everything,
 				   "no credentials: settings: ddblock.access_key_id is set "
 				   "but ddblock.secret_access_key is not");
@@ -245,8 +226,7 @@ half_configured_sources_are_refused(void **state)
  * Which profile, which file
  */
 
-static void
-chooses_the_profile(void **state)
+TEST(chooses_the_profile)
 {
 	const aws_settings settings = {.profile = "a"};
 	world		w = {
@@ -260,7 +240,6 @@ chooses_the_profile(void **state)
 		},
 	};
 
-	(void) state;
 	assert_found(&settings, &w, "A", "S", "", "profile \"a\" in " CREDENTIALS);
 	assert_found(NULL, &w, "B", "S", "", "profile \"b\" in " CREDENTIALS);
 	w.variables[0].value = "";
@@ -269,8 +248,7 @@ chooses_the_profile(void **state)
 	assert_found(NULL, &w, "D", "S", "", "profile \"default\" in " CREDENTIALS);
 }
 
-static void
-a_named_profile_must_exist(void **state)
+TEST(a_named_profile_must_exist)
 {
 	const aws_settings settings = {.profile = "gone"};
 	const world by_variable = {
@@ -278,7 +256,6 @@ a_named_profile_must_exist(void **state)
 		.files = {{CONFIG, "[profile other]\n"}},
 	};
 
-	(void) state;
 	assert_refused_with(&settings, &everything,
 						"environment: not used, because ddblock.profile is "
 						"set; profile \"gone\" in /home/pg/.aws/credentials: no such "
@@ -290,8 +267,7 @@ a_named_profile_must_exist(void **state)
 						"profile");
 }
 
-static void
-the_credentials_file_wins_over_the_config_file(void **state)
+TEST(the_credentials_file_wins_over_the_config_file)
 {
 	world		w = {
 		.files = {
@@ -302,7 +278,6 @@ the_credentials_file_wins_over_the_config_file(void **state)
 		},
 	};
 
-	(void) state;
 	assert_found(NULL, &w, "A", "SA", "", "profile \"default\" in " CREDENTIALS);
 	w.files[0].value = "[other]\n";
 	assert_found(NULL, &w, "B", "SB", "TB", "profile \"default\" in " CONFIG);
@@ -310,8 +285,7 @@ the_credentials_file_wins_over_the_config_file(void **state)
 	assert_found(NULL, &w, "B", "SB", "TB", "profile \"default\" in " CONFIG);
 }
 
-static void
-each_file_names_profiles_its_own_way(void **state)
+TEST(each_file_names_profiles_its_own_way)
 {
 	const aws_settings settings = {.profile = "a"};
 	world		w = {
@@ -324,7 +298,6 @@ each_file_names_profiles_its_own_way(void **state)
 		},
 	};
 
-	(void) state;
 	assert_found(&settings, &w, "RIGHT", "S", "", "profile \"a\" in " CONFIG);
 	w.files[1].value = "[default]\naws_access_key_id = WRONG\n"
 		"aws_secret_access_key = S\n[profile default]\n"
@@ -332,8 +305,7 @@ each_file_names_profiles_its_own_way(void **state)
 	assert_found(NULL, &w, "RIGHT", "S", "", "profile \"default\" in " CONFIG);
 }
 
-static void
-finds_the_files(void **state)
+TEST(finds_the_files)
 {
 	const char *keys = "[default]\naws_access_key_id = A\n"
 		"aws_secret_access_key = S\n";
@@ -352,7 +324,6 @@ finds_the_files(void **state)
 		.files = {{"/.aws/credentials", keys}, {"~/.aws/credentials", keys}},
 	};
 
-	(void) state;
 	assert_found(NULL, &moved, "A", "S", "", "profile \"default\" in /etc/keys");
 	assert_string_equal(found.file, "/etc/keys");
 	assert_found(NULL, &moved_config, "B", "S", "", "profile \"default\" in /home/pg/x");
@@ -362,8 +333,7 @@ finds_the_files(void **state)
 						"~/.aws/config: file not found or not readable");
 }
 
-static void
-ways_to_credentials_that_it_lacks_are_named(void **state)
+TEST(ways_to_credentials_that_it_lacks_are_named)
 {
 	static const struct
 	{
@@ -385,8 +355,7 @@ ways_to_credentials_that_it_lacks_are_named(void **state)
 	char		end[128];
 	size_t		i;
 
-	(void) state;
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (i = 0; i < COUNT_OF(cases); i++)
 	{
 		w.files[0].value = cases[i].config;
 		snprintf(end, sizeof(end), "profile \"default\": %s is not supported",
@@ -403,8 +372,7 @@ ways_to_credentials_that_it_lacks_are_named(void **state)
 	assert_found(NULL, &w, "FILEKEY", "FILEHIDDEN", "", "profile \"default\" in " CREDENTIALS);
 }
 
-static void
-malformed_files_are_refused(void **state)
+TEST(malformed_files_are_refused)
 {
 	world		w = {
 		.files = {
@@ -416,7 +384,6 @@ malformed_files_are_refused(void **state)
 	aws_environment env = environment(&w);
 	char		text[64];
 
-	(void) state;
 	assert_refused_with(NULL, &w, "; /home/pg/.aws/config: line 3 is malformed");
 	assert_false(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)));
 	assert_string_equal(text, "");
@@ -438,8 +405,7 @@ repeat(char c, size_t n)
 	return text;
 }
 
-static void
-long_tokens_are_refused_never_cut(void **state)
+TEST(long_tokens_are_refused_never_cut)
 {
 	char	   *fits = repeat('S', sizeof(found.session_token) - 1);
 	char	   *long_token = repeat('S', sizeof(found.session_token));
@@ -449,7 +415,6 @@ long_tokens_are_refused_never_cut(void **state)
 	};
 	world		w = {.files = {{CREDENTIALS, file}}};
 
-	(void) state;
 	assert_found(&settings, &w, "A", "S", fits, "settings");
 	settings.session_token = long_token;
 	assert_refused(&settings, &w, "no credentials: settings: "
@@ -467,8 +432,7 @@ long_tokens_are_refused_never_cut(void **state)
 	free(file);
 }
 
-static void
-values_that_no_header_can_carry_are_refused(void **state)
+TEST(values_that_no_header_can_carry_are_refused)
 {
 	world		w = {
 		.variables = {
@@ -481,7 +445,6 @@ values_that_no_header_can_carry_are_refused(void **state)
 			"aws_secret_access_key = HIDDEN\n  MORE\n"}},
 	};
 
-	(void) state;
 	assert_refused_with(NULL, &w, "environment: AWS_SECRET_ACCESS_KEY contains "
 						"white space or a character that is not ASCII");
 	w.variables[1].value = "HIDDEN\xc3\xa9";
@@ -491,8 +454,7 @@ values_that_no_header_can_carry_are_refused(void **state)
 						"white space or a character that is not ASCII");
 }
 
-static void
-messages_are_ascii_and_fit(void **state)
+TEST(messages_are_ascii_and_fit)
 {
 	char	   *name = repeat('\xc3', 3000);
 	const aws_settings settings = {.profile = name};
@@ -501,7 +463,6 @@ messages_are_ascii_and_fit(void **state)
 	char		small[40];
 	size_t		i;
 
-	(void) state;
 	assert_false(find(&settings, &w));
 	assert_in_range(strlen(error), 1, sizeof(error) - 1);
 	for (i = 0; error[i] != '\0'; i++)
@@ -512,12 +473,10 @@ messages_are_ascii_and_fit(void **state)
 	free(name);
 }
 
-static void
-wipes_credentials(void **state)
+TEST(wipes_credentials)
 {
 	const aws_credentials zero = {0};
 
-	(void) state;
 	assert_true(find(NULL, &everything));
 	aws_credentials_wipe(&found);
 	assert_memory_equal(&found, &zero, sizeof(found));
@@ -538,8 +497,7 @@ assert_region(const aws_settings *settings, const world *w, const char *wanted)
 	assert_int_equal(ok, wanted[0] != '\0');
 }
 
-static void
-chooses_the_region(void **state)
+TEST(chooses_the_region)
 {
 	aws_settings settings = {.region = "set-1"};
 	world		w = {
@@ -551,7 +509,6 @@ chooses_the_region(void **state)
 		},
 	};
 
-	(void) state;
 	assert_region(&settings, &w, "set-1");
 	settings.region = "";
 	assert_region(&settings, &w, "env-1");
@@ -570,13 +527,11 @@ chooses_the_region(void **state)
 	assert_region(&settings, &w, "");
 }
 
-static void
-says_why_there_is_no_region(void **state)
+TEST(says_why_there_is_no_region)
 {
 	const aws_settings none = {0};
 	world		w = {.files = {{CONFIG, "[default]\noutput = x\n"}}};
 
-	(void) state;
 	assert_region(&none, &w, "");
 	assert_string_equal(words, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION: not set; "
 						"region of profile \"default\" in " CREDENTIALS ": file not found or "
@@ -592,8 +547,7 @@ says_why_there_is_no_region(void **state)
 	assert_string_equal(words, "AWS_DEFAULT_REGION: not the name of a Region");
 }
 
-static void
-refuses_what_is_no_region(void **state)
+TEST(refuses_what_is_no_region)
 {
 	static const char *const wrong[] = {
 		"us east", "us-east-1.example.com/", "us-east-1\n", "a@b", "r\xc3\xa9",
@@ -602,8 +556,7 @@ refuses_what_is_no_region(void **state)
 	const world w = {0};
 	size_t		i;
 
-	(void) state;
-	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (i = 0; i < COUNT_OF(wrong); i++)
 	{
 		const aws_settings settings = {.region = wrong[i]};
 
@@ -641,8 +594,7 @@ static const char *const endpoint_config =
 "dynamodb =\n  endpoint_url = http://service:8000/x\n  y = z\n"
 "[services s3-only]\ns3 =\n  endpoint_url = http://s3\n";
 
-static void
-chooses_the_endpoint(void **state)
+TEST(chooses_the_endpoint)
 {
 	aws_settings settings = {.endpoint_url = "http://set"};
 	world		w = {
@@ -653,7 +605,6 @@ chooses_the_endpoint(void **state)
 		.files = {{CONFIG, endpoint_config}},
 	};
 
-	(void) state;
 	assert_endpoint(&settings, &w, "http://set");
 	settings.endpoint_url = "http://set/";
 	assert_endpoint(&settings, &w, "http://set");
@@ -675,8 +626,7 @@ chooses_the_endpoint(void **state)
 	assert_endpoint(&settings, &w, "");
 }
 
-static void
-ignores_configured_endpoints_if_told_to(void **state)
+TEST(ignores_configured_endpoints_if_told_to)
 {
 	const aws_settings none = {0};
 	const aws_settings settings = {.endpoint_url = "http://set"};
@@ -693,7 +643,6 @@ ignores_configured_endpoints_if_told_to(void **state)
 			"ignore_configured_endpoint_urls = true\n"}},
 	};
 
-	(void) state;
 	assert_endpoint(&none, &by_variable, "");
 	assert_endpoint(&settings, &by_variable, "http://set");
 	assert_endpoint(&none, &by_profile, "");
@@ -705,8 +654,7 @@ ignores_configured_endpoints_if_told_to(void **state)
 	assert_endpoint(&none, &by_profile, "http://env");
 }
 
-static void
-never_guesses_an_endpoint(void **state)
+TEST(never_guesses_an_endpoint)
 {
 	const aws_settings none = {0};
 	const aws_settings gone = {.profile = "gone"};
@@ -716,7 +664,6 @@ never_guesses_an_endpoint(void **state)
 	};
 	char		url[16];
 
-	(void) state;
 	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
 	assert_string_equal(url, "");
 	assert_false(find_endpoint(&gone, &w, url, sizeof(url)));
@@ -730,48 +677,14 @@ never_guesses_an_endpoint(void **state)
 	assert_string_equal(url, "");
 }
 
-static void
-knows_amazons_endpoints(void **state)
+TEST(knows_amazons_endpoints)
 {
 	char		url[64];
 
-	(void) state;
 	aws_default_endpoint("eu-west-1", url, sizeof(url));
 	assert_string_equal(url, "https://dynamodb.eu-west-1.amazonaws.com");
 	aws_default_endpoint("cn-north-1", url, sizeof(url));
 	assert_string_equal(url, "https://dynamodb.cn-north-1.amazonaws.com.cn");
 	aws_default_endpoint("eu-west-1", url, 20);
 	assert_string_equal(url, "");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings_win_over_the_environment),
-		cmocka_unit_test(the_environment_wins_over_the_files),
-		cmocka_unit_test(the_profile_setting_wins_over_the_environment),
-		cmocka_unit_test(names_all_sources_if_none_has_credentials),
-		cmocka_unit_test(half_configured_sources_are_refused),
-		cmocka_unit_test(chooses_the_profile),
-		cmocka_unit_test(a_named_profile_must_exist),
-		cmocka_unit_test(the_credentials_file_wins_over_the_config_file),
-		cmocka_unit_test(each_file_names_profiles_its_own_way),
-		cmocka_unit_test(finds_the_files),
-		cmocka_unit_test(ways_to_credentials_that_it_lacks_are_named),
-		cmocka_unit_test(malformed_files_are_refused),
-		cmocka_unit_test(long_tokens_are_refused_never_cut),
-		cmocka_unit_test(values_that_no_header_can_carry_are_refused),
-		cmocka_unit_test(messages_are_ascii_and_fit),
-		cmocka_unit_test(wipes_credentials),
-		cmocka_unit_test(chooses_the_region),
-		cmocka_unit_test(says_why_there_is_no_region),
-		cmocka_unit_test(refuses_what_is_no_region),
-		cmocka_unit_test(chooses_the_endpoint),
-		cmocka_unit_test(ignores_configured_endpoints_if_told_to),
-		cmocka_unit_test(never_guesses_an_endpoint),
-		cmocka_unit_test(knows_amazons_endpoints),
-	};
-
-	return cmocka_run_group_tests_name("credentials", tests, NULL, NULL);
 }

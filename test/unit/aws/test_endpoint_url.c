@@ -2,16 +2,7 @@
  * test_endpoint_url.c
  *	  Which endpoint URLs are accepted, and the Host header they give.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
+#include "../unit.h"
 #include "aws/endpoint.h"
 
 static void
@@ -37,10 +28,8 @@ check_refused(const char *url, const char *words)
 		fail_msg("%s: \"%s\" does not say \"%s\"", url, error, words);
 }
 
-static void
-test_host_header(void **state)
+TEST(host_header)
 {
-	(void) state;
 	check_host("https://dynamodb.eu-central-1.amazonaws.com",
 			   "dynamodb.eu-central-1.amazonaws.com");
 	check_host("https://dynamodb.eu-central-1.amazonaws.com/",
@@ -52,10 +41,8 @@ test_host_header(void **state)
 	check_host("http://under_score", "under_score");
 }
 
-static void
-test_default_port_is_left_out(void **state)
+TEST(default_port_is_left_out)
 {
-	(void) state;
 	check_host("https://h:443", "h");
 	check_host("http://h:80/", "h");
 	check_host("http://h:443", "h:443");
@@ -64,10 +51,8 @@ test_default_port_is_left_out(void **state)
 	check_host("https://h:65535", "h:65535");
 }
 
-static void
-test_other_forms_are_refused(void **state)
+TEST(other_forms_are_refused)
 {
-	(void) state;
 	check_refused("", "http");
 	check_refused("localhost:8000", "http");
 	check_refused("ftp://h", "http");
@@ -96,14 +81,12 @@ test_other_forms_are_refused(void **state)
 	check_refused("http://h\r\nX-Header: x", "end");
 }
 
-static void
-test_lengths(void **state)
+TEST(lengths)
 {
 	char		url[400] = "http://";
 	char		host[8];
 	char		error[100];
 
-	(void) state;
 	memset(url + 7, 'h', 253);
 	check_host(url, url + 7);
 	url[7 + 253] = 'h';
@@ -112,17 +95,4 @@ test_lengths(void **state)
 	assert_true(aws_endpoint_host("http://h:12345", host, 8, error, sizeof(error)));
 	assert_false(aws_endpoint_host("http://h:12345", host, 7, error, sizeof(error)));
 	assert_non_null(strstr(error, "too long"));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_host_header),
-		cmocka_unit_test(test_default_port_is_left_out),
-		cmocka_unit_test(test_other_forms_are_refused),
-		cmocka_unit_test(test_lengths),
-	};
-
-	return cmocka_run_group_tests_name("aws_endpoint_url", tests, NULL, NULL);
 }

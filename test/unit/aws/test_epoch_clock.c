@@ -5,12 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "aws/epoch_clock.h"
 
 #define MS		INT64_C(1000)
@@ -36,12 +31,10 @@ reply_at(epoch_clock *clock, int64_t epoch, int64_t at, int64_t there, int64_t b
 	epoch_clock_reply(clock, (epoch + at) / SECOND, at - there, at + back);
 }
 
-static void
-one_date_tells_the_second(void **state)
+TEST(one_date_tells_the_second)
 {
 	epoch_clock clock;
 
-	(void) state;
 	epoch_clock_start(&clock, EPOCH, PPM);
 	assert_false(clock.known);
 	epoch_clock_reply(&clock, EPOCH / SECOND + 100, 100 * SECOND - 3 * MS, 100 * SECOND + 2 * MS);
@@ -52,10 +45,8 @@ one_date_tells_the_second(void **state)
 }
 
 /* With any clocks within the drift, and any wall clock. */
-static void
-the_truth_lies_between_the_bounds(void **state)
+TEST(the_truth_lies_between_the_bounds)
 {
-	(void) state;
 	for (seed = 1; seed <= 2000; seed += 2)
 	{
 		uint64_t	first = seed;
@@ -90,12 +81,10 @@ the_truth_lies_between_the_bounds(void **state)
 	}
 }
 
-static void
-many_dates_tell_more_than_the_second(void **state)
+TEST(many_dates_tell_more_than_the_second)
 {
 	epoch_clock clock;
 
-	(void) state;
 	seed = 1;
 	epoch_clock_start(&clock, EPOCH, PPM);
 	for (int i = 1; i <= 200; i++)
@@ -105,12 +94,10 @@ many_dates_tell_more_than_the_second(void **state)
 }
 
 /* The bounds widen until the next Date. */
-static void
-silence_widens_the_bounds(void **state)
+TEST(silence_widens_the_bounds)
 {
 	epoch_clock clock;
 
-	(void) state;
 	epoch_clock_start(&clock, EPOCH, PPM);
 	reply_at(&clock, EPOCH, 10 * SECOND, MS, MS);
 	assert_in_range(epoch_clock_high(&clock, 10 * SECOND + HOUR) -
@@ -119,16 +106,14 @@ silence_widens_the_bounds(void **state)
 	assert_true(epoch_clock_high(&clock, 10 * SECOND + HOUR) < EPOCH + SECOND + 12 * MS);
 }
 
-static void
-an_absurd_date_moves_no_token(void **state)
+TEST(an_absurd_date_moves_no_token)
 {
 	static const int64_t absurd[] = {
 		YEAR_9999, 1, 0, -1, INT64_MAX, INT64_MIN, EPOCH / SECOND + 3600,
 		EPOCH / SECOND - 3600, EPOCH / SECOND + 400,
 	};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(absurd) / sizeof(absurd[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(absurd); i++)
 	{
 		epoch_clock clock;
 		int64_t		high;
@@ -157,13 +142,11 @@ an_absurd_date_moves_no_token(void **state)
 }
 
 /* Our machine stood still, or DynamoDB's clock was set: all replies agree. */
-static void
-a_jump_is_believed_in_the_end(void **state)
+TEST(a_jump_is_believed_in_the_end)
 {
 	static const int64_t jumps[] = {SECOND, -SECOND, 30 * SECOND, -30 * SECOND, HOUR, -HOUR};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(jumps) / sizeof(jumps[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(jumps); i++)
 	{
 		epoch_clock clock;
 		int64_t		epoch = EPOCH;
@@ -182,13 +165,11 @@ a_jump_is_believed_in_the_end(void **state)
 }
 
 /* One of several servers is always wrong. */
-static void
-a_minority_is_outvoted(void **state)
+TEST(a_minority_is_outvoted)
 {
 	epoch_clock clock;
 	int64_t		now = 10 * SECOND;
 
-	(void) state;
 	seed = 1;
 	epoch_clock_start(&clock, EPOCH, PPM);
 	reply_at(&clock, EPOCH, now, MS, MS);
@@ -200,32 +181,13 @@ a_minority_is_outvoted(void **state)
 }
 
 /* A refusal has the right Date, which the next attempt uses. */
-static void
-signing_follows_the_newest_date(void **state)
+TEST(signing_follows_the_newest_date)
 {
 	epoch_clock clock;
 
-	(void) state;
 	epoch_clock_start(&clock, EPOCH - HOUR, PPM);
 	assert_int_equal(epoch_clock_likely(&clock), EPOCH - HOUR);
 	reply_at(&clock, EPOCH, 10 * SECOND, MS, MS);
 	assert_false(clock.known);
 	assert_in_range(epoch_clock_likely(&clock), EPOCH - SECOND, EPOCH + SECOND);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_date_tells_the_second),
-		cmocka_unit_test(the_truth_lies_between_the_bounds),
-		cmocka_unit_test(many_dates_tell_more_than_the_second),
-		cmocka_unit_test(silence_widens_the_bounds),
-		cmocka_unit_test(an_absurd_date_moves_no_token),
-		cmocka_unit_test(a_jump_is_believed_in_the_end),
-		cmocka_unit_test(a_minority_is_outvoted),
-		cmocka_unit_test(signing_follows_the_newest_date),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,15 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
+#include "../unit.h"
 #include "aws/ini.h"
 
 static ini_slice
@@ -58,14 +50,12 @@ foo_nested(const char *text, const char *property, const char *subproperty)
 	return result == INI_FOUND ? value : NULL;
 }
 
-static void
-reads_properties_of_the_right_section(void **state)
+TEST(reads_properties_of_the_right_section)
 {
 	const char *text = "[default]\na = 0\n[profile foo]\na = 1\nb=2\n"
 		"[profile bar]\na = 3\nc = 4\n[foo]\nc = 5\n";
 	char		value[16];
 
-	(void) state;
 	assert_string_equal(foo(text, "a"), "1");
 	assert_string_equal(foo(text, "b"), "2");
 	assert_null(foo(text, "c"));
@@ -77,14 +67,12 @@ reads_properties_of_the_right_section(void **state)
 	assert_string_equal(value, "0");
 }
 
-static void
-finds_sections_by_kind_and_name(void **state)
+TEST(finds_sections_by_kind_and_name)
 {
 	ini_slice	text = slice("[  profile\t a-b/c@d \t]\n[profilefoo]\n"
 							 "[profile \"two words\"]\n[profile 'x']# comment\n"
 							 "[y] ; comment\n[services profile]\n[z]");
 
-	(void) state;
 	assert_true(ini_has_section(text, "profile", "a-b/c@d"));
 	assert_true(ini_has_section(text, "profile", "two words"));
 	assert_true(ini_has_section(text, "profile", "x"));
@@ -99,70 +87,58 @@ finds_sections_by_kind_and_name(void **state)
 	assert_false(ini_has_section(slice(""), NULL, "y"));
 }
 
-static void
-trims_names_and_values(void **state)
+TEST(trims_names_and_values)
 {
 	const char *text = "[profile foo]\r\na \t= \t one  two \t\r\nb =\r\n"
 		"c = x=y==";
 
-	(void) state;
 	assert_string_equal(foo(text, "a"), "one  two");
 	assert_string_equal(foo(text, "b"), "");
 	assert_string_equal(foo(text, "c"), "x=y==");
 }
 
-static void
-ignores_case_in_names_of_properties(void **state)
+TEST(ignores_case_in_names_of_properties)
 {
-	(void) state;
 	assert_string_equal(foo("[profile foo]\nRegion = A\n", "rEGION"), "A");
 	assert_null(foo("[profile foo]\nRegion = A\n", "Region2"));
 	assert_null(foo("[profile foo]\nRegion = A\n", "Regio"));
 }
 
-static void
-skips_comments_and_blank_lines(void **state)
+TEST(skips_comments_and_blank_lines)
 {
 	const char *text = "# [profile foo]\n\n \t \n; a = 0\n[profile foo] # x\n"
 		"#a = 1\n  ; b = 1\na = 2 # 3\nb = 4\t; 5\nc = 6#7;8\nd = # 9\n";
 
-	(void) state;
 	assert_string_equal(foo(text, "a"), "2");
 	assert_string_equal(foo(text, "b"), "4");
 	assert_string_equal(foo(text, "c"), "6#7;8");
 	assert_string_equal(foo(text, "d"), "");
 }
 
-static void
-lets_the_last_definition_count(void **state)
+TEST(lets_the_last_definition_count)
 {
 	const char *text = "[profile foo]\na = 1\na = 2\nb = 1\n[profile bar]\n"
 		"b = 7\n[profile foo]\nB = 3\n";
 
-	(void) state;
 	assert_string_equal(foo(text, "a"), "2");
 	assert_string_equal(foo(text, "b"), "3");
 }
 
-static void
-continues_values_on_deeper_lines(void **state)
+TEST(continues_values_on_deeper_lines)
 {
 	const char *text = "[profile foo]\na = one\n\ttwo # here too \n\n  [three]\n"
 		"b = x\n";
 
-	(void) state;
 	assert_string_equal(foo(text, "a"), "one\ntwo # here too\n[three]");
 	assert_string_equal(foo(text, "b"), "x");
 }
 
-static void
-reads_sub_properties(void **state)
+TEST(reads_sub_properties)
 {
 	const char *text = "[profile foo]\nname = no\ns3 =\n  name = no\n"
 		"dynamodb =\n  Name = a b # c\n\n  # comment\n  other = =x\n  empty =\n"
 		"name = no\n";
 
-	(void) state;
 	assert_string_equal(foo_nested(text, "dynamodb", "name"), "a b # c");
 	assert_string_equal(foo_nested(text, "DynamoDB", "other"), "=x");
 	assert_string_equal(foo_nested(text, "dynamodb", "empty"), "");
@@ -171,31 +147,26 @@ reads_sub_properties(void **state)
 	assert_string_equal(foo(text, "dynamodb"), "");
 }
 
-static void
-forgets_sub_properties_when_defined_again(void **state)
+TEST(forgets_sub_properties_when_defined_again)
 {
 	const char *text = "[profile foo]\nx =\n  a = 1\n  b = 1\nx =\n  b = 2\n";
 
-	(void) state;
 	assert_null(foo_nested(text, "x", "a"));
 	assert_string_equal(foo_nested(text, "x", "b"), "2");
 }
 
-static void
-reads_files_indented_as_a_whole(void **state)
+TEST(reads_files_indented_as_a_whole)
 {
 	const char *text = "  [profile foo]\n  a = 1\n  x =\n    b = 2\n  c = 3\n"
 		"  [profile bar]\n  a = 4\n";
 
-	(void) state;
 	assert_string_equal(foo(text, "a"), "1");
 	assert_string_equal(foo_nested(text, "x", "b"), "2");
 	assert_string_equal(foo(text, "c"), "3");
 	assert_true(ini_has_section(slice(text), "profile", "bar"));
 }
 
-static void
-names_the_malformed_line(void **state)
+TEST(names_the_malformed_line)
 {
 	static const struct
 	{
@@ -222,21 +193,18 @@ names_the_malformed_line(void **state)
 	const ini_slice nul = {"[foo]\na = b\0c\n", 14};
 	size_t		i;
 
-	(void) state;
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (i = 0; i < COUNT_OF(cases); i++)
 		if (ini_malformed_line(slice(cases[i].text)) != cases[i].line)
 			fail_msg("case %zu: not line %d", i, cases[i].line);
 	assert_int_equal(ini_malformed_line(nul), 2);
 }
 
-static void
-never_cuts_a_value(void **state)
+TEST(never_cuts_a_value)
 {
 	ini_slice	text = slice("[a]\nx = 12345\ny = 12\n 45\nz =\n n = 12345\n"
 							 "long = 123456\n 7\n");
 	char		value[6];
 
-	(void) state;
 	assert_int_equal(ini_get(text, NULL, "a", "x", NULL, value, 6), INI_FOUND);
 	assert_string_equal(value, "12345");
 	assert_int_equal(ini_get(text, NULL, "a", "y", NULL, value, 6), INI_FOUND);
@@ -258,13 +226,11 @@ never_cuts_a_value(void **state)
 	assert_string_equal(value, "");
 }
 
-static void
-stays_within_the_bytes_given(void **state)
+TEST(stays_within_the_bytes_given)
 {
 	const char *text = "[profile foo]\na =\n  b = 1\nc = 2 # 3\n d";
 	size_t		len;
 
-	(void) state;
 	for (len = 0; len <= strlen(text); len++)
 	{
 		char	   *copy = malloc(len > 0 ? len : 1);	/* for ASan */
@@ -277,26 +243,4 @@ stays_within_the_bytes_given(void **state)
 				value, sizeof(value));
 		free(copy);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_properties_of_the_right_section),
-		cmocka_unit_test(finds_sections_by_kind_and_name),
-		cmocka_unit_test(trims_names_and_values),
-		cmocka_unit_test(ignores_case_in_names_of_properties),
-		cmocka_unit_test(skips_comments_and_blank_lines),
-		cmocka_unit_test(lets_the_last_definition_count),
-		cmocka_unit_test(continues_values_on_deeper_lines),
-		cmocka_unit_test(reads_sub_properties),
-		cmocka_unit_test(forgets_sub_properties_when_defined_again),
-		cmocka_unit_test(reads_files_indented_as_a_whole),
-		cmocka_unit_test(names_the_malformed_line),
-		cmocka_unit_test(never_cuts_a_value),
-		cmocka_unit_test(stays_within_the_bytes_given),
-	};
-
-	return cmocka_run_group_tests_name("ini", tests, NULL, NULL);
 }

@@ -9,22 +9,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <openssl/sha.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "aws/sigv4.h"
 
 #define VECTOR_COUNT 38
@@ -204,15 +196,13 @@ check_vector(const char *folder)
 	free(v.canonical_text);
 }
 
-static void
-signs_amazons_vectors(void **state)
+TEST(signs_amazons_vectors)
 {
 	const char *root = TEST_DATA_DIR "/sigv4";
 	DIR		   *dir = opendir(root);
 	struct dirent *entry;
 	int			count = 0;
 
-	(void) state;
 	assert_non_null(dir);
 	while ((entry = readdir(dir)) != NULL)
 	{
@@ -255,7 +245,7 @@ random_value(char *out, size_t size)
 
 	out[0] = '\0';
 	while (n-- > 0)
-		strncat(out, pieces[pick(sizeof(pieces) / sizeof(pieces[0]))],
+		strncat(out, pieces[pick(COUNT_OF(pieces))],
 				size - strlen(out) - 1);
 }
 
@@ -291,7 +281,7 @@ make_random_case(random_case *c)
 	{
 		random_value(c->values[extra], sizeof(c->values[0]));
 		c->headers[n++] = (sigv4_header) {
-			names[pick(sizeof(names) / sizeof(names[0]))], c->values[extra]};
+			names[pick(COUNT_OF(names))], c->values[extra]};
 	}
 	while (pick(4) != 0 && strlen(c->body) < sizeof(c->body) - 600)
 		random_value(c->body + strlen(c->body), 512);
@@ -380,8 +370,7 @@ ask_botocore(const random_case *cases, char answers[][2048])
 	return i;
 }
 
-static void
-signs_like_botocore(void **state)
+TEST(signs_like_botocore)
 {
 	static random_case cases[BOTOCORE_COUNT];
 	static char answers[BOTOCORE_COUNT][2048];
@@ -389,7 +378,6 @@ signs_like_botocore(void **state)
 	char		out[2048];
 	int			i;
 
-	(void) state;
 	random_state = 20261121;
 	for (i = 0; i < BOTOCORE_COUNT; i++)
 		make_random_case(&cases[i]);
@@ -437,13 +425,11 @@ check_reuse(const sigv4_request *request, sigv4_key *used)
 	assert_string_equal(a, b);
 }
 
-static void
-notices_that_a_kept_key_no_longer_fits(void **state)
+TEST(notices_that_a_kept_key_no_longer_fits)
 {
 	sigv4_request request = plain_request();
 	sigv4_key	key = {0};
 
-	(void) state;
 	check_reuse(&request, &key);
 	check_reuse(&request, &key);
 	request.secret_access_key = "two";
@@ -456,15 +442,13 @@ notices_that_a_kept_key_no_longer_fits(void **state)
 	check_reuse(&request, &key);
 }
 
-static void
-keeps_the_derived_key(void **state)
+TEST(keeps_the_derived_key)
 {
 	sigv4_request request = plain_request();
 	sigv4_key	key = {0};
 	char		derived[512];
 	char		kept[512];
 
-	(void) state;
 	assert_true(sigv4_sign(&request, &key, derived, sizeof(derived)));
 	assert_true(key.valid);
 	assert_string_equal(key.scope, "20150830/us-east-1/dynamodb/aws4_request");
@@ -473,15 +457,13 @@ keeps_the_derived_key(void **state)
 	assert_string_not_equal(kept, derived);
 }
 
-static void
-gives_nothing_unless_all_of_it_fits(void **state)
+TEST(gives_nothing_unless_all_of_it_fits)
 {
 	sigv4_request request = plain_request();
 	sigv4_key	key = {0};
 	char		whole[512];
 	size_t		size;
 
-	(void) state;
 	assert_true(sigv4_sign(&request, &key, whole, sizeof(whole)));
 	for (size = 0; size <= strlen(whole) + 1; size++)
 	{
@@ -500,8 +482,7 @@ gives_nothing_unless_all_of_it_fits(void **state)
 	}
 }
 
-static void
-refuses_what_it_cannot_hold(void **state)
+TEST(refuses_what_it_cannot_hold)
 {
 	sigv4_request request = plain_request();
 	sigv4_header many[65];
@@ -510,7 +491,6 @@ refuses_what_it_cannot_hold(void **state)
 	char		out[4096];
 	int			i;
 
-	(void) state;
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 
@@ -536,22 +516,19 @@ refuses_what_it_cannot_hold(void **state)
 	assert_false(sigv4_sign(&request, &key, out, sizeof(out)));
 }
 
-static void
-wipes_the_key(void **state)
+TEST(wipes_the_key)
 {
 	sigv4_request request = plain_request();
 	sigv4_key	key = {0};
 	const sigv4_key zero = {0};
 	char		out[512];
 
-	(void) state;
 	assert_true(sigv4_sign(&request, &key, out, sizeof(out)));
 	sigv4_key_wipe(&key);
 	assert_memory_equal(&key, &zero, sizeof(key));
 }
 
-static void
-writes_dates_in_utc(void **state)
+TEST(writes_dates_in_utc)
 {
 	static const struct
 	{
@@ -568,29 +545,11 @@ writes_dates_in_utc(void **state)
 	char		out[SIGV4_DATE_SIZE];
 	size_t		i;
 
-	(void) state;
 	setenv("TZ", "EST5", 1);
 	tzset();
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (i = 0; i < COUNT_OF(cases); i++)
 	{
 		sigv4_amz_date(cases[i].epoch_s, out);
 		assert_string_equal(out, cases[i].text);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(signs_amazons_vectors),
-		cmocka_unit_test(signs_like_botocore),
-		cmocka_unit_test(notices_that_a_kept_key_no_longer_fits),
-		cmocka_unit_test(keeps_the_derived_key),
-		cmocka_unit_test(gives_nothing_unless_all_of_it_fits),
-		cmocka_unit_test(refuses_what_it_cannot_hold),
-		cmocka_unit_test(wipes_the_key),
-		cmocka_unit_test(writes_dates_in_utc),
-	};
-
-	return cmocka_run_group_tests_name("sigv4", tests, NULL, NULL);
 }

@@ -8,17 +8,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#define BEFORE_EACH set_up
+#define AFTER_EACH tear_down
+#include "../unit.h"
 #include "dynamo/dynamo.h"
 #include "dynamo_double.h"
 
@@ -47,7 +39,7 @@ ask(dynamo_op op, char *body, int count)
 }
 
 static int
-setup(void **state)
+set_up(void **state)
 {
 	dynamo_reply reply;
 
@@ -61,7 +53,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+tear_down(void **state)
 {
 	(void) state;
 	dynamo_double_free(d);
@@ -110,13 +102,11 @@ expect(const char *operation, const char *body, int status, const char *text)
 	free(reply);
 }
 
-static void
-life_of_a_lock(void **state)
+TEST(life_of_a_lock)
 {
 	dynamo_write write = write_of(DYNAMO_ACQUIRE, "a", "", "v1");
 	dynamo_reply reply;
 
-	(void) state;
 	assert_int_equal(status_of_write(write), DYNAMO_OK);
 	reply = ask_write(write_of(DYNAMO_ACQUIRE, "a", "", "v2"));
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
@@ -141,8 +131,7 @@ life_of_a_lock(void **state)
 	assert_int_equal(status_of_write(write), DYNAMO_CONDITION_FAILED);
 }
 
-static void
-batches(void **state)
+TEST(batches)
 {
 	dynamo_write writes[3] = {
 		write_of(DYNAMO_RENEW, "a", "v1", "v2"),
@@ -151,7 +140,6 @@ batches(void **state)
 	};
 	dynamo_reply reply;
 
-	(void) state;
 	assert_int_equal(status_of_write(write_of(DYNAMO_ACQUIRE, "a", "", "v1")), DYNAMO_OK);
 	assert_int_equal(status_of_write(write_of(DYNAMO_ACQUIRE, "b", "", "other")), DYNAMO_OK);
 	reply = ask(DYNAMO_RENEW_BATCH, dynamo_build_batch(&table, writes, 3), 3);
@@ -177,8 +165,7 @@ version_of(const char *name)
 }
 
 /* Faults of single statements, applied or not; the others are unaffected. */
-static void
-statement_faults(void **state)
+TEST(statement_faults)
 {
 	const dynamo_double_fault faults[3] = {
 		{"InternalServerError", true}, {"InternalServerError", false},
@@ -192,7 +179,6 @@ statement_faults(void **state)
 	size_t		len;
 	int			status;
 
-	(void) state;
 	for (int i = 0; i < 4; i++)
 	{
 		assert_int_equal(status_of_write(write_of(DYNAMO_ACQUIRE, names[i], "", "v1")),
@@ -215,8 +201,7 @@ statement_faults(void **state)
 	free(body);
 }
 
-static void
-errors(void **state)
+TEST(errors)
 {
 	static const struct
 	{
@@ -237,8 +222,7 @@ errors(void **state)
 		{"AccessDeniedException", 400, DYNAMO_ACCESS_DENIED},
 	};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 	{
 		dynamo_reply result;
 		char	   *reply;
@@ -255,8 +239,7 @@ errors(void **state)
 	}
 }
 
-static void
-numbers(void **state)
+TEST(numbers)
 {
 	static const char *const spellings[][2] = {
 		{"001.50e2", "150"}, {"-0", "0"}, {"1e-3", "0.001"}, {"1E20", "100000000000000000000"},
@@ -265,8 +248,7 @@ numbers(void **state)
 	};
 	char		body[400];
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(spellings); i++)
 	{
 		snprintf(body, sizeof(body), "{\"TableName\":\"lockTable\",\"Item\":{\"key\":"
 				 "{\"S\":\"n\"},\"n\":{\"N\":\"%s\"}}}", spellings[i][0]);
@@ -281,10 +263,8 @@ numbers(void **state)
 		   "\"ReturnValues\":\"ALL_NEW\"}", 200, "\"n\":{\"N\":\"0.25\"}");
 }
 
-static void
-refusals(void **state)
+TEST(refusals)
 {
-	(void) state;
 	expect("Nonsense", "{}", 400, "UnknownOperationException");
 	expect("GetItem", "{", 400, "SerializationException");
 	expect("GetItem", "{\"TableName\":\"other\",\"Key\":{\"key\":{\"S\":\"n\"}}}", 400,
@@ -307,15 +287,13 @@ count_item(const cJSON *item, void *context)
 }
 
 /* The next page starts after the last key, even if that item is gone. */
-static void
-scans(void **state)
+TEST(scans)
 {
 	char		body[400];
 	char		last[64] = "";
 	int			count = 0;
 	int			pages = 0;
 
-	(void) state;
 	for (int i = 0; i < 200; i++)
 	{
 		snprintf(body, sizeof(body), "{\"TableName\":\"lockTable\",\"Item\":{\"key\":"
@@ -351,16 +329,4 @@ scans(void **state)
 	}
 	assert_int_equal(count, 200);
 	assert_int_equal(pages, 29);
-}
-
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(life_of_a_lock), TEST(batches), TEST(statement_faults), TEST(errors),
-		TEST(numbers), TEST(refusals), TEST(scans),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

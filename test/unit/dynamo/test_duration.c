@@ -5,14 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "dynamo/duration.h"
 
 static void
@@ -37,20 +30,16 @@ assert_refused(const char *text)
 	assert_int_equal(milliseconds, -1);
 }
 
-static void
-reads_decimal_milliseconds(void **state)
+TEST(reads_decimal_milliseconds)
 {
-	(void) state;
 	assert_duration("20000", 20000);
 	assert_duration("0", 0);
 	assert_duration("007", 7);
 	assert_duration("9223372036854", INT64_MAX / 1000000);
 }
 
-static void
-reads_durations_as_go_prints_them(void **state)
+TEST(reads_durations_as_go_prints_them)
 {
-	(void) state;
 	assert_duration("20s", 20000);
 	assert_duration("1m30s", 90000);
 	assert_duration("1h0m0s", 3600000);
@@ -59,10 +48,8 @@ reads_durations_as_go_prints_them(void **state)
 	assert_duration("0s", 0);
 }
 
-static void
-reads_whatever_else_go_would(void **state)
+TEST(reads_whatever_else_go_would)
 {
-	(void) state;
 	assert_duration("1.5h", 5400000);
 	assert_duration(".5m", 30000);
 	assert_duration("2.s", 2000);
@@ -73,10 +60,8 @@ reads_whatever_else_go_would(void **state)
 	assert_duration("1000000ns", 1);
 }
 
-static void
-rounds_up_to_the_millisecond(void **state)
+TEST(rounds_up_to_the_millisecond)
 {
-	(void) state;
 	assert_duration("1ns", 1);
 	assert_duration("1.0001ms", 2);
 	assert_duration("1.001s", 1001);
@@ -86,8 +71,7 @@ rounds_up_to_the_millisecond(void **state)
 	assert_duration("1.00000000000000000000000000000000000000000s", 1000);
 }
 
-static void
-refuses_everything_else(void **state)
+TEST(refuses_everything_else)
 {
 	static const char *const wrong[] = {
 		"", " ", "s", ".", ".s", "-1", "+1", "-20s", "+20s", "20 s", " 20s",
@@ -95,14 +79,12 @@ refuses_everything_else(void **state)
 		"0x10", "20s5", "1,5s", "twenty", "\xc2s", "20\xc2",
 	};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(wrong); i++)
 		assert_refused(wrong[i]);
 }
 
 /* A lease of Long.MAX_VALUE milliseconds is valid in Java. */
-static void
-what_is_too_long_is_long(void **state)
+TEST(what_is_too_long_is_long)
 {
 	static const char *const longer[] = {
 		"9223372036854", "9223372036855", "9223372036854775807", "9223372036854775808",
@@ -111,8 +93,7 @@ what_is_too_long_is_long(void **state)
 		"99999999999999999999h1ns", "2562047h9999m", "9223372036.9999999999999999s",
 	};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(longer) / sizeof(longer[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(longer); i++)
 		assert_duration(longer[i], DURATION_MAX_MS);
 	assert_duration("9223372036853", DURATION_MAX_MS - 1);
 	assert_duration("2562047h", INT64_C(2562047) * 3600000);
@@ -120,29 +101,11 @@ what_is_too_long_is_long(void **state)
 	assert_refused("-9223372036854775808");
 }
 
-static void
-reads_no_further_than_told(void **state)
+TEST(reads_no_further_than_told)
 {
 	int64_t		milliseconds;
 
-	(void) state;
 	assert_true(duration_parse("20s", 2, &milliseconds));
 	assert_int_equal(milliseconds, 20);
 	assert_false(duration_parse("20\0s", 4, &milliseconds));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_decimal_milliseconds),
-		cmocka_unit_test(reads_durations_as_go_prints_them),
-		cmocka_unit_test(reads_whatever_else_go_would),
-		cmocka_unit_test(rounds_up_to_the_millisecond),
-		cmocka_unit_test(refuses_everything_else),
-		cmocka_unit_test(what_is_too_long_is_long),
-		cmocka_unit_test(reads_no_further_than_told),
-	};
-
-	return cmocka_run_group_tests_name("duration", tests, NULL, NULL);
 }

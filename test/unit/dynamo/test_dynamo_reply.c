@@ -9,16 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "dynamo/dynamo.h"
 
 /* Local */
@@ -81,15 +72,13 @@ assert_type(const char *type, dynamo_status expected)
 	assert_status(body, 400, DYNAMO_RENEW, expected);
 }
 
-static void
-success_of_a_write(void **state)
+TEST(success_of_a_write)
 {
 	/* Local */
 	static const char body[] =
 		"{\"ConsumedCapacity\":{\"TableName\":\"simple\",\"CapacityUnits\":1.0}}";
 	dynamo_reply reply;
 
-	(void) state;
 	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, "2428227325", body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(reply.results[0].status, DYNAMO_OK);
@@ -99,12 +88,10 @@ success_of_a_write(void **state)
 }
 
 /* The reply has only the attributes that the acquire has changed, or nothing. */
-static void
-an_acquire_tells_whose_item_it_replaced(void **state)
+TEST(an_acquire_tells_whose_item_it_replaced)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	read_text(&reply, DYNAMO_ACQUIRE, 200, "{\"Attributes\":{\"ownerName\":{\"S\":\"two\"},"
 			  "\"isReleased\":{\"S\":\"1\"}}}");
 	assert_int_equal(reply.status, DYNAMO_OK);
@@ -118,15 +105,13 @@ an_acquire_tells_whose_item_it_replaced(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-read_of_an_item(void **state)
+TEST(read_of_an_item)
 {
 	static const char body[] = "{\"Item\":" ITEM_JSON ",\"ConsumedCapacity\":"
 		"{\"TableName\":\"simple\",\"CapacityUnits\":1.0}}";
 	dynamo_reply reply;
 	const dynamo_item *item;
 
-	(void) state;
 	dynamo_read(&reply, DYNAMO_READ, 1, 200, "2007693987", body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	item = &reply.results[0].item;
@@ -151,12 +136,10 @@ read_of_an_item(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-read_of_nothing(void **state)
+TEST(read_of_nothing)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	read_text(&reply, DYNAMO_READ, 200,
 			  "{\"ConsumedCapacity\":{\"TableName\":\"t\",\"CapacityUnits\":0.5}}");
 	assert_int_equal(reply.status, DYNAMO_OK);
@@ -165,12 +148,10 @@ read_of_nothing(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-refusal_brings_the_item(void **state)
+TEST(refusal_brings_the_item)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	read_text(&reply, DYNAMO_ACQUIRE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_int_equal(reply.results[0].status, DYNAMO_CONDITION_FAILED);
@@ -187,20 +168,17 @@ refusal_brings_the_item(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-refusal_without_an_item_means_that_there_is_none(void **state)
+TEST(refusal_without_an_item_means_that_there_is_none)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	read_text(&reply, DYNAMO_RENEW, 400, REFUSED "}");
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_false(reply.results[0].item.exists);
 	dynamo_reply_free(&reply);
 }
 
-static void
-statements_of_a_batch_fail_alone(void **state)
+TEST(statements_of_a_batch_fail_alone)
 {
 	/* the first four in the form of Local, which never throttles */
 	static const char body[] =
@@ -225,7 +203,6 @@ statements_of_a_batch_fail_alone(void **state)
 	};
 	dynamo_reply reply;
 
-	(void) state;
 	dynamo_read(&reply, DYNAMO_RENEW_BATCH, 9, 200, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(reply.count, 9);
@@ -242,8 +219,7 @@ statements_of_a_batch_fail_alone(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-batch_that_fails_whole_fails_each_statement(void **state)
+TEST(batch_that_fails_whole_fails_each_statement)
 {
 	/* Local */
 	static const char body[] =
@@ -251,7 +227,6 @@ batch_that_fails_whole_fails_each_statement(void **state)
 		"\"Message\":\"Provided list of item keys contains duplicates\"}";
 	dynamo_reply reply;
 
-	(void) state;
 	dynamo_read(&reply, DYNAMO_RENEW_BATCH, 25, 400, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_VALIDATION);
 	assert_int_equal(reply.count, 25);
@@ -265,8 +240,7 @@ batch_that_fails_whole_fails_each_statement(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-batch_with_other_than_one_answer_for_each_is_malformed(void **state)
+TEST(batch_with_other_than_one_answer_for_each_is_malformed)
 {
 	static const char *const bodies[] = {
 		"{}", "{\"Responses\":{}}", "{\"Responses\":[{}]}", "{\"Responses\":[{},{},{}]}",
@@ -276,8 +250,7 @@ batch_with_other_than_one_answer_for_each_is_malformed(void **state)
 	};
 	dynamo_reply reply;
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bodies); i++)
 	{
 		dynamo_read(&reply, DYNAMO_RENEW_BATCH, 2, 200, NULL, bodies[i], strlen(bodies[i]));
 		assert_int_equal(reply.status, DYNAMO_MALFORMED);
@@ -289,10 +262,8 @@ batch_with_other_than_one_answer_for_each_is_malformed(void **state)
 	}
 }
 
-static void
-error_types_are_classified(void **state)
+TEST(error_types_are_classified)
 {
-	(void) state;
 	assert_type("ProvisionedThroughputExceededException", DYNAMO_THROTTLED);
 	assert_type("ThrottlingException", DYNAMO_THROTTLED);
 	assert_type("Throttling", DYNAMO_THROTTLED);
@@ -321,17 +292,13 @@ error_types_are_classified(void **state)
 	assert_type("", DYNAMO_MALFORMED);
 }
 
-static void
-type_counts_without_a_namespace_too(void **state)
+TEST(type_counts_without_a_namespace_too)
 {
-	(void) state;
 	assert_status("{\"__type\":\"ThrottlingException\"}", 400, DYNAMO_READ, DYNAMO_THROTTLED);
 }
 
-static void
-signature_refused_for_its_date_is_clock_skew(void **state)
+TEST(signature_refused_for_its_date_is_clock_skew)
 {
-	(void) state;
 	assert_status("{\"__type\":\"com.amazon.coral.service#InvalidSignatureException\","
 				  "\"message\":\"Signature expired: 20261121T080000Z is now earlier than"
 				  " 20261121T084500Z (20261121T090000Z - 15 min.)\"}",
@@ -342,12 +309,10 @@ signature_refused_for_its_date_is_clock_skew(void **state)
 				  400, DYNAMO_READ, DYNAMO_CLOCK_SKEW);
 }
 
-static void
-server_errors_leave_the_outcome_open_unless_throttled(void **state)
+TEST(server_errors_leave_the_outcome_open_unless_throttled)
 {
 	static const int statuses[] = {500, 502, 503, 504};
 
-	(void) state;
 	for (int i = 0; i < 4; i++)
 	{
 		assert_status("", statuses[i], DYNAMO_RENEW, DYNAMO_UNKNOWN);
@@ -360,10 +325,8 @@ server_errors_leave_the_outcome_open_unless_throttled(void **state)
 	}
 }
 
-static void
-other_http_statuses(void **state)
+TEST(other_http_statuses)
 {
-	(void) state;
 	assert_status("<html>", 413, DYNAMO_ACQUIRE, DYNAMO_VALIDATION);
 	assert_status("", 408, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
 	assert_status("<html>", 429, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
@@ -372,17 +335,15 @@ other_http_statuses(void **state)
 }
 
 /* Replies of a web server to a POST, but never of DynamoDB. */
-static void
-tells_other_services(void **state)
+TEST(tells_other_services)
 {
 	static const int statuses[] = {301, 302, 400, 403, 404, 405, 501, 505};
 	static const char *const bodies[] = {"", "<html>", "{}", "{\"message\":\"Not Found\"}"};
 	dynamo_reply reply;
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(statuses); i++)
 	{
-		for (size_t b = 0; b < sizeof(bodies) / sizeof(bodies[0]); b++)
+		for (size_t b = 0; b < COUNT_OF(bodies); b++)
 			assert_status(bodies[b], statuses[i], DYNAMO_ACQUIRE, DYNAMO_WRONG_SERVICE);
 	}
 	assert_status(" \n<html>", 200, DYNAMO_ACQUIRE, DYNAMO_WRONG_SERVICE);
@@ -395,21 +356,17 @@ tells_other_services(void **state)
 }
 
 /* These calls have no condition, so the reply cannot be right. */
-static void
-refused_condition_counts_for_single_writes_only(void **state)
+TEST(refused_condition_counts_for_single_writes_only)
 {
-	(void) state;
 	assert_status(REFUSED "}", 400, DYNAMO_READ, DYNAMO_MALFORMED);
 	assert_status(REFUSED "}", 400, DYNAMO_RENEW_BATCH, DYNAMO_MALFORMED);
 }
 
-static void
-malformed_reply_shows_how_it_begins(void **state)
+TEST(malformed_reply_shows_how_it_begins)
 {
 	char		body[401];
 	dynamo_reply reply;
 
-	(void) state;
 	read_text(&reply, DYNAMO_READ, 403, "<html>\n\xc3\xa9\x7f denied");
 	assert_string_equal(reply.message,
 						"unexpected reply, HTTP 403: <html>???? denied");
@@ -422,12 +379,10 @@ malformed_reply_shows_how_it_begins(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-messages_show_no_signed_headers(void **state)
+TEST(messages_show_no_signed_headers)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	read_text(&reply, DYNAMO_READ, 400,
 			  "{\"__type\":\"InvalidSignatureException\",\"message\":\"The signature does"
 			  " not match.\\n\\nThe Canonical String should have been\\n'POST\\n"
@@ -441,14 +396,12 @@ messages_show_no_signed_headers(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-wrong_checksum_leaves_the_outcome_open(void **state)
+TEST(wrong_checksum_leaves_the_outcome_open)
 {
 	static const char *const wrong[] = {"2745614148", "", "x", "-1", "2745614147 x"};
 	dynamo_reply reply;
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(wrong); i++)
 	{
 		dynamo_read(&reply, DYNAMO_RENEW, 1, 200, wrong[i], "{}", 2);
 		assert_int_equal(reply.status, DYNAMO_UNKNOWN);
@@ -463,8 +416,7 @@ wrong_checksum_leaves_the_outcome_open(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-what_is_not_one_json_object_is_malformed(void **state)
+TEST(what_is_not_one_json_object_is_malformed)
 {
 	static const char *const bodies[] = {
 		"", " ", "{", "{\"a\":1,", "{}{}", "{} x", "{\"a\":\"\\", "{]",
@@ -472,19 +424,16 @@ what_is_not_one_json_object_is_malformed(void **state)
 		"{\"a\":\"\xe2\x80", "{\"a\":\"\\ud800\"}",
 	};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bodies); i++)
 		assert_status(bodies[i], 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
 	assert_status(" {} \r\n", 200, DYNAMO_RENEW, DYNAMO_OK);
 	assert_status("{\"a\":\"\xf4\x8f\xbf\xbf\"}", 200, DYNAMO_RENEW, DYNAMO_OK);
 }
 
-static void
-bytes_after_a_nul_count_too(void **state)
+TEST(bytes_after_a_nul_count_too)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, "{}\0", 3);
 	assert_int_equal(reply.status, DYNAMO_MALFORMED);
 	dynamo_reply_free(&reply);
@@ -493,10 +442,8 @@ bytes_after_a_nul_count_too(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-success_must_bring_what_was_asked_for(void **state)
+TEST(success_must_bring_what_was_asked_for)
 {
-	(void) state;
 	assert_status("{\"__type\":\"x\"}", 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
 	assert_status("{\"Item\":3}", 200, DYNAMO_READ, DYNAMO_MALFORMED);
 	assert_status("{}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
@@ -509,14 +456,12 @@ success_must_bring_what_was_asked_for(void **state)
 				  200, DYNAMO_UPDATE_TTL, DYNAMO_OK);
 }
 
-static void
-oversized_and_deep_replies_are_refused(void **state)
+TEST(oversized_and_deep_replies_are_refused)
 {
 	size_t		len = DYNAMO_REPLY_MAX + 1;
 	char	   *body = malloc(len);
 	dynamo_reply reply;
 
-	(void) state;
 	memset(body, ' ', len);
 	memcpy(body, "{}", 2);
 	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, len);
@@ -544,13 +489,11 @@ oversized_and_deep_replies_are_refused(void **state)
 				  200, DYNAMO_RENEW, DYNAMO_OK);
 }
 
-static void
-java_and_go_clients_items_are_understood(void **state)
+TEST(java_and_go_clients_items_are_understood)
 {
 	dynamo_reply reply;
 	const dynamo_item *item;
 
-	(void) state;
 	item = read_item(&reply, "\"key\":{\"S\":\"k\"},\"ownerName\":{\"S\":\"java\"},"
 					 "\"leaseDuration\":{\"S\":\"20000\"},"
 					 "\"recordVersionNumber\":{\"S\":\"6b0e0c0e-1111-4222-8333-444444444444\"},"
@@ -598,13 +541,11 @@ assert_wrong_item(const char *attributes, const char *wrong)
 	dynamo_reply_free(&reply);
 }
 
-static void
-held_item_without_readable_lease_or_version_is_wrong(void **state)
+TEST(held_item_without_readable_lease_or_version_is_wrong)
 {
 	char		attributes[512];
 	char		version[DYNAMO_VERSION_SIZE + 1];
 
-	(void) state;
 	assert_wrong_item("", "the lock item has no recordVersionNumber");
 	assert_wrong_item("\"recordVersionNumber\":{\"N\":\"1\"}",
 						  "the lock item has no recordVersionNumber");
@@ -643,10 +584,8 @@ assert_token(const char *attribute, int64_t expected)
 	dynamo_reply_free(&reply);
 }
 
-static void
-tokens_are_positive_64_bit_integers(void **state)
+TEST(tokens_are_positive_64_bit_integers)
 {
-	(void) state;
 	assert_token("{\"N\":\"1\"}", 1);
 	assert_token("{\"N\":\"1500\"}", 1500);
 	assert_token("{\"N\":\"9223372036854775807\"}", INT64_MAX);
@@ -661,15 +600,13 @@ tokens_are_positive_64_bit_integers(void **state)
 	assert_token("null", 0);
 }
 
-static void
-long_texts_are_cut_between_characters(void **state)
+TEST(long_texts_are_cut_between_characters)
 {
 	char		owner[DYNAMO_OWNER_SIZE + 16];
 	char		attributes[1024];
 	dynamo_reply reply;
 	const dynamo_item *item;
 
-	(void) state;
 	/* 382 bytes, then a character of two bytes, of which one would fit */
 	memset(owner, 'o', DYNAMO_OWNER_SIZE - 2);
 	strcpy(owner + DYNAMO_OWNER_SIZE - 2, "\xc3\xa9rest");
@@ -682,13 +619,11 @@ long_texts_are_cut_between_characters(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-odd_holders_are_no_reason_to_fail(void **state)
+TEST(odd_holders_are_no_reason_to_fail)
 {
 	dynamo_reply reply;
 	const dynamo_item *item;
 
-	(void) state;
 	item = read_item(&reply, "\"recordVersionNumber\":{\"S\":\"v\"},"
 					 "\"leaseDuration\":{\"S\":\"1s\"},\"ownerName\":{\"S\":\"o\"},"
 					 "\"holder\":{\"M\":{\"owner\":{\"S\":\"o\"},"
@@ -708,8 +643,7 @@ odd_holders_are_no_reason_to_fail(void **state)
 #define S(name, value) "\"" name "\":{\"S\":\"" value "\"}"
 
 /* What a ddblock wrote about itself does not describe a later holder. */
-static void
-a_holder_is_believed_with_its_owner_only(void **state)
+TEST(a_holder_is_believed_with_its_owner_only)
 {
 	static const struct
 	{
@@ -729,8 +663,7 @@ a_holder_is_believed_with_its_owner_only(void **state)
 		S("isReleased", "1"), false},
 	};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 	{
 		dynamo_reply reply;
 		char		json[1024];
@@ -745,8 +678,7 @@ a_holder_is_believed_with_its_owner_only(void **state)
 	}
 }
 
-static void
-a_time_of_release_is_believed_with_its_version_only(void **state)
+TEST(a_time_of_release_is_believed_with_its_version_only)
 {
 	static const struct
 	{
@@ -760,8 +692,7 @@ a_time_of_release_is_believed_with_its_version_only(void **state)
 		{LEASE RELEASED_BY(S("releasedVersion", "v")), 0},
 	};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 	{
 		dynamo_reply reply;
 		char		json[1024];
@@ -772,8 +703,7 @@ a_time_of_release_is_believed_with_its_version_only(void **state)
 	}
 }
 
-static void
-table_description_names_keys_and_types(void **state)
+TEST(table_description_names_keys_and_types)
 {
 	/* Local, shortened */
 #define TABLE "{\"AttributeDefinitions\":[{\"AttributeName\":\"so rt\",\"AttributeType\":\"N\"}," \
@@ -782,7 +712,6 @@ table_description_names_keys_and_types(void **state)
 	"{\"AttributeName\":\"so rt\",\"KeyType\":\"RANGE\"}],\"TableStatus\":\"CREATING\"}"
 	dynamo_reply reply;
 
-	(void) state;
 	read_text(&reply, DYNAMO_DESCRIBE_TABLE, 200, "{\"Table\":" TABLE "}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_string_equal(reply.table.status, "CREATING");
@@ -814,12 +743,10 @@ read_description(dynamo_reply *reply, const char *more)
 	assert_int_equal(reply->status, DYNAMO_OK);
 }
 
-static void
-global_tables_are_told_by_their_replicas(void **state)
+TEST(global_tables_are_told_by_their_replicas)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	read_description(&reply, "");
 	assert_false(reply.table.replicated);
 	assert_string_equal(reply.table.replicas, "");
@@ -860,13 +787,11 @@ global_tables_are_told_by_their_replicas(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-any_number_of_replicas_fits(void **state)
+TEST(any_number_of_replicas_fits)
 {
 	char		more[1500] = ",\"Replicas\":[{}";
 	dynamo_reply reply;
 
-	(void) state;
 	for (int i = 0; i < 30; i++)
 		strcat(more, ",{\"RegionName\":\"ap-southeast-1\"}");
 	strcat(more, "]");
@@ -888,15 +813,13 @@ read_page(dynamo_reply *reply, const dynamo_table *table, const char *body)
 static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0};
 static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 0};
 
-static void
-page_brings_items_and_where_to_go_on(void **state)
+TEST(page_brings_items_and_where_to_go_on)
 {
 	static const char body[] = "{\"Items\":[" ITEM_JSON "," RELEASED_JSON "],\"Count\":2,"
 		"\"ScannedCount\":3,\"LastEvaluatedKey\":{\"key\":{\"S\":\"b\\u00e9\"}},"
 		"\"ConsumedCapacity\":{\"TableName\":\"t\",\"CapacityUnits\":1.5}}";
 	dynamo_reply reply;
 
-	(void) state;
 	read_page(&reply, &plain_table, body);
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_true(reply.consumed == 1.5);
@@ -914,12 +837,10 @@ page_brings_items_and_where_to_go_on(void **state)
 	dynamo_reply_free(&reply);
 }
 
-static void
-page_may_be_empty_or_the_last(void **state)
+TEST(page_may_be_empty_or_the_last)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	read_page(&reply, &sorted_table, "{\"Items\":[],\"LastEvaluatedKey\":"
 			  "{\"sk\":{\"S\":\"other\"},\"pk\":{\"S\":\"x\"}}}");
 	assert_int_equal(reply.status, DYNAMO_OK);
@@ -952,10 +873,8 @@ assert_no_page(const dynamo_table *table, const char *body, dynamo_status expect
 	dynamo_reply_free(&reply);
 }
 
-static void
-page_with_other_keys_is_a_wrong_request(void **state)
+TEST(page_with_other_keys_is_a_wrong_request)
 {
-	(void) state;
 	assert_no_page(&plain_table, "{\"Items\":[{\"id\":{\"S\":\"a\"}}]}",
 				   DYNAMO_VALIDATION, "keys");
 	assert_no_page(&plain_table, "{\"Items\":[{\"key\":{\"N\":\"1\"}}]}",
@@ -969,10 +888,8 @@ page_with_other_keys_is_a_wrong_request(void **state)
 				   DYNAMO_VALIDATION, "keys");
 }
 
-static void
-page_that_cannot_be_read_is_malformed(void **state)
+TEST(page_that_cannot_be_read_is_malformed)
 {
-	(void) state;
 	assert_no_page(&plain_table, "{}", DYNAMO_MALFORMED, "unexpected reply");
 	assert_no_page(&plain_table, "{\"Items\":{}}", DYNAMO_MALFORMED, "unexpected reply");
 	assert_no_page(&plain_table, "{\"Items\":[{\"key\":{\"S\":\"a\"}},7]}",
@@ -983,37 +900,31 @@ page_that_cannot_be_read_is_malformed(void **state)
 	assert_status("{\"Items\":[]}", 200, DYNAMO_SCAN, DYNAMO_MALFORMED);
 }
 
-static void
-page_with_an_escaped_backslash_has_no_nul(void **state)
+TEST(page_with_an_escaped_backslash_has_no_nul)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	read_page(&reply, &plain_table, "{\"Items\":[{\"key\":{\"S\":\"\\\\u0000\"}}]}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_string_equal(reply.page.rows[0].name, "\\u0000");
 	dynamo_reply_free(&reply);
 }
 
-static void
-refused_scan_has_no_page(void **state)
+TEST(refused_scan_has_no_page)
 {
 	static const char body[] = "{\"__type\":\"x#AccessDeniedException\",\"message\":\"no\"}";
 	dynamo_reply reply;
 
-	(void) state;
 	dynamo_read_scan(&reply, &plain_table, 400, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_ACCESS_DENIED);
 	assert_int_equal(reply.page.count, 0);
 	dynamo_reply_free(&reply);
 }
 
-static void
-operators_writes_are_refused_with_the_item(void **state)
+TEST(operators_writes_are_refused_with_the_item)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	read_text(&reply, DYNAMO_DELETE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_string_equal(reply.results[0].item.version, "v1");
@@ -1023,12 +934,10 @@ operators_writes_are_refused_with_the_item(void **state)
 	assert_status(REFUSED "}", 400, DYNAMO_FORCE_RELEASE, DYNAMO_CONDITION_FAILED);
 }
 
-static void
-transport_failure_fails_each_statement(void **state)
+TEST(transport_failure_fails_each_statement)
 {
 	dynamo_reply reply;
 
-	(void) state;
 	dynamo_read_failure(&reply, 3, DYNAMO_UNREACHABLE, "could not resolve host");
 	assert_int_equal(reply.status, DYNAMO_UNREACHABLE);
 	assert_int_equal(reply.count, 3);
@@ -1037,54 +946,4 @@ transport_failure_fails_each_statement(void **state)
 	dynamo_reply_free(&reply);
 	assert_int_equal(reply.count, 0);
 	assert_null(reply.results);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(success_of_a_write),
-		cmocka_unit_test(an_acquire_tells_whose_item_it_replaced),
-		cmocka_unit_test(read_of_an_item),
-		cmocka_unit_test(read_of_nothing),
-		cmocka_unit_test(refusal_brings_the_item),
-		cmocka_unit_test(refusal_without_an_item_means_that_there_is_none),
-		cmocka_unit_test(statements_of_a_batch_fail_alone),
-		cmocka_unit_test(batch_that_fails_whole_fails_each_statement),
-		cmocka_unit_test(batch_with_other_than_one_answer_for_each_is_malformed),
-		cmocka_unit_test(error_types_are_classified),
-		cmocka_unit_test(type_counts_without_a_namespace_too),
-		cmocka_unit_test(signature_refused_for_its_date_is_clock_skew),
-		cmocka_unit_test(server_errors_leave_the_outcome_open_unless_throttled),
-		cmocka_unit_test(other_http_statuses),
-		cmocka_unit_test(tells_other_services),
-		cmocka_unit_test(refused_condition_counts_for_single_writes_only),
-		cmocka_unit_test(malformed_reply_shows_how_it_begins),
-		cmocka_unit_test(messages_show_no_signed_headers),
-		cmocka_unit_test(wrong_checksum_leaves_the_outcome_open),
-		cmocka_unit_test(what_is_not_one_json_object_is_malformed),
-		cmocka_unit_test(bytes_after_a_nul_count_too),
-		cmocka_unit_test(success_must_bring_what_was_asked_for),
-		cmocka_unit_test(oversized_and_deep_replies_are_refused),
-		cmocka_unit_test(java_and_go_clients_items_are_understood),
-		cmocka_unit_test(held_item_without_readable_lease_or_version_is_wrong),
-		cmocka_unit_test(tokens_are_positive_64_bit_integers),
-		cmocka_unit_test(long_texts_are_cut_between_characters),
-		cmocka_unit_test(odd_holders_are_no_reason_to_fail),
-		cmocka_unit_test(a_holder_is_believed_with_its_owner_only),
-		cmocka_unit_test(a_time_of_release_is_believed_with_its_version_only),
-		cmocka_unit_test(table_description_names_keys_and_types),
-		cmocka_unit_test(global_tables_are_told_by_their_replicas),
-		cmocka_unit_test(any_number_of_replicas_fits),
-		cmocka_unit_test(page_brings_items_and_where_to_go_on),
-		cmocka_unit_test(page_may_be_empty_or_the_last),
-		cmocka_unit_test(page_with_other_keys_is_a_wrong_request),
-		cmocka_unit_test(page_that_cannot_be_read_is_malformed),
-		cmocka_unit_test(page_with_an_escaped_backslash_has_no_nul),
-		cmocka_unit_test(refused_scan_has_no_page),
-		cmocka_unit_test(operators_writes_are_refused_with_the_item),
-		cmocka_unit_test(transport_failure_fails_each_statement),
-	};
-
-	return cmocka_run_group_tests_name("dynamo_reply", tests, NULL, NULL);
 }

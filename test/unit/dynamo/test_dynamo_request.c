@@ -9,17 +9,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 
+#include "../unit.h"
 #include "dynamo/dynamo.h"
 
 #define HELD "#ownerName = :owner AND #recordVersionNumber = :expected" \
@@ -77,12 +69,10 @@ assert_write(const dynamo_table *table, dynamo_write write, const char *expected
 	assert_body(dynamo_build(table, &write), expected);
 }
 
-static void
-acquire_takes_a_free_or_released_item_with_a_higher_token(void **state)
+TEST(acquire_takes_a_free_or_released_item_with_a_higher_token)
 {
 	dynamo_write write = write_of(DYNAMO_ACQUIRE);
 
-	(void) state;
 	write.expected = "";
 	assert_write(&plain_table, write,
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
@@ -105,13 +95,11 @@ acquire_takes_a_free_or_released_item_with_a_higher_token(void **state)
 				 ASK_FOR_OLD "}");
 }
 
-static void
-take_over_also_accepts_the_dead_version(void **state)
+TEST(take_over_also_accepts_the_dead_version)
 {
 	static const dynamo_holder nobody;
 	dynamo_write write = write_of(DYNAMO_ACQUIRE);
 
-	(void) state;
 	write.holder = &nobody;
 	write.data = (const uint8_t *) "\0\1\2zz";
 	write.data_len = 5;
@@ -136,10 +124,8 @@ take_over_also_accepts_the_dead_version(void **state)
 				 ASK_FOR_OLD "}");
 }
 
-static void
-renewal_demands_owner_version_and_not_released(void **state)
+TEST(renewal_demands_owner_version_and_not_released)
 {
-	(void) state;
 	assert_write(&plain_table, write_of(DYNAMO_RENEW),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
@@ -151,13 +137,11 @@ renewal_demands_owner_version_and_not_released(void **state)
 				 "\":lease\":{\"S\":\"20000\"}}," ASK_FOR "}");
 }
 
-static void
-hand_over_writes_token_and_holder_and_drops_old_data(void **state)
+TEST(hand_over_writes_token_and_holder_and_drops_old_data)
 {
 	static const dynamo_holder next = {"shop", "", "", "", 0, 0};
 	dynamo_write write = write_of(DYNAMO_HAND_OVER);
 
-	(void) state;
 	write.holder = &next;
 	assert_write(&plain_table, write,
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
@@ -174,14 +158,12 @@ hand_over_writes_token_and_holder_and_drops_old_data(void **state)
 				 "\"database\":{\"S\":\"shop\"}}}}," ASK_FOR "}");
 }
 
-static void
-hand_over_can_set_data(void **state)
+TEST(hand_over_can_set_data)
 {
 	dynamo_write write = write_of(DYNAMO_HAND_OVER);
 	cJSON	   *tree;
 	char	   *body;
 
-	(void) state;
 	write.data = (const uint8_t *) "";
 	body = dynamo_build(&plain_table, &write);
 	tree = parse(body);
@@ -193,10 +175,8 @@ hand_over_can_set_data(void **state)
 	free(body);
 }
 
-static void
-release_keeps_the_item_and_marks_it(void **state)
+TEST(release_keeps_the_item_and_marks_it)
 {
-	(void) state;
 	assert_write(&plain_table, write_of(DYNAMO_RELEASE),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
@@ -210,12 +190,10 @@ release_keeps_the_item_and_marks_it(void **state)
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
 }
 
-static void
-release_of_the_dead_demands_their_name_alone(void **state)
+TEST(release_of_the_dead_demands_their_name_alone)
 {
 	dynamo_write write = write_of(DYNAMO_RELEASE);
 
-	(void) state;
 	write.any_version = true;
 	write.expected = NULL;
 	assert_write(&plain_table, write,
@@ -232,10 +210,8 @@ release_of_the_dead_demands_their_name_alone(void **state)
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
 }
 
-static void
-release_sets_ttl_only_if_the_table_wants_it(void **state)
+TEST(release_sets_ttl_only_if_the_table_wants_it)
 {
-	(void) state;
 	assert_write(&sorted_table, write_of(DYNAMO_RELEASE),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
 				 "\"sk\":{\"S\":\"locks\"}},"
@@ -252,22 +228,18 @@ release_sets_ttl_only_if_the_table_wants_it(void **state)
 				 "\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");
 }
 
-static void
-read_is_consistent(void **state)
+TEST(read_is_consistent)
 {
-	(void) state;
 	assert_write(&sorted_table, write_of(DYNAMO_READ),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
 				 "\"sk\":{\"S\":\"locks\"}},\"ConsistentRead\":true,"
 				 "\"ReturnConsumedCapacity\":\"TOTAL\"}");
 }
 
-static void
-batch_holds_one_conditional_update_per_write(void **state)
+TEST(batch_holds_one_conditional_update_per_write)
 {
 	dynamo_write writes[2] = {write_of(DYNAMO_RENEW), write_of(DYNAMO_RENEW)};
 
-	(void) state;
 	writes[1].name = "a'b";
 	writes[1].name_len = 3;
 	writes[1].lease_ms = 5000;
@@ -289,13 +261,11 @@ batch_holds_one_conditional_update_per_write(void **state)
 				"\"ReturnConsumedCapacity\":\"TOTAL\"}");
 }
 
-static void
-batch_quotes_identifiers_and_names_the_sort_key(void **state)
+TEST(batch_quotes_identifiers_and_names_the_sort_key)
 {
 	static const dynamo_table odd = {"t", "k\"e\\y", "s\nk", "v\"", 0};
 	dynamo_write write = write_of(DYNAMO_RENEW);
 
-	(void) state;
 	assert_body(dynamo_build_batch(&odd, &write, 1),
 				"{\"Statements\":[{\"Statement\":\"UPDATE \\\"t\\\""
 				" SET \\\"recordVersionNumber\\\" = ? SET \\\"leaseDuration\\\" = ?"
@@ -308,8 +278,7 @@ batch_quotes_identifiers_and_names_the_sort_key(void **state)
 				"\"ReturnConsumedCapacity\":\"TOTAL\"}");
 }
 
-static void
-any_name_survives_the_way_through_json(void **state)
+TEST(any_name_survives_the_way_through_json)
 {
 	char		name[256 + 32];
 	dynamo_write write = write_of(DYNAMO_READ);
@@ -317,7 +286,6 @@ any_name_survives_the_way_through_json(void **state)
 	cJSON	   *key;
 	char	   *body;
 
-	(void) state;
 	for (int i = 1; i < 128; i++)
 		name[i - 1] = (char) i;
 	strcpy(name + 127, "\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80\\u0041\"");
@@ -335,8 +303,7 @@ any_name_survives_the_way_through_json(void **state)
 }
 
 /* Bodies that outgrow the buffer's first size. */
-static void
-largest_values_fit(void **state)
+TEST(largest_values_fit)
 {
 	static uint8_t data[DYNAMO_DATA_MAX];
 	static char name[DYNAMO_NAME_MAX];
@@ -346,7 +313,6 @@ largest_values_fit(void **state)
 	cJSON	   *tree;
 	char	   *body;
 
-	(void) state;
 	memset(name, '\1', sizeof(name));
 	memset(sort_value, '\1', sizeof(sort_value) - 1);
 	writes[0] = write_of(DYNAMO_ACQUIRE);
@@ -368,10 +334,8 @@ largest_values_fit(void **state)
 	free(body);
 }
 
-static void
-tables_are_described_created_and_given_a_ttl(void **state)
+TEST(tables_are_described_created_and_given_a_ttl)
 {
-	(void) state;
 	assert_body(dynamo_build_describe_table(&plain_table), "{\"TableName\":\"lockTable\"}");
 	assert_body(dynamo_build_create_table(&plain_table, 0, 0),
 				"{\"TableName\":\"lockTable\",\"AttributeDefinitions\":"
@@ -400,26 +364,22 @@ tables_are_described_created_and_given_a_ttl(void **state)
 	N("fencingToken") "," N("holder") "," N("isReleased") "," N("releasedAt") "," \
 	N("releasedVersion")
 
-static void
-scan_reads_consistently_and_leaves_data_out(void **state)
+TEST(scan_reads_consistently_and_leaves_data_out)
 {
 	dynamo_scan scan = {.prefix = "", .limit = 20};
 
-	(void) state;
 	assert_body(dynamo_build_scan(&plain_table, &scan),
 				SCAN_START "\"Limit\":20,\"ExpressionAttributeNames\":{"
 				SCAN_NAMES ",\"#key\":\"key\"}}");
 }
 
-static void
-scan_filters_and_goes_on_after_a_key(void **state)
+TEST(scan_filters_and_goes_on_after_a_key)
 {
 	dynamo_scan scan = {
 		.prefix = "a\"bc", .prefix_len = 3, .released_only = true, .limit = 500,
 		.after = "last one!", .after_len = 8, .after_sort = "locks!", .after_sort_len = 5
 	};
 
-	(void) state;
 	assert_body(dynamo_build_scan(&sorted_table, &scan),
 				SCAN_START "\"Limit\":500,\"FilterExpression\":\"attribute_exists(#isReleased)"
 				" AND begins_with(#key, :prefix) AND #sort = :sort\","
@@ -436,10 +396,8 @@ scan_filters_and_goes_on_after_a_key(void **state)
 				"\"ExclusiveStartKey\":{\"key\":{\"S\":\"last one\"}}}");
 }
 
-static void
-delete_demands_the_version_and_released(void **state)
+TEST(delete_demands_the_version_and_released)
 {
-	(void) state;
 	assert_write(&plain_table, write_of(DYNAMO_DELETE),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
@@ -449,10 +407,8 @@ delete_demands_the_version_and_released(void **state)
 				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"old\"}}," ASK_FOR "}");
 }
 
-static void
-force_release_demands_the_version_of_whomever(void **state)
+TEST(force_release_demands_the_version_of_whomever)
 {
-	(void) state;
 	assert_write(&sorted_table, write_of(DYNAMO_FORCE_RELEASE),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
 				 "\"sk\":{\"S\":\"locks\"}},"
@@ -468,10 +424,8 @@ force_release_demands_the_version_of_whomever(void **state)
 				 "\":now\":{\"N\":\"1000\"},\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");
 }
 
-static void
-every_operation_has_its_names(void **state)
+TEST(every_operation_has_its_names)
 {
-	(void) state;
 	for (int op = 0; op < DYNAMO_OP_COUNT; op++)
 	{
 		assert_ptr_equal(strstr(dynamo_target((dynamo_op) op), "DynamoDB_20120810."),
@@ -491,46 +445,15 @@ every_operation_has_its_names(void **state)
 	assert_string_equal(dynamo_action(DYNAMO_FORCE_RELEASE), "dynamodb:UpdateItem");
 }
 
-static void
-other_operations_are_not_taken_for_a_renewal(void **state)
+TEST(other_operations_are_not_taken_for_a_renewal)
 {
 	const dynamo_op others[] = {DYNAMO_RENEW_BATCH, DYNAMO_DESCRIBE_TABLE,
 	DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL, DYNAMO_SCAN};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(others); i++)
 	{
 		dynamo_write write = write_of(others[i]);
 
 		assert_null(dynamo_build(&plain_table, &write));
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(acquire_takes_a_free_or_released_item_with_a_higher_token),
-		cmocka_unit_test(take_over_also_accepts_the_dead_version),
-		cmocka_unit_test(renewal_demands_owner_version_and_not_released),
-		cmocka_unit_test(hand_over_writes_token_and_holder_and_drops_old_data),
-		cmocka_unit_test(hand_over_can_set_data),
-		cmocka_unit_test(release_keeps_the_item_and_marks_it),
-		cmocka_unit_test(release_of_the_dead_demands_their_name_alone),
-		cmocka_unit_test(release_sets_ttl_only_if_the_table_wants_it),
-		cmocka_unit_test(read_is_consistent),
-		cmocka_unit_test(batch_holds_one_conditional_update_per_write),
-		cmocka_unit_test(batch_quotes_identifiers_and_names_the_sort_key),
-		cmocka_unit_test(any_name_survives_the_way_through_json),
-		cmocka_unit_test(largest_values_fit),
-		cmocka_unit_test(tables_are_described_created_and_given_a_ttl),
-		cmocka_unit_test(scan_reads_consistently_and_leaves_data_out),
-		cmocka_unit_test(scan_filters_and_goes_on_after_a_key),
-		cmocka_unit_test(delete_demands_the_version_and_released),
-		cmocka_unit_test(force_release_demands_the_version_of_whomever),
-		cmocka_unit_test(other_operations_are_not_taken_for_a_renewal),
-		cmocka_unit_test(every_operation_has_its_names),
-	};
-
-	return cmocka_run_group_tests_name("dynamo_request", tests, NULL, NULL);
 }

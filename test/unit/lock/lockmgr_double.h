@@ -12,10 +12,7 @@
 #ifndef DDBLOCK_TEST_LOCKMGR_DOUBLE_H
 #define DDBLOCK_TEST_LOCKMGR_DOUBLE_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "../unit.h"
 #include "dynamo/dynamo.h"
 
 #define DOUBLE_ITEMS 1024

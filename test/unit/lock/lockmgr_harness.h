@@ -11,18 +11,14 @@
  * The harness asserts what every host relies on: one call in flight per lock,
  * writes saved before they are sent, one answer per request.
  *
+ * LOCKMGR_TEST(name) { ... } is a test with a harness h.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef DDBLOCK_TEST_LOCKMGR_HARNESS_H
 #define DDBLOCK_TEST_LOCKMGR_HARNESS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "lock/lockmgr.h"
 #include "lockmgr_double.h"
 
@@ -852,5 +848,17 @@ finish(harness *h)
 	assert_clean(h);
 	harness_free(h);
 }
+
+/* A test whose manager must be able to end cleanly. */
+#define LOCKMGR_TEST(name) \
+	static void run_##name(harness *h); \
+	TEST(name) \
+	{ \
+		harness    *h = harness_start(); \
+\
+		run_##name(h); \
+		finish(h); \
+	} \
+	static void run_##name(harness *h)
 
 #endif							/* DDBLOCK_TEST_LOCKMGR_HARNESS_H */

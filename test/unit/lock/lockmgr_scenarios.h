@@ -120,8 +120,6 @@ static const scenario scenarios[] = {
 					 (long long) (moment), #condition); \
 	} while (0)
 
-#define SCENARIO_COUNT (sizeof(scenarios) / sizeof(scenarios[0]))
-
 /* Runs until that time after the request, with the event if it is due. */
 static inline void
 run_scenario(harness *h, const scenario *s, int64_t duration)

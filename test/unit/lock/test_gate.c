@@ -5,14 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "lock/backoff.h"
 #include "lock/gate.h"
 
@@ -57,10 +50,8 @@ answer_time(dynamo_status status, int64_t now)
 	gate_time_answered(&g, &reply, RANDOM, now);
 }
 
-static void
-passes_when_table_and_time_are_known(void **state)
+TEST(passes_when_table_and_time_are_known)
 {
-	(void) state;
 	start(GATE_NOT_PINNED, false, false);
 	assert_false(gate_passes(&g, NOW));
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_TABLE);
@@ -75,10 +66,8 @@ passes_when_table_and_time_are_known(void **state)
 	assert_int_equal(judge(NOW, NOW + 1), GATE_PASS);
 }
 
-static void
-a_table_is_looked_at_every_hour(void **state)
+TEST(a_table_is_looked_at_every_hour)
 {
-	(void) state;
 	start(GATE_NOT_PINNED, true, true);
 	assert_true(gate_passes(&g, NOW));
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_TABLE);
@@ -88,10 +77,8 @@ a_table_is_looked_at_every_hour(void **state)
 	assert_int_equal(gate_ask(&g, NOW + HOUR), GATE_ASK_TABLE);
 }
 
-static void
-a_pinned_region_needs_no_description(void **state)
+TEST(a_pinned_region_needs_no_description)
 {
-	(void) state;
 	start(GATE_PINNED_HERE, false, true);
 	assert_true(gate_passes(&g, NOW));
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_NOTHING);
@@ -100,10 +87,8 @@ a_pinned_region_needs_no_description(void **state)
 	assert_true(gate_passes(&g, NOW));
 }
 
-static void
-another_pinned_region_refuses_all(void **state)
+TEST(another_pinned_region_refuses_all)
 {
-	(void) state;
 	start(GATE_PINNED_ELSEWHERE, true, true);
 	assert_false(gate_passes(&g, NOW));
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_NOTHING);
@@ -111,10 +96,8 @@ another_pinned_region_refuses_all(void **state)
 	assert_int_equal(until, NOW);
 }
 
-static void
-an_eventual_global_table_refuses_those_that_wait(void **state)
+TEST(an_eventual_global_table_refuses_those_that_wait)
 {
-	(void) state;
 	start(GATE_NOT_PINNED, true, true);
 	assert_true(describe(DYNAMO_OK, true, false, NOW));
 	assert_false(describe(DYNAMO_OK, true, false, NOW));	/* said once */
@@ -131,10 +114,8 @@ an_eventual_global_table_refuses_those_that_wait(void **state)
 	assert_true(describe(DYNAMO_OK, true, false, NOW + 3));
 }
 
-static void
-a_definite_no_fails_those_that_wait(void **state)
+TEST(a_definite_no_fails_those_that_wait)
 {
-	(void) state;
 	start(GATE_NOT_PINNED, false, true);
 	assert_false(gate_passes(&g, NOW));
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_TABLE);
@@ -148,10 +129,8 @@ a_definite_no_fails_those_that_wait(void **state)
 	assert_int_equal(gate_next_wake(&g), NOW + 5 + HOUR);
 }
 
-static void
-an_outage_changes_nothing_that_was_known(void **state)
+TEST(an_outage_changes_nothing_that_was_known)
 {
-	(void) state;
 	start(GATE_NOT_PINNED, true, true);
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_TABLE);
 	describe(DYNAMO_UNREACHABLE, false, false, NOW);
@@ -163,10 +142,8 @@ an_outage_changes_nothing_that_was_known(void **state)
 	assert_false(gate_passes(&g, NOW));
 }
 
-static void
-a_missing_table_closes_the_gate(void **state)
+TEST(a_missing_table_closes_the_gate)
 {
-	(void) state;
 	start(GATE_NOT_PINNED, true, true);
 	gate_missing(&g);
 	assert_false(gate_passes(&g, NOW));
@@ -178,10 +155,8 @@ a_missing_table_closes_the_gate(void **state)
 	assert_true(gate_passes(&g, NOW));
 }
 
-static void
-without_an_answer_patience_ends(void **state)
+TEST(without_an_answer_patience_ends)
 {
-	(void) state;
 	start(GATE_NOT_PINNED, false, true);
 	assert_false(gate_passes(&g, NOW));
 	assert_int_equal(judge(NOW, NOW + PATIENCE - 1), GATE_WAIT);
@@ -196,10 +171,8 @@ without_an_answer_patience_ends(void **state)
 	assert_string_equal(words->message, "words");
 }
 
-static void
-failures_are_repeated_with_backoff_while_a_request_waits(void **state)
+TEST(failures_are_repeated_with_backoff_while_a_request_waits)
 {
-	(void) state;
 	start(GATE_NOT_PINNED, false, true);
 	assert_false(gate_passes(&g, NOW));
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_TABLE);
@@ -215,10 +188,8 @@ failures_are_repeated_with_backoff_while_a_request_waits(void **state)
 	assert_int_equal(gate_ask(&g, NOW + 1), GATE_ASK_TABLE);
 }
 
-static void
-the_time_is_asked_when_no_description_brings_it(void **state)
+TEST(the_time_is_asked_when_no_description_brings_it)
 {
-	(void) state;
 	start(GATE_NOT_PINNED, false, false);
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_TABLE);
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_NOTHING);
@@ -235,10 +206,8 @@ the_time_is_asked_when_no_description_brings_it(void **state)
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_NOTHING);
 }
 
-static void
-a_refusal_to_tell_the_time_fails_those_that_wait(void **state)
+TEST(a_refusal_to_tell_the_time_fails_those_that_wait)
 {
-	(void) state;
 	start(GATE_PINNED_HERE, false, false);
 	assert_false(gate_passes(&g, NOW));
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_TIME);
@@ -253,12 +222,10 @@ a_refusal_to_tell_the_time_fails_those_that_wait(void **state)
 	assert_int_equal(gate_ask(&g, NOW + SECOND), GATE_ASK_TIME);
 }
 
-static void
-a_sessions_description_counts_unless_it_failed(void **state)
+TEST(a_sessions_description_counts_unless_it_failed)
 {
 	dynamo_reply reply = {.status = DYNAMO_ACCESS_DENIED};
 
-	(void) state;
 	start(GATE_NOT_PINNED, false, true);
 	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_TABLE);
 	gate_described(&g, &reply, false, RANDOM, NOW);
@@ -269,26 +236,4 @@ a_sessions_description_counts_unless_it_failed(void **state)
 
 	/* The gate's own reply is still to come. */
 	assert_int_equal(gate_ask(&g, NOW + HOUR), GATE_ASK_NOTHING);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(passes_when_table_and_time_are_known),
-		cmocka_unit_test(a_table_is_looked_at_every_hour),
-		cmocka_unit_test(a_pinned_region_needs_no_description),
-		cmocka_unit_test(another_pinned_region_refuses_all),
-		cmocka_unit_test(an_eventual_global_table_refuses_those_that_wait),
-		cmocka_unit_test(a_definite_no_fails_those_that_wait),
-		cmocka_unit_test(an_outage_changes_nothing_that_was_known),
-		cmocka_unit_test(a_missing_table_closes_the_gate),
-		cmocka_unit_test(without_an_answer_patience_ends),
-		cmocka_unit_test(failures_are_repeated_with_backoff_while_a_request_waits),
-		cmocka_unit_test(the_time_is_asked_when_no_description_brings_it),
-		cmocka_unit_test(a_refusal_to_tell_the_time_fails_those_that_wait),
-		cmocka_unit_test(a_sessions_description_counts_unless_it_failed),
-	};
-
-	return cmocka_run_group_tests_name("lock_gate", tests, NULL, NULL);
 }

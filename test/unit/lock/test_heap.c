@@ -5,14 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "lock/heap.h"
 
 #define NODES 300
@@ -31,13 +24,11 @@ earliest(const heap_node *nodes, int count)
 	return at;
 }
 
-static void
-an_empty_heap_has_no_top(void **state)
+TEST(an_empty_heap_has_no_top)
 {
 	heap		h = {0};
 	heap_node	node = {0};
 
-	(void) state;
 	assert_null(heap_top(&h));
 	assert_true(heap_reserve(&h, 1));
 	assert_null(heap_top(&h));
@@ -46,14 +37,12 @@ an_empty_heap_has_no_top(void **state)
 	heap_free(&h);
 }
 
-static void
-nodes_come_out_in_order_of_time(void **state)
+TEST(nodes_come_out_in_order_of_time)
 {
 	heap		h = {0};
 	heap_node	nodes[NODES] = {{0}};
 	int64_t		last = INT64_MIN;
 
-	(void) state;
 	assert_true(heap_reserve(&h, NODES));
 	for (int i = 0; i < NODES; i++)
 		heap_set(&h, &nodes[i], (i * 7919) % 211);
@@ -71,13 +60,11 @@ nodes_come_out_in_order_of_time(void **state)
 	heap_free(&h);
 }
 
-static void
-setting_a_node_again_moves_it(void **state)
+TEST(setting_a_node_again_moves_it)
 {
 	heap		h = {0};
 	heap_node	nodes[3] = {{0}};
 
-	(void) state;
 	assert_true(heap_reserve(&h, 3));
 	for (int i = 0; i < 3; i++)
 		heap_set(&h, &nodes[i], 10 + i);
@@ -91,14 +78,12 @@ setting_a_node_again_moves_it(void **state)
 	heap_free(&h);
 }
 
-static void
-any_sequence_keeps_the_earliest_on_top(void **state)
+TEST(any_sequence_keeps_the_earliest_on_top)
 {
 	heap		h = {0};
 	heap_node	nodes[NODES] = {{0}};
 	uint32_t	random = 1;
 
-	(void) state;
 	assert_true(heap_reserve(&h, NODES));
 	for (int i = 0; i < 20000; i++)
 	{
@@ -113,13 +98,11 @@ any_sequence_keeps_the_earliest_on_top(void **state)
 	heap_free(&h);
 }
 
-static void
-growing_keeps_what_is_there(void **state)
+TEST(growing_keeps_what_is_there)
 {
 	heap		h = {0};
 	heap_node	nodes[NODES] = {{0}};
 
-	(void) state;
 	for (int i = 0; i < NODES; i++)
 	{
 		assert_true(heap_reserve(&h, (size_t) i + 1));
@@ -127,18 +110,4 @@ growing_keeps_what_is_there(void **state)
 		assert_ptr_equal(heap_top(&h), &nodes[i]);
 	}
 	heap_free(&h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_heap_has_no_top),
-		cmocka_unit_test(nodes_come_out_in_order_of_time),
-		cmocka_unit_test(setting_a_node_again_moves_it),
-		cmocka_unit_test(any_sequence_keeps_the_earliest_on_top),
-		cmocka_unit_test(growing_keeps_what_is_there),
-	};
-
-	return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
 }

@@ -5,14 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "lock/journal_record.h"
 
 static journal_header
@@ -34,12 +27,10 @@ header_of_ours(void)
 	return header;
 }
 
-static void
-a_header_with_any_byte_changed_is_not_whole(void **state)
+TEST(a_header_with_any_byte_changed_is_not_whole)
 {
 	journal_header header = header_of_ours();
 
-	(void) state;
 	assert_true(journal_is_whole(&header, sizeof(header)));
 	for (size_t i = 0; i < sizeof(header); i++)
 	{
@@ -51,12 +42,10 @@ a_header_with_any_byte_changed_is_not_whole(void **state)
 	assert_false(journal_is_whole(&header, 0));
 }
 
-static void
-what_another_program_wrote_is_not_whole(void **state)
+TEST(what_another_program_wrote_is_not_whole)
 {
 	journal_header header;
 
-	(void) state;
 	memset(&header, 0, sizeof(header));
 	assert_false(journal_is_whole(&header, sizeof(header)));
 	memset(&header, 0xff, sizeof(header));
@@ -71,15 +60,13 @@ what_another_program_wrote_is_not_whole(void **state)
 		assert_string_equal(journal_differs(&theirs, &ours), reason); \
 	} while (0)
 
-static void
-boot_directory_and_table_must_be_the_same(void **state)
+TEST(boot_directory_and_table_must_be_the_same)
 {
 	journal_header ours = header_of_ours();
 	journal_header dead = header_of_ours();
 	const char *table = "it is about another lock table";
 	const char *directory = "it was written in another data directory";
 
-	(void) state;
 	assert_null(journal_differs(&dead, &ours));
 	strcpy(dead.owner, "one/another incarnation");
 	dead.slot_count = 3;
@@ -96,16 +83,14 @@ boot_directory_and_table_must_be_the_same(void **state)
 	assert_differs(theirs.table.sort_value[0] = 's', table);
 }
 
-static void
-a_slot_gives_its_name_back(void **state)
+TEST(a_slot_gives_its_name_back)
 {
 	static char name[DYNAMO_NAME_MAX];
 	journal_slot slot;
 	size_t		lengths[] = {1, 6, DYNAMO_NAME_MAX};
 
-	(void) state;
 	memset(name, 'n', sizeof(name));
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(lengths); i++)
 	{
 		size_t		size = journal_fill_slot(&slot, 7, name, lengths[i]);
 
@@ -117,13 +102,11 @@ a_slot_gives_its_name_back(void **state)
 	}
 }
 
-static void
-an_unlisted_or_unwritten_slot_is_empty(void **state)
+TEST(an_unlisted_or_unwritten_slot_is_empty)
 {
 	journal_slot slot;
 	size_t		size;
 
-	(void) state;
 	journal_fill_slot(&slot, 7, "orders", 6);
 	size = journal_fill_slot(&slot, 7, "", 0);
 	assert_int_equal(journal_read_slot(&slot, 7, size), JOURNAL_EMPTY);
@@ -134,13 +117,11 @@ an_unlisted_or_unwritten_slot_is_empty(void **state)
 	assert_int_equal(journal_read_slot(&slot, 7, 0), JOURNAL_EMPTY);
 }
 
-static void
-a_damaged_slot_lists_nothing(void **state)
+TEST(a_damaged_slot_lists_nothing)
 {
 	journal_slot slot;
 	size_t		size = journal_fill_slot(&slot, 7, "orders", 6);
 
-	(void) state;
 	assert_int_equal(journal_read_slot(&slot, 8, size), JOURNAL_DAMAGED);
 	assert_int_equal(journal_read_slot(&slot, 7, size - 1), JOURNAL_DAMAGED);
 	for (size_t i = 0; i < size; i++)
@@ -153,27 +134,9 @@ a_damaged_slot_lists_nothing(void **state)
 	assert_int_equal(journal_read_slot(&slot, 7, sizeof(slot)), JOURNAL_DAMAGED);
 }
 
-static void
-slots_do_not_overlap(void **state)
+TEST(slots_do_not_overlap)
 {
-	(void) state;
 	assert_true(journal_slot_offset(0) >= sizeof(journal_header));
 	assert_true(journal_slot_offset(1) - journal_slot_offset(0) >= sizeof(journal_slot));
 	assert_true(journal_slot_offset(99999) > UINT64_C(99999) * DYNAMO_NAME_MAX);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_header_with_any_byte_changed_is_not_whole),
-		cmocka_unit_test(what_another_program_wrote_is_not_whole),
-		cmocka_unit_test(boot_directory_and_table_must_be_the_same),
-		cmocka_unit_test(a_slot_gives_its_name_back),
-		cmocka_unit_test(an_unlisted_or_unwritten_slot_is_empty),
-		cmocka_unit_test(a_damaged_slot_lists_nothing),
-		cmocka_unit_test(slots_do_not_overlap),
-	};
-
-	return cmocka_run_group_tests_name("journal record", tests, NULL, NULL);
 }

@@ -8,14 +8,11 @@
 #include "dynamo/duration.h"
 #include "lockmgr_harness.h"
 
-static void
-a_free_lock_takes_one_call(void **state)
+LOCKMGR_TEST(a_free_lock_takes_one_call)
 {
-	harness    *h = harness_start();
 	int64_t		asked = h->now;
 	const lockmgr_answer *answer = &h->asked[0].answer;
 
-	(void) state;
 	h->data = "payload";
 	get(h, 0, "a");
 	assert_int_equal(h->call_count, 1);
@@ -27,31 +24,22 @@ a_free_lock_takes_one_call(void **state)
 	assert_string_equal(item_of(h, "a")->holder.database, "db");
 	assert_int_equal(item_of(h, "a")->holder.since_ms, (asked + h->epoch_offset) / 1000);
 	assert_memory_equal(double_item_of(&h->table, "a")->data, "payload", 7);
-	finish(h);
 }
 
-static void
-the_deadline_counts_from_before_sending(void **state)
+LOCKMGR_TEST(the_deadline_counts_from_before_sending)
 {
-	harness    *h = harness_start();
 	int64_t		asked = h->now;
 
-	(void) state;
 	next_fate(h, FATE_HOLD);
 	acquire(h, 0, "a");
 	run(h, 3 * SECOND);
 	deliver(h, last_call(h));
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_int_equal(h->asked[0].answer.valid_until, asked + LEASE_US - MARGIN_US);
-	finish(h);
 }
 
-static void
-an_acquire_that_is_settled_too_late_grants_nothing_and_is_handed_on(void **state)
+LOCKMGR_TEST(an_acquire_that_is_settled_too_late_grants_nothing_and_is_handed_on)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	next_fate(h, FATE_HOLD);
 	acquire(h, 0, "a");
 	run(h, LEASE_US - MARGIN_US);
@@ -61,15 +49,10 @@ an_acquire_that_is_settled_too_late_grants_nothing_and_is_handed_on(void **state
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_true(holds(h, 0, "a"));
-	finish(h);
 }
 
-static void
-waiters_are_served_in_order(void **state)
+LOCKMGR_TEST(waiters_are_served_in_order)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 5, "a");
 	for (uint32_t i = 0; i < 5; i++)
 		acquire(h, 4 - i, "a");
@@ -81,15 +64,10 @@ waiters_are_served_in_order(void **state)
 		run(h, SECOND / 5);		/* the run of hand-overs may end */
 		assert_result(h, 4 - i, LOCKMGR_GRANTED);
 	}
-	finish(h);
 }
 
-static void
-a_foreign_holder_is_waited_for(void **state)
+LOCKMGR_TEST(a_foreign_holder_is_waited_for)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	acquire(h, 0, "a");
 	settle(h);
@@ -102,16 +80,11 @@ a_foreign_holder_is_waited_for(void **state)
 	run(h, SECOND / 10);
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
-	finish(h);
 }
 
 /* Amazon's client allows a lease of 2^63-1 ms, which never expires. */
-static void
-a_lease_of_ages_is_waited_for(void **state)
+LOCKMGR_TEST(a_lease_of_ages_is_waited_for)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", DURATION_MAX_MS, 5);
 	acquire(h, 0, "a");
 	run(h, 100 * SECOND);
@@ -121,17 +94,13 @@ a_lease_of_ages_is_waited_for(void **state)
 	foreign_release(h, "a");
 	run(h, 2 * SECOND);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-polls_grow_apart_and_never_come_after_the_moment_of_death(void **state)
+LOCKMGR_TEST(polls_grow_apart_and_never_come_after_the_moment_of_death)
 {
-	harness    *h = harness_start();
 	int64_t		start = h->now;
 	int			reads;
 
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	acquire(h, 0, "a");
 	run(h, 2 * SECOND);
@@ -157,32 +126,25 @@ polls_grow_apart_and_never_come_after_the_moment_of_death(void **state)
 	assert_string_equal(last_call(h)->writes[0].expected, "v1");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_long_wait_costs_a_poll_a_second(void **state)
+LOCKMGR_TEST(a_long_wait_costs_a_poll_a_second)
 {
-	harness    *h = harness_start();
 	int			reads;
 
-	(void) state;
 	foreign_hold(h, "a", "v1", 1000 * LEASE_MS, 5);
 	acquire(h, 0, "a");
 	run(h, 60 * SECOND);
 	reads = sent(h, DYNAMO_READ);
 	run(h, 60 * SECOND);
 	assert_in_range(sent(h, DYNAMO_READ) - reads, 60, 81);
-	finish(h);
 }
 
 /* Whether its holder changes more often than it is polled, or less often. */
-static void
-a_busy_lock_is_polled_twenty_times_a_second(void **state)
+TEST(a_busy_lock_is_polled_twenty_times_a_second)
 {
 	const int64_t hold_us[] = {10 * MS, 200 * MS, 1500 * MS};
 
-	(void) state;
 	for (int i = 0; i < 3; i++)
 	{
 		harness    *h = harness_start();
@@ -209,13 +171,10 @@ a_busy_lock_is_polled_twenty_times_a_second(void **state)
 	}
 }
 
-static void
-a_renewing_holder_does_not_die(void **state)
+LOCKMGR_TEST(a_renewing_holder_does_not_die)
 {
-	harness    *h = harness_start();
 	char		version[16];
 
-	(void) state;
 	foreign_hold(h, "a", "v0", LEASE_MS, 5);
 	acquire(h, 0, "a");
 	for (int i = 1; i < 10; i++)
@@ -226,16 +185,12 @@ a_renewing_holder_does_not_die(void **state)
 	}
 	assert_waits(h, 0);
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
-	finish(h);
 }
 
-static void
-death_counts_from_the_receipt_of_the_first_observation(void **state)
+LOCKMGR_TEST(death_counts_from_the_receipt_of_the_first_observation)
 {
-	harness    *h = harness_start();
 	int64_t		received;
 
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	next_fate(h, FATE_HOLD);
 	acquire(h, 0, "a");
@@ -246,30 +201,20 @@ death_counts_from_the_receipt_of_the_first_observation(void **state)
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-the_items_lease_counts_not_ours(void **state)
+LOCKMGR_TEST(the_items_lease_counts_not_ours)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", 3000, 0);
 	acquire(h, 0, "a");
 	run(h, 3 * SECOND);
 	assert_waits(h, 0);
 	run(h, SECOND / 10 + LATENCY_US);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_changed_lease_starts_the_observation_anew(void **state)
+LOCKMGR_TEST(a_changed_lease_starts_the_observation_anew)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	acquire(h, 0, "a");
 	run(h, LEASE_US / 2);
@@ -278,15 +223,10 @@ a_changed_lease_starts_the_observation_anew(void **state)
 	assert_waits(h, 0);
 	run(h, 2 * SECOND);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-an_observation_survives_any_gap(void **state)
+LOCKMGR_TEST(an_observation_survives_any_gap)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	acquire(h, 0, "a");
 	settle(h);
@@ -299,15 +239,10 @@ an_observation_survives_any_gap(void **state)
 	assert_string_equal(last_call(h)->writes[0].expected, "v1");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_dead_version_that_has_changed_is_not_taken_over(void **state)
+LOCKMGR_TEST(a_dead_version_that_has_changed_is_not_taken_over)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	try_acquire(h, 0, "a");
 	run(h, DEAD_US + SECOND);
@@ -316,15 +251,10 @@ a_dead_version_that_has_changed_is_not_taken_over(void **state)
 	settle(h);
 	assert_result(h, 0, LOCKMGR_BUSY);
 	assert_string_equal(item_of(h, "a")->version, "v2");
-	finish(h);
 }
 
-static void
-a_try_never_waits_for_a_holder(void **state)
+LOCKMGR_TEST(a_try_never_waits_for_a_holder)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	try_acquire(h, 0, "a");
 	run(h, LATENCY_US);
@@ -335,15 +265,10 @@ a_try_never_waits_for_a_holder(void **state)
 	try_acquire(h, 0, "b");
 	assert_result(h, 0, LOCKMGR_BUSY);
 	assert_int_equal(h->call_count, 2);
-	finish(h);
 }
 
-static void
-a_try_gets_a_lock_that_was_released_since_the_last_poll(void **state)
+LOCKMGR_TEST(a_try_gets_a_lock_that_was_released_since_the_last_poll)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	try_acquire(h, 0, "a");
 	settle(h);
@@ -351,15 +276,10 @@ a_try_gets_a_lock_that_was_released_since_the_last_poll(void **state)
 	try_acquire(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_try_is_busy_while_somebody_waits_here(void **state)
+LOCKMGR_TEST(a_try_is_busy_while_somebody_waits_here)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	next_fate(h, FATE_HOLD);
 	acquire(h, 0, "a");
 	try_acquire(h, 1, "a");
@@ -373,15 +293,10 @@ a_try_is_busy_while_somebody_waits_here(void **state)
 	assert_int_equal(h->lost_count, 1);
 	try_acquire(h, 1, "a");
 	assert_result(h, 1, LOCKMGR_BUSY);
-	finish(h);
 }
 
-static void
-a_try_waits_for_a_release_under_way(void **state)
+LOCKMGR_TEST(a_try_waits_for_a_release_under_way)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	next_fate(h, FATE_HOLD);
 	release(h, 0, "a");
@@ -390,17 +305,13 @@ a_try_waits_for_a_release_under_way(void **state)
 	deliver(h, last_call(h));
 	settle(h);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-twenty_waiters_poll_as_one(void **state)
+LOCKMGR_TEST(twenty_waiters_poll_as_one)
 {
-	harness    *h = harness_start();
 	unsigned	changes;
 	int			calls;
 
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	acquire(h, 0, "a");
 	run(h, 10 * SECOND);
@@ -420,16 +331,12 @@ twenty_waiters_poll_as_one(void **state)
 	assert_int_equal(h->watch_changes, changes + 1);
 	for (uint32_t i = 1; i < 20; i++)
 		assert_int_equal(h->asked[i].watch, h->asked[0].watch);
-	finish(h);
 }
 
-static void
-tokens_rise_whatever_the_clock_does(void **state)
+LOCKMGR_TEST(tokens_rise_whatever_the_clock_does)
 {
-	harness    *h = harness_start();
 	int64_t		first = get(h, 0, "a")->token;
 
-	(void) state;
 	lockmgr_set_clock(h->lm, h->epoch_offset - 3600 * SECOND);
 	acquire(h, 1, "a");
 	let_go(h, 0, "a");
@@ -438,16 +345,11 @@ tokens_rise_whatever_the_clock_does(void **state)
 	let_go(h, 1, "a");
 	settle(h);
 	assert_int_equal(get(h, 0, "a")->token, first + 2);
-	finish(h);
 }
 
 /* An older one could be granted after a higher one if the item is deleted. */
-static void
-a_token_is_of_the_moment_of_sending(void **state)
+LOCKMGR_TEST(a_token_is_of_the_moment_of_sending)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	h->fate = fate_of(DYNAMO_THROTTLED);
 	acquire(h, 0, "a");
 	run(h, 2 * SECOND);
@@ -458,15 +360,12 @@ a_token_is_of_the_moment_of_sending(void **state)
 	assert_int_equal(last_call(h)->c.op, DYNAMO_ACQUIRE);
 	assert_true(last_call(h)->sent > SECOND);
 	assert_int_equal(h->asked[0].answer.token, last_call(h)->sent + h->epoch_offset);
-	finish(h);
 }
 
-static void
-a_token_is_not_of_the_moment_of_queueing(void **state)
+TEST(a_token_is_not_of_the_moment_of_queueing)
 {
 	harness    *h = harness_new(SIZE);
 
-	(void) state;
 	h->config.max_calls = 1;
 	start_manager(h);
 	next_fate(h, FATE_HOLD);
@@ -481,55 +380,38 @@ a_token_is_not_of_the_moment_of_queueing(void **state)
 	finish(h);
 }
 
-static void
-a_token_that_is_too_low_is_raised_once(void **state)
+LOCKMGR_TEST(a_token_that_is_too_low_is_raised_once)
 {
-	harness    *h = harness_start();
 	int64_t		ahead = h->now + h->epoch_offset + 3600 * SECOND;
 
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, ahead);
 	foreign_release(h, "a");
 	assert_int_equal(get(h, 0, "a")->token, ahead + 1);
 	assert_int_equal(h->call_count, 2);
 	assert_string_not_equal(h->calls[0].writes[0].version, h->calls[1].writes[0].version);
-	finish(h);
 }
 
-static void
-a_dead_holders_token_is_topped_too(void **state)
+LOCKMGR_TEST(a_dead_holders_token_is_topped_too)
 {
-	harness    *h = harness_start();
 	int64_t		ahead = h->now + h->epoch_offset + 3600 * SECOND;
 
-	(void) state;
 	foreign_hold(h, "a", "v1", 3000, ahead);
 	acquire(h, 0, "a");
 	run(h, 3 * SECOND + SECOND / 5);
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_int_equal(h->asked[0].answer.token, ahead + 1);
-	finish(h);
 }
 
-static void
-an_item_without_a_token_is_worked_with(void **state)
+LOCKMGR_TEST(an_item_without_a_token_is_worked_with)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 0);
 	foreign_release(h, "a");
 	get(h, 0, "a");
 	assert_int_equal(item_of(h, "a")->token, h->calls[0].sent + h->epoch_offset);
-	finish(h);
 }
 
-static void
-a_bad_token_is_refused_before_anything_is_held(void **state)
+LOCKMGR_TEST(a_bad_token_is_refused_before_anything_is_held)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 0);
 	foreign_release(h, "a");
 	item_of(h, "a")->has_token = item_of(h, "a")->bad_token = true;
@@ -540,15 +422,10 @@ a_bad_token_is_refused_before_anything_is_held(void **state)
 	assert_result(h, 1, LOCKMGR_BAD_ITEM);
 	assert_non_null(strstr(h->asked[0].message, "fencingToken"));
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-nothing_is_above_the_highest_token(void **state)
+LOCKMGR_TEST(nothing_is_above_the_highest_token)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, INT64_MAX);
 	foreign_release(h, "a");
 	acquire(h, 0, "a");
@@ -562,15 +439,10 @@ nothing_is_above_the_highest_token(void **state)
 	item_of(h, "a")->token = 7;
 	get(h, 0, "a");
 	assert_int_equal(item_of(h, "a")->token, last_call(h)->sent + h->epoch_offset);
-	finish(h);
 }
 
-static void
-an_item_that_cannot_be_worked_with_is_a_definite_answer(void **state)
+LOCKMGR_TEST(an_item_that_cannot_be_worked_with_is_a_definite_answer)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	acquire(h, 0, "a");
 	acquire(h, 1, "a");
@@ -585,15 +457,10 @@ an_item_that_cannot_be_worked_with_is_a_definite_answer(void **state)
 	assert_result(h, 0, LOCKMGR_BAD_ITEM);
 	assert_result(h, 1, LOCKMGR_BAD_ITEM);
 	assert_string_equal(h->asked[1].message, "it makes no sense");
-	finish(h);
 }
 
-static void
-a_look_up_tells_what_stands_there(void **state)
+LOCKMGR_TEST(a_look_up_tells_what_stands_there)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	look_up(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_FOUND);
@@ -610,15 +477,10 @@ a_look_up_tells_what_stands_there(void **state)
 	try_acquire(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_look_up_is_repeated_until_patience_ends(void **state)
+LOCKMGR_TEST(a_look_up_is_repeated_until_patience_ends)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	next_fate(h, FATE_LOST_REQUEST);
 	next_fate(h, fate_of(DYNAMO_THROTTLED));
 	look_up(h, 0, "a");
@@ -634,45 +496,4 @@ a_look_up_is_repeated_until_patience_ends(void **state)
 	look_up(h, 0, "a");
 	settle(h);
 	assert_failed(h, 0, DYNAMO_ACCESS_DENIED);
-	finish(h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_free_lock_takes_one_call),
-		cmocka_unit_test(the_deadline_counts_from_before_sending),
-		cmocka_unit_test(an_acquire_that_is_settled_too_late_grants_nothing_and_is_handed_on),
-		cmocka_unit_test(waiters_are_served_in_order),
-		cmocka_unit_test(a_foreign_holder_is_waited_for),
-		cmocka_unit_test(a_lease_of_ages_is_waited_for),
-		cmocka_unit_test(polls_grow_apart_and_never_come_after_the_moment_of_death),
-		cmocka_unit_test(a_long_wait_costs_a_poll_a_second),
-		cmocka_unit_test(a_busy_lock_is_polled_twenty_times_a_second),
-		cmocka_unit_test(a_renewing_holder_does_not_die),
-		cmocka_unit_test(death_counts_from_the_receipt_of_the_first_observation),
-		cmocka_unit_test(the_items_lease_counts_not_ours),
-		cmocka_unit_test(a_changed_lease_starts_the_observation_anew),
-		cmocka_unit_test(an_observation_survives_any_gap),
-		cmocka_unit_test(a_dead_version_that_has_changed_is_not_taken_over),
-		cmocka_unit_test(a_try_never_waits_for_a_holder),
-		cmocka_unit_test(a_try_gets_a_lock_that_was_released_since_the_last_poll),
-		cmocka_unit_test(a_try_is_busy_while_somebody_waits_here),
-		cmocka_unit_test(a_try_waits_for_a_release_under_way),
-		cmocka_unit_test(twenty_waiters_poll_as_one),
-		cmocka_unit_test(tokens_rise_whatever_the_clock_does),
-		cmocka_unit_test(a_token_is_of_the_moment_of_sending),
-		cmocka_unit_test(a_token_is_not_of_the_moment_of_queueing),
-		cmocka_unit_test(a_token_that_is_too_low_is_raised_once),
-		cmocka_unit_test(a_dead_holders_token_is_topped_too),
-		cmocka_unit_test(an_item_without_a_token_is_worked_with),
-		cmocka_unit_test(a_bad_token_is_refused_before_anything_is_held),
-		cmocka_unit_test(nothing_is_above_the_highest_token),
-		cmocka_unit_test(an_item_that_cannot_be_worked_with_is_a_definite_answer),
-		cmocka_unit_test(a_look_up_tells_what_stands_there),
-		cmocka_unit_test(a_look_up_is_repeated_until_patience_ends),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr acquire", tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ die_at(const scenario *s, int64_t moment, meanwhile then)
 static void
 die_everywhere(meanwhile then)
 {
-	for (size_t i = 0; i < SCENARIO_COUNT; i++)
+	for (size_t i = 0; i < COUNT_OF(scenarios); i++)
 	{
 		const scenario *s = &scenarios[i];
 
@@ -74,24 +74,18 @@ die_everywhere(meanwhile then)
 	}
 }
 
-static void
-an_acquire_goes_on(void **state)
+TEST(an_acquire_goes_on)
 {
-	(void) state;
 	die_everywhere(NOTHING);
 }
 
-static void
-an_acquire_cancelled_meanwhile_is_undone(void **state)
+TEST(an_acquire_cancelled_meanwhile_is_undone)
 {
-	(void) state;
 	die_everywhere(CANCELLED);
 }
 
-static void
-an_acquire_whose_session_ended_meanwhile_is_undone(void **state)
+TEST(an_acquire_whose_session_ended_meanwhile_is_undone)
 {
-	(void) state;
 	die_everywhere(ENDED);
 }
 
@@ -137,20 +131,14 @@ die_while_held(int64_t moment)
 	finish(h);
 }
 
-static void
-a_holder_does_not_notice(void **state)
+TEST(a_holder_does_not_notice)
 {
-	(void) state;
 	for (int64_t moment = 0; moment <= 4 * SECOND; moment += 11 * MS)
 		die_while_held(moment);
 }
 
-static void
-a_lease_is_renewed_on(void **state)
+LOCKMGR_TEST(a_lease_is_renewed_on)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	for (int i = 0; i < 10; i++)
 	{
@@ -159,15 +147,12 @@ a_lease_is_renewed_on(void **state)
 	}
 	assert_true(holds(h, 0, "a"));
 	assert_int_equal(h->lost_count, 0);
-	finish(h);
 }
 
-static void
-a_pending_write_is_repeated_with_its_nonce(void **state)
+TEST(a_pending_write_is_repeated_with_its_nonce)
 {
 	static const lockmgr_kind kinds[] = {LOCKMGR_ACQUIRE, LOCKMGR_RENEW, LOCKMGR_RELEASE};
 
-	(void) state;
 	for (int i = 0; i < 3; i++)
 	{
 		harness    *h = harness_start();
@@ -191,13 +176,10 @@ a_pending_write_is_repeated_with_its_nonce(void **state)
 	}
 }
 
-static void
-a_deadline_still_counts_from_the_first_copy(void **state)
+LOCKMGR_TEST(a_deadline_still_counts_from_the_first_copy)
 {
-	harness    *h = harness_start();
 	int64_t		asked = h->now;
 
-	(void) state;
 	next_fate(h, FATE_LOST_REPLY);
 	acquire(h, 0, "a");
 	run(h, SECOND / 2);
@@ -205,31 +187,22 @@ a_deadline_still_counts_from_the_first_copy(void **state)
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_int_equal(h->asked[0].answer.valid_until, asked + LEASE_US - MARGIN_US);
-	finish(h);
 }
 
-static void
-a_grant_that_was_not_delivered_is_answered(void **state)
+LOCKMGR_TEST(a_grant_that_was_not_delivered_is_answered)
 {
-	harness    *h = harness_start();
 	int64_t		valid_until = get(h, 0, "a")->valid_until;
 
-	(void) state;
 	/* Pretend that the session has not received its answer. */
 	h->asked[0].owed = true;
 	h->asked[0].answered = false;
 	replace_manager(h, 10 * MS);
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_int_equal(h->asked[0].answer.valid_until, valid_until);
-	finish(h);
 }
 
-static void
-a_renewal_asked_for_meanwhile_is_sent_at_once(void **state)
+LOCKMGR_TEST(a_renewal_asked_for_meanwhile_is_sent_at_once)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	kill_manager(h);
 	renew(h, 0, "a", 60000);
@@ -237,15 +210,10 @@ a_renewal_asked_for_meanwhile_is_sent_at_once(void **state)
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RENEWED);
 	assert_int_equal(saved_of(h, 0, "a")->lease_ms, 60000);
-	finish(h);
 }
 
-static void
-a_renewal_asked_for_is_not_confused_by_other_news(void **state)
+LOCKMGR_TEST(a_renewal_asked_for_is_not_confused_by_other_news)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	get(h, 1, "b");
 	kill_manager(h);
@@ -255,15 +223,10 @@ a_renewal_asked_for_is_not_confused_by_other_news(void **state)
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RENEWED);
 	assert_true(is_free(h, "b"));
-	finish(h);
 }
 
-static void
-a_release_asked_for_meanwhile_is_sent_at_once(void **state)
+LOCKMGR_TEST(a_release_asked_for_meanwhile_is_sent_at_once)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	get(h, 0, "b");
 	kill_manager(h);
@@ -274,15 +237,10 @@ a_release_asked_for_meanwhile_is_sent_at_once(void **state)
 	assert_result(h, 0, LOCKMGR_RELEASED);
 	assert_true(is_free(h, "a"));
 	assert_true(is_free(h, "b"));
-	finish(h);
 }
 
-static void
-a_lease_that_ran_out_meanwhile_is_lost(void **state)
+LOCKMGR_TEST(a_lease_that_ran_out_meanwhile_is_lost)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	replace_manager(h, LEASE_US - MARGIN_US);
 	assert_int_equal(h->lost_count, 1);
@@ -291,7 +249,6 @@ a_lease_that_ran_out_meanwhile_is_lost(void **state)
 	assert_result(h, 0, LOCKMGR_LOST);
 	settle(h);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
 /* Session 0 loses "a", because no renewal succeeds. */
@@ -306,13 +263,10 @@ lose(harness *h)
 	return l;
 }
 
-static void
-a_lost_lease_stays_lost_until_the_session_knows(void **state)
+LOCKMGR_TEST(a_lost_lease_stays_lost_until_the_session_knows)
 {
-	harness    *h = harness_start();
 	const lease *l = lose(h);
 
-	(void) state;
 	kill_manager(h);
 	h->fate = FATE_OK;
 	start_manager(h);
@@ -326,16 +280,11 @@ a_lost_lease_stays_lost_until_the_session_knows(void **state)
 	settle(h);
 	assert_true(is_free(h, "a"));
 	assert_int_equal(l->state, LEASE_FREE);
-	finish(h);
 }
 
 /* A duplicate name has the same effect as a lack of memory. */
-static void
-a_lease_that_cannot_be_adopted_is_told_as_lost(void **state)
+LOCKMGR_TEST(a_lease_that_cannot_be_adopted_is_told_as_lost)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	get(h, 1, "b");
 	kill_manager(h);
@@ -351,14 +300,11 @@ a_lease_that_cannot_be_adopted_is_told_as_lost(void **state)
 	settle(h);
 	assert_true(is_free(h, "a"));
 	delete_item(h, "b");
-	finish(h);
 }
 
-static void
-a_lost_leases_item_is_released_when_it_has_ended(void **state)
+TEST(a_lost_leases_item_is_released_when_it_has_ended)
 {
 	/* Dies at every moment of a release whose reply is lost. */
-	(void) state;
 	for (int64_t moment = -MS; moment < 1500 * MS; moment += 7 * MS)
 	{
 		harness    *h = harness_start();
@@ -378,12 +324,8 @@ a_lost_leases_item_is_released_when_it_has_ended(void **state)
 	}
 }
 
-static void
-a_lost_lease_without_an_item_is_kept_for_the_session(void **state)
+LOCKMGR_TEST(a_lost_lease_without_an_item_is_kept_for_the_session)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	delete_item(h, "a");
 	run(h, LEASE_US / 3 + SECOND);
@@ -396,15 +338,10 @@ a_lost_lease_without_an_item_is_kept_for_the_session(void **state)
 	assert_int_equal(h->asked[0].answer.loss, LOSS_DELETED);
 	settle(h);
 	assert_true(holds(h, 1, "a"));
-	finish(h);
 }
 
-static void
-leases_of_sessions_that_ended_meanwhile_are_freed(void **state)
+LOCKMGR_TEST(leases_of_sessions_that_ended_meanwhile_are_freed)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	get(h, 0, "b");
 	get(h, 1, "c");
@@ -418,15 +355,10 @@ leases_of_sessions_that_ended_meanwhile_are_freed(void **state)
 	assert_true(holds(h, 2, "b"));
 	assert_true(holds(h, 1, "c"));
 	assert_true(holds(h, 0, "d"));
-	finish(h);
 }
 
-static void
-tries_are_answered_as_before(void **state)
+LOCKMGR_TEST(tries_are_answered_as_before)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	foreign_hold(h, "b", "v1", LEASE_MS, 1);
 	kill_manager(h);
@@ -438,15 +370,10 @@ tries_are_answered_as_before(void **state)
 	assert_result(h, 1, LOCKMGR_BUSY);
 	assert_result(h, 2, LOCKMGR_BUSY);
 	assert_result(h, 3, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_try_under_way_gets_its_lock(void **state)
+LOCKMGR_TEST(a_try_under_way_gets_its_lock)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	next_fate(h, FATE_LOST_REPLY);
 	try_acquire(h, 3, "a");
 	run(h, LATENCY_US);
@@ -456,15 +383,10 @@ a_try_under_way_gets_its_lock(void **state)
 	settle(h);
 	assert_result(h, 3, LOCKMGR_GRANTED);
 	assert_waits(h, 1);
-	finish(h);
 }
 
-static void
-waiters_behind_an_abandoned_acquire_are_not_failed(void **state)
+LOCKMGR_TEST(waiters_behind_an_abandoned_acquire_are_not_failed)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	next_fate(h, FATE_LOST_REQUEST);
 	acquire(h, 0, "a");
 	kill_manager(h);
@@ -473,15 +395,10 @@ waiters_behind_an_abandoned_acquire_are_not_failed(void **state)
 	start_manager(h);
 	settle(h);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_replaced_manager_does_not_believe_in_what_another_cluster_took(void **state)
+LOCKMGR_TEST(a_replaced_manager_does_not_believe_in_what_another_cluster_took)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	kill_manager(h);
 	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
@@ -490,35 +407,4 @@ a_replaced_manager_does_not_believe_in_what_another_cluster_took(void **state)
 	settle(h);
 	assert_int_equal(h->lost_count, 1);
 	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
-	finish(h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_acquire_goes_on),
-		cmocka_unit_test(an_acquire_cancelled_meanwhile_is_undone),
-		cmocka_unit_test(an_acquire_whose_session_ended_meanwhile_is_undone),
-		cmocka_unit_test(a_holder_does_not_notice),
-		cmocka_unit_test(a_lease_is_renewed_on),
-		cmocka_unit_test(a_pending_write_is_repeated_with_its_nonce),
-		cmocka_unit_test(a_deadline_still_counts_from_the_first_copy),
-		cmocka_unit_test(a_grant_that_was_not_delivered_is_answered),
-		cmocka_unit_test(a_renewal_asked_for_meanwhile_is_sent_at_once),
-		cmocka_unit_test(a_renewal_asked_for_is_not_confused_by_other_news),
-		cmocka_unit_test(a_release_asked_for_meanwhile_is_sent_at_once),
-		cmocka_unit_test(a_lease_that_ran_out_meanwhile_is_lost),
-		cmocka_unit_test(a_lost_lease_stays_lost_until_the_session_knows),
-		cmocka_unit_test(a_lease_that_cannot_be_adopted_is_told_as_lost),
-		cmocka_unit_test(a_lost_leases_item_is_released_when_it_has_ended),
-		cmocka_unit_test(a_lost_lease_without_an_item_is_kept_for_the_session),
-		cmocka_unit_test(leases_of_sessions_that_ended_meanwhile_are_freed),
-		cmocka_unit_test(tries_are_answered_as_before),
-		cmocka_unit_test(a_try_under_way_gets_its_lock),
-		cmocka_unit_test(waiters_behind_an_abandoned_acquire_are_not_failed),
-		cmocka_unit_test(a_replaced_manager_does_not_believe_in_what_another_cluster_took),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr adopt", tests, NULL, NULL);
 }

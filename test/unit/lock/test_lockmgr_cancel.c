@@ -37,7 +37,7 @@ interrupt_at(const scenario *s, int64_t moment, bool end, bool waiter)
 static void
 interrupt_everywhere(bool end, bool waiter)
 {
-	for (size_t i = 0; i < SCENARIO_COUNT; i++)
+	for (size_t i = 0; i < COUNT_OF(scenarios); i++)
 	{
 		const scenario *s = &scenarios[i];
 
@@ -46,11 +46,9 @@ interrupt_everywhere(bool end, bool waiter)
 	}
 }
 
-static void
-every_scenario_ends_well_when_left_alone(void **state)
+TEST(every_scenario_ends_well_when_left_alone)
 {
-	(void) state;
-	for (size_t i = 0; i < SCENARIO_COUNT; i++)
+	for (size_t i = 0; i < COUNT_OF(scenarios); i++)
 	{
 		harness    *h = harness_start();
 
@@ -62,40 +60,28 @@ every_scenario_ends_well_when_left_alone(void **state)
 	}
 }
 
-static void
-a_cancelled_acquire_leaves_nothing(void **state)
+TEST(a_cancelled_acquire_leaves_nothing)
 {
-	(void) state;
 	interrupt_everywhere(false, false);
 }
 
-static void
-a_cancelled_acquire_lets_the_next_one_in(void **state)
+TEST(a_cancelled_acquire_lets_the_next_one_in)
 {
-	(void) state;
 	interrupt_everywhere(false, true);
 }
 
-static void
-an_ended_session_leaves_nothing(void **state)
+TEST(an_ended_session_leaves_nothing)
 {
-	(void) state;
 	interrupt_everywhere(true, false);
 }
 
-static void
-an_ended_session_lets_the_next_one_in(void **state)
+TEST(an_ended_session_lets_the_next_one_in)
 {
-	(void) state;
 	interrupt_everywhere(true, true);
 }
 
-static void
-whoever_leaves_the_queue_the_others_keep_their_order(void **state)
+LOCKMGR_TEST(whoever_leaves_the_queue_the_others_keep_their_order)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, HOLDER, "a");
 	for (uint32_t i = 0; i < 5; i++)
 		acquire(h, i, "a");
@@ -109,15 +95,10 @@ whoever_leaves_the_queue_the_others_keep_their_order(void **state)
 	let_go(h, 1, "a");
 	settle(h);
 	assert_result(h, 3, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_hand_over_nobody_wants_goes_to_the_next(void **state)
+LOCKMGR_TEST(a_hand_over_nobody_wants_goes_to_the_next)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, HOLDER, "a");
 	acquire(h, 0, "a");
 	acquire(h, 1, "a");
@@ -129,15 +110,10 @@ a_hand_over_nobody_wants_goes_to_the_next(void **state)
 	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
 	settle(h);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_cancellation_that_crosses_the_grant_gives_it_back(void **state)
+LOCKMGR_TEST(a_cancellation_that_crosses_the_grant_gives_it_back)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	cancel(h, 0);
 	settle(h);
@@ -150,15 +126,10 @@ a_cancellation_that_crosses_the_grant_gives_it_back(void **state)
 	settle(h);
 	assert_true(holds(h, 0, "a"));
 	assert_true(is_free(h, "b"));
-	finish(h);
 }
 
-static void
-the_next_request_cancels_the_one_before(void **state)
+LOCKMGR_TEST(the_next_request_cancels_the_one_before)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, HOLDER, "a");
 	acquire(h, 0, "a");
 	acquire(h, 0, "b");
@@ -167,30 +138,20 @@ the_next_request_cancels_the_one_before(void **state)
 	let_go(h, HOLDER, "a");
 	settle(h);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-a_cancelled_release_goes_on(void **state)
+LOCKMGR_TEST(a_cancelled_release_goes_on)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	next_fate(h, FATE_LOST_REQUEST);
 	release(h, 0, "a");
 	cancel(h, 0);
 	run(h, 3 * SECOND);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-a_cancelled_renewal_does_no_harm(void **state)
+LOCKMGR_TEST(a_cancelled_renewal_does_no_harm)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	next_fate(h, FATE_HOLD);
 	renew(h, 0, "a", 60000);
@@ -199,16 +160,12 @@ a_cancelled_renewal_does_no_harm(void **state)
 	assert_true(holds(h, 0, "a"));
 	run(h, 3 * LEASE_US);
 	assert_true(holds(h, 0, "a"));
-	finish(h);
 }
 
-static void
-a_cancelled_look_up_is_not_answered(void **state)
+LOCKMGR_TEST(a_cancelled_look_up_is_not_answered)
 {
-	harness    *h = harness_start();
 	lockmgr_counts counts;
 
-	(void) state;
 	next_fate(h, FATE_HOLD);
 	look_up(h, 0, "a");
 	cancel(h, 0);
@@ -230,15 +187,10 @@ a_cancelled_look_up_is_not_answered(void **state)
 		assert_result(h, i, LOCKMGR_FOUND);
 	lockmgr_count(h->lm, &counts);
 	assert_int_equal(counts.calls, 0);
-	finish(h);
 }
 
-static void
-an_ended_session_gives_back_all_it_held(void **state)
+LOCKMGR_TEST(an_ended_session_gives_back_all_it_held)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	get(h, 0, "b");
 	get(h, 0, "c");
@@ -250,15 +202,10 @@ an_ended_session_gives_back_all_it_held(void **state)
 	assert_true(is_free(h, "b"));
 	assert_true(is_free(h, "c"));
 	assert_true(holds(h, 1, "d"));
-	finish(h);
 }
 
-static void
-a_new_session_in_the_slot_ends_the_old_one(void **state)
+LOCKMGR_TEST(a_new_session_in_the_slot_ends_the_old_one)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	h->generation[0] += 2;		/* without a word that the old one has ended */
 	get(h, 0, "b");
@@ -270,17 +217,13 @@ a_new_session_in_the_slot_ends_the_old_one(void **state)
 	lockmgr_session_end(h->lm, h->now, (lockmgr_session) {0, h->generation[0] - 1});
 	settle(h);
 	assert_true(holds(h, 0, "b"));
-	finish(h);
 }
 
-static void
-a_session_that_ended_has_no_say(void **state)
+LOCKMGR_TEST(a_session_that_ended_has_no_say)
 {
-	harness    *h = harness_start();
 	lockmgr_session old = session_of(h, 0);
 	uint32_t	index;
 
-	(void) state;
 	get(h, 0, "a");
 	end_session(h, 0);
 	settle(h);
@@ -290,29 +233,4 @@ a_session_that_ended_has_no_say(void **state)
 	lockmgr_cancel(h->lm, h->now, old, h->asked[0].request.seq);
 	settle(h);
 	assert_true(holds(h, 0, "a"));
-	finish(h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_scenario_ends_well_when_left_alone),
-		cmocka_unit_test(a_cancelled_acquire_leaves_nothing),
-		cmocka_unit_test(a_cancelled_acquire_lets_the_next_one_in),
-		cmocka_unit_test(an_ended_session_leaves_nothing),
-		cmocka_unit_test(an_ended_session_lets_the_next_one_in),
-		cmocka_unit_test(whoever_leaves_the_queue_the_others_keep_their_order),
-		cmocka_unit_test(a_hand_over_nobody_wants_goes_to_the_next),
-		cmocka_unit_test(a_cancellation_that_crosses_the_grant_gives_it_back),
-		cmocka_unit_test(the_next_request_cancels_the_one_before),
-		cmocka_unit_test(a_cancelled_release_goes_on),
-		cmocka_unit_test(a_cancelled_renewal_does_no_harm),
-		cmocka_unit_test(a_cancelled_look_up_is_not_answered),
-		cmocka_unit_test(an_ended_session_gives_back_all_it_held),
-		cmocka_unit_test(a_new_session_in_the_slot_ends_the_old_one),
-		cmocka_unit_test(a_session_that_ended_has_no_say),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr cancel", tests, NULL, NULL);
 }

@@ -27,10 +27,8 @@ start_chain(uint32_t count)
 	return h;
 }
 
-static void
-who_closes_a_cycle_is_told(void **state)
+TEST(who_closes_a_cycle_is_told)
 {
-	(void) state;
 	for (uint32_t count = 1; count <= 5; count++)
 	{
 		harness    *h = start_chain(count);
@@ -50,12 +48,10 @@ who_closes_a_cycle_is_told(void **state)
 	}
 }
 
-static void
-a_chain_that_ends_is_no_cycle(void **state)
+TEST(a_chain_that_ends_is_no_cycle)
 {
 	harness    *h = start_chain(3);
 
-	(void) state;
 	acquire(h, 5, "lock0");
 	assert_waits(h, 5);
 	assert_waits(h, 0);
@@ -63,23 +59,19 @@ a_chain_that_ends_is_no_cycle(void **state)
 	finish(h);
 }
 
-static void
-a_try_never_deadlocks(void **state)
+TEST(a_try_never_deadlocks)
 {
 	harness    *h = start_chain(2);
 
-	(void) state;
 	try_acquire(h, 1, "lock0");
 	assert_result(h, 1, LOCKMGR_BUSY);
 	finish(h);
 }
 
-static void
-a_holder_that_has_lost_its_lock_blocks_nobody_for_ever(void **state)
+TEST(a_holder_that_has_lost_its_lock_blocks_nobody_for_ever)
 {
 	harness    *h = start_chain(2);
 
-	(void) state;
 	delete_item(h, "lock0");
 	run(h, LEASE_US / 3 + SECOND);
 	assert_int_equal(h->lost_count, 1);
@@ -89,13 +81,11 @@ a_holder_that_has_lost_its_lock_blocks_nobody_for_ever(void **state)
 	finish(h);
 }
 
-static void
-adoption_finds_a_cycle_too(void **state)
+TEST(adoption_finds_a_cycle_too)
 {
 	harness    *h = start_chain(3);
 	int			deadlocks = 0;
 
-	(void) state;
 	kill_manager(h);
 	acquire(h, 2, "lock0");
 	acquire(h, 7, "lock1");		/* waits for a lock of the cycle, is not in it */
@@ -106,18 +96,4 @@ adoption_finds_a_cycle_too(void **state)
 	assert_int_equal(deadlocks, 1);
 	assert_waits(h, 7);
 	finish(h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_closes_a_cycle_is_told),
-		cmocka_unit_test(a_chain_that_ends_is_no_cycle),
-		cmocka_unit_test(a_try_never_deadlocks),
-		cmocka_unit_test(a_holder_that_has_lost_its_lock_blocks_nobody_for_ever),
-		cmocka_unit_test(adoption_finds_a_cycle_too),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr deadlock", tests, NULL, NULL);
 }

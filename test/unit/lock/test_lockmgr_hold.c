@@ -9,16 +9,13 @@
 
 #define THIRD_US (LEASE_US / 3)
 
-static void
-a_lease_is_renewed_when_a_third_has_passed(void **state)
+LOCKMGR_TEST(a_lease_is_renewed_when_a_third_has_passed)
 {
-	harness    *h = harness_start();
 	int64_t		asked = h->now;
 	const lease *l = get(h, 0, "a");
 	char		version[UUID_SIZE];
 	int64_t		token = l->token;
 
-	(void) state;
 	memcpy(version, l->version, sizeof(version));
 	run_until(h, asked + THIRD_US);
 	assert_int_equal(h->call_count, 1);
@@ -37,16 +34,12 @@ a_lease_is_renewed_when_a_third_has_passed(void **state)
 	run(h, 10 * LEASE_US);
 	assert_true(holds(h, 0, "a"));
 	assert_in_range(sent(h, DYNAMO_RENEW), 30, 32);
-	finish(h);
 }
 
-static void
-renewals_share_a_request(void **state)
+LOCKMGR_TEST(renewals_share_a_request)
 {
-	harness    *h = harness_start();
 	char		name[16];
 
-	(void) state;
 	for (uint32_t i = 0; i < 26; i++)
 	{
 		snprintf(name, sizeof(name), "lock%u", i);
@@ -62,17 +55,14 @@ renewals_share_a_request(void **state)
 		snprintf(name, sizeof(name), "lock%u", i);
 		assert_int_equal(saved_of(h, i, name)->renewals, 1);
 	}
-	finish(h);
 }
 
-static void
-a_thousand_leases_cost_forty_calls_a_round(void **state)
+TEST(a_thousand_leases_cost_forty_calls_a_round)
 {
 	harness    *h = harness_new(1000);
 	char		name[16];
 	int			before;
 
-	(void) state;
 	start_manager(h);
 	for (uint32_t i = 0; i < 1000; i++)
 	{
@@ -109,12 +99,10 @@ start_with_two(void)
 	return h;
 }
 
-static void
-a_refused_batch_is_sent_as_single_renewals(void **state)
+TEST(a_refused_batch_is_sent_as_single_renewals)
 {
 	static const dynamo_status refusals[] = {DYNAMO_ACCESS_DENIED, DYNAMO_VALIDATION};
 
-	(void) state;
 	for (int i = 0; i < 2; i++)
 	{
 		harness    *h = start_with_two();
@@ -138,13 +126,11 @@ a_refused_batch_is_sent_as_single_renewals(void **state)
 	}
 }
 
-static void
-permission_may_be_missing_statement_by_statement(void **state)
+TEST(permission_may_be_missing_statement_by_statement)
 {
 	harness    *h = start_with_two();
 	harness_call *batch;
 
-	(void) state;
 	next_fate(h, FATE_HOLD);
 	run(h, 2 * LATENCY_US);
 	batch = last_call(h);
@@ -160,13 +146,11 @@ permission_may_be_missing_statement_by_statement(void **state)
 	finish(h);
 }
 
-static void
-each_statement_of_a_batch_has_its_own_fate(void **state)
+TEST(each_statement_of_a_batch_has_its_own_fate)
 {
 	harness    *h = start_with_two();
 	harness_call *batch;
 
-	(void) state;
 	next_fate(h, FATE_HOLD);
 	run(h, 2 * LATENCY_US);
 	batch = last_call(h);
@@ -183,14 +167,11 @@ each_statement_of_a_batch_has_its_own_fate(void **state)
 	finish(h);
 }
 
-static void
-sharing_a_request_does_not_undo_the_jitter(void **state)
+LOCKMGR_TEST(sharing_a_request_does_not_undo_the_jitter)
 {
-	harness    *h = harness_start();
 	char		name[16];
 	int			statements = 0;
 
-	(void) state;
 	for (uint32_t i = 0; i < 50; i++)
 	{
 		snprintf(name, sizeof(name), "lock%u", i);
@@ -205,15 +186,10 @@ sharing_a_request_does_not_undo_the_jitter(void **state)
 	for (int i = 50; i < h->call_count; i++)
 		statements += h->calls[i].c.count;
 	assert_in_range(statements / 50, 10, 30);
-	finish(h);
 }
 
-static void
-a_session_can_renew_at_once(void **state)
+LOCKMGR_TEST(a_session_can_renew_at_once)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	run(h, SECOND);
 	renew(h, 0, "a", 0);
@@ -232,15 +208,10 @@ a_session_can_renew_at_once(void **state)
 	assert_int_equal(h->call_count, 3);
 	run(h, SECOND);
 	assert_int_equal(h->call_count, 4);
-	finish(h);
 }
 
-static void
-only_ones_own_lease_can_be_renewed(void **state)
+LOCKMGR_TEST(only_ones_own_lease_can_be_renewed)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	ask(h, 1, LOCKMGR_RENEW, "a", lease_of(h, 0, "a"));
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
@@ -249,16 +220,12 @@ only_ones_own_lease_can_be_renewed(void **state)
 	ask(h, 1, LOCKMGR_RELEASE, "a", lease_of(h, 0, "a"));
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
 	assert_true(holds(h, 0, "a"));
-	finish(h);
 }
 
-static void
-a_shorter_lease_shortens_belief_when_it_is_sent(void **state)
+LOCKMGR_TEST(a_shorter_lease_shortens_belief_when_it_is_sent)
 {
-	harness    *h = harness_start();
 	int64_t		shorter;
 
-	(void) state;
 	get(h, 0, "a");
 	run(h, SECOND);
 	shorter = h->now + 3 * SECOND - 300 * MS;
@@ -271,16 +238,12 @@ a_shorter_lease_shortens_belief_when_it_is_sent(void **state)
 	assert_int_equal(h->lost_count, 1);
 	assert_int_equal(h->lost[0].loss, LOSS_UNREACHABLE);
 	assert_result(h, 0, LOCKMGR_LOST);
-	finish(h);
 }
 
-static void
-a_longer_lease_lengthens_belief_when_it_is_confirmed(void **state)
+LOCKMGR_TEST(a_longer_lease_lengthens_belief_when_it_is_confirmed)
 {
-	harness    *h = harness_start();
 	int64_t		before = get(h, 0, "a")->valid_until;
 
-	(void) state;
 	h->fate = FATE_LOST_REPLY;
 	renew(h, 0, "a", 60000);
 	run(h, SECOND / 2);
@@ -289,15 +252,10 @@ a_longer_lease_lengthens_belief_when_it_is_confirmed(void **state)
 	run(h, 2 * SECOND);
 	assert_result(h, 0, LOCKMGR_RENEWED);
 	assert_int_equal(saved_of(h, 0, "a")->valid_until, h->calls[1].sent + 54 * SECOND);
-	finish(h);
 }
 
-static void
-a_wish_during_a_renewal_gets_one_of_its_own(void **state)
+LOCKMGR_TEST(a_wish_during_a_renewal_gets_one_of_its_own)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	next_fate(h, FATE_HOLD);
 	run(h, THIRD_US);
@@ -309,7 +267,6 @@ a_wish_during_a_renewal_gets_one_of_its_own(void **state)
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RENEWED);
 	assert_int_equal(item_of(h, "a")->lease_ms, 60000);
-	finish(h);
 }
 
 /* All renewals fail until the deadline; returns the lease. */
@@ -331,13 +288,10 @@ lose(harness *h, uint32_t slot, const char *name)
 	return l;
 }
 
-static void
-a_lease_that_is_not_renewed_is_lost_at_its_deadline(void **state)
+LOCKMGR_TEST(a_lease_that_is_not_renewed_is_lost_at_its_deadline)
 {
-	harness    *h = harness_start();
 	const lease *l = lose(h, 0, "a");
 
-	(void) state;
 	assert_int_equal(l->loss, LOSS_UNREACHABLE);
 	assert_in_range(sent(h, DYNAMO_RENEW), 10, 60);
 	renew(h, 0, "a", 0);
@@ -346,17 +300,13 @@ a_lease_that_is_not_renewed_is_lost_at_its_deadline(void **state)
 	release(h, 0, "a");
 	assert_result(h, 0, LOCKMGR_LOST);
 	assert_int_equal(h->asked[0].answer.loss, LOSS_UNREACHABLE);
-	finish(h);
 }
 
-static void
-attempts_get_shorter_as_the_deadline_comes_near(void **state)
+LOCKMGR_TEST(attempts_get_shorter_as_the_deadline_comes_near)
 {
-	harness    *h = harness_start();
 	const lease *l = get(h, 0, "a");
 	int64_t		deadline = l->valid_until;
 
-	(void) state;
 	h->fate = FATE_LOST_REQUEST;
 	run_until(h, deadline);
 	for (int i = 1; i < h->call_count; i++)
@@ -366,15 +316,10 @@ attempts_get_shorter_as_the_deadline_comes_near(void **state)
 		assert_true(h->calls[i].c.timeout_us <= ATTEMPT_US);
 		assert_true(h->calls[i].c.timeout_us <= left / 3 || left < SECOND / 5);
 	}
-	finish(h);
 }
 
-static void
-a_lost_item_is_released_when_the_session_knows(void **state)
+LOCKMGR_TEST(a_lost_item_is_released_when_the_session_knows)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	lose(h, 0, "a");
 	h->fate = FATE_OK;
 	run(h, SECOND);
@@ -383,32 +328,23 @@ a_lost_item_is_released_when_the_session_knows(void **state)
 	let_go(h, 0, "a");
 	settle(h);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-a_lost_item_is_released_when_the_session_has_ended(void **state)
+LOCKMGR_TEST(a_lost_item_is_released_when_the_session_has_ended)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	lose(h, 0, "a");
 	h->fate = FATE_OK;
 	run(h, SECOND);
 	end_session(h, 0);
 	settle(h);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-a_lost_item_is_released_when_the_full_lease_is_over(void **state)
+LOCKMGR_TEST(a_lost_item_is_released_when_the_full_lease_is_over)
 {
-	harness    *h = harness_start();
 	const lease *l = lose(h, 0, "a");
 	int64_t		end = l->lease_end;
 
-	(void) state;
 	assert_int_equal(end, l->deadline + MARGIN_US);
 	h->fate = FATE_OK;
 	run_until(h, end - 1);
@@ -423,17 +359,13 @@ a_lost_item_is_released_when_the_full_lease_is_over(void **state)
 	let_go(h, 0, "a");
 	assert_int_equal(l->state, LEASE_FREE);
 	assert_true(holds(h, 1, "a"));
-	finish(h);
 }
 
-static void
-a_renewal_settled_after_the_deadline_does_not_revive_the_lease(void **state)
+LOCKMGR_TEST(a_renewal_settled_after_the_deadline_does_not_revive_the_lease)
 {
-	harness    *h = harness_start();
 	const lease *l = get(h, 0, "a");
 	harness_call *late;
 
-	(void) state;
 	next_fate(h, FATE_HOLD);
 	run_until(h, l->valid_until);
 	late = last_call(h);
@@ -447,17 +379,13 @@ a_renewal_settled_after_the_deadline_does_not_revive_the_lease(void **state)
 	assert_string_equal(last_call(h)->writes[0].expected, late->writes[0].version);
 	settle(h);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-a_renewal_in_flight_is_settled_before_a_lost_item_is_released(void **state)
+LOCKMGR_TEST(a_renewal_in_flight_is_settled_before_a_lost_item_is_released)
 {
-	harness    *h = harness_start();
 	const lease *l = get(h, 0, "a");
 	harness_call *late;
 
-	(void) state;
 	next_fate(h, FATE_HOLD);
 	run_until(h, l->valid_until);
 	late = last_call(h);
@@ -467,17 +395,13 @@ a_renewal_in_flight_is_settled_before_a_lost_item_is_released(void **state)
 	deliver(h, late);
 	settle(h);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-a_renewal_nobody_settled_is_released_too(void **state)
+LOCKMGR_TEST(a_renewal_nobody_settled_is_released_too)
 {
-	harness    *h = harness_start();
 	const lease *l = get(h, 0, "a");
 	int64_t		deadline = l->valid_until;
 
-	(void) state;
 	h->fate = FATE_LOST_REPLY;
 	run_until(h, deadline);
 	assert_int_equal(l->state, LEASE_LOST);
@@ -487,7 +411,6 @@ a_renewal_nobody_settled_is_released_too(void **state)
 	settle(h);
 	assert_int_equal(sent(h, DYNAMO_RELEASE), 2);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
 /* The renewal is refused; the lease is lost for that reason. */
@@ -518,60 +441,45 @@ assert_lost_to(harness *h, lease_loss loss)
 	finish(h);
 }
 
-static void
-a_lease_taken_over_is_lost(void **state)
+TEST(a_lease_taken_over_is_lost)
 {
 	harness    *h = harness_start();
 
-	(void) state;
 	get(h, 0, "a");
 	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
 	assert_lost_to(h, LOSS_TAKEN);
 }
 
-static void
-a_lease_released_by_an_operator_is_lost(void **state)
+TEST(a_lease_released_by_an_operator_is_lost)
 {
 	harness    *h = harness_start();
 
-	(void) state;
 	get(h, 0, "a");
 	item_of(h, "a")->released = true;
 	assert_lost_to(h, LOSS_RELEASED);
 }
 
-static void
-a_lease_whose_item_is_deleted_is_lost(void **state)
+TEST(a_lease_whose_item_is_deleted_is_lost)
 {
 	harness    *h = harness_start();
 
-	(void) state;
 	get(h, 0, "a");
 	delete_item(h, "a");
 	assert_lost_to(h, LOSS_DELETED);
 }
 
-static void
-a_version_of_ours_that_we_do_not_know_is_not_adopted(void **state)
+LOCKMGR_TEST(a_version_of_ours_that_we_do_not_know_is_not_adopted)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	snprintf(item_of(h, "a")->version, DYNAMO_VERSION_SIZE, "unheard-of");
 	run(h, THIRD_US);
 	assert_int_equal(h->lost_count, 1);
 	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
 	delete_item(h, "a");
-	finish(h);
 }
 
-static void
-a_waiter_comes_next_after_an_unreachable_loss(void **state)
+LOCKMGR_TEST(a_waiter_comes_next_after_an_unreachable_loss)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	lose(h, 0, "a");
 	h->fate = FATE_OK;
 	acquire(h, 1, "a");
@@ -580,15 +488,10 @@ a_waiter_comes_next_after_an_unreachable_loss(void **state)
 	let_go(h, 0, "a");
 	settle(h);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-waiters_behind_a_troubled_holder_are_told_in_time(void **state)
+LOCKMGR_TEST(waiters_behind_a_troubled_holder_are_told_in_time)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	acquire(h, 1, "a");
 	h->fate = FATE_LOST_REQUEST;
@@ -605,40 +508,4 @@ waiters_behind_a_troubled_holder_are_told_in_time(void **state)
 	assert_true(holds(h, 0, "a"));
 	acquire(h, 1, "a");
 	assert_int_equal(h->watches[h->asked[1].watch].trouble, DYNAMO_OK);
-	finish(h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lease_is_renewed_when_a_third_has_passed),
-		cmocka_unit_test(renewals_share_a_request),
-		cmocka_unit_test(a_thousand_leases_cost_forty_calls_a_round),
-		cmocka_unit_test(a_refused_batch_is_sent_as_single_renewals),
-		cmocka_unit_test(permission_may_be_missing_statement_by_statement),
-		cmocka_unit_test(each_statement_of_a_batch_has_its_own_fate),
-		cmocka_unit_test(sharing_a_request_does_not_undo_the_jitter),
-		cmocka_unit_test(a_session_can_renew_at_once),
-		cmocka_unit_test(only_ones_own_lease_can_be_renewed),
-		cmocka_unit_test(a_shorter_lease_shortens_belief_when_it_is_sent),
-		cmocka_unit_test(a_longer_lease_lengthens_belief_when_it_is_confirmed),
-		cmocka_unit_test(a_wish_during_a_renewal_gets_one_of_its_own),
-		cmocka_unit_test(a_lease_that_is_not_renewed_is_lost_at_its_deadline),
-		cmocka_unit_test(attempts_get_shorter_as_the_deadline_comes_near),
-		cmocka_unit_test(a_lost_item_is_released_when_the_session_knows),
-		cmocka_unit_test(a_lost_item_is_released_when_the_session_has_ended),
-		cmocka_unit_test(a_lost_item_is_released_when_the_full_lease_is_over),
-		cmocka_unit_test(a_renewal_settled_after_the_deadline_does_not_revive_the_lease),
-		cmocka_unit_test(a_renewal_in_flight_is_settled_before_a_lost_item_is_released),
-		cmocka_unit_test(a_renewal_nobody_settled_is_released_too),
-		cmocka_unit_test(a_lease_taken_over_is_lost),
-		cmocka_unit_test(a_lease_released_by_an_operator_is_lost),
-		cmocka_unit_test(a_lease_whose_item_is_deleted_is_lost),
-		cmocka_unit_test(a_version_of_ours_that_we_do_not_know_is_not_adopted),
-		cmocka_unit_test(a_waiter_comes_next_after_an_unreachable_loss),
-		cmocka_unit_test(waiters_behind_a_troubled_holder_are_told_in_time),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr hold", tests, NULL, NULL);
 }

@@ -41,12 +41,10 @@ acquire_many(harness *h, uint32_t count)
 	}
 }
 
-static void
-more_leases_than_there_is_room_for_are_refused(void **state)
+TEST(more_leases_than_there_is_room_for_are_refused)
 {
 	harness    *h = start_with(3, 16, 16);
 
-	(void) state;
 	acquire_many(h, 5);
 	settle(h);
 	for (uint32_t i = 0; i < 5; i++)
@@ -60,12 +58,10 @@ more_leases_than_there_is_room_for_are_refused(void **state)
 	finish(h);
 }
 
-static void
-the_last_leases_are_for_superusers(void **state)
+TEST(the_last_leases_are_for_superusers)
 {
 	harness    *h = start_with(4, 16, 16);
 
-	(void) state;
 	kill_manager(h);
 	h->config.reserved_leases = 2;
 	start_manager(h);
@@ -89,12 +85,10 @@ the_last_leases_are_for_superusers(void **state)
 	finish(h);
 }
 
-static void
-a_role_has_no_more_leases_than_it_may(void **state)
+TEST(a_role_has_no_more_leases_than_it_may)
 {
 	harness    *h = start_with(8, 16, 16);
 
-	(void) state;
 	h->role = 7;
 	h->role_max_leases = 2;
 	acquire_many(h, 3);
@@ -133,13 +127,11 @@ a_role_has_no_more_leases_than_it_may(void **state)
 	finish(h);
 }
 
-static void
-what_is_lost_makes_room_when_it_is_needed(void **state)
+TEST(what_is_lost_makes_room_when_it_is_needed)
 {
 	harness    *h = start_with(3, 16, 16);
 	uint32_t	lost;
 
-	(void) state;
 	acquire_many(h, 3);
 	settle(h);
 	lost = lease_of(h, 0, "lock0");
@@ -171,12 +163,10 @@ what_is_lost_makes_room_when_it_is_needed(void **state)
 	finish(h);
 }
 
-static void
-what_is_lost_makes_no_room_while_it_may_stand_in_the_table(void **state)
+TEST(what_is_lost_makes_no_room_while_it_may_stand_in_the_table)
 {
 	harness    *h = start_with(1, 16, 16);
 
-	(void) state;
 	get(h, 0, "a");
 	h->fate = FATE_LOST_REQUEST;
 	run(h, LEASE_US - MARGIN_US + SECOND / 10);
@@ -190,12 +180,10 @@ what_is_lost_makes_no_room_while_it_may_stand_in_the_table(void **state)
 	finish(h);
 }
 
-static void
-waiting_takes_no_lease(void **state)
+TEST(waiting_takes_no_lease)
 {
 	harness    *h = start_with(1, 16, 16);
 
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
 	acquire(h, 0, "a");
 	settle(h);
@@ -208,12 +196,10 @@ waiting_takes_no_lease(void **state)
 	finish(h);
 }
 
-static void
-calls_in_flight_are_bounded_and_none_is_forgotten(void **state)
+TEST(calls_in_flight_are_bounded_and_none_is_forgotten)
 {
 	harness    *h = start_with(SIZE, 4, 16);
 
-	(void) state;
 	h->fate = FATE_HOLD;
 	acquire_many(h, 20);
 	for (uint32_t i = 0; i < 20; i++)
@@ -226,12 +212,10 @@ calls_in_flight_are_bounded_and_none_is_forgotten(void **state)
 	finish(h);
 }
 
-static void
-renewals_do_not_wait_behind_other_calls(void **state)
+TEST(renewals_do_not_wait_behind_other_calls)
 {
 	harness    *h = start_with(SIZE, 2, 16);
 
-	(void) state;
 	get(h, 0, "held");
 	run(h, LEASE_US / 4);
 	h->fate = FATE_HOLD;
@@ -253,12 +237,10 @@ renewals_do_not_wait_behind_other_calls(void **state)
 	finish(h);
 }
 
-static void
-too_many_renewals_wait_their_turn(void **state)
+TEST(too_many_renewals_wait_their_turn)
 {
 	harness    *h = start_with(SIZE, 1, 16);
 
-	(void) state;
 	acquire_many(h, 60);
 	run(h, 70 * LATENCY_US);
 	run(h, LEASE_US * 2 / 3);
@@ -268,13 +250,11 @@ too_many_renewals_wait_their_turn(void **state)
 	finish(h);
 }
 
-static void
-a_lock_nobody_needs_is_remembered_for_a_while(void **state)
+TEST(a_lock_nobody_needs_is_remembered_for_a_while)
 {
 	harness    *h = start_with(SIZE, 16, 3);
 	char		name[16];
 
-	(void) state;
 	for (int i = 0; i < 5; i++)
 	{
 		snprintf(name, sizeof(name), "lock%d", i);
@@ -305,12 +285,10 @@ a_lock_nobody_needs_is_remembered_for_a_while(void **state)
 	finish(h);
 }
 
-static void
-nothing_need_be_remembered(void **state)
+TEST(nothing_need_be_remembered)
 {
 	harness    *h = start_with(SIZE, 16, 0);
 
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
 	try_acquire(h, 0, "a");
 	settle(h);
@@ -323,12 +301,10 @@ nothing_need_be_remembered(void **state)
 	finish(h);
 }
 
-static void
-locks_nobody_ever_saw_held_are_forgotten(void **state)
+TEST(locks_nobody_ever_saw_held_are_forgotten)
 {
 	harness    *h = start_with(SIZE, 16, 16);
 
-	(void) state;
 	look_up(h, 0, "a");
 	h->fate = fate_of(DYNAMO_ACCESS_DENIED);
 	acquire(h, 1, "b");
@@ -337,13 +313,10 @@ locks_nobody_ever_saw_held_are_forgotten(void **state)
 	finish(h);
 }
 
-static void
-a_slot_that_does_not_exist_is_refused(void **state)
+LOCKMGR_TEST(a_slot_that_does_not_exist_is_refused)
 {
-	harness    *h = harness_start();
 	uint32_t	slots = h->config.max_sessions;
 
-	(void) state;
 	kill_manager(h);
 	h->config.max_sessions = slots - 1;
 	start_manager(h);
@@ -353,31 +326,22 @@ a_slot_that_does_not_exist_is_refused(void **state)
 	lockmgr_cancel(h->lm, h->now, session_of(h, slots - 1), 1);
 	lockmgr_let_go(h->lm, h->now, session_of(h, slots - 1), 0);
 	assert_int_equal(lockmgr_next_lease(h->lm, slots - 1, LOCKMGR_NO_LEASE), LOCKMGR_NO_LEASE);
-	finish(h);
 }
 
-static void
-replies_that_belong_to_no_call_are_ignored(void **state)
+LOCKMGR_TEST(replies_that_belong_to_no_call_are_ignored)
 {
-	harness    *h = harness_start();
 	dynamo_result result = {.status = DYNAMO_OK};
 	dynamo_reply answer = {.count = 1,.results = &result};
 
-	(void) state;
 	lockmgr_reply(h->lm, h->now, 4711, &answer);
 	get(h, 0, "a");
 	lockmgr_reply(h->lm, h->now, h->calls[0].c.id, &answer);
 	assert_true(holds(h, 0, "a"));
 	assert_int_equal(counts_of(h).calls, 0);
-	finish(h);
 }
 
-static void
-an_idle_manager_wants_no_waking(void **state)
+LOCKMGR_TEST(an_idle_manager_wants_no_waking)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	assert_int_equal(lockmgr_next_wake(h->lm), INT64_MAX);
 	get(h, 0, "a");
 	assert_int_equal(lockmgr_next_wake(h->lm), saved_of(h, 0, "a")->lease_end -
@@ -385,15 +349,10 @@ an_idle_manager_wants_no_waking(void **state)
 	let_go(h, 0, "a");
 	settle(h);
 	assert_int_equal(lockmgr_next_wake(h->lm), INT64_MAX);
-	finish(h);
 }
 
-static void
-new_time_outs_hold_from_the_next_call(void **state)
+LOCKMGR_TEST(new_time_outs_hold_from_the_next_call)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	lockmgr_set_timeouts(h->lm, SECOND / 4, SECOND / 2);
 	h->fate = FATE_LOST_REQUEST;
 	acquire(h, 0, "a");
@@ -404,17 +363,13 @@ new_time_outs_hold_from_the_next_call(void **state)
 	look_up(h, 1, "b");
 	acquire(h, 2, "c");
 	assert_int_equal(last_call(h)->c.timeout_us, SECOND / 8);
-	finish(h);
 }
 
-static void
-the_leases_of_a_slot_can_be_walked(void **state)
+LOCKMGR_TEST(the_leases_of_a_slot_can_be_walked)
 {
-	harness    *h = harness_start();
 	uint32_t	seen = 0;
 	uint32_t	next;
 
-	(void) state;
 	get(h, 7, "a");
 	get(h, 7, "b");
 	get(h, 7, "c");
@@ -430,16 +385,13 @@ the_leases_of_a_slot_can_be_walked(void **state)
 	assert_int_equal(seen, 3);
 	assert_int_equal(lockmgr_next_lease(h->lm, 7, LOCKMGR_NO_LEASE), LOCKMGR_NO_LEASE);
 	assert_true(holds(h, 8, "d"));
-	finish(h);
 }
 
-static void
-thousands_of_locks_are_told_apart(void **state)
+TEST(thousands_of_locks_are_told_apart)
 {
 	harness    *h = harness_new(1500);
 	char		name[16];
 
-	(void) state;
 	h->config.max_calls = 2000;
 	start_manager(h);
 	for (uint32_t i = 0; i < 1500; i++)
@@ -456,31 +408,4 @@ thousands_of_locks_are_told_apart(void **state)
 	assert_int_equal(counts_of(h).held, 1000);
 	assert_int_equal(counts_of(h).waiters, 500);
 	finish(h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(more_leases_than_there_is_room_for_are_refused),
-		cmocka_unit_test(the_last_leases_are_for_superusers),
-		cmocka_unit_test(a_role_has_no_more_leases_than_it_may),
-		cmocka_unit_test(what_is_lost_makes_room_when_it_is_needed),
-		cmocka_unit_test(what_is_lost_makes_no_room_while_it_may_stand_in_the_table),
-		cmocka_unit_test(waiting_takes_no_lease),
-		cmocka_unit_test(calls_in_flight_are_bounded_and_none_is_forgotten),
-		cmocka_unit_test(renewals_do_not_wait_behind_other_calls),
-		cmocka_unit_test(too_many_renewals_wait_their_turn),
-		cmocka_unit_test(a_lock_nobody_needs_is_remembered_for_a_while),
-		cmocka_unit_test(nothing_need_be_remembered),
-		cmocka_unit_test(locks_nobody_ever_saw_held_are_forgotten),
-		cmocka_unit_test(a_slot_that_does_not_exist_is_refused),
-		cmocka_unit_test(replies_that_belong_to_no_call_are_ignored),
-		cmocka_unit_test(an_idle_manager_wants_no_waking),
-		cmocka_unit_test(new_time_outs_hold_from_the_next_call),
-		cmocka_unit_test(the_leases_of_a_slot_can_be_walked),
-		cmocka_unit_test(thousands_of_locks_are_told_apart),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr limits", tests, NULL, NULL);
 }

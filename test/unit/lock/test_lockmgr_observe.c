@@ -15,12 +15,8 @@ observed_dead(harness *h, const char *name, int64_t on_its_way)
 						   &double_item_of(&h->table, name)->item);
 }
 
-static void
-what_is_called_dead_is_had_by_a_try(void **state)
+LOCKMGR_TEST(what_is_called_dead_is_had_by_a_try)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	assert_false(observed_dead(h, "a", 0));
 	run(h, LEASE_US);
@@ -34,44 +30,29 @@ what_is_called_dead_is_had_by_a_try(void **state)
 	try_acquire(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-reads_for_sessions_count_as_well(void **state)
+LOCKMGR_TEST(reads_for_sessions_count_as_well)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	try_acquire(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_BUSY);
 	run(h, DEAD_US);
 	assert_true(observed_dead(h, "a", 0));
-	finish(h);
 }
 
-static void
-a_page_that_was_late_proves_nothing(void **state)
+LOCKMGR_TEST(a_page_that_was_late_proves_nothing)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	assert_false(observed_dead(h, "a", 0));
 	run(h, 2 * LEASE_US);
 	assert_false(observed_dead(h, "a", LEASE_US));
 	assert_true(observed_dead(h, "a", LEASE_US / 2));
-	finish(h);
 }
 
-static void
-another_version_is_another_life(void **state)
+LOCKMGR_TEST(another_version_is_another_life)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	assert_false(observed_dead(h, "a", 0));
 	run(h, 2 * LEASE_US);
@@ -80,15 +61,10 @@ another_version_is_another_life(void **state)
 	run(h, 2 * LEASE_US);
 	foreign_release(h, "a");
 	assert_false(observed_dead(h, "a", 0));
-	finish(h);
 }
 
-static void
-what_a_try_does_not_get_is_not_called_dead(void **state)
+LOCKMGR_TEST(what_a_try_does_not_get_is_not_called_dead)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "waited for", "v1", LEASE_MS, 5);
 	foreign_hold(h, "last token", "v1", LEASE_MS, INT64_MAX);
 	get(h, 0, "ours");
@@ -109,17 +85,14 @@ what_a_try_does_not_get_is_not_called_dead(void **state)
 	let_go(h, 0, "ours");
 	let_go(h, 1, "waited for");
 	settle(h);
-	finish(h);
 }
 
-static void
-a_listing_takes_no_room_from_others(void **state)
+TEST(a_listing_takes_no_room_from_others)
 {
 	harness    *h = harness_new(SIZE);
 	char		name[16];
 	lockmgr_counts counts;
 
-	(void) state;
 	h->config.max_remembered = 3;
 	start_manager(h);
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
@@ -139,19 +112,4 @@ a_listing_takes_no_room_from_others(void **state)
 	assert_true(observed_dead(h, "b1", 0));
 	assert_false(observed_dead(h, "b2", 0));
 	finish(h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_called_dead_is_had_by_a_try),
-		cmocka_unit_test(reads_for_sessions_count_as_well),
-		cmocka_unit_test(a_page_that_was_late_proves_nothing),
-		cmocka_unit_test(another_version_is_another_life),
-		cmocka_unit_test(what_a_try_does_not_get_is_not_called_dead),
-		cmocka_unit_test(a_listing_takes_no_room_from_others),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr_observe", tests, NULL, NULL);
 }

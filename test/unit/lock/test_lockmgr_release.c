@@ -11,14 +11,11 @@
 #define RUN_US SECOND
 #define SHORT_RUN_US (RUN_US / 8)
 
-static void
-a_release_is_answered_when_it_is_confirmed(void **state)
+LOCKMGR_TEST(a_release_is_answered_when_it_is_confirmed)
 {
-	harness    *h = harness_start();
 	const lease *l = get(h, 0, "a");
 	char		version[UUID_SIZE];
 
-	(void) state;
 	memcpy(version, l->version, sizeof(version));
 	next_fate(h, FATE_HOLD);
 	release(h, 0, "a");
@@ -34,28 +31,18 @@ a_release_is_answered_when_it_is_confirmed(void **state)
 	assert_true(is_free(h, "a"));
 	assert_string_not_equal(item_of(h, "a")->version, version);
 	assert_int_equal(h->call_count, 2);
-	finish(h);
 }
 
-static void
-letting_go_needs_no_answer(void **state)
+LOCKMGR_TEST(letting_go_needs_no_answer)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	let_go(h, 0, "a");
 	settle(h);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-what_is_not_held_cannot_be_released(void **state)
+LOCKMGR_TEST(what_is_not_held_cannot_be_released)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	ask(h, 0, LOCKMGR_RELEASE, "a", 0);
 	assert_result(h, 0, LOCKMGR_NOT_HELD);
 	get(h, 0, "a");
@@ -64,17 +51,13 @@ what_is_not_held_cannot_be_released(void **state)
 	ask(h, 0, LOCKMGR_RELEASE, "a", 0);
 	assert_result(h, 0, LOCKMGR_NOT_HELD);
 	deliver(h, last_call(h));
-	finish(h);
 }
 
-static void
-a_hand_over_takes_one_call(void **state)
+LOCKMGR_TEST(a_hand_over_takes_one_call)
 {
-	harness    *h = harness_start();
 	const lease *l;
 	int64_t		token;
 
-	(void) state;
 	h->data = "first";
 	l = get(h, 0, "a");
 	token = l->token;
@@ -95,7 +78,6 @@ a_hand_over_takes_one_call(void **state)
 	assert_int_equal(item_of(h, "a")->lease_ms, 30000);
 	assert_int_equal(h->asked[1].answer.valid_until, h->calls[1].sent + 28 * SECOND);
 	assert_int_equal(double_item_of(&h->table, "a")->data_len, 0);
-	finish(h);
 }
 
 /*
@@ -126,12 +108,10 @@ hand_around(harness *h, int64_t hold_us)
 	return last_call(h)->sent - start;
 }
 
-static void
-a_run_of_hand_overs_is_bounded_by_time_alone(void **state)
+TEST(a_run_of_hand_overs_is_bounded_by_time_alone)
 {
 	const int64_t hold_us[] = {0, 2 * MS, 200 * MS};
 
-	(void) state;
 	for (int i = 0; i < 3; i++)
 	{
 		harness    *h = harness_start();
@@ -167,28 +147,20 @@ get_again(harness *h)
 	get(h, 0, "a");
 }
 
-static void
-runs_grow_while_nobody_else_comes(void **state)
+LOCKMGR_TEST(runs_grow_while_nobody_else_comes)
 {
-	harness    *h = harness_start();
 	const int64_t expected[] = {RUN_US / 8, RUN_US / 4, RUN_US / 2, RUN_US, RUN_US, RUN_US};
 
-	(void) state;
 	get(h, 0, "a");
 	for (int i = 0; i < 6; i++)
 	{
 		assert_in_range(hand_around(h, 2 * MS), expected[i], expected[i] + 10 * MS);
 		get_again(h);
 	}
-	finish(h);
 }
 
-static void
-a_run_is_short_after_another_cluster_was_waited_for(void **state)
+LOCKMGR_TEST(a_run_is_short_after_another_cluster_was_waited_for)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	for (int i = 0; i < 3; i++)
 	{
@@ -204,16 +176,11 @@ a_run_is_short_after_another_cluster_was_waited_for(void **state)
 	run(h, SECOND);
 	assert_true(holds(h, 0, "a"));
 	assert_in_range(hand_around(h, 2 * MS), SHORT_RUN_US, SHORT_RUN_US + 10 * MS);
-	finish(h);
 }
 
 /* We did not see it, but the acquire returns the item that it replaced. */
-static void
-a_run_is_short_after_another_cluster_had_the_lock_unseen(void **state)
+LOCKMGR_TEST(a_run_is_short_after_another_cluster_had_the_lock_unseen)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	for (int i = 0; i < 3; i++)
 	{
@@ -226,17 +193,13 @@ a_run_is_short_after_another_cluster_had_the_lock_unseen(void **state)
 	foreign_release(h, "a");
 	get(h, 0, "a");
 	assert_in_range(hand_around(h, 2 * MS), SHORT_RUN_US, SHORT_RUN_US + 10 * MS);
-	finish(h);
 }
 
 /* Sometimes nobody waits, and the lock is released. */
-static void
-a_run_outlasts_moments_in_which_nobody_waits(void **state)
+LOCKMGR_TEST(a_run_outlasts_moments_in_which_nobody_waits)
 {
-	harness    *h = harness_start();
 	int64_t		start;
 
-	(void) state;
 	get(h, 0, "a");
 	start = h->now;
 	while (h->now < start + RUN_US)
@@ -261,16 +224,12 @@ a_run_outlasts_moments_in_which_nobody_waits(void **state)
 		assert_true(holds(h, 0, "a"));
 	}
 	assert_in_range(h->now - start, SHORT_RUN_US, SHORT_RUN_US + 100 * MS);
-	finish(h);
 }
 
-static void
-who_comes_while_the_cluster_stays_back_waits_too(void **state)
+LOCKMGR_TEST(who_comes_while_the_cluster_stays_back_waits_too)
 {
-	harness    *h = harness_start();
 	int			calls;
 
-	(void) state;
 	get(h, 0, "a");
 	hand_around(h, 2 * MS);
 	run(h, LATENCY_US);
@@ -288,15 +247,10 @@ who_comes_while_the_cluster_stays_back_waits_too(void **state)
 	foreign_release(h, "a");
 	run(h, SECOND);
 	assert_false(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-a_new_acquire_starts_a_new_run_of_hand_overs(void **state)
+LOCKMGR_TEST(a_new_acquire_starts_a_new_run_of_hand_overs)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	hand_around(h, 2 * MS);
 	run(h, SECOND);
@@ -310,16 +264,12 @@ a_new_acquire_starts_a_new_run_of_hand_overs(void **state)
 	settle(h);
 	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_renewal_under_way_is_settled_first(void **state)
+LOCKMGR_TEST(a_renewal_under_way_is_settled_first)
 {
-	harness    *h = harness_start();
 	harness_call *renewal;
 
-	(void) state;
 	get(h, 0, "a");
 	next_fate(h, FATE_HOLD);
 	run(h, LEASE_US / 3);
@@ -331,15 +281,10 @@ a_renewal_under_way_is_settled_first(void **state)
 	assert_string_equal(last_call(h)->writes[0].expected, renewal->writes[0].version);
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RELEASED);
-	finish(h);
 }
 
-static void
-a_renewal_that_surely_did_not_happen_holds_nothing_up(void **state)
+LOCKMGR_TEST(a_renewal_that_surely_did_not_happen_holds_nothing_up)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	next_fate(h, FATE_HOLD);
 	run(h, LEASE_US / 3);
@@ -348,7 +293,6 @@ a_renewal_that_surely_did_not_happen_holds_nothing_up(void **state)
 	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RELEASED);
-	finish(h);
 }
 
 /* Another client has the item when the release arrives; late: after our deadline. */
@@ -388,45 +332,32 @@ be_released(harness *h)
 	item_of(h, "a")->released = true;
 }
 
-static void
-an_item_gone_before_the_deadline_is_released(void **state)
+TEST(an_item_gone_before_the_deadline_is_released)
 {
-	(void) state;
 	check_refused_release(be_taken, false, LOCKMGR_RELEASED);
 	check_refused_release(be_deleted, false, LOCKMGR_RELEASED);
 	check_refused_release(be_released, false, LOCKMGR_RELEASED);
 }
 
-static void
-an_item_gone_after_the_deadline_is_unknown(void **state)
+TEST(an_item_gone_after_the_deadline_is_unknown)
 {
-	(void) state;
 	check_refused_release(be_taken, true, LOCKMGR_FAILED);
 	check_refused_release(be_deleted, true, LOCKMGR_FAILED);
 	check_refused_release(be_released, true, LOCKMGR_FAILED);
 }
 
-static void
-a_release_confirmed_after_the_deadline_is_confirmed(void **state)
+LOCKMGR_TEST(a_release_confirmed_after_the_deadline_is_confirmed)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	next_fate(h, FATE_HOLD);
 	release(h, 0, "a");
 	run(h, LEASE_US - MARGIN_US);
 	deliver(h, last_call(h));
 	assert_result(h, 0, LOCKMGR_RELEASED);
-	finish(h);
 }
 
-static void
-an_outage_is_reported_in_time_and_the_release_goes_on(void **state)
+LOCKMGR_TEST(an_outage_is_reported_in_time_and_the_release_goes_on)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	h->fate = fate_of(DYNAMO_UNREACHABLE);
 	release(h, 0, "a");
@@ -439,17 +370,13 @@ an_outage_is_reported_in_time_and_the_release_goes_on(void **state)
 	h->fate = FATE_OK;
 	run(h, 2 * SECOND);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-a_release_is_given_up_when_the_lease_is_over(void **state)
+LOCKMGR_TEST(a_release_is_given_up_when_the_lease_is_over)
 {
-	harness    *h = harness_start();
 	const lease *l = get(h, 0, "a");
 	int			calls;
 
-	(void) state;
 	h->fate = FATE_LOST_REQUEST;
 	let_go(h, 0, "a");
 	run(h, LEASE_US - SECOND);
@@ -463,15 +390,10 @@ a_release_is_given_up_when_the_lease_is_over(void **state)
 	/* The item still has our version, without a holder. */
 	h->fate = FATE_OK;
 	get(h, 1, "a");
-	finish(h);
 }
 
-static void
-a_hand_over_of_a_lock_that_is_gone_ends_in_an_acquire(void **state)
+LOCKMGR_TEST(a_hand_over_of_a_lock_that_is_gone_ends_in_an_acquire)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	acquire(h, 1, "a");
 	next_fate(h, FATE_HOLD);
@@ -482,15 +404,10 @@ a_hand_over_of_a_lock_that_is_gone_ends_in_an_acquire(void **state)
 	assert_waits(h, 1);
 	settle(h);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-a_hand_over_settled_too_late_grants_nothing(void **state)
+LOCKMGR_TEST(a_hand_over_settled_too_late_grants_nothing)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	get(h, 0, "a");
 	acquire(h, 1, "a");
 	next_fate(h, FATE_HOLD);
@@ -505,34 +422,4 @@ a_hand_over_settled_too_late_grants_nothing(void **state)
 	run(h, SECOND);
 	assert_result(h, 1, LOCKMGR_GRANTED);
 	assert_true(holds(h, 1, "a"));
-	finish(h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_release_is_answered_when_it_is_confirmed),
-		cmocka_unit_test(letting_go_needs_no_answer),
-		cmocka_unit_test(what_is_not_held_cannot_be_released),
-		cmocka_unit_test(a_hand_over_takes_one_call),
-		cmocka_unit_test(a_run_of_hand_overs_is_bounded_by_time_alone),
-		cmocka_unit_test(runs_grow_while_nobody_else_comes),
-		cmocka_unit_test(a_run_is_short_after_another_cluster_was_waited_for),
-		cmocka_unit_test(a_run_is_short_after_another_cluster_had_the_lock_unseen),
-		cmocka_unit_test(a_run_outlasts_moments_in_which_nobody_waits),
-		cmocka_unit_test(who_comes_while_the_cluster_stays_back_waits_too),
-		cmocka_unit_test(a_new_acquire_starts_a_new_run_of_hand_overs),
-		cmocka_unit_test(a_renewal_under_way_is_settled_first),
-		cmocka_unit_test(a_renewal_that_surely_did_not_happen_holds_nothing_up),
-		cmocka_unit_test(an_item_gone_before_the_deadline_is_released),
-		cmocka_unit_test(an_item_gone_after_the_deadline_is_unknown),
-		cmocka_unit_test(a_release_confirmed_after_the_deadline_is_confirmed),
-		cmocka_unit_test(an_outage_is_reported_in_time_and_the_release_goes_on),
-		cmocka_unit_test(a_release_is_given_up_when_the_lease_is_over),
-		cmocka_unit_test(a_hand_over_of_a_lock_that_is_gone_ends_in_an_acquire),
-		cmocka_unit_test(a_hand_over_settled_too_late_grants_nothing),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr release", tests, NULL, NULL);
 }

@@ -6,17 +6,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "lock/lockmgr_private.h"
 
 static void
@@ -26,18 +21,14 @@ assert_entered_from(lock_state state, unsigned from)
 		assert_int_equal(lm_may_enter(s, state), (from >> s) & 1);
 }
 
-static void
-nobody_holds_what_was_not_written(void **state)
+TEST(nobody_holds_what_was_not_written)
 {
-	(void) state;
 	assert_entered_from(LOCK_HELD, 1u << LOCK_ADOPTED | 1u << LOCK_ACQUIRING |
 						1u << LOCK_RENEWING | 1u << LOCK_HANDING_OVER);
 }
 
-static void
-a_lost_lease_is_never_held_again(void **state)
+TEST(a_lost_lease_is_never_held_again)
 {
-	(void) state;
 	assert_entered_from(LOCK_LOST, 1u << LOCK_ADOPTED | 1u << LOCK_HELD |
 						1u << LOCK_RENEWING);
 	assert_false(lm_may_enter(LOCK_LOST, LOCK_HELD));
@@ -45,20 +36,16 @@ a_lost_lease_is_never_held_again(void **state)
 	assert_false(lm_may_enter(LOCK_LOST, LOCK_HANDING_OVER));
 }
 
-static void
-a_held_lock_is_not_forgotten(void **state)
+TEST(a_held_lock_is_not_forgotten)
 {
-	(void) state;
 	assert_false(lm_may_enter(LOCK_HELD, LOCK_IDLE));
 }
 
-static void
-every_state_is_on_a_way_from_idle_back_to_idle(void **state)
+TEST(every_state_is_on_a_way_from_idle_back_to_idle)
 {
 	unsigned	reached = 1u << LOCK_IDLE;
 	unsigned	returns = 1u << LOCK_IDLE;
 
-	(void) state;
 	for (int round = 0; round < LOCK_STATE_COUNT; round++)
 	{
 		for (lock_state from = 0; from < LOCK_STATE_COUNT; from++)
@@ -78,24 +65,20 @@ every_state_is_on_a_way_from_idle_back_to_idle(void **state)
 	assert_int_equal(returns, (1u << LOCK_STATE_COUNT) - 1);
 }
 
-static void
-a_transition_of_the_table_is_made(void **state)
+TEST(a_transition_of_the_table_is_made)
 {
 	lm_lock		lock = {.state = LOCK_IDLE};
 
-	(void) state;
 	lm_enter(&lock, LOCK_ACQUIRING);
 	assert_int_equal(lock.state, LOCK_ACQUIRING);
 }
 
-static void
-any_other_aborts(void **state)
+TEST(any_other_aborts)
 {
 	lm_lock		lock = {.state = LOCK_LOST};
 	int			status;
 	pid_t		child = fork();
 
-	(void) state;
 	assert_true(child >= 0);
 	if (child == 0)
 	{
@@ -110,19 +93,4 @@ any_other_aborts(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGABRT);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_holds_what_was_not_written),
-		cmocka_unit_test(a_lost_lease_is_never_held_again),
-		cmocka_unit_test(a_held_lock_is_not_forgotten),
-		cmocka_unit_test(every_state_is_on_a_way_from_idle_back_to_idle),
-		cmocka_unit_test(a_transition_of_the_table_is_made),
-		cmocka_unit_test(any_other_aborts),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr_state", tests, NULL, NULL);
 }

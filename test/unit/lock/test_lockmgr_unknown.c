@@ -97,10 +97,8 @@ check_repetition(trial what, int fate, bool same)
 	finish(h);
 }
 
-static void
-what_may_have_happened_is_repeated_with_its_nonce(void **state)
+TEST(what_may_have_happened_is_repeated_with_its_nonce)
 {
-	(void) state;
 	for (int what = 0; what < TRIAL_COUNT; what++)
 	{
 		check_repetition((trial) what, FATE_LOST_REQUEST, true);
@@ -109,14 +107,12 @@ what_may_have_happened_is_repeated_with_its_nonce(void **state)
 	}
 }
 
-static void
-what_did_not_happen_gets_a_new_nonce_and_a_new_deadline(void **state)
+TEST(what_did_not_happen_gets_a_new_nonce_and_a_new_deadline)
 {
 	static const dynamo_status statuses[] = {
 		DYNAMO_THROTTLED, DYNAMO_CONFLICT, DYNAMO_UNREACHABLE,
 	};
 
-	(void) state;
 	for (int what = 0; what < TRIAL_COUNT; what++)
 	{
 		for (int i = 0; i < 3; i++)
@@ -124,10 +120,8 @@ what_did_not_happen_gets_a_new_nonce_and_a_new_deadline(void **state)
 	}
 }
 
-static void
-once_unknown_a_write_stays_unknown(void **state)
+TEST(once_unknown_a_write_stays_unknown)
 {
-	(void) state;
 	for (int what = 0; what < TRIAL_COUNT; what++)
 	{
 		harness    *h = harness_start();
@@ -147,12 +141,8 @@ once_unknown_a_write_stays_unknown(void **state)
 	}
 }
 
-static void
-the_deadline_counts_from_the_first_copy(void **state)
+LOCKMGR_TEST(the_deadline_counts_from_the_first_copy)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	next_fate(h, FATE_LOST_REPLY);
 	next_fate(h, FATE_LOST_REPLY);
 	acquire(h, 0, "a");
@@ -167,35 +157,27 @@ the_deadline_counts_from_the_first_copy(void **state)
 	assert_int_equal(h->call_count, 5);
 	assert_int_equal(saved_of(h, 0, "a")->valid_until,
 					 h->calls[3].sent + LEASE_US - MARGIN_US);
-	finish(h);
 }
 
-static void
-an_acquire_that_was_not_applied_counts_from_its_repetition(void **state)
+LOCKMGR_TEST(an_acquire_that_was_not_applied_counts_from_its_repetition)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	next_fate(h, fate_of(DYNAMO_UNREACHABLE));
 	acquire(h, 0, "a");
 	run(h, SECOND);
 	assert_int_equal(h->asked[0].answer.valid_until,
 					 h->calls[1].sent + LEASE_US - MARGIN_US);
-	finish(h);
 }
 
-static void
-lasting_trouble_is_reported_when_patience_ends(void **state)
+TEST(lasting_trouble_is_reported_when_patience_ends)
 {
 	static const int fates[] = {
 		FATE_LOST_REQUEST, FATE_STATUS + DYNAMO_UNKNOWN, FATE_STATUS + DYNAMO_THROTTLED,
 		FATE_STATUS + DYNAMO_CONFLICT, FATE_STATUS + DYNAMO_UNREACHABLE,
 	};
 
-	(void) state;
 	for (int what = 0; what < TRIAL_COUNT; what++)
 	{
-		for (size_t i = 0; i < sizeof(fates) / sizeof(fates[0]); i++)
+		for (size_t i = 0; i < COUNT_OF(fates); i++)
 		{
 			harness    *h = harness_start();
 
@@ -219,12 +201,8 @@ lasting_trouble_is_reported_when_patience_ends(void **state)
 	}
 }
 
-static void
-a_session_that_comes_during_an_outage_has_its_own_patience(void **state)
+LOCKMGR_TEST(a_session_that_comes_during_an_outage_has_its_own_patience)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	h->fate = FATE_LOST_REQUEST;
 	acquire(h, 0, "a");
 	run(h, 3 * SECOND);
@@ -234,15 +212,10 @@ a_session_that_comes_during_an_outage_has_its_own_patience(void **state)
 	assert_waits(h, 1);
 	run(h, 4 * SECOND);
 	assert_result(h, 1, LOCKMGR_FAILED);
-	finish(h);
 }
 
-static void
-an_outage_in_the_middle_of_a_wait_starts_patience_then(void **state)
+LOCKMGR_TEST(an_outage_in_the_middle_of_a_wait_starts_patience_then)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", 20 * LEASE_MS, 1);
 	acquire(h, 0, "a");
 	run(h, 3 * RETRY_US);
@@ -258,11 +231,9 @@ an_outage_in_the_middle_of_a_wait_starts_patience_then(void **state)
 	h->fate = FATE_OK;			/* it is over in time */
 	run(h, RETRY_US);
 	assert_waits(h, 1);
-	finish(h);
 }
 
-static void
-permanent_errors_are_reported_at_once(void **state)
+TEST(permanent_errors_are_reported_at_once)
 {
 	static const dynamo_status statuses[] = {
 		DYNAMO_CREDENTIALS, DYNAMO_CLOCK_SKEW, DYNAMO_ACCESS_DENIED,
@@ -270,8 +241,7 @@ permanent_errors_are_reported_at_once(void **state)
 		DYNAMO_MALFORMED, DYNAMO_UNTRUSTED, DYNAMO_WRONG_SERVICE,
 	};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(statuses); i++)
 	{
 		for (int what = 0; what < TRIAL_COUNT; what++)
 		{
@@ -289,12 +259,8 @@ permanent_errors_are_reported_at_once(void **state)
 	}
 }
 
-static void
-everybody_who_waits_hears_of_a_permanent_error(void **state)
+LOCKMGR_TEST(everybody_who_waits_hears_of_a_permanent_error)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
 	for (uint32_t i = 0; i < 3; i++)
 		acquire(h, i, "a");
@@ -303,18 +269,15 @@ everybody_who_waits_hears_of_a_permanent_error(void **state)
 	run(h, SECOND / 10);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_failed(h, i, DYNAMO_TABLE_MISSING);
-	finish(h);
 }
 
-static void
-a_renewal_survives_what_looks_permanent(void **state)
+TEST(a_renewal_survives_what_looks_permanent)
 {
 	static const dynamo_status statuses[] = {
 		DYNAMO_CREDENTIALS, DYNAMO_UNTRUSTED, DYNAMO_WRONG_SERVICE
 	};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(statuses); i++)
 	{
 		harness    *h = harness_start();
 
@@ -330,12 +293,8 @@ a_renewal_survives_what_looks_permanent(void **state)
 	}
 }
 
-static void
-an_abandoned_acquire_is_undone_by_its_nonce(void **state)
+LOCKMGR_TEST(an_abandoned_acquire_is_undone_by_its_nonce)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	next_fate(h, FATE_LOST_REPLY);
 	acquire(h, 0, "a");
 	run(h, SECOND / 2);
@@ -345,15 +304,10 @@ an_abandoned_acquire_is_undone_by_its_nonce(void **state)
 	assert_int_equal(h->calls[1].c.op, DYNAMO_RELEASE);
 	assert_string_equal(h->calls[1].writes[0].expected, h->calls[0].writes[0].version);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-an_acquire_that_failed_is_undone_too(void **state)
+LOCKMGR_TEST(an_acquire_that_failed_is_undone_too)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	h->fate = FATE_LOST_REPLY;
 	acquire(h, 0, "a");
 	run(h, RETRY_US + 2 * SECOND);
@@ -361,30 +315,21 @@ an_acquire_that_failed_is_undone_too(void **state)
 	h->fate = FATE_OK;
 	run(h, 3 * SECOND);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-an_abandoned_acquire_that_did_not_happen_leaves_nothing_to_undo(void **state)
+LOCKMGR_TEST(an_abandoned_acquire_that_did_not_happen_leaves_nothing_to_undo)
 {
-	harness    *h = harness_start();
-
-	(void) state;
 	next_fate(h, fate_of(DYNAMO_THROTTLED));
 	acquire(h, 0, "a");
 	cancel(h, 0);
 	run(h, SECOND);
 	assert_int_equal(h->call_count, 1);
-	finish(h);
 }
 
-static void
-a_late_copy_of_an_abandoned_acquire_is_taken_over_at_once(void **state)
+LOCKMGR_TEST(a_late_copy_of_an_abandoned_acquire_is_taken_over_at_once)
 {
-	harness    *h = harness_start();
 	harness_call *lost;
 
-	(void) state;
 	next_fate(h, FATE_LOST_REQUEST);
 	acquire(h, 0, "a");
 	lost = last_call(h);
@@ -397,16 +342,12 @@ a_late_copy_of_an_abandoned_acquire_is_taken_over_at_once(void **state)
 	assert_true(is_ours(h, "a"));
 	get(h, 1, "a");
 	assert_string_equal(last_call(h)->writes[0].expected, lost->writes[0].version);
-	finish(h);
 }
 
-static void
-a_late_copy_of_a_refused_acquire_is_taken_over_at_once(void **state)
+LOCKMGR_TEST(a_late_copy_of_a_refused_acquire_is_taken_over_at_once)
 {
-	harness    *h = harness_start();
 	harness_call *lost;
 
-	(void) state;
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
 	next_fate(h, FATE_LOST_REQUEST);
 	acquire(h, 0, "a");
@@ -417,16 +358,12 @@ a_late_copy_of_a_refused_acquire_is_taken_over_at_once(void **state)
 	apply(h, lost);
 	run(h, SECOND / 2);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-static void
-an_unsettled_renewal_of_a_lost_lease_is_taken_over_at_once(void **state)
+LOCKMGR_TEST(an_unsettled_renewal_of_a_lost_lease_is_taken_over_at_once)
 {
-	harness    *h = harness_start();
 	harness_call *lost;
 
-	(void) state;
 	get(h, 0, "a");
 	next_fate(h, FATE_LOST_REPLY);
 	h->fate = FATE_LOST_REQUEST;
@@ -443,16 +380,12 @@ an_unsettled_renewal_of_a_lost_lease_is_taken_over_at_once(void **state)
 	h->fate = FATE_OK;
 	get(h, 1, "a");
 	assert_string_equal(last_call(h)->writes[0].expected, lost->writes[0].version);
-	finish(h);
 }
 
-static void
-a_late_copy_cannot_undo_a_release(void **state)
+LOCKMGR_TEST(a_late_copy_cannot_undo_a_release)
 {
-	harness    *h = harness_start();
 	harness_call *lost;
 
-	(void) state;
 	next_fate(h, FATE_LOST_REPLY);
 	acquire(h, 0, "a");
 	lost = last_call(h);
@@ -462,16 +395,13 @@ a_late_copy_cannot_undo_a_release(void **state)
 	settle(h);
 	apply(h, lost);
 	assert_true(is_free(h, "a"));
-	finish(h);
 }
 
-static void
-an_unreadable_reply_is_answered_and_undone(void **state)
+TEST(an_unreadable_reply_is_answered_and_undone)
 {
 	static const dynamo_status statuses[] = {DYNAMO_MALFORMED, DYNAMO_WRONG_SERVICE};
 
-	(void) state;
-	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(statuses); i++)
 	{
 		harness    *h = harness_start();
 
@@ -486,13 +416,10 @@ an_unreadable_reply_is_answered_and_undone(void **state)
 	}
 }
 
-static void
-a_reply_without_results_may_have_happened(void **state)
+LOCKMGR_TEST(a_reply_without_results_may_have_happened)
 {
-	harness    *h = harness_start();
 	dynamo_reply nothing = {.status = DYNAMO_MALFORMED};
 
-	(void) state;
 	next_fate(h, FATE_HOLD);
 	acquire(h, 0, "a");
 	apply(h, last_call(h));
@@ -501,34 +428,4 @@ a_reply_without_results_may_have_happened(void **state)
 	assert_failed(h, 0, DYNAMO_MALFORMED);
 	run(h, SECOND);
 	assert_true(is_free(h, "a"));
-	finish(h);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_may_have_happened_is_repeated_with_its_nonce),
-		cmocka_unit_test(what_did_not_happen_gets_a_new_nonce_and_a_new_deadline),
-		cmocka_unit_test(once_unknown_a_write_stays_unknown),
-		cmocka_unit_test(the_deadline_counts_from_the_first_copy),
-		cmocka_unit_test(an_acquire_that_was_not_applied_counts_from_its_repetition),
-		cmocka_unit_test(lasting_trouble_is_reported_when_patience_ends),
-		cmocka_unit_test(a_session_that_comes_during_an_outage_has_its_own_patience),
-		cmocka_unit_test(an_outage_in_the_middle_of_a_wait_starts_patience_then),
-		cmocka_unit_test(permanent_errors_are_reported_at_once),
-		cmocka_unit_test(everybody_who_waits_hears_of_a_permanent_error),
-		cmocka_unit_test(a_renewal_survives_what_looks_permanent),
-		cmocka_unit_test(an_abandoned_acquire_is_undone_by_its_nonce),
-		cmocka_unit_test(an_acquire_that_failed_is_undone_too),
-		cmocka_unit_test(an_abandoned_acquire_that_did_not_happen_leaves_nothing_to_undo),
-		cmocka_unit_test(a_late_copy_of_an_abandoned_acquire_is_taken_over_at_once),
-		cmocka_unit_test(a_late_copy_of_a_refused_acquire_is_taken_over_at_once),
-		cmocka_unit_test(an_unsettled_renewal_of_a_lost_lease_is_taken_over_at_once),
-		cmocka_unit_test(a_late_copy_cannot_undo_a_release),
-		cmocka_unit_test(an_unreadable_reply_is_answered_and_undone),
-		cmocka_unit_test(a_reply_without_results_may_have_happened),
-	};
-
-	return cmocka_run_group_tests_name("lockmgr unknown", tests, NULL, NULL);
 }

@@ -8,14 +8,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#define BEFORE_EACH set_up
+#define AFTER_EACH tear_down
+#include "../unit.h"
 #include "lock/mailbox.h"
 
 #define SLOTS 2
@@ -162,8 +157,7 @@ grant(world *w, lockmgr_session session, uint64_t seq)
 	return l;
 }
 
-static void
-a_request_is_asked_once(void **state)
+TEST(a_request_is_asked_once)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
@@ -190,8 +184,7 @@ a_request_is_asked_once(void **state)
 	assert_int_equal(post(w, me), seq + 1);
 }
 
-static void
-a_cancelled_request_is_not_asked(void **state)
+TEST(a_cancelled_request_is_not_asked)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
@@ -205,8 +198,7 @@ a_cancelled_request_is_not_asked(void **state)
 	assert_int_equal(w->asked, 1);
 }
 
-static void
-a_request_is_asked_for_nobody_else(void **state)
+TEST(a_request_is_asked_for_nobody_else)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
@@ -237,8 +229,7 @@ post_again(world *w)
 }
 
 /* What is copied while it changes is dropped, and asked at the next ring. */
-static void
-a_request_that_changes_is_asked_when_it_is_whole(void **state)
+TEST(a_request_that_changes_is_asked_when_it_is_whole)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
@@ -260,8 +251,7 @@ a_request_that_changes_is_asked_when_it_is_whole(void **state)
 }
 
 /* The first look is at the request, the second at the generation. */
-static void
-a_request_of_a_session_that_has_just_come_is_asked(void **state)
+TEST(a_request_of_a_session_that_has_just_come_is_asked)
 {
 	for (int look = 1; look <= 2; look++)
 	{
@@ -279,8 +269,7 @@ a_request_of_a_session_that_has_just_come_is_asked(void **state)
 	}
 }
 
-static void
-requests_are_parked_and_taken_again(void **state)
+TEST(requests_are_parked_and_taken_again)
 {
 	world	   *w = *state;
 	lockmgr_session session;
@@ -307,8 +296,7 @@ requests_are_parked_and_taken_again(void **state)
 }
 
 /* As a worker without a place refuses them. */
-static void
-a_request_can_be_answered_unread(void **state)
+TEST(a_request_can_be_answered_unread)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
@@ -339,8 +327,7 @@ accept_then_cancel_next(world *w)
 	mailbox_cancel(&w->box, me, post(w, me));
 }
 
-static void
-a_grant_that_is_not_wanted_goes_back(void **state)
+TEST(a_grant_that_is_not_wanted_goes_back)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
@@ -363,8 +350,7 @@ a_grant_that_is_not_wanted_goes_back(void **state)
 	assert_true(mailbox_is_let_go(&w->leases[1]));
 }
 
-static void
-the_next_cancellation_takes_nothing_back(void **state)
+TEST(the_next_cancellation_takes_nothing_back)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
@@ -376,8 +362,7 @@ the_next_cancellation_takes_nothing_back(void **state)
 	assert_false(mailbox_is_let_go(&w->leases[1]));
 }
 
-static void
-a_cancellation_while_it_is_answered_takes_back(void **state)
+TEST(a_cancellation_while_it_is_answered_takes_back)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
@@ -390,8 +375,7 @@ a_cancellation_while_it_is_answered_takes_back(void **state)
 	assert_false(mailbox_begin_answer(&w->box, me, 2, LOCKMGR_NO_LEASE));
 }
 
-static void
-an_entry_says_whose_it_is(void **state)
+TEST(an_entry_says_whose_it_is)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
@@ -422,25 +406,4 @@ an_entry_says_whose_it_is(void **state)
 	assert_int_equal(mailbox_loss(&w->box, me, 7, 1), LOSS_TAKEN);
 	mailbox_let_go(&w->box, other, 3, 1);
 	assert_true(mailbox_is_let_go(&w->leases[1]));
-}
-
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_request_is_asked_once),
-		TEST(a_cancelled_request_is_not_asked),
-		TEST(a_request_is_asked_for_nobody_else),
-		TEST(a_request_that_changes_is_asked_when_it_is_whole),
-		TEST(a_request_of_a_session_that_has_just_come_is_asked),
-		TEST(requests_are_parked_and_taken_again),
-		TEST(a_request_can_be_answered_unread),
-		TEST(a_grant_that_is_not_wanted_goes_back),
-		TEST(the_next_cancellation_takes_nothing_back),
-		TEST(a_cancellation_while_it_is_answered_takes_back),
-		TEST(an_entry_says_whose_it_is),
-	};
-
-	return cmocka_run_group_tests_name("mailbox", tests, NULL, NULL);
 }

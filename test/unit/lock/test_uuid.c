@@ -5,19 +5,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "lock/uuid.h"
 
 /* The example of RFC 9562, appendix A.3, from its random bits. */
-static void
-gives_the_uuid_of_the_rfc(void **state)
+TEST(gives_the_uuid_of_the_rfc)
 {
 	static const uint8_t random[16] = {
 		0x91, 0x91, 0x08, 0xf7, 0x52, 0xd1, 0x03, 0x20,
@@ -25,33 +17,19 @@ gives_the_uuid_of_the_rfc(void **state)
 	};
 	char		uuid[UUID_SIZE];
 
-	(void) state;
 	uuid_v4(random, uuid);
 	assert_string_equal(uuid, "919108f7-52d1-4320-9bac-f847db4148a8");
 }
 
-static void
-sets_version_and_variant_whatever_the_bytes(void **state)
+TEST(sets_version_and_variant_whatever_the_bytes)
 {
 	uint8_t		random[16];
 	char		uuid[UUID_SIZE];
 
-	(void) state;
 	memset(random, 0x00, sizeof(random));
 	uuid_v4(random, uuid);
 	assert_string_equal(uuid, "00000000-0000-4000-8000-000000000000");
 	memset(random, 0xff, sizeof(random));
 	uuid_v4(random, uuid);
 	assert_string_equal(uuid, "ffffffff-ffff-4fff-bfff-ffffffffffff");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gives_the_uuid_of_the_rfc),
-		cmocka_unit_test(sets_version_and_variant_whatever_the_bytes),
-	};
-
-	return cmocka_run_group_tests_name("uuid", tests, NULL, NULL);
 }

@@ -13,25 +13,15 @@
 #ifndef HTTP_FIXTURE_H
 #define HTTP_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdbool.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "net/http_pool.h"
 
 #define REQUEST_MAX (2 << 20)
@@ -344,6 +334,7 @@ client_prepare(const char *scheme, const char *host, int port)
 {
 	test_client *c = calloc(1, sizeof(*c));
 
+	signal(SIGPIPE, SIG_IGN);
 	snprintf(c->url, sizeof(c->url), "%s://%s:%d", scheme, host, port);
 	c->config.url = c->url;
 	c->config.max_connections = 4;

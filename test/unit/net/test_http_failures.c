@@ -1,11 +1,12 @@
 /*
- * test_net_http_failures.c
+ * test_http_failures.c
  *	  Failures in the HTTP pool: is the outcome correct, and does the server
  *	  see a request at most once?
  *
  * This program has its own getaddrinfo(), which libcurl's resolver threads call:
  * no real name is ever resolved.
  */
+#define BEFORE_ALL set_up
 #include "http_fixture.h"
 
 #include <curl/curl.h>
@@ -39,12 +40,10 @@ getaddrinfo(const char *name, const char *service,
 	return EAI_NONAME;
 }
 
-static void
-test_unknown_name(void **state)
+TEST(unknown_name)
 {
 	test_client *c = client_prepare("http", "nowhere.test", 80);
 
-	(void) state;
 	client_open(c);
 	client_ask(c, "one");
 	assert_failed(c, HTTP_NOT_SENT, "name resolution", "nowhere.test");
@@ -55,13 +54,11 @@ test_unknown_name(void **state)
  * The request ends while its resolver still hangs.  The resolver's thread has all
  * signals blocked; ours has not.
  */
-static void
-test_name_resolution_that_hangs(void **state)
+TEST(name_resolution_that_hangs)
 {
 	test_client *c = client_prepare("http", "slow.test", 80);
 	sigset_t	mask;
 
-	(void) state;
 	client_open(c);
 	client_post_for(c, "one", 3, 50);
 	sem_wait(&resolver_started);
@@ -89,14 +86,12 @@ test_name_resolution_that_hangs(void **state)
  * ----------------------------------------------------------------
  */
 
-static void
-test_connection_refused(void **state)
+TEST(connection_refused)
 {
 	int			port;
 	int			fd = bind_loopback(&port);
 	test_client *c = client_start(port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
 	client_free(c);
@@ -120,12 +115,10 @@ post_again_done(void *arg, const http_reply *reply)
  * (client_done checks that), and a done function that always posts again does not
  * keep reactor_run() from returning.
  */
-static void
-test_failing_at_once(void **state)
+TEST(failing_at_once)
 {
 	test_client *c = client_prepare("http", "255.255.255.255", 80);
 
-	(void) state;
 	client_open(c);
 	client_ask(c, "one");
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Network is unreachable");
@@ -145,8 +138,7 @@ test_failing_at_once(void **state)
 }
 
 /* A full listen queue: further connections get no answer. */
-static void
-test_connect_times_out(void **state)
+TEST(connect_times_out)
 {
 	int			port;
 	int			fd = bind_loopback(&port);
@@ -154,7 +146,6 @@ test_connect_times_out(void **state)
 	struct sockaddr_in address = {.sin_family = AF_INET};
 	test_client *c = client_prepare("http", "127.0.0.1", port);
 
-	(void) state;
 	address.sin_port = htons(port);
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(listen(fd, 0), 0);
@@ -182,13 +173,11 @@ serve_nothing(test_connection *c)
 	connection_outwait(c);
 }
 
-static void
-test_no_reply_in_time(void **state)
+TEST(no_reply_in_time)
 {
 	test_server *s = server_start(serve_nothing, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_post(c, "one");
 	client_time_out(c);
 	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
@@ -200,8 +189,7 @@ test_no_reply_in_time(void **state)
 }
 
 /* It does not read: the kernel's buffers take a part of a large request. */
-static void
-test_request_not_taken_in_time(void **state)
+TEST(request_not_taken_in_time)
 {
 	int			port;
 	int			fd = bind_loopback(&port);
@@ -209,7 +197,6 @@ test_request_not_taken_in_time(void **state)
 	size_t		size = 64 << 20;
 	char	   *body = calloc(1, size);
 
-	(void) state;
 	assert_int_equal(listen(fd, 1), 0);
 	client_post_for(c, body, size, PATIENCE_MS);
 	client_time_out(c);
@@ -219,13 +206,11 @@ test_request_not_taken_in_time(void **state)
 	close(fd);
 }
 
-static void
-test_time_out_in_the_queue(void **state)
+TEST(time_out_in_the_queue)
 {
 	test_server *s = server_start(serve_nothing, NULL);
 	test_client *c = client_prepare("http", "127.0.0.1", s->port);
 
-	(void) state;
 	c->config.max_connections = 1;
 	client_open(c);
 	client_post(c, "one");
@@ -262,13 +247,11 @@ serve_after_the_first(test_connection *c)
 	} while (connection_read_request(c));
 }
 
-static void
-test_queue_goes_on_after_a_time_out(void **state)
+TEST(queue_goes_on_after_a_time_out)
 {
 	test_server *s = server_start(serve_after_the_first, NULL);
 	test_client *c = client_prepare("http", "127.0.0.1", s->port);
 
-	(void) state;
 	sem_init(&first_may_end, 0, 0);
 	c->config.max_connections = 1;
 	client_open(c);
@@ -295,13 +278,11 @@ test_queue_goes_on_after_a_time_out(void **state)
 	sem_destroy(&first_may_end);
 }
 
-static void
-test_no_time_at_all(void **state)
+TEST(no_time_at_all)
 {
 	test_server *s = server_start(serve_nothing, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_post_for(c, "one", 3, 0);
 	client_run_until(c, 1);
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
@@ -312,13 +293,11 @@ test_no_time_at_all(void **state)
 }
 
 /* Requests that are queued or under way; not those posted afterwards. */
-static void
-test_less_time_than_first_given(void **state)
+TEST(less_time_than_first_given)
 {
 	test_server *s = server_start(serve_nothing, NULL);
 	test_client *c = client_prepare("http", "127.0.0.1", s->port);
 
-	(void) state;
 	c->config.max_connections = 1;
 	client_open(c);
 	http_pool_hurry(c->pool, 0);
@@ -369,18 +348,14 @@ check_reused_connection_dies(const char *body)
 	server_free(s);
 }
 
-static void
-test_reused_connection_dies_unanswered(void **state)
+TEST(reused_connection_dies_unanswered)
 {
-	(void) state;
 	check_reused_connection_dies("two");
 }
 
 /* A request without a body. */
-static void
-test_reused_connection_dies_without_body(void **state)
+TEST(reused_connection_dies_without_body)
 {
-	(void) state;
 	check_reused_connection_dies("");
 }
 
@@ -402,13 +377,11 @@ serve_one_then_reset_on_the_second(test_connection *c)
 	close(empty);
 }
 
-static void
-test_connection_is_reset(void **state)
+TEST(connection_is_reset)
 {
 	test_server *s = server_start(serve_one_then_reset_on_the_second, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_replied(c, 200, "ok");
 	client_ask(c, "two");
@@ -427,13 +400,11 @@ serve_close(test_connection *c)
 	connection_read_request(c);
 }
 
-static void
-test_fresh_connection_dies_unanswered(void **state)
+TEST(fresh_connection_dies_unanswered)
 {
 	test_server *s = server_start(serve_close, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_failed(c, HTTP_UNKNOWN, "reply", "Empty reply");
 	client_free(c);
@@ -458,13 +429,11 @@ serve_unasked_reply(test_connection *c)
  * The idle connection is not used, although there is something to read, so it is
  * certain that nothing was sent.
  */
-static void
-test_server_gone_while_idle(void **state)
+TEST(server_gone_while_idle)
 {
 	test_server *s = server_start(serve_unasked_reply, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_replied(c, 200, "ok");
 	client_settle(c);
@@ -511,19 +480,15 @@ check_bad_reply(const char *reply, http_outcome outcome, const char *words)
 	server_free(s);
 }
 
-static void
-test_replies_that_are_cut_off(void **state)
+TEST(replies_that_are_cut_off)
 {
-	(void) state;
 	check_bad_reply("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", HTTP_UNKNOWN, "");
 	check_bad_reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 					"3\r\nabc\r\n", HTTP_UNKNOWN, "");
 }
 
-static void
-test_replies_that_are_not_http(void **state)
+TEST(replies_that_are_not_http)
 {
-	(void) state;
 	check_bad_reply("go away\r\n\r\n", HTTP_FOREIGN, "HTTP/0.9");
 	check_bad_reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 					"zzz\r\n", HTTP_UNKNOWN, "");
@@ -539,13 +504,11 @@ serve_one_then_nonsense(test_connection *c)
 }
 
 /* A server that has spoken HTTP before is an HTTP server. */
-static void
-test_nonsense_after_a_reply(void **state)
+TEST(nonsense_after_a_reply)
 {
 	test_server *s = server_start(serve_one_then_nonsense, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_replied(c, 200, "ok");
 	client_ask(c, "two");
@@ -567,13 +530,11 @@ serve_large(test_connection *c)
 	free(body);
 }
 
-static void
-test_reply_too_large(void **state)
+TEST(reply_too_large)
 {
 	test_server *s = server_start(serve_large, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_failed(c, HTTP_UNKNOWN, "reply", "larger than 10000 bytes");
 	client_free(c);
@@ -685,10 +646,8 @@ check_endless(const char *start, const char *rest, const char *words)
 #define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 #define TOO_LARGE "headers"	/* also if curl's own limit comes first */
 
-static void
-test_replies_without_an_end(void **state)
+TEST(replies_without_an_end)
 {
-	(void) state;
 	check_endless(CHUNKED "2\r\n{}\r\n0\r\n", "trailer: value\r\n", TOO_LARGE);
 	check_endless("HTTP/1.1 200 OK\r\n", "header: value\r\n", TOO_LARGE);
 	check_endless("", "HTTP/1.1 100 Continue\r\n\r\n", TOO_LARGE);
@@ -724,13 +683,11 @@ serve_with_much_around_it(test_connection *c)
 	}
 }
 
-static void
-test_reply_with_much_around_it(void **state)
+TEST(reply_with_much_around_it)
 {
 	test_server *s = server_start(serve_with_much_around_it, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	/* The limit is for one reply, not for the connection. */
 	for (int i = 0; i < 5; i++)
 	{
@@ -744,39 +701,14 @@ test_reply_with_much_around_it(void **state)
 	server_free(s);
 }
 
-int
-main(void)
+static int
+set_up(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unknown_name),
-		cmocka_unit_test(test_name_resolution_that_hangs),
-		cmocka_unit_test(test_connection_refused),
-		cmocka_unit_test(test_failing_at_once),
-		cmocka_unit_test(test_connect_times_out),
-		cmocka_unit_test(test_no_reply_in_time),
-		cmocka_unit_test(test_request_not_taken_in_time),
-		cmocka_unit_test(test_time_out_in_the_queue),
-		cmocka_unit_test(test_queue_goes_on_after_a_time_out),
-		cmocka_unit_test(test_no_time_at_all),
-		cmocka_unit_test(test_less_time_than_first_given),
-		cmocka_unit_test(test_reused_connection_dies_unanswered),
-		cmocka_unit_test(test_reused_connection_dies_without_body),
-		cmocka_unit_test(test_connection_is_reset),
-		cmocka_unit_test(test_fresh_connection_dies_unanswered),
-		cmocka_unit_test(test_server_gone_while_idle),
-		cmocka_unit_test(test_replies_that_are_cut_off),
-		cmocka_unit_test(test_replies_that_are_not_http),
-		cmocka_unit_test(test_nonsense_after_a_reply),
-		cmocka_unit_test(test_reply_too_large),
-		cmocka_unit_test(test_replies_without_an_end),
-		cmocka_unit_test(test_reply_with_much_around_it),
-	};
-
-	signal(SIGPIPE, SIG_IGN);
+	(void) state;
 	curl_global_init_mem(CURL_GLOBAL_DEFAULT, counted_malloc, counted_free,
 						 counted_realloc, counted_strdup, counted_calloc);
 	sem_init(&resolver_started, 0, 0);
 	sem_init(&resolver_may_end, 0, 0);
 	sem_init(&first_was_read, 0, 0);
-	return cmocka_run_group_tests_name("net_http_failures", tests, NULL, NULL);
+	return 0;
 }

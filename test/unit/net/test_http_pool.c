@@ -1,5 +1,5 @@
 /*
- * test_net_http_pool.c
+ * test_http_pool.c
  *	  The HTTP pool without failures: what is sent, what comes back, which
  *	  connections are used, and in which order.
  *
@@ -42,8 +42,7 @@ serve_mirror(test_connection *c)
 		connection_reply(c, 200, "", c->request);
 }
 
-static void
-test_request_is_sent_as_given(void **state)
+TEST(request_is_sent_as_given)
 {
 	test_server *s = server_start(serve_mirror, NULL);
 	test_client *c = client_start(s->port);
@@ -51,7 +50,6 @@ test_request_is_sent_as_given(void **state)
 	const char *headers[] = {"Host: example.test", header};
 	char		body[] = "{\"a\":1}";
 
-	(void) state;
 	assert_true(http_pool_post(c->pool, headers, 2, body, strlen(body),
 							   PATIENCE_MS, client_done, c));
 	/* Everything was copied. */
@@ -85,17 +83,15 @@ serve_length(test_connection *c)
 	}
 }
 
-static void
-test_bodies_of_all_sizes(void **state)
+TEST(bodies_of_all_sizes)
 {
 	static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 65536, 1100000};
 	test_server *s = server_start(serve_length, NULL);
 	test_client *c = client_start(s->port);
 	char	   *body = malloc(1100000);
 
-	(void) state;
 	memset(body, 'x', 1100000);
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(sizes); i++)
 	{
 		char		expected[64];
 
@@ -129,13 +125,11 @@ serve_headers(test_connection *c)
 	connection_outwait(c);
 }
 
-static void
-test_checksum_and_date(void **state)
+TEST(checksum_and_date)
 {
 	test_server *s = server_start(serve_headers, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_replied(c, 200, "{}");
 	assert_int_equal(c->reply.len, 2);
@@ -165,13 +159,11 @@ serve_statuses(test_connection *c)
 	connection_outwait(c);
 }
 
-static void
-test_every_status_is_a_reply(void **state)
+TEST(every_status_is_a_reply)
 {
 	test_server *s = server_start(serve_statuses, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_replied(c, 500, "broken");
 	client_ask(c, "two");
@@ -203,13 +195,11 @@ serve_pieces(test_connection *c)
 	connection_outwait(c);
 }
 
-static void
-test_reply_in_single_bytes(void **state)
+TEST(reply_in_single_bytes)
 {
 	test_server *s = server_start(serve_pieces, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_replied(c, 200, "abcdefg");
 	/* The Date of an interim reply is ignored. */
@@ -221,14 +211,12 @@ test_reply_in_single_bytes(void **state)
 	server_free(s);
 }
 
-static void
-test_reply_of_just_the_greatest_size(void **state)
+TEST(reply_of_just_the_greatest_size)
 {
 	test_server *s = server_start(serve_echo, NULL);
 	test_client *c = client_start(s->port);
 	char		body[10001];
 
-	(void) state;
 	memset(body, 'x', 10000);
 	body[10000] = '\0';
 	client_ask(c, body);
@@ -246,13 +234,11 @@ test_reply_of_just_the_greatest_size(void **state)
  * ----------------------------------------------------------------
  */
 
-static void
-test_a_connection_is_used_again(void **state)
+TEST(a_connection_is_used_again)
 {
 	test_server *s = server_start(serve_echo, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	for (int i = 0; i < 20; i++)
 		client_ask(c, "again");
 	assert_int_equal(server_connections(s), 1);
@@ -262,13 +248,11 @@ test_a_connection_is_used_again(void **state)
 	server_free(s);
 }
 
-static void
-test_a_connection_idle_for_too_long_is_not(void **state)
+TEST(a_connection_idle_for_too_long_is_not)
 {
 	test_server *s = server_start(serve_echo, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	__atomic_add_fetch(&seconds_ahead, 55, __ATOMIC_SEQ_CST);
 	client_ask(c, "two");
@@ -290,13 +274,11 @@ serve_one_and_close(test_connection *c)
 }
 
 /* Detected by the reactor, or when the next request is posted. */
-static void
-test_idle_connection_closed_by_the_server(void **state)
+TEST(idle_connection_closed_by_the_server)
 {
 	test_server *s = server_start(serve_one_and_close, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	server_wait_ended(s, 1);
 	client_settle(c);
@@ -329,13 +311,11 @@ serve_unasked_reply(test_connection *c)
 	connection_outwait(c);
 }
 
-static void
-test_unasked_reply_is_not_the_next_one(void **state)
+TEST(unasked_reply_is_not_the_next_one)
 {
 	test_server *s = server_start(serve_unasked_reply, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	pthread_barrier_init(&first_was_read, NULL, 2);
 	client_ask(c, "one");
 	assert_replied(c, 200, "one");
@@ -390,14 +370,12 @@ one_of_many_done(void *arg, const http_reply *reply)
 }
 
 /* All four connections are used at once, and never a fifth. */
-static void
-test_many_requests_over_few_connections(void **state)
+TEST(many_requests_over_few_connections)
 {
 	test_server *s = server_start(serve_crowd_of_four, NULL);
 	test_client *c = client_start(s->port);
 	one_of_many many[100];
 
-	(void) state;
 	crowd = 0;
 	for (int i = 0; i < 100; i++)
 	{
@@ -433,10 +411,8 @@ post_next_done(void *arg, const http_reply *reply)
 	assert_int_equal(c->answers, answers_before + 1);
 }
 
-static void
-test_posting_from_a_done_function(void **state)
+TEST(posting_from_a_done_function)
 {
-	(void) state;
 	for (int connections = 1; connections <= 2; connections++)
 	{
 		test_server *s = server_start(serve_echo, NULL);
@@ -461,13 +437,11 @@ serve_nothing(test_connection *c)
 	connection_outwait(c);
 }
 
-static void
-test_freeing_drops_what_is_pending(void **state)
+TEST(freeing_drops_what_is_pending)
 {
 	test_server *s = server_start(serve_nothing, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	for (int i = 0; i < 10; i++)
 		client_post(c, "pending");
 	assert_int_equal(http_pool_pending(c->pool), 10);
@@ -481,39 +455,13 @@ test_freeing_drops_what_is_pending(void **state)
 	server_free(s);
 }
 
-static void
-test_url_is_checked(void **state)
+TEST(url_is_checked)
 {
 	http_pool_config config = {.url = "ftp://127.0.0.1",.max_connections = 1};
 	char		error[256] = "";
 	reactor    *r = reactor_new();
 
-	(void) state;
 	assert_null(http_pool_new(r, &config, error, sizeof(error)));
 	assert_string_not_equal(error, "");
 	reactor_free(r);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_request_is_sent_as_given),
-		cmocka_unit_test(test_bodies_of_all_sizes),
-		cmocka_unit_test(test_checksum_and_date),
-		cmocka_unit_test(test_every_status_is_a_reply),
-		cmocka_unit_test(test_reply_in_single_bytes),
-		cmocka_unit_test(test_reply_of_just_the_greatest_size),
-		cmocka_unit_test(test_a_connection_is_used_again),
-		cmocka_unit_test(test_a_connection_idle_for_too_long_is_not),
-		cmocka_unit_test(test_idle_connection_closed_by_the_server),
-		cmocka_unit_test(test_unasked_reply_is_not_the_next_one),
-		cmocka_unit_test(test_many_requests_over_few_connections),
-		cmocka_unit_test(test_posting_from_a_done_function),
-		cmocka_unit_test(test_freeing_drops_what_is_pending),
-		cmocka_unit_test(test_url_is_checked),
-	};
-
-	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests_name("net_http_pool", tests, NULL, NULL);
 }

@@ -1,11 +1,13 @@
 /*
- * test_net_http_tls.c
+ * test_http_tls.c
  *	  The HTTP pool over TLS: which servers it trusts, and how it fails.
  *
  * Makes two certificate authorities and the servers' certificates anew in each
  * run; the only files are the authorities' certificates and OpenSSL's settings,
  * in a directory of their own.
  */
+#define BEFORE_ALL make_authorities
+#define AFTER_ALL drop_authorities
 #include "http_fixture.h"
 
 #include <openssl/pem.h>
@@ -159,14 +161,12 @@ tls_client(int port, const char *ca_file)
 	return c;
 }
 
-static void
-test_trusted_server(void **state)
+TEST(trusted_server)
 {
 	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
 	test_server *s = server_start(serve_echo, context);
 	test_client *c = tls_client(s->port, trusted.file);
 
-	(void) state;
 	for (int i = 0; i < 3; i++)
 	{
 		client_ask(c, "hello");
@@ -195,24 +195,20 @@ check_refused(SSL_CTX *context, const char *ca_file, const char *words)
 	SSL_CTX_free(context);
 }
 
-static void
-test_unknown_authority(void **state)
+TEST(unknown_authority)
 {
-	(void) state;
 	check_refused(make_context("IP:127.0.0.1", -60), NULL, "certificate");
 	check_refused(make_context("IP:127.0.0.1", -60), foreign.file,
 				  "certificate");
 }
 
 /* A connection made with the old certificates is not used any more. */
-static void
-test_reconfigured_trust(void **state)
+TEST(reconfigured_trust)
 {
 	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
 	test_server *s = server_start(serve_echo, context);
 	test_client *c = tls_client(s->port, foreign.file);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_failed(c, HTTP_UNTRUSTED, "TLS", "certificate");
 	assert_true(http_pool_reconfigure(c->pool, trusted.file, 30000));
@@ -228,35 +224,27 @@ test_reconfigured_trust(void **state)
 	SSL_CTX_free(context);
 }
 
-static void
-test_wrong_name(void **state)
+TEST(wrong_name)
 {
-	(void) state;
 	check_refused(make_context("IP:127.0.0.2", -60), trusted.file, "127.0.0.1");
 	check_refused(make_context("DNS:other.test", -60), trusted.file,
 				  "127.0.0.1");
 }
 
-static void
-test_expired_certificate(void **state)
+TEST(expired_certificate)
 {
-	(void) state;
 	check_refused(make_context("IP:127.0.0.1", -7200), trusted.file, "expired");
 }
 
-static void
-test_no_authority_file(void **state)
+TEST(no_authority_file)
 {
-	(void) state;
 	check_refused(make_context("IP:127.0.0.1", -60), "/nonexistent/ca.pem", "");
 }
 
-static void
-test_old_protocol(void **state)
+TEST(old_protocol)
 {
 	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
 
-	(void) state;
 	SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
 	SSL_CTX_set_max_proto_version(context, TLS1_1_VERSION);
 	check_refused(context, trusted.file, "");
@@ -272,13 +260,11 @@ serve_web_page(test_connection *c)
 	connection_outwait(c);
 }
 
-static void
-test_tls_to_a_server_without(void **state)
+TEST(tls_to_a_server_without)
 {
 	test_server *s = server_start(serve_web_page, NULL);
 	test_client *c = tls_client(s->port, trusted.file);
 
-	(void) state;
 	client_ask(c, "secret");
 	assert_failed(c, HTTP_UNTRUSTED, "TLS", "wrong version");
 	client_free(c);
@@ -299,13 +285,11 @@ serve_alert(test_connection *c)
 	assert_int_equal(write(c->fd, alert, sizeof(alert)), sizeof(alert));
 }
 
-static void
-test_plain_text_to_a_tls_server(void **state)
+TEST(plain_text_to_a_tls_server)
 {
 	test_server *s = server_start(serve_alert, NULL);
 	test_client *c = client_start(s->port);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_failed(c, HTTP_FOREIGN, "reply", "HTTP/0.9");
 	client_free(c);
@@ -320,13 +304,11 @@ serve_end(test_connection *c)
 	(void) c;
 }
 
-static void
-test_handshake_that_breaks_off(void **state)
+TEST(handshake_that_breaks_off)
 {
 	test_server *s = server_start(serve_end, NULL);
 	test_client *c = tls_client(s->port, trusted.file);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_failed(c, HTTP_NOT_SENT, "TLS", "");
 	client_free(c);
@@ -341,13 +323,11 @@ serve_nothing(test_connection *c)
 }
 
 /* Ended by curl's time-out for connecting, and by ours for the request. */
-static void
-test_handshake_that_hangs(void **state)
+TEST(handshake_that_hangs)
 {
 	test_server *s = server_start(serve_nothing, NULL);
 	test_client *c = client_prepare("https", "127.0.0.1", s->port);
 
-	(void) state;
 	c->config.connect_timeout_ms = 50;
 	client_open(c);
 	client_ask(c, "one");
@@ -370,14 +350,12 @@ serve_one_and_close(test_connection *c)
 	connection_reply(c, 200, "", c->request + c->body_at);
 }
 
-static void
-test_idle_connection_closed_by_the_server(void **state)
+TEST(idle_connection_closed_by_the_server)
 {
 	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
 	test_server *s = server_start(serve_one_and_close, context);
 	test_client *c = tls_client(s->port, trusted.file);
 
-	(void) state;
 	for (int i = 1; i <= 5; i++)
 	{
 		client_ask(c, "again");
@@ -402,14 +380,12 @@ serve_one_then_close_on_the_second(test_connection *c)
 	connection_read_request(c);
 }
 
-static void
-test_reused_connection_dies_unanswered(void **state)
+TEST(reused_connection_dies_unanswered)
 {
 	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
 	test_server *s = server_start(serve_one_then_close_on_the_second, context);
 	test_client *c = tls_client(s->port, trusted.file);
 
-	(void) state;
 	client_ask(c, "one");
 	assert_replied(c, 200, "ok");
 	client_ask(c, "two");
@@ -419,28 +395,4 @@ test_reused_connection_dies_unanswered(void **state)
 	assert_int_equal(server_requests(s), 2);
 	server_free(s);
 	SSL_CTX_free(context);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_trusted_server),
-		cmocka_unit_test(test_unknown_authority),
-		cmocka_unit_test(test_reconfigured_trust),
-		cmocka_unit_test(test_wrong_name),
-		cmocka_unit_test(test_expired_certificate),
-		cmocka_unit_test(test_no_authority_file),
-		cmocka_unit_test(test_old_protocol),
-		cmocka_unit_test(test_tls_to_a_server_without),
-		cmocka_unit_test(test_plain_text_to_a_tls_server),
-		cmocka_unit_test(test_handshake_that_breaks_off),
-		cmocka_unit_test(test_handshake_that_hangs),
-		cmocka_unit_test(test_idle_connection_closed_by_the_server),
-		cmocka_unit_test(test_reused_connection_dies_unanswered),
-	};
-
-	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests_name("net_http_tls", tests,
-									   make_authorities, drop_authorities);
 }

@@ -1,21 +1,16 @@
 /*
- * test_net_reactor.c
+ * test_reactor.c
  *	  The reactor: its descriptor is readable when there is something to do.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#define BEFORE_EACH set_up
+#define AFTER_EACH tear_down
+#include "../unit.h"
 #include "net/reactor.h"
 
 typedef struct fixture
@@ -107,8 +102,7 @@ boot_time_us(void)
 	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static void
-test_readable_socket_is_reported(void **state)
+TEST(readable_socket_is_reported)
 {
 	fixture    *f = *state;
 
@@ -123,8 +117,7 @@ test_readable_socket_is_reported(void **state)
 }
 
 /* An event that was not handled is reported again. */
-static void
-test_events_are_levels(void **state)
+TEST(events_are_levels)
 {
 	fixture    *f = *state;
 
@@ -135,8 +128,7 @@ test_events_are_levels(void **state)
 	assert_int_equal(f->io_calls, 2);
 }
 
-static void
-test_watch_can_change_and_end(void **state)
+TEST(watch_can_change_and_end)
 {
 	fixture    *f = *state;
 
@@ -152,8 +144,7 @@ test_watch_can_change_and_end(void **state)
 }
 
 /* So that a read finds the end. */
-static void
-test_closed_peer_makes_readable(void **state)
+TEST(closed_peer_makes_readable)
 {
 	fixture    *f = *state;
 
@@ -164,8 +155,7 @@ test_closed_peer_makes_readable(void **state)
 	assert_int_equal(f->io_events, REACTOR_IN);
 }
 
-static void
-test_bad_descriptor_is_refused(void **state)
+TEST(bad_descriptor_is_refused)
 {
 	fixture    *f = *state;
 
@@ -199,8 +189,7 @@ replace_other(fixture *f, int fd)
  * Both sockets are ready in one turn, and the first callback replaces the
  * second socket: the event fetched for the old one must not reach the new.
  */
-static void
-test_event_of_a_replaced_socket_is_dropped(void **state)
+TEST(event_of_a_replaced_socket_is_dropped)
 {
 	fixture    *f = *state;
 
@@ -211,8 +200,7 @@ test_event_of_a_replaced_socket_is_dropped(void **state)
 	assert_int_equal(f->io_calls, 1);
 }
 
-static void
-test_more_sockets_than_one_turn_takes(void **state)
+TEST(more_sockets_than_one_turn_takes)
 {
 	fixture    *f = *state;
 	int			fds[100];
@@ -244,8 +232,7 @@ test_more_sockets_than_one_turn_takes(void **state)
 		close(fds[i]);
 }
 
-static void
-test_timer_fires_once_and_not_early(void **state)
+TEST(timer_fires_once_and_not_early)
 {
 	fixture    *f = *state;
 	int64_t		start = boot_time_us();
@@ -258,8 +245,7 @@ test_timer_fires_once_and_not_early(void **state)
 	assert_false(has_work(f, 0));
 }
 
-static void
-test_timer_of_zero_fires(void **state)
+TEST(timer_of_zero_fires)
 {
 	fixture    *f = *state;
 
@@ -269,8 +255,7 @@ test_timer_of_zero_fires(void **state)
 	assert_int_equal(f->timer_calls, 1);
 }
 
-static void
-test_timer_can_be_put_off_and_cancelled(void **state)
+TEST(timer_can_be_put_off_and_cancelled)
 {
 	fixture    *f = *state;
 
@@ -287,8 +272,7 @@ test_timer_can_be_put_off_and_cancelled(void **state)
 }
 
 /* A reply that has arrived wins against an expired time-out. */
-static void
-test_sockets_come_before_the_timer(void **state)
+TEST(sockets_come_before_the_timer)
 {
 	fixture    *f = *state;
 
@@ -300,8 +284,7 @@ test_sockets_come_before_the_timer(void **state)
 	assert_int_equal(f->timer_order, 2);
 }
 
-static void
-test_run_without_work_returns(void **state)
+TEST(run_without_work_returns)
 {
 	fixture    *f = *state;
 
@@ -309,25 +292,3 @@ test_run_without_work_returns(void **state)
 	assert_int_equal(f->order, 0);
 }
 
-#define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		test(test_readable_socket_is_reported),
-		test(test_events_are_levels),
-		test(test_watch_can_change_and_end),
-		test(test_closed_peer_makes_readable),
-		test(test_bad_descriptor_is_refused),
-		test(test_event_of_a_replaced_socket_is_dropped),
-		test(test_more_sockets_than_one_turn_takes),
-		test(test_timer_fires_once_and_not_early),
-		test(test_timer_of_zero_fires),
-		test(test_timer_can_be_put_off_and_cancelled),
-		test(test_sockets_come_before_the_timer),
-		test(test_run_without_work_returns),
-	};
-
-	return cmocka_run_group_tests_name("net_reactor", tests, NULL, NULL);
-}
