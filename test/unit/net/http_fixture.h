@@ -8,6 +8,8 @@
  * connection.  Scripts wait for the client's bytes or its end, never for time to
  * pass.
  *
+ * HTTP_TEST(name, script) { ... } is a test with a server s and a client c of it.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef HTTP_FIXTURE_H
@@ -62,6 +64,7 @@ typedef struct test_server
 	test_connection *connections[CONNECTIONS_MAX];
 	int			connection_count;
 	int			requests;		/* read completely */
+	int			expected_requests;	/* at the test's end; -1: any number */
 	int			ended;			/* connections that the server has closed */
 	pthread_cond_t ended_changed;
 	bool		stopping;
@@ -216,6 +219,7 @@ bind_loopback(int *port)
 	return fd;
 }
 
+/* The server owns its TLS context; NULL: HTTP. */
 static inline test_server *
 server_start(test_script script, SSL_CTX *tls)
 {
@@ -223,6 +227,7 @@ server_start(test_script script, SSL_CTX *tls)
 
 	s->script = script;
 	s->tls = tls;
+	s->expected_requests = -1;
 	s->listener = bind_loopback(&s->port);
 	assert_int_equal(listen(s->listener, 128), 0);
 	pthread_mutex_init(&s->mutex, NULL);
@@ -257,10 +262,12 @@ server_wait_ended(test_server *s, int count)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-/* Closes all connections; the counters remain until server_free(). */
+/* Closes all connections. */
 static inline void
 server_stop(test_server *s)
 {
+	if (s->stopping)
+		return;
 	pthread_mutex_lock(&s->mutex);
 	s->stopping = true;
 	for (int i = 0; i < s->connection_count; i++)
@@ -281,12 +288,53 @@ server_stop(test_server *s)
 	close(s->listener);
 }
 
+/* Its counters are final when it has stopped. */
 static inline void
 server_free(test_server *s)
 {
+	server_stop(s);
+	if (s->expected_requests >= 0)
+		assert_int_equal(server_requests(s), s->expected_requests);
+	SSL_CTX_free(s->tls);
 	pthread_mutex_destroy(&s->mutex);
 	pthread_cond_destroy(&s->ended_changed);
 	free(s);
+}
+
+/* ----------------------------------------------------------------
+ * Scripts
+ * ----------------------------------------------------------------
+ */
+
+static inline void
+serve_echo(test_connection *c)
+{
+	while (connection_read_request(c))
+		connection_reply(c, 200, "", c->request + c->body_at);
+}
+
+static inline void
+serve_nothing(test_connection *c)
+{
+	connection_read_request(c);
+	connection_outwait(c);
+}
+
+static inline void
+serve_one_and_close(test_connection *c)
+{
+	connection_read_request(c);
+	connection_reply(c, 200, "", c->request + c->body_at);
+}
+
+static inline void
+serve_one_then_close_on_the_second(test_connection *c)
+{
+	connection_read_request(c);
+	if (c->number > 1)
+		return;
+	connection_reply(c, 200, "", "ok");
+	connection_read_request(c);
 }
 
 /* ----------------------------------------------------------------
@@ -328,9 +376,19 @@ client_done(void *arg, const http_reply *reply)
 	}
 }
 
-/* Configured, but without a pool. */
+/* Opens its pool, or does so again with a changed configuration. */
+static inline void
+client_open(test_client *c)
+{
+	char		error[256];
+
+	http_pool_free(c->pool);
+	c->pool = http_pool_new(c->reactor, &c->config, error, sizeof(error));
+	assert_non_null(c->pool);
+}
+
 static inline test_client *
-client_prepare(const char *scheme, const char *host, int port)
+client_start(const char *scheme, const char *host, int port)
 {
 	test_client *c = calloc(1, sizeof(*c));
 
@@ -343,23 +401,6 @@ client_prepare(const char *scheme, const char *host, int port)
 	c->config.reply_max = 10000;
 	c->reactor = reactor_new();
 	assert_non_null(c->reactor);
-	return c;
-}
-
-static inline void
-client_open(test_client *c)
-{
-	char		error[256];
-
-	c->pool = http_pool_new(c->reactor, &c->config, error, sizeof(error));
-	assert_non_null(c->pool);
-}
-
-static inline test_client *
-client_start(int port)
-{
-	test_client *c = client_prepare("http", "127.0.0.1", port);
-
 	client_open(c);
 	return c;
 }
@@ -454,5 +495,21 @@ assert_failed(const test_client *c, http_outcome outcome, const char *phase,
 	if (strstr(c->reply.error, words) == NULL)
 		fail_msg("\"%s\" does not say \"%s\"", c->reply.error, words);
 }
+
+#define SERVER_TEST(name, server, client) \
+	static void run_##name(test_server *s, test_client *c); \
+	TEST(name) \
+	{ \
+		test_server *s = (server); \
+		test_client *c = (client); \
+\
+		run_##name(s, c); \
+		client_free(c); \
+		server_free(s); \
+	} \
+	static void run_##name(test_server *s __attribute__((unused)), test_client *c)
+
+#define HTTP_TEST(name, script) \
+	SERVER_TEST(name, server_start(script, NULL), client_start("http", "127.0.0.1", s->port))
 
 #endif							/* HTTP_FIXTURE_H */

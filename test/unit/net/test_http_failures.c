@@ -42,9 +42,8 @@ getaddrinfo(const char *name, const char *service,
 
 TEST(unknown_name)
 {
-	test_client *c = client_prepare("http", "nowhere.test", 80);
+	test_client *c = client_start("http", "nowhere.test", 80);
 
-	client_open(c);
 	client_ask(c, "one");
 	assert_failed(c, HTTP_NOT_SENT, "name resolution", "nowhere.test");
 	client_free(c);
@@ -56,10 +55,9 @@ TEST(unknown_name)
  */
 TEST(name_resolution_that_hangs)
 {
-	test_client *c = client_prepare("http", "slow.test", 80);
+	test_client *c = client_start("http", "slow.test", 80);
 	sigset_t	mask;
 
-	client_open(c);
 	client_post_for(c, "one", 3, 50);
 	sem_wait(&resolver_started);
 	assert_int_equal(sigismember(&resolver_mask, SIGTERM), 1);
@@ -90,7 +88,7 @@ TEST(connection_refused)
 {
 	int			port;
 	int			fd = bind_loopback(&port);
-	test_client *c = client_start(port);
+	test_client *c = client_start("http", "127.0.0.1", port);
 
 	client_ask(c, "one");
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
@@ -117,9 +115,8 @@ post_again_done(void *arg, const http_reply *reply)
  */
 TEST(failing_at_once)
 {
-	test_client *c = client_prepare("http", "255.255.255.255", 80);
+	test_client *c = client_start("http", "255.255.255.255", 80);
 
-	client_open(c);
 	client_ask(c, "one");
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Network is unreachable");
 	assert_true(http_pool_post(c->pool, NULL, 0, "x", 1, PATIENCE_MS,
@@ -144,7 +141,7 @@ TEST(connect_times_out)
 	int			fd = bind_loopback(&port);
 	int			filler = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in address = {.sin_family = AF_INET};
-	test_client *c = client_prepare("http", "127.0.0.1", port);
+	test_client *c = client_start("http", "127.0.0.1", port);
 
 	address.sin_port = htons(port);
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -166,26 +163,13 @@ TEST(connect_times_out)
  * ----------------------------------------------------------------
  */
 
-static void
-serve_nothing(test_connection *c)
+HTTP_TEST(no_reply_in_time, serve_nothing)
 {
-	connection_read_request(c);
-	connection_outwait(c);
-}
-
-TEST(no_reply_in_time)
-{
-	test_server *s = server_start(serve_nothing, NULL);
-	test_client *c = client_start(s->port);
-
 	client_post(c, "one");
 	client_time_out(c);
 	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
 	assert_true(c->reply.elapsed_us >= 50000);
 	assert_int_equal(http_pool_pending(c->pool), 0);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 /* It does not read: the kernel's buffers take a part of a large request. */
@@ -193,7 +177,7 @@ TEST(request_not_taken_in_time)
 {
 	int			port;
 	int			fd = bind_loopback(&port);
-	test_client *c = client_start(port);
+	test_client *c = client_start("http", "127.0.0.1", port);
 	size_t		size = 64 << 20;
 	char	   *body = calloc(1, size);
 
@@ -206,11 +190,8 @@ TEST(request_not_taken_in_time)
 	close(fd);
 }
 
-TEST(time_out_in_the_queue)
+HTTP_TEST(time_out_in_the_queue, serve_nothing)
 {
-	test_server *s = server_start(serve_nothing, NULL);
-	test_client *c = client_prepare("http", "127.0.0.1", s->port);
-
 	c->config.max_connections = 1;
 	client_open(c);
 	client_post(c, "one");
@@ -223,10 +204,7 @@ TEST(time_out_in_the_queue)
 	http_pool_hurry(c->pool, 0);
 	client_run_until(c, 3);
 	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
-	server_stop(s);
-	assert_int_equal(server_requests(s), 1);
-	server_free(s);
-	client_free(c);
+	s->expected_requests = 1;
 }
 
 /* The queue stays in order when one in its middle or at its end expires. */
@@ -247,11 +225,8 @@ serve_after_the_first(test_connection *c)
 	} while (connection_read_request(c));
 }
 
-TEST(queue_goes_on_after_a_time_out)
+HTTP_TEST(queue_goes_on_after_a_time_out, serve_after_the_first)
 {
-	test_server *s = server_start(serve_after_the_first, NULL);
-	test_client *c = client_prepare("http", "127.0.0.1", s->port);
-
 	sem_init(&first_may_end, 0, 0);
 	c->config.max_connections = 1;
 	client_open(c);
@@ -272,32 +247,20 @@ TEST(queue_goes_on_after_a_time_out)
 	assert_replied(c, 200, "four");
 	client_run_until(c, 6);
 	assert_replied(c, 200, "six");
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 	sem_destroy(&first_may_end);
 }
 
-TEST(no_time_at_all)
+HTTP_TEST(no_time_at_all, serve_nothing)
 {
-	test_server *s = server_start(serve_nothing, NULL);
-	test_client *c = client_start(s->port);
-
 	client_post_for(c, "one", 3, 0);
 	client_run_until(c, 1);
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
-	server_stop(s);
-	assert_int_equal(server_requests(s), 0);
-	server_free(s);
-	client_free(c);
+	s->expected_requests = 0;
 }
 
 /* Requests that are queued or under way; not those posted afterwards. */
-TEST(less_time_than_first_given)
+HTTP_TEST(less_time_than_first_given, serve_nothing)
 {
-	test_server *s = server_start(serve_nothing, NULL);
-	test_client *c = client_prepare("http", "127.0.0.1", s->port);
-
 	c->config.max_connections = 1;
 	client_open(c);
 	http_pool_hurry(c->pool, 0);
@@ -310,9 +273,6 @@ TEST(less_time_than_first_given)
 	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
 	assert_true(c->reply.elapsed_us >= 50000);
 	assert_int_equal(http_pool_pending(c->pool), 1);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 /* ----------------------------------------------------------------
@@ -320,43 +280,26 @@ TEST(less_time_than_first_given)
  * ----------------------------------------------------------------
  */
 
-static void
-serve_one_then_close_on_the_second(test_connection *c)
-{
-	connection_read_request(c);
-	if (c->number > 1)
-		return;
-	connection_reply(c, 200, "", "ok");
-	connection_read_request(c);
-}
-
 /* libcurl by itself sends the second request again. */
 static void
-check_reused_connection_dies(const char *body)
+check_reused_connection_dies(test_server *s, test_client *c, const char *body)
 {
-	test_server *s = server_start(serve_one_then_close_on_the_second, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_replied(c, 200, "ok");
 	client_ask(c, body);
 	assert_failed(c, HTTP_UNKNOWN, "reply", "closed before a reply");
 	assert_int_equal(http_pool_pending(c->pool), 0);
-	client_free(c);
-	server_stop(s);
-	assert_int_equal(server_requests(s), 2);
-	server_free(s);
+	s->expected_requests = 2;
 }
 
-TEST(reused_connection_dies_unanswered)
+HTTP_TEST(reused_connection_dies_unanswered, serve_one_then_close_on_the_second)
 {
-	check_reused_connection_dies("two");
+	check_reused_connection_dies(s, c, "two");
 }
 
-/* A request without a body. */
-TEST(reused_connection_dies_without_body)
+HTTP_TEST(reused_connection_dies_without_body, serve_one_then_close_on_the_second)
 {
-	check_reused_connection_dies("");
+	check_reused_connection_dies(s, c, "");
 }
 
 static void
@@ -377,21 +320,15 @@ serve_one_then_reset_on_the_second(test_connection *c)
 	close(empty);
 }
 
-TEST(connection_is_reset)
+HTTP_TEST(connection_is_reset, serve_one_then_reset_on_the_second)
 {
-	test_server *s = server_start(serve_one_then_reset_on_the_second, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_replied(c, 200, "ok");
 	client_ask(c, "two");
 	assert_int_equal(c->reply.outcome, HTTP_UNKNOWN);
 	client_ask(c, "three");
 	assert_failed(c, HTTP_UNKNOWN, "reply", "reset");
-	client_free(c);
-	server_stop(s);
-	assert_int_equal(server_requests(s), 3);
-	server_free(s);
+	s->expected_requests = 3;
 }
 
 static void
@@ -400,17 +337,11 @@ serve_close(test_connection *c)
 	connection_read_request(c);
 }
 
-TEST(fresh_connection_dies_unanswered)
+HTTP_TEST(fresh_connection_dies_unanswered, serve_close)
 {
-	test_server *s = server_start(serve_close, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_failed(c, HTTP_UNKNOWN, "reply", "Empty reply");
-	client_free(c);
-	server_stop(s);
-	assert_int_equal(server_requests(s), 1);
-	server_free(s);
+	s->expected_requests = 1;
 }
 
 /* An unsolicited reply, sent after the first one has been read. */
@@ -429,11 +360,8 @@ serve_unasked_reply(test_connection *c)
  * The idle connection is not used, although there is something to read, so it is
  * certain that nothing was sent.
  */
-TEST(server_gone_while_idle)
+HTTP_TEST(server_gone_while_idle, serve_unasked_reply)
 {
-	test_server *s = server_start(serve_unasked_reply, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_replied(c, 200, "ok");
 	client_settle(c);
@@ -443,9 +371,7 @@ TEST(server_gone_while_idle)
 	client_settle(c);
 	client_ask(c, "two");
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
-	client_free(c);
-	assert_int_equal(server_requests(s), 1);
-	server_free(s);
+	s->expected_requests = 1;
 }
 
 /* ----------------------------------------------------------------
@@ -470,13 +396,12 @@ check_bad_reply(const char *reply, http_outcome outcome, const char *words)
 
 	bad_reply = reply;
 	s = server_start(serve_bad_reply, NULL);
-	c = client_start(s->port);
+	c = client_start("http", "127.0.0.1", s->port);
 	client_ask(c, "one");
 	assert_failed(c, outcome, "reply", words);
 	assert_int_equal(c->reply.len, 0);
+	s->expected_requests = 1;
 	client_free(c);
-	server_stop(s);
-	assert_int_equal(server_requests(s), 1);
 	server_free(s);
 }
 
@@ -504,19 +429,13 @@ serve_one_then_nonsense(test_connection *c)
 }
 
 /* A server that has spoken HTTP before is an HTTP server. */
-TEST(nonsense_after_a_reply)
+HTTP_TEST(nonsense_after_a_reply, serve_one_then_nonsense)
 {
-	test_server *s = server_start(serve_one_then_nonsense, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_replied(c, 200, "ok");
 	client_ask(c, "two");
 	assert_failed(c, HTTP_UNKNOWN, "reply", "");
-	client_free(c);
-	server_stop(s);
-	assert_int_equal(server_requests(s), 2);
-	server_free(s);
+	s->expected_requests = 2;
 }
 
 static void
@@ -530,16 +449,10 @@ serve_large(test_connection *c)
 	free(body);
 }
 
-TEST(reply_too_large)
+HTTP_TEST(reply_too_large, serve_large)
 {
-	test_server *s = server_start(serve_large, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_failed(c, HTTP_UNKNOWN, "reply", "larger than 10000 bytes");
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 /* ----------------------------------------------------------------
@@ -631,7 +544,7 @@ check_endless(const char *start, const char *rest, const char *words)
 	endless_start = start;
 	endless_rest = rest;
 	s = server_start(serve_endlessly, NULL);
-	c = client_start(s->port);
+	c = client_start("http", "127.0.0.1", s->port);
 	allocated_peak = allocated;
 	client_ask(c, "one");
 	assert_failed(c, HTTP_UNKNOWN, "reply", words);
@@ -639,7 +552,6 @@ check_endless(const char *start, const char *rest, const char *words)
 	assert_true(endless_sent < ENDLESS_MAX);
 	assert_true(allocated_peak < 1 << 20);
 	client_free(c);
-	server_stop(s);
 	server_free(s);
 }
 
@@ -683,11 +595,8 @@ serve_with_much_around_it(test_connection *c)
 	}
 }
 
-TEST(reply_with_much_around_it)
+HTTP_TEST(reply_with_much_around_it, serve_with_much_around_it)
 {
-	test_server *s = server_start(serve_with_much_around_it, NULL);
-	test_client *c = client_start(s->port);
-
 	/* The limit is for one reply, not for the connection. */
 	for (int i = 0; i < 5; i++)
 	{
@@ -696,9 +605,6 @@ TEST(reply_with_much_around_it)
 		assert_int_equal(c->reply.len, 1000);
 	}
 	assert_int_equal(server_connections(s), 1);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 static int

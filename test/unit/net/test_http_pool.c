@@ -22,13 +22,6 @@ clock_gettime(clockid_t clock, struct timespec *now)
 	return (int) result;
 }
 
-static void
-serve_echo(test_connection *c)
-{
-	while (connection_read_request(c))
-		connection_reply(c, 200, "", c->request + c->body_at);
-}
-
 /* ----------------------------------------------------------------
  * Requests
  * ----------------------------------------------------------------
@@ -42,10 +35,8 @@ serve_mirror(test_connection *c)
 		connection_reply(c, 200, "", c->request);
 }
 
-TEST(request_is_sent_as_given)
+HTTP_TEST(request_is_sent_as_given, serve_mirror)
 {
-	test_server *s = server_start(serve_mirror, NULL);
-	test_client *c = client_start(s->port);
 	char		header[] = "X-Mine: yes";
 	const char *headers[] = {"Host: example.test", header};
 	char		body[] = "{\"a\":1}";
@@ -64,9 +55,6 @@ TEST(request_is_sent_as_given)
 	assert_non_null(strstr(c->body, "\r\n\r\n{\"a\":1}"));
 	assert_null(strstr(c->body, "Transfer-Encoding"));
 	assert_null(strstr(c->body, "Accept-Encoding"));
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 /* curl would ask before it sends more than 1 MB; 64 kB is sent in pieces. */
@@ -83,11 +71,9 @@ serve_length(test_connection *c)
 	}
 }
 
-TEST(bodies_of_all_sizes)
+HTTP_TEST(bodies_of_all_sizes, serve_length)
 {
 	static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 65536, 1100000};
-	test_server *s = server_start(serve_length, NULL);
-	test_client *c = client_start(s->port);
 	char	   *body = malloc(1100000);
 
 	memset(body, 'x', 1100000);
@@ -102,9 +88,6 @@ TEST(bodies_of_all_sizes)
 	}
 	assert_int_equal(server_connections(s), 1);
 	free(body);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 /* ----------------------------------------------------------------
@@ -125,11 +108,8 @@ serve_headers(test_connection *c)
 	connection_outwait(c);
 }
 
-TEST(checksum_and_date)
+HTTP_TEST(checksum_and_date, serve_headers)
 {
-	test_server *s = server_start(serve_headers, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_replied(c, 200, "{}");
 	assert_int_equal(c->reply.len, 2);
@@ -142,9 +122,6 @@ TEST(checksum_and_date)
 	assert_replied(c, 200, "{}");
 	assert_string_equal(c->reply.crc32, "");
 	assert_int_equal(c->reply.date_s, 0);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 static void
@@ -159,11 +136,8 @@ serve_statuses(test_connection *c)
 	connection_outwait(c);
 }
 
-TEST(every_status_is_a_reply)
+HTTP_TEST(every_status_is_a_reply, serve_statuses)
 {
-	test_server *s = server_start(serve_statuses, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_replied(c, 500, "broken");
 	client_ask(c, "two");
@@ -171,9 +145,6 @@ TEST(every_status_is_a_reply)
 	client_ask(c, "three");
 	assert_replied(c, 400, "");
 	assert_int_equal(server_requests(s), 3);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 static void
@@ -195,26 +166,18 @@ serve_pieces(test_connection *c)
 	connection_outwait(c);
 }
 
-TEST(reply_in_single_bytes)
+HTTP_TEST(reply_in_single_bytes, serve_pieces)
 {
-	test_server *s = server_start(serve_pieces, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_replied(c, 200, "abcdefg");
 	/* The Date of an interim reply is ignored. */
 	client_ask(c, "two");
 	assert_replied(c, 200, "hello");
 	assert_int_equal(c->reply.date_s, 0);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
-TEST(reply_of_just_the_greatest_size)
+HTTP_TEST(reply_of_just_the_greatest_size, serve_echo)
 {
-	test_server *s = server_start(serve_echo, NULL);
-	test_client *c = client_start(s->port);
 	char		body[10001];
 
 	memset(body, 'x', 10000);
@@ -224,9 +187,6 @@ TEST(reply_of_just_the_greatest_size)
 	/* A shorter reply has nothing of it. */
 	client_ask(c, "short");
 	assert_replied(c, 200, "short");
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 /* ----------------------------------------------------------------
@@ -234,25 +194,16 @@ TEST(reply_of_just_the_greatest_size)
  * ----------------------------------------------------------------
  */
 
-TEST(a_connection_is_used_again)
+HTTP_TEST(a_connection_is_used_again, serve_echo)
 {
-	test_server *s = server_start(serve_echo, NULL);
-	test_client *c = client_start(s->port);
-
 	for (int i = 0; i < 20; i++)
 		client_ask(c, "again");
 	assert_int_equal(server_connections(s), 1);
 	assert_int_equal(server_requests(s), 20);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
-TEST(a_connection_idle_for_too_long_is_not)
+HTTP_TEST(a_connection_idle_for_too_long_is_not, serve_echo)
 {
-	test_server *s = server_start(serve_echo, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	__atomic_add_fetch(&seconds_ahead, 55, __ATOMIC_SEQ_CST);
 	client_ask(c, "two");
@@ -261,24 +212,11 @@ TEST(a_connection_idle_for_too_long_is_not)
 	client_ask(c, "three");
 	assert_replied(c, 200, "three");
 	assert_int_equal(server_connections(s), 2);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
-}
-
-static void
-serve_one_and_close(test_connection *c)
-{
-	connection_read_request(c);
-	connection_reply(c, 200, "", c->request + c->body_at);
 }
 
 /* Detected by the reactor, or when the next request is posted. */
-TEST(idle_connection_closed_by_the_server)
+HTTP_TEST(idle_connection_closed_by_the_server, serve_one_and_close)
 {
-	test_server *s = server_start(serve_one_and_close, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	server_wait_ended(s, 1);
 	client_settle(c);
@@ -288,9 +226,6 @@ TEST(idle_connection_closed_by_the_server)
 	client_ask(c, "three");
 	assert_replied(c, 200, "three");
 	assert_int_equal(server_requests(s), 3);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 /* An unsolicited reply, sent after the first one has been read. */
@@ -311,11 +246,8 @@ serve_unasked_reply(test_connection *c)
 	connection_outwait(c);
 }
 
-TEST(unasked_reply_is_not_the_next_one)
+HTTP_TEST(unasked_reply_is_not_the_next_one, serve_unasked_reply)
 {
-	test_server *s = server_start(serve_unasked_reply, NULL);
-	test_client *c = client_start(s->port);
-
 	pthread_barrier_init(&first_was_read, NULL, 2);
 	client_ask(c, "one");
 	assert_replied(c, 200, "one");
@@ -326,9 +258,6 @@ TEST(unasked_reply_is_not_the_next_one)
 	client_ask(c, "two");
 	assert_replied(c, 200, "two");
 	assert_int_equal(server_connections(s), 2);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 	pthread_barrier_destroy(&first_was_read);
 }
 
@@ -370,10 +299,8 @@ one_of_many_done(void *arg, const http_reply *reply)
 }
 
 /* All four connections are used at once, and never a fifth. */
-TEST(many_requests_over_few_connections)
+HTTP_TEST(many_requests_over_few_connections, serve_crowd_of_four)
 {
-	test_server *s = server_start(serve_crowd_of_four, NULL);
-	test_client *c = client_start(s->port);
 	one_of_many many[100];
 
 	crowd = 0;
@@ -392,9 +319,6 @@ TEST(many_requests_over_few_connections)
 	assert_int_equal(http_pool_pending(c->pool), 0);
 	assert_int_equal(server_requests(s), 100);
 	assert_int_equal(server_connections(s), 4);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 static void
@@ -416,7 +340,7 @@ TEST(posting_from_a_done_function)
 	for (int connections = 1; connections <= 2; connections++)
 	{
 		test_server *s = server_start(serve_echo, NULL);
-		test_client *c = client_prepare("http", "127.0.0.1", s->port);
+		test_client *c = client_start("http", "127.0.0.1", s->port);
 
 		c->config.max_connections = connections;
 		client_open(c);
@@ -426,33 +350,21 @@ TEST(posting_from_a_done_function)
 		assert_int_equal(server_requests(s), 10);
 		assert_int_equal(server_connections(s), 1);
 		client_free(c);
-		server_stop(s);
 		server_free(s);
 	}
 }
 
-static void
-serve_nothing(test_connection *c)
+HTTP_TEST(freeing_drops_what_is_pending, serve_nothing)
 {
-	connection_outwait(c);
-}
-
-TEST(freeing_drops_what_is_pending)
-{
-	test_server *s = server_start(serve_nothing, NULL);
-	test_client *c = client_start(s->port);
-
 	for (int i = 0; i < 10; i++)
 		client_post(c, "pending");
 	assert_int_equal(http_pool_pending(c->pool), 10);
 	http_pool_free(c->pool);
+	c->pool = NULL;
 	assert_int_equal(c->answers, 0);
 	/* The reactor still works, for another pool. */
 	reactor_run(c->reactor);
 	client_open(c);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 TEST(url_is_checked)

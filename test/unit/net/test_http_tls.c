@@ -144,39 +144,28 @@ drop_authorities(void **state)
  * ----------------------------------------------------------------
  */
 
-static void
-serve_echo(test_connection *c)
-{
-	while (connection_read_request(c))
-		connection_reply(c, 200, "", c->request + c->body_at);
-}
-
 static test_client *
 tls_client(int port, const char *ca_file)
 {
-	test_client *c = client_prepare("https", "127.0.0.1", port);
+	test_client *c = client_start("https", "127.0.0.1", port);
 
 	c->config.ca_file = ca_file;
 	client_open(c);
 	return c;
 }
 
-TEST(trusted_server)
-{
-	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
-	test_server *s = server_start(serve_echo, context);
-	test_client *c = tls_client(s->port, trusted.file);
+#define HTTPS_TEST(name, script) \
+	SERVER_TEST(name, server_start(script, make_context("IP:127.0.0.1", -60)), \
+				tls_client(s->port, trusted.file))
 
+HTTPS_TEST(trusted_server, serve_echo)
+{
 	for (int i = 0; i < 3; i++)
 	{
 		client_ask(c, "hello");
 		assert_replied(c, 200, "hello");
 	}
 	assert_int_equal(server_connections(s), 1);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
-	SSL_CTX_free(context);
 }
 
 /* The server never sees a request. */
@@ -188,11 +177,9 @@ check_refused(SSL_CTX *context, const char *ca_file, const char *words)
 
 	client_ask(c, "secret");
 	assert_failed(c, HTTP_UNTRUSTED, "TLS", words);
+	s->expected_requests = 0;
 	client_free(c);
-	server_stop(s);
-	assert_int_equal(server_requests(s), 0);
 	server_free(s);
-	SSL_CTX_free(context);
 }
 
 TEST(unknown_authority)
@@ -203,12 +190,9 @@ TEST(unknown_authority)
 }
 
 /* A connection made with the old certificates is not used any more. */
-TEST(reconfigured_trust)
+SERVER_TEST(reconfigured_trust, server_start(serve_echo, make_context("IP:127.0.0.1", -60)),
+			tls_client(s->port, foreign.file))
 {
-	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
-	test_server *s = server_start(serve_echo, context);
-	test_client *c = tls_client(s->port, foreign.file);
-
 	client_ask(c, "one");
 	assert_failed(c, HTTP_UNTRUSTED, "TLS", "certificate");
 	assert_true(http_pool_reconfigure(c->pool, trusted.file, 30000));
@@ -217,11 +201,7 @@ TEST(reconfigured_trust)
 	assert_true(http_pool_reconfigure(c->pool, NULL, 30000));
 	client_ask(c, "three");
 	assert_failed(c, HTTP_UNTRUSTED, "TLS", "certificate");
-	client_free(c);
-	server_stop(s);
-	assert_int_equal(server_requests(s), 1);
-	server_free(s);
-	SSL_CTX_free(context);
+	s->expected_requests = 1;
 }
 
 TEST(wrong_name)
@@ -260,16 +240,11 @@ serve_web_page(test_connection *c)
 	connection_outwait(c);
 }
 
-TEST(tls_to_a_server_without)
+SERVER_TEST(tls_to_a_server_without, server_start(serve_web_page, NULL),
+			tls_client(s->port, trusted.file))
 {
-	test_server *s = server_start(serve_web_page, NULL);
-	test_client *c = tls_client(s->port, trusted.file);
-
 	client_ask(c, "secret");
 	assert_failed(c, HTTP_UNTRUSTED, "TLS", "wrong version");
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 /*
@@ -285,16 +260,10 @@ serve_alert(test_connection *c)
 	assert_int_equal(write(c->fd, alert, sizeof(alert)), sizeof(alert));
 }
 
-TEST(plain_text_to_a_tls_server)
+HTTP_TEST(plain_text_to_a_tls_server, serve_alert)
 {
-	test_server *s = server_start(serve_alert, NULL);
-	test_client *c = client_start(s->port);
-
 	client_ask(c, "one");
 	assert_failed(c, HTTP_FOREIGN, "reply", "HTTP/0.9");
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
 /* The handshake breaks off: perhaps the server is just starting. */
@@ -304,58 +273,29 @@ serve_end(test_connection *c)
 	(void) c;
 }
 
-TEST(handshake_that_breaks_off)
+SERVER_TEST(handshake_that_breaks_off, server_start(serve_end, NULL),
+			tls_client(s->port, trusted.file))
 {
-	test_server *s = server_start(serve_end, NULL);
-	test_client *c = tls_client(s->port, trusted.file);
-
 	client_ask(c, "one");
 	assert_failed(c, HTTP_NOT_SENT, "TLS", "");
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
-static void
-serve_nothing(test_connection *c)
+/* Ended by our time-out for the request, and by curl's for connecting. */
+SERVER_TEST(handshake_that_hangs, server_start(serve_nothing, NULL),
+			tls_client(s->port, trusted.file))
 {
-	connection_outwait(c);
-}
-
-/* Ended by curl's time-out for connecting, and by ours for the request. */
-TEST(handshake_that_hangs)
-{
-	test_server *s = server_start(serve_nothing, NULL);
-	test_client *c = client_prepare("https", "127.0.0.1", s->port);
+	client_post(c, "one");
+	client_time_out(c);
+	assert_failed(c, HTTP_NOT_SENT, "TLS", "Timed out after");
 
 	c->config.connect_timeout_ms = 50;
 	client_open(c);
-	client_ask(c, "one");
+	client_ask(c, "two");
 	assert_failed(c, HTTP_NOT_SENT, "TLS", "Timed out after");
-	client_free(c);
-
-	c = tls_client(s->port, trusted.file);
-	client_post(c, "two");
-	client_time_out(c);
-	assert_failed(c, HTTP_NOT_SENT, "TLS", "Timed out after");
-	client_free(c);
-	server_stop(s);
-	server_free(s);
 }
 
-static void
-serve_one_and_close(test_connection *c)
+HTTPS_TEST(idle_connection_closed_by_the_server, serve_one_and_close)
 {
-	connection_read_request(c);
-	connection_reply(c, 200, "", c->request + c->body_at);
-}
-
-TEST(idle_connection_closed_by_the_server)
-{
-	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
-	test_server *s = server_start(serve_one_and_close, context);
-	test_client *c = tls_client(s->port, trusted.file);
-
 	for (int i = 1; i <= 5; i++)
 	{
 		client_ask(c, "again");
@@ -364,35 +304,13 @@ TEST(idle_connection_closed_by_the_server)
 		client_settle(c);
 	}
 	assert_int_equal(server_requests(s), 5);
-	client_free(c);
-	server_stop(s);
-	server_free(s);
-	SSL_CTX_free(context);
 }
 
-static void
-serve_one_then_close_on_the_second(test_connection *c)
+HTTPS_TEST(reused_connection_dies_unanswered, serve_one_then_close_on_the_second)
 {
-	connection_read_request(c);
-	if (c->number > 1)
-		return;
-	connection_reply(c, 200, "", "ok");
-	connection_read_request(c);
-}
-
-TEST(reused_connection_dies_unanswered)
-{
-	SSL_CTX    *context = make_context("IP:127.0.0.1", -60);
-	test_server *s = server_start(serve_one_then_close_on_the_second, context);
-	test_client *c = tls_client(s->port, trusted.file);
-
 	client_ask(c, "one");
 	assert_replied(c, 200, "ok");
 	client_ask(c, "two");
 	assert_failed(c, HTTP_UNKNOWN, "reply", "closed before a reply");
-	client_free(c);
-	server_stop(s);
-	assert_int_equal(server_requests(s), 2);
-	server_free(s);
-	SSL_CTX_free(context);
+	s->expected_requests = 2;
 }
