@@ -10,13 +10,8 @@
 # It prints pairs of acquire and release a second, and how long an acquire
 # took: on average, 99 of a hundred, and at most.  DynamoDB is the double.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
 use List::Util qw(max sum);
-use PostgreSQL::Test::Utils;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $duration = $ENV{DURATION} || 10;

@@ -1,10 +1,6 @@
 # One cluster, one session: a lock is taken, seen in DynamoDB, and released.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $node = new_cluster('smoke', through => proxy);
 

@@ -1,10 +1,6 @@
 # Two clusters and one lock table: exclusion, waiting, hand-over, take-over.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 use Time::HiRes qw(time);
 
 my $one = new_cluster('one', through => proxy);

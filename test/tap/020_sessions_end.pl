@@ -1,11 +1,7 @@
 # However a session or its transaction ends, its locks are freed; and where
 # ddblock cannot keep that promise, it refuses to give a lock.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $node = new_cluster('one',
 	through => proxy,

@@ -1,10 +1,6 @@
 # The worker is terminated alone, and sessions do not notice.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $one = new_cluster('one', through => proxy,
 	conf => "log_statement = none\n");

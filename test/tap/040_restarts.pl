@@ -1,10 +1,6 @@
 # A cluster is stopped, started, restarted; a standby is promoted.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $one = new_cluster('one', init => [ allows_streaming => 1 ]);
 my $two = new_cluster('two');

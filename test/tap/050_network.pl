@@ -1,11 +1,7 @@
 # DynamoDB is out of reach, slow, or swallows requests: calls end in time, with
 # an error that helps, and leave nothing behind.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 use Time::HiRes qw(time);
 
 #

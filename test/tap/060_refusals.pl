@@ -1,11 +1,7 @@
 # What DynamoDB, IAM or the server's own settings refuse: each case has its
 # SQLSTATE, and a hint that says what to do.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 delete @ENV{ grep { /^AWS_/ } keys %ENV };
 my $quiet = "log_statement = none\n";

@@ -1,11 +1,7 @@
 # Requests and replies get lost, come twice, late, or mutilated: what was asked
 # for happens once, and the outcome that is told is the true one.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $node = new_cluster('one', through => proxy,
 	conf => "ddblock.request_timeout = '1min'\nddblock.keep_warm = off\n"

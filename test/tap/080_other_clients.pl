@@ -1,12 +1,8 @@
 # Others change items in the table: an operator, Amazon's Java client,
 # dynamolock for Go.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
 use JSON::PP;
-use Test::More;
 use Time::HiRes qw(time);
 
 my $node = new_cluster('one',

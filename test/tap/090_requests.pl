@@ -1,10 +1,6 @@
 # How many requests it takes: by ddb_stats, and by what arrives at DynamoDB.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $node = new_cluster('one', through => proxy,
 	conf => "ddblock.keep_warm = off\nlog_statement = none\n");

@@ -1,11 +1,7 @@
 # Nobody gets to see the credentials: not in the log, not in an error, not in a
 # view of settings.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $secret = 'Kq7WsecretVx9';
 my $later_secret = 'Zr3LsecretUm5';

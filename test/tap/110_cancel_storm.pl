@@ -1,12 +1,7 @@
 # Thousands of calls that are cancelled at any moment, also right when the lock
 # is granted: what a session was not told of, it does not hold.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $node = new_cluster('one', conf => "ddblock.keep_warm = off\nlog_statement = none\n"
 	  . "log_min_messages = fatal\n");
@@ -66,6 +61,6 @@ wait_for {
 'all locks are released';
 pass('nothing is left of cancelled calls');
 $_->quit foreach @sessions;
-nothing_held_ok();
+nothing_held_ok;
 
-done_testing();
+done_testing;

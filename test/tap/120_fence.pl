@@ -1,11 +1,7 @@
 # ddb_fence where one database is not enough: roles, pg_dump, prepared
 # transactions, foreign servers, waiting, a server without preloading, a standby.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $one = new_cluster(
 	'one',

@@ -1,13 +1,8 @@
 # A cluster dies without a word: what it held is freed at once when it is back,
 # and nothing that it does not hold is.
 
-use strict;
-use warnings;
-
-use Compress::Raw::Zlib qw(crc32);
 use DDBLock::Test;
-use PostgreSQL::Test::Utils;
-use Test::More;
+use Compress::Raw::Zlib qw(crc32);
 
 my $one = new_cluster('one', through => proxy, init => [ allows_streaming => 1 ],
 	conf => "restart_after_crash = on\nddblock.request_timeout = 1s\n");

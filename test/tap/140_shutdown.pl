@@ -1,12 +1,7 @@
 # A cluster is stopped while DynamoDB is slow, silent or gone: it ends within a
 # bounded time, and frees what can be freed.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $one = new_cluster('one', through => proxy, init => [ allows_streaming => 1 ],
 	conf => "ddblock.request_timeout = 30s\nddblock.keep_warm = off\n");

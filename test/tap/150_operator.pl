@@ -1,10 +1,6 @@
 # The operator's tools on large tables, against live holders, and in trouble.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $node = new_cluster('one', through => proxy,
 	conf => "ddblock.keep_warm = off\nlog_statement = none\nddblock.retry_timeout = '5s'\n");

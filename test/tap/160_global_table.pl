@@ -1,11 +1,7 @@
 # A lock table that is replicated to other Regions: what is refused, when that
 # is found out, and what never waits for it.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $conf = "ddblock.keep_warm = off\nlog_statement = none\nddblock.retry_timeout = '20s'\n";
 my @west = { RegionName => 'us-west-2', ReplicaStatus => 'ACTIVE' };

@@ -1,11 +1,7 @@
 # Clusters against the DynamoDB double, which does what DynamoDB Local does not:
 # it checks signatures and throttles; and it breaks in every way it knows.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 use Time::HiRes qw(time);
 
 delete @ENV{ grep { /^AWS_/ } keys %ENV };

@@ -1,10 +1,6 @@
 # A lost lease: the session is interrupted, and what it wrote does not commit.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $near = new_proxy();
 my $node = new_cluster('one', through => $near, init => [ allows_streaming => 1 ],
@@ -12,28 +8,6 @@ my $node = new_cluster('one', through => $near, init => [ allows_streaming => 1 
 	  . "synchronous_standby_names = 'nobody'\nsynchronous_commit = local\n");
 
 $node->safe_psql('postgres', 'CREATE TABLE t (v text)');
-
-# What the rest of the session's statements are to be safe from.
-sub undisturbed
-{
-	my $session = session($node);
-
-	$session->query_safe(q{SET ddblock.on_lease_lost = none});
-	return $session;
-}
-
-# Whoever has the item deleted loses the lease at the next renewal.
-sub lose
-{
-	my ($session, $name) = @_;
-
-	dynamodb->delete_item($name);
-	wait_for {
-		$node->safe_psql('postgres',
-			"SELECT state FROM ddb_locks WHERE name = '$name'") eq 'lost'
-	} "the loss of $name";
-	return;
-}
 
 sub rows
 {
@@ -46,7 +20,7 @@ my $refused = qr/ERROR: +LK001: cannot commit, because the lease on lock "a" was
 #
 # The guard.
 #
-my $session = undisturbed();
+my $session = undisturbed($node);
 
 foreach my $how (
 	[ 'session', 'ddb_lock_acquire', 'COMMIT' ],
@@ -59,7 +33,7 @@ foreach my $how (
 
 	$session->query_safe("BEGIN; SELECT $acquire('a', '5s')");
 	$session->query_safe(q{INSERT INTO t VALUES ('guarded')});
-	lose($session, 'a');
+	lose($node, 'a');
 	like($session->error_of($commit), $refused, "$what: refused");
 	is($session->query_safe(q{SELECT pg_current_xact_id_if_assigned() IS NULL}),
 		't', "$what: the transaction has ended") unless $commit =~ /CHAIN/;
@@ -80,7 +54,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'),
 	0, 'nothing was prepared');
 
 $session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '5s')});
-lose($session, 'a');
+lose($node, 'a');
 $session->ask('COMMIT');
 unlike($session->messages, qr/ERROR/, 'a transaction that has written nothing may commit');
 $session->ask(q{SELECT ddb_lock_release('a')});
@@ -88,13 +62,13 @@ $session->ask(q{SELECT ddb_lock_release('a')});
 # The loss was acknowledged before COMMIT, in one way or the other.
 $session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '5s')});
 $session->query_safe(q{INSERT INTO t VALUES ('guarded')});
-lose($session, 'a');
+lose($node, 'a');
 is($session->ask(q{SELECT ddb_lock_release('a')}), 'f', 'lost and released');
 like($session->error_of('COMMIT'), $refused, '... in one transaction: refused');
 
 $session->query_safe(q{BEGIN; INSERT INTO t VALUES ('guarded')});
 $session->query_safe(q{SAVEPOINT s; SELECT ddb_xact_lock_acquire('a', '5s')});
-lose($session, 'a');
+lose($node, 'a');
 $session->ask('ROLLBACK TO s');
 like($session->error_of('COMMIT'), $refused, 'lost and rolled back to a savepoint: refused');
 $session->query_safe(q{INSERT INTO t VALUES ('next')});
@@ -116,7 +90,7 @@ $gate->query_safe('SELECT pg_advisory_lock(1)');
 $session->query_safe(q{SELECT ddb_lock_acquire('a', '5s')});
 $session->send(q{CALL work('held', 'guarded')});
 wait_for { rows('held') } 'the first commit';
-lose($session, 'a');
+lose($node, 'a');
 $gate->query_safe('SELECT pg_advisory_unlock(1)');
 $session->result;
 like($session->messages, $refused, 'a procedure that commits inside is refused');
@@ -125,7 +99,7 @@ $session->ask(q{SELECT ddb_lock_release('a')});
 # COMMIT PREPARED is not guarded: the transaction no longer is the session's.
 $session->query_safe(q{SELECT ddb_lock_acquire('a', '5s')});
 $session->query_safe(q{BEGIN; INSERT INTO t VALUES ('prepared'); PREPARE TRANSACTION 'p'});
-lose($session, 'a');
+lose($node, 'a');
 $session->ask(q{COMMIT PREPARED 'p'});
 is(rows('prepared'), 1, 'what was prepared in time commits');
 $session->ask(q{SELECT ddb_lock_release('a')});
@@ -135,7 +109,7 @@ is(rows('guarded'), 0, 'in no way was anything committed that was refused');
 $session->query_safe(q{SET ddblock.commit_guard = off});
 $session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '5s')});
 $session->query_safe(q{INSERT INTO t VALUES ('unguarded')});
-lose($session, 'a');
+lose($node, 'a');
 $session->ask('COMMIT');
 is(rows('unguarded'), 1, 'without the guard, it commits');
 $session->quit;
@@ -301,7 +275,7 @@ foreach my $case (
 }
 
 # A commit that waits for a synchronous standby is not acknowledged without it.
-my $timekeeper = undisturbed();
+my $timekeeper = undisturbed($node);
 $victim = session($node);
 $backend = backend_pid($victim);
 $victim->query_safe(q{SELECT ddb_lock_acquire('b', '5s')});
@@ -340,5 +314,5 @@ $victim->quit;
 
 is(rows('idle'), 0, 'nothing of an interrupted session was committed');
 $gate->quit;
-nothing_held_ok();
+nothing_held_ok;
 done_testing;

@@ -1,12 +1,7 @@
 # A session that has lost a lease: it is warned, and what no ROLLBACK undoes is
 # refused before it does anything.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $node = new_cluster('one', init => [ allows_streaming => 'logical' ],
 	conf => "wal_level = logical\nmax_logical_replication_workers = 0\n"
@@ -14,25 +9,6 @@ my $node = new_cluster('one', init => [ allows_streaming => 'logical' ],
 my $dir = PostgreSQL::Test::Utils::tempdir();
 
 sub sql { my ($sql, $dbname) = @_; return $node->safe_psql($dbname // 'postgres', $sql); }
-
-sub undisturbed
-{
-	my $session = session($node);
-
-	$session->query_safe(q{SET ddblock.on_lease_lost = none});
-	return $session;
-}
-
-# Whoever has the item deleted loses the lease at the next renewal.
-sub lose
-{
-	my ($name) = @_;
-
-	dynamodb->delete_item($name);
-	wait_for { sql("SELECT state FROM ddb_locks WHERE name = '$name'") eq 'lost' }
-	"the loss of $name";
-	return;
-}
 
 sub files
 {
@@ -94,11 +70,11 @@ my @effects = (
 foreach my $effect (@effects)
 {
 	my ($command, $look, $before, $after) = @$effect;
-	my $session = undisturbed();
+	my $session = undisturbed($node);
 
 	is($look->(), $before, "$command: before");
 	$session->query_safe(q{SELECT ddb_lock_acquire('a', '6s')});
-	lose('a');
+	lose($node, 'a');
 	like($session->error_of($command),
 		qr/ERROR: +LK001: cannot execute .*, because the lease on lock "a" was lost\n.*DETAIL: .*deleted.*HINT: /s,
 		'... is refused');
@@ -120,10 +96,10 @@ my $catalog = q{SELECT string_agg(concat_ws(' ', c.relname, relfilenode, indisva
 	FROM pg_class c LEFT JOIN pg_index x ON indexrelid = c.oid LEFT JOIN pg_inherits h ON inhrelid = c.oid
 	WHERE c.relnamespace = 'public'::regnamespace};
 my $before = sql($catalog);
-my $session = undisturbed();
+my $session = undisturbed($node);
 
 $session->query_safe(q{SELECT ddb_lock_acquire('a', '6s')});
-lose('a');
+lose($node, 'a');
 foreach my $command (
 	'CREATE INDEX CONCURRENTLY j ON t (v)',
 	'DROP INDEX CONCURRENTLY i',
@@ -157,7 +133,7 @@ is(exists_file('discarded'), 1, 'DISCARD ALL acknowledges the loss');
 # Lost or released in the same transaction; nothing noticed, the worker stopped.
 $session->query_safe('SET ddblock.on_lease_lost = none');
 $session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '6s')});
-lose('a');
+lose($node, 'a');
 $session->ask(q{SELECT ddb_lock_release('a')});
 like($session->error_of("COPY t TO '$dir/refused'"), qr/LK001/,
 	'a transaction that has acknowledged a loss is doomed');
@@ -166,7 +142,7 @@ foreach my $notify ('NOTIFY n', q{SELECT pg_notify('n', '')})
 {
 	$session->query_safe(qq{BEGIN; SELECT ddb_lock_acquire('a', '6s')});
 	$session->ask($notify);
-	lose('a');
+	lose($node, 'a');
 	like($session->error_of('COMMIT'), qr/LK001: cannot commit/, "$notify, then a loss");
 	like($session->error_of($notify), qr/LK001: cannot execute/, '... or the other way round');
 	$session->ask(q{SELECT ddb_lock_release('a')});
@@ -189,7 +165,7 @@ my $warned = qr/^[^\n]*WARNING: +LK001: the lease on lock "a" was lost\nDETAIL: 
 foreach my $first ('SELECT 1', 'SET work_mem TO DEFAULT', 'BEGIN; SELECT 1; ROLLBACK')
 {
 	$session->query_safe(q{SELECT ddb_lock_acquire('a', '6s')});
-	lose('a');
+	lose($node, 'a');
 	$session->ask($first);
 	like($session->messages, $warned, "$first: the first statement brings a warning");
 	is(() = $session->messages =~ /WARNING/g, 1, '... one');
@@ -198,7 +174,7 @@ foreach my $first ('SELECT 1', 'SET work_mem TO DEFAULT', 'BEGIN; SELECT 1; ROLL
 }
 $session->query_safe(q{SELECT ddb_lock_acquire('a', '6s'); BEGIN});
 $session->error_of('SELECT 1/0');
-lose('a');
+lose($node, 'a');
 like($session->error_of('SELECT 1'), qr/^[^\n]*ERROR: +25P02/, 'not in a transaction that has failed');
 $session->query_safe('ROLLBACK');
 $session->ask('SELECT 1');
@@ -207,7 +183,7 @@ $session->ask(q{SELECT ddb_lock_release('a')});
 
 # Two losses, two warnings.
 $session->query_safe(q{SELECT ddb_lock_acquire('a', '6s'), ddb_lock_acquire('b', '6s')});
-lose($_) foreach qw(a b);
+lose($node, $_) foreach qw(a b);
 $session->ask('SELECT 1');
 like($session->messages, qr/lock "a" was lost.*lock "b" was lost/s, 'each loss is told');
 $session->ask('SELECT ddb_lock_release_all()');
@@ -226,12 +202,12 @@ my $run = IPC::Run::start(
 	'>', \$output, '2>', \$messages);
 wait_for { sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}) }
 'the gate';
-lose('a');
+lose($node, 'a');
 $gate->query_safe('SELECT pg_advisory_unlock(1)');
 $run->finish;
 is(() = $messages =~ /WARNING: +the lease on lock "a" was lost/g, 1,
 	'the extended protocol brings it once');
 $gate->quit;
 
-nothing_held_ok();
+nothing_held_ok;
 done_testing;

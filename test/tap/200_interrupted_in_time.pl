@@ -1,11 +1,7 @@
 # A session is interrupted in time: when a lease gets shorter, and in a COMMIT
 # that still waits after the guard has passed.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $near = new_proxy();
 my $node = new_cluster('one', through => $near, init => [ allows_streaming => 1 ],
@@ -153,5 +149,5 @@ is(rows('in time'), 1, '... commits');
 $victim->query_safe(q{SELECT ddb_lock_release('b')});
 $_->quit foreach $notifier, $victim;
 wait_for { is_released('b') } 'the lost lock';
-nothing_held_ok();
+nothing_held_ok;
 done_testing;

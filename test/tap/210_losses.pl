@@ -1,11 +1,6 @@
 # Each loss of a lease is counted and logged once, whoever notices it.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use PostgreSQL::Test::Utils;
-use Test::More;
 
 my $near = new_proxy();
 my $node = new_cluster('one', through => $near, conf => "ddblock.keep_warm = off\ndeadlock_timeout = '1min'\n");
@@ -156,5 +151,5 @@ $session->quit;
 is(stat_of($node, undef, 'leases_lost'), $provoked, 'as many losses as were provoked');
 is(() = slurp_file($node->logfile) =~ /the lease of lock .* is lost/g, $provoked,
 	'... and as many in the log');
-nothing_held_ok();
+nothing_held_ok;
 done_testing;

@@ -1,11 +1,7 @@
 # What a session has lost, and does not acknowledge, takes nobody's room; and the
 # session is told of it all the same.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $max = 5;
 my $near = new_proxy();
@@ -63,5 +59,5 @@ like($idle->error_of(q{SELECT ddb_lock_require('outage/3')}),
 	qr/LK001: .*No renewal was confirmed/s, 'and who lost all is told so');
 
 $_->quit foreach $idle, $other;
-nothing_held_ok();
-done_testing();
+nothing_held_ok;
+done_testing;

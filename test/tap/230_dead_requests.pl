@@ -1,11 +1,7 @@
 # The request of a session that has ended is nobody's: whoever uses its slot
 # next, and whatever becomes of the worker meanwhile, is granted nothing for it.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $node = new_cluster('one', conf => "log_statement = none\n");
 
@@ -118,5 +114,5 @@ foreach my $how ('the worker stopped', 'the worker stopped, then another one')
 }
 
 $_->quit foreach $holder, $control;
-nothing_held_ok();
-done_testing();
+nothing_held_ok;
+done_testing;

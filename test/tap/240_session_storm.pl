@@ -2,11 +2,7 @@
 # followed by others in their slots, while the worker stands still or ends.
 # After it everybody holds what he believes to hold, and nobody holds the rest.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 my $seed = $ENV{STORM_SEED} // time;
@@ -170,5 +166,5 @@ like($last->ask("SELECT ddb_lock_acquire('$_')"), qr/^\d+$/, "$_ can be acquired
 is($last->query_safe('SELECT ddb_lock_release_all()'), scalar @names, 'and released');
 
 $_->quit foreach $last, $control, values %sessions;
-nothing_held_ok();
-done_testing();
+nothing_held_ok;
+done_testing;

@@ -1,11 +1,7 @@
 # Whoever reads what the worker writes, or stands still while doing so, keeps no
 # lease from being renewed.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 my $seed = $ENV{READERS_SEED} // time;
@@ -88,4 +84,4 @@ $_->gone foreach @readers, @callers;
 is($holder->query_safe('SELECT ddb_lock_release_all()'), $leases, 'all is held to the end');
 $_->quit foreach $holder, $control;
 wait_for { !grep { !exists $_->{isReleased} } $double->items } 'all is released';
-done_testing();
+done_testing;

@@ -1,11 +1,7 @@
 # One role cannot use up what the cluster has: a limit for each role, and leases that
 # are kept for superusers.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $node = new_cluster('one', conf => "ddblock.max_leases = 6\n"
 	  . "ddblock.superuser_reserved_leases = 2\nddblock.lease_duration = '1h'\n");
@@ -57,5 +53,5 @@ is($super->query_safe(q{SELECT ddb_lock_release_all()}), 2, '...');
 is($two->query_safe(q{SELECT ddb_lock_acquire('a/4') > 0}), 't', 'makes room');
 
 $_->quit foreach $one, $two, $other, $super;
-nothing_held_ok();
-done_testing();
+nothing_held_ok;
+done_testing;

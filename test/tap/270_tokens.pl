@@ -1,11 +1,7 @@
 # Tokens across the deletion of an item: DynamoDB's clock, as told by its Dates,
 # is what makes them rise.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 use Time::HiRes qw(time);
 
 my $hour = 3600;

@@ -2,13 +2,8 @@
 # start, because the default would be another place.  And the name under which it
 # holds locks there.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use PostgreSQL::Test::Utils qw(command_ok slurp_file);
 use Sys::Hostname;
-use Test::More;
 
 my $node = new_cluster('one', start => 0);
 my $conf = slurp_file($node->data_dir . '/postgresql.conf');

@@ -1,13 +1,9 @@
 # What a newcomer may have forgotten, mistyped or laid open: the worker stays
 # up, says what is wrong, once, and goes on when that was put right.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
 use File::Temp;
 use POSIX ();
-use Test::More;
 
 delete @ENV{ grep { /^AWS_/ || /_proxy$/i } keys %ENV };
 

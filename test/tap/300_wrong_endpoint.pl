@@ -1,12 +1,8 @@
 # The endpoint is not DynamoDB's: nobody is left without a word, and where
 # waiting does not help, nobody waits.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
 use IO::Socket::INET;
-use Test::More;
 
 delete @ENV{ grep { /^AWS_/ } keys %ENV };
 
@@ -85,7 +81,7 @@ sub web_server
 			$length = $1 if $line =~ /^Content-Length: (\d+)/i;
 			last if $line eq "\r\n";
 		}
-		read $client, my $body, $length;
+		read $client, (my $body), $length;
 		print $client $reply =~ s/\n/\r\n/gr;
 		close $client;
 	}

@@ -1,11 +1,7 @@
 # DROP EXTENSION among sessions: who holds a lock in this database is in its way,
 # who holds one in another is not, nor is a session that has ended.
 
-use strict;
-use warnings;
-
 use DDBLock::Test;
-use Test::More;
 
 my $node = new_cluster('one');
 $node->safe_psql('postgres', 'CREATE DATABASE other');

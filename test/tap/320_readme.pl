@@ -1,15 +1,10 @@
 # The README's SQL, taken from the README and run as it stands: by roles that have
 # what the README grants, in two clusters at once where that is the point.
 
-use strict;
-use warnings;
-
-use Cwd qw(abs_path);
 use DDBLock::Test;
+use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 use IPC::Run;
-use PostgreSQL::Test::Utils qw(slurp_file);
-use Test::More;
 
 my $readme = slurp_file(abs_path(dirname(__FILE__) . '/../../README.md'));
 my %unused = map { $_ => 1 } $readme =~ /^```sql\n(.*?)^```$/msg;

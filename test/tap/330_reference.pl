@@ -1,14 +1,9 @@
 # The README's reference against the server: functions, their arguments and results,
 # columns, settings with unit, default and context.
 
-use strict;
-use warnings;
-
-use Cwd qw(abs_path);
 use DDBLock::Test;
+use Cwd qw(abs_path);
 use File::Basename qw(dirname);
-use PostgreSQL::Test::Utils qw(slurp_file);
-use Test::More;
 
 my $readme = slurp_file(abs_path(dirname(__FILE__) . '/../../README.md'));
 my $node = new_cluster('one', table => 0);

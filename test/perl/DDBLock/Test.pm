@@ -15,7 +15,6 @@ DDBLock::Test - clusters with ddblock and a DynamoDB to talk to
 =head1 SYNOPSIS
 
   use DDBLock::Test;
-  use Test::More;
 
   my $node = new_cluster('one');              # extension and table are there
   $node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')});
@@ -25,6 +24,9 @@ DDBLock::Test - clusters with ddblock and a DynamoDB to talk to
   proxy->fault('reset', applied => 1, operation => 'UpdateItem');
   wait_for { proxy->faults == 1 } 'the fault has struck';
   done_testing;
+
+It turns on strict and warnings, and exports what Test::More and
+PostgreSQL::Test::Utils export, too.
 
 =head1 FUNCTIONS (all are exported)
 
@@ -67,6 +69,14 @@ extension and table from its primary). All options that follow from C<start> are
 
 A psql that stays open, a L<DDBLock::Session>: C<query_safe>, C<quit>; for
 queries that block, C<send>, C<busy>, C<result>.
+
+=item undisturbed($node)
+
+A session whose statements go on when it has lost a lease.
+
+=item lose($node, $name)
+
+Deletes the lock's item, and waits until the cluster, whose lease it was, has noticed.
 
 =item backend_pid($session)
 
@@ -113,7 +123,8 @@ package DDBLock::Test;
 use strict;
 use warnings;
 
-use Exporter 'import';
+use parent 'Exporter';
+
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More ();
@@ -125,9 +136,19 @@ use DDBLock::Proxy;
 use DDBLock::Session;
 
 our @EXPORT = qw(
-  dynamodb proxy new_proxy new_double new_cluster session backend_pid worker_pid
+  dynamodb proxy new_proxy new_double new_cluster session undisturbed lose backend_pid worker_pid
   stat_of wait_for wait_for_waiters is_released nothing_held_ok error_of
 );
+
+sub import
+{
+	strict->import;
+	warnings->import;
+	$_->export_to_level(1) foreach 'Test::More', __PACKAGE__;
+	local $Exporter::ExportLevel = 1;
+	PostgreSQL::Test::Utils->import;
+	return;
+}
 
 sub wait_for(&;$);
 
@@ -228,12 +249,32 @@ sub session
 	return DDBLock::Session->open($node, $dbname // 'postgres');
 }
 
+sub undisturbed
+{
+	my ($node) = @_;
+	my $session = session($node);
+
+	$session->query_safe('SET ddblock.on_lease_lost = none');
+	return $session;
+}
+
+sub lose
+{
+	my ($node, $name) = @_;
+
+	dynamodb()->delete_item($name);
+	wait_for {
+		$node->safe_psql('postgres',
+			"SELECT state FROM ddb_locks WHERE name = '$name'") eq 'lost'
+	} "the loss of $name";
+	return;
+}
+
 sub backend_pid
 {
 	my ($session) = @_;
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
 
-	return $pid;
+	return scalar $session->query_safe('SELECT pg_backend_pid()');
 }
 
 sub worker_pid
