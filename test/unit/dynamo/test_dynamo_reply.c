@@ -9,6 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#define AFTER_EACH free_reply
 #include "../unit.h"
 #include "dynamo/dynamo.h"
 
@@ -31,36 +32,60 @@
 	"{\"__type\":\"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException\"," \
 	"\"Message\":\"The conditional request failed\""
 
-static void
-read_text(dynamo_reply *reply, dynamo_op op, int http_status, const char *body)
+/* The last one that was read. */
+static dynamo_reply reply;
+
+static int
+free_reply(void **state)
 {
-	dynamo_read(reply, op, 1, http_status, NULL, body, strlen(body));
-	assert_int_equal(reply->count, 1);
+	(void) state;
+	dynamo_reply_free(&reply);
+	return 0;
+}
+
+/* Whoever reads a reply sets each of its members. */
+static void
+forget_reply(void)
+{
+	dynamo_reply_free(&reply);
+	memset(&reply, 0xa5, sizeof(reply));
+}
+
+static void
+read_reply(dynamo_op op, int count, int http_status, const char *crc32, const char *body,
+		   size_t len)
+{
+	forget_reply();
+	dynamo_read(&reply, op, count, http_status, crc32, body, len);
+}
+
+static void
+read_text(dynamo_op op, int http_status, const char *body)
+{
+	read_reply(op, 1, http_status, NULL, body, strlen(body));
+	assert_int_equal(reply.count, 1);
 }
 
 /* Reads a GetItem reply with the given attributes. */
 static const dynamo_item *
-read_item(dynamo_reply *reply, const char *attributes)
+read_item(const char *attributes)
 {
-	char		body[4096];
+	char		body[4200];
 
 	snprintf(body, sizeof(body), "{\"Item\":{%s}}", attributes);
-	read_text(reply, DYNAMO_READ, 200, body);
-	return &reply->results[0].item;
+	read_text(DYNAMO_READ, 200, body);
+	return &reply.results[0].item;
 }
 
 static void
 assert_status(const char *body, int http_status, dynamo_op op, dynamo_status expected)
 {
-	dynamo_reply reply;
-
-	read_text(&reply, op, http_status, body);
+	read_text(op, http_status, body);
 	if (reply.status != expected || reply.results[0].status != expected)
 		fail_msg("status %d instead of %d for HTTP %d %s",
 				 reply.status, expected, http_status, body);
 	assert_string_equal(reply.results[0].type, reply.type);
 	assert_string_equal(reply.results[0].message, reply.message);
-	dynamo_reply_free(&reply);
 }
 
 static void
@@ -77,42 +102,35 @@ TEST(success_of_a_write)
 	/* Local */
 	static const char body[] =
 		"{\"ConsumedCapacity\":{\"TableName\":\"simple\",\"CapacityUnits\":1.0}}";
-	dynamo_reply reply;
 
-	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, "2428227325", body, strlen(body));
+	read_reply(DYNAMO_RENEW, 1, 200, "2428227325", body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(reply.results[0].status, DYNAMO_OK);
 	assert_true(reply.consumed == 1.0);
-	dynamo_reply_free(&reply);
 	assert_status("{}", 200, DYNAMO_ACQUIRE, DYNAMO_OK);
 }
 
 /* The reply has only the attributes that the acquire has changed, or nothing. */
 TEST(an_acquire_tells_whose_item_it_replaced)
 {
-	dynamo_reply reply;
-
-	read_text(&reply, DYNAMO_ACQUIRE, 200, "{\"Attributes\":{\"ownerName\":{\"S\":\"two\"},"
+	read_text(DYNAMO_ACQUIRE, 200, "{\"Attributes\":{\"ownerName\":{\"S\":\"two\"},"
 			  "\"isReleased\":{\"S\":\"1\"}}}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_true(reply.results[0].item.exists);
 	assert_string_equal(reply.results[0].item.owner, "two");
-	dynamo_reply_free(&reply);
 
-	read_text(&reply, DYNAMO_ACQUIRE, 200, "{\"Attributes\":7}");
+	read_text(DYNAMO_ACQUIRE, 200, "{\"Attributes\":7}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_false(reply.results[0].item.exists);
-	dynamo_reply_free(&reply);
 }
 
 TEST(read_of_an_item)
 {
 	static const char body[] = "{\"Item\":" ITEM_JSON ",\"ConsumedCapacity\":"
 		"{\"TableName\":\"simple\",\"CapacityUnits\":1.0}}";
-	dynamo_reply reply;
 	const dynamo_item *item;
 
-	dynamo_read(&reply, DYNAMO_READ, 1, 200, "2007693987", body, strlen(body));
+	read_reply(DYNAMO_READ, 1, 200, "2007693987", body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	item = &reply.results[0].item;
 	assert_true(item->exists);
@@ -138,44 +156,34 @@ TEST(read_of_an_item)
 
 TEST(read_of_nothing)
 {
-	dynamo_reply reply;
-
-	read_text(&reply, DYNAMO_READ, 200,
+	read_text(DYNAMO_READ, 200,
 			  "{\"ConsumedCapacity\":{\"TableName\":\"t\",\"CapacityUnits\":0.5}}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_false(reply.results[0].item.exists);
 	assert_true(reply.consumed == 0.5);
-	dynamo_reply_free(&reply);
 }
 
 TEST(refusal_brings_the_item)
 {
-	dynamo_reply reply;
-
-	read_text(&reply, DYNAMO_ACQUIRE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
+	read_text(DYNAMO_ACQUIRE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_int_equal(reply.results[0].status, DYNAMO_CONDITION_FAILED);
 	assert_string_equal(reply.type, "ConditionalCheckFailedException");
 	assert_string_equal(reply.message, "The conditional request failed");
 	assert_string_equal(reply.results[0].item.version, "v1");
-	dynamo_reply_free(&reply);
 
-	read_text(&reply, DYNAMO_RELEASE, 400, REFUSED ",\"Item\":" RELEASED_JSON "}");
+	read_text(DYNAMO_RELEASE, 400, REFUSED ",\"Item\":" RELEASED_JSON "}");
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_true(reply.results[0].item.released);
 	assert_int_equal(reply.results[0].item.released_at, 1795254699);
 	assert_int_equal(reply.results[0].item.token, 301);
-	dynamo_reply_free(&reply);
 }
 
 TEST(refusal_without_an_item_means_that_there_is_none)
 {
-	dynamo_reply reply;
-
-	read_text(&reply, DYNAMO_RENEW, 400, REFUSED "}");
+	read_text(DYNAMO_RENEW, 400, REFUSED "}");
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_false(reply.results[0].item.exists);
-	dynamo_reply_free(&reply);
 }
 
 TEST(statements_of_a_batch_fail_alone)
@@ -201,9 +209,8 @@ TEST(statements_of_a_batch_fail_alone)
 		DYNAMO_TABLE_MISSING, DYNAMO_THROTTLED, DYNAMO_UNKNOWN,
 		DYNAMO_CONFLICT, DYNAMO_MALFORMED, DYNAMO_ACCESS_DENIED
 	};
-	dynamo_reply reply;
 
-	dynamo_read(&reply, DYNAMO_RENEW_BATCH, 9, 200, NULL, body, strlen(body));
+	read_reply(DYNAMO_RENEW_BATCH, 9, 200, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(reply.count, 9);
 	for (int i = 0; i < 9; i++)
@@ -216,7 +223,6 @@ TEST(statements_of_a_batch_fail_alone)
 	assert_string_equal(reply.results[7].message,
 						"unexpected error of a statement: DuplicateItem odd");
 	assert_true(reply.consumed == 2.5);
-	dynamo_reply_free(&reply);
 }
 
 TEST(batch_that_fails_whole_fails_each_statement)
@@ -225,9 +231,8 @@ TEST(batch_that_fails_whole_fails_each_statement)
 	static const char body[] =
 		"{\"__type\":\"com.amazon.coral.validate#ValidationException\","
 		"\"Message\":\"Provided list of item keys contains duplicates\"}";
-	dynamo_reply reply;
 
-	dynamo_read(&reply, DYNAMO_RENEW_BATCH, 25, 400, NULL, body, strlen(body));
+	read_reply(DYNAMO_RENEW_BATCH, 25, 400, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_VALIDATION);
 	assert_int_equal(reply.count, 25);
 	for (int i = 0; i < 25; i++)
@@ -237,7 +242,6 @@ TEST(batch_that_fails_whole_fails_each_statement)
 		assert_string_equal(reply.results[i].message,
 							"Provided list of item keys contains duplicates");
 	}
-	dynamo_reply_free(&reply);
 }
 
 TEST(batch_with_other_than_one_answer_for_each_is_malformed)
@@ -248,17 +252,15 @@ TEST(batch_with_other_than_one_answer_for_each_is_malformed)
 		"{\"Responses\":[{\"Error\":{\"Code\":\"ConditionalCheckFailed\",\"Item\":"
 		ITEM_JSON "}},null]}",
 	};
-	dynamo_reply reply;
 
 	for (size_t i = 0; i < COUNT_OF(bodies); i++)
 	{
-		dynamo_read(&reply, DYNAMO_RENEW_BATCH, 2, 200, NULL, bodies[i], strlen(bodies[i]));
+		read_reply(DYNAMO_RENEW_BATCH, 2, 200, NULL, bodies[i], strlen(bodies[i]));
 		assert_int_equal(reply.status, DYNAMO_MALFORMED);
 		assert_int_equal(reply.results[0].status, DYNAMO_MALFORMED);
 		assert_int_equal(reply.results[1].status, DYNAMO_MALFORMED);
 		assert_false(reply.results[0].item.exists);
 		assert_null(reply.results[0].item.data);
-		dynamo_reply_free(&reply);
 	}
 }
 
@@ -339,7 +341,6 @@ TEST(tells_other_services)
 {
 	static const int statuses[] = {301, 302, 400, 403, 404, 405, 501, 505};
 	static const char *const bodies[] = {"", "<html>", "{}", "{\"message\":\"Not Found\"}"};
-	dynamo_reply reply;
 
 	for (size_t i = 0; i < COUNT_OF(statuses); i++)
 	{
@@ -350,9 +351,8 @@ TEST(tells_other_services)
 	assert_status("null", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_WRONG_SERVICE);
 
 	/* A reply with a checksum is DynamoDB's, whatever else it has. */
-	dynamo_read(&reply, DYNAMO_RENEW, 1, 400, "2745614147", "{}", 2);
+	read_reply(DYNAMO_RENEW, 1, 400, "2745614147", "{}", 2);
 	assert_int_equal(reply.status, DYNAMO_MALFORMED);
-	dynamo_reply_free(&reply);
 }
 
 /* These calls have no condition, so the reply cannot be right. */
@@ -365,55 +365,44 @@ TEST(refused_condition_counts_for_single_writes_only)
 TEST(malformed_reply_shows_how_it_begins)
 {
 	char		body[401];
-	dynamo_reply reply;
 
-	read_text(&reply, DYNAMO_READ, 403, "<html>\n\xc3\xa9\x7f denied");
+	read_text(DYNAMO_READ, 403, "<html>\n\xc3\xa9\x7f denied");
 	assert_string_equal(reply.message,
 						"unexpected reply, HTTP 403: <html>???? denied");
-	dynamo_reply_free(&reply);
 
 	memset(body, 'x', 400);
 	body[400] = '\0';
-	read_text(&reply, DYNAMO_READ, 200, body);
+	read_text(DYNAMO_READ, 200, body);
 	assert_int_equal(strlen(reply.message), strlen("unexpected reply, HTTP 200: ") + 200);
-	dynamo_reply_free(&reply);
 }
 
 TEST(messages_show_no_signed_headers)
 {
-	dynamo_reply reply;
-
-	read_text(&reply, DYNAMO_READ, 400,
+	read_text(DYNAMO_READ, 400,
 			  "{\"__type\":\"InvalidSignatureException\",\"message\":\"The signature does"
 			  " not match.\\n\\nThe Canonical String should have been\\n'POST\\n"
 			  "x-amz-security-token:SECRET'\"}");
 	assert_string_equal(reply.message, "The signature does not match.");
-	dynamo_reply_free(&reply);
-	read_text(&reply, DYNAMO_READ, 400,
+	read_text(DYNAMO_READ, 400,
 			  "{\"__type\":\"IncompleteSignatureException\",\"message\":\"'Signature' is"
 			  " missing. Authorization=AWS4-HMAC-SHA256 Credential=SECRET\"}");
 	assert_string_equal(reply.message, "'Signature' is missing.");
-	dynamo_reply_free(&reply);
 }
 
 TEST(wrong_checksum_leaves_the_outcome_open)
 {
 	static const char *const wrong[] = {"2745614148", "", "x", "-1", "2745614147 x"};
-	dynamo_reply reply;
 
 	for (size_t i = 0; i < COUNT_OF(wrong); i++)
 	{
-		dynamo_read(&reply, DYNAMO_RENEW, 1, 200, wrong[i], "{}", 2);
+		read_reply(DYNAMO_RENEW, 1, 200, wrong[i], "{}", 2);
 		assert_int_equal(reply.status, DYNAMO_UNKNOWN);
 		assert_int_equal(reply.results[0].status, DYNAMO_UNKNOWN);
-		dynamo_reply_free(&reply);
 	}
-	dynamo_read(&reply, DYNAMO_RENEW, 1, 400, "1", REFUSED "}", strlen(REFUSED "}"));
+	read_reply(DYNAMO_RENEW, 1, 400, "1", REFUSED "}", strlen(REFUSED "}"));
 	assert_int_equal(reply.status, DYNAMO_UNKNOWN);
-	dynamo_reply_free(&reply);
-	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, "2745614147", "{}", 2);
+	read_reply(DYNAMO_RENEW, 1, 200, "2745614147", "{}", 2);
 	assert_int_equal(reply.status, DYNAMO_OK);
-	dynamo_reply_free(&reply);
 }
 
 TEST(what_is_not_one_json_object_is_malformed)
@@ -432,14 +421,10 @@ TEST(what_is_not_one_json_object_is_malformed)
 
 TEST(bytes_after_a_nul_count_too)
 {
-	dynamo_reply reply;
-
-	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, "{}\0", 3);
+	read_reply(DYNAMO_RENEW, 1, 200, NULL, "{}\0", 3);
 	assert_int_equal(reply.status, DYNAMO_MALFORMED);
-	dynamo_reply_free(&reply);
-	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, NULL, 0);
+	read_reply(DYNAMO_RENEW, 1, 200, NULL, NULL, 0);
 	assert_int_equal(reply.status, DYNAMO_MALFORMED);
-	dynamo_reply_free(&reply);
 }
 
 TEST(success_must_bring_what_was_asked_for)
@@ -460,16 +445,13 @@ TEST(oversized_and_deep_replies_are_refused)
 {
 	size_t		len = DYNAMO_REPLY_MAX + 1;
 	char	   *body = malloc(len);
-	dynamo_reply reply;
 
 	memset(body, ' ', len);
 	memcpy(body, "{}", 2);
-	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, len);
+	read_reply(DYNAMO_RENEW, 1, 200, NULL, body, len);
 	assert_int_equal(reply.status, DYNAMO_MALFORMED);
-	dynamo_reply_free(&reply);
-	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, len - 1);
+	read_reply(DYNAMO_RENEW, 1, 200, NULL, body, len - 1);
 	assert_int_equal(reply.status, DYNAMO_OK);
-	dynamo_reply_free(&reply);
 
 	/* {"a":[[[...]]]}, once as deep as allowed, once deeper */
 	for (size_t depth = DYNAMO_DEPTH_MAX; depth <= DYNAMO_DEPTH_MAX + 1; depth++)
@@ -478,10 +460,9 @@ TEST(oversized_and_deep_replies_are_refused)
 		memset(body + 5, '[', depth - 1);
 		memset(body + 5 + depth - 1, ']', depth - 1);
 		body[5 + 2 * (depth - 1)] = '}';
-		dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, 6 + 2 * (depth - 1));
+		read_reply(DYNAMO_RENEW, 1, 200, NULL, body, 6 + 2 * (depth - 1));
 		assert_int_equal(reply.status,
 						 depth > DYNAMO_DEPTH_MAX ? DYNAMO_MALFORMED : DYNAMO_OK);
-		dynamo_reply_free(&reply);
 	}
 	free(body);
 	assert_status("{\"a\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
@@ -491,10 +472,9 @@ TEST(oversized_and_deep_replies_are_refused)
 
 TEST(java_and_go_clients_items_are_understood)
 {
-	dynamo_reply reply;
 	const dynamo_item *item;
 
-	item = read_item(&reply, "\"key\":{\"S\":\"k\"},\"ownerName\":{\"S\":\"java\"},"
+	item = read_item("\"key\":{\"S\":\"k\"},\"ownerName\":{\"S\":\"java\"},"
 					 "\"leaseDuration\":{\"S\":\"20000\"},"
 					 "\"recordVersionNumber\":{\"S\":\"6b0e0c0e-1111-4222-8333-444444444444\"},"
 					 "\"foreign\":{\"L\":[{\"NULL\":true}]}");
@@ -503,15 +483,13 @@ TEST(java_and_go_clients_items_are_understood)
 	assert_false(item->bad_token);
 	assert_null(item->data);
 	assert_int_equal(item->lease_ms, 20000);
-	dynamo_reply_free(&reply);
 
-	item = read_item(&reply, "\"ownerName\":{\"S\":\"go\"},\"leaseDuration\":{\"S\":\"1m30s\"},"
+	item = read_item("\"ownerName\":{\"S\":\"go\"},\"leaseDuration\":{\"S\":\"1m30s\"},"
 					 "\"recordVersionNumber\":{\"S\":\"x\"},\"data\":{\"B\":\"\"}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(item->lease_ms, 90000);
 	assert_non_null(item->data);
 	assert_int_equal(item->data_len, 0);
-	dynamo_reply_free(&reply);
 }
 
 /* Read or refused, the outcome is definite; item.wrong says what is wrong. */
@@ -519,26 +497,22 @@ static void
 assert_wrong_item(const char *attributes, const char *wrong)
 {
 	char		body[4096];
-	dynamo_reply reply;
 
-	read_item(&reply, attributes);
+	read_item(attributes);
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_true(reply.results[0].item.exists);
 	assert_string_equal(reply.results[0].item.wrong, wrong);
-	dynamo_reply_free(&reply);
 
 	snprintf(body, sizeof(body), REFUSED ",\"Item\":{%s}}", attributes);
-	read_text(&reply, DYNAMO_ACQUIRE, 400, body);
+	read_text(DYNAMO_ACQUIRE, 400, body);
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_string_equal(reply.results[0].item.wrong, wrong);
-	dynamo_reply_free(&reply);
 
 	/* but a released item is free, whatever else it has */
 	snprintf(body, sizeof(body), "%s%s\"isReleased\":{\"S\":\"\"}",
 			 attributes, attributes[0] != '\0' ? "," : "");
-	assert_true(read_item(&reply, body)->released);
+	assert_true(read_item(body)->released);
 	assert_null(reply.results[0].item.wrong);
-	dynamo_reply_free(&reply);
 }
 
 TEST(held_item_without_readable_lease_or_version_is_wrong)
@@ -571,17 +545,15 @@ static void
 assert_token(const char *attribute, int64_t expected)
 {
 	char		attributes[256];
-	dynamo_reply reply;
 	const dynamo_item *item;
 
 	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
 			 "\"leaseDuration\":{\"S\":\"1s\"},\"fencingToken\":%s", attribute);
-	item = read_item(&reply, attributes);
+	item = read_item(attributes);
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_true(item->has_token);
 	assert_int_equal(item->bad_token, expected == 0);
 	assert_int_equal(item->token, expected);
-	dynamo_reply_free(&reply);
 }
 
 TEST(tokens_are_positive_64_bit_integers)
@@ -604,7 +576,6 @@ TEST(long_texts_are_cut_between_characters)
 {
 	char		owner[DYNAMO_OWNER_SIZE + 16];
 	char		attributes[1024];
-	dynamo_reply reply;
 	const dynamo_item *item;
 
 	/* 382 bytes, then a character of two bytes, of which one would fit */
@@ -612,19 +583,17 @@ TEST(long_texts_are_cut_between_characters)
 	strcpy(owner + DYNAMO_OWNER_SIZE - 2, "\xc3\xa9rest");
 	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
 			 "\"leaseDuration\":{\"S\":\"1s\"},\"ownerName\":{\"S\":\"%s\"}", owner);
-	item = read_item(&reply, attributes);
+	item = read_item(attributes);
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(strlen(item->owner), DYNAMO_OWNER_SIZE - 2);
 	assert_int_equal(item->owner[DYNAMO_OWNER_SIZE - 3], 'o');
-	dynamo_reply_free(&reply);
 }
 
 TEST(odd_holders_are_no_reason_to_fail)
 {
-	dynamo_reply reply;
 	const dynamo_item *item;
 
-	item = read_item(&reply, "\"recordVersionNumber\":{\"S\":\"v\"},"
+	item = read_item("\"recordVersionNumber\":{\"S\":\"v\"},"
 					 "\"leaseDuration\":{\"S\":\"1s\"},\"ownerName\":{\"S\":\"o\"},"
 					 "\"holder\":{\"M\":{\"owner\":{\"S\":\"o\"},"
 					 "\"database\":{\"N\":\"1\"},\"pid\":{\"N\":\"4294967296\"},"
@@ -634,7 +603,6 @@ TEST(odd_holders_are_no_reason_to_fail)
 	assert_string_equal(item->holder.user, "u");
 	assert_int_equal(item->holder.pid, 0);
 	assert_int_equal(item->holder.since_ms, 0);
-	dynamo_reply_free(&reply);
 }
 
 #define LEASE "\"leaseDuration\":{\"S\":\"9\"},\"fencingToken\":{\"N\":\"5\"},"
@@ -665,16 +633,14 @@ TEST(a_holder_is_believed_with_its_owner_only)
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++)
 	{
-		dynamo_reply reply;
 		char		json[1024];
 		const dynamo_item *item;
 
 		snprintf(json, sizeof(json), S("recordVersionNumber", "v") ",%s", cases[i].json);
-		item = read_item(&reply, json);
+		item = read_item(json);
 		assert_int_equal(item->by_ddblock, cases[i].believed);
 		assert_int_equal(item->holder.pid, cases[i].believed ? 7 : 0);
 		assert_int_equal(item->token, 5);	/* later tokens are above it, too */
-		dynamo_reply_free(&reply);
 	}
 }
 
@@ -694,12 +660,10 @@ TEST(a_time_of_release_is_believed_with_its_version_only)
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++)
 	{
-		dynamo_reply reply;
 		char		json[1024];
 
 		snprintf(json, sizeof(json), S("recordVersionNumber", "v") ",%s", cases[i].json);
-		assert_int_equal(read_item(&reply, json)->released_at, cases[i].released_at);
-		dynamo_reply_free(&reply);
+		assert_int_equal(read_item(json)->released_at, cases[i].released_at);
 	}
 }
 
@@ -710,27 +674,24 @@ TEST(table_description_names_keys_and_types)
 	"{\"AttributeName\":\"ke\\\"y\",\"AttributeType\":\"S\"}],\"TableName\":\"t\"," \
 	"\"KeySchema\":[{\"AttributeName\":\"ke\\\"y\",\"KeyType\":\"HASH\"}," \
 	"{\"AttributeName\":\"so rt\",\"KeyType\":\"RANGE\"}],\"TableStatus\":\"CREATING\"}"
-	dynamo_reply reply;
 
-	read_text(&reply, DYNAMO_DESCRIBE_TABLE, 200, "{\"Table\":" TABLE "}");
+	read_text(DYNAMO_DESCRIBE_TABLE, 200, "{\"Table\":" TABLE "}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_string_equal(reply.table.status, "CREATING");
 	assert_string_equal(reply.table.partition_key, "ke\"y");
 	assert_string_equal(reply.table.partition_type, "S");
 	assert_string_equal(reply.table.sort_key, "so rt");
 	assert_string_equal(reply.table.sort_type, "N");
-	dynamo_reply_free(&reply);
 
-	read_text(&reply, DYNAMO_CREATE_TABLE, 200, "{\"TableDescription\":" TABLE "}");
+	read_text(DYNAMO_CREATE_TABLE, 200, "{\"TableDescription\":" TABLE "}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_string_equal(reply.table.partition_key, "ke\"y");
-	dynamo_reply_free(&reply);
 #undef TABLE
 }
 
 /* A description as in the API Reference, with further members at its end. */
 static void
-read_description(dynamo_reply *reply, const char *more)
+read_description(const char *more)
 {
 	char		body[2048];
 
@@ -739,75 +700,66 @@ read_description(dynamo_reply *reply, const char *more)
 			 "\"KeySchema\":[{\"AttributeName\":\"key\",\"KeyType\":\"HASH\"}],"
 			 "\"TableStatus\":\"ACTIVE\",\"ItemCount\":0,\"DeletionProtectionEnabled\":false%s}}",
 			 more);
-	read_text(reply, DYNAMO_DESCRIBE_TABLE, 200, body);
-	assert_int_equal(reply->status, DYNAMO_OK);
+	read_text(DYNAMO_DESCRIBE_TABLE, 200, body);
+	assert_int_equal(reply.status, DYNAMO_OK);
 }
 
 TEST(global_tables_are_told_by_their_replicas)
 {
-	dynamo_reply reply;
-
-	read_description(&reply, "");
+	read_description("");
 	assert_false(reply.table.replicated);
 	assert_string_equal(reply.table.replicas, "");
-	dynamo_reply_free(&reply);
 
 	/* no consistency mode: older than that option, and so eventual */
-	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":["
+	read_description(",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":["
 					 "{\"RegionName\":\"us-west-2\",\"ReplicaStatus\":\"ACTIVE\"},"
 					 "{\"RegionName\":\"eu-west-1\",\"ReplicaStatus\":\"CREATING\"}]");
 	assert_true(reply.table.replicated);
 	assert_false(reply.table.strong);
 	assert_string_equal(reply.table.replicas, "us-west-2, eu-west-1");
-	dynamo_reply_free(&reply);
 
-	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\","
+	read_description(",\"GlobalTableVersion\":\"2019.11.21\","
 					 "\"MultiRegionConsistency\":\"EVENTUAL\",\"Replicas\":["
 					 "{\"RegionName\":\"us-west-2\",\"ReplicaStatus\":\"ACTIVE\"}]");
 	assert_true(reply.table.replicated);
 	assert_false(reply.table.strong);
-	dynamo_reply_free(&reply);
 
-	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\","
+	read_description(",\"GlobalTableVersion\":\"2019.11.21\","
 					 "\"MultiRegionConsistency\":\"STRONG\",\"Replicas\":["
 					 "{\"RegionName\":\"us-east-2\",\"ReplicaStatus\":\"ACTIVE\"}],"
 					 "\"GlobalTableWitnesses\":[{\"RegionName\":\"us-west-2\","
 					 "\"WitnessStatus\":\"ACTIVE\"}]");
 	assert_true(reply.table.replicated);
 	assert_true(reply.table.strong);
-	dynamo_reply_free(&reply);
 
 	/* formerly a global table: no replicas left */
-	read_description(&reply, ",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":[]");
+	read_description(",\"GlobalTableVersion\":\"2019.11.21\",\"Replicas\":[]");
 	assert_false(reply.table.replicated);
-	dynamo_reply_free(&reply);
 
-	read_description(&reply, ",\"GlobalTableVersion\":\"2017.11.29\"");
+	read_description(",\"GlobalTableVersion\":\"2017.11.29\"");
 	assert_true(reply.table.replicated);
-	dynamo_reply_free(&reply);
 }
 
 TEST(any_number_of_replicas_fits)
 {
 	char		more[1500] = ",\"Replicas\":[{}";
-	dynamo_reply reply;
 
 	for (int i = 0; i < 30; i++)
 		strcat(more, ",{\"RegionName\":\"ap-southeast-1\"}");
 	strcat(more, "]");
-	read_description(&reply, more);
+	read_description(more);
 	assert_true(reply.table.replicated);
 	assert_int_equal(strlen(reply.table.replicas), sizeof(reply.table.replicas) - 1);
 	assert_memory_equal(reply.table.replicas, "?, ap-southeast-1, ", 19);
-	dynamo_reply_free(&reply);
 }
 
 static void
-read_page(dynamo_reply *reply, const dynamo_table *table, const char *body)
+read_page(const dynamo_table *table, const char *body)
 {
-	dynamo_read_scan(reply, table, 200, NULL, body, strlen(body));
-	assert_int_equal(reply->count, 1);
-	assert_int_equal(reply->results[0].status, reply->status);
+	forget_reply();
+	dynamo_read_scan(&reply, table, 200, NULL, body, strlen(body));
+	assert_int_equal(reply.count, 1);
+	assert_int_equal(reply.results[0].status, reply.status);
 }
 
 static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0};
@@ -818,9 +770,8 @@ TEST(page_brings_items_and_where_to_go_on)
 	static const char body[] = "{\"Items\":[" ITEM_JSON "," RELEASED_JSON "],\"Count\":2,"
 		"\"ScannedCount\":3,\"LastEvaluatedKey\":{\"key\":{\"S\":\"b\\u00e9\"}},"
 		"\"ConsumedCapacity\":{\"TableName\":\"t\",\"CapacityUnits\":1.5}}";
-	dynamo_reply reply;
 
-	read_page(&reply, &plain_table, body);
+	read_page(&plain_table, body);
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_true(reply.consumed == 1.5);
 	assert_int_equal(reply.page.count, 2);
@@ -834,43 +785,35 @@ TEST(page_brings_items_and_where_to_go_on)
 	dynamo_reply_free(&reply);
 	assert_int_equal(reply.page.count, 0);
 	assert_null(reply.page.next);
-	dynamo_reply_free(&reply);
 }
 
 TEST(page_may_be_empty_or_the_last)
 {
-	dynamo_reply reply;
-
-	read_page(&reply, &sorted_table, "{\"Items\":[],\"LastEvaluatedKey\":"
+	read_page(&sorted_table, "{\"Items\":[],\"LastEvaluatedKey\":"
 			  "{\"sk\":{\"S\":\"other\"},\"pk\":{\"S\":\"x\"}}}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(reply.page.count, 0);
 	assert_string_equal(reply.page.next, "x");
 	assert_string_equal(reply.page.next_sort, "other");
-	dynamo_reply_free(&reply);
 
-	read_page(&reply, &plain_table, "{\"Items\":[{\"key\":{\"S\":\"no lock\"}}]}");
+	read_page(&plain_table, "{\"Items\":[{\"key\":{\"S\":\"no lock\"}}]}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(reply.page.count, 1);
 	assert_string_equal(reply.page.rows[0].item.version, "");
 	assert_null(reply.page.next);
-	dynamo_reply_free(&reply);
 }
 
 static void
 assert_no_page(const dynamo_table *table, const char *body, dynamo_status expected,
 			   const char *message)
 {
-	dynamo_reply reply;
-
-	read_page(&reply, table, body);
+	read_page(table, body);
 	assert_int_equal(reply.status, expected);
 	if (strstr(reply.message, message) == NULL)
 		fail_msg("message is %s", reply.message);
 	assert_int_equal(reply.page.count, 0);
 	assert_null(reply.page.rows);
 	assert_null(reply.page.next);
-	dynamo_reply_free(&reply);
 }
 
 TEST(page_with_other_keys_is_a_wrong_request)
@@ -902,33 +845,26 @@ TEST(page_that_cannot_be_read_is_malformed)
 
 TEST(page_with_an_escaped_backslash_has_no_nul)
 {
-	dynamo_reply reply;
-
-	read_page(&reply, &plain_table, "{\"Items\":[{\"key\":{\"S\":\"\\\\u0000\"}}]}");
+	read_page(&plain_table, "{\"Items\":[{\"key\":{\"S\":\"\\\\u0000\"}}]}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_string_equal(reply.page.rows[0].name, "\\u0000");
-	dynamo_reply_free(&reply);
 }
 
 TEST(refused_scan_has_no_page)
 {
 	static const char body[] = "{\"__type\":\"x#AccessDeniedException\",\"message\":\"no\"}";
-	dynamo_reply reply;
 
+	forget_reply();
 	dynamo_read_scan(&reply, &plain_table, 400, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_ACCESS_DENIED);
 	assert_int_equal(reply.page.count, 0);
-	dynamo_reply_free(&reply);
 }
 
 TEST(operators_writes_are_refused_with_the_item)
 {
-	dynamo_reply reply;
-
-	read_text(&reply, DYNAMO_DELETE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
+	read_text(DYNAMO_DELETE, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_string_equal(reply.results[0].item.version, "v1");
-	dynamo_reply_free(&reply);
 	assert_status("{}", 200, DYNAMO_DELETE, DYNAMO_OK);
 	assert_status("{}", 200, DYNAMO_FORCE_RELEASE, DYNAMO_OK);
 	assert_status(REFUSED "}", 400, DYNAMO_FORCE_RELEASE, DYNAMO_CONDITION_FAILED);
@@ -936,8 +872,7 @@ TEST(operators_writes_are_refused_with_the_item)
 
 TEST(transport_failure_fails_each_statement)
 {
-	dynamo_reply reply;
-
+	forget_reply();
 	dynamo_read_failure(&reply, 3, DYNAMO_UNREACHABLE, "could not resolve host");
 	assert_int_equal(reply.status, DYNAMO_UNREACHABLE);
 	assert_int_equal(reply.count, 3);

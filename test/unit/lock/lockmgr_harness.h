@@ -11,7 +11,8 @@
  * The harness asserts what every host relies on: one call in flight per lock,
  * writes saved before they are sent, one answer per request.
  *
- * LOCKMGR_TEST(name) { ... } is a test with a harness h.
+ * LOCKMGR_TEST(name) { ... } is a test with a harness h; LOCKMGR_TEST_WITH tells
+ * how it is started.
  *
  *-------------------------------------------------------------------------
  */
@@ -629,6 +630,16 @@ look_up(harness *h, uint32_t slot, const char *name)
 	ask(h, slot, LOCKMGR_LOOK_UP, name, 0);
 }
 
+/* The name of one of many locks, until the next call. */
+static inline const char *
+lock_name(uint32_t number)
+{
+	static char name[16];
+
+	snprintf(name, sizeof(name), "lock%u", number);
+	return name;
+}
+
 /* The lease that the session holds, or has lost, on the lock. */
 static inline uint32_t
 lease_of(const harness *h, uint32_t slot, const char *name)
@@ -849,16 +860,18 @@ finish(harness *h)
 	harness_free(h);
 }
 
-/* A test whose manager must be able to end cleanly. */
-#define LOCKMGR_TEST(name) \
+/* A test whose manager, once started, must be able to end cleanly. */
+#define LOCKMGR_TEST_WITH(name, start) \
 	static void run_##name(harness *h); \
 	TEST(name) \
 	{ \
-		harness    *h = harness_start(); \
+		harness    *h = (start); \
 \
 		run_##name(h); \
 		finish(h); \
 	} \
 	static void run_##name(harness *h)
+
+#define LOCKMGR_TEST(name) LOCKMGR_TEST_WITH(name, harness_start())
 
 #endif							/* DDBLOCK_TEST_LOCKMGR_HARNESS_H */

@@ -12,18 +12,11 @@ static harness *
 start_chain(uint32_t count)
 {
 	harness    *h = harness_start();
-	char		name[16];
 
 	for (uint32_t i = 0; i < count; i++)
-	{
-		snprintf(name, sizeof(name), "lock%u", i);
-		get(h, i, name);
-	}
+		get(h, i, lock_name(i));
 	for (uint32_t i = 0; i < count - 1; i++)
-	{
-		snprintf(name, sizeof(name), "lock%u", i + 1);
-		acquire(h, i, name);
-	}
+		acquire(h, i, lock_name(i + 1));
 	return h;
 }
 
@@ -48,42 +41,32 @@ TEST(who_closes_a_cycle_is_told)
 	}
 }
 
-TEST(a_chain_that_ends_is_no_cycle)
+LOCKMGR_TEST_WITH(a_chain_that_ends_is_no_cycle, start_chain(3))
 {
-	harness    *h = start_chain(3);
-
 	acquire(h, 5, "lock0");
 	assert_waits(h, 5);
 	assert_waits(h, 0);
 	assert_waits(h, 1);
-	finish(h);
 }
 
-TEST(a_try_never_deadlocks)
+LOCKMGR_TEST_WITH(a_try_never_deadlocks, start_chain(2))
 {
-	harness    *h = start_chain(2);
-
 	try_acquire(h, 1, "lock0");
 	assert_result(h, 1, LOCKMGR_BUSY);
-	finish(h);
 }
 
-TEST(a_holder_that_has_lost_its_lock_blocks_nobody_for_ever)
+LOCKMGR_TEST_WITH(a_holder_that_has_lost_its_lock_blocks_nobody_for_ever, start_chain(2))
 {
-	harness    *h = start_chain(2);
-
 	delete_item(h, "lock0");
 	run(h, LEASE_US / 3 + SECOND);
 	assert_int_equal(h->lost_count, 1);
 	acquire(h, 1, "lock0");
 	settle(h);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	finish(h);
 }
 
-TEST(adoption_finds_a_cycle_too)
+LOCKMGR_TEST_WITH(adoption_finds_a_cycle_too, start_chain(3))
 {
-	harness    *h = start_chain(3);
 	int			deadlocks = 0;
 
 	kill_manager(h);
@@ -95,5 +78,4 @@ TEST(adoption_finds_a_cycle_too)
 		deadlocks += result_of(h, i) == LOCKMGR_DEADLOCK;
 	assert_int_equal(deadlocks, 1);
 	assert_waits(h, 7);
-	finish(h);
 }

@@ -38,29 +38,20 @@ LOCKMGR_TEST(a_lease_is_renewed_when_a_third_has_passed)
 
 LOCKMGR_TEST(renewals_share_a_request)
 {
-	char		name[16];
-
 	for (uint32_t i = 0; i < 26; i++)
-	{
-		snprintf(name, sizeof(name), "lock%u", i);
-		acquire(h, i, name);
-	}
+		acquire(h, i, lock_name(i));
 	settle(h);
 	assert_int_equal(h->call_count, 26);
 	run(h, THIRD_US);
 	assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 1);
 	assert_int_equal(sent(h, DYNAMO_RENEW), 1);
 	for (uint32_t i = 0; i < 26; i++)
-	{
-		snprintf(name, sizeof(name), "lock%u", i);
-		assert_int_equal(saved_of(h, i, name)->renewals, 1);
-	}
+		assert_int_equal(saved_of(h, i, lock_name(i))->renewals, 1);
 }
 
 TEST(a_thousand_leases_cost_forty_calls_a_round)
 {
 	harness    *h = harness_new(1000);
-	char		name[16];
 	int			before;
 
 	start_manager(h);
@@ -69,8 +60,7 @@ TEST(a_thousand_leases_cost_forty_calls_a_round)
 		uint32_t	pause;
 
 		harness_random(h, &pause, sizeof(pause));
-		snprintf(name, sizeof(name), "lock%u", i);
-		acquire(h, i, name);
+		acquire(h, i, lock_name(i));
 		run(h, pause % (20 * MS));
 	}
 	settle(h);
@@ -79,10 +69,7 @@ TEST(a_thousand_leases_cost_forty_calls_a_round)
 	run(h, 3 * THIRD_US);
 	assert_in_range(h->call_count - before, 3 * 40, 4 * 40);
 	for (uint32_t i = 0; i < 1000; i++)
-	{
-		snprintf(name, sizeof(name), "lock%u", i);
-		assert_true(holds(h, i, name));
-	}
+		assert_true(holds(h, i, lock_name(i)));
 	finish(h);
 }
 
@@ -126,9 +113,8 @@ TEST(a_refused_batch_is_sent_as_single_renewals)
 	}
 }
 
-TEST(permission_may_be_missing_statement_by_statement)
+LOCKMGR_TEST_WITH(permission_may_be_missing_statement_by_statement, start_with_two())
 {
-	harness    *h = start_with_two();
 	harness_call *batch;
 
 	next_fate(h, FATE_HOLD);
@@ -143,12 +129,10 @@ TEST(permission_may_be_missing_statement_by_statement)
 	assert_int_equal(sent(h, DYNAMO_RENEW), 2);
 	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
 	assert_int_equal(saved_of(h, 1, "b")->renewals, 1);
-	finish(h);
 }
 
-TEST(each_statement_of_a_batch_has_its_own_fate)
+LOCKMGR_TEST_WITH(each_statement_of_a_batch_has_its_own_fate, start_with_two())
 {
-	harness    *h = start_with_two();
 	harness_call *batch;
 
 	next_fate(h, FATE_HOLD);
@@ -164,19 +148,14 @@ TEST(each_statement_of_a_batch_has_its_own_fate)
 	assert_int_equal(last_call(h)->c.op, DYNAMO_RENEW);
 	assert_string_equal(last_call(h)->writes[0].version, batch->writes[1].version);
 	assert_int_equal(h->lost_count, 1);
-	finish(h);
 }
 
 LOCKMGR_TEST(sharing_a_request_does_not_undo_the_jitter)
 {
-	char		name[16];
 	int			statements = 0;
 
 	for (uint32_t i = 0; i < 50; i++)
-	{
-		snprintf(name, sizeof(name), "lock%u", i);
-		acquire(h, i, name);
-	}
+		acquire(h, i, lock_name(i));
 	settle(h);
 	run(h, THIRD_US - 11 * LATENCY_US);
 	h->fate = fate_of(DYNAMO_THROTTLED);

@@ -32,19 +32,12 @@ counts_of(const harness *h)
 static void
 acquire_many(harness *h, uint32_t count)
 {
-	char		name[16];
-
 	for (uint32_t i = 0; i < count; i++)
-	{
-		snprintf(name, sizeof(name), "lock%u", i);
-		acquire(h, i, name);
-	}
+		acquire(h, i, lock_name(i));
 }
 
-TEST(more_leases_than_there_is_room_for_are_refused)
+LOCKMGR_TEST_WITH(more_leases_than_there_is_room_for_are_refused, start_with(3, 16, 16))
 {
-	harness    *h = start_with(3, 16, 16);
-
 	acquire_many(h, 5);
 	settle(h);
 	for (uint32_t i = 0; i < 5; i++)
@@ -55,13 +48,10 @@ TEST(more_leases_than_there_is_room_for_are_refused)
 	let_go(h, 0, "lock0");
 	settle(h);
 	get(h, 4, "lock4");
-	finish(h);
 }
 
-TEST(the_last_leases_are_for_superusers)
+LOCKMGR_TEST_WITH(the_last_leases_are_for_superusers, start_with(4, 16, 16))
 {
-	harness    *h = start_with(4, 16, 16);
-
 	kill_manager(h);
 	h->config.reserved_leases = 2;
 	start_manager(h);
@@ -82,13 +72,10 @@ TEST(the_last_leases_are_for_superusers)
 	let_go(h, 2, "lock2");
 	settle(h);
 	get(h, 0, "lock0");
-	finish(h);
 }
 
-TEST(a_role_has_no_more_leases_than_it_may)
+LOCKMGR_TEST_WITH(a_role_has_no_more_leases_than_it_may, start_with(8, 16, 16))
 {
-	harness    *h = start_with(8, 16, 16);
-
 	h->role = 7;
 	h->role_max_leases = 2;
 	acquire_many(h, 3);
@@ -124,12 +111,10 @@ TEST(a_role_has_no_more_leases_than_it_may)
 	let_go(h, 0, "lock0");
 	settle(h);
 	get(h, 5, "lock5");
-	finish(h);
 }
 
-TEST(what_is_lost_makes_room_when_it_is_needed)
+LOCKMGR_TEST_WITH(what_is_lost_makes_room_when_it_is_needed, start_with(3, 16, 16))
 {
-	harness    *h = start_with(3, 16, 16);
 	uint32_t	lost;
 
 	acquire_many(h, 3);
@@ -160,13 +145,10 @@ TEST(what_is_lost_makes_room_when_it_is_needed)
 	assert_true(holds(h, 4, "lock4"));
 	acquire(h, 6, "lock6");
 	assert_result(h, 6, LOCKMGR_NO_ROOM);
-	finish(h);
 }
 
-TEST(what_is_lost_makes_no_room_while_it_may_stand_in_the_table)
+LOCKMGR_TEST_WITH(what_is_lost_makes_no_room_while_it_may_stand_in_the_table, start_with(1, 16, 16))
 {
-	harness    *h = start_with(1, 16, 16);
-
 	get(h, 0, "a");
 	h->fate = FATE_LOST_REQUEST;
 	run(h, LEASE_US - MARGIN_US + SECOND / 10);
@@ -177,13 +159,10 @@ TEST(what_is_lost_makes_no_room_while_it_may_stand_in_the_table)
 	assert_result(h, 1, LOCKMGR_NO_ROOM);
 	run(h, MARGIN_US + SECOND);
 	get(h, 1, "b");
-	finish(h);
 }
 
-TEST(waiting_takes_no_lease)
+LOCKMGR_TEST_WITH(waiting_takes_no_lease, start_with(1, 16, 16))
 {
-	harness    *h = start_with(1, 16, 16);
-
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
 	acquire(h, 0, "a");
 	settle(h);
@@ -193,13 +172,10 @@ TEST(waiting_takes_no_lease)
 	foreign_release(h, "a");
 	run(h, SECOND);
 	assert_result(h, 0, LOCKMGR_NO_ROOM);
-	finish(h);
 }
 
-TEST(calls_in_flight_are_bounded_and_none_is_forgotten)
+LOCKMGR_TEST_WITH(calls_in_flight_are_bounded_and_none_is_forgotten, start_with(SIZE, 4, 16))
 {
-	harness    *h = start_with(SIZE, 4, 16);
-
 	h->fate = FATE_HOLD;
 	acquire_many(h, 20);
 	for (uint32_t i = 0; i < 20; i++)
@@ -209,13 +185,10 @@ TEST(calls_in_flight_are_bounded_and_none_is_forgotten)
 		assert_result(h, i, LOCKMGR_GRANTED);
 	}
 	assert_int_equal(h->call_count, 20);
-	finish(h);
 }
 
-TEST(renewals_do_not_wait_behind_other_calls)
+LOCKMGR_TEST_WITH(renewals_do_not_wait_behind_other_calls, start_with(SIZE, 2, 16))
 {
-	harness    *h = start_with(SIZE, 2, 16);
-
 	get(h, 0, "held");
 	run(h, LEASE_US / 4);
 	h->fate = FATE_HOLD;
@@ -234,32 +207,24 @@ TEST(renewals_do_not_wait_behind_other_calls)
 	settle(h);
 	assert_result(h, 3, LOCKMGR_GRANTED);
 	assert_result(h, 4, LOCKMGR_FOUND);
-	finish(h);
 }
 
-TEST(too_many_renewals_wait_their_turn)
+LOCKMGR_TEST_WITH(too_many_renewals_wait_their_turn, start_with(SIZE, 1, 16))
 {
-	harness    *h = start_with(SIZE, 1, 16);
-
 	acquire_many(h, 60);
 	run(h, 70 * LATENCY_US);
 	run(h, LEASE_US * 2 / 3);
 	for (uint32_t i = 0; i < 60; i++)
 		assert_true(h->saved[i].renewals >= 1);
 	assert_int_equal(h->lost_count, 0);
-	finish(h);
 }
 
-TEST(a_lock_nobody_needs_is_remembered_for_a_while)
+LOCKMGR_TEST_WITH(a_lock_nobody_needs_is_remembered_for_a_while, start_with(SIZE, 16, 3))
 {
-	harness    *h = start_with(SIZE, 16, 3);
-	char		name[16];
-
 	for (int i = 0; i < 5; i++)
 	{
-		snprintf(name, sizeof(name), "lock%d", i);
-		foreign_hold(h, name, "v1", LEASE_MS, 1);
-		try_acquire(h, 0, name);
+		foreign_hold(h, lock_name(i), "v1", LEASE_MS, 1);
+		try_acquire(h, 0, lock_name(i));
 		settle(h);
 		assert_result(h, 0, LOCKMGR_BUSY);
 		assert_int_equal(counts_of(h).remembered, i < 3 ? i + 1 : 3);
@@ -274,21 +239,15 @@ TEST(a_lock_nobody_needs_is_remembered_for_a_while)
 
 	/* lock1, lock3 and lock4 are remembered, and dead. */
 	for (int i = 0; i < 5; i++)
-	{
-		snprintf(name, sizeof(name), "lock%d", i);
-		try_acquire(h, 10 + (uint32_t) i, name);
-	}
+		try_acquire(h, 10 + (uint32_t) i, lock_name(i));
 	settle(h);
 	for (int i = 0; i < 5; i++)
 		assert_result(h, 10 + (uint32_t) i,
 					  i == 0 || i == 2 ? LOCKMGR_BUSY : LOCKMGR_GRANTED);
-	finish(h);
 }
 
-TEST(nothing_need_be_remembered)
+LOCKMGR_TEST_WITH(nothing_need_be_remembered, start_with(SIZE, 16, 0))
 {
-	harness    *h = start_with(SIZE, 16, 0);
-
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
 	try_acquire(h, 0, "a");
 	settle(h);
@@ -298,19 +257,15 @@ TEST(nothing_need_be_remembered)
 	settle(h);
 	assert_int_equal(counts_of(h).remembered, 0);
 	assert_result(h, 1, LOCKMGR_FOUND);
-	finish(h);
 }
 
-TEST(locks_nobody_ever_saw_held_are_forgotten)
+LOCKMGR_TEST_WITH(locks_nobody_ever_saw_held_are_forgotten, start_with(SIZE, 16, 16))
 {
-	harness    *h = start_with(SIZE, 16, 16);
-
 	look_up(h, 0, "a");
 	h->fate = fate_of(DYNAMO_ACCESS_DENIED);
 	acquire(h, 1, "b");
 	settle(h);
 	assert_int_equal(counts_of(h).remembered, 0);
-	finish(h);
 }
 
 LOCKMGR_TEST(a_slot_that_does_not_exist_is_refused)
@@ -390,21 +345,14 @@ LOCKMGR_TEST(the_leases_of_a_slot_can_be_walked)
 TEST(thousands_of_locks_are_told_apart)
 {
 	harness    *h = harness_new(1500);
-	char		name[16];
 
 	h->config.max_calls = 2000;
 	start_manager(h);
 	for (uint32_t i = 0; i < 1500; i++)
-	{
-		snprintf(name, sizeof(name), "lock%u", i % 1000);
-		acquire(h, i, name);
-	}
+		acquire(h, i, lock_name(i % 1000));
 	settle(h);
 	for (uint32_t i = 0; i < 1500; i++)
-	{
-		snprintf(name, sizeof(name), "lock%u", i % 1000);
-		assert_true(i < 1000 ? holds(h, i, name) : h->asked[i].owed);
-	}
+		assert_true(i < 1000 ? holds(h, i, lock_name(i % 1000)) : h->asked[i].owed);
 	assert_int_equal(counts_of(h).held, 1000);
 	assert_int_equal(counts_of(h).waiters, 500);
 	finish(h);
