@@ -11,6 +11,7 @@
 
 #define CREDENTIALS "/home/pg/.aws/credentials"
 #define CONFIG "/home/pg/.aws/config"
+#define KEYS(id, secret) "aws_access_key_id = " id "\naws_secret_access_key = " secret "\n"
 
 typedef struct pair
 {
@@ -29,9 +30,8 @@ static const char *
 get(void *arg, const char *name)
 {
 	const world *w = arg;
-	int			i;
 
-	for (i = 0; i < 16 && w->variables[i].name != NULL; i++)
+	for (int i = 0; i < 16 && w->variables[i].name != NULL; i++)
 		if (strcmp(w->variables[i].name, name) == 0)
 			return w->variables[i].value;
 	return NULL;
@@ -42,9 +42,8 @@ read_file(void *arg, const char *path, size_t *len)
 {
 	const world *w = arg;
 	char	   *text;
-	int			i;
 
-	for (i = 0; i < 4 && w->files[i].name != NULL; i++)
+	for (int i = 0; i < 4 && w->files[i].name != NULL; i++)
 	{
 		if (strcmp(w->files[i].name, path) != 0)
 			continue;
@@ -64,6 +63,7 @@ environment(const world *w)
 	};
 }
 
+static const aws_settings none;
 static aws_credentials found;
 static char error[1024];
 static char words[1024];		/* of Region and endpoint */
@@ -71,7 +71,6 @@ static char words[1024];		/* of Region and endpoint */
 static bool
 find(const aws_settings *settings, const world *w)
 {
-	const aws_settings none = {0};
 	aws_environment env = environment(w);
 
 	return aws_find_credentials(settings != NULL ? settings : &none, &env,
@@ -127,10 +126,8 @@ static const world everything = {
 		{"AWS_SESSION_TOKEN", "ENVTOKEN"},
 	},
 	.files = {
-		{CREDENTIALS, "[default]\naws_access_key_id = FILEKEY\n"
-			"aws_secret_access_key = FILEHIDDEN\n"
-			"[work]\naws_access_key_id = WORKKEY\n"
-		"aws_secret_access_key = WORKHIDDEN\n"},
+		{CREDENTIALS, "[default]\n" KEYS("FILEKEY", "FILEHIDDEN")
+			"[work]\n" KEYS("WORKKEY", "WORKHIDDEN")},
 	},
 };
 
@@ -199,8 +196,7 @@ TEST(half_configured_sources_are_refused)
 		.files = {
 			{CREDENTIALS, "[default]\naws_access_key_id = A\n"
 			"aws_secret_access_key =\n"},
-			{CONFIG, "[default]\naws_access_key_id = B\n"
-			"aws_secret_access_key = HIDDEN\n"},
+			{CONFIG, "[default]\n" KEYS("B", "HIDDEN")},
 		},
 	};
 
@@ -271,10 +267,8 @@ TEST(the_credentials_file_wins_over_the_config_file)
 {
 	world		w = {
 		.files = {
-			{CREDENTIALS, "[default]\naws_access_key_id = A\n"
-			"aws_secret_access_key = SA\n"},
-			{CONFIG, "[default]\naws_access_key_id = B\n"
-			"aws_secret_access_key = SB\naws_session_token = TB\n"},
+			{CREDENTIALS, "[default]\n" KEYS("A", "SA")},
+			{CONFIG, "[default]\n" KEYS("B", "SB") "aws_session_token = TB\n"},
 		},
 	};
 
@@ -290,27 +284,22 @@ TEST(each_file_names_profiles_its_own_way)
 	const aws_settings settings = {.profile = "a"};
 	world		w = {
 		.files = {
-			{CREDENTIALS, "[profile a]\naws_access_key_id = WRONG\n"
-			"aws_secret_access_key = S\n"},
-			{CONFIG, "[a]\naws_access_key_id = WRONG\n"
-				"aws_secret_access_key = S\n[profile a]\n"
-			"aws_access_key_id = RIGHT\naws_secret_access_key = S\n"},
+			{CREDENTIALS, "[profile a]\n" KEYS("WRONG", "S")},
+			{CONFIG, "[a]\n" KEYS("WRONG", "S") "[profile a]\n"
+			KEYS("RIGHT", "S")},
 		},
 	};
 
 	assert_found(&settings, &w, "RIGHT", "S", "", "profile \"a\" in " CONFIG);
-	w.files[1].value = "[default]\naws_access_key_id = WRONG\n"
-		"aws_secret_access_key = S\n[profile default]\n"
-		"aws_access_key_id = RIGHT\naws_secret_access_key = S\n";
+	w.files[1].value = "[default]\n" KEYS("WRONG", "S") "[profile default]\n"
+		KEYS("RIGHT", "S");
 	assert_found(NULL, &w, "RIGHT", "S", "", "profile \"default\" in " CONFIG);
 }
 
 TEST(finds_the_files)
 {
-	const char *keys = "[default]\naws_access_key_id = A\n"
-		"aws_secret_access_key = S\n";
-	const char *config_keys = "[default]\naws_access_key_id = B\n"
-		"aws_secret_access_key = S\n";
+	const char *keys = "[default]\n" KEYS("A", "S");
+	const char *config_keys = "[default]\n" KEYS("B", "S");
 	const world moved = {
 		.variables = {{"AWS_SHARED_CREDENTIALS_FILE", "/etc/keys"}},
 		.files = {{"/etc/keys", keys}, {CREDENTIALS, config_keys}},
@@ -345,17 +334,15 @@ TEST(ways_to_credentials_that_it_lacks_are_named)
 		{"sso_session", "[default]\nsso_session = x\nregion = y\n"},
 		{"sso_start_url", "[default]\nsso_start_url = https://x\n"},
 		{"credential_process", "[default]\ncredential_process = /bin/x\n"
-			"aws_access_key_id = A\n"
-		"aws_secret_access_key = HIDDEN\n"},
+			KEYS("A", "HIDDEN")},
 		{"web_identity_token_file", "[default]\n"
 		"web_identity_token_file = /x\n"},
 		{"login_session", "[default]\nlogin_session = x\n"},
 	};
 	world		w = {.files = {{CONFIG, NULL}}};
 	char		end[128];
-	size_t		i;
 
-	for (i = 0; i < COUNT_OF(cases); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 	{
 		w.files[0].value = cases[i].config;
 		snprintf(end, sizeof(end), "profile \"default\": %s is not supported",
@@ -380,7 +367,6 @@ TEST(malformed_files_are_refused)
 			{CONFIG, "[default]\nregion = x\naws_secret_access_key HIDDEN\n"},
 		},
 	};
-	const aws_settings none = {0};
 	aws_environment env = environment(&w);
 	char		text[64];
 
@@ -420,11 +406,9 @@ TEST(long_tokens_are_refused_never_cut)
 	assert_refused(&settings, &w, "no credentials: settings: "
 				   "ddblock.session_token is too long");
 
-	sprintf(file, "[default]\naws_access_key_id = A\n"
-			"aws_secret_access_key = S\naws_session_token = %s\n", fits);
+	sprintf(file, "[default]\n" KEYS("A", "S") "aws_session_token = %s\n", fits);
 	assert_found(NULL, &w, "A", "S", fits, "profile \"default\" in " CREDENTIALS);
-	sprintf(file, "[default]\naws_access_key_id = A\n"
-			"aws_secret_access_key = S\naws_session_token = %s\n", long_token);
+	sprintf(file, "[default]\n" KEYS("A", "S") "aws_session_token = %s\n", long_token);
 	assert_refused_with(NULL, &w, "profile \"default\" in /home/pg/.aws/credentials: "
 						"aws_session_token is too long");
 	free(fits);
@@ -441,8 +425,7 @@ TEST(values_that_no_header_can_carry_are_refused)
 		},
 	};
 	const world continued = {
-		.files = {{CREDENTIALS, "[default]\naws_access_key_id = A\n"
-			"aws_secret_access_key = HIDDEN\n  MORE\n"}},
+		.files = {{CREDENTIALS, "[default]\n" KEYS("A", "HIDDEN") "  MORE\n"}},
 	};
 
 	assert_refused_with(NULL, &w, "environment: AWS_SECRET_ACCESS_KEY contains "
@@ -461,11 +444,10 @@ TEST(messages_are_ascii_and_fit)
 	const world w = {0};
 	aws_environment env = environment(&w);
 	char		small[40];
-	size_t		i;
 
 	assert_false(find(&settings, &w));
 	assert_in_range(strlen(error), 1, sizeof(error) - 1);
-	for (i = 0; error[i] != '\0'; i++)
+	for (size_t i = 0; error[i] != '\0'; i++)
 		assert_in_range(error[i], ' ', '~');
 	assert_false(aws_find_credentials(&settings, &env, &found,
 									  small, sizeof(small)));
@@ -529,7 +511,6 @@ TEST(chooses_the_region)
 
 TEST(says_why_there_is_no_region)
 {
-	const aws_settings none = {0};
 	world		w = {.files = {{CONFIG, "[default]\noutput = x\n"}}};
 
 	assert_region(&none, &w, "");
@@ -554,9 +535,8 @@ TEST(refuses_what_is_no_region)
 		"a-region-longer-than-the-buffer-of-the-caller"
 	};
 	const world w = {0};
-	size_t		i;
 
-	for (i = 0; i < COUNT_OF(wrong); i++)
+	for (size_t i = 0; i < COUNT_OF(wrong); i++)
 	{
 		const aws_settings settings = {.region = wrong[i]};
 
@@ -628,7 +608,6 @@ TEST(chooses_the_endpoint)
 
 TEST(ignores_configured_endpoints_if_told_to)
 {
-	const aws_settings none = {0};
 	const aws_settings settings = {.endpoint_url = "http://set"};
 	const world by_variable = {
 		.variables = {
@@ -656,7 +635,6 @@ TEST(ignores_configured_endpoints_if_told_to)
 
 TEST(never_guesses_an_endpoint)
 {
-	const aws_settings none = {0};
 	const aws_settings gone = {.profile = "gone"};
 	world		w = {
 		.files = {{CONFIG, "[default]\nservices = missing\n"

@@ -191,9 +191,8 @@ TEST(names_the_malformed_line)
 		{"[foo]\na =\n  b =\n", 0},
 	};
 	const ini_slice nul = {"[foo]\na = b\0c\n", 14};
-	size_t		i;
 
-	for (i = 0; i < COUNT_OF(cases); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		if (ini_malformed_line(slice(cases[i].text)) != cases[i].line)
 			fail_msg("case %zu: not line %d", i, cases[i].line);
 	assert_int_equal(ini_malformed_line(nul), 2);
@@ -229,9 +228,8 @@ TEST(never_cuts_a_value)
 TEST(stays_within_the_bytes_given)
 {
 	const char *text = "[profile foo]\na =\n  b = 1\nc = 2 # 3\n d";
-	size_t		len;
 
-	for (len = 0; len <= strlen(text); len++)
+	for (size_t len = 0; len <= strlen(text); len++)
 	{
 		char	   *copy = malloc(len > 0 ? len : 1);	/* for ASan */
 		char		value[16];

@@ -140,12 +140,11 @@ static void
 add_body_hash(vector *v)
 {
 	unsigned char hash[32];
-	int			i;
 
 	if (!cJSON_IsTrue(cJSON_GetObjectItem(v->context, "sign_body")))
 		return;
 	SHA256(v->request.body, v->request.body_len, hash);
-	for (i = 0; i < 32; i++)
+	for (int i = 0; i < 32; i++)
 		sprintf(v->body_hash + 2 * i, "%02x", hash[i]);
 	add_header(v, "x-amz-content-sha256", v->body_hash);
 }
@@ -305,9 +304,8 @@ write_case(FILE *file, const random_case *c)
 	cJSON	   *json = cJSON_CreateObject();
 	cJSON	   *headers = cJSON_AddArrayToObject(json, "headers");
 	char	   *line;
-	int			i;
 
-	for (i = 0; i < c->request.header_count; i++)
+	for (int i = 0; i < c->request.header_count; i++)
 	{
 		const char *pair[2] = {c->headers[i].name, c->headers[i].value};
 
@@ -376,13 +374,12 @@ TEST(signs_like_botocore)
 	static char answers[BOTOCORE_COUNT][2048];
 	sigv4_key	key = {0};
 	char		out[2048];
-	int			i;
 
 	random_state = 20261121;
-	for (i = 0; i < BOTOCORE_COUNT; i++)
+	for (int i = 0; i < BOTOCORE_COUNT; i++)
 		make_random_case(&cases[i]);
 	assert_int_equal(ask_botocore(cases, answers), BOTOCORE_COUNT);
-	for (i = 0; i < BOTOCORE_COUNT; i++)
+	for (int i = 0; i < BOTOCORE_COUNT; i++)
 	{
 		add_date_and_token(&cases[i]);
 		assert_true(sigv4_sign(&cases[i].request, &key, out, sizeof(out)));
@@ -462,10 +459,9 @@ TEST(gives_nothing_unless_all_of_it_fits)
 	sigv4_request request = plain_request();
 	sigv4_key	key = {0};
 	char		whole[512];
-	size_t		size;
 
 	assert_true(sigv4_sign(&request, &key, whole, sizeof(whole)));
-	for (size = 0; size <= strlen(whole) + 1; size++)
+	for (size_t size = 0; size <= strlen(whole) + 1; size++)
 	{
 		char	   *out = malloc(size + 1);	/* not 0 bytes; ASan sees the rest */
 		bool		ok;
@@ -489,7 +485,6 @@ TEST(refuses_what_it_cannot_hold)
 	sigv4_key	key = {0};
 	char		text[1024];
 	char		out[4096];
-	int			i;
 
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
@@ -507,7 +502,7 @@ TEST(refuses_what_it_cannot_hold)
 	assert_false(sigv4_sign(&request, &key, out, sizeof(out)));
 
 	request = plain_request();
-	for (i = 0; i < 65; i++)
+	for (int i = 0; i < 65; i++)
 		many[i] = (sigv4_header) {"name", "value"};
 	request.headers = many;
 	request.header_count = 64;
@@ -543,11 +538,10 @@ TEST(writes_dates_in_utc)
 		{INT64_MAX, "99991231T235959Z"},
 	};
 	char		out[SIGV4_DATE_SIZE];
-	size_t		i;
 
 	setenv("TZ", "EST5", 1);
 	tzset();
-	for (i = 0; i < COUNT_OF(cases); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 	{
 		sigv4_amz_date(cases[i].epoch_s, out);
 		assert_string_equal(out, cases[i].text);
