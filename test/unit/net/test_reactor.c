@@ -31,7 +31,7 @@ static struct
 static void
 on_io(void *arg, int fd, int events)
 {
-	(void) arg;
+	assert_ptr_equal(arg, &f);
 	f.io_calls++;
 	f.io_fd = fd;
 	f.io_events = events;
@@ -43,7 +43,7 @@ on_io(void *arg, int fd, int events)
 static void
 on_timer(void *arg)
 {
-	(void) arg;
+	assert_ptr_equal(arg, &f);
 	f.timer_calls++;
 	f.timer_order = ++f.order;
 }
@@ -60,8 +60,8 @@ set_up(void **state)
 		return -1;
 	f.near = pair[0];
 	f.far = pair[1];
-	reactor_on_io(f.r, on_io, NULL);
-	reactor_on_timer(f.r, on_timer, NULL);
+	reactor_on_io(f.r, on_io, &f);
+	reactor_on_timer(f.r, on_timer, &f);
 	return 0;
 }
 
