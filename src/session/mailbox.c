@@ -155,7 +155,11 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 		if (waiting == NULL && !request->repeat)
 			WaitingTellTrouble(started, now);
 		if (waiting != NULL)
-			wake = Min(wake, WaitingTurn(waiting, MailboxMySlot(), request->seq, now));
+		{
+			int64		turn = WaitingTurn(waiting, MailboxMySlot(), request->seq, now);
+
+			wake = Min(wake, turn);
+		}
 
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 Max(wake - now + 999, 0) / 1000, event);
