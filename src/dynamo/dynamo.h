@@ -203,6 +203,9 @@ typedef struct dynamo_reply
 	dynamo_page page;			/* of SCAN */
 } dynamo_reply;
 
+/* May the same request succeed if it is repeated, without anybody's help? */
+extern bool dynamo_is_transient(dynamo_status status);
+
 /* "DynamoDB_20120810.UpdateItem" and so on, for the X-Amz-Target header. */
 extern const char *dynamo_target(dynamo_op op);
 

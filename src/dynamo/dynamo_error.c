@@ -81,3 +81,10 @@ dynamo_error_status(const char *type, const char *message)
 	}
 	return DYNAMO_MALFORMED;
 }
+
+bool
+dynamo_is_transient(dynamo_status status)
+{
+	return status == DYNAMO_THROTTLED || status == DYNAMO_CONFLICT ||
+		status == DYNAMO_UNREACHABLE || status == DYNAMO_UNKNOWN;
+}

@@ -112,20 +112,12 @@ refuse(gate *g, gate_verdict refusal, dynamo_status status, const char *type,
 	keep_words(&g->refused, status, type, message);
 }
 
-static bool
-is_no_answer(dynamo_status status)
-{
-	return status == DYNAMO_UNREACHABLE || status == DYNAMO_UNKNOWN ||
-		status == DYNAMO_THROTTLED || status == DYNAMO_CONFLICT ||
-		status == DYNAMO_MALFORMED;
-}
-
-/* DynamoDB did not answer the question, or refused to. */
+/* DynamoDB did not answer, or not readably, or refused to. */
 static void
 failed(gate *g, gate_call *call, const dynamo_reply *reply, int64_t pause,
 	   uint64_t random, int64_t now)
 {
-	if (is_no_answer(reply->status))
+	if (dynamo_is_transient(reply->status) || reply->status == DYNAMO_MALFORMED)
 	{
 		keep_words(&g->unknown, reply->status, "", reply->message);
 		pause = g->waited_for ? backoff_us(++call->failures, BACKOFF_CAP_US, random) :

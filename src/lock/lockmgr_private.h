@@ -315,7 +315,6 @@ extern bool lm_may_enter(lock_state from, lock_state to);
 extern void lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock,
 							dynamo_op op, const dynamo_result *result);
 extern void lm_clear_trouble(lockmgr *lm, lm_lock *lock);
-extern bool lm_is_permanent(dynamo_status status);
 extern bool lm_out_of_patience(const lockmgr *lm, int64_t now,
 							   const lm_lock *lock, const lm_session *session);
 extern void lm_fail_impatient_waiters(lockmgr *lm, int64_t now, lm_lock *lock);

@@ -115,7 +115,7 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	if (session != NULL)
 	{
 		session->call = NULL;
-		if (!done && !lm_is_permanent(result->status) &&
+		if (!done && dynamo_is_transient(result->status) &&
 			now - session->request.since < lm->retry_timeout_us)
 		{
 			heap_set(&lm->look_ups, &session->timer, now +

@@ -42,14 +42,6 @@ lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 	lm_tell_watch(lm, lock);
 }
 
-/* Would the same request fail again? */
-bool
-lm_is_permanent(dynamo_status status)
-{
-	return status != DYNAMO_THROTTLED && status != DYNAMO_CONFLICT &&
-		status != DYNAMO_UNREACHABLE && status != DYNAMO_UNKNOWN;
-}
-
 /* Should the session's request fail now? */
 bool
 lm_out_of_patience(const lockmgr *lm, int64_t now, const lm_lock *lock,
@@ -61,7 +53,7 @@ lm_out_of_patience(const lockmgr *lm, int64_t now, const lm_lock *lock,
 		return false;			/* nothing has failed: an abandoned acquire */
 	if (since < lock->trouble_since)
 		since = lock->trouble_since;
-	return lm_is_permanent(lock->trouble) || now - since >= lm->retry_timeout_us;
+	return !dynamo_is_transient(lock->trouble) || now - since >= lm->retry_timeout_us;
 }
 
 void

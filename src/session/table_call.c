@@ -29,7 +29,6 @@
 #define PAGE_MAX 500
 
 static bool has_failed(const MailboxAnswer *answer, dynamo_status expected);
-static bool worth_repeating(const MailboxAnswer *answer);
 static void next_page(TableScan *scan);
 static void go_on_after(TableScan *scan);
 static void adapt_limit(MailboxRequest *request, const LockPageSize *page);
@@ -66,7 +65,7 @@ TableCall(MailboxRequest *request, dynamo_status expected_failure, MailboxAnswer
 			break;
 		pause = backoff_us(++failures, BACKOFF_CAP_US,
 						   pg_prng_uint64(&pg_global_prng_state));
-		if (!worth_repeating(answer) ||
+		if (answer->result != LOCKMGR_FAILED || !dynamo_is_transient(answer->status) ||
 			SegmentNow() + pause - started > (int64) ddblock_retry_timeout * 1000)
 			ErrorsAnswer(answer, NULL);
 		maybe_applied |= answer->status == DYNAMO_UNKNOWN;
@@ -85,14 +84,6 @@ has_failed(const MailboxAnswer *answer, dynamo_status expected)
 {
 	return answer->result == LOCKMGR_FAILED && expected != DYNAMO_OK &&
 		answer->status == expected;
-}
-
-static bool
-worth_repeating(const MailboxAnswer *answer)
-{
-	return answer->result == LOCKMGR_FAILED &&
-		(answer->status == DYNAMO_THROTTLED || answer->status == DYNAMO_CONFLICT ||
-		 answer->status == DYNAMO_UNREACHABLE || answer->status == DYNAMO_UNKNOWN);
 }
 
 void

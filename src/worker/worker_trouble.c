@@ -48,9 +48,7 @@ void
 WorkerPublishTrouble(const dynamo_reply *reply)
 {
 	static bool published = false;
-	bool		repeats = reply->status == DYNAMO_UNREACHABLE ||
-		reply->status == DYNAMO_UNKNOWN || reply->status == DYNAMO_THROTTLED ||
-		reply->status == DYNAMO_CONFLICT;
+	bool		repeats = dynamo_is_transient(reply->status);
 
 	if (repeats || published)
 		SegmentTellTrouble(repeats ? reply->message : "");

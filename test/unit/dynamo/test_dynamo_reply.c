@@ -882,3 +882,12 @@ TEST(transport_failure_fails_each_statement)
 	assert_int_equal(reply.count, 0);
 	assert_null(reply.results);
 }
+
+TEST(repeating_helps_after_transient_failures_only)
+{
+	const int	transient = 1 << DYNAMO_THROTTLED | 1 << DYNAMO_CONFLICT |
+		1 << DYNAMO_UNREACHABLE | 1 << DYNAMO_UNKNOWN;
+
+	for (int status = DYNAMO_OK; status <= DYNAMO_WRONG_SERVICE; status++)
+		assert_int_equal(dynamo_is_transient(status), transient >> status & 1);
+}
