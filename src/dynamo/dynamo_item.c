@@ -16,6 +16,7 @@
  */
 #include "dynamo/dynamo_item.h"
 
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,47 +99,21 @@ read_ours(const cJSON *attributes, dynamo_item *item)
 		item->released_at = positive_attribute(attributes, "releasedAt");
 }
 
-static int
-base64_value(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+')
-		return 62;
-	if (c == '/')
-		return 63;
-	return -1;
-}
-
-/* Decodes padded base64 of any length; false if it is invalid. */
+/*
+ * Decodes padded base64 of any length; false if it is invalid.  OpenSSL alone would
+ * accept white space around it, and '=' anywhere.
+ */
 static bool
 base64_decode(const char *text, size_t len, uint8_t *out, size_t *out_len)
 {
-	uint32_t	bits = 0;
+	size_t		digits = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+								"0123456789+/");
+	size_t		padding = strspn(text + digits, "=");
 
-	if (len % 4 != 0)
+	if (len % 4 != 0 || padding > 2 || digits + padding != len)
 		return false;
-	*out_len = len / 4 * 3;
-	for (int padding = 0; padding < 2 && len > 0 && text[len - 1] == '='; padding++)
-	{
-		len--;
-		(*out_len)--;
-	}
-	for (size_t i = 0; i < len; i++)
-	{
-		int			value = base64_value(text[i]);
-
-		if (value < 0)
-			return false;
-		bits = bits << 6 | (uint32_t) value;
-		if (i % 4 != 0)
-			*out++ = (uint8_t) (bits >> (6 - 2 * (i % 4)));
-	}
-	return true;
+	*out_len = len / 4 * 3 - padding;
+	return EVP_DecodeBlock(out, (const unsigned char *) text, (int) len) >= 0;
 }
 
 /* What is wrong with the data attribute, or NULL. */

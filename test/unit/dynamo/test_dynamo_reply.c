@@ -530,15 +530,33 @@ TEST(held_item_without_readable_lease_or_version_is_wrong)
 	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},"
 						  "\"leaseDuration\":{\"S\":\"soon\"}",
 						  "the lock item's leaseDuration is unreadable");
-	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},"
-						  "\"leaseDuration\":{\"S\":\"1s\"},\"data\":{\"B\":\"A===\"}",
-						  "the lock item's data is not base64");
 
 	memset(version, 'v', sizeof(version) - 1);
 	version[DYNAMO_VERSION_SIZE] = '\0';
 	snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"%s\"},"
 			 "\"leaseDuration\":{\"S\":\"1s\"}", version);
 	assert_wrong_item(attributes, "the lock item's recordVersionNumber is too long");
+}
+
+TEST(data_must_be_strict_base64)
+{
+	static const char *const wrong[] = {
+		"A===", "====", "=AAA", "AA=A", "AA==AAAA", "AAAA====", "AA*A", "A", "AA", "AAA",
+		" AAAA", "   AAAA", "AAAA\\n", "AA\\nAA", "AAA\\n", "AAA\\u0080", "AA-_"
+	};
+	char		attributes[128];
+	dynamo_reply reply;
+	const dynamo_item *item = read_item(&reply, "\"data\":{\"B\":\"+/8x/w==\"}");
+
+	assert_int_equal(item->data_len, 4);
+	assert_memory_equal(item->data, "\xfb\xff\x31\xff", 4);
+	dynamo_reply_free(&reply);
+	for (size_t i = 0; i < COUNT_OF(wrong); i++)
+	{
+		snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
+				 "\"leaseDuration\":{\"S\":\"1s\"},\"data\":{\"B\":\"%s\"}", wrong[i]);
+		assert_wrong_item(attributes, "the lock item's data is not base64");
+	}
 }
 
 static void
