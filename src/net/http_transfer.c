@@ -24,10 +24,12 @@
  */
 #include "net/http_transfer.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #if LIBCURL_VERSION_NUM < 0x075700
 #error "libcurl 7.87 or later is needed"
@@ -224,6 +226,7 @@ set_security(CURL *easy)
 /*
  * Only a file of certificates, ours or curl's default, without curl's default
  * directory: curl caches a file's certificates only if there is no directory.
+ * To open a FIFO, curl would wait for a writer; with a slash added it is no file.
  */
 bool
 http_transfer_configure(http_transfer *t, const char *ca_file,
@@ -231,7 +234,14 @@ http_transfer_configure(http_transfer *t, const char *ca_file,
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
 	const char *file = ca_file != NULL ? ca_file : curl->cainfo;
+	char		no_file[PATH_MAX + 1];
+	struct stat st;
 
+	if (file != NULL && stat(file, &st) == 0 && !S_ISREG(st.st_mode))
+	{
+		snprintf(no_file, sizeof(no_file), "%s/", file);
+		file = no_file;
+	}
 	return set_text(t->easy, CURLOPT_CAINFO, file) &&
 		set_text(t->easy, CURLOPT_CAPATH, file != NULL ? NULL : curl->capath) &&
 		set_long(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);

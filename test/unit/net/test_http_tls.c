@@ -12,6 +12,7 @@
 
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
 
 typedef struct authority
 {
@@ -219,6 +220,16 @@ TEST(expired_certificate)
 TEST(no_authority_file)
 {
 	check_refused(make_context("IP:127.0.0.1", -60), "/nonexistent/ca.pem", "");
+}
+
+TEST(fifo_as_authority_file)
+{
+	char		fifo[64];
+
+	snprintf(fifo, sizeof(fifo), "%s/fifo", directory);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	check_refused(make_context("IP:127.0.0.1", -60), fifo, fifo);
+	unlink(fifo);
 }
 
 TEST(old_protocol)
