@@ -30,11 +30,9 @@ static lockmgr_session me = {0, 0};
 
 static void fill_slot(MailboxSlot *slot);
 static void detach(int code, Datum arg);
-static void post(MailboxRequest *request);
-static void wait_for_answer(const MailboxRequest *request, Waiting *waiting,
-							MailboxAnswer *answer);
-static bool take_answer(uint64 seq, MailboxAnswer *answer);
-static bool is_lost(const MailboxRequest *request, MailboxAnswer *answer);
+static void post(MailboxRequest *request, const char *name, const void *data);
+static bool wait_for_answer(const MailboxRequest *request, Waiting *waiting);
+static bool is_lost(const MailboxRequest *request);
 static int64 worker_missing_since(int64 since, int64 now);
 static uint32 wait_event(const MailboxRequest *request);
 
@@ -90,13 +88,15 @@ detach(int code, Datum arg)
 	me.generation = 0;
 }
 
-void
-MailboxCall(MailboxRequest *request, Waiting *waiting, MailboxAnswer *answer)
+const MailboxAnswer *
+MailboxCall(MailboxRequest *request, const char *name, const void *data, Waiting *waiting)
 {
-	post(request);
+	bool		answered = false;
+
+	post(request, name, data);
 	PG_TRY();
 	{
-		wait_for_answer(request, waiting, answer);
+		answered = wait_for_answer(request, waiting);
 	}
 	PG_CATCH();
 	{
@@ -104,13 +104,23 @@ MailboxCall(MailboxRequest *request, Waiting *waiting, MailboxAnswer *answer)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	if (answered)
+		return &MailboxMySlot()->answer;
+	mailbox_cancel(&segment_mailbox, me, request->seq);
+	return NULL;
 }
 
 static void
-post(MailboxRequest *request)
+post(MailboxRequest *request, const char *name, const void *data)
 {
+	MailboxSlot *slot = MailboxMySlot();
+
 	request->seq = mailbox_begin_post(&segment_mailbox, me);
-	MailboxMySlot()->request = *request;
+	slot->request = *request;
+	if (request->name_len > 0)
+		memcpy(slot->text, name, request->name_len);
+	if (request->data_len > 0)
+		memcpy(slot->text + request->name_len, data, request->data_len);
 	mailbox_end_post(&segment_mailbox, me);
 }
 
@@ -120,9 +130,9 @@ MailboxLetGo(uint32 lease_index, uint64 seq)
 	mailbox_let_go(&segment_mailbox, me, seq, lease_index);
 }
 
-static void
-wait_for_answer(const MailboxRequest *request, Waiting *waiting,
-				MailboxAnswer *answer)
+/* False if there is nothing to wait for any more. */
+static bool
+wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 {
 	uint32		event = wait_event(request);
 	int64		missing_since = 0;
@@ -134,14 +144,11 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 		int64		wake;
 
 		ResetLatch(MyLatch);
-		if (take_answer(request->seq, answer))
-			return;
+		if (mailbox_accept(&segment_mailbox, me, request->seq))
+			return true;
 		CHECK_FOR_INTERRUPTS();
-		if (is_lost(request, answer))
-		{
-			mailbox_cancel(&segment_mailbox, me, request->seq);
-			return;
-		}
+		if (is_lost(request))
+			return false;
 
 		now = SegmentNow();
 		wake = now + TURN_US;
@@ -166,31 +173,17 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting,
 	}
 }
 
-static bool
-take_answer(uint64 seq, MailboxAnswer *answer)
-{
-	if (!mailbox_accept(&segment_mailbox, me, seq))
-		return false;
-	*answer = MailboxMySlot()->answer;
-	return true;
-}
-
 /*
  * A lease may be lost while it waits for its renewal.  The worker answers so if
  * it can; if the worker is stopped, InterruptBeginDefer() has our latch set at
  * the deadline.
  */
 static bool
-is_lost(const MailboxRequest *request, MailboxAnswer *answer)
+is_lost(const MailboxRequest *request)
 {
-	if (request->kind != MAILBOX_RENEW ||
-		(int64) shared_read(&segment_leases[request->lease_index].words.valid_until) >
-		SegmentNow())
-		return false;
-	memset(answer, 0, offsetof(MailboxAnswer, data));
-	answer->result = LOCKMGR_LOST;
-	answer->loss = LOSS_UNREACHABLE;
-	return true;
+	return request->kind == MAILBOX_RENEW &&
+		(int64) shared_read(&segment_leases[request->lease.index].words.valid_until) <=
+		SegmentNow();
 }
 
 /* 0 if there is a worker. */

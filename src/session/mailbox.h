@@ -25,11 +25,13 @@ extern lockmgr_session MailboxSession(void);
 extern MailboxSlot *MailboxMySlot(void);
 
 /*
- * Sets the request's seq, posts it and waits for the answer, which may be a
- * failure.  waiting: how long, and for which lock; or NULL.
+ * Sets the request's seq, posts it with its name and data, and waits for the
+ * answer, which may be a failure.  The answer is read where the worker wrote it: it
+ * is valid until the session's next request.  NULL: the lease that was to be
+ * renewed is past its deadline.  waiting: how long, and for which lock; or NULL.
  */
-extern void MailboxCall(MailboxRequest *request, Waiting *waiting,
-						MailboxAnswer *answer);
+extern const MailboxAnswer *MailboxCall(MailboxRequest *request, const char *name,
+										const void *data, Waiting *waiting);
 
 /*
  * The session no longer wants the lease that it got for its request seq.  Neither

@@ -30,11 +30,11 @@
 
 static int64 margin_us(int64 lease_ms);
 static void fill_holder(dynamo_holder *holder);
-static MailboxRequest *acquire_request(const LockName *name, const AcquireOptions *options);
+static MailboxRequest acquire_request(const LockName *name, const AcquireOptions *options);
 static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
 pg_noreturn static void raise_lost(const LockName *name, HeldLock *held);
 static void check_grant(const LockName *name, HeldLock *held);
-static void call_release(const char *lock, uint32 lease_index, MailboxAnswer *answer);
+static bool call_release(const char *lock, uint32 lease_index, lease_loss *loss);
 static bool give_back(HeldLock *held, const char *lock);
 static int	release_session_scope(void);
 static void warn_lost(const char *lock, lease_loss loss);
@@ -117,28 +117,22 @@ raise_lost(const LockName *name, HeldLock *held)
 static bool
 acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held)
 {
-	MailboxRequest *request = acquire_request(name, options);
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+	MailboxRequest request = acquire_request(name, options);
+	const MailboxAnswer *answer;
 	Waiting		waiting;
-	bool		granted;
 
 	HeldReserveDepth(held, options->scope);
 	WaitingStart(&waiting, name->text, options->wait_ms);
-	MailboxCall(request, options->only_try ? NULL : &waiting, answer);
-
-	granted = answer->result == LOCKMGR_GRANTED;
-	if (granted)
-	{
-		HeldSetLease(held, answer->lease_index, request->seq, answer->token);
-		InterruptArm();
-		check_grant(name, held);
-	}
-	else if (answer->result != LOCKMGR_BUSY)
+	answer = MailboxCall(&request, name->utf8, options->data,
+						 options->only_try ? NULL : &waiting);
+	if (answer->result == MAILBOX_BUSY)
+		return false;
+	if (answer->result != MAILBOX_GRANTED)
 		ErrorsAnswer(answer, name->text);
-
-	pfree(request);
-	pfree(answer);
-	return granted;
+	HeldSetLease(held, answer->grant.lease_index, request.seq, answer->grant.token);
+	InterruptArm();
+	check_grant(name, held);
+	return true;
 }
 
 /* This process may have been stopped for the whole lease before it read the answer. */
@@ -163,26 +157,25 @@ check_grant(const LockName *name, HeldLock *held)
 					 "lease if this happens often.")));
 }
 
-static MailboxRequest *
+static MailboxRequest
 acquire_request(const LockName *name, const AcquireOptions *options)
 {
-	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
+	Oid			role = GetSessionUserId();
+	MailboxRequest request = {
+		.kind = options->only_try ? MAILBOX_TRY : MAILBOX_ACQUIRE,
+		.name_len = strlen(name->utf8),
+		.data_len = options->data_len,
+		.acquire = {
+			.lease_ms = options->lease_ms,
+			.margin_us = margin_us(options->lease_ms),
+			.role = role,
+			.role_max_leases = ddblock_role_max_leases,
+			.superuser = superuser_arg(role),
+			.has_data = options->data != NULL,
+		},
+	};
 
-	request->kind = options->only_try ? MAILBOX_TRY : MAILBOX_ACQUIRE;
-	request->lease_ms = options->lease_ms;
-	request->margin_us = margin_us(options->lease_ms);
-	request->role = GetSessionUserId();
-	request->role_max_leases = ddblock_role_max_leases;
-	request->superuser = superuser_arg(request->role);
-	fill_holder(&request->holder);
-	request->name_len = strlen(name->utf8);
-	memcpy(request->name, name->utf8, request->name_len);
-	if (options->data != NULL)
-	{
-		request->has_data = true;
-		request->data_len = options->data_len;
-		memcpy(request->data, options->data, options->data_len);
-	}
+	fill_holder(&request.acquire.holder);
 	return request;
 }
 
@@ -298,7 +291,6 @@ give_back(HeldLock *held, const char *lock)
 	bool		lost = !HeldIsValid(held);
 	lease_loss	loss = LOSS_NONE;
 	char	   *utf8 = MemoryContextStrdup(TopMemoryContext, held->name);
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 
 	if (lost)
 		loss = HeldLoss(held);
@@ -307,7 +299,7 @@ give_back(HeldLock *held, const char *lock)
 	{
 		PG_TRY();
 		{
-			call_release(lock, lease_index, answer);
+			lost = !call_release(lock, lease_index, &loss);
 		}
 		PG_CATCH();
 		{
@@ -317,10 +309,7 @@ give_back(HeldLock *held, const char *lock)
 			PG_RE_THROW();
 		}
 		PG_END_TRY();
-		lost = answer->result != LOCKMGR_RELEASED;
-		loss = answer->loss;
 	}
-	pfree(answer);
 
 	if (lost)
 	{
@@ -333,18 +322,20 @@ give_back(HeldLock *held, const char *lock)
 	return !lost;
 }
 
-static void
-call_release(const char *lock, uint32 lease_index, MailboxAnswer *answer)
+/* False if the lease was lost. */
+static bool
+call_release(const char *lock, uint32 lease_index, lease_loss *loss)
 {
-	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
+	MailboxRequest request = {.kind = MAILBOX_RELEASE,.lease.index = lease_index};
+	const MailboxAnswer *answer = MailboxCall(&request, NULL, NULL, NULL);
 
-	request->kind = MAILBOX_RELEASE;
-	request->lease_index = lease_index;
-	MailboxCall(request, NULL, answer);
-	if (answer->result != LOCKMGR_RELEASED && answer->result != LOCKMGR_LOST &&
-		answer->result != LOCKMGR_NOT_HELD)
+	if (answer->result == MAILBOX_RELEASED)
+		return true;
+	if (answer->result == MAILBOX_LOST)
+		*loss = answer->loss;
+	else if (answer->result != MAILBOX_NOT_HELD)
 		ErrorsAnswer(answer, lock);
-	pfree(request);
+	return false;
 }
 
 static void
@@ -359,24 +350,20 @@ warn_lost(const char *lock, lease_loss loss)
 int64
 SessionRenew(const LockName *name, int64 lease_ms)
 {
-	MailboxRequest *request;
-	MailboxAnswer *answer;
+	MailboxRequest request = {.kind = MAILBOX_RENEW};
+	const MailboxAnswer *volatile answer;
 	HeldLock   *held;
-	int64		valid_until;
 
 	(void) SessionRequire(name);
 	held = HeldFind(name->utf8);
 
-	request = palloc0(sizeof(MailboxRequest));
-	request->kind = MAILBOX_RENEW;
-	request->lease_index = held->lease_index;
-	request->lease_ms = lease_ms;
-	request->margin_us = margin_us(lease_ms);
-	answer = palloc(sizeof(MailboxAnswer));
+	request.lease.index = held->lease_index;
+	request.lease.lease_ms = lease_ms;
+	request.lease.margin_us = margin_us(lease_ms);
 	InterruptBeginDefer(held);
 	PG_TRY();
 	{
-		MailboxCall(request, NULL, answer);
+		answer = MailboxCall(&request, NULL, NULL, NULL);
 	}
 	PG_FINALLY();
 	{
@@ -384,15 +371,11 @@ SessionRenew(const LockName *name, int64 lease_ms)
 	}
 	PG_END_TRY();
 	/* If the worker has forgotten the loss to make room, it answers "not held". */
-	if (answer->result == LOCKMGR_LOST || !HeldIsValid(held))
+	if (answer == NULL || answer->result == MAILBOX_LOST || !HeldIsValid(held))
 		raise_lost(name, held);
-	if (answer->result != LOCKMGR_RENEWED)
+	if (answer->result != MAILBOX_RENEWED)
 		ErrorsAnswer(answer, name->text);
-
-	valid_until = answer->valid_until;
-	pfree(request);
-	pfree(answer);
-	return valid_until;
+	return answer->grant.valid_until;
 }
 
 int64
@@ -419,19 +402,17 @@ SessionRequire(const LockName *name)
 	return held->token;
 }
 
-void
-SessionLookUp(const LockName *name, MailboxAnswer *answer)
+const MailboxItem *
+SessionLookUp(const LockName *name)
 {
-	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
+	MailboxRequest request = {.kind = MAILBOX_LOOK_UP,.name_len = strlen(name->utf8)};
+	const MailboxAnswer *answer;
 
 	SessionAttach();
-	request->kind = MAILBOX_LOOK_UP;
-	request->name_len = strlen(name->utf8);
-	memcpy(request->name, name->utf8, request->name_len);
-	MailboxCall(request, NULL, answer);
-	if (answer->result != LOCKMGR_FOUND)
+	answer = MailboxCall(&request, name->utf8, NULL, NULL);
+	if (answer->result != MAILBOX_FOUND)
 		ErrorsAnswer(answer, name->text);
-	pfree(request);
+	return &answer->found;
 }
 
 void

@@ -64,7 +64,10 @@ extern int64 SessionToken(const LockName *name);
 /* The token; raises if the lease is lost or the lock is not held. */
 extern int64 SessionRequire(const LockName *name);
 
-/* Reads the lock's item in DynamoDB, whoever holds the lock. */
-extern void SessionLookUp(const LockName *name, MailboxAnswer *answer);
+/*
+ * Reads the lock's item in DynamoDB, whoever holds the lock.  The result is valid
+ * until the session's next request.
+ */
+extern const MailboxItem *SessionLookUp(const LockName *name);
 
 #endif							/* DDBLOCK_SESSION_SESSION_H */

@@ -28,30 +28,19 @@
 #define PAGE_MIN 20				/* items that DynamoDB looks at */
 #define PAGE_MAX 500
 
-static bool has_failed(const MailboxAnswer *answer, dynamo_status expected);
+static bool is_result(const MailboxAnswer *answer, dynamo_status expected);
 static void next_page(TableScan *scan);
 static void go_on_after(TableScan *scan);
-static void adapt_limit(MailboxRequest *request, const LockPageSize *page);
+static void adapt_limit(TableScan *scan);
 
-MailboxRequest *
-TableItemRequest(dynamo_op op, const char *name_utf8, size_t name_len, const char *expected)
-{
-	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
-
-	request->op = op;
-	request->name_len = name_len;
-	memcpy(request->name, name_utf8, name_len);
-	strlcpy(request->expected, expected, sizeof(request->expected));
-	return request;
-}
-
-bool
-TableCall(MailboxRequest *request, dynamo_status expected_failure, MailboxAnswer *answer,
-		  bool *unsettled)
+const MailboxAnswer *
+TableCall(MailboxRequest *request, const char *name, const void *data,
+		  dynamo_status expected, bool *unsettled)
 {
 	int64		started = SegmentNow();
 	unsigned	failures = 0;
 	bool		maybe_applied = false;
+	const MailboxAnswer *answer;
 
 	SessionAttach();
 	request->kind = MAILBOX_TABLE;
@@ -60,30 +49,32 @@ TableCall(MailboxRequest *request, dynamo_status expected_failure, MailboxAnswer
 	{
 		int64		pause;
 
-		MailboxCall(request, NULL, answer);
-		if (answer->result == LOCKMGR_FOUND || has_failed(answer, expected_failure))
+		answer = MailboxCall(request, name, data, NULL);
+		if (is_result(answer, expected))
 			break;
 		pause = backoff_us(++failures, BACKOFF_CAP_US,
 						   pg_prng_uint64(&pg_global_prng_state));
-		if (answer->result != LOCKMGR_FAILED || !dynamo_is_transient(answer->status) ||
+		if (answer->result != MAILBOX_FAILED ||
+			!dynamo_is_transient(answer->failure.status) ||
 			SegmentNow() + pause - started > (int64) ddblock_retry_timeout * 1000)
 			ErrorsAnswer(answer, NULL);
-		maybe_applied |= answer->status == DYNAMO_UNKNOWN;
+		maybe_applied |= answer->failure.status == DYNAMO_UNKNOWN;
 		WaitingTellTrouble(started, SegmentNow());
 		request->repeat = true;
 		TableSleep(pause);
 	}
 	if (unsettled != NULL)
 		*unsettled = maybe_applied;
-	return answer->result == LOCKMGR_FOUND;
+	return answer;
 }
 
-/* A request that the worker refuses has failed with DYNAMO_OK: nobody expects that. */
+/* Not a failure or a refusal, but for the failure that the caller expects. */
 static bool
-has_failed(const MailboxAnswer *answer, dynamo_status expected)
+is_result(const MailboxAnswer *answer, dynamo_status expected)
 {
-	return answer->result == LOCKMGR_FAILED && expected != DYNAMO_OK &&
-		answer->status == expected;
+	return answer->result == MAILBOX_DONE || answer->result == MAILBOX_DESCRIBED ||
+		answer->result == MAILBOX_PAGE || answer->result == MAILBOX_CHANGED ||
+		(answer->result == MAILBOX_FAILED && answer->failure.status == expected);
 }
 
 void
@@ -110,22 +101,22 @@ TableSleep(int64 microseconds)
 TableScan *
 TableScanStart(const char *prefix, bool released_only)
 {
-	TableScan  *scan = palloc0(sizeof(TableScan));
+	TableScan  *scan = palloc(sizeof(TableScan));
 
-	scan->request = palloc0(sizeof(MailboxRequest));
-	scan->answer = palloc(sizeof(MailboxAnswer));
-	scan->request->op = DYNAMO_SCAN;
-	scan->request->limit = PAGE_MIN;
-	scan->request->released_only = released_only;
-	scan->request->name_len = strlen(prefix);
-	memcpy(scan->request->name, prefix, scan->request->name_len);
+	scan->prefix = prefix;
+	scan->request = (MailboxRequest)
+	{
+		.op = DYNAMO_SCAN,.name_len = strlen(prefix),
+			.scan = {.limit = PAGE_MIN,.released_only = released_only}
+	};
+	scan->started = scan->last_page = false;
 	return scan;
 }
 
 bool
 TableScanNext(TableScan *scan)
 {
-	while (!scan->started || !LockPageRow(scan->answer, &scan->offset, &scan->row))
+	while (!scan->started || !LockPageRow(&scan->page, &scan->offset, &scan->row))
 	{
 		if (scan->last_page)
 			return false;
@@ -134,56 +125,53 @@ TableScanNext(TableScan *scan)
 	return true;
 }
 
+/* Copies the page: the caller may send requests while it reads the rows. */
 static void
 next_page(TableScan *scan)
 {
+	const LockPage *page;
+
 	if (scan->started)
 		go_on_after(scan);
+	page = &TableCall(&scan->request, scan->prefix, scan->start, DYNAMO_OK, NULL)->page;
+	memcpy(&scan->page, page, offsetof(LockPage, data) + page->rows + page->next +
+		   page->next_sort);
 	scan->started = true;
 	scan->offset = 0;
-	(void) TableCall(scan->request, DYNAMO_OK, scan->answer, NULL);
-	scan->last_page = !scan->answer->page.cut && scan->answer->page.next == 0;
-	adapt_limit(scan->request, &scan->answer->page);
+	scan->last_page = !page->cut && page->next == 0;
+	adapt_limit(scan);
 }
 
 /* After a page that was cut, continues after the last row that was read. */
 static void
 go_on_after(TableScan *scan)
 {
-	const MailboxAnswer *answer = scan->answer;
-	const LockPageSize *page = &answer->page;
-	MailboxRequest *request = scan->request;
-	const uint8 *key = answer->data + page->rows;
-	const uint8 *sort = key + page->next;
+	const LockPage *page = &scan->page;
+	const void *key = page->data + page->rows;
+	const void *sort = page->data + page->rows + page->next;
+	Size		key_len = page->next;
 	Size		sort_len = page->next_sort;
 
-	request->start_len = page->next;
 	if (page->cut)
 	{
-		key = (const uint8 *) scan->row.name;
-		request->start_len = scan->row.name_len;
-		sort = (const uint8 *) ddblock_sort_key_value;
+		key = scan->row.name;
+		key_len = scan->row.name_len;
+		sort = ddblock_sort_key_value;
 		sort_len = ddblock_sort_key[0] ? strlen(ddblock_sort_key_value) : 0;
 	}
-	memcpy(request->data, key, request->start_len);
-	memcpy(request->data + request->start_len, sort, sort_len);
-	request->data_len = request->start_len + sort_len;
-	request->has_data = true;
+	memcpy(scan->start, key, key_len);
+	memcpy(scan->start + key_len, sort, sort_len);
+	scan->request.scan.start_len = key_len;
+	scan->request.data_len = key_len + sort_len;
 }
 
 static void
-adapt_limit(MailboxRequest *request, const LockPageSize *page)
+adapt_limit(TableScan *scan)
 {
-	if (page->cut)
-		request->limit = Max(request->limit / 2, PAGE_MIN);
-	else if (page->rows <= MAILBOX_DATA_SIZE / 4)
-		request->limit = Min(request->limit * 2, PAGE_MAX);
-}
+	int		   *limit = &scan->request.scan.limit;
 
-void
-TableScanEnd(TableScan *scan)
-{
-	pfree(scan->request);
-	pfree(scan->answer);
-	pfree(scan);
+	if (scan->page.cut)
+		*limit = Max(*limit / 2, PAGE_MIN);
+	else if (scan->page.rows <= LOCK_PAGE_SIZE / 4)
+		*limit = Min(*limit * 2, PAGE_MAX);
 }

@@ -17,40 +17,37 @@
 #include "session/mailbox.h"
 #include "shared/lock_page.h"
 
-/* A request that writes an item if it has this version: DELETE, FORCE_RELEASE. */
-extern MailboxRequest *TableItemRequest(dynamo_op op, const char *name_utf8,
-										size_t name_len, const char *expected);
-
 /*
- * Sends the request, and repeats it while DynamoDB is out of reach or throttles
- * us, until ddblock.retry_timeout has passed.  Returns true if it was done, false
- * if it failed with the expected status (DYNAMO_OK: none is); raises for all
- * else.  Sets *unsettled, if it is not NULL, to whether an earlier copy may have
- * been applied.
+ * Sends the request with its name and data, and repeats it while DynamoDB is out
+ * of reach or throttles us, until ddblock.retry_timeout has passed.  Returns the
+ * call's result, or a failure with the expected status (DYNAMO_OK: none); raises
+ * for all else.  The answer is valid until the session's next request.  Sets
+ * *unsettled, if it is not NULL, to whether an earlier copy may have been applied.
  */
-extern bool TableCall(MailboxRequest *request, dynamo_status expected_failure,
-					  MailboxAnswer *answer, bool *unsettled);
+extern const MailboxAnswer *TableCall(MailboxRequest *request, const char *name,
+									  const void *data, dynamo_status expected,
+									  bool *unsettled);
 
 /* Can be interrupted. */
 extern void TableSleep(int64 microseconds);
 
-/* All lock items, or some.  In the current memory context. */
+/* All lock items, or some.  In the current memory context; pfree() it. */
 typedef struct TableScan
 {
-	MailboxRequest *request;
-	MailboxAnswer *answer;
+	const char *prefix;
+	MailboxRequest request;
+	uint8		start[DYNAMO_NAME_MAX + DYNAMO_SORT_MAX];	/* keys: see MailboxRequest */
+	LockPage	page;
+	int			offset;			/* in the page */
 	LockRow		row;			/* the last one that was read */
-	int			offset;			/* in the answer */
 	bool		started;
 	bool		last_page;
 } TableScan;
 
-/* prefix is UTF-8, at most DYNAMO_NAME_MAX bytes. */
+/* prefix is UTF-8, at most DYNAMO_NAME_MAX bytes, and stays the caller's. */
 extern TableScan *TableScanStart(const char *prefix, bool released_only);
 
 /* The next row, calling for pages as needed; false at the end. */
 extern bool TableScanNext(TableScan *scan);
-
-extern void TableScanEnd(TableScan *scan);
 
 #endif							/* DDBLOCK_SESSION_TABLE_CALL_H */

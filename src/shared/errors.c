@@ -110,8 +110,8 @@ static const FailureKind other_keys = {
 static const FailureKind *kind_of(const Failure *failure);
 static bool names_place(const FailureKind *kind);
 pg_noreturn static void raise_failure(const Failure *failure);
-pg_noreturn static void raise_failed_answer(const MailboxAnswer *answer);
-pg_noreturn static void raise_refusal(const MailboxAnswer *answer);
+pg_noreturn static void raise_failed_call(const MailboxFailure *call);
+static void raise_refusal(const MailboxAnswer *answer);
 static const char *hint_of(const Failure *failure, const FailureKind *kind);
 static int	detail_of(const Failure *failure);
 static char *to_server(const char *utf8);
@@ -173,21 +173,20 @@ ErrorsTrouble(dynamo_status status, const char *message)
 void
 ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 {
-	if (answer->result == LOCKMGR_FAILED && answer->refusal != MAILBOX_NOT_REFUSED)
-		raise_refusal(answer);
-	if (answer->result == LOCKMGR_FAILED)
-		raise_failed_answer(answer);
-	if (answer->result == LOCKMGR_LOST)
+	if (answer->result == MAILBOX_FAILED)
+		raise_failed_call(&answer->failure);
+	raise_refusal(answer);
+	if (answer->result == MAILBOX_LOST)
 		ErrorsLost(lock, answer->loss);
-	if (answer->result == LOCKMGR_NOT_HELD)
+	if (answer->result == MAILBOX_NOT_HELD)
 		ErrorsNotHeld(lock);
-	if (answer->result == LOCKMGR_DEADLOCK)
+	if (answer->result == MAILBOX_DEADLOCK)
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),
-				 errdetail_internal("%s", to_server(answer->message)),
+				 errdetail_internal("%s", to_server(answer->failure.message)),
 				 errhint("Acquire locks in the same order in every session.")));
-	if (answer->result == LOCKMGR_NO_ROOM)
+	if (answer->result == MAILBOX_NO_ROOM)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("all %d leases of this cluster are in use", ddblock_max_leases),
@@ -195,7 +194,7 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 				 errdetail("The last %d are reserved for superusers.",
 						   Min(ddblock_superuser_reserved_leases, ddblock_max_leases - 1)),
 				 errhint("Increase \"ddblock.max_leases\", or hold fewer locks at a time.")));
-	if (answer->result == LOCKMGR_ROLE_FULL)
+	if (answer->result == MAILBOX_ROLE_FULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("too many leases for role \"%s\"",
@@ -203,43 +202,40 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 				 errdetail("Its sessions have %d, as many as \"ddblock.role_max_leases\" allows.",
 						   ddblock_role_max_leases),
 				 errhint("Release locks, or have a superuser change the limit.")));
-	if (answer->result == LOCKMGR_NO_MEMORY)
+	if (answer->result == MAILBOX_NO_MEMORY)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
 				 errdetail("The ddblock worker could not keep the request.")));
-	if (answer->result == LOCKMGR_BAD_ITEM)
+	if (answer->result == MAILBOX_BAD_ITEM)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the item of lock \"%s\" cannot be worked with", lock),
-				 errdetail_internal("%s", to_server(answer->message)),
+				 errdetail_internal("%s", to_server(answer->failure.message)),
 				 errhint("Correct or delete the item.")));
 	elog(ERROR, "unexpected answer of the ddblock worker: %d", (int) answer->result);
 }
 
 static void
-raise_failed_answer(const MailboxAnswer *answer)
+raise_failed_call(const MailboxFailure *call)
 {
-	Failure		failure;
+	Failure		failure = {call->status, to_server(call->message), dynamo_action(call->op), NULL};
 
-	failure.status = answer->status;
-	failure.message = to_server(answer->message);
-	failure.action = dynamo_action(answer->op);
-	failure.hint = NULL;
-	if (answer->hint[0] != '\0')
-		failure.hint = to_server(answer->hint);
-	else if (answer->op == DYNAMO_RELEASE)
+	if (call->hint[0] != '\0')
+		failure.hint = to_server(call->hint);
+	else if (call->op == DYNAMO_RELEASE)
 		failure.hint = "The session no longer holds the lock. The worker keeps trying to "
 			"release it until its lease has run out.";
 	raise_failure(&failure);
 }
 
+/* Returns if the answer is no refusal by the worker. */
 static void
 raise_refusal(const MailboxAnswer *answer)
 {
-	if (answer->refusal == MAILBOX_NO_PLACE)
-		ErrorsNoPlace(ERROR, to_server(answer->message));
-	if (answer->refusal == MAILBOX_OTHER_REGION)
+	if (answer->result == MAILBOX_NO_PLACE)
+		ErrorsNoPlace(ERROR, to_server(answer->failure.message));
+	if (answer->result == MAILBOX_OTHER_REGION)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("locks are acquired in Region \"%s\" only, and this server uses \"%s\"",
@@ -247,14 +243,15 @@ raise_refusal(const MailboxAnswer *answer)
 				 errhint("Set \"ddblock.region\" to \"%s\", or correct "
 						 "\"ddblock.global_table_region\" on every server.",
 						 ddblock_global_table_region)));
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("lock table \"%s\" is a global table with eventual consistency",
-					ddblock_table),
-			 errdetail("Two Regions could grant one lock. Its replicas are in: %s.",
-					   to_server(answer->message)),
-			 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
-					 "server, or use a table that is not replicated or has strong consistency.")));
+	if (answer->result == MAILBOX_GLOBAL_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("lock table \"%s\" is a global table with eventual consistency",
+						ddblock_table),
+				 errdetail("Two Regions could grant one lock. Its replicas are in: %s.",
+						   to_server(answer->failure.message)),
+				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
+						 "server, or use a table that is not replicated or has strong consistency.")));
 }
 
 static void

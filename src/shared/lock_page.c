@@ -63,28 +63,25 @@ row_size(const dynamo_row *row)
 }
 
 void
-LockPagePut(MailboxAnswer *answer, const dynamo_page *page)
+LockPagePut(LockPage *out, const dynamo_page *page)
 {
-	LockPageSize *out = &answer->page;
-	uint8	   *to = answer->data;
-	uint8	   *end = answer->data + MAILBOX_DATA_SIZE;
+	uint8	   *to = out->data;
+	uint8	   *end = out->data + LOCK_PAGE_SIZE;
 	Size		next = page->next ? strlen(page->next) : 0;
 	Size		next_sort = page->next_sort ? strlen(page->next_sort) : 0;
 	int			put = 0;
 
-	memset(out, 0, sizeof(*out));
 	while (put < page->count && row_size(&page->rows[put]) <= end - to)
 		to = put_row(to, &page->rows[put++]);
 	Assert(put > 0 || page->count == 0);
-	out->rows = to - answer->data;
+	out->rows = to - out->data;
 	out->cut = put < page->count || next + next_sort > end - to;
-	if (out->cut || next == 0)
-		return;
-	out->next = next;
-	out->next_sort = next_sort;
-	memcpy(to, page->next, next);
-	if (next_sort > 0)
-		memcpy(to + next, page->next_sort, next_sort);
+	out->next = out->cut ? 0 : next;
+	out->next_sort = out->cut ? 0 : next_sort;
+	if (out->next > 0)
+		memcpy(to, page->next, out->next);
+	if (out->next_sort > 0)
+		memcpy(to + out->next, page->next_sort, out->next_sort);
 }
 
 static uint8 *
@@ -123,14 +120,14 @@ put_text(uint8 *to, const char *text)
 }
 
 bool
-LockPageRow(const MailboxAnswer *answer, int *offset, LockRow *row)
+LockPageRow(const LockPage *page, int *offset, LockRow *row)
 {
-	const uint8 *from = answer->data + *offset;
+	const uint8 *from = page->data + *offset;
 	dynamo_item *item = &row->item;
 	ItemTexts	texts = texts_of(item);
 	RowNumbers	numbers;
 
-	if (*offset >= answer->page.rows)
+	if (*offset >= page->rows)
 		return false;
 	memset(item, 0, sizeof(*item));
 	memcpy(&numbers, from, sizeof(numbers));
@@ -148,7 +145,7 @@ LockPageRow(const MailboxAnswer *answer, int *offset, LockRow *row)
 	item->bad_token = numbers.bad_token;
 	item->by_ddblock = numbers.by_ddblock;
 	row->dead = numbers.dead;
-	*offset = from - answer->data;
+	*offset = from - page->data;
 	return true;
 }
 

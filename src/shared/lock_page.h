@@ -25,10 +25,10 @@ typedef struct LockRow
 	bool		dead;			/* not released, but this cluster may take it over */
 } LockRow;
 
-/* The worker's side: fills answer->page and answer->data. */
-extern void LockPagePut(MailboxAnswer *answer, const dynamo_page *page);
+/* The worker's side; leaves epoch_us alone. */
+extern void LockPagePut(LockPage *out, const dynamo_page *page);
 
 /* Reads the row at *offset and moves on; false after the last one. */
-extern bool LockPageRow(const MailboxAnswer *answer, int *offset, LockRow *row);
+extern bool LockPageRow(const LockPage *page, int *offset, LockRow *row);
 
 #endif							/* DDBLOCK_SHARED_LOCK_PAGE_H */

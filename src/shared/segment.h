@@ -14,10 +14,11 @@
  * when they have read during a change:
  *
  *	 MailboxSlot.words			as lock/mailbox.h says, which also names the races
- *	 MailboxSlot.request		its backend, words.changes; then the bell
+ *	 MailboxSlot.request, text	its backend, words.changes; then the bell
  *	 MailboxSlot.pid, database,
  *	   user						its backend, before words.generation
- *	 MailboxSlot.answer			worker, before words.answer_seq
+ *	 MailboxSlot.answer			worker, before words.answer_seq; the session reads
+ *								it in place, until it posts its next request
  *	 MailboxSlot.watch			worker, before waiting_seq: atomics
  *	 DirectoryEntry.lease, name worker, changes
  *	 DirectoryEntry.words		as lock/mailbox.h says
@@ -48,95 +49,149 @@
 #include "aws/epoch_clock.h"
 #include "lock/mailbox.h"
 
-/* What a backend can ask for: the manager's kinds, and calls past it. */
+/* What a backend can ask for: the lock manager's kinds, and calls past it. */
 typedef enum MailboxKind
 {
-	MAILBOX_ACQUIRE,
-	MAILBOX_TRY,
-	MAILBOX_RELEASE,
-	MAILBOX_RENEW,
-	MAILBOX_LOOK_UP,
+	MAILBOX_ACQUIRE = LOCKMGR_ACQUIRE,
+	MAILBOX_TRY = LOCKMGR_TRY,
+	MAILBOX_RELEASE = LOCKMGR_RELEASE,
+	MAILBOX_RENEW = LOCKMGR_RENEW,
+	MAILBOX_LOOK_UP = LOCKMGR_LOOK_UP,
 	MAILBOX_TABLE				/* one call of the given op on the table or its
 								 * items; the backend decides what comes next */
 } MailboxKind;
 
+/* Kind and op say which part of the union is set. */
 typedef struct MailboxRequest
 {
 	uint64		seq;			/* set by MailboxCall() */
 	MailboxKind kind;
-	uint32		lease_index;	/* RELEASE, RENEW */
-	int64		lease_ms;
-	int64		margin_us;
-	Oid			role;			/* ACQUIRE, TRY: the session's user, */
-	int			role_max_leases;	/* its limit (0: none), */
-	bool		superuser;		/* and whether it is one */
-	dynamo_op	op;				/* TABLE, and all from here to has_data */
-	bool		repeat;			/* the session's last request was the same */
-	int64		read_units;		/* CREATE_TABLE; both 0: on-demand */
-	int64		write_units;
-	bool		released_only;	/* SCAN: name is a prefix of names; data, if any, */
-	int			limit;			/* the keys to continue after: start_len bytes */
-	uint16		start_len;		/* of the partition key, then the sort key */
-	char		version[UUID_SIZE]; /* FORCE_RELEASE: its nonce */
-	char		expected[DYNAMO_VERSION_SIZE];	/* DELETE, FORCE_RELEASE */
-	dynamo_holder holder;		/* ACQUIRE, TRY */
-	bool		has_data;
-	uint16		data_len;
-	uint16		name_len;		/* UTF-8; not RELEASE, RENEW */
-	char		name[DYNAMO_NAME_MAX];
-	uint8		data[DYNAMO_DATA_MAX];
+	dynamo_op	op;				/* TABLE */
+	bool		repeat;			/* TABLE: the session's last request was the same */
+	uint16		name_len;		/* in the slot's text; then, without a gap: */
+	uint16		data_len;		/* data, or the keys to continue a SCAN after */
+	union
+	{
+		struct
+		{
+			int64		lease_ms;
+			int64		margin_us;
+			Oid			role;	/* the session's user, */
+			int			role_max_leases;	/* its limit (0: none), */
+			bool		superuser;	/* and whether it is one */
+			bool		has_data;
+			dynamo_holder holder;
+		}			acquire;	/* ACQUIRE, TRY */
+		struct
+		{
+			uint32		index;
+			int64		lease_ms;	/* RENEW */
+			int64		margin_us;
+		}			lease;		/* RELEASE, RENEW */
+		struct
+		{
+			int64		read_units;
+			int64		write_units;
+		}			capacity;	/* CREATE_TABLE; both 0: on-demand */
+		struct
+		{
+			bool		released_only;
+			int			limit;
+			uint16		start_len;	/* the part of data_len that is the partition
+									 * key; 0: start at the beginning */
+		}			scan;		/* SCAN: the name is a prefix of names */
+		struct
+		{
+			char		version[UUID_SIZE]; /* FORCE_RELEASE: its nonce */
+			char		expected[DYNAMO_VERSION_SIZE];
+		}			write;		/* DELETE, FORCE_RELEASE */
+	};
 } MailboxRequest;
 
-/* Why the worker refuses a request without asking DynamoDB. */
-typedef enum MailboxRefusal
-{
-	MAILBOX_NOT_REFUSED,
-	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned */
-	MAILBOX_OTHER_REGION,		/* the pinned one is not ours */
-	MAILBOX_NO_PLACE			/* no Region or endpoint; message: why */
-} MailboxRefusal;
+#define MAILBOX_REQUEST_TEXT (DYNAMO_NAME_MAX + DYNAMO_DATA_MAX)
+StaticAssertDecl(DYNAMO_DATA_MAX >= DYNAMO_NAME_MAX + DYNAMO_SORT_MAX, "a scan's keys must fit");
 
-/* The part of a page that fitted into the answer to a SCAN. */
-typedef struct LockPageSize
+/* What an answer says, and which part of its union is set. */
+typedef enum MailboxResult
 {
-	uint16		rows;			/* bytes of rows; after them, unless cut: */
-	uint16		next;			/* the partition key to continue after, and */
-	uint16		next_sort;		/* its sort key; both 0: this is the end */
-	bool		cut;			/* rows are missing: continue after the last one */
-} LockPageSize;
+	/* The lock manager's results */
+	MAILBOX_GRANTED = LOCKMGR_GRANTED,	/* grant */
+	MAILBOX_BUSY = LOCKMGR_BUSY,
+	MAILBOX_DEADLOCK = LOCKMGR_DEADLOCK,	/* failure.message */
+	MAILBOX_RELEASED = LOCKMGR_RELEASED,
+	MAILBOX_RENEWED = LOCKMGR_RENEWED,	/* grant.valid_until */
+	MAILBOX_FOUND = LOCKMGR_FOUND,	/* found */
+	MAILBOX_LOST = LOCKMGR_LOST,	/* loss */
+	MAILBOX_NOT_HELD = LOCKMGR_NOT_HELD,
+	MAILBOX_NO_ROOM = LOCKMGR_NO_ROOM,
+	MAILBOX_ROLE_FULL = LOCKMGR_ROLE_FULL,
+	MAILBOX_NO_MEMORY = LOCKMGR_NO_MEMORY,
+	MAILBOX_BAD_ITEM = LOCKMGR_BAD_ITEM,	/* failure.message */
+	MAILBOX_FAILED = LOCKMGR_FAILED,	/* failure; TABLE, too */
+
+	/* TABLE */
+	MAILBOX_DONE,				/* CREATE_TABLE, UPDATE_TTL, DELETE, FORCE_RELEASE */
+	MAILBOX_DESCRIBED,			/* DESCRIBE_TABLE: table */
+	MAILBOX_PAGE,				/* SCAN: page */
+	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE: not done; found: the item */
+
+	/* Refused by the worker, without asking DynamoDB */
+	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned;
+								 * failure.message: the Regions */
+	MAILBOX_OTHER_REGION,		/* the pinned one is not ours */
+	MAILBOX_NO_PLACE			/* no Region or endpoint; failure.message: why */
+} MailboxResult;
 
 /* Room for a text for people: a list of credential sources is the longest. */
 #define MAILBOX_TEXT_SIZE 1024
 
-/*
- * Room for an item's data, or for a page of items (see lock_page.h).  At least two
- * rows with the longest names and texts fit.
- */
-#define MAILBOX_DATA_SIZE 8192
-StaticAssertDecl(MAILBOX_DATA_SIZE >= DYNAMO_DATA_MAX, "data that we write must fit");
-
-typedef struct MailboxAnswer
+typedef struct MailboxFailure
 {
-	lockmgr_result result;		/* TABLE: FOUND or FAILED */
-	uint32		lease_index;
-	int64		token;
-	int64		valid_until;
-	lease_loss	loss;
-	MailboxRefusal refusal;		/* FAILED, not by DynamoDB; message: the Regions */
 	dynamo_op	op;
 	dynamo_status status;
-	char		type[DYNAMO_TYPE_SIZE];
 	char		message[MAILBOX_TEXT_SIZE];
 	char		hint[MAILBOX_TEXT_SIZE];	/* what only the worker knows: which
 											 * credentials were tried, ... */
-	dynamo_item item;			/* LOOK_UP, or why a write was refused; neither
-								 * data nor wrong is set */
-	bool		has_data;		/* the item has data ... */
-	uint64		item_data_len;	/* ... of this length, which may not fit here */
-	dynamo_table_info table;	/* DESCRIBE_TABLE */
-	int64		epoch_us;		/* TABLE: DynamoDB's clock at the answer, or less */
-	LockPageSize page;			/* SCAN: what is in data */
-	uint8		data[MAILBOX_DATA_SIZE];	/* the item's, if it fits */
+} MailboxFailure;
+
+typedef struct MailboxItem
+{
+	dynamo_item item;			/* neither data nor wrong is set */
+	bool		has_data;		/* of item.data_len bytes ... */
+	uint8		data[DYNAMO_DATA_MAX];	/* ... which may not fit here */
+} MailboxItem;
+
+/* At least two rows with the longest names and texts fit. */
+#define LOCK_PAGE_SIZE 8192
+
+/* The part of a page that fits; see lock_page.h. */
+typedef struct LockPage
+{
+	int64		epoch_us;		/* DynamoDB's clock at the answer, or less */
+	uint16		rows;			/* bytes of rows; after them, unless cut: */
+	uint16		next;			/* the partition key to continue after, and */
+	uint16		next_sort;		/* its sort key; both 0: this is the end */
+	bool		cut;			/* rows are missing: continue after the last one */
+	uint8		data[LOCK_PAGE_SIZE];
+} LockPage;
+
+typedef struct MailboxAnswer
+{
+	MailboxResult result;
+	union
+	{
+		struct
+		{
+			uint32		lease_index;
+			int64		token;
+			int64		valid_until;
+		}			grant;
+		lease_loss	loss;
+		MailboxFailure failure;
+		MailboxItem found;
+		dynamo_table_info table;
+		LockPage	page;
+	};
 } MailboxAnswer;
 
 typedef struct MailboxSlot
@@ -146,6 +201,7 @@ typedef struct MailboxSlot
 	char		database[NAMEDATALEN];	/* UTF-8, for the views */
 	char		user[NAMEDATALEN];
 	MailboxRequest request;
+	char		text[MAILBOX_REQUEST_TEXT]; /* the request's name, UTF-8, and data */
 	pg_atomic_uint64 waiting_seq;	/* the last request that had to wait */
 	pg_atomic_uint32 watch;		/* ... under this number */
 	MailboxAnswer answer;

@@ -39,15 +39,12 @@ Datum
 ddb_lock_force_release(PG_FUNCTION_ARGS)
 {
 	LockName	name;
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 	dynamo_item item;
 	bool		released;
 
 	ErrorsRequirePreload();
 	name = ArgumentName(fcinfo, 0);
-	SessionLookUp(&name, answer);
-	item = answer->item;
-	pfree(answer);
+	item = SessionLookUp(&name)->item;
 	if (!item.exists || item.released)
 		PG_RETURN_BOOL(false);
 
@@ -118,24 +115,22 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *
 static bool
 release_version(const LockName *name, dynamo_item *item, bool *unsettled)
 {
-	MailboxRequest *request = TableItemRequest(DYNAMO_FORCE_RELEASE, name->utf8,
-											   strlen(name->utf8), item->version);
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+	MailboxRequest request = {.op = DYNAMO_FORCE_RELEASE,.name_len = strlen(name->utf8)};
+	const MailboxAnswer *answer;
 	uint8		random[16];
-	bool		released;
 
 	if (!pg_strong_random(random, sizeof(random)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
-	uuid_v4(random, request->version);
-	released = TableCall(request, DYNAMO_CONDITION_FAILED, answer, unsettled) ||
-		strcmp(answer->item.version, request->version) == 0;
-	if (!released)
-		*item = answer->item;
-	pfree(request);
-	pfree(answer);
-	return released;
+	uuid_v4(random, request.write.version);
+	strlcpy(request.write.expected, item->version, sizeof(request.write.expected));
+	answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, unsettled);
+	if (answer->result == MAILBOX_DONE ||
+		strcmp(answer->found.item.version, request.write.version) == 0)
+		return true;
+	*item = answer->found.item;
+	return false;
 }
 
 /* The write's condition needs a version. */

@@ -37,9 +37,9 @@ enum
 	INFO_COLUMNS
 };
 
-static void fill_row(const LockName *name, const MailboxAnswer *answer,
+static void fill_row(const LockName *name, const MailboxItem *found,
 					 Datum *values, bool *nulls);
-static void fill_data(const LockName *name, const MailboxAnswer *answer,
+static void fill_data(const LockName *name, const MailboxItem *found,
 					  Datum *values, bool *nulls);
 
 Datum
@@ -47,7 +47,6 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 {
 	Datum		values[INFO_COLUMNS];
 	bool		nulls[INFO_COLUMNS];
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 	TupleDesc	desc;
 	LockName	name;
 
@@ -55,18 +54,17 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	name = ArgumentName(fcinfo, 0);
-	SessionLookUp(&name, answer);
 
 	memset(nulls, true, sizeof(nulls));
-	fill_row(&name, answer, values, nulls);
+	fill_row(&name, SessionLookUp(&name), values, nulls);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }
 
 /* A released item is shown with what the release left in it. */
 static void
-fill_row(const LockName *name, const MailboxAnswer *answer, Datum *values, bool *nulls)
+fill_row(const LockName *name, const MailboxItem *found, Datum *values, bool *nulls)
 {
-	const dynamo_item *item = &answer->item;
+	const dynamo_item *item = &found->item;
 
 	values[INFO_HELD] = BoolGetDatum(item->exists && !item->released);
 	nulls[INFO_HELD] = false;
@@ -77,18 +75,18 @@ fill_row(const LockName *name, const MailboxAnswer *answer, Datum *values, bool 
 	ItemHolder(INFO_DATABASE, &item->holder, values, nulls);
 	ItemLease(INFO_LEASE, item, values, nulls);
 	ItemToken(INFO_TOKEN, item, values, nulls);
-	fill_data(name, answer, values, nulls);
+	fill_data(name, found, values, nulls);
 	ItemText(INFO_VERSION, item->version, values, nulls);
 }
 
 /* Other clients may write more data than ddblock does. */
 static void
-fill_data(const LockName *name, const MailboxAnswer *answer, Datum *values, bool *nulls)
+fill_data(const LockName *name, const MailboxItem *found, Datum *values, bool *nulls)
 {
-	size_t		len = answer->item_data_len;
+	size_t		len = found->item.data_len;
 	bytea	   *data;
 
-	if (!answer->has_data)
+	if (!found->has_data)
 		return;
 	if (len > DYNAMO_DATA_MAX)
 	{
@@ -99,7 +97,7 @@ fill_data(const LockName *name, const MailboxAnswer *answer, Datum *values, bool
 	}
 	data = palloc(VARHDRSZ + len);
 	SET_VARSIZE(data, VARHDRSZ + len);
-	memcpy(VARDATA(data), answer->data, len);
+	memcpy(VARDATA(data), found->data, len);
 	values[INFO_DATA] = PointerGetDatum(data);
 	nulls[INFO_DATA] = false;
 }

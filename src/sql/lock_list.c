@@ -84,7 +84,7 @@ look(TableScan *scan, ReturnSetInfo *result)
 		MemoryContextReset(per_row);
 	}
 	MemoryContextDelete(per_row);
-	TableScanEnd(scan);
+	pfree(scan);
 }
 
 static void

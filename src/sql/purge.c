@@ -42,7 +42,7 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 		if (is_old(scan, age_ms) && delete_item(&scan->row))
 			deleted++;
 	}
-	TableScanEnd(scan);
+	pfree(scan);
 	PG_RETURN_INT64(deleted);
 }
 
@@ -55,7 +55,7 @@ static bool
 is_old(const TableScan *scan, int64 age_ms)
 {
 	const dynamo_item *item = &scan->row.item;
-	int64		now = scan->answer->epoch_us;
+	int64		now = scan->page.epoch_us;
 
 	if (item->version[0] == '\0')
 		return false;
@@ -69,15 +69,11 @@ is_old(const TableScan *scan, int64 age_ms)
 static bool
 delete_item(const LockRow *row)
 {
-	MailboxRequest *request = TableItemRequest(DYNAMO_DELETE, row->name, row->name_len,
-											   row->item.version);
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+	MailboxRequest request = {.op = DYNAMO_DELETE,.name_len = row->name_len};
+	const MailboxAnswer *answer;
 	bool		unsettled;
-	bool		deleted;
 
-	deleted = TableCall(request, DYNAMO_CONDITION_FAILED, answer, &unsettled) ||
-		(unsettled && !answer->item.exists);
-	pfree(request);
-	pfree(answer);
-	return deleted;
+	strlcpy(request.write.expected, row->item.version, sizeof(request.write.expected));
+	answer = TableCall(&request, row->name, NULL, DYNAMO_OK, &unsettled);
+	return answer->result == MAILBOX_DONE || (unsettled && !answer->found.item.exists);
 }

@@ -32,8 +32,7 @@ static void check_keys(const dynamo_table_info *table);
 static bool key_is(const char *name, const char *type, const char *wanted);
 static char *describe_key(const char *name, const char *type);
 static void enable_ttl(void);
-static bool call(dynamo_op op, int64 read_units, int64 write_units,
-				 dynamo_status expected_failure, MailboxAnswer *answer);
+static const MailboxAnswer *call(dynamo_op op, dynamo_status expected);
 
 Datum
 ddb_lock_table_create(PG_FUNCTION_ARGS)
@@ -84,39 +83,38 @@ units(FunctionCallInfo fcinfo, int number, const char *name)
 static bool
 create_table(int64 read_units, int64 write_units)
 {
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
-	bool		created = call(DYNAMO_CREATE_TABLE, read_units, write_units,
-							   DYNAMO_TABLE_IN_USE, answer);
+	MailboxRequest request = {.op = DYNAMO_CREATE_TABLE,
+	.capacity = {.read_units = read_units,.write_units = write_units}};
 
-	pfree(answer);
-	return created;
+	return TableCall(&request, NULL, NULL, DYNAMO_TABLE_IN_USE, NULL)->result == MAILBOX_DONE;
 }
 
 static void
 wait_until_active(dynamo_table_info *table)
 {
 	int64		started = SegmentNow();
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
 
 	for (;;)
 	{
-		bool		found = call(DYNAMO_DESCRIBE_TABLE, 0, 0, DYNAMO_TABLE_MISSING, answer);
+		const MailboxAnswer *answer = call(DYNAMO_DESCRIBE_TABLE, DYNAMO_TABLE_MISSING);
+		const char *status = answer->table.status;
+		bool		found = answer->result == MAILBOX_DESCRIBED;
 
 		if (!found && SegmentNow() - started >= APPEARANCE_US)
 			ErrorsAnswer(answer, NULL);
 		/* A table is UPDATING, and usable, when its capacity is changed. */
-		if (found && (strcmp(answer->table.status, "ACTIVE") == 0 ||
-					  strcmp(answer->table.status, "UPDATING") == 0))
-			break;
-		if (found && strcmp(answer->table.status, "CREATING") != 0)
+		if (found && (strcmp(status, "ACTIVE") == 0 || strcmp(status, "UPDATING") == 0))
+		{
+			*table = answer->table;
+			return;
+		}
+		if (found && strcmp(status, "CREATING") != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("lock table \"%s\" does not become active", ddblock_table),
-					 errdetail("Its status is %s.", answer->table.status)));
+					 errdetail("Its status is %s.", status)));
 		TableSleep(POLL_US);
 	}
-	*table = answer->table;
-	pfree(answer);
 }
 
 static void
@@ -155,25 +153,17 @@ describe_key(const char *name, const char *type)
 static void
 enable_ttl(void)
 {
-	MailboxAnswer *answer = palloc(sizeof(MailboxAnswer));
+	const MailboxAnswer *answer = call(DYNAMO_UPDATE_TTL, DYNAMO_VALIDATION);
 
-	if (!call(DYNAMO_UPDATE_TTL, 0, 0, DYNAMO_VALIDATION, answer) &&
-		strstr(answer->message, "already enabled") == NULL)
+	if (answer->result != MAILBOX_DONE &&
+		strstr(answer->failure.message, "already enabled") == NULL)
 		ErrorsAnswer(answer, NULL);
-	pfree(answer);
 }
 
-static bool
-call(dynamo_op op, int64 read_units, int64 write_units, dynamo_status expected_failure,
-	 MailboxAnswer *answer)
+static const MailboxAnswer *
+call(dynamo_op op, dynamo_status expected)
 {
-	MailboxRequest *request = palloc0(sizeof(MailboxRequest));
-	bool		done;
+	MailboxRequest request = {.op = op};
 
-	request->op = op;
-	request->read_units = read_units;
-	request->write_units = write_units;
-	done = TableCall(request, expected_failure, answer, NULL);
-	pfree(request);
-	return done;
+	return TableCall(&request, NULL, NULL, expected, NULL);
 }

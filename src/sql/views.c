@@ -200,16 +200,16 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 			return false;
 		waiter->session.slot = index;
 		waiter->session.generation = slot->words.request_generation;
-		waiter->seq = request->seq;
+		waiter->seq = slot->words.request_seq;
 		waiter->acquiring = false;
 		waiter->pid = slot->pid;
 		memcpy(waiter->database, slot->database, NAMEDATALEN);
 		memcpy(waiter->user, slot->user, NAMEDATALEN);
-		waiter->lease_ms = request->lease_ms;
+		waiter->lease_ms = request->acquire.lease_ms;
 		waiter->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
 		if (request->kind != MAILBOX_ACQUIRE && request->kind != MAILBOX_TRY)
 			waiter->name_len = 0;
-		memcpy(name, request->name, waiter->name_len);
+		memcpy(name, slot->text, waiter->name_len);
 	}
 	while (!shared_end_read(&slot->words.changes, before));
 

@@ -34,7 +34,10 @@
 	"server's Region: then nothing needs to be known of the table."
 
 static bool any_parked = false; /* perhaps */
-static MailboxRequest taken;	/* the copied request; too large for the stack */
+
+/* The copied request, and its text. */
+static MailboxRequest taken;
+static char taken_text[MAILBOX_REQUEST_TEXT];
 
 static void copy_request(void *arg, uint32 slot_number);
 static bool may_ask(void *arg, int64 now);
@@ -42,11 +45,11 @@ static void ask(void *arg, int64 now, lockmgr_session session, uint64 seq);
 static void refuse_request(uint32 slot_number);
 static void fail_parked(int64 until, gate_verdict verdict, const gate_words *words);
 static MailboxAnswer *begin_answer(lockmgr_session session, uint64 seq, uint32 granted);
-static void fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
-						 const char *type, const char *message);
+static void fill_failure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
+						 dynamo_status status, const char *message);
 static void answer_table(const WorkerCall *call, const dynamo_reply *reply);
 static void find_dead(const dynamo_page *page, int64 sent);
-static void fill_item(MailboxAnswer *out, const dynamo_item *item);
+static void fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item);
 
 static mailbox_worker reader = {
 	.box = &segment_mailbox,
@@ -111,12 +114,10 @@ WorkerReadMailbox(int64 now)
 static void
 copy_request(void *arg, uint32 slot_number)
 {
-	const MailboxRequest *request = &segment_slots[slot_number].request;
+	const MailboxSlot *slot = &segment_slots[slot_number];
 
-	memcpy(&taken, request, offsetof(MailboxRequest, name));
-	memcpy(taken.name, request->name, Min(taken.name_len, sizeof(taken.name)));
-	if (taken.has_data)
-		memcpy(taken.data, request->data, Min(taken.data_len, sizeof(taken.data)));
+	memcpy(&taken, &slot->request, sizeof(taken));
+	memcpy(taken_text, slot->text, Min(taken.name_len + taken.data_len, sizeof(taken_text)));
 }
 
 /*
@@ -181,14 +182,11 @@ fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
 		out = begin_answer(session, seq, LOCKMGR_NO_LEASE);
 		if (out == NULL)
 			continue;
-		out->result = LOCKMGR_FAILED;
-		if (verdict == GATE_OTHER_REGION)
-			out->refusal = MAILBOX_OTHER_REGION;
-		else if (verdict == GATE_GLOBAL_TABLE)
-			out->refusal = MAILBOX_GLOBAL_TABLE;
-		fill_failure(out, DYNAMO_DESCRIBE_TABLE, words->status, words->type, words->message);
+		fill_failure(out, verdict == GATE_OTHER_REGION ? MAILBOX_OTHER_REGION :
+					 verdict == GATE_GLOBAL_TABLE ? MAILBOX_GLOBAL_TABLE : MAILBOX_FAILED,
+					 DYNAMO_DESCRIBE_TABLE, words->status, words->message);
 		if (words->status == DYNAMO_ACCESS_DENIED)
-			strlcpy(out->hint, CHECK_DENIED_HINT, sizeof(out->hint));
+			strlcpy(out->failure.hint, CHECK_DENIED_HINT, sizeof(out->failure.hint));
 		mailbox_end_answer(&segment_mailbox, session, seq);
 	}
 }
@@ -216,56 +214,48 @@ refuse_request(uint32 slot_number)
 	if (!mailbox_peek(&segment_mailbox, slot_number, &session, &seq) ||
 		(out = begin_answer(session, seq, LOCKMGR_NO_LEASE)) == NULL)
 		return;
-	out->result = LOCKMGR_FAILED;
-	out->refusal = MAILBOX_NO_PLACE;
-	fill_failure(out, DYNAMO_READ, DYNAMO_OK, "", WorkerPlaceProblem());
+	fill_failure(out, MAILBOX_NO_PLACE, DYNAMO_READ, DYNAMO_OK, WorkerPlaceProblem());
 	mailbox_end_answer(&segment_mailbox, session, seq);
 }
 
 static void
 ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 {
-	const MailboxRequest *request = &taken;
-
-	/* A session may widen the server's safety margin, not narrow it. */
-	int64		server_margin = (int64) (request->lease_ms * 1000 * ddblock_safety_margin);
 	lockmgr_request asked = {
 		.session = session,
 		.seq = seq,
-		.name = request->name,
-		.name_len = request->name_len,
-		.lease_ms = request->lease_ms,
-		.margin_us = Max(request->margin_us, server_margin),
-		.role = request->role,
-		.role_max_leases = request->role_max_leases,
-		.superuser = request->superuser,
-		.holder = &request->holder,
-		.data = request->has_data ? request->data : NULL,
-		.data_len = request->data_len,
-		.lease_index = request->lease_index,
+		.name = taken_text,
+		.name_len = taken.name_len,
 	};
 
-	switch (request->kind)
+	if (taken.kind == MAILBOX_TABLE)
 	{
-		case MAILBOX_ACQUIRE:
-			asked.kind = LOCKMGR_ACQUIRE;
-			break;
-		case MAILBOX_TRY:
-			asked.kind = LOCKMGR_TRY;
-			break;
-		case MAILBOX_RELEASE:
-			asked.kind = LOCKMGR_RELEASE;
-			break;
-		case MAILBOX_RENEW:
-			asked.kind = LOCKMGR_RENEW;
-			break;
-		case MAILBOX_LOOK_UP:
-			asked.kind = LOCKMGR_LOOK_UP;
-			break;
-		case MAILBOX_TABLE:
-			WorkerSendTable(session, request, answer_table);
-			return;
+		WorkerSendTable(session, &taken, taken_text, answer_table);
+		return;
 	}
+	asked.kind = (lockmgr_kind) taken.kind;
+	if (taken.kind == MAILBOX_ACQUIRE || taken.kind == MAILBOX_TRY)
+	{
+		asked.lease_ms = taken.acquire.lease_ms;
+		asked.margin_us = taken.acquire.margin_us;
+		asked.role = taken.acquire.role;
+		asked.role_max_leases = taken.acquire.role_max_leases;
+		asked.superuser = taken.acquire.superuser;
+		asked.holder = &taken.acquire.holder;
+		if (taken.acquire.has_data)
+			asked.data = (uint8 *) taken_text + taken.name_len;
+		asked.data_len = taken.data_len;
+	}
+	else if (taken.kind != MAILBOX_LOOK_UP)
+	{
+		asked.lease_index = taken.lease.index;
+		asked.lease_ms = taken.lease.lease_ms;
+		asked.margin_us = taken.lease.margin_us;
+	}
+
+	/* A session may widen the server's safety margin, not narrow it. */
+	asked.margin_us = Max(asked.margin_us,
+						  (int64) (asked.lease_ms * 1000 * ddblock_safety_margin));
 	lockmgr_ask(worker_lockmgr, now, &asked);
 }
 
@@ -326,27 +316,23 @@ WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what)
 static MailboxAnswer *
 begin_answer(lockmgr_session session, uint64 seq, uint32 granted)
 {
-	MailboxAnswer *answer = &segment_slots[session.slot].answer;
-
 	if (!mailbox_begin_answer(&segment_mailbox, session, seq, granted))
 		return NULL;
-	answer->type[0] = answer->message[0] = answer->hint[0] = '\0';
-	answer->refusal = MAILBOX_NOT_REFUSED;
-	answer->has_data = false;
-	answer->item_data_len = 0;
-	return answer;
+	return &segment_slots[session.slot].answer;
 }
 
 static void
-fill_failure(MailboxAnswer *out, dynamo_op op, dynamo_status status,
-			 const char *type, const char *message)
+fill_failure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
+			 dynamo_status status, const char *message)
 {
-	out->op = op;
-	out->status = status;
-	strlcpy(out->type, type, sizeof(out->type));
-	strlcpy(out->message, message, sizeof(out->message));
-	if (status == DYNAMO_CREDENTIALS)
-		strlcpy(out->hint, WorkerCredentialsHint(), sizeof(out->hint));
+	MailboxFailure *failure = &out->failure;
+
+	out->result = result;
+	failure->op = op;
+	failure->status = status;
+	strlcpy(failure->message, message, sizeof(failure->message));
+	strlcpy(failure->hint, status == DYNAMO_CREDENTIALS ? WorkerCredentialsHint() : "",
+			sizeof(failure->hint));
 }
 
 void
@@ -358,30 +344,49 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 
 	if (out == NULL)
 		return;
-	out->result = answer->result;
-	out->lease_index = answer->lease_index;
-	out->token = answer->token;
-	out->valid_until = answer->valid_until;
-	out->loss = answer->loss;
-	if (answer->result == LOCKMGR_FAILED || answer->result == LOCKMGR_BAD_ITEM ||
-		answer->result == LOCKMGR_DEADLOCK)
-		fill_failure(out, answer->op, answer->status, answer->type,
-					 answer->message);
-	if (answer->item != NULL)
-		fill_item(out, answer->item);
+	out->result = (MailboxResult) answer->result;
+	switch (answer->result)
+	{
+		case LOCKMGR_GRANTED:
+		case LOCKMGR_RENEWED:
+			out->grant.lease_index = answer->lease_index;
+			out->grant.token = answer->token;
+			out->grant.valid_until = answer->valid_until;
+			break;
+		case LOCKMGR_LOST:
+			out->loss = answer->loss;
+			break;
+		case LOCKMGR_FOUND:
+			fill_item(out, MAILBOX_FOUND, answer->item);
+			break;
+		case LOCKMGR_DEADLOCK:
+		case LOCKMGR_BAD_ITEM:
+		case LOCKMGR_FAILED:
+			fill_failure(out, out->result, answer->op, answer->status, answer->message);
+			break;
+		case LOCKMGR_BUSY:
+		case LOCKMGR_RELEASED:
+		case LOCKMGR_NOT_HELD:
+		case LOCKMGR_NO_ROOM:
+		case LOCKMGR_ROLE_FULL:
+		case LOCKMGR_NO_MEMORY:
+			break;
+	}
 	mailbox_end_answer(&segment_mailbox, answer->session, answer->seq);
 }
 
 static void
-fill_item(MailboxAnswer *out, const dynamo_item *item)
+fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item)
 {
-	out->item = *item;
-	out->item.data = NULL;		/* no pointers in shared memory */
-	out->item.wrong = NULL;
-	out->has_data = item->data != NULL;
-	out->item_data_len = item->data_len;
-	if (out->has_data && item->data_len <= sizeof(out->data))
-		memcpy(out->data, item->data, item->data_len);
+	MailboxItem *found = &out->found;
+
+	out->result = result;
+	found->item = *item;
+	found->item.data = NULL;	/* no pointers in shared memory */
+	found->item.wrong = NULL;
+	found->has_data = item->data != NULL;
+	if (found->has_data && item->data_len <= sizeof(found->data))
+		memcpy(found->data, item->data, item->data_len);
 }
 
 /* The lock manager learns other clusters' versions from a page of the table. */
@@ -409,14 +414,22 @@ answer_table(const WorkerCall *call, const dynamo_reply *reply)
 	out = begin_answer(call->session, call->id, LOCKMGR_NO_LEASE);
 	if (out == NULL)
 		return;
-	out->result = reply->status == DYNAMO_OK ? LOCKMGR_FOUND : LOCKMGR_FAILED;
-	out->table = reply->table;
-	out->epoch_us = WorkerEpochLow(SegmentNow());
-	if (reply->status != DYNAMO_OK)
-		fill_failure(out, call->op, reply->status, reply->type, reply->message);
 	if (reply->status == DYNAMO_CONDITION_FAILED)
-		fill_item(out, &reply->results[0].item);
-	if (call->op == DYNAMO_SCAN)
-		LockPagePut(out, &reply->page);
+		fill_item(out, MAILBOX_CHANGED, &reply->results[0].item);
+	else if (reply->status != DYNAMO_OK)
+		fill_failure(out, MAILBOX_FAILED, call->op, reply->status, reply->message);
+	else if (call->op == DYNAMO_DESCRIBE_TABLE)
+	{
+		out->result = MAILBOX_DESCRIBED;
+		out->table = reply->table;
+	}
+	else if (call->op == DYNAMO_SCAN)
+	{
+		out->result = MAILBOX_PAGE;
+		out->page.epoch_us = WorkerEpochLow(SegmentNow());
+		LockPagePut(&out->page, &reply->page);
+	}
+	else
+		out->result = MAILBOX_DONE;
 	mailbox_end_answer(&segment_mailbox, call->session, call->id);
 }

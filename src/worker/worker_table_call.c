@@ -11,16 +11,17 @@
 #include "worker/worker_table.h"
 #include "worker/worker_table_call.h"
 
-static char *build(const MailboxRequest *request);
-static char *build_scan(const MailboxRequest *request);
-static char *build_write(const MailboxRequest *request);
+static char *build(const MailboxRequest *request, const char *text);
+static char *build_scan(const MailboxRequest *request, const char *text);
+static char *build_write(const MailboxRequest *request, const char *text);
 
 void
-WorkerSendTable(lockmgr_session session, const MailboxRequest *request, WorkerDone done)
+WorkerSendTable(lockmgr_session session, const MailboxRequest *request, const char *text,
+				WorkerDone done)
 {
 	WorkerCall	call = {
 		.op = request->op,
-		.body = build(request),
+		.body = build(request, text),
 		.repeat = request->repeat,
 		.quiet = true,
 		.done = done,
@@ -32,51 +33,49 @@ WorkerSendTable(lockmgr_session session, const MailboxRequest *request, WorkerDo
 }
 
 static char *
-build(const MailboxRequest *request)
+build(const MailboxRequest *request, const char *text)
 {
 	if (request->op == DYNAMO_DESCRIBE_TABLE)
 		return dynamo_build_describe_table(WorkerTable());
 	if (request->op == DYNAMO_CREATE_TABLE)
-		return dynamo_build_create_table(WorkerTable(), request->read_units,
-										 request->write_units);
+		return dynamo_build_create_table(WorkerTable(), request->capacity.read_units,
+										 request->capacity.write_units);
 	if (request->op == DYNAMO_UPDATE_TTL)
 		return dynamo_build_update_ttl(WorkerTable());
 	if (request->op == DYNAMO_SCAN)
-		return build_scan(request);
-	return build_write(request);
+		return build_scan(request, text);
+	return build_write(request, text);
 }
 
 static char *
-build_scan(const MailboxRequest *request)
+build_scan(const MailboxRequest *request, const char *text)
 {
-	const char *start = (const char *) request->data;
+	const char *start = text + request->name_len;
+	uint16		start_len = request->scan.start_len;
 	dynamo_scan scan = {
-		.prefix = request->name,
+		.prefix = text,
 		.prefix_len = request->name_len,
-		.released_only = request->released_only,
-		.limit = request->limit,
+		.released_only = request->scan.released_only,
+		.limit = request->scan.limit,
+		.after = start_len > 0 ? start : NULL,
+		.after_len = start_len,
+		.after_sort = start + start_len,
+		.after_sort_len = request->data_len - start_len,
 	};
 
-	if (request->has_data)
-	{
-		scan.after = start;
-		scan.after_len = request->start_len;
-		scan.after_sort = start + request->start_len;
-		scan.after_sort_len = request->data_len - request->start_len;
-	}
 	return dynamo_build_scan(WorkerTable(), &scan);
 }
 
 /* A purge or a release by force. */
 static char *
-build_write(const MailboxRequest *request)
+build_write(const MailboxRequest *request, const char *text)
 {
 	dynamo_write write = {
 		.op = request->op,
-		.name = request->name,
+		.name = text,
 		.name_len = request->name_len,
-		.version = request->version,
-		.expected = request->expected,
+		.version = request->write.version,
+		.expected = request->write.expected,
 		.now_s = WorkerEpochHigh(SegmentNow()) / USECS_PER_SEC,
 	};
 

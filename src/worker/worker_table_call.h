@@ -14,8 +14,8 @@
 #include "shared/segment.h"
 #include "worker/worker_call.h"
 
-/* The call's session and id are the request's session and seq. */
+/* text is the slot's.  The call's session and id are the request's session and seq. */
 extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *request,
-							WorkerDone done);
+							const char *text, WorkerDone done);
 
 #endif							/* DDBLOCK_WORKER_WORKER_TABLE_CALL_H */
