@@ -111,6 +111,24 @@ $holder->query_safe('ROLLBACK');
 $_->quit foreach $holder, $local, $foreign, $ended;
 wait_for { is_released('a') && is_released('c') && is_released('e') } 'all locks';
 
+#
+# Terminated after it has deleted an item, before it knows.  It holds nothing, so
+# it does not wait for the reply.
+#
+dynamodb->put_item(dynamodb->java_item('old', version => 'v', extra => {
+	isReleased => { S => '1' }, releasedVersion => { S => 'v' },
+	releasedAt => { N => time - 2 * 86400 } }));
+wait_for { $one->safe_psql('postgres', 'SELECT count(*) FROM ddb_locks') == 0 } 'no lease';
+proxy->fault('lose_reply', operation => 'DeleteItem');
+my $purge = session($one);
+$purge->send(q{SELECT ddb_lock_purge('1 day')});
+wait_for { !dynamodb->item('old') } 'the deletion';
+$pid = worker_pid($one);
+$one->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+successor_of($pid);
+is($purge->result, 1, 'an item whose deletion the worker did not live to see is counted');
+$purge->quit;
+
 $far->quit;
 nothing_held_ok;
 done_testing;
