@@ -35,7 +35,7 @@ SELECT requests - :before AS requests FROM ddb_stats WHERE operation = 'all';
 --
 SELECT operation, requests > 0 AS requests, consumed_units > 0 AS consumed_units,
        leases_held IS NOT NULL AS leases_held, leases_lost IS NOT NULL AS leases_lost,
-       waiters, since <= now() AS since
+       waiters IS NOT NULL AS waiters, since <= now() AS since
   FROM ddb_stats
  WHERE operation IN ('acquire', 'renew', 'release', 'read', 'describe_table',
                      'create_table', 'update_ttl', 'all');
@@ -66,13 +66,14 @@ SELECT operation, s.requests - b.requests AS requests, s.replies - b.replies AS 
   FROM ddb_stats s JOIN before b USING (operation)
  WHERE s.requests > b.requests;
 
--- Leases that are held now; the worker counts them a moment later.
+-- Leases that are held now, and waiters; the worker counts them a moment later.
 CREATE FUNCTION pg_temp.leases_held_become(wanted bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     patience timestamptz := clock_timestamp() + '30 s';
 BEGIN
-    WHILE wanted <> (SELECT leases_held FROM ddb_stats WHERE operation = 'all')
+    WHILE (wanted, 0) <> (SELECT leases_held, waiters FROM ddb_stats
+                           WHERE operation = 'all')
           AND clock_timestamp() < patience LOOP
         PERFORM pg_sleep(0.01);
     END LOOP;
