@@ -112,8 +112,8 @@ typedef struct dynamo_item
 } dynamo_item;
 
 /*
- * One conditional write of a lock item; or, as DYNAMO_READ, one consistent
- * read, which uses only name and name_len.
+ * One conditional write of a lock item; or, as DYNAMO_READ, one read, which uses
+ * only name, name_len and maybe_stale.
  */
 typedef struct dynamo_write
 {
@@ -126,6 +126,7 @@ typedef struct dynamo_write
 	const char *expected;		/* ACQUIRE: a dead version, or ""; DELETE,
 								 * FORCE_RELEASE: the one just read; else the
 								 * version that we hold */
+	bool		maybe_stale;	/* READ: eventually consistent, at half the price */
 	bool		any_version;	/* RELEASE: any version of owner, who is dead;
 								 * expected is ignored */
 	int64_t		lease_ms;

@@ -328,7 +328,8 @@ dynamo_build(const dynamo_table *table, const dynamo_write *write)
 			put_delete(&text, write);
 			break;
 		case DYNAMO_READ:
-			dynamo_text_raw(&text, ",\"ConsistentRead\":true," CAPACITY "}");
+			dynamo_text_raw(&text, write->maybe_stale ? "," : ",\"ConsistentRead\":true,");
+			dynamo_text_raw(&text, CAPACITY "}");
 			return dynamo_text_finish(&text);
 		case DYNAMO_RENEW:
 			put_renew(&text, write);

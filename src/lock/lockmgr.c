@@ -41,6 +41,7 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 	lm->max_calls = config->max_calls;
 	lm->request_timeout_us = config->request_timeout_us;
 	lm->retry_timeout_us = config->retry_timeout_us;
+	lm->poll_interval_us = config->poll_interval_us;
 	lm->max_leases = config->max_leases;
 	lm->reserved_leases = config->reserved_leases;
 	lm->max_sessions = config->max_sessions;
@@ -76,10 +77,11 @@ lockmgr_free(lockmgr *lm)
 
 void
 lockmgr_set_timeouts(lockmgr *lm, int64_t request_timeout_us,
-					 int64_t retry_timeout_us)
+					 int64_t retry_timeout_us, int64_t poll_interval_us)
 {
 	lm->request_timeout_us = request_timeout_us;
 	lm->retry_timeout_us = retry_timeout_us;
+	lm->poll_interval_us = poll_interval_us;
 }
 
 void

@@ -257,6 +257,7 @@ typedef struct lockmgr_config
 	uint32_t	max_calls;		/* calls in flight; as many again for renewals */
 	int64_t		request_timeout_us; /* the longest time for one attempt */
 	int64_t		retry_timeout_us;	/* how long a session waits during an outage */
+	int64_t		poll_interval_us;	/* the longest time between two polls */
 } lockmgr_config;
 
 /* Owner is copied.  NULL when memory is short. */
@@ -266,7 +267,7 @@ extern void lockmgr_free(lockmgr *lm);
 
 /* Settings that may change at run time. */
 extern void lockmgr_set_timeouts(lockmgr *lm, int64_t request_timeout_us,
-								 int64_t retry_timeout_us);
+								 int64_t retry_timeout_us, int64_t poll_interval_us);
 
 /*
  * DynamoDB's time (epoch microseconds) at our time 0.  Call before the first event

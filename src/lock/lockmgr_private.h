@@ -179,6 +179,7 @@ struct lockmgr
 	uint32_t	max_calls;
 	int64_t		request_timeout_us;
 	int64_t		retry_timeout_us;
+	int64_t		poll_interval_us;
 	int64_t		epoch_offset_us;
 	bool		batches;		/* DynamoDB accepts them */
 	bool		adopting;

@@ -216,13 +216,18 @@ send_call(lockmgr *lm, const lm_call *call, bool repeat, int64_t timeout_us,
 	lm->host.send(lm->host.arg, &out);
 }
 
+/*
+ * A poll may show the item as it was a moment ago: all that follows from it is a
+ * conditional write.  What a session asks to see is read consistently.
+ */
 static void
-describe_read(lockmgr *lm, const lm_lock *lock, dynamo_write *write)
+describe_read(lockmgr *lm, const lm_lock *lock, bool maybe_stale, dynamo_write *write)
 {
 	*write = (dynamo_write)
 	{
 		.op = DYNAMO_READ, .name = lock->name, .name_len = lock->name_len,
 			.owner = lm->owner, .version = "", .expected = "",
+			.maybe_stale = maybe_stale,
 	};
 }
 
@@ -237,7 +242,7 @@ send_lock(lockmgr *lm, int64_t now, lm_lock *lock, lm_call *call)
 	lock->call = call;
 	if (call->op == DYNAMO_READ)
 	{
-		describe_read(lm, lock, &write);
+		describe_read(lm, lock, true, &write);
 		repeat = false;
 	}
 	else
@@ -260,7 +265,7 @@ send_look_up(lockmgr *lm, lm_session *session, lm_call *call)
 	call->locks[0] = lock;
 	lock->look_ups++;
 	session->call = call;
-	describe_read(lm, lock, &write);
+	describe_read(lm, lock, false, &write);
 	send_call(lm, call, session->attempts > 0, lm->request_timeout_us, &write);
 }
 

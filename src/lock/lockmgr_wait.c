@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define POLL_MIN_US		INT64_C(20000)
-#define POLL_MAX_US		INT64_C(1000000)
 #define POLL_BUSY_US	INT64_C(50000)
 #define BUSY_US			INT64_C(2000000)
 
@@ -272,6 +271,9 @@ lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
  * at most.  A lock that changed hands lately is polled more often, to hit the
  * moment in which another cluster's waiters stay back: see lockmgr_release.c.
  * A poll never comes later than the moment of death.
+ *
+ * A poll may be stale.  One that shows a version that another has replaced restarts
+ * the count to the take-over: it comes later, by no more than the read was behind.
  */
 void
 lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -287,8 +289,8 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 	}
 	if (interval < POLL_MIN_US)
 		interval = POLL_MIN_US;
-	if (interval > POLL_MAX_US)
-		interval = POLL_MAX_US;
+	if (interval > lm->poll_interval_us)
+		interval = lm->poll_interval_us;
 	if (now - lock->holder_seen < BUSY_US && interval > POLL_BUSY_US)
 		interval = POLL_BUSY_US;
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));

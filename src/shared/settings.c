@@ -49,6 +49,7 @@ int			ddblock_max_connections;
 int			ddblock_connect_timeout;
 int			ddblock_request_timeout;
 int			ddblock_retry_timeout;
+int			ddblock_poll_interval;
 int			ddblock_released_item_ttl;
 bool		ddblock_keep_warm;
 char	   *ddblock_access_key_id;
@@ -213,7 +214,7 @@ define_sizes(void)
 							"Maximum number of connections to DynamoDB.",
 							"The ddblock worker uses them for all sessions; half of them are "
 							"reserved for renewals.",
-							&ddblock_max_connections, 32, 2, 1000, PGC_POSTMASTER, 0,
+							&ddblock_max_connections, 128, 2, 1000, PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 }
 
@@ -236,6 +237,12 @@ define_timeouts(void)
 							"Until then the worker repeats attempts. It repeats renewals until the "
 							"lease's deadline, whatever this setting is.",
 							&ddblock_retry_timeout, 30000, 100, 86400000, PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("ddblock.poll_interval",
+							"Longest time between two reads of a lock that another client holds.",
+							"The worker reads each lock that sessions of this cluster wait for, "
+							"more often at the beginning of a wait.",
+							&ddblock_poll_interval, 250, 20, 60000, PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.released_item_ttl",
 							"Time after which DynamoDB may delete a released lock's item.",

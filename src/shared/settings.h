@@ -27,6 +27,7 @@ extern int	ddblock_max_connections;
 extern int	ddblock_connect_timeout;	/* ms */
 extern int	ddblock_request_timeout;	/* ms */
 extern int	ddblock_retry_timeout;	/* ms */
+extern int	ddblock_poll_interval;	/* ms */
 extern int	ddblock_released_item_ttl;	/* s; 0: off */
 extern bool ddblock_keep_warm;
 extern char *ddblock_access_key_id;

@@ -46,6 +46,7 @@ WorkerLockmgrInit(lockmgr_host host)
 		.max_calls = ddblock_max_connections / 2,
 		.request_timeout_us = (int64) ddblock_request_timeout * 1000,
 		.retry_timeout_us = (int64) ddblock_retry_timeout * 1000,
+		.poll_interval_us = (int64) ddblock_poll_interval * 1000,
 	};
 
 	host.send = send;
@@ -70,7 +71,8 @@ WorkerSetTimeouts(int64 request_max_us)
 {
 	lockmgr_set_timeouts(worker_lockmgr,
 						 Min((int64) ddblock_request_timeout * 1000, request_max_us),
-						 (int64) ddblock_retry_timeout * 1000);
+						 (int64) ddblock_retry_timeout * 1000,
+						 (int64) ddblock_poll_interval * 1000);
 }
 
 void

@@ -40,6 +40,9 @@
 #ifndef FAULTS
 #define FAULTS		0			/* calls lost, left on the way, throttled */
 #endif
+#ifndef STALE
+#define STALE		0			/* moments of the past that polls may show later */
+#endif
 #ifndef SLIPS
 #define SLIPS		0			/* ticks that a clock loses */
 #endif
@@ -69,6 +72,14 @@
 byte	item_version;			/* 0: there is no item */
 bit		item_released;
 byte	item_token;				/* 0: it has none */
+
+/*
+ * The item as it was at some moment at which it was held: polls are eventually
+ * consistent.  One that shows it free is no other than one whose reply is slow.
+ */
+byte	past_version;			/* 0: no moment was kept */
+byte	past_token;
+byte	stale = STALE;
 
 /*
  * Writes, by their nonce: cluster A's from 1, B's from SLOTS + 1.  A nonce is
@@ -299,6 +310,14 @@ inline serve(c)
 #define call_of(c) \
 	:: d_step { k[c].call == SENT -> serve(c); tidy() } \
 	\
+	/* A poll shows the past. */ \
+	:: d_step { k[c].call == SENT && k[c].state == READING && past_version != 0 -> \
+				k[c].reply_version = past_version; \
+				k[c].reply_released = 0; \
+				k[c].reply_token = past_token; \
+				k[c].call = SERVED; \
+				tidy() } \
+	\
 	/* It is doubled: a copy is left on the way. */ \
 	:: d_step { k[c].call == SENT && k[c].state != READING && faults > 0 && \
 				!w[k[c].pending].loose -> \
@@ -319,6 +338,12 @@ end:
 	old_copy(1) old_copy(2) old_copy(3) old_copy(4) old_copy(5) old_copy(6)
 	old_copy(SLOTS + 1) old_copy(SLOTS + 2) old_copy(SLOTS + 3)
 	old_copy(SLOTS + 4) old_copy(SLOTS + 5) old_copy(SLOTS + 6)
+
+	/* From now on polls may show this moment. */
+	:: d_step { stale > 0 && item_version != 0 && !item_released ->
+			stale--;
+			past_version = item_version;
+			past_token = item_token }
 	od
 }
 

@@ -421,6 +421,15 @@ inline call_unknown(c)
 inline call_settled(c)
 {
 	if
+#ifdef OWN_VERSION_IN_A_POLL_BELIEVED
+	:: k[c].state == READING && k[c].reply_version != 0 &&
+		w[k[c].reply_version].owner == c && !k[c].reply_released ->
+		k[c].version = k[c].reply_version;
+		k[c].deadline = less(w[k[c].version].lease, MARGIN);
+		k[c].holder = 2 * c + 1;
+		k[c].state = HELD;
+		check_exclusive(c)
+#endif
 	:: k[c].state == READING ->
 		observe(c);
 		k[c].state = (k[c].seen == 0 || overwritable(c) -> IDLE : POLLING)
@@ -474,7 +483,8 @@ end:
 			k[c].state = IDLE;
 			tidy() }
 	:: d_step { k[c].state == POLLING && wanted(c) && !overwritable(c) &&
-			(item_released || item_version != k[c].seen) ->
+			(item_released || item_version != k[c].seen ||
+			 (past_version != 0 && past_version != k[c].seen)) ->
 			k[c].state = READING; send(c);
 			tidy() }
 

@@ -102,7 +102,7 @@ tidy_slots(void)
 	for (n = 1; n <= 2 * SLOTS; n++)
 	{
 		if (now.w[n].op != SETTLED || now.item_version == n ||
-			refers(0, n) || refers(1, n) || is_expected(n))
+			now.past_version == n || refers(0, n) || refers(1, n) || is_expected(n))
 			continue;
 		now.w[n].op = NOTHING;
 		now.w[n].owner = now.w[n].lease = 0;
@@ -133,6 +133,7 @@ choose_order(void)
 	memset(order, 0, sizeof(order));
 	taken[0] = taken[1] = 0;
 	number(now.item_version);
+	number(now.past_version);
 	for (i = 0; i < 2; i++)
 	{
 		number(now.k[i].version);
@@ -179,6 +180,7 @@ tidy_order(void)
 	memcpy(now.w, copy, sizeof(copy));
 	now.overruled = ordered_set(now.overruled);
 	now.item_version = order[now.item_version];
+	now.past_version = order[now.past_version];
 	for (i = 0; i < 2; i++)
 	{
 		now.k[i].version = order[now.k[i].version];
@@ -200,6 +202,7 @@ tidy_order(void)
 		do_it(now.k[i].reply_token); \
 	} \
 	do_it(now.item_token); \
+	do_it(now.past_token); \
 	do_it(now.granted_token); \
 	do_it(now.clock_floor)
 

@@ -75,6 +75,7 @@ typedef enum sim_fault
 	FAULT_CORRUPT,
 	FAULT_STATEMENT_FAILED,
 	FAULT_REPLY_UNREAD,			/* it arrives while the worker is stopped */
+	FAULT_STALE_POLL,			/* shows the item as it was up to a second ago */
 	FAULT_BATCH_REFUSED,
 	FAULT_NO_CREDENTIALS,
 	FAULT_CUT,
@@ -116,6 +117,7 @@ typedef struct sim_plan
 	int64_t		lease_max_ms;
 	int64_t		storm;			/* duration of the phase with faults */
 	int64_t		step;			/* between two steps of a session, at most */
+	int64_t		poll_interval_us;
 	int64_t		hop;			/* latency of a packet, at most */
 	int64_t		fault_every;	/* between two faults of clusters, at most */
 	unsigned	fault_percent;	/* of the calls meet a fault */
@@ -252,6 +254,9 @@ typedef struct sim_lock
 	char		version[40];
 	bool		has_token;
 	int64_t		token;
+	char	   *poll;			/* the reply to the last poll, malloc'd, and when */
+	size_t		poll_len;
+	int64_t		poll_at;
 	bool		edited;			/* the operator was the last to write it */
 	bool		broken;			/* the operator made it unusable */
 
@@ -422,6 +427,7 @@ struct sim_call
 		dynamo_op	op;
 		int			lock;
 		int64_t		lease_ms;
+		bool		maybe_stale;
 		int64_t		token;
 		char		version[40];
 		char		expected[DYNAMO_VERSION_SIZE];

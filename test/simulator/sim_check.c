@@ -344,13 +344,14 @@ sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold)
 }
 
 /*
- * The bound of I5: two leases by the slowest clock, one poll, and time for
- * requests that time out.
+ * The bound of I5: two leases by the slowest clock, one poll, a stale poll that
+ * restarted the count, and time for requests that time out.
  */
 int64_t
 sim_patience(const sim *s)
 {
-	return 2 * s->plan.lease_max_ms * MS * 108 / 100 + SECOND + 3 * SECOND;
+	return 2 * s->plan.lease_max_ms * MS * 108 / 100 + s->plan.poll_interval_us +
+		SECOND + 3 * SECOND;
 }
 
 /* I6: a living worker knows every request. */

@@ -161,6 +161,7 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 		call->writes[i].lock = sim_lock_number(s, write->name, write->name_len);
 		call->writes[i].lease_ms = write->lease_ms;
 		call->writes[i].token = write->token;
+		call->writes[i].maybe_stale = write->maybe_stale;
 		snprintf(call->writes[i].version, sizeof(call->writes[i].version), "%s",
 				 write->version);
 		snprintf(call->writes[i].expected, sizeof(call->writes[i].expected), "%s",
@@ -229,6 +230,34 @@ read_bytes(const sim_call *call, const char *bytes, size_t len, uint32_t crc,
 	dynamo_read(reply, call->op, call->count, call->status, text, bytes, len);
 }
 
+/*
+ * An eventually consistent read: the reply may be one that somebody got up to a
+ * second ago.  Returns whether it is.
+ */
+static bool
+answer_poll(sim *s, sim_lock *lock, char **bytes, size_t *len)
+{
+	bool		stale = lock->poll != NULL && s->now - lock->poll_at < SECOND &&
+		s->phase == PHASE_STORM && s->plan.fault_percent > 0 && sim_chance(s, 20);
+	char	   *copy = stale ? lock->poll : *bytes;
+	size_t		copy_len = stale ? lock->poll_len : *len;
+
+	copy = memcpy(malloc(copy_len + 1), copy, copy_len + 1);
+	if (stale)
+	{
+		sim_count(s, FAULT_STALE_POLL);
+		free(*bytes);
+		*bytes = copy;
+		*len = copy_len;
+		return true;
+	}
+	free(lock->poll);
+	lock->poll = copy;
+	lock->poll_len = copy_len;
+	lock->poll_at = s->now;
+	return false;
+}
+
 /* A copy of the call reaches DynamoDB. */
 void
 sim_apply(sim *s, sim_call *call)
@@ -238,6 +267,8 @@ sim_apply(sim *s, sim_call *call)
 	int			status = sim_request(s, dynamo_target(call->op), call->body, &bytes, &len);
 	sim_call	copy = {.op = call->op,.count = call->count,.status = status};
 	dynamo_reply reply;
+	bool		stale = call->writes[0].maybe_stale && status == 200 &&
+		answer_poll(s, &s->lock[call->writes[0].lock], &bytes, &len);
 
 	read_bytes(&copy, bytes, len, crc32_of(bytes, len), &reply);
 	for (int i = 0; i < call->count; i++)
@@ -247,14 +278,14 @@ sim_apply(sim *s, sim_call *call)
 
 		sim_say(s, "%d: DynamoDB gets #%" PRIu64 " %s %s %.8s: %s", call->cluster,
 				call->id, dynamo_op_name(call->writes[i].op), lock->name,
-				call->writes[i].version, result->status == DYNAMO_OK ? "done" :
-				result->type);
+				call->writes[i].version, stale ? "stale" :
+				result->status == DYNAMO_OK ? "done" : result->type);
 		if (result->status != DYNAMO_OK && result->status != DYNAMO_CONDITION_FAILED)
 			sim_wrong(s, "DynamoDB does not understand %s: %s: %s",
 					  dynamo_op_name(call->op), result->type, result->message);
 		else if (result->status == DYNAMO_OK && call->op != DYNAMO_READ)
 			sim_written(s, call, i);
-		else
+		else if (!stale)
 			sim_check_item(s, lock, &result->item);
 	}
 	if (call->status == 0)

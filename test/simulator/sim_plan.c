@@ -87,6 +87,7 @@ sim_draw_plan(sim *s)
 	plan->kind = dice < 92 ? KIND_STORM : dice < 95 ? KIND_CROWD :
 		dice < 98 ? KIND_LONG : KIND_HOT;
 	plan->hop = 8 * MS;
+	plan->poll_interval_us = sim_chance(s, 50) ? 250 * MS : sim_between(s, 20, 2000) * MS;
 	switch (plan->kind)
 	{
 		case KIND_STORM:

@@ -56,6 +56,8 @@ void
 sim_table_free(sim *s)
 {
 	dynamo_double_free(s->double_);
+	for (int i = 0; i < s->plan.locks; i++)
+		free(s->lock[i].poll);
 	free(s->lock);
 }
 

@@ -404,6 +404,7 @@ new_manager(const sim *s, const sim_cluster *c, host_arg *arg)
 		.max_calls = s->plan.max_calls,
 		.request_timeout_us = SECOND,
 		.retry_timeout_us = 5 * SECOND,
+		.poll_interval_us = s->plan.poll_interval_us,
 	};
 	lockmgr_host host = {
 		.arg = arg,

@@ -32,6 +32,7 @@ const char *const sim_fault_names[FAULT_COUNT] = {
 	[FAULT_CORRUPT] = "reply corrupt",
 	[FAULT_STATEMENT_FAILED] = "statement failed",
 	[FAULT_REPLY_UNREAD] = "reply read late",
+	[FAULT_STALE_POLL] = "stale poll",
 	[FAULT_BATCH_REFUSED] = "batch refused",
 	[FAULT_NO_CREDENTIALS] = "credentials expired",
 	[FAULT_CUT] = "partition",

@@ -228,8 +228,14 @@ TEST(release_sets_ttl_only_if_the_table_wants_it)
 				 "\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");
 }
 
-TEST(read_is_consistent)
+TEST(read_is_consistent_unless_it_may_be_stale)
 {
+	dynamo_write poll = write_of(DYNAMO_READ);
+
+	poll.maybe_stale = true;
+	assert_write(&sorted_table, poll,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},\"ReturnConsumedCapacity\":\"TOTAL\"}");
 	assert_write(&sorted_table, write_of(DYNAMO_READ),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
 				 "\"sk\":{\"S\":\"locks\"}},\"ConsistentRead\":true,"

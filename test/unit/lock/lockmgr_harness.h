@@ -347,6 +347,7 @@ harness_new(uint32_t size)
 		.max_calls = 16,
 		.request_timeout_us = ATTEMPT_US,
 		.retry_timeout_us = RETRY_US,
+		.poll_interval_us = SECOND,
 	};
 	h->host = (lockmgr_host) {
 		.arg = h,

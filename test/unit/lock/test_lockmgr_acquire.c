@@ -128,16 +128,32 @@ LOCKMGR_TEST(polls_grow_apart_and_never_come_after_the_moment_of_death)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 }
 
-LOCKMGR_TEST(a_long_wait_costs_a_poll_a_second)
+LOCKMGR_TEST(the_poll_interval_bounds_what_a_long_wait_costs)
 {
-	int			reads;
-
 	foreign_hold(h, "a", "v1", 1000 * LEASE_MS, 5);
 	acquire(h, 0, "a");
 	run(h, 60 * SECOND);
-	reads = sent(h, DYNAMO_READ);
-	run(h, 60 * SECOND);
-	assert_in_range(sent(h, DYNAMO_READ) - reads, 60, 81);
+	for (int a_second = 1; a_second <= 4; a_second += 3)
+	{
+		int			reads = sent(h, DYNAMO_READ);
+
+		lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, SECOND / a_second);
+		run(h, 60 * SECOND);
+		assert_in_range(sent(h, DYNAMO_READ) - reads, 59 * a_second, 81 * a_second);
+	}
+}
+
+/* What a session asks to see is true; a poll leads to conditional writes only. */
+LOCKMGR_TEST(polls_may_be_stale_and_look_ups_not)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_READ);
+	assert_true(last_call(h)->writes[0].write.maybe_stale);
+	look_up(h, 1, "a");
+	assert_int_equal(last_call(h)->c.op, DYNAMO_READ);
+	assert_false(last_call(h)->writes[0].write.maybe_stale);
 }
 
 /* Whether its holder changes more often than it is polled, or less often. */

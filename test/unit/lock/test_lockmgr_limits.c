@@ -308,13 +308,13 @@ LOCKMGR_TEST(an_idle_manager_wants_no_waking)
 
 LOCKMGR_TEST(new_time_outs_hold_from_the_next_call)
 {
-	lockmgr_set_timeouts(h->lm, SECOND / 4, SECOND / 2);
+	lockmgr_set_timeouts(h->lm, SECOND / 4, SECOND / 2, SECOND);
 	h->fate = FATE_LOST_REQUEST;
 	acquire(h, 0, "a");
 	assert_int_equal(last_call(h)->c.timeout_us, SECOND / 4);
 	run(h, SECOND);
 	assert_failed(h, 0, DYNAMO_UNKNOWN);
-	lockmgr_set_timeouts(h->lm, SECOND, SECOND / 8);
+	lockmgr_set_timeouts(h->lm, SECOND, SECOND / 8, SECOND);
 	look_up(h, 1, "b");
 	acquire(h, 2, "c");
 	assert_int_equal(last_call(h)->c.timeout_us, SECOND / 8);
