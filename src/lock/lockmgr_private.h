@@ -6,7 +6,8 @@
  * The files follow a lock's life:
  *
  *	 lockmgr.c			events come in, adoption
- *	 lockmgr_table.c	locks, leases, sessions: finding, making, forgetting
+ *	 lockmgr_table.c	locks and sessions: finding, making, forgetting
+ *	 lockmgr_lease.c	leases: room, limits, taking one, giving it back
  *	 lockmgr_wait.c		queueing, acquiring, polling another client's lock
  *	 lockmgr_deadlock.c	sessions that wait for each other
  *	 lockmgr_hold.c		granting, renewing, losing
@@ -229,6 +230,14 @@ struct lockmgr
 extern lm_lock *lm_get_lock(lockmgr *lm, const char *name, size_t len);
 extern bool lm_is_known(const lockmgr *lm, const char *name, size_t len);
 extern void lm_remember(lockmgr *lm, lm_lock *lock);
+extern lm_session *lm_get_session(lockmgr *lm, lockmgr_session id);
+extern lm_session *lm_live_session(lockmgr *lm, lockmgr_session id);
+extern void lm_free_all(lockmgr *lm);
+extern uint64_t lm_random(lockmgr *lm);
+extern void lm_retire(lockmgr *lm, const char *version);
+extern bool lm_is_retired(const lockmgr *lm, const char *version);
+
+/* lockmgr_lease.c */
 extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);
 extern bool lm_role_is_full(lockmgr *lm, const lm_session *session);
 extern bool lm_has_room(const lockmgr *lm, const lm_session *session);
@@ -236,14 +245,8 @@ extern void lm_put_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_spare_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);
 extern void lm_save(lockmgr *lm, lm_lease *lease, bool with_name);
-extern lm_session *lm_get_session(lockmgr *lm, lockmgr_session id);
-extern lm_session *lm_live_session(lockmgr *lm, lockmgr_session id);
 extern void lm_link_lease(lm_session *session, lm_lease *lease);
 extern void lm_unlink_lease(lm_lease *lease);
-extern void lm_free_all(lockmgr *lm);
-extern uint64_t lm_random(lockmgr *lm);
-extern void lm_retire(lockmgr *lm, const char *version);
-extern bool lm_is_retired(const lockmgr *lm, const char *version);
 
 /* lockmgr_wait.c */
 extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,

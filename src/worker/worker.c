@@ -41,6 +41,7 @@
 #include "worker/journal.h"
 #include "worker/worker_call.h"
 #include "worker/worker_clock.h"
+#include "worker/worker_credentials.h"
 #include "worker/worker_gate.h"
 #include "worker/worker_journal.h"
 #include "worker/worker_lockmgr.h"

@@ -25,6 +25,7 @@
 #include "worker/worker_call.h"
 #include "worker/worker_clock.h"
 #include "worker/worker_counters.h"
+#include "worker/worker_credentials.h"
 #include "worker/worker_place.h"
 #include "worker/worker_sign.h"
 #include "worker/worker_table.h"

@@ -21,6 +21,7 @@
 #include "shared/settings.h"
 #include "worker/journal.h"
 #include "worker/worker_clock.h"
+#include "worker/worker_credentials.h"
 #include "worker/worker_gate.h"
 #include "worker/worker_lockmgr.h"
 #include "worker/worker_mailbox.h"

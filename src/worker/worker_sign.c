@@ -10,7 +10,7 @@
 #include "aws/sigv4.h"
 #include "shared/segment.h"
 #include "worker/worker_clock.h"
-#include "worker/worker_place.h"
+#include "worker/worker_credentials.h"
 #include "worker/worker_sign.h"
 
 #define DDBLOCK_VERSION "0.1.0"

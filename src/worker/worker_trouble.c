@@ -11,7 +11,7 @@
 #include "shared/segment.h"
 #include "shared/settings.h"
 #include "shared/utf8.h"
-#include "worker/worker_place.h"
+#include "worker/worker_credentials.h"
 #include "worker/worker_trouble.h"
 
 void

@@ -1,0 +1,165 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_lease.c
+ *	  Leases by index: who may have one, taking one, giving it back.
+ *
+ * A lease that was lost makes room when no other is free: see lm_take_lease().
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+/*
+ * Nothing of the lost lease is in DynamoDB, and its session has been informed
+ * (lockmgr_host.lost).  It is kept for the reason of the loss, until its room is
+ * needed.
+ */
+void
+lm_spare_lease(lockmgr *lm, lm_lease *lease)
+{
+	lease->spare = true;
+	lease->spare_next = NULL;
+	lease->spare_previous = lm->spare_last;
+	*(lm->spare_last ? &lm->spare_last->spare_next : &lm->spare_first) = lease;
+	lm->spare_last = lease;
+	lm->spare_count++;
+}
+
+static void
+unspare_lease(lockmgr *lm, lm_lease *lease)
+{
+	if (!lease->spare)
+		return;
+	lease->spare = false;
+	lm->spare_count--;
+	*(lease->spare_previous ? &lease->spare_previous->spare_next : &lm->spare_first) =
+		lease->spare_next;
+	*(lease->spare_next ? &lease->spare_next->spare_previous : &lm->spare_last) =
+		lease->spare_previous;
+}
+
+/* Is a lease being acquired for the session, or handed over to it? */
+static bool
+gets_lease(lockmgr *lm, const lm_session *session)
+{
+	const lm_lock *lock = session->request.active ? session->request.lock : NULL;
+
+	return lock != NULL && session->request.kind <= LOCKMGR_TRY && lock->lease != NULL &&
+		lm_pending_wanted(lm, lock->lease) &&
+		lock->lease->l.pending.session.slot == session->id.slot;
+}
+
+/*
+ * Have the sessions of this role reached its limit?  Linear in the number of
+ * sessions if the role has a limit.
+ */
+bool
+lm_role_is_full(lockmgr *lm, const lm_session *session)
+{
+	uint32_t	max = session->request.role_max_leases;
+	uint32_t	count = 0;
+
+	for (uint32_t i = 0; max != 0 && i < lm->max_sessions; i++)
+	{
+		const lm_session *other = lm->sessions[i];
+
+		if (other == NULL || other->id.generation == 0 || other->role != session->role)
+			continue;
+		for (const lm_lease *lease = other->leases; lease != NULL; lease = lease->next)
+			count += !lease->spare;
+		count += other != session && gets_lease(lm, other);
+	}
+	return max != 0 && count >= max;
+}
+
+/* Spare leases count as free. */
+bool
+lm_has_room(const lockmgr *lm, const lm_session *session)
+{
+	uint32_t	left = lm->max_leases - lm->leases_in_use + lm->spare_count;
+
+	return left > (session->request.superuser ? 0 : lm->reserved_leases);
+}
+
+/* A lease for the lock; lm_has_room() must be true. */
+lm_lease *
+lm_take_lease(lockmgr *lm, lm_lock *lock)
+{
+	lm_lease   *lease = lm->free_lease;
+
+	if (lease == NULL)
+	{
+		lease = lm->spare_first;
+		lm_put_lease(lm, lease);
+	}
+	lm->free_lease = lease->next;
+	lease->l = (struct lease) {.state = LEASE_ACQUIRING};
+	lease->lock = lock;
+	lease->session = NULL;
+	lease->next = lease->previous = NULL;
+	lock->lease = lease;
+	lm->leases_in_use++;
+	return lease;
+}
+
+/* Frees the lease.  The lock must no longer point to it. */
+void
+lm_put_lease(lockmgr *lm, lm_lease *lease)
+{
+	lm_unlink_lease(lease);
+	unspare_lease(lm, lease);
+	lm_set_lease_state(lm, lease, LEASE_FREE);
+	lm_save(lm, lease, false);
+	lease->lock = NULL;
+	lm->leases_in_use--;
+	if (lm->adopting)
+		return;					/* lockmgr_adopted() builds the free list */
+	lease->next = lm->free_lease;
+	lm->free_lease = lease;
+}
+
+void
+lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state)
+{
+	if (lease->l.state == LEASE_HELD)
+		lm->leases_held--;
+	if (state == LEASE_HELD)
+		lm->leases_held++;
+	else
+		lease->l.valid_until = 0;
+	lease->l.state = state;
+}
+
+void
+lm_save(lockmgr *lm, lm_lease *lease, bool with_name)
+{
+	lm->host.save(lm->host.arg, lease->index, &lease->l,
+				  with_name ? lease->lock->name : NULL,
+				  with_name ? lease->lock->name_len : 0);
+}
+
+void
+lm_link_lease(lm_session *session, lm_lease *lease)
+{
+	lease->session = session;
+	lease->previous = NULL;
+	lease->next = session->leases;
+	if (session->leases != NULL)
+		session->leases->previous = lease;
+	session->leases = lease;
+}
+
+void
+lm_unlink_lease(lm_lease *lease)
+{
+	if (lease->session == NULL)
+		return;
+	if (lease->previous != NULL)
+		lease->previous->next = lease->next;
+	else
+		lease->session->leases = lease->next;
+	if (lease->next != NULL)
+		lease->next->previous = lease->previous;
+	lease->session = NULL;
+	lease->next = lease->previous = NULL;
+}

@@ -1,0 +1,98 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_environment.c
+ *	  What src/aws reads: settings, environment and files.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "storage/fd.h"
+#include "utils/memutils.h"
+
+#include "shared/settings.h"
+#include "worker/worker_environment.h"
+
+#define FILE_MAX (1024 * 1024)	/* larger AWS files are not read */
+
+static const char *get_env(void *arg, const char *name);
+static char *read_file(void *arg, const char *path, size_t *len);
+static size_t read_up_to(int fd, char *bytes, size_t size);
+static const char *find_home(void);
+
+const aws_environment *
+WorkerEnvironment(void)
+{
+	static aws_environment environment = {.get = get_env,.read_file = read_file};
+
+	if (environment.home == NULL)
+		environment.home = find_home();
+	return &environment;
+}
+
+aws_settings
+WorkerAwsSettings(void)
+{
+	return (aws_settings)
+	{
+		.access_key_id = ddblock_access_key_id,
+			.secret_access_key = ddblock_secret_access_key,
+			.session_token = ddblock_session_token,
+			.profile = ddblock_profile,
+			.region = ddblock_region,
+			.endpoint_url = ddblock_endpoint_url,
+	};
+}
+
+static const char *
+get_env(void *arg, const char *name)
+{
+	return getenv(name);
+}
+
+/* O_NONBLOCK: to open a FIFO must not wait until somebody writes to it. */
+static char *
+read_file(void *arg, const char *path, size_t *len)
+{
+	int			fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK);
+	struct stat st;
+	char	   *bytes = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX &&
+		(bytes = malloc(st.st_size + 1)) != NULL)
+		*len = read_up_to(fd, bytes, st.st_size);
+	CloseTransientFile(fd);
+	return bytes;
+}
+
+static size_t
+read_up_to(int fd, char *bytes, size_t size)
+{
+	size_t		len = 0;
+	ssize_t		got;
+
+	while (len < size && (got = read(fd, bytes + len, size - len)) > 0)
+		len += got;
+	return len;
+}
+
+/* HOME may be missing in the server's environment: pg_ctlcluster removes it. */
+static const char *
+find_home(void)
+{
+	const char *home = getenv("HOME");
+	struct passwd *user;
+
+	if (home != NULL && home[0] != '\0')
+		return home;
+	user = getpwuid(geteuid());
+	return user != NULL ? MemoryContextStrdup(TopMemoryContext, user->pw_dir) : NULL;
+}
