@@ -28,7 +28,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire(text, interval, bytea) IS
-'acquire a session-scoped lock if it is free; returns its fencing token, or null if it is not';
+'acquire a session-scoped lock if it is free; returns its fencing token, or null if the lock is not free';
 
 CREATE FUNCTION ddb_xact_lock_acquire(
 	name text,
@@ -51,7 +51,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea) IS
-'acquire a lock until the transaction ends if it is free; returns its fencing token, or null if it is not';
+'acquire a lock until the transaction ends, if it is free; returns its fencing token, or null if the lock is not free';
 
 --
 -- Releasing
@@ -71,7 +71,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_release_all() IS
-'undo all session-scoped acquisitions; returns the number of locks held so';
+'undo all session-scoped acquisitions; returns the number of locks';
 
 --
 -- What this session holds
@@ -83,7 +83,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_renew(text, interval) IS
-'renew a lease now, and change its length if "lease" is given; returns until when it is valid';
+'renew a lease now, and change its length if "lease" is given; returns the new deadline';
 
 CREATE FUNCTION ddb_lock_token(name text)
 RETURNS bigint
@@ -105,7 +105,7 @@ COMMENT ON FUNCTION ddb_lock_require(text) IS
 -- Fence
 --
 
--- In the order of bytes: no change of the system's collations harms the index.
+-- COLLATE "C": the index survives changes of the system's collations.
 CREATE TABLE ddb_fences (
 	resource text COLLATE "C" PRIMARY KEY,
 	token bigint NOT NULL CHECK (token > 0));
@@ -113,9 +113,9 @@ CREATE TABLE ddb_fences (
 COMMENT ON TABLE ddb_fences IS
 'highest fencing token of each resource; written by ddb_fence()';
 COMMENT ON COLUMN ddb_fences.resource IS
-'what is protected, as named to ddb_fence()';
+'name of the protected resource, as given to ddb_fence()';
 COMMENT ON COLUMN ddb_fences.token IS
-'no transaction with a lower token commits';
+'no transaction with a lower token can commit';
 
 SELECT pg_catalog.pg_extension_config_dump('ddb_fences', '');
 
@@ -126,7 +126,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_fence(text, bigint) IS
-'refuse this transaction, error LK002, if a higher fencing token is recorded for "resource", and record this one; the transaction cannot commit once a call has failed or was rolled back to a savepoint';
+'record the fencing token of "resource", or fail with LK002 if a higher one is recorded; a transaction cannot commit after a call has failed or was rolled back to a savepoint';
 
 --
 -- The lock table
@@ -151,7 +151,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_info(text) IS
-'who holds a lock, read consistently from DynamoDB';
+'show who holds a lock, by a consistent read from DynamoDB';
 
 CREATE FUNCTION ddb_lock_table_create(
 	read_units bigint DEFAULT NULL,
@@ -188,7 +188,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_list(text, interval) IS
-'items of the whole lock table: "held", "released", or "dead-looking" if its holder has not renewed for a whole lease, so that this cluster may take it; "watch" looks twice, so long apart';
+'list the items of the lock table as "held", "released" or "dead-looking" (not renewed for a whole lease: this cluster can take the lock over); with "watch", read the table twice, with this time between';
 
 CREATE FUNCTION ddb_lock_purge(older_than interval)
 RETURNS bigint
@@ -196,7 +196,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_purge(interval) IS
-'delete items of locks released that long ago, at least a day; returns how many';
+'delete items of locks that were released at least this long ago (at least one day); returns the number of items';
 
 CREATE FUNCTION ddb_lock_force_release(name text)
 RETURNS boolean
@@ -204,7 +204,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_force_release(text) IS
-'take a lock away from its holder, who may believe to hold it until its next renewal: two holders can overlap, and only fencing tokens tell them apart; false if it was free';
+'take a lock away from its holder; until its next renewal, the holder may believe that it holds the lock, and only fencing tokens protect; returns false if the lock was free';
 
 --
 -- Views
@@ -268,7 +268,7 @@ COMMENT ON COLUMN ddb_stats.latency_histogram IS
 'replies that took less than 0.5 ms, 1 ms, 2 ms, and so on, doubling; the last element counts the rest';
 
 --
--- Privileges: a lock costs money, and its name may tell something
+-- Privileges: a lock costs money, and its name may be confidential
 --
 
 REVOKE ALL ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea) FROM PUBLIC;

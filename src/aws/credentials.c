@@ -7,7 +7,7 @@
  * Each source of credentials is a row of aws_providers; roles, containers and
  * the instance metadata service would be further rows.  If a row has nothing,
  * the next is tried.  If a row is invalid, the search ends: otherwise we would
- * silently use other credentials than those that were configured.
+ * silently use other credentials than the configured ones.
  *
  *-------------------------------------------------------------------------
  */

@@ -11,7 +11,7 @@
 
 #define SECOND INT64_C(1000000)
 
-/* A server's time() may lag by so much, being updated once a tick. */
+/* A server's time() may lag by this: it may advance in ticks. */
 #define TICK INT64_C(10000)
 
 /* Start of the year 10000: Dates end there, and no sum overflows. */

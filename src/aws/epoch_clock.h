@@ -30,7 +30,7 @@
 
 #define EPOCH_VOTES		5
 #define EPOCH_NEAR_US	INT64_C(300000000)	/* to the wall clock: DynamoDB accepts
-											 * signatures that are off by so much */
+											 * signatures with this error */
 #define EPOCH_STEP_US	INT64_C(2000000)	/* to earlier Dates */
 
 typedef struct epoch_interval

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * gate.h
- *	  May locks be acquired?  Not before two facts are known: that the lock
- *	  table is fit, and DynamoDB's time.
+ *	  Decides whether locks may be acquired.  Two facts must be known first:
+ *	  that the lock table is fit, and DynamoDB's time.
  *
  * In a global table with eventual consistency two Regions would both grant a
  * lock.  So either a setting pins the only Region in which locks are acquired,
@@ -11,12 +11,12 @@
  * a global one.  An outage changes nothing that was known.
  *
  * Fencing tokens come from DynamoDB's time.  The host learns it from the Date
- * of every reply; only if no call is under way does the gate want one for it.
+ * of every reply.  If no call is in flight, the gate asks for one.
  *
- * Both questions follow one policy.  While requests wait at the gate, a
- * failure is repeated with backoff; otherwise after RETRY_US.  A refusal fails
- * the requests that wait, and the gate forgets it: the next request makes it
- * ask again.
+ * Both questions follow one policy.  A failed call is repeated, with backoff
+ * while requests wait at the gate, else after RETRY_US. A refusal fails the
+ * requests that wait, and the gate forgets it: the next request makes it ask
+ * again.
  *
  * Like the lock manager, the gate is a pure state machine: it reads no clock
  * and sends nothing.  The host asks gate_passes() for each request, keeps those
@@ -50,7 +50,7 @@ typedef enum gate_verdict
 	GATE_OTHER_REGION
 } gate_verdict;
 
-/* The words of a failed call, or of a refusal. */
+/* The texts of a failed call, or of a refusal. */
 typedef struct gate_words
 {
 	dynamo_status status;
@@ -92,13 +92,13 @@ typedef struct gate
 
 extern void gate_init(gate *g, gate_pin pin, bool fit, bool time_known);
 
-/* May this request pass?  If not, what is missing is asked for at once. */
+/* May this request pass? If not, gate_ask() returns a question at once. */
 extern bool gate_passes(gate *g, int64_t now);
 
 /* No request waits any more. */
 extern void gate_idle(gate *g);
 
-/* What to ask now; the gate takes it for asked. */
+/* What to ask now.  The gate assumes that the host asks it. */
 extern gate_question gate_ask(gate *g, int64_t now);
 
 /* When to call gate_ask() at the latest; INT64_MAX: never. */
@@ -118,14 +118,14 @@ extern void gate_time_known(gate *g);
 extern void gate_time_answered(gate *g, const dynamo_reply *reply, uint64_t random,
 							   int64_t now);
 
-/* A call found no table: the next one of that name may be another. */
+/* A call found no table.  A new table of that name may be a global one. */
 extern void gate_missing(gate *g);
 
 /*
- * The verdict on a request that has waited since then.  For all but GATE_PASS
- * and GATE_WAIT, *words says why, and every request that has waited since
- * *until or longer shares the verdict; for GATE_WAIT, *until is when to ask
- * again at the latest.
+ * The verdict on a request that has waited since then.  GATE_WAIT: *until is
+ * when to call again at the latest.  The verdicts that refuse: *words says why,
+ * and every request that has waited since *until or longer gets the same
+ * verdict.
  */
 extern gate_verdict gate_judge(const gate *g, int64_t since, int64_t now,
 							   int64_t patience_us, const gate_words **words,

@@ -46,11 +46,11 @@ const char *
 journal_differs(const journal_header *theirs, const journal_header *ours)
 {
 	if (memcmp(theirs->boot_id, ours->boot_id, sizeof(ours->boot_id)) != 0)
-		return "the machine was restarted since";
+		return "the machine has been restarted since";
 	if (theirs->device != ours->device || theirs->inode != ours->inode)
 		return "it was written in another data directory";
 	if (memcmp(&theirs->table, &ours->table, sizeof(ours->table)) != 0)
-		return "it is about another lock table";
+		return "it belongs to another lock table";
 	return NULL;
 }
 

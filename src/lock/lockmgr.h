@@ -52,8 +52,8 @@ typedef struct lockmgr_session
 
 /*
  * A lease is the part of a lock that must survive the manager: what we wrote to
- * DynamoDB, for which session, and until when that may believe.  The host keeps a
- * copy of each (in shared memory) for lockmgr_adopt().
+ * DynamoDB, for which session, and until when that session may believe.  The
+ * host keeps a copy of each (in shared memory) for lockmgr_adopt().
  *
  *	 ACQUIRING ---> HELD ---> LOST ----+
  *		 |   |       |  ^              |
@@ -334,9 +334,9 @@ typedef struct lockmgr_counts
 extern void lockmgr_count(const lockmgr *lm, lockmgr_counts *counts);
 
 /*
- * Iterates over the leases of the slot's session, unordered: pass LOCKMGR_NO_LEASE
- * to get the first; returned after the last.  Fetch the next one before letting
- * go of this one.
+ * Iterates over the leases of the slot's session, unordered.  Pass
+ * LOCKMGR_NO_LEASE to get the first; it returns LOCKMGR_NO_LEASE after the
+ * last.  Fetch the next one before letting go of this one.
  */
 extern uint32_t lockmgr_next_lease(const lockmgr *lm, uint32_t slot,
 								   uint32_t after);

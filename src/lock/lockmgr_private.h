@@ -169,7 +169,7 @@ struct lm_call
 	bool		look_up;
 };
 
-/* How many nonces of acquires that may still turn up in the item. */
+/* Length of the list of retired nonces; see lm_retire(). */
 #define LM_RETIRED 256
 
 struct lockmgr

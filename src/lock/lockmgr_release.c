@@ -271,7 +271,7 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock, 0));
 		return;
 	}
-	/* Any of these may be in the item; no session of ours holds the lock. */
+	/* Any of these may be in the item, while no session here holds the lock. */
 	lm_retire(lm, lock->lease->l.pending.expected);
 	if (lock->lease->l.stray[0] != '\0')
 		lm_retire(lm, lock->lease->l.stray);

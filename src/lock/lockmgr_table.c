@@ -147,8 +147,8 @@ free_lock(lockmgr *lm, lm_lock *lock)
 }
 
 /*
- * If nobody needs the lock any more: remembers it, if there is anything to
- * remember, and forgets the lock that nobody has needed for longest.
+ * If nobody needs the lock any more, remembers it for what it knows of the
+ * item.  At the limit, forgets the lock that has been unneeded for longest.
  */
 void
 lm_remember(lockmgr *lm, lm_lock *lock)
@@ -220,8 +220,9 @@ lm_live_session(lockmgr *lm, lockmgr_session id)
 }
 
 /*
- * Remembers the nonce of an acquire that may still turn up in the item.  If it is
- * forgotten because there are too many, the next session has to wait for a lease.
+ * Retires a nonce of ours: it belongs to no session, but may be in the item,
+ * now or later.  If the list is full and forgets one, the next session has to
+ * wait for a lease.
  */
 void
 lm_retire(lockmgr *lm, const char *version)

@@ -4,8 +4,9 @@
  *	  Calls that fail: when to repeat them, and when to tell sessions.
  *
  * The lock's trouble lasts from the first failure to the next success.  A
- * session hears of it once it has waited for retry_timeout, or at once if a
- * repetition cannot help; those who wait for the lock see it in their watch.
+ * session gets the error when it has waited for retry_timeout, or at once if a
+ * repetition cannot help.  Sessions that wait for the lock see the trouble in
+ * their watch.
  *
  *-------------------------------------------------------------------------
  */

@@ -159,9 +159,9 @@ overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
 }
 
 /*
- * A listing replaces no remembered lock, because a lock that a session has needed
- * is worth more.  A try would not get a lock that has a lease, which is ours or
- * will be; nor one that sessions of this cluster wait for.
+ * A listing does not replace remembered locks, because locks that sessions have
+ * needed are worth more.  The result is false if this cluster has a lease for
+ * the lock, or sessions that wait for it: a try would not get it.
  */
 bool
 lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,

@@ -300,7 +300,9 @@ mailbox_peek(const mailbox *box, uint32_t number, lockmgr_session *session, uint
 		*seq != shared_read(&slot->answer_seq);
 }
 
-/* If the session cancels or ends only after this, it does not read the answer. */
+/*
+ * A session that cancels or ends after these checks does not read the answer.
+ */
 bool
 mailbox_begin_answer(const mailbox *box, lockmgr_session session, uint64_t seq,
 					 uint32_t granted)

@@ -164,7 +164,9 @@ extern void mailbox_end_post(const mailbox *box, lockmgr_session me);
 extern bool mailbox_is_answered(const mailbox *box, lockmgr_session me, uint64_t seq);
 extern bool mailbox_accept(const mailbox *box, lockmgr_session me, uint64_t seq);
 
-/* What the request got or gets is given back.  The next one may follow at once. */
+/*
+ * Gives back what the request gets. The session may post its next one at once.
+ */
 extern void mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq);
 
 /* The session no longer wants the lease that it got for its request seq. */

@@ -128,10 +128,10 @@ refuse_with_tokens(Oid fences)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
 						EXTENSION, FENCES),
-				 errdetail_plural("The fencing token of %llu resource would be lost, and a stale one accepted later.",
-								  "The fencing tokens of %llu resources would be lost, and stale ones accepted later.",
+				 errdetail_plural("The fencing token of %llu resource would be lost, and stale tokens would be accepted later.",
+								  "The fencing tokens of %llu resources would be lost, and stale tokens would be accepted later.",
 								  (unsigned long) rows, (unsigned long long) rows),
-				 errhint("If nothing needs them any more, run TRUNCATE %s first.",
+				 errhint("If the tokens are no longer needed, run TRUNCATE %s first.",
 						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(fences)),
 													FENCES))));
 }

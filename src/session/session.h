@@ -65,8 +65,8 @@ extern int64 SessionToken(const LockName *name);
 extern int64 SessionRequire(const LockName *name);
 
 /*
- * Reads the lock's item in DynamoDB, whoever holds the lock.  The result is valid
- * until the session's next request.
+ * Reads the lock's item in DynamoDB. The result is valid until the session's
+ * next request.
  */
 extern const MailboxItem *SessionLookUp(const LockName *name);
 

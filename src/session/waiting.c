@@ -245,6 +245,6 @@ describe_trouble(const lockmgr_watch *watch)
 {
 	char	   *message = Utf8ToMessage(watch->message, strlen(watch->message));
 
-	return psprintf("The holder cannot be determined now at %s: %s", segment->place.url,
-					message);
+	return psprintf("The holder is not known now, because of trouble with DynamoDB at %s: %s",
+					segment->place.url, message);
 }

@@ -38,7 +38,7 @@ static const FailureKind failure_kinds[] = {
 	},
 	[DYNAMO_CONFLICT] = {
 		ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-		"others' transactions keep DynamoDB from changing an item of lock table \"%s\"",
+		"transactions of other programs block writes to an item of lock table \"%s\"",
 		"Keep other programs from writing to the table."
 	},
 	[DYNAMO_UNREACHABLE] = {
@@ -102,7 +102,7 @@ static const FailureKind failure_kinds[] = {
 /* A validation error about keys; see is_about_keys(). */
 static const FailureKind other_keys = {
 	ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-	"lock table \"%s\" has other keys than the settings say",
+	"the keys of lock table \"%s\" do not match the settings",
 	"Compare the table's keys with \"ddblock.partition_key\" and \"ddblock.sort_key\", or create "
 	"another table with ddb_lock_table_create()."
 };
@@ -147,7 +147,7 @@ ErrorsNoPlace(int elevel, const char *problem)
 {
 	ereport(elevel,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("ddblock is not told where its lock table is"),
+			 errmsg("ddblock does not know where its lock table is"),
 			 errdetail_internal("%s", problem),
 			 errhint("Set \"ddblock.region\", or AWS_REGION in the server's environment, and "
 					 "restart the server; or correct the shared config file, and reload the "
@@ -199,7 +199,7 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("too many leases for role \"%s\"",
 						GetUserNameFromId(GetSessionUserId(), false)),
-				 errdetail("Its sessions have %d, as many as \"ddblock.role_max_leases\" allows.",
+				 errdetail("Its sessions hold %d, the limit set by \"ddblock.role_max_leases\".",
 						   ddblock_role_max_leases),
 				 errhint("Release locks, or have a superuser change the limit.")));
 	if (answer->result == MAILBOX_NO_MEMORY)
@@ -210,10 +210,10 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 	if (answer->result == MAILBOX_BAD_ITEM)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the item of lock \"%s\" cannot be worked with", lock),
+				 errmsg("the item of lock \"%s\" is unusable", lock),
 				 errdetail_internal("%s", to_server(answer->failure.message)),
 				 errhint("Correct or delete the item.")));
-	elog(ERROR, "unexpected answer of the ddblock worker: %d", (int) answer->result);
+	elog(ERROR, "unexpected answer from the ddblock worker: %d", (int) answer->result);
 }
 
 static void
@@ -248,7 +248,7 @@ raise_refusal(const MailboxAnswer *answer)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lock table \"%s\" is a global table with eventual consistency",
 						ddblock_table),
-				 errdetail("Two Regions could grant one lock. Its replicas are in: %s.",
+				 errdetail("Two Regions could both grant a lock. The table's replicas are in: %s.",
 						   to_server(answer->failure.message)),
 				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
 						 "server, or use a table that is not replicated or has strong consistency.")));
@@ -306,9 +306,9 @@ hint_of(const Failure *failure, const FailureKind *kind)
 {
 	if (failure->hint != NULL || failure->status != DYNAMO_TABLE_MISSING)
 		return failure->hint != NULL ? failure->hint : kind->hint;
-	return psprintf("This server looks for it in Region \"%s\" at %s. Compare that, and "
-					"\"ddblock.table\", with what the other clusters' logs say about their "
-					"start. If they agree, create the table with ddb_lock_table_create().",
+	return psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, endpoint "
+					"and \"ddblock.table\" with the other clusters' logs (\"ddblock uses lock "
+					"table\"). If they agree, create the table with ddb_lock_table_create().",
 					segment->place.region, segment->place.url);
 }
 

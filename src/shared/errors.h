@@ -34,8 +34,8 @@ extern void ErrorsStillTrying(const char *message);
 pg_noreturn extern void ErrorsTrouble(dynamo_status status, const char *message);
 
 /*
- * An answer that is none of those that the caller can use.  lock is the
- * lock's name, or NULL if the request was about the table.
+ * Raises the error for an answer that the caller cannot use. lock is the lock's
+ * name, or NULL if the request was about the table.
  */
 pg_noreturn extern void ErrorsAnswer(const MailboxAnswer *answer, const char *lock);
 

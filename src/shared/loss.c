@@ -3,13 +3,14 @@
  * loss.c
  *	  Each loss of a lease is counted and logged once.
  *
- * The worker's timer and the session's go off at the same deadline, and either
- * process may be stopped, or gone, before it has told anybody.  So each entry
- * of the lease directory has a mark for a loss that nobody has told.  Whoever
- * notices takes the mark away; who succeeds tells.
+ * The worker's timer and the session's expire at the same deadline, and either
+ * process may be stopped, or gone, before it has reported the loss.  So each
+ * entry of the lease directory has a mark for a loss that is not reported.  A
+ * process that notices the loss tries to remove the mark; the one that succeeds
+ * reports the loss.
  *
- * The mark is mailbox_mark(), which never comes twice: an entry that has become
- * another lease's is left alone.
+ * The mark is mailbox_mark(), which is unique: the entry of a later lease has
+ * another one.
  *
  *-------------------------------------------------------------------------
  */

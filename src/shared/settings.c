@@ -278,12 +278,12 @@ define_credentials(void)
 							   check_secret, assign_session_token, NULL);
 	DefineCustomStringVariable("ddblock.profile",
 							   "Profile in the shared config and credentials files.",
-							   "If empty, it is AWS_PROFILE, or else \"default\".",
+							   "If empty, ddblock uses AWS_PROFILE, AWS_DEFAULT_PROFILE or \"default\".",
 							   &ddblock_profile, "", PGC_SIGHUP, 0,
 							   NULL, NULL, NULL);
 	DefineCustomStringVariable("ddblock.ca_file",
 							   "File with the certificate authorities to trust, in PEM format.",
-							   "If empty, it is AWS_CA_BUNDLE, or else the system's authorities count.",
+							   "If empty, ddblock uses AWS_CA_BUNDLE, or else the system's authorities.",
 							   &ddblock_ca_file, "", PGC_SIGHUP, 0,
 							   NULL, NULL, NULL);
 }
@@ -298,13 +298,13 @@ define_leases(void)
 							&ddblock_role_max_leases, 0, 0, 100000, PGC_SUSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.lease_duration",
-							"Length of a lease, unless the call says otherwise.",
+							"Length of a lease if the call gives none.",
 							"If its holder vanishes, the lock is free after this time. The worker "
 							"renews a lease when a third of it has passed.",
 							&ddblock_lease_duration, 20000, 2000, 86400000, PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomRealVariable("ddblock.safety_margin",
-							 "Fraction of a lease by which its holder stops before the lease ends.",
+							 "Fraction of a lease by which the deadline lies before the lease's end.",
 							 "Covers clocks that run at different rates. A session can widen "
 							 "the server's margin; a narrower one has no effect.",
 							 &ddblock_safety_margin, 0.1, 0.05, 0.5, PGC_USERSET, 0,
@@ -318,14 +318,14 @@ define_losses(void)
 	DefineCustomEnumVariable("ddblock.on_lease_lost",
 							 "What happens to a session when it loses a lease.",
 							 "\"cancel\" cancels its statement, or terminates the session if it is "
-							 "idle in a transaction; \"terminate\" terminates it; \"none\" does "
-							 "nothing.",
+							 "idle in a transaction; \"terminate\" terminates the session; "
+							 "\"none\" only cancels a COMMIT that still waits.",
 							 &ddblock_on_lease_lost, ON_LEASE_LOST_CANCEL,
 							 on_lease_lost_options, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("ddblock.commit_guard",
-							 "Refuses to commit what a session wrote if it lost a lease.",
-							 "It also refuses to start commands that cannot be undone.",
+							 "Refuses to commit the writes of a session that lost a lease.",
+							 "It also refuses to start commands that ROLLBACK does not undo.",
 							 &ddblock_commit_guard, true, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
 }

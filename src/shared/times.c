@@ -13,7 +13,7 @@
 #include "shared/segment.h"
 #include "shared/times.h"
 
-/* Start of the year 10000: whoever writes later times means something else. */
+/* Start of the year 10000: a later time is not in this unit. */
 #define EPOCH_MS_MAX INT64CONST(253402300800000)
 
 #define EPOCH_DIFFERENCE_US \

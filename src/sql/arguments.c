@@ -127,8 +127,8 @@ ArgumentAge(FunctionCallInfo fcinfo, int number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be at least 1 day", "older_than"),
-				 errdetail("While a lease of its last holder could still be running, the item "
-						   "is what keeps fencing tokens from falling.")));
+				 errdetail("Without the item, fencing tokens could fall while a lease of its "
+						   "last holder is still running.")));
 	return age_ms;
 }
 

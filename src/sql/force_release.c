@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * force_release.c
- *	  ddb_lock_force_release(): takes a lock away from whoever holds it.
+ *	  ddb_lock_force_release(): takes a lock away from its holder.
  *
  * It decides by an item that it has read, and writes on condition that the
  * item's version is still the same: whatever happens in between makes the
@@ -98,7 +98,7 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
-			 errmsg("could not learn whether lock \"%s\" was released by force", name->text),
+			 errmsg("could not determine whether lock \"%s\" was released by force", name->text),
 			 item->exists && !item->released ?
 			 errdetail_internal("%s", describe(item)) :
 			 errdetail("The lock is free."),
@@ -141,12 +141,12 @@ require_version(const LockName *name, const dynamo_item *item)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the item of lock \"%s\" cannot be worked with", name->text),
+			 errmsg("the item of lock \"%s\" is unusable", name->text),
 			 errdetail("It has no readable recordVersionNumber."),
 			 errhint("Correct or delete the item.")));
 }
 
-/* Before the attempt, so that it is logged whatever becomes of it. */
+/* Logs before the attempt, so that the log has every attempt. */
 static void
 log_force(const LockName *name, const dynamo_item *item)
 {
@@ -168,9 +168,8 @@ warn_of_holder(const LockName *name, const dynamo_item *item)
 			(errmsg("lock \"%s\" was taken away from owner \"%s\"", name->text, owner),
 			 errdetail("Its session may believe that it holds the lock until its next renewal, "
 					   "for at most %s.", lease_length(item)),
-			 errhint("A session that acquires the lock within that time may hold it together "
-					 "with the old one. Only a resource that refuses lower fencing tokens is "
-					 "protected from that.")));
+			 errhint("Until then, a new holder and the old one may overlap. Only a resource that "
+					 "refuses lower fencing tokens is protected.")));
 }
 
 static const char *

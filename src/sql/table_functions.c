@@ -111,7 +111,7 @@ wait_until_active(dynamo_table_info *table)
 		if (found && strcmp(status, "CREATING") != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("lock table \"%s\" does not become active", ddblock_table),
+					 errmsg("lock table \"%s\" did not become active", ddblock_table),
 					 errdetail("Its status is %s.", status)));
 		TableSleep(POLL_US);
 	}
@@ -125,7 +125,7 @@ check_keys(const dynamo_table_info *table)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("table \"%s\" already exists with other keys", ddblock_table),
+			 errmsg("the keys of existing table \"%s\" do not match the settings", ddblock_table),
 			 errdetail("Its partition key is %s, its sort key is %s.",
 					   describe_key(table->partition_key, table->partition_type),
 					   describe_key(table->sort_key, table->sort_type)),

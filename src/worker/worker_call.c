@@ -4,8 +4,9 @@
  *	  Calls to DynamoDB: signed, posted, and their replies brought back.
  *
  * A call that DynamoDB refuses because of its credentials or its signing time
- * is signed anew and posted once more before its caller hears of it: credentials
- * are looked up again, and the refusal's Date header has brought the time.
+ * is signed anew and posted once more before its caller gets the error:
+ * credentials are looked up again, and the refusal's Date header has brought
+ * the time.
  *
  * The HTTP pool reports replies from its own turn, so they are handled at once.
  * A call that could not even be posted goes to a list that WorkerRunCalls()
@@ -43,7 +44,7 @@ typedef struct Call
 	WorkerCall	asked;
 	bool		again;			/* posted a second time, newly signed */
 	dynamo_reply reply;
-	struct Call *next;			/* in the list of those that could not be posted */
+	struct Call *next;			/* in the list of calls that were not posted */
 } Call;
 
 static reactor *the_reactor;

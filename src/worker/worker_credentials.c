@@ -52,7 +52,8 @@ WorkerCredentialsHint(void)
 	if (have_credentials)
 		snprintf(hint, sizeof(hint), "The credentials came from %s.", credentials.source);
 	else
-		snprintf(hint, sizeof(hint), "In the order of trying: %s.", credentials_error);
+		snprintf(hint, sizeof(hint), "ddblock tried these sources, in this order: %s.",
+				 credentials_error);
 	return hint;
 }
 
@@ -79,7 +80,7 @@ check_exposure(const char *path, char *told)
 		return;
 	strlcpy(told, path, MAXPGPATH);
 	ereport(WARNING,
-			(errmsg("every user of this machine can read \"%s\", which has ddblock's secret",
+			(errmsg("every user of this machine can read \"%s\", which contains ddblock's secret",
 					path),
 			 errhint("Replace the secret, and keep it in a file that belongs to the server's "
 					 "user and has mode 0600: the shared credentials file, or one that "

@@ -93,8 +93,8 @@ take_description(const dynamo_reply *reply, bool own)
 	if (gate_described(&the_gate, reply, own, pg_prng_uint64(&pg_global_prng_state),
 					   SegmentNow()))
 		ereport(LOG,
-				(errmsg("locks are refused: lock table \"%s\" is a global table with eventual "
-						"consistency", ddblock_table),
+				(errmsg("ddblock grants no locks: lock table \"%s\" is a global table with "
+						"eventual consistency", ddblock_table),
 				 errdetail("Its replicas are in: %s.", Utf8Quiet(replicas, strlen(replicas))),
 				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
 						 "server.")));

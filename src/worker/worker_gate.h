@@ -16,7 +16,7 @@
 /* After the place and the clock. */
 extern void WorkerGateInit(void);
 
-/* For each reply, whoever asked. */
+/* Call for each reply, to any call. */
 extern void WorkerGateSee(const WorkerCall *call, const dynamo_reply *reply);
 
 /* Asks what is due.  Returns when it must be called again. */

@@ -32,7 +32,7 @@
 
 #define CHECK_DENIED_HINT \
 	"Allow dynamodb:DescribeTable, or set \"ddblock.global_table_region\" to this " \
-	"server's Region: then nothing needs to be known of the table."
+	"server's Region: then this check is not needed."
 
 static bool any_parked = false; /* perhaps */
 

@@ -113,7 +113,7 @@ log_proxies(void)
 		if (value == NULL || value[0] == '\0')
 			continue;
 		ereport(LOG,
-				(errmsg("ddblock ignores \"%s\" of the server's environment", names[i]),
+				(errmsg("ddblock ignores \"%s\" in the server's environment", names[i]),
 				 errdetail("It connects to DynamoDB without a proxy.")));
 	}
 }

@@ -67,10 +67,10 @@ stop_ttl(const dynamo_item *item)
 		return;
 	table.released_ttl_s = 0;
 	ereport(LOG,
-			(errmsg("released locks get no time-to-live any more, because owner \"%s\" uses "
-					"another kind of client", Utf8Quiet(item->owner, strlen(item->owner))),
-			 errdetail("Such a client may keep the time-to-live on a lock that it holds, which "
-					   "DynamoDB would then delete."),
+			(errmsg("ddblock stops setting a time-to-live on released locks, because owner \"%s\" "
+					"uses another client", Utf8Quiet(item->owner, strlen(item->owner))),
+			 errdetail("Such a client may keep the time-to-live on a lock that it holds. DynamoDB "
+					   "would then delete the lock's item."),
 			 errhint("Set \"ddblock.released_item_ttl\" to 0, and switch time-to-live off on "
-					 "the table as long as items have it.")));
+					 "the table until no item has one.")));
 }

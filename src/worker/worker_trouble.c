@@ -29,7 +29,7 @@ WorkerLogTrouble(const dynamo_reply *reply)
 		return;
 	logged = trouble;
 	if (!trouble)
-		ereport(LOG, (errmsg("DynamoDB answers again")));
+		ereport(LOG, (errmsg("DynamoDB replies again")));
 	else
 		ereport(LOG,
 				(errmsg("could not use table \"%s\" at %s: %s%s%s", ddblock_table,
@@ -41,7 +41,7 @@ WorkerLogTrouble(const dynamo_reply *reply)
 				 errhint("%s", WorkerCredentialsHint()) : 0,
 				 reply->status == DYNAMO_TABLE_MISSING ?
 				 errhint("Compare Region, endpoint and table with those of the other clusters. If "
-						 "they agree, create it with SELECT ddb_lock_table_create().") : 0));
+						 "they agree, create the table with ddb_lock_table_create().") : 0));
 }
 
 void

@@ -37,7 +37,7 @@ sim_touch(sim *s, int lock)
 	s->lock[lock].free_since = s->now;
 }
 
-/* I1: nobody else believes in the lock at this moment. */
+/* I1: no other client believes that it holds the lock now. */
 static void
 check_alone(sim *s, const sim_cluster *c, int lock)
 {
@@ -328,7 +328,7 @@ sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 		!lock->edited &&
 		(strcmp(lock->version, saved->l.version) == 0 ||
 		 strcmp(lock->version, saved->l.pending.version) == 0))
-		sim_wrong(s, "I8: %s is said to be taken, but is not", lock->name);
+		sim_wrong(s, "I8: %s is reported as taken, but is not", lock->name);
 }
 
 /* I4: no commit under a lower token than an older one. */

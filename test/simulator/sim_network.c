@@ -173,7 +173,7 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 	return call;
 }
 
-/* The host's send: decides what becomes of the call. */
+/* The host's send: decides whether the call meets a fault. */
 void
 sim_send(sim *s, sim_cluster *c, const lockmgr_call *out)
 {

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_WRONG 20 /* a job stops after so many broken promises */
+#define MOST_WRONG 20			/* a job stops after so many broken promises */
 
 typedef struct options
 {

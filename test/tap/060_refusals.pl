@@ -144,7 +144,7 @@ dynamodb->call('CreateTable', {
 });
 my $other_keys = new_cluster('other_keys', table => 0,
 	conf => $quiet . "ddblock.table = 'others'\n");
-my $keys_error = qr/ERROR: +55000: .*"others" .*other keys.*HINT: .*ddblock\.partition_key/s;
+my $keys_error = qr/ERROR: +55000: .*keys of .*"others" do not match.*HINT: .*ddblock\.partition_key/s;
 like(error_of($other_keys, q{SELECT ddb_lock_acquire('a')}),
 	$keys_error, 'a table with other keys');
 like(error_of($other_keys, q{SELECT ddb_lock_info('a')}),

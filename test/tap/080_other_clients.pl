@@ -205,7 +205,7 @@ dynamodb->java_update('ttl');
 $session->query_safe(q{SELECT ddb_lock_try_acquire('ttl')});
 $session->query_safe(q{SELECT ddb_lock_acquire('other ttl'), ddb_lock_release('other ttl')});
 ok(!exists dynamodb->item('other ttl')->{ttl}, 'where a Java client is seen, no time-to-live is written');
-ok($node->log_contains(qr/no time-to-live any more, because owner "java-service"/), 'the log tells why');
+ok($node->log_contains(qr/stops setting a time-to-live on released locks, because owner "java-service"/), 'the log tells why');
 dynamodb->delete_item('ttl');
 
 # A lease of Long.MAX_VALUE milliseconds: held, for longer than anybody waits

@@ -336,7 +336,7 @@ sub ignored_ok
 $owner = stop_holding;
 my $original = slurp_file((journals)[0]);
 edit_header(32, '00000000-0000-0000-0000-000000000000');
-ignored_ok($owner, 'another boot id', 'the machine was restarted since');
+ignored_ok($owner, 'another boot id', 'the machine has been restarted since');
 is(scalar(grep { /\Q$own\E/ } journals), 0, 'its journal is removed');
 $one->stop('fast');
 
@@ -355,7 +355,7 @@ write_journal($file, $original);
 $one->append_conf('postgresql.conf', "ddblock.partition_key = 'other'\n");
 my $from = log_size;
 $one->start;
-wait_for { logged(qr/LOG: +ignored journal .*: it is about another lock table/, $from) } 'the log';
+wait_for { logged(qr/LOG: +ignored journal .*: it belongs to another lock table/, $from) } 'the log';
 is(scalar(grep { !is_released($_) && owner_of($_) eq $owner } @names), 3,
 	'another table: nothing is released');
 ok(-f $file, 'and the journal is kept: the settings may come back');

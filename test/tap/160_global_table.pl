@@ -69,7 +69,7 @@ ok(dynamodb->item('far'), 'what looks long released stays');
 is(proxy->received('UpdateItem'), 2, 'no write has left since the test of the release');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM ddb_lock_info('a')}), 1,
 	'the table can be looked at');
-ok($node->log_contains(qr/LOG: +locks are refused: lock table "lockTable" is a global table/),
+ok($node->log_contains(qr/LOG: +ddblock grants no locks: lock table "lockTable" is a global table/),
 	'the log says so');
 replicate(MultiRegionConsistency => 'EVENTUAL', GlobalTableVersion => '2019.11.21');
 like(error_of($node, $acquire), $refused, 'whether or not it names its consistency');

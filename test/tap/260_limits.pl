@@ -21,7 +21,7 @@ sub session_of
 	return $session;
 }
 
-my $limit = qr/ERROR: +53400: too many leases for role "app"\n.*DETAIL: .*have 3, as many as "ddblock.role_max_leases" allows/s;
+my $limit = qr/ERROR: +53400: too many leases for role "app"\n.*DETAIL: .*hold 3, the limit set by "ddblock.role_max_leases"/s;
 my ($one, $two) = (session_of('app'), session_of('app'));
 my $other = session_of('other');
 

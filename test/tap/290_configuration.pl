@@ -30,7 +30,7 @@ sub times_logged
 # No Region: neither with Amazon's own endpoint nor with another.
 #
 mkdir "$home/.aws";
-my $unplaced = qr/ddblock is not told where its lock table is/;
+my $unplaced = qr/ddblock does not know where its lock table is/;
 my $nowhere = do
 {
 	local $ENV{HOME} = $home;
@@ -93,7 +93,7 @@ ok($node->log_contains(
 wait_for { worker_pid($node) } 'the worker';
 like($node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')}),
 	qr/^\d+$/, 'a proxy in the environment is not used');
-ok($node->log_contains(qr/ddblock ignores "$_" of the server's environment/), "the log says so of $_")
+ok($node->log_contains(qr/ddblock ignores "$_" in the server's environment/), "the log says so of $_")
   foreach 'http_proxy', 'ALL_PROXY';
 is(times_logged($node, 'secretive'), 0, 'and not what is in it');
 kill 'TERM', worker_pid($node);
@@ -144,7 +144,7 @@ write_file("$open/credentials",
 	"[default]\naws_access_key_id = test\naws_secret_access_key = laidOpen\n", 0644);
 my $careless = new_cluster('careless', table => 0,
 	conf => $quiet . "include '$open/secret.conf'\n");
-$careless->wait_for_log(qr/$exposed "\Q$open\E\/secret\.conf", which has ddblock's secret/);
+$careless->wait_for_log(qr/$exposed "\Q$open\E\/secret\.conf", which contains ddblock's secret/);
 like($careless->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')}), qr/^\d+$/,
 	'a secret that everybody can read is warned of, and used');
 $careless->reload;

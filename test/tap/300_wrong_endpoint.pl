@@ -57,7 +57,7 @@ wait_for { acquires() } 'the lock';
 $near->stop;
 my $url = $near->url;
 like(error_of($node, q{SELECT ddb_lock_acquire('a')}),
-	qr/NOTICE: +00000: still waiting for lock "a"\n.*DETAIL: +The holder cannot be determined now at \Q$url\E: connect: .*refused.*ERROR: +08006: could not reach DynamoDB at \Q$url\E\n/s,
+	qr/NOTICE: +00000: still waiting for lock "a"\n.*DETAIL: +The holder is not known now, because of trouble with DynamoDB at \Q$url\E: connect: .*refused.*ERROR: +08006: could not reach DynamoDB at \Q$url\E\n/s,
 	'an acquire says for what it waits');
 $near->restart;
 wait_for { acquires() } 'the lock';

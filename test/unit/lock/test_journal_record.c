@@ -64,7 +64,7 @@ TEST(boot_directory_and_table_must_be_the_same)
 {
 	journal_header ours = header_of_ours();
 	journal_header dead = header_of_ours();
-	const char *table = "it is about another lock table";
+	const char *table = "it belongs to another lock table";
 	const char *directory = "it was written in another data directory";
 
 	assert_null(journal_differs(&dead, &ours));
@@ -72,7 +72,7 @@ TEST(boot_directory_and_table_must_be_the_same)
 	dead.slot_count = 3;
 	assert_null(journal_differs(&dead, &ours));
 
-	assert_differs(theirs.boot_id[35] = '2', "the machine was restarted since");
+	assert_differs(theirs.boot_id[35] = '2', "the machine has been restarted since");
 	assert_differs(theirs.device++, directory);
 	assert_differs(theirs.inode++, directory);
 	assert_differs(theirs.table.url[7] = '2', table);
