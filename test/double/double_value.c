@@ -189,31 +189,17 @@ check_set(cJSON *set, double_type type, double_reason *reason)
 	return true;
 }
 
+/* Of a list or a map. */
 static bool
-check_list(cJSON *list, double_reason *reason)
+check_elements(cJSON *all, bool right_shape, double_reason *reason)
 {
 	cJSON	   *element;
 
-	if (!cJSON_IsArray(list))
+	if (!right_shape)
 		return wrong_shape(reason);
-	cJSON_ArrayForEach(element, list)
+	cJSON_ArrayForEach(element, all)
 	{
 		if (!double_value_check(element, reason))
-			return false;
-	}
-	return true;
-}
-
-static bool
-check_map(cJSON *map, double_reason *reason)
-{
-	cJSON	   *value;
-
-	if (!cJSON_IsObject(map))
-		return wrong_shape(reason);
-	cJSON_ArrayForEach(value, map)
-	{
-		if (!double_value_check(value, reason))
 			return false;
 	}
 	return true;
@@ -243,9 +229,9 @@ check_member(cJSON *member, double_reason *reason)
 				wrong(reason, "One or more parameter values were invalid: "
 					  "Null attribute value types must have the value of true");
 		case DOUBLE_L:
-			return check_list(member, reason);
+			return check_elements(member, cJSON_IsArray(member), reason);
 		default:
-			return check_map(member, reason);
+			return check_elements(member, cJSON_IsObject(member), reason);
 	}
 }
 

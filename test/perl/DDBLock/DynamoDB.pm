@@ -165,15 +165,18 @@ sub call
 	return $reply;
 }
 
+# What a request says of its item.
+sub _key
+{
+	my ($self, $name) = @_;
+	return (TableName => $self->{table}, Key => { key => { S => $name } });
+}
+
 sub item
 {
 	my ($self, $name) = @_;
-	return $self->call(
-		'GetItem',
-		{   TableName => $self->{table},
-			Key => { key => { S => $name } },
-			ConsistentRead => JSON::PP::true,
-		})->{Item};
+	return $self->call('GetItem',
+		{ $self->_key($name), ConsistentRead => JSON::PP::true })->{Item};
 }
 
 sub items
@@ -205,11 +208,7 @@ sub put_item
 sub delete_item
 {
 	my ($self, $name) = @_;
-	$self->call(
-		'DeleteItem',
-		{   TableName => $self->{table},
-			Key => { key => { S => $name } },
-		});
+	$self->call('DeleteItem', { $self->_key($name) });
 	return;
 }
 
@@ -237,8 +236,7 @@ sub java_update
 	return $self->call(
 		'UpdateItem',
 		{
-			TableName => $self->table,
-			Key => { key => { S => $name } },
+			$self->_key($name),
 			UpdateExpression => 'SET #k0 = :v0, #k1 = :v1, #k2 = :v2'
 			  . ($released ? ' REMOVE #ir ' : ''),
 			ConditionExpression => $released
@@ -269,8 +267,7 @@ sub java_release
 	return $self->call(
 		'UpdateItem',
 		{
-			TableName => $self->table,
-			Key => { key => { S => $name } },
+			$self->_key($name),
 			UpdateExpression => 'SET #ir = :ir',
 			ConditionExpression => 'attribute_exists(#pk) AND #rvn = :rvn AND #on = :on',
 			ExpressionAttributeNames => {

@@ -115,9 +115,7 @@ assert_refused_with(const aws_settings *settings, const world *w,
 	assert_string_equal(found.secret_access_key, "");
 }
 
-/*
- * Which source
- */
+/* ---- which source ---- */
 
 static const world everything = {
 	.variables = {
@@ -218,9 +216,7 @@ TEST(half_configured_sources_are_refused)
 						"but aws_secret_access_key is not");
 }
 
-/*
- * Which profile, which file
- */
+/* ---- which profile, which file ---- */
 
 TEST(chooses_the_profile)
 {
@@ -377,9 +373,7 @@ TEST(malformed_files_are_refused)
 	assert_string_equal(text, "");
 }
 
-/*
- * Invalid values
- */
+/* ---- invalid values ---- */
 
 static char *
 repeat(char c, size_t n)
@@ -464,9 +458,7 @@ TEST(wipes_credentials)
 	assert_memory_equal(&found, &zero, sizeof(found));
 }
 
-/*
- * Region
- */
+/* ---- region ---- */
 
 static void
 assert_region(const aws_settings *settings, const world *w, const char *wanted)
@@ -544,9 +536,7 @@ TEST(refuses_what_is_no_region)
 	}
 }
 
-/*
- * Endpoint
- */
+/* ---- endpoint ---- */
 
 static bool
 find_endpoint(const aws_settings *settings, const world *w,

@@ -39,9 +39,7 @@ read_text(const char *folder, const char *name)
 	return text;
 }
 
-/*
- * Amazon's vectors
- */
+/* ---- Amazon's vectors ---- */
 
 typedef struct vector
 {
@@ -219,9 +217,7 @@ TEST(signs_amazons_vectors)
 	assert_int_equal(count, VECTOR_COUNT);
 }
 
-/*
- * botocore
- */
+/* ---- botocore ---- */
 
 static uint32_t random_state;
 
@@ -387,9 +383,7 @@ TEST(signs_like_botocore)
 	}
 }
 
-/*
- * Everything else
- */
+/* ---- everything else ---- */
 
 static const sigv4_header two_headers[] = {
 	{"host", "example.amazonaws.com"},

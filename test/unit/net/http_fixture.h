@@ -32,10 +32,7 @@
 /* Much longer than any test takes: ends a test that hangs. */
 #define PATIENCE_MS 30000
 
-/* ----------------------------------------------------------------
- * Server
- * ----------------------------------------------------------------
- */
+/* ---- server ---- */
 
 struct test_server;
 
@@ -301,10 +298,7 @@ server_free(test_server *s)
 	free(s);
 }
 
-/* ----------------------------------------------------------------
- * Scripts
- * ----------------------------------------------------------------
- */
+/* ---- scripts ---- */
 
 static inline void
 serve_echo(test_connection *c)
@@ -337,10 +331,7 @@ serve_one_then_close_on_the_second(test_connection *c)
 	connection_read_request(c);
 }
 
-/* ----------------------------------------------------------------
- * Client
- * ----------------------------------------------------------------
- */
+/* ---- client ---- */
 
 typedef struct test_client
 {

@@ -15,10 +15,7 @@
 #include <netdb.h>
 #include <semaphore.h>
 
-/* ----------------------------------------------------------------
- * Name resolution
- * ----------------------------------------------------------------
- */
+/* ---- name resolution ---- */
 
 static sem_t resolver_started;
 static sem_t resolver_may_end;
@@ -79,10 +76,7 @@ TEST(name_resolution_that_hangs)
 	client_free(c);
 }
 
-/* ----------------------------------------------------------------
- * Connecting
- * ----------------------------------------------------------------
- */
+/* ---- connecting ---- */
 
 TEST(connection_refused)
 {
@@ -158,10 +152,7 @@ TEST(connect_times_out)
 	close(fd);
 }
 
-/* ----------------------------------------------------------------
- * Waiting
- * ----------------------------------------------------------------
- */
+/* ---- waiting ---- */
 
 HTTP_TEST(no_reply_in_time, serve_nothing)
 {
@@ -275,10 +266,7 @@ HTTP_TEST(less_time_than_first_given, serve_nothing)
 	assert_int_equal(http_pool_pending(c->pool), 1);
 }
 
-/* ----------------------------------------------------------------
- * Connections that die
- * ----------------------------------------------------------------
- */
+/* ---- connections that die ---- */
 
 /* libcurl by itself sends the second request again. */
 static void
@@ -374,10 +362,7 @@ HTTP_TEST(server_gone_while_idle, serve_unasked_reply)
 	s->expected_requests = 1;
 }
 
-/* ----------------------------------------------------------------
- * Bad replies
- * ----------------------------------------------------------------
- */
+/* ---- bad replies ---- */
 
 static const char *bad_reply;
 
@@ -455,10 +440,7 @@ HTTP_TEST(reply_too_large, serve_large)
 	assert_failed(c, HTTP_UNKNOWN, "reply", "larger than 10000 bytes");
 }
 
-/* ----------------------------------------------------------------
- * Replies without an end
- * ----------------------------------------------------------------
- */
+/* ---- replies without an end ---- */
 
 /* More than any test needs: a server that could send it was not stopped. */
 #define ENDLESS_MAX (256 << 20)

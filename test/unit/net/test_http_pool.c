@@ -22,10 +22,7 @@ clock_gettime(clockid_t clock, struct timespec *now)
 	return (int) result;
 }
 
-/* ----------------------------------------------------------------
- * Requests
- * ----------------------------------------------------------------
- */
+/* ---- requests ---- */
 
 /* Replies with the request itself. */
 static void
@@ -90,10 +87,7 @@ HTTP_TEST(bodies_of_all_sizes, serve_length)
 	free(body);
 }
 
-/* ----------------------------------------------------------------
- * Replies
- * ----------------------------------------------------------------
- */
+/* ---- replies ---- */
 
 static void
 serve_headers(test_connection *c)
@@ -189,10 +183,7 @@ HTTP_TEST(reply_of_just_the_greatest_size, serve_echo)
 	assert_replied(c, 200, "short");
 }
 
-/* ----------------------------------------------------------------
- * Connections
- * ----------------------------------------------------------------
- */
+/* ---- connections ---- */
 
 HTTP_TEST(a_connection_is_used_again, serve_echo)
 {

@@ -26,10 +26,7 @@ static char permissive[64];
 static authority trusted;
 static authority foreign;
 
-/* ----------------------------------------------------------------
- * Certificates
- * ----------------------------------------------------------------
- */
+/* ---- certificates ---- */
 
 static void
 add_extension(X509 *certificate, int nid, const char *value)
@@ -140,10 +137,7 @@ drop_authorities(void **state)
 	return rmdir(directory);
 }
 
-/* ----------------------------------------------------------------
- * Tests
- * ----------------------------------------------------------------
- */
+/* ---- tests ---- */
 
 static test_client *
 tls_client(int port, const char *ca_file)
