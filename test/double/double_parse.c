@@ -13,20 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "double_expr.h"
-#include "double_lex.h"
+#include "double_tree.h"
 
-#define DEPTH_MAX 100
-
-typedef struct parser
-{
-	double_lexer lexer;
-	double_expr *expr;
-	int			depth;
-	bool		failed;			/* by the syntax */
-	bool		complained;		/* of something else: told if the syntax is right */
-	char	   *complaint;
-} parser;
+typedef double_parser parser;
 
 typedef struct function
 {
@@ -46,41 +35,6 @@ static const function functions[] = {
 	{"if_not_exists", DOUBLE_IF_NOT_EXISTS, 2, true},
 	{"list_append", DOUBLE_LIST_APPEND, 2, true},
 };
-
-struct double_chunk
-{
-	double_chunk *next;
-};
-
-static double_node *parse_or(parser *p);
-
-void *
-double_arena_get(double_arena *arena, size_t size)
-{
-	double_chunk *chunk = calloc(1, sizeof(double_chunk) + size);
-
-	chunk->next = arena->chunks;
-	arena->chunks = chunk;
-	return chunk + 1;
-}
-
-char *
-double_arena_text(double_arena *arena, const char *text, size_t len)
-{
-	return memcpy(double_arena_get(arena, len + 1), text, len);
-}
-
-void
-double_arena_free(double_arena *arena)
-{
-	while (arena->chunks != NULL)
-	{
-		double_chunk *next = arena->chunks->next;
-
-		free(arena->chunks);
-		arena->chunks = next;
-	}
-}
 
 int
 double_slot(double_slots *slots, const char *name, size_t len)
@@ -120,53 +74,6 @@ complain(parser *p, const char *format,...)
 	va_end(args);
 }
 
-static void
-fail_syntax(parser *p)
-{
-	if (!p->failed)
-		double_lex_complain(&p->lexer, p->complaint, DOUBLE_COMPLAINT_SIZE);
-	p->failed = true;
-}
-
-static bool
-is(parser *p, const char *what)
-{
-	return !p->failed && double_lex_is(&p->lexer, what);
-}
-
-static bool
-take(parser *p, const char *what)
-{
-	return !p->failed && double_lex_take(&p->lexer, what);
-}
-
-static void
-expect(parser *p, const char *what)
-{
-	if (!take(p, what))
-		fail_syntax(p);
-}
-
-static double_node *
-new_node(parser *p, double_kind kind)
-{
-	double_node *node = double_arena_get(&p->expr->arena, sizeof(double_node));
-
-	node->kind = kind;
-	node->slot = -1;
-	return node;
-}
-
-static double_node *
-new_operator(parser *p, double_kind kind, double_node *left, double_node *right)
-{
-	double_node *node = new_node(p, kind);
-
-	node->args = left;
-	left->next = right;
-	return node;
-}
-
 static bool
 at_keyword(parser *p)
 {
@@ -176,7 +83,7 @@ at_keyword(parser *p)
 
 	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
 	{
-		if (is(p, keywords[i]))
+		if (double_is(p, keywords[i]))
 			return true;
 	}
 	return false;
@@ -200,7 +107,7 @@ parse_name(parser *p, double_step *step)
 				 step->name);
 	}
 	else
-		fail_syntax(p);
+		double_fail_syntax(p);
 	if (!p->failed)
 		double_lex_next(&p->lexer);
 }
@@ -211,25 +118,25 @@ parse_index(parser *p, double_step *step)
 	step->slot = -1;
 	if (p->lexer.token.kind != DOUBLE_NUMBER)
 	{
-		fail_syntax(p);
+		double_fail_syntax(p);
 		return;
 	}
 	step->index = atoi(p->lexer.token.start);
 	double_lex_next(&p->lexer);
-	expect(p, "]");
+	double_expect(p, "]");
 }
 
 static double_node *
 parse_path(parser *p)
 {
-	double_node *node = new_node(p, DOUBLE_PATH);
+	double_node *node = double_new_node(p, DOUBLE_PATH);
 	double_step *step = double_arena_get(&p->expr->arena, sizeof(double_step));
 
 	node->path = step;
 	parse_name(p, step);
-	while (is(p, ".") || is(p, "["))
+	while (double_is(p, ".") || double_is(p, "["))
 	{
-		bool		index = is(p, "[");
+		bool		index = double_is(p, "[");
 
 		double_lex_next(&p->lexer);
 		step->next = double_arena_get(&p->expr->arena, sizeof(double_step));
@@ -248,7 +155,7 @@ static double_node *parse_operand(parser *p);
 static double_node *
 parse_call(parser *p, const function *f)
 {
-	double_node *node = new_node(p, f->kind);
+	double_node *node = double_new_node(p, f->kind);
 	double_node **end = &node->args;
 	int			count = 0;
 
@@ -257,8 +164,8 @@ parse_call(parser *p, const function *f)
 		*end = parse_operand(p);
 		end = &(*end)->next;
 		count++;
-	} while (take(p, ","));
-	expect(p, ")");
+	} while (double_take(p, ","));
+	double_expect(p, ")");
 	if (count != f->arguments)
 		complain(p, "Incorrect number of operands for operator or function; operator or"
 			 " function: %s, number of operands: %d", f->name, count);
@@ -278,7 +185,7 @@ parse_function(parser *p)
 	bool		update = p->expr->use == DOUBLE_UPDATE_EXPRESSION;
 
 	double_lex_next(&p->lexer);
-	expect(p, "(");
+	double_expect(p, "(");
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 	{
 		const function *f = &functions[i];
@@ -313,12 +220,12 @@ parse_operand(parser *p)
 	double_node *node;
 
 	if (p->failed)
-		return new_node(p, DOUBLE_VALUE);
+		return double_new_node(p, DOUBLE_VALUE);
 	if (at_function(p))
 		return parse_function(p);
 	if (p->lexer.token.kind != DOUBLE_VALUE_SLOT)
 		return parse_path(p);
-	node = new_node(p, DOUBLE_VALUE);
+	node = double_new_node(p, DOUBLE_VALUE);
 	node->slot = double_slot(&p->expr->values, p->lexer.token.start, p->lexer.token.len);
 	double_lex_next(&p->lexer);
 	return node;
@@ -349,9 +256,9 @@ static double_node *
 parse_between(parser *p, double_node *left)
 {
 	double_node *low = parse_operand(p);
-	double_node *node = new_operator(p, DOUBLE_BETWEEN, left, low);
+	double_node *node = double_new_operator(p, DOUBLE_BETWEEN, left, low);
 
-	expect(p, "AND");
+	double_expect(p, "AND");
 	low->next = parse_operand(p);
 	return node;
 }
@@ -359,16 +266,16 @@ parse_between(parser *p, double_node *left)
 static double_node *
 parse_in(parser *p, double_node *left)
 {
-	double_node *node = new_operator(p, DOUBLE_IN, left, NULL);
+	double_node *node = double_new_operator(p, DOUBLE_IN, left, NULL);
 	double_node **end = &left->next;
 
-	expect(p, "(");
+	double_expect(p, "(");
 	do
 	{
 		*end = parse_operand(p);
 		end = &(*end)->next;
-	} while (take(p, ","));
-	expect(p, ")");
+	} while (double_take(p, ","));
+	double_expect(p, ")");
 	return node;
 }
 
@@ -379,18 +286,18 @@ parse_comparison(parser *p, double_node *left)
 
 	for (int i = 0; i < 6; i++)
 	{
-		if (take(p, marks[i]))
-			return new_operator(p, (double_kind) (DOUBLE_EQ + i), left, parse_operand(p));
+		if (double_take(p, marks[i]))
+			return double_new_operator(p, (double_kind) (DOUBLE_EQ + i), left, parse_operand(p));
 	}
-	if (take(p, "BETWEEN"))
+	if (double_take(p, "BETWEEN"))
 		return parse_between(p, left);
-	if (take(p, "IN"))
+	if (double_take(p, "IN"))
 		return parse_in(p, left);
 	if (left->kind == DOUBLE_SIZE || p->complained)
 		complain(p, "The function is not allowed to be used this way in an expression;"
 				 " function: size");
 	else
-		fail_syntax(p);
+		double_fail_syntax(p);
 	return left;
 }
 
@@ -399,10 +306,10 @@ parse_primary(parser *p)
 {
 	double_node *node;
 
-	if (take(p, "("))
+	if (double_take(p, "("))
 	{
-		node = parse_or(p);
-		expect(p, ")");
+		node = double_parse_or(p);
+		double_expect(p, ")");
 		if (node->parenthesised)
 			complain(p, "The expression has redundant parentheses;");
 		node->parenthesised = true;
@@ -415,82 +322,21 @@ parse_primary(parser *p)
 	return node;
 }
 
-static double_node *
-parse_not(parser *p)
-{
-	double_node *node;
-
-	if (++p->depth > DEPTH_MAX)
-	{
-		complain(p, "The expression has too many levels");
-		fail_syntax(p);
-	}
-	if (take(p, "NOT"))
-	{
-		node = new_node(p, DOUBLE_NOT);
-		node->args = parse_not(p);
-	}
-	else
-		node = parse_primary(p);
-	p->depth--;
-	return node;
-}
-
-static double_node *
-parse_and(parser *p)
-{
-	double_node *node = parse_not(p);
-
-	while (take(p, "AND"))
-		node = new_operator(p, DOUBLE_AND, node, parse_not(p));
-	return node;
-}
-
-static double_node *
-parse_or(parser *p)
-{
-	double_node *node = parse_and(p);
-
-	while (take(p, "OR"))
-		node = new_operator(p, DOUBLE_OR, node, parse_and(p));
-	return node;
-}
-
 /* What SET assigns: an operand, or the sum or difference of two. */
 static double_node *
 parse_assigned(parser *p)
 {
 	double_node *node;
-	bool		parentheses = take(p, "(");
+	bool		parentheses = double_take(p, "(");
 
 	node = parse_operand(p);
-	if (take(p, "+"))
-		node = new_operator(p, DOUBLE_PLUS, node, parse_operand(p));
-	else if (take(p, "-"))
-		node = new_operator(p, DOUBLE_MINUS, node, parse_operand(p));
+	if (double_take(p, "+"))
+		node = double_new_operator(p, DOUBLE_PLUS, node, parse_operand(p));
+	else if (double_take(p, "-"))
+		node = double_new_operator(p, DOUBLE_MINUS, node, parse_operand(p));
 	if (parentheses)
-		expect(p, ")");
+		double_expect(p, ")");
 	return node;
-}
-
-/* SET or REMOVE, after that word; returns the end of the list of actions. */
-static double_action **
-parse_section(parser *p, double_action **end, bool set)
-{
-	do
-	{
-		double_action *action = double_arena_get(&p->expr->arena, sizeof(double_action));
-
-		*end = action;
-		end = &action->next;
-		action->path = parse_path(p);
-		if (set)
-		{
-			expect(p, "=");
-			action->operand = parse_assigned(p);
-		}
-	} while (take(p, ","));
-	return end;
 }
 
 static void
@@ -502,16 +348,16 @@ parse_update(parser *p)
 
 	do
 	{
-		int			i = is(p, sections[0]) ? 0 : 1;
+		int			i = double_is(p, sections[0]) ? 0 : 1;
 
-		if (is(p, "ADD") || is(p, "DELETE"))
+		if (double_is(p, "ADD") || double_is(p, "DELETE"))
 			complain(p, "the double knows neither ADD nor DELETE");
-		expect(p, sections[i]);
+		double_expect(p, sections[i]);
 		if (seen[i])
 			complain(p, "The \"%s\" section can only be used once in an update expression;",
 				 sections[i]);
 		seen[i] = true;
-		end = parse_section(p, end, i == 0);
+		end = double_parse_section(p, end, i == 0);
 	} while (!p->failed && p->lexer.token.kind != DOUBLE_END);
 }
 
@@ -524,14 +370,17 @@ parse_projection(parser *p)
 	{
 		*end = parse_path(p);
 		end = &(*end)->next;
-	} while (take(p, ","));
+	} while (double_take(p, ","));
 }
 
 double_expr *
 double_parse(double_use use, const char *text, char complaint[DOUBLE_COMPLAINT_SIZE])
 {
 	double_expr *expr = calloc(1, sizeof(double_expr));
-	parser		p = {.expr = expr,.complaint = complaint};
+	parser		p = {
+		.arena = &expr->arena, .expr = expr, .complaint = complaint,
+		.path = parse_path, .primary = parse_primary, .assigned = parse_assigned,
+	};
 
 	expr->use = use;
 	expr->text = strdup(text);
@@ -543,9 +392,9 @@ double_parse(double_use use, const char *text, char complaint[DOUBLE_COMPLAINT_S
 	else if (use == DOUBLE_PROJECTION_EXPRESSION)
 		parse_projection(&p);
 	else
-		expr->condition = parse_or(&p);
+		expr->condition = double_parse_or(&p);
 	if (!p.failed && p.lexer.token.kind != DOUBLE_END)
-		fail_syntax(&p);
+		double_fail_syntax(&p);
 	if (!p.failed && !p.complained)
 		return expr;
 	double_expr_free(expr);

@@ -15,39 +15,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "double_lex.h"
 #include "double_statement.h"
+#include "double_tree.h"
 
-#define DEPTH_MAX 100
-
-typedef struct parser
-{
-	double_lexer lexer;
-	double_statement *statement;
-	int			depth;
-	bool		failed;
-} parser;
-
-static double_node *parse_or(parser *p);
-
-static bool
-is(parser *p, const char *what)
-{
-	return !p->failed && double_lex_is(&p->lexer, what);
-}
-
-static bool
-take(parser *p, const char *what)
-{
-	return !p->failed && double_lex_take(&p->lexer, what);
-}
-
-static void
-expect(parser *p, const char *what)
-{
-	if (!take(p, what))
-		p->failed = true;
-}
+typedef double_parser parser;
 
 /* A quoted token without its quotes. */
 static char *
@@ -89,31 +60,11 @@ parse_identifier(parser *p)
 	return name;
 }
 
-static double_node *
-new_node(parser *p, double_kind kind)
-{
-	double_node *node = double_arena_get(&p->statement->arena, sizeof(double_node));
-
-	node->kind = kind;
-	node->slot = -1;
-	return node;
-}
-
-static double_node *
-new_operator(parser *p, double_kind kind, double_node *left, double_node *right)
-{
-	double_node *node = new_node(p, kind);
-
-	node->args = left;
-	left->next = right;
-	return node;
-}
-
 /* A name, and maybe more of them after dots. */
 static double_node *
 parse_path(parser *p)
 {
-	double_node *node = new_node(p, DOUBLE_PATH);
+	double_node *node = double_new_node(p, DOUBLE_PATH);
 	double_step **end = &node->path;
 
 	do
@@ -125,14 +76,14 @@ parse_path(parser *p)
 		step->name = parse_identifier(p);
 		*end = step;
 		end = &step->next;
-	} while (take(p, "."));
+	} while (double_take(p, "."));
 	return node;
 }
 
 static double_node *
 parse_literal(parser *p, const char *type, const char *text)
 {
-	double_node *node = new_node(p, DOUBLE_VALUE);
+	double_node *node = double_new_node(p, DOUBLE_VALUE);
 	double_reason reason = {false, ""};
 
 	node->literal = cJSON_CreateObject();
@@ -150,11 +101,11 @@ parse_operand(parser *p)
 	double_node *node;
 
 	if (p->failed)
-		return new_node(p, DOUBLE_PATH);
+		return double_new_node(p, DOUBLE_PATH);
 	switch (token.kind)
 	{
 		case DOUBLE_VALUE_SLOT:
-			node = new_node(p, DOUBLE_VALUE);
+			node = double_new_node(p, DOUBLE_VALUE);
 			node->slot = p->statement->parameters++;
 			double_lex_next(&p->lexer);
 			return node;
@@ -172,12 +123,12 @@ parse_operand(parser *p)
 static double_node *
 parse_missing(parser *p, double_node *path)
 {
-	bool		not = take(p, "NOT");
+	bool		not = double_take(p, "NOT");
 
-	expect(p, "MISSING");
+	double_expect(p, "MISSING");
 	if (path->kind != DOUBLE_PATH)
 		p->failed = true;
-	return new_operator(p, not ? DOUBLE_EXISTS : DOUBLE_NOT_EXISTS, path, NULL);
+	return double_new_operator(p, not ? DOUBLE_EXISTS : DOUBLE_NOT_EXISTS, path, NULL);
 }
 
 static double_node *
@@ -186,77 +137,22 @@ parse_primary(parser *p)
 	static const char *const marks[] = {"=", "<>", "<", "<=", ">", ">="};
 	double_node *left;
 
-	if (take(p, "("))
+	if (double_take(p, "("))
 	{
-		left = parse_or(p);
-		expect(p, ")");
+		left = double_parse_or(p);
+		double_expect(p, ")");
 		return left;
 	}
 	left = parse_operand(p);
-	if (take(p, "IS"))
+	if (double_take(p, "IS"))
 		return parse_missing(p, left);
 	for (int i = 0; i < 6; i++)
 	{
-		if (take(p, marks[i]))
-			return new_operator(p, (double_kind) (DOUBLE_EQ + i), left, parse_operand(p));
+		if (double_take(p, marks[i]))
+			return double_new_operator(p, (double_kind) (DOUBLE_EQ + i), left, parse_operand(p));
 	}
 	p->failed = true;
 	return left;
-}
-
-static double_node *
-parse_not(parser *p)
-{
-	double_node *node;
-
-	if (++p->depth > DEPTH_MAX)
-		p->failed = true;
-	if (take(p, "NOT"))
-		node = new_operator(p, DOUBLE_NOT, parse_not(p), NULL);
-	else
-		node = parse_primary(p);
-	p->depth--;
-	return node;
-}
-
-static double_node *
-parse_and(parser *p)
-{
-	double_node *node = parse_not(p);
-
-	while (take(p, "AND"))
-		node = new_operator(p, DOUBLE_AND, node, parse_not(p));
-	return node;
-}
-
-static double_node *
-parse_or(parser *p)
-{
-	double_node *node = parse_and(p);
-
-	while (take(p, "OR"))
-		node = new_operator(p, DOUBLE_OR, node, parse_and(p));
-	return node;
-}
-
-static double_action **
-parse_section(parser *p, double_action **end, bool set)
-{
-	do
-	{
-		double_action *action = double_arena_get(&p->statement->arena,
-												 sizeof(double_action));
-
-		*end = action;
-		end = &action->next;
-		action->path = parse_path(p);
-		if (set)
-		{
-			expect(p, "=");
-			action->operand = parse_operand(p);
-		}
-	} while (take(p, ","));
-	return end;
 }
 
 /* After UPDATE */
@@ -266,13 +162,13 @@ parse_update(parser *p)
 	double_action **end = &p->statement->actions;
 
 	p->statement->table = parse_identifier(p);
-	while (is(p, "SET") || is(p, "REMOVE"))
+	while (double_is(p, "SET") || double_is(p, "REMOVE"))
 	{
-		bool		set = take(p, "SET");
+		bool		set = double_take(p, "SET");
 
 		if (!set)
-			expect(p, "REMOVE");
-		end = parse_section(p, end, set);
+			double_expect(p, "REMOVE");
+		end = double_parse_section(p, end, set);
 	}
 	if (p->statement->actions == NULL)
 		p->failed = true;
@@ -283,24 +179,24 @@ static void
 parse_select(parser *p)
 {
 	p->statement->select = true;
-	expect(p, "*");
-	expect(p, "FROM");
+	double_expect(p, "*");
+	double_expect(p, "FROM");
 	p->statement->table = parse_identifier(p);
 }
 
 static bool
 parse(parser *p)
 {
-	if (take(p, "UPDATE"))
+	if (double_take(p, "UPDATE"))
 		parse_update(p);
 	else
 	{
-		expect(p, "SELECT");
+		double_expect(p, "SELECT");
 		parse_select(p);
 	}
-	if (take(p, "WHERE"))
-		p->statement->where = parse_or(p);
-	take(p, ";");
+	if (double_take(p, "WHERE"))
+		p->statement->where = double_parse_or(p);
+	double_take(p, ";");
 	return !p->failed && p->lexer.token.kind == DOUBLE_END;
 }
 
@@ -362,7 +258,7 @@ double_statement_parsed(double_call *call, const char *text)
 	uint64_t	hash = double_hash(text, strlen(text));
 	double_statement **bucket = &call->d->statements[hash % DOUBLE_CACHE_BUCKETS];
 	double_statement *statement = *bucket;
-	parser		p = {.failed = false};
+	parser		p = {.path = parse_path,.primary = parse_primary,.assigned = parse_operand};
 
 	while (statement != NULL && strcmp(statement->text, text) != 0)
 		statement = statement->next;
@@ -374,6 +270,7 @@ double_statement_parsed(double_call *call, const char *text)
 	statement = calloc(1, sizeof(double_statement));
 	statement->text = strdup(text);
 	p.statement = statement;
+	p.arena = &statement->arena;
 	double_lex_start(&p.lexer, text, true);
 	if (!parse(&p))
 	{
