@@ -283,7 +283,7 @@ probe(sim *s)
 void
 sim_run(sim *s)
 {
-	int64_t		lease = s->plan.lease_max_ms * MS;
+	int64_t		lease;
 
 	set_up(s);
 	lease = s->plan.lease_max_ms * MS;
