@@ -7,15 +7,17 @@
  * request costs three hashes (body, canonical request, secret) and one HMAC; the
  * four HMACs that derive the key are computed once a day.
  *
- * OpenSSL's implementations are fetched once per process, because fetching one
- * costs more than hashing a small request.
+ * OpenSSL's implementations, and the context for HMACs, are made once per process:
+ * that costs more than hashing a small request.
  *
  *-------------------------------------------------------------------------
  */
 #include "aws/sigv4.h"
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -24,9 +26,6 @@
 #define MAX_HEADERS 64
 #define MAX_SECRET 512
 #define HASH_SIZE 32
-#define BLOCK_SIZE 64			/* SHA-256's, as HMAC needs it */
-#define INNER_PAD 0x36
-#define OUTER_PAD 0x5c
 #define HEX_SIZE (2 * HASH_SIZE + 1)
 #define DATE_LEN 8				/* the day at the start of x-amz-date */
 
@@ -41,18 +40,33 @@ typedef struct text_buffer
 
 static CRYPTO_ONCE fetch_once = CRYPTO_ONCE_STATIC_INIT;
 static EVP_MD *sha256_md;
+static EVP_MAC_CTX *hmac_ctx;	/* SHA-256 and no key; NULL: fetching failed */
 
 static void
 fetch_algorithms(void)
 {
+	EVP_MAC    *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, "SHA256", 0),
+		OSSL_PARAM_construct_end(),
+	};
+
 	sha256_md = EVP_MD_fetch(NULL, "SHA256", NULL);
+	if (mac != NULL)
+		hmac_ctx = EVP_MAC_CTX_new(mac);
+	if (hmac_ctx != NULL && EVP_MAC_CTX_set_params(hmac_ctx, params) != 1)
+	{
+		EVP_MAC_CTX_free(hmac_ctx);
+		hmac_ctx = NULL;
+	}
+	EVP_MAC_free(mac);
 }
 
 static bool
 have_algorithms(void)
 {
 	return CRYPTO_THREAD_run_once(&fetch_once, fetch_algorithms) == 1 &&
-		sha256_md != NULL;
+		sha256_md != NULL && hmac_ctx != NULL;
 }
 
 void
@@ -152,38 +166,14 @@ hash_bytes(EVP_MD_CTX *ctx, const void *data, size_t len,
 		EVP_DigestFinal_ex(ctx, hash, NULL) == 1;
 }
 
-/* XORs one of HMAC's paddings into the key's block, and starts a hash with it. */
+/* With the context's key if key is NULL. */
 static bool
-hash_padded(EVP_MD_CTX *ctx, uint8_t block[BLOCK_SIZE], uint8_t pad,
-			const void *data, size_t len, uint8_t hash[HASH_SIZE])
+hmac(EVP_MAC_CTX *ctx, const void *key, size_t key_len, const void *data, size_t len,
+	 uint8_t mac[HASH_SIZE])
 {
-	for (int i = 0; i < BLOCK_SIZE; i++)
-		block[i] ^= pad;
-	return EVP_DigestInit_ex2(ctx, sha256_md, NULL) == 1 &&
-		EVP_DigestUpdate(ctx, block, BLOCK_SIZE) == 1 &&
-		EVP_DigestUpdate(ctx, data, len) == 1 &&
-		EVP_DigestFinal_ex(ctx, hash, NULL) == 1;
-}
-
-/*
- * HMAC as in RFC 2104.  EVP_MAC, with a new context each time, would cost about as
- * much as the rest of signing.
- */
-static bool
-hmac(EVP_MD_CTX *ctx, const void *key, size_t key_len, const void *data,
-	 size_t len, uint8_t mac[HASH_SIZE])
-{
-	uint8_t		block[BLOCK_SIZE] = {0};
-	bool		ok = true;
-
-	if (key_len > BLOCK_SIZE)
-		ok = hash_bytes(ctx, key, key_len, block);
-	else
-		memcpy(block, key, key_len);
-	ok = ok && hash_padded(ctx, block, INNER_PAD, data, len, mac) &&
-		hash_padded(ctx, block, INNER_PAD ^ OUTER_PAD, mac, HASH_SIZE, mac);
-	OPENSSL_cleanse(block, sizeof(block));
-	return ok;
+	return EVP_MAC_init(ctx, key, key_len, NULL) == 1 &&
+		EVP_MAC_update(ctx, data, len) == 1 &&
+		EVP_MAC_final(ctx, mac, NULL, HASH_SIZE) == 1;
 }
 
 /*
@@ -335,22 +325,33 @@ write_scope(const sigv4_request *request, char *scope, size_t size)
 	return len > 0 && (size_t) len < size;
 }
 
-static bool
-derive_key(EVP_MD_CTX *ctx, const sigv4_request *request, uint8_t key[HASH_SIZE])
+/* A context with the key of the request's day, Region, service and secret; or NULL. */
+static EVP_MAC_CTX *
+derive_key(const sigv4_request *request)
 {
+	EVP_MAC_CTX *ctx = EVP_MAC_CTX_dup(hmac_ctx);
 	char		secret[MAX_SECRET];
+	uint8_t		key[HASH_SIZE];
 	int			len;
-	bool		ok;
 
 	len = snprintf(secret, sizeof(secret), "AWS4%s",
 				   request->secret_access_key);
-	ok = len > 0 && (size_t) len < sizeof(secret) &&
-		hmac(ctx, secret, (size_t) len, request->amz_date, DATE_LEN, key) &&
-		hmac(ctx, key, HASH_SIZE, request->region, strlen(request->region), key) &&
-		hmac(ctx, key, HASH_SIZE, request->service, strlen(request->service), key) &&
-		hmac(ctx, key, HASH_SIZE, "aws4_request", strlen("aws4_request"), key);
+	if (ctx != NULL && !(len > 0 && (size_t) len < sizeof(secret) &&
+						 hmac(ctx, secret, (size_t) len, request->amz_date, DATE_LEN, key) &&
+						 hmac(ctx, key, HASH_SIZE, request->region,
+							  strlen(request->region), key) &&
+						 hmac(ctx, key, HASH_SIZE, request->service,
+							  strlen(request->service), key) &&
+						 hmac(ctx, key, HASH_SIZE, "aws4_request",
+							  strlen("aws4_request"), key) &&
+						 EVP_MAC_init(ctx, key, HASH_SIZE, NULL) == 1))
+	{
+		EVP_MAC_CTX_free(ctx);
+		ctx = NULL;
+	}
 	OPENSSL_cleanse(secret, sizeof(secret));
-	return ok;
+	OPENSSL_cleanse(key, sizeof(key));
+	return ctx;
 }
 
 /* Derives the key for the request, unless it is the cached one. */
@@ -364,24 +365,19 @@ refresh_key(EVP_MD_CTX *ctx, const sigv4_request *request, sigv4_key *key)
 		!hash_bytes(ctx, request->secret_access_key,
 					strlen(request->secret_access_key), secret_hash))
 		return false;
-	if (key->valid && strcmp(key->scope, scope) == 0 &&
+	if (key->mac != NULL && strcmp(key->scope, scope) == 0 &&
 		CRYPTO_memcmp(key->secret_hash, secret_hash, HASH_SIZE) == 0)
 		return true;
 
 	sigv4_key_wipe(key);
-	if (!derive_key(ctx, request, key->key))
-	{
-		sigv4_key_wipe(key);
-		return false;
-	}
+	key->mac = derive_key(request);
 	memcpy(key->scope, scope, sizeof(scope));
 	memcpy(key->secret_hash, secret_hash, HASH_SIZE);
-	key->valid = true;
-	return true;
+	return key->mac != NULL;
 }
 
 static bool
-sign_hash(EVP_MD_CTX *ctx, const sigv4_request *request, const sigv4_key *key,
+sign_hash(const sigv4_request *request, const sigv4_key *key,
 		  const char *request_hex, char hex[HEX_SIZE])
 {
 	char		to_sign[sizeof(ALGORITHM) + SIGV4_DATE_SIZE +
@@ -391,7 +387,7 @@ sign_hash(EVP_MD_CTX *ctx, const sigv4_request *request, const sigv4_key *key,
 
 	len = snprintf(to_sign, sizeof(to_sign), ALGORITHM "\n%s\n%s\n%s",
 				   request->amz_date, key->scope, request_hex);
-	if (!hmac(ctx, key->key, HASH_SIZE, to_sign, (size_t) len, signature))
+	if (!hmac(key->mac, NULL, 0, to_sign, (size_t) len, signature))
 		return false;
 	to_hex(signature, hex);
 	return true;
@@ -419,7 +415,7 @@ write_authorization(EVP_MD_CTX *ctx, const sigv4_request *request,
 	if (out->overflow ||
 		!hash_canonical_request(ctx, request, sorted,
 								out->data + signed_headers, hex) ||
-		!sign_hash(ctx, request, key, hex, hex))
+		!sign_hash(request, key, hex, hex))
 		return false;
 	put(out, ", Signature=");
 	put(out, hex);
@@ -449,5 +445,6 @@ sigv4_sign(const sigv4_request *request, sigv4_key *key,
 void
 sigv4_key_wipe(sigv4_key *key)
 {
+	EVP_MAC_CTX_free(key->mac);
 	OPENSSL_cleanse(key, sizeof(*key));
 }

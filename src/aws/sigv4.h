@@ -28,10 +28,9 @@ typedef struct sigv4_header
  */
 typedef struct sigv4_key
 {
-	bool		valid;
+	struct evp_mac_ctx_st *mac; /* OpenSSL's, with the derived key; NULL: none */
 	char		scope[128];		/* "20261121/us-east-1/dynamodb/aws4_request" */
 	uint8_t		secret_hash[32];
-	uint8_t		key[32];
 } sigv4_key;
 
 typedef struct sigv4_request

@@ -275,13 +275,28 @@ names_place(const FailureKind *kind)
 		kind == &failure_kinds[DYNAMO_MALFORMED];
 }
 
-/* DynamoDB has no error code for it.  "Reserved keyword" is no key. */
+/*
+ * Do the table's keys have other names or types?  DynamoDB has no error code for it.
+ * Other messages speak of keys, too: of their length, of an expression's keywords.
+ */
 static bool
 is_about_keys(const char *message)
 {
-	const char *key = strstr(message, "key");
+	static const char *const phrases[] = {
+		"key element does not match the schema",
+		"number of conditions on the keys",
+		"Missing the key",
+		"Type mismatch for key",
+		"part of the key",
+		"on all key attributes",
+	};
 
-	return key != NULL && strncmp(key, "keyword", strlen("keyword")) != 0;
+	for (int i = 0; i < lengthof(phrases); i++)
+	{
+		if (strstr(message, phrases[i]) != NULL)
+			return true;
+	}
+	return false;
 }
 
 static const FailureKind *
