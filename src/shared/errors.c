@@ -289,6 +289,7 @@ is_about_keys(const char *message)
 		"Type mismatch for key",
 		"part of the key",
 		"on all key attributes",
+		"the table's keys have other names",	/* dynamo_scan.c */
 	};
 
 	for (int i = 0; i < lengthof(phrases); i++)
