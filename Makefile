@@ -8,6 +8,7 @@
 #	make check-versions	what depends on PostgreSQL's version, on all that are
 #					supported, in chroots: VERSIONS="17 18", CHECKS, TAP
 #	make check-setup	the demo on newcomers' machines, chroots made anew: SETUPS="bare"
+#	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
 #	make torture DURATION=60min	clusters under fire for longer than make test has
@@ -77,7 +78,7 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock bench list-regress \
-	list-isolation check-versions check-setup $(CHECKS)
+	list-isolation check-versions check-setup dist $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
 	VERSIONS SETUPS
@@ -96,6 +97,11 @@ check-versions:
 
 check-setup:
 	@test/check-setup
+
+dist:
+	@version=$$(sed -n "s/^default_version = '\(.*\)'/\1/p" ddblock.control) && \
+		git archive --format=zip --prefix="ddblock-$$version/" \
+			-o "$(or $(ZIP),ddblock-$$version.zip)" HEAD
 
 simulate: setup
 	@test/in-copy test/simulator/run --jobs=$(or $(JOBS),2) \
