@@ -23,6 +23,8 @@
  *-------------------------------------------------------------------------
  */
 
+#include "reached.pml"
+
 /* ---- bounds ---- */
 
 #ifndef OPS_A0
@@ -54,6 +56,9 @@
 #endif
 #ifndef BEHIND
 #define BEHIND		1			/* the cluster whose tokens are too low; 2: none */
+#endif
+#ifndef BLOCK
+#define BLOCK		1			/* tokens reserved while others wait: 1 or 2 */
 #endif
 
 /* Leases, in ticks. */
@@ -99,7 +104,8 @@ typedef write
 	unsigned owner : 1;			/* a cluster */
 	unsigned expected : 4;		/* acquire: 0, or the version known dead */
 	unsigned lease : 2;
-	unsigned token : 5;
+	unsigned token : 5;			/* the last that it reserves */
+	unsigned first : 5;
 	unsigned loose : 1;			/* copies of it may arrive at any time */
 };
 write	w[2 * SLOTS + 1];
@@ -135,6 +141,8 @@ typedef cluster
 	unsigned deadline : 2;		/* timer */
 	unsigned target : 4;
 	unsigned stray : 4;			/* nonce of a renewal that nobody settled */
+	unsigned next_token : 5;	/* of the block; 0: it is used up */
+	unsigned last_token : 5;	/* ... and its end */
 
 	unsigned pending : 4;		/* nonce of the write under way; 0: none */
 	unsigned pending_end : 2;	/* timer: the end of its lease */
@@ -263,10 +271,19 @@ inline must(promise, condition_met)
 #define release_condition(n)	hold_condition(n)
 #endif
 
-/* Rule: free or known dead, and the item's token is below ours. */
+/*
+ * Rule: free or known dead, and the item's token is below ours, which is the
+ * first of those that the write reserves.
+ */
+#ifdef BLOCK_CONDITIONAL_ON_LAST
+#define token_condition(n)	(item_token < w[n].token)
+#else
+#define token_condition(n)	(item_token < w[n].first)
+#endif
+
 #define acquire_condition(n) \
 	((item_version == 0 || item_released || standing(n)) && \
-	 item_token < w[n].token)
+	 token_condition(n))
 
 #define condition(n) \
 	((w[n].op == ACQUIRE && acquire_condition(n)) || \
@@ -280,8 +297,16 @@ inline apply(n)
 	printf("DynamoDB: write %d replaces version %d\n", n, item_version);
 	item_version = n;
 	if
+	:: BLOCK > 1 && w[n].op == ACQUIRE && w[n].first < w[n].token ->
+		reached("an acquire reserves a block of tokens")
+	:: else -> skip
+	fi;
+	if
 	:: w[n].op == ACQUIRE -> item_released = 0; item_token = w[n].token
 	:: w[n].op == HAND_OVER -> item_token = w[n].token
+	:: w[n].op == RENEW && w[n].token != 0 ->
+		reached("a renewal reserves a block of tokens");
+		item_token = w[n].token
 	:: w[n].op == RELEASE -> item_released = 1
 	:: else -> skip
 	fi

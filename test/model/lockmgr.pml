@@ -18,6 +18,13 @@
 #define new_token(c) \
 	(max(max(k[c].top_token, clock_floor), (c != BEHIND) * highest_token) + 1)
 
+/*
+ * Rule: while others wait, a write reserves a block of tokens, for grants that
+ * need no request.  A block of two has a first, a last, and an end to miss.
+ */
+#define others_wait(c) \
+	(BLOCK > 1 && todo[2 * (c)] > 0 && todo[2 * (c) + 1] > 0)
+
 inline send(c)
 {
 	k[c].call = SENT;
@@ -47,7 +54,8 @@ inline new_write(c, the_op, the_expected, the_lease, the_token)
 	w[slot].owner = c;
 	w[slot].expected = the_expected;
 	w[slot].lease = the_lease;
-	w[slot].token = the_token;
+	w[slot].first = the_token;
+	w[slot].token = the_token + (the_token != 0 && others_wait(c));
 	w[slot].op = the_op;
 	highest_token = max(highest_token, w[slot].token);
 	k[c].pending = slot;
@@ -85,7 +93,7 @@ inline repeat_write(c)
 	:: else ->
 		old = k[c].pending;
 #ifdef TOKEN_OF_FIRST_ATTEMPT
-		new_write(c, w[old].op, w[old].expected, w[old].lease, w[old].token)
+		new_write(c, w[old].op, w[old].expected, w[old].lease, w[old].first)
 #else
 		new_write(c, w[old].op, w[old].expected, w[old].lease,
 				  (w[old].token != 0) * new_token(c))
@@ -103,6 +111,13 @@ inline let_go_of_lease(c)
 	fi
 }
 
+/* Rule: a block of tokens dies with its lease. */
+inline drop_block(c)
+{
+	k[c].next_token = 0;
+	k[c].last_token = 0
+}
+
 /* Nothing of ours is left in DynamoDB, or nothing that we will touch. */
 inline drop_lease(c)
 {
@@ -112,6 +127,7 @@ inline drop_lease(c)
 	k[c].deadline = 0;
 	k[c].true_deadline = 0;
 	k[c].stray = 0;
+	drop_block(c);
 	k[c].target = 0;
 	k[c].pending = 0;
 	k[c].pending_end = 0;
@@ -173,6 +189,17 @@ inline acquire_refused(c)
 
 /* ---- lockmgr_hold.c ---- */
 
+/* The block's next token is granted.  Rule: the block has an end. */
+inline use_token(c)
+{
+#ifdef BLOCK_PAST_ITS_END
+	k[c].next_token++
+#else
+	k[c].next_token = (k[c].next_token < k[c].last_token) * k[c].last_token;
+	k[c].last_token = (k[c].next_token != 0) * k[c].last_token
+#endif
+}
+
 /* Rule: the deadline counts from before the write's first copy was sent. */
 inline written(c)
 {
@@ -183,6 +210,12 @@ inline written(c)
 	k[c].deadline = less(k[c].pending_end, MARGIN);
 	k[c].true_deadline = k[c].true_pending;
 	k[c].top_token = max(k[c].top_token, w[k[c].pending].token);
+	if
+	:: BLOCK > 1 && w[k[c].pending].token != 0 ->
+		k[c].next_token = w[k[c].pending].first;
+		k[c].last_token = w[k[c].pending].token
+	:: else -> skip
+	fi;
 	k[c].pending = 0;
 	k[c].pending_end = 0;
 	k[c].true_pending = 0;
@@ -204,10 +237,11 @@ inline grant_or_pass_on(c)
 		check_deadline(c);
 		if
 		:: !in_set(overruled, k[c].version) ->
-			check_token(w[k[c].version].token);
-			granted_token = w[k[c].version].token
+			check_token(w[k[c].version].first);
+			granted_token = w[k[c].version].first
 		:: else -> skip
-		fi
+		fi;
+		use_token(c)
 	:: else -> k[c].state = PASSING_ON
 	fi;
 	k[c].pending_for = 0
@@ -217,6 +251,7 @@ inline lose_unreachable(c)
 {
 	printf("%d: lost, unreachable\n", c);
 	k[c].state = LOST;
+	drop_block(c);
 	k[c].stray = k[c].pending
 }
 
@@ -227,6 +262,7 @@ inline lose_unreachable(c)
 inline to_release(c, the_target)
 {
 	k[c].target = the_target;
+	drop_block(c);
 	let_go_of_lease(c);
 	k[c].deadline = 0;
 	k[c].true_deadline = 0;
@@ -457,17 +493,56 @@ inline hand_over(c, session)
 	k[c].state = HANDING_OVER
 }
 
+/* Rule: a renewal may reserve the next block. */
 inline renew(c, the_lease)
 {
 	renewals--;
-	new_write(c, RENEW, k[c].version, the_lease, 0);
+	new_write(c, RENEW, k[c].version, the_lease,
+			  others_wait(c) * new_token(c));
 	k[c].state = RENEWING
 }
 
-/* A session's turn: an acquire, or a hand-over. */
+/*
+ * Rule: a hold on the same lease needs no request before the deadline, while no
+ * renewal is failing and the block has a token.
+ */
+#define may_pass(c) \
+	(BLOCK > 1 && k[c].next_token != 0 && k[c].deadline > 0 && \
+	 (k[c].state == PASSING_ON || \
+	  (k[c].state == RENEWING && k[c].holder == 0 && !k[c].maybe)))
+
+inline pass(c, session)
+{
+	printf("%d: passes on to session %d, token %d\n", c, session,
+		   k[c].next_token);
+	reached("a lock passes on without a request");
+	if
+	:: k[c].state == RENEWING -> reached("a lock passes on during a renewal")
+	:: else -> skip
+	fi;
+	k[c].holder = session + 1;
+	k[c].state = (k[c].state == PASSING_ON -> HELD : RENEWING);
+	check_exclusive(c);
+	check_deadline(c);
+	if
+	:: !in_set(overruled, k[c].version) ->
+		check_token(k[c].next_token);
+		granted_token = k[c].next_token
+	:: else -> skip
+	fi;
+	use_token(c)
+}
+
+/* A session's turn: an acquire, a hold on the same lease, or a hand-over. */
 #define turn(c, s) \
 	:: d_step { k[c].state == IDLE && todo[s] > 0 -> acquire(c, s); tidy() } \
+	:: d_step { may_pass(c) && todo[s] > 0 -> pass(c, s); tidy() } \
 	:: d_step { k[c].state == PASSING_ON && todo[s] > 0 -> \
+				if \
+				:: BLOCK > 1 && k[c].next_token == 0 -> \
+					reached("a block of tokens is used up") \
+				:: else -> skip \
+				fi; \
 				hand_over(c, s); \
 				tidy() }
 
@@ -512,6 +587,7 @@ end:
 	/* Released although somebody waits: others must have their turn, too. */
 	:: d_step { k[c].state == PASSING_ON ->
 			new_write(c, RELEASE, k[c].version, 0, 0);
+			drop_block(c);
 			k[c].deadline = 0;
 			k[c].true_deadline = 0;
 			k[c].state = RELEASING;

@@ -11,7 +11,7 @@
  */
 
 c_code {
-#define TOKENS (2 * SLOTS + 10)	/* more than there can be */
+#define TOKENS 32	/* more than there can be */
 
 static int may_stand(int n);
 
@@ -22,7 +22,11 @@ may_apply(int n)
 	if (n == 0 || !now.w[n].loose)
 		return 0;
 	if (now.w[n].op == ACQUIRE)
+#ifdef BLOCK_CONDITIONAL_ON_LAST
 		return now.w[n].token > now.item_token || now.purges > 0;
+#else
+		return now.w[n].first > now.item_token || now.purges > 0;
+#endif
 #ifdef RELEASE_WITHOUT_VERSION
 	if (now.w[n].op == RELEASE)
 		return 1;
@@ -77,7 +81,7 @@ tidy_writes(void)
 		}
 		now.w[n].op = SETTLED;
 		now.w[n].expected = 0;
-		now.w[n].token = 0;
+		now.w[n].token = now.w[n].first = 0;
 		now.w[n].loose = 0;
 	}
 }
@@ -196,10 +200,14 @@ tidy_order(void)
 #define EACH_TOKEN(do_it) \
 	for (i = 1; i <= 2 * SLOTS; i++) \
 		do_it(now.w[i].token); \
+	for (i = 1; i <= 2 * SLOTS; i++) \
+		do_it(now.w[i].first); \
 	for (i = 0; i < 2; i++) \
 	{ \
 		do_it(now.k[i].top_token); \
 		do_it(now.k[i].reply_token); \
+		do_it(now.k[i].next_token); \
+		do_it(now.k[i].last_token); \
 	} \
 	do_it(now.item_token); \
 	do_it(now.past_token); \

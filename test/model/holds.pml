@@ -1,0 +1,445 @@
+/*-------------------------------------------------------------------------
+ *
+ * holds.pml
+ *	  A model of one cluster's lease and its sessions' holds in shared memory,
+ *	  which the code does not have yet: the worker grants holds on one lease
+ *	  without a request, and may die between any two of its steps; the next
+ *	  worker adopts what stands in shared memory.
+ *
+ * DynamoDB is one step here: the lease is acquired, renewed or over, and another
+ * cluster may have the lock only when it is over.  That this is so, also with
+ * blocks of tokens, is for lock.pml to show (BLOCK=2).
+ *
+ * Each step reads or writes one thing in shared memory, such as an entry.  Time
+ * is counted as in lock.pml.  A comment "Rule:" gives the rule that a step
+ * stands for; the names in #ifdef are seeded bugs.
+ *
+ *-------------------------------------------------------------------------
+ */
+
+#include "reached.pml"
+
+/* ---- bounds ---- */
+
+#define SESSIONS	3
+#ifndef OPS_0
+#define OPS_0		1			/* lock operations of the sessions */
+#endif
+#ifndef OPS_1
+#define OPS_1		1
+#endif
+#ifndef OPS_2
+#define OPS_2		1
+#endif
+#ifndef DEATHS
+#define DEATHS		1			/* of the worker */
+#endif
+#ifndef RENEWALS
+#define RENEWALS	1
+#endif
+#ifndef LEASES
+#define LEASES		2			/* acquired one after the other */
+#endif
+#ifndef FOREIGN
+#define FOREIGN		1			/* grants to the other cluster */
+#endif
+
+#define LEASE		2			/* ticks, less the margin */
+#define BLOCK		2			/* tokens */
+
+/* ---- shared memory ---- */
+
+/* The lease's slot.  Generation 0: free. */
+byte	generation;
+byte	valid_until;			/* timer */
+bit		lost;					/* its holders must acknowledge that */
+byte	next_token;				/* of the block; above last_token: used up */
+byte	last_token;
+
+/*
+ * Rule: the directory has an entry for each hold: one for each session, as a
+ * session has at most one hold on a lock.
+ */
+typedef hold
+{
+	byte request;				/* 0: there is no hold */
+	byte token;
+};
+hold	held[SESSIONS];
+
+/* Between a session and the worker. */
+typedef session
+{
+	byte request;				/* what it waits for, or has; 0: nothing */
+	byte answered;				/* the request that the worker has answered ... */
+	byte token;					/* ... with this token ... */
+	byte generation;			/* ... and generation */
+	byte let_go;				/* the request whose hold it has ended */
+	bit in;						/* it has read the answer: it believes */
+	byte todo;
+	byte asked;
+};
+session	s[SESSIONS];
+#ifdef LET_GO_BY_ENTRY
+bit		let_go;					/* one flag, in the lock's one entry */
+#endif
+
+/* ---- the rest of the world ---- */
+
+byte	highest_token;			/* that DynamoDB has */
+byte	granted_token;
+bit		foreign;				/* the other cluster has the lock */
+byte	generations;
+byte	deaths = DEATHS;
+byte	renewals = RENEWALS;
+byte	leases = LEASES;
+byte	foreigners = FOREIGN;
+
+/* Scratch, within one step. */
+hidden byte	believers;
+hidden byte	j;
+
+/* Rule: a session believes in a hold on this lease, before the deadline. */
+#define believes(i) \
+	(s[i].in && s[i].generation == generation && valid_until > 0)
+inline count_believers()
+{
+	believers = believes(0) + believes(1) + believes(2)
+}
+
+#define entries \
+	((held[0].request != 0) + (held[1].request != 0) + (held[2].request != 0))
+
+inline must(promise, condition_met)
+{
+	if
+	:: (condition_met) -> skip
+	:: else ->
+		printf("broken: I%d\n", promise);
+		assert(false)
+	fi
+}
+
+/* ---- a session ---- */
+
+proctype a_session(byte i)
+{
+	bit truly;
+
+end:
+	do
+	/* It asks.  Rule: no other request of the session has the same number. */
+	:: d_step { s[i].request == 0 && s[i].todo > 0 ->
+			s[i].todo--;
+			s[i].asked++;
+			s[i].request = s[i].asked;
+			printf("session %d: request %d\n", i, s[i].request) }
+
+	/* It reads the answer, and believes from then on. */
+	:: d_step { s[i].request != 0 && !s[i].in &&
+			s[i].answered == s[i].request ->
+			s[i].in = 1;
+			printf("session %d: has token %d\n", i, s[i].token);
+			if
+			:: believes(i) ->
+				count_believers();
+				must(1, believers == 1 && !foreign);
+				must(2, s[i].token > granted_token);
+				granted_token = s[i].token;
+				reached("a session has a hold")
+			:: else -> reached("an answer comes after the deadline")
+			fi }
+
+	/*
+	 * It lets go, or acknowledges a loss, or no longer wants what it waits for:
+	 * then it cannot know whether the worker has just granted it.  Rule: it
+	 * names itself and the request.
+	 */
+	:: d_step { s[i].request != 0 && s[i].let_go == 0 ->
+			printf("session %d: lets go of request %d\n", i, s[i].request);
+			s[i].in = 0;
+			s[i].token = 0;
+			s[i].generation = 0;
+			s[i].let_go = s[i].request;
+			s[i].request = 0;
+#ifdef LET_GO_BY_ENTRY
+			let_go = 1
+#endif
+		}
+
+	/*
+	 * The commit guard.  Rule: it reads the deadline, then the generation.  If
+	 * both are right, then it did hold the lock when it read the first one.
+	 */
+#ifdef GENERATION_FIRST
+	:: d_step { s[i].in && s[i].generation == generation -> skip };
+		d_step {
+			must(3, !s[i].in || valid_until == 0 || believes(i)) }
+#else
+	:: d_step { s[i].in && valid_until > 0 -> truly = believes(i) };
+		d_step {
+			must(3, !s[i].in || s[i].generation != generation || truly);
+			truly = 0 }
+#endif
+	od
+}
+
+/* ---- the worker ---- */
+
+/* Its own memory, which dies with it: the grant that it is making. */
+#define NO_GRANT		0
+#define RESERVED		1		/* the token is the grantee's */
+#define ANSWERED_EARLY	2
+byte	step;
+byte	grantee;
+byte	grant_request;
+byte	grant_token;
+
+#define waits(i)		(s[i].request != 0 && s[i].answered != s[i].request)
+#define some_wait		(waits(0) || waits(1) || waits(2))
+#define leased			(generation != 0 && !lost)
+
+/* Rule: a hold is granted before the deadline, with a token of the block. */
+#define may_grant \
+	(step == NO_GRANT && leased && valid_until > 0 && entries == 0 && \
+	 next_token != 0 && next_token <= last_token)
+
+inline save_hold()
+{
+	printf("worker: saves session %d's hold\n", grantee);
+	held[grantee].request = grant_request;
+	held[grantee].token = grant_token;
+#ifdef LET_GO_BY_ENTRY
+	let_go = 0
+#endif
+}
+
+inline answer(i, the_request, the_token)
+{
+	printf("worker: answers session %d, token %d\n", i, the_token);
+	s[i].answered = the_request;
+	s[i].token = the_token;
+	s[i].generation = generation
+}
+
+inline end_grant()
+{
+	step = NO_GRANT;
+	grantee = 0;
+	grant_request = 0;
+	grant_token = 0
+}
+
+inline drop_block()
+{
+#ifdef BLOCK_OUTLIVES_LEASE
+	skip
+#else
+	next_token = 0;
+	last_token = 0
+#endif
+}
+
+/* The first step of a grant; the advanced token is saved before all else. */
+#define grant_to(i) \
+	:: d_step { may_grant && waits(i) -> \
+				grantee = i; \
+				grant_request = s[i].request; \
+				grant_token = next_token; \
+				if \
+				:: next_token == last_token -> \
+					reached("a second session on one lease") \
+				:: else -> skip \
+				fi; \
+				reserve_token(); \
+				step = RESERVED }
+
+/*
+ * Rule: hold, token and the advanced next token are saved before the session is
+ * answered.
+ */
+#ifdef ANSWERED_BEFORE_SAVED
+#define reserve_token()	skip
+#define finish_grant \
+	:: d_step { step == RESERVED -> \
+				answer(grantee, grant_request, grant_token); \
+				step = ANSWERED_EARLY } \
+	:: d_step { step == ANSWERED_EARLY -> \
+				next_token++; \
+				save_hold(); \
+				end_grant() }
+#else
+#define reserve_token()	next_token++
+#define finish_grant \
+	:: d_step { step == RESERVED -> save_hold(); end_grant() }
+#endif
+
+/* A hold that is saved is answered; by the next worker, if need be. */
+#define answer_hold(i) \
+	:: d_step { step == NO_GRANT && held[i].request != 0 && \
+				held[i].request == s[i].request && \
+				s[i].answered != s[i].request -> \
+				answer(i, held[i].request, held[i].token) }
+
+/* Rule: a hold ends if its own session has let go of its own request. */
+#ifdef LET_GO_BY_ENTRY
+#define end_hold(i) \
+	:: d_step { step == NO_GRANT && held[i].request != 0 && let_go -> \
+				printf("worker: ends session %d's hold\n", i); \
+				held[i].request = 0; \
+				held[i].token = 0; \
+				let_go = 0 } \
+	:: d_step { step == NO_GRANT && s[i].let_go != 0 -> s[i].let_go = 0 }
+#else
+#define end_hold(i) \
+	:: d_step { step == NO_GRANT && held[i].request != 0 && \
+				s[i].let_go == held[i].request -> \
+				printf("worker: ends session %d's hold\n", i); \
+				if \
+				:: s[i].answered != held[i].request -> \
+					reached("a grant crosses with a cancellation") \
+				:: else -> skip \
+				fi; \
+				held[i].request = 0; \
+				held[i].token = 0 } \
+	:: d_step { step == NO_GRANT && s[i].let_go != 0 && \
+				s[i].let_go != held[i].request -> \
+				s[i].let_go = 0 }
+#endif
+
+/* Rule: the slot is free again after the last hold has acknowledged the loss. */
+#ifdef SLOT_FREED_AT_LOSS
+#define may_free	(lost)
+#else
+#define may_free	(lost && entries == 0)
+#endif
+
+inline free_slot()
+{
+	generation = 0;
+	valid_until = 0;
+	lost = 0;
+	drop_block()
+}
+
+proctype worker()
+{
+end:
+	do
+	grant_to(0)
+	grant_to(1)
+	grant_to(2)
+	finish_grant
+	answer_hold(0)
+	answer_hold(1)
+	answer_hold(2)
+	end_hold(0)
+	end_hold(1)
+	end_hold(2)
+
+	/* The lease. */
+	:: d_step { step == NO_GRANT && generation == 0 && leases > 0 && some_wait &&
+			!foreign ->
+			leases--;
+			generations++;
+			generation = generations;
+			valid_until = LEASE;
+			if
+			:: granted_token > 0 -> reached("a second lease")
+			:: else -> skip
+			fi;
+			if
+			:: next_token == 0 || next_token > last_token ->
+				next_token = highest_token + 1;
+				last_token = highest_token + BLOCK
+			:: else -> skip
+			fi;
+			highest_token = highest_token + BLOCK;
+			printf("worker: has lease %d, tokens to %d\n", generation,
+				   last_token) }
+	:: d_step { step == NO_GRANT && leased && valid_until > 0 && renewals > 0 ->
+			renewals--;
+			valid_until = LEASE }
+	:: d_step { step == NO_GRANT && leased && entries == 0 ->
+			printf("worker: releases\n");
+			free_slot() }
+	:: d_step { step == NO_GRANT && leased && valid_until == 0 ->
+			printf("worker: lease lost\n");
+			if
+			:: entries > 0 -> reached("a lease is lost with a hold on it")
+			:: else -> skip
+			fi;
+			lost = 1 }
+	:: d_step { step == NO_GRANT && may_free ->
+			printf("worker: the slot is free\n");
+			for (j : 0 .. SESSIONS - 1) {
+				held[j].request = 0;
+				held[j].token = 0
+			}
+			free_slot() }
+
+	/* It dies, and the next one adopts what it finds. */
+	:: d_step { deaths > 0 ->
+			deaths--;
+			printf("worker: dies\n");
+			if
+			:: step != NO_GRANT -> reached("the worker dies while it grants")
+			:: step == NO_GRANT && entries > 0 -> reached("a hold is adopted")
+			:: else -> skip
+			fi;
+			end_grant() }
+	od
+}
+
+/* ---- the rest of the world ---- */
+
+proctype world()
+{
+end:
+	do
+	:: d_step { valid_until > 0 -> printf("tick\n"); valid_until-- }
+
+	/* The other cluster: when our lease is over, and no sooner. */
+	:: d_step { foreigners > 0 && !foreign && valid_until == 0 ->
+			foreigners--;
+			foreign = 1;
+			highest_token++;
+			printf("the other cluster: token %d\n", highest_token);
+			count_believers();
+			must(1, believers == 0);
+			must(2, highest_token > granted_token);
+			granted_token = highest_token;
+			if
+			:: entries > 0 -> reached("the other cluster has it before a loss is noticed")
+			:: else -> skip
+			fi }
+	:: d_step { foreign -> foreign = 0 }
+	od
+}
+
+/* I5: nothing can happen any more.  Then nothing is left of any hold. */
+proctype drained()
+{
+	timeout ->
+#ifndef NO_I5
+		must(5, entries == 0 && generation == 0 &&
+			 s[0].let_go == 0 && s[1].let_go == 0 && s[2].let_go == 0);
+#endif
+		skip
+}
+
+init
+{
+	atomic
+	{
+		s[0].todo = OPS_0;
+		s[1].todo = OPS_1;
+		s[2].todo = OPS_2;
+		run a_session(0);
+		run a_session(1);
+		run a_session(2);
+		run worker();
+		run world();
+		run drained()
+	}
+}
