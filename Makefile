@@ -9,6 +9,8 @@
 #					supported, in chroots: VERSIONS="17 18", CHECKS, TAP
 #	make check-setup	the demo on newcomers' machines, chroots made anew: SETUPS="bare"
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
+#	make check-monitoring	doc/monitoring with Debian's prometheus and
+#					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
 #	make torture DURATION=60min	clusters under fire for longer than make test has
@@ -78,10 +80,10 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock bench list-regress \
-	list-isolation check-versions check-setup dist $(CHECKS)
+	list-isolation check-versions check-setup check-monitoring dist $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
-	VERSIONS SETUPS
+	VERSIONS SETUPS SQL_EXPORTER
 
 setup:
 	@test/setup test
@@ -102,6 +104,10 @@ dist:
 	@version=$$(sed -n "s/^default_version = '\(.*\)'/\1/p" ddblock.control) && \
 		git archive --format=zip --prefix="ddblock-$$version/" \
 			-o "$(or $(ZIP),ddblock-$$version.zip)" HEAD
+
+check-monitoring:
+	@test/setup monitoring
+	@TAP=test/monitoring/monitoring.pl test/in-copy test/run-checks check-tap
 
 simulate: setup
 	@test/in-copy test/simulator/run --jobs=$(or $(JOBS),2) \
