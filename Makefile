@@ -11,6 +11,7 @@
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
+#	make check-timeline	test/timeline, and the pictures that it drew for doc
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
 #	make torture DURATION=60min	clusters under fire for longer than make test has
@@ -80,7 +81,7 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock bench list-regress \
-	list-isolation check-versions check-setup check-monitoring dist $(CHECKS)
+	list-isolation check-versions check-setup check-monitoring check-timeline dist $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
 	VERSIONS SETUPS SQL_EXPORTER
@@ -99,6 +100,9 @@ check-versions:
 
 check-setup:
 	@test/check-setup
+
+check-timeline: setup
+	@test/in-copy test/run-checks $@
 
 dist:
 	@version=$$(sed -n "s/^default_version = '\(.*\)'/\1/p" ddblock.control) && \
