@@ -86,6 +86,13 @@ class Timeline(unittest.TestCase):
             'session 0 of cluster 0, token 100: 0.001 s to 2.000 s, released at 2.900 s',
             'session 0 of cluster 1, token 200: 3.000 s to 6.000 s, released at 6.001 s'])
 
+    def test_bars_lie_at_their_times(self):
+        second = (980 - 92 - 16) / 8                   # the picture, less its margins
+        svg = self.check(GOOD, (), '--from=0', '--to=8')
+        for bar, times in zip(dark(svg), ((0.001, 2), (3, 6))):
+            for x, time in zip(bar, times):
+                self.assertAlmostEqual(x, 92 + time * second, delta=0.2)
+
     def test_overlap_is_drawn_and_reported(self):
         status, said, svg = draw(OVERLAP)
         self.assertEqual(status, 1)
@@ -185,6 +192,22 @@ class Timeline(unittest.TestCase):
     def test_names_are_escaped(self):
         svg = self.check(GOOD + [op('acquire', A, 300, 9, 'a<&"b')], (), '--lock=a<&"b')
         self.assertIn('"a<&"b"', ElementTree.fromstring(svg).findtext(SVG + 'title'))
+
+    def test_times_count_from_the_first_call(self):
+        late = [op('acquire', '2.7.1', 0, 0.5, state='55P03', took=9)]
+        self.assertIn('token 100: 0.501 s to 2.500 s', marks(self.check(GOOD + late), 'hold')[0])
+
+    def test_refusals(self):
+        for history, options, message in (
+                (GOOD + ['acquire\t0.0'], (), "no line of a history: 'acquire\\t0.0"),
+                ([], (), 'the history is empty'),
+                (GOOD, ('--lock=n1',), 'the history has no lock "n1"'),
+                (GOOD, ('--from=5', '--to=4'), 'nothing lies between'),
+                (GOOD, ('--output=/nowhere/n0.svg',), 'No such file')):
+            status, said, svg = draw(history, (), *options)
+            self.assertEqual((status, svg), (1, ''), message)
+            self.assertIn(message, said)
+            self.assertNotIn('Traceback', said)
 
     def test_output(self):
         with tempfile.NamedTemporaryFile() as f:
