@@ -18,11 +18,9 @@
 #define RETRY_US	(15 * SECOND_US)
 
 static void
-keep_words(gate_words *words, dynamo_status status, const char *type,
-		   const char *message)
+keep_words(gate_words *words, dynamo_status status, const char *message)
 {
 	words->status = status;
-	snprintf(words->type, sizeof(words->type), "%s", type);
 	snprintf(words->message, sizeof(words->message), "%s", message);
 }
 
@@ -30,7 +28,7 @@ void
 gate_init(gate *g, gate_pin pin, bool fit, bool time_known)
 {
 	*g = (gate) {.pin = pin,.fit = fit,.time_known = time_known,.refused_at = INT64_MIN};
-	keep_words(&g->unknown, DYNAMO_UNKNOWN, "", "no reply to DescribeTable yet");
+	keep_words(&g->unknown, DYNAMO_UNKNOWN, "no reply to DescribeTable yet");
 }
 
 static bool
@@ -104,12 +102,12 @@ gate_next_wake(const gate *g)
 }
 
 static void
-refuse(gate *g, gate_verdict refusal, dynamo_status status, const char *type,
-	   const char *message, int64_t now)
+refuse(gate *g, gate_verdict refusal, dynamo_status status, const char *message,
+	   int64_t now)
 {
 	g->refusal = refusal;
 	g->refused_at = now;
-	keep_words(&g->refused, status, type, message);
+	keep_words(&g->refused, status, message);
 }
 
 /* DynamoDB did not answer, or not readably, or refused to. */
@@ -119,14 +117,14 @@ failed(gate *g, gate_call *call, const dynamo_reply *reply, int64_t pause,
 {
 	if (dynamo_is_transient(reply->status) || reply->status == DYNAMO_MALFORMED)
 	{
-		keep_words(&g->unknown, reply->status, "", reply->message);
+		keep_words(&g->unknown, reply->status, reply->message);
 		pause = g->waited_for ? backoff_us(++call->failures, BACKOFF_CAP_US, random) :
 			RETRY_US;
 	}
 	else
 	{
 		call->failures = 0;
-		refuse(g, GATE_FAIL, reply->status, reply->type, reply->message, now);
+		refuse(g, GATE_FAIL, reply->status, reply->message, now);
 	}
 	call->due = now + pause;
 }
@@ -141,7 +139,7 @@ judge_table(gate *g, const dynamo_table_info *table, int64_t now)
 	g->eventual = table->replicated && !table->strong;
 	g->fit = !g->eventual;
 	if (g->eventual)
-		refuse(g, GATE_GLOBAL_TABLE, DYNAMO_OK, "", table->replicas, now);
+		refuse(g, GATE_GLOBAL_TABLE, DYNAMO_OK, table->replicas, now);
 	return g->eventual && !was_eventual;
 }
 

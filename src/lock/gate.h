@@ -54,7 +54,6 @@ typedef enum gate_verdict
 typedef struct gate_words
 {
 	dynamo_status status;
-	char		type[DYNAMO_TYPE_SIZE];
 	char		message[DYNAMO_MESSAGE_SIZE];
 } gate_words;
 

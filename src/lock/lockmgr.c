@@ -418,7 +418,6 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			.seq = asked->seq,
 			.kind = asked->kind,
 			.result = LOCKMGR_NO_MEMORY,
-			.type = "",
 			.message = "",
 		};
 

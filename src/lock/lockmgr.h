@@ -163,7 +163,7 @@ typedef enum lockmgr_result
 	LOCKMGR_ROLE_FULL,			/* all of role_max_leases are in use */
 	LOCKMGR_NO_MEMORY,
 	LOCKMGR_BAD_ITEM,			/* the item is unusable; message says why */
-	LOCKMGR_FAILED				/* status, type, message say why */
+	LOCKMGR_FAILED				/* status, message say why */
 } lockmgr_result;
 
 typedef struct lockmgr_answer
@@ -178,7 +178,6 @@ typedef struct lockmgr_answer
 	lease_loss	loss;			/* LOST */
 	dynamo_op	op;				/* FAILED: the operation */
 	dynamo_status status;		/* FAILED */
-	const char *type;			/* FAILED: DynamoDB's error type, or "" */
 	const char *message;		/* FAILED, BAD_ITEM, DEADLOCK; never NULL */
 	const dynamo_item *item;	/* FOUND; else NULL */
 } lockmgr_answer;

@@ -21,8 +21,6 @@ lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
 	answer->session = session->id;
 	answer->seq = request->seq;
 	answer->kind = request->kind;
-	if (answer->type == NULL)
-		answer->type = "";
 	if (answer->message == NULL)
 		answer->message = "";
 	request->active = false;
@@ -57,7 +55,6 @@ lm_answer_failed(lockmgr *lm, lm_session *session, const lm_lock *lock)
 		.result = LOCKMGR_FAILED,
 		.op = lock->trouble_op,
 		.status = lock->trouble,
-		.type = lock->trouble_type,
 		.message = lock->trouble_message,
 	};
 

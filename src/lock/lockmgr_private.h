@@ -149,7 +149,6 @@ struct lm_lock
 	int64_t		trouble_since;	/* 0: none */
 	dynamo_op	trouble_op;
 	dynamo_status trouble;
-	char		trouble_type[DYNAMO_TYPE_SIZE];
 	char		trouble_message[DYNAMO_MESSAGE_SIZE];
 
 	/* In the list of locks that nobody needs. */

@@ -134,7 +134,6 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 			answer.item = NULL;
 			answer.op = DYNAMO_READ;
 			answer.status = result->status;
-			answer.type = result->type;
 			answer.message = result->message;
 		}
 		lock->look_ups--;

@@ -35,7 +35,6 @@ lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 		lock->trouble_since = now;
 	lock->trouble_op = op;
 	lock->trouble = result->status;
-	memcpy(lock->trouble_type, result->type, sizeof(lock->trouble_type));
 	memcpy(lock->trouble_message, result->message, sizeof(lock->trouble_message));
 	if (result->status == DYNAMO_UNKNOWN || result->status == DYNAMO_MALFORMED ||
 		result->status == DYNAMO_WRONG_SERVICE)

@@ -317,7 +317,7 @@ void
 sim_table_known(sim *s, sim_cluster *c)
 {
 	lockmgr_answer answer = {
-		.result = LOCKMGR_FAILED, .status = DYNAMO_CREDENTIALS, .type = "", .message = "",
+		.result = LOCKMGR_FAILED, .status = DYNAMO_CREDENTIALS, .message = "",
 	};
 	bool		fails = sim_chance(s, 30);
 

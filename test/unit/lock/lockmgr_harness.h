@@ -228,7 +228,6 @@ harness_answer(void *arg, const lockmgr_answer *answer)
 	assert_int_equal(answer->kind, asked->request.kind);
 	assert_true(asked->owed);
 	assert_non_null(answer->message);
-	assert_non_null(answer->type);
 	if (answer->result == LOCKMGR_FAILED)
 		assert_int_not_equal(answer->status, DYNAMO_OK);
 	if (answer->result == LOCKMGR_GRANTED)

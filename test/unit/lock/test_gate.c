@@ -36,7 +36,7 @@ judge(int64_t since, int64_t now)
 static bool
 describe(dynamo_status status, bool replicated, bool strong, int64_t now)
 {
-	dynamo_reply reply = {.status = status,.type = "Type",.message = "words",
+	dynamo_reply reply = {.status = status,.message = "words",
 	.table = {.replicated = replicated,.strong = strong,.replicas = "us-west-2"}};
 
 	return gate_described(&g, &reply, true, RANDOM, now);
@@ -45,7 +45,7 @@ describe(dynamo_status status, bool replicated, bool strong, int64_t now)
 static void
 answer_time(dynamo_status status, int64_t now)
 {
-	dynamo_reply reply = {.status = status,.type = "Type",.message = "words"};
+	dynamo_reply reply = {.status = status,.message = "words"};
 
 	gate_time_answered(&g, &reply, RANDOM, now);
 }
@@ -123,7 +123,6 @@ TEST(a_definite_no_fails_those_that_wait)
 	assert_int_equal(judge(NOW, NOW + 5), GATE_FAIL);
 	assert_int_equal(until, NOW + 5);
 	assert_int_equal(words->status, DYNAMO_CREDENTIALS);
-	assert_string_equal(words->type, "Type");
 	assert_string_equal(words->message, "words");
 	assert_int_equal(judge(NOW + 6, NOW + 6), GATE_WAIT);
 	assert_int_equal(gate_next_wake(&g), NOW + 5 + HOUR);
