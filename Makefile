@@ -11,6 +11,8 @@
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
+#	make check-tools	doc/migrations.md with pg_cron, PgBouncer, Alembic, goose
+#					and sqitch: TAP=test/tools/goose.pl
 #	make check-timeline	test/timeline, and the pictures that it drew for doc
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
@@ -81,7 +83,8 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock bench list-regress \
-	list-isolation check-versions check-setup check-monitoring check-timeline dist $(CHECKS)
+	list-isolation check-versions check-setup check-monitoring check-tools \
+	check-timeline dist $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
 	VERSIONS SETUPS SQL_EXPORTER
@@ -112,6 +115,11 @@ dist:
 check-monitoring:
 	@test/setup monitoring
 	@TAP=test/monitoring/monitoring.pl test/in-copy test/run-checks check-tap
+
+check-tools:
+	@test/setup tools
+	@DDBLOCK_TOOLS="$${XDG_CACHE_HOME:-$$HOME/.cache}/ddblock/tools" \
+		test/in-copy test/run-checks $@
 
 simulate: setup
 	@test/in-copy test/simulator/run --jobs=$(or $(JOBS),2) \
