@@ -11,8 +11,8 @@
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
-#	make check-tools	doc/migrations.md with pg_cron, PgBouncer, Alembic, goose
-#					and sqitch: TAP=test/tools/goose.pl
+#	make check-tools	doc/migrations.md with pg_cron, PgBouncer, Alembic, Flyway,
+#					goose and sqitch: TAP=test/tools/goose.pl
 #	make check-timeline	test/timeline, and the pictures that it drew for doc
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
