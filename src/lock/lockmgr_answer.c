@@ -71,3 +71,42 @@ lm_fail_releaser(lockmgr *lm, lm_lock *lock)
 	if (session != NULL)
 		lm_answer_failed(lm, session, lock);
 }
+
+void
+lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result)
+{
+	lockmgr_answer answer = {.result = result};
+	lm_session *session = lock->renewer;
+
+	if (session == NULL)
+		return;
+	lock->renewer = NULL;
+	lock->wanted_lease_ms = 0;
+	if (lock->lease != NULL)
+	{
+		answer.lease_index = lock->lease->index;
+		answer.token = lock->lease->l.token;
+		answer.valid_until = lock->lease->l.valid_until;
+		answer.loss = lock->lease->l.loss;
+	}
+	lm_answer(lm, session, &answer);
+}
+
+/* Call it after saving the lease: the session reads the lease directory next. */
+void
+lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
+{
+	lm_session *session = lock->releaser;
+	lockmgr_answer answer = {.result = result};
+
+	if (session == NULL)
+		return;
+	lock->releaser = NULL;
+	if (result == LOCKMGR_FAILED)
+	{
+		answer.op = DYNAMO_RELEASE;
+		answer.status = DYNAMO_UNKNOWN;
+		answer.message = "the lease had ended before DynamoDB confirmed the release";
+	}
+	lm_answer(lm, session, &answer);
+}

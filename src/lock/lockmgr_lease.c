@@ -163,3 +163,39 @@ lm_unlink_lease(lm_lease *lease)
 	lease->session = NULL;
 	lease->next = lease->previous = NULL;
 }
+
+/* Does its session still wait for the pending write? */
+bool
+lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
+{
+	const lease_write *pending = &lease->l.pending;
+	lm_session *session = lm_live_session(lm, pending->session);
+
+	return session != NULL && session->request.active &&
+		session->request.seq == pending->seq;
+}
+
+/*
+ * Nothing of the lease is in DynamoDB any more: takes it from the lock, which
+ * the caller must then put into another state.  If it was lost and its session
+ * has not acknowledged that, the lease itself stays as long as there is room.
+ */
+void
+lm_drop_lease(lockmgr *lm, lm_lock *lock)
+{
+	lm_lease   *lease = lock->lease;
+
+	heap_set(&lm->timers, &lock->timer, INT64_MAX);
+	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
+	lock->lease = NULL;
+	if (lease->l.state == LEASE_LOST)
+	{
+		lease->lock = NULL;
+		lease->l.version[0] = '\0';
+		lease->l.pending.version[0] = '\0';
+		lm_save(lm, lease, false);
+		lm_spare_lease(lm, lease);
+	}
+	else
+		lm_put_lease(lm, lease);
+}

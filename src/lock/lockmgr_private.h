@@ -8,10 +8,15 @@
  *	 lockmgr.c			events come in, adoption
  *	 lockmgr_table.c	locks and sessions: finding, making, forgetting
  *	 lockmgr_lease.c	leases: room, limits, taking one, giving it back
- *	 lockmgr_wait.c		queueing, acquiring, polling another client's lock
+ *	 lockmgr_queue.c	the queue of waiting sessions
  *	 lockmgr_deadlock.c	sessions that wait for each other
- *	 lockmgr_hold.c		granting, renewing, losing
+ *	 lockmgr_turn.c		an acquire or a hand-over for the first in the queue
+ *	 lockmgr_wait.c		the outcome of an acquire, polling another client's lock
+ *	 lockmgr_seen.c		what we saw of another client's lock
+ *	 lockmgr_hold.c		granting
+ *	 lockmgr_renew.c	renewing, losing
  *	 lockmgr_release.c	releasing and handing over
+ *	 lockmgr_run.c		how long a lock stays in this cluster
  *	 lockmgr_state.c	a lock's states, and the table of transitions
  *	 lockmgr_send.c		sending calls
  *	 lockmgr_reply.c	replies
@@ -139,7 +144,7 @@ struct lm_lock
 	int64_t		polling_since;
 	int64_t		stay_back_until;	/* no acquire before */
 
-	/* Hand-overs in a row; see lockmgr_release.c. */
+	/* Hand-overs in a row; see lockmgr_run.c. */
 	unsigned	doublings;		/* of a run's length, since others had the lock */
 	int64_t		run_end;		/* 0: none yet */
 	int64_t		let_go_at;		/* 0: not since the run began */
@@ -242,21 +247,30 @@ extern bool lm_role_is_full(lockmgr *lm, const lm_session *session);
 extern bool lm_has_room(const lockmgr *lm, const lm_session *session);
 extern void lm_put_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_spare_lease(lockmgr *lm, lm_lease *lease);
+extern void lm_drop_lease(lockmgr *lm, lm_lock *lock);
 extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);
 extern void lm_save(lockmgr *lm, lm_lease *lease, bool with_name);
 extern void lm_link_lease(lm_session *session, lm_lease *lease);
 extern void lm_unlink_lease(lm_lease *lease);
+extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 
-/* lockmgr_wait.c */
+/* lockmgr_queue.c */
 extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,
 					   lm_session *session, bool front);
 extern void lm_dequeue(lockmgr *lm, lm_session *session);
+extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
+
+/* lockmgr_deadlock.c */
+extern bool lm_deadlocked(const lockmgr *lm, const lm_session *session,
+						  char *cycle, size_t size);
+
+/* lockmgr_turn.c */
 extern void lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
+
+/* lockmgr_wait.c */
 extern void lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_poll(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,
-					   const dynamo_item *item);
-extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
 extern void lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
 extern void lm_acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock);
@@ -264,32 +278,27 @@ extern void lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							const dynamo_result *result);
 extern void lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock);
-extern int64_t lm_next_token(const lockmgr *lm, int64_t now, const lm_lock *lock);
-extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
-extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
 
-/* lockmgr_deadlock.c */
-extern bool lm_deadlocked(const lockmgr *lm, const lm_session *session,
-						  char *cycle, size_t size);
+/* lockmgr_seen.c */
+extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,
+					   const dynamo_item *item);
+extern int64_t lm_dead_at(const lm_lock *lock);
+extern const char *lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock);
 
 /* lockmgr_hold.c */
 extern void lm_written(lockmgr *lm, lm_lease *lease);
 extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_schedule_renewal(lockmgr *lm, lm_lock *lock);
-extern void lm_start_renewal(lockmgr *lm, lm_lock *lock);
+
+/* lockmgr_renew.c */
 extern void lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
 extern void lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 					const dynamo_item *by);
-extern void lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result);
 
 /* lockmgr_release.c */
 extern void lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease);
-extern void lm_have_company(lm_lock *lock);
-extern void lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item);
-extern void lm_resume_run(int64_t now, lm_lock *lock);
 extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_release(lockmgr *lm, int64_t now, lm_lock *lock,
 					   const char *expected);
@@ -298,8 +307,15 @@ extern void lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 extern void lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
 extern void lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_drop_lease(lockmgr *lm, lm_lock *lock);
-extern void lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result);
+extern void lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock);
+
+/* lockmgr_run.c */
+extern void lm_have_company(lm_lock *lock);
+extern void lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item);
+extern void lm_resume_run(int64_t now, lm_lock *lock);
+extern void lm_note_let_go(int64_t now, lm_lock *lock);
+extern bool lm_in_run(int64_t now, const lm_lock *lock);
+extern void lm_end_run(int64_t now, lm_lock *lock);
 
 /* lockmgr_send.c */
 extern void lm_new_write(lockmgr *lm, lm_lock *lock, dynamo_op op,
@@ -335,6 +351,8 @@ extern void lm_answer_bad_item(lockmgr *lm, lm_session *session,
 extern void lm_answer_failed(lockmgr *lm, lm_session *session,
 							 const lm_lock *lock);
 extern void lm_fail_releaser(lockmgr *lm, lm_lock *lock);
+extern void lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result);
+extern void lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result);
 
 #define LM_CONTAINER(node, type, member) \
 	((type *) ((char *) (node) - offsetof(type, member)))

@@ -5,24 +5,13 @@
  *	  cluster.
  *
  * Belief ends before the request is sent.  A hand-over is one request instead of a
- * release and an acquire.  To let other clusters have the lock, a run of
- * hand-overs is limited in time, and after it this cluster's waiters stay back for
- * a moment.  That must be longer than POLL_BUSY_US and two round trips: with a
- * shorter one, in a simulation, another cluster waited for ten minutes.
- *
- * We cannot see whether another cluster waits.  But an acquire shows whose item it
- * replaced: if that was another client's, the next run is short; if not, the run
- * is twice as long as the last one.
+ * release and an acquire.
  *
  *-------------------------------------------------------------------------
  */
 #include "lock/lockmgr_private.h"
 
 #include <string.h>
-
-#define RUN_US			INT64_C(1000000)
-#define RUN_DOUBLINGS	3		/* from the shortest run to that */
-#define STAY_BACK_US	INT64_C(150000)
 
 /*
  * The session no longer wants the lease: it has released it, has ended, has
@@ -54,57 +43,17 @@ lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease)
 	/* else RENEWING: the renewal must end first */
 }
 
-/* Others have had the lock, or a chance to get it. */
-static void
-new_run(lm_lock *lock)
-{
-	lock->run_end = lock->let_go_at = 0;
-}
-
-/* Another client has the lock, or had it before us. */
-void
-lm_have_company(lm_lock *lock)
-{
-	lock->doublings = 0;
-	new_run(lock);
-}
-
-/* An acquire has replaced this item; if unknown, item->exists is false. */
-void
-lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item)
-{
-	if (!item->exists)
-		return;
-	if (strcmp(item->owner, lm->owner) != 0)
-		lm_have_company(lock);
-	else if (lock->run_end == 0 && lock->doublings < RUN_DOUBLINGS)
-		lock->doublings++;
-}
-
-/*
- * Before an acquire: if the lock was free only for a moment, because no session
- * waited just then, others had no chance to get it, and the run goes on.
- */
-void
-lm_resume_run(int64_t now, lm_lock *lock)
-{
-	if (lock->let_go_at != 0 && now - lock->let_go_at >= STAY_BACK_US)
-		new_run(lock);
-}
-
 /* The lock is ours, without a holder: hands it over, or releases it. */
 void
 lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
-	if (lock->run_end == 0)
-		lock->run_end = now + (RUN_US >> (RUN_DOUBLINGS - lock->doublings));
-	lock->let_go_at = now;
+	lm_note_let_go(now, lock);
 	while (lock->first != NULL && lm_role_is_full(lm, lock->first))
 		lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
 	if (lock->first != NULL)
 	{
-		if (now < lock->run_end)
+		if (lm_in_run(now, lock))
 		{
 			heap_set(&lm->timers, &lock->timer, INT64_MAX);
 			lm_new_write(lm, lock, DYNAMO_HAND_OVER, lock->lease->l.version);
@@ -113,8 +62,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 			lm_submit(lm, lock);
 			return;
 		}
-		lock->stay_back_until = now + STAY_BACK_US;
-		new_run(lock);
+		lm_end_run(now, lock);
 	}
 	lm_release(lm, now, lock, lock->lease->l.version);
 }
@@ -148,50 +96,6 @@ give_up_at(const lm_lock *lock)
 		l->pending.first_sent + l->pending.lease_ms * 1000 : 0;
 
 	return pending_end > l->lease_end ? pending_end : l->lease_end;
-}
-
-/*
- * Nothing of the lease is in DynamoDB any more: takes it from the lock, which
- * the caller must then put into another state.  If it was lost and its session
- * has not acknowledged that, the lease itself stays as long as there is room.
- */
-void
-lm_drop_lease(lockmgr *lm, lm_lock *lock)
-{
-	lm_lease   *lease = lock->lease;
-
-	heap_set(&lm->timers, &lock->timer, INT64_MAX);
-	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
-	lock->lease = NULL;
-	if (lease->l.state == LEASE_LOST)
-	{
-		lease->lock = NULL;
-		lease->l.version[0] = '\0';
-		lease->l.pending.version[0] = '\0';
-		lm_save(lm, lease, false);
-		lm_spare_lease(lm, lease);
-	}
-	else
-		lm_put_lease(lm, lease);
-}
-
-/* Call it after saving the lease: the session reads the lease directory next. */
-void
-lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
-{
-	lm_session *session = lock->releaser;
-	lockmgr_answer answer = {.result = result};
-
-	if (session == NULL)
-		return;
-	lock->releaser = NULL;
-	if (result == LOCKMGR_FAILED)
-	{
-		answer.op = DYNAMO_RELEASE;
-		answer.status = DYNAMO_UNKNOWN;
-		answer.message = "the lease had ended before DynamoDB confirmed the release";
-	}
-	lm_answer(lm, session, &answer);
 }
 
 void
@@ -281,4 +185,12 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_fail_releaser(lm, lock);
 	lm_stay_back(lm, now, lock);
 	lm_next_turn(lm, now, lock);
+}
+
+/* A lost lease was acknowledged, or is over: releases what may be left of it. */
+void
+lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->call == NULL)		/* else when the renewal's call ends */
+		lm_release(lm, now, lock, lock->lease->l.version);
 }

@@ -153,6 +153,15 @@ shorten_belief(lockmgr *lm, lm_lock *lock)
 	}
 }
 
+/* DynamoDB's time in microseconds, but above every token of the lock. */
+static int64_t
+next_token(const lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	int64_t		token = now + lm->epoch_offset_us;
+
+	return token > lock->top_token ? token : lock->top_token + 1;
+}
+
 /* Records that the lock's pending write is sent now, and describes it. */
 static void
 prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write)
@@ -170,7 +179,7 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write)
 		 * granted after a higher one if the item is deleted in between.
 		 */
 		if (pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_HAND_OVER)
-			pending->token = lm_next_token(lm, now, lock);
+			pending->token = next_token(lm, now, lock);
 		if (pending->op == DYNAMO_RENEW)
 			shorten_belief(lm, lock);
 		lm_save(lm, lease, pending->op == DYNAMO_ACQUIRE);
@@ -286,6 +295,19 @@ due_renewal(lockmgr *lm, int64_t now, bool sharing)
 	return top->at <= now + early ? lock : NULL;
 }
 
+/* Prepares a renewal; lockmgr_send.c sends it, with others if it can. */
+static void
+start_renewal(lockmgr *lm, lm_lock *lock)
+{
+	struct lease *l = &lock->lease->l;
+	bool		wanted = lock->renewer != NULL && lock->wanted_lease_ms != 0;
+
+	lm_new_write(lm, lock, DYNAMO_RENEW, l->version);
+	l->pending.lease_ms = wanted ? lock->wanted_lease_ms : l->lease_ms;
+	l->pending.margin_us = wanted ? lock->wanted_margin_us : l->margin_us;
+	lm_enter(lock, LOCK_RENEWING);
+}
+
 /* Sends renewals that are due, up to 25 in one request. */
 static void
 send_renewals(lockmgr *lm, int64_t now)
@@ -309,7 +331,7 @@ send_renewals(lockmgr *lm, int64_t now)
 
 			heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 			if (lock->state == LOCK_HELD)
-				lm_start_renewal(lm, lock);
+				start_renewal(lm, lock);
 			else if (!lock->maybe)
 				lm_new_nonce(lm, lock);
 			repeat |= lock->repeat;

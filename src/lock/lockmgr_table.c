@@ -162,7 +162,8 @@ lm_remember(lockmgr *lm, lm_lock *lock)
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	if (lock->attempts > 0)
 		lock->stay_back_until = 0;	/* the next session need not wait */
-	lm_clear_trouble(lm, lock);
+	lock->attempts = 0;
+	lock->trouble_since = 0;	/* nobody watches */
 	if (!lock->seen && lock->top_token == 0)
 	{
 		free_lock(lm, lock);

@@ -1,0 +1,89 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_queue.c
+ *	  The queue of this cluster's sessions that wait for a lock.
+ *
+ * First in, first out.  What they wait for is in their watch.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <string.h>
+
+/*
+ * Puts the session at the end of the lock's queue; or at its front, while adopting,
+ * if its write is under way.
+ */
+void
+lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
+		   bool front)
+{
+	lm_request *request = &session->request;
+
+	request->lock = lock;
+	request->since = now;
+	request->previous = front ? NULL : lock->last;
+	request->next = front ? lock->first : NULL;
+	*(request->previous ? &request->previous->request.next : &lock->first) = session;
+	*(request->next ? &request->next->request.previous : &lock->last) = session;
+	lock->waiters++;
+	lm->waiters++;
+
+	if (lock->watch == LOCKMGR_NO_WATCH)
+	{
+		/* There are as many watches as sessions, so one is free. */
+		lock->watch = lm->free_watches[--lm->free_watch_count];
+		lm_tell_watch(lm, lock);
+	}
+	lm->host.waits(lm->host.arg, session->id, request->seq, lock->watch);
+}
+
+void
+lm_dequeue(lockmgr *lm, lm_session *session)
+{
+	lm_request *request = &session->request;
+	lm_lock    *lock = request->lock;
+
+	*(request->previous ? &request->previous->request.next : &lock->first) =
+		request->next;
+	*(request->next ? &request->next->request.previous : &lock->last) =
+		request->previous;
+	request->next = request->previous = NULL;
+	request->lock = NULL;
+	lm->waiters--;
+	if (--lock->waiters == 0)
+	{
+		lm->free_watches[lm->free_watch_count++] = lock->watch;
+		lock->watch = LOCKMGR_NO_WATCH;
+	}
+}
+
+/* Updates the watch of the sessions that wait for the lock. */
+void
+lm_tell_watch(lockmgr *lm, lm_lock *lock)
+{
+	lockmgr_watch what = {.trouble = DYNAMO_OK};
+
+	if (lock->watch == LOCKMGR_NO_WATCH)
+		return;
+	if (lock->lease != NULL && lock->lease->l.state == LEASE_HELD)
+	{
+		what.held = what.local = true;
+		memcpy(what.owner, lm->owner, sizeof(what.owner));
+		what.holder = lock->lease->l.holder;
+	}
+	else if (lock->seen)
+	{
+		what.held = true;
+		memcpy(what.owner, lock->owner, sizeof(what.owner));
+		what.holder = lock->holder;
+		what.first_seen = lock->holder_seen;
+	}
+	if (lock->trouble_since != 0)
+	{
+		what.trouble = lock->trouble;
+		memcpy(what.message, lock->trouble_message, sizeof(what.message));
+	}
+	lm->host.watch(lm->host.arg, lock->watch, &what);
+}

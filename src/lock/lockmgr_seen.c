@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_seen.c
+ *	  What we saw of another client's lock.
+ *
+ * Another client's version is dead LOCKMGR_DEAD_AFTER(its lease) after we first
+ * received it, by our own clock.  See "Time" in doc/protocol.md.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <string.h>
+
+/* The moment from which the version we see is dead. */
+int64_t
+lm_dead_at(const lm_lock *lock)
+{
+	return lock->first_seen + LOCKMGR_DEAD_AFTER(lock->lease_ms * 1000);
+}
+
+/*
+ * Records an item that was received now.  If its version is known, nothing changes:
+ * what counts is when it was first seen.
+ */
+void
+lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
+{
+	bool		same_owner;
+	bool		same_token;
+
+	/* INT64_MAX is refused elsewhere: there is no higher one. */
+	if (item->has_token && item->token > lock->top_token && item->token < INT64_MAX)
+		lock->top_token = item->token;
+	if (!item->exists || item->released || item->wrong != NULL)
+	{
+		lock->seen = false;
+		return;
+	}
+	same_owner = lock->seen && strcmp(lock->owner, item->owner) == 0;
+	same_token = lock->token == (item->has_token ? item->token : 0);
+	if (same_owner && lock->lease_ms == item->lease_ms &&
+		strcmp(lock->version, item->version) == 0)
+		return;
+
+	lock->seen = true;
+	lock->first_seen = now;
+	memcpy(lock->owner, item->owner, sizeof(lock->owner));
+	memcpy(lock->version, item->version, sizeof(lock->version));
+	lock->lease_ms = item->lease_ms;
+	lock->token = item->has_token ? item->token : 0;
+	if (!same_owner || !same_token)
+	{
+		lock->holder = item->holder;
+		lock->holder_seen = now;
+		lm_tell_watch(lm, lock);
+	}
+}
+
+/*
+ * The version that an acquire may overwrite although it is not released, or "": it
+ * is dead, or was written by an abandoned acquire of our own.
+ */
+const char *
+lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	if (lock->seen &&
+		(now >= lm_dead_at(lock) ||
+		 (strcmp(lock->owner, lm->owner) == 0 && lm_is_retired(lm, lock->version))))
+		return lock->version;
+	return "";
+}
