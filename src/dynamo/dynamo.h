@@ -130,8 +130,9 @@ typedef struct dynamo_write
 	bool		any_version;	/* RELEASE: any version of owner, who is dead;
 								 * expected is ignored */
 	int64_t		lease_ms;
-	int64_t		token;			/* ACQUIRE, HAND_OVER */
-	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER */
+	int64_t		first_token;	/* ACQUIRE, HAND_OVER: it reserves the tokens from */
+	int64_t		last_token;		/* ... to this one, which the item then has */
+	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER; RENEW: NULL keeps it */
 	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it */
 	size_t		data_len;
 	int64_t		now_s;			/* RELEASE, FORCE_RELEASE: epoch seconds for

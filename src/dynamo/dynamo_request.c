@@ -171,7 +171,6 @@ put_holder_text(dynamo_text *text, const char *name, const char *value)
 static void
 put_holder(dynamo_text *text, const char *owner, const dynamo_holder *holder)
 {
-	put_name(text, ":holder");
 	dynamo_text_raw(text, "{\"M\":{");
 	put_s_member(text, "owner", owner);
 	put_holder_text(text, "database", holder->database);
@@ -200,7 +199,8 @@ static void
 put_holding_values(dynamo_text *text, const dynamo_write *write)
 {
 	put_lease_values(text, write);
-	put_n_member(text, ":token", write->token);
+	put_n_member(text, ":last", write->last_token);
+	put_name(text, ":holder");
 	put_holder(text, write->owner, write->holder);
 	if (write->data != NULL)
 	{
@@ -218,7 +218,7 @@ put_acquire(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 
 	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #ownerName = :owner"
 					", #recordVersionNumber = :version, #leaseDuration = :lease"
-					", #fencingToken = :token, #holder = :holder");
+					", #fencingToken = :last, #holder = :holder");
 	dynamo_text_raw(text, write->data != NULL
 					? ", #data = :data REMOVE #isReleased, #releasedAt, #releasedVersion, #ttl"
 					: " REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl");
@@ -227,15 +227,19 @@ put_acquire(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 	if (take_over)
 		dynamo_text_raw(text, " OR #recordVersionNumber = :expected");
 
-	/* so that a late copy of an old acquire is refused */
+	/*
+	 * So that a late copy of an old acquire is refused.  The last token instead would
+	 * let it reserve tokens below another cluster's.
+	 */
 	dynamo_text_raw(text, ") AND (attribute_not_exists(#fencingToken)"
-					" OR #fencingToken < :token)\"");
+					" OR #fencingToken < :first)\"");
 
 	put_placeholders(text, table->partition_key,
 					 A_OWNER | A_VERSION | A_LEASE | A_TOKEN | A_HOLDER |
 					 A_DATA | A_RELEASED | A_RELEASED_AT | A_TTL |
 					 A_RELEASED_VERSION);
 	put_holding_values(text, write);
+	put_n_member(text, ":first", write->first_token);
 	if (take_over)
 		put_s_member(text, ":expected", write->expected);
 }
@@ -244,10 +248,18 @@ static void
 put_renew(dynamo_text *text, const dynamo_write *write)
 {
 	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #recordVersionNumber = :version"
-					", #leaseDuration = :lease\""
-					",\"ConditionExpression\":\"" HELD_BY_US "\"");
-	put_placeholders(text, NULL, A_OWNER | A_VERSION | A_LEASE | A_RELEASED);
+					", #leaseDuration = :lease");
+	if (write->holder != NULL)
+		dynamo_text_raw(text, ", #holder = :holder");
+	dynamo_text_raw(text, "\",\"ConditionExpression\":\"" HELD_BY_US "\"");
+	put_placeholders(text, NULL, A_OWNER | A_VERSION | A_LEASE | A_RELEASED |
+					 (write->holder != NULL ? A_HOLDER : 0));
 	put_lease_values(text, write);
+	if (write->holder != NULL)
+	{
+		put_name(text, ":holder");
+		put_holder(text, write->owner, write->holder);
+	}
 	put_s_member(text, ":expected", write->expected);
 }
 
@@ -255,7 +267,7 @@ static void
 put_hand_over(dynamo_text *text, const dynamo_write *write)
 {
 	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #recordVersionNumber = :version"
-					", #leaseDuration = :lease, #fencingToken = :token, #holder = :holder");
+					", #leaseDuration = :lease, #fencingToken = :last, #holder = :holder");
 	dynamo_text_raw(text, write->data != NULL ? ", #data = :data" : " REMOVE #data");
 	dynamo_text_raw(text, "\",\"ConditionExpression\":\"" HELD_BY_US "\"");
 	put_placeholders(text, NULL, A_OWNER | A_VERSION | A_LEASE | A_TOKEN |
@@ -380,7 +392,10 @@ put_statement(dynamo_text *text, const dynamo_table *table, const dynamo_write *
 	dynamo_text_raw(text, "{\"Statement\":\"UPDATE ");
 	put_identifier(text, table->name);
 	dynamo_text_raw(text, " SET \\\"recordVersionNumber\\\" = ?"
-					" SET \\\"leaseDuration\\\" = ? WHERE ");
+					" SET \\\"leaseDuration\\\" = ?");
+	if (write->holder != NULL)
+		dynamo_text_raw(text, " SET \\\"holder\\\" = ?");
+	dynamo_text_raw(text, " WHERE ");
 	put_identifier(text, table->partition_key);
 	dynamo_text_raw(text, " = ?");
 	if (table->sort_key != NULL)
@@ -396,6 +411,11 @@ put_statement(dynamo_text *text, const dynamo_table *table, const dynamo_write *
 	dynamo_text_raw(text, ",");
 	put_number(text, 'S', write->lease_ms);
 	dynamo_text_raw(text, ",");
+	if (write->holder != NULL)
+	{
+		put_holder(text, write->owner, write->holder);
+		dynamo_text_raw(text, ",");
+	}
 	put_s(text, write->name, write->name_len);
 	if (table->sort_key != NULL)
 	{

@@ -51,11 +51,12 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 	lm->bucket_count = 1024;
 	lm->buckets = calloc(lm->bucket_count, sizeof(lm_lock *));
 	lm->leases = calloc(lm->max_leases, sizeof(lm_lease));
+	lm->holds = calloc(lm->max_leases, sizeof(lm_hold));
 	lm->sessions = calloc(lm->max_sessions, sizeof(lm_session *));
 	lm->free_watches = calloc(lm->max_sessions, sizeof(uint32_t));
 	lm->calls = calloc((size_t) lm->max_calls * 2, sizeof(lm_call));
-	if (lm->buckets == NULL || lm->leases == NULL || lm->sessions == NULL ||
-		lm->free_watches == NULL || lm->calls == NULL ||
+	if (lm->buckets == NULL || lm->leases == NULL || lm->holds == NULL ||
+		lm->sessions == NULL || lm->free_watches == NULL || lm->calls == NULL ||
 		!heap_reserve(&lm->look_ups, lm->max_sessions))
 	{
 		lm_free_all(lm);
@@ -64,7 +65,7 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 	for (uint32_t i = lm->max_sessions; i-- > 0;)
 		lm->free_watches[lm->free_watch_count++] = i;
 	for (uint32_t i = 0; i < lm->max_leases; i++)
-		lm->leases[i].index = i;
+		lm->leases[i].index = lm->holds[i].index = i;
 	return lm;
 }
 
@@ -140,8 +141,8 @@ static void
 end_session(lockmgr *lm, int64_t now, lm_session *session)
 {
 	drop_request(lm, now, session);
-	while (session->leases != NULL)
-		lm_let_go(lm, now, session->leases);
+	while (session->holds != NULL)
+		lm_let_go(lm, now, session->holds);
 	session->id.generation = 0;
 }
 
@@ -169,11 +170,11 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 	else
 	{
 		/* The answer crossed the cancellation: the session has not taken it. */
-		for (lm_lease *lease = session->leases; lease != NULL; lease = lease->next)
+		for (lm_hold *hold = session->holds; hold != NULL; hold = hold->next)
 		{
-			if (lease->l.seq == seq)
+			if (hold->h.seq == seq)
 			{
-				lm_let_go(lm, now, lease);
+				lm_let_go(lm, now, hold);
 				break;
 			}
 		}
@@ -181,36 +182,36 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 	lm_pump(lm, now);
 }
 
-/* The lease, or NULL if it is not the session's. */
-static lm_lease *
-lease_of(lockmgr *lm, const lm_session *session, uint32_t index)
+/* The hold, or NULL if it is not the session's. */
+static lm_hold *
+hold_of(lockmgr *lm, const lm_session *session, uint32_t index)
 {
-	return index < lm->max_leases && lm->leases[index].session == session ?
-		&lm->leases[index] : NULL;
+	return index < lm->max_leases && lm->holds[index].session == session ?
+		&lm->holds[index] : NULL;
 }
 
 void
 lockmgr_let_go(lockmgr *lm, int64_t now, lockmgr_session id, uint32_t index)
 {
 	lm_session *session = lm_live_session(lm, id);
-	lm_lease   *lease = session ? lease_of(lm, session, index) : NULL;
+	lm_hold    *hold = session ? hold_of(lm, session, index) : NULL;
 
-	if (lease != NULL)
-		lm_let_go(lm, now, lease);
+	if (hold != NULL)
+		lm_let_go(lm, now, hold);
 	lm_pump(lm, now);
 }
 
 uint32_t
-lockmgr_next_lease(const lockmgr *lm, uint32_t slot, uint32_t after)
+lockmgr_next_hold(const lockmgr *lm, uint32_t slot, uint32_t after)
 {
 	const lm_session *session = slot < lm->max_sessions ?
 		lm->sessions[slot] : NULL;
-	const lm_lease *lease;
+	const lm_hold *hold;
 
 	if (session == NULL)
-		return LOCKMGR_NO_LEASE;
-	lease = after == LOCKMGR_NO_LEASE ? session->leases : lm->leases[after].next;
-	return lease != NULL ? lease->index : LOCKMGR_NO_LEASE;
+		return LOCKMGR_NO_HOLD;
+	hold = after == LOCKMGR_NO_HOLD ? session->holds : lm->holds[after].next;
+	return hold != NULL ? hold->index : LOCKMGR_NO_HOLD;
 }
 
 /*
@@ -224,18 +225,11 @@ resume_acquire(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 
 	if (lease == NULL)
 		return false;
-	if (lease->session == session && lease->l.state == LEASE_HELD &&
-		lease->l.seq == session->request.seq)
+	if (lease->hold != NULL && lease->hold->session == session &&
+		lease->l.state == LEASE_HELD && lease->hold->h.seq == session->request.seq)
 	{
-		lockmgr_answer answer = {
-			.result = LOCKMGR_GRANTED,
-			.lease_index = lease->index,
-			.token = lease->l.token,
-			.valid_until = lease->l.valid_until,
-		};
-
 		lm_enqueue(lm, now, lock, session, false);
-		lm_answer(lm, session, &answer);
+		lm_answer_granted(lm, lease->hold);
 		return true;
 	}
 	if (lease->l.pending.version[0] != '\0' && lm_pending_wanted(lm, lease) &&
@@ -321,35 +315,44 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 		take_place(lm, now, session);
 }
 
+/* While adopting: the previous manager has ended the hold. */
 static void
-ask_release(lockmgr *lm, int64_t now, lm_session *session, uint32_t index)
+resume_release(lockmgr *lm, lm_session *session, uint32_t lease_index)
 {
-	lm_lease   *lease = lease_of(lm, session, index);
+	lm_lease   *lease = lease_index < lm->max_leases ? &lm->leases[lease_index] : NULL;
 
-	if (lease == NULL && lm->adopting && index < lm->max_leases &&
-		lm->leases[index].lock != NULL &&
-		lm->leases[index].l.state == LEASE_RELEASING &&
-		lm->leases[index].l.session.slot == session->id.slot &&
-		lm->leases[index].l.session.generation == session->id.generation)
+	if (lease != NULL && lease->lock != NULL && lease->l.state == LEASE_RELEASING &&
+		lease->l.session.slot == session->id.slot &&
+		lease->l.session.generation == session->id.generation)
 	{
-		/* The previous manager was releasing it. */
-		session->request.lock = lm->leases[index].lock;
-		session->request.lock->releaser = session;
+		session->request.lock = lease->lock;
+		lease->lock->releaser = session;
 	}
-	else if (lease == NULL)
-		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
-	else if (lease->l.state == LEASE_LOST)
-	{
-		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = lease->l.loss};
+	else
+		lm_answer_result(lm, session, LOCKMGR_RELEASED);
+}
 
-		lm_let_go(lm, now, lease);
+static void
+ask_release(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
+{
+	lm_hold    *hold = hold_of(lm, session, asked->hold_index);
+
+	if (hold == NULL && lm->adopting)
+		resume_release(lm, session, asked->lease_index);
+	else if (hold == NULL)
+		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
+	else if (hold->lease->l.state == LEASE_LOST)
+	{
+		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = hold->h.loss};
+
+		lm_let_go(lm, now, hold);
 		lm_answer(lm, session, &answer);
 	}
 	else
 	{
-		session->request.lock = lease->lock;
-		lease->lock->releaser = session;
-		lm_let_go(lm, now, lease);
+		session->request.lock = hold->lease->lock;
+		session->request.lock->releaser = session;
+		lm_let_go(lm, now, hold);
 	}
 }
 
@@ -357,22 +360,22 @@ static void
 ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 		  const lockmgr_request *asked)
 {
-	lm_lease   *lease = lease_of(lm, session, asked->lease_index);
+	lm_hold    *hold = hold_of(lm, session, asked->hold_index);
 	lm_lock    *lock;
 
-	if (lease == NULL)
+	if (hold == NULL)
 	{
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 		return;
 	}
-	if (lease->l.state == LEASE_LOST)
+	if (hold->lease->l.state == LEASE_LOST)
 	{
-		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = lease->l.loss};
+		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = hold->h.loss};
 
 		lm_answer(lm, session, &answer);
 		return;
 	}
-	lock = lease->lock;
+	lock = hold->lease->lock;
 	session->request.lock = lock;
 	lock->renewer = session;
 	lock->wanted_lease_ms = asked->lease_ms;
@@ -437,7 +440,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			ask_acquire(lm, now, session, asked);
 			break;
 		case LOCKMGR_RELEASE:
-			ask_release(lm, now, session, asked->lease_index);
+			ask_release(lm, now, session, asked);
 			break;
 		case LOCKMGR_RENEW:
 			ask_renew(lm, now, session, asked);
@@ -449,52 +452,89 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 	lm_pump(lm, now);
 }
 
+/* While adopting: memory is short.  The lease is not renewed, and expires. */
+static void
+abandon_lease(lockmgr *lm, lm_lease *lease)
+{
+	lm_set_lease_state(lm, lease, LEASE_LOST);
+	lm_save(lm, lease, false);
+}
+
 void
 lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 			  const char *name, size_t name_len)
 {
 	lm_lease   *lease = &lm->leases[index];
 	bool		attached = saved->state != LEASE_LOST || saved->version[0] != '\0';
-	bool		believed = saved->state == LEASE_HELD || saved->state == LEASE_LOST;
-	lm_session *session = NULL;
+	lm_lock    *lock;
 
 	lease->l = *saved;
+	if (saved->state == LEASE_FREE)
+		return;
 	lm->leases_in_use++;
 	lm->leases_held += saved->state == LEASE_HELD;
-	if (believed)
-		session = lm_get_session(lm, saved->session);
-	if (session != NULL)
+	lock = attached ? lm_get_lock(lm, name, name_len) : NULL;
+	if (lock == NULL || lock->lease != NULL)
 	{
-		session->role = saved->role;
-		lm_link_lease(session, lease);
-	}
-	if (attached)
-	{
-		lm_lock    *lock = lm_get_lock(lm, name, name_len);
-
-		if (lock == NULL || lock->lease != NULL)
-		{
-			/* Out of memory: it is not renewed, and expires. */
-			lease->l.loss = LOSS_UNREACHABLE;
-			lm_set_lease_state(lm, lease, session != NULL ? LEASE_LOST : LEASE_FREE);
-			lease->l.version[0] = lease->l.pending.version[0] = '\0';
-			lm->leases_in_use -= session == NULL;
-			lm_save(lm, lease, false);
-			if (session != NULL)
-			{
-				lm->host.lost(lm->host.arg, index, &lease->l, name, name_len, NULL);
-				lm_spare_lease(lm, lease);
-			}
-			return;
-		}
-		lease->lock = lock;
-		lock->lease = lease;
-		lm_enter(lock, LOCK_ADOPTED);
-		lock->top_token = saved->token;
-		lock->maybe = lock->repeat = saved->pending.version[0] != '\0';
-	}
-	else
+		lease->l.version[0] = lease->l.pending.version[0] = '\0';
+		if (attached)
+			abandon_lease(lm, lease);
 		lm_spare_lease(lm, lease);
+		return;
+	}
+	lease->lock = lock;
+	lock->lease = lease;
+	lm_enter(lock, LOCK_ADOPTED);
+	lock->top_token = saved->last_token;
+	lock->maybe = lock->repeat = saved->pending.version[0] != '\0';
+}
+
+void
+lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
+{
+	lm_hold    *hold = &lm->holds[index];
+	lm_lease   *lease = &lm->leases[saved->lease_index];
+	lm_session *session = NULL;
+
+	if (saved->session.generation == 0)
+		return;
+	if (lease->l.generation == saved->lease_generation && lease->hold == NULL &&
+		(lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST))
+	{
+		session = lm_get_session(lm, saved->session);
+		if (session == NULL && lease->l.state == LEASE_HELD)
+			abandon_lease(lm, lease);
+	}
+	if (session == NULL)
+	{
+		lm_save_hold(lm, hold);	/* as unused */
+		return;
+	}
+	session->role = saved->role;
+	hold->h = *saved;
+	lm_attach_hold(hold, lease, session);
+	if (lease->l.state == LEASE_LOST && saved->loss == LOSS_NONE)
+	{
+		hold->h.loss = LOSS_UNREACHABLE;
+		lm_save_hold(lm, hold);
+		lm->host.lost(lm->host.arg, index, &hold->h, &lease->l, NULL);
+	}
+}
+
+/*
+ * The previous manager died before it had saved the lease's next hold, or had
+ * heard that the loss was acknowledged.
+ */
+static void
+end_unheld(lockmgr *lm, lm_lease *lease)
+{
+	if (lease->l.state == LEASE_HELD)
+	{
+		lm_set_lease_state(lm, lease, LEASE_RELEASING);
+		lm_save(lm, lease, false);
+	}
+	else if (lease->l.state == LEASE_LOST && lease->lock == NULL)
+		lm_put_lease(lm, lease);
 }
 
 /* Continues where the previous manager stopped. */
@@ -539,6 +579,16 @@ resume(lockmgr *lm, int64_t now, lm_lease *lease)
 void
 lockmgr_adopted(lockmgr *lm, int64_t now)
 {
+	for (uint32_t i = lm->max_leases; i-- > 0;)
+	{
+		if (lm->leases[i].hold == NULL)
+			end_unheld(lm, &lm->leases[i]);
+		if (lm->holds[i].session == NULL)
+		{
+			lm->holds[i].next = lm->free_hold;
+			lm->free_hold = &lm->holds[i];
+		}
+	}
 	lm->adopting = false;
 	for (uint32_t i = lm->max_leases; i-- > 0;)
 	{

@@ -29,7 +29,7 @@
 #include "dynamo/dynamo.h"
 #include "lock/uuid.h"
 
-#define LOCKMGR_NO_LEASE	UINT32_MAX
+#define LOCKMGR_NO_HOLD		UINT32_MAX
 #define LOCKMGR_NO_WATCH	UINT32_MAX
 
 typedef struct lockmgr lockmgr;
@@ -51,9 +51,13 @@ typedef struct lockmgr_session
 } lockmgr_session;
 
 /*
- * A lease is the part of a lock that must survive the manager: what we wrote to
- * DynamoDB, for which session, and until when that session may believe.  The
- * host keeps a copy of each (in shared memory) for lockmgr_adopt().
+ * A lease is between this cluster and DynamoDB, a hold between a session and a
+ * lease.  A hold is valid as long as its lease is.  Both must survive the manager:
+ * the host keeps a copy of each (in shared memory) for lockmgr_adopt() and
+ * lockmgr_adopt_hold().
+ *
+ * A lease says what we wrote to DynamoDB, and until when its holder may believe.
+ * While sessions of this cluster wait, one hold on it follows another.
  *
  *	 ACQUIRING ---> HELD ---> LOST ----+
  *		 |   |       |  ^              |
@@ -65,12 +69,12 @@ typedef enum lease_state
 {
 	LEASE_FREE,					/* the slot is unused */
 	LEASE_ACQUIRING,			/* our acquire is not settled */
-	LEASE_HELD,					/* a session holds it until the deadline */
+	LEASE_HELD,					/* a session has a hold on it, until the deadline */
 	LEASE_RELEASING,			/* belief has ended; a release or a hand-over
 								 * to pending.session is not settled */
-	LEASE_LOST					/* the session has not acknowledged the loss;
-								 * freed earlier if its room is needed and
-								 * nothing of it is in DynamoDB */
+	LEASE_LOST					/* its holder has not acknowledged the loss; freed
+								 * earlier if its room is needed and nothing of
+								 * it is in DynamoDB */
 } lease_state;
 
 /* Why a lease was lost. */
@@ -92,7 +96,10 @@ typedef struct lease_write
 	int64_t		first_sent;		/* just before its first copy was sent */
 	int64_t		lease_ms;
 	int64_t		margin_us;
-	int64_t		token;			/* ACQUIRE, HAND_OVER */
+	int64_t		first_token;	/* ACQUIRE, HAND_OVER: it reserves these tokens */
+	int64_t		last_token;
+	bool		has_holder;		/* it writes lease.holder */
+	bool		has_data;
 	lockmgr_session session;	/* ACQUIRE, HAND_OVER: for whom */
 	uint64_t	seq;			/* ... and for which of its requests */
 } lease_write;
@@ -100,8 +107,9 @@ typedef struct lease_write
 typedef struct lease
 {
 	lease_state state;
+	uint32_t	generation;		/* rises with each lease in this slot; kept while
+								 * the slot is unused */
 	lockmgr_session session;	/* the holder, or the last one */
-	uint64_t	seq;			/* the request that acquired it */
 	char		version[UUID_SIZE]; /* confirmed version in the item, or "" */
 	int64_t		valid_until;	/* end of the belief; 0: no belief */
 	int64_t		deadline;		/* first_sent + lease - margin of the newest
@@ -110,16 +118,29 @@ typedef struct lease
 								 * plus the margin */
 	int64_t		lease_ms;
 	int64_t		margin_us;
-	int64_t		token;
-	int64_t		acquired_ms;	/* epoch milliseconds, for people */
-	uint32_t	role;			/* as in the request that acquired it */
-	uint32_t	renewals;
-	lease_loss	loss;
+	int64_t		next_token;		/* of the reserved ones; above last_token: none */
+	int64_t		last_token;
+	bool		has_data;		/* the item has data */
+	bool		stale_holder;	/* the item shows an earlier holder */
+	uint32_t	renewals;		/* of the present hold */
 	lease_write pending;
 	char		stray[UUID_SIZE];	/* nonce of a renewal that was not settled
 									 * when its lease was lost, or "" */
 	dynamo_holder holder;		/* who has it or will get it, for people */
 } lease;
+
+typedef struct hold
+{
+	lockmgr_session session;	/* generation 0: the slot is unused */
+	uint64_t	seq;			/* the request that acquired it */
+	uint32_t	lease_index;
+	uint32_t	lease_generation;
+	int64_t		token;
+	int64_t		acquired_ms;	/* epoch milliseconds, for people */
+	uint32_t	role;			/* as in the request that acquired it */
+	lease_loss	loss;			/* the lease was lost */
+	dynamo_holder holder;		/* who has it, for people */
+} hold;
 
 typedef enum lockmgr_kind
 {
@@ -146,19 +167,21 @@ typedef struct lockmgr_request
 	const dynamo_holder *holder;	/* ACQUIRE, TRY */
 	const uint8_t *data;		/* ACQUIRE, TRY; NULL for none */
 	size_t		data_len;
-	uint32_t	lease_index;	/* RELEASE, RENEW: which lease */
+	uint32_t	hold_index;		/* RELEASE, RENEW: which hold */
+	uint32_t	lease_index;	/* RELEASE: on which lease */
 } lockmgr_request;
 
 typedef enum lockmgr_result
 {
-	LOCKMGR_GRANTED,			/* lease_index, token, valid_until are set */
+	LOCKMGR_GRANTED,			/* hold_index, the lease's index and generation,
+								 * token, valid_until are set */
 	LOCKMGR_BUSY,				/* TRY: it is held, or a session here waits for it */
 	LOCKMGR_DEADLOCK,			/* ACQUIRE: message describes the cycle */
 	LOCKMGR_RELEASED,			/* confirmed by DynamoDB */
 	LOCKMGR_RENEWED,			/* valid_until is set */
 	LOCKMGR_FOUND,				/* LOOK_UP: item is set (item->exists may be false) */
 	LOCKMGR_LOST,				/* RELEASE, RENEW: the lease is lost */
-	LOCKMGR_NOT_HELD,			/* RELEASE, RENEW: the session has no such lease */
+	LOCKMGR_NOT_HELD,			/* RELEASE, RENEW: the session has no such hold */
 	LOCKMGR_NO_ROOM,			/* all of max_leases are in use, or reserved */
 	LOCKMGR_ROLE_FULL,			/* all of role_max_leases are in use */
 	LOCKMGR_NO_MEMORY,
@@ -172,7 +195,9 @@ typedef struct lockmgr_answer
 	uint64_t	seq;
 	lockmgr_kind kind;
 	lockmgr_result result;
+	uint32_t	hold_index;
 	uint32_t	lease_index;
+	uint32_t	lease_generation;
 	int64_t		token;
 	int64_t		valid_until;
 	lease_loss	loss;			/* LOST */
@@ -222,6 +247,12 @@ typedef struct lockmgr_host
 	void		(*save) (void *arg, uint32_t index, const lease *lease,
 						 const char *name, size_t name_len);
 
+	/*
+	 * Copy the hold before any later answer.  session.generation 0: forget it.
+	 * There are as many as leases.
+	 */
+	void		(*save_hold) (void *arg, uint32_t index, const hold *hold);
+
 	/* Answer a request: exactly once, or never if it was cancelled. */
 	void		(*answer) (void *arg, const lockmgr_answer *answer);
 
@@ -232,11 +263,12 @@ typedef struct lockmgr_host
 	/* A watch has changed: another holder, or other trouble. */
 	void		(*watch) (void *arg, uint32_t watch, const lockmgr_watch *what);
 
-	/* A lease is lost, and saved as LEASE_LOST.  by is the present item, or
-	 * NULL. */
-	void		(*lost) (void *arg, uint32_t index, const lease *lease,
-						 const char *name, size_t name_len,
-						 const dynamo_item *by);
+	/*
+	 * The lease of this hold is lost; both are saved.  by is the present item, or
+	 * NULL.
+	 */
+	void		(*lost) (void *arg, uint32_t index, const hold *hold,
+						 const lease *lease, const dynamo_item *by);
 
 	/* DynamoDB refuses batches (mostly: no dynamodb:PartiQLUpdate), so leases
 	 * are renewed one by one from now on.  Called once. */
@@ -276,11 +308,13 @@ extern void lockmgr_set_clock(lockmgr *lm, int64_t epoch_offset_us);
 
 /*
  * Start of a manager that replaces another one of the same incarnation: adopt each
- * saved lease, repeat each request without an answer, with its old seq, and call
+ * saved lease, also the unused ones (for their generation), then each saved hold;
+ * repeat each request without an answer, with its old seq; and call
  * lockmgr_adopted().
  */
 extern void lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *lease,
 						  const char *name, size_t name_len);
+extern void lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *hold);
 extern void lockmgr_adopted(lockmgr *lm, int64_t now);
 
 /* Events. */
@@ -292,13 +326,13 @@ extern void lockmgr_cancel(lockmgr *lm, int64_t now,
 						   lockmgr_session session, uint64_t seq);
 
 /*
- * Releases a lease without an answer: at the end of a transaction, or because the
+ * Ends a hold without an answer: at the end of a transaction, or because the
  * session acknowledges that it is lost.
  */
 extern void lockmgr_let_go(lockmgr *lm, int64_t now,
-						   lockmgr_session session, uint32_t lease_index);
+						   lockmgr_session session, uint32_t hold_index);
 
-/* Releases all leases of this session, and of earlier users of its slot. */
+/* Ends all holds of this session, and of earlier users of its slot. */
 extern void lockmgr_session_end(lockmgr *lm, int64_t now,
 								lockmgr_session session);
 
@@ -333,11 +367,11 @@ typedef struct lockmgr_counts
 extern void lockmgr_count(const lockmgr *lm, lockmgr_counts *counts);
 
 /*
- * Iterates over the leases of the slot's session, unordered.  Pass
- * LOCKMGR_NO_LEASE to get the first; it returns LOCKMGR_NO_LEASE after the
+ * Iterates over the holds of the slot's session, unordered.  Pass
+ * LOCKMGR_NO_HOLD to get the first; it returns LOCKMGR_NO_HOLD after the
  * last.  Fetch the next one before letting go of this one.
  */
-extern uint32_t lockmgr_next_lease(const lockmgr *lm, uint32_t slot,
+extern uint32_t lockmgr_next_hold(const lockmgr *lm, uint32_t slot,
 								   uint32_t after);
 
 #endif							/* DDBLOCK_LOCK_LOCKMGR_H */

@@ -82,12 +82,10 @@ lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 		return;
 	lock->renewer = NULL;
 	lock->wanted_lease_ms = 0;
-	if (lock->lease != NULL)
+	if (lock->lease != NULL && lock->lease->hold != NULL)
 	{
-		answer.lease_index = lock->lease->index;
-		answer.token = lock->lease->l.token;
 		answer.valid_until = lock->lease->l.valid_until;
-		answer.loss = lock->lease->l.loss;
+		answer.loss = lock->lease->hold->h.loss;
 	}
 	lm_answer(lm, session, &answer);
 }

@@ -26,7 +26,8 @@ holder_of(const lm_session *waiter)
 	const lm_lease *lease = waiter->request.lock->lease;
 
 	/* A lost lease ends by itself. */
-	return lease != NULL && lease->l.state == LEASE_HELD ? lease->session : NULL;
+	return lease != NULL && lease->l.state == LEASE_HELD && lease->hold != NULL ?
+		lease->hold->session : NULL;
 }
 
 static bool
@@ -65,7 +66,7 @@ describe(const lm_session *session, char *cycle, size_t size)
 						   used > 0 ? " " : "", waiter->request.holder.pid,
 						   shown_length(lock), lock->name,
 						   lock->name_len > NAME_SHOWN ? "..." : "",
-						   lock->lease->l.holder.pid);
+						   lock->lease->hold->h.holder.pid);
 		if (written < 0 || (size_t) written >= size - used)
 		{
 			cycle[used] = '\0';

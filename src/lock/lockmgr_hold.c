@@ -28,10 +28,13 @@ lm_written(lockmgr *lm, lm_lease *lease)
 	l->deadline = l->lease_end - pending->margin_us;
 	if (pending->op != DYNAMO_RENEW)
 	{
-		l->token = pending->token;
-		if (l->token > lease->lock->top_token)
-			lease->lock->top_token = l->token;
+		l->next_token = pending->first_token;
+		l->last_token = pending->last_token;
+		l->has_data = pending->has_data;
+		if (l->last_token > lease->lock->top_token)
+			lease->lock->top_token = l->last_token;
 	}
+	l->stale_holder = l->stale_holder && !pending->has_holder;
 	pending->version[0] = '\0';
 }
 
@@ -47,31 +50,53 @@ lm_schedule_renewal(lockmgr *lm, lm_lock *lock)
 			 l->lease_end - l->lease_ms * 1000 * 2 / 3);
 }
 
-/* The pending write was confirmed in time: its session has the lock. */
 void
-lm_grant(lockmgr *lm, int64_t now, lm_lock *lock)
+lm_answer_granted(lockmgr *lm, const lm_hold *hold)
+{
+	const lm_lease *lease = hold->lease;
+	lockmgr_answer answer = {
+		.result = LOCKMGR_GRANTED,
+		.hold_index = hold->index,
+		.lease_index = lease->index,
+		.lease_generation = lease->l.generation,
+		.token = hold->h.token,
+		.valid_until = lease->l.valid_until,
+	};
+
+	lm_answer(lm, hold->session, &answer);
+}
+
+/*
+ * The lease is valid, nobody has a hold on it, and a token is reserved: the session
+ * gets them.  A manager that dies between two steps has given the token to nobody
+ * else: the advanced next token is saved first, then the hold; then the session is
+ * answered.
+ */
+void
+lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 {
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
-	lm_session *session = lm->sessions[l->pending.session.slot];
-	lockmgr_answer answer = {.result = LOCKMGR_GRANTED};
+	lm_hold    *hold = lm_take_hold(lm, lease, session);
 
+	hold->h = (struct hold) {
+		.session = session->id,
+		.seq = session->request.seq,
+		.lease_index = lease->index,
+		.lease_generation = l->generation,
+		.token = l->next_token++,
+		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
+		.role = session->role,
+		.holder = l->holder,
+	};
 	l->session = session->id;
-	l->seq = session->request.seq;
-	l->role = session->role;
-	l->acquired_ms = (now + lm->epoch_offset_us) / 1000;
 	l->renewals = 0;
-	l->loss = LOSS_NONE;
 	lm_set_lease_state(lm, lease, LEASE_HELD);
 	l->valid_until = l->deadline;
-	lm_link_lease(session, lease);
 	lm_save(lm, lease, false);
+	lm_save_hold(lm, hold);
 	lock->seen = false;
 	lm_schedule_renewal(lm, lock);
-
-	answer.lease_index = lease->index;
-	answer.token = l->token;
-	answer.valid_until = l->valid_until;
-	lm_answer(lm, session, &answer);
+	lm_answer_granted(lm, hold);
 	lm_tell_watch(lm, lock);
 }

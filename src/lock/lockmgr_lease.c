@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_lease.c
- *	  Leases by index: who may have one, taking one, giving it back.
+ *	  Leases and holds by index: who may have one, taking one, giving it
+ *	  back.
  *
  * A lease that was lost makes room when no other is free: see lm_take_lease().
  *
@@ -65,8 +66,8 @@ lm_role_is_full(lockmgr *lm, const lm_session *session)
 
 		if (other == NULL || other->id.generation == 0 || other->role != session->role)
 			continue;
-		for (const lm_lease *lease = other->leases; lease != NULL; lease = lease->next)
-			count += !lease->spare;
+		for (const lm_hold *hold = other->holds; hold != NULL; hold = hold->next)
+			count += !hold->lease->spare;
 		count += other != session && gets_lease(lm, other);
 	}
 	return max != 0 && count >= max;
@@ -93,20 +94,22 @@ lm_take_lease(lockmgr *lm, lm_lock *lock)
 		lm_put_lease(lm, lease);
 	}
 	lm->free_lease = lease->next;
-	lease->l = (struct lease) {.state = LEASE_ACQUIRING};
+	lease->l = (struct lease) {
+		.state = LEASE_ACQUIRING, .generation = lease->l.generation + 1,
+	};
 	lease->lock = lock;
-	lease->session = NULL;
-	lease->next = lease->previous = NULL;
+	lease->next = NULL;
 	lock->lease = lease;
 	lm->leases_in_use++;
 	return lease;
 }
 
-/* Frees the lease.  The lock must no longer point to it. */
+/* Frees the lease, and its hold.  The lock must no longer point to it. */
 void
 lm_put_lease(lockmgr *lm, lm_lease *lease)
 {
-	lm_unlink_lease(lease);
+	if (lease->hold != NULL)
+		lm_put_hold(lm, lease->hold);
 	unspare_lease(lm, lease);
 	lm_set_lease_state(lm, lease, LEASE_FREE);
 	lm_save(lm, lease, false);
@@ -138,30 +141,52 @@ lm_save(lockmgr *lm, lm_lease *lease, bool with_name)
 				  with_name ? lease->lock->name_len : 0);
 }
 
-void
-lm_link_lease(lm_session *session, lm_lease *lease)
+/* There are as many holds as leases, so one is free. */
+lm_hold *
+lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session)
 {
-	lease->session = session;
-	lease->previous = NULL;
-	lease->next = session->leases;
-	if (session->leases != NULL)
-		session->leases->previous = lease;
-	session->leases = lease;
+	lm_hold    *hold = lm->free_hold;
+
+	lm->free_hold = hold->next;
+	lm_attach_hold(hold, lease, session);
+	return hold;
 }
 
 void
-lm_unlink_lease(lm_lease *lease)
+lm_attach_hold(lm_hold *hold, lm_lease *lease, lm_session *session)
 {
-	if (lease->session == NULL)
-		return;
-	if (lease->previous != NULL)
-		lease->previous->next = lease->next;
-	else
-		lease->session->leases = lease->next;
-	if (lease->next != NULL)
-		lease->next->previous = lease->previous;
-	lease->session = NULL;
-	lease->next = lease->previous = NULL;
+	lease->hold = hold;
+	hold->lease = lease;
+	hold->session = session;
+	hold->previous = NULL;
+	hold->next = session->holds;
+	if (session->holds != NULL)
+		session->holds->previous = hold;
+	session->holds = hold;
+}
+
+void
+lm_put_hold(lockmgr *lm, lm_hold *hold)
+{
+	*(hold->previous ? &hold->previous->next : &hold->session->holds) = hold->next;
+	if (hold->next != NULL)
+		hold->next->previous = hold->previous;
+	hold->lease->hold = NULL;
+	hold->lease = NULL;
+	hold->session = NULL;
+	hold->next = hold->previous = NULL;
+	hold->h = (struct hold) {.seq = 0};
+	lm_save_hold(lm, hold);
+	if (lm->adopting)
+		return;					/* lockmgr_adopted() builds the free list */
+	hold->next = lm->free_hold;
+	lm->free_hold = hold;
+}
+
+void
+lm_save_hold(lockmgr *lm, const lm_hold *hold)
+{
+	lm->host.save_hold(lm->host.arg, hold->index, &hold->h);
 }
 
 /* Does its session still wait for the pending write? */
@@ -188,7 +213,7 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lock->lease = NULL;
-	if (lease->l.state == LEASE_LOST)
+	if (lease->l.state == LEASE_LOST && lease->hold != NULL)
 	{
 		lease->lock = NULL;
 		lease->l.version[0] = '\0';

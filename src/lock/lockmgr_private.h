@@ -7,7 +7,7 @@
  *
  *	 lockmgr.c			events come in, adoption
  *	 lockmgr_table.c	locks and sessions: finding, making, forgetting
- *	 lockmgr_lease.c	leases: room, limits, taking one, giving it back
+ *	 lockmgr_lease.c	leases and holds: room, limits, taking one, giving it back
  *	 lockmgr_queue.c	the queue of waiting sessions
  *	 lockmgr_deadlock.c	sessions that wait for each other
  *	 lockmgr_turn.c		an acquire or a hand-over for the first in the queue
@@ -55,6 +55,7 @@ typedef enum lock_state
 typedef struct lm_lock lm_lock;
 typedef struct lm_session lm_session;
 typedef struct lm_lease lm_lease;
+typedef struct lm_hold lm_hold;
 typedef struct lm_call lm_call;
 
 /* A session's one outstanding request. */
@@ -82,7 +83,7 @@ struct lm_session
 	lockmgr_session id;
 	uint32_t	role;			/* as in its last acquire */
 	lm_request	request;
-	lm_lease   *leases;			/* held or lost, not let go */
+	lm_hold    *holds;			/* valid or lost, not let go */
 	unsigned	attempts;		/* LOOK_UP */
 	lm_call    *call;			/* LOOK_UP */
 	bool		queued;			/* LOOK_UP in the ready queue */
@@ -94,12 +95,21 @@ struct lm_lease
 	lease		l;
 	uint32_t	index;
 	lm_lock    *lock;			/* NULL once nothing of it is in DynamoDB */
-	lm_session *session;		/* whose list it is in, or NULL */
-	lm_lease   *next;			/* in session's list, or in the free list */
-	lm_lease   *previous;
+	lm_hold    *hold;			/* NULL: none */
+	lm_lease   *next;			/* in the free list */
 	bool		spare;			/* lost, and nothing of it is in DynamoDB */
 	lm_lease   *spare_next;		/* in the list of these, oldest first */
 	lm_lease   *spare_previous;
+};
+
+struct lm_hold
+{
+	hold		h;
+	uint32_t	index;
+	lm_lease   *lease;
+	lm_session *session;		/* whose list it is in; NULL: unused */
+	lm_hold    *next;			/* in that list, or in the free list */
+	lm_hold    *previous;
 };
 
 struct lm_lock
@@ -204,6 +214,8 @@ struct lockmgr
 	lm_lease   *spare_last;
 	uint32_t	spare_count;
 	uint32_t	reserved_leases;
+	lm_hold    *holds;			/* [max_leases] */
+	lm_hold    *free_hold;
 	lm_session **sessions;		/* [max_sessions], made when first used */
 	uint32_t	max_sessions;
 	uint32_t   *free_watches;
@@ -250,8 +262,10 @@ extern void lm_spare_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_drop_lease(lockmgr *lm, lm_lock *lock);
 extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);
 extern void lm_save(lockmgr *lm, lm_lease *lease, bool with_name);
-extern void lm_link_lease(lm_session *session, lm_lease *lease);
-extern void lm_unlink_lease(lm_lease *lease);
+extern lm_hold *lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session);
+extern void lm_attach_hold(lm_hold *hold, lm_lease *lease, lm_session *session);
+extern void lm_put_hold(lockmgr *lm, lm_hold *hold);
+extern void lm_save_hold(lockmgr *lm, const lm_hold *hold);
 extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 
 /* lockmgr_queue.c */
@@ -287,7 +301,8 @@ extern const char *lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock
 
 /* lockmgr_hold.c */
 extern void lm_written(lockmgr *lm, lm_lease *lease);
-extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session);
+extern void lm_answer_granted(lockmgr *lm, const lm_hold *hold);
 extern void lm_schedule_renewal(lockmgr *lm, lm_lock *lock);
 
 /* lockmgr_renew.c */
@@ -298,7 +313,7 @@ extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 					const dynamo_item *by);
 
 /* lockmgr_release.c */
-extern void lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease);
+extern void lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold);
 extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_release(lockmgr *lm, int64_t now, lm_lock *lock,
 					   const char *expected);

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_release.c
- *	  Releasing a lock, or handing it over to the next session of this
- *	  cluster.
+ *	  Releasing a lock, or passing it on to the next session of this cluster.
  *
- * Belief ends before the request is sent.  A hand-over is one request instead of a
- * release and an acquire.
+ * Belief ends before a request is sent.  A hand-over is one request instead of a
+ * release and an acquire.  It reserves tokens: as long as there are some, the lock
+ * passes on without a request.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,37 +13,81 @@
 
 #include <string.h>
 
+/* Nobody believes in the lease any more. */
+static void
+end_belief(lockmgr *lm, lm_lease *lease)
+{
+	lm_set_lease_state(lm, lease, LEASE_RELEASING);
+	lm_save(lm, lease, false);
+}
+
 /*
- * The session no longer wants the lease: it has released it, has ended, has
+ * The session no longer wants the hold: it has released the lock, has ended, has
  * cancelled the request, or acknowledges the loss.
  */
 void
-lm_let_go(lockmgr *lm, int64_t now, lm_lease *lease)
+lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 {
+	lm_lease   *lease = hold->lease;
 	lm_lock    *lock = lease->lock;
-	bool		lost = lease->l.state == LEASE_LOST;
 
-	lm_unlink_lease(lease);
+	lm_put_hold(lm, hold);
 	if (lock == NULL)
 	{
 		lm_put_lease(lm, lease);
 		return;
 	}
-	lm_set_lease_state(lm, lease, LEASE_RELEASING);
-	lm_save(lm, lease, false);
-	if (lost)
-	{
-		if (lock->state == LOCK_LOST)
-			lm_lost_ended(lm, now, lock);
-		return;
-	}
 	lm_answer_renewer(lm, lock, LOCKMGR_NOT_HELD);
 	if (lock->state == LOCK_HELD)
+	{
 		lm_pass_on(lm, now, lock);
+		return;
+	}
+	end_belief(lm, lease);
+	if (lock->state == LOCK_LOST)
+		lm_lost_ended(lm, now, lock);
 	/* else RENEWING: the renewal must end first */
 }
 
-/* The lock is ours, without a holder: hands it over, or releases it. */
+/*
+ * May the first in the queue have a hold on the lease as it is?  Not if it wants
+ * another length or other data, or if the lease needs a renewal.
+ */
+static bool
+fits_lease(int64_t now, const lm_lock *lock)
+{
+	const struct lease *l = &lock->lease->l;
+	const lm_request *request = &lock->first->request;
+
+	return l->next_token <= l->last_token &&
+		request->lease_ms == l->lease_ms && !l->has_data && request->data == NULL &&
+		now < l->lease_end - l->lease_ms * 1000 / 2 &&
+		now < l->lease_end - request->margin_us;
+}
+
+/*
+ * Gives the first in the queue a hold on the lease, without a request.  The item
+ * shows the new holder after the next renewal.
+ */
+static void
+pass(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	struct lease *l = &lock->lease->l;
+	const lm_request *request = &lock->first->request;
+
+	l->margin_us = request->margin_us;
+	l->deadline = l->lease_end - l->margin_us;
+	l->holder = request->holder;
+	l->holder.since_ms = (now + lm->epoch_offset_us) / 1000;
+	l->stale_holder = true;
+	lm_grant(lm, now, lock, lock->first);
+	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
+}
+
+/*
+ * The lock is ours, and nobody has a hold on it: passes it on to the next session,
+ * by a hand-over if need be, or releases it.
+ */
 void
 lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -51,6 +95,12 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_note_let_go(now, lock);
 	while (lock->first != NULL && lm_role_is_full(lm, lock->first))
 		lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
+	if (lock->first != NULL && lm_in_run(now, lock) && fits_lease(now, lock))
+	{
+		pass(lm, now, lock);
+		return;
+	}
+	end_belief(lm, lock->lease);
 	if (lock->first != NULL)
 	{
 		if (lm_in_run(now, lock))
@@ -120,12 +170,9 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 
 	lm_written(lm, lease);
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
-		lm_grant(lm, now, lock);
+		lm_grant(lm, now, lock, lm->sessions[lease->l.pending.session.slot]);
 	else
-	{
-		lm_save(lm, lease, false);
 		lm_pass_on(lm, now, lock);
-	}
 	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
 }
 

@@ -18,7 +18,6 @@ unwanted_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
 
 	if (done)
 	{
-		lm_save(lm, lock->lease, false);
 		lm_pass_on(lm, now, lock);
 		return;
 	}
@@ -112,15 +111,17 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_set_lease_state(lm, lease, LEASE_LOST);
-	l->loss = loss;
+	lease->hold->h.loss = loss;
 	if (loss == LOSS_UNREACHABLE)
 	{
 		lm_enter(lock, LOCK_LOST);
 		memcpy(l->stray, l->pending.version, sizeof(l->stray));
 		heap_set(&lm->timers, &lock->timer, l->lease_end);
 	}
+	/* In this order: whoever sees that the lease is not valid sees why. */
+	lm_save_hold(lm, lease->hold);
 	lm_save(lm, lease, false);
-	lm->host.lost(lm->host.arg, lease->index, l, lock->name, lock->name_len, by);
+	lm->host.lost(lm->host.arg, lease->hold->index, &lease->hold->h, l, by);
 	lm_answer_renewer(lm, lock, LOCKMGR_LOST);
 	if (loss != LOSS_UNREACHABLE)
 	{

@@ -99,6 +99,19 @@ end_call(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 	}
 }
 
+/* The item shows its holder as of the last write; we know better. */
+static void
+tell_holder(const lockmgr *lm, const lm_lock *lock, dynamo_item *item)
+{
+	const lm_lease *lease = lock->lease;
+
+	if (lease == NULL || lease->l.state != LEASE_HELD || lease->hold == NULL ||
+		!item->by_ddblock || strcmp(item->owner, lm->owner) != 0)
+		return;
+	item->token = lease->hold->h.token;
+	item->holder = lease->hold->h.holder;
+}
+
 /* The call of a look-up has ended: answers it, or sets the timer for a repetition. */
 static void
 look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
@@ -106,7 +119,8 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 {
 	lm_session *session = call->look_up_by;
 	lm_lock    *lock = call->locks[0];
-	lockmgr_answer answer = {.result = LOCKMGR_FOUND, .item = &result->item};
+	dynamo_item item = result->item;
+	lockmgr_answer answer = {.result = LOCKMGR_FOUND, .item = &item};
 	bool		done = result->status == DYNAMO_OK;
 
 	lock->look_ups--;
@@ -137,6 +151,7 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 			answer.message = result->message;
 		}
 		lock->look_ups--;
+		tell_holder(lm, lock, &item);
 		lm_answer(lm, session, &answer);
 	}
 	lm_remember(lm, lock);

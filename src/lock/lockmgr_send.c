@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define ATTEMPT_MIN_US	INT64_C(50000)
+#define TOKENS			256
 
 /*
  * To share a request, a renewal may be sent early by this part of its lease; a
@@ -153,13 +154,23 @@ shorten_belief(lockmgr *lm, lm_lock *lock)
 	}
 }
 
-/* DynamoDB's time in microseconds, but above every token of the lock. */
-static int64_t
-next_token(const lockmgr *lm, int64_t now, const lm_lock *lock)
+/*
+ * The first token is DynamoDB's time in microseconds, but above every token of the
+ * lock.  While sessions of this cluster compete, the write reserves more than one.
+ * With more than TOKENS, they would run ahead of DynamoDB's time.
+ */
+static void
+reserve_tokens(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
-	int64_t		token = now + lm->epoch_offset_us;
+	lease_write *pending = &lock->lease->l.pending;
+	int64_t		first = now + lm->epoch_offset_us;
+	bool		compete = pending->op == DYNAMO_HAND_OVER || lock->waiters > 1;
 
-	return token > lock->top_token ? token : lock->top_token + 1;
+	if (first <= lock->top_token)
+		first = lock->top_token + 1;
+	pending->first_token = first;
+	pending->last_token = compete && first < INT64_MAX - TOKENS ?
+		first + TOKENS - 1 : first;
 }
 
 /* Records that the lock's pending write is sent now, and describes it. */
@@ -179,7 +190,7 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write)
 		 * granted after a higher one if the item is deleted in between.
 		 */
 		if (pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_HAND_OVER)
-			pending->token = next_token(lm, now, lock);
+			reserve_tokens(lm, now, lock);
 		if (pending->op == DYNAMO_RENEW)
 			shorten_belief(lm, lock);
 		lm_save(lm, lease, pending->op == DYNAMO_ACQUIRE);
@@ -194,8 +205,9 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write)
 			.version = pending->version,
 			.expected = pending->expected,
 			.lease_ms = pending->lease_ms,
-			.token = pending->token,
-			.holder = &lease->l.holder,
+			.first_token = pending->first_token,
+			.last_token = pending->last_token,
+			.holder = pending->has_holder ? &lease->l.holder : NULL,
 			.now_s = (now + lm->epoch_offset_us) / 1000000,
 	};
 	if ((pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_HAND_OVER) &&
@@ -295,7 +307,7 @@ due_renewal(lockmgr *lm, int64_t now, bool sharing)
 	return top->at <= now + early ? lock : NULL;
 }
 
-/* Prepares a renewal; lockmgr_send.c sends it, with others if it can. */
+/* Prepares a renewal, also of the item's holder if that is another by now. */
 static void
 start_renewal(lockmgr *lm, lm_lock *lock)
 {
@@ -305,6 +317,7 @@ start_renewal(lockmgr *lm, lm_lock *lock)
 	lm_new_write(lm, lock, DYNAMO_RENEW, l->version);
 	l->pending.lease_ms = wanted ? lock->wanted_lease_ms : l->lease_ms;
 	l->pending.margin_us = wanted ? lock->wanted_margin_us : l->margin_us;
+	l->pending.has_holder = l->stale_holder;
 	lm_enter(lock, LOCK_RENEWING);
 }
 

@@ -48,10 +48,11 @@ static const unsigned transitions[LOCK_STATE_COUNT] = {
 	TO(LOCK_IDLE),				/* it is free or dead, or nobody waits any more */
 
 	[LOCK_HELD] =
+	TO(LOCK_HELD) |				/* let go, the next session has it */
 	TO(LOCK_RENEWING) |			/* a third of the lease has passed, less in a
 								 * batch; or the session asked */
-	TO(LOCK_HANDING_OVER) |		/* let go, others wait */
-	TO(LOCK_RELEASING) |		/* let go, nobody waits */
+	TO(LOCK_HANDING_OVER) |		/* the same, but the lease does not fit it */
+	TO(LOCK_RELEASING) |		/* let go, nobody waits, or the run is over */
 	TO(LOCK_LOST),				/* the deadline has passed */
 
 	[LOCK_RENEWING] =

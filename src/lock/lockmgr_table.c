@@ -267,6 +267,7 @@ lm_free_all(lockmgr *lm)
 	free(lm->buckets);
 	free(lm->sessions);
 	free(lm->leases);
+	free(lm->holds);
 	free(lm->free_watches);
 	free(lm->calls);
 	heap_free(&lm->timers);

@@ -18,6 +18,8 @@ write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	l->pending.margin_us = session->request.margin_us;
 	l->pending.session = session->id;
 	l->pending.seq = session->request.seq;
+	l->pending.has_holder = true;
+	l->pending.has_data = session->request.data != NULL;
 	l->holder = session->request.holder;
 	l->holder.since_ms = (now + lm->epoch_offset_us) / 1000;
 }

@@ -116,7 +116,7 @@ token_too_low(const lease_write *pending, const dynamo_item *item)
 	bool		overwritable = !item->exists || item->released ||
 		strcmp(item->version, pending->expected) == 0;
 
-	return overwritable && item->has_token && item->token >= pending->token;
+	return overwritable && item->has_token && item->token >= pending->first_token;
 }
 
 /* The acquire was refused: another client has the lock, or our token was too low. */
@@ -177,14 +177,9 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (result->status == DYNAMO_OK)
 		lm_replaced(lm, lock, &result->item);
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
-		lm_grant(lm, now, lock);
+		lm_grant(lm, now, lock, lm->sessions[lease->l.pending.session.slot]);
 	else
-	{
-		/* Cancelled, or confirmed too late. */
-		lm_set_lease_state(lm, lease, LEASE_RELEASING);
-		lm_save(lm, lease, false);
-		lm_pass_on(lm, now, lock);
-	}
+		lm_pass_on(lm, now, lock);	/* cancelled, or confirmed too late */
 }
 
 /*

@@ -9,12 +9,13 @@
 #include "lock/mailbox.h"
 
 static mailbox_slot *slot_of(const mailbox *box, lockmgr_session session);
-static void mark_let_go(const mailbox *box, uint32_t slot, uint32_t lease_index,
+static void mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index,
 						uint64_t mark);
 static bool take_request(const mailbox_worker *worker, uint32_t number,
 						 lockmgr_session *session, uint64_t *seq);
 static void end_sessions(const mailbox_worker *worker, lockmgr_session session, int64_t now);
-static void read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now);
+static void read_let_go(const mailbox_worker *worker, lockmgr_session session, bool anew,
+						int64_t now);
 static void park(mailbox_note *note, uint64_t seq, int64_t now);
 
 static mailbox_slot *
@@ -88,26 +89,26 @@ mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq)
 	shared_write_barrier();
 	shared_write(&slot->cancelled_seq, seq);
 	shared_full_barrier();
-	if (mailbox_is_answered(box, me, seq) && slot->granted != LOCKMGR_NO_LEASE)
+	if (mailbox_is_answered(box, me, seq) && slot->granted != LOCKMGR_NO_HOLD)
 		mailbox_let_go(box, me, seq, slot->granted);
 	box->ring(box->arg, me.slot);
 }
 
 void
-mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t lease_index)
+mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold_index)
 {
-	mark_let_go(box, me.slot, lease_index, mailbox_mark(me, seq));
+	mark_let_go(box, me.slot, hold_index, mailbox_mark(me, seq));
 }
 
 /*
- * The entry may get another holder at any moment.  If that holder has let go by
- * then, the exchange fails.  If not, our mark has no effect there, and the
- * holder's own replaces it.
+ * The slot may get another hold at any moment.  If its holder has let go by then,
+ * the exchange fails.  If not, our mark has no effect there, and the holder's own
+ * replaces it.
  */
 static void
-mark_let_go(const mailbox *box, uint32_t slot, uint32_t lease_index, uint64_t mark)
+mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index, uint64_t mark)
 {
-	mailbox_lease *words = box->lease(box->arg, lease_index);
+	mailbox_hold *words = box->hold(box->arg, hold_index);
 	uint64_t	old = shared_read(&words->let_go);
 
 	do
@@ -121,23 +122,25 @@ mark_let_go(const mailbox *box, uint32_t slot, uint32_t lease_index, uint64_t ma
 	box->ring(box->arg, slot);
 }
 
-/* If the mark is ours, valid_until was ours, or 0: the mark changes in between. */
+/*
+ * If the generation is ours, valid_until was our lease's, or 0: the generation
+ * changes in between.
+ */
 int64_t
-mailbox_valid_until(const mailbox *box, lockmgr_session me, uint64_t seq,
-					uint32_t lease_index)
+mailbox_valid_until(const mailbox *box, uint32_t lease_index, uint32_t lease_generation)
 {
 	mailbox_lease *words = box->lease(box->arg, lease_index);
 	int64_t		valid_until = (int64_t) shared_read(&words->valid_until);
 
 	shared_read_barrier();
-	return shared_read(&words->mark) == mailbox_mark(me, seq) ? valid_until : 0;
+	return shared_read(&words->generation) == lease_generation ? valid_until : 0;
 }
 
 /* LOSS_NONE also if the worker has not noticed yet. */
 lease_loss
-mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t lease_index)
+mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold_index)
 {
-	uint64_t	loss = shared_read(&box->lease(box->arg, lease_index)->lost) -
+	uint64_t	loss = shared_read(&box->hold(box->arg, hold_index)->lost) -
 		mailbox_mark(me, seq);
 
 	return loss <= LOSS_DELETED ? (lease_loss) loss : LOSS_NONE;
@@ -157,10 +160,12 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	uint64_t	seq;
 	uint64_t	cancelled_seq;
 	bool		asked = take_request(worker, number, &poster, &seq);
+	bool		anew;
 
 	session.generation = shared_read(&slot->generation);
 	asked = asked && poster.generation == session.generation;
-	if (session.generation != note->generation)
+	anew = session.generation != note->generation;
+	if (anew)
 		end_sessions(worker, session, now);
 	if (session.generation % 2 == 0)
 	{
@@ -174,7 +179,7 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 		note->cancelled_seq = cancelled_seq;
 		lockmgr_cancel(worker->lm, now, session, cancelled_seq);
 	}
-	read_let_go(worker, session, now);
+	read_let_go(worker, session, anew, now);
 	if (!asked || seq <= cancelled_seq)
 		note->parked_since = 0;
 	else if (!worker->may_ask(worker->box->arg, now))
@@ -218,22 +223,25 @@ end_sessions(const mailbox_worker *worker, lockmgr_session session, int64_t now)
 	lockmgr_session_end(worker->lm, now, ended);
 }
 
-/* Releases what the session let go of, without answering. */
+/*
+ * Releases what the session let go of, without answering.  The last worker may have
+ * taken the flag and died.
+ */
 static void
-read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now)
+read_let_go(const mailbox_worker *worker, lockmgr_session session, bool anew, int64_t now)
 {
 	const mailbox *box = worker->box;
 	uint32_t	index;
 	uint32_t	next;
 
-	/* The flag first: a lease that is let go of meanwhile sets it again. */
-	if (shared_exchange(&slot_of(box, session)->let_go, 0) == 0)
+	/* The flag first: a hold that is let go of meanwhile sets it again. */
+	if (shared_exchange(&slot_of(box, session)->let_go, 0) == 0 && !anew)
 		return;
-	index = lockmgr_next_lease(worker->lm, session.slot, LOCKMGR_NO_LEASE);
-	for (; index != LOCKMGR_NO_LEASE; index = next)
+	index = lockmgr_next_hold(worker->lm, session.slot, LOCKMGR_NO_HOLD);
+	for (; index != LOCKMGR_NO_HOLD; index = next)
 	{
-		next = lockmgr_next_lease(worker->lm, session.slot, index);
-		if (mailbox_is_let_go(box->lease(box->arg, index)))
+		next = lockmgr_next_hold(worker->lm, session.slot, index);
+		if (mailbox_is_let_go(box->hold(box->arg, index)))
 			lockmgr_let_go(worker->lm, now, session, index);
 	}
 }
@@ -314,7 +322,7 @@ mailbox_begin_answer(const mailbox *box, lockmgr_session session, uint64_t seq,
 		return false;
 	if (shared_read(&slot->cancelled_seq) >= seq)
 	{
-		if (granted != LOCKMGR_NO_LEASE)
+		if (granted != LOCKMGR_NO_HOLD)
 			mark_let_go(box, session.slot, granted, mailbox_mark(session, seq));
 		return false;
 	}
@@ -332,29 +340,22 @@ mailbox_end_answer(const mailbox *box, lockmgr_session session, uint64_t seq)
 	shared_write(&slot->answer_seq, seq);
 	shared_full_barrier();
 	box->wake(box->arg, session.slot);
-	if (slot->granted == LOCKMGR_NO_LEASE || shared_read(&slot->cancelled_seq) < seq)
+	if (slot->granted == LOCKMGR_NO_HOLD || shared_read(&slot->cancelled_seq) < seq)
 		return;
 	shared_read_barrier();
 	if (shared_read(&slot->accepted_seq) != seq)
 		mark_let_go(box, session.slot, slot->granted, mailbox_mark(session, seq));
 }
 
-/* Until the new deadline is written, the new holder believes in nothing. */
-bool
+/* Until the new deadline is written, nobody believes in the new lease. */
+void
 mailbox_begin_save(mailbox_lease *words, const lease *lease)
 {
-	uint64_t	mark = mailbox_mark(lease->session, lease->seq);
-	bool		given = lease->state == LEASE_HELD && shared_read(&words->mark) != mark;
-
-	if (given)
-	{
-		shared_write(&words->valid_until, 0);
-		shared_write_barrier();
-		shared_write(&words->mark, mark);
-	}
-	if (lease->state == LEASE_LOST)
-		shared_write(&words->lost, mark + (uint64_t) lease->loss);
-	return given;
+	if (shared_read(&words->generation) == lease->generation)
+		return;
+	shared_write(&words->valid_until, 0);
+	shared_write_barrier();
+	shared_write(&words->generation, lease->generation);
 }
 
 void
@@ -362,4 +363,18 @@ mailbox_end_save(mailbox_lease *words, const lease *lease)
 {
 	shared_write_barrier();
 	shared_write(&words->valid_until, (uint64_t) lease->valid_until);
+}
+
+/* The mark of a hold that has ended stays: nobody else's let_go has an effect. */
+bool
+mailbox_save_hold(mailbox_hold *words, const hold *hold)
+{
+	uint64_t	mark = mailbox_mark(hold->session, hold->seq);
+	bool		given = hold->session.generation != 0 && shared_read(&words->mark) != mark;
+
+	if (given)
+		shared_write(&words->mark, mark);
+	if (hold->loss != LOSS_NONE)
+		shared_write(&words->lost, mark + (uint64_t) hold->loss);
+	return given;
 }

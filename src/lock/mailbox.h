@@ -5,9 +5,9 @@
  *	  shared memory.
  *
  * A slot belongs to one session after another.  A session attaches, posts one
- * request at a time, waits for its answer or cancels it, lets go of leases, and
- * detaches.  The worker may be replaced by a new one at any time; the slots and
- * the directory of leases remain.
+ * request at a time, waits for its answer or cancels it, lets go of what it holds,
+ * and detaches.  The worker may be replaced by a new one at any time; the slots and
+ * the directory of leases and holds remain.
  *
  * There are no locks: a process that is stopped while it holds one would stop
  * the worker, and with it every renewal.  Each word has one writer, who never
@@ -21,12 +21,14 @@
  *	   cancelled_seq			session; cancels this request, and all before it that
  *								were not accepted
  *	   let_go					set by session or worker, taken by the worker:
- *								look at let_go of this session's leases
+ *								look at let_go of this session's holds
  *	   granted, answer_seq		worker; the host writes the rest of the answer
  *								before answer_seq
  *	 mailbox_lease
- *	   mark, lost, valid_until	worker
- *	   let_go					holder or worker: = mark, the lease is not wanted
+ *	   generation, valid_until	worker
+ *	 mailbox_hold
+ *	   mark, lost				worker
+ *	   let_go					holder or worker: = mark, the hold is not wanted
  *
  * Every change by a session ends with a ring; the worker then reads the slot
  * (mailbox_read()).  A new worker reads every slot after it has adopted the
@@ -34,7 +36,7 @@
  * need not look at again.
  *
  * Numbers of requests rise over the slot's whole life, over all its sessions.
- * So a session, slot and number name a request for ever, and the mark of a lease
+ * So a session, slot and number name a request for ever, and the mark of a hold
  * that was granted for it (mailbox_mark()) never comes twice.
  *
  * The races, and who wins:
@@ -60,14 +62,16 @@
  *	   the request first; and it takes effect before the request, because the
  *	   worker handles the request last.
  *	 - Request being posted.  The worker ignores it: the ring follows.
- *	 - An entry of the directory gets another holder.  The worker sets valid_until
- *	   to 0, then the mark, then the new valid_until; a session reads valid_until,
- *	   then the mark.  If the mark is its own, it has read its own deadline or 0.
- *	   A session lets go by exchanging let_go for its mark while the entry has that
- *	   mark; a let_go with another mark has no effect.
+ *	 - A slot of the directory gets another lease.  The worker sets valid_until to
+ *	   0, then the generation, then the new valid_until; a session reads
+ *	   valid_until, then the generation.  If that is its hold's, it has read its own
+ *	   lease's deadline or 0.
+ *	 - A slot gets another hold, on the same lease or another.  A session lets go by
+ *	   exchanging let_go for its mark while the slot has that mark; a let_go with
+ *	   another mark has no effect.  So a hold that ends cannot end the next one.
  *
  * Neither side blocks, allocates or fails.  The host passes in what this needs
- * of the world: where slots and leases are, how to ring and to wake, what a
+ * of the world: where slots, leases and holds are, how to ring and to wake, what a
  * request contains.  There are two hosts: PostgreSQL's processes
  * (src/session/mailbox.c, src/worker/worker_mailbox.c) and the simulator.
  *
@@ -89,23 +93,29 @@ typedef struct mailbox_slot
 	uint32_t	request_generation; /* of the session that posted it */
 	uint64_t	request_seq;	/* 0: none yet */
 	shared64	answer_seq;		/* the request that is answered */
-	uint32_t	granted;		/* the answer's lease, or LOCKMGR_NO_LEASE */
+	uint32_t	granted;		/* the answer's hold, or LOCKMGR_NO_HOLD */
 } mailbox_slot;
 
 typedef struct mailbox_lease
 {
-	shared64	mark;			/* mailbox_mark() of who holds it, or held it last */
+	shared32	generation;		/* = lease.generation */
 	shared64	valid_until;	/* = lease.valid_until */
-	shared64	lost;			/* the last loss here: its mark + lease_loss */
-	shared64	let_go;
 } mailbox_lease;
 
-/* Where slots and leases are; both sides use it.  All zero: new. */
+typedef struct mailbox_hold
+{
+	shared64	mark;			/* mailbox_mark() of who has it, or had it last */
+	shared64	lost;			/* the last loss here: its mark + lease_loss */
+	shared64	let_go;
+} mailbox_hold;
+
+/* Where slots, leases and holds are; both sides use it.  All zero: new. */
 typedef struct mailbox
 {
 	void	   *arg;
 	mailbox_slot *(*slot) (void *arg, uint32_t number);
 	mailbox_lease *(*lease) (void *arg, uint32_t index);
+	mailbox_hold *(*hold) (void *arg, uint32_t index);
 	void		(*ring) (void *arg, uint32_t slot);	/* the worker will read the slot */
 	void		(*wake) (void *arg, uint32_t slot);	/* the session has an answer */
 } mailbox;
@@ -138,7 +148,7 @@ typedef struct mailbox_worker
 } mailbox_worker;
 
 /*
- * Names the lease that the slot's session got for its request seq.  There may be
+ * Names the hold that the slot's session got for its request seq.  There may be
  * 2^18 slots (PostgreSQL's MaxBackends is lower); the low bits have room for a
  * lease_loss.
  */
@@ -169,15 +179,15 @@ extern bool mailbox_accept(const mailbox *box, lockmgr_session me, uint64_t seq)
  */
 extern void mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq);
 
-/* The session no longer wants the lease that it got for its request seq. */
+/* The session no longer wants the hold that it got for its request seq. */
 extern void mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq,
-						   uint32_t lease_index);
+						   uint32_t hold_index);
 
 /* Until when it may believe in that lease (0: no longer), and why it was lost. */
-extern int64_t mailbox_valid_until(const mailbox *box, lockmgr_session me, uint64_t seq,
-								   uint32_t lease_index);
+extern int64_t mailbox_valid_until(const mailbox *box, uint32_t lease_index,
+								   uint32_t lease_generation);
 extern lease_loss mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq,
-							   uint32_t lease_index);
+							   uint32_t hold_index);
 
 /*
  * The worker's side.
@@ -187,8 +197,8 @@ extern lease_loss mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t 
 extern void mailbox_read(mailbox_worker *worker, uint32_t slot, int64_t now);
 
 /*
- * Around the host's writing of the answer.  granted: the lease, or
- * LOCKMGR_NO_LEASE.  False: the session has cancelled or ended, no answer is
+ * Around the host's writing of the answer.  granted: the hold, or
+ * LOCKMGR_NO_HOLD.  False: the session has cancelled or ended, no answer is
  * written, and what was granted goes back.
  */
 extern bool mailbox_begin_answer(const mailbox *box, lockmgr_session session,
@@ -207,16 +217,16 @@ extern void mailbox_retry_parked(mailbox_worker *worker, int64_t now);
 extern bool mailbox_unpark(mailbox_worker *worker, uint32_t slot, int64_t since_before,
 						   lockmgr_session *session, uint64_t *seq);
 
-/*
- * Around the host's copying of a lease into the directory.  True: it has a new
- * holder.
- */
-extern bool mailbox_begin_save(mailbox_lease *words, const lease *lease);
+/* Around the host's copying of a lease into the directory. */
+extern void mailbox_begin_save(mailbox_lease *words, const lease *lease);
 extern void mailbox_end_save(mailbox_lease *words, const lease *lease);
+
+/* Before the host copies a hold into the directory.  True: it is a new one. */
+extern bool mailbox_save_hold(mailbox_hold *words, const hold *hold);
 
 /* Does the holder want it no longer? */
 static inline bool
-mailbox_is_let_go(const mailbox_lease *words)
+mailbox_is_let_go(const mailbox_hold *words)
 {
 	return shared_read(&words->let_go) == shared_read(&words->mark);
 }

@@ -45,7 +45,7 @@ static object_access_hook_type prev_object_access = NULL;
 static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 						  int sub_id, void *arg);
 static void refuse_while_held(void);
-static bool is_held(const LeaseCopy *entry, const char *database);
+static bool is_held(const HoldCopy *held, const char *database);
 static bool is_fences(Oid relation);
 static void refuse_with_tokens(Oid fences);
 static uint64 count_rows(Oid relation);
@@ -77,35 +77,39 @@ static void
 refuse_while_held(void)
 {
 	char		database[DYNAMO_HOLDER_SIZE];
+	HoldCopy   *held = palloc(sizeof(HoldCopy));
 	LeaseCopy  *entry = palloc(sizeof(LeaseCopy));
 
 	Utf8Copy(database, sizeof(database), get_database_name(MyDatabaseId));
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
-		if (!SegmentReadLease(i, entry) || !is_held(entry, database))
+		if (!SegmentReadHold(i, held) || !is_held(held, database) ||
+			!SegmentReadLease(held->hold.lease_index, entry) ||
+			entry->lease.generation != held->hold.lease_generation)
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot drop extension \"%s\" while sessions of this database hold locks",
 						EXTENSION),
-				 errdetail("Process %d holds lock \"%s\".", entry->lease.holder.pid,
+				 errdetail("Process %d holds lock \"%s\".", held->hold.holder.pid,
 						   Utf8ToMessage(entry->name, entry->name_len)),
 				 errhint("Release the locks that the view ddb_locks lists, or end their sessions.")));
 	}
 	pfree(entry);
+	pfree(held);
 }
 
 /* A session that has ended holds nothing, even if the worker has not noticed yet. */
 static bool
-is_held(const LeaseCopy *entry, const char *database)
+is_held(const HoldCopy *held, const char *database)
 {
-	const lease *l = &entry->lease;
-	MailboxSlot *slot = &segment_slots[l->session.slot];
+	const hold *h = &held->hold;
+	MailboxSlot *slot = &segment_slots[h->session.slot];
 
-	return l->state == LEASE_HELD &&
-		strcmp(l->holder.database, database) == 0 &&
-		!entry->let_go &&
-		shared_read(&slot->words.generation) == l->session.generation;
+	return h->loss == LOSS_NONE &&
+		strcmp(h->holder.database, database) == 0 &&
+		!held->let_go &&
+		shared_read(&slot->words.generation) == h->session.generation;
 }
 
 static bool

@@ -4,7 +4,7 @@
  *	  What this session holds: notes, kept in its own memory.
  *
  * The functions for the end of (sub)transactions run with interrupts held and
- * must neither fail nor wait: they flag leases in shared memory, ring the
+ * must neither fail nor wait: they flag holds in shared memory, ring the
  * worker, and free memory.  The worker releases the locks later, without
  * delaying the client.
  *
@@ -136,7 +136,7 @@ HeldReserve(const char *name)
 
 	memset(held, 0, sizeof(*held));
 	held->name = copy;
-	held->lease_index = LOCKMGR_NO_LEASE;
+	held->hold_index = LOCKMGR_NO_HOLD;
 	HeldBeginChange();
 	dlist_push_tail(&held_list, &held->node);
 	HeldEndChange();
@@ -158,12 +158,22 @@ HeldReserveDepth(HeldLock *held, LockScope scope)
 }
 
 void
-HeldSetLease(HeldLock *held, uint32 lease_index, uint64 seq, int64 token)
+HeldSetHold(HeldLock *held, const MailboxAnswer *granted, uint64 seq)
 {
 	HeldBeginChange();
 	held->seq = seq;
-	held->token = token;
-	held->lease_index = lease_index;
+	held->token = granted->grant.token;
+	held->lease_index = granted->grant.lease_index;
+	held->lease_generation = granted->grant.lease_generation;
+	held->hold_index = granted->grant.hold_index;
+	HeldEndChange();
+}
+
+void
+HeldUnsetHold(HeldLock *held)
+{
+	HeldBeginChange();
+	held->hold_index = LOCKMGR_NO_HOLD;
 	HeldEndChange();
 }
 
@@ -201,7 +211,7 @@ HeldUncountSession(HeldLock *held, int64 depth)
 static void
 mirror_depths(const HeldLock *held)
 {
-	DirectoryEntry *entry = &segment_leases[held->lease_index];
+	HoldEntry  *entry = &segment_holds[held->hold_index];
 
 	if (shared_read(&entry->words.mark) != mailbox_mark(MailboxSession(), held->seq))
 		return;
@@ -213,7 +223,7 @@ void
 HeldForget(HeldLock *held)
 {
 	char	   *name = held->name;
-	bool		lost = held->lease_index != LOCKMGR_NO_LEASE && !HeldIsValid(held);
+	bool		lost = held->hold_index != LOCKMGR_NO_HOLD && !HeldIsValid(held);
 	lease_loss	loss = lost ? HeldLoss(held) : LOSS_NONE;
 
 	if (lost)
@@ -277,8 +287,7 @@ HeldFindLoss(lease_loss *why)
 int64
 HeldValidUntil(const HeldLock *held)
 {
-	return mailbox_valid_until(&segment_mailbox, MailboxSession(), held->seq,
-							   held->lease_index);
+	return mailbox_valid_until(&segment_mailbox, held->lease_index, held->lease_generation);
 }
 
 bool
@@ -302,7 +311,7 @@ HeldLoss(const HeldLock *held)
 {
 	if (held->loss != LOSS_NONE)
 		return held->loss;
-	return mailbox_loss(&segment_mailbox, MailboxSession(), held->seq, held->lease_index);
+	return mailbox_loss(&segment_mailbox, MailboxSession(), held->seq, held->hold_index);
 }
 
 void
@@ -318,22 +327,22 @@ HeldTellLoss(const HeldLock *held)
 	int64		valid_until = HeldValidUntil(held);
 
 	if (valid_until != 0 && valid_until <= SegmentNow())
-		LossTell(held->lease_index, MailboxSession(), held->seq, held->name,
+		LossTell(held->hold_index, MailboxSession(), held->seq, held->name,
 				 strlen(held->name), "DynamoDB confirmed no renewal before its deadline");
 }
 
-/* As soon as the lease is let go, its entry may be another's: the note goes first. */
+/* As soon as the hold is let go, its entry may be another's: the note goes first. */
 void
 HeldLetGoIfUnused(HeldLock *held)
 {
-	uint32		lease_index = held->lease_index;
+	uint32		hold_index = held->hold_index;
 	uint64		seq = held->seq;
 
 	mirror_depths(held);
 	if (held->session_depth > 0 || held->xact_depth > 0)
 		return;
 	HeldForget(held);
-	MailboxLetGo(lease_index, seq);
+	MailboxLetGo(hold_index, seq);
 }
 
 /* The worker may not have noticed the loss, and will only see the session end. */
@@ -346,7 +355,7 @@ at_exit(int code, Datum arg)
 	{
 		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
 
-		if (held->lease_index != LOCKMGR_NO_LEASE)
+		if (held->hold_index != LOCKMGR_NO_HOLD)
 			HeldTellLoss(held);
 	}
 }

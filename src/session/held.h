@@ -37,7 +37,9 @@ typedef struct HeldLock
 {
 	char	   *name;			/* UTF-8, with a NUL: the key; must be first */
 	dlist_node	node;
+	uint32		hold_index;		/* LOCKMGR_NO_HOLD: not acquired yet */
 	uint32		lease_index;
+	uint32		lease_generation;
 	uint64		seq;			/* of the request that acquired it */
 	int64		token;
 	bool		seen_lost;		/* interrupt.c has noticed the loss */
@@ -62,7 +64,7 @@ extern dlist_head *HeldLocks(void);
 
 /*
  * Around each change of what a signal handler reads: the list, and a note's
- * lease_index, seq, seen_lost and deferred.  In between, HeldIsChanging() tells the
+ * hold and lease, seq, seen_lost and deferred.  In between, HeldIsChanging() tells the
  * handler to stay away and come back.  A section is a few instructions long,
  * raises no error, and does not contain another one.
  */
@@ -72,13 +74,14 @@ extern bool HeldIsChanging(void);
 
 /*
  * Everything that can fail is done before the lock is acquired: a new note
- * without a lease, and room to count one more acquisition.
+ * without a hold, and room to count one more acquisition.
  */
 extern HeldLock *HeldReserve(const char *name);
 extern void HeldReserveDepth(HeldLock *held, LockScope scope);
 
 /* These cannot fail. */
-extern void HeldSetLease(HeldLock *held, uint32 lease_index, uint64 seq, int64 token);
+extern void HeldSetHold(HeldLock *held, const MailboxAnswer *granted, uint64 seq);
+extern void HeldUnsetHold(HeldLock *held);
 extern void HeldCount(HeldLock *held, LockScope scope);
 extern void HeldUncountSession(HeldLock *held, int64 depth);
 /* Deletes the note.  If the lease is lost, logs and remembers the loss. */

@@ -206,7 +206,7 @@ look_at_leases(int64 now, int64 *next)
 		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
 		int64		moment;
 
-		if (held->lease_index == LOCKMGR_NO_LEASE)
+		if (held->hold_index == LOCKMGR_NO_HOLD)
 			continue;
 		moment = HeldValidUntil(held);
 		if (moment > now)

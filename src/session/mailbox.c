@@ -125,9 +125,9 @@ post(MailboxRequest *request, const char *name, const void *data)
 }
 
 void
-MailboxLetGo(uint32 lease_index, uint64 seq)
+MailboxLetGo(uint32 hold_index, uint64 seq)
 {
-	mailbox_let_go(&segment_mailbox, me, seq, lease_index);
+	mailbox_let_go(&segment_mailbox, me, seq, hold_index);
 }
 
 /* False if there is nothing to wait for any more. */
@@ -182,7 +182,7 @@ static bool
 is_lost(const MailboxRequest *request)
 {
 	return request->kind == MAILBOX_RENEW &&
-		(int64) shared_read(&segment_leases[request->lease.index].words.valid_until) <=
+		(int64) shared_read(&segment_leases[request->hold.lease_index].words.valid_until) <=
 		SegmentNow();
 }
 

@@ -37,6 +37,6 @@ extern const MailboxAnswer *MailboxCall(MailboxRequest *request, const char *nam
  * The session no longer wants the lease that it got for its request seq.  Neither
  * waits nor fails.
  */
-extern void MailboxLetGo(uint32 lease_index, uint64 seq);
+extern void MailboxLetGo(uint32 hold_index, uint64 seq);
 
 #endif							/* DDBLOCK_SESSION_MAILBOX_H */

@@ -34,7 +34,8 @@ static MailboxRequest acquire_request(const LockName *name, const AcquireOptions
 static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
 pg_noreturn static void raise_lost(const LockName *name, HeldLock *held);
 static void check_grant(const LockName *name, HeldLock *held);
-static bool call_release(const char *lock, uint32 lease_index, lease_loss *loss);
+static bool call_release(const char *lock, uint32 hold_index, uint32 lease_index,
+						 lease_loss *loss);
 static bool give_back(HeldLock *held, const char *lock);
 static int	release_session_scope(void);
 static void warn_lost(const char *lock, lease_loss loss);
@@ -113,7 +114,7 @@ raise_lost(const LockName *name, HeldLock *held)
 	ErrorsLost(name->text, HeldLoss(held));
 }
 
-/* Fills in the lease of a new note.  False if only_try and the lock is busy. */
+/* Fills in the hold of a new note.  False if only_try and the lock is busy. */
 static bool
 acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held)
 {
@@ -129,7 +130,7 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 		return false;
 	if (answer->result != MAILBOX_GRANTED)
 		ErrorsAnswer(answer, name->text);
-	HeldSetLease(held, answer->grant.lease_index, request.seq, answer->grant.token);
+	HeldSetHold(held, answer, request.seq);
 	InterruptArm();
 	check_grant(name, held);
 	return true;
@@ -139,15 +140,15 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 static void
 check_grant(const LockName *name, HeldLock *held)
 {
-	uint32		lease_index = held->lease_index;
+	uint32		hold_index = held->hold_index;
 	lease_loss	loss;
 
 	if (HeldIsValid(held))
 		return;
 	loss = HeldLoss(held);
 	HeldTellLoss(held);
-	HeldSetLease(held, LOCKMGR_NO_LEASE, held->seq, 0);
-	MailboxLetGo(lease_index, held->seq);
+	HeldUnsetHold(held);
+	MailboxLetGo(hold_index, held->seq);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
 			 errmsg("the lease on lock \"%s\" was lost before this session received it",
@@ -286,6 +287,7 @@ release_session_scope(void)
 static bool
 give_back(HeldLock *held, const char *lock)
 {
+	uint32		hold_index = held->hold_index;
 	uint32		lease_index = held->lease_index;
 	uint64		seq = held->seq;
 	bool		lost = !HeldIsValid(held);
@@ -299,12 +301,12 @@ give_back(HeldLock *held, const char *lock)
 	{
 		PG_TRY();
 		{
-			lost = !call_release(lock, lease_index, &loss);
+			lost = !call_release(lock, hold_index, lease_index, &loss);
 		}
 		PG_CATCH();
 		{
 			/* The worker may not have seen the request before it was canceled. */
-			MailboxLetGo(lease_index, seq);
+			MailboxLetGo(hold_index, seq);
 			pfree(utf8);
 			PG_RE_THROW();
 		}
@@ -314,7 +316,7 @@ give_back(HeldLock *held, const char *lock)
 	if (lost)
 	{
 		HeldRememberLoss(utf8, loss);
-		MailboxLetGo(lease_index, seq);
+		MailboxLetGo(hold_index, seq);
 		warn_lost(lock, loss);
 	}
 	else
@@ -324,9 +326,12 @@ give_back(HeldLock *held, const char *lock)
 
 /* False if the lease was lost. */
 static bool
-call_release(const char *lock, uint32 lease_index, lease_loss *loss)
+call_release(const char *lock, uint32 hold_index, uint32 lease_index, lease_loss *loss)
 {
-	MailboxRequest request = {.kind = MAILBOX_RELEASE,.lease.index = lease_index};
+	MailboxRequest request = {
+		.kind = MAILBOX_RELEASE,
+		.hold = {.index = hold_index,.lease_index = lease_index},
+	};
 	const MailboxAnswer *answer = MailboxCall(&request, NULL, NULL, NULL);
 
 	if (answer->result == MAILBOX_RELEASED)
@@ -357,9 +362,10 @@ SessionRenew(const LockName *name, int64 lease_ms)
 	(void) SessionRequire(name);
 	held = HeldFind(name->utf8);
 
-	request.lease.index = held->lease_index;
-	request.lease.lease_ms = lease_ms;
-	request.lease.margin_us = margin_us(lease_ms);
+	request.hold.index = held->hold_index;
+	request.hold.lease_index = held->lease_index;
+	request.hold.lease_ms = lease_ms;
+	request.hold.margin_us = margin_us(lease_ms);
 	InterruptBeginDefer(held);
 	PG_TRY();
 	{

@@ -5,12 +5,11 @@
  *
  * The worker's timer and the session's expire at the same deadline, and either
  * process may be stopped, or gone, before it has reported the loss.  So each
- * entry of the lease directory has a mark for a loss that is not reported.  A
+ * hold in the directory has a mark for a loss that is not reported.  A
  * process that notices the loss tries to remove the mark; the one that succeeds
  * reports the loss.
  *
- * The mark is mailbox_mark(), which is unique: the entry of a later lease has
- * another one.
+ * The mark is mailbox_mark(), which is unique: a later hold has another one.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,19 +26,19 @@ static void note(const MailboxSlot *slot, const char *name, size_t name_len,
 				 const char *why);
 
 void
-LossExpect(DirectoryEntry *entry, lockmgr_session session, uint64 seq)
+LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq)
 {
-	pg_atomic_write_u64(&entry->untold_loss, seq != 0 ? mailbox_mark(session, seq) : 0);
+	pg_atomic_write_u64(&entry->untold_loss, mailbox_mark(session, seq));
 }
 
 void
-LossTell(uint32 lease_index, lockmgr_session session, uint64 seq, const char *name,
+LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *name,
 		 size_t name_len, const char *why)
 {
 	const MailboxSlot *slot = &segment_slots[session.slot];
 	uint64		mark = mailbox_mark(session, seq);
 
-	if (!pg_atomic_compare_exchange_u64(&segment_leases[lease_index].untold_loss, &mark, 0))
+	if (!pg_atomic_compare_exchange_u64(&segment_holds[hold_index].untold_loss, &mark, 0))
 		return;
 	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
 	note(slot, name, name_len, why);

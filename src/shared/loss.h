@@ -19,14 +19,15 @@
 /* The worker sends it to a session that has lost a lease. */
 #define LOSS_SIGNAL SIGUSR2
 
-/* The worker: the session has got this lease, or (seq 0) nobody has. */
-extern void LossExpect(DirectoryEntry *entry, lockmgr_session session, uint64 seq);
+/* The worker: the session has got this hold. */
+extern void LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq);
 
 /*
- * Counts and logs the loss of the lease that the session got for this request,
- * unless that was done.  The name is in UTF-8.  Cannot fail, needs no transaction.
+ * Counts and logs that the lease under the hold that the session got for this
+ * request is lost, unless that was done.  The name is in UTF-8.  Cannot fail, needs
+ * no transaction.
  */
-extern void LossTell(uint32 lease_index, lockmgr_session session, uint64 seq,
+extern void LossTell(uint32 hold_index, lockmgr_session session, uint64 seq,
 					 const char *name, size_t name_len, const char *why);
 
 /* A copy of the last one; false if there was none, or it is just being noted. */

@@ -26,7 +26,8 @@
 
 Segment    *segment = NULL;
 MailboxSlot *segment_slots = NULL;
-DirectoryEntry *segment_leases = NULL;
+LeaseEntry *segment_leases = NULL;
+HoldEntry  *segment_holds = NULL;
 Watch	   *segment_watches = NULL;
 pg_atomic_uint64 *segment_bells = NULL;
 
@@ -37,15 +38,17 @@ static void request_memory(void);
 static void attach_memory(void);
 static void initialise(void);
 static void initialise_slot(MailboxSlot *slot);
-static void initialise_entry(DirectoryEntry *entry);
+static void initialise_hold(HoldEntry *entry);
 static void initialise_counters(OpCounters *ops);
-static void copy_entry(DirectoryEntry *entry, LeaseCopy *copy);
+static void wait_for_writer(void);
 static mailbox_slot *slot_words(void *arg, uint32 number);
 static mailbox_lease *lease_words(void *arg, uint32 index);
+static mailbox_hold *hold_words(void *arg, uint32 index);
 static void ring(void *arg, uint32 slot);
 static void wake(void *arg, uint32 slot);
 static Size slots_size(void);
 static Size leases_size(void);
+static Size holds_size(void);
 static Size watches_size(void);
 static uint32 bell_words(void);
 static Size bells_size(void);
@@ -53,6 +56,7 @@ static Size bells_size(void);
 const mailbox segment_mailbox = {
 	.slot = slot_words,
 	.lease = lease_words,
+	.hold = hold_words,
 	.ring = ring,
 	.wake = wake,
 };
@@ -75,7 +79,13 @@ slots_size(void)
 static Size
 leases_size(void)
 {
-	return mul_size(ddblock_max_leases, sizeof(DirectoryEntry));
+	return mul_size(ddblock_max_leases, sizeof(LeaseEntry));
+}
+
+static Size
+holds_size(void)
+{
+	return mul_size(ddblock_max_leases, sizeof(HoldEntry));
 }
 
 static Size
@@ -108,6 +118,7 @@ request_memory(void)
 	size = CACHELINEALIGN(sizeof(Segment));
 	size = add_size(size, CACHELINEALIGN(slots_size()));
 	size = add_size(size, CACHELINEALIGN(leases_size()));
+	size = add_size(size, CACHELINEALIGN(holds_size()));
 	size = add_size(size, CACHELINEALIGN(watches_size()));
 	size = add_size(size, CACHELINEALIGN(bells_size()));
 	RequestAddinShmemSpace(size);
@@ -125,6 +136,7 @@ attach_memory(void)
 
 	segment_slots = ShmemInitStruct("ddblock mailbox", slots_size(), &found);
 	segment_leases = ShmemInitStruct("ddblock leases", leases_size(), &found);
+	segment_holds = ShmemInitStruct("ddblock holds", holds_size(), &found);
 	segment_watches = ShmemInitStruct("ddblock watches", watches_size(), &found);
 	segment_bells = ShmemInitStruct("ddblock bells", bells_size(), &found);
 	segment = ShmemInitStruct("ddblock", sizeof(Segment), &found);
@@ -156,8 +168,9 @@ initialise(void)
 		initialise_slot(&segment_slots[i]);
 
 	memset(segment_leases, 0, leases_size());
+	memset(segment_holds, 0, holds_size());
 	for (uint32 i = 0; i < segment->max_leases; i++)
-		initialise_entry(&segment_leases[i]);
+		initialise_hold(&segment_holds[i]);
 
 	memset(segment_watches, 0, watches_size());
 	for (uint32 i = 0; i < bell_words(); i++)
@@ -186,9 +199,8 @@ initialise_slot(MailboxSlot *slot)
 }
 
 static void
-initialise_entry(DirectoryEntry *entry)
+initialise_hold(HoldEntry *entry)
 {
-	entry->lease.state = LEASE_FREE;
 	pg_atomic_init_u64(&entry->untold_loss, 0);
 	pg_atomic_init_u32(&entry->session_depth, 0);
 	pg_atomic_init_u32(&entry->xact_depth, 0);
@@ -204,6 +216,12 @@ static mailbox_lease *
 lease_words(void *arg, uint32 index)
 {
 	return &segment_leases[index].words;
+}
+
+static mailbox_hold *
+hold_words(void *arg, uint32 index)
+{
+	return &segment_holds[index].words;
 }
 
 /*
@@ -234,7 +252,7 @@ wake(void *arg, uint32 slot)
 bool
 SegmentReadLease(uint32 lease_index, LeaseCopy *copy)
 {
-	DirectoryEntry *entry = &segment_leases[lease_index];
+	LeaseEntry *entry = &segment_leases[lease_index];
 
 	for (;;)
 	{
@@ -242,25 +260,46 @@ SegmentReadLease(uint32 lease_index, LeaseCopy *copy)
 		lease_state state = entry->lease.state;
 
 		if (state != LEASE_FREE)
-			copy_entry(entry, copy);
+		{
+			copy->lease = entry->lease;
+			copy->name_len = Min(entry->name_len, DYNAMO_NAME_MAX);
+			memcpy(copy->name, entry->name, copy->name_len);
+		}
 		if (shared_end_read(&entry->changes, before))
 			return state != LEASE_FREE;
-
-		/* The worker is writing, or was stopped while it wrote. */
-		CHECK_FOR_INTERRUPTS();
-		pg_usleep(100);
+		wait_for_writer();
 	}
 }
 
-static void
-copy_entry(DirectoryEntry *entry, LeaseCopy *copy)
+bool
+SegmentReadHold(uint32 hold_index, HoldCopy *copy)
 {
-	copy->lease = entry->lease;
-	copy->let_go = mailbox_is_let_go(&entry->words);
-	copy->session_depth = pg_atomic_read_u32(&entry->session_depth);
-	copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);
-	copy->name_len = Min(entry->name_len, DYNAMO_NAME_MAX);
-	memcpy(copy->name, entry->name, copy->name_len);
+	HoldEntry  *entry = &segment_holds[hold_index];
+
+	for (;;)
+	{
+		uint32		before = shared_begin_read(&entry->changes);
+		bool		used = entry->hold.session.generation != 0;
+
+		if (used)
+		{
+			copy->hold = entry->hold;
+			copy->let_go = mailbox_is_let_go(&entry->words);
+			copy->session_depth = pg_atomic_read_u32(&entry->session_depth);
+			copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);
+		}
+		if (shared_end_read(&entry->changes, before))
+			return used;
+		wait_for_writer();
+	}
+}
+
+/* The worker is writing, or was stopped while it wrote. */
+static void
+wait_for_writer(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	pg_usleep(100);
 }
 
 void

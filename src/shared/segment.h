@@ -20,11 +20,12 @@
  *	 MailboxSlot.answer			worker, before words.answer_seq; the session reads
  *								it in place, until it posts its next request
  *	 MailboxSlot.watch			worker, before waiting_seq: atomics
- *	 DirectoryEntry.lease, name worker, changes
- *	 DirectoryEntry.words		as lock/mailbox.h says
- *	 DirectoryEntry depths		the backend that holds it, atomics
+ *	 LeaseEntry.lease, name		worker, changes
+ *	 HoldEntry.hold				worker, changes
+ *	 LeaseEntry, HoldEntry.words	as lock/mailbox.h says
+ *	 HoldEntry depths			the backend that has it, atomics
  *	 Watch						worker, changes
- *	 DirectoryEntry.untold_loss,
+ *	 HoldEntry.untold_loss,
  *	   leases_lost, last_loss	worker and sessions, atomics
  *	 counters					worker, atomics
  *
@@ -85,9 +86,10 @@ typedef struct MailboxRequest
 		struct
 		{
 			uint32		index;
+			uint32		lease_index;
 			int64		lease_ms;	/* RENEW */
 			int64		margin_us;
-		}			lease;		/* RELEASE, RENEW */
+		}			hold;		/* RELEASE, RENEW */
 		struct
 		{
 			int64		read_units;
@@ -182,7 +184,9 @@ typedef struct MailboxAnswer
 	{
 		struct
 		{
+			uint32		hold_index;
 			uint32		lease_index;
+			uint32		lease_generation;
 			int64		token;
 			int64		valid_until;
 		}			grant;
@@ -207,28 +211,40 @@ typedef struct MailboxSlot
 	MailboxAnswer answer;
 } MailboxSlot;
 
-typedef struct DirectoryEntry
+typedef struct LeaseEntry
 {
 	shared32	changes;		/* of lease and name */
 	lease		lease;			/* state LEASE_FREE: unused */
 	mailbox_lease words;
+	uint16		name_len;
+	char		name[DYNAMO_NAME_MAX];
+} LeaseEntry;
+
+typedef struct HoldEntry
+{
+	shared32	changes;		/* of hold */
+	hold		hold;			/* session.generation 0: unused */
+	mailbox_hold words;
 	pg_atomic_uint64 untold_loss;	/* see loss.c; 0: told, or not held */
 	pg_atomic_uint32 session_depth; /* acquisitions, for the views */
 	pg_atomic_uint32 xact_depth;
-	uint16		name_len;
-	char		name[DYNAMO_NAME_MAX];
-} DirectoryEntry;
+} HoldEntry;
 
-/* A copy of an entry, without its atomics. */
+/* Copies of entries, without their atomics. */
 typedef struct LeaseCopy
 {
 	lease		lease;
-	bool		let_go;
-	uint32		session_depth;
-	uint32		xact_depth;
 	uint16		name_len;
 	char		name[DYNAMO_NAME_MAX];
 } LeaseCopy;
+
+typedef struct HoldCopy
+{
+	hold		hold;
+	bool		let_go;
+	uint32		session_depth;
+	uint32		xact_depth;
+} HoldCopy;
 
 typedef struct Watch
 {
@@ -316,11 +332,12 @@ typedef struct Segment
  */
 extern Segment *segment;
 extern MailboxSlot *segment_slots;	/* [max_sessions], by process number */
-extern DirectoryEntry *segment_leases;	/* [max_leases] */
+extern LeaseEntry *segment_leases;	/* [max_leases] */
+extern HoldEntry *segment_holds;	/* [max_leases] */
 extern Watch *segment_watches;	/* [max_sessions] */
 extern pg_atomic_uint64 *segment_bells; /* one bit for each slot */
 
-/* The protocol's view of slots and leases; it rings and wakes. */
+/* The protocol's view of slots, leases and holds; it rings and wakes. */
 extern const mailbox segment_mailbox;
 
 /* Installs the shared memory hooks; from _PG_init while preloading. */
@@ -332,8 +349,9 @@ extern void SegmentTellTrouble(const char *message);
 /* False if there is no trouble. */
 extern bool SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
 
-/* Copies a lease; false if it is free.  For the views: may be interrupted. */
+/* Copy a lease, or a hold; false if it is free.  For the views: may be interrupted. */
 extern bool SegmentReadLease(uint32 lease_index, LeaseCopy *copy);
+extern bool SegmentReadHold(uint32 hold_index, HoldCopy *copy);
 
 /* Microseconds on CLOCK_BOOTTIME: the clock of every lease. */
 extern int64 SegmentNow(void);

@@ -106,10 +106,11 @@ static void put_row(Row *row, ReturnSetInfo *result);
 static int	collect_waiters(Waiter *waiters);
 static bool read_waiter(uint32 index, Waiter *waiter, char *name);
 static int	count_waiters(Waiter *waiters, int count, const LeaseCopy *entry);
-static void lease_row(const LeaseCopy *entry, int waiting, int64 now, Row *row);
-static void believed_columns(const LeaseCopy *entry, int64 now, Row *row);
-static void depth_columns(const LeaseCopy *entry, Row *row);
-static const char *state_of(const LeaseCopy *entry, int64 now);
+static void lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now,
+					  Row *row);
+static void hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row);
+static void depth_columns(const HoldCopy *held, Row *row);
+static const char *state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now);
 static void waiter_row(const Waiter *waiter, Row *row);
 static void set(Row *row, int column, Datum value);
 static void set_text(Row *row, int column, const char *utf8, int len);
@@ -124,6 +125,8 @@ ddb_locks(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	LeaseCopy  *entry = palloc(sizeof(LeaseCopy));
+	HoldCopy   *held = palloc(sizeof(HoldCopy));
+	bool	   *shown = palloc0(segment->max_leases * sizeof(bool));
 	int64		now;
 	Waiter	   *waiters;
 	int			waiter_count;
@@ -142,9 +145,21 @@ ddb_locks(PG_FUNCTION_ARGS)
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!SegmentReadLease(i, entry))
+		if (!SegmentReadHold(i, held) ||
+			!SegmentReadLease(held->hold.lease_index, entry) ||
+			entry->lease.generation != held->hold.lease_generation)
 			continue;
-		lease_row(entry, count_waiters(waiters, waiter_count, entry), now, &row);
+		lease_row(entry, held, count_waiters(waiters, waiter_count, entry), now, &row);
+		put_row(&row, result);
+		shown[held->hold.lease_index] = true;
+	}
+	/* These are being acquired or released. */
+	for (uint32 i = 0; i < segment->max_leases; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (shown[i] || !SegmentReadLease(i, entry))
+			continue;
+		lease_row(entry, NULL, count_waiters(waiters, waiter_count, entry), now, &row);
 		put_row(&row, result);
 	}
 	for (int i = 0; i < waiter_count; i++)
@@ -248,11 +263,12 @@ count_waiters(Waiter *waiters, int count, const LeaseCopy *entry)
 	return found;
 }
 
+/* held NULL: no session has a hold on it. */
 static void
-lease_row(const LeaseCopy *entry, int waiting, int64 now, Row *row)
+lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, Row *row)
 {
 	const lease *l = &entry->lease;
-	const dynamo_holder *holder = &l->holder;
+	const dynamo_holder *holder = held ? &held->hold.holder : &l->holder;
 	int64		lease_ms = l->state == LEASE_ACQUIRING ? l->pending.lease_ms : l->lease_ms;
 
 	memset(row->nulls, true, sizeof(row->nulls));
@@ -261,22 +277,21 @@ lease_row(const LeaseCopy *entry, int waiting, int64 now, Row *row)
 	set_text(row, LOCKS_DATABASE, holder->database, strlen(holder->database));
 	set_text(row, LOCKS_USENAME, holder->user, strlen(holder->user));
 	set(row, LOCKS_LEASE, IntervalPGetDatum(TimesInterval(lease_ms * 1000)));
-	if (l->state != LEASE_ACQUIRING)
-		believed_columns(entry, now, row);
+	if (held)
+		hold_columns(entry, held, now, row);
 	set(row, LOCKS_WAITERS, Int32GetDatum(waiting));
-	set(row, LOCKS_STATE, CStringGetTextDatum(state_of(entry, now)));
+	set(row, LOCKS_STATE, CStringGetTextDatum(state_of(entry, held, now)));
 }
 
-/* The columns of a lease that has been granted. */
 static void
-believed_columns(const LeaseCopy *entry, int64 now, Row *row)
+hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
 {
 	const lease *l = &entry->lease;
 	TimestampTz acquired_at;
 
-	depth_columns(entry, row);
-	set(row, LOCKS_TOKEN, Int64GetDatum(l->token));
-	if (TimesFromEpoch(l->acquired_ms, &acquired_at))
+	depth_columns(held, row);
+	set(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
+	if (TimesFromEpoch(held->hold.acquired_ms, &acquired_at))
 		set(row, LOCKS_ACQUIRED_AT, TimestampTzGetDatum(acquired_at));
 	if (l->valid_until > now)
 		set(row, LOCKS_TIME_LEFT, IntervalPGetDatum(TimesInterval(l->valid_until - now)));
@@ -284,10 +299,10 @@ believed_columns(const LeaseCopy *entry, int64 now, Row *row)
 }
 
 static void
-depth_columns(const LeaseCopy *entry, Row *row)
+depth_columns(const HoldCopy *held, Row *row)
 {
-	uint32		session_depth = entry->session_depth;
-	uint32		xact_depth = entry->xact_depth;
+	uint32		session_depth = held->session_depth;
+	uint32		xact_depth = held->xact_depth;
 	const char *scope;
 
 	if (session_depth == 0 && xact_depth == 0)
@@ -303,7 +318,7 @@ depth_columns(const LeaseCopy *entry, Row *row)
 }
 
 static const char *
-state_of(const LeaseCopy *entry, int64 now)
+state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
 {
 	const lease *l = &entry->lease;
 
@@ -313,7 +328,7 @@ state_of(const LeaseCopy *entry, int64 now)
 			return "acquiring";
 		case LEASE_HELD:
 			/* The worker may not have noticed the session's release yet. */
-			if (entry->let_go)
+			if (held == NULL || held->let_go)
 				return "releasing";
 			return l->valid_until > now ? "held" : "lost";
 		case LEASE_RELEASING:

@@ -134,7 +134,7 @@ write_file(int fd)
 		return false;
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
-		const DirectoryEntry *entry = &segment_leases[i];
+		const LeaseEntry *entry = &segment_leases[i];
 
 		if (entry->lease.state != LEASE_FREE &&
 			!write_slot(fd, i, entry->name, entry->name_len))

@@ -242,6 +242,7 @@ make_lockmgr(void)
 	WorkerLockmgrInit((lockmgr_host)
 					  {
 						  .save = WorkerSave,
+						  .save_hold = WorkerSaveHold,
 						  .answer = WorkerAnswer,
 						  .waits = WorkerWaits,
 						  .watch = WorkerWatch,

@@ -28,9 +28,9 @@ lockmgr    *worker_lockmgr;
 
 static void send(void *arg, const lockmgr_call *wanted);
 static void replied(const WorkerCall *call, const dynamo_reply *reply);
-static void log_loss(void *arg, uint32 index, const lease *lease,
-					 const char *name, size_t name_len, const dynamo_item *by);
-static const char *why_lost(const lease *lease, const dynamo_item *by);
+static void log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
+					 const dynamo_item *by);
+static const char *why_lost(const hold *hold, const lease *lease, const dynamo_item *by);
 static void log_no_batches(void *arg, const dynamo_reply *reply);
 
 void
@@ -111,19 +111,22 @@ replied(const WorkerCall *call, const dynamo_reply *reply)
 }
 
 static void
-log_loss(void *arg, uint32 index, const lease *lease, const char *name,
-		 size_t name_len, const dynamo_item *by)
+log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
+		 const dynamo_item *by)
 {
-	WorkerInterrupt(lease->session);
-	LossTell(index, lease->session, lease->seq, name, name_len, why_lost(lease, by));
+	const LeaseEntry *entry = &segment_leases[hold->lease_index];
+
+	WorkerInterrupt(hold->session);
+	LossTell(index, hold->session, hold->seq, entry->name, entry->name_len,
+			 why_lost(hold, lease, by));
 }
 
 static const char *
-why_lost(const lease *lease, const dynamo_item *by)
+why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
 {
 	int64		confirmed = lease->lease_end - lease->lease_ms * 1000;
 
-	switch (lease->loss)
+	switch (hold->loss)
 	{
 		case LOSS_TAKEN:
 			return psprintf("\"%s\" has taken it over",

@@ -76,12 +76,12 @@ WorkerAdopt(int64 now)
 	reader.lm = worker_lockmgr;
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
-		DirectoryEntry *entry = &segment_leases[i];
+		LeaseEntry *entry = &segment_leases[i];
 
-		if (entry->lease.state != LEASE_FREE)
-			lockmgr_adopt(worker_lockmgr, i, &entry->lease, entry->name,
-						  entry->name_len);
+		lockmgr_adopt(worker_lockmgr, i, &entry->lease, entry->name, entry->name_len);
 	}
+	for (uint32 i = 0; i < segment->max_leases; i++)
+		lockmgr_adopt_hold(worker_lockmgr, i, &segment_holds[i].hold);
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 		mailbox_read(&reader, i, now);
 	lockmgr_adopted(worker_lockmgr, now);
@@ -180,7 +180,7 @@ fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
 
 		if (!mailbox_unpark(&reader, i, until, &session, &seq))
 			continue;
-		out = begin_answer(session, seq, LOCKMGR_NO_LEASE);
+		out = begin_answer(session, seq, LOCKMGR_NO_HOLD);
 		if (out == NULL)
 			continue;
 		fill_failure(out, verdict == GATE_OTHER_REGION ? MAILBOX_OTHER_REGION :
@@ -213,7 +213,7 @@ refuse_request(uint32 slot_number)
 	uint64		seq;
 
 	if (!mailbox_peek(&segment_mailbox, slot_number, &session, &seq) ||
-		(out = begin_answer(session, seq, LOCKMGR_NO_LEASE)) == NULL)
+		(out = begin_answer(session, seq, LOCKMGR_NO_HOLD)) == NULL)
 		return;
 	fill_failure(out, MAILBOX_NO_PLACE, DYNAMO_READ, DYNAMO_OK, WorkerPlaceProblem());
 	mailbox_end_answer(&segment_mailbox, session, seq);
@@ -249,9 +249,10 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	}
 	else if (taken.kind != MAILBOX_LOOK_UP)
 	{
-		asked.lease_index = taken.lease.index;
-		asked.lease_ms = taken.lease.lease_ms;
-		asked.margin_us = taken.lease.margin_us;
+		asked.hold_index = taken.hold.index;
+		asked.lease_index = taken.hold.lease_index;
+		asked.lease_ms = taken.hold.lease_ms;
+		asked.margin_us = taken.hold.margin_us;
 	}
 
 	/* A session may widen the server's safety margin, not narrow it. */
@@ -265,17 +266,12 @@ void
 WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		   size_t name_len)
 {
-	DirectoryEntry *entry = &segment_leases[index];
+	LeaseEntry *entry = &segment_leases[index];
 	bool		sooner = lease->state == LEASE_HELD &&
 		lease->valid_until < entry->lease.valid_until;
 
 	shared_begin_change(&entry->changes);
-	if (mailbox_begin_save(&entry->words, lease))
-	{
-		pg_atomic_write_u32(&entry->session_depth, 0);
-		pg_atomic_write_u32(&entry->xact_depth, 0);
-		LossExpect(entry, lease->session, lease->seq);
-	}
+	mailbox_begin_save(&entry->words, lease);
 	entry->lease = *lease;
 	if (name != NULL)
 	{
@@ -293,6 +289,22 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		JournalUnlist(index);
 	else if (name != NULL)
 		JournalList(index, name, name_len);
+}
+
+void
+WorkerSaveHold(void *arg, uint32 index, const hold *hold)
+{
+	HoldEntry  *entry = &segment_holds[index];
+
+	shared_begin_change(&entry->changes);
+	if (mailbox_save_hold(&entry->words, hold))
+	{
+		pg_atomic_write_u32(&entry->session_depth, 0);
+		pg_atomic_write_u32(&entry->xact_depth, 0);
+		LossExpect(entry, hold->session, hold->seq);
+	}
+	entry->hold = *hold;
+	shared_end_change(&entry->changes);
 }
 
 void
@@ -341,7 +353,7 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 {
 	MailboxAnswer *out = begin_answer(answer->session, answer->seq,
 									  answer->result == LOCKMGR_GRANTED ?
-									  answer->lease_index : LOCKMGR_NO_LEASE);
+									  answer->hold_index : LOCKMGR_NO_HOLD);
 
 	if (out == NULL)
 		return;
@@ -350,7 +362,9 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 	{
 		case LOCKMGR_GRANTED:
 		case LOCKMGR_RENEWED:
+			out->grant.hold_index = answer->hold_index;
 			out->grant.lease_index = answer->lease_index;
+			out->grant.lease_generation = answer->lease_generation;
 			out->grant.token = answer->token;
 			out->grant.valid_until = answer->valid_until;
 			break;
@@ -412,7 +426,7 @@ answer_table(const WorkerCall *call, const dynamo_reply *reply)
 	MailboxAnswer *out;
 
 	find_dead(&reply->page, call->posted);
-	out = begin_answer(call->session, call->id, LOCKMGR_NO_LEASE);
+	out = begin_answer(call->session, call->id, LOCKMGR_NO_HOLD);
 	if (out == NULL)
 		return;
 	if (reply->status == DYNAMO_CONDITION_FAILED)

@@ -32,6 +32,7 @@ extern void WorkerRefuseRequests(void);
 /* The lock manager's effects on sessions (lockmgr_host). */
 extern void WorkerSave(void *arg, uint32 index, const lease *lease,
 					   const char *name, size_t name_len);
+extern void WorkerSaveHold(void *arg, uint32 index, const hold *hold);
 extern void WorkerAnswer(void *arg, const lockmgr_answer *answer);
 extern void WorkerWaits(void *arg, lockmgr_session session, uint64 seq,
 						uint32 watch);

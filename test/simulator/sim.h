@@ -134,9 +134,12 @@ typedef struct sim_hold
 {
 	bool		used;
 	int			lock;
+	uint32_t	index;			/* of the hold in shared memory */
 	uint32_t	lease;
+	uint32_t	generation;		/* of the lease */
 	uint64_t	seq;
 	int64_t		token;
+	bool		given_up;		/* a release is asked for */
 	bool		lost;			/* the worker has reported the loss */
 	bool		lower;			/* its token is below an older grant's */
 	int			transaction;	/* 0: none, 1: fenced, 2: past the guard */
@@ -162,7 +165,7 @@ typedef struct sim_slot
 	lockmgr_answer answer;
 } sim_slot;
 
-/* A lease as saved in shared memory. */
+/* A lease, and a hold, as saved in shared memory. */
 typedef struct sim_saved
 {
 	lease		l;
@@ -171,6 +174,12 @@ typedef struct sim_saved
 	int64_t		lost_until;		/* a lost lease's end, by the cluster's clock */
 	bool		excused;		/* the operator changed its item */
 } sim_saved;
+
+typedef struct sim_saved_hold
+{
+	hold		h;
+	mailbox_hold words;
+} sim_saved_hold;
 
 typedef struct sim_cluster
 {
@@ -181,6 +190,7 @@ typedef struct sim_cluster
 	uint64_t   *owed;			/* [sessions]: the request to be answered, or 0 */
 	int64_t		unfit_until;	/* until then, the gate is closed */
 	unsigned	life;			/* counts the cluster's workers */
+	int			effects_left;	/* its worker dies after so many; -1: does not */
 	bool		adopting;
 	unsigned	incarnation;
 	char		owner[64];
@@ -196,6 +206,7 @@ typedef struct sim_cluster
 	bool		refuses_batches;
 	int64_t		troubled_at;	/* end of the latest fault of this cluster */
 	sim_saved  *saved;			/* [max_leases] */
+	sim_saved_hold *saved_holds;	/* [max_leases] */
 	int		   *lease_of;		/* [locks]: index of its lease, or -1 */
 	int64_t	   *had;			/* [locks]: when it last held the lock */
 	sim_slot   *slots;
@@ -253,6 +264,7 @@ typedef struct sim_lock
 	unsigned	incarnation;
 	char		version[40];
 	bool		has_token;
+	int64_t		first_token;	/* of those that the last grant reserved */
 	int64_t		token;
 	char	   *poll;			/* the reply to the last poll, malloc'd, and when */
 	size_t		poll_len;
@@ -428,7 +440,8 @@ struct sim_call
 		int			lock;
 		int64_t		lease_ms;
 		bool		maybe_stale;
-		int64_t		token;
+		int64_t		first_token;
+		int64_t		last_token;
 		char		version[40];
 		char		expected[DYNAMO_VERSION_SIZE];
 	}			writes[DYNAMO_BATCH_MAX];
@@ -442,6 +455,7 @@ extern void sim_drop_call(sim_call *call);
 /* sim_worker.c */
 extern void sim_start_worker(sim *s, sim_cluster *c);
 extern void sim_kill_worker(sim *s, sim_cluster *c);
+extern bool sim_is_dying(const sim_cluster *c);
 extern void sim_new_incarnation(sim_cluster *c);
 extern void sim_tell_time(const sim *s, sim_cluster *c);
 extern int64_t sim_absurd_date(sim *s, int64_t date_s);
@@ -477,6 +491,7 @@ extern void sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lo
 extern void sim_end_session(sim *s, sim_cluster *c, int slot);
 extern void sim_forget_session(sim *s, sim_session *session);
 extern bool sim_busy(const sim_session *session);
+extern bool sim_holds(const sim *s, const sim_cluster *c, const sim_hold *hold);
 
 /* sim_foreign.c */
 extern void sim_foreign_new(sim *s);
@@ -493,7 +508,9 @@ extern void sim_start_later(sim *s, const sim_cluster *c);
 /* sim_check.c */
 extern bool sim_believes(const sim *s, const sim_cluster *c, int lock);
 extern int64_t sim_patience(const sim *s);
-extern void sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool granted);
+extern void sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool held_anew);
+extern void sim_check_grant(sim *s, sim_cluster *c, uint32_t index);
+extern void sim_check_alone(sim *s, const sim_cluster *c, int slot, const sim_hold *hold);
 extern void sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write);
 extern void sim_check_overwrite(sim *s, int lock, const sim_call *call, int which);
 extern void sim_check_known(sim *s, const sim_cluster *c, int lock);

@@ -113,26 +113,73 @@ check_token(sim *s, sim_lock *lock, const sim_nonce *nonce, int64_t token)
 		lock->ever_token = token;
 }
 
+/* I2: the write that gave the item its version, or one before it, reserved the token. */
 static void
-check_grant(sim *s, const sim_cluster *c, uint32_t index, const sim_nonce *nonce)
+check_reserved(sim *s, const sim_lock *lock, const lease *l, int64_t token)
 {
-	const sim_saved *saved = &c->saved[index];
+	if (strcmp(lock->version, l->version) == 0 &&
+		(token < lock->first_token || token > lock->token))
+		sim_wrong(s, "I2: token %" PRId64 " of %s was not reserved", token, lock->name);
+}
+
+/* The lock manager has saved a new hold. */
+void
+sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
+{
+	const struct hold *h = &c->saved_holds[index].h;
+	const sim_saved *saved = &c->saved[h->lease_index];
 	sim_lock   *lock = &s->lock[saved->lock];
+	const sim_nonce *nonce = sim_find_nonce(&s->nonces, saved->l.version);
 
 	s->totals->grants++;
+	if (saved->l.state != LEASE_HELD || saved->l.generation != h->lease_generation ||
+		nonce == NULL)
+	{
+		sim_wrong(s, "I1: a hold on a lease that is not held");
+		return;
+	}
+	if (saved->l.next_token <= h->token)
+		sim_wrong(s, "I2: token %" PRId64 " of %s is granted before it is saved as used",
+				  h->token, lock->name);
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
 		const sim_saved *other = &c->saved[i];
+		const struct hold *beside = &c->saved_holds[i].h;
 
-		if (i != index && other->lock == saved->lock && other->l.state == LEASE_HELD &&
-			sim_local(s, c) < other->l.valid_until)
-			sim_wrong(s, "I1: two holders of %s in cluster %d",
-					  lock->name, c->number);
+		if (i != h->lease_index && other->lock == saved->lock &&
+			other->l.state == LEASE_HELD && sim_local(s, c) < other->l.valid_until)
+			sim_wrong(s, "I1: two leases on %s in cluster %d", lock->name, c->number);
+		if (i != index && beside->session.generation != 0 &&
+			beside->lease_index == h->lease_index &&
+			beside->lease_generation == h->lease_generation)
+			sim_wrong(s, "I1: two holds on %s in cluster %d", lock->name, c->number);
 	}
 	if (!saved->excused)
-		check_token(s, lock, nonce, saved->l.token);
-	else if (saved->l.token > lock->ever_token)
-		lock->ever_token = saved->l.token;
+	{
+		check_token(s, lock, nonce, h->token);
+		check_reserved(s, lock, &saved->l, h->token);
+	}
+	else if (h->token > lock->ever_token)
+		lock->ever_token = h->token;
+}
+
+/* I1: a session has read its answer; no other session of its cluster believes. */
+void
+sim_check_alone(sim *s, const sim_cluster *c, int slot, const sim_hold *hold)
+{
+	if (!sim_holds(s, c, hold))
+		return;
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		for (int j = 0; j < SIM_HOLDS; j++)
+		{
+			const sim_hold *other = &c->sessions[i].holds[j];
+
+			if (i != slot && other->lock == hold->lock && sim_holds(s, c, other))
+				sim_wrong(s, "I1: sessions %d and %d of cluster %d believe in %s", i, slot,
+						  c->number, s->lock[hold->lock].name);
+		}
+	}
 }
 
 /* The deadline of a lease that this write confirms, by the cluster's clock. */
@@ -153,7 +200,7 @@ check_deadline(sim *s, const sim_nonce *nonce, const lease *l)
 
 /* The lock manager saved a lease. */
 void
-sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool granted)
+sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool held_anew)
 {
 	sim_saved  *saved = &c->saved[index];
 	const lease *l = &saved->l;
@@ -171,14 +218,12 @@ sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool granted)
 	if (!nonce->applied)
 		sim_wrong(s, "I8: %s counts as done, but was not applied",
 				  dynamo_op_name(nonce->op));
-	saved->excused = nonce->excused && (saved->excused || granted);
+	saved->excused = nonce->excused && (saved->excused || held_anew);
 	if (l->state != LEASE_HELD)
 		return;
 	check_deadline(s, nonce, l);
 	if (!saved->excused && sim_local(s, c) < l->valid_until)
 		check_alone(s, c, saved->lock);
-	if (granted)
-		check_grant(s, c, index, nonce);
 }
 
 /*
@@ -251,10 +296,11 @@ check_released(sim *s, const sim_cluster *c, const sim_session *session)
 		const sim_hold *hold = &session->holds[i];
 		const sim_lock *lock = &s->lock[hold->lock];
 
-		if (hold->used && hold->lease == session->request.lease_index &&
+		if (hold->used && hold->index == session->request.hold_index &&
 			lock->exists && !lock->released && !lock->edited &&
 			lock->owner == c->number && lock->incarnation == c->incarnation &&
-			lock->token == hold->token && lock->last_token == hold->token)
+			lock->first_token <= hold->token && hold->token <= lock->token &&
+			lock->last_token == hold->token)
 			sim_wrong(s, "I8: reported as released, but the item is held");
 	}
 }
@@ -319,12 +365,13 @@ sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 void
 sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 {
-	const sim_saved *saved = &c->saved[index];
+	const struct hold *h = &c->saved_holds[index].h;
+	const sim_saved *saved = &c->saved[h->lease_index];
 	const sim_lock *lock = &s->lock[saved->lock];
 
-	if (saved->l.state != LEASE_LOST || saved->l.loss == LOSS_NONE)
+	if (saved->l.state != LEASE_LOST || h->loss == LOSS_NONE)
 		sim_wrong(s, "I8: lost, but not saved as lost");
-	if (saved->l.loss != LOSS_UNREACHABLE && lock->exists && !lock->released &&
+	if (h->loss != LOSS_UNREACHABLE && lock->exists && !lock->released &&
 		!lock->edited &&
 		(strcmp(lock->version, saved->l.version) == 0 ||
 		 strcmp(lock->version, saved->l.pending.version) == 0))
@@ -438,6 +485,8 @@ sim_check_nothing_left(sim *s)
 		{
 			if (c->saved[l].l.state != LEASE_FREE)
 				sim_wrong(s, "I5: lease %u is still saved", l);
+			if (c->saved_holds[l].h.session.generation != 0)
+				sim_wrong(s, "I5: hold %u is still saved", l);
 		}
 	}
 	for (int i = 0; i < s->plan.locks; i++)

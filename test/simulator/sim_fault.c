@@ -32,6 +32,7 @@ crash(sim *s, sim_cluster *c)
 			sim_touch(s, c->saved[i].lock);
 	}
 	memset(c->saved, 0, s->plan.max_leases * sizeof(sim_saved));
+	memset(c->saved_holds, 0, s->plan.max_leases * sizeof(sim_saved_hold));
 	for (int i = 0; i < s->plan.locks; i++)
 		c->lease_of[i] = -1;
 	memset(c->slots, 0, (size_t) s->plan.sessions * sizeof(sim_slot));
@@ -131,8 +132,7 @@ break_cluster(sim *s, sim_cluster *c)
 			c->paused_until = sim_chance(s, 30) ? s->now + lease / 10 : until;
 			break;
 		case FAULT_WORKER_KILLED:
-			sim_kill_worker(s, c);
-			sim_start_later(s, c);
+			c->effects_left = (int) sim_between(s, 0, 6);
 			break;
 		case FAULT_CRASH:
 			crash(s, c);

@@ -160,7 +160,8 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 		call->writes[i].op = write->op;
 		call->writes[i].lock = sim_lock_number(s, write->name, write->name_len);
 		call->writes[i].lease_ms = write->lease_ms;
-		call->writes[i].token = write->token;
+		call->writes[i].first_token = write->first_token;
+		call->writes[i].last_token = write->last_token;
 		call->writes[i].maybe_stale = write->maybe_stale;
 		snprintf(call->writes[i].version, sizeof(call->writes[i].version), "%s",
 				 write->version);

@@ -107,6 +107,21 @@ next_to_wake(sim *s, int64_t *at)
 	return sleeper;
 }
 
+/* A worker that died in the middle of an event is gone at its end. */
+static void
+bury_dead(sim *s)
+{
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		sim_cluster *c = &s->cluster[i];
+
+		if (c->worker.lm == NULL || !sim_is_dying(c))
+			continue;
+		sim_kill_worker(s, c);
+		sim_start_later(s, c);
+	}
+}
+
 /* Runs until that time, or until a promise is broken. */
 static void
 run_until(sim *s, int64_t end)
@@ -137,6 +152,7 @@ run_until(sim *s, int64_t end)
 			handle(s, &event);
 			sim_drop_call(event.call);
 		}
+		bury_dead(s);
 	}
 	if (s->wrong[0] == '\0')
 		s->now = end;
@@ -201,13 +217,14 @@ new_cluster(sim *s, int number)
 
 	c->number = number;
 	c->saved = calloc(s->plan.max_leases, sizeof(sim_saved));
+	c->saved_holds = calloc(s->plan.max_leases, sizeof(sim_saved_hold));
 	c->lease_of = malloc((size_t) s->plan.locks * sizeof(int));
 	c->had = calloc((size_t) s->plan.locks, sizeof(int64_t));
 	c->sessions = calloc(sessions, sizeof(sim_session));
 	c->slots = calloc(sessions, sizeof(sim_slot));
 	c->worker.notes = calloc(sessions, sizeof(mailbox_note));
 	c->owed = calloc(sessions, sizeof(uint64_t));
-	if (c->saved == NULL || c->lease_of == NULL || c->had == NULL || c->sessions == NULL ||
+	if (c->saved == NULL || c->saved_holds == NULL || c->lease_of == NULL || c->had == NULL || c->sessions == NULL ||
 		c->slots == NULL || c->worker.notes == NULL || c->owed == NULL)
 		abort();
 	sim_mailbox_new(s, c);
@@ -251,6 +268,7 @@ tear_down(sim *s)
 	{
 		lockmgr_free(s->cluster[i].worker.lm);
 		free(s->cluster[i].saved);
+		free(s->cluster[i].saved_holds);
 		free(s->cluster[i].lease_of);
 		free(s->cluster[i].had);
 		free(s->cluster[i].sessions);

@@ -132,19 +132,22 @@ sim_end_session(sim *s, sim_cluster *c, int slot)
 }
 
 static void
-add_hold(const sim *s, const sim_cluster *c, sim_session *session,
+add_hold(sim *s, const sim_cluster *c, sim_session *session,
 		 const lockmgr_answer *answer)
 {
 	const lease *l = &c->saved[answer->lease_index].l;
+	const hold *h = &c->saved_holds[answer->hold_index].h;
 	int			free = session->holds[0].used ? 1 : 0;
 
 	session->holds[free] = (sim_hold) {
-		.used = true, .lock = session->lock, .lease = answer->lease_index,
+		.used = true, .lock = session->lock, .index = answer->hold_index,
+		.lease = answer->lease_index, .generation = answer->lease_generation,
 		.seq = answer->seq, .token = answer->token,
-		.lost = l->state != LEASE_HELD || l->seq != answer->seq ||
-			l->session.slot != answer->session.slot,
+		.lost = l->state != LEASE_HELD || h->seq != answer->seq ||
+			h->session.slot != answer->session.slot,
 		.lower = answer->token < s->lock[session->lock].ever_token,
 	};
+	sim_check_alone(s, c, (int) session->me.slot, &session->holds[free]);
 }
 
 static void
@@ -159,7 +162,7 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 		answer->session.generation != session->me.generation)
 		sim_wrong(s, "I8: a session takes an answer that is not its own");
 	for (int i = 0; i < SIM_HOLDS; i++)
-		lost |= session->holds[i].lost && session->holds[i].lease == session->request.lease_index;
+		lost |= session->holds[i].lost && session->holds[i].index == session->request.hold_index;
 	switch (session->request.kind)
 	{
 		case LOCKMGR_ACQUIRE:
@@ -171,7 +174,7 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 			for (int i = 0; i < SIM_HOLDS; i++)
 			{
 				if (session->holds[i].used &&
-					session->holds[i].lease == session->request.lease_index)
+					session->holds[i].index == session->request.hold_index)
 					clear_hold(s, &session->holds[i]);
 			}
 			/* FALLTHROUGH */
@@ -185,22 +188,22 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 }
 
 static void
-let_go(sim *s, sim_cluster *c, int slot, uint32_t lease)
+let_go(sim *s, sim_cluster *c, int slot, uint32_t index)
 {
 	sim_session *session = &c->sessions[slot];
 
-	sim_say(s, "%d: session %d lets go of lease %u", c->number, slot, lease);
+	sim_say(s, "%d: session %d lets go of hold %u", c->number, slot, index);
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
 		sim_hold   *hold = &session->holds[i];
 		uint64_t	seq = hold->seq;
 		sim_race	before;
 
-		if (!hold->used || hold->lease != lease)
+		if (!hold->used || hold->index != index)
 			continue;
 		clear_hold(s, hold);
 		before = sim_begin_race(s, c, slot, SIDE_SESSION);
-		mailbox_let_go(&c->box, session->me, seq, lease);
+		mailbox_let_go(&c->box, session->me, seq, index);
 		sim_end_race(before);
 	}
 }
@@ -221,25 +224,28 @@ cancel(sim *s, sim_cluster *c, int slot)
 	mailbox_cancel(&c->box, session->me, session->request.seq);
 	sim_end_race(before);
 	if (session->request.kind == LOCKMGR_RELEASE)
-		let_go(s, c, slot, session->request.lease_index);
+		let_go(s, c, slot, session->request.hold_index);
 }
 
 static void
-ask_about(sim *s, sim_cluster *c, int slot, const sim_hold *hold, lockmgr_kind kind)
+ask_about(sim *s, sim_cluster *c, int slot, sim_hold *hold, lockmgr_kind kind)
 {
 	lockmgr_request request = make_request(s, &c->sessions[slot], kind, hold->lock);
 
+	request.hold_index = hold->index;
 	request.lease_index = hold->lease;
+	hold->given_up = kind == LOCKMGR_RELEASE;
 	if (kind == LOCKMGR_RENEW && sim_chance(s, 50))
 		request.lease_ms = request.margin_us = 0;
 	post(s, c, slot, request, hold->lock);
 }
 
-static bool
-believes(const sim *s, const sim_cluster *c, int slot, const sim_hold *hold)
+/* Does the session believe that it has the lock? */
+bool
+sim_holds(const sim *s, const sim_cluster *c, const sim_hold *hold)
 {
-	return sim_local(s, c) < mailbox_valid_until(&c->box, c->sessions[slot].me, hold->seq,
-												 hold->lease);
+	return hold->used && !hold->given_up &&
+		sim_local(s, c) < mailbox_valid_until(&c->box, hold->lease, hold->generation);
 }
 
 /* ddb_fence(): waits for the row, then refuses a lower token. */
@@ -257,9 +263,9 @@ raise_fence(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 		return;
 	}
 	s->totals->fenced++;
-	if (believes(s, c, slot, hold) && !c->saved[hold->lease].excused && !hold->lower)
+	if (sim_holds(s, c, hold) && !c->saved[hold->lease].excused && !hold->lower)
 		sim_wrong(s, "I4: the fence refuses the holder of %s", lock->name);
-	let_go(s, c, slot, hold->lease);
+	let_go(s, c, slot, hold->index);
 }
 
 static void
@@ -273,7 +279,7 @@ step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 			raise_fence(s, c, slot, hold);
 			return;
 		case 1:
-			if (believes(s, c, slot, hold))
+			if (sim_holds(s, c, hold))
 			{
 				hold->transaction = 2;
 				return;
@@ -293,15 +299,14 @@ step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 static void
 use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 {
-	const lease *l = &c->saved[hold->lease].l;
+	const struct hold *h = &c->saved_holds[hold->index].h;
 	int64_t		dice = sim_between(s, 0, 99);
 
-	if ((l->state != LEASE_HELD && l->state != LEASE_LOST) || l->seq != hold->seq ||
-		l->session.slot != (uint32_t) slot)
+	if (h->seq != hold->seq || h->session.slot != (uint32_t) slot)
 	{
 		/* A lost lease is freed when another lock needs its room. */
 		if (!hold->lost)
-			sim_wrong(s, "I8: a session's lease has vanished");
+			sim_wrong(s, "I8: a session's hold has vanished");
 		clear_hold(s, hold);
 		return;
 	}
@@ -314,7 +319,7 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	if (dice < 22)
 		ask_about(s, c, slot, hold, LOCKMGR_RELEASE);
 	else if (dice < 30)
-		let_go(s, c, slot, hold->lease);
+		let_go(s, c, slot, hold->index);
 	else if (dice < 42)
 		ask_about(s, c, slot, hold, LOCKMGR_RENEW);
 	else if (dice < 46)

@@ -103,9 +103,10 @@ sim_written(sim *s, const sim_call *call, int which)
 	sim_check_overwrite(s, call->writes[which].lock, call, which);
 	if (op == DYNAMO_ACQUIRE || op == DYNAMO_HAND_OVER)
 	{
-		check_token(s, lock, call->writes[which].token);
+		check_token(s, lock, call->writes[which].first_token);
 		lock->has_token = true;
-		lock->token = call->writes[which].token;
+		lock->first_token = call->writes[which].first_token;
+		lock->token = call->writes[which].last_token;
 	}
 	if (op == DYNAMO_ACQUIRE)
 	{

@@ -19,12 +19,31 @@ typedef struct host_arg
 
 static host_arg host_args[SIM_CLUSTERS];
 
+bool
+sim_is_dying(const sim_cluster *c)
+{
+	return c->effects_left == 0;
+}
+
+/* Counts an effect; false if the worker has died before it, in this very event. */
+static bool
+lives(sim_cluster *c)
+{
+	if (sim_is_dying(c))
+		return false;
+	if (c->effects_left > 0)
+		c->effects_left--;
+	return true;
+}
+
 static void
 host_send(void *arg, const lockmgr_call *call)
 {
 	host_arg   *a = arg;
 	lockmgr_counts counts;
 
+	if (!lives(a->c))
+		return;
 	lockmgr_count(a->c->worker.lm, &counts);
 	if (counts.calls > 2 * a->s->plan.max_calls)
 		sim_wrong(a->s, "%u calls in flight", counts.calls);
@@ -60,10 +79,12 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 	sim		   *s = a->s;
 	sim_cluster *c = a->c;
 	sim_saved  *saved = &c->saved[index];
-	bool		granted = lease->state == LEASE_HELD && saved->l.state != LEASE_HELD;
+	bool		held_anew = lease->state == LEASE_HELD && saved->l.state != LEASE_HELD;
 	bool		attached = lease->state != LEASE_FREE &&
 		(lease->version[0] != '\0' || lease->pending.version[0] != '\0');
 
+	if (!lives(c))
+		return;
 	if (name != NULL)
 		saved->lock = sim_lock_number(s, name, name_len);
 	if (saved->l.state == LEASE_HELD)
@@ -71,7 +92,7 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 		sim_touch(s, saved->lock);
 		c->had[saved->lock] = s->now;
 	}
-	(void) mailbox_begin_save(&saved->words, lease);
+	mailbox_begin_save(&saved->words, lease);
 	saved->l = *lease;
 	mailbox_end_save(&saved->words, lease);
 	if (attached)
@@ -82,7 +103,24 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 	sim_say(s, "%d: lease %u of %s: state %d, version %.8s, pending %s %.8s", c->number,
 			index, s->lock[saved->lock].name, (int) lease->state, lease->version,
 			dynamo_op_name(lease->pending.op), lease->pending.version);
-	sim_check_saved(s, c, index, granted);
+	sim_check_saved(s, c, index, held_anew);
+}
+
+static void
+host_save_hold(void *arg, uint32_t index, const hold *hold)
+{
+	host_arg   *a = arg;
+	sim_saved_hold *saved = &a->c->saved_holds[index];
+	bool		given;
+
+	if (!lives(a->c))
+		return;
+	given = mailbox_save_hold(&saved->words, hold);
+	saved->h = *hold;
+	sim_say(a->s, "%d: hold %u of session %u on lease %u: token %" PRId64, a->c->number, index,
+			hold->session.slot, hold->lease_index, hold->token);
+	if (given)
+		sim_check_grant(a->s, a->c, index);
 }
 
 /* Checks an answer, if the session still exists and waits for it. */
@@ -110,7 +148,7 @@ write_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 
 	if (mailbox_begin_answer(&c->box, answer->session, answer->seq,
 							 answer->result == LOCKMGR_GRANTED ?
-							 answer->lease_index : LOCKMGR_NO_LEASE))
+							 answer->hold_index : LOCKMGR_NO_HOLD))
 	{
 		answer_listener(s, c, answer);
 		c->slots[slot].answer = *answer;
@@ -128,6 +166,8 @@ host_answer(void *arg, const lockmgr_answer *answer)
 	uint32_t	slot = answer->session.slot;
 	const mailbox_note *note = &c->worker.notes[slot];
 
+	if (!lives(c))
+		return;
 	sim_say(s, "%d: answers session %u request %" PRIu64 " kind %d: result %d status %d",
 			c->number, slot, answer->seq, (int) answer->kind, (int) answer->result,
 			(int) answer->status);
@@ -160,25 +200,25 @@ host_watch(void *arg, uint32_t watch, const lockmgr_watch *what)
 }
 
 static void
-host_lost(void *arg, uint32_t index, const lease *lease, const char *name,
-		  size_t name_len, const dynamo_item *by)
+host_lost(void *arg, uint32_t index, const hold *hold, const lease *lease,
+		  const dynamo_item *by)
 {
 	host_arg   *a = arg;
 
-	(void) name;
-	(void) name_len;
 	(void) by;
+	if (!lives(a->c))
+		return;
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
-		sim_hold   *hold = &a->c->sessions[lease->session.slot].holds[i];
+		sim_hold   *known = &a->c->sessions[hold->session.slot].holds[i];
 
-		if (hold->used && hold->lease == index && hold->seq == lease->seq)
-			hold->lost = true;
+		if (known->used && known->index == index && known->seq == hold->seq)
+			known->lost = true;
 	}
 	a->s->totals->losses++;
-	a->c->saved[index].lost_until = lease->lease_end;
-	sim_say(a->s, "%d: lease %u lost, reason %d", a->c->number, index,
-			(int) lease->loss);
+	a->c->saved[hold->lease_index].lost_until = lease->lease_end;
+	sim_say(a->s, "%d: lease %u lost, reason %d", a->c->number, hold->lease_index,
+			(int) hold->loss);
 	sim_check_lost(a->s, a->c, index);
 }
 
@@ -219,6 +259,12 @@ static mailbox_lease *
 box_lease(void *arg, uint32_t index)
 {
 	return &((host_arg *) arg)->c->saved[index].words;
+}
+
+static mailbox_hold *
+box_hold(void *arg, uint32_t index)
+{
+	return &((host_arg *) arg)->c->saved_holds[index].words;
 }
 
 static void
@@ -282,6 +328,7 @@ sim_mailbox_new(sim *s, sim_cluster *c)
 		.arg = &host_args[c->number],
 		.slot = box_slot,
 		.lease = box_lease,
+		.hold = box_hold,
 		.ring = box_ring,
 		.wake = box_wake,
 	};
@@ -410,6 +457,7 @@ new_manager(const sim *s, const sim_cluster *c, host_arg *arg)
 		.arg = arg,
 		.send = host_send,
 		.save = host_save,
+		.save_hold = host_save_hold,
 		.answer = host_answer,
 		.waits = host_waits,
 		.watch = host_watch,
@@ -444,6 +492,7 @@ sim_start_worker(sim *s, sim_cluster *c)
 	sim_say(s, "%d: a worker starts", c->number);
 	s->totals->workers++;
 	c->life++;
+	c->effects_left = -1;
 	c->troubled_at = s->now;
 	memset(c->worker.notes, 0, (size_t) s->plan.sessions * sizeof(mailbox_note));
 	memset(c->owed, 0, (size_t) s->plan.sessions * sizeof(uint64_t));
@@ -457,9 +506,10 @@ sim_start_worker(sim *s, sim_cluster *c)
 		const sim_saved *saved = &c->saved[i];
 		const sim_lock *lock = &s->lock[saved->lock];
 
-		if (saved->l.state != LEASE_FREE)
-			lockmgr_adopt(c->worker.lm, i, &saved->l, lock->name, lock->name_len);
+		lockmgr_adopt(c->worker.lm, i, &saved->l, lock->name, lock->name_len);
 	}
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+		lockmgr_adopt_hold(c->worker.lm, i, &c->saved_holds[i].h);
 	for (int i = 0; i < s->plan.sessions; i++)
 		sim_read_slot(s, c, i);
 	lockmgr_adopted(c->worker.lm, sim_local(s, c));
@@ -473,4 +523,5 @@ sim_kill_worker(sim *s, sim_cluster *c)
 	lockmgr_free(c->worker.lm);
 	c->worker.lm = NULL;
 	c->paused_until = 0;
+	c->effects_left = -1;
 }

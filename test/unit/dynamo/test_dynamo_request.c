@@ -32,10 +32,12 @@ write_of(dynamo_op op)
 {
 	dynamo_write write = {
 		.op = op, .name = "orders", .name_len = 6, .owner = "db1/inc",
-		.version = "new", .expected = "old", .lease_ms = 20000, .token = 1234,
-		.holder = &holder, .now_s = 1000
+		.version = "new", .expected = "old", .lease_ms = 20000,
+		.first_token = 1200, .last_token = 1234, .holder = &holder, .now_s = 1000
 	};
 
+	if (op == DYNAMO_RENEW)
+		write.holder = NULL;
 	return write;
 }
 
@@ -77,18 +79,19 @@ TEST(acquire_takes_a_free_or_released_item_with_a_higher_token)
 	assert_write(&plain_table, write,
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
-				 " #leaseDuration = :lease, #fencingToken = :token, #holder = :holder"
+				 " #leaseDuration = :lease, #fencingToken = :last, #holder = :holder"
 				 " REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl\","
 				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
 				 " attribute_exists(#isReleased)) AND"
-				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token)\","
+				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :first)\","
 				 "\"ExpressionAttributeNames\":{\"#key\":\"key\"," N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
 				 N("releasedVersion") "," N("ttl") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":lease\":{\"S\":\"20000\"},"
-				 "\":token\":{\"N\":\"1234\"},\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
+				 "\":first\":{\"N\":\"1200\"},\":last\":{\"N\":\"1234\"},"
+				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
 				 "\"database\":{\"S\":\"shop\"},\"user\":{\"S\":\"bob\"},"
 				 "\"application\":{\"S\":\"psql\"},\"host\":{\"S\":\"db1\"},"
 				 "\"pid\":{\"N\":\"4711\"},\"since\":{\"N\":\"1795254699472\"}}}},"
@@ -103,23 +106,24 @@ TEST(take_over_also_accepts_the_dead_version)
 	write.holder = &nobody;
 	write.data = (const uint8_t *) "\0\1\2zz";
 	write.data_len = 5;
-	write.token = INT64_MAX;
+	write.first_token = write.last_token = INT64_MAX;
 	assert_write(&sorted_table, write,
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
 				 "\"sk\":{\"S\":\"locks\"}},"
 				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
-				 " #leaseDuration = :lease, #fencingToken = :token, #holder = :holder,"
+				 " #leaseDuration = :lease, #fencingToken = :last, #holder = :holder,"
 				 " #data = :data REMOVE #isReleased, #releasedAt, #releasedVersion, #ttl\","
 				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
 				 " attribute_exists(#isReleased) OR #recordVersionNumber = :expected) AND"
-				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token)\","
+				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :first)\","
 				 "\"ExpressionAttributeNames\":{\"#key\":\"pk\"," N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
 				 N("releasedVersion") "," N("ttl") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
-				 "\":lease\":{\"S\":\"20000\"},\":token\":{\"N\":\"9223372036854775807\"},"
+				 "\":lease\":{\"S\":\"20000\"},\":first\":{\"N\":\"9223372036854775807\"},"
+				 "\":last\":{\"N\":\"9223372036854775807\"},"
 				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"}}},\":data\":{\"B\":\"AAECeno=\"}},"
 				 ASK_FOR_OLD "}");
 }
@@ -137,6 +141,38 @@ TEST(renewal_demands_owner_version_and_not_released)
 				 "\":lease\":{\"S\":\"20000\"}}," ASK_FOR "}");
 }
 
+TEST(renewal_can_tell_another_holder)
+{
+	static const dynamo_holder next = {"shop", "", "", "", 0, 0};
+	dynamo_write write = write_of(DYNAMO_RENEW);
+
+	write.holder = &next;
+	assert_write(&plain_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #leaseDuration = :lease, #holder = :holder\","
+				 "\"ConditionExpression\":\"" HELD "\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
+				 N("recordVersionNumber") "," N("leaseDuration") "," N("holder") ","
+				 N("isReleased") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
+				 "\":lease\":{\"S\":\"20000\"},"
+				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
+				 "\"database\":{\"S\":\"shop\"}}}}," ASK_FOR "}");
+	assert_body(dynamo_build_batch(&sorted_table, &write, 1),
+				"{\"Statements\":[{\"Statement\":\"UPDATE \\\"lockTable\\\""
+				" SET \\\"recordVersionNumber\\\" = ? SET \\\"leaseDuration\\\" = ?"
+				" SET \\\"holder\\\" = ? WHERE \\\"pk\\\" = ? AND \\\"sk\\\" = ?"
+				" AND \\\"ownerName\\\" = ?"
+				" AND \\\"recordVersionNumber\\\" = ? AND \\\"isReleased\\\" IS MISSING\","
+				"\"Parameters\":[{\"S\":\"new\"},{\"S\":\"20000\"},"
+				"{\"M\":{\"owner\":{\"S\":\"db1/inc\"},\"database\":{\"S\":\"shop\"}}},"
+				"{\"S\":\"orders\"},{\"S\":\"locks\"},{\"S\":\"db1/inc\"},{\"S\":\"old\"}],"
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}],"
+				"\"ReturnConsumedCapacity\":\"TOTAL\"}");
+}
+
 TEST(hand_over_writes_token_and_holder_and_drops_old_data)
 {
 	static const dynamo_holder next = {"shop", "", "", "", 0, 0};
@@ -146,14 +182,14 @@ TEST(hand_over_writes_token_and_holder_and_drops_old_data)
 	assert_write(&plain_table, write,
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
-				 " #leaseDuration = :lease, #fencingToken = :token, #holder = :holder"
+				 " #leaseDuration = :lease, #fencingToken = :last, #holder = :holder"
 				 " REMOVE #data\",\"ConditionExpression\":\"" HELD "\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
-				 "\":lease\":{\"S\":\"20000\"},\":token\":{\"N\":\"1234\"},"
+				 "\":lease\":{\"S\":\"20000\"},\":last\":{\"N\":\"1234\"},"
 				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
 				 "\"database\":{\"S\":\"shop\"}}}}," ASK_FOR "}");
 }

@@ -85,7 +85,7 @@ double_may_acquire(const dynamo_item *item, const dynamo_write *write)
 	if (item->exists && !item->released && !dead)
 		return false;
 	return !item->exists || !item->has_token ||
-		(!item->bad_token && item->token < write->token);
+		(!item->bad_token && item->token < write->first_token);
 }
 
 static inline bool
@@ -129,7 +129,7 @@ double_change(double_item *found, const dynamo_write *write)
 			/* FALLTHROUGH */
 		case DYNAMO_HAND_OVER:
 			item->lease_ms = write->lease_ms;
-			item->token = write->token;
+			item->token = write->last_token;
 			item->has_token = true;
 			item->bad_token = false;
 			item->holder = *write->holder;
@@ -137,6 +137,8 @@ double_change(double_item *found, const dynamo_write *write)
 			break;
 		case DYNAMO_RENEW:
 			item->lease_ms = write->lease_ms;
+			if (write->holder != NULL)
+				item->holder = *write->holder;
 			break;
 		case DYNAMO_RELEASE:
 			item->released = true;
@@ -213,7 +215,7 @@ double_copy_write(double_write *to, const dynamo_write *from)
 	to->write.owner = to->owner;
 	to->write.version = to->version;
 	to->write.expected = to->expected;
-	to->write.holder = &to->holder;
+	to->write.holder = from->holder != NULL ? &to->holder : NULL;
 	to->write.data = from->data != NULL ? to->data : NULL;
 }
 

@@ -32,6 +32,7 @@
 #define LATENCY_US	(4 * MS)
 #define RETRY_US	(5 * SECOND)
 #define ATTEMPT_US	SECOND
+#define TOKENS		256			/* reserved at a time, while sessions compete */
 #define OUR_OWNER	"us/1"
 
 #define SIZE		64			/* of everything, in most tests */
@@ -64,6 +65,7 @@ typedef struct harness_request
 {
 	lockmgr_request request;
 	char		name[DOUBLE_NAME_SIZE];
+	dynamo_holder holder;
 	bool		owed;			/* an answer */
 	bool		answered;
 	lockmgr_answer answer;
@@ -102,7 +104,7 @@ typedef struct harness
 	uint32_t   *generation;		/* of each slot */
 	harness_request *asked;	/* each slot's last request */
 	uint64_t   *cancelled_seq;
-	bool	   *let_go;		 /* while there was no manager */
+	bool	   *let_go;		 /* holds, while there was no manager */
 	int64_t		lease_ms;		/* of the next acquires */
 	uint32_t	role;			/* of the next requests */
 	uint32_t	role_max_leases;
@@ -111,12 +113,14 @@ typedef struct harness
 	const char *data;
 
 	lease	   *saved;
+	hold	   *saved_holds;
 	char		(*saved_name)[DOUBLE_NAME_SIZE];
 	lockmgr_watch *watches;
 	unsigned	watch_changes;
 	harness_lost lost[MAX_LOST];
 	int			lost_count;
 	unsigned	no_batches;
+	int			effects_left;	/* the manager dies after so many; -1: never */
 } harness;
 
 static inline lockmgr_session
@@ -125,7 +129,23 @@ session_of(const harness *h, uint32_t slot)
 	return (lockmgr_session) {slot, h->generation[slot]};
 }
 
+static inline int32_t
+pid_of(uint32_t slot)
+{
+	return 42 + (int32_t) slot;
+}
+
 /* ---- effects ---- */
+
+static inline bool
+is_dead(harness *h)
+{
+	if (h->effects_left == 0)
+		return true;
+	if (h->effects_left > 0)
+		h->effects_left--;
+	return false;
+}
 
 static inline bool
 is_saved(const harness *h, const dynamo_write *write)
@@ -170,6 +190,8 @@ harness_send(void *arg, const lockmgr_call *out)
 	harness    *h = arg;
 	harness_call *call = &h->calls[h->call_count];
 
+	if (is_dead(h))
+		return;
 	assert_true(h->call_count < h->call_room);
 	assert_in_range(out->count, 1, DYNAMO_BATCH_MAX);
 	assert_int_equal(out->op == DYNAMO_RENEW_BATCH, out->count > 1);
@@ -207,6 +229,8 @@ harness_save(void *arg, uint32_t index, const lease *lease, const char *name,
 {
 	harness    *h = arg;
 
+	if (is_dead(h))
+		return;
 	assert_true(index < h->config.max_leases);
 	assert_true(lease->state == LEASE_HELD || lease->valid_until == 0);
 	h->saved[index] = *lease;
@@ -218,11 +242,26 @@ harness_save(void *arg, uint32_t index, const lease *lease, const char *name,
 }
 
 static void
+harness_save_hold(void *arg, uint32_t index, const hold *hold)
+{
+	harness    *h = arg;
+
+	if (is_dead(h))
+		return;
+	assert_true(index < h->config.max_leases);
+	assert_true(hold->session.generation == 0 ||
+				h->saved[hold->lease_index].generation == hold->lease_generation);
+	h->saved_holds[index] = *hold;
+}
+
+static void
 harness_answer(void *arg, const lockmgr_answer *answer)
 {
 	harness    *h = arg;
 	harness_request *asked = &h->asked[answer->session.slot];
 
+	if (is_dead(h))
+		return;
 	assert_int_equal(answer->session.generation, h->generation[answer->session.slot]);
 	assert_int_equal(answer->seq, asked->request.seq);
 	assert_int_equal(answer->kind, asked->request.kind);
@@ -233,12 +272,17 @@ harness_answer(void *arg, const lockmgr_answer *answer)
 	if (answer->result == LOCKMGR_GRANTED)
 	{
 		const lease *l = &h->saved[answer->lease_index];
+		const hold *held = &h->saved_holds[answer->hold_index];
 
 		assert_int_equal(l->state, LEASE_HELD);
+		assert_int_equal(l->generation, answer->lease_generation);
 		assert_int_equal(l->valid_until, answer->valid_until);
-		assert_int_equal(l->token, answer->token);
-		assert_int_equal(l->seq, answer->seq);
-		assert_int_equal(l->session.slot, answer->session.slot);
+		assert_true(l->next_token > answer->token);
+		assert_true(answer->token <= l->last_token);
+		assert_int_equal(held->lease_index, answer->lease_index);
+		assert_int_equal(held->token, answer->token);
+		assert_int_equal(held->seq, answer->seq);
+		assert_int_equal(held->session.slot, answer->session.slot);
 	}
 	asked->owed = false;
 	asked->answered = true;
@@ -269,17 +313,19 @@ harness_watch(void *arg, uint32_t watch, const lockmgr_watch *what)
 }
 
 static void
-harness_lost_lease(void *arg, uint32_t index, const lease *lease,
-				   const char *name, size_t name_len, const dynamo_item *by)
+harness_lost_lease(void *arg, uint32_t index, const hold *hold, const lease *lease,
+				   const dynamo_item *by)
 {
 	harness    *h = arg;
 	harness_lost *lost = &h->lost[h->lost_count++];
 
 	assert_true(h->lost_count <= MAX_LOST);
-	assert_int_equal(h->saved[index].state, LEASE_LOST);
-	assert_int_equal(strlen(h->saved_name[index]), name_len);
-	assert_memory_equal(h->saved_name[index], name, name_len);
-	*lost = (harness_lost) {.lease = index,.loss = lease->loss,.has_by = by != NULL};
+	assert_int_equal(lease->state, LEASE_LOST);
+	assert_int_equal(h->saved[hold->lease_index].state, LEASE_LOST);
+	assert_int_equal(h->saved_holds[index].loss, hold->loss);
+	*lost = (harness_lost) {
+		.lease = hold->lease_index, .loss = hold->loss, .has_by = by != NULL,
+	};
 	if (by != NULL)
 		lost->by = *by;
 }
@@ -331,6 +377,7 @@ harness_new(uint32_t size)
 	h->cancelled_seq = zeroed(size, sizeof(uint64_t));
 	h->let_go = zeroed(size, sizeof(bool));
 	h->saved = zeroed(size, sizeof(lease));
+	h->saved_holds = zeroed(size, sizeof(hold));
 	h->saved_name = zeroed(size, DOUBLE_NAME_SIZE);
 	h->watches = zeroed(size, sizeof(lockmgr_watch));
 	h->now = 1000 * SECOND;
@@ -352,6 +399,7 @@ harness_new(uint32_t size)
 		.arg = h,
 		.send = harness_send,
 		.save = harness_save,
+		.save_hold = harness_save_hold,
 		.answer = harness_answer,
 		.waits = harness_waits,
 		.watch = harness_watch,
@@ -361,6 +409,7 @@ harness_new(uint32_t size)
 	};
 	for (uint32_t i = 0; i < size; i++)
 		h->generation[i] = 1;
+	h->effects_left = -1;
 	return h;
 }
 
@@ -381,18 +430,17 @@ start_manager(harness *h)
 	assert_non_null(h->lm);
 	lockmgr_set_clock(h->lm, h->epoch_offset);
 	for (uint32_t i = 0; i < h->config.max_leases; i++)
-	{
-		if (h->saved[i].state != LEASE_FREE)
-			lockmgr_adopt(h->lm, i, &h->saved[i], h->saved_name[i],
-						  strlen(h->saved_name[i]));
-	}
+		lockmgr_adopt(h->lm, i, &h->saved[i], h->saved_name[i],
+					  strlen(h->saved_name[i]));
+	for (uint32_t i = 0; i < h->config.max_leases; i++)
+		lockmgr_adopt_hold(h->lm, i, &h->saved_holds[i]);
 	for (uint32_t i = 0; i < h->config.max_sessions; i++)
 	{
 		lockmgr_session_end(h->lm, h->now, (lockmgr_session) {i, h->generation[i] - 1});
 		lockmgr_cancel(h->lm, h->now, session_of(h, i), h->cancelled_seq[i]);
 		for (uint32_t l = 0; l < h->config.max_leases; l++)
 		{
-			if (h->let_go[l] && h->saved[l].session.slot == i)
+			if (h->let_go[l] && h->saved_holds[l].session.slot == i)
 				lockmgr_let_go(h->lm, h->now, session_of(h, i), l);
 		}
 		if (h->asked[i].owed)
@@ -580,15 +628,31 @@ settle(harness *h)
 
 /* ---- sessions ---- */
 
-static inline harness_request *
-ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t lease_index)
+/* The lock's lease in use, or the last one. */
+static inline uint32_t
+lease_on(const harness *h, const char *name)
 {
-	static const dynamo_holder holder = {.database = "db",.pid = 42};
+	uint32_t	found = 0;
+
+	for (uint32_t i = 0; i < h->config.max_leases; i++)
+	{
+		if (strcmp(h->saved_name[i], name) == 0 &&
+			(strcmp(h->saved_name[found], name) != 0 || h->saved[i].state != LEASE_FREE))
+			found = i;
+	}
+	return found;
+}
+
+static inline harness_request *
+ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t hold_index)
+{
+	dynamo_holder holder = {.database = "db",.pid = pid_of(slot)};
 	harness_request *asked = &h->asked[slot];
 	uint64_t	seq = asked->request.seq + 1;
 
 	memset(asked, 0, sizeof(*asked));
 	snprintf(asked->name, sizeof(asked->name), "%s", name);
+	asked->holder = holder;
 	asked->watch = LOCKMGR_NO_WATCH;
 	asked->owed = true;
 	asked->request = (lockmgr_request) {
@@ -602,10 +666,11 @@ ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t lea
 		.role_max_leases = h->role_max_leases,
 		.superuser = h->superuser,
 		.margin_us = h->margin_us,
-		.holder = &holder,
+		.holder = &asked->holder,
 		.data = (const uint8_t *) h->data,
 		.data_len = h->data != NULL ? strlen(h->data) : 0,
-		.lease_index = lease_index,
+		.hold_index = hold_index,
+		.lease_index = lease_on(h, name),
 	};
 	if (h->lm != NULL)
 		lockmgr_ask(h->lm, h->now, &asked->request);
@@ -652,7 +717,32 @@ lease_of(const harness *h, uint32_t slot, const char *name)
 			strcmp(h->saved_name[i], name) == 0)
 			return i;
 	}
-	return LOCKMGR_NO_LEASE;
+	return LOCKMGR_NO_HOLD;
+}
+
+/* The session's hold on it. */
+static inline uint32_t
+hold_of(const harness *h, uint32_t slot, const char *name)
+{
+	for (uint32_t i = 0; i < h->config.max_leases; i++)
+	{
+		const hold *held = &h->saved_holds[i];
+
+		if (held->session.generation == h->generation[slot] &&
+			held->session.slot == slot &&
+			strcmp(h->saved_name[held->lease_index], name) == 0)
+			return i;
+	}
+	return LOCKMGR_NO_HOLD;
+}
+
+static inline const hold *
+held_by(const harness *h, uint32_t slot, const char *name)
+{
+	uint32_t	index = hold_of(h, slot, name);
+
+	assert_int_not_equal(index, LOCKMGR_NO_HOLD);
+	return &h->saved_holds[index];
 }
 
 static inline const lease *
@@ -660,7 +750,7 @@ saved_of(const harness *h, uint32_t slot, const char *name)
 {
 	uint32_t	index = lease_of(h, slot, name);
 
-	assert_int_not_equal(index, LOCKMGR_NO_LEASE);
+	assert_int_not_equal(index, LOCKMGR_NO_HOLD);
 	return &h->saved[index];
 }
 
@@ -669,13 +759,13 @@ holds(const harness *h, uint32_t slot, const char *name)
 {
 	uint32_t	index = lease_of(h, slot, name);
 
-	return index != LOCKMGR_NO_LEASE && h->now < h->saved[index].valid_until;
+	return index != LOCKMGR_NO_HOLD && h->now < h->saved[index].valid_until;
 }
 
 static inline void
 release(harness *h, uint32_t slot, const char *name)
 {
-	ask(h, slot, LOCKMGR_RELEASE, name, lease_of(h, slot, name));
+	ask(h, slot, LOCKMGR_RELEASE, name, hold_of(h, slot, name));
 }
 
 static inline void
@@ -686,7 +776,7 @@ renew(harness *h, uint32_t slot, const char *name, int64_t lease_ms)
 
 	h->lease_ms = lease_ms;
 	h->margin_us = lease_ms * 100;
-	ask(h, slot, LOCKMGR_RENEW, name, lease_of(h, slot, name));
+	ask(h, slot, LOCKMGR_RENEW, name, hold_of(h, slot, name));
 	h->lease_ms = lease_before;
 	h->margin_us = margin_before;
 }
@@ -694,7 +784,7 @@ renew(harness *h, uint32_t slot, const char *name, int64_t lease_ms)
 static inline void
 let_go(harness *h, uint32_t slot, const char *name)
 {
-	uint32_t	index = lease_of(h, slot, name);
+	uint32_t	index = hold_of(h, slot, name);
 
 	if (h->lm != NULL)
 		lockmgr_let_go(h->lm, h->now, session_of(h, slot), index);
@@ -757,6 +847,13 @@ get(harness *h, uint32_t slot, const char *name)
 	settle(h);
 	assert_result(h, slot, LOCKMGR_GRANTED);
 	return saved_of(h, slot, name);
+}
+
+static inline int64_t
+get_token(harness *h, uint32_t slot, const char *name)
+{
+	get(h, slot, name);
+	return held_by(h, slot, name)->token;
 }
 
 /* ---- other clients ---- */
@@ -827,7 +924,10 @@ assert_clean(harness *h)
 	assert_int_equal(counts.waiters, 0);
 	assert_int_equal(counts.calls, 0);
 	for (uint32_t i = 0; i < h->config.max_leases; i++)
+	{
 		assert_int_equal(h->saved[i].state, LEASE_FREE);
+		assert_int_equal(h->saved_holds[i].session.generation, 0);
+	}
 	for (int i = 0; i < h->table.count; i++)
 		assert_false(is_ours(h, h->table.items[i]->name));
 }
@@ -848,6 +948,7 @@ harness_free(harness *h)
 	free(h->cancelled_seq);
 	free(h->let_go);
 	free(h->saved);
+	free(h->saved_holds);
 	free(h->saved_name);
 	free(h->watches);
 	free(h);

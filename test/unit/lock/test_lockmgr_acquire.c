@@ -351,7 +351,7 @@ LOCKMGR_TEST(twenty_waiters_poll_as_one)
 
 LOCKMGR_TEST(tokens_rise_whatever_the_clock_does)
 {
-	int64_t		first = get(h, 0, "a")->token;
+	int64_t		first = get_token(h, 0, "a");
 
 	lockmgr_set_clock(h->lm, h->epoch_offset - 3600 * SECOND);
 	acquire(h, 1, "a");
@@ -360,7 +360,7 @@ LOCKMGR_TEST(tokens_rise_whatever_the_clock_does)
 	assert_int_equal(h->asked[1].answer.token, first + 1);
 	let_go(h, 1, "a");
 	settle(h);
-	assert_int_equal(get(h, 0, "a")->token, first + 2);
+	assert_int_equal(get_token(h, 0, "a"), first + 1 + TOKENS);
 }
 
 /* An older one could be granted after a higher one if the item is deleted. */
@@ -402,7 +402,7 @@ LOCKMGR_TEST(a_token_that_is_too_low_is_raised_once)
 
 	foreign_hold(h, "a", "v1", LEASE_MS, ahead);
 	foreign_release(h, "a");
-	assert_int_equal(get(h, 0, "a")->token, ahead + 1);
+	assert_int_equal(get_token(h, 0, "a"), ahead + 1);
 	assert_int_equal(h->call_count, 2);
 	assert_string_not_equal(h->calls[0].writes[0].version, h->calls[1].writes[0].version);
 }

@@ -57,7 +57,7 @@ die_at(const scenario *s, int64_t moment, meanwhile then)
 		let_go(h, 0, "a");
 		run(h, SECOND);
 	}
-	assert_then(s, moment, lease_of(h, 0, "a") == LOCKMGR_NO_LEASE);
+	assert_then(s, moment, lease_of(h, 0, "a") == LOCKMGR_NO_HOLD);
 	assert_then(s, moment, holds(h, 1, "a"));
 	finish(h);
 }
@@ -161,7 +161,7 @@ TEST(a_pending_write_is_repeated_with_its_nonce)
 		if (kinds[i] != LOCKMGR_ACQUIRE)
 			get(h, 0, "a");
 		next_fate(h, FATE_HOLD);
-		ask(h, 0, kinds[i], "a", lease_of(h, 0, "a"));
+		ask(h, 0, kinds[i], "a", hold_of(h, 0, "a"));
 		first = h->call_count - 1;
 		apply(h, last_call(h));
 		replace_manager(h, 10 * MS);

@@ -28,7 +28,7 @@ interrupt_at(const scenario *s, int64_t moment, bool end, bool waiter)
 	rest_of_scenario(h, s, moment, 0);
 	run(h, 5 * SECOND);
 
-	assert_then(s, moment, lease_of(h, 0, "a") == LOCKMGR_NO_LEASE);
+	assert_then(s, moment, lease_of(h, 0, "a") == LOCKMGR_NO_HOLD);
 	assert_then(s, moment, !waiter || holds(h, 1, "a"));
 	assert_then(s, moment, waiter || !is_ours(h, "a"));
 	finish(h);
@@ -228,7 +228,7 @@ LOCKMGR_TEST(a_session_that_ended_has_no_say)
 	end_session(h, 0);
 	settle(h);
 	get(h, 0, "a");
-	index = lease_of(h, 0, "a");
+	index = hold_of(h, 0, "a");
 	lockmgr_let_go(h->lm, h->now, old, index);
 	lockmgr_cancel(h->lm, h->now, old, h->asked[0].request.seq);
 	settle(h);

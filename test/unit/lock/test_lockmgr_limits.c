@@ -116,10 +116,12 @@ LOCKMGR_TEST_WITH(a_role_has_no_more_leases_than_it_may, start_with(8, 16, 16))
 LOCKMGR_TEST_WITH(what_is_lost_makes_room_when_it_is_needed, start_with(3, 16, 16))
 {
 	uint32_t	lost;
+	uint32_t	lost_hold;
 
 	acquire_many(h, 3);
 	settle(h);
 	lost = lease_of(h, 0, "lock0");
+	lost_hold = hold_of(h, 0, "lock0");
 	delete_item(h, "lock0");
 	delete_item(h, "lock1");
 	run(h, LEASE_US / 3);
@@ -130,10 +132,10 @@ LOCKMGR_TEST_WITH(what_is_lost_makes_room_when_it_is_needed, start_with(3, 16, 1
 	get(h, 4, "lock4");
 	assert_int_equal(h->saved[lost].state, LEASE_HELD);
 	assert_int_equal(h->saved[lost].session.slot, 4);
-	assert_int_equal(h->saved[lease_of(h, 1, "lock1")].loss, LOSS_DELETED);
+	assert_int_equal(held_by(h, 1, "lock1")->loss, LOSS_DELETED);
 
 	/* The session that lost it holds nothing, and cannot free another's lease. */
-	lockmgr_let_go(h->lm, h->now, session_of(h, 0), lost);
+	lockmgr_let_go(h->lm, h->now, session_of(h, 0), lost_hold);
 	lockmgr_session_end(h->lm, h->now, session_of(h, 0));
 	settle(h);
 	assert_true(holds(h, 4, "lock4"));
@@ -280,7 +282,7 @@ LOCKMGR_TEST(a_slot_that_does_not_exist_is_refused)
 	lockmgr_session_end(h->lm, h->now, session_of(h, slots - 1));
 	lockmgr_cancel(h->lm, h->now, session_of(h, slots - 1), 1);
 	lockmgr_let_go(h->lm, h->now, session_of(h, slots - 1), 0);
-	assert_int_equal(lockmgr_next_lease(h->lm, slots - 1, LOCKMGR_NO_LEASE), LOCKMGR_NO_LEASE);
+	assert_int_equal(lockmgr_next_hold(h->lm, slots - 1, LOCKMGR_NO_HOLD), LOCKMGR_NO_HOLD);
 }
 
 LOCKMGR_TEST(replies_that_belong_to_no_call_are_ignored)
@@ -320,7 +322,7 @@ LOCKMGR_TEST(new_time_outs_hold_from_the_next_call)
 	assert_int_equal(last_call(h)->c.timeout_us, SECOND / 8);
 }
 
-LOCKMGR_TEST(the_leases_of_a_slot_can_be_walked)
+LOCKMGR_TEST(the_holds_of_a_slot_can_be_walked)
 {
 	uint32_t	seen = 0;
 	uint32_t	next;
@@ -329,16 +331,16 @@ LOCKMGR_TEST(the_leases_of_a_slot_can_be_walked)
 	get(h, 7, "b");
 	get(h, 7, "c");
 	get(h, 8, "d");
-	for (uint32_t i = lockmgr_next_lease(h->lm, 7, LOCKMGR_NO_LEASE);
-		 i != LOCKMGR_NO_LEASE; i = next)
+	for (uint32_t i = lockmgr_next_hold(h->lm, 7, LOCKMGR_NO_HOLD);
+		 i != LOCKMGR_NO_HOLD; i = next)
 	{
-		next = lockmgr_next_lease(h->lm, 7, i);
-		assert_int_equal(h->saved[i].session.slot, 7);
+		next = lockmgr_next_hold(h->lm, 7, i);
+		assert_int_equal(h->saved_holds[i].session.slot, 7);
 		lockmgr_let_go(h->lm, h->now, session_of(h, 7), i);
 		seen++;
 	}
 	assert_int_equal(seen, 3);
-	assert_int_equal(lockmgr_next_lease(h->lm, 7, LOCKMGR_NO_LEASE), LOCKMGR_NO_LEASE);
+	assert_int_equal(lockmgr_next_hold(h->lm, 7, LOCKMGR_NO_HOLD), LOCKMGR_NO_HOLD);
 	assert_true(holds(h, 8, "d"));
 }
 

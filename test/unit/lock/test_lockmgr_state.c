@@ -24,7 +24,7 @@ assert_entered_from(lock_state state, unsigned from)
 TEST(nobody_holds_what_was_not_written)
 {
 	assert_entered_from(LOCK_HELD, 1u << LOCK_ADOPTED | 1u << LOCK_ACQUIRING |
-						1u << LOCK_RENEWING | 1u << LOCK_HANDING_OVER);
+						1u << LOCK_HELD | 1u << LOCK_RENEWING | 1u << LOCK_HANDING_OVER);
 }
 
 TEST(a_lost_lease_is_never_held_again)

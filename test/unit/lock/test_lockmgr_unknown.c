@@ -188,7 +188,7 @@ TEST(lasting_trouble_is_reported_when_patience_ends)
 				acquire(h, 1, "a");
 			ask(h, 0, what == TRIAL_ACQUIRE ? LOCKMGR_ACQUIRE :
 				what == TRIAL_RENEW ? LOCKMGR_RENEW : LOCKMGR_RELEASE, "a",
-				lease_of(h, 0, "a"));
+				hold_of(h, 0, "a"));
 			run(h, RETRY_US - SECOND / 10);
 			assert_waits(h, 0);
 			run(h, 3 * SECOND);

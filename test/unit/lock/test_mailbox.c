@@ -23,6 +23,7 @@ typedef struct world
 	mailbox_worker worker;
 	mailbox_slot slots[SLOTS];
 	mailbox_lease leases[LEASES];
+	mailbox_hold holds[LEASES];
 	mailbox_note notes[SLOTS];
 	int			rings;
 	bool		parks;
@@ -57,6 +58,12 @@ static mailbox_lease *
 lease_words(void *arg, uint32_t index)
 {
 	return &((world *) arg)->leases[index];
+}
+
+static mailbox_hold *
+hold_words(void *arg, uint32_t index)
+{
+	return &((world *) arg)->holds[index];
 }
 
 static void
@@ -114,7 +121,7 @@ set_up(void **state)
 	lockmgr_host host = {.random = host_random};
 
 	memset(&w, 0, sizeof(w));
-	w.box = (mailbox) {&w, slot, lease_words, ring, wake};
+	w.box = (mailbox) {&w, slot, lease_words, hold_words, ring, wake};
 	w.worker = (mailbox_worker) {
 		.box = &w.box, .lm = lockmgr_new(&config, &host), .slots = SLOTS, .notes = w.notes,
 		.copy = copy, .may_ask = may_ask, .ask = ask,
@@ -146,15 +153,23 @@ answer(world *w, lockmgr_session session, uint64_t seq, uint32_t granted)
 	mailbox_end_answer(&w->box, session, seq);
 }
 
-/* The directory's entry as the worker saves a lease that it grants. */
-static lease
+/* As the worker saves a hold that it grants. */
+static hold
 grant(world *w, lockmgr_session session, uint64_t seq)
 {
-	lease		l = {.state = LEASE_HELD,.session = session,.seq = seq,.valid_until = 5000};
+	hold		granted = {.session = session,.seq = seq,.lease_index = 1};
 
-	assert_true(mailbox_begin_save(&w->leases[1], &l));
+	assert_true(mailbox_save_hold(&w->holds[1], &granted));
+	return granted;
+}
+
+static void
+save_lease(world *w, uint32_t generation, int64_t valid_until)
+{
+	lease		l = {.generation = generation,.valid_until = valid_until};
+
+	mailbox_begin_save(&w->leases[1], &l);
 	mailbox_end_save(&w->leases[1], &l);
-	return l;
 }
 
 TEST(a_request_is_asked_once)
@@ -175,7 +190,7 @@ TEST(a_request_is_asked_once)
 	memset(w->notes, 0, sizeof(w->notes));
 	mailbox_read(&w->worker, 1, NOW);
 	assert_int_equal(w->asked, 2);
-	answer(w, me, seq, LOCKMGR_NO_LEASE);
+	answer(w, me, seq, LOCKMGR_NO_HOLD);
 	memset(w->notes, 0, sizeof(w->notes));
 	mailbox_read(&w->worker, 1, NOW);
 	assert_int_equal(w->asked, 2);
@@ -307,7 +322,7 @@ TEST(a_request_can_be_answered_unread)
 	(void) post(w, me);
 	assert_true(mailbox_peek(&w->box, 1, &session, &seq));
 	assert_int_equal(session.generation, me.generation);
-	answer(w, session, seq, LOCKMGR_NO_LEASE);
+	answer(w, session, seq, LOCKMGR_NO_HOLD);
 	assert_true(mailbox_is_answered(&w->box, me, seq));
 	assert_false(mailbox_peek(&w->box, 1, &session, &seq));
 }
@@ -336,18 +351,18 @@ TEST(a_grant_that_is_not_wanted_goes_back)
 	/* Answered first. */
 	(void) grant(w, me, seq);
 	answer(w, me, seq, 1);
-	assert_false(mailbox_is_let_go(&w->leases[1]));
+	assert_false(mailbox_is_let_go(&w->holds[1]));
 	mailbox_cancel(&w->box, me, seq);
-	assert_true(mailbox_is_let_go(&w->leases[1]));
+	assert_true(mailbox_is_let_go(&w->holds[1]));
 	assert_int_equal(w->slots[1].let_go.value, 1);
 
 	/* Cancelled first. */
 	seq = post(w, me);
 	mailbox_cancel(&w->box, me, seq);
 	(void) grant(w, me, seq);
-	assert_false(mailbox_is_let_go(&w->leases[1]));
+	assert_false(mailbox_is_let_go(&w->holds[1]));
 	assert_false(mailbox_begin_answer(&w->box, me, seq, 1));
-	assert_true(mailbox_is_let_go(&w->leases[1]));
+	assert_true(mailbox_is_let_go(&w->holds[1]));
 }
 
 TEST(the_next_cancellation_takes_nothing_back)
@@ -359,7 +374,7 @@ TEST(the_next_cancellation_takes_nothing_back)
 	w->meanwhile = accept_then_cancel_next;
 	answer(w, me, 1, 1);
 	assert_int_equal(w->slots[1].cancelled_seq.value, 2);
-	assert_false(mailbox_is_let_go(&w->leases[1]));
+	assert_false(mailbox_is_let_go(&w->holds[1]));
 }
 
 TEST(a_cancellation_while_it_is_answered_takes_back)
@@ -370,40 +385,51 @@ TEST(a_cancellation_while_it_is_answered_takes_back)
 	(void) grant(w, me, post(w, me));
 	w->meanwhile = cancel_first;
 	answer(w, me, 1, 1);
-	assert_true(mailbox_is_let_go(&w->leases[1]));
+	assert_true(mailbox_is_let_go(&w->holds[1]));
 	mailbox_detach(&w->box, me);
-	assert_false(mailbox_begin_answer(&w->box, me, 2, LOCKMGR_NO_LEASE));
+	assert_false(mailbox_begin_answer(&w->box, me, 2, LOCKMGR_NO_HOLD));
 }
 
-TEST(an_entry_says_whose_it_is)
+TEST(a_hold_is_valid_on_its_own_lease)
+{
+	world	   *w = *state;
+	lease		next = {.generation = 5};
+
+	save_lease(w, 4, 5000);
+	assert_int_equal(mailbox_valid_until(&w->box, 1, 4), 5000);
+	assert_int_equal(mailbox_valid_until(&w->box, 1, 3), 0);
+	save_lease(w, 4, 6000);
+	assert_int_equal(mailbox_valid_until(&w->box, 1, 4), 6000);
+
+	/* While another lease takes the slot, nobody believes in either. */
+	mailbox_begin_save(&w->leases[1], &next);
+	assert_int_equal(mailbox_valid_until(&w->box, 1, 4), 0);
+	assert_int_equal(mailbox_valid_until(&w->box, 1, 5), 0);
+	save_lease(w, 5, 7000);
+	assert_int_equal(mailbox_valid_until(&w->box, 1, 4), 0);
+	assert_int_equal(mailbox_valid_until(&w->box, 1, 5), 7000);
+}
+
+TEST(a_hold_says_whose_it_is)
 {
 	world	   *w = *state;
 	lockmgr_session me = mailbox_attach(&w->box, 1);
 	lockmgr_session other = mailbox_attach(&w->box, 0);
-	lease		mine = grant(w, me, 7);
+	hold		mine = grant(w, me, 7);
+	hold		none = {.seq = 0};
 
-	assert_int_equal(mailbox_valid_until(&w->box, me, 7, 1), 5000);
-	assert_int_equal(mailbox_valid_until(&w->box, me, 6, 1), 0);
-	assert_int_equal(mailbox_valid_until(&w->box, other, 7, 1), 0);
-	mine.valid_until = 6000;
-	assert_false(mailbox_begin_save(&w->leases[1], &mine));
-	mailbox_end_save(&w->leases[1], &mine);
-	assert_int_equal(mailbox_valid_until(&w->box, me, 7, 1), 6000);
-
-	mine.state = LEASE_LOST;
+	assert_false(mailbox_save_hold(&w->holds[1], &mine));
 	mine.loss = LOSS_TAKEN;
-	mine.valid_until = 0;
-	assert_false(mailbox_begin_save(&w->leases[1], &mine));
-	mailbox_end_save(&w->leases[1], &mine);
-	assert_int_equal(mailbox_valid_until(&w->box, me, 7, 1), 0);
+	assert_false(mailbox_save_hold(&w->holds[1], &mine));
 	assert_int_equal(mailbox_loss(&w->box, me, 7, 1), LOSS_TAKEN);
 	assert_int_equal(mailbox_loss(&w->box, other, 7, 1), LOSS_NONE);
 
-	/* It has another holder: letting go has no effect, and the loss is known. */
+	/* It is another's: letting go has no effect, and the loss is known. */
+	assert_false(mailbox_save_hold(&w->holds[1], &none));
 	(void) grant(w, other, 3);
 	mailbox_let_go(&w->box, me, 7, 1);
-	assert_false(mailbox_is_let_go(&w->leases[1]));
+	assert_false(mailbox_is_let_go(&w->holds[1]));
 	assert_int_equal(mailbox_loss(&w->box, me, 7, 1), LOSS_TAKEN);
 	mailbox_let_go(&w->box, other, 3, 1);
-	assert_true(mailbox_is_let_go(&w->leases[1]));
+	assert_true(mailbox_is_let_go(&w->holds[1]));
 }
