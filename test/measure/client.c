@@ -172,9 +172,10 @@ prepare_pair(const char *name, message pair[2])
 	char		released[UUID_SIZE];
 	dynamo_write write = {.op = DYNAMO_ACQUIRE,.name = name,
 		.name_len = strlen(name),.owner = owner,.version = acquired,.expected = "",
-		.lease_ms = LEASE_MS,.token = ++last_token,.holder = &holder,
+		.lease_ms = LEASE_MS,.holder = &holder,
 	};
 
+	write.first_token = write.last_token = ++last_token;
 	gethostname(holder.host, sizeof(holder.host) - 1);
 	holder.since_ms = last_token / 1000;
 	make_uuid(acquired);

@@ -171,6 +171,7 @@ typedef struct sim_saved
 	lease		l;
 	mailbox_lease words;
 	int			lock;
+	int64_t		reserved_at;	/* its tokens, by DynamoDB's clock */
 	int64_t		lost_until;		/* a lost lease's end, by the cluster's clock */
 	bool		excused;		/* the operator changed its item */
 } sim_saved;

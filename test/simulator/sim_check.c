@@ -93,18 +93,18 @@ sim_check_overwrite(sim *s, int lock, const sim_call *call, int which)
 /*
  * I2: tokens rise in grant order; across a deletion, they rise if DynamoDB's
  * clock is past the last token.  So each token is at least the time of that
- * clock.
+ * clock when it was reserved.
  */
 static void
-check_token(sim *s, sim_lock *lock, const sim_nonce *nonce, int64_t token)
+check_token(sim *s, sim_lock *lock, int64_t reserved_at, int64_t token)
 {
 	if (token <= lock->last_token)
 		sim_wrong(s, "I2: token %" PRId64 " of %s after %" PRId64, token, lock->name,
 				  lock->last_token);
-	if (token <= lock->ever_token && nonce->epoch > lock->ever_token)
+	if (token <= lock->ever_token && reserved_at > lock->ever_token)
 		sim_wrong(s, "I2: token %" PRId64 " of %s after %" PRId64 ", long past", token,
 				  lock->name, lock->ever_token);
-	if (token < nonce->epoch)
+	if (token < reserved_at)
 		sim_wrong(s, "I2: token %" PRId64 " of %s is below DynamoDB's time", token, lock->name);
 	if (token > lock->ever_token + 2 && token > SIM_EPOCH + s->now + 120 * MINUTE)
 		sim_wrong(s, "I2: token %" PRId64 " of %s is of an absurd time", token, lock->name);
@@ -129,11 +129,9 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 	const struct hold *h = &c->saved_holds[index].h;
 	const sim_saved *saved = &c->saved[h->lease_index];
 	sim_lock   *lock = &s->lock[saved->lock];
-	const sim_nonce *nonce = sim_find_nonce(&s->nonces, saved->l.version);
 
 	s->totals->grants++;
-	if (saved->l.state != LEASE_HELD || saved->l.generation != h->lease_generation ||
-		nonce == NULL)
+	if (saved->l.state != LEASE_HELD || saved->l.generation != h->lease_generation)
 	{
 		sim_wrong(s, "I1: a hold on a lease that is not held");
 		return;
@@ -156,7 +154,7 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 	}
 	if (!saved->excused)
 	{
-		check_token(s, lock, nonce, h->token);
+		check_token(s, lock, saved->reserved_at, h->token);
 		check_reserved(s, lock, &saved->l, h->token);
 	}
 	else if (h->token > lock->ever_token)
@@ -218,6 +216,8 @@ sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool held_anew)
 	if (!nonce->applied)
 		sim_wrong(s, "I8: %s counts as done, but was not applied",
 				  dynamo_op_name(nonce->op));
+	if (nonce->op != DYNAMO_RENEW)
+		saved->reserved_at = nonce->epoch;
 	saved->excused = nonce->excused && (saved->excused || held_anew);
 	if (l->state != LEASE_HELD)
 		return;

@@ -65,8 +65,8 @@ write_of(dynamo_op op, const char *name, const char *expected, const char *versi
 {
 	return (dynamo_write) {
 		.op = op,.name = name,.name_len = strlen(name),.owner = "me",
-			.version = version,.expected = expected,.lease_ms = 20000,.token = 100,
-			.holder = &holder,.now_s = 1000
+			.version = version,.expected = expected,.lease_ms = 20000,.first_token = 100,
+			.last_token = 100,.holder = &holder,.now_s = 1000
 	};
 }
 
@@ -124,9 +124,9 @@ TEST(life_of_a_lock)
 	/* refused: the same token again */
 	assert_int_equal(status_of_write(write_of(DYNAMO_ACQUIRE, "a", "", "v4")),
 					 DYNAMO_CONDITION_FAILED);
-	write.token = INT64_C(9223372036854775807);
+	write.first_token = write.last_token = INT64_C(9223372036854775807);
 	assert_int_equal(status_of_write(write), DYNAMO_OK);
-	write.token--;
+	write.first_token--;
 	write.expected = "v1";
 	assert_int_equal(status_of_write(write), DYNAMO_CONDITION_FAILED);
 }
@@ -142,6 +142,7 @@ TEST(batches)
 
 	assert_int_equal(status_of_write(write_of(DYNAMO_ACQUIRE, "a", "", "v1")), DYNAMO_OK);
 	assert_int_equal(status_of_write(write_of(DYNAMO_ACQUIRE, "b", "", "other")), DYNAMO_OK);
+	writes[1].holder = NULL;
 	reply = ask(DYNAMO_RENEW_BATCH, dynamo_build_batch(&table, writes, 3), 3);
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(reply.results[0].status, DYNAMO_OK);

@@ -169,7 +169,7 @@ LOCKMGR_TEST_WITH(a_lease_that_was_not_renewed_does_not_pass_on, start_with_wait
 LOCKMGR_TEST_WITH(a_renewal_under_way_is_waited_for, start_with_waiters(1))
 {
 	next_fate(h, FATE_HOLD);
-	run(h, LEASE_US / 3);
+	renew(h, 0, "a", 0);
 	assert_int_equal(last_call(h)->c.op, DYNAMO_RENEW);
 	let_go(h, 0, "a");
 	assert_waits(h, 1);
@@ -253,8 +253,8 @@ LOCKMGR_TEST(two_sessions_that_take_turns_send_nothing_in_a_run)
 	get(h, 0, "a");
 	acquire(h, 1, "a");
 	let_go(h, 0, "a");
-	settle(h);
-	end = h->now + RUN_US / 8 - 20 * MS;
+	end = h->now + RUN_US / 8 - 2 * MS;
+	run(h, LATENCY_US);
 	holder = 1;
 	while (h->now < end)
 	{
