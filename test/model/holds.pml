@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * holds.pml
- *	  A model of one cluster's lease and its sessions' holds in shared memory,
- *	  which the code does not have yet: the worker grants holds on one lease
- *	  without a request, and may die between any two of its steps; the next
- *	  worker adopts what stands in shared memory.
+ *	  A model of one cluster's lease and its sessions' holds in shared memory:
+ *	  the worker grants holds on one lease without a request, and may die
+ *	  between any two of its steps; the next worker adopts what stands in
+ *	  shared memory.
  *
  * DynamoDB is one step here: the lease is acquired, renewed or over, and another
  * cluster may have the lock only when it is over.  That this is so, also with
