@@ -118,7 +118,7 @@ typedef struct lease
 								 * plus the margin */
 	int64_t		lease_ms;
 	int64_t		margin_us;
-	int64_t		next_token;		/* of the reserved ones; above last_token: none */
+	int64_t		next_token;		/* of the reserved ones; 0: none is left */
 	int64_t		last_token;
 	bool		has_data;		/* the item has data */
 	bool		stale_holder;	/* the item shows an earlier holder */

@@ -84,11 +84,12 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 		.seq = session->request.seq,
 		.lease_index = lease->index,
 		.lease_generation = l->generation,
-		.token = l->next_token++,
+		.token = l->next_token,
 		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
 		.role = session->role,
 		.holder = l->holder,
 	};
+	l->next_token = l->next_token < l->last_token ? l->next_token + 1 : 0;
 	l->session = session->id;
 	l->renewals = 0;
 	lm_set_lease_state(lm, lease, LEASE_HELD);

@@ -59,7 +59,7 @@ fits_lease(int64_t now, const lm_lock *lock)
 	const struct lease *l = &lock->lease->l;
 	const lm_request *request = &lock->first->request;
 
-	return l->next_token <= l->last_token &&
+	return l->next_token != 0 &&
 		request->lease_ms == l->lease_ms && !l->has_data && request->data == NULL &&
 		now < l->lease_end - l->lease_ms * 1000 / 2 &&
 		now < l->lease_end - request->margin_us;

@@ -136,7 +136,7 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 		sim_wrong(s, "I1: a hold on a lease that is not held");
 		return;
 	}
-	if (saved->l.next_token <= h->token)
+	if (saved->l.next_token != 0 && saved->l.next_token <= h->token)
 		sim_wrong(s, "I2: token %" PRId64 " of %s is granted before it is saved as used",
 				  h->token, lock->name);
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
