@@ -1,6 +1,7 @@
 # How fast sessions pass one lock on, and how long others wait for it.
 # "make hot-lock DURATION=10" runs it: 10 seconds for each of
 #
+#	advisory locks	16 sessions lock and unlock one of PostgreSQL's own in turn
 #	one cluster		16 sessions lock and unlock in turn
 #	two clusters	8 sessions of each do
 #	a guest			16 sessions of one do; one of another comes now and then
@@ -23,7 +24,9 @@ my @clusters = map { new_cluster($_, %settings) } qw(one two);
 $clusters[0]->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
 append_to_file("$dir/pair.sql",
 	"SELECT ddb_lock_acquire('hot');\nSELECT ddb_lock_release('hot');\n");
+append_to_file("$dir/advisory.sql", "SELECT pg_advisory_lock(1);\nSELECT pg_advisory_unlock(1);\n");
 
+measure('advisory locks', [ 0, 16, 'advisory' ]);
 measure('one cluster', [ 0, 16 ]);
 measure('two clusters', [ 0, 8 ], [ 1, 8 ]);
 with_guest('a guest', 'two, 1', \&guest);
@@ -34,7 +37,7 @@ done_testing;
 # pgbench writes a line for each pair, its time in microseconds being the third.
 sub start
 {
-	my ($number, $sessions) = @{ $_[0] };
+	my ($number, $sessions, $script) = @{ $_[0] };
 	my $log = "$dir/log$number." . time;
 	my $pid = fork() // die "fork: $!\n";
 
@@ -43,7 +46,7 @@ sub start
 		open STDOUT, '>', "$log.out" and open STDERR, '>&', \*STDOUT;
 		exec 'pgbench', '-h', $clusters[$number]->host, '-p', $clusters[$number]->port,
 		  '-n', '-l', '--log-prefix', $log, '-c', $sessions, '-T', $duration,
-		  '-f', "$dir/pair.sql", 'postgres'
+		  '-f', "$dir/" . ($script // 'pair') . '.sql', 'postgres'
 		  or POSIX::_exit(127);
 	}
 	return { pid => $pid, log => $log };

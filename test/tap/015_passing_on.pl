@@ -64,11 +64,13 @@ sub pass_on
 my $pid = backend_pid($holder);
 my $info = q{SELECT held, pid FROM ddb_lock_info('b')};
 
-pass_on('b', '6s');
+pass_on('b', '24s');
+$holder->query_safe(q{SELECT ddb_lock_acquire('beside', lease => '24s')});
 my $token = $holder->query_safe(q{SELECT ddb_lock_token('b')});
 is($queue[0]->query_safe($info), "t|$pid", 'a session of the cluster sees the holder');
 is($queue[0]->query_safe(q{SELECT token FROM ddb_lock_info('b')}), $token, '... and its token');
 wait_for { $far->query_safe($info) eq "t|$pid" } 'a renewal, which tells others of the holder';
+ok(stat_of($one, 'renew_batch') > 0, 'it was renewed together with another lock');
 is( $one->safe_psql('postgres',
 		q{SELECT pid, token, scope, state FROM ddb_locks WHERE name = 'b'}),
 	"$pid|$token|session|held",
@@ -78,7 +80,7 @@ is( $one->safe_psql('postgres',
 # Another worker adopts what was passed on
 #
 my $worker = worker_pid($one);
-$queue[0]->send(q{SELECT ddb_lock_acquire('b', lease => '6s')});
+$queue[0]->send(q{SELECT ddb_lock_acquire('b', lease => '24s')});
 wait_for_waiters($one, 'b', 1);
 $one->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
 wait_for { my $now = eval { worker_pid($one) }; defined $now && $now != $worker } 'another worker';
