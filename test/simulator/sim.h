@@ -123,6 +123,8 @@ typedef struct sim_plan
 	unsigned	fault_percent;	/* of the calls meet a fault */
 	unsigned	late_percent;	/* of these are FAULT_LATE */
 	unsigned	idle_percent;	/* of the steps of a holder do nothing */
+	unsigned	same_percent;	/* of the leases have the same length, and no data:
+								 * so locks pass on without a request */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
 	int64_t		clock_error;	/* of a cluster's wall clock */

@@ -51,7 +51,8 @@ sim_attach(sim *s, sim_cluster *c, int slot)
 static lockmgr_request
 make_request(sim *s, const sim_session *session, lockmgr_kind kind, int lock)
 {
-	int64_t		lease_ms = sim_chance(s, 30) ? s->plan.lease_min_ms :
+	bool		same = sim_chance(s, s->plan.same_percent);
+	int64_t		lease_ms = same ? s->plan.lease_min_ms :
 		sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
 
 	return (lockmgr_request) {
@@ -62,7 +63,7 @@ make_request(sim *s, const sim_session *session, lockmgr_kind kind, int lock)
 		.lease_ms = lease_ms,
 		.margin_us = lease_ms * 100,
 		.holder = &somebody,
-		.data = sim_chance(s, 20) ? (const uint8_t *) "data" : NULL,
+		.data = !same && sim_chance(s, 30) ? (const uint8_t *) "data" : NULL,
 		.data_len = 4,
 	};
 }
