@@ -249,12 +249,6 @@ sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
 	if (write->op == DYNAMO_RELEASE && saved->l.state == LEASE_LOST &&
 		now < saved->lost_until && now < saved->l.lease_end)
 		sim_wrong(s, "I4: released before the session knew that it was lost");
-	if (nonce->first_sent == 0)
-	{
-		nonce->first_sent = now;
-		nonce->first_sent_true = s->now;
-		nonce->epoch = SIM_EPOCH + s->now;
-	}
 	if (write->op == DYNAMO_RENEW)
 		check_deadline(s, nonce, &saved->l);
 }

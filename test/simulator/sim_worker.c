@@ -52,23 +52,33 @@ host_send(void *arg, const lockmgr_call *call)
 	sim_send(a->s, a->c, call);
 }
 
-/* Records a version that is new. */
+/* Records a version that is new, and when it is first sent. */
 static void
 note_pending(sim *s, const sim_cluster *c, uint32_t index)
 {
 	const lease *l = &c->saved[index].l;
 	sim_nonce  *nonce;
 
-	if (l->state == LEASE_FREE || l->pending.version[0] == '\0' ||
-		sim_find_nonce(&s->nonces, l->pending.version) != NULL)
+	if (l->state == LEASE_FREE || l->pending.version[0] == '\0')
 		return;
-	nonce = sim_add_nonce(&s->nonces, l->pending.version);
-	nonce->op = l->pending.op;
-	nonce->cluster = c->number;
-	nonce->incarnation = c->incarnation;
-	nonce->lock = c->saved[index].lock;
-	nonce->lease = index;
-	nonce->lease_ms = l->pending.lease_ms;
+	nonce = sim_find_nonce(&s->nonces, l->pending.version);
+	if (nonce == NULL)
+	{
+		nonce = sim_add_nonce(&s->nonces, l->pending.version);
+		nonce->op = l->pending.op;
+		nonce->cluster = c->number;
+		nonce->incarnation = c->incarnation;
+		nonce->lock = c->saved[index].lock;
+		nonce->lease = index;
+		nonce->lease_ms = l->pending.lease_ms;
+	}
+	/* It is sent next; unless the worker dies first, and another one sends it. */
+	if (l->pending.first_sent != 0 && nonce->first_sent == 0)
+	{
+		nonce->first_sent = sim_local(s, c);
+		nonce->first_sent_true = s->now;
+		nonce->epoch = SIM_EPOCH + s->now;
+	}
 }
 
 static void

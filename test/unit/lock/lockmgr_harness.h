@@ -120,6 +120,7 @@ typedef struct harness
 	harness_lost lost[MAX_LOST];
 	int			lost_count;
 	unsigned	no_batches;
+	int			effects;		/* for the test */
 	int			effects_left;	/* the manager dies after so many; -1: never */
 } harness;
 
@@ -297,6 +298,8 @@ harness_waits(void *arg, lockmgr_session session, uint64_t seq, uint32_t watch)
 {
 	harness    *h = arg;
 
+	if (is_dead(h))
+		return;
 	assert_int_equal(h->asked[session.slot].request.seq, seq);
 	assert_true(watch < h->config.max_sessions);
 	h->asked[session.slot].watch = watch;
@@ -307,6 +310,8 @@ harness_watch(void *arg, uint32_t watch, const lockmgr_watch *what)
 {
 	harness    *h = arg;
 
+	if (is_dead(h))
+		return;
 	assert_true(watch < h->config.max_sessions);
 	h->watches[watch] = *what;
 	h->watch_changes++;
@@ -317,8 +322,11 @@ harness_lost_lease(void *arg, uint32_t index, const hold *hold, const lease *lea
 				   const dynamo_item *by)
 {
 	harness    *h = arg;
-	harness_lost *lost = &h->lost[h->lost_count++];
+	harness_lost *lost = &h->lost[h->lost_count];
 
+	if (is_dead(h))
+		return;
+	h->lost_count++;
 	assert_true(h->lost_count <= MAX_LOST);
 	assert_int_equal(lease->state, LEASE_LOST);
 	assert_int_equal(h->saved[hold->lease_index].state, LEASE_LOST);

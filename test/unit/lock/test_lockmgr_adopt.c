@@ -408,3 +408,82 @@ LOCKMGR_TEST(a_replaced_manager_does_not_believe_in_what_another_cluster_took)
 	assert_int_equal(h->lost_count, 1);
 	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
 }
+
+static void
+do_acquire(harness *h)
+{
+	acquire(h, 0, "a");
+}
+
+static void
+do_release(harness *h)
+{
+	get(h, 0, "a");
+	h->effects_left = h->effects;
+	release(h, 0, "a");
+}
+
+static void
+do_renew(harness *h)
+{
+	get(h, 0, "a");
+	h->effects_left = h->effects;
+	renew(h, 0, "a", 3 * LEASE_MS);
+}
+
+static void
+do_lose(harness *h)
+{
+	get(h, 0, "a");
+	delete_item(h, "a");
+	h->effects_left = h->effects;
+	renew(h, 0, "a", 0);
+}
+
+static void
+do_acknowledge(harness *h)
+{
+	(void) lose(h);
+	h->fate = FATE_OK;
+	h->effects_left = h->effects;
+	release(h, 0, "a");
+}
+
+static void
+do_end(harness *h)
+{
+	get(h, 0, "a");
+	get(h, 0, "b");
+	h->effects_left = h->effects;
+	end_session(h, 0);
+}
+
+/* Dies after so many effects, in the middle of an event: the next one cleans up. */
+TEST(a_manager_may_die_after_any_effect)
+{
+	void		(*const acts[]) (harness *h) = {
+		do_acquire, do_release, do_renew, do_lose, do_acknowledge, do_end,
+	};
+
+	for (size_t i = 0; i < COUNT_OF(acts); i++)
+	{
+		for (int effects = 0; effects < 10; effects++)
+		{
+			harness    *h = harness_start();
+
+			h->effects = effects;
+			if (acts[i] == do_acquire)
+				h->effects_left = effects;
+			acts[i] (h);
+			settle(h);
+			kill_manager(h);
+			h->effects_left = -1;
+			start_manager(h);
+			run(h, 2 * LEASE_US);
+			assert_false(h->asked[0].owed);
+			if (acts[i] == do_acquire)
+				assert_true(holds(h, 0, "a"));
+			finish(h);
+		}
+	}
+}
