@@ -316,17 +316,18 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 }
 
 /*
- * While adopting: the previous manager has ended the hold.  If nobody has had one on
- * the lease since, the release is to be confirmed yet.
+ * While adopting: the previous manager has ended the hold.  If another session has
+ * one on the lease, or had, the lock has passed on; if nobody has, the release is to
+ * be confirmed yet.
  */
 static void
 resume_release(lockmgr *lm, lm_session *session, uint32_t lease_index)
 {
 	lm_lease   *lease = lease_index < lm->max_leases ? &lm->leases[lease_index] : NULL;
 
-	if (lease == NULL || lease->hold != NULL || lease->lock == NULL ||
-		lease->l.session.slot != session->id.slot ||
-		lease->l.session.generation != session->id.generation)
+	if (lease == NULL || lease->lock == NULL || lease->l.state == LEASE_ACQUIRING)
+		lm_answer_unconfirmed(lm, session);
+	else if (lease->hold != NULL || lease->lock->releaser != NULL)
 		lm_answer_result(lm, session, LOCKMGR_RELEASED);
 	else if (lease->l.state == LEASE_LOST)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);

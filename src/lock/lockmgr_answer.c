@@ -90,6 +90,20 @@ lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 	lm_answer(lm, session, &answer);
 }
 
+/* Nobody knows whether the release was done. */
+void
+lm_answer_unconfirmed(lockmgr *lm, lm_session *session)
+{
+	lockmgr_answer answer = {
+		.result = LOCKMGR_FAILED,
+		.op = DYNAMO_RELEASE,
+		.status = DYNAMO_UNKNOWN,
+		.message = "the lease had ended before DynamoDB confirmed the release",
+	};
+
+	lm_answer(lm, session, &answer);
+}
+
 /* Call it after saving the lease: the session reads the lease directory next. */
 void
 lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
@@ -101,10 +115,7 @@ lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 		return;
 	lock->releaser = NULL;
 	if (result == LOCKMGR_FAILED)
-	{
-		answer.op = DYNAMO_RELEASE;
-		answer.status = DYNAMO_UNKNOWN;
-		answer.message = "the lease had ended before DynamoDB confirmed the release";
-	}
-	lm_answer(lm, session, &answer);
+		lm_answer_unconfirmed(lm, session);
+	else
+		lm_answer(lm, session, &answer);
 }

@@ -367,6 +367,7 @@ extern void lm_answer_failed(lockmgr *lm, lm_session *session,
 							 const lm_lock *lock);
 extern void lm_fail_releaser(lockmgr *lm, lm_lock *lock);
 extern void lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result);
+extern void lm_answer_unconfirmed(lockmgr *lm, lm_session *session);
 extern void lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result);
 
 #define LM_CONTAINER(node, type, member) \
