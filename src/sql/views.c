@@ -126,7 +126,7 @@ ddb_locks(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	LeaseCopy  *entry = palloc(sizeof(LeaseCopy));
 	HoldCopy   *held = palloc(sizeof(HoldCopy));
-	bool	   *shown = palloc0(segment->max_leases * sizeof(bool));
+	bool	   *shown;
 	int64		now;
 	Waiter	   *waiters;
 	int			waiter_count;
@@ -136,6 +136,7 @@ ddb_locks(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	InitMaterializedSRF(fcinfo, 0);
 
+	shown = palloc0(segment->max_leases * sizeof(bool));
 	waiters = palloc(segment->max_sessions * sizeof(Waiter));
 	waiter_count = collect_waiters(waiters);
 	now = SegmentNow();
