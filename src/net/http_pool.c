@@ -478,7 +478,8 @@ http_pool_new(reactor *r, const http_pool_config *config,
 	char		host[300];
 	http_pool  *pool;
 
-	if (!aws_endpoint_host(config->url, host, sizeof(host), error, error_size) ||
+	if ((config->url != NULL &&
+		 !aws_endpoint_host(config->url, host, sizeof(host), error, error_size)) ||
 		!init_curl(error, error_size))
 		return NULL;
 	pool = calloc(1, sizeof(*pool));
@@ -533,7 +534,18 @@ http_pool_post(http_pool *pool, const char *const *headers, int header_count,
 			   const char *body, size_t len, int timeout_ms,
 			   http_done_fn done, void *arg)
 {
-	http_request *request = http_request_new(headers, header_count, body, len);
+	return http_pool_send(pool, NULL, NULL, headers, header_count, body, len,
+						  timeout_ms, done, arg);
+}
+
+bool
+http_pool_send(http_pool *pool, const char *method, const char *url,
+			   const char *const *headers, int header_count,
+			   const char *body, size_t len, int timeout_ms,
+			   http_done_fn done, void *arg)
+{
+	http_request *request = http_request_new(method, url, headers, header_count,
+											 body, len);
 
 	if (request == NULL)
 		return false;

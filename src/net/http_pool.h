@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * http_pool.h
- *	  Keep-alive connections to one endpoint, on curl's multi interface.
+ *	  Keep-alive connections on curl's multi interface, to one endpoint or to
+ *	  whatever URL each request has.
  *
- * Posts bodies and reports replies; knows nothing of DynamoDB.  Never blocks and
- * never raises an error.  Each http_pool_post() that returns true is followed by
- * exactly one call of its done function, never from within http_pool_post().
+ * Sends requests and reports replies; knows nothing of DynamoDB.  Never blocks and
+ * never raises an error.  Each http_pool_post() or http_pool_send() that returns
+ * true is followed by exactly one call of its done function, never from within it.
  *
- * A POST is never repeated without the caller's knowledge: see "curl re-sends
+ * A request is never repeated without the caller's knowledge: see "curl re-sends
  * POSTs" in doc/architecture.md.
  *
  *-------------------------------------------------------------------------
@@ -25,7 +26,8 @@ typedef struct http_pool http_pool;
 
 typedef struct http_pool_config
 {
-	const char *url;			/* http:// or https://, host, port, path "/" */
+	const char *url;			/* http:// or https://, host, port, path "/"; NULL:
+								 * each request has its own */
 	const char *ca_file;		/* NULL: the system's certificates */
 	int			max_connections;
 	int			connect_timeout_ms;
@@ -83,6 +85,15 @@ extern void http_pool_free(http_pool *pool);
 extern bool http_pool_post(http_pool *pool, const char *const *headers,
 						   int header_count, const char *body, size_t len,
 						   int timeout_ms, http_done_fn done, void *arg);
+
+/*
+ * The same with another method, "GET", "PUT" or "POST", and a URL of its own.  A GET
+ * has no body.  All requests of a pool are sent in the same way.
+ */
+extern bool http_pool_send(http_pool *pool, const char *method, const char *url,
+						   const char *const *headers, int header_count,
+						   const char *body, size_t len, int timeout_ms,
+						   http_done_fn done, void *arg);
 
 /* Limits the remaining time of all requests under way. */
 extern void http_pool_hurry(http_pool *pool, int timeout_ms);

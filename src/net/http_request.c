@@ -29,8 +29,22 @@ add_header(struct curl_slist **node, char **text, const char *line)
 	*node += 1;
 }
 
+/* The text behind the one before; NULL stays NULL. */
+static const char *
+add_text(char **text, const char *added)
+{
+	const char *start = *text;
+
+	if (added == NULL)
+		return NULL;
+	strcpy(*text, added);
+	*text += strlen(added) + 1;
+	return start;
+}
+
 http_request *
-http_request_new(const char *const *headers, int header_count,
+http_request_new(const char *method, const char *url,
+				 const char *const *headers, int header_count,
 				 const char *body, size_t len)
 {
 	size_t		nodes_size = (header_count + 1) * sizeof(struct curl_slist);
@@ -41,6 +55,8 @@ http_request_new(const char *const *headers, int header_count,
 
 	for (int i = 0; i < header_count; i++)
 		text_size += strlen(headers[i]) + 1;
+	if (method != NULL)
+		text_size += strlen(method) + strlen(url) + 2;
 	request = malloc(sizeof(*request) + nodes_size + text_size + len);
 	if (request == NULL)
 		return NULL;
@@ -52,6 +68,8 @@ http_request_new(const char *const *headers, int header_count,
 		add_header(&node, &text, headers[i]);
 	add_header(&node, &text, no_expect);
 	node[-1].next = NULL;
+	request->method = add_text(&text, method);
+	request->url = add_text(&text, url);
 	if (len > 0)
 		memcpy(text, body, len);
 	request->body = text;

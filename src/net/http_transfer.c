@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * http_transfer.c
- *	  One POST on one curl easy handle, and how it ended.
+ *	  One request on one curl easy handle, and how it ended.
  *
  * Was anything sent?  curl calls on_start just before it sends the first byte of a
  * request over a connection that is ready, TLS included.  Whatever curl's code is,
@@ -203,7 +203,7 @@ set_text(CURL *easy, CURLoption option, const char *value)
 static bool
 set_behaviour(CURL *easy, const http_pool_config *config)
 {
-	return set_text(easy, CURLOPT_URL, config->url) &&
+	return (config->url == NULL || set_text(easy, CURLOPT_URL, config->url)) &&
 		set_text(easy, CURLOPT_PROXY, "") &&
 		set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
 		set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) &&
@@ -291,6 +291,30 @@ http_transfer_destroy(http_transfer *t)
 	free(t->reply);
 }
 
+/* A POST to the pool's URL needs no change; other requests set both each time. */
+static bool
+set_target(CURL *easy, const http_request *request)
+{
+	const char *method = request->method;
+
+	if (method == NULL)
+		return true;
+	return set_text(easy, CURLOPT_URL, request->url) &&
+		set_long(easy, strcmp(method, "GET") == 0 ? CURLOPT_HTTPGET : CURLOPT_POST, 1) &&
+		set_text(easy, CURLOPT_CUSTOMREQUEST, method);
+}
+
+/* To set a body makes a POST of the request. */
+static bool
+set_body(CURL *easy, const http_request *request)
+{
+	if (request->method != NULL && strcmp(request->method, "GET") == 0)
+		return true;
+	return curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+							(curl_off_t) request->len) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body) == CURLE_OK;
+}
+
 bool
 http_transfer_load(http_transfer *t, http_request *request)
 {
@@ -302,10 +326,8 @@ http_transfer_load(http_transfer *t, http_request *request)
 	t->crc32[0] = t->date[0] = t->error[0] = '\0';
 	return curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER,
 							request->headers) == CURLE_OK &&
-		curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-						 (curl_off_t) request->len) == CURLE_OK &&
-		curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS,
-						 request->body) == CURLE_OK;
+		set_target(t->easy, request) &&
+		set_body(t->easy, request);
 }
 
 void

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * http_transfer.h
- *	  One POST on one curl easy handle, and how it ended.
+ *	  One request on one curl easy handle, and how it ended.
  *
  * Private to src/net: http_pool.c decides when a transfer runs; this file sets
  * curl's options for it and interprets its end.
@@ -23,6 +23,8 @@ typedef struct http_request
 	void	   *arg;
 	int64_t		posted_at;		/* microseconds, CLOCK_BOOTTIME */
 	int64_t		deadline;
+	const char *method;			/* NULL: a POST to the pool's URL */
+	const char *url;
 	const char *body;
 	size_t		len;
 	struct curl_slist *headers;
@@ -48,7 +50,8 @@ typedef struct http_transfer
 	char		error[CURL_ERROR_SIZE];
 } http_transfer;
 
-extern http_request *http_request_new(const char *const *headers,
+extern http_request *http_request_new(const char *method, const char *url,
+									  const char *const *headers,
 									  int header_count,
 									  const char *body, size_t len);
 extern void http_request_free(http_request *request);

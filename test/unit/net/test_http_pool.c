@@ -54,6 +54,33 @@ HTTP_TEST(request_is_sent_as_given, serve_mirror)
 	assert_null(strstr(c->body, "Accept-Encoding"));
 }
 
+HTTP_TEST(other_methods_and_urls_in_any_order, serve_mirror)
+{
+	static const char *const methods[] = {"PUT", "GET", "POST", "GET", "PUT", "POST"};
+	const char *headers[] = {"X-Mine: yes"};
+	char		url[64];
+	char		line[64];
+
+	for (int i = 0; i < (int) COUNT_OF(methods); i++)
+	{
+		const char *body = strcmp(methods[i], "POST") == 0 ? "a=1" : "";
+
+		snprintf(url, sizeof(url), "http://127.0.0.1:%d/path/%d?q=1", s->port, i);
+		snprintf(line, sizeof(line), "%s /path/%d?q=1 HTTP/1.1\r\n", methods[i], i);
+		assert_true(http_pool_send(c->pool, methods[i], url, headers, 1, body,
+								   strlen(body), PATIENCE_MS, client_done, c));
+		memset(url, 'z', sizeof(url) - 1);
+		client_run_until(c, i + 1);
+		assert_int_equal(c->reply.outcome, HTTP_REPLIED);
+		assert_ptr_equal(strstr(c->body, line), c->body);
+		assert_non_null(strstr(c->body, "\r\nX-Mine: yes\r\n"));
+		assert_string_equal(strstr(c->body, "\r\n\r\n") + 4, body);
+		assert_int_equal(strstr(c->body, "Content-Length") != NULL,
+						 strcmp(methods[i], "GET") != 0);
+	}
+	assert_int_equal(s->connection_count, 1);
+}
+
 /* curl would ask before it sends more than 1 MB; 64 kB is sent in pieces. */
 static void
 serve_length(test_connection *c)
