@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * credentials.h
- *	  Finds AWS credentials: settings, then environment, then the shared config
- *	  and credentials files.
+ *	  Finds out where the AWS credentials come from: settings, environment, web
+ *	  identity, shared config and credentials files, container, instance metadata.
  *
- * The caller passes functions that read the environment and files, so tests and
- * fuzzers need neither.  Order and names are those of the AWS SDKs and Tools
- * Reference Guide, "Configuration and authentication settings reference".
+ * The result is a plan.  Keys are in the plan itself; all else must be fetched:
+ * fetch.h.  The caller passes functions that read the environment and files, so
+ * tests and fuzzers need neither.  Order and names are those of the AWS SDKs and
+ * Tools Reference Guide, "Standardized credential providers".
  *
  *-------------------------------------------------------------------------
  */
@@ -36,6 +37,7 @@ typedef struct aws_credentials
 	char		source[384];	/* for people: "environment", "profile \"x\" in
 								 * /home/pg/.aws/credentials" */
 	char		file[1024];		/* the shared file they came from, or "" */
+	int64_t		expires_s;		/* epoch seconds; 0: never, or unknown */
 } aws_credentials;
 
 /* Access to environment and files.  Both functions get arg. */
@@ -60,6 +62,65 @@ typedef enum aws_found
 	AWS_BROKEN					/* this source is unusable: stop */
 } aws_found;
 
+#define AWS_NAME_SIZE	256
+#define AWS_TEXT_SIZE	2048	/* ARNs, paths, URLs, commands */
+#define AWS_ROLES_MAX	8
+
+/* What the credentials begin with. */
+typedef enum aws_base
+{
+	AWS_BASE_KEYS,				/* known already */
+	AWS_BASE_WEB_IDENTITY,		/* a role, for the token in a file */
+	AWS_BASE_SSO,				/* a role of IAM Identity Center */
+	AWS_BASE_PROCESS,			/* what a command prints */
+	AWS_BASE_CONTAINER,			/* ECS, EKS Pod Identity */
+	AWS_BASE_METADATA			/* the EC2 instance's role */
+} aws_base;
+
+/* A role to assume; "" and 0 where unset. */
+typedef struct aws_role
+{
+	char		arn[AWS_TEXT_SIZE];
+	char		session_name[AWS_NAME_SIZE];
+	char		external_id[1536];
+	int			duration_s;
+} aws_role;
+
+typedef struct aws_plan
+{
+	aws_base	base;
+	aws_credentials keys;		/* AWS_BASE_KEYS; source is set in each case */
+	char		sts_url[AWS_TEXT_SIZE]; /* if a role is assumed */
+	char		sts_region[AWS_NAME_SIZE];
+	union
+	{
+		struct
+		{
+			aws_role	role;
+			char		token_file[AWS_TEXT_SIZE];
+		}			web;
+		struct
+		{
+			char		url[AWS_TEXT_SIZE];
+			char		oidc_url[AWS_TEXT_SIZE];
+			char		account_id[AWS_NAME_SIZE];
+			char		role_name[AWS_NAME_SIZE];
+			char		token_file[AWS_TEXT_SIZE];	/* in the cache */
+		}			sso;
+		char		command[AWS_TEXT_SIZE];
+		struct
+		{
+			char		url[AWS_TEXT_SIZE];
+			char		token[AWS_TEXT_SIZE * 4];	/* "" if there is none */
+			char		token_file[AWS_TEXT_SIZE];	/* precedes token */
+		}			container;
+		char		metadata_url[AWS_TEXT_SIZE];	/* without a path */
+	}			from;
+	aws_role	roles[AWS_ROLES_MAX];	/* to be assumed one after the other */
+	int			role_count;
+	char		tried[2048];	/* what was tried before, and why it did not apply */
+} aws_plan;
+
 /*
  * A source of credentials.  Providers are tried in the table's order.  If the
  * result is not AWS_FOUND, error says why, without secrets.
@@ -68,22 +129,21 @@ typedef struct aws_provider
 {
 	const char *name;
 	aws_found	(*find) (const aws_settings *settings, const aws_environment *env,
-						 aws_credentials *found, char *error, size_t error_size);
+						 aws_plan *plan, char *error, size_t error_size);
 } aws_provider;
 
 extern const aws_provider aws_providers[];
 extern const int aws_provider_count;
 
 /*
- * Tries the providers.  False if none has credentials or one is broken; error
- * then names the sources in the order tried, with each one's error.
+ * Tries the providers.  False if none applies or one is broken; error then names
+ * the sources in the order tried, with each one's error.
  */
-extern bool aws_find_credentials(const aws_settings *settings,
-								 const aws_environment *env,
-								 aws_credentials *found,
-								 char *error, size_t error_size);
+extern bool aws_make_plan(const aws_settings *settings, const aws_environment *env,
+						  aws_plan *plan, char *error, size_t error_size);
 
 /* Overwrites the secrets. */
 extern void aws_credentials_wipe(aws_credentials *credentials);
+extern void aws_plan_wipe(aws_plan *plan);
 
 #endif							/* DDBLOCK_AWS_CREDENTIALS_H */

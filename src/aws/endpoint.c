@@ -14,7 +14,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "aws/profile.h"
 
@@ -101,34 +100,36 @@ aws_find_region(const aws_settings *settings, const aws_environment *env,
 	return refuse(error, error_size, where, "not the name of a Region");
 }
 
-static bool
-ignores_endpoints(const aws_profile *profile, const aws_environment *env)
-{
-	const char *given;
-	char		value[8];
+static void make_endpoint(const char *name, const char *region, bool dual_stack,
+						  char *url, size_t size);
 
-	given = aws_get_variable(env, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
-	if (given == NULL &&
-		aws_profile_get(profile, "ignore_configured_endpoint_urls",
-						value, sizeof(value)) == INI_FOUND)
-		given = value;
-	return given != NULL && strcasecmp(given, "true") == 0;
+static void
+drop_slash(char *url)
+{
+	size_t		len = strlen(url);
+
+	if (len > 0 && url[len - 1] == '/')
+		url[len - 1] = '\0';
 }
 
+/* "" if none is configured. */
 static bool
 copy_configured_endpoint(const aws_profile *profile,
-						 const aws_environment *env, char *url, size_t size)
+						 const aws_environment *env, const char *variable,
+						 const char *service, char *url, size_t size)
 {
 	const char *given;
 
-	if (ignores_endpoints(profile, env))
+	url[0] = '\0';
+	if (aws_is_true(env, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+					profile, "ignore_configured_endpoint_urls"))
 		return true;
-	given = aws_get_variable(env, "AWS_ENDPOINT_URL_DYNAMODB");
+	given = aws_get_variable(env, variable);
 	if (given == NULL)
 		given = aws_get_variable(env, "AWS_ENDPOINT_URL");
 	if (given != NULL)
 		return aws_copy_text(given, url, size);
-	if (!aws_profile_get_service_endpoint(profile, "dynamodb", url, size))
+	if (!aws_profile_get_service_endpoint(profile, service, url, size))
 		return false;
 	if (aws_is_set(url))
 		return true;
@@ -141,7 +142,6 @@ aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
 {
 	aws_profile profile;
 	char		words[MAX_WORDS];
-	size_t		len;
 	bool		ok;
 
 	url[0] = '\0';
@@ -151,7 +151,8 @@ aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
 	{
 		if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
 			return refuse(error, error_size, "shared files", words);
-		ok = copy_configured_endpoint(&profile, env, url, size);
+		ok = copy_configured_endpoint(&profile, env, "AWS_ENDPOINT_URL_DYNAMODB",
+									  "dynamodb", url, size);
 		aws_profile_close(&profile);
 	}
 	if (!ok || !aws_is_visible_ascii(url))
@@ -160,20 +161,72 @@ aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
 		return refuse(error, error_size, "endpoint",
 					  "too long, not a URL, or its services section is missing");
 	}
-	len = strlen(url);
-	if (len > 0 && url[len - 1] == '/')
-		url[len - 1] = '\0';
+	drop_slash(url);
 	return true;
 }
 
 void
 aws_default_endpoint(const char *region, char *url, size_t size)
 {
-	const char *domain = strncmp(region, "cn-", 3) == 0 ?
-		"amazonaws.com.cn" : "amazonaws.com";
-	int			len = snprintf(url, size, "https://dynamodb.%s.%s",
-							   region, domain);
+	make_endpoint("dynamodb", region, false, url, size);
+}
 
+/* Amazon's own endpoint; "" if it does not fit. */
+static void
+make_endpoint(const char *name, const char *region, bool dual_stack,
+			  char *url, size_t size)
+{
+	bool		china = strncmp(region, "cn-", 3) == 0;
+	const char *domain = china ? "amazonaws.com.cn" : "amazonaws.com";
+	int			len;
+
+	if (dual_stack)
+		domain = china ? "api.amazonwebservices.com.cn" : "api.aws";
+	len = snprintf(url, size, "https://%s.%s.%s", name, region, domain);
 	if (len < 0 || (size_t) len >= size)
 		url[0] = '\0';
+}
+
+static const struct
+{
+	const char *variable;
+	const char *section;		/* in the services section */
+	const char *host;			/* the first part of Amazon's own */
+	const char *fips;
+}			services[] = {
+	[AWS_STS] = {"AWS_ENDPOINT_URL_STS", "sts", "sts", "sts-fips"},
+	[AWS_SSO] = {"AWS_ENDPOINT_URL_SSO", "sso", "portal.sso", "portal.sso-fips"},
+	[AWS_SSO_OIDC] = {"AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc", "oidc-fips"},
+};
+
+bool
+aws_find_service_endpoint(const aws_settings *settings, const aws_environment *env,
+						  aws_service service, const char *region,
+						  char *url, size_t size, char *error, size_t error_size)
+{
+	const char *variable = services[service].variable;
+	aws_profile profile;
+	char		words[MAX_WORDS];
+	char		host[300];
+	bool		ok;
+
+	url[0] = '\0';
+	if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
+		return refuse(error, error_size, "shared files", words);
+	ok = copy_configured_endpoint(&profile, env, variable, services[service].section,
+								  url, size);
+	if (ok && url[0] == '\0')
+		make_endpoint(aws_is_true(env, "AWS_USE_FIPS_ENDPOINT",
+								  &profile, "use_fips_endpoint") ?
+					  services[service].fips : services[service].host, region,
+					  aws_is_true(env, "AWS_USE_DUALSTACK_ENDPOINT",
+								  &profile, "use_dualstack_endpoint"), url, size);
+	aws_profile_close(&profile);
+	if (!ok)
+		return refuse(error, error_size, variable,
+					  "too long, or the services section is missing");
+	drop_slash(url);
+	if (aws_endpoint_host(url, host, sizeof(host), words, sizeof(words)))
+		return true;
+	return refuse(error, error_size, variable, words);
 }

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * endpoint.h
- *	  Finds the AWS region and DynamoDB's endpoint, where credentials.h looks
- *	  for credentials.
+ *	  Finds the AWS region and the endpoints of DynamoDB and of the services that
+ *	  give credentials, where credentials.h looks for credentials.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,6 +35,25 @@ extern bool aws_find_endpoint(const aws_settings *settings,
 							  char *url, size_t size,
 							  char *error, size_t error_size);
 extern void aws_default_endpoint(const char *region, char *url, size_t size);
+
+typedef enum aws_service
+{
+	AWS_STS,
+	AWS_SSO,
+	AWS_SSO_OIDC
+} aws_service;
+
+/*
+ * The endpoint of a service that gives credentials, in the same way: its own
+ * AWS_ENDPOINT_URL_..., AWS_ENDPOINT_URL, services section, endpoint_url; else
+ * Amazon's for the Region, with FIPS and dual stack if the environment or the
+ * profile asks for them.  False, with an error, if that is not a URL.
+ */
+extern bool aws_find_service_endpoint(const aws_settings *settings,
+									  const aws_environment *env,
+									  aws_service service, const char *region,
+									  char *url, size_t size,
+									  char *error, size_t error_size);
 
 /*
  * The only definition of an endpoint's URL: scheme://host[:port][/], where the

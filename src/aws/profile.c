@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_NAME 256
 
@@ -30,6 +31,19 @@ aws_get_variable(const aws_environment *env, const char *name)
 	const char *value = env->get(env->arg, name);
 
 	return aws_is_set(value) ? value : NULL;
+}
+
+bool
+aws_is_true(const aws_environment *env, const char *variable,
+			const aws_profile *profile, const char *property)
+{
+	const char *given = variable != NULL ? aws_get_variable(env, variable) : NULL;
+	char		value[8];
+
+	if (given == NULL && profile != NULL && property != NULL &&
+		aws_profile_get(profile, property, value, sizeof(value)) == INI_FOUND)
+		given = value;
+	return given != NULL && strcasecmp(given, "true") == 0;
 }
 
 bool
@@ -181,6 +195,16 @@ aws_profile_open(aws_profile *profile, const aws_settings *settings,
 	return ok;
 }
 
+bool
+aws_profile_other(const aws_profile *profile, const char *name, aws_profile *other)
+{
+	*other = *profile;
+	other->name = name;
+	other->named = true;
+	find_sections(other);
+	return other->credentials.has_profile || other->config.has_profile;
+}
+
 static void
 close_file(aws_profile_file *file)
 {
@@ -217,6 +241,22 @@ aws_profile_get(const aws_profile *profile, const char *property,
 		result = aws_profile_get_from(profile, &profile->config, property,
 									  value, size);
 	return result;
+}
+
+bool
+aws_profile_has_section(const aws_profile *profile, const char *kind,
+						const char *section)
+{
+	return ini_has_section(file_text(&profile->config), kind, section);
+}
+
+ini_result
+aws_profile_get_in_section(const aws_profile *profile, const char *kind,
+						   const char *section, const char *property,
+						   char *value, size_t size)
+{
+	return ini_get(file_text(&profile->config), kind, section, property, NULL,
+				   value, size);
 }
 
 bool

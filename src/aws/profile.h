@@ -49,6 +49,13 @@ extern bool aws_profile_open(aws_profile *profile,
 /* Overwrites and frees the files' text. */
 extern void aws_profile_close(aws_profile *profile);
 
+/*
+ * Another profile of the same files, which only the first one closes.  False if
+ * neither file has it.
+ */
+extern bool aws_profile_other(const aws_profile *profile, const char *name,
+							  aws_profile *other);
+
 /* Why a file does not have the profile, for messages. */
 extern const char *aws_profile_absence(const aws_profile_file *file);
 
@@ -62,6 +69,14 @@ extern ini_result aws_profile_get_from(const aws_profile *profile,
 extern ini_result aws_profile_get(const aws_profile *profile,
 								  const char *property,
 								  char *value, size_t size);
+
+/* A property of the config file's section [KIND NAME]. */
+extern bool aws_profile_has_section(const aws_profile *profile, const char *kind,
+									const char *section);
+extern ini_result aws_profile_get_in_section(const aws_profile *profile,
+											 const char *kind, const char *section,
+											 const char *property,
+											 char *value, size_t size);
 
 /*
  * The endpoint_url of a service in the config file's section [services NAME],
@@ -80,6 +95,10 @@ extern bool aws_is_set(const char *value);
 /* NULL if the variable is unset. */
 extern const char *aws_get_variable(const aws_environment *env,
 									const char *name);
+
+/* Is the variable, or else the profile's property, "true"?  Either may be NULL. */
+extern bool aws_is_true(const aws_environment *env, const char *variable,
+						const aws_profile *profile, const char *property);
 
 /* False if it does not fit; writes nothing then. */
 extern bool aws_copy_text(const char *text, char *out, size_t size);

@@ -42,6 +42,7 @@
 #include "worker/worker_call.h"
 #include "worker/worker_clock.h"
 #include "worker/worker_credentials.h"
+#include "worker/worker_fetch.h"
 #include "worker/worker_gate.h"
 #include "worker/worker_journal.h"
 #include "worker/worker_lockmgr.h"
@@ -92,10 +93,11 @@ ddblock_worker_main(Datum main_arg)
 	slow_down_starts();
 	name_owner();
 	announce();
+	WorkerClockInit();
+	WorkerFetchInit();
 	wait_for_place();
 	WorkerMailboxInit();
 	WorkerReadTableSettings();
-	WorkerClockInit();
 	WorkerGateInit();
 	WorkerCallInit(see_reply);
 	make_lockmgr();
@@ -109,6 +111,7 @@ ddblock_worker_main(Datum main_arg)
 	{
 		int64		now = SegmentNow();
 		int64		wake;
+		int64		wake_credentials;
 
 		MemoryContextSwitchTo(turn);
 		MemoryContextReset(turn);
@@ -122,11 +125,12 @@ ddblock_worker_main(Datum main_arg)
 
 		WorkerSetClock(now);
 		WorkerReadMailbox(now);
+		wake_credentials = WorkerRenewCredentials(now);
 		WorkerRunCalls();
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = WorkerSettleParked(now);
+		wake = sooner(WorkerSettleParked(now), wake_credentials);
 		wake = sooner(wake, WorkerGateRun(now));
 		wake = sooner(wake, WorkerKeepWarm(now));
 		wake = sooner(wake, WorkerJournalRun(now));
@@ -263,6 +267,7 @@ reload(void)
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
 	WorkerReadTableSettings();
+	WorkerFetchReload();
 	WorkerFindCredentials();
 	WorkerCheckExposure();
 	WorkerCallReload();
@@ -302,11 +307,12 @@ leave(void)
 static WaitEventSet *
 make_wait_set(void)
 {
-	WaitEventSet *set = CompatCreateWaitEventSet(3);
+	WaitEventSet *set = CompatCreateWaitEventSet(4);
 
 	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	AddWaitEventToSet(set, WL_SOCKET_READABLE, WorkerCallFd(), NULL, NULL);
+	AddWaitEventToSet(set, WL_SOCKET_READABLE, WorkerFetchFd(), NULL, NULL);
 	return set;
 }
 

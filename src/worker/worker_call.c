@@ -8,6 +8,9 @@
  * credentials are looked up again, and the refusal's Date header has brought
  * the time.
  *
+ * A call that has no credentials, or none that DynamoDB accepts, waits while some
+ * are fetched, for no longer than its time-out.
+ *
  * The HTTP pool reports replies from its own turn, so they are handled at once.
  * A call that could not even be posted goes to a list that WorkerRunCalls()
  * works off.  Calls are malloc'd, since rooms without PostgreSQL free what they
@@ -27,7 +30,7 @@
 #include "worker/worker_clock.h"
 #include "worker/worker_counters.h"
 #include "worker/worker_credentials.h"
-#include "worker/worker_place.h"
+#include "worker/worker_environment.h"
 #include "worker/worker_sign.h"
 #include "worker/worker_table.h"
 #include "worker/worker_trouble.h"
@@ -44,19 +47,28 @@ typedef struct Call
 	WorkerCall	asked;
 	bool		again;			/* posted a second time, newly signed */
 	dynamo_reply reply;
-	struct Call *next;			/* in the list of calls that were not posted */
+	struct Call *next;			/* in one of the lists of calls that were not posted */
 } Call;
+
+typedef struct CallList
+{
+	Call	   *first;
+	Call	  **end;
+} CallList;
 
 static reactor *the_reactor;
 static http_pool *pool;
 static WorkerDone seen;
 static int64 last_call;
-static Call *failed;
-static Call **failed_end = &failed;
+static CallList failed = {NULL, &failed.first};
+static CallList waiting = {NULL, &waiting.first};	/* for credentials */
 
 static void make_pool(void);
+static void append(CallList *list, Call *call);
+static Call *take_first(CallList *list);
 static void post(Call *call);
 static bool sign_and_post(Call *call);
+static void post_waiting(void);
 static void fail(Call *call, dynamo_status status, const char *problem);
 static dynamo_status status_of_failure(http_outcome outcome);
 static void replied(void *arg, const http_reply *reply);
@@ -155,12 +167,33 @@ WorkerKeepWarm(int64 now)
 }
 
 static void
+append(CallList *list, Call *call)
+{
+	call->next = NULL;
+	*list->end = call;
+	list->end = &call->next;
+}
+
+static Call *
+take_first(CallList *list)
+{
+	Call	   *call = list->first;
+
+	list->first = call->next;
+	if (list->first == NULL)
+		list->end = &list->first;
+	return call;
+}
+
+static void
 post(Call *call)
 {
 	last_call = call->asked.posted = SegmentNow();
 	if (WorkerCredentials() == NULL)
-		WorkerFindCredentials();
-	if (WorkerCredentials() == NULL)
+		WorkerWantCredentials();
+	if (WorkerCredentialsComing() && (call->again || WorkerCredentials() == NULL))
+		append(&waiting, call);
+	else if (WorkerCredentials() == NULL)
 		fail(call, DYNAMO_CREDENTIALS, "no credentials were found");
 	else if (call->asked.body == NULL || !sign_and_post(call))
 		fail(call, DYNAMO_UNREACHABLE, "out of memory");
@@ -180,14 +213,41 @@ sign_and_post(Call *call)
 					   Max(asked->timeout_us / 1000, 1), replied, call);
 }
 
+/* Posts them when the credentials are there, or will not come. */
+static void
+post_waiting(void)
+{
+	int64		now = SegmentNow();
+	CallList	list = waiting;
+
+	if (list.first == NULL)
+		return;
+	if (list.end == &waiting.first)
+		list.end = &list.first;
+	waiting = (CallList) {NULL, &waiting.first};
+	while (list.first != NULL)
+	{
+		Call	   *call = take_first(&list);
+		int64		waited = now - call->asked.posted;
+
+		if (waited >= call->asked.timeout_us)
+			fail(call, DYNAMO_UNREACHABLE, "credentials are still being fetched");
+		else if (WorkerCredentialsComing())
+			append(&waiting, call);
+		else
+		{
+			call->asked.timeout_us -= waited;
+			post(call);
+		}
+	}
+}
+
 static void
 fail(Call *call, dynamo_status status, const char *problem)
 {
 	WorkerCountFailure(call->asked.op);
 	dynamo_read_failure(&call->reply, call->asked.count, status, problem);
-	call->next = NULL;
-	*failed_end = call;
-	failed_end = &call->next;
+	append(&failed, call);
 	SetLatch(MyLatch);			/* WorkerRunCalls() may be over in this turn */
 }
 
@@ -237,7 +297,7 @@ replied(void *arg, const http_reply *reply)
 	call->again = true;
 	dynamo_reply_free(&call->reply);
 	if (WorkerCredentials() != NULL)
-		WorkerFindCredentials();
+		WorkerWantCredentials();
 	post(call);
 }
 
@@ -289,13 +349,7 @@ void
 WorkerRunCalls(void)
 {
 	reactor_run(the_reactor);
-	while (failed != NULL)
-	{
-		Call	   *call = failed;
-
-		failed = call->next;
-		if (failed == NULL)
-			failed_end = &failed;
-		conclude(call);
-	}
+	post_waiting();
+	while (failed.first != NULL)
+		conclude(take_first(&failed));
 }

@@ -50,6 +50,16 @@ WorkerAwsSettings(void)
 	};
 }
 
+const char *
+WorkerCaFile(void)
+{
+	const char *bundle = getenv("AWS_CA_BUNDLE");
+
+	if (ddblock_ca_file[0] != '\0')
+		return ddblock_ca_file;
+	return bundle != NULL && bundle[0] != '\0' ? bundle : NULL;
+}
+
 static const char *
 get_env(void *arg, const char *name)
 {

@@ -17,4 +17,10 @@ extern const aws_environment *WorkerEnvironment(void);
 /* Valid until the next reload. */
 extern aws_settings WorkerAwsSettings(void);
 
+/*
+ * Whom TLS trusts, as the AWS tools do: a setting, the environment, or NULL for the
+ * system's certificates.
+ */
+extern const char *WorkerCaFile(void);
+
 #endif							/* DDBLOCK_WORKER_WORKER_ENVIRONMENT_H */

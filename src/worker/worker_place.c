@@ -88,14 +88,13 @@ WorkerPlaceProblem(void)
 static void
 log_place(void)
 {
-	const aws_credentials *credentials = WorkerCredentials();
+	const char *source = WorkerCredentialsSource();
 
 	ereport(LOG,
 			(errmsg("ddblock uses lock table \"%s\" in Region \"%s\" at %s", ddblock_table,
 					segment->place.region, segment->place.url),
-			 credentials != NULL ?
-			 errdetail("The credentials come from: %s.", credentials->source) :
-			 errdetail("There are no credentials yet.")));
+			 source == NULL ? errdetail("There are no credentials yet.") :
+			 errdetail("The credentials come from: %s.", source)));
 }
 
 /* Only their names: the values may contain a password. */
@@ -116,14 +115,4 @@ log_proxies(void)
 				(errmsg("ddblock ignores \"%s\" in the server's environment", names[i]),
 				 errdetail("It connects to DynamoDB without a proxy.")));
 	}
-}
-
-const char *
-WorkerCaFile(void)
-{
-	const char *bundle = getenv("AWS_CA_BUNDLE");
-
-	if (ddblock_ca_file[0] != '\0')
-		return ddblock_ca_file;
-	return bundle != NULL && bundle[0] != '\0' ? bundle : NULL;
 }

@@ -17,7 +17,4 @@
 extern bool WorkerFindPlace(void);
 extern const char *WorkerPlaceProblem(void);
 
-/* As the AWS tools do: a setting, the environment, or NULL for the system's. */
-extern const char *WorkerCaFile(void);
-
 #endif							/* DDBLOCK_WORKER_WORKER_PLACE_H */

@@ -11,6 +11,10 @@
 
 #define CREDENTIALS "/home/pg/.aws/credentials"
 #define CONFIG "/home/pg/.aws/config"
+#define LAST \
+	"container AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, " \
+	"AWS_CONTAINER_CREDENTIALS_FULL_URI: not set; " \
+	"instance metadata: AWS_EC2_METADATA_DISABLED is true"
 #define KEYS(id, secret) "aws_access_key_id = " id "\naws_secret_access_key = " secret "\n"
 
 typedef struct pair
@@ -34,7 +38,7 @@ get(void *arg, const char *name)
 	for (int i = 0; i < 16 && w->variables[i].name != NULL; i++)
 		if (strcmp(w->variables[i].name, name) == 0)
 			return w->variables[i].value;
-	return NULL;
+	return strcmp(name, "AWS_EC2_METADATA_DISABLED") == 0 ? "true" : NULL;
 }
 
 static char *
@@ -64,17 +68,20 @@ environment(const world *w)
 }
 
 static const aws_settings none;
+static aws_plan plan;
 static aws_credentials found;
-static char error[1024];
+static char error[2048];
 static char words[1024];		/* of Region and endpoint */
 
 static bool
 find(const aws_settings *settings, const world *w)
 {
 	aws_environment env = environment(w);
+	bool		ok = aws_make_plan(settings != NULL ? settings : &none, &env, &plan,
+								   error, sizeof(error));
 
-	return aws_find_credentials(settings != NULL ? settings : &none, &env,
-								&found, error, sizeof(error));
+	found = plan.keys;
+	return ok;
 }
 
 static void
@@ -88,6 +95,8 @@ assert_found(const aws_settings *settings, const world *w,
 	assert_string_equal(found.secret_access_key, secret_access_key);
 	assert_string_equal(found.session_token, session_token);
 	assert_string_equal(found.source, source);
+	assert_int_equal(plan.base, AWS_BASE_KEYS);
+	assert_int_equal(plan.role_count, 0);
 	assert_string_equal(error, "");
 }
 
@@ -95,11 +104,11 @@ static void
 assert_refused(const aws_settings *settings, const world *w,
 			   const char *message)
 {
-	const aws_credentials zero = {0};
+	static const aws_plan zero;
 
 	assert_false(find(settings, w));
 	assert_string_equal(error, message);
-	assert_memory_equal(&found, &zero, sizeof(found));
+	assert_memory_equal(&plan, &zero, sizeof(plan));
 }
 
 /* Like assert_refused(), for the end of a message. */
@@ -169,16 +178,18 @@ TEST(names_all_sources_if_none_has_credentials)
 	assert_refused(NULL, &empty,
 				   "no credentials: settings ddblock.access_key_id: not set; "
 				   "environment AWS_ACCESS_KEY_ID: not set; "
+				   "web identity AWS_WEB_IDENTITY_TOKEN_FILE: not set; "
 				   "profile \"default\" in /home/pg/.aws/credentials: "
 				   "file not found or not readable; "
 				   "profile \"default\" in /home/pg/.aws/config: "
-				   "file not found or not readable");
+				   "file not found or not readable; " LAST);
 	assert_refused(NULL, &no_keys,
 				   "no credentials: settings ddblock.access_key_id: not set; "
 				   "environment AWS_ACCESS_KEY_ID: not set; "
+				   "web identity AWS_WEB_IDENTITY_TOKEN_FILE: not set; "
 				   "profile \"default\" in /home/pg/.aws/credentials: "
 				   "no such profile; profile \"default\" in /home/pg/.aws/config "
-				   "aws_access_key_id: not set");
+				   "aws_access_key_id: not set; " LAST);
 }
 
 TEST(half_configured_sources_are_refused)
@@ -250,7 +261,8 @@ TEST(a_named_profile_must_exist)
 
 	assert_refused_with(&settings, &everything,
 						"environment: not used, because ddblock.profile is "
-						"set; profile \"gone\" in /home/pg/.aws/credentials: no such "
+						"set; web identity AWS_WEB_IDENTITY_TOKEN_FILE: not set; "
+						"profile \"gone\" in /home/pg/.aws/credentials: no such "
 						"profile, in /home/pg/.aws/config: file not found or not "
 						"readable");
 	assert_refused_with(NULL, &by_variable,
@@ -315,44 +327,226 @@ TEST(finds_the_files)
 	assert_refused_with(NULL, &no_home,
 						"profile \"default\" in ~/.aws/credentials: "
 						"file not found or not readable; profile \"default\" in "
-						"~/.aws/config: file not found or not readable");
+						"~/.aws/config: file not found or not readable; " LAST);
 }
 
-TEST(ways_to_credentials_that_it_lacks_are_named)
+/* ---- what a profile names instead of keys ---- */
+
+#define ROLE "role_arn = arn:aws:iam::1:role/x\n"
+
+TEST(unusable_profiles_are_refused)
 {
 	static const struct
 	{
-		const char *property;
 		const char *config;
+		const char *end;
 	}			cases[] = {
-		{"role_arn", "[default]\nrole_arn = arn:aws:iam::1:role/x\n"
-		"source_profile = default\n"},
-		{"sso_session", "[default]\nsso_session = x\nregion = y\n"},
-		{"sso_start_url", "[default]\nsso_start_url = https://x\n"},
-		{"credential_process", "[default]\ncredential_process = /bin/x\n"
-			KEYS("A", "HIDDEN")},
-		{"web_identity_token_file", "[default]\n"
-		"web_identity_token_file = /x\n"},
-		{"login_session", "[default]\nlogin_session = x\n"},
+		{ROLE, "role_arn needs source_profile or credential_source"},
+		{ROLE "source_profile = b\ncredential_source = Environment\n",
+		"has both source_profile and credential_source"},
+		{ROLE "credential_source = Elsewhere\n",
+		"credential_source is neither Environment nor EcsContainer nor Ec2InstanceMetadata"},
+		{ROLE "credential_source = Environment\n",
+		"credential_source: environment AWS_ACCESS_KEY_ID: not set"},
+		{ROLE "source_profile = default\nmfa_serial = arn:aws:iam::1:mfa/me\n",
+		"mfa_serial needs a person at each renewal: a server cannot use this role"},
+		{ROLE "source_profile = b\n[profile b]\nregion = x\n",
+		"profile \"b\" in " CONFIG " aws_access_key_id: not set"},
+		{ROLE "source_profile = b\n[profile b]\n" ROLE "source_profile = default\n",
+		"profile \"b\": source_profile leads in a circle"},
+		{ROLE "source_profile = b\n[profile b]\n" ROLE "source_profile = c\n"
+			"[profile c]\n" ROLE "source_profile = b\n",
+		"profile \"c\": source_profile leads in a circle"},
+		{ROLE "source_profile = b\n", "profile \"b\", the source_profile of another, does not exist"},
+		{"role_arn = x\nsource_profile = default\n", "role_arn is not the ARN of a role"},
+		{ROLE "source_profile = default\nrole_session_name = a b\n",
+		"role_session_name is not 2 to 64 letters, digits and _+=,.@-"},
+		{ROLE "source_profile = default\nduration_seconds = 899\n",
+		"duration_seconds is not between 900 and 43200"},
+		{ROLE "source_profile = default\nduration_seconds = 1h\n",
+		"duration_seconds is not between 900 and 43200"},
+		{"web_identity_token_file = /x\n",
+		"web_identity_token_file is set but role_arn is not"},
+		{"login_session = x\n", "login_session needs a person: a server cannot use it"},
+		{"sso_start_url = https://x\n",
+		"single sign-on needs sso_region and sso_start_url"},
+		{"sso_start_url = https://x\nsso_region = r\nsso_role_name = n\n",
+		"single sign-on needs sso_account_id and sso_role_name"},
+		{"sso_session = s\n",
+		"sso_session names a section [sso-session] that does not exist"},
+		{"sso_session = s\nsso_region = r\n[sso-session s]\nsso_region = r\n",
+		"sso_region can only be set in the section [sso-session]"},
 	};
-	world		w = {.files = {{CONFIG, NULL}}};
-	char		end[128];
+	char		config[400];
+	world		w = {
+		.variables = {{"AWS_REGION", "us-east-1"}}, .files = {{CONFIG, config}}
+	};
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++)
 	{
-		w.files[0].value = cases[i].config;
-		snprintf(end, sizeof(end), "profile \"default\": %s is not supported",
-				 cases[i].property);
-		assert_refused_with(NULL, &w, end);
+		snprintf(config, sizeof(config), "[default]\n%s", cases[i].config);
+		assert_refused_with(NULL, &w, cases[i].end);
 	}
+}
 
-	/* A role takes precedence over keys, keys over a process. */
-	w.files[1] = everything.files[0];
-	w.files[0].value = cases[0].config;
-	assert_refused_with(NULL, &w,
-						"profile \"default\": role_arn is not supported");
-	w.files[0].value = cases[3].config;
+TEST(a_role_needs_a_region)
+{
+	const world w = {
+		.files = {{CONFIG, "[default]\n" ROLE "source_profile = default\n" KEYS("A", "HIDDEN")}},
+	};
+
+	assert_false(find(NULL, &w));
+	assert_non_null(strstr(error, "Region or endpoint of STS: ddblock.region, AWS_REGION"));
+}
+
+TEST(a_role_precedes_keys_and_keys_precede_a_process)
+{
+	world		w = {
+		.variables = {{"AWS_REGION", "us-east-1"}},
+		.files = {{CONFIG, "[default]\n" ROLE "source_profile = default\n"}, everything.files[0]},
+	};
+
+	assert_true(find(NULL, &w));
+	assert_int_equal(plan.base, AWS_BASE_KEYS);
+	assert_string_equal(plan.keys.access_key_id, "FILEKEY");
+	assert_int_equal(plan.role_count, 1);
+	assert_string_equal(plan.roles[0].arn, "arn:aws:iam::1:role/x");
+	assert_string_equal(plan.roles[0].session_name, "ddblock");
+	assert_string_equal(plan.sts_url, "https://sts.us-east-1.amazonaws.com");
+	assert_string_equal(plan.keys.source, "role arn:aws:iam::1:role/x of profile \"default\", "
+						"assumed with profile \"default\" in " CREDENTIALS);
+	assert_string_equal(plan.keys.file, CREDENTIALS);
+
+	w.files[0].value = "[default]\ncredential_process = /bin/x\n" KEYS("A", "HIDDEN");
 	assert_found(NULL, &w, "FILEKEY", "FILEHIDDEN", "", "profile \"default\" in " CREDENTIALS);
+	w.files[1].name = "/elsewhere";
+	assert_true(find(NULL, &w));
+	assert_int_equal(plan.base, AWS_BASE_PROCESS);
+	assert_string_equal(plan.from.command, "/bin/x");
+	assert_string_equal(plan.keys.source, "credential_process of profile \"default\"");
+}
+
+TEST(roles_are_assumed_from_the_last_profile_to_the_first)
+{
+	const aws_settings settings = {.profile = "a",.region = "cn-north-1"};
+	const world w = {
+		.files = {{CONFIG,
+				"[profile a]\nrole_arn = arn:a\nsource_profile = b\nexternal_id = X\n"
+				"[profile b]\nrole_arn = arn:b\nsource_profile = c\nduration_seconds = 900\n"
+			"[profile c]\n" KEYS("C", "S")}},
+	};
+
+	assert_true(find(&settings, &w));
+	assert_string_equal(plan.keys.access_key_id, "C");
+	assert_int_equal(plan.role_count, 2);
+	assert_string_equal(plan.roles[0].arn, "arn:b");
+	assert_int_equal(plan.roles[0].duration_s, 900);
+	assert_string_equal(plan.roles[1].arn, "arn:a");
+	assert_string_equal(plan.roles[1].external_id, "X");
+	assert_string_equal(plan.sts_url, "https://sts.cn-north-1.amazonaws.com.cn");
+}
+
+/* ---- web identity, containers, the instance ---- */
+
+TEST(web_identity_comes_before_the_files_but_after_a_named_profile)
+{
+	world		w = {
+		.variables = {
+			{"AWS_WEB_IDENTITY_TOKEN_FILE", "/token"}, {"AWS_REGION", "eu-west-1"},
+			{"AWS_ROLE_ARN", "arn:r"}, {"AWS_ROLE_SESSION_NAME", "me"},
+		},
+		.files = {everything.files[0]},
+	};
+	const aws_settings settings = {.profile = "work"};
+
+	assert_true(find(NULL, &w));
+	assert_int_equal(plan.base, AWS_BASE_WEB_IDENTITY);
+	assert_string_equal(plan.from.web.token_file, "/token");
+	assert_string_equal(plan.from.web.role.arn, "arn:r");
+	assert_string_equal(plan.from.web.role.session_name, "me");
+	assert_string_equal(plan.sts_url, "https://sts.eu-west-1.amazonaws.com");
+	assert_found(&settings, &w, "WORKKEY", "WORKHIDDEN", "", "profile \"work\" in " CREDENTIALS);
+	w.variables[2].value = "";
+	assert_refused_with(NULL, &w, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is set "
+						"but AWS_ROLE_ARN is not");
+}
+
+TEST(container_urls)
+{
+	static const struct
+	{
+		const char *full;
+		const char *refusal;	/* NULL: accepted */
+	}			cases[] = {
+		{"http://localhost:8080/x", NULL},
+		{"http://LOCALHOST/x", NULL},
+		{"http://127.1.2.3/x?y=z", NULL},
+		{"http://[::1]:80/", NULL},
+		{"http://169.254.170.2/x", NULL},
+		{"http://169.254.170.23/v1/credentials", NULL},
+		{"http://[fd00:ec2::23]/v1/credentials", NULL},
+		{"https://anywhere.example:8443/x", NULL},
+		{"http://169.254.169.254/x", "plain HTTP is accepted only from this machine, ECS and EKS Pod Identity"},
+		{"http://localhost.example/x", "plain HTTP is accepted only from this machine, ECS and EKS Pod Identity"},
+		{"http://127.0.0.1.example/x", "plain HTTP is accepted only from this machine, ECS and EKS Pod Identity"},
+		{"http://128.0.0.1/x", "plain HTTP is accepted only from this machine, ECS and EKS Pod Identity"},
+		{"http://localhost@evil.example/x", "URL must end after its host and port"},
+		{"http://evil.example#@localhost/", "URL must end after its host and port"},
+		{"https://a/x#y", "URL contains a fragment"},
+		{"https://a/x y", "URL contains white space or a character that is not ASCII"},
+		{"/credentials", "URL does not begin with http:// or https://"},
+		{"ftp://a/x", "URL does not begin with http:// or https://"},
+	};
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
+	{
+		const world w = {.variables = {{"AWS_CONTAINER_CREDENTIALS_FULL_URI", cases[i].full}}};
+
+		if (cases[i].refusal != NULL)
+			assert_refused_with(NULL, &w, cases[i].refusal);
+		else
+		{
+			if (!find(NULL, &w))
+				fail_msg("%s: %s", cases[i].full, error);
+			assert_int_equal(plan.base, AWS_BASE_CONTAINER);
+			assert_string_equal(plan.from.container.url, cases[i].full);
+		}
+	}
+}
+
+TEST(the_relative_uri_of_a_container_wins)
+{
+	world		w = {
+		.variables = {
+			{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/x?a=1"},
+			{"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://localhost/y"},
+		},
+	};
+
+	assert_true(find(NULL, &w));
+	assert_string_equal(plan.from.container.url, "http://169.254.170.2/v2/x?a=1");
+	w.variables[0].value = "@evil.example/";
+	assert_refused_with(NULL, &w, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not a path");
+}
+
+TEST(metadata_is_the_last_source)
+{
+	world		w = {.variables = {{"AWS_EC2_METADATA_DISABLED", "false"}, {NULL, NULL}}};
+
+	assert_true(find(NULL, &w));
+	assert_int_equal(plan.base, AWS_BASE_METADATA);
+	assert_string_equal(plan.from.metadata_url, "http://169.254.169.254");
+	assert_string_equal(plan.keys.source, "instance metadata at http://169.254.169.254");
+	w.variables[1] = (pair) {"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "ipv6"};
+	assert_true(find(NULL, &w));
+	assert_string_equal(plan.from.metadata_url, "http://[fd00:ec2::254]");
+	w.variables[1].value = "IPv5";
+	assert_refused_with(NULL, &w, "instance metadata: endpoint mode \"IPv5\" is neither IPv4 nor IPv6");
+	w.variables[1] = (pair) {"AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://localhost:1338/"};
+	assert_true(find(NULL, &w));
+	assert_string_equal(plan.from.metadata_url, "http://localhost:1338");
+	w.variables[1].value = "no URL";
+	assert_refused_with(NULL, &w, "instance metadata: URL does not begin with http:// or https://");
 }
 
 TEST(malformed_files_are_refused)
@@ -443,19 +637,20 @@ TEST(messages_are_ascii_and_fit)
 	assert_in_range(strlen(error), 1, sizeof(error) - 1);
 	for (size_t i = 0; error[i] != '\0'; i++)
 		assert_in_range(error[i], ' ', '~');
-	assert_false(aws_find_credentials(&settings, &env, &found,
-									  small, sizeof(small)));
+	assert_false(aws_make_plan(&settings, &env, &plan, small, sizeof(small)));
 	assert_int_equal(strlen(small), sizeof(small) - 1);
 	free(name);
 }
 
 TEST(wipes_credentials)
 {
-	const aws_credentials zero = {0};
+	static const aws_plan zero;
 
 	assert_true(find(NULL, &everything));
 	aws_credentials_wipe(&found);
 	assert_memory_equal(&found, &zero, sizeof(found));
+	aws_plan_wipe(&plan);
+	assert_memory_equal(&plan, &zero, sizeof(plan));
 }
 
 /* ---- region ---- */

@@ -140,8 +140,9 @@ connection_read_request(test_connection *c)
 			continue;
 		c->body_at = end + 4 - c->request;
 		length = strstr(c->request, "\r\nContent-Length:");
-		if (length == NULL || length > end ||
-			c->len - c->body_at < strtoul(length + 17, NULL, 10))
+		if (strncmp(c->request, "GET ", 4) != 0 &&
+			(length == NULL || length > end ||
+			 c->len - c->body_at < strtoul(length + 17, NULL, 10)))
 			continue;
 		__atomic_add_fetch(&c->server->requests, 1, __ATOMIC_SEQ_CST);
 		return true;

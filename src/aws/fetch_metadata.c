@@ -1,0 +1,98 @@
+/*-------------------------------------------------------------------------
+ *
+ * fetch_metadata.c
+ *	  Credentials of the EC2 instance's role: instance metadata, version 2.
+ *
+ * Three requests: for a token, for the name of the role, for its credentials.
+ * Version 1, without a token, is never used.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/fetcher.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aws/json.h"
+
+#define TIMEOUT_MS 1000
+#define PATH "/latest/meta-data/iam/security-credentials/"
+
+static bool
+ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
+{
+	const char *url = fetch->plan.from.metadata_url;
+	char		path[sizeof(PATH) + sizeof(fetch->name)];
+
+	(void) env;
+	(void) now_s;
+	if (fetch->step == 0)
+		return aws_errand_request(fetch, "PUT", TIMEOUT_MS, url, "/latest/api/token") &&
+			aws_errand_header(fetch, "X-aws-ec2-metadata-token-ttl-seconds", "21600");
+	snprintf(path, sizeof(path), "%s%s", PATH, fetch->step == 2 ? fetch->name : "");
+	return aws_errand_request(fetch, "GET", TIMEOUT_MS, url, path) &&
+		aws_errand_header(fetch, "X-aws-ec2-metadata-token", fetch->token);
+}
+
+/* The first line of a reply that is text. */
+static bool
+take_line(aws_fetch *fetch, const aws_result *result, const char *asked,
+		  char *line, size_t size)
+{
+	size_t		len = strcspn(result->body, "\r\n");
+
+	if (len == 0 || len >= size || strlen(result->body) < len)
+		return aws_fetch_fail(fetch, "%s: the reply is empty or too long", asked);
+	memcpy(line, result->body, len);
+	line[len] = '\0';
+	fetch->step++;
+	return true;
+}
+
+static bool
+take_token(aws_fetch *fetch, const aws_result *result)
+{
+	if (result->done && result->status == 403)
+		return aws_fetch_fail(fetch, "token: HTTP status 403, the service is switched off");
+	return aws_fetch_succeeded(fetch, result, "token") &&
+		take_line(fetch, result, "token", fetch->token, sizeof(fetch->token));
+}
+
+static bool
+take_name(aws_fetch *fetch, const aws_result *result)
+{
+	if (result->done && result->status == 404)
+		return aws_fetch_fail(fetch, "the instance has no role");
+	return aws_fetch_succeeded(fetch, result, "name of the role") &&
+		take_line(fetch, result, "name of the role", fetch->name, sizeof(fetch->name));
+}
+
+static bool
+take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
+{
+	static const char *const names[] = {
+		"AccessKeyId", "SecretAccessKey", "Token", "Expiration"
+	};
+	cJSON	   *json;
+	const char *code;
+	bool		ok;
+
+	(void) now_s;
+	if (fetch->step == 0)
+		return take_token(fetch, result);
+	if (fetch->step == 1)
+		return take_name(fetch, result);
+	if (!aws_fetch_succeeded(fetch, result, "credentials of the role"))
+		return false;
+	json = cJSON_ParseWithLength(result->body, result->len);
+	code = aws_json_text(json, "Code");
+	if (code != NULL && strcmp(code, "Success") != 0)
+		ok = aws_fetch_fail(fetch, "credentials of the role: %.100s", code);
+	else
+		ok = aws_take_json(fetch, "credentials of the role", json, names);
+	aws_json_free(json);
+	return ok;
+}
+
+const aws_fetcher aws_fetch_metadata = {ask, take};

@@ -1,0 +1,149 @@
+/*-------------------------------------------------------------------------
+ *
+ * fetch_sso.c
+ *	  Credentials of a role of IAM Identity Center, for the token that "aws sso
+ *	  login" has left in its cache.
+ *
+ * A token that has expired is exchanged for a new one, if the cache has what that
+ * needs.  The new one is used once: the cache is not written.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/fetcher.h"
+
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/json.h"
+#include "aws/profile.h"
+
+#define TIMEOUT_MS 5000
+
+static bool
+expired(const cJSON *cache, const char *name, int64_t now_s)
+{
+	const char *text = aws_json_text(cache, name);
+
+	return text == NULL || aws_read_time(text) <= now_s;
+}
+
+/* The errand that exchanges the refresh token. */
+static bool
+ask_token(aws_fetch *fetch, const cJSON *cache, int64_t now_s)
+{
+	static const char *const from[] = {"clientId", "clientSecret", "refreshToken"};
+	cJSON	   *body = cJSON_CreateObject();
+	bool		ok = !expired(cache, "registrationExpiresAt", now_s);
+
+	for (int i = 0; i < 3; i++)
+	{
+		const char *value = aws_json_text(cache, from[i]);
+
+		ok = ok && value != NULL && cJSON_AddStringToObject(body, from[i], value) != NULL;
+	}
+	ok = ok && cJSON_AddStringToObject(body, "grantType", "refresh_token") != NULL;
+	if (!ok)
+		aws_fetch_fail(fetch, "the token in \"%.300s\" has expired: run \"aws sso login\"",
+					   fetch->plan.from.sso.token_file);
+	else
+		ok = aws_errand_request(fetch, "POST", TIMEOUT_MS, fetch->plan.from.sso.oidc_url,
+								"/token") &&
+			aws_errand_header(fetch, "Content-Type", "application/json") &&
+			cJSON_PrintPreallocated(body, fetch->errand.body,
+									sizeof(fetch->errand.body), false);
+	aws_json_free(body);
+	return ok;
+}
+
+static bool
+ask_credentials(aws_fetch *fetch)
+{
+	char		path[AWS_TEXT_SIZE];
+
+	snprintf(path, sizeof(path), "/federation/credentials?role_name=%s&account_id=%s",
+			 fetch->plan.from.sso.role_name, fetch->plan.from.sso.account_id);
+	return aws_errand_request(fetch, "GET", TIMEOUT_MS, fetch->plan.from.sso.url, path) &&
+		aws_errand_header(fetch, "x-amz-sso_bearer_token", fetch->token);
+}
+
+/* Step 0 looks into the cache, step 1 has a token. */
+static bool
+ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
+{
+	const char *path = fetch->plan.from.sso.token_file;
+	const char *token;
+	char	   *text;
+	size_t		len = 0;
+	cJSON	   *cache;
+	bool		ok;
+
+	if (fetch->step == 1)
+		return ask_credentials(fetch);
+	text = env->read_file(env->arg, path, &len);
+	if (text == NULL)
+		return aws_fetch_fail(fetch, "cannot read \"%.300s\": run \"aws sso login\"", path);
+	cache = cJSON_ParseWithLength(text, len);
+	OPENSSL_cleanse(text, len);
+	free(text);
+	token = aws_json_text(cache, "accessToken");
+	if (token == NULL || !aws_copy_text(token, fetch->token, sizeof(fetch->token)))
+		ok = aws_fetch_fail(fetch, "no token in \"%.300s\": run \"aws sso login\"", path);
+	else if (expired(cache, "expiresAt", now_s))
+		ok = ask_token(fetch, cache, now_s);
+	else
+	{
+		fetch->step = 1;
+		ok = ask_credentials(fetch);
+	}
+	aws_json_free(cache);
+	return ok;
+}
+
+static bool
+take_token(aws_fetch *fetch, const aws_result *result)
+{
+	cJSON	   *json = cJSON_ParseWithLength(result->body, result->len);
+	const char *token = aws_json_text(json, "accessToken");
+	bool		ok = token != NULL &&
+		aws_copy_text(token, fetch->token, sizeof(fetch->token));
+
+	aws_json_free(json);
+	if (!ok)
+		return aws_fetch_fail(fetch, "new token: the reply has none");
+	fetch->step = 1;
+	return true;
+}
+
+/* Its time of expiry is a number, in milliseconds. */
+static bool
+take_credentials(aws_fetch *fetch, const aws_result *result)
+{
+	static const char *const names[] = {
+		"accessKeyId", "secretAccessKey", "sessionToken", ""
+	};
+	cJSON	   *json = cJSON_ParseWithLength(result->body, result->len);
+	const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, "roleCredentials");
+	const cJSON *expiration = cJSON_GetObjectItemCaseSensitive(object, "expiration");
+	bool		ok = aws_take_json(fetch, "credentials", object, names);
+
+	if (ok && cJSON_IsNumber(expiration) && expiration->valuedouble > 0 &&
+		expiration->valuedouble < 1e15)
+		fetch->found.expires_s = (int64_t) (expiration->valuedouble / 1000);
+	aws_json_free(json);
+	return ok;
+}
+
+static bool
+take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
+{
+	(void) now_s;
+	if (result->done && result->status == 401)
+		return aws_fetch_fail(fetch, "the token is refused: run \"aws sso login\"");
+	if (fetch->step == 0)
+		return aws_fetch_succeeded(fetch, result, "new token") && take_token(fetch, result);
+	return aws_fetch_succeeded(fetch, result, "credentials") && take_credentials(fetch, result);
+}
+
+const aws_fetcher aws_fetch_sso = {ask, take};

@@ -1,0 +1,174 @@
+/*-------------------------------------------------------------------------
+ *
+ * fetcher.c
+ *	  What the ways to fetch credentials share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/fetcher.h"
+
+#include <openssl/crypto.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/profile.h"
+
+bool
+aws_fetch_fail(aws_fetch *fetch, const char *format,...)
+{
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(fetch->error, sizeof(fetch->error), format, args);
+	va_end(args);
+	aws_make_printable(fetch->error);
+	return false;
+}
+
+bool
+aws_errand_request(aws_fetch *fetch, const char *method, int timeout_ms,
+				   const char *url, const char *path)
+{
+	aws_errand *errand = &fetch->errand;
+	int			len = snprintf(errand->url, sizeof(errand->url), "%s%s", url, path);
+
+	errand->method = method;
+	errand->header_count = 0;
+	errand->body[0] = '\0';
+	errand->timeout_ms = timeout_ms;
+	if (len >= 0 && (size_t) len < sizeof(errand->url))
+		return true;
+	return aws_fetch_fail(fetch, "URL is too long");
+}
+
+bool
+aws_errand_header(aws_fetch *fetch, const char *name, const char *value)
+{
+	aws_errand *errand = &fetch->errand;
+	char	   *line = errand->headers[errand->header_count];
+	int			len = snprintf(line, sizeof(errand->headers[0]), "%s: %s", name, value);
+
+	if (len < 0 || (size_t) len >= sizeof(errand->headers[0]) || !aws_is_visible_ascii(value))
+		return aws_fetch_fail(fetch, "%s is no usable header", name);
+	errand->header_count++;
+	return true;
+}
+
+bool
+aws_fetch_succeeded(aws_fetch *fetch, const aws_result *result, const char *asked)
+{
+	if (!result->done)
+		return aws_fetch_fail(fetch, "%s: %s", asked, result->problem);
+	if (result->status != 200)
+		return aws_fetch_fail(fetch, "%s: HTTP status %d", asked, result->status);
+	return true;
+}
+
+bool
+aws_read_token(aws_fetch *fetch, const aws_environment *env, const char *path,
+			   char *token, size_t size)
+{
+	size_t		len = 0;
+	char	   *text = env->read_file(env->arg, path, &len);
+	size_t		line = 0;
+
+	token[0] = '\0';
+	if (text == NULL)
+		return aws_fetch_fail(fetch, "cannot read the token file \"%.300s\"", path);
+	while (line < len && text[line] > ' ' && text[line] <= '~')
+		line++;
+	if (line > 0 && line < size)
+	{
+		memcpy(token, text, line);
+		token[line] = '\0';
+	}
+	OPENSSL_cleanse(text, len);
+	free(text);
+	if (token[0] != '\0')
+		return true;
+	return aws_fetch_fail(fetch, "the token file \"%.300s\" is empty, too long, or no text",
+						  path);
+}
+
+/* ----------------------------------------------------------------
+ * Time
+ * ----------------------------------------------------------------
+ */
+
+/* Days from 1970-01-01 in the Gregorian calendar. */
+static int64_t
+days_from_epoch(int64_t year, int month, int day)
+{
+	int64_t		era_year = month <= 2 ? year - 1 : year;
+	int			from_march = (month + 9) % 12;
+
+	return era_year * 365 + era_year / 4 - era_year / 100 + era_year / 400 +
+		(from_march * 153 + 2) / 5 + day - 1 - 719468;
+}
+
+int64_t
+aws_read_time(const char *text)
+{
+	int			year,
+				month,
+				day,
+				hour,
+				minute,
+				second;
+	int			used = 0;
+	int			zone_hour = 0,
+				zone_minute = 0;
+	char		sign = '+';
+	int64_t		seconds;
+
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute,
+			   &second, &used) != 6 ||
+		year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 ||
+		hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
+		return 0;
+	text += used;
+	if (text[0] == '.')
+		text += 1 + strspn(text + 1, "0123456789");
+	if (strcmp(text, "Z") != 0 &&
+		(sscanf(text, "%c%2d:%2d", &sign, &zone_hour, &zone_minute) != 3 ||
+		 (sign != '+' && sign != '-')))
+		return 0;
+	seconds = days_from_epoch(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+	return seconds - (sign == '-' ? -1 : 1) * (zone_hour * 3600 + zone_minute * 60);
+}
+
+/* ----------------------------------------------------------------
+ * Credentials
+ * ----------------------------------------------------------------
+ */
+
+static bool
+copy_part(const char *text, char *out, size_t size)
+{
+	return aws_is_visible_ascii(text) && aws_copy_text(text, out, size);
+}
+
+bool
+aws_take_credentials(aws_fetch *fetch, const char *asked, const char *access_key_id,
+					 const char *secret_access_key, const char *session_token,
+					 const char *expiration)
+{
+	aws_credentials *found = &fetch->found;
+	int64_t		expires_s = expiration != NULL ? aws_read_time(expiration) : 0;
+
+	if (!aws_is_set(access_key_id) || !aws_is_set(secret_access_key))
+		return aws_fetch_fail(fetch, "%s: the reply has no credentials", asked);
+	if (expiration != NULL && expires_s == 0)
+		return aws_fetch_fail(fetch, "%s: the time of expiry is unreadable", asked);
+	if (!copy_part(access_key_id, found->access_key_id, sizeof(found->access_key_id)) ||
+		!copy_part(secret_access_key, found->secret_access_key,
+				   sizeof(found->secret_access_key)) ||
+		!copy_part(session_token != NULL ? session_token : "", found->session_token,
+				   sizeof(found->session_token)))
+		return aws_fetch_fail(fetch, "%s: the credentials are too long or no text", asked);
+	found->expires_s = expires_s;
+	fetch->complete = true;
+	return true;
+}

@@ -1,0 +1,449 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_profile.c
+ *	  The credentials of a profile: its keys, or whatever it names instead.
+ *
+ * A profile with role_arn names another profile, or a source, whose credentials
+ * assume the role; that profile may have a role, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/plan.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aws/endpoint.h"
+
+#define MAX_WORDS 1024
+
+/* What all functions here need. */
+typedef struct search
+{
+	const aws_settings *settings;
+	const aws_environment *env;
+	aws_plan   *plan;
+	char	   *error;
+	size_t		error_size;
+} search;
+
+static aws_found
+refuse(const search *s, const aws_profile *profile, const char *why)
+{
+	snprintf(s->error, s->error_size, "profile \"%s\": %s", profile->name, why);
+	return AWS_BROKEN;
+}
+
+static aws_found
+refuse_property(const search *s, const aws_profile *profile, const char *property,
+				const char *why)
+{
+	snprintf(s->error, s->error_size, "profile \"%s\": %s %s", profile->name, property,
+			 why);
+	return AWS_BROKEN;
+}
+
+static bool
+has(const aws_profile *profile, const char *property)
+{
+	char		value[2];
+	ini_result	result = aws_profile_get(profile, property, value, sizeof(value));
+
+	return result == INI_TOO_LONG || (result == INI_FOUND && aws_is_set(value));
+}
+
+/* Writes "" if it is unset; false, with an error, if it is too long. */
+static bool
+get(const search *s, const aws_profile *profile, const char *property,
+	char *value, size_t size)
+{
+	value[0] = '\0';
+	if (aws_profile_get(profile, property, value, size) != INI_TOO_LONG)
+		return true;
+	refuse_property(s, profile, property, "is too long");
+	return false;
+}
+
+static void
+name_source(const search *s, const aws_profile *profile, const char *what)
+{
+	snprintf(s->plan->keys.source, sizeof(s->plan->keys.source),
+			 "%s of profile \"%.50s\"", what, profile->name);
+}
+
+/* ----------------------------------------------------------------
+ * Keys
+ * ----------------------------------------------------------------
+ */
+
+static aws_found
+find_in_file(const search *s, const aws_profile *profile, const aws_profile_file *file,
+			 char *error, size_t error_size)
+{
+	aws_credentials *found = &s->plan->keys;
+	char		where[sizeof(found->source)];
+	aws_key_source source = {
+		.where = where,
+		.names = {"aws_access_key_id", "aws_secret_access_key",
+		"aws_session_token"}
+	};
+	aws_credentials read;
+	char	   *const values[3] = {read.access_key_id, read.secret_access_key,
+	read.session_token};
+	const size_t sizes[3] = {sizeof(read.access_key_id),
+	sizeof(read.secret_access_key), sizeof(read.session_token)};
+	aws_found	result = AWS_FOUND;
+
+	if (!file->has_profile)
+	{
+		snprintf(error, error_size, "profile \"%s\" in %s: %s", profile->name,
+				 file->path, aws_profile_absence(file));
+		return AWS_NOT_HERE;
+	}
+
+	snprintf(where, sizeof(where), "profile \"%.50s\" in %.300s", profile->name,
+			 file->path);
+	for (int i = 0; i < 3; i++)
+	{
+		if (aws_profile_get_from(profile, file, source.names[i],
+								 values[i], sizes[i]) == INI_TOO_LONG)
+		{
+			snprintf(error, error_size, "%s: %s is too long", where,
+					 source.names[i]);
+			result = AWS_BROKEN;
+		}
+		source.values[i] = values[i];
+	}
+	if (result == AWS_FOUND)
+		result = aws_plan_keys(&source, s->plan, error, error_size);
+	if (result == AWS_FOUND)
+		snprintf(found->file, sizeof(found->file), "%.1023s", file->path);
+	OPENSSL_cleanse(&read, sizeof(read));
+	return result;
+}
+
+/* ----------------------------------------------------------------
+ * Single sign-on
+ * ----------------------------------------------------------------
+ */
+
+/* The cache's file is named after the session, or without one after the URL. */
+static bool
+name_token_file(const search *s, const char *key)
+{
+	char	   *path = s->plan->from.sso.token_file;
+	unsigned char hash[20];
+	unsigned	len = sizeof(hash);
+	int			used;
+
+	if (!aws_is_set(s->env->home) ||
+		EVP_Digest(key, strlen(key), hash, &len, EVP_sha1(), NULL) != 1)
+		return false;
+	used = snprintf(path, AWS_TEXT_SIZE, "%s/.aws/sso/cache/", s->env->home);
+	if (used < 0 || used + 2 * sizeof(hash) + sizeof(".json") > AWS_TEXT_SIZE)
+		return false;
+	for (size_t i = 0; i < sizeof(hash); i++)
+		used += snprintf(path + used, 3, "%02x", hash[i]);
+	strcpy(path + used, ".json");
+	return true;
+}
+
+static aws_found
+read_sso_session(const search *s, const aws_profile *profile, const char *session,
+				 char *region, char *start_url)
+{
+	static const char only[] = "can only be set in the section [sso-session]";
+
+	if (has(profile, "sso_region"))
+		return refuse_property(s, profile, "sso_region", only);
+	if (has(profile, "sso_start_url"))
+		return refuse_property(s, profile, "sso_start_url", only);
+	if (!aws_profile_has_section(profile, "sso-session", session))
+		return refuse_property(s, profile, "sso_session",
+							   "names a section [sso-session] that does not exist");
+	if (aws_profile_get_in_section(profile, "sso-session", session, "sso_region",
+								   region, AWS_NAME_SIZE) == INI_TOO_LONG ||
+		aws_profile_get_in_section(profile, "sso-session", session, "sso_start_url",
+								   start_url, AWS_TEXT_SIZE) == INI_TOO_LONG)
+		return refuse_property(s, profile, "sso_session", "is too long");
+	return AWS_FOUND;
+}
+
+/* Part of a query string: IDs and role names need no escaping. */
+static bool
+is_word(const char *text)
+{
+	return text[0] != '\0' &&
+		text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					"0123456789+=,.@_-")] == '\0';
+}
+
+static aws_found
+find_sso(const search *s, const aws_profile *profile)
+{
+	aws_plan   *plan = s->plan;
+	char		session[AWS_NAME_SIZE];
+	char		region[AWS_NAME_SIZE];
+	char		start_url[AWS_TEXT_SIZE];
+	char		words[300];
+
+	if (!get(s, profile, "sso_session", session, sizeof(session)) ||
+		!get(s, profile, "sso_region", region, sizeof(region)) ||
+		!get(s, profile, "sso_start_url", start_url, sizeof(start_url)) ||
+		!get(s, profile, "sso_account_id", plan->from.sso.account_id,
+			 sizeof(plan->from.sso.account_id)) ||
+		!get(s, profile, "sso_role_name", plan->from.sso.role_name,
+			 sizeof(plan->from.sso.role_name)))
+		return AWS_BROKEN;
+	if (session[0] != '\0' &&
+		read_sso_session(s, profile, session, region, start_url) != AWS_FOUND)
+		return AWS_BROKEN;
+	if (region[0] == '\0' || start_url[0] == '\0')
+		return refuse(s, profile, "single sign-on needs sso_region and sso_start_url");
+	if (!is_word(plan->from.sso.account_id) || !is_word(plan->from.sso.role_name))
+		return refuse(s, profile, "single sign-on needs sso_account_id and sso_role_name");
+	if (!is_word(region))
+		return refuse_property(s, profile, "sso_region", "is not the name of a Region");
+	if (!name_token_file(s, session[0] != '\0' ? session : start_url))
+		return refuse(s, profile, "the home directory, which has the token of single sign-on, is unknown");
+	if (!aws_find_service_endpoint(s->settings, s->env, AWS_SSO, region, plan->from.sso.url,
+								   sizeof(plan->from.sso.url), words, sizeof(words)) ||
+		!aws_find_service_endpoint(s->settings, s->env, AWS_SSO_OIDC, region,
+								   plan->from.sso.oidc_url, sizeof(plan->from.sso.oidc_url),
+								   words, sizeof(words)))
+		return refuse(s, profile, words);
+	plan->base = AWS_BASE_SSO;
+	name_source(s, profile, "single sign-on");
+	return AWS_FOUND;
+}
+
+/* ----------------------------------------------------------------
+ * The other sources of a profile
+ * ----------------------------------------------------------------
+ */
+
+static aws_found
+read_role(const search *s, const aws_profile *profile, aws_role *role)
+{
+	char		where[100];
+	char		arn[AWS_TEXT_SIZE];
+	char		session_name[AWS_NAME_SIZE];
+	char		external_id[sizeof(role->external_id)];
+	char		duration[16];
+	const aws_role_source source = {
+		.where = where,.arn = arn,.session_name = session_name,
+		.external_id = external_id,.duration = duration
+	};
+
+	snprintf(where, sizeof(where), "profile \"%.50s\"", profile->name);
+	if (!get(s, profile, "role_arn", arn, sizeof(arn)) ||
+		!get(s, profile, "role_session_name", session_name, sizeof(session_name)) ||
+		!get(s, profile, "external_id", external_id, sizeof(external_id)) ||
+		!get(s, profile, "duration_seconds", duration, sizeof(duration)))
+		return AWS_BROKEN;
+	if (has(profile, "mfa_serial"))
+		return refuse_property(s, profile, "mfa_serial", "needs a person at each renewal: "
+							   "a server cannot use this role");
+	return aws_plan_role(&source, role, s->error, s->error_size);
+}
+
+static aws_found
+find_web_identity(const search *s, const aws_profile *profile)
+{
+	aws_plan   *plan = s->plan;
+
+	if (!has(profile, "role_arn"))
+		return refuse(s, profile, "web_identity_token_file is set but role_arn is not");
+	if (read_role(s, profile, &plan->from.web.role) != AWS_FOUND ||
+		!get(s, profile, "web_identity_token_file", plan->from.web.token_file,
+			 sizeof(plan->from.web.token_file)))
+		return AWS_BROKEN;
+	plan->base = AWS_BASE_WEB_IDENTITY;
+	name_source(s, profile, "web identity");
+	return AWS_FOUND;
+}
+
+/* What credential_source names. */
+static aws_found
+find_named_source(const search *s, const aws_profile *profile)
+{
+	char		name[AWS_NAME_SIZE];
+	char		words[MAX_WORDS] = "";
+	aws_found	result;
+
+	if (!get(s, profile, "credential_source", name, sizeof(name)))
+		return AWS_BROKEN;
+	if (strcmp(name, "Environment") == 0)
+		result = aws_plan_environment(s->env, s->plan, words, sizeof(words));
+	else if (strcmp(name, "EcsContainer") == 0)
+		result = aws_plan_container(s->env, s->plan, words, sizeof(words));
+	else if (strcmp(name, "Ec2InstanceMetadata") == 0)
+		result = aws_plan_metadata(s->settings, s->env, s->plan, words, sizeof(words));
+	else
+		return refuse_property(s, profile, "credential_source", "is neither Environment "
+							   "nor EcsContainer nor Ec2InstanceMetadata");
+	if (result == AWS_FOUND)
+		return AWS_FOUND;
+	snprintf(s->error, s->error_size, "profile \"%s\", credential_source: %s",
+			 profile->name, words);
+	return AWS_BROKEN;
+}
+
+static aws_found
+find_process(const search *s, const aws_profile *profile)
+{
+	if (!get(s, profile, "credential_process", s->plan->from.command,
+			 sizeof(s->plan->from.command)))
+		return AWS_BROKEN;
+	s->plan->base = AWS_BASE_PROCESS;
+	name_source(s, profile, "credential_process");
+	return AWS_FOUND;
+}
+
+/*
+ * A profile's own credentials.  The order is that of the AWS CLI: web identity and
+ * single sign-on come before keys, a process between those of the credentials file
+ * and those of the config file.
+ */
+static aws_found
+find_base(const search *s, const aws_profile *profile)
+{
+	static const char *const sso[] = {
+		"sso_session", "sso_start_url", "sso_account_id", "sso_role_name", "sso_region"
+	};
+	char		words[MAX_WORDS] = "";
+	size_t		used;
+	aws_found	result;
+
+	if (has(profile, "credential_source"))
+		return find_named_source(s, profile);
+	if (has(profile, "web_identity_token_file"))
+		return find_web_identity(s, profile);
+	for (size_t i = 0; i < sizeof(sso) / sizeof(sso[0]); i++)
+		if (has(profile, sso[i]))
+			return find_sso(s, profile);
+	if (has(profile, "login_session"))
+		return refuse_property(s, profile, "login_session", "needs a person: a server cannot use it");
+
+	result = find_in_file(s, profile, &profile->credentials, s->error, s->error_size);
+	if (result != AWS_NOT_HERE)
+		return result;
+	if (has(profile, "credential_process"))
+		return find_process(s, profile);
+	result = find_in_file(s, profile, &profile->config, words, sizeof(words));
+	used = strlen(s->error);
+	snprintf(s->error + used, s->error_size - used, "; %s", words);
+	return result;
+}
+
+/* ----------------------------------------------------------------
+ * Chains of roles
+ * ----------------------------------------------------------------
+ */
+
+static void
+reverse_roles(aws_plan *plan)
+{
+	for (int i = 0, j = plan->role_count - 1; i < j; i++, j--)
+	{
+		aws_role	role = plan->roles[i];
+
+		plan->roles[i] = plan->roles[j];
+		plan->roles[j] = role;
+	}
+}
+
+/* A source profile that has nothing is an error, unlike the first profile. */
+static aws_found
+find_source(const search *s, const aws_profile *profile)
+{
+	aws_found	result = find_base(s, profile);
+
+	return result == AWS_NOT_HERE ? AWS_BROKEN : result;
+}
+
+/* Does the profile assume a role with the credentials of another one? */
+static bool
+is_chained(const aws_profile *profile)
+{
+	return has(profile, "role_arn") && !has(profile, "web_identity_token_file");
+}
+
+static aws_found
+follow_chain(const search *s, const aws_profile *first)
+{
+	aws_profile profile = *first;
+	char		names[AWS_ROLES_MAX][AWS_NAME_SIZE];
+	aws_plan   *plan = s->plan;
+
+	for (;;)
+	{
+		char	   *source = names[plan->role_count];
+
+		if (read_role(s, &profile, &plan->roles[plan->role_count]) != AWS_FOUND ||
+			!get(s, &profile, "source_profile", source, AWS_NAME_SIZE))
+			return AWS_BROKEN;
+		plan->role_count++;
+		if (has(&profile, "credential_source"))
+			return source[0] == '\0' ? find_source(s, &profile) :
+				refuse(s, &profile, "has both source_profile and credential_source");
+		if (source[0] == '\0')
+			return refuse(s, &profile,
+						  "role_arn needs source_profile or credential_source");
+		if (strcmp(source, profile.name) == 0)
+			return find_source(s, &profile);
+		if (strcmp(source, first->name) == 0)
+			return refuse(s, &profile, "source_profile leads in a circle");
+		for (int i = 0; i < plan->role_count - 1; i++)
+			if (strcmp(source, names[i]) == 0)
+				return refuse(s, &profile, "source_profile leads in a circle");
+		if (!aws_profile_other(first, source, &profile))
+		{
+			snprintf(s->error, s->error_size, "profile \"%s\", the source_profile of another, "
+					 "does not exist", source);
+			return AWS_BROKEN;
+		}
+		/* Keys of a source profile precede its role. */
+		if (!is_chained(&profile) || has(&profile, "aws_access_key_id"))
+			return find_source(s, &profile);
+		if (plan->role_count == AWS_ROLES_MAX)
+			return refuse(s, &profile, "too many roles in a chain");
+	}
+}
+
+static aws_found
+find_in_profile(const search *s, const aws_profile *profile)
+{
+	aws_plan   *plan = s->plan;
+	aws_found	result;
+	char		base[200];
+
+	if (!is_chained(profile))
+		return find_base(s, profile);
+	result = follow_chain(s, profile);
+	reverse_roles(plan);
+	if (result != AWS_FOUND)
+		return result;
+	snprintf(base, sizeof(base), "%.199s", plan->keys.source);
+	snprintf(plan->keys.source, sizeof(plan->keys.source),
+			 "role %.120s of profile \"%.50s\", assumed with %.150s",
+			 plan->roles[plan->role_count - 1].arn, profile->name, base);
+	return AWS_FOUND;
+}
+
+aws_found
+aws_plan_profile(const aws_settings *settings, const aws_environment *env,
+				 aws_plan *plan, char *error, size_t error_size)
+{
+	const search s = {settings, env, plan, error, error_size};
+	aws_profile profile;
+	aws_found	result;
+
+	if (!aws_profile_open(&profile, settings, env, error, error_size))
+		return AWS_BROKEN;
+	result = find_in_profile(&s, &profile);
+	aws_profile_close(&profile);
+	return result;
+}

@@ -1,0 +1,344 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_source.c
+ *	  The sources of credentials that are not profiles: keys, the environment, the
+ *	  container, the instance; and the roles that any of them may assume.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/plan.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "aws/endpoint.h"
+
+#define ECS_HOST "http://169.254.170.2"
+#define METADATA_V4 "http://169.254.169.254"
+#define METADATA_V6 "http://[fd00:ec2::254]"
+
+aws_found
+aws_plan_keys(const aws_key_source *source, aws_plan *plan,
+			  char *error, size_t error_size)
+{
+	aws_credentials *keys = &plan->keys;
+	char	   *const fields[3] = {keys->access_key_id, keys->secret_access_key,
+	keys->session_token};
+	const size_t sizes[3] = {sizeof(keys->access_key_id),
+	sizeof(keys->secret_access_key), sizeof(keys->session_token)};
+	int			set = -1;
+	int			i;
+
+	for (i = 0; i < 3; i++)
+		if (aws_is_set(source->values[i]))
+			set = i;
+	if (set < 0)
+	{
+		snprintf(error, error_size, "%s %s: not set",
+				 source->where, source->names[0]);
+		return AWS_NOT_HERE;
+	}
+
+	for (i = 0; i < 3; i++)
+	{
+		const char *value = source->values[i];
+		const char *wrong = NULL;
+
+		if (!aws_is_set(value))
+		{
+			if (i == 2)
+				continue;
+			snprintf(error, error_size, "%s: %s is set but %s is not",
+					 source->where, source->names[set], source->names[i]);
+			return AWS_BROKEN;
+		}
+		if (!aws_copy_text(value, fields[i], sizes[i]))
+			wrong = "is too long";
+		else if (!aws_is_visible_ascii(value))
+			wrong = "contains white space or a character that is not ASCII";
+		if (wrong != NULL)
+		{
+			snprintf(error, error_size, "%s: %s %s",
+					 source->where, source->names[i], wrong);
+			return AWS_BROKEN;
+		}
+	}
+	plan->base = AWS_BASE_KEYS;
+	snprintf(keys->source, sizeof(keys->source), "%s", source->where);
+	return AWS_FOUND;
+}
+
+aws_found
+aws_plan_environment(const aws_environment *env, aws_plan *plan,
+					 char *error, size_t error_size)
+{
+	aws_key_source source = {
+		.where = "environment",
+		.names = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+		"AWS_SESSION_TOKEN"}
+	};
+
+	for (int i = 0; i < 3; i++)
+	{
+		const char *value = aws_get_variable(env, source.names[i]);
+
+		if (value != NULL && value[strspn(value, " \t\r\n")] != '\0')
+			source.values[i] = value;
+	}
+	return aws_plan_keys(&source, plan, error, error_size);
+}
+
+/* ----------------------------------------------------------------
+ * Containers
+ * ----------------------------------------------------------------
+ */
+
+/* Does the host, with or without a port, have this name? */
+static bool
+host_is(const char *host, const char *name)
+{
+	size_t		len = strlen(name);
+
+	return strncasecmp(host, name, len) == 0 && (host[len] == '\0' || host[len] == ':');
+}
+
+/*
+ * May a container's credentials, and the token that asks for them, pass over plain
+ * HTTP?  Only on this machine, and from the addresses of ECS and EKS.  Other names
+ * are not resolved to find out.
+ */
+static bool
+may_be_plain(const char *host)
+{
+	static const char *const names[] = {
+		"localhost", "[::1]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"
+	};
+	char		address[INET_ADDRSTRLEN];
+	struct in_addr parsed;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (host_is(host, names[i]))
+			return true;
+	snprintf(address, sizeof(address), "%.*s", (int) strcspn(host, ":"), host);
+	return inet_pton(AF_INET, address, &parsed) == 1 &&
+		ntohl(parsed.s_addr) >> 24 == 127;
+}
+
+/* The URL's scheme, host and port must be usable, and its path printable. */
+static aws_found
+check_container_url(const char *url, char *error, size_t error_size)
+{
+	const char *scheme_end = strstr(url, "://");
+	const char *path = scheme_end == NULL ? url : scheme_end + 3;
+	char		origin[AWS_TEXT_SIZE];
+	char		host[300];
+	char		words[100];
+
+	path += strcspn(path, "/?");
+	snprintf(origin, sizeof(origin), "%.*s", (int) (path - url), url);
+	if (!aws_is_visible_ascii(url))
+		snprintf(words, sizeof(words), "URL contains white space or a character that is not ASCII");
+	else if (strchr(path, '#') != NULL)
+		snprintf(words, sizeof(words), "URL contains a fragment");
+	else if (aws_endpoint_host(origin, host, sizeof(host), words, sizeof(words)))
+	{
+		if (strncasecmp(url, "https:", 6) == 0 || may_be_plain(host))
+			return AWS_FOUND;
+		snprintf(words, sizeof(words), "plain HTTP is accepted only from this machine, "
+				 "ECS and EKS Pod Identity");
+	}
+	snprintf(error, error_size,
+			 "container: AWS_CONTAINER_CREDENTIALS_FULL_URI: %s", words);
+	return AWS_BROKEN;
+}
+
+aws_found
+aws_plan_container(const aws_environment *env, aws_plan *plan,
+				   char *error, size_t error_size)
+{
+	const char *relative = aws_get_variable(env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+	const char *full = aws_get_variable(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+	const char *token = aws_get_variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
+	const char *token_file = aws_get_variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+	char	   *url = plan->from.container.url;
+	int			len;
+
+	if (relative == NULL && full == NULL)
+	{
+		snprintf(error, error_size, "container AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, "
+				 "AWS_CONTAINER_CREDENTIALS_FULL_URI: not set");
+		return AWS_NOT_HERE;
+	}
+	if (relative != NULL && (relative[0] != '/' || !aws_is_visible_ascii(relative)))
+	{
+		snprintf(error, error_size, "container: "
+				 "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not a path");
+		return AWS_BROKEN;
+	}
+	len = relative != NULL ? snprintf(url, AWS_TEXT_SIZE, ECS_HOST "%s", relative) :
+		snprintf(url, AWS_TEXT_SIZE, "%s", full);
+	if (len >= AWS_TEXT_SIZE ||
+		!aws_copy_text(token != NULL ? token : "", plan->from.container.token,
+					   sizeof(plan->from.container.token)) ||
+		!aws_copy_text(token_file != NULL ? token_file : "", plan->from.container.token_file,
+					   sizeof(plan->from.container.token_file)))
+	{
+		snprintf(error, error_size, "container: a URL, a token or a path is too long");
+		return AWS_BROKEN;
+	}
+	if (relative == NULL && check_container_url(url, error, error_size) != AWS_FOUND)
+		return AWS_BROKEN;
+	plan->base = AWS_BASE_CONTAINER;
+	snprintf(plan->keys.source, sizeof(plan->keys.source), "container at %.340s", url);
+	return AWS_FOUND;
+}
+
+/* ----------------------------------------------------------------
+ * The instance
+ * ----------------------------------------------------------------
+ */
+
+/* Writes the variable, or else the profile's property, or "". */
+static bool
+get_either(const aws_environment *env, const char *variable,
+		   const aws_profile *profile, const char *property,
+		   char *value, size_t size)
+{
+	const char *given = aws_get_variable(env, variable);
+
+	if (given != NULL)
+		return aws_copy_text(given, value, size);
+	return aws_profile_get(profile, property, value, size) != INI_TOO_LONG;
+}
+
+static bool
+choose_metadata_url(const aws_environment *env, const aws_profile *profile, char *url,
+					char *error, size_t error_size)
+{
+	char		mode[32];
+	char		host[300];
+	size_t		len;
+
+	if (!get_either(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", profile,
+					"ec2_metadata_service_endpoint", url, AWS_TEXT_SIZE) ||
+		!get_either(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", profile,
+					"ec2_metadata_service_endpoint_mode", mode, sizeof(mode)))
+	{
+		snprintf(error, error_size, "endpoint or endpoint mode is too long");
+		return false;
+	}
+	if (url[0] == '\0')
+	{
+		if (mode[0] != '\0' && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
+		{
+			snprintf(error, error_size,
+					 "endpoint mode \"%s\" is neither IPv4 nor IPv6", mode);
+			return false;
+		}
+		snprintf(url, AWS_TEXT_SIZE, "%s",
+				 strcasecmp(mode, "IPv6") == 0 ? METADATA_V6 : METADATA_V4);
+	}
+	len = strlen(url);
+	if (len > 0 && url[len - 1] == '/')
+		url[len - 1] = '\0';
+	return aws_endpoint_host(url, host, sizeof(host), error, error_size);
+}
+
+aws_found
+aws_plan_metadata(const aws_settings *settings, const aws_environment *env,
+				  aws_plan *plan, char *error, size_t error_size)
+{
+	aws_profile profile;
+	char		words[300];
+	bool		ok;
+
+	if (aws_is_true(env, "AWS_EC2_METADATA_DISABLED", NULL, NULL))
+	{
+		snprintf(error, error_size,
+				 "instance metadata: AWS_EC2_METADATA_DISABLED is true");
+		return AWS_NOT_HERE;
+	}
+	if (!aws_profile_open(&profile, settings, env, error, error_size))
+		return AWS_BROKEN;
+	ok = choose_metadata_url(env, &profile, plan->from.metadata_url, words, sizeof(words));
+	aws_profile_close(&profile);
+	if (!ok)
+	{
+		snprintf(error, error_size, "instance metadata: %s", words);
+		return AWS_BROKEN;
+	}
+	plan->base = AWS_BASE_METADATA;
+	snprintf(plan->keys.source, sizeof(plan->keys.source),
+			 "instance metadata at %.340s", plan->from.metadata_url);
+	return AWS_FOUND;
+}
+
+/* ----------------------------------------------------------------
+ * Roles
+ * ----------------------------------------------------------------
+ */
+
+static bool
+is_session_name(const char *text)
+{
+	size_t		len = strspn(text, "abcdefghijklmnopqrstuvwxyz"
+							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-");
+
+	return text[len] == '\0' && len >= 2 && len <= 64;
+}
+
+/* Seconds, as STS accepts them; 0 if it is something else. */
+static int
+read_duration(const char *text)
+{
+	size_t		digits = strspn(text, "0123456789");
+	int			seconds = digits > 0 && digits <= 5 && text[digits] == '\0' ? atoi(text) : 0;
+
+	return seconds >= 900 && seconds <= 43200 ? seconds : 0;
+}
+
+aws_found
+aws_plan_role(const aws_role_source *source, aws_role *role,
+			  char *error, size_t error_size)
+{
+	const char *session_name = aws_is_set(source->session_name) ?
+		source->session_name : "ddblock";
+	const char *external_id = aws_is_set(source->external_id) ? source->external_id : "";
+	const char *wrong = NULL;
+
+	memset(role, 0, sizeof(*role));
+	if (strncmp(source->arn, "arn:", 4) != 0 || !aws_is_visible_ascii(source->arn) ||
+		!aws_copy_text(source->arn, role->arn, sizeof(role->arn)))
+		wrong = "role_arn is not the ARN of a role";
+	else if (!is_session_name(session_name) ||
+			 !aws_copy_text(session_name, role->session_name, sizeof(role->session_name)))
+		wrong = "role_session_name is not 2 to 64 letters, digits and _+=,.@-";
+	else if (!aws_is_visible_ascii(external_id) ||
+			 !aws_copy_text(external_id, role->external_id, sizeof(role->external_id)))
+		wrong = "external_id is too long, or contains white space or a character that is not ASCII";
+	else if (aws_is_set(source->duration) &&
+			 (role->duration_s = read_duration(source->duration)) == 0)
+		wrong = "duration_seconds is not between 900 and 43200";
+	if (wrong == NULL)
+		return AWS_FOUND;
+	snprintf(error, error_size, "%s: %s", source->where, wrong);
+	return AWS_BROKEN;
+}
+
+aws_found
+aws_plan_sts(const aws_settings *settings, const aws_environment *env,
+			 aws_plan *plan, char *error, size_t error_size)
+{
+	char		words[1024];
+
+	if (aws_find_region(settings, env, plan->sts_region, sizeof(plan->sts_region),
+						words, sizeof(words)) &&
+		aws_find_service_endpoint(settings, env, AWS_STS, plan->sts_region, plan->sts_url,
+								  sizeof(plan->sts_url), words, sizeof(words)))
+		return AWS_FOUND;
+	snprintf(error, error_size, "Region or endpoint of STS: %s", words);
+	return AWS_BROKEN;
+}

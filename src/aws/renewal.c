@@ -1,0 +1,43 @@
+/*-------------------------------------------------------------------------
+ *
+ * renewal.c
+ *	  When credentials are fetched again: see renewal.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/renewal.h"
+
+/* Between four and five tenths of it. */
+static int64_t
+about_half(int64_t time, uint64_t random)
+{
+	return time / 10 * 4 + (int64_t) (random % (uint64_t) (time / 10 + 1));
+}
+
+void
+aws_renewal_succeeded(aws_renewal *renewal, int64_t now, int64_t left, uint64_t random)
+{
+	int64_t		delay;
+
+	renewal->failures = 0;
+	renewal->next = AWS_RENEWAL_NEVER;
+	if (left == AWS_RENEWAL_NEVER)
+		return;
+	delay = left > 0 ? about_half(left, random) : 0;
+	if (delay < AWS_RENEWAL_SOONEST_US)
+		delay = AWS_RENEWAL_SOONEST_US;
+	renewal->next = now + delay;
+}
+
+void
+aws_renewal_failed(aws_renewal *renewal, int64_t now, uint64_t random)
+{
+	int64_t		longest = AWS_RENEWAL_RETRY_US;
+
+	for (unsigned i = 0; i < renewal->failures && longest < AWS_RENEWAL_RETRY_MAX_US; i++)
+		longest *= 2;
+	if (longest > AWS_RENEWAL_RETRY_MAX_US)
+		longest = AWS_RENEWAL_RETRY_MAX_US;
+	renewal->failures++;
+	renewal->next = now + longest - about_half(longest, random);
+}

@@ -1,0 +1,205 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_fetch.c
+ *	  Does what fetching credentials needs: HTTP requests, and a command.
+ *
+ * With connections of its own: a slow source of credentials holds up no call to
+ * DynamoDB.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "net/child.h"
+#include "net/http_pool.h"
+#include "shared/segment.h"
+#include "shared/settings.h"
+#include "worker/worker_clock.h"
+#include "worker/worker_environment.h"
+#include "worker/worker_fetch.h"
+
+#define IDLE_CLOSE_S 5
+#define REPLY_MAX 65536
+
+static reactor *both;			/* holds the descriptors of these two */
+static reactor *http_reactor;
+static reactor *child_reactor;
+static http_pool *pool;
+static child *shell;
+
+static aws_fetch *the_fetch;
+static WorkerFetched the_done;
+
+static void make_pool(void);
+static int64 epoch_s(void);
+static void advance(void);
+static void send_request(void);
+static void run_command(void);
+static void not_done(const char *problem);
+static void replied(void *arg, const http_reply *reply);
+static void ended(void *arg, const child_end *end);
+
+void
+WorkerFetchInit(void)
+{
+	both = reactor_new();
+	http_reactor = reactor_new();
+	child_reactor = reactor_new();
+	if (both == NULL || http_reactor == NULL || child_reactor == NULL ||
+		!reactor_watch(both, reactor_fd(http_reactor), REACTOR_IN) ||
+		!reactor_watch(both, reactor_fd(child_reactor), REACTOR_IN))
+		ereport(FATAL,
+				(errmsg("could not create an epoll instance: %m")));
+	make_pool();
+	shell = child_new(child_reactor);
+	if (shell == NULL)
+		ereport(FATAL,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+}
+
+static void
+make_pool(void)
+{
+	http_pool_config config = {
+		.ca_file = WorkerCaFile(),
+		.max_connections = 1,
+		.connect_timeout_ms = ddblock_connect_timeout,
+		.idle_close_s = IDLE_CLOSE_S,
+		.reply_max = REPLY_MAX,
+	};
+	char		error[256];
+
+	pool = http_pool_new(http_reactor, &config, error, sizeof(error));
+	if (pool == NULL)
+		ereport(FATAL,
+				(errmsg("could not set up HTTP connections: %s", error)));
+}
+
+void
+WorkerFetchReload(void)
+{
+	if (!http_pool_reconfigure(pool, WorkerCaFile(), ddblock_connect_timeout))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+}
+
+int
+WorkerFetchFd(void)
+{
+	return reactor_fd(both);
+}
+
+void
+WorkerFetchRun(void)
+{
+	reactor_run(http_reactor);
+	reactor_run(child_reactor);
+}
+
+void
+WorkerFetchStart(aws_fetch *fetch, WorkerFetched done)
+{
+	Assert(the_fetch == NULL);
+	the_fetch = fetch;
+	the_done = done;
+	aws_fetch_begin(fetch);
+	advance();
+}
+
+static int64
+epoch_s(void)
+{
+	return WorkerEpochLikely(SegmentNow()) / USECS_PER_SEC;
+}
+
+/* The next errand, or the end. */
+static void
+advance(void)
+{
+	aws_fetch  *fetch = the_fetch;
+	aws_step	step = aws_fetch_next(fetch, WorkerEnvironment(), epoch_s());
+
+	switch (step)
+	{
+		case AWS_STEP_HTTP:
+			send_request();
+			break;
+		case AWS_STEP_PROCESS:
+			run_command();
+			break;
+		case AWS_STEP_DONE:
+		case AWS_STEP_FAILED:
+			the_fetch = NULL;
+			the_done(fetch, step == AWS_STEP_DONE);
+			break;
+	}
+}
+
+static void
+send_request(void)
+{
+	const aws_errand *errand = &the_fetch->errand;
+	const char *headers[AWS_HEADERS_MAX];
+
+	for (int i = 0; i < errand->header_count; i++)
+		headers[i] = errand->headers[i];
+	if (!http_pool_send(pool, errand->method, errand->url, headers, errand->header_count,
+						errand->body, strlen(errand->body), errand->timeout_ms, replied,
+						NULL))
+		not_done("out of memory");
+}
+
+static void
+run_command(void)
+{
+	const aws_errand *errand = &the_fetch->errand;
+	char		problem[200];
+
+	if (child_start(shell, errand->body, errand->timeout_ms, ended, NULL))
+		return;
+	snprintf(problem, sizeof(problem), "could not be started: %m");
+	not_done(problem);
+}
+
+static void
+not_done(const char *problem)
+{
+	aws_result	result = {.problem = problem,.body = ""};
+
+	aws_fetch_result(the_fetch, &result, epoch_s());
+	advance();
+}
+
+static void
+replied(void *arg, const http_reply *reply)
+{
+	char		problem[400];
+	aws_result	result = {
+		.done = reply->outcome == HTTP_REPLIED,
+		.status = reply->status,
+		.body = reply->body,
+		.len = reply->len,
+		.date_s = reply->date_s,
+		.problem = problem,
+	};
+
+	if (!result.done)
+		snprintf(problem, sizeof(problem), "%s: %s", reply->phase, reply->error);
+	aws_fetch_result(the_fetch, &result, epoch_s());
+	advance();
+}
+
+static void
+ended(void *arg, const child_end *end)
+{
+	aws_result	result = {
+		.done = end->problem == NULL,
+		.status = end->status,
+		.body = end->output,
+		.len = end->len,
+		.problem = end->problem,
+	};
+
+	aws_fetch_result(the_fetch, &result, epoch_s());
+	advance();
+}
