@@ -83,8 +83,8 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock bench list-regress \
-	list-isolation check-versions check-setup check-monitoring check-tools \
-	check-timeline dist $(CHECKS)
+	list-isolation check-versions check-setup check-monitoring check-tools check-timeline dist \
+	aws-credentials $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
 	VERSIONS SETUPS SQL_EXPORTER
@@ -139,6 +139,11 @@ demo:
 
 jepsen-etcd: setup
 	@DURATION=$(DURATION) TAP=test/jepsen/etcd.pl test/in-copy test/check-tap
+
+aws-credentials: setup
+	@test -d "$(AWS_CONFIG)" || { echo "AWS_CONFIG=... must be aws-config/test-data of" \
+		"the AWS SDK for Rust's source (see test/credentials/README.md)." >&2; false; }
+	@test/credentials/run "$(AWS_CONFIG)"
 
 hot-lock: setup
 	@DURATION=$(DURATION) TAP=test/measure/hot-lock.pl test/in-copy test/check-tap

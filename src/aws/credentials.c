@@ -152,7 +152,8 @@ aws_make_plan(const aws_settings *settings, const aws_environment *env,
 		if (result == AWS_FOUND &&
 			(plan->role_count > 0 || plan->base == AWS_BASE_WEB_IDENTITY))
 			result = aws_plan_sts(settings, env, plan, words, sizeof(words));
-		append_words(plan->tried, sizeof(plan->tried), separator, words);
+		append_words(plan->tried, sizeof(plan->tried), separator,
+					 result == AWS_FOUND ? "" : words);
 	}
 	aws_make_printable(plan->tried);
 	aws_make_printable(plan->keys.source);

@@ -43,6 +43,17 @@ aws_errand_request(aws_fetch *fetch, const char *method, int timeout_ms,
 	return aws_fetch_fail(fetch, "URL is too long");
 }
 
+/* How many bytes from its start are printable ASCII. */
+static size_t
+printable(const char *text, size_t len)
+{
+	size_t		i = 0;
+
+	while (i < len && text[i] >= ' ' && text[i] <= '~')
+		i++;
+	return i;
+}
+
 bool
 aws_errand_header(aws_fetch *fetch, const char *name, const char *value)
 {
@@ -50,7 +61,8 @@ aws_errand_header(aws_fetch *fetch, const char *name, const char *value)
 	char	   *line = errand->headers[errand->header_count];
 	int			len = snprintf(line, sizeof(errand->headers[0]), "%s: %s", name, value);
 
-	if (len < 0 || (size_t) len >= sizeof(errand->headers[0]) || !aws_is_visible_ascii(value))
+	if (len < 0 || (size_t) len >= sizeof(errand->headers[0]) ||
+		value[printable(value, strlen(value))] != '\0')
 		return aws_fetch_fail(fetch, "%s is no usable header", name);
 	errand->header_count++;
 	return true;
@@ -72,14 +84,13 @@ aws_read_token(aws_fetch *fetch, const aws_environment *env, const char *path,
 {
 	size_t		len = 0;
 	char	   *text = env->read_file(env->arg, path, &len);
-	size_t		line = 0;
+	size_t		line;
 
 	token[0] = '\0';
 	if (text == NULL)
 		return aws_fetch_fail(fetch, "cannot read the token file \"%.300s\"", path);
-	while (line < len && text[line] > ' ' && text[line] <= '~')
-		line++;
-	if (line > 0 && line < size)
+	line = printable(text, len);
+	if (line > 0 && line < size && (line == len || strchr("\r\n", text[line]) != NULL))
 	{
 		memcpy(token, text, line);
 		token[line] = '\0';

@@ -4,6 +4,7 @@
 use DDBLock::Test;
 
 delete @ENV{ grep { /^AWS_/ } keys %ENV };
+$ENV{AWS_EC2_METADATA_DISABLED} = 'true';
 my $quiet = "log_statement = none\n";
 my $impatient = $quiet . "ddblock.retry_timeout = '4s'\n";
 my $node = new_cluster('one', through => proxy,

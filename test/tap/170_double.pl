@@ -5,6 +5,7 @@ use DDBLock::Test;
 use Time::HiRes qw(time);
 
 delete @ENV{ grep { /^AWS_/ } keys %ENV };
+$ENV{AWS_EC2_METADATA_DISABLED} = 'true';
 my $secret = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';
 my $conf = "ddblock.request_timeout = '500ms'\nddblock.retry_timeout = '5s'\n"
   . "ddblock.keep_warm = off\nlog_statement = none\n";

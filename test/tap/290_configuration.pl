@@ -6,6 +6,7 @@ use File::Temp;
 use POSIX ();
 
 delete @ENV{ grep { /^AWS_/ || /_proxy$/i } keys %ENV };
+$ENV{AWS_EC2_METADATA_DISABLED} = 'true';
 
 my $home = PostgreSQL::Test::Utils::tempdir();
 my $quiet = "log_statement = none\n";

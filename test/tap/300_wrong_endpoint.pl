@@ -5,6 +5,7 @@ use DDBLock::Test;
 use IO::Socket::INET;
 
 delete @ENV{ grep { /^AWS_/ } keys %ENV };
+$ENV{AWS_EC2_METADATA_DISABLED} = 'true';
 
 my $quiet = "log_statement = none\n";
 my $patient = $quiet . "ddblock.retry_timeout = '10min'\n";

@@ -1,0 +1,286 @@
+# Where credentials come from besides settings and files: the instance, a container, STS,
+# a command, single sign-on; how they are renewed, and what happens if that fails.
+
+use DDBLock::Test;
+use DDBLock::Sources;
+
+delete @ENV{ grep { /^AWS_/ || /_proxy$/i } keys %ENV };
+$ENV{AWS_EC2_METADATA_DISABLED} = 'true';
+
+my $home = PostgreSQL::Test::Utils::tempdir();
+my $double = new_double();
+my $sources = DDBLock::Sources->start(dir => PostgreSQL::Test::Utils::tempdir());
+my $without_keys = "log_statement = none\nddblock.access_key_id = ''\n"
+  . "ddblock.secret_access_key = ''\nddblock.retry_timeout = '3s'\nddblock.keep_warm = off\n";
+my $number = 0;
+my @nodes;
+my %environment;
+my @secrets;
+
+sub write_file
+{
+	my ($path, $text) = @_;
+
+	unlink $path;
+	PostgreSQL::Test::Utils::append_to_file($path, $text);
+	return;
+}
+
+# New credentials: DynamoDB accepts them, and the sources give them out.
+sub next_credentials
+{
+	my (%state) = @_;
+	my $id = 'ASIA' . ++$number;
+
+	push @secrets, "secretOf$id", "tokenOf$id==";
+	$double->credentials($id, secret => "secretOf$id", token => "tokenOf$id==");
+	$sources->set(
+		id => $id, secret => "secretOf$id", token => "tokenOf$id==", lifetime_s => 3600,
+		status => 0, %state);
+	return $id;
+}
+
+sub cluster
+{
+	my ($name, $environment, $conf) = @_;
+	local %ENV = (%ENV, HOME => $home, %$environment);
+	my $node = new_cluster($name, through => $double, table => 0,
+		conf => $without_keys . ($conf // ''));
+
+	push @nodes, $node;
+	$environment{$name} = $environment;
+	return $node;
+}
+
+sub restart
+{
+	my ($node) = @_;
+	local %ENV = (%ENV, HOME => $home, %{ $environment{ $node->name } });
+
+	$node->restart;
+	return;
+}
+
+sub times_logged
+{
+	my ($node, $pattern) = @_;
+	return scalar(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /$pattern/g);
+}
+
+sub works
+{
+	my ($node, $what) = @_;
+	like($node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a')}), qr/^\d+$/, $what);
+	return;
+}
+
+mkdir "$home/.aws";
+my $fetched = qr/LOG: +ddblock has fetched credentials from: /;
+my $not_fetched = qr/LOG: +ddblock could not fetch credentials/;
+
+#
+# The instance's role
+#
+my $first = next_credentials(lifetime_s => 3600);
+my $node = cluster('instance',
+	{ AWS_EC2_METADATA_DISABLED => 'false', AWS_EC2_METADATA_SERVICE_ENDPOINT => $sources->url });
+$node->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
+works($node, "the instance's role");
+is_deeply(
+	[ map { "$_->{method} $_->{path}" } $sources->log ],
+	[ 'PUT /latest/api/token', 'GET /latest/meta-data/iam/security-credentials/',
+		'GET /latest/meta-data/iam/security-credentials/the-role' ],
+	'with three requests, once');
+my $url = $sources->url;
+$node->wait_for_log(qr/$fetched\Qinstance metadata at $url\E\n.*DETAIL: +They expire: \d{4}-/);
+pass('the log says whence, and until when');
+
+my $session = undisturbed($node);
+$session->query_safe(q{SELECT ddb_lock_acquire('held', lease => '6s')});
+my $second = next_credentials();
+$double->credentials($first, state => 'expired');
+works($node, 'credentials that DynamoDB refuses are fetched anew');
+is($session->query_safe(q{SELECT ddb_lock_require('held') > 0}), 't', 'and the lease is kept');
+
+# The source fails: those in use stay in use.
+$sources->set(status => 500);
+$node->reload;
+$node->wait_for_log(
+	qr/$not_fetched\n.*DETAIL: .*instance metadata at \Q$url\E: token: HTTP status 500.*\n.*HINT: +Those in use stay in use; they expire: \d{4}-/);
+works($node, 'a source that fails leaves those in use');
+wait_for { (grep { $_->{path} eq '/latest/api/token' } $sources->log) > 12 } 'more tries';
+is(times_logged($node, $not_fetched), 1, 'the log tells once');
+
+$double->credentials($second, state => 'expired');
+like(
+	error_of($node, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +28000: .*HINT: +The credentials came from instance metadata.* To fetch new ones failed: .*HTTP status 500/s,
+	'when they have expired, the hint says why there are no others');
+next_credentials();
+wait_for { $node->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('b') IS NOT NULL}) eq 't' }
+'the source to recover';
+is(times_logged($node, $fetched), 2, 'which the log tells');
+$session->quit;
+
+$sources->set(role => '');
+restart($node);
+like(
+	error_of($node, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +28000: .*HINT: .*AWS_WEB_IDENTITY_TOKEN_FILE: not set.*AWS_CONTAINER_.*instance metadata at \Q$url\E: the instance has no role/s,
+	'an instance without a role: the hint lists what was tried');
+$sources->set(role => 'the-role');
+wait_for { $node->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('b') IS NOT NULL}) eq 't' }
+'the role';
+pass('a role that is attached later is found without a reload');
+
+# Renewed in the background: nobody asks for locks meanwhile.
+my $before = next_credentials(lifetime_s => 45);
+$node->reload;
+wait_for { times_logged($node, qr/received SIGHUP/) == 2 } 'the reload';
+wait_for { (grep { $_->{path} =~ /the-role$/ } $sources->log) >= 1 } 'the fetch';
+my $count = grep { $_->{path} =~ /the-role$/ } $sources->log;
+wait_for { (grep { $_->{path} =~ /the-role$/ } $sources->log) > $count } 'a renewal';
+pass('credentials are renewed before they expire');
+$node->stop;
+
+#
+# Containers
+#
+write_file("$home/token", "Bearer secretJwt\n");
+push @secrets, 'secretJwt';
+next_credentials(authorization => 'Bearer secretJwt');
+my $container = cluster('container',
+	{ AWS_CONTAINER_CREDENTIALS_FULL_URI => "$url/container",
+		AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE => "$home/token" });
+works($container, "a container's role, with a token from a file");
+$container->stop;
+my $refused = cluster('refused', { AWS_CONTAINER_CREDENTIALS_FULL_URI => 'http://192.0.2.1/x' });
+like(error_of($refused, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +28000: .*HINT: .*plain HTTP is accepted only from this machine, ECS and EKS/s,
+	'no other host is asked over plain HTTP');
+$refused->stop;
+
+#
+# STS: web identity, and a role assumed with keys, then with that role
+#
+write_file("$home/jwt", "secretWebToken\n");
+push @secrets, 'secretWebToken';
+next_credentials(web_token => 'secretWebToken');
+my %web = (AWS_WEB_IDENTITY_TOKEN_FILE => "$home/jwt",
+	AWS_ROLE_ARN => 'arn:aws:iam::123456789012:role/web', AWS_ENDPOINT_URL_STS => $url);
+my $web = cluster('web', \%web);
+works($web, 'a role for a web identity');
+$sources->set(web_token => 'another');
+restart($web);
+like(error_of($web, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +28000: .*HINT: .*AssumeRoleWithWebIdentity: InvalidIdentityToken: refused/s,
+	"STS refuses: its error is in the hint");
+write_file("$home/jwt", "another\n");
+wait_for { $web->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('b') IS NOT NULL}) eq 't' }
+'the new token';
+pass('a new token in the file is read');
+$web->stop;
+
+write_file("$home/.aws/config", <<"CONFIG");
+[default]
+role_arn = arn:aws:iam::123456789012:role/two
+source_profile = one
+external_id = outside
+[profile one]
+role_arn = arn:aws:iam::123456789012:role/one
+source_profile = keys
+[profile keys]
+aws_access_key_id = AKIDKEYS
+aws_secret_access_key = secretOfKeys
+CONFIG
+push @secrets, 'secretOfKeys';
+my $id = next_credentials();
+$sources->set(signers => { AKIDKEYS => 'secretOfKeys', $id => "secretOf$id" });
+my $chain = cluster('chain', { AWS_ENDPOINT_URL_STS => $url });
+works($chain, 'a role, assumed with another role, assumed with keys: both signatures are right');
+my @roles = map { $_->{body} =~ /RoleArn=([^&]+)/ ? $1 : () } $sources->log;
+is($roles[-2] . ' ' . $roles[-1],
+	join(' ', map { "arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2F$_" } 'one', 'two'), 'in this order');
+$sources->set(signers => {});
+restart($chain);
+like(error_of($chain, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +28000: .*HINT: .*AssumeRole: SignatureDoesNotMatch: refused/s, 'a wrong signature');
+$chain->stop;
+
+#
+# A command
+#
+$id = next_credentials();
+write_file("$home/command", <<"SCRIPT");
+#!/bin/sh
+echo secretNoise >&2
+[ ! -e $home/slow ] || sleep 300
+cat $home/output
+SCRIPT
+chmod 0700, "$home/command";
+push @secrets, 'secretNoise', 'secretArgument';
+write_file("$home/.aws/config",
+	"[default]\ncredential_process = $home/command secretArgument\n");
+write_file("$home/output", qq({"Version": 1, "AccessKeyId": "$id", "SecretAccessKey": "secretOf$id", )
+	  . qq("SessionToken": "tokenOf$id=="}));
+my $process = cluster('process', {});
+works($process, 'what a command prints');
+$session = undisturbed($process);
+$session->query_safe(q{SELECT ddb_lock_acquire('held', lease => '3s')});
+write_file("$home/slow", '');
+my $worker = worker_pid($process);
+$process->reload;
+wait_for { system("pgrep -f '$home/command' >/dev/null") == 0 } 'the command';
+sleep 5;
+is($session->query_safe(q{SELECT ddb_lock_require('held') > 0}), 't',
+	'a command that takes long keeps no renewal from being sent');
+is(worker_pid($process), $worker, 'and not the worker');
+unlink "$home/slow";
+$process->wait_for_log(qr/$not_fetched\n.*DETAIL: .*credential_process of profile "default": the command ran for too long/);
+isnt(system("pgrep -f '$home/command' >/dev/null"), 0, 'it is ended after its time');
+write_file("$home/output", 'secretNoise');
+restart($process);
+like(error_of($process, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +28000: .*HINT: .*credential_process of profile "default": the command printed no JSON object/s,
+	'a command that prints something else');
+$process->stop;
+
+#
+# Single sign-on
+#
+next_credentials(bearer => 'secretBearer');
+push @secrets, 'secretBearer';
+write_file("$home/.aws/config", <<"CONFIG");
+[default]
+sso_session = mine
+sso_account_id = 123456789012
+sso_role_name = Locks
+[sso-session mine]
+sso_region = us-east-1
+sso_start_url = https://example.awsapps.com/start
+CONFIG
+my $sso = cluster('sso', { AWS_ENDPOINT_URL_SSO => $url });
+like(error_of($sso, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +28000: .*HINT: .*single sign-on of profile "default": cannot read "\Q$home\E\/\.aws\/sso\/cache\/[0-9a-f]{40}\.json": run "aws sso login"/s,
+	'single sign-on without a token');
+mkdir "$home/.aws/sso";
+mkdir "$home/.aws/sso/cache";
+# SHA-1 of "mine"
+write_file("$home/.aws/sso/cache/" . `printf mine | sha1sum | cut -c1-40 | tr -d '\\n'` . '.json',
+	'{"accessToken": "secretBearer", "expiresAt": "2099-01-01T00:00:00Z"}');
+wait_for { $sso->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('b') IS NOT NULL}) eq 't' }
+'the token';
+pass('with a token it works');
+$sso->stop;
+
+#
+# Secrets
+#
+foreach my $where (@nodes)
+{
+	my $log = PostgreSQL::Test::Utils::slurp_file($where->logfile);
+
+	is((grep { index($log, $_) >= 0 } @secrets), 0, 'no secret in the log of ' . $where->name);
+}
+$sources->stop;
+done_testing;
