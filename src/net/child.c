@@ -26,6 +26,8 @@
 
 #define OUTPUT_MAX 65536
 #define EXIT_POLL_US 5000
+#define KILL_US 1000000			/* a process that takes longer to end is left alone */
+#define TOO_LONG "ran for too long"
 
 extern char **environ;
 
@@ -33,14 +35,17 @@ struct child
 {
 	reactor    *reactor;
 	pid_t		pid;			/* 0: none runs */
-	pid_t		killed;			/* has to be waited for; 0: none */
+	pid_t		killed;			/* still to be waited for; 0: none */
 	int			fd;				/* its output; -1: at its end */
 	int64_t		deadline;		/* microseconds, CLOCK_BOOTTIME */
+	const char *problem;		/* why it was killed, or NULL */
 	child_done_fn done;
 	void	   *arg;
 	size_t		len;
 	char		output[OUTPUT_MAX + 1];
 };
+
+static void look_for_exit(child *c);
 
 static int64_t
 now_us(void)
@@ -80,12 +85,15 @@ finish(child *c, const char *problem, int status)
 	explicit_bzero(c->output, sizeof(c->output));
 }
 
-/* The kernel may need a moment to end it: the next start waits for it. */
+/* The kernel may need a moment to end it. */
 static void
 stop(child *c, const char *problem)
 {
-	c->killed = c->pid;
-	finish(c, problem, 0);
+	(void) kill(-c->pid, SIGKILL);
+	close_output(c);
+	c->problem = problem;
+	c->deadline = now_us() + KILL_US;
+	look_for_exit(c);
 }
 
 /* Has the last one that was killed gone? */
@@ -105,11 +113,16 @@ look_for_exit(child *c)
 	pid_t		ended = waitpid(c->pid, &status, WNOHANG);
 
 	if (ended == c->pid)
-		finish(c, NULL, status);
+		finish(c, c->problem, status);
 	else if (ended < 0 && errno != EINTR)
 		finish(c, "could not be waited for", 0);
+	else if (left <= 0 && c->problem == NULL)
+		stop(c, TOO_LONG);
 	else if (left <= 0)
-		stop(c, "ran for too long");
+	{
+		c->killed = c->pid;
+		finish(c, c->problem, 0);
+	}
 	else
 		reactor_set_timer(c->reactor, left < EXIT_POLL_US ? left : EXIT_POLL_US);
 }
@@ -147,7 +160,7 @@ on_timer(void *arg)
 	if (c->fd < 0)
 		look_for_exit(c);
 	else
-		stop(c, "ran for too long");
+		stop(c, TOO_LONG);
 }
 
 child *
@@ -224,6 +237,7 @@ child_start(child *c, const char *command, int timeout_ms, child_done_fn done, v
 	}
 	c->fd = ends[0];
 	c->len = 0;
+	c->problem = NULL;
 	c->done = done;
 	c->arg = arg;
 	c->deadline = now_us() + (int64_t) timeout_ms * 1000;

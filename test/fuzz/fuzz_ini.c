@@ -99,22 +99,27 @@ read_file(void *arg, const char *path, size_t *len)
 static void
 check_credentials(const aws_settings *settings, const aws_environment *env)
 {
-	aws_credentials found;
-	aws_credentials zero = {0};
+	static aws_plan plan;
+	static const aws_plan zero;
+	const aws_credentials *found = &plan.keys;
 	char		error[256];
 
-	memset(&found, 'x', sizeof(found));
+	memset(&plan, 'x', sizeof(plan));
 	memset(error, 'x', sizeof(error));
-	if (aws_find_credentials(settings, env, &found, error, sizeof(error)))
+	if (aws_make_plan(settings, env, &plan, error, sizeof(error)))
 	{
-		CHECK(found.access_key_id[0] > ' ' && found.secret_access_key[0] > ' ');
-		CHECK(strpbrk(found.session_token, "\r\n ") == NULL);
-		CHECK(strlen(found.source) < sizeof(found.source));
+		CHECK(plan.base != AWS_BASE_KEYS ||
+			  (found->access_key_id[0] > ' ' && found->secret_access_key[0] > ' '));
+		CHECK(strpbrk(found->session_token, "\r\n ") == NULL);
+		CHECK(found->source[0] != '\0' && strlen(found->source) < sizeof(found->source));
+		CHECK(plan.role_count >= 0 && plan.role_count <= AWS_ROLES_MAX);
+		CHECK((plan.role_count == 0 && plan.base != AWS_BASE_WEB_IDENTITY) ||
+			  plan.sts_url[0] != '\0');
 		CHECK(error[0] == '\0');
 	}
 	else
 	{
-		CHECK(memcmp(&found, &zero, sizeof(found)) == 0);
+		CHECK(memcmp(&plan, &zero, sizeof(plan)) == 0);
 		CHECK(strncmp(error, "no credentials: ", 16) == 0);
 		CHECK(strlen(error) < sizeof(error));
 	}
