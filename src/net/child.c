@@ -177,6 +177,13 @@ child_new(reactor *r)
 	return c;
 }
 
+void
+child_kill(child *c)
+{
+	if (c->pid != 0)
+		(void) kill(-c->pid, SIGKILL);
+}
+
 /* Signals as a program expects them, and no descriptor but the three. */
 static int
 spawn_shell(pid_t *pid, const char *command, int output)

@@ -40,4 +40,7 @@ extern child *child_new(reactor *r);
 extern bool child_start(child *c, const char *command, int timeout_ms,
 						child_done_fn done, void *arg);
 
+/* Before the process ends: kills the command, if one runs. */
+extern void child_kill(child *c);
+
 #endif							/* DDBLOCK_NET_CHILD_H */

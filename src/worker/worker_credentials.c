@@ -63,7 +63,7 @@ WorkerFindCredentials(void)
 void
 WorkerWantCredentials(void)
 {
-	if (last_try == 0 || SegmentNow() - last_try >= AWS_RENEWAL_RETRY_US)
+	if (!fetching && (last_try == 0 || SegmentNow() - last_try >= AWS_RENEWAL_RETRY_US))
 		look_up(false);
 }
 
@@ -258,7 +258,9 @@ WorkerCheckExposure(void)
 		check_exposure(CompatSettingFile("ddblock.secret_access_key"), told_of_key);
 	if (ddblock_session_token[0] != '\0')
 		check_exposure(CompatSettingFile("ddblock.session_token"), told_of_token);
-	if (have_credentials)
+	if (fetching)
+		check_exposure(fetch.plan.keys.file, told_of_shared);
+	else if (have_credentials)
 		check_exposure(credentials.file, told_of_shared);
 }
 

@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include "storage/ipc.h"
+
 #include "net/child.h"
 #include "net/http_pool.h"
 #include "shared/segment.h"
@@ -30,6 +32,7 @@ static child *shell;
 static aws_fetch *the_fetch;
 static WorkerFetched the_done;
 
+static void stop_command(int code, Datum arg);
 static void make_pool(void);
 static int64 epoch_s(void);
 static void advance(void);
@@ -55,6 +58,13 @@ WorkerFetchInit(void)
 	if (shell == NULL)
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	before_shmem_exit(stop_command, (Datum) 0);
+}
+
+static void
+stop_command(int code, Datum arg)
+{
+	child_kill(shell);
 }
 
 static void
