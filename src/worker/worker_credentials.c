@@ -39,7 +39,7 @@ static bool fetching;
 static bool outdated;			/* the settings have changed since it began */
 static bool trouble;			/* the log says that fetching fails */
 static bool told;				/* ... where the credentials come from */
-static int64 last_try;			/* when the last fetch ended; 0: none has */
+static int64 last_wanted;		/* by a call: when that fetch began or failed, or 0 */
 static aws_renewal renewal;
 
 static void look_up(bool keep);
@@ -63,8 +63,12 @@ WorkerFindCredentials(void)
 void
 WorkerWantCredentials(void)
 {
-	if (!fetching && (last_try == 0 || SegmentNow() - last_try >= AWS_RENEWAL_RETRY_US))
-		look_up(false);
+	int64		now = SegmentNow();
+
+	if (fetching || (last_wanted != 0 && now - last_wanted < AWS_RENEWAL_RETRY_US))
+		return;
+	look_up(false);
+	last_wanted = fetching ? now : 0;
 }
 
 bool
@@ -153,18 +157,15 @@ fetched(aws_fetch *done, bool found)
 	{
 		take(&done->found);
 		if (done->plan.base != AWS_BASE_KEYS || done->plan.role_count > 0)
-		{
-			last_try = SegmentNow();
 			log_success();
-		}
 	}
 	else
 	{
 		strlcpy(credentials_error, done->error, sizeof(credentials_error));
 		if (tried || have_credentials)
 		{
-			last_try = SegmentNow();
-			aws_renewal_failed(&renewal, last_try, random_bits());
+			last_wanted = tried ? SegmentNow() : 0;
+			aws_renewal_failed(&renewal, SegmentNow(), random_bits());
 			log_failure();
 		}
 	}
@@ -239,7 +240,7 @@ WorkerCredentialsHint(void)
 	if (have_credentials && credentials_error[0] == '\0')
 		snprintf(hint, sizeof(hint), "The credentials came from %s.", credentials.source);
 	else if (have_credentials)
-		snprintf(hint, sizeof(hint), "The credentials came from %s. To fetch new ones failed: %s.",
+		snprintf(hint, sizeof(hint), "The credentials came from %s. Fetching new ones failed: %s.",
 				 credentials.source, credentials_error);
 	else
 		snprintf(hint, sizeof(hint), "ddblock tried these sources, in this order: %s.",

@@ -74,6 +74,14 @@ sub works
 	return;
 }
 
+sub recovers
+{
+	my ($node, $what) = @_;
+
+	wait_for { ($node->psql('postgres', q{SELECT ddb_lock_acquire('b')}))[0] == 0 } $what;
+	return;
+}
+
 mkdir "$home/.aws";
 my $fetched = qr/LOG: +ddblock has fetched credentials from: /;
 my $not_fetched = qr/LOG: +ddblock could not fetch credentials/;
@@ -114,11 +122,10 @@ is(times_logged($node, $not_fetched), 1, 'the log tells once');
 $double->credentials($second, state => 'expired');
 like(
 	error_of($node, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +28000: .*HINT: +The credentials came from instance metadata.* To fetch new ones failed: .*HTTP status 500/s,
+	qr/ERROR: +28000: .*HINT: +The credentials came from instance metadata.* Fetching new ones failed: .*HTTP status 500/s,
 	'when they have expired, the hint says why there are no others');
 next_credentials();
-wait_for { $node->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('b') IS NOT NULL}) eq 't' }
-'the source to recover';
+recovers($node, 'the source to recover');
 is(times_logged($node, $fetched), 2, 'which the log tells');
 $session->quit;
 
@@ -129,17 +136,15 @@ like(
 	qr/ERROR: +28000: .*HINT: .*AWS_WEB_IDENTITY_TOKEN_FILE: not set.*AWS_CONTAINER_.*instance metadata at \Q$url\E: the instance has no role/s,
 	'an instance without a role: the hint lists what was tried');
 $sources->set(role => 'the-role');
-wait_for { $node->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('b') IS NOT NULL}) eq 't' }
-'the role';
+recovers($node, 'the role');
 pass('a role that is attached later is found without a reload');
 
 # Renewed in the background: nobody asks for locks meanwhile.
-my $before = next_credentials(lifetime_s => 45);
-$node->reload;
-wait_for { times_logged($node, qr/received SIGHUP/) == 2 } 'the reload';
-wait_for { (grep { $_->{path} =~ /the-role$/ } $sources->log) >= 1 } 'the fetch';
 my $count = grep { $_->{path} =~ /the-role$/ } $sources->log;
-wait_for { (grep { $_->{path} =~ /the-role$/ } $sources->log) > $count } 'a renewal';
+next_credentials(lifetime_s => 45);
+$node->reload;
+wait_for { (grep { $_->{path} =~ /the-role$/ } $sources->log) == $count + 1 } 'the reload';
+wait_for { (grep { $_->{path} =~ /the-role$/ } $sources->log) == $count + 2 } 'a renewal';
 pass('credentials are renewed before they expire');
 $node->stop;
 
@@ -176,8 +181,7 @@ like(error_of($web, q{SELECT ddb_lock_acquire('b')}),
 	qr/ERROR: +28000: .*HINT: .*AssumeRoleWithWebIdentity: InvalidIdentityToken: refused/s,
 	"STS refuses: its error is in the hint");
 write_file("$home/jwt", "another\n");
-wait_for { $web->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('b') IS NOT NULL}) eq 't' }
-'the new token';
+recovers($web, 'the new token');
 pass('a new token in the file is read');
 $web->stop;
 
@@ -214,6 +218,7 @@ $id = next_credentials();
 write_file("$home/command", <<"SCRIPT");
 #!/bin/sh
 echo secretNoise >&2
+echo \$\$ >$home/pid
 [ ! -e $home/slow ] || sleep 300
 cat $home/output
 SCRIPT
@@ -223,21 +228,30 @@ write_file("$home/.aws/config",
 	"[default]\ncredential_process = $home/command secretArgument\n");
 write_file("$home/output", qq({"Version": 1, "AccessKeyId": "$id", "SecretAccessKey": "secretOf$id", )
 	  . qq("SessionToken": "tokenOf$id=="}));
+
+sub slurp_pid
+{
+	return PostgreSQL::Test::Utils::slurp_file("$home/pid") =~ /^(\d+)\n/ ? $1 : 0;
+}
+
 my $process = cluster('process', {});
 works($process, 'what a command prints');
 $session = undisturbed($process);
 $session->query_safe(q{SELECT ddb_lock_acquire('held', lease => '3s')});
 write_file("$home/slow", '');
 my $worker = worker_pid($process);
+my $first_pid = PostgreSQL::Test::Utils::slurp_file("$home/pid");
 $process->reload;
-wait_for { system("pgrep -f '$home/command' >/dev/null") == 0 } 'the command';
+wait_for { slurp_pid() > 0 && slurp_pid() != $first_pid } 'the command';
+my $slow_pid = slurp_pid();
 sleep 5;
 is($session->query_safe(q{SELECT ddb_lock_require('held') > 0}), 't',
 	'a command that takes long keeps no renewal from being sent');
 is(worker_pid($process), $worker, 'and not the worker');
 unlink "$home/slow";
 $process->wait_for_log(qr/$not_fetched\n.*DETAIL: .*credential_process of profile "default": the command ran for too long/);
-isnt(system("pgrep -f '$home/command' >/dev/null"), 0, 'it is ended after its time');
+wait_for { !kill 0, $slow_pid } 'its end';
+pass('it is ended after its time');
 write_file("$home/output", 'secretNoise');
 restart($process);
 like(error_of($process, q{SELECT ddb_lock_acquire('b')}),
@@ -268,8 +282,7 @@ mkdir "$home/.aws/sso/cache";
 # SHA-1 of "mine"
 write_file("$home/.aws/sso/cache/" . `printf mine | sha1sum | cut -c1-40 | tr -d '\\n'` . '.json',
 	'{"accessToken": "secretBearer", "expiresAt": "2099-01-01T00:00:00Z"}');
-wait_for { $sso->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('b') IS NOT NULL}) eq 't' }
-'the token';
+recovers($sso, 'the token');
 pass('with a token it works');
 $sso->stop;
 
