@@ -94,7 +94,9 @@ log_place(void)
 			(errmsg("ddblock uses lock table \"%s\" in Region \"%s\" at %s", ddblock_table,
 					segment->place.region, segment->place.url),
 			 source == NULL ? errdetail("There are no credentials yet.") :
-			 errdetail("The credentials come from: %s.", source)));
+			 WorkerCredentials() != NULL ?
+			 errdetail("The credentials come from: %s.", source) :
+			 errdetail("The credentials are being fetched from: %s.", source)));
 }
 
 /* Only their names: the values may contain a password. */

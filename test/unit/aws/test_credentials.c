@@ -851,3 +851,51 @@ TEST(knows_amazons_endpoints)
 	aws_default_endpoint("eu-west-1", url, 20);
 	assert_string_equal(url, "");
 }
+
+/* ---- endpoints of the services that give credentials ---- */
+
+static void
+assert_service(const world *w, aws_service service, const char *region, const char *wanted)
+{
+	aws_environment env = environment(w);
+	char		url[AWS_TEXT_SIZE];
+	bool		ok = aws_find_service_endpoint(&none, &env, service, region, url, sizeof(url),
+											   words, sizeof(words));
+
+	if (wanted == NULL)
+		assert_false(ok);
+	else if (!ok)
+		fail_msg("%s", words);
+	else
+		assert_string_equal(url, wanted);
+}
+
+TEST(finds_the_endpoints_of_other_services)
+{
+	world		w = {0};
+
+	assert_service(&w, AWS_STS, "eu-west-1", "https://sts.eu-west-1.amazonaws.com");
+	assert_service(&w, AWS_STS, "cn-north-1", "https://sts.cn-north-1.amazonaws.com.cn");
+	assert_service(&w, AWS_SSO, "eu-west-1", "https://portal.sso.eu-west-1.amazonaws.com");
+	assert_service(&w, AWS_SSO_OIDC, "eu-west-1", "https://oidc.eu-west-1.amazonaws.com");
+	w.variables[0] = (pair) {"AWS_USE_FIPS_ENDPOINT", "TRUE"};
+	assert_service(&w, AWS_STS, "us-east-1", "https://sts-fips.us-east-1.amazonaws.com");
+	w.files[0] = (pair) {CONFIG, "[default]\nuse_dualstack_endpoint = true\n"};
+	assert_service(&w, AWS_SSO, "us-east-1", "https://portal.sso-fips.us-east-1.api.aws");
+	w.files[0].value = "[default]\nendpoint_url = http://all/\nservices = s\n"
+		"[services s]\nsts =\n  endpoint_url = http://sts:1\n";
+	assert_service(&w, AWS_STS, "us-east-1", "http://sts:1");
+	assert_service(&w, AWS_SSO, "us-east-1", "http://all");
+	w.variables[0] = (pair) {"AWS_ENDPOINT_URL", "http://env"};
+	assert_service(&w, AWS_STS, "us-east-1", "http://env");
+	w.variables[1] = (pair) {"AWS_ENDPOINT_URL_STS", "http://env-sts"};
+	assert_service(&w, AWS_STS, "us-east-1", "http://env-sts");
+	w.variables[2] = (pair) {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true"};
+	assert_service(&w, AWS_STS, "us-east-1", "https://sts.us-east-1.amazonaws.com");
+	w.variables[2].name = "OTHER";
+	w.variables[1].value = "http://sts/path";
+	assert_service(&w, AWS_STS, "us-east-1", NULL);
+	assert_string_equal(words, "AWS_ENDPOINT_URL_STS: URL must end after its host and port");
+	w.files[0].value = "[default]\nregion\n";
+	assert_service(&w, AWS_STS, "us-east-1", NULL);
+}
