@@ -295,5 +295,12 @@ foreach my $where (@nodes)
 
 	is((grep { index($log, $_) >= 0 } @secrets), 0, 'no secret in the log of ' . $where->name);
 }
-$sources->stop;
 done_testing;
+
+END
+{
+	my $status = $?;
+
+	$sources->stop if $sources;
+	$? = $status;
+}
