@@ -222,8 +222,6 @@ post_waiting(void)
 
 	if (list.first == NULL)
 		return;
-	if (list.end == &waiting.first)
-		list.end = &list.first;
 	waiting = (CallList) {NULL, &waiting.first};
 	while (list.first != NULL)
 	{
