@@ -292,10 +292,10 @@ replied(void *arg, const http_reply *reply)
 		conclude(call);
 		return;
 	}
+	if (call->reply.status == DYNAMO_CREDENTIALS && WorkerCredentials() != NULL)
+		WorkerWantCredentials();
 	call->again = true;
 	dynamo_reply_free(&call->reply);
-	if (WorkerCredentials() != NULL)
-		WorkerWantCredentials();
 	post(call);
 }
 
