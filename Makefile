@@ -8,6 +8,8 @@
 #	make check-versions	what depends on PostgreSQL's version, on all that are
 #					supported, in chroots: VERSIONS="17 18", CHECKS, TAP
 #	make check-setup	the demo on newcomers' machines, chroots made anew: SETUPS="bare"
+#	make check-packages	the packages build, and Debian's works when installed, in
+#					chroots: VERSIONS="17 18"
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
@@ -84,7 +86,7 @@ endif
 
 .PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock bench list-regress \
 	list-isolation check-versions check-setup check-monitoring check-tools check-timeline dist \
-	aws-credentials $(CHECKS)
+	aws-credentials check-packages $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
 	VERSIONS SETUPS SQL_EXPORTER
@@ -103,6 +105,9 @@ check-versions:
 
 check-setup:
 	@test/check-setup
+
+check-packages:
+	@test/check-packages
 
 check-timeline: setup
 	@test/in-copy test/run-checks $@
