@@ -5,7 +5,7 @@
 -- sending any of its own accord.
 SELECT ddb_lock_acquire('arguments/keep', lease => '1 day') > 0 AS acquired;
 SELECT writes() AS writes_before,
-       (SELECT requests FROM ddb_stats WHERE operation = 'read') AS reads_before \gset
+       (SELECT requests FROM ddb_operations WHERE operation = 'read') AS reads_before \gset
 
 CREATE TEMP TABLE calls (argument text, call text);
 INSERT INTO calls VALUES
@@ -66,7 +66,7 @@ SELECT call, code, message
 
 -- Nothing of this was asked of DynamoDB.
 SELECT writes() - :writes_before AS writes, requests - :reads_before AS reads
-  FROM ddb_stats WHERE operation = 'read';
+  FROM ddb_operations WHERE operation = 'read';
 
 --
 -- The limits themselves are within them.

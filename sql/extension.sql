@@ -41,6 +41,8 @@ SELECT format('%s(%s) returns %s', proname, pg_get_function_arguments(p.oid),
 -- What returns rows.
 \d ddb_locks
 \d ddb_stats
+\d ddb_operations
+\d ddb_status
 \d ddb_fences
 SELECT column_name, type
   FROM pg_proc,
@@ -63,6 +65,12 @@ SELECT pg_describe_object(d.classid, d.objid, 0) AS without_comment
    AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock')
    AND d.classid IN ('pg_proc'::regclass, 'pg_class'::regclass)
    AND obj_description(d.objid, (SELECT relname FROM pg_class WHERE oid = d.classid)) IS NULL;
+SELECT attrelid::regclass AS relation, attname AS column_without_comment
+  FROM pg_attribute
+  JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = attrelid
+ WHERE d.deptype = 'e' AND attnum > 0
+   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock')
+   AND col_description(attrelid, attnum) IS NULL;
 SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'ddblock';
 
 --
@@ -109,6 +117,6 @@ END $$;
 -- Conditional writes sent to DynamoDB so far.
 CREATE FUNCTION writes() RETURNS numeric
 LANGUAGE sql AS $$
-    SELECT sum(requests) FROM ddb_stats
+    SELECT sum(requests) FROM ddb_operations
      WHERE operation IN ('acquire', 'renew', 'renew_batch', 'hand_over', 'release')
 $$;

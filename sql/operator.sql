@@ -66,7 +66,7 @@ SELECT ddb_lock_release('op/held');
 -- Each is counted under its own name
 --
 SELECT operation, requests > 0 AS requests, replies > 0 AS replies, errors
-  FROM ddb_stats WHERE operation IN ('scan', 'delete', 'force_release');
+  FROM ddb_operations WHERE operation IN ('scan', 'delete', 'force_release');
 
 --
 -- Privileges: by default, superusers only

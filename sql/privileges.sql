@@ -5,7 +5,7 @@ CREATE ROLE regress_ddblock_user;
 CREATE ROLE regress_ddblock_monitor IN ROLE pg_monitor;
 
 -- What each of them may use of the extension; none of its objects is listed here.
--- pg_monitor may read the two views.
+-- pg_monitor may read the views.
 SELECT rolname AS role, pg_describe_object(classid, objid, 0) AS may_use
   FROM pg_roles, pg_depend
  WHERE rolname LIKE 'regress_ddblock_%' AND deptype = 'e'
@@ -17,7 +17,7 @@ SELECT rolname AS role, pg_describe_object(classid, objid, 0) AS may_use
        END
  ORDER BY rolname, pg_describe_object(classid, objid, 0) COLLATE "C";
 SET ROLE regress_ddblock_monitor;
-SELECT count(*) >= 0 AS readable FROM ddb_locks, ddb_stats;
+SELECT count(*) >= 0 AS readable FROM ddb_locks, ddb_stats, ddb_operations, ddb_status;
 RESET ROLE;
 
 -- What is granted works; a holder is known by the user who logged in.
@@ -39,6 +39,54 @@ GRANT EXECUTE ON FUNCTION ddb_locks() TO regress_ddblock_user;
 SET ROLE regress_ddblock_user;
 SELECT count(*) >= 0 AS readable FROM ddb_locks;
 RESET ROLE;
+
+--
+-- Roles: ddb_role_setup() creates them, or takes those that are there.
+--
+SELECT ddb_role_setup('regress_ddblock_made');
+SELECT ddb_role_setup('regress_ddblock "odd"');
+SELECT ddb_role_setup('regress_ddblock_operator', operator => true);
+SELECT ddb_role_setup('regress_ddblock_operator', operator => NULL);
+SELECT rolname, rolcanlogin, rolsuper, rolcreaterole FROM pg_roles
+ WHERE rolname ~ '^regress_ddblock(_made|_operator| "odd")' ORDER BY rolname COLLATE "C";
+CREATE VIEW may_use AS
+    SELECT rolname, pg_describe_object(classid, objid, 0) AS object
+      FROM pg_roles, pg_depend
+     WHERE rolname LIKE 'regress_ddblock%' AND deptype = 'e'
+       AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock')
+       AND CASE classid
+           WHEN 'pg_proc'::regclass THEN has_function_privilege(pg_roles.oid, objid, 'EXECUTE')
+           WHEN 'pg_class'::regclass THEN has_table_privilege(pg_roles.oid, objid, 'SELECT')
+           END;
+SELECT object FROM may_use WHERE rolname = 'regress_ddblock_made' ORDER BY object COLLATE "C";
+SELECT count(*) AS differences
+  FROM (SELECT object FROM may_use WHERE rolname = 'regress_ddblock_made'
+        EXCEPT SELECT object FROM may_use WHERE rolname = 'regress_ddblock "odd"') AS d;
+SELECT object
+  FROM (SELECT object FROM may_use WHERE rolname = 'regress_ddblock_operator'
+        EXCEPT SELECT object FROM may_use WHERE rolname = 'regress_ddblock_made') AS more
+ ORDER BY object COLLATE "C";
+SELECT has_table_privilege('regress_ddblock_operator', 'ddb_locks', 'INSERT, UPDATE, DELETE, TRUNCATE');
+
+-- Who is no superuser cannot give what he has not.
+SELECT call, code, message
+  FROM unnest(ARRAY['ddb_role_setup(NULL)', 'ddb_role_setup(''public'')',
+                    'ddb_role_setup(''pg_odd'')', 'ddb_role_setup('''')']) AS call,
+       failure('SELECT ' || call);
+CREATE ROLE regress_ddblock_creator CREATEROLE;
+SET ROLE regress_ddblock_creator;
+SELECT code, message FROM failure('SELECT ddb_role_setup(''regress_ddblock_new'')');
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION ddb_role_setup TO regress_ddblock_creator;
+SET ROLE regress_ddblock_creator;
+SELECT code, message FROM failure('SELECT ddb_role_setup(''regress_ddblock_new'')');
+RESET ROLE;
+SELECT count(*) AS left FROM pg_roles WHERE rolname = 'regress_ddblock_new';
+DROP VIEW may_use;
+DROP OWNED BY regress_ddblock_made, "regress_ddblock ""odd""", regress_ddblock_operator,
+    regress_ddblock_creator;
+DROP ROLE regress_ddblock_made, "regress_ddblock ""odd""", regress_ddblock_operator,
+    regress_ddblock_creator;
 
 --
 -- Credentials

@@ -1,5 +1,5 @@
 --
--- The views ddb_locks and ddb_stats.
+-- The views: ddb_locks, ddb_stats, ddb_operations, ddb_status.
 --
 SELECT now() AS start \gset
 SELECT ddb_lock_acquire('view', lease => '1 min') AS token \gset
@@ -26,36 +26,31 @@ SELECT ddb_lock_release('view');
 SELECT ddb_lock_acquire('keep', lease => '1 day') > 0 AS acquired;
 SELECT count(*) FILTER (WHERE NOT becomes_free(name)) AS others
   FROM ddb_locks WHERE name <> 'keep';
-SELECT requests AS before FROM ddb_stats WHERE operation = 'all' \gset
-SELECT count(*) FROM ddb_locks;
-SELECT requests - :before AS requests FROM ddb_stats WHERE operation = 'all';
+SELECT sum(requests) AS before FROM ddb_operations \gset
+SELECT count(*) FROM ddb_locks, ddb_stats, ddb_status;
+SELECT sum(requests) - :before AS requests FROM ddb_operations;
 
 --
 -- Statistics
 --
 SELECT operation, requests > 0 AS requests, consumed_units > 0 AS consumed_units,
-       leases_held IS NOT NULL AS leases_held, leases_lost IS NOT NULL AS leases_lost,
-       waiters IS NOT NULL AS waiters, since <= now() AS since
-  FROM ddb_stats
+       since <= now() AS since
+  FROM ddb_operations
  WHERE operation IN ('acquire', 'renew', 'release', 'read', 'describe_table',
-                     'create_table', 'update_ttl', 'all');
+                     'create_table', 'update_ttl');
+SELECT operation FROM ddb_operations;
 
 -- Every reply is in the histogram; what was sent was replied, or is under way.
 SELECT operation AS wrong_counts
-  FROM ddb_stats
+  FROM ddb_operations
  WHERE (array_length(latency_histogram, 1) = 16
         AND replies = (SELECT sum(n) FROM unnest(latency_histogram) AS n)
         AND (latency_total > '0') = (replies > 0)
         AND requests >= replies AND requests >= retries AND errors >= throttles) IS NOT TRUE;
 
-SELECT sum(requests) FILTER (WHERE operation <> 'all')
-       = sum(requests) FILTER (WHERE operation = 'all') AS requests,
-       sum(replies) FILTER (WHERE operation <> 'all')
-       = sum(replies) FILTER (WHERE operation = 'all') AS replies
-  FROM ddb_stats;
-
 -- One call, one count.
-CREATE TEMP TABLE before AS SELECT * FROM ddb_stats;
+CREATE TEMP TABLE before AS SELECT * FROM ddb_operations;
+CREATE TEMP TABLE stats_before AS SELECT * FROM ddb_stats;
 SELECT ddb_lock_acquire('view', lease => '1 day') > 0 AS acquired;
 SELECT ddb_lock_renew('view') > now() AS renewed;
 SELECT held FROM ddb_lock_info('view');
@@ -63,8 +58,11 @@ SELECT ddb_lock_release('view');
 SELECT operation, s.requests - b.requests AS requests, s.replies - b.replies AS replies,
        s.errors - b.errors AS errors, s.throttles - b.throttles AS throttles,
        s.retries - b.retries AS retries
-  FROM ddb_stats s JOIN before b USING (operation)
+  FROM ddb_operations s JOIN before b USING (operation)
  WHERE s.requests > b.requests;
+SELECT s.acquired - b.acquired AS acquired, s.busy - b.busy AS busy,
+       s.timed_out - b.timed_out AS timed_out, s.leases_lost - b.leases_lost AS leases_lost
+  FROM ddb_stats s, stats_before b;
 
 -- Leases that are held now, and waiters; the worker counts them a moment later.
 CREATE FUNCTION pg_temp.leases_held_become(wanted bigint) RETURNS boolean
@@ -72,8 +70,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     patience timestamptz := clock_timestamp() + '30 s';
 BEGIN
-    WHILE (wanted, 0) <> (SELECT leases_held, waiters FROM ddb_stats
-                           WHERE operation = 'all')
+    WHILE (wanted, 0) <> (SELECT leases_held, waiters FROM ddb_stats)
           AND clock_timestamp() < patience LOOP
         PERFORM pg_sleep(0.01);
     END LOOP;
@@ -84,3 +81,20 @@ SELECT count(ddb_lock_acquire('view/' || i)) FROM generate_series(1, 9) AS i;
 SELECT pg_temp.leases_held_become(10);
 SELECT ddb_lock_release_all();
 SELECT pg_temp.leases_held_become(0);
+
+--
+-- The worker's state; test/tap/340_views.pl has what changes it.
+--
+SELECT worker_pid = pid AS worker_pid,
+       worker_since BETWEEN pg_postmaster_start_time() AND now() AS worker_since,
+       worker_starts >= 1 AS worker_starts
+  FROM ddb_status, pg_stat_activity WHERE backend_type = 'ddblock worker';
+SELECT region IS NOT NULL AS region, endpoint ~ '^http' AS endpoint, lock_table,
+       owner ~ '/[0-9a-f-]{36}$' AS owner, credentials IS NOT NULL AS credentials,
+       last_reply_at <= clock_timestamp() AS last_reply_at, trouble,
+       clock_ahead BETWEEN '-1 min' AND '1 min' AS clock_ahead,
+       clock_error BETWEEN '0' AND '1 min' AS clock_error,
+       connections BETWEEN 1 AND max_connections AS connections,
+       leases BETWEEN 0 AND max_leases AS leases, library_version = extversion AS library_version,
+       http_library ~ '^libcurl/' AS http_library
+  FROM ddb_status, pg_extension WHERE extname = 'ddblock' \gx

@@ -211,7 +211,7 @@ extern bool dynamo_is_transient(dynamo_status status);
 /* "DynamoDB_20120810.UpdateItem" and so on, for the X-Amz-Target header. */
 extern const char *dynamo_target(dynamo_op op);
 
-/* "acquire", "renew_batch", ... as shown in ddb_stats. */
+/* "acquire", "renew_batch", ... as in ddb_operations. */
 extern const char *dynamo_op_name(dynamo_op op);
 
 /* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */

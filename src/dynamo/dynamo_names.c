@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * dynamo_names.c
- *	  Names of the operations: in ddb_stats, in DynamoDB and in IAM.
+ *	  Names of the operations: in ddb_operations, in DynamoDB and in IAM.
  *
  *-------------------------------------------------------------------------
  */

@@ -592,3 +592,18 @@ http_pool_pending(const http_pool *pool)
 {
 	return pool->queued + pool->active;
 }
+
+int
+http_pool_connections(const http_pool *pool)
+{
+	return pool->sockets.count;
+}
+
+void
+http_pool_library(char *name, size_t size)
+{
+	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+
+	snprintf(name, size, "libcurl/%s %s", curl->version,
+			 curl->ssl_version != NULL ? curl->ssl_version : "without TLS");
+}

@@ -98,7 +98,11 @@ extern bool http_pool_send(http_pool *pool, const char *method, const char *url,
 /* Limits the remaining time of all requests under way. */
 extern void http_pool_hurry(http_pool *pool, int timeout_ms);
 
-/* Requests under way. */
+/* Requests under way, and connections that are open. */
 extern int	http_pool_pending(const http_pool *pool);
+extern int	http_pool_connections(const http_pool *pool);
+
+/* "libcurl/7.88.1 OpenSSL/3.0.17", of what is loaded. */
+extern void http_pool_library(char *name, size_t size);
 
 #endif							/* DDBLOCK_NET_HTTP_POOL_H */

@@ -328,7 +328,8 @@ HeldTellLoss(const HeldLock *held)
 
 	if (valid_until != 0 && valid_until <= SegmentNow())
 		LossTell(held->hold_index, MailboxSession(), held->seq, held->name,
-				 strlen(held->name), "DynamoDB confirmed no renewal before its deadline");
+				 strlen(held->name), LOSS_UNREACHABLE,
+				 "DynamoDB confirmed no renewal before its deadline");
 }
 
 /* As soon as the hold is let go, its entry may be another's: the note goes first. */

@@ -101,9 +101,13 @@ MailboxCall(MailboxRequest *request, const char *name, const void *data, Waiting
 	PG_CATCH();
 	{
 		mailbox_cancel(&segment_mailbox, me, request->seq);
+		if (waiting != NULL)
+			WaitingEnd(waiting);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	if (waiting != NULL)
+		WaitingEnd(waiting);
 	if (answered)
 		return &MailboxMySlot()->answer;
 	mailbox_cancel(&segment_mailbox, me, request->seq);
@@ -115,6 +119,7 @@ post(MailboxRequest *request, const char *name, const void *data)
 {
 	MailboxSlot *slot = MailboxMySlot();
 
+	request->posted = SegmentNow();
 	request->seq = mailbox_begin_post(&segment_mailbox, me);
 	slot->request = *request;
 	if (request->name_len > 0)

@@ -127,9 +127,13 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	answer = MailboxCall(&request, name->utf8, options->data,
 						 options->only_try ? NULL : &waiting);
 	if (answer->result == MAILBOX_BUSY)
+	{
+		SegmentCount(EVENT_BUSY);
 		return false;
+	}
 	if (answer->result != MAILBOX_GRANTED)
 		ErrorsAnswer(answer, name->text);
+	SegmentCount(EVENT_ACQUIRED);
 	HeldSetHold(held, answer, request.seq);
 	InterruptArm();
 	check_grant(name, held);
@@ -149,6 +153,7 @@ check_grant(const LockName *name, HeldLock *held)
 	HeldTellLoss(held);
 	HeldUnsetHold(held);
 	MailboxLetGo(hold_index, held->seq);
+	SegmentCount(EVENT_LK001);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
 			 errmsg("the lease on lock \"%s\" was lost before this session received it",

@@ -28,7 +28,6 @@
 /* Gives up on a watch that changes all the time, or whose writer is stopped. */
 #define READS_MAX 100
 
-static bool read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);
 static bool is_watched(MailboxSlot *slot, uint64 seq);
 pg_noreturn static void time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq,
 					   int64 now);
@@ -65,17 +64,27 @@ WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 {
 	if (now >= waiting->deadline)
 		time_is_up(waiting, slot, seq, now);
+	if (waiting->title == NULL && is_watched(slot, seq))
+		waiting->title = CompatShowWaiting();
 	if (now >= waiting->next_look)
 		look(waiting, slot, seq, now);
 	return Min(waiting->deadline, waiting->next_look);
+}
+
+void
+WaitingEnd(Waiting *waiting)
+{
+	if (waiting->title != NULL)
+		CompatHideWaiting(waiting->title);
+	waiting->title = NULL;
 }
 
 /*
  * The worker answers the request before it uses the watch for another lock.  So
  * if there is no answer after the read, the watch was our lock's.
  */
-static bool
-read_watch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
+bool
+WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
 {
 	for (int i = 0; i < READS_MAX; i++)
 	{
@@ -107,7 +116,7 @@ static void
 time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 {
 	lockmgr_watch watch;
-	bool		watched = read_watch(slot, seq, &watch);
+	bool		watched = WaitingReadWatch(slot, seq, &watch);
 	char	   *holder = NULL;
 
 	if (pg_atomic_read_u32(&segment->worker_procno) == PG_UINT32_MAX)
@@ -117,6 +126,7 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	if (watched && watch.held)
 		holder = WaitingDescribeHolder(&watch, now);
 
+	SegmentCount(EVENT_TIMED_OUT);
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 waiting->lock_timeout ?
@@ -141,7 +151,7 @@ look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 
 	waiting->next_look = now + Min(Max(interval, LOOK_MIN_US), LOOK_MAX_US);
 
-	if (!read_watch(slot, seq, &watch))
+	if (!WaitingReadWatch(slot, seq, &watch))
 	{
 		WaitingTellTrouble(waiting->started, now);
 		return;

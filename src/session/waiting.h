@@ -22,6 +22,7 @@ typedef struct Waiting
 	int64		deadline;		/* the earlier of that and lock_timeout */
 	bool		lock_timeout;	/* the deadline is lock_timeout's */
 	int64		next_look;		/* when to read the watch again */
+	char	   *title;			/* the process title before; NULL: it is as before */
 	bool		told;
 	lockmgr_watch last;			/* what was reported last */
 } Waiting;
@@ -36,11 +37,17 @@ extern void WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms);
 extern int64 WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq,
 						 int64 now);
 
+/* When the wait is over, also by an error. */
+extern void WaitingEnd(Waiting *waiting);
+
 /*
  * If the worker repeats requests, and the session has waited for
  * deadlock_timeout, reports why, once for each wait.
  */
 extern void WaitingTellTrouble(int64 since, int64 now);
+
+/* What keeps request seq of the slot waiting; false if nothing does. */
+extern bool WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);
 
 /* A sentence, "It is held by owner ...", palloc'd. */
 extern char *WaitingDescribeHolder(const lockmgr_watch *watch, int64 now);

@@ -22,6 +22,7 @@
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 #include "utils/memutils.h"
+#include "utils/ps_status.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 160000
@@ -122,6 +123,37 @@ CompatSettingFile(const char *name)
 			return settings[i]->sourcefile;
 	}
 	return NULL;
+#endif
+}
+
+/*
+ * Appends "waiting" to the process title, and takes it back, with what the first
+ * one returned.
+ */
+static inline char *
+CompatShowWaiting(void)
+{
+#if PG_VERSION_NUM >= 160000
+	set_ps_display_suffix("waiting");
+	return "";
+#else
+	int			len;
+	const char *shown = get_ps_display(&len);
+	char	   *title = pnstrdup(shown, len);
+
+	set_ps_display(psprintf("%s waiting", title));
+	return title;
+#endif
+}
+
+static inline void
+CompatHideWaiting(char *title)
+{
+#if PG_VERSION_NUM >= 160000
+	set_ps_display_remove_suffix();
+#else
+	set_ps_display(title);
+	pfree(title);
 #endif
 }
 

@@ -181,11 +181,14 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 	if (answer->result == MAILBOX_NOT_HELD)
 		ErrorsNotHeld(lock);
 	if (answer->result == MAILBOX_DEADLOCK)
+	{
+		SegmentCount(EVENT_DEADLOCK);
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),
 				 errdetail_internal("%s", to_server(answer->failure.message)),
 				 errhint("Acquire locks in the same order in every session.")));
+	}
 	if (answer->result == MAILBOX_NO_ROOM)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
@@ -345,6 +348,7 @@ to_server(const char *utf8)
 void
 ErrorsLost(const char *lock, lease_loss loss)
 {
+	SegmentCount(EVENT_LK001);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
 			 errmsg("the lease on lock \"%s\" is lost", lock),
@@ -356,6 +360,7 @@ ErrorsLost(const char *lock, lease_loss loss)
 void
 ErrorsCommitRefused(const char *lock, lease_loss loss)
 {
+	SegmentCount(EVENT_LK001);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
 			 errmsg("cannot commit, because the lease on lock \"%s\" was lost", lock),
@@ -368,6 +373,7 @@ ErrorsCommitRefused(const char *lock, lease_loss loss)
 void
 ErrorsEffectRefused(const char *what, const char *lock, lease_loss loss)
 {
+	SegmentCount(EVENT_LK001);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
 			 errmsg("cannot execute %s, because the lease on lock \"%s\" was lost", what, lock),
@@ -391,6 +397,7 @@ ErrorsWarnLost(const char *lock, lease_loss loss)
 void
 ErrorsNotHeld(const char *lock)
 {
+	SegmentCount(EVENT_LK001);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
 			 errmsg("lock \"%s\" is not held by this session", lock),
@@ -400,6 +407,7 @@ ErrorsNotHeld(const char *lock)
 void
 ErrorsStaleToken(const char *resource, int64 recorded, int64 given)
 {
+	SegmentCount(EVENT_LK002);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
 			 errmsg("fencing token for resource \"%s\" is stale",
@@ -413,6 +421,7 @@ ErrorsStaleToken(const char *resource, int64 recorded, int64 given)
 void
 ErrorsFenceUndone(void)
 {
+	SegmentCount(EVENT_LK002);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
 			 errmsg("transaction has lost a fence"),

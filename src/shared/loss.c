@@ -33,14 +33,14 @@ LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq)
 
 void
 LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *name,
-		 size_t name_len, const char *why)
+		 size_t name_len, lease_loss loss, const char *why)
 {
 	const MailboxSlot *slot = &segment_slots[session.slot];
 	uint64		mark = mailbox_mark(session, seq);
 
 	if (!pg_atomic_compare_exchange_u64(&segment_holds[hold_index].untold_loss, &mark, 0))
 		return;
-	pg_atomic_fetch_add_u64(&segment->leases_lost, 1);
+	SegmentCount(EVENT_LOST_UNREACHABLE + (loss != LOSS_NONE ? loss - LOSS_UNREACHABLE : 0));
 	note(slot, name, name_len, why);
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, name_len), why),

@@ -156,7 +156,8 @@ initialise(void)
 	pg_atomic_init_u32(&segment->worker_pid, 0);
 	pg_atomic_init_u32(&segment->worker_starts, 0);
 	segment->stats_since = GetCurrentTimestamp();
-	pg_atomic_init_u64(&segment->leases_lost, 0);
+	for (int i = 0; i < EVENT_COUNT; i++)
+		pg_atomic_init_u64(&segment->events[i], 0);
 	pg_atomic_init_u32(&segment->leases_in_use, 0);
 	pg_atomic_init_u32(&segment->leases_held, 0);
 	pg_atomic_init_u32(&segment->waiters, 0);
@@ -321,6 +322,38 @@ SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE])
 
 	memcpy(message, trouble->message, DYNAMO_MESSAGE_SIZE);
 	return shared_end_read(&trouble->changes, before) && message[0] != '\0';
+}
+
+void
+SegmentPublishStatus(const WorkerStatus *status)
+{
+	shared_begin_change(&segment->status.changes);
+	segment->status.worker = *status;
+	shared_end_change(&segment->status.changes);
+}
+
+void
+SegmentReadStatus(WorkerStatus *copy)
+{
+	for (;;)
+	{
+		uint32		before = shared_begin_read(&segment->status.changes);
+
+		*copy = segment->status.worker;
+		if (shared_end_read(&segment->status.changes, before))
+			return;
+
+		/* The worker is writing, or was stopped while it wrote. */
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(100);
+	}
+}
+
+void
+SegmentCount(SegmentEvent event)
+{
+	if (segment != NULL)
+		pg_atomic_fetch_add_u64(&segment->events[event], 1);
 }
 
 int64

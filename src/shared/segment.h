@@ -26,8 +26,10 @@
  *	 HoldEntry depths			the backend that has it, atomics
  *	 Watch						worker, changes
  *	 HoldEntry.untold_loss,
- *	   leases_lost, last_loss	worker and sessions, atomics
- *	 counters					worker, atomics
+ *	   last_loss				worker and sessions, atomics
+ *	 status						worker, changes
+ *	 counts of events			worker and sessions, atomics
+ *	 counters of operations		worker, atomics
  *
  * "changes" is a counter of changes (lock/shared_word.h).  When a reader's copy is
  * not whole,
@@ -65,7 +67,8 @@ typedef enum MailboxKind
 /* Kind and op say which part of the union is set. */
 typedef struct MailboxRequest
 {
-	uint64		seq;			/* set by MailboxCall() */
+	uint64		seq;			/* set by MailboxCall(), */
+	int64		posted;			/* as is this: when, for the views */
 	MailboxKind kind;
 	dynamo_op	op;				/* TABLE */
 	bool		repeat;			/* TABLE: the session's last request was the same */
@@ -270,6 +273,40 @@ typedef struct SegmentTrouble
 	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8; "": it repeats none */
 } SegmentTrouble;
 
+/* What the worker knows of itself, for ddb_status; all 0 before it has started. */
+typedef struct WorkerStatus
+{
+	TimestampTz since;			/* start of the process; segment->owner is set */
+	bool		has_place;		/* segment->place is set */
+	char		credentials[384];	/* where they come from, UTF-8; "": none */
+	int64		last_reply;		/* the last good one, on our clock; 0: none yet */
+	epoch_clock clock;			/* DynamoDB's */
+	uint32		connections;	/* open ones */
+	char		http_library[64];	/* libcurl's name and version */
+} WorkerStatus;
+
+typedef struct SegmentStatus
+{
+	shared32	changes;
+	WorkerStatus worker;
+} SegmentStatus;
+
+/* What is counted for ddb_stats. */
+typedef enum SegmentEvent
+{
+	EVENT_ACQUIRED,				/* a session got a lease */
+	EVENT_BUSY,					/* ... or not: a try for a lock that is held */
+	EVENT_TIMED_OUT,			/* ... or not in time */
+	EVENT_DEADLOCK,
+	EVENT_LOST_UNREACHABLE,		/* losses, in the order of lease_loss */
+	EVENT_LOST_TAKEN,
+	EVENT_LOST_RELEASED,
+	EVENT_LOST_DELETED,
+	EVENT_LK001,				/* errors with these SQLSTATEs */
+	EVENT_LK002,
+	EVENT_COUNT
+} SegmentEvent;
+
 /* The last loss of a lease, for ddb_stats. */
 typedef struct SegmentLoss
 {
@@ -316,8 +353,10 @@ typedef struct Segment
 	epoch_clock clock;			/* worker only: DynamoDB's */
 	TimestampTz stats_since;
 
+	SegmentStatus status;
+
 	/* Gauges and counters that belong to no operation. */
-	pg_atomic_uint64 leases_lost;
+	pg_atomic_uint64 events[EVENT_COUNT];
 	shared32	loss_changes;	/* of last_loss; 0: there was no loss */
 	SegmentLoss last_loss;		/* see loss.c */
 	pg_atomic_uint32 leases_in_use;
@@ -348,6 +387,15 @@ extern void SegmentTellTrouble(const char *message);
 
 /* False if there is no trouble. */
 extern bool SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
+
+/* For the worker. */
+extern void SegmentPublishStatus(const WorkerStatus *status);
+
+/* For the views: may be interrupted. */
+extern void SegmentReadStatus(WorkerStatus *copy);
+
+/* Counts an event where it happens.  No-op without the segment. */
+extern void SegmentCount(SegmentEvent event);
 
 /* Copy a lease, or a hold; false if it is free.  For the views: may be interrupted. */
 extern bool SegmentReadLease(uint32 lease_index, LeaseCopy *copy);

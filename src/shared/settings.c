@@ -58,6 +58,7 @@ char	   *ddblock_session_token = "";
 char	   *ddblock_profile;
 char	   *ddblock_ca_file;
 int			ddblock_role_max_leases;
+char	   *ddblock_lock_prefix;
 int			ddblock_lease_duration;
 double		ddblock_safety_margin;
 int			ddblock_on_lease_lost;
@@ -103,6 +104,7 @@ static bool check_partition_key(char **newval, void **extra, GucSource source);
 static bool check_sort_key(char **newval, void **extra, GucSource source);
 static bool check_sort_key_value(char **newval, void **extra, GucSource source);
 static bool check_owner_name(char **newval, void **extra, GucSource source);
+static bool check_lock_prefix(char **newval, void **extra, GucSource source);
 static bool check_secret(char **newval, void **extra, GucSource source);
 static void assign_secret_access_key(const char *newval, void *extra);
 static void assign_session_token(const char *newval, void *extra);
@@ -297,6 +299,11 @@ define_leases(void)
 							"0 means no limit. Set it for a role, with ALTER ROLE.",
 							&ddblock_role_max_leases, 0, 0, 100000, PGC_SUSET, 0,
 							NULL, NULL, NULL);
+	DefineCustomStringVariable("ddblock.lock_prefix",
+							   "What the names of locks that a session uses must begin with.",
+							   "If empty, all names are allowed. Set it for a role, with ALTER ROLE.",
+							   &ddblock_lock_prefix, "", PGC_SUSET, 0,
+							   check_lock_prefix, NULL, NULL);
 	DefineCustomIntVariable("ddblock.lease_duration",
 							"Length of a lease if the call gives none.",
 							"If its holder vanishes, the lock is free after this time. The worker "
@@ -464,6 +471,24 @@ check_owner_name(char **newval, void **extra, GucSource source)
 	GUC_check_errdetail("The name has at most %d bytes of UTF-8, without control characters.",
 						OWNER_NAME_MAX);
 	return refuse_place();
+}
+
+/*
+ * PostgreSQL ignores an invalid value in a file, or one that a role got while the
+ * library was not preloaded, and the empty default allows everything.  So such a
+ * value is taken: few names begin with it, or none.
+ */
+static bool
+check_lock_prefix(char **newval, void **extra, GucSource source)
+{
+	bool		ascii = true;
+
+	for (const unsigned char *c = (const unsigned char *) *newval; *c; c++)
+		ascii &= *c >= 0x20 && *c < 0x7f;
+	if (source < PGC_S_INTERACTIVE || (ascii && strlen(*newval) <= DYNAMO_NAME_MAX))
+		return true;
+	GUC_check_errdetail("A prefix has at most %d printable ASCII characters.", DYNAMO_NAME_MAX);
+	return false;
 }
 
 static bool

@@ -49,6 +49,7 @@ typedef enum OnLeaseLost
 } OnLeaseLost;
 
 extern int	ddblock_role_max_leases;	/* 0: no limit */
+extern char *ddblock_lock_prefix;	/* "": all names are allowed; NULL: not preloaded */
 extern int	ddblock_on_lease_lost;	/* an OnLeaseLost */
 extern bool ddblock_commit_guard;
 

@@ -16,9 +16,6 @@
 /* Start of the year 10000: a later time is not in this unit. */
 #define EPOCH_MS_MAX INT64CONST(253402300800000)
 
-#define EPOCH_DIFFERENCE_US \
-	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
-
 bool
 TimesFromEpoch(int64 epoch_ms, TimestampTz *timestamp)
 {

@@ -12,6 +12,10 @@
 
 #include "datatype/timestamp.h"
 
+/* From 1970 to the beginning of PostgreSQL's time. */
+#define EPOCH_DIFFERENCE_US \
+	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
+
 /* Epoch milliseconds, as written by anybody: false if 0 or out of reason. */
 extern bool TimesFromEpoch(int64 epoch_ms, TimestampTz *timestamp);
 

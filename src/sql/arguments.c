@@ -15,6 +15,7 @@
 #include "shared/times.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
+#include "sql/prefix.h"
 
 /* A century, so that it can be counted in microseconds as well. */
 #define WATCH_MAX_MS (INT64CONST(100) * 366 * 86400 * 1000)
@@ -44,6 +45,15 @@ ArgumentName(FunctionCallInfo fcinfo, int number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be empty", "name")));
+	return name;
+}
+
+LockName
+ArgumentAllowedName(FunctionCallInfo fcinfo, int number)
+{
+	LockName	name = ArgumentName(fcinfo, number);
+
+	PrefixRequire(&name);
 	return name;
 }
 

@@ -19,6 +19,9 @@
 
 extern LockName ArgumentName(FunctionCallInfo fcinfo, int number);
 
+/* The same, for what concerns other sessions' locks, too: see prefix.h. */
+extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo, int number);
+
 /* Milliseconds; if_null if the argument is NULL. */
 extern int64 ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null);
 extern int64 ArgumentWait(FunctionCallInfo fcinfo, int number);

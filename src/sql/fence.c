@@ -29,6 +29,7 @@
 #include "session/transaction.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
+#include "sql/prefix.h"
 
 #define RESOURCE_MAX 2048		/* bytes; fits into an index entry */
 
@@ -52,6 +53,7 @@ ddb_fence(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("ddb_fence()");
 	resource = resource_argument(fcinfo, 0);
 	token = token_argument(fcinfo, 1);
+	PrefixRequireResource(text_to_cstring(resource));
 
 	recorded = record_token(fcinfo->flinfo->fn_oid, resource, token);
 	if (recorded > token)

@@ -43,7 +43,7 @@ ddb_lock_force_release(PG_FUNCTION_ARGS)
 	bool		released;
 
 	ErrorsRequirePreload();
-	name = ArgumentName(fcinfo, 0);
+	name = ArgumentAllowedName(fcinfo, 0);
 	item = SessionLookUp(&name)->item;
 	if (!item.exists || item.released)
 		PG_RETURN_BOOL(false);

@@ -39,7 +39,7 @@ acquire(FunctionCallInfo fcinfo, LockScope scope)
 	int64		token;
 
 	ErrorsRequirePreload();
-	name = ArgumentName(fcinfo, 0);
+	name = ArgumentAllowedName(fcinfo, 0);
 	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	options.wait_ms = ArgumentWait(fcinfo, 2);
 	options.data = ArgumentData(fcinfo, 3, &options.data_len);
@@ -57,7 +57,7 @@ try_acquire(FunctionCallInfo fcinfo, LockScope scope)
 	int64		token;
 
 	ErrorsRequirePreload();
-	name = ArgumentName(fcinfo, 0);
+	name = ArgumentAllowedName(fcinfo, 0);
 	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	options.data = ArgumentData(fcinfo, 2, &options.data_len);
 

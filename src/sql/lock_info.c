@@ -53,7 +53,7 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	name = ArgumentName(fcinfo, 0);
+	name = ArgumentAllowedName(fcinfo, 0);
 
 	memset(nulls, true, sizeof(nulls));
 	fill_row(&name, SessionLookUp(&name), values, nulls);

@@ -26,6 +26,7 @@
 #include "shared/utf8.h"
 #include "sql/arguments.h"
 #include "sql/item_columns.h"
+#include "sql/prefix.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_list);
 
@@ -51,19 +52,19 @@ ddb_lock_list(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	int64		watch_ms;
-	LockName	prefix;
+	const char *prefix;
 
 	ErrorsRequirePreload();
-	prefix = ArgumentPrefix(fcinfo, 0);
+	prefix = PrefixNarrow(ArgumentPrefix(fcinfo, 0).utf8);
 	watch_ms = ArgumentWatch(fcinfo, 1, 0);
 	InitMaterializedSRF(fcinfo, 0);
 
 	if (watch_ms > 0)
 	{
-		look(TableScanStart(prefix.utf8, false), NULL);
+		look(TableScanStart(prefix, false), NULL);
 		TableSleep(watch_ms * 1000);
 	}
-	look(TableScanStart(prefix.utf8, false), result);
+	look(TableScanStart(prefix, false), result);
 	return (Datum) 0;
 }
 

@@ -21,6 +21,7 @@
 #include "session/table_call.h"
 #include "shared/errors.h"
 #include "sql/arguments.h"
+#include "sql/prefix.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_purge);
 
@@ -36,7 +37,7 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	age_ms = ArgumentAge(fcinfo, 0);
-	scan = TableScanStart("", true);
+	scan = TableScanStart(PrefixNarrow(""), true);
 	while (TableScanNext(scan))
 	{
 		if (is_old(scan, age_ms) && delete_item(&scan->row))

@@ -49,6 +49,7 @@
 #include "worker/worker_mailbox.h"
 #include "worker/worker_place.h"
 #include "worker/worker_random.h"
+#include "worker/worker_status.h"
 #include "worker/worker_table.h"
 
 #define DRAIN_US INT64CONST(5000000)
@@ -92,6 +93,7 @@ ddblock_worker_main(Datum main_arg)
 	wait_event = CompatWaitEvent("DdblockWorker");
 	slow_down_starts();
 	name_owner();
+	WorkerStatusInit();
 	announce();
 	WorkerClockInit();
 	WorkerFetchInit();
@@ -135,6 +137,7 @@ ddblock_worker_main(Datum main_arg)
 		wake = sooner(wake, WorkerKeepWarm(now));
 		wake = sooner(wake, WorkerJournalRun(now));
 		WorkerPublishCounts();
+		WorkerPublishStatus();
 
 		if (drain_deadline != 0)
 		{
@@ -258,6 +261,7 @@ static void
 see_reply(const WorkerCall *call, const dynamo_reply *reply)
 {
 	WorkerSetClock(SegmentNow());
+	WorkerStatusReply(reply);
 	WorkerGateSee(call, reply);
 }
 

@@ -122,6 +122,12 @@ WorkerCallHurry(int64 timeout_us)
 }
 
 int
+WorkerCallConnections(void)
+{
+	return http_pool_connections(pool);
+}
+
+int
 WorkerCallFd(void)
 {
 	return reactor_fd(the_reactor);

@@ -27,7 +27,7 @@ struct WorkerCall
 	char	   *body;			/* malloc'd, freed after the reply; NULL: there was
 								 * no memory for it, and the call fails */
 	int64		timeout_us;		/* 0: ddblock.request_timeout */
-	bool		repeat;			/* for ddb_stats */
+	bool		repeat;			/* for ddb_operations */
 	bool		dated;			/* the body has the time: the caller makes it anew
 								 * if DynamoDB refuses the time */
 	bool		quiet;			/* a session reports failures: the log does not */
@@ -43,6 +43,8 @@ extern void WorkerCallReload(void);
 
 /* Calls in flight must be answered within this time, too. */
 extern void WorkerCallHurry(int64 timeout_us);
+
+extern int	WorkerCallConnections(void);
 
 /* Readable when there is something to do for WorkerRunCalls(). */
 extern int	WorkerCallFd(void);

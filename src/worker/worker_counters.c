@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_counters.c
- *	  Counts calls and replies by operation, for ddb_stats.
+ *	  Counts calls and replies by operation, for ddb_operations.
  *
  *-------------------------------------------------------------------------
  */

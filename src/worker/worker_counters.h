@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_counters.h
- *	  Counts calls and replies by operation, for ddb_stats.
+ *	  Counts calls and replies by operation, for ddb_operations.
  *
  *-------------------------------------------------------------------------
  */

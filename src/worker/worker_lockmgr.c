@@ -118,7 +118,7 @@ log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
 
 	WorkerInterrupt(hold->session);
 	LossTell(index, hold->session, hold->seq, entry->name, entry->name_len,
-			 why_lost(hold, lease, by));
+			 hold->loss, why_lost(hold, lease, by));
 }
 
 static const char *

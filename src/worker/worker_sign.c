@@ -9,11 +9,11 @@
 
 #include "aws/sigv4.h"
 #include "shared/segment.h"
+#include "shared/version.h"
 #include "worker/worker_clock.h"
 #include "worker/worker_credentials.h"
 #include "worker/worker_sign.h"
 
-#define DDBLOCK_VERSION "0.1.0"
 #define SERVICE "dynamodb"
 
 static sigv4_key signing_key;

@@ -80,7 +80,7 @@ $node->safe_psql('postgres', $grants);
 my $connection = 'user=ddblock_exporter host=' . $node->host . ' port=' . $node->port . ' dbname=postgres';
 is($node->safe_psql('postgres', q{SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc
 		WHERE proname ~ '^ddb_' AND has_function_privilege('ddblock_exporter', oid, 'EXECUTE')}),
-	'ddb_locks ddb_stats', 'the role may read the views, and nothing else');
+	'ddb_locks ddb_operations ddb_stats ddb_status', 'the role may read the views, and nothing else');
 
 #
 # Load: acquire, release, wait
@@ -134,16 +134,18 @@ sub sum_of
 }
 
 my %metrics = scrape($exporter);
-my $expected = $node->safe_psql('postgres', q{SELECT count(*) FROM ddb_stats WHERE operation <> 'all'});
+my $expected = $node->safe_psql('postgres', 'SELECT count(*) FROM ddb_operations');
 is(scalar(grep { /^ddblock_operation_requests_total/ } keys %metrics), $expected, 'a series for each operation');
 foreach my $column (qw(requests errors throttles retries consumed_units))
 {
 	cmp_ok(sum_of(\%metrics, "ddblock_operation_${column}_total"), '==',
-		stat_of($node, undef, $column), "the sum of $column is that of ddb_stats");
+		stat_of($node, undef, $column), "the sum of $column is that of ddb_operations");
 }
 cmp_ok(sum_of(\%metrics, 'ddblock_operation_latency_seconds_count'), '==', stat_of($node, undef, 'replies'),
 	'... and so is that of replies');
 cmp_ok($metrics{'ddblock_operation_requests_total{operation="acquire"}'}, '>', 0, 'there was a load');
+is($metrics{ddblock_acquired_total}, 2, '... of two sessions');
+cmp_ok($metrics{ddblock_last_reply_age_seconds}, '>', 0, 'there was a reply');
 my $raw = write_file("$dir/metrics",
 	join '', map { "$_\n" } grep { /ddblock_/ } split /\n/, $http->get("$exporter/metrics")->{content});
 is(scalar(qx(promtool check metrics <$raw 2>&1)), '', 'promtool finds nothing wrong with the metrics');
@@ -181,7 +183,7 @@ else
 	}
 }
 is(join("\n", sort keys %others), join("\n", sort keys %metrics), 'sql_exporter has the same metrics and labels');
-is(join("\n", grep { $others{$_} != $metrics{$_} } grep { !/wait_seconds/ } sort keys %others), '',
+is(join("\n", grep { $others{$_} != $metrics{$_} } grep { !/wait_seconds|age_seconds|clock_ahead/ } sort keys %others), '',
 	'... with the same values');
 
 #
@@ -209,6 +211,7 @@ is(system("promtool test rules '$top/test/monitoring/alerts_test.yaml' >$dir/che
   or diag(slurp_file("$dir/check.log"));
 my $prometheus = serve('prometheus',
 	[ 'prometheus', "--config.file=$config", "--storage.tsdb.path=$dir/data", '--web.listen-address=ADDRESS' ]);
+wait_for { $http->get("$prometheus/-/ready")->{success} } 'Prometheus to load its data';
 
 sub api
 {

@@ -183,7 +183,8 @@ my $unloaded = new_cluster('unloaded', table => 0,
 	conf => "shared_preload_libraries = 'plpgsql'\n");
 foreach my $call (
 	q{SELECT ddb_lock_acquire('a')}, q{SELECT ddb_lock_token('a')},
-	q{SELECT * FROM ddb_locks}, q{SELECT * FROM ddb_stats})
+	q{SELECT * FROM ddb_locks}, q{SELECT * FROM ddb_stats}, q{SELECT * FROM ddb_operations},
+	q{SELECT * FROM ddb_status})
 {
 	like(error_of($unloaded, $call),
 		qr/ERROR: +55000: .*HINT: .*"shared_preload_libraries = 'plpgsql, ddblock'"/s,

@@ -1,4 +1,4 @@
-# How many requests it takes: by ddb_stats, and by what arrives at DynamoDB.
+# How many requests it takes: by ddb_operations, and by what arrives at DynamoDB.
 
 use DDBLock::Test;
 
@@ -10,8 +10,7 @@ my $session = session($node);
 sub costs
 {
 	my ($what, $sql, %expected) = @_;
-	my $totals = q{SELECT operation || ' ' || requests FROM ddb_stats
-		WHERE operation <> 'all' ORDER BY 1};
+	my $totals = q{SELECT operation || ' ' || requests FROM ddb_operations ORDER BY 1};
 	my %before = map { split / / } split /\n/, $node->safe_psql('postgres', $totals);
 	my %spent;
 
@@ -26,7 +25,7 @@ sub costs
 	my $sum = 0;
 	$sum += $_ foreach values %expected;
 
-	is_deeply(\%spent, \%expected, "$what, by ddb_stats");
+	is_deeply(\%spent, \%expected, "$what, by ddb_operations");
 	is(proxy->forwarded, $sum, "$what, by DynamoDB's side");
 	return;
 }
@@ -37,7 +36,7 @@ costs('acquiring it once more: none', q{SELECT ddb_lock_acquire('a')});
 costs('in a transaction: none',
 	q{BEGIN; SELECT ddb_xact_lock_acquire('a'), ddb_xact_lock_try_acquire('a'); COMMIT});
 costs('its token: none', q{SELECT ddb_lock_token('a'), ddb_lock_require('a')});
-costs('the views: none', q{SELECT FROM ddb_locks, ddb_stats});
+costs('the views: none', q{SELECT FROM ddb_locks, ddb_stats, ddb_operations, ddb_status});
 costs('renewing it: 1 request', q{SELECT ddb_lock_renew('a')}, renew => 1);
 costs('information: 1 request', q{SELECT held FROM ddb_lock_info('a')}, read => 1);
 costs('releasing it the first time: none', q{SELECT ddb_lock_release('a')});
@@ -87,7 +86,7 @@ wait_for
 cmp_ok($reads{'java'}, '<=', 1.3 * $reads{'java too'} + 2,
 	'twenty waiting sessions send no more reads than one')
   or diag(explain(\%reads));
-is($node->safe_psql('postgres', q{SELECT waiters FROM ddb_stats WHERE operation = 'all'}),
+is($node->safe_psql('postgres', q{SELECT waiters FROM ddb_stats}),
 	21, 'though all of them wait');
 $node->safe_psql('postgres',
 	q{SELECT pg_terminate_backend(pid) FROM ddb_locks WHERE state = 'waiting'});

@@ -168,6 +168,14 @@ is($holder->query_safe(q{SELECT ddb_lock_require('purge/retaken') > 0,
 	't|t|t', 'and the one who took it still has it');
 is($session->query_safe(q{SELECT ddb_lock_purge('2 days')}), 0, 'nothing is left to delete');
 
+# Within a prefix
+put_many(map { released_item($_, 3 * $day) } 'shop/old', 'bank/old');
+$session->query_safe(q{SET ddblock.lock_prefix = 'shop/'});
+is($session->query_safe(q{SELECT ddb_lock_purge('2 days')}), 1, 'a session with a prefix deletes what has it');
+ok(dynamodb->item('bank/old'), '... and nothing else');
+$session->query_safe('RESET ddblock.lock_prefix');
+is($session->query_safe(q{SELECT ddb_lock_purge('2 days')}), 1, 'one without deletes the rest');
+
 # Throttled, and without a reply
 dynamodb->put_item(released_item("again/$_", 3 * $day)) foreach 1 .. 3;
 proxy->fault('error', operation => 'DeleteItem', status => 400, count => 2,

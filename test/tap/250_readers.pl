@@ -17,13 +17,13 @@ srand($seed);
 # The worst that a reader can do, for as long as it lives.
 my $read = q{DO $$ BEGIN LOOP
 	PERFORM count(*) FROM ddb_locks;
-	PERFORM count(*) FROM ddb_stats;
+	PERFORM count(*) FROM ddb_stats, ddb_operations, ddb_status;
 END LOOP; END $$};
 
 sub stat_now
 {
 	my ($column) = @_;
-	return $control->query_safe("SELECT $column FROM ddb_stats WHERE operation = 'all'");
+	return $control->query_safe("SELECT $column FROM ddb_stats");
 }
 
 # Each lease is renewed, and once more.

@@ -52,6 +52,14 @@ is($one->query_safe(q{SELECT ddb_lock_release('a/1')}), 't', 'what is released')
 is($super->query_safe(q{SELECT ddb_lock_release_all()}), 2, '...');
 is($two->query_safe(q{SELECT ddb_lock_acquire('a/4') > 0}), 't', 'makes room');
 
+# A prefix that came past the check, from a file, allows nothing.
+$node->append_conf('postgresql.conf', "ddblock.lock_prefix = '\t'\n");
+$node->reload;
+wait_for { $other->ask('SHOW ddblock.lock_prefix') eq "\t" } 'the reload';
+like($other->error_of(q{SELECT ddb_lock_acquire('b/3')}), qr/ERROR: +42501: permission denied for lock "b\/3"/,
+	'an invalid prefix in a file allows nothing');
+is($other->query_safe(q{SELECT ddb_lock_release('b/1')}), 't', '... but a release');
+
 $_->quit foreach $one, $two, $other, $super;
 nothing_held_ok;
 done_testing;

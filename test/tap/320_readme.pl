@@ -31,11 +31,13 @@ my @clusters = ($one, $two);
 sub by_superuser { my ($node, $sql) = @_; return $node->safe_psql('postgres', $sql); }
 
 my $install = block('CREATE EXTENSION ddblock;');
-my $grants = block('CREATE ROLE ddblock_user');
+my $roles = block("ddb_role_setup('ddblock_user')");
+my $application = block('CREATE ROLE shop');
 foreach my $node (@clusters)
 {
 	by_superuser($node, $install);
-	by_superuser($node, $grants);
+	by_superuser($node, $roles);
+	by_superuser($node, $application);
 	by_superuser($node, <<'SQL');
 CREATE ROLE deployer LOGIN IN ROLE ddblock_user;
 CREATE ROLE operator LOGIN IN ROLE ddblock_operator;
@@ -54,12 +56,15 @@ sub not_allowed
 			UNION ALL SELECT relname FROM pg_class WHERE relname ~ '^ddb_' AND relkind IN ('r', 'v')
 				AND NOT has_table_privilege('$role', oid, 'SELECT')) AS denied});
 }
-is(not_allowed('operator'), 'ddb_fences ddb_lock_table_create()',
-	'operators may do all but create the lock table and read the fences');
+is(not_allowed('operator'), 'ddb_fences ddb_lock_table_create() ddb_role_setup()',
+	'operators may do all but create the lock table and roles, and read the fences');
 is(not_allowed('deployer'),
-	'ddb_fences ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() '
-	  . 'ddb_lock_table_create() ddb_stats ddb_stats()',
+	'ddb_fences ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() ddb_lock_table_create() '
+	  . 'ddb_operations ddb_operations() ddb_role_setup() ddb_stats ddb_stats() ddb_status ddb_status()',
 	'users may do all that concerns their own locks');
+sub by_shop { my ($sql) = @_; return scalar $one->psql('postgres', $sql, extra_params => [ '-U', 'shop' ]); }
+is(by_shop(q{SELECT ddb_lock_acquire('shop/orders')}), 0, 'an application may lock what is its own');
+is(by_shop(q{SELECT ddb_lock_acquire('migrate/shop')}), 3, '... and nothing else');
 
 #
 # The first session: each statement once more, with the same output but for what

@@ -18,7 +18,7 @@ DDBLock::Proxy - counts what reaches DynamoDB, and breaks the network
 
 Requests that DynamoDB got, and those that reached the proxy, of an operation
 ("UpdateItem") or, without one, of all, since the start or reset_counts. This is
-the count of the server's side: compare it with ddb_stats.
+the count of the server's side: compare it with ddb_operations.
 
 =item $proxy->faults($operation)
 

@@ -88,8 +88,9 @@ The ddblock worker's pid, or undef while there is none.
 
 =item stat_of($node, $operation, $column)
 
-A number from the view ddb_stats, of all operations together if $operation is
-undef; $column defaults to C<requests>.
+What the view ddb_operations says of an operation; if $operation is undef, the sum
+of all operations, or else the column of ddb_stats.  $column defaults to
+C<requests>.
 
 =item wait_for_waiters($node, $name, $count)
 
@@ -294,10 +295,13 @@ sub stat_of
 {
 	my ($node, $operation, $column) = @_;
 
-	$operation //= 'all';
 	$column //= 'requests';
-	return $node->safe_psql('postgres',
-		"SELECT $column FROM ddb_stats WHERE operation = '$operation'");
+	my $sql = $operation ? "SELECT $column FROM ddb_operations WHERE operation = '$operation'"
+	  : $column =~ /^(requests|errors|throttles|retries|replies|consumed_units)$/
+	  ? "SELECT sum($column) FROM ddb_operations"
+	  : "SELECT $column FROM ddb_stats";
+
+	return $node->safe_psql('postgres', $sql);
 }
 
 sub wait_for_waiters

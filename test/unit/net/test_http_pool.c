@@ -214,8 +214,10 @@ HTTP_TEST(reply_of_just_the_greatest_size, serve_echo)
 
 HTTP_TEST(a_connection_is_used_again, serve_echo)
 {
+	assert_int_equal(http_pool_connections(c->pool), 0);
 	for (int i = 0; i < 20; i++)
 		client_ask(c, "again");
+	assert_int_equal(http_pool_connections(c->pool), 1);
 	assert_int_equal(server_connections(s), 1);
 	assert_int_equal(server_requests(s), 20);
 }
@@ -240,6 +242,7 @@ HTTP_TEST(idle_connection_closed_by_the_server, serve_one_and_close)
 	client_settle(c);
 	client_ask(c, "two");
 	assert_replied(c, 200, "two");
+	assert_int_equal(http_pool_connections(c->pool), 1);
 	server_wait_ended(s, 2);
 	client_ask(c, "three");
 	assert_replied(c, 200, "three");
@@ -337,6 +340,7 @@ HTTP_TEST(many_requests_over_few_connections, serve_crowd_of_four)
 	assert_int_equal(http_pool_pending(c->pool), 0);
 	assert_int_equal(server_requests(s), 100);
 	assert_int_equal(server_connections(s), 4);
+	assert_int_equal(http_pool_connections(c->pool), 4);
 }
 
 static void
@@ -383,6 +387,18 @@ HTTP_TEST(freeing_drops_what_is_pending, serve_nothing)
 	/* The reactor still works, for another pool. */
 	reactor_run(c->reactor);
 	client_open(c);
+}
+
+TEST(library_has_name_and_version)
+{
+	char		name[64] = "";
+	char		cut[8];
+
+	http_pool_library(name, sizeof(name));
+	assert_int_equal(strncmp(name, "libcurl/", 8), 0);
+	assert_non_null(strstr(name, " OpenSSL/"));
+	http_pool_library(cut, sizeof(cut));
+	assert_string_equal(cut, "libcurl");
 }
 
 TEST(url_is_checked)

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
- * views.c
- *	  The functions behind the views ddb_locks and ddb_stats.
+ * locks_view.c
+ *	  The function behind the view ddb_locks.
  *
- * Both only read shared memory, and do not keep others from writing it.  Each
+ * It only reads shared memory, and does not keep others from writing it.  Each
  * slot and each lease is copied by itself: a row is consistent, but different
  * rows may show different moments.
  *
@@ -11,23 +11,21 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "session/waiting.h"
 #include "shared/errors.h"
-#include "shared/loss.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
+#include "sql/prefix.h"
 
 PG_FUNCTION_INFO_V1(ddb_locks);
-PG_FUNCTION_INFO_V1(ddb_stats);
 
 /* The columns of ddb_locks, in order. */
 enum
@@ -45,28 +43,10 @@ enum
 	LOCKS_RENEWALS,
 	LOCKS_WAITERS,
 	LOCKS_STATE,
+	LOCKS_WAITING_SINCE,
+	LOCKS_BLOCKED_BY_PID,
+	LOCKS_BLOCKED_BY_OWNER,
 	LOCKS_COLUMNS
-};
-
-/* The columns of ddb_stats, in order. */
-enum
-{
-	STATS_OPERATION,
-	STATS_REQUESTS,
-	STATS_ERRORS,
-	STATS_THROTTLES,
-	STATS_RETRIES,
-	STATS_REPLIES,
-	STATS_LATENCY_TOTAL,
-	STATS_LATENCY_HISTOGRAM,
-	STATS_CONSUMED_UNITS,
-	STATS_LEASES_HELD,
-	STATS_LEASES_LOST,
-	STATS_WAITERS,
-	STATS_LAST_LOSS_AT,
-	STATS_LAST_LOSS,
-	STATS_SINCE,
-	STATS_COLUMNS
 };
 
 /* A request that waits for a lock. */
@@ -79,6 +59,7 @@ typedef struct Waiter
 	char		database[NAMEDATALEN];
 	char		user[NAMEDATALEN];
 	int64		lease_ms;
+	int64		since;
 	uint16		name_len;
 	char	   *name;			/* UTF-8 */
 } Waiter;
@@ -88,19 +69,6 @@ typedef struct Row
 	Datum		values[LOCKS_COLUMNS];
 	bool		nulls[LOCKS_COLUMNS];
 } Row;
-
-/* One operation's counters, or the sum of them all. */
-typedef struct OpTotals
-{
-	uint64		requests;
-	uint64		errors;
-	uint64		throttles;
-	uint64		retries;
-	uint64		latency_us;
-	uint64		latency_count;
-	uint64		consumed_milliunits;
-	uint64		histogram[SEGMENT_BUCKETS];
-} OpTotals;
 
 static void put_row(Row *row, ReturnSetInfo *result);
 static int	collect_waiters(Waiter *waiters);
@@ -112,13 +80,9 @@ static void hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now
 static void depth_columns(const HoldCopy *held, Row *row);
 static const char *state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now);
 static void waiter_row(const Waiter *waiter, Row *row);
+static void blocker_columns(const Waiter *waiter, Row *row);
 static void set(Row *row, int column, Datum value);
 static void set_text(Row *row, int column, const char *utf8, int len);
-static void add_counters(OpTotals *totals, OpCounters *ops);
-static void put_totals(ReturnSetInfo *result, const char *operation,
-					   const OpTotals *totals, bool all);
-static void put_last_loss(Datum *values, bool *nulls);
-static Datum histogram_array(const uint64 *histogram);
 
 Datum
 ddb_locks(PG_FUNCTION_ARGS)
@@ -148,7 +112,8 @@ ddb_locks(PG_FUNCTION_ARGS)
 		CHECK_FOR_INTERRUPTS();
 		if (!SegmentReadHold(i, held) ||
 			!SegmentReadLease(held->hold.lease_index, entry) ||
-			entry->lease.generation != held->hold.lease_generation)
+			entry->lease.generation != held->hold.lease_generation ||
+			!PrefixAllows(entry->name, entry->name_len))
 			continue;
 		lease_row(entry, held, count_waiters(waiters, waiter_count, entry), now, &row);
 		put_row(&row, result);
@@ -158,14 +123,15 @@ ddb_locks(PG_FUNCTION_ARGS)
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (shown[i] || !SegmentReadLease(i, entry))
+		if (shown[i] || !SegmentReadLease(i, entry) ||
+			!PrefixAllows(entry->name, entry->name_len))
 			continue;
 		lease_row(entry, NULL, count_waiters(waiters, waiter_count, entry), now, &row);
 		put_row(&row, result);
 	}
 	for (int i = 0; i < waiter_count; i++)
 	{
-		if (waiters[i].acquiring)
+		if (waiters[i].acquiring || !PrefixAllows(waiters[i].name, waiters[i].name_len))
 			continue;
 		waiter_row(&waiters[i], &row);
 		put_row(&row, result);
@@ -222,6 +188,7 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 		memcpy(waiter->database, slot->database, NAMEDATALEN);
 		memcpy(waiter->user, slot->user, NAMEDATALEN);
 		waiter->lease_ms = request->acquire.lease_ms;
+		waiter->since = request->posted;
 		waiter->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
 		if (request->kind != MAILBOX_ACQUIRE && request->kind != MAILBOX_TRY)
 			waiter->name_len = 0;
@@ -352,6 +319,23 @@ waiter_row(const Waiter *waiter, Row *row)
 	set_text(row, LOCKS_USENAME, waiter->user, strlen(waiter->user));
 	set(row, LOCKS_LEASE, IntervalPGetDatum(TimesInterval(waiter->lease_ms * 1000)));
 	set(row, LOCKS_STATE, CStringGetTextDatum("waiting"));
+	set(row, LOCKS_WAITING_SINCE, TimestampTzGetDatum(TimesFromClock(waiter->since)));
+	blocker_columns(waiter, row);
+}
+
+/* A process of this cluster, or another owner; neither if the worker does not know. */
+static void
+blocker_columns(const Waiter *waiter, Row *row)
+{
+	lockmgr_watch watch;
+
+	if (!WaitingReadWatch(&segment_slots[waiter->session.slot], waiter->seq, &watch) ||
+		!watch.held)
+		return;
+	if (!watch.local)
+		set_text(row, LOCKS_BLOCKED_BY_OWNER, watch.owner, strlen(watch.owner));
+	else if (watch.holder.pid != 0)
+		set(row, LOCKS_BLOCKED_BY_PID, Int32GetDatum(watch.holder.pid));
 }
 
 static void
@@ -366,99 +350,4 @@ set_text(Row *row, int column, const char *utf8, int len)
 {
 	if (len > 0)
 		set(row, column, CStringGetTextDatum(Utf8ToServer(utf8, len)));
-}
-
-Datum
-ddb_stats(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	OpTotals	all = {0};
-
-	ErrorsRequirePreload();
-	InitMaterializedSRF(fcinfo, 0);
-
-	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
-	{
-		OpTotals	one = {0};
-
-		add_counters(&one, &segment->ops[i]);
-		put_totals(result, dynamo_op_name(i), &one, false);
-		add_counters(&all, &segment->ops[i]);
-	}
-	put_totals(result, "all", &all, true);
-	return (Datum) 0;
-}
-
-static void
-add_counters(OpTotals *totals, OpCounters *ops)
-{
-	totals->requests += pg_atomic_read_u64(&ops->requests);
-	totals->errors += pg_atomic_read_u64(&ops->errors);
-	totals->throttles += pg_atomic_read_u64(&ops->throttles);
-	totals->retries += pg_atomic_read_u64(&ops->retries);
-	totals->latency_us += pg_atomic_read_u64(&ops->latency_us);
-	totals->latency_count += pg_atomic_read_u64(&ops->latency_count);
-	totals->consumed_milliunits += pg_atomic_read_u64(&ops->consumed_milliunits);
-	for (int i = 0; i < SEGMENT_BUCKETS; i++)
-		totals->histogram[i] += pg_atomic_read_u64(&ops->histogram[i]);
-}
-
-static void
-put_totals(ReturnSetInfo *result, const char *operation, const OpTotals *totals, bool all)
-{
-	Datum		values[STATS_COLUMNS] = {0};
-	bool		nulls[STATS_COLUMNS] = {0};
-
-	values[STATS_OPERATION] = CStringGetTextDatum(operation);
-	values[STATS_REQUESTS] = Int64GetDatum(totals->requests);
-	values[STATS_ERRORS] = Int64GetDatum(totals->errors);
-	values[STATS_THROTTLES] = Int64GetDatum(totals->throttles);
-	values[STATS_RETRIES] = Int64GetDatum(totals->retries);
-	values[STATS_REPLIES] = Int64GetDatum(totals->latency_count);
-	values[STATS_LATENCY_TOTAL] = IntervalPGetDatum(TimesInterval(totals->latency_us));
-	values[STATS_LATENCY_HISTOGRAM] = histogram_array(totals->histogram);
-	values[STATS_CONSUMED_UNITS] = Float8GetDatum(totals->consumed_milliunits / 1000.0);
-	if (all)
-	{
-		values[STATS_LEASES_HELD] =
-			Int64GetDatum((int64) pg_atomic_read_u32(&segment->leases_held));
-		values[STATS_LEASES_LOST] = Int64GetDatum(pg_atomic_read_u64(&segment->leases_lost));
-		values[STATS_WAITERS] = Int64GetDatum((int64) pg_atomic_read_u32(&segment->waiters));
-	}
-	else
-		nulls[STATS_LEASES_HELD] = nulls[STATS_LEASES_LOST] = nulls[STATS_WAITERS] = true;
-	nulls[STATS_LAST_LOSS_AT] = nulls[STATS_LAST_LOSS] = true;
-	if (all)
-		put_last_loss(values, nulls);
-	values[STATS_SINCE] = TimestampTzGetDatum(segment->stats_since);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-}
-
-/* Which lock, whose session, and why. */
-static void
-put_last_loss(Datum *values, bool *nulls)
-{
-	SegmentLoss *loss = palloc(sizeof(SegmentLoss));
-
-	if (!LossLast(loss))
-		return;
-	nulls[STATS_LAST_LOSS_AT] = nulls[STATS_LAST_LOSS] = false;
-	values[STATS_LAST_LOSS_AT] = TimestampTzGetDatum(loss->at);
-	values[STATS_LAST_LOSS] = CStringGetTextDatum(
-												  psprintf("lock \"%s\" of process %d, user \"%s\", database \"%s\": %s",
-														   Utf8ToMessage(loss->name, loss->name_len), loss->pid,
-														   Utf8ToMessage(loss->user, strlen(loss->user)),
-														   Utf8ToMessage(loss->database, strlen(loss->database)),
-														   Utf8ToMessage(loss->why, strlen(loss->why))));
-}
-
-static Datum
-histogram_array(const uint64 *histogram)
-{
-	Datum		buckets[SEGMENT_BUCKETS];
-
-	for (int i = 0; i < SEGMENT_BUCKETS; i++)
-		buckets[i] = Int64GetDatum(histogram[i]);
-	return PointerGetDatum(construct_array(buckets, SEGMENT_BUCKETS, INT8OID, sizeof(int64),
-										   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }

@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_status.c
+ *	  What the worker publishes of itself, for ddb_status.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "net/http_pool.h"
+#include "shared/segment.h"
+#include "worker/worker_call.h"
+#include "worker/worker_credentials.h"
+#include "worker/worker_status.h"
+
+static WorkerStatus status;
+
+void
+WorkerStatusInit(void)
+{
+	/* Only workers write it. */
+	memcpy(&status, &segment->status.worker, sizeof(status));
+	status.since = segment->last_worker_start;
+	status.credentials[0] = '\0';
+	status.connections = 0;
+	http_pool_library(status.http_library, sizeof(status.http_library));
+	SegmentPublishStatus(&status);
+}
+
+/* A lock that somebody else holds is no failure. */
+void
+WorkerStatusReply(const dynamo_reply *reply)
+{
+	if (reply->status == DYNAMO_OK || reply->status == DYNAMO_CONDITION_FAILED)
+		status.last_reply = SegmentNow();
+}
+
+void
+WorkerPublishStatus(void)
+{
+	static WorkerStatus published;
+	const aws_credentials *credentials = WorkerCredentials();
+
+	/* The rest of the text stays all zero, and so do paddings: see memcmp(). */
+	memset(status.credentials, 0, sizeof(status.credentials));
+	if (credentials != NULL)
+		strlcpy(status.credentials, credentials->source, sizeof(status.credentials));
+	status.has_place = true;
+	status.clock = segment->clock;
+	status.connections = WorkerCallConnections();
+	if (memcmp(&status, &published, sizeof(status)) == 0)
+		return;
+	memcpy(&published, &status, sizeof(status));
+	SegmentPublishStatus(&status);
+}

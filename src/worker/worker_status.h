@@ -1,0 +1,23 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_status.h
+ *	  What the worker publishes of itself, for ddb_status.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_WORKER_WORKER_STATUS_H
+#define DDBLOCK_WORKER_WORKER_STATUS_H
+
+#include "postgres.h"
+
+#include "dynamo/dynamo.h"
+
+/* Takes over what earlier workers have published, and publishes the start. */
+extern void WorkerStatusInit(void);
+
+extern void WorkerStatusReply(const dynamo_reply *reply);
+
+/* Does nothing if nothing has changed. */
+extern void WorkerPublishStatus(void);
+
+#endif							/* DDBLOCK_WORKER_WORKER_STATUS_H */

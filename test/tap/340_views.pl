@@ -1,0 +1,241 @@
+# What the views tell: events are counted where they happen and once, waits name
+# whom they wait for, and the worker tells of itself.
+
+use DDBLock::Test;
+
+delete @ENV{ grep { /^AWS_/ } keys %ENV };
+
+my $node = new_cluster('one', through => proxy,
+	conf => "ddblock.keep_warm = off\nddblock.request_timeout = 1s\nddblock.on_lease_lost = none\n");
+my ($one, $two) = (session($node), session($node));
+
+my @events = qw(acquired busy timed_out deadlocks lost_unreachable lost_taken lost_released
+  lost_deleted lk001 lk002);
+sub counts
+{
+	my %counts;
+	my $columns = join ', ', @events;
+
+	@counts{@events} = split /\|/, $node->safe_psql('postgres', "SELECT $columns FROM ddb_stats");
+	return %counts;
+}
+
+# The difference that an action makes
+sub counts_as
+{
+	my ($what, $action, %expected) = @_;
+	my %before = counts;
+
+	$action->();
+	my %after = counts;
+	my %events = map { $after{$_} != $before{$_} ? ($_ => $after{$_} - $before{$_}) : () } @events;
+	is_deeply(\%events, \%expected, $what) or diag(explain(\%events));
+	return;
+}
+
+sub does { my ($session, $sql) = @_; return sub { $session->query_safe($sql) }; }
+sub fails
+{
+	my ($session, $sql, $code) = @_;
+	return sub { like($session->error_of($sql), qr/ERROR: +$code/, "$sql: $code") };
+}
+
+#
+# Acquiring
+#
+counts_as('a lock is acquired', does($one, q{SELECT ddb_lock_acquire('a', '1h')}), acquired => 1);
+counts_as('acquiring it once more does not count',
+	does($one, q{SELECT ddb_lock_acquire('a'), ddb_xact_lock_try_acquire('a'), ddb_lock_release('a')}));
+counts_as('a try meets a holder of this cluster',
+	does($two, q{SELECT ddb_lock_try_acquire('a')}), busy => 1);
+dynamodb->put_item(dynamodb->java_item('java', owner => 'java client', lease_ms => 3600_000));
+counts_as('... and one of another', does($two, q{SELECT ddb_xact_lock_try_acquire('java')}), busy => 1);
+counts_as('a wait ends', fails($two, q{SELECT ddb_lock_acquire('a', wait => '100ms')}, '55P03'),
+	timed_out => 1);
+$two->query_safe(q{SET lock_timeout = '100ms'});
+counts_as('... by lock_timeout', fails($two, q{SELECT ddb_lock_acquire('java')}, '55P03'),
+	timed_out => 1);
+$two->query_safe(q{RESET lock_timeout; SET statement_timeout = '100ms'});
+counts_as('... by a cancellation, which is no time-out of ours',
+	fails($two, q{SELECT ddb_lock_acquire('java')}, '57014'));
+$two->query_safe(q{RESET statement_timeout});
+counts_as(
+	'two sessions wait for each other: one fails, the other gets its lock',
+	sub {
+		$two->query_safe(q{SELECT ddb_lock_acquire('b', '1h')});
+		$one->send(q{SELECT ddb_lock_acquire('b', '1h')});
+		wait_for_waiters($node, 'b', 1);
+		like($two->error_of(q{SELECT ddb_lock_acquire('a')}), qr/ERROR: +40P01/, 'a deadlock');
+		$two->query_safe(q{SELECT ddb_lock_release('b')});
+		like($one->result, qr/^\d+$/, 'its end');
+	},
+	acquired => 2,
+	deadlocks => 1);
+$one->query_safe('SELECT ddb_lock_release_all()');
+
+#
+# Losses, by kind; what follows a loss
+#
+my %interferences = (
+	deleted => sub { dynamodb->delete_item($_[0]) },
+	released => sub { dynamodb->put_item({ %{ dynamodb->item($_[0]) }, isReleased => { S => '1' } }) },
+	taken => sub { dynamodb->put_item(dynamodb->java_item($_[0], owner => 'thief', lease_ms => 2000)) },
+	unreachable => sub { proxy->stop },
+);
+foreach my $how (sort keys %interferences)
+{
+	my $lease = $how eq 'unreachable' ? '3s' : '1h';
+
+	counts_as(
+		"a lease is lost: $how",
+		sub {
+			$one->query_safe("SELECT ddb_lock_acquire('$how', '$lease')");
+			$interferences{$how}->($how);
+			like($one->error_of("SELECT ddb_lock_renew('$how')"), qr/ERROR: +LK001/, 'a renewal finds out');
+			proxy->restart if $how eq 'unreachable';
+		},
+		acquired => 1,
+		"lost_$how" => 1,
+		lk001 => 1);
+	counts_as('... which its session is told by errors',
+		sub { $one->error_of("SELECT ddb_lock_require('$how')") for 1 .. 2 }, lk001 => 2);
+	counts_as('... and acknowledges, with a WARNING', sub { $one->ask("SELECT ddb_lock_release('$how')") });
+}
+is($node->safe_psql('postgres', q{SELECT leases_lost = lost_unreachable + lost_taken + lost_released
+		+ lost_deleted AND leases_lost = 4 FROM ddb_stats}), 't', 'the sum is right');
+
+counts_as('a lock that is not held', fails($one, q{SELECT ddb_lock_require('never')}, 'LK001'), lk001 => 1);
+counts_as('... an error that is caught',
+	does($one, q{DO $$ BEGIN PERFORM ddb_lock_require('never'); EXCEPTION WHEN OTHERS THEN END $$}),
+	lk001 => 1);
+$one->query_safe(q{SELECT ddb_lock_acquire('guard', '3s')});
+$one->query_safe('BEGIN; CREATE TABLE guarded ()');
+lose($node, 'guard');
+counts_as('a COMMIT that is refused', fails($one, 'COMMIT', 'LK001'), lk001 => 1);
+$one->ask(q{SELECT ddb_lock_release('guard')});
+
+$one->query_safe(q{SELECT ddb_fence('r', 5)});
+counts_as('a stale token', fails($one, q{SELECT ddb_fence('r', 4)}, 'LK002'), lk002 => 1);
+$one->query_safe(q{BEGIN; SAVEPOINT s; SELECT ddb_fence('r', 6); ROLLBACK TO s});
+counts_as('a fence that is lost', fails($one, 'COMMIT', 'LK002'), lk002 => 1);
+
+#
+# Who waits, since when, and for whom
+#
+sub wait_of
+{
+	my ($name) = @_;
+
+	return $node->safe_psql('postgres', qq{SELECT blocked_by_pid, blocked_by_owner FROM ddb_locks
+		WHERE name = '$name' AND state = 'waiting'});
+}
+sub title_of
+{
+	my ($session) = @_;
+	return slurp_file('/proc/' . $session . '/cmdline') =~ s/[\s\0]+\z//r;
+}
+
+my $holder = backend_pid($one);
+my $waiter = backend_pid($two);
+my $before = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+$one->query_safe(q{SELECT ddb_lock_acquire('w', '1h')});
+$two->send(q{SELECT ddb_lock_acquire('w')});
+wait_for_waiters($node, 'w', 1);
+is(wait_of('w'), "$holder|", 'a wait for a session of this cluster');
+is($node->safe_psql('postgres', qq{SELECT waiting_since BETWEEN '$before' AND clock_timestamp()
+		FROM ddb_locks WHERE name = 'w' AND state = 'waiting'}), 't', '... shows since when');
+is($node->safe_psql('postgres', q{SELECT waiting_since IS NULL AND blocked_by_pid IS NULL
+		AND blocked_by_owner IS NULL FROM ddb_locks WHERE name = 'w' AND state = 'held'}),
+	't', '... which is nothing to its holder');
+wait_for { $node->safe_psql('postgres', q{SELECT waiting_since < clock_timestamp() - interval '1 s'
+		FROM ddb_locks WHERE state = 'waiting'}) eq 't' } 'a second of waiting';
+wait_for { title_of($waiter) =~ / waiting$/ } 'the process title';
+is(title_of($waiter), "postgres: one: " . $node->safe_psql('postgres', 'SELECT current_user')
+	  . ' postgres [local] SELECT waiting', 'the process title says so');
+$one->query_safe(q{SELECT ddb_lock_release('w')});
+$two->result;
+wait_for { title_of($waiter) =~ / idle$/ } 'the process title';
+unlike(title_of($waiter), qr/waiting/, '... as long as it waits');
+$two->send(q{SELECT ddb_lock_acquire('java')});
+wait_for_waiters($node, 'java', 1);
+is(wait_of('java'), '|java client', 'a wait for another owner');
+wait_for { title_of($waiter) =~ / waiting$/ } 'the process title';
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($waiter)");
+$two->result;
+wait_for { title_of($waiter) !~ /waiting/ } 'the process title after a cancellation';
+$two->query_safe('SELECT ddb_lock_release_all()');
+dynamodb->delete_item($_) foreach 'java', 'taken';
+
+#
+# The worker's state
+#
+sub status
+{
+	my ($where, $column) = @_;
+	return $where->safe_psql('postgres', "SELECT $column FROM ddb_status");
+}
+
+is(status($node, 'worker_pid'), worker_pid($node), 'the worker');
+is(status($node, 'worker_since > pg_postmaster_start_time() AND worker_since < now()'), 't', '... its start');
+is(status($node, 'worker_starts'), 1, '... the first one');
+is(status($node, 'region, endpoint, lock_table'), 'us-east-1|' . proxy->url . '|lockTable', 'where locks are kept');
+my ($source) = slurp_file($node->logfile) =~ /The credentials come from: (.*)\.$/m;
+is(status($node, 'credentials'), $source, '... with which credentials');
+$one->query_safe(q{SELECT ddb_lock_acquire('s', '1h')});
+is($one->query_safe(q{SELECT i.owner = s.owner FROM ddb_lock_info('s') i, ddb_status s}), 't', '... by which owner');
+is(status($node, 'leases, max_leases = current_setting($$ddblock.max_leases$$)::int'), '1|t', 'leases');
+is(status($node, 'connections BETWEEN 1 AND max_connections'), 't', 'connections');
+is(status($node, 'library_version = (SELECT extversion FROM pg_extension WHERE extname = $$ddblock$$)'), 't',
+	'the version of the library');
+like(status($node, 'http_library'), qr{^libcurl/\d[\d.]+ \w+/\d}, '... and of others');
+
+my $then = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+is(status($node, "last_reply_at < '$then'"), 't', 'the last reply');
+$one->query_safe(q{SELECT held FROM ddb_lock_info('s')});
+wait_for { status($node, "last_reply_at > '$then'") eq 't' } 'another reply';
+proxy->fault('error', count => -1, status => 400,
+	type => 'com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException');
+my $heard = status($node, 'last_reply_at');
+$two->send(q{SELECT held FROM ddb_lock_info('s')});
+wait_for { status($node, 'trouble') ne '' } 'trouble';
+is(status($node, "extract(epoch FROM last_reply_at - '$heard') < 0.1"), 't', 'a throttled request is no good reply');
+proxy->clear_faults;
+$two->result;
+wait_for { status($node, 'trouble') eq '' } 'the end of the trouble';
+
+my $worker = worker_pid($node);
+$heard = status($node, 'last_reply_at');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
+wait_for { status($node, "worker_pid <> $worker") eq 't' } 'the next worker';
+is(status($node, "worker_starts, last_reply_at >= timestamptz '$heard' - interval '100 ms'"), '2|t',
+	'it is the second, and knows what the first one knew');
+$_->quit foreach $one, $two;
+
+my $workerless = new_cluster('workerless', table => 0, conf => "max_worker_processes = 0\n");
+is(status($workerless, 'worker_pid, worker_since, worker_starts, region, owner, credentials, last_reply_at,
+		clock_ahead, connections, leases'), '||0|||||||0', 'without a worker there is little to tell');
+$workerless->stop;
+my $unplaced = do
+{
+	local $ENV{HOME} = PostgreSQL::Test::Utils::tempdir();
+	new_cluster('unplaced', table => 0, conf => "ddblock.region = ''\n");
+};
+wait_for { status($unplaced, 'worker_pid IS NOT NULL') eq 't' } 'the worker';
+is(status($unplaced, 'region, endpoint, worker_starts'), '||1', 'without a Region there is none to tell');
+$unplaced->stop;
+
+#
+# DynamoDB's clock
+#
+my $double = new_double(seed => 3);
+$double->command(command => 'clock', skew_s => 3600);
+my $behind = new_cluster('behind', through => $double, table => 0, conf => "ddblock.keep_warm = off\n");
+$behind->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
+$behind->safe_psql('postgres', q{SELECT held FROM ddb_lock_info('c')}) for 1 .. 10;
+is(status($behind, q{abs(extract(epoch FROM clock_ahead) - 3600) <= extract(epoch FROM clock_error) + 1
+		AND clock_error BETWEEN '0' AND '30 s'}), 't', "DynamoDB's clock is an hour ahead")
+  or diag(status($behind, 'clock_ahead, clock_error'));
+$behind->stop;
+
+nothing_held_ok;
+done_testing;
