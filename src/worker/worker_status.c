@@ -38,18 +38,12 @@ WorkerStatusReply(const dynamo_reply *reply)
 void
 WorkerPublishStatus(void)
 {
-	static WorkerStatus published;
 	const aws_credentials *credentials = WorkerCredentials();
 
-	/* The rest of the text stays all zero, and so do paddings: see memcmp(). */
-	memset(status.credentials, 0, sizeof(status.credentials));
-	if (credentials != NULL)
-		strlcpy(status.credentials, credentials->source, sizeof(status.credentials));
+	strlcpy(status.credentials, credentials != NULL ? credentials->source : "",
+			sizeof(status.credentials));
 	status.has_place = true;
 	status.clock = segment->clock;
 	status.connections = WorkerCallConnections();
-	if (memcmp(&status, &published, sizeof(status)) == 0)
-		return;
-	memcpy(&published, &status, sizeof(status));
 	SegmentPublishStatus(&status);
 }

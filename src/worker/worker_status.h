@@ -17,7 +17,6 @@ extern void WorkerStatusInit(void);
 
 extern void WorkerStatusReply(const dynamo_reply *reply);
 
-/* Does nothing if nothing has changed. */
 extern void WorkerPublishStatus(void);
 
 #endif							/* DDBLOCK_WORKER_WORKER_STATUS_H */

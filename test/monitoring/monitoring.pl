@@ -74,7 +74,7 @@ END { my $status = $?; stop_servers() if $main_pid && $$ == $main_pid; $? = $sta
 # The cluster, with the role of the page
 #
 my $node = new_cluster('one', through => proxy,
-	conf => "ddblock.max_leases = 20\nddblock.keep_warm = off\nddblock.request_timeout = 1s\n");
+	conf => "ddblock.max_leases = 20\nddblock.keep_warm = off\n");
 my ($grants) = $page =~ /^```sql\n(.*?)^```$/ms;
 $node->safe_psql('postgres', $grants);
 my $connection = 'user=ddblock_exporter host=' . $node->host . ' port=' . $node->port . ' dbname=postgres';

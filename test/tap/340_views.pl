@@ -6,7 +6,7 @@ use DDBLock::Test;
 delete @ENV{ grep { /^AWS_/ } keys %ENV };
 
 my $node = new_cluster('one', through => proxy,
-	conf => "ddblock.keep_warm = off\nddblock.request_timeout = 1s\nddblock.on_lease_lost = none\n");
+	conf => "ddblock.keep_warm = off\nddblock.on_lease_lost = none\n");
 my ($one, $two) = (session($node), session($node));
 
 my @events = qw(acquired busy timed_out deadlocks lost_unreachable lost_taken lost_released
