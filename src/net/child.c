@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define OUTPUT_MAX 65536
@@ -46,15 +45,6 @@ struct child
 };
 
 static void look_for_exit(child *c);
-
-static int64_t
-now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 static void
 close_output(child *c)
@@ -92,7 +82,7 @@ stop(child *c, const char *problem)
 	(void) kill(-c->pid, SIGKILL);
 	close_output(c);
 	c->problem = problem;
-	c->deadline = now_us() + KILL_US;
+	c->deadline = reactor_now_us() + KILL_US;
 	look_for_exit(c);
 }
 
@@ -109,7 +99,7 @@ static void
 look_for_exit(child *c)
 {
 	int			status = 0;
-	int64_t		left = c->deadline - now_us();
+	int64_t		left = c->deadline - reactor_now_us();
 	pid_t		ended = waitpid(c->pid, &status, WNOHANG);
 
 	if (ended == c->pid)
@@ -247,7 +237,7 @@ child_start(child *c, const char *command, int timeout_ms, child_done_fn done, v
 	c->problem = NULL;
 	c->done = done;
 	c->arg = arg;
-	c->deadline = now_us() + (int64_t) timeout_ms * 1000;
+	c->deadline = reactor_now_us() + (int64_t) timeout_ms * 1000;
 	reactor_set_timer(c->reactor, (int64_t) timeout_ms * 1000);
 	return true;
 }

@@ -25,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "net/http_sockets.h"
 #include "aws/endpoint.h"
@@ -61,15 +60,6 @@ struct http_pool
 };
 
 static int64_t
-now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static int64_t
 earlier(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -86,7 +76,7 @@ on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
 	http_pool  *pool = arg;
 
 	(void) multi;
-	pool->curl_due = timeout_ms < 0 ? NEVER : now_us() + timeout_ms * 1000;
+	pool->curl_due = timeout_ms < 0 ? NEVER : reactor_now_us() + timeout_ms * 1000;
 	return 0;
 }
 
@@ -129,7 +119,7 @@ call_curl(http_pool *pool, curl_socket_t fd, int events)
 static void
 serve_curl_timer(http_pool *pool)
 {
-	for (int i = 0; i < TIMER_ROUNDS && pool->curl_due <= now_us(); i++)
+	for (int i = 0; i < TIMER_ROUNDS && pool->curl_due <= reactor_now_us(); i++)
 	{
 		pool->curl_due = NEVER;
 		call_curl(pool, CURL_SOCKET_TIMEOUT, 0);
@@ -219,7 +209,7 @@ finish(http_pool *pool, http_transfer *t, CURLcode code, bool curl_is_done)
 {
 	http_request *request = t->request;
 	http_reply	reply = {0};
-	int64_t		now = now_us();
+	int64_t		now = reactor_now_us();
 
 	http_transfer_ended(t, code, now - request->posted_at, &reply);
 	if (!curl_is_done)
@@ -235,7 +225,7 @@ static void
 finish_queued(http_request *request, const char *why)
 {
 	http_reply	reply = {0};
-	int64_t		now = now_us();
+	int64_t		now = reactor_now_us();
 
 	reply.outcome = HTTP_NOT_SENT;
 	reply.phase = "connect";
@@ -310,7 +300,7 @@ take_expired(http_pool *pool, int64_t now)
 static void
 expire(http_pool *pool)
 {
-	int64_t		now = now_us();
+	int64_t		now = reactor_now_us();
 	http_request *expired;
 
 	if (pool->deadline > now)
@@ -348,7 +338,7 @@ set_timer(http_pool *pool)
 		due = 0;
 	if (pool->timer_at <= due)
 		return;
-	now = now_us();
+	now = reactor_now_us();
 	if (reactor_set_timer(pool->reactor, due > now ? due - now : 0))
 		pool->timer_at = due;
 }
@@ -551,7 +541,7 @@ http_pool_send(http_pool *pool, const char *method, const char *url,
 		return false;
 	request->done = done;
 	request->arg = arg;
-	request->posted_at = now_us();
+	request->posted_at = reactor_now_us();
 	request->deadline = request->posted_at + (int64_t) timeout_ms * 1000;
 	if (pool->queue != NULL || pool->idle == NULL || timeout_ms <= 0)
 		enqueue(pool, request);
@@ -569,7 +559,7 @@ http_pool_send(http_pool *pool, const char *method, const char *url,
 void
 http_pool_hurry(http_pool *pool, int timeout_ms)
 {
-	int64_t		latest = now_us() + (int64_t) timeout_ms * 1000;
+	int64_t		latest = reactor_now_us() + (int64_t) timeout_ms * 1000;
 
 	if (http_pool_pending(pool) == 0)
 		return;
@@ -596,7 +586,7 @@ http_pool_pending(const http_pool *pool)
 int
 http_pool_connections(const http_pool *pool)
 {
-	return pool->sockets.count;
+	return pool->sockets.count - pool->sockets.condemned;
 }
 
 void

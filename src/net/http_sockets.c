@@ -11,8 +11,8 @@
  * the reply to its next request.
  *
  * Newer versions of curl do not even check for the end if they did so within the
- * last second.  With these, transfers use new connections as long as there is one
- * that has ended; curl closes it with its next check.
+ * last second.  With these, transfers use new connections until that second has
+ * passed; then one that may use an old connection makes curl check, and close it.
  *
  * Connections' sockets are opened and closed here, so that a socket is removed
  * from the epoll set before it is closed.  curl's other descriptors (its
@@ -31,6 +31,19 @@
 
 /* 8.15.0; Debian's 8.14.1 still checks each time. */
 #define LOOKS_SELDOM 0x080f00
+
+/* Whole seconds of which the first may be short: longer than the one after which curl checks. */
+#define UNCHECKED_S 3
+
+/* On the clock that curl uses, which stands still while the machine is suspended. */
+static time_t
+curl_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
 
 static http_socket *
 find(http_sockets *s, int fd)
@@ -118,7 +131,7 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 	return 0;
 }
 
-/* curl checks for the connection's end before it reuses it: end it here. */
+/* curl checks for a connection's end before it reuses it: end it here. */
 static void
 condemn(http_sockets *s, http_socket *connection)
 {
@@ -126,6 +139,7 @@ condemn(http_sockets *s, http_socket *connection)
 
 	s->condemned += !connection->condemned;
 	connection->condemned = true;
+	s->condemned_at = curl_seconds();
 	reactor_watch(s->reactor, connection->fd, 0);
 	shutdown(connection->fd, SHUT_RDWR);
 	for (int i = 0; i < 64; i++)
@@ -147,7 +161,8 @@ http_sockets_take_idle(http_sockets *s, int fd)
 bool
 http_sockets_allow(const http_sockets *s, CURL *easy)
 {
-	long		fresh = s->avoid_condemned && s->condemned > 0;
+	long		fresh = s->avoid_condemned && s->condemned > 0 &&
+		curl_seconds() - s->condemned_at < UNCHECKED_S;
 
 	return curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fresh) == CURLE_OK;
 }

@@ -12,6 +12,7 @@
 
 #include <curl/curl.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include "net/reactor.h"
 
@@ -30,7 +31,8 @@ typedef struct http_sockets
 	int			count;
 	int			size;			/* allocated */
 	int			condemned;		/* of these */
-	bool		avoid_condemned;	/* curl does not check them itself */
+	bool		avoid_condemned;	/* curl does not check them at once */
+	time_t		condemned_at;	/* the last of them; seconds of curl's clock */
 } http_sockets;
 
 /* Makes curl open, close and wait for sockets through this file. */

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Events beyond these leave the reactor's descriptor readable. */
@@ -42,6 +43,15 @@ struct reactor
 	reactor_timer_fn timer;
 	void	   *timer_arg;
 };
+
+int64_t
+reactor_now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
 
 reactor *
 reactor_new(void)

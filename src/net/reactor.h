@@ -24,6 +24,9 @@ typedef struct reactor reactor;
 typedef void (*reactor_io_fn) (void *arg, int fd, int events);
 typedef void (*reactor_timer_fn) (void *arg);
 
+/* Microseconds on CLOCK_BOOTTIME, which counts a suspended machine. */
+extern int64_t reactor_now_us(void);
+
 /* NULL with errno set on failure. */
 extern reactor *reactor_new(void);
 extern void reactor_free(reactor *r);

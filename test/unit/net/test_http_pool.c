@@ -249,6 +249,31 @@ HTTP_TEST(idle_connection_closed_by_the_server, serve_one_and_close)
 	assert_int_equal(server_requests(s), 3);
 }
 
+/* The first connection ends after its reply; the others are kept. */
+static void
+serve_one_then_echo(test_connection *c)
+{
+	if (c->number == 1)
+		serve_one_and_close(c);
+	else
+		serve_echo(c);
+}
+
+/* A connection that the server has closed does not keep new ones from being reused. */
+HTTP_TEST(connections_are_used_again_after_one_has_ended, serve_one_then_echo)
+{
+	client_ask(c, "one");
+	server_wait_ended(s, 1);
+	client_settle(c);
+	client_ask(c, "two");
+	__atomic_add_fetch(&seconds_ahead, 5, __ATOMIC_SEQ_CST);
+	client_ask(c, "three");
+	client_ask(c, "four");
+	client_ask(c, "five");
+	assert_replied(c, 200, "five");
+	assert_int_equal(server_connections(s), 2);
+}
+
 /* An unsolicited reply, sent after the first one has been read. */
 static pthread_barrier_t first_was_read;
 
