@@ -27,7 +27,7 @@ typedef enum aws_step
 	AWS_STEP_FAILED				/* fetch->error says why */
 } aws_step;
 
-/* What to do now; valid until its result is told. */
+/* What the caller does next; valid until it tells the result. */
 typedef struct aws_errand
 {
 	const char *method;

@@ -36,9 +36,6 @@ ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 static bool
 take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 {
-	static const char *const names[] = {
-		"AccessKeyId", "SecretAccessKey", "Token", "Expiration"
-	};
 	cJSON	   *json;
 	bool		ok;
 
@@ -46,7 +43,7 @@ take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 	if (!aws_fetch_succeeded(fetch, result, "credentials"))
 		return false;
 	json = cJSON_ParseWithLength(result->body, result->len);
-	ok = aws_take_json(fetch, "credentials", json, names);
+	ok = aws_take_json(fetch, "credentials", json, aws_role_names);
 	aws_json_free(json);
 	return ok;
 }

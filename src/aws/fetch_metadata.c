@@ -71,9 +71,6 @@ take_name(aws_fetch *fetch, const aws_result *result)
 static bool
 take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 {
-	static const char *const names[] = {
-		"AccessKeyId", "SecretAccessKey", "Token", "Expiration"
-	};
 	cJSON	   *json;
 	const char *code;
 	bool		ok;
@@ -90,7 +87,7 @@ take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 	if (code != NULL && strcmp(code, "Success") != 0)
 		ok = aws_fetch_fail(fetch, "credentials of the role: %.100s", code);
 	else
-		ok = aws_take_json(fetch, "credentials of the role", json, names);
+		ok = aws_take_json(fetch, "credentials of the role", json, aws_role_names);
 	aws_json_free(json);
 	return ok;
 }

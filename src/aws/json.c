@@ -12,6 +12,10 @@
 
 #include "aws/fetcher.h"
 
+const char *const aws_role_names[4] = {
+	"AccessKeyId", "SecretAccessKey", "Token", "Expiration"
+};
+
 const char *
 aws_json_text(const cJSON *object, const char *name)
 {

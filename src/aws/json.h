@@ -24,6 +24,9 @@ extern const char *aws_json_text(const cJSON *object, const char *name);
 extern bool aws_take_json(aws_fetch *fetch, const char *asked, const cJSON *object,
 						  const char *const names[4]);
 
+/* As the machine's or container's own service names them. */
+extern const char *const aws_role_names[4];
+
 /* Overwrites all strings. */
 extern void aws_json_free(cJSON *json);
 

@@ -15,12 +15,11 @@
 
 /* The pending write is confirmed. */
 void
-lm_written(lockmgr *lm, lm_lease *lease)
+lm_written(lm_lease *lease)
 {
 	struct lease *l = &lease->l;
 	lease_write *pending = &l->pending;
 
-	(void) lm;
 	memcpy(l->version, pending->version, sizeof(l->version));
 	l->lease_ms = pending->lease_ms;
 	l->margin_us = pending->margin_us;

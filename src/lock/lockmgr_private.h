@@ -300,7 +300,7 @@ extern int64_t lm_dead_at(const lm_lock *lock);
 extern const char *lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock);
 
 /* lockmgr_hold.c */
-extern void lm_written(lockmgr *lm, lm_lease *lease);
+extern void lm_written(lm_lease *lease);
 extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session);
 extern void lm_answer_granted(lockmgr *lm, const lm_hold *hold);
 extern void lm_schedule_renewal(lockmgr *lm, lm_lock *lock);
@@ -315,7 +315,7 @@ extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 /* lockmgr_release.c */
 extern void lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold);
 extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_release(lockmgr *lm, int64_t now, lm_lock *lock,
+extern void lm_release(lockmgr *lm, lm_lock *lock,
 					   const char *expected);
 extern void lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 								 const dynamo_result *result);

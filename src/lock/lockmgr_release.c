@@ -114,16 +114,15 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 		}
 		lm_end_run(now, lock);
 	}
-	lm_release(lm, now, lock, lock->lease->l.version);
+	lm_release(lm, lock, lock->lease->l.version);
 }
 
 void
-lm_release(lockmgr *lm, int64_t now, lm_lock *lock, const char *expected)
+lm_release(lockmgr *lm, lm_lock *lock, const char *expected)
 {
 	struct lease *l = &lock->lease->l;
 	int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
 
-	(void) now;
 	/* The item may have the version of an unsettled renewal: see l->stray. */
 	if (l->stray[0] != '\0' && l->pending.op == DYNAMO_RENEW && pending_end > l->lease_end)
 		l->lease_end = pending_end;
@@ -168,7 +167,7 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		return;
 	}
 
-	lm_written(lm, lease);
+	lm_written(lease);
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
 		lm_grant(lm, now, lock, lm->sessions[lease->l.pending.session.slot]);
 	else
@@ -195,7 +194,7 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 
 			memcpy(stray, l->stray, sizeof(stray));
 			l->stray[0] = '\0';
-			lm_release(lm, now, lock, stray);
+			lm_release(lm, lock, stray);
 			return;
 		}
 		/* An abandoned acquire was not applied, but may be later. */
@@ -239,5 +238,5 @@ void
 lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->call == NULL)		/* else when the renewal's call ends */
-		lm_release(lm, now, lock, lock->lease->l.version);
+		lm_release(lm, lock, lock->lease->l.version);
 }

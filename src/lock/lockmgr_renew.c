@@ -72,7 +72,7 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (l->state == LEASE_HELD && now >= l->valid_until)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
 	if (done)
-		lm_written(lm, lease);
+		lm_written(lease);
 
 	if (lock->state == LOCK_LOST)
 		late_renewal_settled(lm, now, lock, done, item);
@@ -118,7 +118,7 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 		memcpy(l->stray, l->pending.version, sizeof(l->stray));
 		heap_set(&lm->timers, &lock->timer, l->lease_end);
 	}
-	/* In this order: whoever sees that the lease is not valid sees why. */
+	/* The reason first: a session that sees that the lease is not valid reads it. */
 	lm_save_hold(lm, lease->hold);
 	lm_save(lm, lease, false);
 	lm->host.lost(lm->host.arg, lease->hold->index, &lease->hold->h, l, by);
@@ -164,7 +164,7 @@ lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		/* Let go: release the confirmed version, then perhaps the renewal's. */
 		if (lock->maybe)
 			memcpy(l->stray, l->pending.version, sizeof(l->stray));
-		lm_release(lm, now, lock, l->version);
+		lm_release(lm, lock, l->version);
 	}
 	else
 		heap_set(&lm->renewals, &lock->renewal,

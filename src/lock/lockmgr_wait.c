@@ -173,7 +173,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		return;
 	}
 
-	lm_written(lm, lease);
+	lm_written(lease);
 	if (result->status == DYNAMO_OK)
 		lm_replaced(lm, lock, &result->item);
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
@@ -202,7 +202,7 @@ lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)
 	memcpy(nonce, lease->l.pending.version, sizeof(nonce));
 	lease->l.lease_end = now + lease->l.pending.lease_ms * 1000;
 	lm_set_lease_state(lm, lease, LEASE_RELEASING);
-	lm_release(lm, now, lock, nonce);
+	lm_release(lm, lock, nonce);
 }
 
 void

@@ -234,6 +234,11 @@ sub slurp_pid
 	return PostgreSQL::Test::Utils::slurp_file("$home/pid") =~ /^(\d+)\n/ ? $1 : 0;
 }
 
+sub renewals
+{
+	return $_[0]->query_safe(q{SELECT renewals FROM ddb_locks WHERE name = 'held'});
+}
+
 my $process = cluster('process', {});
 works($process, 'what a command prints');
 $session = undisturbed($process);
@@ -244,7 +249,10 @@ my $first_pid = PostgreSQL::Test::Utils::slurp_file("$home/pid");
 $process->reload;
 wait_for { slurp_pid() > 0 && slurp_pid() != $first_pid } 'the command';
 my $slow_pid = slurp_pid();
-sleep 5;
+my $renewals = renewals($session);
+# As many as a lease of 3 s needs.
+wait_for { renewals($session) >= $renewals + 4 } 'renewals';
+ok(kill(0, $slow_pid), 'the command still runs');
 is($session->query_safe(q{SELECT ddb_lock_require('held') > 0}), 't',
 	'a command that takes long keeps no renewal from being sent');
 is(worker_pid($process), $worker, 'and not the worker');
