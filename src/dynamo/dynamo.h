@@ -105,6 +105,7 @@ typedef struct dynamo_item
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
 	int64_t		token;
+	int64_t		hold_token;		/* the lock manager: of its own hold; 0: no such */
 	int64_t		released_at;	/* epoch seconds; 0: unknown for this release */
 	dynamo_holder holder;		/* empty unless by_ddblock */
 	uint8_t    *data;			/* malloc'd, NULL if there is none */

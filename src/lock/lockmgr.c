@@ -214,6 +214,12 @@ lockmgr_next_hold(const lockmgr *lm, uint32_t slot, uint32_t after)
 	return hold != NULL ? hold->index : LOCKMGR_NO_HOLD;
 }
 
+uint64_t
+lockmgr_hold_seq(const lockmgr *lm, uint32_t index)
+{
+	return lm->holds[index].h.seq;
+}
+
 /*
  * While adopting: continues an acquire that the previous manager had under way, or
  * had granted without an answer.
@@ -321,11 +327,13 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
  * be confirmed yet.
  */
 static void
-resume_release(lockmgr *lm, lm_session *session, uint32_t lease_index)
+resume_release(lockmgr *lm, lm_session *session, const lockmgr_request *asked)
 {
-	lm_lease   *lease = lease_index < lm->max_leases ? &lm->leases[lease_index] : NULL;
+	lm_lease   *lease = asked->lease_index < lm->max_leases ?
+		&lm->leases[asked->lease_index] : NULL;
 
-	if (lease == NULL || lease->lock == NULL || lease->l.state == LEASE_ACQUIRING)
+	if (lease == NULL || lease->l.generation != asked->lease_generation ||
+		lease->lock == NULL || lease->l.state == LEASE_ACQUIRING)
 		lm_answer_unconfirmed(lm, session);
 	else if (lease->hold != NULL || lease->lock->releaser != NULL)
 		lm_answer_result(lm, session, LOCKMGR_RELEASED);
@@ -344,7 +352,7 @@ ask_release(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request
 	lm_hold    *hold = hold_of(lm, session, asked->hold_index);
 
 	if (hold == NULL && lm->adopting)
-		resume_release(lm, session, asked->lease_index);
+		resume_release(lm, session, asked);
 	else if (hold == NULL)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (hold->lease->l.state == LEASE_LOST)

@@ -168,7 +168,8 @@ typedef struct lockmgr_request
 	const uint8_t *data;		/* ACQUIRE, TRY; NULL for none */
 	size_t		data_len;
 	uint32_t	hold_index;		/* RELEASE, RENEW: which hold */
-	uint32_t	lease_index;	/* RELEASE: on which lease */
+	uint32_t	lease_index;	/* RELEASE: on which lease, */
+	uint32_t	lease_generation;	/* as granted */
 } lockmgr_request;
 
 typedef enum lockmgr_result
@@ -373,5 +374,8 @@ extern void lockmgr_count(const lockmgr *lm, lockmgr_counts *counts);
  */
 extern uint32_t lockmgr_next_hold(const lockmgr *lm, uint32_t slot,
 								   uint32_t after);
+
+/* The request that the hold was granted for. */
+extern uint64_t lockmgr_hold_seq(const lockmgr *lm, uint32_t index);
 
 #endif							/* DDBLOCK_LOCK_LOCKMGR_H */

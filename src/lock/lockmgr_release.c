@@ -103,7 +103,8 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 	end_belief(lm, lock->lease);
 	if (lock->first != NULL)
 	{
-		if (lm_in_run(now, lock))
+		/* A hand-over has no condition that would refuse a token beyond the last. */
+		if (lm_in_run(now, lock) && lock->top_token < INT64_MAX)
 		{
 			heap_set(&lm->timers, &lock->timer, INT64_MAX);
 			lm_new_write(lm, lock, DYNAMO_HAND_OVER, lock->lease->l.version);

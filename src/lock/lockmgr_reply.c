@@ -108,7 +108,7 @@ tell_holder(const lockmgr *lm, const lm_lock *lock, dynamo_item *item)
 	if (lease == NULL || lease->l.state != LEASE_HELD || lease->hold == NULL ||
 		!item->by_ddblock || strcmp(item->owner, lm->owner) != 0)
 		return;
-	item->token = lease->hold->h.token;
+	item->hold_token = lease->hold->h.token;
 	item->holder = lease->hold->h.holder;
 }
 

@@ -166,7 +166,7 @@ reserve_tokens(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	int64_t		first = now + lm->epoch_offset_us;
 	bool		compete = pending->op == DYNAMO_HAND_OVER || lock->waiters > 1;
 
-	if (first <= lock->top_token)
+	if (first <= lock->top_token && lock->top_token < INT64_MAX)
 		first = lock->top_token + 1;
 	pending->first_token = first;
 	pending->last_token = compete && first < INT64_MAX - TOKENS ?

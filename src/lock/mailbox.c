@@ -14,8 +14,9 @@ static void mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index,
 static bool take_request(const mailbox_worker *worker, uint32_t number,
 						 lockmgr_session *session, uint64_t *seq);
 static void end_sessions(const mailbox_worker *worker, lockmgr_session session, int64_t now);
-static void read_let_go(const mailbox_worker *worker, lockmgr_session session, bool anew,
-						int64_t now);
+static void read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now);
+static void end_unanswered(const mailbox_worker *worker, lockmgr_session session,
+						   uint64_t resumed, int64_t now);
 static void park(mailbox_note *note, uint64_t seq, int64_t now);
 
 static mailbox_slot *
@@ -160,6 +161,7 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	uint64_t	seq;
 	uint64_t	cancelled_seq;
 	bool		asked = take_request(worker, number, &poster, &seq);
+	bool		passes;
 	bool		anew;
 
 	session.generation = shared_read(&slot->generation);
@@ -179,10 +181,16 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 		note->cancelled_seq = cancelled_seq;
 		lockmgr_cancel(worker->lm, now, session, cancelled_seq);
 	}
-	read_let_go(worker, session, anew, now);
-	if (!asked || seq <= cancelled_seq)
+	asked = asked && seq > cancelled_seq;
+	passes = asked && worker->may_ask(worker->box->arg, now);
+	if (anew)
+		end_unanswered(worker, session, passes ? seq : 0, now);
+	/* The flag first: a hold that is let go of meanwhile sets it again. */
+	if (shared_exchange(&slot->let_go, 0) != 0 || anew)
+		read_let_go(worker, session, now);
+	if (!asked)
 		note->parked_since = 0;
-	else if (!worker->may_ask(worker->box->arg, now))
+	else if (!passes)
 		park(note, seq, now);
 	else
 	{
@@ -223,25 +231,40 @@ end_sessions(const mailbox_worker *worker, lockmgr_session session, int64_t now)
 	lockmgr_session_end(worker->lm, now, ended);
 }
 
-/*
- * Releases what the session let go of, without answering.  The last worker may have
- * taken the flag and died.
- */
+/* Releases what the session let go of, without answering. */
 static void
-read_let_go(const mailbox_worker *worker, lockmgr_session session, bool anew, int64_t now)
+read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now)
 {
 	const mailbox *box = worker->box;
-	uint32_t	index;
+	uint32_t	index = lockmgr_next_hold(worker->lm, session.slot, LOCKMGR_NO_HOLD);
 	uint32_t	next;
 
-	/* The flag first: a hold that is let go of meanwhile sets it again. */
-	if (shared_exchange(&slot_of(box, session)->let_go, 0) == 0 && !anew)
-		return;
-	index = lockmgr_next_hold(worker->lm, session.slot, LOCKMGR_NO_HOLD);
 	for (; index != LOCKMGR_NO_HOLD; index = next)
 	{
 		next = lockmgr_next_hold(worker->lm, session.slot, index);
 		if (mailbox_is_let_go(box->hold(box->arg, index)))
+			lockmgr_let_go(worker->lm, now, session, index);
+	}
+}
+
+/*
+ * The last worker may have died with a hold saved and its session not yet answered.
+ * No session knows of such a hold, but that of the request that is resumed now.
+ */
+static void
+end_unanswered(const mailbox_worker *worker, lockmgr_session session, uint64_t resumed,
+			   int64_t now)
+{
+	uint64_t	answered = shared_read(&slot_of(worker->box, session)->answer_seq);
+	uint32_t	index = lockmgr_next_hold(worker->lm, session.slot, LOCKMGR_NO_HOLD);
+	uint32_t	next;
+
+	for (; index != LOCKMGR_NO_HOLD; index = next)
+	{
+		uint64_t	seq = lockmgr_hold_seq(worker->lm, index);
+
+		next = lockmgr_next_hold(worker->lm, session.slot, index);
+		if (seq > answered && seq != resumed)
 			lockmgr_let_go(worker->lm, now, session, index);
 	}
 }

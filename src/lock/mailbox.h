@@ -61,6 +61,9 @@
  *	   posted a request is seen when the request is, because the worker reads
  *	   the request first; and it takes effect before the request, because the
  *	   worker handles the request last.
+ *	 - The worker's end and an answer.  A worker saves a hold, then answers.  If it
+ *	   died in between, the next one answers for that hold if it asks the request now,
+ *	   and ends the hold if not: no session knows of it.
  *	 - Request being posted.  The worker ignores it: the ring follows.
  *	 - A slot of the directory gets another lease.  The worker sets valid_until to
  *	   0, then the generation, then the new valid_until; a session reads

@@ -34,8 +34,7 @@ static MailboxRequest acquire_request(const LockName *name, const AcquireOptions
 static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
 pg_noreturn static void raise_lost(const LockName *name, HeldLock *held);
 static void check_grant(const LockName *name, HeldLock *held);
-static bool call_release(const char *lock, uint32 hold_index, uint32 lease_index,
-						 lease_loss *loss);
+static bool call_release(const char *lock, MailboxRequest *request, lease_loss *loss);
 static bool give_back(HeldLock *held, const char *lock);
 static int	release_session_scope(void);
 static void warn_lost(const char *lock, lease_loss loss);
@@ -292,8 +291,14 @@ release_session_scope(void)
 static bool
 give_back(HeldLock *held, const char *lock)
 {
-	uint32		hold_index = held->hold_index;
-	uint32		lease_index = held->lease_index;
+	MailboxRequest request = {
+		.kind = MAILBOX_RELEASE,
+		.hold = {
+			.index = held->hold_index,
+			.lease_index = held->lease_index,
+			.lease_generation = held->lease_generation,
+		},
+	};
 	uint64		seq = held->seq;
 	bool		lost = !HeldIsValid(held);
 	lease_loss	loss = LOSS_NONE;
@@ -306,12 +311,12 @@ give_back(HeldLock *held, const char *lock)
 	{
 		PG_TRY();
 		{
-			lost = !call_release(lock, hold_index, lease_index, &loss);
+			lost = !call_release(lock, &request, &loss);
 		}
 		PG_CATCH();
 		{
 			/* The worker may not have seen the request before it was canceled. */
-			MailboxLetGo(hold_index, seq);
+			MailboxLetGo(request.hold.index, seq);
 			pfree(utf8);
 			PG_RE_THROW();
 		}
@@ -321,7 +326,7 @@ give_back(HeldLock *held, const char *lock)
 	if (lost)
 	{
 		HeldRememberLoss(utf8, loss);
-		MailboxLetGo(hold_index, seq);
+		MailboxLetGo(request.hold.index, seq);
 		warn_lost(lock, loss);
 	}
 	else
@@ -331,13 +336,9 @@ give_back(HeldLock *held, const char *lock)
 
 /* False if the lease was lost. */
 static bool
-call_release(const char *lock, uint32 hold_index, uint32 lease_index, lease_loss *loss)
+call_release(const char *lock, MailboxRequest *request, lease_loss *loss)
 {
-	MailboxRequest request = {
-		.kind = MAILBOX_RELEASE,
-		.hold = {.index = hold_index,.lease_index = lease_index},
-	};
-	const MailboxAnswer *answer = MailboxCall(&request, NULL, NULL, NULL);
+	const MailboxAnswer *answer = MailboxCall(request, NULL, NULL, NULL);
 
 	if (answer->result == MAILBOX_RELEASED)
 		return true;

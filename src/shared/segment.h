@@ -89,7 +89,8 @@ typedef struct MailboxRequest
 		struct
 		{
 			uint32		index;
-			uint32		lease_index;
+			uint32		lease_index;	/* RELEASE */
+			uint32		lease_generation;
 			int64		lease_ms;	/* RENEW */
 			int64		margin_us;
 		}			hold;		/* RELEASE, RENEW */

@@ -4,8 +4,9 @@
  *	  ddb_lock_force_release(): takes a lock away from its holder.
  *
  * It decides by an item that it has read, and writes on condition that the
- * item's version is still the same: whatever happens in between makes the
- * write fail instead of ending another holder's lease.
+ * item's version is still the same: whatever is written in between makes the
+ * write fail instead of ending another lease.  A lease is one cluster's: which of
+ * its sessions has the lock when the write comes, nobody outside can know.
  *
  *-------------------------------------------------------------------------
  */

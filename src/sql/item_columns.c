@@ -66,6 +66,6 @@ ItemToken(int column, const dynamo_item *item, Datum *values, bool *nulls)
 {
 	if (!item->has_token || item->bad_token || !(item->released || item->by_ddblock))
 		return;
-	values[column] = Int64GetDatum(item->token);
+	values[column] = Int64GetDatum(item->hold_token != 0 ? item->hold_token : item->token);
 	nulls[column] = false;
 }

@@ -251,6 +251,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	{
 		asked.hold_index = taken.hold.index;
 		asked.lease_index = taken.hold.lease_index;
+		asked.lease_generation = taken.hold.lease_generation;
 		asked.lease_ms = taken.hold.lease_ms;
 		asked.margin_us = taken.hold.margin_us;
 	}

@@ -182,6 +182,7 @@ typedef struct sim_saved_hold
 {
 	hold		h;
 	mailbox_hold words;
+	int64_t		unknown_since;	/* no session knows of it; 0: one does */
 } sim_saved_hold;
 
 typedef struct sim_cluster

@@ -431,6 +431,38 @@ check_waiter(sim *s, const sim_cluster *c, int slot)
 				  lock->name, slot, c->number);
 }
 
+/* Does a session have this hold, or wait for the answer that grants it? */
+static bool
+is_known(const sim_cluster *c, uint32_t index)
+{
+	const hold *h = &c->saved_holds[index].h;
+	const sim_session *session = &c->sessions[h->session.slot];
+
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		if (session->holds[i].used && session->holds[i].index == index &&
+			session->holds[i].seq == h->seq)
+			return true;
+	}
+	return session->waiting && session->request.seq == h->seq;
+}
+
+/* I5: no lock is kept for a session that does not know of it. */
+static void
+check_known(sim *s, const sim_cluster *c, uint32_t index)
+{
+	sim_saved_hold *saved = &c->saved_holds[index];
+
+	if (saved->h.session.generation == 0 || saved->h.loss != LOSS_NONE || is_known(c, index))
+		saved->unknown_since = 0;
+	else if (saved->unknown_since <= c->troubled_at)
+		saved->unknown_since = s->now;
+	else if (s->now - saved->unknown_since > SECOND / 2)
+		sim_wrong(s, "I5: cluster %d keeps hold %u, request %" PRIu64 " of session %u, "
+				  "which does not know of it", c->number, index, saved->h.seq,
+				  saved->h.session.slot);
+}
+
 /* I5: a session does not wait for long if nobody holds the lock. */
 void
 sim_audit(sim *s)
@@ -451,10 +483,15 @@ sim_audit(sim *s)
 				sim_touch(s, i);
 		}
 	}
-	for (int c = 0; c < s->plan.clusters; c++)
+	for (int i = 0; i < s->plan.clusters; i++)
 	{
-		for (int i = 0; i < s->plan.sessions && s->cluster[c].worker.lm != NULL; i++)
-			check_waiter(s, &s->cluster[c], i);
+		const sim_cluster *c = &s->cluster[i];
+
+		for (int j = 0; j < s->plan.sessions && c->worker.lm != NULL; j++)
+			check_waiter(s, c, j);
+		for (uint32_t j = 0; j < s->plan.max_leases && c->worker.lm != NULL &&
+			 s->now >= c->paused_until; j++)
+			check_known(s, c, j);
 	}
 	if (sim_chance(s, 10))
 		sim_check_table(s);

@@ -204,6 +204,8 @@ new_phase(sim *s, sim_phase phase)
 	{
 		if (s->cluster[c].troubled_at < s->now)
 			s->cluster[c].troubled_at = s->now;
+		/* Whoever was to die in the middle of an event lives on. */
+		s->cluster[c].effects_left = -1;
 		for (int i = 0; i < s->plan.sessions && phase >= PHASE_DRAIN; i++)
 			sim_step_at(s, &s->cluster[c], i, s->now + sim_between(s, 0, SECOND));
 	}

@@ -235,6 +235,7 @@ ask_about(sim *s, sim_cluster *c, int slot, sim_hold *hold, lockmgr_kind kind)
 
 	request.hold_index = hold->index;
 	request.lease_index = hold->lease;
+	request.lease_generation = hold->generation;
 	hold->given_up = kind == LOCKMGR_RELEASE;
 	if (kind == LOCKMGR_RENEW && sim_chance(s, 50))
 		request.lease_ms = request.margin_us = 0;

@@ -679,6 +679,7 @@ ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t hol
 		.data_len = h->data != NULL ? strlen(h->data) : 0,
 		.hold_index = hold_index,
 		.lease_index = lease_on(h, name),
+		.lease_generation = h->saved[lease_on(h, name)].generation,
 	};
 	if (h->lm != NULL)
 		lockmgr_ask(h->lm, h->now, &asked->request);

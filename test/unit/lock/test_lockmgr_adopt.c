@@ -239,6 +239,19 @@ LOCKMGR_TEST(a_release_asked_for_meanwhile_is_sent_at_once)
 	assert_true(is_free(h, "b"));
 }
 
+/* The lease was lost, and its slot has another session's lease. */
+LOCKMGR_TEST(a_release_is_not_answered_for_the_next_lease_of_the_slot)
+{
+	get(h, 1, "b");
+	kill_manager(h);
+	release(h, 0, "b");
+	h->asked[0].request.lease_generation--;
+	start_manager(h);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_FAILED);
+	assert_true(holds(h, 1, "b"));
+}
+
 LOCKMGR_TEST(a_lease_that_ran_out_meanwhile_is_lost)
 {
 	get(h, 0, "a");

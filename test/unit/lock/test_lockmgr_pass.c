@@ -78,6 +78,21 @@ LOCKMGR_TEST(the_highest_tokens_are_not_reserved)
 	assert_int_equal(item_of(h, "a")->token, INT64_MAX - 2);
 }
 
+/* The highest token is in use: the lock cannot be acquired again. */
+LOCKMGR_TEST(no_token_follows_the_highest)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, INT64_MAX - 1);
+	foreign_release(h, "a");
+	get(h, 0, "a");
+	assert_int_equal(h->asked[0].answer.token, INT64_MAX);
+	acquire(h, 1, "a");
+	let_go(h, 0, "a");
+	run(h, SECOND);
+	assert_int_equal(item_of(h, "a")->token, INT64_MAX);
+	assert_true(is_free(h, "a"));
+	assert_int_equal(result_of(h, 1), LOCKMGR_BAD_ITEM);
+}
+
 LOCKMGR_TEST_WITH(tokens_that_are_used_up_are_reserved_anew, start_with_waiters(1))
 {
 	int64_t		token = held_by(h, 0, "a")->token;
@@ -208,7 +223,8 @@ LOCKMGR_TEST_WITH(the_item_shows_the_holder_after_a_renewal, start_with_waiters(
 	look_up(h, 3, "a");
 	settle(h);
 	assert_int_equal(h->asked[3].item.holder.pid, pid_of(1));
-	assert_int_equal(h->asked[3].item.token, held_by(h, 1, "a")->token);
+	assert_int_equal(h->asked[3].item.hold_token, held_by(h, 1, "a")->token);
+	assert_int_equal(h->asked[3].item.token, item_of(h, "a")->token);
 
 	run(h, LEASE_US / 3);
 	assert_int_equal(last_call(h)->c.op, DYNAMO_RENEW);

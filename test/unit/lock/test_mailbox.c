@@ -112,13 +112,33 @@ host_random(void *arg, void *bytes, size_t len)
 	memset(bytes, 1, len);
 }
 
-/* The manager does nothing here: no lock is ever asked of it. */
+static void
+host_save(void *arg, uint32_t index, const lease *saved, const char *name, size_t name_len)
+{
+	(void) arg;
+	(void) index;
+	(void) saved;
+	(void) name;
+	(void) name_len;
+}
+
+static void
+host_save_hold(void *arg, uint32_t index, const hold *saved)
+{
+	(void) arg;
+	(void) index;
+	(void) saved;
+}
+
+/* The manager sends and answers nothing here: no lock is ever asked of it. */
 static int
 set_up(void **state)
 {
 	static world w;
 	lockmgr_config config = {.owner = "us/1",.max_leases = LEASES,.max_sessions = SLOTS};
-	lockmgr_host host = {.random = host_random};
+	lockmgr_host host = {
+		.random = host_random, .save = host_save, .save_hold = host_save_hold,
+	};
 
 	memset(&w, 0, sizeof(w));
 	w.box = (mailbox) {&w, slot, lease_words, hold_words, ring, wake};
@@ -432,4 +452,55 @@ TEST(a_hold_says_whose_it_is)
 	assert_int_equal(mailbox_loss(&w->box, me, 7, 1), LOSS_TAKEN);
 	mailbox_let_go(&w->box, other, 3, 1);
 	assert_true(mailbox_is_let_go(&w->holds[1]));
+}
+
+/* As a new worker finds it; the session's request 1 may be asked or not. */
+static bool
+keeps_adopted_hold(world *w, lockmgr_session me, bool parks)
+{
+	lease		l = {.state = LEASE_HELD,.generation = 3,.version = "v"};
+	hold		h = grant(w, me, post(w, me));
+
+	h.lease_generation = l.generation;
+	lockmgr_adopt(w->worker.lm, 1, &l, "lock", 4);
+	lockmgr_adopt_hold(w->worker.lm, 1, &h);
+	w->parks = parks;
+	mailbox_read(&w->worker, 1, NOW);
+	return lockmgr_next_hold(w->worker.lm, 1, LOCKMGR_NO_HOLD) == 1;
+}
+
+TEST(a_hold_that_was_not_answered_ends_with_its_worker)
+{
+	world	   *w = *state;
+
+	assert_false(keeps_adopted_hold(w, mailbox_attach(&w->box, 1), true));
+	assert_int_equal(w->asked, 0);
+}
+
+TEST(a_hold_that_was_not_answered_is_for_the_request_that_is_asked)
+{
+	world	   *w = *state;
+
+	assert_true(keeps_adopted_hold(w, mailbox_attach(&w->box, 1), false));
+	assert_int_equal(w->asked, 1);
+}
+
+TEST(a_hold_that_was_answered_stays)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	w->slots[1].answer_seq.value = 1;
+	assert_true(keeps_adopted_hold(w, me, true));
+}
+
+/* The next cancellation hides the one that the worker has not seen. */
+TEST(a_hold_that_was_cancelled_ends_with_its_worker)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	mailbox_cancel(&w->box, me, 1);
+	mailbox_cancel(&w->box, me, 2);
+	assert_false(keeps_adopted_hold(w, me, true));
 }
