@@ -247,6 +247,29 @@ is($operator->result, 't', 'a renewal in between does not help the holder');
 ok(is_released('force'), 'the lock is free');
 $holder->ask(q{SELECT ddb_lock_release('force')});
 
+# The same in the operator's own cluster, where the lock has passed on under a reserved token
+my @crowd = map { session($node) } 1 .. 3;
+$crowd[0]->query_safe(q{SELECT ddb_lock_acquire('force')});
+foreach my $i (1, 2)
+{
+	$crowd[$i]->send(q{SELECT ddb_lock_acquire('force') > 0});
+	wait_for_waiters($node, 'force', $i);
+}
+foreach my $i (1, 2)
+{
+	$crowd[$i - 1]->query_safe(q{SELECT ddb_lock_release('force')});
+	is($crowd[$i]->result, 't', 'the next session has the lock');
+}
+proxy->reset_counts;
+proxy->fault('late_apply', operation => 'UpdateItem', match => ':released', count => -1);
+$operator->send(q{SELECT ddb_lock_force_release('force')});
+wait_for { grep { ($_->{fault} // '') eq 'late_apply' && $_->{operation} eq 'UpdateItem' } proxy->log }
+	'the release on its way';
+$crowd[2]->query_safe(q{SELECT ddb_lock_renew('force')});
+proxy->clear_faults;
+is($operator->result, 't', 'a renewal in between is not taken for another holder');
+$_->quit foreach @crowd;
+
 $holder->query_safe(q{SELECT ddb_lock_acquire('force')});
 proxy->fault('reset', applied => 1, operation => 'UpdateItem', match => 'isReleased');
 is($operator->ask(q{SELECT ddb_lock_force_release('force')}), 't',
