@@ -322,7 +322,7 @@ extern void lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 extern void lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
 extern void lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_lost_ended(lockmgr *lm, lm_lock *lock);
 
 /* lockmgr_run.c */
 extern void lm_have_company(lm_lock *lock);

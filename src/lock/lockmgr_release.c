@@ -45,7 +45,7 @@ lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 	}
 	end_belief(lm, lease);
 	if (lock->state == LOCK_LOST)
-		lm_lost_ended(lm, now, lock);
+		lm_lost_ended(lm, lock);
 	/* else RENEWING: the renewal must end first */
 }
 
@@ -236,7 +236,7 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 
 /* A lost lease was acknowledged, or is over: releases what may be left of it. */
 void
-lm_lost_ended(lockmgr *lm, int64_t now, lm_lock *lock)
+lm_lost_ended(lockmgr *lm, lm_lock *lock)
 {
 	if (lock->call == NULL)		/* else when the renewal's call ends */
 		lm_release(lm, lock, lock->lease->l.version);

@@ -43,7 +43,7 @@ late_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
 	lock->lease->l.stray[0] = '\0';
 	lm_save(lm, lock->lease, false);
 	if (lock->lease->l.state == LEASE_RELEASING || now >= lock->lease->l.lease_end)
-		lm_lost_ended(lm, now, lock);
+		lm_lost_ended(lm, lock);
 	else
 		heap_set(&lm->timers, &lock->timer, lock->lease->l.lease_end);
 }
@@ -141,7 +141,7 @@ lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 	if (lock->state == LOCK_LOST)
 	{
 		if (l->state == LEASE_RELEASING || now >= l->lease_end)
-			lm_lost_ended(lm, now, lock);
+			lm_lost_ended(lm, lock);
 		else
 			heap_set(&lm->timers, &lock->timer, l->lease_end);
 		return;

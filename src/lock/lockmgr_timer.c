@@ -43,7 +43,7 @@ lock_timer(lockmgr *lm, int64_t now, lm_lock *lock)
 				lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
 			break;
 		case LOCK_LOST:
-			lm_lost_ended(lm, now, lock);
+			lm_lost_ended(lm, lock);
 			break;
 		case LOCK_READING:
 		case LOCK_ADOPTED:
