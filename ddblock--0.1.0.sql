@@ -449,7 +449,8 @@ COMMENT ON COLUMN ddb_status.http_library IS
 CREATE FUNCTION ddb_role_setup(role name, operator boolean DEFAULT false)
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_role_setup(name, boolean) IS
 'create a role if it does not exist, and grant it what sessions need to use locks; with "operator", also what operators need';

@@ -47,6 +47,15 @@ SELECT ddb_role_setup('regress_ddblock_made');
 SELECT ddb_role_setup('regress_ddblock "odd"');
 SELECT ddb_role_setup('regress_ddblock_operator', operator => true);
 SELECT ddb_role_setup('regress_ddblock_operator', operator => NULL);
+
+-- Other functions of the same names do not matter, nor do types.
+CREATE FUNCTION ddb_lock_token(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE DOMAIN text AS pg_catalog.text;
+SET search_path = public, pg_catalog;
+SELECT ddb_role_setup('regress_ddblock_made');
+RESET search_path;
+DROP DOMAIN public.text;
+DROP FUNCTION ddb_lock_token(integer);
 SELECT rolname, rolcanlogin, rolsuper, rolcreaterole FROM pg_roles
  WHERE rolname ~ '^regress_ddblock(_made|_operator| "odd")' ORDER BY rolname COLLATE "C";
 CREATE VIEW may_use AS
@@ -68,7 +77,7 @@ SELECT object
  ORDER BY object COLLATE "C";
 SELECT has_table_privilege('regress_ddblock_operator', 'ddb_locks', 'INSERT, UPDATE, DELETE, TRUNCATE');
 
--- Who is no superuser cannot give what he has not.
+-- Who is no superuser cannot give what he has not, nor what he may not pass on.
 SELECT call, code, message
   FROM unnest(ARRAY['ddb_role_setup(NULL)', 'ddb_role_setup(''public'')',
                     'ddb_role_setup(''pg_odd'')', 'ddb_role_setup('''')']) AS call,
@@ -78,8 +87,11 @@ SET ROLE regress_ddblock_creator;
 SELECT code, message FROM failure('SELECT ddb_role_setup(''regress_ddblock_new'')');
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION ddb_role_setup TO regress_ddblock_creator;
+GRANT regress_ddblock_operator TO regress_ddblock_creator;
 SET ROLE regress_ddblock_creator;
-SELECT code, message FROM failure('SELECT ddb_role_setup(''regress_ddblock_new'')');
+SELECT code, message, hint
+  FROM unnest(ARRAY['regress_ddblock_new', 'regress_ddblock_user']) AS name,
+       failure(format('SELECT ddb_role_setup(%L)', name));
 RESET ROLE;
 SELECT count(*) AS left FROM pg_roles WHERE rolname = 'regress_ddblock_new';
 DROP VIEW may_use;

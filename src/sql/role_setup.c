@@ -4,49 +4,56 @@
  *	  ddb_role_setup(): a role with the privileges to use ddblock.
  *
  * The commands run with the caller's privileges.  Their names are qualified with
- * the schema of the extension.
+ * the schema of the extension; those of types are pg_catalog's, by the function's
+ * own search_path.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_proc.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(ddb_role_setup);
 
 typedef struct Privilege
 {
 	const char *name;
+	const char *arguments;		/* of the function */
 	bool		view;			/* a function, and the view on it */
 	bool		operator;		/* for operators only */
 } Privilege;
 
 static const Privilege privileges[] = {
-	{.name = "ddb_lock_acquire"},
-	{.name = "ddb_lock_try_acquire"},
-	{.name = "ddb_xact_lock_acquire"},
-	{.name = "ddb_xact_lock_try_acquire"},
-	{.name = "ddb_lock_release"},
-	{.name = "ddb_lock_release_all"},
-	{.name = "ddb_lock_renew"},
-	{.name = "ddb_lock_token"},
-	{.name = "ddb_lock_require"},
-	{.name = "ddb_fence"},
-	{.name = "ddb_lock_info"},
-	{.name = "ddb_locks",.view = true},
-	{.name = "ddb_stats",.view = true,.operator = true},
-	{.name = "ddb_operations",.view = true,.operator = true},
-	{.name = "ddb_status",.view = true,.operator = true},
-	{.name = "ddb_lock_list",.operator = true},
-	{.name = "ddb_lock_purge",.operator = true},
-	{.name = "ddb_lock_force_release",.operator = true},
+	{"ddb_lock_acquire", "text, interval, interval, bytea"},
+	{"ddb_lock_try_acquire", "text, interval, bytea"},
+	{"ddb_xact_lock_acquire", "text, interval, interval, bytea"},
+	{"ddb_xact_lock_try_acquire", "text, interval, bytea"},
+	{"ddb_lock_release", "text"},
+	{"ddb_lock_release_all", ""},
+	{"ddb_lock_renew", "text, interval"},
+	{"ddb_lock_token", "text"},
+	{"ddb_lock_require", "text"},
+	{"ddb_fence", "text, bigint"},
+	{"ddb_lock_info", "text"},
+	{"ddb_locks", "",.view = true},
+	{"ddb_stats", "",.view = true,.operator = true},
+	{"ddb_operations", "",.view = true,.operator = true},
+	{"ddb_status", "",.view = true,.operator = true},
+	{"ddb_lock_list", "text, interval",.operator = true},
+	{"ddb_lock_purge", "interval",.operator = true},
+	{"ddb_lock_force_release", "text",.operator = true},
 };
 
 static const char *role_argument(FunctionCallInfo fcinfo, int number);
+static void require_owner(Oid function);
 static void run(const char *command);
 
 /* (role, operator) */
@@ -60,9 +67,14 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 
 	if (schema == NULL)
 		elog(ERROR, "cache lookup failed for function %u", fcinfo->flinfo->fn_oid);
+	require_owner(fcinfo->flinfo->fn_oid);
 
 	SPI_connect();
-	if (!OidIsValid(get_role_oid(name, true)))
+	if (OidIsValid(get_role_oid(name, true)))
+		ereport(NOTICE,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("role \"%s\" already exists", name)));
+	else
 		run(psprintf("CREATE ROLE %s NOLOGIN", role));
 	run(psprintf("GRANT USAGE ON SCHEMA %s TO %s", quote_identifier(schema), role));
 	for (int i = 0; i < lengthof(privileges); i++)
@@ -71,7 +83,8 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 
 		if (privileges[i].operator && !operator)
 			continue;
-		run(psprintf("GRANT EXECUTE ON FUNCTION %s TO %s", object, role));
+		run(psprintf("GRANT EXECUTE ON FUNCTION %s(%s) TO %s", object,
+					 privileges[i].arguments, role));
 		if (privileges[i].view)
 			run(psprintf("GRANT SELECT ON %s TO %s", object, role));
 	}
@@ -87,6 +100,28 @@ role_argument(FunctionCallInfo fcinfo, int number)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be null", "role")));
 	return NameStr(*PG_GETARG_NAME(number));
+}
+
+/*
+ * A GRANT by anybody else grants nothing, with only a WARNING.  All functions of
+ * the extension have one owner.
+ */
+static void
+require_owner(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+	ReleaseSysCache(tuple);
+	if (!has_privs_of_role(GetUserId(), owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied to grant privileges on ddblock's functions"),
+				 errhint("Call ddb_role_setup() as a superuser, or as the owner of the "
+						 "extension's functions.")));
 }
 
 static void
