@@ -14,7 +14,8 @@
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
 #	make check-tools	doc/migrations.md with pg_cron, PgBouncer, Alembic, Flyway,
-#					goose and sqitch: TAP=test/tools/goose.pl
+#					goose and sqitch: TAP=test/tools/goose.pl; TOOLS_REQUIRED=1
+#					fails if one is missing
 #	make check-timeline	test/timeline, and the pictures that it drew for doc
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
@@ -89,7 +90,7 @@ endif
 	aws-credentials check-packages $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
-	VERSIONS SETUPS SQL_EXPORTER
+	VERSIONS SETUPS SQL_EXPORTER TOOLS_REQUIRED
 
 setup:
 	@test/setup test
