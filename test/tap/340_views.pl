@@ -4,6 +4,7 @@
 use DDBLock::Test;
 
 delete @ENV{ grep { /^AWS_/ } keys %ENV };
+$ENV{AWS_EC2_METADATA_DISABLED} = 'true';
 
 my $node = new_cluster('one', through => proxy,
 	conf => "ddblock.keep_warm = off\nddblock.on_lease_lost = none\n");
