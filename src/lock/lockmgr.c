@@ -296,6 +296,7 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 		request->margin_us = asked->margin_us;
 		request->role_max_leases = asked->role_max_leases;
 		request->superuser = asked->superuser;
+		request->prefix_len = asked->prefix_len;
 		session->role = asked->role;
 		request->holder = *asked->holder;
 		if (asked->data != NULL)

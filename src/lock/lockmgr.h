@@ -159,6 +159,8 @@ typedef struct lockmgr_request
 	lockmgr_kind kind;
 	const char *name;			/* ACQUIRE, TRY, LOOK_UP: UTF-8 */
 	size_t		name_len;
+	size_t		prefix_len;		/* ACQUIRE: the session may be told names of locks that
+								 * begin as this one does, with so many bytes */
 	int64_t		lease_ms;		/* ACQUIRE, TRY; RENEW: 0 keeps the length */
 	int64_t		margin_us;		/* ACQUIRE, TRY; RENEW with a lease_ms */
 	uint32_t	role;			/* ACQUIRE, TRY: this role's sessions ... */

@@ -50,6 +50,16 @@ shown_length(const lm_lock *lock)
 	return (int) len;
 }
 
+/* May the session, which waits for a lock of its own, be told this one's name? */
+static bool
+may_tell(const lm_session *session, const lm_lock *lock)
+{
+	size_t		len = session->request.prefix_len;
+
+	return lock->name_len >= len && session->request.lock->name_len >= len &&
+		memcmp(lock->name, session->request.lock->name, len) == 0;
+}
+
 static void
 describe(const lm_session *session, char *cycle, size_t size)
 {
@@ -59,13 +69,15 @@ describe(const lm_session *session, char *cycle, size_t size)
 	do
 	{
 		const lm_lock *lock = waiter->request.lock;
+		char		name[NAME_SHOWN + sizeof("lock \"...\"")] = "another lock";
 		int			written;
 
+		if (may_tell(session, lock))
+			snprintf(name, sizeof(name), "lock \"%.*s%s\"", shown_length(lock), lock->name,
+					 lock->name_len > NAME_SHOWN ? "..." : "");
 		written = snprintf(cycle + used, size - used,
-						   "%sProcess %d waits for lock \"%.*s%s\", held by process %d.",
-						   used > 0 ? " " : "", waiter->request.holder.pid,
-						   shown_length(lock), lock->name,
-						   lock->name_len > NAME_SHOWN ? "..." : "",
+						   "%sProcess %d waits for %s, held by process %d.",
+						   used > 0 ? " " : "", waiter->request.holder.pid, name,
 						   lock->lease->hold->h.holder.pid);
 		if (written < 0 || (size_t) written >= size - used)
 		{

@@ -72,6 +72,7 @@ typedef struct lm_request
 	dynamo_holder holder;
 	uint8_t    *data;
 	size_t		data_len;
+	size_t		prefix_len;
 	lm_lock    *lock;			/* the lock it is for */
 	lm_session *next;			/* in lock's queue: ACQUIRE, TRY */
 	lm_session *previous;

@@ -176,6 +176,7 @@ acquire_request(const LockName *name, const AcquireOptions *options)
 			.role = role,
 			.role_max_leases = ddblock_role_max_leases,
 			.superuser = superuser_arg(role),
+			.prefix_len = strlen(ddblock_lock_prefix),
 			.has_data = options->data != NULL,
 		},
 	};

@@ -83,6 +83,7 @@ typedef struct MailboxRequest
 			Oid			role;	/* the session's user, */
 			int			role_max_leases;	/* its limit (0: none), */
 			bool		superuser;	/* and whether it is one */
+			uint16		prefix_len; /* of the names it may use; the name's, too */
 			bool		has_data;
 			dynamo_holder holder;
 		}			acquire;	/* ACQUIRE, TRY */

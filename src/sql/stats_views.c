@@ -23,6 +23,7 @@
 #include "shared/loss.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
+#include "sql/prefix.h"
 
 PG_FUNCTION_INFO_V1(ddb_operations);
 PG_FUNCTION_INFO_V1(ddb_stats);
@@ -136,7 +137,7 @@ ddb_stats(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(columns, values, nulls)));
 }
 
-/* Which lock, whose session, and why. */
+/* Which lock, whose session, and why, if the session may see the lock. */
 static void
 put_last_loss(Datum *values, bool *nulls)
 {
@@ -145,8 +146,11 @@ put_last_loss(Datum *values, bool *nulls)
 	nulls[STATS_LAST_LOSS_AT] = nulls[STATS_LAST_LOSS] = true;
 	if (!LossLast(loss))
 		return;
-	nulls[STATS_LAST_LOSS_AT] = nulls[STATS_LAST_LOSS] = false;
+	nulls[STATS_LAST_LOSS_AT] = false;
 	values[STATS_LAST_LOSS_AT] = TimestampTzGetDatum(loss->at);
+	if (!PrefixAllows(loss->name, loss->name_len))
+		return;
+	nulls[STATS_LAST_LOSS] = false;
 	values[STATS_LAST_LOSS] = CStringGetTextDatum(
 												  psprintf("lock \"%s\" of process %d, user \"%s\", database \"%s\": %s",
 														   Utf8ToMessage(loss->name, loss->name_len), loss->pid,

@@ -242,6 +242,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		asked.role = taken.acquire.role;
 		asked.role_max_leases = taken.acquire.role_max_leases;
 		asked.superuser = taken.acquire.superuser;
+		asked.prefix_len = taken.acquire.prefix_len;
 		asked.holder = &taken.acquire.holder;
 		if (taken.acquire.has_data)
 			asked.data = (uint8 *) taken_text + taken.name_len;

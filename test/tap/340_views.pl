@@ -74,6 +74,20 @@ counts_as(
 	deadlocks => 1);
 $one->query_safe('SELECT ddb_lock_release_all()');
 
+# Its detail names locks: none that the session's prefix does not allow.
+my $pids = join '|', backend_pid($one), backend_pid($two);
+$two->query_safe(q{SELECT ddb_lock_acquire('bank/b', '1h'); SET ddblock.lock_prefix = 'shop/'});
+$one->query_safe(q{SELECT ddb_lock_acquire('shop/a', '1h')});
+$one->send(q{SELECT ddb_lock_acquire('bank/b', '1h')});
+wait_for_waiters($node, 'bank/b', 1);
+my $deadlock = $two->error_of(q{SELECT ddb_lock_acquire('shop/a')});
+like($deadlock, qr{DETAIL: +Process (?:$pids) waits for lock "shop/a", held by process (?:$pids)\. Process (?:$pids) waits for another lock, held by process (?:$pids)\.},
+	"the detail of a deadlock names the session's lock, and all processes");
+unlike($deadlock, qr{bank}, '... not the lock that its prefix does not allow');
+$two->query_safe(q{SELECT ddb_lock_release('bank/b'); RESET ddblock.lock_prefix});
+$one->result;
+$one->query_safe('SELECT ddb_lock_release_all()');
+
 #
 # Losses, by kind; what follows a loss
 #
@@ -104,6 +118,12 @@ foreach my $how (sort keys %interferences)
 }
 is($node->safe_psql('postgres', q{SELECT leases_lost = lost_unreachable + lost_taken + lost_released
 		+ lost_deleted AND leases_lost = 4 FROM ddb_stats}), 't', 'the sum is right');
+$two->query_safe(q{SET ddblock.lock_prefix = 'shop/'});
+is($two->query_safe('SELECT last_loss_at IS NOT NULL, last_loss IS NULL FROM ddb_stats'), 't|t',
+	'a session sees when the last lease was lost, but not which lock, if its prefix does not allow that');
+$two->query_safe(q{SET ddblock.lock_prefix = 'unreach'});
+like($two->query_safe('SELECT last_loss FROM ddb_stats'), qr/^lock "unreachable" of process/, '... or if it does, the lock');
+$two->query_safe('RESET ddblock.lock_prefix');
 
 counts_as('a lock that is not held', fails($one, q{SELECT ddb_lock_require('never')}, 'LK001'), lk001 => 1);
 counts_as('... an error that is caught',

@@ -109,6 +109,7 @@ typedef struct harness
 	uint32_t	role;			/* of the next requests */
 	uint32_t	role_max_leases;
 	bool		superuser;
+	size_t		prefix_len;
 	int64_t		margin_us;
 	const char *data;
 
@@ -673,6 +674,7 @@ ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t hol
 		.role = h->role,
 		.role_max_leases = h->role_max_leases,
 		.superuser = h->superuser,
+		.prefix_len = h->prefix_len,
 		.margin_us = h->margin_us,
 		.holder = &asked->holder,
 		.data = (const uint8_t *) h->data,

@@ -41,6 +41,24 @@ TEST(who_closes_a_cycle_is_told)
 	}
 }
 
+LOCKMGR_TEST(who_closes_a_cycle_is_told_only_names_that_begin_as_its_own_does)
+{
+	get(h, 0, "shop/a");
+	get(h, 1, "shop/b");
+	get(h, 2, "bank/c");
+	get(h, 3, "shop");
+	acquire(h, 0, "shop/b");
+	acquire(h, 1, "bank/c");
+	acquire(h, 2, "shop");
+	h->prefix_len = strlen("shop/");
+	acquire(h, 3, "shop/a");
+	assert_result(h, 3, LOCKMGR_DEADLOCK);
+	assert_non_null(strstr(h->asked[3].message, "waits for lock \"shop/a\", held"));
+	assert_non_null(strstr(h->asked[3].message, "waits for lock \"shop/b\", held"));
+	assert_null(strstr(h->asked[3].message, "bank"));
+	assert_null(strstr(h->asked[3].message, "\"shop\""));
+}
+
 LOCKMGR_TEST_WITH(a_chain_that_ends_is_no_cycle, start_chain(3))
 {
 	acquire(h, 5, "lock0");
