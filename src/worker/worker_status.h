@@ -12,7 +12,10 @@
 
 #include "dynamo/dynamo.h"
 
-/* Takes over what earlier workers have published, and publishes the start. */
+/*
+ * Takes over what earlier workers have published, but for their trouble, and
+ * publishes the start.
+ */
 extern void WorkerStatusInit(void);
 
 extern void WorkerStatusReply(const dynamo_reply *reply);

@@ -230,6 +230,20 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
 wait_for { status($node, "worker_pid <> $worker") eq 't' } 'the next worker';
 is(status($node, "worker_starts, last_reply_at >= timestamptz '$heard' - interval '100 ms'"), '2|t',
 	'it is the second, and knows what the first one knew');
+
+# The trouble of a worker ends with it: the next one, here, repeats no requests.
+$one->query_safe(q{SELECT ddb_lock_release('s')});
+proxy->fault('error', count => -1, operation => 'GetItem', status => 400,
+	type => 'com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException');
+$two->send(q{SELECT held FROM ddb_lock_info('s')});
+wait_for { status($node, 'trouble') ne '' } 'trouble';
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($waiter)");
+$two->result;
+$worker = worker_pid($node);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
+wait_for { status($node, "worker_pid <> $worker") eq 't' } 'the third worker';
+is(status($node, 'trouble'), '', 'a new worker has no trouble before it repeats a request');
+proxy->clear_faults;
 $_->quit foreach $one, $two;
 
 my $workerless = new_cluster('workerless', table => 0, conf => "max_worker_processes = 0\n");
