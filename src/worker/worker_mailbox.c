@@ -21,6 +21,7 @@
 #include "shared/settings.h"
 #include "worker/journal.h"
 #include "worker/worker_clock.h"
+#include "worker/worker_counters.h"
 #include "worker/worker_credentials.h"
 #include "worker/worker_gate.h"
 #include "worker/worker_lockmgr.h"
@@ -44,6 +45,7 @@ static void copy_request(void *arg, uint32 slot_number);
 static bool may_ask(void *arg, int64 now);
 static void ask(void *arg, int64 now, lockmgr_session session, uint64 seq);
 static void refuse_request(uint32 slot_number);
+static dynamo_op op_of(const MailboxRequest *request);
 static void fail_parked(int64 until, gate_verdict verdict, const gate_words *words);
 static MailboxAnswer *begin_answer(lockmgr_session session, uint64 seq, uint32 granted);
 static void fill_failure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
@@ -211,12 +213,36 @@ refuse_request(uint32 slot_number)
 	lockmgr_session session;
 	MailboxAnswer *out;
 	uint64		seq;
+	dynamo_op	op;
 
 	if (!mailbox_peek(&segment_mailbox, slot_number, &session, &seq) ||
 		(out = begin_answer(session, seq, LOCKMGR_NO_HOLD)) == NULL)
 		return;
-	fill_failure(out, MAILBOX_NO_PLACE, DYNAMO_READ, DYNAMO_OK, WorkerPlaceProblem());
+	op = op_of(&segment_slots[slot_number].request);
+	WorkerCountFailure(op);
+	fill_failure(out, MAILBOX_NO_PLACE, op, DYNAMO_OK, WorkerPlaceProblem());
 	mailbox_end_answer(&segment_mailbox, session, seq);
+}
+
+/* The call that a request begins with. */
+static dynamo_op
+op_of(const MailboxRequest *request)
+{
+	switch (request->kind)
+	{
+		case MAILBOX_TABLE:
+			return request->op;
+		case MAILBOX_LOOK_UP:
+			return DYNAMO_READ;
+		case MAILBOX_RELEASE:
+			return DYNAMO_RELEASE;
+		case MAILBOX_RENEW:
+			return DYNAMO_RENEW;
+		case MAILBOX_ACQUIRE:
+		case MAILBOX_TRY:
+			break;
+	}
+	return DYNAMO_ACQUIRE;
 }
 
 static void

@@ -257,6 +257,11 @@ my $unplaced = do
 };
 wait_for { status($unplaced, 'worker_pid IS NOT NULL') eq 't' } 'the worker';
 is(status($unplaced, 'region, endpoint, worker_starts'), '||1', 'without a Region there is none to tell');
+like(error_of($unplaced, $_), qr/55000/, "$_ fails")
+  foreach q{SELECT held FROM ddb_lock_info('a')}, q{SELECT ddb_lock_acquire('a')}, q{SELECT ddb_lock_list()};
+is($unplaced->safe_psql('postgres', q{SELECT string_agg(concat_ws(' ', operation, requests, errors, replies), ', ' ORDER BY operation)
+		FROM ddb_operations WHERE requests + errors + replies > 0}), 'acquire 0 1 0, read 0 1 0, scan 0 1 0',
+	'a call that cannot be sent counts as an error');
 $unplaced->stop;
 
 #
