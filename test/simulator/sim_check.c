@@ -452,12 +452,15 @@ static void
 check_known(sim *s, const sim_cluster *c, uint32_t index)
 {
 	sim_saved_hold *saved = &c->saved_holds[index];
+	int64_t		since = saved->unknown_since;
 
+	if (since < c->paused_until)
+		since = c->paused_until;
 	if (saved->h.session.generation == 0 || saved->h.loss != LOSS_NONE || is_known(c, index))
 		saved->unknown_since = 0;
-	else if (saved->unknown_since <= c->troubled_at)
+	else if (saved->unknown_since == 0)
 		saved->unknown_since = s->now;
-	else if (s->now - saved->unknown_since > SECOND / 2)
+	else if (s->now - since > SECOND / 2)
 		sim_wrong(s, "I5: cluster %d keeps hold %u, request %" PRIu64 " of session %u, "
 				  "which does not know of it", c->number, index, saved->h.seq,
 				  saved->h.session.slot);
@@ -489,8 +492,7 @@ sim_audit(sim *s)
 
 		for (int j = 0; j < s->plan.sessions && c->worker.lm != NULL; j++)
 			check_waiter(s, c, j);
-		for (uint32_t j = 0; j < s->plan.max_leases && c->worker.lm != NULL &&
-			 s->now >= c->paused_until; j++)
+		for (uint32_t j = 0; j < s->plan.max_leases && c->worker.lm != NULL; j++)
 			check_known(s, c, j);
 	}
 	if (sim_chance(s, 10))
