@@ -6,6 +6,11 @@
  * The end of the pipe comes first, the end of the process a moment later: then it
  * is looked for every few milliseconds.
  *
+ * Nothing may be left to process 1.  In a container that is often the postmaster,
+ * which takes a child that it does not know, and that a signal ended, for a crashed
+ * backend.  So this process becomes the parent of what a command leaves behind, and
+ * collects all of the group.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef _GNU_SOURCE
@@ -16,10 +21,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,8 +40,11 @@ extern char **environ;
 struct child
 {
 	reactor    *reactor;
-	pid_t		pid;			/* 0: none runs */
-	pid_t		killed;			/* still to be waited for; 0: none */
+	pid_t		group;			/* not all of it is collected; 0: there is none */
+	bool		running;		/* done is still to be called */
+	bool		stopping;		/* the group was killed */
+	bool		exited;			/* the command itself, with this status */
+	int			status;
 	int			fd;				/* its output; -1: at its end */
 	int64_t		deadline;		/* microseconds, CLOCK_BOOTTIME */
 	const char *problem;		/* why it was killed, or NULL */
@@ -56,21 +66,43 @@ close_output(child *c)
 	c->fd = -1;
 }
 
-static void
-finish(child *c, const char *problem, int status)
+/* Collects those of the group that have ended: is none left? */
+static bool
+collect(child *c)
 {
-	child_end	end = {.problem = problem,.output = c->output,.len = c->len};
-	pid_t		group = c->pid;
+	pid_t		ended;
+	int			status;
+
+	if (c->group == 0)
+		return true;
+	while ((ended = waitpid(-c->group, &status, WNOHANG)) > 0)
+	{
+		if (ended != c->group)
+			continue;
+		c->exited = true;
+		c->status = status;
+		(void) kill(-c->group, SIGKILL);	/* what it has left behind */
+	}
+	if (ended < 0 && errno != EINTR)
+		c->group = 0;
+	return c->group == 0;
+}
+
+static void
+finish(child *c)
+{
+	child_end	end = {.problem = c->problem,.output = c->output,.len = c->len};
 
 	close_output(c);
 	reactor_set_timer(c->reactor, -1);
-	c->pid = 0;
-	(void) kill(-group, SIGKILL);
+	c->running = false;
 	c->output[c->len] = '\0';
-	if (problem == NULL && WIFEXITED(status))
-		end.status = WEXITSTATUS(status);
-	else if (problem == NULL)
+	if (c->problem == NULL && !c->exited)
+		end.problem = "could not be waited for";
+	else if (c->problem == NULL && !WIFEXITED(c->status))
 		end.problem = "was ended by a signal";
+	else if (c->problem == NULL)
+		end.status = WEXITSTATUS(c->status);
 	c->done(c->arg, &end);
 	explicit_bzero(c->output, sizeof(c->output));
 }
@@ -79,40 +111,26 @@ finish(child *c, const char *problem, int status)
 static void
 stop(child *c, const char *problem)
 {
-	(void) kill(-c->pid, SIGKILL);
+	(void) kill(-c->group, SIGKILL);
 	close_output(c);
 	c->problem = problem;
+	c->stopping = true;
 	c->deadline = reactor_now_us() + KILL_US;
 	look_for_exit(c);
-}
-
-/* Has the last one that was killed gone? */
-static bool
-reap(child *c)
-{
-	if (c->killed != 0 && waitpid(c->killed, NULL, WNOHANG) != 0)
-		c->killed = 0;
-	return c->killed == 0;
 }
 
 static void
 look_for_exit(child *c)
 {
-	int			status = 0;
+	bool		none_left = collect(c);
 	int64_t		left = c->deadline - reactor_now_us();
-	pid_t		ended = waitpid(c->pid, &status, WNOHANG);
 
-	if (ended == c->pid)
-		finish(c, c->problem, status);
-	else if (ended < 0 && errno != EINTR)
-		finish(c, "could not be waited for", 0);
-	else if (left <= 0 && c->problem == NULL)
-		stop(c, TOO_LONG);
+	if (none_left || (c->stopping && left <= 0))
+		finish(c);
+	else if (c->exited && !c->stopping)
+		stop(c, NULL);
 	else if (left <= 0)
-	{
-		c->killed = c->pid;
-		finish(c, c->problem, 0);
-	}
+		stop(c, TOO_LONG);
 	else
 		reactor_set_timer(c->reactor, left < EXIT_POLL_US ? left : EXIT_POLL_US);
 }
@@ -145,7 +163,7 @@ on_timer(void *arg)
 {
 	child	   *c = arg;
 
-	if (c->pid == 0)
+	if (!c->running)
 		return;
 	if (c->fd < 0)
 		look_for_exit(c);
@@ -162,16 +180,33 @@ child_new(reactor *r)
 		return NULL;
 	c->reactor = r;
 	c->fd = -1;
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 	reactor_on_io(r, on_output, c);
 	reactor_on_timer(r, on_timer, c);
 	return c;
 }
 
 void
+child_hurry(child *c)
+{
+	if (!c->running || c->stopping)
+		return;
+	c->deadline = reactor_now_us();
+	reactor_set_timer(c->reactor, 0);
+}
+
+void
 child_kill(child *c)
 {
-	if (c->pid != 0)
-		(void) kill(-c->pid, SIGKILL);
+	int64_t		deadline = reactor_now_us() + KILL_US;
+
+	if (c->group != 0)
+		(void) kill(-c->group, SIGKILL);
+	while (!collect(c) && reactor_now_us() < deadline)
+		(void) poll(NULL, 0, EXIT_POLL_US / 1000);
+	/* Those that have left the group, and have ended. */
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
 }
 
 /* Signals as a program expects them, and no descriptor but the three. */
@@ -209,31 +244,31 @@ child_start(child *c, const char *command, int timeout_ms, child_done_fn done, v
 	int			ends[2];
 	int			result;
 
-	if (!reap(c))
+	if (!collect(c))
 	{
 		errno = EBUSY;
 		return false;
 	}
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return false;
-	result = spawn_shell(&c->pid, command, ends[1]);
+	result = spawn_shell(&c->group, command, ends[1]);
 	close(ends[1]);
 	if (result == 0 && (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0 ||
 						!reactor_watch(c->reactor, ends[0], REACTOR_IN)))
 	{
 		result = errno;
-		(void) kill(-c->pid, SIGKILL);
-		c->killed = c->pid;
+		(void) kill(-c->group, SIGKILL);
 	}
 	if (result != 0)
 	{
 		close(ends[0]);
-		c->pid = 0;
 		errno = result;
 		return false;
 	}
 	c->fd = ends[0];
 	c->len = 0;
+	c->running = true;
+	c->stopping = c->exited = false;
 	c->problem = NULL;
 	c->done = done;
 	c->arg = arg;

@@ -5,7 +5,8 @@
  *
  * Never blocks.  The command's input and errors go to /dev/null.  It runs in a
  * process group of its own, which is killed at the end: what the command has left
- * behind, or all of it when its time is up.
+ * behind, or all of it when its time is up.  This process collects all that end; only
+ * what leaves the group (setsid) can outlive it.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +31,10 @@ typedef struct child_end
 
 typedef void (*child_done_fn) (void *arg, const child_end *end);
 
-/* The reactor is for this alone.  NULL if memory is short. */
+/*
+ * The reactor is for this alone.  NULL if memory is short.  From now on the calling
+ * process inherits what its children leave behind, in place of process 1.
+ */
 extern child *child_new(reactor *r);
 
 /*
@@ -40,7 +44,13 @@ extern child *child_new(reactor *r);
 extern bool child_start(child *c, const char *command, int timeout_ms,
 						child_done_fn done, void *arg);
 
-/* Before the process ends: kills the command, if one runs. */
+/* The command that runs, if one does, has no time left. */
+extern void child_hurry(child *c);
+
+/*
+ * Before the process ends: kills the command, if one runs, and waits until it has
+ * gone, a second at most.  May be called from a signal handler.
+ */
 extern void child_kill(child *c);
 
 #endif							/* DDBLOCK_NET_CHILD_H */

@@ -10,6 +10,9 @@
  */
 #include "postgres.h"
 
+#include <unistd.h>
+
+#include "libpq/pqsignal.h"
 #include "storage/ipc.h"
 
 #include "net/child.h"
@@ -33,6 +36,7 @@ static aws_fetch *the_fetch;
 static WorkerFetched the_done;
 
 static void stop_command(int code, Datum arg);
+static void quit(SIGNAL_ARGS);
 static void make_pool(void);
 static int64 epoch_s(void);
 static void advance(void);
@@ -59,12 +63,21 @@ WorkerFetchInit(void)
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	before_shmem_exit(stop_command, (Datum) 0);
+	pqsignal(SIGQUIT, quit);
 }
 
 static void
 stop_command(int code, Datum arg)
 {
 	child_kill(shell);
+}
+
+/* At an immediate shutdown, or if a backend has crashed. */
+static void
+quit(SIGNAL_ARGS)
+{
+	child_kill(shell);
+	_exit(2);
 }
 
 static void

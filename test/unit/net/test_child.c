@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BEFORE_EACH make_child
@@ -118,6 +120,68 @@ TEST(what_takes_too_long_is_killed_with_all_that_it_started)
 	}
 	close(fd);
 	unlink(name);
+}
+
+/* What is left to process 1, or is not waited for, may be taken for a crashed backend. */
+static void
+assert_no_child_is_left(void)
+{
+	int			ours = 0;
+
+	prctl(PR_GET_CHILD_SUBREAPER, &ours);
+	assert_int_equal(ours, 1);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+TEST(all_that_a_command_started_is_collected)
+{
+	run("sleep 1000 >&- & printf x", 30000);
+	assert_string_equal(problem, "");
+	assert_string_equal(output, "x");
+	assert_no_child_is_left();
+	run("(sleep 1000 & sleep 1000) >&- & exit 3", 30000);
+	assert_int_equal(status, 3);
+	assert_no_child_is_left();
+	run("sleep 1000 | cat", 300);
+	assert_string_equal(problem, "ran for too long");
+	assert_no_child_is_left();
+	run("cat /dev/zero | cat", 30000);
+	assert_string_equal(problem, "printed too much");
+	assert_no_child_is_left();
+}
+
+TEST(a_killed_command_is_collected_with_all_that_it_started)
+{
+	assert_true(child_start(c, "sleep 1000 & sleep 1000 | cat", 30000, ended, &ends));
+	usleep(100000);
+	child_kill(c);
+	assert_no_child_is_left();
+	child_kill(c);
+}
+
+TEST(a_command_in_a_hurry_is_killed)
+{
+	struct pollfd fd = {.fd = reactor_fd(r),.events = POLLIN};
+
+	child_hurry(c);
+	for (int i = 0; i < 2; i++)
+	{
+		const char *const commands[] = {"sleep 1000", "exec >&-; sleep 1000"};
+
+		assert_true(child_start(c, commands[i], 60000, ended, &ends));
+		usleep(100000);
+		reactor_run(r);
+		child_hurry(c);
+		assert_int_equal(ends, i);
+		while (ends == i)
+		{
+			assert_int_equal(poll(&fd, 1, 30000), 1);
+			reactor_run(r);
+		}
+		assert_string_equal(problem, "ran for too long");
+		assert_no_child_is_left();
+	}
 }
 
 TEST(what_closes_its_output_first_is_waited_for)
