@@ -60,10 +60,13 @@ ask_token(aws_fetch *fetch, const cJSON *cache, int64_t now_s)
 static bool
 ask_credentials(aws_fetch *fetch)
 {
-	char		path[AWS_TEXT_SIZE];
+	char		query[AWS_TEXT_SIZE] = "";
+	char		path[sizeof(query) + 30];
 
-	snprintf(path, sizeof(path), "/federation/credentials?role_name=%s&account_id=%s",
-			 fetch->plan.from.sso.role_name, fetch->plan.from.sso.account_id);
+	if (!aws_add_field(query, sizeof(query), "role_name", fetch->plan.from.sso.role_name) ||
+		!aws_add_field(query, sizeof(query), "account_id", fetch->plan.from.sso.account_id))
+		return aws_fetch_fail(fetch, "URL is too long");
+	snprintf(path, sizeof(path), "/federation/credentials?%s", query);
 	return aws_errand_request(fetch, "GET", TIMEOUT_MS, fetch->plan.from.sso.url, path) &&
 		aws_errand_header(fetch, "x-amz-sso_bearer_token", fetch->token);
 }

@@ -29,23 +29,6 @@
  * ----------------------------------------------------------------
  */
 
-/* Appends "&name=value", escaped; false if it does not fit. */
-static bool
-add_field(char *body, size_t size, const char *name, const char *value)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		"0123456789-_.~";
-	size_t		used = strlen(body);
-
-	if (used + strlen(name) + 2 + 3 * strlen(value) >= size)
-		return false;
-	used += sprintf(body + used, "%s%s=", used > 0 ? "&" : "", name);
-	for (; *value != '\0'; value++)
-		used += sprintf(body + used, strchr(plain, *value) != NULL ? "%c" : "%%%02X",
-						(unsigned char) *value);
-	return true;
-}
-
 static bool
 write_body(aws_fetch *fetch, const char *action, const aws_role *role, const char *token)
 {
@@ -54,14 +37,14 @@ write_body(aws_fetch *fetch, const char *action, const aws_role *role, const cha
 	char		duration[16];
 
 	snprintf(duration, sizeof(duration), "%d", role->duration_s);
-	if (add_field(body, size, "Action", action) &&
-		add_field(body, size, "Version", "2011-06-15") &&
-		add_field(body, size, "RoleArn", role->arn) &&
-		add_field(body, size, "RoleSessionName", role->session_name) &&
+	if (aws_add_field(body, size, "Action", action) &&
+		aws_add_field(body, size, "Version", "2011-06-15") &&
+		aws_add_field(body, size, "RoleArn", role->arn) &&
+		aws_add_field(body, size, "RoleSessionName", role->session_name) &&
 		(role->external_id[0] == '\0' ||
-		 add_field(body, size, "ExternalId", role->external_id)) &&
-		(role->duration_s == 0 || add_field(body, size, "DurationSeconds", duration)) &&
-		(token == NULL || add_field(body, size, "WebIdentityToken", token)))
+		 aws_add_field(body, size, "ExternalId", role->external_id)) &&
+		(role->duration_s == 0 || aws_add_field(body, size, "DurationSeconds", duration)) &&
+		(token == NULL || aws_add_field(body, size, "WebIdentityToken", token)))
 		return true;
 	return aws_fetch_fail(fetch, "the request is too long");
 }

@@ -69,6 +69,22 @@ aws_errand_header(aws_fetch *fetch, const char *name, const char *value)
 }
 
 bool
+aws_add_field(char *text, size_t size, const char *name, const char *value)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789-_.~";
+	size_t		used = strlen(text);
+
+	if (used + strlen(name) + 2 + 3 * strlen(value) >= size)
+		return false;
+	used += sprintf(text + used, "%s%s=", used > 0 ? "&" : "", name);
+	for (; *value != '\0'; value++)
+		used += sprintf(text + used, strchr(plain, *value) != NULL ? "%c" : "%%%02X",
+						(unsigned char) *value);
+	return true;
+}
+
+bool
 aws_fetch_succeeded(aws_fetch *fetch, const aws_result *result, const char *asked)
 {
 	if (!result->done)
@@ -119,6 +135,34 @@ days_from_epoch(int64_t year, int month, int day)
 		(from_march * 153 + 2) / 5 + day - 1 - 719468;
 }
 
+/* Reads two digits; -1 if there are none. */
+static int
+read_two(const char *text)
+{
+	if (strspn(text, "0123456789") < 2)
+		return -1;
+	return (text[0] - '0') * 10 + text[1] - '0';
+}
+
+/* Reads what follows the time of day: *seconds is the offset from UTC. */
+static bool
+read_zone(const char *text, int *seconds)
+{
+	int			hour,
+				minute;
+
+	*seconds = 0;
+	if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0 || strcmp(text, "UTC") == 0)
+		return true;
+	if ((text[0] != '+' && text[0] != '-') || (hour = read_two(text + 1)) < 0)
+		return false;
+	*seconds = (text[0] == '-' ? -1 : 1) * 60;
+	text += text[3] == ':' ? 4 : 3;
+	minute = read_two(text);
+	*seconds *= hour * 60 + minute;
+	return minute >= 0 && text[2] == '\0';
+}
+
 int64_t
 aws_read_time(const char *text)
 {
@@ -129,10 +173,7 @@ aws_read_time(const char *text)
 				minute,
 				second;
 	int			used = 0;
-	int			zone_hour = 0,
-				zone_minute = 0;
-	char		sign = '+';
-	int64_t		seconds;
+	int			zone;
 
 	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute,
 			   &second, &used) != 6 ||
@@ -142,12 +183,9 @@ aws_read_time(const char *text)
 	text += used;
 	if (text[0] == '.')
 		text += 1 + strspn(text + 1, "0123456789");
-	if (strcmp(text, "Z") != 0 &&
-		(sscanf(text, "%c%2d:%2d", &sign, &zone_hour, &zone_minute) != 3 ||
-		 (sign != '+' && sign != '-')))
+	if (!read_zone(text, &zone))
 		return 0;
-	seconds = days_from_epoch(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
-	return seconds - (sign == '-' ? -1 : 1) * (zone_hour * 3600 + zone_minute * 60);
+	return days_from_epoch(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - zone;
 }
 
 /* ----------------------------------------------------------------

@@ -28,6 +28,9 @@ extern bool aws_errand_request(aws_fetch *fetch, const char *method, int timeout
 							   const char *url, const char *path);
 extern bool aws_errand_header(aws_fetch *fetch, const char *name, const char *value);
 
+/* Appends "&name=value", escaped; false if it does not fit. */
+extern bool aws_add_field(char *text, size_t size, const char *name, const char *value);
+
 /*
  * Was the request answered with 200?  False, with an error that names what was
  * asked, otherwise.
@@ -53,7 +56,10 @@ extern bool aws_take_credentials(aws_fetch *fetch, const char *asked,
 								 const char *session_token,
 								 const char *expiration);
 
-/* ISO 8601: "2026-11-22T10:53:54Z"; fractions and offsets are read.  0: invalid. */
+/*
+ * ISO 8601: "2026-11-22T10:53:54Z"; fractions are read, and "UTC" and offsets in place
+ * of "Z".  0: invalid.
+ */
 extern int64_t aws_read_time(const char *text);
 
 #endif							/* DDBLOCK_AWS_FETCHER_H */

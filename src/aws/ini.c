@@ -4,7 +4,7 @@
  *	  Reads the text of an AWS config or credentials file.
  *
  * A reader classifies the text line by line; the functions are loops over it.
- * The files are small and read only at start and reload, so nothing is indexed.
+ * The files are small and rarely read, so nothing is indexed.
  *
  *-------------------------------------------------------------------------
  */

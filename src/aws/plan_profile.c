@@ -171,7 +171,7 @@ read_sso_session(const search *s, const aws_profile *profile, const char *sessio
 	return AWS_FOUND;
 }
 
-/* Part of a query string: IDs and role names need no escaping. */
+/* As IDs and the names of roles and Regions are. */
 static bool
 is_word(const char *text)
 {

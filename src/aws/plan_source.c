@@ -122,22 +122,32 @@ may_be_plain(const char *host)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (host_is(host, names[i]))
 			return true;
+	if (strcspn(host, ":") >= sizeof(address))
+		return false;
 	snprintf(address, sizeof(address), "%.*s", (int) strcspn(host, ":"), host);
 	return inet_pton(AF_INET, address, &parsed) == 1 &&
 		ntohl(parsed.s_addr) >> 24 == 127;
+}
+
+/* The end of scheme, host and port. */
+static const char *
+url_path(const char *url)
+{
+	const char *scheme_end = strstr(url, "://");
+	const char *host = scheme_end == NULL ? url : scheme_end + 3;
+
+	return host + strcspn(host, "/?");
 }
 
 /* The URL's scheme, host and port must be usable, and its path printable. */
 static aws_found
 check_container_url(const char *url, char *error, size_t error_size)
 {
-	const char *scheme_end = strstr(url, "://");
-	const char *path = scheme_end == NULL ? url : scheme_end + 3;
+	const char *path = url_path(url);
 	char		origin[AWS_TEXT_SIZE];
 	char		host[300];
 	char		words[100];
 
-	path += strcspn(path, "/?");
 	snprintf(origin, sizeof(origin), "%.*s", (int) (path - url), url);
 	if (!aws_is_visible_ascii(url))
 		snprintf(words, sizeof(words), "URL contains white space or a character that is not ASCII");
@@ -192,7 +202,9 @@ aws_plan_container(const aws_environment *env, aws_plan *plan,
 	if (relative == NULL && check_container_url(url, error, error_size) != AWS_FOUND)
 		return AWS_BROKEN;
 	plan->base = AWS_BASE_CONTAINER;
-	snprintf(plan->keys.source, sizeof(plan->keys.source), "container at %.340s", url);
+	/* On ECS, who knows the path gets the credentials. */
+	snprintf(plan->keys.source, sizeof(plan->keys.source), "container at %.*s",
+			 (int) (url_path(url) - url), url);
 	return AWS_FOUND;
 }
 

@@ -482,6 +482,7 @@ TEST(container_urls)
 		{"http://LOCALHOST/x", NULL},
 		{"http://127.1.2.3/x?y=z", NULL},
 		{"http://[::1]:80/", NULL},
+		{"https://anywhere.example?hidden", NULL},
 		{"http://169.254.170.2/x", NULL},
 		{"http://169.254.170.23/v1/credentials", NULL},
 		{"http://[fd00:ec2::23]/v1/credentials", NULL},
@@ -489,6 +490,7 @@ TEST(container_urls)
 		{"http://169.254.169.254/x", "plain HTTP is accepted only from this machine, ECS and EKS Pod Identity"},
 		{"http://localhost.example/x", "plain HTTP is accepted only from this machine, ECS and EKS Pod Identity"},
 		{"http://127.0.0.1.example/x", "plain HTTP is accepted only from this machine, ECS and EKS Pod Identity"},
+		{"http://127.100.100.100.evil.example/c", "plain HTTP is accepted only from this machine, ECS and EKS Pod Identity"},
 		{"http://128.0.0.1/x", "plain HTTP is accepted only from this machine, ECS and EKS Pod Identity"},
 		{"http://localhost@evil.example/x", "URL must end after its host and port"},
 		{"http://evil.example#@localhost/", "URL must end after its host and port"},
@@ -510,6 +512,10 @@ TEST(container_urls)
 				fail_msg("%s: %s", cases[i].full, error);
 			assert_int_equal(plan.base, AWS_BASE_CONTAINER);
 			assert_string_equal(plan.from.container.url, cases[i].full);
+			/* The path is a secret. */
+			assert_memory_equal(plan.keys.source, "container at http", 17);
+			assert_null(strchr(strstr(plan.keys.source, "://") + 3, '/'));
+			assert_null(strchr(plan.keys.source, '?'));
 		}
 	}
 }
@@ -525,6 +531,7 @@ TEST(the_relative_uri_of_a_container_wins)
 
 	assert_true(find(NULL, &w));
 	assert_string_equal(plan.from.container.url, "http://169.254.170.2/v2/x?a=1");
+	assert_string_equal(plan.keys.source, "container at http://169.254.170.2");
 	w.variables[0].value = "@evil.example/";
 	assert_refused_with(NULL, &w, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not a path");
 }

@@ -390,7 +390,7 @@ begin_sso(const char *cache)
 	strcpy(fetch.plan.from.sso.url, "https://portal.example");
 	strcpy(fetch.plan.from.sso.oidc_url, "https://oidc.example");
 	strcpy(fetch.plan.from.sso.account_id, "1");
-	strcpy(fetch.plan.from.sso.role_name, "r");
+	strcpy(fetch.plan.from.sso.role_name, "r+w");
 	strcpy(fetch.plan.from.sso.token_file, "/cache");
 	file_text = cache;
 	begin(AWS_BASE_SSO);
@@ -399,12 +399,12 @@ begin_sso(const char *cache)
 TEST(single_sign_on)
 {
 	begin_sso("{\"accessToken\":\"HIDDENT\",\"expiresAt\":\"2021-12-20T11:33:21Z\"}");
-	assert_asks("GET", "https://portal.example/federation/credentials?role_name=r&account_id=1");
+	assert_asks("GET", "https://portal.example/federation/credentials?role_name=r%2Bw&account_id=1");
 	assert_header("x-amz-sso_bearer_token: HIDDENT");
 	reply(200, SSO_REPLY);
 	assert_done("ID", "HIDDEN", "TOKEN", EXPIRES_S);
 	begin_sso("{\"accessToken\":\"HIDDENT\",\"expiresAt\":\"2021-12-20T11:33:21Z\"}");
-	assert_asks("GET", "https://portal.example/federation/credentials?role_name=r&account_id=1");
+	assert_asks("GET", "https://portal.example/federation/credentials?role_name=r%2Bw&account_id=1");
 	reply(401, "");
 	assert_failed("the token is refused: run \"aws sso login\"");
 	begin_sso(NULL);
@@ -424,7 +424,7 @@ TEST(an_expired_token_is_exchanged)
 	assert_non_null(strstr(fetch.errand.body, "\"HIDDENR\""));
 	assert_non_null(strstr(fetch.errand.body, "\"HIDDENC\""));
 	reply(200, "{\"accessToken\":\"HIDDENNEW\",\"expiresIn\":28800}");
-	assert_asks("GET", "https://portal.example/federation/credentials?role_name=r&account_id=1");
+	assert_asks("GET", "https://portal.example/federation/credentials?role_name=r%2Bw&account_id=1");
 	assert_header("x-amz-sso_bearer_token: HIDDENNEW");
 	reply(200, SSO_REPLY);
 	assert_done("ID", "HIDDEN", "TOKEN", EXPIRES_S);
@@ -451,6 +451,17 @@ TEST(times)
 		{"2021-12-20T13:03:20+01:30", 1640000000},
 		{"2021-12-20T03:33:20-08:00", 1640000000},
 		{"2100-03-01T00:00:00Z", INT64_C(4107542400)},
+		{"2021-12-20T13:03:20+0130", 1640000000},
+		{"2021-12-20T11:33:20+0000", 1640000000},
+		{"2021-12-20T11:33:20z", 1640000000},
+		{"2021-12-20T11:33:20.5UTC", 1640000000},
+		{"2021-12-20T11:33:20+00:00junk", 0},
+		{"2021-12-20T11:33:20+0000junk", 0},
+		{"2021-12-20T11:33:20UTC+1", 0},
+		{"2021-12-20T11:33:20+00", 0},
+		{"2021-12-20T11:33:20+", 0},
+		{"2021-12-20T11:33:20+-1:-1", 0},
+		{"2021-12-20T11:33:20+01:+1", 0},
 		{"2021-12-20T11:33:20", 0},
 		{"2021-13-20T11:33:20Z", 0},
 		{"2021-12-20T24:33:20Z", 0},
