@@ -47,6 +47,7 @@ http_request_new(const char *method, const char *url,
 				 const char *const *headers, int header_count,
 				 const char *body, size_t len)
 {
+	size_t		size;
 	size_t		nodes_size = (header_count + 1) * sizeof(struct curl_slist);
 	size_t		text_size = sizeof(no_expect);
 	http_request *request;
@@ -57,10 +58,12 @@ http_request_new(const char *method, const char *url,
 		text_size += strlen(headers[i]) + 1;
 	if (method != NULL)
 		text_size += strlen(method) + strlen(url) + 2;
-	request = malloc(sizeof(*request) + nodes_size + text_size + len);
+	size = sizeof(*request) + nodes_size + text_size + len;
+	request = malloc(size);
 	if (request == NULL)
 		return NULL;
 	memset(request, 0, sizeof(*request));
+	request->size = size;
 	node = (struct curl_slist *) (request + 1);
 	text = (char *) node + nodes_size;
 	request->headers = node;
@@ -80,5 +83,8 @@ http_request_new(const char *method, const char *url,
 void
 http_request_free(http_request *request)
 {
+	/* Headers and body may have secrets. */
+	if (request != NULL)
+		explicit_bzero(request, request->size);
 	free(request);
 }

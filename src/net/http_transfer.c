@@ -111,7 +111,7 @@ on_progress(void *arg, curl_off_t reply_len, curl_off_t replied,
 	return t->too_large;
 }
 
-/* Makes room for len more bytes and a NUL. */
+/* Makes room for len more bytes and a NUL.  Leaves no copy: it may have secrets. */
 static bool
 have_space(http_transfer *t, size_t len)
 {
@@ -122,9 +122,15 @@ have_space(http_transfer *t, size_t len)
 		size *= 2;
 	if (size == t->reply_size)
 		return true;
-	grown = realloc(t->reply, size);
+	grown = malloc(size);
 	if (grown == NULL)
 		return false;
+	if (t->reply != NULL)
+	{
+		memcpy(grown, t->reply, t->reply_len);
+		explicit_bzero(t->reply, t->reply_len);
+		free(t->reply);
+	}
 	t->reply = grown;
 	t->reply_size = size;
 	return true;
@@ -334,6 +340,7 @@ void
 http_transfer_unload(http_transfer *t)
 {
 	t->request = NULL;
+	explicit_bzero(t->reply, t->reply_len);
 	if (t->reply_size > REPLY_KEEP)
 	{
 		char	   *shrunk = realloc(t->reply, REPLY_KEEP);

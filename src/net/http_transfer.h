@@ -19,6 +19,7 @@
 typedef struct http_request
 {
 	struct http_request *next;
+	size_t		size;			/* of the block */
 	http_done_fn done;
 	void	   *arg;
 	int64_t		posted_at;		/* microseconds, CLOCK_BOOTTIME */
@@ -75,7 +76,7 @@ extern bool http_transfer_load(http_transfer *t, http_request *request);
 extern void http_transfer_ended(const http_transfer *t, CURLcode code,
 								int64_t elapsed_us, http_reply *reply);
 
-/* Makes it ready for the next request; frees the reply. */
+/* Makes it ready for the next request; wipes the reply. */
 extern void http_transfer_unload(http_transfer *t);
 
 #endif							/* DDBLOCK_NET_HTTP_TRANSFER_H */
