@@ -133,7 +133,7 @@ find_container(const aws_settings *settings, const aws_environment *env,
 	return aws_plan_container(env, plan, error, error_size);
 }
 
-bool
+aws_found
 aws_make_plan(const aws_settings *settings, const aws_environment *env,
 			  aws_plan *plan, char *error, size_t error_size)
 {
@@ -159,10 +159,10 @@ aws_make_plan(const aws_settings *settings, const aws_environment *env,
 	aws_make_printable(plan->keys.source);
 	error[0] = '\0';
 	if (result == AWS_FOUND)
-		return true;
+		return AWS_FOUND;
 	snprintf(error, error_size, "%s", plan->tried);
 	aws_plan_wipe(plan);
-	return false;
+	return result;
 }
 
 void

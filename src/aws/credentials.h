@@ -136,10 +136,10 @@ extern const aws_provider aws_providers[];
 extern const int aws_provider_count;
 
 /*
- * Tries the providers.  False if none applies or one is broken; error then names
- * the sources in the order tried, with each one's error.
+ * Tries the providers.  Unless the result is AWS_FOUND, error names the sources in the
+ * order tried, with each one's error.
  */
-extern bool aws_make_plan(const aws_settings *settings, const aws_environment *env,
+extern aws_found aws_make_plan(const aws_settings *settings, const aws_environment *env,
 						  aws_plan *plan, char *error, size_t error_size);
 
 /* Overwrites the secrets. */

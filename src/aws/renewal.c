@@ -14,19 +14,33 @@ about_half(int64_t time, uint64_t random)
 	return time / 10 * 4 + (int64_t) (random % (uint64_t) (time / 10 + 1));
 }
 
+static int64_t
+not_too_soon(int64_t delay)
+{
+	return delay > AWS_RENEWAL_SOONEST_US ? delay : AWS_RENEWAL_SOONEST_US;
+}
+
 void
 aws_renewal_succeeded(aws_renewal *renewal, int64_t now, int64_t left, uint64_t random)
 {
-	int64_t		delay;
-
 	renewal->failures = 0;
 	renewal->next = AWS_RENEWAL_NEVER;
 	if (left == AWS_RENEWAL_NEVER)
 		return;
-	delay = left > 0 ? about_half(left, random) : 0;
-	if (delay < AWS_RENEWAL_SOONEST_US)
-		delay = AWS_RENEWAL_SOONEST_US;
-	renewal->next = now + delay;
+	renewal->next = now + not_too_soon(left > 0 ? about_half(left, random) : 0);
+}
+
+/* Time that passes changes nothing: there was never more than half of it left. */
+void
+aws_renewal_check(aws_renewal *renewal, int64_t now, int64_t left)
+{
+	int64_t		latest;
+
+	if (left == AWS_RENEWAL_NEVER)
+		return;
+	latest = now + not_too_soon(left / 2);
+	if (renewal->next > latest)
+		renewal->next = latest;
 }
 
 void

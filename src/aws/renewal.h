@@ -33,6 +33,9 @@ typedef struct aws_renewal
 /* left: how long the credentials are still valid; AWS_RENEWAL_NEVER: they do not expire. */
 extern void aws_renewal_succeeded(aws_renewal *renewal, int64_t now, int64_t left,
 								  uint64_t random);
+
+/* The clock may have been corrected: "left" is what is left now. */
+extern void aws_renewal_check(aws_renewal *renewal, int64_t now, int64_t left);
 extern void aws_renewal_failed(aws_renewal *renewal, int64_t now, uint64_t random);
 
 #endif							/* DDBLOCK_AWS_RENEWAL_H */

@@ -210,6 +210,7 @@ wait_for_place(void)
 		}
 		ConfigReloadPending = false;
 		ProcessConfigFile(PGC_SIGHUP);
+		WorkerFetchReload();
 	}
 }
 

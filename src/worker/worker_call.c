@@ -46,6 +46,7 @@ typedef struct Call
 {
 	WorkerCall	asked;
 	bool		again;			/* posted a second time, newly signed */
+	bool		refused;		/* ... because of its credentials */
 	dynamo_reply reply;
 	struct Call *next;			/* in one of the lists of calls that were not posted */
 } Call;
@@ -197,7 +198,7 @@ post(Call *call)
 	last_call = call->asked.posted = SegmentNow();
 	if (WorkerCredentials() == NULL)
 		WorkerWantCredentials();
-	if (WorkerCredentialsComing() && (call->again || WorkerCredentials() == NULL))
+	if (WorkerCredentialsComing() && (call->refused || WorkerCredentials() == NULL))
 		append(&waiting, call);
 	else if (WorkerCredentials() == NULL)
 		fail(call, DYNAMO_CREDENTIALS, "no credentials were found");
@@ -298,9 +299,10 @@ replied(void *arg, const http_reply *reply)
 		conclude(call);
 		return;
 	}
-	if (call->reply.status == DYNAMO_CREDENTIALS && WorkerCredentials() != NULL)
-		WorkerWantCredentials();
 	call->again = true;
+	call->refused = call->reply.status == DYNAMO_CREDENTIALS;
+	if (call->refused && WorkerCredentials() != NULL)
+		WorkerWantCredentials();
 	dynamo_reply_free(&call->reply);
 	post(call);
 }

@@ -38,12 +38,14 @@ static aws_fetch fetch;
 static bool fetching;
 static bool outdated;			/* the settings have changed since it began */
 static bool trouble;			/* the log says that fetching fails */
-static bool told;				/* ... where the credentials come from */
-static int64 last_wanted;		/* by a call: when that fetch began or failed, or 0 */
+static char told[sizeof(credentials.source)];	/* the log says that they come from there */
 static aws_renewal renewal;
+static aws_renewal wanted;		/* when a call may cause a fetch again */
 
 static void look_up(bool keep);
 static void take(const aws_credentials *found);
+static int64 time_left(const aws_credentials *of, int64 now);
+static bool is_too_old(const aws_credentials *found);
 static void forget(void);
 static void fetched(aws_fetch *done, bool found);
 static void log_success(void);
@@ -56,19 +58,26 @@ static bool readable_by_all(const char *path);
 void
 WorkerFindCredentials(void)
 {
-	renewal = (aws_renewal) {0};
-	look_up(false);
+	renewal = wanted = (aws_renewal) {0};
+	outdated = fetching;
+	if (fetching)
+		WorkerFetchGiveUp();
+	else
+		look_up(false);
 }
 
+/* DynamoDB may refuse again and again what a source gives: with growing delays. */
 void
 WorkerWantCredentials(void)
 {
 	int64		now = SegmentNow();
 
-	if (fetching || (last_wanted != 0 && now - last_wanted < AWS_RENEWAL_RETRY_US))
+	if (fetching || now < wanted.next)
 		return;
+	if (now - wanted.next > AWS_RENEWAL_RETRY_MAX_US)
+		wanted.failures = 0;
+	aws_renewal_failed(&wanted, now, random_bits());
 	look_up(false);
-	last_wanted = fetching ? now : 0;
 }
 
 bool
@@ -81,6 +90,8 @@ int64
 WorkerRenewCredentials(int64 now)
 {
 	WorkerFetchRun();
+	if (have_credentials)
+		aws_renewal_check(&renewal, now, time_left(&credentials, now));
 	if (!fetching && renewal.next != 0 && renewal.next <= now)
 		look_up(true);
 	if (fetching)
@@ -90,44 +101,53 @@ WorkerRenewCredentials(int64 now)
 
 /*
  * Keys replace those in use at once, as does the lack of any, unless those in use
- * are to be kept until there are others.
+ * are to be kept until there are others.  They are kept, too, if a source is broken:
+ * somebody may be writing its file.
  */
 static void
 look_up(bool keep)
 {
 	aws_settings set = WorkerAwsSettings();
+	aws_found	result = aws_make_plan(&set, WorkerEnvironment(), &fetch.plan, fetch.error,
+									   sizeof(fetch.error));
 
-	if (fetching)
-	{
-		outdated = true;
-		return;
-	}
-	if (!aws_make_plan(&set, WorkerEnvironment(), &fetch.plan, fetch.error,
-					   sizeof(fetch.error)))
-	{
-		if (!keep)
-			forget();
-		fetched(&fetch, false);
-	}
-	else
+	if (result == AWS_FOUND)
 	{
 		fetching = true;
 		WorkerFetchStart(&fetch, fetched);
+		return;
 	}
+	if (result == AWS_NOT_HERE && !keep)
+		forget();
+	fetched(&fetch, false);
 }
 
 static void
 take(const aws_credentials *found)
 {
-	int64		left = AWS_RENEWAL_NEVER;
 	int64		now = SegmentNow();
 
 	credentials = *found;
 	have_credentials = true;
 	credentials_error[0] = '\0';
-	if (found->expires_s != 0)
-		left = found->expires_s * USECS_PER_SEC - WorkerEpochLikely(now);
-	aws_renewal_succeeded(&renewal, now, left, random_bits());
+	aws_renewal_succeeded(&renewal, now, time_left(found, now), random_bits());
+}
+
+static int64
+time_left(const aws_credentials *of, int64 now)
+{
+	if (of->expires_s == 0)
+		return AWS_RENEWAL_NEVER;
+	return of->expires_s * USECS_PER_SEC - WorkerEpochLikely(now);
+}
+
+/* Have these expired, but those in use have not? */
+static bool
+is_too_old(const aws_credentials *found)
+{
+	int64		now = SegmentNow();
+
+	return have_credentials && time_left(&credentials, now) > 0 && time_left(found, now) <= 0;
 }
 
 static void
@@ -138,49 +158,56 @@ forget(void)
 }
 
 /*
- * Without a plan there was nothing to fetch, and files may change at any time: the
- * next call looks again.
+ * If nobody had to be asked, the next call looks again: files may change at any time.
  */
 static void
 fetched(aws_fetch *done, bool found)
 {
-	bool		tried = fetching;
+	int64		now = SegmentNow();
+	bool		asked = done->plan.base != AWS_BASE_KEYS || done->plan.role_count > 0;
 
 	fetching = false;
-	if (tried && outdated)
+	if (outdated)
 	{
 		outdated = false;
 		look_up(false);
 		return;
 	}
+	if (!asked)
+		wanted = (aws_renewal) {0};
+	if (found && is_too_old(&done->found))
+	{
+		found = false;
+		snprintf(done->error, sizeof(done->error), "%s: the credentials have already expired",
+				 done->found.source);
+	}
 	if (found)
 	{
 		take(&done->found);
-		if (done->plan.base != AWS_BASE_KEYS || done->plan.role_count > 0)
+		if (asked || trouble)
 			log_success();
 	}
 	else
 	{
 		strlcpy(credentials_error, done->error, sizeof(credentials_error));
-		if (tried || have_credentials)
-		{
-			last_wanted = tried ? SegmentNow() : 0;
-			aws_renewal_failed(&renewal, SegmentNow(), random_bits());
+		aws_renewal_failed(&renewal, now, random_bits());
+		if (asked)
+			wanted = (aws_renewal) {.next = now + AWS_RENEWAL_RETRY_US};
+		if (asked || have_credentials)
 			log_failure();
-		}
 	}
 	aws_fetch_wipe(done);
 }
 
-/* The first time, and after trouble: not at each renewal. */
+/* The first time from each source, and after trouble: not at each renewal. */
 static void
 log_success(void)
 {
-	if (!told || trouble)
+	if (strcmp(told, credentials.source) != 0 || trouble)
 		ereport(LOG,
 				(errmsg("ddblock has fetched credentials from: %s", credentials.source),
 				 errdetail("They expire: %s.", expiry())));
-	told = true;
+	strlcpy(told, credentials.source, sizeof(told));
 	trouble = false;
 }
 

@@ -31,8 +31,11 @@ WorkerEnvironment(void)
 {
 	static aws_environment environment = {.get = get_env,.read_file = read_file};
 
-	if (environment.home == NULL)
+	static bool looked_for_home;
+
+	if (!looked_for_home)
 		environment.home = find_home();
+	looked_for_home = true;
 	return &environment;
 }
 

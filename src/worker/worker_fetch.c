@@ -34,6 +34,7 @@ static child *shell;
 
 static aws_fetch *the_fetch;
 static WorkerFetched the_done;
+static bool given_up;
 
 static void stop_command(int code, Datum arg);
 static void quit(SIGNAL_ARGS);
@@ -125,8 +126,18 @@ WorkerFetchStart(aws_fetch *fetch, WorkerFetched done)
 	Assert(the_fetch == NULL);
 	the_fetch = fetch;
 	the_done = done;
+	given_up = false;
 	aws_fetch_begin(fetch);
 	advance();
+}
+
+/* No time is left for its errand, and no other follows. */
+void
+WorkerFetchGiveUp(void)
+{
+	given_up = true;
+	http_pool_hurry(pool, 0);
+	child_hurry(shell);
 }
 
 static int64
@@ -140,7 +151,8 @@ static void
 advance(void)
 {
 	aws_fetch  *fetch = the_fetch;
-	aws_step	step = aws_fetch_next(fetch, WorkerEnvironment(), epoch_s());
+	aws_step	step = given_up ? AWS_STEP_FAILED :
+		aws_fetch_next(fetch, WorkerEnvironment(), epoch_s());
 
 	switch (step)
 	{

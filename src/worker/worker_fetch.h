@@ -24,6 +24,9 @@ extern int	WorkerFetchFd(void);
 /* One at a time.  done may be called at once. */
 extern void WorkerFetchStart(aws_fetch *fetch, WorkerFetched done);
 
+/* Its result is not wanted any more: done is called soon, without one. */
+extern void WorkerFetchGiveUp(void);
+
 /* done is called from here. */
 extern void WorkerFetchRun(void);
 

@@ -303,7 +303,7 @@ fetch_all(const aws_environment *env, char *words, size_t size, aws_fetch *fetch
 	static const aws_settings none;
 	int			number = 0;
 
-	if (!aws_make_plan(&none, env, &fetch->plan, words, size))
+	if (aws_make_plan(&none, env, &fetch->plan, words, size) != AWS_FOUND)
 		return false;
 	aws_fetch_begin(fetch);
 	for (;;)
@@ -452,7 +452,7 @@ run_urls(const char *folder, const char *set, bool container)
 		/* So that the container is the last source. */
 		if (container)
 			cJSON_AddStringToObject(variables, "AWS_EC2_METADATA_DISABLED", "true");
-		found = aws_make_plan(&none, &env, &plan, words, sizeof(words));
+		found = aws_make_plan(&none, &env, &plan, words, sizeof(words)) == AWS_FOUND;
 		if (found && plan.base == AWS_BASE_CONTAINER)
 			snprintf(url, sizeof(url), "%s", plan.from.container.url);
 		else if (found && plan.base == AWS_BASE_METADATA)
@@ -561,7 +561,7 @@ run_chains(void)
 		/* A profile without credentials is an error only if nothing comes after it. */
 		cJSON_ReplaceItemInObject(variables, "AWS_EC2_METADATA_DISABLED",
 								  cJSON_CreateString(strstr(config, "credential_source = Ec2") ? "false" : "true"));
-		found = aws_make_plan(&settings, &env, &plan, words, sizeof(words));
+		found = aws_make_plan(&settings, &env, &plan, words, sizeof(words)) == AWS_FOUND;
 		snprintf(title, sizeof(title), "assume-role-tests: %s", text_of(test, "docs"));
 		if (found)
 			report(title, wanted != NULL && same_chain(wanted, &plan), plan.keys.source);

@@ -106,7 +106,7 @@ check_credentials(const aws_settings *settings, const aws_environment *env)
 
 	memset(&plan, 'x', sizeof(plan));
 	memset(error, 'x', sizeof(error));
-	if (aws_make_plan(settings, env, &plan, error, sizeof(error)))
+	if (aws_make_plan(settings, env, &plan, error, sizeof(error)) == AWS_FOUND)
 	{
 		CHECK(plan.base != AWS_BASE_KEYS ||
 			  (found->access_key_id[0] > ' ' && found->secret_access_key[0] > ' '));

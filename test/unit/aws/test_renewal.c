@@ -44,6 +44,31 @@ TEST(old_credentials_are_asked_for_again_and_again_but_not_at_once)
 	assert_true(r.next == AWS_RENEWAL_SOONEST_US);
 }
 
+TEST(a_clock_that_was_wrong_brings_the_renewal_forward_and_time_does_not)
+{
+	aws_renewal r = {0};
+	int64_t		next;
+
+	for (uint64_t random = 0; random < 1000; random++)
+	{
+		aws_renewal_succeeded(&r, 0, 15 * MINUTE, random * UINT64_C(0x9E3779B97F4A7C15));
+		next = r.next;
+		for (int64_t now = 0; now <= 16 * MINUTE; now += 7 * SECOND)
+			aws_renewal_check(&r, now, 15 * MINUTE - now);
+		assert_true(r.next == next);
+	}
+	aws_renewal_check(&r, 0, 12 * 60 * MINUTE);
+	assert_true(r.next == next);
+	aws_renewal_check(&r, 0, AWS_RENEWAL_NEVER);
+	assert_true(r.next == next);
+	aws_renewal_check(&r, 0, 4 * MINUTE);
+	assert_true(r.next == 2 * MINUTE);
+	aws_renewal_check(&r, SECOND, -5 * MINUTE);
+	assert_true(r.next == SECOND + AWS_RENEWAL_SOONEST_US);
+	aws_renewal_check(&r, 2 * SECOND, -5 * MINUTE);
+	assert_true(r.next == SECOND + AWS_RENEWAL_SOONEST_US);
+}
+
 TEST(failures_are_followed_by_growing_delays)
 {
 	aws_renewal r = {0};
