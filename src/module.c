@@ -12,6 +12,8 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
+
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
@@ -25,6 +27,21 @@
 PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
+
+/*
+ * The worker loads this very file, which may have been preloaded by a path where the
+ * server does not look for libraries.  A path that is too long for a worker is left to
+ * that search.  (Every library has a _PG_init, and one's reference may lead to another's.)
+ */
+static const char *
+library_name(size_t size)
+{
+	Dl_info		self;
+
+	if (dladdr((void *) library_name, &self) == 0 || strlen(self.dli_fname) >= size)
+		return "ddblock";
+	return self.dli_fname;
+}
 
 static void
 register_worker(void)
@@ -40,7 +57,8 @@ register_worker(void)
 	 * The worker itself waits if it was started less than a second ago.
 	 */
 	worker.bgw_restart_time = 0;
-	strlcpy(worker.bgw_library_name, "ddblock", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_library_name, library_name(sizeof(worker.bgw_library_name)),
+			sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "ddblock_worker_main",
 			sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "ddblock worker", sizeof(worker.bgw_name));

@@ -42,10 +42,10 @@ sub next_credentials
 
 sub cluster
 {
-	my ($name, $environment, $conf) = @_;
+	my ($name, $environment, $conf, %options) = @_;
 	local %ENV = (%ENV, HOME => $home, %$environment);
 	my $node = new_cluster($name, through => $double, table => 0,
-		conf => $without_keys . ($conf // ''));
+		conf => $without_keys . ($conf // ''), %options);
 
 	push @nodes, $node;
 	$environment{$name} = $environment;
@@ -58,6 +58,18 @@ sub restart
 	local %ENV = (%ENV, HOME => $home, %{ $environment{ $node->name } });
 
 	$node->restart;
+	return;
+}
+
+# As in a container: what its processes leave behind becomes the postmaster's child.
+sub start_as_init
+{
+	my ($node) = @_;
+	local %ENV = (%ENV, HOME => $home, %{ $environment{ $node->name } });
+
+	system_or_bail('pg_ctl', '-w', '-p', "$home/as-init", '-D', $node->data_dir, '-l',
+		$node->logfile, '-o', '--cluster-name=' . $node->name, 'start');
+	$node->_update_pid(1);
 	return;
 }
 
@@ -158,6 +170,8 @@ my $container = cluster('container',
 	{ AWS_CONTAINER_CREDENTIALS_FULL_URI => "$url/container",
 		AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE => "$home/token" });
 works($container, "a container's role, with a token from a file");
+is($container->safe_psql('postgres', 'SELECT credentials FROM ddb_status'), "container at $url",
+	"a view does not show the URL's path: on ECS it is a secret");
 $container->stop;
 my $refused = cluster('refused', { AWS_CONTAINER_CREDENTIALS_FULL_URI => 'http://192.0.2.1/x' });
 like(error_of($refused, q{SELECT ddb_lock_acquire('b')}),
@@ -219,10 +233,18 @@ write_file("$home/command", <<"SCRIPT");
 #!/bin/sh
 echo secretNoise >&2
 echo \$\$ >$home/pid
-[ ! -e $home/slow ] || sleep 300
+[ ! -e $home/slow ] || sleep 300 | cat
+sleep 300 >/dev/null &
 cat $home/output
 SCRIPT
 chmod 0700, "$home/command";
+write_file("$home/as-init", <<'SCRIPT');
+#!/usr/bin/python3
+import ctypes, os, shutil, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)     # PR_SET_CHILD_SUBREAPER
+os.execv(shutil.which('postgres'), ['postgres'] + sys.argv[1:])
+SCRIPT
+chmod 0700, "$home/as-init";
 push @secrets, 'secretNoise', 'secretArgument';
 write_file("$home/.aws/config",
 	"[default]\ncredential_process = $home/command secretArgument\n");
@@ -239,16 +261,25 @@ sub renewals
 	return $_[0]->query_safe(q{SELECT renewals FROM ddb_locks WHERE name = 'held'});
 }
 
-my $process = cluster('process', {});
+# The slow command starts anew, for whatever reason.
+sub next_command
+{
+	my ($before, $start) = @_;
+
+	$start->();
+	wait_for { slurp_pid() > 0 && slurp_pid() != $before } 'the command';
+	return slurp_pid();
+}
+
+my $process = cluster('process', {}, undef, start => 0);
+start_as_init($process);
+$process->safe_psql('postgres', 'CREATE EXTENSION ddblock');
 works($process, 'what a command prints');
 $session = undisturbed($process);
 $session->query_safe(q{SELECT ddb_lock_acquire('held', lease => '3s')});
 write_file("$home/slow", '');
 my $worker = worker_pid($process);
-my $first_pid = PostgreSQL::Test::Utils::slurp_file("$home/pid");
-$process->reload;
-wait_for { slurp_pid() > 0 && slurp_pid() != $first_pid } 'the command';
-my $slow_pid = slurp_pid();
+my $slow_pid = next_command(slurp_pid(), sub { $process->reload });
 my $renewals = renewals($session);
 # As many as a lease of 3 s needs.
 wait_for { renewals($session) >= $renewals + 4 } 'renewals';
@@ -256,10 +287,43 @@ ok(kill(0, $slow_pid), 'the command still runs');
 is($session->query_safe(q{SELECT ddb_lock_require('held') > 0}), 't',
 	'a command that takes long keeps no renewal from being sent');
 is(worker_pid($process), $worker, 'and not the worker');
+my $errors = stat_of($process, 'acquire', 'errors');
+$double->fault('expired', error => 'RequestTimeTooSkewed', operation => 'UpdateItem');
+works($process, 'a call that DynamoDB refuses because of the time does not wait for the command');
+is(stat_of($process, 'acquire', 'errors') - $errors, 1, 'it was repeated at once');
 unlink "$home/slow";
 $process->wait_for_log(qr/$not_fetched\n.*DETAIL: .*credential_process of profile "default": the command ran for too long/);
 wait_for { !kill 0, $slow_pid } 'its end';
 pass('it is ended after its time');
+$session->quit;
+
+# Whatever happens, the postmaster finds no orphan that a signal has ended.
+write_file("$home/slow", '');
+$slow_pid = next_command($slow_pid, sub { $process->reload });
+kill 'TERM', $worker;
+$slow_pid = next_command($slow_pid, sub { });
+$process->stop;
+ok(!kill(0, $slow_pid), 'a fast shutdown ends the command');
+start_as_init($process);
+$slow_pid = next_command($slow_pid, sub { });
+$process->stop('immediate');
+ok(!kill(0, $slow_pid), 'as does an immediate one');
+start_as_init($process);
+$slow_pid = next_command($slow_pid, sub { });
+
+# New settings do not wait for a command that hangs.
+$process->append_conf('postgresql.conf',
+	"ddblock.access_key_id = 'test'\nddblock.secret_access_key = 'test'\n");
+$process->reload;
+works($process, 'new keys replace a command that hangs');
+wait_for { !kill 0, $slow_pid } 'its end';
+$process->append_conf('postgresql.conf',
+	"ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n");
+unlink "$home/slow";
+unlike(PostgreSQL::Test::Utils::slurp_file($process->logfile),
+	qr/terminated by signal|crash of another server process/,
+	'the postmaster has not taken any part of a command for a crashed backend');
+
 write_file("$home/output", 'secretNoise');
 restart($process);
 like(error_of($process, q{SELECT ddb_lock_acquire('b')}),
@@ -293,6 +357,112 @@ write_file("$home/.aws/sso/cache/" . `printf mine | sha1sum | cut -c1-40 | tr -d
 recovers($sso, 'the token');
 pass('with a token it works');
 $sso->stop;
+
+#
+# Sources that stop working
+#
+unlink "$home/.aws/config";
+my %instance = (AWS_EC2_METADATA_DISABLED => 'false', AWS_EC2_METADATA_SERVICE_ENDPOINT => $url);
+next_credentials();
+my $steady = cluster('steady', \%instance);
+works($steady, 'a source that works');
+$double->credentials(next_credentials(lifetime_s => -10), state => 'expired');
+$steady->reload;
+$steady->wait_for_log(qr/$not_fetched\n.*DETAIL: .*the credentials have already expired/);
+works($steady, 'credentials that have already expired do not replace those in use');
+
+# DynamoDB refuses what the source gives, which does not help to ask again and again.
+$double->credentials(next_credentials(), state => 'gone');
+$steady->reload;
+$steady->wait_for_log(qr/$fetched/);
+$count = grep { $_->{path} =~ /the-role$/ } $sources->log;
+my $until = time + 12;
+error_of($steady, q{SELECT ddb_lock_acquire('b')}) while time < $until;
+my $asked = (grep { $_->{path} =~ /the-role$/ } $sources->log) - $count;
+ok($asked >= 1 && $asked <= 5, "the source is asked with growing delays: $asked times in 12 s");
+next_credentials();
+$steady->reload;
+recovers($steady, 'the source');
+
+# The log names a source that is new.
+write_file("$home/output", qq({"Version": 1, "AccessKeyId": "ASIA$number", )
+	  . qq("SecretAccessKey": "secretOfASIA$number", "SessionToken": "tokenOfASIA$number=="}));
+my $command = "[default]\ncredential_process = $home/command secretArgument\n";
+write_file("$home/.aws/config", $command);
+$steady->reload;
+$steady->wait_for_log(qr/${fetched}credential_process of profile "default"/);
+pass('the log names the source after a reload has changed it');
+
+# A file that somebody is writing
+write_file("$home/.aws/config", "[default]\ncredential_proc");
+$steady->reload;
+$steady->wait_for_log(qr/$not_fetched\n.*DETAIL: .*config: line 2 is malformed.*\n.*HINT: +Those in use stay in use/);
+works($steady, 'a malformed file leaves the credentials in use');
+my $before = times_logged($steady, $fetched);
+write_file("$home/.aws/config", $command);
+wait_for { times_logged($steady, $fetched) > $before } 'another look';
+pass('the file is read again without a reload');
+$steady->stop;
+
+# No credentials at all, then not even a usable file
+write_file("$home/.aws/config", "[default]\ncredential_process = false\n");
+my $idle = cluster('idle', {});
+$idle->wait_for_log($not_fetched);
+write_file("$home/.aws/config", "[default]\ncredential_proc");
+my $idle_worker = wait_for { worker_pid($idle) } 'the worker';
+
+# Ticks of 10 ms that the worker has computed for
+sub computed
+{
+	return (split ' ', PostgreSQL::Test::Utils::slurp_file("/proc/$_[0]/stat") =~ s/^.*\)//r)[11];
+}
+
+sleep 4;
+my $ticks = computed($idle_worker);
+sleep 4;
+cmp_ok(computed($idle_worker) - $ticks, '<', 20, 'the worker does not spin');
+write_file("$home/.aws/config", $command);
+$idle->wait_for_log($fetched);
+pass('and looks again');
+write_file("$home/.aws/config", '');
+$idle->reload;
+wait_for { ($idle->psql('postgres', q{SELECT ddb_lock_acquire('b')}))[0] != 0 } 'the reload';
+like(error_of($idle, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: .*HINT: .*aws_access_key_id: not set/s,
+	'credentials that were removed are not used after a reload');
+$idle->stop;
+
+#
+# A clock that is wrong until DynamoDB replies: the credentials have 35 s left, not an hour.
+#
+unlink "$home/.aws/config";
+next_credentials(lifetime_s => 3600);
+$double->command(command => 'clock', skew_s => 3565);
+my $slow_clock = cluster('clock', \%instance);
+$slow_clock->wait_for_log($fetched);
+recovers($slow_clock, 'the time');
+$count = grep { $_->{path} =~ /the-role$/ } $sources->log;
+wait_for { (grep { $_->{path} =~ /the-role$/ } $sources->log) > $count } 'a renewal';
+pass('a renewal is brought forward when the clock turns out to be slow');
+$slow_clock->stop;
+$double->command(command => 'clock', skew_s => 0);
+
+#
+# Certificates that a reload brings, while the Region is missing, too
+#
+my $tls = new_double(tls => 1);
+my $late = cluster('late', { AWS_CONTAINER_CREDENTIALS_FULL_URI => $tls->url . '/secretPath' },
+	"ddblock.region = ''\n");
+push @secrets, 'secretPath';
+wait_for { worker_pid($late) } 'the worker';
+$late->append_conf('postgresql.conf',
+	"ddblock.region = 'us-east-1'\nddblock.ca_file = '" . $tls->ca_file . "'\n");
+$late->reload;
+$late->wait_for_log(qr/$not_fetched\n.*DETAIL: /);
+unlike(PostgreSQL::Test::Utils::slurp_file($late->logfile), qr/certificate/,
+	'fetching uses new certificates as well');
+like(PostgreSQL::Test::Utils::slurp_file($late->logfile),
+	qr/$not_fetched\n.*DETAIL: .*container at \Q${\$tls->url}\E: credentials: HTTP status/, 'and is answered');
+$late->stop;
 
 #
 # Secrets

@@ -104,6 +104,18 @@ is(times_logged($node, 'ddblock uses lock table'), 1, 'once for each start of th
 $node->stop;
 
 #
+# Preloaded by its path, from where the server does not look for libraries
+#
+my $elsewhere = File::Temp->newdir('/tmp/ddblock_XXXXXX');
+chomp(my $library = `pg_config --pkglibdir`);
+system_or_bail('cp', "$library/ddblock.so", "$elsewhere/ddblock.so");
+my $by_path = new_cluster('path', extension => 0, conf => $quiet
+	  . "shared_preload_libraries = '$elsewhere/ddblock.so'\ndynamic_library_path = '/nowhere'\n");
+$by_path->wait_for_log(qr/ddblock uses lock table/);
+ok(worker_pid($by_path), 'a library that is preloaded by its path has a worker');
+$by_path->stop;
+
+#
 # A user's home where the environment has none, as under pg_ctlcluster
 #
 my $passwd_home = (getpwuid $<)[7];
