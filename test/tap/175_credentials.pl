@@ -371,10 +371,10 @@ $steady->reload;
 $steady->wait_for_log(qr/$not_fetched\n.*DETAIL: .*the credentials have already expired/);
 works($steady, 'credentials that have already expired do not replace those in use');
 
-# DynamoDB refuses what the source gives, which does not help to ask again and again.
+# DynamoDB refuses what the source gives: to ask again and again does not help.
 $double->credentials(next_credentials(), state => 'gone');
 $steady->reload;
-$steady->wait_for_log(qr/$fetched/);
+wait_for { times_logged($steady, $fetched) == 2 } 'the reload';
 $count = grep { $_->{path} =~ /the-role$/ } $sources->log;
 my $until = time + 12;
 error_of($steady, q{SELECT ddb_lock_acquire('b')}) while time < $until;
