@@ -427,7 +427,7 @@ pass('and looks again');
 write_file("$home/.aws/config", '');
 $idle->reload;
 wait_for { ($idle->psql('postgres', q{SELECT ddb_lock_acquire('b')}))[0] != 0 } 'the reload';
-like(error_of($idle, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: .*HINT: .*aws_access_key_id: not set/s,
+like(error_of($idle, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: .*HINT: .*config: no such profile/s,
 	'credentials that were removed are not used after a reload');
 $idle->stop;
 
@@ -454,8 +454,8 @@ my $late = cluster('late', { AWS_CONTAINER_CREDENTIALS_FULL_URI => $tls->url . '
 	"ddblock.region = ''\n");
 push @secrets, 'secretPath';
 wait_for { worker_pid($late) } 'the worker';
-$late->append_conf('postgresql.conf',
-	"ddblock.region = 'us-east-1'\nddblock.ca_file = '" . $tls->ca_file . "'\n");
+write_file("$home/.aws/config", "[default]\nregion = us-east-1\n");
+$late->append_conf('postgresql.conf', "ddblock.ca_file = '" . $tls->ca_file . "'\n");
 $late->reload;
 $late->wait_for_log(qr/$not_fetched\n.*DETAIL: /);
 unlike(PostgreSQL::Test::Utils::slurp_file($late->logfile), qr/certificate/,
