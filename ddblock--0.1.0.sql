@@ -384,6 +384,7 @@ CREATE FUNCTION ddb_status(
 	OUT lock_table text,
 	OUT owner text,
 	OUT credentials text,
+	OUT credentials_expire_at timestamp with time zone,
 	OUT last_reply_at timestamp with time zone,
 	OUT trouble text,
 	OUT clock_ahead interval,
@@ -421,6 +422,8 @@ COMMENT ON COLUMN ddb_status.owner IS
 'owner of this cluster''s locks';
 COMMENT ON COLUMN ddb_status.credentials IS
 'where the credentials come from; null: there are none';
+COMMENT ON COLUMN ddb_status.credentials_expire_at IS
+'when they expire; null if they do not. The worker renews them long before';
 COMMENT ON COLUMN ddb_status.last_reply_at IS
 'when DynamoDB last replied without an error';
 COMMENT ON COLUMN ddb_status.trouble IS

@@ -91,7 +91,7 @@ SELECT worker_pid = pid AS worker_pid,
   FROM ddb_status, pg_stat_activity WHERE backend_type = 'ddblock worker';
 SELECT region IS NOT NULL AS region, endpoint ~ '^http' AS endpoint, lock_table,
        owner ~ '/[0-9a-f-]{36}$' AS owner, credentials IS NOT NULL AS credentials,
-       last_reply_at <= clock_timestamp() AS last_reply_at, trouble,
+       credentials_expire_at, last_reply_at <= clock_timestamp() AS last_reply_at, trouble,
        clock_ahead BETWEEN '-1 min' AND '1 min' AS clock_ahead,
        clock_error BETWEEN '0' AND '1 min' AS clock_error,
        connections BETWEEN 1 AND max_connections AS connections,

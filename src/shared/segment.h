@@ -281,6 +281,7 @@ typedef struct WorkerStatus
 	TimestampTz since;			/* start of the process; segment->owner is set */
 	bool		has_place;		/* segment->place is set */
 	char		credentials[384];	/* where they come from, UTF-8; "": none */
+	int64		credentials_expire_s;	/* epoch seconds; 0: never, or unknown */
 	int64		last_reply;		/* the last good one, on our clock; 0: none yet */
 	epoch_clock clock;			/* DynamoDB's */
 	uint32		connections;	/* open ones */

@@ -35,6 +35,7 @@ enum
 	STATUS_LOCK_TABLE,
 	STATUS_OWNER,
 	STATUS_CREDENTIALS,
+	STATUS_CREDENTIALS_EXPIRE_AT,
 	STATUS_LAST_REPLY_AT,
 	STATUS_TROUBLE,
 	STATUS_CLOCK_AHEAD,
@@ -92,6 +93,7 @@ worker_columns(const WorkerStatus *worker, Row *row)
 {
 	uint32		pid = pg_atomic_read_u32(&segment->worker_pid);
 	char		trouble[DYNAMO_MESSAGE_SIZE];
+	TimestampTz expires;
 
 	if (pid != 0)
 	{
@@ -101,6 +103,8 @@ worker_columns(const WorkerStatus *worker, Row *row)
 	}
 	set_int(row, STATUS_WORKER_STARTS, (int) pg_atomic_read_u32(&segment->worker_starts));
 	set_text(row, STATUS_CREDENTIALS, worker->credentials);
+	if (TimesFromEpoch(worker->credentials_expire_s * 1000, &expires))
+		set(row, STATUS_CREDENTIALS_EXPIRE_AT, TimestampTzGetDatum(expires));
 	if (worker->last_reply != 0)
 		set(row, STATUS_LAST_REPLY_AT, TimestampTzGetDatum(TimesFromClock(worker->last_reply)));
 	if (SegmentReadTrouble(trouble))

@@ -22,6 +22,7 @@ WorkerStatusInit(void)
 	memcpy(&status, &segment->status.worker, sizeof(status));
 	status.since = segment->last_worker_start;
 	status.credentials[0] = '\0';
+	status.credentials_expire_s = 0;
 	status.connections = 0;
 	http_pool_library(status.http_library, sizeof(status.http_library));
 	SegmentPublishStatus(&status);
@@ -43,6 +44,7 @@ WorkerPublishStatus(void)
 
 	strlcpy(status.credentials, credentials != NULL ? credentials->source : "",
 			sizeof(status.credentials));
+	status.credentials_expire_s = credentials != NULL ? credentials->expires_s : 0;
 	status.has_place = true;
 	status.clock = segment->clock;
 	status.connections = WorkerCallConnections();

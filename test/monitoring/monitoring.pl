@@ -2,6 +2,7 @@
 # Prometheus; every expression has data, every alert fires when it should.
 
 use DDBLock::Test;
+use DDBLock::Sources;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 use HTTP::Tiny;
@@ -67,14 +68,29 @@ sub stop_servers
 	%pids = ();
 	return;
 }
+my $sources;
 my $main_pid = $$;
-END { my $status = $?; stop_servers() if $main_pid && $$ == $main_pid; $? = $status; }
+END
+{
+	my $status = $?;
+
+	if ($main_pid && $$ == $main_pid)
+	{
+		stop_servers();
+		$sources->stop if $sources;
+	}
+	$? = $status;
+}
 
 #
-# The cluster, with the role of the page
+# The cluster, with credentials that expire, and with the role of the page
 #
+delete @ENV{ grep { /^AWS_/ || /_proxy$/i } keys %ENV };
+$sources = DDBLock::Sources->start(dir => PostgreSQL::Test::Utils::tempdir());
+$ENV{AWS_EC2_METADATA_SERVICE_ENDPOINT} = $sources->url;
 my $node = new_cluster('one', through => proxy,
-	conf => "ddblock.max_leases = 20\nddblock.keep_warm = off\n");
+	conf => "ddblock.max_leases = 20\nddblock.keep_warm = off\n"
+	  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n");
 my ($grants) = $page =~ /^```sql\n(.*?)^```$/ms;
 $node->safe_psql('postgres', $grants);
 my $connection = 'user=ddblock_exporter host=' . $node->host . ' port=' . $node->port . ' dbname=postgres';
@@ -304,6 +320,17 @@ proxy->stop;
 fires('DDBlockUnreachable', \&try_once, again => 1, with => ['DDBlockRequestsFail']);
 proxy->restart;
 load('load ' . $round++);
+quiet;
+
+# The credentials are not renewed.  DynamoDB Local knows no expiry.
+fires('DDBlockCredentialsExpire', sub {
+	$sources->set(lifetime_s => 2);
+	$node->reload;
+	wait_for { $node->safe_psql('postgres', q{SELECT credentials_expire_at < clock_timestamp()
+		+ interval '3 s' FROM ddb_status}) eq 't' } 'credentials for 2 s';
+	$sources->set(status => 500) });
+$sources->set(status => 0, lifetime_s => 3600);
+$node->reload;
 quiet;
 
 # Lost

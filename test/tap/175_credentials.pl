@@ -94,6 +94,20 @@ sub recovers
 	return;
 }
 
+# Source, and seconds until the end, as ddb_status tells them
+sub told
+{
+	my ($node) = @_;
+	return split /\|/, $node->safe_psql('postgres', q{SELECT credentials,
+		extract(epoch FROM credentials_expire_at - clock_timestamp())::int FROM ddb_status}), -1;
+}
+
+sub end_of
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', 'SELECT extract(epoch FROM credentials_expire_at) FROM ddb_status');
+}
+
 mkdir "$home/.aws";
 my $fetched = qr/LOG: +ddblock has fetched credentials from: /;
 my $not_fetched = qr/LOG: +ddblock could not fetch credentials/;
@@ -114,6 +128,10 @@ is_deeply(
 my $url = $sources->url;
 $node->wait_for_log(qr/$fetched\Qinstance metadata at $url\E\n.*DETAIL: +They expire: \d{4}-/);
 pass('the log says whence, and until when');
+my ($whence, $left) = told($node);
+is($whence, "instance metadata at $url", 'ddb_status says whence');
+cmp_ok($left, '>', 3000, '... and until when');
+cmp_ok($left, '<=', 3600, '... as the source said');
 
 my $session = undisturbed($node);
 $session->query_safe(q{SELECT ddb_lock_acquire('held', lease => '6s')});
@@ -128,6 +146,9 @@ $node->reload;
 $node->wait_for_log(
 	qr/$not_fetched\n.*DETAIL: .*instance metadata at \Q$url\E: token: HTTP status 500.*\n.*HINT: +Those in use stay in use; they expire: \d{4}-/);
 works($node, 'a source that fails leaves those in use');
+($whence, $left) = told($node);
+is($whence, "instance metadata at $url", '... which ddb_status shows');
+cmp_ok($left, '>', 3000, '... with their end');
 wait_for { (grep { $_->{path} eq '/latest/api/token' } $sources->log) > 12 } 'more tries';
 is(times_logged($node, $not_fetched), 1, 'the log tells once');
 
@@ -147,6 +168,7 @@ like(
 	error_of($node, q{SELECT ddb_lock_acquire('b')}),
 	qr/ERROR: +28000: .*HINT: .*AWS_WEB_IDENTITY_TOKEN_FILE: not set.*AWS_CONTAINER_.*instance metadata at \Q$url\E: the instance has no role/s,
 	'an instance without a role: the hint lists what was tried');
+is_deeply([ told($node) ], [ '', '' ], '... and ddb_status shows none');
 $sources->set(role => 'the-role');
 recovers($node, 'the role');
 pass('a role that is attached later is found without a reload');
@@ -156,8 +178,14 @@ my $count = grep { $_->{path} =~ /the-role$/ } $sources->log;
 next_credentials(lifetime_s => 45);
 $node->reload;
 wait_for { (grep { $_->{path} =~ /the-role$/ } $sources->log) == $count + 1 } 'the reload';
+wait_for { (told($node))[1] =~ /^\d+$/ && (told($node))[1] <= 45 } 'credentials for 45 s';
+my $end = end_of($node);
 wait_for { (grep { $_->{path} =~ /the-role$/ } $sources->log) == $count + 2 } 'a renewal';
 pass('credentials are renewed before they expire');
+wait_for { end_of($node) > $end } 'the end of the new ones';
+pass('ddb_status shows when the new ones expire');
+my $row = $node->safe_psql('postgres', 'SELECT ddb_status::text FROM ddb_status');
+is((grep { index($row, $_) >= 0 } @secrets), 0, '... and no secret');
 $node->stop;
 
 #
@@ -275,6 +303,8 @@ my $process = cluster('process', {}, undef, start => 0);
 start_as_init($process);
 $process->safe_psql('postgres', 'CREATE EXTENSION ddblock');
 works($process, 'what a command prints');
+is_deeply([ told($process) ], [ 'credential_process of profile "default"', '' ],
+	'... which need not say when it expires');
 $session = undisturbed($process);
 $session->query_safe(q{SELECT ddb_lock_acquire('held', lease => '3s')});
 write_file("$home/slow", '');

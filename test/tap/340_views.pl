@@ -201,7 +201,7 @@ is(status($node, 'worker_since > pg_postmaster_start_time() AND worker_since < n
 is(status($node, 'worker_starts'), 1, '... the first one');
 is(status($node, 'region, endpoint, lock_table'), 'us-east-1|' . proxy->url . '|lockTable', 'where locks are kept');
 my ($source) = slurp_file($node->logfile) =~ /The credentials come from: (.*)\.$/m;
-is(status($node, 'credentials'), $source, '... with which credentials');
+is(status($node, 'credentials, credentials_expire_at'), "$source|", '... with which credentials, which do not expire');
 $one->query_safe(q{SELECT ddb_lock_acquire('s', '1h')});
 is($one->query_safe(q{SELECT i.owner = s.owner FROM ddb_lock_info('s') i, ddb_status s}), 't', '... by which owner');
 is(status($node, 'leases, max_leases = current_setting($$ddblock.max_leases$$)::int'), '1|t', 'leases');
@@ -247,8 +247,8 @@ proxy->clear_faults;
 $_->quit foreach $one, $two;
 
 my $workerless = new_cluster('workerless', table => 0, conf => "max_worker_processes = 0\n");
-is(status($workerless, 'worker_pid, worker_since, worker_starts, region, owner, credentials, last_reply_at,
-		clock_ahead, connections, leases'), '||0|||||||0', 'without a worker there is little to tell');
+is(status($workerless, 'worker_pid, worker_since, worker_starts, region, owner, credentials,
+		credentials_expire_at, last_reply_at, clock_ahead, connections, leases'), '||0||||||||0', 'without a worker there is little to tell');
 $workerless->stop;
 my $unplaced = do
 {
