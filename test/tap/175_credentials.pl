@@ -205,6 +205,8 @@ my $refused = cluster('refused', { AWS_CONTAINER_CREDENTIALS_FULL_URI => 'http:/
 like(error_of($refused, q{SELECT ddb_lock_acquire('b')}),
 	qr/ERROR: +28000: .*HINT: .*plain HTTP is accepted only from this machine, ECS and EKS/s,
 	'no other host is asked over plain HTTP');
+is($refused->safe_psql('postgres', 'SELECT sum(errors) > 0, sum(requests) FROM ddb_operations'), 't|0',
+	'a call without credentials counts as an error, though nothing is sent');
 $refused->stop;
 
 #

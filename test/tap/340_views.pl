@@ -135,10 +135,92 @@ lose($node, 'guard');
 counts_as('a COMMIT that is refused', fails($one, 'COMMIT', 'LK001'), lk001 => 1);
 $one->ask(q{SELECT ddb_lock_release('guard')});
 
+$one->query_safe(q{SELECT ddb_lock_acquire('effect', '3s')});
+lose($node, 'effect');
+counts_as('a statement that is refused', fails($one, 'CREATE DATABASE refused', 'LK001'), lk001 => 1);
+$one->ask(q{SELECT ddb_lock_release('effect')});
+counts_as(
+	'a lease is lost before its session knows that it has it',
+	sub {
+		my $stopped = backend_pid($two);
+
+		$one->query_safe(q{SELECT ddb_lock_acquire('early', '3s')});
+		$two->send(q{SELECT ddb_lock_acquire('early', '3s')});
+		wait_for_waiters($node, 'early', 1);
+		kill 'STOP', $stopped;
+		$one->query_safe(q{SELECT ddb_lock_release('early')});
+		wait_for { $node->safe_psql('postgres', qq{SELECT state FROM ddb_locks
+			WHERE name = 'early' AND pid = $stopped}) eq 'held' } 'the grant';
+		dynamodb->delete_item('early');
+		wait_for { $node->safe_psql('postgres', qq{SELECT state FROM ddb_locks
+			WHERE name = 'early' AND pid = $stopped}) eq 'lost' } 'the loss';
+		kill 'CONT', $stopped;
+		like($two->result, qr/ERROR: +LK001: .* was lost before this session received it/, 'an error');
+	},
+	acquired => 2,
+	lost_deleted => 1,
+	lk001 => 1);
+
 $one->query_safe(q{SELECT ddb_fence('r', 5)});
 counts_as('a stale token', fails($one, q{SELECT ddb_fence('r', 4)}, 'LK002'), lk002 => 1);
 $one->query_safe(q{BEGIN; SAVEPOINT s; SELECT ddb_fence('r', 6); ROLLBACK TO s});
 counts_as('a fence that is lost', fails($one, 'COMMIT', 'LK002'), lk002 => 1);
+
+#
+# Requests: what an action adds to requests, errors, throttles, retries, replies and
+# consumed units of each operation
+#
+sub operations
+{
+	my $rows = $node->safe_psql('postgres', q{SELECT operation, requests, errors, throttles, retries,
+		replies, consumed_units, latency_total, array_to_string(latency_histogram, '+') FROM ddb_operations});
+
+	return map { my ($name, @row) = split /\|/; ($name => \@row) } split /\n/, $rows;
+}
+sub costs_as
+{
+	my ($what, $action, %expected) = @_;
+	my %before = operations;
+	my (%after, %difference);
+
+	$action->();
+	%after = operations;
+	foreach my $name (keys %after)
+	{
+		my $difference = join ' ', map { sprintf '%g', $after{$name}[$_] - $before{$name}[$_] } 0 .. 5;
+		my ($old, $new) = map { eval $_->{$name}[7] } \%before, \%after;
+
+		$difference{$name} = $difference unless $difference eq '0 0 0 0 0 0';
+		is($new - $old, $after{$name}[4] - $before{$name}[4], "$what: $name: each reply is in the histogram")
+		  if $new != $old || $difference{$name};
+		cmp_ok($after{$name}[6], 'gt', $before{$name}[6], '... with its latency') if $new != $old;
+	}
+	is_deeply(\%difference, \%expected, $what) or diag(explain(\%difference));
+	return;
+}
+my $look = does($one, q{SELECT held FROM ddb_lock_info('java')});
+
+costs_as('a look at a lock', $look, read => '1 0 0 0 1 1');
+costs_as('a write that is refused is no error',
+	does($one, q{SELECT ddb_lock_try_acquire('java')}), acquire => '1 0 0 0 1 0');
+proxy->fault('error', status => 400, type => 'com.amazonaws.dynamodb.v20120810#AccessDeniedException');
+costs_as('an error', fails($one, q{SELECT ddb_lock_info('java')}, '42501'), read => '1 1 0 0 1 0');
+proxy->fault('error', status => 400,
+	type => 'com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException');
+costs_as('a throttle', $look, read => '2 1 1 1 2 1');
+proxy->fault('reset');
+costs_as('no reply', $look, read => '2 1 0 1 1 1');
+
+my $throttled = { Error => { Code => 'ThrottlingError', Message => 'too fast' } };
+$one->query_safe(q{SELECT ddb_lock_acquire(n, '6s') FROM unnest(ARRAY['batch 1', 'batch 2']) n});
+my %before = operations;
+proxy->fault('edit', operation => 'BatchExecuteStatement', merge => { Responses => [ $throttled, $throttled ] });
+wait_for { my %now = operations; $now{renew_batch}[0] >= $before{renew_batch}[0] + 2 } 'a batch and its repeat';
+my %after = operations;
+is_deeply([ map { $after{renew_batch}[$_] - $before{renew_batch}[$_] } 1, 2 ], [ 1, 1 ],
+	'a batch with throttled statements is one error, and one throttle')
+  or diag(explain(\%before, \%after));
+$one->query_safe('SELECT ddb_lock_release_all()');
 
 #
 # Who waits, since when, and for whom
