@@ -155,7 +155,8 @@ counts_as(
 		wait_for { $node->safe_psql('postgres', qq{SELECT state FROM ddb_locks
 			WHERE name = 'early' AND pid = $stopped}) eq 'lost' } 'the loss';
 		kill 'CONT', $stopped;
-		like($two->result, qr/ERROR: +LK001: .* was lost before this session received it/, 'an error');
+		$two->result;
+		like($two->messages, qr/ERROR: +LK001: .* was lost before this session received it/, 'an error');
 	},
 	acquired => 2,
 	lost_deleted => 1,
@@ -220,7 +221,9 @@ my %after = operations;
 is_deeply([ map { $after{renew_batch}[$_] - $before{renew_batch}[$_] } 1, 2 ], [ 1, 1 ],
 	'a batch with throttled statements is one error, and one throttle')
   or diag(explain(\%before, \%after));
-$one->query_safe('SELECT ddb_lock_release_all()');
+# DynamoDB did renew them: the repeat finds versions that it does not expect.
+$one->ask('SELECT ddb_lock_release_all()');
+dynamodb->delete_item($_) foreach 'batch 1', 'batch 2';
 
 #
 # Who waits, since when, and for whom
