@@ -174,7 +174,7 @@ if ($ENV{SQL_EXPORTER})
 {
 	my $config = write_file("$dir/sql_exporter.yml", <<"YAML");
 target:
-  data_source_name: 'postgres://ddblock_exporter@/postgres?host=@{[ $node->host ]}&port=@{[ $node->port ]}&sslmode=disable'
+  data_source_name: 'postgres://ddblock_exporter@@{[ $node->host ]}:@{[ $node->port ]}/postgres?sslmode=disable'
   collectors: [ddblock]
 collector_files: ['$files/sql_exporter.collector.yml']
 YAML
