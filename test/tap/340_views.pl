@@ -250,6 +250,7 @@ $one->query_safe(q{SELECT ddb_lock_acquire('w', '1h')});
 $two->send(q{SELECT ddb_lock_acquire('w')});
 wait_for_waiters($node, 'w', 1);
 is(wait_of('w'), "$holder|", 'a wait for a session of this cluster');
+wait_for { stat_of($node, undef, 'waiters') == 1 } 'the waiting session to be counted';
 is($node->safe_psql('postgres', qq{SELECT waiting_since BETWEEN '$before' AND clock_timestamp()
 		FROM ddb_locks WHERE name = 'w' AND state = 'waiting'}), 't', '... shows since when');
 is($node->safe_psql('postgres', q{SELECT waiting_since IS NULL AND blocked_by_pid IS NULL
@@ -262,6 +263,7 @@ is(title_of($waiter), "postgres: one: " . $node->safe_psql('postgres', 'SELECT c
 	  . ' postgres [local] SELECT waiting', 'the process title says so');
 $one->query_safe(q{SELECT ddb_lock_release('w')});
 $two->result;
+wait_for { stat_of($node, undef, 'waiters') == 0 } 'the end of the wait to be counted';
 wait_for { title_of($waiter) =~ / idle$/ } 'the process title';
 unlike(title_of($waiter), qr/waiting/, '... as long as it waits');
 $two->send(q{SELECT ddb_lock_acquire('java')});
