@@ -112,6 +112,7 @@ foreach my $how (sort keys %interferences)
 		acquired => 1,
 		"lost_$how" => 1,
 		lk001 => 1);
+	like(stat_of($node, undef, 'last_loss'), qr/^lock "$how" of process \d+, /, '... the last one');
 	counts_as('... which its session is told by errors',
 		sub { $one->error_of("SELECT ddb_lock_require('$how')") for 1 .. 2 }, lk001 => 2);
 	counts_as('... and acknowledges, with a WARNING', sub { $one->ask("SELECT ddb_lock_release('$how')") });
@@ -213,7 +214,7 @@ proxy->fault('reset');
 costs_as('no reply', $look, read => '2 1 0 1 1 1');
 
 my $throttled = { Error => { Code => 'ThrottlingError', Message => 'too fast' } };
-$one->query_safe(q{SELECT ddb_lock_acquire(n, '6s') FROM unnest(ARRAY['batch 1', 'batch 2']) n});
+$one->query_safe(q{SELECT ddb_lock_acquire(n, '15s') FROM unnest(ARRAY['batch 1', 'batch 2']) n});
 my %before = operations;
 my %after;
 proxy->fault('edit', operation => 'BatchExecuteStatement', count => -1,
@@ -294,6 +295,7 @@ is(status($node, 'credentials, credentials_expire_at'), "$source|", '... with wh
 $one->query_safe(q{SELECT ddb_lock_acquire('s', '1h')});
 is($one->query_safe(q{SELECT i.owner = s.owner FROM ddb_lock_info('s') i, ddb_status s}), 't', '... by which owner');
 is(status($node, 'leases, max_leases = current_setting($$ddblock.max_leases$$)::int'), '1|t', 'leases');
+is(stat_of($node, undef, 'leases_held'), 1, '... of which ddb_stats counts those that are held');
 is(status($node, 'connections BETWEEN 1 AND max_connections'), 't', 'connections');
 is(status($node, 'library_version = (SELECT extversion FROM pg_extension WHERE extname = $$ddblock$$)'), 't',
 	'the version of the library');
