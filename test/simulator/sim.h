@@ -459,6 +459,7 @@ extern void sim_drop_call(sim_call *call);
 /* sim_worker.c */
 extern void sim_start_worker(sim *s, sim_cluster *c);
 extern void sim_kill_worker(sim *s, sim_cluster *c);
+extern void sim_pause(sim_cluster *c, int64_t until);
 extern bool sim_is_dying(const sim_cluster *c);
 extern void sim_new_incarnation(sim_cluster *c);
 extern void sim_tell_time(const sim *s, sim_cluster *c);

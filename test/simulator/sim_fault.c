@@ -129,7 +129,7 @@ break_cluster(sim *s, sim_cluster *c)
 			c->no_credentials_until = until;
 			break;
 		case FAULT_WORKER_STOPPED:
-			c->paused_until = sim_chance(s, 30) ? s->now + lease / 10 : until;
+			sim_pause(c, sim_chance(s, 30) ? s->now + lease / 10 : until);
 			break;
 		case FAULT_WORKER_KILLED:
 			c->effects_left = (int) sim_between(s, 0, 6);

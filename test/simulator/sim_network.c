@@ -120,7 +120,7 @@ deliver_badly(sim *s, sim_cluster *c, sim_call *call)
 			break;
 		case FAULT_REPLY_UNREAD:
 			deliver(s, call, sim_hop(s), true);
-			c->paused_until = s->now + sim_between(s, 1, 20) * lease / 10;
+			sim_pause(c, s->now + sim_between(s, 1, 20) * lease / 10);
 			break;
 		case FAULT_TRUNCATED:
 		case FAULT_CORRUPT:

@@ -535,3 +535,14 @@ sim_kill_worker(sim *s, sim_cluster *c)
 	c->paused_until = 0;
 	c->effects_left = -1;
 }
+
+/*
+ * The worker is stopped.  Two pauses are one that ends with the later: what was put
+ * off to the end of the first must not come after the worker has gone on.
+ */
+void
+sim_pause(sim_cluster *c, int64_t until)
+{
+	if (c->paused_until < until)
+		c->paused_until = until;
+}
