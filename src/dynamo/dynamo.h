@@ -25,6 +25,8 @@
 #define DYNAMO_VERSION_SIZE		128		/* a recordVersionNumber and its NUL */
 #define DYNAMO_OWNER_SIZE		384		/* an ownerName and its NUL */
 #define DYNAMO_HOLDER_SIZE		128		/* a text of the holder map and its NUL */
+#define DYNAMO_ENTRIES_MAX		32		/* clusters that share a lock */
+#define DYNAMO_INCARNATION_SIZE 64		/* an entry's key and its NUL */
 #define DYNAMO_TYPE_SIZE		64		/* an error's type and its NUL */
 #define DYNAMO_MESSAGE_SIZE		256		/* an error's message and its NUL */
 #define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
@@ -112,6 +114,96 @@ typedef struct dynamo_item
 	size_t		data_len;
 } dynamo_item;
 
+/* A cluster that shares a lock: an entry of the item's "shared" map. */
+typedef struct dynamo_entry
+{
+	char		incarnation[DYNAMO_INCARNATION_SIZE];
+	char		version[DYNAMO_VERSION_SIZE];
+	char		name[DYNAMO_OWNER_SIZE];	/* for people; longer ones are cut */
+	int64_t		lease_ms;
+	int64_t		token;
+	int32_t		permits;
+} dynamo_entry;
+
+/* What a lock item tells of shared mode; see "Shared locks" in doc/protocol.md. */
+typedef struct dynamo_shared
+{
+	bool		current;		/* in shared mode: holders share the lock now */
+	const char *wrong;			/* why the above, or the gate, is unusable, or NULL;
+								 * static */
+
+	/* The gate of an exclusive waiter; it counts in any mode. */
+	bool		gate;
+	char		gate_version[DYNAMO_VERSION_SIZE];
+	char		gate_name[DYNAMO_OWNER_SIZE];
+	int64_t		gate_lease_ms;
+
+	/* Set only if current. */
+	bool		semaphore;		/* else a shared lock */
+	int32_t		total;			/* the entries' permits */
+	int			count;
+	dynamo_entry entries[];
+} dynamo_shared;
+
+/* Writes in shared mode.  Each is counted as dynamo_shared_op() says. */
+typedef enum dynamo_shared_kind
+{
+	DYNAMO_SHARED_OPEN,			/* makes a free or dead item a shared one, with our
+								 * entry */
+	DYNAMO_SHARED_JOIN,			/* adds our entry */
+	DYNAMO_SHARED_REPLACE,		/* puts a new entry in the place of a retired or dead
+								 * one of ours */
+	DYNAMO_SHARED_RENEW,
+	DYNAMO_SHARED_CHANGE,		/* more permits, or fewer, in our entry */
+	DYNAMO_SHARED_LEAVE,		/* removes our entry, which must not be the last */
+	DYNAMO_SHARED_LAST,			/* releases the item; our entry must be the last */
+	DYNAMO_SHARED_FORCE_RELEASE,
+	DYNAMO_SHARED_GATE,			/* keeps new permits out, for an exclusive waiter */
+	DYNAMO_SHARED_RENEW_GATE
+} dynamo_shared_kind;
+#define DYNAMO_SHARED_KIND_COUNT (DYNAMO_SHARED_RENEW_GATE + 1)
+
+/* An entry that is dead, and so may be removed. */
+typedef struct dynamo_dead_entry
+{
+	const char *incarnation;
+	const char *version;
+} dynamo_dead_entry;
+
+/* Permits that are to be added, and on which conditions. */
+typedef struct dynamo_admission
+{
+	int32_t		permits;		/* of the new entry; CHANGE: more, or fewer if negative */
+	int32_t		limit;			/* the caller's; 0: none.  OPEN ignores it, and what
+								 * follows but dead_gate */
+	int32_t		freed;			/* permits of the dead, and of the entry replaced */
+	int			dead_count;
+	const dynamo_dead_entry *dead;
+	const char *dead_gate;		/* version of a dead gate, or "" */
+} dynamo_admission;
+
+/* The part of a dynamo_write that only shared mode has; kind says which of the union is set. */
+typedef struct dynamo_shared_write
+{
+	dynamo_shared_kind kind;
+	const char *epoch;			/* the item's ownerName.  OPEN makes it; LEAVE and LAST
+								 * with any_version do without */
+	const char *me;				/* our incarnation; LEAVE and LAST with any_version: the
+								 * dead one.  Not for FORCE_RELEASE and gates */
+	union
+	{
+		struct
+		{
+			bool		semaphore;
+			const char *name;	/* of this cluster, for people */
+			int64_t		shorter_ms; /* the item's lease, if this entry's is longer, or 0 */
+			dynamo_admission admission;
+		}			entry;		/* OPEN, JOIN, REPLACE */
+		dynamo_admission change;	/* CHANGE */
+		const char *waiter;		/* GATE: the name of this cluster */
+	};
+} dynamo_shared_write;
+
 /*
  * One conditional write of a lock item; or, as DYNAMO_READ, one read, which uses
  * only name, name_len and maybe_stale.
@@ -126,18 +218,23 @@ typedef struct dynamo_write
 	const char *version;		/* the fresh nonce that this write carries */
 	const char *expected;		/* ACQUIRE: a dead version, or ""; DELETE,
 								 * FORCE_RELEASE: the one just read; else the
-								 * version that we hold */
+								 * version that we hold.  In shared mode: OPEN, GATE
+								 * as ACQUIRE; our entry's or gate's version */
 	bool		maybe_stale;	/* READ: eventually consistent, at half the price */
 	bool		any_version;	/* RELEASE: any version of owner, who is dead;
 								 * expected is ignored */
 	int64_t		lease_ms;
 	int64_t		first_token;	/* ACQUIRE, HAND_OVER: it reserves the tokens from */
-	int64_t		last_token;		/* ... to this one, which the item then has */
+	int64_t		last_token;		/* ... to this one, which the item then has; in
+								 * shared mode, the only one */
 	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER; RENEW: NULL keeps it */
 	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it */
 	size_t		data_len;
 	int64_t		now_s;			/* RELEASE, FORCE_RELEASE: epoch seconds for
 								 * releasedAt */
+	const dynamo_shared_write *shared;	/* NULL: not in shared mode.  Then owner, holder
+										 * and data are ignored, and op is dynamo_shared_op()
+										 * of its kind */
 } dynamo_write;
 
 /*
@@ -163,7 +260,11 @@ typedef struct dynamo_result
 	char		type[DYNAMO_TYPE_SIZE]; /* DynamoDB's name of the error, or "" */
 	char		message[DYNAMO_MESSAGE_SIZE];	/* for people */
 	dynamo_item item;			/* of CONDITION_FAILED and READ; of ACQUIRE: the
-								 * item that it replaced, as far as known */
+								 * item that it replaced, as far as known; of JOIN,
+								 * REPLACE, RENEW, CHANGE and gates in shared mode:
+								 * the item as it is now */
+	dynamo_shared *shared;		/* malloc'd, NULL if the item tells nothing of shared
+								 * mode */
 } dynamo_result;
 
 typedef struct dynamo_table_info
@@ -183,6 +284,7 @@ typedef struct dynamo_row
 {
 	char	   *name;			/* malloc'd; at most DYNAMO_NAME_MAX bytes */
 	dynamo_item item;
+	dynamo_shared *shared;		/* as in dynamo_result */
 	bool		dead;			/* set by the lock manager */
 } dynamo_row;
 
@@ -218,12 +320,15 @@ extern const char *dynamo_op_name(dynamo_op op);
 /* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */
 extern const char *dynamo_action(dynamo_op op);
 
+/* As which operation a write in shared mode is sent, and counted. */
+extern dynamo_op dynamo_shared_op(dynamo_shared_kind kind);
+
 /* Is it the name of one of the lock item's attributes?  Then it cannot name a key. */
 extern bool dynamo_is_attribute(const char *name);
 
 /*
  * Request bodies; NULL when memory is short.  dynamo_build() is for requests about
- * one item, and returns NULL for other operations.
+ * one item, dynamo_build_batch() for renewals; they return NULL for others.
  */
 extern char *dynamo_build(const dynamo_table *table, const dynamo_write *write);
 extern char *dynamo_build_batch(const dynamo_table *table,

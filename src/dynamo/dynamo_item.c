@@ -22,41 +22,12 @@
 
 #include "dynamo/duration.h"
 #include "dynamo/dynamo_json.h"
-
-/* The text of attribute {"S":"..."}; NULL if it is missing or not an S. */
-static const char *
-string_attribute(const cJSON *attributes, const char *name)
-{
-	return dynamo_json_text(dynamo_json_member(attributes, name), "S");
-}
-
-/*
- * An N attribute that is an integer in 1 .. 2^63-1, else 0.  DynamoDB prints
- * numbers in plain digits, without sign, point or exponent if it can.
- */
-static int64_t
-positive_attribute(const cJSON *attributes, const char *name)
-{
-	const char *digits = dynamo_json_text(dynamo_json_member(attributes, name), "N");
-	int64_t		value = 0;
-
-	if (digits == NULL)
-		return 0;
-	for (; *digits != '\0'; digits++)
-	{
-		int64_t		digit = *digits - '0';
-
-		if (digit < 0 || digit > 9 || value > (INT64_MAX - digit) / 10)
-			return 0;
-		value = value * 10 + digit;
-	}
-	return value;
-}
+#include "dynamo/dynamo_shared_item.h"
 
 static void
 copy_attribute(char *to, size_t size, const cJSON *attributes, const char *name)
 {
-	const char *text = string_attribute(attributes, name);
+	const char *text = dynamo_json_attribute(attributes, name);
 
 	dynamo_json_copy(to, size, text != NULL ? text : "");
 }
@@ -65,21 +36,14 @@ static void
 read_holder(const cJSON *attribute, dynamo_holder *holder)
 {
 	const cJSON *map = dynamo_json_member(attribute, "M");
-	int64_t		pid = positive_attribute(map, "pid");
+	int64_t		pid = dynamo_json_positive(map, "pid");
 
 	copy_attribute(holder->database, DYNAMO_HOLDER_SIZE, map, "database");
 	copy_attribute(holder->user, DYNAMO_HOLDER_SIZE, map, "user");
 	copy_attribute(holder->application, DYNAMO_HOLDER_SIZE, map, "application");
 	copy_attribute(holder->host, DYNAMO_HOLDER_SIZE, map, "host");
 	holder->pid = pid <= INT32_MAX ? (int32_t) pid : 0;
-	holder->since_ms = positive_attribute(map, "since");
-}
-
-/* Are both there, and the same? */
-static bool
-same_text(const char *a, const char *b)
-{
-	return a != NULL && b != NULL && strcmp(a, b) == 0;
+	holder->since_ms = dynamo_json_positive(map, "since");
 }
 
 /* What a ddblock wrote is valid if no other client has written since. */
@@ -87,16 +51,16 @@ static void
 read_ours(const cJSON *attributes, dynamo_item *item)
 {
 	const cJSON *holder = dynamo_json_member(attributes, "holder");
-	const char *holder_owner = string_attribute(dynamo_json_member(holder, "M"), "owner");
-	const char *released_version = string_attribute(attributes, "releasedVersion");
+	const char *holder_owner = dynamo_json_attribute(dynamo_json_member(holder, "M"), "owner");
+	const char *released_version = dynamo_json_attribute(attributes, "releasedVersion");
 
 	item->by_ddblock = !item->released &&
-		same_text(holder_owner, string_attribute(attributes, "ownerName"));
+		dynamo_json_same(holder_owner, dynamo_json_attribute(attributes, "ownerName"));
 	if (item->by_ddblock)
 		read_holder(holder, &item->holder);
 	if (item->released &&
-		same_text(released_version, string_attribute(attributes, "recordVersionNumber")))
-		item->released_at = positive_attribute(attributes, "releasedAt");
+		dynamo_json_same(released_version, dynamo_json_attribute(attributes, "recordVersionNumber")))
+		item->released_at = dynamo_json_positive(attributes, "releasedAt");
 }
 
 /*
@@ -141,8 +105,8 @@ read_data(const cJSON *attributes, dynamo_item *item)
 static const char *
 read_lease(const cJSON *attributes, dynamo_item *item)
 {
-	const char *version = string_attribute(attributes, "recordVersionNumber");
-	const char *lease = string_attribute(attributes, "leaseDuration");
+	const char *version = dynamo_json_attribute(attributes, "recordVersionNumber");
+	const char *lease = dynamo_json_attribute(attributes, "leaseDuration");
 	const char *wrong = NULL;
 
 	if (version == NULL || version[0] == '\0')
@@ -160,10 +124,11 @@ read_lease(const cJSON *attributes, dynamo_item *item)
 }
 
 bool
-dynamo_item_read(const cJSON *attributes, dynamo_item *item)
+dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **shared)
 {
 	const char *wrong_lease;
 	const char *wrong_data;
+	const char *wrong_shared;
 
 	if (attributes == NULL)
 		return true;
@@ -172,14 +137,18 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item)
 	item->exists = true;
 	item->released = dynamo_json_member(attributes, "isReleased") != NULL;
 	item->has_token = dynamo_json_member(attributes, "fencingToken") != NULL;
-	item->token = positive_attribute(attributes, "fencingToken");
+	item->token = dynamo_json_positive(attributes, "fencingToken");
 	item->bad_token = item->has_token && item->token == 0;
 	copy_attribute(item->owner, DYNAMO_OWNER_SIZE, attributes, "ownerName");
 	read_ours(attributes, item);
 
 	wrong_lease = read_lease(attributes, item);
 	wrong_data = read_data(attributes, item);
-	if (!item->released)
-		item->wrong = wrong_lease != NULL ? wrong_lease : wrong_data;
+	wrong_shared = dynamo_shared_read(attributes, item, shared);
+	if (item->released)
+		return true;
+	item->wrong = wrong_lease != NULL ? wrong_lease : wrong_data;
+	if (item->wrong == NULL)
+		item->wrong = wrong_shared;
 	return true;
 }

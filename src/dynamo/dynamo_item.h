@@ -17,10 +17,11 @@
 
 /*
  * Reads {"ownerName":{"S":"..."},...}; json NULL: the item does not exist.
- * *item must be zeroed.  If an attribute cannot be understood, item->wrong says
- * so, and the rest of item holds what could be read.  False if json is not an
- * item.
+ * *item must be zeroed, and *shared NULL.  If an attribute cannot be understood,
+ * item->wrong says so, and the rest holds what could be read.  False if json is not
+ * an item.
  */
-extern bool dynamo_item_read(const cJSON *attributes, dynamo_item *item);
+extern bool dynamo_item_read(const cJSON *attributes, dynamo_item *item,
+							 dynamo_shared **shared);
 
 #endif							/* DDBLOCK_DYNAMO_DYNAMO_ITEM_H */

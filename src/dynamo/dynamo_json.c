@@ -122,6 +122,37 @@ dynamo_json_text(const cJSON *object, const char *name)
 	return cJSON_GetStringValue(dynamo_json_member(object, name));
 }
 
+const char *
+dynamo_json_attribute(const cJSON *attributes, const char *name)
+{
+	return dynamo_json_text(dynamo_json_member(attributes, name), "S");
+}
+
+int64_t
+dynamo_json_positive(const cJSON *attributes, const char *name)
+{
+	const char *digits = dynamo_json_text(dynamo_json_member(attributes, name), "N");
+	int64_t		value = 0;
+
+	if (digits == NULL)
+		return 0;
+	for (; *digits != '\0'; digits++)
+	{
+		int64_t		digit = *digits - '0';
+
+		if (digit < 0 || digit > 9 || value > (INT64_MAX - digit) / 10)
+			return 0;
+		value = value * 10 + digit;
+	}
+	return value;
+}
+
+bool
+dynamo_json_same(const char *a, const char *b)
+{
+	return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
 void
 dynamo_json_copy(char *to, size_t size, const char *from)
 {

@@ -50,3 +50,26 @@ dynamo_action(dynamo_op op)
 {
 	return names[op].action;
 }
+
+dynamo_op
+dynamo_shared_op(dynamo_shared_kind kind)
+{
+	switch (kind)
+	{
+		case DYNAMO_SHARED_RENEW:
+		case DYNAMO_SHARED_CHANGE:
+		case DYNAMO_SHARED_RENEW_GATE:
+			return DYNAMO_RENEW;
+		case DYNAMO_SHARED_LEAVE:
+		case DYNAMO_SHARED_LAST:
+			return DYNAMO_RELEASE;
+		case DYNAMO_SHARED_FORCE_RELEASE:
+			return DYNAMO_FORCE_RELEASE;
+		case DYNAMO_SHARED_OPEN:
+		case DYNAMO_SHARED_JOIN:
+		case DYNAMO_SHARED_REPLACE:
+		case DYNAMO_SHARED_GATE:
+			break;
+	}
+	return DYNAMO_ACQUIRE;
+}

@@ -186,11 +186,18 @@ status_of_error(const incoming *in, const char *type, const char *message)
 static void
 set_item(dynamo_result *result, const cJSON *attributes)
 {
-	if (dynamo_item_read(attributes, &result->item))
+	if (dynamo_item_read(attributes, &result->item, &result->shared))
 		return;
 	result->status = DYNAMO_MALFORMED;
 	snprintf(result->message, sizeof(result->message),
 			 "the lock item is not a JSON object");
+}
+
+/* The item that a successful write brings; it may be missing. */
+static void
+set_returned_item(dynamo_result *result, const cJSON *attributes)
+{
+	(void) dynamo_item_read(attributes, &result->item, &result->shared);
 }
 
 /* The call's status is the status of its only result. */
@@ -289,6 +296,8 @@ read_statements(dynamo_reply *reply, const cJSON *responses)
 			return false;
 		if (error != NULL)
 			read_statement_error(&reply->results[i], error);
+		else
+			set_returned_item(&reply->results[i], dynamo_json_member(statement, "Item"));
 		i++;
 	}
 	return true;
@@ -406,9 +415,8 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 			adopt_result(reply);
 			return true;
 		case DYNAMO_ACQUIRE:
-			/* what it replaced; may be missing */
-			(void) dynamo_item_read(dynamo_json_member(json, "Attributes"),
-									&reply->results[0].item);
+		case DYNAMO_RENEW:
+			set_returned_item(&reply->results[0], dynamo_json_member(json, "Attributes"));
 			break;
 		case DYNAMO_DESCRIBE_TABLE:
 			return read_table(&reply->table, dynamo_json_member(json, "Table"));
@@ -418,7 +426,6 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 			return dynamo_json_member(json, "TimeToLiveSpecification") != NULL;
 		case DYNAMO_SCAN:
 			return read_page(reply, in, json);
-		case DYNAMO_RENEW:
 		case DYNAMO_HAND_OVER:
 		case DYNAMO_RELEASE:
 		case DYNAMO_DELETE:
@@ -433,7 +440,10 @@ static void
 clear_results(dynamo_reply *reply)
 {
 	for (int i = 0; i < reply->count; i++)
+	{
 		free(reply->results[i].item.data);
+		free(reply->results[i].shared);
+	}
 	dynamo_page_free(&reply->page);
 	if (reply->count > 0)
 		memset(reply->results, 0, (size_t) reply->count * sizeof(dynamo_result));

@@ -20,13 +20,14 @@
 
 /* All attributes but "data", which may be large and private. */
 #define ASKED_FOR "#ownerName, #recordVersionNumber, #leaseDuration," \
-	" #fencingToken, #holder, #isReleased, #releasedAt, #releasedVersion"
+	" #fencingToken, #holder, #isReleased, #releasedAt, #releasedVersion, #shared"
 
 #define NAMES "\"#ownerName\":\"ownerName\"," \
 	"\"#recordVersionNumber\":\"recordVersionNumber\"," \
 	"\"#leaseDuration\":\"leaseDuration\",\"#fencingToken\":\"fencingToken\"," \
 	"\"#holder\":\"holder\",\"#isReleased\":\"isReleased\"," \
-	"\"#releasedAt\":\"releasedAt\",\"#releasedVersion\":\"releasedVersion\""
+	"\"#releasedAt\":\"releasedAt\",\"#releasedVersion\":\"releasedVersion\"," \
+	"\"#shared\":\"shared\""
 
 /* Room for a request without names. */
 #define BODY_ROOM 2048
@@ -153,7 +154,7 @@ read_row(dynamo_row *row, const dynamo_table *table, const cJSON *attributes,
 {
 	const char *name = key_text(attributes, table->partition_key, DYNAMO_NAME_MAX);
 
-	if (!dynamo_item_read(attributes, &row->item))
+	if (!dynamo_item_read(attributes, &row->item, &row->shared))
 		return DYNAMO_MALFORMED;
 	if (name == NULL)
 		return other_keys(wrong);
@@ -218,6 +219,7 @@ dynamo_page_free(dynamo_page *page)
 	{
 		free(page->rows[i].name);
 		free(page->rows[i].item.data);
+		free(page->rows[i].shared);
 	}
 	free(page->rows);
 	free(page->next);

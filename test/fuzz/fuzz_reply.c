@@ -51,11 +51,42 @@ check_item(const dynamo_item *item)
 }
 
 static void
+check_shared(const dynamo_item *item, const dynamo_shared *shared)
+{
+	int64_t		total = 0;
+
+	if (shared == NULL)
+		return;
+	check(item->exists && (shared->current || shared->gate));
+	check_text(shared->gate_version, sizeof(shared->gate_version));
+	check_text(shared->gate_name, sizeof(shared->gate_name));
+	check(shared->count >= 0 && shared->count <= DYNAMO_ENTRIES_MAX);
+	check(shared->current || shared->count == 0);
+	for (int i = 0; i < shared->count; i++)
+	{
+		const dynamo_entry *entry = &shared->entries[i];
+
+		check_text(entry->incarnation, sizeof(entry->incarnation));
+		check_text(entry->version, sizeof(entry->version));
+		check_text(entry->name, sizeof(entry->name));
+		check(entry->version[0] != '\0' && entry->lease_ms > 0 && entry->token > 0);
+		check(entry->permits > 0);
+		total += entry->permits;
+	}
+	if (shared->wrong != NULL)
+		return;
+	check(!shared->gate || (shared->gate_version[0] != '\0' && shared->gate_lease_ms > 0));
+	check(shared->total == total);
+	check(!shared->current || (!item->released && item->token > 0));
+}
+
+static void
 check_result(const dynamo_result *result)
 {
 	check_text(result->type, sizeof(result->type));
 	check_text(result->message, sizeof(result->message));
 	check_item(&result->item);
+	check_shared(&result->item, result->shared);
 
 	/* an item on which a decision may rest can be understood */
 	if (result->item.exists && !result->item.released && result->item.wrong == NULL &&
@@ -70,6 +101,7 @@ check_page(const dynamo_page *page)
 	{
 		check(strlen(page->rows[i].name) <= DYNAMO_NAME_MAX);
 		check_text(page->rows[i].item.version, DYNAMO_VERSION_SIZE);
+		check_shared(&page->rows[i].item, page->rows[i].shared);
 	}
 	check(page->next == NULL || strlen(page->next) <= DYNAMO_NAME_MAX);
 	check(page->next_sort == NULL || page->next != NULL);

@@ -80,14 +80,14 @@ TEST(acquire_takes_a_free_or_released_item_with_a_higher_token)
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
 				 " #leaseDuration = :lease, #fencingToken = :last, #holder = :holder"
-				 " REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl\","
+				 " REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl, #shared\","
 				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
 				 " attribute_exists(#isReleased)) AND"
 				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :first)\","
 				 "\"ExpressionAttributeNames\":{\"#key\":\"key\"," N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
-				 N("releasedVersion") "," N("ttl") "},"
+				 N("releasedVersion") "," N("ttl") "," N("shared") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":lease\":{\"S\":\"20000\"},"
 				 "\":first\":{\"N\":\"1200\"},\":last\":{\"N\":\"1234\"},"
@@ -112,14 +112,14 @@ TEST(take_over_also_accepts_the_dead_version)
 				 "\"sk\":{\"S\":\"locks\"}},"
 				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
 				 " #leaseDuration = :lease, #fencingToken = :last, #holder = :holder,"
-				 " #data = :data REMOVE #isReleased, #releasedAt, #releasedVersion, #ttl\","
+				 " #data = :data REMOVE #isReleased, #releasedAt, #releasedVersion, #ttl, #shared\","
 				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
 				 " attribute_exists(#isReleased) OR #recordVersionNumber = :expected) AND"
 				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :first)\","
 				 "\"ExpressionAttributeNames\":{\"#key\":\"pk\"," N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
-				 N("releasedVersion") "," N("ttl") "},"
+				 N("releasedVersion") "," N("ttl") "," N("shared") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":lease\":{\"S\":\"20000\"},\":first\":{\"N\":\"9223372036854775807\"},"
@@ -401,10 +401,10 @@ TEST(tables_are_described_created_and_given_a_ttl)
 #define SCAN_START "{\"TableName\":\"lockTable\",\"ConsistentRead\":true," \
 	"\"ReturnConsumedCapacity\":\"TOTAL\",\"ProjectionExpression\":\"#key, #ownerName," \
 	" #recordVersionNumber, #leaseDuration, #fencingToken, #holder, #isReleased," \
-	" #releasedAt, #releasedVersion\","
+	" #releasedAt, #releasedVersion, #shared\","
 #define SCAN_NAMES N("ownerName") "," N("recordVersionNumber") "," N("leaseDuration") "," \
 	N("fencingToken") "," N("holder") "," N("isReleased") "," N("releasedAt") "," \
-	N("releasedVersion")
+	N("releasedVersion") "," N("shared")
 
 TEST(scan_reads_consistently_and_leaves_data_out)
 {

@@ -1,0 +1,182 @@
+/*-------------------------------------------------------------------------
+ *
+ * dynamo_shared_item.c
+ *	  Reads what a lock item tells of shared mode.
+ *
+ * The map "shared" may outlive the mode: an older ddblock's acquire, a Java client
+ * that updates, and an operator who adds isReleased leave it in the item.  It is
+ * valid if the item is not released and shared.owner equals ownerName.  Only the
+ * gate counts in any mode.
+ *
+ * Everything that decides who may have a permit must be readable.  What is not known
+ * here is ignored, so that later versions may add to it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "dynamo/dynamo_shared_item.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dynamo/duration.h"
+#include "dynamo/dynamo_json.h"
+
+/* What stands in {"M":{...}}, or NULL. */
+static const cJSON *
+map_attribute(const cJSON *attributes, const char *name)
+{
+	const cJSON *map = dynamo_json_member(dynamo_json_member(attributes, name), "M");
+
+	return cJSON_IsObject(map) ? map : NULL;
+}
+
+static bool
+read_version(const cJSON *map, char version[DYNAMO_VERSION_SIZE])
+{
+	const char *text = dynamo_json_attribute(map, "v");
+
+	if (text == NULL || text[0] == '\0' || strlen(text) >= DYNAMO_VERSION_SIZE)
+		return false;
+	memcpy(version, text, strlen(text) + 1);
+	return true;
+}
+
+/* As a leaseDuration: longer ones than 292 years are never over. */
+static int64_t
+read_lease(const cJSON *map)
+{
+	int64_t		lease_ms = dynamo_json_positive(map, "l");
+
+	return lease_ms < DURATION_MAX_MS ? lease_ms : DURATION_MAX_MS;
+}
+
+static void
+read_name(const cJSON *map, char name[DYNAMO_OWNER_SIZE])
+{
+	const char *text = dynamo_json_attribute(map, "o");
+
+	dynamo_json_copy(name, DYNAMO_OWNER_SIZE, text != NULL ? text : "");
+}
+
+static const char *
+read_entry(const cJSON *json, dynamo_entry *entry)
+{
+	const cJSON *map = dynamo_json_member(json, "M");
+	int64_t		permits = dynamo_json_positive(map, "n");
+
+	if (strlen(json->string) >= sizeof(entry->incarnation))
+		return "the name of an entry of the shared lock is too long";
+	memcpy(entry->incarnation, json->string, strlen(json->string) + 1);
+	if (!read_version(map, entry->version))
+		return "an entry of the shared lock has no readable version";
+	if (permits == 0 || permits > INT32_MAX)
+		return "an entry of the shared lock has no readable number of permits";
+	entry->permits = (int32_t) permits;
+	entry->lease_ms = read_lease(map);
+	if (entry->lease_ms == 0)
+		return "an entry of the shared lock has no readable lease";
+	entry->token = dynamo_json_positive(map, "t");
+	if (entry->token == 0)
+		return "an entry of the shared lock has no readable token";
+	read_name(map, entry->name);
+	return NULL;
+}
+
+/* All entries, and their sum against the total. */
+static const char *
+read_entries(const cJSON *map, dynamo_shared *shared)
+{
+	int64_t		total = dynamo_json_positive(map, "total");
+	int64_t		sum = 0;
+	const cJSON *json;
+
+	cJSON_ArrayForEach(json, map_attribute(map, "h"))
+	{
+		dynamo_entry *entry = &shared->entries[shared->count];
+		const char *wrong;
+
+		if (shared->count == DYNAMO_ENTRIES_MAX)
+			return "the shared lock has too many entries";
+		wrong = read_entry(json, entry);
+		if (wrong != NULL)
+			return wrong;
+		sum += entry->permits;
+		shared->count++;
+	}
+	if (total != sum || total > INT32_MAX)
+		return "the shared lock's total is not the sum of its entries' permits";
+	shared->total = (int32_t) total;
+	return NULL;
+}
+
+/* A join compares the text, so another spelling of the number would not do. */
+static bool
+is_plain_lease(const cJSON *attributes, int64_t lease_ms)
+{
+	char		digits[24];
+
+	snprintf(digits, sizeof(digits), "%" PRId64, lease_ms);
+	return dynamo_json_same(digits, dynamo_json_attribute(attributes, "leaseDuration"));
+}
+
+static const char *
+read_mode(const cJSON *attributes, const dynamo_item *item, const cJSON *map,
+		  dynamo_shared *shared)
+{
+	const char *kind = dynamo_json_attribute(map, "kind");
+
+	if (strlen(dynamo_json_attribute(map, "owner")) >= sizeof(item->owner))
+		return "the shared lock's owner is too long";
+	shared->semaphore = dynamo_json_same(kind, "semaphore");
+	if (!shared->semaphore && !dynamo_json_same(kind, "shared"))
+		return "the shared lock is neither a shared lock nor a semaphore";
+	if (!item->has_token || item->bad_token)
+		return "the shared lock has no fencingToken";
+	if (!is_plain_lease(attributes, item->lease_ms))
+		return "the shared lock's leaseDuration is not a number of milliseconds";
+	return read_entries(map, shared);
+}
+
+static const char *
+read_gate(const cJSON *gate, dynamo_shared *shared)
+{
+	shared->gate = true;
+	if (!read_version(gate, shared->gate_version))
+		return "the gate of the shared lock has no readable version";
+	shared->gate_lease_ms = read_lease(gate);
+	if (shared->gate_lease_ms == 0)
+		return "the gate of the shared lock has no readable lease";
+	read_name(gate, shared->gate_name);
+	return NULL;
+}
+
+const char *
+dynamo_shared_read(const cJSON *attributes, const dynamo_item *item,
+				   dynamo_shared **shared)
+{
+	const cJSON *map = map_attribute(attributes, "shared");
+	const cJSON *gate = map_attribute(map, "gate");
+	const char *owner = dynamo_json_attribute(map, "owner");
+	bool		has_gate = dynamo_json_member(gate, "v") != NULL;
+	bool		current = !item->released &&
+		dynamo_json_same(owner, dynamo_json_attribute(attributes, "ownerName"));
+	int			entries = current ? cJSON_GetArraySize(map_attribute(map, "h")) : 0;
+	dynamo_shared *found;
+
+	if (!current && !has_gate)
+		return NULL;
+	if (entries > DYNAMO_ENTRIES_MAX)
+		entries = DYNAMO_ENTRIES_MAX;
+	found = calloc(1, sizeof(dynamo_shared) + (size_t) entries * sizeof(dynamo_entry));
+	if (found == NULL)
+		return "out of memory";
+	*shared = found;
+	found->current = current;
+	if (has_gate)
+		found->wrong = read_gate(gate, found);
+	if (current && found->wrong == NULL)
+		found->wrong = read_mode(attributes, item, map, found);
+	return current ? found->wrong : NULL;
+}
