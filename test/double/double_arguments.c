@@ -62,8 +62,8 @@ is_table_name(const char *name)
 }
 
 /* Leaves call->table NULL if the name is fine and there is no such table. */
-static bool
-look_up_table(double_call *call)
+bool
+double_look_up_table(double_call *call)
 {
 	const char *name;
 
@@ -84,7 +84,7 @@ look_up_table(double_call *call)
 bool
 double_find_table(double_call *call)
 {
-	if (!look_up_table(call))
+	if (!double_look_up_table(call))
 		return false;
 	if (call->table == NULL)
 		return double_fail(call, "ResourceNotFoundException",

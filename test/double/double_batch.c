@@ -122,8 +122,10 @@ run_update(job *j)
 {
 	static const char *const shows[] = {"NONE", "ALL_OLD", NULL};
 	double_call *call = &j->call;
+	const double_statement *statement = j->statement;
 	const char *show;
 	cJSON	   *item;
+	cJSON	   *returned;
 
 	if (!double_choice(call, "ReturnValuesOnConditionCheckFailure", shows,
 					   "Value '%s' at 'returnValuesOnConditionCheckFailure' failed to"
@@ -133,9 +135,13 @@ run_update(job *j)
 	j->units = double_write_units(j->entry != NULL ? j->entry->bytes : 0, 0);
 	if (!where_holds(j))
 		return double_condition_failed(call, j->entry, strcmp(show, "ALL_OLD") == 0);
-	if (!double_store_update(call, j->entry, j->statement->actions, &j->scope, j->key,
-							 &item))
+	if (!double_store_update(call, j->entry, statement->actions, &j->scope, j->key, &item))
 		return false;
+	returned = statement->returned == NULL ? NULL :
+		double_returned(statement->returned, statement->actions, &j->scope,
+						j->entry->item, item);
+	if (returned != NULL)
+		cJSON_AddItemToObject(call->reply, "Item", returned);
 	j->units = double_write_units(j->entry->bytes, double_item_bytes(item));
 	double_table_put(call->table, j->entry, item);
 	return true;

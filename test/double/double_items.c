@@ -64,8 +64,10 @@ double_get_item(double_call *call)
 	double_entry *entry;
 	bool		consistent;
 
-	if (!double_find_table(call) || !double_check_idle(call, uses) ||
-		!double_bind(call, uses) || !double_read_key(call, "Key", &key))
+	/* DynamoDB Local looks for GetItem's table later than for that of writes. */
+	if (!double_look_up_table(call) || !double_check_idle(call, uses) ||
+		!double_find_table(call) || !double_bind(call, uses) ||
+		!double_read_key(call, "Key", &key))
 		return false;
 	consistent = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(call->request,
 															   "ConsistentRead"));
@@ -220,41 +222,38 @@ double_store_update(double_call *call, double_entry *entry, const double_action 
  * the item; a path that leads nowhere there does not count.
  */
 static cJSON *
-mentioned(const double_bound *bound, const cJSON *item)
+mentioned(const double_action *actions, const double_scope *scope, const cJSON *item)
 {
 	cJSON	   *result = cJSON_CreateObject();
 
-	for (const double_action *action = bound->expr != NULL ? bound->expr->actions : NULL;
-		 action != NULL; action = action->next)
+	for (const double_action *action = actions; action != NULL; action = action->next)
 	{
-		const char *name = double_step_name(action->path->path, &bound->scope);
+		const char *name = double_step_name(action->path->path, scope);
 		const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, name);
 
-		if (double_path_find(action->path->path, &bound->scope, item) != NULL &&
+		if (double_path_find(action->path->path, scope, item) != NULL &&
 			cJSON_GetObjectItemCaseSensitive(result, name) == NULL)
 			cJSON_AddItemToObject(result, name, cJSON_Duplicate(value, 1));
 	}
 	return result;
 }
 
-static void
-add_returned(double_call *call, const char *return_values, const cJSON *old,
-			 const cJSON *new)
+cJSON *
+double_returned(const char *return_values, const double_action *actions,
+				const double_scope *scope, const cJSON *old, const cJSON *new)
 {
-	const double_bound *bound = &call->bound[DOUBLE_UPDATE_EXPRESSION];
 	const cJSON *item = strstr(return_values, "OLD") != NULL ? old : new;
 	cJSON	   *shown;
 
 	if (strcmp(return_values, "NONE") == 0 || item == NULL)
-		return;
+		return NULL;
 	if (strncmp(return_values, "ALL", 3) == 0)
-		shown = cJSON_Duplicate(item, 1);
-	else
-		shown = mentioned(bound, item);
+		return cJSON_Duplicate(item, 1);
+	shown = mentioned(actions, scope, item);
 	if (shown->child != NULL)
-		cJSON_AddItemToObject(call->reply, "Attributes", shown);
-	else
-		cJSON_Delete(shown);
+		return shown;
+	cJSON_Delete(shown);
+	return NULL;
 }
 
 bool
@@ -265,10 +264,12 @@ double_update(double_call *call)
 		"NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW", NULL
 	};
 	const double_bound *bound = &call->bound[DOUBLE_UPDATE_EXPRESSION];
+	const double_action *actions;
 	const char *wanted;
 	bool		show;
 	cJSON	   *key;
 	cJSON	   *item;
+	cJSON	   *returned;
 	double_entry *entry;
 	size_t		before;
 
@@ -279,12 +280,14 @@ double_update(double_call *call)
 		return false;
 	entry = double_table_find(call->table, key);
 	before = entry != NULL ? entry->bytes : 0;
+	actions = bound->expr != NULL ? bound->expr->actions : NULL;
 	if (!check_condition(call, entry, show) ||
-		!double_store_update(call, entry,
-							 bound->expr != NULL ? bound->expr->actions : NULL,
-							 &bound->scope, key, &item))
+		!double_store_update(call, entry, actions, &bound->scope, key, &item))
 		return false;
-	add_returned(call, wanted, entry != NULL ? entry->item : NULL, item);
+	returned = double_returned(wanted, actions, &bound->scope,
+							   entry != NULL ? entry->item : NULL, item);
+	if (returned != NULL)
+		cJSON_AddItemToObject(call->reply, "Attributes", returned);
 	double_table_put(call->table, entry, item);
 	double_add_capacity(call, double_write_units(before, double_item_bytes(item)));
 	return true;

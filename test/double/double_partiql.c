@@ -4,6 +4,7 @@
  *	  Parses PartiQL statements.
  *
  *	UPDATE "table" SET path = operand [, ...] | REMOVE path ... WHERE condition
+ *		[RETURNING ALL|MODIFIED OLD|NEW *]
  *	SELECT * FROM "table" WHERE condition
  *
  * As with expressions, the parser fails until it is out once something is
@@ -184,6 +185,22 @@ parse_select(parser *p)
 	p->statement->table = parse_identifier(p);
 }
 
+/* After RETURNING */
+static const char *
+parse_returned(parser *p)
+{
+	bool		all = double_take(p, "ALL");
+	bool		old;
+
+	if (!all)
+		double_expect(p, "MODIFIED");
+	old = double_take(p, "OLD");
+	if (!old)
+		double_expect(p, "NEW");
+	double_expect(p, "*");
+	return all ? (old ? "ALL_OLD" : "ALL_NEW") : old ? "UPDATED_OLD" : "UPDATED_NEW";
+}
+
 static bool
 parse(parser *p)
 {
@@ -196,6 +213,8 @@ parse(parser *p)
 	}
 	if (double_take(p, "WHERE"))
 		p->statement->where = double_parse_or(p);
+	if (!p->statement->select && double_take(p, "RETURNING"))
+		p->statement->returned = parse_returned(p);
 	double_take(p, ";");
 	return !p->failed && p->lexer.token.kind == DOUBLE_END;
 }

@@ -112,6 +112,8 @@ extern bool double_text(double_call *call, const char *name, const char **text);
 extern bool double_choice(double_call *call, const char *name,
 						  const char *const *choices, const char *complaint,
 						  const char **choice);
+/* The name is right; call->table may be NULL. */
+extern bool double_look_up_table(double_call *call);
 extern bool double_find_table(double_call *call);
 extern bool double_check_key_values(double_call *call, const cJSON *item);
 extern bool double_read_key(double_call *call, const char *name, cJSON **key);
@@ -141,6 +143,11 @@ extern bool double_store_update(double_call *call, double_entry *entry,
 								const double_action *actions,
 								const double_scope *scope, const cJSON *key,
 								cJSON **item);
+
+/* What an update shows, for "ALL_NEW" and so on; NULL: nothing.  old may be NULL. */
+extern cJSON *double_returned(const char *return_values, const double_action *actions,
+							  const double_scope *scope, const cJSON *old,
+							  const cJSON *new);
 
 /* double_scan.c */
 extern bool double_scan(double_call *call);

@@ -17,6 +17,7 @@ struct double_statement
 	char	   *table;
 	double_action *actions;		/* of an UPDATE */
 	double_node *where;			/* NULL: none */
+	const char *returned;		/* by an UPDATE: "ALL_NEW" ...; NULL: nothing */
 	int			parameters;
 	char		overlap[DOUBLE_COMPLAINT_SIZE]; /* of assigned paths, or "" */
 	double_arena arena;
