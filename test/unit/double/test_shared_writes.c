@@ -48,7 +48,8 @@ begin(dynamo_shared_kind kind, const char *json)
 	shared.me = "me";
 	the_write = (dynamo_write) {
 		.op = dynamo_shared_op(kind),.name = "a",.name_len = 1,.version = "n1",
-			.expected = "v1",.lease_ms = 20000,.token = 200,.now_s = 1000,.shared = &shared
+			.expected = "v1",.lease_ms = 20000,.first_token = 200,.last_token = 200,
+			.now_s = 1000,.shared = &shared
 	};
 	in_batch = false;
 	condition.count = 0;
@@ -582,7 +583,7 @@ all_are_refused(void)
 			shared.waiter = "three";
 		shared.me = kinds[i] == DYNAMO_SHARED_JOIN ? "third" : "me";
 		the_write.expected = kinds[i] == DYNAMO_SHARED_GATE ? "" : "v1";
-		the_write.token = 1000;
+		the_write.first_token = the_write.last_token = 1000;
 		if (status() != DYNAMO_CONDITION_FAILED)
 			fail_msg("kind %d is not refused", kinds[i]);
 	}
@@ -724,7 +725,8 @@ exclusive(dynamo_op op, const char *expected, const char *version, int64_t token
 	static const dynamo_holder holder;
 	dynamo_write write = {
 		.op = op,.name = "a",.name_len = 1,.owner = "old/inc",.version = version,
-			.expected = expected,.lease_ms = 20000,.token = token,.holder = &holder,
+			.expected = expected,.lease_ms = 20000,.first_token = token,.last_token = token,
+			.holder = &holder,
 			.now_s = 1000
 	};
 	dynamo_reply reply = ask_body(op, dynamo_build(&table, &write));
@@ -753,7 +755,7 @@ TEST(older_ddblock_takes_over_only_what_is_dead)
 	assert_int_equal(exclusive(DYNAMO_RELEASE, "x2", "x3", 0), DYNAMO_OK);
 	all_are_refused();
 	begin_entry(DYNAMO_SHARED_OPEN, NULL);
-	the_write.token = 400;
+	the_write.first_token = the_write.last_token = 400;
 	assert_int_equal(status(), DYNAMO_OK);
 }
 
@@ -808,7 +810,7 @@ TEST(late_copies_are_refused)
 	shared.epoch = "shared/n1";
 	shared.me = "you";
 	the_write.version = "n2";
-	the_write.token = 201;
+	the_write.first_token = the_write.last_token = 201;
 	assert_int_equal(status(), DYNAMO_OK);
 	assert_int_equal(status(), DYNAMO_CONDITION_FAILED);
 
@@ -824,7 +826,7 @@ TEST(late_copies_are_refused)
 	shared.epoch = "shared/n1";
 	shared.me = "you";
 	the_write.version = "n2";
-	the_write.token = 201;
+	the_write.first_token = the_write.last_token = 201;
 	assert_int_equal(status(), DYNAMO_CONDITION_FAILED);
 
 	begin(DYNAMO_SHARED_LAST, NULL);
@@ -836,7 +838,7 @@ TEST(late_copies_are_refused)
 
 	begin_entry(DYNAMO_SHARED_OPEN, NULL);
 	assert_int_equal(status(), DYNAMO_CONDITION_FAILED);
-	the_write.token = 202;
+	the_write.first_token = the_write.last_token = 202;
 	the_write.version = "n5";
 	assert_int_equal(status(), DYNAMO_OK);
 }
@@ -909,7 +911,7 @@ TEST(life_of_a_semaphore)
 	assert_int_equal(status(), DYNAMO_OK);
 	begin_entry(DYNAMO_SHARED_OPEN, NULL);
 	the_write.version = "n2";
-	the_write.token = 201;
+	the_write.first_token = the_write.last_token = 201;
 	shared.me = "you";
 	reply = send_write(-1);
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
@@ -925,7 +927,7 @@ TEST(life_of_a_semaphore)
 	shared.entry.name = "two";
 	shared.entry.admission.permits = 4;
 	the_write.version = "n3";
-	the_write.token = 202;
+	the_write.first_token = the_write.last_token = 202;
 	reply = send_write(-1);
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(reply.results[0].shared->total, 5);
