@@ -27,6 +27,7 @@
 #define DYNAMO_HOLDER_SIZE		128		/* a text of the holder map and its NUL */
 #define DYNAMO_ENTRIES_MAX		32		/* clusters that share a lock */
 #define DYNAMO_INCARNATION_SIZE 64		/* an entry's key and its NUL */
+#define DYNAMO_EPOCH_SIZE		64		/* a shared lock's ownerName and its NUL */
 #define DYNAMO_TYPE_SIZE		64		/* an error's type and its NUL */
 #define DYNAMO_MESSAGE_SIZE		256		/* an error's message and its NUL */
 #define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
@@ -322,6 +323,13 @@ extern const char *dynamo_action(dynamo_op op);
 
 /* As which operation a write in shared mode is sent, and counted. */
 extern dynamo_op dynamo_shared_op(dynamo_shared_kind kind);
+
+/* The entry of that incarnation, if the item is in shared mode and has one; else NULL. */
+extern const dynamo_entry *dynamo_find_entry(const dynamo_shared *shared,
+											 const char *incarnation);
+
+/* The incarnation in an ownerName of ours, which is "<name>/<incarnation>". */
+extern const char *dynamo_incarnation(const char *owner);
 
 /* Is it the name of one of the lock item's attributes?  Then it cannot name a key. */
 extern bool dynamo_is_attribute(const char *name);

@@ -7,6 +7,8 @@
  */
 #include "dynamo/dynamo.h"
 
+#include <string.h>
+
 typedef struct op_names
 {
 	const char *name;
@@ -49,6 +51,25 @@ const char *
 dynamo_action(dynamo_op op)
 {
 	return names[op].action;
+}
+
+const char *
+dynamo_incarnation(const char *owner)
+{
+	const char *slash = strrchr(owner, '/');
+
+	return slash != NULL ? slash + 1 : owner;
+}
+
+const dynamo_entry *
+dynamo_find_entry(const dynamo_shared *shared, const char *incarnation)
+{
+	for (int i = 0; shared != NULL && shared->current && i < shared->count; i++)
+	{
+		if (strcmp(shared->entries[i].incarnation, incarnation) == 0)
+			return &shared->entries[i];
+	}
+	return NULL;
 }
 
 dynamo_op

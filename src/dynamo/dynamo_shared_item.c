@@ -121,13 +121,15 @@ is_plain_lease(const cJSON *attributes, int64_t lease_ms)
 	return dynamo_json_same(digits, dynamo_json_attribute(attributes, "leaseDuration"));
 }
 
+/* The entries first: a cluster may find its own in an item that is unusable otherwise. */
 static const char *
 read_mode(const cJSON *attributes, const dynamo_item *item, const cJSON *map,
 		  dynamo_shared *shared)
 {
 	const char *kind = dynamo_json_attribute(map, "kind");
+	const char *wrong = read_entries(map, shared);
 
-	if (strlen(dynamo_json_attribute(map, "owner")) >= sizeof(item->owner))
+	if (strlen(dynamo_json_attribute(map, "owner")) >= DYNAMO_EPOCH_SIZE)
 		return "the shared lock's owner is too long";
 	shared->semaphore = dynamo_json_same(kind, "semaphore");
 	if (!shared->semaphore && !dynamo_json_same(kind, "shared"))
@@ -136,7 +138,7 @@ read_mode(const cJSON *attributes, const dynamo_item *item, const cJSON *map,
 		return "the shared lock has no fencingToken";
 	if (!is_plain_lease(attributes, item->lease_ms))
 		return "the shared lock's leaseDuration is not a number of milliseconds";
-	return read_entries(map, shared);
+	return wrong;
 }
 
 static const char *

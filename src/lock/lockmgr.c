@@ -28,6 +28,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The owner is "<name>/<incarnation>". */
+static void
+name_cluster(lockmgr *lm)
+{
+	lm->incarnation = dynamo_incarnation(lm->owner);
+	if (lm->incarnation > lm->owner)
+		memcpy(lm->cluster, lm->owner, (size_t) (lm->incarnation - lm->owner) - 1);
+}
+
 lockmgr *
 lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 {
@@ -37,6 +46,7 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 		return NULL;
 	lm->host = *host;
 	memcpy(lm->owner, config->owner, strnlen(config->owner, sizeof(lm->owner) - 1));
+	name_cluster(lm);
 	lm->max_remembered = config->max_remembered;
 	lm->max_calls = config->max_calls;
 	lm->request_timeout_us = config->request_timeout_us;
@@ -118,12 +128,13 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 			else if (lock->first == NULL &&
 					 (lock->state == LOCK_IDLE || lock->state == LOCK_POLLING))
 				lm_next_turn(lm, now, lock);
+			else if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE)
+				(void) lm_admit(lm, now, lock);
 			break;
 		case LOCKMGR_RELEASE:
 			lock->releaser = NULL;
 			break;
 		case LOCKMGR_RENEW:
-			lock->renewer = NULL;
 			lock->wanted_lease_ms = 0;
 			break;
 		case LOCKMGR_LOOK_UP:
@@ -231,11 +242,13 @@ resume_acquire(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 
 	if (lease == NULL)
 		return false;
-	if (lease->hold != NULL && lease->hold->session == session &&
-		lease->l.state == LEASE_HELD && lease->hold->h.seq == session->request.seq)
+	for (const lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
 	{
+		if (hold->session != session || lease->l.state != LEASE_HELD ||
+			hold->h.seq != session->request.seq)
+			continue;
 		lm_enqueue(lm, now, lock, session, false);
-		lm_answer_granted(lm, lease->hold);
+		lm_answer_granted(lm, hold);
 		return true;
 	}
 	if (lease->l.pending.version[0] != '\0' && lm_pending_wanted(lm, lease) &&
@@ -260,6 +273,9 @@ is_taken(lockmgr *lm, const lm_session *session)
 		return false;
 	if (lm_pending_wanted(lm, lease))
 		return lease->l.pending.session.slot != session->id.slot;
+	if (lease->l.state == LEASE_HELD && lock->state == LOCK_RENEWING &&
+		lease->l.mode != MODE_EXCLUSIVE)
+		return lease->l.mode != session->request.mode;	/* else when that is settled */
 	return lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST;
 }
 
@@ -268,15 +284,23 @@ static void
 take_place(lockmgr *lm, int64_t now, lm_session *session)
 {
 	lm_lock    *lock = session->request.lock;
+	lm_session *in_line;
 	char		cycle[1024];
 
-	if (session->request.kind == LOCKMGR_ACQUIRE &&
-		lm_deadlocked(lm, session, cycle, sizeof(cycle)))
+	/* A session that is let in makes the search start again. */
+	while (session->request.active && session->request.kind == LOCKMGR_ACQUIRE &&
+		   lm_deadlocked(lm, session, &in_line, cycle, sizeof(cycle)))
 	{
 		lockmgr_answer answer = {.result = LOCKMGR_DEADLOCK, .message = cycle};
 
-		lm_answer(lm, session, &answer);
+		if (in_line == NULL || !lm_let_in(lm, now, in_line))
+			lm_answer(lm, session, &answer);
 	}
+	if (!session->request.active)
+		return;
+	if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE &&
+		lock->first == session)
+		(void) lm_admit(lm, now, lock);
 	else if (session->request.kind == LOCKMGR_TRY && is_taken(lm, session))
 		lm_answer_result(lm, session, LOCKMGR_BUSY);
 	else if (lock->state == LOCK_IDLE && lock->first == session)
@@ -292,6 +316,9 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 
 	if (lock != NULL)
 	{
+		request->mode = asked->mode;
+		request->permits = asked->permits;
+		request->limit = asked->mode == MODE_SEMAPHORE ? asked->limit : 0;
 		request->lease_ms = asked->lease_ms;
 		request->margin_us = asked->margin_us;
 		request->role_max_leases = asked->role_max_leases;
@@ -336,7 +363,7 @@ resume_release(lockmgr *lm, lm_session *session, const lockmgr_request *asked)
 	if (lease == NULL || lease->l.generation != asked->lease_generation ||
 		lease->lock == NULL || lease->l.state == LEASE_ACQUIRING)
 		lm_answer_unconfirmed(lm, session);
-	else if (lease->hold != NULL || lease->lock->releaser != NULL)
+	else if (lease->holds != NULL || lease->lock->releaser != NULL)
 		lm_answer_result(lm, session, LOCKMGR_RELEASED);
 	else if (lease->l.state == LEASE_LOST)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
@@ -392,7 +419,6 @@ ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 	}
 	lock = hold->lease->lock;
 	session->request.lock = lock;
-	lock->renewer = session;
 	lock->wanted_lease_ms = asked->lease_ms;
 	lock->wanted_margin_us = asked->margin_us;
 	if (lock->call == NULL)
@@ -513,7 +539,8 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 
 	if (saved->session.generation == 0)
 		return;
-	if (lease->l.generation == saved->lease_generation && lease->hold == NULL &&
+	if (lease->l.generation == saved->lease_generation &&
+		(lease->holds == NULL || lease->l.mode != MODE_EXCLUSIVE) &&
 		(lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST))
 	{
 		session = lm_get_session(lm, saved->session);
@@ -527,7 +554,7 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 	}
 	session->role = saved->role;
 	hold->h = *saved;
-	lm_attach_hold(hold, lease, session);
+	lm_attach_hold(lm, hold, lease, session, saved->permits);
 	if (lease->l.state == LEASE_LOST && saved->loss == LOSS_NONE)
 	{
 		hold->h.loss = LOSS_UNREACHABLE;
@@ -569,7 +596,7 @@ resume(lockmgr *lm, int64_t now, lm_lease *lease)
 		if (l->state == LEASE_HELD)
 		{
 			lm_schedule_renewal(lm, lock);
-			if (lock->renewer != NULL)
+			if (lm_has_renewer(lease))
 				heap_set(&lm->renewals, &lock->renewal, now);
 		}
 		else
@@ -596,7 +623,7 @@ lockmgr_adopted(lockmgr *lm, int64_t now)
 {
 	for (uint32_t i = lm->max_leases; i-- > 0;)
 	{
-		if (lm->leases[i].hold == NULL)
+		if (lm->leases[i].holds == NULL)
 			end_unheld(lm, &lm->leases[i]);
 		if (lm->holds[i].session == NULL)
 		{

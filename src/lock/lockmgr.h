@@ -50,14 +50,32 @@ typedef struct lockmgr_session
 	uint32_t	generation;
 } lockmgr_session;
 
+/* How a session wants a lock, or has it. */
+typedef enum lock_mode
+{
+	MODE_EXCLUSIVE,
+	MODE_SHARED,				/* with others who share it */
+	MODE_SEMAPHORE				/* some of a limited number of permits */
+} lock_mode;
+
+/* How an item is held, by what it tells of shared mode (which may be NULL). */
+static inline lock_mode
+lockmgr_mode(const dynamo_shared *shared)
+{
+	if (shared == NULL || !shared->current)
+		return MODE_EXCLUSIVE;
+	return shared->semaphore ? MODE_SEMAPHORE : MODE_SHARED;
+}
+
 /*
  * A lease is between this cluster and DynamoDB, a hold between a session and a
  * lease.  A hold is valid as long as its lease is.  Both must survive the manager:
  * the host keeps a copy of each (in shared memory) for lockmgr_adopt() and
  * lockmgr_adopt_hold().
  *
- * A lease says what we wrote to DynamoDB, and until when its holder may believe.
- * While sessions of this cluster wait, one hold on it follows another.
+ * A lease says what we wrote to DynamoDB, and until when its holders may believe.
+ * An exclusive one has one hold; while sessions of this cluster wait, one hold
+ * follows another.  In shared mode it has several, and is our entry in the item.
  *
  *	 ACQUIRING ---> HELD ---> LOST ----+
  *		 |   |       |  ^              |
@@ -100,7 +118,13 @@ typedef struct lease_write
 	int64_t		last_token;
 	bool		has_holder;		/* it writes lease.holder */
 	bool		has_data;
-	lockmgr_session session;	/* ACQUIRE, HAND_OVER: for whom */
+	dynamo_shared_kind kind;	/* in shared mode */
+	int32_t		permits;		/* OPEN, JOIN, REPLACE: of our entry; CHANGE: more,
+								 * or fewer if negative; else 0 */
+	int32_t		limit;			/* ... of the session that it is for; 0: none */
+	int32_t		replaced;		/* REPLACE: permits of the entry that is replaced */
+	int64_t		shorter_ms;		/* JOIN, REPLACE: the item's lease, which it raises; or 0 */
+	lockmgr_session session;	/* ACQUIRE, HAND_OVER, CHANGE to more: for whom */
 	uint64_t	seq;			/* ... and for which of its requests */
 } lease_write;
 
@@ -109,6 +133,7 @@ typedef struct lease
 	lease_state state;
 	uint32_t	generation;		/* rises with each lease in this slot; kept while
 								 * the slot is unused */
+	lock_mode	mode;
 	lockmgr_session session;	/* the holder, or the last one */
 	char		version[UUID_SIZE]; /* confirmed version in the item, or "" */
 	int64_t		valid_until;	/* end of the belief; 0: no belief */
@@ -127,6 +152,13 @@ typedef struct lease
 	char		stray[UUID_SIZE];	/* nonce of a renewal that was not settled
 									 * when its lease was lost, or "" */
 	dynamo_holder holder;		/* who has it or will get it, for people */
+
+	/* Only in shared mode; the token of all holds is last_token. */
+	char		epoch[DYNAMO_EPOCH_SIZE];	/* the item's ownerName */
+	int32_t		permits;		/* of our entry */
+	int32_t		limit;			/* of the session for which they were added */
+	char		refused[UUID_SIZE]; /* nonce of a refused change, of which a late copy
+									 * may replace version, or "" */
 } lease;
 
 typedef struct hold
@@ -135,6 +167,8 @@ typedef struct hold
 	uint64_t	seq;			/* the request that acquired it */
 	uint32_t	lease_index;
 	uint32_t	lease_generation;
+	lock_mode	mode;			/* the lease's */
+	int32_t		permits;		/* 1 unless it is a semaphore's */
 	int64_t		token;
 	int64_t		acquired_ms;	/* epoch milliseconds, for people */
 	uint32_t	role;			/* as in the request that acquired it */
@@ -161,7 +195,11 @@ typedef struct lockmgr_request
 	size_t		name_len;
 	size_t		prefix_len;		/* ACQUIRE: the session may be told names of locks that
 								 * begin as this one does, with so many bytes */
-	int64_t		lease_ms;		/* ACQUIRE, TRY; RENEW: 0 keeps the length */
+	lock_mode	mode;			/* ACQUIRE, TRY */
+	int32_t		permits;		/* ACQUIRE, TRY of a semaphore: so many */
+	int32_t		limit;			/* ... of at most so many in all */
+	int64_t		lease_ms;		/* ACQUIRE, TRY; RENEW: 0 keeps the length; it must be 0
+								 * in shared mode */
 	int64_t		margin_us;		/* ACQUIRE, TRY; RENEW with a lease_ms */
 	uint32_t	role;			/* ACQUIRE, TRY: this role's sessions ... */
 	uint32_t	role_max_leases;	/* ... may have so many leases; 0: no limit */
@@ -208,6 +246,7 @@ typedef struct lockmgr_answer
 	dynamo_status status;		/* FAILED */
 	const char *message;		/* FAILED, BAD_ITEM, DEADLOCK; never NULL */
 	const dynamo_item *item;	/* FOUND; else NULL */
+	const dynamo_shared *shared;	/* FOUND, if it tells of shared mode; else NULL */
 } lockmgr_answer;
 
 /*
@@ -252,7 +291,8 @@ typedef struct lockmgr_host
 
 	/*
 	 * Copy the hold before any later answer.  session.generation 0: forget it.
-	 * There are as many as leases.
+	 * There is room for as many as there are leases: each hold on a lease but the
+	 * first takes the room of a lease.
 	 */
 	void		(*save_hold) (void *arg, uint32_t index, const hold *hold);
 
@@ -349,7 +389,7 @@ extern void lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
  */
 extern bool lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now,
 							const char *name, size_t name_len,
-							const dynamo_item *item);
+							const dynamo_item *item, const dynamo_shared *shared);
 
 /* Runs the timers.  Call no later than lockmgr_next_wake(). */
 extern void lockmgr_tick(lockmgr *lm, int64_t now);

@@ -72,22 +72,46 @@ lm_fail_releaser(lockmgr *lm, lm_lock *lock)
 		lm_answer_failed(lm, session, lock);
 }
 
-void
-lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result)
+/* Does the session that has the hold wait for its renewal? */
+bool
+lm_is_renewer(const lm_hold *hold)
 {
-	lockmgr_answer answer = {.result = result};
-	lm_session *session = lock->renewer;
+	const lm_request *request = &hold->session->request;
 
-	if (session == NULL)
+	return request->active && request->kind == LOCKMGR_RENEW &&
+		hold->lease->lock != NULL && request->lock == hold->lease->lock;
+}
+
+bool
+lm_has_renewer(const lm_lease *lease)
+{
+	const lm_hold *hold = lease->holds;
+
+	while (hold != NULL && !lm_is_renewer(hold))
+		hold = hold->lease_next;
+	return hold != NULL;
+}
+
+void
+lm_answer_renewer(lockmgr *lm, const lm_hold *hold, lockmgr_result result)
+{
+	lockmgr_answer answer = {
+		.result = result,
+		.valid_until = hold->lease->l.valid_until,
+		.loss = hold->h.loss,
+	};
+
+	if (!lm_is_renewer(hold))
 		return;
-	lock->renewer = NULL;
-	lock->wanted_lease_ms = 0;
-	if (lock->lease != NULL && lock->lease->hold != NULL)
-	{
-		answer.valid_until = lock->lease->l.valid_until;
-		answer.loss = lock->lease->hold->h.loss;
-	}
-	lm_answer(lm, session, &answer);
+	hold->lease->lock->wanted_lease_ms = 0;
+	lm_answer(lm, hold->session, &answer);
+}
+
+void
+lm_answer_renewers(lockmgr *lm, const lm_lease *lease, lockmgr_result result)
+{
+	for (const lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
+		lm_answer_renewer(lm, hold, result);
 }
 
 /* Nobody knows whether the release was done. */

@@ -3,12 +3,17 @@
  * lockmgr_deadlock.c
  *	  Deadlocks among this cluster's sessions.
  *
- * A session waits for one lock at a time, and a lock has one holder, so the waits
- * form chains.  Only a session that starts to wait can close a cycle; a grant
- * cannot, because the session that gets the lock waits for nothing.  So the chain
- * is followed when a session joins a queue.  It may lead into a cycle without that
- * session when several waiting sessions are adopted at once.  Cycles through
- * other clusters, or through PostgreSQL's own locks, are not detected.
+ * A session waits for one lock at a time, and for all sessions that have it: the
+ * search is depth-first.  Only a session that starts to wait can close a cycle; a
+ * grant cannot, because the session that gets the lock waits for nothing.  So the
+ * search begins when a session joins a queue.  It may lead into a cycle without
+ * that session when several waiting sessions are adopted at once.
+ *
+ * A session that wants to share a lock that others share already waits only because
+ * it came after one who wants it exclusively.  If that closes a cycle, it goes first.
+ *
+ * Not detected are cycles through permits of a semaphore, through other clusters, or
+ * through PostgreSQL's own locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,21 +24,28 @@
 
 #define NAME_SHOWN 100			/* bytes of a lock's name */
 
-/* The session of this cluster that holds the lock the session waits for, or NULL. */
-static const lm_session *
-holder_of(const lm_session *waiter)
+/* The holds of the lock for which the session waits, or NULL.  A lost lease ends by itself. */
+static const lm_hold *
+holds_before(const lm_session *waiter)
 {
 	const lm_lease *lease = waiter->request.lock->lease;
 
-	/* A lost lease ends by itself. */
-	return lease != NULL && lease->l.state == LEASE_HELD && lease->hold != NULL ?
-		lease->hold->session : NULL;
+	return lease != NULL && lease->l.state == LEASE_HELD &&
+		waiter->request.mode != MODE_SEMAPHORE ? lease->holds : NULL;
 }
 
 static bool
 waits(const lm_session *session)
 {
 	return session->request.active && session->request.kind == LOCKMGR_ACQUIRE;
+}
+
+/* Does it wait only because somebody came before? */
+static bool
+waits_in_line(const lm_session *session)
+{
+	return session->request.mode == MODE_SHARED &&
+		session->request.lock->lease->l.mode == MODE_SHARED;
 }
 
 /* Length of the name, cut between characters. */
@@ -60,6 +72,7 @@ may_tell(const lm_session *session, const lm_lock *lock)
 		memcmp(lock->name, session->request.lock->name, len) == 0;
 }
 
+/* The cycle in which the session waits; each session's "blocker" is the next one. */
 static void
 describe(const lm_session *session, char *cycle, size_t size)
 {
@@ -78,32 +91,74 @@ describe(const lm_session *session, char *cycle, size_t size)
 		written = snprintf(cycle + used, size - used,
 						   "%sProcess %d waits for %s, held by process %d.",
 						   used > 0 ? " " : "", waiter->request.holder.pid, name,
-						   lock->lease->hold->h.holder.pid);
+						   waiter->blocker->h.holder.pid);
 		if (written < 0 || (size_t) written >= size - used)
 		{
 			cycle[used] = '\0';
 			return;
 		}
 		used += (size_t) written;
-		waiter = holder_of(waiter);
+		waiter = waiter->blocker->session;
 	} while (waiter != session);
 }
 
 /*
- * Has the session closed a cycle by joining a queue?  If so, describes the cycle,
- * as far as it fits.
+ * Does the session wait for itself?  Each session on the way is entered once; the way
+ * back is in its "blocker".
+ */
+static bool
+waits_for_itself(lockmgr *lm, lm_session *session)
+{
+	lm_session *at = session;
+
+	lm->search++;
+	session->came_from = NULL;
+	session->blocker = holds_before(session);
+	session->search = lm->search;
+	while (at != NULL)
+	{
+		const lm_hold *hold = at->blocker;
+
+		if (hold == NULL)
+		{
+			/* Nothing here: on with the next hold of the lock before. */
+			at = at->came_from;
+			if (at != NULL)
+				at->blocker = at->blocker->lease_next;
+		}
+		else if (hold->session == session)
+			return true;
+		else if (waits(hold->session) && hold->session->search != lm->search)
+		{
+			hold->session->search = lm->search;
+			hold->session->came_from = at;
+			hold->session->blocker = holds_before(hold->session);
+			at = hold->session;
+		}
+		else
+			at->blocker = hold->lease_next;
+	}
+	return false;
+}
+
+/*
+ * Has the session closed a cycle by joining a queue?  If so, describes the cycle, as
+ * far as it fits, and names a session in it that waits in line only, if there is one.
  */
 bool
-lm_deadlocked(const lockmgr *lm, const lm_session *session, char *cycle,
-			  size_t size)
+lm_deadlocked(lockmgr *lm, lm_session *session, lm_session **in_line, char *cycle, size_t size)
 {
-	const lm_session *holder = holder_of(session);
-	uint32_t	left = lm->waiters;
+	lm_session *waiter = session;
 
-	while (holder != NULL && holder != session && waits(holder) && left-- > 0)
-		holder = holder_of(holder);
-	if (holder != session)
+	if (!waits_for_itself(lm, session))
 		return false;
+	*in_line = NULL;
+	do
+	{
+		if (waits_in_line(waiter))
+			*in_line = waiter;
+		waiter = waiter->blocker->session;
+	} while (waiter != session);
 	describe(session, cycle, size);
 	return true;
 }

@@ -20,6 +20,15 @@ lm_written(lm_lease *lease)
 	struct lease *l = &lease->l;
 	lease_write *pending = &l->pending;
 
+	if (l->mode != MODE_EXCLUSIVE)
+	{
+		lm_pending_epoch(l, l->epoch);
+		l->permits = pending->op == DYNAMO_RENEW ? l->permits + pending->permits :
+			pending->permits;
+		if (pending->permits > 0)
+			l->limit = pending->limit;
+		l->refused[0] = '\0';
+	}
 	memcpy(l->version, pending->version, sizeof(l->version));
 	l->lease_ms = pending->lease_ms;
 	l->margin_us = pending->margin_us;
@@ -37,14 +46,19 @@ lm_written(lm_lease *lease)
 	pending->version[0] = '\0';
 }
 
-/* The next renewal: a third of the lease after the last write was sent. */
+/*
+ * The next renewal: a third of the lease after the last write was sent.  The timer is
+ * for the deadline, and for a look before that.
+ */
 void
 lm_schedule_renewal(lockmgr *lm, lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 
 	lm_enter(lock, LOCK_HELD);
-	heap_set(&lm->timers, &lock->timer, l->valid_until);
+	heap_set(&lm->timers, &lock->timer,
+			 lock->look_at != 0 && lock->look_at < l->valid_until ? lock->look_at :
+			 l->valid_until);
 	heap_set(&lm->renewals, &lock->renewal,
 			 l->lease_end - l->lease_ms * 1000 * 2 / 3);
 }
@@ -66,8 +80,9 @@ lm_answer_granted(lockmgr *lm, const lm_hold *hold)
 }
 
 /*
- * The lease is valid, nobody has a hold on it, and a token is reserved: the session
- * gets them.  A manager that dies between two steps has given the token to nobody
+ * The lease is valid, and the session gets a hold on it.  In shared mode others may
+ * have one, with the same token; else nobody has, and a token is reserved.  A manager
+ * that dies between two steps has given the token to nobody
  * else: the advanced next token is saved first, then the hold; then the session is
  * answered.
  */
@@ -76,19 +91,28 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 {
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
-	lm_hold    *hold = lm_take_hold(lm, lease, session);
+	bool		shared = l->mode != MODE_EXCLUSIVE;
+	int32_t		permits = l->mode == MODE_SEMAPHORE ? session->request.permits : 1;
+	lm_hold    *hold = lm_take_hold(lm, lease, session, permits);
 
 	hold->h = (struct hold) {
 		.session = session->id,
 		.seq = session->request.seq,
 		.lease_index = lease->index,
 		.lease_generation = l->generation,
-		.token = l->next_token,
+		.mode = l->mode,
+		.permits = permits,
+		.token = shared ? l->last_token : l->next_token,
 		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
 		.role = session->role,
 		.holder = l->holder,
 	};
-	l->next_token = l->next_token < l->last_token ? l->next_token + 1 : 0;
+	if (shared)
+	{
+		hold->h.holder = session->request.holder;
+		hold->h.holder.since_ms = hold->h.acquired_ms;
+	}
+	l->next_token = !shared && l->next_token < l->last_token ? l->next_token + 1 : 0;
 	l->session = session->id;
 	l->renewals = 0;
 	lm_set_lease_state(lm, lease, LEASE_HELD);

@@ -77,25 +77,32 @@ lm_role_is_full(lockmgr *lm, const lm_session *session)
 bool
 lm_has_room(const lockmgr *lm, const lm_session *session)
 {
-	uint32_t	left = lm->max_leases - lm->leases_in_use + lm->spare_count;
+	uint32_t	left = lm->max_leases - lm->leases_in_use - lm->extra_holds +
+		lm->spare_count;
 
 	return left > (session->request.superuser ? 0 : lm->reserved_leases);
+}
+
+/* Frees the oldest spare lease if there is no room for another lease or hold. */
+void
+lm_make_room(lockmgr *lm)
+{
+	if (lm->leases_in_use + lm->extra_holds == lm->max_leases)
+		lm_put_lease(lm, lm->spare_first);
 }
 
 /* A lease for the lock; lm_has_room() must be true. */
 lm_lease *
 lm_take_lease(lockmgr *lm, lm_lock *lock)
 {
-	lm_lease   *lease = lm->free_lease;
+	lm_lease   *lease;
 
-	if (lease == NULL)
-	{
-		lease = lm->spare_first;
-		lm_put_lease(lm, lease);
-	}
+	lm_make_room(lm);
+	lease = lm->free_lease;
 	lm->free_lease = lease->next;
 	lease->l = (struct lease) {
 		.state = LEASE_ACQUIRING, .generation = lease->l.generation + 1,
+		.mode = lock->first->request.mode,
 	};
 	lease->lock = lock;
 	lease->next = NULL;
@@ -104,12 +111,12 @@ lm_take_lease(lockmgr *lm, lm_lock *lock)
 	return lease;
 }
 
-/* Frees the lease, and its hold.  The lock must no longer point to it. */
+/* Frees the lease, and its holds.  The lock must no longer point to it. */
 void
 lm_put_lease(lockmgr *lm, lm_lease *lease)
 {
-	if (lease->hold != NULL)
-		lm_put_hold(lm, lease->hold);
+	while (lease->holds != NULL)
+		lm_put_hold(lm, lease->holds);
 	unspare_lease(lm, lease);
 	lm_set_lease_state(lm, lease, LEASE_FREE);
 	lm_save(lm, lease, false);
@@ -141,21 +148,31 @@ lm_save(lockmgr *lm, lm_lease *lease, bool with_name)
 				  with_name ? lease->lock->name_len : 0);
 }
 
-/* There are as many holds as leases, so one is free. */
+/*
+ * One is free: there are as many holds as leases, and each hold but the first on a
+ * lease takes the room of a lease.
+ */
 lm_hold *
-lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session)
+lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session, int32_t permits)
 {
 	lm_hold    *hold = lm->free_hold;
 
 	lm->free_hold = hold->next;
-	lm_attach_hold(hold, lease, session);
+	lm_attach_hold(lm, hold, lease, session, permits);
 	return hold;
 }
 
 void
-lm_attach_hold(lm_hold *hold, lm_lease *lease, lm_session *session)
+lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease, lm_session *session,
+			   int32_t permits)
 {
-	lease->hold = hold;
+	lm->extra_holds += lease->holds != NULL;
+	lease->used += permits;
+	hold->lease_previous = NULL;
+	hold->lease_next = lease->holds;
+	if (lease->holds != NULL)
+		lease->holds->lease_previous = hold;
+	lease->holds = hold;
 	hold->lease = lease;
 	hold->session = session;
 	hold->previous = NULL;
@@ -171,7 +188,13 @@ lm_put_hold(lockmgr *lm, lm_hold *hold)
 	*(hold->previous ? &hold->previous->next : &hold->session->holds) = hold->next;
 	if (hold->next != NULL)
 		hold->next->previous = hold->previous;
-	hold->lease->hold = NULL;
+	*(hold->lease_previous ? &hold->lease_previous->lease_next : &hold->lease->holds) =
+		hold->lease_next;
+	if (hold->lease_next != NULL)
+		hold->lease_next->lease_previous = hold->lease_previous;
+	lm->extra_holds -= hold->lease->holds != NULL;
+	hold->lease->used -= hold->h.permits;
+	hold->lease_next = hold->lease_previous = NULL;
 	hold->lease = NULL;
 	hold->session = NULL;
 	hold->next = hold->previous = NULL;
@@ -213,7 +236,7 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lock->lease = NULL;
-	if (lease->l.state == LEASE_LOST && lease->hold != NULL)
+	if (lease->l.state == LEASE_LOST && lease->holds != NULL)
 	{
 		lease->lock = NULL;
 		lease->l.version[0] = '\0';

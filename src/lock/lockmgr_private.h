@@ -13,7 +13,9 @@
  *	 lockmgr_turn.c		an acquire or a hand-over for the first in the queue
  *	 lockmgr_wait.c		the outcome of an acquire, polling another client's lock
  *	 lockmgr_seen.c		what we saw of another client's lock
+ *	 lockmgr_entry.c	what we saw of the clusters that share a lock
  *	 lockmgr_hold.c		granting
+ *	 lockmgr_share.c	sharing a lease among sessions, changing its permits
  *	 lockmgr_renew.c	renewing, losing
  *	 lockmgr_release.c	releasing and handing over
  *	 lockmgr_run.c		how long a lock stays in this cluster
@@ -65,6 +67,10 @@ typedef struct lm_request
 	lockmgr_kind kind;
 	uint64_t	seq;
 	int64_t		since;			/* when it was received */
+	lock_mode	mode;
+	int32_t		permits;
+	int32_t		limit;
+	bool		tried;			/* DynamoDB has refused it more permits */
 	int64_t		lease_ms;
 	int64_t		margin_us;
 	uint32_t	role_max_leases;
@@ -86,6 +92,11 @@ struct lm_session
 	lm_request	request;
 	lm_hold    *holds;			/* valid or lost, not let go */
 	unsigned	attempts;		/* LOOK_UP */
+
+	/* See lockmgr_deadlock.c. */
+	uint64_t	search;			/* the last one that came here */
+	lm_session *came_from;
+	const lm_hold *blocker;		/* the hold that it is followed through */
 	lm_call    *call;			/* LOOK_UP */
 	bool		queued;			/* LOOK_UP in the ready queue */
 	lm_session *ready_next;
@@ -96,7 +107,8 @@ struct lm_lease
 	lease		l;
 	uint32_t	index;
 	lm_lock    *lock;			/* NULL once nothing of it is in DynamoDB */
-	lm_hold    *hold;			/* NULL: none */
+	lm_hold    *holds;			/* at most one unless in shared mode */
+	int32_t		used;			/* their permits */
 	lm_lease   *next;			/* in the free list */
 	bool		spare;			/* lost, and nothing of it is in DynamoDB */
 	lm_lease   *spare_next;		/* in the list of these, oldest first */
@@ -111,7 +123,33 @@ struct lm_hold
 	lm_session *session;		/* whose list it is in; NULL: unused */
 	lm_hold    *next;			/* in that list, or in the free list */
 	lm_hold    *previous;
+	lm_hold    *lease_next;		/* in the lease's list */
+	lm_hold    *lease_previous;
 };
+
+/* A cluster that shares a lock, as we saw it. */
+typedef struct lm_entry
+{
+	char		incarnation[DYNAMO_INCARNATION_SIZE];
+	char		version[DYNAMO_VERSION_SIZE];
+	int64_t		lease_ms;
+	int64_t		first_seen;		/* when this version was first received */
+	int32_t		permits;
+} lm_entry;
+
+/* What an item told of shared mode. */
+typedef struct lm_shared
+{
+	bool		current;		/* it was in shared mode: what follows the gate counts */
+	char		gate[DYNAMO_VERSION_SIZE];	/* "": none */
+	int64_t		gate_lease_ms;
+	int64_t		gate_seen;		/* when this version of the gate was first received */
+	bool		semaphore;
+	char		owner[DYNAMO_OWNER_SIZE];	/* another cluster's, for people, or "" */
+	int32_t		total;
+	int			count;
+	lm_entry	entries[];
+} lm_shared;
 
 struct lm_lock
 {
@@ -136,14 +174,14 @@ struct lm_lock
 	uint32_t	watch;			/* LOCKMGR_NO_WATCH if nobody waits */
 	uint32_t	look_ups;		/* requests and calls that point to this lock */
 
-	/* The sessions that wait for the release or the renewal. */
+	/* The session that waits for the release. */
 	lm_session *releaser;
-	lm_session *renewer;
-	int64_t		wanted_lease_ms;	/* for the renewer; 0: unchanged */
+	int64_t		wanted_lease_ms;	/* by who waits for the renewal; 0: unchanged */
 	int64_t		wanted_margin_us;
 
 	/* Another client's version, and when it was first received. */
 	bool		seen;
+	lm_shared  *shared;			/* NULL: the item told nothing of shared mode */
 	int64_t		first_seen;
 	int64_t		holder_seen;	/* when its holder was */
 	char		owner[DYNAMO_OWNER_SIZE];
@@ -154,6 +192,15 @@ struct lm_lock
 	int64_t		top_token;		/* highest token ever seen here */
 	int64_t		polling_since;
 	int64_t		stay_back_until;	/* no acquire before */
+
+	/* Permits and gates; see lockmgr_share.c and lockmgr_entry.c. */
+	int64_t		look_at;		/* HELD: when to look for permits; 0: not */
+	bool		look_queued;
+	lm_lock    *look_next;
+	bool		sets_gate;		/* READING: by setting or renewing our gate */
+	char		gate[UUID_SIZE];	/* nonces of our gate, the newest ones */
+	char		old_gate[UUID_SIZE];
+	int64_t		gate_sent;
 
 	/* Hand-overs in a row; see lockmgr_run.c. */
 	unsigned	doublings;		/* of a run's length, since others had the lock */
@@ -191,6 +238,8 @@ struct lockmgr
 {
 	lockmgr_host host;
 	char		owner[DYNAMO_OWNER_SIZE];
+	char		cluster[DYNAMO_OWNER_SIZE]; /* its name, and */
+	const char *incarnation;	/* ... incarnation */
 	uint32_t	max_remembered;
 	uint32_t	max_calls;
 	int64_t		request_timeout_us;
@@ -217,6 +266,7 @@ struct lockmgr
 	uint32_t	reserved_leases;
 	lm_hold    *holds;			/* [max_leases] */
 	lm_hold    *free_hold;
+	uint32_t	extra_holds;	/* all but the first of each lease */
 	lm_session **sessions;		/* [max_sessions], made when first used */
 	uint32_t	max_sessions;
 	uint32_t   *free_watches;
@@ -229,6 +279,8 @@ struct lockmgr
 	lm_lock    *ready_last;
 	lm_session *look_up_first;		/* look-ups that wait for a free call */
 	lm_session *look_up_last;
+	lm_lock    *look_first;		/* locks that wait to look for permits */
+	lm_lock    *look_last;
 
 	lm_call    *calls;			/* [2 * max_calls] */
 	uint32_t	calls_in_flight;
@@ -238,6 +290,7 @@ struct lockmgr
 	uint32_t	leases_in_use;
 	uint32_t	leases_held;
 	uint32_t	waiters;
+	uint64_t	search;			/* number of the last search for a deadlock */
 
 	char		retired[LM_RETIRED][UUID_SIZE];
 	unsigned	retired_next;
@@ -258,13 +311,16 @@ extern bool lm_is_retired(const lockmgr *lm, const char *version);
 extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);
 extern bool lm_role_is_full(lockmgr *lm, const lm_session *session);
 extern bool lm_has_room(const lockmgr *lm, const lm_session *session);
+extern void lm_make_room(lockmgr *lm);
 extern void lm_put_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_spare_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_drop_lease(lockmgr *lm, lm_lock *lock);
 extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);
 extern void lm_save(lockmgr *lm, lm_lease *lease, bool with_name);
-extern lm_hold *lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session);
-extern void lm_attach_hold(lm_hold *hold, lm_lease *lease, lm_session *session);
+extern lm_hold *lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session,
+							 int32_t permits);
+extern void lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease,
+						   lm_session *session, int32_t permits);
 extern void lm_put_hold(lockmgr *lm, lm_hold *hold);
 extern void lm_save_hold(lockmgr *lm, const lm_hold *hold);
 extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
@@ -276,7 +332,7 @@ extern void lm_dequeue(lockmgr *lm, lm_session *session);
 extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
 
 /* lockmgr_deadlock.c */
-extern bool lm_deadlocked(const lockmgr *lm, const lm_session *session,
+extern bool lm_deadlocked(lockmgr *lm, lm_session *session, lm_session **in_line,
 						  char *cycle, size_t size);
 
 /* lockmgr_turn.c */
@@ -296,9 +352,32 @@ extern void lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock);
 
 /* lockmgr_seen.c */
 extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,
-					   const dynamo_item *item);
-extern int64_t lm_dead_at(const lm_lock *lock);
+					   const dynamo_item *item, const dynamo_shared *shared);
 extern const char *lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock);
+extern bool lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock,
+						const lm_request *request);
+extern int64_t lm_ripe_at(int64_t now, const lm_lock *lock);
+
+/* lockmgr_entry.c */
+extern void lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now,
+							  const dynamo_shared *shared);
+extern bool lm_all_dead(const lockmgr *lm, int64_t now, const lm_lock *lock);
+extern int64_t lm_next_death(int64_t now, const lm_lock *lock);
+extern bool lm_gate_stands(int64_t now, const lm_lock *lock);
+extern const char *lm_dead_gate(int64_t now, const lm_lock *lock);
+extern bool lm_is_our_gate(const lm_lock *lock);
+extern const lm_entry *lm_our_entry(const lockmgr *lm, const lm_lock *lock);
+extern bool lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock,
+						const lm_request *request);
+extern bool lm_has_permits(const lockmgr *lm, int64_t now, const lm_lock *lock,
+						   int32_t permits, int32_t limit);
+extern void lm_name_dead(const lockmgr *lm, int64_t now, const lm_lock *lock,
+						 dynamo_admission *admission, dynamo_dead_entry *dead);
+extern const dynamo_entry *lm_entry_in(const lockmgr *lm, const char *epoch,
+									   const dynamo_result *result);
+extern bool lm_shared_by_others(const lockmgr *lm, const lm_lock *lock);
+extern void lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE]);
+extern bool lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result);
 
 /* lockmgr_hold.c */
 extern void lm_written(lm_lease *lease);
@@ -306,12 +385,20 @@ extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *sessio
 extern void lm_answer_granted(lockmgr *lm, const lm_hold *hold);
 extern void lm_schedule_renewal(lockmgr *lm, lm_lock *lock);
 
+/* lockmgr_share.c */
+extern bool lm_admit(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock);
+extern bool lm_let_in(lockmgr *lm, int64_t now, lm_session *session);
+extern int32_t lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock);
+extern void lm_look(lockmgr *lm, lm_lock *lock);
+extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock);
+
 /* lockmgr_renew.c */
 extern void lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							   const dynamo_result *result);
 extern void lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
-					const dynamo_item *by);
+					const dynamo_result *by);
 
 /* lockmgr_release.c */
 extern void lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold);
@@ -367,7 +454,10 @@ extern void lm_answer_bad_item(lockmgr *lm, lm_session *session,
 extern void lm_answer_failed(lockmgr *lm, lm_session *session,
 							 const lm_lock *lock);
 extern void lm_fail_releaser(lockmgr *lm, lm_lock *lock);
-extern void lm_answer_renewer(lockmgr *lm, lm_lock *lock, lockmgr_result result);
+extern bool lm_is_renewer(const lm_hold *hold);
+extern bool lm_has_renewer(const lm_lease *lease);
+extern void lm_answer_renewer(lockmgr *lm, const lm_hold *hold, lockmgr_result result);
+extern void lm_answer_renewers(lockmgr *lm, const lm_lease *lease, lockmgr_result result);
 extern void lm_answer_unconfirmed(lockmgr *lm, lm_session *session);
 extern void lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result);
 

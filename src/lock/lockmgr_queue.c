@@ -71,12 +71,14 @@ lm_tell_watch(lockmgr *lm, lm_lock *lock)
 	{
 		what.held = what.local = true;
 		memcpy(what.owner, lm->owner, sizeof(what.owner));
-		what.holder = lock->lease->l.holder;
+		what.holder = lock->lease->l.mode != MODE_EXCLUSIVE && lock->lease->holds != NULL ?
+			lock->lease->holds->h.holder : lock->lease->l.holder;
 	}
 	else if (lock->seen)
 	{
 		what.held = true;
-		memcpy(what.owner, lock->owner, sizeof(what.owner));
+		memcpy(what.owner, lock->shared != NULL && lock->shared->owner[0] != '\0' ?
+			   lock->shared->owner : lock->owner, sizeof(what.owner));
 		what.holder = lock->holder;
 		what.first_seen = lock->holder_seen;
 	}

@@ -22,6 +22,27 @@ end_belief(lockmgr *lm, lm_lease *lease)
 }
 
 /*
+ * Other sessions still have a hold on the lease.  Nothing has to be confirmed: the
+ * session's permits pass on, or go back with the next change.
+ */
+static void
+still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
+{
+	lm_lock    *lock = lease->lock;
+
+	if (lock == NULL || lease->l.state != LEASE_HELD)
+		return;
+	lm_resume_run(now, lock);
+	lm_note_let_go(now, lock);
+	if (lease->l.mode == MODE_SEMAPHORE && lock->first != NULL && !lm_in_run(now, lock))
+		lm_end_run(now, lock);
+	if (lock->state == LOCK_HELD)
+		(void) lm_admit(lm, now, lock);
+	lm_tell_watch(lm, lock);
+	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
+}
+
+/*
  * The session no longer wants the hold: it has released the lock, has ended, has
  * cancelled the request, or acknowledges the loss.
  */
@@ -31,13 +52,18 @@ lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 	lm_lease   *lease = hold->lease;
 	lm_lock    *lock = lease->lock;
 
+	lm_answer_renewer(lm, hold, LOCKMGR_NOT_HELD);
 	lm_put_hold(lm, hold);
+	if (lease->holds != NULL)
+	{
+		still_shared(lm, now, lease);
+		return;
+	}
 	if (lock == NULL)
 	{
 		lm_put_lease(lm, lease);
 		return;
 	}
-	lm_answer_renewer(lm, lock, LOCKMGR_NOT_HELD);
 	if (lock->state == LOCK_HELD)
 	{
 		lm_pass_on(lm, now, lock);
@@ -59,7 +85,7 @@ fits_lease(int64_t now, const lm_lock *lock)
 	const struct lease *l = &lock->lease->l;
 	const lm_request *request = &lock->first->request;
 
-	return l->next_token != 0 &&
+	return request->mode == MODE_EXCLUSIVE && l->next_token != 0 &&
 		request->lease_ms == l->lease_ms && !l->has_data && request->data == NULL &&
 		now < l->lease_end - l->lease_ms * 1000 / 2 &&
 		now < l->lease_end - request->margin_us;
@@ -95,7 +121,15 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_note_let_go(now, lock);
 	while (lock->first != NULL && lm_role_is_full(lm, lock->first))
 		lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
-	if (lock->first != NULL && lm_in_run(now, lock) && fits_lease(now, lock))
+	if (lock->lease->l.mode != MODE_EXCLUSIVE)
+	{
+		if (lm_admit(lm, now, lock))
+		{
+			lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
+			return;
+		}
+	}
+	else if (lock->first != NULL && lm_in_run(now, lock) && fits_lease(now, lock))
 	{
 		pass(lm, now, lock);
 		return;
@@ -104,7 +138,9 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 	if (lock->first != NULL)
 	{
 		/* A hand-over has no condition that would refuse a token beyond the last. */
-		if (lm_in_run(now, lock) && lock->top_token < INT64_MAX)
+		if (lm_in_run(now, lock) && lock->top_token < INT64_MAX &&
+			lock->lease->l.mode == MODE_EXCLUSIVE &&
+			lock->first->request.mode == MODE_EXCLUSIVE)
 		{
 			heap_set(&lm->timers, &lock->timer, INT64_MAX);
 			lm_new_write(lm, lock, DYNAMO_HAND_OVER, lock->lease->l.version);
@@ -113,7 +149,8 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 			lm_submit(lm, lock);
 			return;
 		}
-		lm_end_run(now, lock);
+		if (!lm_in_run(now, lock) || lock->top_token == INT64_MAX)
+			lm_end_run(now, lock);
 	}
 	lm_release(lm, lock, lock->lease->l.version);
 }
@@ -130,6 +167,7 @@ lm_release(lockmgr *lm, lm_lock *lock, const char *expected)
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_new_write(lm, lock, DYNAMO_RELEASE, expected);
+	l->pending.kind = lm_shared_by_others(lm, lock) ? DYNAMO_SHARED_LEAVE : DYNAMO_SHARED_LAST;
 	lm_enter(lock, LOCK_RELEASING);
 	lm_submit(lm, lock);
 }
@@ -154,16 +192,14 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 {
 	lm_lease   *lease = lock->lease;
 
-	if (result->status == DYNAMO_CONDITION_FAILED &&
-		(result->item.released ||
-		 strcmp(result->item.version, lease->l.pending.version) != 0))
+	if (result->status == DYNAMO_CONDITION_FAILED && !lm_stands(lm, &lease->l, result))
 	{
 		lockmgr_result outcome = now < lease->l.deadline ?
 			LOCKMGR_RELEASED : LOCKMGR_FAILED;
 
 		lm_drop_lease(lm, lock);
 		lm_answer_releaser(lm, lock, outcome);
-		lm_observe(lm, now, lock, &result->item);
+		lm_observe(lm, now, lock, &result->item, result->shared);
 		lm_next_turn(lm, now, lock);
 		return;
 	}
@@ -174,6 +210,42 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	else
 		lm_pass_on(lm, now, lock);
 	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
+}
+
+/*
+ * The release was refused.  If the item has a version of ours, releases that: of a
+ * renewal that was not settled, or of a refused change of permits that arrived late.
+ * In shared mode, also the version that was expected: whoever leaves last releases the
+ * item, and we took ourselves for the last one, or not.
+ */
+static bool
+release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result)
+{
+	struct lease *l = &lock->lease->l;
+	const dynamo_entry *entry;
+	char		version[UUID_SIZE] = "";
+
+	if (l->mode == MODE_EXCLUSIVE)
+	{
+		if (l->stray[0] == '\0' || result->item.released ||
+			strcmp(result->item.version, l->stray) != 0)
+			return false;
+		memcpy(version, l->stray, sizeof(version));
+		l->stray[0] = '\0';
+	}
+	else
+	{
+		entry = lm_entry_in(lm, l->epoch, result);
+		if (entry == NULL ||
+			(strcmp(entry->version, l->pending.expected) != 0 &&
+			 (l->stray[0] == '\0' || strcmp(entry->version, l->stray) != 0) &&
+			 (l->refused[0] == '\0' || strcmp(entry->version, l->refused) != 0)))
+			return false;
+		lm_observe_shared(lm, lock, now, result->shared);
+		memcpy(version, entry->version, sizeof(version));
+	}
+	lm_release(lm, lock, version);
+	return true;
 }
 
 void
@@ -187,17 +259,8 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (result->status == DYNAMO_CONDITION_FAILED &&
 		strcmp(item->version, l->pending.version) != 0)
 	{
-		/* The unsettled renewal was applied: release its version. */
-		if (l->stray[0] != '\0' && !item->released &&
-			strcmp(item->version, l->stray) == 0)
-		{
-			char		stray[UUID_SIZE];
-
-			memcpy(stray, l->stray, sizeof(stray));
-			l->stray[0] = '\0';
-			lm_release(lm, lock, stray);
+		if (release_what_stands(lm, now, lock, result))
 			return;
-		}
 		/* An abandoned acquire was not applied, but may be later. */
 		if (l->version[0] == '\0')
 			lm_retire(lm, l->pending.expected);
@@ -207,7 +270,9 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_drop_lease(lm, lock);
 	lm_answer_releaser(lm, lock, outcome);
 	if (result->status == DYNAMO_CONDITION_FAILED)
-		lm_observe(lm, now, lock, item);
+		lm_observe(lm, now, lock, item, result->shared);
+	else
+		lm_observe_shared(lm, lock, now, NULL);
 	lm_next_turn(lm, now, lock);
 }
 
@@ -226,6 +291,8 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_retire(lm, lock->lease->l.pending.expected);
 	if (lock->lease->l.stray[0] != '\0')
 		lm_retire(lm, lock->lease->l.stray);
+	if (lock->lease->l.refused[0] != '\0')
+		lm_retire(lm, lock->lease->l.refused);
 	if (lock->lease->l.pending.op == DYNAMO_HAND_OVER)
 		lm_retire(lm, lock->lease->l.pending.version);
 	lm_drop_lease(lm, lock);

@@ -9,34 +9,82 @@
 
 #include <string.h>
 
+/* What DynamoDB did with a renewal. */
+typedef enum outcome
+{
+	RENEWED,
+	KEPT,						/* a change of permits was refused, the lease stays */
+	GONE
+} outcome;
+
+/*
+ * A change of permits was refused, for there is no room; then our version is still in
+ * the item.  A copy of that change may arrive later, so its nonce is kept.  Or a copy of
+ * an earlier change has arrived: we go on from there, and what it has too much goes back.
+ */
+static bool
+is_kept(const lockmgr *lm, struct lease *l, const dynamo_result *result)
+{
+	const dynamo_entry *entry = l->mode != MODE_EXCLUSIVE ?
+		lm_entry_in(lm, l->epoch, result) : NULL;
+
+	if (entry == NULL)
+		return false;
+	if (strcmp(entry->version, l->version) == 0)
+	{
+		memcpy(l->refused, l->pending.version, sizeof(l->refused));
+		return true;
+	}
+	if (l->refused[0] == '\0' || strcmp(entry->version, l->refused) != 0)
+		return false;
+	memcpy(l->version, l->refused, sizeof(l->version));
+	l->permits = entry->permits;
+	l->refused[0] = '\0';
+	return true;
+}
+
+static outcome
+outcome_of(const lockmgr *lm, lm_lease *lease, const dynamo_result *result)
+{
+	if (result->status == DYNAMO_OK || lm_stands(lm, &lease->l, result))
+	{
+		lm_written(lease);
+		return RENEWED;
+	}
+	if (!is_kept(lm, &lease->l, result))
+		return GONE;
+	lease->l.pending.version[0] = '\0';
+	return KEPT;
+}
+
 /* A renewal is settled, but its session has let go of the lease. */
 static void
-unwanted_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
-						 const dynamo_item *item)
+unwanted_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, outcome what,
+						 const dynamo_result *result)
 {
-	lockmgr_result outcome;
+	lockmgr_result answer;
 
-	if (done)
+	if (what != GONE)
 	{
 		lm_pass_on(lm, now, lock);
 		return;
 	}
-	outcome = now < lock->lease->l.deadline ? LOCKMGR_RELEASED : LOCKMGR_FAILED;
+	answer = now < lock->lease->l.deadline ? LOCKMGR_RELEASED : LOCKMGR_FAILED;
 	lm_drop_lease(lm, lock);
-	lm_answer_releaser(lm, lock, outcome);
-	lm_observe(lm, now, lock, item);
+	lm_answer_releaser(lm, lock, answer);
+	lm_observe(lm, now, lock, &result->item, result->shared);
 	lm_next_turn(lm, now, lock);
 }
 
 /* A renewal is settled after its lease was lost. */
 static void
-late_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
-					 const dynamo_item *item)
+late_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, outcome what,
+					 const dynamo_result *result)
 {
-	if (!done)
+	if (what == GONE)
 	{
 		lm_drop_lease(lm, lock);
-		lm_observe(lm, now, lock, item);
+		lm_observe(lm, now, lock, &result->item, result->shared);
 		lm_next_turn(lm, now, lock);
 		return;
 	}
@@ -49,13 +97,40 @@ late_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, bool done,
 }
 
 static lease_loss
-loss_of(const lockmgr *lm, const dynamo_item *item)
+loss_of(const lockmgr *lm, const struct lease *l, const dynamo_item *item)
 {
 	if (!item->exists)
 		return LOSS_DELETED;
-	if (item->released && strcmp(item->owner, lm->owner) == 0)
+	if (item->released &&
+		strcmp(item->owner, l->mode == MODE_EXCLUSIVE ? lm->owner : l->epoch) == 0)
 		return LOSS_RELEASED;
 	return LOSS_TAKEN;
+}
+
+/* The lease is valid until its deadline. */
+static void
+renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
+{
+	lm_lease   *lease = lock->lease;
+	struct lease *l = &lease->l;
+
+	l->valid_until = l->deadline;
+	l->renewals += what == RENEWED;
+	lm_save(lm, lease, false);
+	if (l->mode == MODE_EXCLUSIVE)
+		lm_schedule_renewal(lm, lock);
+	else
+	{
+		if (what == RENEWED)
+			lm_give_permits(lm, now, lock);
+		(void) lm_admit(lm, now, lock);
+	}
+	if (lm_has_renewer(lease) &&
+		(what == KEPT ||
+		 (lock->wanted_lease_ms != 0 && lock->wanted_lease_ms != l->lease_ms)))
+		heap_set(&lm->renewals, &lock->renewal, now);
+	else
+		lm_answer_renewers(lm, lease, LOCKMGR_RENEWED);
 }
 
 void
@@ -64,36 +139,27 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 {
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
-	const dynamo_item *item = &result->item;
-	bool		done = result->status == DYNAMO_OK ||
-		(!item->released && strcmp(item->version, l->pending.version) == 0);
+	outcome		what;
 
 	/* After the deadline the lease is lost, even if the timer has not run yet. */
 	if (l->state == LEASE_HELD && now >= l->valid_until)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
-	if (done)
-		lm_written(lease);
+	if (l->pending.permits > 0 && lm_pending_wanted(lm, lease))
+		lm->sessions[l->pending.session.slot]->request.tried = true;
+	what = outcome_of(lm, lease, result);
+	if (l->mode != MODE_EXCLUSIVE && what != GONE)
+		lm_observe_shared(lm, lock, now, result->shared);
 
 	if (lock->state == LOCK_LOST)
-		late_renewal_settled(lm, now, lock, done, item);
+		late_renewal_settled(lm, now, lock, what, result);
 	else if (l->state != LEASE_HELD)
-		unwanted_renewal_settled(lm, now, lock, done, item);
-	else if (!done)
-		lm_lose(lm, now, lock, loss_of(lm, item), item);
+		unwanted_renewal_settled(lm, now, lock, what, result);
+	else if (what == GONE)
+		lm_lose(lm, now, lock, loss_of(lm, l, &result->item), result);
 	else if (now >= l->deadline)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
 	else
-	{
-		l->valid_until = l->deadline;
-		l->renewals++;
-		lm_save(lm, lease, false);
-		lm_schedule_renewal(lm, lock);
-		if (lock->renewer != NULL && lock->wanted_lease_ms != 0 &&
-			lock->wanted_lease_ms != l->lease_ms)
-			heap_set(&lm->renewals, &lock->renewal, now);
-		else
-			lm_answer_renewer(lm, lock, LOCKMGR_RENEWED);
-	}
+		renewed(lm, now, lock, what);
 }
 
 /*
@@ -104,14 +170,13 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
  */
 void
 lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
-		const dynamo_item *by)
+		const dynamo_result *by)
 {
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
 
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_set_lease_state(lm, lease, LEASE_LOST);
-	lease->hold->h.loss = loss;
 	if (loss == LOSS_UNREACHABLE)
 	{
 		lm_enter(lock, LOCK_LOST);
@@ -119,15 +184,34 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 		heap_set(&lm->timers, &lock->timer, l->lease_end);
 	}
 	/* The reason first: a session that sees that the lease is not valid reads it. */
-	lm_save_hold(lm, lease->hold);
+	for (lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
+	{
+		hold->h.loss = loss;
+		lm_save_hold(lm, hold);
+	}
 	lm_save(lm, lease, false);
-	lm->host.lost(lm->host.arg, lease->hold->index, &lease->hold->h, l, by);
-	lm_answer_renewer(lm, lock, LOCKMGR_LOST);
+	for (const lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
+		lm->host.lost(lm->host.arg, hold->index, &hold->h, l, by != NULL ? &by->item : NULL);
+	lm_answer_renewers(lm, lease, LOCKMGR_LOST);
+	while (lock->first != NULL && lock->first->request.kind == LOCKMGR_TRY)
+		lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
 	if (loss != LOSS_UNREACHABLE)
 	{
 		lm_drop_lease(lm, lock);
-		lm_observe(lm, now, lock, by);
+		lm_observe(lm, now, lock, &by->item, by->shared);
 		lm_next_turn(lm, now, lock);
+	}
+}
+
+static void
+fail_impatient_renewers(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	for (const lm_hold *hold = lock->lease->holds; hold != NULL; hold = hold->lease_next)
+	{
+		if (!lm_is_renewer(hold) || !lm_out_of_patience(lm, now, lock, hold->session))
+			continue;
+		lock->wanted_lease_ms = 0;
+		lm_answer_failed(lm, hold->session, lock);
 	}
 }
 
@@ -146,14 +230,7 @@ lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 			heap_set(&lm->timers, &lock->timer, l->lease_end);
 		return;
 	}
-	if (lock->renewer != NULL && lm_out_of_patience(lm, now, lock, lock->renewer))
-	{
-		lm_session *session = lock->renewer;
-
-		lock->renewer = NULL;
-		lock->wanted_lease_ms = 0;
-		lm_answer_failed(lm, session, lock);
-	}
+	fail_impatient_renewers(lm, now, lock);
 	lm_fail_impatient_waiters(lm, now, lock);
 	lm_fail_impatient_releaser(lm, now, lock);
 

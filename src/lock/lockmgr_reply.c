@@ -56,7 +56,8 @@ end_call(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 	else
 		lm_note_trouble(lm, now, lock, op, result);
 
-	switch (op)
+	/* A write that sets a gate is a poll. */
+	switch (lock->state == LOCK_READING ? DYNAMO_READ : op)
 	{
 		case DYNAMO_READ:
 			if (settled)
@@ -105,11 +106,11 @@ tell_holder(const lockmgr *lm, const lm_lock *lock, dynamo_item *item)
 {
 	const lm_lease *lease = lock->lease;
 
-	if (lease == NULL || lease->l.state != LEASE_HELD || lease->hold == NULL ||
+	if (lease == NULL || lease->l.state != LEASE_HELD || lease->holds == NULL ||
 		!item->by_ddblock || strcmp(item->owner, lm->owner) != 0)
 		return;
-	item->hold_token = lease->hold->h.token;
-	item->holder = lease->hold->h.holder;
+	item->hold_token = lease->holds->h.token;
+	item->holder = lease->holds->h.holder;
 }
 
 /* The call of a look-up has ended: answers it, or sets the timer for a repetition. */
@@ -120,12 +121,16 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	lm_session *session = call->look_up_by;
 	lm_lock    *lock = call->locks[0];
 	dynamo_item item = result->item;
-	lockmgr_answer answer = {.result = LOCKMGR_FOUND, .item = &item};
+	lockmgr_answer answer = {.result = LOCKMGR_FOUND, .item = &item, .shared = result->shared};
 	bool		done = result->status == DYNAMO_OK;
 
 	lock->look_ups--;
 	if (done && lock->lease == NULL)
-		lm_observe(lm, now, lock, &result->item);
+		lm_observe(lm, now, lock, &result->item, result->shared);
+	else if (done && lock->lease->l.mode != MODE_EXCLUSIVE)
+		lm_observe_shared(lm, lock, now, result->shared);
+	if (session == NULL)
+		lm_look_settled(lm, now, lock);
 	if (session != NULL)
 	{
 		session->call = NULL;

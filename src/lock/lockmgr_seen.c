@@ -12,9 +12,15 @@
 
 #include <string.h>
 
+static bool
+is_shared(const lm_lock *lock)
+{
+	return lock->shared != NULL && lock->shared->current;
+}
+
 /* The moment from which the version we see is dead. */
-int64_t
-lm_dead_at(const lm_lock *lock)
+static int64_t
+dead_at(const lm_lock *lock)
 {
 	return lock->first_seen + LOCKMGR_DEAD_AFTER(lock->lease_ms * 1000);
 }
@@ -24,7 +30,8 @@ lm_dead_at(const lm_lock *lock)
  * what counts is when it was first seen.
  */
 void
-lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
+lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
+		   const dynamo_shared *shared)
 {
 	bool		same_owner;
 	bool		same_token;
@@ -32,6 +39,7 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 	/* INT64_MAX is refused elsewhere: there is no higher one. */
 	if (item->has_token && item->token > lock->top_token && item->token < INT64_MAX)
 		lock->top_token = item->token;
+	lm_observe_shared(lm, lock, now, shared);
 	if (!item->exists || item->released || item->wrong != NULL)
 	{
 		lock->seen = false;
@@ -59,14 +67,37 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 
 /*
  * The version that an acquire may overwrite although it is not released, or "": it
- * is dead, or was written by an abandoned acquire of our own.
+ * is dead, or was written by an abandoned acquire of our own.  If clusters share the
+ * lock, all of them must be dead.
  */
 const char *
 lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
+	if (lock->seen && is_shared(lock))
+		return lm_all_dead(lm, now, lock) ? lock->version : "";
 	if (lock->seen &&
-		(now >= lm_dead_at(lock) ||
+		(now >= dead_at(lock) ||
 		 (strcmp(lock->owner, lm->owner) == 0 && lm_is_retired(lm, lock->version))))
 		return lock->version;
 	return "";
+}
+
+/* Would DynamoDB grant the request, as far as we know? */
+bool
+lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
+{
+	bool		open = !lock->seen || lm_overwritable(lm, now, lock)[0] != '\0';
+
+	if (request->mode == MODE_EXCLUSIVE)
+		return open;
+	return (open && !lm_gate_stands(now, lock)) || lm_can_join(lm, now, lock, request);
+}
+
+/* When a waiting session may become ready without another look; INT64_MAX: never. */
+int64_t
+lm_ripe_at(int64_t now, const lm_lock *lock)
+{
+	if (lock->seen && !is_shared(lock))
+		return dead_at(lock);
+	return lm_next_death(now, lock);
 }

@@ -164,7 +164,8 @@ reserve_tokens(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
 	lease_write *pending = &lock->lease->l.pending;
 	int64_t		first = now + lm->epoch_offset_us;
-	bool		compete = pending->op == DYNAMO_HAND_OVER || lock->waiters > 1;
+	bool		compete = lock->lease->l.mode == MODE_EXCLUSIVE &&
+		(pending->op == DYNAMO_HAND_OVER || lock->waiters > 1);
 
 	if (first <= lock->top_token && lock->top_token < INT64_MAX)
 		first = lock->top_token + 1;
@@ -173,9 +174,48 @@ reserve_tokens(const lockmgr *lm, int64_t now, const lm_lock *lock)
 		first + TOKENS - 1 : first;
 }
 
+/* What a write in shared mode has beside its dynamo_write, as long as that is needed. */
+typedef struct shared_part
+{
+	dynamo_shared_write shared;
+	dynamo_dead_entry dead[DYNAMO_ENTRIES_MAX];
+} shared_part;
+
+/* Describes the part of the lock's pending write that only shared mode has. */
+static const dynamo_shared_write *
+describe_shared(const lockmgr *lm, int64_t now, const lm_lock *lock, shared_part *part)
+{
+	const struct lease *l = &lock->lease->l;
+	const lease_write *pending = &l->pending;
+	dynamo_shared_write *shared = &part->shared;
+	dynamo_admission *admission = NULL;
+
+	*shared = (dynamo_shared_write) {
+		.kind = pending->kind,.epoch = l->epoch,.me = lm->incarnation
+	};
+	if (pending->op == DYNAMO_ACQUIRE)
+	{
+		admission = &shared->entry.admission;
+		shared->entry.semaphore = l->mode == MODE_SEMAPHORE;
+		shared->entry.name = lm->cluster;
+		shared->entry.shorter_ms = pending->shorter_ms;
+	}
+	else if (pending->kind == DYNAMO_SHARED_CHANGE)
+		admission = &shared->change;
+	if (admission == NULL)
+		return shared;
+	admission->permits = pending->permits;
+	admission->limit = pending->limit;
+	if (pending->permits > 0)
+		lm_name_dead(lm, now, lock, admission, part->dead);
+	admission->freed += pending->replaced;
+	return shared;
+}
+
 /* Records that the lock's pending write is sent now, and describes it. */
 static void
-prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write)
+prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write,
+			  shared_part *part)
 {
 	lm_lease   *lease = lock->lease;
 	lease_write *pending = &lease->l.pending;
@@ -219,6 +259,8 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write)
 		write->data = request->data;
 		write->data_len = request->data_len;
 	}
+	if (lease->l.mode != MODE_EXCLUSIVE)
+		write->shared = describe_shared(lm, now, lock, part);
 }
 
 static void
@@ -252,23 +294,57 @@ describe_read(lockmgr *lm, const lm_lock *lock, bool maybe_stale, dynamo_write *
 	};
 }
 
+/*
+ * A write that sets our gate, or renews it.  If its outcome is unknown, the next poll
+ * shows the gate with this nonce, or the one before.  It dies with the manager.
+ */
+static void
+describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shared_part *part)
+{
+	uint8_t		random[16];
+	bool		renews = lm_is_our_gate(lock);
+
+	if (lm_is_our_gate(lock))
+		memcpy(lock->old_gate, lock->shared->gate, sizeof(lock->old_gate));
+	lm->host.random(lm->host.arg, random, sizeof(random));
+	uuid_v4(random, lock->gate);
+	lock->gate_sent = now;
+	part->shared = (dynamo_shared_write) {
+		.kind = renews ? DYNAMO_SHARED_RENEW_GATE : DYNAMO_SHARED_GATE,
+		.epoch = lock->owner,.waiter = lm->cluster
+	};
+	*write = (dynamo_write) {
+		.op = dynamo_shared_op(part->shared.kind),.name = lock->name,
+		.name_len = lock->name_len,.owner = lm->owner,.version = lock->gate,
+		.expected = renews ? lock->old_gate : lm_dead_gate(now, lock),
+		.lease_ms = lock->first->request.lease_ms,.shared = &part->shared
+	};
+}
+
 static void
 send_lock(lockmgr *lm, int64_t now, lm_lock *lock, lm_call *call)
 {
 	dynamo_write write;
+	shared_part part;
 	bool		repeat = lock->repeat;
 
 	call->count = 1;
 	call->locks[0] = lock;
 	lock->call = call;
-	if (call->op == DYNAMO_READ)
+	if (lock->state == LOCK_READING)
 	{
-		describe_read(lm, lock, true, &write);
+		/* A look-up may have shown another item since that was decided. */
+		if (lock->sets_gate && lock->first != NULL && lock->seen &&
+			lock->shared != NULL && lock->shared->current)
+			describe_gate(lm, now, lock, &write, &part);
+		else
+			describe_read(lm, lock, true, &write);
+		call->op = write.op;
 		repeat = false;
 	}
 	else
 	{
-		prepare_write(lm, now, lock, &write);
+		prepare_write(lm, now, lock, &write, &part);
 		lock->repeat = true;
 	}
 	send_call(lm, call, repeat, attempt_timeout(lm, now, lock), &write);
@@ -290,6 +366,19 @@ send_look_up(lockmgr *lm, lm_session *session, lm_call *call)
 	send_call(lm, call, session->attempts > 0, lm->request_timeout_us, &write);
 }
 
+/* A look for permits: a poll while we hold some.  lm_look() has counted it. */
+static void
+send_look(lockmgr *lm, lm_lock *lock, lm_call *call)
+{
+	dynamo_write write;
+
+	call->count = 1;
+	call->look_up = true;
+	call->locks[0] = lock;
+	describe_read(lm, lock, true, &write);
+	send_call(lm, call, false, lm->request_timeout_us, &write);
+}
+
 /* The next renewal if it is due, or may be sent early to share a request. */
 static lm_lock *
 due_renewal(lockmgr *lm, int64_t now, bool sharing)
@@ -307,18 +396,54 @@ due_renewal(lockmgr *lm, int64_t now, bool sharing)
 	return top->at <= now + early ? lock : NULL;
 }
 
-/* Prepares a renewal, also of the item's holder if that is another by now. */
+/*
+ * Prepares a renewal that also changes the permits of our entry.  If a copy of an
+ * earlier change may still arrive, a renewal without one makes it void first.
+ */
 static void
-start_renewal(lockmgr *lm, lm_lock *lock)
+start_change(int32_t change, lm_lock *lock)
 {
 	struct lease *l = &lock->lease->l;
-	bool		wanted = lock->renewer != NULL && lock->wanted_lease_ms != 0;
+
+	l->pending.kind = DYNAMO_SHARED_RENEW;
+	if (change == 0 || l->refused[0] != '\0')
+		return;
+	l->pending.kind = DYNAMO_SHARED_CHANGE;
+	l->pending.permits = change;
+	if (change < 0)
+		return;
+	l->pending.limit = lock->first->request.limit;
+	l->pending.session = lock->first->id;
+	l->pending.seq = lock->first->request.seq;
+}
+
+/* Prepares a renewal, also of the item's holder if that is another by now. */
+static void
+start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	struct lease *l = &lock->lease->l;
+	bool		wanted = lock->wanted_lease_ms != 0;
 
 	lm_new_write(lm, lock, DYNAMO_RENEW, l->version);
 	l->pending.lease_ms = wanted ? lock->wanted_lease_ms : l->lease_ms;
 	l->pending.margin_us = wanted ? lock->wanted_margin_us : l->margin_us;
 	l->pending.has_holder = l->stale_holder;
+	if (l->mode != MODE_EXCLUSIVE)
+		start_change(lm_wanted_change(lm, now, lock), lock);
 	lm_enter(lock, LOCK_RENEWING);
+}
+
+/* A change of permits is no statement of a batch. */
+static bool
+is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	const struct lease *l = &lock->lease->l;
+
+	if (l->mode == MODE_EXCLUSIVE)
+		return false;
+	if (lock->state == LOCK_RENEWING)
+		return l->pending.kind == DYNAMO_SHARED_CHANGE;
+	return l->refused[0] == '\0' && lm_wanted_change(lm, now, lock) != 0;
 }
 
 /* Sends renewals that are due, up to 25 in one request. */
@@ -326,6 +451,7 @@ static void
 send_renewals(lockmgr *lm, int64_t now)
 {
 	dynamo_write writes[DYNAMO_BATCH_MAX];
+	shared_part parts[DYNAMO_BATCH_MAX];
 	int			most = lm->batches ? DYNAMO_BATCH_MAX : 1;
 
 	while (due_renewal(lm, now, false) != NULL)
@@ -333,24 +459,28 @@ send_renewals(lockmgr *lm, int64_t now)
 		lm_call    *call = take_call(lm, DYNAMO_RENEW, true);
 		int64_t		timeout = INT64_MAX;
 		bool		repeat = false;
+		bool		alone = false;
 		lm_lock    *lock;
 
 		if (call == NULL)
 			return;
-		while (call->count < most &&
+		while (call->count < most && !alone &&
 			   (lock = due_renewal(lm, now, call->count > 0)) != NULL)
 		{
 			int64_t		own;
 
+			alone = is_alone(lm, now, lock);
+			if (alone && call->count > 0)
+				break;
 			heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 			if (lock->state == LOCK_HELD)
-				start_renewal(lm, lock);
+				start_renewal(lm, now, lock);
 			else if (!lock->maybe)
 				lm_new_nonce(lm, lock);
 			repeat |= lock->repeat;
 			lock->repeat = true;
 			lock->call = call;
-			prepare_write(lm, now, lock, &writes[call->count]);
+			prepare_write(lm, now, lock, &writes[call->count], &parts[call->count]);
 			own = attempt_timeout(lm, now, lock);
 			timeout = own < timeout ? own : timeout;
 			call->locks[call->count++] = lock;
@@ -383,6 +513,19 @@ lm_pump(lockmgr *lm, int64_t now)
 			lm->ready_last = NULL;
 		lock->queued = false;
 		send_lock(lm, now, lock, call);
+	}
+	while (lm->look_first != NULL)
+	{
+		lm_lock    *lock = lm->look_first;
+
+		call = take_call(lm, DYNAMO_READ, false);
+		if (call == NULL)
+			return;
+		lm->look_first = lock->look_next;
+		if (lm->look_first == NULL)
+			lm->look_last = NULL;
+		lock->look_queued = false;
+		send_look(lm, lock, call);
 	}
 	while (lm->look_up_first != NULL)
 	{

@@ -142,6 +142,7 @@ free_lock(lockmgr *lm, lm_lock *lock)
 		link = &(*link)->hash_next;
 	*link = lock->hash_next;
 	lm->lock_count--;
+	free(lock->shared);
 	free(lock->name);
 	free(lock);
 }
@@ -164,7 +165,7 @@ lm_remember(lockmgr *lm, lm_lock *lock)
 		lock->stay_back_until = 0;	/* the next session need not wait */
 	lock->attempts = 0;
 	lock->trouble_since = 0;	/* nobody watches */
-	if (!lock->seen && lock->top_token == 0)
+	if (!lock->seen && lock->shared == NULL && lock->top_token == 0)
 	{
 		free_lock(lm, lock);
 		return;
@@ -254,6 +255,7 @@ lm_free_all(lockmgr *lm)
 		for (lm_lock *lock = lm->buckets[i]; lock != NULL; lock = next)
 		{
 			next = lock->hash_next;
+			free(lock->shared);
 			free(lock->name);
 			free(lock);
 		}

@@ -21,6 +21,20 @@ repeat_write(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_submit(lm, lock);
 }
 
+/* The deadline, or a look before it. */
+static void
+held_timer(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (now >= lock->lease->l.valid_until)
+	{
+		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
+		return;
+	}
+	if (lock->state == LOCK_HELD)
+		lm_look(lm, lock);
+	heap_set(&lm->timers, &lock->timer, lock->lease->l.valid_until);
+}
+
 static void
 lock_timer(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -40,7 +54,7 @@ lock_timer(lockmgr *lm, int64_t now, lm_lock *lock)
 		case LOCK_HELD:
 		case LOCK_RENEWING:
 			if (lock->lease->l.state == LEASE_HELD)
-				lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
+				held_timer(lm, now, lock);
 			break;
 		case LOCK_LOST:
 			lm_lost_ended(lm, lock);

@@ -8,6 +8,8 @@
  */
 #include "lock/lockmgr_private.h"
 
+#include <string.h>
+
 /* Makes the lock's pending acquire or hand-over one for this session. */
 static void
 write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
@@ -18,10 +20,37 @@ write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	l->pending.margin_us = session->request.margin_us;
 	l->pending.session = session->id;
 	l->pending.seq = session->request.seq;
+	l->pending.permits = session->request.mode == MODE_SEMAPHORE ? session->request.permits : 1;
+	l->pending.limit = session->request.limit;
 	l->pending.has_holder = true;
 	l->pending.has_data = session->request.data != NULL;
 	l->holder = session->request.holder;
 	l->holder.since_ms = (now + lm->epoch_offset_us) / 1000;
+}
+
+/*
+ * Starts the write that acquires the lock as the request wants it.  To share it, we
+ * join those who do; if there are none that we know of, we open the shared mode.
+ */
+static void
+start_acquire(lockmgr *lm, int64_t now, lm_lock *lock, const lm_request *request)
+{
+	lease	   *l = &lock->lease->l;
+	const lm_entry *ours;
+
+	if (request->mode == MODE_EXCLUSIVE || !lm_can_join(lm, now, lock, request))
+	{
+		lm_new_write(lm, lock, DYNAMO_ACQUIRE, lm_overwritable(lm, now, lock));
+		l->pending.kind = DYNAMO_SHARED_OPEN;
+		return;
+	}
+	ours = lm_our_entry(lm, lock);
+	lm_new_write(lm, lock, DYNAMO_ACQUIRE, ours != NULL ? ours->version : "");
+	l->pending.kind = ours != NULL ? DYNAMO_SHARED_REPLACE : DYNAMO_SHARED_JOIN;
+	l->pending.replaced = ours != NULL ? ours->permits : 0;
+	memcpy(l->epoch, lock->owner, strnlen(lock->owner, sizeof(l->epoch) - 1));
+	if (lock->lease_ms < request->lease_ms)
+		l->pending.shorter_ms = lock->lease_ms;
 }
 
 /*
@@ -53,7 +82,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		}
 		(void) lm_take_lease(lm, lock);
 		lm_resume_run(now, lock);
-		lm_new_write(lm, lock, DYNAMO_ACQUIRE, lm_overwritable(lm, now, lock));
+		start_acquire(lm, now, lock, &lock->first->request);
 		write_for(lm, now, lock, lock->first);
 		lm_enter(lock, LOCK_ACQUIRING);
 		lm_submit(lm, lock);

@@ -24,7 +24,7 @@
  */
 bool
 lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
-				size_t name_len, const dynamo_item *item)
+				size_t name_len, const dynamo_item *item, const dynamo_shared *shared)
 {
 	lm_lock    *lock;
 	bool		dead = false;
@@ -37,7 +37,7 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 		return false;
 	if (lock->lease == NULL)
 	{
-		lm_observe(lm, now, lock, item);
+		lm_observe(lm, now, lock, item, shared);
 		dead = lock->first == NULL && lm_overwritable(lm, sent, lock)[0] != '\0' &&
 			!item->bad_token && item->token < INT64_MAX;
 	}
@@ -74,22 +74,43 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 	if (now - lock->holder_seen < BUSY_US && interval > POLL_BUSY_US)
 		interval = POLL_BUSY_US;
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
-	if (lock->seen && now + interval > lm_dead_at(lock))
-		interval = lm_dead_at(lock) - now;
+	if (now + interval > lm_ripe_at(now, lock))
+		interval = lm_ripe_at(now, lock) - now;
 	lm_enter(lock, LOCK_POLLING);
 	heap_set(&lm->timers, &lock->timer, now + (interval > 0 ? interval : 0));
+}
+
+/*
+ * Clusters share the lock that the first in the queue wants exclusively: it sets a
+ * gate, so that they let in nobody else, and renews it.  Is that due?  The reply shows
+ * the item, so it is a poll as well.
+ */
+static bool
+gate_is_due(int64_t now, const lm_lock *lock)
+{
+	const lm_request *request = &lock->first->request;
+
+	if (request->mode != MODE_EXCLUSIVE || !lock->seen || lock->shared == NULL ||
+		!lock->shared->current)
+		return false;
+	if (lm_is_our_gate(lock))
+		return now - lock->gate_sent >= request->lease_ms * 1000 / 3;
+	return !lm_gate_stands(now, lock);
 }
 
 /* The next poll is due; a dead version is taken over without one. */
 void
 lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	if (lock->first == NULL || lm_overwritable(lm, now, lock)[0] != '\0')
+	if (lock->first == NULL ||
+		((lock->seen || lock->shared != NULL) &&
+		 lm_is_ready(lm, now, lock, &lock->first->request)))
 	{
 		lm_next_turn(lm, now, lock);
 		return;
 	}
 	lm_enter(lock, LOCK_READING);
+	lock->sets_gate = gate_is_due(now, lock);
 	lm_submit(lm, lock);
 }
 
@@ -97,10 +118,10 @@ void
 lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				const dynamo_result *result)
 {
-	lm_observe(lm, now, lock, &result->item);
+	lm_observe(lm, now, lock, &result->item, result->shared);
 	while (lock->first != NULL && result->item.wrong != NULL)
 		lm_answer_bad_item(lm, lock->first, result->item.wrong);
-	if (!lock->seen || lm_overwritable(lm, now, lock)[0] != '\0')
+	if (lock->first == NULL || lm_is_ready(lm, now, lock, &lock->first->request))
 		lm_next_turn(lm, now, lock);
 	else
 		lm_poll_later(lm, now, lock);
@@ -108,52 +129,71 @@ lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 
 /*
  * Was the acquire refused only because its token is not above the item's?  Our
- * clock is behind the last holder's, then.
+ * clock is behind the last holder's, then.  Perhaps, in shared mode.
  */
 static bool
-token_too_low(const lease_write *pending, const dynamo_item *item)
+token_too_low(const lease_write *pending, const dynamo_item *item, bool shared)
 {
-	bool		overwritable = !item->exists || item->released ||
+	bool		overwritable = !item->exists || item->released || shared ||
 		strcmp(item->version, pending->expected) == 0;
 
 	return overwritable && item->has_token && item->token >= pending->first_token;
 }
 
+/*
+ * What in the item keeps everybody from getting the lock as this session wants it, or
+ * NULL.  A gate that nobody can read keeps only those out who want to share.
+ */
+static const char *
+what_is_wrong(const dynamo_result *result, const lm_request *request)
+{
+	const char *wrong = result->item.wrong;
+
+	if (wrong == NULL && request->mode != MODE_EXCLUSIVE && result->shared != NULL)
+		wrong = result->shared->wrong;
+	return wrong;
+}
+
 /* The acquire was refused: another client has the lock, or our token was too low. */
 static void
 acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
-				const dynamo_item *item)
+				const dynamo_result *result)
 {
+	const dynamo_item *item = &result->item;
 	lease_write pending = lock->lease->l.pending;
+	bool		shared = lock->lease->l.mode != MODE_EXCLUSIVE;
 	lm_session *session = lm_pending_wanted(lm, lock->lease) ?
 		lm->sessions[pending.session.slot] : NULL;
 
 	if (lock->maybe)
 		lm_retire(lm, pending.version);
 	lm_drop_lease(lm, lock);
-	lm_observe(lm, now, lock, item);
+	lm_observe(lm, now, lock, item, result->shared);
 
 	if (session == NULL)
 		;						/* cancelled; the next one in the queue tries */
-	else if (item->wrong != NULL)
-		lm_answer_bad_item(lm, session, item->wrong);
+	else if (what_is_wrong(result, &session->request) != NULL)
+		lm_answer_bad_item(lm, session, what_is_wrong(result, &session->request));
 	else if (item->bad_token)
 		lm_answer_bad_item(lm, session, "attribute \"fencingToken\" is not an integer "
 						   "between 1 and 9223372036854775807");
-	else if (token_too_low(&pending, item))
+	else if (token_too_low(&pending, item, shared))
 	{
 		if (item->token == INT64_MAX)
 			lm_answer_bad_item(lm, session, "attribute \"fencingToken\" has the highest "
 							   "possible value");
 	}
-	else if (lock->seen && lm_overwritable(lm, now, lock)[0] == '\0')
+	else if (!lm_is_ready(lm, now, lock, &session->request))
 	{
 		lock->polling_since = now;
 		lm_have_company(lock);
 		lm_poll_later(lm, now, lock);
 		return;
 	}
-	else if (!lock->seen || strcmp(lock->version, pending.expected) == 0)
+	else if (shared && pending.kind == DYNAMO_SHARED_OPEN &&
+			 lm_can_join(lm, now, lock, &session->request))
+		;						/* others share it: the next write is a join */
+	else if (shared || !lock->seen || strcmp(lock->version, pending.expected) == 0)
 		lm_stay_back(lm, now, lock);	/* unexpected: retry slowly */
 	lm_next_turn(lm, now, lock);
 }
@@ -164,20 +204,23 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 {
 	lm_lease   *lease = lock->lease;
 
-	/* If the item has our nonce, an earlier copy was applied. */
-	if (result->status == DYNAMO_CONDITION_FAILED &&
-		(result->item.released ||
-		 strcmp(result->item.version, lease->l.pending.version) != 0))
+	if (result->status == DYNAMO_CONDITION_FAILED && !lm_stands(lm, &lease->l, result))
 	{
-		acquire_refused(lm, now, lock, &result->item);
+		acquire_refused(lm, now, lock, result);
 		return;
 	}
 
+	/* In shared mode, the item is not in the reply if we opened that. */
 	lm_written(lease);
-	if (result->status == DYNAMO_OK)
+	lm_observe_shared(lm, lock, now, lease->l.mode != MODE_EXCLUSIVE ? result->shared : NULL);
+	if (lease->l.mode == MODE_EXCLUSIVE && result->status == DYNAMO_OK)
 		lm_replaced(lm, lock, &result->item);
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
+	{
 		lm_grant(lm, now, lock, lm->sessions[lease->l.pending.session.slot]);
+		if (lease->l.mode != MODE_EXCLUSIVE)
+			(void) lm_admit(lm, now, lock);
+	}
 	else
 		lm_pass_on(lm, now, lock);	/* cancelled, or confirmed too late */
 }
@@ -201,6 +244,8 @@ lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)
 	}
 	memcpy(nonce, lease->l.pending.version, sizeof(nonce));
 	lease->l.lease_end = now + lease->l.pending.lease_ms * 1000;
+	if (lease->l.mode != MODE_EXCLUSIVE)
+		lm_pending_epoch(&lease->l, lease->l.epoch);
 	lm_set_lease_state(lm, lease, LEASE_RELEASING);
 	lm_release(lm, lock, nonce);
 }

@@ -443,7 +443,7 @@ find_dead(const dynamo_page *page, int64 sent)
 		dynamo_row *row = &page->rows[i];
 
 		row->dead = lockmgr_observe(worker_lockmgr, sent, now, row->name,
-									strlen(row->name), &row->item);
+									strlen(row->name), &row->item, row->shared);
 	}
 }
 

@@ -125,6 +125,7 @@ typedef struct sim_plan
 	unsigned	idle_percent;	/* of the steps of a holder do nothing */
 	unsigned	same_percent;	/* of the leases have the same length, and no data:
 								 * so locks pass on without a request */
+	unsigned	shared_percent; /* of the requests are for shared locks or permits */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
 	int64_t		clock_error;	/* of a cluster's wall clock */
@@ -140,6 +141,9 @@ typedef struct sim_hold
 	uint32_t	lease;
 	uint32_t	generation;		/* of the lease */
 	uint64_t	seq;
+	lock_mode	mode;
+	int32_t		permits;
+	int32_t		limit;			/* the session's */
 	int64_t		token;
 	bool		given_up;		/* a release is asked for */
 	bool		lost;			/* the worker has reported the loss */
@@ -266,6 +270,8 @@ typedef struct sim_lock
 	bool		released;
 	int			owner;			/* a cluster, or SIM_NOBODY */
 	unsigned	incarnation;
+	bool		shared;			/* in shared mode, unless released */
+	int32_t		limit;			/* that most sessions ask for */
 	char		version[40];
 	bool		has_token;
 	int64_t		first_token;	/* of those that the last grant reserved */
@@ -277,14 +283,17 @@ typedef struct sim_lock
 	bool		broken;			/* the operator made it unusable */
 
 	int64_t		ever_token;		/* the highest token ever granted */
-	int64_t		last_token;		/* ... since the item lost its token */
+	int64_t		ever_exclusive; /* ... to an exclusive holder */
+	int64_t		last_token;		/* the same since the item lost its token */
+	int64_t		last_exclusive;
+	int64_t		erased_at;		/* when that was */
 	int64_t		lease_end;		/* of the item's version, in true time */
 	bool		written_late;	/* by a late or second copy */
 	int64_t		free_since;		/* when a holder last had it */
 	int64_t		late_at;		/* when a late copy was last applied */
 
-	int64_t		fence;			/* the highest token of a commit */
-	int64_t		committed;		/* the token of the latest commit */
+	int64_t		fence[2];		/* the highest token of a commit: exclusive, shared */
+	int64_t		committed[2];	/* the token of the latest commit, likewise */
 	const sim_hold *row_locked; /* whose transaction has the row lock */
 } sim_lock;
 
@@ -336,6 +345,8 @@ typedef struct sim_totals
 	uint64_t	events;
 	uint64_t	requests;
 	uint64_t	grants;
+	uint64_t	shared_grants;	/* ... of these, to share a lock */
+	uint64_t	permit_grants;	/* ... of these, of permits */
 	uint64_t	foreign_grants;
 	uint64_t	losses;
 	uint64_t	workers;
@@ -420,6 +431,8 @@ extern int	sim_request(sim *s, const char *target, const char *body, char **repl
 extern void sim_written(sim *s, const sim_call *call, int which);
 extern void sim_check_item(sim *s, const sim_lock *lock, const dynamo_item *item);
 extern void sim_check_table(sim *s);
+extern void sim_read_item(sim *s, const sim_lock *lock, dynamo_reply *reply);
+extern const dynamo_entry *sim_entry_of(const sim_cluster *c, const dynamo_result *result);
 
 /* sim_network.c: a call in flight; freed after its last event. */
 struct sim_call
@@ -444,6 +457,9 @@ struct sim_call
 		int			lock;
 		int64_t		lease_ms;
 		bool		maybe_stale;
+		bool		shared;		/* a write in shared mode */
+		dynamo_shared_kind kind;
+		int32_t		limit;		/* of a write that adds permits; 0: it does not */
 		int64_t		first_token;
 		int64_t		last_token;
 		char		version[40];
@@ -524,6 +540,8 @@ extern void sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answe
 extern void sim_check_lost(sim *s, const sim_cluster *c, uint32_t index);
 extern void sim_check_asked(sim *s, const sim_cluster *c, int slot);
 extern void sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold);
+extern void sim_check_entries(sim *s, int lock, const sim_call *call, int which);
+extern bool sim_passes_fence(const int64_t tokens[2], const sim_hold *hold);
 extern void sim_check_nothing_left(sim *s);
 extern void sim_audit(sim *s);
 extern void sim_touch(sim *s, int lock);

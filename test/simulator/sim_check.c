@@ -24,6 +24,24 @@ sim_believes(const sim *s, const sim_cluster *c, int lock)
 	return l->state == LEASE_HELD && sim_local(s, c) < l->valid_until;
 }
 
+/* The permits that its sessions have, if they believe that they share the lock. */
+static int32_t
+permits_of(const sim *s, const sim_cluster *c, int lock)
+{
+	const sim_saved *saved = &c->saved[c->lease_of[lock]];
+	int32_t		permits = 0;
+
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+	{
+		const struct hold *h = &c->saved_holds[i].h;
+
+		if (h->session.generation != 0 && h->lease_generation == saved->l.generation &&
+			h->lease_index == (uint32_t) c->lease_of[lock])
+			permits += h->permits;
+	}
+	return permits;
+}
+
 static bool
 foreigner_believes(const sim *s, const sim_foreigner *f, int lock)
 {
@@ -37,15 +55,19 @@ sim_touch(sim *s, int lock)
 	s->lock[lock].free_since = s->now;
 }
 
-/* I1: no other client believes that it holds the lock now. */
+/* I1: no other client believes that it holds the lock now, unless they share it. */
 static void
 check_alone(sim *s, const sim_cluster *c, int lock)
 {
+	lock_mode	mode = c->saved[c->lease_of[lock]].l.mode;
+
 	for (int i = 0; i < s->plan.clusters; i++)
 	{
 		const sim_cluster *other = &s->cluster[i];
 
 		if (other != c && sim_believes(s, other, lock) &&
+			(mode == MODE_EXCLUSIVE ||
+			 other->saved[other->lease_of[lock]].l.mode != mode) &&
 			!other->saved[other->lease_of[lock]].excused)
 			sim_wrong(s, "I1: two holders of %s: clusters %d and %d",
 					  s->lock[lock].name, c->number, i);
@@ -59,8 +81,26 @@ check_alone(sim *s, const sim_cluster *c, int lock)
 }
 
 /*
+ * Does the write leave this cluster alone, which shares the lock?  One of its own
+ * earlier incarnation does.  sim_check_entries() looks at the item.
+ */
+static bool
+leaves_alone(sim *s, const sim_call *call, int which, const sim_cluster *c)
+{
+	const sim_nonce *nonce;
+
+	if (call == NULL || !call->writes[which].shared)
+		return false;
+	nonce = sim_find_nonce(&s->nonces, call->writes[which].version);
+	return call->writes[which].kind >= DYNAMO_SHARED_GATE ||
+		((call->cluster != c->number || nonce->incarnation != c->incarnation) &&
+		 call->writes[which].kind != DYNAMO_SHARED_OPEN &&
+		 call->writes[which].kind != DYNAMO_SHARED_LAST);
+}
+
+/*
  * I1: while a client believes that it holds the lock, only its own renewal may
- * write the item.
+ * write the item, or others that share it.
  */
 void
 sim_check_overwrite(sim *s, int lock, const sim_call *call, int which)
@@ -75,6 +115,8 @@ sim_check_overwrite(sim *s, int lock, const sim_call *call, int which)
 		if (!sim_believes(s, c, lock))
 			continue;
 		saved = &c->saved[c->lease_of[lock]];
+		if (saved->l.mode != MODE_EXCLUSIVE && leaves_alone(s, call, which, c))
+			continue;
 		if (!saved->excused &&
 			(call == NULL || i != call->cluster ||
 			 call->writes[which].op != DYNAMO_RENEW ||
@@ -91,26 +133,73 @@ sim_check_overwrite(sim *s, int lock, const sim_call *call, int which)
 }
 
 /*
+ * I1: a write in shared mode has been applied.  Each cluster that believes has its entry,
+ * with the permits of its sessions; and if permits were added, the total is within the
+ * caller's limit.
+ */
+void
+sim_check_entries(sim *s, int number, const sim_call *call, int which)
+{
+	const sim_lock *lock = &s->lock[number];
+	int32_t		limit = call->writes[which].limit;
+	dynamo_reply reply;
+	const dynamo_result *result;
+
+	if (lock->broken)
+		return;
+	sim_read_item(s, lock, &reply);
+	result = &reply.results[0];
+	if (limit > 0 && (result->shared == NULL || result->shared->total > limit))
+		sim_wrong(s, "I1: cluster %d gets permits of %s beyond its limit of %d",
+				  call->cluster, lock->name, limit);
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		const sim_cluster *c = &s->cluster[i];
+		const dynamo_entry *entry = sim_entry_of(c, result);
+
+		if (sim_believes(s, c, number) && !c->saved[c->lease_of[number]].excused &&
+			(entry == NULL || entry->permits <
+			 (c->saved[c->lease_of[number]].l.mode == MODE_SHARED ? 1 :
+			  permits_of(s, c, number))))
+			sim_wrong(s, "I1: cluster %d believes in permits of %s that it does not have",
+					  i, lock->name);
+	}
+	dynamo_reply_free(&reply);
+}
+
+/*
  * I2: tokens rise in grant order; across a deletion, they rise if DynamoDB's
  * clock is past the last token.  So each token is at least the time of that
- * clock when it was reserved.
+ * clock when it was reserved.  A shared lock's token is above all exclusive ones;
+ * among those who share it there is no order.
  */
 static void
-check_token(sim *s, sim_lock *lock, int64_t reserved_at, int64_t token)
+check_token(sim *s, sim_lock *lock, int64_t reserved_at, int64_t token, bool exclusive)
 {
-	if (token <= lock->last_token)
+	if (token <= (exclusive ? lock->last_token : lock->last_exclusive))
 		sim_wrong(s, "I2: token %" PRId64 " of %s after %" PRId64, token, lock->name,
 				  lock->last_token);
-	if (token <= lock->ever_token && reserved_at > lock->ever_token)
+	if (token <= (exclusive ? lock->ever_token : lock->ever_exclusive) &&
+		reserved_at > lock->ever_token)
 		sim_wrong(s, "I2: token %" PRId64 " of %s after %" PRId64 ", long past", token,
 				  lock->name, lock->ever_token);
 	if (token < reserved_at)
 		sim_wrong(s, "I2: token %" PRId64 " of %s is below DynamoDB's time", token, lock->name);
 	if (token > lock->ever_token + 2 && token > SIM_EPOCH + s->now + 120 * MINUTE)
 		sim_wrong(s, "I2: token %" PRId64 " of %s is of an absurd time", token, lock->name);
-	lock->last_token = token;
+	if (token > lock->last_token)
+		lock->last_token = token;
+	if (exclusive)
+		lock->last_exclusive = token;
+}
+
+static void
+note_token(sim_lock *lock, int64_t token, bool exclusive)
+{
 	if (token > lock->ever_token)
 		lock->ever_token = token;
+	if (exclusive && token > lock->ever_exclusive)
+		lock->ever_exclusive = token;
 }
 
 /* I2: the write that gave the item its version, or one before it, reserved the token. */
@@ -122,6 +211,22 @@ check_reserved(sim *s, const sim_lock *lock, const lease *l, int64_t token)
 		sim_wrong(s, "I2: token %" PRId64 " of %s was not reserved", token, lock->name);
 }
 
+/*
+ * I1: permits go to a session only if they were granted within its limit, or a lower
+ * one.
+ */
+static void
+check_limit_of(sim *s, const sim_cluster *c, const struct hold *h, const lease *l)
+{
+	const sim_session *session = &c->sessions[h->session.slot];
+
+	if (session->waiting && session->request.seq == h->seq &&
+		session->me.generation == h->session.generation &&
+		session->request.limit < l->limit)
+		sim_wrong(s, "I1: permits granted within %d go to a session with a limit of %d",
+				  l->limit, session->request.limit);
+}
+
 /* The lock manager has saved a new hold. */
 void
 sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
@@ -131,6 +236,8 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 	sim_lock   *lock = &s->lock[saved->lock];
 
 	s->totals->grants++;
+	s->totals->shared_grants += h->mode == MODE_SHARED;
+	s->totals->permit_grants += h->mode == MODE_SEMAPHORE;
 	if (saved->l.state != LEASE_HELD || saved->l.generation != h->lease_generation)
 	{
 		sim_wrong(s, "I1: a hold on a lease that is not held");
@@ -147,33 +254,71 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 		if (i != h->lease_index && other->lock == saved->lock &&
 			other->l.state == LEASE_HELD && sim_local(s, c) < other->l.valid_until)
 			sim_wrong(s, "I1: two leases on %s in cluster %d", lock->name, c->number);
-		if (i != index && beside->session.generation != 0 &&
+		if (i != index && h->mode == MODE_EXCLUSIVE && beside->session.generation != 0 &&
 			beside->lease_index == h->lease_index &&
 			beside->lease_generation == h->lease_generation)
 			sim_wrong(s, "I1: two holds on %s in cluster %d", lock->name, c->number);
 	}
+	if (h->mode != saved->l.mode)
+		sim_wrong(s, "I1: a hold on %s of another mode than its lease", lock->name);
+	if (h->mode == MODE_SEMAPHORE)
+		check_limit_of(s, c, h, &saved->l);
+	if (h->mode == MODE_SEMAPHORE &&
+		permits_of(s, c, saved->lock) > saved->l.permits)
+		sim_wrong(s, "I1: cluster %d gives away permits of %s that it does not have",
+				  c->number, lock->name);
 	if (!saved->excused)
 	{
-		check_token(s, lock, saved->reserved_at, h->token);
-		check_reserved(s, lock, &saved->l, h->token);
+		check_token(s, lock, saved->reserved_at, h->token, h->mode == MODE_EXCLUSIVE);
+		if (h->mode == MODE_EXCLUSIVE)
+			check_reserved(s, lock, &saved->l, h->token);
 	}
-	else if (h->token > lock->ever_token)
-		lock->ever_token = h->token;
+	note_token(lock, h->token, h->mode == MODE_EXCLUSIVE);
 }
 
-/* I1: a session has read its answer; no other session of its cluster believes. */
+/* I1: the sessions that believe have no more permits than one of them allows. */
+static void
+check_limit(sim *s, int lock)
+{
+	int32_t		permits = 0;
+	int32_t		limit = 0;
+
+	for (int i = 0; i < s->plan.clusters * s->plan.sessions; i++)
+	{
+		const sim_cluster *c = &s->cluster[i / s->plan.sessions];
+
+		for (int j = 0; j < SIM_HOLDS; j++)
+		{
+			const sim_hold *hold = &c->sessions[i % s->plan.sessions].holds[j];
+
+			if (hold->lock != lock || !sim_holds(s, c, hold) || c->saved[hold->lease].excused)
+				continue;
+			permits += hold->permits;
+			if (hold->limit > limit)
+				limit = hold->limit;
+		}
+	}
+	if (permits > limit)
+		sim_wrong(s, "I1: sessions believe in %d permits of %s, the limit is %d", permits,
+				  s->lock[lock].name, limit);
+}
+
+/* I1: a session has read its answer; no other one of its cluster believes, or they share. */
 void
 sim_check_alone(sim *s, const sim_cluster *c, int slot, const sim_hold *hold)
 {
 	if (!sim_holds(s, c, hold))
 		return;
+	if (hold->mode == MODE_SEMAPHORE)
+		check_limit(s, hold->lock);
 	for (int i = 0; i < s->plan.sessions; i++)
 	{
 		for (int j = 0; j < SIM_HOLDS; j++)
 		{
 			const sim_hold *other = &c->sessions[i].holds[j];
 
-			if (i != slot && other->lock == hold->lock && sim_holds(s, c, other))
+			if (i != slot && other->lock == hold->lock && sim_holds(s, c, other) &&
+				(hold->mode == MODE_EXCLUSIVE || other->mode != hold->mode))
 				sim_wrong(s, "I1: sessions %d and %d of cluster %d believe in %s", i, slot,
 						  c->number, s->lock[hold->lock].name);
 		}
@@ -238,6 +383,8 @@ sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
 	const sim_saved *saved = c->lease_of[lock] >= 0 ? &c->saved[c->lease_of[lock]] : NULL;
 	int64_t		now = sim_local(s, c);
 
+	if (write->shared != NULL && write->shared->kind >= DYNAMO_SHARED_GATE)
+		return;					/* it is lost with the worker, and dies */
 	if (nonce == NULL || saved == NULL ||
 		strcmp(saved->l.pending.version, write->version) != 0)
 	{
@@ -370,6 +517,32 @@ sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 		(strcmp(lock->version, saved->l.version) == 0 ||
 		 strcmp(lock->version, saved->l.pending.version) == 0))
 		sim_wrong(s, "I8: %s is reported as taken, but is not", lock->name);
+	if (h->loss != LOSS_UNREACHABLE && h->mode != MODE_EXCLUSIVE)
+	{
+		dynamo_reply reply;
+		const dynamo_entry *entry;
+		const sim_nonce *nonce;
+
+		sim_read_item(s, lock, &reply);
+		entry = sim_entry_of(c, &reply.results[0]);
+		nonce = entry != NULL ? sim_find_nonce(&s->nonces, entry->version) : NULL;
+		if (nonce != NULL && strcmp(reply.results[0].item.owner, saved->l.epoch) == 0 &&
+			(nonce->op == DYNAMO_RENEW || strcmp(entry->version, saved->l.version) == 0))
+			sim_wrong(s, "I8: the entry in %s is reported as gone, but is not", lock->name);
+		dynamo_reply_free(&reply);
+	}
+}
+
+/*
+ * Is the hold's token high enough, after the tokens of an exclusive and of a shared
+ * holder?  Those who share have no order among them.
+ */
+bool
+sim_passes_fence(const int64_t tokens[2], const sim_hold *hold)
+{
+	if (hold->mode == MODE_EXCLUSIVE)
+		return hold->token >= tokens[MODE_EXCLUSIVE] && hold->token > tokens[MODE_SHARED];
+	return hold->token > tokens[MODE_EXCLUSIVE];
 }
 
 /* I4: no commit under a lower token than an older one. */
@@ -378,10 +551,12 @@ sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold)
 {
 	sim_lock   *lock = &s->lock[hold->lock];
 
-	if (hold->token < lock->committed)
-		sim_wrong(s, "I4: cluster %d commits %s under token %" PRId64 " after %" PRId64,
-				  c->number, lock->name, hold->token, lock->committed);
-	lock->committed = hold->token;
+	if (!sim_passes_fence(lock->committed, hold))
+		sim_wrong(s, "I4: cluster %d commits %s under token %" PRId64 " after %" PRId64
+				  " and %" PRId64, c->number, lock->name, hold->token,
+				  lock->committed[MODE_EXCLUSIVE], lock->committed[MODE_SHARED]);
+	if (hold->token > lock->committed[hold->mode])
+		lock->committed[hold->mode] = hold->token;
 }
 
 /*
@@ -524,7 +699,8 @@ sim_check_nothing_left(sim *s)
 	}
 	for (int i = 0; i < s->plan.locks; i++)
 	{
-		if (s->lock[i].exists && !s->lock[i].released && s->lock[i].owner != SIM_NOBODY)
+		if (s->lock[i].exists && !s->lock[i].released &&
+			(s->lock[i].owner != SIM_NOBODY || s->lock[i].shared))
 			sim_wrong(s, "I5: %s is still held", s->lock[i].name);
 	}
 	sim_check_table(s);

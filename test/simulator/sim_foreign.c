@@ -99,11 +99,12 @@ static void
 foreign_item(sim *s, sim_lock *lock, const char *version, bool update)
 {
 	lock->exists = true;
-	lock->released = lock->edited = lock->broken = false;
+	lock->released = lock->edited = lock->broken = lock->shared = false;
 	if (!update)
 	{
 		lock->has_token = false;
-		lock->last_token = 0;
+		lock->last_token = lock->last_exclusive = 0;
+		lock->erased_at = s->now;
 	}
 	lock->owner = SIM_NOBODY;
 	snprintf(lock->version, sizeof(lock->version), "%s", version);
@@ -114,7 +115,9 @@ static void
 item_gone(sim *s, sim_lock *lock)
 {
 	lock->exists = lock->released = lock->has_token = lock->edited = lock->broken = false;
-	lock->last_token = 0;
+	lock->shared = false;
+	lock->last_token = lock->last_exclusive = 0;
+	lock->erased_at = s->now;
 	lock->owner = SIM_NOBODY;
 	lock->version[0] = '\0';
 	sim_touch(s, (int) (lock - s->lock));
@@ -395,11 +398,26 @@ excuse_lease(sim *s, sim_saved *saved)
 	excuse_version(s, saved->l.version);
 }
 
+/* Those who share the lock, although the worker may not know yet. */
+static void
+excuse_entries(sim *s, int number)
+{
+	dynamo_reply reply;
+	const dynamo_shared *shared;
+
+	sim_read_item(s, &s->lock[number], &reply);
+	shared = reply.results[0].shared;
+	for (int i = 0; shared != NULL && i < shared->count; i++)
+		excuse_version(s, shared->entries[i].version);
+	dynamo_reply_free(&reply);
+}
+
 /* Excuses every client that believes that it holds the lock now. */
 static void
 excuse(sim *s, int number)
 {
 	excuse_version(s, s->lock[number].version);
+	excuse_entries(s, number);
 	for (int c = 0; c < s->plan.clusters; c++)
 	{
 		sim_cluster *cluster = &s->cluster[c];
@@ -465,7 +483,10 @@ operator_edits(sim *s, int number)
 			break;
 		case 1:
 			if (operator_sets(s, number, "SET #a = :a", "ownerName", "operator"))
+			{
 				lock->owner = SIM_NOBODY;
+				lock->shared = false;
+			}
 			break;
 		case 2:
 			snprintf(text, sizeof(text), "%" PRId64, s->plan.lease_min_ms);

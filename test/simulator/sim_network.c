@@ -135,6 +135,33 @@ deliver_badly(sim *s, sim_cluster *c, sim_call *call)
 	}
 }
 
+/* In the trace, before the operation. */
+static const char *const shared_names[DYNAMO_SHARED_KIND_COUNT] = {
+	[DYNAMO_SHARED_OPEN] = "open: ",
+	[DYNAMO_SHARED_JOIN] = "join: ",
+	[DYNAMO_SHARED_REPLACE] = "replace: ",
+	[DYNAMO_SHARED_RENEW] = "shared: ",
+	[DYNAMO_SHARED_CHANGE] = "change: ",
+	[DYNAMO_SHARED_LEAVE] = "leave: ",
+	[DYNAMO_SHARED_LAST] = "last: ",
+	[DYNAMO_SHARED_FORCE_RELEASE] = "force: ",
+	[DYNAMO_SHARED_GATE] = "gate: ",
+	[DYNAMO_SHARED_RENEW_GATE] = "renew gate: ",
+};
+
+static void
+note_shared(sim_call *call, int which, const dynamo_shared_write *shared)
+{
+	if (shared == NULL)
+		return;
+	call->writes[which].shared = true;
+	call->writes[which].kind = shared->kind;
+	if (shared->kind <= DYNAMO_SHARED_REPLACE)
+		call->writes[which].limit = shared->entry.admission.limit;
+	else if (shared->kind == DYNAMO_SHARED_CHANGE && shared->change.permits > 0)
+		call->writes[which].limit = shared->change.limit;
+}
+
 static sim_call *
 new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 {
@@ -163,12 +190,14 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 		call->writes[i].first_token = write->first_token;
 		call->writes[i].last_token = write->last_token;
 		call->writes[i].maybe_stale = write->maybe_stale;
+		note_shared(call, i, write->shared);
 		snprintf(call->writes[i].version, sizeof(call->writes[i].version), "%s",
 				 write->version);
 		snprintf(call->writes[i].expected, sizeof(call->writes[i].expected), "%s",
 				 write->expected);
-		sim_say(s, "%d: sends #%" PRIu64 " %s%s %s %.8s (expects %.8s)", c->number,
-				out->id, dynamo_op_name(write->op), out->repeat ? " again" : "",
+		sim_say(s, "%d: sends #%" PRIu64 " %s%s%s %s %.8s (expects %.8s)", c->number,
+				out->id, write->shared != NULL ? shared_names[write->shared->kind] : "",
+				dynamo_op_name(write->op), out->repeat ? " again" : "",
 				s->lock[call->writes[i].lock].name, write->version, write->expected);
 	}
 	return call;

@@ -104,6 +104,8 @@ sim_draw_plan(sim *s)
 			break;
 	}
 	plan->same_percent = plan->kind == KIND_HOT ? 100 : sim_chance(s, 50) ? 30 : 95;
+	plan->shared_percent = plan->kind == KIND_HOT || sim_chance(s, 40) ? 0 :
+		(unsigned) sim_between(s, 10, 90);
 	plan->late_percent = sim_chance(s, 30) ? 0 : (unsigned) sim_between(s, 1, 50);
 	plan->foreigners = sim_chance(s, 60) ? 0 : (int) sim_between(s, 1, SIM_FOREIGNERS);
 	plan->operator = plan->kind != KIND_HOT && sim_chance(s, 20);

@@ -52,6 +52,8 @@ static lockmgr_request
 make_request(sim *s, const sim_session *session, lockmgr_kind kind, int lock)
 {
 	bool		same = sim_chance(s, s->plan.same_percent);
+	bool		shares = s->phase < PHASE_PROBE && sim_chance(s, s->plan.shared_percent);
+	int32_t		limit = s->lock[lock].limit + (sim_chance(s, 10) ? 1 : 0);
 	int64_t		lease_ms = same ? s->plan.lease_min_ms :
 		sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
 
@@ -60,10 +62,13 @@ make_request(sim *s, const sim_session *session, lockmgr_kind kind, int lock)
 		.kind = kind,
 		.name = s->lock[lock].name,
 		.name_len = s->lock[lock].name_len,
+		.mode = !shares ? MODE_EXCLUSIVE : sim_chance(s, 50) ? MODE_SHARED : MODE_SEMAPHORE,
+		.permits = limit > 1 && sim_chance(s, 20) ? 2 : 1,
+		.limit = limit,
 		.lease_ms = lease_ms,
 		.margin_us = lease_ms * 100,
 		.holder = &somebody,
-		.data = !same && sim_chance(s, 30) ? (const uint8_t *) "data" : NULL,
+		.data = !same && !shares && sim_chance(s, 30) ? (const uint8_t *) "data" : NULL,
 		.data_len = 4,
 	};
 }
@@ -80,8 +85,9 @@ post(sim *s, sim_cluster *c, int slot, lockmgr_request request, int lock)
 	session->lock = lock;
 	session->waiting = true;
 	session->asked_at = s->now;
-	sim_say(s, "%d: session %d posts request %" PRIu64 " kind %d %s", c->number, slot,
-			request.seq, (int) request.kind, s->lock[lock].name);
+	sim_say(s, "%d: session %d posts request %" PRIu64 " kind %d %s mode %d, %d of %d permits",
+			c->number, slot, request.seq, (int) request.kind, s->lock[lock].name,
+			(int) request.mode, (int) request.permits, (int) request.limit);
 	sim_end_race(before);
 }
 
@@ -143,10 +149,13 @@ add_hold(sim *s, const sim_cluster *c, sim_session *session,
 	session->holds[free] = (sim_hold) {
 		.used = true, .lock = session->lock, .index = answer->hold_index,
 		.lease = answer->lease_index, .generation = answer->lease_generation,
-		.seq = answer->seq, .token = answer->token,
+		.seq = answer->seq, .token = answer->token, .mode = session->request.mode,
+		.permits = session->request.permits, .limit = session->request.limit,
 		.lost = l->state != LEASE_HELD || h->seq != answer->seq ||
 			h->session.slot != answer->session.slot,
-		.lower = answer->token < s->lock[session->lock].ever_token,
+		.lower = answer->token < (session->request.mode == MODE_EXCLUSIVE ?
+								  s->lock[session->lock].ever_token :
+								  s->lock[session->lock].ever_exclusive),
 	};
 	sim_check_alone(s, c, (int) session->me.slot, &session->holds[free]);
 }
@@ -237,7 +246,7 @@ ask_about(sim *s, sim_cluster *c, int slot, sim_hold *hold, lockmgr_kind kind)
 	request.lease_index = hold->lease;
 	request.lease_generation = hold->generation;
 	hold->given_up = kind == LOCKMGR_RELEASE;
-	if (kind == LOCKMGR_RENEW && sim_chance(s, 50))
+	if (kind == LOCKMGR_RENEW && (hold->mode != MODE_EXCLUSIVE || sim_chance(s, 50)))
 		request.lease_ms = request.margin_us = 0;
 	post(s, c, slot, request, hold->lock);
 }
@@ -258,7 +267,7 @@ raise_fence(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 
 	if (lock->row_locked != NULL)
 		return;
-	if (hold->token >= lock->fence)
+	if (sim_passes_fence(lock->fence, hold))
 	{
 		lock->row_locked = hold;
 		hold->transaction = 1;
@@ -275,6 +284,8 @@ step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 {
 	sim_lock   *lock = &s->lock[hold->lock];
 
+	if (hold->mode == MODE_SEMAPHORE)
+		return;					/* there is no fence for permits */
 	switch (hold->transaction)
 	{
 		case 0:
@@ -290,7 +301,8 @@ step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 			break;
 		default:
 			sim_check_commit(s, c, hold);
-			lock->fence = hold->token;
+			if (hold->token > lock->fence[hold->mode])
+				lock->fence[hold->mode] = hold->token;
 			s->totals->commits++;
 			break;
 	}

@@ -49,6 +49,7 @@ sim_table_new(sim *s)
 		snprintf(lock->name, sizeof(lock->name), i % 4 == 3 ? "\"l\xc3\xb6" "ck\"\n%d" : "lock%d", i);
 		lock->name_len = strlen(lock->name);
 		lock->owner = SIM_NOBODY;
+		lock->limit = (int32_t) sim_between(s, 1, 3);
 	}
 }
 
@@ -89,6 +90,37 @@ check_token(sim *s, const sim_lock *lock, int64_t token)
 		sim_wrong(s, "I2: token %" PRId64 " written over %" PRId64, token, lock->token);
 }
 
+/* A write in shared mode: what the item should contain now. */
+static void
+shared_written(sim_lock *lock, dynamo_shared_kind kind, int64_t token)
+{
+	if (kind <= DYNAMO_SHARED_REPLACE)
+	{
+		lock->has_token = true;
+		lock->first_token = lock->token = token;
+	}
+	if (kind == DYNAMO_SHARED_OPEN)
+	{
+		lock->exists = lock->shared = true;
+		lock->released = false;
+		lock->owner = SIM_NOBODY;
+	}
+	if (kind == DYNAMO_SHARED_LAST)
+		lock->released = true;
+}
+
+/*
+ * No copy of a write is applied twice, unless the item has lost its token since: then an
+ * old acquire may make it again.
+ */
+static void
+check_once(sim *s, const sim_lock *lock, const sim_nonce *nonce)
+{
+	if (nonce->applied && nonce->first_sent_true > lock->erased_at)
+		sim_wrong(s, "I1: a %s of %s is applied twice", dynamo_op_name(nonce->op),
+				  lock->name);
+}
+
 /* DynamoDB has just applied a write of the call. */
 void
 sim_written(sim *s, const sim_call *call, int which)
@@ -96,14 +128,35 @@ sim_written(sim *s, const sim_call *call, int which)
 	sim_lock   *lock = &s->lock[call->writes[which].lock];
 	const sim_cluster *c = &s->cluster[call->cluster];
 	dynamo_op	op = call->writes[which].op;
+	bool		shared = call->writes[which].shared;
 	sim_nonce  *nonce = sim_find_nonce(&s->nonces, call->writes[which].version);
 
 	if (op != DYNAMO_ACQUIRE && !lock->exists)
 		sim_wrong(s, "I7: %s made a ghost of %s", dynamo_op_name(op), lock->name);
 	sim_check_overwrite(s, call->writes[which].lock, call, which);
+	if (shared ? call->writes[which].kind <= DYNAMO_SHARED_REPLACE :
+		op == DYNAMO_ACQUIRE || op == DYNAMO_HAND_OVER)
+		check_token(s, lock, call->writes[which].first_token);
+	lock->edited = false;
+	snprintf(lock->version, sizeof(lock->version), "%s", call->writes[which].version);
+	lock->written_late = is_late(s, call);
+	if (lock->written_late)
+		lock->late_at = s->now;
+	if (shared)
+	{
+		shared_written(lock, call->writes[which].kind, call->writes[which].last_token);
+		sim_check_entries(s, call->writes[which].lock, call, which);
+	}
+	/* A gate's nonce is not saved: it belongs to no lease. */
+	if (nonce == NULL)
+		return;
+	check_once(s, lock, nonce);
+	nonce->applied = true;
+	lock->lease_end = nonce->first_sent_true + call->writes[which].lease_ms * 900;
+	if (shared)
+		return;
 	if (op == DYNAMO_ACQUIRE || op == DYNAMO_HAND_OVER)
 	{
-		check_token(s, lock, call->writes[which].first_token);
 		lock->has_token = true;
 		lock->first_token = call->writes[which].first_token;
 		lock->token = call->writes[which].last_token;
@@ -111,19 +164,12 @@ sim_written(sim *s, const sim_call *call, int which)
 	if (op == DYNAMO_ACQUIRE)
 	{
 		lock->exists = true;
-		lock->released = false;
+		lock->released = lock->shared = false;
 		lock->owner = c->number;
 		lock->incarnation = nonce->incarnation;
 	}
 	if (op == DYNAMO_RELEASE)
 		lock->released = true;
-	lock->edited = false;
-	snprintf(lock->version, sizeof(lock->version), "%s", call->writes[which].version);
-	lock->lease_end = nonce->first_sent_true + call->writes[which].lease_ms * 900;
-	lock->written_late = is_late(s, call);
-	if (lock->written_late)
-		lock->late_at = s->now;
-	nonce->applied = true;
 }
 
 /*
@@ -147,6 +193,9 @@ sim_check_item(sim *s, const sim_lock *lock, const dynamo_item *item)
 {
 	if (item->exists != lock->exists)
 		sim_wrong(s, "I7: %s %s", lock->name, item->exists ? "is a ghost" : "is missing");
+	else if (lock->exists && !lock->broken && !lock->edited && lock->shared &&
+			 item->wrong != NULL)
+		sim_wrong(s, "I7: %s: %s", lock->name, item->wrong);
 	else if (lock->exists && !lock->broken &&
 			 (item->released != lock->released ||
 			  strcmp(item->version, lock->version) != 0 ||
@@ -183,26 +232,38 @@ check_attributes(sim *s, const sim_lock *lock, const char *reply, size_t len)
 }
 
 void
+sim_read_item(sim *s, const sim_lock *lock, dynamo_reply *reply)
+{
+	dynamo_write read = {
+		.op = DYNAMO_READ,.name = lock->name,.name_len = lock->name_len,
+	};
+	char	   *body = dynamo_build(&sim_table, &read);
+	char	   *bytes;
+	size_t		len;
+	int			status = sim_request(s, dynamo_target(DYNAMO_READ), body, &bytes, &len);
+
+	check_attributes(s, lock, bytes, len);
+	dynamo_read(reply, DYNAMO_READ, 1, status, NULL, bytes, len);
+	free(bytes);
+	free(body);
+}
+
+void
 sim_check_table(sim *s)
 {
 	for (int i = 0; i < s->plan.locks; i++)
 	{
-		const sim_lock *lock = &s->lock[i];
-		dynamo_write read = {
-			.op = DYNAMO_READ,.name = lock->name,.name_len = lock->name_len,
-		};
-		char	   *body = dynamo_build(&sim_table, &read);
-		char	   *reply;
-		size_t		len;
-		int			status;
-		dynamo_reply parsed;
+		dynamo_reply reply;
 
-		status = sim_request(s, dynamo_target(DYNAMO_READ), body, &reply, &len);
-		check_attributes(s, lock, reply, len);
-		dynamo_read(&parsed, DYNAMO_READ, 1, status, NULL, reply, len);
-		sim_check_item(s, lock, &parsed.results[0].item);
-		dynamo_reply_free(&parsed);
-		free(reply);
-		free(body);
+		sim_read_item(s, &s->lock[i], &reply);
+		sim_check_item(s, &s->lock[i], &reply.results[0].item);
+		dynamo_reply_free(&reply);
 	}
+}
+
+/* The cluster's entry in an item in shared mode, or NULL. */
+const dynamo_entry *
+sim_entry_of(const sim_cluster *c, const dynamo_result *result)
+{
+	return dynamo_find_entry(result->shared, dynamo_incarnation(c->owner));
 }

@@ -127,8 +127,9 @@ host_save_hold(void *arg, uint32_t index, const hold *hold)
 		return;
 	given = mailbox_save_hold(&saved->words, hold);
 	saved->h = *hold;
-	sim_say(a->s, "%d: hold %u of session %u on lease %u: token %" PRId64, a->c->number, index,
-			hold->session.slot, hold->lease_index, hold->token);
+	sim_say(a->s, "%d: hold %u of session %u on lease %u: token %" PRId64 ", %d permits",
+			a->c->number, index, hold->session.slot, hold->lease_index, hold->token,
+			(int) hold->permits);
 	if (given)
 		sim_check_grant(a->s, a->c, index);
 }
@@ -394,7 +395,9 @@ sim_table_known(sim *s, sim_cluster *c)
 void
 sim_new_incarnation(sim_cluster *c)
 {
-	snprintf(c->owner, sizeof(c->owner), "cluster%d/%u", c->number, ++c->incarnation);
+	++c->incarnation;
+	snprintf(c->owner, sizeof(c->owner), "cluster%d/%d-%u", c->number, c->number,
+			 c->incarnation);
 	c->clock.known = false;
 }
 

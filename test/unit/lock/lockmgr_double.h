@@ -4,8 +4,8 @@
  *	  A DynamoDB for tests of the lock manager: a few items in memory.
  *
  * It works on dynamo_write and dynamo_result themselves, so no JSON and no
- * network is involved.  The conditions repeat the table "Operations" in
- * doc/protocol.md, independently of the codec.
+ * network is involved.  The conditions repeat the tables "Operations" and "Shared
+ * locks" in doc/protocol.md, independently of the codec.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,6 +24,7 @@ typedef struct double_item
 	dynamo_item item;			/* without its data, which is below */
 	uint8_t		data[64];
 	size_t		data_len;
+	dynamo_shared *shared;		/* with room for all entries; NULL: no map */
 } double_item;
 
 typedef struct double_table
@@ -60,7 +61,198 @@ static inline void
 double_free(double_table *table)
 {
 	while (table->count > 0)
-		free(table->items[--table->count]);
+	{
+		free(table->items[--table->count]->shared);
+		free(table->items[table->count]);
+	}
+}
+
+#define DOUBLE_SHARED_SIZE \
+	(sizeof(dynamo_shared) + DYNAMO_ENTRIES_MAX * sizeof(dynamo_entry))
+
+/* What a read tells of shared mode: malloc'd, or NULL. */
+static inline dynamo_shared *
+double_read_shared(const double_item *found)
+{
+	dynamo_shared *shared;
+
+	if (found->shared == NULL || !found->item.exists)
+		return NULL;
+	shared = malloc(DOUBLE_SHARED_SIZE);
+	if (shared == NULL)
+		abort();
+	memcpy(shared, found->shared, DOUBLE_SHARED_SIZE);
+	shared->current = !found->item.released && shared->current;
+	return shared;
+}
+
+/* The map, made if need be. */
+static inline dynamo_shared *
+double_shared(double_item *found)
+{
+	if (found->shared == NULL)
+		found->shared = calloc(1, DOUBLE_SHARED_SIZE);
+	if (found->shared == NULL)
+		abort();
+	return found->shared;
+}
+
+static inline dynamo_entry *
+double_entry(double_item *found, const char *incarnation)
+{
+	for (int i = 0; found->shared != NULL && i < found->shared->count; i++)
+	{
+		if (strcmp(found->shared->entries[i].incarnation, incarnation) == 0)
+			return &found->shared->entries[i];
+	}
+	return NULL;
+}
+
+static inline void
+double_remove_entry(double_item *found, const char *incarnation)
+{
+	dynamo_entry *entry = double_entry(found, incarnation);
+
+	found->shared->total -= entry->permits;
+	*entry = found->shared->entries[--found->shared->count];
+}
+
+/* Does the item meet the condition of a write in shared mode? */
+static inline bool
+double_shared_condition(double_item *found, const dynamo_write *write)
+{
+	const dynamo_shared_write *asked = write->shared;
+	const dynamo_item *item = &found->item;
+	const dynamo_shared *shared = found->shared;
+	const dynamo_admission *admission = asked->kind <= DYNAMO_SHARED_REPLACE ?
+		&asked->entry.admission : asked->kind == DYNAMO_SHARED_CHANGE ? &asked->change : NULL;
+	bool		opens = asked->kind == DYNAMO_SHARED_OPEN;
+	bool		is_shared = item->exists && !item->released && shared != NULL &&
+		shared->current && !opens && strcmp(item->owner, asked->epoch) == 0;
+	const dynamo_entry *ours = asked->me != NULL ? double_entry(found, asked->me) : NULL;
+	const char *gate = shared != NULL && shared->gate ? shared->gate_version : "";
+	bool		adds = admission != NULL && admission->permits > 0;
+
+	if (adds && gate[0] != '\0' && strcmp(gate, admission->dead_gate) != 0)
+		return false;
+	if (opens)
+		return (!item->exists || item->released ||
+				(write->expected[0] != '\0' && strcmp(item->version, write->expected) == 0)) &&
+			(!item->has_token || item->token < write->last_token);
+	if (!is_shared)
+		return false;
+	if (adds && admission->limit > 0 && shared->total + admission->permits -
+		admission->freed > admission->limit)
+		return false;
+	for (int i = 0; adds && i < admission->dead_count; i++)
+	{
+		const dynamo_entry *dead = double_entry(found, admission->dead[i].incarnation);
+
+		if (dead == NULL || strcmp(dead->version, admission->dead[i].version) != 0)
+			return false;
+	}
+	switch (asked->kind)
+	{
+		case DYNAMO_SHARED_JOIN:
+		case DYNAMO_SHARED_REPLACE:
+			return shared->semaphore == asked->entry.semaphore &&
+				item->token < write->last_token &&
+				(asked->kind == DYNAMO_SHARED_JOIN ? ours == NULL :
+				 ours != NULL && strcmp(ours->version, write->expected) == 0);
+		case DYNAMO_SHARED_GATE:
+			return gate[0] == '\0' || strcmp(gate, write->expected) == 0;
+		case DYNAMO_SHARED_RENEW_GATE:
+			return strcmp(gate, write->expected) == 0;
+		default:
+			break;
+	}
+	return ours != NULL && strcmp(ours->version, write->expected) == 0 &&
+		(asked->kind != DYNAMO_SHARED_LEAVE || shared->count > 1) &&
+		(asked->kind != DYNAMO_SHARED_LAST || shared->count == 1);
+}
+
+static inline void
+double_put_entry(double_item *found, const dynamo_write *write)
+{
+	dynamo_shared *shared = found->shared;
+	dynamo_entry *entry = double_entry(found, write->shared->me);
+
+	if (entry != NULL)
+		double_remove_entry(found, write->shared->me);
+	entry = &shared->entries[shared->count++];
+	*entry = (dynamo_entry) {
+		.lease_ms = write->lease_ms,.token = write->last_token,
+		.permits = write->shared->entry.admission.permits
+	};
+	snprintf(entry->incarnation, sizeof(entry->incarnation), "%s", write->shared->me);
+	snprintf(entry->version, sizeof(entry->version), "%s", write->version);
+	snprintf(entry->name, sizeof(entry->name), "%s", write->shared->entry.name);
+	shared->total += entry->permits;
+}
+
+static inline void
+double_shared_change(double_item *found, const dynamo_write *write)
+{
+	const dynamo_shared_write *asked = write->shared;
+	dynamo_item *item = &found->item;
+	dynamo_shared *shared = double_shared(found);
+	dynamo_entry *ours = asked->me != NULL ? double_entry(found, asked->me) : NULL;
+	const dynamo_admission *admission = asked->kind == DYNAMO_SHARED_CHANGE ?
+		&asked->change : &asked->entry.admission;
+
+	snprintf(item->version, sizeof(item->version), "%s", write->version);
+	switch (asked->kind)
+	{
+		case DYNAMO_SHARED_OPEN:
+			memset(shared, 0, DOUBLE_SHARED_SIZE);
+			shared->current = item->exists = item->has_token = true;
+			shared->semaphore = asked->entry.semaphore;
+			item->released = false;
+			item->lease_ms = write->lease_ms;
+			item->token = write->last_token;
+			memset(&item->holder, 0, sizeof(item->holder));
+			found->data_len = 0;
+			snprintf(item->owner, sizeof(item->owner), "shared/%s", write->version);
+			double_put_entry(found, write);
+			break;
+		case DYNAMO_SHARED_JOIN:
+		case DYNAMO_SHARED_REPLACE:
+			for (int i = 0; i < admission->dead_count; i++)
+				double_remove_entry(found, admission->dead[i].incarnation);
+			item->token = write->last_token;
+			if (asked->entry.shorter_ms > 0)
+				item->lease_ms = write->lease_ms;
+			double_put_entry(found, write);
+			break;
+		case DYNAMO_SHARED_RENEW:
+		case DYNAMO_SHARED_CHANGE:
+			snprintf(ours->version, sizeof(ours->version), "%s", write->version);
+			if (asked->kind == DYNAMO_SHARED_RENEW)
+				break;
+			ours->permits += admission->permits;
+			shared->total += admission->permits;
+			for (int i = 0; i < admission->dead_count; i++)
+				double_remove_entry(found, admission->dead[i].incarnation);
+			break;
+		case DYNAMO_SHARED_LEAVE:
+			double_remove_entry(found, asked->me);
+			break;
+		case DYNAMO_SHARED_LAST:
+			item->released = true;
+			item->released_at = write->now_s;
+			shared->current = false;
+			shared->count = shared->total = 0;
+			break;
+		case DYNAMO_SHARED_GATE:
+		case DYNAMO_SHARED_RENEW_GATE:
+			shared->gate = true;
+			shared->gate_lease_ms = asked->kind == DYNAMO_SHARED_GATE ? write->lease_ms :
+				shared->gate_lease_ms;
+			snprintf(shared->gate_version, sizeof(shared->gate_version), "%s", write->version);
+			break;
+		default:
+			abort();
+	}
 }
 
 static inline double_item *
@@ -164,13 +356,28 @@ double_apply(double_table *table, const dynamo_write *write,
 	{
 		table->reads++;
 		result->item = found->item;
+		result->shared = double_read_shared(found);
 		return;
 	}
 	table->writes++;
-	if (double_condition(&found->item, write))
+	if (write->shared != NULL && double_shared_condition(found, write))
+	{
+		double_shared_change(found, write);
+		if (write->shared->kind == DYNAMO_SHARED_OPEN ||
+			write->shared->kind == DYNAMO_SHARED_LEAVE ||
+			write->shared->kind == DYNAMO_SHARED_LAST)
+			return;
+		result->item = found->item;
+		result->shared = double_read_shared(found);
+	}
+	else if (write->shared == NULL && double_condition(&found->item, write))
 	{
 		if (write->op == DYNAMO_ACQUIRE)
+		{
 			result->item = found->item;
+			free(found->shared);
+			found->shared = NULL;
+		}
 		double_change(found, write);
 	}
 	else
@@ -179,6 +386,7 @@ double_apply(double_table *table, const dynamo_write *write,
 		snprintf(result->type, sizeof(result->type),
 				 "ConditionalCheckFailedException");
 		result->item = found->item;
+		result->shared = double_read_shared(found);
 	}
 }
 
@@ -192,7 +400,45 @@ typedef struct double_write
 	char		expected[DYNAMO_VERSION_SIZE];
 	uint8_t		data[64];
 	dynamo_holder holder;
+	dynamo_shared_write shared;
+	char		epoch[DYNAMO_OWNER_SIZE];
+	dynamo_dead_entry dead[DYNAMO_ENTRIES_MAX];
+	char		dead_text[DYNAMO_ENTRIES_MAX][2][DYNAMO_VERSION_SIZE];
+	char		dead_gate[DYNAMO_VERSION_SIZE];
 } double_write;
+
+/* The same for the part that only shared mode has.  me and name outlive the manager. */
+static inline void
+double_copy_shared(double_write *to, const dynamo_shared_write *from)
+{
+	dynamo_admission *admission;
+
+	to->shared = *from;
+	to->write.shared = &to->shared;
+	snprintf(to->epoch, sizeof(to->epoch), "%s", from->epoch);
+	to->shared.epoch = to->epoch;
+	to->shared.me = from->me != NULL ? "1" : NULL;
+	if (from->kind <= DYNAMO_SHARED_REPLACE)
+	{
+		to->shared.entry.name = "us";
+		admission = &to->shared.entry.admission;
+	}
+	else if (from->kind == DYNAMO_SHARED_CHANGE)
+		admission = &to->shared.change;
+	else
+		return;
+	if (admission->permits <= 0)
+		return;
+	snprintf(to->dead_gate, sizeof(to->dead_gate), "%s", admission->dead_gate);
+	admission->dead_gate = to->dead_gate;
+	for (int i = 0; i < admission->dead_count; i++)
+	{
+		snprintf(to->dead_text[i][0], DYNAMO_VERSION_SIZE, "%s", admission->dead[i].incarnation);
+		snprintf(to->dead_text[i][1], DYNAMO_VERSION_SIZE, "%s", admission->dead[i].version);
+		to->dead[i] = (dynamo_dead_entry) {to->dead_text[i][0], to->dead_text[i][1]};
+	}
+	admission->dead = to->dead;
+}
 
 static inline void
 double_copy_write(double_write *to, const dynamo_write *from)
@@ -217,6 +463,8 @@ double_copy_write(double_write *to, const dynamo_write *from)
 	to->write.expected = to->expected;
 	to->write.holder = from->holder != NULL ? &to->holder : NULL;
 	to->write.data = from->data != NULL ? to->data : NULL;
+	if (from->shared != NULL)
+		double_copy_shared(to, from->shared);
 }
 
 #endif							/* DDBLOCK_TEST_LOCKMGR_DOUBLE_H */

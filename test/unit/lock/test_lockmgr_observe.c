@@ -12,7 +12,7 @@ static bool
 observed_dead(harness *h, const char *name, int64_t on_its_way)
 {
 	return lockmgr_observe(h->lm, h->now - on_its_way, h->now, name, strlen(name),
-						   &double_item_of(&h->table, name)->item);
+						   &double_item_of(&h->table, name)->item, NULL);
 }
 
 LOCKMGR_TEST(what_is_called_dead_is_had_by_a_try)

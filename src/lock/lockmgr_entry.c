@@ -1,0 +1,299 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_entry.c
+ *	  What we saw of the clusters that share a lock: their entries in the item,
+ *	  and the gate of a waiter who wants it exclusively.
+ *
+ * An entry is dead LOCKMGR_DEAD_AFTER(its own lease) after we first received its
+ * version, by our own clock; a gate likewise.  A write that removes what is dead
+ * names those versions, so it does not matter how old our view is.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t
+dead_at(const lm_entry *entry)
+{
+	return entry->first_seen + LOCKMGR_DEAD_AFTER(entry->lease_ms * 1000);
+}
+
+static bool
+is_ours(const lockmgr *lm, const lm_entry *entry)
+{
+	return strcmp(entry->incarnation, lm->incarnation) == 0;
+}
+
+/* One of ours with a retired nonce belongs to no session. */
+static bool
+is_dead(const lockmgr *lm, int64_t now, const lm_entry *entry)
+{
+	return now >= dead_at(entry) || (is_ours(lm, entry) && lm_is_retired(lm, entry->version));
+}
+
+static const lm_entry *
+find_entry(const lm_shared *shared, const char *incarnation)
+{
+	for (int i = 0; shared != NULL && shared->current && i < shared->count; i++)
+	{
+		if (strcmp(shared->entries[i].incarnation, incarnation) == 0)
+			return &shared->entries[i];
+	}
+	return NULL;
+}
+
+const lm_entry *
+lm_our_entry(const lockmgr *lm, const lm_lock *lock)
+{
+	return find_entry(lock->shared, lm->incarnation);
+}
+
+/* Does anybody else have an entry, as far as we know? */
+bool
+lm_shared_by_others(const lockmgr *lm, const lm_lock *lock)
+{
+	return lock->shared != NULL && lock->shared->current &&
+		lock->shared->count > (lm_our_entry(lm, lock) != NULL);
+}
+
+/* If the version is known, what counts is when it was first seen. */
+static void
+note_entry(lm_entry *entry, const dynamo_entry *seen, int64_t now, const lm_shared *old)
+{
+	const lm_entry *known = find_entry(old, seen->incarnation);
+
+	memcpy(entry->incarnation, seen->incarnation, sizeof(entry->incarnation));
+	memcpy(entry->version, seen->version, sizeof(entry->version));
+	entry->lease_ms = seen->lease_ms;
+	entry->permits = seen->permits;
+	entry->first_seen = known != NULL && known->lease_ms == seen->lease_ms &&
+		strcmp(known->version, seen->version) == 0 ? known->first_seen : now;
+}
+
+/* For people: one of the others who share the lock. */
+static void
+name_owner(const lockmgr *lm, lm_shared *shared, const dynamo_shared *seen)
+{
+	for (int i = 0; i < seen->count && shared->owner[0] == '\0'; i++)
+	{
+		const dynamo_entry *entry = &seen->entries[i];
+
+		if (strcmp(entry->incarnation, lm->incarnation) != 0)
+			snprintf(shared->owner, sizeof(shared->owner), "%.*s/%s",
+					 (int) (sizeof(shared->owner) - sizeof(entry->incarnation) - 1),
+					 entry->name, entry->incarnation);
+	}
+}
+
+/*
+ * Records what an item that was received now tells of shared mode.  When memory is
+ * short, nothing is known: as to an older version of ddblock, the item is then one
+ * holder's, dead when it has not changed for the longest lease in it.
+ */
+void
+lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now, const dynamo_shared *seen)
+{
+	lm_shared  *old = lock->shared;
+	lm_shared  *shared = NULL;
+
+	if (seen != NULL && seen->wrong == NULL)
+		shared = calloc(1, sizeof(lm_shared) + (size_t) seen->count * sizeof(lm_entry));
+	if (shared != NULL)
+	{
+		shared->current = seen->current;
+		shared->semaphore = seen->semaphore;
+		shared->total = seen->total;
+		shared->count = seen->count;
+		for (int i = 0; i < seen->count; i++)
+			note_entry(&shared->entries[i], &seen->entries[i], now, old);
+		name_owner(lm, shared, seen);
+	}
+	if (shared != NULL && seen->gate)
+	{
+		memcpy(shared->gate, seen->gate_version, sizeof(shared->gate));
+		shared->gate_lease_ms = seen->gate_lease_ms;
+		shared->gate_seen = old != NULL && old->gate_lease_ms == seen->gate_lease_ms &&
+			strcmp(old->gate, shared->gate) == 0 ? old->gate_seen : now;
+	}
+	free(old);
+	lock->shared = shared;
+}
+
+bool
+lm_all_dead(const lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	for (int i = 0; i < lock->shared->count; i++)
+	{
+		if (!is_dead(lm, now, &lock->shared->entries[i]))
+			return false;
+	}
+	return true;
+}
+
+bool
+lm_is_our_gate(const lm_lock *lock)
+{
+	return lock->shared != NULL && lock->shared->gate[0] != '\0' &&
+		(strcmp(lock->shared->gate, lock->gate) == 0 ||
+		 strcmp(lock->shared->gate, lock->old_gate) == 0);
+}
+
+static int64_t
+gate_dead_at(const lm_shared *shared)
+{
+	return shared->gate_seen + LOCKMGR_DEAD_AFTER(shared->gate_lease_ms * 1000);
+}
+
+/* Does a gate keep us from sharing the lock? */
+bool
+lm_gate_stands(int64_t now, const lm_lock *lock)
+{
+	return lock->shared != NULL && lock->shared->gate[0] != '\0' && !lm_is_our_gate(lock) &&
+		now < gate_dead_at(lock->shared);
+}
+
+/* The version of the gate that a write may pass, or "". */
+const char *
+lm_dead_gate(int64_t now, const lm_lock *lock)
+{
+	return lock->shared != NULL && !lm_gate_stands(now, lock) ? lock->shared->gate : "";
+}
+
+/* When the next of what we saw will be dead; INT64_MAX: never. */
+int64_t
+lm_next_death(int64_t now, const lm_lock *lock)
+{
+	const lm_shared *shared = lock->shared;
+	int64_t		next = lm_gate_stands(now, lock) ? gate_dead_at(shared) : INT64_MAX;
+
+	for (int i = 0; shared != NULL && i < shared->count; i++)
+	{
+		int64_t		at = dead_at(&shared->entries[i]);
+
+		if (at > now && at < next)
+			next = at;
+	}
+	return next;
+}
+
+/* Permits of other clusters' dead entries. */
+static int64_t
+dead_permits(const lockmgr *lm, int64_t now, const lm_shared *shared, int *count)
+{
+	int64_t		permits = 0;
+
+	*count = 0;
+	for (int i = 0; i < shared->count; i++)
+	{
+		const lm_entry *entry = &shared->entries[i];
+
+		if (is_ours(lm, entry) || !is_dead(lm, now, entry))
+			continue;
+		permits += entry->permits;
+		++*count;
+	}
+	return permits;
+}
+
+/* Are there so many permits, within the limit, beside those of living entries? */
+static bool
+has_room(const lockmgr *lm, int64_t now, const lm_shared *shared, int64_t permits,
+		 int32_t limit)
+{
+	int			count;
+
+	return limit == 0 ||
+		shared->total - dead_permits(lm, now, shared, &count) + permits <= limit;
+}
+
+/* May our entry have so many more?  If we do not know, DynamoDB will say. */
+bool
+lm_has_permits(const lockmgr *lm, int64_t now, const lm_lock *lock, int32_t permits,
+			   int32_t limit)
+{
+	return lock->shared == NULL || !lock->shared->current ||
+		has_room(lm, now, lock->shared, permits, limit);
+}
+
+/* May we add an entry, or replace our own dead one? */
+bool
+lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
+{
+	const lm_shared *shared = lock->shared;
+	const lm_entry *ours = lm_our_entry(lm, lock);
+	int			dead;
+
+	if (!lock->seen || shared == NULL || !shared->current ||
+		shared->semaphore != (request->mode == MODE_SEMAPHORE) ||
+		lm_gate_stands(now, lock) || (ours != NULL && !is_dead(lm, now, ours)))
+		return false;
+	(void) dead_permits(lm, now, shared, &dead);
+	return (ours != NULL || shared->count < DYNAMO_ENTRIES_MAX + dead) &&
+		has_room(lm, now, shared, request->permits - (ours != NULL ? ours->permits : 0),
+				 request->limit);
+}
+
+/*
+ * Names the dead that a write removes: all of other clusters.  A repetition may name
+ * others than the first copy; only one copy is ever applied.
+ */
+void
+lm_name_dead(const lockmgr *lm, int64_t now, const lm_lock *lock,
+			 dynamo_admission *admission, dynamo_dead_entry *dead)
+{
+	const lm_shared *shared = lock->shared;
+
+	admission->dead = dead;
+	admission->dead_gate = lm_dead_gate(now, lock);
+	for (int i = 0; shared != NULL && shared->current && i < shared->count; i++)
+	{
+		const lm_entry *entry = &shared->entries[i];
+
+		if (is_ours(lm, entry) || !is_dead(lm, now, entry))
+			continue;
+		admission->freed += entry->permits;
+		dead[admission->dead_count++] = (dynamo_dead_entry) {
+			.incarnation = entry->incarnation,.version = entry->version
+		};
+	}
+}
+
+/*
+ * Our entry in the item of a result, if that is in this epoch; also if the item is
+ * unusable to those who want the lock.
+ */
+const dynamo_entry *
+lm_entry_in(const lockmgr *lm, const char *epoch, const dynamo_result *result)
+{
+	return strcmp(result->item.owner, epoch) == 0 ?
+		dynamo_find_entry(result->shared, lm->incarnation) : NULL;
+}
+
+/* The epoch in which the pending write's entry is, if it was applied. */
+void
+lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE])
+{
+	if (l->pending.op == DYNAMO_ACQUIRE && l->pending.kind == DYNAMO_SHARED_OPEN)
+		snprintf(epoch, DYNAMO_EPOCH_SIZE, "shared/%s", l->pending.version);
+	else
+		memmove(epoch, l->epoch, DYNAMO_EPOCH_SIZE);
+}
+
+/* Does the refused item show that an earlier copy of the pending write was applied? */
+bool
+lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result)
+{
+	const dynamo_entry *entry;
+	char		epoch[DYNAMO_EPOCH_SIZE];
+
+	if (l->mode == MODE_EXCLUSIVE)
+		return !result->item.released &&
+			strcmp(result->item.version, l->pending.version) == 0;
+	lm_pending_epoch(l, epoch);
+	entry = lm_entry_in(lm, epoch, result);
+	return entry != NULL && strcmp(entry->version, l->pending.version) == 0;
+}

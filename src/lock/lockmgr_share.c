@@ -1,0 +1,227 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_share.c
+ *	  A lease in shared mode: several sessions have a hold on it.
+ *
+ * A shared lock's lease takes any number of holds without a request.  A
+ * semaphore's lease has permits, which its holds use up: more are asked for by a
+ * renewal that changes the permits of our entry, and what nobody here needs is
+ * given back in the same way.  A permit passes from hold to hold without a
+ * request, as an exclusive lock does: within a run, and to a session whose limit
+ * is not lower than the one under which DynamoDB gave it.
+ *
+ * While another cluster's waiter has set a gate, the lock is not shared further.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#define LOOK_MIN_US		INT64_C(20000)
+
+static bool
+is_waiting(const lm_lock *lock, lockmgr_kind kind)
+{
+	return lock->first != NULL && lock->first->request.kind == kind;
+}
+
+/* Is the lease of the mode that the request asks for, and far from its end? */
+static bool
+fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
+{
+	const struct lease *l = &lock->lease->l;
+
+	return l->mode == request->mode && l->mode != MODE_EXCLUSIVE &&
+		now < l->lease_end - l->lease_ms * 1000 / 2 &&
+		now < l->lease_end - request->margin_us;
+}
+
+/* Can permits that our entry has already go to this session? */
+static bool
+may_reuse(int64_t now, const lm_lock *lock, const lm_request *request)
+{
+	return request->limit >= lock->lease->l.limit && lm_in_run(now, lock);
+}
+
+/* May the session have a hold on the lease as it is? */
+static bool
+fits(int64_t now, const lm_lock *lock, const lm_request *request)
+{
+	const lm_lease *lease = lock->lease;
+
+	if (!fits_lease(now, lock, request) || lm_gate_stands(now, lock))
+		return false;
+	return lease->l.mode == MODE_SHARED ||
+		(request->permits <= lease->l.permits - lease->used &&
+		 may_reuse(now, lock, request));
+}
+
+/*
+ * By how much the next renewal should change the permits of our entry.  What a
+ * session here does not use at once goes back first.  A session that has just come
+ * is tried without knowing whether there is room; then the item is looked at.
+ */
+int32_t
+lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	const struct lease *l = &lock->lease->l;
+	const lm_request *request = lock->first != NULL ? &lock->first->request : NULL;
+	int32_t		unused = l->permits - lock->lease->used;
+	bool		wanted = request != NULL && request->mode == MODE_SEMAPHORE;
+
+	if (l->mode != MODE_SEMAPHORE || l->state != LEASE_HELD)
+		return 0;
+	if (unused > 0 && !(wanted && may_reuse(now, lock, request)))
+		return -unused;
+	if (!wanted || request->permits <= unused || now < lock->stay_back_until ||
+		(request->tried &&
+		 (lm_gate_stands(now, lock) ||
+		  !lm_has_permits(lm, now, lock, request->permits - unused, request->limit))))
+		return 0;
+	return request->permits - unused;
+}
+
+/* The first in the queue gets a hold beside the others. */
+static void
+let_in(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
+{
+	struct lease *l = &lock->lease->l;
+	const lm_request *request = &session->request;
+
+	if (request->margin_us > l->margin_us)
+	{
+		l->margin_us = request->margin_us;
+		l->deadline = l->lease_end - l->margin_us;
+	}
+	if (lock->lease->holds != NULL)
+		lm_make_room(lm);
+	lm_grant(lm, now, lock, session);
+}
+
+/* An answer to the first in the queue if it cannot have the lease; else false. */
+static bool
+turn_away(lockmgr *lm, const lm_lock *lock)
+{
+	if (lm_role_is_full(lm, lock->first))
+		lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
+	else if (lock->lease->holds != NULL && !lm_has_room(lm, lock->first))
+		lm_answer_result(lm, lock->first, LOCKMGR_NO_ROOM);
+	else
+		return false;
+	return true;
+}
+
+/*
+ * When to look at the item for permits, or for the end of a gate; 0: it would not
+ * help.
+ */
+static int64_t
+next_look(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	const struct lease *l = &lock->lease->l;
+	int64_t		interval;
+	int64_t		death;
+
+	if (!is_waiting(lock, LOCKMGR_ACQUIRE) || lock->first->request.mode != l->mode)
+		return 0;
+	if (now < lock->stay_back_until)
+		return lock->stay_back_until;
+	interval = (now - lock->first->request.since) / 20;
+	if (interval < LOOK_MIN_US)
+		interval = LOOK_MIN_US;
+	if (interval > lm->poll_interval_us)
+		interval = lm->poll_interval_us;
+	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
+	death = lm_next_death(now, lock);
+	return now + interval < death ? now + interval : death;
+}
+
+/*
+ * The lease is ours, and no call is in flight: gives holds to the first in the queue,
+ * as long as they fit, and plans the next change of permits.  Returns whether any
+ * session has a hold.
+ */
+bool
+lm_admit(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	bool		change;
+
+	lock->look_at = 0;
+	while (lock->first != NULL)
+	{
+		if (fits(now, lock, &lock->first->request))
+		{
+			if (!turn_away(lm, lock))
+				let_in(lm, now, lock, lock->first);
+		}
+		else if (is_waiting(lock, LOCKMGR_TRY) && lock->lease->holds != NULL &&
+				 lm_wanted_change(lm, now, lock) <= 0)
+			lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
+		else
+			break;
+	}
+	if (lock->lease->holds == NULL)
+		return false;
+	change = lm_wanted_change(lm, now, lock) != 0;
+	if (!change)
+		lock->look_at = next_look(lm, now, lock);
+	lm_schedule_renewal(lm, lock);
+	if (change)
+		heap_set(&lm->renewals, &lock->renewal, now);
+	return true;
+}
+
+/* DynamoDB has given more permits: they are for the session that waited for them. */
+void
+lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	const lm_lease *lease = lock->lease;
+	const lease_write *pending = &lease->l.pending;
+	const lm_request *request;
+
+	if (pending->permits <= 0 || !lm_pending_wanted(lm, lease) || lock->first == NULL ||
+		lock->first->id.slot != pending->session.slot)
+		return;
+	request = &lock->first->request;
+	if (fits_lease(now, lock, request) &&
+		request->permits <= lease->l.permits - lease->used && !turn_away(lm, lock))
+		let_in(lm, now, lock, lock->first);
+}
+
+/*
+ * Gives a session a hold although others wait before it, because a session that has
+ * the lock waits for it.
+ */
+bool
+lm_let_in(lockmgr *lm, int64_t now, lm_session *session)
+{
+	lm_lock    *lock = session->request.lock;
+
+	if (lock->state != LOCK_HELD || lock->lease->l.mode != MODE_SHARED ||
+		!fits_lease(now, lock, &session->request) || !lm_has_room(lm, session) ||
+		lm_role_is_full(lm, session))
+		return false;
+	let_in(lm, now, lock, session);
+	return true;
+}
+
+/* A look for permits is due. */
+void
+lm_look(lockmgr *lm, lm_lock *lock)
+{
+	lock->look_at = 0;
+	if (lock->look_queued)
+		return;
+	lock->look_queued = true;
+	lock->look_next = NULL;
+	*(lm->look_last ? &lm->look_last->look_next : &lm->look_first) = lock;
+	lm->look_last = lock;
+	lock->look_ups++;
+}
+
+/* The item was looked at, and seen. */
+void
+lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE)
+		(void) lm_admit(lm, now, lock);
+}

@@ -1,0 +1,437 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_share.c
+ *	  The lock manager: shared locks and semaphores.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_harness.h"
+
+static void
+share(harness *h, uint32_t slot, const char *name)
+{
+	h->mode = MODE_SHARED;
+	acquire(h, slot, name);
+	h->mode = MODE_EXCLUSIVE;
+}
+
+static void
+permit(harness *h, uint32_t slot, lockmgr_kind kind, int32_t permits, int32_t limit)
+{
+	h->mode = MODE_SEMAPHORE;
+	h->permits = permits;
+	h->limit = limit;
+	ask(h, slot, kind, "s", 0);
+	h->mode = MODE_EXCLUSIVE;
+}
+
+static dynamo_shared *
+map_of(harness *h, const char *name)
+{
+	return double_item_of(&h->table, name)->shared;
+}
+
+static const dynamo_entry *
+our_entry(harness *h, const char *name)
+{
+	return double_entry(double_item_of(&h->table, name), "1");
+}
+
+/* Another cluster's entry in an item that is shared, or is made so. */
+static dynamo_entry *
+foreign_entry(harness *h, const char *name, const char *version, int32_t permits,
+			  bool semaphore)
+{
+	double_item *found = double_item_of(&h->table, name);
+	dynamo_shared *shared = double_shared(found);
+	dynamo_entry *entry;
+
+	if (!shared->current)
+	{
+		foreign_hold(h, name, "opened", LEASE_MS, 5);
+		snprintf(found->item.owner, sizeof(found->item.owner), "shared/opened");
+		shared->current = true;
+		shared->semaphore = semaphore;
+	}
+	entry = &shared->entries[shared->count++];
+	*entry = (dynamo_entry) {.lease_ms = LEASE_MS,.token = 5,.permits = permits};
+	snprintf(entry->incarnation, sizeof(entry->incarnation), "them%d", shared->count);
+	snprintf(entry->version, sizeof(entry->version), "%s", version);
+	snprintf(entry->name, sizeof(entry->name), "them");
+	shared->total += permits;
+	snprintf(found->item.version, sizeof(found->item.version), "by %s", version);
+	return entry;
+}
+
+static int
+writes_of(const harness *h, dynamo_shared_kind kind)
+{
+	int			count = 0;
+
+	for (int i = 0; i < h->call_count; i++)
+	{
+		for (int w = 0; w < h->calls[i].c.count; w++)
+			count += h->calls[i].writes[w].write.shared != NULL &&
+				h->calls[i].writes[w].shared.kind == kind;
+	}
+	return count;
+}
+
+LOCKMGR_TEST(sessions_of_a_cluster_share_a_lock_without_a_request)
+{
+	share(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(h->table.writes, 1);
+	share(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(held_by(h, 0, "a")->token, held_by(h, 1, "a")->token);
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(h->table.writes, 1);
+	assert_false(is_free(h, "a"));
+	release(h, 1, "a");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+	assert_int_equal(h->table.writes, 2);
+}
+
+LOCKMGR_TEST(a_lock_that_another_cluster_shares_is_joined_and_left)
+{
+	foreign_entry(h, "a", "v1", 1, false);
+	share(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "a")->count, 2);
+	assert_true(held_by(h, 0, "a")->token > 5);
+	release(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(map_of(h, "a")->count, 1);
+	assert_false(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(who_shares_and_who_does_not_wait_for_each_other)
+{
+	share(h, 0, "a");
+	settle(h);
+	try_acquire(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_BUSY);
+	acquire(h, 1, "a");
+	share(h, 2, "a");			/* behind who waits */
+	settle(h);
+	assert_waits(h, 1);
+	assert_waits(h, 2);
+	release(h, 0, "a");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_waits(h, 2);
+	release(h, 1, "a");
+	settle(h);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(all_who_share_a_lost_lease_lose_it)
+{
+	share(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	delete_item(h, "a");
+	double_shared(double_item_of(&h->table, "a"))->current = false;
+	run(h, LEASE_US / 2);
+	assert_int_equal(h->lost_count, 2);
+	assert_int_equal(held_by(h, 0, "a")->loss, LOSS_DELETED);
+	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_DELETED);
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_LOST);
+	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_DELETED);
+}
+
+LOCKMGR_TEST(a_lock_is_taken_over_when_all_who_share_it_are_dead)
+{
+	int64_t		start = h->now;
+	dynamo_entry *living;
+
+	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v2", 1, false);
+	acquire(h, 0, "a");
+	run(h, LEASE_US / 2);
+	living = &map_of(h, "a")->entries[1];
+	snprintf(living->version, sizeof(living->version), "v3");
+	run_until(h, start + DEAD_US + SECOND);
+	assert_waits(h, 0);
+	run_until(h, start + LEASE_US / 2 + DEAD_US + 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_null(map_of(h, "a"));
+}
+
+LOCKMGR_TEST(permits_are_within_the_limit)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "s")->total, 2);
+	permit(h, 2, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 2, LOCKMGR_BUSY);
+	permit(h, 2, LOCKMGR_ACQUIRE, 1, 2);
+	settle(h);
+	assert_waits(h, 2);
+	release(h, 0, "s");
+	assert_result(h, 2, LOCKMGR_GRANTED);	/* without a request */
+	assert_int_equal(map_of(h, "s")->total, 2);
+	release(h, 1, "s");
+	settle(h);
+	assert_int_equal(map_of(h, "s")->total, 1);
+	release(h, 2, "s");
+	settle(h);
+	assert_true(is_free(h, "s"));
+}
+
+LOCKMGR_TEST(a_permit_does_not_pass_to_a_session_with_a_lower_limit)
+{
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	permit(h, 1, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	permit(h, 2, LOCKMGR_ACQUIRE, 1, 2);
+	settle(h);
+	assert_waits(h, 2);
+	release(h, 0, "s");
+	assert_waits(h, 2);
+	run(h, 2 * SECOND);
+	assert_int_equal(map_of(h, "s")->total, 2);
+	assert_waits(h, 2);
+	release(h, 1, "s");
+	run(h, 2 * SECOND);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(a_permit_of_a_dead_cluster_is_found_while_we_have_another)
+{
+	int64_t		start = h->now;
+
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	run_until(h, start + DEAD_US - SECOND);
+	assert_waits(h, 1);
+	run_until(h, start + DEAD_US + SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "s")->count, 1);
+	assert_int_equal(map_of(h, "s")->total, 2);
+}
+
+LOCKMGR_TEST(a_join_removes_the_dead)
+{
+	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v2", 1, true);
+	permit(h, 0, LOCKMGR_ACQUIRE, 1, 2);
+	run(h, LEASE_US / 2);
+	snprintf(map_of(h, "s")->entries[1].version, DYNAMO_VERSION_SIZE, "v3");
+	run(h, LEASE_US / 2);
+	assert_waits(h, 0);
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "s")->count, 2);
+	assert_int_equal(map_of(h, "s")->total, 2);
+}
+
+LOCKMGR_TEST(who_waits_for_an_exclusive_lock_sets_a_gate_and_renews_it)
+{
+	foreign_entry(h, "a", "v1", 1, false);
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	assert_true(map_of(h, "a")->gate);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_GATE), 1);
+	run(h, LEASE_US / 2);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_GATE), 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_RENEW_GATE), 1);
+}
+
+LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
+{
+	share(h, 0, "a");
+	settle(h);
+	map_of(h, "a")->gate = true;
+	map_of(h, "a")->gate_lease_ms = LEASE_MS;
+	snprintf(map_of(h, "a")->gate_version, DYNAMO_VERSION_SIZE, "g1");
+	run(h, LEASE_US / 2);		/* a renewal shows it */
+	share(h, 1, "a");
+	run(h, SECOND);
+	assert_waits(h, 1);
+	release(h, 0, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+	run(h, LEASE_US / 4);
+	assert_waits(h, 1);
+	run(h, LEASE_US);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(unknown_outcomes_of_shared_writes_are_found_out)
+{
+	next_fate(h, FATE_LOST_REPLY);
+	share(h, 0, "a");
+	run(h, 3 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	permit(h, 1, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	next_fate(h, FATE_LOST_REPLY);
+	permit(h, 2, LOCKMGR_ACQUIRE, 1, 3);
+	run(h, 3 * SECOND);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "s")->total, 2);
+	release(h, 1, "s");
+	settle(h);
+	next_fate(h, FATE_LOST_REPLY);
+	release(h, 2, "s");
+	run(h, 3 * SECOND);
+	assert_result(h, 2, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "s"));
+}
+
+LOCKMGR_TEST(who_takes_himself_for_the_last_one_leaves_all_the_same)
+{
+	share(h, 0, "a");
+	settle(h);
+	foreign_entry(h, "a", "v1", 1, false);
+	release(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(map_of(h, "a")->count, 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_LAST), 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_LEAVE), 1);
+}
+
+/* The harness applies the refused change once more. */
+LOCKMGR_TEST(a_refused_change_that_arrives_late_is_gone_on_from)
+{
+	harness_call *change;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	change = last_call(h);
+	assert_int_equal(change->writes[0].shared.kind, DYNAMO_SHARED_CHANGE);
+	double_remove_entry(double_item_of(&h->table, "s"), "them2");
+	apply(h, change);
+	assert_int_equal(map_of(h, "s")->total, 2);
+	run(h, LEASE_US / 2);
+	assert_true(holds(h, 0, "s"));
+	assert_int_equal(map_of(h, "s")->total, 1);
+	assert_int_equal(h->lost_count, 0);
+}
+
+LOCKMGR_TEST(a_new_manager_goes_on_with_all_holds)
+{
+	share(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	kill_manager(h);
+	run(h, SECOND);
+	start_manager(h);
+	run(h, LEASE_US);
+	assert_true(holds(h, 1, "a"));	/* whose the lease is, for people */
+	assert_int_equal(held_by(h, 0, "a")->loss, LOSS_NONE);
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_NONE);
+	assert_false(is_free(h, "a"));
+}
+
+/* It does not know the dead entry's permits, which the saved write must tell. */
+LOCKMGR_TEST(a_new_manager_repeats_a_replacement)
+{
+	int32_t		total = 0;
+
+	foreign_entry(h, "s", "v1", 2, true);
+	snprintf(map_of(h, "s")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
+	foreign_entry(h, "s", "v2", 1, true);
+	permit(h, 0, LOCKMGR_ACQUIRE, 1, 3);
+	run(h, LEASE_US / 2);
+	snprintf(map_of(h, "s")->entries[1].version, DYNAMO_VERSION_SIZE, "v3");
+	h->fate = FATE_HOLD;
+	run(h, LEASE_US / 2 + SECOND);
+	while (last_call(h)->c.op == DYNAMO_READ)
+	{
+		deliver(h, last_call(h));
+		run(h, SECOND);
+	}
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_REPLACE), 1);
+	kill_manager(h);
+	h->fate = FATE_OK;
+	start_manager(h);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	for (int i = 0; i < map_of(h, "s")->count; i++)
+		total += map_of(h, "s")->entries[i].permits;
+	assert_int_equal(map_of(h, "s")->total, 2);
+	assert_int_equal(total, 2);
+	assert_non_null(our_entry(h, "s"));
+}
+
+LOCKMGR_TEST(a_session_goes_first_if_a_deadlock_would_close_otherwise)
+{
+	share(h, 0, "l");
+	settle(h);
+	get(h, 2, "m");
+	acquire(h, 1, "l");			/* waits for 0 */
+	share(h, 2, "l");			/* in line behind 1 */
+	settle(h);
+	assert_waits(h, 1);
+	assert_waits(h, 2);
+	acquire(h, 0, "m");			/* waits for 2, which would wait for 0 */
+	settle(h);
+	assert_waits(h, 0);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	release(h, 2, "m");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(a_cycle_through_one_of_several_holders_is_a_deadlock)
+{
+	share(h, 0, "l");
+	settle(h);
+	share(h, 1, "l");
+	get(h, 2, "m");
+	acquire(h, 1, "m");
+	settle(h);
+	acquire(h, 2, "l");
+	assert_result(h, 2, LOCKMGR_DEADLOCK);
+}
+
+/* Each hold on a lease but the first takes the room of a lease. */
+LOCKMGR_TEST_WITH(holds_have_a_bound, (
+{
+	harness    *h = harness_new(3);
+
+	start_manager(h);
+	h;
+}))
+{
+	share(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	get(h, 2, "b");
+	release(h, 2, "b");
+	settle(h);
+	share(h, 2, "a");
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	let_go(h, 1, "a");
+	acquire(h, 1, "b");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
