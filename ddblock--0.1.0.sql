@@ -74,6 +74,122 @@ COMMENT ON FUNCTION ddb_lock_release_all() IS
 'undo all session-scoped acquisitions; returns the number of locks';
 
 --
+-- Shared locks
+--
+
+CREATE FUNCTION ddb_lock_acquire_shared(
+	name text,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) IS
+'acquire a session-scoped lock that others may share, waiting at most "wait" for it; returns its fencing token';
+
+CREATE FUNCTION ddb_lock_try_acquire_shared(
+	name text,
+	lease interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_try_acquire_shared(text, interval) IS
+'acquire a session-scoped lock that others may share, if nobody holds it exclusively; returns its fencing token, or null';
+
+CREATE FUNCTION ddb_xact_lock_acquire_shared(
+	name text,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) IS
+'acquire a lock that others may share until the transaction ends, waiting at most "wait" for it; returns its fencing token';
+
+CREATE FUNCTION ddb_xact_lock_try_acquire_shared(
+	name text,
+	lease interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) IS
+'acquire a lock that others may share until the transaction ends, if nobody holds it exclusively; returns its fencing token, or null';
+
+CREATE FUNCTION ddb_lock_release_shared(name text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_release_shared(text) IS
+'undo one session-scoped acquisition of a shared lock; false, with a warning, if there was none or the lease was lost';
+
+--
+-- Semaphores
+--
+
+CREATE FUNCTION ddb_semaphore_acquire(
+	name text,
+	"limit" integer,
+	permits integer DEFAULT 1,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval) IS
+'acquire session-scoped permits of a semaphore that gives away at most "limit", waiting at most "wait" for them; returns a token';
+
+CREATE FUNCTION ddb_semaphore_try_acquire(
+	name text,
+	"limit" integer,
+	permits integer DEFAULT 1,
+	lease interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval) IS
+'acquire session-scoped permits of a semaphore that gives away at most "limit", if so many are free; returns a token, or null';
+
+CREATE FUNCTION ddb_xact_semaphore_acquire(
+	name text,
+	"limit" integer,
+	permits integer DEFAULT 1,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interval, interval) IS
+'acquire permits of a semaphore that gives away at most "limit" until the transaction ends, waiting at most "wait" for them; returns a token';
+
+CREATE FUNCTION ddb_xact_semaphore_try_acquire(
+	name text,
+	"limit" integer,
+	permits integer DEFAULT 1,
+	lease interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) IS
+'acquire permits of a semaphore that gives away at most "limit" until the transaction ends, if so many are free; returns a token, or null';
+
+CREATE FUNCTION ddb_semaphore_release(name text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_semaphore_release(text) IS
+'undo one session-scoped acquisition of permits of a semaphore; false, with a warning, if there was none or the lease was lost';
+
+--
 -- What this session holds
 --
 
@@ -145,7 +261,10 @@ CREATE FUNCTION ddb_lock_info(
 	OUT lease interval,
 	OUT token bigint,
 	OUT data bytea,
-	OUT version text)
+	OUT version text,
+	OUT mode text,
+	OUT permits integer,
+	OUT clusters text[])
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
@@ -182,7 +301,9 @@ CREATE FUNCTION ddb_lock_list(
 	OUT released_at timestamp with time zone,
 	OUT lease interval,
 	OUT token bigint,
-	OUT version text)
+	OUT version text,
+	OUT mode text,
+	OUT permits integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
@@ -226,7 +347,9 @@ CREATE FUNCTION ddb_locks(
 	OUT state text,
 	OUT waiting_since timestamp with time zone,
 	OUT blocked_by_pid integer,
-	OUT blocked_by_owner text)
+	OUT blocked_by_owner text,
+	OUT mode text,
+	OUT permits integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
@@ -270,6 +393,10 @@ COMMENT ON COLUMN ddb_locks.blocked_by_pid IS
 'process that holds the lock, if a session of this cluster does';
 COMMENT ON COLUMN ddb_locks.blocked_by_owner IS
 'owner of the lock, if another cluster or client holds it';
+COMMENT ON COLUMN ddb_locks.mode IS
+'"exclusive", "shared" or "semaphore"';
+COMMENT ON COLUMN ddb_locks.permits IS
+'permits of a semaphore that the session has or waits for';
 
 CREATE FUNCTION ddb_operations(
 	OUT operation text,
@@ -467,6 +594,16 @@ REVOKE ALL ON FUNCTION ddb_lock_try_acquire(text, interval, bytea) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_release(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_try_acquire_shared(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_release_shared(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_semaphore_release(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_release_all() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_renew(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_token(text) FROM PUBLIC;

@@ -42,6 +42,8 @@ typedef struct HeldLock
 	uint32		lease_generation;
 	uint64		seq;			/* of the request that acquired it */
 	int64		token;
+	lock_mode	mode;
+	int32		permits;		/* of a semaphore */
 	bool		seen_lost;		/* interrupt.c has noticed the loss */
 	lease_loss	loss;			/* why; LOSS_NONE: not lost, or not known yet */
 	bool		deferred;		/* InterruptBeginDefer() */

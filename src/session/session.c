@@ -31,6 +31,8 @@
 static int64 margin_us(int64 lease_ms);
 static void fill_holder(dynamo_holder *holder);
 static MailboxRequest acquire_request(const LockName *name, const AcquireOptions *options);
+static void require_same_mode(const LockName *name, const HeldLock *held,
+							  const AcquireOptions *options);
 static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
 pg_noreturn static void raise_lost(const LockName *name, HeldLock *held);
 static void check_grant(const LockName *name, HeldLock *held);
@@ -76,6 +78,7 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 	{
 		if (!HeldIsValid(held))
 			raise_lost(name, held);
+		require_same_mode(name, held, options);
 		HeldReserveDepth(held, options->scope);
 		HeldCount(held, options->scope);
 		*token = held->token;
@@ -102,6 +105,25 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 	HeldCount(held, options->scope);
 	*token = held->token;
 	return true;
+}
+
+/* Waiting for another mode would be waiting for oneself. */
+static void
+require_same_mode(const LockName *name, const HeldLock *held, const AcquireOptions *options)
+{
+	if (held->mode != options->mode)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("this session holds lock \"%s\" in another mode", name->text),
+				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
+				 errhint("Release it first.")));
+	if (held->mode == MODE_SEMAPHORE && held->permits != options->permits)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("this session has another number of permits of semaphore \"%s\"",
+						name->text),
+				 errdetail("It has %d.", held->permits),
+				 errhint("Release them first.")));
 }
 
 /* The next statement need not warn of this loss any more. */
@@ -133,6 +155,8 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	if (answer->result != MAILBOX_GRANTED)
 		ErrorsAnswer(answer, name->text);
 	SegmentCount(EVENT_ACQUIRED);
+	held->mode = options->mode;
+	held->permits = options->permits;
 	HeldSetHold(held, answer, request.seq);
 	InterruptArm();
 	check_grant(name, held);
@@ -178,6 +202,9 @@ acquire_request(const LockName *name, const AcquireOptions *options)
 			.superuser = superuser_arg(role),
 			.prefix_len = strlen(ddblock_lock_prefix),
 			.has_data = options->data != NULL,
+			.mode = options->mode,
+			.permits = options->permits,
+			.limit = options->limit,
 		},
 	};
 
@@ -212,7 +239,7 @@ fill_holder(dynamo_holder *holder)
 }
 
 bool
-SessionRelease(const LockName *name)
+SessionRelease(const LockName *name, lock_mode mode)
 {
 	HeldLock   *held;
 
@@ -223,6 +250,13 @@ SessionRelease(const LockName *name)
 	{
 		ereport(WARNING,
 				(errmsg("lock \"%s\" is not held by this session", name->text)));
+		return false;
+	}
+	if (held->mode != mode)
+	{
+		ereport(WARNING,
+				(errmsg("this session holds lock \"%s\" in another mode", name->text),
+				 errdetail("It holds it %s.", ErrorsModeName(held->mode))));
 		return false;
 	}
 	if (held->session_depth == 0)
@@ -368,6 +402,12 @@ SessionRenew(const LockName *name, int64 lease_ms)
 
 	(void) SessionRequire(name);
 	held = HeldFind(name->utf8);
+	if (lease_ms != 0 && held->mode != MODE_EXCLUSIVE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("the lease of lock \"%s\" cannot change its length", name->text),
+				 errdetail("This session shares it."),
+				 errhint("Renew it without argument \"lease\".")));
 
 	request.hold.index = held->hold_index;
 	request.hold.lease_index = held->lease_index;

@@ -32,6 +32,9 @@ typedef struct LockName
 typedef struct AcquireOptions
 {
 	LockScope	scope;
+	lock_mode	mode;
+	int32		permits;		/* of a semaphore: so many, of at most */
+	int32		limit;			/* ... so many */
 	bool		only_try;
 	int64		lease_ms;
 	int64		wait_ms;		/* or WAITING_NO_LIMIT */
@@ -44,10 +47,10 @@ extern bool SessionAcquire(const LockName *name, const AcquireOptions *options,
 						   int64 *token);
 
 /*
- * Undoes one session-scoped acquisition.  If there was none, or the lease is
- * lost, raises a WARNING and returns false.
+ * Undoes one session-scoped acquisition in this mode.  If there was none, or the lease
+ * is lost, raises a WARNING and returns false.
  */
-extern bool SessionRelease(const LockName *name);
+extern bool SessionRelease(const LockName *name, lock_mode mode);
 
 /* Undoes all session-scoped acquisitions; returns the number of locks. */
 extern int	SessionReleaseAll(void);

@@ -432,6 +432,21 @@ ErrorsFenceUndone(void)
 }
 
 const char *
+ErrorsModeName(lock_mode mode)
+{
+	switch (mode)
+	{
+		case MODE_EXCLUSIVE:
+			return _("exclusively");
+		case MODE_SHARED:
+			return _("as a shared lock");
+		case MODE_SEMAPHORE:
+			return _("as a semaphore");
+	}
+	pg_unreachable();
+}
+
+const char *
 ErrorsLossReason(lease_loss loss)
 {
 	switch (loss)

@@ -59,6 +59,9 @@ pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, i
 /* A transaction ends without a fence that it asked for. */
 pg_noreturn extern void ErrorsFenceUndone(void);
 
+/* How a session holds a lock: the end of "It holds it ...". */
+extern const char *ErrorsModeName(lock_mode mode);
+
 /* Why, as a sentence. */
 extern const char *ErrorsLossReason(lease_loss loss);
 

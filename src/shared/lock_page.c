@@ -24,6 +24,8 @@ typedef struct RowNumbers
 	bool		bad_token;
 	bool		by_ddblock;
 	bool		dead;
+	lock_mode	mode;
+	int32		permits;
 } RowNumbers;
 
 /* The texts of an item, in the order in which they stand in a row. */
@@ -100,6 +102,8 @@ put_row(uint8 *to, const dynamo_row *row)
 		.bad_token = item->bad_token,
 		.by_ddblock = item->by_ddblock,
 		.dead = row->dead,
+		.mode = lockmgr_mode(row->shared),
+		.permits = row->shared != NULL ? row->shared->total : 0,
 	};
 
 	memcpy(to, &numbers, sizeof(numbers));
@@ -145,6 +149,8 @@ LockPageRow(const LockPage *page, int *offset, LockRow *row)
 	item->bad_token = numbers.bad_token;
 	item->by_ddblock = numbers.by_ddblock;
 	row->dead = numbers.dead;
+	row->mode = numbers.mode;
+	row->permits = numbers.permits;
 	*offset = from - page->data;
 	return true;
 }

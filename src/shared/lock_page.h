@@ -22,6 +22,8 @@ typedef struct LockRow
 	int			name_len;
 	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8 */
 	dynamo_item item;			/* neither data nor wrong is set */
+	lock_mode	mode;			/* how it is held */
+	int32		permits;		/* of a semaphore: how many are out */
 	bool		dead;			/* not released, but this cluster may take it over */
 } LockRow;
 

@@ -85,6 +85,9 @@ typedef struct MailboxRequest
 			bool		superuser;	/* and whether it is one */
 			uint16		prefix_len; /* of the names it may use; the name's, too */
 			bool		has_data;
+			lock_mode	mode;
+			int32		permits;	/* of a semaphore: so many, */
+			int32		limit;	/* of at most so many */
 			dynamo_holder holder;
 		}			acquire;	/* ACQUIRE, TRY */
 		struct
@@ -111,6 +114,7 @@ typedef struct MailboxRequest
 		{
 			char		version[UUID_SIZE]; /* FORCE_RELEASE: its nonce */
 			char		expected[DYNAMO_VERSION_SIZE];
+			bool		shared; /* FORCE_RELEASE: expected is the epoch of a shared lock */
 		}			write;		/* DELETE, FORCE_RELEASE */
 	};
 } MailboxRequest;
@@ -166,6 +170,11 @@ typedef struct MailboxItem
 	dynamo_item item;			/* neither data nor wrong is set */
 	bool		has_data;		/* of item.data_len bytes ... */
 	uint8		data[DYNAMO_DATA_MAX];	/* ... which may not fit here */
+	lock_mode	mode;
+	int32		permits;		/* in shared mode: the total, and who has them */
+	int			clusters;
+	char		cluster[DYNAMO_ENTRIES_MAX][NAMEDATALEN];	/* names, UTF-8 */
+	int32		cluster_permits[DYNAMO_ENTRIES_MAX];
 } MailboxItem;
 
 /* At least two rows with the longest names and texts fit. */

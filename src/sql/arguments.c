@@ -142,6 +142,23 @@ ArgumentAge(FunctionCallInfo fcinfo, int number)
 	return age_ms;
 }
 
+int32
+ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max)
+{
+	int32		count;
+
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", name)));
+	count = PG_GETARG_INT32(number);
+	if (count < 1 || count > max)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be between 1 and %d", name, max)));
+	return count;
+}
+
 static int64
 duration(FunctionCallInfo fcinfo, int number, const char *name)
 {

@@ -25,9 +25,10 @@
 
 PG_FUNCTION_INFO_V1(ddb_lock_force_release);
 
-static bool force_release(const LockName *name, dynamo_item *item);
-static bool release_version(const LockName *name, dynamo_item *item, bool *unsettled);
-static bool is_lease_of(const dynamo_item *item, const dynamo_item *meant);
+static bool force_release(const LockName *name, dynamo_item *item, bool shared);
+static bool release_version(const LockName *name, dynamo_item *item, bool shared,
+							bool *unsettled);
+static bool is_lease_of(const dynamo_item *item, const dynamo_item *meant, bool shared);
 static void fail_unknown(const LockName *name, const dynamo_item *meant,
 						 const dynamo_item *item);
 static void require_version(const LockName *name, const dynamo_item *item);
@@ -40,20 +41,20 @@ Datum
 ddb_lock_force_release(PG_FUNCTION_ARGS)
 {
 	LockName	name;
-	dynamo_item item;
+	MailboxItem item;
 	bool		released;
 
 	ErrorsRequirePreload();
 	name = ArgumentAllowedName(fcinfo, 0);
-	item = SessionLookUp(&name)->item;
-	if (!item.exists || item.released)
+	item = *SessionLookUp(&name);
+	if (!item.item.exists || item.item.released)
 		PG_RETURN_BOOL(false);
 
-	require_version(&name, &item);
-	log_force(&name, &item);
-	released = force_release(&name, &item);
+	require_version(&name, &item.item);
+	log_force(&name, &item.item);
+	released = force_release(&name, &item.item, item.mode != MODE_EXCLUSIVE);
 	if (released)
-		warn_of_holder(&name, &item);
+		warn_of_holder(&name, &item.item);
 	PG_RETURN_BOOL(released);
 }
 
@@ -64,19 +65,19 @@ ddb_lock_force_release(PG_FUNCTION_ARGS)
  * lease: the lock may have been taken again since.
  */
 static bool
-force_release(const LockName *name, dynamo_item *item)
+force_release(const LockName *name, dynamo_item *item, bool shared)
 {
 	dynamo_item meant = *item;
 	bool		unsettled;
 
-	while (!release_version(name, item, &unsettled))
+	while (!release_version(name, item, shared, &unsettled))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (unsettled && !is_lease_of(item, &meant))
+		if (unsettled && !is_lease_of(item, &meant, shared))
 			fail_unknown(name, &meant, item);
 		if (!item->exists || item->released)
 			return false;
-		if (!is_lease_of(item, &meant))
+		if (!is_lease_of(item, &meant, shared))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
 					 errmsg("lock \"%s\" has been acquired by another holder meanwhile",
@@ -87,11 +88,12 @@ force_release(const LockName *name, dynamo_item *item)
 	return true;
 }
 
+/* The token of a shared lock changes with each cluster that joins; its owner does not. */
 static bool
-is_lease_of(const dynamo_item *item, const dynamo_item *meant)
+is_lease_of(const dynamo_item *item, const dynamo_item *meant, bool shared)
 {
 	return item->exists && !item->released && strcmp(item->owner, meant->owner) == 0 &&
-		item->token == meant->token;
+		(shared || item->token == meant->token);
 }
 
 static void
@@ -114,7 +116,7 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *
  * that item has our nonce, an earlier copy of the write has succeeded.
  */
 static bool
-release_version(const LockName *name, dynamo_item *item, bool *unsettled)
+release_version(const LockName *name, dynamo_item *item, bool shared, bool *unsettled)
 {
 	MailboxRequest request = {.op = DYNAMO_FORCE_RELEASE,.name_len = strlen(name->utf8)};
 	const MailboxAnswer *answer;
@@ -125,7 +127,9 @@ release_version(const LockName *name, dynamo_item *item, bool *unsettled)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
 	uuid_v4(random, request.write.version);
-	strlcpy(request.write.expected, item->version, sizeof(request.write.expected));
+	request.write.shared = shared;
+	strlcpy(request.write.expected, shared ? item->owner : item->version,
+			sizeof(request.write.expected));
 	answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, unsettled);
 	if (answer->result == MAILBOX_DONE ||
 		strcmp(answer->found.item.version, request.write.version) == 0)

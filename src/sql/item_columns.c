@@ -69,3 +69,9 @@ ItemToken(int column, const dynamo_item *item, Datum *values, bool *nulls)
 	values[column] = Int64GetDatum(item->hold_token != 0 ? item->hold_token : item->token);
 	nulls[column] = false;
 }
+
+const char *
+ItemMode(lock_mode mode)
+{
+	return mode == MODE_EXCLUSIVE ? "exclusive" : mode == MODE_SHARED ? "shared" : "semaphore";
+}

@@ -12,7 +12,7 @@
 
 #include "postgres.h"
 
-#include "dynamo/dynamo.h"
+#include "lock/lockmgr.h"
 
 /* Columns from database to acquired_at, in this order. */
 #define ITEM_HOLDER_COLUMNS 6
@@ -22,6 +22,7 @@ extern void ItemTime(int column, int64 epoch_ms, Datum *values, bool *nulls);
 extern void ItemHolder(int first_column, const dynamo_holder *holder,
 					   Datum *values, bool *nulls);
 extern void ItemLease(int column, const dynamo_item *item, Datum *values, bool *nulls);
+extern const char *ItemMode(lock_mode mode);
 extern void ItemToken(int column, const dynamo_item *item, Datum *values, bool *nulls);
 
 #endif							/* DDBLOCK_SQL_ITEM_COLUMNS_H */

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * lock_functions.c
- *	  SQL functions that acquire, release, renew and check locks.
+ *	  SQL functions that acquire and release exclusive locks, and renew and check
+ *	  locks of all modes.
  *
  *-------------------------------------------------------------------------
  */
@@ -97,7 +98,7 @@ ddb_lock_release(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	name = ArgumentName(fcinfo, 0);
-	PG_RETURN_BOOL(SessionRelease(&name));
+	PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE));
 }
 
 Datum

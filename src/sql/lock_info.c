@@ -10,10 +10,14 @@
 #include "access/htup_details.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
 
 #include "session/session.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
+#include "shared/utf8.h"
 #include "sql/arguments.h"
 #include "sql/item_columns.h"
 
@@ -34,11 +38,15 @@ enum
 	INFO_TOKEN,
 	INFO_DATA,
 	INFO_VERSION,
+	INFO_MODE,
+	INFO_PERMITS,
+	INFO_CLUSTERS,
 	INFO_COLUMNS
 };
 
 static void fill_row(const LockName *name, const MailboxItem *found,
 					 Datum *values, bool *nulls);
+static void fill_mode(const MailboxItem *found, Datum *values, bool *nulls);
 static void fill_data(const LockName *name, const MailboxItem *found,
 					  Datum *values, bool *nulls);
 
@@ -77,6 +85,36 @@ fill_row(const LockName *name, const MailboxItem *found, Datum *values, bool *nu
 	ItemToken(INFO_TOKEN, item, values, nulls);
 	fill_data(name, found, values, nulls);
 	ItemText(INFO_VERSION, item->version, values, nulls);
+	if (!item->released)
+		fill_mode(found, values, nulls);
+}
+
+/* How the lock is held; if it is shared, by which clusters, in the order of the item. */
+static void
+fill_mode(const MailboxItem *found, Datum *values, bool *nulls)
+{
+	Datum		clusters[DYNAMO_ENTRIES_MAX];
+
+	ItemText(INFO_MODE, ItemMode(found->mode), values, nulls);
+	if (found->mode == MODE_EXCLUSIVE)
+		return;
+	values[INFO_TOKEN] = Int64GetDatum(found->item.token);
+	nulls[INFO_TOKEN] = false;
+	for (int i = 0; i < found->clusters; i++)
+	{
+		const char *name = Utf8ToServer(found->cluster[i], strlen(found->cluster[i]));
+
+		clusters[i] = CStringGetTextDatum(found->mode == MODE_SHARED ? name :
+										  psprintf("%s: %d", name, found->cluster_permits[i]));
+	}
+	if (found->mode == MODE_SEMAPHORE)
+	{
+		values[INFO_PERMITS] = Int32GetDatum(found->permits);
+		nulls[INFO_PERMITS] = false;
+	}
+	values[INFO_CLUSTERS] = PointerGetDatum(construct_array(clusters, found->clusters, TEXTOID,
+														  -1, false, TYPALIGN_INT));
+	nulls[INFO_CLUSTERS] = false;
 }
 
 /* Other clients may write more data than ddblock does. */

@@ -41,6 +41,8 @@ enum
 	LIST_LEASE,
 	LIST_TOKEN,
 	LIST_VERSION,
+	LIST_MODE,
+	LIST_PERMITS,
 	LIST_COLUMNS
 };
 
@@ -107,5 +109,12 @@ put_row(const LockRow *row, ReturnSetInfo *result)
 	ItemLease(LIST_LEASE, item, values, nulls);
 	ItemToken(LIST_TOKEN, item, values, nulls);
 	ItemText(LIST_VERSION, item->version, values, nulls);
+	if (!item->released)
+		ItemText(LIST_MODE, ItemMode(row->mode), values, nulls);
+	if (row->mode == MODE_SEMAPHORE)
+	{
+		values[LIST_PERMITS] = Int32GetDatum(row->permits);
+		nulls[LIST_PERMITS] = false;
+	}
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }

@@ -23,6 +23,7 @@
 #include "shared/errors.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
+#include "sql/item_columns.h"
 #include "sql/prefix.h"
 
 PG_FUNCTION_INFO_V1(ddb_locks);
@@ -46,6 +47,8 @@ enum
 	LOCKS_WAITING_SINCE,
 	LOCKS_BLOCKED_BY_PID,
 	LOCKS_BLOCKED_BY_OWNER,
+	LOCKS_MODE,
+	LOCKS_PERMITS,
 	LOCKS_COLUMNS
 };
 
@@ -59,6 +62,8 @@ typedef struct Waiter
 	char		database[NAMEDATALEN];
 	char		user[NAMEDATALEN];
 	int64		lease_ms;
+	lock_mode	mode;
+	int32		permits;
 	int64		since;
 	uint16		name_len;
 	char	   *name;			/* UTF-8 */
@@ -76,6 +81,7 @@ static bool read_waiter(uint32 index, Waiter *waiter, char *name);
 static int	count_waiters(Waiter *waiters, int count, const LeaseCopy *entry);
 static void lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now,
 					  Row *row);
+static void mode_columns(lock_mode mode, int32 permits, Row *row);
 static void hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row);
 static void depth_columns(const HoldCopy *held, Row *row);
 static const char *state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now);
@@ -188,6 +194,8 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 		memcpy(waiter->database, slot->database, NAMEDATALEN);
 		memcpy(waiter->user, slot->user, NAMEDATALEN);
 		waiter->lease_ms = request->acquire.lease_ms;
+		waiter->mode = request->acquire.mode;
+		waiter->permits = request->acquire.permits;
 		waiter->since = request->posted;
 		waiter->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
 		if (request->kind != MAILBOX_ACQUIRE && request->kind != MAILBOX_TRY)
@@ -245,10 +253,19 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 	set_text(row, LOCKS_DATABASE, holder->database, strlen(holder->database));
 	set_text(row, LOCKS_USENAME, holder->user, strlen(holder->user));
 	set(row, LOCKS_LEASE, IntervalPGetDatum(TimesInterval(lease_ms * 1000)));
+	mode_columns(l->mode, held ? held->hold.permits : l->permits, row);
 	if (held)
 		hold_columns(entry, held, now, row);
 	set(row, LOCKS_WAITERS, Int32GetDatum(waiting));
 	set(row, LOCKS_STATE, CStringGetTextDatum(state_of(entry, held, now)));
+}
+
+static void
+mode_columns(lock_mode mode, int32 permits, Row *row)
+{
+	set(row, LOCKS_MODE, CStringGetTextDatum(ItemMode(mode)));
+	if (mode == MODE_SEMAPHORE && permits > 0)
+		set(row, LOCKS_PERMITS, Int32GetDatum(permits));
 }
 
 static void
@@ -319,6 +336,7 @@ waiter_row(const Waiter *waiter, Row *row)
 	set_text(row, LOCKS_USENAME, waiter->user, strlen(waiter->user));
 	set(row, LOCKS_LEASE, IntervalPGetDatum(TimesInterval(waiter->lease_ms * 1000)));
 	set(row, LOCKS_STATE, CStringGetTextDatum("waiting"));
+	mode_columns(waiter->mode, waiter->permits, row);
 	set(row, LOCKS_WAITING_SINCE, TimestampTzGetDatum(TimesFromClock(waiter->since)));
 	blocker_columns(waiter, row);
 }

@@ -49,6 +49,8 @@ typedef struct Freeing
 	int64		send_at;
 	uint32		attempts;
 	uint32		number;			/* slot */
+	bool		shared;			/* the lock is shared: only an entry is removed, */
+	dynamo_shared_kind kind;	/* ... in this way */
 	char		version[UUID_SIZE];
 	journal_slot slot;
 } Freeing;
@@ -130,6 +132,7 @@ free_more(int64 now)
 			return;
 		}
 		freeing->used = true;
+		freeing->shared = false;
 		freeing->number = next_number++;
 		freeing->attempts = 0;
 		freeing->send_at = now;
@@ -141,6 +144,10 @@ free_more(int64 now)
 static void
 send_release(Freeing *freeing, int64 now)
 {
+	dynamo_shared_write shared = {
+		.kind = freeing->kind,
+		.me = dynamo_incarnation(journal->owner),
+	};
 	dynamo_write release = {
 		.op = DYNAMO_RELEASE,
 		.name = freeing->slot.name,
@@ -149,6 +156,7 @@ send_release(Freeing *freeing, int64 now)
 		.version = freeing->version,
 		.any_version = true,
 		.now_s = WorkerEpochHigh(now) / USECS_PER_SEC,
+		.shared = freeing->shared ? &shared : NULL,
 	};
 
 	WorkerCall	call = {
@@ -179,6 +187,15 @@ released(const WorkerCall *call, const dynamo_reply *reply)
 	{
 		freeing->send_at = now + backoff_us(++freeing->attempts, RETRY_MAX_US,
 											pg_prng_uint64(&pg_global_prng_state));
+		return;
+	}
+	if (result->status == DYNAMO_CONDITION_FAILED &&
+		dynamo_find_entry(result->shared, dynamo_incarnation(journal->owner)) != NULL)
+	{
+		/* Whoever leaves last releases the item. */
+		freeing->shared = true;
+		freeing->kind = result->shared->count > 1 ? DYNAMO_SHARED_LEAVE : DYNAMO_SHARED_LAST;
+		freeing->send_at = now;
 		return;
 	}
 	if (result->status == DYNAMO_CONDITION_FAILED)

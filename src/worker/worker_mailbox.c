@@ -19,6 +19,7 @@
 #include "shared/loss.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
+#include "shared/utf8.h"
 #include "worker/journal.h"
 #include "worker/worker_clock.h"
 #include "worker/worker_counters.h"
@@ -52,7 +53,9 @@ static void fill_failure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
 						 dynamo_status status, const char *message);
 static void answer_table(const WorkerCall *call, const dynamo_reply *reply);
 static void find_dead(const dynamo_page *page, int64 sent);
-static void fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item);
+static void tell_holders(uint32 index, const lease *lease);
+static void fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
+					  const dynamo_shared *shared);
 
 static mailbox_worker reader = {
 	.box = &segment_mailbox,
@@ -265,6 +268,9 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	{
 		asked.lease_ms = taken.acquire.lease_ms;
 		asked.margin_us = taken.acquire.margin_us;
+		asked.mode = taken.acquire.mode;
+		asked.permits = taken.acquire.permits;
+		asked.limit = taken.acquire.limit;
 		asked.role = taken.acquire.role;
 		asked.role_max_leases = taken.acquire.role_max_leases;
 		asked.superuser = taken.acquire.superuser;
@@ -289,6 +295,22 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	lockmgr_ask(worker_lockmgr, now, &asked);
 }
 
+/* Sessions must know a sooner deadline: we may be stopped when it comes. */
+static void
+tell_holders(uint32 index, const lease *lease)
+{
+	if (lease->mode == MODE_EXCLUSIVE)
+		WorkerInterrupt(lease->session);
+	for (uint32 i = 0; i < segment->max_leases && lease->mode != MODE_EXCLUSIVE; i++)
+	{
+		const hold *hold = &segment_holds[i].hold;
+
+		if (hold->session.generation != 0 && hold->lease_index == index &&
+			hold->lease_generation == lease->generation)
+			WorkerInterrupt(hold->session);
+	}
+}
+
 /* Saves a lease in the segment, and its name in the journal. */
 void
 WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
@@ -309,9 +331,8 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 	shared_end_change(&entry->changes);
 	mailbox_end_save(&entry->words, lease);
 
-	/* The session must know the sooner deadline: we may be stopped when it comes. */
 	if (sooner)
-		WorkerInterrupt(lease->session);
+		tell_holders(index, lease);
 
 	if (lease->state == LEASE_FREE)
 		JournalUnlist(index);
@@ -400,7 +421,7 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 			out->loss = answer->loss;
 			break;
 		case LOCKMGR_FOUND:
-			fill_item(out, MAILBOX_FOUND, answer->item);
+			fill_item(out, MAILBOX_FOUND, answer->item, answer->shared);
 			break;
 		case LOCKMGR_DEADLOCK:
 		case LOCKMGR_BAD_ITEM:
@@ -419,7 +440,8 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 }
 
 static void
-fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item)
+fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
+		  const dynamo_shared *shared)
 {
 	MailboxItem *found = &out->found;
 
@@ -430,6 +452,14 @@ fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item)
 	found->has_data = item->data != NULL;
 	if (found->has_data && item->data_len <= sizeof(found->data))
 		memcpy(found->data, item->data, item->data_len);
+	found->mode = lockmgr_mode(shared);
+	found->clusters = found->mode == MODE_EXCLUSIVE ? 0 : shared->count;
+	found->permits = found->mode == MODE_EXCLUSIVE ? 0 : shared->total;
+	for (int i = 0; i < found->clusters; i++)
+	{
+		Utf8Copy(found->cluster[i], sizeof(found->cluster[i]), shared->entries[i].name);
+		found->cluster_permits[i] = shared->entries[i].permits;
+	}
 }
 
 /* The lock manager learns other clusters' versions from a page of the table. */
@@ -458,7 +488,7 @@ answer_table(const WorkerCall *call, const dynamo_reply *reply)
 	if (out == NULL)
 		return;
 	if (reply->status == DYNAMO_CONDITION_FAILED)
-		fill_item(out, MAILBOX_CHANGED, &reply->results[0].item);
+		fill_item(out, MAILBOX_CHANGED, &reply->results[0].item, reply->results[0].shared);
 	else if (reply->status != DYNAMO_OK)
 		fill_failure(out, MAILBOX_FAILED, call->op, reply->status, reply->message);
 	else if (call->op == DYNAMO_DESCRIBE_TABLE)

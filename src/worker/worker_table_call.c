@@ -70,6 +70,10 @@ build_scan(const MailboxRequest *request, const char *text)
 static char *
 build_write(const MailboxRequest *request, const char *text)
 {
+	dynamo_shared_write shared = {
+		.kind = DYNAMO_SHARED_FORCE_RELEASE,
+		.epoch = request->write.expected,
+	};
 	dynamo_write write = {
 		.op = request->op,
 		.name = text,
@@ -77,6 +81,7 @@ build_write(const MailboxRequest *request, const char *text)
 		.version = request->write.version,
 		.expected = request->write.expected,
 		.now_s = WorkerEpochHigh(SegmentNow()) / USECS_PER_SEC,
+		.shared = request->op == DYNAMO_FORCE_RELEASE && request->write.shared ? &shared : NULL,
 	};
 
 	return dynamo_build(WorkerTable(), &write);

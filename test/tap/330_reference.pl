@@ -33,7 +33,7 @@ foreach my $row (table_after('### Functions'))
 	# Two of them have the arguments of their siblings.
 	foreach my $signature (split /(?<=\)), /, $signatures)
 	{
-		push @functions, $signature =~ s/^(ddb_xact_lock_(?:try_)?acquire)\(…\)$/$1/r . " $result";
+		push @functions, $signature =~ s/^(ddb_xact_\w+acquire(?:_shared)?)\(…\)$/$1/r . " $result";
 	}
 }
 my $list = ask(q{

@@ -1,0 +1,138 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_functions.c
+ *	  SQL functions that acquire and release shared locks and permits of
+ *	  semaphores.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+
+#include "session/session.h"
+#include "session/waiting.h"
+#include "shared/errors.h"
+#include "shared/settings.h"
+#include "sql/arguments.h"
+
+PG_FUNCTION_INFO_V1(ddb_lock_acquire_shared);
+PG_FUNCTION_INFO_V1(ddb_lock_try_acquire_shared);
+PG_FUNCTION_INFO_V1(ddb_xact_lock_acquire_shared);
+PG_FUNCTION_INFO_V1(ddb_xact_lock_try_acquire_shared);
+PG_FUNCTION_INFO_V1(ddb_lock_release_shared);
+PG_FUNCTION_INFO_V1(ddb_semaphore_acquire);
+PG_FUNCTION_INFO_V1(ddb_semaphore_try_acquire);
+PG_FUNCTION_INFO_V1(ddb_xact_semaphore_acquire);
+PG_FUNCTION_INFO_V1(ddb_xact_semaphore_try_acquire);
+PG_FUNCTION_INFO_V1(ddb_semaphore_release);
+
+/* Beside the name, the lease is at this place, and the wait after it. */
+static Datum
+acquire(FunctionCallInfo fcinfo, AcquireOptions options, int lease)
+{
+	LockName	name = ArgumentAllowedName(fcinfo, 0);
+	int64		token;
+
+	options.lease_ms = ArgumentLease(fcinfo, lease, ddblock_lease_duration);
+	options.wait_ms = options.only_try ? WAITING_NO_LIMIT : ArgumentWait(fcinfo, lease + 1);
+	if (!SessionAcquire(&name, &options, &token))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(token);
+}
+
+/* (name, lease, wait); a try has no wait */
+static Datum
+acquire_shared(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
+{
+	AcquireOptions options = {
+		.scope = scope,.mode = MODE_SHARED,.permits = 1,.only_try = only_try
+	};
+
+	ErrorsRequirePreload();
+	return acquire(fcinfo, options, 1);
+}
+
+/* (name, limit, permits, lease, wait); a try has no wait */
+static Datum
+acquire_permits(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
+{
+	AcquireOptions options = {
+		.scope = scope,.mode = MODE_SEMAPHORE,.only_try = only_try
+	};
+
+	ErrorsRequirePreload();
+	options.limit = ArgumentCount(fcinfo, 1, "limit", PG_INT32_MAX);
+	options.permits = ArgumentCount(fcinfo, 2, "permits", options.limit);
+	return acquire(fcinfo, options, 3);
+}
+
+static Datum
+release(FunctionCallInfo fcinfo, lock_mode mode)
+{
+	LockName	name;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	PG_RETURN_BOOL(SessionRelease(&name, mode));
+}
+
+Datum
+ddb_lock_acquire_shared(PG_FUNCTION_ARGS)
+{
+	return acquire_shared(fcinfo, SCOPE_SESSION, false);
+}
+
+Datum
+ddb_lock_try_acquire_shared(PG_FUNCTION_ARGS)
+{
+	return acquire_shared(fcinfo, SCOPE_SESSION, true);
+}
+
+Datum
+ddb_xact_lock_acquire_shared(PG_FUNCTION_ARGS)
+{
+	return acquire_shared(fcinfo, SCOPE_XACT, false);
+}
+
+Datum
+ddb_xact_lock_try_acquire_shared(PG_FUNCTION_ARGS)
+{
+	return acquire_shared(fcinfo, SCOPE_XACT, true);
+}
+
+Datum
+ddb_lock_release_shared(PG_FUNCTION_ARGS)
+{
+	return release(fcinfo, MODE_SHARED);
+}
+
+Datum
+ddb_semaphore_acquire(PG_FUNCTION_ARGS)
+{
+	return acquire_permits(fcinfo, SCOPE_SESSION, false);
+}
+
+Datum
+ddb_semaphore_try_acquire(PG_FUNCTION_ARGS)
+{
+	return acquire_permits(fcinfo, SCOPE_SESSION, true);
+}
+
+Datum
+ddb_xact_semaphore_acquire(PG_FUNCTION_ARGS)
+{
+	return acquire_permits(fcinfo, SCOPE_XACT, false);
+}
+
+Datum
+ddb_xact_semaphore_try_acquire(PG_FUNCTION_ARGS)
+{
+	return acquire_permits(fcinfo, SCOPE_XACT, true);
+}
+
+Datum
+ddb_semaphore_release(PG_FUNCTION_ARGS)
+{
+	return release(fcinfo, MODE_SEMAPHORE);
+}

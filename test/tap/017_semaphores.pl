@@ -1,0 +1,106 @@
+# Semaphores: at most so many permits, in all clusters together.
+
+use DDBLock::Test;
+
+my $one = new_cluster('one');
+my $two = new_cluster('two');
+my @sessions = (session($one), session($one), session($two), session($two));
+my ($a, $b, $c, $d) = @sessions;
+
+sub try_permit
+{
+	my ($session, $permits) = @_;
+	$permits //= 1;
+	return $session->ask("SELECT ddb_semaphore_try_acquire('s', 2, $permits, lease => '4s') > 0");
+}
+sub release_permit { my ($session) = @_; return $session->ask(q{SELECT ddb_semaphore_release('s')}); }
+sub total { return dynamodb->item('s')->{shared}{M}{total}{N} // 0; }
+
+is(try_permit($a), 't', 'the first of two permits');
+is(try_permit($c), 't', 'the second one, in another cluster');
+is(try_permit($b), '', 'there is no third one here');
+is(try_permit($d), '', '... nor there');
+is(total(), 2, 'two are out');
+is($one->safe_psql('postgres', q{SELECT mode, permits, clusters FROM ddb_lock_info('s')}),
+	'semaphore|2|{"one: 1","two: 1"}', 'ddb_lock_info() shows who has them');
+is($one->safe_psql('postgres', q{SELECT mode, permits, state FROM ddb_locks WHERE name = 's'}),
+	'semaphore|1|held', 'ddb_locks shows them');
+is($b->ask(q{SELECT ddb_lock_try_acquire('s') > 0, ddb_lock_try_acquire_shared('s') > 0}), '|',
+	'a semaphore is neither locked nor shared');
+
+$d->send(q{SELECT ddb_semaphore_acquire('s', 2, lease => '4s', wait => '60s') > 0});
+wait_for_waiters($two, 's', 1);
+is(release_permit($a), 't', 'a permit goes back');
+is($d->result, 't', 'and to the other cluster, which has both now');
+is(total(), 2, 'two are out');
+is(release_permit($c), 't', 'one goes back');
+wait_for { total() == 1 } 'the permit to be back';
+is(try_permit($a, 2), '', 'two at once are not to be had');
+is(release_permit($d), 't', 'the other one goes back');
+wait_for { is_released('s') } 'the semaphore to be free';
+is(try_permit($a, 2), 't', 'two at once');
+is(try_permit($c), '', 'there is none left');
+like($a->error_of(q{SELECT ddb_semaphore_acquire('s', 2)}),
+	qr/ERROR: +0A000: .*another number of permits/, 'a session cannot get more of them');
+is(release_permit($a), 't', 'both go back');
+
+#
+# Arguments
+#
+foreach my $bad ([ 'NULL', 'limit' ], [ '0', 'limit' ], [ '2, 0', 'permits' ],
+	[ '2, 3', 'permits' ], [ '2, NULL', 'permits' ])
+{
+	like($a->error_of("SELECT ddb_semaphore_acquire('s', $bad->[0])"),
+		qr/ERROR: +22023: argument "$bad->[1]" must/, "($bad->[0]) is refused");
+}
+
+#
+# Sessions, transactions, clusters end: the permits come back
+#
+is(try_permit($a), 't', 'a permit');
+$a->quit;
+wait_for { is_released('s') } 'the permit of a session that has ended';
+$b->query_safe(q{BEGIN; SELECT ddb_xact_semaphore_acquire('s', 2)});
+is(total(), 1, 'a permit for a transaction');
+$b->query_safe('ROLLBACK');
+wait_for { is_released('s') } 'the permit of a transaction';
+
+$b->query_safe(q{SELECT ddb_semaphore_acquire('s', 2, lease => '4s')});
+is(try_permit($c), 't', 'both clusters have one');
+$one->stop('immediate');
+$d->send(q{SELECT ddb_semaphore_acquire('s', 2, lease => '4s', wait => '60s') > 0});
+is($d->result, 't', 'the permit of a dead cluster comes back, while others use the semaphore');
+is(total(), 2, 'two are out');
+is($two->safe_psql('postgres', q{SELECT clusters FROM ddb_lock_info('s')}), '{"two: 2"}',
+	'the dead cluster has none');
+release_permit($c);
+release_permit($d);
+
+#
+# Jobs of many sessions: never more than the limit
+#
+$one->start;
+my @workers = map { session($_ % 2 ? $one : $two) } 1 .. 8;
+$_->send(q{DO $$ BEGIN FOR i IN 1..25 LOOP
+		PERFORM ddb_semaphore_acquire('jobs', 3, wait => '120s');
+		PERFORM pg_sleep(random() / 50);
+		PERFORM ddb_semaphore_release('jobs');
+	END LOOP; END $$; SELECT 'done'}) foreach @workers;
+my $most = 0;
+while (grep { $_->busy } @workers)
+{
+	my $total = dynamodb->item('jobs');
+	$total = $total && $total->{shared}{M}{total}{N} // 0;
+	$most = $total if $total > $most;
+	my $held = 0;
+	$held += $_->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks
+		WHERE name = 'jobs' AND state = 'held'}) foreach $one, $two;
+	cmp_ok($held, '<=', 6, 'sessions have no more than they should') if $held > 6;
+}
+is(join(' ', map { $_->result } @workers), join(' ', ('done') x 8), 'all jobs are done');
+is($most, 3, 'never more than three permits were out, and three were');
+wait_for { is_released('jobs') } 'all permits to be back';
+
+$_->quit foreach @workers, $c, $d;
+nothing_held_ok;
+done_testing;
