@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * shared.pml
- *	  A model of shared locks and semaphores, which the code does not have yet:
- *	  one lock item, two clusters that hold permits in it or want it for
+ *	  A model of shared locks and semaphores: one lock item, two clusters that hold permits in it or want it for
  *	  themselves, a client in Java, an operator, and a network that loses,
  *	  delays and duplicates.  README.md tells the rules and what is left out.
  *
