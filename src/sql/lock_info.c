@@ -89,11 +89,20 @@ fill_row(const LockName *name, const MailboxItem *found, Datum *values, bool *nu
 		fill_mode(found, values, nulls);
 }
 
-/* How the lock is held; if it is shared, by which clusters, in the order of the item. */
+static int
+compare_clusters(const void *a, const void *b, void *found)
+{
+	const MailboxItem *item = found;
+
+	return strcmp(item->cluster[*(const int *) a], item->cluster[*(const int *) b]);
+}
+
+/* How the lock is held; if it is shared, by which clusters, in the order of their names. */
 static void
 fill_mode(const MailboxItem *found, Datum *values, bool *nulls)
 {
 	Datum		clusters[DYNAMO_ENTRIES_MAX];
+	int			order[DYNAMO_ENTRIES_MAX];
 
 	ItemText(INFO_MODE, ItemMode(found->mode), values, nulls);
 	if (found->mode == MODE_EXCLUSIVE)
@@ -101,11 +110,16 @@ fill_mode(const MailboxItem *found, Datum *values, bool *nulls)
 	values[INFO_TOKEN] = Int64GetDatum(found->item.token);
 	nulls[INFO_TOKEN] = false;
 	for (int i = 0; i < found->clusters; i++)
+		order[i] = i;
+	qsort_arg(order, found->clusters, sizeof(int), compare_clusters, (void *) found);
+	for (int i = 0; i < found->clusters; i++)
 	{
-		const char *name = Utf8ToServer(found->cluster[i], strlen(found->cluster[i]));
+		const char *cluster = found->cluster[order[i]];
+		const char *name = Utf8ToServer(cluster, strlen(cluster));
 
 		clusters[i] = CStringGetTextDatum(found->mode == MODE_SHARED ? name :
-										  psprintf("%s: %d", name, found->cluster_permits[i]));
+										  psprintf("%s: %d", name,
+												   found->cluster_permits[order[i]]));
 	}
 	if (found->mode == MODE_SEMAPHORE)
 	{
