@@ -190,11 +190,11 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_poll_later(lm, now, lock);
 		return;
 	}
-	else if (shared && pending.kind == DYNAMO_SHARED_OPEN &&
-			 lm_can_join(lm, now, lock, &session->request))
-		;						/* others share it: the next write is a join */
-	else if (shared || !lock->seen || strcmp(lock->version, pending.expected) == 0)
-		lm_stay_back(lm, now, lock);	/* unexpected: retry slowly */
+	else if (shared ? pending.kind != DYNAMO_SHARED_OPEN ||
+			 !lm_can_join(lm, now, lock, &session->request) :
+			 !lock->seen || strcmp(lock->version, pending.expected) == 0)
+		lm_stay_back(lm, now, lock);	/* unexpected: retry slowly; not if an opening was
+										 * refused, and we can join */
 	lm_next_turn(lm, now, lock);
 }
 
