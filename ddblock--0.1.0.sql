@@ -224,14 +224,17 @@ COMMENT ON FUNCTION ddb_lock_require(text) IS
 -- COLLATE "C": the index survives changes of the system's collations.
 CREATE TABLE ddb_fences (
 	resource text COLLATE "C" PRIMARY KEY,
-	token bigint NOT NULL CHECK (token > 0));
+	token bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
+	shared_token bigint NOT NULL DEFAULT 0 CHECK (shared_token >= 0));
 
 COMMENT ON TABLE ddb_fences IS
-'highest fencing token of each resource; written by ddb_fence()';
+'highest fencing tokens of each resource; written by ddb_fence() and ddb_fence_shared()';
 COMMENT ON COLUMN ddb_fences.resource IS
-'name of the protected resource, as given to ddb_fence()';
+'name of the protected resource, as given to ddb_fence() or ddb_fence_shared()';
 COMMENT ON COLUMN ddb_fences.token IS
-'no transaction with a lower token can commit';
+'highest token of an exclusive lock, or 0; no transaction with a lower one can commit, nor with an equal one of a shared lock';
+COMMENT ON COLUMN ddb_fences.shared_token IS
+'highest token of a shared lock, or 0; no transaction of an exclusive lock can commit with a token that is not higher';
 
 SELECT pg_catalog.pg_extension_config_dump('ddb_fences', '');
 
@@ -243,6 +246,15 @@ SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_fence(text, bigint) IS
 'record the fencing token of "resource", or fail with LK002 if a higher one is recorded; a transaction cannot commit after a call has failed or was rolled back to a savepoint';
+
+CREATE FUNCTION ddb_fence_shared(resource text, token bigint)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION ddb_fence_shared(text, bigint) IS
+'as ddb_fence(), with the token of a shared lock: fail with LK002 if an exclusive lock''s token that is not lower is recorded';
 
 --
 -- The lock table
@@ -609,6 +621,7 @@ REVOKE ALL ON FUNCTION ddb_lock_renew(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_token(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_require(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_fence(text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_fence_shared(text, bigint) FROM PUBLIC;
 REVOKE ALL ON ddb_fences FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_info(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_table_create(bigint, bigint) FROM PUBLIC;

@@ -22,8 +22,28 @@ COMMIT;
 SELECT token = :token AS same FROM ddb_fences WHERE resource = 'a';
 SELECT ddb_lock_release('a');
 
+-- Shared locks: their tokens do not refuse each other, but exclusive ones do, and
+-- they refuse those.
+SELECT ddb_fence_shared('shared', 5), ddb_fence_shared('shared', 3);
+SELECT ddb_fence('shared', 5);
+SELECT ddb_fence('shared', 6), ddb_fence('shared', 6);
+SELECT ddb_fence_shared('shared', 6);
+\echo :LAST_ERROR_SQLSTATE
+SELECT ddb_fence_shared('shared', 5);
+SELECT ddb_fence_shared('shared', 8);
+SELECT ddb_fence('shared', 6);
+SELECT token, shared_token FROM ddb_fences WHERE resource = 'shared';
+SELECT ddb_lock_acquire_shared('s') AS token \gset
+BEGIN;
+SELECT ddb_fence_shared('s', ddb_lock_require('s'));
+COMMIT;
+SELECT shared_token = :token AS same FROM ddb_fences WHERE resource = 's';
+SELECT ddb_lock_release_shared('s');
+
 -- Arguments
 SELECT ddb_fence(NULL, 1);
+SELECT ddb_fence_shared(NULL, 1);
+SELECT ddb_fence_shared('orders', 0);
 SELECT ddb_fence('', 1);
 SELECT ddb_fence(repeat('x', 2049), 1);
 SELECT ddb_fence('orders', 0);
@@ -228,6 +248,11 @@ CREATE TRIGGER falsify BEFORE INSERT ON ddb_fences
 SELECT ddb_fence('new', 2);
 \echo :LAST_ERROR_SQLSTATE
 DROP TRIGGER falsify ON ddb_fences;
+
+CREATE TRIGGER suppress BEFORE INSERT ON ddb_fences
+    FOR EACH ROW EXECUTE FUNCTION suppress();
+SELECT ddb_fence_shared('new', 2);
+DROP TRIGGER suppress ON ddb_fences;
 
 -- pg_dump takes all of its rows.
 SELECT extconfig = ARRAY['ddb_fences'::regclass::oid] AS table_is_dumped, extcondition

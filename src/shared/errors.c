@@ -405,15 +405,15 @@ ErrorsNotHeld(const char *lock)
 }
 
 void
-ErrorsStaleToken(const char *resource, int64 recorded, int64 given)
+ErrorsStaleToken(const char *resource, int64 recorded, const char *whose, int64 given)
 {
 	SegmentCount(EVENT_LK002);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
 			 errmsg("fencing token for resource \"%s\" is stale",
 					Utf8Quiet(resource, strlen(resource))),
-			 errdetail("Token %lld is recorded, token %lld was given.",
-					   (long long) recorded, (long long) given),
+			 errdetail("Token %lld%s is recorded, token %lld was given.",
+					   (long long) recorded, whose, (long long) given),
 			 errhint("Somebody else has held the lock since. Roll the transaction back, and "
 					 "acquire the lock again.")));
 }
@@ -425,10 +425,10 @@ ErrorsFenceUndone(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
 			 errmsg("transaction has lost a fence"),
-			 errdetail("A call of ddb_fence() has failed, or was rolled back to a savepoint, "
-					   "and the transaction went on."),
+			 errdetail("A call of ddb_fence() or ddb_fence_shared() has failed, or was rolled "
+					   "back to a savepoint, and the transaction went on."),
 			 errhint("Run the whole transaction again, and do not catch the errors of "
-					 "ddb_fence().")));
+					 "these functions.")));
 }
 
 const char *

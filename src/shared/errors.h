@@ -53,8 +53,12 @@ pg_noreturn extern void ErrorsEffectRefused(const char *what, const char *lock,
 /* A WARNING: the lease was lost since the last statement. */
 extern void ErrorsWarnLost(const char *lock, lease_loss loss);
 
-/* ddb_fence() met a higher token. */
-pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, int64 given);
+/*
+ * ddb_fence() or ddb_fence_shared() met a token that refuses this one; "whose" is
+ * empty, or begins with a space.
+ */
+pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, const char *whose,
+										  int64 given);
 
 /* A transaction ends without a fence that it asked for. */
 pg_noreturn extern void ErrorsFenceUndone(void);

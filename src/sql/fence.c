@@ -1,11 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * fence.c
- *	  ddb_fence(): refuses a transaction whose fencing token is stale.
+ *	  ddb_fence() and ddb_fence_shared(): refuse a transaction whose fencing
+ *	  token is stale.
  *
- * The table ddb_fences has a row with the highest token of each resource,
- * written by the fenced transaction itself.  The row's lock makes a second
- * transaction wait until the first one has ended; then it sees its token.
+ * The table ddb_fences has a row with the highest tokens of each resource, one
+ * of exclusive locks and one of shared locks, written by the fenced transaction
+ * itself.  The row's lock makes a second transaction wait until the first one
+ * has ended; then it sees its token.
+ *
+ * An exclusive lock's token is stale if a higher one of either kind is recorded
+ * (an equal one of a shared lock was given to somebody else).  A shared lock's
+ * token is stale if an exclusive lock's token is not lower.  Shared locks that
+ * overlap have no order, so their tokens do not refuse each other.
  *
  * This needs nothing but PostgreSQL: neither the worker nor a server that
  * preloads the library.
@@ -34,11 +41,19 @@
 #define RESOURCE_MAX 2048		/* bytes; fits into an index entry */
 
 PG_FUNCTION_INFO_V1(ddb_fence);
+PG_FUNCTION_INFO_V1(ddb_fence_shared);
 
+typedef struct Fences
+{
+	int64		exclusive;
+	int64		shared;
+} Fences;
+
+static void begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *token);
 static text *resource_argument(FunctionCallInfo fcinfo, int number);
 static int64 token_argument(FunctionCallInfo fcinfo, int number);
-static int64 record_token(Oid function, text *resource, int64 token);
-static char *upsert(Oid function);
+static bool run(const char *command, text *resource, int64 token, Fences *fences);
+static const char *fence_table(Oid function);
 pg_noreturn static void not_recorded(void);
 
 Datum
@@ -46,21 +61,70 @@ ddb_fence(PG_FUNCTION_ARGS)
 {
 	text	   *resource;
 	int64		token;
-	int64		recorded;
+	Fences		fences;
 
-	TransactionAttach();
-	FenceRequest();
-	PreventCommandIfReadOnly("ddb_fence()");
-	resource = resource_argument(fcinfo, 0);
-	token = token_argument(fcinfo, 1);
-	PrefixRequireResource(text_to_cstring(resource));
+	begin(fcinfo, "ddb_fence()", &resource, &token);
 
-	recorded = record_token(fcinfo->flinfo->fn_oid, resource, token);
-	if (recorded > token)
-		ErrorsStaleToken(text_to_cstring(resource), recorded, token);
-	if (recorded < token)
+	/*
+	 * Writes the row even if the token is not higher: the lock of the changed
+	 * row makes transactions with higher tokens wait until this one has ended.
+	 */
+	if (!run(psprintf("INSERT INTO %s AS f (resource, token) VALUES ($1, $2) "
+					  "ON CONFLICT (resource) DO UPDATE "
+					  "SET token = GREATEST(f.token, EXCLUDED.token) "
+					  "RETURNING token, shared_token",
+					  fence_table(fcinfo->flinfo->fn_oid)), resource, token, &fences))
+		not_recorded();
+	if (fences.exclusive > token)
+		ErrorsStaleToken(text_to_cstring(resource), fences.exclusive, "", token);
+	if (fences.shared >= token)
+		ErrorsStaleToken(text_to_cstring(resource), fences.shared, " of a shared lock", token);
+	if (fences.exclusive < token)
 		not_recorded();
 	PG_RETURN_VOID();
+}
+
+/*
+ * Once a shared lock's token is recorded, the transactions of its sessions only
+ * share a lock of the row: they wait for exclusive ones, not for each other.
+ */
+Datum
+ddb_fence_shared(PG_FUNCTION_ARGS)
+{
+	text	   *resource;
+	int64		token;
+	const char *table;
+	Fences		fences;
+
+	begin(fcinfo, "ddb_fence_shared()", &resource, &token);
+	table = fence_table(fcinfo->flinfo->fn_oid);
+
+	if (!run(psprintf("SELECT token, shared_token FROM %s "
+					  "WHERE resource = $1 AND shared_token >= $2 FOR SHARE", table),
+			 resource, token, &fences) &&
+		!run(psprintf("INSERT INTO %s AS f (resource, shared_token) VALUES ($1, $2) "
+					  "ON CONFLICT (resource) DO UPDATE "
+					  "SET shared_token = GREATEST(f.shared_token, EXCLUDED.shared_token) "
+					  "RETURNING token, shared_token", table), resource, token, &fences))
+		not_recorded();
+	if (fences.exclusive >= token)
+		ErrorsStaleToken(text_to_cstring(resource), fences.exclusive, " of an exclusive lock",
+						 token);
+	if (fences.shared < token)
+		not_recorded();
+	PG_RETURN_VOID();
+}
+
+/* A request that fails leaves the transaction without a fence, too. */
+static void
+begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *token)
+{
+	TransactionAttach();
+	FenceRequest();
+	PreventCommandIfReadOnly(function);
+	*resource = resource_argument(fcinfo, 0);
+	*token = token_argument(fcinfo, 1);
+	PrefixRequireResource(text_to_cstring(*resource));
 }
 
 static text *
@@ -103,23 +167,28 @@ token_argument(FunctionCallInfo fcinfo, int number)
 	return PG_GETARG_INT64(number);
 }
 
-/* Returns the highest token of the resource, including this one. */
-static int64
-record_token(Oid function, text *resource, int64 token)
+/* Runs a command on one row of the table.  Is there one? */
+static bool
+run(const char *command, text *resource, int64 token, Fences *fences)
 {
 	Oid			types[] = {TEXTOID, INT8OID};
 	Datum		values[] = {PointerGetDatum(resource), Int64GetDatum(token)};
-	int64		recorded;
 	bool		is_null;
+	bool		found;
 
 	SPI_connect();
-	if (SPI_execute_with_args(upsert(function), lengthof(types), types, values, NULL,
-							  false, 0) != SPI_OK_INSERT_RETURNING || SPI_processed != 1)
+	if (SPI_execute_with_args(command, lengthof(types), types, values, NULL, false, 0) < 0)
 		not_recorded();
-	recorded = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
-										   1, &is_null));
+	found = SPI_processed == 1;
+	if (found)
+	{
+		HeapTuple	row = SPI_tuptable->vals[0];
+
+		fences->exclusive = DatumGetInt64(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &is_null));
+		fences->shared = DatumGetInt64(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &is_null));
+	}
 	SPI_finish();
-	return recorded;
+	return found;
 }
 
 /* The table's owner may have added a trigger or a rule. */
@@ -132,20 +201,20 @@ not_recorded(void)
 			 errhint("Remove the triggers and rules from the table.")));
 }
 
-/*
- * Writes the row even if the token is not higher: the lock of the changed row
- * makes transactions with higher tokens wait until this one has ended.
- */
-static char *
-upsert(Oid function)
+static const char *
+fence_table(Oid function)
 {
-	char	   *schema = get_namespace_name(get_func_namespace(function));
+	Oid			namespace = get_func_namespace(function);
+	char	   *schema = get_namespace_name(namespace);
 
 	/* Dropped meanwhile.  An unqualified name could find a temporary table. */
 	if (schema == NULL)
 		elog(ERROR, "cache lookup failed for function %u", function);
-	return psprintf("INSERT INTO %s AS f (resource, token) VALUES ($1, $2) "
-					"ON CONFLICT (resource) DO UPDATE "
-					"SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
-					quote_qualified_identifier(schema, "ddb_fences"));
+	if (get_attnum(get_relname_relid("ddb_fences", namespace), "shared_token") ==
+		InvalidAttrNumber)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" has no column \"%s\"", "ddb_fences", "shared_token"),
+				 errhint("Run ALTER EXTENSION ddblock UPDATE in this database.")));
+	return quote_qualified_identifier(schema, "ddb_fences");
 }

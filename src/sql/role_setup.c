@@ -52,6 +52,7 @@ static const Privilege privileges[] = {
 	{.name = "ddb_lock_token",.arguments = "text"},
 	{.name = "ddb_lock_require",.arguments = "text"},
 	{.name = "ddb_fence",.arguments = "text, bigint"},
+	{.name = "ddb_fence_shared",.arguments = "text, bigint"},
 	{.name = "ddb_lock_info",.arguments = "text"},
 	{.name = "ddb_locks",.arguments = "",.view = true},
 	{.name = "ddb_stats",.arguments = "",.view = true,.operator = true},

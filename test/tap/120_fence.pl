@@ -198,6 +198,9 @@ my $standby = new_cluster('standby', init_from => [ $one, 'base', has_streaming 
 like(error_of($standby, q{SELECT ddb_fence('role', 9)}),
 	qr/ERROR:  25006: cannot execute ddb_fence\(\) in a read-only transaction/,
 	'refused on a standby');
+like(error_of($standby, q{SELECT ddb_fence_shared('role', 9)}),
+	qr/ERROR:  25006: cannot execute ddb_fence_shared\(\) in a read-only transaction/,
+	'for a shared lock, too');
 is($standby->safe_psql('postgres', q{SELECT token FROM ddb_fences WHERE resource = 'role'}),
 	5, 'which has its primary\'s tokens');
 

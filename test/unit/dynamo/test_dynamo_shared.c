@@ -592,10 +592,10 @@ TEST(shared_mode_needs_token_and_plain_lease)
 /* A cut one would match no condition. */
 TEST(owner_must_fit)
 {
-	char		owner[DYNAMO_OWNER_SIZE + 1];
+	char		owner[DYNAMO_EPOCH_SIZE + 1];
 	char		attributes[4096];
 
-	for (int len = DYNAMO_OWNER_SIZE - 1; len <= DYNAMO_OWNER_SIZE; len++)
+	for (int len = DYNAMO_EPOCH_SIZE - 1; len <= DYNAMO_EPOCH_SIZE; len++)
 	{
 		memset(owner, 'o', sizeof(owner));
 		owner[len] = '\0';
@@ -604,7 +604,7 @@ TEST(owner_must_fit)
 				 "\"fencingToken\":{\"N\":\"1\"},\"shared\":{\"M\":{\"owner\":{\"S\":\"%s\"},"
 				 "\"kind\":{\"S\":\"shared\"},\"total\":{\"N\":\"3\"},\"h\":{\"M\":{" ENTRIES "}}}}",
 				 owner, owner);
-		if (len < DYNAMO_OWNER_SIZE)
+		if (len < DYNAMO_EPOCH_SIZE)
 			assert_null(read_item(attributes)->item.wrong);
 		else
 			assert_wrong(attributes, "the shared lock's owner is too long");
