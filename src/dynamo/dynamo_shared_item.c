@@ -84,27 +84,33 @@ read_entry(const cJSON *json, dynamo_entry *entry)
 	return NULL;
 }
 
-/* All entries, and their sum against the total. */
+/* All entries that can be read, and their sum against the total. */
 static const char *
 read_entries(const cJSON *map, dynamo_shared *shared)
 {
 	int64_t		total = dynamo_json_positive(map, "total");
 	int64_t		sum = 0;
+	const char *wrong = NULL;
 	const cJSON *json;
 
 	cJSON_ArrayForEach(json, map_attribute(map, "h"))
 	{
 		dynamo_entry *entry = &shared->entries[shared->count];
-		const char *wrong;
+		const char *wrong_here;
 
 		if (shared->count == DYNAMO_ENTRIES_MAX)
 			return "the shared lock has too many entries";
-		wrong = read_entry(json, entry);
-		if (wrong != NULL)
-			return wrong;
+		wrong_here = read_entry(json, entry);
+		if (wrong_here != NULL)
+		{
+			wrong = wrong_here;
+			continue;
+		}
 		sum += entry->permits;
 		shared->count++;
 	}
+	if (wrong != NULL)
+		return wrong;
 	if (total != sum || total > INT32_MAX)
 		return "the shared lock's total is not the sum of its entries' permits";
 	shared->total = (int32_t) total;
@@ -178,7 +184,12 @@ dynamo_shared_read(const cJSON *attributes, const dynamo_item *item,
 	found->current = current;
 	if (has_gate)
 		found->wrong = read_gate(gate, found);
-	if (current && found->wrong == NULL)
-		found->wrong = read_mode(attributes, item, map, found);
+	if (current)
+	{
+		const char *wrong = read_mode(attributes, item, map, found);
+
+		if (found->wrong == NULL)
+			found->wrong = wrong;
+	}
 	return current ? found->wrong : NULL;
 }

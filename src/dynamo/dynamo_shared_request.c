@@ -77,6 +77,9 @@ put_removal_of_dead(dynamo_text *text, const dynamo_admission *admission)
 {
 	for (int i = 0; i < admission->dead_count; i++)
 		put_numbered(text, i == 0 ? " REMOVE #shared.#h.#dead" : ", #shared.#h.#dead", i);
+	if (is_named(admission->dead_gate))
+		dynamo_text_raw(text, admission->dead_count == 0 ? " REMOVE #shared.#gate" :
+						", #shared.#gate");
 }
 
 static void

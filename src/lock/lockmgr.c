@@ -660,7 +660,7 @@ void
 lockmgr_count(const lockmgr *lm, lockmgr_counts *counts)
 {
 	counts->leases = lm->leases_in_use;
-	counts->held = lm->leases_held;
+	counts->held = lm->leases_held + lm->extra_holds;
 	counts->waiters = lm->waiters;
 	counts->calls = lm->calls_in_flight;
 	counts->remembered = lm->remembered;

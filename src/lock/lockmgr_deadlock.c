@@ -31,7 +31,8 @@ holds_before(const lm_session *waiter)
 	const lm_lease *lease = waiter->request.lock->lease;
 
 	return lease != NULL && lease->l.state == LEASE_HELD &&
-		waiter->request.mode != MODE_SEMAPHORE ? lease->holds : NULL;
+		(waiter->request.mode != MODE_SEMAPHORE || lease->l.mode != MODE_SEMAPHORE) ?
+		lease->holds : NULL;
 }
 
 static bool

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GATE_LEASE_MS	10000
+
 static int64_t
 dead_at(const lm_entry *entry)
 {
@@ -140,6 +142,18 @@ lm_is_our_gate(const lm_lock *lock)
 	return lock->shared != NULL && lock->shared->gate[0] != '\0' &&
 		(strcmp(lock->shared->gate, lock->gate) == 0 ||
 		 strcmp(lock->shared->gate, lock->old_gate) == 0);
+}
+
+/*
+ * The lease of a gate that we set for the first in the queue.  Whoever gives up leaves
+ * its gate behind, so that is short, however long a lease the session wants.
+ */
+int64_t
+lm_gate_lease_ms(const lm_lock *lock)
+{
+	int64_t		lease_ms = lock->first->request.lease_ms;
+
+	return lease_ms < GATE_LEASE_MS ? lease_ms : GATE_LEASE_MS;
 }
 
 static int64_t

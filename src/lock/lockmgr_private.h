@@ -363,6 +363,7 @@ extern void lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now,
 							  const dynamo_shared *shared);
 extern bool lm_all_dead(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern int64_t lm_next_death(int64_t now, const lm_lock *lock);
+extern int64_t lm_gate_lease_ms(const lm_lock *lock);
 extern bool lm_gate_stands(int64_t now, const lm_lock *lock);
 extern const char *lm_dead_gate(int64_t now, const lm_lock *lock);
 extern bool lm_is_our_gate(const lm_lock *lock);

@@ -32,7 +32,8 @@ still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
 
 	if (lock == NULL || lease->l.state != LEASE_HELD)
 		return;
-	lm_resume_run(now, lock);
+	if (lock->first == NULL)
+		lm_resume_run(now, lock);	/* while somebody waits, a run ends in time */
 	lm_note_let_go(now, lock);
 	if (lease->l.mode == MODE_SEMAPHORE && lock->first != NULL && !lm_in_run(now, lock))
 		lm_end_run(now, lock);
@@ -216,14 +217,17 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
  * The release was refused.  If the item has a version of ours, releases that: of a
  * renewal that was not settled, or of a refused change of permits that arrived late.
  * In shared mode, also the version that was expected: whoever leaves last releases the
- * item, and we took ourselves for the last one, or not.
+ * item, and we took ourselves for the last one, or not.  Then the other form is right,
+ * whatever we make of the other entries.
  */
 static bool
 release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result)
 {
 	struct lease *l = &lock->lease->l;
 	const dynamo_entry *entry;
+	dynamo_shared_kind refused;
 	char		version[UUID_SIZE] = "";
+	bool		same;
 
 	if (l->mode == MODE_EXCLUSIVE)
 	{
@@ -244,7 +248,12 @@ release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result
 		lm_observe_shared(lm, lock, now, result->shared);
 		memcpy(version, entry->version, sizeof(version));
 	}
+	same = l->mode != MODE_EXCLUSIVE && strcmp(version, l->pending.expected) == 0;
+	refused = l->pending.kind;
 	lm_release(lm, lock, version);
+	if (same)
+		l->pending.kind = refused == DYNAMO_SHARED_LAST ? DYNAMO_SHARED_LEAVE :
+			DYNAMO_SHARED_LAST;
 	return true;
 }
 

@@ -39,6 +39,7 @@ is_kept(const lockmgr *lm, struct lease *l, const dynamo_result *result)
 		return false;
 	memcpy(l->version, l->refused, sizeof(l->version));
 	l->permits = entry->permits;
+	l->limit = INT32_MAX;		/* what is too much passes to nobody */
 	l->refused[0] = '\0';
 	return true;
 }
@@ -140,13 +141,17 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
 	outcome		what;
+	bool		asked;
 
 	/* After the deadline the lease is lost, even if the timer has not run yet. */
 	if (l->state == LEASE_HELD && now >= l->valid_until)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
-	if (l->pending.permits > 0 && lm_pending_wanted(lm, lease))
+	asked = l->pending.permits > 0 && lm_pending_wanted(lm, lease);
+	if (asked)
 		lm->sessions[l->pending.session.slot]->request.tried = true;
 	what = outcome_of(lm, lease, result);
+	if (what == KEPT && asked && result->shared->wrong != NULL)
+		lm_answer_bad_item(lm, lm->sessions[l->pending.session.slot], result->shared->wrong);
 	if (l->mode != MODE_EXCLUSIVE && what != GONE)
 		lm_observe_shared(lm, lock, now, result->shared);
 

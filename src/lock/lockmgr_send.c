@@ -317,7 +317,7 @@ describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shar
 		.op = dynamo_shared_op(part->shared.kind),.name = lock->name,
 		.name_len = lock->name_len,.owner = lm->owner,.version = lock->gate,
 		.expected = renews ? lock->old_gate : lm_dead_gate(now, lock),
-		.lease_ms = lock->first->request.lease_ms,.shared = &part->shared
+		.lease_ms = lm_gate_lease_ms(lock),.shared = &part->shared
 	};
 }
 
@@ -334,7 +334,8 @@ send_lock(lockmgr *lm, int64_t now, lm_lock *lock, lm_call *call)
 	if (lock->state == LOCK_READING)
 	{
 		/* A look-up may have shown another item since that was decided. */
-		if (lock->sets_gate && lock->first != NULL && lock->seen &&
+		if (lock->sets_gate && lock->first != NULL &&
+			lock->first->request.mode == MODE_EXCLUSIVE && lock->seen &&
 			lock->shared != NULL && lock->shared->current)
 			describe_gate(lm, now, lock, &write, &part);
 		else

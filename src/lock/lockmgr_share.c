@@ -24,6 +24,13 @@ is_waiting(const lm_lock *lock, lockmgr_kind kind)
 	return lock->first != NULL && lock->first->request.kind == kind;
 }
 
+/* The session's margin is a part of the lease that it asked for: the same part of this one. */
+static int64_t
+margin_on(const struct lease *l, const lm_request *request)
+{
+	return request->margin_us * l->lease_ms / request->lease_ms;
+}
+
 /* Is the lease of the mode that the request asks for, and far from its end? */
 static bool
 fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
@@ -32,7 +39,7 @@ fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
 
 	return l->mode == request->mode && l->mode != MODE_EXCLUSIVE &&
 		now < l->lease_end - l->lease_ms * 1000 / 2 &&
-		now < l->lease_end - request->margin_us;
+		now < l->lease_end - margin_on(l, request);
 }
 
 /* Can permits that our entry has already go to this session? */
@@ -85,11 +92,11 @@ static void
 let_in(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 {
 	struct lease *l = &lock->lease->l;
-	const lm_request *request = &session->request;
+	int64_t		margin_us = margin_on(l, &session->request);
 
-	if (request->margin_us > l->margin_us)
+	if (margin_us > l->margin_us)
 	{
-		l->margin_us = request->margin_us;
+		l->margin_us = margin_us;
 		l->deadline = l->lease_end - l->margin_us;
 	}
 	if (lock->lease->holds != NULL)
@@ -189,7 +196,7 @@ lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock)
 
 /*
  * Gives a session a hold although others wait before it, because a session that has
- * the lock waits for it.
+ * the lock waits for it.  Not while a renewal is in flight.
  */
 bool
 lm_let_in(lockmgr *lm, int64_t now, lm_session *session)

@@ -45,6 +45,20 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 	return dead;
 }
 
+/* Do clusters share the lock that the first in the queue wants exclusively? */
+static bool
+needs_gate(const lm_lock *lock)
+{
+	return lock->first->request.mode == MODE_EXCLUSIVE && lock->seen &&
+		lock->shared != NULL && lock->shared->current;
+}
+
+static int64_t
+gate_renewal_at(const lm_lock *lock)
+{
+	return lock->gate_sent + lm_gate_lease_ms(lock) * 1000 / 3;
+}
+
 /*
  * Sets the timer for the next poll of another client's lock.  The interval is a
  * twentieth of the time already waited, so that a poll is late by a few per cent
@@ -76,25 +90,23 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
 	if (now + interval > lm_ripe_at(now, lock))
 		interval = lm_ripe_at(now, lock) - now;
+	if (needs_gate(lock) && lm_is_our_gate(lock) && now + interval > gate_renewal_at(lock))
+		interval = gate_renewal_at(lock) - now;
 	lm_enter(lock, LOCK_POLLING);
 	heap_set(&lm->timers, &lock->timer, now + (interval > 0 ? interval : 0));
 }
 
 /*
- * Clusters share the lock that the first in the queue wants exclusively: it sets a
- * gate, so that they let in nobody else, and renews it.  Is that due?  The reply shows
- * the item, so it is a poll as well.
+ * A waiter sets a gate, so that clusters that share the lock let in nobody else, and
+ * renews it.  Is that due?  The reply shows the item, so it is a poll as well.
  */
 static bool
 gate_is_due(int64_t now, const lm_lock *lock)
 {
-	const lm_request *request = &lock->first->request;
-
-	if (request->mode != MODE_EXCLUSIVE || !lock->seen || lock->shared == NULL ||
-		!lock->shared->current)
+	if (!needs_gate(lock))
 		return false;
 	if (lm_is_our_gate(lock))
-		return now - lock->gate_sent >= request->lease_ms * 1000 / 3;
+		return now >= gate_renewal_at(lock);
 	return !lm_gate_stands(now, lock);
 }
 

@@ -116,7 +116,7 @@ require_same_mode(const LockName *name, const HeldLock *held, const AcquireOptio
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("this session holds lock \"%s\" in another mode", name->text),
 				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
-				 errhint("Release it first.")));
+				 errhint("Release it first, with %s().", ErrorsReleaseFunction(held->mode))));
 	if (held->mode == MODE_SEMAPHORE && held->permits != options->permits)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -252,11 +252,12 @@ SessionRelease(const LockName *name, lock_mode mode)
 				(errmsg("lock \"%s\" is not held by this session", name->text)));
 		return false;
 	}
-	if (held->mode != mode)
+	if (held->mode != mode && HeldIsValid(held))
 	{
 		ereport(WARNING,
 				(errmsg("this session holds lock \"%s\" in another mode", name->text),
-				 errdetail("It holds it %s.", ErrorsModeName(held->mode))));
+				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
+				 errhint("Call %s().", ErrorsReleaseFunction(held->mode))));
 		return false;
 	}
 	if (held->session_depth == 0)
@@ -406,7 +407,7 @@ SessionRenew(const LockName *name, int64 lease_ms)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("the lease of lock \"%s\" cannot change its length", name->text),
-				 errdetail("This session shares it."),
+				 errdetail("This session holds it %s.", ErrorsModeName(held->mode)),
 				 errhint("Renew it without argument \"lease\".")));
 
 	request.hold.index = held->hold_index;

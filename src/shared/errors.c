@@ -441,7 +441,22 @@ ErrorsModeName(lock_mode mode)
 		case MODE_SHARED:
 			return _("as a shared lock");
 		case MODE_SEMAPHORE:
-			return _("as a semaphore");
+			return _("as permits of a semaphore");
+	}
+	pg_unreachable();
+}
+
+const char *
+ErrorsReleaseFunction(lock_mode mode)
+{
+	switch (mode)
+	{
+		case MODE_EXCLUSIVE:
+			return "ddb_lock_release";
+		case MODE_SHARED:
+			return "ddb_lock_release_shared";
+		case MODE_SEMAPHORE:
+			return "ddb_semaphore_release";
 	}
 	pg_unreachable();
 }

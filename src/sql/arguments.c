@@ -143,7 +143,8 @@ ArgumentAge(FunctionCallInfo fcinfo, int number)
 }
 
 int32
-ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max)
+ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max,
+			  const char *max_name)
 {
 	int32		count;
 
@@ -155,7 +156,10 @@ ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max)
 	if (count < 1 || count > max)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be between 1 and %d", name, max)));
+				 max_name == NULL ?
+				 errmsg("argument \"%s\" must be between 1 and %d", name, max) :
+				 errmsg("argument \"%s\" must be between 1 and argument \"%s\", which is %d",
+						name, max_name, max)));
 	return count;
 }
 

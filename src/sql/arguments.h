@@ -33,8 +33,9 @@ extern int64 ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null);
 #define ARGUMENT_AGE_MIN_MS INT64CONST(86400000)
 extern int64 ArgumentAge(FunctionCallInfo fcinfo, int number);
 
-/* 1 .. max. */
-extern int32 ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max);
+/* 1 .. max, which is the value of argument max_name, if not NULL. */
+extern int32 ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max,
+						   const char *max_name);
 
 /* The beginning of a name; may be empty or NULL. */
 extern LockName ArgumentPrefix(FunctionCallInfo fcinfo, int number);

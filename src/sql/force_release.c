@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 
 #include "session/session.h"
@@ -25,36 +26,37 @@
 
 PG_FUNCTION_INFO_V1(ddb_lock_force_release);
 
-static bool force_release(const LockName *name, dynamo_item *item, bool shared);
-static bool release_version(const LockName *name, dynamo_item *item, bool shared,
+static bool force_release(const LockName *name, MailboxItem *found, bool shared);
+static bool release_version(const LockName *name, MailboxItem *found, bool shared,
 							bool *unsettled);
 static bool is_lease_of(const dynamo_item *item, const dynamo_item *meant, bool shared);
 static void fail_unknown(const LockName *name, const dynamo_item *meant,
-						 const dynamo_item *item);
+						 const MailboxItem *found);
 static void require_version(const LockName *name, const dynamo_item *item);
-static void log_force(const LockName *name, const dynamo_item *item);
-static void warn_of_holder(const LockName *name, const dynamo_item *item);
+static void log_force(const LockName *name, const MailboxItem *found);
+static void warn_of_holder(const LockName *name, const MailboxItem *found);
 static const char *lease_length(const dynamo_item *item);
-static char *describe(const dynamo_item *item);
+static char *describe(const MailboxItem *found);
+static char *name_clusters(const MailboxItem *found);
 
 Datum
 ddb_lock_force_release(PG_FUNCTION_ARGS)
 {
 	LockName	name;
-	MailboxItem item;
+	MailboxItem found;
 	bool		released;
 
 	ErrorsRequirePreload();
 	name = ArgumentAllowedName(fcinfo, 0);
-	item = *SessionLookUp(&name);
-	if (!item.item.exists || item.item.released)
+	found = *SessionLookUp(&name);
+	if (!found.item.exists || found.item.released)
 		PG_RETURN_BOOL(false);
 
-	require_version(&name, &item.item);
-	log_force(&name, &item.item);
-	released = force_release(&name, &item.item, item.mode != MODE_EXCLUSIVE);
+	require_version(&name, &found.item);
+	log_force(&name, &found);
+	released = force_release(&name, &found, found.mode != MODE_EXCLUSIVE);
 	if (released)
-		warn_of_holder(&name, &item.item);
+		warn_of_holder(&name, &found);
 	PG_RETURN_BOOL(released);
 }
 
@@ -65,16 +67,17 @@ ddb_lock_force_release(PG_FUNCTION_ARGS)
  * lease: the lock may have been taken again since.
  */
 static bool
-force_release(const LockName *name, dynamo_item *item, bool shared)
+force_release(const LockName *name, MailboxItem *found, bool shared)
 {
+	const dynamo_item *item = &found->item;
 	dynamo_item meant = *item;
 	bool		unsettled;
 
-	while (!release_version(name, item, shared, &unsettled))
+	while (!release_version(name, found, shared, &unsettled))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (unsettled && !is_lease_of(item, &meant, shared))
-			fail_unknown(name, &meant, item);
+			fail_unknown(name, &meant, found);
 		if (!item->exists || item->released)
 			return false;
 		if (!is_lease_of(item, &meant, shared))
@@ -82,7 +85,7 @@ force_release(const LockName *name, dynamo_item *item, bool shared)
 					(errcode(ERRCODE_OBJECT_IN_USE),
 					 errmsg("lock \"%s\" has been acquired by another holder meanwhile",
 							name->text),
-					 errdetail_internal("%s", describe(item))));
+					 errdetail_internal("%s", describe(found))));
 		require_version(name, item);
 	}
 	return true;
@@ -97,13 +100,15 @@ is_lease_of(const dynamo_item *item, const dynamo_item *meant, bool shared)
 }
 
 static void
-fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *item)
+fail_unknown(const LockName *name, const dynamo_item *meant, const MailboxItem *found)
 {
+	const dynamo_item *item = &found->item;
+
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not determine whether lock \"%s\" was released by force", name->text),
 			 item->exists && !item->released ?
-			 errdetail_internal("%s", describe(item)) :
+			 errdetail_internal("%s", describe(found)) :
 			 errdetail("The lock is free."),
 			 errhint("An attempt got no reply. If it ended the lease of owner \"%s\", the "
 					 "owner's session may believe that it holds the lock until its next "
@@ -116,7 +121,7 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const dynamo_item *
  * that item has our nonce, an earlier copy of the write has succeeded.
  */
 static bool
-release_version(const LockName *name, dynamo_item *item, bool shared, bool *unsettled)
+release_version(const LockName *name, MailboxItem *found, bool shared, bool *unsettled)
 {
 	MailboxRequest request = {.op = DYNAMO_FORCE_RELEASE,.name_len = strlen(name->utf8)};
 	const MailboxAnswer *answer;
@@ -128,13 +133,13 @@ release_version(const LockName *name, dynamo_item *item, bool shared, bool *unse
 				 errmsg("could not generate random values")));
 	uuid_v4(random, request.write.version);
 	request.write.shared = shared;
-	strlcpy(request.write.expected, shared ? item->owner : item->version,
+	strlcpy(request.write.expected, shared ? found->item.owner : found->item.version,
 			sizeof(request.write.expected));
 	answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, unsettled);
 	if (answer->result == MAILBOX_DONE ||
 		strcmp(answer->found.item.version, request.write.version) == 0)
 		return true;
-	*item = answer->found.item;
+	*found = answer->found;
 	return false;
 }
 
@@ -153,7 +158,7 @@ require_version(const LockName *name, const dynamo_item *item)
 
 /* Logs before the attempt, so that the log has every attempt. */
 static void
-log_force(const LockName *name, const dynamo_item *item)
+log_force(const LockName *name, const MailboxItem *found)
 {
 	char	   *user = GetUserNameFromId(GetSessionUserId(), false);
 	char	   *role = GetUserNameFromId(GetUserId(), false);
@@ -161,16 +166,23 @@ log_force(const LockName *name, const dynamo_item *item)
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("user \"%s\" as role \"%s\", process %d, releases lock \"%s\" by force",
 					user, role, MyProcPid, name->text),
-			 errdetail_internal("%s", describe(item))));
+			 errdetail_internal("%s", describe(found))));
 }
 
 static void
-warn_of_holder(const LockName *name, const dynamo_item *item)
+warn_of_holder(const LockName *name, const MailboxItem *found)
 {
-	char	   *owner = Utf8ToMessage(item->owner, strlen(item->owner));
+	const dynamo_item *item = &found->item;
 
 	ereport(WARNING,
-			(errmsg("lock \"%s\" was taken away from owner \"%s\"", name->text, owner),
+			(found->mode != MODE_EXCLUSIVE ?
+			 errmsg("lock \"%s\" was taken away from all who share it", name->text) :
+			 errmsg("lock \"%s\" was taken away from owner \"%s\"", name->text,
+					Utf8ToMessage(item->owner, strlen(item->owner))),
+			 found->mode != MODE_EXCLUSIVE ?
+			 errdetail("Sessions of the clusters %s may believe that they hold it until their "
+					   "next renewal, for at most %s.", name_clusters(found),
+					   lease_length(item)) :
 			 errdetail("Its session may believe that it holds the lock until its next renewal, "
 					   "for at most %s.", lease_length(item)),
 			 errhint("Until then, a new holder and the old one may overlap. Only a resource that "
@@ -184,14 +196,29 @@ lease_length(const dynamo_item *item)
 }
 
 static char *
-describe(const dynamo_item *item)
+describe(const MailboxItem *found)
 {
+	const dynamo_item *item = &found->item;
 	lockmgr_watch watch = {
 		.held = true,
 		.local = strcmp(item->owner, segment->owner) == 0,
 		.holder = item->holder,
 	};
 
+	if (found->mode != MODE_EXCLUSIVE)
+		return psprintf("It is held by the clusters %s.", name_clusters(found));
 	strlcpy(watch.owner, item->owner, sizeof(watch.owner));
 	return WaitingDescribeHolder(&watch, SegmentNow());
+}
+
+static char *
+name_clusters(const MailboxItem *found)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	for (int i = 0; i < found->clusters; i++)
+		appendStringInfo(&out, "%s\"%s\"", i == 0 ? "" : ", ",
+						 Utf8ToMessage(found->cluster[i], strlen(found->cluster[i])));
+	return out.data;
 }

@@ -107,11 +107,17 @@ put_row(const LockRow *row, ReturnSetInfo *result)
 	if (item->released && item->released_at <= PG_INT64_MAX / 1000)
 		ItemTime(LIST_RELEASED_AT, item->released_at * 1000, values, nulls);
 	ItemLease(LIST_LEASE, item, values, nulls);
-	ItemToken(LIST_TOKEN, item, values, nulls);
+	if (row->mode == MODE_EXCLUSIVE)
+		ItemToken(LIST_TOKEN, item, values, nulls);
+	else if (item->has_token && !item->bad_token)
+	{
+		values[LIST_TOKEN] = Int64GetDatum(item->token);
+		nulls[LIST_TOKEN] = false;
+	}
 	ItemText(LIST_VERSION, item->version, values, nulls);
 	if (!item->released)
 		ItemText(LIST_MODE, ItemMode(row->mode), values, nulls);
-	if (row->mode == MODE_SEMAPHORE)
+	if (row->mode == MODE_SEMAPHORE && row->permits > 0)
 	{
 		values[LIST_PERMITS] = Int32GetDatum(row->permits);
 		nulls[LIST_PERMITS] = false;

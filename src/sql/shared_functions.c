@@ -62,8 +62,9 @@ acquire_permits(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	};
 
 	ErrorsRequirePreload();
-	options.limit = ArgumentCount(fcinfo, 1, "limit", PG_INT32_MAX);
-	options.permits = ArgumentCount(fcinfo, 2, "permits", options.limit);
+	options.limit = ArgumentCount(fcinfo, 1, "limit", PG_INT32_MAX, NULL);
+	options.permits = ArgumentCount(fcinfo, 2, "permits", options.limit,
+									"limit");
 	return acquire(fcinfo, options, 3);
 }
 

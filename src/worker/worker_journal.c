@@ -192,9 +192,13 @@ released(const WorkerCall *call, const dynamo_reply *reply)
 	if (result->status == DYNAMO_CONDITION_FAILED &&
 		dynamo_find_entry(result->shared, dynamo_incarnation(journal->owner)) != NULL)
 	{
-		/* Whoever leaves last releases the item. */
+		/* Whoever leaves last releases the item.  One of the two forms fits. */
+		bool		last = result->shared->count == 1;
+
+		if (freeing->shared && last == (freeing->kind == DYNAMO_SHARED_LAST))
+			last = !last;
 		freeing->shared = true;
-		freeing->kind = result->shared->count > 1 ? DYNAMO_SHARED_LEAVE : DYNAMO_SHARED_LAST;
+		freeing->kind = last ? DYNAMO_SHARED_LAST : DYNAMO_SHARED_LEAVE;
 		freeing->send_at = now;
 		return;
 	}

@@ -617,7 +617,7 @@ inline note_admission(x)
 	fi;
 	if
 	:: slot != 0 && w[x].op != GATE && w[x].gate == slot ->
-		reached("a dead gate is ignored")
+		reached("a dead gate is taken off")
 	:: else -> skip
 	fi
 }
@@ -644,6 +644,7 @@ inline apply(x)
 		it.token = w[x].token;
 		it.total = it.total + w[x].n - w[x].freed;
 		take_off_dead(x);
+		it.gate = 0;
 		entry_of(x).v = x;
 		entry_of(x).n = w[x].n;
 		if
@@ -661,6 +662,7 @@ inline apply(x)
 		if
 		:: w[x].op == MORE ->
 			take_off_dead(x);
+			it.gate = 0;
 			it.total = it.total + w[x].n - w[x].freed;
 			entry_of(x).n = entry_of(x).n + w[x].n
 		:: w[x].op == LESS ->

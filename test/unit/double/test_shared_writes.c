@@ -358,13 +358,13 @@ TEST(join_removes_the_dead_and_raises_the_lease)
 	end();
 }
 
-TEST(join_ignores_a_dead_gate_and_leaves_it)
+TEST(join_takes_off_a_dead_gate)
 {
 	begin_entry(DYNAMO_SHARED_JOIN, SHARED(2, YOU));
 	patch(&item, "shared.gate", GATE("g1"));
 	shared.entry.admission.dead_gate = "g1";
 	applies("recordVersionNumber", S("n1"), "fencingToken", N(200), "shared.total", N(3),
-			"shared.h.me", ENTRY("n1", 1, 20000, 200, "one"));
+			"shared.h.me", ENTRY("n1", 1, 20000, 200, "one"), "shared.gate", "");
 }
 
 TEST(replace_puts_a_new_entry_in_the_place_of_ours)
@@ -420,6 +420,9 @@ TEST(change_adds_permits_and_removes_the_dead)
 	refuses_unless_mine();
 	refuses("#shared.#total <= :room", "shared.total", N(7));
 	refuses(NO_OTHER_GATE, "shared.gate", GATE("g2"));
+	patch(&item, "shared.gate", GATE("g1"));
+	applies("recordVersionNumber", S("n1"), "shared.total", N(5), "shared.h.gone", "",
+			"shared.h.me.v", S("n1"), "shared.h.me.n", N(3), "shared.gate", "");
 	refuses("#shared.#h.#dead0.#v = :dead0", "shared.h.gone.v", S("d2"));
 	end();
 

@@ -171,7 +171,7 @@ TEST(open_takes_over_a_dead_item_and_ignores_a_dead_gate)
 #define ADMISSION_VALUES NUMBER(":growth", -2) "," NUMBER(":room", 7) "," \
 	TEXT(":gate", "g1") "," TEXT(":dead0", "d1") "," TEXT(":dead1", "d2")
 #define DEAD_NAMES ",\"#dead0\":\"gone\",\"#dead1\":\"lost\""
-#define REMOVE_DEAD " REMOVE #shared.#h.#dead0, #shared.#h.#dead1"
+#define REMOVE_DEAD " REMOVE #shared.#h.#dead0, #shared.#h.#dead1, #shared.#gate"
 
 TEST(join_of_a_shared_lock)
 {
@@ -589,6 +589,20 @@ TEST(shared_mode_needs_token_and_plain_lease)
 	assert_null(read_item(attributes)->item.wrong);
 }
 
+/* A cluster finds its own entry behind one that nobody can read. */
+TEST(entries_after_a_malformed_one_are_read)
+{
+	const dynamo_result *result =
+		read_item(IN_EPOCH(MAP(MODE("shared", "2") "\"h\":{\"M\":{\"bad\":"
+							   READ_ENTRY("v", "1", "0", "1", "") ",\"good\":"
+							   READ_ENTRY("v2", "1", "1", "1", "") "}}")));
+
+	assert_non_null(result->item.wrong);
+	assert_int_equal(result->shared->count, 1);
+	assert_string_equal(result->shared->entries[0].incarnation, "good");
+	assert_string_equal(result->shared->entries[0].version, "v2");
+}
+
 /* A cut one would match no condition. */
 TEST(owner_must_fit)
 {
@@ -637,6 +651,12 @@ TEST(malformed_gate)
 									"\"gate\":{\"M\":{\"l\":{\"N\":\"1\"}}}")));
 	assert_null(result->item.wrong);
 	assert_false(result->shared->gate);
+
+	/* A cluster that has the lock needs no gate, and finds its entry. */
+	result = read_item(IN_EPOCH(MAP(MODE("shared", "3") "\"h\":{\"M\":{" ENTRIES "}},"
+									"\"gate\":{\"M\":{\"v\":{\"S\":\"g1\"}}}")));
+	assert_string_equal(result->item.wrong, no_lease);
+	assert_int_equal(result->shared->count, 2);
 
 	result = read_item(IN_EPOCH(MAP("\"gate\":{\"M\":{\"v\":{\"N\":\"1\"}}}")
 								",\"isReleased\":{\"S\":\"1\"}"));

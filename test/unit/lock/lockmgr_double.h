@@ -219,6 +219,7 @@ double_shared_change(double_item *found, const dynamo_write *write)
 		case DYNAMO_SHARED_REPLACE:
 			for (int i = 0; i < admission->dead_count; i++)
 				double_remove_entry(found, admission->dead[i].incarnation);
+			shared->gate = false;
 			item->token = write->last_token;
 			if (asked->entry.shorter_ms > 0)
 				item->lease_ms = write->lease_ms;
@@ -233,6 +234,8 @@ double_shared_change(double_item *found, const dynamo_write *write)
 			shared->total += admission->permits;
 			for (int i = 0; i < admission->dead_count; i++)
 				double_remove_entry(found, admission->dead[i].incarnation);
+			if (admission->permits > 0)
+				shared->gate = false;
 			break;
 		case DYNAMO_SHARED_LEAVE:
 			double_remove_entry(found, asked->me);

@@ -251,9 +251,103 @@ LOCKMGR_TEST(who_waits_for_an_exclusive_lock_sets_a_gate_and_renews_it)
 	run(h, SECOND);
 	assert_true(map_of(h, "a")->gate);
 	assert_int_equal(writes_of(h, DYNAMO_SHARED_GATE), 1);
-	run(h, LEASE_US / 2);
+	run(h, 10 * SECOND);
 	assert_int_equal(writes_of(h, DYNAMO_SHARED_GATE), 1);
-	assert_int_equal(writes_of(h, DYNAMO_SHARED_RENEW_GATE), 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_RENEW_GATE), 3);
+	assert_int_equal(map_of(h, "a")->gate_lease_ms, 10000);
+}
+
+/* What a waiter with a long lease leaves behind does not keep others out for long. */
+LOCKMGR_TEST(a_gate_is_short_and_goes_with_the_next_who_shares)
+{
+	foreign_entry(h, "a", "v1", 1, false);
+	h->lease_ms = 86400000;
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	cancel(h, 0);
+	assert_int_equal(map_of(h, "a")->gate_lease_ms, 10000);
+	kill_manager(h);
+	start_manager(h);
+	h->lease_ms = LEASE_MS;
+	share(h, 0, "a");
+	run(h, SECOND);
+	assert_waits(h, 0);
+	run(h, 10 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_false(map_of(h, "a")->gate);
+}
+
+/* The lease keeps its length, so the margin is a part of that. */
+LOCKMGR_TEST(a_session_with_a_longer_lease_shares_a_short_one)
+{
+	h->lease_ms = 2000;
+	h->margin_us = 200 * MS;
+	share(h, 0, "a");
+	permit(h, 1, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	h->lease_ms = 20000;
+	h->margin_us = 2 * SECOND;
+	share(h, 2, "a");
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	permit(h, 3, LOCKMGR_ACQUIRE, 1, 3);
+	settle(h);
+	assert_result(h, 3, LOCKMGR_GRANTED);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 1);
+	run(h, 20 * SECOND);
+	assert_int_equal(h->lost_count, 0);
+}
+
+/* Each comes back, half a second after it has let go. */
+LOCKMGR_TEST(a_busy_queue_gives_permits_to_others_now_and_then)
+{
+	int			free_samples = 0;
+
+	for (uint32_t slot = 0; slot < 4; slot++)
+	{
+		permit(h, slot, slot < 2 ? LOCKMGR_TRY : LOCKMGR_ACQUIRE, 1, 2);
+		settle(h);
+	}
+	for (uint32_t i = 0; i < 20; i++)
+	{
+		release(h, i % 4, "s");
+		for (int sample = 0; sample < 50; sample++)
+		{
+			run(h, 10 * MS);
+			if (sample == 25)
+				permit(h, i % 4, LOCKMGR_ACQUIRE, 1, 2);
+			free_samples += map_of(h, "s")->total < 2;
+		}
+	}
+	assert_true(free_samples > 0);
+}
+
+/* Somebody took an entry off by hand, and left the total. */
+LOCKMGR_TEST(who_leaves_an_item_that_is_wrong_takes_the_other_form)
+{
+	share(h, 0, "a");
+	settle(h);
+	foreign_entry(h, "a", "v1", 1, false);
+	map_of(h, "a")->wrong = item_of(h, "a")->wrong = "wrong";
+	release(h, 0, "a");
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_LAST), 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_LEAVE), 1);
+	map_of(h, "a")->wrong = item_of(h, "a")->wrong = NULL;
+}
+
+LOCKMGR_TEST(who_waits_for_permits_of_an_item_that_is_wrong_is_told)
+{
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	map_of(h, "s")->total = 3;
+	map_of(h, "s")->wrong = item_of(h, "s")->wrong = "wrong";
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 1);
+	map_of(h, "s")->wrong = item_of(h, "s")->wrong = NULL;
 }
 
 LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
@@ -333,6 +427,33 @@ LOCKMGR_TEST(a_refused_change_that_arrives_late_is_gone_on_from)
 	assert_int_equal(h->lost_count, 0);
 }
 
+/* It was asked for under a higher limit. */
+LOCKMGR_TEST(what_arrives_late_does_not_pass_to_a_lower_limit)
+{
+	harness_call *change;
+
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	permit(h, 3, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	foreign_entry(h, "s", "v2", 2, true);
+	permit(h, 1, LOCKMGR_TRY, 1, 5);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	change = last_call(h);
+	while (change->writes[0].shared.kind != DYNAMO_SHARED_CHANGE)
+		change--;
+	double_remove_entry(double_item_of(&h->table, "s"), "them1");
+	apply(h, change);
+	assert_int_equal(map_of(h, "s")->total, 5);
+	permit(h, 2, LOCKMGR_ACQUIRE, 2, 3);
+	release(h, 3, "s");			/* begins a run */
+	run(h, SECOND);
+	assert_waits(h, 2);
+	assert_int_equal(map_of(h, "s")->total, 3);
+}
+
 LOCKMGR_TEST(a_new_manager_goes_on_with_all_holds)
 {
 	share(h, 0, "a");
@@ -398,6 +519,16 @@ LOCKMGR_TEST(a_session_goes_first_if_a_deadlock_would_close_otherwise)
 	release(h, 2, "m");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(who_waits_for_permits_behind_an_exclusive_lock_can_be_in_a_deadlock)
+{
+	get(h, 0, "s");
+	get(h, 1, "m");
+	acquire(h, 0, "m");
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_DEADLOCK);
 }
 
 LOCKMGR_TEST(a_cycle_through_one_of_several_holders_is_a_deadlock)
