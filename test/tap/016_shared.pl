@@ -69,7 +69,7 @@ $late->quit;
 share($reader, 'r');
 is(share($reader, 'r'), 't', 'a shared lock is acquired twice');
 like($reader->error_of(q{SELECT ddb_lock_acquire('r')}),
-	qr/ERROR: +0A000: this session holds lock "r" in another mode.*Release it first/s,
+	qr/ERROR: +0A000: this session holds lock "r" in another mode.*ddb_lock_release_shared\(\)/s,
 	'a shared lock does not become an exclusive one');
 is($reader->ask(q{SELECT ddb_lock_release('r')}), 'f', 'ddb_lock_release() is for exclusive ones');
 like($reader->messages, qr/WARNING: .*in another mode/, 'and warns');
@@ -127,13 +127,32 @@ ok($far->ask(q{SELECT ddb_lock_token('r') > 0}) eq 't', 'the other cluster still
 $one->poll_query_until('postgres', 'SELECT true');
 
 #
+# A session that wants a longer lease shares the one that there is
+#
+is($far->ask(q{SELECT ddb_lock_acquire_shared('short', '4s') > 0}), 't', 'a short lease');
+is($writer->ask(q{SELECT ddb_lock_try_acquire_shared('short', '1h') > 0}), 't',
+	'a session that asks for a long one shares it');
+is($two->safe_psql('postgres', q{SELECT DISTINCT lease FROM ddb_locks WHERE name = 'short'}),
+	'00:00:04', 'it stays short');
+$two->poll_query_until('postgres',
+	q{SELECT min(renewals) > 1 FROM ddb_locks WHERE name = 'short'});
+is($_->ask(q{SELECT ddb_lock_release_shared('short')}), 't', 'neither has lost it')
+  foreach $far, $writer;
+
+#
 # By force
 #
-like($two->safe_psql('postgres', q{SELECT ddb_lock_force_release('r')}), qr/t/,
-	'a shared lock is released by force');
+my $operator = session($two);
+is($operator->ask(q{SELECT ddb_lock_force_release('r')}), 't', 'a shared lock is released by force');
+like($operator->messages,
+	qr/WARNING: .*taken away from all who share it.*Sessions of the clusters "two" may believe/s,
+	'the warning names the clusters');
+$operator->quit;
 ok(is_released('r'), 'the item is released');
 like($far->error_of(q{SELECT ddb_lock_renew('r')}), qr/LK001/, 'who shared it has lost it');
-is(release_shared($far, 'r'), 'f', 'and acknowledges that');
+is($far->ask(q{SELECT ddb_lock_release('r')}), 'f', 'and acknowledges that, as the hint says');
+is(share($far, 'r'), 't', 'then it can share it again');
+is(release_shared($far, 'r'), 't', 'and leave');
 
 $_->quit foreach $far, $writer;
 nothing_held_ok;
