@@ -282,8 +282,7 @@ typedef struct sim_lock
 	bool		edited;			/* the operator was the last to write it */
 	bool		broken;			/* the operator made it unusable */
 
-	int64_t		ever_token;		/* the highest token ever granted */
-	int64_t		ever_exclusive; /* ... to an exclusive holder */
+	int64_t		ever[2];		/* the highest tokens ever granted: exclusive, others */
 	int64_t		last_token;		/* the same since the item lost its token */
 	int64_t		last_exclusive;
 	int64_t		erased_at;		/* when that was */

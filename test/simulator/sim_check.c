@@ -176,16 +176,18 @@ sim_check_entries(sim *s, int number, const sim_call *call, int which)
 static void
 check_token(sim *s, sim_lock *lock, int64_t reserved_at, int64_t token, bool exclusive)
 {
+	int64_t		ever_token = lock->ever[lock->ever[1] > lock->ever[0]];
+
 	if (token <= (exclusive ? lock->last_token : lock->last_exclusive))
 		sim_wrong(s, "I2: token %" PRId64 " of %s after %" PRId64, token, lock->name,
 				  lock->last_token);
-	if (token <= (exclusive ? lock->ever_token : lock->ever_exclusive) &&
-		reserved_at > lock->ever_token)
+	if (token <= (exclusive ? ever_token : lock->ever[0]) &&
+		reserved_at > ever_token)
 		sim_wrong(s, "I2: token %" PRId64 " of %s after %" PRId64 ", long past", token,
-				  lock->name, lock->ever_token);
+				  lock->name, ever_token);
 	if (token < reserved_at)
 		sim_wrong(s, "I2: token %" PRId64 " of %s is below DynamoDB's time", token, lock->name);
-	if (token > lock->ever_token + 2 && token > SIM_EPOCH + s->now + 120 * MINUTE)
+	if (token > ever_token + 2 && token > SIM_EPOCH + s->now + 120 * MINUTE)
 		sim_wrong(s, "I2: token %" PRId64 " of %s is of an absurd time", token, lock->name);
 	if (token > lock->last_token)
 		lock->last_token = token;
@@ -196,10 +198,8 @@ check_token(sim *s, sim_lock *lock, int64_t reserved_at, int64_t token, bool exc
 static void
 note_token(sim_lock *lock, int64_t token, bool exclusive)
 {
-	if (token > lock->ever_token)
-		lock->ever_token = token;
-	if (exclusive && token > lock->ever_exclusive)
-		lock->ever_exclusive = token;
+	if (token > lock->ever[!exclusive])
+		lock->ever[!exclusive] = token;
 }
 
 /* I2: the write that gave the item its version, or one before it, reserved the token. */

@@ -153,10 +153,9 @@ add_hold(sim *s, const sim_cluster *c, sim_session *session,
 		.permits = session->request.permits, .limit = session->request.limit,
 		.lost = l->state != LEASE_HELD || h->seq != answer->seq ||
 			h->session.slot != answer->session.slot,
-		.lower = answer->token < (session->request.mode == MODE_EXCLUSIVE ?
-								  s->lock[session->lock].ever_token :
-								  s->lock[session->lock].ever_exclusive),
 	};
+	session->holds[free].lower = !sim_passes_fence(s->lock[session->lock].ever,
+												   &session->holds[free]);
 	sim_check_alone(s, c, (int) session->me.slot, &session->holds[free]);
 }
 

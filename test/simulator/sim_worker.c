@@ -126,6 +126,8 @@ host_save_hold(void *arg, uint32_t index, const hold *hold)
 	if (!lives(a->c))
 		return;
 	given = mailbox_save_hold(&saved->words, hold);
+	if (given)
+		saved->unknown_since = 0;
 	saved->h = *hold;
 	sim_say(a->s, "%d: hold %u of session %u on lease %u: token %" PRId64 ", %d permits",
 			a->c->number, index, hold->session.slot, hold->lease_index, hold->token,
