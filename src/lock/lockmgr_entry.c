@@ -106,6 +106,7 @@ lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now, const dynamo_sh
 		shared = calloc(1, sizeof(lm_shared) + (size_t) seen->count * sizeof(lm_entry));
 	if (shared != NULL)
 	{
+		shared->received = now;
 		shared->current = seen->current;
 		shared->semaphore = seen->semaphore;
 		shared->total = seen->total;
@@ -162,19 +163,24 @@ gate_dead_at(const lm_shared *shared)
 	return shared->gate_seen + LOCKMGR_DEAD_AFTER(shared->gate_lease_ms * 1000);
 }
 
-/* Does a gate keep us from sharing the lock? */
+/*
+ * Does a gate keep us from sharing the lock?  While we have the lock, we let sessions in
+ * without a request, and see the item a few times in a lease of ours only, which may be
+ * longer than the waiter's.  So a gate is dead only if we have seen it unchanged at the
+ * end of its lease, not if we have not looked since.
+ */
 bool
-lm_gate_stands(int64_t now, const lm_lock *lock)
+lm_gate_stands(const lm_lock *lock)
 {
 	return lock->shared != NULL && lock->shared->gate[0] != '\0' && !lm_is_our_gate(lock) &&
-		now < gate_dead_at(lock->shared);
+		lock->shared->received < gate_dead_at(lock->shared);
 }
 
 /* The version of the gate that a write may pass, or "". */
 const char *
-lm_dead_gate(int64_t now, const lm_lock *lock)
+lm_dead_gate(const lm_lock *lock)
 {
-	return lock->shared != NULL && !lm_gate_stands(now, lock) ? lock->shared->gate : "";
+	return lock->shared != NULL && !lm_gate_stands(lock) ? lock->shared->gate : "";
 }
 
 /* When the next of what we saw will be dead; INT64_MAX: never. */
@@ -182,7 +188,8 @@ int64_t
 lm_next_death(int64_t now, const lm_lock *lock)
 {
 	const lm_shared *shared = lock->shared;
-	int64_t		next = lm_gate_stands(now, lock) ? gate_dead_at(shared) : INT64_MAX;
+	int64_t		next = lm_gate_stands(lock) && gate_dead_at(shared) > now ?
+		gate_dead_at(shared) : INT64_MAX;
 
 	for (int i = 0; shared != NULL && i < shared->count; i++)
 	{
@@ -243,7 +250,7 @@ lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_reques
 
 	if (!lock->seen || shared == NULL || !shared->current ||
 		shared->semaphore != (request->mode == MODE_SEMAPHORE) ||
-		lm_gate_stands(now, lock) || (ours != NULL && !is_dead(lm, now, ours)))
+		lm_gate_stands(lock) || (ours != NULL && !is_dead(lm, now, ours)))
 		return false;
 	(void) dead_permits(lm, now, shared, &dead);
 	return (ours != NULL || shared->count < DYNAMO_ENTRIES_MAX + dead) &&
@@ -262,7 +269,7 @@ lm_name_dead(const lockmgr *lm, int64_t now, const lm_lock *lock,
 	const lm_shared *shared = lock->shared;
 
 	admission->dead = dead;
-	admission->dead_gate = lm_dead_gate(now, lock);
+	admission->dead_gate = lm_dead_gate(lock);
 	for (int i = 0; shared != NULL && shared->current && i < shared->count; i++)
 	{
 		const lm_entry *entry = &shared->entries[i];

@@ -143,7 +143,8 @@ typedef struct lm_shared
 	bool		current;		/* it was in shared mode: what follows the gate counts */
 	char		gate[DYNAMO_VERSION_SIZE];	/* "": none */
 	int64_t		gate_lease_ms;
-	int64_t		gate_seen;		/* when this version of the gate was first received */
+	int64_t		gate_seen;		/* when this version of the gate was first received, */
+	int64_t		received;		/* ... and when it was last */
 	bool		semaphore;
 	char		owner[DYNAMO_OWNER_SIZE];	/* another cluster's, for people, or "" */
 	int32_t		total;
@@ -364,8 +365,8 @@ extern void lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now,
 extern bool lm_all_dead(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern int64_t lm_next_death(int64_t now, const lm_lock *lock);
 extern int64_t lm_gate_lease_ms(const lm_lock *lock);
-extern bool lm_gate_stands(int64_t now, const lm_lock *lock);
-extern const char *lm_dead_gate(int64_t now, const lm_lock *lock);
+extern bool lm_gate_stands(const lm_lock *lock);
+extern const char *lm_dead_gate(const lm_lock *lock);
 extern bool lm_is_our_gate(const lm_lock *lock);
 extern const lm_entry *lm_our_entry(const lockmgr *lm, const lm_lock *lock);
 extern bool lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock,

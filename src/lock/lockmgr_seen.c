@@ -90,7 +90,7 @@ lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_reques
 
 	if (request->mode == MODE_EXCLUSIVE)
 		return open;
-	return (open && !lm_gate_stands(now, lock)) || lm_can_join(lm, now, lock, request);
+	return (open && !lm_gate_stands(lock)) || lm_can_join(lm, now, lock, request);
 }
 
 /* When a waiting session may become ready without another look; INT64_MAX: never. */

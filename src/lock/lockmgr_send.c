@@ -316,7 +316,7 @@ describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shar
 	*write = (dynamo_write) {
 		.op = dynamo_shared_op(part->shared.kind),.name = lock->name,
 		.name_len = lock->name_len,.owner = lm->owner,.version = lock->gate,
-		.expected = renews ? lock->old_gate : lm_dead_gate(now, lock),
+		.expected = renews ? lock->old_gate : lm_dead_gate(lock),
 		.lease_ms = lm_gate_lease_ms(lock),.shared = &part->shared
 	};
 }

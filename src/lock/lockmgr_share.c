@@ -55,7 +55,7 @@ fits(int64_t now, const lm_lock *lock, const lm_request *request)
 {
 	const lm_lease *lease = lock->lease;
 
-	if (!fits_lease(now, lock, request) || lm_gate_stands(now, lock))
+	if (!fits_lease(now, lock, request) || lm_gate_stands(lock))
 		return false;
 	return lease->l.mode == MODE_SHARED ||
 		(request->permits <= lease->l.permits - lease->used &&
@@ -81,7 +81,7 @@ lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock)
 		return -unused;
 	if (!wanted || request->permits <= unused || now < lock->stay_back_until ||
 		(request->tried &&
-		 (lm_gate_stands(now, lock) ||
+		 (lm_gate_stands(lock) ||
 		  !lm_has_permits(lm, now, lock, request->permits - unused, request->limit))))
 		return 0;
 	return request->permits - unused;

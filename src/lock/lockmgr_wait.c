@@ -53,10 +53,11 @@ needs_gate(const lm_lock *lock)
 		lock->shared != NULL && lock->shared->current;
 }
 
+/* Our gate keeps the lease that it was set with, also when another session waits by now. */
 static int64_t
 gate_renewal_at(const lm_lock *lock)
 {
-	return lock->gate_sent + lm_gate_lease_ms(lock) * 1000 / 3;
+	return lock->gate_sent + lock->shared->gate_lease_ms * 1000 / 3;
 }
 
 /*
@@ -64,7 +65,7 @@ gate_renewal_at(const lm_lock *lock)
  * twentieth of the time already waited, so that a poll is late by a few per cent
  * at most.  A lock that changed hands lately is polled more often, to hit the
  * moment in which another cluster's waiters stay back: see lockmgr_run.c.
- * A poll never comes later than the moment of death.
+ * A poll never comes later than the moment of death, or the renewal of our gate.
  *
  * A poll may be stale.  One that shows a version that another has replaced restarts
  * the count to the take-over: it comes later, by no more than the read was behind.
@@ -107,7 +108,7 @@ gate_is_due(int64_t now, const lm_lock *lock)
 		return false;
 	if (lm_is_our_gate(lock))
 		return now >= gate_renewal_at(lock);
-	return !lm_gate_stands(now, lock);
+	return !lm_gate_stands(lock);
 }
 
 /* The next poll is due; a dead version is taken over without one. */

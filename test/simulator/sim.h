@@ -126,6 +126,7 @@ typedef struct sim_plan
 	unsigned	same_percent;	/* of the leases have the same length, and no data:
 								 * so locks pass on without a request */
 	unsigned	shared_percent; /* of the requests are for shared locks or permits */
+	bool		one_exclusive;	/* only those of one cluster are not */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
 	int64_t		clock_error;	/* of a cluster's wall clock */
@@ -217,6 +218,7 @@ typedef struct sim_cluster
 	sim_saved_hold *saved_holds;	/* [max_leases] */
 	int		   *lease_of;		/* [locks]: index of its lease, or -1 */
 	int64_t	   *had;			/* [locks]: when it last held the lock */
+	int64_t	   *shared_wait;	/* [locks]: when a session of it last waited to share it */
 	sim_slot   *slots;
 	sim_session *sessions;
 } sim_cluster;
@@ -279,6 +281,11 @@ typedef struct sim_lock
 	char	   *poll;			/* the reply to the last poll, malloc'd, and when */
 	size_t		poll_len;
 	int64_t		poll_at;
+	int			gate_of;		/* the cluster whose gate is in the item, or SIM_NOBODY */
+	int64_t		gate_lease_ms;
+	int64_t		gate_since;		/* when that set the gate, */
+	int64_t		gate_at;		/* ... and last wrote it */
+	int64_t		shared_since;	/* when the shared mode began */
 	bool		edited;			/* the operator was the last to write it */
 	bool		broken;			/* the operator made it unusable */
 
@@ -289,6 +296,7 @@ typedef struct sim_lock
 	int64_t		lease_end;		/* of the item's version, in true time */
 	bool		written_late;	/* by a late or second copy */
 	int64_t		free_since;		/* when a holder last had it */
+	int64_t		sharable_since; /* ... or somebody wanted it other than shared */
 	int64_t		late_at;		/* when a late copy was last applied */
 
 	int64_t		fence[2];		/* the highest token of a commit: exclusive, shared */
@@ -334,6 +342,15 @@ typedef enum sim_phase
 	PHASE_END					/* all sessions end */
 } sim_phase;
 
+/* Whose waits are measured in hot runs. */
+typedef enum sim_turn
+{
+	TURN_CLUSTER,				/* if nobody shares */
+	TURN_SHARING_CLUSTER,
+	TURN_FOREIGNER,
+	SIM_TURNS
+} sim_turn;
+
 /* Sums over all runs. */
 typedef struct sim_totals
 {
@@ -353,10 +370,10 @@ typedef struct sim_totals
 	uint64_t	guarded;		/* commits that the guard refused */
 	uint64_t	fenced;			/* commits that the fence refused */
 	uint64_t	hot_grants;		/* in hot runs */
-	uint64_t	turns[2];		/* waits: of clusters, of foreign clients */
-	uint64_t	turn_us[2];		/* their sum */
+	uint64_t	turns[SIM_TURNS];	/* waits */
+	uint64_t	turn_us[SIM_TURNS]; /* their sum */
 	uint64_t	faults[FAULT_COUNT];
-	int64_t		longest_turn[2];
+	int64_t		longest_turn[SIM_TURNS];
 } sim_totals;
 
 /* Two generations of a hash table; see sim_nonce.c. */
@@ -509,7 +526,7 @@ extern void sim_step_at(sim *s, sim_cluster *c, int slot, int64_t at);
 extern void sim_attach(sim *s, sim_cluster *c, int slot);
 extern void sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock);
 extern void sim_end_session(sim *s, sim_cluster *c, int slot);
-extern void sim_forget_session(sim *s, sim_session *session);
+extern void sim_forget_session(sim *s, const sim_cluster *c, sim_session *session);
 extern bool sim_busy(const sim_session *session);
 extern bool sim_holds(const sim *s, const sim_cluster *c, const sim_hold *hold);
 
@@ -534,7 +551,7 @@ extern void sim_check_alone(sim *s, const sim_cluster *c, int slot, const sim_ho
 extern void sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write);
 extern void sim_check_overwrite(sim *s, int lock, const sim_call *call, int which);
 extern void sim_check_known(sim *s, const sim_cluster *c, int lock);
-extern void sim_check_turn(sim *s, int64_t since, bool foreign);
+extern void sim_check_turn(sim *s, int64_t since, sim_turn whose);
 extern void sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer);
 extern void sim_check_lost(sim *s, const sim_cluster *c, uint32_t index);
 extern void sim_check_asked(sim *s, const sim_cluster *c, int slot);
@@ -543,7 +560,9 @@ extern void sim_check_entries(sim *s, int lock, const sim_call *call, int which)
 extern bool sim_passes_fence(const int64_t tokens[2], const sim_hold *hold);
 extern void sim_check_nothing_left(sim *s);
 extern void sim_audit(sim *s);
-extern void sim_touch(sim *s, int lock);
+extern void sim_touch(sim *s, int lock, lock_mode mode);
+extern void sim_wait(sim *s, const sim_cluster *c, const sim_session *session);
+extern void sim_check_gate(sim *s, int lock, const sim_call *call, int which);
 
 /* sim_run.c */
 extern void sim_run(sim *s);

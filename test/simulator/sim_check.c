@@ -50,9 +50,23 @@ foreigner_believes(const sim *s, const sim_foreigner *f, int lock)
 
 /* Somebody has the lock at this moment, or has just changed it. */
 void
-sim_touch(sim *s, int lock)
+sim_touch(sim *s, int lock, lock_mode mode)
 {
 	s->lock[lock].free_since = s->now;
+	if (mode != MODE_SHARED)
+		s->lock[lock].sharable_since = s->now;
+}
+
+/* A session waits for its request, or did until now. */
+void
+sim_wait(sim *s, const sim_cluster *c, const sim_session *session)
+{
+	if (session->request.kind > LOCKMGR_TRY)
+		return;
+	if (session->request.mode != MODE_SHARED)
+		s->lock[session->lock].sharable_since = s->now;
+	if (session->request.mode != MODE_EXCLUSIVE)
+		c->shared_wait[session->lock] = s->now;
 }
 
 /* I1: no other client believes that it holds the lock now, unless they share it. */
@@ -227,6 +241,61 @@ check_limit_of(sim *s, const sim_cluster *c, const struct hold *h, const lease *
 				  l->limit, session->request.limit);
 }
 
+/* Is a gate in the item, of another cluster than this one, that nobody takes for dead? */
+static bool
+has_gate(const sim *s, const sim_lock *lock, int but_of)
+{
+	return lock->gate_of != SIM_NOBODY && lock->gate_of != but_of &&
+		s->now - lock->gate_at < lock->gate_lease_ms * 950;
+}
+
+/* I6: a write to share the lock, or to set a gate, has not got past a living gate. */
+void
+sim_check_gate(sim *s, int number, const sim_call *call, int which)
+{
+	const sim_lock *lock = &s->lock[number];
+	dynamo_shared_kind kind = call->writes[which].kind;
+
+	if ((kind <= DYNAMO_SHARED_REPLACE || call->writes[which].limit > 0 ||
+		 kind == DYNAMO_SHARED_GATE) && has_gate(s, lock, call->cluster))
+		sim_wrong(s, "I6: cluster %d gets past the gate of cluster %d in %s", call->cluster,
+				  lock->gate_of, lock->name);
+}
+
+/* Does a session that has the lock wait for another one?  Then it may go first. */
+static bool
+holder_waits(const sim *s, const sim_cluster *c, int lock)
+{
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		const sim_session *session = &c->sessions[i];
+
+		for (int j = 0; j < SIM_HOLDS; j++)
+		{
+			if (session->holds[j].used && session->holds[j].lock == lock && session->waiting)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * I6: a cluster that has renewed its entry since another one's gate is in the item lets
+ * in nobody else.
+ */
+static void
+check_let_in(sim *s, const sim_cluster *c, const sim_saved *saved)
+{
+	const sim_lock *lock = &s->lock[saved->lock];
+	int64_t		since = lock->gate_since > c->troubled_at ? lock->gate_since : c->troubled_at;
+
+	if (has_gate(s, lock, c->number) && !lock->edited && !saved->excused &&
+		s->now - since > saved->l.lease_ms * 1000 / 3 * 106 / 100 + SECOND &&
+		!holder_waits(s, c, saved->lock))
+		sim_wrong(s, "I6: cluster %d shares %s for %" PRId64 " us after cluster %d has set a gate",
+				  c->number, lock->name, s->now - lock->gate_since, lock->gate_of);
+}
+
 /* The lock manager has saved a new hold. */
 void
 sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
@@ -274,6 +343,8 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 			check_reserved(s, lock, &saved->l, h->token);
 	}
 	note_token(lock, h->token, h->mode == MODE_EXCLUSIVE);
+	if (h->mode != MODE_EXCLUSIVE)
+		check_let_in(s, c, saved);
 }
 
 /* I1: the sessions that believe have no more permits than one of them allows. */
@@ -450,25 +521,29 @@ check_released(sim *s, const sim_cluster *c, const sim_session *session)
  * In a hot run: counts how long a cluster or a foreign client has waited for
  * others.  The wait begins with the request, or when this cluster last had the
  * lock, if that is later.  With two clusters, each waits for the other's run of
- * hand-overs.  With more clusters or foreign clients, chance decides who finds
- * the lock free first, so the wait has no bound.
+ * hand-overs, or, if clusters share, until they have learnt of its gate.  With more
+ * clusters or foreign clients, chance decides who finds the lock free first, so the
+ * wait has no bound; unless one cluster wants the lock exclusively and the others
+ * share it.
  */
 void
-sim_check_turn(sim *s, int64_t since, bool foreign)
+sim_check_turn(sim *s, int64_t since, sim_turn whose)
 {
 	sim_totals *t = s->totals;
 	int64_t		turn = s->now - since;
+	int64_t		bound = whose == TURN_CLUSTER ? 3 * SECOND : 2 * s->plan.lease_min_ms * MS;
 
 	if (s->plan.kind != KIND_HOT || s->phase >= PHASE_DRAIN)
 		return;
 	t->hot_grants++;
-	if (!foreign && turn < 2 * s->plan.hop + MS)
+	if (whose != TURN_FOREIGNER && turn < 2 * s->plan.hop + MS)
 		return;					/* handed over, or the lock was free */
-	t->turns[foreign]++;
-	t->turn_us[foreign] += (uint64_t) turn;
-	if (turn > t->longest_turn[foreign])
-		t->longest_turn[foreign] = turn;
-	if (s->plan.clusters == 2 && s->plan.foreigners == 0 && turn > 3 * SECOND)
+	t->turns[whose]++;
+	t->turn_us[whose] += (uint64_t) turn;
+	if (turn > t->longest_turn[whose])
+		t->longest_turn[whose] = turn;
+	if ((s->plan.clusters == 2 || s->plan.one_exclusive) && s->plan.foreigners == 0 &&
+		turn > bound)
 		sim_wrong(s, "I5: a cluster's turn comes after %" PRId64 " us", turn);
 }
 
@@ -585,6 +660,35 @@ sim_check_asked(sim *s, const sim_cluster *c, int slot)
 				  session->request.seq, slot);
 }
 
+static int64_t
+later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * I6: who waits for an exclusive lock that others share has a gate: its own, which
+ * nobody takes for dead, or another waiter's.  The first in its cluster's queue sees to
+ * that; this one is, or who is wants the same.
+ */
+static void
+check_has_gate(sim *s, const sim_cluster *c, const sim_session *session)
+{
+	const sim_lock *lock = &s->lock[session->lock];
+	int64_t		since = later(session->asked_at, c->shared_wait[session->lock]);
+	int64_t		life = lock->gate_lease_ms * (lock->gate_of == c->number ? 970 : 1080);
+
+	since = later(later(since, lock->shared_since), later(c->troubled_at, lock->late_at));
+	since = later(since, c->had[session->lock]);
+	if (session->request.mode != MODE_EXCLUSIVE || c->lease_of[session->lock] >= 0 ||
+		!lock->exists || !lock->shared || lock->released || lock->edited ||
+		s->now - since < s->plan.lease_max_ms * 1080 + s->plan.poll_interval_us * 106 / 100 + SECOND)
+		return;
+	if (lock->gate_of == SIM_NOBODY || s->now - lock->gate_at > life)
+		sim_wrong(s, "I6: cluster %d waits for those who share %s, without a gate", c->number,
+				  lock->name);
+}
+
 static void
 check_waiter(sim *s, const sim_cluster *c, int slot)
 {
@@ -595,15 +699,13 @@ check_waiter(sim *s, const sim_cluster *c, int slot)
 	if (!session->waiting || session->request.kind != LOCKMGR_ACQUIRE ||
 		sim_is_answered(c, session) || lock->broken)
 		return;
-	if (since < c->troubled_at)
-		since = c->troubled_at;
-	if (since < lock->free_since)
-		since = lock->free_since;
-	if (since < lock->late_at)
-		since = lock->late_at;
+	check_has_gate(s, c, session);
+	since = later(later(since, c->troubled_at), lock->late_at);
+	since = later(since, session->request.mode == MODE_SHARED ? lock->sharable_since :
+				  lock->free_since);
 	if (s->now - since > sim_patience(s))
-		sim_wrong(s, "I5: nobody has %s, and session %d of cluster %d does not get it",
-				  lock->name, slot, c->number);
+		sim_wrong(s, "I5: nobody has %s or waits for it otherwise, and session %d of cluster "
+				  "%d does not get it", lock->name, slot, c->number);
 }
 
 /* Does a session have this hold, or wait for the answer that grants it? */
@@ -641,7 +743,10 @@ check_known(sim *s, const sim_cluster *c, uint32_t index)
 				  saved->h.session.slot);
 }
 
-/* I5: a session does not wait for long if nobody holds the lock. */
+/*
+ * I5: a session does not wait for long if nobody holds the lock; nor if it would share
+ * the lock, and nobody has that otherwise, or waits for it otherwise.
+ */
 void
 sim_audit(sim *s)
 {
@@ -652,14 +757,23 @@ sim_audit(sim *s)
 	{
 		for (int c = 0; c < s->plan.clusters; c++)
 		{
-			if (sim_believes(s, &s->cluster[c], i))
-				sim_touch(s, i);
+			const sim_cluster *cluster = &s->cluster[c];
+
+			if (sim_believes(s, cluster, i))
+				sim_touch(s, i, cluster->saved[cluster->lease_of[i]].l.mode);
 		}
 		for (int f = 0; f < s->plan.foreigners; f++)
 		{
 			if (foreigner_believes(s, &s->foreigner[f], i))
-				sim_touch(s, i);
+				sim_touch(s, i, MODE_EXCLUSIVE);
 		}
+	}
+	for (int i = 0; i < s->plan.clusters * s->plan.sessions; i++)
+	{
+		const sim_cluster *c = &s->cluster[i / s->plan.sessions];
+
+		if (c->sessions[i % s->plan.sessions].waiting)
+			sim_wait(s, c, &c->sessions[i % s->plan.sessions]);
 	}
 	for (int i = 0; i < s->plan.clusters; i++)
 	{

@@ -29,7 +29,7 @@ crash(sim *s, sim_cluster *c)
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{
 		if (c->saved[i].l.state == LEASE_HELD)
-			sim_touch(s, c->saved[i].lock);
+			sim_touch(s, c->saved[i].lock, c->saved[i].l.mode);
 	}
 	memset(c->saved, 0, s->plan.max_leases * sizeof(sim_saved));
 	memset(c->saved_holds, 0, s->plan.max_leases * sizeof(sim_saved_hold));
@@ -37,7 +37,7 @@ crash(sim *s, sim_cluster *c)
 		c->lease_of[i] = -1;
 	memset(c->slots, 0, (size_t) s->plan.sessions * sizeof(sim_slot));
 	for (int i = 0; i < s->plan.sessions; i++)
-		sim_forget_session(s, &c->sessions[i]);
+		sim_forget_session(s, c, &c->sessions[i]);
 	sim_new_incarnation(c);
 	sim_start_later(s, c);
 }

@@ -105,10 +105,11 @@ foreign_item(sim *s, sim_lock *lock, const char *version, bool update)
 		lock->has_token = false;
 		lock->last_token = lock->last_exclusive = 0;
 		lock->erased_at = s->now;
+		lock->gate_of = SIM_NOBODY;
 	}
 	lock->owner = SIM_NOBODY;
 	snprintf(lock->version, sizeof(lock->version), "%s", version);
-	sim_touch(s, (int) (lock - s->lock));
+	sim_touch(s, (int) (lock - s->lock), MODE_EXCLUSIVE);
 }
 
 static void
@@ -118,9 +119,9 @@ item_gone(sim *s, sim_lock *lock)
 	lock->shared = false;
 	lock->last_token = lock->last_exclusive = 0;
 	lock->erased_at = s->now;
-	lock->owner = SIM_NOBODY;
+	lock->owner = lock->gate_of = SIM_NOBODY;
 	lock->version[0] = '\0';
-	sim_touch(s, (int) (lock - s->lock));
+	sim_touch(s, (int) (lock - s->lock), MODE_EXCLUSIVE);
 }
 
 static void
@@ -160,7 +161,7 @@ use_lock(sim *s, sim_foreigner *f)
 	else if (s->now >= f->release_at || s->phase >= PHASE_DRAIN)
 	{
 		f->holds = false;
-		sim_touch(s, f->lock);
+		sim_touch(s, f->lock, MODE_EXCLUSIVE);
 		send_request(s, f, FOREIGN_RELEASE, sim_hop(s));
 	}
 	else
@@ -202,7 +203,7 @@ believe(sim *s, sim_foreigner *f, int64_t hop)
 
 	f->holds = true;
 	f->valid_until = s->now - hop + lease * 9 / 10;
-	sim_touch(s, f->lock);
+	sim_touch(s, f->lock, MODE_EXCLUSIVE);
 	plan_step(s, f, sim_between(s, MS, s->plan.kind == KIND_HOT ? s->plan.step : lease / 3));
 }
 
@@ -262,7 +263,7 @@ put(sim *s, sim_foreigner *f)
 		sim_check_overwrite(s, f->lock, NULL, 0);
 		foreign_item(s, lock, f->version, update);
 		s->totals->foreign_grants++;
-		sim_check_turn(s, f->wanted_since, true);
+		sim_check_turn(s, f->wanted_since, TURN_FOREIGNER);
 		f->excused = false;
 		believe(s, f, 8 * MS);
 	}
@@ -349,7 +350,7 @@ release(sim *s, sim_foreigner *f, sim_lock *lock)
 		if (demand(s, TARGET("UpdateItem"), body))
 		{
 			lock->released = true;
-			sim_touch(s, f->lock);
+			sim_touch(s, f->lock, MODE_EXCLUSIVE);
 		}
 	}
 	give_up(s, f, sim_between(s, 0, s->plan.lease_max_ms * MS));
@@ -464,7 +465,7 @@ operator_sets(sim *s, int number, const char *expression, const char *attribute,
 	sim_say(s, "operator: %s of %s", attribute, lock->name);
 	lock->edited = true;
 	lock->late_at = s->now;
-	sim_touch(s, number);
+	sim_touch(s, number, MODE_EXCLUSIVE);
 	return true;
 }
 

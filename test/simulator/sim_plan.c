@@ -6,7 +6,8 @@
  * Most runs are short storms, which find races.  Crowds test queues, batches
  * and limits.  Long runs test what needs hours: clocks that drift apart, long
  * leases, and faults that last as long.  Hot runs have no faults: they measure
- * how long each cluster waits for the others.
+ * how long each cluster waits for the others, for one lock, or for a shared lock and
+ * a semaphore.
  *
  *-------------------------------------------------------------------------
  */
@@ -104,8 +105,10 @@ sim_draw_plan(sim *s)
 			break;
 	}
 	plan->same_percent = plan->kind == KIND_HOT ? 100 : sim_chance(s, 50) ? 30 : 95;
-	plan->shared_percent = plan->kind == KIND_HOT || sim_chance(s, 40) ? 0 :
-		(unsigned) sim_between(s, 10, 90);
+	plan->shared_percent = sim_chance(s, 40) ? 0 : (unsigned) sim_between(s, 10, 90);
+	plan->one_exclusive = plan->kind == KIND_HOT && plan->shared_percent > 0 && sim_chance(s, 50);
+	if (plan->kind == KIND_HOT && plan->shared_percent > 0)
+		plan->locks = 2;		/* a shared lock and a semaphore */
 	plan->late_percent = sim_chance(s, 30) ? 0 : (unsigned) sim_between(s, 1, 50);
 	plan->foreigners = sim_chance(s, 60) ? 0 : (int) sim_between(s, 1, SIM_FOREIGNERS);
 	plan->operator = plan->kind != KIND_HOT && sim_chance(s, 20);

@@ -222,12 +222,13 @@ new_cluster(sim *s, int number)
 	c->saved_holds = calloc(s->plan.max_leases, sizeof(sim_saved_hold));
 	c->lease_of = malloc((size_t) s->plan.locks * sizeof(int));
 	c->had = calloc((size_t) s->plan.locks, sizeof(int64_t));
+	c->shared_wait = calloc((size_t) s->plan.locks, sizeof(int64_t));
 	c->sessions = calloc(sessions, sizeof(sim_session));
 	c->slots = calloc(sessions, sizeof(sim_slot));
 	c->worker.notes = calloc(sessions, sizeof(mailbox_note));
 	c->owed = calloc(sessions, sizeof(uint64_t));
-	if (c->saved == NULL || c->saved_holds == NULL || c->lease_of == NULL || c->had == NULL || c->sessions == NULL ||
-		c->slots == NULL || c->worker.notes == NULL || c->owed == NULL)
+	if (c->saved == NULL || c->saved_holds == NULL || c->lease_of == NULL || c->had == NULL ||
+		c->shared_wait == NULL || c->sessions == NULL || c->slots == NULL || c->worker.notes == NULL || c->owed == NULL)
 		abort();
 	sim_mailbox_new(s, c);
 	for (int i = 0; i < s->plan.locks; i++)
@@ -273,6 +274,7 @@ tear_down(sim *s)
 		free(s->cluster[i].saved_holds);
 		free(s->cluster[i].lease_of);
 		free(s->cluster[i].had);
+		free(s->cluster[i].shared_wait);
 		free(s->cluster[i].sessions);
 		free(s->cluster[i].slots);
 		free(s->cluster[i].worker.notes);

@@ -48,25 +48,29 @@ sim_attach(sim *s, sim_cluster *c, int slot)
 	sim_end_race(before);
 }
 
+/* In hot runs, each lock is shared in one way, and each request is for one permit. */
 static lockmgr_request
-make_request(sim *s, const sim_session *session, lockmgr_kind kind, int lock)
+make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int lock)
 {
+	bool		hot = s->plan.kind == KIND_HOT;
 	bool		same = sim_chance(s, s->plan.same_percent);
-	bool		shares = s->phase < PHASE_PROBE && sim_chance(s, s->plan.shared_percent);
-	int32_t		limit = s->lock[lock].limit + (sim_chance(s, 10) ? 1 : 0);
+	bool		shares = s->phase < PHASE_PROBE && (sim_chance(s, s->plan.shared_percent) ||
+													(s->plan.one_exclusive && c->number > 0));
+	int32_t		limit = s->lock[lock].limit + (!hot && sim_chance(s, 10) ? 1 : 0);
 	int64_t		lease_ms = same ? s->plan.lease_min_ms :
 		sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
 
 	return (lockmgr_request) {
-		.session = session->me,
+		.session = c->sessions[slot].me,
 		.kind = kind,
 		.name = s->lock[lock].name,
 		.name_len = s->lock[lock].name_len,
-		.mode = !shares ? MODE_EXCLUSIVE : sim_chance(s, 50) ? MODE_SHARED : MODE_SEMAPHORE,
-		.permits = limit > 1 && sim_chance(s, 20) ? 2 : 1,
+		.mode = !shares ? MODE_EXCLUSIVE : (hot ? lock == 0 : sim_chance(s, 50)) ?
+			MODE_SHARED : MODE_SEMAPHORE,
+		.permits = !hot && limit > 1 && sim_chance(s, 20) ? 2 : 1,
 		.limit = limit,
 		.lease_ms = lease_ms,
-		.margin_us = lease_ms * 100,
+		.margin_us = lease_ms * sim_between(s, 100, 500),
 		.holder = &somebody,
 		.data = !same && !shares && sim_chance(s, 30) ? (const uint8_t *) "data" : NULL,
 		.data_len = 4,
@@ -85,6 +89,7 @@ post(sim *s, sim_cluster *c, int slot, lockmgr_request request, int lock)
 	session->lock = lock;
 	session->waiting = true;
 	session->asked_at = s->now;
+	sim_wait(s, c, session);
 	sim_say(s, "%d: session %d posts request %" PRIu64 " kind %d %s mode %d, %d of %d permits",
 			c->number, slot, request.seq, (int) request.kind, s->lock[lock].name,
 			(int) request.mode, (int) request.permits, (int) request.limit);
@@ -94,7 +99,7 @@ post(sim *s, sim_cluster *c, int slot, lockmgr_request request, int lock)
 void
 sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock)
 {
-	post(s, c, slot, make_request(s, &c->sessions[slot], kind, lock), lock);
+	post(s, c, slot, make_request(s, c, slot, kind, lock), lock);
 }
 
 bool
@@ -115,9 +120,11 @@ clear_hold(sim *s, sim_hold *hold)
 }
 
 void
-sim_forget_session(sim *s, sim_session *session)
+sim_forget_session(sim *s, const sim_cluster *c, sim_session *session)
 {
 	session->me.generation = 0;
+	if (session->waiting)
+		sim_wait(s, c, session);
 	session->waiting = false;
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
@@ -133,7 +140,7 @@ sim_end_session(sim *s, sim_cluster *c, int slot)
 	sim_race	before = sim_begin_race(s, c, slot, SIDE_SESSION);
 
 	sim_say(s, "%d: session %d ends", c->number, slot);
-	sim_forget_session(s, &c->sessions[slot]);
+	sim_forget_session(s, c, &c->sessions[slot]);
 	mailbox_detach(&c->box, me);
 	sim_end_race(before);
 }
@@ -165,6 +172,7 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 	const lockmgr_answer *answer = &c->slots[session->me.slot].answer;
 	bool		lost = false;
 
+	sim_wait(s, c, session);
 	session->waiting = false;
 	(void) mailbox_accept(&c->box, session->me, session->request.seq);
 	if (answer->seq != session->request.seq ||
@@ -229,6 +237,7 @@ cancel(sim *s, sim_cluster *c, int slot)
 
 	sim_say(s, "%d: session %d cancels request %" PRIu64, c->number, slot,
 			session->request.seq);
+	sim_wait(s, c, session);
 	session->waiting = false;
 	mailbox_cancel(&c->box, session->me, session->request.seq);
 	sim_end_race(before);
@@ -239,7 +248,7 @@ cancel(sim *s, sim_cluster *c, int slot)
 static void
 ask_about(sim *s, sim_cluster *c, int slot, sim_hold *hold, lockmgr_kind kind)
 {
-	lockmgr_request request = make_request(s, &c->sessions[slot], kind, hold->lock);
+	lockmgr_request request = make_request(s, c, slot, kind, hold->lock);
 
 	request.hold_index = hold->index;
 	request.lease_index = hold->lease;

@@ -48,7 +48,7 @@ sim_table_new(sim *s)
 		/* Some names have characters that JSON must escape. */
 		snprintf(lock->name, sizeof(lock->name), i % 4 == 3 ? "\"l\xc3\xb6" "ck\"\n%d" : "lock%d", i);
 		lock->name_len = strlen(lock->name);
-		lock->owner = SIM_NOBODY;
+		lock->owner = lock->gate_of = SIM_NOBODY;
 		lock->limit = (int32_t) sim_between(s, 1, 3);
 	}
 }
@@ -92,8 +92,11 @@ check_token(sim *s, const sim_lock *lock, int64_t token)
 
 /* A write in shared mode: what the item should contain now. */
 static void
-shared_written(sim_lock *lock, dynamo_shared_kind kind, int64_t token)
+shared_written(sim *s, sim_lock *lock, const sim_call *call, int which)
 {
+	dynamo_shared_kind kind = call->writes[which].kind;
+	int64_t		token = call->writes[which].last_token;
+
 	if (kind <= DYNAMO_SHARED_REPLACE)
 	{
 		lock->has_token = true;
@@ -103,7 +106,18 @@ shared_written(sim_lock *lock, dynamo_shared_kind kind, int64_t token)
 	{
 		lock->exists = lock->shared = true;
 		lock->released = false;
-		lock->owner = SIM_NOBODY;
+		lock->owner = lock->gate_of = SIM_NOBODY;
+		lock->shared_since = s->now;
+	}
+	if (kind == DYNAMO_SHARED_GATE || kind == DYNAMO_SHARED_RENEW_GATE)
+	{
+		if (kind == DYNAMO_SHARED_GATE)
+		{
+			lock->gate_of = call->cluster;
+			lock->gate_lease_ms = call->writes[which].lease_ms;
+			lock->gate_since = s->now;
+		}
+		lock->gate_at = s->now;
 	}
 	if (kind == DYNAMO_SHARED_LAST)
 		lock->released = true;
@@ -144,7 +158,8 @@ sim_written(sim *s, const sim_call *call, int which)
 		lock->late_at = s->now;
 	if (shared)
 	{
-		shared_written(lock, call->writes[which].kind, call->writes[which].last_token);
+		sim_check_gate(s, call->writes[which].lock, call, which);
+		shared_written(s, lock, call, which);
 		sim_check_entries(s, call->writes[which].lock, call, which);
 	}
 	/* A gate's nonce is not saved: it belongs to no lease. */
@@ -166,6 +181,7 @@ sim_written(sim *s, const sim_call *call, int which)
 		lock->exists = true;
 		lock->released = lock->shared = false;
 		lock->owner = c->number;
+		lock->gate_of = SIM_NOBODY;
 		lock->incarnation = nonce->incarnation;
 	}
 	if (op == DYNAMO_RELEASE)

@@ -99,7 +99,7 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 		saved->lock = sim_lock_number(s, name, name_len);
 	if (saved->l.state == LEASE_HELD)
 	{
-		sim_touch(s, saved->lock);
+		sim_touch(s, saved->lock, saved->l.mode);
 		c->had[saved->lock] = s->now;
 	}
 	mailbox_begin_save(&saved->words, lease);
@@ -150,7 +150,8 @@ answer_listener(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 	sim_check_answer(s, c, answer);
 	if (answer->result == LOCKMGR_GRANTED)
 		sim_check_turn(s, session->asked_at > c->had[session->lock] ? session->asked_at :
-					   c->had[session->lock], false);
+					   c->had[session->lock], s->plan.shared_percent > 0 ?
+					   TURN_SHARING_CLUSTER : TURN_CLUSTER);
 }
 
 static void

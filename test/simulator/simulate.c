@@ -100,7 +100,7 @@ add_up(sim_totals *sum, const sim_totals *part)
 	}
 	for (size_t i = 0; i < count; i++)
 		to[i] += from[i];
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < SIM_TURNS; i++)
 	{
 		if (part->longest_turn[i] > sum->longest_turn[i])
 			sum->longest_turn[i] = part->longest_turn[i];
@@ -135,13 +135,15 @@ report_kinds(const sim_totals *t, double real)
 static void
 report_turns(const sim_totals *t)
 {
-	static const char *const whose[] = {"a cluster's", "a foreign client's"};
+	static const char *const whose[SIM_TURNS] = {
+		"a cluster's", "among clusters that share, a cluster's", "a foreign client's"
+	};
 
 	if (t->simulated[KIND_HOT] == 0)
 		return;
 	printf("hot runs: %.1f grants a simulated second\n",
 		   (double) t->hot_grants / ((double) t->simulated[KIND_HOT] / 1e6));
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < SIM_TURNS; i++)
 	{
 		if (t->turns[i] > 0)
 			printf("  %s turn comes after %.3f s on average, %.3f s at most, of %" PRIu64

@@ -63,6 +63,17 @@ foreign_entry(harness *h, const char *name, const char *version, int32_t permits
 	return entry;
 }
 
+/* Another cluster's gate in an item that is shared. */
+static void
+foreign_gate(harness *h, const char *name, const char *version, int64_t lease_ms)
+{
+	dynamo_shared *shared = map_of(h, name);
+
+	shared->gate = true;
+	shared->gate_lease_ms = lease_ms;
+	snprintf(shared->gate_version, sizeof(shared->gate_version), "%s", version);
+}
+
 static int
 writes_of(const harness *h, dynamo_shared_kind kind)
 {
@@ -354,9 +365,7 @@ LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
 {
 	share(h, 0, "a");
 	settle(h);
-	map_of(h, "a")->gate = true;
-	map_of(h, "a")->gate_lease_ms = LEASE_MS;
-	snprintf(map_of(h, "a")->gate_version, DYNAMO_VERSION_SIZE, "g1");
+	foreign_gate(h, "a", "g1", LEASE_MS);
 	run(h, LEASE_US / 2);		/* a renewal shows it */
 	share(h, 1, "a");
 	run(h, SECOND);
@@ -368,6 +377,55 @@ LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
 	assert_waits(h, 1);
 	run(h, LEASE_US);
 	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+/* We renew our entry less often than a waiter with a short lease renews its gate. */
+LOCKMGR_TEST(a_gate_is_not_dead_because_we_have_not_looked)
+{
+	share(h, 0, "a");
+	settle(h);
+	foreign_gate(h, "a", "g1", 2000);
+	run(h, LEASE_US / 3 + SECOND);	/* a renewal shows it */
+	foreign_gate(h, "a", "g2", 2000);
+	run(h, 3 * SECOND);
+	share(h, 1, "a");
+	settle(h);
+	assert_waits(h, 1);
+	run(h, 3 * SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(our_gate_is_renewed_in_time_however_rare_our_polls_are)
+{
+	char		version[16];
+
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
+	h->lease_ms = 3000;
+	foreign_entry(h, "a", "v0", 1, false);
+	acquire(h, 0, "a");
+	for (int i = 1; i <= 20; i++)
+	{
+		run(h, 10 * SECOND);
+		snprintf(version, sizeof(version), "v%d", i);
+		memcpy(map_of(h, "a")->entries[0].version, version, sizeof(version));
+	}
+	assert_waits(h, 0);
+	assert_true(writes_of(h, DYNAMO_SHARED_RENEW_GATE) > 190);
+}
+
+/* The next waiter goes on with the gate, which keeps the lease that it was set with. */
+LOCKMGR_TEST(our_gate_is_renewed_as_its_own_lease_demands)
+{
+	foreign_entry(h, "a", "v1", 1, false);
+	h->lease_ms = 3000;
+	acquire(h, 0, "a");
+	run(h, SECOND / 2);
+	h->lease_ms = LEASE_MS;
+	acquire(h, 1, "a");
+	cancel(h, 0);
+	run(h, 5 * SECOND);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_GATE), 1);
+	assert_true(writes_of(h, DYNAMO_SHARED_RENEW_GATE) >= 4);
 }
 
 LOCKMGR_TEST(unknown_outcomes_of_shared_writes_are_found_out)
