@@ -295,7 +295,7 @@ number(int n)
 static void
 choose_order(void)
 {
-	int c, e, n, token;
+	int c, e, n, token, highest = 0;
 
 	memset(order, 0, sizeof(order));
 	order[NONCES] = NONCES;
@@ -315,7 +315,10 @@ choose_order(void)
 		for (e = 0; e < SUBJECTS; e++)
 			number(now.k[c].seen[e]);
 	}
-	for (token = TOKENS - 1; token > 0; token--)
+	for (n = 1; n <= 2 * SLOTS; n++)
+		if (now.w[n].token > highest)
+			highest = now.w[n].token;
+	for (token = highest; token > 0; token--)
 		for (n = 1; n <= 2 * SLOTS; n++)
 			if (now.w[n].token == token)
 				number(n);

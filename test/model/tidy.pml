@@ -132,7 +132,7 @@ number(int n)
 static void
 choose_order(void)
 {
-	int i, n, token;
+	int i, n, token, highest = 0;
 
 	memset(order, 0, sizeof(order));
 	taken[0] = taken[1] = 0;
@@ -147,7 +147,10 @@ choose_order(void)
 		number(now.k[i].seen);
 		number(now.k[i].reply_version);
 	}
-	for (token = TOKENS - 1; token >= 0; token--)
+	for (n = 1; n <= 2 * SLOTS; n++)
+		if (now.w[n].token > highest)
+			highest = now.w[n].token;
+	for (token = highest; token >= 0; token--)
 		for (n = 1; n <= 2 * SLOTS; n++)
 			if (now.w[n].op == ACQUIRE && now.w[n].token == token)
 				number(n);

@@ -562,6 +562,7 @@ extern void sim_check_nothing_left(sim *s);
 extern void sim_audit(sim *s);
 extern void sim_touch(sim *s, int lock, lock_mode mode);
 extern void sim_wait(sim *s, const sim_cluster *c, const sim_session *session);
+extern bool sim_gate_lives(const sim *s, const sim_lock *lock);
 extern void sim_check_gate(sim *s, int lock, const sim_call *call, int which);
 
 /* sim_run.c */

@@ -241,12 +241,11 @@ check_limit_of(sim *s, const sim_cluster *c, const struct hold *h, const lease *
 				  l->limit, session->request.limit);
 }
 
-/* Is a gate in the item, of another cluster than this one, that nobody takes for dead? */
-static bool
-has_gate(const sim *s, const sim_lock *lock, int but_of)
+/* Is a gate in the item that nobody takes for dead? */
+bool
+sim_gate_lives(const sim *s, const sim_lock *lock)
 {
-	return lock->gate_of != SIM_NOBODY && lock->gate_of != but_of &&
-		s->now - lock->gate_at < lock->gate_lease_ms * 950;
+	return lock->gate_of != SIM_NOBODY && s->now - lock->gate_at < lock->gate_lease_ms * 950;
 }
 
 /* I6: a write to share the lock, or to set a gate, has not got past a living gate. */
@@ -256,8 +255,9 @@ sim_check_gate(sim *s, int number, const sim_call *call, int which)
 	const sim_lock *lock = &s->lock[number];
 	dynamo_shared_kind kind = call->writes[which].kind;
 
-	if ((kind <= DYNAMO_SHARED_REPLACE || call->writes[which].limit > 0 ||
-		 kind == DYNAMO_SHARED_GATE) && has_gate(s, lock, call->cluster))
+	if ((kind <= DYNAMO_SHARED_REPLACE || kind == DYNAMO_SHARED_GATE ||
+		 call->writes[which].limit > 0) &&
+		lock->gate_of != call->cluster && sim_gate_lives(s, lock))
 		sim_wrong(s, "I6: cluster %d gets past the gate of cluster %d in %s", call->cluster,
 				  lock->gate_of, lock->name);
 }
@@ -289,7 +289,7 @@ check_let_in(sim *s, const sim_cluster *c, const sim_saved *saved)
 	const sim_lock *lock = &s->lock[saved->lock];
 	int64_t		since = lock->gate_since > c->troubled_at ? lock->gate_since : c->troubled_at;
 
-	if (has_gate(s, lock, c->number) && !lock->edited && !saved->excused &&
+	if (lock->gate_of != c->number && sim_gate_lives(s, lock) && !lock->edited && !saved->excused &&
 		s->now - since > saved->l.lease_ms * 1000 / 3 * 106 / 100 + SECOND &&
 		!holder_waits(s, c, saved->lock))
 		sim_wrong(s, "I6: cluster %d shares %s for %" PRId64 " us after cluster %d has set a gate",
@@ -677,12 +677,14 @@ check_has_gate(sim *s, const sim_cluster *c, const sim_session *session)
 	const sim_lock *lock = &s->lock[session->lock];
 	int64_t		since = later(session->asked_at, c->shared_wait[session->lock]);
 	int64_t		life = lock->gate_lease_ms * (lock->gate_of == c->number ? 970 : 1080);
+	int64_t		time = s->plan.lease_max_ms * 1080 + s->plan.poll_interval_us * 106 / 100 +
+		SECOND;
 
 	since = later(later(since, lock->shared_since), later(c->troubled_at, lock->late_at));
 	since = later(since, c->had[session->lock]);
 	if (session->request.mode != MODE_EXCLUSIVE || c->lease_of[session->lock] >= 0 ||
 		!lock->exists || !lock->shared || lock->released || lock->edited ||
-		s->now - since < s->plan.lease_max_ms * 1080 + s->plan.poll_interval_us * 106 / 100 + SECOND)
+		s->now - since < time)
 		return;
 	if (lock->gate_of == SIM_NOBODY || s->now - lock->gate_at > life)
 		sim_wrong(s, "I6: cluster %d waits for those who share %s, without a gate", c->number,

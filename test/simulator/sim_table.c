@@ -111,11 +111,12 @@ shared_written(sim *s, sim_lock *lock, const sim_call *call, int which)
 	}
 	if (kind == DYNAMO_SHARED_GATE || kind == DYNAMO_SHARED_RENEW_GATE)
 	{
+		if (kind == DYNAMO_SHARED_GATE || !sim_gate_lives(s, lock))
+			lock->gate_since = s->now;	/* or it was dead to others */
 		if (kind == DYNAMO_SHARED_GATE)
 		{
 			lock->gate_of = call->cluster;
 			lock->gate_lease_ms = call->writes[which].lease_ms;
-			lock->gate_since = s->now;
 		}
 		lock->gate_at = s->now;
 	}
