@@ -18,7 +18,8 @@
  * A line of the history has, between tabs: operation, session (cluster, number,
  * how often it has connected), lock, token, sent, received, server's time before
  * and after the call, SQLSTATE ("lost": the connection was), the write's id,
- * a detail.  All times are CLOCK_BOOTTIME in microseconds; 0: not known.
+ * the lock's mode ("exclusive", "shared", "semaphore PERMITS/LIMIT"), a detail.
+ * All times are CLOCK_BOOTTIME in microseconds; 0: not known.
  */
 #define _GNU_SOURCE
 
@@ -138,17 +139,20 @@ record(const Session *s, const Step *step, const PGresult *result, int64_t recei
 	int64_t		token = plan->token[slot];
 	int64_t		write_id = 0;
 	char		name[16];
+	char		mode_text[48];
 
 	if (op_returns_token(step->op))
 		token = good ? field(result, call ? 0 : 1) : 0;
 	if (step->op == OP_WRITE || call || about_write)
 		write_id = plan->write_id;
 	lock_name(plan->lock[slot], name, sizeof(name));
-	fprintf(history, "%s\t%d.%d.%d\t%s\t%lld\t%lld\t%lld\t%lld\t%lld\t%s\t%lld\t",
+	mode_name(plan, slot, mode_text, sizeof(mode_text));
+	fprintf(history, "%s\t%d.%d.%d\t%s\t%lld\t%lld\t%lld\t%lld\t%lld\t%s\t%lld\t%s\t",
 			op_names[step->op], s->cluster, s->number, s->connection, name,
 			(long long) token, (long long) s->sent, (long long) received,
 			(long long) (good ? field(result, call ? 1 : 0) : 0),
-			(long long) (good ? field(result, 2) : 0), state, (long long) write_id);
+			(long long) (good ? field(result, 2) : 0), state, (long long) write_id,
+			mode_text);
 	put_detail(step, result, good);
 	fputc('\n', history);
 }

@@ -24,6 +24,13 @@
 #define OPERATOR_LOCKS 8
 #define LOCKS (NORMAL_LOCKS + OPERATOR_LOCKS)
 
+typedef enum LockMode
+{
+	EXCLUSIVE,
+	SHARED,
+	SEMAPHORE
+} LockMode;
+
 typedef enum Op
 {
 	OP_ACQUIRE,
@@ -64,6 +71,9 @@ typedef struct Plan
 	int			count;
 	int			next;
 	int			lock[2];
+	LockMode	lock_mode[2];
+	int			permits[2];		/* of a semaphore */
+	int			limit[2];
 	int64_t		token[2];
 	int64_t		write_id;		/* of the open transaction's write, or 0 */
 	int			written_slot;
@@ -76,6 +86,7 @@ extern void plan_probe(Plan *plan, int lock, int wait_ms);
 extern void plan_stop(Plan *plan, bool before);
 extern void plan_after_error(Plan *plan, bool in_transaction);
 extern void lock_name(int lock, char *name, size_t size);
+extern void mode_name(const Plan *plan, int slot, char *name, size_t size);
 extern bool step_sql(Plan *plan, const Step *step, char *sql);
 extern bool op_grants(Op op);
 extern bool op_returns_token(Op op);

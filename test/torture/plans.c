@@ -3,7 +3,8 @@
  *	  What a session of the torture does: plans of a few steps, drawn by lot.
  *
  * A session waits for a lock only while it holds none (a second one is only
- * tried), so that no plan can deadlock with another.
+ * tried), so that no plan can deadlock with another.  It wants each lock in one
+ * mode; sessions of other plans want the same lock in other modes.
  */
 #include "client.h"
 
@@ -38,6 +39,15 @@ lock_name(int lock, char *name, size_t size)
 		snprintf(name, size, "o%d", lock - NORMAL_LOCKS);
 }
 
+void
+mode_name(const Plan *plan, int slot, char *name, size_t size)
+{
+	if (plan->lock_mode[slot] == SEMAPHORE)
+		snprintf(name, size, "semaphore %d/%d", plan->permits[slot], plan->limit[slot]);
+	else
+		snprintf(name, size, "%s", plan->lock_mode[slot] == SHARED ? "shared" : "exclusive");
+}
+
 bool
 op_grants(Op op)
 {
@@ -56,11 +66,42 @@ add(Plan *plan, Op op, int slot, int ms)
 	plan->steps[plan->count++] = (Step) {op, slot, ms, 0};
 }
 
-/* Every tenth plan is about the same lock. */
+/* Every tenth plan is about lock 0, lock 1 or lock 2 each. */
 static int
 some_lock(void)
 {
-	return random_below(10) == 0 ? 0 : random_below(LOCKS);
+	int			hot = random_below(10);
+
+	return hot < 3 ? hot : random_below(LOCKS);
+}
+
+/* Lock 1 is mostly a semaphore, lock 2 mostly shared; all others are everything. */
+static LockMode
+some_mode(int lock)
+{
+	static const LockMode modes[] = {EXCLUSIVE, EXCLUSIVE, EXCLUSIVE, EXCLUSIVE, SHARED,
+		SHARED, SHARED, SEMAPHORE, SEMAPHORE, SEMAPHORE};
+
+	if (lock == 1 && random_below(10))
+		return SEMAPHORE;
+	if (lock == 2 && random_below(10))
+		return SHARED;
+	return modes[random_below(sizeof(modes) / sizeof(modes[0]))];
+}
+
+static int
+some_limit(int lock)
+{
+	return random_below(4) ? 2 + lock % 4 : 1 + random_below(6);
+}
+
+/* One to three. */
+static int
+some_permits(int limit)
+{
+	int			permits = random_below(3) ? 1 : 1 + random_below(3);
+
+	return permits < limit ? permits : limit;
 }
 
 static int
@@ -77,6 +118,12 @@ start_plan(Plan *plan)
 	do
 		plan->lock[1] = some_lock();
 	while (plan->lock[1] == plan->lock[0]);
+	for (int slot = 0; slot < 2; slot++)
+	{
+		plan->lock_mode[slot] = some_mode(plan->lock[slot]);
+		plan->limit[slot] = some_limit(plan->lock[slot]);
+		plan->permits[slot] = some_permits(plan->limit[slot]);
+	}
 	plan->token[0] = plan->token[1] = 0;
 	plan->write_id = 0;
 }
@@ -213,6 +260,7 @@ plan_early_release(Plan *plan)
 static void
 plan_procedure(Plan *plan)
 {
+	plan->lock_mode[0] = EXCLUSIVE;
 	add(plan, OP_PROCEDURE, 0, some_wait());
 	add(plan, OP_TOKEN, 0, 0);
 }
@@ -245,6 +293,7 @@ plan_probe(Plan *plan, int lock, int wait_ms)
 {
 	start_plan(plan);
 	plan->lock[0] = lock;
+	plan->lock_mode[0] = EXCLUSIVE;
 	add(plan, OP_PROBE, 0, wait_ms);
 	add(plan, OP_RELEASE, 0, 0);
 }
@@ -277,21 +326,47 @@ plan_after_error(Plan *plan, bool in_transaction)
 
 /* A call between two readings of the true time. */
 static void
-timed(char *sql, const char *format, const char *name, int lease_ms, int wait_ms)
+timed(char *sql, const char *function, const char *arguments)
 {
-	char		call[SQL_SIZE / 2];
-
-	snprintf(call, sizeof(call), format, name, lease_ms, wait_ms);
-	snprintf(sql, SQL_SIZE, "SELECT torture_now(), %s, torture_now()", call);
+	snprintf(sql, SQL_SIZE, "SELECT torture_now(), %s(%s), torture_now()", function,
+			 arguments);
 }
 
 static void
+acquire_sql(const Plan *plan, const Step *step, const char *name, char *sql)
+{
+	static const char *const functions[][OP_PROBE + 1] = {
+		[EXCLUSIVE] = {"ddb_lock_acquire", "ddb_lock_try_acquire", "ddb_xact_lock_acquire",
+			"ddb_xact_lock_try_acquire", "ddb_lock_acquire"},
+		[SHARED] = {"ddb_lock_acquire_shared", "ddb_lock_try_acquire_shared",
+			"ddb_xact_lock_acquire_shared", "ddb_xact_lock_try_acquire_shared"},
+		[SEMAPHORE] = {"ddb_semaphore_acquire", "ddb_semaphore_try_acquire",
+			"ddb_xact_semaphore_acquire", "ddb_xact_semaphore_try_acquire"},
+	};
+	LockMode	mode = plan->lock_mode[step->slot];
+	char		arguments[SQL_SIZE / 2];
+	int			length = snprintf(arguments, sizeof(arguments), "'%s'", name);
+
+	if (mode == SEMAPHORE)
+		length += snprintf(arguments + length, sizeof(arguments) - length, ", %d, %d",
+						   plan->limit[step->slot], plan->permits[step->slot]);
+	length += snprintf(arguments + length, sizeof(arguments) - length, ", '%d ms'",
+					   LEASE_MS(plan->lock[step->slot]));
+	if (step->op != OP_TRY && step->op != OP_XACT_TRY)
+		snprintf(arguments + length, sizeof(arguments) - length, ", '%d ms'", step->ms);
+	timed(sql, functions[mode][step->op], arguments);
+}
+
+/* The fence is for exclusive locks only: tokens of those who share have no order. */
+static void
 write_sql(Plan *plan, const Step *step, const char *name, char *sql)
 {
+	bool		fence = fenced && plan->lock_mode[step->slot] == EXCLUSIVE;
+
 	plan->write_id = ++last_write_id;
 	plan->written_slot = step->slot;
 	snprintf(sql, SQL_SIZE, "SELECT %s('%s', %lld, %lld)",
-			 fenced ? "torture_write" : "torture_write_unfenced", name,
+			 fence ? "torture_write" : "torture_write_unfenced", name,
 			 (long long) plan->token[step->slot], (long long) plan->write_id);
 }
 
@@ -317,40 +392,38 @@ step_sql(Plan *plan, const Step *step, char *sql)
 		[OP_KEEP_SAVEPOINT] = "RELEASE s",[OP_COMMIT] = "COMMIT",
 		[OP_ROLLBACK] = "ROLLBACK",[OP_THINK] = NULL
 	};
-	int			lease = LEASE_MS(plan->lock[step->slot]);
+	static const char *const releases[] = {
+		[EXCLUSIVE] = "ddb_lock_release",[SHARED] = "ddb_lock_release_shared",
+		[SEMAPHORE] = "ddb_semaphore_release"
+	};
 	char		name[16];
+	char		quoted[20];
 
 	lock_name(plan->lock[step->slot], name, sizeof(name));
+	snprintf(quoted, sizeof(quoted), "'%s'", name);
 	switch (step->op)
 	{
 		case OP_ACQUIRE:
-		case OP_PROBE:
-			timed(sql, "ddb_lock_acquire('%s', '%d ms', '%d ms')", name, lease, step->ms);
-			return true;
-		case OP_XACT_ACQUIRE:
-			timed(sql, "ddb_xact_lock_acquire('%s', '%d ms', '%d ms')", name, lease,
-				  step->ms);
-			return true;
 		case OP_TRY:
-			timed(sql, "ddb_lock_try_acquire('%s', '%d ms')", name, lease, 0);
-			return true;
+		case OP_XACT_ACQUIRE:
 		case OP_XACT_TRY:
-			timed(sql, "ddb_xact_lock_try_acquire('%s', '%d ms')", name, lease, 0);
+		case OP_PROBE:
+			acquire_sql(plan, step, name, sql);
 			return true;
 		case OP_REQUIRE:
-			timed(sql, "ddb_lock_require('%s')", name, 0, 0);
+			timed(sql, "ddb_lock_require", quoted);
 			return true;
 		case OP_TOKEN:
-			timed(sql, "ddb_lock_token('%s')", name, 0, 0);
+			timed(sql, "ddb_lock_token", quoted);
 			return true;
 		case OP_RENEW:
-			timed(sql, "ddb_lock_renew('%s')", name, 0, 0);
+			timed(sql, "ddb_lock_renew", quoted);
 			return true;
 		case OP_RELEASE:
-			timed(sql, "ddb_lock_release('%s')", name, 0, 0);
+			timed(sql, releases[plan->lock_mode[step->slot]], quoted);
 			return true;
 		case OP_RELEASE_ALL:
-			timed(sql, "ddb_lock_release_all()", name, 0, 0);
+			timed(sql, "ddb_lock_release_all", "");
 			return true;
 		case OP_WRITE:
 			write_sql(plan, step, name, sql);

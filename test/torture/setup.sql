@@ -27,7 +27,8 @@ BEGIN
 END
 $$;
 
--- The same without a fence, to show that the checker sees what comes of it.
+-- The same without a fence: for locks that are shared, and to show that the checker
+-- sees what comes of it.
 CREATE FUNCTION torture_write_unfenced(lock_name text, new_token bigint, write_id bigint)
 RETURNS void LANGUAGE sql AS $$
 	INSERT INTO written (lock, token, id) VALUES (lock_name, new_token, write_id);

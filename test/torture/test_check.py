@@ -12,16 +12,30 @@ CHECK = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'check')
 S = 1000000                             # a second
 
 
-def op(name, session, token, sent, lock='n0', state='00000', write=0, detail='', took=1000):
+def op(name, session, token, sent, lock='n0', state='00000', write=0, detail='', took=1000,
+       mode='exclusive'):
     """A line of history; the server's times lie just inside the client's."""
     sent = int(sent)
     known = state == '00000' and name not in ('commit', 'write')
     return '\t'.join(map(str, (name, session, lock, token, sent, sent + took,
                                sent + 1 if known else 0,
-                               sent + took - 1 if known else 0, state, write, detail)))
+                               sent + took - 1 if known else 0, state, write, mode, detail)))
+
+
+def shared(name, session, token, sent, **more):
+    return op(name, session, token, sent, mode='shared', **more)
+
+
+def permits(count, limit):
+    def permits_op(name, session, token, sent, **more):
+        return op(name, session, token, sent, mode='semaphore %d/%d' % (count, limit), **more)
+    return permits_op
 
 
 A, B = '0.0.1', '1.0.1'
+A2, B2, C = '0.1.1', '1.1.1', '2.0.1'
+one_of_1, one_of_2, one_of_3 = permits(1, 1), permits(1, 2), permits(1, 3)
+two_of_2, two_of_3, three_of_3 = permits(2, 2), permits(2, 3), permits(3, 3)
 GOOD = [
     op('acquire', A, 100, 1 * S), op('require', A, 100, 2 * S),
     op('write', A, 100, 2 * S, write=1), op('commit', A, 100, 3 * S, write=1),
@@ -97,6 +111,139 @@ CASES = [
     ('belief after a definite failure', 'I8',
      [op('acquire', B, 0, 8 * S, state='55P03'), op('token', B, 300, 9 * S)], [], None),
     ('belief after the release', 'I8', [op('token', B, 200, 8 * S)], [], None),
+    # Shared locks
+    ('a lock is shared, also under tokens that fall', None,
+     [shared('acquire', A, 400, 8 * S), shared('acquire', B, 500, 9 * S),
+      shared('acquire', C, 450, 10 * S), shared('acquire', A2, 400, 11 * S)] +
+     [shared('require', who, token, 12 * S)
+      for who, token in ((A, 400), (B, 500), (C, 450), (A2, 400))], [], None),
+    ('an exclusive lock after shared ones', None,
+     [shared('acquire', A, 400, 8 * S), shared('require', A, 400, 9 * S),
+      shared('release', A, 400, 9.5 * S, detail='t'), op('acquire', B, 500, 10 * S),
+      op('require', B, 500, 11 * S)], [], None),
+    ('an exclusive lock beside a shared one', 'I1',
+     [shared('acquire', A, 400, 8 * S), op('acquire', B, 500, 9 * S),
+      shared('require', A, 400, 10 * S)], [], None),
+    ('a shared lock beside an exclusive one', 'I1',
+     [op('acquire', A, 400, 8 * S), shared('acquire', B, 500, 9 * S),
+      op('require', A, 400, 10 * S)], [], None),
+    ('an exclusive lock beside permits', 'I1',
+     [one_of_2('acquire', A, 400, 8 * S), op('acquire', B, 500, 9 * S),
+      one_of_2('require', A, 400, 10 * S)], [], None),
+    ('permits beside an exclusive lock', 'I1',
+     [op('acquire', A, 400, 8 * S), one_of_2('acquire', B, 500, 9 * S),
+      op('require', A, 400, 10 * S)], [], None),
+    ('an exclusive lock beside a guarded commit under a shared one', 'I1',
+     [shared('acquire', A, 400, 8 * S), shared('write', A, 400, 8.5 * S, write=2),
+      op('acquire', B, 500, 9 * S), shared('commit', A, 400, 10 * S, write=2)], GUARD,
+     LATE_WRITTEN),
+    ('a session gets a shared lock that an exclusive one has ended', 'I2',
+     [shared('acquire', A, 400, 8 * S), op('acquire', B, 500, 9 * S),
+      shared('acquire', A2, 400, 10 * S)], [], None),
+    ('a shared token below an exclusive one', 'I2',
+     [op('acquire', A, 500, 8 * S), op('release', A, 500, 9 * S, detail='t'),
+      shared('acquire', B, 400, 10 * S)], [], None),
+    ('an exclusive token below a shared one', 'I2',
+     [shared('acquire', A, 500, 8 * S), shared('release', A, 500, 9 * S, detail='t'),
+      op('acquire', B, 400, 10 * S)], [], None),
+    ('one shared token in two clusters', 'I2',
+     [shared('acquire', A, 400, 8 * S), shared('acquire', B, 400, 9 * S)], [], None),
+    ('one token, exclusive and shared', 'I2',
+     [op('acquire', A, 400, 8 * S), op('release', A, 400, 9 * S, detail='t'),
+      shared('acquire', A2, 400, 10 * S)], [], None),
+    ('a shared lock while an operator tampers', None,
+     [shared('acquire', A, 300, 8 * S, lock='o1'), op('acquire', B, 400, 9 * S, 'o1'),
+      shared('require', A, 300, 10 * S, lock='o1')],
+     ['operator\t0\t%d\t%d\to1' % (8.5 * S, 8.6 * S)], None),
+    ('shared writes under tokens that fall', None,
+     [shared('acquire', A, 400, 8 * S), shared('acquire', A2, 400, 8 * S),
+      op('acquire', B, 600, 12 * S)] +
+     [line for who, at, write in ((A, 9, 2), (A2, 10, 3)) for line in
+      (shared('write', who, 400, at * S, write=write),
+       shared('commit', who, 400, at * S + 5000, write=write))], [],
+     ['1\tn0\t400\t2', '2\tn0\t100\t1', '3\tn0\t350\t3']),
+    ('belief in a shared lock that was let go', 'I8',
+     [shared('acquire', A, 400, 8 * S), shared('release', A, 400, 9 * S, detail='t'),
+      shared('token', A, 400, 10 * S)], [], None),
+
+    # Semaphores
+    ('permits within their limit', None,
+     [two_of_3('acquire', A, 400, 8 * S), one_of_3('acquire', B, 500, 9 * S),
+      two_of_3('require', A, 400, 10 * S), two_of_3('release', A, 400, 11 * S, detail='t'),
+      two_of_3('acquire', C, 600, 12 * S), one_of_3('require', B, 500, 13 * S),
+      two_of_3('require', C, 600, 13 * S)], [], None),
+    ('permits beyond their limit, in two clusters', 'I1',
+     [two_of_3('acquire', A, 400, 8 * S), two_of_3('acquire', B, 500, 9 * S),
+      two_of_3('require', A, 400, 10 * S)], [], None),
+    ('permits beyond their limit, in one cluster', 'I1',
+     [two_of_2('acquire', A, 400, 8 * S), one_of_2('acquire', A2, 400, 9 * S),
+      two_of_2('require', A, 400, 10 * S)], [], None),
+    ('permits beyond their limit, for three', 'I1',
+     [one_of_2('acquire', A, 400, 8 * S), one_of_2('acquire', B, 500, 9 * S),
+      one_of_2('acquire', C, 600, 10 * S), one_of_2('require', A, 400, 11 * S),
+      one_of_2('require', B, 500, 11 * S)], [], None),
+    ('a release shows that permits were held until then', 'I1',
+     [two_of_2('acquire', A, 400, 8 * S), one_of_2('acquire', B, 500, 9 * S),
+      two_of_2('release', A, 400, 10 * S, detail='t')], [], None),
+    ('permits that went back while another waited', None,
+     [two_of_2('acquire', A, 400, 8 * S), one_of_2('acquire', B, 500, 9 * S, took=3 * S),
+      two_of_2('require', A, 400, 10 * S), two_of_2('release', A, 400, 11 * S, detail='t'),
+      one_of_2('require', B, 500, 13 * S)], [], None),
+    ('the limit of a caller who comes later is lower', 'I1',
+     [three_of_3('acquire', A, 400, 8 * S), one_of_1('acquire', B, 500, 9 * S),
+      three_of_3('require', A, 400, 10 * S)], [], None),
+    ('the limit of a caller who comes later is higher', None,
+     [one_of_1('acquire', A, 400, 8 * S), two_of_3('acquire', B, 500, 9 * S),
+      one_of_1('require', A, 400, 10 * S)], [], None),
+    ('a permit passes on under its own limit', None,
+     [one_of_1('acquire', A, 400, 8 * S), two_of_3('acquire', B, 500, 9 * S),
+      one_of_1('release', A, 400, 10 * S, detail='t'), one_of_1('acquire', A2, 400, 11 * S),
+      one_of_1('require', A2, 400, 12 * S), two_of_3('require', B, 500, 12 * S)], [], None),
+    ('permits that a session wanted no more', None,
+     [one_of_1('acquire', A, 0, 8 * S, state='57014', took=2 * S),
+      two_of_3('acquire', B, 500, 8.5 * S), one_of_1('acquire', A2, 400, 10 * S),
+      one_of_1('require', A2, 400, 12 * S), two_of_3('require', B, 500, 12 * S)], [], None),
+    ('permits that no session had wanted', 'I1',
+     [two_of_3('acquire', B, 500, 8.5 * S), one_of_1('acquire', A2, 600, 10 * S),
+      one_of_1('require', A2, 600, 12 * S), two_of_3('require', B, 500, 12 * S)], [], None),
+    ('permits that a session had wanted long before', 'I1',
+     [one_of_1('acquire', A, 0, 8 * S, state='57014', took=2 * S),
+      two_of_3('acquire', B, 500, 28 * S), one_of_1('acquire', A2, 600, 30 * S),
+      one_of_1('require', A2, 600, 32 * S), two_of_3('require', B, 500, 32 * S)], [], None),
+    ('permits twice under one token, and others between', None,
+     [one_of_3('acquire', A, 400, 8 * S), one_of_3('acquire', A2, 400, 8 * S),
+      one_of_3('release', A, 400, 9 * S, detail='t'), two_of_3('acquire', B, 500, 10 * S),
+      two_of_3('release', B, 500, 11 * S, detail='t'), one_of_3('acquire', A, 400, 12 * S),
+      one_of_3('require', A2, 400, 13 * S), one_of_3('require', A, 400, 13 * S)], [], None),
+    ('permits that may have been lost before the call returned', None,
+     [one_of_2('acquire', A, 400, 8 * S, took=4 * S), two_of_2('acquire', B, 500, 11 * S),
+      two_of_2('require', B, 500, 13 * S)], [], None),
+    ('permits beyond their limit, as an operator tampers', None,
+     [two_of_2('acquire', A, 400, 8 * S, lock='o1'),
+      two_of_2('acquire', B, 500, 9 * S, lock='o1'),
+      two_of_2('require', A, 400, 10 * S, lock='o1')],
+     ['operator\t0\t%d\t%d\to1' % (8.5 * S, 8.6 * S)], None),
+    ('permits beyond their limit, long after an operator tampered', 'I1',
+     [two_of_2('acquire', A, 400, 18 * S, lock='o1'),
+      two_of_2('acquire', B, 500, 19 * S, lock='o1'),
+      two_of_2('require', A, 400, 20 * S, lock='o1')],
+     ['operator\t0\t%d\t%d\to1' % (8.5 * S, 8.6 * S)], None),
+    ('shared, then a semaphore', None,
+     [shared('acquire', A, 400, 8 * S), shared('require', A, 400, 9 * S),
+      one_of_2('acquire', B, 500, 10 * S), one_of_2('require', B, 500, 11 * S)], [], None),
+    ('shared and a semaphore at once', 'I1',
+     [shared('acquire', A, 400, 8 * S), one_of_2('acquire', B, 500, 9 * S),
+      shared('require', A, 400, 10 * S)], [], None),
+    ('a semaphore and shared at once', 'I1',
+     [one_of_2('acquire', A, 400, 8 * S), shared('acquire', B, 500, 9 * S),
+      one_of_2('require', A, 400, 10 * S)], [], None),
+    ('belief in permits in a cut', 'I3',
+     [one_of_2('acquire', A, 400, 8 * S), one_of_2('require', A, 400, 11 * S)],
+     ['cut\t0\t%d\t%d\t' % (9 * S, 14 * S)], None),
+    ('permits are granted in a cut', 'I3',
+     [one_of_2('acquire', A, 400, 8 * S), one_of_2('acquire', A2, 400, 11 * S)],
+     ['cut\t0\t%d\t%d\t' % (9 * S, 14 * S)], None),
+
     ('an outcome that is none', 'I8', [op('acquire', B, 0, 8 * S, state='XX000')], [], None),
 ]
 
