@@ -17,20 +17,21 @@ SVG = '{http://www.w3.org/2000/svg}'
 LARGEST = 40000                         # bytes, of a picture in doc
 
 
-def op(name, session, token, sent, lock='n0', state='00000', write=0, detail='', took=0.001):
+def op(name, session, token, sent, lock='n0', state='00000', write=0, detail='', took=0.001,
+       mode='exclusive'):
     """A line of history; the server's times lie just inside the client's."""
     sent, received = int(sent * S), int((sent + took) * S)
     known = state == '00000' and name not in ('commit', 'write', 'disconnect')
     return '\t'.join(map(str, (name, session, lock, token, sent, received,
                                sent + 1 if known else 0, received - 1 if known else 0, state,
-                               write, detail)))
+                               write, mode, detail)))
 
 
 def event(kind, cluster, began, ended, detail=''):
     return '%s\t%s\t%d\t%d\t%s' % (kind, cluster, began * S, ended * S, detail)
 
 
-A, B = '0.0.1', '1.0.1'
+A, B, C = '0.0.1', '1.0.1', '0.1.1'
 GOOD = [
     op('acquire', A, 100, 1), op('require', A, 100, 2),
     op('acquire', B, 200, 2.5, took=1.5), op('release', A, 100, 3, detail='t', took=0.9),
@@ -99,6 +100,25 @@ class Timeline(unittest.TestCase):
         self.assertIn('OVERLAP: tokens 100 (session 0.0.1) and 200 (session 1.0.1)', said)
         self.assertEqual(len(marks(svg, 'r')), 3)      # on both bars, and in the legend
         self.assertIn('two sessions hold the lock', svg)
+
+    def test_holds_that_share_the_lock_may_overlap(self):
+        history = [op('acquire', A, 100, 1, mode='shared'),
+                   op('acquire', B, 200, 2, mode='shared'),
+                   op('acquire', C, 100, 3, mode='shared'),
+                   op('require', A, 100, 5, mode='shared'),
+                   op('require', B, 200, 6, mode='shared'),
+                   op('release', C, 100, 7, detail='t', mode='shared')]
+        self.assertEqual(marks(self.check(history), 'hold'), [
+            'session 0 of cluster 0, token 100, shared: 0.001 s to 4.000 s',
+            'session 1 of cluster 0, token 100, shared: 2.001 s to 6.000 s, released at 6.001 s',
+            'session 0 of cluster 1, token 200, shared: 1.001 s to 5.000 s'])
+
+    def test_exclusive_hold_beside_permits_is_reported(self):
+        history = [op('acquire', A, 100, 1, mode='semaphore 1/5'), op('acquire', B, 200, 2),
+                   op('require', A, 100, 5, mode='semaphore 1/5'), op('require', B, 200, 6)]
+        status, said, _ = draw(history)
+        self.assertEqual(status, 1)
+        self.assertIn('OVERLAP: tokens 100 (session 0.0.1) and 200 (session 1.0.1)', said)
 
     def test_overlap_outside_the_picture_is_reported(self):
         self.assertEqual(draw(OVERLAP, (), '--from=5.5', '--to=6')[0], 1)
