@@ -29,6 +29,8 @@
 #	make bench		measurements
 #	make hot-lock	how fast sessions pass one lock on, how long others wait for it:
 #					DURATION=10 seconds for each of five situations
+#	make sharing	what shared locks and semaphores cost, how long one waits for
+#					them: DURATION=30 seconds of the last situation
 #	make setup		only installs what the above need
 #
 # The targets from "make test" on need neither PostgreSQL nor a compiler to
@@ -85,7 +87,7 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock bench list-regress \
+.PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock sharing bench list-regress \
 	list-isolation check-versions check-setup check-monitoring check-tools check-timeline dist \
 	aws-credentials check-packages $(CHECKS)
 
@@ -153,6 +155,9 @@ aws-credentials: setup
 
 hot-lock: setup
 	@DURATION=$(DURATION) TAP=test/measure/hot-lock.pl test/in-copy test/check-tap
+
+sharing: setup
+	@DURATION=$(DURATION) TAP=test/measure/sharing.pl test/in-copy test/check-tap
 
 bench:
 	@test/setup bench

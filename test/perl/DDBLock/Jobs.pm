@@ -1,0 +1,183 @@
+# DDBLock::Jobs: jobs of several clusters that share a semaphore, some of which die.
+#
+# Each job is a psql of its own.  It takes a permit, works for a moment, and gives the
+# permit back.  A job that has died is done again.
+
+=pod
+
+=head1 NAME
+
+DDBLock::Jobs - jobs that need a permit each, and are killed now and then
+
+=head1 SYNOPSIS
+
+  my $jobs = DDBLock::Jobs->start(dir => $dir, clusters => [ $one, $two ],
+      name => 'jobs', limit => 5, count => 100);
+  while ($jobs->running) { ... }
+  is($jobs->most, 5);
+
+=head1 METHODS
+
+=over
+
+=item DDBLock::Jobs->start(dir => $dir, clusters => \@clusters, name => $name, limit => $limit, count => $count)
+
+Starts as many processes for each cluster as the limit has permits; together they do
+jobs 1 to C<count>.  Every tenth job dies while it has its permit, when it is done for
+the first time: its session is terminated, or its client is killed, or (job 50) its
+server process is killed, so that its cluster restarts.  That wants
+C<restart_after_crash>.
+
+=item $jobs->running
+
+Whether a process is still at work.
+
+=item $jobs->done, $jobs->died
+
+How many jobs were done, and how many times one died, or failed.
+
+=item $jobs->most
+
+How many jobs had a permit at once, by the times that they told: from behind the call
+that got the permit to before the release, at which the lease was valid still.
+
+=item $jobs->failures
+
+What psql said when a job failed that was not to die; without those that a crash ended.
+
+=back
+
+=cut
+
+package DDBLock::Jobs;
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Utils ();
+use POSIX ();
+use Time::HiRes qw(sleep time);
+
+my $clock = q{extract(epoch FROM clock_timestamp())};
+my @deaths = (
+	'SELECT pg_terminate_backend(pg_backend_pid());',
+	'\\! kill -9 $PPID',
+	'SELECT pg_terminate_backend(pg_backend_pid());');
+my $crash = q{COPY (SELECT) TO PROGRAM 'kill -9 $PPID';};
+
+sub start
+{
+	my ($class, %args) = @_;
+	my $self = bless { %args, processes => [] }, $class;
+	my @places = (@{ $args{clusters} }) x $args{limit};
+
+	foreach my $number (0 .. $#places)
+	{
+		my $pid = fork() // die "fork: $!\n";
+
+		if ($pid == 0)
+		{
+			my @jobs = grep { $_ % @places == $number } 1 .. $args{count};
+
+			eval { $self->_work($number, $places[$number], @jobs); 1 }
+			  or print STDERR "jobs: $@";
+			POSIX::_exit(0);
+		}
+		push @{ $self->{processes} }, $pid;
+	}
+	return $self;
+}
+
+sub running
+{
+	my ($self) = @_;
+
+	@{ $self->{processes} } =
+	  grep { waitpid($_, POSIX::WNOHANG()) == 0 } @{ $self->{processes} };
+	return scalar @{ $self->{processes} };
+}
+
+# Writes a line for each attempt: job, how it ended, held from, until.
+sub _work
+{
+	my ($self, $number, $cluster, @jobs) = @_;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+
+	open my $log, '>', "$self->{dir}/$self->{name}.$number" or die "$!\n";
+	foreach my $job (@jobs)
+	{
+		for (my $attempt = 0; time < $deadline; $attempt++)
+		{
+			my ($out, $err) = $self->_attempt($cluster, $job, $attempt);
+			my ($from) = $out =~ /^held ([\d.]+)/m;
+			my ($until) = $out =~ /^until ([\d.]+)/m;
+			my $end = $out =~ /^done/m ? 'done' : 'died';
+
+			$err =~ s/\s+/ /g;
+			$log->print(join("\t", $job, $end, $from // '', $until // $from // '', $err), "\n");
+			last if $end eq 'done';
+			sleep 0.1;
+		}
+	}
+	close $log or die "$!\n";
+	return;
+}
+
+sub _attempt
+{
+	my ($self, $cluster, $job, $attempt) = @_;
+	my $death = $attempt > 0 || $job % 10 ? '' : $job == 50 ? $crash : $deaths[ $job / 10 % 3 ];
+	my $script = <<"SQL";
+SELECT ddb_semaphore_acquire('$self->{name}', $self->{limit}, lease => '4s', wait => '120s') > 0 AS ok \\gset
+SELECT 'held ' || $clock;
+SELECT pg_sleep(0.05 + random() / 10);
+SELECT 'until ' || $clock, ddb_lock_require('$self->{name}');
+$death
+SELECT 'done' WHERE ddb_semaphore_release('$self->{name}');
+SQL
+	my ($out, $err) = ('', '');
+
+	IPC::Run::run(
+		[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $cluster->connstr('postgres') ],
+		\$script, \$out, \$err);
+	return ($out, $err);
+}
+
+sub _attempts
+{
+	my ($self) = @_;
+
+	return map { [ split /\t/ ] }
+	  map { split /\n/, PostgreSQL::Test::Utils::slurp_file($_) }
+	  glob "$self->{dir}/$self->{name}.*";
+}
+
+sub done { my ($self) = @_; return scalar grep { $_->[1] eq 'done' } $self->_attempts; }
+sub died { my ($self) = @_; return scalar grep { $_->[1] eq 'died' } $self->_attempts; }
+
+sub failures
+{
+	my ($self) = @_;
+	my $expected = qr/terminat|server closed|connection to server|crash|starting up|recovery/;
+
+	return map { $_->[4] }
+	  grep { $_->[1] eq 'died' && $_->[4] && $_->[4] !~ $expected } $self->_attempts;
+}
+
+# At the same moment, one begins before another ends.
+sub most
+{
+	my ($self) = @_;
+	my ($now, $most) = (0, 0);
+
+	foreach my $change (sort { $a->[0] <=> $b->[0] || $b->[1] <=> $a->[1] }
+		map { ([ $_->[2], 1 ], [ $_->[3], -1 ]) } grep { $_->[2] } $self->_attempts)
+	{
+		$now += $change->[1];
+		$most = $now if $now > $most;
+	}
+	return $most;
+}
+
+1;
