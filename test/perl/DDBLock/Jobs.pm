@@ -129,6 +129,7 @@ sub _attempt
 	my ($self, $cluster, $job, $attempt) = @_;
 	my $death = $attempt > 0 || $job % 10 ? '' : $job == 50 ? $crash : $deaths[ $job / 10 % 3 ];
 	my $script = <<"SQL";
+SET client_min_messages = warning;
 SELECT ddb_semaphore_acquire('$self->{name}', $self->{limit}, lease => '4s', wait => '120s') > 0 AS ok \\gset
 SELECT 'held ' || $clock;
 SELECT pg_sleep(0.05 + random() / 10);
