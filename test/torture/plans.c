@@ -357,16 +357,20 @@ acquire_sql(const Plan *plan, const Step *step, const char *name, char *sql)
 	timed(sql, functions[mode][step->op], arguments);
 }
 
-/* The fence is for exclusive locks only: tokens of those who share have no order. */
+/* No fence orders permits of a semaphore. */
 static void
 write_sql(Plan *plan, const Step *step, const char *name, char *sql)
 {
-	bool		fence = fenced && plan->lock_mode[step->slot] == EXCLUSIVE;
+	static const char *const functions[] = {
+		[EXCLUSIVE] = "torture_write",[SHARED] = "torture_write_shared",
+		[SEMAPHORE] = "torture_write_unfenced"
+	};
+	LockMode	mode = fenced ? plan->lock_mode[step->slot] : SEMAPHORE;
 
 	plan->write_id = ++last_write_id;
 	plan->written_slot = step->slot;
 	snprintf(sql, SQL_SIZE, "SELECT %s('%s', %lld, %lld)",
-			 fence ? "torture_write" : "torture_write_unfenced", name,
+			 functions[mode], name,
 			 (long long) plan->token[step->slot], (long long) plan->write_id);
 }
 

@@ -27,7 +27,15 @@ BEGIN
 END
 $$;
 
--- The same without a fence: for locks that are shared, and to show that the checker
+CREATE FUNCTION torture_write_shared(lock_name text, new_token bigint, write_id bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM ddb_fence_shared(lock_name, new_token);
+	INSERT INTO written (lock, token, id) VALUES (lock_name, new_token, write_id);
+END
+$$;
+
+-- The same without a fence: for permits of a semaphore, and to show that the checker
 -- sees what comes of it.
 CREATE FUNCTION torture_write_unfenced(lock_name text, new_token bigint, write_id bigint)
 RETURNS void LANGUAGE sql AS $$

@@ -52,6 +52,12 @@ LATE_COMMIT = [
     op('commit', A, 300, 10 * S, write=2),
 ]
 LATE_WRITTEN = WRITTEN + ['2\tn0\t300\t2']
+# Two clusters share the lock, and each writes.
+TWO_SHARED_WRITES = [
+    shared('acquire', A, 400, 8 * S), shared('acquire', C, 500, 8 * S),
+    shared('write', C, 500, 9 * S, write=2), shared('commit', C, 500, 9.5 * S, write=2),
+    shared('write', A, 400, 10 * S, write=3), shared('commit', A, 400, 10.5 * S, write=3),
+]
 GUARD = ['guard\t-\t0\t0\ton']
 
 # name, promises, more history, events, written (None: WRITTEN)
@@ -155,13 +161,17 @@ CASES = [
      [shared('acquire', A, 300, 8 * S, lock='o1'), op('acquire', B, 400, 9 * S, 'o1'),
       shared('require', A, 300, 10 * S, lock='o1')],
      ['operator\t0\t%d\t%d\to1' % (8.5 * S, 8.6 * S)], None),
-    ('shared writes under tokens that fall', None,
-     [shared('acquire', A, 400, 8 * S), shared('acquire', A2, 400, 8 * S),
-      op('acquire', B, 600, 12 * S)] +
-     [line for who, at, write in ((A, 9, 2), (A2, 10, 3)) for line in
-      (shared('write', who, 400, at * S, write=write),
-       shared('commit', who, 400, at * S + 5000, write=write))], [],
-     ['1\tn0\t400\t2', '2\tn0\t100\t1', '3\tn0\t350\t3']),
+    ('shared writes under tokens that fall', None, TWO_SHARED_WRITES, [],
+     WRITTEN + ['2\tn0\t500\t2', '3\tn0\t400\t3']),
+    ('a shared write under a token below an exclusive one', 'I4', TWO_SHARED_WRITES +
+     [op('acquire', B, 600, 12 * S), op('write', B, 600, 13 * S, write=4),
+      op('commit', B, 600, 14 * S, write=4)], [],
+     WRITTEN + ['2\tn0\t500\t2', '3\tn0\t600\t4', '4\tn0\t400\t3']),
+    ('an exclusive write under a token below a shared one', 'I4', TWO_SHARED_WRITES, [],
+     ['1\tn0\t500\t2', '2\tn0\t100\t1', '3\tn0\t500\t3']),
+    ('writes under permits, in any order', None,
+     [one_of_2('acquire', A, 400, 8 * S), one_of_2('write', A, 400, 9 * S, write=2),
+      one_of_2('commit', A, 400, 10 * S, write=2)], [], ['1\tn0\t400\t2', '2\tn0\t100\t1']),
     ('belief in a shared lock that was let go', 'I8',
      [shared('acquire', A, 400, 8 * S), shared('release', A, 400, 9 * S, detail='t'),
       shared('token', A, 400, 10 * S)], [], None),
