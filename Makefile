@@ -10,6 +10,8 @@
 #	make check-setup	the demo on newcomers' machines, chroots made anew: SETUPS="bare"
 #	make check-packages	the packages build, and Debian's works when installed, in
 #					chroots: VERSIONS="17 18"
+#	make check-old-version	clusters of 0.1.0, built from the repository's history, and of
+#					this version on one lock table
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
@@ -38,7 +40,9 @@
 
 EXTENSION = ddblock
 MODULE_big = ddblock
-DATA = $(wildcard ddblock--*.sql)
+# The install script of this version, and the scripts that lead to it.
+DDBLOCK_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" ddblock.control)
+DATA = ddblock--$(DDBLOCK_VERSION).sql $(wildcard ddblock--*--*.sql)
 
 SOURCES = $(wildcard src/*.c src/*/*.c)
 OBJS = $(SOURCES:.c=.o)
@@ -89,7 +93,7 @@ endif
 
 .PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock sharing bench list-regress \
 	list-isolation check-versions check-setup check-monitoring check-tools check-timeline dist \
-	aws-credentials check-packages $(CHECKS)
+	aws-credentials check-packages check-old-version $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
 	VERSIONS SETUPS SQL_EXPORTER TOOLS_REQUIRED
@@ -112,13 +116,15 @@ check-setup:
 check-packages:
 	@test/check-packages
 
+check-old-version: setup
+	@test/check-old-version
+
 check-timeline: setup
 	@test/in-copy test/run-checks $@
 
 dist:
-	@version=$$(sed -n "s/^default_version = '\(.*\)'/\1/p" ddblock.control) && \
-		git archive --format=zip --prefix="ddblock-$$version/" \
-			-o "$(or $(ZIP),ddblock-$$version.zip)" HEAD
+	@git archive --format=zip --prefix="ddblock-$(DDBLOCK_VERSION)/" \
+		-o "$(or $(ZIP),ddblock-$(DDBLOCK_VERSION).zip)" HEAD
 
 check-monitoring:
 	@test/setup monitoring

@@ -63,7 +63,8 @@ ones win), C<extension> (default 1: CREATE EXTENSION in the database
 postgres), C<table> (default 1: create the lock table unless it exists; wants the
 extension), C<start> (default 1), C<init> (arguments of the node's init, as an
 array reference) or C<init_from> (of its init_from_backup: a standby, which has
-extension and table from its primary). All options that follow from C<start> are off without it.
+extension and table from its primary), C<install_path> (of another PostgreSQL, which has
+another version of ddblock). All options that follow from C<start> are off without it.
 
 =item session($node, $dbname)
 
@@ -192,7 +193,7 @@ sub new_cluster
 {
 	my ($name, %options) = @_;
 	my $through = $options{through} // dynamodb();
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $options{install_path});
 
 	$node->init(@{ $options{init} // [] }) unless $options{init_from};
 	$node->init_from_backup(@{ $options{init_from} }) if $options{init_from};

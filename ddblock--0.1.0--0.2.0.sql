@@ -1,0 +1,538 @@
+/* ddblock--0.1.0--0.2.0.sql */
+
+-- complain if script is sourced in psql, rather than via ALTER EXTENSION
+\echo Use "ALTER EXTENSION ddblock UPDATE TO '0.2.0'" to load this file. \quit
+
+--
+-- Comments
+--
+
+COMMENT ON FUNCTION ddb_lock_try_acquire(text, interval, bytea) IS
+'acquire a session-scoped lock if it is free; returns its fencing token, or null if the lock is not free';
+COMMENT ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea) IS
+'acquire a lock until the transaction ends, if it is free; returns its fencing token, or null if the lock is not free';
+COMMENT ON FUNCTION ddb_lock_release_all() IS
+'undo all session-scoped acquisitions; returns the number of locks';
+COMMENT ON FUNCTION ddb_lock_renew(text, interval) IS
+'renew a lease now, and change its length if "lease" is given; returns the new deadline';
+COMMENT ON FUNCTION ddb_fence(text, bigint) IS
+'record the fencing token of "resource", or fail with LK002 if a higher one is recorded; a transaction cannot commit after a call has failed or was rolled back to a savepoint';
+COMMENT ON FUNCTION ddb_lock_purge(interval) IS
+'delete items of locks that were released at least this long ago (at least one day); returns the number of items';
+COMMENT ON FUNCTION ddb_lock_force_release(text) IS
+'take a lock away from its holder; until its next renewal, the holder may believe that it holds the lock, and only fencing tokens protect; returns false if the lock was free';
+
+--
+-- Shared locks
+--
+
+CREATE FUNCTION ddb_lock_acquire_shared(
+	name text,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) IS
+'acquire a session-scoped lock that others may share, waiting at most "wait" for it; returns its fencing token';
+
+CREATE FUNCTION ddb_lock_try_acquire_shared(
+	name text,
+	lease interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_try_acquire_shared(text, interval) IS
+'acquire a session-scoped lock that others may share, if nobody holds it exclusively; returns its fencing token, or null';
+
+CREATE FUNCTION ddb_xact_lock_acquire_shared(
+	name text,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) IS
+'acquire a lock that others may share until the transaction ends, waiting at most "wait" for it; returns its fencing token';
+
+CREATE FUNCTION ddb_xact_lock_try_acquire_shared(
+	name text,
+	lease interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) IS
+'acquire a lock that others may share until the transaction ends, if nobody holds it exclusively; returns its fencing token, or null';
+
+CREATE FUNCTION ddb_lock_release_shared(name text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_release_shared(text) IS
+'undo one session-scoped acquisition of a shared lock; false, with a warning, if there was none or the lease was lost';
+
+--
+-- Semaphores
+--
+
+CREATE FUNCTION ddb_semaphore_acquire(
+	name text,
+	"limit" integer,
+	permits integer DEFAULT 1,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval) IS
+'acquire session-scoped permits of a semaphore that gives away at most "limit", waiting at most "wait" for them; returns a token';
+
+CREATE FUNCTION ddb_semaphore_try_acquire(
+	name text,
+	"limit" integer,
+	permits integer DEFAULT 1,
+	lease interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval) IS
+'acquire session-scoped permits of a semaphore that gives away at most "limit", if so many are free; returns a token, or null';
+
+CREATE FUNCTION ddb_xact_semaphore_acquire(
+	name text,
+	"limit" integer,
+	permits integer DEFAULT 1,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interval, interval) IS
+'acquire permits of a semaphore that gives away at most "limit" until the transaction ends, waiting at most "wait" for them; returns a token';
+
+CREATE FUNCTION ddb_xact_semaphore_try_acquire(
+	name text,
+	"limit" integer,
+	permits integer DEFAULT 1,
+	lease interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) IS
+'acquire permits of a semaphore that gives away at most "limit" until the transaction ends, if so many are free; returns a token, or null';
+
+CREATE FUNCTION ddb_semaphore_release(name text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_semaphore_release(text) IS
+'undo one session-scoped acquisition of permits of a semaphore; false, with a warning, if there was none or the lease was lost';
+
+--
+-- Fence
+--
+
+ALTER TABLE ddb_fences
+	ALTER token SET DEFAULT 0,
+	DROP CONSTRAINT ddb_fences_token_check,
+	ADD CONSTRAINT ddb_fences_token_check CHECK (token >= 0),
+	ADD shared_token bigint NOT NULL DEFAULT 0 CHECK (shared_token >= 0);
+
+COMMENT ON TABLE ddb_fences IS
+'highest fencing tokens of each resource; written by ddb_fence() and ddb_fence_shared()';
+COMMENT ON COLUMN ddb_fences.resource IS
+'name of the protected resource, as given to ddb_fence() or ddb_fence_shared()';
+COMMENT ON COLUMN ddb_fences.token IS
+'highest token of an exclusive lock, or 0; no transaction with a lower one can commit, nor with an equal one of a shared lock';
+COMMENT ON COLUMN ddb_fences.shared_token IS
+'highest token of a shared lock, or 0; no transaction of an exclusive lock can commit with a token that is not higher';
+
+CREATE FUNCTION ddb_fence_shared(resource text, token bigint)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION ddb_fence_shared(text, bigint) IS
+'as ddb_fence(), with the token of a shared lock: fail with LK002 if an exclusive lock''s token that is not lower is recorded';
+
+--
+-- The lock table: more columns
+--
+
+DROP FUNCTION ddb_lock_info(text);
+
+CREATE FUNCTION ddb_lock_info(
+	name text,
+	OUT held boolean,
+	OUT owner text,
+	OUT database text,
+	OUT usename text,
+	OUT application_name text,
+	OUT pid integer,
+	OUT host text,
+	OUT acquired_at timestamp with time zone,
+	OUT lease interval,
+	OUT token bigint,
+	OUT data bytea,
+	OUT version text,
+	OUT mode text,
+	OUT permits integer,
+	OUT clusters text[])
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_info(text) IS
+'show who holds a lock, by a consistent read from DynamoDB';
+
+DROP FUNCTION ddb_lock_list(text, interval);
+
+CREATE FUNCTION ddb_lock_list(
+	prefix text DEFAULT '',
+	watch interval DEFAULT NULL,
+	OUT name text,
+	OUT state text,
+	OUT owner text,
+	OUT database text,
+	OUT usename text,
+	OUT application_name text,
+	OUT pid integer,
+	OUT host text,
+	OUT acquired_at timestamp with time zone,
+	OUT released_at timestamp with time zone,
+	OUT lease interval,
+	OUT token bigint,
+	OUT version text,
+	OUT mode text,
+	OUT permits integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_list(text, interval) IS
+'list the items of the lock table as "held", "released" or "dead-looking" (not renewed for a whole lease: this cluster can take the lock over); with "watch", read the table twice, with this time between';
+
+--
+-- Views
+--
+
+-- The view lets go of the function for a moment: so users' views on it stay, and its grants.
+CREATE OR REPLACE VIEW ddb_locks AS SELECT
+	NULL::text AS name,
+	NULL::integer AS pid,
+	NULL::text AS database,
+	NULL::text AS usename,
+	NULL::text AS scope,
+	NULL::bigint AS depth,
+	NULL::bigint AS token,
+	NULL::timestamp with time zone AS acquired_at,
+	NULL::interval AS lease,
+	NULL::interval AS time_left,
+	NULL::bigint AS renewals,
+	NULL::integer AS waiters,
+	NULL::text AS state;
+
+DROP FUNCTION ddb_locks();
+
+CREATE FUNCTION ddb_locks(
+	OUT name text,
+	OUT pid integer,
+	OUT database text,
+	OUT usename text,
+	OUT scope text,
+	OUT depth bigint,
+	OUT token bigint,
+	OUT acquired_at timestamp with time zone,
+	OUT lease interval,
+	OUT time_left interval,
+	OUT renewals bigint,
+	OUT waiters integer,
+	OUT state text,
+	OUT waiting_since timestamp with time zone,
+	OUT blocked_by_pid integer,
+	OUT blocked_by_owner text,
+	OUT mode text,
+	OUT permits integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_locks() IS
+'locks that sessions of this cluster hold or wait for';
+
+CREATE OR REPLACE VIEW ddb_locks AS SELECT * FROM ddb_locks();
+
+COMMENT ON COLUMN ddb_locks.name IS
+'name of the lock';
+COMMENT ON COLUMN ddb_locks.pid IS
+'process of the session that holds the lock or waits for it';
+COMMENT ON COLUMN ddb_locks.database IS
+'the session''s database';
+COMMENT ON COLUMN ddb_locks.usename IS
+'the session''s user';
+COMMENT ON COLUMN ddb_locks.scope IS
+'"session", "transaction" or "session+transaction"; null if not granted';
+COMMENT ON COLUMN ddb_locks.depth IS
+'number of acquisitions that are not undone';
+COMMENT ON COLUMN ddb_locks.token IS
+'fencing token';
+COMMENT ON COLUMN ddb_locks.acquired_at IS
+'time of the grant, by DynamoDB''s clock';
+COMMENT ON COLUMN ddb_locks.lease IS
+'length of the lease';
+COMMENT ON COLUMN ddb_locks.time_left IS
+'time until the deadline; null if the lease is not valid';
+COMMENT ON COLUMN ddb_locks.renewals IS
+'number of renewals since the grant';
+COMMENT ON COLUMN ddb_locks.waiters IS
+'number of sessions of this cluster that wait for the lock';
+COMMENT ON COLUMN ddb_locks.state IS
+'"held", "waiting", "acquiring", "releasing" or "lost"';
+COMMENT ON COLUMN ddb_locks.waiting_since IS
+'when a waiting session called the function that waits';
+COMMENT ON COLUMN ddb_locks.blocked_by_pid IS
+'process that holds the lock, if a session of this cluster does';
+COMMENT ON COLUMN ddb_locks.blocked_by_owner IS
+'owner of the lock, if another cluster or client holds it';
+COMMENT ON COLUMN ddb_locks.mode IS
+'"exclusive", "shared" or "semaphore"';
+COMMENT ON COLUMN ddb_locks.permits IS
+'permits of a semaphore that the session has or waits for';
+
+CREATE FUNCTION ddb_operations(
+	OUT operation text,
+	OUT requests bigint,
+	OUT errors bigint,
+	OUT throttles bigint,
+	OUT retries bigint,
+	OUT replies bigint,
+	OUT latency_total interval,
+	OUT latency_histogram bigint[],
+	OUT consumed_units double precision,
+	OUT since timestamp with time zone)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_operations() IS
+'counters of this cluster''s requests to DynamoDB, by operation';
+
+CREATE VIEW ddb_operations AS SELECT * FROM ddb_operations();
+
+COMMENT ON VIEW ddb_operations IS
+'counters of this cluster''s requests to DynamoDB, by operation';
+
+COMMENT ON COLUMN ddb_operations.operation IS
+'what the requests do; see the README';
+COMMENT ON COLUMN ddb_operations.requests IS
+'requests sent';
+COMMENT ON COLUMN ddb_operations.errors IS
+'requests that failed, or were rejected for a reason other than the lock''s state';
+COMMENT ON COLUMN ddb_operations.throttles IS
+'requests that failed because of DynamoDB''s limits';
+COMMENT ON COLUMN ddb_operations.retries IS
+'requests that repeated an earlier one';
+COMMENT ON COLUMN ddb_operations.replies IS
+'requests that got a reply';
+COMMENT ON COLUMN ddb_operations.latency_total IS
+'sum of these replies'' latencies';
+COMMENT ON COLUMN ddb_operations.latency_histogram IS
+'replies that took less than 0.5 ms, 1 ms, 2 ms, and so on, doubling; the last element counts the rest';
+COMMENT ON COLUMN ddb_operations.consumed_units IS
+'capacity units that DynamoDB reported';
+COMMENT ON COLUMN ddb_operations.since IS
+'start of the count';
+
+-- Other columns: a view on it cannot stay.
+DROP VIEW ddb_stats;
+DROP FUNCTION ddb_stats();
+
+CREATE FUNCTION ddb_stats(
+	OUT leases_held bigint,
+	OUT waiters bigint,
+	OUT acquired bigint,
+	OUT busy bigint,
+	OUT timed_out bigint,
+	OUT deadlocks bigint,
+	OUT lost_unreachable bigint,
+	OUT lost_taken bigint,
+	OUT lost_released bigint,
+	OUT lost_deleted bigint,
+	OUT lk001 bigint,
+	OUT lk002 bigint,
+	OUT leases_lost bigint,
+	OUT last_loss_at timestamp with time zone,
+	OUT last_loss text,
+	OUT since timestamp with time zone)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_stats() IS
+'what this cluster''s sessions do with locks: counters since the server started';
+
+CREATE VIEW ddb_stats AS SELECT * FROM ddb_stats();
+
+COMMENT ON VIEW ddb_stats IS
+'what this cluster''s sessions do with locks: counters since the server started';
+
+COMMENT ON COLUMN ddb_stats.leases_held IS
+'leases that are held now, and one more for each further session that shares one';
+COMMENT ON COLUMN ddb_stats.waiters IS
+'sessions that wait for a lock now';
+COMMENT ON COLUMN ddb_stats.acquired IS
+'locks that sessions acquired; acquiring a lock once more does not count';
+COMMENT ON COLUMN ddb_stats.busy IS
+'attempts to acquire a lock without waiting, when it was not free';
+COMMENT ON COLUMN ddb_stats.timed_out IS
+'waits that ended because of "wait" or lock_timeout';
+COMMENT ON COLUMN ddb_stats.deadlocks IS
+'waits that ended because of a deadlock';
+COMMENT ON COLUMN ddb_stats.lost_unreachable IS
+'leases lost because no renewal was confirmed before the deadline';
+COMMENT ON COLUMN ddb_stats.lost_taken IS
+'leases lost because another owner took the lock over';
+COMMENT ON COLUMN ddb_stats.lost_released IS
+'leases lost because somebody else released the lock';
+COMMENT ON COLUMN ddb_stats.lost_deleted IS
+'leases lost because the lock''s item was deleted';
+COMMENT ON COLUMN ddb_stats.lk001 IS
+'errors with SQLSTATE LK001: a lease was lost, or a lock was not held';
+COMMENT ON COLUMN ddb_stats.lk002 IS
+'errors with SQLSTATE LK002: a fencing token was stale, or a fence was lost';
+COMMENT ON COLUMN ddb_stats.leases_lost IS
+'sum of the four kinds of losses';
+COMMENT ON COLUMN ddb_stats.last_loss_at IS
+'when the last lease was lost';
+COMMENT ON COLUMN ddb_stats.last_loss IS
+'the last loss: which lock, whose session, and why';
+COMMENT ON COLUMN ddb_stats.since IS
+'start of the count';
+
+CREATE FUNCTION ddb_status(
+	OUT worker_pid integer,
+	OUT worker_since timestamp with time zone,
+	OUT worker_starts integer,
+	OUT region text,
+	OUT endpoint text,
+	OUT lock_table text,
+	OUT owner text,
+	OUT credentials text,
+	OUT credentials_expire_at timestamp with time zone,
+	OUT last_reply_at timestamp with time zone,
+	OUT trouble text,
+	OUT clock_ahead interval,
+	OUT clock_error interval,
+	OUT connections integer,
+	OUT max_connections integer,
+	OUT leases integer,
+	OUT max_leases integer,
+	OUT library_version text,
+	OUT http_library text)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_status() IS
+'state of this cluster''s worker, and of its link to DynamoDB';
+
+CREATE VIEW ddb_status AS SELECT * FROM ddb_status();
+
+COMMENT ON VIEW ddb_status IS
+'state of this cluster''s worker, and of its link to DynamoDB';
+
+COMMENT ON COLUMN ddb_status.worker_pid IS
+'process of the worker; null if none runs';
+COMMENT ON COLUMN ddb_status.worker_since IS
+'when the worker started';
+COMMENT ON COLUMN ddb_status.worker_starts IS
+'number of workers since the server started: more than 1 if one has failed';
+COMMENT ON COLUMN ddb_status.region IS
+'AWS Region';
+COMMENT ON COLUMN ddb_status.endpoint IS
+'URL of DynamoDB';
+COMMENT ON COLUMN ddb_status.lock_table IS
+'name or ARN of the lock table';
+COMMENT ON COLUMN ddb_status.owner IS
+'owner of this cluster''s locks';
+COMMENT ON COLUMN ddb_status.credentials IS
+'where the credentials come from; null: there are none';
+COMMENT ON COLUMN ddb_status.credentials_expire_at IS
+'when they expire; null if they do not. The worker renews them long before';
+COMMENT ON COLUMN ddb_status.last_reply_at IS
+'when DynamoDB last replied without an error';
+COMMENT ON COLUMN ddb_status.trouble IS
+'why the worker repeats requests; null if it repeats none';
+COMMENT ON COLUMN ddb_status.clock_ahead IS
+'DynamoDB''s clock minus this machine''s clock; null before the first reply';
+COMMENT ON COLUMN ddb_status.clock_error IS
+'how far clock_ahead may be off, at most';
+COMMENT ON COLUMN ddb_status.connections IS
+'open connections to DynamoDB';
+COMMENT ON COLUMN ddb_status.max_connections IS
+'ddblock.max_connections';
+COMMENT ON COLUMN ddb_status.leases IS
+'leases in use: held, or being acquired or released, or lost and not yet acknowledged';
+COMMENT ON COLUMN ddb_status.max_leases IS
+'ddblock.max_leases';
+COMMENT ON COLUMN ddb_status.library_version IS
+'version of the library that the server has loaded';
+COMMENT ON COLUMN ddb_status.http_library IS
+'versions of libcurl and its TLS library';
+
+--
+-- Roles
+--
+
+CREATE FUNCTION ddb_role_setup(role name, operator boolean DEFAULT false)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION ddb_role_setup(name, boolean) IS
+'create a role if it does not exist, and grant it what sessions need to use locks; with "operator", also what operators need';
+
+--
+-- Privileges, of what is new or made anew: others stay as they are
+--
+
+REVOKE ALL ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_try_acquire_shared(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_release_shared(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_semaphore_release(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_fence_shared(text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_info(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_list(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_locks() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_operations() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_stats() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_status() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_role_setup(name, boolean) FROM PUBLIC;
+REVOKE ALL ON ddb_operations FROM PUBLIC;
+REVOKE ALL ON ddb_stats FROM PUBLIC;
+REVOKE ALL ON ddb_status FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION ddb_locks() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION ddb_operations() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION ddb_stats() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION ddb_status() TO pg_monitor;
+GRANT SELECT ON ddb_operations TO pg_monitor;
+GRANT SELECT ON ddb_stats TO pg_monitor;
+GRANT SELECT ON ddb_status TO pg_monitor;
