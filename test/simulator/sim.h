@@ -476,6 +476,7 @@ struct sim_call
 		bool		shared;		/* a write in shared mode */
 		dynamo_shared_kind kind;
 		int32_t		limit;		/* of a write that adds permits; 0: it does not */
+		bool		removes_gate;
 		int64_t		first_token;
 		int64_t		last_token;
 		char		version[40];

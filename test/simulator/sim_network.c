@@ -152,14 +152,19 @@ static const char *const shared_names[DYNAMO_SHARED_KIND_COUNT] = {
 static void
 note_shared(sim_call *call, int which, const dynamo_shared_write *shared)
 {
+	const dynamo_admission *admission;
+
 	if (shared == NULL)
 		return;
 	call->writes[which].shared = true;
 	call->writes[which].kind = shared->kind;
-	if (shared->kind <= DYNAMO_SHARED_REPLACE)
-		call->writes[which].limit = shared->entry.admission.limit;
-	else if (shared->kind == DYNAMO_SHARED_CHANGE && shared->change.permits > 0)
-		call->writes[which].limit = shared->change.limit;
+	admission = shared->kind <= DYNAMO_SHARED_REPLACE ? &shared->entry.admission :
+		shared->kind == DYNAMO_SHARED_CHANGE && shared->change.permits > 0 ?
+		&shared->change : NULL;
+	if (admission == NULL)
+		return;
+	call->writes[which].limit = admission->limit;
+	call->writes[which].removes_gate = admission->dead_gate[0] != '\0';
 }
 
 static sim_call *

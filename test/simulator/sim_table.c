@@ -109,6 +109,8 @@ shared_written(sim *s, sim_lock *lock, const sim_call *call, int which)
 		lock->owner = lock->gate_of = SIM_NOBODY;
 		lock->shared_since = s->now;
 	}
+	if (call->writes[which].removes_gate)
+		lock->gate_of = SIM_NOBODY;
 	if (kind == DYNAMO_SHARED_GATE || kind == DYNAMO_SHARED_RENEW_GATE)
 	{
 		if (kind == DYNAMO_SHARED_GATE || !sim_gate_lives(s, lock))
