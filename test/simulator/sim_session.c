@@ -328,7 +328,8 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	{
 		/* A lost lease is freed when another lock needs its room. */
 		if (!hold->lost)
-			sim_wrong(s, "I8: a session's hold has vanished");
+			sim_wrong(s, "I8: hold %u of session %d of cluster %d, request %" PRIu64
+					  ", has vanished", hold->index, slot, c->number, hold->seq);
 		clear_hold(s, hold);
 		return;
 	}

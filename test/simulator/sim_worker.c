@@ -116,6 +116,19 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 	sim_check_saved(s, c, index, held_anew);
 }
 
+/* A worker may die before it tells the session, but not before it saves the loss. */
+static void
+note_loss(sim_cluster *c, uint32_t index, const hold *hold)
+{
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		sim_hold   *known = &c->sessions[hold->session.slot].holds[i];
+
+		if (known->used && known->index == index && known->seq == hold->seq)
+			known->lost = true;
+	}
+}
+
 static void
 host_save_hold(void *arg, uint32_t index, const hold *hold)
 {
@@ -129,6 +142,8 @@ host_save_hold(void *arg, uint32_t index, const hold *hold)
 	if (given)
 		saved->unknown_since = 0;
 	saved->h = *hold;
+	if (hold->loss != LOSS_NONE)
+		note_loss(a->c, index, hold);
 	sim_say(a->s, "%d: hold %u of session %u on lease %u: token %" PRId64 ", %d permits",
 			a->c->number, index, hold->session.slot, hold->lease_index, hold->token,
 			(int) hold->permits);
@@ -222,13 +237,6 @@ host_lost(void *arg, uint32_t index, const hold *hold, const lease *lease,
 	(void) by;
 	if (!lives(a->c))
 		return;
-	for (int i = 0; i < SIM_HOLDS; i++)
-	{
-		sim_hold   *known = &a->c->sessions[hold->session.slot].holds[i];
-
-		if (known->used && known->index == index && known->seq == hold->seq)
-			known->lost = true;
-	}
 	a->s->totals->losses++;
 	a->c->saved[hold->lease_index].lost_until = lease->lease_end;
 	sim_say(a->s, "%d: lease %u lost, reason %d", a->c->number, hold->lease_index,
