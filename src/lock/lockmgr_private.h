@@ -199,6 +199,7 @@ struct lm_lock
 	bool		look_queued;
 	lm_lock    *look_next;
 	bool		sets_gate;		/* READING: by setting or renewing our gate */
+	bool		gate_unsettled; /* nobody knows whether such a write was applied */
 	char		gate[UUID_SIZE];	/* nonces of our gate, the newest ones */
 	char		old_gate[UUID_SIZE];
 	int64_t		gate_sent;

@@ -295,8 +295,9 @@ describe_read(lockmgr *lm, const lm_lock *lock, bool maybe_stale, dynamo_write *
 }
 
 /*
- * A write that sets our gate, or renews it.  If its outcome is unknown, the next poll
- * shows the gate with this nonce, or the one before.  It dies with the manager.
+ * A write that sets our gate, or renews it.  If its outcome is unknown, the next poll is
+ * a read, which shows the gate with this nonce, or the one before.  It dies with the
+ * manager.
  */
 static void
 describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shared_part *part)
@@ -309,6 +310,7 @@ describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shar
 	lm->host.random(lm->host.arg, random, sizeof(random));
 	uuid_v4(random, lock->gate);
 	lock->gate_sent = now;
+	lock->gate_unsettled = true;
 	part->shared = (dynamo_shared_write) {
 		.kind = renews ? DYNAMO_SHARED_RENEW_GATE : DYNAMO_SHARED_GATE,
 		.epoch = lock->owner,.waiter = lm->cluster

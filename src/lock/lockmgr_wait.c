@@ -123,7 +123,7 @@ lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
 		return;
 	}
 	lm_enter(lock, LOCK_READING);
-	lock->sets_gate = gate_is_due(now, lock);
+	lock->sets_gate = !lock->gate_unsettled && gate_is_due(now, lock);
 	lm_submit(lm, lock);
 }
 
@@ -131,6 +131,7 @@ void
 lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				const dynamo_result *result)
 {
+	lock->gate_unsettled = false;
 	lm_observe(lm, now, lock, &result->item, result->shared);
 	while (lock->first != NULL && result->item.wrong != NULL)
 		lm_answer_bad_item(lm, lock->first, result->item.wrong);

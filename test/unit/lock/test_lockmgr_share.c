@@ -428,6 +428,33 @@ LOCKMGR_TEST(our_gate_is_renewed_as_its_own_lease_demands)
 	assert_true(writes_of(h, DYNAMO_SHARED_RENEW_GATE) >= 4);
 }
 
+/* Otherwise the waiter takes its own gate for another's, and does not renew it. */
+LOCKMGR_TEST(our_gate_is_renewed_in_time_after_a_lost_reply)
+{
+	char		last[DYNAMO_VERSION_SIZE] = "";
+	int			longest = 0;
+	int			unchanged = 0;
+
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
+	foreign_entry(h, "a", "v1", 1, false);
+	h->lease_ms = 2000;
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	for (int i = 0; i < 7000; i++)
+	{
+		if (i == 5000)
+			next_fate(h, FATE_LOST_REPLY);
+		run(h, 10 * MS);
+		/* the holder lives */
+		snprintf(map_of(h, "a")->entries[0].version, DYNAMO_VERSION_SIZE, "v%d", i / 200);
+		unchanged = strcmp(last, map_of(h, "a")->gate_version) == 0 ? unchanged + 1 : 0;
+		if (unchanged > longest)
+			longest = unchanged;
+		snprintf(last, sizeof(last), "%s", map_of(h, "a")->gate_version);
+	}
+	assert_true(longest * 10 < 2000);
+}
+
 LOCKMGR_TEST(unknown_outcomes_of_shared_writes_are_found_out)
 {
 	next_fate(h, FATE_LOST_REPLY);
