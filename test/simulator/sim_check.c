@@ -289,7 +289,8 @@ check_let_in(sim *s, const sim_cluster *c, const sim_saved *saved)
 	const sim_lock *lock = &s->lock[saved->lock];
 	int64_t		since = lock->gate_since > c->troubled_at ? lock->gate_since : c->troubled_at;
 
-	if (lock->gate_of != c->number && sim_gate_lives(s, lock) && !lock->edited && !saved->excused &&
+	if (lock->gate_of != c->number && sim_gate_lives(s, lock) && !lock->edited && !lock->broken &&
+		!saved->excused &&
 		s->now - since > saved->l.lease_ms * 1000 / 3 * 106 / 100 + SECOND &&
 		!holder_waits(s, c, saved->lock))
 		sim_wrong(s, "I6: cluster %d shares %s for %" PRId64 " us after cluster %d has set a gate",
@@ -578,9 +579,18 @@ sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 		sim_wrong(s, "I6: result %d without a fault", (int) answer->result);
 }
 
+/* Has a copy that was sent before the item was deleted made it again? */
+static bool
+came_back(sim *s, const sim_lock *lock)
+{
+	const sim_nonce *nonce = sim_find_nonce(&s->nonces, lock->version);
+
+	return nonce != NULL && nonce->first_sent_true <= lock->erased_at;
+}
+
 /*
- * I8: if a loss is reported as "taken", the cluster's version is gone, unless a late
- * copy has brought it back while the reply was under way.
+ * I8: if a loss is reported as "taken", the cluster's version is gone, or has come back
+ * while the reply was under way.
  */
 void
 sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
@@ -592,7 +602,7 @@ sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 	if (saved->l.state != LEASE_LOST || h->loss == LOSS_NONE)
 		sim_wrong(s, "I8: lost, but not saved as lost");
 	if (h->loss != LOSS_UNREACHABLE && lock->exists && !lock->released &&
-		!lock->edited && !lock->written_late &&
+		!lock->edited && !came_back(s, lock) &&
 		(strcmp(lock->version, saved->l.version) == 0 ||
 		 strcmp(lock->version, saved->l.pending.version) == 0))
 		sim_wrong(s, "I8: %s is reported as taken, but is not", lock->name);

@@ -116,7 +116,6 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 	sim_check_saved(s, c, index, held_anew);
 }
 
-/* A worker may die before it tells the session, but not before it saves the loss. */
 static void
 note_loss(sim_cluster *c, uint32_t index, const hold *hold)
 {
@@ -142,8 +141,6 @@ host_save_hold(void *arg, uint32_t index, const hold *hold)
 	if (given)
 		saved->unknown_since = 0;
 	saved->h = *hold;
-	if (hold->loss != LOSS_NONE)
-		note_loss(a->c, index, hold);
 	sim_say(a->s, "%d: hold %u of session %u on lease %u: token %" PRId64 ", %d permits",
 			a->c->number, index, hold->session.slot, hold->lease_index, hold->token,
 			(int) hold->permits);
@@ -237,6 +234,7 @@ host_lost(void *arg, uint32_t index, const hold *hold, const lease *lease,
 	(void) by;
 	if (!lives(a->c))
 		return;
+	note_loss(a->c, index, hold);
 	a->s->totals->losses++;
 	a->c->saved[hold->lease_index].lost_until = lease->lease_end;
 	sim_say(a->s, "%d: lease %u lost, reason %d", a->c->number, hold->lease_index,
@@ -533,7 +531,14 @@ sim_start_worker(sim *s, sim_cluster *c)
 		lockmgr_adopt(c->worker.lm, i, &saved->l, lock->name, lock->name_len);
 	}
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
-		lockmgr_adopt_hold(c->worker.lm, i, &c->saved_holds[i].h);
+	{
+		const hold *h = &c->saved_holds[i].h;
+
+		/* The last worker may have died before it told the session. */
+		if (h->loss != LOSS_NONE)
+			note_loss(c, i, h);
+		lockmgr_adopt_hold(c->worker.lm, i, h);
+	}
 	for (int i = 0; i < s->plan.sessions; i++)
 		sim_read_slot(s, c, i);
 	lockmgr_adopted(c->worker.lm, sim_local(s, c));
