@@ -96,7 +96,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire_shared(text, interval) IS
-'acquire a session-scoped lock that others may share, if nobody holds it exclusively; returns its fencing token, or null';
+'acquire a session-scoped lock that others may share, if nobody holds it exclusively or waits for that; returns its fencing token, or null';
 
 CREATE FUNCTION ddb_xact_lock_acquire_shared(
 	name text,
@@ -117,7 +117,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) IS
-'acquire a lock that others may share until the transaction ends, if nobody holds it exclusively; returns its fencing token, or null';
+'acquire a lock that others may share until the transaction ends, if nobody holds it exclusively or waits for that; returns its fencing token, or null';
 
 CREATE FUNCTION ddb_lock_release_shared(name text)
 RETURNS boolean

@@ -156,7 +156,8 @@ token_too_low(const lease_write *pending, const dynamo_item *item, bool shared)
 
 /*
  * What in the item keeps everybody from getting the lock as this session wants it, or
- * NULL.  A gate that nobody can read keeps only those out who want to share.
+ * NULL.  A gate that nobody can read keeps only those out who want to share, if the
+ * item is free.
  */
 static const char *
 what_is_wrong(const dynamo_result *result, const lm_request *request)

@@ -414,8 +414,12 @@ ErrorsStaleToken(const char *resource, int64 recorded, const char *whose, int64 
 					Utf8Quiet(resource, strlen(resource))),
 			 errdetail("Token %lld%s is recorded, token %lld was given.",
 					   (long long) recorded, whose, (long long) given),
+			 whose[0] == '\0' ?
 			 errhint("Somebody else has held the lock since. Roll the transaction back, and "
-					 "acquire the lock again.")));
+					 "acquire the lock again.") :
+			 errhint("Somebody else has held the lock since, or tokens of shared locks were "
+					 "given to ddb_fence(), or of exclusive locks to ddb_fence_shared(). Roll "
+					 "the transaction back, and acquire the lock again.")));
 }
 
 void
