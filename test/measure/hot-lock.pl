@@ -3,10 +3,15 @@
 #
 #	advisory locks	16 sessions lock and unlock one of PostgreSQL's own in turn
 #	one cluster		16 sessions lock and unlock in turn
+#	held 5 ms		8 sessions of one do, and each keeps the lock for 5 ms
 #	two clusters	8 sessions of each do
 #	a guest			16 sessions of one do; one of another comes now and then
 #	Java			16 sessions of one do; something like Amazon's client comes now and
 #					then, and looks every second and every tenth of one
+#	own locks		64 sessions, each with a lock of its own; each reply takes 5 ms
+#	after 25 s		sessions of one cluster let go after 25 s (or HOLD seconds), each of a
+#					lock of its own for which a session of the other one waits: the time
+#					from there to the grant
 #
 # It prints pairs of acquire and release a second, and how long an acquire
 # took: on average, 99 of a hundred, and at most.  DynamoDB is the double.
@@ -26,13 +31,54 @@ append_to_file("$dir/pair.sql",
 	"SELECT ddb_lock_acquire('hot');\nSELECT ddb_lock_release('hot');\n");
 append_to_file("$dir/advisory.sql", "SELECT pg_advisory_lock(1);\nSELECT pg_advisory_unlock(1);\n");
 
+append_to_file("$dir/held.sql",
+	"SELECT ddb_lock_acquire('hot');\nSELECT pg_sleep(0.005);\nSELECT ddb_lock_release('hot');\n");
+append_to_file("$dir/own.sql", "SELECT ddb_lock_acquire('own ' || :client_id);\n"
+	. "SELECT ddb_lock_release('own ' || :client_id);\n");
+
 measure('advisory locks', [ 0, 16, 'advisory' ]);
 measure('one cluster', [ 0, 16 ]);
+measure('held 5 ms', [ 0, 8, 'held' ]);
 measure('two clusters', [ 0, 8 ], [ 1, 8 ]);
 with_guest('a guest', 'two, 1', \&guest);
 with_guest('Java, every 1 s', 'Java', sub { java(1) });
 with_guest('Java, every 0.1 s', 'Java', sub { java(0.1) });
+$double->fault('late_reply', delay_ms => 5, count => -1);
+measure('own locks', [ 0, 64, 'own' ]);
+$double->clear_faults;
+after_a_hold($ENV{HOLD} || 25);
 done_testing;
+
+# Each waiter has its own session, which says when it got the lock by its own clock.
+sub after_a_hold
+{
+	my ($seconds) = @_;
+	my @pairs = map { [ session($clusters[0]), session($clusters[1]), "held $_" ] } 1 .. 20;
+	my @waits;
+
+	foreach my $pair (@pairs)
+	{
+		my ($holder, $waiter, $name) = @$pair;
+
+		$holder->query_safe("SELECT ddb_lock_acquire('$name')");
+		$waiter->send("SELECT ddb_lock_acquire('$name'), extract(epoch FROM clock_timestamp())");
+	}
+	sleep $seconds;
+	foreach my $pair (@pairs)
+	{
+		my ($holder, $waiter, $name) = @$pair;
+		my $since = time;
+
+		$holder->query_safe("SELECT ddb_lock_release('$name')");
+		push @waits, (split /\|/, $waiter->result)[1] - $since;
+	}
+	$_->quit foreach map { @$_[0, 1] } @pairs;
+	@waits = sort { $a <=> $b } @waits;
+	ok(@waits == 20, 'all waiters have got their locks');
+	diag(sprintf "%-18s %d waiters: %.3f s in the middle, %.3f s at most", "after $seconds s",
+		scalar @waits, $waits[ @waits / 2 ], $waits[-1]);
+	return;
+}
 
 # pgbench writes a line for each pair, its time in microseconds being the third.
 sub start
