@@ -123,6 +123,22 @@ LOCKMGR_TEST(a_lock_that_another_cluster_shares_is_joined_and_left)
 	assert_false(is_free(h, "a"));
 }
 
+/* A Java client counts the item's lease. */
+LOCKMGR_TEST(a_join_raises_the_items_lease_and_never_lowers_it)
+{
+	foreign_entry(h, "a", "v1", 1, false);
+	h->lease_ms = 2 * LEASE_MS;
+	share(h, 0, "a");
+	settle(h);
+	assert_int_equal(item_of(h, "a")->lease_ms, 2 * LEASE_MS);
+	release(h, 0, "a");
+	settle(h);
+	h->lease_ms = LEASE_MS / 2;
+	share(h, 0, "a");
+	settle(h);
+	assert_int_equal(item_of(h, "a")->lease_ms, 2 * LEASE_MS);
+}
+
 LOCKMGR_TEST(who_shares_and_who_does_not_wait_for_each_other)
 {
 	share(h, 0, "a");
