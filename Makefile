@@ -25,12 +25,15 @@
 #					time for; SEED=n, FAULTS=kind,kind: see test/torture/run
 #	make seeded-bugs	a test of the tests: each bug planted, which layer finds it;
 #					BUGS="name ...", LAYERS="1 2"
+#	make mutants	a test of the tests: random changes of the lock manager and the codec,
+#					made by universalmutator (MUTATE=/path/to/mutate), SAMPLE=300
+#					SEED=1 FILES="src/lock/lockmgr_share.c"
 #	make demo		a tour on this machine; KEEP=1 leaves it running
 #	make jepsen-etcd	what Jepsen lost in etcd's locks, DURATION=60 seconds for
 #					each of three configurations
 #	make bench		measurements
 #	make hot-lock	how fast sessions pass one lock on, how long others wait for it:
-#					DURATION=10 seconds for each of five situations
+#					DURATION=10 seconds for each situation, HOLD=25 for the last
 #	make sharing	what shared locks and semaphores cost, how long one waits for
 #					them: DURATION=30 seconds of the last situation
 #	make setup		only installs what the above need
@@ -91,7 +94,7 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test simulate seeded-bugs torture demo jepsen-etcd hot-lock sharing bench list-regress \
+.PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock sharing bench list-regress \
 	list-isolation check-versions check-setup check-monitoring check-tools check-timeline dist \
 	aws-credentials check-packages check-old-version $(CHECKS)
 
@@ -146,6 +149,9 @@ torture: setup
 
 seeded-bugs: setup
 	@LAYERS="$(LAYERS)" test/in-copy test/seeded-bugs/run $(BUGS)
+
+mutants: setup
+	@test/in-copy test/mutation/run $(FILES)
 
 demo:
 	@test/setup demo
