@@ -239,6 +239,27 @@ LOCKMGR_TEST(a_permit_does_not_pass_to_a_session_with_a_lower_limit)
 	assert_result(h, 2, LOCKMGR_GRANTED);
 }
 
+/* As a wait for another cluster's lock: about 150 reads in 20 s, then four a second. */
+LOCKMGR_TEST(a_wait_for_permits_looks_less_often_as_it_lasts)
+{
+	uint32_t	reads;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	settle(h);
+	for (int i = 0; i < 20; i++)
+	{
+		/* the other cluster lives */
+		snprintf(double_entry(double_item_of(&h->table, "s"), "them1")->version,
+				 DYNAMO_VERSION_SIZE, "v%d", i);
+		run(h, SECOND);
+	}
+	assert_waits(h, 1);
+	reads = h->table.reads;
+	assert_true(reads > 50 && reads < 250);
+}
+
 LOCKMGR_TEST(a_permit_of_a_dead_cluster_is_found_while_we_have_another)
 {
 	int64_t		start = h->now;
