@@ -139,6 +139,19 @@ LOCKMGR_TEST(a_join_raises_the_items_lease_and_never_lowers_it)
 	assert_int_equal(item_of(h, "a")->lease_ms, 2 * LEASE_MS);
 }
 
+LOCKMGR_TEST(who_finds_as_many_clusters_as_there_can_be_waits_for_one_to_leave)
+{
+	for (int i = 0; i < DYNAMO_ENTRIES_MAX; i++)
+		foreign_entry(h, "a", "v1", 1, false);
+	share(h, 0, "a");
+	run(h, 5 * SECOND);
+	assert_waits(h, 0);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_JOIN), 0);
+	double_remove_entry(double_item_of(&h->table, "a"), "them7");
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
 LOCKMGR_TEST(who_shares_and_who_does_not_wait_for_each_other)
 {
 	share(h, 0, "a");
