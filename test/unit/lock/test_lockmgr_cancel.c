@@ -112,6 +112,23 @@ LOCKMGR_TEST(a_hand_over_nobody_wants_goes_to_the_next)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
+/* The first attempt was applied, its reply is lost, the next attempt is not due yet. */
+LOCKMGR_TEST(a_cancellation_between_two_attempts_undoes_the_acquire_at_once)
+{
+	int			calls;
+
+	next_fate(h, FATE_LOST_REPLY);
+	acquire(h, 0, "a");
+	calls = h->call_count;
+	while (!last_call(h)->answered)
+		run(h, MS);
+	assert_int_equal(h->call_count, calls);
+	cancel(h, 0);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
 LOCKMGR_TEST(a_cancellation_that_crosses_the_grant_gives_it_back)
 {
 	get(h, 0, "a");
