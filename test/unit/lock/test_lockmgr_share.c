@@ -411,6 +411,23 @@ LOCKMGR_TEST(who_waits_for_permits_of_an_item_that_is_wrong_is_told)
 	map_of(h, "s")->wrong = item_of(h, "s")->wrong = NULL;
 }
 
+/* An exclusive holder removes the gate; who would share cannot tell whether it lives. */
+LOCKMGR_TEST(a_gate_that_nobody_can_read_keeps_only_those_out_who_would_share)
+{
+	share(h, 0, "a");
+	settle(h);
+	foreign_gate(h, "a", "g1", LEASE_MS);
+	release(h, 0, "a");
+	settle(h);
+	map_of(h, "a")->wrong = "wrong";
+	share(h, 1, "a");
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	acquire(h, 2, "a");
+	run(h, SECOND);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+}
+
 LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
 {
 	share(h, 0, "a");
