@@ -690,9 +690,10 @@ check_has_gate(sim *s, const sim_cluster *c, const sim_session *session)
 {
 	const sim_lock *lock = &s->lock[session->lock];
 	int64_t		since = later(session->asked_at, c->shared_wait[session->lock]);
-	int64_t		life = lock->gate_lease_ms * (lock->gate_of == c->number ? 970 : 1080);
-	int64_t		time = s->plan.lease_max_ms * 1080 + s->plan.poll_interval_us * 106 / 100 +
-		SECOND;
+	int64_t		look = s->plan.poll_interval_us * 106 / 100 + SECOND;
+	int64_t		life = lock->gate_of == c->number ? lock->gate_lease_ms * 970 :
+		lock->gate_lease_ms * 1080 + look;
+	int64_t		time = s->plan.lease_max_ms * 1080 + look;
 
 	since = later(later(since, lock->shared_since), later(c->troubled_at, lock->late_at));
 	since = later(since, c->had[session->lock]);
