@@ -4,7 +4,8 @@
  *	  A model of one cluster's lease and its sessions' holds in shared memory:
  *	  the worker grants holds on one lease without a request, and may die
  *	  between any two of its steps; the next worker adopts what stands in
- *	  shared memory.
+ *	  shared memory.  A session may join another one's hold, and may give its
+ *	  hold to the cluster: then somebody outside believes in it.
  *
  * DynamoDB is one step here: the lease is acquired, renewed or over, and another
  * cluster may have the lock only when it is over.  That this is so, also with
@@ -43,6 +44,12 @@
 #ifndef FOREIGN
 #define FOREIGN		1			/* grants to the other cluster */
 #endif
+#ifndef JOINS
+#define JOINS		0			/* requests to join a hold, among the operations */
+#endif
+#ifndef DETACHES
+#define DETACHES	0			/* holds that are given to the cluster */
+#endif
 
 #define LEASE		2			/* ticks, less the margin */
 #define BLOCK		2			/* tokens */
@@ -67,6 +74,11 @@ typedef hold
 };
 hold	held[SESSIONS];
 
+/* The hold that a session has given to the cluster; request 0: there is none. */
+byte	detached_by;
+byte	detached_request;
+byte	detached_token;
+
 /* Between a session and the worker. */
 typedef session
 {
@@ -75,6 +87,9 @@ typedef session
 	byte token;					/* ... with this token ... */
 	byte generation;			/* ... and generation */
 	byte let_go;				/* the request whose hold it has ended */
+	byte join;					/* it wants to join the hold with this token */
+	bit detach;					/* it wants the cluster to have its hold ... */
+	bit detached;				/* ... which the worker has answered */
 	bit in;						/* it has read the answer: it believes */
 	byte todo;
 	byte asked;
@@ -83,6 +98,14 @@ session	s[SESSIONS];
 #ifdef LET_GO_BY_ENTRY
 bit		let_go;					/* one flag, in the lock's one entry */
 #endif
+
+/* ---- who works under a detached hold, outside of the cluster ---- */
+
+bit		out_in;					/* it believes, ... */
+byte	out_token;
+byte	out_until;				/* timer: ... until the deadline that it was told */
+byte	out_generation;
+byte	out_release;			/* the token whose hold it wants to end */
 
 /* ---- the rest of the world ---- */
 
@@ -94,21 +117,28 @@ byte	deaths = DEATHS;
 byte	renewals = RENEWALS;
 byte	leases = LEASES;
 byte	foreigners = FOREIGN;
+byte	joins = JOINS;
+byte	detaches = DETACHES;
 
 /* Scratch, within one step. */
-hidden byte	believers;
 hidden byte	j;
 
 /* Rule: a session believes in a hold on this lease, before the deadline. */
 #define believes(i) \
 	(s[i].in && s[i].generation == generation && valid_until > 0)
-inline count_believers()
-{
-	believers = believes(0) + believes(1) + believes(2)
-}
+#define out_believes	(out_in && out_until > 0)
+#define nobody_believes \
+	(!believes(0) && !believes(1) && !believes(2) && !out_believes)
+
+/* Rule: whoever joins a hold has its token, so all who believe have one token. */
+#define has_no_other(i, the_token)	(!believes(i) || s[i].token == the_token)
+#define nobody_has_another(the_token) \
+	(has_no_other(0, the_token) && has_no_other(1, the_token) && \
+	 has_no_other(2, the_token) && (!out_believes || out_token == the_token))
 
 #define entries \
-	((held[0].request != 0) + (held[1].request != 0) + (held[2].request != 0))
+	((held[0].request != 0) + (held[1].request != 0) + (held[2].request != 0) + \
+	 (detached_request != 0))
 
 inline must(promise, condition_met)
 {
@@ -135,18 +165,32 @@ end:
 			s[i].request = s[i].asked;
 			printf("session %d: request %d\n", i, s[i].request) }
 
+	/* The same, to join the hold with a token that it has heard of. */
+	:: d_step { s[i].request == 0 && s[i].todo > 0 && joins > 0 && granted_token > 0 ->
+			joins--;
+			s[i].todo--;
+			s[i].asked++;
+			s[i].request = s[i].asked;
+			s[i].join = granted_token;
+			printf("session %d: request %d, joins %d\n", i, s[i].request, s[i].join) }
+
 	/* It reads the answer, and believes from then on. */
-	:: d_step { s[i].request != 0 && !s[i].in &&
+	:: d_step { s[i].request != 0 && !s[i].in && !s[i].detach &&
 			s[i].answered == s[i].request ->
 			s[i].in = 1;
 			printf("session %d: has token %d\n", i, s[i].token);
 			if
 			:: believes(i) ->
-				count_believers();
-				must(1, believers == 1 && !foreign);
-				must(2, s[i].token > granted_token);
-				granted_token = s[i].token;
-				reached("a session has a hold")
+				must(1, nobody_has_another(s[i].token) && !foreign);
+				if
+				:: s[i].join != 0 ->
+					must(2, s[i].token == granted_token);
+					reached("a session has joined a hold")
+				:: else ->
+					must(2, s[i].token > granted_token);
+					granted_token = s[i].token;
+					reached("a session has a hold")
+				fi
 			:: else -> reached("an answer comes after the deadline")
 			fi }
 
@@ -162,10 +206,42 @@ end:
 			s[i].generation = 0;
 			s[i].let_go = s[i].request;
 			s[i].request = 0;
+			s[i].join = 0;
+			s[i].detach = 0;
+			s[i].detached = 0;
 #ifdef LET_GO_BY_ENTRY
 			let_go = 1
 #endif
 		}
+
+	/*
+	 * It gives its hold to the cluster, and reads the answer.  Rule: it does not
+	 * believe any more when it asks; if it cancels that, the hold has ended.
+	 */
+	:: d_step { s[i].in && s[i].let_go == 0 && !out_in && detaches > 0 ->
+			detaches--;
+			s[i].in = 0;
+			s[i].detach = 1;
+			printf("session %d: detaches\n", i) }
+	:: d_step { s[i].detached && !out_in ->
+			printf("outside: token %d\n", s[i].token);
+			out_in = 1;
+			out_token = s[i].token;
+			out_generation = s[i].generation;
+			out_until = (s[i].generation == generation -> valid_until : 0);
+			if
+			:: out_believes ->
+				must(1, nobody_has_another(out_token) && !foreign);
+				must(2, out_token == granted_token);
+				reached("a detached hold")
+			:: else -> skip
+			fi;
+			s[i].token = 0;
+			s[i].generation = 0;
+			s[i].request = 0;
+			s[i].join = 0;
+			s[i].detach = 0;
+			s[i].detached = 0 }
 
 	/*
 	 * The commit guard.  Rule: it reads the deadline, then the generation.  If
@@ -242,7 +318,7 @@ inline drop_block()
 
 /* The first step of a grant; the advanced token is saved before all else. */
 #define grant_to(i) \
-	:: d_step { may_grant && waits(i) -> \
+	:: d_step { may_grant && waits(i) && s[i].join == 0 -> \
 				grantee = i; \
 				grant_request = s[i].request; \
 				grant_token = next_token; \
@@ -281,6 +357,73 @@ inline drop_block()
 				s[i].answered != s[i].request -> \
 				answer(i, held[i].request, held[i].token) }
 
+/*
+ * Rule: a session joins a hold that has the token which it names, while the lease
+ * is valid.
+ */
+#ifdef JOIN_UNDER_OLD_TOKEN
+#define has_token(the_token)	(entries > 0)
+#else
+#define has_token(the_token) \
+	((held[0].request != 0 && held[0].token == the_token) || \
+	 (held[1].request != 0 && held[1].token == the_token) || \
+	 (held[2].request != 0 && held[2].token == the_token) || \
+	 (detached_request != 0 && detached_token == the_token))
+#endif
+#define join_hold(i) \
+	:: d_step { step == NO_GRANT && leased && valid_until > 0 && waits(i) && \
+				held[i].request == 0 && s[i].join != 0 && has_token(s[i].join) -> \
+				printf("worker: saves session %d's hold\n", i); \
+				if \
+				:: detached_request != 0 && detached_token == s[i].join -> \
+					reached("a session joins a detached hold") \
+				:: else -> skip \
+				fi; \
+				held[i].request = s[i].request; \
+				held[i].token = s[i].join }
+
+/* Rule: the cluster has the hold, under the name of who gave it, in one step. */
+#define detach_hold(i) \
+	:: d_step { step == NO_GRANT && leased && held[i].request != 0 && \
+				s[i].detach && held[i].request == s[i].request && \
+				detached_request == 0 -> \
+				printf("worker: detaches session %d's hold\n", i); \
+				detached_by = i; \
+				detached_request = held[i].request; \
+				detached_token = held[i].token; \
+				held[i].request = 0; \
+				held[i].token = 0 } \
+	:: d_step { step == NO_GRANT && is_detached(i) && s[i].detach && \
+				detached_request == s[i].request && !s[i].detached -> \
+				printf("worker: answers session %d\n", i); \
+				s[i].detached = 1 }
+#define is_detached(i)	(detached_request != 0 && detached_by == i)
+
+inline end_detached()
+{
+	printf("worker: ends the detached hold\n");
+	detached_by = 0;
+	detached_request = 0;
+	detached_token = 0
+}
+
+/*
+ * Rule: it ends by its token (or by its time: outside, belief ends before either).
+ * Nobody acknowledges its loss.
+ */
+#ifdef RELEASE_OF_ANY_TOKEN
+#define is_meant	(detached_request != 0)
+#else
+#define is_meant	(detached_request != 0 && detached_token == out_release)
+#endif
+
+/* Rule: what its session did not cancel, the end of another hold does not end. */
+#ifdef DETACHED_ENDS_WITH_SESSION
+#define is_cancelled(i)	(is_detached(i) && s[i].let_go != 0)
+#else
+#define is_cancelled(i)	(is_detached(i) && s[i].let_go == detached_request)
+#endif
+
 /* Rule: a hold ends if its own session has let go of its own request. */
 #ifdef LET_GO_BY_ENTRY
 #define end_hold(i) \
@@ -302,8 +445,10 @@ inline drop_block()
 				fi; \
 				held[i].request = 0; \
 				held[i].token = 0 } \
+	:: d_step { step == NO_GRANT && s[i].let_go != 0 && is_cancelled(i) -> \
+				end_detached() } \
 	:: d_step { step == NO_GRANT && s[i].let_go != 0 && \
-				s[i].let_go != held[i].request -> \
+				s[i].let_go != held[i].request && !is_cancelled(i) -> \
 				s[i].let_go = 0 }
 #endif
 
@@ -336,6 +481,23 @@ end:
 	end_hold(0)
 	end_hold(1)
 	end_hold(2)
+	join_hold(0)
+	join_hold(1)
+	join_hold(2)
+	detach_hold(0)
+	detach_hold(1)
+	detach_hold(2)
+	:: d_step { step == NO_GRANT && out_release != 0 && is_meant ->
+			if
+			:: entries > 1 -> reached("a joined hold outlives the detached one")
+			:: else -> skip
+			fi;
+			out_release = 0;
+			end_detached() }
+	:: d_step { step == NO_GRANT && out_release != 0 && !is_meant ->
+			out_release = 0 }
+	:: d_step { step == NO_GRANT && lost && detached_request != 0 ->
+			end_detached() }
 
 	/* The lease. */
 	:: d_step { step == NO_GRANT && generation == 0 && leases > 0 && some_wait &&
@@ -397,7 +559,21 @@ proctype world()
 {
 end:
 	do
-	:: d_step { valid_until > 0 -> printf("tick\n"); valid_until-- }
+	:: d_step { valid_until > 0 || out_until > 0 ->
+			printf("tick\n");
+			valid_until = (valid_until > 0 -> valid_until - 1 : 0);
+			out_until = (out_until > 0 -> out_until - 1 : 0) }
+
+	/* Outside: it hears of renewals, or wants to end its hold. */
+	:: d_step { out_in && out_generation == generation && valid_until > out_until ->
+			out_until = valid_until }
+	:: d_step { out_in && out_release == 0 ->
+			printf("outside: releases token %d\n", out_token);
+			out_release = out_token;
+			out_in = 0;
+			out_token = 0;
+			out_until = 0;
+			out_generation = 0 }
 
 	/* The other cluster: when our lease is over, and no sooner. */
 	:: d_step { foreigners > 0 && !foreign && valid_until == 0 ->
@@ -405,8 +581,7 @@ end:
 			foreign = 1;
 			highest_token++;
 			printf("the other cluster: token %d\n", highest_token);
-			count_believers();
-			must(1, believers == 0);
+			must(1, nobody_believes);
 			must(2, highest_token > granted_token);
 			granted_token = highest_token;
 			if
@@ -422,7 +597,7 @@ proctype drained()
 {
 	timeout ->
 #ifndef NO_I5
-		must(5, entries == 0 && generation == 0 &&
+		must(5, entries == 0 && generation == 0 && !out_in && out_release == 0 &&
 			 s[0].let_go == 0 && s[1].let_go == 0 && s[2].let_go == 0);
 #endif
 		skip
