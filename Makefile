@@ -47,7 +47,11 @@ MODULE_big = ddblock
 DDBLOCK_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" ddblock.control)
 DATA = ddblock--$(DDBLOCK_VERSION).sql $(wildcard ddblock--*--*.sql)
 
-SOURCES = $(wildcard src/*.c src/*/*.c)
+# A program, with libpq instead of the server.
+CLIENT = src/client/ddblock_run.c
+PROGRAM_NAME = ddblock-run
+
+SOURCES = $(filter-out $(CLIENT),$(wildcard src/*.c src/*/*.c))
 OBJS = $(SOURCES:.c=.o)
 
 # In both, "extension" creates what the others use.
@@ -57,6 +61,8 @@ SPECS := $(sort $(basename $(notdir $(wildcard test/isolation/specs/*.spec))))
 ISOLATION := $(strip $(filter extension,$(SPECS)) $(filter-out extension,$(SPECS)))
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=ddblock
 
+EXTVERSION_OF = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/ddblock.control)
+
 # assert() is for tests: they build with ASSERTS=.
 ASSERTS = -DNDEBUG
 PG_CPPFLAGS = -I$(srcdir)/src $(ASSERTS)
@@ -65,7 +71,7 @@ PG_CFLAGS = -Wno-declaration-after-statement -Werror=implicit-function-declarati
 # Only the entry points are visible to the server's other libraries.
 SHLIB_LINK = -lcurl -lcrypto -lcjson -lm \
 	-Wl,--version-script=$(srcdir)/src/exports.map
-EXTRA_CLEAN = $(OBJS:.o=.d)
+EXTRA_CLEAN = $(OBJS:.o=.d) $(PROGRAM_NAME)
 
 CHECKS = check-release check-floors check-warnings check-lint check-symbols \
 	check-unit check-double check-model check-simulator check-valgrind check-fuzz \
@@ -80,7 +86,19 @@ override with_llvm = no
 include $(PGXS)
 -include $(wildcard $(OBJS:.o=.d))
 
-all: check-undefined
+all: check-undefined $(PROGRAM_NAME)
+$(PROGRAM_NAME): $(CLIENT) ddblock.control
+	$(CC) $(CFLAGS) -D_GNU_SOURCE -DDDBLOCK_VERSION='"$(EXTVERSION_OF)"' -I$(includedir) \
+		$(LDFLAGS) -o $@ $< $(libpq)
+
+install: install-program
+install-program: $(PROGRAM_NAME)
+	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+	$(INSTALL_PROGRAM) $(PROGRAM_NAME) '$(DESTDIR)$(bindir)/$(PROGRAM_NAME)'
+uninstall: uninstall-program
+uninstall-program:
+	rm -f '$(DESTDIR)$(bindir)/$(PROGRAM_NAME)'
+.PHONY: install-program uninstall-program
 check-undefined: $(shlib)
 	@$(srcdir)/test/undefined-symbols $(shlib) $(bindir)/postgres
 .PHONY: check-undefined

@@ -23,6 +23,34 @@ COMMENT ON FUNCTION ddb_lock_force_release(text) IS
 'take a lock away from its holder; until its next renewal, the holder may believe that it holds the lock, and only fencing tokens protect; returns false if the lock was free';
 
 --
+-- Joining and detaching
+--
+
+CREATE FUNCTION ddb_lock_join(name text, token bigint)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_join(text, bigint) IS
+'hold a lock together with the session of this cluster that has taken it, and has told its token';
+
+CREATE FUNCTION ddb_lock_detach(name text, at_most interval)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_detach(text, interval) IS
+'leave a lock that this session holds to the cluster, until it is released by its token, but for "at_most"; returns the token';
+
+CREATE FUNCTION ddb_lock_release(name text, token bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'ddb_lock_release_detached'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_release(text, bigint) IS
+'release a detached lock by its token; false, with a warning, if there was none or the lease was lost';
+
+--
 -- Shared locks
 --
 
@@ -263,7 +291,9 @@ CREATE FUNCTION ddb_locks(
 	OUT blocked_by_pid integer,
 	OUT blocked_by_owner text,
 	OUT mode text,
-	OUT permits integer)
+	OUT permits integer,
+	OUT joined boolean,
+	OUT ends_at timestamp with time zone)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
@@ -276,13 +306,13 @@ CREATE OR REPLACE VIEW ddb_locks AS SELECT * FROM ddb_locks();
 COMMENT ON COLUMN ddb_locks.name IS
 'name of the lock';
 COMMENT ON COLUMN ddb_locks.pid IS
-'process of the session that holds the lock or waits for it';
+'process of the session that holds the lock or waits for it; null if it is detached';
 COMMENT ON COLUMN ddb_locks.database IS
-'the session''s database';
+'the session''s database, or that of the session that detached it';
 COMMENT ON COLUMN ddb_locks.usename IS
-'the session''s user';
+'the session''s user, or that of the session that detached it';
 COMMENT ON COLUMN ddb_locks.scope IS
-'"session", "transaction" or "session+transaction"; null if not granted';
+'"session", "transaction", "session+transaction" or "detached"; null if not granted';
 COMMENT ON COLUMN ddb_locks.depth IS
 'number of acquisitions that are not undone';
 COMMENT ON COLUMN ddb_locks.token IS
@@ -309,6 +339,10 @@ COMMENT ON COLUMN ddb_locks.mode IS
 '"exclusive", "shared" or "semaphore"';
 COMMENT ON COLUMN ddb_locks.permits IS
 'permits of a semaphore that the session has or waits for';
+COMMENT ON COLUMN ddb_locks.joined IS
+'whether another session has taken the lock, and this one has joined it';
+COMMENT ON COLUMN ddb_locks.ends_at IS
+'when a detached lock is released at the latest';
 
 CREATE FUNCTION ddb_operations(
 	OUT operation text,
@@ -508,6 +542,9 @@ COMMENT ON FUNCTION ddb_role_setup(name, boolean) IS
 -- Privileges, of what is new or made anew: others stay as they are
 --
 
+REVOKE ALL ON FUNCTION ddb_lock_join(text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_detach(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_release(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_try_acquire_shared(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) FROM PUBLIC;

@@ -65,6 +65,14 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION ddb_lock_release(text) IS
 'undo one session-scoped acquisition; false, with a warning, if there was none or the lease was lost';
 
+CREATE FUNCTION ddb_lock_release(name text, token bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'ddb_lock_release_detached'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_release(text, bigint) IS
+'release a detached lock by its token; false, with a warning, if there was none or the lease was lost';
+
 CREATE FUNCTION ddb_lock_release_all()
 RETURNS integer
 AS 'MODULE_PATHNAME'
@@ -72,6 +80,26 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_release_all() IS
 'undo all session-scoped acquisitions; returns the number of locks';
+
+--
+-- Joining and detaching
+--
+
+CREATE FUNCTION ddb_lock_join(name text, token bigint)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_join(text, bigint) IS
+'hold a lock together with the session of this cluster that has taken it, and has told its token';
+
+CREATE FUNCTION ddb_lock_detach(name text, at_most interval)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_detach(text, interval) IS
+'leave a lock that this session holds to the cluster, until it is released by its token, but for "at_most"; returns the token';
 
 --
 -- Shared locks
@@ -361,7 +389,9 @@ CREATE FUNCTION ddb_locks(
 	OUT blocked_by_pid integer,
 	OUT blocked_by_owner text,
 	OUT mode text,
-	OUT permits integer)
+	OUT permits integer,
+	OUT joined boolean,
+	OUT ends_at timestamp with time zone)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
@@ -376,13 +406,13 @@ COMMENT ON VIEW ddb_locks IS
 COMMENT ON COLUMN ddb_locks.name IS
 'name of the lock';
 COMMENT ON COLUMN ddb_locks.pid IS
-'process of the session that holds the lock or waits for it';
+'process of the session that holds the lock or waits for it; null if it is detached';
 COMMENT ON COLUMN ddb_locks.database IS
-'the session''s database';
+'the session''s database, or that of the session that detached it';
 COMMENT ON COLUMN ddb_locks.usename IS
-'the session''s user';
+'the session''s user, or that of the session that detached it';
 COMMENT ON COLUMN ddb_locks.scope IS
-'"session", "transaction" or "session+transaction"; null if not granted';
+'"session", "transaction", "session+transaction" or "detached"; null if not granted';
 COMMENT ON COLUMN ddb_locks.depth IS
 'number of acquisitions that are not undone';
 COMMENT ON COLUMN ddb_locks.token IS
@@ -409,6 +439,10 @@ COMMENT ON COLUMN ddb_locks.mode IS
 '"exclusive", "shared" or "semaphore"';
 COMMENT ON COLUMN ddb_locks.permits IS
 'permits of a semaphore that the session has or waits for';
+COMMENT ON COLUMN ddb_locks.joined IS
+'whether another session has taken the lock, and this one has joined it';
+COMMENT ON COLUMN ddb_locks.ends_at IS
+'when a detached lock is released at the latest';
 
 CREATE FUNCTION ddb_operations(
 	OUT operation text,

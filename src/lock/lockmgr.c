@@ -67,7 +67,8 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 	lm->calls = calloc((size_t) lm->max_calls * 2, sizeof(lm_call));
 	if (lm->buckets == NULL || lm->leases == NULL || lm->holds == NULL ||
 		lm->sessions == NULL || lm->free_watches == NULL || lm->calls == NULL ||
-		!heap_reserve(&lm->look_ups, lm->max_sessions))
+		!heap_reserve(&lm->look_ups, lm->max_sessions) ||
+		!heap_reserve(&lm->ends, lm->max_leases))
 	{
 		lm_free_all(lm);
 		return NULL;
@@ -132,6 +133,7 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 				(void) lm_admit(lm, now, lock);
 			break;
 		case LOCKMGR_RELEASE:
+		case LOCKMGR_END_DETACHED:
 			lock->releaser = NULL;
 			break;
 		case LOCKMGR_RENEW:
@@ -144,6 +146,9 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 			session->call = NULL;
 			lock->look_ups--;
 			lm_remember(lm, lock);
+			break;
+		case LOCKMGR_JOIN:
+		case LOCKMGR_DETACH:
 			break;
 	}
 }
@@ -181,11 +186,12 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 	else
 	{
 		/* The answer crossed the cancellation: the session has not taken it. */
-		for (lm_hold *hold = session->holds; hold != NULL; hold = hold->next)
+		for (uint32_t index = lockmgr_next_hold(lm, id.slot, LOCKMGR_NO_HOLD);
+			 index != LOCKMGR_NO_HOLD; index = lockmgr_next_hold(lm, id.slot, index))
 		{
-			if (hold->h.seq == seq)
+			if (lm->holds[index].h.seq == seq)
 			{
-				lm_let_go(lm, now, hold);
+				lm_let_go(lm, now, &lm->holds[index]);
 				break;
 			}
 		}
@@ -193,12 +199,15 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 	lm_pump(lm, now);
 }
 
-/* The hold, or NULL if it is not the session's. */
+/* The hold, or NULL if it is not the session's, and never was. */
 static lm_hold *
 hold_of(lockmgr *lm, const lm_session *session, uint32_t index)
 {
-	return index < lm->max_leases && lm->holds[index].session == session ?
-		&lm->holds[index] : NULL;
+	lm_hold    *hold = index < lm->max_leases ? &lm->holds[index] : NULL;
+
+	return hold != NULL && hold->session != NULL &&
+		(hold->session == session || lm_is_detached_by(lm, hold, session->id.slot)) ?
+		hold : NULL;
 }
 
 void
@@ -217,11 +226,19 @@ lockmgr_next_hold(const lockmgr *lm, uint32_t slot, uint32_t after)
 {
 	const lm_session *session = slot < lm->max_sessions ?
 		lm->sessions[slot] : NULL;
-	const lm_hold *hold;
+	bool		detached = after != LOCKMGR_NO_HOLD &&
+		lm->holds[after].session == &lm->detached;
+	const lm_hold *hold = NULL;
 
-	if (session == NULL)
-		return LOCKMGR_NO_HOLD;
-	hold = after == LOCKMGR_NO_HOLD ? session->holds : lm->holds[after].next;
+	if (after != LOCKMGR_NO_HOLD)
+		hold = lm->holds[after].next;
+	else if (session != NULL)
+		hold = session->holds;
+	if (hold == NULL && !detached)
+		hold = lm->detached.holds;
+	while (hold != NULL && hold->session == &lm->detached &&
+		   !lm_is_detached_by(lm, hold, slot))
+		hold = hold->next;
 	return hold != NULL ? hold->index : LOCKMGR_NO_HOLD;
 }
 
@@ -374,11 +391,11 @@ resume_release(lockmgr *lm, lm_session *session, const lockmgr_request *asked)
 	}
 }
 
+/* The session wants this hold to end, which may be NULL. */
 static void
-ask_release(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
+end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
+		 const lockmgr_request *asked)
 {
-	lm_hold    *hold = hold_of(lm, session, asked->hold_index);
-
 	if (hold == NULL && lm->adopting)
 		resume_release(lm, session, asked);
 	else if (hold == NULL)
@@ -419,7 +436,9 @@ ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 	}
 	lock = hold->lease->lock;
 	session->request.lock = lock;
-	lock->wanted_lease_ms = asked->lease_ms;
+	/* The lease is not shorter than another hold's session may want it to be. */
+	lock->wanted_lease_ms = hold->lease->holds->lease_next != NULL &&
+		asked->lease_ms < hold->lease->l.lease_ms ? 0 : asked->lease_ms;
 	lock->wanted_margin_us = asked->margin_us;
 	if (lock->call == NULL)
 		heap_set(&lm->renewals, &lock->renewal, now);
@@ -481,13 +500,22 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			ask_acquire(lm, now, session, asked);
 			break;
 		case LOCKMGR_RELEASE:
-			ask_release(lm, now, session, asked);
+			end_hold(lm, now, session, hold_of(lm, session, asked->hold_index), asked);
 			break;
 		case LOCKMGR_RENEW:
 			ask_renew(lm, now, session, asked);
 			break;
 		case LOCKMGR_LOOK_UP:
 			ask_look_up(lm, session, asked);
+			break;
+		case LOCKMGR_JOIN:
+			lm_ask_join(lm, now, session, asked);
+			break;
+		case LOCKMGR_DETACH:
+			lm_ask_detach(lm, now, session, hold_of(lm, session, asked->hold_index), asked);
+			break;
+		case LOCKMGR_END_DETACHED:
+			end_hold(lm, now, session, lm_detached_hold(lm, asked), asked);
 			break;
 	}
 	lm_pump(lm, now);
@@ -540,10 +568,11 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 	if (saved->session.generation == 0)
 		return;
 	if (lease->l.generation == saved->lease_generation &&
-		(lease->holds == NULL || lease->l.mode != MODE_EXCLUSIVE) &&
+		(lease->holds == NULL || lease->l.mode != MODE_EXCLUSIVE ||
+		 lease->holds->h.token == saved->token) &&
 		(lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST))
 	{
-		session = lm_get_session(lm, saved->session);
+		session = saved->ends_at != 0 ? &lm->detached : lm_get_session(lm, saved->session);
 		if (session == NULL && lease->l.state == LEASE_HELD)
 			abandon_lease(lm, lease);
 	}
@@ -555,6 +584,8 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 	session->role = saved->role;
 	hold->h = *saved;
 	lm_attach_hold(lm, hold, lease, session, saved->permits);
+	if (saved->ends_at != 0)
+		heap_set(&lm->ends, &hold->end, saved->ends_at);
 	if (lease->l.state == LEASE_LOST && saved->loss == LOSS_NONE)
 	{
 		hold->h.loss = LOSS_UNREACHABLE;
@@ -652,6 +683,9 @@ lockmgr_adopted(lockmgr *lm, int64_t now)
 
 		if (lock != NULL && session->request.kind <= LOCKMGR_TRY)
 			take_place(lm, now, session);
+		else if (session != NULL && session->request.active &&
+				 session->request.kind == LOCKMGR_JOIN)
+			lm_join(lm, now, session);
 	}
 	lockmgr_tick(lm, now);
 }
@@ -661,6 +695,9 @@ lockmgr_count(const lockmgr *lm, lockmgr_counts *counts)
 {
 	counts->leases = lm->leases_in_use;
 	counts->held = lm->leases_held + lm->extra_holds;
+	counts->detached = 0;
+	for (const lm_hold *hold = lm->detached.holds; hold != NULL; hold = hold->next)
+		counts->detached++;
 	counts->waiters = lm->waiters;
 	counts->calls = lm->calls_in_flight;
 	counts->remembered = lm->remembered;

@@ -74,8 +74,12 @@ lockmgr_mode(const dynamo_shared *shared)
  * lockmgr_adopt_hold().
  *
  * A lease says what we wrote to DynamoDB, and until when its holders may believe.
- * An exclusive one has one hold; while sessions of this cluster wait, one hold
- * follows another.  In shared mode it has several, and is our entry in the item.
+ * An exclusive one has one hold, and those that join it; while sessions of this
+ * cluster wait, one hold follows another.  In shared mode it has several, and is our
+ * entry in the item.
+ *
+ * A session may leave its hold to the cluster: the hold is then detached, and ends by
+ * its token, or by its time.
  *
  *	 ACQUIRING ---> HELD ---> LOST ----+
  *		 |   |       |  ^              |
@@ -147,6 +151,8 @@ typedef struct lease
 	int64_t		last_token;
 	bool		has_data;		/* the item has data */
 	bool		stale_holder;	/* the item shows an earlier holder */
+	bool		detached;		/* it has a hold that no session has: nobody but us
+								 * may release it */
 	uint32_t	renewals;		/* of the present hold */
 	lease_write pending;
 	char		stray[UUID_SIZE];	/* nonce of a renewal that was not settled
@@ -172,6 +178,9 @@ typedef struct hold
 	int64_t		token;
 	int64_t		acquired_ms;	/* epoch milliseconds, for people */
 	uint32_t	role;			/* as in the request that acquired it */
+	uint32_t	taker;			/* role of the session that took the lock */
+	bool		joined;			/* ... which was another one */
+	int64_t		ends_at;		/* detached: when it ends; 0: the session has it */
 	lease_loss	loss;			/* the lease was lost */
 	dynamo_holder holder;		/* who has it, for people */
 } hold;
@@ -182,7 +191,10 @@ typedef enum lockmgr_kind
 	LOCKMGR_TRY,				/* never waits for a holder */
 	LOCKMGR_RELEASE,
 	LOCKMGR_RENEW,
-	LOCKMGR_LOOK_UP				/* one consistent read of the item */
+	LOCKMGR_LOOK_UP,			/* one consistent read of the item */
+	LOCKMGR_JOIN,				/* a hold beside the one with this token */
+	LOCKMGR_DETACH,				/* leaves a hold to the cluster */
+	LOCKMGR_END_DETACHED		/* ends the detached hold with this token */
 } lockmgr_kind;
 
 /* Everything pointed to is copied. */
@@ -201,28 +213,34 @@ typedef struct lockmgr_request
 	int64_t		lease_ms;		/* ACQUIRE, TRY; RENEW: 0 keeps the length; it must be 0
 								 * in shared mode */
 	int64_t		margin_us;		/* ACQUIRE, TRY; RENEW with a lease_ms */
-	uint32_t	role;			/* ACQUIRE, TRY: this role's sessions ... */
+	uint32_t	role;			/* ACQUIRE, TRY, JOIN: this role's sessions ... */
 	uint32_t	role_max_leases;	/* ... may have so many leases; 0: no limit */
-	bool		superuser;		/* ACQUIRE, TRY: may use a reserved lease */
-	const dynamo_holder *holder;	/* ACQUIRE, TRY */
+	bool		superuser;		/* ACQUIRE, TRY, JOIN: may use a reserved lease */
+	const dynamo_holder *holder;	/* ACQUIRE, TRY, JOIN */
 	const uint8_t *data;		/* ACQUIRE, TRY; NULL for none */
 	size_t		data_len;
-	uint32_t	hold_index;		/* RELEASE, RENEW: which hold */
-	uint32_t	lease_index;	/* RELEASE: on which lease, */
-	uint32_t	lease_generation;	/* as granted */
+	uint32_t	hold_index;		/* RELEASE, RENEW, DETACH: which hold */
+	uint32_t	lease_index;	/* RELEASE, JOIN, END_DETACHED: on which lease, */
+	uint32_t	lease_generation;	/* as granted, or as the directory shows it */
+	int64_t		token;			/* JOIN, END_DETACHED: the hold has this token, */
+	uint32_t	taker;			/* ... and a session of this role took the lock */
+	int64_t		at_most_us;		/* DETACH: the hold ends after this time */
 } lockmgr_request;
 
 typedef enum lockmgr_result
 {
 	LOCKMGR_GRANTED,			/* hold_index, the lease's index and generation,
 								 * token, valid_until are set */
-	LOCKMGR_BUSY,				/* TRY: it is held, or a session here waits for it */
+	LOCKMGR_BUSY,				/* TRY: it is held, or a session here waits for it;
+								 * DETACH: there is a detached hold already */
 	LOCKMGR_DEADLOCK,			/* ACQUIRE: message describes the cycle */
 	LOCKMGR_RELEASED,			/* confirmed by DynamoDB */
 	LOCKMGR_RENEWED,			/* valid_until is set */
 	LOCKMGR_FOUND,				/* LOOK_UP: item is set (item->exists may be false) */
-	LOCKMGR_LOST,				/* RELEASE, RENEW: the lease is lost */
-	LOCKMGR_NOT_HELD,			/* RELEASE, RENEW: the session has no such hold */
+	LOCKMGR_LOST,				/* RELEASE, RENEW, DETACH, END_DETACHED: the lease is
+								 * lost */
+	LOCKMGR_NOT_HELD,			/* the session has no such hold; JOIN,
+								 * END_DETACHED: there is none */
 	LOCKMGR_NO_ROOM,			/* all of max_leases are in use, or reserved */
 	LOCKMGR_ROLE_FULL,			/* all of role_max_leases are in use */
 	LOCKMGR_NO_MEMORY,
@@ -402,6 +420,7 @@ typedef struct lockmgr_counts
 {
 	uint32_t	leases;			/* slots in use */
 	uint32_t	held;			/* LEASE_HELD */
+	uint32_t	detached;		/* with a detached hold */
 	uint32_t	waiters;		/* requests that wait for a lock */
 	uint32_t	calls;			/* calls in flight */
 	uint32_t	remembered;		/* locks that nobody needs */
@@ -410,7 +429,8 @@ typedef struct lockmgr_counts
 extern void lockmgr_count(const lockmgr *lm, lockmgr_counts *counts);
 
 /*
- * Iterates over the holds of the slot's session, unordered.  Pass
+ * Iterates over the holds of the slot's session, and over those that sessions of the
+ * slot have left to the cluster, unordered.  Pass
  * LOCKMGR_NO_HOLD to get the first; it returns LOCKMGR_NO_HOLD after the
  * last.  Fetch the next one before letting go of this one.
  */

@@ -105,6 +105,7 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 		.token = shared ? l->last_token : l->next_token,
 		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
 		.role = session->role,
+		.taker = session->role,
 		.holder = l->holder,
 	};
 	if (shared)

@@ -70,6 +70,8 @@ lm_role_is_full(lockmgr *lm, const lm_session *session)
 			count += !hold->lease->spare;
 		count += other != session && gets_lease(lm, other);
 	}
+	for (const lm_hold *hold = lm->detached.holds; max != 0 && hold != NULL; hold = hold->next)
+		count += hold->h.role == session->role && !hold->lease->spare;
 	return max != 0 && count >= max;
 }
 
@@ -162,6 +164,25 @@ lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session, int32_t permits)
 	return hold;
 }
 
+static void
+link_hold(lm_hold *hold, lm_session *session)
+{
+	hold->session = session;
+	hold->previous = NULL;
+	hold->next = session->holds;
+	if (session->holds != NULL)
+		session->holds->previous = hold;
+	session->holds = hold;
+}
+
+static void
+unlink_hold(lm_hold *hold)
+{
+	*(hold->previous ? &hold->previous->next : &hold->session->holds) = hold->next;
+	if (hold->next != NULL)
+		hold->next->previous = hold->previous;
+}
+
 void
 lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease, lm_session *session,
 			   int32_t permits)
@@ -174,20 +195,22 @@ lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease, lm_session *session,
 		lease->holds->lease_previous = hold;
 	lease->holds = hold;
 	hold->lease = lease;
-	hold->session = session;
-	hold->previous = NULL;
-	hold->next = session->holds;
-	if (session->holds != NULL)
-		session->holds->previous = hold;
-	session->holds = hold;
+	link_hold(hold, session);
+}
+
+/* From one session's list to another's. */
+void
+lm_move_hold(lm_hold *hold, lm_session *session)
+{
+	unlink_hold(hold);
+	link_hold(hold, session);
 }
 
 void
 lm_put_hold(lockmgr *lm, lm_hold *hold)
 {
-	*(hold->previous ? &hold->previous->next : &hold->session->holds) = hold->next;
-	if (hold->next != NULL)
-		hold->next->previous = hold->previous;
+	unlink_hold(hold);
+	heap_set(&lm->ends, &hold->end, INT64_MAX);
 	*(hold->lease_previous ? &hold->lease_previous->lease_next : &hold->lease->holds) =
 		hold->lease_next;
 	if (hold->lease_next != NULL)

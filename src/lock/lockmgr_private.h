@@ -16,6 +16,7 @@
  *	 lockmgr_entry.c	what we saw of the clusters that share a lock
  *	 lockmgr_hold.c		granting
  *	 lockmgr_share.c	sharing a lease among sessions, changing its permits
+ *	 lockmgr_join.c		joined and detached holds
  *	 lockmgr_renew.c	renewing, losing
  *	 lockmgr_release.c	releasing and handing over
  *	 lockmgr_run.c		how long a lock stays in this cluster
@@ -75,6 +76,10 @@ typedef struct lm_request
 	int64_t		margin_us;
 	uint32_t	role_max_leases;
 	bool		superuser;
+	uint32_t	lease_index;	/* JOIN */
+	uint32_t	lease_generation;
+	int64_t		token;
+	uint32_t	taker;
 	dynamo_holder holder;
 	uint8_t    *data;
 	size_t		data_len;
@@ -118,9 +123,11 @@ struct lm_lease
 struct lm_hold
 {
 	hold		h;
+	heap_node	end;			/* h.ends_at, if it is detached */
 	uint32_t	index;
 	lm_lease   *lease;
-	lm_session *session;		/* whose list it is in; NULL: unused */
+	lm_session *session;		/* whose list it is in, perhaps lockmgr.detached; NULL:
+								 * unused */
 	lm_hold    *next;			/* in that list, or in the free list */
 	lm_hold    *previous;
 	lm_hold    *lease_next;		/* in the lease's list */
@@ -270,6 +277,7 @@ struct lockmgr
 	lm_hold    *free_hold;
 	uint32_t	extra_holds;	/* all but the first of each lease */
 	lm_session **sessions;		/* [max_sessions], made when first used */
+	lm_session	detached;		/* has the holds that no session has */
 	uint32_t	max_sessions;
 	uint32_t   *free_watches;
 	uint32_t	free_watch_count;
@@ -277,6 +285,7 @@ struct lockmgr
 	heap		timers;			/* lm_lock.timer */
 	heap		renewals;		/* lm_lock.renewal */
 	heap		look_ups;		/* lm_session.timer */
+	heap		ends;			/* lm_hold.end */
 	lm_lock    *ready_first;	/* locks that wait for a free call */
 	lm_lock    *ready_last;
 	lm_session *look_up_first;		/* look-ups that wait for a free call */
@@ -324,6 +333,7 @@ extern lm_hold *lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session,
 extern void lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease,
 						   lm_session *session, int32_t permits);
 extern void lm_put_hold(lockmgr *lm, lm_hold *hold);
+extern void lm_move_hold(lm_hold *hold, lm_session *session);
 extern void lm_save_hold(lockmgr *lm, const lm_hold *hold);
 extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 
@@ -395,6 +405,17 @@ extern bool lm_let_in(lockmgr *lm, int64_t now, lm_session *session);
 extern int32_t lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern void lm_look(lockmgr *lm, lm_lock *lock);
 extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock);
+
+/* lockmgr_join.c */
+extern void lm_ask_join(lockmgr *lm, int64_t now, lm_session *session,
+						const lockmgr_request *asked);
+extern void lm_join(lockmgr *lm, int64_t now, lm_session *session);
+extern void lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
+						  const lockmgr_request *asked);
+extern lm_hold *lm_detached_hold(lockmgr *lm, const lockmgr_request *asked);
+extern void lm_update_detached(lockmgr *lm, lm_lease *lease);
+extern void lm_end_detached(lockmgr *lm, int64_t now);
+extern bool lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot);
 
 /* lockmgr_renew.c */
 extern void lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,

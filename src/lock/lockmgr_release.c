@@ -21,6 +21,20 @@ end_belief(lockmgr *lm, lm_lease *lease)
 	lm_save(lm, lease, false);
 }
 
+/* Who has joined the hold has the lock now; the item shows that after the next renewal. */
+static void
+still_joined(lockmgr *lm, lm_lease *lease)
+{
+	struct lease *l = &lease->l;
+
+	l->session = lease->holds->h.session;
+	l->holder = lease->holds->h.holder;
+	l->stale_holder = true;
+	lm_save(lm, lease, false);
+	lm_tell_watch(lm, lease->lock);
+	lm_answer_releaser(lm, lease->lock, LOCKMGR_RELEASED);
+}
+
 /*
  * Other sessions still have a hold on the lease.  Nothing has to be confirmed: the
  * session's permits pass on, or go back with the next change.
@@ -32,6 +46,11 @@ still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
 
 	if (lock == NULL || lease->l.state != LEASE_HELD)
 		return;
+	if (lease->l.mode == MODE_EXCLUSIVE)
+	{
+		still_joined(lm, lease);
+		return;
+	}
 	if (lock->first == NULL)
 		lm_resume_run(now, lock);	/* while somebody waits, a run ends in time */
 	lm_note_let_go(now, lock);
@@ -55,6 +74,7 @@ lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 
 	lm_answer_renewer(lm, hold, LOCKMGR_NOT_HELD);
 	lm_put_hold(lm, hold);
+	lm_update_detached(lm, lease);
 	if (lease->holds != NULL)
 	{
 		still_shared(lm, now, lease);

@@ -275,5 +275,6 @@ lm_free_all(lockmgr *lm)
 	heap_free(&lm->timers);
 	heap_free(&lm->renewals);
 	heap_free(&lm->look_ups);
+	heap_free(&lm->ends);
 	free(lm);
 }

@@ -80,6 +80,7 @@ lockmgr_tick(lockmgr *lm, int64_t now)
 		heap_set(&lm->look_ups, top, INT64_MAX);
 		lm_submit_look_up(lm, LM_CONTAINER(top, lm_session, timer));
 	}
+	lm_end_detached(lm, now);
 	lm_pump(lm, now);
 }
 
@@ -89,12 +90,15 @@ lockmgr_next_wake(const lockmgr *lm)
 	const heap_node *timer = heap_top(&lm->timers);
 	const heap_node *look_up = heap_top(&lm->look_ups);
 	const heap_node *renewal = heap_top(&lm->renewals);
+	const heap_node *end = heap_top(&lm->ends);
 	int64_t		wake = INT64_MAX;
 
 	if (timer != NULL)
 		wake = timer->at;
 	if (look_up != NULL && look_up->at < wake)
 		wake = look_up->at;
+	if (end != NULL && end->at < wake)
+		wake = end->at;
 	/* When all calls are taken, the next reply sends what is due. */
 	if (renewal != NULL && renewal->at < wake &&
 		lm->renewals_in_flight < lm->max_calls)

@@ -91,7 +91,10 @@ refuse_while_held(void)
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot drop extension \"%s\" while sessions of this database hold locks",
 						EXTENSION),
+				 held->hold.ends_at == 0 ?
 				 errdetail("Process %d holds lock \"%s\".", held->hold.holder.pid,
+						   Utf8ToMessage(entry->name, entry->name_len)) :
+				 errdetail("Lock \"%s\" is detached.",
 						   Utf8ToMessage(entry->name, entry->name_len)),
 				 errhint("Release the locks that the view ddb_locks lists, or end their sessions.")));
 	}
@@ -109,7 +112,7 @@ is_held(const HoldCopy *held, const char *database)
 	return h->loss == LOSS_NONE &&
 		strcmp(h->holder.database, database) == 0 &&
 		!held->let_go &&
-		shared_read(&slot->words.generation) == h->session.generation;
+		(h->ends_at != 0 || shared_read(&slot->words.generation) == h->session.generation);
 }
 
 static bool

@@ -13,6 +13,8 @@
  * A transaction without a transaction id has written nothing, and may commit,
  * unless it had another effect.
  *
+ * A session that was told to join a lock (ddblock.join) must hold it, too.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -23,6 +25,7 @@
 
 #include "session/guard.h"
 #include "session/held.h"
+#include "session/order.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
 #include "shared/utf8.h"
@@ -35,6 +38,7 @@ GuardCommit(void)
 {
 	lease_loss	why;
 	const char *name;
+	const join_entry *missing;
 
 	if (!ddblock_commit_guard ||
 		!(had_effect || TransactionIdIsValid(GetTopTransactionIdIfAny())))
@@ -48,6 +52,9 @@ GuardCommit(void)
 	name = HeldFindLoss(&why);
 	if (name != NULL)
 		ErrorsCommitRefused(Utf8ToMessage(name, strlen(name)), why);
+	missing = OrderFindMissing();
+	if (missing != NULL)
+		ErrorsNotJoined(Utf8ToMessage(missing->name, strlen(missing->name)));
 }
 
 bool

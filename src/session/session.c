@@ -29,17 +29,14 @@
 #include "shared/utf8.h"
 
 static int64 margin_us(int64 lease_ms);
-static void fill_holder(dynamo_holder *holder);
 static MailboxRequest acquire_request(const LockName *name, const AcquireOptions *options);
 static void require_same_mode(const LockName *name, const HeldLock *held,
 							  const AcquireOptions *options);
 static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
-pg_noreturn static void raise_lost(const LockName *name, HeldLock *held);
 static void check_grant(const LockName *name, HeldLock *held);
 static bool call_release(const char *lock, MailboxRequest *request, lease_loss *loss);
 static bool give_back(HeldLock *held, const char *lock);
 static int	release_session_scope(void);
-static void warn_lost(const char *lock, lease_loss loss);
 
 /* The slot comes last: the worker signals only processes that have one. */
 void
@@ -77,7 +74,7 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 	if (held != NULL)
 	{
 		if (!HeldIsValid(held))
-			raise_lost(name, held);
+			SessionRaiseLost(name, held);
 		require_same_mode(name, held, options);
 		HeldReserveDepth(held, options->scope);
 		HeldCount(held, options->scope);
@@ -127,8 +124,8 @@ require_same_mode(const LockName *name, const HeldLock *held, const AcquireOptio
 }
 
 /* The next statement need not warn of this loss any more. */
-static void
-raise_lost(const LockName *name, HeldLock *held)
+void
+SessionRaiseLost(const LockName *name, HeldLock *held)
 {
 	HeldTellLoss(held);
 	held->told = true;
@@ -157,10 +154,16 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	SegmentCount(EVENT_ACQUIRED);
 	held->mode = options->mode;
 	held->permits = options->permits;
-	HeldSetHold(held, answer, request.seq);
+	SessionTakeGrant(name, held, answer, request.seq);
+	return true;
+}
+
+void
+SessionTakeGrant(const LockName *name, HeldLock *held, const MailboxAnswer *answer, uint64 seq)
+{
+	HeldSetHold(held, answer, seq);
 	InterruptArm();
 	check_grant(name, held);
-	return true;
 }
 
 /* This process may have been stopped for the whole lease before it read the answer. */
@@ -208,7 +211,7 @@ acquire_request(const LockName *name, const AcquireOptions *options)
 		},
 	};
 
-	fill_holder(&request.acquire.holder);
+	SessionFillHolder(&request.acquire.holder);
 	return request;
 }
 
@@ -219,8 +222,8 @@ margin_us(int64 lease_ms)
 }
 
 /* The worker sets since_ms, the time of the grant. */
-static void
-fill_holder(dynamo_holder *holder)
+void
+SessionFillHolder(dynamo_holder *holder)
 {
 	char	   *database = get_database_name(MyDatabaseId);
 	char	   *user = GetUserNameFromId(GetSessionUserId(), true);
@@ -363,7 +366,7 @@ give_back(HeldLock *held, const char *lock)
 	{
 		HeldRememberLoss(utf8, loss);
 		MailboxLetGo(request.hold.index, seq);
-		warn_lost(lock, loss);
+		SessionWarnLost(lock, loss);
 	}
 	else
 		pfree(utf8);
@@ -385,8 +388,8 @@ call_release(const char *lock, MailboxRequest *request, lease_loss *loss)
 	return false;
 }
 
-static void
-warn_lost(const char *lock, lease_loss loss)
+void
+SessionWarnLost(const char *lock, lease_loss loss)
 {
 	ereport(WARNING,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
@@ -426,7 +429,7 @@ SessionRenew(const LockName *name, int64 lease_ms)
 	PG_END_TRY();
 	/* If the worker has forgotten the loss to make room, it answers "not held". */
 	if (answer == NULL || answer->result == MAILBOX_LOST || !HeldIsValid(held))
-		raise_lost(name, held);
+		SessionRaiseLost(name, held);
 	if (answer->result != MAILBOX_RENEWED)
 		ErrorsAnswer(answer, name->text);
 	return answer->grant.valid_until;
@@ -452,7 +455,7 @@ SessionRequire(const LockName *name)
 	if (held == NULL)
 		ErrorsNotHeld(name->text);
 	if (!HeldIsValid(held))
-		raise_lost(name, held);
+		SessionRaiseLost(name, held);
 	return held->token;
 }
 

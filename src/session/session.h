@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "session/held.h"
+#include "shared/compat.h"
 
 /*
  * Prepares the process, once.  Raises unless it can use ddblock: the library is
@@ -72,5 +73,20 @@ extern int64 SessionRequire(const LockName *name);
  * next request.
  */
 extern const MailboxItem *SessionLookUp(const LockName *name);
+
+/*
+ * For joined.c.
+ */
+
+/* Fills in the hold of a new note; raises if it was lost before we read the answer. */
+extern void SessionTakeGrant(const LockName *name, HeldLock *held,
+							 const MailboxAnswer *answer, uint64 seq);
+
+/* This session, for people. */
+extern void SessionFillHolder(dynamo_holder *holder);
+
+/* The lease of this note is lost: an error, or a WARNING when its note is gone. */
+pg_noreturn extern void SessionRaiseLost(const LockName *name, HeldLock *held);
+extern void SessionWarnLost(const char *lock, lease_loss loss);
 
 #endif							/* DDBLOCK_SESSION_SESSION_H */

@@ -3,7 +3,7 @@
  * statement.c
  *	  What ddblock does before and after the session's statements.
  *
- * Before: the first statement after the loss of a lease raises a WARNING, since
+ * Before: each transaction joins the locks that ddblock.join names.  The first statement after the loss of a lease raises a WARNING, since
  * the session may have been idle when it happened.  A statement that no ROLLBACK
  * undoes is refused if a lease is lost, because the commit guard would be too
  * late.
@@ -35,10 +35,13 @@
 #include "session/guard.h"
 #include "session/held.h"
 #include "session/interrupt.h"
+#include "session/joined.h"
+#include "session/order.h"
 #include "session/session.h"
 #include "session/statement.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
+#include "shared/settings.h"
 #include "shared/utf8.h"
 
 static ExecutorStart_hook_type prev_executor_start = NULL;
@@ -55,6 +58,7 @@ static void process_utility(PlannedStmt *pstmt, const char *query_string,
 							DestReceiver *dest, QueryCompletion *qc);
 static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 						  int sub_id, void *arg);
+static void join_locks(void);
 static void warn_of_losses(void);
 static void explain_interruption(void *arg);
 static bool is_discard_all(const Node *statement);
@@ -79,6 +83,7 @@ StatementInstallHooks(void)
 static void
 executor_start(QueryDesc *query, int eflags)
 {
+	join_locks();
 	warn_of_losses();
 	if (prev_executor_start)
 		prev_executor_start(query, eflags);
@@ -109,6 +114,9 @@ process_utility(PlannedStmt *pstmt, const char *query_string,
 	bool		discard_all = is_discard_all(pstmt->utilityStmt);
 	ErrorContextCallback explain = {error_context_stack, explain_interruption, NULL};
 
+	/* What ends a transaction must not fail; BEGIN does nothing yet. */
+	if (!IsA(pstmt->utilityStmt, TransactionStmt))
+		join_locks();
 	warn_of_losses();
 	if (cannot_be_undone(pstmt->utilityStmt))
 		GuardEffect(CreateCommandName(pstmt->utilityStmt));
@@ -127,6 +135,7 @@ process_utility(PlannedStmt *pstmt, const char *query_string,
 		SessionLetGoAll();
 		/* It runs outside of a transaction block: there are no writes to guard. */
 		HeldForgetLoss();
+		OrderExcuseTransaction();
 	}
 }
 
@@ -135,9 +144,26 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, 
 {
 	if (prev_object_access)
 		prev_object_access(access, class_id, object_id, sub_id, arg);
-	if (access == OAT_FUNCTION_EXECUTE && class_id == ProcedureRelationId &&
-		function_cannot_be_undone(object_id))
+	if (access != OAT_FUNCTION_EXECUTE || class_id != ProcedureRelationId)
+		return;
+	join_locks();				/* a function may be called without a statement */
+	if (function_cannot_be_undone(object_id))
 		GuardEffect(psprintf("%s()", get_func_name(object_id)));
+}
+
+/*
+ * Once in a transaction: if the session releases such a lock, its next transaction joins
+ * it again.
+ */
+static void
+join_locks(void)
+{
+	static LocalTransactionId joined = InvalidLocalTransactionId;
+
+	if (ddblock_join[0] == '\0' || joined == CompatMyLxid() || IsAbortedTransactionBlockState())
+		return;
+	JoinedCarryOutOrder();
+	joined = CompatMyLxid();
 }
 
 /* A failed transaction cannot read the catalogs: the next one raises the WARNING. */

@@ -405,6 +405,42 @@ ErrorsNotHeld(const char *lock)
 }
 
 void
+ErrorsOtherToken(const char *lock, int64 token)
+{
+	SegmentCount(EVENT_LK001);
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("lock \"%s\" is not held with token %lld in this cluster", lock,
+					(long long) token),
+			 errdetail("It was released or lost, or this is the token of another lock.")));
+}
+
+void
+ErrorsOtherRole(const char *lock, Oid taker)
+{
+	char	   *role = GetUserNameFromId(taker, true);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for lock \"%s\"", lock),
+			 role != NULL ?
+			 errdetail("Role \"%s\" has taken it, and the current role does not have the "
+					   "privileges of that role.", role) :
+			 errdetail("The role that has taken it does not exist any more.")));
+}
+
+void
+ErrorsNotJoined(const char *lock)
+{
+	SegmentCount(EVENT_LK001);
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("cannot commit, because this session does not hold lock \"%s\"", lock),
+			 errdetail("\"ddblock.join\" wants the session to hold it together with who has "
+					   "taken it.")));
+}
+
+void
 ErrorsStaleToken(const char *resource, int64 recorded, const char *whose, int64 given)
 {
 	SegmentCount(EVENT_LK002);

@@ -22,8 +22,15 @@
 
 #define READS_MAX 1000
 
-static void note(const MailboxSlot *slot, const char *name, size_t name_len,
-				 const char *why);
+/* Who had it; texts are UTF-8. */
+typedef struct Holder
+{
+	int			pid;
+	const char *database;
+	const char *user;
+} Holder;
+
+static void note(const Holder *holder, const char *name, size_t name_len, const char *why);
 
 void
 LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq)
@@ -35,17 +42,22 @@ void
 LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *name,
 		 size_t name_len, lease_loss loss, const char *why)
 {
+	const hold *h = &segment_holds[hold_index].hold;
 	const MailboxSlot *slot = &segment_slots[session.slot];
 	uint64		mark = mailbox_mark(session, seq);
+	Holder		holder = {slot->pid, slot->database, slot->user};
 
 	if (!pg_atomic_compare_exchange_u64(&segment_holds[hold_index].untold_loss, &mark, 0))
 		return;
+	/* Only the worker tells the loss of a detached hold: its session may have gone. */
+	if (h->ends_at != 0)
+		holder = (Holder) {h->holder.pid, h->holder.database, h->holder.user};
 	SegmentCount(EVENT_LOST_UNREACHABLE + (loss != LOSS_NONE ? loss - LOSS_UNREACHABLE : 0));
-	note(slot, name, name_len, why);
+	note(&holder, name, name_len, why);
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, name_len), why),
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
-					   slot->pid, slot->user, slot->database),
+					   holder.pid, holder.user, holder.database),
 			 errhidestmt(true)));
 }
 
@@ -54,7 +66,7 @@ LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *nam
  * at the same moment, either is the last one: nobody waits.
  */
 static void
-note(const MailboxSlot *slot, const char *name, size_t name_len, const char *why)
+note(const Holder *holder, const char *name, size_t name_len, const char *why)
 {
 	SegmentLoss *loss = &segment->last_loss;
 	uint32		changes = shared_read(&segment->loss_changes);
@@ -63,9 +75,9 @@ note(const MailboxSlot *slot, const char *name, size_t name_len, const char *why
 		!shared_compare_exchange(&segment->loss_changes, &changes, changes + 1))
 		return;
 	loss->at = GetCurrentTimestamp();
-	loss->pid = slot->pid;
-	memcpy(loss->database, slot->database, NAMEDATALEN);
-	memcpy(loss->user, slot->user, NAMEDATALEN);
+	loss->pid = holder->pid;
+	strlcpy(loss->database, holder->database, NAMEDATALEN);
+	strlcpy(loss->user, holder->user, NAMEDATALEN);
 	loss->name_len = name_len;
 	memcpy(loss->name, name, name_len);
 	strlcpy(loss->why, why, sizeof(loss->why));

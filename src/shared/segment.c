@@ -160,6 +160,7 @@ initialise(void)
 		pg_atomic_init_u64(&segment->events[i], 0);
 	pg_atomic_init_u32(&segment->leases_in_use, 0);
 	pg_atomic_init_u32(&segment->leases_held, 0);
+	pg_atomic_init_u32(&segment->leases_detached, 0);
 	pg_atomic_init_u32(&segment->waiters, 0);
 	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
 		initialise_counters(&segment->ops[i]);

@@ -60,6 +60,9 @@ typedef enum MailboxKind
 	MAILBOX_RELEASE = LOCKMGR_RELEASE,
 	MAILBOX_RENEW = LOCKMGR_RENEW,
 	MAILBOX_LOOK_UP = LOCKMGR_LOOK_UP,
+	MAILBOX_JOIN = LOCKMGR_JOIN,
+	MAILBOX_DETACH = LOCKMGR_DETACH,
+	MAILBOX_END_DETACHED = LOCKMGR_END_DETACHED,
 	MAILBOX_TABLE				/* one call of the given op on the table or its
 								 * items; the backend decides what comes next */
 } MailboxKind;
@@ -97,7 +100,19 @@ typedef struct MailboxRequest
 			uint32		lease_generation;
 			int64		lease_ms;	/* RENEW */
 			int64		margin_us;
-		}			hold;		/* RELEASE, RENEW */
+			int64		at_most_us; /* DETACH */
+		}			hold;		/* RELEASE, RENEW, DETACH */
+		struct
+		{
+			uint32		lease_index;
+			uint32		lease_generation;
+			int64		token;
+			Oid			taker;
+			Oid			role;	/* JOIN: as in acquire */
+			int			role_max_leases;
+			bool		superuser;
+			dynamo_holder holder;
+		}			named;		/* JOIN, END_DETACHED: by a token */
 		struct
 		{
 			int64		read_units;
@@ -373,6 +388,7 @@ typedef struct Segment
 	SegmentLoss last_loss;		/* see loss.c */
 	pg_atomic_uint32 leases_in_use;
 	pg_atomic_uint32 leases_held;
+	pg_atomic_uint32 leases_detached;
 	pg_atomic_uint32 waiters;
 	OpCounters	ops[DYNAMO_OP_COUNT];
 } Segment;

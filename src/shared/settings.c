@@ -23,6 +23,7 @@
 
 #include "aws/endpoint.h"
 #include "dynamo/dynamo.h"
+#include "lock/join_list.h"
 #include "shared/compat.h"
 #include "shared/settings.h"
 
@@ -61,6 +62,7 @@ int			ddblock_role_max_leases;
 char	   *ddblock_lock_prefix;
 int			ddblock_lease_duration;
 double		ddblock_safety_margin;
+char	   *ddblock_join;
 int			ddblock_on_lease_lost;
 bool		ddblock_commit_guard;
 
@@ -105,6 +107,7 @@ static bool check_sort_key(char **newval, void **extra, GucSource source);
 static bool check_sort_key_value(char **newval, void **extra, GucSource source);
 static bool check_owner_name(char **newval, void **extra, GucSource source);
 static bool check_lock_prefix(char **newval, void **extra, GucSource source);
+static bool check_join(char **newval, void **extra, GucSource source);
 static bool check_secret(char **newval, void **extra, GucSource source);
 static void assign_secret_access_key(const char *newval, void *extra);
 static void assign_session_token(const char *newval, void *extra);
@@ -316,6 +319,11 @@ define_leases(void)
 							 "the server's margin; a narrower one has no effect.",
 							 &ddblock_safety_margin, 0.1, 0.05, 0.5, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
+	DefineCustomStringVariable("ddblock.join",
+							   "Locks that this session holds together with who has taken them.",
+							   "TOKEN:NAME,... Set it when the session begins. ddblock-run does that.",
+							   &ddblock_join, "", PGC_BACKEND, GUC_DISALLOW_IN_FILE | GUC_NOT_IN_SAMPLE,
+							   check_join, NULL, NULL);
 }
 
 /* What happens to a session that loses a lease. */
@@ -489,6 +497,25 @@ check_lock_prefix(char **newval, void **extra, GucSource source)
 		return true;
 	GUC_check_errdetail("A prefix has at most %d printable ASCII characters.", DYNAMO_NAME_MAX);
 	return false;
+}
+
+static bool
+check_join(char **newval, void **extra, GucSource source)
+{
+	const char *at = *newval;
+	const char *wrong;
+	join_entry	entry;
+
+	while (join_list_next(&at, &entry, &wrong))
+	{
+		if (pg_verify_mbstr(PG_UTF8, entry.name, strlen(entry.name), true))
+			continue;
+		wrong = "A name is not UTF-8.";
+		break;
+	}
+	if (wrong != NULL)
+		GUC_check_errdetail("%s", wrong);
+	return wrong == NULL;
 }
 
 static bool

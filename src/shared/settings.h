@@ -39,6 +39,8 @@ extern char *ddblock_ca_file;
 /* A user's own. */
 extern int	ddblock_lease_duration; /* ms */
 extern double ddblock_safety_margin;	/* fraction of the lease, 0.05 .. 0.5 */
+extern char *ddblock_join;		/* see lock/join_list.h; fixed at session start; NULL: not
+								 * preloaded */
 
 /* A superuser's. */
 typedef enum OnLeaseLost

@@ -22,6 +22,7 @@
 
 #define LEASE_MIN_MS 2000
 #define LEASE_MAX_MS 86400000
+#define AT_MOST_MAX_MS 86400000
 
 static LockName bounded_name(const text *value, const char *argument);
 static int64 positive_duration(FunctionCallInfo fcinfo, int number, const char *name,
@@ -121,6 +122,37 @@ positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 i
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be greater than 0", name)));
 	return milliseconds;
+}
+
+int64
+ArgumentAtMost(FunctionCallInfo fcinfo, int number)
+{
+	int64		at_most_ms;
+
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "at_most")));
+	at_most_ms = duration(fcinfo, number, "at_most");
+	if (at_most_ms <= 0 || at_most_ms > AT_MOST_MAX_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0 and at most 1 day", "at_most")));
+	return at_most_ms;
+}
+
+int64
+ArgumentToken(FunctionCallInfo fcinfo, int number)
+{
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "token")));
+	if (PG_GETARG_INT64(number) <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0", "token")));
+	return PG_GETARG_INT64(number);
 }
 
 int64

@@ -29,6 +29,12 @@ extern int64 ArgumentWait(FunctionCallInfo fcinfo, int number);
 /* Milliseconds; if_null if the argument is NULL. */
 extern int64 ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null);
 
+/* Milliseconds, at most a day. */
+extern int64 ArgumentAtMost(FunctionCallInfo fcinfo, int number);
+
+/* > 0 */
+extern int64 ArgumentToken(FunctionCallInfo fcinfo, int number);
+
 /* Milliseconds, at least ARGUMENT_AGE_MIN_MS. */
 #define ARGUMENT_AGE_MIN_MS INT64CONST(86400000)
 extern int64 ArgumentAge(FunctionCallInfo fcinfo, int number);

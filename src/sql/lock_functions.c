@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * lock_functions.c
- *	  SQL functions that acquire and release exclusive locks, and renew and check
- *	  locks of all modes.
+ *	  SQL functions that acquire, join, detach and release exclusive locks, and
+ *	  renew and check locks of all modes.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,6 +11,7 @@
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
+#include "session/joined.h"
 #include "session/session.h"
 #include "session/waiting.h"
 #include "shared/errors.h"
@@ -23,6 +24,9 @@ PG_FUNCTION_INFO_V1(ddb_lock_try_acquire);
 PG_FUNCTION_INFO_V1(ddb_xact_lock_acquire);
 PG_FUNCTION_INFO_V1(ddb_xact_lock_try_acquire);
 PG_FUNCTION_INFO_V1(ddb_lock_release);
+PG_FUNCTION_INFO_V1(ddb_lock_join);
+PG_FUNCTION_INFO_V1(ddb_lock_detach);
+PG_FUNCTION_INFO_V1(ddb_lock_release_detached);
 PG_FUNCTION_INFO_V1(ddb_lock_release_all);
 PG_FUNCTION_INFO_V1(ddb_lock_renew);
 PG_FUNCTION_INFO_V1(ddb_lock_token);
@@ -99,6 +103,46 @@ ddb_lock_release(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	name = ArgumentName(fcinfo, 0);
 	PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE));
+}
+
+/* (name, token) */
+Datum
+ddb_lock_join(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+	int64		token;
+
+	ErrorsRequirePreload();
+	name = ArgumentAllowedName(fcinfo, 0);
+	token = ArgumentToken(fcinfo, 1);
+	JoinedJoin(&name, token);
+	PG_RETURN_VOID();
+}
+
+/* (name, at_most) */
+Datum
+ddb_lock_detach(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+	int64		at_most_ms;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	at_most_ms = ArgumentAtMost(fcinfo, 1);
+	PG_RETURN_INT64(JoinedDetach(&name, at_most_ms));
+}
+
+/* (name, token) */
+Datum
+ddb_lock_release_detached(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+	int64		token;
+
+	ErrorsRequirePreload();
+	name = ArgumentAllowedName(fcinfo, 0);
+	token = ArgumentToken(fcinfo, 1);
+	PG_RETURN_BOOL(JoinedEndDetached(&name, token));
 }
 
 Datum

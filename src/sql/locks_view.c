@@ -49,6 +49,8 @@ enum
 	LOCKS_BLOCKED_BY_OWNER,
 	LOCKS_MODE,
 	LOCKS_PERMITS,
+	LOCKS_JOINED,
+	LOCKS_ENDS_AT,
 	LOCKS_COLUMNS
 };
 
@@ -249,7 +251,8 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 
 	memset(row->nulls, true, sizeof(row->nulls));
 	set_text(row, LOCKS_NAME, entry->name, entry->name_len);
-	set(row, LOCKS_PID, Int32GetDatum(holder->pid));
+	if (held == NULL || held->hold.ends_at == 0)
+		set(row, LOCKS_PID, Int32GetDatum(holder->pid));
 	set_text(row, LOCKS_DATABASE, holder->database, strlen(holder->database));
 	set_text(row, LOCKS_USENAME, holder->user, strlen(holder->user));
 	set(row, LOCKS_LEASE, IntervalPGetDatum(TimesInterval(lease_ms * 1000)));
@@ -274,7 +277,14 @@ hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
 	const lease *l = &entry->lease;
 	TimestampTz acquired_at;
 
-	depth_columns(held, row);
+	if (held->hold.ends_at == 0)
+		depth_columns(held, row);
+	else
+	{
+		set(row, LOCKS_SCOPE, CStringGetTextDatum("detached"));
+		set(row, LOCKS_ENDS_AT, TimestampTzGetDatum(TimesFromClock(held->hold.ends_at)));
+	}
+	set(row, LOCKS_JOINED, BoolGetDatum(held->hold.joined));
 	set(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
 	if (TimesFromEpoch(held->hold.acquired_ms, &acquired_at))
 		set(row, LOCKS_ACQUIRED_AT, TimestampTzGetDatum(acquired_at));

@@ -126,7 +126,7 @@ write_slot(int fd, uint32 number, const char *name, size_t name_len)
 	return write_all(fd, &slot, len, journal_slot_offset(number));
 }
 
-/* The header, and the leases that the last worker left in the segment. */
+/* The header, and the leases that the last worker left in the segment, unless detached. */
 static bool
 write_file(int fd)
 {
@@ -136,7 +136,7 @@ write_file(int fd)
 	{
 		const LeaseEntry *entry = &segment_leases[i];
 
-		if (entry->lease.state != LEASE_FREE &&
+		if (entry->lease.state != LEASE_FREE && !entry->lease.detached &&
 			!write_slot(fd, i, entry->name, entry->name_len))
 			return false;
 	}

@@ -294,10 +294,12 @@ start_drain(int64 now)
 	return now + DRAIN_US;
 }
 
+/* Detached holds are not for us to end: their leases run out. */
 static bool
 nothing_held(void)
 {
-	return pg_atomic_read_u32(&segment->leases_in_use) == 0;
+	return pg_atomic_read_u32(&segment->leases_in_use) <=
+		pg_atomic_read_u32(&segment->leases_detached);
 }
 
 /* If leases are left, the journal stays: the next start releases them. */

@@ -83,6 +83,7 @@ WorkerPublishCounts(void)
 	lockmgr_count(worker_lockmgr, &counts);
 	pg_atomic_write_u32(&segment->leases_in_use, counts.leases);
 	pg_atomic_write_u32(&segment->leases_held, counts.held);
+	pg_atomic_write_u32(&segment->leases_detached, counts.detached);
 	pg_atomic_write_u32(&segment->waiters, counts.waiters);
 }
 

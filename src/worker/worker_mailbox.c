@@ -241,8 +241,12 @@ op_of(const MailboxRequest *request)
 			return DYNAMO_RELEASE;
 		case MAILBOX_RENEW:
 			return DYNAMO_RENEW;
+		case MAILBOX_END_DETACHED:
+			return DYNAMO_RELEASE;
 		case MAILBOX_ACQUIRE:
 		case MAILBOX_TRY:
+		case MAILBOX_JOIN:
+		case MAILBOX_DETACH:
 			break;
 	}
 	return DYNAMO_ACQUIRE;
@@ -280,8 +284,20 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 			asked.data = (uint8 *) taken_text + taken.name_len;
 		asked.data_len = taken.data_len;
 	}
+	else if (taken.kind == MAILBOX_JOIN || taken.kind == MAILBOX_END_DETACHED)
+	{
+		asked.lease_index = taken.named.lease_index;
+		asked.lease_generation = taken.named.lease_generation;
+		asked.token = taken.named.token;
+		asked.taker = taken.named.taker;
+		asked.role = taken.named.role;
+		asked.role_max_leases = taken.named.role_max_leases;
+		asked.superuser = taken.named.superuser;
+		asked.holder = &taken.named.holder;
+	}
 	else if (taken.kind != MAILBOX_LOOK_UP)
 	{
+		asked.at_most_us = taken.kind == MAILBOX_DETACH ? taken.hold.at_most_us : 0;
 		asked.hold_index = taken.hold.index;
 		asked.lease_index = taken.hold.lease_index;
 		asked.lease_generation = taken.hold.lease_generation;
@@ -295,13 +311,14 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	lockmgr_ask(worker_lockmgr, now, &asked);
 }
 
-/* Sessions must know a sooner deadline: we may be stopped when it comes. */
+/*
+ * Sessions must know a sooner deadline: we may be stopped when it comes.  A session that
+ * gets its first hold on the lease now reads the new one.
+ */
 static void
 tell_holders(uint32 index, const lease *lease)
 {
-	if (lease->mode == MODE_EXCLUSIVE)
-		WorkerInterrupt(lease->session);
-	for (uint32 i = 0; i < segment->max_leases && lease->mode != MODE_EXCLUSIVE; i++)
+	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
 		const hold *hold = &segment_holds[i].hold;
 
@@ -319,6 +336,7 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 	LeaseEntry *entry = &segment_leases[index];
 	bool		sooner = lease->state == LEASE_HELD &&
 		lease->valid_until < entry->lease.valid_until;
+	bool		was_detached = entry->lease.detached;
 
 	shared_begin_change(&entry->changes);
 	mailbox_begin_save(&entry->words, lease);
@@ -334,10 +352,11 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 	if (sooner)
 		tell_holders(index, lease);
 
-	if (lease->state == LEASE_FREE)
+	/* What works under a detached hold may outlive this server's crash. */
+	if (lease->state == LEASE_FREE || lease->detached)
 		JournalUnlist(index);
-	else if (name != NULL)
-		JournalList(index, name, name_len);
+	else if (name != NULL || was_detached)
+		JournalList(index, entry->name, entry->name_len);
 }
 
 void

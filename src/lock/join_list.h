@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_list.h
+ *	  The value of ddblock.join: holds that a session joins.
+ *
+ * TOKEN:NAME[,TOKEN:NAME ...].  In a name (UTF-8), every byte may stand as %XX; a comma,
+ * a percent sign and what is not printable ASCII must.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_LOCK_JOIN_LIST_H
+#define DDBLOCK_LOCK_JOIN_LIST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dynamo/dynamo.h"
+
+typedef struct join_entry
+{
+	int64_t		token;			/* > 0 */
+	char		name[DYNAMO_NAME_MAX + 1];	/* with a NUL, and no other; not empty */
+} join_entry;
+
+/*
+ * Reads the entry at *at and moves on; false at the end of the list, or, with *wrong set,
+ * at what is no entry.
+ */
+extern bool join_list_next(const char **at, join_entry *entry, const char **wrong);
+
+#endif							/* DDBLOCK_LOCK_JOIN_LIST_H */

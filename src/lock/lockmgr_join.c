@@ -1,0 +1,184 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_join.c
+ *	  Joined and detached holds.
+ *
+ * A session joins the hold with the token that it names: then it has a hold beside
+ * the other one, with the same token, and the lock passes on when all of them have
+ * ended.  A session that detaches its hold leaves it to the cluster: it ends by its
+ * token, or at its time.  Sessions may join it meanwhile.
+ *
+ * Both need neither a request nor time: the lease is ours already.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+/* The lease on which the request wants to join or end a hold, or NULL. */
+static lm_lease *
+named_lease(lockmgr *lm, uint32_t index, uint32_t generation)
+{
+	lm_lease   *lease = index < lm->max_leases ? &lm->leases[index] : NULL;
+
+	return lease != NULL && lease->l.generation == generation ? lease : NULL;
+}
+
+/*
+ * The token may be an old one: then the lock has passed on, perhaps on the same lease.
+ * All holds of an exclusive lease have one token.
+ */
+static bool
+has_token(const lm_lease *lease, int64_t token, uint32_t taker)
+{
+	return lease->holds != NULL && lease->l.mode == MODE_EXCLUSIVE &&
+		lease->holds->h.token == token && lease->holds->h.taker == taker;
+}
+
+/* The session gets a hold beside the one that it has named; as lm_grant(). */
+void
+lm_join(lockmgr *lm, int64_t now, lm_session *session)
+{
+	const lm_request *request = &session->request;
+	lm_lease   *lease = named_lease(lm, request->lease_index, request->lease_generation);
+	lm_hold    *hold;
+
+	if (lease == NULL || lease->l.state != LEASE_HELD || now >= lease->l.valid_until ||
+		!has_token(lease, request->token, request->taker))
+		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
+	else if (lm_role_is_full(lm, session))
+		lm_answer_result(lm, session, LOCKMGR_ROLE_FULL);
+	else if (!lm_has_room(lm, session))
+		lm_answer_result(lm, session, LOCKMGR_NO_ROOM);
+	else
+	{
+		lm_make_room(lm);
+		hold = lm_take_hold(lm, lease, session, 1);
+		hold->h = (struct hold) {
+			.session = session->id,
+			.seq = request->seq,
+			.lease_index = lease->index,
+			.lease_generation = lease->l.generation,
+			.mode = MODE_EXCLUSIVE,
+			.permits = 1,
+			.token = request->token,
+			.acquired_ms = (now + lm->epoch_offset_us) / 1000,
+			.role = session->role,
+			.taker = request->taker,
+			.joined = true,
+			.holder = request->holder,
+		};
+		hold->h.holder.since_ms = hold->h.acquired_ms;
+		lm_save_hold(lm, hold);
+		lm_answer_granted(lm, hold);
+	}
+}
+
+/* While adopting: the previous manager may have saved the hold; else it is made later. */
+void
+lm_ask_join(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
+{
+	lm_request *request = &session->request;
+
+	request->lease_index = asked->lease_index;
+	request->lease_generation = asked->lease_generation;
+	request->token = asked->token;
+	request->taker = asked->taker;
+	request->role_max_leases = asked->role_max_leases;
+	request->superuser = asked->superuser;
+	request->holder = *asked->holder;
+	session->role = asked->role;
+	if (!lm->adopting)
+	{
+		lm_join(lm, now, session);
+		return;
+	}
+	for (const lm_hold *hold = session->holds; hold != NULL; hold = hold->next)
+	{
+		if (hold->h.seq == request->seq && hold->lease->l.state == LEASE_HELD)
+		{
+			lm_answer_granted(lm, hold);
+			return;
+		}
+	}
+}
+
+/*
+ * The hold becomes that of the request: the session ends it if it cancels the request,
+ * but no longer by ending its hold.
+ */
+void
+lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
+			  const lockmgr_request *asked)
+{
+	lockmgr_answer lost = {.result = LOCKMGR_LOST};
+
+	if (hold == NULL || hold->lease->l.mode != MODE_EXCLUSIVE ||
+		(hold->h.ends_at != 0 && hold->h.seq != asked->seq))
+		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
+	else if (hold->lease->l.state == LEASE_LOST)
+	{
+		lost.loss = hold->h.loss;
+		lm_let_go(lm, now, hold);
+		lm_answer(lm, session, &lost);
+	}
+	else if (hold->h.ends_at != 0)
+		lm_answer_granted(lm, hold);	/* the previous manager did not answer */
+	else if (hold->lease->l.detached)
+		lm_answer_result(lm, session, LOCKMGR_BUSY);
+	else
+	{
+		hold->lease->l.detached = true;
+		lm_save(lm, hold->lease, false);
+		hold->h.seq = asked->seq;
+		hold->h.ends_at = now + asked->at_most_us;
+		lm_save_hold(lm, hold);
+		lm_answer_granted(lm, hold);
+		lm_move_hold(hold, &lm->detached);
+		heap_set(&lm->ends, &hold->end, hold->h.ends_at);
+	}
+}
+
+/* The detached hold with the token of the request, or NULL. */
+lm_hold *
+lm_detached_hold(lockmgr *lm, const lockmgr_request *asked)
+{
+	const lm_lease *lease = named_lease(lm, asked->lease_index, asked->lease_generation);
+	lm_hold    *hold = lease != NULL && has_token(lease, asked->token, asked->taker) ?
+		lease->holds : NULL;
+
+	while (hold != NULL && hold->h.ends_at == 0)
+		hold = hold->lease_next;
+	return hold;
+}
+
+/* Did a session of the slot leave this hold to the cluster? */
+bool
+lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot)
+{
+	return hold->session == &lm->detached && hold->h.session.slot == slot;
+}
+
+/* A hold on the lease has ended. */
+void
+lm_update_detached(lockmgr *lm, lm_lease *lease)
+{
+	const lm_hold *hold = lease->holds;
+
+	if (!lease->l.detached)
+		return;
+	while (hold != NULL && hold->h.ends_at == 0)
+		hold = hold->lease_next;
+	if (hold != NULL)
+		return;
+	lease->l.detached = false;
+	lm_save(lm, lease, false);
+}
+
+void
+lm_end_detached(lockmgr *lm, int64_t now)
+{
+	heap_node  *top;
+
+	while ((top = heap_top(&lm->ends)) != NULL && top->at <= now)
+		lm_let_go(lm, now, LM_CONTAINER(top, lm_hold, end));
+}

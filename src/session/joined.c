@@ -1,0 +1,296 @@
+/*-------------------------------------------------------------------------
+ *
+ * joined.c
+ *	  Joining another session's hold; leaving one to the cluster.
+ *
+ * A hold is named by the lock's name and its token.  A token is a time, and stands in
+ * views, so it proves nothing: the role that took the lock decides.  This session finds
+ * the hold in the directory, and compares roles; the worker compares what was found
+ * with the hold that it knows by then.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/memutils.h"
+
+#include "session/joined.h"
+#include "session/mailbox.h"
+#include "session/order.h"
+#include "shared/errors.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+
+static bool join_again(const LockName *name, int64 token);
+static void join_anew(const LockName *name, int64 token, HeldLock *held);
+static bool find(const LockName *name, int64 token, bool detached, HoldCopy *found);
+static bool is_on(const hold *hold, const LockName *name, LeaseCopy *lease);
+static MailboxRequest name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found);
+static void require_role(const LockName *name, Oid taker);
+static void require_detachable(const LockName *name, const HeldLock *held);
+static int64 call_detach(const LockName *name, MailboxRequest *request, lease_loss *loss);
+static bool warn_not_detached(const LockName *name, int64 token);
+
+void
+JoinedJoin(const LockName *name, int64 token)
+{
+	HeldLock   *held;
+
+	SessionAttach();
+	if (join_again(name, token))
+		return;
+	held = HeldReserve(name->utf8);
+	PG_TRY();
+	{
+		join_anew(name, token, held);
+	}
+	PG_CATCH();
+	{
+		HeldForget(held);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	HeldCount(held, SCOPE_SESSION);
+}
+
+/* True if the session holds the lock already, with this token. */
+static bool
+join_again(const LockName *name, int64 token)
+{
+	HeldLock   *held = HeldFind(name->utf8);
+
+	if (held == NULL)
+		return false;
+	if (!HeldIsValid(held))
+		SessionRaiseLost(name, held);
+	if (held->token != token)
+		ErrorsOtherToken(name->text, token);
+	HeldCount(held, SCOPE_SESSION);
+	return true;
+}
+
+static void
+join_anew(const LockName *name, int64 token, HeldLock *held)
+{
+	HoldCopy   *found = palloc(sizeof(HoldCopy));
+	MailboxRequest request;
+	const MailboxAnswer *answer;
+
+	if (!find(name, token, false, found))
+		ErrorsOtherToken(name->text, token);
+	if (found->hold.mode != MODE_EXCLUSIVE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot join lock \"%s\"", name->text),
+				 errdetail("It is held %s.", ErrorsModeName(found->hold.mode)),
+				 errhint("Acquire it in the same way.")));
+	require_role(name, found->hold.taker);
+	request = name_hold(MAILBOX_JOIN, name, found);
+	pfree(found);
+
+	answer = MailboxCall(&request, NULL, NULL, NULL);
+	if (answer->result == MAILBOX_NOT_HELD)
+		ErrorsOtherToken(name->text, token);
+	if (answer->result != MAILBOX_GRANTED)
+		ErrorsAnswer(answer, name->text);
+	held->mode = MODE_EXCLUSIVE;
+	held->permits = 1;
+	SessionTakeGrant(name, held, answer, request.seq);
+}
+
+/* A hold that is valid, as far as this session can see. */
+static bool
+find(const LockName *name, int64 token, bool detached, HoldCopy *found)
+{
+	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
+	bool		is_found = false;
+
+	for (uint32 i = 0; i < segment->max_leases && !is_found; i++)
+		is_found = SegmentReadHold(i, found) && found->hold.token == token &&
+			(found->hold.ends_at != 0 || !detached) && is_on(&found->hold, name, lease);
+	pfree(lease);
+	return is_found;
+}
+
+static bool
+is_on(const hold *hold, const LockName *name, LeaseCopy *lease)
+{
+	return SegmentReadLease(hold->lease_index, lease) &&
+		lease->lease.generation == hold->lease_generation &&
+		lease->name_len == strlen(name->utf8) &&
+		memcmp(lease->name, name->utf8, lease->name_len) == 0;
+}
+
+static MailboxRequest
+name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found)
+{
+	Oid			role = GetSessionUserId();
+	MailboxRequest request = {
+		.kind = kind,
+		.named = {
+			.lease_index = found->hold.lease_index,
+			.lease_generation = found->hold.lease_generation,
+			.token = found->hold.token,
+			.taker = found->hold.taker,
+			.role = role,
+			.role_max_leases = ddblock_role_max_leases,
+			.superuser = superuser_arg(role),
+		},
+	};
+
+	SessionFillHolder(&request.named.holder);
+	return request;
+}
+
+static void
+require_role(const LockName *name, Oid taker)
+{
+	if (!has_privs_of_role(GetUserId(), taker))
+		ErrorsOtherRole(name->text, taker);
+}
+
+/* A failed transaction can neither read catalogs nor commit. */
+void
+JoinedCarryOutOrder(void)
+{
+	const join_entry *missing;
+
+	if (!IsTransactionState())
+		return;
+	while ((missing = OrderFindMissing()) != NULL)
+	{
+		LockName	name = {
+			.text = Utf8ToMessage(missing->name, strlen(missing->name)),
+			.utf8 = pstrdup(missing->name),
+		};
+		int64		token = missing->token;
+
+		JoinedJoin(&name, token);
+		pfree(name.utf8);
+		pfree(name.text);
+	}
+}
+
+/* As for a release, the session's claim ends before the worker is asked. */
+int64
+JoinedDetach(const LockName *name, int64 at_most_ms)
+{
+	MailboxRequest request = {.kind = MAILBOX_DETACH};
+	lease_loss	loss = LOSS_NONE;
+	HeldLock   *held;
+	char	   *utf8;
+	volatile int64 token = 0;
+	uint64		seq;
+
+	(void) SessionRequire(name);
+	held = HeldFind(name->utf8);
+	require_detachable(name, held);
+
+	request.hold.index = held->hold_index;
+	request.hold.lease_index = held->lease_index;
+	request.hold.lease_generation = held->lease_generation;
+	request.hold.at_most_us = at_most_ms * 1000;
+	seq = held->seq;
+	utf8 = MemoryContextStrdup(TopMemoryContext, held->name);
+	HeldForget(held);
+	PG_TRY();
+	{
+		token = call_detach(name, &request, &loss);
+	}
+	PG_CATCH();
+	{
+		/* The worker may not have seen the request before it was canceled. */
+		MailboxLetGo(request.hold.index, seq);
+		pfree(utf8);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (token != 0)
+	{
+		pfree(utf8);
+		return token;
+	}
+	HeldRememberLoss(utf8, loss);
+	MailboxLetGo(request.hold.index, seq);
+	ErrorsLost(name->text, loss);
+}
+
+static void
+require_detachable(const LockName *name, const HeldLock *held)
+{
+	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
+	bool		detached = SegmentReadLease(held->lease_index, lease) &&
+		lease->lease.generation == held->lease_generation && lease->lease.detached;
+
+	pfree(lease);
+	if (held->mode != MODE_EXCLUSIVE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot detach lock \"%s\"", name->text),
+				 errdetail("This session holds it %s.", ErrorsModeName(held->mode))));
+	if (held->xact_depth > 0 || held->session_depth > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot detach lock \"%s\"", name->text),
+				 errdetail("This session has acquired it several times, or for the transaction.")));
+	if (detached)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("lock \"%s\" is detached already", name->text)));
+}
+
+/* The token, or 0 if the lease was lost. */
+static int64
+call_detach(const LockName *name, MailboxRequest *request, lease_loss *loss)
+{
+	const MailboxAnswer *answer = MailboxCall(request, NULL, NULL, NULL);
+
+	if (answer->result == MAILBOX_GRANTED)
+		return answer->grant.token;
+	if (answer->result == MAILBOX_BUSY)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("lock \"%s\" is detached already", name->text)));
+	if (answer->result == MAILBOX_LOST)
+		*loss = answer->loss;
+	else if (answer->result != MAILBOX_NOT_HELD)
+		ErrorsAnswer(answer, name->text);
+	return 0;
+}
+
+bool
+JoinedEndDetached(const LockName *name, int64 token)
+{
+	HoldCopy   *found = palloc(sizeof(HoldCopy));
+	MailboxRequest request;
+	const MailboxAnswer *answer;
+
+	SessionAttach();
+	if (!find(name, token, true, found))
+		return warn_not_detached(name, token);
+	require_role(name, found->hold.taker);
+	request = name_hold(MAILBOX_END_DETACHED, name, found);
+	pfree(found);
+
+	answer = MailboxCall(&request, NULL, NULL, NULL);
+	if (answer->result == MAILBOX_RELEASED)
+		return true;
+	if (answer->result == MAILBOX_NOT_HELD)
+		return warn_not_detached(name, token);
+	if (answer->result != MAILBOX_LOST)
+		ErrorsAnswer(answer, name->text);
+	SessionWarnLost(name->text, answer->loss);
+	return false;
+}
+
+static bool
+warn_not_detached(const LockName *name, int64 token)
+{
+	ereport(WARNING,
+			(errmsg("this cluster has no detached hold of lock \"%s\" with token %lld",
+					name->text, (long long) token)));
+	return false;
+}

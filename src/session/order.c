@@ -1,0 +1,57 @@
+/*-------------------------------------------------------------------------
+ *
+ * order.c
+ *	  The standing order to join locks, ddblock.join: whether it is carried out.
+ *
+ * A tool opens sessions as it likes, and resets them.  So nobody asks them to join a
+ * lock: each transaction begins with joining what is missing (statement.c), and the
+ * commit guard asks again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "replication/walsender.h"
+
+#include "session/held.h"
+#include "session/order.h"
+#include "shared/compat.h"
+#include "shared/settings.h"
+
+static LocalTransactionId excused = InvalidLocalTransactionId;
+
+static bool is_held(const join_entry *entry);
+
+const join_entry *
+OrderFindMissing(void)
+{
+	static join_entry entry;
+	const char *at = ddblock_join;
+	const char *wrong;
+
+	/* Neither kind of process can hold locks. */
+	if (at[0] == '\0' || IsParallelWorker() || am_walsender || excused == CompatMyLxid())
+		return NULL;
+	while (join_list_next(&at, &entry, &wrong))
+	{
+		if (!is_held(&entry))
+			return &entry;
+	}
+	return NULL;
+}
+
+static bool
+is_held(const join_entry *entry)
+{
+	const HeldLock *held = HeldFind(entry->name);
+
+	return held != NULL && held->hold_index != LOCKMGR_NO_HOLD &&
+		held->token == entry->token && HeldIsValid(held);
+}
+
+void
+OrderExcuseTransaction(void)
+{
+	excused = CompatMyLxid();
+}
