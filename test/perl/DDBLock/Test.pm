@@ -270,7 +270,7 @@ sub lose
 	dynamodb()->delete_item($name);
 	wait_for {
 		$node->safe_psql('postgres',
-			"SELECT state FROM ddb_locks WHERE name = '$name'") eq 'lost'
+			"SELECT bool_and(state = 'lost') FROM ddb_locks WHERE name = '$name'") eq 't'
 	} "the loss of $name";
 	return;
 }

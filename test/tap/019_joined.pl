@@ -1,0 +1,337 @@
+# Sessions join another one's lock by its token; a lock is left to the cluster.
+
+use DDBLock::Test;
+
+my $one = new_cluster('one', through => proxy,
+	conf => "restart_after_crash = on\nmax_prepared_transactions = 5\n");
+my $two = new_cluster('two');
+$one->safe_psql('postgres', q{
+	CREATE TABLE t (i int);
+	CREATE ROLE deployer LOGIN; CREATE ROLE helper LOGIN IN ROLE deployer; CREATE ROLE stranger LOGIN;
+	SELECT ddb_role_setup('ddblock_user');
+	GRANT ddblock_user TO deployer, helper, stranger;
+	GRANT ALL ON t TO PUBLIC});
+
+my ($taker, $helper, $other) = map { session($one) } 1 .. 3;
+my $far = session($two);
+
+sub take { my ($session, $name, $options) = @_;
+	return $session->ask("SELECT ddb_lock_acquire('$name'" . ($options // '') . ')'); }
+sub join_lock { my ($session, $name, $token) = @_;
+	return $session->query_safe("SELECT ddb_lock_join('$name', $token)"); }
+sub release { my ($session, $name) = @_; return $session->ask("SELECT ddb_lock_release('$name')"); }
+sub is_free { my ($name) = @_;
+	my $got = $far->ask("SELECT ddb_lock_try_acquire('$name') IS NOT NULL");
+	$far->query_safe("SELECT ddb_lock_release('$name')") if $got eq 't';
+	return $got eq 't'; }
+sub shown { my ($name) = @_;
+	return $one->safe_psql('postgres', "SELECT scope, joined, pid IS NOT NULL, ends_at IS NOT NULL, state
+		FROM ddb_locks WHERE name = '$name' ORDER BY joined, scope"); }
+sub with_join { my ($list, $user) = @_;
+	local $ENV{PGOPTIONS} = "-c ddblock.join=$list";
+	local $ENV{PGUSER} = $user if $user;
+	return session($one); }
+
+#
+# Joining
+#
+my $token = take($taker, 'a');
+my $requests = proxy->received;
+join_lock($helper, 'a', $token);
+is(proxy->received, $requests, 'a session joins without a request');
+is($helper->ask(q{SELECT ddb_lock_require('a')}), $token, 'it has the same token');
+is(shown('a'), "session|f|t|f|held\nsession|t|t|f|held", 'ddb_locks shows both');
+like($other->error_of(q{SELECT ddb_lock_join('a', 1)}), qr/ERROR: +LK001: lock "a" is not held with token 1/,
+	'another token is refused');
+like($other->error_of("SELECT ddb_lock_join('b', $token)"), qr/ERROR: +LK001/, 'and another name');
+like($other->error_of(q{SELECT ddb_lock_join('a', 0)}), qr/22023.*greater than 0/s, 'a token is greater than 0');
+like($other->error_of(q{SELECT ddb_lock_join('a', NULL)}), qr/22023.*must not be null/s, 'and not null');
+like($far->error_of("SELECT ddb_lock_join('a', $token)"), qr/LK001/, 'a session of another cluster cannot join');
+
+is(release($taker, 'a'), 't', 'the first session lets go');
+ok(!is_free('a'), 'the lock is still held');
+is(shown('a'), 'session|t|t|f|held', 'by the one who has joined');
+is($helper->ask(q{SELECT ddb_lock_acquire('a')}), $token, 'which acquires it again,');
+is(release($helper, 'a'), 't', 'releases that,');
+ok(!is_free('a'), 'holds it still,');
+is(release($helper, 'a'), 't', 'and releases it');
+ok(is_released('a'), 'then the lock is released');
+like($other->error_of("SELECT ddb_lock_join('a', $token)"), qr/LK001/, 'nobody joins under an old token');
+my $next = take($taker, 'a');
+like($other->error_of("SELECT ddb_lock_join('a', $token)"), qr/LK001/, 'nor when it is held again');
+join_lock($helper, 'a', $next);
+join_lock($helper, 'a', $next);
+like($helper->error_of("SELECT ddb_lock_join('a', $token)"), qr/LK001/, 'nor who holds it');
+is($helper->ask('SELECT ddb_lock_release_all()'), 1, 'a lock that was joined twice is released at once');
+is(release($taker, 'a'), 't', 'by all');
+
+# The one that waits gets the lock when all have let go.
+$token = take($taker, 'a');
+join_lock($helper, 'a', $token);
+$other->send(q{SELECT ddb_lock_acquire('a')});
+wait_for_waiters($one, 'a', 1);
+release($taker, 'a');
+ok($other->busy, 'who waits, waits for all');
+release($helper, 'a');
+cmp_ok($other->result, '>', $token, 'and has a new token');
+like($taker->error_of("SELECT ddb_lock_join('a', $token)"), qr/LK001/, 'the old one joins no hold on the same lease');
+release($other, 'a');
+
+# A deadlock through a session that has joined
+$token = take($taker, 'a');
+join_lock($helper, 'a', $token);
+take($other, 'b');
+$other->send(q{SELECT ddb_lock_acquire('a')});
+wait_for_waiters($one, 'a', 1);
+like($helper->error_of(q{SELECT ddb_lock_acquire('b')}), qr/40P01/, 'a deadlock is found');
+release($helper, 'a');
+release($taker, 'a');
+$other->result;
+$other->query_safe(q{SELECT ddb_lock_release_all()});
+
+# The end of a session, and of its worker
+$token = take($taker, 'a');
+join_lock($helper, 'a', $token);
+my $worker = worker_pid($one);
+kill 'TERM', $worker;
+wait_for { (worker_pid($one) // $worker) != $worker } 'another worker';
+is(shown('a'), "session|f|t|f|held\nsession|t|t|f|held", 'another worker finds both holds');
+$taker->quit;
+wait_for { shown('a') eq 'session|t|t|f|held' } 'the end of the first session';
+ok(!is_free('a'), 'the joined session keeps the lock');
+$helper->quit;
+wait_for { is_released('a') } 'the release';
+($taker, $helper) = map { session($one) } 1, 2;
+
+# Losing: each is interrupted, each is guarded.
+$token = take($taker, 'a');
+join_lock($helper, 'a', $token);
+my $idle = backend_pid($helper);
+$helper->query_safe('BEGIN; INSERT INTO t VALUES (1)');
+$taker->send('SELECT pg_sleep(100)');
+my $guarded = undisturbed($one);
+join_lock($guarded, 'a', $token);
+$guarded->query_safe('BEGIN; INSERT INTO t VALUES (2)');
+lose($one, 'a');
+$taker->result;
+like($taker->messages, qr/57014.*The lease on lock "a" was lost/s, 'a loss cancels the statement of one');
+is($one->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $idle"), 0,
+	'ends the session of another, which was idle in a transaction');
+like($guarded->error_of('COMMIT'), qr/LK001: cannot commit/, 'the commit of another is refused');
+is($one->safe_psql('postgres', 'SELECT count(*) FROM t'), 0, 'nothing was committed');
+$helper->gone;
+$_->quit foreach $taker, $guarded;
+($taker, $helper) = map { session($one) } 1, 2;
+
+# Shared locks are not joined
+$token = $taker->ask(q{SELECT ddb_lock_acquire_shared('s')});
+like($helper->error_of("SELECT ddb_lock_join('s', $token)"), qr/0A000: cannot join lock "s"/, 'a shared lock is not joined');
+like($taker->error_of(q{SELECT ddb_lock_detach('s', '1h')}), qr/0A000: cannot detach lock "s"/, 'nor detached');
+$taker->query_safe(q{SELECT ddb_lock_release_shared('s')});
+
+#
+# The lease is as long as the longest wish
+#
+$token = take($taker, 'a', q{, lease => '1h'});
+join_lock($helper, 'a', $token);
+is($helper->ask(q{SELECT ddb_lock_renew('a', '2min') > now() + '50min'}), 't', 'who has joined does not shorten the lease');
+is($helper->ask(q{SELECT ddb_lock_renew('a', '2h') > now() + '100min'}), 't', 'but makes it longer');
+release($helper, 'a');
+is($taker->ask(q{SELECT ddb_lock_renew('a', '2min') > now() + '50min'}), 'f', 'who is alone shortens it');
+release($taker, 'a');
+
+#
+# Roles
+#
+{
+	local $ENV{PGUSER} = 'deployer';
+	$taker = session($one);
+}
+$token = take($taker, 'a');
+foreach (['helper', 1], ['stranger', 0])
+{
+	my ($role, $may) = @$_;
+	local $ENV{PGUSER} = $role;
+	my $session = session($one);
+
+	if ($may)
+	{
+		join_lock($session, 'a', $token);
+		is($session->ask(q{SELECT ddb_lock_token('a')}), $token, "$role, a member of the role, joins");
+		my $third = do { local $ENV{PGUSER} = 'deployer'; session($one) };
+		join_lock($third, 'a', $token);
+		$third->quit;
+	}
+	else
+	{
+		like($session->error_of("SELECT ddb_lock_join('a', $token)"),
+			qr/42501: permission denied for lock "a".*Role "deployer" has taken it/s, "$role does not");
+	}
+	$session->quit;
+}
+is($taker->ask(q{SELECT ddb_lock_detach('a', '1h')}), $token, 'a lock is detached');
+{
+	local $ENV{PGUSER} = 'stranger';
+	my $session = session($one);
+
+	like($session->error_of("SELECT ddb_lock_release('a', $token)"), qr/42501/, 'another role does not release it');
+	$session->quit;
+}
+ok(!is_free('a'), 'it is held');
+{
+	local $ENV{PGUSER} = 'helper';
+	my $session = session($one);
+
+	is($session->ask("SELECT ddb_lock_release('a', $token)"), 't', 'a member of the role does');
+	$session->quit;
+}
+ok(is_released('a'), 'it is released');
+$one->safe_psql('postgres', q{ALTER ROLE helper SET ddblock.lock_prefix = 'x/'});
+$token = take($taker, 'a');
+{
+	local $ENV{PGUSER} = 'helper';
+	my $session = session($one);
+
+	like($session->error_of("SELECT ddb_lock_join('a', $token)"), qr/42501.*lock_prefix/s, 'ddblock.lock_prefix counts');
+	$session->quit;
+}
+$one->safe_psql('postgres', q{ALTER ROLE helper RESET ddblock.lock_prefix});
+release($taker, 'a');
+$taker->quit;
+$taker = session($one);
+
+#
+# Detached locks
+#
+$token = take($taker, 'd');
+$requests = proxy->received;
+is($taker->ask(q{SELECT ddb_lock_detach('d', '1h')}), $token, 'the token of a detached lock');
+is(proxy->received, $requests, 'it is detached without a request');
+is($taker->ask(q{SELECT ddb_lock_token('d')}), '', 'the session does not hold it any more');
+is(shown('d'), 'detached|f|f|t|held', 'ddb_locks shows it');
+is($one->safe_psql('postgres', q{SELECT usename IS NOT NULL, database FROM ddb_locks WHERE name = 'd'}),
+	't|postgres', 'and who has taken it');
+$taker->quit;
+$taker = session($one);
+ok(!is_free('d'), 'it outlives its session');
+kill 'TERM', ($worker = worker_pid($one));
+wait_for { (worker_pid($one) // $worker) != $worker } 'another worker';
+is(shown('d'), 'detached|f|f|t|held', 'and the worker');
+is($helper->ask(q{SELECT ddb_lock_release('d', 1)}), 'f', 'another token does not release it');
+like($helper->messages, qr/WARNING: .*no detached hold of lock "d" with token 1/, 'and warns');
+like($helper->error_of(q{DROP EXTENSION ddblock}), qr/55006.*Lock "d" is detached/s, 'the extension stays');
+join_lock($helper, 'd', $token);
+is($taker->ask("SELECT ddb_lock_release('d', $token)"), 't', 'its token releases it');
+is(shown('d'), 'session|t|t|f|held', 'who has joined it keeps it');
+release($helper, 'd');
+ok(is_released('d'), 'until the end');
+
+# For a time
+$token = take($taker, 'd');
+is($taker->ask(q{SELECT ddb_lock_detach('d', '1s')}), $token, 'detached for a second');
+wait_for { is_released('d') } 'the end of the second';
+is($taker->ask("SELECT ddb_lock_release('d', $token)"), 'f', 'then there is nothing to release');
+like($taker->error_of(q{SELECT ddb_lock_detach('d', '1h')}), qr/LK001: lock "d" is not held/, 'nor to detach');
+like($taker->error_of(q{SELECT ddb_lock_detach('d', '25h')}), qr/22023.*at most 1 day/s, 'at most a day');
+like($taker->error_of(q{SELECT ddb_lock_detach('d', '0s')}), qr/22023/s, 'more than nothing');
+like($taker->error_of(q{SELECT ddb_lock_detach('d', NULL)}), qr/22023.*must not be null/s, 'and not without a limit');
+
+# Not what is acquired twice, or for the transaction
+take($taker, 'd') foreach 1, 2;
+like($taker->error_of(q{SELECT ddb_lock_detach('d', '1h')}), qr/55000.*several times/s, 'acquired twice');
+release($taker, 'd') foreach 1, 2;
+like($taker->error_of(q{SELECT ddb_lock_detach('d', '1h') WHERE ddb_xact_lock_acquire('d') > 0}),
+	qr/55000.*for the transaction/s, 'acquired for the transaction');
+
+# Twice
+$token = take($taker, 'd');
+join_lock($helper, 'd', $token);
+is($taker->ask(q{SELECT ddb_lock_detach('d', '1h')}), $token, 'detached');
+like($helper->error_of(q{SELECT ddb_lock_detach('d', '1h')}), qr/55000: lock "d" is detached already/, 'once only');
+release($helper, 'd');
+
+# Loss
+my $lost_before = stat_of($one, undef, 'lost_deleted');
+lose($one, 'd');
+is(shown('d'), 'detached|f|f|t|lost', 'a detached lock is lost');
+is($taker->ask("SELECT ddb_lock_release('d', $token)"), 'f', 'it is released no more');
+like($taker->messages, qr/WARNING: .*LK001|lease on lock "d" was lost/, 'and warns');
+is(shown('d'), '', 'nothing is left of it');
+
+#
+# ddblock.join
+#
+$token = take($taker, 'a/b, c%');
+my $list = "$token:a/b%2C%20c%25";
+my $tool = with_join($list);
+is($tool->ask(q{SELECT ddb_lock_token('a/b, c%')}), $token, 'ddblock.join joins before the first statement');
+is($tool->ask('SHOW ddblock."join"'), $list, 'it is shown');
+like($tool->error_of(q{SET ddblock."join" = ''}), qr/55P02.*cannot be set after connection start/s, 'it does not change');
+$tool->query_safe('DISCARD ALL');
+is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE joined}), 0, 'DISCARD ALL lets go');
+is($tool->ask(q{SELECT ddb_lock_token('a/b, c%')}), $token, 'the next transaction joins again');
+$tool->query_safe('CREATE TEMP TABLE x (i int)');
+$tool->query_safe('DISCARD ALL');
+pass('DISCARD ALL drops tables without the lock');
+$tool->query_safe(q{BEGIN; INSERT INTO t VALUES (3)});
+is($tool->ask(q{SELECT ddb_lock_release('a/b, c%')}), 't', 'who releases such a lock');
+like($tool->error_of('COMMIT'), qr/LK001: cannot commit, because this session does not hold lock/, 'does not commit');
+$tool->query_safe(q{INSERT INTO t VALUES (4)});
+is($one->safe_psql('postgres', 'SELECT count(*) FROM t'), 1, 'but in the next transaction');
+$tool->query_safe('SET max_parallel_workers_per_gather = 2; SET debug_parallel_query = on')
+  if $tool->ask(q{SELECT count(*) FROM pg_settings WHERE name = 'debug_parallel_query'}) eq '1';
+is($tool->ask('SELECT count(*) FROM t'), 1, 'a parallel query runs');
+$tool->query_safe('BEGIN');
+release($taker, 'a/b, c%');
+$tool->query_safe('ROLLBACK; DISCARD ALL');
+like($tool->error_of('SELECT 1'), qr/LK001: lock .* is not held with token/, 'when the lock is gone, nothing runs');
+$tool->query_safe('BEGIN; ROLLBACK');
+like($tool->error_of('INSERT INTO t VALUES (5)'), qr/LK001/, 'in no transaction');
+$tool->quit;
+
+foreach ([ 'x', 'begin with a token' ], [ '1:', 'empty' ], [ '0:a', 'begin with a token' ], [ '1:a,', 'comma' ],
+	[ '1:%zz', '%XX' ], [ '1:%ff', 'UTF-8' ])
+{
+	my ($value, $why) = @$_;
+	local $ENV{PGOPTIONS} = "-c ddblock.join=$value";
+	my ($status, $out, $err) = $one->psql('postgres', 'SELECT 1');
+
+	isnt($status, 0, "ddblock.join=$value: no session");
+	like($err, qr/FATAL:  invalid value for parameter "ddblock.join".*\n.*\Q$why\E/, '... and says why');
+}
+{
+	local $ENV{PGOPTIONS} = '-c ddblock.join=1:nobody';
+	my ($status, $out, $err) = $one->psql('postgres', 'SELECT 1');
+
+	like($err, qr/lock "nobody" is not held with token 1 in this cluster/, 'a lock that nobody holds: nothing runs');
+}
+like(error_of($one, q{ALTER SYSTEM SET ddblock."join" = '1:a'}), qr/55P02.*cannot be changed/s, 'not for the whole server');
+
+#
+# The cluster's end
+#
+$token = take($taker, 'd', q{, lease => '10s'});
+$taker->query_safe(q{SELECT ddb_lock_detach('d', '1h')});
+take($taker, 'a');
+my $started = time;
+$one->restart;
+cmp_ok(time - $started, '<', 60, 'the server does not wait for a detached lock');
+ok(is_released('a'), 'a shutdown releases what sessions hold');
+ok(!is_released('d'), 'but no detached lock');
+is(shown('d'), '', 'which nobody renews any more');
+wait_for { is_free('d') } 'the end of its lease';
+$_->quit foreach $taker, $helper, $other;
+
+# A crash
+$taker = session($one);
+take($taker, 'd', q{, lease => '10s'});
+$taker->query_safe(q{SELECT ddb_lock_detach('d', '1h')});
+take($taker, 'a');
+kill 'KILL', backend_pid($taker);
+wait_for { is_released('a') } 'the journal frees what sessions held';
+ok(!is_released('d'), 'but no detached lock');
+wait_for { is_free('d') } 'the end of its lease';
+
+$far->quit;
+nothing_held_ok;
+done_testing;
