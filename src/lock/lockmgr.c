@@ -265,7 +265,7 @@ resume_acquire(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 			hold->h.seq != session->request.seq)
 			continue;
 		lm_enqueue(lm, now, lock, session, false);
-		lm_answer_granted(lm, hold);
+		lm_answer_granted(lm, session, hold);
 		return true;
 	}
 	if (lease->l.pending.version[0] != '\0' && lm_pending_wanted(lm, lease) &&
@@ -538,6 +538,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 	lm_lock    *lock;
 
 	lease->l = *saved;
+	lease->l.detached = false;	/* unless its hold follows */
 	if (saved->state == LEASE_FREE)
 		return;
 	lm->leases_in_use++;
@@ -585,7 +586,10 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 	hold->h = *saved;
 	lm_attach_hold(lm, hold, lease, session, saved->permits);
 	if (saved->ends_at != 0)
+	{
+		lease->l.detached = true;
 		heap_set(&lm->ends, &hold->end, saved->ends_at);
+	}
 	if (lease->l.state == LEASE_LOST && saved->loss == LOSS_NONE)
 	{
 		hold->h.loss = LOSS_UNREACHABLE;

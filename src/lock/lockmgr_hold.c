@@ -64,7 +64,7 @@ lm_schedule_renewal(lockmgr *lm, lm_lock *lock)
 }
 
 void
-lm_answer_granted(lockmgr *lm, const lm_hold *hold)
+lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold)
 {
 	const lm_lease *lease = hold->lease;
 	lockmgr_answer answer = {
@@ -76,7 +76,7 @@ lm_answer_granted(lockmgr *lm, const lm_hold *hold)
 		.valid_until = lease->l.valid_until,
 	};
 
-	lm_answer(lm, hold->session, &answer);
+	lm_answer(lm, session, &answer);
 }
 
 /*
@@ -122,6 +122,6 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	lm_save_hold(lm, hold);
 	lock->seen = false;
 	lm_schedule_renewal(lm, lock);
-	lm_answer_granted(lm, hold);
+	lm_answer_granted(lm, session, hold);
 	lm_tell_watch(lm, lock);
 }

@@ -69,7 +69,7 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 		};
 		hold->h.holder.since_ms = hold->h.acquired_ms;
 		lm_save_hold(lm, hold);
-		lm_answer_granted(lm, hold);
+		lm_answer_granted(lm, session, hold);
 	}
 }
 
@@ -96,7 +96,7 @@ lm_ask_join(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request
 	{
 		if (hold->h.seq == request->seq && hold->lease->l.state == LEASE_HELD)
 		{
-			lm_answer_granted(lm, hold);
+			lm_answer_granted(lm, session, hold);
 			return;
 		}
 	}
@@ -122,7 +122,7 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 		lm_answer(lm, session, &lost);
 	}
 	else if (hold->h.ends_at != 0)
-		lm_answer_granted(lm, hold);	/* the previous manager did not answer */
+		lm_answer_granted(lm, session, hold);	/* the previous manager did not answer */
 	else if (hold->lease->l.detached)
 		lm_answer_result(lm, session, LOCKMGR_BUSY);
 	else
@@ -132,7 +132,7 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 		hold->h.seq = asked->seq;
 		hold->h.ends_at = now + asked->at_most_us;
 		lm_save_hold(lm, hold);
-		lm_answer_granted(lm, hold);
+		lm_answer_granted(lm, session, hold);
 		lm_move_hold(hold, &lm->detached);
 		heap_set(&lm->ends, &hold->end, hold->h.ends_at);
 	}

@@ -395,7 +395,7 @@ extern bool lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *re
 /* lockmgr_hold.c */
 extern void lm_written(lm_lease *lease);
 extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session);
-extern void lm_answer_granted(lockmgr *lm, const lm_hold *hold);
+extern void lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold);
 extern void lm_schedule_renewal(lockmgr *lm, lm_lock *lock);
 
 /* lockmgr_share.c */

@@ -1,0 +1,447 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lockmgr_join.c
+ *	  The lock manager: joined and detached holds.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lockmgr_harness.h"
+
+/* Asks for the hold with this token, on the lease that the lock has now. */
+static void
+ask_named(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, int64_t token)
+{
+	harness_request *asked = &h->asked[slot];
+	lockmgr    *lm = h->lm;
+
+	h->lm = NULL;				/* ask() only fills in the request */
+	ask(h, slot, kind, name, 0);
+	h->lm = lm;
+	asked->request.token = token;
+	asked->request.taker = h->role;
+	if (lm != NULL)
+		lockmgr_ask(lm, h->now, &asked->request);
+}
+
+static void
+join(harness *h, uint32_t slot, const char *name, int64_t token)
+{
+	ask_named(h, slot, LOCKMGR_JOIN, name, token);
+}
+
+static void
+detach(harness *h, uint32_t slot, const char *name, int64_t at_most_us)
+{
+	harness_request *asked = &h->asked[slot];
+	uint32_t	index = hold_of(h, slot, name);
+	lockmgr    *lm = h->lm;
+
+	h->lm = NULL;
+	ask(h, slot, LOCKMGR_DETACH, name, index);
+	h->lm = lm;
+	asked->request.at_most_us = at_most_us;
+	if (lm != NULL)
+		lockmgr_ask(lm, h->now, &asked->request);
+}
+
+static int
+holds_on(const harness *h, const char *name)
+{
+	int			count = 0;
+
+	for (uint32_t i = 0; i < h->config.max_leases; i++)
+		count += h->saved_holds[i].session.generation != 0 &&
+			strcmp(h->saved_name[h->saved_holds[i].lease_index], name) == 0;
+	return count;
+}
+
+LOCKMGR_TEST(a_session_joins_without_a_request)
+{
+	int64_t		token = get_token(h, 0, "a");
+	int			writes = h->table.writes;
+
+	join(h, 1, "a", token);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[1].answer.token, token);
+	assert_true(held_by(h, 1, "a")->joined);
+	assert_false(held_by(h, 0, "a")->joined);
+	assert_int_equal(h->table.writes, writes);
+
+	/* The lock is free when both have let go, whoever is first. */
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	settle(h);
+	assert_true(is_ours(h, "a"));
+	run(h, 2 * LEASE_US);
+	assert_true(is_ours(h, "a"));
+	assert_int_equal(item_of(h, "a")->holder.pid, pid_of(1));
+	release(h, 1, "a");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(a_join_names_the_token_and_the_role)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	join(h, 1, "a", token + 1);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	join(h, 1, "a", token - 1);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	h->role = 7;
+	join(h, 1, "a", token);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	h->role = 0;
+	release(h, 0, "a");
+	settle(h);
+	join(h, 1, "a", token);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+}
+
+LOCKMGR_TEST(nobody_joins_under_an_old_token)
+{
+	int64_t		first = get_token(h, 0, "a");
+
+	/* With a hand-over, which reserves tokens; and then without a request. */
+	for (uint32_t i = 0; i < 3; i++)
+	{
+		acquire(h, i + 1, "a");
+		join(h, 10, "a", first);
+		assert_result(h, 10, LOCKMGR_GRANTED);
+		release(h, i, "a");
+		settle(h);
+		assert_waits(h, i + 1);	/* 10 has it still */
+		release(h, 10, "a");
+		run(h, SECOND);
+		assert_result(h, i + 1, LOCKMGR_GRANTED);
+		assert_true(held_by(h, i + 1, "a")->token > first);
+		join(h, 10, "a", first);
+		assert_result(h, 10, LOCKMGR_NOT_HELD);
+		first = held_by(h, i + 1, "a")->token;
+	}
+}
+
+LOCKMGR_TEST(a_loss_is_told_to_all)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	join(h, 1, "a", token);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	delete_item(h, "a");
+	run(h, LEASE_US);
+	assert_int_equal(h->lost_count, 2);
+	assert_int_equal(held_by(h, 0, "a")->loss, LOSS_DELETED);
+	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_DELETED);
+	join(h, 2, "a", token);
+	assert_result(h, 2, LOCKMGR_NOT_HELD);
+	let_go(h, 0, "a");
+	assert_int_equal(holds_on(h, "a"), 1);
+	let_go(h, 1, "a");
+	assert_int_equal(holds_on(h, "a"), 0);
+}
+
+LOCKMGR_TEST(a_session_joins_while_the_lease_is_renewed)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	h->fate = FATE_HOLD;
+	run(h, LEASE_US / 2);
+	join(h, 1, "a", token);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	let_go(h, 0, "a");
+	h->fate = FATE_OK;
+	deliver(h, last_call(h));
+	run(h, LEASE_US);
+	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_NONE);
+	assert_true(is_ours(h, "a"));
+}
+
+LOCKMGR_TEST(a_join_that_is_cancelled_ends)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	join(h, 1, "a", token);
+	cancel(h, 1);
+	assert_int_equal(holds_on(h, "a"), 1);
+	release(h, 0, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST_WITH(a_joined_hold_takes_the_room_of_a_lease, harness_new(3))
+{
+	int64_t		token;
+
+	start_manager(h);
+	token = get_token(h, 0, "a");
+	join(h, 1, "a", token);
+	get(h, 2, "b");
+	acquire(h, 1, "c");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_NO_ROOM);
+	let_go(h, 1, "a");
+	get(h, 1, "c");
+	join(h, 2, "a", token);
+	assert_result(h, 2, LOCKMGR_NO_ROOM);
+	h->role_max_leases = 1;
+	let_go(h, 1, "c");
+	settle(h);
+	join(h, 1, "a", token);
+	assert_result(h, 1, LOCKMGR_ROLE_FULL);
+}
+
+LOCKMGR_TEST(only_a_sole_hold_shortens_the_lease)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	join(h, 1, "a", token);
+	renew(h, 1, "a", LEASE_MS / 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_RENEWED);
+	assert_int_equal(saved_of(h, 0, "a")->lease_ms, LEASE_MS);
+	renew(h, 1, "a", LEASE_MS * 2);
+	settle(h);
+	assert_int_equal(saved_of(h, 0, "a")->lease_ms, LEASE_MS * 2);
+	let_go(h, 1, "a");
+	renew(h, 0, "a", LEASE_MS / 2);
+	settle(h);
+	assert_int_equal(saved_of(h, 0, "a")->lease_ms, LEASE_MS / 2);
+}
+
+LOCKMGR_TEST(a_deadlock_through_a_joined_hold_is_found)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	join(h, 1, "a", token);
+	get(h, 2, "b");
+	acquire(h, 2, "a");
+	acquire(h, 1, "b");
+	assert_result(h, 1, LOCKMGR_DEADLOCK);
+}
+
+LOCKMGR_TEST(another_manager_adopts_joined_holds)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	join(h, 1, "a", token);
+	kill_manager(h);
+	join(h, 2, "a", token);		/* asked, and not answered */
+	start_manager(h);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	assert_int_equal(holds_on(h, "a"), 3);
+	end_session(h, 0);
+	let_go(h, 1, "a");
+	run(h, 2 * LEASE_US);
+	assert_true(is_ours(h, "a"));
+	let_go(h, 2, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
+/* It dies at each of its steps; the next one answers. */
+TEST(a_join_survives_its_manager)
+{
+	for (int effects = 0; effects < 3; effects++)
+	{
+		harness    *h = harness_start();
+		int64_t		token = get_token(h, 0, "a");
+
+		h->effects_left = effects;
+		join(h, 1, "a", token);
+		kill_manager(h);
+		h->effects_left = -1;
+		start_manager(h);
+		assert_result(h, 1, LOCKMGR_GRANTED);
+		assert_int_equal(h->asked[1].answer.token, token);
+		assert_int_equal(holds_on(h, "a"), 2);
+		finish(h);
+	}
+}
+
+LOCKMGR_TEST(a_detached_hold_outlives_its_session)
+{
+	int64_t		token = get_token(h, 0, "a");
+	int			writes = h->table.writes;
+	lockmgr_counts counts;
+
+	detach(h, 0, "a", 30 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[0].answer.token, token);
+	assert_int_equal(h->table.writes, writes);
+	end_session(h, 0);
+	lockmgr_count(h->lm, &counts);
+	assert_int_equal(counts.detached, 1);
+	assert_true(h->saved[lease_on(h, "a")].detached);
+	run(h, 29 * SECOND);
+	assert_true(is_ours(h, "a"));
+	run(h, 2 * SECOND);
+	assert_true(is_free(h, "a"));
+	assert_false(h->saved[lease_on(h, "a")].detached);
+}
+
+LOCKMGR_TEST(a_detached_hold_ends_by_its_token)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	detach(h, 0, "a", 30 * SECOND);
+	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token + 1);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	h->role = 7;
+	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	h->role = 0;
+	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
+	assert_waits(h, 1);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+}
+
+LOCKMGR_TEST(a_session_s_own_hold_does_not_end_by_its_token)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	assert_true(holds(h, 0, "a"));
+}
+
+LOCKMGR_TEST(who_joins_a_detached_hold_keeps_the_lock)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	detach(h, 0, "a", 10 * SECOND);
+	join(h, 1, "a", token);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	detach(h, 1, "a", 10 * SECOND);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	run(h, LEASE_US);
+	assert_true(is_ours(h, "a"));
+	assert_false(h->saved[lease_on(h, "a")].detached);
+	assert_int_equal(holds_on(h, "a"), 1);
+	release(h, 1, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(a_detach_that_is_cancelled_ends_the_hold)
+{
+	get(h, 0, "a");
+	detach(h, 0, "a", 30 * SECOND);
+	cancel(h, 0);
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(the_end_of_another_hold_does_not_end_a_detached_one)
+{
+	get(h, 0, "a");
+	detach(h, 0, "a", 30 * SECOND);
+	get(h, 0, "b");
+	cancel(h, 0);
+	end_session(h, 0);
+	settle(h);
+	assert_true(is_free(h, "b"));
+	assert_true(is_ours(h, "a"));
+}
+
+LOCKMGR_TEST(a_detached_hold_counts_for_its_role)
+{
+	h->role_max_leases = 1;
+	get(h, 0, "a");
+	detach(h, 0, "a", 10 * SECOND);
+	acquire(h, 0, "b");
+	assert_result(h, 0, LOCKMGR_ROLE_FULL);
+	run(h, 11 * SECOND);
+	get(h, 0, "b");
+}
+
+LOCKMGR_TEST(a_detached_hold_is_lost)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	detach(h, 0, "a", 35 * SECOND);
+	delete_item(h, "a");
+	run(h, LEASE_US);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(holds_on(h, "a"), 1);
+	get(h, 1, "a");				/* the lock is free for others */
+	ask_named(h, 2, LOCKMGR_END_DETACHED, "a", token);
+	assert_result(h, 2, LOCKMGR_NOT_HELD);
+}
+
+LOCKMGR_TEST(what_nobody_acknowledges_runs_out)
+{
+	get(h, 0, "a");
+	detach(h, 0, "a", 30 * SECOND);
+	h->fate = FATE_LOST_REQUEST;
+	run(h, LEASE_US - MARGIN_US + SECOND / 2);
+	assert_int_equal(h->lost_count, 1);
+	h->fate = FATE_OK;
+	run(h, SECOND);
+	assert_true(is_ours(h, "a"));
+	run(h, LEASE_US);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(another_manager_adopts_a_detached_hold)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	detach(h, 0, "a", 30 * SECOND);
+	kill_manager(h);
+	end_session(h, 0);
+	start_manager(h);
+	run(h, LEASE_US);
+	assert_true(is_ours(h, "a"));
+	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+}
+
+/* It dies at each of its steps. */
+TEST(a_detach_survives_its_manager)
+{
+	for (int effects = 0; effects < 4; effects++)
+	{
+		harness    *h = harness_start();
+		int64_t		token = get_token(h, 0, "a");
+
+		h->effects_left = effects;
+		detach(h, 0, "a", 20 * SECOND);
+		kill_manager(h);
+		h->effects_left = -1;
+		start_manager(h);
+		assert_result(h, 0, LOCKMGR_GRANTED);
+		assert_int_equal(h->asked[0].answer.token, token);
+		end_session(h, 0);
+		run(h, 15 * SECOND);
+		assert_true(is_ours(h, "a"));
+		finish(h);
+	}
+}
+
+/* The next one does what the session waits for, or finds it done. */
+TEST(the_end_of_a_detached_hold_survives_its_manager)
+{
+	for (int effects = 0; effects < 6; effects++)
+	{
+		harness    *h = harness_start();
+		int64_t		token = get_token(h, 0, "a");
+
+		detach(h, 0, "a", 60 * SECOND);
+		h->effects_left = effects;
+		ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
+		kill_manager(h);
+		h->effects_left = -1;
+		start_manager(h);
+		run(h, SECOND);
+		assert_result(h, 1, LOCKMGR_RELEASED);
+		assert_true(is_free(h, "a"));
+		finish(h);
+	}
+}
