@@ -24,7 +24,7 @@ SELECT p.oid::regprocedure AS function,
   JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
  WHERE d.deptype = 'e'
    AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock')
- ORDER BY p.proname COLLATE "C";
+ ORDER BY p.proname COLLATE "C", p.pronargs;
 
 \pset format unaligned
 \pset tuples_only on
@@ -34,7 +34,7 @@ SELECT format('%s(%s) returns %s', proname, pg_get_function_arguments(p.oid),
   JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
  WHERE d.deptype = 'e' AND p.prorettype <> 'record'::regtype
    AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock')
- ORDER BY p.proname COLLATE "C";
+ ORDER BY p.proname COLLATE "C", p.pronargs;
 \pset tuples_only off
 \pset format aligned
 

@@ -69,7 +69,7 @@ foreach my $view (qw(ddb_locks ddb_stats ddb_operations ddb_status))
 #
 # Settings.  Those that are in no list have no unit, no default and this context.
 #
-my %context = ('server start' => 'postmaster', 'reload' => 'sighup', 'session' => 'user',
+my %context = ('server start' => 'postmaster', 'reload' => 'sighup', 'session' => 'user', 'session start' => 'backend',
 	'superuser' => 'superuser', 'reload, superuser' => 'sighup');
 my %seconds = (s => 1, min => 60, h => 3600);
 my @settings;
