@@ -78,8 +78,8 @@ static int64_t asked_at;		/* the question that is not answered; 0: none */
 static bool lost;				/* the lock, or the connection */
 static bool terminated;			/* the command was told to end */
 
-static void say(const char *format,...) __attribute__((format(gnu_printf, 1, 2)));
-static char *format(const char *format,...) __attribute__((format(gnu_printf, 1, 2)));
+static void say(const char *format,...) __attribute__((format(printf, 1, 2)));
+static char *format(const char *format,...) __attribute__((format(printf, 1, 2)));
 
 static void
 say(const char *format,...)
@@ -294,18 +294,21 @@ prepare_session(void)
 				  " pg_catalog.set_config('tcp_user_timeout', '0', false)", 0, NULL));
 }
 
-/* Returns the token; "": it is not free. */
-static char *
+/* Sets the token.  False: the lock is not free. */
+static bool
 acquire(const options *o)
 {
 	const char *values[] = {o->name, o->lease, o->wait};
+	bool		waits = o->wait == NULL || o->wait[0] != '\0';
+	PGresult   *granted = waits ?
+		query(o->busy_status,
+			  format("SELECT %s.ddb_lock_acquire($1, lease => $2, wait => $3)", schema), 3, values) :
+		query(EXIT_OURS,
+			  format("SELECT %s.ddb_lock_try_acquire($1, lease => $2)", schema), 2, values);
 
-	if (o->wait != NULL && o->wait[0] == '\0')
-		return value_of(query(EXIT_OURS, format("SELECT %s.ddb_lock_try_acquire($1, lease => $2)",
-												schema), 2, values));
-	return value_of(query(o->busy_status,
-						  format("SELECT %s.ddb_lock_acquire($1, lease => $2, wait => $3)", schema),
-						  3, values));
+	snprintf(token, sizeof(token), "%s", PQgetvalue(granted, 0, 0));
+	PQclear(granted);
+	return token[0] != '\0';
 }
 
 static bool
@@ -744,20 +747,16 @@ int
 main(int argc, char **argv)
 {
 	options		o = parse(argc, argv);
-	char	   *granted;
 
 	setlocale(LC_ALL, "");
 	lock = o.name;
 	connect_to(o.dbname);
 	prepare_session();
-	granted = acquire(&o);
-	if (granted[0] == '\0')
+	if (!acquire(&o))
 	{
 		say("lock \"%s\" is not free", lock);
 		return o.busy_status;
 	}
-	snprintf(token, sizeof(token), "%s", granted);
-	free(granted);
 	set_environment();
 	ask_first();
 	if (PQsetnonblocking(conn, 1) != 0)

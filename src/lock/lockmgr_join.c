@@ -113,7 +113,8 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 	lockmgr_answer lost = {.result = LOCKMGR_LOST};
 
 	if (hold == NULL || hold->lease->l.mode != MODE_EXCLUSIVE ||
-		(hold->h.ends_at != 0 && hold->h.seq != asked->seq))
+		(hold->h.ends_at != 0 && hold->h.seq != asked->seq) ||
+		(hold->lease->l.state == LEASE_HELD && now >= hold->lease->l.valid_until))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (hold->lease->l.state == LEASE_LOST)
 	{

@@ -31,7 +31,8 @@ static bool is_on(const hold *hold, const LockName *name, LeaseCopy *lease);
 static MailboxRequest name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found);
 static void require_role(const LockName *name, Oid taker);
 static void require_detachable(const LockName *name, const HeldLock *held);
-static int64 call_detach(const LockName *name, MailboxRequest *request, lease_loss *loss);
+static int64 call_detach(const LockName *name, MailboxRequest *request,
+						 volatile lease_loss *loss);
 static bool warn_not_detached(const LockName *name, int64 token);
 
 void
@@ -179,7 +180,7 @@ int64
 JoinedDetach(const LockName *name, int64 at_most_ms)
 {
 	MailboxRequest request = {.kind = MAILBOX_DETACH};
-	lease_loss	loss = LOSS_NONE;
+	volatile lease_loss loss = LOSS_NONE;
 	HeldLock   *held;
 	char	   *utf8;
 	volatile int64 token = 0;
@@ -244,7 +245,7 @@ require_detachable(const LockName *name, const HeldLock *held)
 
 /* The token, or 0 if the lease was lost. */
 static int64
-call_detach(const LockName *name, MailboxRequest *request, lease_loss *loss)
+call_detach(const LockName *name, MailboxRequest *request, volatile lease_loss *loss)
 {
 	const MailboxAnswer *answer = MailboxCall(request, NULL, NULL, NULL);
 

@@ -127,6 +127,7 @@ typedef struct sim_plan
 								 * so locks pass on without a request */
 	unsigned	shared_percent; /* of the requests are for shared locks or permits */
 	bool		one_exclusive;	/* only those of one cluster are not */
+	bool		joins;			/* sessions join holds, and leave theirs to the cluster */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
 	int64_t		clock_error;	/* of a cluster's wall clock */
@@ -152,6 +153,26 @@ typedef struct sim_hold
 	int			transaction;	/* 0: none, 1: fenced, 2: past the guard */
 } sim_hold;
 
+/* A hold, as others in the cluster have heard of it. */
+typedef struct sim_name
+{
+	bool		used;
+	int			lock;
+	uint32_t	lease;
+	uint32_t	generation;
+	int64_t		token;
+} sim_name;
+
+/* A hold that a session of a slot has left to the cluster: somebody relies on it. */
+typedef struct sim_detached
+{
+	bool		used;
+	sim_name	name;
+	uint32_t	index;
+	uint64_t	seq;
+	int64_t		until;			/* by the cluster's clock */
+} sim_detached;
+
 /* A session, or an unused slot. */
 typedef struct sim_session
 {
@@ -162,6 +183,8 @@ typedef struct sim_session
 	int64_t		asked_at;
 	int			lock;
 	sim_hold	holds[SIM_HOLDS];
+	uint64_t	detaching;		/* the hold that it wants to detach */
+	sim_detached detached;		/* outlives the session */
 } sim_session;
 
 /* Its slot in shared memory. */
@@ -219,6 +242,7 @@ typedef struct sim_cluster
 	int		   *lease_of;		/* [locks]: index of its lease, or -1 */
 	int64_t	   *had;			/* [locks]: when it last held the lock */
 	int64_t	   *shared_wait;	/* [locks]: when a session of it last waited to share it */
+	sim_name	heard;
 	sim_slot   *slots;
 	sim_session *sessions;
 } sim_cluster;
@@ -363,6 +387,8 @@ typedef struct sim_totals
 	uint64_t	grants;
 	uint64_t	shared_grants;	/* ... of these, to share a lock */
 	uint64_t	permit_grants;	/* ... of these, of permits */
+	uint64_t	joined;			/* holds that were joined, */
+	uint64_t	detached;		/* ... detached */
 	uint64_t	foreign_grants;
 	uint64_t	losses;
 	uint64_t	workers;
@@ -549,6 +575,7 @@ extern int64_t sim_patience(const sim *s);
 extern void sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool held_anew);
 extern void sim_check_grant(sim *s, sim_cluster *c, uint32_t index);
 extern void sim_check_alone(sim *s, const sim_cluster *c, int slot, const sim_hold *hold);
+extern void sim_check_detached(sim *s, const sim_cluster *c);
 extern void sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write);
 extern void sim_check_overwrite(sim *s, int lock, const sim_call *call, int which);
 extern void sim_check_known(sim *s, const sim_cluster *c, int lock);

@@ -297,6 +297,29 @@ check_let_in(sim *s, const sim_cluster *c, const sim_saved *saved)
 				  c->number, lock->name, s->now - lock->gate_since, lock->gate_of);
 }
 
+/* Is it no new grant: joined, or left to the cluster? */
+static bool
+is_added(const struct hold *h)
+{
+	return h->joined || h->ends_at != 0;
+}
+
+/* I1: while somebody relies on a detached hold, it stands. */
+void
+sim_check_detached(sim *s, const sim_cluster *c)
+{
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		const sim_detached *d = &c->sessions[i].detached;
+		const struct hold *h = &c->saved_holds[d->index].h;
+
+		if (d->used && sim_local(s, c) < d->until &&
+			(h->seq != d->seq || h->ends_at == 0 || h->token != d->name.token))
+			sim_wrong(s, "I1: a detached hold of %s in cluster %d has ended",
+					  s->lock[d->name.lock].name, c->number);
+	}
+}
+
 /* The lock manager has saved a new hold. */
 void
 sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
@@ -305,7 +328,10 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 	const sim_saved *saved = &c->saved[h->lease_index];
 	sim_lock   *lock = &s->lock[saved->lock];
 
-	s->totals->grants++;
+	s->totals->grants += !is_added(h);
+	s->totals->joined += h->joined && h->ends_at == 0;
+	s->totals->detached += h->ends_at != 0;
+	sim_check_detached(s, c);
 	s->totals->shared_grants += h->mode == MODE_SHARED;
 	s->totals->permit_grants += h->mode == MODE_SEMAPHORE;
 	if (saved->l.state != LEASE_HELD || saved->l.generation != h->lease_generation)
@@ -326,7 +352,8 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 			sim_wrong(s, "I1: two leases on %s in cluster %d", lock->name, c->number);
 		if (i != index && h->mode == MODE_EXCLUSIVE && beside->session.generation != 0 &&
 			beside->lease_index == h->lease_index &&
-			beside->lease_generation == h->lease_generation)
+			beside->lease_generation == h->lease_generation &&
+			(beside->token != h->token || !(is_added(h) || is_added(beside))))
 			sim_wrong(s, "I1: two holds on %s in cluster %d", lock->name, c->number);
 	}
 	if (h->mode != saved->l.mode)
@@ -337,7 +364,7 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 		permits_of(s, c, saved->lock) > saved->l.permits)
 		sim_wrong(s, "I1: cluster %d gives away permits of %s that it does not have",
 				  c->number, lock->name);
-	if (!saved->excused)
+	if (!saved->excused && !is_added(h))
 	{
 		check_token(s, lock, saved->reserved_at, h->token, h->mode == MODE_EXCLUSIVE);
 		if (h->mode == MODE_EXCLUSIVE)
@@ -390,7 +417,8 @@ sim_check_alone(sim *s, const sim_cluster *c, int slot, const sim_hold *hold)
 			const sim_hold *other = &c->sessions[i].holds[j];
 
 			if (i != slot && other->lock == hold->lock && sim_holds(s, c, other) &&
-				(hold->mode == MODE_EXCLUSIVE || other->mode != hold->mode))
+				(hold->mode == MODE_EXCLUSIVE || other->mode != hold->mode) &&
+				other->token != hold->token)
 				sim_wrong(s, "I1: sessions %d and %d of cluster %d believe in %s", i, slot,
 						  c->number, s->lock[hold->lock].name);
 		}
@@ -496,6 +524,21 @@ sim_check_known(sim *s, const sim_cluster *c, int number)
 	sim_wrong(s, "I5: no lease of the owner of %s has the item's version %s", lock->name, lock->version);
 }
 
+/* Does somebody else in the cluster have the same hold, joined or detached? */
+static bool
+is_held_besides(const sim *s, const sim_cluster *c, const sim_hold *hold)
+{
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+	{
+		const struct hold *h = &c->saved_holds[i].h;
+
+		if (h->session.generation != 0 && h->token == hold->token &&
+			h->lease_index == hold->lease && h->lease_generation == hold->generation)
+			return true;
+	}
+	return false;
+}
+
 /*
  * I8: after a confirmed release, the item does not show the lock as held.  If
  * the item has been deleted since, a late copy of the acquire may create it
@@ -511,7 +554,7 @@ check_released(sim *s, const sim_cluster *c, const sim_session *session)
 
 		if (hold->used && hold->lock == session->lock &&
 			hold->index == session->request.hold_index &&
-			lock->exists && !lock->released && !lock->edited &&
+			!is_held_besides(s, c, hold) && lock->exists && !lock->released && !lock->edited &&
 			lock->owner == c->number && lock->incarnation == c->incarnation &&
 			lock->first_token <= hold->token && hold->token <= lock->token &&
 			lock->last_token == hold->token)
@@ -732,6 +775,8 @@ is_known(const sim_cluster *c, uint32_t index)
 	const hold *h = &c->saved_holds[index].h;
 	const sim_session *session = &c->sessions[h->session.slot];
 
+	if (h->ends_at != 0)
+		return true;			/* it ends by itself */
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
 		if (session->holds[i].used && session->holds[i].index == index &&
@@ -800,6 +845,7 @@ sim_audit(sim *s)
 			check_waiter(s, c, j);
 		for (uint32_t j = 0; j < s->plan.max_leases && c->worker.lm != NULL; j++)
 			check_known(s, c, j);
+		sim_check_detached(s, c);
 	}
 	if (sim_chance(s, 10))
 		sim_check_table(s);

@@ -37,7 +37,10 @@ crash(sim *s, sim_cluster *c)
 		c->lease_of[i] = -1;
 	memset(c->slots, 0, (size_t) s->plan.sessions * sizeof(sim_slot));
 	for (int i = 0; i < s->plan.sessions; i++)
+	{
 		sim_forget_session(s, c, &c->sessions[i]);
+		c->sessions[i].detached.used = false;
+	}
 	sim_new_incarnation(c);
 	sim_start_later(s, c);
 }

@@ -166,6 +166,22 @@ add_hold(sim *s, const sim_cluster *c, sim_session *session,
 	sim_check_alone(s, c, (int) session->me.slot, &session->holds[free]);
 }
 
+/* The session has left its hold to the cluster; somebody works under it. */
+static void
+rely_on(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer *answer)
+{
+	session->detached = (sim_detached) {
+		.used = c->saved_holds[answer->hold_index].h.seq == answer->seq &&
+			c->saved_holds[answer->hold_index].h.loss == LOSS_NONE,
+		.name = {true, session->lock, answer->lease_index, answer->lease_generation, answer->token},
+		.index = answer->hold_index,
+		.seq = answer->seq,
+		.until = sim_local(s, c) - (s->now - session->asked_at) * 2 +
+			session->request.at_most_us,
+	};
+	sim_check_detached(s, c);
+}
+
 static void
 take_answer(sim *s, const sim_cluster *c, sim_session *session)
 {
@@ -199,7 +215,19 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 			if (answer->result == LOCKMGR_NOT_HELD && !lost)
 				sim_wrong(s, "a granted lock is reported as not held");
 			break;
+		case LOCKMGR_JOIN:
+			if (answer->result == LOCKMGR_GRANTED)
+				add_hold(s, c, session, answer);
+			break;
+		case LOCKMGR_DETACH:
+			if (answer->result == LOCKMGR_GRANTED)
+				rely_on(s, c, session, answer);
+			else
+				mailbox_let_go(&c->box, session->me, session->detaching,
+							   session->request.hold_index);
+			break;
 		case LOCKMGR_LOOK_UP:
+		case LOCKMGR_END_DETACHED:
 			break;
 	}
 }
@@ -243,6 +271,80 @@ cancel(sim *s, sim_cluster *c, int slot)
 	sim_end_race(before);
 	if (session->request.kind == LOCKMGR_RELEASE)
 		let_go(s, c, slot, session->request.hold_index);
+	else if (session->request.kind == LOCKMGR_DETACH)
+	{
+		before = sim_begin_race(s, c, slot, SIDE_SESSION);
+		mailbox_let_go(&c->box, session->me, session->detaching, session->request.hold_index);
+		sim_end_race(before);
+	}
+}
+
+/* Leaves the hold to the cluster; does not believe in it any more. */
+static void
+detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
+{
+	sim_session *session = &c->sessions[slot];
+	lockmgr_request request = make_request(s, c, slot, LOCKMGR_DETACH, hold->lock);
+	int			lock = hold->lock;
+
+	request.hold_index = hold->index;
+	request.lease_index = hold->lease;
+	request.lease_generation = hold->generation;
+	request.at_most_us = sim_between(s, 10 * MS, s->plan.lease_max_ms * MS / 2);
+	session->detaching = hold->seq;
+	clear_hold(s, hold);
+	post(s, c, slot, request, lock);
+}
+
+/* A hold that the directory shows, or one that somebody has heard of earlier. */
+static bool
+hear_of(sim *s, sim_cluster *c)
+{
+	const struct hold *h = &c->saved_holds[sim_between(s, 0, s->plan.max_leases - 1)].h;
+	const sim_saved *saved = &c->saved[h->lease_index];
+
+	if (c->heard.used && sim_chance(s, 30))
+		return true;
+	if (h->session.generation == 0 || h->mode != MODE_EXCLUSIVE ||
+		saved->l.generation != h->lease_generation)
+		return false;
+	c->heard = (sim_name) {
+		true, saved->lock, h->lease_index, h->lease_generation, h->token
+	};
+	return true;
+}
+
+static void
+post_named(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, const sim_name *name)
+{
+	lockmgr_request request = make_request(s, c, slot, kind, name->lock);
+
+	request.mode = MODE_EXCLUSIVE;
+	request.permits = 1;
+	request.hold_index = LOCKMGR_NO_HOLD;
+	request.lease_index = name->lease;
+	request.lease_generation = name->generation;
+	request.token = name->token;
+	post(s, c, slot, request, name->lock);
+}
+
+/* Joins a hold, or ends a detached one.  Returns whether it has asked for something. */
+static bool
+use_named(sim *s, sim_cluster *c, int slot)
+{
+	sim_session *session = &c->sessions[slot];
+	sim_detached *detached = &session->detached;
+
+	if (detached->used && sim_chance(s, 20))
+	{
+		detached->used = false;
+		post_named(s, c, slot, LOCKMGR_END_DETACHED, &detached->name);
+		return true;
+	}
+	if (s->phase >= PHASE_DRAIN || !sim_chance(s, 15) || !hear_of(s, c))
+		return false;
+	post_named(s, c, slot, LOCKMGR_JOIN, &c->heard);
+	return true;
 }
 
 static void
@@ -333,6 +435,12 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 		clear_hold(s, hold);
 		return;
 	}
+	if (s->plan.joins && s->phase < PHASE_DRAIN && hold->mode == MODE_EXCLUSIVE &&
+		hold->transaction == 0 && !c->sessions[slot].detached.used && sim_chance(s, 5))
+	{
+		detach(s, c, slot, hold);
+		return;
+	}
 	if (s->phase >= PHASE_DRAIN)
 		dice %= 30;
 	else if (hold->transaction != 0 && sim_chance(s, 70))
@@ -373,6 +481,8 @@ work(sim *s, sim_cluster *c, int slot)
 					 ((session->holds[0].used ? session->holds[0] : session->holds[1]).lock +
 					  1) % s->plan.locks);
 	}
+	else if (s->plan.joins && use_named(s, c, slot))
+		;
 	else if (s->phase >= PHASE_DRAIN)
 		;						/* no new work */
 	else if (dice < 65)

@@ -126,6 +126,8 @@ note_loss(sim_cluster *c, uint32_t index, const hold *hold)
 		if (known->used && known->index == index && known->seq == hold->seq)
 			known->lost = true;
 	}
+	if (c->sessions[hold->session.slot].detached.seq == hold->seq)
+		c->sessions[hold->session.slot].detached.used = false;
 }
 
 static void
@@ -404,6 +406,7 @@ sim_table_known(sim *s, sim_cluster *c)
 void
 sim_new_incarnation(sim_cluster *c)
 {
+	c->heard.used = false;
 	++c->incarnation;
 	snprintf(c->owner, sizeof(c->owner), "cluster%d/%d-%u", c->number, c->number,
 			 c->incarnation);
