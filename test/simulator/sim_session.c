@@ -328,6 +328,20 @@ post_named(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, const sim_name *
 	post(s, c, slot, request, name->lock);
 }
 
+/* Who has joined a hold and detached it has the same token: nobody relies on it any more. */
+static void
+end_detached(sim *s, sim_cluster *c, int slot, const sim_name *name)
+{
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		sim_detached *detached = &c->sessions[i].detached;
+
+		if (detached->name.token == name->token && detached->name.lease == name->lease)
+			detached->used = false;
+	}
+	post_named(s, c, slot, LOCKMGR_END_DETACHED, name);
+}
+
 /* Joins a hold, or ends a detached one.  Returns whether it has asked for something. */
 static bool
 use_named(sim *s, sim_cluster *c, int slot)
@@ -337,8 +351,7 @@ use_named(sim *s, sim_cluster *c, int slot)
 
 	if (detached->used && sim_chance(s, 20))
 	{
-		detached->used = false;
-		post_named(s, c, slot, LOCKMGR_END_DETACHED, &detached->name);
+		end_detached(s, c, slot, &detached->name);
 		return true;
 	}
 	if (s->phase >= PHASE_DRAIN || !sim_chance(s, 15) || !hear_of(s, c))
