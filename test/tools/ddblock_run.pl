@@ -1,10 +1,11 @@
 # Flyway, goose and sqitch under ddblock-run, as doc/migrations.md says: migrations without
-# a lock of their own, and kill -9 at ten moments.  DDBLOCK_RUN="goose sqitch" picks some.
+# a lock of their own, and kill -9 at ten (MOMENTS) moments.  DDBLOCK_RUN="goose sqitch" picks
+# some tools.
 
 use DDBLock::Test;
 use DDBLock::Tools;
 
-my $moments = 10;
+my $moments = $ENV{MOMENTS} // 10;
 my %wanted = map { $_ => 1 } split ' ', $ENV{DDBLOCK_RUN} // 'flyway goose sqitch';
 my $goose = tools . '/goose/goose';
 my %have = (
