@@ -30,6 +30,7 @@ still_joined(lockmgr *lm, lm_lease *lease)
 	l->session = lease->holds->h.session;
 	l->holder = lease->holds->h.holder;
 	l->stale_holder = true;
+	l->pending.has_holder = false;	/* of a renewal under way */
 	lm_save(lm, lease, false);
 	lm_tell_watch(lm, lease->lock);
 	lm_answer_releaser(lm, lease->lock, LOCKMGR_RELEASED);
