@@ -48,8 +48,9 @@ sub command
 	my ($tool, $node, $db) = @_;
 	my $command = $page{$tool};
 	my $place = '127.0.0.1:' . $node->port . "/$db";
-	my $java = "java -XX:TieredStopAtLevel=1 -cp '" . tools . '/flyway/*'
-	  . "' org.flywaydb.commandline.Main -user=" . user . " -password=x -locations=filesystem:$dir/flyway"
+	# In single quotes already
+	my $java = 'java -XX:TieredStopAtLevel=1 -cp "' . tools . '/flyway/*"'
+	  . " org.flywaydb.commandline.Main -user=" . user . " -password=x -locations=filesystem:$dir/flyway"
 	  . ' -skipCheckForUpdate -baselineOnMigrate=true -baselineVersion=0';
 
 	$command =~ s{//db\.example\.org/shop}{$tool eq 'flyway' ? "//$place" : '//' . user . "\@$place"}ge;
