@@ -159,22 +159,6 @@ lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot)
 	return hold->session == &lm->detached && hold->h.session.slot == slot;
 }
 
-/* A hold on the lease has ended. */
-void
-lm_update_detached(lockmgr *lm, lm_lease *lease)
-{
-	const lm_hold *hold = lease->holds;
-
-	if (!lease->l.detached)
-		return;
-	while (hold != NULL && hold->h.ends_at == 0)
-		hold = hold->lease_next;
-	if (hold != NULL)
-		return;
-	lease->l.detached = false;
-	lm_save(lm, lease, false);
-}
-
 void
 lm_end_detached(lockmgr *lm, int64_t now)
 {

@@ -63,6 +63,22 @@ still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
 	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
 }
 
+/* A hold on the lease has ended, perhaps the detached one. */
+static void
+update_detached(lockmgr *lm, lm_lease *lease)
+{
+	const lm_hold *hold = lease->holds;
+
+	if (!lease->l.detached)
+		return;
+	while (hold != NULL && hold->h.ends_at == 0)
+		hold = hold->lease_next;
+	if (hold != NULL)
+		return;
+	lease->l.detached = false;
+	lm_save(lm, lease, false);
+}
+
 /*
  * The session no longer wants the hold: it has released the lock, has ended, has
  * cancelled the request, or acknowledges the loss.
@@ -75,7 +91,7 @@ lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 
 	lm_answer_renewer(lm, hold, LOCKMGR_NOT_HELD);
 	lm_put_hold(lm, hold);
-	lm_update_detached(lm, lease);
+	update_detached(lm, lease);
 	if (lease->holds != NULL)
 	{
 		still_shared(lm, now, lease);

@@ -3,10 +3,10 @@
  * statement.c
  *	  What ddblock does before and after the session's statements.
  *
- * Before: each transaction joins the locks that ddblock.join names.  The first statement after the loss of a lease raises a WARNING, since
- * the session may have been idle when it happened.  A statement that no ROLLBACK
- * undoes is refused if a lease is lost, because the commit guard would be too
- * late.
+ * Before: each transaction joins the locks that ddblock.join names.  The first
+ * statement after the loss of a lease raises a WARNING, since the session may
+ * have been idle when it happened.  A statement that no ROLLBACK undoes is
+ * refused if a lease is lost, because the commit guard would be too late.
  *
  * During: if the statement is interrupted because of a loss, the error's detail
  * names the lock.
