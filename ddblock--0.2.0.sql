@@ -516,7 +516,7 @@ CREATE VIEW ddb_stats AS SELECT * FROM ddb_stats();
 COMMENT ON VIEW ddb_stats IS
 'what this cluster''s sessions do with locks: counters since the server started';
 COMMENT ON COLUMN ddb_stats.leases_held IS
-'leases that are held now, and one more for each further session that shares one';
+'leases that are held now, and one more for each further hold of one, shared, joined or detached';
 COMMENT ON COLUMN ddb_stats.waiters IS
 'sessions that wait for a lock now';
 COMMENT ON COLUMN ddb_stats.acquired IS
