@@ -26,6 +26,7 @@
 
 static bool join_again(const LockName *name, int64 token);
 static void join_anew(const LockName *name, int64 token, HeldLock *held);
+static void require_exclusive(const LockName *name, lock_mode mode);
 static bool find(const LockName *name, int64 token, bool detached, HoldCopy *found);
 static bool is_on(const hold *hold, const LockName *name, LeaseCopy *lease);
 static MailboxRequest name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found);
@@ -69,6 +70,7 @@ join_again(const LockName *name, int64 token)
 		SessionRaiseLost(name, held);
 	if (held->token != token)
 		ErrorsOtherToken(name->text, token);
+	require_exclusive(name, held->mode);
 	HeldCount(held, SCOPE_SESSION);
 	return true;
 }
@@ -82,12 +84,7 @@ join_anew(const LockName *name, int64 token, HeldLock *held)
 
 	if (!find(name, token, false, found))
 		ErrorsOtherToken(name->text, token);
-	if (found->hold.mode != MODE_EXCLUSIVE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot join lock \"%s\"", name->text),
-				 errdetail("It is held %s.", ErrorsModeName(found->hold.mode)),
-				 errhint("Acquire it in the same way.")));
+	require_exclusive(name, found->hold.mode);
 	require_role(name, found->hold.taker);
 	request = name_hold(MAILBOX_JOIN, name, found);
 	pfree(found);
@@ -100,6 +97,17 @@ join_anew(const LockName *name, int64 token, HeldLock *held)
 	held->mode = MODE_EXCLUSIVE;
 	held->permits = 1;
 	SessionTakeGrant(name, held, answer, request.seq);
+}
+
+static void
+require_exclusive(const LockName *name, lock_mode mode)
+{
+	if (mode != MODE_EXCLUSIVE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot join lock \"%s\"", name->text),
+				 errdetail("It is held %s.", ErrorsModeName(mode)),
+				 errhint("Acquire it in the same way.")));
 }
 
 /* A hold that is valid, as far as this session can see. */

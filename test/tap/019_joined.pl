@@ -126,6 +126,7 @@ $_->quit foreach $taker, $guarded;
 # Shared locks are not joined
 $token = $taker->ask(q{SELECT ddb_lock_acquire_shared('s')});
 like($helper->error_of("SELECT ddb_lock_join('s', $token)"), qr/0A000: cannot join lock "s"/, 'a shared lock is not joined');
+like($taker->error_of("SELECT ddb_lock_join('s', $token)"), qr/0A000: cannot join lock "s"/, 'not by who has it, either');
 like($taker->error_of(q{SELECT ddb_lock_detach('s', '1h')}), qr/0A000: cannot detach lock "s"/, 'nor detached');
 $taker->query_safe(q{SELECT ddb_lock_release_shared('s')});
 
