@@ -199,22 +199,24 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 	lm_pump(lm, now);
 }
 
-/* The hold, or NULL if it is not the session's, and never was. */
+/*
+ * The hold, or NULL if it is not the session's, and never was.  A session that has
+ * detached its hold may have gone.
+ */
 static lm_hold *
-hold_of(lockmgr *lm, const lm_session *session, uint32_t index)
+hold_of(lockmgr *lm, lockmgr_session id, uint32_t index)
 {
 	lm_hold    *hold = index < lm->max_leases ? &lm->holds[index] : NULL;
 
 	return hold != NULL && hold->session != NULL &&
-		(hold->session == session || lm_is_detached_by(lm, hold, session->id.slot)) ?
+		(hold->session == lm_live_session(lm, id) || lm_is_detached_by(lm, hold, id.slot)) ?
 		hold : NULL;
 }
 
 void
 lockmgr_let_go(lockmgr *lm, int64_t now, lockmgr_session id, uint32_t index)
 {
-	lm_session *session = lm_live_session(lm, id);
-	lm_hold    *hold = session ? hold_of(lm, session, index) : NULL;
+	lm_hold    *hold = hold_of(lm, id, index);
 
 	if (hold != NULL)
 		lm_let_go(lm, now, hold);
@@ -342,6 +344,7 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 		request->superuser = asked->superuser;
 		request->prefix_len = asked->prefix_len;
 		session->role = asked->role;
+		request->taker = asked->taker;
 		request->holder = *asked->holder;
 		if (asked->data != NULL)
 		{
@@ -419,7 +422,7 @@ static void
 ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 		  const lockmgr_request *asked)
 {
-	lm_hold    *hold = hold_of(lm, session, asked->hold_index);
+	lm_hold    *hold = hold_of(lm, session->id, asked->hold_index);
 	lm_lock    *lock;
 
 	if (hold == NULL)
@@ -500,7 +503,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			ask_acquire(lm, now, session, asked);
 			break;
 		case LOCKMGR_RELEASE:
-			end_hold(lm, now, session, hold_of(lm, session, asked->hold_index), asked);
+			end_hold(lm, now, session, hold_of(lm, session->id, asked->hold_index), asked);
 			break;
 		case LOCKMGR_RENEW:
 			ask_renew(lm, now, session, asked);
@@ -512,7 +515,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			lm_ask_join(lm, now, session, asked);
 			break;
 		case LOCKMGR_DETACH:
-			lm_ask_detach(lm, now, session, hold_of(lm, session, asked->hold_index), asked);
+			lm_ask_detach(lm, now, session, hold_of(lm, session->id, asked->hold_index), asked);
 			break;
 		case LOCKMGR_END_DETACHED:
 			end_hold(lm, now, session, lm_detached_hold(lm, asked), asked);
@@ -538,7 +541,6 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 	lm_lock    *lock;
 
 	lease->l = *saved;
-	lease->l.detached = false;	/* unless its hold follows */
 	if (saved->state == LEASE_FREE)
 		return;
 	lm->leases_in_use++;
@@ -586,10 +588,7 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 	hold->h = *saved;
 	lm_attach_hold(lm, hold, lease, session, saved->permits);
 	if (saved->ends_at != 0)
-	{
-		lease->l.detached = true;
 		heap_set(&lm->ends, &hold->end, saved->ends_at);
-	}
 	if (lease->l.state == LEASE_LOST && saved->loss == LOSS_NONE)
 	{
 		hold->h.loss = LOSS_UNREACHABLE;
@@ -658,6 +657,7 @@ lockmgr_adopted(lockmgr *lm, int64_t now)
 {
 	for (uint32_t i = lm->max_leases; i-- > 0;)
 	{
+		lm_update_detached(lm, &lm->leases[i]);
 		if (lm->leases[i].holds == NULL)
 			end_unheld(lm, &lm->leases[i]);
 		if (lm->holds[i].session == NULL)

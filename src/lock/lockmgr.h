@@ -138,7 +138,6 @@ typedef struct lease
 	uint32_t	generation;		/* rises with each lease in this slot; kept while
 								 * the slot is unused */
 	lock_mode	mode;
-	lockmgr_session session;	/* the holder, or the last one */
 	char		version[UUID_SIZE]; /* confirmed version in the item, or "" */
 	int64_t		valid_until;	/* end of the belief; 0: no belief */
 	int64_t		deadline;		/* first_sent + lease - margin of the newest
@@ -157,7 +156,8 @@ typedef struct lease
 	lease_write pending;
 	char		stray[UUID_SIZE];	/* nonce of a renewal that was not settled
 									 * when its lease was lost, or "" */
-	dynamo_holder holder;		/* who has it or will get it, for people */
+	dynamo_holder holder;		/* who has it or will get it, for people; of several
+								 * sessions, the first one that still has it */
 
 	/* Only in shared mode; the token of all holds is last_token. */
 	char		epoch[DYNAMO_EPOCH_SIZE];	/* the item's ownerName */
@@ -178,7 +178,7 @@ typedef struct hold
 	int64_t		token;
 	int64_t		acquired_ms;	/* epoch milliseconds, for people */
 	uint32_t	role;			/* as in the request that acquired it */
-	uint32_t	taker;			/* role of the session that took the lock */
+	uint32_t	taker;			/* the role that took the lock */
 	bool		joined;			/* ... which was another one */
 	int64_t		ends_at;		/* detached: when it ends; 0: the session has it */
 	lease_loss	loss;			/* the lease was lost */
@@ -223,7 +223,7 @@ typedef struct lockmgr_request
 	uint32_t	lease_index;	/* RELEASE, JOIN, END_DETACHED: on which lease, */
 	uint32_t	lease_generation;	/* as granted, or as the directory shows it */
 	int64_t		token;			/* JOIN, END_DETACHED: the hold has this token, */
-	uint32_t	taker;			/* ... and a session of this role took the lock */
+	uint32_t	taker;			/* ... and this role took the lock; ACQUIRE, TRY: takes it */
 	int64_t		at_most_us;		/* DETACH: the hold ends after this time */
 } lockmgr_request;
 
@@ -388,7 +388,8 @@ extern void lockmgr_cancel(lockmgr *lm, int64_t now,
 
 /*
  * Ends a hold without an answer: at the end of a transaction, or because the
- * session acknowledges that it is lost.
+ * session acknowledges that it is lost.  A session that has detached the hold may have
+ * ended.
  */
 extern void lockmgr_let_go(lockmgr *lm, int64_t now,
 						   lockmgr_session session, uint32_t hold_index);

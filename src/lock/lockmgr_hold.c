@@ -79,6 +79,44 @@ lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold)
 	lm_answer(lm, session, &answer);
 }
 
+/* Does the first of these come before the other?  A detached one comes after all others. */
+static bool
+is_before(const lm_hold *hold, const lm_hold *other)
+{
+	if ((hold->h.ends_at != 0) != (other->h.ends_at != 0))
+		return other->h.ends_at != 0;
+	return hold->h.acquired_ms < other->h.acquired_ms;
+}
+
+/*
+ * Holds have come to an exclusive lease, or gone.  The item, from the next renewal on, and
+ * who waits are shown the session that has had the lock for longest; or, if no session
+ * has it, who has detached it, without a process.
+ */
+void
+lm_show_holder(lockmgr *lm, lm_lease *lease)
+{
+	struct lease *l = &lease->l;
+	const lm_hold *first = lease->holds;
+	dynamo_holder shown;
+
+	for (const lm_hold *hold = first; hold != NULL; hold = hold->lease_next)
+	{
+		if (!is_before(first, hold))
+			first = hold;		/* the newest is in front */
+	}
+	shown = first->h.holder;
+	if (first->h.ends_at != 0)
+		shown.pid = 0;
+	if (shown.pid == l->holder.pid && shown.since_ms == l->holder.since_ms)
+		return;
+	l->holder = shown;
+	l->stale_holder = true;
+	l->pending.has_holder = false;	/* of a renewal under way */
+	lm_save(lm, lease, false);
+	lm_tell_watch(lm, lease->lock);
+}
+
 /*
  * The lease is valid, and the session gets a hold on it.  In shared mode others may
  * have one, with the same token; else nobody has, and a token is reserved.  A manager
@@ -105,7 +143,7 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 		.token = shared ? l->last_token : l->next_token,
 		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
 		.role = session->role,
-		.taker = session->role,
+		.taker = session->request.taker,
 		.holder = l->holder,
 	};
 	if (shared)
@@ -114,7 +152,6 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 		hold->h.holder.since_ms = hold->h.acquired_ms;
 	}
 	l->next_token = !shared && l->next_token < l->last_token ? l->next_token + 1 : 0;
-	l->session = session->id;
 	l->renewals = 0;
 	lm_set_lease_state(lm, lease, LEASE_HELD);
 	l->valid_until = l->deadline;

@@ -70,6 +70,7 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 		hold->h.holder.since_ms = hold->h.acquired_ms;
 		lm_save_hold(lm, hold);
 		lm_answer_granted(lm, session, hold);
+		lm_show_holder(lm, lease);
 	}
 }
 
@@ -124,7 +125,7 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 	}
 	else if (hold->h.ends_at != 0)
 		lm_answer_granted(lm, session, hold);	/* the previous manager did not answer */
-	else if (hold->lease->l.detached)
+	else if (lm_detached_on(hold->lease) != NULL)
 		lm_answer_result(lm, session, LOCKMGR_BUSY);
 	else
 	{
@@ -136,6 +137,7 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 		lm_answer_granted(lm, session, hold);
 		lm_move_hold(hold, &lm->detached);
 		heap_set(&lm->ends, &hold->end, hold->h.ends_at);
+		lm_show_holder(lm, hold->lease);
 	}
 }
 
@@ -144,12 +146,9 @@ lm_hold *
 lm_detached_hold(lockmgr *lm, const lockmgr_request *asked)
 {
 	const lm_lease *lease = named_lease(lm, asked->lease_index, asked->lease_generation);
-	lm_hold    *hold = lease != NULL && has_token(lease, asked->token, asked->taker) ?
-		lease->holds : NULL;
 
-	while (hold != NULL && hold->h.ends_at == 0)
-		hold = hold->lease_next;
-	return hold;
+	return lease != NULL && has_token(lease, asked->token, asked->taker) ?
+		lm_detached_on(lease) : NULL;
 }
 
 /* Did a session of the slot leave this hold to the cluster? */

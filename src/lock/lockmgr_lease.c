@@ -206,6 +206,27 @@ lm_move_hold(lm_hold *hold, lm_session *session)
 	link_hold(hold, session);
 }
 
+/* The hold that no session has, or NULL. */
+lm_hold *
+lm_detached_on(const lm_lease *lease)
+{
+	lm_hold    *hold = lease->holds;
+
+	while (hold != NULL && hold->h.ends_at == 0)
+		hold = hold->lease_next;
+	return hold;
+}
+
+/* A hold on the lease has ended, perhaps the detached one; or was not saved. */
+void
+lm_update_detached(lockmgr *lm, lm_lease *lease)
+{
+	if (!lease->l.detached || lm_detached_on(lease) != NULL)
+		return;
+	lease->l.detached = false;
+	lm_save(lm, lease, false);
+}
+
 void
 lm_put_hold(lockmgr *lm, lm_hold *hold)
 {

@@ -79,7 +79,7 @@ typedef struct lm_request
 	uint32_t	lease_index;	/* JOIN */
 	uint32_t	lease_generation;
 	int64_t		token;
-	uint32_t	taker;
+	uint32_t	taker;			/* also ACQUIRE, TRY */
 	dynamo_holder holder;
 	uint8_t    *data;
 	size_t		data_len;
@@ -328,6 +328,8 @@ extern void lm_spare_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_drop_lease(lockmgr *lm, lm_lock *lock);
 extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);
 extern void lm_save(lockmgr *lm, lm_lease *lease, bool with_name);
+extern lm_hold *lm_detached_on(const lm_lease *lease);
+extern void lm_update_detached(lockmgr *lm, lm_lease *lease);
 extern lm_hold *lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session,
 							 int32_t permits);
 extern void lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease,
@@ -395,6 +397,7 @@ extern bool lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *re
 /* lockmgr_hold.c */
 extern void lm_written(lm_lease *lease);
 extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session);
+extern void lm_show_holder(lockmgr *lm, lm_lease *lease);
 extern void lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold);
 extern void lm_schedule_renewal(lockmgr *lm, lm_lock *lock);
 

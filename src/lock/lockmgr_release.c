@@ -21,21 +21,6 @@ end_belief(lockmgr *lm, lm_lease *lease)
 	lm_save(lm, lease, false);
 }
 
-/* Who has joined the hold has the lock now; the item shows that after the next renewal. */
-static void
-still_joined(lockmgr *lm, lm_lease *lease)
-{
-	struct lease *l = &lease->l;
-
-	l->session = lease->holds->h.session;
-	l->holder = lease->holds->h.holder;
-	l->stale_holder = true;
-	l->pending.has_holder = false;	/* of a renewal under way */
-	lm_save(lm, lease, false);
-	lm_tell_watch(lm, lease->lock);
-	lm_answer_releaser(lm, lease->lock, LOCKMGR_RELEASED);
-}
-
 /*
  * Other sessions still have a hold on the lease.  Nothing has to be confirmed: the
  * session's permits pass on, or go back with the next change.
@@ -49,7 +34,8 @@ still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
 		return;
 	if (lease->l.mode == MODE_EXCLUSIVE)
 	{
-		still_joined(lm, lease);
+		lm_show_holder(lm, lease);
+		lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
 		return;
 	}
 	if (lock->first == NULL)
@@ -61,22 +47,6 @@ still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
 		(void) lm_admit(lm, now, lock);
 	lm_tell_watch(lm, lock);
 	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
-}
-
-/* A hold on the lease has ended, perhaps the detached one. */
-static void
-update_detached(lockmgr *lm, lm_lease *lease)
-{
-	const lm_hold *hold = lease->holds;
-
-	if (!lease->l.detached)
-		return;
-	while (hold != NULL && hold->h.ends_at == 0)
-		hold = hold->lease_next;
-	if (hold != NULL)
-		return;
-	lease->l.detached = false;
-	lm_save(lm, lease, false);
 }
 
 /*
@@ -91,7 +61,7 @@ lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 
 	lm_answer_renewer(lm, hold, LOCKMGR_NOT_HELD);
 	lm_put_hold(lm, hold);
-	update_detached(lm, lease);
+	lm_update_detached(lm, lease);
 	if (lease->holds != NULL)
 	{
 		still_shared(lm, now, lease);

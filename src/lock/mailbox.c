@@ -35,13 +35,17 @@ mailbox_attach(const mailbox *box, uint32_t slot)
 }
 
 /*
- * The request that the session leaves behind needs no cancellation: it carries
- * this generation.
+ * What the session has asked for, and not taken, is not wanted: its end does not end a
+ * hold that it may just have left to the cluster.
  */
 void
 mailbox_detach(const mailbox *box, lockmgr_session me)
 {
-	(void) shared_add(&slot_of(box, me)->generation, 1);
+	mailbox_slot *slot = slot_of(box, me);
+
+	if (shared_read(&slot->accepted_seq) != slot->request_seq)
+		mailbox_cancel(box, me, slot->request_seq);
+	(void) shared_add(&slot->generation, 1);
 	box->ring(box->arg, me.slot);
 }
 
@@ -169,12 +173,6 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	anew = session.generation != note->generation;
 	if (anew)
 		end_sessions(worker, session, now);
-	if (session.generation % 2 == 0)
-	{
-		note->parked_since = 0;
-		return;
-	}
-
 	cancelled_seq = shared_read(&slot->cancelled_seq);
 	if (cancelled_seq > note->cancelled_seq)
 	{
@@ -341,9 +339,8 @@ mailbox_begin_answer(const mailbox *box, lockmgr_session session, uint64_t seq,
 	mailbox_slot *slot = slot_of(box, session);
 
 	/* The next session of the slot may be reading an answer of its own. */
-	if (shared_read(&slot->generation) != session.generation)
-		return false;
-	if (shared_read(&slot->cancelled_seq) >= seq)
+	if (shared_read(&slot->generation) != session.generation ||
+		shared_read(&slot->cancelled_seq) >= seq)
 	{
 		if (granted != LOCKMGR_NO_HOLD)
 			mark_let_go(box, session.slot, granted, mailbox_mark(session, seq));

@@ -50,6 +50,10 @@
  *	   session may have taken the answer, posted its next request and cancelled
  *	   that.  It writes accepted_seq first, so the worker, which reads it last, sees
  *	   that what was granted is wanted.
+ *	 - Answer and the session's end.  An ending session cancels what it has not taken.
+ *	   So a hold that it leaves to the cluster, which its end does not end, stays only
+ *	   if the session has taken the answer.  The worker reads what the session has let
+ *	   go of also when that has ended.
  *	 - A new answer never overwrites one that is being read: the worker writes one
  *	   answer for each request, and the session posts the next request when it has
  *	   read that answer, or cancelled.

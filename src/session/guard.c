@@ -54,7 +54,7 @@ GuardCommit(void)
 		ErrorsCommitRefused(Utf8ToMessage(name, strlen(name)), why);
 	missing = OrderFindMissing();
 	if (missing != NULL)
-		ErrorsNotJoined(Utf8ToMessage(missing->name, strlen(missing->name)));
+		ErrorsNotJoined("commit", Utf8ToMessage(missing->name, strlen(missing->name)));
 }
 
 bool
@@ -68,12 +68,17 @@ GuardEffect(const char *what)
 {
 	lease_loss	why;
 	const char *name = HeldFindLoss(&why);
+	const join_entry *missing = OrderFindMissing();
 
-	if (!ddblock_commit_guard || (name == NULL && dlist_is_empty(HeldLocks())))
+	if (!ddblock_commit_guard ||
+		(name == NULL && missing == NULL && dlist_is_empty(HeldLocks())))
 		return;
 	had_effect = true;
 	if (name != NULL)
 		ErrorsEffectRefused(what, Utf8ToMessage(name, strlen(name)), why);
+	if (missing != NULL)
+		ErrorsNotJoined(psprintf("execute %s", what),
+						Utf8ToMessage(missing->name, strlen(missing->name)));
 }
 
 void

@@ -20,6 +20,7 @@
 #include "session/joined.h"
 #include "session/mailbox.h"
 #include "session/order.h"
+#include "session/prefix.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
 #include "shared/utf8.h"
@@ -177,6 +178,7 @@ JoinedCarryOutOrder(void)
 		};
 		int64		token = missing->token;
 
+		PrefixRequire(&name);
 		JoinedJoin(&name, token);
 		pfree(name.utf8);
 		pfree(name.text);

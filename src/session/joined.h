@@ -22,7 +22,7 @@ extern void JoinedCarryOutOrder(void);
 
 /*
  * The cluster holds the lock instead of this session, for at most so long.  Returns the
- * token.  After an error, neither of them holds it.
+ * token.  After an error, neither of them holds it; nor if the session ends in between.
  */
 extern int64 JoinedDetach(const LockName *name, int64 at_most_ms);
 

@@ -200,6 +200,7 @@ acquire_request(const LockName *name, const AcquireOptions *options)
 		.acquire = {
 			.lease_ms = options->lease_ms,
 			.margin_us = margin_us(options->lease_ms),
+			.taker = GetUserId(),
 			.role = role,
 			.role_max_leases = ddblock_role_max_leases,
 			.superuser = superuser_arg(role),

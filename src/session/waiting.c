@@ -212,6 +212,8 @@ WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
 		appendStringInfoString(&out, " (this cluster)");
 	if (watch->holder.pid != 0)
 		appendStringInfo(&out, ", process %d", watch->holder.pid);
+	else if (watch->local)
+		appendStringInfoString(&out, ", detached");
 	append_text(&out, ", host", watch->holder.host);
 	append_text(&out, ", database", watch->holder.database);
 	append_text(&out, ", user", watch->holder.user);

@@ -430,12 +430,12 @@ ErrorsOtherRole(const char *lock, Oid taker)
 }
 
 void
-ErrorsNotJoined(const char *lock)
+ErrorsNotJoined(const char *what, const char *lock)
 {
 	SegmentCount(EVENT_LK001);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("cannot commit, because this session does not hold lock \"%s\"", lock),
+			 errmsg("cannot %s, because this session does not hold lock \"%s\"", what, lock),
 			 errdetail("\"ddblock.join\" wants the session to hold it together with who has "
 					   "taken it.")));
 }

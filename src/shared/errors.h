@@ -49,8 +49,11 @@ pg_noreturn extern void ErrorsOtherToken(const char *lock, int64 token);
 /* The role may not join the lock, or release it. */
 pg_noreturn extern void ErrorsOtherRole(const char *lock, Oid taker);
 
-/* The commit guard: ddblock.join names a lock that the session does not hold. */
-pg_noreturn extern void ErrorsNotJoined(const char *lock);
+/*
+ * The commit guard: ddblock.join names a lock that the session does not hold, so it cannot
+ * "commit", or "execute" something.
+ */
+pg_noreturn extern void ErrorsNotJoined(const char *what, const char *lock);
 
 /* The commit guard: the transaction must not commit. */
 pg_noreturn extern void ErrorsCommitRefused(const char *lock, lease_loss loss);

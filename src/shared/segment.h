@@ -83,6 +83,7 @@ typedef struct MailboxRequest
 		{
 			int64		lease_ms;
 			int64		margin_us;
+			Oid			taker;	/* the current role */
 			Oid			role;	/* the session's user, */
 			int			role_max_leases;	/* its limit (0: none), */
 			bool		superuser;	/* and whether it is one */

@@ -10,12 +10,12 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "session/prefix.h"
 #include "session/waiting.h"
 #include "shared/compat.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
-#include "sql/prefix.h"
 
 /* A century, so that it can be counted in microseconds as well. */
 #define WATCH_MAX_MS (INT64CONST(100) * 366 * 86400 * 1000)

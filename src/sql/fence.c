@@ -33,10 +33,10 @@
 #include "utils/lsyscache.h"
 
 #include "session/fence.h"
+#include "session/prefix.h"
 #include "session/transaction.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
-#include "sql/prefix.h"
 
 #define RESOURCE_MAX 2048		/* bytes; fits into an index entry */
 

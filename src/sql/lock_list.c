@@ -21,12 +21,12 @@
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
+#include "session/prefix.h"
 #include "session/table_call.h"
 #include "shared/errors.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
 #include "sql/item_columns.h"
-#include "sql/prefix.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_list);
 

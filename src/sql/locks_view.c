@@ -19,12 +19,12 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "session/prefix.h"
 #include "session/waiting.h"
 #include "shared/errors.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
 #include "sql/item_columns.h"
-#include "sql/prefix.h"
 
 PG_FUNCTION_INFO_V1(ddb_locks);
 

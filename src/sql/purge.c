@@ -18,10 +18,10 @@
 
 #include "fmgr.h"
 
+#include "session/prefix.h"
 #include "session/table_call.h"
 #include "shared/errors.h"
 #include "sql/arguments.h"
-#include "sql/prefix.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_purge);
 

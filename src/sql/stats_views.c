@@ -19,12 +19,12 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "session/prefix.h"
 #include "shared/errors.h"
 #include "shared/loss.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
 #include "shared/version.h"
-#include "sql/prefix.h"
 
 PG_FUNCTION_INFO_V1(ddb_operations);
 PG_FUNCTION_INFO_V1(ddb_stats);

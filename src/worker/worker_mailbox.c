@@ -275,6 +275,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		asked.mode = taken.acquire.mode;
 		asked.permits = taken.acquire.permits;
 		asked.limit = taken.acquire.limit;
+		asked.taker = taken.acquire.taker;
 		asked.role = taken.acquire.role;
 		asked.role_max_leases = taken.acquire.role_max_leases;
 		asked.superuser = taken.acquire.superuser;

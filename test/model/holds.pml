@@ -50,6 +50,9 @@
 #ifndef DETACHES
 #define DETACHES	0			/* holds that are given to the cluster */
 #endif
+#ifndef ENDS
+#define ENDS		0			/* sessions that end in the middle of that */
+#endif
 
 #define LEASE		2			/* ticks, less the margin */
 #define BLOCK		2			/* tokens */
@@ -90,6 +93,7 @@ typedef session
 	byte join;					/* it wants to join the hold with this token */
 	bit detach;					/* it wants the cluster to have its hold ... */
 	bit detached;				/* ... which the worker has answered */
+	bit ended;					/* the slot's last session has ended */
 	bit in;						/* it has read the answer: it believes */
 	byte todo;
 	byte asked;
@@ -119,6 +123,7 @@ byte	leases = LEASES;
 byte	foreigners = FOREIGN;
 byte	joins = JOINS;
 byte	detaches = DETACHES;
+byte	ends = ENDS;
 
 /* Scratch, within one step. */
 hidden byte	j;
@@ -243,6 +248,19 @@ end:
 			s[i].detach = 0;
 			s[i].detached = 0 }
 
+	/* It ends instead.  Rule: an ending session cancels what it has not taken. */
+	:: d_step { s[i].detach && s[i].let_go == 0 && !s[i].ended && ends > 0 ->
+			ends--;
+			printf("session %d: ends, lets go of request %d\n", i, s[i].request);
+			s[i].token = 0;
+			s[i].generation = 0;
+			s[i].let_go = s[i].request;
+			s[i].request = 0;
+			s[i].join = 0;
+			s[i].detach = 0;
+			s[i].detached = 0;
+			s[i].ended = 1 }
+
 	/*
 	 * The commit guard.  Rule: it reads the deadline, then the generation.  If
 	 * both are right, then it did hold the lock when it read the first one.
@@ -275,9 +293,18 @@ byte	grant_token;
 #define some_wait		(waits(0) || waits(1) || waits(2))
 #define leased			(generation != 0 && !lost)
 
+/* Rule: the lock passes on when all who have it have let go. */
+#ifdef FREE_WHEN_ONE_LETS_GO
+#define has_taken(i)	(held[i].request != 0 && s[i].join == 0)
+#define is_free \
+	(!has_taken(0) && !has_taken(1) && !has_taken(2) && detached_request == 0)
+#else
+#define is_free			(entries == 0)
+#endif
+
 /* Rule: a hold is granted before the deadline, with a token of the block. */
 #define may_grant \
-	(step == NO_GRANT && leased && valid_until > 0 && entries == 0 && \
+	(step == NO_GRANT && leased && valid_until > 0 && is_free && \
 	 next_token != 0 && next_token <= last_token)
 
 inline save_hold()
@@ -424,6 +451,33 @@ inline end_detached()
 #define is_cancelled(i)	(is_detached(i) && s[i].let_go == detached_request)
 #endif
 
+/*
+ * Rule: what a session has cancelled ends also if the session has ended, which the
+ * worker may read first.
+ */
+#ifdef CANCELED_DETACH_STAYS
+#define read_end(i) \
+	if \
+	:: held[i].request == s[i].let_go -> \
+		held[i].request = 0; \
+		held[i].token = 0 \
+	:: else -> skip \
+	fi; \
+	s[i].let_go = 0
+#else
+#define read_end(i)	skip
+#endif
+
+/* I5: no hold is kept that nobody knows of, and nobody has yet to end. */
+#ifdef NO_I5
+#define must_be_known(i)	skip
+#else
+#define must_be_known(i) \
+	must(5, !is_detached(i) || out_in || out_release != 0 || \
+		 (s[i].detach && s[i].request == detached_request) || \
+		 s[i].let_go == detached_request)
+#endif
+
 /* Rule: a hold ends if its own session has let go of its own request. */
 #ifdef LET_GO_BY_ENTRY
 #define end_hold(i) \
@@ -449,8 +503,19 @@ inline end_detached()
 				end_detached() } \
 	:: d_step { step == NO_GRANT && s[i].let_go != 0 && \
 				s[i].let_go != held[i].request && !is_cancelled(i) -> \
-				s[i].let_go = 0 }
+				s[i].let_go = 0; \
+				must_be_known(i) }
 #endif
+#define end_session(i) \
+	:: d_step { step == NO_GRANT && s[i].ended -> \
+				s[i].ended = 0; \
+				if \
+				:: is_detached(i) && s[i].let_go == detached_request -> \
+					reached("a session ends while its hold is detached") \
+				:: else -> skip \
+				fi; \
+				read_end(i); \
+				must_be_known(i) }
 
 /* Rule: the slot is free again after the last hold has acknowledged the loss. */
 #ifdef SLOT_FREED_AT_LOSS
@@ -481,6 +546,9 @@ end:
 	end_hold(0)
 	end_hold(1)
 	end_hold(2)
+	end_session(0)
+	end_session(1)
+	end_session(2)
 	join_hold(0)
 	join_hold(1)
 	join_hold(2)

@@ -161,12 +161,13 @@ typedef struct sim_name
 	uint32_t	lease;
 	uint32_t	generation;
 	int64_t		token;
+	uint32_t	taker;
 } sim_name;
 
-/* A hold that a session of a slot has left to the cluster: somebody relies on it. */
+/* The hold that a session of a slot has left to the cluster last. */
 typedef struct sim_detached
 {
-	bool		used;
+	bool		used;			/* somebody relies on it */
 	sim_name	name;
 	uint32_t	index;
 	uint64_t	seq;

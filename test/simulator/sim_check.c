@@ -355,6 +355,10 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 			beside->lease_generation == h->lease_generation &&
 			(beside->token != h->token || !(is_added(h) || is_added(beside))))
 			sim_wrong(s, "I1: two holds on %s in cluster %d", lock->name, c->number);
+		if (h->joined && beside->session.generation != 0 && beside->lease_index == h->lease_index &&
+			beside->lease_generation == h->lease_generation && beside->taker != h->taker)
+			sim_wrong(s, "I1: role %u joins a hold of %s that role %u has taken", h->taker,
+					  lock->name, beside->taker);
 	}
 	if (h->mode != saved->l.mode)
 		sim_wrong(s, "I1: a hold on %s of another mode than its lease", lock->name);
@@ -768,15 +772,18 @@ check_waiter(sim *s, const sim_cluster *c, int slot)
 				  "%d does not get it", lock->name, slot, c->number);
 }
 
-/* Does a session have this hold, or wait for the answer that grants it? */
+/*
+ * Does a session have this hold, or wait for the answer that grants it?  Or has a session
+ * of the slot detached it, and been told?  Then it ends by its token or its time.
+ */
 static bool
 is_known(const sim_cluster *c, uint32_t index)
 {
 	const hold *h = &c->saved_holds[index].h;
 	const sim_session *session = &c->sessions[h->session.slot];
 
-	if (h->ends_at != 0)
-		return true;			/* it ends by itself */
+	if (h->ends_at != 0 && session->detached.index == index && session->detached.seq == h->seq)
+		return true;
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
 		if (session->holds[i].used && session->holds[i].index == index &&

@@ -39,7 +39,7 @@ crash(sim *s, sim_cluster *c)
 	for (int i = 0; i < s->plan.sessions; i++)
 	{
 		sim_forget_session(s, c, &c->sessions[i]);
-		c->sessions[i].detached.used = false;
+		c->sessions[i].detached = (sim_detached) {.used = false};
 	}
 	sim_new_incarnation(c);
 	sim_start_later(s, c);

@@ -115,5 +115,5 @@ sim_draw_plan(sim *s)
 	plan->purge = plan->kind != KIND_HOT && sim_chance(s, 30);
 	plan->clock_error = sim_chance(s, 70) ? 50 * MS : 5 * SECOND;
 	plan->hours = sim_chance(s, 20);
-	plan->joins = plan->kind != KIND_HOT && sim_chance(s, 40);
+	plan->joins = plan->kind != KIND_HOT && sim_chance(s, 60);
 }

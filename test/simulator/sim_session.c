@@ -71,6 +71,7 @@ make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int lock
 		.limit = limit,
 		.lease_ms = lease_ms,
 		.margin_us = lease_ms * sim_between(s, 100, 500),
+		.taker = 1 + (uint32_t) slot % 2,
 		.holder = &somebody,
 		.data = !same && !shares && sim_chance(s, 30) ? (const uint8_t *) "data" : NULL,
 		.data_len = 4,
@@ -173,7 +174,8 @@ rely_on(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer
 	session->detached = (sim_detached) {
 		.used = c->saved_holds[answer->hold_index].h.seq == answer->seq &&
 			c->saved_holds[answer->hold_index].h.loss == LOSS_NONE,
-		.name = {true, session->lock, answer->lease_index, answer->lease_generation, answer->token},
+		.name = {true, session->lock, answer->lease_index, answer->lease_generation,
+			answer->token, c->saved_holds[answer->hold_index].h.taker},
 		.index = answer->hold_index,
 		.seq = answer->seq,
 		.until = sim_local(s, c) - (s->now - session->asked_at) * 2 +
@@ -290,7 +292,7 @@ detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	request.hold_index = hold->index;
 	request.lease_index = hold->lease;
 	request.lease_generation = hold->generation;
-	request.at_most_us = sim_between(s, 10 * MS, s->plan.lease_max_ms * MS / 2);
+	request.at_most_us = sim_between(s, 10 * MS, s->plan.lease_max_ms * MS);
 	session->detaching = hold->seq;
 	clear_hold(s, hold);
 	post(s, c, slot, request, lock);
@@ -300,18 +302,24 @@ detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 static bool
 hear_of(sim *s, sim_cluster *c)
 {
-	const struct hold *h = &c->saved_holds[sim_between(s, 0, s->plan.max_leases - 1)].h;
-	const sim_saved *saved = &c->saved[h->lease_index];
+	uint32_t	first = (uint32_t) sim_between(s, 0, s->plan.max_leases - 1);
 
 	if (c->heard.used && sim_chance(s, 30))
 		return true;
-	if (h->session.generation == 0 || h->mode != MODE_EXCLUSIVE ||
-		saved->l.generation != h->lease_generation)
-		return false;
-	c->heard = (sim_name) {
-		true, saved->lock, h->lease_index, h->lease_generation, h->token
-	};
-	return true;
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+	{
+		const struct hold *h = &c->saved_holds[(first + i) % s->plan.max_leases].h;
+		const sim_saved *saved = &c->saved[h->lease_index];
+
+		if (h->session.generation == 0 || h->mode != MODE_EXCLUSIVE ||
+			saved->l.generation != h->lease_generation)
+			continue;
+		c->heard = (sim_name) {
+			true, saved->lock, h->lease_index, h->lease_generation, h->token, h->taker
+		};
+		return true;
+	}
+	return false;
 }
 
 static void
@@ -325,6 +333,7 @@ post_named(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, const sim_name *
 	request.lease_index = name->lease;
 	request.lease_generation = name->generation;
 	request.token = name->token;
+	request.taker = sim_chance(s, 95) ? name->taker : name->taker + 1;
 	post(s, c, slot, request, name->lock);
 }
 
@@ -354,9 +363,12 @@ use_named(sim *s, sim_cluster *c, int slot)
 		end_detached(s, c, slot, &detached->name);
 		return true;
 	}
-	if (s->phase >= PHASE_DRAIN || !sim_chance(s, 15) || !hear_of(s, c))
+	if (s->phase >= PHASE_DRAIN || !sim_chance(s, 40) || !hear_of(s, c))
 		return false;
-	post_named(s, c, slot, LOCKMGR_JOIN, &c->heard);
+	if (sim_chance(s, 10))
+		end_detached(s, c, slot, &c->heard);
+	else
+		post_named(s, c, slot, LOCKMGR_JOIN, &c->heard);
 	return true;
 }
 
@@ -433,6 +445,15 @@ step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	lock->row_locked = NULL;
 }
 
+/* Does the hold that a session of the slot has detached last stand? */
+static bool
+is_kept(const sim_cluster *c, const sim_detached *detached)
+{
+	const struct hold *h = &c->saved_holds[detached->index].h;
+
+	return detached->used || (h->ends_at != 0 && h->seq == detached->seq);
+}
+
 static void
 use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 {
@@ -449,7 +470,7 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 		return;
 	}
 	if (s->plan.joins && s->phase < PHASE_DRAIN && hold->mode == MODE_EXCLUSIVE &&
-		hold->transaction == 0 && !c->sessions[slot].detached.used && sim_chance(s, 5))
+		hold->transaction == 0 && !is_kept(c, &c->sessions[slot].detached) && sim_chance(s, 5))
 	{
 		detach(s, c, slot, hold);
 		return;

@@ -187,6 +187,55 @@ ok(!is_free('a'), 'it is held');
 	$session->quit;
 }
 ok(is_released('a'), 'it is released');
+
+# The role that has taken a lock is the current one, as it is for who joins.
+$one->safe_psql('postgres', q{
+	CREATE ROLE owner; CREATE ROLE runner LOGIN NOINHERIT IN ROLE owner;
+	ALTER ROLE runner SET role = 'owner';
+	CREATE ROLE alice LOGIN NOINHERIT IN ROLE deployer; CREATE ROLE bob LOGIN NOINHERIT IN ROLE deployer;
+	CREATE ROLE lockowner; CREATE ROLE app LOGIN;
+	CREATE ROLE leaver LOGIN; CREATE ROLE member LOGIN IN ROLE leaver;
+	GRANT ddblock_user TO owner, lockowner, leaver, member;
+	CREATE FUNCTION take_lock(text) RETURNS bigint SECURITY DEFINER LANGUAGE sql
+		AS $$SELECT ddb_lock_acquire($1); SELECT ddb_lock_detach($1, '1h')$$;
+	CREATE FUNCTION end_lock(text, bigint) RETURNS boolean SECURITY DEFINER LANGUAGE sql
+		AS $$SELECT ddb_lock_release($1, $2)$$;
+	ALTER FUNCTION take_lock OWNER TO lockowner; ALTER FUNCTION end_lock OWNER TO lockowner});
+sub as { my ($role) = @_; local $ENV{PGUSER} = $role; return session($one); }
+
+my $runner = as('runner');
+$token = take($runner, 'r');
+my $joined = with_join("$token:r", 'runner');
+is($joined->ask(q{SELECT ddb_lock_token('r')}), $token, 'a role that is another one from its login on joins its own lock');
+$_->quit foreach $joined, $runner;
+
+my ($alice, $bob) = map { as($_) } 'alice', 'bob';
+$_->query_safe('SET ROLE deployer') foreach $alice, $bob;
+$token = take($alice, 'r');
+join_lock($bob, 'r', $token);
+release($bob, 'r');
+is($alice->ask(q{SELECT ddb_lock_detach('r', '1h')}), $token, 'after SET ROLE, a lock is detached');
+is($bob->ask("SELECT ddb_lock_release('r', $token)"), 't', 'and released by another login after SET ROLE');
+$_->quit foreach $alice, $bob;
+
+my ($app, $again) = map { as('app') } 1, 2;
+$token = $app->ask(q{SELECT take_lock('r')});
+$app->quit;
+like($again->error_of("SELECT ddb_lock_release('r', $token)"), qr/42501: permission denied for function/, 'a function has taken it:');
+is($again->ask("SELECT end_lock('r', $token)"), 't', 'a function of the same owner releases it');
+$again->quit;
+
+my $leaver = as('leaver');
+$token = take($leaver, 'r');
+$leaver->query_safe(q{SELECT ddb_lock_detach('r', '1h')});
+$leaver->quit;
+$one->safe_psql('postgres', 'DROP ROLE leaver');
+my $member = as('member');
+like($member->error_of("SELECT ddb_lock_release('r', $token)"), qr/42501.*does not exist any more/s,
+	'the role that has taken it was dropped: nobody may release it,');
+$member->quit;
+is($one->safe_psql('postgres', "SELECT ddb_lock_release('r', $token)"), 't', 'but a superuser');
+
 $one->safe_psql('postgres', q{ALTER ROLE helper SET ddblock.lock_prefix = 'x/'});
 $token = take($taker, 'a');
 {
@@ -195,6 +244,9 @@ $token = take($taker, 'a');
 
 	like($session->error_of("SELECT ddb_lock_join('a', $token)"), qr/42501.*lock_prefix/s, 'ddblock.lock_prefix counts');
 	$session->quit;
+	local $ENV{PGOPTIONS} = "-c ddblock.join=$token:a";
+	my ($status, $out, $err) = $one->psql('postgres', 'SELECT 1');
+	like($err, qr/permission denied for lock "a"\nDETAIL: .*ddblock.lock_prefix/, 'for ddblock.join, too');
 }
 $one->safe_psql('postgres', q{ALTER ROLE helper RESET ddblock.lock_prefix});
 release($taker, 'a');
@@ -251,6 +303,37 @@ is($taker->ask(q{SELECT ddb_lock_detach('d', '1h')}), $token, 'detached');
 like($helper->error_of(q{SELECT ddb_lock_detach('d', '1h')}), qr/55000: lock "d" is detached already/, 'once only');
 release($helper, 'd');
 
+# Whoever waits sees no process that may have gone.
+$other->send(q{SELECT ddb_lock_acquire('d', wait => '2s')});
+wait_for_waiters($one, 'd', 1);
+is($one->safe_psql('postgres', q{SELECT blocked_by_pid IS NULL, blocked_by_owner IS NULL FROM ddb_locks
+	WHERE name = 'd' AND state = 'waiting'}), 't|t', 'no process blocks who waits for a detached lock');
+$other->result;
+like($other->messages, qr/55P03.*\(this cluster\), detached, host .*, user /s, 'the message says who has detached it');
+
+# Canceled, or terminated: nobody holds the lock.
+foreach (['cancel', qr/57014/], ['terminate', qr/57P01|server closed/])
+{
+	my ($what, $expected) = @$_;
+	my $ending = session($one);
+	my $pid = backend_pid($ending);
+	my $stopped = worker_pid($one);
+
+	take($ending, 'e');
+	kill 'STOP', $stopped;
+	$ending->send(q{SELECT ddb_lock_detach('e', '1h')});
+	wait_for { $one->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity
+		WHERE pid = $pid AND state = 'active' AND wait_event_type = 'Extension'") } 'the call';
+	$one->safe_psql('postgres', "SELECT pg_${what}_backend($pid)");
+	$ending->result;
+	like($ending->messages, $expected, "ddb_lock_detach: $what");
+	$ending->quit if $what eq 'cancel';
+	$ending->gone if $what eq 'terminate';
+	kill 'CONT', $stopped;
+	wait_for { is_released('e') } 'the release';
+	is(shown('e'), '', 'nobody holds the lock');
+}
+
 # Loss
 my $lost_before = stat_of($one, undef, 'lost_deleted');
 lose($one, 'd');
@@ -277,10 +360,15 @@ pass('DISCARD ALL drops tables without the lock');
 $tool->query_safe(q{BEGIN; INSERT INTO t VALUES (3)});
 is($tool->ask(q{SELECT ddb_lock_release('a/b, c%')}), 't', 'who releases such a lock');
 like($tool->error_of('COMMIT'), qr/LK001: cannot commit, because this session does not hold lock/, 'does not commit');
+$tool->query_safe('BEGIN');
+is($tool->ask(q{SELECT ddb_lock_release('a/b, c%')}), 't', 'if it has released such a lock,');
+like($tool->error_of('NOTIFY t'), qr/LK001: cannot execute NOTIFY, because this session does not hold lock/, 'NOTIFY does not start');
+$tool->query_safe('ROLLBACK');
 $tool->query_safe(q{INSERT INTO t VALUES (4)});
 is($one->safe_psql('postgres', 'SELECT count(*) FROM t'), 1, 'but in the next transaction');
-$tool->query_safe('SET max_parallel_workers_per_gather = 2; SET debug_parallel_query = on')
-  if $tool->ask(q{SELECT count(*) FROM pg_settings WHERE name = 'debug_parallel_query'}) eq '1';
+my $parallel = $tool->ask(q{SELECT name FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode')});
+$tool->query_safe("SET $parallel = on");
+like($tool->ask('EXPLAIN SELECT count(*) FROM t'), qr/Gather/, 'with a parallel worker:');
 is($tool->ask('SELECT count(*) FROM t'), 1, 'a parallel query runs');
 $tool->query_safe('BEGIN');
 release($taker, 'a/b, c%');
@@ -306,6 +394,23 @@ foreach ([ 'x', 'begin with a token' ], [ '1:', 'empty' ], [ '0:a', 'begin with 
 
 	like($err, qr/lock "nobody" is not held with token 1 in this cluster/, 'a lock that nobody holds: nothing runs');
 }
+# libpq does not read PGOPTIONS if something else has options.
+{
+	my $services = $one->basedir . '/services';
+	my $all = "SELECT ddb_lock_token('d')";
+
+	$token = take($taker, 'd');
+	append_to_file($services, "[shop]\noptions=-c search_path=public\n" .
+		"[joins]\noptions=-c search_path=public -c ddblock.join=$token:d\n");
+	local $ENV{PGSERVICEFILE} = $services;
+	local $ENV{PGOPTIONS} = "-c ddblock.join=$token:d";
+	is($one->safe_psql('postgres', $all), $token, 'PGOPTIONS names a lock to join');
+	local $ENV{PGSERVICE} = 'shop';
+	is($one->safe_psql('postgres', $all), '', 'options in a service file hide it');
+	$ENV{PGSERVICE} = 'joins';
+	is($one->safe_psql('postgres', $all), $token, 'unless they name the lock themselves');
+	release($taker, 'd');
+}
 like(error_of($one, q{ALTER SYSTEM SET ddblock."join" = '1:a'}), qr/55P02.*cannot be changed/s, 'not for the whole server');
 
 #
@@ -328,6 +433,8 @@ $taker = session($one);
 take($taker, 'd', q{, lease => '10s'});
 $taker->query_safe(q{SELECT ddb_lock_detach('d', '1h')});
 take($taker, 'a');
+kill 'TERM', ($worker = worker_pid($one));	# the next one writes another journal
+wait_for { (worker_pid($one) // $worker) != $worker } 'another worker';
 kill 'KILL', backend_pid($taker);
 wait_for { is_released('a') } 'the journal frees what sessions held';
 ok(!is_released('d'), 'but no detached lock');

@@ -107,6 +107,7 @@ typedef struct harness
 	bool	   *let_go;		 /* holds, while there was no manager */
 	int64_t		lease_ms;		/* of the next acquires */
 	uint32_t	role;			/* of the next requests */
+	uint32_t	taker;
 	uint32_t	role_max_leases;
 	bool		superuser;
 	size_t		prefix_len;
@@ -684,6 +685,7 @@ ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t hol
 		.limit = h->limit,
 		.lease_ms = h->lease_ms,
 		.role = h->role,
+		.taker = h->taker,
 		.role_max_leases = h->role_max_leases,
 		.superuser = h->superuser,
 		.prefix_len = h->prefix_len,
@@ -728,22 +730,7 @@ lock_name(uint32_t number)
 	return name;
 }
 
-/* The lease that the session holds, or has lost, on the lock. */
-static inline uint32_t
-lease_of(const harness *h, uint32_t slot, const char *name)
-{
-	for (uint32_t i = 0; i < h->config.max_leases; i++)
-	{
-		if ((h->saved[i].state == LEASE_HELD || h->saved[i].state == LEASE_LOST) &&
-			h->saved[i].session.slot == slot &&
-			h->saved[i].session.generation == h->generation[slot] &&
-			strcmp(h->saved_name[i], name) == 0)
-			return i;
-	}
-	return LOCKMGR_NO_HOLD;
-}
-
-/* The session's hold on it. */
+/* The hold that the session has, or has lost, on the lock. */
 static inline uint32_t
 hold_of(const harness *h, uint32_t slot, const char *name)
 {
@@ -757,6 +744,15 @@ hold_of(const harness *h, uint32_t slot, const char *name)
 			return i;
 	}
 	return LOCKMGR_NO_HOLD;
+}
+
+/* Its lease. */
+static inline uint32_t
+lease_of(const harness *h, uint32_t slot, const char *name)
+{
+	uint32_t	index = hold_of(h, slot, name);
+
+	return index != LOCKMGR_NO_HOLD ? h->saved_holds[index].lease_index : LOCKMGR_NO_HOLD;
 }
 
 static inline const hold *

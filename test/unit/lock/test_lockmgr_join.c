@@ -18,7 +18,6 @@ ask_named(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, int64_
 	ask(h, slot, kind, name, 0);
 	h->lm = lm;
 	asked->request.token = token;
-	asked->request.taker = h->role;
 	if (lm != NULL)
 		lockmgr_ask(lm, h->now, &asked->request);
 }
@@ -89,10 +88,14 @@ LOCKMGR_TEST(a_join_names_the_token_and_the_role)
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
 	join(h, 1, "a", token - 1);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
-	h->role = 7;
+	h->role = 7;				/* whose limits count, and nothing else */
+	join(h, 1, "a", token);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	let_go(h, 1, "a");
+	h->taker = 7;
 	join(h, 1, "a", token);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
-	h->role = 0;
+	h->taker = 0;
 	release(h, 0, "a");
 	settle(h);
 	join(h, 1, "a", token);
@@ -141,6 +144,55 @@ LOCKMGR_TEST(a_loss_is_told_to_all)
 	assert_int_equal(holds_on(h, "a"), 0);
 }
 
+/* Of those who have the lock, the item shows the one that has had it for longest. */
+LOCKMGR_TEST(the_first_of_those_who_hold_is_shown)
+{
+	int64_t		token = get_token(h, 0, "a");
+	const lockmgr_watch *watch;
+
+	for (uint32_t slot = 1; slot <= 3; slot++)
+	{
+		run(h, SECOND);
+		join(h, slot, "a", token);
+	}
+	acquire(h, 4, "a");
+	watch = &h->watches[h->asked[4].watch];
+	assert_int_equal(watch->holder.pid, pid_of(0));
+	let_go(h, 3, "a");			/* another one stays the first */
+	assert_int_equal(watch->holder.pid, pid_of(0));
+	run(h, LEASE_US / 2);
+	assert_int_equal(item_of(h, "a")->holder.pid, pid_of(0));
+	let_go(h, 0, "a");
+	assert_int_equal(watch->holder.pid, pid_of(1));
+	kill_manager(h);
+	start_manager(h);
+	watch = &h->watches[h->asked[4].watch];
+	let_go(h, 1, "a");
+	assert_int_equal(watch->holder.pid, pid_of(2));
+	run(h, LEASE_US / 2);
+	assert_int_equal(item_of(h, "a")->holder.pid, pid_of(2));
+}
+
+/* A process that has gone is not shown. */
+LOCKMGR_TEST(a_detached_hold_is_shown_without_a_process)
+{
+	int64_t		token = get_token(h, 0, "a");
+	const lockmgr_watch *watch;
+
+	acquire(h, 4, "a");
+	watch = &h->watches[h->asked[4].watch];
+	detach(h, 0, "a", 40 * SECOND);
+	assert_true(watch->local);
+	assert_int_equal(watch->holder.pid, 0);
+	assert_string_equal(watch->holder.database, "db");
+	run(h, LEASE_US / 2);
+	assert_int_equal(item_of(h, "a")->holder.pid, 0);
+	join(h, 1, "a", token);
+	assert_int_equal(watch->holder.pid, pid_of(1));
+	let_go(h, 1, "a");
+	assert_int_equal(watch->holder.pid, 0);
+}
+
 LOCKMGR_TEST(a_session_joins_while_the_lease_is_renewed)
 {
 	int64_t		token = get_token(h, 0, "a");
@@ -155,6 +207,20 @@ LOCKMGR_TEST(a_session_joins_while_the_lease_is_renewed)
 	run(h, LEASE_US);
 	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_NONE);
 	assert_true(is_ours(h, "a"));
+}
+
+/* The timer that ends belief may come later than the request. */
+LOCKMGR_TEST(nobody_joins_after_the_deadline)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	h->fate = FATE_HOLD;
+	run(h, LEASE_US / 2);
+	h->now = saved_of(h, 0, "a")->valid_until;
+	join(h, 1, "a", token);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	h->fate = FATE_OK;
+	deliver(h, last_call(h));
 }
 
 LOCKMGR_TEST(a_join_that_is_cancelled_ends)
@@ -287,10 +353,10 @@ LOCKMGR_TEST(a_detached_hold_ends_by_its_token)
 	detach(h, 0, "a", 30 * SECOND);
 	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token + 1);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
-	h->role = 7;
+	h->taker = 7;
 	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
-	h->role = 0;
+	h->taker = 0;
 	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
 	assert_waits(h, 1);
 	settle(h);
@@ -346,6 +412,25 @@ LOCKMGR_TEST(the_end_of_another_hold_does_not_end_a_detached_one)
 	settle(h);
 	assert_true(is_free(h, "b"));
 	assert_true(is_ours(h, "a"));
+}
+
+/* Its session may be gone: only what it has cancelled ends. */
+LOCKMGR_TEST(a_detached_hold_is_let_go_of_without_its_session)
+{
+	uint32_t	index;
+	lockmgr_session gone;
+
+	get(h, 0, "a");
+	detach(h, 0, "a", 60 * SECOND);
+	index = hold_of(h, 0, "a");
+	gone = session_of(h, 0);
+	end_session(h, 0);
+	lockmgr_let_go(h->lm, h->now, session_of(h, 1), index);
+	settle(h);
+	assert_true(is_ours(h, "a"));
+	lockmgr_let_go(h->lm, h->now, gone, index);
+	settle(h);
+	assert_true(is_free(h, "a"));
 }
 
 LOCKMGR_TEST(a_detached_hold_counts_for_its_role)
@@ -423,6 +508,21 @@ TEST(a_detach_survives_its_manager)
 		assert_true(is_ours(h, "a"));
 		finish(h);
 	}
+}
+
+/* It dies before it has saved the hold, and the session no longer wants it detached. */
+LOCKMGR_TEST(a_lease_is_detached_as_long_as_its_hold)
+{
+	get(h, 0, "a");
+	h->effects_left = 1;
+	detach(h, 0, "a", 20 * SECOND);
+	assert_true(h->saved[lease_on(h, "a")].detached);
+	h->asked[0].owed = false;
+	kill_manager(h);
+	h->effects_left = -1;
+	start_manager(h);
+	assert_false(h->saved[lease_on(h, "a")].detached);
+	assert_true(holds(h, 0, "a"));
 }
 
 /* The next one does what the session waits for, or finds it done. */

@@ -131,7 +131,7 @@ LOCKMGR_TEST_WITH(what_is_lost_makes_room_when_it_is_needed, start_with(3, 16, 1
 	/* The one that was lost first is reused; the other one is kept. */
 	get(h, 4, "lock4");
 	assert_int_equal(h->saved[lost].state, LEASE_HELD);
-	assert_int_equal(h->saved[lost].session.slot, 4);
+	assert_int_equal(lease_of(h, 4, "lock4"), lost);
 	assert_int_equal(held_by(h, 1, "lock1")->loss, LOSS_DELETED);
 
 	/* The session that lost it holds nothing, and cannot free another's lease. */

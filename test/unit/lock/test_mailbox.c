@@ -240,7 +240,7 @@ TEST(a_request_is_asked_for_nobody_else)
 
 	(void) post(w, me);
 	mailbox_detach(&w->box, me);
-	assert_int_equal(w->rings, 2);
+	assert_int_equal(w->rings, 3);	/* it cancels the request, and ends */
 	mailbox_read(&w->worker, 1, NOW);
 	mailbox_detach(&w->box, mailbox_attach(&w->box, 1));
 	me = mailbox_attach(&w->box, 1);
@@ -503,4 +503,104 @@ TEST(a_hold_that_was_cancelled_ends_with_its_worker)
 	mailbox_cancel(&w->box, me, 1);
 	mailbox_cancel(&w->box, me, 2);
 	assert_false(keeps_adopted_hold(w, me, true));
+}
+
+/* The session's request 1 was to detach the hold; its worker knows the hold so. */
+static void
+detach_hold(world *w, lockmgr_session me)
+{
+	lease		l = {.state = LEASE_HELD,.generation = 3,.version = "v",.detached = true};
+	hold		h = grant(w, me, post(w, me));
+
+	h.lease_generation = l.generation;
+	h.ends_at = NOW * 1000;
+	lockmgr_adopt(w->worker.lm, 1, &l, "lock", 4);
+	lockmgr_adopt_hold(w->worker.lm, 1, &h);
+}
+
+static bool
+has_detached(world *w)
+{
+	mailbox_read(&w->worker, 1, NOW);
+	return lockmgr_next_hold(w->worker.lm, 1, LOCKMGR_NO_HOLD) == 1;
+}
+
+/* The session has been told, and then ends; others follow it. */
+TEST(a_detached_hold_stays_if_its_session_has_taken_the_answer)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	detach_hold(w, me);
+	answer(w, me, 1, 1);
+	assert_true(mailbox_accept(&w->box, me, 1));
+	assert_true(has_detached(w));
+	mailbox_detach(&w->box, me);
+	assert_true(has_detached(w));
+	replace_session(w);
+	mailbox_detach(&w->box, (lockmgr_session) {1, w->slots[1].generation.value});
+	assert_true(has_detached(w));
+	memset(w->notes, 0, sizeof(w->notes));
+	assert_true(has_detached(w));
+}
+
+/* The worker reads the slot only when the session has gone, or another one has come. */
+TEST(a_detached_hold_ends_if_its_session_has_cancelled_the_request)
+{
+	for (int next = 0; next < 2; next++)
+	{
+		world	   *w = *state;
+		lockmgr_session me = mailbox_attach(&w->box, 1);
+
+		detach_hold(w, me);
+		answer(w, me, 1, 1);
+		mailbox_cancel(&w->box, me, 1);
+		mailbox_detach(&w->box, me);
+		if (next == 1)
+			(void) mailbox_attach(&w->box, 1);
+		assert_false(has_detached(w));
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+TEST(a_detached_hold_ends_if_its_session_ends_before_it_takes_the_answer)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	detach_hold(w, me);
+	answer(w, me, 1, 1);
+	mailbox_detach(&w->box, me);
+	assert_false(has_detached(w));
+}
+
+TEST(a_detached_hold_ends_if_its_session_has_ended_before_the_answer)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	detach_hold(w, me);
+	mailbox_detach(&w->box, me);
+	assert_false(mailbox_begin_answer(&w->box, me, 1, 1));
+	assert_false(has_detached(w));
+}
+
+/* The worker died before it answered; the session lives on, or has ended. */
+TEST(a_detached_hold_that_was_not_answered_ends_with_its_worker)
+{
+	for (int ends = 0; ends < 2; ends++)
+	{
+		world	   *w = *state;
+		lockmgr_session me = mailbox_attach(&w->box, 1);
+
+		detach_hold(w, me);
+		if (ends == 0)
+			mailbox_cancel(&w->box, me, 1);
+		else
+			mailbox_detach(&w->box, me);
+		assert_false(has_detached(w));
+		tear_down(state);
+		set_up(state);
+	}
 }

@@ -5,8 +5,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef DDBLOCK_SQL_PREFIX_H
-#define DDBLOCK_SQL_PREFIX_H
+#ifndef DDBLOCK_SESSION_PREFIX_H
+#define DDBLOCK_SESSION_PREFIX_H
 
 #include "postgres.h"
 
@@ -25,4 +25,4 @@ extern void PrefixRequireResource(const char *resource);
  */
 extern const char *PrefixNarrow(const char *asked);
 
-#endif							/* DDBLOCK_SQL_PREFIX_H */
+#endif							/* DDBLOCK_SESSION_PREFIX_H */

@@ -18,7 +18,7 @@
 #include "dynamo/dynamo.h"
 #include "shared/settings.h"
 #include "shared/utf8.h"
-#include "sql/prefix.h"
+#include "session/prefix.h"
 
 static void refuse(const char *what, const char *name);
 
