@@ -78,6 +78,7 @@ static bool mode_reported = true;
 static int	next_probe;
 static int	probe_wait_ms;
 static int	stops[CLUSTERS_MAX];	/* 0: none, 1: before, 2: after */
+static int64_t heard[CLUSTERS_MAX][LOCKS];	/* tokens of exclusive locks; 0: none */
 
 static int64_t
 now_us(void)
@@ -241,6 +242,7 @@ next_plan(Session *s)
 {
 	if (mode == RUN)
 	{
+		s->plan.heard = heard[s->cluster];
 		if (stops[s->cluster] != 0)
 			plan_stop(&s->plan, stops[s->cluster] == 1);
 		else
@@ -302,6 +304,21 @@ work(Session *s, int64_t now)
 		s->wake = now + random_below(2 * pause_ms) * INT64_C(1000);
 }
 
+/* Others of the cluster may join the lock; now and then one tries that too late. */
+static void
+tell(const Session *s, const Step *step)
+{
+	const Plan *plan = &s->plan;
+	int64_t    *token = &heard[s->cluster][plan->lock[step->slot]];
+
+	if (plan->lock_mode[step->slot] != EXCLUSIVE)
+		return;
+	if (op_grants(step->op) && step->op != OP_PROCEDURE)
+		*token = plan->token[step->slot];
+	else if ((step->op == OP_RELEASE || step->op == OP_END) && random_below(4))
+		*token = 0;
+}
+
 static void
 step_ended(Session *s, int64_t now)
 {
@@ -312,6 +329,8 @@ step_ended(Session *s, int64_t now)
 
 	if (op_grants(step.op))
 		plan->token[step.slot] = good ? field(s->result, step.op == OP_PROCEDURE ? 0 : 1) : 0;
+	if (good)
+		tell(s, &step);
 	record(s, &step, s->result, now);
 	PQclear(s->result);
 	s->result = NULL;

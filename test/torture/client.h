@@ -54,7 +54,10 @@ typedef enum Op
 	OP_ROLLBACK,
 	OP_PROCEDURE,
 	OP_DISCONNECT,
-	OP_THINK
+	OP_THINK,
+	OP_JOIN,
+	OP_DETACH,
+	OP_END						/* of a detached lock, by its token */
 } Op;
 
 typedef struct Step
@@ -70,6 +73,7 @@ typedef struct Plan
 	Step		steps[STEPS_MAX];
 	int			count;
 	int			next;
+	const int64_t *heard;		/* [LOCKS]: tokens that sessions of the cluster have, or 0 */
 	int			lock[2];
 	LockMode	lock_mode[2];
 	int			permits[2];		/* of a semaphore */

@@ -12,12 +12,13 @@
 #include <stdlib.h>
 
 #define LEASE_MS(lock) (2000 + (lock) % 3 * 500)
+#define DETACHED_MS 2500		/* as in check */
 
 const char *const op_names[] = {
 	"acquire", "try", "xact_acquire", "xact_try", "probe", "require", "token",
 	"renew", "release", "release_all", "discard", "begin", "savepoint",
 	"rollback_to", "keep_savepoint", "write", "stop", "commit", "rollback",
-	"procedure", "disconnect", "think"
+	"procedure", "disconnect", "think", "join", "detach", "end"
 };
 
 bool		fenced = true;
@@ -57,7 +58,7 @@ op_grants(Op op)
 bool
 op_returns_token(Op op)
 {
-	return op <= OP_TOKEN || op == OP_PROCEDURE;
+	return op <= OP_TOKEN || op == OP_PROCEDURE || op == OP_DETACH;
 }
 
 static void
@@ -273,6 +274,52 @@ plan_tries(Plan *plan)
 	add(plan, OP_RELEASE, 0, 0);
 }
 
+/* A lock that some session of the cluster has; its token may be an old one. */
+static void
+plan_join(Plan *plan)
+{
+	int			lock = some_lock();
+
+	for (int i = 0; i < LOCKS && plan->heard[lock] == 0; i++)
+		lock = (lock + 1) % LOCKS;
+	if (plan->heard[lock] == 0)
+	{
+		plan_tries(plan);
+		return;
+	}
+	plan->lock[0] = lock;
+	plan->lock_mode[0] = EXCLUSIVE;
+	plan->token[0] = plan->heard[lock];
+	add(plan, OP_JOIN, 0, 0);
+	add_checks(plan, 0, 1 + random_below(5));
+	if (random_below(2))
+		add_write(plan, random_below(3) ? 0 : 500 + random_below(2000));
+	add(plan, random_below(8) ? OP_RELEASE : OP_DISCONNECT, 0, 0);
+}
+
+/* A lock that its session leaves to the cluster, and may join again. */
+static void
+plan_detached(Plan *plan)
+{
+	plan->lock_mode[0] = EXCLUSIVE;
+	add(plan, OP_ACQUIRE, 0, some_wait());
+	add_checks(plan, 0, random_below(3));
+	add(plan, OP_DETACH, 0, DETACHED_MS);
+	if (random_below(4) == 0)
+		plan->steps[plan->count - 1].cancel_ms = 1 + random_below(5);
+	add(plan, OP_TOKEN, 0, 0);
+	if (random_below(2))
+	{
+		add(plan, OP_JOIN, 0, 0);
+		add_write(plan, 0);
+		add(plan, OP_RELEASE, 0, 0);
+	}
+	add(plan, OP_THINK, 0, random_below(DETACHED_MS / 2));
+	if (random_below(3))
+		add(plan, OP_END, 0, 0);
+	add(plan, OP_TOKEN, 0, 0);
+}
+
 void
 plan_work(Plan *plan)
 {
@@ -281,7 +328,7 @@ plan_work(Plan *plan)
 		plan_stacked, plan_stacked, plan_transaction, plan_transaction,
 		plan_transaction, plan_disconnect, plan_cancelled, plan_early_release,
 		plan_procedure, plan_procedure, plan_tries, plan_tries,
-		plan_slow_transaction
+		plan_slow_transaction, plan_join, plan_join, plan_join, plan_detached
 	};
 
 	start_plan(plan);
@@ -402,9 +449,14 @@ step_sql(Plan *plan, const Step *step, char *sql)
 	};
 	char		name[16];
 	char		quoted[20];
+	char		named[48];
 
 	lock_name(plan->lock[step->slot], name, sizeof(name));
 	snprintf(quoted, sizeof(quoted), "'%s'", name);
+	if (step->op == OP_DETACH)
+		snprintf(named, sizeof(named), "'%s', '%d ms'", name, step->ms);
+	else
+		snprintf(named, sizeof(named), "'%s', %lld", name, (long long) plan->token[step->slot]);
 	switch (step->op)
 	{
 		case OP_ACQUIRE:
@@ -425,6 +477,15 @@ step_sql(Plan *plan, const Step *step, char *sql)
 			return true;
 		case OP_RELEASE:
 			timed(sql, releases[plan->lock_mode[step->slot]], quoted);
+			return true;
+		case OP_JOIN:
+			timed(sql, "ddb_lock_join", named);
+			return true;
+		case OP_DETACH:
+			timed(sql, "ddb_lock_detach", named);
+			return true;
+		case OP_END:
+			timed(sql, "ddb_lock_release", named);
 			return true;
 		case OP_RELEASE_ALL:
 			timed(sql, "ddb_lock_release_all", "");
