@@ -167,13 +167,30 @@ add_hold(sim *s, const sim_cluster *c, sim_session *session,
 	sim_check_alone(s, c, (int) session->me.slot, &session->holds[free]);
 }
 
+/* Has a session asked to end a hold with this token, and waits for that? */
+static bool
+is_being_ended(const sim *s, const sim_cluster *c, const lockmgr_answer *granted)
+{
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		const sim_session *session = &c->sessions[i];
+
+		if (session->waiting && session->request.kind == LOCKMGR_END_DETACHED &&
+			session->request.token == granted->token &&
+			session->request.lease_index == granted->lease_index)
+			return true;
+	}
+	return false;
+}
+
 /* The session has left its hold to the cluster; somebody works under it. */
 static void
 rely_on(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer *answer)
 {
 	session->detached = (sim_detached) {
 		.used = c->saved_holds[answer->hold_index].h.seq == answer->seq &&
-			c->saved_holds[answer->hold_index].h.loss == LOSS_NONE,
+			c->saved_holds[answer->hold_index].h.loss == LOSS_NONE &&
+			!is_being_ended(s, c, answer),
 		.name = {true, session->lock, answer->lease_index, answer->lease_generation,
 			answer->token, c->saved_holds[answer->hold_index].h.taker},
 		.index = answer->hold_index,
