@@ -100,7 +100,7 @@ lm_show_holder(lockmgr *lm, lm_lease *lease)
 	const lm_hold *first = lease->holds;
 	dynamo_holder shown;
 
-	for (const lm_hold *hold = first; hold != NULL; hold = hold->lease_next)
+	for (const lm_hold *hold = first->lease_next; hold != NULL; hold = hold->lease_next)
 	{
 		if (!is_before(first, hold))
 			first = hold;		/* the newest is in front */
