@@ -48,7 +48,7 @@ DDBLOCK_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" ddblock.c
 DATA = ddblock--$(DDBLOCK_VERSION).sql $(wildcard ddblock--*--*.sql)
 
 # A program, with libpq instead of the server.
-CLIENT = src/client/ddblock_run.c
+CLIENT = $(wildcard src/client/*.c)
 PROGRAM_NAME = ddblock-run
 
 SOURCES = $(filter-out $(CLIENT),$(wildcard src/*.c src/*/*.c))
@@ -87,9 +87,9 @@ include $(PGXS)
 -include $(wildcard $(OBJS:.o=.d))
 
 all: check-undefined $(PROGRAM_NAME)
-$(PROGRAM_NAME): $(CLIENT) ddblock.control
-	$(CC) $(CFLAGS) -D_GNU_SOURCE -DDDBLOCK_VERSION='"$(EXTVERSION_OF)"' -I$(includedir) \
-		$(LDFLAGS) -o $@ $< $(libpq)
+$(PROGRAM_NAME): $(CLIENT) $(wildcard src/client/*.h) ddblock.control
+	$(CC) $(CFLAGS) -D_GNU_SOURCE -DDDBLOCK_VERSION='"$(EXTVERSION_OF)"' -I$(srcdir)/src \
+		-I$(includedir) $(LDFLAGS) -o $@ $(CLIENT) $(libpq)
 
 install: install-program
 install-program: $(PROGRAM_NAME)

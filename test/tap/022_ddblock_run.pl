@@ -2,19 +2,22 @@
 
 use DDBLock::Test;
 use DDBLock::Tools;
+use IO::Pty;
+use IO::Select;
+use IO::Socket::INET;
 
-my $one = new_cluster('one', conf => "restart_after_crash = on\n");
+my $one = new_cluster('one', conf => "restart_after_crash = on\nlisten_addresses = '127.0.0.1'\n");
 my $two = new_cluster('two', through => proxy);
 my $far = session($two);
 my $dir = PostgreSQL::Test::Utils::tempdir_short();
 my $runs = 0;
 
-$one->safe_psql('postgres', 'CREATE TABLE t (i int)');
+$one->safe_psql('postgres', 'CREATE TABLE t (i int); CREATE ROLE stranger LOGIN');
 
-sub environment { my ($node) = @_;
-	return (PGHOST => $node->host, PGPORT => $node->port, PGDATABASE => 'postgres', PGUSER => user, PGOPTIONS => ''); }
-sub run_in { my ($node, @arguments) = @_;
-	return start('run_' . ++$runs, [ 'ddblock-run', @arguments ], env => { environment($node) }); }
+my %environment = (PGHOST => $one->host, PGPORT => $one->port, PGDATABASE => 'postgres', PGUSER => user, PGOPTIONS => '');
+sub launch { my ($command, %env) = @_; return start('run_' . ++$runs, $command, env => { %environment, %env }); }
+sub run { my (@arguments) = @_; return launch([ 'ddblock-run', @arguments ]); }
+sub run_with { my ($env, @arguments) = @_; return launch([ 'ddblock-run', @arguments ], %$env); }
 sub is_free { my ($name) = @_;
 	my $got = $far->ask("SELECT ddb_lock_try_acquire('$name') IS NOT NULL");
 	$far->query_safe("SELECT ddb_lock_release('$name')") if $got eq 't';
@@ -22,6 +25,13 @@ sub is_free { my ($name) = @_;
 sub waiting { my ($file) = @_;
 	return "touch $dir/$file; until [ -e $dir/$file.go ]; do sleep 0.05; done"; }
 sub begun { my ($file) = @_; wait_for { -e "$dir/$file" } "the beginning of $file"; return; }
+# The server process of ddblock-run that has taken the lock
+sub taker { my ($name) = @_;
+	return $one->safe_psql('postgres', "SELECT pid FROM ddb_locks WHERE name = '$name' AND state = 'held' AND NOT joined"); }
+# Sessions that have joined, apart from the one with which ddblock-run has tried it
+sub joined { my ($name) = @_;
+	return $one->safe_psql('postgres', "SELECT count(*) FROM ddb_locks JOIN pg_stat_activity USING (pid)
+		WHERE name = '$name' AND joined AND application_name <> 'ddblock-run'"); }
 sub go { my ($file) = @_; write_file("$dir/$file.go", ''); return; }
 
 sub status_ok { my ($run, $status, $name) = @_;
@@ -32,40 +42,41 @@ sub status_ok { my ($run, $status, $name) = @_;
 #
 # The command's status, environment, arguments
 #
-my $run = run_in($one, 'a', 'sh', '-c', 'psql -XAtc "SELECT ddb_lock_require(\'a\') = $DDBLOCK_TOKEN, current_setting(\'ddblock.join\') = \'$DDBLOCK_JOIN\'"');
+my $run = run('a', 'sh', '-c', 'psql -XAtc "SELECT ddb_lock_require(\'a\') = $DDBLOCK_TOKEN, current_setting(\'ddblock.join\') = \'$DDBLOCK_JOIN\'"');
 status_ok($run, 0, 'a command runs, and succeeds');
 is($run->output, "t|t\n", 'its session has joined the lock');
 ok(is_released('a'), 'the lock is released');
-status_ok(run_in($one, 'a', '--', 'sh', '-c', 'exit 7'), 7, 'a command fails');
-status_ok(run_in($one, 'a', 'sh', '-c', 'kill -9 $$'), 137, 'a command is killed');
-status_ok(run_in($one, 'a', '/nowhere'), 127, 'a command is not there');
-status_ok(run_in($one, 'a', $dir), 126, 'a command cannot be run');
-status_ok(run_in($one, '--lease=1s', 'a', 'true'), 125, 'a lease is too short');
-status_ok(run_in($one, 'a'), 125, 'a command is missing');
-status_ok(run_in($one, '--nothing', 'a', 'true'), 125, 'an unknown option');
-status_ok(run_in($one, '--dbname=nowhere', 'a', 'true'), 125, 'no such database');
-status_ok(run_in($one, '--dbname=template1', 'a', 'true'), 125, 'a database without the extension');
-$run = run_in($one, 'a', '-l', '10s', '-w', '5s', '--', 'psql', '-XAtc', q{SELECT lease FROM ddb_locks WHERE joined});
+status_ok(run('a', '--', 'sh', '-c', 'exit 7'), 7, 'a command fails');
+status_ok(run('a', 'sh', '-c', 'kill -9 $$'), 137, 'a command is killed');
+status_ok(run('a', '/nowhere'), 127, 'a command is not there');
+status_ok(run('a', $dir), 126, 'a command cannot be run');
+status_ok(run('--lease=1s', 'a', 'true'), 125, 'a lease is too short');
+status_ok(run('--wait=', 'a', 'true'), 125, 'a wait is empty');
+status_ok(run('a'), 125, 'a command is missing');
+status_ok(run('--nothing', 'a', 'true'), 125, 'an unknown option');
+status_ok(run('--dbname=nowhere', 'a', 'true'), 125, 'no such database');
+status_ok(run('--dbname=template1', 'a', 'true'), 125, 'a database without the extension');
+$run = run('a', '-l', '10s', '-w', '5s', '--', 'psql', '-XAtc', q{SELECT lease FROM ddb_locks WHERE joined});
 status_ok($run, 0, 'options after the name');
 is($run->output, "00:00:10\n", 'are options');
-$run = run_in($one, 'a b,%', 'psql', '-XAtc', q{SELECT name FROM ddb_locks WHERE joined});
+$run = run('a b,%', 'psql', '-XAtc', q{SELECT name FROM ddb_locks WHERE joined});
 status_ok($run, 0, 'a name with a space, a comma and a percent sign');
 is($run->output, "a b,%\n", 'is joined');
-status_ok(run_in($one, '--help'), 0, 'help');
+status_ok(run('--help'), 0, 'help');
 
 #
 # Busy
 #
 $far->query_safe(q{SELECT ddb_lock_acquire('a')});
-status_ok(run_in($one, '-n', 'a', 'true'), 1, 'a lock is not free');
-status_ok(run_in($one, '-n', '-E', '9', 'a', 'true'), 9, 'the status for that');
-status_ok(run_in($one, '--wait=1s', '--conflict-exit-code=8', 'a', 'true'), 8, 'a lock is not free in time');
-$run = run_in($one, 'a', 'true');
+status_ok(run('-n', 'a', 'true'), 1, 'a lock is not free');
+status_ok(run('-n', '-E', '9', 'a', 'true'), 9, 'the status for that');
+status_ok(run('--wait=1s', '--conflict-exit-code=8', 'a', 'true'), 8, 'a lock is not free in time');
+$run = run('a', 'true');
 wait_for_waiters($one, 'a', 1);
 $far->query_safe(q{SELECT ddb_lock_release('a')});
 status_ok($run, 0, 'a lock is free in time');
 $far->query_safe(q{SELECT ddb_lock_acquire('a')});
-$run = run_in($one, 'a', 'true');
+$run = run('a', 'true');
 wait_for_waiters($one, 'a', 1);
 $run->kill;
 wait_for { $one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE name = 'a'}) eq '0' }
@@ -75,7 +86,7 @@ $far->query_safe(q{SELECT ddb_lock_release('a')});
 #
 # Nested
 #
-$run = run_in($one, 'a', 'ddblock-run', 'b', 'ddblock-run', 'a', 'psql', '-XAtc',
+$run = run('a', 'ddblock-run', 'b', 'ddblock-run', 'a', 'psql', '-XAtc',
 	q{SELECT string_agg(name, ' ' ORDER BY name), current_setting('ddblock.join') ~ '^\d+:a,\d+:b$' FROM ddb_locks WHERE joined AND pid = pg_backend_pid()});
 status_ok($run, 0, 'nested runs');
 is($run->output, "a b|t\n", 'add to what is joined, and name nothing twice');
@@ -84,7 +95,7 @@ ok(is_released($_), "$_ is released") foreach qw(a b);
 #
 # Sessions that outlive the command
 #
-$run = run_in($one, 'a', 'sh', '-c', "(psql -Xc 'SELECT 1' -c '\\! " . waiting('late') . "' </dev/null >/dev/null 2>&1 &) ; sleep 0.1; until [ -e $dir/late ]; do sleep 0.1; done");
+$run = run('a', 'sh', '-c', "(psql -Xc 'SELECT 1' -c '\\! " . waiting('late') . "' </dev/null >/dev/null 2>&1 &) ; sleep 0.1; until [ -e $dir/late ]; do sleep 0.1; done");
 begun('late');
 wait_for { $run->output =~ /waiting for sessions that have joined lock "a": processes \d+/ } 'ddblock-run says that it waits';
 ok($run->running, 'ddblock-run waits for sessions that have joined the lock');
@@ -95,56 +106,279 @@ status_ok($run, 0, 'when they have gone, it ends');
 #
 # Signals
 #
-$run = run_in($one, 'a', 'sh', '-c', waiting('signal'));
+$run = run('a', 'sh', '-c', waiting('signal'));
 begun('signal');
 kill 'TERM', $run->{pid};
 status_ok($run, 143, 'a signal goes on to the command');
 wait_for { is_released('a') } 'the release';
 
 # ddblock-run is killed: its command, too; the session that has joined goes on.
-$run = run_in($one, 'a', 'sh', '-c', "touch $dir/killed; psql -Xc 'INSERT INTO t SELECT 1 FROM pg_sleep(3)'; touch $dir/survived");
+$run = run('a', 'sh', '-c', "touch $dir/killed; psql -Xc 'INSERT INTO t SELECT 1 FROM pg_sleep(3)'; touch $dir/survived");
 begun('killed');
-wait_for { $one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE joined}) eq '1' } 'the session that joins';
+wait_for { joined('a') eq '1' } 'the session that joins';
 $run->kill;
 wait_for { $one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE NOT joined}) eq '0' } 'the end of its session';
 ok(!is_free('a'), 'ddblock-run is killed: the session that has joined keeps the lock');
 wait_for { is_released('a') } 'the end of that session';
 ok(!-e "$dir/survived", 'the command was killed');
 
+# Whoever starts it ignores the end of children
+status_ok(launch([ 'perl', '-e', '$SIG{CHLD} = "IGNORE"; exec @ARGV', 'ddblock-run', 'a', 'sh', '-c', 'exit 7' ]), 7,
+	'SIGCHLD is ignored: it sees the end of the command');
+
+#
+# The terminal: who reads it, Ctrl-Z, Ctrl-C
+#
+sub on_terminal
+{
+	my ($command, @dialog) = @_;
+	my $terminal = IO::Pty->new;
+	my $pid = fork() // die "fork: $!\n";
+	my $output = '';
+
+	if ($pid == 0)
+	{
+		$terminal->make_slave_controlling_terminal;
+		open STDIN, '<&', $terminal->slave;
+		open STDOUT, '>&', $terminal->slave;
+		open STDERR, '>&', $terminal->slave;
+		close $terminal;
+		@ENV{ keys %environment } = values %environment;
+		exec @$command or POSIX::_exit(127);
+	}
+	$terminal->close_slave;
+	while (my ($awaited, $typed) = splice @dialog, 0, 2)
+	{
+		my $deadline = Time::HiRes::time() + 30;
+		my $found;
+
+		until ($found = $output =~ s/.*?$awaited//s)
+		{
+			last unless IO::Select->new($terminal)->can_read($deadline - Time::HiRes::time());
+			sysread $terminal, $output, 4096, length $output or last;
+		}
+		ok($found, "... $awaited") or diag($output), last;
+		print $terminal $typed if defined $typed;
+		$terminal->flush;
+	}
+	close $terminal;			# SIGHUP for who is left
+	kill 'KILL', $pid;
+	waitpid $pid, 0;
+	return;
+}
+note('on a terminal');
+on_terminal([ 'sh', '-c', 'ddblock-run a sh -c "echo begun; read x; echo command: \$x"; read x; echo script: $x' ],
+	qr/begun/, "one\n", qr/command: one/, "two\n", qr/script: two/);
+on_terminal([ 'sh', '-c', 'ddblock-run a sh -c "echo begun; read x; echo command: \$x"; echo status $?' ],
+	qr/begun/, "\cZ", qr/\^Z/, "one\n", qr/command: one/, undef, qr/status 0/);
+# noflsh: at Ctrl-C, the terminal throws away what has been written.  exec: dash forgets a
+# Ctrl-C that comes while it starts a program.
+on_terminal([ 'sh', '-c', 'stty noflsh; ddblock-run a sh -c "echo begun; exec sleep 100"; echo status $?' ],
+	qr/begun/, "\cC", qr/status 130/);
+wait_for { is_released('a') } 'the release';
+
+#
+# Settings that the command's sessions do not have
+#
+write_file("$dir/services", "[shop]\noptions=-c work_mem=8MB\n");
+foreach ([ 'a service with options', { PGSERVICE => 'shop', PGSERVICEFILE => "$dir/services" } ],
+	[ 'a connection string with options', {}, '--dbname=options=-cwork_mem=8MB' ])
+{
+	my ($name, $env, @options) = @$_;
+
+	$run = run_with($env, @options, 'a', 'touch', "$dir/unguarded");
+	status_ok($run, 125, "$name takes the place of PGOPTIONS: nothing runs");
+	like($run->output, qr/does not join the lock: "options" in the connection string/, '... it says why');
+}
+ok(!-e "$dir/unguarded", '... nothing has run');
+$run = run_with({ PGOPTIONS => '-c work_mem=8MB' }, 'a', 'psql', '-XAtc', q{SELECT current_setting('work_mem'), ddb_lock_require('a') > 0});
+status_ok($run, 0, 'PGOPTIONS has other settings');
+is($run->output, "8MB|t\n", '... which stay');
+
+# While it waits for the lock
+$far->query_safe(q{SELECT ddb_lock_acquire('a')});
+$run = run_with({ PGUSER => 'stranger' }, 'a', 'true');
+status_ok($run, 125, 'a role without privileges does not wait for the lock');
+like($run->output, qr/permission denied for view ddb_locks/, '... it says why');
+$run = run_with({ PGOPTIONS => '-c statement_timeout=400 -c idle_session_timeout=400'
+	  . ($one->pg_version >= 17 ? ' -c transaction_timeout=400' : '') }, 'a', 'sh', '-c', 'sleep 1');
+wait_for_waiters($one, 'a', 1);
+Time::HiRes::sleep(1);
+$far->query_safe(q{SELECT ddb_lock_release('a')});
+status_ok($run, 0, 'time-outs of statements do not concern it');
+
 #
 # Losses
 #
-sub lost_ok { my ($name, $how, @options) = @_;
+my $gone = qr/server closed the connection unexpectedly|terminating connection/;
+sub lost_ok { my ($name, $how, $why, $seconds, @options) = @_;
 	my $file = "lost_$runs";
-	my $run = run_in($one, @options, 'a', 'sh', '-c', "trap '' TERM; " . waiting($file));
+	my $run = run(@options, 'a', 'sh', '-c', "trap '' TERM; " . waiting($file));
 	my $began;
+	my $took;
 	my $pid;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	begun($file);
-	$pid = (split "\n", $one->safe_psql('postgres', q{SELECT pid FROM ddb_locks WHERE name = 'a'}))[0];
+	$pid = taker('a');
 	$began = Time::HiRes::time();
 	$how->($pid);
 	status_ok($run, 124, $name);
-	like($run->output, qr/lock "a" is lost: .*\nddblock-run: ending the command/, '... it says why');
-	note("$name: ended after " . since($began));
-	return Time::HiRes::time() - $began;
-}
-cmp_ok(lost_ok('the item is deleted', sub { dynamodb->delete_item('a') }, '--lease=6s'), '<', 10, '... in time');
-lost_ok('the lock is released by force', sub { $two->safe_psql('postgres', q{SELECT ddb_lock_force_release('a')}) }, '--lease=6s');
-lost_ok('its session is terminated', sub { $one->safe_psql('postgres', "SELECT pg_terminate_backend($_[0])") });
-lost_ok('a server process is killed', sub { kill 'KILL', $_[0] });
+	$took = Time::HiRes::time() - $began;
+	like($run->output, qr/lock "a" is lost: $why.*\nddblock-run: ending the command/, '... it says why');
+	cmp_ok($took, '<', $seconds, '... in time');
+	note(sprintf "$name: ended after %.1f s", $took);
+	return; }
+
+# Less than the deadline: a third of the lease or 2 s until it learns of it, and a tenth to end
+my @loss = (qr/the server does not hold it any more|The lease on lock/, 4.5, '--lease=6s');
+lost_ok('the item is deleted', sub { dynamodb->delete_item('a') }, @loss);
+lost_ok('the lock is released by force', sub { $two->safe_psql('postgres', q{SELECT ddb_lock_force_release('a')}) }, @loss);
+lost_ok('its session is terminated', sub { $one->safe_psql('postgres', "SELECT pg_terminate_backend($_[0])") }, $gone, 4.5);
+lost_ok('a server process is killed', sub { kill 'KILL', $_[0] }, $gone, 4.5);
 recovered($one);
 wait_for { is_free('a') } 'the journal, or the end of the lease';
 
 # The server does not answer: ended before the deadline, so that nobody else has it.
 my @stopped;
-cmp_ok(lost_ok('the server stands still', sub {
-	@stopped = ($_[0], worker_pid($one));
-	kill 'STOP', @stopped;
-}, '--lease=6s'), '<', 6, '... before the lease ends');
-kill 'CONT', @stopped;
-wait_for { is_free('a') } 'the end of the lease';
+my @silent = (qr/its lease was not renewed in time/, 6, '--lease=6s');
+sub stop { push @stopped, @_; kill 'STOP', @_; return; }
+sub continue_all { kill 'CONT', splice @stopped; wait_for { is_free('a') } 'the end of the lease'; return; }
+lost_ok('the server stands still', sub { stop($_[0], worker_pid($one)) }, @silent);
+continue_all;
+# It believes for no longer than the server keeps its connection
+my $helper = session($one);
+lost_ok('a session has made the lease longer', sub {
+	my $token = $one->safe_psql('postgres', "SELECT token FROM ddb_locks WHERE pid = $_[0]");
+
+	$helper->query_safe("SELECT ddb_lock_join('a', $token), ddb_lock_renew('a', '2h')");
+	Time::HiRes::sleep(1);
+	stop($_[0]);
+}, $silent[0], 9, $silent[2]);
+$helper->quit;
+continue_all;
+
+# After the end of the command: a session that it has left behind holds the lock.
+sub left_behind { my ($file, @program) = @_;
+	my $session = "psql -Xc 'SELECT 1' -c '\\! " . waiting($file) . "' </dev/null >/dev/null 2>&1 &";
+	my $run = launch([ @program, 'a', 'sh', '-c', "$session until [ -e $dir/$file ]; do sleep 0.1; done; exit 7" ]);
+
+	begun($file);
+	wait_for { qx(ps -o stat= --ppid $run->{pid}) =~ /^Z/ } 'the end of the command';
+	wait_for { joined('a') eq '1' } 'the session that is left';
+	return $run; }
+$run = left_behind('left_silent', 'ddblock-run', '--lease=6s');
+my $began = Time::HiRes::time();
+stop(taker('a'));
+status_ok($run, 124, 'the server stands still when the command has ended');
+like($run->output, qr/lock "a" is lost: its lease was not renewed in time\n/, '... it says why');
+cmp_ok(Time::HiRes::time(), '<', $began + 6, '... before the lease ends');
+wait_for { joined('a') eq '0' } 'the end of what the command has left';
+continue_all;
+
+$run = left_behind('left_signal', 'ddblock-run');
+stop(my $pid = taker('a'));
+Time::HiRes::sleep(0.3);		# it has asked
+kill 'TERM', $run->{pid};
+status_ok($run, 143, 'a signal ends the waiting');
+unlike($run->output, qr/is lost/, '... nothing is lost');
+like($run->output, qr/a signal has ended the waiting/, '... it says so');
+go('left_signal');
+continue_all;
+
+$run = left_behind('left_nohup', 'nohup', 'ddblock-run');
+kill 'HUP', $run->{pid};
+Time::HiRes::sleep(0.3);
+go('left_nohup');
+status_ok($run, 7, 'a signal that nohup ignores does not end the waiting');
+
+$run = run('a', 'sh', '-c', waiting('unconfirmed'));
+begun('unconfirmed');
+stop(worker_pid($one));
+go('unconfirmed');
+wait_for { $one->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%ddb_lock_release(%' AND state = 'active' AND pid <> pg_backend_pid()}) eq '1' }
+	'the release';
+kill 'TERM', $run->{pid};
+status_ok($run, 0, 'a signal ends the release: the status of the command');
+like($run->output, qr/the server has not confirmed that lock "a" is released/, '... it says so');
+continue_all;
+
+#
+# A connection that breaks without a word.  The server must keep it for longer than
+# ddblock-run believes, but not for ever.
+#
+
+# When the server asks a silent client: the timer of its socket, as the kernel shows it
+sub keepalive { my ($client_port) = @_;
+	my ($timer) = slurp_file('/proc/net/tcp') =~
+	  /^\s*\d+: 0100007F:@{[ sprintf '%04X', $one->port ]} 0100007F:@{[ sprintf '%04X', $client_port ]} 01 \S+ 02:([0-9A-F]+)/m;
+	return defined $timer ? hex($timer) / 100 : -1; }
+$run = run_with({ PGHOST => '127.0.0.1' }, '--lease=1h', 'long', 'sh', '-c', waiting('long'));
+begun('long');
+my $port = $one->safe_psql('postgres', "SELECT client_port FROM pg_stat_activity JOIN ddb_locks USING (pid) WHERE name = 'long'");
+wait_for { keepalive($port) > 0 } 'the timer of the connection';
+cmp_ok(keepalive($port), '>', 3600, 'the server does not ask a silent client for more than the lease');
+cmp_ok(keepalive($port), '<', 3611, '... but soon after');
+go('long');
+status_ok($run, 0, '... a long lease');
+
+# A filter (SO_ATTACH_FILTER) of one instruction, "return 0": TCP sees nothing that comes.
+sub break_off { my ($socket) = @_;
+	my $instruction = pack 'SCCL', 6, 0, 0, 0;
+	return setsockopt $socket, Socket::SOL_SOCKET(), 26, pack('S x![p] P', 1, $instruction); }
+sub black_hole
+{
+	my ($port) = @_;
+	my $door = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 10) or die "listen: $!\n";
+	my $parent = $$;
+	my $pid = fork() // die "fork: $!\n";
+	my ($broken, %other);
+
+	return ($door->sockport, $pid) if $pid;
+	$SIG{USR1} = sub { $broken = 1 };
+	while (!$broken && getppid() == $parent)
+	{
+		foreach my $socket (IO::Select->new($door, map { $_->[0] } values %other)->can_read(0.1))
+		{
+			if ($socket == $door)
+			{
+				my $server = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die "connect: $!\n";
+				my $client = $door->accept;
+
+				%other = (%other, $client => [ $client, $server ], $server => [ $server, $client ]);
+			}
+			else
+			{
+				my $to = $other{$socket}[1];
+
+				if (sysread $socket, my $bytes, 65536) { syswrite $to, $bytes }
+				else { $_->shutdown(2) foreach $socket, $to; delete @other{ $socket, $to } }
+			}
+		}
+	}
+	break_off($_->[0]) foreach values %other;
+	sleep 1 while getppid() == $parent;
+	POSIX::_exit(0);
+}
+SKIP:
+{
+	skip 'this kernel lets only root filter its own sockets', 6 unless break_off(IO::Socket::INET->new(Proto => 'tcp'));
+	my ($hole_port, $hole) = black_hole($one->port);
+	my $lonely = run_with({ PGHOST => '127.0.0.1', PGPORT => $hole_port }, '--lease=6s', 'hole', 'sh', '-c', waiting('hole'));
+
+	begun('hole');
+	my $broken_at = Time::HiRes::time();
+	kill 'USR1', $hole;
+	status_ok($lonely, 124, 'the network breaks without a word');
+	like($lonely->output, qr/lock "hole" is lost: its lease was not renewed in time\n/, '... it says why');
+	cmp_ok(Time::HiRes::time(), '<', $broken_at + 6, '... before the end of the lease');
+	ok(!is_free('hole'), '... the server has not released the lock');
+	wait_for { is_free('hole') } 'the end of the broken connection';
+	cmp_ok(Time::HiRes::time(), '>', $broken_at + 6, '... before ddblock-run has ended the command');
+	cmp_ok(Time::HiRes::time(), '<', $broken_at + 60, '... the server gives it up in the end');
+	kill 'KILL', $hole;
+	waitpid $hole, 0;
+}
 
 $far->quit;
 nothing_held_ok;

@@ -1,0 +1,178 @@
+/*-------------------------------------------------------------------------
+ *
+ * command.c
+ *	  The command that ddblock-run runs: its process group, its signals, its terminal.
+ *
+ * The command leads a process group of its own, so that one signal reaches all that it has
+ * started.  If we are in the foreground of a terminal, this group takes our place until the
+ * command has ended.
+ *
+ * A command that has ended stays a zombie: so its number, which is that of its group, does
+ * not come to mean a stranger before our own end.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "client/command.h"
+
+#include "client/common.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int ending_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
+static pid_t our_group;
+static int	signals;			/* signalfd */
+static pid_t command_pid;
+static bool runs;
+static int	exit_status;
+static bool told_to_end;
+
+/* Takes the terminal's foreground from one group to another, if the first one has it. */
+static void
+pass_terminal(pid_t from, pid_t to)
+{
+	if (isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == from)
+		(void) tcsetpgrp(STDIN_FILENO, to);
+}
+
+static void
+become(char **command, pid_t parent, const sigset_t *old_signals)
+{
+	(void) setpgid(0, 0);
+	pass_terminal(our_group, getpid());
+	/* Nobody but us ends it in time. */
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_OURS);
+	sigprocmask(SIG_SETMASK, old_signals, NULL);
+	execvp(command[0], command);
+	say("could not run \"%s\": %s", command[0], strerror(errno));
+	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NO_EXEC);
+}
+
+/*
+ * Who has started us may ignore SIGCHLD: then the end of the command would pass unseen.  A
+ * signal that is ignored otherwise (nohup) does not concern us.
+ */
+static int
+block_signals(sigset_t *old_signals)
+{
+	sigset_t	ours;
+	int			fd;
+
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGCHLD);
+	for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++)
+	{
+		struct sigaction old;
+
+		if (sigaction(ending_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			sigaddset(&ours, ending_signals[i]);
+	}
+	fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigaddset(&ours, SIGTTOU);	/* for pass_terminal() */
+	sigprocmask(SIG_BLOCK, &ours, old_signals);
+	return fd;
+}
+
+void
+command_start(char **command)
+{
+	pid_t		parent = getpid();
+	sigset_t	old_signals;
+
+	our_group = getpgrp();
+	signals = block_signals(&old_signals);
+	command_pid = signals >= 0 ? fork() : -1;
+	if (command_pid < 0)
+		die("could not run the command: %s", strerror(errno));
+	if (command_pid == 0)
+		become(command, parent, &old_signals);
+	(void) setpgid(command_pid, command_pid);
+	runs = true;
+	signal(SIGPIPE, SIG_IGN);
+}
+
+bool
+command_runs(void)
+{
+	return runs;
+}
+
+int
+command_status(void)
+{
+	return exit_status;
+}
+
+int
+command_signals(void)
+{
+	return signals;
+}
+
+/* Has it ended?  Nobody waits for who is put to sleep with a lock: Ctrl-Z is undone. */
+static void
+look(void)
+{
+	siginfo_t	ended = {0};
+	siginfo_t	stopped = {0};
+
+	if (waitid(P_PID, (id_t) command_pid, &ended, WEXITED | WNOHANG | WNOWAIT) != 0)
+	{
+		say("could not learn how the command has ended: %s", strerror(errno));
+		exit_status = EXIT_OURS;
+		runs = false;
+	}
+	else if (ended.si_pid != 0)
+	{
+		exit_status = ended.si_code == CLD_EXITED ? ended.si_status : EXIT_SIGNAL + ended.si_status;
+		runs = false;
+	}
+	else if (waitid(P_PID, (id_t) command_pid, &stopped, WSTOPPED | WNOHANG) == 0 &&
+			 stopped.si_pid != 0 && stopped.si_status == SIGTSTP)
+		(void) kill(-command_pid, SIGCONT);
+	if (!runs)
+		pass_terminal(command_pid, our_group);
+}
+
+int
+command_read_signals(void)
+{
+	struct signalfd_siginfo info;
+	int			ending = 0;
+
+	while (read(signals, &info, sizeof(info)) == sizeof(info))
+	{
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		ending = (int) info.ssi_signo;
+		if (runs)
+			(void) kill(-command_pid, ending);
+	}
+	if (runs)
+		look();
+	return ending;
+}
+
+void
+command_end(bool at_once)
+{
+	if (runs && !told_to_end)
+	{
+		say("ending the command");
+		if (kill(-command_pid, SIGTERM) != 0)
+			say("could not end the command: %s", strerror(errno));
+		(void) kill(-command_pid, SIGCONT);
+		told_to_end = true;
+	}
+	if (at_once)
+		(void) kill(-command_pid, SIGKILL);
+}

@@ -1,0 +1,415 @@
+/*-------------------------------------------------------------------------
+ *
+ * lease.c
+ *	  The session of ddblock-run that holds the lock, and what its server says of the lease.
+ *
+ * Why the lock is not a detached one: when ddblock-run is killed, nothing is left but what
+ * the command's sessions have joined.
+ *
+ * If the connection breaks, the server must not release the lock before we have ended the
+ * command.  We believe what we were told for at most the lease that we asked for, counted
+ * from the question.  The server keeps a connection without a sign of us for longer: see
+ * outlive_us().
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "client/lease.h"
+
+#include "client/common.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <libpq-fe.h>
+
+#define LOCK_NOT_AVAILABLE "55P03"
+
+/* So much longer than our belief the server keeps a connection that is broken. */
+#define OUTLIVE_S 10
+
+lease_state lease;
+
+static PGconn *conn;
+static const char *schema;		/* of the extension, quoted */
+static const char *dbname;
+static char token[24] = "0";
+
+typedef enum question
+{
+	NOTHING,
+	STATUS,
+	RELEASE
+} question;
+
+static question asked;			/* and not answered */
+static int64_t asked_at;
+static PGresult *answer;		/* what has come of the answer */
+
+/* ---- before the command runs: we may wait for the server, and be killed ---- */
+
+/* One row; an error ends the program, with busy_status if the lock was not free in time. */
+static PGresult *
+query(PGconn *c, int busy_status, const char *sql, int count, const char *const *values)
+{
+	PGresult   *result = PQexecParams(c, sql, count, NULL, values, NULL, NULL, 0);
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+	if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
+		return result;
+	if (PQresultStatus(result) == PGRES_TUPLES_OK)
+		die("the extension ddblock is not in database \"%s\"", PQdb(c));
+	fprintf(stderr, "ddblock-run: %s", PQresultErrorMessage(result));
+	exit(sqlstate != NULL && strcmp(sqlstate, LOCK_NOT_AVAILABLE) == 0 ? busy_status : EXIT_OURS);
+}
+
+static PGconn *
+connect_to_server(void)
+{
+	const char *const keywords[] = {"dbname", "fallback_application_name", "client_encoding", NULL};
+	const char *const values[] = {dbname, "ddblock-run", "auto", NULL};
+	PGconn	   *c = PQconnectdbParams(keywords, values, 1);
+
+	if (PQstatus(c) != CONNECTION_OK)
+	{
+		fprintf(stderr, "ddblock-run: %s", PQerrorMessage(c));
+		exit(EXIT_OURS);
+	}
+	/* Names in our statements are those of pg_catalog. */
+	PQclear(query(c, EXIT_OURS, "SELECT pg_catalog.set_config('search_path', '', false)", 0, NULL));
+	return c;
+}
+
+/* The row's only column. */
+static char *
+value_of(PGconn *c, const char *sql, int count, const char *const *values)
+{
+	PGresult   *result = query(c, EXIT_OURS, sql, count, values);
+	char	   *value = checked(strdup(PQgetvalue(result, 0, 0)));
+
+	PQclear(result);
+	return value;
+}
+
+/*
+ * Nothing may end the session's statements but us, while nobody has killed us.  Settings that
+ * this server does not know are left out.
+ */
+static void
+prepare_session(void)
+{
+	char	   *name = value_of(conn, "SELECT nspname FROM pg_extension e "
+								"JOIN pg_namespace n ON n.oid = e.extnamespace "
+								"WHERE extname = 'ddblock'", 0, NULL);
+
+	schema = checked(PQescapeIdentifier(conn, name, strlen(name)));
+	free(name);
+	free(value_of(conn, "SELECT set_config('client_connection_check_interval', '1s', false)", 0, NULL));
+	free(value_of(conn, "SELECT count(set_config(name, '0', false)) FROM pg_settings WHERE name IN "
+				  "('statement_timeout', 'transaction_timeout', 'lock_timeout', 'idle_session_timeout')",
+				  0, NULL));
+}
+
+static bool
+acquire(const lease_wish *wish)
+{
+	const char *values[] = {wish->name, wish->length, wish->wait};
+	PGresult   *granted = wish->waits ?
+		query(conn, wish->busy_status,
+			  text("SELECT %s.ddb_lock_acquire($1, lease => $2, wait => $3)", schema), 3, values) :
+		query(conn, EXIT_OURS,
+			  text("SELECT %s.ddb_lock_try_acquire($1, lease => $2)", schema), 2, values);
+
+	snprintf(token, sizeof(token), "%s", PQgetvalue(granted, 0, 0));
+	PQclear(granted);
+	return token[0] != '\0';
+}
+
+static const char *
+status_sql(void)
+{
+	static const char *sql;
+
+	if (sql == NULL)
+		sql = text("WITH held AS (SELECT * FROM %s.ddb_locks WHERE name = $1 AND token = $2::bigint),"
+				   " ours AS (SELECT * FROM held WHERE pid = pg_backend_pid() AND state = 'held')"
+				   " SELECT (SELECT (date_part('epoch', time_left) * 1000000)::bigint FROM ours),"
+				   " (SELECT (date_part('epoch', lease) * 1000000)::bigint FROM ours),"
+				   " (SELECT coalesce(string_agg(pid::text, ', '), '') FROM held"
+				   " WHERE pid <> pg_backend_pid())", schema);
+	return sql;
+}
+
+/*
+ * While a broken connection is not closed, its session keeps the lock.  TCP_USER_TIMEOUT
+ * counts for what we have not acknowledged, and for keepalives, too.  A silent client is
+ * asked first after keepalives_idle, which can be 32767 s at most.
+ */
+static void
+outlive_us(void)
+{
+	int64_t		seconds = lease.length_us / 1000000 + OUTLIVE_S;
+	const char *values[] = {
+		text("%" PRId64 "s", seconds), text("%" PRId64 "s", between(1, seconds, 32767)), "10s"
+	};
+
+	PQclear(query(conn, EXIT_OURS, "SELECT set_config('tcp_user_timeout', $1, false),"
+				  " set_config('tcp_keepalives_idle', $2, false),"
+				  " set_config('tcp_keepalives_interval', $3, false)", 3, values));
+}
+
+/* ---- what the command's sessions join ---- */
+
+static bool
+is_plain(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		strchr("/-._~", c) != NULL;
+}
+
+/* TOKEN:NAME, the name as lock/join_list.h wants it. */
+static char *
+join_entry(void)
+{
+	char	   *hex = value_of(conn, "SELECT encode(convert_to($1, 'UTF8'), 'hex')", 1, &lease.name);
+	char	   *name = checked(calloc(strlen(hex) * 2 + 1, 1));
+	char	   *to = name;
+
+	for (const char *at = hex; *at != '\0'; at += 2)
+	{
+		unsigned int c;
+
+		sscanf(at, "%2x", &c);
+		if (c != 0 && is_plain((unsigned char) c))
+			*to++ = (char) c;
+		else
+			to += sprintf(to, "%%%02X", c);
+	}
+	free(hex);
+	to = text("%s:%s", token, name);
+	free(name);
+	return to;
+}
+
+/* Is the entry in the list? */
+static bool
+has_entry(const char *list, const char *entry)
+{
+	size_t		len = strlen(entry);
+
+	for (const char *at = list; (at = strstr(at, entry)) != NULL; at += len)
+	{
+		if ((at == list || at[-1] == ',') && (at[len] == '\0' || at[len] == ','))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What we were told to join ourselves, and our lock.  In PGOPTIONS, the last value counts.
+ */
+static char *
+set_environment(void)
+{
+	char	   *list = value_of(conn, "SELECT current_setting('ddblock.join')", 0, NULL);
+	char	   *entry = join_entry();
+	const char *pgoptions = getenv("PGOPTIONS");
+
+	lease.joined = has_entry(list, entry);
+	if (!lease.joined)
+		list = text("%s%s%s", list, list[0] != '\0' ? "," : "", entry);
+	if (setenv("DDBLOCK_TOKEN", token, 1) != 0 || setenv("DDBLOCK_JOIN", list, 1) != 0 ||
+		setenv("PGOPTIONS", text("%s%s-c ddblock.join=%s", pgoptions ? pgoptions : "",
+								 pgoptions && pgoptions[0] ? " " : "", list), 1) != 0)
+		die("out of memory");
+	return list;
+}
+
+/*
+ * Sessions that do not join would work without the lock, and nobody would know.  So a session
+ * that connects as ours did has to join first.
+ */
+static void
+try_to_join(const char *list)
+{
+	PGconn	   *other = connect_to_server();
+	char	   *told = value_of(other, "SELECT coalesce(current_setting('ddblock.join', true), '')", 0, NULL);
+
+	if (strcmp(told, list) != 0)
+		die("a session with our connection settings does not join the lock: \"options\" in the "
+			"connection string or in the service replace PGOPTIONS, or a pool leaves them out");
+	free(told);
+	PQfinish(other);
+}
+
+/* ---- the lease ---- */
+
+/* Time for the command to end by itself. */
+static int64_t
+grace(void)
+{
+	return between(200000, lease.length_us / 10, 5000000);
+}
+
+int64_t
+lease_end_at(void)
+{
+	return lease.deadline - grace();
+}
+
+/* Who finds that the lock is gone does not know for how long. */
+void
+lease_lose(const char *why)
+{
+	int64_t		soon = now_us() + grace();
+
+	if (lease.lost)
+		return;
+	lease.lost = true;
+	lease.deadline = soon < lease.deadline ? soon : lease.deadline;
+	say("lock \"%s\" is lost: %.*s", lease.name, (int) strcspn(why, "\n"), why);
+}
+
+/* An answer to status_sql().  A session that has joined may have made the lease longer. */
+static void
+read_status(const PGresult *result)
+{
+	int64_t		left;
+
+	if (PQresultStatus(result) != PGRES_TUPLES_OK)
+		lease_lose(PQresultErrorMessage(result));
+	else if (PQgetisnull(result, 0, 0))
+		lease_lose("the server does not hold it any more");
+	else
+	{
+		left = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+		if (lease.length_us == 0)
+			lease.length_us = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+		lease.deadline = asked_at + between(0, left, lease.length_us);
+		lease.told_at = asked_at;
+		free(lease.others);
+		lease.others = checked(strdup(PQgetvalue(result, 0, 2)));
+	}
+}
+
+static void
+read_release(const PGresult *result)
+{
+	if (PQresultStatus(result) != PGRES_TUPLES_OK)
+		lease_lose(PQresultErrorMessage(result));
+	else if (strcmp(PQgetvalue(result, 0, 0), "t") != 0)
+		lease_lose("the server does not hold it any more");
+	else
+		lease.released = true;
+}
+
+/* Asks, and waits for the answer. */
+static PGresult *
+ask_status(void)
+{
+	const char *values[] = {lease.name, token};
+
+	asked_at = now_us();
+	return query(conn, EXIT_OURS, status_sql(), 2, values);
+}
+
+void
+lease_take(const lease_wish *wish)
+{
+	PGresult   *result;
+
+	dbname = wish->dbname;
+	lease.name = wish->name;
+	conn = connect_to_server();
+	prepare_session();
+	/* Who may not ask should not take the lock. */
+	PQclear(ask_status());
+	if (!acquire(wish))
+	{
+		say("lock \"%s\" is not free", lease.name);
+		exit(wish->busy_status);
+	}
+	try_to_join(set_environment());
+	result = ask_status();
+	read_status(result);
+	PQclear(result);
+	if (lease.lost)
+		exit(EXIT_LOST);
+	outlive_us();
+	if (PQsetnonblocking(conn, 1) != 0)
+		die("%s", PQerrorMessage(conn));
+}
+
+/* ---- while the command runs, and after: we wait for nobody ---- */
+
+/* Returns when there is something to do for who does nothing else: when it is answered. */
+static int64_t
+send_question(question which, const char *sql, int count, const char *const *values)
+{
+	asked = which;
+	asked_at = now_us();
+	if (PQsendQueryParams(conn, sql, count, NULL, values, NULL, NULL, 0))
+		return INT64_MAX;
+	lease_lose(PQerrorMessage(conn));
+	return 0;
+}
+
+int64_t
+lease_ask(int64_t interval_us)
+{
+	const char *values[] = {lease.name, token};
+
+	if (lease.lost || asked != NOTHING)
+		return lease.lost ? 0 : INT64_MAX;
+	if (now_us() < asked_at + interval_us)
+		return asked_at + interval_us;
+	return send_question(STATUS, status_sql(), 2, values);
+}
+
+int64_t
+lease_release(void)
+{
+	if (lease.lost || asked != NOTHING)
+		return lease.lost ? 0 : INT64_MAX;
+	return send_question(RELEASE, text("SELECT %s.ddb_lock_release($1)", schema), 1, &lease.name);
+}
+
+int
+lease_socket(void)
+{
+	return lease.lost ? -1 : PQsocket(conn);
+}
+
+/* The answer is whole when the server is ready for the next question. */
+void
+lease_read(void)
+{
+	if (lease.lost)
+		return;
+	if (!PQconsumeInput(conn) || PQflush(conn) < 0)
+	{
+		lease_lose(PQerrorMessage(conn));
+		return;
+	}
+	while (!PQisBusy(conn) && asked != NOTHING)
+	{
+		PGresult   *next = PQgetResult(conn);
+
+		if (next == NULL)
+		{
+			if (asked == STATUS)
+				read_status(answer);
+			else
+				read_release(answer);
+			asked = NOTHING;
+		}
+		PQclear(answer);
+		answer = next;
+	}
+}
+
+void
+lease_close(void)
+{
+	PQfinish(conn);
+}
