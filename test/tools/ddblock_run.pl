@@ -1,6 +1,6 @@
 # Flyway, goose and sqitch under ddblock-run, as doc/migrations.md says: migrations without
-# a lock of their own, and kill -9 at ten (MOMENTS) moments.  DDBLOCK_RUN="goose sqitch" picks
-# some tools.
+# a lock of their own, and kill -9 at ten (MOMENTS) moments, spread over the time of a whole
+# run.  DDBLOCK_RUN="goose sqitch" picks some tools.
 
 use DDBLock::Test;
 use DDBLock::Tools;
@@ -19,6 +19,7 @@ my ($one, $two) = work_clusters();
 my $dir = PostgreSQL::Test::Utils::tempdir_short();
 @ENV{qw(SQITCH_FULLNAME SQITCH_EMAIL)} = ('Tester', 'tester@example.org');
 
+my $told = 0;
 my %project = (
 	flyway => sub {
 		mkdir "$dir/flyway" or die;
@@ -69,10 +70,23 @@ sub run_tool
 		env => { PGHOST => '127.0.0.1', PGPORT => $node->port, PGDATABASE => $db, PGUSER => user, PGOPTIONS => '' });
 }
 
+# sqitch is told of the change that its psql has committed without it.
+sub tell_sqitch
+{
+	my ($db) = @_;
+	my $change = { 0 => 'orders', 1 => 'first' }->{ orders($one, $db) } // return;
+
+	return if (($one->psql($db, "SELECT 1 FROM sqitch.changes WHERE change = '$change'"))[1] // '') eq '1';
+	system("cd '$dir/sqitch' && sqitch deploy --log-only --to-change $change '" . url($one, $db, 'db:pg') . "' >>$dir/log 2>&1") == 0
+	  or die slurp_file("$dir/log");
+	$told++;
+	return;
+}
+
 # Whoever is killed at some moment: what is left commits nothing beside the other cluster.
 sub killed_ok
 {
-	my ($tool, $whom, $kill) = @_;
+	my ($tool, $took, $whom, $kill) = @_;
 	my (@together, @failed);
 	my $worked = 0;
 
@@ -81,28 +95,19 @@ sub killed_ok
 		my $db = new_shop("${tool}_${whom}_$moment");
 		my $run = run_tool($tool, $one, $db, "${tool}_${whom}_${moment}_1");
 		my $other;
-		my $tries = 0;
 
-		Time::HiRes::sleep($moment * 0.25 + ($tool eq 'flyway' ? 1 : 0));
+		Time::HiRes::sleep($took * $moment / ($moments + 1));
 		$other = run_tool($tool, $two, $db, "${tool}_${whom}_${moment}_2");
 		$kill->($run, $db);
 		push @failed, "$moment: " . $other->output if $other->status != 0;
 		$run->status;
 		recovered($one);
-		# sqitch must be told what its psql has done without it
-		until (orders($one, $db) eq '1' || $tries++ == 3)
-		{
-			my $again = run_tool($tool, $one, $db, "${tool}_${whom}_${moment}_again_$tries");
-
-			next if $again->status == 0 || $tool ne 'sqitch';
-			foreach my $change (qw(orders first))
-			{
-				system('sqitch', '--chdir', "$dir/sqitch", 'deploy', '--log-only', '--to-change', $change,
-					url($one, $db, 'db:pg')) if orders($one, $db) ne '' && $again->output =~ /already exists/;
-				last;
-			}
-		}
-		push @failed, "$moment: " . orders($one, $db) . ' rows' if orders($one, $db) ne '1' || orders($two, $db) ne '1';
+		# The next run goes on where the killed one, or its server processes, have ended.
+		wait_for { $one->safe_psql('postgres', 'SELECT count(*) FROM ddb_locks') eq '0' } 'the end of what was left';
+		tell_sqitch($db) if $tool eq 'sqitch';
+		my $again = run_tool($tool, $one, $db, "${tool}_${whom}_${moment}_again");
+		push @failed, "$moment, again: " . $again->output if $again->status != 0;
+		push @failed, "$moment: " . orders($_, $db) . ' rows in ' . $_->name foreach grep { orders($_, $db) ne '1' } $one, $two;
 		push @together, map { "$moment: $_" }
 		  DDBLock::Tools::_together([ work($one, "$db v\\d") ], [ work($two, "$db v\\d") ]);
 		$worked++ if work($one, "$db v\\d");
@@ -123,13 +128,27 @@ sub kill_server_process
 	return;
 }
 
+# How long it takes if nobody disturbs it
+sub time_of
+{
+	my ($tool) = @_;
+	my $began = Time::HiRes::time();
+	my $run = run_tool($tool, $one, new_shop("${tool}_alone"), "${tool}_alone");
+
+	is($run->status, 0, "$tool alone succeeds") or diag($run->output);
+	note("$tool: a run takes " . since($began));
+	return Time::HiRes::time() - $began;
+}
+
 foreach my $tool (@tools)
 {
 	$project{$tool}->();
+	my $took = time_of($tool);
 	migrations_ok($tool, sub { run_tool($tool, @_) }, again => $tool ne 'sqitch', lost => qr/lock "migrate\/shop" is lost/);
-	killed_ok($tool, 'wrapper', sub { $_[0]->kill });
-	killed_ok($tool, 'tool', sub { my @children = $_[0]->children; kill 'KILL', @children if @children });
-	killed_ok($tool, 'backend', \&kill_server_process);
+	killed_ok($tool, $took, 'wrapper', sub { $_[0]->kill });
+	killed_ok($tool, $took, 'tool', sub { my @children = $_[0]->children; kill 'KILL', @children if @children });
+	killed_ok($tool, $took, 'backend', \&kill_server_process);
 }
+note("sqitch was told of $told changes") if $project{sqitch};
 nothing_held_ok;
 done_testing;

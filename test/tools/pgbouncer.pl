@@ -14,7 +14,7 @@ write_file("$dir/users", '"' . user . qq{" ""\n});
 # A pool of one connection to the cluster
 sub bouncer
 {
-	my ($node, $mode) = @_;
+	my ($node, $mode, $line) = @_;
 	my $port = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1)->sockport;
 	my $name = join '_', 'bouncer', $mode, $node->name, $port;
 	my ($host, $server) = ($node->host, $node->port);
@@ -28,7 +28,8 @@ unix_socket_dir =
 auth_type = trust
 auth_file = $dir/users
 pool_mode = $mode
-default_pool_size = 1
+default_pool_size = @{[ $line ? 9 : 1 ]}
+@{[ $line // '' ]}
 INI
 	my $run = start($name, [ 'pgbouncer', $config ]);
 
@@ -91,6 +92,25 @@ $db = new_shop('forgotten');
 is(client($pool, 'forgotten', $acquire)->status, 0, 'session pooling: a client forgets a lock');
 wait_for { client($far, 'found', $try)->status == 0 && is_released('migrate/shop') } 'its release';
 pass('... DISCARD ALL releases it');
+
+# ddblock-run: the pool passes on no options, so nothing runs that would not join.
+$db = new_shop('command');
+foreach (['application_name_add_host = 0', qr/unsupported startup parameter/], ['ignore_startup_parameters = options', qr/does not join the lock/])
+{
+	my ($line, $why) = @$_;
+	my $command = bouncer($one, 'session', $line);
+	my $run = start("command_$command->{run}{pid}", [ 'ddblock-run', '-d', "$command->{url}/$db", 'migrate/shop', 'touch', "$dir/unguarded" ]);
+
+	is($run->status, 125, "session pooling, $line: ddblock-run refuses") or diag($run->output);
+	like($run->output, $why, '... it says why');
+	$run = start("direct_$command->{run}{pid}", [ 'ddblock-run', '-d', url($one, $db, 'postgresql'), 'migrate/shop', 'sh', '-c',
+			qq{PGOPTIONS= psql -XAt -v ON_ERROR_STOP=1 -d '$command->{url}/$db' -c "SELECT ddb_lock_join('migrate/shop', \$DDBLOCK_TOKEN)" -c "SELECT ddb_lock_require('migrate/shop') = \$DDBLOCK_TOKEN"} ],
+		env => { PGOPTIONS => '' });
+	is($run->status, 0, '... connected directly, with ddb_lock_join() in the session, it works') or diag($run->output);
+	like($run->output, qr/^t$/m, '... the session has joined');
+	$command->{run}->kill;
+}
+ok(!-e "$dir/unguarded", '... nothing has run');
 
 # Transaction pooling
 ($pool, $far) = mode_ok('transaction', $xact);
