@@ -34,6 +34,8 @@
 #	make bench		measurements
 #	make hot-lock	how fast sessions pass one lock on, how long others wait for it:
 #					DURATION=10 seconds for each situation, HOLD=25 for the last
+#	make beside-java	own locks of 16 sessions, and of 16 threads with Amazon's client:
+#					DURATION=10 seconds for each turn; wants Maven and a JDK
 #	make sharing	what shared locks and semaphores cost, how long one waits for
 #					them: DURATION=30 seconds of the last situation
 #	make setup		only installs what the above need
@@ -112,7 +114,8 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock sharing bench list-regress \
+.PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock \
+	beside-java sharing bench list-regress \
 	list-isolation check-versions check-setup check-monitoring check-tools check-timeline dist \
 	aws-credentials check-packages check-old-version $(CHECKS)
 
@@ -185,6 +188,11 @@ aws-credentials: setup
 
 hot-lock: setup
 	@DURATION=$(DURATION) TAP=test/measure/hot-lock.pl test/in-copy test/check-tap
+
+beside-java: setup
+	@test/clients/fetch java
+	@DDBLOCK_TOOLS="$${XDG_CACHE_HOME:-$$HOME/.cache}/ddblock/clients" DURATION=$(DURATION) \
+		TAP=test/measure/beside-java.pl test/in-copy test/check-tap
 
 sharing: setup
 	@DURATION=$(DURATION) TAP=test/measure/sharing.pl test/in-copy test/check-tap

@@ -1,0 +1,116 @@
+# DDBLock::Client: another lock client (test/clients), as a process that is told what to do.
+
+=pod
+
+=head1 NAME
+
+DDBLock::Client - another client of the lock table
+
+=head1 METHODS
+
+=over
+
+=item DDBLock::Client::missing($kind)
+
+Says why there is no such client (C<java>); undef if there is.
+
+=item DDBLock::Client->start($kind, $url, @arguments)
+
+=item $client->send($command), $client->result
+
+A command, and the line that answers it. The clients' sources list the commands.
+
+=item $client->ask($command)
+
+Send and result.
+
+=item $client->stop, $client->kill
+
+Ends it: with the end of its input, or by SIGKILL.
+
+=back
+
+=cut
+
+package DDBLock::Client;
+
+use strict;
+use warnings;
+
+use IO::Handle;
+use IPC::Open2 qw(open2);
+
+my %command = (java => [ 'java', '-XX:-UsePerfData', '-cp', '%s:%s/*', 'Client' ]);
+
+sub _folder { return ($ENV{DDBLOCK_TOOLS} // '') . "/$_[0]"; }
+
+sub missing
+{
+	my ($kind) = @_;
+
+	return -f _folder($kind) . '/version' ? undef : "the client $kind is missing: see test/clients/fetch";
+}
+
+sub start
+{
+	my ($class, $kind, @arguments) = @_;
+	my $folder = _folder($kind);
+	my @command = map { s/%s/$folder/gr } @{ $command{$kind} };
+	my $self = bless { kind => $kind }, $class;
+
+	$self->{pid} = open2($self->{from}, $self->{to}, @command, @arguments);
+	return $self;
+}
+
+sub send
+{
+	my ($self, $command) = @_;
+
+	$self->{command} = $command;
+	$self->{to}->print("$command\n");
+	$self->{to}->flush;
+	return;
+}
+
+sub result
+{
+	my ($self) = @_;
+	my $line = readline $self->{from};
+
+	die "$self->{kind}: $self->{command}: no answer\n" unless defined $line;
+	chomp $line;
+	return $line;
+}
+
+sub ask
+{
+	my ($self, $command) = @_;
+
+	$self->send($command);
+	return $self->result;
+}
+
+sub _end
+{
+	my ($self) = @_;
+	my $pid = delete $self->{pid} // return;
+
+	close $self->{to};
+	waitpid $pid, 0;
+	return;
+}
+
+sub stop { my ($self) = @_; $self->_end; return; }
+sub kill { my ($self) = @_; kill 'KILL', $self->{pid}; $self->_end; return; }
+
+# Also if the test dies.
+sub DESTROY
+{
+	my ($self) = @_;
+	local ($?, $@, $!);
+
+	$self->kill if $self->{pid};
+	return;
+}
+
+1;
