@@ -37,7 +37,7 @@ append_to_file("$dir/own.sql", "SELECT ddb_lock_acquire('own ' || :client_id);\n
 
 my $double = new_double();
 my $node = new_cluster('three_ms', through => $double, %conf);
-my $java = DDBLock::Client->start('java', $double->url);
+my $java = DDBLock::Client->start('java', $double->url, 20000, 5000);
 
 $node->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
 $double->fault('late_reply', delay_ms => $DELAY_MS, count => -1);
@@ -46,7 +46,7 @@ $double->clear_faults;
 $_->stop foreach $java, $node;
 
 $node = new_cluster('local', %conf, table => 1);
-$java = DDBLock::Client->start('java', dynamodb->url);
+$java = DDBLock::Client->start('java', dynamodb->url, 20000, 5000);
 my $bare = bare_client();
 compare('DynamoDB Local', ddblock => sub { ddblock($node) }, Java => sub { java($java) },
 	'bare sockets' => sub { bare($bare) });

@@ -12,7 +12,7 @@ DDBLock::Client - another client of the lock table
 
 =item DDBLock::Client::missing($kind)
 
-Says why there is no such client (C<java>); undef if there is.
+Says why there is no such client (C<java>: Amazon's, C<go>: dynamolock); undef if there is.
 
 =item DDBLock::Client->start($kind, $url, @arguments)
 
@@ -40,7 +40,9 @@ use warnings;
 use IO::Handle;
 use IPC::Open2 qw(open2);
 
-my %command = (java => [ 'java', '-XX:-UsePerfData', '-cp', '%s:%s/*', 'Client' ]);
+my %command = (
+	java => [ 'java', '-XX:-UsePerfData', '-cp', '%s:%s/*', 'Client' ],
+	go => ['%s/client']);
 
 sub _folder { return ($ENV{DDBLOCK_TOOLS} // '') . "/$_[0]"; }
 
