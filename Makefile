@@ -18,6 +18,8 @@
 #	make check-tools	doc/migrations.md with pg_cron, PgBouncer, Alembic, Flyway,
 #					goose and sqitch: TAP=test/tools/goose.pl; TOOLS_REQUIRED=1
 #					fails if one is missing
+#	make interop	Amazon's lock client for Java and dynamolock (Go) on one lock table with
+#					ddblock: TAP=test/clients/java.pl; wants Maven, a JDK, and Go 1.21
 #	make check-timeline	test/timeline, and the pictures that it drew for doc
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
@@ -116,7 +118,7 @@ endif
 
 .PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock \
 	beside-java sharing bench list-regress \
-	list-isolation check-versions check-setup check-monitoring check-tools check-timeline dist \
+	list-isolation check-versions check-setup check-monitoring check-tools interop check-timeline dist \
 	aws-credentials check-packages check-old-version $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
@@ -158,6 +160,11 @@ check-tools:
 	@test/setup tools
 	@DDBLOCK_TOOLS="$${XDG_CACHE_HOME:-$$HOME/.cache}/ddblock/tools" \
 		test/in-copy test/run-checks $@
+
+interop: setup
+	@test/clients/fetch java go
+	@DDBLOCK_TOOLS="$${XDG_CACHE_HOME:-$$HOME/.cache}/ddblock/clients" \
+		TAP="$(or $(TAP),$(wildcard test/clients/*.pl))" test/in-copy test/run-checks check-tap
 
 simulate: setup
 	@test/in-copy test/simulator/run --jobs=$(or $(JOBS),2) \

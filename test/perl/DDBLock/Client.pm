@@ -20,6 +20,10 @@ Says why there is no such client (C<java>: Amazon's, C<go>: dynamolock); undef i
 
 A command, and the line that answers it. The clients' sources list the commands.
 
+=item $client->busy
+
+Whether the answer has not come yet.
+
 =item $client->ask($command)
 
 Send and result.
@@ -27,6 +31,10 @@ Send and result.
 =item $client->stop, $client->kill
 
 Ends it: with the end of its input, or by SIGKILL.
+
+=item DDBLock::Client::kill_cluster($node)
+
+Ends all processes of a cluster by SIGKILL, none of which can do anything before it.
 
 =back
 
@@ -38,7 +46,10 @@ use strict;
 use warnings;
 
 use IO::Handle;
+use IO::Select;
 use IPC::Open2 qw(open2);
+
+use PostgreSQL::Test::Utils qw(slurp_file);
 
 my %command = (
 	java => [ 'java', '-XX:-UsePerfData', '-cp', '%s:%s/*', 'Client' ],
@@ -74,6 +85,8 @@ sub send
 	return;
 }
 
+sub busy { my ($self) = @_; return !IO::Select->new($self->{from})->can_read(0); }
+
 sub result
 {
 	my ($self) = @_;
@@ -102,8 +115,19 @@ sub _end
 	return;
 }
 
+sub kill_cluster
+{
+	my ($node) = @_;
+	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+
+	CORE::kill('STOP', $postmaster);
+	CORE::kill('KILL', split ' ', scalar qx(ps -o pid= --ppid $postmaster));
+	$node->kill9;
+	return;
+}
+
 sub stop { my ($self) = @_; $self->_end; return; }
-sub kill { my ($self) = @_; kill 'KILL', $self->{pid}; $self->_end; return; }
+sub kill { my ($self) = @_; CORE::kill('KILL', $self->{pid}); $self->_end; return; }
 
 # Also if the test dies.
 sub DESTROY
