@@ -13,16 +13,15 @@ foreach my $kind (qw(go java))
 	plan skip_all => $missing;
 }
 
-my $LEASE = 3;
 my $SECONDS = 20;
 my $dir = PostgreSQL::Test::Utils::tempdir();
-my @clusters = map { new_cluster($_, conf => "ddblock.lease_duration = '${LEASE}s'\n") } qw(one two);
+my @clusters = map { new_cluster($_) } qw(one two);
 my @others = (
 	[ 'Java', 'java', 'wait=1 refresh=20' ],
 	[ 'Java, keeping items', 'java', 'wait=1 refresh=20 keep' ],
 	[ 'dynamolock', 'go', 'wait=1 refresh=20' ],
 	[ 'dynamolock, deleting items', 'go', 'wait=1 refresh=20 delete' ]);
-my @clients = map { DDBLock::Client->start($_->[1], dynamodb->url, 1000 * $LEASE, 1000) } @others;
+my @clients = map { DDBLock::Client->start($_->[1], dynamodb->url, 20_000, 5000) } @others;
 
 foreach my $node (@clusters)
 {
@@ -46,15 +45,15 @@ foreach my $node (@clusters)
 }
 
 # Each grant as [ who, since, until ], in the order of their beginning. The first clients of
-# @others take part; $meanwhile is called again and again.
+# @others take part, and hold the lock for about $hold_ms; $meanwhile is called again and again.
 sub grants
 {
-	my ($lock, $seconds, $sessions, $clients, $meanwhile) = @_;
+	my ($lock, $seconds, $sessions, $clients, $hold_ms, $meanwhile) = @_;
 	my @grants;
 	my $end = time + $seconds;
 
 	$_->[0]->send("CALL contend('$lock', $seconds, '$_->[1]')") foreach @$sessions;
-	$clients[$_]->send("contend $lock $seconds $dir/$lock.$_ $others[$_][2]") foreach 0 .. $clients - 1;
+	$clients[$_]->send("contend $lock $seconds $dir/$lock.$_ $hold_ms $others[$_][2]") foreach 0 .. $clients - 1;
 	while (time < $end + 2)
 	{
 		$meanwhile->();
@@ -111,7 +110,7 @@ sub delete_if
 }
 
 my @sessions = map { my $node = $_; map { [ session($node), $_ ] } '', '', '_shared' } @clusters;
-my @grants = grants('hot', $SECONDS, \@sessions, scalar @others,
+my @grants = grants('hot', $SECONDS, \@sessions, scalar @others, 10,
 	sub { delete_if('hot', 'attribute_exists(isReleased)') });
 my %count;
 $count{ $_->[0] }++ foreach @grants;
@@ -122,9 +121,9 @@ foreach my $who ((map { $_->[0] } @others), map { ($_, $_ . '_shared') } qw(one 
 }
 is(join("\n", overlaps(@grants)), '', 'nobody got it while another one had it');
 
-# The same, and somebody deletes Java's item while Java holds the lock: this test would notice.
+# The same, and somebody deletes Java's item while Java holds the lock: this test notices.
 @sessions = map { [ session($_), '' ] } @clusters;
-@grants = grants('broken', 3, \@sessions, 1,
+@grants = grants('broken', 5, \@sessions, 1, 1000,
 	sub { delete_if('broken', 'begins_with(ownerName, :java)', ':java' => { S => 'java' }) });
 cmp_ok(scalar overlaps(@grants), '>', 0, 'when a held item is deleted, two have the lock');
 

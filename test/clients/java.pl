@@ -10,7 +10,7 @@ if (my $missing = DDBLock::Client::missing('java'))
 	plan skip_all => $missing;
 }
 
-my $LEASE = 3;
+my $LEASE = 8;
 my $LOOK = 'refresh=50';
 my %conf = (conf => "ddblock.lease_duration = '${LEASE}s'\n");
 my ($one, $two, $doomed) = map { new_cluster($_, %conf) } qw(one two doomed);
@@ -22,10 +22,10 @@ my $last_session = session($doomed);
 my %java = map { $_ => java() } '', 'keep';
 my ($dying, $dying_too) = (java(), java());
 
-sub java { return DDBLock::Client->start('java', $_[0] // dynamodb->url, 1000 * $LEASE, 1000); }
+sub java { return DDBLock::Client->start('java', $_[0] // dynamodb->url, 1000 * $LEASE, 2000); }
 sub owner { return (dynamodb->item($_[0]) // {})->{ownerName}{S}; }
 sub data { my ($name) = @_; return dynamodb->item($name)->{data}{B}; }
-sub longer_than_the_lease { sleep 1.4 * $LEASE; return; }
+sub longer_than_the_lease { sleep 1.25 * $LEASE; return; }
 
 # What decides who holds it is as it was; who holds it may have renewed it.
 sub unharmed_ok
@@ -95,15 +95,23 @@ is(dynamodb->item('passkeep')->{isReleased}{S}, '1', 'or marks it');
 is($java{$_}->ask("acquire new/java$_ $_"), 'held', 'Java creates a lock') foreach keys %java;
 is($sql->query_safe("SELECT ddb_lock_try_acquire('new/java$_')"), '', '... that a session does not get') foreach keys %java;
 is($java{$_}->ask("release new/java$_"), 'released', '... until Java has released it') foreach keys %java;
-cmp_ok($sql->query_safe("SELECT ddb_lock_acquire('new/java$_')"), '>', 0, '... and then it does') foreach keys %java;
+is($sql->query_safe("SELECT ddb_lock_try_acquire('new/java$_') > 0, ddb_lock_release('new/java$_')"), 't|t', '... and then it does')
+  foreach keys %java;
 
 #
 # Data: of a holder; kept, replaced and removed
 #
 is($java{keep}->ask('acquire data keep data=java1'), 'held', 'Java holds a lock with data');
 is($sql->query_safe(q{SELECT convert_from(data, 'UTF8') FROM ddb_lock_info('data')}), 'java1', '... which ddblock shows');
-is($java{keep}->ask('heartbeat data 9000 java2'), 'sent', 'Java changes data and lease by a heartbeat');
-is($sql->query_safe(q{SELECT convert_from(data, 'UTF8'), lease FROM ddb_lock_info('data')}), 'java2|00:00:09', '... which ddblock shows');
+
+# ... until its next heartbeat, which is the client's own.
+wait_for
+{
+	$java{keep}->ask('heartbeat data 9000 java2') eq 'sent'
+	  && $sql->query_safe(q{SELECT convert_from(data, 'UTF8'), lease FROM ddb_lock_info('data')}) eq 'java2|00:00:09';
+}
+'what Java changes by a heartbeat';
+pass('... which changes data and lease');
 $java{keep}->ask('release data');
 ok(data('data'), 'its release leaves the data');
 $sql->query_safe(q{SELECT ddb_lock_acquire('data')});
@@ -210,7 +218,7 @@ longer_than_the_lease;
 ok($_->[1]->busy, "\"$_->[0]\" is waited for while its holder lives") foreach @waiting;
 
 my %lease = map { $_->[0] => $LEASE } @waiting;
-$lease{killed1} = 2 * $LEASE;
+$lease{killed1} = 1.5 * $LEASE;
 is($dying->ask("heartbeat killed1 ${\ (1000 * $lease{killed1}) } old"), 'sent', "Java's last heartbeat makes its lease longer");
 my $killed = time;
 $_->kill foreach $dying, $dying_too;
@@ -230,8 +238,8 @@ foreach my $wait (@waiting)
 	my ($name, $waiter) = @$wait;
 
 	like($waiter->result, qr/^(held|\d+)$/, "\"$name\" is taken over");
-	cmp_ok($got{$name}, '>', $lease{$name} - 1.1, '... not before its lease is over');
-	cmp_ok($got{$name}, '<', $lease{$name} + 5, '... and not much later');
+	cmp_ok($got{$name}, '>', $lease{$name} - 0.4 * $LEASE, '... not before its lease is over');
+	cmp_ok($got{$name}, '<', $lease{$name} + $LEASE, '... and not much later');
 	note(sprintf '"%s": %.2f s', $name, $got{$name});
 }
 is($waiting[3][1]->ask('data killed4'), 'old', 'Java has kept data that a session wrote');
@@ -248,20 +256,22 @@ is(dynamodb->item('killed7')->{shared}{M}{total}{N}, 1, '... and the dead permit
 # How often Java looks
 #
 $sql->query_safe(q{SELECT ddb_lock_acquire('looks')});
-foreach my $look ([ 'refresh=100', 25, 31 ], [ '', 3, 4 ])
+foreach my $look ([ 'refresh=100', 0.1, 10 ], [ '', 1, 3 ])
 {
-	my ($options, $least, $most) = @$look;
+	my ($options, $period, $looks) = @$look;
 	my $java = java(proxy->url);
 
+	proxy->reset_counts;
 	$java->send("acquire looks $options");
 	wait_for { proxy->forwarded('GetItem') > 0 } 'its first look';
-	sleep 3;
-	my $looks = proxy->forwarded('GetItem');
-	ok($looks >= $least - 10 * ($most > 10) && $looks <= $most, 'Java looks every ' . ($options || 'second')) or diag("$looks times");
-	note("$looks reads in 3 s");
+	my $since = time;
+	wait_for { proxy->forwarded('GetItem') > $looks } 'its last look';
+	my $took = time - $since;
+	cmp_ok($took, '>', 0.9 * $looks * $period, 'Java looks no more often than every ' . ($options || 'second'));
+	cmp_ok($took, '<', 0.9 * $looks, '... but more often than every second') if $period < 1;
+	note(sprintf '%d reads in %.2f s', $looks, $took);
 	ok($java->busy, '... and waits');
 	$java->kill;
-	proxy->reset_counts;
 }
 
 # What ends as sessions do: in order.

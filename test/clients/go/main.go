@@ -7,9 +7,10 @@
 //	                           refresh=MS, delete (the item, when the lock is released), data=TEXT
 //	release NAME               "released", or why not
 //	data NAME                  the data of a lock that is held
-//	contend NAME SECONDS FILE [OPTION ...]  acquires and releases in turn, writes to the file when
-//	                           it held the lock, "SINCE UNTIL" in microseconds; "GRANTS LOST", the
-//	                           latter being locks that were no longer there to release
+//	contend NAME SECONDS FILE HOLD_MS [OPTION ...]  acquires, holds for about as long, and
+//	                           releases, in turn; writes to the file when it held the lock, "SINCE
+//	                           UNTIL" in microseconds; "GRANTS LOST", the latter being locks that
+//	                           were no longer there to release
 package main
 
 import (
@@ -73,7 +74,7 @@ func acquire(name string, words []string) (*dynamolock.Lock, error) {
 }
 
 // What it cannot get, or cannot read, it tries again.
-func contend(name string, seconds string, path string, words []string) string {
+func contend(name string, seconds string, path string, holdMs int, words []string) string {
 	grants, lost := 0, 0
 	file, err := os.Create(path)
 	fatal(err)
@@ -85,7 +86,7 @@ func contend(name string, seconds string, path string, words []string) string {
 			continue
 		}
 		since := time.Now().UnixMicro()
-		time.Sleep(time.Duration(5+rand.Intn(10)) * time.Millisecond)
+		time.Sleep(time.Duration(holdMs/2+rand.Intn(holdMs)) * time.Millisecond)
 		fmt.Fprintln(file, since, time.Now().UnixMicro())
 		grants++
 		if released, err := locks.ReleaseLockWithContext(context.Background(), lock); err != nil || !released {
@@ -113,7 +114,7 @@ func obey(words []string) string {
 	case "data":
 		return string(held[words[1]].Data())
 	case "contend":
-		return contend(words[1], words[2], words[3], words[4:])
+		return contend(words[1], words[2], words[3], number(words[4]), words[5:])
 	}
 	fatal(fmt.Errorf("no such command: %s", words[0]))
 	return ""

@@ -13,9 +13,10 @@
  *	data NAME					the data of a lock that is held
  *	look NAME					who holds it: "OWNER LEASE_MS", or "free"
  *	list						the names of all items, sorted
- *	contend NAME SECONDS FILE [OPTION ...]	acquires and releases in turn, writes to the file when
- *								it held the lock, "SINCE UNTIL" in microseconds; "GRANTS LOST",
- *								the latter being locks that were no longer there to release
+ *	contend NAME SECONDS FILE HOLD_MS [OPTION ...]	acquires, holds for about as long, and releases,
+ *								in turn; writes to the file when it held the lock, "SINCE UNTIL"
+ *								in microseconds; "GRANTS LOST", the latter being locks that were
+ *								no longer there to release
  *	pairs THREADS SECONDS		each thread acquires and releases a lock of its own in turn;
  *								"PAIRS SECONDS REQUESTS"
  */
@@ -166,7 +167,8 @@ public class Client
 	/* What it cannot get, or cannot read, it tries again. */
 	private String contend(String[] words) throws Exception
 	{
-		AcquireLockOptions options = options(words, 4);
+		AcquireLockOptions options = options(words, 5);
+		int holdMs = Integer.parseInt(words[4]);
 		long end = System.nanoTime() + (long) (Double.parseDouble(words[2]) * 1e9);
 		int grants = 0;
 		int lost = 0;
@@ -180,7 +182,7 @@ public class Client
 					LockItem lock = locks.acquireLock(options);
 					long since = nowUs();
 
-					Thread.sleep(ThreadLocalRandom.current().nextInt(5, 15));
+					Thread.sleep(ThreadLocalRandom.current().nextInt(holdMs / 2, holdMs * 3 / 2));
 					file.println(since + " " + nowUs());
 					grants++;
 					lost += locks.releaseLock(lock) ? 0 : 1;
