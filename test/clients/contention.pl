@@ -50,8 +50,9 @@ sub grants
 {
 	my ($lock, $seconds, $sessions, $clients, $hold_ms, $meanwhile) = @_;
 	my @grants;
-	my $end = time + $seconds;
 
+	$_->ready foreach @clients;
+	my $end = time + $seconds;
 	$_->[0]->send("CALL contend('$lock', $seconds, '$_->[1]')") foreach @$sessions;
 	$clients[$_]->send("contend $lock $seconds $dir/$lock.$_ $hold_ms $others[$_][2]") foreach 0 .. $clients - 1;
 	while (time < $end + 2)

@@ -20,7 +20,7 @@ my $last_session = session($doomed);
 
 # One that behaves as the client does by default, and one that keeps items.
 my %java = map { $_ => java() } '', 'keep';
-my ($dying, $dying_too) = (java(), java());
+my ($dying, $dying_too, @heirs) = map { java() } 1 .. 4;
 
 sub java { return DDBLock::Client->start('java', $_[0] // dynamodb->url, 1000 * $LEASE, 2000); }
 sub owner { return (dynamodb->item($_[0]) // {})->{ownerName}{S}; }
@@ -204,8 +204,8 @@ my @waiting = (
 	[ 'killed1', session($one), 'SELECT ddb_lock_acquire_shared' ],
 	[ 'killed2', session($two), 'SELECT ddb_lock_acquire' ],
 	[ 'killed3', session($one), 'SELECT ddb_lock_acquire' ],
-	[ 'killed4', java(), '', "$LOOK keepdata" ],
-	[ 'killed5', java(), 'keep', "$LOOK keep data=new" ],
+	[ 'killed4', $heirs[0], '', "$LOOK keepdata" ],
+	[ 'killed5', $heirs[1], 'keep', "$LOOK keep data=new" ],
 	[ 'killed6', $java{''}, '', $LOOK ],
 	[ 'killed7', $java{keep}, 'keep', "$LOOK keep" ]);
 foreach my $wait (@waiting)
@@ -261,6 +261,7 @@ foreach my $look ([ 'refresh=100', 0.1, 10 ], [ '', 1, 3 ])
 	my ($options, $period, $looks) = @$look;
 	my $java = java(proxy->url);
 
+	$java->ready;
 	proxy->reset_counts;
 	$java->send("acquire looks $options");
 	wait_for { proxy->forwarded('GetItem') > 0 } 'its first look';
@@ -277,6 +278,6 @@ foreach my $look ([ 'refresh=100', 0.1, 10 ], [ '', 1, 3 ])
 # What ends as sessions do: in order.
 $last_session->gone;
 $_->quit foreach $sql, $other, values %waiting, map { $_->[1] } @waiting[ 0 .. 2 ];
-$_->stop foreach values %java, map { $_->[1] } @waiting[ 3, 4 ];
+$_->stop foreach values %java, @heirs;
 nothing_held_ok;
 done_testing;

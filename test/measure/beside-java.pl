@@ -37,9 +37,9 @@ append_to_file("$dir/own.sql", "SELECT ddb_lock_acquire('own ' || :client_id);\n
 
 my $double = new_double();
 my $node = new_cluster('three_ms', through => $double, %conf);
-my $java = DDBLock::Client->start('java', $double->url, 20000, 5000);
 
 $node->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
+my $java = DDBLock::Client->start('java', $double->url, 20000, 5000);
 $double->fault('late_reply', delay_ms => $DELAY_MS, count => -1);
 compare("a server of $DELAY_MS ms", ddblock => sub { ddblock($node) }, Java => sub { java($java) });
 $double->clear_faults;

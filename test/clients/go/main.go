@@ -1,5 +1,5 @@
 // dynamolock, told on standard input what to do: a command on each line, the answer to each on
-// one line of standard output.
+// one line of standard output. It says "ready" first, when it has read from the table.
 //
 //	client URL LEASE_MS HEARTBEAT_MS
 //
@@ -133,6 +133,9 @@ func main() {
 		dynamolock.WithLeaseDuration(milliseconds(os.Args[2])),
 		dynamolock.WithHeartbeatPeriod(milliseconds(os.Args[3])))
 	fatal(err)
+	_, err = locks.Get("ready")
+	fatal(err)
+	fmt.Println("ready")
 	commands := bufio.NewScanner(os.Stdin)
 	for commands.Scan() {
 		fmt.Println(obey(strings.Fields(commands.Text())))

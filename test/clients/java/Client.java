@@ -1,6 +1,6 @@
 /*
  * Amazon's lock client, told on standard input what to do: a command on each line, the answer
- * to each on one line of standard output.
+ * to each on one line of standard output. It says "ready" first, when it has read from the table.
  *
  *	java Client URL LEASE_MS HEARTBEAT_MS
  *
@@ -91,6 +91,8 @@ public class Client
 		BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
 		Client client = new Client(args[0], Long.parseLong(args[1]), Long.parseLong(args[2]));
 
+		client.locks.getLock("ready", Optional.empty());
+		System.out.println("ready");
 		for (String line; (line = commands.readLine()) != null; )
 			System.out.println(client.obey(line.split(" ")));
 		System.exit(0);

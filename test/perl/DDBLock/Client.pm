@@ -16,6 +16,10 @@ Says why there is no such client (C<java>: Amazon's, C<go>: dynamolock); undef i
 
 =item DDBLock::Client->start($kind, $url, @arguments)
 
+=item $client->ready
+
+Waits until the client has read from the table, which must exist. So does the first command.
+
 =item $client->send($command), $client->result
 
 A command, and the line that answers it. The clients' sources list the commands.
@@ -75,10 +79,21 @@ sub start
 	return $self;
 }
 
+sub ready
+{
+	my ($self) = @_;
+
+	return if $self->{command};
+	$self->{command} = 'start';
+	$self->result eq 'ready' or die "$self->{kind} is not ready\n";
+	return;
+}
+
 sub send
 {
 	my ($self, $command) = @_;
 
+	$self->ready;
 	$self->{command} = $command;
 	$self->{to}->print("$command\n");
 	$self->{to}->flush;
