@@ -115,11 +115,9 @@ my @grants = grants('hot', $SECONDS, \@sessions, scalar @others, 10,
 	sub { delete_if('hot', 'attribute_exists(isReleased)') });
 my %count;
 $count{ $_->[0] }++ foreach @grants;
-foreach my $who ((map { $_->[0] } @others), map { ($_, $_ . '_shared') } qw(one two))
-{
-	cmp_ok($count{$who} // 0, '>', 0, "$who got the lock");
-	note("$who: " . ($count{$who} // 0) . ' grants');
-}
+my @who = ((map { $_->[0] } @others), map { ($_, $_ . '_shared') } qw(one two));
+cmp_ok($count{$_} // 0, '>', 0, "$_ got the lock") foreach @who;
+diag('grants: ' . join '; ', map { "$_ " . ($count{$_} // 0) } @who);
 is(join("\n", overlaps(@grants)), '', 'nobody got it while another one had it');
 
 # The same, and somebody deletes Java's item while Java holds the lock: this test notices.
