@@ -110,18 +110,26 @@ sub delete_if
 	return;
 }
 
-my @sessions = map { my $node = $_; map { [ session($node), $_ ] } '', '', '_shared' } @clusters;
-my @grants = grants('hot', $SECONDS, \@sessions, scalar @others, 10,
-	sub { delete_if('hot', 'attribute_exists(isReleased)') });
-my %count;
-$count{ $_->[0] }++ foreach @grants;
 my @who = ((map { $_->[0] } @others), map { ($_, $_ . '_shared') } qw(one two));
+my (@grants, %count);
+
+# On a busy machine, once may not be enough for all to get the lock.
+foreach my $round (1 .. 5)
+{
+	my @sessions = map { my $node = $_; map { [ session($node), $_ ] } '', '', '_shared' } @clusters;
+
+	push @grants, grants('hot', $SECONDS, \@sessions, scalar @others, 10,
+		sub { delete_if('hot', 'attribute_exists(isReleased)') });
+	%count = ();
+	$count{ $_->[0] }++ foreach @grants;
+	last unless grep { !$count{$_} } @who;
+}
 cmp_ok($count{$_} // 0, '>', 0, "$_ got the lock") foreach @who;
 diag('grants: ' . join '; ', map { "$_ " . ($count{$_} // 0) } @who);
 is(join("\n", overlaps(@grants)), '', 'nobody got it while another one had it');
 
 # The same, and somebody deletes Java's item while Java holds the lock: this test notices.
-@sessions = map { [ session($_), '' ] } @clusters;
+my @sessions = map { [ session($_), '' ] } @clusters;
 @grants = grants('broken', 5, \@sessions, 1, 1000,
 	sub { delete_if('broken', 'begins_with(ownerName, :java)', ':java' => { S => 'java' }) });
 cmp_ok(scalar overlaps(@grants), '>', 0, 'when a held item is deleted, two have the lock');
