@@ -154,8 +154,10 @@ command_read_signals(void)
 		if (info.ssi_signo == SIGCHLD)
 			continue;
 		ending = (int) info.ssi_signo;
-		if (runs)
-			(void) kill(-command_pid, ending);
+		if (!runs)
+			continue;
+		(void) kill(-command_pid, ending);
+		(void) kill(-command_pid, SIGCONT);	/* a stopped process takes no other signal */
 	}
 	if (runs)
 		look();

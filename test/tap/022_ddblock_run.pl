@@ -112,6 +112,13 @@ kill 'TERM', $run->{pid};
 status_ok($run, 143, 'a signal goes on to the command');
 wait_for { is_released('a') } 'the release';
 
+$run = run('a', 'sh', '-c', "touch $dir/stopped; kill -STOP \$\$; sleep 60");
+begun('stopped');
+wait_for { qx(ps -o stat= --ppid $run->{pid}) =~ /^T/ } 'a command that has stopped';
+kill 'TERM', $run->{pid};
+status_ok($run, 143, 'a signal ends a command that has stopped, too');
+wait_for { is_released('a') } 'the release';
+
 # ddblock-run is killed: its command, too; the session that has joined goes on.
 $run = run('a', 'sh', '-c', "touch $dir/killed; psql -Xc 'INSERT INTO t SELECT 1 FROM pg_sleep(3)'; touch $dir/survived");
 begun('killed');
