@@ -313,11 +313,22 @@ ask_status(void)
 	return query(conn, EXIT_OURS, status_sql(), 2, values);
 }
 
+static void
+learn_status(void)
+{
+	PGresult   *result = ask_status();
+
+	read_status(result);
+	PQclear(result);
+	if (now_us() >= lease_end_at())
+		lease_lose("the server took too long to answer");
+	if (lease.lost)
+		exit(EXIT_LOST);
+}
+
 void
 lease_take(const lease_wish *wish)
 {
-	PGresult   *result;
-
 	dbname = wish->dbname;
 	lease.name = wish->name;
 	conn = connect_to_server();
@@ -330,12 +341,9 @@ lease_take(const lease_wish *wish)
 		exit(wish->busy_status);
 	}
 	try_to_join(set_environment());
-	result = ask_status();
-	read_status(result);
-	PQclear(result);
-	if (lease.lost)
-		exit(EXIT_LOST);
+	learn_status();
 	outlive_us();
+	learn_status();				/* the command must not begin after the lease's end */
 	if (PQsetnonblocking(conn, 1) != 0)
 		die("%s", PQerrorMessage(conn));
 }
