@@ -75,7 +75,7 @@ PG_CFLAGS = -Wno-declaration-after-statement -Werror=implicit-function-declarati
 # Only the entry points are visible to the server's other libraries.
 SHLIB_LINK = -lcurl -lcrypto -lcjson -lm \
 	-Wl,--version-script=$(srcdir)/src/exports.map
-EXTRA_CLEAN = $(OBJS:.o=.d) $(PROGRAM_NAME)
+EXTRA_CLEAN = $(OBJS:.o=.d) $(PROGRAM_NAME) $(PROGRAM_NAME).d
 
 CHECKS = check-release check-floors check-warnings check-lint check-symbols \
 	check-unit check-double check-model check-simulator check-valgrind check-fuzz \

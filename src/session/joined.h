@@ -22,7 +22,8 @@ extern void JoinedCarryOutOrder(void);
 
 /*
  * The cluster holds the lock instead of this session, for at most so long.  Returns the
- * token.  After an error, neither of them holds it; nor if the session ends in between.
+ * token.  Who may not detach it keeps it; after another error neither of them holds it, nor
+ * if the session ends in between.
  */
 extern int64 JoinedDetach(const LockName *name, int64 at_most_ms);
 

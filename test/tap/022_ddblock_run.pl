@@ -114,7 +114,7 @@ wait_for { is_released('a') } 'the release';
 
 $run = run('a', 'sh', '-c', "touch $dir/stopped; kill -STOP \$\$; sleep 60");
 begun('stopped');
-wait_for { qx(ps -o stat= --ppid $run->{pid}) =~ /^T/ } 'a command that has stopped';
+wait_for { grep { $_ eq 'T' } values %{ children_of($run->{pid}) } } 'a command that has stopped';
 kill 'TERM', $run->{pid};
 status_ok($run, 143, 'a signal ends a command that has stopped, too');
 wait_for { is_released('a') } 'the release';
@@ -271,7 +271,7 @@ sub left_behind { my ($file, @program) = @_;
 	my $run = launch([ @program, 'a', 'sh', '-c', "$session until [ -e $dir/$file ]; do sleep 0.1; done; exit 7" ]);
 
 	begun($file);
-	wait_for { qx(ps -o stat= --ppid $run->{pid}) =~ /^Z/ } 'the end of the command';
+	wait_for { grep { $_ eq 'Z' } values %{ children_of($run->{pid}) } } 'the end of the command';
 	wait_for { joined('a') eq '1' } 'the session that is left';
 	return $run; }
 $run = left_behind('left_silent', 'ddblock-run', '--lease=6s');

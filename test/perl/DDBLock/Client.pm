@@ -136,7 +136,7 @@ sub kill_cluster
 	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 
 	CORE::kill('STOP', $postmaster);
-	CORE::kill('KILL', split ' ', scalar qx(ps -o pid= --ppid $postmaster));
+	CORE::kill('KILL', keys %{ DDBLock::Test::children_of($postmaster) });
 	$node->kill9;
 	return;
 }

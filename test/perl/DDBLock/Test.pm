@@ -138,7 +138,7 @@ use DDBLock::Proxy;
 use DDBLock::Session;
 
 our @EXPORT = qw(
-  dynamodb proxy new_proxy new_double new_cluster session undisturbed lose backend_pid worker_pid
+  dynamodb proxy new_proxy new_double new_cluster session undisturbed lose backend_pid worker_pid children_of
   stat_of wait_for wait_for_waiters is_released nothing_held_ok error_of
 );
 
@@ -290,6 +290,22 @@ sub worker_pid
 	);
 
 	return $pid eq '' ? undef : $pid;
+}
+
+# By process number: "T" has stopped, "Z" has ended.
+sub children_of
+{
+	my ($parent) = @_;
+	my %children;
+
+	foreach my $file (glob '/proc/[0-9]*/stat')
+	{
+		open my $stat, '<', $file or next;    # it has gone
+		my ($pid, $state, $of) = (<$stat> // '') =~ /^(\d+) \(.*\) (\S) (\d+)/s or next;
+
+		$children{$pid} = $state if $of == $parent;
+	}
+	return \%children;
 }
 
 sub stat_of

@@ -406,7 +406,7 @@ sub status
 
 sub kill { my ($self) = @_; CORE::kill('KILL', $self->{pid}); return $self->status; }
 
-sub children { return split ' ', scalar qx(ps -o pid= --ppid $_[0]->{pid}); }
+sub children { return keys %{ DDBLock::Test::children_of($_[0]->{pid}) }; }
 
 sub output { return PostgreSQL::Test::Utils::slurp_file($_[0]->{log}); }
 

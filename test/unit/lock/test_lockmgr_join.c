@@ -125,6 +125,18 @@ LOCKMGR_TEST(nobody_joins_under_an_old_token)
 	}
 }
 
+LOCKMGR_TEST(who_asks_for_a_shorter_lease_leaves_the_longer_one_that_another_asks_for)
+{
+	join(h, 1, "a", get_token(h, 0, "a"));
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	renew(h, 0, "a", 3 * LEASE_MS);
+	renew(h, 1, "a", 2 * LEASE_MS);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_result(h, 1, LOCKMGR_RENEWED);
+	assert_int_equal(item_of(h, "a")->lease_ms, 3 * LEASE_MS);
+}
+
 LOCKMGR_TEST(a_loss_is_told_to_all)
 {
 	int64_t		token = get_token(h, 0, "a");
