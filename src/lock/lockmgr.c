@@ -442,8 +442,10 @@ ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 	/* The lease is not shorter than another hold's session may want it to be. */
 	if (hold->lease->holds->lease_next == NULL ||
 		(asked->lease_ms >= hold->lease->l.lease_ms && asked->lease_ms >= lock->wanted_lease_ms))
+	{
 		lock->wanted_lease_ms = asked->lease_ms;
-	lock->wanted_margin_us = asked->margin_us;
+		lock->wanted_margin_us = asked->margin_us;
+	}
 	if (lock->call == NULL)
 		heap_set(&lm->renewals, &lock->renewal, now);
 }

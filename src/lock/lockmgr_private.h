@@ -112,7 +112,7 @@ struct lm_lease
 	lease		l;
 	uint32_t	index;
 	lm_lock    *lock;			/* NULL once nothing of it is in DynamoDB */
-	lm_hold    *holds;			/* at most one unless in shared mode */
+	lm_hold    *holds;			/* several: in shared mode, or of who has joined */
 	int32_t		used;			/* their permits */
 	lm_lease   *next;			/* in the free list */
 	bool		spare;			/* lost, and nothing of it is in DynamoDB */

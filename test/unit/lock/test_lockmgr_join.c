@@ -125,16 +125,26 @@ LOCKMGR_TEST(nobody_joins_under_an_old_token)
 	}
 }
 
+/* Both ask while a renewal is under way, which takes neither length. */
 LOCKMGR_TEST(who_asks_for_a_shorter_lease_leaves_the_longer_one_that_another_asks_for)
 {
 	join(h, 1, "a", get_token(h, 0, "a"));
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	renew(h, 0, "a", 3 * LEASE_MS);
-	renew(h, 1, "a", 2 * LEASE_MS);
-	settle(h);
-	assert_result(h, 0, LOCKMGR_RENEWED);
-	assert_result(h, 1, LOCKMGR_RENEWED);
-	assert_int_equal(item_of(h, "a")->lease_ms, 3 * LEASE_MS);
+	for (int i = 0; i < 2; i++)
+	{
+		int64_t		length = (3 + i) * LEASE_MS;
+
+		next_fate(h, FATE_HOLD);
+		run(h, saved_of(h, 0, "a")->lease_ms * 1000 / 3);
+		renew(h, 0, "a", length);
+		renew(h, 1, "a", i == 0 ? 2 * LEASE_MS : 0);
+		deliver(h, last_call(h));
+		settle(h);
+		assert_result(h, 0, LOCKMGR_RENEWED);
+		assert_result(h, 1, LOCKMGR_RENEWED);
+		assert_int_equal(item_of(h, "a")->lease_ms, length);
+		assert_int_equal(saved_of(h, 0, "a")->margin_us, length * 100);
+	}
 }
 
 LOCKMGR_TEST(a_loss_is_told_to_all)
