@@ -76,8 +76,8 @@ foreach my $mode ('', 'delete')
 $_->query_safe(q{SELECT ddb_lock_acquire_shared('shared'), ddb_semaphore_acquire('permits', 3)}) foreach $sql, $other;
 cannot_read_ok('shared', 'shared by two clusters');
 cannot_read_ok('permits', 'a semaphore of two clusters');
-is($_->query_safe(q{SELECT ddb_lock_require('shared') > 0, ddb_lock_require('permits') > 0}), 't|t', '... which have it')
-  foreach $sql, $other;
+is($_->query_safe(q{SELECT ddb_lock_require('shared') > 0, ddb_lock_require('permits') > 0, ddb_lock_release_all()}),
+	't|t|2', '... which have both') foreach $sql, $other;
 $last_session->query_safe(q{SELECT ddb_lock_acquire('killed')});
 is($dying->ask("acquire $_"), 'held', "dynamolock holds \"$_\"") foreach qw(dying1 dying2);
 my %waiting = (dying1 => session($one), dying2 => session($two));
