@@ -40,6 +40,7 @@ my $node = new_cluster('three_ms', through => $double, %conf);
 
 $node->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
 my $java = DDBLock::Client->start('java', $double->url, 20000, 5000);
+$java->ready;
 $double->fault('late_reply', delay_ms => $DELAY_MS, count => -1);
 compare("a server of $DELAY_MS ms", ddblock => sub { ddblock($node) }, Java => sub { java($java) });
 $double->clear_faults;
@@ -47,6 +48,7 @@ $_->stop foreach $java, $node;
 
 $node = new_cluster('local', %conf, table => 1);
 $java = DDBLock::Client->start('java', dynamodb->url, 20000, 5000);
+$java->ready;
 my $bare = bare_client();
 compare('DynamoDB Local', ddblock => sub { ddblock($node) }, Java => sub { java($java) },
 	'bare sockets' => sub { bare($bare) });
