@@ -137,11 +137,16 @@ SELECT 'until ' || $clock, ddb_lock_require('$self->{name}');
 $death
 SELECT 'done' WHERE ddb_semaphore_release('$self->{name}');
 SQL
+	my $file = "$self->{dir}/job_$self->{name}_$job.sql";
 	my ($out, $err) = ('', '');
 
+	# Not its input: nobody reads that if psql cannot connect.
+	open my $sql, '>', $file or die "$!\n";
+	$sql->print($script);
+	close $sql or die "$!\n";
 	IPC::Run::run(
-		[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', $cluster->connstr('postgres') ],
-		\$script, \$out, \$err);
+		[ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d', $cluster->connstr('postgres') ],
+		\'', \$out, \$err);
 	return ($out, $err);
 }
 
