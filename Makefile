@@ -40,6 +40,10 @@
 #					DURATION=10 seconds for each turn; wants Maven and a JDK
 #	make sharing	what shared locks and semaphores cost, how long one waits for
 #					them: DURATION=30 seconds of the last situation
+#	make several	several locks in one call, beside as many calls in turn:
+#					ROUNDS=40
+#	make queues		queues, beside an article's design and SKIP LOCKED in one database:
+#					DURATION=3 seconds for each turn
 #	make setup		only installs what the above need
 #
 # The targets from "make test" on need neither PostgreSQL nor a compiler to
@@ -65,8 +69,6 @@ SPECS := $(sort $(basename $(notdir $(wildcard test/isolation/specs/*.spec))))
 ISOLATION := $(strip $(filter extension,$(SPECS)) $(filter-out extension,$(SPECS)))
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=ddblock
 
-EXTVERSION_OF = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/ddblock.control)
-
 # assert() is for tests: they build with ASSERTS=.
 ASSERTS = -DNDEBUG
 PG_CPPFLAGS = -I$(srcdir)/src $(ASSERTS)
@@ -91,8 +93,8 @@ include $(PGXS)
 -include $(wildcard $(OBJS:.o=.d))
 
 all: check-undefined $(PROGRAM_NAME)
-$(PROGRAM_NAME): $(CLIENT) $(wildcard src/client/*.h) ddblock.control
-	$(CC) $(CFLAGS) -D_GNU_SOURCE -DDDBLOCK_VERSION='"$(EXTVERSION_OF)"' -I$(srcdir)/src \
+$(PROGRAM_NAME): $(CLIENT) $(wildcard src/client/*.h) src/shared/version.h
+	$(CC) $(CFLAGS) -D_GNU_SOURCE -I$(srcdir)/src \
 		-I$(includedir) $(LDFLAGS) -o $@ $(CLIENT) $(libpq)
 
 install: install-program
@@ -117,7 +119,7 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock \
-	beside-java sharing bench list-regress \
+	beside-java sharing several queues bench list-regress \
 	list-isolation check-versions check-setup check-monitoring check-tools interop check-timeline dist \
 	aws-credentials check-packages check-old-version $(CHECKS)
 
@@ -201,12 +203,19 @@ beside-java: setup
 	@DDBLOCK_TOOLS="$${XDG_CACHE_HOME:-$$HOME/.cache}/ddblock/clients" DURATION=$(DURATION) \
 		TAP=test/measure/beside-java.pl test/in-copy test/check-tap
 
+queues: setup
+	@DURATION=$(DURATION) TAP=test/measure/queues.pl test/in-copy test/check-tap
+
+several: setup
+	@ROUNDS=$(ROUNDS) TAP=test/measure/several.pl test/in-copy test/check-tap
+
 sharing: setup
 	@DURATION=$(DURATION) TAP=test/measure/sharing.pl test/in-copy test/check-tap
 
 bench:
 	@test/setup bench
 	@test/in-copy test/bench
+	@$(MAKE) --no-print-directory queues
 
 list-regress:
 	@echo $(REGRESS)

@@ -11,67 +11,124 @@ CREATE FUNCTION ddb_lock_acquire(
 	name text,
 	lease interval DEFAULT NULL,
 	wait interval DEFAULT NULL,
-	data bytea DEFAULT NULL)
+	data bytea DEFAULT NULL,
+	attributes jsonb DEFAULT NULL,
+	only_if_exists boolean DEFAULT false,
+	delete_on_release boolean DEFAULT false,
+	at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea) IS
-'acquire a session-scoped lock, waiting at most "wait" for it; returns its fencing token';
+COMMENT ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) IS
+'acquire a session-scoped lock, waiting at most "wait" for it, and keep it from others for "at_least"; returns its fencing token';
 
 CREATE FUNCTION ddb_lock_try_acquire(
 	name text,
 	lease interval DEFAULT NULL,
-	data bytea DEFAULT NULL)
+	data bytea DEFAULT NULL,
+	attributes jsonb DEFAULT NULL,
+	only_if_exists boolean DEFAULT false,
+	delete_on_release boolean DEFAULT false,
+	at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION ddb_lock_try_acquire(text, interval, bytea) IS
+COMMENT ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) IS
 'acquire a session-scoped lock if it is free; returns its fencing token, or null if the lock is not free';
 
 CREATE FUNCTION ddb_xact_lock_acquire(
 	name text,
 	lease interval DEFAULT NULL,
 	wait interval DEFAULT NULL,
-	data bytea DEFAULT NULL)
+	data bytea DEFAULT NULL,
+	attributes jsonb DEFAULT NULL,
+	only_if_exists boolean DEFAULT false,
+	delete_on_release boolean DEFAULT false,
+	at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea) IS
+COMMENT ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) IS
 'acquire a lock until the transaction ends, waiting at most "wait" for it; returns its fencing token';
 
 CREATE FUNCTION ddb_xact_lock_try_acquire(
 	name text,
 	lease interval DEFAULT NULL,
-	data bytea DEFAULT NULL)
+	data bytea DEFAULT NULL,
+	attributes jsonb DEFAULT NULL,
+	only_if_exists boolean DEFAULT false,
+	delete_on_release boolean DEFAULT false,
+	at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea) IS
+COMMENT ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) IS
 'acquire a lock until the transaction ends, if it is free; returns its fencing token, or null if the lock is not free';
+
+--
+-- Several locks at once
+--
+
+CREATE FUNCTION ddb_lock_acquire_all(
+	names text[],
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint[]
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_acquire_all(text[], interval, interval) IS
+'acquire session-scoped locks, all or none, waiting at most "wait" for them; returns their fencing tokens in the order of the names';
+
+CREATE FUNCTION ddb_lock_try_acquire_all(
+	names text[],
+	lease interval DEFAULT NULL)
+RETURNS bigint[]
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_try_acquire_all(text[], interval) IS
+'acquire session-scoped locks if all are free; returns their fencing tokens in the order of the names, or null if a lock is not free';
+
+CREATE FUNCTION ddb_xact_lock_acquire_all(
+	names text[],
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+RETURNS bigint[]
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_lock_acquire_all(text[], interval, interval) IS
+'acquire locks until the transaction ends, all or none, waiting at most "wait" for them; returns their fencing tokens in the order of the names';
+
+CREATE FUNCTION ddb_xact_lock_try_acquire_all(
+	names text[],
+	lease interval DEFAULT NULL)
+RETURNS bigint[]
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_xact_lock_try_acquire_all(text[], interval) IS
+'acquire locks until the transaction ends, if all are free; returns their fencing tokens in the order of the names, or null if a lock is not free';
 
 --
 -- Releasing
 --
 
-CREATE FUNCTION ddb_lock_release(name text)
+CREATE FUNCTION ddb_lock_release(
+	name text,
+	token bigint DEFAULT 0,
+	keep boolean DEFAULT true)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION ddb_lock_release(text) IS
-'undo one session-scoped acquisition; false, with a warning, if there was none or the lease was lost';
-
-CREATE FUNCTION ddb_lock_release(name text, token bigint)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'ddb_lock_release_detached'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION ddb_lock_release(text, bigint) IS
-'release a detached lock by its token; false, with a warning, if there was none or the lease was lost';
+COMMENT ON FUNCTION ddb_lock_release(text, bigint, boolean) IS
+'undo one session-scoped acquisition, or release a detached lock by its token; false, with a warning, if there was none or the lease was lost';
 
 CREATE FUNCTION ddb_lock_release_all()
 RETURNS integer
@@ -80,6 +137,14 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_release_all() IS
 'undo all session-scoped acquisitions; returns the number of locks';
+
+CREATE FUNCTION ddb_lock_let_go(name text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_let_go(text) IS
+'undo one session-scoped acquisition, in any mode, without waiting for DynamoDB; false, with a warning, if there was none or the lease was lost';
 
 --
 -- Joining and detaching
@@ -221,13 +286,16 @@ COMMENT ON FUNCTION ddb_semaphore_release(text) IS
 -- What this session holds
 --
 
-CREATE FUNCTION ddb_lock_renew(name text, lease interval DEFAULT NULL)
+CREATE FUNCTION ddb_lock_renew(
+	name text,
+	lease interval DEFAULT NULL,
+	data bytea DEFAULT NULL)
 RETURNS timestamp with time zone
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION ddb_lock_renew(text, interval) IS
-'renew a lease now, and change its length if "lease" is given; returns the new deadline';
+COMMENT ON FUNCTION ddb_lock_renew(text, interval, bytea) IS
+'renew a lease now, change its length if "lease" is given, and its data if "data" is; returns the new deadline';
 
 CREATE FUNCTION ddb_lock_token(name text)
 RETURNS bigint
@@ -244,6 +312,56 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_require(text) IS
 'fencing token of a lock that this session holds, or error LK001';
+
+CREATE FUNCTION ddb_lock_remaining(name text)
+RETURNS interval
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_remaining(text) IS
+'time until the deadline of a lock that this session holds, or null';
+
+CREATE FUNCTION ddb_lock_monitor(
+	name text,
+	less_than interval,
+	wait interval DEFAULT NULL)
+RETURNS interval
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_monitor(text, interval, interval) IS
+'wait until the lease that this cluster has on a lock has less than "less_than" left; returns what is left, or null if nobody here holds the lock any more';
+
+--
+-- Leaders
+--
+
+CREATE FUNCTION ddb_is_leader(name text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_is_leader(text) IS
+'whether this cluster leads, by a lock that ddblock.campaigns names; if so, the transaction is interrupted and cannot commit when it does not lead any more';
+
+CREATE FUNCTION ddb_leader_require(name text)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_leader_require(text) IS
+'as ddb_is_leader(); returns the fencing token of the leadership, or error LK001';
+
+CREATE FUNCTION ddb_leader_resign(
+	name text,
+	"for" interval DEFAULT '1 minute',
+	wait interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_leader_resign(text, interval, interval) IS
+'give up a leadership, and do not want it for so long; after "wait", interrupt the transactions that have joined it; returns whether this cluster led';
 
 --
 -- Fence
@@ -304,7 +422,9 @@ CREATE FUNCTION ddb_lock_info(
 	OUT version text,
 	OUT mode text,
 	OUT permits integer,
-	OUT clusters text[])
+	OUT clusters text[],
+	OUT attributes jsonb,
+	OUT kept_until timestamp with time zone)
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
@@ -343,7 +463,8 @@ CREATE FUNCTION ddb_lock_list(
 	OUT token bigint,
 	OUT version text,
 	OUT mode text,
-	OUT permits integer)
+	OUT permits integer,
+	OUT kept_until timestamp with time zone)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
@@ -365,7 +486,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_lock_force_release(text) IS
-'take a lock away from its holder; until its next renewal, the holder may believe that it holds the lock, and only fencing tokens protect; returns false if the lock was free';
+'take a lock away from its holder; until its next renewal, the holder may believe that it holds the lock, and only fencing tokens protect; also ends the time for which a free lock is kept from others; returns false if the lock was free, and not kept';
 
 --
 -- Views
@@ -406,13 +527,13 @@ COMMENT ON VIEW ddb_locks IS
 COMMENT ON COLUMN ddb_locks.name IS
 'name of the lock';
 COMMENT ON COLUMN ddb_locks.pid IS
-'process of the session that holds the lock or waits for it; null if it is detached';
+'process of the session that holds the lock or waits for it; null if it is detached, or a campaign''s';
 COMMENT ON COLUMN ddb_locks.database IS
 'the session''s database, or that of the session that detached it';
 COMMENT ON COLUMN ddb_locks.usename IS
 'the session''s user, or that of the session that detached it';
 COMMENT ON COLUMN ddb_locks.scope IS
-'"session", "transaction", "session+transaction" or "detached"; null if not granted';
+'"session", "transaction", "session+transaction", "detached" or "campaign"; null if not granted';
 COMMENT ON COLUMN ddb_locks.depth IS
 'number of acquisitions that are not undone';
 COMMENT ON COLUMN ddb_locks.token IS
@@ -548,6 +669,43 @@ COMMENT ON COLUMN ddb_stats.last_loss IS
 COMMENT ON COLUMN ddb_stats.since IS
 'start of the count';
 
+CREATE FUNCTION ddb_campaigns(
+	OUT name text,
+	OUT state text,
+	OUT since timestamp with time zone,
+	OUT token bigint,
+	OUT joined integer,
+	OUT leader text,
+	OUT interrupts_at timestamp with time zone,
+	OUT stands_again_at timestamp with time zone)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_campaigns() IS
+'locks that this cluster itself holds or wants, to lead';
+
+CREATE VIEW ddb_campaigns AS SELECT * FROM ddb_campaigns();
+
+COMMENT ON VIEW ddb_campaigns IS
+'locks that this cluster itself holds or wants, to lead';
+COMMENT ON COLUMN ddb_campaigns.name IS
+'name of the lock';
+COMMENT ON COLUMN ddb_campaigns.state IS
+'"leading", "following", "giving up" (transactions that have joined may still run), "resting" (does not want it) or "lost"';
+COMMENT ON COLUMN ddb_campaigns.since IS
+'since when';
+COMMENT ON COLUMN ddb_campaigns.token IS
+'fencing token of the leadership; null if this cluster does not hold the lock';
+COMMENT ON COLUMN ddb_campaigns.joined IS
+'number of transactions that have joined the leadership';
+COMMENT ON COLUMN ddb_campaigns.leader IS
+'owner of the lock, as far as this cluster knows';
+COMMENT ON COLUMN ddb_campaigns.interrupts_at IS
+'while giving up: when the transactions that have joined are interrupted';
+COMMENT ON COLUMN ddb_campaigns.stands_again_at IS
+'while resting: when this cluster wants the lock again';
+
 CREATE FUNCTION ddb_status(
 	OUT worker_pid integer,
 	OUT worker_since timestamp with time zone,
@@ -600,7 +758,7 @@ COMMENT ON COLUMN ddb_status.credentials_expire_at IS
 COMMENT ON COLUMN ddb_status.last_reply_at IS
 'when DynamoDB last replied without an error';
 COMMENT ON COLUMN ddb_status.trouble IS
-'why the worker repeats requests; null if it repeats none';
+'why the worker repeats requests on the lock table; null if it repeats none';
 COMMENT ON COLUMN ddb_status.clock_ahead IS
 'DynamoDB''s clock minus this machine''s clock; null before the first reply';
 COMMENT ON COLUMN ddb_status.clock_error IS
@@ -619,6 +777,262 @@ COMMENT ON COLUMN ddb_status.http_library IS
 'versions of libcurl and its TLS library';
 
 --
+-- Queues
+--
+
+CREATE FUNCTION ddb_queue_table_create(
+	read_units bigint DEFAULT NULL,
+	write_units bigint DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_table_create(bigint, bigint) IS
+'create the table of the queues in DynamoDB unless it exists, and wait until it can be used; capacity is on-demand unless units are given';
+
+CREATE FUNCTION ddb_queue_push(
+	queue text,
+	resource text,
+	payload jsonb,
+	id text DEFAULT NULL,
+	dedup interval DEFAULT '1 day')
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_push(text, text, jsonb, text, interval) IS
+'push a job at once, whatever becomes of the transaction, and return its number; a job that was pushed under the same id within "dedup" is not pushed again, and its number is returned';
+
+CREATE FUNCTION ddb_queue_push_all(
+	queue text,
+	resource text,
+	payloads jsonb[],
+	ids text[] DEFAULT NULL,
+	dedup interval DEFAULT '1 day')
+RETURNS bigint[]
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_push_all(text, text, jsonb[], text[], interval) IS
+'push up to 49 jobs of one resource, in this order, all or none; as ddb_queue_push()';
+
+CREATE FUNCTION ddb_queue_next(
+	queue text,
+	wait interval DEFAULT '0',
+	lease interval DEFAULT NULL,
+	resources text[] DEFAULT NULL,
+	max_attempts integer DEFAULT 5,
+	OUT resource text,
+	OUT number bigint,
+	OUT payload jsonb,
+	OUT id text,
+	OUT attempt integer,
+	OUT pushed_at timestamp with time zone,
+	OUT token bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_next(text, interval, interval, text[], integer) IS
+'claim the oldest job of a resource on which nobody works, and hold the resource''s lock; no row if there is none within "wait"';
+
+CREATE FUNCTION ddb_queue_complete(queue text, resource text, number bigint)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_complete(text, text, bigint) IS
+'finish a job of this session, and release its resource, when the transaction has committed';
+
+CREATE FUNCTION ddb_queue_fail(
+	queue text,
+	resource text,
+	number bigint,
+	error text DEFAULT NULL,
+	retry_in interval DEFAULT '5 s')
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_fail(text, text, bigint, text, interval) IS
+'put a job of this session back at once; it is due again after "retry_in", before the jobs behind it';
+
+CREATE FUNCTION ddb_queue_depths(
+	queue text,
+	of_resource text DEFAULT NULL,
+	OUT resource text,
+	OUT depth bigint,
+	OUT attempts integer,
+	OUT due timestamp with time zone,
+	OUT paused boolean,
+	OUT last_error text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_depths(text, text) IS
+'how many jobs of each resource are not finished';
+
+CREATE FUNCTION ddb_queue_list(
+	queue text,
+	of_resource text DEFAULT NULL,
+	OUT resource text,
+	OUT number bigint,
+	OUT id text,
+	OUT pushed_at timestamp with time zone,
+	OUT age interval,
+	OUT attempts integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_list(text, text) IS
+'the jobs that are not finished, oldest first for each resource';
+
+CREATE FUNCTION ddb_queue_dead(
+	queue text,
+	OUT id text,
+	OUT resource text,
+	OUT number bigint,
+	OUT payload jsonb,
+	OUT pushed_at timestamp with time zone,
+	OUT died_at timestamp with time zone,
+	OUT attempts integer,
+	OUT last_error text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_dead(text) IS
+'the jobs that were tried too often';
+
+CREATE FUNCTION ddb_queue_redrive(queue text, id text DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_redrive(text, text) IS
+'push a dead job, or all of them, anew, and return how many';
+
+CREATE FUNCTION ddb_queue_cancel(queue text, resource text, number bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_cancel(text, text, bigint) IS
+'take out a job on which nobody works; false if it is finished, or there is none';
+
+CREATE FUNCTION ddb_queue_pause(queue text, resource text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_pause(text, text) IS
+'let no more jobs of the resource be claimed; false if it was paused already';
+
+CREATE FUNCTION ddb_queue_resume(queue text, resource text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_resume(text, text) IS
+'let jobs of the resource be claimed again; false if it was not paused';
+
+CREATE FUNCTION ddb_queue_drop(queue text, resource text)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_drop(text, text) IS
+'take out all jobs of the resource, also the running one, and return how many';
+
+CREATE FUNCTION ddb_queue_purge()
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_purge() IS
+'delete what finished jobs have left in the table, and return how many items';
+
+-- COLLATE "C": the index survives changes of the system's collations.
+CREATE TABLE ddb_queue_done (
+	queue text COLLATE "C",
+	resource text COLLATE "C",
+	number bigint NOT NULL CHECK (number > 0),
+	PRIMARY KEY (queue, resource));
+
+COMMENT ON TABLE ddb_queue_done IS
+'the last job of each resource whose work is done in this database; written by ddb_queue_once()';
+COMMENT ON COLUMN ddb_queue_done.queue IS
+'name of the queue';
+COMMENT ON COLUMN ddb_queue_done.resource IS
+'the resource';
+COMMENT ON COLUMN ddb_queue_done.number IS
+'the job''s number; the work of all jobs up to it is done';
+
+SELECT pg_catalog.pg_extension_config_dump('ddb_queue_done', '');
+
+CREATE FUNCTION ddb_queue_once(queue text, resource text, number bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION ddb_queue_once(text, text, bigint) IS
+'record in this transaction that the job''s work is done; false if it is done already';
+
+CREATE TABLE ddb_outbox (
+	position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id text NOT NULL DEFAULT 'ddblock#outbox#' || pg_catalog.gen_random_uuid(),
+	queue text NOT NULL,
+	resource text NOT NULL,
+	payload jsonb NOT NULL,
+	written_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now());
+
+COMMENT ON TABLE ddb_outbox IS
+'jobs that are to be pushed; written by ddb_queue_push_on_commit(), emptied by ddb_outbox_send()';
+COMMENT ON COLUMN ddb_outbox.position IS
+'the order in which the jobs are pushed';
+COMMENT ON COLUMN ddb_outbox.id IS
+'the id under which the job is pushed: it is pushed once, even if sending is repeated';
+COMMENT ON COLUMN ddb_outbox.queue IS
+'name of the queue';
+COMMENT ON COLUMN ddb_outbox.resource IS
+'the resource';
+COMMENT ON COLUMN ddb_outbox.payload IS
+'the job';
+COMMENT ON COLUMN ddb_outbox.written_at IS
+'start of the transaction that wrote it';
+
+COMMENT ON SEQUENCE ddb_outbox_position_seq IS
+'positions in ddb_outbox';
+
+SELECT pg_catalog.pg_extension_config_dump('ddb_outbox', '');
+SELECT pg_catalog.pg_extension_config_dump('ddb_outbox_position_seq', '');
+
+CREATE FUNCTION ddb_queue_push_on_commit(
+	queue text,
+	resource text,
+	payload jsonb,
+	id text DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION ddb_queue_push_on_commit(text, text, jsonb, text) IS
+'write a job to ddb_outbox, from where ddb_outbox_send() pushes it once this transaction has committed';
+
+CREATE FUNCTION ddb_outbox_send(at_most integer DEFAULT 100)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION ddb_outbox_send(integer) IS
+'push the jobs of ddb_outbox in their order, and return how many';
+
+--
 -- Roles
 --
 
@@ -635,12 +1049,15 @@ COMMENT ON FUNCTION ddb_role_setup(name, boolean) IS
 -- Privileges: a lock costs money, and its name may be confidential
 --
 
-REVOKE ALL ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_try_acquire(text, interval, bytea) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_release(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_release(text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_release(text, bigint, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_acquire_all(text[], interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_try_acquire_all(text[], interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_all(text[], interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire_all(text[], interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_join(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_detach(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
@@ -654,12 +1071,19 @@ REVOKE ALL ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interv
 REVOKE ALL ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_semaphore_release(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_release_all() FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_renew(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_renew(text, interval, bytea) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_token(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_require(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_remaining(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_monitor(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_let_go(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_fence(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_fence_shared(text, bigint) FROM PUBLIC;
 REVOKE ALL ON ddb_fences FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_is_leader(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_leader_require(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_leader_resign(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_campaigns() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_info(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_table_create(bigint, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_list(text, interval) FROM PUBLIC;
@@ -669,17 +1093,40 @@ REVOKE ALL ON FUNCTION ddb_locks() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_operations() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_stats() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_status() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_table_create(bigint, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_push(text, text, jsonb, text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_push_all(text, text, jsonb[], text[], interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_next(text, interval, interval, text[], integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_complete(text, text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_fail(text, text, bigint, text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_depths(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_list(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_dead(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_redrive(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_cancel(text, text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_pause(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_resume(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_drop(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_purge() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_once(text, text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_push_on_commit(text, text, jsonb, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_outbox_send(integer) FROM PUBLIC;
+REVOKE ALL ON ddb_queue_done FROM PUBLIC;
+REVOKE ALL ON ddb_outbox FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_role_setup(name, boolean) FROM PUBLIC;
 REVOKE ALL ON ddb_locks FROM PUBLIC;
 REVOKE ALL ON ddb_operations FROM PUBLIC;
 REVOKE ALL ON ddb_stats FROM PUBLIC;
+REVOKE ALL ON ddb_campaigns FROM PUBLIC;
 REVOKE ALL ON ddb_status FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION ddb_locks() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION ddb_operations() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION ddb_stats() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION ddb_campaigns() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION ddb_status() TO pg_monitor;
 GRANT SELECT ON ddb_locks TO pg_monitor;
 GRANT SELECT ON ddb_operations TO pg_monitor;
 GRANT SELECT ON ddb_stats TO pg_monitor;
+GRANT SELECT ON ddb_campaigns TO pg_monitor;
 GRANT SELECT ON ddb_status TO pg_monitor;

@@ -17,6 +17,11 @@ INSERT INTO calls VALUES
     ('name', 'ddb_lock_renew(%s)'),
     ('name', 'ddb_lock_token(%s)'),
     ('name', 'ddb_lock_require(%s)'),
+    ('name', 'ddb_lock_remaining(%s)'),
+    ('name', 'ddb_lock_monitor(%s, ''1 s'')'),
+    ('name', 'ddb_lock_let_go(%s)'),
+    ('less_than', 'ddb_lock_monitor(''arguments'', %s)'),
+    ('wait', 'ddb_lock_monitor(''arguments'', ''1 s'', %s)'),
     ('name', 'ddb_lock_info(%s)'),
     ('lease', 'ddb_lock_acquire(''arguments'', lease => %s)'),
     ('lease', 'ddb_lock_try_acquire(''arguments'', lease => %s)'),
@@ -51,6 +56,9 @@ EXECUTE failures('lease', ARRAY['''0''', '''-20 s''', '''1.999 s''', '''1 day 1 
 -- A wait takes some time.
 EXECUTE failures('wait', ARRAY['''0''', '''-1 us''', '''-1 s''', '''-2 days''', '''1 month''',
                                '''-1 month 31 days''']);
+
+-- So does what a monitor waits for.
+EXECUTE failures('less_than', ARRAY['NULL', '''0''', '''-1 s''', '''1 month''']);
 
 -- Data has at most 4,096 bytes.
 EXECUTE failures('data', ARRAY['convert_to(repeat(''x'', 4097), ''UTF8'')',

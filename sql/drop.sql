@@ -1,5 +1,5 @@
 --
--- DROP EXTENSION, in whatever way, loses neither locks nor fencing tokens.
+-- DROP EXTENSION, in whatever way, loses neither locks nor fencing tokens nor jobs.
 --
 CREATE DATABASE regress_ddblock_drop;
 SELECT current_database() AS database \gset
@@ -58,8 +58,15 @@ CREATE SCHEMA other;
 CREATE TABLE other.ddb_fences AS SELECT * FROM ddb_fences;
 DROP TABLE other.ddb_fences;
 
--- With neither it goes.
 TRUNCATE locks.ddb_fences;
+
+-- While jobs have not been pushed
+SELECT ddb_queue_push_on_commit('q', 'r', '1');
+SELECT * FROM ways;
+DROP EXTENSION ddblock;
+TRUNCATE locks.ddb_outbox;
+
+-- With none of these it goes.
 BEGIN;
 DROP OWNED BY regress_ddblock_owner;
 ROLLBACK;

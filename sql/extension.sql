@@ -67,6 +67,7 @@ SELECT pg_describe_object(d.classid, d.objid, 0) AS without_comment
    AND obj_description(d.objid, (SELECT relname FROM pg_class WHERE oid = d.classid)) IS NULL;
 SELECT attrelid::regclass AS relation, attname AS column_without_comment
   FROM pg_attribute
+  JOIN pg_class c ON c.oid = attrelid AND relkind <> 'S'
   JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = attrelid
  WHERE d.deptype = 'e' AND attnum > 0
    AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock')

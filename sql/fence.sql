@@ -255,8 +255,9 @@ SELECT ddb_fence_shared('new', 2);
 DROP TRIGGER suppress ON ddb_fences;
 
 -- pg_dump takes all of its rows.
-SELECT extconfig = ARRAY['ddb_fences'::regclass::oid] AS table_is_dumped, extcondition
-  FROM pg_extension WHERE extname = 'ddblock';
+SELECT c::regclass AS is_dumped, condition
+  FROM pg_extension, unnest(extconfig, extcondition) AS d (c, condition)
+ WHERE extname = 'ddblock' ORDER BY c::regclass::text COLLATE "C";
 
 DROP FUNCTION suppress, falsify;
 DROP PROCEDURE swallow, steps;

@@ -71,7 +71,9 @@ SELECT name, lease, renewals, time_left > '12 h' AS time_left
   FROM ddb_locks WHERE name IN ('info', 'info/other') ORDER BY name COLLATE "C";
 SELECT lease FROM ddb_lock_info('info');
 SELECT ddb_lock_token('info') = :token AS same_token;
+SELECT ddb_lock_remaining('info') BETWEEN interval '10 s' AND interval '54 s' AS remaining;
 SELECT ddb_lock_release_all();
+SELECT ddb_lock_remaining('info') IS NULL AS none;
 BEGIN;
 SELECT ddb_xact_lock_acquire('info', lease => '1 min') > 0 AS acquired;
 SELECT ddb_lock_renew('info', lease => '1 day') > clock_timestamp() + '12 h' AS valid_until;
@@ -103,4 +105,21 @@ SELECT encode(data, 'escape') AS data FROM ddb_lock_info('data/1');
 SELECT ddb_lock_release('data/1');
 SELECT ddb_lock_acquire('data/1') > 0 AS acquired;
 SELECT data FROM ddb_lock_info('data/1');
+SELECT ddb_lock_release_all();
+
+-- A renewal keeps it, changes it, or removes it.
+SELECT ddb_lock_acquire('data/8', data => 'first') > 0 AS acquired;
+SELECT ddb_lock_renew('data/8') > now() AS renewed;
+SELECT encode(data, 'escape') AS data FROM ddb_lock_info('data/8');
+SELECT ddb_lock_renew('data/8', '1 min', :'bytes') > now() AS renewed;
+SELECT lease, data = :'bytes' AS new_data FROM ddb_lock_info('data/8');
+SELECT ddb_lock_renew('data/8') > now() AS renewed;
+SELECT lease, data = :'bytes' AS same_data FROM ddb_lock_info('data/8');
+SELECT ddb_lock_renew('data/8', data => '') > now() AS renewed;
+SELECT data IS NULL AS none FROM ddb_lock_info('data/8');
+SELECT ddb_lock_renew('data/8', data => :'bytes' || '\x00'::bytea);
+\echo :LAST_ERROR_SQLSTATE
+SELECT ddb_lock_acquire_shared('data/9') > 0 AS acquired;
+SELECT ddb_lock_renew('data/9', data => 'x');
+\echo :LAST_ERROR_SQLSTATE
 SELECT ddb_lock_release_all();

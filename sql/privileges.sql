@@ -21,7 +21,7 @@ SELECT count(*) >= 0 AS readable FROM ddb_locks, ddb_stats, ddb_operations, ddb_
 RESET ROLE;
 
 -- What is granted works; a holder is known by the user who logged in.
-GRANT EXECUTE ON FUNCTION ddb_lock_try_acquire, ddb_lock_release(text), ddb_lock_info
+GRANT EXECUTE ON FUNCTION ddb_lock_try_acquire, ddb_lock_release, ddb_lock_info
    TO regress_ddblock_user;
 SET ROLE regress_ddblock_user;
 SELECT ddb_lock_try_acquire('a') > 0 AS acquired;

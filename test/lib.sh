@@ -12,6 +12,8 @@ export AWS_EC2_METADATA_DISABLED=true
 check=${0##*/}
 passed=0
 failed=0
+started=0		# by "soon", and told
+told=0
 
 # The pure rooms, src/net and their tests.  Warnings are for check-warnings alone: with
 # sanitizers the compiler has some that are wrong.
@@ -36,7 +38,7 @@ not_ok()
 # attempt DESCRIPTION COMMAND...: one test; the output is shown if it fails.
 attempt()
 {
-	local description=$1 log=$DDBLOCK_WORK/attempt.log
+	local description=$1 log=$DDBLOCK_WORK/attempt.$BASHPID
 
 	shift
 	if "$@" >"$log" 2>&1
@@ -46,6 +48,44 @@ attempt()
 		not_ok "$description"
 		sed 's/^/# /' "$log"
 	fi
+	rm -f "$log"
+}
+
+# soon COMMAND...: a command that tells tests, as attempt does, in the background, two at a
+# time.  They are told in the order in which they are started; all_told waits for the last.
+soon()
+{
+	local job=$DDBLOCK_WORK/soon.$started
+
+	((started++ < 2)) || wait -n
+	(
+		passed=0 failed=0
+		"$@" >"$job" 2>&1
+		echo "$passed $failed" >"$job.counts" && mv "$job.counts" "$job.ended"
+	) &
+	tell
+}
+
+tell()
+{
+	local job=$DDBLOCK_WORK/soon.$told p f
+
+	while [ -f "$job.ended" ]
+	do
+		cat "$job"
+		read -r p f <"$job.ended"
+		passed=$((passed + p))
+		failed=$((failed + f))
+		rm -f "$job" "$job.ended"
+		job=$DDBLOCK_WORK/soon.$((++told))
+	done
+}
+
+all_told()
+{
+	wait
+	tell
+	((told == started)) || die "a test that was started told nothing"
 }
 
 # Leaves the counts for run-checks; the caller's exit status.
@@ -102,7 +142,8 @@ compile_pure()
 {
 	local sources
 
-	mapfile -t sources < <(files 'src/dynamo/*.c'; files 'src/aws/*.c'; files 'src/lock/*.c')
+	mapfile -t sources < <(files 'src/dynamo/*.c'; files 'src/aws/*.c'; files 'src/lock/*.c'
+		files 'src/queue/*.c')
 	compile_all "$1" "${sources[@]}"
 }
 
@@ -123,7 +164,7 @@ build_unit_test()
 # test/unit, each program by the wrapper; every test in them counts.
 run_unit_tests()
 {
-	local dir=$1 test name sources
+	local dir=$1 test sources
 
 	shift
 	compile_pure "$dir/pure" || die "the pure rooms do not compile"
@@ -134,22 +175,24 @@ run_unit_tests()
 
 	for test in ${UNIT:-$(files 'test/unit/*/test_*.c')}
 	do
-		name=$(basename "$test" .c)
-		if build_unit_test "$test" "$dir" >"$dir/$name.log" 2>&1
-		then
-			run_unit_test "$name" "$dir" "$@"
-		else
-			not_ok "$name does not build"
-			sed 's/^/# /' "$dir/$name.log"
-		fi
+		soon run_unit_test "$test" "$dir" "$@"
 	done
+	all_told
 }
 
 run_unit_test()
 {
-	local name=$1 dir=$2 log=$2/$1.log status good bad
+	local test=$1 dir=$2 name log status good bad
 
+	name=$(basename "$test" .c)
+	log=$dir/$name.log
 	shift 2
+	if ! build_unit_test "$test" "$dir" >"$log" 2>&1
+	then
+		not_ok "$name does not build"
+		sed 's/^/# /' "$log"
+		return
+	fi
 	CMOCKA_MESSAGE_OUTPUT=TAP "$@" "$dir/$name" >"$log" 2>&1
 	status=$?
 	good=$(grep -c '^ok ' "$log")

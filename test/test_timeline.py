@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ElementTree
 HERE = os.path.dirname(os.path.abspath(__file__))
 S = 1000000                             # a second
 SVG = '{http://www.w3.org/2000/svg}'
-LARGEST = 40000                         # bytes, of a picture in doc
+LARGEST = 70000                         # bytes, of a picture in doc
 
 
 def op(name, session, token, sent, lock='n0', state='00000', write=0, detail='', took=0.001,
@@ -209,6 +209,40 @@ class Timeline(unittest.TestCase):
         self.assertEqual(draw(history, (), '--from=5', '--to=4')[0], 1)
         self.assertIn('has no lock "n2"', draw(history, (), '--lock=n2')[1])
 
+    def test_by_lock_has_a_lane_for_each_at_once(self):
+        history = [op('acquire', '%d.0.1' % n, n, 1 + n, mode='semaphore') for n in range(4)]
+        history[2:2] = [op('release', '0.0.1', 0, 2.5, detail='t')]
+        history += [op('release', '%d.0.1' % n, n, 6 + n, detail='t') for n in (1, 2, 3)]
+        svg = self.check(history, (), '--by-lock')
+        self.assertIn('Lock "n0": at most 3 at once.', svg)
+        self.assertEqual(len({e.get('y') for e in ElementTree.fromstring(svg).iter(SVG + 'rect')
+                              if e.get('class') == 'h'}), 3)
+        self.assertIn('a session of cluster 3 holds it', svg)
+
+    def test_by_lock_has_a_row_for_each_lock(self):
+        history = [op('acquire', A, 100, 1, 'q/a'), op('acquire', B, 200, 2, 'q/b'),
+                   op('release', A, 100, 3, 'q/a', detail='failed'), op('acquire', C, 300, 4, 'q/a'),
+                   op('disconnect', C, 0, 5, '-'), op('acquire', '2.0.1', 400, 6, 'r')]
+        svg = self.check(history, [event('crash', 1, 5, 6)], '--by-lock', '--lock=q/*')
+        self.assertIn('Who held the locks "q/*" when', svg)
+        self.assertEqual([m.split(': ')[0] for m in marks(svg, 'hold')],
+                         ['session 0 of cluster 0', 'session 1 of cluster 0', 'session 0 of cluster 1'])
+        self.assertIn(', failed', marks(svg, 'hold')[0])
+        self.assertLess(svg.rindex('class="h"'), svg.rindex('<circle'))
+        for text in ('its job fails', 'its session dies', 'cluster 1: crashed'):
+            self.assertIn(text, svg)
+        self.assertEqual(marks(svg, 'crash'), [
+            'cluster 1: crashed, until its sessions are back, 4.000 s to 5.000 s'])
+        self.assertIn('has no lock "x*"', draw(history, (), '--by-lock', '--lock=x*')[1])
+
+    def test_by_lock_draws_an_overlap(self):
+        other = [op('acquire', C, 300, 1, 'm0'), op('require', C, 300, 2, 'm0')]
+        status, said, svg = draw(OVERLAP + other, (), '--by-lock', '--lock=*0')
+        self.assertEqual(status, 1)
+        self.assertIn('OVERLAP: tokens 100', said)
+        self.assertEqual(len(marks(svg, 'r')), 3)
+        self.assertIn('Lock "m0": at most 1 at once. Lock "n0": at most 2 at once.', svg)
+
     def test_names_are_escaped(self):
         svg = self.check(GOOD + [op('acquire', A, 300, 9, 'a<&"b')], (), '--lock=a<&"b')
         self.assertIn('"a<&"b"', ElementTree.fromstring(svg).findtext(SVG + 'title'))
@@ -247,6 +281,13 @@ class Timeline(unittest.TestCase):
                 self.assertNotIn(word, svg, path)
             bars = dark(svg)
             self.assertGreater(len(bars), 1, path)
+
+    def test_demonstrations_in_doc(self):
+        for name, said in (('permits', r'Lock "jobs": at most 5 at once\.'),
+                           ('deployments', r'(Lock "queue/deploy/env-\d": at most 1 at once\. ?){10}')):
+            with open(os.path.join(HERE, '..', 'doc', name + '.svg'), encoding='utf-8') as f:
+                root = ElementTree.fromstring(f.read())
+            self.assertRegex(root.findtext(SVG + 'desc'), said)
 
 
 if __name__ == '__main__':

@@ -65,18 +65,18 @@ believe(epoch_clock *clock, epoch_interval interval)
 	clock->votes = 0;
 }
 
-/* A reply that contradicts the believed interval. */
+/* A reply that contradicts the believed interval.  Servers' clocks differ by a little. */
 static void
 vote(epoch_clock *clock, epoch_interval seen, int64_t sent)
 {
 	epoch_interval other = widened(clock, clock->other, seen.at);
 
-	if (clock->votes > 0 && gap(other, seen) == 0)
+	if (clock->votes > 0 && gap(other, seen) <= EPOCH_STEP_US)
 	{
 		if (sent < clock->other.at)
 			return;				/* perhaps the same error: not a further vote */
 		clock->votes++;
-		clock->other = common(other, seen);
+		clock->other = gap(other, seen) == 0 ? common(other, seen) : seen;
 	}
 	else if (clock->votes <= 1)
 	{

@@ -16,7 +16,8 @@
  * A single Date may be wrong.  A Date that contradicts the earlier ones (or,
  * before there are any, the wall clock) by more than EPOCH_STEP_US (or
  * EPOCH_NEAR_US) votes for another interval, if its request was sent after the
- * previous vote was received.  A Date that contradicts that interval, too, takes a
+ * previous vote was received, and if it is within EPOCH_STEP_US of that interval: servers'
+ * clocks differ by a little.  A Date that contradicts that interval, too, takes a
  * vote away.  With EPOCH_VOTES the other interval is believed; a reply that agrees
  * with the believed interval clears the votes.
  *

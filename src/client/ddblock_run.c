@@ -3,11 +3,11 @@
  * ddblock_run.c
  *	  ddblock-run: runs a command under a lock of ddblock.
  *
- * A session of its own takes the lock (lease.c).  The command (command.c) is told in its
- * environment how its sessions join it.  What the command does outside of the database
- * nobody can interrupt but us: we ask again and again until when the lock is ours, and end
- * the command before that.  When it has ended, sessions that it has left behind may still
- * hold the lock: we wait for them, too, and then release it.
+ * A session of its own takes the lock (lease.c).  The command (command.c) finds in its
+ * environment how its sessions join the lock.  Only we can end what the command does outside
+ * of the database: we ask again and again until when the lock is ours, and end the command
+ * before that.  Sessions that the command has left behind may still hold the lock: we wait
+ * for them, and then release it.
  *
  * Everything happens in one thread and in wait_for_event(): signals, the end of the command,
  * answers, the deadline.  main() shows in which order.
@@ -17,6 +17,7 @@
 #include "client/command.h"
 #include "client/common.h"
 #include "client/lease.h"
+#include "shared/version.h"
 
 #include <getopt.h>
 #include <locale.h>
@@ -203,7 +204,7 @@ wait_for_joined(void)
 	return EXIT_LOST;
 }
 
-/* The work is done: what goes wrong now is told, and changes no status. */
+/* The work is done: from now on an error is only printed, and changes no status. */
 static void
 release(void)
 {

@@ -31,6 +31,8 @@
 #define DYNAMO_TYPE_SIZE		64		/* an error's type and its NUL */
 #define DYNAMO_MESSAGE_SIZE		256		/* an error's message and its NUL */
 #define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
+#define DYNAMO_KEPT_MAX_MS		86400000	/* from an acquire to keptUntil */
+#define DYNAMO_KEPT_AGE_S		86400	/* a released item stays so long after keptUntil */
 #define DYNAMO_DEPTH_MAX		80		/* deeper JSON is refused; an item with
 										 * DynamoDB's maximum of 32 levels has 68 */
 
@@ -67,10 +69,22 @@ typedef enum dynamo_op
 	DYNAMO_CREATE_TABLE,
 	DYNAMO_UPDATE_TTL,
 	DYNAMO_SCAN,				/* a page of items, for ddb_lock_list() */
+	DYNAMO_QUERY,				/* ... of one partition */
 	DYNAMO_DELETE,				/* a released item, for ddb_lock_purge() */
-	DYNAMO_FORCE_RELEASE		/* any lease, for ddb_lock_force_release() */
+	DYNAMO_FORCE_RELEASE,		/* any lease, for ddb_lock_force_release() */
+
+	/* On the queue's table; src/queue builds them, and reads their replies. */
+	DYNAMO_QUEUE_READ,
+	DYNAMO_QUEUE_QUERY,
+	DYNAMO_QUEUE_SCAN,
+	DYNAMO_QUEUE_TRANSACT,
+	DYNAMO_QUEUE_UPDATE,
+	DYNAMO_QUEUE_DELETE,
+	DYNAMO_QUEUE_DESCRIBE_TABLE,
+	DYNAMO_QUEUE_CREATE_TABLE,
+	DYNAMO_QUEUE_UPDATE_TTL
 } dynamo_op;
-#define DYNAMO_OP_COUNT (DYNAMO_FORCE_RELEASE + 1)
+#define DYNAMO_OP_COUNT (DYNAMO_QUEUE_UPDATE_TTL + 1)
 
 /* The table and the names of its keys. */
 typedef struct dynamo_table
@@ -78,8 +92,9 @@ typedef struct dynamo_table
 	const char *name;
 	const char *partition_key;
 	const char *sort_key;		/* NULL: the table has none */
-	const char *sort_value;		/* value of the sort key in every item of ours */
+	const char *sort_value;		/* of an item whose name has no separator */
 	int64_t		released_ttl_s; /* ttl of released items, in seconds; 0: none */
+	char		sort_separator; /* see dynamo_key.h; NUL: none */
 } dynamo_table;
 
 /* The "holder" map: for people to read.  Empty strings are left out. */
@@ -100,6 +115,7 @@ typedef struct dynamo_item
 	bool		released;		/* isReleased is present */
 	bool		has_token;		/* fencingToken is present */
 	bool		bad_token;		/* ... but not an integer in 1 .. 2^63-1 */
+	bool		bad_kept;		/* keptUntil is present, but no such time */
 	bool		by_ddblock;		/* held, and its holder is the one that wrote
 								 * holder and fencingToken */
 	const char *wrong;			/* why the item of a held lock is unusable, or
@@ -110,9 +126,16 @@ typedef struct dynamo_item
 	int64_t		token;
 	int64_t		hold_token;		/* the lock manager: of its own hold; 0: no such */
 	int64_t		released_at;	/* epoch seconds; 0: unknown for this release */
+	int64_t		kept_until_ms;	/* nobody gets the lock before, by DynamoDB's clock;
+								 * epoch milliseconds; 0: no such time */
 	dynamo_holder holder;		/* empty unless by_ddblock */
 	uint8_t    *data;			/* malloc'd, NULL if there is none */
 	size_t		data_len;
+	char	   *attributes;		/* the holder's additional ones, as plain JSON: malloc'd,
+								 * or NULL.  Another client's have the table's keys, too */
+	char	   *attribute_names;	/* of those that a ddblock has set and nobody removed: a
+									 * JSON array; malloc'd, or NULL */
+	bool		bad_names;		/* they are there, but unreadable */
 } dynamo_item;
 
 /* A cluster that shares a lock: an entry of the item's "shared" map. */
@@ -229,8 +252,18 @@ typedef struct dynamo_write
 	int64_t		last_token;		/* ... to this one, which the item then has; in
 								 * shared mode, the only one */
 	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER; RENEW: NULL keeps it */
-	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it */
+	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it.  RENEW: NULL
+								 * keeps it, none (data_len 0) removes it */
 	size_t		data_len;
+	bool		must_exist;		/* ACQUIRE: it makes no item */
+	const char *attributes;		/* ACQUIRE: additional ones, as DynamoDB's JSON, or NULL */
+	const char *old_attributes; /* ACQUIRE: the item's attribute_names, or NULL: it
+								 * demands that, and removes them.  RELEASE: removes
+								 * them */
+	int64_t		kept_until_ms;	/* ACQUIRE, HAND_OVER: for keptUntil; RELEASE: the
+								 * item's, or more, which stays; 0 removes it */
+	int64_t		past_ms;		/* ACQUIRE, HAND_OVER: epoch milliseconds, not after
+								 * now: keptUntil must not be later */
 	int64_t		now_s;			/* RELEASE, FORCE_RELEASE: epoch seconds for
 								 * releasedAt */
 	const dynamo_shared_write *shared;	/* NULL: not in shared mode.  Then owner, holder
@@ -239,8 +272,8 @@ typedef struct dynamo_write
 } dynamo_write;
 
 /*
- * Which part of the table a SCAN reads.  Each page is read consistently;
- * changes between two pages may or may not be seen.
+ * Which part of the table a SCAN or QUERY reads: see dynamo_scan_op() in dynamo_key.h.
+ * Each page is read consistently; changes between two pages may or may not be seen.
  */
 typedef struct dynamo_scan
 {
@@ -280,7 +313,7 @@ typedef struct dynamo_table_info
 	char		replicas[256];	/* its Regions, for people: "us-west-2, eu-west-1" */
 } dynamo_table_info;
 
-/* A lock item in a page of a SCAN. */
+/* A lock item in a page. */
 typedef struct dynamo_row
 {
 	char	   *name;			/* malloc'd; at most DYNAMO_NAME_MAX bytes */
@@ -306,11 +339,30 @@ typedef struct dynamo_reply
 	dynamo_table_info table;	/* of DESCRIBE_TABLE and CREATE_TABLE */
 	int			count;			/* results: 1, or those of a batch */
 	dynamo_result *results;
-	dynamo_page page;			/* of SCAN */
+	dynamo_page page;			/* of SCAN and QUERY */
+	struct cJSON *json;			/* of the queue's operations: the whole reply, if it has one;
+								 * status OK or CONDITION_FAILED */
+
+	/* Of who received it: */
+	int64_t		date_s;			/* its Date header, epoch seconds; 0: none */
+	int64_t		wall_us;		/* this machine's wall clock at its receipt, epoch
+								 * microseconds */
 } dynamo_reply;
 
 /* May the same request succeed if it is repeated, without anybody's help? */
 extern bool dynamo_is_transient(dynamo_status status);
+
+/* Is it about the queue's table? */
+extern bool dynamo_is_queue(dynamo_op op);
+
+/* Does it change the jobs in there? */
+extern bool dynamo_is_queue_write(dynamo_op op);
+
+/* Does it read a page of lock items? */
+extern bool dynamo_is_page(dynamo_op op);
+
+/* Is it about a table, not about items? */
+extern bool dynamo_is_about_table(dynamo_op op);
 
 /* "DynamoDB_20120810.UpdateItem" and so on, for the X-Amz-Target header. */
 extern const char *dynamo_target(dynamo_op op);
@@ -331,8 +383,14 @@ extern const dynamo_entry *dynamo_find_entry(const dynamo_shared *shared,
 /* The incarnation in an ownerName of ours, which is "<name>/<incarnation>". */
 extern const char *dynamo_incarnation(const char *owner);
 
-/* Is it the name of one of the lock item's attributes?  Then it cannot name a key. */
+/*
+ * Is it the name of one of the lock item's attributes?  Then it cannot name a key, or an
+ * additional attribute.
+ */
 extern bool dynamo_is_attribute(const char *name);
+
+/* The names in dynamo_write.attributes, as in dynamo_item: malloc'd; NULL: no memory. */
+extern char *dynamo_attribute_names(const char *attributes);
 
 /*
  * Request bodies; NULL when memory is short.  dynamo_build() is for requests about
@@ -360,7 +418,7 @@ extern void dynamo_read(dynamo_reply *reply, dynamo_op op, int count,
 						int http_status, const char *crc,
 						const char *body, size_t len);
 
-/* The same for a SCAN, which needs the names of the table's keys. */
+/* The same for a page, which needs the names of the table's keys. */
 extern void dynamo_read_scan(dynamo_reply *reply, const dynamo_table *table,
 							 int http_status, const char *crc,
 							 const char *body, size_t len);

@@ -27,6 +27,8 @@ static const error_class classes[] = {
 	{"RequestLimitExceeded", DYNAMO_THROTTLED},
 	{"LimitExceeded", DYNAMO_THROTTLED},	/* for operations on tables */
 	{"TransactionConflict", DYNAMO_CONFLICT},
+	{"TransactionInProgress", DYNAMO_UNKNOWN},
+	{"IdempotentParameterMismatch", DYNAMO_VALIDATION},
 	{"ReplicatedWriteConflict", DYNAMO_CONFLICT},
 	{"ExpiredToken", DYNAMO_CREDENTIALS},
 	{"UnrecognizedClient", DYNAMO_CREDENTIALS},

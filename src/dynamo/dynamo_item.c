@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "dynamo/duration.h"
+#include "dynamo/dynamo_attributes.h"
 #include "dynamo/dynamo_json.h"
 #include "dynamo/dynamo_shared_item.h"
 
@@ -139,16 +140,28 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **sha
 	item->has_token = dynamo_json_member(attributes, "fencingToken") != NULL;
 	item->token = dynamo_json_positive(attributes, "fencingToken");
 	item->bad_token = item->has_token && item->token == 0;
+	item->kept_until_ms = dynamo_json_positive(attributes, "keptUntil");
+	item->bad_kept = item->kept_until_ms == 0 &&
+		dynamo_json_member(attributes, "keptUntil") != NULL;
 	copy_attribute(item->owner, DYNAMO_OWNER_SIZE, attributes, "ownerName");
 	read_ours(attributes, item);
 
 	wrong_lease = read_lease(attributes, item);
 	wrong_data = read_data(attributes, item);
 	wrong_shared = dynamo_shared_read(attributes, item, shared);
+	dynamo_attributes_read(attributes, *shared != NULL && (*shared)->current, item);
 	if (item->released)
 		return true;
 	item->wrong = wrong_lease != NULL ? wrong_lease : wrong_data;
 	if (item->wrong == NULL)
 		item->wrong = wrong_shared;
 	return true;
+}
+
+void
+dynamo_item_clear(dynamo_item *item)
+{
+	free(item->data);
+	free(item->attributes);
+	free(item->attribute_names);
 }

@@ -24,4 +24,7 @@
 extern bool dynamo_item_read(const cJSON *attributes, dynamo_item *item,
 							 dynamo_shared **shared);
 
+/* Frees what the item points to. */
+extern void dynamo_item_clear(dynamo_item *item);
+
 #endif							/* DDBLOCK_DYNAMO_DYNAMO_ITEM_H */

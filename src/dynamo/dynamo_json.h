@@ -3,7 +3,7 @@
  * dynamo_json.h
  *	  Reads untrusted JSON, for the codec's replies.
  *
- * Only src/dynamo/dynamo_*.c use it.  The result of dynamo_json_parse() is
+ * Only src/dynamo/dynamo_*.c and src/queue use it.  The result of dynamo_json_parse() is
  * bounded in size and depth, and every string in it is valid UTF-8.  A string
  * ends at a U+0000, because cJSON's strings are C strings.
  *

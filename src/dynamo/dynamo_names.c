@@ -31,9 +31,46 @@ static const op_names names[DYNAMO_OP_COUNT] = {
 	[DYNAMO_CREATE_TABLE] = {"create_table", API("CreateTable")},
 	[DYNAMO_UPDATE_TTL] = {"update_ttl", API("UpdateTimeToLive")},
 	[DYNAMO_SCAN] = {"scan", API("Scan")},
+	[DYNAMO_QUERY] = {"query", API("Query")},
 	[DYNAMO_DELETE] = {"delete", API("DeleteItem")},
 	[DYNAMO_FORCE_RELEASE] = {"force_release", API("UpdateItem")},
+	[DYNAMO_QUEUE_READ] = {"queue_read", API("GetItem")},
+	[DYNAMO_QUEUE_QUERY] = {"queue_query", API("Query")},
+	[DYNAMO_QUEUE_SCAN] = {"queue_scan", API("Scan")},
+	/* IAM has no action for a transaction, only for what is in it: mostly this. */
+	[DYNAMO_QUEUE_TRANSACT] = {"queue_transact", "DynamoDB_20120810.TransactWriteItems",
+	"dynamodb:PutItem"},
+	[DYNAMO_QUEUE_UPDATE] = {"queue_update", API("UpdateItem")},
+	[DYNAMO_QUEUE_DELETE] = {"queue_delete", API("DeleteItem")},
+	[DYNAMO_QUEUE_DESCRIBE_TABLE] = {"queue_describe_table", API("DescribeTable")},
+	[DYNAMO_QUEUE_CREATE_TABLE] = {"queue_create_table", API("CreateTable")},
+	[DYNAMO_QUEUE_UPDATE_TTL] = {"queue_update_ttl", API("UpdateTimeToLive")},
 };
+
+bool
+dynamo_is_queue(dynamo_op op)
+{
+	return op >= DYNAMO_QUEUE_READ;
+}
+
+bool
+dynamo_is_queue_write(dynamo_op op)
+{
+	return op == DYNAMO_QUEUE_TRANSACT || op == DYNAMO_QUEUE_UPDATE || op == DYNAMO_QUEUE_DELETE;
+}
+
+bool
+dynamo_is_page(dynamo_op op)
+{
+	return op == DYNAMO_SCAN || op == DYNAMO_QUERY;
+}
+
+bool
+dynamo_is_about_table(dynamo_op op)
+{
+	return op == DYNAMO_DESCRIBE_TABLE || op == DYNAMO_CREATE_TABLE ||
+		op == DYNAMO_UPDATE_TTL || op >= DYNAMO_QUEUE_DESCRIBE_TABLE;
+}
 
 const char *
 dynamo_target(dynamo_op op)

@@ -13,13 +13,13 @@
 static const char *const attribute_names[] = {
 	"ownerName", "recordVersionNumber", "leaseDuration", "fencingToken",
 	"holder", "data", "isReleased", "releasedAt", "ttl",
-	"releasedVersion", "shared",
+	"releasedVersion", "shared", "attributeNames", "keptUntil",
 	/* inside "shared" */
 	"owner", "kind", "total", "h", "gate", "v", "n"
 };
 
 #define NAME_COUNT ((int) (sizeof(attribute_names) / sizeof(attribute_names[0])))
-#define ATTRIBUTE_COUNT 11		/* those of the item itself */
+#define ATTRIBUTE_COUNT 13		/* those of the item itself */
 
 bool
 dynamo_is_attribute(const char *name)
@@ -100,7 +100,7 @@ dynamo_put_values_start(dynamo_text *text)
 }
 
 void
-dynamo_put_release(dynamo_text *text, const dynamo_table *table)
+dynamo_put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
 {
 	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #recordVersionNumber = :version"
 					", #isReleased = :released, #releasedAt = :now"
@@ -108,13 +108,26 @@ dynamo_put_release(dynamo_text *text, const dynamo_table *table)
 	if (table->released_ttl_s > 0)
 		dynamo_text_raw(text, ", #ttl = :ttl");
 	dynamo_text_raw(text, " REMOVE #holder, #data");
+	if (write->kept_until_ms == 0)
+		dynamo_text_raw(text, ", #keptUntil");
 }
 
 int
-dynamo_release_attributes(const dynamo_table *table)
+dynamo_release_attributes(const dynamo_table *table, const dynamo_write *write)
 {
 	return A_VERSION | A_HOLDER | A_DATA | A_RELEASED | A_RELEASED_AT |
-		A_RELEASED_VERSION | (table->released_ttl_s > 0 ? A_TTL : 0);
+		A_RELEASED_VERSION | (table->released_ttl_s > 0 ? A_TTL : 0) |
+		(write->kept_until_ms == 0 ? A_KEPT : 0);
+}
+
+/* Nobody deletes the item while it keeps the lock from others, nor for a day after. */
+static int64_t
+ttl_of_release(const dynamo_table *table, const dynamo_write *write)
+{
+	int64_t		ttl = write->now_s + table->released_ttl_s;
+	int64_t		kept = write->kept_until_ms / 1000 + DYNAMO_KEPT_AGE_S;
+
+	return write->kept_until_ms != 0 && kept > ttl ? kept : ttl;
 }
 
 void
@@ -125,5 +138,5 @@ dynamo_put_release_values(dynamo_text *text, const dynamo_table *table,
 	dynamo_put_s_member(text, ":released", "1");
 	dynamo_put_n_member(text, ":now", write->now_s);
 	if (table->released_ttl_s > 0)
-		dynamo_put_n_member(text, ":ttl", write->now_s + table->released_ttl_s);
+		dynamo_put_n_member(text, ":ttl", ttl_of_release(table, write));
 }

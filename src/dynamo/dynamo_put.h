@@ -3,7 +3,7 @@
  * dynamo_put.h
  *	  What requests about a lock item are made of, for the codec's builders.
  *
- * Only src/dynamo/dynamo_*.c use it.
+ * Only src/dynamo/dynamo_*.c and src/queue use it.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,15 +25,17 @@
 #define A_TTL			(1 << 8)
 #define A_RELEASED_VERSION	(1 << 9)
 #define A_SHARED		(1 << 10)
+#define A_ATTRIBUTE_NAMES	(1 << 11)
+#define A_KEPT			(1 << 12)
 
 /* Names inside "shared". */
-#define A_SHARED_OWNER	(1 << 11)
-#define A_KIND			(1 << 12)
-#define A_TOTAL			(1 << 13)
-#define A_ENTRIES		(1 << 14)
-#define A_GATE			(1 << 15)
-#define A_ENTRY_VERSION	(1 << 16)
-#define A_PERMITS		(1 << 17)
+#define A_SHARED_OWNER	(1 << 13)
+#define A_KIND			(1 << 14)
+#define A_TOTAL			(1 << 15)
+#define A_ENTRIES		(1 << 16)
+#define A_GATE			(1 << 17)
+#define A_ENTRY_VERSION	(1 << 18)
+#define A_PERMITS		(1 << 19)
 
 /*
  * What an acquire and an opening of shared mode demand: a free item (a take-over:
@@ -41,9 +43,14 @@
  * write is refused.
  */
 #define FREE "(attribute_not_exists(#key) OR attribute_exists(#isReleased)"
+#define RELEASED "(attribute_exists(#isReleased)"
 #define OR_DEAD " OR #recordVersionNumber = :expected"
 #define NEW_TOKEN(first) \
 	") AND (attribute_not_exists(#fencingToken) OR #fencingToken < " first ")"
+
+/* ... and, like a hand-over, that nobody was promised the lock for longer. */
+#define NOT_KEPT \
+	" AND (attribute_not_exists(#keptUntil) OR #keptUntil <= :past)"
 
 /* {"S":"..."} */
 extern void dynamo_put_s(dynamo_text *text, const char *s, size_t len);
@@ -65,8 +72,9 @@ extern void dynamo_put_names(dynamo_text *text, const char *partition_key, int a
 extern void dynamo_put_values_start(dynamo_text *text);
 
 /* A release's update, up to where its REMOVE may go on; its placeholders and values. */
-extern void dynamo_put_release(dynamo_text *text, const dynamo_table *table);
-extern int	dynamo_release_attributes(const dynamo_table *table);
+extern void dynamo_put_release(dynamo_text *text, const dynamo_table *table,
+							   const dynamo_write *write);
+extern int	dynamo_release_attributes(const dynamo_table *table, const dynamo_write *write);
 extern void dynamo_put_release_values(dynamo_text *text, const dynamo_table *table,
 									  const dynamo_write *write);
 

@@ -21,6 +21,7 @@
 #include "dynamo/dynamo_item.h"
 #include "dynamo/dynamo_json.h"
 #include "dynamo/dynamo_scan.h"
+#include "dynamo/dynamo_table.h"
 
 #define EXCERPT_SIZE 201		/* bytes of an unexpected reply in its message */
 
@@ -28,7 +29,7 @@
 typedef struct incoming
 {
 	dynamo_op	op;
-	const dynamo_table *table;	/* SCAN */
+	const dynamo_table *table;	/* of a page */
 	int			http_status;
 	bool		has_checksum;
 	const char *body;
@@ -159,7 +160,8 @@ is_single_write(dynamo_op op)
 {
 	return op == DYNAMO_ACQUIRE || op == DYNAMO_RENEW ||
 		op == DYNAMO_HAND_OVER || op == DYNAMO_RELEASE ||
-		op == DYNAMO_DELETE || op == DYNAMO_FORCE_RELEASE;
+		op == DYNAMO_DELETE || op == DYNAMO_FORCE_RELEASE ||
+		op == DYNAMO_QUEUE_UPDATE || op == DYNAMO_QUEUE_DELETE;
 }
 
 /*
@@ -179,6 +181,31 @@ status_of_error(const incoming *in, const char *type, const char *message)
 		return DYNAMO_VALIDATION;
 	if (status == DYNAMO_CONDITION_FAILED && !is_single_write(in->op))
 		return DYNAMO_MALFORMED;
+	return status;
+}
+
+/*
+ * A transaction that was cancelled: the first of its reasons that says more than "try again"
+ * counts.  Reasons of writes that are innocent have the code "None".
+ */
+static dynamo_status
+status_of_transaction(const cJSON *json)
+{
+	dynamo_status status = DYNAMO_CONFLICT;
+	const cJSON *reason;
+
+	cJSON_ArrayForEach(reason, dynamo_json_member(json, "CancellationReasons"))
+	{
+		const char *code = dynamo_json_text(reason, "Code");
+		dynamo_status found;
+
+		if (code == NULL || strcmp(code, "None") == 0)
+			continue;
+		found = dynamo_error_status(code, message_of(reason));
+		if (!dynamo_is_transient(found))
+			return found;
+		status = found;
+	}
 	return status;
 }
 
@@ -217,12 +244,21 @@ read_error(dynamo_reply *reply, const incoming *in)
 
 	copy_type(reply->type, sizeof(reply->type), type != NULL ? type : "");
 	copy_message(reply->message, sizeof(reply->message), message);
-	reply->status = status_of_error(in, reply->type, message);
+	if (in->op == DYNAMO_QUEUE_TRANSACT && in->http_status == 400 &&
+		strcmp(reply->type, "TransactionCanceledException") == 0)
+		reply->status = status_of_transaction(json);
+	else
+		reply->status = status_of_error(in, reply->type, message);
 	if (reply->status == DYNAMO_MALFORMED || is_foreign(in, type))
 		set_malformed(reply, in, type);
 	else if (reply->message[0] == '\0')
 		snprintf(reply->message, sizeof(reply->message), "HTTP status %d", in->http_status);
 	spread_failure(reply);
+	if (reply->status == DYNAMO_CONDITION_FAILED && dynamo_is_queue(in->op))
+	{
+		reply->json = json;
+		return;
+	}
 	if (reply->status == DYNAMO_CONDITION_FAILED)
 	{
 		set_item(&reply->results[0], dynamo_json_member(json, "Item"));
@@ -303,83 +339,6 @@ read_statements(dynamo_reply *reply, const cJSON *responses)
 	return true;
 }
 
-static void
-copy_text(char *to, size_t size, const char *from)
-{
-	dynamo_json_copy(to, size, from != NULL ? from : "");
-}
-
-/* The type of a key, from the list of attribute definitions. */
-static const char *
-key_type(const cJSON *table, const char *key)
-{
-	const cJSON *definition;
-
-	cJSON_ArrayForEach(definition, dynamo_json_member(table, "AttributeDefinitions"))
-	{
-		const char *name = dynamo_json_text(definition, "AttributeName");
-
-		if (name != NULL && strcmp(name, key) == 0)
-			return dynamo_json_text(definition, "AttributeType");
-	}
-	return NULL;
-}
-
-/*
- * Is it a global table?  DescribeTable lists the replicas of version 2019.11.21,
- * with or without the Region that replies.  It does not list those of version
- * 2017.11.29; only DescribeGlobalTable does.
- */
-static void
-read_replicas(dynamo_table_info *info, const cJSON *table)
-{
-	const char *consistency = dynamo_json_text(table, "MultiRegionConsistency");
-	const char *version = dynamo_json_text(table, "GlobalTableVersion");
-	const cJSON *replica;
-
-	info->strong = consistency != NULL && strcmp(consistency, "STRONG") == 0;
-	info->replicated = version != NULL && strcmp(version, "2017.11.29") == 0;
-	cJSON_ArrayForEach(replica, dynamo_json_member(table, "Replicas"))
-	{
-		const char *region = dynamo_json_text(replica, "RegionName");
-		size_t		len = strlen(info->replicas);
-
-		snprintf(info->replicas + len, sizeof(info->replicas) - len, "%s%s",
-				 len > 0 ? ", " : "", region != NULL ? region : "?");
-		info->replicated = true;
-	}
-}
-
-/* False if json does not describe a table. */
-static bool
-read_table(dynamo_table_info *info, const cJSON *table)
-{
-	const cJSON *key;
-
-	copy_text(info->status, sizeof(info->status), dynamo_json_text(table, "TableStatus"));
-	cJSON_ArrayForEach(key, dynamo_json_member(table, "KeySchema"))
-	{
-		const char *name = dynamo_json_text(key, "AttributeName");
-		const char *kind = dynamo_json_text(key, "KeyType");
-
-		if (name == NULL || kind == NULL)
-			return false;
-		if (strcmp(kind, "HASH") == 0)
-		{
-			copy_text(info->partition_key, sizeof(info->partition_key), name);
-			copy_text(info->partition_type, sizeof(info->partition_type),
-					  key_type(table, name));
-		}
-		else if (strcmp(kind, "RANGE") == 0)
-		{
-			copy_text(info->sort_key, sizeof(info->sort_key), name);
-			copy_text(info->sort_type, sizeof(info->sort_type), key_type(table, name));
-		}
-	}
-	read_replicas(info, table);
-	return info->status[0] != '\0' && info->partition_key[0] != '\0';
-}
-
 /* An incomplete page is treated as no reply. */
 static bool
 read_page(dynamo_reply *reply, const incoming *in, const cJSON *json)
@@ -419,12 +378,26 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 			set_returned_item(&reply->results[0], dynamo_json_member(json, "Attributes"));
 			break;
 		case DYNAMO_DESCRIBE_TABLE:
-			return read_table(&reply->table, dynamo_json_member(json, "Table"));
+			return dynamo_table_read(&reply->table, dynamo_json_member(json, "Table"));
 		case DYNAMO_CREATE_TABLE:
-			return read_table(&reply->table, dynamo_json_member(json, "TableDescription"));
+			return dynamo_table_read(&reply->table, dynamo_json_member(json, "TableDescription"));
 		case DYNAMO_UPDATE_TTL:
+		case DYNAMO_QUEUE_UPDATE_TTL:
 			return dynamo_json_member(json, "TimeToLiveSpecification") != NULL;
+		case DYNAMO_QUEUE_DESCRIBE_TABLE:
+			return dynamo_table_read(&reply->table, dynamo_json_member(json, "Table"));
+		case DYNAMO_QUEUE_CREATE_TABLE:
+			return dynamo_table_read(&reply->table, dynamo_json_member(json, "TableDescription"));
+		case DYNAMO_QUEUE_QUERY:
+		case DYNAMO_QUEUE_SCAN:
+			return cJSON_IsArray(dynamo_json_member(json, "Items"));
+		case DYNAMO_QUEUE_READ:
+		case DYNAMO_QUEUE_TRANSACT:
+		case DYNAMO_QUEUE_UPDATE:
+		case DYNAMO_QUEUE_DELETE:
+			break;
 		case DYNAMO_SCAN:
+		case DYNAMO_QUERY:
 			return read_page(reply, in, json);
 		case DYNAMO_HAND_OVER:
 		case DYNAMO_RELEASE:
@@ -441,7 +414,7 @@ clear_results(dynamo_reply *reply)
 {
 	for (int i = 0; i < reply->count; i++)
 	{
-		free(reply->results[i].item.data);
+		dynamo_item_clear(&reply->results[i].item);
 		free(reply->results[i].shared);
 	}
 	dynamo_page_free(&reply->page);
@@ -455,7 +428,14 @@ read_ok(dynamo_reply *reply, const incoming *in)
 	cJSON	   *json = dynamo_json_parse(in->body, in->len);
 
 	if (json != NULL && read_success(reply, in, json))
+	{
 		reply->consumed = total_capacity(dynamo_json_member(json, "ConsumedCapacity"));
+		if (dynamo_is_queue(in->op))
+		{
+			reply->json = json;
+			return;
+		}
+	}
 	else
 	{
 		clear_results(reply);
@@ -513,7 +493,7 @@ dynamo_read_failure(dynamo_reply *reply, int count, dynamo_status status,
 	if (!start_reply(reply, count))
 		return;
 	reply->status = status;
-	copy_text(reply->message, sizeof(reply->message), message);
+	dynamo_json_copy(reply->message, sizeof(reply->message), message != NULL ? message : "");
 	spread_failure(reply);
 }
 
@@ -522,6 +502,8 @@ dynamo_reply_free(dynamo_reply *reply)
 {
 	clear_results(reply);
 	free(reply->results);
+	cJSON_Delete(reply->json);
+	reply->json = NULL;
 	reply->results = NULL;
 	reply->count = 0;
 }

@@ -15,6 +15,8 @@
 
 #include <string.h>
 
+#include "dynamo/dynamo_attributes.h"
+#include "dynamo/dynamo_key.h"
 #include "dynamo/dynamo_put.h"
 #include "dynamo/dynamo_shared_request.h"
 
@@ -26,9 +28,13 @@
 /* A dead incarnation never writes again, so its name is enough. */
 #define HELD_BY_THE_DEAD \
 	"#ownerName = :owner AND attribute_not_exists(#isReleased)"
-/* An operator is not the holder; the version identifies the lease. */
+/*
+ * An operator is not the holder; the version identifies the lease, or what keeps a
+ * released lock.
+ */
 #define HELD_BY_ANYBODY \
-	"#recordVersionNumber = :expected AND attribute_not_exists(#isReleased)"
+	"#recordVersionNumber = :expected" \
+	" AND (attribute_not_exists(#isReleased) OR attribute_exists(#keptUntil))"
 
 #define CAPACITY "\"ReturnConsumedCapacity\":\"TOTAL\""
 #define OLD_ITEM "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
@@ -49,18 +55,20 @@ static void
 put_table_and_key(dynamo_text *text, const dynamo_table *table,
 				  const dynamo_write *write)
 {
+	dynamo_key	key = dynamo_key_of(table, write->name, write->name_len);
+
 	dynamo_text_raw(text, "\"TableName\":");
 	put_string(text, table->name);
 	dynamo_text_raw(text, ",\"Key\":{");
 	put_string(text, table->partition_key);
 	dynamo_text_raw(text, ":");
-	dynamo_put_s(text, write->name, write->name_len);
-	if (table->sort_key != NULL)
+	dynamo_put_s(text, key.partition, key.partition_len);
+	if (key.sort != NULL)
 	{
 		dynamo_text_raw(text, ",");
 		put_string(text, table->sort_key);
 		dynamo_text_raw(text, ":");
-		dynamo_put_s(text, table->sort_value, strlen(table->sort_value));
+		dynamo_put_s(text, key.sort, key.sort_len);
 	}
 	dynamo_text_raw(text, "}");
 }
@@ -99,6 +107,15 @@ put_lease_values(dynamo_text *text, const dynamo_write *write)
 	dynamo_put_number(text, 'S', write->lease_ms);
 }
 
+static void
+put_data(dynamo_text *text, const dynamo_write *write)
+{
+	dynamo_put_name(text, ":data");
+	dynamo_text_raw(text, "{\"B\":\"");
+	dynamo_text_base64(text, write->data, write->data_len);
+	dynamo_text_raw(text, "\"}");
+}
+
 /* The new holder, for acquire and hand-over. */
 static void
 put_holding_values(dynamo_text *text, const dynamo_write *write)
@@ -108,41 +125,58 @@ put_holding_values(dynamo_text *text, const dynamo_write *write)
 	dynamo_put_name(text, ":holder");
 	put_holder(text, write->owner, write->holder);
 	if (write->data != NULL)
-	{
-		dynamo_put_name(text, ":data");
-		dynamo_text_raw(text, "{\"B\":\"");
-		dynamo_text_base64(text, write->data, write->data_len);
-		dynamo_text_raw(text, "\"}");
-	}
+		put_data(text, write);
+	dynamo_put_n_member(text, ":past", write->past_ms);
+	if (write->kept_until_ms != 0)
+		dynamo_put_n_member(text, ":kept", write->kept_until_ms);
 }
 
 static void
 put_acquire(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
 {
 	bool		take_over = write->expected != NULL && write->expected[0] != '\0';
+	dynamo_extras extras;
 
+	text->failed |= !dynamo_extras_start(&extras, write);
 	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #ownerName = :owner"
 					", #recordVersionNumber = :version, #leaseDuration = :lease"
 					", #fencingToken = :last, #holder = :holder");
-	dynamo_text_raw(text, write->data != NULL ? ", #data = :data REMOVE" : " REMOVE #data,");
-	dynamo_text_raw(text, " #isReleased, #releasedAt, #releasedVersion, #ttl, #shared"
-					"\",\"ConditionExpression\":\"" FREE);
+	if (write->kept_until_ms != 0)
+		dynamo_text_raw(text, ", #keptUntil = :kept");
+	if (write->data != NULL)
+		dynamo_text_raw(text, ", #data = :data");
+	dynamo_put_extras_set(text, &extras);
+	dynamo_text_raw(text, write->data != NULL ? " REMOVE" : " REMOVE #data,");
+	dynamo_text_raw(text, " #isReleased, #releasedAt, #releasedVersion, #ttl, #shared");
+	if (write->kept_until_ms == 0)
+		dynamo_text_raw(text, ", #keptUntil");
+	dynamo_put_extras_remove(text, &extras);
+	dynamo_text_raw(text, "\",\"ConditionExpression\":\"");
+	dynamo_text_raw(text, write->must_exist ? RELEASED : FREE);
 
 	/*
 	 * The last token in the condition would let a late copy reserve tokens below
 	 * another cluster's.
 	 */
-	dynamo_text_raw(text, take_over ? OR_DEAD NEW_TOKEN(":first") "\"" : NEW_TOKEN(":first") "\"");
+	dynamo_text_raw(text, take_over ? OR_DEAD NEW_TOKEN(":first") : NEW_TOKEN(":first"));
+	dynamo_text_raw(text, NOT_KEPT);
+	dynamo_text_raw(text, extras.old != NULL ? " AND #attributeNames = :oldNames\"" :
+					" AND attribute_not_exists(#attributeNames)\"");
 
-	dynamo_put_names(text, table->partition_key,
+	dynamo_put_names(text, write->must_exist ? NULL : table->partition_key,
 					 A_OWNER | A_VERSION | A_LEASE | A_TOKEN | A_HOLDER |
 					 A_DATA | A_RELEASED | A_RELEASED_AT | A_TTL |
-					 A_RELEASED_VERSION | A_SHARED);
+					 A_RELEASED_VERSION | A_SHARED | A_ATTRIBUTE_NAMES | A_KEPT);
+	dynamo_put_extras_names(text, &extras);
 	dynamo_put_values_start(text);
 	put_holding_values(text, write);
 	dynamo_put_n_member(text, ":first", write->first_token);
 	if (take_over)
 		dynamo_put_s_member(text, ":expected", write->expected);
+	if (extras.old != NULL)
+		dynamo_put_s_member(text, ":oldNames", write->old_attributes);
+	dynamo_put_extras_values(text, &extras, write);
+	dynamo_extras_end(&extras);
 }
 
 static void
@@ -152,11 +186,16 @@ put_renew(dynamo_text *text, const dynamo_write *write)
 					", #leaseDuration = :lease");
 	if (write->holder != NULL)
 		dynamo_text_raw(text, ", #holder = :holder");
+	if (write->data != NULL)
+		dynamo_text_raw(text, write->data_len > 0 ? ", #data = :data" : " REMOVE #data");
 	dynamo_text_raw(text, "\",\"ConditionExpression\":\"" HELD_BY_US "\"");
 	dynamo_put_names(text, NULL, A_OWNER | A_VERSION | A_LEASE | A_RELEASED |
-					 (write->holder != NULL ? A_HOLDER : 0));
+					 (write->holder != NULL ? A_HOLDER : 0) |
+					 (write->data != NULL ? A_DATA : 0));
 	dynamo_put_values_start(text);
 	put_lease_values(text, write);
+	if (write->data_len > 0)
+		put_data(text, write);
 	if (write->holder != NULL)
 	{
 		dynamo_put_name(text, ":holder");
@@ -170,10 +209,16 @@ put_hand_over(dynamo_text *text, const dynamo_write *write)
 {
 	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #recordVersionNumber = :version"
 					", #leaseDuration = :lease, #fencingToken = :last, #holder = :holder");
-	dynamo_text_raw(text, write->data != NULL ? ", #data = :data" : " REMOVE #data");
-	dynamo_text_raw(text, "\",\"ConditionExpression\":\"" HELD_BY_US "\"");
+	dynamo_text_raw(text, write->data != NULL ? ", #data = :data" : "");
+	if (write->kept_until_ms != 0)
+		dynamo_text_raw(text, write->data != NULL ? ", #keptUntil = :kept" :
+						", #keptUntil = :kept REMOVE #data");
+	else
+		dynamo_text_raw(text, write->data != NULL ? " REMOVE #keptUntil" :
+						" REMOVE #data, #keptUntil");
+	dynamo_text_raw(text, "\",\"ConditionExpression\":\"" HELD_BY_US NOT_KEPT "\"");
 	dynamo_put_names(text, NULL, A_OWNER | A_VERSION | A_LEASE | A_TOKEN |
-					 A_HOLDER | A_DATA | A_RELEASED);
+					 A_HOLDER | A_DATA | A_RELEASED | A_KEPT);
 	dynamo_put_values_start(text);
 	put_holding_values(text, write);
 	dynamo_put_s_member(text, ":expected", write->expected);
@@ -183,14 +228,21 @@ static void
 put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
 {
 	bool		forced = write->op == DYNAMO_FORCE_RELEASE;
+	dynamo_extras extras;
 
-	dynamo_put_release(text, table);
+	text->failed |= !dynamo_extras_start(&extras, write);
+	dynamo_put_release(text, table, write);
+	dynamo_put_extras_remove(text, &extras);
 	dynamo_text_raw(text, "\",\"ConditionExpression\":\"");
 	if (forced)
 		dynamo_text_raw(text, HELD_BY_ANYBODY "\"");
 	else
 		dynamo_text_raw(text, write->any_version ? HELD_BY_THE_DEAD "\"" : HELD_BY_US "\"");
-	dynamo_put_names(text, NULL, dynamo_release_attributes(table) | (forced ? 0 : A_OWNER));
+	dynamo_put_names(text, NULL, dynamo_release_attributes(table, write) |
+					 (forced ? A_KEPT : A_OWNER) |
+					 (extras.old != NULL ? A_ATTRIBUTE_NAMES : 0));
+	dynamo_put_extras_names(text, &extras);
+	dynamo_extras_end(&extras);
 	dynamo_put_values_start(text);
 	dynamo_put_release_values(text, table, write);
 	if (!forced)
@@ -238,6 +290,16 @@ put_expressions(dynamo_text *text, const dynamo_table *table, const dynamo_write
 		case DYNAMO_CREATE_TABLE:
 		case DYNAMO_UPDATE_TTL:
 		case DYNAMO_SCAN:
+		case DYNAMO_QUERY:
+		case DYNAMO_QUEUE_READ:
+		case DYNAMO_QUEUE_QUERY:
+		case DYNAMO_QUEUE_SCAN:
+		case DYNAMO_QUEUE_TRANSACT:
+		case DYNAMO_QUEUE_UPDATE:
+		case DYNAMO_QUEUE_DELETE:
+		case DYNAMO_QUEUE_DESCRIBE_TABLE:
+		case DYNAMO_QUEUE_CREATE_TABLE:
+		case DYNAMO_QUEUE_UPDATE_TTL:
 			text->failed = true;	/* they have builders of their own */
 			break;
 	}
@@ -304,6 +366,7 @@ static void
 put_parameters(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
 {
 	const char *owner = write->shared != NULL ? write->shared->epoch : write->owner;
+	dynamo_key	key = dynamo_key_of(table, write->name, write->name_len);
 
 	dynamo_put_s(text, write->version, strlen(write->version));
 	dynamo_text_raw(text, ",");
@@ -317,11 +380,11 @@ put_parameters(dynamo_text *text, const dynamo_table *table, const dynamo_write 
 		put_holder(text, write->owner, write->holder);
 		dynamo_text_raw(text, ",");
 	}
-	dynamo_put_s(text, write->name, write->name_len);
-	if (table->sort_key != NULL)
+	dynamo_put_s(text, key.partition, key.partition_len);
+	if (key.sort != NULL)
 	{
 		dynamo_text_raw(text, ",");
-		dynamo_put_s(text, table->sort_value, strlen(table->sort_value));
+		dynamo_put_s(text, key.sort, key.sort_len);
 	}
 	dynamo_text_raw(text, ",");
 	dynamo_put_s(text, owner, strlen(owner));
@@ -348,7 +411,7 @@ put_statement(dynamo_text *text, const dynamo_table *table, const dynamo_write *
 {
 	const dynamo_shared_write *shared = write->shared;
 
-	if (shared != NULL && shared->kind != DYNAMO_SHARED_RENEW)
+	if ((shared != NULL && shared->kind != DYNAMO_SHARED_RENEW) || write->data != NULL)
 		text->failed = true;
 	dynamo_text_raw(text, "{\"Statement\":\"UPDATE ");
 	put_identifier(text, table->name);

@@ -3,6 +3,8 @@
  * dynamo_scan.c
  *	  Pages of lock items: request and reply.
  *
+ * A Scan reads the whole table, a Query one partition (see dynamo_scan_op()).
+ *
  * A page ends when DynamoDB has read as many items as we allow, even if none of
  * them passes the filter.  Its reply has the last key, which the next page's
  * request repeats.
@@ -16,18 +18,21 @@
 
 #include "dynamo/dynamo_item.h"
 #include "dynamo/dynamo_json.h"
+#include "dynamo/dynamo_key.h"
 #include "dynamo/dynamo_text.h"
 
 /* All attributes but "data", which may be large and private. */
 #define ASKED_FOR "#ownerName, #recordVersionNumber, #leaseDuration," \
-	" #fencingToken, #holder, #isReleased, #releasedAt, #releasedVersion, #shared"
+	" #fencingToken, #holder, #isReleased, #releasedAt, #releasedVersion, #shared," \
+	" #attributeNames, #keptUntil"
 
 #define NAMES "\"#ownerName\":\"ownerName\"," \
 	"\"#recordVersionNumber\":\"recordVersionNumber\"," \
 	"\"#leaseDuration\":\"leaseDuration\",\"#fencingToken\":\"fencingToken\"," \
 	"\"#holder\":\"holder\",\"#isReleased\":\"isReleased\"," \
 	"\"#releasedAt\":\"releasedAt\",\"#releasedVersion\":\"releasedVersion\"," \
-	"\"#shared\":\"shared\""
+	"\"#shared\":\"shared\",\"#attributeNames\":\"attributeNames\"," \
+	"\"#keptUntil\":\"keptUntil\""
 
 /* Room for a request without names. */
 #define BODY_ROOM 2048
@@ -42,6 +47,12 @@ put_value(dynamo_text *text, const char *name, const char *value, size_t len)
 	dynamo_text_raw(text, "}");
 }
 
+static bool
+has_one_sort_value(const dynamo_table *table)
+{
+	return table->sort_key != NULL && table->sort_separator == '\0';
+}
+
 static void
 put_filter_part(dynamo_text *text, bool *first, const char *part)
 {
@@ -50,16 +61,17 @@ put_filter_part(dynamo_text *text, bool *first, const char *part)
 	*first = false;
 }
 
+/* Items whose keys are other ones than the prefix and our settings allow are left out. */
 static void
-put_filter(dynamo_text *text, const dynamo_table *table, const dynamo_scan *scan)
+put_filter(dynamo_text *text, const dynamo_table *table, const dynamo_scan *scan, bool query)
 {
 	bool		first = true;
 
 	if (scan->released_only)
 		put_filter_part(text, &first, "attribute_exists(#isReleased)");
-	if (scan->prefix_len > 0)
+	if (scan->prefix_len > 0 && !query)
 		put_filter_part(text, &first, "begins_with(#key, :prefix)");
-	if (table->sort_key != NULL)
+	if (has_one_sort_value(table))
 		put_filter_part(text, &first, "#sort = :sort");
 	if (!first)
 		dynamo_text_raw(text, "\"");
@@ -69,19 +81,34 @@ put_filter(dynamo_text *text, const dynamo_table *table, const dynamo_scan *scan
 static void
 put_values(dynamo_text *text, const dynamo_table *table, const dynamo_scan *scan)
 {
-	if (scan->prefix_len == 0 && table->sort_key == NULL)
+	if (scan->prefix_len == 0 && !has_one_sort_value(table))
 		return;
 	dynamo_text_raw(text, ",\"ExpressionAttributeValues\":{");
 	if (scan->prefix_len > 0)
 		put_value(text, ":prefix", scan->prefix, scan->prefix_len);
-	if (table->sort_key != NULL)
+	if (has_one_sort_value(table))
 		put_value(text, ":sort", table->sort_value, strlen(table->sort_value));
+	dynamo_text_raw(text, "}");
+}
+
+/* The partition, and how the sort keys begin, that the prefix names. */
+static void
+put_partition(dynamo_text *text, const dynamo_key *key)
+{
+	dynamo_text_raw(text, ",\"KeyConditionExpression\":\"#key = :key");
+	dynamo_text_raw(text, key->sort_len > 0 ? " AND begins_with(#sort, :prefix)\"" : "\"");
+	dynamo_text_raw(text, ",\"ExpressionAttributeValues\":{");
+	put_value(text, ":key", key->partition, key->partition_len);
+	if (key->sort_len > 0)
+		put_value(text, ":prefix", key->sort, key->sort_len);
 	dynamo_text_raw(text, "}");
 }
 
 char *
 dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
 {
+	bool		query = dynamo_scan_op(table, scan->prefix, scan->prefix_len) == DYNAMO_QUERY;
+	dynamo_key	key = dynamo_key_of(table, scan->prefix, scan->prefix_len);
 	dynamo_text text;
 
 	dynamo_text_start(&text, BODY_ROOM + scan->prefix_len + scan->after_len +
@@ -91,8 +118,9 @@ dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
 	dynamo_text_raw(&text, ",\"ConsistentRead\":true,\"ReturnConsumedCapacity\":\"TOTAL\","
 					"\"Limit\":");
 	dynamo_text_int(&text, scan->limit);
-	dynamo_text_raw(&text, ",\"ProjectionExpression\":\"#key, " ASKED_FOR "\"");
-	put_filter(&text, table, scan);
+	dynamo_text_raw(&text, ",\"ProjectionExpression\":\"#key, " ASKED_FOR);
+	dynamo_text_raw(&text, table->sort_separator != '\0' ? ", #sort\"" : "\"");
+	put_filter(&text, table, scan, query);
 	dynamo_text_raw(&text, ",\"ExpressionAttributeNames\":{" NAMES ",\"#key\":");
 	dynamo_text_string(&text, table->partition_key, strlen(table->partition_key));
 	if (table->sort_key != NULL)
@@ -101,7 +129,10 @@ dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
 		dynamo_text_string(&text, table->sort_key, strlen(table->sort_key));
 	}
 	dynamo_text_raw(&text, "}");
-	put_values(&text, table, scan);
+	if (query)
+		put_partition(&text, &key);
+	else
+		put_values(&text, table, scan);
 	if (scan->after != NULL)
 	{
 		dynamo_text_raw(&text, ",\"ExclusiveStartKey\":{");
@@ -148,16 +179,37 @@ other_keys(const char **wrong)
 	return DYNAMO_VALIDATION;
 }
 
+static void
+clear_row(dynamo_row *row)
+{
+	free(row->name);
+	dynamo_item_clear(&row->item);
+	free(row->shared);
+	memset(row, 0, sizeof(*row));
+}
+
+/* An item whose key means no name is left out. */
 static dynamo_status
-read_row(dynamo_row *row, const dynamo_table *table, const cJSON *attributes,
+read_row(dynamo_page *page, const dynamo_table *table, const cJSON *attributes,
 		 const char **wrong)
 {
-	const char *name = key_text(attributes, table->partition_key, DYNAMO_NAME_MAX);
+	dynamo_row *row = &page->rows[page->count++];
+	const char *partition = key_text(attributes, table->partition_key, DYNAMO_NAME_MAX);
+	const char *sort = NULL;
+	char		name[DYNAMO_NAME_MAX + 1];
 
 	if (!dynamo_item_read(attributes, &row->item, &row->shared))
 		return DYNAMO_MALFORMED;
-	if (name == NULL)
+	if (table->sort_separator != '\0')
+		sort = key_text(attributes, table->sort_key, DYNAMO_SORT_MAX);
+	if (partition == NULL || (table->sort_separator != '\0' && sort == NULL))
 		return other_keys(wrong);
+	if (!dynamo_key_name(table, partition, sort, name))
+	{
+		clear_row(row);
+		page->count--;
+		return DYNAMO_OK;
+	}
 	row->name = strdup(name);
 	return row->name != NULL ? DYNAMO_OK : DYNAMO_MALFORMED;
 }
@@ -205,7 +257,7 @@ dynamo_page_read(dynamo_page *page, const dynamo_table *table, const cJSON *json
 		return DYNAMO_MALFORMED;
 	cJSON_ArrayForEach(attributes, items)
 	{
-		status = read_row(&page->rows[page->count++], table, attributes, wrong);
+		status = read_row(page, table, attributes, wrong);
 		if (status != DYNAMO_OK)
 			return status;
 	}
@@ -216,11 +268,7 @@ void
 dynamo_page_free(dynamo_page *page)
 {
 	for (int i = 0; i < page->count; i++)
-	{
-		free(page->rows[i].name);
-		free(page->rows[i].item.data);
-		free(page->rows[i].shared);
-	}
+		clear_row(&page->rows[i]);
 	free(page->rows);
 	free(page->next);
 	free(page->next_sort);

@@ -179,20 +179,22 @@ put_open(dynamo_text *text, const dynamo_table *table, const dynamo_write *write
 	dynamo_text_raw(text, UPDATE "SET #ownerName = :epoch, #recordVersionNumber = :version"
 					", #leaseDuration = :lease, #fencingToken = :token, #shared = :shared"
 					" REMOVE #data, #holder, #isReleased, #releasedAt, #releasedVersion, #ttl"
-					CONDITION FREE);
+					", #keptUntil" CONDITION FREE);
 	dynamo_text_raw(text, take_over ? OR_DEAD NEW_TOKEN(":token") : NEW_TOKEN(":token"));
+	dynamo_text_raw(text, NOT_KEPT);
 	put_gate_condition(text, dead_gate);
 	dynamo_text_raw(text, "\"");
 
 	dynamo_put_names(text, table->partition_key,
 					 A_OWNER | A_VERSION | A_LEASE | A_TOKEN | A_HOLDER | A_DATA |
 					 A_RELEASED | A_RELEASED_AT | A_TTL | A_RELEASED_VERSION | A_SHARED |
-					 A_GATE | A_ENTRY_VERSION);
+					 A_KEPT | A_GATE | A_ENTRY_VERSION);
 	dynamo_put_values_start(text);
 	dynamo_put_s_member(text, ":epoch", epoch);
 	dynamo_put_s_member(text, ":version", write->version);
 	put_lease(text, ":lease", write->lease_ms);
 	dynamo_put_n_member(text, ":token", write->last_token);
+	dynamo_put_n_member(text, ":past", write->past_ms);
 	put_map(text, write, epoch);
 	if (take_over)
 		dynamo_put_s_member(text, ":expected", write->expected);
@@ -337,7 +339,7 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 {
 	bool		forced = write->shared->kind == DYNAMO_SHARED_FORCE_RELEASE;
 
-	dynamo_put_release(text, table);
+	dynamo_put_release(text, table, write);
 	dynamo_text_raw(text, ", #shared.#owner, #shared.#kind, #shared.#total, #shared.#h"
 					CONDITION);
 	if (forced)
@@ -347,7 +349,7 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 		put_whose(text, write);
 		dynamo_text_raw(text, " AND size(#shared.#h) = :one\"");
 	}
-	dynamo_put_names(text, NULL, dynamo_release_attributes(table) | A_ENTRY | A_SHARED_OWNER |
+	dynamo_put_names(text, NULL, dynamo_release_attributes(table, write) | A_ENTRY | A_SHARED_OWNER |
 					 A_KIND | A_TOTAL | (forced ? A_SHARED_MODE : names_whose(write)));
 	if (!forced)
 		put_incarnations(text, write->shared->me, NULL);

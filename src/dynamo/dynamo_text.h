@@ -3,7 +3,7 @@
  * dynamo_text.h
  *	  Writes JSON into a growing buffer: for the codec's request bodies.
  *
- * Only src/dynamo/dynamo_*.c use it.  Every lock call needs a body, so it is
+ * Only src/dynamo/dynamo_*.c and src/queue use it.  Every lock call needs a body, so it is
  * written directly: a tree of cJSON nodes would cost some fifty allocations.
  *
  * When memory is short, later calls do nothing and dynamo_text_finish() returns

@@ -33,7 +33,8 @@ typedef struct journal_table
 	char		name[JOURNAL_TEXT_SIZE];
 	char		partition_key[JOURNAL_KEY_SIZE];
 	char		sort_key[JOURNAL_KEY_SIZE];
-	char		sort_value[JOURNAL_TEXT_SIZE];
+	char		sort_value[JOURNAL_TEXT_SIZE - 1];
+	char		sort_separator; /* the end of the texts of 0.1.0, which has none */
 } journal_table;
 
 /* Who wrote the file.  Zero it before filling it in. */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr.c
- *	  The lock manager: events from sessions, and adoption.
+ *	  The lock manager: events from sessions.
  *
  * The struct of a lock has the queue of this cluster's sessions, what we wrote to
  * DynamoDB (its lease), what we saw another client write, and at most one call in
@@ -97,9 +97,10 @@ lockmgr_set_timeouts(lockmgr *lm, int64_t request_timeout_us,
 }
 
 void
-lockmgr_set_clock(lockmgr *lm, int64_t epoch_offset_us)
+lockmgr_set_clock(lockmgr *lm, int64_t epoch_offset_us, int64_t earliest_us)
 {
 	lm->epoch_offset_us = epoch_offset_us;
+	lm->earliest_us = earliest_us;
 }
 
 /*
@@ -115,8 +116,7 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 	if (!request->active)
 		return;
 	request->active = false;
-	free(request->data);
-	request->data = NULL;
+	lm_free_payload(request);
 	switch (request->kind)
 	{
 		case LOCKMGR_ACQUIRE:
@@ -153,10 +153,27 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 	}
 }
 
+/* Ends what the session has announced up to this number, and has not claimed. */
+static void
+end_announced(lockmgr *lm, int64_t now, lm_session *session, uint64_t seq)
+{
+	while (session->announced != NULL && session->announced->request.seq <= seq)
+	{
+		lm_session *announced = lm_pop_announced(session);
+		lm_hold    *hold = lm_announced_hold(lm, announced);
+
+		drop_request(lm, now, announced);
+		if (hold != NULL)
+			lm_let_go(lm, now, hold);
+		free(announced);
+	}
+}
+
 static void
 end_session(lockmgr *lm, int64_t now, lm_session *session)
 {
 	drop_request(lm, now, session);
+	end_announced(lm, now, session, UINT64_MAX);
 	while (session->holds != NULL)
 		lm_let_go(lm, now, session->holds);
 	session->id.generation = 0;
@@ -174,6 +191,14 @@ lockmgr_session_end(lockmgr *lm, int64_t now, lockmgr_session id)
 	lm_pump(lm, now);
 }
 
+/* Its session has not taken the grant, so it was promised nothing. */
+static void
+end_unused_kept(const lm_hold *hold)
+{
+	if (hold->lease->holds->lease_next == NULL && !hold->h.joined && hold->h.ends_at == 0)
+		hold->lease->l.ends_kept = true;
+}
+
 void
 lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 {
@@ -181,6 +206,7 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 
 	if (session == NULL)
 		return;
+	end_announced(lm, now, session, seq);
 	if (session->request.active && session->request.seq <= seq)
 		drop_request(lm, now, session);
 	else
@@ -191,6 +217,7 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 		{
 			if (lm->holds[index].h.seq == seq)
 			{
+				end_unused_kept(&lm->holds[index]);
 				lm_let_go(lm, now, &lm->holds[index]);
 				break;
 			}
@@ -258,20 +285,20 @@ static bool
 resume_acquire(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 {
 	lm_lease   *lease = lock->lease;
+	lm_hold    *hold = lm_adopted_hold(session, session->request.seq);
 
-	if (lease == NULL)
-		return false;
-	for (const lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
+	if (hold != NULL)
 	{
-		if (hold->session != session || lease->l.state != LEASE_HELD ||
-			hold->h.seq != session->request.seq)
-			continue;
 		lm_enqueue(lm, now, lock, session, false);
-		lm_answer_granted(lm, session, hold);
+		if (hold->lease->l.state == LEASE_HELD)
+			lm_answer_granted(lm, session, hold);
+		else
+			lm_answer_lost(lm, now, session, hold);
 		return true;
 	}
-	if (lease->l.pending.version[0] != '\0' && lm_pending_wanted(lm, lease) &&
-		lease->l.pending.session.slot == session->id.slot)
+	session->request.lock = lock;
+	if (lease != NULL && lease->l.pending.version[0] != '\0' &&
+		lm_pending_session(lm, lease) == session)
 	{
 		lm_enqueue(lm, now, lock, session, true);
 		return true;
@@ -291,16 +318,15 @@ is_taken(lockmgr *lm, const lm_session *session)
 	if (lease == NULL)
 		return false;
 	if (lm_pending_wanted(lm, lease))
-		return lease->l.pending.session.slot != session->id.slot;
+		return lm_pending_session(lm, lease) != session;
 	if (lease->l.state == LEASE_HELD && lock->state == LOCK_RENEWING &&
 		lease->l.mode != MODE_EXCLUSIVE)
 		return lease->l.mode != session->request.mode;	/* else when that is settled */
 	return lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST;
 }
 
-/* The session has joined its lock's queue: answers it, or starts an acquire. */
-static void
-take_place(lockmgr *lm, int64_t now, lm_session *session)
+void
+lm_take_place(lockmgr *lm, int64_t now, lm_session *session)
 {
 	lm_lock    *lock = session->request.lock;
 	lm_session *in_line;
@@ -320,10 +346,33 @@ take_place(lockmgr *lm, int64_t now, lm_session *session)
 	if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE &&
 		lock->first == session)
 		(void) lm_admit(lm, now, lock);
-	else if (session->request.kind == LOCKMGR_TRY && is_taken(lm, session))
+	else if (session->request.kind == LOCKMGR_TRY && !session->request.patient &&
+			 is_taken(lm, session))
 		lm_answer_result(lm, session, LOCKMGR_BUSY);
 	else if (lock->state == LOCK_IDLE && lock->first == session)
 		lm_next_turn(lm, now, lock);
+}
+
+/* False when memory is short; the answer frees what was copied. */
+static bool
+copy_payload(lm_request *request, const lockmgr_request *asked)
+{
+	if (asked->data != NULL)
+	{
+		request->data = malloc(asked->data_len + 1);
+		if (request->data == NULL)
+			return false;
+		memcpy(request->data, asked->data, asked->data_len);
+		request->data_len = asked->data_len;
+	}
+	if (asked->attributes != NULL)
+	{
+		request->attributes = calloc(1, asked->attributes_len + 1);
+		if (request->attributes == NULL)
+			return false;
+		memcpy(request->attributes, asked->attributes, asked->attributes_len);
+	}
+	return true;
 }
 
 static void
@@ -335,38 +384,36 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 
 	if (lock != NULL)
 	{
+		request->campaign = asked->campaign;
+		request->patient = asked->patient;
 		request->mode = asked->mode;
 		request->permits = asked->permits;
 		request->limit = asked->mode == MODE_SEMAPHORE ? asked->limit : 0;
 		request->lease_ms = asked->lease_ms;
 		request->margin_us = asked->margin_us;
+		request->at_least_ms = asked->mode == MODE_EXCLUSIVE ? asked->at_least_ms : 0;
 		request->role_max_leases = asked->role_max_leases;
 		request->superuser = asked->superuser;
+		request->must_exist = asked->must_exist;
+		request->deletes = asked->deletes;
 		request->prefix_len = asked->prefix_len;
 		session->role = asked->role;
 		request->taker = asked->taker;
 		request->holder = *asked->holder;
-		if (asked->data != NULL)
-		{
-			request->data = malloc(asked->data_len + 1);
-			request->data_len = asked->data_len;
-		}
 	}
-	if (lock == NULL || (asked->data != NULL && request->data == NULL))
+	if (lock == NULL || !copy_payload(request, asked))
 	{
 		lm_answer_result(lm, session, LOCKMGR_NO_MEMORY);
 		if (lock != NULL)
 			lm_remember(lm, lock);
 		return;
 	}
-	if (asked->data != NULL)
-		memcpy(request->data, asked->data, asked->data_len);
-
-	if (lm->adopting && resume_acquire(lm, now, session, lock))
+	if (lm->adopting ? resume_acquire(lm, now, session, lock) :
+		lm_claim(lm, now, session, lock))
 		return;
 	lm_enqueue(lm, now, lock, session, false);
 	if (!lm->adopting)
-		take_place(lm, now, session);
+		lm_take_place(lm, now, session);
 }
 
 /*
@@ -414,6 +461,12 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 	{
 		session->request.lock = hold->lease->lock;
 		session->request.lock->releaser = session;
+		if (asked->ends_kept)
+		{
+			/* Others may have a hold on it: the last of them releases it. */
+			hold->lease->l.ends_kept = true;
+			lm_save(lm, hold->lease, false);
+		}
 		lm_let_go(lm, now, hold);
 	}
 }
@@ -435,6 +488,11 @@ ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = hold->h.loss};
 
 		lm_answer(lm, session, &answer);
+		return;
+	}
+	if (!copy_payload(&session->request, asked))
+	{
+		lm_answer_result(lm, session, LOCKMGR_NO_MEMORY);
 		return;
 	}
 	lock = hold->lease->lock;
@@ -466,20 +524,42 @@ ask_look_up(lockmgr *lm, lm_session *session, const lockmgr_request *asked)
 	lm_submit_look_up(lm, session);
 }
 
-void
-lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
+/* Ends the slot's last session, or drops this session's last request. */
+static lm_session *
+next_request_of(lockmgr *lm, int64_t now, lockmgr_session id)
 {
-	lm_session *session = asked->session.slot < lm->max_sessions ?
-		lm->sessions[asked->session.slot] : NULL;
-	lm_request *request;
+	lm_session *session = id.slot < lm->max_sessions ? lm->sessions[id.slot] : NULL;
 
-	/* Ends the slot's last session, or drops this session's last request. */
-	if (session != NULL && session->id.generation != asked->session.generation &&
+	if (session != NULL && session->id.generation != id.generation &&
 		session->id.generation != 0)
 		end_session(lm, now, session);
 	if (session != NULL)
 		drop_request(lm, now, session);
-	session = lm_get_session(lm, asked->session);
+	return lm_get_session(lm, id);
+}
+
+/* While adopting, nothing of other sessions is known yet. */
+void
+lockmgr_announce(lockmgr *lm, int64_t now, const lockmgr_request *asked)
+{
+	lm_session *session = lm->adopting ? NULL : next_request_of(lm, now, asked->session);
+	lm_session *announced = session != NULL ? lm_new_announced(session, asked) : NULL;
+
+	if (announced == NULL)
+		return;
+	announced->request.active = true;
+	announced->request.kind = LOCKMGR_TRY;
+	announced->request.since = now;
+	ask_acquire(lm, now, announced, asked);
+	lm_pump(lm, now);
+}
+
+void
+lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
+{
+	lm_session *session = next_request_of(lm, now, asked->session);
+	lm_request *request;
+
 	if (session == NULL)
 	{
 		lockmgr_answer answer = {
@@ -493,6 +573,13 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 		lm->host.answer(lm->host.arg, &answer);
 		return;
 	}
+
+	end_announced(lm, now, session, asked->seq - 1);
+	if (session->announced != NULL && session->announced->request.seq == asked->seq &&
+		!lm_fits_announced(lm, session, asked))
+		end_announced(lm, now, session, UINT64_MAX);
+	if (lm->adopting)
+		lm_end_misfit(lm, now, session, asked);
 
 	request = &session->request;
 	*request = (lm_request)
@@ -525,176 +612,6 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			break;
 	}
 	lm_pump(lm, now);
-}
-
-/* While adopting: memory is short.  The lease is not renewed, and expires. */
-static void
-abandon_lease(lockmgr *lm, lm_lease *lease)
-{
-	lm_set_lease_state(lm, lease, LEASE_LOST);
-	lm_save(lm, lease, false);
-}
-
-void
-lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
-			  const char *name, size_t name_len)
-{
-	lm_lease   *lease = &lm->leases[index];
-	bool		attached = saved->state != LEASE_LOST || saved->version[0] != '\0';
-	lm_lock    *lock;
-
-	lease->l = *saved;
-	if (saved->state == LEASE_FREE)
-		return;
-	lm->leases_in_use++;
-	lm->leases_held += saved->state == LEASE_HELD;
-	lock = attached ? lm_get_lock(lm, name, name_len) : NULL;
-	if (lock == NULL || lock->lease != NULL)
-	{
-		lease->l.version[0] = lease->l.pending.version[0] = '\0';
-		if (attached)
-			abandon_lease(lm, lease);
-		lm_spare_lease(lm, lease);
-		return;
-	}
-	lease->lock = lock;
-	lock->lease = lease;
-	lm_enter(lock, LOCK_ADOPTED);
-	lock->top_token = saved->last_token;
-	lock->maybe = lock->repeat = saved->pending.version[0] != '\0';
-}
-
-void
-lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
-{
-	lm_hold    *hold = &lm->holds[index];
-	lm_lease   *lease = &lm->leases[saved->lease_index];
-	lm_session *session = NULL;
-
-	if (saved->session.generation == 0)
-		return;
-	if (lease->l.generation == saved->lease_generation &&
-		(lease->holds == NULL || lease->l.mode != MODE_EXCLUSIVE ||
-		 lease->holds->h.token == saved->token) &&
-		(lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST))
-	{
-		session = saved->ends_at != 0 ? &lm->detached : lm_get_session(lm, saved->session);
-		if (session == NULL && lease->l.state == LEASE_HELD)
-			abandon_lease(lm, lease);
-	}
-	if (session == NULL)
-	{
-		lm_save_hold(lm, hold);	/* as unused */
-		return;
-	}
-	session->role = saved->role;
-	hold->h = *saved;
-	lm_attach_hold(lm, hold, lease, session, saved->permits);
-	if (saved->ends_at != 0)
-		heap_set(&lm->ends, &hold->end, saved->ends_at);
-	if (lease->l.state == LEASE_LOST && saved->loss == LOSS_NONE)
-	{
-		hold->h.loss = LOSS_UNREACHABLE;
-		lm_save_hold(lm, hold);
-		lm->host.lost(lm->host.arg, index, &hold->h, &lease->l, NULL);
-	}
-}
-
-/*
- * The previous manager died before it had saved the lease's next hold, or had
- * heard that the loss was acknowledged.
- */
-static void
-end_unheld(lockmgr *lm, lm_lease *lease)
-{
-	if (lease->l.state == LEASE_HELD)
-	{
-		lm_set_lease_state(lm, lease, LEASE_RELEASING);
-		lm_save(lm, lease, false);
-	}
-	else if (lease->l.state == LEASE_LOST && lease->lock == NULL)
-		lm_put_lease(lm, lease);
-}
-
-/* Continues where the previous manager stopped. */
-static void
-resume(lockmgr *lm, int64_t now, lm_lease *lease)
-{
-	struct lease *l = &lease->l;
-	lm_lock    *lock = lease->lock;
-
-	if (l->state == LEASE_LOST && l->pending.op != DYNAMO_RELEASE)
-	{
-		lm_enter(lock, LOCK_LOST);
-		heap_set(&lm->timers, &lock->timer, l->lease_end);
-	}
-	else if (l->pending.version[0] == '\0')
-	{
-		if (l->state == LEASE_HELD)
-		{
-			lm_schedule_renewal(lm, lock);
-			if (lm_has_renewer(lease))
-				heap_set(&lm->renewals, &lock->renewal, now);
-		}
-		else
-			lm_pass_on(lm, now, lock);
-	}
-	else if (l->pending.op == DYNAMO_RENEW)
-	{
-		lm_enter(lock, LOCK_RENEWING);
-		heap_set(&lm->renewals, &lock->renewal, now);
-		if (l->state == LEASE_HELD)
-			heap_set(&lm->timers, &lock->timer, l->valid_until);
-	}
-	else
-	{
-		lm_enter(lock, l->pending.op == DYNAMO_ACQUIRE ? LOCK_ACQUIRING :
-				 l->pending.op == DYNAMO_HAND_OVER ? LOCK_HANDING_OVER :
-				 LOCK_RELEASING);
-		heap_set(&lm->timers, &lock->timer, now);
-	}
-}
-
-void
-lockmgr_adopted(lockmgr *lm, int64_t now)
-{
-	for (uint32_t i = lm->max_leases; i-- > 0;)
-	{
-		lm_update_detached(lm, &lm->leases[i]);
-		if (lm->leases[i].holds == NULL)
-			end_unheld(lm, &lm->leases[i]);
-		if (lm->holds[i].session == NULL)
-		{
-			lm->holds[i].next = lm->free_hold;
-			lm->free_hold = &lm->holds[i];
-		}
-	}
-	lm->adopting = false;
-	for (uint32_t i = lm->max_leases; i-- > 0;)
-	{
-		lm_lease   *lease = &lm->leases[i];
-
-		if (lease->l.state == LEASE_FREE)
-		{
-			lease->next = lm->free_lease;
-			lm->free_lease = lease;
-		}
-		else if (lease->lock != NULL)
-			resume(lm, now, lease);
-	}
-	for (uint32_t i = 0; i < lm->max_sessions; i++)
-	{
-		lm_session *session = lm->sessions[i];
-		lm_lock    *lock = session != NULL && session->request.active ?
-			session->request.lock : NULL;
-
-		if (lock != NULL && session->request.kind <= LOCKMGR_TRY)
-			take_place(lm, now, session);
-		else if (session != NULL && session->request.active &&
-				 session->request.kind == LOCKMGR_JOIN)
-			lm_join(lm, now, session);
-	}
-	lockmgr_tick(lm, now);
 }
 
 void

@@ -74,12 +74,13 @@ lockmgr_mode(const dynamo_shared *shared)
  * lockmgr_adopt_hold().
  *
  * A lease says what we wrote to DynamoDB, and until when its holders may believe.
- * An exclusive one has one hold, and those that join it; while sessions of this
- * cluster wait, one hold follows another.  In shared mode it has several, and is our
- * entry in the item.
+ * An exclusive lease has one hold, and one more for each session that joins the lock;
+ * while sessions of this cluster wait, one hold follows another.  In shared mode a lease
+ * has several holds, and is our entry in the item.
  *
  * A session may leave its hold to the cluster: the hold is then detached, and ends by
- * its token, or by its time.
+ * its token, or by its time.  A campaign (campaign.h) is a session of the cluster itself:
+ * while it has its hold, others join that as a leader's transactions.
  *
  *	 ACQUIRING ---> HELD ---> LOST ----+
  *		 |   |       |  ^              |
@@ -106,7 +107,10 @@ typedef enum lease_loss
 	LOSS_UNREACHABLE,			/* no renewal was confirmed before the deadline */
 	LOSS_TAKEN,					/* the item has another client's version */
 	LOSS_RELEASED,				/* somebody marked our item released */
-	LOSS_DELETED				/* somebody deleted our item */
+	LOSS_DELETED,				/* somebody deleted our item */
+	LOSS_STOOD_STILL,			/* a renewal was confirmed, but DynamoDB's clock is past the
+								 * deadline: this machine's clock stood still */
+	LOSS_RESIGNED				/* this cluster gives up its leadership */
 } lease_loss;
 
 /* A write that is not settled.  version[0] == 0: none. */
@@ -120,15 +124,20 @@ typedef struct lease_write
 	int64_t		margin_us;
 	int64_t		first_token;	/* ACQUIRE, HAND_OVER: it reserves these tokens */
 	int64_t		last_token;
+	int64_t		at_least_ms;	/* ACQUIRE, HAND_OVER: for so long nobody else gets the */
+	int64_t		kept_until_ms;	/* ... lock, so until then; see lease.kept_until_ms */
 	bool		has_holder;		/* it writes lease.holder */
-	bool		has_data;
+	bool		has_data;		/* it writes data; RENEW: or removes it */
+	bool		has_attributes; /* ACQUIRE: it writes additional attributes */
+	bool		must_exist;		/* ACQUIRE: as in dynamo_write */
 	dynamo_shared_kind kind;	/* in shared mode */
 	int32_t		permits;		/* OPEN, JOIN, REPLACE: of our entry; CHANGE: more,
 								 * or fewer if negative; else 0 */
 	int32_t		limit;			/* ... of the session that it is for; 0: none */
 	int32_t		replaced;		/* REPLACE: permits of the entry that is replaced */
 	int64_t		shorter_ms;		/* JOIN, REPLACE: the item's lease, which it raises; or 0 */
-	lockmgr_session session;	/* ACQUIRE, HAND_OVER, CHANGE to more: for whom */
+	lockmgr_session session;	/* ACQUIRE, HAND_OVER, CHANGE to more, RENEW with data:
+								 * for whom */
 	uint64_t	seq;			/* ... and for which of its requests */
 } lease_write;
 
@@ -141,15 +150,27 @@ typedef struct lease
 	char		version[UUID_SIZE]; /* confirmed version in the item, or "" */
 	int64_t		valid_until;	/* end of the belief; 0: no belief */
 	int64_t		deadline;		/* first_sent + lease - margin of the newest
-								 * confirmed write; outlives the belief */
-	int64_t		lease_end;		/* when others may take over: the deadline
-								 * plus the margin */
+								 * confirmed write, or earlier, see
+								 * lockmgr_clock.c; outlives the belief */
+	int64_t		lease_end;		/* when others may take over by their own clocks */
+	int64_t		cut_us;			/* ... and so much earlier by DynamoDB's, at most: the
+								 * deadline is this and the margin before lease_end */
+	int64_t		clock_offset;	/* DynamoDB's clock is ahead of ours by at most this, by
+								 * the reply that confirmed version; 0: unknown */
 	int64_t		lease_ms;
 	int64_t		margin_us;
 	int64_t		next_token;		/* of the reserved ones; 0: none is left */
 	int64_t		last_token;
-	bool		has_data;		/* the item has data */
+	bool		has_data;		/* the item may have data, */
+	bool		has_attributes; /* or additional attributes */
+	int64_t		kept_until_ms;	/* the item's keptUntil: before, nobody else gets the
+								 * lock; epoch milliseconds, 0: none */
+	bool		ends_kept;		/* ... which the release removes */
 	bool		stale_holder;	/* the item shows an earlier holder */
+	bool		deletes;		/* its holder wants the item to be deleted after the
+								 * release */
+	bool		uncertain;		/* the outcome of its acquire was unknown at some time:
+								 * a late copy would make a deleted item again */
 	bool		detached;		/* it has a hold that no session has: nobody but us
 								 * may release it */
 	uint32_t	renewals;		/* of the present hold */
@@ -180,6 +201,7 @@ typedef struct hold
 	uint32_t	role;			/* as in the request that acquired it */
 	uint32_t	taker;			/* the role that took the lock */
 	bool		joined;			/* ... which was another one */
+	bool		campaign;		/* a campaign's own: the cluster leads */
 	int64_t		ends_at;		/* detached: when it ends; 0: the session has it */
 	lease_loss	loss;			/* the lease was lost */
 	dynamo_holder holder;		/* who has it, for people */
@@ -188,7 +210,7 @@ typedef struct hold
 typedef enum lockmgr_kind
 {
 	LOCKMGR_ACQUIRE,			/* waits for its turn */
-	LOCKMGR_TRY,				/* never waits for a holder */
+	LOCKMGR_TRY,				/* never waits for a holder, unless patient */
 	LOCKMGR_RELEASE,
 	LOCKMGR_RENEW,
 	LOCKMGR_LOOK_UP,			/* one consistent read of the item */
@@ -207,18 +229,32 @@ typedef struct lockmgr_request
 	size_t		name_len;
 	size_t		prefix_len;		/* ACQUIRE: the session may be told names of locks that
 								 * begin as this one does, with so many bytes */
+	bool		campaign;		/* ACQUIRE: for a campaign, which looks rarely; JOIN: the
+								 * hold must be a campaign's own */
+	bool		patient;		/* TRY: waits for a holder of this cluster, who must not wait
+								 * for the session */
 	lock_mode	mode;			/* ACQUIRE, TRY */
 	int32_t		permits;		/* ACQUIRE, TRY of a semaphore: so many */
 	int32_t		limit;			/* ... of at most so many in all */
 	int64_t		lease_ms;		/* ACQUIRE, TRY; RENEW: 0 keeps the length; it must be 0
 								 * in shared mode */
 	int64_t		margin_us;		/* ACQUIRE, TRY; RENEW with a lease_ms */
+	int64_t		at_least_ms;	/* ACQUIRE, TRY, exclusive: nobody else gets the lock for
+								 * so long, even if it is released; 0: no minimum */
+	bool		ends_kept;		/* RELEASE, END_DETACHED: ends that time */
 	uint32_t	role;			/* ACQUIRE, TRY, JOIN: this role's sessions ... */
 	uint32_t	role_max_leases;	/* ... may have so many leases; 0: no limit */
 	bool		superuser;		/* ACQUIRE, TRY, JOIN: may use a reserved lease */
 	const dynamo_holder *holder;	/* ACQUIRE, TRY, JOIN */
-	const uint8_t *data;		/* ACQUIRE, TRY; NULL for none */
+	const uint8_t *data;		/* ACQUIRE, TRY: NULL for none; RENEW: NULL keeps the
+								 * item's, as it must in shared mode; data_len 0: none */
 	size_t		data_len;
+	const char *attributes;		/* ACQUIRE, TRY of an exclusive lock: as in dynamo_write, */
+	size_t		attributes_len; /* ... without a NUL; NULL for none */
+	bool		must_exist;		/* ACQUIRE, TRY of an exclusive lock: only if it has an
+								 * item */
+	bool		deletes;		/* ACQUIRE, TRY of an exclusive lock: see
+								 * lockmgr_delete.c */
 	uint32_t	hold_index;		/* RELEASE, RENEW, DETACH: which hold */
 	uint32_t	lease_index;	/* RELEASE, JOIN, END_DETACHED: on which lease, */
 	uint32_t	lease_generation;	/* as granted, or as the directory shows it */
@@ -238,12 +274,13 @@ typedef enum lockmgr_result
 	LOCKMGR_RENEWED,			/* valid_until is set */
 	LOCKMGR_FOUND,				/* LOOK_UP: item is set (item->exists may be false) */
 	LOCKMGR_LOST,				/* RELEASE, RENEW, DETACH, END_DETACHED: the lease is
-								 * lost */
+								 * lost; TRY: it was announced and granted, and lost */
 	LOCKMGR_NOT_HELD,			/* the session has no such hold; JOIN,
 								 * END_DETACHED: there is none */
 	LOCKMGR_NO_ROOM,			/* all of max_leases are in use, or reserved */
 	LOCKMGR_ROLE_FULL,			/* all of role_max_leases are in use */
 	LOCKMGR_NO_MEMORY,
+	LOCKMGR_MISSING,			/* must_exist: there is no item */
 	LOCKMGR_BAD_ITEM,			/* the item is unusable; message says why */
 	LOCKMGR_FAILED				/* status, message say why */
 } lockmgr_result;
@@ -274,7 +311,9 @@ typedef struct lockmgr_answer
 typedef struct lockmgr_watch
 {
 	bool		held;			/* the lock is held, as far as we know */
-	bool		local;			/* ... by a session of this cluster */
+	bool		local;			/* ... by a session of this cluster, or */
+	int64_t		kept_until_ms;	/* ... by nobody, but it is kept from others until then,
+								 * epoch milliseconds; 0: it is not */
 	char		owner[DYNAMO_OWNER_SIZE];
 	dynamo_holder holder;
 	int64_t		first_seen;		/* when this holder was first seen */
@@ -337,6 +376,12 @@ typedef struct lockmgr_host
 
 	/* Fill bytes with good random numbers. */
 	void		(*random) (void *arg, void *bytes, size_t len);
+
+	/*
+	 * Does the host end this hold, whatever its session waits for?  Then nobody waits for that
+	 * session.  NULL: it ends none.
+	 */
+	bool		(*ends_hold) (void *arg, uint32_t index, const hold *hold);
 } lockmgr_host;
 
 typedef struct lockmgr_config
@@ -362,10 +407,26 @@ extern void lockmgr_set_timeouts(lockmgr *lm, int64_t request_timeout_us,
 								 int64_t retry_timeout_us, int64_t poll_interval_us);
 
 /*
- * DynamoDB's time (epoch microseconds) at our time 0.  Call before the first event
- * and whenever the estimate changes.
+ * DynamoDB's time (epoch microseconds) at our time 0: the latest and the earliest that
+ * is possible.  Call before the first event and whenever the estimate changes.
  */
-extern void lockmgr_set_clock(lockmgr *lm, int64_t epoch_offset_us);
+extern void lockmgr_set_clock(lockmgr *lm, int64_t epoch_offset_us, int64_t earliest_us);
+
+/*
+ * May the manager write the time into its versions, and take a lock over if DynamoDB's
+ * clock is past such a time, the lease and this slack?  At the start it may not.
+ */
+extern void lockmgr_set_takeover(lockmgr *lm, bool by_clock, int64_t slack_us);
+
+/* Why it does neither for the moment, by the last reply. */
+typedef enum lockmgr_veto
+{
+	VETO_NONE,
+	VETO_NO_DATE,				/* the reply had no Date */
+	VETO_WALL_CLOCK				/* its Date and the wall clock differ by more than the slack */
+} lockmgr_veto;
+
+extern lockmgr_veto lockmgr_get_veto(const lockmgr *lm);
 
 /*
  * Start of a manager that replaces another one of the same incarnation: adopt each
@@ -382,6 +443,14 @@ extern void lockmgr_adopted(lockmgr *lm, int64_t now);
 extern void lockmgr_ask(lockmgr *lm, int64_t now,
 						const lockmgr_request *request);
 
+/*
+ * The session will ask for this with its number, as a TRY of an exclusive lock without
+ * data; several in the order of their numbers.  Not answered.  If it asks anything else, all
+ * that it has announced ends; if it cancels, all up to that number.
+ */
+extern void lockmgr_announce(lockmgr *lm, int64_t now,
+							 const lockmgr_request *request);
+
 /* The session no longer wants request seq: releases what it was granted for it. */
 extern void lockmgr_cancel(lockmgr *lm, int64_t now,
 						   lockmgr_session session, uint64_t seq);
@@ -393,6 +462,13 @@ extern void lockmgr_cancel(lockmgr *lm, int64_t now,
  */
 extern void lockmgr_let_go(lockmgr *lm, int64_t now,
 						   lockmgr_session session, uint32_t hold_index);
+
+/*
+ * Interrupts who still has a hold with this token on the lease, as if it were lost, and
+ * releases it when they have acknowledged that.  Does nothing if there is none.
+ */
+extern void lockmgr_revoke(lockmgr *lm, int64_t now, uint32_t lease_index,
+						   uint32_t lease_generation, int64_t token);
 
 /* Ends all holds of this session, and of earlier users of its slot. */
 extern void lockmgr_session_end(lockmgr *lm, int64_t now,
@@ -422,7 +498,7 @@ typedef struct lockmgr_counts
 	uint32_t	leases;			/* slots in use */
 	uint32_t	held;			/* LEASE_HELD */
 	uint32_t	detached;		/* with a detached hold */
-	uint32_t	waiters;		/* requests that wait for a lock */
+	uint32_t	waiters;		/* requests that wait for a lock, campaigns' aside */
 	uint32_t	calls;			/* calls in flight */
 	uint32_t	remembered;		/* locks that nobody needs */
 } lockmgr_counts;
@@ -430,10 +506,10 @@ typedef struct lockmgr_counts
 extern void lockmgr_count(const lockmgr *lm, lockmgr_counts *counts);
 
 /*
- * Iterates over the holds of the slot's session, and over those that sessions of the
- * slot have left to the cluster, unordered.  Pass
- * LOCKMGR_NO_HOLD to get the first; it returns LOCKMGR_NO_HOLD after the
- * last.  Fetch the next one before letting go of this one.
+ * Iterates, in no order, over the holds of the slot's session and over the detached
+ * holds that sessions of the slot have left to the cluster.  Pass LOCKMGR_NO_HOLD to
+ * get the first; it returns LOCKMGR_NO_HOLD after the last.  Fetch the next one before
+ * letting go of this one.
  */
 extern uint32_t lockmgr_next_hold(const lockmgr *lm, uint32_t slot,
 								   uint32_t after);

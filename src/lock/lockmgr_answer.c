@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Answers the session's request, which ends it. */
+/* Answers the session's request, which ends it.  Nobody waits for an announced one yet. */
 void
 lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
 {
@@ -24,9 +24,14 @@ lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
 	if (answer->message == NULL)
 		answer->message = "";
 	request->active = false;
-	free(request->data);
-	request->data = NULL;
-	request->data_len = 0;
+	lm_free_payload(request);
+	if (session->announced_by != NULL)
+	{
+		session->outcome = answer->result;
+		if (answer->result == LOCKMGR_GRANTED)
+			session->granted = answer->hold_index;
+		return;
+	}
 	lm->host.answer(lm->host.arg, answer);
 }
 
@@ -90,6 +95,17 @@ lm_has_renewer(const lm_lease *lease)
 	while (hold != NULL && !lm_is_renewer(hold))
 		hold = hold->lease_next;
 	return hold != NULL;
+}
+
+/* A session that waits for a renewal that changes the item's data, or NULL. */
+lm_session *
+lm_data_renewer(const lm_lease *lease)
+{
+	const lm_hold *hold = lease->holds;
+
+	while (hold != NULL && !(lm_is_renewer(hold) && hold->session->request.data != NULL))
+		hold = hold->lease_next;
+	return hold != NULL ? hold->session : NULL;
 }
 
 void

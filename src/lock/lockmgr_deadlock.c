@@ -35,6 +35,14 @@ holds_before(const lm_session *waiter)
 		lease->holds : NULL;
 }
 
+/* Does the hold's session have to act, so that it ends? */
+static bool
+needs_session(const lockmgr *lm, const lm_hold *hold)
+{
+	return lm->host.ends_hold == NULL ||
+		!lm->host.ends_hold(lm->host.arg, hold->index, &hold->h);
+}
+
 static bool
 waits(const lm_session *session)
 {
@@ -127,9 +135,10 @@ waits_for_itself(lockmgr *lm, lm_session *session)
 			if (at != NULL)
 				at->blocker = at->blocker->lease_next;
 		}
-		else if (hold->session == session)
+		else if (hold->session == session && needs_session(lm, hold))
 			return true;
-		else if (waits(hold->session) && hold->session->search != lm->search)
+		else if (waits(hold->session) && hold->session->search != lm->search &&
+				 needs_session(lm, hold))
 		{
 			hold->session->search = lm->search;
 			hold->session->came_from = at;

@@ -5,7 +5,8 @@
  *	  and the gate of a waiter who wants it exclusively.
  *
  * An entry is dead LOCKMGR_DEAD_AFTER(its own lease) after we first received its
- * version, by our own clock; a gate likewise.  A write that removes what is dead
+ * version, by our own clock, or at once by DynamoDB's (lockmgr_clock.c); a gate likewise,
+ * but by our clock only.  A write that removes what is dead
  * names those versions, so it does not matter how old our view is.
  *
  *-------------------------------------------------------------------------
@@ -34,7 +35,8 @@ is_ours(const lockmgr *lm, const lm_entry *entry)
 static bool
 is_dead(const lockmgr *lm, int64_t now, const lm_entry *entry)
 {
-	return now >= dead_at(entry) || (is_ours(lm, entry) && lm_is_retired(lm, entry->version));
+	return entry->expired || now >= dead_at(entry) ||
+		(is_ours(lm, entry) && lm_is_retired(lm, entry->version));
 }
 
 static const lm_entry *
@@ -64,16 +66,20 @@ lm_shared_by_others(const lockmgr *lm, const lm_lock *lock)
 
 /* If the version is known, what counts is when it was first seen. */
 static void
-note_entry(lm_entry *entry, const dynamo_entry *seen, int64_t now, const lm_shared *old)
+note_entry(const lockmgr *lm, lm_entry *entry, const dynamo_entry *seen, int64_t now,
+		   const lm_shared *old)
 {
 	const lm_entry *known = find_entry(old, seen->incarnation);
+	bool		same = known != NULL && known->lease_ms == seen->lease_ms &&
+		strcmp(known->version, seen->version) == 0;
 
 	memcpy(entry->incarnation, seen->incarnation, sizeof(entry->incarnation));
 	memcpy(entry->version, seen->version, sizeof(entry->version));
 	entry->lease_ms = seen->lease_ms;
 	entry->permits = seen->permits;
-	entry->first_seen = known != NULL && known->lease_ms == seen->lease_ms &&
-		strcmp(known->version, seen->version) == 0 ? known->first_seen : now;
+	entry->first_seen = same ? known->first_seen : now;
+	entry->expired = (same && known->expired) ||
+		lm_is_expired(lm, seen->version, seen->lease_ms);
 }
 
 /* For people: one of the others who share the lock. */
@@ -112,7 +118,7 @@ lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now, const dynamo_sh
 		shared->total = seen->total;
 		shared->count = seen->count;
 		for (int i = 0; i < seen->count; i++)
-			note_entry(&shared->entries[i], &seen->entries[i], now, old);
+			note_entry(lm, &shared->entries[i], &seen->entries[i], now, old);
 		name_owner(lm, shared, seen);
 	}
 	if (shared != NULL && seen->gate)

@@ -5,7 +5,7 @@
  *
  * A holder believes until its deadline: the time just before the first copy of the
  * newest confirmed write was sent, plus the lease, minus the margin.  A later
- * confirmation does not change that.
+ * confirmation does not change that, except as lockmgr_clock.c says.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,9 +13,9 @@
 
 #include <string.h>
 
-/* The pending write is confirmed. */
+/* The pending write is confirmed by the reply that is handled now. */
 void
-lm_written(lm_lease *lease)
+lm_written(const lockmgr *lm, lm_lease *lease)
 {
 	struct lease *l = &lease->l;
 	lease_write *pending = &l->pending;
@@ -29,16 +29,19 @@ lm_written(lm_lease *lease)
 			l->limit = pending->limit;
 		l->refused[0] = '\0';
 	}
+	lm_count_lease(lm, l);
 	memcpy(l->version, pending->version, sizeof(l->version));
 	l->lease_ms = pending->lease_ms;
 	l->margin_us = pending->margin_us;
-	l->lease_end = pending->first_sent + pending->lease_ms * 1000;
-	l->deadline = l->lease_end - pending->margin_us;
+	l->deadline = lm_believed_end(l) - pending->margin_us;
 	if (pending->op != DYNAMO_RENEW)
 	{
 		l->next_token = pending->first_token;
 		l->last_token = pending->last_token;
 		l->has_data = pending->has_data;
+		l->has_attributes = pending->has_attributes;
+		l->kept_until_ms = pending->kept_until_ms;
+		l->ends_kept = false;
 		if (l->last_token > lease->lock->top_token)
 			lease->lock->top_token = l->last_token;
 	}
@@ -60,7 +63,7 @@ lm_schedule_renewal(lockmgr *lm, lm_lock *lock)
 			 lock->look_at != 0 && lock->look_at < l->valid_until ? lock->look_at :
 			 l->valid_until);
 	heap_set(&lm->renewals, &lock->renewal,
-			 l->lease_end - l->lease_ms * 1000 * 2 / 3);
+			 lm_believed_end(l) - l->lease_ms * 1000 * 2 / 3);
 }
 
 void
@@ -144,6 +147,7 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
 		.role = session->role,
 		.taker = session->request.taker,
+		.campaign = session->request.campaign,
 		.holder = l->holder,
 	};
 	if (shared)

@@ -1,14 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_join.c
- *	  Joined and detached holds.
+ *	  Joined and detached holds; a leader's transactions.
  *
  * A session joins the hold with the token that it names: then it has a hold beside
  * the other one, with the same token, and the lock passes on when all of them have
  * ended.  A session that detaches its hold leaves it to the cluster: it ends by its
  * token, or at its time.  Sessions may join it meanwhile.
  *
- * Both need neither a request nor time: the lease is ours already.
+ * A leader's transaction joins the hold of its cluster's campaign.  When the campaign has
+ * let go, those that have joined before may go on, and nobody else joins.
+ *
+ * All this needs neither a request nor time: the lease is ours already.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,6 +37,17 @@ has_token(const lm_lease *lease, int64_t token, uint32_t taker)
 		lease->holds->h.token == token && lease->holds->h.taker == taker;
 }
 
+/* Does the cluster lead, by this lease? */
+static bool
+is_campaigns(const lm_lease *lease)
+{
+	const lm_hold *hold = lease->holds;
+
+	while (hold != NULL && !hold->h.campaign)
+		hold = hold->lease_next;
+	return hold != NULL;
+}
+
 /* The session gets a hold beside the one that it has named; as lm_grant(). */
 void
 lm_join(lockmgr *lm, int64_t now, lm_session *session)
@@ -43,7 +57,8 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 	lm_hold    *hold;
 
 	if (lease == NULL || lease->l.state != LEASE_HELD || now >= lease->l.valid_until ||
-		!has_token(lease, request->token, request->taker))
+		!has_token(lease, request->token, request->taker) ||
+		(request->campaign && !is_campaigns(lease)))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (lm_role_is_full(lm, session))
 		lm_answer_result(lm, session, LOCKMGR_ROLE_FULL);
@@ -79,28 +94,21 @@ void
 lm_ask_join(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
 {
 	lm_request *request = &session->request;
+	const lm_hold *hold = lm->adopting ? lm_adopted_hold(session, asked->seq) : NULL;
 
 	request->lease_index = asked->lease_index;
 	request->lease_generation = asked->lease_generation;
 	request->token = asked->token;
 	request->taker = asked->taker;
+	request->campaign = asked->campaign;
 	request->role_max_leases = asked->role_max_leases;
 	request->superuser = asked->superuser;
 	request->holder = *asked->holder;
 	session->role = asked->role;
 	if (!lm->adopting)
-	{
 		lm_join(lm, now, session);
-		return;
-	}
-	for (const lm_hold *hold = session->holds; hold != NULL; hold = hold->next)
-	{
-		if (hold->h.seq == request->seq && hold->lease->l.state == LEASE_HELD)
-		{
-			lm_answer_granted(lm, session, hold);
-			return;
-		}
-	}
+	else if (hold != NULL && hold->lease->l.state == LEASE_HELD)
+		lm_answer_granted(lm, session, hold);
 }
 
 /*

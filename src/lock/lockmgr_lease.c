@@ -46,13 +46,12 @@ gets_lease(lockmgr *lm, const lm_session *session)
 	const lm_lock *lock = session->request.active ? session->request.lock : NULL;
 
 	return lock != NULL && session->request.kind <= LOCKMGR_TRY && lock->lease != NULL &&
-		lm_pending_wanted(lm, lock->lease) &&
-		lock->lease->l.pending.session.slot == session->id.slot;
+		lm_pending_session(lm, lock->lease) == session;
 }
 
 /*
  * Have the sessions of this role reached its limit?  Linear in the number of
- * sessions if the role has a limit.
+ * sessions and of what they have announced, if the role has a limit.
  */
 bool
 lm_role_is_full(lockmgr *lm, const lm_session *session)
@@ -60,7 +59,9 @@ lm_role_is_full(lockmgr *lm, const lm_session *session)
 	uint32_t	max = session->request.role_max_leases;
 	uint32_t	count = 0;
 
-	for (uint32_t i = 0; max != 0 && i < lm->max_sessions; i++)
+	if (max == 0)
+		return false;
+	for (uint32_t i = 0; i < lm->max_sessions; i++)
 	{
 		const lm_session *other = lm->sessions[i];
 
@@ -69,10 +70,12 @@ lm_role_is_full(lockmgr *lm, const lm_session *session)
 		for (const lm_hold *hold = other->holds; hold != NULL; hold = hold->next)
 			count += !hold->lease->spare;
 		count += other != session && gets_lease(lm, other);
+		for (other = other->announced; other != NULL; other = other->next_announced)
+			count += other != session && gets_lease(lm, other);
 	}
-	for (const lm_hold *hold = lm->detached.holds; max != 0 && hold != NULL; hold = hold->next)
+	for (const lm_hold *hold = lm->detached.holds; hold != NULL; hold = hold->next)
 		count += hold->h.role == session->role && !hold->lease->spare;
-	return max != 0 && count >= max;
+	return count >= max;
 }
 
 /* Spare leases count as free. */
@@ -160,7 +163,8 @@ lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session, int32_t permits)
 	lm_hold    *hold = lm->free_hold;
 
 	lm->free_hold = hold->next;
-	lm_attach_hold(lm, hold, lease, session, permits);
+	lm_attach_hold(lm, hold, lease,
+				   session->announced_by != NULL ? session->announced_by : session, permits);
 	return hold;
 }
 
@@ -256,15 +260,44 @@ lm_save_hold(lockmgr *lm, const lm_hold *hold)
 	lm->host.save_hold(lm->host.arg, hold->index, &hold->h);
 }
 
-/* Does its session still wait for the pending write? */
-bool
-lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
+/* The session that the pending write is for, or what it has announced; NULL: not any more. */
+lm_session *
+lm_pending_session(lockmgr *lm, const lm_lease *lease)
 {
 	const lease_write *pending = &lease->l.pending;
 	lm_session *session = lm_live_session(lm, pending->session);
+	lm_session *first = lease->lock != NULL ? lease->lock->first : NULL;
 
+	if (session == NULL)
+		return NULL;
+	if (session->request.active && session->request.kind <= LOCKMGR_TRY &&
+		session->request.seq == pending->seq && session->request.lock == lease->lock)
+		return session;
+	return first != NULL && first->announced_by == session &&
+		first->request.seq == pending->seq ? first : NULL;
+}
+
+bool
+lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
+{
+	return lm_pending_session(lm, lease) != NULL;
+}
+
+/* The session whose data and attributes the pending write carries, if it still waits; or NULL. */
+lm_session *
+lm_payload_session(lockmgr *lm, const lm_lease *lease)
+{
+	const lease_write *pending = &lease->l.pending;
+	lm_session *session;
+
+	if (!pending->has_data && !pending->has_attributes)
+		return NULL;
+	if (pending->op != DYNAMO_RENEW)
+		return lm_pending_session(lm, lease);
+	session = lm_live_session(lm, pending->session);
 	return session != NULL && session->request.active &&
-		session->request.seq == pending->seq;
+		session->request.kind == LOCKMGR_RENEW && session->request.seq == pending->seq ?
+		session : NULL;
 }
 
 /*

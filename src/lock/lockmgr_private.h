@@ -5,21 +5,26 @@
  *
  * The files follow a lock's life:
  *
- *	 lockmgr.c			events come in, adoption
+ *	 lockmgr.c			events come in
+ *	 lockmgr_adopt.c	what the previous lock manager had saved
  *	 lockmgr_table.c	locks and sessions: finding, making, forgetting
  *	 lockmgr_lease.c	leases and holds: room, limits, taking one, giving it back
  *	 lockmgr_queue.c	the queue of waiting sessions
+ *	 lockmgr_announced.c	requests that a session has announced
  *	 lockmgr_deadlock.c	sessions that wait for each other
  *	 lockmgr_turn.c		an acquire or a hand-over for the first in the queue
  *	 lockmgr_wait.c		the outcome of an acquire, polling another client's lock
  *	 lockmgr_seen.c		what we saw of another client's lock
+ *	 lockmgr_keep.c		keeping a lock from others for a minimum
  *	 lockmgr_entry.c	what we saw of the clusters that share a lock
+ *	 lockmgr_clock.c	the time in versions
  *	 lockmgr_hold.c		granting
  *	 lockmgr_share.c	sharing a lease among sessions, changing its permits
  *	 lockmgr_join.c		joined and detached holds
  *	 lockmgr_renew.c	renewing, losing
  *	 lockmgr_release.c	releasing and handing over
  *	 lockmgr_run.c		how long a lock stays in this cluster
+ *	 lockmgr_delete.c	deleting the item of a released lock
  *	 lockmgr_state.c	a lock's states, and the table of transitions
  *	 lockmgr_send.c		sending calls
  *	 lockmgr_reply.c	replies
@@ -68,12 +73,15 @@ typedef struct lm_request
 	lockmgr_kind kind;
 	uint64_t	seq;
 	int64_t		since;			/* when it was received */
+	bool		campaign;
+	bool		patient;
 	lock_mode	mode;
 	int32_t		permits;
 	int32_t		limit;
 	bool		tried;			/* DynamoDB has refused it more permits */
 	int64_t		lease_ms;
 	int64_t		margin_us;
+	int64_t		at_least_ms;
 	uint32_t	role_max_leases;
 	bool		superuser;
 	uint32_t	lease_index;	/* JOIN */
@@ -83,6 +91,9 @@ typedef struct lm_request
 	dynamo_holder holder;
 	uint8_t    *data;
 	size_t		data_len;
+	char	   *attributes;
+	bool		must_exist;
+	bool		deletes;
 	size_t		prefix_len;
 	lm_lock    *lock;			/* the lock it is for */
 	lm_session *next;			/* in lock's queue: ACQUIRE, TRY */
@@ -105,6 +116,14 @@ struct lm_session
 	lm_call    *call;			/* LOOK_UP */
 	bool		queued;			/* LOOK_UP in the ready queue */
 	lm_session *ready_next;
+
+	/* See lockmgr_announced.c. */
+	lm_session *announced;		/* its announced requests, in the order of their seq */
+	lm_session *last_announced;
+	lm_session *announced_by;	/* this is an announced request: whose; else NULL */
+	lm_session *next_announced;
+	lockmgr_result outcome;		/* ... once its request is no longer active */
+	uint32_t	granted;		/* ... the hold if it is GRANTED */
 };
 
 struct lm_lease
@@ -141,6 +160,7 @@ typedef struct lm_entry
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
 	int64_t		first_seen;		/* when this version was first received */
+	bool		expired;		/* as in lm_lock */
 	int32_t		permits;
 } lm_entry;
 
@@ -192,12 +212,16 @@ struct lm_lock
 	lm_shared  *shared;			/* NULL: the item told nothing of shared mode */
 	int64_t		first_seen;
 	int64_t		holder_seen;	/* when its holder was */
+	bool		expired;		/* it is dead by DynamoDB's clock */
+	bool		read_consistently;	/* the next poll */
 	char		owner[DYNAMO_OWNER_SIZE];
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
 	int64_t		token;			/* of that version; 0: none */
+	int64_t		kept_until_ms;	/* of the item, also if it is released; 0: none */
 	dynamo_holder holder;
 	int64_t		top_token;		/* highest token ever seen here */
+	char	   *attribute_names;	/* of the item, as far as we know; NULL: none */
 	int64_t		polling_since;
 	int64_t		stay_back_until;	/* no acquire before */
 
@@ -216,6 +240,11 @@ struct lm_lock
 	int64_t		run_end;		/* 0: none yet */
 	int64_t		let_go_at;		/* 0: not since the run began */
 
+	/* See lockmgr_delete.c. */
+	int64_t		delete_at;		/* 0: not */
+	bool		deletes;		/* the next look is a deletion */
+	char		delete_version[UUID_SIZE];	/* the release's nonce */
+
 	/* See lockmgr_trouble.c. */
 	unsigned	attempts;		/* failures in a row */
 	int64_t		trouble_since;	/* 0: none */
@@ -233,6 +262,7 @@ struct lm_call
 {
 	uint64_t	id;				/* 0: unused */
 	dynamo_op	op;
+	int64_t		sent;
 	bool		renewal;		/* counted among renewals */
 	int			count;
 	lm_lock    *locks[DYNAMO_BATCH_MAX];	/* or */
@@ -254,7 +284,17 @@ struct lockmgr
 	int64_t		request_timeout_us;
 	int64_t		retry_timeout_us;
 	int64_t		poll_interval_us;
-	int64_t		epoch_offset_us;
+	int64_t		epoch_offset_us;	/* to the latest possible time of DynamoDB, */
+	int64_t		earliest_us;	/* ... to the earliest */
+
+	/* See lockmgr_clock.c. */
+	bool		takeover_by_clock;
+	int64_t		slack_us;
+	lockmgr_veto veto;
+	int64_t		date_us;		/* Date of the reply that is handled now; 0: none */
+	int64_t		date_sent;		/* ... when its request was sent */
+	int64_t		newest_offset;	/* as lease.clock_offset, by the newest reply */
+
 	bool		batches;		/* DynamoDB accepts them */
 	bool		adopting;
 
@@ -307,6 +347,10 @@ struct lockmgr
 	unsigned	retired_next;
 };
 
+/* lockmgr.c */
+/* The session has joined its lock's queue: answers it, or starts an acquire. */
+extern void lm_take_place(lockmgr *lm, int64_t now, lm_session *session);
+
 /* lockmgr_table.c */
 extern lm_lock *lm_get_lock(lockmgr *lm, const char *name, size_t len);
 extern bool lm_is_known(const lockmgr *lm, const char *name, size_t len);
@@ -315,6 +359,8 @@ extern lm_session *lm_get_session(lockmgr *lm, lockmgr_session id);
 extern lm_session *lm_live_session(lockmgr *lm, lockmgr_session id);
 extern void lm_free_all(lockmgr *lm);
 extern uint64_t lm_random(lockmgr *lm);
+extern void lm_free_payload(lm_request *request);
+extern void lm_note_attributes(lm_lock *lock, const char *names);
 extern void lm_retire(lockmgr *lm, const char *version);
 extern bool lm_is_retired(const lockmgr *lm, const char *version);
 
@@ -337,6 +383,8 @@ extern void lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease,
 extern void lm_put_hold(lockmgr *lm, lm_hold *hold);
 extern void lm_move_hold(lm_hold *hold, lm_session *session);
 extern void lm_save_hold(lockmgr *lm, const lm_hold *hold);
+extern lm_session *lm_pending_session(lockmgr *lm, const lm_lease *lease);
+extern lm_session *lm_payload_session(lockmgr *lm, const lm_lease *lease);
 extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 
 /* lockmgr_queue.c */
@@ -344,6 +392,18 @@ extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,
 					   lm_session *session, bool front);
 extern void lm_dequeue(lockmgr *lm, lm_session *session);
 extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
+
+/* lockmgr_announced.c */
+extern lm_session *lm_new_announced(lm_session *session, const lockmgr_request *asked);
+extern lm_session *lm_pop_announced(lm_session *session);
+extern lm_hold *lm_announced_hold(lockmgr *lm, const lm_session *announced);
+extern void lm_end_misfit(lockmgr *lm, int64_t now, lm_session *session,
+						  const lockmgr_request *asked);
+extern lm_hold *lm_adopted_hold(const lm_session *session, uint64_t seq);
+extern void lm_answer_lost(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold);
+extern bool lm_fits_announced(lockmgr *lm, const lm_session *session,
+							  const lockmgr_request *asked);
+extern bool lm_claim(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock);
 
 /* lockmgr_deadlock.c */
 extern bool lm_deadlocked(lockmgr *lm, lm_session *session, lm_session **in_line,
@@ -370,7 +430,13 @@ extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,
 extern const char *lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern bool lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock,
 						const lm_request *request);
-extern int64_t lm_ripe_at(int64_t now, const lm_lock *lock);
+extern int64_t lm_ripe_at(const lockmgr *lm, int64_t now, const lm_lock *lock);
+
+/* lockmgr_keep.c */
+extern void lm_keep(const lockmgr *lm, int64_t now, lease_write *pending);
+extern int64_t lm_past_ms(const lockmgr *lm, int64_t now);
+extern bool lm_is_kept(const lockmgr *lm, int64_t now, int64_t kept_until_ms);
+extern int64_t lm_kept_end(const lockmgr *lm, int64_t kept_until_ms);
 
 /* lockmgr_entry.c */
 extern void lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now,
@@ -394,8 +460,17 @@ extern bool lm_shared_by_others(const lockmgr *lm, const lm_lock *lock);
 extern void lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE]);
 extern bool lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result);
 
+/* lockmgr_clock.c */
+extern void lm_begin_reply(lockmgr *lm, int64_t now, const dynamo_reply *reply, int64_t sent);
+extern void lm_end_reply(lockmgr *lm);
+extern void lm_stamp(const lockmgr *lm, struct lease *l);
+extern void lm_count_lease(const lockmgr *lm, struct lease *l);
+extern int64_t lm_believed_end(const struct lease *l);
+extern bool lm_is_expired(const lockmgr *lm, const char *version, int64_t lease_ms);
+extern void lm_refused_by_clock(lm_lock *lock);
+
 /* lockmgr_hold.c */
-extern void lm_written(lm_lease *lease);
+extern void lm_written(const lockmgr *lm, lm_lease *lease);
 extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session);
 extern void lm_show_holder(lockmgr *lm, lm_lease *lease);
 extern void lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold);
@@ -446,6 +521,12 @@ extern void lm_note_let_go(int64_t now, lm_lock *lock);
 extern bool lm_in_run(int64_t now, const lm_lock *lock);
 extern void lm_end_run(int64_t now, lm_lock *lock);
 
+/* lockmgr_delete.c */
+extern void lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_delete_if_due(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_delete_settled(const lockmgr *lm, int64_t now, lm_lock *lock,
+							  const dynamo_result *result);
+
 /* lockmgr_send.c */
 extern void lm_new_write(lockmgr *lm, lm_lock *lock, dynamo_op op,
 						 const char *expected);
@@ -482,6 +563,7 @@ extern void lm_answer_failed(lockmgr *lm, lm_session *session,
 extern void lm_fail_releaser(lockmgr *lm, lm_lock *lock);
 extern bool lm_is_renewer(const lm_hold *hold);
 extern bool lm_has_renewer(const lm_lease *lease);
+extern lm_session *lm_data_renewer(const lm_lease *lease);
 extern void lm_answer_renewer(lockmgr *lm, const lm_hold *hold, lockmgr_result result);
 extern void lm_answer_renewers(lockmgr *lm, const lm_lease *lease, lockmgr_result result);
 extern void lm_answer_unconfirmed(lockmgr *lm, lm_session *session);

@@ -3,7 +3,8 @@
  * lockmgr_queue.c
  *	  The queue of this cluster's sessions that wait for a lock.
  *
- * First in, first out.  What they wait for is in their watch.
+ * First in, first out.  What they wait for is in their watch; an announced request has
+ * none, for nobody looks.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,8 +13,8 @@
 #include <string.h>
 
 /*
- * Puts the session at the end of the lock's queue; or at its front, while adopting,
- * if its write is under way.
+ * Puts the session at the end of the lock's queue; or at its front, if its write is
+ * under way: while adopting, or because it was announced.
  */
 void
 lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
@@ -28,7 +29,9 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 	*(request->previous ? &request->previous->request.next : &lock->first) = session;
 	*(request->next ? &request->next->request.previous : &lock->last) = session;
 	lock->waiters++;
-	lm->waiters++;
+	if (session->announced_by != NULL)
+		return;
+	lm->waiters += !request->campaign;
 
 	if (lock->watch == LOCKMGR_NO_WATCH)
 	{
@@ -37,6 +40,15 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 		lm_tell_watch(lm, lock);
 	}
 	lm->host.waits(lm->host.arg, session->id, request->seq, lock->watch);
+}
+
+/* An announced request is only ever the first in the queue. */
+static bool
+is_watched(const lm_lock *lock)
+{
+	const lm_session *first = lock->first;
+
+	return first != NULL && (first->announced_by == NULL || first->request.next != NULL);
 }
 
 void
@@ -51,8 +63,9 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 		request->previous;
 	request->next = request->previous = NULL;
 	request->lock = NULL;
-	lm->waiters--;
-	if (--lock->waiters == 0)
+	lm->waiters -= session->announced_by == NULL && !request->campaign;
+	lock->waiters--;
+	if (lock->watch != LOCKMGR_NO_WATCH && !is_watched(lock))
 	{
 		lm->free_watches[lm->free_watch_count++] = lock->watch;
 		lock->watch = LOCKMGR_NO_WATCH;
@@ -81,6 +94,11 @@ lm_tell_watch(lockmgr *lm, lm_lock *lock)
 			   lock->shared->owner : lock->owner, sizeof(what.owner));
 		what.holder = lock->holder;
 		what.first_seen = lock->holder_seen;
+	}
+	else if (lock->lease == NULL && lock->kept_until_ms != 0)
+	{
+		what.held = true;
+		what.kept_until_ms = lock->kept_until_ms;
 	}
 	if (lock->trouble_since != 0)
 	{

@@ -83,9 +83,16 @@ lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 	/* else RENEWING: the renewal must end first */
 }
 
+/* Has the lock additional attributes, or does the first in the queue want some? */
+static bool
+changes_attributes(const lm_lock *lock)
+{
+	return lock->lease->l.has_attributes || lock->first->request.attributes != NULL;
+}
+
 /*
  * May the first in the queue have a hold on the lease as it is?  Not if it wants
- * another length or other data, or if the lease needs a renewal.
+ * another length, other data or other attributes, or if the lease needs a renewal.
  */
 static bool
 fits_lease(int64_t now, const lm_lock *lock)
@@ -95,8 +102,10 @@ fits_lease(int64_t now, const lm_lock *lock)
 
 	return request->mode == MODE_EXCLUSIVE && l->next_token != 0 &&
 		request->lease_ms == l->lease_ms && !l->has_data && request->data == NULL &&
-		now < l->lease_end - l->lease_ms * 1000 / 2 &&
-		now < l->lease_end - request->margin_us;
+		!changes_attributes(lock) &&
+		request->at_least_ms == 0 &&
+		now < lm_believed_end(l) - l->lease_ms * 1000 / 2 &&
+		now < lm_believed_end(l) - request->margin_us;
 }
 
 /*
@@ -109,8 +118,9 @@ pass(lockmgr *lm, int64_t now, lm_lock *lock)
 	struct lease *l = &lock->lease->l;
 	const lm_request *request = &lock->first->request;
 
+	l->deletes = request->deletes;
 	l->margin_us = request->margin_us;
-	l->deadline = l->lease_end - l->margin_us;
+	l->deadline = lm_believed_end(l) - l->margin_us;
 	l->holder = request->holder;
 	l->holder.since_ms = (now + lm->epoch_offset_us) / 1000;
 	l->stale_holder = true;
@@ -120,11 +130,14 @@ pass(lockmgr *lm, int64_t now, lm_lock *lock)
 
 /*
  * The lock is ours, and nobody has a hold on it: passes it on to the next session,
- * by a hand-over if need be, or releases it.
+ * by a hand-over if need be, or releases it.  As long as it is kept, it is released,
+ * even if nobody was granted it: the hand-over would be refused.
  */
 void
 lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 {
+	bool		kept = lm_is_kept(lm, now, lock->lease->l.kept_until_ms);
+
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_note_let_go(now, lock);
 	while (lock->first != NULL && lm_role_is_full(lm, lock->first))
@@ -137,7 +150,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 			return;
 		}
 	}
-	else if (lock->first != NULL && lm_in_run(now, lock) && fits_lease(now, lock))
+	else if (lock->first != NULL && !kept && lm_in_run(now, lock) && fits_lease(now, lock))
 	{
 		pass(lm, now, lock);
 		return;
@@ -145,8 +158,11 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 	end_belief(lm, lock->lease);
 	if (lock->first != NULL)
 	{
-		/* A hand-over has no condition that would refuse a token beyond the last. */
-		if (lm_in_run(now, lock) && lock->top_token < INT64_MAX &&
+		/*
+		 * A hand-over has no condition that would refuse a token beyond the last, and does
+		 * not change attributes.
+		 */
+		if (lm_in_run(now, lock) && !kept && lock->top_token < INT64_MAX && !changes_attributes(lock) &&
 			lock->lease->l.mode == MODE_EXCLUSIVE &&
 			lock->first->request.mode == MODE_EXCLUSIVE)
 		{
@@ -205,6 +221,15 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		lockmgr_result outcome = now < lease->l.deadline ?
 			LOCKMGR_RELEASED : LOCKMGR_FAILED;
 
+		/* It is still ours, but kept: the estimate of DynamoDB's clock has changed. */
+		if (!result->item.released &&
+			strcmp(result->item.version, lease->l.pending.expected) == 0)
+		{
+			if (lock->maybe)
+				lm_retire(lm, lease->l.pending.version);
+			lm_release(lm, lock, lease->l.version);
+			return;
+		}
 		lm_drop_lease(lm, lock);
 		lm_answer_releaser(lm, lock, outcome);
 		lm_observe(lm, now, lock, &result->item, result->shared);
@@ -212,11 +237,14 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		return;
 	}
 
-	lm_written(lease);
+	lm_written(lm, lease);
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
-		lm_grant(lm, now, lock, lm->sessions[lease->l.pending.session.slot]);
+		lm_grant(lm, now, lock, lm_pending_session(lm, lease));
 	else
+	{
+		lease->l.ends_kept = true;
 		lm_pass_on(lm, now, lock);
+	}
 	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
 }
 
@@ -283,12 +311,17 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		if (now >= l->deadline)
 			outcome = LOCKMGR_FAILED;
 	}
+	else
+		lm_delete_later(lm, now, lock);
 	lm_drop_lease(lm, lock);
 	lm_answer_releaser(lm, lock, outcome);
 	if (result->status == DYNAMO_CONDITION_FAILED)
 		lm_observe(lm, now, lock, item, result->shared);
 	else
+	{
 		lm_observe_shared(lm, lock, now, NULL);
+		lm_note_attributes(lock, NULL); /* removed; or not known, see doc/protocol.md */
+	}
 	lm_next_turn(lm, now, lock);
 }
 

@@ -49,7 +49,7 @@ outcome_of(const lockmgr *lm, lm_lease *lease, const dynamo_result *result)
 {
 	if (result->status == DYNAMO_OK || lm_stands(lm, &lease->l, result))
 	{
-		lm_written(lease);
+		lm_written(lm, lease);
 		return RENEWED;
 	}
 	if (!is_kept(lm, &lease->l, result))
@@ -108,6 +108,16 @@ loss_of(const lockmgr *lm, const struct lease *l, const dynamo_item *item)
 	return LOSS_TAKEN;
 }
 
+/* The session whose data the renewal has written waits for nothing else. */
+static void
+data_written(lockmgr *lm, const lm_lease *lease)
+{
+	lm_session *session = lm_payload_session(lm, lease);
+
+	if (session != NULL)
+		lm_free_payload(&session->request);
+}
+
 /* The lease is valid until its deadline. */
 static void
 renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
@@ -126,8 +136,9 @@ renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
 			lm_give_permits(lm, now, lock);
 		(void) lm_admit(lm, now, lock);
 	}
+	data_written(lm, lease);
 	if (lm_has_renewer(lease) &&
-		(what == KEPT ||
+		(what == KEPT || lm_data_renewer(lease) != NULL ||
 		 (lock->wanted_lease_ms != 0 && lock->wanted_lease_ms != l->lease_ms)))
 		heap_set(&lm->renewals, &lock->renewal, now);
 	else
@@ -162,16 +173,16 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	else if (what == GONE)
 		lm_lose(lm, now, lock, loss_of(lm, l, &result->item), result);
 	else if (now >= l->deadline)
-		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
+		lm_lose(lm, now, lock, LOSS_STOOD_STILL, NULL); /* else the older one has passed, too */
 	else
 		renewed(lm, now, lock, what);
 }
 
 /*
- * The lease is lost: belief ends now.  If DynamoDB could not be reached, our
- * version may still be in the item; it is not released before the session has
- * acknowledged the loss or the lease is over, because the session's statement may
- * still be running.
+ * The lease is lost: belief ends now.  If no item shows that, because DynamoDB could not
+ * be reached, we are too late, or we give it up ourselves, our version may still be in
+ * the item; it is not released before the session has acknowledged the loss or the lease
+ * is over, because the session's statement may still be running.
  */
 void
 lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
@@ -182,7 +193,7 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_set_lease_state(lm, lease, LEASE_LOST);
-	if (loss == LOSS_UNREACHABLE)
+	if (by == NULL)
 	{
 		lm_enter(lock, LOCK_LOST);
 		memcpy(l->stray, l->pending.version, sizeof(l->stray));
@@ -200,12 +211,25 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 	lm_answer_renewers(lm, lease, LOCKMGR_LOST);
 	while (lock->first != NULL && lock->first->request.kind == LOCKMGR_TRY)
 		lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
-	if (loss != LOSS_UNREACHABLE)
+	if (by != NULL)
 	{
 		lm_drop_lease(lm, lock);
 		lm_observe(lm, now, lock, &by->item, by->shared);
 		lm_next_turn(lm, now, lock);
 	}
+}
+
+/* The lease may have passed on: then its holds have another token. */
+void
+lockmgr_revoke(lockmgr *lm, int64_t now, uint32_t lease_index, uint32_t lease_generation,
+			   int64_t token)
+{
+	lm_lease   *lease = lease_index < lm->max_leases ? &lm->leases[lease_index] : NULL;
+
+	if (lease != NULL && lease->l.generation == lease_generation &&
+		lease->l.state == LEASE_HELD && lease->holds != NULL && lease->holds->h.token == token)
+		lm_lose(lm, now, lease->lock, LOSS_RESIGNED, NULL);
+	lm_pump(lm, now);
 }
 
 static void

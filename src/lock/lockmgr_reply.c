@@ -33,18 +33,39 @@ retry_singly(lockmgr *lm, int64_t now, lm_lock *lock)
 		heap_set(&lm->renewals, &lock->renewal, now);
 }
 
+/* Would the result confirm a write with a time in its version, if the reply had a Date? */
+static bool
+is_undated(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
+{
+	const lm_lease *lease = lock->lease;
+	int64_t		ms;
+
+	return lm->date_us == 0 && lease != NULL && lock->state != LOCK_READING &&
+		uuid_get_time(lease->l.pending.version, &ms) &&
+		(result->status == DYNAMO_OK || lm_stands(lm, &lease->l, result));
+}
+
 /*
  * The lock's call has ended.  It is settled if DynamoDB applied the write or
- * refused it for its condition; anything else is trouble.
+ * refused it for its condition; anything else is trouble.  A write with a time in its
+ * version needs the reply's Date to be confirmed.
  */
 static void
 end_call(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 		 const dynamo_result *result)
 {
+	static const dynamo_result undated = {
+		.status = DYNAMO_UNKNOWN,.message = "the reply has no Date header",
+	};
 	bool		settled = result->status == DYNAMO_OK ||
 		result->status == DYNAMO_CONDITION_FAILED;
 
 	lock->call = NULL;
+	if (settled && is_undated(lm, lock, result))
+	{
+		result = &undated;
+		settled = false;
+	}
 	if (settled)
 		lm_clear_trouble(lm, lock);
 	else if (op == DYNAMO_RENEW_BATCH && !lm->batches &&
@@ -94,6 +115,16 @@ end_call(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 		case DYNAMO_CREATE_TABLE:
 		case DYNAMO_UPDATE_TTL:
 		case DYNAMO_SCAN:
+		case DYNAMO_QUERY:
+		case DYNAMO_QUEUE_READ:
+		case DYNAMO_QUEUE_QUERY:
+		case DYNAMO_QUEUE_SCAN:
+		case DYNAMO_QUEUE_TRANSACT:
+		case DYNAMO_QUEUE_UPDATE:
+		case DYNAMO_QUEUE_DELETE:
+		case DYNAMO_QUEUE_DESCRIBE_TABLE:
+		case DYNAMO_QUEUE_CREATE_TABLE:
+		case DYNAMO_QUEUE_UPDATE_TTL:
 		case DYNAMO_DELETE:
 		case DYNAMO_FORCE_RELEASE:
 			assert(!"a call of the lock manager");
@@ -125,6 +156,8 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	bool		done = result->status == DYNAMO_OK;
 
 	lock->look_ups--;
+	if (call->op == DYNAMO_DELETE)
+		lm_delete_settled(lm, now, lock, result);
 	if (done && lock->lease == NULL)
 		lm_observe(lm, now, lock, &result->item, result->shared);
 	else if (done && lock->lease->l.mode != MODE_EXCLUSIVE)
@@ -194,6 +227,7 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 	slot->id = 0;
 	lm->calls_in_flight--;
 	lm->renewals_in_flight -= call.renewal;
+	lm_begin_reply(lm, now, reply, call.sent);
 	check_batches(lm, &call, reply);
 
 	if (reply->count != call.count)
@@ -208,5 +242,6 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 		else
 			end_call(lm, now, call.locks[i], call.op, result);
 	}
+	lm_end_reply(lm);
 	lm_pump(lm, now);
 }

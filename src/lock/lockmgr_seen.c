@@ -4,7 +4,8 @@
  *	  What we saw of another client's lock.
  *
  * Another client's version is dead LOCKMGR_DEAD_AFTER(its lease) after we first
- * received it, by our own clock.  See "Time" in doc/protocol.md.
+ * received it, by our own clock; or at once, by DynamoDB's: see lockmgr_clock.c.  See
+ * "Time" in doc/protocol.md.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,6 +34,8 @@ void
 lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 		   const dynamo_shared *shared)
 {
+	bool		expired = lm_is_expired(lm, item->version, item->lease_ms);
+	bool		same_kept = lock->kept_until_ms == item->kept_until_ms;
 	bool		same_owner;
 	bool		same_token;
 
@@ -40,19 +43,27 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 	if (item->has_token && item->token > lock->top_token && item->token < INT64_MAX)
 		lock->top_token = item->token;
 	lm_observe_shared(lm, lock, now, shared);
+	lm_note_attributes(lock, item->attribute_names);
+	lock->kept_until_ms = item->kept_until_ms;
 	if (!item->exists || item->released || item->wrong != NULL)
 	{
 		lock->seen = false;
+		if (!same_kept)
+			lm_tell_watch(lm, lock);
 		return;
 	}
 	same_owner = lock->seen && strcmp(lock->owner, item->owner) == 0;
 	same_token = lock->token == (item->has_token ? item->token : 0);
 	if (same_owner && lock->lease_ms == item->lease_ms &&
 		strcmp(lock->version, item->version) == 0)
+	{
+		lock->expired |= expired;
 		return;
+	}
 
 	lock->seen = true;
 	lock->first_seen = now;
+	lock->expired = expired;
 	memcpy(lock->owner, item->owner, sizeof(lock->owner));
 	memcpy(lock->version, item->version, sizeof(lock->version));
 	lock->lease_ms = item->lease_ms;
@@ -67,16 +78,18 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 
 /*
  * The version that an acquire may overwrite although it is not released, or "": it
- * is dead, or was written by an abandoned acquire of our own.  If clusters share the
- * lock, all of them must be dead.
+ * is dead, or was written by an abandoned acquire of our own, and the lock is not kept.
+ * If clusters share it, all of them must be dead.
  */
 const char *
 lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
+	if (lm_is_kept(lm, now, lock->kept_until_ms))
+		return "";
 	if (lock->seen && is_shared(lock))
 		return lm_all_dead(lm, now, lock) ? lock->version : "";
 	if (lock->seen &&
-		(now >= dead_at(lock) ||
+		(lock->expired || now >= dead_at(lock) ||
 		 (strcmp(lock->owner, lm->owner) == 0 && lm_is_retired(lm, lock->version))))
 		return lock->version;
 	return "";
@@ -86,7 +99,8 @@ lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
 bool
 lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
 {
-	bool		open = !lock->seen || lm_overwritable(lm, now, lock)[0] != '\0';
+	bool		open = lock->seen ? lm_overwritable(lm, now, lock)[0] != '\0' :
+		!lm_is_kept(lm, now, lock->kept_until_ms);
 
 	if (request->mode == MODE_EXCLUSIVE)
 		return open;
@@ -95,9 +109,13 @@ lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_reques
 
 /* When a waiting session may become ready without another look; INT64_MAX: never. */
 int64_t
-lm_ripe_at(int64_t now, const lm_lock *lock)
+lm_ripe_at(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
+	int64_t		end = lm_kept_end(lm, lock->kept_until_ms);
+	int64_t		next;
+
 	if (lock->seen && !is_shared(lock))
-		return dead_at(lock);
-	return lm_next_death(now, lock);
+		return end > dead_at(lock) ? end : dead_at(lock);
+	next = lm_next_death(now, lock);
+	return end > now && end < next ? end : next;
 }

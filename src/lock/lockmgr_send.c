@@ -93,7 +93,7 @@ lm_unsubmit_look_up(lockmgr *lm, lm_session *session)
 
 /* An unused call, or NULL at the limit of calls in flight. */
 static lm_call *
-take_call(lockmgr *lm, dynamo_op op, bool renewal)
+take_call(lockmgr *lm, int64_t now, dynamo_op op, bool renewal)
 {
 	uint32_t	others = lm->calls_in_flight - lm->renewals_in_flight;
 	uint32_t	total = 2 * lm->max_calls;
@@ -106,7 +106,7 @@ take_call(lockmgr *lm, dynamo_op op, bool renewal)
 
 		if (call->id != 0)
 			continue;
-		*call = (lm_call) {.id = lm->call_serial, .op = op, .renewal = renewal};
+		*call = (lm_call) {.id = lm->call_serial, .op = op, .sent = now, .renewal = renewal};
 		lm->calls_in_flight++;
 		lm->renewals_in_flight += renewal;
 		return call;
@@ -219,6 +219,7 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write,
 {
 	lm_lease   *lease = lock->lease;
 	lease_write *pending = &lease->l.pending;
+	const lm_session *session = lm_payload_session(lm, lease);
 	bool		first = pending->first_sent == 0;
 
 	if (first)
@@ -230,9 +231,13 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write,
 		 * granted after a higher one if the item is deleted in between.
 		 */
 		if (pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_HAND_OVER)
+		{
 			reserve_tokens(lm, now, lock);
+			lm_keep(lm, now, pending);
+		}
 		if (pending->op == DYNAMO_RENEW)
 			shorten_belief(lm, lock);
+		lm_stamp(lm, &lease->l);
 		lm_save(lm, lease, pending->op == DYNAMO_ACQUIRE);
 	}
 
@@ -248,17 +253,21 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write,
 			.first_token = pending->first_token,
 			.last_token = pending->last_token,
 			.holder = pending->has_holder ? &lease->l.holder : NULL,
+			.must_exist = pending->must_exist,
+			.kept_until_ms = pending->kept_until_ms,
+			.past_ms = lm_past_ms(lm, now),
 			.now_s = (now + lm->epoch_offset_us) / 1000000,
 	};
-	if ((pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_HAND_OVER) &&
-		lm_pending_wanted(lm, lease))
+	if (pending->op == DYNAMO_RELEASE && !lease->l.ends_kept)
+		write->kept_until_ms = lease->l.kept_until_ms;
+	if (session != NULL)
 	{
-		const lm_request *request =
-			&lm->sessions[pending->session.slot]->request;
-
-		write->data = request->data;
-		write->data_len = request->data_len;
+		write->data = session->request.data;
+		write->data_len = session->request.data_len;
+		write->attributes = session->request.attributes;
 	}
+	if (pending->op == DYNAMO_ACQUIRE || pending->op == DYNAMO_RELEASE)
+		write->old_attributes = lock->attribute_names;
 	if (lease->l.mode != MODE_EXCLUSIVE)
 		write->shared = describe_shared(lm, now, lock, part);
 }
@@ -341,7 +350,7 @@ send_lock(lockmgr *lm, int64_t now, lm_lock *lock, lm_call *call)
 			lock->shared != NULL && lock->shared->current)
 			describe_gate(lm, now, lock, &write, &part);
 		else
-			describe_read(lm, lock, true, &write);
+			describe_read(lm, lock, !lock->read_consistently, &write);
 		call->op = write.op;
 		repeat = false;
 	}
@@ -369,7 +378,10 @@ send_look_up(lockmgr *lm, lm_session *session, lm_call *call)
 	send_call(lm, call, session->attempts > 0, lm->request_timeout_us, &write);
 }
 
-/* A look for permits: a poll while we hold some.  lm_look() has counted it. */
+/*
+ * A look for permits: a poll while we hold some; or the deletion of a released item.
+ * lm_look() has counted it.
+ */
 static void
 send_look(lockmgr *lm, lm_lock *lock, lm_call *call)
 {
@@ -379,6 +391,12 @@ send_look(lockmgr *lm, lm_lock *lock, lm_call *call)
 	call->look_up = true;
 	call->locks[0] = lock;
 	describe_read(lm, lock, true, &write);
+	if (lock->deletes)
+	{
+		write.op = call->op = DYNAMO_DELETE;
+		write.expected = lock->delete_version;
+		lock->deletes = false;
+	}
 	send_call(lm, call, false, lm->request_timeout_us, &write);
 }
 
@@ -420,30 +438,41 @@ start_change(int32_t change, lm_lock *lock)
 	l->pending.seq = lock->first->request.seq;
 }
 
-/* Prepares a renewal, also of the item's holder if that is another by now. */
+/*
+ * Prepares a renewal, also of the item's holder if that is another by now, and of its data
+ * if a session wants that.
+ */
 static void
 start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	struct lease *l = &lock->lease->l;
 	bool		wanted = lock->wanted_lease_ms != 0;
+	const lm_session *session = lm_data_renewer(lock->lease);
 
 	lm_new_write(lm, lock, DYNAMO_RENEW, l->version);
 	l->pending.lease_ms = wanted ? lock->wanted_lease_ms : l->lease_ms;
 	l->pending.margin_us = wanted ? lock->wanted_margin_us : l->margin_us;
 	l->pending.has_holder = l->stale_holder;
+	if (session != NULL)
+	{
+		l->pending.has_data = l->has_data = true;
+		l->pending.session = session->id;
+		l->pending.seq = session->request.seq;
+	}
 	if (l->mode != MODE_EXCLUSIVE)
 		start_change(lm_wanted_change(lm, now, lock), lock);
 	lm_enter(lock, LOCK_RENEWING);
 }
 
-/* A change of permits is no statement of a batch. */
+/* A change of permits is no statement of a batch, nor is one of data. */
 static bool
 is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 
 	if (l->mode == MODE_EXCLUSIVE)
-		return false;
+		return lock->state == LOCK_RENEWING ? l->pending.has_data :
+			lm_data_renewer(lock->lease) != NULL;
 	if (lock->state == LOCK_RENEWING)
 		return l->pending.kind == DYNAMO_SHARED_CHANGE;
 	return l->refused[0] == '\0' && lm_wanted_change(lm, now, lock) != 0;
@@ -459,7 +488,7 @@ send_renewals(lockmgr *lm, int64_t now)
 
 	while (due_renewal(lm, now, false) != NULL)
 	{
-		lm_call    *call = take_call(lm, DYNAMO_RENEW, true);
+		lm_call    *call = take_call(lm, now, DYNAMO_RENEW, true);
 		int64_t		timeout = INT64_MAX;
 		bool		repeat = false;
 		bool		alone = false;
@@ -507,7 +536,7 @@ lm_pump(lockmgr *lm, int64_t now)
 	{
 		lm_lock    *lock = lm->ready_first;
 
-		call = take_call(lm, lock->state == LOCK_READING ? DYNAMO_READ :
+		call = take_call(lm, now, lock->state == LOCK_READING ? DYNAMO_READ :
 						 lock->lease->l.pending.op, false);
 		if (call == NULL)
 			return;
@@ -521,7 +550,7 @@ lm_pump(lockmgr *lm, int64_t now)
 	{
 		lm_lock    *lock = lm->look_first;
 
-		call = take_call(lm, DYNAMO_READ, false);
+		call = take_call(lm, now, DYNAMO_READ, false);
 		if (call == NULL)
 			return;
 		lm->look_first = lock->look_next;
@@ -534,7 +563,7 @@ lm_pump(lockmgr *lm, int64_t now)
 	{
 		lm_session *session = lm->look_up_first;
 
-		call = take_call(lm, DYNAMO_READ, false);
+		call = take_call(lm, now, DYNAMO_READ, false);
 		if (call == NULL)
 			return;
 		lm->look_up_first = session->ready_next;

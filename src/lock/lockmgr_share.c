@@ -38,8 +38,8 @@ fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
 	const struct lease *l = &lock->lease->l;
 
 	return l->mode == request->mode && l->mode != MODE_EXCLUSIVE &&
-		now < l->lease_end - l->lease_ms * 1000 / 2 &&
-		now < l->lease_end - margin_on(l, request);
+		now < lm_believed_end(l) - l->lease_ms * 1000 / 2 &&
+		now < lm_believed_end(l) - margin_on(l, request);
 }
 
 /* Can permits that our entry has already go to this session? */
@@ -97,7 +97,7 @@ let_in(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	if (margin_us > l->margin_us)
 	{
 		l->margin_us = margin_us;
-		l->deadline = l->lease_end - l->margin_us;
+		l->deadline = lm_believed_end(l) - l->margin_us;
 	}
 	if (lock->lease->holds != NULL)
 		lm_make_room(lm);

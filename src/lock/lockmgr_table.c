@@ -25,6 +25,28 @@ lm_random(lockmgr *lm)
 	return r;
 }
 
+/* What a request wants to write, when it has ended. */
+void
+lm_free_payload(lm_request *request)
+{
+	free(request->data);
+	free(request->attributes);
+	request->data = NULL;
+	request->data_len = 0;
+	request->attributes = NULL;
+}
+
+/*
+ * The item's attribute_names are these, or NULL.  When memory is short, we know of none:
+ * then the next acquire is refused, which shows them again.
+ */
+void
+lm_note_attributes(lm_lock *lock, const char *names)
+{
+	free(lock->attribute_names);
+	lock->attribute_names = names != NULL ? strdup(names) : NULL;
+}
+
 /* FNV-1a with a random start, so that nobody can choose names that collide. */
 static uint64_t
 hash_name(const lockmgr *lm, const char *name, size_t len)
@@ -141,8 +163,10 @@ free_lock(lockmgr *lm, lm_lock *lock)
 	while (*link != lock)
 		link = &(*link)->hash_next;
 	*link = lock->hash_next;
+	heap_set(&lm->timers, &lock->timer, INT64_MAX); /* of a deletion */
 	lm->lock_count--;
 	free(lock->shared);
+	free(lock->attribute_names);
 	free(lock->name);
 	free(lock);
 }
@@ -159,7 +183,7 @@ lm_remember(lockmgr *lm, lm_lock *lock)
 		lock->look_ups > 0 || lock->remembered)
 		return;
 
-	heap_set(&lm->timers, &lock->timer, INT64_MAX);
+	heap_set(&lm->timers, &lock->timer, lock->delete_at != 0 ? lock->delete_at : INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	if (lock->attempts > 0)
 		lock->stay_back_until = 0;	/* the next session need not wait */
@@ -256,15 +280,22 @@ lm_free_all(lockmgr *lm)
 		{
 			next = lock->hash_next;
 			free(lock->shared);
+			free(lock->attribute_names);
 			free(lock->name);
 			free(lock);
 		}
 	}
 	for (uint32_t i = 0; lm->sessions != NULL && i < lm->max_sessions; i++)
 	{
+		lm_session *next;
+
 		if (lm->sessions[i] != NULL)
-			free(lm->sessions[i]->request.data);
-		free(lm->sessions[i]);
+			lm_free_payload(&lm->sessions[i]->request);
+		for (lm_session *session = lm->sessions[i]; session != NULL; session = next)
+		{
+			next = session == lm->sessions[i] ? session->announced : session->next_announced;
+			free(session);
+		}
 	}
 	free(lm->buckets);
 	free(lm->sessions);

@@ -18,12 +18,16 @@ write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 
 	l->pending.lease_ms = session->request.lease_ms;
 	l->pending.margin_us = session->request.margin_us;
+	l->pending.at_least_ms = session->request.at_least_ms;
 	l->pending.session = session->id;
 	l->pending.seq = session->request.seq;
 	l->pending.permits = session->request.mode == MODE_SEMAPHORE ? session->request.permits : 1;
 	l->pending.limit = session->request.limit;
 	l->pending.has_holder = true;
 	l->pending.has_data = session->request.data != NULL;
+	l->deletes = session->request.deletes;
+	l->pending.must_exist = session->request.must_exist;
+	l->pending.has_attributes = session->request.attributes != NULL;
 	l->holder = session->request.holder;
 	l->holder.since_ms = (now + lm->epoch_offset_us) / 1000;
 }
@@ -81,6 +85,8 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 			continue;
 		}
 		(void) lm_take_lease(lm, lock);
+		lock->delete_at = 0;
+		lock->deletes = false;	/* what waits to be sent is a look then */
 		lm_resume_run(now, lock);
 		start_acquire(lm, now, lock, &lock->first->request);
 		write_for(lm, now, lock, lock->first);
@@ -88,6 +94,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_submit(lm, lock);
 		return;
 	}
+	lm_delete_if_due(lm, now, lock);
 	lm_remember(lm, lock);
 }
 

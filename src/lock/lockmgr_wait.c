@@ -11,11 +11,14 @@
  */
 #include "lock/lockmgr_private.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define POLL_MIN_US		INT64_C(20000)
 #define POLL_BUSY_US	INT64_C(50000)
 #define BUSY_US			INT64_C(2000000)
+#define CAMPAIGN_MIN_US	INT64_C(1000000)
+#define POLL_KEPT_US	INT64_C(10000000)
 
 /*
  * A listing does not replace remembered locks, because locks that sessions have
@@ -61,11 +64,25 @@ gate_renewal_at(const lm_lock *lock)
 }
 
 /*
+ * A campaign waits for days, and is in no hurry: it looks every tenth of a lease, but at
+ * least a second apart.  A quarter is taken off at random.
+ */
+static int64_t
+campaign_interval(const lm_request *request)
+{
+	int64_t		interval = request->lease_ms * 1000 / 10;
+
+	return (interval > CAMPAIGN_MIN_US ? interval : CAMPAIGN_MIN_US) / 3 * 4;
+}
+
+/*
  * Sets the timer for the next poll of another client's lock.  The interval is a
  * twentieth of the time already waited, so that a poll is late by a few per cent
  * at most.  A lock that changed hands lately is polled more often, to hit the
  * moment in which another cluster's waiters stay back: see lockmgr_run.c.
- * A poll never comes later than the moment of death, or the renewal of our gate.
+ * A lock that nobody holds, but which is kept, seldom becomes free earlier.
+ * A poll never comes later than the moment of death, the end of the time for which the
+ * lock is kept, or the renewal of our gate.
  *
  * A poll may be stale.  One that shows a version that another has replaced restarts
  * the count to the take-over: it comes later, by no more than the read was behind.
@@ -88,9 +105,13 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 		interval = lm->poll_interval_us;
 	if (now - lock->holder_seen < BUSY_US && interval > POLL_BUSY_US)
 		interval = POLL_BUSY_US;
+	if (lock->first->request.campaign)
+		interval = campaign_interval(&lock->first->request);
+	if (!lock->seen && lm_is_kept(lm, now, lock->kept_until_ms))
+		interval = POLL_KEPT_US;
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
-	if (now + interval > lm_ripe_at(now, lock))
-		interval = lm_ripe_at(now, lock) - now;
+	if (now + interval > lm_ripe_at(lm, now, lock))
+		interval = lm_ripe_at(lm, now, lock) - now;
 	if (needs_gate(lock) && lm_is_our_gate(lock) && now + interval > gate_renewal_at(lock))
 		interval = gate_renewal_at(lock) - now;
 	lm_enter(lock, LOCK_POLLING);
@@ -131,7 +152,7 @@ void
 lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				const dynamo_result *result)
 {
-	lock->gate_unsettled = false;
+	lock->gate_unsettled = lock->read_consistently = false;
 	lm_observe(lm, now, lock, &result->item, result->shared);
 	while (lock->first != NULL && result->item.wrong != NULL)
 		lm_answer_bad_item(lm, lock->first, result->item.wrong);
@@ -169,6 +190,33 @@ what_is_wrong(const dynamo_result *result, const lm_request *request)
 	return wrong;
 }
 
+/*
+ * Was the acquire refused because the item has additional attributes that we did not know
+ * of, or no longer has those that we knew?
+ */
+static bool
+has_other_attributes(const lm_lock *lock, const dynamo_item *item)
+{
+	const char *known = lock->attribute_names;
+	const char *found = item->attribute_names;
+
+	if (known == NULL || found == NULL)
+		return known != found;
+	return strcmp(known, found) != 0;
+}
+
+/* An exclusive acquire is confirmed, perhaps for nobody any more: then we do not know. */
+static void
+note_own_attributes(lockmgr *lm, lm_lock *lock)
+{
+	const lm_session *session = lm_payload_session(lm, lock->lease);
+	const char *attributes = session != NULL ? session->request.attributes : NULL;
+	char	   *names = attributes != NULL ? dynamo_attribute_names(attributes) : NULL;
+
+	lm_note_attributes(lock, names);
+	free(names);
+}
+
 /* The acquire was refused: another client has the lock, or our token was too low. */
 static void
 acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
@@ -177,20 +225,30 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	const dynamo_item *item = &result->item;
 	lease_write pending = lock->lease->l.pending;
 	bool		shared = lock->lease->l.mode != MODE_EXCLUSIVE;
-	lm_session *session = lm_pending_wanted(lm, lock->lease) ?
-		lm->sessions[pending.session.slot] : NULL;
+	bool		other_attributes = has_other_attributes(lock, item);
+	lm_session *session = lm_pending_session(lm, lock->lease);
 
 	if (lock->maybe)
 		lm_retire(lm, pending.version);
 	lm_drop_lease(lm, lock);
+	if (pending.expected[0] != '\0')
+		lm_refused_by_clock(lock);
 	lm_observe(lm, now, lock, item, result->shared);
 
 	if (session == NULL)
 		;						/* cancelled; the next one in the queue tries */
+	else if (pending.must_exist && !item->exists)
+		lm_answer_result(lm, session, LOCKMGR_MISSING);
 	else if (what_is_wrong(result, &session->request) != NULL)
 		lm_answer_bad_item(lm, session, what_is_wrong(result, &session->request));
 	else if (item->bad_token)
 		lm_answer_bad_item(lm, session, "attribute \"fencingToken\" is not an integer "
+						   "between 1 and 9223372036854775807");
+	else if (item->bad_names && !shared)
+		lm_answer_bad_item(lm, session, "attribute \"attributeNames\" is not a JSON array of "
+						   "names, as a text");
+	else if (item->bad_kept)
+		lm_answer_bad_item(lm, session, "attribute \"keptUntil\" is not an integer "
 						   "between 1 and 9223372036854775807");
 	else if (token_too_low(&pending, item, shared))
 	{
@@ -207,9 +265,11 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 	else if (shared ? pending.kind != DYNAMO_SHARED_OPEN ||
 			 !lm_can_join(lm, now, lock, &session->request) :
-			 !lock->seen || strcmp(lock->version, pending.expected) == 0)
+			 !other_attributes &&
+			 (!lock->seen || strcmp(lock->version, pending.expected) == 0))
 		lm_stay_back(lm, now, lock);	/* unexpected: retry slowly; not if an opening was
-										 * refused, and we can join */
+										 * refused, and we can join; nor if other
+										 * attributes are known now */
 	lm_next_turn(lm, now, lock);
 }
 
@@ -225,19 +285,26 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		return;
 	}
 
+	lease->l.uncertain = lock->maybe;
+
 	/* In shared mode, the item is not in the reply if we opened that. */
-	lm_written(lease);
+	if (lease->l.mode == MODE_EXCLUSIVE)
+		note_own_attributes(lm, lock);
+	lm_written(lm, lease);
 	lm_observe_shared(lm, lock, now, lease->l.mode != MODE_EXCLUSIVE ? result->shared : NULL);
 	if (lease->l.mode == MODE_EXCLUSIVE && result->status == DYNAMO_OK)
 		lm_replaced(lm, lock, &result->item);
 	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
 	{
-		lm_grant(lm, now, lock, lm->sessions[lease->l.pending.session.slot]);
+		lm_grant(lm, now, lock, lm_pending_session(lm, lease));
 		if (lease->l.mode != MODE_EXCLUSIVE)
 			(void) lm_admit(lm, now, lock);
 	}
 	else
+	{
+		lease->l.ends_kept = true;	/* nobody was promised that time */
 		lm_pass_on(lm, now, lock);	/* cancelled, or confirmed too late */
+	}
 }
 
 /*
@@ -257,6 +324,7 @@ lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_next_turn(lm, now, lock);
 		return;
 	}
+	lease->l.uncertain = true;	/* as in lm_acquire_settled() */
 	memcpy(nonce, lease->l.pending.version, sizeof(nonce));
 	lease->l.lease_end = now + lease->l.pending.lease_ms * 1000;
 	if (lease->l.mode != MODE_EXCLUSIVE)

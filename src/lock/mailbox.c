@@ -43,6 +43,7 @@ mailbox_detach(const mailbox *box, lockmgr_session me)
 {
 	mailbox_slot *slot = slot_of(box, me);
 
+	mailbox_withdraw(box, me);
 	if (shared_read(&slot->accepted_seq) != slot->request_seq)
 		mailbox_cancel(box, me, slot->request_seq);
 	(void) shared_add(&slot->generation, 1);
@@ -100,6 +101,27 @@ mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq)
 }
 
 void
+mailbox_announce(const mailbox *box, lockmgr_session me, uint64_t last)
+{
+	slot_of(box, me)->announced_seq = last;
+}
+
+void
+mailbox_withdraw(const mailbox *box, lockmgr_session me)
+{
+	mailbox_slot *slot = slot_of(box, me);
+	uint64_t	last = slot->announced_seq;
+
+	slot->announced_seq = 0;
+	if (last <= slot->request_seq)
+		return;
+	mailbox_cancel(box, me, last);
+	shared_begin_change(&slot->changes);
+	slot->request_seq = last;
+	shared_end_change(&slot->changes);
+}
+
+void
 mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold_index)
 {
 	mark_let_go(box, me.slot, hold_index, mailbox_mark(me, seq));
@@ -148,7 +170,7 @@ mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold
 	uint64_t	loss = shared_read(&box->hold(box->arg, hold_index)->lost) -
 		mailbox_mark(me, seq);
 
-	return loss <= LOSS_DELETED ? (lease_loss) loss : LOSS_NONE;
+	return loss <= LOSS_RESIGNED ? (lease_loss) loss : LOSS_NONE;
 }
 
 /*
@@ -195,6 +217,18 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 		note->parked_since = 0;
 		worker->ask(worker->box->arg, now, session, seq);
 	}
+}
+
+/* A new session's slot waits for mailbox_read(), which ends the old one first. */
+void
+mailbox_read_let_go(mailbox_worker *worker, uint32_t number, int64_t now)
+{
+	mailbox_slot *slot = worker->box->slot(worker->box->arg, number);
+	lockmgr_session session = {.slot = number,.generation = shared_read(&slot->generation)};
+
+	if (session.generation == worker->notes[number].generation &&
+		shared_exchange(&slot->let_go, 0) != 0)
+		read_let_go(worker, session, now);
 }
 
 /* Copies a request that is new and not answered.  One that is being posted is not. */

@@ -15,6 +15,7 @@
  *
  *	 mailbox_slot				written by
  *	   generation				session; odd while a session uses the slot
+ *	   announced_seq			session, for itself; the last request that it has announced
  *	   changes, request_*		session; the host copies the rest of the request
  *								under the same counter of changes
  *	   accepted_seq				session; the last request whose answer it has taken
@@ -38,6 +39,10 @@
  * Numbers of requests rise over the slot's whole life, over all its sessions.
  * So a session, slot and number name a request for ever, and the mark of a hold
  * that was granted for it (mailbox_mark()) never comes twice.
+ *
+ * A session may announce its next requests, by their numbers: one request names what
+ * those will try (lockmgr_announce()).  It then posts them one after the other, or
+ * withdraws the rest.
  *
  * The races, and who wins:
  *
@@ -68,6 +73,14 @@
  *	 - The worker's end and an answer.  A worker saves a hold, then answers.  If it
  *	   died in between, the next one answers for that hold if it asks the request now,
  *	   and ends the hold if not: no session knows of it.
+ *	 - What is withdrawn and the next request, also of the slot's next session: the end of a
+ *	   session withdraws what it has announced.  The session cancels the last number that it
+ *	   announced, then takes that number as posted, so that no other request gets a number
+ *	   that a hold may have.  The worker reads the number first: it finds a request that is
+ *	   cancelled.
+ *	 - The worker's end and what was announced.  A hold that was granted for it has a number
+ *	   that is not answered: the next worker ends it, unless the session asks for it with that
+ *	   number now.  What the session asks later is as if it had not announced anything.
  *	 - Request being posted.  The worker ignores it: the ring follows.
  *	 - A slot of the directory gets another lease.  The worker sets valid_until to
  *	   0, then the generation, then the new valid_until; a session reads
@@ -99,6 +112,7 @@ typedef struct mailbox_slot
 	shared32	changes;		/* of the request */
 	uint32_t	request_generation; /* of the session that posted it */
 	uint64_t	request_seq;	/* 0: none yet */
+	uint64_t	announced_seq;	/* 0: nothing is announced */
 	shared64	answer_seq;		/* the request that is answered */
 	uint32_t	granted;		/* the answer's hold, or LOCKMGR_NO_HOLD */
 } mailbox_slot;
@@ -156,15 +170,15 @@ typedef struct mailbox_worker
 
 /*
  * Names the hold that the slot's session got for its request seq.  There may be
- * 2^18 slots (PostgreSQL's MaxBackends is lower); the low bits have room for a
- * lease_loss.
+ * 2^19 slots (PostgreSQL's MaxBackends is less than half of that); the low bits have room
+ * for a lease_loss.
  */
 #define MAILBOX_LOSS_BITS 3
 
 static inline uint64_t
 mailbox_mark(lockmgr_session session, uint64_t seq)
 {
-	return (seq << 18 | session.slot) << MAILBOX_LOSS_BITS;
+	return (seq << 19 | session.slot) << MAILBOX_LOSS_BITS;
 }
 
 /*
@@ -186,6 +200,13 @@ extern bool mailbox_accept(const mailbox *box, lockmgr_session me, uint64_t seq)
  */
 extern void mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq);
 
+/*
+ * The session announces requests, up to this number; and does not post what is left of
+ * them.
+ */
+extern void mailbox_announce(const mailbox *box, lockmgr_session me, uint64_t last);
+extern void mailbox_withdraw(const mailbox *box, lockmgr_session me);
+
 /* The session no longer wants the hold that it got for its request seq. */
 extern void mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq,
 						   uint32_t hold_index);
@@ -202,6 +223,12 @@ extern lease_loss mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t 
 
 /* Handles what is new in the slot.  A new worker does so with every slot. */
 extern void mailbox_read(mailbox_worker *worker, uint32_t slot, int64_t now);
+
+/*
+ * Of that, only what the session has let go of.  To be called, before any slot is read, for
+ * all that have rung by then: so a request finds free what was let go of before it was posted.
+ */
+extern void mailbox_read_let_go(mailbox_worker *worker, uint32_t slot, int64_t now);
 
 /*
  * Around the host's writing of the answer.  granted: the hold, or

@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * drop.c
- *	  Keeps DROP EXTENSION from losing locks and fencing tokens.
+ *	  Keeps DROP EXTENSION from losing locks, fencing tokens and jobs.
  *
  * Without the extension a session could not release the locks that it holds,
  * and no view would show them.  Without the rows of ddb_fences a stale token
- * would pass, once the extension is created again.  So the extension cannot be
- * dropped while there are held locks, or rows in ddb_fences.  PostgreSQL calls
+ * would pass, once the extension is created again.  The rows of ddb_outbox are jobs
+ * that are nowhere else.  So the extension cannot be dropped while there are held
+ * locks, or rows in ddb_fences or ddb_outbox.  PostgreSQL calls
  * the hook for each object just before it drops it, so this covers DROP SCHEMA
  * ... CASCADE and DROP OWNED as well.
  *
@@ -39,6 +40,7 @@
 
 #define EXTENSION "ddblock"
 #define FENCES "ddb_fences"
+#define OUTBOX "ddb_outbox"
 
 static object_access_hook_type prev_object_access = NULL;
 
@@ -46,8 +48,10 @@ static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 						  int sub_id, void *arg);
 static void refuse_while_held(void);
 static bool is_held(const HoldCopy *held, const char *database);
-static bool is_fences(Oid relation);
+static bool is_ours(Oid relation, const char *table);
 static void refuse_with_tokens(Oid fences);
+static void refuse_with_jobs(Oid outbox);
+static const char *qualified(Oid relation);
 static uint64 count_rows(Oid relation);
 
 void
@@ -66,8 +70,10 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 		prev_object_access(access, class_id, object_id, sub_id, arg);
 	if (access != OAT_DROP || sub_id != 0)
 		return;
-	if (class_id == RelationRelationId && is_fences(object_id))
+	if (class_id == RelationRelationId && is_ours(object_id, FENCES))
 		refuse_with_tokens(object_id);
+	else if (class_id == RelationRelationId && is_ours(object_id, OUTBOX))
+		refuse_with_jobs(object_id);
 	else if (class_id == ExtensionRelationId &&
 			 object_id == get_extension_oid(EXTENSION, true))
 		refuse_while_held();
@@ -116,11 +122,11 @@ is_held(const HoldCopy *held, const char *database)
 }
 
 static bool
-is_fences(Oid relation)
+is_ours(Oid relation, const char *table)
 {
 	const char *name = get_rel_name(relation);
 
-	return name != NULL && strcmp(name, FENCES) == 0 &&
+	return name != NULL && strcmp(name, table) == 0 &&
 		getExtensionOfObject(RelationRelationId, relation) ==
 		get_extension_oid(EXTENSION, true);
 }
@@ -139,8 +145,31 @@ refuse_with_tokens(Oid fences)
 								  "The fencing tokens of %llu resources would be lost, and stale tokens would be accepted later.",
 								  (unsigned long) rows, (unsigned long long) rows),
 				 errhint("If the tokens are no longer needed, run TRUNCATE %s first.",
-						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(fences)),
-													FENCES))));
+						 qualified(fences))));
+}
+
+static void
+refuse_with_jobs(Oid outbox)
+{
+	uint64		rows = count_rows(outbox);
+
+	if (rows > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
+						EXTENSION, OUTBOX),
+				 errdetail_plural("%llu job that has not been pushed would be lost.",
+								  "%llu jobs that have not been pushed would be lost.",
+								  (unsigned long) rows, (unsigned long long) rows),
+				 errhint("Call ddb_outbox_send(). If the jobs are no longer needed, run TRUNCATE %s.",
+						 qualified(outbox))));
+}
+
+static const char *
+qualified(Oid relation)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
+									  get_rel_name(relation));
 }
 
 /* The table is about to be dropped, and so is locked already. */

@@ -184,7 +184,7 @@ HeldCount(HeldLock *held, LockScope scope)
 		held->session_depth++;
 	else
 	{
-		int			nest_level = GetCurrentTransactionNestLevel();
+		int			nest_level = scope == SCOPE_LEADER ? 1 : GetCurrentTransactionNestLevel();
 
 		if (held->level_count == 0 ||
 			held->levels[held->level_count - 1].nest_level != nest_level)
@@ -204,6 +204,21 @@ void
 HeldUncountSession(HeldLock *held, int64 depth)
 {
 	held->session_depth -= depth;
+	mirror_depths(held);
+}
+
+void
+HeldUncount(HeldLock *held, LockScope scope)
+{
+	if (scope == SCOPE_SESSION)
+		held->session_depth--;
+	else
+	{
+		if (--held->levels[held->level_count - 1].depth == 0)
+			held->level_count--;
+		held->xact_depth--;
+		xact_acquisitions--;
+	}
 	mirror_depths(held);
 }
 

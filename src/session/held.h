@@ -23,7 +23,9 @@
 typedef enum LockScope
 {
 	SCOPE_SESSION,
-	SCOPE_XACT
+	SCOPE_XACT,
+	SCOPE_LEADER				/* the whole transaction, although a savepoint is rolled
+								 * back: the client knows that it leads */
 } LockScope;
 
 /* Acquisitions made in a (sub)transaction of the given nesting level. */
@@ -44,6 +46,7 @@ typedef struct HeldLock
 	int64		token;
 	lock_mode	mode;
 	int32		permits;		/* of a semaphore */
+	bool		leader;			/* it is the cluster's: see leader.h */
 	bool		seen_lost;		/* interrupt.c has noticed the loss */
 	lease_loss	loss;			/* why; LOSS_NONE: not lost, or not known yet */
 	bool		deferred;		/* InterruptBeginDefer() */
@@ -86,6 +89,8 @@ extern void HeldSetHold(HeldLock *held, const MailboxAnswer *granted, uint64 seq
 extern void HeldUnsetHold(HeldLock *held);
 extern void HeldCount(HeldLock *held, LockScope scope);
 extern void HeldUncountSession(HeldLock *held, int64 depth);
+/* Undoes HeldCount(), in the same (sub)transaction. */
+extern void HeldUncount(HeldLock *held, LockScope scope);
 /* Deletes the note.  If the lease is lost, logs and remembers the loss. */
 extern void HeldForget(HeldLock *held);
 

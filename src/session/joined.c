@@ -17,6 +17,7 @@
 #include "utils/acl.h"
 #include "utils/memutils.h"
 
+#include "session/campaign_names.h"
 #include "session/joined.h"
 #include "session/mailbox.h"
 #include "session/order.h"
@@ -43,6 +44,7 @@ JoinedJoin(const LockName *name, int64 token)
 	HeldLock   *held;
 
 	SessionAttach();
+	CampaignNamesRefuse(name, HeldFind(name->utf8));
 	if (join_again(name, token))
 		return;
 	held = HeldReserve(name->utf8);
@@ -273,7 +275,7 @@ call_detach(const LockName *name, MailboxRequest *request, volatile lease_loss *
 }
 
 bool
-JoinedEndDetached(const LockName *name, int64 token)
+JoinedEndDetached(const LockName *name, int64 token, bool keep)
 {
 	HoldCopy   *found = palloc(sizeof(HoldCopy));
 	MailboxRequest request;
@@ -284,6 +286,7 @@ JoinedEndDetached(const LockName *name, int64 token)
 		return warn_not_detached(name, token);
 	require_role(name, found->hold.taker);
 	request = name_hold(MAILBOX_END_DETACHED, name, found);
+	request.named.ends_kept = !keep;
 	pfree(found);
 
 	answer = MailboxCall(&request, NULL, NULL, NULL);

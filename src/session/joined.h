@@ -28,6 +28,6 @@ extern void JoinedCarryOutOrder(void);
 extern int64 JoinedDetach(const LockName *name, int64 at_most_ms);
 
 /* Ends that.  If there was nothing to end, raises a WARNING and returns false. */
-extern bool JoinedEndDetached(const LockName *name, int64 token);
+extern bool JoinedEndDetached(const LockName *name, int64 token, bool keep);
 
 #endif							/* DDBLOCK_SESSION_JOINED_H */

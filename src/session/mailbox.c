@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/pmsignal.h"
 
 #include "session/mailbox.h"
 #include "shared/compat.h"
@@ -34,6 +35,7 @@ static void post(MailboxRequest *request, const char *name, const void *data);
 static bool wait_for_answer(const MailboxRequest *request, Waiting *waiting);
 static bool is_lost(const MailboxRequest *request);
 static int64 worker_missing_since(int64 since, int64 now);
+static void remind_postmaster(void);
 static uint32 wait_event(const MailboxRequest *request);
 
 void
@@ -129,6 +131,24 @@ post(MailboxRequest *request, const char *name, const void *data)
 	mailbox_end_post(&segment_mailbox, me);
 }
 
+uint64
+MailboxLastSeq(void)
+{
+	return MailboxMySlot()->words.request_seq;
+}
+
+void
+MailboxAnnounce(uint64 last)
+{
+	mailbox_announce(&segment_mailbox, me, last);
+}
+
+void
+MailboxWithdraw(void)
+{
+	mailbox_withdraw(&segment_mailbox, me);
+}
+
 void
 MailboxLetGo(uint32 hold_index, uint64 seq)
 {
@@ -160,12 +180,16 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 		missing_since = worker_missing_since(missing_since, now);
 		if (missing_since != 0)
 		{
+			if (missing_since < now)
+				remind_postmaster();
 			if (now - missing_since >= WORKER_PATIENCE_US)
-				ErrorsNoWorker();
+				ErrorsNoWorker(request->kind == MAILBOX_QUEUE && dynamo_is_queue_write(request->op));
 			wake = Min(wake, missing_since + WORKER_PATIENCE_US);
 		}
 		if (waiting == NULL && !request->repeat)
-			WaitingTellTrouble(started, now);
+			WaitingTellTrouble(started, now, NULL);
+		if (waiting != NULL && waiting->gives_up && now >= waiting->deadline)
+			return false;
 		if (waiting != NULL)
 		{
 			int64		turn = WaitingTurn(waiting, MailboxMySlot(), request->seq, now);
@@ -198,6 +222,16 @@ worker_missing_since(int64 since, int64 now)
 	if (pg_atomic_read_u32(&segment->worker_procno) != PG_UINT32_MAX)
 		return 0;
 	return since != 0 ? since : now;
+}
+
+/*
+ * Up to version 15, the postmaster can sleep over the end of a child for up to a minute: a
+ * signal that comes just before select() does not end it (ServerLoop() in postmaster.c).
+ */
+static void
+remind_postmaster(void)
+{
+	SendPostmasterSignal(PMSIGNAL_BACKGROUND_WORKER_CHANGE);
 }
 
 static uint32

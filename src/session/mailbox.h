@@ -33,6 +33,16 @@ extern MailboxSlot *MailboxMySlot(void);
 extern const MailboxAnswer *MailboxCall(MailboxRequest *request, const char *name,
 										const void *data, Waiting *waiting);
 
+/* The number of the session's last request. */
+extern uint64 MailboxLastSeq(void);
+
+/*
+ * The session announces requests, up to this number; and does not post what is left of them.
+ * Neither can fail.
+ */
+extern void MailboxAnnounce(uint64 last);
+extern void MailboxWithdraw(void);
+
 /*
  * The session no longer wants the lease that it got for its request seq.  Neither
  * waits nor fails.

@@ -19,6 +19,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "session/campaign_names.h"
 #include "session/interrupt.h"
 #include "session/mailbox.h"
 #include "session/session.h"
@@ -29,13 +30,13 @@
 #include "shared/utf8.h"
 
 static int64 margin_us(int64 lease_ms);
-static MailboxRequest acquire_request(const LockName *name, const AcquireOptions *options);
 static void require_same_mode(const LockName *name, const HeldLock *held,
 							  const AcquireOptions *options);
 static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
 static void check_grant(const LockName *name, HeldLock *held);
+static HeldLock *find_to_release(const LockName *name, const lock_mode *mode);
 static bool call_release(const char *lock, MailboxRequest *request, lease_loss *loss);
-static bool give_back(HeldLock *held, const char *lock);
+static bool give_back(HeldLock *held, const char *lock, bool keep);
 static int	release_session_scope(void);
 
 /* The slot comes last: the worker signals only processes that have one. */
@@ -71,6 +72,7 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 	SessionAttach();
 
 	held = HeldFind(name->utf8);
+	CampaignNamesRefuse(name, held);
 	if (held != NULL)
 	{
 		if (!HeldIsValid(held))
@@ -136,17 +138,29 @@ SessionRaiseLost(const LockName *name, HeldLock *held)
 static bool
 acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held)
 {
-	MailboxRequest request = acquire_request(name, options);
+	MailboxRequest request = SessionAcquireRequest(name, options);
 	const MailboxAnswer *answer;
-	Waiting		waiting;
+	Waiting    *waiting = options->waiting;
+	Waiting		own;
+	char	   *payload = palloc(request.data_len + 1);
 
+	if (options->data != NULL)
+		memcpy(payload, options->data, options->data_len);
+	if (options->attributes != NULL)
+		memcpy(payload + options->data_len, options->attributes,
+			   request.acquire.attributes_len);
 	HeldReserveDepth(held, options->scope);
-	WaitingStart(&waiting, name->text, options->wait_ms);
-	answer = MailboxCall(&request, name->utf8, options->data,
-						 options->only_try ? NULL : &waiting);
-	if (answer->result == MAILBOX_BUSY)
+	if (waiting == NULL && (!options->only_try || options->patient))
 	{
-		SegmentCount(EVENT_BUSY);
+		WaitingStart(&own, name->text, options->wait_ms);
+		own.gives_up = options->patient;
+		waiting = &own;
+	}
+	answer = MailboxCall(&request, name->utf8, payload, waiting);
+	if (answer == NULL || answer->result == MAILBOX_BUSY)
+	{
+		if (waiting == NULL)
+			SegmentCount(EVENT_BUSY);
 		return false;
 	}
 	if (answer->result != MAILBOX_GRANTED)
@@ -189,23 +203,29 @@ check_grant(const LockName *name, HeldLock *held)
 					 "lease if this happens often.")));
 }
 
-static MailboxRequest
-acquire_request(const LockName *name, const AcquireOptions *options)
+MailboxRequest
+SessionAcquireRequest(const LockName *name, const AcquireOptions *options)
 {
 	Oid			role = GetSessionUserId();
+	size_t		attributes_len = options->attributes != NULL ? strlen(options->attributes) : 0;
 	MailboxRequest request = {
 		.kind = options->only_try ? MAILBOX_TRY : MAILBOX_ACQUIRE,
 		.name_len = strlen(name->utf8),
-		.data_len = options->data_len,
+		.data_len = options->data_len + attributes_len,
 		.acquire = {
 			.lease_ms = options->lease_ms,
 			.margin_us = margin_us(options->lease_ms),
+			.at_least_ms = options->at_least_ms,
 			.taker = GetUserId(),
 			.role = role,
 			.role_max_leases = ddblock_role_max_leases,
 			.superuser = superuser_arg(role),
 			.prefix_len = strlen(ddblock_lock_prefix),
 			.has_data = options->data != NULL,
+			.attributes_len = attributes_len,
+			.must_exist = options->must_exist,
+			.deletes = options->deletes,
+			.patient = options->patient,
 			.mode = options->mode,
 			.permits = options->permits,
 			.limit = options->limit,
@@ -242,8 +262,9 @@ SessionFillHolder(dynamo_holder *holder)
 	holder->pid = MyProcPid;
 }
 
-bool
-SessionRelease(const LockName *name, lock_mode mode)
+/* The session's lock, of which it may undo an acquisition; else NULL, with a warning. */
+static HeldLock *
+find_to_release(const LockName *name, const lock_mode *mode)
 {
 	HeldLock   *held;
 
@@ -254,15 +275,15 @@ SessionRelease(const LockName *name, lock_mode mode)
 	{
 		ereport(WARNING,
 				(errmsg("lock \"%s\" is not held by this session", name->text)));
-		return false;
+		return NULL;
 	}
-	if (held->mode != mode && HeldIsValid(held))
+	if (mode != NULL && held->mode != *mode && HeldIsValid(held))
 	{
 		ereport(WARNING,
 				(errmsg("this session holds lock \"%s\" in another mode", name->text),
 				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
 				 errhint("Call %s().", ErrorsReleaseFunction(held->mode))));
-		return false;
+		return NULL;
 	}
 	if (held->session_depth == 0)
 	{
@@ -270,14 +291,38 @@ SessionRelease(const LockName *name, lock_mode mode)
 				(errmsg("lock \"%s\" is held for the transaction, not for the session",
 						name->text),
 				 errdetail("It is freed when the transaction ends.")));
-		return false;
+		return NULL;
 	}
+	return held;
+}
+
+bool
+SessionRelease(const LockName *name, lock_mode mode, bool keep)
+{
+	HeldLock   *held = find_to_release(name, &mode);
+
+	if (held == NULL)
+		return false;
 	if (HeldIsValid(held) && held->session_depth + held->xact_depth > 1)
 	{
 		HeldUncountSession(held, 1);
 		return true;
 	}
-	return give_back(held, name->text);
+	return give_back(held, name->text, keep);
+}
+
+bool
+SessionLetGo(const LockName *name)
+{
+	HeldLock   *held = find_to_release(name, NULL);
+
+	if (held == NULL)
+		return false;
+	if (!HeldIsValid(held))
+		return give_back(held, name->text, true);
+	HeldUncountSession(held, 1);
+	HeldLetGoIfUnused(held);
+	return true;
 }
 
 int
@@ -317,7 +362,7 @@ release_session_scope(void)
 			HeldUncountSession(held, held->session_depth);
 			released++;
 		}
-		else if (give_back(held, Utf8ToMessage(held->name, strlen(held->name))))
+		else if (give_back(held, Utf8ToMessage(held->name, strlen(held->name)), true))
 			released++;
 	}
 	return released;
@@ -329,7 +374,7 @@ release_session_scope(void)
  * loss, and returns false.
  */
 static bool
-give_back(HeldLock *held, const char *lock)
+give_back(HeldLock *held, const char *lock, bool keep)
 {
 	MailboxRequest request = {
 		.kind = MAILBOX_RELEASE,
@@ -337,6 +382,7 @@ give_back(HeldLock *held, const char *lock)
 			.index = held->hold_index,
 			.lease_index = held->lease_index,
 			.lease_generation = held->lease_generation,
+			.ends_kept = !keep,
 		},
 	};
 	uint64		seq = held->seq;
@@ -399,7 +445,7 @@ SessionWarnLost(const char *lock, lease_loss loss)
 }
 
 int64
-SessionRenew(const LockName *name, int64 lease_ms)
+SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data, size_t data_len)
 {
 	MailboxRequest request = {.kind = MAILBOX_RENEW};
 	const MailboxAnswer *volatile answer;
@@ -407,13 +453,23 @@ SessionRenew(const LockName *name, int64 lease_ms)
 
 	(void) SessionRequire(name);
 	held = HeldFind(name->utf8);
+	if (lease_ms != 0)
+		CampaignNamesRefuse(name, held);
 	if (lease_ms != 0 && held->mode != MODE_EXCLUSIVE)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("the lease of lock \"%s\" cannot change its length", name->text),
 				 errdetail("This session holds it %s.", ErrorsModeName(held->mode)),
 				 errhint("Renew it without argument \"lease\".")));
+	if (data != NULL && held->mode != MODE_EXCLUSIVE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("lock \"%s\" cannot have data", name->text),
+				 errdetail("This session holds it %s.", ErrorsModeName(held->mode)),
+				 errhint("Renew it without argument \"data\".")));
 
+	request.data_len = data_len;
+	request.hold.has_data = data != NULL;
 	request.hold.index = held->hold_index;
 	request.hold.lease_index = held->lease_index;
 	request.hold.lease_ms = lease_ms;
@@ -421,7 +477,7 @@ SessionRenew(const LockName *name, int64 lease_ms)
 	InterruptBeginDefer(held);
 	PG_TRY();
 	{
-		answer = MailboxCall(&request, NULL, NULL, NULL);
+		answer = MailboxCall(&request, NULL, data, NULL);
 	}
 	PG_FINALLY();
 	{
@@ -444,6 +500,22 @@ SessionToken(const LockName *name)
 	SessionAttach();
 	held = HeldFind(name->utf8);
 	return held != NULL && HeldIsValid(held) ? held->token : 0;
+}
+
+int64
+SessionRemaining(const LockName *name)
+{
+	HeldLock   *held;
+	int64		left;
+
+	SessionAttach();
+	held = HeldFind(name->utf8);
+	if (held == NULL)
+		return 0;
+	left = HeldValidUntil(held);
+	pg_read_barrier();			/* as in HeldIsValid() */
+	left -= SegmentNow();
+	return Max(left, 0);
 }
 
 int64

@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "session/held.h"
+#include "session/waiting.h"
 #include "shared/compat.h"
 
 /*
@@ -39,8 +40,18 @@ typedef struct AcquireOptions
 	bool		only_try;
 	int64		lease_ms;
 	int64		wait_ms;		/* or WAITING_NO_LIMIT */
+	Waiting    *waiting;		/* a wait for several locks that this one is a part of, */
+								/* with only_try, too; or NULL */
+	bool		patient;		/* only_try: waits up to wait_ms for a holder of this cluster, who
+								 * is about to let go */
+	int64		at_least_ms;	/* kept from others for so long; 0: no minimum.  Ignored
+								 * if the session holds the lock already */
 	const uint8 *data;			/* NULL for none */
 	size_t		data_len;
+	const char *attributes;		/* as dynamo_write has them; NULL for none.  With the
+								 * data at most DYNAMO_DATA_MAX bytes */
+	bool		must_exist;		/* only if the lock has an item */
+	bool		deletes;		/* the item, after the release */
 } AcquireOptions;
 
 /* False if only_try and the lock is busy. */
@@ -49,9 +60,13 @@ extern bool SessionAcquire(const LockName *name, const AcquireOptions *options,
 
 /*
  * Undoes one session-scoped acquisition in this mode.  If there was none, or the lease
- * is lost, raises a WARNING and returns false.
+ * is lost, raises a WARNING and returns false.  If that frees an exclusive lock and keep
+ * is false, it is not kept from others any more.
  */
-extern bool SessionRelease(const LockName *name, lock_mode mode);
+extern bool SessionRelease(const LockName *name, lock_mode mode, bool keep);
+
+/* The same in any mode, but does not wait for DynamoDB. */
+extern bool SessionLetGo(const LockName *name);
 
 /* Undoes all session-scoped acquisitions; returns the number of locks. */
 extern int	SessionReleaseAll(void);
@@ -59,11 +74,18 @@ extern int	SessionReleaseAll(void);
 /* The same, but does not wait for DynamoDB.  Cannot fail. */
 extern void SessionLetGoAll(void);
 
-/* lease_ms 0: same length.  Returns the new deadline, on SegmentNow()'s clock. */
-extern int64 SessionRenew(const LockName *name, int64 lease_ms);
+/*
+ * lease_ms 0: same length.  data NULL: the item keeps its data; data_len 0: it loses it.
+ * Returns the new deadline, on SegmentNow()'s clock.
+ */
+extern int64 SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data,
+						  size_t data_len);
 
 /* The token if the lease is valid, else 0.  Sends no request. */
 extern int64 SessionToken(const LockName *name);
+
+/* Microseconds until the deadline, or 0 if the lease is not valid.  Sends no request. */
+extern int64 SessionRemaining(const LockName *name);
 
 /* The token; raises if the lease is lost or the lock is not held. */
 extern int64 SessionRequire(const LockName *name);
@@ -75,8 +97,10 @@ extern int64 SessionRequire(const LockName *name);
 extern const MailboxItem *SessionLookUp(const LockName *name);
 
 /*
- * For joined.c.
+ * For joined.c and several.c.
  */
+
+extern MailboxRequest SessionAcquireRequest(const LockName *name, const AcquireOptions *options);
 
 /* Fills in the hold of a new note; raises if it was lost before we read the answer. */
 extern void SessionTakeGrant(const LockName *name, HeldLock *held,

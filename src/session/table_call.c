@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 
+#include "dynamo/dynamo_key.h"
 #include "lock/backoff.h"
 #include "session/session.h"
 #include "session/table_call.h"
@@ -62,7 +63,7 @@ TableCall(MailboxRequest *request, const char *name, const void *data,
 			SegmentNow() + pause - started > (int64) ddblock_retry_timeout * 1000)
 			ErrorsAnswer(answer, NULL);
 		maybe_applied |= answer->failure.status == DYNAMO_UNKNOWN;
-		WaitingTellTrouble(started, SegmentNow());
+		WaitingTellTrouble(started, SegmentNow(), NULL);
 		request->repeat = true;
 		TableSleep(pause);
 	}
@@ -105,27 +106,34 @@ TableScan *
 TableScanStart(const char *prefix, bool released_only)
 {
 	TableScan  *scan = palloc(sizeof(TableScan));
+	dynamo_table table = SettingsTable();
 
 	scan->prefix = prefix;
 	scan->request = (MailboxRequest)
 	{
-		.op = DYNAMO_SCAN,.name_len = strlen(prefix),
+		.op = dynamo_scan_op(&table, prefix, strlen(prefix)),.name_len = strlen(prefix),
 			.scan = {.limit = PAGE_MIN,.released_only = released_only}
 	};
 	scan->started = scan->last_page = false;
 	return scan;
 }
 
+/* A QUERY also brings the lock whose name is only the partition key. */
 bool
 TableScanNext(TableScan *scan)
 {
-	while (!scan->started || !LockPageRow(&scan->page, &scan->offset, &scan->row))
+	for (;;)
 	{
-		if (scan->last_page)
+		if (scan->started && LockPageRow(&scan->page, &scan->offset, &scan->row))
+		{
+			if (strncmp(scan->row.name, scan->prefix, strlen(scan->prefix)) == 0)
+				return true;
+		}
+		else if (scan->started && scan->last_page)
 			return false;
-		next_page(scan);
+		else
+			next_page(scan);
 	}
-	return true;
 }
 
 /* Copies the page: the caller may send requests while it reads the rows. */
@@ -150,22 +158,17 @@ static void
 go_on_after(TableScan *scan)
 {
 	const LockPage *page = &scan->page;
-	const void *key = page->data + page->rows;
-	const void *sort = page->data + page->rows + page->next;
-	Size		key_len = page->next;
-	Size		sort_len = page->next_sort;
+	const char *next = (const char *) page->data + page->rows;
+	dynamo_table table = SettingsTable();
+	dynamo_key	key = {next, page->next, next + page->next, page->next_sort};
 
 	if (page->cut)
-	{
-		key = scan->row.name;
-		key_len = scan->row.name_len;
-		sort = ddblock_sort_key_value;
-		sort_len = ddblock_sort_key[0] ? strlen(ddblock_sort_key_value) : 0;
-	}
-	memcpy(scan->start, key, key_len);
-	memcpy(scan->start + key_len, sort, sort_len);
-	scan->request.scan.start_len = key_len;
-	scan->request.data_len = key_len + sort_len;
+		key = dynamo_key_of(&table, scan->row.name, scan->row.name_len);
+	memcpy(scan->start, key.partition, key.partition_len);
+	if (key.sort_len > 0)
+		memcpy(scan->start + key.partition_len, key.sort, key.sort_len);
+	scan->request.scan.start_len = key.partition_len;
+	scan->request.data_len = key.partition_len + key.sort_len;
 }
 
 static void

@@ -6,12 +6,12 @@
  * The only callbacks of ddblock for transactions and subtransactions.  They
  * call the other files in a fixed order.
  *
- * Before COMMIT and PREPARE: held.c, fence.c, guard.c.  Each may raise an error,
+ * Before COMMIT and PREPARE: held.c, queue_claim.c, fence.c, guard.c.  Each may raise an error,
  * which aborts the transaction.  The guard comes last because it compares
  * leases with the clock: the less happens between it and the commit record,
  * the better.
  *
- * After the end: held.c, fence.c, guard.c.  Interrupts are held, so none of
+ * After the end: queue_claim.c, held.c, fence.c, guard.c.  Interrupts are held, so none of
  * them may fail or wait.
  *
  * Two other pieces of code run around ours:
@@ -37,6 +37,7 @@
 #include "session/fence.h"
 #include "session/guard.h"
 #include "session/held.h"
+#include "session/queue_claim.h"
 #include "session/transaction.h"
 
 static void at_transaction_end(XactEvent event, void *arg);
@@ -62,16 +63,19 @@ at_transaction_end(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_PRE_PREPARE:
 			HeldRefusePrepare();
+			QueueClaimRefusePrepare();
 			FenceCommit();
 			GuardCommit();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
+			QueueClaimCommit();
 			FenceCommit();
 			GuardCommit();
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_ABORT:
+			QueueClaimEndTransaction(event != XACT_EVENT_ABORT);
 			HeldEndTransaction();
 			FenceEndTransaction();
 			GuardEndTransaction();
@@ -91,6 +95,7 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId id,
 
 	if (!committed && event != SUBXACT_EVENT_ABORT_SUB)
 		return;
+	QueueClaimEndSubtransaction(committed);
 	HeldEndSubtransaction(committed);
 	FenceEndSubtransaction(committed);
 }

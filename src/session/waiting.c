@@ -120,7 +120,7 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	char	   *holder = NULL;
 
 	if (pg_atomic_read_u32(&segment->worker_procno) == PG_UINT32_MAX)
-		ErrorsNoWorker();
+		ErrorsNoWorker(false);
 	if (watched && watch.trouble != DYNAMO_OK)
 		ErrorsTrouble(watch.trouble, watch.message);
 	if (watched && watch.held)
@@ -153,7 +153,7 @@ look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 
 	if (!WaitingReadWatch(slot, seq, &watch))
 	{
-		WaitingTellTrouble(waiting->started, now);
+		WaitingTellTrouble(waiting->started, now, NULL);
 		return;
 	}
 	if (watch.held ? waiting->told && same_holder(&watch, &waiting->last) :
@@ -176,22 +176,23 @@ look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 }
 
 void
-WaitingTellTrouble(int64 since, int64 now)
+WaitingTellTrouble(int64 since, int64 now, const char *message)
 {
 	static int64 told_at = 0;
-	char		message[DYNAMO_MESSAGE_SIZE];
+	char		published[DYNAMO_MESSAGE_SIZE];
 
 	if (told_at >= since || now - since < DeadlockTimeout * INT64CONST(1000) ||
-		!SegmentReadTrouble(message))
+		(message == NULL && !SegmentReadTrouble(published)))
 		return;
 	told_at = now;
-	ErrorsStillTrying(message);
+	ErrorsStillTrying(message != NULL ? message : published);
 }
 
 static bool
 same_holder(const lockmgr_watch *a, const lockmgr_watch *b)
 {
 	return a->held == b->held &&
+		a->kept_until_ms == b->kept_until_ms &&
 		strcmp(a->owner, b->owner) == 0 &&
 		a->holder.pid == b->holder.pid &&
 		a->holder.since_ms == b->holder.since_ms &&
@@ -205,7 +206,13 @@ char *
 WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
 {
 	StringInfoData out;
+	TimestampTz until;
 
+	if (watch->kept_until_ms != 0)
+		return psprintf("Nobody holds it, but it is kept from others%s%s.",
+						TimesFromEpoch(watch->kept_until_ms, &until) ? " until " : "",
+						TimesFromEpoch(watch->kept_until_ms, &until) ?
+						timestamptz_to_str(until) : "");
 	initStringInfo(&out);
 	append_text(&out, "It is held by owner", watch->owner);
 	if (watch->local)

@@ -21,6 +21,7 @@ typedef struct Waiting
 	int64		limit_ms;		/* the caller's, or WAITING_NO_LIMIT */
 	int64		deadline;		/* the earlier of that and lock_timeout */
 	bool		lock_timeout;	/* the deadline is lock_timeout's */
+	bool		gives_up;		/* then, without an error */
 	int64		next_look;		/* when to read the watch again */
 	char	   *title;			/* the process title before; NULL: it is as before */
 	bool		told;
@@ -41,10 +42,10 @@ extern int64 WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq,
 extern void WaitingEnd(Waiting *waiting);
 
 /*
- * If the worker repeats requests, and the session has waited for
- * deadlock_timeout, reports why, once for each wait.
+ * If requests are repeated, and the session has waited for deadlock_timeout, reports why, once
+ * for each wait.  message: why the session repeats its own; NULL: perhaps the worker does.
  */
-extern void WaitingTellTrouble(int64 since, int64 now);
+extern void WaitingTellTrouble(int64 since, int64 now, const char *message);
 
 /* What keeps request seq of the slot waiting; false if nothing does. */
 extern bool WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);

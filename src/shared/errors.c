@@ -20,25 +20,26 @@ typedef struct Failure
 	const char *message;		/* in the database's encoding */
 	const char *action;			/* the IAM action that it needs, or NULL */
 	const char *hint;			/* from the worker, or NULL */
+	bool		queue;			/* about the queues' table */
 } Failure;
 
 /* The error for each status. */
 typedef struct FailureKind
 {
 	int			sqlstate;
-	const char *message;		/* %s: the endpoint or the table, see names_place() */
+	const char *message;		/* %s: the endpoint, or 'lock table "..."': names_place() */
 	const char *hint;			/* if the worker sent none; or NULL */
 } FailureKind;
 
 static const FailureKind failure_kinds[] = {
 	[DYNAMO_THROTTLED] = {
 		ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-		"DynamoDB throttles requests to lock table \"%s\"",
+		"DynamoDB throttles requests to %s",
 		"Raise the table's capacity, or switch it to on-demand."
 	},
 	[DYNAMO_CONFLICT] = {
 		ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-		"transactions of other programs block writes to an item of lock table \"%s\"",
+		"transactions of other programs block writes to an item of %s",
 		"Keep other programs from writing to the table."
 	},
 	[DYNAMO_UNREACHABLE] = {
@@ -64,22 +65,22 @@ static const FailureKind failure_kinds[] = {
 	},
 	[DYNAMO_ACCESS_DENIED] = {
 		ERRCODE_INSUFFICIENT_PRIVILEGE,
-		"IAM denies access to lock table \"%s\"",
+		"IAM denies access to %s",
 		"Add the action to the IAM policy of the server's credentials."
 	},
 	[DYNAMO_TABLE_MISSING] = {
 		ERRCODE_UNDEFINED_TABLE,
-		"lock table \"%s\" does not exist in DynamoDB",
+		"%s does not exist in DynamoDB",
 		NULL					/* see hint_of() */
 	},
 	[DYNAMO_TABLE_IN_USE] = {
 		ERRCODE_OBJECT_IN_USE,
-		"lock table \"%s\" is being changed",
+		"%s is being changed",
 		"Try again later."
 	},
 	[DYNAMO_VALIDATION] = {
 		ERRCODE_INTERNAL_ERROR,
-		"DynamoDB refuses a request to lock table \"%s\"",
+		"DynamoDB refuses a request to %s",
 		NULL
 	},
 	[DYNAMO_MALFORMED] = {
@@ -102,7 +103,7 @@ static const FailureKind failure_kinds[] = {
 /* A validation error about keys; see is_about_keys(). */
 static const FailureKind other_keys = {
 	ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-	"the keys of lock table \"%s\" do not match the settings",
+	"the keys of %s do not match the settings",
 	"Compare the table's keys with \"ddblock.partition_key\" and \"ddblock.sort_key\", or create "
 	"another table with ddb_lock_table_create()."
 };
@@ -134,11 +135,12 @@ ErrorsRequirePreload(void)
 }
 
 void
-ErrorsNoWorker(void)
+ErrorsNoWorker(bool may_have_sent)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_CANNOT_CONNECT_NOW),
 			 errmsg("the ddblock worker is not running"),
+			 may_have_sent ? errdetail("The request may or may not have taken effect.") : 0,
 			 errhint("See the server log for messages of the \"ddblock worker\" process.")));
 }
 
@@ -165,7 +167,7 @@ ErrorsStillTrying(const char *message)
 void
 ErrorsTrouble(dynamo_status status, const char *message)
 {
-	Failure		failure = {status, to_server(message), NULL, NULL};
+	Failure		failure = {.status = status,.message = to_server(message)};
 
 	raise_failure(&failure);
 }
@@ -210,6 +212,12 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
 				 errdetail("The ddblock worker could not keep the request.")));
+	if (answer->result == MAILBOX_MISSING)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("lock \"%s\" does not exist", lock),
+				 errdetail("The lock table has no item for it."),
+				 errhint("To create it, acquire it without argument \"only_if_exists\".")));
 	if (answer->result == MAILBOX_BAD_ITEM)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -222,7 +230,12 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 static void
 raise_failed_call(const MailboxFailure *call)
 {
-	Failure		failure = {call->status, to_server(call->message), dynamo_action(call->op), NULL};
+	Failure		failure = {
+		.status = call->status,
+		.message = to_server(call->message),
+		.action = dynamo_action(call->op),
+		.queue = dynamo_is_queue(call->op),
+	};
 
 	if (call->hint[0] != '\0')
 		failure.hint = to_server(call->hint);
@@ -262,10 +275,12 @@ raise_failure(const Failure *failure)
 {
 	const FailureKind *kind = kind_of(failure);
 	const char *hint = hint_of(failure, kind);
+	const char *table = psprintf(failure->queue ? "queue table \"%s\"" : "lock table \"%s\"",
+								 failure->queue ? ddblock_queue_table : ddblock_table);
 
 	ereport(ERROR,
 			(errcode(kind->sqlstate),
-			 errmsg(kind->message, names_place(kind) ? segment->place.url : ddblock_table),
+			 errmsg(kind->message, names_place(kind) ? segment->place.url : table),
 			 detail_of(failure),
 			 hint ? errhint("%s", hint) : 0));
 }
@@ -289,8 +304,10 @@ is_about_keys(const char *message)
 		"key element does not match the schema",
 		"number of conditions on the keys",
 		"Missing the key",
+		"missed key schema element",
 		"Type mismatch for key",
 		"part of the key",
+		"The table does not have the specified index",
 		"on all key attributes",
 		"the table's keys have other names",	/* dynamo_scan.c */
 	};
@@ -323,6 +340,9 @@ kind_of(const Failure *failure)
 static const char *
 hint_of(const Failure *failure, const FailureKind *kind)
 {
+	if (failure->queue && (failure->status == DYNAMO_TABLE_MISSING || kind == &other_keys))
+		return "Compare \"ddblock.queue_table\", Region and endpoint with the other clusters'. If "
+			"they agree, create the table with ddb_queue_table_create().";
 	if (failure->hint != NULL || failure->status != DYNAMO_TABLE_MISSING)
 		return failure->hint != NULL ? failure->hint : kind->hint;
 	return psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, endpoint "
@@ -512,6 +532,10 @@ ErrorsLossReason(lease_loss loss)
 			return "Its item was marked released by somebody else.";
 		case LOSS_DELETED:
 			return "Its item was deleted by somebody else.";
+		case LOSS_STOOD_STILL:
+			return "This machine's clock stood still.";
+		case LOSS_RESIGNED:
+			return "This cluster has given up the leadership.";
 		case LOSS_NONE:
 		case LOSS_UNREACHABLE:
 			break;

@@ -22,7 +22,8 @@
 /* Raises unless the server has preloaded the library. */
 extern void ErrorsRequirePreload(void);
 
-pg_noreturn extern void ErrorsNoWorker(void);
+/* may_have_sent: the last worker may have sent the request, which is a write. */
+pg_noreturn extern void ErrorsNoWorker(bool may_have_sent);
 
 /* No Region or endpoint is known: problem says why.  At level LOG, returns. */
 extern void ErrorsNoPlace(int elevel, const char *problem);

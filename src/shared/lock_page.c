@@ -17,6 +17,7 @@ typedef struct RowNumbers
 	int64		lease_ms;
 	int64		token;
 	int64		released_at;
+	int64		kept_until_ms;
 	int64		since_ms;
 	int32		pid;
 	bool		released;
@@ -95,6 +96,7 @@ put_row(uint8 *to, const dynamo_row *row)
 		.lease_ms = item->lease_ms,
 		.token = item->token,
 		.released_at = item->released_at,
+		.kept_until_ms = item->kept_until_ms,
 		.since_ms = item->holder.since_ms,
 		.pid = item->holder.pid,
 		.released = item->released,
@@ -142,6 +144,7 @@ LockPageRow(const LockPage *page, int *offset, LockRow *row)
 	item->lease_ms = numbers.lease_ms;
 	item->token = numbers.token;
 	item->released_at = numbers.released_at;
+	item->kept_until_ms = numbers.kept_until_ms;
 	item->holder.since_ms = numbers.since_ms;
 	item->holder.pid = numbers.pid;
 	item->released = numbers.released;

@@ -38,6 +38,27 @@ LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq)
 	pg_atomic_write_u64(&entry->untold_loss, mailbox_mark(session, seq));
 }
 
+/* A renewal that came too late was not confirmed in time. */
+static SegmentEvent
+event_of(lease_loss loss)
+{
+	switch (loss)
+	{
+		case LOSS_TAKEN:
+			return EVENT_LOST_TAKEN;
+		case LOSS_RELEASED:
+			return EVENT_LOST_RELEASED;
+		case LOSS_DELETED:
+			return EVENT_LOST_DELETED;
+		case LOSS_NONE:
+		case LOSS_UNREACHABLE:
+		case LOSS_STOOD_STILL:
+		case LOSS_RESIGNED:
+			break;
+	}
+	return EVENT_LOST_UNREACHABLE;
+}
+
 void
 LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *name,
 		 size_t name_len, lease_loss loss, const char *why)
@@ -52,10 +73,11 @@ LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *nam
 	/* Only the worker tells the loss of a detached hold: its session may have gone. */
 	if (h->ends_at != 0)
 		holder = (Holder) {h->holder.pid, h->holder.database, h->holder.user};
-	SegmentCount(EVENT_LOST_UNREACHABLE + (loss != LOSS_NONE ? loss - LOSS_UNREACHABLE : 0));
+	SegmentCount(event_of(loss));
 	note(&holder, name, name_len, why);
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, name_len), why),
+			 h->campaign ? errdetail("It was held by this cluster itself, to lead.") :
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
 					   holder.pid, holder.user, holder.database),
 			 errhidestmt(true)));

@@ -30,6 +30,7 @@ LeaseEntry *segment_leases = NULL;
 HoldEntry  *segment_holds = NULL;
 Watch	   *segment_watches = NULL;
 pg_atomic_uint64 *segment_bells = NULL;
+FinishEntry *segment_finishes = NULL;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -46,12 +47,15 @@ static mailbox_lease *lease_words(void *arg, uint32 index);
 static mailbox_hold *hold_words(void *arg, uint32 index);
 static void ring(void *arg, uint32 slot);
 static void wake(void *arg, uint32 slot);
+static uint32 slot_count(void);
 static Size slots_size(void);
 static Size leases_size(void);
 static Size holds_size(void);
 static Size watches_size(void);
 static uint32 bell_words(void);
 static Size bells_size(void);
+static Size finishes_size(void);
+static void wake_worker(void);
 
 const mailbox segment_mailbox = {
 	.slot = slot_words,
@@ -70,10 +74,16 @@ SegmentInstallHooks(void)
 	shmem_startup_hook = attach_memory;
 }
 
+static uint32
+slot_count(void)
+{
+	return (uint32) MaxBackends + CAMPAIGNS_MAX;
+}
+
 static Size
 slots_size(void)
 {
-	return mul_size(MaxBackends, sizeof(MailboxSlot));
+	return mul_size(slot_count(), sizeof(MailboxSlot));
 }
 
 static Size
@@ -91,19 +101,25 @@ holds_size(void)
 static Size
 watches_size(void)
 {
-	return mul_size(MaxBackends, sizeof(Watch));
+	return mul_size(slot_count(), sizeof(Watch));
 }
 
 static uint32
 bell_words(void)
 {
-	return ((uint32) MaxBackends + BELL_BITS - 1) / BELL_BITS;
+	return (slot_count() + BELL_BITS - 1) / BELL_BITS;
 }
 
 static Size
 bells_size(void)
 {
 	return mul_size(bell_words(), sizeof(pg_atomic_uint64));
+}
+
+static Size
+finishes_size(void)
+{
+	return mul_size(MaxBackends, sizeof(FinishEntry));
 }
 
 static void
@@ -121,6 +137,7 @@ request_memory(void)
 	size = add_size(size, CACHELINEALIGN(holds_size()));
 	size = add_size(size, CACHELINEALIGN(watches_size()));
 	size = add_size(size, CACHELINEALIGN(bells_size()));
+	size = add_size(size, CACHELINEALIGN(finishes_size()));
 	RequestAddinShmemSpace(size);
 }
 
@@ -139,6 +156,7 @@ attach_memory(void)
 	segment_holds = ShmemInitStruct("ddblock holds", holds_size(), &found);
 	segment_watches = ShmemInitStruct("ddblock watches", watches_size(), &found);
 	segment_bells = ShmemInitStruct("ddblock bells", bells_size(), &found);
+	segment_finishes = ShmemInitStruct("ddblock finished jobs", finishes_size(), &found);
 	segment = ShmemInitStruct("ddblock", sizeof(Segment), &found);
 	if (!found)
 		initialise();
@@ -152,21 +170,29 @@ initialise(void)
 	memset(segment, 0, sizeof(Segment));
 	segment->max_leases = ddblock_max_leases;
 	segment->max_sessions = MaxBackends;
+	segment->slots = slot_count();
 	pg_atomic_init_u32(&segment->worker_procno, PG_UINT32_MAX);
 	pg_atomic_init_u32(&segment->worker_pid, 0);
 	pg_atomic_init_u32(&segment->worker_starts, 0);
 	segment->stats_since = GetCurrentTimestamp();
+	pg_atomic_init_u64(&segment->queue_table_checked, 0);
 	for (int i = 0; i < EVENT_COUNT; i++)
 		pg_atomic_init_u64(&segment->events[i], 0);
 	pg_atomic_init_u32(&segment->leases_in_use, 0);
 	pg_atomic_init_u32(&segment->leases_held, 0);
 	pg_atomic_init_u32(&segment->leases_detached, 0);
 	pg_atomic_init_u32(&segment->waiters, 0);
+	pg_atomic_init_u32(&segment->finish_news, 0);
+	for (int i = 0; i < QUEUE_HINTS; i++)
+	{
+		pg_atomic_init_u32(&segment->hints[i].state, HINT_FREE);
+		pg_atomic_init_u64(&segment->hints[i].since, 0);
+	}
 	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
 		initialise_counters(&segment->ops[i]);
 
 	memset(segment_slots, 0, slots_size());
-	for (uint32 i = 0; i < segment->max_sessions; i++)
+	for (uint32 i = 0; i < segment->slots; i++)
 		initialise_slot(&segment_slots[i]);
 
 	memset(segment_leases, 0, leases_size());
@@ -177,6 +203,10 @@ initialise(void)
 	memset(segment_watches, 0, watches_size());
 	for (uint32 i = 0; i < bell_words(); i++)
 		pg_atomic_init_u64(&segment_bells[i], 0);
+
+	memset(segment_finishes, 0, finishes_size());
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+		pg_atomic_init_u32(&segment_finishes[i].state, FINISH_FREE);
 }
 
 static void
@@ -198,6 +228,8 @@ initialise_slot(MailboxSlot *slot)
 {
 	pg_atomic_init_u64(&slot->waiting_seq, 0);
 	pg_atomic_init_u32(&slot->watch, LOCKMGR_NO_WATCH);
+	pg_atomic_init_u32(&slot->wants_jobs, 0);
+	pg_atomic_init_u64(&slot->looked_at, 0);
 }
 
 static void
@@ -234,21 +266,52 @@ hold_words(void *arg, uint32 index)
 static void
 ring(void *arg, uint32 slot)
 {
-	uint32		procno;
-
 	pg_atomic_fetch_or_u64(&segment_bells[slot / BELL_BITS],
 						   UINT64CONST(1) << (slot % BELL_BITS));
+	wake_worker();
+}
 
-	procno = pg_atomic_read_u32(&segment->worker_procno);
+static void
+wake_worker(void)
+{
+	uint32		procno = pg_atomic_read_u32(&segment->worker_procno);
+
 	if (procno != PG_UINT32_MAX)
 		SetLatch(&GetPGProcByNumber(procno)->procLatch);
 }
 
-/* Race with the session's end: another process may wake up for nothing. */
+/* As ring(): a worker that starts looks at all entries. */
+void
+SegmentRingFinish(void)
+{
+	pg_write_barrier();			/* the entry first */
+	pg_atomic_write_u32(&segment->finish_news, 1);
+	pg_memory_barrier();
+	wake_worker();
+}
+
+/* Race with the session's end: as in wake(). */
+void
+SegmentTellJobs(void)
+{
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		if (pg_atomic_exchange_u32(&segment_slots[i].wants_jobs, 0) != 0)
+			wake(NULL, i);
+	}
+}
+
+/*
+ * Race with the session's end: another process may wake up for nothing.  The worker
+ * itself takes the answers of campaigns, in this turn or the next.
+ */
 static void
 wake(void *arg, uint32 slot)
 {
-	SetLatch(&GetPGProcByNumber(slot)->procLatch);
+	if (slot < segment->max_sessions)
+		SetLatch(&GetPGProcByNumber(slot)->procLatch);
+	else
+		SetLatch(MyLatch);
 }
 
 bool
@@ -294,6 +357,13 @@ SegmentReadHold(uint32 hold_index, HoldCopy *copy)
 			return used;
 		wait_for_writer();
 	}
+}
+
+void
+SegmentReadCampaign(uint32 number, campaign *copy)
+{
+	while (!campaign_read(&segment->campaigns[number], copy))
+		wait_for_writer();
 }
 
 /* The worker is writing, or was stopped while it wrote. */

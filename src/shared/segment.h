@@ -27,7 +27,13 @@
  *	 Watch						worker, changes
  *	 HoldEntry.untold_loss,
  *	   last_loss				worker and sessions, atomics
+ *	 campaigns					worker, changes
  *	 status						worker, changes
+ *	 FinishEntry				the session that reserved it, then the worker; state
+ *								changes hands by an atomic
+ *	 QueueHint					the process that has taken it, by an exchange of state
+ *	 MailboxSlot.wants_jobs		its backend, atomic
+ *	 MailboxSlot.looked_for		its backend, while looked_at is 0
  *	 counts of events			worker and sessions, atomics
  *	 counters of operations		worker, atomics
  *
@@ -50,7 +56,9 @@
 #include "port/atomics.h"
 
 #include "aws/epoch_clock.h"
+#include "lock/campaign.h"
 #include "lock/mailbox.h"
+#include "queue/queue.h"
 
 /* What a backend can ask for: the lock manager's kinds, and calls past it. */
 typedef enum MailboxKind
@@ -63,8 +71,13 @@ typedef enum MailboxKind
 	MAILBOX_JOIN = LOCKMGR_JOIN,
 	MAILBOX_DETACH = LOCKMGR_DETACH,
 	MAILBOX_END_DETACHED = LOCKMGR_END_DETACHED,
-	MAILBOX_TABLE				/* one call of the given op on the table or its
+	MAILBOX_RESIGN,				/* gives up a campaign, in no call */
+	MAILBOX_TABLE,				/* one call of the given op on the table or its
 								 * items; the backend decides what comes next */
+	MAILBOX_ANNOUNCE,			/* the session's next requests: see mailbox.h */
+	MAILBOX_QUEUE,				/* a piece of a call on the queues' table; with its last
+								 * piece the call is made */
+	MAILBOX_QUEUE_MORE			/* the next piece of the last call's reply */
 } MailboxKind;
 
 /* Kind and op say which part of the union is set. */
@@ -76,24 +89,33 @@ typedef struct MailboxRequest
 	dynamo_op	op;				/* TABLE */
 	bool		repeat;			/* TABLE: the session's last request was the same */
 	uint16		name_len;		/* in the slot's text; then, without a gap: */
-	uint16		data_len;		/* data, or the keys to continue a SCAN after */
+	uint16		data_len;		/* data and attributes, or the keys after which a SCAN
+								 * or QUERY continues */
 	union
 	{
 		struct
 		{
 			int64		lease_ms;
 			int64		margin_us;
+			int64		at_least_ms;	/* 0: no minimum */
 			Oid			taker;	/* the current role */
 			Oid			role;	/* the session's user, */
 			int			role_max_leases;	/* its limit (0: none), */
 			bool		superuser;	/* and whether it is one */
 			uint16		prefix_len; /* of the names it may use; the name's, too */
 			bool		has_data;
+			uint16		attributes_len; /* the last part of data_len; 0: none */
+			bool		must_exist;
+			bool		deletes;
 			lock_mode	mode;
 			int32		permits;	/* of a semaphore: so many, */
 			int32		limit;	/* of at most so many */
+			uint64		first_seq;	/* ANNOUNCE: of the first name; each name is after its
+									 * length, a uint16, in data */
+			bool		campaign;
+			bool		patient;	/* TRY: as in lockmgr.h */
 			dynamo_holder holder;
-		}			acquire;	/* ACQUIRE, TRY */
+		}			acquire;	/* ACQUIRE, TRY, ANNOUNCE */
 		struct
 		{
 			uint32		index;
@@ -101,19 +123,28 @@ typedef struct MailboxRequest
 			uint32		lease_generation;
 			int64		lease_ms;	/* RENEW */
 			int64		margin_us;
+			bool		has_data;	/* RENEW: else the item's data stays */
 			int64		at_most_us; /* DETACH */
+			bool		ends_kept;	/* RELEASE */
 		}			hold;		/* RELEASE, RENEW, DETACH */
 		struct
 		{
 			uint32		lease_index;
 			uint32		lease_generation;
 			int64		token;
+			bool		ends_kept;	/* END_DETACHED */
 			Oid			taker;
 			Oid			role;	/* JOIN: as in acquire */
 			int			role_max_leases;
 			bool		superuser;
+			bool		campaign;	/* JOIN: of a leader's transaction */
 			dynamo_holder holder;
 		}			named;		/* JOIN, END_DETACHED: by a token */
+		struct
+		{
+			int64		rest_us;
+			int64		wait_us;	/* 0: without end */
+		}			resign;		/* RESIGN */
 		struct
 		{
 			int64		read_units;
@@ -125,17 +156,23 @@ typedef struct MailboxRequest
 			int			limit;
 			uint16		start_len;	/* the part of data_len that is the partition
 									 * key; 0: start at the beginning */
-		}			scan;		/* SCAN: the name is a prefix of names */
+		}			scan;		/* SCAN, QUERY: the name is a prefix of names */
 		struct
 		{
 			char		version[UUID_SIZE]; /* FORCE_RELEASE: its nonce */
 			char		expected[DYNAMO_VERSION_SIZE];
 			bool		shared; /* FORCE_RELEASE: expected is the epoch of a shared lock */
 		}			write;		/* DELETE, FORCE_RELEASE */
+		struct
+		{
+			uint32		total;	/* QUEUE: bytes of all pieces */
+			uint32		offset; /* of this piece; QUEUE_MORE: in the reply */
+		}			queue;		/* QUEUE, QUEUE_MORE */
 	};
 } MailboxRequest;
 
 #define MAILBOX_REQUEST_TEXT (DYNAMO_NAME_MAX + DYNAMO_DATA_MAX)
+StaticAssertDecl(sizeof(queue_request) <= MAILBOX_REQUEST_TEXT, "a request's struct is one piece");
 StaticAssertDecl(DYNAMO_DATA_MAX >= DYNAMO_NAME_MAX + DYNAMO_SORT_MAX, "a scan's keys must fit");
 
 /* What an answer says, and which part of its union is set. */
@@ -153,14 +190,19 @@ typedef enum MailboxResult
 	MAILBOX_NO_ROOM = LOCKMGR_NO_ROOM,
 	MAILBOX_ROLE_FULL = LOCKMGR_ROLE_FULL,
 	MAILBOX_NO_MEMORY = LOCKMGR_NO_MEMORY,
+	MAILBOX_MISSING = LOCKMGR_MISSING,
 	MAILBOX_BAD_ITEM = LOCKMGR_BAD_ITEM,	/* failure.message */
 	MAILBOX_FAILED = LOCKMGR_FAILED,	/* failure; TABLE, too */
 
 	/* TABLE */
-	MAILBOX_DONE,				/* CREATE_TABLE, UPDATE_TTL, DELETE, FORCE_RELEASE */
+	MAILBOX_DONE,				/* CREATE_TABLE, UPDATE_TTL, DELETE, FORCE_RELEASE, ANNOUNCE */
 	MAILBOX_DESCRIBED,			/* DESCRIBE_TABLE: table */
-	MAILBOX_PAGE,				/* SCAN: page */
+	MAILBOX_PAGE,				/* SCAN, QUERY: page */
 	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE: not done; found: the item */
+
+	/* QUEUE, QUEUE_MORE */
+	MAILBOX_MORE,				/* the worker wants the next piece */
+	MAILBOX_REPLY,				/* piece: of the reply */
 
 	/* Refused by the worker, without asking DynamoDB */
 	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned;
@@ -183,9 +225,11 @@ typedef struct MailboxFailure
 
 typedef struct MailboxItem
 {
-	dynamo_item item;			/* neither data nor wrong is set */
-	bool		has_data;		/* of item.data_len bytes ... */
-	uint8		data[DYNAMO_DATA_MAX];	/* ... which may not fit here */
+	dynamo_item item;			/* no pointer is set */
+	bool		has_data;		/* of item.data_len bytes, */
+	size_t		attributes_len; /* and attributes; 0: none.  Each comes if it fits, */
+	uint8		data[DYNAMO_DATA_MAX];	/* ... the data at the beginning, the attributes
+										 * at the end */
 	lock_mode	mode;
 	int32		permits;		/* in shared mode: the total, and who has them */
 	int			clusters;
@@ -225,6 +269,12 @@ typedef struct MailboxAnswer
 		MailboxItem found;
 		dynamo_table_info table;
 		LockPage	page;
+		struct
+		{
+			uint32		total;	/* bytes of the whole reply */
+			uint32		len;
+			uint8		data[LOCK_PAGE_SIZE];
+		}			piece;
 	};
 } MailboxAnswer;
 
@@ -239,6 +289,9 @@ typedef struct MailboxSlot
 	pg_atomic_uint64 waiting_seq;	/* the last request that had to wait */
 	pg_atomic_uint32 watch;		/* ... under this number */
 	MailboxAnswer answer;
+	pg_atomic_uint32 wants_jobs;	/* its session waits for jobs of a queue */
+	pg_atomic_uint64 looked_at; /* the last look at a queue's index, and at which one */
+	char		looked_for[QUEUE_NAME_MAX + 1];
 } MailboxSlot;
 
 typedef struct LeaseEntry
@@ -259,6 +312,50 @@ typedef struct HoldEntry
 	pg_atomic_uint32 session_depth; /* acquisitions, for the views */
 	pg_atomic_uint32 xact_depth;
 } HoldEntry;
+
+/*
+ * A job that is finished by the worker.  A session reserves an entry and fills it while it can
+ * still fail, and passes it on when its transaction has committed.  The entry stays until the
+ * outcome is known, over any number of workers.
+ */
+typedef enum FinishState
+{
+	FINISH_FREE,
+	FINISH_RESERVED,			/* the session's that reserved it */
+	FINISH_READY				/* the worker's */
+} FinishState;
+
+typedef struct FinishEntry
+{
+	pg_atomic_uint32 state;
+	lockmgr_session session;
+	uint64		hold_seq;		/* the request that the session's hold was granted for, */
+	uint32		hold_index;		/* and the hold, which ends then; or LOCKMGR_NO_HOLD */
+	int64		token;
+	int64		number;
+	bool		last;			/* no job waited behind it when it was claimed */
+	char		queue[QUEUE_NAME_MAX + 1];
+	char		resource[QUEUE_RESOURCE_MAX + 1];
+} FinishEntry;
+
+/* A resource of a queue that may have a job: see queue_hint.c. */
+typedef enum HintState
+{
+	HINT_FREE,
+	HINT_CHANGES,				/* a process writes or takes it */
+	HINT_READY
+} HintState;
+
+typedef struct QueueHint
+{
+	pg_atomic_uint32 state;
+	pg_atomic_uint64 since;
+	int64		attempts;
+	char		queue[QUEUE_NAME_MAX + 1];
+	char		resource[QUEUE_RESOURCE_MAX + 1];
+} QueueHint;
+
+#define QUEUE_HINTS 64
 
 /* Copies of entries, without their atomics. */
 typedef struct LeaseCopy
@@ -293,7 +390,7 @@ typedef struct SegmentPlace
 	char		url[1024];
 } SegmentPlace;
 
-/* Why the worker repeats requests. */
+/* Why the worker repeats requests on the lock table. */
 typedef struct SegmentTrouble
 {
 	shared32	changes;
@@ -326,7 +423,7 @@ typedef enum SegmentEvent
 	EVENT_BUSY,					/* ... or not: a try for a lock that is held */
 	EVENT_TIMED_OUT,			/* ... or not in time */
 	EVENT_DEADLOCK,
-	EVENT_LOST_UNREACHABLE,		/* losses, in the order of lease_loss */
+	EVENT_LOST_UNREACHABLE,		/* losses */
 	EVENT_LOST_TAKEN,
 	EVENT_LOST_RELEASED,
 	EVENT_LOST_DELETED,
@@ -370,12 +467,15 @@ typedef struct Segment
 	SegmentPlace place;			/* worker, before it answers the first call */
 	uint32		max_leases;
 	uint32		max_sessions;	/* MaxBackends */
+	uint32		slots;			/* ... and those of the campaigns */
+	campaign_entry campaigns[CAMPAIGNS_MAX];
 
 	/* The worker: its process number, or PG_UINT32_MAX when none runs. */
 	pg_atomic_uint32 worker_procno;
 	pg_atomic_uint32 worker_pid;
 	pg_atomic_uint32 worker_starts;
 	bool		table_checked;	/* worker only: see lock/gate.h */
+	pg_atomic_uint64 queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
 	SegmentTrouble trouble;
 	TimestampTz last_worker_start;	/* worker only */
 	epoch_clock clock;			/* worker only: DynamoDB's */
@@ -391,6 +491,8 @@ typedef struct Segment
 	pg_atomic_uint32 leases_held;
 	pg_atomic_uint32 leases_detached;
 	pg_atomic_uint32 waiters;
+	pg_atomic_uint32 finish_news;	/* an entry has become the worker's */
+	QueueHint	hints[QUEUE_HINTS];
 	OpCounters	ops[DYNAMO_OP_COUNT];
 } Segment;
 
@@ -399,11 +501,12 @@ typedef struct Segment
  * shared_preload_libraries; else NULL.
  */
 extern Segment *segment;
-extern MailboxSlot *segment_slots;	/* [max_sessions], by process number */
+extern MailboxSlot *segment_slots;	/* [slots], sessions' by process number */
 extern LeaseEntry *segment_leases;	/* [max_leases] */
 extern HoldEntry *segment_holds;	/* [max_leases] */
-extern Watch *segment_watches;	/* [max_sessions] */
+extern Watch *segment_watches;	/* [slots] */
 extern pg_atomic_uint64 *segment_bells; /* one bit for each slot */
+extern FinishEntry *segment_finishes;	/* [max_sessions] */
 
 /* The protocol's view of slots, leases and holds; it rings and wakes. */
 extern const mailbox segment_mailbox;
@@ -423,12 +526,21 @@ extern void SegmentPublishStatus(const WorkerStatus *status);
 /* For the views: may be interrupted. */
 extern void SegmentReadStatus(WorkerStatus *copy);
 
+/* Has the worker look for entries of segment_finishes.  Neither waits nor fails. */
+extern void SegmentRingFinish(void);
+
+/* Wakes the sessions that wait for jobs.  Neither waits nor fails. */
+extern void SegmentTellJobs(void);
+
 /* Counts an event where it happens.  No-op without the segment. */
 extern void SegmentCount(SegmentEvent event);
 
 /* Copy a lease, or a hold; false if it is free.  For the views: may be interrupted. */
 extern bool SegmentReadLease(uint32 lease_index, LeaseCopy *copy);
 extern bool SegmentReadHold(uint32 hold_index, HoldCopy *copy);
+
+/* Copies a campaign; its state may be CAMPAIGN_NONE. */
+extern void SegmentReadCampaign(uint32 number, campaign *copy);
 
 /* Microseconds on CLOCK_BOOTTIME: the clock of every lease. */
 extern int64 SegmentNow(void);

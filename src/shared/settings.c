@@ -22,7 +22,8 @@
 #include "tcop/tcopprot.h"
 
 #include "aws/endpoint.h"
-#include "dynamo/dynamo.h"
+#include "dynamo/dynamo_key.h"
+#include "lock/campaign.h"
 #include "lock/join_list.h"
 #include "shared/compat.h"
 #include "shared/settings.h"
@@ -40,9 +41,11 @@ char	   *ddblock_region;
 char	   *ddblock_endpoint_url;
 char	   *ddblock_global_table_region;
 char	   *ddblock_table;
+char	   *ddblock_queue_table;
 char	   *ddblock_partition_key;
 char	   *ddblock_sort_key;
 char	   *ddblock_sort_key_value;
+char	   *ddblock_sort_separator;
 char	   *ddblock_owner_name;
 int			ddblock_max_leases;
 int			ddblock_superuser_reserved_leases;
@@ -53,11 +56,15 @@ int			ddblock_retry_timeout;
 int			ddblock_poll_interval;
 int			ddblock_released_item_ttl;
 bool		ddblock_keep_warm;
+char	   *ddblock_campaigns;
+bool		ddblock_campaign_on_standby;
 char	   *ddblock_access_key_id;
 char	   *ddblock_secret_access_key = "";
 char	   *ddblock_session_token = "";
 char	   *ddblock_profile;
 char	   *ddblock_ca_file;
+int			ddblock_clock_takeover;
+int			ddblock_clock_slack;
 int			ddblock_role_max_leases;
 char	   *ddblock_lock_prefix;
 int			ddblock_lease_duration;
@@ -65,6 +72,13 @@ double		ddblock_safety_margin;
 char	   *ddblock_join;
 int			ddblock_on_lease_lost;
 bool		ddblock_commit_guard;
+
+static const struct config_enum_entry clock_takeover_options[] = {
+	{"auto", CLOCK_TAKEOVER_AUTO, false},
+	{"on", CLOCK_TAKEOVER_ON, false},
+	{"off", CLOCK_TAKEOVER_OFF, false},
+	{NULL, 0, false}
+};
 
 static const struct config_enum_entry on_lease_lost_options[] = {
 	{"cancel", ON_LEASE_LOST_CANCEL, false},
@@ -93,6 +107,7 @@ static void define_timeouts(void);
 static void define_credentials(void);
 static void define_leases(void);
 static void define_losses(void);
+static void define_campaigns(void);
 static void check_keys(void);
 static void hide_statement(ErrorData *edata);
 static bool names_secret(const char *statement);
@@ -105,9 +120,12 @@ static bool check_table(char **newval, void **extra, GucSource source);
 static bool check_partition_key(char **newval, void **extra, GucSource source);
 static bool check_sort_key(char **newval, void **extra, GucSource source);
 static bool check_sort_key_value(char **newval, void **extra, GucSource source);
+static bool check_sort_separator(char **newval, void **extra, GucSource source);
 static bool check_owner_name(char **newval, void **extra, GucSource source);
 static bool check_lock_prefix(char **newval, void **extra, GucSource source);
 static bool check_join(char **newval, void **extra, GucSource source);
+static bool check_campaigns(char **newval, void **extra, GucSource source);
+static bool check_campaign_names(const char *list);
 static bool check_secret(char **newval, void **extra, GucSource source);
 static void assign_secret_access_key(const char *newval, void *extra);
 static void assign_session_token(const char *newval, void *extra);
@@ -129,6 +147,7 @@ SettingsDefine(void)
 	define_credentials();
 	define_leases();
 	define_losses();
+	define_campaigns();
 	check_keys();
 	prev_emit_log = emit_log_hook;
 	emit_log_hook = hide_statement;
@@ -150,6 +169,25 @@ check_keys(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("\"ddblock.sort_key\" and \"ddblock.partition_key\" must differ")));
+	if (ddblock_sort_separator[0] != '\0' && ddblock_sort_key[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"ddblock.sort_separator\" needs \"ddblock.sort_key\""),
+				 errhint("Set \"ddblock.sort_key\", too, if the lock table has a sort key.")));
+}
+
+dynamo_table
+SettingsTable(void)
+{
+	return (dynamo_table)
+	{
+		.name = ddblock_table,
+			.partition_key = ddblock_partition_key,
+			.sort_key = ddblock_sort_key[0] ? ddblock_sort_key : NULL,
+			.sort_value = ddblock_sort_key_value,
+			.sort_separator = ddblock_sort_separator[0],
+			.released_ttl_s = ddblock_released_item_ttl
+	};
 }
 
 /* Where the locks are kept, and the cluster's name there. */
@@ -179,6 +217,11 @@ define_place(void)
 							   "ddb_lock_table_create() creates it.",
 							   &ddblock_table, "lockTable", PGC_POSTMASTER, 0,
 							   check_table, NULL, NULL);
+	DefineCustomStringVariable("ddblock.queue_table",
+							   "Name or ARN of the queues' table.",
+							   "ddb_queue_table_create() creates it.",
+							   &ddblock_queue_table, "queueTable", PGC_POSTMASTER, 0,
+							   check_table, NULL, NULL);
 	DefineCustomStringVariable("ddblock.partition_key",
 							   "Name of the lock table's partition key.",
 							   "The key has type S; its value is the lock's name.",
@@ -190,10 +233,16 @@ define_place(void)
 							   &ddblock_sort_key, "", PGC_POSTMASTER, 0,
 							   check_sort_key, NULL, NULL);
 	DefineCustomStringVariable("ddblock.sort_key_value",
-							   "Value of the sort key in every lock item.",
+							   "Value of the sort key of locks whose name gives no other.",
 							   "Must be set if and only if ddblock.sort_key is set.",
 							   &ddblock_sort_key_value, "", PGC_POSTMASTER, 0,
 							   check_sort_key_value, NULL, NULL);
+	DefineCustomStringVariable("ddblock.sort_separator",
+							   "Character between partition key and sort key in a lock's name.",
+							   "If empty, a name is a partition key, and all locks have the same "
+							   "sort key. Must be the same on every server.",
+							   &ddblock_sort_separator, "", PGC_POSTMASTER, 0,
+							   check_sort_separator, NULL, NULL);
 	DefineCustomStringVariable("ddblock.owner_name",
 							   "Name of this cluster in the locks that it holds.",
 							   "If empty, it is \"cluster_name@host\", or the host's name if "
@@ -207,7 +256,7 @@ define_sizes(void)
 {
 	DefineCustomIntVariable("ddblock.max_leases",
 							"Maximum number of locks that this cluster holds at a time.",
-							"Each takes about 3 kB of shared memory.",
+							"Each takes about 4 kB of shared memory.",
 							&ddblock_max_leases, 1024, 1, 100000, PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.superuser_reserved_leases",
@@ -248,6 +297,18 @@ define_timeouts(void)
 							"The worker reads each lock that sessions of this cluster wait for, "
 							"more often at the beginning of a wait.",
 							&ddblock_poll_interval, 250, 20, 60000, PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomEnumVariable("ddblock.clock_takeover",
+							 "Takes a dead holder's lock over by DynamoDB's clock, without waiting.",
+							 "\"auto\" does so at Amazon's own endpoints over https, unless "
+							 "ddblock.ca_file or AWS_CA_BUNDLE is set.",
+							 &ddblock_clock_takeover, CLOCK_TAKEOVER_AUTO, clock_takeover_options,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("ddblock.clock_slack",
+							"How far the clocks of DynamoDB's servers may differ from each other.",
+							"A lock is taken over by DynamoDB's clock so much later. If that clock "
+							"and this machine's differ by more, it is not.",
+							&ddblock_clock_slack, 5000, 1000, 3600000, PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.released_item_ttl",
 							"Time after which DynamoDB may delete a released lock's item.",
@@ -342,6 +403,23 @@ define_losses(void)
 							 "Refuses to commit the writes of a session that lost a lease.",
 							 "It also refuses to start commands that ROLLBACK does not undo.",
 							 &ddblock_commit_guard, true, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+}
+
+/* Locks that the cluster itself holds. */
+static void
+define_campaigns(void)
+{
+	DefineCustomStringVariable("ddblock.campaigns",
+							   "Names of locks that this cluster itself wants to hold, to lead.",
+							   "NAME, ... The cluster that holds such a lock leads: ddb_is_leader() "
+							   "is true there, and false in all other clusters.",
+							   &ddblock_campaigns, "", PGC_SIGHUP, GUC_LIST_INPUT,
+							   check_campaigns, NULL, NULL);
+	DefineCustomBoolVariable("ddblock.campaign_on_standby",
+							 "A hot standby wants to lead, too.",
+							 "If off, it begins when it is promoted.",
+							 &ddblock_campaign_on_standby, false, PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 }
 
@@ -472,6 +550,18 @@ check_sort_key_value(char **newval, void **extra, GucSource source)
 }
 
 static bool
+check_sort_separator(char **newval, void **extra, GucSource source)
+{
+	size_t		len = strlen(*newval);
+
+	if (len == 0 || (len == 1 && all_in(*newval, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")))
+		return true;
+	GUC_check_errdetail("A separator is one ASCII character that is neither a letter, a digit, "
+						"a space nor a control character, such as \"#\".");
+	return refuse_place();
+}
+
+static bool
 check_owner_name(char **newval, void **extra, GucSource source)
 {
 	if (plain_text(*newval, 0, OWNER_NAME_MAX))
@@ -516,6 +606,37 @@ check_join(char **newval, void **extra, GucSource source)
 	if (wrong != NULL)
 		GUC_check_errdetail("%s", wrong);
 	return wrong == NULL;
+}
+
+static bool
+check_campaigns(char **newval, void **extra, GucSource source)
+{
+	const char *wrong = campaign_list_wrong(*newval);
+
+	if (wrong == NULL && **newval != '\0' && !plain_text(*newval, 1, SIZE_MAX))
+		wrong = "A name is not UTF-8, or has control characters.";
+	if (wrong != NULL)
+		GUC_check_errdetail("%s", wrong);
+	return wrong == NULL && check_campaign_names(*newval);
+}
+
+/* The separator is known: it is defined before, and does not change. */
+static bool
+check_campaign_names(const char *list)
+{
+	dynamo_table table = SettingsTable();
+	char		name[CAMPAIGN_NAME_MAX + 1];
+	const char *wrong;
+
+	while (campaign_list_next(&list, name, &wrong))
+	{
+		wrong = dynamo_name_wrong(&table, name, strlen(name));
+		if (wrong == NULL)
+			continue;
+		GUC_check_errdetail("No lock can have the name \"%s\". %s", name, wrong);
+		return false;
+	}
+	return true;
 }
 
 static bool

@@ -10,14 +10,18 @@
 #ifndef DDBLOCK_SHARED_SETTINGS_H
 #define DDBLOCK_SHARED_SETTINGS_H
 
+#include "dynamo/dynamo.h"
+
 /* Fixed at server start. */
 extern char *ddblock_region;
 extern char *ddblock_endpoint_url;
 extern char *ddblock_global_table_region;	/* "": none is pinned */
 extern char *ddblock_table;
+extern char *ddblock_queue_table;
 extern char *ddblock_partition_key;
 extern char *ddblock_sort_key;	/* "": the table has none */
 extern char *ddblock_sort_key_value;
+extern char *ddblock_sort_separator;	/* "": none, else one character of ASCII */
 extern char *ddblock_owner_name;	/* "": cluster_name@host */
 extern int	ddblock_max_leases;
 extern int	ddblock_superuser_reserved_leases;
@@ -30,11 +34,24 @@ extern int	ddblock_retry_timeout;	/* ms */
 extern int	ddblock_poll_interval;	/* ms */
 extern int	ddblock_released_item_ttl;	/* s; 0: off */
 extern bool ddblock_keep_warm;
+extern char *ddblock_campaigns; /* see lock/campaign.h */
+extern bool ddblock_campaign_on_standby;
 extern char *ddblock_access_key_id;
 extern char *ddblock_secret_access_key;
 extern char *ddblock_session_token;
 extern char *ddblock_profile;
 extern char *ddblock_ca_file;
+
+/* Take a dead holder's lock over by DynamoDB's clock? */
+typedef enum ClockTakeover
+{
+	CLOCK_TAKEOVER_AUTO,
+	CLOCK_TAKEOVER_ON,
+	CLOCK_TAKEOVER_OFF
+} ClockTakeover;
+
+extern int	ddblock_clock_takeover; /* a ClockTakeover */
+extern int	ddblock_clock_slack;	/* ms */
 
 /* A user's own. */
 extern int	ddblock_lease_duration; /* ms */
@@ -56,5 +73,8 @@ extern int	ddblock_on_lease_lost;	/* an OnLeaseLost */
 extern bool ddblock_commit_guard;
 
 extern void SettingsDefine(void);
+
+/* The lock table and its keys, for the codec. */
+extern dynamo_table SettingsTable(void);
 
 #endif							/* DDBLOCK_SHARED_SETTINGS_H */

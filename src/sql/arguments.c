@@ -10,6 +10,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "session/name.h"
 #include "session/prefix.h"
 #include "session/waiting.h"
 #include "shared/compat.h"
@@ -23,6 +24,7 @@
 #define LEASE_MIN_MS 2000
 #define LEASE_MAX_MS 86400000
 #define AT_MOST_MAX_MS 86400000
+#define FOR_MAX_MS (INT64CONST(366) * 86400 * 1000)
 
 static LockName bounded_name(const text *value, const char *argument);
 static int64 positive_duration(FunctionCallInfo fcinfo, int number, const char *name,
@@ -46,6 +48,7 @@ ArgumentName(FunctionCallInfo fcinfo, int number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be empty", "name")));
+	NameRequire(&name);
 	return name;
 }
 
@@ -109,6 +112,16 @@ ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null)
 	return Min(positive_duration(fcinfo, number, "watch", if_null), WATCH_MAX_MS);
 }
 
+int64
+ArgumentLessThan(FunctionCallInfo fcinfo, int number)
+{
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "less_than")));
+	return Min(positive_duration(fcinfo, number, "less_than", 0), WATCH_MAX_MS);
+}
+
 static int64
 positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 if_null)
 {
@@ -122,6 +135,23 @@ positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 i
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be greater than 0", name)));
 	return milliseconds;
+}
+
+int64
+ArgumentFor(FunctionCallInfo fcinfo, int number)
+{
+	int64		for_ms;
+
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "for")));
+	for_ms = duration(fcinfo, number, "for");
+	if (for_ms <= 0 || for_ms > FOR_MAX_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0 and at most 1 year", "for")));
+	return for_ms;
 }
 
 int64
@@ -139,6 +169,31 @@ ArgumentAtMost(FunctionCallInfo fcinfo, int number)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be greater than 0 and at most 1 day", "at_most")));
 	return at_most_ms;
+}
+
+int64
+ArgumentAtLeast(FunctionCallInfo fcinfo, int number)
+{
+	int64		at_least_ms;
+
+	if (PG_NARGS() <= number)
+		return 0;
+	at_least_ms = positive_duration(fcinfo, number, "at_least", 0);
+	if (at_least_ms > DYNAMO_KEPT_MAX_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0 and at most 1 day", "at_least")));
+	return at_least_ms;
+}
+
+bool
+ArgumentKeep(FunctionCallInfo fcinfo, int number)
+{
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "keep")));
+	return PG_GETARG_BOOL(number);
 }
 
 int64
@@ -224,4 +279,10 @@ ArgumentData(FunctionCallInfo fcinfo, int number, size_t *len)
 						"data", DYNAMO_DATA_MAX),
 				 errdetail("It has %zu bytes.", *len)));
 	return (const uint8 *) VARDATA_ANY(value);
+}
+
+bool
+ArgumentIsTrue(FunctionCallInfo fcinfo, int number)
+{
+	return !PG_ARGISNULL(number) && PG_GETARG_BOOL(number);
 }

@@ -29,8 +29,18 @@ extern int64 ArgumentWait(FunctionCallInfo fcinfo, int number);
 /* Milliseconds; if_null if the argument is NULL. */
 extern int64 ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null);
 
+/* Milliseconds, at most a year. */
+extern int64 ArgumentFor(FunctionCallInfo fcinfo, int number);
+
+/* Milliseconds, greater than 0. */
+extern int64 ArgumentLessThan(FunctionCallInfo fcinfo, int number);
+
 /* Milliseconds, at most a day. */
 extern int64 ArgumentAtMost(FunctionCallInfo fcinfo, int number);
+
+/* Milliseconds, at most a day; 0 if the argument is NULL, or not there, as in 0.1.0. */
+extern int64 ArgumentAtLeast(FunctionCallInfo fcinfo, int number);
+extern bool ArgumentKeep(FunctionCallInfo fcinfo, int number);
 
 /* > 0 */
 extern int64 ArgumentToken(FunctionCallInfo fcinfo, int number);
@@ -45,6 +55,9 @@ extern int32 ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name
 
 /* The beginning of a name; may be empty or NULL. */
 extern LockName ArgumentPrefix(FunctionCallInfo fcinfo, int number);
+
+/* False if the argument is NULL. */
+extern bool ArgumentIsTrue(FunctionCallInfo fcinfo, int number);
 
 /* NULL if the argument is NULL. */
 extern const uint8 *ArgumentData(FunctionCallInfo fcinfo, int number, size_t *len);

@@ -6,7 +6,8 @@
  * It decides by an item that it has read, and writes on condition that the
  * item's version is still the same: whatever is written in between makes the
  * write fail instead of ending another lease.  A lease is one cluster's: which of
- * its sessions has the lock when the write comes, nobody outside can know.
+ * its sessions has the lock when the write comes, nobody outside can know.  An item that
+ * is released, but kept from others, is kept no longer.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,6 +30,7 @@ PG_FUNCTION_INFO_V1(ddb_lock_force_release);
 static bool force_release(const LockName *name, MailboxItem *found, bool shared);
 static bool release_version(const LockName *name, MailboxItem *found, bool shared,
 							bool *unsettled);
+static bool is_kept(const dynamo_item *item);
 static bool is_lease_of(const dynamo_item *item, const dynamo_item *meant, bool shared);
 static void fail_unknown(const LockName *name, const dynamo_item *meant,
 						 const MailboxItem *found);
@@ -49,13 +51,13 @@ ddb_lock_force_release(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	name = ArgumentAllowedName(fcinfo, 0);
 	found = *SessionLookUp(&name);
-	if (!found.item.exists || found.item.released)
+	if (!found.item.exists || (found.item.released && !is_kept(&found.item)))
 		PG_RETURN_BOOL(false);
 
 	require_version(&name, &found.item);
 	log_force(&name, &found);
 	released = force_release(&name, &found, found.mode != MODE_EXCLUSIVE);
-	if (released)
+	if (released && !found.item.released)
 		warn_of_holder(&name, &found);
 	PG_RETURN_BOOL(released);
 }
@@ -63,7 +65,7 @@ ddb_lock_force_release(PG_FUNCTION_ARGS)
 /*
  * If the holder has renewed the lease meanwhile, tries again: the operator still
  * means this lease, but no other one.  Returns false if somebody else has
- * released it.  If an attempt had no reply, nobody knows whether it ended the
+ * released it, and it is not kept.  If an attempt had no reply, nobody knows whether it ended the
  * lease: the lock may have been taken again since.
  */
 static bool
@@ -73,14 +75,16 @@ force_release(const LockName *name, MailboxItem *found, bool shared)
 	dynamo_item meant = *item;
 	bool		unsettled;
 
-	while (!release_version(name, found, shared, &unsettled))
+	while (!release_version(name, found, shared && !item->released, &unsettled))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (unsettled && !is_lease_of(item, &meant, shared))
+		if (meant.released && !item->released)
+			return false;		/* somebody has it, so it was not kept any more */
+		if (unsettled && !meant.released && !is_lease_of(item, &meant, shared))
 			fail_unknown(name, &meant, found);
-		if (!item->exists || item->released)
+		if (!item->exists || (item->released && !is_kept(item)))
 			return false;
-		if (!is_lease_of(item, &meant, shared))
+		if (!item->released && !is_lease_of(item, &meant, shared))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
 					 errmsg("lock \"%s\" has been acquired by another holder meanwhile",
@@ -89,6 +93,17 @@ force_release(const LockName *name, MailboxItem *found, bool shared)
 		require_version(name, item);
 	}
 	return true;
+}
+
+/* By DynamoDB's clock. */
+static bool
+is_kept(const dynamo_item *item)
+{
+	WorkerStatus status;
+	int64		now = SegmentNow();
+
+	SegmentReadStatus(&status);
+	return item->kept_until_ms > (now + epoch_clock_low(&status.clock, now)) / 1000;
 }
 
 /* The token of a shared lock changes with each cluster that joins; its owner does not. */
@@ -202,6 +217,7 @@ describe(const MailboxItem *found)
 	lockmgr_watch watch = {
 		.held = true,
 		.local = strcmp(item->owner, segment->owner) == 0,
+		.kept_until_ms = item->released ? item->kept_until_ms : 0,
 		.holder = item->holder,
 	};
 

@@ -18,6 +18,7 @@
 #include "shared/settings.h"
 #include "shared/times.h"
 #include "sql/arguments.h"
+#include "sql/attributes.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_acquire);
 PG_FUNCTION_INFO_V1(ddb_lock_try_acquire);
@@ -26,16 +27,39 @@ PG_FUNCTION_INFO_V1(ddb_xact_lock_try_acquire);
 PG_FUNCTION_INFO_V1(ddb_lock_release);
 PG_FUNCTION_INFO_V1(ddb_lock_join);
 PG_FUNCTION_INFO_V1(ddb_lock_detach);
-PG_FUNCTION_INFO_V1(ddb_lock_release_detached);
 PG_FUNCTION_INFO_V1(ddb_lock_release_all);
+PG_FUNCTION_INFO_V1(ddb_lock_let_go);
 PG_FUNCTION_INFO_V1(ddb_lock_renew);
 PG_FUNCTION_INFO_V1(ddb_lock_token);
 PG_FUNCTION_INFO_V1(ddb_lock_require);
+PG_FUNCTION_INFO_V1(ddb_lock_remaining);
 
 static Datum acquire(FunctionCallInfo fcinfo, LockScope scope);
 static Datum try_acquire(FunctionCallInfo fcinfo, LockScope scope);
 
-/* (name, lease, wait, data) */
+/*
+ * The optional arguments that the objects of 0.1.0 lack: (attributes, only_if_exists,
+ * delete_on_release, at_least), from that number on.
+ */
+static void
+late_arguments(FunctionCallInfo fcinfo, int first, AcquireOptions *options)
+{
+	if (PG_NARGS() <= first)
+		return;
+	options->attributes = ArgumentAttributes(fcinfo, first, options->data_len);
+	options->must_exist = ArgumentIsTrue(fcinfo, first + 1);
+	options->deletes = ArgumentIsTrue(fcinfo, first + 2);
+	options->at_least_ms = ArgumentAtLeast(fcinfo, first + 3);
+	if (options->deletes && options->at_least_ms != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" cannot be combined with \"%s\"", "at_least",
+						"delete_on_release"),
+				 errdetail("The item, which shows how long the lock is kept, must outlive the "
+						   "release.")));
+}
+
+/* (name, lease, wait, data, attributes, only_if_exists, delete_on_release, at_least) */
 static Datum
 acquire(FunctionCallInfo fcinfo, LockScope scope)
 {
@@ -48,12 +72,13 @@ acquire(FunctionCallInfo fcinfo, LockScope scope)
 	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	options.wait_ms = ArgumentWait(fcinfo, 2);
 	options.data = ArgumentData(fcinfo, 3, &options.data_len);
+	late_arguments(fcinfo, 4, &options);
 
 	(void) SessionAcquire(&name, &options, &token);
 	PG_RETURN_INT64(token);
 }
 
-/* (name, lease, data) */
+/* (name, lease, data, attributes, only_if_exists, delete_on_release, at_least) */
 static Datum
 try_acquire(FunctionCallInfo fcinfo, LockScope scope)
 {
@@ -65,6 +90,7 @@ try_acquire(FunctionCallInfo fcinfo, LockScope scope)
 	name = ArgumentAllowedName(fcinfo, 0);
 	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	options.data = ArgumentData(fcinfo, 2, &options.data_len);
+	late_arguments(fcinfo, 3, &options);
 
 	if (!SessionAcquire(&name, &options, &token))
 		PG_RETURN_NULL();
@@ -95,14 +121,28 @@ ddb_xact_lock_try_acquire(PG_FUNCTION_ARGS)
 	return try_acquire(fcinfo, SCOPE_XACT);
 }
 
+/*
+ * (name, token, keep); 0.1.0 had only the name.  Without a token, the session's own
+ * acquisition.
+ */
 Datum
 ddb_lock_release(PG_FUNCTION_ARGS)
 {
 	LockName	name;
+	int64		token;
+	bool		keep;
 
 	ErrorsRequirePreload();
-	name = ArgumentName(fcinfo, 0);
-	PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE));
+	if (PG_NARGS() == 1 || (!PG_ARGISNULL(1) && PG_GETARG_INT64(1) == 0))
+	{
+		name = ArgumentName(fcinfo, 0);
+		keep = PG_NARGS() == 1 || ArgumentKeep(fcinfo, 2);
+		PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE, keep));
+	}
+	name = ArgumentAllowedName(fcinfo, 0);
+	token = ArgumentToken(fcinfo, 1);
+	keep = ArgumentKeep(fcinfo, 2);
+	PG_RETURN_BOOL(JoinedEndDetached(&name, token, keep));
 }
 
 /* (name, token) */
@@ -132,17 +172,14 @@ ddb_lock_detach(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(JoinedDetach(&name, at_most_ms));
 }
 
-/* (name, token) */
 Datum
-ddb_lock_release_detached(PG_FUNCTION_ARGS)
+ddb_lock_let_go(PG_FUNCTION_ARGS)
 {
 	LockName	name;
-	int64		token;
 
 	ErrorsRequirePreload();
-	name = ArgumentAllowedName(fcinfo, 0);
-	token = ArgumentToken(fcinfo, 1);
-	PG_RETURN_BOOL(JoinedEndDetached(&name, token));
+	name = ArgumentName(fcinfo, 0);
+	PG_RETURN_BOOL(SessionLetGo(&name));
 }
 
 Datum
@@ -151,16 +188,21 @@ ddb_lock_release_all(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(SessionReleaseAll());
 }
 
+/* (name, lease, data) */
 Datum
 ddb_lock_renew(PG_FUNCTION_ARGS)
 {
 	LockName	name;
 	int64		lease_ms;
+	const uint8 *data = NULL;
+	size_t		data_len = 0;
 
 	ErrorsRequirePreload();
 	name = ArgumentName(fcinfo, 0);
 	lease_ms = ArgumentLease(fcinfo, 1, 0);
-	PG_RETURN_TIMESTAMPTZ(TimesFromClock(SessionRenew(&name, lease_ms)));
+	if (PG_NARGS() > 2)			/* not before ALTER EXTENSION UPDATE from 0.1.0 */
+		data = ArgumentData(fcinfo, 2, &data_len);
+	PG_RETURN_TIMESTAMPTZ(TimesFromClock(SessionRenew(&name, lease_ms, data, data_len)));
 }
 
 Datum
@@ -185,4 +227,18 @@ ddb_lock_require(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	name = ArgumentName(fcinfo, 0);
 	PG_RETURN_INT64(SessionRequire(&name));
+}
+
+Datum
+ddb_lock_remaining(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+	int64		left;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	left = SessionRemaining(&name);
+	if (left == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INTERVAL_P(TimesInterval(left));
 }

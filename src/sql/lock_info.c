@@ -19,6 +19,7 @@
 #include "shared/errors.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
+#include "sql/attributes.h"
 #include "sql/item_columns.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_info);
@@ -41,6 +42,8 @@ enum
 	INFO_MODE,
 	INFO_PERMITS,
 	INFO_CLUSTERS,
+	INFO_ATTRIBUTES,
+	INFO_KEPT_UNTIL,
 	INFO_COLUMNS
 };
 
@@ -49,6 +52,8 @@ static void fill_row(const LockName *name, const MailboxItem *found,
 static void fill_mode(const MailboxItem *found, Datum *values, bool *nulls);
 static void fill_data(const LockName *name, const MailboxItem *found,
 					  Datum *values, bool *nulls);
+static void fill_attributes(const LockName *name, const MailboxItem *found,
+							Datum *values, bool *nulls);
 
 Datum
 ddb_lock_info(PG_FUNCTION_ARGS)
@@ -84,7 +89,9 @@ fill_row(const LockName *name, const MailboxItem *found, Datum *values, bool *nu
 	ItemLease(INFO_LEASE, item, values, nulls);
 	ItemToken(INFO_TOKEN, item, values, nulls);
 	fill_data(name, found, values, nulls);
+	fill_attributes(name, found, values, nulls);
 	ItemText(INFO_VERSION, item->version, values, nulls);
+	ItemTime(INFO_KEPT_UNTIL, item->kept_until_ms, values, nulls);
 	if (!item->released)
 		fill_mode(found, values, nulls);
 }
@@ -152,4 +159,26 @@ fill_data(const LockName *name, const MailboxItem *found, Datum *values, bool *n
 	memcpy(VARDATA(data), found->data, len);
 	values[INFO_DATA] = PointerGetDatum(data);
 	nulls[INFO_DATA] = false;
+}
+
+/* The same for other clients' attributes. */
+static void
+fill_attributes(const LockName *name, const MailboxItem *found, Datum *values, bool *nulls)
+{
+	size_t		len = found->attributes_len;
+	size_t		room = sizeof(found->data);
+
+	if (len == 0)
+		return;
+	if (found->has_data && found->item.data_len <= room)
+		room -= found->item.data_len;
+	if (len > room)
+	{
+		ereport(WARNING,
+				(errmsg("the attributes of lock \"%s\" are not shown", name->text),
+				 errdetail("With the data, they have more than %d bytes.", DYNAMO_DATA_MAX)));
+		return;
+	}
+	values[INFO_ATTRIBUTES] = AttributesShow((const char *) found->data + sizeof(found->data) - len,
+											 len, &nulls[INFO_ATTRIBUTES]);
 }

@@ -43,6 +43,7 @@ enum
 	LIST_VERSION,
 	LIST_MODE,
 	LIST_PERMITS,
+	LIST_KEPT_UNTIL,
 	LIST_COLUMNS
 };
 
@@ -115,6 +116,7 @@ put_row(const LockRow *row, ReturnSetInfo *result)
 		nulls[LIST_TOKEN] = false;
 	}
 	ItemText(LIST_VERSION, item->version, values, nulls);
+	ItemTime(LIST_KEPT_UNTIL, item->kept_until_ms, values, nulls);
 	if (!item->released)
 		ItemText(LIST_MODE, ItemMode(row->mode), values, nulls);
 	if (row->mode == MODE_SEMAPHORE && row->permits > 0)

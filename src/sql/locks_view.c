@@ -251,7 +251,7 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 
 	memset(row->nulls, true, sizeof(row->nulls));
 	set_text(row, LOCKS_NAME, entry->name, entry->name_len);
-	if (held == NULL || held->hold.ends_at == 0)
+	if (held == NULL || (held->hold.ends_at == 0 && !held->hold.campaign))
 		set(row, LOCKS_PID, Int32GetDatum(holder->pid));
 	set_text(row, LOCKS_DATABASE, holder->database, strlen(holder->database));
 	set_text(row, LOCKS_USENAME, holder->user, strlen(holder->user));
@@ -277,7 +277,9 @@ hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
 	const lease *l = &entry->lease;
 	TimestampTz acquired_at;
 
-	if (held->hold.ends_at == 0)
+	if (held->hold.campaign)
+		set(row, LOCKS_SCOPE, CStringGetTextDatum("campaign"));
+	else if (held->hold.ends_at == 0)
 		depth_columns(held, row);
 	else
 	{

@@ -48,7 +48,8 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 }
 
 /*
- * By DynamoDB's clock.  A token in the future was made by a clock that was wrong;
+ * By DynamoDB's clock.  An item stays for a day after the time until which it keeps the
+ * lock from others.  A token in the future was made by a clock that was wrong;
  * until that time has come, the item keeps tokens from falling.  Other clients do
  * not write when they release a lock, so their items stay.
  */
@@ -61,6 +62,8 @@ is_old(const TableScan *scan, int64 age_ms)
 	if (item->version[0] == '\0')
 		return false;
 	if (item->has_token && !item->bad_token && item->token >= now)
+		return false;
+	if (item->kept_until_ms / 1000 >= now / USECS_PER_SEC - DYNAMO_KEPT_AGE_S)
 		return false;
 	return item->released_at > 0 && item->released_at < PG_INT64_MAX / USECS_PER_SEC &&
 		now / 1000 - item->released_at * 1000 >= age_ms;

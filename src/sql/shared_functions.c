@@ -75,7 +75,7 @@ release(FunctionCallInfo fcinfo, lock_mode mode)
 
 	ErrorsRequirePreload();
 	name = ArgumentName(fcinfo, 0);
-	PG_RETURN_BOOL(SessionRelease(&name, mode));
+	PG_RETURN_BOOL(SessionRelease(&name, mode, true));
 }
 
 Datum

@@ -167,6 +167,10 @@ put_last_loss(Datum *values, bool *nulls)
 		return;
 	nulls[STATS_LAST_LOSS] = false;
 	values[STATS_LAST_LOSS] = CStringGetTextDatum(
+												  loss->pid == 0 ?	/* a campaign's */
+												  psprintf("lock \"%s\" of this cluster itself: %s",
+														   Utf8ToMessage(loss->name, loss->name_len),
+														   Utf8ToMessage(loss->why, strlen(loss->why))) :
 												  psprintf("lock \"%s\" of process %d, user \"%s\", database \"%s\": %s",
 														   Utf8ToMessage(loss->name, loss->name_len), loss->pid,
 														   Utf8ToMessage(loss->user, strlen(loss->user)),

@@ -165,10 +165,14 @@ JournalList(uint32 index, const char *name, size_t name_len)
 		complain();
 }
 
+/* A detached lock that stays listed would be freed at once: rather no journal. */
 void
 JournalUnlist(uint32 index)
 {
-	JournalList(index, "", 0);
+	if (own_fd < 0 || write_slot(own_fd, index, "", 0))
+		return;
+	complain();
+	JournalRemove();
 }
 
 void

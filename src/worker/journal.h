@@ -60,11 +60,13 @@ typedef struct DeadJournal
 /* Writes this incarnation's journal with the leases that are in the segment. */
 extern void JournalStart(const journal_table *table);
 
-/* The lease of that index is for this lock, or is free. */
+/* The lease of that index is for this lock. */
 extern void JournalList(uint32 index, const char *name, size_t name_len);
+
+/* The lease of that index is free or detached.  Removes the journal if it cannot say so. */
 extern void JournalUnlist(uint32 index);
 
-/* No lease is held, and none will be. */
+/* For a shutdown, when no lease is held, and none will be. */
 extern void JournalRemove(void);
 
 /*

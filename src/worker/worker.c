@@ -39,15 +39,20 @@
 #include "shared/segment.h"
 #include "shared/settings.h"
 #include "worker/journal.h"
+#include "worker/worker_answer.h"
 #include "worker/worker_call.h"
+#include "worker/worker_campaigns.h"
 #include "worker/worker_clock.h"
 #include "worker/worker_credentials.h"
+#include "worker/worker_directory.h"
 #include "worker/worker_fetch.h"
+#include "worker/worker_finish.h"
 #include "worker/worker_gate.h"
 #include "worker/worker_journal.h"
 #include "worker/worker_lockmgr.h"
 #include "worker/worker_mailbox.h"
 #include "worker/worker_place.h"
+#include "worker/worker_queue.h"
 #include "worker/worker_random.h"
 #include "worker/worker_status.h"
 #include "worker/worker_table.h"
@@ -99,10 +104,13 @@ ddblock_worker_main(Datum main_arg)
 	WorkerFetchInit();
 	wait_for_place();
 	WorkerMailboxInit();
+	WorkerQueueInit();
+	WorkerFinishInit();
 	WorkerReadTableSettings();
 	WorkerGateInit();
 	WorkerCallInit(see_reply);
 	make_lockmgr();
+	WorkerCampaignsInit();
 	WorkerJournalInit(SegmentNow());
 	WorkerAdopt(SegmentNow());
 	set = make_wait_set();
@@ -133,7 +141,9 @@ ddblock_worker_main(Datum main_arg)
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
 		wake = sooner(WorkerSettleParked(now), wake_credentials);
+		wake = sooner(wake, WorkerCampaignsRun(now));
 		wake = sooner(wake, WorkerGateRun(now));
+		wake = sooner(wake, WorkerFinishRun(now));
 		wake = sooner(wake, WorkerKeepWarm(now));
 		wake = sooner(wake, WorkerJournalRun(now));
 		WorkerPublishCounts();
@@ -141,7 +151,7 @@ ddblock_worker_main(Datum main_arg)
 
 		if (drain_deadline != 0)
 		{
-			if (now >= drain_deadline || nothing_held())
+			if (now >= drain_deadline || (nothing_held() && WorkerFinishIdle()))
 				leave();
 			wake = Min(wake, drain_deadline);
 		}
@@ -254,6 +264,7 @@ make_lockmgr(void)
 						  .answer = WorkerAnswer,
 						  .waits = WorkerWaits,
 						  .watch = WorkerWatch,
+						  .ends_hold = WorkerFinishEndsHold,
 					  });
 }
 
@@ -276,6 +287,7 @@ reload(void)
 	WorkerFindCredentials();
 	WorkerCheckExposure();
 	WorkerCallReload();
+	WorkerSetTakeover();
 	set_timeouts();
 }
 

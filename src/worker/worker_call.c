@@ -320,12 +320,14 @@ read_reply(Call *call, const http_reply *reply)
 {
 	const char *crc = reply->crc32[0] ? reply->crc32 : NULL;
 
-	if (call->asked.op == DYNAMO_SCAN)
+	if (dynamo_is_page(call->asked.op))
 		dynamo_read_scan(&call->reply, WorkerTable(), reply->status, crc, reply->body,
 						 reply->len);
 	else
 		dynamo_read(&call->reply, call->asked.op, call->asked.count, reply->status, crc,
 					reply->body, reply->len);
+	call->reply.date_s = reply->date_s;
+	call->reply.wall_us = WorkerWallClock();
 }
 
 /* A reply that cannot be read may not be DynamoDB's. */
@@ -341,7 +343,9 @@ conclude(Call *call)
 {
 	if (!call->asked.quiet)
 		WorkerLogTrouble(&call->reply);
-	WorkerPublishTrouble(&call->reply);
+	/* Who calls the queues' table learns of its trouble by the answer. */
+	if (!dynamo_is_queue(call->asked.op))
+		WorkerPublishTrouble(&call->reply);
 	WorkerLookForOthers(&call->reply);
 	seen(&call->asked, &call->reply);
 	if (call->asked.done != NULL)

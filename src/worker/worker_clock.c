@@ -16,8 +16,8 @@
 /* How wrong the machine's steady clock may run: NTP slews it by no more. */
 #define DRIFT_PPM 500
 
-static int64
-wall_clock(void)
+int64
+WorkerWallClock(void)
 {
 	struct timespec wall;
 
@@ -29,14 +29,14 @@ void
 WorkerClockInit(void)
 {
 	if (!segment->clock.known)
-		epoch_clock_start(&segment->clock, wall_clock() - SegmentNow(), DRIFT_PPM);
+		epoch_clock_start(&segment->clock, WorkerWallClock() - SegmentNow(), DRIFT_PPM);
 }
 
 void
 WorkerClockReply(int64 date_s, int64 sent, int64 received)
 {
 	if (date_s == 0)
-		date_s = wall_clock() / USECS_PER_SEC;
+		date_s = WorkerWallClock() / USECS_PER_SEC;
 	epoch_clock_reply(&segment->clock, date_s, sent, received);
 }
 

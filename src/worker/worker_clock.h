@@ -14,6 +14,9 @@
 
 #include "postgres.h"
 
+/* The machine's, in epoch microseconds. */
+extern int64 WorkerWallClock(void);
+
 extern void WorkerClockInit(void);
 
 /*

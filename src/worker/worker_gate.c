@@ -42,6 +42,8 @@ WorkerGateSee(const WorkerCall *call, const dynamo_reply *reply)
 {
 	if (segment->clock.known)
 		gate_time_known(&the_gate);
+	if (dynamo_is_queue(call->op))	/* another table */
+		return;
 	if (call->op == DYNAMO_DESCRIBE_TABLE && call->done != described)
 		take_description(reply, false);
 	else if (reply->status == DYNAMO_TABLE_MISSING)

@@ -155,6 +155,8 @@ send_release(Freeing *freeing, int64 now)
 		.owner = journal->owner,
 		.version = freeing->version,
 		.any_version = true,
+		/* How long the item is kept, the journal does not tell: at most so long. */
+		.kept_until_ms = WorkerEpochHigh(now) / 1000 + DYNAMO_KEPT_MAX_MS,
 		.now_s = WorkerEpochHigh(now) / USECS_PER_SEC,
 		.shared = freeing->shared ? &shared : NULL,
 	};

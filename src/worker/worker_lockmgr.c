@@ -18,6 +18,7 @@
 #include "shared/utf8.h"
 #include "worker/worker_call.h"
 #include "worker/worker_clock.h"
+#include "worker/worker_environment.h"
 #include "worker/worker_lockmgr.h"
 #include "worker/worker_random.h"
 #include "worker/worker_table.h"
@@ -28,6 +29,7 @@ lockmgr    *worker_lockmgr;
 
 static void send(void *arg, const lockmgr_call *wanted);
 static void replied(const WorkerCall *call, const dynamo_reply *reply);
+static void log_veto(const dynamo_reply *reply);
 static void log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
 					 const dynamo_item *by);
 static const char *why_lost(const hold *hold, const lease *lease, const dynamo_item *by);
@@ -40,9 +42,9 @@ WorkerLockmgrInit(lockmgr_host host)
 		.owner = segment->owner,
 		.max_leases = segment->max_leases,
 		.reserved_leases = Min(ddblock_superuser_reserved_leases, segment->max_leases - 1),
-		.max_sessions = segment->max_sessions,
+		.max_sessions = segment->slots,
 		.max_remembered = MAX_REMEMBERED,
-		/* The other half is for renewals: nothing may hold them back. */
+		/* The rest is for renewals, and for queues (worker_queue_post.c). */
 		.max_calls = ddblock_max_connections / 2,
 		.request_timeout_us = (int64) ddblock_request_timeout * 1000,
 		.retry_timeout_us = (int64) ddblock_retry_timeout * 1000,
@@ -58,12 +60,13 @@ WorkerLockmgrInit(lockmgr_host host)
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	WorkerSetClock(SegmentNow());
+	WorkerSetTakeover();
 }
 
 void
 WorkerSetClock(int64 now)
 {
-	lockmgr_set_clock(worker_lockmgr, WorkerEpochHigh(now) - now);
+	lockmgr_set_clock(worker_lockmgr, WorkerEpochHigh(now) - now, WorkerEpochLow(now) - now);
 }
 
 void
@@ -73,6 +76,17 @@ WorkerSetTimeouts(int64 request_max_us)
 						 Min((int64) ddblock_request_timeout * 1000, request_max_us),
 						 (int64) ddblock_retry_timeout * 1000,
 						 (int64) ddblock_poll_interval * 1000);
+}
+
+/* Only Amazon's own servers are known to keep the time; a ca_file means a proxy. */
+void
+WorkerSetTakeover(void)
+{
+	bool		by_clock = ddblock_clock_takeover == CLOCK_TAKEOVER_ON ||
+		(ddblock_clock_takeover == CLOCK_TAKEOVER_AUTO &&
+		 aws_is_own_endpoint(segment->place.url) && WorkerCaFile() == NULL);
+
+	lockmgr_set_takeover(worker_lockmgr, by_clock, (int64) ddblock_clock_slack * 1000);
 }
 
 void
@@ -109,6 +123,30 @@ static void
 replied(const WorkerCall *call, const dynamo_reply *reply)
 {
 	lockmgr_reply(worker_lockmgr, SegmentNow(), call->id, reply);
+	log_veto(reply);
+}
+
+/* Once: the clocks of DynamoDB's servers may agree with ours now and then. */
+static void
+log_veto(const dynamo_reply *reply)
+{
+	static bool logged = false;
+	lockmgr_veto veto = lockmgr_get_veto(worker_lockmgr);
+
+	if (veto == VETO_NONE || logged)
+		return;
+	logged = true;
+	if (veto == VETO_NO_DATE)
+		ereport(LOG,
+				(errmsg("no lock is taken over by DynamoDB's clock: its replies have no Date header"),
+				 errhint("Set \"ddblock.clock_takeover\" to \"off\".")));
+	else
+		ereport(LOG,
+				(errmsg("no lock is taken over by DynamoDB's clock while that and this machine's "
+						"clock differ by more than \"ddblock.clock_slack\""),
+				 errdetail("This machine's clock is ahead by %.1f s.",
+						   (reply->wall_us - reply->date_s * USECS_PER_SEC) / 1e6),
+				 errhint("Synchronize this machine's clock.")));
 }
 
 static void
@@ -118,6 +156,13 @@ log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
 	const LeaseEntry *entry = &segment_leases[hold->lease_index];
 
 	WorkerInterrupt(hold->session);
+	if (hold->loss == LOSS_RESIGNED)
+	{
+		ereport(LOG,
+				(errmsg("process %d is interrupted: this cluster gives up \"%s\"",
+						hold->holder.pid, Utf8Quiet(entry->name, entry->name_len))));
+		return;					/* it is no loss to count */
+	}
 	LossTell(index, hold->session, hold->seq, entry->name, entry->name_len,
 			 hold->loss, why_lost(hold, lease, by));
 }
@@ -136,8 +181,12 @@ why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
 			return "somebody else has released it";
 		case LOSS_DELETED:
 			return "its item was deleted";
+		case LOSS_STOOD_STILL:
+			return "this machine's clock stood still: by DynamoDB's clock, the renewal came "
+				"too late";
 		case LOSS_NONE:
 		case LOSS_UNREACHABLE:
+		case LOSS_RESIGNED:
 			break;
 	}
 	return psprintf("DynamoDB confirmed no renewal for %.1f s",
@@ -156,6 +205,8 @@ WorkerInterrupt(lockmgr_session session)
 {
 	MailboxSlot *slot = &segment_slots[session.slot];
 
+	if (session.slot >= segment->max_sessions)
+		return;					/* a campaign's: the worker looks at it itself */
 	if (shared_read(&slot->words.generation) == session.generation &&
 		GetPGProcByNumber(session.slot)->pid == slot->pid)
 		(void) kill(slot->pid, LOSS_SIGNAL);

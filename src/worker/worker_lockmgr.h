@@ -26,6 +26,9 @@ extern void WorkerSetClock(int64 now);
 /* After a reload; request_max_us bounds one attempt. */
 extern void WorkerSetTimeouts(int64 request_max_us);
 
+/* Applies ddblock.clock_takeover and ddblock.clock_slack. */
+extern void WorkerSetTakeover(void);
+
 /* For ddb_stats. */
 extern void WorkerPublishCounts(void);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_mailbox.h
- *	  The worker's side of the segment: requests, answers, the lease directory.
+ *	  Requests of sessions, read from their slots.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,14 +28,5 @@ extern int64 WorkerSettleParked(int64 now);
 
 /* Answers every request: there is no Region or no endpoint. */
 extern void WorkerRefuseRequests(void);
-
-/* The lock manager's effects on sessions (lockmgr_host). */
-extern void WorkerSave(void *arg, uint32 index, const lease *lease,
-					   const char *name, size_t name_len);
-extern void WorkerSaveHold(void *arg, uint32 index, const hold *hold);
-extern void WorkerAnswer(void *arg, const lockmgr_answer *answer);
-extern void WorkerWaits(void *arg, lockmgr_session session, uint64 seq,
-						uint32 watch);
-extern void WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what);
 
 #endif							/* DDBLOCK_WORKER_WORKER_MAILBOX_H */

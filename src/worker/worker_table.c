@@ -19,11 +19,7 @@ static void stop_ttl(const dynamo_item *item);
 void
 WorkerReadTableSettings(void)
 {
-	table.name = ddblock_table;
-	table.partition_key = ddblock_partition_key;
-	table.sort_key = ddblock_sort_key[0] ? ddblock_sort_key : NULL;
-	table.sort_value = ddblock_sort_key_value;
-	table.released_ttl_s = ddblock_released_item_ttl;
+	table = SettingsTable();
 }
 
 const dynamo_table *
@@ -44,6 +40,7 @@ WorkerDescribeTable(journal_table *where)
 		return;
 	strlcpy(where->sort_key, table.sort_key, sizeof(where->sort_key));
 	strlcpy(where->sort_value, table.sort_value, sizeof(where->sort_value));
+	where->sort_separator = table.sort_separator;
 }
 
 /*

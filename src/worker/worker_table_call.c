@@ -42,7 +42,7 @@ build(const MailboxRequest *request, const char *text)
 										 request->capacity.write_units);
 	if (request->op == DYNAMO_UPDATE_TTL)
 		return dynamo_build_update_ttl(WorkerTable());
-	if (request->op == DYNAMO_SCAN)
+	if (dynamo_is_page(request->op))
 		return build_scan(request, text);
 	return build_write(request, text);
 }

@@ -129,9 +129,14 @@ diag('grants: ' . join '; ', map { "$_ " . ($count{$_} // 0) } @who);
 is(join("\n", overlaps(@grants)), '', 'nobody got it while another one had it');
 
 # The same, and somebody deletes Java's item while Java holds the lock: this test notices.
-my @sessions = map { [ session($_), '' ] } @clusters;
-@grants = grants('broken', 5, \@sessions, 1, 1000,
-	sub { delete_if('broken', 'begins_with(ownerName, :java)', ':java' => { S => 'java' }) });
+foreach my $round (1 .. 3)
+{
+	my @sessions = map { [ session($_), '' ] } @clusters;
+
+	@grants = grants('broken', 5, \@sessions, 1, 1000,
+		sub { delete_if('broken', 'begins_with(ownerName, :java)', ':java' => { S => 'java' }) });
+	last if overlaps(@grants);
+}
 cmp_ok(scalar overlaps(@grants), '>', 0, 'when a held item is deleted, two have the lock');
 
 $_->stop foreach @clients;

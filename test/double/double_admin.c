@@ -43,10 +43,9 @@ defined_type(const cJSON *definitions, const char *name)
 	return DOUBLE_NONE;
 }
 
-/* Takes names and types of the keys from the table's description. */
+/* Takes names and types from a key schema in the table's description. */
 static bool
-read_schema(double_call *call, double_table *table, const cJSON *schema,
-			const cJSON *definitions)
+read_schema(double_call *call, double_key *to, const cJSON *schema, const cJSON *definitions)
 {
 	const cJSON *key;
 
@@ -57,18 +56,73 @@ read_schema(double_call *call, double_table *table, const cJSON *schema,
 	{
 		bool		hash = strcmp(text_of(key, "KeyType"), "HASH") == 0;
 
-		if (hash != (table->keys == 0) || table->keys == 2)
+		if (hash != (to->count == 0) || to->count == 2)
 			return double_fail(call, DOUBLE_VALIDATION, "No Hash Key specified in schema."
 							   "  All Dynamo DB tables must have exactly one hash key");
-		table->key_names[table->keys] = text_of(key, "AttributeName");
-		table->key_types[table->keys] = defined_type(definitions,
-													 text_of(key, "AttributeName"));
-		if (table->key_types[table->keys] == DOUBLE_NONE)
+		to->names[to->count] = text_of(key, "AttributeName");
+		to->types[to->count] = defined_type(definitions, text_of(key, "AttributeName"));
+		if (to->types[to->count] == DOUBLE_NONE)
 			return double_fail(call, DOUBLE_VALIDATION, "%s Key not specified in Attribute"
 							   " Definitions.  Type unknown.", hash ? "Hash" : "Range");
-		table->keys++;
+		to->count++;
 	}
-	if (cJSON_GetArraySize(definitions) != table->keys)
+	return true;
+}
+
+static bool
+is_key(const double_table *table, const char *name)
+{
+	for (int i = 0; i < table->key.count; i++)
+	{
+		if (strcmp(table->key.names[i], name) == 0)
+			return true;
+	}
+	for (const double_index *index = table->indexes; index != NULL; index = index->next)
+	{
+		for (int i = 0; i < index->key.count; i++)
+		{
+			if (strcmp(index->key.names[i], name) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+read_indexes(double_call *call, double_table *table, const cJSON *definitions)
+{
+	cJSON	   *shown;
+
+	cJSON_ArrayForEach(shown, member(table->description, "GlobalSecondaryIndexes"))
+	{
+		double_index *index = calloc(1, sizeof(double_index));
+
+		index->next = table->indexes;
+		table->indexes = index;
+		index->name = text_of(shown, "IndexName");
+		index->keys_only = strcmp(text_of(member(shown, "Projection"), "ProjectionType"),
+								  "KEYS_ONLY") == 0;
+		cJSON_AddStringToObject(shown, "IndexStatus", "ACTIVE");
+		if (!read_schema(call, &index->key, member(shown, "KeySchema"), definitions))
+			return false;
+	}
+	return true;
+}
+
+/* Takes the keys of the table and of its indexes from the description. */
+static bool
+read_keys(double_call *call, double_table *table)
+{
+	const cJSON *definitions = member(table->description, "AttributeDefinitions");
+	const cJSON *definition;
+	bool		all_used = true;
+
+	if (!read_schema(call, &table->key, member(table->description, "KeySchema"), definitions) ||
+		!read_indexes(call, table, definitions))
+		return false;
+	cJSON_ArrayForEach(definition, definitions)
+		all_used &= is_key(table, text_of(definition, "AttributeName"));
+	if (!all_used)
 		return double_fail(call, DOUBLE_VALIDATION, "The number of attributes in key schema"
 						   " must match the number of attributes defined in attribute"
 						   " definitions.");
@@ -101,6 +155,9 @@ describe(const cJSON *request, const char *name, bool on_demand)
 						  cJSON_Duplicate(member(request, "AttributeDefinitions"), 1));
 	cJSON_AddItemToObject(description, "KeySchema",
 						  cJSON_Duplicate(member(request, "KeySchema"), 1));
+	if (member(request, "GlobalSecondaryIndexes") != NULL)
+		cJSON_AddItemToObject(description, "GlobalSecondaryIndexes",
+							  cJSON_Duplicate(member(request, "GlobalSecondaryIndexes"), 1));
 	cJSON_AddStringToObject(description, "TableStatus", "ACTIVE");
 	cJSON_AddNumberToObject(description, "CreationDateTime", CREATED);
 	add_throughput(description, on_demand ? NULL : member(request, "ProvisionedThroughput"));
@@ -162,9 +219,7 @@ double_create_table(double_call *call)
 	table = calloc(1, sizeof(double_table));
 	table->name = strdup(name);
 	table->description = describe(call->request, name, on_demand);
-	if (!read_schema(call, table, member(table->description, "KeySchema"),
-					 member(table->description, "AttributeDefinitions")) ||
-		!check_billing(call, on_demand, exists))
+	if (!read_keys(call, table) || !check_billing(call, on_demand, exists))
 	{
 		double_table_free(table);
 		return false;

@@ -137,11 +137,11 @@ double_check_key_values(double_call *call, const cJSON *item)
 {
 	const double_table *table = call->table;
 
-	for (int i = 0; i < table->keys; i++)
+	for (int i = 0; i < table->key.count; i++)
 	{
-		const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, table->key_names[i]);
+		const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, table->key.names[i]);
 
-		if (!check_key_value(call, table->key_names[i], table->key_types[i], i == 1, value))
+		if (!check_key_value(call, table->key.names[i], table->key.types[i], i == 1, value))
 			return false;
 	}
 	return true;
@@ -157,7 +157,7 @@ double_read_key(double_call *call, const char *name, cJSON **key)
 						   "Cannot have null key for GetItem, DeleteItem, or UpdateItem");
 	if (!double_check_values(call, *key))
 		return false;
-	if (cJSON_GetArraySize(*key) != call->table->keys)
+	if (cJSON_GetArraySize(*key) != call->table->key.count)
 		return double_fail(call, DOUBLE_VALIDATION,
 						   "The number of conditions on the keys is invalid");
 	return double_check_key_values(call, *key);

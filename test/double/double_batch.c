@@ -63,18 +63,18 @@ read_key(job *j)
 	double_table *table = call->table;
 
 	j->key = cJSON_CreateObject();
-	for (int i = 0; i < table->keys; i++)
+	for (int i = 0; i < table->key.count; i++)
 	{
-		const cJSON *value = key_value(j->statement->where, table->key_names[i], &j->scope);
+		const cJSON *value = key_value(j->statement->where, table->key.names[i], &j->scope);
 
 		if (value == NULL)
 			return double_fail(call, DOUBLE_VALIDATION, "Where clause does not contain a"
 							   " mandatory equality on all key attributes");
-		if (double_value_type(value) != table->key_types[i])
+		if (double_value_type(value) != table->key.types[i])
 			return double_fail(call, DOUBLE_VALIDATION, "Key attribute's data type should"
 							   " match its data type in table's schema: Key %s",
-							   table->key_names[i]);
-		cJSON_AddItemToObject(j->key, table->key_names[i], cJSON_Duplicate(value, 1));
+							   table->key.names[i]);
+		cJSON_AddItemToObject(j->key, table->key.names[i], cJSON_Duplicate(value, 1));
 	}
 	j->addressed = true;
 	j->good_key = double_check_key_values(call, j->key);

@@ -21,7 +21,8 @@
 #define USED 1
 
 static const char *const parameters[] = {
-	"ConditionExpression", "FilterExpression", "UpdateExpression", "ProjectionExpression"
+	"ConditionExpression", "FilterExpression", "KeyConditionExpression", "UpdateExpression",
+	"ProjectionExpression"
 };
 
 void
@@ -211,16 +212,16 @@ leads_into(const double_bound *bound, const char *key, char *complaint)
 	return false;
 }
 
-static bool
-check_keys(double_call *call)
+bool
+double_check_keys(double_call *call)
 {
 	char		complaint[DOUBLE_COMPLAINT_SIZE];
 
 	for (int use = 0; use < DOUBLE_USE_COUNT; use++)
 	{
-		for (int i = 0; i < call->table->keys && call->bound[use].expr != NULL; i++)
+		for (int i = 0; i < call->table->key.count && call->bound[use].expr != NULL; i++)
 		{
-			if (leads_into(&call->bound[use], call->table->key_names[i], complaint))
+			if (leads_into(&call->bound[use], call->table->key.names[i], complaint))
 				return double_fail(call, DOUBLE_VALIDATION, "%s", complaint);
 		}
 	}
@@ -325,9 +326,9 @@ double_check_idle(double_call *call, const int *uses)
 	return true;
 }
 
-/* Binds the request's expressions of those uses, the list of which ends with -1. */
+/* Binds the request's expressions of those uses, but does not look for paths into keys. */
 bool
-double_bind(double_call *call, const int *uses)
+double_bind_only(double_call *call, const int *uses)
 {
 	cJSON	   *names = member_or_null(call->request, "ExpressionAttributeNames");
 	cJSON	   *values = member_or_null(call->request, "ExpressionAttributeValues");
@@ -345,7 +346,14 @@ double_bind(double_call *call, const int *uses)
 			return false;
 	}
 	return check_all_used(call, "ExpressionAttributeNames", names) &&
-		check_all_used(call, "ExpressionAttributeValues", values) && check_keys(call);
+		check_all_used(call, "ExpressionAttributeValues", values);
+}
+
+/* Binds the request's expressions of those uses, the list of which ends with -1. */
+bool
+double_bind(double_call *call, const int *uses)
+{
+	return double_bind_only(call, uses) && double_check_keys(call);
 }
 
 void

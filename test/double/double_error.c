@@ -45,6 +45,8 @@ static const error_kind kinds[] = {
 	"Subscriber limit exceeded: too many operations on tables at a time"},
 	{"TransactionConflictException", DATABASE, 400,
 	"Transaction is ongoing for the item"},
+	{"TransactionCanceledException", DATABASE, 400,
+	"Transaction cancelled, please refer cancellation reasons for specific reasons"},
 	{"ReplicatedWriteConflictException", DATABASE, 400,
 		"One or more items in this request are being modified by a request in another"
 	" Region."},

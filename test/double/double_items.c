@@ -158,6 +158,18 @@ double_delete_item(double_call *call)
 	return true;
 }
 
+bool
+double_check_condition_only(double_call *call)
+{
+	static const int uses[] = {DOUBLE_CONDITION_EXPRESSION, -1};
+	bool		show;
+	cJSON	   *key;
+
+	return double_find_table(call) && double_check_idle(call, uses) && read_show(call, &show) &&
+		double_read_key(call, "Key", &key) && double_bind(call, uses) &&
+		check_condition(call, double_table_find(call->table, key), show);
+}
+
 static bool
 touches_key(double_call *call, const double_action *actions, const double_scope *scope)
 {
@@ -165,9 +177,9 @@ touches_key(double_call *call, const double_action *actions, const double_scope 
 	{
 		const char *name = double_step_name(actions->path->path, scope);
 
-		for (int i = 0; i < call->table->keys; i++)
+		for (int i = 0; i < call->table->key.count; i++)
 		{
-			if (strcmp(name, call->table->key_names[i]) != 0)
+			if (strcmp(name, call->table->key.names[i]) != 0)
 				continue;
 			double_fail(call, DOUBLE_VALIDATION, "One or more parameter values were invalid:"
 						" Cannot update attribute %s. This attribute is part of the key",
@@ -185,9 +197,9 @@ leads_into_key(double_call *call, const double_action *actions, const double_sco
 
 	for (; actions != NULL; actions = actions->next)
 	{
-		for (int i = 0; i < call->table->keys && actions->operand != NULL; i++)
+		for (int i = 0; i < call->table->key.count && actions->operand != NULL; i++)
 		{
-			if (double_check_scalar_key(actions->operand, scope, call->table->key_names[i],
+			if (double_check_scalar_key(actions->operand, scope, call->table->key.names[i],
 										complaint))
 				continue;
 			double_fail(call, DOUBLE_VALIDATION, "%s", complaint);

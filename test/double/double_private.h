@@ -30,13 +30,28 @@ typedef struct double_entry
 	struct double_entry *next;
 } double_entry;
 
+/* The names are inside the table's description. */
+typedef struct double_key
+{
+	int			count;			/* 1 or 2 */
+	const char *names[2];
+	double_type types[2];
+} double_key;
+
+typedef struct double_index
+{
+	const char *name;			/* inside the description */
+	double_key	key;
+	bool		keys_only;
+	struct double_index *next;
+} double_index;
+
 typedef struct double_table
 {
 	char	   *name;
 	cJSON	   *description;	/* as DescribeTable tells it */
-	int			keys;			/* 1 or 2 */
-	const char *key_names[2];	/* inside the description */
-	double_type key_types[2];
+	double_key	key;
+	double_index *indexes;
 	char	   *ttl;			/* the attribute, NULL: disabled */
 	double_entry **buckets;
 	size_t		bucket_count;
@@ -49,6 +64,16 @@ typedef struct double_table
 
 typedef struct double_statement double_statement;
 
+/* A ClientRequestToken of a transaction that was done. */
+typedef struct double_transaction
+{
+	char	   *name;
+	char	   *request;
+	double		write_units;	/* what it has cost, */
+	double		read_units;		/* ... and what it costs if it comes again */
+	struct double_transaction *next;
+} double_transaction;
+
 struct dynamo_double
 {
 	double_table *tables;
@@ -57,6 +82,7 @@ struct dynamo_double
 	int			cached;			/* expressions and statements */
 	double_expr *expressions[DOUBLE_CACHE_BUCKETS];
 	double_statement *statements[DOUBLE_CACHE_BUCKETS];
+	double_transaction *transactions[DOUBLE_CACHE_BUCKETS];
 };
 
 /* An expression with a request's placeholders. */
@@ -76,6 +102,7 @@ typedef struct double_call
 	const char *type;			/* of a failure */
 	char		message[DOUBLE_MESSAGE_SIZE];
 	cJSON	   *item;			/* that a failed condition shows, owned */
+	cJSON	   *reasons;		/* of a transaction that was cancelled, owned */
 	const dynamo_double_fault *faults;	/* of a batch */
 	int			fault_count;
 } double_call;
@@ -122,6 +149,8 @@ extern bool double_check_values(double_call *call, cJSON *item);
 /* double_bind.c; uses ends with -1 */
 extern bool double_check_idle(double_call *call, const int *uses);
 extern bool double_bind(double_call *call, const int *uses);
+extern bool double_bind_only(double_call *call, const int *uses);
+extern bool double_check_keys(double_call *call);
 extern void double_bound_free(double_bound *bound);
 extern void double_cache_clear(dynamo_double *d);
 extern void double_cache_grow(dynamo_double *d);
@@ -137,6 +166,9 @@ extern bool double_get_item(double_call *call);
 extern bool double_put_item(double_call *call);
 extern bool double_update(double_call *call);
 extern bool double_delete_item(double_call *call);
+
+/* Of a transaction: a condition and nothing else. */
+extern bool double_check_condition_only(double_call *call);
 extern bool double_condition_failed(double_call *call, const double_entry *entry,
 									bool show);
 extern bool double_store_update(double_call *call, double_entry *entry,
@@ -150,7 +182,15 @@ extern cJSON *double_returned(const char *return_values, const double_action *ac
 							  const cJSON *new);
 
 /* double_scan.c */
+extern bool double_read_limit(double_call *call, int *limit);
 extern bool double_scan(double_call *call);
+
+/* double_query.c */
+extern bool double_query(double_call *call);
+
+/* double_transact.c */
+extern bool double_transact_write(double_call *call);
+extern void double_transactions_clear(dynamo_double *d);
 
 /* double_admin.c */
 extern bool double_create_table(double_call *call);

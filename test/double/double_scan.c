@@ -12,8 +12,8 @@
 
 #define PAGE_BYTES (1024 * 1024)
 
-static bool
-read_limit(double_call *call, int *limit)
+bool
+double_read_limit(double_call *call, int *limit)
 {
 	const cJSON *member = cJSON_GetObjectItemCaseSensitive(call->request, "Limit");
 
@@ -40,7 +40,7 @@ read_start(double_call *call, size_t *start)
 		return true;
 	if (!double_check_values(call, key))
 		return false;
-	if (cJSON_GetArraySize(key) != call->table->keys ||
+	if (cJSON_GetArraySize(key) != call->table->key.count ||
 		!double_check_key_values(call, key))
 		return double_fail(call, DOUBLE_VALIDATION, "The provided starting key is invalid");
 	*start = double_table_after(call->table, key);
@@ -120,10 +120,8 @@ double_scan(double_call *call)
 	bool		consistent;
 
 	if (!double_find_table(call) || !double_text(call, "Select", &select) ||
-		!double_check_idle(call, uses) || !read_limit(call, &limit) ||
-		!double_bind(call, uses))
-		return false;
-	if (!check_select(call, select))
+		!double_check_idle(call, uses) || !double_read_limit(call, &limit) ||
+		!double_bind_only(call, uses) || !check_select(call, select) || !double_check_keys(call))
 		return false;
 	double_table_order(call->table);
 	if (!read_start(call, &start))

@@ -67,6 +67,13 @@ double_table_free(double_table *table)
 		}
 	}
 	free(table->buckets);
+	while (table->indexes != NULL)
+	{
+		double_index *next = table->indexes->next;
+
+		free(table->indexes);
+		table->indexes = next;
+	}
 	free(table->ordered);
 	free(table->name);
 	free(table->ttl);
@@ -77,14 +84,14 @@ double_table_free(double_table *table)
 static const char *
 key_text(const double_table *table, int i, const cJSON *item)
 {
-	return cJSON_GetObjectItemCaseSensitive(item, table->key_names[i])->child->valuestring;
+	return cJSON_GetObjectItemCaseSensitive(item, table->key.names[i])->child->valuestring;
 }
 
 static void
 make_key(const double_table *table, const cJSON *item, key_bytes *key)
 {
 	const char *partition = key_text(table, 0, item);
-	const char *sort = table->keys > 1 ? key_text(table, 1, item) : "";
+	const char *sort = table->key.count > 1 ? key_text(table, 1, item) : "";
 	size_t		partition_len = strlen(partition);
 	size_t		sort_len = strlen(sort);
 
@@ -262,11 +269,11 @@ double_table_key(const double_table *table, const cJSON *item)
 {
 	cJSON	   *key = cJSON_CreateObject();
 
-	for (int i = 0; i < table->keys; i++)
+	for (int i = 0; i < table->key.count; i++)
 	{
-		const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, table->key_names[i]);
+		const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, table->key.names[i]);
 
-		cJSON_AddItemToObject(key, table->key_names[i], cJSON_Duplicate(value, 1));
+		cJSON_AddItemToObject(key, table->key.names[i], cJSON_Duplicate(value, 1));
 	}
 	return key;
 }

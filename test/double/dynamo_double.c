@@ -27,6 +27,8 @@ static const operation operations[] = {
 	{"PutItem", double_put_item},
 	{"DeleteItem", double_delete_item},
 	{"Scan", double_scan},
+	{"Query", double_query},
+	{"TransactWriteItems", double_transact_write},
 	{"ExecuteStatement", double_execute_statement},
 	{"CreateTable", double_create_table},
 	{"DescribeTable", double_describe_table},
@@ -52,6 +54,7 @@ dynamo_double_free(dynamo_double *d)
 		d->tables = next;
 	}
 	double_cache_clear(d);
+	double_transactions_clear(d);
 	free(d);
 }
 
@@ -104,6 +107,8 @@ answer(double_call *call, const char *target, const char *body, size_t len,
 		call->reply = double_error_json(call->type, call->message, &status);
 		if (call->item != NULL)
 			cJSON_AddItemToObject(call->reply, "Item", call->item);
+		if (call->reasons != NULL)
+			cJSON_AddItemToObject(call->reply, "CancellationReasons", call->reasons);
 	}
 	*reply = cJSON_PrintUnformatted(call->reply);
 	*reply_len = strlen(*reply);

@@ -5,7 +5,8 @@
  *
  * Knows what this project, Amazon's Java lock client and an operator send:
  * CreateTable, DescribeTable, DeleteTable, UpdateTimeToLive,
- * DescribeTimeToLive, GetItem, PutItem, UpdateItem, DeleteItem, Scan,
+ * DescribeTimeToLive, GetItem, PutItem, UpdateItem, DeleteItem, Scan, Query
+ * (also of a global secondary index, forwards), TransactWriteItems,
  * ExecuteStatement and BatchExecuteStatement (PartiQL SELECT and UPDATE of
  * one item by its key).  Conditions, updates, projections and numbers are
  * evaluated as DynamoDB does; test/check-double holds it to DynamoDB Local.

@@ -177,6 +177,7 @@ struct server
 	server_fault *faults;
 	int			last_fault;
 	int64_t		skew_s;			/* of our clock */
+	int64_t		date_error_ms;	/* of each Date, beside that, either way */
 	uint64_t	random;
 	int			turn;			/* of what goes in rotation */
 	double		writes_per_s;	/* of an item; 0: no limit */

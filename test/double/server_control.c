@@ -12,7 +12,8 @@
  *	{"command":"call","target":"PutItem","body":{...}}
  *										unsigned, unharmed, unthrottled
  *	{"command":"items"[,"table":T]}		the table's items ("lockTable")
- *	{"command":"clock","skew_s":n}		the server's own clock
+ *	{"command":"clock","skew_s":n,"date_error_ms":n}	the server's own clock; by how
+ *										much, at most, replies' Dates differ from it
  *	{"command":"capacity","writes_per_s":n}	of each item; 0: no limit
  *
  * A fault has "probability" or "count" (else: it strikes until cleared), and
@@ -223,6 +224,7 @@ clock_command(server *s, const cJSON *command, cJSON *reply)
 {
 	(void) reply;
 	s->skew_s = (int64_t) number_of(command, "skew_s", 0);
+	s->date_error_ms = (int64_t) number_of(command, "date_error_ms", 0);
 	return true;
 }
 

@@ -166,6 +166,20 @@ make_id(server *s, char id[ID_LENGTH + 1])
 	id[ID_LENGTH] = '\0';
 }
 
+/* Front ends differ: each reply comes from any of them. */
+static time_t
+date_of_reply(server *s)
+{
+	struct timespec now;
+	int64_t		ms;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	ms = (now.tv_sec + s->skew_s) * INT64_C(1000) + now.tv_nsec / 1000000;
+	if (s->date_error_ms > 0)
+		ms += (int64_t) (server_random(s) % (uint64_t) (2 * s->date_error_ms + 1)) - s->date_error_ms;
+	return ms / 1000;
+}
+
 void
 server_http_reply(server *s, server_bytes *to, int status, const char *body, size_t len,
 				  uint32_t crc)
@@ -173,7 +187,7 @@ server_http_reply(server *s, server_bytes *to, int status, const char *body, siz
 	char		head[512];
 	char		date[64];
 	char		id[ID_LENGTH + 1];
-	time_t		now = time(NULL) + s->skew_s;
+	time_t		now = date_of_reply(s);
 	struct tm	utc;
 	int			head_len;
 

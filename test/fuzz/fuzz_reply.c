@@ -111,8 +111,11 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static const int http_statuses[] = {200, 400, 413, 500, 503, 301};
-	static const dynamo_table plain_table = {"t", "key", NULL, NULL, 0};
-	static const dynamo_table sorted_table = {"t", "pk", "sk", "locks", 0};
+	static const dynamo_table tables[] = {
+		{"t", "key", NULL, NULL, 0, '\0'},
+		{"t", "pk", "sk", "locks", 0, '\0'},
+		{"t", "pk", "sk", "locks", 0, '#'}
+	};
 	dynamo_reply reply;
 	dynamo_op	op;
 	int			http_status;
@@ -124,9 +127,9 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	http_status = http_statuses[bytes[1] % 6];
 	count = op == DYNAMO_RENEW_BATCH ? 1 + bytes[2] % DYNAMO_BATCH_MAX : 1;
 
-	if (op == DYNAMO_SCAN)
-		dynamo_read_scan(&reply, bytes[2] % 2 ? &sorted_table : &plain_table,
-						 http_status, NULL, (const char *) bytes + 3, size - 3);
+	if (dynamo_is_page(op))
+		dynamo_read_scan(&reply, &tables[bytes[2] % 3], http_status, NULL,
+						 (const char *) bytes + 3, size - 3);
 	else
 		dynamo_read(&reply, op, count, http_status, NULL,
 					(const char *) bytes + 3, size - 3);

@@ -117,7 +117,7 @@ sub readers
 	my $end = time + $duration;
 	my @waits;
 
-	sleep 2;
+	wait_for { keys %{ ($double->item('readers') // {})->{shared}{M}{h}{M} // {} } == 2 } 'readers of both clusters';
 	while (time < $end)
 	{
 		my $since = time;

@@ -5,7 +5,8 @@
  *	  the worker grants holds on one lease without a request, and may die
  *	  between any two of its steps; the next worker adopts what stands in
  *	  shared memory.  A session may join another one's hold, and may give its
- *	  hold to the cluster: then somebody outside believes in it.
+ *	  hold to the cluster: then somebody outside believes in it.  With CAMPAIGN,
+ *	  session 0 is the cluster's campaign, and who joins is a leader's transaction.
  *
  * DynamoDB is one step here: the lease is acquired, renewed or over, and another
  * cluster may have the lock only when it is over.  That this is so, also with
@@ -54,6 +55,10 @@
 #define ENDS		0			/* sessions that end in the middle of that */
 #endif
 
+#ifndef INTERRUPTS
+#define INTERRUPTS	0			/* of those who have joined a campaign that has ended */
+#endif
+
 #define LEASE		2			/* ticks, less the margin */
 #define BLOCK		2			/* tokens */
 
@@ -90,7 +95,8 @@ typedef session
 	byte token;					/* ... with this token ... */
 	byte generation;			/* ... and generation */
 	byte let_go;				/* the request whose hold it has ended */
-	byte join;					/* it wants to join the hold with this token */
+	byte join;					/* it wants to join the hold with this token ... */
+	bit late;					/* ... after the campaign has given that up */
 	bit detach;					/* it wants the cluster to have its hold ... */
 	bit detached;				/* ... which the worker has answered */
 	bit ended;					/* the slot's last session has ended */
@@ -124,6 +130,8 @@ byte	foreigners = FOREIGN;
 byte	joins = JOINS;
 byte	detaches = DETACHES;
 byte	ends = ENDS;
+byte	interrupts = INTERRUPTS;
+bit		given_back;				/* the item is released, and belief goes on */
 
 /* Scratch, within one step. */
 hidden byte	j;
@@ -140,6 +148,18 @@ hidden byte	j;
 #define nobody_has_another(the_token) \
 	(has_no_other(0, the_token) && has_no_other(1, the_token) && \
 	 has_no_other(2, the_token) && (!out_believes || out_token == the_token))
+
+/*
+ * The campaign is a session whose hold others join as leader's transactions; while the
+ * campaign itself has it, the cluster leads.
+ */
+#ifdef CAMPAIGN
+#define is_campaign(i)		(i == 0)
+#define leads(the_token)	(held[0].request != 0 && held[0].token == the_token)
+#else
+#define is_campaign(i)		false
+#define leads(the_token)	true
+#endif
 
 #define entries \
 	((held[0].request != 0) + (held[1].request != 0) + (held[2].request != 0) + \
@@ -171,12 +191,14 @@ end:
 			printf("session %d: request %d\n", i, s[i].request) }
 
 	/* The same, to join the hold with a token that it has heard of. */
-	:: d_step { s[i].request == 0 && s[i].todo > 0 && joins > 0 && granted_token > 0 ->
+	:: d_step { s[i].request == 0 && s[i].todo > 0 && joins > 0 && granted_token > 0 &&
+			!is_campaign(i) ->
 			joins--;
 			s[i].todo--;
 			s[i].asked++;
 			s[i].request = s[i].asked;
 			s[i].join = granted_token;
+			s[i].late = !leads(granted_token);
 			printf("session %d: request %d, joins %d\n", i, s[i].request, s[i].join) }
 
 	/* It reads the answer, and believes from then on. */
@@ -190,6 +212,7 @@ end:
 				if
 				:: s[i].join != 0 ->
 					must(2, s[i].token == granted_token);
+					must(9, !s[i].late);
 					reached("a session has joined a hold")
 				:: else ->
 					must(2, s[i].token > granted_token);
@@ -212,6 +235,7 @@ end:
 			s[i].let_go = s[i].request;
 			s[i].request = 0;
 			s[i].join = 0;
+			s[i].late = 0;
 			s[i].detach = 0;
 			s[i].detached = 0;
 #ifdef LET_GO_BY_ENTRY
@@ -397,13 +421,22 @@ inline drop_block()
 	 (held[2].request != 0 && held[2].token == the_token) || \
 	 (detached_request != 0 && detached_token == the_token))
 #endif
+/* Rule: a leader's transaction joins the campaign's own hold. */
+#ifdef LEAD_AFTER_GIVING_UP
+#define may_lead(the_token)	true
+#else
+#define may_lead(the_token)	leads(the_token)
+#endif
 #define join_hold(i) \
 	:: d_step { step == NO_GRANT && leased && valid_until > 0 && waits(i) && \
-				held[i].request == 0 && s[i].join != 0 && has_token(s[i].join) -> \
+				held[i].request == 0 && s[i].join != 0 && has_token(s[i].join) && \
+				may_lead(s[i].join) -> \
 				printf("worker: saves session %d's hold\n", i); \
 				if \
 				:: detached_request != 0 && detached_token == s[i].join -> \
 					reached("a session joins a detached hold") \
+				:: is_campaign(0) && held[3 - i].request != 0 -> \
+					reached("two transactions of a leader") \
 				:: else -> skip \
 				fi; \
 				held[i].request = s[i].request; \
@@ -524,6 +557,8 @@ inline end_detached()
 #define may_free	(lost && entries == 0)
 #endif
 
+#define may_interrupt	(interrupts > 0 && held[0].request == 0 && entries > 0)
+
 inline free_slot()
 {
 	generation = 0;
@@ -590,7 +625,7 @@ end:
 	:: d_step { step == NO_GRANT && leased && valid_until > 0 && renewals > 0 ->
 			renewals--;
 			valid_until = LEASE }
-	:: d_step { step == NO_GRANT && leased && entries == 0 ->
+	:: d_step { step == NO_GRANT && leased && entries == 0 && !given_back ->
 			printf("worker: releases\n");
 			free_slot() }
 	:: d_step { step == NO_GRANT && leased && valid_until == 0 ->
@@ -600,6 +635,29 @@ end:
 			:: else -> skip
 			fi;
 			lost = 1 }
+	/*
+	 * Who has joined a campaign that has ended is interrupted.  Rule: belief ends
+	 * first, as in a loss; the item is released when they have acknowledged that.
+	 */
+#ifdef RELEASED_BEFORE_INTERRUPT
+	:: d_step { step == NO_GRANT && leased && may_interrupt ->
+			interrupts--;
+			given_back = 1 }
+	:: d_step { given_back ->
+			given_back = 0;
+			valid_until = 0;
+			lost = 1 }
+#else
+	:: d_step { step == NO_GRANT && leased && may_interrupt ->
+			interrupts--;
+			printf("worker: interrupts who has joined\n");
+			if
+			:: believes(1) && believes(2) -> reached("two are interrupted")
+			:: else -> skip
+			fi;
+			valid_until = 0;
+			lost = 1 }
+#endif
 	:: d_step { step == NO_GRANT && may_free ->
 			printf("worker: the slot is free\n");
 			for (j : 0 .. SESSIONS - 1) {
@@ -644,7 +702,7 @@ end:
 			out_generation = 0 }
 
 	/* The other cluster: when our lease is over, and no sooner. */
-	:: d_step { foreigners > 0 && !foreign && valid_until == 0 ->
+	:: d_step { foreigners > 0 && !foreign && (valid_until == 0 || given_back) ->
 			foreigners--;
 			foreign = 1;
 			highest_token++;

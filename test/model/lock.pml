@@ -61,12 +61,20 @@
 #define BLOCK		1			/* tokens reserved while others wait: 1 or 2 */
 #endif
 
-/* Leases, in ticks. */
+#ifndef KEEPS
+#define KEEPS		0			/* acquires and hand-overs that keep the lock for a minimum */
+#endif
+#ifndef ENDINGS
+#define ENDINGS		0			/* releases that end that time */
+#endif
+
+/* Leases, and the minimum, in ticks. */
 #ifndef LONG
 #define LONG		3
 #endif
 #define SHORT		2
 #define MARGIN		1
+#define AT_LEAST	3
 
 /* A cluster's writes that still matter at one time; new_write() checks it. */
 #define SLOTS		6
@@ -77,6 +85,7 @@
 byte	item_version;			/* 0: there is no item */
 bit		item_released;
 byte	item_token;				/* 0: it has none */
+byte	item_kept;				/* timer: until then, nobody is granted the lock */
 
 /*
  * The item as it was at some moment at which it was held: polls are eventually
@@ -107,6 +116,9 @@ typedef write
 	unsigned token : 5;			/* the last that it reserves */
 	unsigned first : 5;
 	unsigned loose : 1;			/* copies of it may arrive at any time */
+	unsigned keeps : 1;			/* acquire, hand-over: the lock is kept */
+	unsigned kept : 2;			/* ... timer: for so long, from its first copy on */
+	unsigned ends : 1;			/* release: it is kept no longer */
 };
 write	w[2 * SLOTS + 1];
 
@@ -154,11 +166,16 @@ typedef cluster
 	unsigned reply_version : 4; /* ... the item as it was */
 	unsigned reply_released : 1;
 	unsigned reply_token : 5;
+	unsigned reply_kept : 2;	/* timer */
 
 	unsigned seen : 4;			/* somebody else's version; 0: none */
 	unsigned dead_in : 2;		/* timer: until it is dead */
 	unsigned top_token : 5;		/* highest token ever seen */
 	unsigned retired : 15;		/* set of nonces */
+
+	unsigned kept : 2;			/* timer: our item is kept, */
+	unsigned ends_kept : 1;		/* ... and the release is to end that */
+	unsigned seen_kept : 2;		/* ... somebody else's is */
 
 	unsigned true_deadline : 2; /* what deadline ought to be, by the rules, */
 	unsigned true_pending : 2;	/* and what it will be once pending is settled */
@@ -172,6 +189,7 @@ byte	todo[4];				/* operations left: sessions 0, 1 of A, 2 of B */
 /* ---- the rest of the world ---- */
 
 byte	granted_token;			/* of the last grant */
+byte	promised;				/* timer: who was granted the lock has it that long */
 byte	clock_floor;			/* no clock that makes tokens is behind this */
 byte	highest_token;			/* ever made */
 short	overruled;				/* set of nonces: an operator took the lock */
@@ -180,6 +198,8 @@ byte	faults = FAULTS;
 byte	slips = SLIPS;
 byte	forced = FORCED;
 byte	purges = PURGES;
+byte	keeps = KEEPS;
+byte	endings = ENDINGS;
 
 /* Scratch, within one step. */
 hidden byte	is_done;
@@ -218,6 +238,13 @@ inline must(promise, condition_met)
 
 /* Tokens rise in the order of grants. */
 #define check_token(token)	must(2, (token) > granted_token)
+
+/* Nobody is granted the lock before the time that another grant was promised. */
+#define check_kept()		must(9, promised == 0)
+
+/* What was released is not kept for who was never granted it. */
+#define check_not_kept(n) \
+	must(9, w[n].op != RELEASE || item_kept <= promised)
 
 /* No belief past the deadline, also that of a shorter lease under way. */
 #ifdef NO_I3
@@ -281,14 +308,25 @@ inline must(promise, condition_met)
 #define token_condition(n)	(item_token < w[n].first)
 #endif
 
+/* Rule: every acquire, take-over and hand-over demands that no minimum runs. */
+#ifdef KEPT_NOT_DEMANDED
+#define kept_condition(n)	true
+#else
+#ifdef KEPT_IF_FREE
+#define kept_condition(n)	(item_kept == 0 || standing(n))
+#else
+#define kept_condition(n)	(item_kept == 0)
+#endif
+#endif
+
 #define acquire_condition(n) \
 	((item_version == 0 || item_released || standing(n)) && \
-	 token_condition(n))
+	 token_condition(n) && kept_condition(n))
 
 #define condition(n) \
 	((w[n].op == ACQUIRE && acquire_condition(n)) || \
 	 (w[n].op == RENEW && hold_condition(n)) || \
-	 (w[n].op == HAND_OVER && hand_over_condition(n)) || \
+	 (w[n].op == HAND_OVER && hand_over_condition(n) && kept_condition(n)) || \
 	 (w[n].op == RELEASE && release_condition(n)))
 
 inline apply(n)
@@ -302,14 +340,20 @@ inline apply(n)
 	:: else -> skip
 	fi;
 	if
-	:: w[n].op == ACQUIRE -> item_released = 0; item_token = w[n].token
-	:: w[n].op == HAND_OVER -> item_token = w[n].token
+	:: w[n].op == ACQUIRE ->
+		item_released = 0;
+		item_token = w[n].token;
+		item_kept = w[n].kept
+	:: w[n].op == HAND_OVER -> item_token = w[n].token; item_kept = w[n].kept
 	:: w[n].op == RENEW && w[n].token != 0 ->
 		reached("a renewal reserves a block of tokens");
 		item_token = w[n].token
-	:: w[n].op == RELEASE -> item_released = 1
+	:: w[n].op == RELEASE ->
+		item_released = 1;
+		item_kept = (w[n].ends -> 0 : item_kept)
 	:: else -> skip
-	fi
+	fi;
+	check_not_kept(n)
 }
 
 #include "tidy.pml"
@@ -327,7 +371,8 @@ inline serve(c)
 	:: else ->
 		k[c].reply_version = item_version;
 		k[c].reply_released = item_released;
-		k[c].reply_token = item_token
+		k[c].reply_token = item_token;
+		k[c].reply_kept = item_kept
 	fi;
 	k[c].call = SERVED
 }
@@ -374,6 +419,18 @@ end:
 
 /* ---- time, and an operator ---- */
 
+/* DynamoDB's clock. */
+inline count_down_kept()
+{
+	item_kept = less(item_kept, 1);
+	promised = less(promised, 1);
+	slot = 1;
+	do
+	:: slot <= 2 * SLOTS -> w[slot].kept = less(w[slot].kept, 1); slot++
+	:: else -> break
+	od
+}
+
 inline count_down(c)
 {
 	k[c].deadline = less(k[c].deadline, 1);
@@ -381,6 +438,9 @@ inline count_down(c)
 	k[c].pending_end = less(k[c].pending_end, 1);
 	k[c].true_pending = less(k[c].true_pending, 1);
 	k[c].dead_in = less(k[c].dead_in, 1);
+	k[c].kept = less(k[c].kept, 1);
+	k[c].seen_kept = less(k[c].seen_kept, 1);
+	k[c].reply_kept = less(k[c].reply_kept, 1);
 #ifdef TAKEOVER_WAIT_FROM_SENDING
 	k[c].sent_ago = k[c].sent_ago + (k[c].call != NO_CALL && k[c].sent_ago < LONG);
 #endif
@@ -388,7 +448,8 @@ inline count_down(c)
 }
 
 #define runs(c) \
-	(k[c].deadline > 0 || k[c].pending_end > 0 || k[c].dead_in > 0)
+	(k[c].deadline > 0 || k[c].pending_end > 0 || k[c].dead_in > 0 || \
+	 k[c].kept > 0 || k[c].seen_kept > 0 || item_kept > 0)
 
 /*
  * A tick passes on both clusters' clocks, or on one only.  Rule: within one
@@ -400,14 +461,17 @@ end:
 	do
 	:: d_step { (runs(0) || runs(1)) ->
 			printf("tick\n");
+			count_down_kept();
 			count_down(0);
 			count_down(1) }
 	:: d_step { (runs(0) || runs(1)) && slips > 0 ->
 			printf("tick, but not for A\n");
+			count_down_kept();
 			count_down(1);
 			slips-- }
 	:: d_step { (runs(0) || runs(1)) && slips > 0 ->
 			printf("tick, but not for B\n");
+			count_down_kept();
 			count_down(0);
 			slips-- }
 	od
@@ -427,6 +491,13 @@ inline overrule(c)
 	((k[c].state == ACQUIRING || k[c].state == HANDING_OVER) && \
 	 k[c].pending_end > MARGIN)
 
+/* Rule: not while it is kept. */
+#ifdef PURGED_WHILE_KEPT
+#define may_purge()		true
+#else
+#define may_purge()		(item_kept == 0)
+#endif
+
 proctype operator()
 {
 end:
@@ -445,7 +516,7 @@ end:
 	 * be granted.  Rule: tokens rise if the clock of whoever makes the item
 	 * again is past the last one.
 	 */
-	:: d_step { purges > 0 && item_version != 0 && item_released &&
+	:: d_step { purges > 0 && item_version != 0 && item_released && may_purge() &&
 			!may_grant(0) && !may_grant(1) ->
 			printf("version %d is deleted\n", item_version);
 			purges--;
@@ -459,6 +530,7 @@ end:
 			item_version = 0;
 			item_released = 0;
 			item_token = 0;
+			item_kept = 0;
 			tidy() }
 	od
 }

@@ -40,10 +40,24 @@ inline send(c)
 }
 
 /*
+ * Rule: a release leaves the minimum as it is.  What undoes an acquire that nobody was
+ * granted ends it, as does a session that says so.
+ */
+#ifdef RELEASE_ENDS_KEPT
+#define ends_kept(c)	true
+#else
+#ifdef UNGRANTED_STAYS_KEPT
+#define ends_kept(c)	false
+#else
+#define ends_kept(c)	(k[c].kept == 0 || k[c].ends_kept)
+#endif
+#endif
+
+/*
  * A write with a fresh nonce leaves for the first time.  Rule: the moment a
  * shorter lease is sent, the old deadline no longer holds.
  */
-inline new_write(c, the_op, the_expected, the_lease, the_token)
+inline new_write(c, the_op, the_expected, the_lease, the_token, the_keeps)
 {
 	slot = c * SLOTS + 1;
 	do
@@ -57,6 +71,9 @@ inline new_write(c, the_op, the_expected, the_lease, the_token)
 	w[slot].first = the_token;
 	w[slot].token = the_token + (the_token != 0 && others_wait(c));
 	w[slot].op = the_op;
+	w[slot].keeps = the_keeps;
+	w[slot].kept = the_keeps * AT_LEAST;
+	w[slot].ends = the_op == RELEASE && ends_kept(c);
 	highest_token = max(highest_token, w[slot].token);
 	k[c].pending = slot;
 	k[c].pending_end = w[slot].lease;
@@ -93,10 +110,11 @@ inline repeat_write(c)
 	:: else ->
 		old = k[c].pending;
 #ifdef TOKEN_OF_FIRST_ATTEMPT
-		new_write(c, w[old].op, w[old].expected, w[old].lease, w[old].first)
+		new_write(c, w[old].op, w[old].expected, w[old].lease, w[old].first,
+				  w[old].keeps)
 #else
 		new_write(c, w[old].op, w[old].expected, w[old].lease,
-				  (w[old].token != 0) * new_token(c))
+				  (w[old].token != 0) * new_token(c), w[old].keeps)
 #endif
 	fi
 }
@@ -127,6 +145,8 @@ inline drop_lease(c)
 	k[c].deadline = 0;
 	k[c].true_deadline = 0;
 	k[c].stray = 0;
+	k[c].kept = 0;
+	k[c].ends_kept = 0;
 	drop_block(c);
 	k[c].target = 0;
 	k[c].pending = 0;
@@ -145,6 +165,7 @@ inline drop_lease(c)
 inline observe(c)
 {
 	k[c].top_token = max(k[c].top_token, k[c].reply_token);
+	k[c].seen_kept = k[c].reply_kept;
 	if
 	:: k[c].reply_version == 0 || k[c].reply_released ->
 		k[c].seen = 0;
@@ -172,6 +193,9 @@ inline observe(c)
 	(k[c].seen != 0 && \
 	 (dead(c) || (w[k[c].seen].owner == c && in_set(k[c].retired, k[c].seen))))
 
+/* Would DynamoDB grant it, as far as we know? */
+#define ready(c)	((k[c].seen == 0 || overwritable(c)) && k[c].seen_kept == 0)
+
 inline acquire_refused(c)
 {
 	if
@@ -182,7 +206,12 @@ inline acquire_refused(c)
 	drop_lease(c);
 	observe(c);
 	if
-	:: is_done && k[c].seen != 0 && !overwritable(c) -> k[c].state = POLLING
+	:: is_done && !ready(c) ->
+		if
+		:: k[c].seen_kept > 0 -> reached("an acquire is refused because the lock is kept")
+		:: else -> skip
+		fi;
+		k[c].state = POLLING
 	:: else -> skip				/* the next one tries, with a higher token */
 	fi
 }
@@ -210,6 +239,12 @@ inline written(c)
 	k[c].deadline = less(k[c].pending_end, MARGIN);
 	k[c].true_deadline = k[c].true_pending;
 	k[c].top_token = max(k[c].top_token, w[k[c].pending].token);
+	if
+	:: w[k[c].pending].op != RENEW ->
+		k[c].kept = w[k[c].pending].kept;
+		k[c].ends_kept = 0
+	:: else -> skip
+	fi;
 	if
 	:: BLOCK > 1 && w[k[c].pending].token != 0 ->
 		k[c].next_token = w[k[c].pending].first;
@@ -241,8 +276,16 @@ inline grant_or_pass_on(c)
 			granted_token = w[k[c].version].first
 		:: else -> skip
 		fi;
+		check_kept();
+		promised = k[c].kept;
 		use_token(c)
-	:: else -> k[c].state = PASSING_ON
+	:: else ->
+		if
+		:: k[c].kept > 0 -> reached("a lock is kept, and was never granted")
+		:: else -> skip
+		fi;
+		k[c].ends_kept = 1;
+		k[c].state = PASSING_ON
 	fi;
 	k[c].pending_for = 0
 }
@@ -424,7 +467,8 @@ inline forget_reply(c)
 	k[c].reply_ok = 0;
 	k[c].reply_version = 0;
 	k[c].reply_released = 0;
-	k[c].reply_token = 0
+	k[c].reply_token = 0;
+	k[c].reply_kept = 0
 #ifdef TAKEOVER_WAIT_FROM_SENDING
 	; k[c].sent_ago = 0
 #endif
@@ -468,7 +512,7 @@ inline call_settled(c)
 #endif
 	:: k[c].state == READING ->
 		observe(c);
-		k[c].state = (k[c].seen == 0 || overwritable(c) -> IDLE : POLLING)
+		k[c].state = (ready(c) -> IDLE : POLLING)
 	:: k[c].state == ACQUIRING -> acquire_settled(c)
 	:: k[c].state == HANDING_OVER -> hand_over_settled(c)
 	:: k[c].state == RELEASING -> release_settled(c)
@@ -479,16 +523,18 @@ inline call_settled(c)
 
 /* ---- the cluster: its lock manager, and its sessions ---- */
 
-inline acquire(c, session)
+inline acquire(c, session, the_keeps)
 {
-	new_write(c, ACQUIRE, overwritable(c) * k[c].seen, LONG, new_token(c));
+	keeps = keeps - the_keeps;
+	new_write(c, ACQUIRE, overwritable(c) * k[c].seen, LONG, new_token(c), the_keeps);
 	k[c].pending_for = session + 1;
 	k[c].state = ACQUIRING
 }
 
-inline hand_over(c, session)
+inline hand_over(c, session, the_keeps)
 {
-	new_write(c, HAND_OVER, k[c].version, LONG, new_token(c));
+	keeps = keeps - the_keeps;
+	new_write(c, HAND_OVER, k[c].version, LONG, new_token(c), the_keeps);
 	k[c].pending_for = session + 1;
 	k[c].state = HANDING_OVER
 }
@@ -498,16 +544,28 @@ inline renew(c, the_lease)
 {
 	renewals--;
 	new_write(c, RENEW, k[c].version, the_lease,
-			  others_wait(c) * new_token(c));
+			  others_wait(c) * new_token(c), 0);
 	k[c].state = RENEWING
 }
 
 /*
  * Rule: a hold on the same lease needs no request before the deadline, while no
- * renewal is failing and the block has a token.
+ * renewal is failing and the block has a token.  As long as the item is kept, the lock
+ * does not pass on, with a request or without: it is released.
  */
+#ifdef KEPT_PASSES_ON
+#define kept_here(c)	false
+#else
+#define kept_here(c)	(k[c].kept > 0)
+#endif
+#ifdef KEPT_IS_HANDED_OVER
+#define may_hand_over(c)	true
+#else
+#define may_hand_over(c)	(k[c].kept == 0)
+#endif
+
 #define may_pass(c) \
-	(BLOCK > 1 && k[c].next_token != 0 && k[c].deadline > 0 && \
+	(BLOCK > 1 && !kept_here(c) && k[c].next_token != 0 && k[c].deadline > 0 && \
 	 (k[c].state == PASSING_ON || \
 	  (k[c].state == RENEWING && k[c].holder == 0 && !k[c].maybe)))
 
@@ -530,21 +588,34 @@ inline pass(c, session)
 		granted_token = k[c].next_token
 	:: else -> skip
 	fi;
+	check_kept();
 	use_token(c)
 }
 
 /* A session's turn: an acquire, a hold on the same lease, or a hand-over. */
 #define turn(c, s) \
-	:: d_step { k[c].state == IDLE && todo[s] > 0 -> acquire(c, s); tidy() } \
+	:: d_step { k[c].state == IDLE && todo[s] > 0 -> acquire(c, s, 0); tidy() } \
+	:: d_step { k[c].state == IDLE && todo[s] > 0 && keeps > 0 -> \
+				acquire(c, s, 1); \
+				tidy() } \
 	:: d_step { may_pass(c) && todo[s] > 0 -> pass(c, s); tidy() } \
-	:: d_step { k[c].state == PASSING_ON && todo[s] > 0 -> \
+	:: d_step { k[c].state == PASSING_ON && todo[s] > 0 && keeps > 0 && may_hand_over(c) -> \
+				hand_over(c, s, 1); \
+				tidy() } \
+	:: d_step { k[c].state == PASSING_ON && todo[s] > 0 && may_hand_over(c) -> \
 				if \
 				:: BLOCK > 1 && k[c].next_token == 0 -> \
 					reached("a block of tokens is used up") \
 				:: else -> skip \
 				fi; \
-				hand_over(c, s); \
+				hand_over(c, s, 0); \
 				tidy() }
+
+#ifdef KEPT_NOT_LOOKED_AT
+#define may_try(c)	(k[c].seen != 0 && overwritable(c))
+#else
+#define may_try(c)	ready(c)
+#endif
 
 proctype lock_manager(byte c)
 {
@@ -553,12 +624,16 @@ end:
 	turn(c, 2 * c)
 	turn(c, 2 * c + 1)
 
-	/* A poll that would show nothing new is no step. */
-	:: d_step { k[c].state == POLLING && (!wanted(c) || overwritable(c)) ->
+	/*
+	 * A poll that would show nothing new is no step.  Rule: when the minimum is over,
+	 * a waiter tries again.
+	 */
+	:: d_step { k[c].state == POLLING && (!wanted(c) || may_try(c)) ->
 			k[c].state = IDLE;
 			tidy() }
-	:: d_step { k[c].state == POLLING && wanted(c) && !overwritable(c) &&
-			(item_released || item_version != k[c].seen ||
+	:: d_step { k[c].state == POLLING && wanted(c) && !may_try(c) &&
+			((k[c].seen != 0 && item_released) || item_kept < k[c].seen_kept ||
+			 (!item_released && item_version != k[c].seen) ||
 			 (past_version != 0 && past_version != k[c].seen)) ->
 			k[c].state = READING; send(c);
 			tidy() }
@@ -586,14 +661,14 @@ end:
 
 	/* Released although somebody waits: others must have their turn, too. */
 	:: d_step { k[c].state == PASSING_ON ->
-			new_write(c, RELEASE, k[c].version, 0, 0);
+			new_write(c, RELEASE, k[c].version, 0, 0, 0);
 			drop_block(c);
 			k[c].deadline = 0;
 			k[c].true_deadline = 0;
 			k[c].state = RELEASING;
 			tidy() }
 	:: d_step { k[c].state == TO_RELEASE ->
-			new_write(c, RELEASE, k[c].target, 0, 0);
+			new_write(c, RELEASE, k[c].target, 0, 0, 0);
 			k[c].target = 0;
 			k[c].state = RELEASING;
 			tidy() }
@@ -616,6 +691,16 @@ end:
 			:: k[c].state == HELD -> k[c].state = PASSING_ON
 			:: else -> skip		/* first the renewal must be settled */
 			fi;
+			tidy() }
+	:: d_step { k[c].state == HELD && k[c].holder != 0 && k[c].kept > 0 && endings > 0 &&
+			believes(c) ->
+			printf("%d: session %d lets go, and ends the minimum\n", c, k[c].holder - 1);
+			reached("a session ends the minimum");
+			endings--;
+			promised = 0;
+			k[c].ends_kept = 1;
+			let_go_of_lease(c);
+			k[c].state = PASSING_ON;
 			tidy() }
 	:: d_step { k[c].pending_for != 0 ->
 			printf("%d: session %d cancels\n", c, k[c].pending_for - 1);

@@ -58,6 +58,7 @@ tidy_seen(int c)
 		return;
 	now.k[c].seen = 0;
 	now.k[c].dead_in = 0;
+	now.k[c].seen_kept = 0;
 	now.k[c].top_token = 0;
 	now.k[c].retired = 0;
 }
@@ -83,6 +84,7 @@ tidy_writes(void)
 		now.w[n].expected = 0;
 		now.w[n].token = now.w[n].first = 0;
 		now.w[n].loose = 0;
+		now.w[n].keeps = now.w[n].kept = now.w[n].ends = 0;
 	}
 }
 

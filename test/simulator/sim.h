@@ -19,9 +19,10 @@
  *	 sim_worker.c		hosts a lock manager as the background worker does
  *	 sim_race.c			sessions and worker act between each other's steps
  *	 sim_session.c		sessions and their transactions
+ *	 sim_campaign.c		clusters that want to lead, and their transactions
  *	 sim_foreign.c		clients like Amazon's, and the operator
  *	 sim_fault.c		faults of clusters, workers and backends
- *	 sim_check.c		checks the promises I1 ... I8 of doc/safety.md
+ *	 sim_check.c		checks the promises I1 ... I9 of doc/safety.md
  *	 sim_run.c			the phases of a run
  *	 simulate.c			the program
  *
@@ -36,6 +37,7 @@
 #include <string.h>
 
 #include "aws/epoch_clock.h"
+#include "lock/campaign.h"
 #include "lock/mailbox.h"
 #include "dynamo_double.h"
 
@@ -84,6 +86,7 @@ typedef enum sim_fault
 	FAULT_WORKER_KILLED,
 	FAULT_CRASH,
 	FAULT_CLOCK_SET,
+	FAULT_STOOD_STILL,			/* the machine, while it had no lock: it lost time */
 	FAULT_ABSURD_DATE,
 	FAULT_BACKEND_STOPPED,
 	FAULT_BACKEND_KILLED,
@@ -126,12 +129,21 @@ typedef struct sim_plan
 	unsigned	same_percent;	/* of the leases have the same length, and no data:
 								 * so locks pass on without a request */
 	unsigned	shared_percent; /* of the requests are for shared locks or permits */
+	unsigned	keep_percent;	/* of the requests for exclusive locks ask for a minimum, */
+	int64_t		keep_max_ms;	/* ... of so much at most */
 	bool		one_exclusive;	/* only those of one cluster are not */
 	bool		joins;			/* sessions join holds, and leave theirs to the cluster */
+	unsigned	several_percent;	/* of the steps without a lock begin to take several */
+	bool		campaign;		/* the clusters stand for the last lock */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
 	int64_t		clock_error;	/* of a cluster's wall clock */
 	bool		hours;			/* the wall clock may also be off by an hour */
+	bool		by_clock;		/* clusters may take over by DynamoDB's clock, */
+	int64_t		slack;			/* ... with this slack, */
+	int64_t		date_error;		/* and Dates are wrong by so much, either way */
+	bool		own_front_end;	/* ... for each cluster always by as much */
+	bool		stands_still;	/* machines do, now and then; no Date is absurd */
 } sim_plan;
 
 /* A lock that a session holds, as its backend would know it. */
@@ -174,6 +186,20 @@ typedef struct sim_detached
 	int64_t		until;			/* by the cluster's clock */
 } sim_detached;
 
+/* What a session has announced: tries of these locks, by number. */
+#define SIM_ANNOUNCED	3
+#define SIM_ANNOUNCE	((lockmgr_kind) (LOCKMGR_END_DETACHED + 1))
+
+typedef struct sim_announced
+{
+	bool		used;			/* not all claimed yet, and not withdrawn */
+	bool		refused;		/* the last claim was */
+	int			count;
+	int			locks[SIM_ANNOUNCED];
+	uint64_t	first;			/* number of the first one */
+	lockmgr_request request;
+} sim_announced;
+
 /* A session, or an unused slot. */
 typedef struct sim_session
 {
@@ -186,6 +212,7 @@ typedef struct sim_session
 	sim_hold	holds[SIM_HOLDS];
 	uint64_t	detaching;		/* the hold that it wants to detach */
 	sim_detached detached;		/* outlives the session */
+	sim_announced announced;
 } sim_session;
 
 /* Its slot in shared memory. */
@@ -193,6 +220,7 @@ typedef struct sim_slot
 {
 	mailbox_slot words;
 	lockmgr_request request;
+	sim_announced announced;	/* a part of it */
 	lockmgr_answer answer;
 } sim_slot;
 
@@ -214,12 +242,27 @@ typedef struct sim_saved_hold
 	int64_t		unknown_since;	/* no session knows of it; 0: one does */
 } sim_saved_hold;
 
-typedef struct sim_cluster
+typedef struct sim_cluster sim_cluster;
+
+/* What a cluster does to lead: see sim_campaign.c. */
+typedef struct sim_stand
+{
+	sim		   *s;
+	sim_cluster *c;
+	campaigner	me;
+	campaign_entry entries[CAMPAIGNS_MAX];	/* in shared memory */
+	bool		wants;			/* the lock is in its list */
+	campaign	seen;			/* a leadership that sessions have seen */
+	int64_t		wake;			/* by the cluster's clock */
+} sim_stand;
+
+struct sim_cluster
 {
 	int			number;
 	mailbox		box;
 	mailbox_worker worker;		/* its lm is NULL: the worker is dead */
-	lockmgr_request taken;		/* the request that the worker has copied */
+	lockmgr_request taken;		/* the request that the worker has copied, */
+	sim_announced taken_announced;
 	uint64_t   *owed;			/* [sessions]: the request to be answered, or 0 */
 	int64_t		unfit_until;	/* until then, the gate is closed */
 	unsigned	life;			/* counts the cluster's workers */
@@ -233,6 +276,10 @@ typedef struct sim_cluster
 	epoch_clock clock;			/* its estimate of DynamoDB's clock */
 	bool		absurd_date;	/* the next reply has one */
 	int64_t		paused_until;
+	int64_t		still_since;	/* when the machine last stood still, in true time */
+	int64_t		still_until;
+	int64_t		lost_before;	/* the time that its clock lost before that */
+	bool		by_clock;
 	int64_t		cut_until;		/* until then, no packet passes */
 	int64_t		throttled_until;
 	int64_t		no_credentials_until;
@@ -244,9 +291,10 @@ typedef struct sim_cluster
 	int64_t	   *had;			/* [locks]: when it last held the lock */
 	int64_t	   *shared_wait;	/* [locks]: when a session of it last waited to share it */
 	sim_name	heard;
-	sim_slot   *slots;
-	sim_session *sessions;
-} sim_cluster;
+	sim_slot   *slots;			/* [sessions + 1]: the last one is the campaign's */
+	sim_session *sessions;		/* likewise; that one is nobody's */
+	sim_stand	stand;
+};
 
 /* A client like Amazon's. */
 typedef struct sim_foreigner
@@ -281,7 +329,7 @@ typedef struct sim_nonce
 	uint32_t	lease;
 	int64_t		first_sent;		/* by the cluster's clock; 0: not sent */
 	int64_t		first_sent_true;
-	int64_t		epoch;			/* DynamoDB's clock at that moment */
+	int64_t		epoch;			/* DynamoDB's clock at that moment, at least */
 	int64_t		lease_ms;
 	bool		applied;
 	bool		excused;
@@ -318,6 +366,12 @@ typedef struct sim_lock
 	int64_t		last_token;		/* the same since the item lost its token */
 	int64_t		last_exclusive;
 	int64_t		erased_at;		/* when that was */
+	int64_t		kept_until_ms;	/* the item's keptUntil, or 0 */
+	int64_t		promised;		/* nobody else is granted it before, by DynamoDB's clock */
+	int64_t		promised_token; /* ... since this grant */
+	int64_t		ended_token;	/* a session with this token has ended its minimum */
+	dynamo_op	last_op;		/* the operation that wrote the item's version; DYNAMO_ACQUIRE if
+								 * that was a foreign client's */
 	int64_t		lease_end;		/* of the item's version, in true time */
 	bool		written_late;	/* by a late or second copy */
 	int64_t		free_since;		/* when a holder last had it */
@@ -388,8 +442,13 @@ typedef struct sim_totals
 	uint64_t	grants;
 	uint64_t	shared_grants;	/* ... of these, to share a lock */
 	uint64_t	permit_grants;	/* ... of these, of permits */
+	uint64_t	kept_grants;	/* ... of these, for a minimum */
 	uint64_t	joined;			/* holds that were joined, */
 	uint64_t	detached;		/* ... detached */
+	uint64_t	ahead;			/* ... granted before they were asked for, */
+	uint64_t	claimed;		/* ... and then claimed */
+	uint64_t	led;			/* leaderships */
+	uint64_t	lead;			/* attempts to join one */
 	uint64_t	foreign_grants;
 	uint64_t	losses;
 	uint64_t	workers;
@@ -448,6 +507,7 @@ extern void sim_wrong(sim *s, const char *format,...)
 extern void sim_count(sim *s, sim_fault fault);
 extern int64_t sim_local(const sim *s, const sim_cluster *c);
 extern int64_t sim_true(const sim_cluster *c, int64_t local);
+extern int64_t sim_lost_time(const sim *s, const sim_cluster *c);
 extern int64_t sim_hop(sim *s);
 extern void sim_version(sim *s, char *version);
 extern void sim_schedule(sim *s, sim_event event);
@@ -504,6 +564,7 @@ struct sim_call
 		dynamo_shared_kind kind;
 		int32_t		limit;		/* of a write that adds permits; 0: it does not */
 		bool		removes_gate;
+		int64_t		kept_until_ms;
 		int64_t		first_token;
 		int64_t		last_token;
 		char		version[40];
@@ -552,11 +613,33 @@ extern void sim_between_steps(void);
 extern void sim_step(sim *s, sim_cluster *c, int slot);
 extern void sim_step_at(sim *s, sim_cluster *c, int slot, int64_t at);
 extern void sim_attach(sim *s, sim_cluster *c, int slot);
+extern lockmgr_request sim_make_request(sim *s, const sim_cluster *c, int slot,
+										lockmgr_kind kind, int lock);
+extern void sim_post_request(sim *s, sim_cluster *c, int slot, lockmgr_request request, int lock);
 extern void sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock);
 extern void sim_end_session(sim *s, sim_cluster *c, int slot);
 extern void sim_forget_session(sim *s, const sim_cluster *c, sim_session *session);
 extern bool sim_busy(const sim_session *session);
 extern bool sim_holds(const sim *s, const sim_cluster *c, const sim_hold *hold);
+
+/* sim_several.c */
+extern void sim_announce(sim *s, sim_cluster *c, int slot);
+extern void sim_claim(sim *s, sim_cluster *c, int slot);
+extern void sim_claim_answered(sim *s, sim_session *session, const lockmgr_answer *answer);
+extern void sim_ask_announced(const sim *s, sim_cluster *c, int64_t now, lockmgr_session session);
+extern bool sim_is_announced(const sim_cluster *c, const hold *hold);
+
+/* sim_campaign.c */
+extern int	sim_campaign_lock(const sim *s);
+extern bool sim_stands(const sim *s, const sim_cluster *c);
+extern void sim_stand_new(sim *s, sim_cluster *c);
+extern void sim_run_campaigns(sim *s, sim_cluster *c);
+extern void sim_change_campaign(sim *s, sim_cluster *c);
+extern bool sim_campaign_knows(const sim *s, const sim_cluster *c, const struct hold *h);
+extern bool sim_lead(sim *s, sim_cluster *c, lockmgr_request *request);
+extern void sim_check_lead(sim *s, const sim_cluster *c, const struct hold *h);
+extern void sim_check_guard(sim *s, const sim_cluster *c, const sim_hold *hold);
+extern void sim_check_standing(sim *s, const sim_cluster *c);
 
 /* sim_foreign.c */
 extern void sim_foreign_new(sim *s);
@@ -564,6 +647,7 @@ extern void sim_foreign_step(sim *s, int number);
 extern void sim_foreign_apply(sim *s, int number, unsigned request, int lock);
 extern void sim_hand(sim *s);
 extern void sim_repair(sim *s, int lock);
+extern void sim_item_gone(sim *s, sim_lock *lock);
 
 /* sim_fault.c */
 extern void sim_break(sim *s);
@@ -575,6 +659,10 @@ extern bool sim_believes(const sim *s, const sim_cluster *c, int lock);
 extern int64_t sim_patience(const sim *s);
 extern void sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool held_anew);
 extern void sim_check_grant(sim *s, sim_cluster *c, uint32_t index);
+extern void sim_promise(sim *s, const sim_cluster *c, const sim_session *session,
+						const sim_hold *hold);
+extern void sim_end_promise(sim_lock *lock, int64_t token);
+extern int64_t sim_keep_patience(const sim *s);
 extern void sim_check_alone(sim *s, const sim_cluster *c, int slot, const sim_hold *hold);
 extern void sim_check_detached(sim *s, const sim_cluster *c);
 extern void sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sim_check.c
- *	  The promises I1 ... I8 of doc/safety.md, checked against true time.
+ *	  The promises I1 ... I9 of doc/safety.md, checked against true time.
  *
  * The checks compare what sessions believe with what is true.  Sessions believe
  * the leases that the lock manager saves, as backends do.  What is true follows
@@ -320,6 +320,47 @@ sim_check_detached(sim *s, const sim_cluster *c)
 	}
 }
 
+/*
+ * The session has taken its grant: nobody else is granted the lock for its minimum.  Who has
+ * joined what was granted for an announced request may have ended that before.
+ */
+void
+sim_promise(sim *s, const sim_cluster *c, const sim_session *session, const sim_hold *hold)
+{
+	sim_lock   *lock = &s->lock[hold->lock];
+
+	if (session->request.at_least_ms == 0 || hold->mode != MODE_EXCLUSIVE ||
+		!sim_holds(s, c, hold) || c->saved[hold->lease].excused ||
+		lock->ended_token == hold->token)
+		return;
+	s->totals->kept_grants++;
+	lock->promised = c->saved[hold->lease].reserved_at + session->request.at_least_ms * MS;
+	lock->promised_token = hold->token;
+}
+
+/* A session with this token, which may be lost, does not want the rest of the minimum. */
+void
+sim_end_promise(sim_lock *lock, int64_t token)
+{
+	lock->ended_token = token;
+	if (lock->promised_token == token)
+		lock->promised = 0;
+}
+
+/*
+ * I9: nobody was promised the lock for longer.  The Dates that this cluster has read
+ * may be as wrong as those that the promise rests on.
+ */
+static void
+check_promise(sim *s, const sim_cluster *c, const sim_lock *lock)
+{
+	int64_t		date = SIM_EPOCH + s->now + s->plan.date_error;
+
+	if (date < lock->promised)
+		sim_wrong(s, "I9: cluster %d grants %s %" PRId64 " us too early", c->number, lock->name,
+				  lock->promised - date);
+}
+
 /* The lock manager has saved a new hold. */
 void
 sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
@@ -328,8 +369,10 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 	const sim_saved *saved = &c->saved[h->lease_index];
 	sim_lock   *lock = &s->lock[saved->lock];
 
+	sim_check_lead(s, c, h);
 	s->totals->grants += !is_added(h);
 	s->totals->joined += h->joined && h->ends_at == 0;
+	s->totals->ahead += sim_is_announced(c, h);
 	s->totals->detached += h->ends_at != 0;
 	sim_check_detached(s, c);
 	s->totals->shared_grants += h->mode == MODE_SHARED;
@@ -370,6 +413,7 @@ sim_check_grant(sim *s, sim_cluster *c, uint32_t index)
 				  c->number, lock->name);
 	if (!saved->excused && !is_added(h))
 	{
+		check_promise(s, c, lock);
 		check_token(s, lock, saved->reserved_at, h->token, h->mode == MODE_EXCLUSIVE);
 		if (h->mode == MODE_EXCLUSIVE)
 			check_reserved(s, lock, &saved->l, h->token);
@@ -489,6 +533,8 @@ sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
 
 	if (write->shared != NULL && write->shared->kind >= DYNAMO_SHARED_GATE)
 		return;					/* it is lost with the worker, and dies */
+	if (write->op == DYNAMO_DELETE)
+		return;					/* it is lost with the worker */
 	if (nonce == NULL || saved == NULL ||
 		strcmp(saved->l.pending.version, write->version) != 0)
 	{
@@ -645,15 +691,18 @@ sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 	const struct hold *h = &c->saved_holds[index].h;
 	const sim_saved *saved = &c->saved[h->lease_index];
 	const sim_lock *lock = &s->lock[saved->lock];
+	bool		seen = h->loss != LOSS_UNREACHABLE && h->loss != LOSS_STOOD_STILL;
 
 	if (saved->l.state != LEASE_LOST || h->loss == LOSS_NONE)
 		sim_wrong(s, "I8: lost, but not saved as lost");
-	if (h->loss != LOSS_UNREACHABLE && lock->exists && !lock->released &&
+	if (h->loss == LOSS_RESIGNED)
+		return;
+	if (seen && lock->exists && !lock->released &&
 		!lock->edited && !came_back(s, lock) &&
 		(strcmp(lock->version, saved->l.version) == 0 ||
 		 strcmp(lock->version, saved->l.pending.version) == 0))
 		sim_wrong(s, "I8: %s is reported as taken, but is not", lock->name);
-	if (h->loss != LOSS_UNREACHABLE && h->mode != MODE_EXCLUSIVE)
+	if (seen && h->mode != MODE_EXCLUSIVE)
 	{
 		dynamo_reply reply;
 		const dynamo_entry *entry;
@@ -703,7 +752,18 @@ int64_t
 sim_patience(const sim *s)
 {
 	return 2 * s->plan.lease_max_ms * MS * 108 / 100 + s->plan.poll_interval_us +
-		SECOND + 3 * SECOND;
+		SECOND + 3 * SECOND + sim_keep_patience(s);
+}
+
+/*
+ * If sessions ask for a minimum: how much longer a lock may be kept, by clocks that are
+ * uncertain, and a look at a lock that is kept.
+ */
+int64_t
+sim_keep_patience(const sim *s)
+{
+	return s->plan.keep_percent == 0 ? 0 :
+		s->plan.keep_max_ms * MS * 112 / 100 + 14 * SECOND;
 }
 
 /* I6: a living worker knows every request. */
@@ -777,11 +837,13 @@ check_waiter(sim *s, const sim_cluster *c, int slot)
  * of the slot detached it, and been told?  Then it ends by its token or its time.
  */
 static bool
-is_known(const sim_cluster *c, uint32_t index)
+is_known(const sim *s, const sim_cluster *c, uint32_t index)
 {
 	const hold *h = &c->saved_holds[index].h;
 	const sim_session *session = &c->sessions[h->session.slot];
 
+	if (h->campaign)
+		return sim_campaign_knows(s, c, h);
 	if (h->ends_at != 0 && session->detached.index == index && session->detached.seq == h->seq)
 		return true;
 	for (int i = 0; i < SIM_HOLDS; i++)
@@ -790,7 +852,7 @@ is_known(const sim_cluster *c, uint32_t index)
 			session->holds[i].seq == h->seq)
 			return true;
 	}
-	return session->waiting && session->request.seq == h->seq;
+	return (session->waiting && session->request.seq == h->seq) || sim_is_announced(c, h);
 }
 
 /* I5: no lock is kept for a session that does not know of it. */
@@ -802,7 +864,7 @@ check_known(sim *s, const sim_cluster *c, uint32_t index)
 
 	if (since < c->paused_until)
 		since = c->paused_until;
-	if (saved->h.session.generation == 0 || saved->h.loss != LOSS_NONE || is_known(c, index))
+	if (saved->h.session.generation == 0 || saved->h.loss != LOSS_NONE || is_known(s, c, index))
 		saved->unknown_since = 0;
 	else if (saved->unknown_since == 0)
 		saved->unknown_since = s->now;
@@ -846,6 +908,11 @@ sim_audit(sim *s)
 	}
 	for (int i = 0; i < s->plan.clusters; i++)
 	{
+		if (sim_stands(s, &s->cluster[i]))	/* it waits for the exclusive lock */
+			s->lock[sim_campaign_lock(s)].sharable_since = s->now;
+	}
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
 		const sim_cluster *c = &s->cluster[i];
 
 		for (int j = 0; j < s->plan.sessions && c->worker.lm != NULL; j++)
@@ -853,6 +920,7 @@ sim_audit(sim *s)
 		for (uint32_t j = 0; j < s->plan.max_leases && c->worker.lm != NULL; j++)
 			check_known(s, c, j);
 		sim_check_detached(s, c);
+		sim_check_standing(s, c);
 	}
 	if (sim_chance(s, 10))
 		sim_check_table(s);

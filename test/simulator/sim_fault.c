@@ -35,7 +35,10 @@ crash(sim *s, sim_cluster *c)
 	memset(c->saved_holds, 0, s->plan.max_leases * sizeof(sim_saved_hold));
 	for (int i = 0; i < s->plan.locks; i++)
 		c->lease_of[i] = -1;
-	memset(c->slots, 0, (size_t) s->plan.sessions * sizeof(sim_slot));
+	memset(c->slots, 0, ((size_t) s->plan.sessions + 1) * sizeof(sim_slot));
+	memset(c->stand.entries, 0, sizeof(c->stand.entries));
+	c->stand.seen.state = CAMPAIGN_NONE;
+	c->stand.wake = INT64_MAX;
 	for (int i = 0; i < s->plan.sessions; i++)
 	{
 		sim_forget_session(s, c, &c->sessions[i]);
@@ -52,6 +55,35 @@ sim_set_clock(sim *s, sim_cluster *c, int64_t error)
 	c->wall_error = error;
 	if (s->plan.hours)
 		c->wall_error += sim_between(s, -1, 1) * 60 * MINUTE;
+}
+
+/*
+ * The machine stands still, as if a hypervisor had stopped it: its clock loses that time.
+ * Only while it has no lease, and acquires none: what is held then is beyond what ddblock
+ * promises.  The wall clock is set right afterwards, or not.
+ */
+static void
+stand_still(sim *s, sim_cluster *c)
+{
+	int64_t		duration = sim_between(s, 1, 60) * SECOND;
+
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+	{
+		if (c->saved[i].l.state != LEASE_FREE)
+			return;
+	}
+	if (s->now < c->still_until || s->now + duration > s->plan.storm)
+		return;
+	sim_count(s, FAULT_STOOD_STILL);
+	sim_say(s, "%d: stands still for %" PRId64 " s", c->number, duration / SECOND);
+	c->lost_before = sim_lost_time(s, c);
+	c->still_since = s->now;
+	c->still_until = s->now + duration;
+	sim_pause(c, c->still_until);
+	if (c->troubled_at < c->still_until)
+		c->troubled_at = c->still_until;
+	if (sim_chance(s, 50))
+		c->wall_error -= duration;
 }
 
 /* A session that holds a lock, or -1. */
@@ -141,7 +173,7 @@ break_cluster(sim *s, sim_cluster *c)
 			crash(s, c);
 			break;
 		case FAULT_ABSURD_DATE:
-			c->absurd_date = true;
+			c->absurd_date = !s->plan.stands_still;
 			break;
 		default:
 			sim_set_clock(s, c, sim_between(s, -s->plan.clock_error, s->plan.clock_error));
@@ -160,6 +192,11 @@ sim_break(sim *s)
 		.at = s->now + sim_between(s, s->plan.fault_every / 8, s->plan.fault_every),
 		.kind = SIM_BREAK,
 	});
+	for (int i = 0; i < s->plan.clusters && s->plan.stands_still; i++)
+	{
+		if (sim_chance(s, 40))
+			stand_still(s, &s->cluster[i]);
+	}
 	if (s->plan.fault_percent > 0 && c->worker.lm != NULL)
 		break_cluster(s, c);
 }

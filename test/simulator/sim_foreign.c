@@ -100,23 +100,27 @@ foreign_item(sim *s, sim_lock *lock, const char *version, bool update)
 {
 	lock->exists = true;
 	lock->released = lock->edited = lock->broken = lock->shared = false;
+	lock->promised = 0;			/* such a client does not know it */
 	if (!update)
 	{
 		lock->has_token = false;
+		lock->kept_until_ms = 0;
 		lock->last_token = lock->last_exclusive = 0;
 		lock->erased_at = s->now;
 		lock->gate_of = SIM_NOBODY;
 	}
 	lock->owner = SIM_NOBODY;
+	lock->last_op = DYNAMO_ACQUIRE;
 	snprintf(lock->version, sizeof(lock->version), "%s", version);
 	sim_touch(s, (int) (lock - s->lock), MODE_EXCLUSIVE);
 }
 
-static void
-item_gone(sim *s, sim_lock *lock)
+void
+sim_item_gone(sim *s, sim_lock *lock)
 {
 	lock->exists = lock->released = lock->has_token = lock->edited = lock->broken = false;
 	lock->shared = false;
+	lock->kept_until_ms = lock->promised = 0;
 	lock->last_token = lock->last_exclusive = 0;
 	lock->erased_at = s->now;
 	lock->owner = lock->gate_of = SIM_NOBODY;
@@ -336,7 +340,7 @@ release(sim *s, sim_foreigner *f, sim_lock *lock)
 				 "\"ExpressionAttributeValues\":{\":v\":{\"S\":\"%s\"}}}",
 				 json_name(lock, name), f->version);
 		if (demand(s, TARGET("DeleteItem"), body))
-			item_gone(s, lock);
+			sim_item_gone(s, lock);
 	}
 	else
 	{
@@ -441,7 +445,7 @@ operator_deletes(sim *s, int number)
 	snprintf(body, sizeof(body), "{" ID "}", json_name(lock, name));
 	demand(s, TARGET("DeleteItem"), body);
 	sim_say(s, "operator: deletes %s", lock->name);
-	item_gone(s, lock);
+	sim_item_gone(s, lock);
 }
 
 /* SET or REMOVE of one attribute of an item that exists. */
@@ -549,13 +553,14 @@ sim_hand(sim *s)
 	});
 	if (!lock->exists || lock->broken)
 		return;
-	if (lock->released && s->plan.purge)
+	if (lock->released && s->plan.purge &&
+		SIM_EPOCH / MS + s->now / MS > lock->kept_until_ms)
 	{
 		sim_count(s, FAULT_ITEM_PURGED);
 		sim_say(s, "%s is purged", lock->name);
 		snprintf(body, sizeof(body), "{" ID "}", json_name(lock, name));
 		demand(s, TARGET("DeleteItem"), body);
-		item_gone(s, lock);
+		sim_item_gone(s, lock);
 	}
 	else if (!lock->released && s->plan.operator && sim_chance(s, 20))
 		operate(s, number);

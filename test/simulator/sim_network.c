@@ -194,6 +194,7 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 		call->writes[i].lease_ms = write->lease_ms;
 		call->writes[i].first_token = write->first_token;
 		call->writes[i].last_token = write->last_token;
+		call->writes[i].kept_until_ms = write->kept_until_ms;
 		call->writes[i].maybe_stale = write->maybe_stale;
 		note_shared(call, i, write->shared);
 		snprintf(call->writes[i].version, sizeof(call->writes[i].version), "%s",
@@ -293,6 +294,17 @@ answer_poll(sim *s, sim_lock *lock, char **bytes, size_t *len)
 	return false;
 }
 
+/* Front ends differ: the reply comes from any of them, or from the cluster's own. */
+static int64_t
+date_error(sim *s, int cluster)
+{
+	int64_t		most = s->plan.date_error;
+
+	if (!s->plan.own_front_end)
+		return sim_between(s, -most, most);
+	return cluster % 2 == 0 ? -most : most;
+}
+
 /* A copy of the call reaches DynamoDB. */
 void
 sim_apply(sim *s, sim_call *call)
@@ -326,7 +338,7 @@ sim_apply(sim *s, sim_call *call)
 	if (call->status == 0)
 	{
 		call->status = status;
-		call->date_s = (SIM_EPOCH + s->now) / SECOND;
+		call->date_s = (SIM_EPOCH + s->now + date_error(s, call->cluster)) / SECOND;
 		call->bytes = bytes;
 		call->len = len;
 		call->reply = reply;
@@ -403,16 +415,17 @@ read_error(sim *s, const sim_call *call, sim_fault fault, dynamo_reply *reply)
 							DYNAMO_UNREACHABLE : DYNAMO_UNKNOWN, error->body);
 }
 
-/* The worker takes note of a reply's Date. */
+/* The worker takes note of a reply's Date, and of its wall clock. */
 static void
-read_date(sim *s, sim_cluster *c, const sim_call *call)
+read_date(sim *s, sim_cluster *c, const sim_call *call, dynamo_reply *reply)
 {
-	int64_t		date_s = call->date_s;
-
+	reply->date_s = call->date_s;
+	reply->wall_us = SIM_EPOCH + s->now + c->wall_error;
 	if (c->absurd_date)
-		date_s = sim_absurd_date(s, date_s);
+		reply->date_s = sim_absurd_date(s, reply->date_s);
 	c->absurd_date = false;
-	epoch_clock_reply(&c->clock, date_s, call->posted, sim_local(s, c));
+	if (reply->status != DYNAMO_UNKNOWN && reply->status != DYNAMO_MALFORMED)
+		epoch_clock_reply(&c->clock, reply->date_s, call->posted, sim_local(s, c));
 }
 
 /* The call's end reaches the worker that waits for it. */
@@ -439,9 +452,8 @@ sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant)
 
 	sim_say(s, "%d: reply to #%" PRIu64 ": status %d %s%s", c->number, call->id,
 			(int) reply->status, reply->type, reply->message);
-	if (kind == SIM_REPLY && reply->status != DYNAMO_UNKNOWN &&
-		reply->status != DYNAMO_MALFORMED)
-		read_date(s, c, call);
+	if (kind == SIM_REPLY)
+		read_date(s, c, call, reply);
 	sim_tell_time(s, c);
 	lockmgr_reply(c->worker.lm, sim_local(s, c), call->id, reply);
 	if (reply == &read)

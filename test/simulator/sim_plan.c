@@ -109,11 +109,23 @@ sim_draw_plan(sim *s)
 	plan->one_exclusive = plan->kind == KIND_HOT && plan->shared_percent > 0 && sim_chance(s, 50);
 	if (plan->kind == KIND_HOT && plan->shared_percent > 0)
 		plan->locks = 2;		/* a shared lock and a semaphore */
+	plan->keep_percent = plan->kind == KIND_HOT || sim_chance(s, 60) ? 0 :
+		(unsigned) sim_between(s, 5, 50);
+	plan->keep_max_ms = plan->lease_max_ms;
 	plan->late_percent = sim_chance(s, 30) ? 0 : (unsigned) sim_between(s, 1, 50);
 	plan->foreigners = sim_chance(s, 60) ? 0 : (int) sim_between(s, 1, SIM_FOREIGNERS);
 	plan->operator = plan->kind != KIND_HOT && sim_chance(s, 20);
 	plan->purge = plan->kind != KIND_HOT && sim_chance(s, 30);
 	plan->clock_error = sim_chance(s, 70) ? 50 * MS : 5 * SECOND;
 	plan->hours = sim_chance(s, 20);
+	plan->by_clock = sim_chance(s, 60);
+	plan->slack = sim_between(s, 1, 5) * SECOND;
+	plan->date_error = plan->by_clock && sim_chance(s, 50) ? plan->slack / 2 : 0;
+	plan->own_front_end = plan->date_error > 0 && sim_chance(s, 50);
+	plan->stands_still = plan->by_clock && plan->fault_percent > 0 && sim_chance(s, 50);
 	plan->joins = plan->kind != KIND_HOT && sim_chance(s, 60);
+	plan->several_percent = plan->kind == KIND_HOT || sim_chance(s, 50) ? 0 :
+		(unsigned) sim_between(s, 10, 80);
+	plan->campaign = plan->kind != KIND_HOT && sim_chance(s, 30);
+	plan->locks += plan->campaign;
 }

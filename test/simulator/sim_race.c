@@ -64,7 +64,7 @@ sim_between_steps(void)
 {
 	sim		   *s = current.s;
 
-	if (s == NULL || in_between || s->plan.kind != KIND_STORM || s->phase != PHASE_STORM ||
+	if (s == NULL || in_between || current.slot == s->plan.sessions || s->plan.kind != KIND_STORM || s->phase != PHASE_STORM ||
 		!sim_chance(s, 2))
 		return;
 	in_between = true;

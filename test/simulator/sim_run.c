@@ -20,11 +20,12 @@ handle(sim *s, const sim_event *event)
 {
 	sim_cluster *c = &s->cluster[event->cluster % SIM_CLUSTERS];
 
-	if (for_worker(event) && s->now < c->paused_until)
+	if ((for_worker(event) && s->now < c->paused_until) ||
+		((event->kind == SIM_STEP || event->kind == SIM_START) && s->now < c->still_until))
 	{
 		sim_event	later = *event;
 
-		later.at = c->paused_until;
+		later.at = for_worker(event) ? c->paused_until : c->still_until;
 		sim_schedule(s, later);
 		return;
 	}
@@ -77,8 +78,13 @@ handle(sim *s, const sim_event *event)
 static int64_t
 wake_of(const sim *s, const sim_cluster *c)
 {
-	int64_t		wake = c->worker.lm != NULL ? lockmgr_next_wake(c->worker.lm) : INT64_MAX;
+	int64_t		wake;
 
+	if (c->worker.lm == NULL)
+		return INT64_MAX;
+	wake = lockmgr_next_wake(c->worker.lm);
+	if (c->stand.wake < wake)
+		wake = c->stand.wake;
 	if (wake == INT64_MAX)
 		return wake;
 	wake = sim_true(c, wake) + 100;
@@ -144,12 +150,15 @@ run_until(sim *s, int64_t end)
 		{
 			sim_tell_time(s, sleeper);
 			lockmgr_tick(sleeper->worker.lm, sim_local(s, sleeper));
+			sim_run_campaigns(s, sleeper);
 		}
 		else
 		{
 			sim_event	event = sim_take_event(s);
 
 			handle(s, &event);
+			if (for_worker(&event) || event.kind == SIM_START)
+				sim_run_campaigns(s, &s->cluster[event.cluster % SIM_CLUSTERS]);
 			sim_drop_call(event.call);
 		}
 		bury_dead(s);
@@ -215,7 +224,7 @@ static void
 new_cluster(sim *s, int number)
 {
 	sim_cluster *c = &s->cluster[number];
-	size_t		sessions = (size_t) s->plan.sessions;
+	size_t		sessions = (size_t) s->plan.sessions + 1;	/* and the campaign's slot */
 
 	c->number = number;
 	c->saved = calloc(s->plan.max_leases, sizeof(sim_saved));
@@ -231,11 +240,13 @@ new_cluster(sim *s, int number)
 		c->shared_wait == NULL || c->sessions == NULL || c->slots == NULL || c->worker.notes == NULL || c->owed == NULL)
 		abort();
 	sim_mailbox_new(s, c);
+	sim_stand_new(s, c);
 	for (int i = 0; i < s->plan.locks; i++)
 		c->lease_of[i] = -1;
 	c->ppm = sim_between(s, -50000, 50000);
 	c->offset = sim_between(s, 1, 1000 * SECOND);
 	c->refuses_batches = sim_chance(s, 20);
+	c->by_clock = s->plan.by_clock && sim_chance(s, 80);
 	sim_new_incarnation(c);
 	sim_set_clock(s, c, sim_between(s, -s->plan.clock_error, s->plan.clock_error));
 	sim_start_worker(s, c);
@@ -302,6 +313,21 @@ probe(sim *s)
 	}
 }
 
+static bool
+calls_under_way(const sim *s)
+{
+	bool		any = false;
+
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		lockmgr_counts counts;
+
+		lockmgr_count(s->cluster[i].worker.lm, &counts);
+		any |= counts.calls > 0;
+	}
+	return any;
+}
+
 void
 sim_run(sim *s)
 {
@@ -315,12 +341,14 @@ sim_run(sim *s)
 	new_phase(s, PHASE_CALM);
 	run_until(s, s->now + 3 * lease + 3 * SECOND);
 	new_phase(s, PHASE_DRAIN);
-	run_until_idle(s, 4 * lease + 30 * SECOND +
+	run_until_idle(s, 4 * lease + 30 * SECOND + sim_keep_patience(s) +
 				   s->plan.sessions * SIM_CLUSTERS * SECOND, "no faults");
 	new_phase(s, PHASE_PROBE);
 	probe(s);
 	new_phase(s, PHASE_END);
 	run_until(s, s->now + 2 * lease);
+	if (calls_under_way(s))
+		run_until(s, s->now + SECOND);	/* an item is deleted when its minimum is over */
 	if (s->wrong[0] == '\0')
 		sim_check_nothing_left(s);
 	s->totals->seeds[s->plan.kind]++;

@@ -49,14 +49,16 @@ sim_attach(sim *s, sim_cluster *c, int slot)
 }
 
 /* In hot runs, each lock is shared in one way, and each request is for one permit. */
-static lockmgr_request
-make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int lock)
+lockmgr_request
+sim_make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int lock)
 {
 	bool		hot = s->plan.kind == KIND_HOT;
 	bool		same = sim_chance(s, s->plan.same_percent);
 	bool		shares = s->phase < PHASE_PROBE && (sim_chance(s, s->plan.shared_percent) ||
 													(s->plan.one_exclusive && c->number > 0));
 	int32_t		limit = s->lock[lock].limit + (!hot && sim_chance(s, 10) ? 1 : 0);
+	const char *attributes = same || shares || sim_chance(s, 70) ? NULL :
+		sim_chance(s, 50) ? "{\"team\":{\"S\":\"x\"}}" : "{\"team\":{\"N\":\"1\"},\"a\":{\"S\":\"\"}}";
 	int64_t		lease_ms = same ? s->plan.lease_min_ms :
 		sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
 
@@ -71,21 +73,30 @@ make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int lock
 		.limit = limit,
 		.lease_ms = lease_ms,
 		.margin_us = lease_ms * sim_between(s, 100, 500),
+		.at_least_ms = s->phase < PHASE_DRAIN && sim_chance(s, s->plan.keep_percent) ?
+			sim_between(s, 1, s->plan.keep_max_ms) : 0,
 		.taker = 1 + (uint32_t) slot % 2,
 		.holder = &somebody,
 		.data = !same && !shares && sim_chance(s, 30) ? (const uint8_t *) "data" : NULL,
 		.data_len = 4,
+		.attributes = attributes,
+		.deletes = s->plan.purge && !shares && sim_chance(s, 20),
+		/* Who holds nothing keeps no holder waiting. */
+		.patient = kind == LOCKMGR_TRY && !c->sessions[slot].holds[0].used &&
+			!c->sessions[slot].holds[1].used && s->now % 2 == 0,
+		.attributes_len = attributes != NULL ? strlen(attributes) : 0,
 	};
 }
 
-static void
-post(sim *s, sim_cluster *c, int slot, lockmgr_request request, int lock)
+void
+sim_post_request(sim *s, sim_cluster *c, int slot, lockmgr_request request, int lock)
 {
 	sim_session *session = &c->sessions[slot];
 	sim_race	before = sim_begin_race(s, c, slot, SIDE_SESSION);
 
 	request.seq = mailbox_begin_post(&c->box, session->me);
 	c->slots[slot].request = session->request = request;
+	c->slots[slot].announced = session->announced;
 	mailbox_end_post(&c->box, session->me);
 	session->lock = lock;
 	session->waiting = true;
@@ -100,13 +111,14 @@ post(sim *s, sim_cluster *c, int slot, lockmgr_request request, int lock)
 void
 sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock)
 {
-	post(s, c, slot, make_request(s, c, slot, kind, lock), lock);
+	sim_post_request(s, c, slot, sim_make_request(s, c, slot, kind, lock), lock);
 }
 
 bool
 sim_busy(const sim_session *session)
 {
-	return session->waiting || session->holds[0].used || session->holds[1].used;
+	return session->waiting || session->announced.used || session->holds[0].used ||
+		session->holds[1].used;
 }
 
 /* The session no longer holds the lock; its transaction is rolled back. */
@@ -127,6 +139,7 @@ sim_forget_session(sim *s, const sim_cluster *c, sim_session *session)
 	if (session->waiting)
 		sim_wait(s, c, session);
 	session->waiting = false;
+	session->announced.used = false;
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
 		if (session->holds[i].used)
@@ -165,6 +178,8 @@ add_hold(sim *s, const sim_cluster *c, sim_session *session,
 	session->holds[free].lower = !sim_passes_fence(s->lock[session->lock].ever,
 												   &session->holds[free]);
 	sim_check_alone(s, c, (int) session->me.slot, &session->holds[free]);
+	if (!h->joined)
+		sim_promise(s, c, session, &session->holds[free]);
 }
 
 /* Has a session asked to end a hold with this token, and waits for that? */
@@ -221,6 +236,7 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 		case LOCKMGR_TRY:
 			if (answer->result == LOCKMGR_GRANTED)
 				add_hold(s, c, session, answer);
+			sim_claim_answered(s, session, answer);
 			break;
 		case LOCKMGR_RELEASE:
 			for (int i = 0; i < SIM_HOLDS; i++)
@@ -247,6 +263,7 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 			break;
 		case LOCKMGR_LOOK_UP:
 		case LOCKMGR_END_DETACHED:
+		default:
 			break;
 	}
 }
@@ -303,7 +320,7 @@ static void
 detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 {
 	sim_session *session = &c->sessions[slot];
-	lockmgr_request request = make_request(s, c, slot, LOCKMGR_DETACH, hold->lock);
+	lockmgr_request request = sim_make_request(s, c, slot, LOCKMGR_DETACH, hold->lock);
 	int			lock = hold->lock;
 
 	request.hold_index = hold->index;
@@ -312,7 +329,7 @@ detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	request.at_most_us = sim_between(s, 10 * MS, s->plan.lease_max_ms * MS);
 	session->detaching = hold->seq;
 	clear_hold(s, hold);
-	post(s, c, slot, request, lock);
+	sim_post_request(s, c, slot, request, lock);
 }
 
 /* A hold that the directory shows, or one that somebody has heard of earlier. */
@@ -342,7 +359,7 @@ hear_of(sim *s, sim_cluster *c)
 static void
 post_named(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, const sim_name *name)
 {
-	lockmgr_request request = make_request(s, c, slot, kind, name->lock);
+	lockmgr_request request = sim_make_request(s, c, slot, kind, name->lock);
 
 	request.mode = MODE_EXCLUSIVE;
 	request.permits = 1;
@@ -351,7 +368,7 @@ post_named(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, const sim_name *
 	request.lease_generation = name->generation;
 	request.token = name->token;
 	request.taker = sim_chance(s, 95) ? name->taker : name->taker + 1;
-	post(s, c, slot, request, name->lock);
+	sim_post_request(s, c, slot, request, name->lock);
 }
 
 /* Who has joined a hold and detached it has the same token: nobody relies on it any more. */
@@ -389,18 +406,41 @@ use_named(sim *s, sim_cluster *c, int slot)
 	return true;
 }
 
+/* Asks whether the cluster leads; if so, the transaction joins that. */
+static bool
+join_leader(sim *s, sim_cluster *c, int slot)
+{
+	int			lock = sim_campaign_lock(s);
+	lockmgr_request request;
+
+	if (sim_chance(s, 2))
+		sim_change_campaign(s, c);
+	if (s->phase >= PHASE_DRAIN || !sim_chance(s, 40))
+		return false;
+	request = sim_make_request(s, c, slot, LOCKMGR_JOIN, lock);
+	if (!sim_lead(s, c, &request))
+		return false;
+	sim_post_request(s, c, slot, request, lock);
+	return true;
+}
+
 static void
 ask_about(sim *s, sim_cluster *c, int slot, sim_hold *hold, lockmgr_kind kind)
 {
-	lockmgr_request request = make_request(s, c, slot, kind, hold->lock);
+	lockmgr_request request = sim_make_request(s, c, slot, kind, hold->lock);
 
 	request.hold_index = hold->index;
 	request.lease_index = hold->lease;
 	request.lease_generation = hold->generation;
+	request.ends_kept = kind == LOCKMGR_RELEASE && sim_chance(s, 20);
+	if (request.ends_kept)
+		sim_end_promise(&s->lock[hold->lock], hold->token);
 	hold->given_up = kind == LOCKMGR_RELEASE;
 	if (kind == LOCKMGR_RENEW && (hold->mode != MODE_EXCLUSIVE || sim_chance(s, 50)))
 		request.lease_ms = request.margin_us = 0;
-	post(s, c, slot, request, hold->lock);
+	if (hold->mode != MODE_EXCLUSIVE)
+		request.data = NULL;
+	sim_post_request(s, c, slot, request, hold->lock);
 }
 
 /* Does the session believe that it has the lock? */
@@ -446,6 +486,7 @@ step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 		case 1:
 			if (sim_holds(s, c, hold))
 			{
+				sim_check_guard(s, c, hold);
 				hold->transaction = 2;
 				return;
 			}
@@ -532,10 +573,14 @@ work(sim *s, sim_cluster *c, int slot)
 					 ((session->holds[0].used ? session->holds[0] : session->holds[1]).lock +
 					  1) % s->plan.locks);
 	}
+	else if (s->plan.campaign && join_leader(s, c, slot))
+		;
 	else if (s->plan.joins && use_named(s, c, slot))
 		;
 	else if (s->phase >= PHASE_DRAIN)
 		;						/* no new work */
+	else if (sim_chance(s, s->plan.several_percent))
+		sim_announce(s, c, slot);
 	else if (dice < 65)
 		sim_post(s, c, slot, LOCKMGR_ACQUIRE, lock);
 	else if (dice < 85)
@@ -583,6 +628,8 @@ sim_step(sim *s, sim_cluster *c, int slot)
 		take_answer(s, c, session);
 	else if (!session->waiting && s->hasty && !session->holds[0].used && sim_chance(s, 30))
 		sim_end_session(s, c, slot);
+	else if (!session->waiting && session->announced.used)
+		sim_claim(s, c, slot);
 	else if (!session->waiting)
 		work(s, c, slot);
 	else if (restless)

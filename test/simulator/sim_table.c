@@ -108,6 +108,7 @@ shared_written(sim *s, sim_lock *lock, const sim_call *call, int which)
 		lock->released = false;
 		lock->owner = lock->gate_of = SIM_NOBODY;
 		lock->shared_since = s->now;
+		lock->kept_until_ms = 0;
 	}
 	if (call->writes[which].removes_gate)
 		lock->gate_of = SIM_NOBODY;
@@ -148,6 +149,14 @@ sim_written(sim *s, const sim_call *call, int which)
 	bool		shared = call->writes[which].shared;
 	sim_nonce  *nonce = sim_find_nonce(&s->nonces, call->writes[which].version);
 
+	if (op == DYNAMO_DELETE)
+	{
+		if (!lock->released)
+			sim_wrong(s, "I1: the item of %s is deleted while it is held", lock->name);
+		sim_count(s, FAULT_ITEM_PURGED);
+		sim_item_gone(s, lock);
+		return;
+	}
 	if (op != DYNAMO_ACQUIRE && !lock->exists)
 		sim_wrong(s, "I7: %s made a ghost of %s", dynamo_op_name(op), lock->name);
 	sim_check_overwrite(s, call->writes[which].lock, call, which);
@@ -156,6 +165,7 @@ sim_written(sim *s, const sim_call *call, int which)
 		check_token(s, lock, call->writes[which].first_token);
 	lock->edited = false;
 	snprintf(lock->version, sizeof(lock->version), "%s", call->writes[which].version);
+	lock->last_op = op;
 	lock->written_late = is_late(s, call);
 	if (lock->written_late)
 		lock->late_at = s->now;
@@ -178,6 +188,7 @@ sim_written(sim *s, const sim_call *call, int which)
 		lock->has_token = true;
 		lock->first_token = call->writes[which].first_token;
 		lock->token = call->writes[which].last_token;
+		lock->kept_until_ms = call->writes[which].kept_until_ms;
 	}
 	if (op == DYNAMO_ACQUIRE)
 	{
@@ -189,6 +200,8 @@ sim_written(sim *s, const sim_call *call, int which)
 	}
 	if (op == DYNAMO_RELEASE)
 		lock->released = true;
+	if (op == DYNAMO_RELEASE && call->writes[which].kept_until_ms == 0)
+		lock->kept_until_ms = 0;
 }
 
 /*
@@ -198,11 +211,9 @@ sim_written(sim *s, const sim_call *call, int which)
 static void
 check_ours(sim *s, const sim_lock *lock, const dynamo_item *item)
 {
-	const sim_nonce *nonce = sim_find_nonce(&s->nonces, lock->version);
-
 	if (item->by_ddblock != (!lock->released && lock->owner != SIM_NOBODY))
 		sim_wrong(s, "I7: %s %s a holder", lock->name, item->by_ddblock ? "shows" : "lacks");
-	if (item->released_at != 0 && (nonce == NULL || nonce->op != DYNAMO_RELEASE))
+	if (item->released_at != 0 && lock->last_op != DYNAMO_RELEASE)
 		sim_wrong(s, "I7: %s shows the time of another release", lock->name);
 }
 
@@ -219,7 +230,8 @@ sim_check_item(sim *s, const sim_lock *lock, const dynamo_item *item)
 			 (item->released != lock->released ||
 			  strcmp(item->version, lock->version) != 0 ||
 			  item->has_token != lock->has_token ||
-			  (lock->has_token && item->token != lock->token)))
+			  (lock->has_token && item->token != lock->token) ||
+			  item->kept_until_ms != lock->kept_until_ms))
 		sim_wrong(s, "I7: %s is not what was written", lock->name);
 	else if (lock->exists && !lock->edited)
 		check_ours(s, lock, item);

@@ -77,7 +77,7 @@ note_pending(sim *s, const sim_cluster *c, uint32_t index)
 	{
 		nonce->first_sent = sim_local(s, c);
 		nonce->first_sent_true = s->now;
-		nonce->epoch = SIM_EPOCH + s->now;
+		nonce->epoch = SIM_EPOCH + s->now - s->plan.date_error - sim_lost_time(s, c);
 	}
 }
 
@@ -213,7 +213,7 @@ host_waits(void *arg, lockmgr_session session, uint64_t seq, uint32_t watch)
 
 	(void) session;
 	(void) seq;
-	if (watch >= (uint32_t) a->s->plan.sessions)
+	if (watch > (uint32_t) a->s->plan.sessions)
 		sim_wrong(a->s, "no watch to wait under");
 }
 
@@ -223,7 +223,7 @@ host_watch(void *arg, uint32_t watch, const lockmgr_watch *what)
 	host_arg   *a = arg;
 
 	(void) what;
-	if (watch >= (uint32_t) a->s->plan.sessions)
+	if (watch > (uint32_t) a->s->plan.sessions)
 		sim_wrong(a->s, "no such watch");
 }
 
@@ -315,6 +315,7 @@ box_copy(void *arg, uint32_t slot)
 	host_arg   *a = arg;
 
 	a->c->taken = a->c->slots[slot].request;
+	a->c->taken_announced = a->c->slots[slot].announced;
 }
 
 static bool
@@ -323,7 +324,8 @@ box_may_ask(void *arg, int64_t now)
 	host_arg   *a = arg;
 
 	(void) now;
-	return a->c->taken.kind > LOCKMGR_TRY || a->s->now >= a->c->unfit_until;
+	return (a->c->taken.kind > LOCKMGR_TRY && a->c->taken.kind != SIM_ANNOUNCE) ||
+		a->s->now >= a->c->unfit_until;
 }
 
 static void
@@ -338,7 +340,18 @@ box_ask(void *arg, int64_t now, lockmgr_session session, uint64_t seq)
 				  seq, session.slot);
 	request.session = session;
 	a->c->owed[session.slot] = seq;
-	lockmgr_ask(a->c->worker.lm, now, &request);
+	if (request.kind == SIM_ANNOUNCE)
+	{
+		lockmgr_answer answer = {
+			.session = session, .seq = seq, .kind = SIM_ANNOUNCE, .result = LOCKMGR_BUSY,
+			.message = "",
+		};
+
+		sim_ask_announced(a->s, a->c, now, session);
+		host_answer(arg, &answer);
+	}
+	else
+		lockmgr_ask(a->c->worker.lm, now, &request);
 }
 
 /* The mailbox exists before the first worker. */
@@ -355,7 +368,7 @@ sim_mailbox_new(sim *s, sim_cluster *c)
 		.wake = box_wake,
 	};
 	c->worker.box = &c->box;
-	c->worker.slots = (uint32_t) s->plan.sessions;
+	c->worker.slots = (uint32_t) s->plan.sessions + 1;
 	c->worker.copy = box_copy;
 	c->worker.may_ask = box_may_ask;
 	c->worker.ask = box_ask;
@@ -374,6 +387,7 @@ sim_read_slot(sim *s, sim_cluster *c, int slot)
 	sim_race	before = sim_begin_race(s, c, slot, SIDE_WORKER);
 
 	sim_tell_time(s, c);
+	mailbox_read_let_go(&c->worker, (uint32_t) slot, sim_local(s, c));
 	mailbox_read(&c->worker, (uint32_t) slot, sim_local(s, c));
 	sim_end_race(before);
 }
@@ -393,7 +407,7 @@ sim_table_known(sim *s, sim_cluster *c)
 	if (c->worker.lm == NULL || s->now < c->unfit_until)
 		return;
 	sim_tell_time(s, c);
-	for (int i = 0; i < s->plan.sessions && fails; i++)
+	for (int i = 0; i <= s->plan.sessions && fails; i++)
 	{
 		if (!mailbox_unpark(&c->worker, (uint32_t) i, INT64_MAX, &answer.session, &answer.seq))
 			continue;
@@ -419,7 +433,8 @@ sim_new_incarnation(sim_cluster *c)
 void
 sim_tell_time(const sim *s, sim_cluster *c)
 {
-	lockmgr_set_clock(c->worker.lm, epoch_clock_high(&c->clock, sim_local(s, c)));
+	lockmgr_set_clock(c->worker.lm, epoch_clock_high(&c->clock, sim_local(s, c)),
+					  epoch_clock_low(&c->clock, sim_local(s, c)));
 }
 
 /* Wrong by hours or by millennia, and each time by a different amount. */
@@ -471,7 +486,7 @@ new_manager(const sim *s, const sim_cluster *c, host_arg *arg)
 	lockmgr_config config = {
 		.owner = c->owner,
 		.max_leases = s->plan.max_leases,
-		.max_sessions = (uint32_t) s->plan.sessions,
+		.max_sessions = (uint32_t) s->plan.sessions + 1,
 		.max_remembered = 2,
 		.max_calls = s->plan.max_calls,
 		.request_timeout_us = SECOND,
@@ -494,6 +509,7 @@ new_manager(const sim *s, const sim_cluster *c, host_arg *arg)
 
 	if (lm == NULL)
 		abort();
+	lockmgr_set_takeover(lm, c->by_clock, s->plan.slack);
 	return lm;
 }
 
@@ -519,8 +535,8 @@ sim_start_worker(sim *s, sim_cluster *c)
 	c->life++;
 	c->effects_left = -1;
 	c->troubled_at = s->now;
-	memset(c->worker.notes, 0, (size_t) s->plan.sessions * sizeof(mailbox_note));
-	memset(c->owed, 0, (size_t) s->plan.sessions * sizeof(uint64_t));
+	memset(c->worker.notes, 0, ((size_t) s->plan.sessions + 1) * sizeof(mailbox_note));
+	memset(c->owed, 0, ((size_t) s->plan.sessions + 1) * sizeof(uint64_t));
 	c->worker.lm = new_manager(s, c, &host_args[c->number]);
 	learn_time(s, c);
 	sim_tell_time(s, c);
@@ -542,7 +558,7 @@ sim_start_worker(sim *s, sim_cluster *c)
 			note_loss(c, i, h);
 		lockmgr_adopt_hold(c->worker.lm, i, h);
 	}
-	for (int i = 0; i < s->plan.sessions; i++)
+	for (int i = 0; i <= s->plan.sessions; i++)
 		sim_read_slot(s, c, i);
 	lockmgr_adopted(c->worker.lm, sim_local(s, c));
 	c->adopting = false;

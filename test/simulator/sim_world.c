@@ -41,6 +41,7 @@ const char *const sim_fault_names[FAULT_COUNT] = {
 	[FAULT_WORKER_KILLED] = "worker killed",
 	[FAULT_CRASH] = "crash restart",
 	[FAULT_CLOCK_SET] = "wall clock set",
+	[FAULT_STOOD_STILL] = "machine stood still",
 	[FAULT_ABSURD_DATE] = "absurd Date",
 	[FAULT_BACKEND_STOPPED] = "backend stopped",
 	[FAULT_BACKEND_KILLED] = "backend killed",
@@ -114,13 +115,21 @@ local_at(const sim_cluster *c, int64_t at)
 	return c->offset + at + at / 1000000 * c->ppm + at % 1000000 * c->ppm / 1000000;
 }
 
+/* How much time the cluster's clock has lost, because the machine stood still. */
+int64_t
+sim_lost_time(const sim *s, const sim_cluster *c)
+{
+	return c->lost_before +
+		(s->now < c->still_until ? s->now : c->still_until) - c->still_since;
+}
+
 int64_t
 sim_local(const sim *s, const sim_cluster *c)
 {
-	return local_at(c, s->now);
+	return local_at(c, s->now - sim_lost_time(s, c));
 }
 
-/* The first true time at which the cluster's clock shows at least local. */
+/* The first true time, from now on, at which the cluster's clock shows at least local. */
 int64_t
 sim_true(const sim_cluster *c, int64_t local)
 {
@@ -129,7 +138,7 @@ sim_true(const sim_cluster *c, int64_t local)
 
 	while (local_at(c, at) < local)
 		at++;
-	return at;
+	return at + c->lost_before + c->still_until - c->still_since;
 }
 
 /* The time of a packet, one way, without a fault. */

@@ -50,7 +50,7 @@ is($reader->result, 't', 'who waits to share it gets it');
 #
 # A waiter who wants it for itself is not kept out by readers that overlap
 #
-$writer->send(q{SELECT ddb_lock_acquire('r', wait => '60s') > 0});
+$writer->send(q{SELECT ddb_lock_acquire('r', wait => '10min') > 0});
 wait_for_waiters($two, 'r', 1);
 wait_for { dynamodb->item('r')->{shared}{M}{gate} } 'the gate';
 is(try_shared($far, 'r'), '', 'nobody comes before the waiter in its own cluster');
@@ -129,13 +129,13 @@ $one->poll_query_until('postgres', 'SELECT true');
 #
 # A session that wants a longer lease shares the one that there is
 #
-is($far->ask(q{SELECT ddb_lock_acquire_shared('short', '4s') > 0}), 't', 'a short lease');
+is($far->ask(q{SELECT ddb_lock_acquire_shared('short', '9s') > 0}), 't', 'a short lease');
 is($writer->ask(q{SELECT ddb_lock_try_acquire_shared('short', '1h') > 0}), 't',
 	'a session that asks for a long one shares it');
 is($two->safe_psql('postgres', q{SELECT DISTINCT lease FROM ddb_locks WHERE name = 'short'}),
-	'00:00:04', 'it stays short');
+	'00:00:09', 'it stays short');
 $two->poll_query_until('postgres',
-	q{SELECT min(renewals) > 1 FROM ddb_locks WHERE name = 'short'});
+	q{SELECT min(renewals) > 1 FROM ddb_locks WHERE name = 'short'}) or die "no renewals\n";
 is($_->ask(q{SELECT ddb_lock_release_shared('short')}), 't', 'neither has lost it')
   foreach $far, $writer;
 

@@ -11,7 +11,7 @@ sub try_permit
 {
 	my ($session, $permits) = @_;
 	$permits //= 1;
-	return $session->ask("SELECT ddb_semaphore_try_acquire('s', 2, $permits, lease => '4s') > 0");
+	return $session->ask("SELECT ddb_semaphore_try_acquire('s', 2, $permits, lease => '1h') > 0");
 }
 sub release_permit { my ($session) = @_; return $session->ask(q{SELECT ddb_semaphore_release('s')}); }
 sub total { return dynamodb->item('s')->{shared}{M}{total}{N} // 0; }
@@ -28,7 +28,7 @@ is($one->safe_psql('postgres', q{SELECT mode, permits, state FROM ddb_locks WHER
 is($b->ask(q{SELECT ddb_lock_try_acquire('s') > 0, ddb_lock_try_acquire_shared('s') > 0}), '|',
 	'a semaphore is neither locked nor shared');
 
-$d->send(q{SELECT ddb_semaphore_acquire('s', 2, lease => '4s', wait => '60s') > 0});
+$d->send(q{SELECT ddb_semaphore_acquire('s', 2, lease => '1h', wait => '60s') > 0});
 wait_for_waiters($two, 's', 1);
 is(release_permit($a), 't', 'a permit goes back');
 is($d->result, 't', 'and to the other cluster, which has both now');

@@ -11,6 +11,8 @@ my $jobs = DDBLock::Jobs->start(
 	clusters => \@clusters,
 	name => 'jobs',
 	limit => 5,
+	lease => '15s',
+	work => '0.2 + random() / 5',
 	count => 100);
 my $most = 0;
 
@@ -28,6 +30,7 @@ is(join("\n", $jobs->failures), '', 'nothing else failed');
 is($most, 5, 'five permits were out, never six');
 cmp_ok($jobs->most, '<=', 5, 'never six jobs had one');
 cmp_ok($jobs->most, '>=', 2, 'several had one at once');
+like($jobs->draw('jobs'), qr/Lock "jobs": at most [2-5] at once/, '... as test/timeline draws them');
 wait_for { is_released('jobs') } 'all permits to be back';
 nothing_held_ok;
 done_testing;

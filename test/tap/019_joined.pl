@@ -115,8 +115,9 @@ $guarded->query_safe('BEGIN; INSERT INTO t VALUES (2)');
 lose($one, 'a');
 $taker->result;
 like($taker->messages, qr/57014.*The lease on lock "a" was lost/s, 'a loss cancels the statement of one');
-is($one->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $idle"), 0,
-	'ends the session of another, which was idle in a transaction');
+wait_for { $one->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $idle") eq '0' }
+'the end of the session of another';
+pass('... and ends that session, which was idle in a transaction');
 like($guarded->error_of('COMMIT'), qr/LK001: cannot commit/, 'the commit of another is refused');
 is($one->safe_psql('postgres', 'SELECT count(*) FROM t'), 0, 'nothing was committed');
 $helper->gone;
@@ -304,7 +305,7 @@ like($helper->error_of(q{SELECT ddb_lock_detach('d', '1h')}), qr/55000: lock "d"
 release($helper, 'd');
 
 # Whoever waits sees no process that may have gone.
-$other->send(q{SELECT ddb_lock_acquire('d', wait => '2s')});
+$other->send(q{SELECT ddb_lock_acquire('d', wait => '8s')});
 wait_for_waiters($one, 'd', 1);
 is($one->safe_psql('postgres', q{SELECT blocked_by_pid IS NULL, blocked_by_owner IS NULL FROM ddb_locks
 	WHERE name = 'd' AND state = 'waiting'}), 't|t', 'no process blocks who waits for a detached lock');
@@ -331,7 +332,8 @@ foreach (['cancel', qr/57014/], ['terminate', qr/57P01|server closed/])
 	$ending->gone if $what eq 'terminate';
 	kill 'CONT', $stopped;
 	wait_for { is_released('e') } 'the release';
-	is(shown('e'), '', 'nobody holds the lock');
+	wait_for { shown('e') eq '' } 'the end of the hold';
+	pass('nobody holds the lock');
 }
 
 # Loss
@@ -352,7 +354,8 @@ is($tool->ask(q{SELECT ddb_lock_token('a/b, c%')}), $token, 'ddblock.join joins 
 is($tool->ask('SHOW ddblock."join"'), $list, 'it is shown');
 like($tool->error_of(q{SET ddblock."join" = ''}), qr/55P02.*cannot be set after connection start/s, 'it does not change');
 $tool->query_safe('DISCARD ALL');
-is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE joined}), 0, 'DISCARD ALL lets go');
+wait_for { $one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE joined}) eq '0' } 'the end of the hold';
+pass('DISCARD ALL lets go');
 is($tool->ask(q{SELECT ddb_lock_token('a/b, c%')}), $token, 'the next transaction joins again');
 $tool->query_safe('CREATE TEMP TABLE x (i int)');
 $tool->query_safe('DISCARD ALL');
@@ -439,6 +442,25 @@ kill 'KILL', backend_pid($taker);
 wait_for { is_released('a') } 'the journal frees what sessions held';
 ok(!is_released('d'), 'but no detached lock');
 wait_for { is_free('d') } 'the end of its lease';
+
+# The journal cannot be written when the lock is detached.
+sub journals { return grep { !/\.new$/ } glob $one->data_dir . '/pg_stat_tmp/ddblock.*'; }
+
+$taker = session($one);
+take($taker, 'd', q{, lease => '10s'});
+is(scalar(journals), 1, 'a journal lists the lock');
+system_or_bail('prlimit', '--fsize=0:', '--pid', worker_pid($one));
+$taker->query_safe(q{SELECT ddb_lock_detach('d', '1h')});
+is(scalar(journals), 0, 'a journal that cannot leave a detached lock out is removed');
+my $before = worker_pid($one);
+kill 'KILL', backend_pid($taker);
+wait_for { my $now = eval { worker_pid($one) }; defined $now && $now != $before } 'the server after its crash';
+$taker = session($one);
+take($taker, 'a');
+ok(!is_released('d'), 'the detached lock is not freed');
+release($taker, 'a');
+wait_for { is_free('d') } 'the end of its lease';
+$taker->quit;
 
 $far->quit;
 nothing_held_ok;

@@ -1,6 +1,8 @@
 # The worker is terminated alone, and sessions do not notice.
 
 use DDBLock::Test;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
 
 my $one = new_cluster('one', through => proxy,
 	conf => "log_statement = none\n");
@@ -128,6 +130,44 @@ $one->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 successor_of($pid);
 is($purge->result, 1, 'an item whose deletion the worker did not live to see is counted');
 $purge->quit;
+
+#
+# Terminated just before the postmaster waits: it has not noticed, up to PostgreSQL 15
+#
+my $shim = "$PostgreSQL::Test::Utils::tmp_check/shim";
+my $source = abs_path(dirname(__FILE__) . '/../torture/shim.c');
+system('gcc', '-shared', '-fPIC', '-o', "$shim.so", $source, '-ldl') == 0 or die "no shim\n";
+
+sub command_shim
+{
+	my ($late_select) = @_;
+
+	open my $commands, '+>:raw', "$shim.commands" or die $!;
+	print $commands pack('q5', 0, 0, 0, 0, $late_select);
+	close $commands or die $!;
+	return;
+}
+
+command_shim(0);
+my $late = new_cluster('late', start => 0, conf => "autovacuum = off\n");
+{
+	local @ENV{qw(LD_PRELOAD TORTURE_SHIM)} = ("$shim.so", "$shim.commands");
+	$late->start;
+}
+$late->safe_psql('postgres', 'CREATE EXTENSION ddblock');
+my $patient = session($late);
+$patient->query_safe(q{SELECT ddb_lock_acquire('before')});
+$pid = $patient->query_safe(
+	q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'ddblock worker'});
+command_shim(1);
+my $connected = session($late);		# so the postmaster comes to select() again
+kill 'TERM', $pid;
+wait_for { !-e "/proc/$pid" } 'the end of the worker';
+command_shim(0);
+like($patient->query_safe(q{SELECT ddb_lock_acquire('after')}), qr/^\d+$/,
+	'a session that waits for the next worker reminds the postmaster of it');
+$_->quit foreach $patient, $connected;
+$late->stop;
 
 $far->quit;
 nothing_held_ok;

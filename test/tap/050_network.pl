@@ -129,8 +129,9 @@ foreach my $action ('drop', 'lose_reply', 'late_reply')
 		$victim->gone;
 		wait_for { is_released($end) && stat_of($patient, undef, 'waiters') == 0 }
 		'the lock that was not got';
-		is($patient->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks}),
-			0, 'nothing is left behind');
+		wait_for { $patient->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks}) eq '0' }
+		'the end of what was under way';
+		pass('nothing is left behind');
 	}
 }
 

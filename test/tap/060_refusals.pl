@@ -84,7 +84,7 @@ like($session->error_of(q{SELECT ddb_lock_info('a')}),
 refuse('BatchExecuteStatement', 'AccessDeniedException',
 	'not authorized to perform: dynamodb:PartiQLUpdate');
 $session->query_safe(
-	q{SELECT ddb_lock_acquire('a', lease => '6s'), ddb_lock_acquire('b', lease => '6s')});
+	q{SELECT ddb_lock_acquire('a', lease => '12s'), ddb_lock_acquire('b', lease => '12s')});
 wait_for { stat_of($node, 'renew') >= 4 } 'renewals one by one';
 is($session->query_safe(q{SELECT ddb_lock_require('a') > 0, ddb_lock_require('b') > 0}),
 	't|t', 'without the permission for batches, leases are renewed one by one');

@@ -50,6 +50,8 @@ foreach my $fault (@faults)
 
 	is($item->{fencingToken}{N}, $token, "$fault: the lock is acquired all the same");
 	cmp_ok(scalar @writes, $fault =~ /^(lose_reply|drop)$/ ? '>=' : '==', $copies, "by $copies copies");
+	# Each copy demands anew that no minimum lasts on.
+	delete $_->{body}{ExpressionAttributeValues}{':past'} foreach @writes;
 	is_deeply($writes[0]{body}, $writes[-1]{body}, 'of the very same write');
 	ok(!$item->{isReleased} && $item->{data}, 'with its data');
 

@@ -6,7 +6,7 @@ use JSON::PP;
 use Time::HiRes qw(time);
 
 my $node = new_cluster('one',
-	conf => "ddblock.lease_duration = '6s'\nddblock.on_lease_lost = none\nlog_statement = none\n");
+	conf => "ddblock.lease_duration = '9s'\nddblock.on_lease_lost = none\nlog_statement = none\n");
 my $session = session($node);
 my $other = session($node);
 
@@ -46,8 +46,8 @@ foreach my $how (sort keys %interferences)
 	is($session->ask("SELECT ddb_lock_release('$how')"), 'f', 'releasing it returns false');
 	like($session->messages, qr/WARNING: +LK001: .*lost before it was released.*$how/s,
 		'with a warning');
-	ok($node->log_contains(qr/the lease of lock "$how" is lost: .*($how|thief)/),
-		'the server log tells who has it');
+	$node->wait_for_log(qr/the lease of lock "$how" is lost: .*($how|thief)/);
+	pass('the server log tells who has it');
 	like($session->ask("SELECT ddb_lock_acquire('$how', wait => '30s')"),
 		qr/^\d+$/, 'it can be acquired again');
 	$session->query_safe("SELECT ddb_lock_release('$how')");
@@ -113,7 +113,7 @@ wait_for_waiters($node, 'java', 1);
 $session->query_safe(q{SELECT ddb_lock_release('java')});
 my $token = $other->result;
 ok(readable_by_java('java'), 'what was handed over, too');
-is(dynamodb->item('java')->{leaseDuration}{S}, '6000', 'leases are in milliseconds');
+is(dynamodb->item('java')->{leaseDuration}{S}, '9000', 'leases are in milliseconds');
 $other->query_safe(q{SELECT ddb_lock_release('java')});
 my $item = dynamodb->item('java');
 ok(readable_by_java('java') && exists $item->{isReleased} && !exists $item->{data}
@@ -147,7 +147,7 @@ $session->query_safe(q{SELECT ddb_lock_release('java')});
 #
 my $unheld = 'pid IS NULL AND database IS NULL AND usename IS NULL AND host IS NULL '
   . 'AND application_name IS NULL AND acquired_at IS NULL AND token IS NULL';
-$token = $session->query_safe(q{SELECT ddb_lock_acquire('update', lease => '2s')});
+$token = $session->query_safe(q{SELECT ddb_lock_acquire('update')});
 is($other->query_safe(qq{SELECT $unheld, pid, token FROM ddb_lock_info('update')}),
 	'f|' . backend_pid($session) . "|$token", 'holder and token of a lock of ours are shown');
 
@@ -161,7 +161,7 @@ is($other->query_safe(qq{SELECT held, owner, $unheld FROM ddb_lock_info('update'
 	't|java-service|t', 'which is not shown as its own, nor is our token');
 is($other->query_safe(qq{SELECT state, owner, $unheld FROM ddb_lock_list('update')}),
 	'held|java-service|t', 'nor in the list');
-$other->send(q{SET deadlock_timeout = '10ms'; SELECT ddb_lock_acquire('update', wait => '1500ms')});
+$other->send(q{SET deadlock_timeout = '10ms'; SELECT ddb_lock_acquire('update', wait => '5s')});
 $other->result;
 like($other->messages,
 	qr/NOTICE: .*\n.*held by owner "java-service", seen here for .*ERROR: .*\n.*held by owner "java-service", seen here/s,
@@ -223,11 +223,11 @@ my $nasty = "java\x{1b}[31m\nFATAL:  \x{85}\x{9b}m\x{202e}done\x{7f}\t\x{2028}\x
 my $quiet = qr/java\\x1B\[31m\\x0AFATAL:  \\xC2\\x85\\xC2\\x9Bm\\xE2\\x80\\xAEdone\\x7F\\x09\\xE2\\x80\\xA8\\xE2\\x81\\xA6/;
 my $steering = qr/\x1b|\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\nFATAL/;
 dynamodb->put_item(dynamodb->java_item('nasty', owner => $nasty));
-like($session->error_of(q{SET deadlock_timeout = '10ms'; SELECT ddb_lock_acquire('nasty', wait => '1s')}),
+like($session->error_of(q{SET deadlock_timeout = '10ms'; SELECT ddb_lock_acquire('nasty', wait => '5s')}),
 	qr/NOTICE: .*$quiet.*ERROR: .*DETAIL: .*$quiet/s, 'a foreign owner in a notice and in an error');
 is($session->ask(q{SELECT ddb_lock_force_release('nasty')}), 't', 'it loses its lock');
 like($session->messages, qr/WARNING: .*$quiet/s, 'and is named in a warning');
-$session->query_safe(q{RESET deadlock_timeout; SELECT ddb_lock_acquire('nasty', lease => '2s')});
+$session->query_safe(q{RESET deadlock_timeout; SELECT ddb_lock_acquire('nasty')});
 dynamodb->put_item(dynamodb->java_item('nasty', owner => $nasty));
 wait_for { $node->log_contains(qr/"$quiet\S*" has taken it over/) } 'the loss in the log';
 $session->ask(q{SELECT ddb_lock_release('nasty')});

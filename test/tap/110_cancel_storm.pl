@@ -30,7 +30,7 @@ sub storm
 	foreach (1 .. 3000)
 	{
 		my $function = rand() < 0.5 ? 'ddb_lock_acquire' : 'ddb_lock_try_acquire';
-		my $time = 1 + int(rand() * rand() * 4 * ($usual > 1 ? $usual : 1));
+		my $time = 1 + int(rand() * rand() * 8 * ($usual > 1 ? $usual : 1));
 
 		$sql .= "SET statement_timeout = ${time};\n"
 		  . "SELECT $function('storm/" . int(rand(3)) . "', lease => '1h');\n";

@@ -173,13 +173,13 @@ $one->start;
 # Smart: sessions that are there keep their locks for as long as they like
 #
 my $patient = session($one);
-my $token = $patient->query_safe(q{SELECT ddb_lock_acquire('a', lease => '2s')});
+my $token = $patient->query_safe(q{SELECT ddb_lock_acquire('a', lease => '9s')});
 my $renewals = q{SELECT renewals FROM ddb_locks WHERE name = 'a'};
 my $seen = $patient->query_safe($renewals);
 my $stopping = IPC::Run::start(
 	[ 'pg_ctl', '-D', $one->data_dir, '-m', 'smart', '-t', '600', 'stop' ], '>', \my $out, '2>', \my $err);
 wait_for { slurp_file($one->logfile) =~ /received smart shutdown request/ } 'the stop';
-wait_for { $patient->query_safe($renewals) > $seen + 6 } 'renewals';
+wait_for { $patient->query_safe($renewals) > $seen + 3 } 'renewals';	# more than a lease
 is($patient->query_safe(q{SELECT ddb_lock_require('a')}), $token,
 	'a smart stop leaves a session its lock for more than a lease');
 $patient->query_safe("SELECT ddb_lock_acquire('b', $lease)");

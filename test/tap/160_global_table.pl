@@ -41,7 +41,7 @@ is(proxy->forwarded('DescribeTable'), 0, 'once it is known, nothing is asked any
 $session->quit;
 
 start_anew($node);
-wait_for { stat_of($node, 'describe_table') >= 1 } 'the look at the table';
+wait_for { stat_of($node, 'describe_table', 'replies') >= 1 } 'the look at the table';
 proxy->reset_counts;
 $session = session($node);
 $session->query_safe(q{SELECT ddb_lock_acquire('a'), ddb_lock_release('a')});
@@ -122,7 +122,7 @@ $session->quit;
 #
 # Nobody can say
 #
-$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '1s'\n");
+$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '3s'\n");
 proxy->fault('error', operation => 'DescribeTable', status => 400, count => -1,
 	type => 'AccessDeniedException', message => 'not authorized to perform: dynamodb:DescribeTable');
 start_anew($node);

@@ -62,7 +62,7 @@ cmp_ok($double->requests('UpdateItem'), '>=', 4, 'all of them signed requests');
 my $node = $nodes{TLS};
 my $session = session($node);
 $session->query_safe(
-	q{SELECT count(ddb_lock_acquire('batch' || i, lease => '6s')) FROM generate_series(1, 40) i});
+	q{SELECT count(ddb_lock_acquire('batch' || i, lease => '12s')) FROM generate_series(1, 40) i});
 my %versions = map { $_->{key}{S} => $_->{recordVersionNumber}{S} } $double->items;
 wait_for
 {
@@ -157,7 +157,7 @@ is_deeply($double->item('late'), $item, 'a copy that comes after the release cha
 
 # In batches: single statements and whole calls.
 $session->query_safe(
-	q{SELECT count(ddb_lock_acquire('batch' || i, lease => '6s')) FROM generate_series(1, 10) i});
+	q{SELECT count(ddb_lock_acquire('batch' || i, lease => '12s')) FROM generate_series(1, 10) i});
 my $before = $double->requests('BatchExecuteStatement');
 $double->fault($_, operation => 'BatchExecuteStatement', probability => 0.3)
   foreach 'throttle', 'http_500';
@@ -177,9 +177,9 @@ cmp_ok($double->struck('slow_tls'), '>', 0, 'if it was one');
 #
 # Throttling that does not end
 #
-$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '1s'\n");
+$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '3s'\nddblock.request_timeout = '3s'\n");
 $node->reload;
-wait_for { $session->query_safe('SHOW ddblock.retry_timeout') eq '1s' } 'the reload';
+wait_for { $session->query_safe('SHOW ddblock.retry_timeout') eq '3s' } 'the reload';
 foreach my $type (
 	qw(ProvisionedThroughputExceededException ThrottlingException RequestLimitExceeded))
 {

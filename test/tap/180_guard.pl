@@ -31,7 +31,7 @@ foreach my $how (
 	my ($scope, $acquire, $commit) = @$how;
 	my $what = "$commit, lock of $scope scope";
 
-	$session->query_safe("BEGIN; SELECT $acquire('a', '5s')");
+	$session->query_safe("BEGIN; SELECT $acquire('a', '9s')");
 	$session->query_safe(q{INSERT INTO t VALUES ('guarded')});
 	lose($node, 'a');
 	like($session->error_of($commit), $refused, "$what: refused");
@@ -53,21 +53,21 @@ is(rows('implicit'), 0, 'what was refused is not there');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'),
 	0, 'nothing was prepared');
 
-$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '5s')});
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '9s')});
 lose($node, 'a');
 $session->ask('COMMIT');
 unlike($session->messages, qr/ERROR/, 'a transaction that has written nothing may commit');
 $session->ask(q{SELECT ddb_lock_release('a')});
 
 # The loss was acknowledged before COMMIT, in one way or the other.
-$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '5s')});
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '9s')});
 $session->query_safe(q{INSERT INTO t VALUES ('guarded')});
 lose($node, 'a');
 is($session->ask(q{SELECT ddb_lock_release('a')}), 'f', 'lost and released');
 like($session->error_of('COMMIT'), $refused, '... in one transaction: refused');
 
 $session->query_safe(q{BEGIN; INSERT INTO t VALUES ('guarded')});
-$session->query_safe(q{SAVEPOINT s; SELECT ddb_xact_lock_acquire('a', '5s')});
+$session->query_safe(q{SAVEPOINT s; SELECT ddb_xact_lock_acquire('a', '9s')});
 lose($node, 'a');
 $session->ask('ROLLBACK TO s');
 like($session->error_of('COMMIT'), $refused, 'lost and rolled back to a savepoint: refused');
@@ -87,7 +87,7 @@ $node->safe_psql('postgres', q{
 	END $$});
 my $gate = session($node);
 $gate->query_safe('SELECT pg_advisory_lock(1)');
-$session->query_safe(q{SELECT ddb_lock_acquire('a', '5s')});
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '9s')});
 $session->send(q{CALL work('held', 'guarded')});
 wait_for { rows('held') } 'the first commit';
 lose($node, 'a');
@@ -97,7 +97,7 @@ like($session->messages, $refused, 'a procedure that commits inside is refused')
 $session->ask(q{SELECT ddb_lock_release('a')});
 
 # COMMIT PREPARED is not guarded: the transaction no longer is the session's.
-$session->query_safe(q{SELECT ddb_lock_acquire('a', '5s')});
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '9s')});
 $session->query_safe(q{BEGIN; INSERT INTO t VALUES ('prepared'); PREPARE TRANSACTION 'p'});
 lose($node, 'a');
 $session->ask(q{COMMIT PREPARED 'p'});
@@ -107,7 +107,7 @@ $session->ask(q{SELECT ddb_lock_release('a')});
 is(rows('guarded'), 0, 'in no way was anything committed that was refused');
 
 $session->query_safe(q{SET ddblock.commit_guard = off});
-$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '5s')});
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '9s')});
 $session->query_safe(q{INSERT INTO t VALUES ('unguarded')});
 lose($node, 'a');
 $session->ask('COMMIT');
@@ -278,8 +278,8 @@ foreach my $case (
 my $timekeeper = undisturbed($node);
 $victim = session($node);
 $backend = backend_pid($victim);
-$victim->query_safe(q{SELECT ddb_lock_acquire('b', '5s')});
-$timekeeper->query_safe(q{SELECT ddb_lock_acquire('d', '9s')});
+$victim->query_safe(q{SELECT ddb_lock_acquire('b', '9s')});
+$timekeeper->query_safe(q{SELECT ddb_lock_acquire('d', '13s')});
 $victim->query_safe('SET synchronous_commit = on');
 $victim->send(q{INSERT INTO t VALUES ('synchronous')});
 wait_for {

@@ -73,7 +73,7 @@ foreach my $effect (@effects)
 	my $session = undisturbed($node);
 
 	is($look->(), $before, "$command: before");
-	$session->query_safe(q{SELECT ddb_lock_acquire('a', '6s')});
+	$session->query_safe(q{SELECT ddb_lock_acquire('a', '9s')});
 	lose($node, 'a');
 	like($session->error_of($command),
 		qr/ERROR: +LK001: cannot execute .*, because the lease on lock "a" was lost\n.*DETAIL: .*deleted.*HINT: /s,
@@ -98,7 +98,7 @@ my $catalog = q{SELECT string_agg(concat_ws(' ', c.relname, relfilenode, indisva
 my $before = sql($catalog);
 my $session = undisturbed($node);
 
-$session->query_safe(q{SELECT ddb_lock_acquire('a', '6s')});
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '9s')});
 lose($node, 'a');
 foreach my $command (
 	'CREATE INDEX CONCURRENTLY j ON t (v)',
@@ -132,7 +132,7 @@ is(exists_file('discarded'), 1, 'DISCARD ALL acknowledges the loss');
 
 # Lost or released in the same transaction; nothing noticed, the worker stopped.
 $session->query_safe('SET ddblock.on_lease_lost = none');
-$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '6s')});
+$session->query_safe(q{BEGIN; SELECT ddb_lock_acquire('a', '9s')});
 lose($node, 'a');
 $session->ask(q{SELECT ddb_lock_release('a')});
 like($session->error_of("COPY t TO '$dir/refused'"), qr/LK001/,
@@ -140,7 +140,7 @@ like($session->error_of("COPY t TO '$dir/refused'"), qr/LK001/,
 $session->query_safe('ROLLBACK');
 foreach my $notify ('NOTIFY n', q{SELECT pg_notify('n', '')})
 {
-	$session->query_safe(qq{BEGIN; SELECT ddb_lock_acquire('a', '6s')});
+	$session->query_safe(qq{BEGIN; SELECT ddb_lock_acquire('a', '9s')});
 	$session->ask($notify);
 	lose($node, 'a');
 	like($session->error_of('COMMIT'), qr/LK001: cannot commit/, "$notify, then a loss");
@@ -164,7 +164,7 @@ my $warned = qr/^[^\n]*WARNING: +LK001: the lease on lock "a" was lost\nDETAIL: 
 
 foreach my $first ('SELECT 1', 'SET work_mem TO DEFAULT', 'BEGIN; SELECT 1; ROLLBACK')
 {
-	$session->query_safe(q{SELECT ddb_lock_acquire('a', '6s')});
+	$session->query_safe(q{SELECT ddb_lock_acquire('a', '9s')});
 	lose($node, 'a');
 	$session->ask($first);
 	like($session->messages, $warned, "$first: the first statement brings a warning");
@@ -172,7 +172,7 @@ foreach my $first ('SELECT 1', 'SET work_mem TO DEFAULT', 'BEGIN; SELECT 1; ROLL
 	$session->query_safe('SELECT 2');
 	$session->ask(q{SELECT ddb_lock_release('a')});
 }
-$session->query_safe(q{SELECT ddb_lock_acquire('a', '6s'); BEGIN});
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '9s'); BEGIN});
 $session->error_of('SELECT 1/0');
 lose($node, 'a');
 like($session->error_of('SELECT 1'), qr/^[^\n]*ERROR: +25P02/, 'not in a transaction that has failed');
@@ -182,7 +182,7 @@ like($session->messages, $warned, '... but after it');
 $session->ask(q{SELECT ddb_lock_release('a')});
 
 # Two losses, two warnings.
-$session->query_safe(q{SELECT ddb_lock_acquire('a', '6s'), ddb_lock_acquire('b', '6s')});
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '9s'), ddb_lock_acquire('b', '9s')});
 lose($node, $_) foreach qw(a b);
 $session->ask('SELECT 1');
 like($session->messages, qr/lock "a" was lost.*lock "b" was lost/s, 'each loss is told');
@@ -193,7 +193,7 @@ $session->quit;
 my $gate = session($node);
 $gate->query_safe('SELECT pg_advisory_lock(1)');
 append_to_file("$dir/script",
-	"SELECT ddb_lock_acquire('a', '6s');\nSELECT pg_advisory_lock(1);\nSELECT 1;\nSELECT 2;\n");
+	"SELECT ddb_lock_acquire('a', '9s');\nSELECT pg_advisory_lock(1);\nSELECT 1;\nSELECT 2;\n");
 local $ENV{PGOPTIONS} = '-c ddblock.on_lease_lost=none';
 my ($output, $messages) = ('', '');
 my $run = IPC::Run::start(

@@ -36,8 +36,8 @@ sub shorten
 	$session->query_safe(q{BEGIN; INSERT INTO t VALUES ('shortened'); SAVEPOINT s});
 	$near->restart;
 	$near->fault('lose_reply', operation => 'UpdateItem', count => -1);
-	$session->send(q{SELECT ddb_lock_renew('a', '2s')});
-	wait_for { dynamodb->item('a')->{leaseDuration}{S} eq '2000' } 'the renewal in the item';
+	$session->send(q{SELECT ddb_lock_renew('a', '5s')});
+	wait_for { dynamodb->item('a')->{leaseDuration}{S} eq '5000' } 'the renewal in the item';
 	kill 'STOP', $worker;
 	return ($session, $pid, $worker);
 }
@@ -81,13 +81,13 @@ $session->query_safe(q{SELECT ddb_lock_acquire('a', '1h')});
 $session->query_safe(q{BEGIN; INSERT INTO t VALUES ('shortened'); SAVEPOINT s});
 $worker = worker_pid($node);
 kill 'STOP', $worker;
-$session->send(q{SELECT ddb_lock_renew('a', '2s')});
+$session->send(q{SELECT ddb_lock_renew('a', '5s')});
 wait_for { wait_event($pid) =~ m{Extension/} } 'the request';
 $near->restart;
 $near->fault('lose_reply', operation => 'UpdateItem', count => -1);
 kill 'TERM', $worker;
 kill 'CONT', $worker;
-wait_for { dynamodb->item('a')->{leaseDuration}{S} eq '2000' } 'the renewal in the item';
+wait_for { dynamodb->item('a')->{leaseDuration}{S} eq '5000' } 'the renewal in the item';
 $worker = worker_pid($node);
 kill 'STOP', $worker;
 $session->result;
@@ -110,7 +110,7 @@ foreach my $how ('none', 'cancel', 'terminate')
 	$notifier->send(q{INSERT INTO t VALUES ('notifier') \; NOTIFY n});
 	wait_for { wait_event($notifier_pid) eq 'IPC/SyncRep' } 'the lock of notifications';
 	$victim->query_safe("SET ddblock.on_lease_lost = $how");
-	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '5s')});
+	$victim->query_safe(q{SELECT ddb_lock_acquire('b', '9s')});
 	$victim->query_safe("BEGIN; INSERT INTO t VALUES ('$how'); NOTIFY n");
 	$victim->send('COMMIT');
 	wait_for { wait_event($victim_pid) eq 'Lock/object' } 'the COMMIT that waits';

@@ -8,7 +8,7 @@ my $node = new_cluster('one', conf => "ddblock.max_leases = 6\n"
 $node->safe_psql('postgres', q{
 	CREATE ROLE app LOGIN;
 	CREATE ROLE other LOGIN;
-	GRANT EXECUTE ON FUNCTION ddb_lock_acquire, ddb_lock_try_acquire, ddb_lock_release(text),
+	GRANT EXECUTE ON FUNCTION ddb_lock_acquire, ddb_lock_try_acquire, ddb_lock_release,
 		ddb_lock_release_all TO app, other;
 	ALTER ROLE app SET ddblock.role_max_leases = 3});
 

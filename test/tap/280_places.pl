@@ -50,6 +50,7 @@ invalid_ok('partition_key', $_, qr/The lock item has another attribute/)
   foreach qw(ownerName leaseDuration recordVersionNumber isReleased data fencingToken
   holder releasedAt ttl);
 invalid_ok('sort_key', 'data', qr/The lock item has another attribute/);
+invalid_ok('sort_separator', $_, qr/A separator is one ASCII character that is neither/) foreach '##', 'x', ' ', "\xc2\xa7";
 invalid_ok('owner_name', 'x' x 256, qr/The name has at most 255/);
 
 my $together = qr/"ddblock\.sort_key" and "ddblock\.sort_key_value" must be set together/;
@@ -57,6 +58,7 @@ refused_ok("ddblock.sort_key = 'part'", $together);
 refused_ok("ddblock.sort_key_value = 'lock'", $together);
 refused_ok("ddblock.sort_key = 'key'\nddblock.sort_key_value = 'lock'",
 	qr/"ddblock\.sort_key" and "ddblock\.partition_key" must differ/);
+refused_ok("ddblock.sort_separator = '#'", qr/"ddblock\.sort_separator" needs "ddblock\.sort_key"/);
 
 # Names that differ in case are others; a key may be called as DynamoDB's words.
 configure("ddblock.partition_key = 'Data'\nddblock.sort_key = 'size'\n"

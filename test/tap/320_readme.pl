@@ -56,11 +56,14 @@ sub not_allowed
 			UNION ALL SELECT relname FROM pg_class WHERE relname ~ '^ddb_' AND relkind IN ('r', 'v')
 				AND NOT has_table_privilege('$role', oid, 'SELECT')) AS denied});
 }
-is(not_allowed('operator'), 'ddb_fences ddb_lock_table_create() ddb_role_setup()',
-	'operators may do all but create the lock table and roles, and read the fences');
+is(not_allowed('operator'),
+	'ddb_fences ddb_lock_table_create() ddb_outbox ddb_queue_done ddb_queue_table_create() ddb_role_setup()',
+	'operators may do all but create tables and roles, and read the extension\'s tables');
 is(not_allowed('deployer'),
-	'ddb_fences ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() ddb_lock_table_create() '
-	  . 'ddb_operations ddb_operations() ddb_role_setup() ddb_stats ddb_stats() ddb_status ddb_status()',
+	'ddb_fences ddb_leader_resign() ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() ddb_lock_table_create() '
+	  . 'ddb_operations ddb_operations() ddb_outbox ddb_outbox_send() ddb_queue_cancel() ddb_queue_done '
+	  . 'ddb_queue_drop() ddb_queue_pause() ddb_queue_purge() ddb_queue_redrive() ddb_queue_resume() '
+	  . 'ddb_queue_table_create() ddb_role_setup() ddb_stats ddb_stats() ddb_status ddb_status()',
 	'users may do all that concerns their own locks');
 sub by_shop { my ($sql) = @_; return scalar $one->psql('postgres', $sql, extra_params => [ '-U', 'shop' ]); }
 is(by_shop(q{SELECT ddb_lock_acquire('shop/orders')}), 0, 'an application may lock what is its own');
@@ -224,7 +227,7 @@ GRANT ALL ON SEQUENCE nights TO PUBLIC;
 CREATE FUNCTION run_nightly() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('nights')$$;
 SQL
 }
-my $schedule = block('cron.schedule');
+my $schedule = block("ddb_lock_try_acquire('nightly'");
 by_superuser($_, $schedule) foreach @clusters;
 my $command = by_superuser($one, 'SELECT command FROM cron.job');
 sub nights
@@ -234,14 +237,39 @@ sub nights
 	  foreach @clusters;
 	return $sum;
 }
-my $busy = psql($one, '-c', $command);
-wait_for { nights() == 1 } 'the job in one cluster';
+is(status_of(psql($one, '-c', $command)), 0, 'the job in one cluster ends at once');
+is(nights(), 1, '... and has run');
+wait_for { is_released('nightly') } 'the release';
 is(status_of(psql($two, '-c', $command)), 0, 'the job in the other cluster ends well');
 is(nights(), 1, '... and has done nothing');
-by_superuser($one, q{SELECT pg_terminate_backend(pid) FROM ddb_locks WHERE name = 'nightly'});
-status_of($busy);
-is(status_of(psql($two, '-c', $command =~ s/pg_sleep\(20\)/pg_sleep(0)/r)), 0, 'the next night');
+is(by_superuser($one, q{SELECT kept_until > clock_timestamp() FROM ddb_lock_info('nightly')}), 't',
+	'... because the lock is kept');
+by_superuser($one, q{SELECT ddb_lock_force_release('nightly')});
+is(status_of(psql($two, '-c', $command)), 0, 'the next night');
 is(nights(), 2, '... it runs in either');
+
+#
+# The same with leaders: the job asks whether its cluster leads
+#
+by_superuser($_, 'TRUNCATE cron.job; CREATE FUNCTION run_reports() RETURNS bigint LANGUAGE sql AS $$SELECT nextval(\'nights\')$$') foreach @clusters;
+my ($campaigns) = $readme =~ /^(ddblock\.campaigns = .*)$/m or die "the README has no campaign\n";
+my $reports = block("ddb_is_leader('cron')");
+foreach my $node (@clusters)
+{
+	by_superuser($node, $reports);
+	$node->append_conf('postgresql.conf', "$campaigns\n");
+	$node->reload;
+}
+my $report = by_superuser($one, 'SELECT command FROM cron.job');
+wait_for { grep { by_superuser($_, q{SELECT ddb_is_leader('cron')}) eq 't' } @clusters } 'a leader of pg_cron';
+my $nights = nights();
+is(status_of(psql($_, '-c', $report)), 0, 'the job in cluster ' . $_->name) foreach @clusters;
+is(nights(), $nights + 1, '... where the leader has worked');
+foreach my $node (@clusters)
+{
+	$node->append_conf('postgresql.conf', "ddblock.campaigns = ''\n");
+	$node->reload;
+}
 
 #
 # The leader
@@ -268,6 +296,18 @@ is( by_superuser($other, 'SELECT min(token) FROM rounds') > by_superuser($leader
 	1, 'when it ends, the other one leads, with a higher token');
 by_superuser($other, q{SELECT pg_terminate_backend(pid) FROM ddb_locks WHERE name = 'leader'});
 status_of($leading{ $other->name });
+
+#
+# Queues: pushed by one cluster, worked on by a session of the other one, which claims both
+#
+by_superuser($one, block('ddb_queue_table_create()'));
+is(status_of(psql($one, '-f', script('push.sql', block("ddb_queue_push('deploy', 'production'")))),
+	0, 'deployments are pushed');
+my $claim = block("FROM ddb_queue_next('deploy'");
+my $work = $claim . $claim . block("ddb_queue_once('deploy'");
+is(status_of(psql($two, '-v', 'ON_ERROR_STOP=1', '-f', script('work.sql', $work))), 0, '... and done');
+sub waiting { return by_superuser($one, q{SELECT string_agg(resource, ' ') FROM ddb_queue_depths('deploy')}); }
+wait_for { waiting() eq 'staging' } 'the one that is completed';
 
 #
 # The fence pattern, with something to do at its dots

@@ -33,19 +33,19 @@ foreach my $row (table_after('### Functions'))
 	# Two of them have the arguments of their siblings.
 	foreach my $signature (split /(?<=\)), /, $signatures)
 	{
-		push @functions, $signature =~ s/^(ddb_xact_\w+acquire(?:_shared)?)\(…\)$/$1/r . " $result";
+		push @functions, $signature =~ s/^(ddb_xact_\w+acquire(?:_shared|_all)?)\(…\)$/$1/r . " $result";
 	}
 }
 my $list = ask(q{
 	SELECT CASE WHEN proname ~ '^ddb_xact' THEN proname
-			ELSE format('%s(%s)', proname, replace(regexp_replace(pg_get_function_arguments(oid),
-				',? ?OUT .*$', ''), '::text', '')) END
+			ELSE format('%s(%s)', proname, regexp_replace(regexp_replace(pg_get_function_arguments(oid),
+				',? ?OUT .*$', ''), '::text(\[\])?', '', 'g')) END
 		|| ' ' || CASE WHEN prorettype <> 'record'::regtype
 				THEN replace(prorettype::regtype::text, 'timestamp with time zone', 'timestamptz')
 			WHEN proretset THEN 'records' ELSE 'record' END
 	FROM pg_proc WHERE proname ~ '^ddb_' AND proname NOT IN ('ddb_locks', 'ddb_stats', 'ddb_operations',
-		'ddb_status')});
-is(lines(@functions), lines(map { s/::(interval|bytea|bigint)//gr } split /\n/, $list),
+		'ddb_status', 'ddb_campaigns')});
+is(lines(@functions), lines(map { s/::(interval|bytea|bigint|jsonb)//gr } split /\n/, $list),
 	'functions, arguments, results');
 
 #
@@ -58,7 +58,7 @@ sub columns
 is(columns(table_after('`ddb_lock_info()` returns one row')),
 	lines(split /\n/, ask(q{SELECT unnest(proargnames[2:]) FROM pg_proc WHERE proname = 'ddb_lock_info'})),
 	'columns of ddb_lock_info()');
-foreach my $view (qw(ddb_locks ddb_stats ddb_operations ddb_status))
+foreach my $view (qw(ddb_locks ddb_campaigns ddb_stats ddb_operations ddb_status))
 {
 	is(columns(table_after("**`$view`**")),
 		lines(split /\n/, ask("SELECT attname FROM pg_attribute

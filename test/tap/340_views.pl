@@ -130,13 +130,13 @@ counts_as('a lock that is not held', fails($one, q{SELECT ddb_lock_require('neve
 counts_as('... an error that is caught',
 	does($one, q{DO $$ BEGIN PERFORM ddb_lock_require('never'); EXCEPTION WHEN OTHERS THEN END $$}),
 	lk001 => 1);
-$one->query_safe(q{SELECT ddb_lock_acquire('guard', '3s')});
+$one->query_safe(q{SELECT ddb_lock_acquire('guard', '9s')});
 $one->query_safe('BEGIN; CREATE TABLE guarded ()');
 lose($node, 'guard');
 counts_as('a COMMIT that is refused', fails($one, 'COMMIT', 'LK001'), lk001 => 1);
 $one->ask(q{SELECT ddb_lock_release('guard')});
 
-$one->query_safe(q{SELECT ddb_lock_acquire('effect', '3s')});
+$one->query_safe(q{SELECT ddb_lock_acquire('effect', '9s')});
 lose($node, 'effect');
 counts_as('a statement that is refused', fails($one, 'CREATE DATABASE refused', 'LK001'), lk001 => 1);
 $one->ask(q{SELECT ddb_lock_release('effect')});
@@ -145,8 +145,8 @@ counts_as(
 	sub {
 		my $stopped = backend_pid($two);
 
-		$one->query_safe(q{SELECT ddb_lock_acquire('early', '3s')});
-		$two->send(q{SELECT ddb_lock_acquire('early', '3s')});
+		$one->query_safe(q{SELECT ddb_lock_acquire('early', '9s')});
+		$two->send(q{SELECT ddb_lock_acquire('early', '9s')});
 		wait_for_waiters($node, 'early', 1);
 		kill 'STOP', $stopped;
 		$one->query_safe(q{SELECT ddb_lock_release('early')});

@@ -20,8 +20,8 @@ foreach my $mode (qw(libpq workers))
 
 		$job =~ s/run_nightly\(\)/work('job')/ or die "the page has another job\n";
 		$job =~ s/0 3 \* \* \*/* * * * */ or die "the page has another schedule\n";
-		$job =~ s/pg_sleep\(20\)/pg_sleep(5)/ or die "the page sleeps for another time\n";
-		$job =~ s/'nightly'\)/'nightly $mode')/ or die "the page has another lock\n";
+		$job =~ s/'1 minute'/'5 s'/ or die "the page keeps the lock for another time\n";
+		$job =~ s/'nightly', at_least/'nightly $mode', at_least/ or die "the page has another lock\n";
 		$node->safe_psql('shop', 'CREATE EXTENSION pg_cron');
 		$node->safe_psql('shop', $job);
 	}

@@ -3,7 +3,7 @@
  *	  The torture's workload: many sessions in several clusters, one process, a
  *	  history of all they did and what came of it.
  *
- *	client HISTORY SESSIONS PAUSE_MS SEED fenced|unfenced SOCKET_DIR:PORT...
+ *	client HISTORY QUEUES SESSIONS PAUSE_MS SEED fenced|unfenced SOCKET_DIR:PORT...
  *
  * Each line that it reads is a command, each line that it writes an answer:
  *
@@ -11,6 +11,8 @@
  *	quiet				sessions end their plans and disconnect; "quiet" when all have
  *	probe MS			every lock is acquired once, waiting at most so long, and
  *						released; "probed" when all are (only when quiet)
+ *	drain				a few sessions of each cluster work on jobs until they find
+ *						none; "drained" when they have (only when quiet)
  *	stop CLUSTER before|after	one of that cluster's next transactions stops its
  *						backend right before or after the guard
  *	end					ends the program (only when quiet)
@@ -18,7 +20,11 @@
  * A line of the history has, between tabs: operation, session (cluster, number,
  * how often it has connected), lock, token, sent, received, server's time before
  * and after the call, SQLSTATE ("lost": the connection was), the write's id,
- * the lock's mode ("exclusive", "shared", "semaphore PERMITS/LIMIT"), a detail.
+ * the lock's mode ("exclusive", with a minimum "exclusive MS", "shared",
+ * "semaphore PERMITS/LIMIT"), a detail.
+ * A line of QUEUES, for the calls about queues, has: operation, session, queue,
+ * resource, token, the four times, SQLSTATE, the jobs ("UID:NUMBER,...", number
+ * 0: not known; "-": none), a detail.
  * All times are CLOCK_BOOTTIME in microseconds; 0: not known.
  */
 #define _GNU_SOURCE
@@ -49,7 +55,8 @@ typedef enum Mode
 {
 	QUIET,
 	RUN,
-	PROBE
+	PROBE,
+	DRAIN
 } Mode;
 
 typedef struct Session
@@ -64,10 +71,12 @@ typedef struct Session
 	int64_t		sent;
 	int64_t		cancel_at;		/* 0: never */
 	PGresult   *result;
+	bool		dry;			/* DRAIN: it has found no job */
 	Plan		plan;
 } Session;
 
 static FILE *history;
+static FILE *queues;
 static Session sessions[SESSIONS_MAX];
 static int	session_count;
 static int	cluster_count;
@@ -78,7 +87,7 @@ static bool mode_reported = true;
 static int	next_probe;
 static int	probe_wait_ms;
 static int	stops[CLUSTERS_MAX];	/* 0: none, 1: before, 2: after */
-static int64_t heard[CLUSTERS_MAX][LOCKS];	/* tokens of exclusive locks; 0: none */
+static int64_t heard[CLUSTERS_MAX][ALL_LOCKS];	/* tokens of exclusive locks; 0: none */
 
 static int64_t
 now_us(void)
@@ -113,6 +122,13 @@ sqlstate_of(const PGresult *result)
 	return code != NULL ? code : "lost";
 }
 
+static void
+put_line(FILE *file, const char *text)
+{
+	for (; text != NULL && *text; text++)
+		fputc(*text == '\t' || *text == '\n' ? ' ' : *text, file);
+}
+
 /* Of an error its message, of a question that is not about tokens its answer. */
 static void
 put_detail(const Step *step, const PGresult *result, bool good)
@@ -124,12 +140,20 @@ put_detail(const Step *step, const PGresult *result, bool good)
 		text = PQgetvalue(result, 0, 1);
 	else if (!good && result != NULL)
 		text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-	for (; text != NULL && *text; text++)
-		fputc(*text == '\t' || *text == '\n' ? ' ' : *text, history);
+	put_line(history, text);
+}
+
+/* The column with the token of this slot. */
+static int
+token_column(const Step *step, int slot)
+{
+	if (step->op == OP_SEVERAL || step->op == OP_XACT_SEVERAL)
+		return slot == 0 ? 1 : 3;
+	return step->op == OP_PROCEDURE ? 0 : 1;
 }
 
 static void
-record(const Session *s, const Step *step, const PGresult *result, int64_t received)
+record_slot(const Session *s, const Step *step, const PGresult *result, int64_t received)
 {
 	const Plan *plan = &s->plan;
 	const char *state = sqlstate_of(result);
@@ -143,7 +167,7 @@ record(const Session *s, const Step *step, const PGresult *result, int64_t recei
 	char		mode_text[48];
 
 	if (op_returns_token(step->op))
-		token = good ? field(result, call ? 0 : 1) : 0;
+		token = good ? field(result, token_column(step, slot)) : 0;
 	if (step->op == OP_WRITE || call || about_write)
 		write_id = plan->write_id;
 	lock_name(plan->lock[slot], name, sizeof(name));
@@ -156,6 +180,40 @@ record(const Session *s, const Step *step, const PGresult *result, int64_t recei
 			mode_text);
 	put_detail(step, result, good);
 	fputc('\n', history);
+}
+
+/* What a call about queues has returned first and last is the server's time. */
+static void
+record_queue(const Session *s, const Step *step, const PGresult *result, int64_t received)
+{
+	const char *state = sqlstate_of(result);
+	bool		good = strcmp(state, "00000") == 0;
+
+	fprintf(queues, "%s\t%d.%d.%d\t", op_names[step->op], s->cluster, s->number, s->connection);
+	queue_put_place(queues, &s->plan, step);
+	fprintf(queues, "%lld\t%lld\t%lld\t%lld\t%s\t", (long long) s->sent, (long long) received,
+			(long long) (good ? field(result, 0) : 0),
+			(long long) (good ? field(result, PQnfields(result) - 1) : 0), state);
+	queue_put_jobs(queues, &s->plan, step, good ? result : NULL);
+	if (!good && result != NULL)
+		put_line(queues, PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
+	fputc('\n', queues);
+}
+
+static void
+record(const Session *s, const Step *step, const PGresult *result, int64_t received)
+{
+	Step		other = *step;
+
+	if (step->op >= OP_Q_BEGIN)
+	{
+		record_queue(s, step, result, received);
+		return;
+	}
+	record_slot(s, step, result, received);
+	other.slot = 1;
+	if (step->op == OP_SEVERAL || step->op == OP_XACT_SEVERAL)
+		record_slot(s, &other, result, received);
 }
 
 /* ---- sessions ---- */
@@ -236,6 +294,13 @@ connection_lost(Session *s, int64_t now)
 	disconnect(s, now + RECONNECT_MS * 1000);
 }
 
+/* One session of each cluster for each queue. */
+static bool
+is_draining(const Session *s)
+{
+	return mode == DRAIN && s->number < QUEUES && !s->dry;
+}
+
 /* Draws the next plan; false: there is nothing to do for this session. */
 static bool
 next_plan(Session *s)
@@ -253,6 +318,11 @@ next_plan(Session *s)
 	if (mode == PROBE && next_probe < LOCKS)
 	{
 		plan_probe(&s->plan, next_probe++, probe_wait_ms);
+		return true;
+	}
+	if (is_draining(s))
+	{
+		plan_drain(&s->plan, s->number);
 		return true;
 	}
 	return false;
@@ -326,9 +396,12 @@ step_ended(Session *s, int64_t now)
 	const Step	step = plan->steps[plan->next++];
 	bool		good = strcmp(sqlstate_of(s->result), "00000") == 0;
 	bool		in_transaction = PQtransactionStatus(s->conn) != PQTRANS_IDLE;
+	bool		found = !good || step.op < OP_Q_BEGIN || queue_take(plan, &step, s->result);
 
 	if (op_grants(step.op))
-		plan->token[step.slot] = good ? field(s->result, step.op == OP_PROCEDURE ? 0 : 1) : 0;
+		plan->token[step.slot] = good ? field(s->result, token_column(&step, step.slot)) : 0;
+	if (step.op == OP_SEVERAL || step.op == OP_XACT_SEVERAL)
+		plan->token[1] = good ? field(s->result, token_column(&step, 1)) : 0;
 	if (good)
 		tell(s, &step);
 	record(s, &step, s->result, now);
@@ -340,14 +413,18 @@ step_ended(Session *s, int64_t now)
 	if (step.op == OP_COMMIT || step.op == OP_ROLLBACK || step.op == OP_PROCEDURE)
 		plan->write_id = 0;
 
+	s->dry = s->dry || (mode == DRAIN && !found);
+
 	/* Without the first lock the plan is over; without the second it has no use. */
-	if (!good)
+	if (!good || !found)
 		plan_after_error(plan, in_transaction);
 	else if (step.op == OP_TRY || step.op == OP_XACT_TRY)
 	{
 		if (plan->token[step.slot] == 0)
 			plan_after_error(plan, in_transaction);
 	}
+	else if (step.op == OP_LEAD && plan->token[step.slot] == 0)
+		plan_follower(plan);
 }
 
 static void
@@ -410,8 +487,8 @@ attend(Session *s, short events, int64_t now)
 		if (!PQconsumeInput(s->conn) || PQstatus(s->conn) == CONNECTION_BAD)
 			connection_lost(s, now);
 	}
-	if (s->state == DOWN && now >= s->wake && (mode == RUN ||
-											   (mode == PROBE && next_probe < LOCKS)))
+	if (s->state == DOWN && now >= s->wake &&
+		(mode == RUN || (mode == PROBE && next_probe < LOCKS) || is_draining(s)))
 		begin_connecting(s, now);
 	if (s->state == IDLE && now >= s->wake)
 		work(s, now);
@@ -423,6 +500,7 @@ static void
 report(const char *word)
 {
 	fflush(history);
+	fflush(queues);
 	printf("%s\n", word);
 	fflush(stdout);
 	mode_reported = true;
@@ -435,11 +513,18 @@ report_rest(void)
 		return;
 	for (int i = 0; i < session_count; i++)
 	{
-		if (sessions[i].state != DOWN)
+		if (sessions[i].state != DOWN || is_draining(&sessions[i]))
 			return;
 	}
-	report(mode == PROBE ? "probed" : "quiet");
+	report(mode == PROBE ? "probed" : mode == DRAIN ? "drained" : "quiet");
 	mode = QUIET;
+}
+
+static void
+end_history(void)
+{
+	fclose(history);
+	fclose(queues);
 }
 
 static void
@@ -461,12 +546,19 @@ command(char *line)
 		mode_reported = false;
 		next_probe = 0;
 	}
+	else if (strcmp(line, "drain\n") == 0)
+	{
+		mode = DRAIN;
+		mode_reported = false;
+		for (int i = 0; i < session_count; i++)
+			sessions[i].dry = false;
+	}
 	else if (sscanf(line, "stop %d %15s", &cluster, word) == 2 && cluster >= 0 &&
 			 cluster < cluster_count)
 		stops[cluster] = strcmp(word, "before") == 0 ? 1 : 2;
 	else
 	{
-		fclose(history);
+		end_history();
 		exit(strcmp(line, "end\n") == 0 ? 0 : 1);
 	}
 }
@@ -483,7 +575,7 @@ read_commands(void)
 
 	if (n <= 0)
 	{
-		fclose(history);
+		end_history();
 		exit(1);
 	}
 	length += (size_t) n;
@@ -553,26 +645,27 @@ main(int argc, char **argv)
 {
 	int			each;
 
-	if (argc < 7 || argc - 6 > CLUSTERS_MAX)
+	if (argc < 8 || argc - 7 > CLUSTERS_MAX)
 	{
-		fprintf(stderr, "usage: %s HISTORY SESSIONS PAUSE_MS SEED fenced|unfenced "
-				"SOCKET_DIR:PORT...\n", argv[0]);
+		fprintf(stderr, "usage: %s HISTORY QUEUES SESSIONS PAUSE_MS SEED "
+				"fenced|unfenced SOCKET_DIR:PORT...\n", argv[0]);
 		return 2;
 	}
 	history = fopen(argv[1], "w");
-	each = atoi(argv[2]);
-	pause_ms = atoi(argv[3]);
-	srandom((unsigned int) atoi(argv[4]));
-	fenced = strcmp(argv[5], "fenced") == 0;
-	cluster_count = argc - 6;
+	queues = fopen(argv[2], "w");
+	each = atoi(argv[3]);
+	pause_ms = atoi(argv[4]);
+	srandom((unsigned int) atoi(argv[5]));
+	fenced = strcmp(argv[6], "fenced") == 0;
+	cluster_count = argc - 7;
 	session_count = each * cluster_count;
-	if (history == NULL || each < 1 || session_count > SESSIONS_MAX)
+	if (history == NULL || queues == NULL || each < 1 || session_count > SESSIONS_MAX)
 	{
-		fprintf(stderr, "%s: cannot write the history, or bad numbers\n", argv[0]);
+		fprintf(stderr, "%s: cannot write the histories, or bad numbers\n", argv[0]);
 		return 2;
 	}
 	for (int i = 0; i < cluster_count; i++)
-		places[i] = argv[6 + i];
+		places[i] = argv[7 + i];
 	for (int i = 0; i < session_count; i++)
 	{
 		sessions[i].cluster = i % cluster_count;

@@ -9,6 +9,8 @@ import subprocess
 import time
 
 LEASE = 3.0             # seconds; the longest that the workload asks for
+CAMPAIGN_LEASE = 2.5
+CAMPAIGNS = 'c0', 'c1'  # every cluster stands for the first, and all but one for the other
 HOST = 'dynamodb.torture'
 
 
@@ -45,12 +47,13 @@ def send(pid, number):
 
 
 class Shim:
-    """The file that shim.c maps: offset, names_fail, refused."""
+    """The file that shim.c maps: offset, names_fail, refused, stood_still_us."""
 
     def __init__(self, path):
         self.path = path
         with open(path, 'wb') as f:
-            f.write(struct.pack('qqq', 0, 0, 0))
+            f.write(struct.pack('qqqq', 0, 0, 0, 0))
+        self.stood_still = 0
 
     def set(self, index, value):
         with open(self.path, 'r+b') as f:
@@ -65,7 +68,11 @@ class Shim:
 
     def refused(self):
         with open(self.path, 'rb') as f:
-            return struct.unpack('qqq', f.read())[2]
+            return struct.unpack('qqqq', f.read())[2]
+
+    def stand_still(self, seconds):
+        self.stood_still += seconds
+        self.set(3, int(self.stood_still * 1e6))
 
 
 class Cluster:
@@ -95,7 +102,10 @@ class Cluster:
             'ddblock.table': 'lockTable',
             'ddblock.connect_timeout': '1s',
             'ddblock.request_timeout': '1s',
-            'ddblock.retry_timeout': '5s',
+            'ddblock.retry_timeout': network.retry_timeout,
+            'ddblock.lease_duration': '%d ms' % (CAMPAIGN_LEASE * 1000),
+            'ddblock.clock_takeover': 'on',
+            'ddblock.clock_slack': '1s',
         }
         self.settings.update(settings)
 
@@ -108,7 +118,9 @@ class Cluster:
         with open(os.path.join(self.data, 'postgresql.conf'), 'a') as f:
             for name, value in self.settings.items():
                 f.write("%s = '%s'\n" % (name, value))
+            f.write("include 'campaigns.conf'\n")
         self.write_keys(keys)
+        self.write_campaigns(self.campaigns())
 
     def write_keys(self, keys):
         """Credentials, for the next start or reload."""
@@ -116,6 +128,16 @@ class Cluster:
         with open(path + '.new', 'w') as f:
             f.write("ddblock.access_key_id = '%s'\nddblock.secret_access_key = '%s'\n"
                     % keys)
+        os.rename(path + '.new', path)
+
+    def campaigns(self):
+        return CAMPAIGNS[:1] if self.number == 2 else CAMPAIGNS
+
+    def write_campaigns(self, names):
+        """For the next start or reload."""
+        path = os.path.join(self.data, 'campaigns.conf')
+        with open(path + '.new', 'w') as f:
+            f.write("ddblock.campaigns = '%s'\n" % ', '.join(names))
         os.rename(path + '.new', path)
 
     def pg_ctl(self, *arguments):
@@ -140,6 +162,28 @@ class Cluster:
     def reload(self):
         send(self.postmaster(), signal.SIGHUP)
 
+    def stand_still(self, seconds):
+        """As its machine does when a hypervisor stops it: no clock of it notices."""
+        pids = [self.postmaster()]
+        try:
+            self.stop_processes(pids)       # from here on there are no new children
+            pids += [pid for pid, _ in self.processes()]
+            self.stop_processes(pids)
+            began = boottime()
+            time.sleep(seconds)
+            self.shim.stand_still((boottime() - began) / 1e6)
+        finally:
+            for pid in reversed(pids):
+                send(pid, signal.SIGCONT)
+
+    def stop_processes(self, pids):
+        """A child that has just ended stays a zombie while the postmaster is stopped."""
+        for pid in pids:
+            send(pid, signal.SIGSTOP)
+        if not wait_until(lambda: all(state_of(pid) in ('T', 'Z', None) for pid in pids), 30):
+            raise RuntimeError('%s cannot be stopped: %s'
+                               % (self.name, [state_of(pid) for pid in pids]))
+
     def remove(self):
         shutil.rmtree(self.data, ignore_errors=True)
 
@@ -153,6 +197,17 @@ class Cluster:
         if result.returncode != 0:
             raise RuntimeError('%s: %s' % (self.name, result.stderr.strip()))
         return result.stdout.strip()
+
+    def sql_patiently(self, text):
+        """What can be repeated: a request to DynamoDB may take too long for once."""
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                return self.sql(text, 60)
+            except RuntimeError as error:
+                if 'DynamoDB' not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
 
     def file(self, path):
         with open(path) as f:

@@ -56,6 +56,11 @@ class Scene:
         self.link.heal()
         self.events.note('cut', self.cluster.number, began, ended)
 
+    def stand_still(self, seconds):
+        began = boottime()
+        self.cluster.stand_still(seconds)
+        self.events.note('still', self.cluster.number, began)
+
     def recovered(self):
         return wait_until(self.cluster.answers, 60)
 
@@ -73,7 +78,7 @@ def worker_stop(scene):
     pid = scene.cluster.worker()
     if pid is None or not send(pid, signal.SIGSTOP):
         return False
-    stopped = wait_until(lambda: state_of(pid) in ('T', None), 5)
+    stopped = wait_until(lambda: state_of(pid) in ('T', None), 30)
     began = boottime()
     time.sleep(LEASE * random.choice((0.3, 1.0, 1.5, 2.0)))
     if stopped and state_of(pid) == 'T':
@@ -156,6 +161,17 @@ def credentials_rotate(scene):
     return True
 
 
+def campaigns_change(scene):
+    """The cluster stands for less for a while, which it gives up if it leads."""
+    names = scene.cluster.campaigns()
+    scene.cluster.write_campaigns(random.choice(((), names[:1], names[1:])))
+    scene.cluster.reload()
+    time.sleep(LEASE * random.choice((0.1, 0.5, 1.0)))
+    scene.cluster.write_campaigns(names)
+    scene.cluster.reload()
+    return True
+
+
 def operator_deletes(scene):
     name = 'o%d' % random.randrange(8)
     began = boottime()
@@ -218,6 +234,7 @@ HEAVY = {
     'wall_clock_cut_off': wall_clock_cut_off,
     'credentials_expire': credentials_expire,
     'credentials_rotate': credentials_rotate,
+    'campaigns_change': campaigns_change,
     'operator_deletes': operator_deletes,
     'operator_edits': operator_edits,
     'names_fail': names_fail,
@@ -269,6 +286,9 @@ class Storm:
             kind = self.draw()
             if HEAVY[kind](scene):
                 scene.events.count(kind)
+            else:
+                with self.drawing:
+                    self.deck.insert(0, kind)       # again, before the next deck
 
     def draw(self):
         """Each kind in turn, over storms and clusters; in any order."""

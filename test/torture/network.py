@@ -9,6 +9,10 @@
 #	network.url(n), ca_file	for cluster n
 #	network.struck()		how often faults of each kind have struck
 #	network.clear()			ends all faults, and what hangs because of them
+#	network.beat()			asks something, without any fault
+#	network.pace			"slow" if it may be so slow by itself that leases are lost
+#	network.retry_timeout	of a cluster's requests
+#	network.date_error		by how much Dates are wrong, either way, in seconds
 #	network.link(n)			one cluster's, with
 #		keys()				its credentials, a pair
 #		strike(kind)		one or a few of the next requests meet that fault
@@ -27,7 +31,8 @@ import time
 from cluster import HOST, LEASE
 
 TABLE = 'lockTable'
-WRITES = ('UpdateItem', 'BatchExecuteStatement')
+QUEUE_TABLE = 'queueTable'
+SINGLE_WRITES = ('UpdateItem', 'UpdateItem', 'TransactWriteItems')
 STRIKES = (1, 1, 1, 3)
 
 
@@ -59,8 +64,14 @@ def read_port(path, process):
 def strike_options(kind):
     """How a fault of that kind strikes one or a few of the next requests."""
     options = dict(count=random.choice(STRIKES), applied=random.choice((True, False)))
-    if kind in ('duplicate', 'late_apply', 'conflict'):
-        options['operation'] = 'UpdateItem' if kind == 'duplicate' else random.choice(WRITES)
+    if kind == 'duplicate':
+        options['operation'] = random.choice(SINGLE_WRITES)
+    elif kind == 'late_apply':
+        options['operation'] = random.choice(SINGLE_WRITES + ('BatchExecuteStatement',))
+    elif kind == 'conflict':
+        options['operation'] = random.choice(('UpdateItem', 'BatchExecuteStatement'))
+    elif kind in ('lose_reply', 'late_reply') and random.random() < 0.3:
+        options['operation'] = 'TransactWriteItems'     # pushes are few
     if kind.startswith('late'):
         options['delay_ms'] = late_ms()
     return options
@@ -79,10 +90,10 @@ class Table:
             raise RuntimeError('%s: %s' % (operation, reply))
         return reply
 
-    def items(self):
+    def items(self, table=TABLE):
         found, start = [], {}
         while True:
-            page = self.must('Scan', dict(TableName=TABLE, ConsistentRead=True, **start))
+            page = self.must('Scan', dict(TableName=table, ConsistentRead=True, **start))
             found += page['Items']
             if 'LastEvaluatedKey' not in page:
                 return found
@@ -90,6 +101,16 @@ class Table:
 
     def delete(self, name):
         self.must('DeleteItem', {'TableName': TABLE, 'Key': {'key': {'S': name}}})
+
+    def make_due(self, head):
+        """The time of a resource's next attempt has come."""
+        status, reply = self.call('UpdateItem', {
+            'TableName': QUEUE_TABLE, 'Key': {'pk': head['pk'], 'sk': head['sk']},
+            'UpdateExpression': 'SET #due = :past', 'ConditionExpression': '#due = :due',
+            'ExpressionAttributeNames': {'#due': 'due'},
+            'ExpressionAttributeValues': {':past': {'N': '1'}, ':due': head['due']}})
+        if status != 200 and 'ConditionalCheckFailed' not in reply['__type']:
+            raise RuntimeError('UpdateItem: %s' % reply)
 
     def take(self, name, version):
         """Edits the item into one that somebody else holds; False: there is none."""
@@ -169,6 +190,9 @@ class DoubleNetwork(Table):
     kinds = ('drop', 'lose_reply', 'duplicate', 'late_apply', 'late_reply', 'reset',
              'http_500', 'http_503', 'throttle', 'conflict', 'truncate', 'corrupt',
              'wrong_crc')
+    date_error = 0.5        # half of the slack
+    pace = ''
+    retry_timeout = '5s'
 
     def __init__(self, work, clusters, certificate, key):
         port_file = os.path.join(work, 'double.port')
@@ -178,6 +202,7 @@ class DoubleNetwork(Table):
              key], stdin=subprocess.DEVNULL)
         self.port = read_port(port_file, self.process)
         self.links = [DoubleLink(self, number) for number in range(clusters)]
+        self.command('clock', date_error_ms=int(self.date_error * 1000))
 
     def command(self, name, **arguments):
         status, reply = post(self.port, '/_double', dict(arguments, command=name))
@@ -197,6 +222,9 @@ class DoubleNetwork(Table):
 
     def struck(self):
         return self.command('stats')['faults']
+
+    def beat(self):
+        self.command('stats')
 
     def clear(self):
         self.command('clear')
@@ -282,6 +310,9 @@ class LocalLink:
 class LocalNetwork(Table):
     kinds = tuple(kind for kind in DoubleNetwork.kinds if kind != 'wrong_crc')
     ca_file = ''
+    date_error = 0
+    pace = 'slow'           # on a busy machine: see I6 in check
+    retry_timeout = '15s'   # longer than a probe waits
 
     def __init__(self, work, clusters):
         with open(os.path.join(work, 'dynamodb', 'port')) as f:
@@ -307,6 +338,9 @@ class LocalNetwork(Table):
             for kind, count in link.struck().items():
                 counts[kind] = counts.get(kind, 0) + count
         return counts
+
+    def beat(self):
+        self.call('DescribeTable', {'TableName': TABLE})
 
     def clear(self):
         for link in self.links:

@@ -3,7 +3,7 @@
  *	  What a session of the torture does: plans of a few steps, drawn by lot.
  *
  * A session waits for a lock only while it holds none (a second one is only
- * tried), so that no plan can deadlock with another.  It wants each lock in one
+ * tried, or comes in the same call), so that no plan can deadlock with another.  It wants each lock in one
  * mode; sessions of other plans want the same lock in other modes.
  */
 #include "client.h"
@@ -13,12 +13,17 @@
 
 #define LEASE_MS(lock) (2000 + (lock) % 3 * 500)
 #define DETACHED_MS 2500		/* as in check */
+#define QUEUE_PLANS 3			/* every third plan: a sixth of the calls */
 
 const char *const op_names[] = {
-	"acquire", "try", "xact_acquire", "xact_try", "probe", "require", "token",
+	"acquire", "try", "xact_acquire", "xact_try", "probe", "acquire", "xact_acquire",
+	"require", "token",
 	"renew", "release", "release_all", "discard", "begin", "savepoint",
 	"rollback_to", "keep_savepoint", "write", "stop", "commit", "rollback",
-	"procedure", "disconnect", "think", "join", "detach", "end"
+	"procedure", "disconnect", "think", "join", "detach", "end",
+	"lead", "lead_require", "resign", "resign_now",
+	"begin", "push", "outbox", "send", "next", "require", "work", "complete", "commit", "fail",
+	"dead", "redrive", "drop"
 };
 
 bool		fenced = true;
@@ -36,6 +41,8 @@ lock_name(int lock, char *name, size_t size)
 {
 	if (lock < NORMAL_LOCKS)
 		snprintf(name, size, "n%d", lock);
+	else if (lock >= LOCKS)
+		snprintf(name, size, "c%d", lock - LOCKS);
 	else
 		snprintf(name, size, "o%d", lock - NORMAL_LOCKS);
 }
@@ -45,6 +52,8 @@ mode_name(const Plan *plan, int slot, char *name, size_t size)
 {
 	if (plan->lock_mode[slot] == SEMAPHORE)
 		snprintf(name, size, "semaphore %d/%d", plan->permits[slot], plan->limit[slot]);
+	else if (plan->lock_mode[slot] == EXCLUSIVE && plan->at_least_ms[slot] > 0)
+		snprintf(name, size, "exclusive %d", plan->at_least_ms[slot]);
 	else
 		snprintf(name, size, "%s", plan->lock_mode[slot] == SHARED ? "shared" : "exclusive");
 }
@@ -52,16 +61,16 @@ mode_name(const Plan *plan, int slot, char *name, size_t size)
 bool
 op_grants(Op op)
 {
-	return op <= OP_PROBE || op == OP_PROCEDURE;
+	return op <= OP_XACT_SEVERAL || op == OP_PROCEDURE || op_leads(op);
 }
 
 bool
 op_returns_token(Op op)
 {
-	return op <= OP_TOKEN || op == OP_PROCEDURE || op == OP_DETACH;
+	return op <= OP_TOKEN || op == OP_PROCEDURE || op == OP_DETACH || op_leads(op);
 }
 
-static void
+void
 add(Plan *plan, Op op, int slot, int ms)
 {
 	plan->steps[plan->count++] = (Step) {op, slot, ms, 0};
@@ -88,6 +97,13 @@ some_mode(int lock)
 	if (lock == 2 && random_below(10))
 		return SHARED;
 	return modes[random_below(sizeof(modes) / sizeof(modes[0]))];
+}
+
+/* Not for locks that many want, nor for those that an operator tampers with. */
+static int
+some_minimum(int lock)
+{
+	return lock > 2 && lock < NORMAL_LOCKS && random_below(8) == 0 ? 300 + random_below(2200) : 0;
 }
 
 static int
@@ -124,6 +140,7 @@ start_plan(Plan *plan)
 		plan->lock_mode[slot] = some_mode(plan->lock[slot]);
 		plan->limit[slot] = some_limit(plan->lock[slot]);
 		plan->permits[slot] = some_permits(plan->limit[slot]);
+		plan->at_least_ms[slot] = some_minimum(plan->lock[slot]);
 	}
 	plan->token[0] = plan->token[1] = 0;
 	plan->write_id = 0;
@@ -320,6 +337,43 @@ plan_detached(Plan *plan)
 	add(plan, OP_TOKEN, 0, 0);
 }
 
+/* Two locks in one call have one lease, and locks have theirs by their number. */
+static void
+start_several(Plan *plan)
+{
+	plan->lock[0] %= NORMAL_LOCKS - 3;
+	plan->lock[1] = plan->lock[0] + 3;
+	plan->lock_mode[0] = plan->lock_mode[1] = EXCLUSIVE;
+	plan->at_least_ms[0] = plan->at_least_ms[1] = 0;	/* several locks have no minimum */
+}
+
+static void
+plan_several(Plan *plan)
+{
+	start_several(plan);
+	add(plan, OP_SEVERAL, 0, some_wait());
+	if (random_below(3) == 0)
+		plan->steps[0].cancel_ms = 1 + random_below(random_below(2) ? 10 : 300);
+	add_checks(plan, 0, random_below(3));
+	add(plan, OP_REQUIRE, 1, 0);
+	add_write(plan, 0);
+	add(plan, OP_RELEASE, 0, 0);
+	add_checks(plan, 1, 2);
+	add(plan, random_below(4) ? OP_RELEASE : OP_DISCONNECT, 1, 0);
+}
+
+static void
+plan_several_in_transaction(Plan *plan)
+{
+	start_several(plan);
+	add(plan, OP_BEGIN, 0, 0);
+	add(plan, OP_XACT_SEVERAL, 0, some_wait());
+	add(plan, OP_WRITE, 0, 0);
+	add_checks(plan, 1, 2);
+	add(plan, random_below(8) ? OP_COMMIT : OP_ROLLBACK, 0, 0);
+	add(plan, OP_TOKEN, 1, 0);
+}
+
 void
 plan_work(Plan *plan)
 {
@@ -328,11 +382,16 @@ plan_work(Plan *plan)
 		plan_stacked, plan_stacked, plan_transaction, plan_transaction,
 		plan_transaction, plan_disconnect, plan_cancelled, plan_early_release,
 		plan_procedure, plan_procedure, plan_tries, plan_tries,
-		plan_slow_transaction, plan_join, plan_join, plan_join, plan_detached
+		plan_slow_transaction, plan_join, plan_join, plan_join, plan_detached,
+		plan_several, plan_several, plan_several_in_transaction,
+		plan_leader, plan_leader, plan_leader, plan_leader, plan_leader
 	};
 
 	start_plan(plan);
-	plans[random_below(sizeof(plans) / sizeof(plans[0]))] (plan);
+	if (random_below(QUEUE_PLANS) == 0)
+		plan_queue(plan);
+	else
+		plans[random_below(sizeof(plans) / sizeof(plans[0]))] (plan);
 }
 
 void
@@ -350,6 +409,8 @@ void
 plan_stop(Plan *plan, bool before)
 {
 	start_plan(plan);
+	if (plan_leader_stop(plan, before))
+		return;
 	add(plan, OP_ACQUIRE, 0, some_wait());
 	add(plan, OP_BEGIN, 0, 0);
 	add(plan, OP_WRITE, 0, 0);
@@ -372,7 +433,7 @@ plan_after_error(Plan *plan, bool in_transaction)
 }
 
 /* A call between two readings of the true time. */
-static void
+void
 timed(char *sql, const char *function, const char *arguments)
 {
 	snprintf(sql, SQL_SIZE, "SELECT torture_now(), %s(%s), torture_now()", function,
@@ -400,8 +461,25 @@ acquire_sql(const Plan *plan, const Step *step, const char *name, char *sql)
 	length += snprintf(arguments + length, sizeof(arguments) - length, ", '%d ms'",
 					   LEASE_MS(plan->lock[step->slot]));
 	if (step->op != OP_TRY && step->op != OP_XACT_TRY)
-		snprintf(arguments + length, sizeof(arguments) - length, ", '%d ms'", step->ms);
+		length += snprintf(arguments + length, sizeof(arguments) - length, ", '%d ms'", step->ms);
+	if (mode == EXCLUSIVE && step->op != OP_PROBE && plan->at_least_ms[step->slot] > 0)
+		snprintf(arguments + length, sizeof(arguments) - length, ", at_least => '%d ms'",
+				 plan->at_least_ms[step->slot]);
 	timed(sql, functions[mode][step->op], arguments);
+}
+
+/* In any order: the session takes them in that of their names. */
+static void
+several_sql(const Plan *plan, const Step *step, char *sql)
+{
+	char		names[2][16];
+
+	lock_name(plan->lock[0], names[0], sizeof(names[0]));
+	lock_name(plan->lock[1], names[1], sizeof(names[1]));
+	snprintf(sql, SQL_SIZE, "SELECT before, t[1], torture_now(), t[2] FROM (SELECT torture_now() "
+			 "AS before, %s_acquire_all('{%s,%s}', '%d ms', '%d ms') AS t OFFSET 0) AS s",
+			 step->op == OP_SEVERAL ? "ddb_lock" : "ddb_xact_lock", names[0], names[1],
+			 LEASE_MS(plan->lock[0]), step->ms);
 }
 
 /* No fence orders permits of a semaphore. */
@@ -451,6 +529,11 @@ step_sql(Plan *plan, const Step *step, char *sql)
 	char		quoted[20];
 	char		named[48];
 
+	if (step->op >= OP_Q_BEGIN)
+	{
+		queue_sql(plan, step, sql);
+		return true;
+	}
 	lock_name(plan->lock[step->slot], name, sizeof(name));
 	snprintf(quoted, sizeof(quoted), "'%s'", name);
 	if (step->op == OP_DETACH)
@@ -465,6 +548,10 @@ step_sql(Plan *plan, const Step *step, char *sql)
 		case OP_XACT_TRY:
 		case OP_PROBE:
 			acquire_sql(plan, step, name, sql);
+			return true;
+		case OP_SEVERAL:
+		case OP_XACT_SEVERAL:
+			several_sql(plan, step, sql);
 			return true;
 		case OP_REQUIRE:
 			timed(sql, "ddb_lock_require", quoted);
@@ -498,6 +585,12 @@ step_sql(Plan *plan, const Step *step, char *sql)
 			return true;
 		case OP_STOP:
 			snprintf(sql, SQL_SIZE, "SELECT torture_stop(%s)", step->ms ? "true" : "false");
+			return true;
+		case OP_LEAD:
+		case OP_LEAD_REQUIRE:
+		case OP_RESIGN:
+		case OP_RESIGN_NOW:
+			leader_sql(step, name, sql);
 			return true;
 		case OP_DISCONNECT:
 		case OP_THINK:

@@ -32,6 +32,10 @@ def permits(count, limit):
     return permits_op
 
 
+def on_c0(name, session, token, sent, **more):
+    return op(name, session, token, sent, lock='c0', **more)
+
+
 A, B = '0.0.1', '1.0.1'
 A2, B2, C = '0.1.1', '1.1.1', '2.0.1'
 one_of_1, one_of_2, one_of_3 = permits(1, 1), permits(1, 2), permits(1, 3)
@@ -58,6 +62,12 @@ TWO_SHARED_WRITES = [
     shared('write', C, 500, 9 * S, write=2), shared('commit', C, 500, 9.5 * S, write=2),
     shared('write', A, 400, 10 * S, write=3), shared('commit', A, 400, 10.5 * S, write=3),
 ]
+# A works as a leader.
+C0 = '0.2.1'
+LED = [on_c0('lead', A, 400, 8 * S), on_c0('write', A, 400, 8.5 * S, write=2)]
+C0_WRITTEN = WRITTEN + ['2\tc0\t400\t2']
+NOBODY_LEADS = [on_c0('lead', (A, B)[s % 2], 0, (8 + s) * S) for s in range(4)]
+STANDING = ['stands\t0\t0\t0\tc0 c1', 'stands\t1\t0\t0\tc0']
 GUARD = ['guard\t-\t0\t0\ton']
 
 # name, promises, more history, events, written (None: WRITTEN)
@@ -112,6 +122,15 @@ CASES = [
      ['probe\t-\t%d\t%d\t%d' % (7 * S, 20 * S, 10 * S)], None),
     ('a failure in calm', 'I6', [op('acquire', B, 0, 8 * S, state='08006')],
      ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
+    ('a lease lost in calm', 'I6', [op('acquire', B, 0, 8 * S, state='LK001')],
+     ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
+    ('a lease lost in calm, by a slow server', None, [op('acquire', B, 0, 8 * S, state='LK001')],
+     ['calm\t-\t%d\t%d\tslow' % (7 * S, 20 * S)], None),
+    ('no reply in calm, of a slow server', None, [op('acquire', B, 0, 8 * S, state='08006')],
+     ['calm\t-\t%d\t%d\tslow' % (7 * S, 20 * S)], None),
+    ('a lease lost in calm, another phase was slow', 'I6',
+     [op('acquire', B, 0, 8 * S, state='LK001')],
+     ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S), 'calm\t-\t%d\t%d\tslow' % (30 * S, 40 * S)], None),
     ('a call without end in calm', 'I6', [op('acquire', B, 300, 8 * S, took=10 * S)],
      ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
     ('belief after a definite failure', 'I8',
@@ -254,6 +273,30 @@ CASES = [
      [one_of_2('acquire', A, 400, 8 * S), one_of_2('acquire', A2, 400, 11 * S)],
      ['cut\t0\t%d\t%d\t' % (9 * S, 14 * S)], None),
 
+    # A minimum
+    ('a grant after a minimum', None,
+     [op('acquire', A, 400, 8 * S, mode='exclusive 1500'), op('release', A, 400, 8.1 * S, detail='t'),
+      op('acquire', B, 500, 8.2 * S, took=1300000)], [], None),
+    ('a grant within a minimum', 'I9',
+     [op('acquire', A, 400, 8 * S, mode='exclusive 1500'), op('release', A, 400, 8.1 * S, detail='t'),
+      op('try', A2, 500, 9.4 * S)], [], None),
+    ('a grant within a minimum, by which Dates are wrong', None,
+     [op('acquire', A, 400, 8 * S, mode='exclusive 1500'), op('release', A, 400, 8.1 * S, detail='t'),
+      op('try', A2, 500, 9.4 * S)], ['dates\t-\t0\t0\t100000'], None),
+    ('a grant within the minimum of a cluster that stood still', None,
+     [op('acquire', A, 400, 8 * S, mode='exclusive 1500'), op('release', A, 400, 8.1 * S, detail='t'),
+      op('try', B, 500, 9.4 * S)], ['still\t0\t%d\t%d\t' % (5 * S, 7 * S)], None),
+    ('a grant within a minimum, and another cluster stood still', 'I9',
+     [op('acquire', A, 400, 8 * S, mode='exclusive 1500'), op('release', A, 400, 8.1 * S, detail='t'),
+      op('try', B, 500, 9.4 * S)], ['still\t1\t%d\t%d\t' % (5 * S, 7 * S)], None),
+    ('a shared grant within a minimum', 'I9',
+     [op('xact_try', A, 400, 8 * S, mode='exclusive 1500'), op('commit', A, 400, 8.1 * S),
+      shared('try', B, 500, 9.4 * S)], [], None),
+    ('a minimum that a stacked call asks for', None,
+     [op('acquire', A, 400, 8 * S), op('acquire', A, 400, 8.1 * S, mode='exclusive 1500'),
+      op('release', A, 400, 8.2 * S, detail='t'), op('release', A, 400, 8.3 * S, detail='t'),
+      op('acquire', B, 500, 8.5 * S)], [], None),
+
     # Joined and detached locks
     ('a lock that is joined', None,
      [op('acquire', A, 400, 8 * S), op('join', A2, 400, 9 * S), op('require', A2, 400, 10 * S),
@@ -287,14 +330,86 @@ CASES = [
      [op('acquire', A, 400, 8 * S), op('detach', A, 400, 9 * S), op('acquire', B, 500, 12 * S)],
      ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
 
+    # Leaders
+    ('one leads, then another', None,
+     LED + [on_c0('commit', A, 400, 9 * S, write=2), on_c0('lead', B, 500, 10 * S),
+            on_c0('commit', B, 0, 11 * S), on_c0('lead', A, 0, 12 * S)], GUARD, C0_WRITTEN),
+    ('a leader commits when another one leads', 'I9',
+     LED + [on_c0('lead', B, 500, 9 * S), on_c0('commit', A, 400, 10 * S, write=2)], GUARD,
+     C0_WRITTEN),
+    ('the same without a guard', None,
+     LED + [on_c0('lead', B, 500, 9 * S), on_c0('commit', A, 400, 10 * S, write=2)], [],
+     C0_WRITTEN),
+    ('a leader still leads when another one does', 'I9',
+     [on_c0('lead', A, 400, 8 * S), on_c0('lead_require', B, 500, 9 * S),
+      on_c0('require', A, 400, 10 * S)], [], None),
+    ('a leadership with a lower token', 'I9',
+     [on_c0('lead', A, 500, 8 * S), on_c0('commit', A, 0, 8.5 * S), on_c0('lead', B, 400, 9 * S)],
+     [], None),
+    ('two transactions of a leader', None,
+     [on_c0('lead', A, 400, 8 * S), on_c0('lead', A2, 400, 9 * S), on_c0('token', A, 400, 10 * S)],
+     [], None),
+    ('two clusters lead under one token', 'I9',
+     [on_c0('lead', A, 400, 8 * S), on_c0('lead', B, 400, 9 * S)], [], None),
+    ('a leadership outlives the savepoint', None,
+     [on_c0('lead', A, 400, 8 * S), on_c0('rollback_to', A, 400, 9 * S),
+      on_c0('token', A, 400, 10 * S)], [], None),
+    ('a leadership outlives the transaction', 'I8',
+     [on_c0('lead', A, 400, 8 * S), on_c0('commit', A, 0, 9 * S),
+      on_c0('token', A, 400, 10 * S)], [], None),
+    ('a leadership in a cut', 'I3',
+     [on_c0('lead', A, 400, 8 * S), on_c0('lead', A2, 400, 11.5 * S)],
+     ['cut\t0\t%d\t%d\t' % (9 * S, 14 * S)], None),
+    ('a leadership early in a cut', None,
+     [on_c0('lead', A, 400, 8 * S), on_c0('lead', A2, 400, 11 * S)],
+     ['cut\t0\t%d\t%d\t' % (9 * S, 14 * S)], None),
+    ('a transaction joins what its cluster has resigned', 'I9',
+     [on_c0('lead', A, 400, 8 * S), on_c0('resign', A2, 0, 9 * S, detail='t'),
+      on_c0('lead', C0, 400, 10 * S)], [], None),
+    ('a transaction joins what another cluster has not resigned', None,
+     [on_c0('lead', A, 400, 8 * S), on_c0('resign', B, 0, 9 * S, detail='f'),
+      on_c0('lead', C0, 400, 10 * S)], [], None),
+    ('a transaction that had joined asks again', None,
+     [on_c0('lead', A, 400, 8 * S), on_c0('resign', A2, 0, 9 * S, detail='t'),
+      on_c0('lead', A, 400, 10 * S)], [], None),
+    ('nobody leads', 'I9', NOBODY_LEADS, STANDING + ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)],
+     None),
+    ('nobody leads in a storm', None, NOBODY_LEADS, STANDING, None),
+    ('nobody leads for a while', None, NOBODY_LEADS + [on_c0('lead', B, 400, 11.5 * S)],
+     STANDING + ['calm\t-\t%d\t%d\t' % (7 * S, 15 * S)], None),
+    ('a leader that resigns leads until nobody works', None,
+     NOBODY_LEADS + [on_c0('resign', A, 0, 11.5 * S, detail='t')],
+     STANDING + ['calm\t-\t%d\t%d\t' % (7 * S, 15 * S)], None),
+    ('a third cluster may lead', None, NOBODY_LEADS,
+     STANDING + ['stands\t2\t0\t0\tc0', 'calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
+    ('a cluster does not lead, or does not want to', None,
+     [on_c0('lead_require', A, 0, 8 * S, state='LK001'),
+      on_c0('resign', A, 0, 9 * S, state='55000')], ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)],
+     None),
+    ('a leadership is lost in calm', 'I6', LED + [on_c0('require', A, 0, 9 * S, state='LK001')],
+     ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
+    ('a leadership is given up in calm', None,
+     LED + [on_c0('resign_now', A2, 0, 8.8 * S, detail='t'),
+            on_c0('require', A, 0, 9 * S, state='LK001')],
+     ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
+    ('the next leader of the cluster wrote before', None,
+     LED + [on_c0('resign_now', A2, 0, 8.8 * S, detail='t'),
+            on_c0('require', A, 0, 9 * S, state='LK002')],
+     ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
+    ('a resignation that waits interrupts', 'I6',
+     LED + [on_c0('resign', A2, 0, 8.8 * S, detail='t'),
+            on_c0('require', A, 0, 9 * S, state='LK001')],
+     ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
+
     ('an outcome that is none', 'I8', [op('acquire', B, 0, 8 * S, state='XX000')], [], None),
 ]
 
 
-def found(history, events, written):
+def found(history, events, written, more=()):
+    """Exit status and promises; more: further files, (name, lines)."""
     with tempfile.TemporaryDirectory() as folder:
         for name, lines in (('history', history), ('events', events),
-                            ('written.0', written)):
+                            ('written.0', written), *more):
             with open(os.path.join(folder, name), 'w') as f:
                 f.writelines(line + '\n' for line in lines)
         result = subprocess.run([CHECK, folder], stdout=subprocess.PIPE, text=True)
@@ -313,4 +428,5 @@ def main():
     return 1 if bad else 0
 
 
-sys.exit(main())
+if __name__ == '__main__':
+    sys.exit(main())

@@ -2,17 +2,21 @@
  * Amazon's lock client, told on standard input what to do: a command on each line, the answer
  * to each on one line of standard output. It says "ready" first, when it has read from the table.
  *
- *	java Client URL LEASE_MS HEARTBEAT_MS
+ *	java Client URL LEASE_MS HEARTBEAT_MS [SORT_KEY]
+ *
+ * If the table has a sort key, a NAME is PARTITION#SORT.
  *
  *	acquire NAME [OPTION ...]	"held", or why not.  Options: try (do not wait), wait=SECONDS
  *								(in addition to the lease; 60), refresh=MS, keep (update the
- *								item, and keep it when the lock is released), data=TEXT, and
- *								keepdata (do not replace the data that is there)
+ *								item, and keep it when the lock is released), data=TEXT,
+ *								keepdata (do not replace the data that is there), and
+ *								team=TEXT (an additional attribute)
  *	release NAME				"released", or "lost"
  *	heartbeat NAME LEASE_MS TEXT	a heartbeat with another lease and other data
  *	data NAME					the data of a lock that is held
+ *	team NAME					a lock's data, and its attribute: "DATA TEAM"; "none" if missing
  *	look NAME					who holds it: "OWNER LEASE_MS", or "free"
- *	list						the names of all items, sorted
+ *	list [PARTITION]			the names of all items, or of those in a partition, sorted
  *	contend NAME SECONDS FILE HOLD_MS [OPTION ...]	acquires, holds for about as long, and releases,
  *								in turn; writes to the file when it held the lock, "SINCE UNTIL"
  *								in microseconds; "GRANTS LOST", the latter being locks that were
@@ -57,6 +61,7 @@ import software.amazon.awssdk.core.interceptor.ExecutionAttributes;
 import software.amazon.awssdk.core.interceptor.ExecutionInterceptor;
 import software.amazon.awssdk.regions.Region;
 import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
+import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
 
 public class Client
 {
@@ -64,9 +69,11 @@ public class Client
 	private final Map<String, LockItem> held = new HashMap<>();
 	private final DynamoDbClient dynamoDb;
 	private final AmazonDynamoDBLockClient locks;
+	private final boolean sorted;
 
-	private Client(String url, long leaseMs, long heartbeatMs)
+	private Client(String url, long leaseMs, long heartbeatMs, Optional<String> sortKey)
 	{
+		sorted = sortKey.isPresent();
 		dynamoDb = DynamoDbClient.builder().region(Region.US_EAST_1)
 			.endpointOverride(URI.create(url))
 			.credentialsProvider(StaticCredentialsProvider.create(AwsBasicCredentials.create("test", "test")))
@@ -78,20 +85,23 @@ public class Client
 					requests.increment();
 				}
 			})).build();
-		locks = new AmazonDynamoDBLockClient(
+		AmazonDynamoDBLockClientOptions.AmazonDynamoDBLockClientOptionsBuilder options =
 			AmazonDynamoDBLockClientOptions.builder(dynamoDb, "lockTable")
 				.withOwnerName("java-" + ProcessHandle.current().pid())
 				.withLeaseDuration(leaseMs).withHeartbeatPeriod(heartbeatMs)
 				.withTimeUnit(TimeUnit.MILLISECONDS)
-				.withCreateHeartbeatBackgroundThread(true).build());
+				.withCreateHeartbeatBackgroundThread(true);
+		sortKey.ifPresent(options::withSortKeyName);
+		locks = new AmazonDynamoDBLockClient(options.build());
 	}
 
 	public static void main(String[] args) throws Exception
 	{
 		BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
-		Client client = new Client(args[0], Long.parseLong(args[1]), Long.parseLong(args[2]));
+		Client client = new Client(args[0], Long.parseLong(args[1]), Long.parseLong(args[2]),
+			Optional.ofNullable(args.length > 3 ? args[3] : null));
 
-		client.locks.getLock("ready", Optional.empty());
+		client.look(client.sorted ? "ready#ready" : "ready");
 		System.out.println("ready");
 		for (String line; (line = commands.readLine()) != null; )
 			System.out.println(client.obey(line.split(" ")));
@@ -121,11 +131,18 @@ public class Client
 				return "sent";
 			case "data":
 				return held.get(words[1]).getData().map(Client::text).orElse("none");
+			case "team":
+				return look(words[1])
+					.map(lock -> lock.getData().map(Client::text).orElse("none") + " "
+						+ Optional.ofNullable(lock.getAdditionalAttributes().get("team"))
+							.map(AttributeValue::s).orElse("none"))
+					.orElse("free");
 			case "look":
-				return locks.getLock(words[1], Optional.empty())
+				return look(words[1])
 					.map(lock -> lock.getOwnerName() + " " + lock.getLeaseDuration()).orElse("free");
 			case "list":
-				return locks.getAllLocksFromDynamoDB(false).map(LockItem::getPartitionKey).sorted()
+				return (words.length > 1 ? locks.getLocksByPartitionKey(words[1], false) : locks.getAllLocksFromDynamoDB(false))
+					.map(lock -> lock.getPartitionKey() + lock.getSortKey().map(sort -> "#" + sort).orElse("")).sorted()
 					.collect(Collectors.joining(" "));
 			case "contend":
 				return contend(words);
@@ -136,15 +153,26 @@ public class Client
 		}
 	}
 
+	private String partition(String name) { return sorted ? name.substring(0, name.indexOf('#')) : name; }
+
+	private Optional<String> sort(String name)
+	{
+		return sorted ? Optional.of(name.substring(name.indexOf('#') + 1)) : Optional.empty();
+	}
+
+	private Optional<LockItem> look(String name) { return locks.getLock(partition(name), sort(name)); }
+
 	private static ByteBuffer bytes(String text) { return ByteBuffer.wrap(text.getBytes(StandardCharsets.UTF_8)); }
 
 	private static String text(ByteBuffer data) { return StandardCharsets.UTF_8.decode(data.duplicate()).toString(); }
 
 	/* What words[1] is to be acquired with: the words from "first" on say it. */
-	private static AcquireLockOptions options(String[] words, int first)
+	private AcquireLockOptions options(String[] words, int first)
 	{
-		AcquireLockOptions.AcquireLockOptionsBuilder options = AcquireLockOptions.builder(words[1])
+		AcquireLockOptions.AcquireLockOptionsBuilder options = AcquireLockOptions.builder(partition(words[1]))
 			.withTimeUnit(TimeUnit.MILLISECONDS).withAdditionalTimeToWaitForLock(60000L);
+
+		sort(words[1]).ifPresent(options::withSortKey);
 
 		for (int i = first; i < words.length; i++)
 		{
@@ -158,6 +186,7 @@ public class Client
 				case "keep": options.withUpdateExistingLockRecord(true).withDeleteLockOnRelease(false); break;
 				case "data": options.withData(bytes(value)); break;
 				case "keepdata": options.withReplaceData(false); break;
+				case "team": options.withAdditionalAttributes(Map.of("team", AttributeValue.builder().s(value).build())); break;
 				default: throw new IllegalArgumentException(words[i]);
 			}
 		}

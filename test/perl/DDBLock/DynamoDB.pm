@@ -34,8 +34,8 @@ The same, but returns (HTTP status, decoded reply) and never dies of a refusal.
 
 =item $ddb->item($name)
 
-The lock's item by a consistent read, or undef. Tables without a sort key only,
-as all that follow.
+The lock's item by a consistent read, or undef. In a table with a sort key,
+whose name must be C<sort>, C<$name> is C<[ $partition, $sort ]>.
 
 =item $ddb->items
 
@@ -169,7 +169,10 @@ sub call
 sub _key
 {
 	my ($self, $name) = @_;
-	return (TableName => $self->{table}, Key => { key => { S => $name } });
+	my ($partition, $sort) = ref $name ? @$name : $name;
+	my %key = (key => { S => $partition }, defined $sort ? (sort => { S => $sort }) : ());
+
+	return (TableName => $self->{table}, Key => \%key);
 }
 
 sub item
@@ -216,7 +219,7 @@ sub java_item
 {
 	my ($self, $name, %args) = @_;
 	return {
-		key => { S => $name },
+		%{ { $self->_key($name) }->{Key} },
 		ownerName => { S => $args{owner} // 'java-service' },
 		leaseDuration => { S => '' . ($args{lease_ms} // 20000) },
 		recordVersionNumber => { S => $args{version} // uuid() },

@@ -41,6 +41,11 @@ How many jobs were done, and how many times one died, or failed.
 How many jobs had a permit at once, by the times that they told: from behind the call
 that got the permit to before the release, at which the lease was valid still.
 
+=item $jobs->draw($folder)
+
+Draws who had a permit when, in L<DDBLock::History>'s folder of that name, and returns what
+the picture says in words.
+
 =item $jobs->failures
 
 What psql said when a job failed that was not to die; without those that a crash ended.
@@ -54,6 +59,7 @@ package DDBLock::Jobs;
 use strict;
 use warnings;
 
+use DDBLock::History;
 use IPC::Run ();
 use PostgreSQL::Test::Utils ();
 use POSIX ();
@@ -64,12 +70,13 @@ my @deaths = (
 	'SELECT pg_terminate_backend(pg_backend_pid());',
 	'\\! kill -9 $PPID',
 	'SELECT pg_terminate_backend(pg_backend_pid());');
+my $crashes = 50;
 my $crash = q{COPY (SELECT) TO PROGRAM 'kill -9 $PPID';};
 
 sub start
 {
 	my ($class, %args) = @_;
-	my $self = bless { %args, processes => [] }, $class;
+	my $self = bless { lease => '4s', work => '0.05 + random() / 10', %args, processes => [] }, $class;
 	my @places = (@{ $args{clusters} }) x $args{limit};
 
 	foreach my $number (0 .. $#places)
@@ -98,7 +105,8 @@ sub running
 	return scalar @{ $self->{processes} };
 }
 
-# Writes a line for each attempt: job, how it ended, held from, until.
+# Writes a line for each attempt: job, how it ended, held from, until, what psql said, the
+# permit's token, the session, when psql ended.
 sub _work
 {
 	my ($self, $number, $cluster, @jobs) = @_;
@@ -110,12 +118,16 @@ sub _work
 		for (my $attempt = 0; time < $deadline; $attempt++)
 		{
 			my ($out, $err) = $self->_attempt($cluster, $job, $attempt);
-			my ($from) = $out =~ /^held ([\d.]+)/m;
+			my ($from, $token) = $out =~ /^held ([\d.]+) (\d+)/m;
 			my ($until) = $out =~ /^until ([\d.]+)/m;
 			my $end = $out =~ /^done/m ? 'done' : 'died';
 
 			$err =~ s/\s+/ /g;
-			$log->print(join("\t", $job, $end, $from // '', $until // $from // '', $err), "\n");
+			$log->print(
+				join("\t",
+					$job, $end, $from // '', $until // $from // '', $err, $token // '',
+					$number % @{ $self->{clusters} } . ".$number.$job-$attempt", time),
+				"\n");
 			last if $end eq 'done';
 			sleep 0.1;
 		}
@@ -127,12 +139,12 @@ sub _work
 sub _attempt
 {
 	my ($self, $cluster, $job, $attempt) = @_;
-	my $death = $attempt > 0 || $job % 10 ? '' : $job == 50 ? $crash : $deaths[ $job / 10 % 3 ];
+	my $death = $attempt > 0 || $job % 10 ? '' : $job == $crashes ? $crash : $deaths[ $job / 10 % 3 ];
 	my $script = <<"SQL";
 SET client_min_messages = warning;
-SELECT ddb_semaphore_acquire('$self->{name}', $self->{limit}, lease => '4s', wait => '120s') > 0 AS ok \\gset
-SELECT 'held ' || $clock;
-SELECT pg_sleep(0.05 + random() / 10);
+SELECT ddb_semaphore_acquire('$self->{name}', $self->{limit}, lease => '$self->{lease}', wait => '120s') AS token \\gset
+SELECT 'held ' || $clock || ' ' || :token;
+SELECT pg_sleep($self->{work});
 SELECT 'until ' || $clock, ddb_lock_require('$self->{name}');
 $death
 SELECT 'done' WHERE ddb_semaphore_release('$self->{name}');
@@ -161,6 +173,30 @@ sub _attempts
 
 sub done { my ($self) = @_; return scalar grep { $_->[1] eq 'done' } $self->_attempts; }
 sub died { my ($self) = @_; return scalar grep { $_->[1] eq 'died' } $self->_attempts; }
+
+sub draw
+{
+	my ($self, $folder) = @_;
+	my $history = DDBLock::History->new($folder);
+	my @held = sort { $a->[2] <=> $b->[2] } grep { $_->[2] } $self->_attempts;
+
+	foreach my $attempt (@held)
+	{
+		my ($job, $end, $from, $until, undef, $token, $session, $ended) = @$attempt;
+		my ($cluster) = $session =~ /^(\d+)/;
+
+		if ($end eq 'died' && $job == $crashes)
+		{
+			my ($back) = grep { $_->[6] =~ /^$cluster\./ && $_->[2] > $ended } @held;
+
+			$history->crash($cluster, $ended, $back ? $back->[2] : $held[-1][7]);
+		}
+		$history->hold(
+			session => $session, lock => $self->{name}, mode => 'semaphore', token => $token,
+			from => $from, until => $until, end => $end eq 'done' ? 'released' : 'died', ended => $ended);
+	}
+	return $history->draw('--by-lock', '--lock' => $self->{name}) . $history->words;
+}
 
 sub failures
 {

@@ -97,6 +97,11 @@ C<requests>.
 
 Waits until that many of the cluster's sessions wait for the lock.
 
+=item wait_for_renewals($name, $count)
+
+Waits until the item's version has changed so often. A holder changes it each third of its
+lease, or as its heartbeat says: so a test can wait for longer than a lease.
+
 =item is_released($name)
 
 Whether the lock's item is marked released, or not there at all.
@@ -139,7 +144,7 @@ use DDBLock::Session;
 
 our @EXPORT = qw(
   dynamodb proxy new_proxy new_double new_cluster session undisturbed lose backend_pid worker_pid children_of
-  stat_of wait_for wait_for_waiters is_released nothing_held_ok error_of
+  stat_of wait_for wait_for_waiters wait_for_renewals is_released nothing_held_ok error_of
 );
 
 sub import
@@ -329,6 +334,20 @@ sub wait_for_waiters
 		"SELECT count(*) = $count FROM ddb_locks
 		 WHERE name = '$name' AND state = 'waiting'")
 	  or die "$count sessions were to wait for \"$name\"\n";
+	return;
+}
+
+sub wait_for_renewals
+{
+	my ($name, $count) = @_;
+	my $version = sub { return (dynamodb()->item($name) // {})->{recordVersionNumber}{S} // ''; };
+
+	foreach (1 .. $count)
+	{
+		my $before = $version->();
+
+		wait_for { $version->() ne $before } 'a renewal of "' . (ref $name ? "@$name" : $name) . '"';
+	}
 	return;
 }
 

@@ -96,3 +96,18 @@ TEST(lengths)
 	assert_false(aws_endpoint_host("http://h:12345", host, 7, error, sizeof(error)));
 	assert_non_null(strstr(error, "too long"));
 }
+
+TEST(knows_amazons_own_hosts)
+{
+	assert_true(aws_is_own_endpoint("https://dynamodb.eu-central-1.amazonaws.com"));
+	assert_true(aws_is_own_endpoint("HTTPS://dynamodb.cn-north-1.Amazonaws.com.cn/"));
+	assert_true(aws_is_own_endpoint("https://dynamodb.eu-west-1.api.aws:443"));
+	assert_true(aws_is_own_endpoint("https://vpce-1.dynamodb.us-east-1.vpce.amazonaws.com"));
+	assert_false(aws_is_own_endpoint("http://dynamodb.eu-central-1.amazonaws.com"));
+	assert_false(aws_is_own_endpoint("https://dynamodb.eu-central-1.amazonaws.com:8443"));
+	assert_false(aws_is_own_endpoint("https://dynamodb.amazonaws.com.example"));
+	assert_false(aws_is_own_endpoint("https://amazonaws.com"));
+	assert_false(aws_is_own_endpoint("https://notamazonaws.com"));
+	assert_false(aws_is_own_endpoint("https://127.0.0.1"));
+	assert_false(aws_is_own_endpoint("amazonaws.com"));
+}

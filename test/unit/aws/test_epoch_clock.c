@@ -164,6 +164,27 @@ TEST(a_jump_is_believed_in_the_end)
 	}
 }
 
+/* Servers differ by up to 2 s from the truth, and our machine stood still. */
+TEST(a_jump_is_believed_although_servers_differ)
+{
+	for (int64_t first = 0; first < 100; first++)
+	{
+		epoch_clock clock;
+		int64_t		epoch = EPOCH;
+		int64_t		now = 10 * SECOND;
+
+		seed = (uint64_t) first;
+		epoch_clock_start(&clock, EPOCH, PPM);
+		for (int n = 0; n < 100; n++, now += between(1, 300) * MS)
+			reply_at(&clock, epoch + between(-2000, 2000) * MS, now, MS, MS);
+		epoch += 30 * SECOND;
+		for (int n = 0; n < 20; n++, now += between(1, 300) * MS)
+			reply_at(&clock, epoch + between(-2000, 2000) * MS, now, MS, MS);
+		assert_true(epoch_clock_low(&clock, now) <= epoch + 2 * SECOND);
+		assert_true(epoch_clock_high(&clock, now) >= epoch - 2 * SECOND);
+	}
+}
+
 /* One of several servers is always wrong. */
 TEST(a_minority_is_outvoted)
 {

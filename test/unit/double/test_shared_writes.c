@@ -219,6 +219,8 @@ refuses_unless_mine(void)
 #define NO_OTHER_GATE \
 	"(attribute_not_exists(#shared.#gate.#v) OR #shared.#gate.#v = :gate)"
 
+#define NOT_KEPT "(attribute_not_exists(#keptUntil) OR #keptUntil <= :past)"
+
 #define OPENED "{\"key\":" S("a") ",\"ownerName\":" S("shared/n1") \
 	",\"leaseDuration\":" S("20000") ",\"recordVersionNumber\":" S("n1") \
 	",\"fencingToken\":" N(200) ",\"shared\":{\"M\":{\"owner\":" S("shared/n1") \
@@ -236,6 +238,7 @@ TEST(open_makes_a_free_item_a_shared_one)
 			NULL);
 	refuses("(attribute_not_exists(#fencingToken) OR #fencingToken < :token)",
 			"fencingToken", N(200));
+	refuses(NOT_KEPT, "keptUntil", N(1));
 	refuses(NO_GATE, "shared", "{\"M\":{\"gate\":" GATE("g1") "}}");
 	end();
 }
@@ -251,6 +254,8 @@ TEST(open_replaces_all_that_is_left_in_the_item)
 	patch(&item, "ttl", N(5));
 	patch(&item, "releasedAt", N(5));
 	patch(&item, "releasedVersion", S("r0"));
+	patch(&item, "keptUntil", N(5));
+	the_write.past_ms = 5;
 	applies("", OPENED);
 	patch(&item, "shared", S("no map"));
 	applies("", OPENED);
@@ -268,6 +273,7 @@ TEST(open_takes_over_when_all_are_dead)
 			" OR #recordVersionNumber = :expected)", "recordVersionNumber", S("r2"));
 	refuses("(attribute_not_exists(#fencingToken) OR #fencingToken < :token)",
 			"fencingToken", N(200));
+	refuses(NOT_KEPT, "keptUntil", N(1));
 	refuses(NO_OTHER_GATE, "shared.gate.v", S("g2"));
 	end();
 }

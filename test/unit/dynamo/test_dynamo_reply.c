@@ -124,6 +124,17 @@ TEST(an_acquire_tells_whose_item_it_replaced)
 	assert_false(reply.results[0].item.exists);
 }
 
+TEST(a_minimum_that_is_no_number_is_told)
+{
+	read_text(DYNAMO_READ, 200, "{\"Item\":{\"keptUntil\":{\"N\":\"1060999\"}}}");
+	assert_int_equal(reply.results[0].item.kept_until_ms, 1060999);
+	assert_false(reply.results[0].item.bad_kept);
+	read_text(DYNAMO_READ, 200, "{\"Item\":{\"keptUntil\":{\"S\":\"soon\"}}}");
+	assert_true(reply.results[0].item.bad_kept);
+	read_text(DYNAMO_READ, 200, "{\"Item\":{}}");
+	assert_false(reply.results[0].item.bad_kept);
+}
+
 TEST(read_of_an_item)
 {
 	static const char body[] = "{\"Item\":" ITEM_JSON ",\"ConsumedCapacity\":"
@@ -416,6 +427,7 @@ TEST(what_is_not_one_json_object_is_malformed)
 	for (size_t i = 0; i < COUNT_OF(bodies); i++)
 		assert_status(bodies[i], 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
 	assert_status(" {} \r\n", 200, DYNAMO_RENEW, DYNAMO_OK);
+	assert_status("{\"a\":\"\xe2\x82\xac\"}", 200, DYNAMO_RENEW, DYNAMO_OK);
 	assert_status("{\"a\":\"\xf4\x8f\xbf\xbf\"}", 200, DYNAMO_RENEW, DYNAMO_OK);
 }
 
@@ -778,8 +790,9 @@ read_page(const dynamo_table *table, const char *body)
 	assert_int_equal(reply.results[0].status, reply.status);
 }
 
-static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0};
-static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 0};
+static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0, '\0'};
+static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 0, '\0'};
+static const dynamo_table separated_table = {"lockTable", "pk", "sk", "locks", 0, '#'};
 
 TEST(page_brings_items_and_where_to_go_on)
 {
@@ -844,6 +857,28 @@ TEST(page_with_other_keys_is_a_wrong_request)
 	assert_no_page(&plain_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"key\":{\"S\":\"a\"},"
 				   "\"sk\":{\"S\":\"b\"}}}", DYNAMO_VALIDATION, "keys");
 	assert_no_page(&sorted_table, "{\"Items\":[],\"LastEvaluatedKey\":{\"pk\":{\"S\":\"a\"}}}",
+				   DYNAMO_VALIDATION, "keys");
+}
+
+#define KEY(partition, sort) \
+	"{\"pk\":{\"S\":\"" partition "\"},\"sk\":{\"S\":\"" sort "\"},\"data\":{\"B\":\"AA==\"}}"
+
+TEST(page_names_items_by_both_keys)
+{
+	read_page(&separated_table, "{\"Items\":[" KEY("orders", "42") "," KEY("a#b", "locks") ","
+			  KEY("orders", "locks") "," KEY("orders", "4#2") "," KEY("a#b", "1") "],"
+			  "\"LastEvaluatedKey\":{\"sk\":{\"S\":\"1\"},\"pk\":{\"S\":\"a#b\"}}}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.page.count, 3);
+	assert_string_equal(reply.page.rows[0].name, "orders#42");
+	assert_string_equal(reply.page.rows[1].name, "orders");
+	assert_string_equal(reply.page.rows[2].name, "orders#4#2");
+	assert_string_equal(reply.page.next, "a#b");
+	assert_string_equal(reply.page.next_sort, "1");
+	assert_no_page(&separated_table, "{\"Items\":[{\"pk\":{\"S\":\"a\"}}]}",
+				   DYNAMO_VALIDATION, "keys");
+	assert_no_page(&separated_table,
+				   "{\"Items\":[{\"pk\":{\"S\":\"a\"},\"sk\":{\"N\":\"1\"}}]}",
 				   DYNAMO_VALIDATION, "keys");
 }
 

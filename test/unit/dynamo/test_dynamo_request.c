@@ -13,16 +13,20 @@
 
 #include "../unit.h"
 #include "dynamo/dynamo.h"
+#include "dynamo/dynamo_text.h"
 
 #define HELD "#ownerName = :owner AND #recordVersionNumber = :expected" \
 	" AND attribute_not_exists(#isReleased)"
+#define NOT_KEPT " AND (attribute_not_exists(#keptUntil) OR #keptUntil <= :past)"
+#define PAST "\":past\":{\"N\":\"999500\"},"
 #define ASK_FOR "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"," \
 	"\"ReturnConsumedCapacity\":\"TOTAL\""
 #define ASK_FOR_OLD "\"ReturnValues\":\"UPDATED_OLD\"," ASK_FOR
 #define N(name) "\"#" name "\":\"" name "\""
 
-static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0};
-static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 3600};
+static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0, '\0'};
+static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 3600, '\0'};
+static const dynamo_table separated_table = {"lockTable", "pk", "sk", "locks", 3600, '#'};
 static const dynamo_holder holder = {
 	"shop", "bob", "psql", "db1", 4711, INT64_C(1795254699472)
 };
@@ -33,7 +37,8 @@ write_of(dynamo_op op)
 	dynamo_write write = {
 		.op = op, .name = "orders", .name_len = 6, .owner = "db1/inc",
 		.version = "new", .expected = "old", .lease_ms = 20000,
-		.first_token = 1200, .last_token = 1234, .holder = &holder, .now_s = 1000
+		.first_token = 1200, .last_token = 1234, .holder = &holder, .now_s = 1000,
+		.past_ms = 999500
 	};
 
 	if (op == DYNAMO_RENEW)
@@ -80,15 +85,17 @@ TEST(acquire_takes_a_free_or_released_item_with_a_higher_token)
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
 				 " #leaseDuration = :lease, #fencingToken = :last, #holder = :holder"
-				 " REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl, #shared\","
+				 " REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl, #shared, #keptUntil\","
 				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
 				 " attribute_exists(#isReleased)) AND"
-				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :first)\","
+				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :first)" NOT_KEPT " AND"
+				 " attribute_not_exists(#attributeNames)\","
 				 "\"ExpressionAttributeNames\":{\"#key\":\"key\"," N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
-				 N("releasedVersion") "," N("ttl") "," N("shared") "},"
-				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 N("releasedVersion") "," N("ttl") "," N("shared") ","
+				 N("attributeNames") "," N("keptUntil") "},"
+				 "\"ExpressionAttributeValues\":{" PAST "\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":lease\":{\"S\":\"20000\"},"
 				 "\":first\":{\"N\":\"1200\"},\":last\":{\"N\":\"1234\"},"
 				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
@@ -112,15 +119,17 @@ TEST(take_over_also_accepts_the_dead_version)
 				 "\"sk\":{\"S\":\"locks\"}},"
 				 "\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
 				 " #leaseDuration = :lease, #fencingToken = :last, #holder = :holder,"
-				 " #data = :data REMOVE #isReleased, #releasedAt, #releasedVersion, #ttl, #shared\","
+				 " #data = :data REMOVE #isReleased, #releasedAt, #releasedVersion, #ttl, #shared, #keptUntil\","
 				 "\"ConditionExpression\":\"(attribute_not_exists(#key) OR"
 				 " attribute_exists(#isReleased) OR #recordVersionNumber = :expected) AND"
-				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :first)\","
+				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :first)" NOT_KEPT " AND"
+				 " attribute_not_exists(#attributeNames)\","
 				 "\"ExpressionAttributeNames\":{\"#key\":\"pk\"," N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "," N("releasedAt") ","
-				 N("releasedVersion") "," N("ttl") "," N("shared") "},"
-				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 N("releasedVersion") "," N("ttl") "," N("shared") ","
+				 N("attributeNames") "," N("keptUntil") "},"
+				 "\"ExpressionAttributeValues\":{" PAST "\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":lease\":{\"S\":\"20000\"},\":first\":{\"N\":\"9223372036854775807\"},"
 				 "\":last\":{\"N\":\"9223372036854775807\"},"
@@ -136,6 +145,78 @@ TEST(renewal_demands_owner_version_and_not_released)
 				 " #leaseDuration = :lease\",\"ConditionExpression\":\"" HELD "\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("isReleased") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
+				 "\":lease\":{\"S\":\"20000\"}}," ASK_FOR "}");
+}
+
+TEST(an_acquire_may_demand_that_the_item_exists)
+{
+	dynamo_write write = write_of(DYNAMO_ACQUIRE);
+	char	   *body;
+	cJSON	   *tree;
+
+	write.must_exist = true;
+	write.expected = "";
+	body = dynamo_build(&plain_table, &write);
+	tree = parse(body);
+	assert_true(strstr(cJSON_GetStringValue(cJSON_GetObjectItem(tree, "ConditionExpression")),
+					   "(attribute_exists(#isReleased)) AND ") != NULL);
+	assert_null(strstr(body, "attribute_not_exists(#key)"));
+	assert_null(cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "ExpressionAttributeNames"), "#key"));
+	cJSON_Delete(tree);
+	free(body);
+}
+
+/* A statement of a batch cannot. */
+/* Far more than was expected, in one piece. */
+TEST(a_text_grows_to_any_length)
+{
+	char		part[10001];
+	dynamo_text text;
+	char	   *all;
+
+	memset(part, 'x', sizeof(part) - 1);
+	part[sizeof(part) - 1] = '\0';
+	dynamo_text_start(&text, 8);
+	dynamo_text_raw(&text, "[");
+	dynamo_text_raw(&text, part);
+	dynamo_text_raw(&text, "]");
+	all = dynamo_text_finish(&text);
+	assert_int_equal(strlen(all), sizeof(part) + 1);
+	assert_memory_equal(all + 1, part, sizeof(part) - 1);
+	assert_string_equal(all + sizeof(part), "]");
+	free(all);
+}
+
+TEST(renewal_can_change_the_data)
+{
+	dynamo_write write = write_of(DYNAMO_RENEW);
+
+	write.data = (const uint8_t *) "abc";
+	write.data_len = 3;
+	assert_write(&plain_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #leaseDuration = :lease, #data = :data\","
+				 "\"ConditionExpression\":\"" HELD "\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
+				 N("recordVersionNumber") "," N("leaseDuration") "," N("data") ","
+				 N("isReleased") "},"
+				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
+				 "\":lease\":{\"S\":\"20000\"},\":data\":{\"B\":\"YWJj\"}}," ASK_FOR "}");
+	assert_null(dynamo_build_batch(&plain_table, &write, 1));
+
+	write.data_len = 0;
+	assert_write(&plain_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
+				 " #leaseDuration = :lease REMOVE #data\","
+				 "\"ConditionExpression\":\"" HELD "\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
+				 N("recordVersionNumber") "," N("leaseDuration") "," N("data") ","
+				 N("isReleased") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":lease\":{\"S\":\"20000\"}}," ASK_FOR "}");
@@ -183,11 +264,11 @@ TEST(hand_over_writes_token_and_holder_and_drops_old_data)
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
 				 " #leaseDuration = :lease, #fencingToken = :last, #holder = :holder"
-				 " REMOVE #data\",\"ConditionExpression\":\"" HELD "\","
+				 " REMOVE #data, #keptUntil\",\"ConditionExpression\":\"" HELD NOT_KEPT "\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
-				 N("holder") "," N("data") "," N("isReleased") "},"
-				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
+				 N("holder") "," N("data") "," N("isReleased") "," N("keptUntil") "},"
+				 "\"ExpressionAttributeValues\":{" PAST "\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":lease\":{\"S\":\"20000\"},\":last\":{\"N\":\"1234\"},"
 				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
@@ -205,7 +286,7 @@ TEST(hand_over_can_set_data)
 	tree = parse(body);
 	assert_non_null(strstr(cJSON_GetObjectItem(tree, "UpdateExpression")->valuestring,
 						   ", #data = :data"));
-	assert_null(strstr(body, "REMOVE"));
+	assert_non_null(strstr(body, ", #data = :data REMOVE #keptUntil\""));
 	assert_non_null(strstr(body, "\":data\":{\"B\":\"\"}"));
 	cJSON_Delete(tree);
 	free(body);
@@ -216,11 +297,12 @@ TEST(release_keeps_the_item_and_marks_it)
 	assert_write(&plain_table, write_of(DYNAMO_RELEASE),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
-				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version REMOVE #holder, #data\","
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version"
+				 " REMOVE #holder, #data, #keptUntil\","
 				 "\"ConditionExpression\":\"" HELD "\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("holder") "," N("data") ","
-				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "},"
+				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "," N("keptUntil") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
@@ -235,12 +317,13 @@ TEST(release_of_the_dead_demands_their_name_alone)
 	assert_write(&plain_table, write,
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
-				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version REMOVE #holder, #data\","
+				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version"
+				 " REMOVE #holder, #data, #keptUntil\","
 				 "\"ConditionExpression\":\"#ownerName = :owner"
 				 " AND attribute_not_exists(#isReleased)\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("holder") "," N("data") ","
-				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "},"
+				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "," N("keptUntil") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},"
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
@@ -253,15 +336,78 @@ TEST(release_sets_ttl_only_if_the_table_wants_it)
 				 "\"sk\":{\"S\":\"locks\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
 				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version, #ttl = :ttl"
-				 " REMOVE #holder, #data\",\"ConditionExpression\":\"" HELD "\","
+				 " REMOVE #holder, #data, #keptUntil\",\"ConditionExpression\":\"" HELD "\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("holder") "," N("data") ","
 				 N("isReleased") "," N("releasedAt") "," N("ttl") ","
-				 N("releasedVersion") "},"
+				 N("releasedVersion") "," N("keptUntil") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"},"
 				 "\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");
+}
+
+TEST(acquire_keeps_the_lock_for_a_minimum)
+{
+	dynamo_write write = write_of(DYNAMO_ACQUIRE);
+	char	   *body;
+
+	write.kept_until_ms = 1060000;
+	body = dynamo_build(&plain_table, &write);
+	assert_non_null(strstr(body, " #holder = :holder, #keptUntil = :kept REMOVE #data, #isReleased, "
+						   "#releasedAt, #releasedVersion, #ttl, #shared\""));
+	assert_non_null(strstr(body, NOT_KEPT));
+	assert_non_null(strstr(body, "\":kept\":{\"N\":\"1060000\"}"));
+	assert_non_null(strstr(body, "\":past\":{\"N\":\"999500\"}"));
+	free(body);
+	write.data = (const uint8_t *) "";
+	body = dynamo_build(&plain_table, &write);
+	assert_non_null(strstr(body, ", #keptUntil = :kept, #data = :data REMOVE #isReleased, "));
+	free(body);
+}
+
+TEST(hand_over_keeps_the_lock_for_a_minimum)
+{
+	dynamo_write write = write_of(DYNAMO_HAND_OVER);
+	char	   *body;
+
+	write.kept_until_ms = 1060000;
+	body = dynamo_build(&plain_table, &write);
+	assert_non_null(strstr(body, " #holder = :holder, #keptUntil = :kept REMOVE #data\""));
+	assert_non_null(strstr(body, HELD NOT_KEPT "\""));
+	free(body);
+	write.data = (const uint8_t *) "";
+	body = dynamo_build(&plain_table, &write);
+	assert_non_null(strstr(body, ", #data = :data, #keptUntil = :kept\""));
+	assert_null(strstr(body, "REMOVE"));
+	free(body);
+}
+
+TEST(release_of_a_kept_lock_leaves_the_minimum_and_the_item_outlives_it_by_a_day)
+{
+	dynamo_write write = write_of(DYNAMO_RELEASE);
+	char	   *body;
+
+	write.kept_until_ms = 1060999;
+	body = dynamo_build(&sorted_table, &write);
+	assert_null(strstr(body, "keptUntil"));
+	assert_non_null(strstr(body, "\":ttl\":{\"N\":\"87460\"}"));
+	free(body);
+	write.now_s = 1000000;		/* when that is no later */
+	body = dynamo_build(&sorted_table, &write);
+	assert_non_null(strstr(body, "\":ttl\":{\"N\":\"1003600\"}"));
+	free(body);
+}
+
+TEST(a_time_to_live_may_be_after_2038)
+{
+	dynamo_write write = write_of(DYNAMO_RELEASE);
+	char	   *body;
+
+	write.now_s = INT64_C(4000000000);
+	body = dynamo_build(&sorted_table, &write);
+	assert_non_null(strstr(body, "\":ttl\":{\"N\":\"4000003600\"}"));
+	free(body);
 }
 
 TEST(read_is_consistent_unless_it_may_be_stale)
@@ -305,7 +451,7 @@ TEST(batch_holds_one_conditional_update_per_write)
 
 TEST(batch_quotes_identifiers_and_names_the_sort_key)
 {
-	static const dynamo_table odd = {"t", "k\"e\\y", "s\nk", "v\"", 0};
+	static const dynamo_table odd = {"t", "k\"e\\y", "s\nk", "v\"", 0, '\0'};
 	dynamo_write write = write_of(DYNAMO_RENEW);
 
 	assert_body(dynamo_build_batch(&odd, &write, 1),
@@ -318,6 +464,38 @@ TEST(batch_quotes_identifiers_and_names_the_sort_key)
 				"{\"S\":\"v\\\"\"},{\"S\":\"db1/inc\"},{\"S\":\"old\"}],"
 				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}],"
 				"\"ReturnConsumedCapacity\":\"TOTAL\"}");
+}
+
+TEST(a_separator_divides_the_name_into_its_keys)
+{
+	dynamo_write write = write_of(DYNAMO_DELETE);
+	dynamo_write renew = write_of(DYNAMO_RENEW);
+
+	write.name = renew.name = "orders#42";
+	write.name_len = renew.name_len = 9;
+	assert_write(&separated_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"42\"}},"
+				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
+				 " AND attribute_exists(#isReleased)\","
+				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") ","
+				 N("isReleased") "},"
+				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"old\"}}," ASK_FOR "}");
+	assert_body(dynamo_build_batch(&separated_table, &renew, 1),
+				"{\"Statements\":[{\"Statement\":\"UPDATE \\\"lockTable\\\""
+				" SET \\\"recordVersionNumber\\\" = ? SET \\\"leaseDuration\\\" = ?"
+				" WHERE \\\"pk\\\" = ? AND \\\"sk\\\" = ? AND \\\"ownerName\\\" = ?"
+				" AND \\\"recordVersionNumber\\\" = ? AND \\\"isReleased\\\" IS MISSING\","
+				"\"Parameters\":[{\"S\":\"new\"},{\"S\":\"20000\"},{\"S\":\"orders\"},"
+				"{\"S\":\"42\"},{\"S\":\"db1/inc\"},{\"S\":\"old\"}],"
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}],"
+				"\"ReturnConsumedCapacity\":\"TOTAL\"}");
+	write.name_len = 6;
+	write.op = DYNAMO_READ;
+	assert_write(&separated_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},\"ConsistentRead\":true,"
+				 "\"ReturnConsumedCapacity\":\"TOTAL\"}");
 }
 
 TEST(any_name_survives_the_way_through_json)
@@ -351,7 +529,7 @@ TEST(largest_values_fit)
 	static char name[DYNAMO_NAME_MAX];
 	static char sort_value[DYNAMO_SORT_MAX + 1];
 	static dynamo_write writes[DYNAMO_BATCH_MAX];
-	dynamo_table table = {"lockTable", "key", "sort", sort_value, 0};
+	dynamo_table table = {"lockTable", "key", "sort", sort_value, 0, '\0'};
 	cJSON	   *tree;
 	char	   *body;
 
@@ -366,8 +544,11 @@ TEST(largest_values_fit)
 	cJSON_Delete(parse(body));
 	free(body);
 
-	for (int i = 1; i < DYNAMO_BATCH_MAX; i++)
+	for (int i = 0; i < DYNAMO_BATCH_MAX; i++)
+	{
 		writes[i] = writes[0];
+		writes[i].data = NULL;
+	}
 	body = dynamo_build_batch(&table, writes, DYNAMO_BATCH_MAX);
 	tree = parse(body);
 	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "Statements")),
@@ -398,13 +579,15 @@ TEST(tables_are_described_created_and_given_a_ttl)
 }
 
 /* The scan's fixed parts: the attributes, and their placeholders. */
-#define SCAN_START "{\"TableName\":\"lockTable\",\"ConsistentRead\":true," \
+#define SCAN_PARTS "{\"TableName\":\"lockTable\",\"ConsistentRead\":true," \
 	"\"ReturnConsumedCapacity\":\"TOTAL\",\"ProjectionExpression\":\"#key, #ownerName," \
 	" #recordVersionNumber, #leaseDuration, #fencingToken, #holder, #isReleased," \
-	" #releasedAt, #releasedVersion, #shared\","
+	" #releasedAt, #releasedVersion, #shared, #attributeNames, #keptUntil"
+#define SCAN_START SCAN_PARTS "\","
+#define SEPARATED_START SCAN_PARTS ", #sort\","
 #define SCAN_NAMES N("ownerName") "," N("recordVersionNumber") "," N("leaseDuration") "," \
 	N("fencingToken") "," N("holder") "," N("isReleased") "," N("releasedAt") "," \
-	N("releasedVersion") "," N("shared")
+	N("releasedVersion") "," N("shared") "," N("attributeNames") "," N("keptUntil")
 
 TEST(scan_reads_consistently_and_leaves_data_out)
 {
@@ -438,6 +621,43 @@ TEST(scan_filters_and_goes_on_after_a_key)
 				"\"ExclusiveStartKey\":{\"key\":{\"S\":\"last one\"}}}");
 }
 
+#define SEPARATED_NAMES \
+	"\"ExpressionAttributeNames\":{" SCAN_NAMES ",\"#key\":\"pk\",\"#sort\":\"sk\"}"
+
+TEST(scan_with_a_separator_reads_all_sort_keys)
+{
+	dynamo_scan scan = {.prefix = "ord", .prefix_len = 3, .limit = 20};
+
+	assert_body(dynamo_build_scan(&separated_table, &scan),
+				SEPARATED_START "\"Limit\":20,\"FilterExpression\":\"begins_with(#key, :prefix)\","
+				SEPARATED_NAMES ",\"ExpressionAttributeValues\":{\":prefix\":{\"S\":\"ord\"}}}");
+	scan.prefix_len = 0;
+	assert_body(dynamo_build_scan(&separated_table, &scan),
+				SEPARATED_START "\"Limit\":20," SEPARATED_NAMES "}");
+}
+
+TEST(query_reads_one_partition)
+{
+	dynamo_scan scan = {
+		.prefix = "orders#42", .prefix_len = 8, .released_only = true, .limit = 20,
+		.after = "orders", .after_len = 6, .after_sort = "41", .after_sort_len = 2
+	};
+
+	assert_body(dynamo_build_scan(&separated_table, &scan),
+				SEPARATED_START "\"Limit\":20,\"KeyConditionExpression\":\"#key = :key"
+				" AND begins_with(#sort, :prefix)\","
+				"\"FilterExpression\":\"attribute_exists(#isReleased)\"," SEPARATED_NAMES ","
+				"\"ExpressionAttributeValues\":{\":key\":{\"S\":\"orders\"},"
+				"\":prefix\":{\"S\":\"4\"}},"
+				"\"ExclusiveStartKey\":{\"pk\":{\"S\":\"orders\"},\"sk\":{\"S\":\"41\"}}}");
+	scan.prefix_len = 7;
+	scan.released_only = false;
+	scan.after = NULL;
+	assert_body(dynamo_build_scan(&separated_table, &scan),
+				SEPARATED_START "\"Limit\":20,\"KeyConditionExpression\":\"#key = :key\","
+				SEPARATED_NAMES ",\"ExpressionAttributeValues\":{\":key\":{\"S\":\"orders\"}}}");
+}
+
 TEST(delete_demands_the_version_and_released)
 {
 	assert_write(&plain_table, write_of(DYNAMO_DELETE),
@@ -456,10 +676,10 @@ TEST(force_release_demands_the_version_of_whomever)
 				 "\"sk\":{\"S\":\"locks\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
 				 " #isReleased = :released, #releasedAt = :now, #releasedVersion = :version, #ttl = :ttl"
-				 " REMOVE #holder, #data\","
+				 " REMOVE #holder, #data, #keptUntil\","
 				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
-				 " AND attribute_not_exists(#isReleased)\","
-				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") "," N("isReleased") ","
+				 " AND (attribute_not_exists(#isReleased) OR attribute_exists(#keptUntil))\","
+				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") "," N("isReleased") "," N("keptUntil") ","
 				 N("releasedAt") "," N("ttl") "," N("releasedVersion") "," N("holder") "," N("data") "},"
 				 "\"ExpressionAttributeValues\":{\":version\":{\"S\":\"new\"},"
 				 "\":expected\":{\"S\":\"old\"},\":released\":{\"S\":\"1\"},"
@@ -483,6 +703,8 @@ TEST(every_operation_has_its_names)
 	assert_string_equal(dynamo_action(DYNAMO_RENEW_BATCH), "dynamodb:PartiQLUpdate");
 	assert_string_equal(dynamo_action(DYNAMO_READ), "dynamodb:GetItem");
 	assert_string_equal(dynamo_action(DYNAMO_SCAN), "dynamodb:Scan");
+	assert_string_equal(dynamo_target(DYNAMO_QUERY), "DynamoDB_20120810.Query");
+	assert_string_equal(dynamo_action(DYNAMO_QUERY), "dynamodb:Query");
 	assert_string_equal(dynamo_action(DYNAMO_DELETE), "dynamodb:DeleteItem");
 	assert_string_equal(dynamo_action(DYNAMO_FORCE_RELEASE), "dynamodb:UpdateItem");
 }
@@ -490,7 +712,7 @@ TEST(every_operation_has_its_names)
 TEST(other_operations_are_not_taken_for_a_renewal)
 {
 	const dynamo_op others[] = {DYNAMO_RENEW_BATCH, DYNAMO_DESCRIBE_TABLE,
-	DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL, DYNAMO_SCAN};
+	DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL, DYNAMO_SCAN, DYNAMO_QUERY};
 
 	for (size_t i = 0; i < COUNT_OF(others); i++)
 	{

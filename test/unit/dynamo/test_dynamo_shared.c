@@ -28,8 +28,8 @@
 #define ENTRY(permits) "{\"M\":{" TEXT("v", "new") "," NUMBER("n", permits) "," \
 	NUMBER("l", 20000) "," NUMBER("t", 1234) "," TEXT("o", "shop@db1") "}}"
 
-static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0};
-static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 3600};
+static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0, '\0'};
+static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 3600, '\0'};
 static const dynamo_dead_entry dead[] = {{"gone", "d1"}, {"lost", "d2"}};
 
 /* The write that each test sends. */
@@ -54,7 +54,8 @@ begin(dynamo_shared_kind kind)
 	};
 	the_write = (dynamo_write) {
 		.op = dynamo_shared_op(kind),.name = "orders",.name_len = 6,.version = "new",
-			.expected = "old",.lease_ms = 20000,.last_token = 1234,.now_s = 1000,.shared = &shared
+			.expected = "old",.lease_ms = 20000,.last_token = 1234,.now_s = 1000,
+		.past_ms = 999500,.shared = &shared
 	};
 }
 
@@ -121,11 +122,13 @@ assert_write(const dynamo_table *table, const char *update, const char *conditio
 
 #define OPEN "SET #ownerName = :epoch, #recordVersionNumber = :version," \
 	" #leaseDuration = :lease, #fencingToken = :token, #shared = :shared REMOVE #data," \
-	" #holder, #isReleased, #releasedAt, #releasedVersion, #ttl"
+	" #holder, #isReleased, #releasedAt, #releasedVersion, #ttl, #keptUntil"
+#define NOT_KEPT " (attribute_not_exists(#keptUntil) OR #keptUntil <= :past) AND"
 #define OPEN_NAMES SHARED_NAMES "," N("leaseDuration") "," N("fencingToken") "," N("data") "," \
-	N("holder") "," N("releasedAt") "," N("releasedVersion") "," N("ttl") "," N("gate") "," N("v")
+	N("holder") "," N("releasedAt") "," N("releasedVersion") "," N("ttl") "," N("gate") "," \
+	N("v") "," N("keptUntil")
 #define OPEN_VALUES(kind, permits) TEXT(":epoch", "shared/new") "," VERSION "," \
-	TEXT(":lease", "20000") "," NUMBER(":token", 1234) ",\":shared\":{\"M\":{" \
+	TEXT(":lease", "20000") "," NUMBER(":token", 1234) "," NUMBER(":past", 999500) ",\":shared\":{\"M\":{" \
 	TEXT("owner", "shared/new") "," TEXT("kind", kind) "," NUMBER("total", permits) "," \
 	"\"h\":{\"M\":{\"m\\\"e\":" ENTRY(permits) "}}}}"
 
@@ -136,7 +139,7 @@ TEST(open_makes_the_map_and_names_the_epoch_after_its_nonce)
 	the_write.expected = "";
 	assert_write(&plain_table, OPEN,
 				 "(attribute_not_exists(#key) OR attribute_exists(#isReleased)) AND"
-				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token) AND"
+				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token) AND" NOT_KEPT
 				 " attribute_not_exists(#shared.#gate.#v)",
 				 "\"#key\":\"key\"," OPEN_NAMES, OPEN_VALUES("shared", 1), "");
 }
@@ -149,7 +152,7 @@ TEST(open_takes_over_a_dead_item_and_ignores_a_dead_gate)
 	assert_write(&sorted_table, OPEN,
 				 "(attribute_not_exists(#key) OR attribute_exists(#isReleased) OR"
 				 " #recordVersionNumber = :expected) AND"
-				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token) AND"
+				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token) AND" NOT_KEPT
 				 " (attribute_not_exists(#shared.#gate.#v) OR #shared.#gate.#v = :gate)",
 				 "\"#key\":\"pk\"," OPEN_NAMES,
 				 OPEN_VALUES("semaphore", 2) "," EXPECTED "," TEXT(":gate", "g1"), "");
@@ -298,10 +301,10 @@ TEST(leave_gives_all_permits_back)
 
 #define RELEASE "SET #recordVersionNumber = :version, #isReleased = :released," \
 	" #releasedAt = :now, #releasedVersion = :version"
-#define REMOVE_MODE " REMOVE #holder, #data, #shared.#owner, #shared.#kind," \
+#define REMOVE_MODE " REMOVE #holder, #data, #keptUntil, #shared.#owner, #shared.#kind," \
 	" #shared.#total, #shared.#h"
 #define RELEASE_NAMES N("releasedAt") "," N("releasedVersion") "," N("holder") "," \
-	N("data") "," N("owner") "," N("kind") "," N("total")
+	N("data") "," N("owner") "," N("kind") "," N("total") "," N("keptUntil")
 #define RELEASE_VALUES TEXT(":released", "1") "," NUMBER(":now", 1000)
 
 TEST(last_releases_the_item)

@@ -24,6 +24,8 @@ typedef struct double_item
 	dynamo_item item;			/* without its data, which is below */
 	uint8_t		data[64];
 	size_t		data_len;
+	char		attributes[64]; /* as the write had them */
+	char		names[64];		/* their names, if the item has them */
 	dynamo_shared *shared;		/* with room for all entries; NULL: no map */
 } double_item;
 
@@ -136,7 +138,7 @@ double_shared_condition(double_item *found, const dynamo_write *write)
 	if (adds && gate[0] != '\0' && strcmp(gate, admission->dead_gate) != 0)
 		return false;
 	if (opens)
-		return (!item->exists || item->released ||
+		return item->kept_until_ms <= write->past_ms && (!item->exists || item->released ||
 				(write->expected[0] != '\0' && strcmp(item->version, write->expected) == 0)) &&
 			(!item->has_token || item->token < write->last_token);
 	if (!is_shared)
@@ -209,6 +211,7 @@ double_shared_change(double_item *found, const dynamo_write *write)
 			shared->semaphore = asked->entry.semaphore;
 			item->released = false;
 			item->lease_ms = write->lease_ms;
+			item->kept_until_ms = 0;
 			item->token = write->last_token;
 			memset(&item->holder, 0, sizeof(item->holder));
 			found->data_len = 0;
@@ -279,8 +282,34 @@ double_may_acquire(const dynamo_item *item, const dynamo_write *write)
 
 	if (item->exists && !item->released && !dead)
 		return false;
+	if (write->must_exist && !item->exists)
+		return false;
+	if (item->bad_kept || item->kept_until_ms > write->past_ms)
+		return false;
 	return !item->exists || !item->has_token ||
 		(!item->bad_token && item->token < write->first_token);
+}
+
+/* An acquire removes the additional attributes, which it must know. */
+static inline bool
+double_knows_names(const double_item *found, const dynamo_write *write)
+{
+	const char *names = found->item.attribute_names;
+
+	return strcmp(write->old_attributes != NULL ? write->old_attributes : "",
+				  names != NULL ? names : "") == 0;
+}
+
+static inline void
+double_set_attributes(double_item *found, const char *attributes)
+{
+	char	   *names = attributes != NULL ? dynamo_attribute_names(attributes) : NULL;
+
+	snprintf(found->names, sizeof(found->names), "%s", names != NULL ? names : "");
+	snprintf(found->attributes, sizeof(found->attributes), "%s",
+			 attributes != NULL ? attributes : "");
+	found->item.attribute_names = names != NULL ? found->names : NULL;
+	free(names);
 }
 
 static inline bool
@@ -288,14 +317,16 @@ double_is_ours(const dynamo_item *item, const dynamo_write *write)
 {
 	return item->exists && !item->released &&
 		strcmp(item->owner, write->owner) == 0 &&
-		strcmp(item->version, write->expected) == 0;
+		strcmp(item->version, write->expected) == 0 &&
+		(write->op != DYNAMO_HAND_OVER || item->kept_until_ms <= write->past_ms);
 }
 
 static inline bool
-double_condition(const dynamo_item *item, const dynamo_write *write)
+double_condition(const double_item *found, const dynamo_write *write)
 {
-	return write->op == DYNAMO_ACQUIRE ? double_may_acquire(item, write) :
-		double_is_ours(item, write);
+	return write->op == DYNAMO_DELETE ? false : write->op == DYNAMO_ACQUIRE ?
+		double_may_acquire(&found->item, write) && double_knows_names(found, write) :
+		double_is_ours(&found->item, write);
 }
 
 static inline void
@@ -321,12 +352,14 @@ double_change(double_item *found, const dynamo_write *write)
 			item->released = false;
 			item->released_at = 0;
 			snprintf(item->owner, sizeof(item->owner), "%s", write->owner);
+			double_set_attributes(found, write->attributes);
 			/* FALLTHROUGH */
 		case DYNAMO_HAND_OVER:
 			item->lease_ms = write->lease_ms;
 			item->token = write->last_token;
 			item->has_token = true;
 			item->bad_token = false;
+			item->kept_until_ms = write->kept_until_ms;
 			item->holder = *write->holder;
 			double_set_data(found, write);
 			break;
@@ -334,12 +367,18 @@ double_change(double_item *found, const dynamo_write *write)
 			item->lease_ms = write->lease_ms;
 			if (write->holder != NULL)
 				item->holder = *write->holder;
+			if (write->data != NULL)
+				double_set_data(found, write);
 			break;
 		case DYNAMO_RELEASE:
 			item->released = true;
 			item->released_at = write->now_s;
+			if (write->kept_until_ms == 0)
+				item->kept_until_ms = 0;
 			memset(&item->holder, 0, sizeof(item->holder));
 			found->data_len = 0;
+			if (write->old_attributes != NULL)
+				double_set_attributes(found, NULL);
 			break;
 		default:
 			abort();
@@ -363,6 +402,12 @@ double_apply(double_table *table, const dynamo_write *write,
 		return;
 	}
 	table->writes++;
+	if (write->op == DYNAMO_DELETE && found->item.released && found->item.exists &&
+		strcmp(found->item.version, write->expected) == 0)
+	{
+		memset(&found->item, 0, sizeof(found->item));
+		return;
+	}
 	if (write->shared != NULL && double_shared_condition(found, write))
 	{
 		double_shared_change(found, write);
@@ -373,7 +418,7 @@ double_apply(double_table *table, const dynamo_write *write,
 		result->item = found->item;
 		result->shared = double_read_shared(found);
 	}
-	else if (write->shared == NULL && double_condition(&found->item, write))
+	else if (write->shared == NULL && double_condition(found, write))
 	{
 		if (write->op == DYNAMO_ACQUIRE)
 		{
@@ -402,6 +447,8 @@ typedef struct double_write
 	char		version[DYNAMO_VERSION_SIZE];
 	char		expected[DYNAMO_VERSION_SIZE];
 	uint8_t		data[64];
+	char		attributes[64];
+	char		old_attributes[64];
 	dynamo_holder holder;
 	dynamo_shared_write shared;
 	char		epoch[DYNAMO_OWNER_SIZE];
@@ -466,6 +513,16 @@ double_copy_write(double_write *to, const dynamo_write *from)
 	to->write.expected = to->expected;
 	to->write.holder = from->holder != NULL ? &to->holder : NULL;
 	to->write.data = from->data != NULL ? to->data : NULL;
+	if (from->attributes != NULL)
+	{
+		snprintf(to->attributes, sizeof(to->attributes), "%s", from->attributes);
+		to->write.attributes = to->attributes;
+	}
+	if (from->old_attributes != NULL)
+	{
+		snprintf(to->old_attributes, sizeof(to->old_attributes), "%s", from->old_attributes);
+		to->write.old_attributes = to->old_attributes;
+	}
 	if (from->shared != NULL)
 		double_copy_shared(to, from->shared);
 }

@@ -57,6 +57,7 @@ typedef struct harness_call
 	dynamo_result *results;
 	fate		fate;
 	bool		applied;
+	int64_t		date_s;			/* when it was */
 	bool		answered;
 	unsigned	life;
 } harness_call;
@@ -88,7 +89,12 @@ typedef struct harness
 	lockmgr_config config;
 	lockmgr_host host;
 	int64_t		now;
-	int64_t		epoch_offset;
+	int64_t		epoch_offset;	/* of DynamoDB's clock, as the manager is told */
+	int64_t		behind;			/* ... which is too little by this */
+	int64_t		wall_error;
+	bool		dateless;		/* replies have no Date */
+	bool		by_clock;		/* the manager may take locks over by DynamoDB's clock */
+	int64_t		slack_us;
 	uint64_t	random;
 	unsigned	life;
 	double_table table;
@@ -110,12 +116,19 @@ typedef struct harness
 	uint32_t	taker;
 	uint32_t	role_max_leases;
 	bool		superuser;
+	int64_t		at_least_ms;
+	bool		ends_kept;
 	size_t		prefix_len;
+	bool		campaign;
 	int64_t		margin_us;
 	lock_mode	mode;
 	int32_t		permits;
 	int32_t		limit;
 	const char *data;
+	const char *attributes;
+	bool		must_exist;
+	bool		deletes;
+	bool		patient;
 
 	lease	   *saved;
 	hold	   *saved_holds;
@@ -178,7 +191,8 @@ in_flight(const harness *h, const char *name, size_t len)
 	{
 		const harness_call *call = &h->calls[i];
 
-		if (call->answered || call->life != h->life || call->c.op == DYNAMO_READ)
+		if (call->answered || call->life != h->life || call->c.op == DYNAMO_READ ||
+			call->c.op == DYNAMO_DELETE)
 			continue;
 		for (int w = 0; w < call->c.count; w++)
 		{
@@ -211,7 +225,8 @@ harness_send(void *arg, const lockmgr_call *out)
 	{
 		const dynamo_write *write = &out->writes[i];
 
-		if (out->op != DYNAMO_READ)
+		/* What deletes needs no lease, and dies with the manager. */
+		if (out->op != DYNAMO_READ && out->op != DYNAMO_DELETE)
 		{
 			assert_false(in_flight(h, write->name, write->name_len));
 			/* A gate dies with the manager. */
@@ -398,6 +413,7 @@ harness_new(uint32_t size)
 	h->watches = zeroed(size, sizeof(lockmgr_watch));
 	h->now = 1000 * SECOND;
 	h->epoch_offset = INT64_C(1700000000) * SECOND;
+	h->slack_us = 5 * SECOND;
 	h->random = 1;
 	h->lease_ms = LEASE_MS;
 	h->margin_us = MARGIN_US;
@@ -445,7 +461,8 @@ start_manager(harness *h)
 	h->life++;
 	h->lm = lockmgr_new(&h->config, &h->host);
 	assert_non_null(h->lm);
-	lockmgr_set_clock(h->lm, h->epoch_offset);
+	lockmgr_set_clock(h->lm, h->epoch_offset, h->epoch_offset);
+	lockmgr_set_takeover(h->lm, h->by_clock, h->slack_us);
 	for (uint32_t i = 0; i < h->config.max_leases; i++)
 		lockmgr_adopt(h->lm, i, &h->saved[i], h->saved_name[i],
 					  strlen(h->saved_name[i]));
@@ -490,6 +507,13 @@ fate_of(dynamo_status status)
 	return FATE_STATUS + (int) status;
 }
 
+/* DynamoDB's clock, in seconds. */
+static inline int64_t
+date_now(const harness *h)
+{
+	return (h->now + h->epoch_offset + h->behind) / SECOND;
+}
+
 /* A copy of the call reaches DynamoDB. */
 static inline void
 apply(harness *h, harness_call *call)
@@ -504,6 +528,7 @@ apply(harness *h, harness_call *call)
 		else
 			free(result.shared);
 	}
+	call->date_s = date_now(h);
 	call->applied = true;
 }
 
@@ -512,6 +537,8 @@ reply_with(harness *h, harness_call *call, dynamo_status status)
 {
 	dynamo_reply reply = {
 		.status = status,.count = call->c.count,.results = call->results,
+		.date_s = h->dateless ? 0 : call->date_s,
+		.wall_us = h->now + h->epoch_offset + h->behind + h->wall_error,
 	};
 
 	call->answered = true;
@@ -689,10 +716,18 @@ ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t hol
 		.role_max_leases = h->role_max_leases,
 		.superuser = h->superuser,
 		.prefix_len = h->prefix_len,
+		.campaign = h->campaign,
 		.margin_us = h->margin_us,
+		.at_least_ms = h->at_least_ms,
+		.ends_kept = h->ends_kept,
 		.holder = &asked->holder,
 		.data = (const uint8_t *) h->data,
 		.data_len = h->data != NULL ? strlen(h->data) : 0,
+		.attributes = h->attributes,
+		.must_exist = h->must_exist,
+		.deletes = h->deletes,
+		.patient = h->patient,
+		.attributes_len = h->attributes != NULL ? strlen(h->attributes) : 0,
 		.hold_index = hold_index,
 		.lease_index = lease_on(h, name),
 		.lease_generation = h->saved[lease_on(h, name)].generation,
@@ -875,6 +910,21 @@ get_token(harness *h, uint32_t slot, const char *name)
 	return held_by(h, slot, name)->token;
 }
 
+/* Asks for the hold with this token, on the lease that the lock has now. */
+static inline void
+ask_named(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, int64_t token)
+{
+	harness_request *asked = &h->asked[slot];
+	lockmgr    *lm = h->lm;
+
+	h->lm = NULL;				/* ask() only fills in the request */
+	ask(h, slot, kind, name, 0);
+	h->lm = lm;
+	asked->request.token = token;
+	if (lm != NULL)
+		lockmgr_ask(lm, h->now, &asked->request);
+}
+
 /* ---- other clients ---- */
 
 static inline dynamo_item *
@@ -897,6 +947,32 @@ foreign_hold(harness *h, const char *name, const char *version, int64_t lease_ms
 	item->lease_ms = lease_ms;
 	item->token = token;
 	item->has_token = token != 0;
+}
+
+/* Another cluster's entry in an item that is shared, or is made so. */
+static inline dynamo_entry *
+foreign_entry(harness *h, const char *name, const char *version, int32_t permits,
+			  bool semaphore)
+{
+	double_item *found = double_item_of(&h->table, name);
+	dynamo_shared *shared = double_shared(found);
+	dynamo_entry *entry;
+
+	if (!shared->current)
+	{
+		foreign_hold(h, name, "opened", LEASE_MS, 5);
+		snprintf(found->item.owner, sizeof(found->item.owner), "shared/opened");
+		shared->current = true;
+		shared->semaphore = semaphore;
+	}
+	entry = &shared->entries[shared->count++];
+	*entry = (dynamo_entry) {.lease_ms = LEASE_MS,.token = 5,.permits = permits};
+	snprintf(entry->incarnation, sizeof(entry->incarnation), "them%d", shared->count);
+	snprintf(entry->version, sizeof(entry->version), "%s", version);
+	snprintf(entry->name, sizeof(entry->name), "them");
+	shared->total += permits;
+	snprintf(found->item.version, sizeof(found->item.version), "by %s", version);
+	return entry;
 }
 
 static inline void

@@ -81,6 +81,7 @@ TEST(boot_directory_and_table_must_be_the_same)
 	assert_differs(theirs.table.partition_key[0] = 'K', table);
 	assert_differs(theirs.table.sort_key[0] = 's', table);
 	assert_differs(theirs.table.sort_value[0] = 's', table);
+	assert_differs(theirs.table.sort_separator = '#', table);
 }
 
 TEST(a_slot_gives_its_name_back)

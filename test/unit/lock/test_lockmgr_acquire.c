@@ -323,6 +323,52 @@ LOCKMGR_TEST(a_try_waits_for_a_release_under_way)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
+LOCKMGR_TEST(a_patient_try_waits_for_a_holder_of_this_cluster)
+{
+	int			calls;
+
+	get(h, 0, "a");
+	h->patient = true;
+	try_acquire(h, 1, "a");
+	assert_waits(h, 1);
+	try_acquire(h, 2, "a");
+	assert_waits(h, 2);
+
+	/* The hand-over reserves tokens: the second time, the lock passes on without a call. */
+	release(h, 0, "a");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	calls = h->call_count;
+	release(h, 1, "a");
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	assert_int_equal(h->call_count, calls);
+	h->patient = false;
+	try_acquire(h, 3, "a");
+	assert_result(h, 3, LOCKMGR_BUSY);
+}
+
+LOCKMGR_TEST(a_patient_try_does_not_wait_for_a_foreign_holder)
+{
+	h->patient = true;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	try_acquire(h, 0, "a");
+	run(h, LATENCY_US);
+	assert_result(h, 0, LOCKMGR_BUSY);
+}
+
+LOCKMGR_TEST(a_patient_try_waits_for_a_session_that_waits_for_it)
+{
+	get(h, 0, "a");
+	get(h, 1, "b");
+	h->patient = true;
+	try_acquire(h, 1, "a");
+	assert_waits(h, 1);
+
+	/* Its patience ends soon: that is no deadlock. */
+	acquire(h, 0, "b");
+	assert_waits(h, 0);
+}
+
 LOCKMGR_TEST(twenty_waiters_poll_as_one)
 {
 	unsigned	changes;
@@ -353,7 +399,8 @@ LOCKMGR_TEST(tokens_rise_whatever_the_clock_does)
 {
 	int64_t		first = get_token(h, 0, "a");
 
-	lockmgr_set_clock(h->lm, h->epoch_offset - 3600 * SECOND);
+	lockmgr_set_clock(h->lm, h->epoch_offset - 3600 * SECOND,
+					  h->epoch_offset - 3600 * SECOND);
 	acquire(h, 1, "a");
 	let_go(h, 0, "a");
 	settle(h);
@@ -512,4 +559,45 @@ LOCKMGR_TEST(a_look_up_is_repeated_until_patience_ends)
 	look_up(h, 0, "a");
 	settle(h);
 	assert_failed(h, 0, DYNAMO_ACCESS_DENIED);
+}
+
+LOCKMGR_TEST(a_lock_without_an_item_is_not_acquired_if_it_must_exist)
+{
+	h->must_exist = true;
+	acquire(h, 0, "a");
+	try_acquire(h, 1, "b");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_MISSING);
+	assert_result(h, 1, LOCKMGR_MISSING);
+	assert_false(item_of(h, "a")->exists);
+
+	/* Released, held by this cluster, or dead: it exists. */
+	h->must_exist = false;
+	get(h, 0, "a");
+	h->must_exist = true;
+	acquire(h, 1, "a");
+	let_go(h, 0, "a");
+	settle(h);
+	assert_true(holds(h, 1, "a"));
+	let_go(h, 1, "a");
+	settle(h);
+	get(h, 2, "a");
+	foreign_hold(h, "c", "v1", LEASE_MS, 1);
+	acquire(h, 3, "c");
+	run(h, LEASE_US * 6 / 5);
+	assert_true(holds(h, 3, "c"));
+}
+
+/* It is deleted while a session waits for it. */
+LOCKMGR_TEST(a_lock_that_must_exist_is_deleted)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	h->must_exist = true;
+	acquire(h, 0, "a");
+	settle(h);
+	assert_waits(h, 0);
+	delete_item(h, "a");
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_MISSING);
+	assert_false(item_of(h, "a")->exists);
 }

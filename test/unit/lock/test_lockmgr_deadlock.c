@@ -59,12 +59,49 @@ LOCKMGR_TEST(who_closes_a_cycle_is_told_only_names_that_begin_as_its_own_does)
 	assert_null(strstr(h->asked[3].message, "\"shop\""));
 }
 
+LOCKMGR_TEST_WITH(a_prefix_may_be_a_whole_name, start_chain(2))
+{
+	h->prefix_len = strlen("lock0");
+	acquire(h, 1, "lock0");
+	assert_result(h, 1, LOCKMGR_DEADLOCK);
+	assert_non_null(strstr(h->asked[1].message, "waits for lock \"lock0\""));
+	assert_null(strstr(h->asked[1].message, "lock1"));
+}
+
 LOCKMGR_TEST_WITH(a_chain_that_ends_is_no_cycle, start_chain(3))
 {
 	acquire(h, 5, "lock0");
 	assert_waits(h, 5);
 	assert_waits(h, 0);
 	assert_waits(h, 1);
+}
+
+/* The hold on lock0 ends without its session. */
+static bool
+ends_lock0(void *arg, uint32_t index, const hold *hold)
+{
+	(void) arg;
+	(void) index;
+	return hold->session.slot == 0;
+}
+
+TEST(nobody_waits_for_a_session_whose_hold_the_host_ends)
+{
+	for (uint32_t count = 1; count <= 3; count++)
+	{
+		harness    *h = harness_new(16);
+
+		h->host.ends_hold = ends_lock0;
+		start_manager(h);
+		for (uint32_t i = 0; i < count; i++)
+			get(h, i, lock_name(i));
+		/* The others wait in a chain that ends at lock0; its session waits for the first of them. */
+		for (uint32_t i = 1; i < count; i++)
+			acquire(h, i, lock_name(i == count - 1 ? 0 : i + 1));
+		acquire(h, 0, lock_name(count > 1 ? 1 : 0));
+		assert_waits(h, 0);
+		finish(h);
+	}
 }
 
 LOCKMGR_TEST_WITH(a_try_never_deadlocks, start_chain(2))

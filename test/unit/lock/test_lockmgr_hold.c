@@ -189,6 +189,30 @@ LOCKMGR_TEST(a_session_can_renew_at_once)
 	assert_int_equal(h->call_count, 4);
 }
 
+/* Whichever of the two locks is first in memory. */
+LOCKMGR_TEST(the_renewal_of_another_lock_is_no_answer)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		const char *name = i == 0 ? "a" : "b";
+		int			call;
+
+		get(h, 0, "a");
+		get(h, 0, "b");
+		next_fate(h, FATE_HOLD);
+		renew(h, 0, name, 0);
+		call = h->call_count - 1;
+		run(h, LEASE_US / 3 + SECOND);
+		assert_true(h->call_count > call + 1);
+		assert_waits(h, 0);
+		deliver(h, &h->calls[call]);
+		assert_result(h, 0, LOCKMGR_RENEWED);
+		release(h, 0, "a");
+		release(h, 0, "b");
+		settle(h);
+	}
+}
+
 LOCKMGR_TEST(only_ones_own_lease_can_be_renewed)
 {
 	get(h, 0, "a");
@@ -293,6 +317,22 @@ LOCKMGR_TEST(attempts_get_shorter_as_the_deadline_comes_near)
 
 		assert_true(h->calls[i].c.timeout_us <= ATTEMPT_US);
 		assert_true(h->calls[i].c.timeout_us <= left / 3 || left < SECOND / 5);
+	}
+}
+
+/* What fails at once is tried again before a quarter of the time left has passed. */
+LOCKMGR_TEST(pauses_get_shorter_as_the_deadline_comes_near)
+{
+	const lease *l = get(h, 0, "a");
+	int64_t		deadline = l->valid_until;
+
+	h->fate = FATE_STATUS + DYNAMO_UNREACHABLE;
+	run_until(h, deadline);
+	for (int i = 2; i < h->call_count; i++)
+	{
+		int64_t		replied = h->calls[i - 1].sent + LATENCY_US;
+
+		assert_true(h->calls[i].sent - replied <= (deadline - replied) / 4 + MS);
 	}
 }
 

@@ -7,21 +7,6 @@
  */
 #include "lockmgr_harness.h"
 
-/* Asks for the hold with this token, on the lease that the lock has now. */
-static void
-ask_named(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, int64_t token)
-{
-	harness_request *asked = &h->asked[slot];
-	lockmgr    *lm = h->lm;
-
-	h->lm = NULL;				/* ask() only fills in the request */
-	ask(h, slot, kind, name, 0);
-	h->lm = lm;
-	asked->request.token = token;
-	if (lm != NULL)
-		lockmgr_ask(lm, h->now, &asked->request);
-}
-
 static void
 join(harness *h, uint32_t slot, const char *name, int64_t token)
 {
@@ -566,4 +551,25 @@ TEST(the_end_of_a_detached_hold_survives_its_manager)
 		assert_true(is_free(h, "a"));
 		finish(h);
 	}
+}
+
+/* Each gets its answer after its own data was written. */
+LOCKMGR_TEST(two_sessions_change_the_data)
+{
+	int			calls;
+
+	get(h, 0, "a");
+	join(h, 1, "a", held_by(h, 0, "a")->token);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	calls = h->call_count;
+	h->data = "zero";
+	renew(h, 0, "a", 0);
+	h->data = "one";
+	renew(h, 1, "a", 0);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_result(h, 1, LOCKMGR_RENEWED);
+	assert_int_equal(h->call_count, calls + 2);
+	assert_string_equal((const char *) h->calls[calls].writes[0].data, "zero");
+	assert_string_equal((const char *) h->calls[calls + 1].writes[0].data, "one");
 }

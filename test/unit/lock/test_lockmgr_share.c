@@ -37,32 +37,6 @@ our_entry(harness *h, const char *name)
 	return double_entry(double_item_of(&h->table, name), "1");
 }
 
-/* Another cluster's entry in an item that is shared, or is made so. */
-static dynamo_entry *
-foreign_entry(harness *h, const char *name, const char *version, int32_t permits,
-			  bool semaphore)
-{
-	double_item *found = double_item_of(&h->table, name);
-	dynamo_shared *shared = double_shared(found);
-	dynamo_entry *entry;
-
-	if (!shared->current)
-	{
-		foreign_hold(h, name, "opened", LEASE_MS, 5);
-		snprintf(found->item.owner, sizeof(found->item.owner), "shared/opened");
-		shared->current = true;
-		shared->semaphore = semaphore;
-	}
-	entry = &shared->entries[shared->count++];
-	*entry = (dynamo_entry) {.lease_ms = LEASE_MS,.token = 5,.permits = permits};
-	snprintf(entry->incarnation, sizeof(entry->incarnation), "them%d", shared->count);
-	snprintf(entry->version, sizeof(entry->version), "%s", version);
-	snprintf(entry->name, sizeof(entry->name), "them");
-	shared->total += permits;
-	snprintf(found->item.version, sizeof(found->item.version), "by %s", version);
-	return entry;
-}
-
 /* Another cluster's gate in an item that is shared. */
 static void
 foreign_gate(harness *h, const char *name, const char *version, int64_t lease_ms)
@@ -577,6 +551,31 @@ LOCKMGR_TEST(a_refused_change_that_arrives_late_is_gone_on_from)
 	assert_true(holds(h, 0, "s"));
 	assert_int_equal(map_of(h, "s")->total, 1);
 	assert_int_equal(h->lost_count, 0);
+}
+
+/* Nobody here has the permits any more. */
+LOCKMGR_TEST(a_refused_change_that_arrives_after_its_lease_keeps_nobody_out)
+{
+	int			change;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	change = h->call_count - 1;
+	double_remove_entry(double_item_of(&h->table, "s"), "them2");
+	h->fate = FATE_LOST_REQUEST;
+	release(h, 0, "s");
+	run(h, DEAD_US);
+	h->fate = FATE_OK;
+	apply(h, &h->calls[change]);
+	assert_int_equal(map_of(h, "s")->total, 2);
+	permit(h, 1, LOCKMGR_ACQUIRE, 2, 2);
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "s")->total, 2);
 }
 
 /* It was asked for under a higher limit. */

@@ -323,6 +323,7 @@ TEST(requests_are_parked_and_taken_again)
 	assert_int_equal(session.slot, 1);
 	assert_int_equal(seq, 1);
 	assert_int_equal(mailbox_oldest_parked(&w->worker), NOW + 1);
+	assert_false(mailbox_unpark(&w->worker, 1, NOW + 2, &session, &seq));
 	w->parks = false;
 	mailbox_retry_parked(&w->worker, NOW + 3);
 	assert_int_equal(w->asked, 1);
@@ -454,6 +455,21 @@ TEST(a_hold_says_whose_it_is)
 	assert_true(mailbox_is_let_go(&w->holds[1]));
 }
 
+TEST(every_loss_reaches_the_session)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	hold		mine = grant(w, me, 7);
+
+	for (int loss = LOSS_UNREACHABLE; loss <= LOSS_STOOD_STILL; loss++)
+	{
+		mine.loss = (lease_loss) loss;
+		assert_false(mailbox_save_hold(&w->holds[1], &mine));
+		assert_int_equal(mailbox_loss(&w->box, me, 7, 1), loss);
+		assert_int_equal(mailbox_loss(&w->box, me, 8, 1), LOSS_NONE);
+	}
+}
+
 /* As a new worker finds it; the session's request 1 may be asked or not. */
 static bool
 keeps_adopted_hold(world *w, lockmgr_session me, bool parks)
@@ -503,6 +519,26 @@ TEST(a_hold_that_was_cancelled_ends_with_its_worker)
 	mailbox_cancel(&w->box, me, 1);
 	mailbox_cancel(&w->box, me, 2);
 	assert_false(keeps_adopted_hold(w, me, true));
+}
+
+/* Before the requests of others; its own waits, and so does what a new session has let go of. */
+TEST(what_was_let_go_of_is_read_ahead)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	w->slots[1].answer_seq.value = 1;
+	assert_true(keeps_adopted_hold(w, me, false));
+	assert_int_equal(w->asked, 0);
+	mailbox_let_go(&w->box, me, 1, 1);
+	mailbox_read_let_go(&w->worker, 0, NOW);
+	assert_int_equal(lockmgr_next_hold(w->worker.lm, 1, LOCKMGR_NO_HOLD), 1);
+	(void) post(w, me);
+	mailbox_read_let_go(&w->worker, 1, NOW);
+	assert_int_equal(lockmgr_next_hold(w->worker.lm, 1, LOCKMGR_NO_HOLD), LOCKMGR_NO_HOLD);
+	assert_int_equal(w->asked, 0);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 1);
 }
 
 /* The session's request 1 was to detach the hold; its worker knows the hold so. */
@@ -603,4 +639,113 @@ TEST(a_detached_hold_that_was_not_answered_ends_with_its_worker)
 		tear_down(state);
 		set_up(state);
 	}
+}
+
+/* The session has announced requests 2 to 4, and has posted none of them. */
+static lockmgr_session
+announce(world *w)
+{
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	uint64_t	seq = post(w, me);
+
+	mailbox_read(&w->worker, 1, NOW);
+	answer(w, me, seq, LOCKMGR_NO_HOLD);
+	assert_true(mailbox_accept(&w->box, me, seq));
+	mailbox_announce(&w->box, me, seq + 3);
+	return me;
+}
+
+TEST(what_is_withdrawn_is_not_asked)
+{
+	world	   *w = *state;
+	lockmgr_session me = announce(w);
+	lockmgr_session session;
+	uint64_t	seq;
+
+	mailbox_withdraw(&w->box, me);
+	mailbox_read(&w->worker, 1, NOW);
+	memset(w->notes, 0, sizeof(w->notes));
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 1);
+	assert_true(mailbox_peek(&w->box, 1, &session, &seq));
+	assert_false(mailbox_begin_answer(&w->box, session, seq, LOCKMGR_NO_HOLD));
+
+	/* No other request gets their numbers. */
+	assert_int_equal(post(w, me), 5);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 2);
+	assert_int_equal(w->seq, 5);
+}
+
+/* The worker reads the slot in the middle. */
+static void
+read_slot(world *w)
+{
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 1);
+}
+
+TEST(nothing_is_asked_while_it_is_withdrawn)
+{
+	for (int look = 1; look < 8; look++)
+	{
+		world	   *w = *state;
+		lockmgr_session me = announce(w);
+
+		w->meanwhile = read_slot;
+		w->look = look;
+		mailbox_withdraw(&w->box, me);
+		w->look = 0;
+		read_slot(w);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+/* Also if it posts one of them, and ends before it has the answer. */
+TEST(the_end_of_a_session_withdraws_what_it_has_announced)
+{
+	for (int posts = 0; posts < 2; posts++)
+	{
+		world	   *w = *state;
+		lockmgr_session me = announce(w);
+
+		if (posts == 1)
+			assert_int_equal(post(w, me), 2);
+		mailbox_detach(&w->box, me);
+		me = mailbox_attach(&w->box, 1);
+		assert_int_equal(post(w, me), 5);
+		mailbox_detach(&w->box, me);
+		assert_int_equal(post(w, mailbox_attach(&w->box, 1)), 6);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+TEST(what_was_posted_is_not_withdrawn)
+{
+	world	   *w = *state;
+	lockmgr_session me = announce(w);
+
+	for (uint64_t seq = 2; seq <= 4; seq++)
+		assert_int_equal(post(w, me), seq);
+	mailbox_withdraw(&w->box, me);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(w->asked, 2);
+	assert_int_equal(w->seq, 4);
+}
+
+TEST(a_hold_that_was_announced_and_not_claimed_ends_with_its_worker)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	lease		l = {.state = LEASE_HELD,.generation = 3,.version = "v"};
+	hold		h = grant(w, me, 3);
+
+	answer(w, me, post(w, me), LOCKMGR_NO_HOLD);
+	h.lease_generation = l.generation;
+	lockmgr_adopt(w->worker.lm, 1, &l, "lock", 4);
+	lockmgr_adopt_hold(w->worker.lm, 1, &h);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(lockmgr_next_hold(w->worker.lm, 1, LOCKMGR_NO_HOLD), LOCKMGR_NO_HOLD);
 }

@@ -1,0 +1,182 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_adopt.c
+ *	  The lock manager: adoption.
+ *
+ * A worker that starts again adopts what the previous one had saved: leases, with
+ * writes that may not be settled, and holds.  Sessions then repeat their requests,
+ * and lockmgr_adopted() goes on where the previous manager stopped.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+/* Memory is short.  The lease is not renewed, and expires. */
+static void
+abandon_lease(lockmgr *lm, lm_lease *lease)
+{
+	lm_set_lease_state(lm, lease, LEASE_LOST);
+	lm_save(lm, lease, false);
+}
+
+void
+lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
+			  const char *name, size_t name_len)
+{
+	lm_lease   *lease = &lm->leases[index];
+	bool		attached = saved->state != LEASE_LOST || saved->version[0] != '\0';
+	lm_lock    *lock;
+
+	lease->l = *saved;
+	if (saved->state == LEASE_FREE)
+		return;
+	lm->leases_in_use++;
+	lm->leases_held += saved->state == LEASE_HELD;
+	lock = attached ? lm_get_lock(lm, name, name_len) : NULL;
+	if (lock == NULL || lock->lease != NULL)
+	{
+		lease->l.version[0] = lease->l.pending.version[0] = '\0';
+		if (attached)
+			abandon_lease(lm, lease);
+		lm_spare_lease(lm, lease);
+		return;
+	}
+	lease->lock = lock;
+	lock->lease = lease;
+	lm_enter(lock, LOCK_ADOPTED);
+	lock->top_token = saved->last_token;
+	lock->maybe = lock->repeat = saved->pending.version[0] != '\0';
+}
+
+void
+lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
+{
+	lm_hold    *hold = &lm->holds[index];
+	lm_lease   *lease = &lm->leases[saved->lease_index];
+	lm_session *session = NULL;
+
+	if (saved->session.generation == 0)
+		return;
+	if (lease->l.generation == saved->lease_generation &&
+		(lease->holds == NULL || lease->l.mode != MODE_EXCLUSIVE ||
+		 lease->holds->h.token == saved->token) &&
+		(lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST))
+	{
+		session = saved->ends_at != 0 ? &lm->detached : lm_get_session(lm, saved->session);
+		if (session == NULL && lease->l.state == LEASE_HELD)
+			abandon_lease(lm, lease);
+	}
+	if (session == NULL)
+	{
+		lm_save_hold(lm, hold);	/* as unused */
+		return;
+	}
+	session->role = saved->role;
+	hold->h = *saved;
+	lm_attach_hold(lm, hold, lease, session, saved->permits);
+	if (saved->ends_at != 0)
+		heap_set(&lm->ends, &hold->end, saved->ends_at);
+	if (lease->l.state == LEASE_LOST && saved->loss == LOSS_NONE)
+	{
+		hold->h.loss = LOSS_UNREACHABLE;
+		lm_save_hold(lm, hold);
+		lm->host.lost(lm->host.arg, index, &hold->h, &lease->l, NULL);
+	}
+}
+
+/*
+ * The previous manager died before it had saved the lease's next hold, or had
+ * heard that the loss was acknowledged.
+ */
+static void
+end_unheld(lockmgr *lm, lm_lease *lease)
+{
+	if (lease->l.state == LEASE_HELD)
+	{
+		lm_set_lease_state(lm, lease, LEASE_RELEASING);
+		lm_save(lm, lease, false);
+	}
+	else if (lease->l.state == LEASE_LOST && lease->lock == NULL)
+		lm_put_lease(lm, lease);
+}
+
+/* Continues where the previous manager stopped. */
+static void
+resume(lockmgr *lm, int64_t now, lm_lease *lease)
+{
+	struct lease *l = &lease->l;
+	lm_lock    *lock = lease->lock;
+
+	if (l->state == LEASE_LOST && l->pending.op != DYNAMO_RELEASE)
+	{
+		lm_enter(lock, LOCK_LOST);
+		heap_set(&lm->timers, &lock->timer, l->lease_end);
+	}
+	else if (l->pending.version[0] == '\0')
+	{
+		if (l->state == LEASE_HELD)
+		{
+			lm_schedule_renewal(lm, lock);
+			if (lm_has_renewer(lease))
+				heap_set(&lm->renewals, &lock->renewal, now);
+		}
+		else
+			lm_pass_on(lm, now, lock);
+	}
+	else if (l->pending.op == DYNAMO_RENEW)
+	{
+		lm_enter(lock, LOCK_RENEWING);
+		heap_set(&lm->renewals, &lock->renewal, now);
+		if (l->state == LEASE_HELD)
+			heap_set(&lm->timers, &lock->timer, l->valid_until);
+	}
+	else
+	{
+		lm_enter(lock, l->pending.op == DYNAMO_ACQUIRE ? LOCK_ACQUIRING :
+				 l->pending.op == DYNAMO_HAND_OVER ? LOCK_HANDING_OVER :
+				 LOCK_RELEASING);
+		heap_set(&lm->timers, &lock->timer, now);
+	}
+}
+
+void
+lockmgr_adopted(lockmgr *lm, int64_t now)
+{
+	for (uint32_t i = lm->max_leases; i-- > 0;)
+	{
+		lm_update_detached(lm, &lm->leases[i]);
+		if (lm->leases[i].holds == NULL)
+			end_unheld(lm, &lm->leases[i]);
+		if (lm->holds[i].session == NULL)
+		{
+			lm->holds[i].next = lm->free_hold;
+			lm->free_hold = &lm->holds[i];
+		}
+	}
+	lm->adopting = false;
+	for (uint32_t i = lm->max_leases; i-- > 0;)
+	{
+		lm_lease   *lease = &lm->leases[i];
+
+		if (lease->l.state == LEASE_FREE)
+		{
+			lease->next = lm->free_lease;
+			lm->free_lease = lease;
+		}
+		else if (lease->lock != NULL)
+			resume(lm, now, lease);
+	}
+	for (uint32_t i = 0; i < lm->max_sessions; i++)
+	{
+		lm_session *session = lm->sessions[i];
+		lm_lock    *lock = session != NULL && session->request.active ?
+			session->request.lock : NULL;
+
+		if (lock != NULL && session->request.kind <= LOCKMGR_TRY)
+			lm_take_place(lm, now, session);
+		else if (session != NULL && session->request.active &&
+				 session->request.kind == LOCKMGR_JOIN)
+			lm_join(lm, now, session);
+	}
+	lockmgr_tick(lm, now);
+}

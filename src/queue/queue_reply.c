@@ -1,0 +1,304 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_reply.c
+ *	  Replies about the queue's table, as rows without pointers.
+ *
+ * Every item is read alike: an attribute that it does not have is 0 or empty.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dynamo/dynamo_json.h"
+
+typedef struct buffer
+{
+	char	   *bytes;
+	size_t		len;
+	size_t		size;
+	bool		failed;
+} buffer;
+
+dynamo_op
+queue_op(queue_kind kind)
+{
+	switch (kind)
+	{
+		case QUEUE_CREATE_TABLE:
+			return DYNAMO_QUEUE_CREATE_TABLE;
+		case QUEUE_DESCRIBE_TABLE:
+			return DYNAMO_QUEUE_DESCRIBE_TABLE;
+		case QUEUE_ENABLE_TTL:
+			return DYNAMO_QUEUE_UPDATE_TTL;
+		case QUEUE_READ_HEAD:
+		case QUEUE_READ_JOB:
+		case QUEUE_READ_DEAD:
+			return DYNAMO_QUEUE_READ;
+		case QUEUE_FIND:
+		case QUEUE_LIST_JOBS:
+		case QUEUE_LIST_DEAD:
+			return DYNAMO_QUEUE_QUERY;
+		case QUEUE_LIST_ALL:
+			return DYNAMO_QUEUE_SCAN;
+		case QUEUE_PUSH:
+		case QUEUE_CANCEL:
+		case QUEUE_BURY:
+			return DYNAMO_QUEUE_TRANSACT;
+		case QUEUE_CHECK_GONE:
+		case QUEUE_DELETE_JOB:
+		case QUEUE_DELETE_DEAD:
+			return DYNAMO_QUEUE_DELETE;
+		case QUEUE_CLAIM:
+		case QUEUE_COMPLETE:
+		case QUEUE_COMPLETE_LAST:
+		case QUEUE_FAIL:
+		case QUEUE_DROP:
+		case QUEUE_PAUSE:
+		case QUEUE_RESUME:
+			break;
+	}
+	return DYNAMO_QUEUE_UPDATE;
+}
+
+static void
+append(buffer *to, const void *bytes, size_t len)
+{
+	if (!to->failed && to->len + len > to->size)
+	{
+		size_t		size = (to->len + len) * 2;
+		char	   *grown = realloc(to->bytes, size);
+
+		to->failed = grown == NULL;
+		if (grown != NULL)
+		{
+			to->bytes = grown;
+			to->size = size;
+		}
+	}
+	if (to->failed)
+		return;
+	memcpy(to->bytes + to->len, bytes, len);
+	to->len += len;
+}
+
+/* The length of a text, which may be NULL. */
+static uint32_t
+length(const char *text)
+{
+	return text != NULL ? (uint32_t) strlen(text) : 0;
+}
+
+/* The parts of a partition key "what#queue#resource"; the resource may have more "#". */
+static void
+split_key(const char *pk, const char **queue, size_t *queue_len, const char **resource)
+{
+	const char *first = pk != NULL ? strchr(pk, '#') : NULL;
+	const char *second;
+
+	*queue = NULL;
+	*queue_len = 0;
+	*resource = NULL;
+	if (first == NULL)
+		return;
+	*queue = first + 1;
+	second = strchr(*queue, '#');
+	*queue_len = second != NULL ? (size_t) (second - *queue) : strlen(*queue);
+	if (second != NULL)
+		*resource = second + 1;
+}
+
+static void
+pack_row(buffer *to, const cJSON *item)
+{
+	const char *pk = dynamo_json_attribute(item, "pk");
+	const char *sk = dynamo_json_attribute(item, "sk");
+	const char *id = dynamo_json_attribute(item, "id");
+	const char *error = dynamo_json_attribute(item, "lastError");
+	const char *payload = dynamo_json_attribute(item, "payload");
+	const char *queue;
+	const char *resource;
+	size_t		queue_len;
+	queue_row	row;
+
+	memset(&row, 0, sizeof(row));
+	split_key(pk, &queue, &queue_len, &resource);
+	row.seq = dynamo_json_positive(item, "seq");
+	row.done = dynamo_json_positive(item, "done");
+	row.token = dynamo_json_positive(item, "token");
+	row.attempts = dynamo_json_positive(item, "attempts");
+	row.due = dynamo_json_positive(item, "due");
+	row.number = dynamo_json_positive(item, "number");
+	row.pushed_at = dynamo_json_positive(item, "pushedAt");
+	row.paused = dynamo_json_member(item, "paused") != NULL;
+	/* A caller's id may begin with anything, but its partition has no resource. */
+	if (resource != NULL && sk != NULL && strncmp(sk, "job#", 4) == 0)
+		row.number = strtoll(sk + 4, NULL, 10);
+	else if (resource == NULL)	/* a caller's id, or a dead job, by its id */
+	{
+		resource = dynamo_json_attribute(item, "resource");
+		id = sk;
+	}
+	row.queue_len = (uint32_t) queue_len;
+	row.resource_len = length(resource);
+	row.id_len = length(id);
+	row.error_len = length(error);
+	row.payload_len = length(payload);
+
+	append(to, &row, sizeof(row));
+	append(to, queue != NULL ? queue : "", row.queue_len);
+	append(to, resource != NULL ? resource : "", row.resource_len);
+	append(to, id != NULL ? id : "", row.id_len);
+	append(to, error != NULL ? error : "", row.error_len);
+	append(to, payload != NULL ? payload : "", row.payload_len);
+}
+
+/* The items that refused a transaction, as far as they exist. */
+static int
+pack_reasons(buffer *to, const cJSON *json)
+{
+	const cJSON *reason;
+	int			rows = 0;
+
+	cJSON_ArrayForEach(reason, dynamo_json_member(json, "CancellationReasons"))
+	{
+		const cJSON *item = dynamo_json_member(reason, "Item");
+
+		if (item == NULL)
+			continue;
+		pack_row(to, item);
+		rows++;
+	}
+	return rows;
+}
+
+/* Do the keys have these names, in this order, and no others? */
+static bool
+has_keys(const cJSON *described, const char *hash, const char *range)
+{
+	const cJSON *schema = dynamo_json_member(described, "KeySchema");
+	const char *first = dynamo_json_text(cJSON_GetArrayItem(schema, 0), "AttributeName");
+	const char *second = dynamo_json_text(cJSON_GetArrayItem(schema, 1), "AttributeName");
+
+	return dynamo_json_same(first, hash) && dynamo_json_same(second, range);
+}
+
+static bool
+has_type(const cJSON *table, const char *attribute, const char *type)
+{
+	const cJSON *definition;
+
+	cJSON_ArrayForEach(definition, dynamo_json_member(table, "AttributeDefinitions"))
+	{
+		if (dynamo_json_same(dynamo_json_text(definition, "AttributeName"), attribute))
+			return dynamo_json_same(dynamo_json_text(definition, "AttributeType"), type);
+	}
+	return false;
+}
+
+/* Why a table cannot be a queue's, or NULL. */
+static const char *
+missing_in(const cJSON *table)
+{
+	const cJSON *index;
+
+	if (cJSON_GetArraySize(dynamo_json_member(table, "Replicas")) > 0)
+		return "It must not be a global table.";
+	if (!has_keys(table, "pk", "sk") || !has_type(table, "pk", "S") ||
+		!has_type(table, "sk", "S"))
+		return "Its keys must be \"pk\" (S) and \"sk\" (S).";
+	cJSON_ArrayForEach(index, dynamo_json_member(table, "GlobalSecondaryIndexes"))
+	{
+		if (dynamo_json_same(dynamo_json_text(index, "IndexName"), "ready") &&
+			has_keys(index, "ready", "due") && has_type(table, "ready", "S") &&
+			has_type(table, "due", "N"))
+			return NULL;
+	}
+	return "It must have an index \"ready\" with the keys \"ready\" (S) and \"due\" (N).";
+}
+
+/* A described table: its status as id, why it cannot be a queue's as error. */
+static void
+pack_table(buffer *to, const cJSON *table)
+{
+	const char *status = dynamo_json_text(table, "TableStatus");
+	const char *missing = missing_in(table);
+	queue_row	row;
+
+	memset(&row, 0, sizeof(row));
+	row.id_len = length(status);
+	row.error_len = length(missing);
+	append(to, &row, sizeof(row));
+	append(to, status != NULL ? status : "", row.id_len);
+	append(to, missing != NULL ? missing : "", row.error_len);
+}
+
+static int
+pack_rows(buffer *to, const cJSON *json)
+{
+	const cJSON *table = dynamo_json_member(json, "Table");
+	const cJSON *items = dynamo_json_member(json, "Items");
+	const cJSON *one = dynamo_json_member(json, "Item");
+	const cJSON *item;
+	int			rows = 0;
+
+	if (one == NULL)
+		one = dynamo_json_member(json, "Attributes");
+	if (table != NULL)
+	{
+		pack_table(to, table);
+		return 1;
+	}
+	if (cJSON_IsObject(one))
+	{
+		pack_row(to, one);
+		return 1;
+	}
+	cJSON_ArrayForEach(item, items)
+	{
+		pack_row(to, item);
+		rows++;
+	}
+	return rows + pack_reasons(to, json);
+}
+
+/* Where the next page begins: DynamoDB's key as it was, which goes back unread. */
+static uint32_t
+pack_next(buffer *to, const cJSON *json)
+{
+	const cJSON *key = dynamo_json_member(json, "LastEvaluatedKey");
+	char	   *text = cJSON_IsObject(key) ? cJSON_PrintUnformatted(key) : NULL;
+	uint32_t	len = length(text);
+
+	/* A page that seems to be the last one would hide the rest. */
+	if (cJSON_IsObject(key) && text == NULL)
+		to->failed = true;
+	append(to, text != NULL ? text : "", len);
+	cJSON_free(text);
+	return len;
+}
+
+char *
+queue_pack(const dynamo_reply *reply, int64_t now_ms, size_t *len)
+{
+	buffer		to = {0};
+	queue_reply head;
+
+	memset(&head, 0, sizeof(head));
+	head.status = reply->status;
+	head.now_ms = now_ms;
+	append(&to, &head, sizeof(head));
+	head.next_len = pack_next(&to, reply->json);
+	head.rows = pack_rows(&to, reply->json);
+	if (to.failed)
+	{
+		free(to.bytes);
+		return NULL;
+	}
+	memcpy(to.bytes, &head, sizeof(head));
+	*len = to.len;
+	return to.bytes;
+}

@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * campaign_names.c
+ *	  Locks that the cluster itself wants to hold: no session takes them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "session/campaign_names.h"
+#include "shared/settings.h"
+
+void
+CampaignNamesRefuse(const LockName *name, const HeldLock *held)
+{
+	if ((held == NULL || !held->leader) && !campaign_is_listed(ddblock_campaigns, name->utf8))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("lock \"%s\" is for this cluster as a whole, not for a session",
+					name->text),
+			 errdetail("\"ddblock.campaigns\" names it."),
+			 errhint("Ask with ddb_is_leader() whether this cluster holds it.")));
+}

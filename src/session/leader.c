@@ -1,0 +1,166 @@
+/*-------------------------------------------------------------------------
+ *
+ * leader.c
+ *	  Transactions of a cluster that leads.
+ *
+ * A leader's transaction has a hold beside that of its cluster's campaign, as a session
+ * that has joined another one's.  It keeps it until the transaction ends, also if the
+ * savepoint in which it asked is rolled back.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+
+#include "session/leader.h"
+#include "session/mailbox.h"
+#include "shared/errors.h"
+#include "shared/settings.h"
+#include "shared/times.h"
+
+static bool find(const LockName *name, campaign *found);
+static void require_new_snapshot(const LockName *name, const campaign *c);
+static bool join(const LockName *name, const campaign *c, HeldLock *held);
+
+int64
+LeaderJoin(const LockName *name)
+{
+	HeldLock   *held;
+	campaign	c;
+	volatile bool joined = false;
+
+	SessionAttach();
+	held = HeldFind(name->utf8);
+	if (held != NULL && held->leader && !HeldIsValid(held))
+		SessionRaiseLost(name, held);
+	if (held != NULL)
+		return held->leader ? held->token : 0;
+	if (!find(name, &c) || c.state != CAMPAIGN_LEADING)
+		return 0;
+	require_new_snapshot(name, &c);
+
+	held = HeldReserve(name->utf8);
+	PG_TRY();
+	{
+		joined = join(name, &c, held);
+	}
+	PG_CATCH();
+	{
+		HeldForget(held);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (!joined)
+	{
+		HeldForget(held);
+		return 0;
+	}
+	HeldCount(held, SCOPE_LEADER);
+	return held->token;
+}
+
+static bool
+find(const LockName *name, campaign *found)
+{
+	for (uint32 i = 0; i < CAMPAIGNS_MAX; i++)
+	{
+		SegmentReadCampaign(i, found);
+		if (found->state != CAMPAIGN_NONE && strcmp(found->name, name->utf8) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A snapshot from before may miss what the last leader has done.  When the transaction's
+ * snapshot was taken is not known, but not before the transaction began.
+ */
+static void
+require_new_snapshot(const LockName *name, const campaign *c)
+{
+	if (IsolationUsesXactSnapshot() &&
+		GetCurrentTransactionStartTimestamp() < TimesFromClock(c->since))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("this transaction is older than the leadership of \"%s\"", name->text),
+				 errdetail("Its snapshot may not show what the last leader has done."),
+				 errhint("Repeat the transaction.")));
+}
+
+/* False if the cluster does not lead any more. */
+static bool
+join(const LockName *name, const campaign *c, HeldLock *held)
+{
+	Oid			role = GetSessionUserId();
+	MailboxRequest request = {
+		.kind = MAILBOX_JOIN,
+		.named = {
+			.lease_index = c->lease_index,
+			.lease_generation = c->lease_generation,
+			.token = c->token,
+			.role = role,
+			.role_max_leases = ddblock_role_max_leases,
+			.superuser = superuser_arg(role),
+			.campaign = true,
+		},
+	};
+	const MailboxAnswer *answer;
+
+	SessionFillHolder(&request.named.holder);
+	HeldReserveDepth(held, SCOPE_LEADER);
+	answer = MailboxCall(&request, NULL, NULL, NULL);
+	if (answer->result == MAILBOX_NOT_HELD)
+		return false;
+	if (answer->result != MAILBOX_GRANTED)
+		ErrorsAnswer(answer, name->text);
+	held->mode = MODE_EXCLUSIVE;
+	held->permits = 1;
+	held->leader = true;
+	SessionTakeGrant(name, held, answer, request.seq);
+	return true;
+}
+
+int64
+LeaderRequire(const LockName *name)
+{
+	int64		token = LeaderJoin(name);
+	campaign	c;
+
+	if (token != 0)
+		return token;
+	SegmentCount(EVENT_LK001);
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("this cluster does not lead \"%s\"", name->text),
+			 find(name, &c) ? 0 :
+			 errdetail("It does not want to: \"ddblock.campaigns\" does not name it, or this is "
+					   "a standby.")));
+}
+
+bool
+LeaderResign(const LockName *name, int64 rest_ms, int64 wait_ms)
+{
+	MailboxRequest request = {
+		.kind = MAILBOX_RESIGN,
+		.name_len = strlen(name->utf8),
+		.resign = {
+			.rest_us = rest_ms * 1000,
+			.wait_us = wait_ms * 1000,
+		},
+	};
+	const MailboxAnswer *answer;
+	campaign	c;
+
+	SessionAttach();
+	if (!find(name, &c))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("this cluster has no campaign for \"%s\"", name->text),
+				 errhint("See the view ddb_campaigns, and \"ddblock.campaigns\".")));
+	answer = MailboxCall(&request, name->utf8, NULL, NULL);
+	if (answer->result != MAILBOX_DONE && answer->result != MAILBOX_NOT_HELD)
+		ErrorsAnswer(answer, name->text);
+	return answer->result == MAILBOX_DONE;
+}

@@ -1,0 +1,65 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_claim.h
+ *	  The jobs that this session has claimed: notes, kept in its own memory.
+ *
+ * A claim is an ordinary lock of this session, and its token.  It is void as soon as the
+ * session no longer holds the lock with that token, whatever ended it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SESSION_QUEUE_CLAIM_H
+#define DDBLOCK_SESSION_QUEUE_CLAIM_H
+
+#include "postgres.h"
+
+#include "lib/ilist.h"
+
+#include "session/held.h"
+
+typedef struct QueueClaim
+{
+	dlist_node	node;
+	char	   *lock;			/* its name, UTF-8 */
+	int64		number;
+	int64		token;
+	bool		last;			/* no job waited behind it */
+	int			claimed_level;	/* of the transaction that claimed it; 0: it has committed */
+	int			finish_level;	/* of the one that completed it; 0: none */
+	uint32		finish;			/* its entry of segment_finishes */
+} QueueClaim;
+
+/* This session has passed completions on: QueueOwnSettle() waits for them. */
+extern bool queue_claim_passed;
+
+/*
+ * A new note, before the lock is acquired: it has no token yet, and so is void.  If the transaction
+ * aborts, it ends, and the lock with it.
+ */
+extern QueueClaim *QueueClaimAdd(const char *lock);
+
+/* NULL if the session has none, valid or void. */
+extern QueueClaim *QueueClaimFind(const char *lock);
+
+/* Completes the job when the transaction has committed. */
+extern void QueueClaimComplete(QueueClaim *claim, const char *queue, const char *resource);
+
+/* Its lock was released, detached, or lost and acquired anew. */
+extern bool QueueClaimIsVoid(const QueueClaim *claim);
+
+/* Deletes the note, and leaves the lock as it is. */
+extern void QueueClaimForget(QueueClaim *claim);
+
+/* Ends the claim, and the lock with it.  Neither waits nor fails. */
+extern void QueueClaimEnd(QueueClaim *claim);
+
+/*
+ * For transaction.c.  A job is completed only under the lock with which it was claimed: otherwise
+ * QueueClaimCommit() raises 55000.
+ */
+extern void QueueClaimCommit(void);
+extern void QueueClaimRefusePrepare(void);
+extern void QueueClaimEndTransaction(bool committed);
+extern void QueueClaimEndSubtransaction(bool committed);
+
+#endif							/* DDBLOCK_SESSION_QUEUE_CLAIM_H */

@@ -1,0 +1,425 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_job.c
+ *	  A job's life: claimed, finished, failed, buried.
+ *
+ * doc/queues.md has the conditions of each write, and why they suffice.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "session/queue_own.h"
+#include "session/queue_job.h"
+#include "shared/errors.h"
+#include "shared/queue_hint.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+
+/* How long a session waits for a lock whose job is being finished. */
+#define PATIENCE_MS 1000
+
+#define BACKOFF_FIRST_MS 5000
+#define BACKOFF_MOST_MS INT64CONST(600000)
+
+static void end_lost(const LockName *lock);
+static bool is_ours(const LockName *lock);
+static bool is_due(const QueueRow *head, int64 now_ms);
+static QueueTry claim_locked(const char *queue, const char *resource, const LockName *lock,
+							 int64 token, int64 attempts, int max_attempts, QueueJob *job);
+static bool is_being_finished(const char *queue, const char *resource);
+static bool is_held_here(const LockName *lock);
+static QueueRow *claim_head(const queue_request *request);
+static QueueRow *read_job(const char *queue, const char *resource, int64 number);
+static void bury(const queue_request *claim, const QueueRow *head, const QueueRow *job);
+static bool complete(const char *queue, const char *resource, int64 number, int64 token,
+					 bool last);
+static bool finish(queue_request *request, const char *tail, bool last);
+static bool cancel_next(const char *queue, const char *resource, int64 number);
+static bool cancel_later(const char *queue, const char *resource, int64 number);
+static bool acquire(const LockName *lock, int64 lease_ms, bool patient, int64 *token);
+
+QueueRow *
+QueueJobHead(const char *queue, const char *resource, int64 *now_ms)
+{
+	queue_request request = QueueRequest(QUEUE_READ_HEAD, queue, resource);
+	QueueReply *reply = QueueCall(&request, NULL, DYNAMO_OK);
+	QueueRow   *row = palloc0(sizeof(QueueRow));
+
+	if (now_ms != NULL)
+		*now_ms = reply->now_ms;
+	return QueueReadRow(reply, row) ? row : NULL;
+}
+
+int64
+QueueJobBackoff(int64 attempts)
+{
+	return attempts >= 7 ? BACKOFF_MOST_MS : (int64) BACKOFF_FIRST_MS << Max(attempts, 0);
+}
+
+static bool
+is_due(const QueueRow *head, int64 now_ms)
+{
+	return head != NULL && head->is.done < head->is.seq && head->is.due <= now_ms &&
+		!head->is.paused;
+}
+
+/*
+ * A lock that this session holds already is left alone: with its token, this claim could not
+ * be told from an earlier one.  So is a resource whose job this transaction has completed.
+ *
+ * If this cluster is finishing the resource's last job, the session waits for the lock: then it
+ * passes on, mostly without a request.
+ */
+QueueTry
+QueueJobTry(const char *queue, const char *resource, int64 attempts, int64 lease_ms,
+			int max_attempts, QueueJob *job)
+{
+	LockName	lock = QueueLockName(queue, resource);
+	bool		patient;
+	int64		token;
+
+	SessionAttach();
+	end_lost(&lock);
+	if (is_ours(&lock))
+		return QUEUE_BUSY;
+	patient = is_being_finished(queue, resource);
+	if (patient)
+		attempts = 0;
+	else if (is_held_here(&lock))
+		return QUEUE_NOTHING;
+	if (attempts == HINT_ATTEMPTS_UNKNOWN)
+	{
+		int64		now_ms;
+		const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
+
+		if (!is_due(head, now_ms))
+			return QUEUE_NOTHING;
+		attempts = head->is.attempts;
+	}
+	if (!acquire(&lock, lease_ms, patient, &token))
+		return QUEUE_BUSY;
+	return claim_locked(queue, resource, &lock, token, attempts, max_attempts, job);
+}
+
+/* Only a hint: an entry may change meanwhile. */
+static bool
+is_being_finished(const char *queue, const char *resource)
+{
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		FinishEntry *entry = &segment_finishes[i];
+
+		if (pg_atomic_read_u32(&entry->state) == FINISH_READY &&
+			strcmp(entry->resource, resource) == 0 && strcmp(entry->queue, queue) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* So is this: held, or about to be.  The worker takes leases from the end. */
+static bool
+is_held_here(const LockName *lock)
+{
+	size_t		len = strlen(lock->utf8);
+	uint32		in_use = pg_atomic_read_u32(&segment->leases_in_use);
+
+	for (uint32 i = segment->max_leases; i > 0 && in_use > 0; i--)
+	{
+		const LeaseEntry *entry = &segment_leases[i - 1];
+
+		if (entry->lease.state == LEASE_FREE)
+			continue;
+		in_use--;
+		if ((entry->lease.state == LEASE_HELD || entry->lease.pending.op == DYNAMO_ACQUIRE ||
+			 entry->lease.pending.op == DYNAMO_HAND_OVER) &&
+			entry->name_len == len && memcmp(entry->name, lock->utf8, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A claim whose lease is lost would keep this session from the resource. */
+static void
+end_lost(const LockName *lock)
+{
+	QueueClaim *claim = QueueClaimFind(lock->utf8);
+
+	if (claim != NULL && claim->finish_level == 0 && !QueueClaimIsVoid(claim) &&
+		!HeldIsValid(HeldFind(lock->utf8)))
+		QueueClaimEnd(claim);
+}
+
+static bool
+is_ours(const LockName *lock)
+{
+	const QueueClaim *claim = QueueClaimFind(lock->utf8);
+
+	return HeldFind(lock->utf8) != NULL || (claim != NULL && claim->finish_level > 0);
+}
+
+/* The note comes first: if anything fails from here on, the lock is let go. */
+static bool
+acquire(const LockName *lock, int64 lease_ms, bool patient, int64 *token)
+{
+	AcquireOptions options = {
+		.scope = SCOPE_SESSION,
+		.mode = MODE_EXCLUSIVE,
+		.permits = 1,
+		.limit = 1,
+		.only_try = true,
+		.patient = patient,
+		.lease_ms = lease_ms,
+		.wait_ms = PATIENCE_MS,
+	};
+	QueueClaim *claim = QueueClaimAdd(lock->utf8);
+
+	if (SessionAcquire(lock, &options, token))
+	{
+		claim->token = *token;
+		return true;
+	}
+	QueueClaimEnd(claim);
+	return false;
+}
+
+static QueueTry
+claim_locked(const char *queue, const char *resource, const LockName *lock, int64 token,
+			 int64 attempts, int max_attempts, QueueJob *job)
+{
+	QueueClaim *claim = QueueClaimFind(lock->utf8);
+	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
+	QueueRow   *head;
+	QueueRow   *item;
+
+	request.token = token;
+	request.delay_ms = QueueJobBackoff(attempts);
+	head = claim_head(&request);
+	if (head == NULL)
+	{
+		QueueClaimEnd(claim);
+		return QUEUE_NOTHING;
+	}
+	claim->number = head->is.done + 1;
+	claim->last = head->is.seq == claim->number;
+
+	item = read_job(queue, resource, claim->number);
+	if (item == NULL)
+		(void) complete(queue, resource, claim->number, token, claim->last);
+	else if (head->is.attempts > max_attempts)
+		bury(&request, head, item);
+	else
+	{
+		/* Time has passed: the job must not go out under a lost lease. */
+		(void) SessionRequire(lock);
+		*job = (QueueJob)
+		{
+			.resource = pstrdup(resource),.number = claim->number,.payload = item->payload,
+				.id = item->id,.attempts = head->is.attempts,.pushed_at = item->is.pushed_at,
+				.token = token
+		};
+		return QUEUE_CLAIMED;
+	}
+	QueueOwnRelease(claim, lock);
+	return QUEUE_AGAIN_NOW;
+}
+
+/*
+ * The head after the claim, or NULL.  Refused by our own token: an earlier copy has claimed,
+ * since no other claim has this token.
+ */
+static QueueRow *
+claim_head(const queue_request *request)
+{
+	dynamo_status status;
+	QueueRow   *head = QueueCallRow(request, &status);
+
+	if (status == DYNAMO_OK)
+		return head;
+	if (head != NULL && head->is.token == request->token && head->is.done < head->is.seq)
+		return head;
+	return NULL;
+}
+
+/*
+ * The job whose number the head has given; NULL: it was cancelled.  The push is a transaction, and its
+ * head may be visible before its job.  So what a read does not find may yet come, unless a write
+ * confirms that it is gone.
+ */
+static QueueRow *
+read_job(const char *queue, const char *resource, int64 number)
+{
+	queue_request request = QueueRequest(QUEUE_READ_JOB, queue, resource);
+
+	request.number = number;
+	for (;;)
+	{
+		dynamo_status status;
+		QueueRow   *job;
+
+		request.kind = QUEUE_READ_JOB;
+		job = QueueCallRow(&request, NULL);
+		if (job != NULL)
+			return job;
+		request.kind = QUEUE_CHECK_GONE;
+		(void) QueueCallRow(&request, &status);
+		if (status == DYNAMO_OK)
+			return NULL;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * If another session has claimed the job anew, nothing is written.  A repeat under the same uuid
+ * must be the same transaction, so its time is that of the claim, not the worker's.
+ */
+static void
+bury(const queue_request *claim, const QueueRow *head, const QueueRow *job)
+{
+	queue_request request = QueueRequest(QUEUE_BURY, claim->queue, claim->resource);
+	int64		number = head->is.done + 1;
+
+	request.number = number;
+	request.token = claim->token;
+	request.now_ms = Max(head->is.due - claim->delay_ms, 1);
+	request.attempts = head->is.attempts - 1;
+	request.pushed_at = job->is.pushed_at;
+	request.tail_len = strlen(job->payload);
+	snprintf(request.id, sizeof(request.id), "%019lld#%s", (long long) number,
+			 claim->resource);
+	strlcpy(request.error, head->error, sizeof(request.error));
+	(void) finish(&request, job->payload, head->is.seq == number);
+}
+
+/*
+ * In this session, which still can wait: what ends without a job's work.  False: it was claimed
+ * anew before.
+ */
+static bool
+complete(const char *queue, const char *resource, int64 number, int64 token, bool last)
+{
+	queue_request request = QueueRequest(QUEUE_COMPLETE, queue, resource);
+
+	request.number = number;
+	request.token = token;
+	if (!finish(&request, NULL, last))
+		return false;
+	QueueJobDelete(queue, resource, number);
+	return true;
+}
+
+/* In one form, and then perhaps in the other one. */
+static bool
+finish(queue_request *request, const char *tail, bool last)
+{
+	queue_finish finish = {.number = request->number,.token = request->token,.last = last};
+	queue_outcome outcome;
+
+	do
+	{
+		QueueReply *reply;
+		QueueRow	head;
+		bool		has_head;
+
+		if (request->kind != QUEUE_BURY)
+			request->kind = queue_finish_kind(&finish);
+		request->last = finish.last;
+		QueueNewUuid(request->uuid);
+		reply = QueueCall(request, tail, DYNAMO_OK);
+		has_head = QueueReadRow(reply, &head);
+		outcome = queue_finish_reply(&finish, reply->status, has_head ? &head.is : NULL);
+	}
+	while (outcome == QUEUE_AGAIN);
+	return outcome == QUEUE_FINISHED;
+}
+
+void
+QueueJobDelete(const char *queue, const char *resource, int64 number)
+{
+	queue_request request = QueueRequest(QUEUE_DELETE_JOB, queue, resource);
+
+	request.number = number;
+	(void) QueueCall(&request, NULL, DYNAMO_OK);
+}
+
+void
+QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
+			 const LockName *lock, const char *error, int64 retry_ms)
+{
+	queue_request request = QueueRequest(QUEUE_FAIL, queue, resource);
+	dynamo_status status;
+	const QueueRow *head;
+
+	request.number = number;
+	request.token = token;
+	request.delay_ms = retry_ms;
+	strlcpy(request.error, error, sizeof(request.error));
+	head = QueueCallRow(&request, &status);
+	/* A job that was dropped meanwhile need not be put back. */
+	if (status == DYNAMO_CONDITION_FAILED && (head == NULL || head->is.done < number))
+		ErrorsLost(lock->text, LOSS_TAKEN);
+}
+
+bool
+QueueJobCancel(const char *queue, const char *resource, int64 number)
+{
+	for (;;)
+	{
+		QueueRow   *head = QueueJobHead(queue, resource, NULL);
+
+		CHECK_FOR_INTERRUPTS();
+		if (head == NULL || number > head->is.seq || number <= head->is.done)
+			return false;
+		if (number == head->is.done + 1)
+			return cancel_next(queue, resource, number);
+		if (cancel_later(queue, resource, number))
+			return true;
+
+		/* Refused: it has become the next one, or it is not there. */
+		head = QueueJobHead(queue, resource, NULL);
+		if (head == NULL || head->is.done + 1 < number)
+			return false;
+	}
+}
+
+/* Nobody works on the next job, and nobody will: this session has the lock. */
+static bool
+cancel_next(const char *queue, const char *resource, int64 number)
+{
+	LockName	lock = QueueLockName(queue, resource);
+	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
+	QueueRow   *head;
+	int64		token;
+	bool		finished;
+
+	SessionAttach();
+	if (is_ours(&lock) || !acquire(&lock, ddblock_lease_duration, false, &token))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("job %lld of resource \"%s\" in queue \"%s\" may be running",
+						(long long) number, Utf8ToMessage(resource, strlen(resource)), queue),
+				 errdetail("Somebody holds lock \"%s\".", lock.text)));
+	request.all = true;
+	request.number = number;
+	request.token = token;
+	head = claim_head(&request);
+	finished = head != NULL && head->is.done + 1 == number &&
+		complete(queue, resource, number, token, head->is.seq == number);
+	QueueOwnRelease(QueueClaimFind(lock.utf8), &lock);
+	QueueHintTell(queue, resource, HINT_ATTEMPTS_UNKNOWN);
+	return finished;
+}
+
+static bool
+cancel_later(const char *queue, const char *resource, int64 number)
+{
+	queue_request request = QueueRequest(QUEUE_CANCEL, queue, resource);
+	dynamo_status status;
+
+	request.number = number;
+	QueueNewUuid(request.uuid);
+	(void) QueueCallRow(&request, &status);
+	return status == DYNAMO_OK;
+}

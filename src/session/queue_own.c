@@ -1,0 +1,110 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_own.c
+ *	  What a session does with the jobs that it has claimed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "storage/ipc.h"
+
+#include "session/mailbox.h"
+#include "session/name.h"
+#include "session/queue_own.h"
+#include "session/table_call.h"
+#include "shared/errors.h"
+#include "shared/utf8.h"
+
+/* How long a session waits until its last completion has taken effect. */
+#define SETTLE_US USECS_PER_SEC
+#define SETTLE_TURN_US INT64CONST(2000)
+
+static bool is_settled(void);
+
+LockName
+QueueLockName(const char *queue, const char *resource)
+{
+	char	   *utf8 = psprintf("queue/%s/%s", queue, resource);
+	LockName	name = {.text = Utf8ToMessage(utf8, strlen(utf8)),.utf8 = utf8};
+
+	NameRequire(&name);
+	return name;
+}
+
+/* The end of the session ends its holds, but the job should be finished before. */
+static void
+at_exit(int code, Datum arg)
+{
+	QueueOwnSettle();
+}
+
+QueueClaim *
+QueueOwnRequire(const LockName *lock, const char *queue, const char *resource, int64 number)
+{
+	QueueClaim *claim = QueueClaimFind(lock->utf8);
+	static bool attached = false;
+
+	if (!attached)
+		before_shmem_exit(at_exit, (Datum) 0);
+	attached = true;
+	if (claim != NULL && QueueClaimIsVoid(claim) && claim->finish_level == 0)
+	{
+		QueueClaimForget(claim);
+		claim = NULL;
+	}
+	if (claim == NULL || claim->number != number)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("this session has not claimed job %lld of resource \"%s\" in queue \"%s\"",
+						(long long) number, Utf8ToMessage(resource, strlen(resource)), queue),
+				 claim != NULL ?
+				 errdetail("It has claimed job %lld of that resource.", (long long) claim->number) :
+				 errdetail("It never had it, or has finished it or given it back."),
+				 errhint("ddb_queue_next() claims jobs.")));
+	if (claim->finish_level > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("this transaction has completed job %lld of resource \"%s\" in queue \"%s\" already",
+						(long long) number, Utf8ToMessage(resource, strlen(resource)), queue)));
+	(void) SessionRequire(lock);
+	return claim;
+}
+
+/* The session can still wait and fail. */
+void
+QueueOwnRelease(QueueClaim *claim, const LockName *lock)
+{
+	bool		is_valid = !QueueClaimIsVoid(claim);
+
+	QueueClaimForget(claim);
+	if (is_valid)
+		(void) SessionRelease(lock, MODE_EXCLUSIVE, true);
+}
+
+void
+QueueOwnSettle(void)
+{
+	int64		until = SegmentNow() + SETTLE_US;
+
+	while (queue_claim_passed && !is_settled() && SegmentNow() < until)
+		TableSleep(SETTLE_TURN_US);
+	queue_claim_passed = false;
+}
+
+/* No completion of ours is under way. */
+static bool
+is_settled(void)
+{
+	lockmgr_session session = MailboxSession();
+
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		const FinishEntry *entry = &segment_finishes[i];
+
+		if (pg_atomic_read_u32(unconstify(pg_atomic_uint32 *, &entry->state)) == FINISH_READY &&
+			entry->session.slot == session.slot && entry->session.generation == session.generation)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,374 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_search.c
+ *	  Looks for a job that can be claimed, and waits for one.
+ *
+ * The index shows which resources have a job that is due.  It may be late, so it is only a
+ * hint; the resource's head decides.  Clusters begin at random places, so that they do not
+ * all try the same resource.  What a look has found, the sessions of a cluster share out, with
+ * what pushes and completions of the cluster tell: see shared/queue_hint.c.  So most jobs
+ * are found without a look.
+ *
+ * A resource whose lock another cluster holds is left alone for a while, which doubles.  At
+ * first that is short: mostly a session there was faster, or has completed a job and is about
+ * to release the lock.  It is not left alone for ever: only a try finds out that the holder has
+ * died.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#include "session/mailbox.h"
+#include "session/queue_own.h"
+#include "session/queue_search.h"
+#include "session/queue_table.h"
+#include "session/session.h"
+#include "shared/compat.h"
+#include "shared/queue_hint.h"
+#include "shared/settings.h"
+
+#define ALONE_FIRST_US (USECS_PER_SEC / 10)
+#define ALONE_MOST_US (30 * USECS_PER_SEC)
+#define LOOK_MOST_US (5 * USECS_PER_SEC)
+#define ALONE_MOST 1000
+#define LOOK_IN_WORK_US USECS_PER_SEC
+
+/* A resource that was found locked. */
+typedef struct Alone
+{
+	char		key[QUEUE_NAME_MAX + QUEUE_RESOURCE_MAX + 2];
+	int64		until;
+	int64		pause;
+} Alone;
+
+static HTAB *alone = NULL;
+
+/* When the first of the resources that this look has met will be left alone no longer. */
+static int64 alone_until;
+
+static bool search_until(const QueueSearch *search, int64 deadline, QueueJob *job);
+static bool has_looked(const char *queue, int64 since, const MailboxSlot *but);
+static void note_look(const char *queue);
+static bool look(const QueueSearch *search, QueueJob *job);
+static bool look_at_named(const QueueSearch *search, QueueJob *job);
+static bool look_in_index(const QueueSearch *search, QueueJob *job);
+static bool try_found(const QueueSearch *search, char **resources, int count, QueueJob *job);
+static bool try_found_one(const QueueSearch *search, char *resource, QueueJob *job);
+static bool try_hints(const QueueSearch *search, QueueJob *job);
+static bool try_resource(const QueueSearch *search, const char *resource, int64 attempts,
+						 QueueJob *job);
+static bool is_left_alone(const char *queue, const char *resource);
+static void leave_alone(const char *queue, const char *resource);
+static void make_room(void);
+static void forget_alone(const char *queue, const char *resource);
+static void make_key(char *key, const char *queue, const char *resource);
+static void attach(void);
+static void sleep_until(int64 until);
+
+bool
+QueueSearchJob(const QueueSearch *search, QueueJob *job)
+{
+	MemoryContext turn;
+	MemoryContext old;
+	bool		found;
+
+	SessionAttach();
+	attach();
+	turn = AllocSetContextCreate(CurrentMemoryContext, "ddb_queue_next turn",
+								 ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(turn);
+	found = search_until(search, SegmentNow() + search->wait_ms * 1000, job);
+	MemoryContextSwitchTo(old);
+	pg_atomic_write_u32(&MailboxMySlot()->wants_jobs, 0);
+	return found;
+}
+
+/*
+ * Hints first, but not for ever: nobody tells this cluster of what others push.  The sessions
+ * that wait for any resource take turns with the looks.
+ */
+static bool
+search_until(const QueueSearch *search, int64 deadline, QueueJob *job)
+{
+	int64		pause = (int64) ddblock_poll_interval * 1000;
+	int64		next_look = 0;
+	int64		now = SegmentNow();
+	bool		hints_first = has_looked(search->queue, now - LOOK_IN_WORK_US, NULL);
+
+	for (;;)
+	{
+		bool		hinted = hints_first;
+
+		QueueTableRequire();
+		/* A hint from here on wakes us. */
+		pg_atomic_write_u32(&MailboxMySlot()->wants_jobs, 1);
+		pg_memory_barrier();
+		if (hints_first && try_hints(search, job))
+			return true;
+		hints_first = true;
+		now = SegmentNow();
+		if (now >= Min(next_look, deadline))
+		{
+			QueueOwnSettle();
+			alone_until = PG_INT64_MAX;
+			if (!(search->resources == NULL && now < deadline &&
+				  has_looked(search->queue, now - pause, MailboxMySlot())) &&
+				look(search, job))
+				return true;
+			now = SegmentNow();
+			next_look = Min(alone_until, now + pause / 2 +
+							(int64) (pg_prng_double(&pg_global_prng_state) * pause / 2));
+			pause = Min(pause * 2, LOOK_MOST_US);
+		}
+		if (now >= deadline)
+			return false;
+		MemoryContextReset(CurrentMemoryContext);
+		if (hinted)
+			sleep_until(Min(deadline, next_look));
+	}
+}
+
+/* Has a session of this cluster, but for one, looked at this queue since then? */
+static bool
+has_looked(const char *queue, int64 since, const MailboxSlot *but)
+{
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		MailboxSlot *slot = &segment_slots[i];
+
+		if (slot != but && (int64) pg_atomic_read_u64(&slot->looked_at) > since &&
+			strcmp(slot->looked_for, queue) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+note_look(const char *queue)
+{
+	MailboxSlot *slot = MailboxMySlot();
+
+	pg_atomic_write_u64(&slot->looked_at, 0);
+	pg_memory_barrier();
+	strlcpy(slot->looked_for, queue, sizeof(slot->looked_for));
+	pg_memory_barrier();
+	pg_atomic_write_u64(&slot->looked_at, (uint64) SegmentNow());
+}
+
+static bool
+look(const QueueSearch *search, QueueJob *job)
+{
+	if (search->resources != NULL)
+		return look_at_named(search, job);
+	note_look(search->queue);
+	return look_in_index(search, job);
+}
+
+static bool
+look_at_named(const QueueSearch *search, QueueJob *job)
+{
+	int			count = 0;
+
+	while (search->resources[count] != NULL)
+		count++;
+	return try_found(search, search->resources, count, job);
+}
+
+/* Page after page, until a job is claimed: the first ones may all be locked. */
+static bool
+look_in_index(const QueueSearch *search, QueueJob *job)
+{
+	queue_request request = QueueRequest(QUEUE_FIND, search->queue, "");
+	char	   *next = NULL;
+
+	do
+	{
+		QueueReply *reply = QueueCall(&request, next, DYNAMO_OK);
+		char	  **resources = palloc((reply->rows + 1) * sizeof(char *));
+		int			count = 0;
+		QueueRow	row;
+
+		while (QueueReadRow(reply, &row))
+			resources[count++] = row.resource;
+		if (try_found(search, resources, count, job))
+			return true;
+		next = reply->next;
+		request.tail_len = reply->next_len;
+	}
+	while (next != NULL);
+	return false;
+}
+
+/* Tries these resources.  What is left of them is for all sessions. */
+static bool
+try_found(const QueueSearch *search, char **resources, int count, QueueJob *job)
+{
+	int			first = count > 0 ? (int) (pg_prng_uint32(&pg_global_prng_state) % (uint32) count) : 0;
+	bool		found = false;
+
+	for (int i = 0; i < count; i++)
+	{
+		char	   *resource = resources[(first + i) % count];
+
+		if (is_left_alone(search->queue, resource))
+			continue;
+		if (found)
+			QueueHintAdd(search->queue, resource, HINT_ATTEMPTS_UNKNOWN);
+		else
+			found = try_found_one(search, resource, job);
+	}
+	if (found && count > 1)
+		SegmentTellJobs();
+	return found;
+}
+
+/* Nobody else need take the hint for it. */
+static bool
+try_found_one(const QueueSearch *search, char *resource, QueueJob *job)
+{
+	char	   *resources[] = {resource, NULL};
+	char		hinted[QUEUE_RESOURCE_MAX + 1];
+	int64		attempts = HINT_ATTEMPTS_UNKNOWN;
+
+	(void) QueueHintTake(search->queue, resources, &attempts, hinted);
+	return try_resource(search, resource, attempts, job);
+}
+
+static bool
+try_hints(const QueueSearch *search, QueueJob *job)
+{
+	char		resource[QUEUE_RESOURCE_MAX + 1];
+	int64		attempts;
+
+	while (QueueHintTake(search->queue, search->resources, &attempts, resource))
+	{
+		if (try_resource(search, resource, attempts, job))
+			return true;
+	}
+	return false;
+}
+
+static bool
+try_resource(const QueueSearch *search, const char *resource, int64 attempts, QueueJob *job)
+{
+	QueueTry	got;
+
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		got = QueueJobTry(search->queue, resource, attempts, search->lease_ms,
+						  search->max_attempts, job);
+		if (got != QUEUE_AGAIN_NOW)
+			break;
+		attempts = HINT_ATTEMPTS_UNKNOWN;
+	}
+	if (got == QUEUE_BUSY)
+		leave_alone(search->queue, resource);
+	else
+		forget_alone(search->queue, resource);
+	return got == QUEUE_CLAIMED;
+}
+
+static void
+attach(void)
+{
+	HASHCTL		info = {
+		.keysize = sizeof(((Alone *) NULL)->key),
+		.entrysize = sizeof(Alone),
+		.hcxt = TopMemoryContext,
+	};
+
+	if (alone == NULL)
+		alone = hash_create("ddblock resources left alone", 16, &info,
+							HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+}
+
+static void
+make_key(char *key, const char *queue, const char *resource)
+{
+	snprintf(key, sizeof(((Alone *) NULL)->key), "%s/%s", queue, resource);
+}
+
+static bool
+is_left_alone(const char *queue, const char *resource)
+{
+	char		key[sizeof(((Alone *) NULL)->key)];
+	Alone	   *entry;
+
+	make_key(key, queue, resource);
+	entry = hash_search(alone, key, HASH_FIND, NULL);
+	if (entry == NULL || SegmentNow() >= entry->until)
+		return false;
+	alone_until = Min(alone_until, entry->until);
+	return true;
+}
+
+static void
+leave_alone(const char *queue, const char *resource)
+{
+	char		key[sizeof(((Alone *) NULL)->key)];
+	Alone	   *entry;
+	bool		found;
+
+	if (hash_get_num_entries(alone) >= ALONE_MOST)
+		make_room();
+	make_key(key, queue, resource);
+	entry = hash_search(alone, key, HASH_ENTER, &found);
+	entry->pause = found ? Min(entry->pause * 2, ALONE_MOST_US) : ALONE_FIRST_US;
+	entry->until = SegmentNow() + entry->pause;
+	alone_until = Min(alone_until, entry->until);
+}
+
+/* Resources come and go: a new one must not leave its name here for ever. */
+static void
+make_room(void)
+{
+	int64		now = SegmentNow();
+	HASH_SEQ_STATUS status;
+	Alone	   *entry;
+
+	hash_seq_init(&status, alone);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->until <= now)
+			(void) hash_search(alone, entry->key, HASH_REMOVE, NULL);
+	}
+}
+
+static void
+forget_alone(const char *queue, const char *resource)
+{
+	char		key[sizeof(((Alone *) NULL)->key)];
+
+	make_key(key, queue, resource);
+	(void) hash_search(alone, key, HASH_REMOVE, NULL);
+}
+
+/* Ends early if a job was pushed in this cluster. */
+static void
+sleep_until(int64 until)
+{
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = CompatWaitEvent("DdblockQueue");
+	for (;;)
+	{
+		int64		left = until - SegmentNow();
+
+		CHECK_FOR_INTERRUPTS();
+		if (left <= 0 || pg_atomic_read_u32(&MailboxMySlot()->wants_jobs) == 0)
+			return;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Min((left + 999) / 1000, INT_MAX), event);
+		ResetLatch(MyLatch);
+	}
+}

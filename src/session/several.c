@@ -1,0 +1,199 @@
+/*-------------------------------------------------------------------------
+ *
+ * several.c
+ *	  Acquiring several locks in one call.
+ *
+ * All sessions take locks in the same order, so calls of this kind never wait for each
+ * other in a circle.  The tries of all locks go out together: they are announced
+ * (lock/lockmgr_announced.c), and then claimed one after the other.  If a lock is busy,
+ * what was granted after it goes back.  The session then waits for this lock alone, with
+ * those before it in its hands, and tries the rest again.  So it waits for one lock at a
+ * time, as everybody does, and the lock manager sees each deadlock in the cluster.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "session/campaign_names.h"
+#include "session/mailbox.h"
+#include "session/several.h"
+#include "shared/errors.h"
+
+typedef struct Several
+{
+	const LockName *names;
+	int			count;
+	int			taken;			/* so many of them, the first ones */
+	int64	   *tokens;
+	AcquireOptions options;
+	Waiting		waiting;		/* of the whole call */
+} Several;
+
+static bool acquire(Several *several);
+static bool take(Several *several, bool only_try);
+static void require_all(const Several *several);
+static void announce(Several *several);
+static int	fill(const Several *several, int from, char *text, uint16 *len, int *count);
+static void post(Several *several, char *text, uint16 len, uint64 first);
+static void give_back(Several *several);
+
+bool
+SeveralAcquire(const LockName *names, int count, const AcquireOptions *options, int64 *tokens)
+{
+	Several		several = {
+		.names = names,
+		.count = count,
+		.tokens = tokens,
+		.options = *options,
+	};
+	bool		granted = false;
+
+	SessionAttach();
+	for (int i = 0; i < count; i++)
+		CampaignNamesRefuse(&names[i], HeldFind(names[i].utf8));
+	WaitingStart(&several.waiting, names[0].text, options->wait_ms);
+	several.options.waiting = options->only_try ? NULL : &several.waiting;
+	PG_TRY();
+	{
+		granted = acquire(&several);
+	}
+	PG_CATCH();
+	{
+		give_back(&several);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (!granted)
+		give_back(&several);
+	return granted;
+}
+
+static bool
+acquire(Several *several)
+{
+	do
+	{
+		announce(several);
+		while (several->taken < several->count && take(several, true))
+			;
+		MailboxWithdraw();
+		if (several->taken < several->count)
+		{
+			if (several->options.only_try)
+				return false;
+			(void) take(several, false);
+		}
+		require_all(several);
+	}
+	while (several->taken < several->count);
+	return true;
+}
+
+/* The next lock.  False if only_try and it is busy. */
+static bool
+take(Several *several, bool only_try)
+{
+	const LockName *name = &several->names[several->taken];
+	AcquireOptions options = several->options;
+
+	options.only_try = only_try;
+	several->waiting.lock = name->text;
+	several->waiting.told = false;
+	if (!SessionAcquire(name, &options, &several->tokens[several->taken]))
+		return false;
+	several->taken++;
+	return true;
+}
+
+/* A lease may be lost while the session waits for another lock. */
+static void
+require_all(const Several *several)
+{
+	for (int i = 0; i < several->taken; i++)
+		(void) SessionRequire(&several->names[i]);
+}
+
+/* Announces tries of all that the session does not hold, in as few requests as possible. */
+static void
+announce(Several *several)
+{
+	char	   *text = palloc(MAILBOX_REQUEST_TEXT);
+	uint64		first = MailboxLastSeq() + 1;
+	int			total = 0;
+	uint16		len;
+	int			count;
+
+	for (int i = several->taken; i < several->count;)
+	{
+		i = fill(several, i, text, &len, &count);
+		total += count;
+		first += count > 0;		/* these requests come before */
+	}
+	if (total > 1)
+		MailboxAnnounce(first + total - 1);
+	for (int i = several->taken; i < several->count && total > 1;)
+	{
+		i = fill(several, i, text, &len, &count);
+		if (count > 0)
+			post(several, text, len, first);
+		first += count;
+	}
+	pfree(text);
+}
+
+/* As many names as there is room for; returns which is the next one. */
+static int
+fill(const Several *several, int from, char *text, uint16 *len, int *count)
+{
+	int			i;
+
+	*len = 0;
+	*count = 0;
+	for (i = from; i < several->count; i++)
+	{
+		const char *name = several->names[i].utf8;
+		uint16		name_len = strlen(name);
+
+		if (HeldFind(name) != NULL)
+			continue;
+		if (*len + sizeof(name_len) + name_len > MAILBOX_REQUEST_TEXT)
+			break;
+		memcpy(text + *len, &name_len, sizeof(name_len));
+		memcpy(text + *len + sizeof(name_len), name, name_len);
+		*len += sizeof(name_len) + name_len;
+		++*count;
+	}
+	return i;
+}
+
+static void
+post(Several *several, char *text, uint16 len, uint64 first)
+{
+	const LockName *name = &several->names[several->taken];
+	MailboxRequest request = SessionAcquireRequest(name, &several->options);
+	const MailboxAnswer *answer;
+
+	request.kind = MAILBOX_ANNOUNCE;
+	request.name_len = 0;
+	request.data_len = len;
+	request.acquire.first_seq = first;
+	answer = MailboxCall(&request, NULL, text, several->options.waiting);
+	if (answer->result != MAILBOX_DONE)
+		ErrorsAnswer(answer, name->text);
+}
+
+/* Neither waits nor fails. */
+static void
+give_back(Several *several)
+{
+	MailboxWithdraw();
+	for (int i = 0; i < several->taken; i++)
+	{
+		HeldLock   *held = HeldFind(several->names[i].utf8);
+
+		if (held == NULL)
+			continue;
+		HeldUncount(held, several->options.scope);
+		HeldLetGoIfUnused(held);
+	}
+}

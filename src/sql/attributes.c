@@ -1,0 +1,247 @@
+/*-------------------------------------------------------------------------
+ *
+ * attributes.c
+ *	  Additional attributes of a lock, between jsonb and DynamoDB's JSON.
+ *
+ * A string is an S, a number an N, true and false are a BOOL, null is a NULL, an array is
+ * an L, an object an M.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
+
+#include "dynamo/dynamo.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+#include "sql/attributes.h"
+
+#define COUNT_MAX 32			/* attributes */
+#define NAME_BYTES_MAX 255
+#define DEPTH_MAX 16			/* levels of arrays and objects */
+
+/* DynamoDB's numbers. */
+#define DIGITS_MAX 38
+#define EXPONENT_MIN (-130)
+#define EXPONENT_MAX 125
+
+static void check_count(int count);
+static void put_object(StringInfo out, JsonbIterator **it, int depth);
+static void put_array(StringInfo out, JsonbIterator **it, int depth);
+static void put_value(StringInfo out, JsonbIterator **it, JsonbIteratorToken token,
+					  const JsonbValue *value, int depth);
+static void put_scalar(StringInfo out, const JsonbValue *value);
+static void put_number(StringInfo out, const JsonbValue *value);
+static void put_name(StringInfo out, const JsonbValue *name, int depth);
+static void put_comma(StringInfo out);
+static void check_depth(int depth);
+
+const char *
+ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len)
+{
+	JsonbIterator *it;
+	JsonbValue	value;
+	StringInfoData out;
+	Jsonb	   *attributes;
+
+	if (PG_ARGISNULL(number))
+		return NULL;
+	attributes = PG_GETARG_JSONB_P(number);
+	if (!JB_ROOT_IS_OBJECT(attributes))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be a JSON object", "attributes")));
+	if (JB_ROOT_COUNT(attributes) == 0)
+		return NULL;
+	check_count((int) JB_ROOT_COUNT(attributes));
+
+	initStringInfo(&out);
+	it = JsonbIteratorInit(&attributes->root);
+	(void) JsonbIteratorNext(&it, &value, false);
+	put_object(&out, &it, 1);
+	if (out.len + data_len > DYNAMO_DATA_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("arguments \"%s\" and \"%s\" must not be longer than %d bytes together",
+						"data", "attributes", DYNAMO_DATA_MAX),
+				 errdetail("The data has %zu bytes, the attributes have %d as DynamoDB's JSON.",
+						   data_len, out.len)));
+	return out.data;
+}
+
+static void
+check_count(int count)
+{
+	if (count > COUNT_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not have more than %d members",
+						"attributes", COUNT_MAX),
+				 errdetail("It has %d.", count)));
+}
+
+/* The members that follow, up to the object's end. */
+static void
+put_object(StringInfo out, JsonbIterator **it, int depth)
+{
+	JsonbValue	value;
+	JsonbIteratorToken token;
+
+	check_depth(depth);
+	appendStringInfoChar(out, '{');
+	while (JsonbIteratorNext(it, &value, false) != WJB_END_OBJECT)
+	{
+		put_comma(out);
+		put_name(out, &value, depth);
+		token = JsonbIteratorNext(it, &value, false);
+		put_value(out, it, token, &value, depth);
+	}
+	appendStringInfoChar(out, '}');
+}
+
+static void
+put_array(StringInfo out, JsonbIterator **it, int depth)
+{
+	JsonbValue	value;
+	JsonbIteratorToken token;
+
+	check_depth(depth);
+	appendStringInfoChar(out, '[');
+	while ((token = JsonbIteratorNext(it, &value, false)) != WJB_END_ARRAY)
+	{
+		put_comma(out);
+		put_value(out, it, token, &value, depth);
+	}
+	appendStringInfoChar(out, ']');
+}
+
+static void
+check_depth(int depth)
+{
+	if (depth > DEPTH_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not have more than %d levels",
+						"attributes", DEPTH_MAX)));
+}
+
+static void
+put_comma(StringInfo out)
+{
+	char		last = out->data[out->len - 1];
+
+	if (last != '{' && last != '[')
+		appendStringInfoChar(out, ',');
+}
+
+static void
+put_value(StringInfo out, JsonbIterator **it, JsonbIteratorToken token,
+		  const JsonbValue *value, int depth)
+{
+	if (token == WJB_BEGIN_OBJECT)
+	{
+		appendStringInfoString(out, "{\"M\":");
+		put_object(out, it, depth + 1);
+	}
+	else if (token == WJB_BEGIN_ARRAY)
+	{
+		appendStringInfoString(out, "{\"L\":");
+		put_array(out, it, depth + 1);
+	}
+	else
+		put_scalar(out, value);
+	appendStringInfoChar(out, '}');
+}
+
+static void
+put_scalar(StringInfo out, const JsonbValue *value)
+{
+	switch (value->type)
+	{
+		case jbvString:
+			appendStringInfoString(out, "{\"S\":");
+			escape_json(out, Utf8FromServer(value->val.string.val, value->val.string.len));
+			break;
+		case jbvNumeric:
+			put_number(out, value);
+			break;
+		case jbvBool:
+			appendStringInfo(out, "{\"BOOL\":%s", value->val.boolean ? "true" : "false");
+			break;
+		case jbvNull:
+			appendStringInfoString(out, "{\"NULL\":true");
+			break;
+		default:
+			elog(ERROR, "unexpected type of a jsonb value: %d", (int) value->type);
+	}
+}
+
+/* DynamoDB would refuse a number that it cannot keep exactly. */
+static void
+put_number(StringInfo out, const JsonbValue *value)
+{
+	char	   *text = DatumGetCString(DirectFunctionCall1(numeric_out,
+														   NumericGetDatum(value->val.numeric)));
+	const char *point = strchr(text, '.');
+	const char *first = text + strcspn(text, "123456789");
+	const char *last = first;
+	int64		exponent;
+
+	for (const char *p = first; *p != '\0'; p++)
+	{
+		if (*p >= '1' && *p <= '9')
+			last = p;
+	}
+	if (point == NULL)
+		point = text + strlen(text);
+	exponent = first < point ? point - first - 1 : point - first;
+	if (*first != '\0' &&
+		(last - first + 1 - (first < point && point < last) > DIGITS_MAX ||
+		 exponent < EXPONENT_MIN || exponent > EXPONENT_MAX))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" has a number that DynamoDB cannot keep", "attributes"),
+				 errdetail("DynamoDB keeps %d digits, and exponents from %d to %d.",
+						   DIGITS_MAX, EXPONENT_MIN, EXPONENT_MAX)));
+	appendStringInfo(out, "{\"N\":\"%s\"", text);
+}
+
+/* The first level has the names of attributes. */
+static void
+put_name(StringInfo out, const JsonbValue *name, int depth)
+{
+	const char *text = Utf8Quiet(name->val.string.val, name->val.string.len);
+	const char *utf8 = Utf8FromServer(name->val.string.val, name->val.string.len);
+
+	if (utf8[0] == '\0' || strlen(utf8) > NAME_BYTES_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("names in argument \"%s\" must have 1 to %d bytes in UTF-8",
+						"attributes", NAME_BYTES_MAX)));
+	if (depth == 1 &&
+		(dynamo_is_attribute(utf8) || strcmp(utf8, ddblock_partition_key) == 0 ||
+		 strcmp(utf8, ddblock_sort_key) == 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not contain \"%s\"", "attributes", text),
+				 errdetail("The lock's item has an attribute of this name already.")));
+	escape_json(out, utf8);
+	appendStringInfoChar(out, ':');
+}
+
+Datum
+AttributesShow(const char *json, size_t len, bool *isnull)
+{
+	const char *keys[] = {ddblock_partition_key, ddblock_sort_key};
+	Datum		shown = DirectFunctionCall1(jsonb_in, CStringGetDatum(Utf8ToServer(json, len)));
+
+	for (int i = 0; i < lengthof(keys); i++)
+		shown = DirectFunctionCall2(jsonb_delete, shown, CStringGetTextDatum(keys[i]));
+	*isnull = JB_ROOT_COUNT(DatumGetJsonbP(shown)) == 0;
+	return shown;
+}

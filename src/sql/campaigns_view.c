@@ -1,0 +1,151 @@
+/*-------------------------------------------------------------------------
+ *
+ * campaigns_view.c
+ *	  The function behind the view ddb_campaigns.
+ *
+ * It only reads shared memory: the transaction joins nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "session/prefix.h"
+#include "session/waiting.h"
+#include "shared/errors.h"
+#include "shared/times.h"
+#include "shared/utf8.h"
+
+PG_FUNCTION_INFO_V1(ddb_campaigns);
+
+/* The columns, in order. */
+enum
+{
+	CAMPAIGNS_NAME,
+	CAMPAIGNS_STATE,
+	CAMPAIGNS_SINCE,
+	CAMPAIGNS_TOKEN,
+	CAMPAIGNS_JOINED,
+	CAMPAIGNS_LEADER,
+	CAMPAIGNS_INTERRUPTS_AT,
+	CAMPAIGNS_STANDS_AGAIN_AT,
+	CAMPAIGNS_COLUMNS
+};
+
+typedef struct Row
+{
+	Datum		values[CAMPAIGNS_COLUMNS];
+	bool		nulls[CAMPAIGNS_COLUMNS];
+} Row;
+
+static void fill(const campaign *c, Row *row);
+static const char *state_of(const campaign *c);
+static int	count_joined(const campaign *c);
+static void leader_column(const campaign *c, Row *row);
+static void set(Row *row, int column, Datum value);
+static void set_text(Row *row, int column, const char *utf8);
+
+Datum
+ddb_campaigns(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	ErrorsRequirePreload();
+	InitMaterializedSRF(fcinfo, 0);
+	for (uint32 i = 0; i < CAMPAIGNS_MAX; i++)
+	{
+		campaign	c;
+		Row			row;
+
+		SegmentReadCampaign(i, &c);
+		if (c.state == CAMPAIGN_NONE || !PrefixAllows(c.name, strlen(c.name)))
+			continue;
+		fill(&c, &row);
+		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+	}
+	return (Datum) 0;
+}
+
+static void
+fill(const campaign *c, Row *row)
+{
+	bool		has_lease = c->state == CAMPAIGN_LEADING || c->state == CAMPAIGN_GIVING_UP;
+
+	memset(row->nulls, true, sizeof(row->nulls));
+	set_text(row, CAMPAIGNS_NAME, c->name);
+	set(row, CAMPAIGNS_STATE, CStringGetTextDatum(state_of(c)));
+	set(row, CAMPAIGNS_SINCE, TimestampTzGetDatum(TimesFromClock(c->since)));
+	if (has_lease)
+		set(row, CAMPAIGNS_TOKEN, Int64GetDatum(c->token));
+	set(row, CAMPAIGNS_JOINED, Int32GetDatum(has_lease ? count_joined(c) : 0));
+	leader_column(c, row);
+	if (c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0)
+		set(row, CAMPAIGNS_INTERRUPTS_AT, TimestampTzGetDatum(TimesFromClock(c->interrupt_at)));
+	if (c->state == CAMPAIGN_RESTING)
+		set(row, CAMPAIGNS_STANDS_AGAIN_AT, TimestampTzGetDatum(TimesFromClock(c->stand_at)));
+}
+
+/* The worker may not have noticed yet that the lease is over. */
+static const char *
+state_of(const campaign *c)
+{
+	switch (c->state)
+	{
+		case CAMPAIGN_LEADING:
+			return mailbox_valid_until(&segment_mailbox, c->lease_index, c->lease_generation) >
+				SegmentNow() ? "leading" : "lost";
+		case CAMPAIGN_GIVING_UP:
+			return "giving up";
+		case CAMPAIGN_RESTING:
+			return "resting";
+		case CAMPAIGN_STANDING:
+		case CAMPAIGN_NONE:
+			break;
+	}
+	return "following";
+}
+
+static int
+count_joined(const campaign *c)
+{
+	HoldCopy   *held = palloc(sizeof(HoldCopy));
+	int			count = 0;
+
+	for (uint32 i = 0; i < segment->max_leases; i++)
+		count += SegmentReadHold(i, held) && held->hold.joined &&
+			held->hold.lease_index == c->lease_index &&
+			held->hold.lease_generation == c->lease_generation;
+	pfree(held);
+	return count;
+}
+
+/* The owner of the lock, as far as this cluster knows. */
+static void
+leader_column(const campaign *c, Row *row)
+{
+	lockmgr_watch watch;
+
+	if (c->state == CAMPAIGN_LEADING)
+		set_text(row, CAMPAIGNS_LEADER, segment->owner);
+	else if (c->state == CAMPAIGN_STANDING &&
+			 WaitingReadWatch(&segment_slots[c->me.slot], c->seq, &watch) && watch.held)
+		set_text(row, CAMPAIGNS_LEADER, watch.owner);
+}
+
+static void
+set(Row *row, int column, Datum value)
+{
+	row->values[column] = value;
+	row->nulls[column] = false;
+}
+
+static void
+set_text(Row *row, int column, const char *utf8)
+{
+	set(row, column, CStringGetTextDatum(Utf8ToServer(utf8, strlen(utf8))));
+}

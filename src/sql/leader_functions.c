@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * leader_functions.c
+ *	  SQL functions of campaigns: locks that the cluster itself holds, to lead.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+
+#include "session/leader.h"
+#include "session/waiting.h"
+#include "shared/errors.h"
+#include "sql/arguments.h"
+
+PG_FUNCTION_INFO_V1(ddb_is_leader);
+PG_FUNCTION_INFO_V1(ddb_leader_require);
+PG_FUNCTION_INFO_V1(ddb_leader_resign);
+
+Datum
+ddb_is_leader(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+
+	ErrorsRequirePreload();
+	name = ArgumentAllowedName(fcinfo, 0);
+	PG_RETURN_BOOL(LeaderJoin(&name) != 0);
+}
+
+Datum
+ddb_leader_require(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+
+	ErrorsRequirePreload();
+	name = ArgumentAllowedName(fcinfo, 0);
+	PG_RETURN_INT64(LeaderRequire(&name));
+}
+
+/* (name, for, wait) */
+Datum
+ddb_leader_resign(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+	int64		rest_ms;
+	int64		wait_ms;
+
+	ErrorsRequirePreload();
+	name = ArgumentAllowedName(fcinfo, 0);
+	rest_ms = ArgumentFor(fcinfo, 1);
+	wait_ms = ArgumentWait(fcinfo, 2);
+	PG_RETURN_BOOL(LeaderResign(&name, rest_ms, wait_ms == WAITING_NO_LIMIT ? 0 : wait_ms));
+}

@@ -1,0 +1,101 @@
+/*-------------------------------------------------------------------------
+ *
+ * monitor.c
+ *	  ddb_lock_monitor(): waits until a lease of this cluster is about to end.
+ *
+ * A session that runs a statement cannot be told anything, and the worker has no
+ * database in which it could NOTIFY.  So another session asks, which then does what
+ * is to be done.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+
+#include "session/table_call.h"
+#include "session/waiting.h"
+#include "shared/errors.h"
+#include "shared/times.h"
+#include "sql/arguments.h"
+
+/* A lease may be lost, or let go, at any time. */
+#define LOOK_US INT64CONST(100000)
+
+PG_FUNCTION_INFO_V1(ddb_lock_monitor);
+
+static bool find_lease(const LockName *name, uint32 *index, uint32 *generation);
+static bool is_over(uint32 index, uint32 generation, bool *lost);
+
+/* (name, less_than, wait) */
+Datum
+ddb_lock_monitor(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+	int64		less_than;
+	int64		wait_ms;
+	int64		until;
+	uint32		index;
+	uint32		generation;
+	bool		lost = false;
+
+	ErrorsRequirePreload();
+	name = ArgumentAllowedName(fcinfo, 0);
+	less_than = ArgumentLessThan(fcinfo, 1) * 1000;
+	wait_ms = ArgumentWait(fcinfo, 2);
+	until = wait_ms == WAITING_NO_LIMIT ? PG_INT64_MAX : SegmentNow() + wait_ms * 1000;
+	if (!find_lease(&name, &index, &generation))
+		PG_RETURN_NULL();
+	while (!is_over(index, generation, &lost))
+	{
+		int64		left = mailbox_valid_until(&segment_mailbox, index, generation);
+
+		pg_read_barrier();		/* as in HeldIsValid() */
+		left -= SegmentNow();
+		if (left > 0 && left < less_than)
+			PG_RETURN_INTERVAL_P(TimesInterval(left));
+		if (SegmentNow() >= until)
+			PG_RETURN_NULL();
+		TableSleep(LOOK_US);
+	}
+	if (!lost)
+		PG_RETURN_NULL();
+	PG_RETURN_INTERVAL_P(TimesInterval(0));
+}
+
+/* The lease on the lock that sessions of this cluster hold. */
+static bool
+find_lease(const LockName *name, uint32 *index, uint32 *generation)
+{
+	LeaseCopy  *copy = palloc(sizeof(LeaseCopy));
+	bool		found = false;
+
+	for (*index = 0; *index < segment->max_leases && !found; (*index)++)
+		found = SegmentReadLease(*index, copy) && copy->lease.state == LEASE_HELD &&
+			copy->name_len == strlen(name->utf8) &&
+			memcmp(copy->name, name->utf8, copy->name_len) == 0;
+	(*index)--;
+	*generation = copy->lease.generation;
+	pfree(copy);
+	return found;
+}
+
+/* Does nobody here hold it any more?  If so, was it lost? */
+static bool
+is_over(uint32 index, uint32 generation, bool *lost)
+{
+	LeaseCopy  *copy;
+	bool		ours;
+
+	if (mailbox_valid_until(&segment_mailbox, index, generation) > SegmentNow())
+		return false;
+	copy = palloc(sizeof(LeaseCopy));
+	ours = SegmentReadLease(index, copy) && copy->lease.generation == generation;
+	*lost = ours && (copy->lease.state == LEASE_LOST ||
+					 (copy->lease.state == LEASE_HELD &&
+					  copy->lease.valid_until <= SegmentNow()));
+	ours = ours && copy->lease.state == LEASE_HELD;
+	pfree(copy);
+	return *lost || !ours;
+}

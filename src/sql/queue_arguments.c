@@ -1,0 +1,199 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_arguments.c
+ *	  Reads and checks the arguments that the functions of queues share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+
+#include "session/prefix.h"
+#include "session/queue_own.h"
+#include "shared/times.h"
+#include "shared/utf8.h"
+#include "sql/queue_arguments.h"
+
+#define OUR_IDS "ddblock#"
+
+static char *text_of(FunctionCallInfo fcinfo, int number, const char *name);
+static char *check_queue(char *queue);
+static char *check_resource(const char *name, char *resource);
+static char *check_length(const char *name, char *utf8, size_t most);
+static char *utf8_of(Datum value);
+
+QueueName
+QueueArgument(FunctionCallInfo fcinfo)
+{
+	return QueueNameOf(check_queue(text_of(fcinfo, 0, "queue")),
+					   check_resource("resource", text_of(fcinfo, 1, "resource")));
+}
+
+QueueName
+QueueArgumentQueue(FunctionCallInfo fcinfo)
+{
+	return QueueNameOf(check_queue(text_of(fcinfo, 0, "queue")), "");
+}
+
+const char *
+QueueArgumentName(FunctionCallInfo fcinfo)
+{
+	return check_queue(text_of(fcinfo, 0, "queue"));
+}
+
+QueueName
+QueueArgumentAny(FunctionCallInfo fcinfo)
+{
+	char	   *queue = check_queue(text_of(fcinfo, 0, "queue"));
+
+	if (PG_ARGISNULL(1))
+		return QueueNameOf(queue, "");
+	return QueueNameOf(queue, check_resource("of_resource", text_of(fcinfo, 1, "of_resource")));
+}
+
+QueueName
+QueueCheckName(Datum queue, Datum resource)
+{
+	return QueueNameOf(check_queue(utf8_of(queue)), check_resource("resource", utf8_of(resource)));
+}
+
+QueueName
+QueueNameOf(const char *queue, const char *resource)
+{
+	QueueName	name = {queue, resource, QueueLockName(queue, resource)};
+
+	PrefixRequire(&name.lock);
+	return name;
+}
+
+static char *
+text_of(FunctionCallInfo fcinfo, int number, const char *name)
+{
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", name)));
+	return utf8_of(PG_GETARG_DATUM(number));
+}
+
+static char *
+utf8_of(Datum value)
+{
+	text	   *t = DatumGetTextPP(value);
+
+	return Utf8FromServer(VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
+}
+
+static char *
+check_queue(char *queue)
+{
+	size_t		len = strlen(queue);
+
+	if (len == 0 || len > QUEUE_NAME_MAX ||
+		strspn(queue, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") != len)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must have 1 to %d characters of A-Z, a-z, 0-9, \"_\", \".\" "
+						"and \"-\"", "queue", QUEUE_NAME_MAX)));
+	return queue;
+}
+
+static char *
+check_resource(const char *name, char *resource)
+{
+	return check_length(name, resource, QUEUE_RESOURCE_MAX);
+}
+
+static char *
+check_length(const char *name, char *utf8, size_t most)
+{
+	if (utf8[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be empty", name)));
+	if (strlen(utf8) > most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be longer than %zu bytes in UTF-8", name, most),
+				 errdetail("It has %zu bytes.", strlen(utf8))));
+	return utf8;
+}
+
+int64
+QueueArgumentNumber(FunctionCallInfo fcinfo, int number)
+{
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "number")));
+	if (PG_GETARG_INT64(number) <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0", "number")));
+	return PG_GETARG_INT64(number);
+}
+
+char *
+QueueCheckPayload(Datum payload)
+{
+	Jsonb	   *json = DatumGetJsonbP(payload);
+	char	   *text = JsonbToCString(NULL, &json->root, VARSIZE(json));
+
+	return check_length("payload", Utf8FromServer(text, strlen(text)), QUEUE_PAYLOAD_MAX);
+}
+
+/* The ids of jobs that were dead, or come from the outbox, must not meet a caller's. */
+char *
+QueueCheckId(Datum id)
+{
+	char	   *utf8 = check_length("id", utf8_of(id), QUEUE_CALLER_ID_MAX);
+
+	if (strncmp(utf8, OUR_IDS, strlen(OUR_IDS)) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not begin with \"%s\"", "id", OUR_IDS)));
+	return utf8;
+}
+
+char *
+QueueArgumentDead(FunctionCallInfo fcinfo, int number)
+{
+	return check_length("id", text_of(fcinfo, number, "id"), QUEUE_ID_MAX);
+}
+
+int64
+QueueArgumentTime(FunctionCallInfo fcinfo, int number, const char *name,
+				  int64 least_ms, int64 most_ms, int64 if_null)
+{
+	int64		milliseconds;
+
+	if (PG_ARGISNULL(number))
+		return if_null;
+	if (!TimesMilliseconds(PG_GETARG_INTERVAL_P(number), &milliseconds))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not contain months or years, or be infinite", name)));
+	if (milliseconds < least_ms || milliseconds > most_ms)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be between %s and %s", name,
+						TimesDuration(least_ms), TimesDuration(most_ms))));
+	return milliseconds;
+}
+
+char *
+QueueArgumentError(FunctionCallInfo fcinfo, int number)
+{
+	char	   *error;
+	char	   *cut;
+
+	if (PG_ARGISNULL(number))
+		return "";
+	error = utf8_of(PG_GETARG_DATUM(number));
+	cut = palloc(QUEUE_ERROR_MAX + 1);
+	Utf8Copy(cut, QUEUE_ERROR_MAX + 1, text_to_cstring(PG_GETARG_TEXT_PP(number)));
+	return strlen(error) <= QUEUE_ERROR_MAX ? error : cut;
+}

@@ -1,0 +1,322 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_manage.c
+ *	  For operators: the queues' table; jobs and resources, taken out by hand.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+
+#include "session/queue_call.h"
+#include "session/queue_job.h"
+#include "session/queue_table.h"
+#include "session/table_call.h"
+#include "shared/errors.h"
+#include "shared/queue_hint.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+#include "sql/queue_arguments.h"
+
+/* Time between two looks at a table that is being created. */
+#define POLL_US INT64CONST(500000)
+
+/* DescribeTable is not consistent, and may not find a new table at first. */
+#define APPEARANCE_US (30 * USECS_PER_SEC)
+
+#define REDRIVE_DEDUP_MS (30 * INT64CONST(86400000))
+
+PG_FUNCTION_INFO_V1(ddb_queue_table_create);
+PG_FUNCTION_INFO_V1(ddb_queue_cancel);
+PG_FUNCTION_INFO_V1(ddb_queue_pause);
+PG_FUNCTION_INFO_V1(ddb_queue_resume);
+PG_FUNCTION_INFO_V1(ddb_queue_drop);
+PG_FUNCTION_INFO_V1(ddb_queue_redrive);
+PG_FUNCTION_INFO_V1(ddb_queue_purge);
+
+/* A resource whose head ddb_queue_purge() has read. */
+typedef struct Swept
+{
+	char		queue[QUEUE_NAME_MAX + 1];
+	char		resource[QUEUE_RESOURCE_MAX + 1];
+	int64		done;
+} Swept;
+
+static int64 units(FunctionCallInfo fcinfo, int number, const char *name);
+static void wait_until_active(bool created);
+static void enable_ttl(void);
+static bool set_paused(const QueueName *name, queue_kind kind);
+static int64 drop_jobs(const char *queue, const char *resource);
+static void redrive(const char *queue, const char *id);
+static bool is_swept(const QueueRow *job, Swept *last);
+
+/* (read_units, write_units) */
+Datum
+ddb_queue_table_create(PG_FUNCTION_ARGS)
+{
+	queue_request request = QueueRequest(QUEUE_CREATE_TABLE, "", "");
+	bool		created;
+
+	ErrorsRequirePreload();
+	request.read_units = units(fcinfo, 0, "read_units");
+	request.write_units = units(fcinfo, 1, "write_units");
+	if ((request.read_units == 0) != (request.write_units == 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("arguments \"%s\" and \"%s\" must be given together",
+						"read_units", "write_units")));
+	created = QueueCall(&request, NULL, DYNAMO_TABLE_IN_USE)->status == DYNAMO_OK;
+	wait_until_active(created);
+	enable_ttl();
+	PG_RETURN_VOID();
+}
+
+/* 0 if the argument is NULL. */
+static int64
+units(FunctionCallInfo fcinfo, int number, const char *name)
+{
+	if (PG_ARGISNULL(number))
+		return 0;
+	if (PG_GETARG_INT64(number) <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0", name)));
+	return PG_GETARG_INT64(number);
+}
+
+static void
+wait_until_active(bool created)
+{
+	queue_request request = QueueRequest(QUEUE_DESCRIBE_TABLE, "", "");
+	int64		started = SegmentNow();
+
+	for (;;)
+	{
+		QueueReply *reply = QueueCall(&request, NULL, SegmentNow() - started < APPEARANCE_US ?
+									  DYNAMO_TABLE_MISSING : DYNAMO_OK);
+		QueueRow	table;
+
+		if (reply->status == DYNAMO_OK && QueueReadRow(reply, &table))
+		{
+			QueueTableCheck(&table);
+			if (strcmp(table.id, "ACTIVE") == 0 || strcmp(table.id, "UPDATING") == 0)
+				break;
+			if (strcmp(table.id, "CREATING") != 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						 errmsg("queue table \"%s\" did not become active", ddblock_queue_table),
+						 errdetail("Its status is %s.", Utf8ToMessage(table.id, strlen(table.id)))));
+		}
+		TableSleep(POLL_US);
+	}
+	if (!created)
+		ereport(NOTICE,
+				(errmsg("queue table \"%s\" already exists", ddblock_queue_table)));
+}
+
+/* For the ids of callers, which DynamoDB deletes when they count no longer. */
+static void
+enable_ttl(void)
+{
+	queue_request request = QueueRequest(QUEUE_ENABLE_TTL, "", "");
+	QueueReply *reply = QueueCall(&request, NULL, DYNAMO_VALIDATION);
+
+	if (reply->status != DYNAMO_OK && strstr(reply->message, "already enabled") == NULL)
+		ErrorsTrouble(reply->status, reply->message);
+}
+
+/* (queue, resource, number) */
+Datum
+ddb_queue_cancel(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+
+	ErrorsRequirePreload();
+	name = QueueArgument(fcinfo);
+	PG_RETURN_BOOL(QueueJobCancel(name.queue, name.resource, QueueArgumentNumber(fcinfo, 2)));
+}
+
+/* (queue, resource): false if it was paused already */
+Datum
+ddb_queue_pause(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+
+	ErrorsRequirePreload();
+	name = QueueArgument(fcinfo);
+	PG_RETURN_BOOL(set_paused(&name, QUEUE_PAUSE));
+}
+
+/* (queue, resource): false if it was not paused */
+Datum
+ddb_queue_resume(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+	bool		resumed;
+
+	ErrorsRequirePreload();
+	name = QueueArgument(fcinfo);
+	resumed = set_paused(&name, QUEUE_RESUME);
+	QueueHintTell(name.queue, name.resource, HINT_ATTEMPTS_UNKNOWN);
+	PG_RETURN_BOOL(resumed);
+}
+
+static bool
+set_paused(const QueueName *name, queue_kind kind)
+{
+	queue_request request = QueueRequest(kind, name->queue, name->resource);
+	QueueReply *reply = QueueCall(&request, NULL, DYNAMO_OK);
+
+	return reply->status == DYNAMO_OK || reply->unsettled;
+}
+
+/* (queue, resource): how many jobs */
+Datum
+ddb_queue_drop(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+
+	ErrorsRequirePreload();
+	name = QueueArgument(fcinfo);
+	PG_RETURN_INT64(drop_jobs(name.queue, name.resource));
+}
+
+/*
+ * The head first: from then on nobody claims the jobs.  A job that is pushed meanwhile stays: it
+ * moves the head, and this begins anew with that job, or ends before it.
+ */
+static int64
+drop_jobs(const char *queue, const char *resource)
+{
+	for (;;)
+	{
+		QueueRow   *head = QueueJobHead(queue, resource, NULL);
+		queue_request request = QueueRequest(QUEUE_DROP, queue, resource);
+		QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, queue, resource)};
+		QueueReply *reply;
+		QueueRow	row;
+
+		CHECK_FOR_INTERRUPTS();
+		if (head == NULL || head->is.done >= head->is.seq)
+			return 0;
+		request.seq = head->is.seq;
+		reply = QueueCall(&request, NULL, DYNAMO_OK);
+		if (reply->status != DYNAMO_OK &&
+			!(reply->unsettled && QueueReadRow(reply, &row) && row.is.done >= head->is.seq))
+			continue;
+		scan.request.number = head->is.done + 1;
+		scan.request.to = head->is.seq;
+		while (QueueScanNext(&scan, &row))
+		{
+			MemoryContext old = MemoryContextSwitchTo(scan.page);
+
+			QueueJobDelete(queue, resource, row.is.number);
+			MemoryContextSwitchTo(old);
+		}
+		return head->is.seq - head->is.done;
+	}
+}
+
+/* (queue, id): how many jobs */
+Datum
+ddb_queue_redrive(PG_FUNCTION_ARGS)
+{
+	QueueScan	scan;
+	QueueRow	row;
+	QueueName	name;
+	int64		count = 0;
+
+	ErrorsRequirePreload();
+	name = QueueArgumentQueue(fcinfo);
+	if (!PG_ARGISNULL(1))
+	{
+		redrive(name.queue, QueueArgumentDead(fcinfo, 1));
+		PG_RETURN_INT64(1);
+	}
+	scan = (QueueScan)
+	{
+		.request = QueueRequest(QUEUE_LIST_DEAD, name.queue, "")
+	};
+	while (QueueScanNext(&scan, &row))
+	{
+		MemoryContext old = MemoryContextSwitchTo(scan.page);
+
+		redrive(name.queue, row.id);
+		MemoryContextSwitchTo(old);
+		count++;
+	}
+	PG_RETURN_INT64(count);
+}
+
+/*
+ * Pushed first, under an id of its own, then deleted: if we die in between, the next call finds
+ * the id, and only deletes.
+ */
+static void
+redrive(const char *queue, const char *id)
+{
+	queue_request request = QueueRequest(QUEUE_READ_DEAD, queue, "");
+	QueuePush	job = {0};
+	QueueRow   *row;
+
+	strlcpy(request.id, id, sizeof(request.id));
+	row = QueueCallRow(&request, NULL);
+	if (row == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("queue \"%s\" has no dead job \"%s\"", queue, Utf8ToMessage(id, strlen(id)))));
+	job.payload = row->payload;
+	job.id = psprintf("ddblock#redrive#%s", id);
+	QueueJobPush(queue, row->resource, &job, 1, REDRIVE_DEDUP_MS);
+	request.kind = QUEUE_DELETE_DEAD;
+	(void) QueueCall(&request, NULL, DYNAMO_OK);
+}
+
+/*
+ * (): how many items.  A finished job's item stays if its deletion was lost.  No number comes
+ * twice, so nobody needs it or pushes it anew.
+ */
+Datum
+ddb_queue_purge(PG_FUNCTION_ARGS)
+{
+	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_ALL, "", "")};
+	QueueRow	row;
+	Swept		last = {0};
+	int64		count = 0;
+
+	ErrorsRequirePreload();
+	(void) QueueNameOf("", "");
+	while (QueueScanNext(&scan, &row))
+	{
+		MemoryContext old = MemoryContextSwitchTo(scan.page);
+
+		if (is_swept(&row, &last))
+		{
+			QueueJobDelete(row.queue, row.resource, row.is.number);
+			count++;
+		}
+		MemoryContextSwitchTo(old);
+	}
+	PG_RETURN_INT64(count);
+}
+
+/* A page has a resource's jobs together; the last one's head is remembered: done never falls. */
+static bool
+is_swept(const QueueRow *job, Swept *last)
+{
+	const QueueRow *head;
+
+	/* A caller's id that looks like a job's key. */
+	if (job->is.number == 0)
+		return false;
+	if (strcmp(last->queue, job->queue) != 0 || strcmp(last->resource, job->resource) != 0)
+	{
+		head = QueueJobHead(job->queue, job->resource, NULL);
+		strlcpy(last->queue, job->queue, sizeof(last->queue));
+		strlcpy(last->resource, job->resource, sizeof(last->resource));
+		last->done = head != NULL ? head->is.done : 0;
+	}
+	return job->is.number <= last->done;
+}

@@ -1,0 +1,200 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_tables.c
+ *	  What queues keep in this database: what is done, and what is to be pushed.
+ *
+ * ddb_queue_once() and ddb_queue_push_on_commit() are part of their caller's transaction,
+ * and need nothing but PostgreSQL.  The functions are security definers with a fixed
+ * search_path, and name the tables with the schema of the extension.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "session/queue_job.h"
+#include "shared/errors.h"
+#include "shared/utf8.h"
+#include "sql/arguments.h"
+#include "sql/queue_arguments.h"
+
+#define SEND_MOST 10000
+#define SEND_TURN 100			/* rows in memory */
+#define OUTBOX_DEDUP_MS (30 * INT64CONST(86400000))
+
+PG_FUNCTION_INFO_V1(ddb_queue_once);
+PG_FUNCTION_INFO_V1(ddb_queue_push_on_commit);
+PG_FUNCTION_INFO_V1(ddb_outbox_send);
+
+static const char *table_of(FunctionCallInfo fcinfo, const char *name);
+static uint64 send_rows(const char *table, int most);
+static void send_row(HeapTuple row, TupleDesc desc);
+pg_noreturn static void not_recorded(const char *table);
+
+/*
+ * (queue, resource, number): true if the job's work is to be done, false if it is done already.
+ * The row's lock makes a second transaction wait until the first one has ended.
+ */
+Datum
+ddb_queue_once(PG_FUNCTION_ARGS)
+{
+	Oid			types[] = {TEXTOID, TEXTOID, INT8OID};
+	Datum		values[3];
+	bool		once;
+
+	PreventCommandIfReadOnly("ddb_queue_once()");
+	(void) QueueArgument(fcinfo);
+	values[0] = PG_GETARG_DATUM(0);
+	values[1] = PG_GETARG_DATUM(1);
+	values[2] = Int64GetDatum(QueueArgumentNumber(fcinfo, 2));
+
+	SPI_connect();
+	if (SPI_execute_with_args(psprintf("INSERT INTO %s AS d (queue, resource, number) "
+									   "VALUES ($1, $2, $3) ON CONFLICT (queue, resource) "
+									   "DO UPDATE SET number = EXCLUDED.number "
+									   "WHERE d.number < EXCLUDED.number",
+									   table_of(fcinfo, "ddb_queue_done")),
+							  lengthof(types), types, values, NULL, false, 0) != SPI_OK_INSERT)
+		not_recorded("ddb_queue_done");
+	once = SPI_processed == 1;
+	SPI_finish();
+	PG_RETURN_BOOL(once);
+}
+
+/* (queue, resource, payload, id) */
+Datum
+ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
+{
+	Oid			types[] = {TEXTOID, TEXTOID, JSONBOID, TEXTOID};
+	Datum		values[4];
+	const char *command;
+
+	PreventCommandIfReadOnly("ddb_queue_push_on_commit()");
+	(void) QueueArgument(fcinfo);
+	if (PG_ARGISNULL(2))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "payload")));
+	(void) QueueCheckPayload(PG_GETARG_DATUM(2));
+	if (!PG_ARGISNULL(3))
+		(void) QueueCheckId(PG_GETARG_DATUM(3));
+	for (int i = 0; i < lengthof(values); i++)
+		values[i] = PG_ARGISNULL(i) ? (Datum) 0 : PG_GETARG_DATUM(i);
+	command = PG_ARGISNULL(3) ?
+		"INSERT INTO %s (queue, resource, payload) VALUES ($1, $2, $3)" :
+		"INSERT INTO %s (queue, resource, payload, id) VALUES ($1, $2, $3, $4)";
+
+	SPI_connect();
+	if (SPI_execute_with_args(psprintf(command, table_of(fcinfo, "ddb_outbox")),
+							  PG_ARGISNULL(3) ? 3 : 4, types, values, NULL, false,
+							  0) != SPI_OK_INSERT || SPI_processed != 1)
+		not_recorded("ddb_outbox");
+	SPI_finish();
+	PG_RETURN_VOID();
+}
+
+/*
+ * (at_most): how many jobs.  One sender at a time keeps the order.  If the transaction aborts
+ * after a push, the row stays, and its id has the next push find that it is done.
+ */
+Datum
+ddb_outbox_send(PG_FUNCTION_ARGS)
+{
+	const char *table;
+	int			at_most;
+	int			sent = 0;
+	int			turn;
+
+	ErrorsRequirePreload();
+	at_most = ArgumentCount(fcinfo, 0, "at_most", SEND_MOST, NULL);
+	PreventCommandIfReadOnly("ddb_outbox_send()");
+	table = table_of(fcinfo, "ddb_outbox");
+
+	SPI_connect();
+	if (SPI_execute(psprintf("LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE", table), false, 0) < 0)
+		not_recorded("ddb_outbox");
+	do
+	{
+		turn = (int) send_rows(table, Min(at_most - sent, SEND_TURN));
+		sent += turn;
+	}
+	while (turn == SEND_TURN && sent < at_most);
+	SPI_finish();
+	PG_RETURN_INT64(sent);
+}
+
+/* The first rows; returns how many. */
+static uint64
+send_rows(const char *table, int most)
+{
+	Oid			types[] = {INT4OID};
+	Datum		values[] = {Int32GetDatum(most)};
+	MemoryContext per_row = AllocSetContextCreate(CurrentMemoryContext, "ddblock outbox",
+												  ALLOCSET_DEFAULT_SIZES);
+	SPITupleTable *rows;
+	uint64		count;
+
+	if (SPI_execute_with_args(psprintf("WITH gone AS (DELETE FROM %s WHERE position IN "
+									   "(SELECT position FROM %s ORDER BY position LIMIT $1) "
+									   "RETURNING *) SELECT queue, resource, payload, id FROM gone "
+									   "ORDER BY position", table, table),
+							  1, types, values, NULL, false, 0) != SPI_OK_SELECT)
+		not_recorded("ddb_outbox");
+	count = SPI_processed;
+	rows = SPI_tuptable;
+	for (uint64 i = 0; i < count; i++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(per_row);
+
+		send_row(rows->vals[i], rows->tupdesc);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(per_row);
+	}
+	SPI_freetuptable(rows);
+	MemoryContextDelete(per_row);
+	return count;
+}
+
+static void
+send_row(HeapTuple row, TupleDesc desc)
+{
+	bool		is_null;
+	QueueName	name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null),
+									  SPI_getbinval(row, desc, 2, &is_null));
+	QueuePush	job = {0};
+	Datum		id;
+
+	job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
+	id = SPI_getbinval(row, desc, 4, &is_null);
+	job.id = Utf8FromServer(VARDATA_ANY(DatumGetTextPP(id)), VARSIZE_ANY_EXHDR(DatumGetTextPP(id)));
+	QueueJobPush(name.queue, name.resource, &job, 1, OUTBOX_DEDUP_MS);
+}
+
+/* The table's owner may have added a trigger or a rule. */
+static void
+not_recorded(const char *table)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" does not record the job", table),
+			 errhint("Remove the triggers and rules from the table.")));
+}
+
+static const char *
+table_of(FunctionCallInfo fcinfo, const char *name)
+{
+	Oid			function = fcinfo->flinfo->fn_oid;
+	char	   *schema = get_namespace_name(get_func_namespace(function));
+
+	/* Dropped meanwhile.  An unqualified name could find a temporary table. */
+	if (schema == NULL)
+		elog(ERROR, "cache lookup failed for function %u", function);
+	return quote_qualified_identifier(schema, name);
+}

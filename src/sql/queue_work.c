@@ -1,0 +1,299 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_work.c
+ *	  Jobs: pushed, claimed, completed, failed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/lsyscache.h"
+#include "utils/tuplestore.h"
+
+#include "session/queue_own.h"
+#include "session/queue_job.h"
+#include "session/queue_search.h"
+#include "shared/errors.h"
+#include "shared/queue_hint.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+#include "sql/arguments.h"
+#include "sql/item_columns.h"
+#include "sql/queue_arguments.h"
+
+#define DAY_MS INT64CONST(86400000)
+#define DEDUP_MOST_MS (366 * DAY_MS)
+#define RETRY_MOST_MS (30 * DAY_MS)
+#define WAIT_MOST_MS (366 * DAY_MS)
+#define ATTEMPTS_MOST 1000000
+
+PG_FUNCTION_INFO_V1(ddb_queue_push);
+PG_FUNCTION_INFO_V1(ddb_queue_push_all);
+PG_FUNCTION_INFO_V1(ddb_queue_next);
+PG_FUNCTION_INFO_V1(ddb_queue_complete);
+PG_FUNCTION_INFO_V1(ddb_queue_fail);
+
+/* The columns of ddb_queue_next(), in order. */
+enum
+{
+	NEXT_RESOURCE,
+	NEXT_NUMBER,
+	NEXT_PAYLOAD,
+	NEXT_ID,
+	NEXT_ATTEMPT,
+	NEXT_PUSHED_AT,
+	NEXT_TOKEN,
+	NEXT_COLUMNS
+};
+
+static int	read_jobs(FunctionCallInfo fcinfo, QueuePush **jobs);
+static int	elements(FunctionCallInfo fcinfo, int number, Datum **values, bool **nulls);
+static void check_ids(const QueuePush *jobs, int count);
+static char **read_resources(FunctionCallInfo fcinfo, int number, const char *queue);
+static void require_read_committed(void);
+static void put_job(ReturnSetInfo *result, const QueueJob *job);
+
+Datum
+ddb_queue_push(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+	QueuePush	job = {0};
+
+	ErrorsRequirePreload();
+	name = QueueArgument(fcinfo);
+	if (PG_ARGISNULL(2))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "payload")));
+	job.payload = QueueCheckPayload(PG_GETARG_DATUM(2));
+	if (!PG_ARGISNULL(3))
+		job.id = QueueCheckId(PG_GETARG_DATUM(3));
+	QueueJobPush(name.queue, name.resource, &job, 1,
+				 QueueArgumentTime(fcinfo, 4, "dedup", 1000, DEDUP_MOST_MS, DAY_MS));
+	PG_RETURN_INT64(job.number);
+}
+
+/* (queue, resource, payloads, ids, dedup): the numbers, in the order of the payloads */
+Datum
+ddb_queue_push_all(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+	QueuePush  *jobs;
+	Datum	   *numbers;
+	int			count;
+	int16		type_len;
+	bool		type_by_value;
+	char		type_align;
+
+	ErrorsRequirePreload();
+	name = QueueArgument(fcinfo);
+	count = read_jobs(fcinfo, &jobs);
+	QueueJobPush(name.queue, name.resource, jobs, count,
+				 QueueArgumentTime(fcinfo, 4, "dedup", 1000, DEDUP_MOST_MS, DAY_MS));
+	numbers = palloc(count * sizeof(Datum));
+	for (int i = 0; i < count; i++)
+		numbers[i] = Int64GetDatum(jobs[i].number);
+	get_typlenbyvalalign(INT8OID, &type_len, &type_by_value, &type_align);
+	PG_RETURN_ARRAYTYPE_P(construct_array(numbers, count, INT8OID, type_len, type_by_value,
+										  type_align));
+}
+
+static int
+read_jobs(FunctionCallInfo fcinfo, QueuePush **jobs)
+{
+	Datum	   *payloads;
+	Datum	   *ids;
+	bool	   *no_payloads;
+	bool	   *no_ids;
+	int			count = elements(fcinfo, 2, &payloads, &no_payloads);
+	int			id_count = elements(fcinfo, 3, &ids, &no_ids);
+	Size		bytes = 0;
+
+	if (count < 1 || count > QUEUE_PUSH_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must have 1 to %d elements", "payloads", QUEUE_PUSH_MAX)));
+	if (id_count != 0 && id_count != count)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must have as many elements as \"%s\"", "ids", "payloads")));
+	*jobs = palloc0(count * sizeof(QueuePush));
+	for (int i = 0; i < count; i++)
+	{
+		if (no_payloads[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("argument \"%s\" must not contain nulls", "payloads")));
+		(*jobs)[i].payload = QueueCheckPayload(payloads[i]);
+		if (id_count > 0 && !no_ids[i])
+			(*jobs)[i].id = QueueCheckId(ids[i]);
+		bytes += strlen((*jobs)[i].payload);
+	}
+	if (bytes > QUEUE_PUSH_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the elements of argument \"%s\" must not have more than %d bytes together",
+						"payloads", QUEUE_PUSH_BYTES)));
+	check_ids(*jobs, count);
+	return count;
+}
+
+/* 0 if the argument is NULL. */
+static int
+elements(FunctionCallInfo fcinfo, int number, Datum **values, bool **nulls)
+{
+	ArrayType  *array;
+	int			count;
+
+	if (PG_ARGISNULL(number))
+		return 0;
+	array = PG_GETARG_ARRAYTYPE_P(number);
+	deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_INT, values, nulls, &count);
+	return count;
+}
+
+/* DynamoDB refuses a transaction that writes one item twice. */
+static void
+check_ids(const QueuePush *jobs, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		for (int j = 0; jobs[i].id != NULL && j < i; j++)
+		{
+			if (jobs[j].id != NULL && strcmp(jobs[i].id, jobs[j].id) == 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						 errmsg("argument \"%s\" must not contain an id twice", "ids")));
+		}
+	}
+}
+
+/* (queue, wait, lease, resources, max_attempts): a row, or none */
+Datum
+ddb_queue_next(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	QueueSearch search = {0};
+	QueueJob	job;
+
+	ErrorsRequirePreload();
+	search.queue = PG_ARGISNULL(3) ? QueueArgumentQueue(fcinfo).queue :
+		QueueArgumentName(fcinfo);
+	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
+	search.lease_ms = ArgumentLease(fcinfo, 2, ddblock_lease_duration);
+	search.resources = read_resources(fcinfo, 3, search.queue);
+	search.max_attempts = ArgumentCount(fcinfo, 4, "max_attempts", ATTEMPTS_MOST, NULL);
+	require_read_committed();
+	InitMaterializedSRF(fcinfo, 0);
+
+	if (QueueSearchJob(&search, &job))
+		put_job(result, &job);
+	return (Datum) 0;
+}
+
+/* NULL: any. */
+static char **
+read_resources(FunctionCallInfo fcinfo, int number, const char *queue)
+{
+	Datum	   *values;
+	bool	   *nulls;
+	int			count;
+	char	  **resources;
+
+	if (PG_ARGISNULL(number))
+		return NULL;
+	count = elements(fcinfo, number, &values, &nulls);
+	if (count == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be empty", "resources")));
+	resources = palloc0((count + 1) * sizeof(char *));
+	for (int i = 0; i < count; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("argument \"%s\" must not contain nulls", "resources")));
+		resources[i] = unconstify(char *, QueueCheckName(CStringGetTextDatum(queue),
+														 values[i]).resource);
+	}
+	return resources;
+}
+
+/* With a snapshot from before the claim, the work would not see what the last job did. */
+static void
+require_read_committed(void)
+{
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("ddb_queue_next() must run at isolation level READ COMMITTED"),
+				 errdetail("The transaction's snapshot is older than the claim, and may not show what "
+						   "earlier jobs of the resource did."),
+				 errhint("Claim the job first, in a transaction of its own.")));
+}
+
+static void
+put_job(ReturnSetInfo *result, const QueueJob *job)
+{
+	Datum		values[NEXT_COLUMNS];
+	bool		nulls[NEXT_COLUMNS];
+
+	memset(nulls, true, sizeof(nulls));
+	ItemText(NEXT_RESOURCE, job->resource, values, nulls);
+	ItemText(NEXT_ID, job->id, values, nulls);
+	ItemTime(NEXT_PUSHED_AT, job->pushed_at, values, nulls);
+	values[NEXT_NUMBER] = Int64GetDatum(job->number);
+	values[NEXT_PAYLOAD] = DirectFunctionCall1(jsonb_in, CStringGetDatum(Utf8ToServer(job->payload,
+																					  strlen(job->payload))));
+	values[NEXT_ATTEMPT] = Int32GetDatum((int32) job->attempts);
+	values[NEXT_TOKEN] = Int64GetDatum(job->token);
+	nulls[NEXT_NUMBER] = nulls[NEXT_PAYLOAD] = nulls[NEXT_ATTEMPT] = nulls[NEXT_TOKEN] = false;
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* (queue, resource, number) */
+Datum
+ddb_queue_complete(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+	int64		number;
+
+	ErrorsRequirePreload();
+	name = QueueArgument(fcinfo);
+	number = QueueArgumentNumber(fcinfo, 2);
+	QueueClaimComplete(QueueOwnRequire(&name.lock, name.queue, name.resource, number),
+					   name.queue, name.resource);
+	PG_RETURN_VOID();
+}
+
+/* (queue, resource, number, error, retry_in) */
+Datum
+ddb_queue_fail(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+	QueueClaim *claim;
+	char	   *error;
+	int64		number;
+	int64		retry_ms;
+
+	ErrorsRequirePreload();
+	name = QueueArgument(fcinfo);
+	number = QueueArgumentNumber(fcinfo, 2);
+	error = QueueArgumentError(fcinfo, 3);
+	retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, QueueJobBackoff(0));
+	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
+	QueueJobFail(name.queue, name.resource, number, claim->token, &name.lock, error, retry_ms);
+	QueueOwnRelease(claim, &name.lock);
+	if (retry_ms == 0)
+		QueueHintTell(name.queue, name.resource, HINT_ATTEMPTS_UNKNOWN);
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,160 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_answer.c
+ *	  Answers to sessions, in their slots.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "shared/lock_page.h"
+#include "shared/utf8.h"
+#include "worker/worker_answer.h"
+#include "worker/worker_clock.h"
+#include "worker/worker_credentials.h"
+#include "worker/worker_lockmgr.h"
+
+static void find_dead(const dynamo_page *page, int64 sent);
+static void fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
+					  const dynamo_shared *shared);
+
+MailboxAnswer *
+WorkerBeginAnswer(lockmgr_session session, uint64 seq, uint32 granted)
+{
+	if (!mailbox_begin_answer(&segment_mailbox, session, seq, granted))
+		return NULL;
+	return &segment_slots[session.slot].answer;
+}
+
+void
+WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
+				  dynamo_status status, const char *message)
+{
+	MailboxFailure *failure = &out->failure;
+
+	out->result = result;
+	failure->op = op;
+	failure->status = status;
+	strlcpy(failure->message, message, sizeof(failure->message));
+	strlcpy(failure->hint, status == DYNAMO_CREDENTIALS ? WorkerCredentialsHint() : "",
+			sizeof(failure->hint));
+}
+
+void
+WorkerAnswer(void *arg, const lockmgr_answer *answer)
+{
+	MailboxAnswer *out = WorkerBeginAnswer(answer->session, answer->seq,
+									  answer->result == LOCKMGR_GRANTED ?
+									  answer->hold_index : LOCKMGR_NO_HOLD);
+
+	if (out == NULL)
+		return;
+	out->result = (MailboxResult) answer->result;
+	switch (answer->result)
+	{
+		case LOCKMGR_GRANTED:
+		case LOCKMGR_RENEWED:
+			out->grant.hold_index = answer->hold_index;
+			out->grant.lease_index = answer->lease_index;
+			out->grant.lease_generation = answer->lease_generation;
+			out->grant.token = answer->token;
+			out->grant.valid_until = answer->valid_until;
+			break;
+		case LOCKMGR_LOST:
+			out->loss = answer->loss;
+			break;
+		case LOCKMGR_FOUND:
+			fill_item(out, MAILBOX_FOUND, answer->item, answer->shared);
+			break;
+		case LOCKMGR_DEADLOCK:
+		case LOCKMGR_BAD_ITEM:
+		case LOCKMGR_FAILED:
+			WorkerFillFailure(out, out->result, answer->op, answer->status, answer->message);
+			break;
+		case LOCKMGR_BUSY:
+		case LOCKMGR_RELEASED:
+		case LOCKMGR_NOT_HELD:
+		case LOCKMGR_NO_ROOM:
+		case LOCKMGR_ROLE_FULL:
+		case LOCKMGR_NO_MEMORY:
+		case LOCKMGR_MISSING:
+			break;
+	}
+	mailbox_end_answer(&segment_mailbox, answer->session, answer->seq);
+}
+
+static void
+fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
+		  const dynamo_shared *shared)
+{
+	MailboxItem *found = &out->found;
+	size_t		room = sizeof(found->data);
+
+	out->result = result;
+	found->item = *item;
+	found->item.data = NULL;	/* no pointers in shared memory */
+	found->item.attributes = found->item.attribute_names = NULL;
+	found->item.wrong = NULL;
+	found->has_data = item->data != NULL;
+	if (found->has_data && item->data_len <= room)
+	{
+		memcpy(found->data, item->data, item->data_len);
+		room -= item->data_len;
+	}
+	found->attributes_len = item->attributes != NULL ? strlen(item->attributes) : 0;
+	if (found->attributes_len > 0 && found->attributes_len <= room)
+		memcpy(found->data + sizeof(found->data) - found->attributes_len, item->attributes,
+			   found->attributes_len);
+	found->mode = lockmgr_mode(shared);
+	found->clusters = found->mode == MODE_EXCLUSIVE ? 0 : shared->count;
+	found->permits = found->mode == MODE_EXCLUSIVE ? 0 : shared->total;
+	for (int i = 0; i < found->clusters; i++)
+	{
+		Utf8Copy(found->cluster[i], sizeof(found->cluster[i]), shared->entries[i].name);
+		found->cluster_permits[i] = shared->entries[i].permits;
+	}
+}
+
+/* The lock manager learns other clusters' versions from a page of the table. */
+static void
+find_dead(const dynamo_page *page, int64 sent)
+{
+	int64		now = SegmentNow();
+
+	for (int i = 0; i < page->count; i++)
+	{
+		dynamo_row *row = &page->rows[i];
+
+		row->dead = lockmgr_observe(worker_lockmgr, sent, now, row->name,
+									strlen(row->name), &row->item, row->shared);
+	}
+}
+
+void
+WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
+{
+	MailboxAnswer *out;
+
+	find_dead(&reply->page, call->posted);
+	out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
+	if (out == NULL)
+		return;
+	if (reply->status == DYNAMO_CONDITION_FAILED)
+		fill_item(out, MAILBOX_CHANGED, &reply->results[0].item, reply->results[0].shared);
+	else if (reply->status != DYNAMO_OK)
+		WorkerFillFailure(out, MAILBOX_FAILED, call->op, reply->status, reply->message);
+	else if (call->op == DYNAMO_DESCRIBE_TABLE)
+	{
+		out->result = MAILBOX_DESCRIBED;
+		out->table = reply->table;
+	}
+	else if (dynamo_is_page(call->op))
+	{
+		out->result = MAILBOX_PAGE;
+		out->page.epoch_us = WorkerEpochLow(SegmentNow());
+		LockPagePut(&out->page, &reply->page);
+	}
+	else
+		out->result = MAILBOX_DONE;
+	mailbox_end_answer(&segment_mailbox, call->session, call->id);
+}

@@ -1,0 +1,166 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_campaigns.c
+ *	  The cluster's campaigns: see lock/campaign.h.
+ *
+ * Their slots come after those of the backends.  A worker that is told to end gives up
+ * all of them first: new transactions are not led any more, and it can leave when the
+ * others have ended.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "postmaster/interrupt.h"
+
+#include "shared/segment.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+#include "worker/worker_campaigns.h"
+#include "worker/worker_lockmgr.h"
+
+#define PROMOTION_LOOK_US USECS_PER_SEC
+#define RETRY_US (5 * USECS_PER_SEC)
+
+static void post(void *arg, const campaign *c);
+static bool take(void *arg, campaign *c);
+static void log_changes(const campaign_state *before);
+static const char *wanted(void);
+static bool waits_for_promotion(void);
+
+static campaigner me = {
+	.box = &segment_mailbox,
+	.retry_us = RETRY_US,
+	.post = post,
+	.take = take,
+};
+
+void
+WorkerCampaignsInit(void)
+{
+	me.lm = worker_lockmgr;
+	me.entries = segment->campaigns;
+	me.first_slot = segment->max_sessions;
+}
+
+int64
+WorkerCampaignsRun(int64 now)
+{
+	campaign_state before[CAMPAIGNS_MAX];
+	int64		wake;
+
+	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+		before[i] = me.entries[i].c.state;
+	wake = campaigns_run(&me, now, wanted());
+	log_changes(before);
+	return waits_for_promotion() ? Min(wake, now + PROMOTION_LOOK_US) : wake;
+}
+
+static const char *
+wanted(void)
+{
+	return ShutdownRequestPending || waits_for_promotion() ? "" : ddblock_campaigns;
+}
+
+static bool
+waits_for_promotion(void)
+{
+	return ddblock_campaigns[0] != '\0' && !ddblock_campaign_on_standby &&
+		RecoveryInProgress();
+}
+
+bool
+WorkerCampaignsResign(int64 now, const char *name, int64 rest_us, int64 wait_us)
+{
+	campaign_state before[CAMPAIGNS_MAX];
+	bool		led;
+
+	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+		before[i] = me.entries[i].c.state;
+	led = campaign_resign(&me, now, name, rest_us, wait_us);
+	log_changes(before);
+	return led;
+}
+
+/* A loss is logged as each loss of a lease is. */
+static void
+log_changes(const campaign_state *before)
+{
+	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+	{
+		const campaign *c = &me.entries[i].c;
+		const char *name = Utf8Quiet(c->name, strlen(c->name));
+
+		if (c->state == before[i])
+			continue;
+		if (c->state == CAMPAIGN_LEADING)
+			ereport(LOG,
+					(errmsg("this cluster leads \"%s\", with token %lld", name,
+							(long long) c->token)));
+		else if (c->state == CAMPAIGN_GIVING_UP)
+			ereport(LOG, (errmsg("this cluster gives up \"%s\"", name)));
+	}
+}
+
+/* No process has the lock, and no role's limit counts. */
+static void
+post(void *arg, const campaign *c)
+{
+	MailboxSlot *slot = &segment_slots[c->me.slot];
+	MailboxRequest *request = &slot->request;
+	dynamo_holder *holder = &request->acquire.holder;
+
+	memset(request, 0, sizeof(*request));
+	request->seq = c->seq;
+	request->posted = SegmentNow();
+	request->kind = MAILBOX_ACQUIRE;
+	request->name_len = strlen(c->name);
+	memcpy(slot->text, c->name, request->name_len);
+	request->acquire.lease_ms = ddblock_lease_duration;
+	request->acquire.superuser = true;
+	request->acquire.prefix_len = request->name_len;
+	request->acquire.campaign = true;
+	request->acquire.mode = MODE_EXCLUSIVE;
+	request->acquire.permits = 1;
+	strlcpy(holder->application, "ddblock campaign", DYNAMO_HOLDER_SIZE);
+	if (gethostname(holder->host, DYNAMO_HOLDER_SIZE) != 0)
+		holder->host[0] = '\0';
+	holder->host[DYNAMO_HOLDER_SIZE - 1] = '\0';
+	slot->pid = 0;
+	slot->database[0] = slot->user[0] = '\0';
+}
+
+static bool
+take(void *arg, campaign *c)
+{
+	const MailboxAnswer *answer = &segment_slots[c->me.slot].answer;
+	const char *name = Utf8Quiet(c->name, strlen(c->name));
+
+	if (answer->result == MAILBOX_GRANTED)
+	{
+		c->hold_index = answer->grant.hold_index;
+		c->lease_index = answer->grant.lease_index;
+		c->lease_generation = answer->grant.lease_generation;
+		c->token = answer->grant.token;
+		return true;
+	}
+	if (answer->result == MAILBOX_NO_ROOM)
+		ereport(LOG,
+				(errmsg("this cluster cannot stand for \"%s\": all leases are in use", name),
+				 errhint("Increase \"ddblock.max_leases\".")));
+	else if (answer->result == MAILBOX_FAILED || answer->result == MAILBOX_BAD_ITEM ||
+			 answer->result == MAILBOX_GLOBAL_TABLE)
+		ereport(LOG,
+				(errmsg("this cluster cannot stand for \"%s\": %s", name,
+						Utf8Quiet(answer->failure.message,
+								  strlen(answer->failure.message)))));
+	else
+		ereport(LOG,
+				(errmsg("this cluster cannot stand for \"%s\": result %d", name,
+						(int) answer->result)));
+	return false;
+}

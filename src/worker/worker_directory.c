@@ -1,0 +1,98 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_directory.c
+ *	  Leases, holds and watches in the segment, as the lock manager has them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "shared/loss.h"
+#include "shared/segment.h"
+#include "worker/journal.h"
+#include "worker/worker_directory.h"
+#include "worker/worker_lockmgr.h"
+
+static void tell_holders(uint32 index, const lease *lease);
+
+/*
+ * Sessions must know a sooner deadline: we may be stopped when it comes.  A session that
+ * gets its first hold on the lease now reads the new one.
+ */
+static void
+tell_holders(uint32 index, const lease *lease)
+{
+	for (uint32 i = 0; i < segment->max_leases; i++)
+	{
+		const hold *hold = &segment_holds[i].hold;
+
+		if (hold->session.generation != 0 && hold->lease_index == index &&
+			hold->lease_generation == lease->generation)
+			WorkerInterrupt(hold->session);
+	}
+}
+
+/* Saves a lease in the segment, and its name in the journal. */
+void
+WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
+		   size_t name_len)
+{
+	LeaseEntry *entry = &segment_leases[index];
+	bool		sooner = lease->state == LEASE_HELD &&
+		lease->valid_until < entry->lease.valid_until;
+	bool		was_detached = entry->lease.detached;
+
+	shared_begin_change(&entry->changes);
+	mailbox_begin_save(&entry->words, lease);
+	entry->lease = *lease;
+	if (name != NULL)
+	{
+		entry->name_len = name_len;
+		memcpy(entry->name, name, name_len);
+	}
+	shared_end_change(&entry->changes);
+	mailbox_end_save(&entry->words, lease);
+
+	if (sooner)
+		tell_holders(index, lease);
+
+	/* What works under a detached hold may outlive this server's crash. */
+	if (lease->state == LEASE_FREE || lease->detached)
+		JournalUnlist(index);
+	else if (name != NULL || was_detached)
+		JournalList(index, entry->name, entry->name_len);
+}
+
+void
+WorkerSaveHold(void *arg, uint32 index, const hold *hold)
+{
+	HoldEntry  *entry = &segment_holds[index];
+
+	shared_begin_change(&entry->changes);
+	if (mailbox_save_hold(&entry->words, hold))
+	{
+		pg_atomic_write_u32(&entry->session_depth, 0);
+		pg_atomic_write_u32(&entry->xact_depth, 0);
+		LossExpect(entry, hold->session, hold->seq);
+	}
+	entry->hold = *hold;
+	shared_end_change(&entry->changes);
+}
+
+void
+WorkerWaits(void *arg, lockmgr_session session, uint64 seq, uint32 watch)
+{
+	MailboxSlot *slot = &segment_slots[session.slot];
+
+	pg_atomic_write_u32(&slot->watch, watch);
+	pg_write_barrier();
+	pg_atomic_write_u64(&slot->waiting_seq, seq);
+}
+
+void
+WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what)
+{
+	shared_begin_change(&segment_watches[watch].changes);
+	segment_watches[watch].what = *what;
+	shared_end_change(&segment_watches[watch].changes);
+}

@@ -1,0 +1,195 @@
+# A lock is kept from others for a minimum (at_least), even if it is released: two clusters
+# whose clocks differ run a short job once; so they do when the one that ran it has lost power.
+
+use DDBLock::Test;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+
+#
+# Two clusters; the wall clock of the second one is 2 s behind
+#
+my $shim = "$PostgreSQL::Test::Utils::tmp_check/shim";
+my $source = abs_path(dirname(__FILE__) . '/../torture/shim.c');
+system('gcc', '-shared', '-fPIC', '-o', "$shim.so", $source, '-ldl') == 0 or die "no shim\n";
+open my $commands, '>:raw', "$shim.commands" or die $!;
+print $commands pack('q3', -2, 0, 0);
+close $commands or die $!;
+
+my $one = new_cluster('one');
+my $two = new_cluster('two', start => 0);
+{
+	local @ENV{qw(LD_PRELOAD TORTURE_SHIM)} = ("$shim.so", "$shim.commands");
+	$two->start;
+}
+$two->safe_psql('postgres', 'CREATE EXTENSION ddblock');
+
+sub clock { return $_[0]->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())'); }
+my $behind;
+wait_for { $behind = clock($one) - clock($two); $behind > 1 && $behind < 3 } 'two looks at the clocks that nothing comes between';
+pass("the clock of the second cluster is $behind s behind");
+
+# What a job's schedule does in each cluster, when its own clock shows the time.
+my $jobs = 50;
+my $rounds = 4;
+$_->safe_psql('postgres', q{
+	CREATE TABLE runs (job text, round integer);
+	CREATE FUNCTION run_jobs(jobs integer, this_round integer, at timestamptz) RETURNS void
+	LANGUAGE plpgsql AS $$
+	DECLARE
+		mine text[];
+	BEGIN
+		PERFORM pg_sleep(extract(epoch FROM at - clock_timestamp()));
+		SELECT array_agg(job) INTO mine FROM (
+			SELECT 'job' || i AS job FROM generate_series(1, jobs) i OFFSET 0) all_jobs
+		 WHERE ddb_lock_try_acquire(job, at_least => '10 s') IS NOT NULL;
+		INSERT INTO runs SELECT unnest(mine), this_round;
+		PERFORM pg_sleep(0.1);
+		PERFORM ddb_lock_release(job) FROM unnest(mine) job;
+	END $$;
+}) foreach $one, $two;
+my @sessions = map { session($_) } $one, $two;
+
+foreach my $round (1 .. $rounds)
+{
+	my $at = $one->safe_psql('postgres', q{SELECT clock_timestamp() + '300 ms'});
+
+	$_->send("SELECT run_jobs($jobs, $round, '$at')") foreach @sessions;
+	$_->result foreach @sessions;
+	wait_for
+	{
+		$one->safe_psql('postgres', q{
+			SELECT count(*) = 0 FROM ddb_lock_list('job') WHERE kept_until > clock_timestamp()
+				- interval '3 s'}) eq 't'
+	}
+	'the end of the minimum';
+}
+my %runs;
+foreach my $node ($one, $two)
+{
+	$runs{$_}++ foreach split /\n/, $node->safe_psql('postgres', 'SELECT * FROM runs');
+}
+is(scalar(keys %runs), $jobs * $rounds, 'each job ran in each round');
+is_deeply([ grep { $runs{$_} != 1 } sort keys %runs ], [], 'none ran twice');
+is($one->safe_psql('postgres', 'SELECT sum(requests) FROM ddb_operations WHERE operation = '
+		. q{'hand_over'}), '0', 'nothing was handed over');
+
+#
+# What a session sees and does
+#
+my $session = session($one);
+my $other = session($two);
+is($session->query_safe(q{SELECT ddb_lock_acquire('a', at_least => '1 hour') > 0}), 't', 'acquired');
+is($session->query_safe(q{SELECT ddb_lock_try_acquire('a', at_least => '1 day') > 0,
+	ddb_lock_release('a'), ddb_lock_release('a')}), 't|t|t', 'stacked, and released');
+my $soon = q{kept_until - clock_timestamp() BETWEEN '59 min' AND '61 min'};
+is($session->query_safe("SELECT held, $soon FROM ddb_lock_info('a')"), 'f|t',
+	'it is free, but kept, without the longer minimum of the second call');
+is($session->query_safe("SELECT state, $soon FROM ddb_lock_list('a')"), 'released|t',
+	'which the list shows, too');
+is($_->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL,
+	ddb_lock_try_acquire_shared('a') IS NULL, ddb_semaphore_try_acquire('a', 2) IS NULL,
+	ddb_xact_lock_try_acquire('a') IS NULL}), 't|t|t|t', 'nobody gets it') foreach $session, $other;
+like(error_of($one, q{SELECT ddb_lock_acquire('a', wait => '3 s')}),
+	qr/ERROR: +55P03: .*DETAIL: +Nobody holds it, but it is kept from others until /s,
+	'an error tells why');
+
+# Who waits gets it when the minimum is ended.
+$other->send(q{SELECT ddb_lock_acquire('a') > 0});
+wait_for_waiters($two, 'a', 1);
+is($session->query_safe(q{SELECT ddb_lock_force_release('a'), ddb_lock_force_release('b')}),
+	't|f', 'an operator ends the minimum');
+is($other->result, 't', 'a waiting session gets the lock');
+is($other->query_safe(q{SELECT ddb_lock_release('a')}), 't', 'and releases it');
+is($other->query_safe(q{SELECT ddb_lock_acquire('a', at_least => '1 hour') > 0,
+	ddb_lock_release('a', keep => false)}), 't|t', 'a session ends its own minimum');
+is($session->query_safe(q{SELECT ddb_lock_acquire('a', at_least => '1 hour') > 0}), 't',
+	'and the next one gets the lock');
+ok(!defined dynamodb->item('a')->{isReleased}, 'it is held');
+my $wait = q{SELECT ddb_lock_acquire('a') > 0};
+$other->send($wait);
+wait_for_waiters($two, 'a', 1);
+is($session->query_safe(q{SET client_min_messages = error; SELECT ddb_lock_force_release('a')}), 't',
+	'a lock that is held and kept is released by force');
+is($other->result, 't', 'and is not kept');
+$other->query_safe(q{SELECT ddb_lock_release('a')});
+$session->quit;
+
+# In a transaction; its minimum outlives it, whatever its end is.
+$session = session($one);
+foreach my $end (qw(COMMIT ROLLBACK))
+{
+	$session->query_safe(qq{BEGIN; SELECT ddb_xact_lock_try_acquire('$end', at_least => '1 hour'); $end});
+	wait_for { is_released($end) } "the release at $end";
+	is($other->query_safe(qq{SELECT ddb_lock_try_acquire('$end') IS NULL}), 't', "kept after $end");
+}
+$session->query_safe(q{SELECT ddb_lock_acquire('gone', at_least => '1 hour')});
+$session->quit;
+wait_for { is_released('gone') } 'the release at the end of the session';
+is($other->query_safe(q{SELECT ddb_lock_try_acquire('gone') IS NULL}), 't', 'kept after the session');
+is($other->query_safe(q{SELECT ddb_lock_acquire('short', at_least => '1 s') > 0,
+	ddb_lock_release('short')}), 't|t', 'a short minimum');
+is($other->query_safe(q{SELECT ddb_lock_acquire('short') > 0, ddb_lock_release('short')}), 't|t',
+	'is waited for');
+
+# A detached lock, released by its token.
+foreach my $keep ('', ', keep => false')
+{
+	$other->query_safe(q{SELECT ddb_lock_acquire('left', at_least => '1 hour')});
+	$other->query_safe(q{SELECT ddb_lock_detach('left', '1 hour') AS token \gset});
+	is($other->query_safe("SELECT ddb_lock_release('left', :token$keep)"), 't', "released$keep");
+	is($other->query_safe(q{SELECT ddb_lock_try_acquire('left') IS NULL}), $keep eq '' ? 't' : 'f',
+		'by its token');
+	$other->query_safe(q{SELECT ddb_lock_force_release('left')}) if $keep eq '';
+}
+$other->query_safe(q{SELECT ddb_lock_release_all()});
+
+# Wrong arguments, and an attribute that nobody can read.
+like(error_of($one, "SELECT $_->[0]"), qr/ERROR: +22023: .*argument "$_->[1]" must /, "$_->[0]")
+  foreach [ q{ddb_lock_acquire('x', at_least => '-1 s')}, 'at_least' ],
+  [ q{ddb_lock_try_acquire('x', at_least => '0')}, 'at_least' ],
+  [ q{ddb_xact_lock_acquire('x', at_least => '24:00:01')}, 'at_least' ],
+  [ q{ddb_xact_lock_try_acquire('x', at_least => '1 month')}, 'at_least' ],
+  [ q{ddb_lock_release('x', keep => NULL)}, 'keep' ],
+  [ q{ddb_lock_release('x', NULL)}, 'token' ];
+ok(!dynamodb->item('x'), 'nothing was sent');
+my $item = dynamodb->item('short');
+$item->{keptUntil} = { S => 'tomorrow' };
+dynamodb->put_item($item);
+like(error_of($one, q{SELECT ddb_lock_acquire('short')}), qr/ERROR: +55000: .*keptUntil/s,
+	'an attribute that is no time');
+delete $item->{keptUntil};
+dynamodb->put_item($item);
+
+#
+# Power failures: the lease ends, or the next start releases the lock, but it stays kept
+#
+foreach my $how ('stop', 'kill')
+{
+	$session = session($one);
+	$session->query_safe(qq{SELECT ddb_lock_acquire('$how', lease => '2 s', at_least => '1 hour')});
+	if ($how eq 'stop')
+	{
+		$one->stop('immediate');
+	}
+	else
+	{
+		my $worker = worker_pid($one);
+
+		$one->kill9;
+		wait_for { !kill 0, $worker } 'the worker has noticed';
+	}
+	$session->quit;
+	$other->send(qq{SELECT ddb_lock_acquire('$how', wait => '4 s')});
+	$other->result;
+	like($other->messages, qr/55P03/, "$how: nobody gets the lock of the dead cluster");
+	$one->start;
+	wait_for { is_released($how) } 'the release by the journal';
+	is($other->query_safe(qq{SELECT ddb_lock_try_acquire('$how') IS NULL}), 't',
+		"$how: it is released, and kept");
+}
+is(scalar(grep { $_->{key}{S} =~ /^(stop|kill)$/ && $_->{keptUntil}{N} } dynamodb->items), 2,
+	'the items have the times');
+
+$other->quit;
+nothing_held_ok;
+done_testing;

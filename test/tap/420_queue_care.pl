@@ -1,0 +1,259 @@
+# Queues: ids, arrays, dead jobs, and what operators do with jobs and resources.
+
+use DDBLock::Test;
+
+my $one = new_cluster('one');
+my $two = new_cluster('two');
+my $a = session($one);
+my $b = session($two);
+
+$one->safe_psql('postgres', 'SELECT ddb_queue_table_create()');
+my $table = 'queueTable';
+
+sub next_of
+{
+	my ($session, $resource, $options) = @_;
+
+	return $session->query_safe(
+		"SELECT number, payload, attempt FROM ddb_queue_next('q', resources => '{$resource}'"
+		  . ($options ? ", $options" : '') . ')');
+}
+
+# The same; a job that another cluster has pushed may be due a moment later.
+sub next_job
+{
+	my @which = @_;
+
+	return wait_for { next_of(@which) } 'the next job';
+}
+
+sub depth_of
+{
+	my ($resource) = @_;
+
+	return $one->safe_psql('postgres',
+		"SELECT coalesce(max(depth), 0) FROM ddb_queue_depths('q', '$resource')");
+}
+
+sub jobs_of
+{
+	my ($resource) = @_;
+
+	return $one->safe_psql('postgres',
+		"SELECT string_agg(number::text, ',' ORDER BY number) FROM ddb_queue_list('q', '$resource')");
+}
+
+# What DynamoDB has of finished jobs goes away a moment after they are finished.
+sub complete
+{
+	my ($session, $resource, $number) = @_;
+	my $before = depth_of($resource);
+
+	$session->query_safe("SELECT ddb_queue_complete('q', '$resource', $number)");
+	wait_for { depth_of($resource) < $before } "$resource/$number is finished";
+	return;
+}
+
+#
+# Arrays and ids
+#
+is( $a->query_safe(q{SELECT ddb_queue_push_all('q', 'many', ARRAY['1', '2', '3']::jsonb[])}),
+	'{1,2,3}', 'an array of jobs has consecutive numbers');
+is( $a->query_safe(q{SELECT ddb_queue_push('q', 'many', '4', 'four')}),
+	'4', 'a job with an id');
+is( $b->query_safe(q{SELECT ddb_queue_push('q', 'many', '4', 'four')}),
+	'4', 'the same id again is the same job');
+is($b->query_safe(q{SELECT ddb_queue_push('q', 'keys', '1', 'job#7')}), '1', $_)
+  foreach 'an id that looks like a job\'s key', 'the same once more';
+is( $b->query_safe(
+		q{SELECT ddb_queue_push_all('q', 'many', ARRAY['5', '4', '6']::jsonb[], ARRAY['five', 'four', NULL])}
+	),
+	'{5,4,6}', 'in an array, what was pushed before is left out');
+is(jobs_of('many'), '1,2,3,4,5,6', 'each is there once');
+is( $a->query_safe(q{SELECT ddb_queue_push('q', 'short', '1', 'short', dedup => '1 s')}),
+	'1', 'an id that counts for a second');
+wait_for
+{
+	$a->query_safe(q{SELECT ddb_queue_push('q', 'short', '2', 'short', dedup => '1 day')}) == 2
+} 'the id counts no longer';
+is( $a->query_safe(
+		q{SELECT id, age BETWEEN '0' AND '5 min', pushed_at IS NOT NULL
+		  FROM ddb_queue_list('q', 'many') WHERE number = 4}),
+	'four|t|t', 'the list shows id and age');
+
+# 49 jobs with ids, and payloads that need many pieces on both ways.
+is( $a->query_safe(
+		q{SELECT array_length(ddb_queue_push_all('q', 'big', array_agg(to_jsonb(repeat('x', 10000) || i)),
+		  array_agg('big' || i)), 1) FROM generate_series(1, 49) i}),
+	'49', 'the most jobs that one push can have');
+is(depth_of('big'), 49, 'they are there');
+$a->query_safe(q{SELECT ddb_queue_push('q', 'large', to_jsonb(repeat('é"', 60000)))});
+is( $b->query_safe(
+		q{SELECT payload = to_jsonb(repeat('é"', 60000)) FROM ddb_queue_next('q', wait => '1 min', resources => '{large}')}
+	),
+	't', 'a large payload is the same on the other side');
+complete($b, 'large', 1);
+
+#
+# More resources than a page of the index has; all of their pages are read
+#
+$a->query_safe(
+	q{SELECT count(ddb_queue_push('pages', 'r' || i, to_jsonb(i))) FROM generate_series(1, 120) i});
+is($b->query_safe(q{SELECT count(*), sum(depth) FROM ddb_queue_depths('pages')}),
+	'120|120', 'all pages of the index are read');
+$b->query_safe(
+	q{SELECT count(ddb_lock_acquire('queue/pages/r' || i)) FROM generate_series(1, 119) i});
+like($a->query_safe(q{SELECT resource FROM ddb_queue_next('pages', wait => '1 min')}),
+	qr/^r120$/, 'a free resource behind pages of locked ones is found');
+$b->query_safe('SELECT ddb_lock_release_all()');
+
+#
+# Dead jobs
+#
+$a->query_safe(q{SELECT ddb_queue_push('q', 'dies', '"x"', 'mortal')});
+$a->query_safe(q{SELECT ddb_queue_push('q', 'dies', '"y"')});
+foreach my $attempt (1 .. 2)
+{
+	is(next_job($a, 'dies', 'max_attempts => 2'), qq{1|"x"|$attempt}, "attempt $attempt");
+	$a->query_safe(q{SELECT ddb_queue_fail('q', 'dies', 1, 'no luck', '0')});
+}
+my $got;
+wait_for { $got = next_of($a, 'dies', 'max_attempts => 2') } 'the next job comes';
+is($got, '2|"y"|1', 'after two attempts the next job has its turn');
+is( $b->query_safe(
+		q{SELECT resource, number, payload, attempts, last_error FROM ddb_queue_dead('q')}),
+	'dies|1|"x"|2|no luck', 'the dead job is kept');
+is($b->query_safe(q{SELECT ddb_queue_redrive('q')}), '1', 'it is pushed anew');
+is($b->query_safe(q{SELECT count(*) FROM ddb_queue_dead('q')}), '0', 'and dead no more');
+is(jobs_of('dies'), '2,3', 'it has a new number, although its id still counts');
+like($b->error_of(q{SELECT ddb_queue_redrive('q', 'nobody')}),
+	qr/42704: queue "q" has no dead job "nobody"/, 'an unknown dead job');
+complete($a, 'dies', 2);
+
+#
+# Pause, cancel, drop
+#
+is($b->query_safe(q{SELECT ddb_queue_pause('q', 'many')}), 't', 'paused');
+is($b->query_safe(q{SELECT ddb_queue_pause('q', 'many')}), 'f', 'it was paused already');
+is(next_of($a, 'many'), '', 'a paused resource gives no job');
+is($b->query_safe(q{SELECT paused FROM ddb_queue_depths('q', 'many')}), 't', 'it shows');
+is($b->query_safe(q{SELECT ddb_queue_push('q', 'many', '7')}), '7', 'but takes jobs');
+is($b->query_safe(q{SELECT ddb_queue_resume('q', 'many')}), 't', 'resumed');
+is($b->query_safe(q{SELECT ddb_queue_resume('q', 'many')}), 'f', 'it was not paused');
+$b->query_safe(q{SELECT ddb_queue_pause('q', 'early')});
+$b->query_safe(q{SELECT ddb_queue_push('q', 'early', '1')});
+is(next_of($a, 'early'), '', 'a resource can be paused before its first job');
+
+is(next_job($a, 'many'), '1|1|1', 'job 1 runs');
+like($b->error_of(q{SELECT ddb_queue_cancel('q', 'many', 1)}),
+	qr/55006: job 1 of resource "many" in queue "q" may be running/,
+	'what runs is not cancelled');
+is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 3)}), 't', 'a job behind it is');
+is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 3)}), 'f', 'once');
+is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 99)}), 'f', 'what is not there is not');
+complete($a, 'many', 1);
+wait_for { is_released('queue/q/many') } 'its lock to be free';
+is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 2)}),
+	't', 'the next job is cancelled while nobody works on it');
+is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 1)}), 'f', 'a finished one is not');
+wait_for { $got = next_of($a, 'many') } 'the next job comes';
+is($got, '4|4|1', 'cancelled jobs are passed over');
+
+is($b->query_safe(q{SELECT ddb_queue_drop('q', 'many')}), '4', 'the rest is dropped');
+is(depth_of('many'), 0, 'nothing is left');
+$a->query_safe(q{SELECT ddb_queue_complete('q', 'many', 4)});
+is($b->query_safe(q{SELECT ddb_queue_push('q', 'many', '8')}), '8', 'numbers go on');
+wait_for { $got = next_of($a, 'many') } 'the new job comes';
+is($got, '8|8|1', 'it is the new one');
+complete($a, 'many', 8);
+
+$a->query_safe(q{SELECT ddb_queue_push('q', 'gone', '1')});
+is(next_job($a, 'gone'), '1|1|1', 'a job runs');
+is($b->query_safe(q{SELECT ddb_queue_drop('q', 'gone')}), '1', 'and is dropped');
+$a->query_safe(q{SELECT ddb_queue_fail('q', 'gone', 1)});
+$a->query_safe(q{SELECT ddb_queue_push('q', 'gone', '2')});
+wait_for { $got = next_of($b, 'gone') } 'its failure lets the resource go';
+is($got, '2|2|1', 'the next job runs elsewhere');
+
+#
+# A job that is behind the head's last number, as after a table was restored by hand
+#
+dynamodb->call('PutItem', { TableName => $table,
+	Item => { pk => { S => 'r#q#stray' }, sk => { S => 'job#' . ('0' x 18) . '1' },
+		payload => { S => '1' } } });
+like($a->error_of(q{SELECT ddb_queue_push('q', 'stray', '1')}),
+	qr/55000: DynamoDB refuses jobs for resource "stray"/, 'a push does not repeat for ever');
+
+#
+# Purge: items of finished jobs, and nothing else
+#
+my $waiting = jobs_of('big');
+dynamodb->call('PutItem', { TableName => $table,
+	Item => { pk => { S => 'r#q#many' }, sk => { S => 'job#' . ('0' x 18) . '1' },
+		payload => { S => '1' } } });
+is($b->query_safe(q{SELECT ddb_queue_purge()}), '1', 'what a finished job left is deleted');
+is($b->query_safe(q{SELECT ddb_queue_purge()}), '0', 'once');
+is(jobs_of('big'), $waiting, 'and no job that waits');
+
+#
+# In the database's transaction: once, and the outbox
+#
+is($a->query_safe(q{SELECT ddb_queue_once('q', 'r', 5), ddb_queue_once('q', 'r', 5)}),
+	't|f', 'work is done once');
+is($a->query_safe(q{BEGIN; SELECT ddb_queue_once('q', 'r', 6); ROLLBACK;
+	SELECT ddb_queue_once('q', 'r', 6)}), "t\nt", 'unless its transaction aborts');
+is($a->query_safe(q{SELECT ddb_queue_once('q', 'r', 4), ddb_queue_once('q', 's', 1)}),
+	'f|t', 'for each resource; earlier work is done');
+
+$a->query_safe(q{BEGIN; SELECT ddb_queue_push_on_commit('out', 'r', '0'); ROLLBACK;
+	SELECT ddb_queue_push_on_commit('out', 'r', to_jsonb(i)) FROM generate_series(1, 3) i;
+	SELECT ddb_queue_push_on_commit('out', 'r', '4', 'mine')});
+is($a->query_safe(q{SELECT count(*) FROM ddb_queue_depths('out')}), '0', 'nothing is pushed yet');
+is($a->query_safe(q{BEGIN; SELECT ddb_outbox_send(); ROLLBACK; SELECT count(*) FROM ddb_outbox}),
+	"4\n4", 'a sending that aborts leaves the rows');
+is($a->query_safe(q{SELECT ddb_outbox_send(3), ddb_outbox_send(), ddb_outbox_send()}),
+	'3|1|0', 'all are sent, again');
+is($b->query_safe(q{SELECT string_agg(number || coalesce(':' || substr(id, 1, 7), ''), ' ' ORDER BY number)
+	FROM ddb_queue_list('out', 'r')}),
+	'1:ddblock 2:ddblock 3:ddblock 4:mine', 'each was pushed once, in order, under its id');
+wait_for { $got = $b->query_safe(q{SELECT payload FROM ddb_queue_next('out')}) } 'the next job';
+is($got, '1', 'the first comes first');
+is($a->query_safe(q{SELECT count(ddb_queue_push_on_commit('long', 'r', to_jsonb(i))) FROM generate_series(1, 120) i;
+	SELECT ddb_outbox_send(110); SELECT ddb_outbox_send()}), "120\n110\n10",
+	'more rows than are sent in a turn');
+is($b->query_safe(q{SELECT min(number), max(number), count(DISTINCT id) FROM ddb_queue_list('long', 'r')}),
+	'1|120|120', 'are sent once each');
+is($b->query_safe(q{SELECT ddb_queue_drop('long', 'r')}), '120', 'and more than a page is dropped');
+is($b->query_safe(q{SELECT payload FROM ddb_queue_next('long')}), '', 'nothing is left');
+
+#
+# Memory: for a job at a time, not for all
+#
+my $jobs = 64;
+
+# By how many kB a statement makes the most memory grow that a new session has used.
+sub growth
+{
+	my ($sql) = @_;
+	my $session = session($one);
+	my $status = '/proc/' . backend_pid($session) . '/status';
+	my $most = sub { return slurp_file($status) =~ /^VmHWM:\s*(\d+) kB$/m ? $1 : die "$status: no VmHWM\n"; };
+
+	$session->query_safe(q{SELECT ddb_queue_drop('heavy', 'none')});
+	my $before = $most->();
+	is($session->query_safe($sql), $jobs, $sql);
+	my $growth = $most->() - $before;
+	$session->quit;
+	return $growth;
+}
+
+$a->query_safe(qq{SELECT ddb_queue_push_on_commit('heavy', 'r', to_jsonb(repeat('x', 250000)))
+	FROM generate_series(1, $jobs)});
+cmp_ok(growth('SELECT ddb_outbox_send()'), '<', 8192, 'needs little memory');
+dynamodb->call('PutItem', { TableName => $table, Item => { pk => { S => 'dead#heavy' },
+		sk => { S => sprintf('%019d#d', $_) }, resource => { S => 'd' }, number => { N => "$_" },
+		payload => { S => '"' . 'x' x 250000 . '"' }, attempts => { N => '1' }, due => { N => '1' },
+		pushedAt => { N => '1' } } }) foreach 1 .. $jobs;
+cmp_ok(growth(q{SELECT ddb_queue_redrive('heavy')}), '<', 8192, 'needs little memory, too');
+
+done_testing;

@@ -1,0 +1,462 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_queue.c
+ *	  The queue's requests, its replies, and how a job is finished.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <cjson/cJSON.h>
+
+#include "../unit.h"
+#include "queue/queue.h"
+
+static queue_request request;
+
+static void
+make(queue_kind kind)
+{
+	memset(&request, 0, sizeof(request));
+	request.kind = kind;
+	request.now_ms = 5000;
+	request.number = 7;
+	request.token = 30;
+	strcpy(request.queue, "q");
+	strcpy(request.resource, "a#b");
+	strcpy(request.uuid, "u");
+}
+
+static cJSON *
+build(const char *tail)
+{
+	char	   *body = queue_build("t", &request, tail);
+	cJSON	   *json = body != NULL ? cJSON_ParseWithOpts(body, NULL, true) : NULL;
+
+	if (json == NULL)
+		fail_msg("not JSON: %s", body != NULL ? body : "(null)");
+	free(body);
+	return json;
+}
+
+static const char *
+text_at(const cJSON *json, const char *a, const char *b, const char *c)
+{
+	json = cJSON_GetObjectItem(json, a);
+	if (b != NULL)
+		json = cJSON_GetObjectItem(json, b);
+	if (c != NULL)
+		json = cJSON_GetObjectItem(json, c);
+	return cJSON_GetStringValue(json);
+}
+
+/* DynamoDB refuses a placeholder that is declared and not used, and the other way round. */
+static void
+assert_placeholders(const cJSON *json, const char *set)
+{
+	const cJSON *declared = cJSON_GetObjectItem(json, set);
+	const cJSON *one;
+	char		all[2048] = "";
+
+	cJSON_ArrayForEach(one, json)
+	{
+		if (cJSON_IsString(one) && strstr(one->string, "Expression") != NULL)
+			strcat(strcat(all, one->valuestring), " ");
+	}
+	cJSON_ArrayForEach(one, declared)
+	{
+		const char *at = all;
+		size_t		len = strlen(one->string);
+
+		while ((at = strstr(at, one->string)) != NULL && strchr(" ),=<>", at[len]) == NULL)
+			at++;
+		if (at == NULL)
+			fail_msg("%s is not in: %s", one->string, all);
+	}
+	for (const char *at = all; (at = strchr(at, set[strlen(set) - 5] == 'N' ? '#' : ':')); at++)
+	{
+		char		name[64];
+		size_t		len = strcspn(at, " ),=<>");
+
+		snprintf(name, sizeof(name), "%.*s", (int) len, at);
+		if (cJSON_GetObjectItem(declared, name) == NULL)
+			fail_msg("%s is not declared for: %s", name, all);
+	}
+}
+
+static void
+assert_sound(const cJSON *json)
+{
+	assert_placeholders(json, "ExpressionAttributeNames");
+	assert_placeholders(json, "ExpressionAttributeValues");
+}
+
+TEST(every_request_is_json_with_its_placeholders)
+{
+	for (int kind = QUEUE_CREATE_TABLE; kind <= QUEUE_DELETE_DEAD; kind++)
+	{
+		for (int all = 0; all < 2; all++)
+		{
+			const cJSON *item;
+			cJSON	   *json;
+
+			make((queue_kind) kind);
+			request.all = all;
+			json = build("");
+			assert_sound(json);
+			cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "TransactItems"))
+				assert_sound(item->child);
+			cJSON_Delete(json);
+		}
+	}
+}
+
+TEST(a_job_has_its_place_among_the_keys)
+{
+	cJSON	   *json;
+
+	make(QUEUE_READ_JOB);
+	json = build(NULL);
+	assert_string_equal(text_at(json, "Key", "pk", "S"), "r#q#a#b");
+	assert_string_equal(text_at(json, "Key", "sk", "S"), "job#0000000000000000007");
+	cJSON_Delete(json);
+}
+
+TEST(a_claim_demands_a_due_job_and_a_higher_token)
+{
+	cJSON	   *json;
+
+	make(QUEUE_CLAIM);
+	request.delay_ms = 100;
+	json = build(NULL);
+	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
+						"#done < #seq AND #due <= :now AND attribute_not_exists(#paused)"
+						" AND (attribute_not_exists(#token) OR #token < :token)");
+	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":later", "N"), "5100");
+	cJSON_Delete(json);
+}
+
+TEST(a_completion_demands_its_token_and_the_next_number)
+{
+	cJSON	   *json;
+
+	make(QUEUE_COMPLETE);
+	json = build(NULL);
+	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
+						"#token = :token AND #done = :before AND #seq > :number");
+	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":before", "N"), "6");
+	cJSON_Delete(json);
+	make(QUEUE_COMPLETE_LAST);
+	json = build(NULL);
+	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
+						"#token = :token AND #done = :before AND #seq = :number");
+	cJSON_Delete(json);
+}
+
+TEST(a_drop_names_the_last_job_that_was_seen)
+{
+	cJSON	   *json;
+
+	make(QUEUE_DROP);
+	request.seq = 9;
+	json = build(NULL);
+	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
+						"#seq = :seq AND #done < #seq");
+	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":seq", "N"), "9");
+	cJSON_Delete(json);
+}
+
+static size_t
+add_job(char *tail, size_t len, const char *id, const char *payload)
+{
+	queue_job	job = {.id_len = (uint32_t) strlen(id),.payload_len = (uint32_t) strlen(payload)};
+
+	memcpy(tail + len, &job, sizeof(job));
+	memcpy(tail + len + sizeof(job), id, job.id_len);
+	memcpy(tail + len + sizeof(job) + job.id_len, payload, job.payload_len);
+	return len + sizeof(job) + job.id_len + job.payload_len;
+}
+
+TEST(a_push_writes_the_head_the_jobs_and_their_ids)
+{
+	char		tail[256];
+	cJSON	   *json;
+	cJSON	   *items;
+
+	make(QUEUE_PUSH);
+	request.seq = 3;
+	request.jobs = 2;
+	request.tail_len = (uint32_t) add_job(tail, add_job(tail, 0, "", "{\"a\":1}"), "id", "2");
+	json = build(tail);
+	items = cJSON_GetObjectItem(json, "TransactItems");
+	assert_int_equal(cJSON_GetArraySize(items), 4);
+	for (int i = 0; i < 4; i++)
+		assert_sound(cJSON_GetArrayItem(items, i)->child);
+	assert_string_equal(text_at(json, "ClientRequestToken", NULL, NULL), "u");
+	assert_string_equal(text_at(cJSON_GetArrayItem(items, 0), "Update", "ConditionExpression", NULL),
+						"#seq = :seq");
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(
+		cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 1), "Put"), "Item"), "sk"),
+		"S")), "job#0000000000000000004");
+	cJSON_Delete(json);
+
+	/* The first job of a resource. */
+	request.seq = 0;
+	json = build(tail);
+	items = cJSON_GetObjectItem(json, "TransactItems");
+	assert_string_equal(text_at(cJSON_GetArrayItem(items, 0), "Update", "ConditionExpression", NULL),
+						"attribute_not_exists(#seq)");
+	assert_sound(cJSON_GetArrayItem(items, 0)->child);
+	cJSON_Delete(json);
+}
+
+TEST(burying_finishes_the_job_under_its_token_and_writes_the_dead_one)
+{
+	for (int last = 0; last < 2; last++)
+	{
+		cJSON	   *json;
+		cJSON	   *items;
+
+		make(QUEUE_BURY);
+		request.last = last;
+		strcpy(request.id, "7#a#b");
+		request.tail_len = 1;
+		json = build("1");
+		items = cJSON_GetObjectItem(json, "TransactItems");
+		assert_int_equal(cJSON_GetArraySize(items), 3);
+		assert_string_equal(text_at(json, "ClientRequestToken", NULL, NULL), "u");
+		assert_string_equal(text_at(cJSON_GetArrayItem(items, 0), "Update", "ConditionExpression", NULL),
+							last ? "#token = :token AND #done = :before AND #seq = :number" :
+							"#token = :token AND #done = :before AND #seq > :number");
+		assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 1), "Put"),
+									"Item", "pk", "S"), "dead#q");
+		assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 2), "Delete"),
+									"Key", "sk", "S"), "job#0000000000000000007");
+		cJSON_Delete(json);
+	}
+}
+
+TEST(a_tail_that_is_not_whole_is_refused)
+{
+	char		tail[64];
+
+	make(QUEUE_PUSH);
+	request.jobs = 2;
+	request.tail_len = (uint32_t) add_job(tail, 0, "", "1");
+	assert_null(queue_build("t", &request, tail));
+	request.jobs = 1;
+	request.tail_len--;
+	assert_null(queue_build("t", &request, tail));
+}
+
+/* ---- replies ---- */
+
+static queue_reply head;
+static char *packed;
+
+static void
+read_reply(dynamo_op op, int http_status, const char *body)
+{
+	dynamo_reply reply;
+	size_t		len;
+
+	dynamo_read(&reply, op, 1, http_status, NULL, body, strlen(body));
+	packed = queue_pack(&reply, 123, &len);
+	assert_non_null(packed);
+	memcpy(&head, packed, sizeof(head));
+	head.status = reply.status;
+	dynamo_reply_free(&reply);
+}
+
+static queue_row
+row_at(size_t *offset)
+{
+	queue_row	row;
+
+	memcpy(&row, packed + *offset, sizeof(row));
+	*offset += sizeof(row) + row.queue_len + row.resource_len + row.id_len + row.error_len +
+		row.payload_len;
+	return row;
+}
+
+TEST(a_page_has_rows_and_where_the_next_one_begins)
+{
+	size_t		offset;
+	queue_row	row;
+
+	read_reply(DYNAMO_QUEUE_QUERY, 200, "{\"Items\":[{\"pk\":{\"S\":\"r#q#a#b\"},\"sk\":{\"S\":"
+			   "\"job#0000000000000000012\"},\"payload\":{\"S\":\"[1]\"}},{\"pk\":{\"S\":\"r#q#c\"},"
+			   "\"sk\":{\"S\":\"head\"},\"seq\":{\"N\":\"9\"},\"done\":{\"N\":\"8\"},\"paused\":"
+			   "{\"N\":\"1\"}}],\"LastEvaluatedKey\":{\"pk\":{\"S\":\"r#q#c\"}}}");
+	assert_int_equal(head.rows, 2);
+	assert_int_equal(head.now_ms, 123);
+	assert_memory_equal(packed + sizeof(head), "{\"pk\":{\"S\":\"r#q#c\"}}", head.next_len);
+	offset = sizeof(head) + head.next_len;
+	row = row_at(&offset);
+	assert_int_equal(row.number, 12);
+	assert_int_equal(row.resource_len, 3);
+	assert_int_equal(row.payload_len, 3);
+	row = row_at(&offset);
+	assert_int_equal(row.seq, 9);
+	assert_int_equal(row.done, 8);
+	assert_true(row.paused);
+	free(packed);
+}
+
+TEST(a_refused_write_shows_the_head)
+{
+	size_t		offset = sizeof(head);
+
+	read_reply(DYNAMO_QUEUE_UPDATE, 400, "{\"__type\":\"x#ConditionalCheckFailedException\",\"Item\":"
+			   "{\"pk\":{\"S\":\"r#q#a\"},\"sk\":{\"S\":\"head\"},\"token\":{\"N\":\"44\"}}}");
+	assert_int_equal(head.status, DYNAMO_CONDITION_FAILED);
+	assert_int_equal(head.rows, 1);
+	assert_int_equal(row_at(&offset).token, 44);
+	free(packed);
+}
+
+TEST(a_callers_id_may_look_like_the_key_of_a_job)
+{
+	size_t		offset = sizeof(head);
+	queue_row	row;
+
+	read_reply(DYNAMO_QUEUE_READ, 200, "{\"Item\":{\"pk\":{\"S\":\"id#q\"},\"sk\":{\"S\":\"job#7\"},"
+			   "\"resource\":{\"S\":\"abc\"},\"number\":{\"N\":\"3\"}}}");
+	row = row_at(&offset);
+	assert_int_equal(row.number, 3);
+	assert_int_equal(row.id_len, 5);
+	assert_int_equal(row.resource_len, 3);
+	free(packed);
+}
+
+TEST(a_job_that_is_not_there_is_looked_for_with_a_write)
+{
+	cJSON	   *json;
+
+	make(QUEUE_CHECK_GONE);
+	json = build(NULL);
+	assert_string_equal(text_at(json, "Key", "sk", "S"), "job#0000000000000000007");
+	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL), "attribute_not_exists(#pk)");
+	cJSON_Delete(json);
+	assert_int_equal(queue_op(QUEUE_CHECK_GONE), DYNAMO_QUEUE_DELETE);
+	read_reply(DYNAMO_QUEUE_DELETE, 400, "{\"__type\":\"x#ConditionalCheckFailedException\"}");
+	assert_int_equal(head.status, DYNAMO_CONDITION_FAILED);
+	free(packed);
+	read_reply(DYNAMO_QUEUE_DELETE, 400, "{\"__type\":\"x#TransactionConflictException\"}");
+	assert_true(dynamo_is_transient(head.status));
+	free(packed);
+}
+
+static dynamo_status
+status_of_reasons(const char *reasons)
+{
+	char		body[512];
+	dynamo_reply reply;
+	dynamo_status status;
+
+	snprintf(body, sizeof(body), "{\"__type\":\"x#TransactionCanceledException\","
+			 "\"CancellationReasons\":[%s]}", reasons);
+	dynamo_read(&reply, DYNAMO_QUEUE_TRANSACT, 1, 400, NULL, body, strlen(body));
+	status = reply.status;
+	dynamo_reply_free(&reply);
+	return status;
+}
+
+TEST(a_cancelled_transaction_has_reasons)
+{
+#define NONE "{\"Code\":\"None\"},"
+	assert_int_equal(status_of_reasons(NONE "{\"Code\":\"ConditionalCheckFailed\"}"),
+					 DYNAMO_CONDITION_FAILED);
+	assert_int_equal(status_of_reasons(NONE "{\"Code\":\"TransactionConflict\"},"
+									   "{\"Code\":\"ConditionalCheckFailed\"}"),
+					 DYNAMO_CONDITION_FAILED);
+	assert_int_equal(status_of_reasons(NONE "{\"Code\":\"TransactionConflict\"}"), DYNAMO_CONFLICT);
+	assert_int_equal(status_of_reasons("{\"Code\":\"ThrottlingError\"}"), DYNAMO_THROTTLED);
+	assert_int_equal(status_of_reasons("{\"Code\":\"ValidationError\"}"), DYNAMO_VALIDATION);
+}
+
+TEST(a_transaction_in_progress_is_unknown)
+{
+	static const char body[] = "{\"__type\":\"x#TransactionInProgressException\",\"message\":\"m\"}";
+	dynamo_reply reply;
+
+	dynamo_read(&reply, DYNAMO_QUEUE_TRANSACT, 1, 400, NULL, body, strlen(body));
+	assert_int_equal(reply.status, DYNAMO_UNKNOWN);
+	dynamo_reply_free(&reply);
+}
+
+#define KEY(name, type) "{\"AttributeName\":\"" name "\",\"KeyType\":\"" type "\"}"
+#define KEYS "\"KeySchema\":[" KEY("pk", "HASH") "," KEY("sk", "RANGE") "]"
+#define TYPES "\"AttributeDefinitions\":[{\"AttributeName\":\"pk\",\"AttributeType\":\"S\"}," \
+	"{\"AttributeName\":\"sk\",\"AttributeType\":\"S\"},{\"AttributeName\":\"ready\"," \
+	"\"AttributeType\":\"S\"},{\"AttributeName\":\"due\",\"AttributeType\":\"N\"}]"
+#define INDEX(name) "\"GlobalSecondaryIndexes\":[{\"IndexName\":\"" name "\",\"KeySchema\":" \
+	"[" KEY("ready", "HASH") "," KEY("due", "RANGE") "]}]"
+
+static bool
+is_a_queue_table(const char *description)
+{
+	char		body[1024];
+	size_t		offset = sizeof(head);
+	bool		is;
+
+	snprintf(body, sizeof(body), "{\"Table\":{\"TableStatus\":\"ACTIVE\",%s}}", description);
+	read_reply(DYNAMO_QUEUE_DESCRIBE_TABLE, 200, body);
+	is = row_at(&offset).error_len == 0;
+	free(packed);
+	return is;
+}
+
+TEST(a_queue_table_has_its_keys_and_its_index)
+{
+	assert_true(is_a_queue_table(KEYS "," TYPES "," INDEX("ready")));
+	assert_false(is_a_queue_table(KEYS "," TYPES "," INDEX("other")));
+	assert_false(is_a_queue_table(KEYS "," TYPES));
+	assert_false(is_a_queue_table("\"KeySchema\":[" KEY("pk", "HASH") "]," TYPES ","
+								  INDEX("ready")));
+	assert_false(is_a_queue_table(KEYS "," INDEX("ready")));
+	assert_true(is_a_queue_table(KEYS "," TYPES "," INDEX("ready") ",\"Replicas\":[]"));
+	assert_false(is_a_queue_table(KEYS "," TYPES "," INDEX("ready")
+								  ",\"Replicas\":[{\"RegionName\":\"r\"}]"));
+}
+
+/* ---- finishing ---- */
+
+static queue_row
+head_with(int64_t seq, int64_t done, int64_t token)
+{
+	queue_row	row = {.seq = seq,.done = done,.token = token};
+
+	return row;
+}
+
+TEST(finishing_takes_the_other_form_when_the_head_says_so)
+{
+	queue_finish finish = {.number = 7,.token = 30,.last = true};
+	queue_row	row = head_with(8, 6, 30);
+
+	assert_int_equal(queue_finish_kind(&finish), QUEUE_COMPLETE_LAST);
+	assert_int_equal(queue_finish_reply(&finish, DYNAMO_CONDITION_FAILED, &row), QUEUE_AGAIN);
+	assert_int_equal(queue_finish_kind(&finish), QUEUE_COMPLETE);
+	assert_int_equal(queue_finish_reply(&finish, DYNAMO_OK, NULL), QUEUE_FINISHED);
+}
+
+TEST(finishing_repeats_what_is_unknown_in_the_same_form)
+{
+	queue_finish finish = {.number = 7,.token = 30,.last = true};
+
+	assert_int_equal(queue_finish_reply(&finish, DYNAMO_UNKNOWN, NULL), QUEUE_AGAIN);
+	assert_int_equal(queue_finish_reply(&finish, DYNAMO_ACCESS_DENIED, NULL), QUEUE_AGAIN);
+	assert_int_equal(queue_finish_kind(&finish), QUEUE_COMPLETE_LAST);
+}
+
+TEST(finishing_ends_when_it_is_done_or_another_token_has_the_job)
+{
+	queue_finish finish = {.number = 7,.token = 30};
+	queue_row	row = head_with(9, 7, 31);
+
+	assert_int_equal(queue_finish_reply(&finish, DYNAMO_CONDITION_FAILED, &row), QUEUE_FINISHED);
+	row = head_with(9, 6, 31);
+	assert_int_equal(queue_finish_reply(&finish, DYNAMO_CONDITION_FAILED, &row), QUEUE_REFUSED);
+	row = head_with(9, 5, 30);
+	assert_int_equal(queue_finish_reply(&finish, DYNAMO_CONDITION_FAILED, &row), QUEUE_REFUSED);
+	assert_int_equal(queue_finish_reply(&finish, DYNAMO_CONDITION_FAILED, NULL), QUEUE_REFUSED);
+}
