@@ -2,6 +2,7 @@
 
 use DDBLock::Test;
 use Cwd qw(abs_path);
+use Fcntl qw(O_CREAT O_WRONLY);
 use File::Basename qw(dirname);
 
 my $one = new_cluster('one', through => proxy,
@@ -138,11 +139,12 @@ my $shim = "$PostgreSQL::Test::Utils::tmp_check/shim";
 my $source = abs_path(dirname(__FILE__) . '/../torture/shim.c');
 system('gcc', '-shared', '-fPIC', '-o', "$shim.so", $source, '-ldl') == 0 or die "no shim\n";
 
+# The file is mapped by all processes of the cluster, so it must never be truncated.
 sub command_shim
 {
 	my ($late_select) = @_;
 
-	open my $commands, '+>:raw', "$shim.commands" or die $!;
+	sysopen my $commands, "$shim.commands", O_WRONLY | O_CREAT or die $!;
 	print $commands pack('q5', 0, 0, 0, 0, $late_select);
 	close $commands or die $!;
 	return;
