@@ -133,7 +133,7 @@ typedef struct dynamo_item
 	size_t		data_len;
 	char	   *attributes;		/* the holder's additional ones, as plain JSON: malloc'd,
 								 * or NULL.  Another client's have the table's keys, too */
-	char	   *attribute_names;	/* of those that a ddblock has set and nobody removed: a
+	char	   *attribute_names;	/* a ddblock has set these, and nobody removed them: a
 									 * JSON array; malloc'd, or NULL */
 	bool		bad_names;		/* they are there, but unreadable */
 } dynamo_item;

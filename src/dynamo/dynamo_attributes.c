@@ -4,8 +4,8 @@
  *	  Additional attributes of a lock item: what its holder says about the
  *	  lock, as attributes of their own.
  *
- * Their names are in attributeNames, a JSON array in a text.  So whoever acquires
- * the lock next can name and remove them: see "Additional attributes" in
+ * Their names are in attributeNames, a JSON array in a text.  So the next
+ * holder can name and remove them: see "Additional attributes" in
  * doc/protocol.md.
  *
  *-------------------------------------------------------------------------

@@ -267,7 +267,7 @@ publish(campaign_entry *entry, const campaign *next)
 	shared_end_change(&entry->changes);
 }
 
-/* The cluster leads.  First the others are told, then the hold ends. */
+/* The cluster leads.  It tells the others first, then it ends the hold. */
 static void
 give_up(campaigner *me, int64_t now, campaign_entry *entry, int64_t rest_us,
 		int64_t wait_us)

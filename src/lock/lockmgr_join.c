@@ -9,7 +9,7 @@
  * token, or at its time.  Sessions may join it meanwhile.
  *
  * A leader's transaction joins the hold of its cluster's campaign.  When the campaign has
- * let go, those that have joined before may go on, and nobody else joins.
+ * let go, transactions that have joined before may go on, and no other one joins.
  *
  * All this needs neither a request nor time: the lease is ours already.
  *

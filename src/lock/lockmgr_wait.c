@@ -191,8 +191,8 @@ what_is_wrong(const dynamo_result *result, const lm_request *request)
 }
 
 /*
- * Was the acquire refused because the item has additional attributes that we did not know
- * of, or no longer has those that we knew?
+ * Was the acquire refused because the item's additional attributes are not the ones that we
+ * knew?
  */
 static bool
 has_other_attributes(const lm_lock *lock, const dynamo_item *item)

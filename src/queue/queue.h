@@ -35,7 +35,7 @@ typedef enum queue_kind
 	QUEUE_READ_HEAD,
 	QUEUE_READ_JOB,
 	QUEUE_READ_DEAD,
-	QUEUE_FIND,					/* a page of resources: those that are due, or all */
+	QUEUE_FIND,					/* a page of resources: all, or the due ones */
 	QUEUE_LIST_JOBS,			/* a page of a resource's jobs */
 	QUEUE_LIST_DEAD,
 	QUEUE_LIST_ALL,				/* a page of all jobs in the table: their keys */

@@ -27,9 +27,20 @@
 #define FOR_MAX_MS (INT64CONST(366) * 86400 * 1000)
 
 static LockName bounded_name(const text *value, const char *argument);
+static int64 limited_duration(FunctionCallInfo fcinfo, int number, const char *name,
+							  int64 max_ms, const char *max);
 static int64 positive_duration(FunctionCallInfo fcinfo, int number, const char *name,
 							   int64 if_null);
 static int64 duration(FunctionCallInfo fcinfo, int number, const char *name);
+
+void
+ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name)
+{
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", name)));
+}
 
 LockName
 ArgumentName(FunctionCallInfo fcinfo, int number)
@@ -37,10 +48,7 @@ ArgumentName(FunctionCallInfo fcinfo, int number)
 	LockName	name;
 	text	   *value;
 
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "name")));
+	ArgumentRequire(fcinfo, number, "name");
 
 	value = PG_GETARG_TEXT_PP(number);
 	name = bounded_name(value, "name");
@@ -115,10 +123,7 @@ ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null)
 int64
 ArgumentLessThan(FunctionCallInfo fcinfo, int number)
 {
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "less_than")));
+	ArgumentRequire(fcinfo, number, "less_than");
 	return Min(positive_duration(fcinfo, number, "less_than", 0), WATCH_MAX_MS);
 }
 
@@ -140,74 +145,57 @@ positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 i
 int64
 ArgumentFor(FunctionCallInfo fcinfo, int number)
 {
-	int64		for_ms;
-
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "for")));
-	for_ms = duration(fcinfo, number, "for");
-	if (for_ms <= 0 || for_ms > FOR_MAX_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0 and at most 1 year", "for")));
-	return for_ms;
+	return limited_duration(fcinfo, number, "for", FOR_MAX_MS, "1 year");
 }
 
 int64
 ArgumentAtMost(FunctionCallInfo fcinfo, int number)
 {
-	int64		at_most_ms;
-
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "at_most")));
-	at_most_ms = duration(fcinfo, number, "at_most");
-	if (at_most_ms <= 0 || at_most_ms > AT_MOST_MAX_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0 and at most 1 day", "at_most")));
-	return at_most_ms;
+	return limited_duration(fcinfo, number, "at_most", AT_MOST_MAX_MS, "1 day");
 }
 
 int64
 ArgumentAtLeast(FunctionCallInfo fcinfo, int number)
 {
-	int64		at_least_ms;
-
-	if (PG_NARGS() <= number)
+	if (PG_NARGS() <= number || PG_ARGISNULL(number))
 		return 0;
-	at_least_ms = positive_duration(fcinfo, number, "at_least", 0);
-	if (at_least_ms > DYNAMO_KEPT_MAX_MS)
+	return limited_duration(fcinfo, number, "at_least", DYNAMO_KEPT_MAX_MS, "1 day");
+}
+
+static int64
+limited_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 max_ms,
+				 const char *max)
+{
+	int64		milliseconds;
+
+	ArgumentRequire(fcinfo, number, name);
+	milliseconds = duration(fcinfo, number, name);
+	if (milliseconds <= 0 || milliseconds > max_ms)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0 and at most 1 day", "at_least")));
-	return at_least_ms;
+				 errmsg("argument \"%s\" must be greater than 0 and at most %s", name, max)));
+	return milliseconds;
 }
 
 bool
 ArgumentKeep(FunctionCallInfo fcinfo, int number)
 {
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "keep")));
+	ArgumentRequire(fcinfo, number, "keep");
 	return PG_GETARG_BOOL(number);
 }
 
 int64
-ArgumentToken(FunctionCallInfo fcinfo, int number)
+ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *name)
 {
-	if (PG_ARGISNULL(number))
+	int64		value;
+
+	ArgumentRequire(fcinfo, number, name);
+	value = PG_GETARG_INT64(number);
+	if (value <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "token")));
-	if (PG_GETARG_INT64(number) <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0", "token")));
-	return PG_GETARG_INT64(number);
+				 errmsg("argument \"%s\" must be greater than 0", name)));
+	return value;
 }
 
 int64
@@ -215,10 +203,7 @@ ArgumentAge(FunctionCallInfo fcinfo, int number)
 {
 	int64		age_ms;
 
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "older_than")));
+	ArgumentRequire(fcinfo, number, "older_than");
 	age_ms = duration(fcinfo, number, "older_than");
 	if (age_ms < ARGUMENT_AGE_MIN_MS)
 		ereport(ERROR,
@@ -235,10 +220,7 @@ ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max,
 {
 	int32		count;
 
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", name)));
+	ArgumentRequire(fcinfo, number, name);
 	count = PG_GETARG_INT32(number);
 	if (count < 1 || count > max)
 		ereport(ERROR,

@@ -17,6 +17,9 @@
 
 #include "session/session.h"
 
+/* Raises the error if the argument is NULL. */
+extern void ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name);
+
 extern LockName ArgumentName(FunctionCallInfo fcinfo, int number);
 
 /* The same, for what concerns other sessions' locks, too: see prefix.h. */
@@ -43,7 +46,7 @@ extern int64 ArgumentAtLeast(FunctionCallInfo fcinfo, int number);
 extern bool ArgumentKeep(FunctionCallInfo fcinfo, int number);
 
 /* > 0 */
-extern int64 ArgumentToken(FunctionCallInfo fcinfo, int number);
+extern int64 ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *name);
 
 /* Milliseconds, at least ARGUMENT_AGE_MIN_MS. */
 #define ARGUMENT_AGE_MIN_MS INT64CONST(86400000)

@@ -37,6 +37,7 @@
 #include "session/transaction.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
+#include "sql/arguments.h"
 
 #define RESOURCE_MAX 2048		/* bytes; fits into an index entry */
 
@@ -132,10 +133,7 @@ resource_argument(FunctionCallInfo fcinfo, int number)
 {
 	text	   *resource;
 
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "resource")));
+	ArgumentRequire(fcinfo, number, "resource");
 
 	resource = PG_GETARG_TEXT_PP(number);
 	if (VARSIZE_ANY_EXHDR(resource) == 0)

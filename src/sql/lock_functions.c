@@ -140,7 +140,7 @@ ddb_lock_release(PG_FUNCTION_ARGS)
 		PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE, keep));
 	}
 	name = ArgumentAllowedName(fcinfo, 0);
-	token = ArgumentToken(fcinfo, 1);
+	token = ArgumentPositive(fcinfo, 1, "token");
 	keep = ArgumentKeep(fcinfo, 2);
 	PG_RETURN_BOOL(JoinedEndDetached(&name, token, keep));
 }
@@ -154,7 +154,7 @@ ddb_lock_join(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	name = ArgumentAllowedName(fcinfo, 0);
-	token = ArgumentToken(fcinfo, 1);
+	token = ArgumentPositive(fcinfo, 1, "token");
 	JoinedJoin(&name, token);
 	PG_RETURN_VOID();
 }

@@ -15,6 +15,7 @@
 #include "session/queue_own.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
+#include "sql/arguments.h"
 #include "sql/queue_arguments.h"
 
 #define OUR_IDS "ddblock#"
@@ -72,10 +73,7 @@ QueueNameOf(const char *queue, const char *resource)
 static char *
 text_of(FunctionCallInfo fcinfo, int number, const char *name)
 {
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", name)));
+	ArgumentRequire(fcinfo, number, name);
 	return utf8_of(PG_GETARG_DATUM(number));
 }
 
@@ -120,20 +118,6 @@ check_length(const char *name, char *utf8, size_t most)
 				 errmsg("argument \"%s\" must not be longer than %zu bytes in UTF-8", name, most),
 				 errdetail("It has %zu bytes.", strlen(utf8))));
 	return utf8;
-}
-
-int64
-QueueArgumentNumber(FunctionCallInfo fcinfo, int number)
-{
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "number")));
-	if (PG_GETARG_INT64(number) <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0", "number")));
-	return PG_GETARG_INT64(number);
 }
 
 char *

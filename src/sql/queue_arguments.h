@@ -43,8 +43,6 @@ extern QueueName QueueNameOf(const char *queue, const char *resource);
 
 extern QueueName QueueCheckName(Datum queue, Datum resource);
 
-/* > 0 */
-extern int64 QueueArgumentNumber(FunctionCallInfo fcinfo, int number);
 
 /* The text of a jsonb, UTF-8. */
 extern char *QueueCheckPayload(Datum payload);

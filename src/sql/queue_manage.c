@@ -18,6 +18,7 @@
 #include "shared/queue_hint.h"
 #include "shared/settings.h"
 #include "shared/utf8.h"
+#include "sql/arguments.h"
 #include "sql/queue_arguments.h"
 
 /* Time between two looks at a table that is being created. */
@@ -135,7 +136,7 @@ ddb_queue_cancel(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	name = QueueArgument(fcinfo);
-	PG_RETURN_BOOL(QueueJobCancel(name.queue, name.resource, QueueArgumentNumber(fcinfo, 2)));
+	PG_RETURN_BOOL(QueueJobCancel(name.queue, name.resource, ArgumentPositive(fcinfo, 2, "number")));
 }
 
 /* (queue, resource): false if it was paused already */

@@ -53,7 +53,7 @@ ddb_queue_once(PG_FUNCTION_ARGS)
 	(void) QueueArgument(fcinfo);
 	values[0] = PG_GETARG_DATUM(0);
 	values[1] = PG_GETARG_DATUM(1);
-	values[2] = Int64GetDatum(QueueArgumentNumber(fcinfo, 2));
+	values[2] = Int64GetDatum(ArgumentPositive(fcinfo, 2, "number"));
 
 	SPI_connect();
 	if (SPI_execute_with_args(psprintf("INSERT INTO %s AS d (queue, resource, number) "
@@ -78,10 +78,7 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 
 	PreventCommandIfReadOnly("ddb_queue_push_on_commit()");
 	(void) QueueArgument(fcinfo);
-	if (PG_ARGISNULL(2))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "payload")));
+	ArgumentRequire(fcinfo, 2, "payload");
 	(void) QueueCheckPayload(PG_GETARG_DATUM(2));
 	if (!PG_ARGISNULL(3))
 		(void) QueueCheckId(PG_GETARG_DATUM(3));

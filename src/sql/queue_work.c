@@ -69,10 +69,7 @@ ddb_queue_push(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	name = QueueArgument(fcinfo);
-	if (PG_ARGISNULL(2))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "payload")));
+	ArgumentRequire(fcinfo, 2, "payload");
 	job.payload = QueueCheckPayload(PG_GETARG_DATUM(2));
 	if (!PG_ARGISNULL(3))
 		job.id = QueueCheckId(PG_GETARG_DATUM(3));
@@ -269,7 +266,7 @@ ddb_queue_complete(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	name = QueueArgument(fcinfo);
-	number = QueueArgumentNumber(fcinfo, 2);
+	number = ArgumentPositive(fcinfo, 2, "number");
 	QueueClaimComplete(QueueOwnRequire(&name.lock, name.queue, name.resource, number),
 					   name.queue, name.resource);
 	PG_RETURN_VOID();
@@ -287,7 +284,7 @@ ddb_queue_fail(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	name = QueueArgument(fcinfo);
-	number = QueueArgumentNumber(fcinfo, 2);
+	number = ArgumentPositive(fcinfo, 2, "number");
 	error = QueueArgumentError(fcinfo, 3);
 	retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, QueueJobBackoff(0));
 	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);

@@ -21,6 +21,8 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "sql/arguments.h"
+
 PG_FUNCTION_INFO_V1(ddb_role_setup);
 
 typedef struct Privilege
@@ -136,10 +138,7 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 static const char *
 role_argument(FunctionCallInfo fcinfo, int number)
 {
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "role")));
+	ArgumentRequire(fcinfo, number, "role");
 	return NameStr(*PG_GETARG_NAME(number));
 }
 

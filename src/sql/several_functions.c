@@ -122,10 +122,7 @@ elements_of(FunctionCallInfo fcinfo, int *count)
 	Datum	   *values;
 	bool	   *nulls;
 
-	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "names")));
+	ArgumentRequire(fcinfo, 0, "names");
 	array = PG_GETARG_ARRAYTYPE_P(0);
 	require_one_dimension(array);
 	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);

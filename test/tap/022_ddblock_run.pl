@@ -213,7 +213,12 @@ like($run->output, qr/permission denied for view ddb_locks/, '... it says why');
 $run = run_with({ PGOPTIONS => '-c statement_timeout=2000 -c idle_session_timeout=2000'
 	  . ($one->pg_version >= 17 ? ' -c transaction_timeout=2000' : '') }, 'a', 'sh', '-c', 'sleep 3');
 wait_for_waiters($one, 'a', 1);
-Time::HiRes::sleep(3);
+wait_for
+{
+	$one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks l JOIN pg_stat_activity a USING (pid)
+		WHERE l.state = 'waiting' AND a.query_start < clock_timestamp() - interval '3 s'}) == 1
+}
+'a wait that is longer than each time-out';
 $far->query_safe(q{SELECT ddb_lock_release('a')});
 status_ok($run, 0, 'time-outs of statements do not concern it');
 
@@ -259,11 +264,18 @@ continue_all;
 # It believes for no longer than the server keeps its connection
 my $helper = session($one);
 lost_ok('a session has made the lease longer', sub {
-	my $token = $one->safe_psql('postgres', "SELECT token FROM ddb_locks WHERE pid = $_[0]");
+	my ($pid) = @_;
+	my $token = $one->safe_psql('postgres', "SELECT token FROM ddb_locks WHERE pid = $pid");
 
 	$helper->query_safe("SELECT ddb_lock_join('a', $token), ddb_lock_renew('a', '2h')");
-	Time::HiRes::sleep(1);
-	stop($_[0]);
+	my $renewed = $one->safe_psql('postgres', 'SELECT clock_timestamp()');
+	wait_for
+	{
+		$one->safe_psql('postgres', "SELECT state = 'idle' AND query_start > '$renewed'
+			FROM pg_stat_activity WHERE pid = $pid") eq 't'
+	}
+	'a look of ddblock-run at the longer lease';
+	stop($pid);
 }, $silent[0], 16, '--lease=6s');
 $helper->quit;
 continue_all;
