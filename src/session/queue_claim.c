@@ -174,6 +174,21 @@ QueueClaimEnd(QueueClaim *claim)
 }
 
 void
+QueueClaimEndLost(void)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &claims)
+	{
+		QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
+
+		if (claim->finish_level == 0 && !QueueClaimIsVoid(claim) &&
+			!HeldIsValid(HeldFind(claim->lock)))
+			QueueClaimEnd(claim);
+	}
+}
+
+void
 QueueClaimRefusePrepare(void)
 {
 	dlist_iter	iter;

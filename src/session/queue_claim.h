@@ -54,6 +54,12 @@ extern void QueueClaimForget(QueueClaim *claim);
 extern void QueueClaimEnd(QueueClaim *claim);
 
 /*
+ * Ends the claims whose lease is lost: they would keep this session from their resources, and
+ * its transactions from committing.
+ */
+extern void QueueClaimEndLost(void);
+
+/*
  * For transaction.c.  A job is completed only under the lock with which it was claimed: otherwise
  * QueueClaimCommit() raises 55000.
  */

@@ -24,7 +24,6 @@
 #define BACKOFF_FIRST_MS 5000
 #define BACKOFF_MOST_MS INT64CONST(600000)
 
-static void end_lost(const LockName *lock);
 static bool is_ours(const LockName *lock);
 static bool is_due(const QueueRow *head, int64 now_ms);
 static QueueTry claim_locked(const char *queue, const char *resource, const LockName *lock,
@@ -82,7 +81,7 @@ QueueJobTry(const char *queue, const char *resource, int64 attempts, int64 lease
 	int64		token;
 
 	SessionAttach();
-	end_lost(&lock);
+	QueueClaimEndLost();
 	if (is_ours(&lock))
 		return QUEUE_BUSY;
 	patient = is_being_finished(queue, resource);
@@ -139,17 +138,6 @@ is_held_here(const LockName *lock)
 			return true;
 	}
 	return false;
-}
-
-/* A claim whose lease is lost would keep this session from the resource. */
-static void
-end_lost(const LockName *lock)
-{
-	QueueClaim *claim = QueueClaimFind(lock->utf8);
-
-	if (claim != NULL && claim->finish_level == 0 && !QueueClaimIsVoid(claim) &&
-		!HeldIsValid(HeldFind(lock->utf8)))
-		QueueClaimEnd(claim);
 }
 
 static bool
@@ -392,7 +380,7 @@ cancel_next(const char *queue, const char *resource, int64 number)
 	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
 	QueueRow   *head;
 	int64		token;
-	bool		finished;
+	bool		cancelled = false;
 
 	SessionAttach();
 	if (is_ours(&lock) || !acquire(&lock, ddblock_lease_duration, false, &token))
@@ -405,11 +393,16 @@ cancel_next(const char *queue, const char *resource, int64 number)
 	request.number = number;
 	request.token = token;
 	head = claim_head(&request);
-	finished = head != NULL && head->is.done + 1 == number &&
-		complete(queue, resource, number, token, head->is.seq == number);
+	if (head != NULL && head->is.done + 1 == number)
+	{
+		/* It may have been cancelled before it became the next one. */
+		bool		there = read_job(queue, resource, number) != NULL;
+
+		cancelled = complete(queue, resource, number, token, head->is.seq == number) && there;
+	}
 	QueueOwnRelease(QueueClaimFind(lock.utf8), &lock);
 	QueueHintTell(queue, resource, HINT_ATTEMPTS_UNKNOWN);
-	return finished;
+	return cancelled;
 }
 
 static bool

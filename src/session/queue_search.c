@@ -207,7 +207,10 @@ look_in_index(const QueueSearch *search, QueueJob *job)
 	return false;
 }
 
-/* Tries these resources.  What is left of them is for all sessions. */
+/*
+ * Tries these resources.  What is left of a page of the index is for all sessions; of resources
+ * that the session has named, nobody knows whether they have jobs.
+ */
 static bool
 try_found(const QueueSearch *search, char **resources, int count, QueueJob *job)
 {
@@ -220,12 +223,12 @@ try_found(const QueueSearch *search, char **resources, int count, QueueJob *job)
 
 		if (is_left_alone(search->queue, resource))
 			continue;
-		if (found)
-			QueueHintAdd(search->queue, resource, HINT_ATTEMPTS_UNKNOWN);
-		else
+		if (!found)
 			found = try_found_one(search, resource, job);
+		else if (search->resources == NULL)
+			QueueHintAdd(search->queue, resource, HINT_ATTEMPTS_UNKNOWN);
 	}
-	if (found && count > 1)
+	if (found && count > 1 && search->resources == NULL)
 		SegmentTellJobs();
 	return found;
 }

@@ -43,7 +43,6 @@ extern QueueName QueueNameOf(const char *queue, const char *resource);
 
 extern QueueName QueueCheckName(Datum queue, Datum resource);
 
-
 /* The text of a jsonb, UTF-8. */
 extern char *QueueCheckPayload(Datum payload);
 

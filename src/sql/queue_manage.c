@@ -78,13 +78,7 @@ ddb_queue_table_create(PG_FUNCTION_ARGS)
 static int64
 units(FunctionCallInfo fcinfo, int number, const char *name)
 {
-	if (PG_ARGISNULL(number))
-		return 0;
-	if (PG_GETARG_INT64(number) <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0", name)));
-	return PG_GETARG_INT64(number);
+	return PG_ARGISNULL(number) ? 0 : ArgumentPositive(fcinfo, number, name);
 }
 
 static void

@@ -156,6 +156,8 @@ wait_for { is_released('queue/q/many') } 'its lock to be free';
 is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 2)}),
 	't', 'the next job is cancelled while nobody works on it');
 is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 1)}), 'f', 'a finished one is not');
+is($b->query_safe(q{SELECT ddb_queue_cancel('q', 'many', 3)}), 'f',
+	'nor one that was cancelled before it became the next one');
 wait_for { $got = next_of($a, 'many') } 'the next job comes';
 is($got, '4|4|1', 'cancelled jobs are passed over');
 

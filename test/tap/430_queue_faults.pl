@@ -237,6 +237,23 @@ wait_for { $next = next_of($zombie, 'old') } 'who has lost a claim gets the reso
 is($next, '3|1', 'with its next job');
 $zombie->quit;
 
+# A claim that was lost does not concern the jobs that its session gets afterwards.
+push_to($one, $_) foreach 'lost one', 'good one';
+my $goes_on = undisturbed($one);
+is(next_job($goes_on, 'lost one', '5 s'), '1|1', 'a session claims a job');
+lose($one, 'queue/q/lost one');
+like($goes_on->error_of(q{SELECT ddb_queue_complete('q', 'lost one', 1)}), qr/LK001/, 'it loses its lock');
+is(next_job($goes_on, 'good one'), '1|1', 'it claims another job');
+$goes_on->query_safe(q{CREATE TABLE good_work (n int)});
+is($goes_on->ask(q{BEGIN; INSERT INTO good_work VALUES (1);
+	SELECT ddb_queue_complete('q', 'good one', 1); COMMIT; SELECT count(*) FROM good_work}) =~ s/\s//gr, '1',
+	'... whose work commits') or diag($goes_on->messages);
+make_due('lost one');
+is(next_job($goes_on, 'lost one'), '1|2', 'the other one comes again');
+$goes_on->query_safe(q{SELECT ddb_queue_complete('q', 'lost one', 1)});
+wait_for { depth_of('lost one') == 0 && depth_of('good one') == 0 } 'both are finished';
+$goes_on->quit;
+
 # The same, after COMMIT: the completion is under way while another session claims.
 push_to($one, 'late');
 is(next_job($a, 'late'), '1|1', 'a session claims a job');
