@@ -6,12 +6,11 @@
 #	make check-X	one of them: see CHECKS; REGRESS, ISOLATION, UNIT, FUZZ and TAP
 #					pick tests: see CONTRIBUTING.md
 #	make check-versions	what depends on PostgreSQL's version, on all that are
-#					supported, in chroots: VERSIONS="17 18", CHECKS, TAP
+#					supported, in chroots: VERSIONS="17 18", CHECKS, TAP;
+#					WHOLE="16 17 18 19" runs the TAP tests there, not only on 18
 #	make check-setup	the demo on newcomers' machines, chroots made anew: SETUPS="bare"
 #	make check-packages	the packages build, and Debian's works when installed, in
 #					chroots: VERSIONS="17 18"
-#	make check-old-version	clusters of 0.1.0, built from the repository's history, and of
-#					this version on one lock table
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
@@ -121,10 +120,10 @@ endif
 .PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock \
 	beside-java sharing several queues bench list-regress \
 	list-isolation check-versions check-setup check-monitoring check-tools interop check-timeline dist \
-	aws-credentials check-packages check-old-version $(CHECKS)
+	aws-credentials check-packages $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
-	VERSIONS SETUPS SQL_EXPORTER TOOLS_REQUIRED
+	VERSIONS WHOLE SETUPS SQL_EXPORTER TOOLS_REQUIRED
 
 setup:
 	@test/setup test
@@ -143,9 +142,6 @@ check-setup:
 
 check-packages:
 	@test/check-packages
-
-check-old-version: setup
-	@test/check-old-version
 
 check-timeline: setup
 	@test/in-copy test/run-checks $@

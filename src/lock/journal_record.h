@@ -34,7 +34,7 @@ typedef struct journal_table
 	char		partition_key[JOURNAL_KEY_SIZE];
 	char		sort_key[JOURNAL_KEY_SIZE];
 	char		sort_value[JOURNAL_TEXT_SIZE - 1];
-	char		sort_separator; /* the end of the texts of 0.1.0, which has none */
+	char		sort_separator; /* zero: none */
 } journal_table;
 
 /* Who wrote the file.  Zero it before filling it in. */

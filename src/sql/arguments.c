@@ -157,7 +157,7 @@ ArgumentAtMost(FunctionCallInfo fcinfo, int number)
 int64
 ArgumentAtLeast(FunctionCallInfo fcinfo, int number)
 {
-	if (PG_NARGS() <= number || PG_ARGISNULL(number))
+	if (PG_ARGISNULL(number))
 		return 0;
 	return limited_duration(fcinfo, number, "at_least", DYNAMO_KEPT_MAX_MS, "1 day");
 }

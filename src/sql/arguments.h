@@ -41,7 +41,7 @@ extern int64 ArgumentLessThan(FunctionCallInfo fcinfo, int number);
 /* Milliseconds, at most a day. */
 extern int64 ArgumentAtMost(FunctionCallInfo fcinfo, int number);
 
-/* Milliseconds, at most a day; 0 if the argument is NULL, or not there, as in 0.1.0. */
+/* Milliseconds, at most a day; 0 if the argument is NULL. */
 extern int64 ArgumentAtLeast(FunctionCallInfo fcinfo, int number);
 extern bool ArgumentKeep(FunctionCallInfo fcinfo, int number);
 

@@ -208,11 +208,5 @@ fence_table(Oid function)
 	/* Dropped meanwhile.  An unqualified name could find a temporary table. */
 	if (schema == NULL)
 		elog(ERROR, "cache lookup failed for function %u", function);
-	if (get_attnum(get_relname_relid("ddb_fences", namespace), "shared_token") ==
-		InvalidAttrNumber)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("table \"%s\" has no column \"%s\"", "ddb_fences", "shared_token"),
-				 errhint("Run ALTER EXTENSION ddblock UPDATE in this database.")));
 	return quote_qualified_identifier(schema, "ddb_fences");
 }

@@ -37,15 +37,10 @@ PG_FUNCTION_INFO_V1(ddb_lock_remaining);
 static Datum acquire(FunctionCallInfo fcinfo, LockScope scope);
 static Datum try_acquire(FunctionCallInfo fcinfo, LockScope scope);
 
-/*
- * The optional arguments that the objects of 0.1.0 lack: (attributes, only_if_exists,
- * delete_on_release, at_least), from that number on.
- */
+/* (attributes, only_if_exists, delete_on_release, at_least), from that number on. */
 static void
 late_arguments(FunctionCallInfo fcinfo, int first, AcquireOptions *options)
 {
-	if (PG_NARGS() <= first)
-		return;
 	options->attributes = ArgumentAttributes(fcinfo, first, options->data_len);
 	options->must_exist = ArgumentIsTrue(fcinfo, first + 1);
 	options->deletes = ArgumentIsTrue(fcinfo, first + 2);
@@ -121,10 +116,7 @@ ddb_xact_lock_try_acquire(PG_FUNCTION_ARGS)
 	return try_acquire(fcinfo, SCOPE_XACT);
 }
 
-/*
- * (name, token, keep); 0.1.0 had only the name.  Without a token, the session's own
- * acquisition.
- */
+/* (name, token, keep).  Without a token, the session's own acquisition. */
 Datum
 ddb_lock_release(PG_FUNCTION_ARGS)
 {
@@ -133,10 +125,10 @@ ddb_lock_release(PG_FUNCTION_ARGS)
 	bool		keep;
 
 	ErrorsRequirePreload();
-	if (PG_NARGS() == 1 || (!PG_ARGISNULL(1) && PG_GETARG_INT64(1) == 0))
+	if (!PG_ARGISNULL(1) && PG_GETARG_INT64(1) == 0)
 	{
 		name = ArgumentName(fcinfo, 0);
-		keep = PG_NARGS() == 1 || ArgumentKeep(fcinfo, 2);
+		keep = ArgumentKeep(fcinfo, 2);
 		PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE, keep));
 	}
 	name = ArgumentAllowedName(fcinfo, 0);
@@ -200,8 +192,7 @@ ddb_lock_renew(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	name = ArgumentName(fcinfo, 0);
 	lease_ms = ArgumentLease(fcinfo, 1, 0);
-	if (PG_NARGS() > 2)			/* not before ALTER EXTENSION UPDATE from 0.1.0 */
-		data = ArgumentData(fcinfo, 2, &data_len);
+	data = ArgumentData(fcinfo, 2, &data_len);
 	PG_RETURN_TIMESTAMPTZ(TimesFromClock(SessionRenew(&name, lease_ms, data, data_len)));
 }
 

@@ -24,7 +24,6 @@
 #include "shared/loss.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
-#include "shared/version.h"
 
 PG_FUNCTION_INFO_V1(ddb_operations);
 PG_FUNCTION_INFO_V1(ddb_stats);
@@ -61,7 +60,6 @@ enum
 static void put_operation(ReturnSetInfo *result, dynamo_op op);
 static Datum histogram_array(const OpCounters *ops);
 static Datum read_counter(const pg_atomic_uint64 *counter);
-static void require_stats_columns(TupleDesc columns);
 static void put_last_loss(Datum *values, bool *nulls);
 
 Datum
@@ -124,7 +122,6 @@ ddb_stats(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	require_stats_columns(columns);
 
 	values[STATS_LEASES_HELD] = Int64GetDatum((int64) pg_atomic_read_u32(&segment->leases_held));
 	values[STATS_WAITERS] = Int64GetDatum((int64) pg_atomic_read_u32(&segment->waiters));
@@ -138,18 +135,6 @@ ddb_stats(PG_FUNCTION_ARGS)
 	put_last_loss(values, nulls);
 	values[STATS_SINCE] = TimestampTzGetDatum(segment->stats_since);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(columns, values, nulls)));
-}
-
-/* Version 0.1.0 of the extension had columns of other types. */
-static void
-require_stats_columns(TupleDesc columns)
-{
-	if (columns->natts != STATS_COLUMNS)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("ddb_stats is of an older version of the extension than the library"),
-				 errdetail("The server has loaded the library of ddblock %s.", DDBLOCK_VERSION),
-				 errhint("Run ALTER EXTENSION ddblock UPDATE in this database.")));
 }
 
 /* Which lock, whose session, and why, if the session may see the lock. */

@@ -702,7 +702,7 @@ TEST(java_client_that_updates_leaves_dead_text)
 	patch(&item, "", NULL);
 }
 
-/* What 0.1.0 sends: it does not know "shared". */
+/* What a client sends that does not know "shared". */
 #define OLD_ACQUIRE "{" KEY ",\"UpdateExpression\":\"SET #ownerName = :owner," \
 	" #recordVersionNumber = :version, #leaseDuration = :lease, #fencingToken = :token," \
 	" #holder = :holder REMOVE #data, #isReleased, #releasedAt, #releasedVersion, #ttl\"," \
@@ -727,7 +727,7 @@ old_acquire(const char *expected, int token, int http_status)
 	ask_raw("UpdateItem", body, http_status);
 }
 
-/* An exclusive write of ours, old or new. */
+/* An exclusive write of ours. */
 static dynamo_status
 exclusive(dynamo_op op, const char *expected, const char *version, int64_t token)
 {
