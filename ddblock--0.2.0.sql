@@ -624,6 +624,8 @@ CREATE FUNCTION ddb_stats(
 	OUT leases_lost bigint,
 	OUT last_loss_at timestamp with time zone,
 	OUT last_loss text,
+	OUT wait_total interval,
+	OUT wait_histogram bigint[],
 	OUT since timestamp with time zone)
 RETURNS record
 AS 'MODULE_PATHNAME'
@@ -666,6 +668,10 @@ COMMENT ON COLUMN ddb_stats.last_loss_at IS
 'when the last lease was lost';
 COMMENT ON COLUMN ddb_stats.last_loss IS
 'the last loss: which lock, whose session, and why';
+COMMENT ON COLUMN ddb_stats.wait_total IS
+'sum of the times that sessions waited for locks which they got, or until they timed out';
+COMMENT ON COLUMN ddb_stats.wait_histogram IS
+'number of these waits that took less than 1 ms, 4 ms, 16 ms, ..., four times as long each; the last one: all others';
 COMMENT ON COLUMN ddb_stats.since IS
 'start of the count';
 

@@ -166,6 +166,8 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	if (answer->result != MAILBOX_GRANTED)
 		ErrorsAnswer(answer, name->text);
 	SegmentCount(EVENT_ACQUIRED);
+	if (waiting == &own)
+		SegmentCountWait(own.started);
 	held->mode = options->mode;
 	held->permits = options->permits;
 	SessionTakeGrant(name, held, answer, request.seq);

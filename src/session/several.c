@@ -65,6 +65,8 @@ SeveralAcquire(const LockName *names, int count, const AcquireOptions *options, 
 	PG_END_TRY();
 	if (!granted)
 		give_back(&several);
+	else if (!options->only_try)
+		SegmentCountWait(several.waiting.started);
 	return granted;
 }
 

@@ -127,6 +127,7 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 		holder = WaitingDescribeHolder(&watch, now);
 
 	SegmentCount(EVENT_TIMED_OUT);
+	SegmentCountWait(waiting->started);
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 waiting->lock_timeout ?

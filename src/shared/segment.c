@@ -178,6 +178,9 @@ initialise(void)
 	pg_atomic_init_u64(&segment->queue_table_checked, 0);
 	for (int i = 0; i < EVENT_COUNT; i++)
 		pg_atomic_init_u64(&segment->events[i], 0);
+	pg_atomic_init_u64(&segment->wait_us, 0);
+	for (int i = 0; i < SEGMENT_WAIT_BUCKETS; i++)
+		pg_atomic_init_u64(&segment->wait_histogram[i], 0);
 	pg_atomic_init_u32(&segment->leases_in_use, 0);
 	pg_atomic_init_u32(&segment->leases_held, 0);
 	pg_atomic_init_u32(&segment->leases_detached, 0);
@@ -425,6 +428,18 @@ SegmentCount(SegmentEvent event)
 {
 	if (segment != NULL)
 		pg_atomic_fetch_add_u64(&segment->events[event], 1);
+}
+
+void
+SegmentCountWait(int64 began)
+{
+	int64		waited_us = SegmentNow() - began;
+	int			bucket = 0;
+
+	while (bucket < SEGMENT_WAIT_BUCKETS - 1 && waited_us >= (INT64CONST(1000) << 2 * bucket))
+		bucket++;
+	pg_atomic_fetch_add_u64(&segment->wait_us, waited_us);
+	pg_atomic_fetch_add_u64(&segment->wait_histogram[bucket], 1);
 }
 
 int64

@@ -432,6 +432,12 @@ typedef enum SegmentEvent
 	EVENT_COUNT
 } SegmentEvent;
 
+/*
+ * How long sessions waited for locks: bucket i counts waits under 4^i ms, the last the rest
+ * (over 17 minutes).
+ */
+#define SEGMENT_WAIT_BUCKETS 12
+
 /* The last loss of a lease, for ddb_stats. */
 typedef struct SegmentLoss
 {
@@ -485,6 +491,8 @@ typedef struct Segment
 
 	/* Gauges and counters that belong to no operation. */
 	pg_atomic_uint64 events[EVENT_COUNT];
+	pg_atomic_uint64 wait_us;	/* sum of the waits in wait_histogram */
+	pg_atomic_uint64 wait_histogram[SEGMENT_WAIT_BUCKETS];
 	shared32	loss_changes;	/* of last_loss; 0: there was no loss */
 	SegmentLoss last_loss;		/* see loss.c */
 	pg_atomic_uint32 leases_in_use;
@@ -534,6 +542,9 @@ extern void SegmentTellJobs(void);
 
 /* Counts an event where it happens.  No-op without the segment. */
 extern void SegmentCount(SegmentEvent event);
+
+/* Counts a wait that got the lock, or timed out, which began then (SegmentNow()). */
+extern void SegmentCountWait(int64 began);
 
 /* Copy a lease, or a hold; false if it is free.  For the views: may be interrupted. */
 extern bool SegmentReadLease(uint32 lease_index, LeaseCopy *copy);

@@ -53,12 +53,14 @@ enum
 	STATS_LEASES_LOST = STATS_EVENTS + EVENT_COUNT,
 	STATS_LAST_LOSS_AT,
 	STATS_LAST_LOSS,
+	STATS_WAIT_TOTAL,
+	STATS_WAIT_HISTOGRAM,
 	STATS_SINCE,
 	STATS_COLUMNS
 };
 
 static void put_operation(ReturnSetInfo *result, dynamo_op op);
-static Datum histogram_array(const OpCounters *ops);
+static Datum histogram_array(const pg_atomic_uint64 *histogram, int count);
 static Datum read_counter(const pg_atomic_uint64 *counter);
 static void put_last_loss(Datum *values, bool *nulls);
 
@@ -93,7 +95,7 @@ put_operation(ReturnSetInfo *result, dynamo_op op)
 	values[OPERATIONS_REPLIES] = read_counter(&ops->latency_count);
 	values[OPERATIONS_LATENCY_TOTAL] =
 		IntervalPGetDatum(TimesInterval((int64) pg_atomic_read_u64(&ops->latency_us)));
-	values[OPERATIONS_LATENCY_HISTOGRAM] = histogram_array(ops);
+	values[OPERATIONS_LATENCY_HISTOGRAM] = histogram_array(ops->histogram, SEGMENT_BUCKETS);
 	values[OPERATIONS_CONSUMED_UNITS] =
 		Float8GetDatum(pg_atomic_read_u64(&ops->consumed_milliunits) / 1000.0);
 	values[OPERATIONS_SINCE] = TimestampTzGetDatum(segment->stats_since);
@@ -101,13 +103,13 @@ put_operation(ReturnSetInfo *result, dynamo_op op)
 }
 
 static Datum
-histogram_array(const OpCounters *ops)
+histogram_array(const pg_atomic_uint64 *histogram, int count)
 {
-	Datum		buckets[SEGMENT_BUCKETS];
+	Datum	   *buckets = palloc_array(Datum, count);
 
-	for (int i = 0; i < SEGMENT_BUCKETS; i++)
-		buckets[i] = read_counter(&ops->histogram[i]);
-	return PointerGetDatum(construct_array(buckets, SEGMENT_BUCKETS, INT8OID, sizeof(int64),
+	for (int i = 0; i < count; i++)
+		buckets[i] = read_counter(&histogram[i]);
+	return PointerGetDatum(construct_array(buckets, count, INT8OID, sizeof(int64),
 										   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
@@ -133,6 +135,10 @@ ddb_stats(PG_FUNCTION_ARGS)
 	}
 	values[STATS_LEASES_LOST] = Int64GetDatum(lost);
 	put_last_loss(values, nulls);
+	values[STATS_WAIT_TOTAL] =
+		IntervalPGetDatum(TimesInterval((int64) pg_atomic_read_u64(&segment->wait_us)));
+	values[STATS_WAIT_HISTOGRAM] = histogram_array(segment->wait_histogram,
+												   SEGMENT_WAIT_BUCKETS);
 	values[STATS_SINCE] = TimestampTzGetDatum(segment->stats_since);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(columns, values, nulls)));
 }
