@@ -823,6 +823,21 @@ release(harness *h, uint32_t slot, const char *name)
 }
 
 static inline void
+detach(harness *h, uint32_t slot, const char *name, int64_t at_most_us)
+{
+	harness_request *asked = &h->asked[slot];
+	uint32_t	index = hold_of(h, slot, name);
+	lockmgr    *lm = h->lm;
+
+	h->lm = NULL;
+	ask(h, slot, LOCKMGR_DETACH, name, index);
+	h->lm = lm;
+	asked->request.at_most_us = at_most_us;
+	if (lm != NULL)
+		lockmgr_ask(lm, h->now, &asked->request);
+}
+
+static inline void
 renew(harness *h, uint32_t slot, const char *name, int64_t lease_ms)
 {
 	int64_t		lease_before = h->lease_ms;

@@ -13,21 +13,6 @@ join(harness *h, uint32_t slot, const char *name, int64_t token)
 	ask_named(h, slot, LOCKMGR_JOIN, name, token);
 }
 
-static void
-detach(harness *h, uint32_t slot, const char *name, int64_t at_most_us)
-{
-	harness_request *asked = &h->asked[slot];
-	uint32_t	index = hold_of(h, slot, name);
-	lockmgr    *lm = h->lm;
-
-	h->lm = NULL;
-	ask(h, slot, LOCKMGR_DETACH, name, index);
-	h->lm = lm;
-	asked->request.at_most_us = at_most_us;
-	if (lm != NULL)
-		lockmgr_ask(lm, h->now, &asked->request);
-}
-
 static int
 holds_on(const harness *h, const char *name)
 {

@@ -149,6 +149,38 @@ LOCKMGR_TEST_WITH(what_is_lost_makes_room_when_it_is_needed, start_with(3, 16, 1
 	assert_result(h, 6, LOCKMGR_NO_ROOM);
 }
 
+LOCKMGR_TEST_WITH(what_is_lost_does_not_count_for_its_role, start_with(8, 16, 16))
+{
+	h->role = 7;
+	h->role_max_leases = 2;
+	get(h, 0, "lock0");
+	get(h, 1, "lock1");
+	detach(h, 1, "lock1", 60 * SECOND);
+	acquire(h, 2, "lock2");
+	assert_result(h, 2, LOCKMGR_ROLE_FULL);
+
+	/* One that a session has, and one that was left to the cluster. */
+	delete_item(h, "lock0");
+	run(h, LEASE_US / 3);
+	get(h, 2, "lock2");
+	acquire(h, 3, "lock3");
+	assert_result(h, 3, LOCKMGR_ROLE_FULL);
+	delete_item(h, "lock1");
+	run(h, LEASE_US / 3);
+	get(h, 3, "lock3");
+	acquire(h, 4, "lock4");
+	assert_result(h, 4, LOCKMGR_ROLE_FULL);
+
+	/* The next manager counts in the same way. */
+	kill_manager(h);
+	start_manager(h);
+	acquire(h, 4, "lock4");
+	assert_result(h, 4, LOCKMGR_ROLE_FULL);
+	delete_item(h, "lock3");
+	run(h, LEASE_US / 3);
+	get(h, 4, "lock4");
+}
+
 LOCKMGR_TEST_WITH(what_is_lost_makes_no_room_while_it_may_stand_in_the_table, start_with(1, 16, 16))
 {
 	get(h, 0, "a");
