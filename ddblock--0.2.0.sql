@@ -621,6 +621,11 @@ CREATE FUNCTION ddb_stats(
 	OUT lost_deleted bigint,
 	OUT lk001 bigint,
 	OUT lk002 bigint,
+	OUT jobs_pushed bigint,
+	OUT jobs_claimed bigint,
+	OUT jobs_completed bigint,
+	OUT jobs_failed bigint,
+	OUT jobs_dead bigint,
 	OUT leases_lost bigint,
 	OUT last_loss_at timestamp with time zone,
 	OUT last_loss text,
@@ -662,6 +667,16 @@ COMMENT ON COLUMN ddb_stats.lk001 IS
 'errors with SQLSTATE LK001: a lease was lost, or a lock was not held';
 COMMENT ON COLUMN ddb_stats.lk002 IS
 'errors with SQLSTATE LK002: a fencing token was stale, or a fence was lost';
+COMMENT ON COLUMN ddb_stats.jobs_pushed IS
+'jobs that sessions pushed into queues';
+COMMENT ON COLUMN ddb_stats.jobs_claimed IS
+'jobs that sessions got from queues: each is an attempt';
+COMMENT ON COLUMN ddb_stats.jobs_completed IS
+'jobs that sessions completed';
+COMMENT ON COLUMN ddb_stats.jobs_failed IS
+'jobs that sessions put back with ddb_queue_fail()';
+COMMENT ON COLUMN ddb_stats.jobs_dead IS
+'jobs that a session of this cluster found to have been tried too often';
 COMMENT ON COLUMN ddb_stats.leases_lost IS
 'sum of the four kinds of losses';
 COMMENT ON COLUMN ddb_stats.last_loss_at IS
@@ -878,6 +893,22 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION ddb_queue_depths(text, text) IS
 'how many jobs of each resource are not finished';
+
+CREATE FUNCTION ddb_queue_summary(
+	queue text,
+	OUT resources bigint,
+	OUT depth bigint,
+	OUT oldest interval,
+	OUT overdue interval,
+	OUT retrying bigint,
+	OUT paused bigint,
+	OUT dead bigint)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_queue_summary(text) IS
+'a queue in figures, for monitoring; reads them from DynamoDB';
 
 CREATE FUNCTION ddb_queue_list(
 	queue text,
@@ -1106,6 +1137,7 @@ REVOKE ALL ON FUNCTION ddb_queue_next(text, interval, interval, text[], integer)
 REVOKE ALL ON FUNCTION ddb_queue_complete(text, text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_fail(text, text, bigint, text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_depths(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_summary(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_list(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_dead(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_redrive(text, text) FROM PUBLIC;

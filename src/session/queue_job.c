@@ -208,6 +208,7 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 				.id = item->id,.attempts = head->is.attempts,.pushed_at = item->is.pushed_at,
 				.token = token
 		};
+		SegmentCount(EVENT_JOB_CLAIMED);
 		return QUEUE_CLAIMED;
 	}
 	QueueOwnRelease(claim, lock);
@@ -278,7 +279,8 @@ bury(const queue_request *claim, const QueueRow *head, const QueueRow *job)
 	snprintf(request.id, sizeof(request.id), "%019lld#%s", (long long) number,
 			 claim->resource);
 	strlcpy(request.error, head->error, sizeof(request.error));
-	(void) finish(&request, job->payload, head->is.seq == number);
+	if (finish(&request, job->payload, head->is.seq == number))
+		SegmentCount(EVENT_JOB_DEAD);
 }
 
 /*

@@ -113,8 +113,10 @@ push_once(queue_request *request, QueuePush *jobs, int count, unsigned *stalled)
 	}
 	for (int i = 0; i < count; i++)
 	{
-		if (!jobs[i].before)
-			jobs[i].number = ++number;
+		if (jobs[i].before)
+			continue;
+		jobs[i].number = ++number;
+		SegmentCount(EVENT_JOB_PUSHED);
 	}
 	return true;
 }

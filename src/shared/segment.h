@@ -429,6 +429,11 @@ typedef enum SegmentEvent
 	EVENT_LOST_DELETED,
 	EVENT_LK001,				/* errors with these SQLSTATEs */
 	EVENT_LK002,
+	EVENT_JOB_PUSHED,
+	EVENT_JOB_CLAIMED,			/* by a session that got it: an attempt */
+	EVENT_JOB_COMPLETED,		/* DynamoDB has confirmed that */
+	EVENT_JOB_FAILED,			/* a session has put it back */
+	EVENT_JOB_DEAD,				/* it was tried too often */
 	EVENT_COUNT
 } SegmentEvent;
 

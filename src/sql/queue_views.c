@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
@@ -24,6 +25,7 @@
 #include "sql/queue_arguments.h"
 
 PG_FUNCTION_INFO_V1(ddb_queue_depths);
+PG_FUNCTION_INFO_V1(ddb_queue_summary);
 PG_FUNCTION_INFO_V1(ddb_queue_list);
 PG_FUNCTION_INFO_V1(ddb_queue_dead);
 
@@ -31,13 +33,41 @@ PG_FUNCTION_INFO_V1(ddb_queue_dead);
 #define LIST_COLUMNS 6
 #define DEAD_COLUMNS 8
 
-typedef void (*PutResource) (ReturnSetInfo *result, const QueueName *name);
+/* The columns of ddb_queue_summary, in order. */
+enum
+{
+	SUMMARY_RESOURCES,
+	SUMMARY_DEPTH,
+	SUMMARY_OLDEST,
+	SUMMARY_OVERDUE,
+	SUMMARY_RETRYING,
+	SUMMARY_PAUSED,
+	SUMMARY_DEAD,
+	SUMMARY_COLUMNS
+};
 
-static void for_resources(ReturnSetInfo *result, const QueueName *name, PutResource put);
+typedef struct Summary
+{
+	int64		resources;
+	int64		depth;
+	int64		oldest_ms;		/* the age of the oldest job */
+	int64		overdue_ms;		/* since a job has been due */
+	int64		retrying;
+	int64		paused;
+	int64		dead;
+} Summary;
+
+/* out: the caller's, a ReturnSetInfo or a Summary */
+typedef void (*PutResource) (void *out, const QueueName *name);
+
+static void for_resources(void *out, const QueueName *name, PutResource put);
 static char **waiting_resources(const char *queue, int *count);
 static int	compare_texts(const void *a, const void *b);
-static void put_depth(ReturnSetInfo *result, const QueueName *name);
-static void put_jobs(ReturnSetInfo *result, const QueueName *name);
+static void put_depth(void *out, const QueueName *name);
+static void add_resource(void *out, const QueueName *name);
+static int64 age_of_first(const QueueName *name, const QueueRow *head, int64 now_ms);
+static int64 count_dead(const char *queue);
+static void put_jobs(void *out, const QueueName *name);
 static Datum number_value(int64 value, bool *is_null);
 
 /* (queue, resource) */
@@ -49,8 +79,36 @@ ddb_queue_depths(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	name = QueueArgumentAny(fcinfo);
 	InitMaterializedSRF(fcinfo, 0);
-	for_resources((ReturnSetInfo *) fcinfo->resultinfo, &name, put_depth);
+	for_resources(fcinfo->resultinfo, &name, put_depth);
 	return (Datum) 0;
+}
+
+/* (queue) */
+Datum
+ddb_queue_summary(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+	Summary		summary = {0};
+	TupleDesc	columns;
+	Datum		values[SUMMARY_COLUMNS];
+	bool		nulls[SUMMARY_COLUMNS] = {0};
+
+	ErrorsRequirePreload();
+	name = QueueArgumentQueue(fcinfo);
+	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	for_resources(&summary, &name, add_resource);
+	summary.dead = count_dead(name.queue);
+
+	values[SUMMARY_RESOURCES] = Int64GetDatum(summary.resources);
+	values[SUMMARY_DEPTH] = Int64GetDatum(summary.depth);
+	values[SUMMARY_OLDEST] = IntervalPGetDatum(TimesInterval(summary.oldest_ms * 1000));
+	values[SUMMARY_OVERDUE] = IntervalPGetDatum(TimesInterval(summary.overdue_ms * 1000));
+	values[SUMMARY_RETRYING] = Int64GetDatum(summary.retrying);
+	values[SUMMARY_PAUSED] = Int64GetDatum(summary.paused);
+	values[SUMMARY_DEAD] = Int64GetDatum(summary.dead);
+	nulls[SUMMARY_OLDEST] = nulls[SUMMARY_OVERDUE] = summary.depth == 0;
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(columns, values, nulls)));
 }
 
 /* (queue, resource) */
@@ -62,13 +120,13 @@ ddb_queue_list(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	name = QueueArgumentAny(fcinfo);
 	InitMaterializedSRF(fcinfo, 0);
-	for_resources((ReturnSetInfo *) fcinfo->resultinfo, &name, put_jobs);
+	for_resources(fcinfo->resultinfo, &name, put_jobs);
 	return (Datum) 0;
 }
 
 /* For one resource, or for all in which jobs wait. */
 static void
-for_resources(ReturnSetInfo *result, const QueueName *name, PutResource put)
+for_resources(void *out, const QueueName *name, PutResource put)
 {
 	MemoryContext per_resource;
 	char	  **resources;
@@ -77,7 +135,7 @@ for_resources(ReturnSetInfo *result, const QueueName *name, PutResource put)
 	QueueOwnSettle();
 	if (name->resource[0] != '\0')
 	{
-		put(result, name);
+		put(out, name);
 		return;
 	}
 	resources = waiting_resources(name->queue, &count);
@@ -88,7 +146,7 @@ for_resources(ReturnSetInfo *result, const QueueName *name, PutResource put)
 		MemoryContext old = MemoryContextSwitchTo(per_resource);
 		QueueName	one = QueueNameOf(name->queue, resources[i]);
 
-		put(result, &one);
+		put(out, &one);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_resource);
 	}
@@ -130,8 +188,9 @@ compare_texts(const void *a, const void *b)
 
 /* No row if no job waits and the resource is not paused. */
 static void
-put_depth(ReturnSetInfo *result, const QueueName *name)
+put_depth(void *out, const QueueName *name)
 {
+	ReturnSetInfo *result = out;
 	QueueRow   *head = QueueJobHead(name->queue, name->resource, NULL);
 	Datum		values[DEPTHS_COLUMNS];
 	bool		nulls[DEPTHS_COLUMNS];
@@ -152,8 +211,51 @@ put_depth(ReturnSetInfo *result, const QueueName *name)
 }
 
 static void
-put_jobs(ReturnSetInfo *result, const QueueName *name)
+add_resource(void *out, const QueueName *name)
 {
+	Summary    *summary = out;
+	int64		now_ms;
+	QueueRow   *head = QueueJobHead(name->queue, name->resource, &now_ms);
+
+	if (head == NULL || head->is.done >= head->is.seq)
+		return;
+	summary->resources++;
+	summary->depth += head->is.seq - head->is.done;
+	summary->retrying += head->is.attempts > 0;
+	summary->paused += head->is.paused;
+	if (!head->is.paused)
+		summary->overdue_ms = Max(summary->overdue_ms, now_ms - head->is.due);
+	summary->oldest_ms = Max(summary->oldest_ms, age_of_first(name, head, now_ms));
+}
+
+/* In ms; 0 if it has just been finished. */
+static int64
+age_of_first(const QueueName *name, const QueueRow *head, int64 now_ms)
+{
+	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name->queue, name->resource)};
+	QueueRow	row;
+
+	scan.request.number = head->is.done + 1;
+	scan.request.to = head->is.seq;
+	return QueueScanNext(&scan, &row) ? now_ms - row.is.pushed_at : 0;
+}
+
+static int64
+count_dead(const char *queue)
+{
+	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_DEAD, queue, "")};
+	QueueRow	row;
+	int64		count = 0;
+
+	while (QueueScanNext(&scan, &row))
+		count++;
+	return count;
+}
+
+static void
+put_jobs(void *out, const QueueName *name)
+{
+	ReturnSetInfo *result = out;
 	int64		now_ms;
 	QueueRow   *head = QueueJobHead(name->queue, name->resource, &now_ms);
 	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name->queue, name->resource)};

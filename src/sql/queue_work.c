@@ -289,6 +289,7 @@ ddb_queue_fail(PG_FUNCTION_ARGS)
 	retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, QueueJobBackoff(0));
 	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
 	QueueJobFail(name.queue, name.resource, number, claim->token, &name.lock, error, retry_ms);
+	SegmentCount(EVENT_JOB_FAILED);
 	QueueOwnRelease(claim, &name.lock);
 	if (retry_ms == 0)
 		QueueHintTell(name.queue, name.resource, HINT_ATTEMPTS_UNKNOWN);

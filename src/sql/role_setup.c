@@ -80,6 +80,7 @@ static const Privilege privileges[] = {
 	{.name = "ddb_queue_fail",.arguments = "text, text, bigint, text, interval"},
 	{.name = "ddb_queue_once",.arguments = "text, text, bigint"},
 	{.name = "ddb_queue_depths",.arguments = "text, text"},
+	{.name = "ddb_queue_summary",.arguments = "text"},
 	{.name = "ddb_queue_list",.arguments = "text, text"},
 	{.name = "ddb_queue_dead",.arguments = "text"},
 	{.name = "ddb_outbox_send",.arguments = "integer",.operator = true},

@@ -200,6 +200,7 @@ end(uint32 index, queue_outcome outcome)
 
 	if (outcome == QUEUE_FINISHED)
 	{
+		SegmentCount(EVENT_JOB_COMPLETED);
 		delete_job(entry);
 		/* Nobody knew when the job was claimed; else its session has told. */
 		if (entry->last && !notes[index].finish.last)

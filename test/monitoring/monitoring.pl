@@ -91,12 +91,13 @@ $ENV{AWS_EC2_METADATA_SERVICE_ENDPOINT} = $sources->url;
 my $node = new_cluster('one', through => proxy,
 	conf => "ddblock.max_leases = 20\nddblock.keep_warm = off\n"
 	  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n");
-my ($grants) = $page =~ /^```sql\n(.*?)^```$/ms;
+my ($grants, $queue_grants) = $page =~ /^```sql\n(.*?)^```$/gms;
 $node->safe_psql('postgres', $grants);
 my $connection = 'user=ddblock_exporter host=' . $node->host . ' port=' . $node->port . ' dbname=postgres';
 is($node->safe_psql('postgres', q{SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc
 		WHERE proname ~ '^ddb_' AND has_function_privilege('ddblock_exporter', oid, 'EXECUTE')}),
 	'ddb_locks ddb_operations ddb_stats ddb_status', 'the role may read the views, and nothing else');
+$node->safe_psql('postgres', 'SELECT ddb_queue_table_create(); ' . $queue_grants =~ s/'2s'/'150ms'/r);
 
 #
 # Load: acquire, release, wait
@@ -112,6 +113,8 @@ sub load
 	$sessions[0]->query_safe("SELECT ddb_lock_release('$name')");
 	$sessions[1]->result;
 	$sessions[1]->query_safe("SELECT ddb_lock_renew('$name'), ddb_lock_release('$name')");
+	$sessions[1]->query_safe(q{SELECT ddb_queue_push('deploy', 'r', '1')});
+	$sessions[1]->query_safe(q{SELECT ddb_queue_complete('deploy', resource, number) FROM ddb_queue_next('deploy')});
 	return;
 }
 load('load');
@@ -140,13 +143,20 @@ sub scrape
 	}
 	return %metrics;
 }
+# A scrape itself reads queues.
 sub sum_of
 {
 	my ($metrics, $name) = @_;
 	my $sum = 0;
 
-	$sum += $metrics->{$_} foreach grep { /^\Q$name\E\{/ } keys %$metrics;
+	$sum += $metrics->{$_} foreach grep { /^\Q$name\E\{/ && !/"queue_/ } keys %$metrics;
 	return $sum;
+}
+sub sum_in_view
+{
+	my ($column) = @_;
+
+	return $node->safe_psql('postgres', "SELECT sum($column) FROM ddb_operations WHERE operation !~ '^queue_'");
 }
 
 my %metrics = scrape($exporter);
@@ -155,12 +165,14 @@ is(scalar(grep { /^ddblock_operation_requests_total/ } keys %metrics), $expected
 foreach my $column (qw(requests errors throttles retries consumed_units))
 {
 	cmp_ok(sum_of(\%metrics, "ddblock_operation_${column}_total"), '==',
-		stat_of($node, undef, $column), "the sum of $column is that of ddb_operations");
+		sum_in_view($column), "the sum of $column is that of ddb_operations");
 }
-cmp_ok(sum_of(\%metrics, 'ddblock_operation_latency_seconds_count'), '==', stat_of($node, undef, 'replies'),
+cmp_ok(sum_of(\%metrics, 'ddblock_operation_latency_seconds_count'), '==', sum_in_view('replies'),
 	'... and so is that of replies');
 cmp_ok($metrics{'ddblock_operation_requests_total{operation="acquire"}'}, '>', 0, 'there was a load');
-is($metrics{ddblock_acquired_total}, 2, '... of two sessions');
+is($metrics{ddblock_acquired_total}, 3, '... of two sessions, and a job');
+is($metrics{ddblock_jobs_pushed_total}, 1, '... that was pushed');
+is($metrics{'ddblock_queue_depth{queue="deploy"}'}, 0, '... and completed');
 cmp_ok($metrics{ddblock_last_reply_age_seconds}, '>', 0, 'there was a reply');
 my $raw = write_file("$dir/metrics",
 	join '', map { "$_\n" } grep { /ddblock_/ } split /\n/, $http->get("$exporter/metrics")->{content});
@@ -199,7 +211,7 @@ else
 	}
 }
 is(join("\n", sort keys %others), join("\n", sort keys %metrics), 'sql_exporter has the same metrics and labels');
-is(join("\n", grep { $others{$_} != $metrics{$_} } grep { !/wait_seconds|age_seconds|clock_ahead/ } sort keys %others), '',
+is(join("\n", grep { $others{$_} != $metrics{$_} } grep { !/wait_seconds|age_seconds|clock_ahead|operation="queue_/ } sort keys %others), '',
 	'... with the same values');
 
 #
@@ -282,6 +294,19 @@ sub fires
 	return;
 }
 sub quiet { wait_for { active() eq '' } 'the end of all alerts'; return; }
+
+# Nobody works on a job; then it is tried too often
+fires('DDBlockJobsWaitLong', sub { $sessions[0]->query_safe(q{SELECT ddb_queue_push('mail', 'r', '1')}) });
+fires('DDBlockJobDead', sub {
+	my $next = q{SELECT count(*) FROM ddb_queue_next('mail', max_attempts => 1)};
+
+	$sessions[0]->query_safe($next);
+	$sessions[0]->query_safe(q{SELECT ddb_queue_fail('mail', 'r', 1, 'no', '0')});
+	$sessions[0]->query_safe($next) }, with => ['DDBlockJobsWaitLong']);
+$node->safe_psql('postgres', q{SELECT ddb_queue_push_on_commit('mail', 'r', '1')});
+fires('DDBlockJobsWaitLong', sub { });
+$node->safe_psql('postgres', 'DELETE FROM ddb_outbox');
+quiet;
 
 $sessions[0]->query_safe(q{SELECT ddb_lock_acquire('waited for', lease => '1h')});
 $sessions[1]->send(q{SELECT ddb_lock_acquire('waited for')});

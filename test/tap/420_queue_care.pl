@@ -123,6 +123,37 @@ is($got, '2|"y"|1', 'after two attempts the next job has its turn');
 is( $b->query_safe(
 		q{SELECT resource, number, payload, attempts, last_error FROM ddb_queue_dead('q')}),
 	'dies|1|"x"|2|no luck', 'the dead job is kept');
+
+# Figures: of a queue of its own, beside another one
+my $figures = q{SELECT resources, depth, oldest >= '0', overdue >= '0', retrying, paused, dead
+	FROM ddb_queue_summary('figures')};
+is($b->query_safe($figures), '0|0|||0|0|0', 'an empty queue in figures');
+my $counted = q{SELECT jobs_pushed, jobs_claimed, jobs_completed, jobs_failed, jobs_dead FROM ddb_stats};
+my @counts = split /\|/, $one->safe_psql('postgres', $counted);
+$a->query_safe(qq{SELECT ddb_queue_push('figures', '$_', '1')}) foreach qw(mortal tried tried paused fresh fresh done);
+sub claim_of
+{
+	my ($resource) = @_;
+
+	return wait_for { $a->query_safe("SELECT number FROM ddb_queue_next('figures', resources => '{$resource}', max_attempts => 1)") }
+	  "a job of $resource";
+}
+$a->query_safe(q{SELECT ddb_queue_pause('figures', 'paused')});
+foreach my $resource (qw(mortal tried))
+{
+	claim_of($resource);
+	$a->query_safe("SELECT ddb_queue_fail('figures', '$resource', 1, 'no', '0')");
+}
+is($a->query_safe(q{SELECT number FROM ddb_queue_next('figures', resources => '{mortal}', max_attempts => 1)}), '',
+	'a job that was tried too often');
+claim_of('done');
+$a->query_safe(q{SELECT ddb_queue_complete('figures', 'done', 1)});
+is($a->query_safe($figures), '3|5|t|t|1|1|1', 'figures: resources, depth, ages, retrying, paused, dead');
+is($b->query_safe(q{SELECT oldest <= max(age), oldest > max(age) - interval '1 min' FROM ddb_queue_summary('figures'),
+	ddb_queue_list('figures') GROUP BY oldest}), 't|t', '... the age is that of the oldest job');
+wait_for { my @now = split /\|/, $one->safe_psql('postgres', $counted); "@now[0 .. 4]" eq
+	join ' ', map { $counts[$_] + (7, 3, 1, 2, 1)[$_] } 0 .. 4 } 'the counts of jobs: pushed, claimed, completed, failed, dead';
+
 is($b->query_safe(q{SELECT ddb_queue_redrive('q')}), '1', 'it is pushed anew');
 is($b->query_safe(q{SELECT count(*) FROM ddb_queue_dead('q')}), '0', 'and dead no more');
 is(jobs_of('dies'), '2,3', 'it has a new number, although its id still counts');

@@ -25,7 +25,7 @@ my @for_users = (
 	q{ddb_queue_push('q', 'r', '1')}, q{ddb_queue_push_all('q', 'r', ARRAY['1']::jsonb[])},
 	q{ddb_queue_push_on_commit('q', 'r', '1')}, q{ddb_queue_next('empty')},
 	q{ddb_queue_once('q', 'r', 1)}, q{ddb_queue_depths('q')}, q{ddb_queue_list('q')},
-	q{ddb_queue_dead('q')});
+	q{ddb_queue_dead('q')}, q{ddb_queue_summary('q')});
 my @for_operators = (q{ddb_outbox_send()}, q{ddb_queue_redrive('q')}, q{ddb_queue_pause('q', 'x')},
 	q{ddb_queue_resume('q', 'x')}, q{ddb_queue_cancel('q', 'r', 99)}, q{ddb_queue_drop('q', 'r')},
 	q{ddb_queue_purge()});
@@ -110,6 +110,7 @@ my @bad = (
 	[ q{ddb_queue_depths('a/b')}, qr/"queue" must have 1 to 64 characters/ ],
 	[ q{ddb_queue_list('q', '')}, qr/"of_resource" must not be empty/ ],
 	[ q{ddb_queue_dead(NULL)}, qr/"queue" must not be null/ ],
+	[ q{ddb_queue_summary(NULL)}, qr/"queue" must not be null/ ],
 	[ q{ddb_queue_redrive('q', '')}, qr/"id" must not be empty/ ],
 	[ q{ddb_queue_redrive('q', repeat('x', 1001))}, qr/"id" must not be longer than 1000 bytes/ ],
 	[ q{ddb_queue_pause('q', NULL)}, qr/"resource" must not be null/ ],
