@@ -370,8 +370,8 @@ COMMENT ON FUNCTION ddb_leader_resign(text, interval, interval) IS
 -- COLLATE "C": the index survives changes of the system's collations.
 CREATE TABLE ddb_fences (
 	resource text COLLATE "C" PRIMARY KEY,
-	token bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
-	shared_token bigint NOT NULL DEFAULT 0 CHECK (shared_token >= 0));
+	token bigint NOT NULL DEFAULT 0 CHECK (token OPERATOR(pg_catalog.>=) 0),
+	shared_token bigint NOT NULL DEFAULT 0 CHECK (shared_token OPERATOR(pg_catalog.>=) 0));
 
 COMMENT ON TABLE ddb_fences IS
 'highest fencing tokens of each resource; written by ddb_fence() and ddb_fence_shared()';
@@ -520,7 +520,116 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION ddb_locks() IS
 'locks that sessions of this cluster hold or wait for';
 
-CREATE VIEW ddb_locks AS SELECT * FROM ddb_locks();
+CREATE FUNCTION ddb_operations(
+	OUT operation text,
+	OUT requests bigint,
+	OUT errors bigint,
+	OUT throttles bigint,
+	OUT retries bigint,
+	OUT replies bigint,
+	OUT latency_total interval,
+	OUT latency_histogram bigint[],
+	OUT consumed_units double precision,
+	OUT since timestamp with time zone)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_operations() IS
+'counters of this cluster''s requests to DynamoDB, by operation';
+
+CREATE FUNCTION ddb_stats(
+	OUT leases_held bigint,
+	OUT waiters bigint,
+	OUT acquired bigint,
+	OUT busy bigint,
+	OUT timed_out bigint,
+	OUT deadlocks bigint,
+	OUT lost_unreachable bigint,
+	OUT lost_taken bigint,
+	OUT lost_released bigint,
+	OUT lost_deleted bigint,
+	OUT lk001 bigint,
+	OUT lk002 bigint,
+	OUT jobs_pushed bigint,
+	OUT jobs_claimed bigint,
+	OUT jobs_completed bigint,
+	OUT jobs_failed bigint,
+	OUT jobs_dead bigint,
+	OUT leases_lost bigint,
+	OUT last_loss_at timestamp with time zone,
+	OUT last_loss text,
+	OUT wait_total interval,
+	OUT wait_histogram bigint[],
+	OUT since timestamp with time zone)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_stats() IS
+'what this cluster''s sessions do with locks: counters since the server started';
+
+CREATE FUNCTION ddb_campaigns(
+	OUT name text,
+	OUT state text,
+	OUT since timestamp with time zone,
+	OUT token bigint,
+	OUT joined integer,
+	OUT leader text,
+	OUT interrupts_at timestamp with time zone,
+	OUT stands_again_at timestamp with time zone)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_campaigns() IS
+'locks that this cluster itself holds or wants, to lead';
+
+CREATE FUNCTION ddb_status(
+	OUT worker_pid integer,
+	OUT worker_since timestamp with time zone,
+	OUT worker_starts integer,
+	OUT region text,
+	OUT endpoint text,
+	OUT lock_table text,
+	OUT owner text,
+	OUT credentials text,
+	OUT credentials_expire_at timestamp with time zone,
+	OUT last_reply_at timestamp with time zone,
+	OUT trouble text,
+	OUT clock_ahead interval,
+	OUT clock_error interval,
+	OUT connections integer,
+	OUT max_connections integer,
+	OUT leases integer,
+	OUT max_leases integer,
+	OUT library_version text,
+	OUT http_library text)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_status() IS
+'state of this cluster''s worker, and of its link to DynamoDB';
+
+--
+-- The views: each calls the function of its name
+--
+
+-- Another function of that name in this schema, with defaults for all its arguments, would make
+-- the call ambiguous.  So each view is made while its function has a name that nobody knows.
+DO $$
+DECLARE
+	view pg_catalog.text;
+	hidden pg_catalog.text;
+BEGIN
+	FOREACH view IN ARRAY pg_catalog.string_to_array('ddb_locks ddb_operations ddb_stats ddb_campaigns ddb_status', ' ') LOOP
+		hidden := pg_catalog.gen_random_uuid();
+		EXECUTE pg_catalog.format('ALTER FUNCTION %I() RENAME TO %I', view, hidden);
+		EXECUTE pg_catalog.format('CREATE VIEW %I AS SELECT * FROM %I()', view, hidden);
+		EXECUTE pg_catalog.format('ALTER FUNCTION %I() RENAME TO %I', hidden, view);
+	END LOOP;
+END $$;
 
 COMMENT ON VIEW ddb_locks IS
 'locks that sessions of this cluster hold or wait for';
@@ -565,26 +674,6 @@ COMMENT ON COLUMN ddb_locks.joined IS
 COMMENT ON COLUMN ddb_locks.ends_at IS
 'when a detached lock is released at the latest';
 
-CREATE FUNCTION ddb_operations(
-	OUT operation text,
-	OUT requests bigint,
-	OUT errors bigint,
-	OUT throttles bigint,
-	OUT retries bigint,
-	OUT replies bigint,
-	OUT latency_total interval,
-	OUT latency_histogram bigint[],
-	OUT consumed_units double precision,
-	OUT since timestamp with time zone)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION ddb_operations() IS
-'counters of this cluster''s requests to DynamoDB, by operation';
-
-CREATE VIEW ddb_operations AS SELECT * FROM ddb_operations();
-
 COMMENT ON VIEW ddb_operations IS
 'counters of this cluster''s requests to DynamoDB, by operation';
 COMMENT ON COLUMN ddb_operations.operation IS
@@ -607,39 +696,6 @@ COMMENT ON COLUMN ddb_operations.consumed_units IS
 'capacity units that DynamoDB reported';
 COMMENT ON COLUMN ddb_operations.since IS
 'start of the count';
-
-CREATE FUNCTION ddb_stats(
-	OUT leases_held bigint,
-	OUT waiters bigint,
-	OUT acquired bigint,
-	OUT busy bigint,
-	OUT timed_out bigint,
-	OUT deadlocks bigint,
-	OUT lost_unreachable bigint,
-	OUT lost_taken bigint,
-	OUT lost_released bigint,
-	OUT lost_deleted bigint,
-	OUT lk001 bigint,
-	OUT lk002 bigint,
-	OUT jobs_pushed bigint,
-	OUT jobs_claimed bigint,
-	OUT jobs_completed bigint,
-	OUT jobs_failed bigint,
-	OUT jobs_dead bigint,
-	OUT leases_lost bigint,
-	OUT last_loss_at timestamp with time zone,
-	OUT last_loss text,
-	OUT wait_total interval,
-	OUT wait_histogram bigint[],
-	OUT since timestamp with time zone)
-RETURNS record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION ddb_stats() IS
-'what this cluster''s sessions do with locks: counters since the server started';
-
-CREATE VIEW ddb_stats AS SELECT * FROM ddb_stats();
 
 COMMENT ON VIEW ddb_stats IS
 'what this cluster''s sessions do with locks: counters since the server started';
@@ -690,24 +746,6 @@ COMMENT ON COLUMN ddb_stats.wait_histogram IS
 COMMENT ON COLUMN ddb_stats.since IS
 'start of the count';
 
-CREATE FUNCTION ddb_campaigns(
-	OUT name text,
-	OUT state text,
-	OUT since timestamp with time zone,
-	OUT token bigint,
-	OUT joined integer,
-	OUT leader text,
-	OUT interrupts_at timestamp with time zone,
-	OUT stands_again_at timestamp with time zone)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION ddb_campaigns() IS
-'locks that this cluster itself holds or wants, to lead';
-
-CREATE VIEW ddb_campaigns AS SELECT * FROM ddb_campaigns();
-
 COMMENT ON VIEW ddb_campaigns IS
 'locks that this cluster itself holds or wants, to lead';
 COMMENT ON COLUMN ddb_campaigns.name IS
@@ -726,35 +764,6 @@ COMMENT ON COLUMN ddb_campaigns.interrupts_at IS
 'while giving up: when the transactions that have joined are interrupted';
 COMMENT ON COLUMN ddb_campaigns.stands_again_at IS
 'while resting: when this cluster wants the lock again';
-
-CREATE FUNCTION ddb_status(
-	OUT worker_pid integer,
-	OUT worker_since timestamp with time zone,
-	OUT worker_starts integer,
-	OUT region text,
-	OUT endpoint text,
-	OUT lock_table text,
-	OUT owner text,
-	OUT credentials text,
-	OUT credentials_expire_at timestamp with time zone,
-	OUT last_reply_at timestamp with time zone,
-	OUT trouble text,
-	OUT clock_ahead interval,
-	OUT clock_error interval,
-	OUT connections integer,
-	OUT max_connections integer,
-	OUT leases integer,
-	OUT max_leases integer,
-	OUT library_version text,
-	OUT http_library text)
-RETURNS record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION ddb_status() IS
-'state of this cluster''s worker, and of its link to DynamoDB';
-
-CREATE VIEW ddb_status AS SELECT * FROM ddb_status();
 
 COMMENT ON VIEW ddb_status IS
 'state of this cluster''s worker, and of its link to DynamoDB';
@@ -995,7 +1004,7 @@ COMMENT ON FUNCTION ddb_queue_purge() IS
 CREATE TABLE ddb_queue_done (
 	queue text COLLATE "C",
 	resource text COLLATE "C",
-	number bigint NOT NULL CHECK (number > 0),
+	number bigint NOT NULL CHECK (number OPERATOR(pg_catalog.>) 0),
 	PRIMARY KEY (queue, resource));
 
 COMMENT ON TABLE ddb_queue_done IS
@@ -1020,7 +1029,7 @@ COMMENT ON FUNCTION ddb_queue_once(text, text, bigint) IS
 
 CREATE TABLE ddb_outbox (
 	position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	id text NOT NULL DEFAULT 'ddblock#outbox#' || pg_catalog.gen_random_uuid(),
+	id text NOT NULL DEFAULT pg_catalog.concat('ddblock#outbox#', pg_catalog.gen_random_uuid()),
 	queue text NOT NULL,
 	resource text NOT NULL,
 	payload jsonb NOT NULL,
