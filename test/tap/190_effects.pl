@@ -49,6 +49,10 @@ my @effects = (
 	[ 'DROP TABLESPACE old', sub { files("$dir/old") }, 1, 0 ],
 	[ "CREATE TABLESPACE new LOCATION '$dir/new'", sub { files("$dir/new") }, 0, 1 ],
 	[ 'DROP SUBSCRIPTION sub', sub { sql($slots) }, 'old sub', 'old' ],
+	[ q{CREATE SUBSCRIPTION two CONNECTION '' PUBLICATION p WITH (connect = false, slot_name = NONE)},
+		sub { sql('SELECT count(*) FROM pg_subscription') }, 0, 1 ],
+	[ 'ALTER SUBSCRIPTION two SET (binary = true)',
+		sub { sql('SELECT subbinary FROM pg_subscription') }, 'f', 't' ],
 	[ q{ALTER SYSTEM SET work_mem = '5MB'},
 		sub { slurp_file("$data/postgresql.auto.conf") =~ /work_mem/ ? 1 : 0 }, 0, 1 ],
 	[ "COPY t TO '$dir/copied'", sub { exists_file('copied') }, 0, 1 ],
@@ -67,24 +71,31 @@ my @effects = (
 
 # Each is refused by the session that lost a lease, and done by it when it has
 # acknowledged that.
+my $session = undisturbed($node);
+
+$session->query_safe(q{SELECT ddb_lock_acquire('a', '9s')});
+lose($node, 'a');
+foreach my $effect (@effects)
+{
+	my ($command, $look) = @$effect;
+	my $before = $look->();
+
+	like($session->error_of($command),
+		qr/ERROR: +LK001: cannot execute .*, because the lease on lock "a" was lost\n.*DETAIL: .*deleted.*HINT: /s,
+		"$command: refused");
+	is($look->(), $before, '... and nothing has happened');
+}
+$session->ask(q{SELECT ddb_lock_release('a')});
 foreach my $effect (@effects)
 {
 	my ($command, $look, $before, $after) = @$effect;
-	my $session = undisturbed($node);
 
 	is($look->(), $before, "$command: before");
-	$session->query_safe(q{SELECT ddb_lock_acquire('a', '9s')});
-	lose($node, 'a');
-	like($session->error_of($command),
-		qr/ERROR: +LK001: cannot execute .*, because the lease on lock "a" was lost\n.*DETAIL: .*deleted.*HINT: /s,
-		'... is refused');
-	is($look->(), $before, '... and nothing has happened');
-	$session->ask(q{SELECT ddb_lock_release('a')});
 	$session->ask($command);
 	unlike($session->messages, qr/ERROR/, 'the loss acknowledged, it is done');
 	is($look->(), $after, '... and has its effect');
-	$session->quit;
 }
+$session->quit;
 
 is(sql('SELECT 1', 'd2'), 1, 'the other database is alive');
 
@@ -96,21 +107,66 @@ my $catalog = q{SELECT string_agg(concat_ws(' ', c.relname, relfilenode, indisva
 	FROM pg_class c LEFT JOIN pg_index x ON indexrelid = c.oid LEFT JOIN pg_inherits h ON inhrelid = c.oid
 	WHERE c.relnamespace = 'public'::regnamespace};
 my $before = sql($catalog);
-my $session = undisturbed($node);
+$session = undisturbed($node);
 
 $session->query_safe(q{SELECT ddb_lock_acquire('a', '9s')});
 lose($node, 'a');
-foreach my $command (
+my @steps = (
 	'CREATE INDEX CONCURRENTLY j ON t (v)',
 	'DROP INDEX CONCURRENTLY i',
 	'REINDEX TABLE CONCURRENTLY t',
 	'REINDEX DATABASE postgres',
 	'CLUSTER',
 	'VACUUM FULL t',
-	'ALTER TABLE parts DETACH PARTITION part CONCURRENTLY')
+	'ALTER TABLE parts DETACH PARTITION part CONCURRENTLY');
+foreach my $command (@steps)
 {
 	like($session->error_of($command), qr/LK001: cannot/, "$command: refused");
 	is(sql($catalog), $before, '... without a trace');
+}
+
+#
+# Is anything forgotten?  The server says which commands and functions there are.
+#
+# Commands without event triggers reach beyond the schemas of this database; so do those
+# on what is in shared catalogs.  Those below do no harm, or end with the transaction;
+# each other one was tried.
+my $harmless = qr/^(?:(?:ALTER|CREATE|DROP)\ (?:EVENT\ TRIGGER|ROLE)|(?:GRANT|REVOKE)\ ROLE
+	|ALTER\ TABLESPACE|ANALYZE|BEGIN|CALL|CHECKPOINT|CLOSE.*|COMMIT.*|COPY\ FROM|DEALLOCATE.*
+	|DECLARE\ CURSOR|DELETE|DISCARD.*|DO|EXECUTE|EXPLAIN|FETCH|INSERT|LISTEN|LOAD|LOCK\ TABLE|MERGE
+	|MOVE|PREPARE.*|REASSIGN\ OWNED|RELEASE|RESET|ROLLBACK.*|SAVEPOINT|SELECT.*|SET.*|SHOW
+	|START\ TRANSACTION|TRUNCATE\ TABLE|UNLISTEN|UPDATE|WAIT)$/x;
+my @notify = ('NOTIFY n', q{SELECT pg_notify('n', '')});
+my $shared = sql(q{SELECT string_agg(upper(substr(relname, 4)), '|') FROM pg_class
+	WHERE relisshared AND relkind = 'r' AND relname !~ '_.*_'});
+my ($headers) = run_command([ $ENV{PG_CONFIG}, '--includedir-server' ]);
+my %tags = slurp_file("$headers/tcop/cmdtaglist.h") =~ /^PG_CMDTAG\(\w+, "(\w[^"]*)", (true|false),/gm;
+my @tried = (@steps, @notify, map { $_->[0] } @effects);
+my @beyond = grep { $_ !~ $harmless && ($tags{$_} eq 'false' || /^\w+ (?:$shared)$/) } sort keys %tags;
+
+like("@beyond", qr/ALTER SUBSCRIPTION.* DROP DATABASE.* VACUUM/, 'commands reach beyond the database');
+foreach my $tag (@beyond)
+{
+	ok((grep { /^\Q$tag\E\b/ } @tried), "$tag is among those that were tried");
+}
+
+# Functions by their names, of all signatures; they are not executed, nor folded away.
+my @functions = split /\n/, sql(q{
+	SELECT oid::regprocedure || '|' || format('SELECT %I(%s) WHERE false', proname,
+		(SELECT string_agg(CASE WHEN provariadic <> 0 AND i = pronargs THEN 'VARIADIC ' ELSE '' END
+			|| format('(SELECT NULL::%s)', format_type(type, NULL)), ', ' ORDER BY i)
+			FROM unnest(proargtypes) WITH ORDINALITY a (type, i)))
+	FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND provolatile = 'v'
+		AND proname ~ 'slot|origin|export|notify|emit'
+		AND proname !~ '^pg_(stat|ls|show|get)_|_peek_|_session_|_xact_|_progress$|_snapshot$'
+		AND proname !~ '^pg_replication_origin_(create|drop)$'
+	ORDER BY 1});
+cmp_ok(scalar @functions, '>=', 16, 'functions reach beyond it, too');
+foreach my $function (@functions)
+{
+	my ($name, $call) = split /\|/, $function;
+
+	like($session->error_of($call), qr/LK001: cannot execute/, "$name: refused");
 }
 
 # What does no harm.
@@ -138,7 +194,7 @@ $session->ask(q{SELECT ddb_lock_release('a')});
 like($session->error_of("COPY t TO '$dir/refused'"), qr/LK001/,
 	'a transaction that has acknowledged a loss is doomed');
 $session->query_safe('ROLLBACK');
-foreach my $notify ('NOTIFY n', q{SELECT pg_notify('n', '')})
+foreach my $notify (@notify)
 {
 	$session->query_safe(qq{BEGIN; SELECT ddb_lock_acquire('a', '9s')});
 	$session->ask($notify);
