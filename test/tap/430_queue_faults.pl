@@ -2,6 +2,7 @@
 # lost, released, detached and joined.  No job is lost or done twice without need.
 
 use DDBLock::Test;
+use List::Util qw(min);
 
 my $one = new_cluster('one', through => proxy,
 	conf => "ddblock.keep_warm = off\nddblock.request_timeout = '2 s'\nwal_writer_delay = '10 s'\n");
@@ -16,7 +17,7 @@ sub next_of
 
 	$lease //= '1 h';
 	return $session->query_safe("SELECT number, attempt FROM
-		ddb_queue_next('q', lease => '$lease', resources => '{$resource}')");
+		ddb_queue_next('q', lease => '$lease', resources => '{$resource}', max_attempts => 10)");
 }
 
 # The same; a job that another cluster has pushed may be due a moment later.
@@ -186,6 +187,22 @@ is(next_of($a, 'dies'), '', 'the job waits: its backoff was written with the cla
 make_due('dies');
 is(next_job($a, 'dies'), '1|2', 'and then comes again');
 $a->query_safe(q{SELECT ddb_queue_complete('q', 'dies', 1)});
+
+# The backoff is 5 s, and doubles with each attempt; 10 minutes at most.
+push_to($one, 'backoff');
+foreach my $attempt (1 .. 9)
+{
+	my $backoff = min(5 * 2**($attempt - 1), 600);
+	my $before = time;
+	is(next_job($a, 'backoff'), "1|$attempt", "attempt $attempt");
+	my $due = $a->query_safe(
+		q{SELECT extract(epoch FROM due)::bigint FROM ddb_queue_depths('q', 'backoff')});
+
+	cmp_ok($due, '>=', $before + $backoff - 2, "the next one is due $backoff s later");
+	cmp_ok($due, '<=', time + $backoff + 1, '... and not after that');
+	$a->query_safe(q{SELECT ddb_lock_release('queue/q/backoff')});
+	make_due('backoff');
+}
 
 push_to($one, 'cancelled');
 my $claimer = backend_pid($a);
