@@ -302,6 +302,35 @@ LOCKMGR_TEST_WITH(locks_nobody_ever_saw_held_are_forgotten, start_with(SIZE, 16,
 	assert_int_equal(counts_of(h).remembered, 0);
 }
 
+/* How many calls the manager makes in 20 s, if all of them fail. */
+static int
+calls_in_vain(harness *h)
+{
+	uint32_t	before = h->call_count;
+
+	h->fate = fate_of(DYNAMO_UNREACHABLE);
+	run(h, 20 * SECOND);
+	return (int) (h->call_count - before);
+}
+
+/*
+ * Delays are random below a bound that doubles to 1 s, so about 45 calls: 6 until it has
+ * doubled, then 2 a second.
+ */
+LOCKMGR_TEST(what_fails_is_repeated_with_growing_delays)
+{
+	lockmgr_set_timeouts(h->lm, SECOND, 60 * SECOND, SECOND);
+	h->fate = fate_of(DYNAMO_UNREACHABLE);
+	acquire(h, 0, "a");
+	assert_in_range(calls_in_vain(h), 25, 70);
+	cancel(h, 0);
+	h->fate = FATE_OK;
+	settle(h);
+	h->fate = fate_of(DYNAMO_UNREACHABLE);
+	look_up(h, 2, "b");
+	assert_in_range(calls_in_vain(h), 25, 70);
+}
+
 LOCKMGR_TEST(a_slot_that_does_not_exist_is_refused)
 {
 	uint32_t	slots = h->config.max_sessions;
