@@ -94,6 +94,23 @@ sub recovers
 	return;
 }
 
+# Waits until the worker has called read() three times more: a few times each time that it
+# looks for credentials, and nobody wants anything else.  Returns how many calls it made.
+sub looks
+{
+	my ($pid, $what) = @_;
+	my $reads = sub { (PostgreSQL::Test::Utils::slurp_file("/proc/$pid/io") =~ /^syscr: (\d+)/m)[0] };
+	my $first = $reads->();
+	my $last = $first;
+
+	foreach my $look (1 .. 3)
+	{
+		wait_for { $reads->() > $last } "the worker reads $what: $look";
+		$last = $reads->();
+	}
+	return $last - $first;
+}
+
 # Source, and seconds until the end, as ddb_status tells them
 sub told
 {
@@ -443,23 +460,21 @@ $idle->wait_for_log($not_fetched);
 write_file("$home/.aws/config", "[default]\ncredential_proc");
 my $idle_worker = wait_for { worker_pid($idle) } 'the worker';
 
-# Calls of read() that the worker has made: a few each time that it looks
-sub reads
-{
-	return (PostgreSQL::Test::Utils::slurp_file("/proc/$idle_worker/io") =~ /^syscr: (\d+)/m)[0];
-}
-
-my $reads_before = reads();
-my $last = $reads_before;
-foreach my $look (1 .. 3)
-{
-	wait_for { reads() > $last } "the worker reads the file again: $look";
-	$last = reads();
-}
-cmp_ok($last - $reads_before, '<', 100, 'the worker does not spin');
+my $made = looks($idle_worker, 'the file again');
+cmp_ok($made, '<', 100, 'the worker does not spin');
 write_file("$home/.aws/config", $command);
 $idle->wait_for_log($fetched);
 pass('and looks again');
+
+# One that is emptied, and then written: nothing has told the worker that this is meant.
+# (The comment makes the look seen: an empty file is not read.)
+my $failures = times_logged($idle, $not_fetched);
+write_file("$home/.aws/config", "[default]\ncredential_proc");
+$idle->reload;
+wait_for { times_logged($idle, $not_fetched) > $failures } 'the reload';
+write_file("$home/.aws/config", "# empty\n");
+looks($idle_worker, 'the empty file');
+works($idle, 'a file that is empty for a moment leaves the credentials in use');
 write_file("$home/.aws/config", '');
 $idle->reload;
 wait_for { ($idle->psql('postgres', q{SELECT ddb_lock_acquire('b')}))[0] != 0 } 'the reload';
