@@ -107,9 +107,12 @@ pass('a new one is taken up');
 is($guest->query_safe(q{SELECT ddb_lock_release_all()}), 2, 'with what was held before');
 $guest->quit;
 
+my ($requests, $errors) = map { stat_of($node, 'acquire', $_) } qw(requests errors);
 $double->command(command => 'clock', skew_s => 3600);
 like($session->query_safe(q{SELECT ddb_lock_acquire('skew')}), qr/^\d+$/,
 	"a clock that is an hour behind DynamoDB's is made up for");
+is(stat_of($node, 'acquire', 'requests') - $requests . ' ' . (stat_of($node, 'acquire', 'errors') - $errors),
+	'2 1', '... by one repetition, signed for the time that the refusal has told');
 is($session->query_safe(q{SELECT ddb_lock_release('skew')}), 't', 'as long as it is');
 $double->command(command => 'clock', skew_s => 0);
 
