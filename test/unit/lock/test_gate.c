@@ -187,6 +187,24 @@ TEST(failures_are_repeated_with_backoff_while_a_request_waits)
 	assert_int_equal(gate_ask(&g, NOW + 1), GATE_ASK_TABLE);
 }
 
+TEST(the_backoff_doubles)
+{
+	int64_t		bound = BACKOFF_BASE_US;
+	dynamo_reply reply = {.status = DYNAMO_UNKNOWN,.message = "words"};
+
+	start(GATE_NOT_PINNED, false, true);
+	assert_false(gate_passes(&g, NOW));
+	for (int i = 0; i < 10; i++)
+	{
+		assert_int_equal(gate_ask(&g, gate_next_wake(&g) > NOW ? gate_next_wake(&g) : NOW),
+						 GATE_ASK_TABLE);
+		/* The longest delay that is possible. */
+		gate_described(&g, &reply, true, (uint64_t) bound - 1, NOW);
+		assert_int_equal(gate_next_wake(&g), NOW + bound - 1);
+		bound = bound * 2 < BACKOFF_CAP_US ? bound * 2 : BACKOFF_CAP_US;
+	}
+}
+
 TEST(the_time_is_asked_when_no_description_brings_it)
 {
 	start(GATE_NOT_PINNED, false, false);
