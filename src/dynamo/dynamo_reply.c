@@ -315,9 +315,27 @@ read_statement_error(dynamo_result *result, const cJSON *error)
 		set_item(result, dynamo_json_member(error, "Item"));
 }
 
-/* False if the number of responses is not the number of statements sent. */
+/*
+ * Does a success show that DynamoDB has answered this request?  It has what the request asked
+ * for, or DynamoDB's checksum.  An empty object is what anybody sends who understands nothing.
+ */
 static bool
-read_statements(dynamo_reply *reply, const cJSON *responses)
+is_evident(const incoming *in, const cJSON *json)
+{
+	const cJSON *consumed = dynamo_json_member(json, "ConsumedCapacity");
+
+	return in->has_checksum || cJSON_IsObject(consumed) ||
+		(cJSON_IsArray(consumed) && cJSON_GetArraySize(consumed) > 0) ||
+		cJSON_IsObject(dynamo_json_member(json, "Attributes")) ||
+		cJSON_IsObject(dynamo_json_member(json, "Item"));
+}
+
+/*
+ * False if the number of responses is not the number of statements sent, or if one that has no
+ * error shows nothing.
+ */
+static bool
+read_statements(dynamo_reply *reply, const cJSON *responses, bool evident)
 {
 	const cJSON *statement;
 	int			i = 0;
@@ -328,7 +346,9 @@ read_statements(dynamo_reply *reply, const cJSON *responses)
 	{
 		const cJSON *error = dynamo_json_member(statement, "Error");
 
-		if (!cJSON_IsObject(statement) || (error != NULL && !cJSON_IsObject(error)))
+		if (!cJSON_IsObject(statement) || (error != NULL && !cJSON_IsObject(error)) ||
+			(error == NULL && !evident && !cJSON_IsObject(dynamo_json_member(statement, "Item")) &&
+			 dynamo_json_text(statement, "TableName") == NULL))
 			return false;
 		if (error != NULL)
 			read_statement_error(&reply->results[i], error);
@@ -368,8 +388,11 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 	switch (in->op)
 	{
 		case DYNAMO_RENEW_BATCH:
-			return read_statements(reply, dynamo_json_member(json, "Responses"));
+			return read_statements(reply, dynamo_json_member(json, "Responses"),
+								   is_evident(in, json));
 		case DYNAMO_READ:
+			if (!is_evident(in, json))
+				return false;
 			set_item(&reply->results[0], dynamo_json_member(json, "Item"));
 			adopt_result(reply);
 			return true;
@@ -403,9 +426,9 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 		case DYNAMO_RELEASE:
 		case DYNAMO_DELETE:
 		case DYNAMO_FORCE_RELEASE:
-			break;				/* they ask for nothing back: {} will do */
+			break;
 	}
-	return dynamo_json_member(json, "__type") == NULL;
+	return is_evident(in, json) && dynamo_json_member(json, "__type") == NULL;
 }
 
 /* Frees and clears the results. */

@@ -125,10 +125,11 @@ typedef enum server_fault_kind
 	FAULT_WRONG_CRC,
 	FAULT_PARTITION,
 	FAULT_SLOW_TLS,
-	FAULT_EXPIRED
+	FAULT_EXPIRED,
+	FAULT_EMPTY					/* 200 {}, without a header of DynamoDB's */
 } server_fault_kind;
 
-#define FAULT_KINDS (FAULT_EXPIRED + 1)
+#define FAULT_KINDS (FAULT_EMPTY + 1)
 
 typedef struct server_fault
 {

@@ -13,7 +13,7 @@
 static const char *const names[FAULT_KINDS] = {
 	"drop", "lose_reply", "duplicate", "late_apply", "late_reply", "reset", "http_500",
 	"http_503", "throttle", "conflict", "truncate", "corrupt", "wrong_crc", "partition",
-	"slow_tls", "expired"
+	"slow_tls", "expired", "empty"
 };
 
 const char *

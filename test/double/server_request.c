@@ -234,6 +234,16 @@ corrupt(const incoming *in)
 	send_reply(in, &r);
 }
 
+/* Success in the words of somebody who is not DynamoDB, and has understood nothing. */
+static void
+send_empty(const incoming *in)
+{
+	static const char empty[] =
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+
+	server_send(in->s, in->c, empty, sizeof(empty) - 1);
+}
+
 static void
 suffer(const incoming *in, const server_fault *fault)
 {
@@ -301,6 +311,11 @@ suffer(const incoming *in, const server_fault *fault)
 			r = applied(in);
 			r.crc ^= 1;
 			send_reply(in, &r);
+			break;
+		case FAULT_EMPTY:
+			if (fault->applied)
+				apply_silently(in);
+			send_empty(in);
 			break;
 		case FAULT_EXPIRED:
 			r = error_reply(fault->error != NULL ? fault->error : expired[0], NULL);

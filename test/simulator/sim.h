@@ -75,6 +75,7 @@ typedef enum sim_fault
 	FAULT_UNREACHABLE,
 	FAULT_TRUNCATED,
 	FAULT_CORRUPT,
+	FAULT_EMPTY,				/* not applied, but a success that shows nothing */
 	FAULT_STATEMENT_FAILED,
 	FAULT_REPLY_UNREAD,			/* it arrives while the worker is stopped */
 	FAULT_STALE_POLL,			/* shows the item as it was up to a second ago */

@@ -35,6 +35,7 @@ static const wire_error wire_errors[] = {
 	{FAULT_THROTTLED, "ProvisionedThroughputExceededException", 0, NULL},
 	{FAULT_THROTTLED, "ThrottlingException", 0, NULL},
 	{FAULT_THROTTLED, "RequestLimitExceeded", 0, NULL},
+	{FAULT_EMPTY, NULL, 200, "{}"},
 	{FAULT_CONFLICT, "TransactionConflictException", 0, NULL},
 	{FAULT_CONFLICT, "ReplicatedWriteConflictException", 0, NULL},
 	{FAULT_NO_CREDENTIALS, "ExpiredTokenException", 0, NULL},
@@ -79,7 +80,7 @@ deliver_badly(sim *s, sim_cluster *c, sim_call *call)
 		FAULT_REQUEST_DROPPED, FAULT_REPLY_DROPPED, FAULT_DUPLICATED, FAULT_SLOW,
 		FAULT_RESET_APPLIED, FAULT_RESET, FAULT_500_APPLIED, FAULT_500,
 		FAULT_503_APPLIED, FAULT_503, FAULT_THROTTLED, FAULT_CONFLICT,
-		FAULT_UNREACHABLE, FAULT_TRUNCATED, FAULT_CORRUPT, FAULT_STATEMENT_FAILED,
+		FAULT_UNREACHABLE, FAULT_TRUNCATED, FAULT_CORRUPT, FAULT_EMPTY, FAULT_STATEMENT_FAILED,
 		FAULT_REPLY_UNREAD,
 	};
 	int64_t		lease = s->plan.lease_max_ms * MS;

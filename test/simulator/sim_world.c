@@ -30,6 +30,7 @@ const char *const sim_fault_names[FAULT_COUNT] = {
 	[FAULT_UNREACHABLE] = "unreachable",
 	[FAULT_TRUNCATED] = "reply truncated",
 	[FAULT_CORRUPT] = "reply corrupt",
+	[FAULT_EMPTY] = "empty success",
 	[FAULT_STATEMENT_FAILED] = "statement failed",
 	[FAULT_REPLY_UNREAD] = "reply read late",
 	[FAULT_STALE_POLL] = "stale poll",

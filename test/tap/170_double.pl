@@ -150,6 +150,15 @@ foreach my $kind (@kinds)
 	wait_for { $double->item($kind)->{isReleased} } "the release after $kind";
 }
 
+# A success that shows nothing is not DynamoDB's: no lock is granted or let go for it.
+$double->fault('empty', operation => 'UpdateItem', key => 'AKIDONE');
+like($session->error_of(q{SELECT ddb_lock_acquire('empty', lease => '1h')}),
+	qr/ERROR: +XX000: .*unexpected reply, HTTP 200: \{\}/s, 'empty: the session is told, and has no token');
+is($session->query_safe(q{SELECT ddb_lock_remaining('empty') IS NULL}), 't', 'nor the lock');
+like($session->query_safe(q{SELECT ddb_lock_acquire('empty', lease => '1h')}), qr/^\d+$/, 'then it gets it');
+ok($double->item('empty')->{holder}, 'as the table shows');
+$session->query_safe(q{SELECT ddb_lock_release('empty')});
+
 # A late copy comes when all is over, and changes nothing.
 $double->fault('late_apply', operation => 'UpdateItem', delay_ms => 1500);
 $session->query_safe(q{SELECT ddb_lock_acquire('late')});
