@@ -49,8 +49,8 @@ typedef struct aws_environment
 	const char *home;			/* for "~"; NULL: unknown */
 
 	/*
-	 * The whole file, malloc'd, and its size in *len; NULL if it cannot be
-	 * read or is over 1 MiB.
+	 * The whole file, malloc'd, and its size in *len; NULL and errno if it cannot
+	 * be read or is over 1 MiB.
 	 */
 	char	   *(*read_file) (void *arg, const char *path, size_t *len);
 } aws_environment;

@@ -11,6 +11,7 @@
  */
 #include "aws/profile.h"
 
+#include <errno.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,16 +103,24 @@ expand_home(const aws_environment *env, const char *path,
 	return known && len >= 0 && (size_t) len < size;
 }
 
-static void
+/* Absent is not unusable: only a file at the default place may be missing. */
+static bool
 read_profile_file(aws_profile_file *file, const aws_environment *env,
-				  const char *variable, const char *default_path)
+				  const char *variable, const char *default_path,
+				  char *error, size_t error_size)
 {
-	const char *path = aws_get_variable(env, variable);
+	const char *named = aws_get_variable(env, variable);
 
-	if (path == NULL)
-		path = default_path;
-	if (expand_home(env, path, file->path, sizeof(file->path)))
+	errno = ENOENT;
+	if (expand_home(env, named != NULL ? named : default_path, file->path, sizeof(file->path)))
 		file->text = env->read_file(env->arg, file->path, &file->len);
+	if (file->text != NULL ||
+		(named == NULL && (errno == ENOENT || errno == ENOTDIR)))
+		return true;
+	snprintf(error, error_size, "%.300s%s%s%s cannot be read: %s", file->path,
+			 named != NULL ? " (" : "", named != NULL ? variable : "", named != NULL ? ")" : "",
+			 strerror(errno));
+	return false;
 }
 
 static ini_slice
@@ -160,7 +169,7 @@ check_format(const aws_profile_file *file, char *error, size_t error_size)
 const char *
 aws_profile_absence(const aws_profile_file *file)
 {
-	return file->text == NULL ? "file not found or not readable" :
+	return file->text == NULL ? "file not found" :
 		"no such profile";
 }
 
@@ -174,12 +183,12 @@ aws_profile_open(aws_profile *profile, const aws_settings *settings,
 
 	memset(profile, 0, sizeof(*profile));
 	choose_name(profile, settings, env);
-	read_profile_file(credentials, env, "AWS_SHARED_CREDENTIALS_FILE",
-					  "~/.aws/credentials");
-	read_profile_file(config, env, "AWS_CONFIG_FILE", "~/.aws/config");
+	ok = read_profile_file(credentials, env, "AWS_SHARED_CREDENTIALS_FILE",
+						   "~/.aws/credentials", error, error_size) &&
+		read_profile_file(config, env, "AWS_CONFIG_FILE", "~/.aws/config", error, error_size);
 	find_sections(profile);
 
-	ok = check_format(credentials, error, error_size) &&
+	ok = ok && check_format(credentials, error, error_size) &&
 		check_format(config, error, error_size);
 	if (ok && profile->named &&
 		!credentials->has_profile && !config->has_profile)

@@ -21,7 +21,7 @@ typedef struct aws_profile_file
 {
 	char		path[AWS_PATH_SIZE];	/* as opened; "~" stays if the home
 										 * directory is unknown */
-	char	   *text;			/* NULL if the file cannot be read */
+	char	   *text;			/* NULL if there is no such file */
 	size_t		len;
 	const char *kind;			/* how ini.h finds the profile's section */
 	bool		has_profile;
@@ -36,9 +36,11 @@ typedef struct aws_profile
 } aws_profile;
 
 /*
- * Reads the files.  False if one of them is malformed, or if neither has a profile
- * that was configured by name: then error says so, and there is nothing to close.
- * A missing default profile is no error.  The profile points into settings and
+ * Reads the files.  False if one of them is malformed, or exists but cannot be read, or
+ * is missing although a variable names it; or if neither has a profile that was
+ * configured by name: then error says so, and there is nothing to close.  What such
+ * a file says could choose another store or another account.  A missing file or default
+ * profile is no error.  The profile points into settings and
  * the environment, so it must not outlive them.
  */
 extern bool aws_profile_open(aws_profile *profile,

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 
 static const char *get_env(void *arg, const char *name);
 static char *read_file(void *arg, const char *path, size_t *len);
-static size_t read_up_to(int fd, char *bytes, size_t size);
+static bool read_whole(int fd, char *bytes, size_t size, size_t *len);
 static const char *find_home(void);
 
 const aws_environment *
@@ -69,32 +70,47 @@ get_env(void *arg, const char *name)
 	return getenv(name);
 }
 
-/* O_NONBLOCK: to open a FIFO must not wait until somebody writes to it. */
+/*
+ * O_NONBLOCK: to open a FIFO must not wait until somebody writes to it.  A device is
+ * an empty file: /dev/null is how one switches a shared file off.
+ */
 static char *
 read_file(void *arg, const char *path, size_t *len)
 {
 	int			fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK);
 	struct stat st;
 	char	   *bytes = NULL;
+	int			problem;
 
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX &&
-		(bytes = malloc(st.st_size + 1)) != NULL)
-		*len = read_up_to(fd, bytes, st.st_size);
+	errno = EINVAL;				/* neither a file nor a device */
+	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
+	{
+		errno = EFBIG;
+		if (st.st_size <= FILE_MAX && (bytes = malloc(st.st_size + 1)) != NULL &&
+			!read_whole(fd, bytes, st.st_size, len))
+		{
+			free(bytes);
+			bytes = NULL;
+		}
+	}
+	problem = errno;
 	CloseTransientFile(fd);
+	errno = problem;
 	return bytes;
 }
 
-static size_t
-read_up_to(int fd, char *bytes, size_t size)
+/* A file that shrinks while we read it ends earlier. */
+static bool
+read_whole(int fd, char *bytes, size_t size, size_t *len)
 {
-	size_t		len = 0;
-	ssize_t		got;
+	ssize_t		got = 0;
 
-	while (len < size && (got = read(fd, bytes + len, size - len)) > 0)
-		len += got;
-	return len;
+	*len = 0;
+	while (*len < size && (got = read(fd, bytes + *len, size - *len)) > 0)
+		*len += got;
+	return got >= 0;
 }
 
 /* HOME may be missing in the server's environment: pg_ctlcluster removes it. */

@@ -14,6 +14,7 @@
  *-------------------------------------------------------------------------
  */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,7 @@ read_file(void *arg, const char *path, size_t *len)
 		*len = strlen(text);
 		return strdup(text);
 	}
+	errno = ENOENT;
 	if (w->dir == NULL)
 		return NULL;
 	snprintf(full, sizeof(full), "%s/fs%s", w->dir, path);

@@ -59,6 +59,12 @@ wait_for { times_logged($nowhere, qr/LOG: +$unplaced/) == 2 } 'the worker to loo
 like(error_of($nowhere, q{SELECT ddb_lock_acquire('a')}),
 	qr/ERROR: +55000: .*DETAIL: +No usable Region: shared files: .*config: line 2 is malformed/s,
 	'a shared file that is malformed is told likewise');
+write_file("$home/.aws/config", "[default]\nregion = eu-north-1\n", 0);
+$nowhere->reload;
+wait_for { times_logged($nowhere, qr/LOG: +$unplaced/) == 3 } 'the worker to look once more';
+like(error_of($nowhere, q{SELECT ddb_lock_acquire('a')}),
+	qr/ERROR: +55000: .*DETAIL: .*shared files: \Q$home\E\/\.aws\/config cannot be read: Permission denied/s,
+	'so is one that may not be read: it is not taken for absent');
 write_file("$home/.aws/config", "[default]\nregion = eu-north-1\n");
 $nowhere->reload;
 $nowhere->wait_for_log(qr/ddblock uses lock table "lockTable" in Region "eu-north-1"/);
@@ -141,8 +147,8 @@ my $fifo = do
 		  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n", table => 0);
 };
 like(error_of($fifo, q{SET statement_timeout = '100s'; SELECT ddb_lock_acquire('a')}),
-	qr/ERROR: +28000: .*HINT: .*\Q$home\E\/fifo: /s,
-	'a FIFO does not stop the worker: the caller is told that it has no credentials');
+	qr/ERROR: +28000: .*\Q$home\E\/fifo \(AWS_SHARED_CREDENTIALS_FILE\) cannot be read: /s,
+	'a FIFO does not stop the worker: the caller is told that it cannot be read');
 $fifo->stop;
 
 #

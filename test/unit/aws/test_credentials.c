@@ -5,6 +5,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <errno.h>
+
 #include "../unit.h"
 #include "aws/credentials.h"
 #include "aws/endpoint.h"
@@ -16,6 +18,9 @@
 	"AWS_CONTAINER_CREDENTIALS_FULL_URI: not set; " \
 	"instance metadata: AWS_EC2_METADATA_DISABLED is true"
 #define KEYS(id, secret) "aws_access_key_id = " id "\naws_secret_access_key = " secret "\n"
+
+/* What a file has that exists, but that we may not read. */
+static const char UNREADABLE[] = "";
 
 typedef struct pair
 {
@@ -47,10 +52,16 @@ read_file(void *arg, const char *path, size_t *len)
 	const world *w = arg;
 	char	   *text;
 
+	errno = ENOENT;
 	for (int i = 0; i < 4 && w->files[i].name != NULL; i++)
 	{
 		if (strcmp(w->files[i].name, path) != 0)
 			continue;
+		if (w->files[i].value == UNREADABLE)
+		{
+			errno = EACCES;
+			return NULL;
+		}
 		*len = strlen(w->files[i].value);
 		text = malloc(*len + 1);	/* not malloc(0); without a NUL */
 		memcpy(text, w->files[i].value, *len);
@@ -181,9 +192,9 @@ TEST(names_all_sources_if_none_has_credentials)
 				   "environment AWS_ACCESS_KEY_ID: not set; "
 				   "web identity AWS_WEB_IDENTITY_TOKEN_FILE: not set; "
 				   "profile \"default\" in /home/pg/.aws/credentials: "
-				   "file not found or not readable; "
+				   "file not found; "
 				   "profile \"default\" in /home/pg/.aws/config: "
-				   "file not found or not readable; " LAST);
+				   "file not found; " LAST);
 	assert_refused(NULL, &no_keys,
 				   "no credentials: settings ddblock.access_key_id: not set; "
 				   "environment AWS_ACCESS_KEY_ID: not set; "
@@ -264,11 +275,10 @@ TEST(a_named_profile_must_exist)
 						"environment: not used, because ddblock.profile is "
 						"set; web identity AWS_WEB_IDENTITY_TOKEN_FILE: not set; "
 						"profile \"gone\" in /home/pg/.aws/credentials: no such "
-						"profile, in /home/pg/.aws/config: file not found or not "
-						"readable");
+						"profile, in /home/pg/.aws/config: file not found");
 	assert_refused_with(NULL, &by_variable,
-						"profile \"default\" in /home/pg/.aws/credentials: file not "
-						"found or not readable, in /home/pg/.aws/config: no such "
+						"profile \"default\" in /home/pg/.aws/credentials: file "
+						"not found, in /home/pg/.aws/config: no such "
 						"profile");
 }
 
@@ -327,9 +337,40 @@ TEST(finds_the_files)
 	assert_found(NULL, &moved_config, "B", "S", "", "profile \"default\" in /home/pg/x");
 	assert_refused_with(NULL, &no_home,
 						"profile \"default\" in ~/.aws/credentials: "
-						"file not found or not readable; profile \"default\" in "
-						"~/.aws/config: file not found or not readable; " LAST);
+						"file not found; profile \"default\" in "
+						"~/.aws/config: file not found; " LAST);
 	assert_int_equal(result, AWS_NOT_HERE);
+}
+
+/* What it says could choose another store, or another account. */
+TEST(a_file_that_cannot_be_read_is_not_absent)
+{
+	const struct
+	{
+		world		w;
+		const char *why;
+	}			cases[] = {
+		{{.files = {{CONFIG, UNREADABLE}}}, CONFIG " cannot be read: Permission denied"},
+		{{.files = {{CREDENTIALS, UNREADABLE}}}, CREDENTIALS " cannot be read: Permission denied"},
+		{{.variables = {{"AWS_CONFIG_FILE", "/etc/aws"}}},
+			"/etc/aws (AWS_CONFIG_FILE) cannot be read: No such file or directory"},
+		{{.variables = {{"AWS_SHARED_CREDENTIALS_FILE", "/etc/aws"}}},
+			"/etc/aws (AWS_SHARED_CREDENTIALS_FILE) cannot be read: "
+		"No such file or directory"},
+	};
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
+	{
+		aws_environment env = environment(&cases[i].w);
+		char		text[300];
+
+		assert_refused_with(NULL, &cases[i].w, cases[i].why);
+		assert_int_equal(result, AWS_BROKEN);
+		assert_false(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)));
+		assert_non_null(strstr(words, cases[i].why));
+		assert_false(aws_find_endpoint(&none, &env, text, sizeof(text), words, sizeof(words)));
+		assert_non_null(strstr(words, cases[i].why));
+	}
 }
 
 /* ---- what a profile names instead of keys ---- */
@@ -712,8 +753,8 @@ TEST(says_why_there_is_no_region)
 
 	assert_region(&none, &w, "");
 	assert_string_equal(words, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION: not set; "
-						"region of profile \"default\" in " CREDENTIALS ": file not found or "
-						"not readable; region of profile \"default\" in " CONFIG ": not set");
+						"region of profile \"default\" in " CREDENTIALS ": file not "
+						"found; region of profile \"default\" in " CONFIG ": not set");
 	w.files[0].value = "[default]\nregion = a b\n";
 	assert_region(&none, &w, "");
 	assert_string_equal(words, "the profile's region: not the name of a Region");
@@ -840,8 +881,8 @@ TEST(never_guesses_an_endpoint)
 	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
 	assert_string_equal(url, "");
 	assert_false(find_endpoint(&gone, &w, url, sizeof(url)));
-	assert_string_equal(words, "shared files: profile \"gone\" in " CREDENTIALS ": file not "
-						"found or not readable, in " CONFIG ": no such profile");
+	assert_string_equal(words, "shared files: profile \"gone\" in " CREDENTIALS ": file "
+						"not found, in " CONFIG ": no such profile");
 	w.files[0].value = "[default]\nendpoint_url = http://longer-than-it\n";
 	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
 	assert_string_equal(url, "");
