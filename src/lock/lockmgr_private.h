@@ -214,6 +214,7 @@ struct lm_lock
 	int64_t		holder_seen;	/* when its holder was */
 	bool		expired;		/* it is dead by DynamoDB's clock */
 	bool		read_consistently;	/* the next poll */
+	unsigned	unshown;		/* acquires refused in a row for no reason that we saw */
 	char		owner[DYNAMO_OWNER_SIZE];
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;

@@ -9,6 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "lock/backoff.h"
 #include "lock/lockmgr_private.h"
 
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #define BUSY_US			INT64_C(2000000)
 #define CAMPAIGN_MIN_US	INT64_C(1000000)
 #define POLL_KEPT_US	INT64_C(10000000)
+#define UNSHOWN_MAX		10
 
 /*
  * A listing does not replace remembered locks, because locks that sessions have
@@ -137,14 +139,14 @@ void
 lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->first == NULL ||
-		((lock->seen || lock->shared != NULL) &&
+		(lock->unshown == 0 && (lock->seen || lock->shared != NULL) &&
 		 lm_is_ready(lm, now, lock, &lock->first->request)))
 	{
 		lm_next_turn(lm, now, lock);
 		return;
 	}
 	lm_enter(lock, LOCK_READING);
-	lock->sets_gate = !lock->gate_unsettled && gate_is_due(now, lock);
+	lock->sets_gate = lock->unshown == 0 && !lock->gate_unsettled && gate_is_due(now, lock);
 	lm_submit(lm, lock);
 }
 
@@ -159,7 +161,41 @@ lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (lock->first == NULL || lm_is_ready(lm, now, lock, &lock->first->request))
 		lm_next_turn(lm, now, lock);
 	else
+	{
+		lock->unshown = 0;
 		lm_poll_later(lm, now, lock);
+	}
+}
+
+/*
+ * The acquire was refused, but no item came with the refusal: the table tells why.  Some
+ * servers never send it; DynamoDB does not if the item is gone.  If the table shows no
+ * reason either, again and again, the session is told.
+ */
+static void
+read_why_refused(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
+{
+	lockmgr_answer answer = {
+		.result = LOCKMGR_FAILED,
+		.op = DYNAMO_ACQUIRE,
+		.status = DYNAMO_MALFORMED,
+		.message = "the acquire was refused again and again, but the table shows no reason",
+	};
+	unsigned	before = lock->unshown++;
+
+	if (lock->unshown > UNSHOWN_MAX)
+	{
+		lock->unshown = 0;
+		lm_stay_back(lm, now, lock);
+		lm_answer(lm, session, &answer);
+		lm_next_turn(lm, now, lock);
+		return;
+	}
+	lock->polling_since = now;
+	lock->read_consistently = true;
+	lm_enter(lock, LOCK_POLLING);
+	heap_set(&lm->timers, &lock->timer, before == 0 ? now :
+			 now + BACKOFF_CAP_US / 64 + backoff_us(before, BACKOFF_CAP_US, lm_random(lm)));
 }
 
 /*
@@ -233,6 +269,11 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_drop_lease(lm, lock);
 	if (pending.expected[0] != '\0')
 		lm_refused_by_clock(lock);
+	if (!item->exists && !pending.must_exist && session != NULL)
+	{
+		read_why_refused(lm, now, lock, session);
+		return;
+	}
 	lm_observe(lm, now, lock, item, result->shared);
 
 	if (session == NULL)
@@ -286,6 +327,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 
 	lease->l.uncertain = lock->maybe;
+	lock->unshown = 0;
 
 	/* In shared mode, the item is not in the reply if we opened that. */
 	if (lease->l.mode == MODE_EXCLUSIVE)

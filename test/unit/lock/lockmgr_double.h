@@ -35,6 +35,8 @@ typedef struct double_table
 	double_item *items[DOUBLE_ITEMS];
 	unsigned	reads;
 	unsigned	writes;			/* including refused ones */
+	bool		silent;			/* refusals come without the item */
+	bool		refuses;		/* every acquire */
 } double_table;
 
 /* Never NULL: a name that was never written has an item with exists false. */
@@ -408,7 +410,9 @@ double_apply(double_table *table, const dynamo_write *write,
 		memset(&found->item, 0, sizeof(found->item));
 		return;
 	}
-	if (write->shared != NULL && double_shared_condition(found, write))
+	if (write->op == DYNAMO_ACQUIRE && table->refuses)
+		result->status = DYNAMO_CONDITION_FAILED;
+	else if (write->shared != NULL && double_shared_condition(found, write))
 	{
 		double_shared_change(found, write);
 		if (write->shared->kind == DYNAMO_SHARED_OPEN ||
@@ -433,6 +437,8 @@ double_apply(double_table *table, const dynamo_write *write,
 		result->status = DYNAMO_CONDITION_FAILED;
 		snprintf(result->type, sizeof(result->type),
 				 "ConditionalCheckFailedException");
+		if (table->silent)
+			return;
 		result->item = found->item;
 		result->shared = double_read_shared(found);
 	}

@@ -283,6 +283,42 @@ LOCKMGR_TEST(a_try_never_waits_for_a_holder)
 	assert_int_equal(h->call_count, 2);
 }
 
+/* As dynalite does. */
+LOCKMGR_TEST(a_refusal_without_item_is_read_from_the_table)
+{
+	h->table.silent = true;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	try_acquire(h, 0, "a");
+	run(h, 4 * LATENCY_US);
+	assert_result(h, 0, LOCKMGR_BUSY);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
+	assert_int_equal(sent(h, DYNAMO_READ), 1);
+	assert_false(last_call(h)->writes[0].write.maybe_stale);
+
+	acquire(h, 0, "a");
+	run(h, LEASE_US / 2);
+	assert_waits(h, 0);
+	assert_true(sent(h, DYNAMO_ACQUIRE) <= 2);
+	run(h, LEASE_US);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(refusals_that_nothing_explains_end)
+{
+	h->table.silent = h->table.refuses = true;
+	try_acquire(h, 0, "a");
+	run(h, 20 * SECOND);
+	assert_result(h, 0, LOCKMGR_FAILED);
+	assert_int_equal(h->asked[0].answer.status, DYNAMO_MALFORMED);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 11);
+
+	/* Nothing stays behind. */
+	h->table.refuses = false;
+	try_acquire(h, 0, "a");
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
 LOCKMGR_TEST(a_try_gets_a_lock_that_was_released_since_the_last_poll)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
