@@ -43,6 +43,7 @@ static const error_class classes[] = {
 	{"ResourceInUse", DYNAMO_TABLE_IN_USE},
 	{"Validation", DYNAMO_VALIDATION},
 	{"Serialization", DYNAMO_VALIDATION},
+	{"UnknownOperation", DYNAMO_VALIDATION},	/* another server, without PartiQL */
 	{"InternalServer", DYNAMO_UNKNOWN},
 };
 

@@ -220,5 +220,6 @@ log_no_batches(void *arg, const dynamo_reply *reply)
 					Utf8Quiet(reply->type, strlen(reply->type)),
 					Utf8Quiet(reply->message, strlen(reply->message))),
 			 errdetail("Leases are renewed one by one from now on."),
-			 errhint("Allow dynamodb:PartiQLUpdate, and restart the worker.")));
+			 reply->status == DYNAMO_ACCESS_DENIED || reply->status == DYNAMO_OK ?
+			 errhint("Allow dynamodb:PartiQLUpdate, and restart the worker.") : 0));
 }

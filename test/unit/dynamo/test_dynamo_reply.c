@@ -329,7 +329,7 @@ TEST(error_types_are_classified)
 	assert_type("ValidationError", DYNAMO_VALIDATION);
 	assert_type("SerializationException", DYNAMO_VALIDATION);
 	assert_type("InternalServerError", DYNAMO_UNKNOWN);
-	assert_type("UnknownOperationException", DYNAMO_MALFORMED);
+	assert_type("UnknownOperationException", DYNAMO_VALIDATION);
 	assert_type("Exception", DYNAMO_MALFORMED);
 	assert_type("Error", DYNAMO_MALFORMED);
 	assert_type("", DYNAMO_MALFORMED);
