@@ -142,6 +142,7 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	const MailboxAnswer *answer;
 	Waiting    *waiting = options->waiting;
 	Waiting		own;
+	bool		own_try = options->only_try && !options->patient;
 	char	   *payload = palloc(request.data_len + 1);
 
 	if (options->data != NULL)
@@ -150,16 +151,17 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 		memcpy(payload + options->data_len, options->attributes,
 			   request.acquire.attributes_len);
 	HeldReserveDepth(held, options->scope);
-	if (waiting == NULL && (!options->only_try || options->patient))
+	if (waiting == NULL)
 	{
-		WaitingStart(&own, name->text, options->wait_ms);
+		WaitingStart(&own, name->text, own_try ? WAITING_NO_LIMIT : options->wait_ms);
+		own.only_try = own_try;
 		own.gives_up = options->patient;
 		waiting = &own;
 	}
 	answer = MailboxCall(&request, name->utf8, payload, waiting);
 	if (answer == NULL || answer->result == MAILBOX_BUSY)
 	{
-		if (waiting == NULL)
+		if (waiting->only_try)
 			SegmentCount(EVENT_BUSY);
 		return false;
 	}

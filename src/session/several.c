@@ -52,7 +52,8 @@ SeveralAcquire(const LockName *names, int count, const AcquireOptions *options, 
 	for (int i = 0; i < count; i++)
 		CampaignNamesRefuse(&names[i], HeldFind(names[i].utf8));
 	WaitingStart(&several.waiting, names[0].text, options->wait_ms);
-	several.options.waiting = options->only_try ? NULL : &several.waiting;
+	several.waiting.only_try = options->only_try;
+	several.options.waiting = &several.waiting;
 	PG_TRY();
 	{
 		granted = acquire(&several);

@@ -25,10 +25,14 @@
 #define LOOK_MIN_US (100 * INT64CONST(1000))
 #define LOOK_MAX_US USECS_PER_SEC
 
+/* A reply that takes longer is missing, and not only slow. */
+#define SILENCE_US USECS_PER_SEC
+
 /* Gives up on a watch that changes all the time, or whose writer is stopped. */
 #define READS_MAX 100
 
 static bool is_watched(MailboxSlot *slot, uint64 seq);
+static void require_dynamodb(const Waiting *waiting, int64 now);
 pg_noreturn static void time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq,
 					   int64 now);
 static void look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now);
@@ -64,6 +68,11 @@ WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 {
 	if (now >= waiting->deadline)
 		time_is_up(waiting, slot, seq, now);
+	if (waiting->only_try)
+	{
+		WaitingTellTrouble(waiting->started, now, NULL);
+		return waiting->deadline;
+	}
 	if (waiting->title == NULL && is_watched(slot, seq))
 		waiting->title = CompatShowWaiting();
 	if (now >= waiting->next_look)
@@ -112,6 +121,28 @@ is_watched(MailboxSlot *slot, uint64 seq)
 		shared_read(&slot->words.answer_seq) != seq;
 }
 
+/*
+ * Nobody has told this session who holds the lock.  If that is because DynamoDB is out of
+ * reach, raises it: who gets 55P03 concludes that somebody has the lock.  A wait that is
+ * shorter than a reply takes says nothing about DynamoDB.
+ */
+static void
+require_dynamodb(const Waiting *waiting, int64 now)
+{
+	char		message[DYNAMO_MESSAGE_SIZE];
+	dynamo_status status = SegmentReadTrouble(message);
+	WorkerStatus worker;
+
+	if (status != DYNAMO_OK)
+		ErrorsTrouble(status, message);
+	SegmentReadStatus(&worker);
+	if (now - Max(waiting->started, worker.last_reply) < SILENCE_US)
+		return;
+	snprintf(message, sizeof(message), "reply: nothing came within %s",
+			 TimesDuration((now - waiting->started) / 1000));
+	ErrorsTrouble(DYNAMO_UNKNOWN, message);
+}
+
 static void
 time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 {
@@ -125,6 +156,8 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 		ErrorsTrouble(watch.trouble, watch.message);
 	if (watched && watch.held)
 		holder = WaitingDescribeHolder(&watch, now);
+	else
+		require_dynamodb(waiting, now);
 
 	SegmentCount(EVENT_TIMED_OUT);
 	SegmentCountWait(waiting->started);
@@ -183,7 +216,7 @@ WaitingTellTrouble(int64 since, int64 now, const char *message)
 	char		published[DYNAMO_MESSAGE_SIZE];
 
 	if (told_at >= since || now - since < DeadlockTimeout * INT64CONST(1000) ||
-		(message == NULL && !SegmentReadTrouble(published)))
+		(message == NULL && SegmentReadTrouble(published) == DYNAMO_OK))
 		return;
 	told_at = now;
 	ErrorsStillTrying(message != NULL ? message : published);

@@ -21,6 +21,7 @@ typedef struct Waiting
 	int64		limit_ms;		/* the caller's, or WAITING_NO_LIMIT */
 	int64		deadline;		/* the earlier of that and lock_timeout */
 	bool		lock_timeout;	/* the deadline is lock_timeout's */
+	bool		only_try;		/* for a reply, not for the holder */
 	bool		gives_up;		/* then, without an error */
 	int64		next_look;		/* when to read the watch again */
 	char	   *title;			/* the process title before; NULL: it is as before */

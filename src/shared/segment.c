@@ -378,24 +378,27 @@ wait_for_writer(void)
 }
 
 void
-SegmentTellTrouble(const char *message)
+SegmentTellTrouble(dynamo_status status, const char *message)
 {
 	SegmentTrouble *trouble = &segment->trouble;
 
 	shared_begin_change(&trouble->changes);
+	trouble->status = status;
 	strlcpy(trouble->message, message, sizeof(trouble->message));
 	shared_end_change(&trouble->changes);
 }
 
-/* Race with a change: false, and the reader looks again a moment later. */
-bool
+/* Race with a change: DYNAMO_OK, and the reader looks again a moment later. */
+dynamo_status
 SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE])
 {
 	SegmentTrouble *trouble = &segment->trouble;
 	uint32		before = shared_begin_read(&trouble->changes);
 
+	dynamo_status status = trouble->status;
+
 	memcpy(message, trouble->message, DYNAMO_MESSAGE_SIZE);
-	return shared_end_read(&trouble->changes, before) && message[0] != '\0';
+	return shared_end_read(&trouble->changes, before) ? status : DYNAMO_OK;
 }
 
 void

@@ -394,7 +394,8 @@ typedef struct SegmentPlace
 typedef struct SegmentTrouble
 {
 	shared32	changes;
-	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8; "": it repeats none */
+	dynamo_status status;		/* DYNAMO_OK: it repeats none */
+	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8 */
 } SegmentTrouble;
 
 /* What the worker knows of itself, for ddb_status; all 0 before it has started. */
@@ -527,11 +528,11 @@ extern const mailbox segment_mailbox;
 /* Installs the shared memory hooks; from _PG_init while preloading. */
 extern void SegmentInstallHooks(void);
 
-/* For the worker; "": nothing is repeated. */
-extern void SegmentTellTrouble(const char *message);
+/* For the worker; DYNAMO_OK: nothing is repeated. */
+extern void SegmentTellTrouble(dynamo_status status, const char *message);
 
-/* False if there is no trouble. */
-extern bool SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
+/* DYNAMO_OK if there is no trouble. */
+extern dynamo_status SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);
 
 /* For the worker. */
 extern void SegmentPublishStatus(const WorkerStatus *status);

@@ -107,7 +107,7 @@ worker_columns(const WorkerStatus *worker, Row *row)
 		set(row, STATUS_CREDENTIALS_EXPIRE_AT, TimestampTzGetDatum(expires));
 	if (worker->last_reply != 0)
 		set(row, STATUS_LAST_REPLY_AT, TimestampTzGetDatum(TimesFromClock(worker->last_reply)));
-	if (SegmentReadTrouble(trouble))
+	if (SegmentReadTrouble(trouble) != DYNAMO_OK)
 		set_text(row, STATUS_TROUBLE, trouble);
 }
 

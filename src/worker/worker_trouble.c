@@ -51,6 +51,6 @@ WorkerPublishTrouble(const dynamo_reply *reply)
 	bool		repeats = dynamo_is_transient(reply->status);
 
 	if (repeats || published)
-		SegmentTellTrouble(repeats ? reply->message : "");
+		SegmentTellTrouble(repeats ? reply->status : DYNAMO_OK, repeats ? reply->message : "");
 	published = repeats;
 }
