@@ -58,7 +58,7 @@ status_of(const char *value)
 	return (int) status;
 }
 
-/* Stops at what is no option. */
+/* Stops at what is no option, or after "--". */
 static void
 read_options(int argc, char **argv, lease_wish *wish)
 {
@@ -69,13 +69,16 @@ read_options(int argc, char **argv, lease_wish *wish)
 		{"nonblock", no_argument, NULL, 'n'},
 		{"conflict-exit-code", required_argument, NULL, 'E'},
 		{"version", no_argument, NULL, 'V'},
-		{"help", no_argument, NULL, '?'},
+		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}
 	};
 	int			c;
 
-	while ((c = getopt_long(argc, argv, "+d:l:w:nE:V", known, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "+d:l:w:nE:V?", known, NULL)) != -1)
 	{
+		/* '?' is also what getopt_long() says of an error. */
+		if (c == '?' && strcmp(argv[optind - 1], "-?") == 0)
+			c = 'h';
 		switch (c)
 		{
 			case 'd':
@@ -97,26 +100,31 @@ read_options(int argc, char **argv, lease_wish *wish)
 			case 'V':
 				puts("ddblock-run (ddblock) " DDBLOCK_VERSION);
 				exit(0);
+			case 'h':
+				fputs(usage, stdout);
+				exit(0);
 			default:
-				if (strcmp(argv[optind - 1], "--help") == 0 || strcmp(argv[optind - 1], "-?") == 0)
-				{
-					fputs(usage, stdout);
-					exit(0);
-				}
 				fputs("Try \"ddblock-run --help\".\n", stderr);
 				exit(EXIT_OURS);
 		}
 	}
 }
 
-/* Returns the command. */
+/*
+ * Returns the command.  getopt_long() remembers that it has met "--": what follows the name
+ * is for it the arguments of another program, of our name.
+ */
 static char **
 parse(int argc, char **argv, lease_wish *wish)
 {
 	read_options(argc, argv, wish);
 	if (optind < argc)
 	{
-		wish->name = argv[optind++];
+		wish->name = argv[optind];
+		argv[optind] = argv[0];
+		argv += optind;
+		argc -= optind;
+		optind = 0;
 		read_options(argc, argv, wish);
 	}
 	if (optind >= argc)

@@ -62,7 +62,30 @@ is($run->output, "00:00:10\n", 'are options');
 $run = run('a b,%', 'psql', '-XAtc', q{SELECT name FROM ddb_locks WHERE joined});
 status_ok($run, 0, 'a name with a space, a comma and a percent sign');
 is($run->output, "a b,%\n", 'is joined');
-status_ok(run('--help'), 0, 'help');
+foreach ([ '--help' ], [ '-?' ], [ 'a', '--help' ], [ '--', 'a', '-?' ])
+{
+	$run = run(@$_);
+	status_ok($run, 0, "@$_");
+	like($run->output, qr/^ddblock-run runs a command.*cannot be run, is not found\.\n\z/s, '... helps, and says nothing else');
+}
+# Which word is the name, and which the command?
+foreach ([ qw(-- a -- echo -n x) ], [ qw(-- a echo -n x) ], [ qw(a -- echo -n x) ], [ qw(a echo -n x) ],
+	[ qw(-l 10s -- a -- echo -n x) ], [ qw(-- a -l 10s -- echo -n x) ], [ qw(--lease 10s a --wait 5s echo -n x) ],
+	[ qw(-l10s -- a -w5s -- echo -n x) ])
+{
+	$run = run(@$_);
+	status_ok($run, 0, "@$_");
+	is($run->output, 'x', '... runs echo');
+}
+$run = run(qw(a -- echo -- x));
+status_ok($run, 0, 'a -- echo -- x');
+is($run->output, "-- x\n", '... leaves the command its own');
+foreach ([ qw(-- a --) ], [ qw(-- a) ], [ qw(--) ], [ qw(a -l) ], [ qw(-- a --nothing true) ])
+{
+	$run = run(@$_);
+	status_ok($run, 125, "@$_");
+	like($run->output, qr/^(\S*\/)?ddblock-run: .*Try "ddblock-run --help"/s, '... says what is wrong');
+}
 
 #
 # Busy
