@@ -60,7 +60,7 @@ try_slot(const uint8_t *bytes, size_t size, uint32_t number)
 	journal_content content;
 	size_t		used = size < sizeof(*slot) ? size : sizeof(*slot);
 	size_t		name_len = size < DYNAMO_NAME_MAX ? size : DYNAMO_NAME_MAX;
-	uint8_t    *file = malloc(used > 0 ? used : 1);
+	uint8_t    *file = calloc(1, used > 0 ? used : 1);
 
 	memcpy(file, bytes, used);
 	content = journal_read_slot((const journal_slot *) file, number, used);
