@@ -168,7 +168,7 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	if (answer->result != MAILBOX_GRANTED)
 		ErrorsAnswer(answer, name->text);
 	SegmentCount(EVENT_ACQUIRED);
-	if (waiting == &own)
+	if (waiting == &own && !options->only_try)
 		SegmentCountWait(own.started);
 	held->mode = options->mode;
 	held->permits = options->permits;

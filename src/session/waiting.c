@@ -160,7 +160,8 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 		require_dynamodb(waiting, now);
 
 	SegmentCount(EVENT_TIMED_OUT);
-	SegmentCountWait(waiting->started);
+	if (!waiting->only_try)
+		SegmentCountWait(waiting->started);
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 waiting->lock_timeout ?
