@@ -18,7 +18,7 @@ CREATE FUNCTION ddb_lock_acquire(
 	at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) IS
 'acquire a session-scoped lock, waiting at most "wait" for it, and keep it from others for "at_least"; returns its fencing token';
@@ -33,7 +33,7 @@ CREATE FUNCTION ddb_lock_try_acquire(
 	at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) IS
 'acquire a session-scoped lock if it is free; returns its fencing token, or null if the lock is not free';
@@ -49,7 +49,7 @@ CREATE FUNCTION ddb_xact_lock_acquire(
 	at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) IS
 'acquire a lock until the transaction ends, waiting at most "wait" for it; returns its fencing token';
@@ -64,7 +64,7 @@ CREATE FUNCTION ddb_xact_lock_try_acquire(
 	at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) IS
 'acquire a lock until the transaction ends, if it is free; returns its fencing token, or null if the lock is not free';
@@ -79,7 +79,7 @@ CREATE FUNCTION ddb_lock_acquire_all(
 	wait interval DEFAULT NULL)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_acquire_all(text[], interval, interval) IS
 'acquire session-scoped locks, all or none, waiting at most "wait" for them; returns their fencing tokens in the order of the names';
@@ -89,7 +89,7 @@ CREATE FUNCTION ddb_lock_try_acquire_all(
 	lease interval DEFAULT NULL)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire_all(text[], interval) IS
 'acquire session-scoped locks if all are free; returns their fencing tokens in the order of the names, or null if a lock is not free';
@@ -100,7 +100,7 @@ CREATE FUNCTION ddb_xact_lock_acquire_all(
 	wait interval DEFAULT NULL)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_acquire_all(text[], interval, interval) IS
 'acquire locks until the transaction ends, all or none, waiting at most "wait" for them; returns their fencing tokens in the order of the names';
@@ -110,7 +110,7 @@ CREATE FUNCTION ddb_xact_lock_try_acquire_all(
 	lease interval DEFAULT NULL)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire_all(text[], interval) IS
 'acquire locks until the transaction ends, if all are free; returns their fencing tokens in the order of the names, or null if a lock is not free';
@@ -125,7 +125,7 @@ CREATE FUNCTION ddb_lock_release(
 	keep boolean DEFAULT true)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_release(text, bigint, boolean) IS
 'undo one session-scoped acquisition, or release a detached lock by its token; false, with a warning, if there was none or the lease was lost';
@@ -133,7 +133,7 @@ COMMENT ON FUNCTION ddb_lock_release(text, bigint, boolean) IS
 CREATE FUNCTION ddb_lock_release_all()
 RETURNS integer
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_release_all() IS
 'undo all session-scoped acquisitions; returns the number of locks';
@@ -141,7 +141,7 @@ COMMENT ON FUNCTION ddb_lock_release_all() IS
 CREATE FUNCTION ddb_lock_let_go(name text)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_let_go(text) IS
 'undo one session-scoped acquisition, in any mode, without waiting for DynamoDB; false, with a warning, if there was none or the lease was lost';
@@ -153,7 +153,7 @@ COMMENT ON FUNCTION ddb_lock_let_go(text) IS
 CREATE FUNCTION ddb_lock_join(name text, token bigint)
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_join(text, bigint) IS
 'hold a lock together with the session of this cluster that has taken it, and has told its token';
@@ -161,7 +161,7 @@ COMMENT ON FUNCTION ddb_lock_join(text, bigint) IS
 CREATE FUNCTION ddb_lock_detach(name text, at_most interval)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_detach(text, interval) IS
 'leave a lock that this session holds to the cluster, until it is released by its token, but for "at_most"; returns the token';
@@ -176,7 +176,7 @@ CREATE FUNCTION ddb_lock_acquire_shared(
 	wait interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) IS
 'acquire a session-scoped lock that others may share, waiting at most "wait" for it; returns its fencing token';
@@ -186,7 +186,7 @@ CREATE FUNCTION ddb_lock_try_acquire_shared(
 	lease interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire_shared(text, interval) IS
 'acquire a session-scoped lock that others may share, if nobody holds it exclusively or waits for that; returns its fencing token, or null';
@@ -197,7 +197,7 @@ CREATE FUNCTION ddb_xact_lock_acquire_shared(
 	wait interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) IS
 'acquire a lock that others may share until the transaction ends, waiting at most "wait" for it; returns its fencing token';
@@ -207,7 +207,7 @@ CREATE FUNCTION ddb_xact_lock_try_acquire_shared(
 	lease interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) IS
 'acquire a lock that others may share until the transaction ends, if nobody holds it exclusively or waits for that; returns its fencing token, or null';
@@ -215,7 +215,7 @@ COMMENT ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) IS
 CREATE FUNCTION ddb_lock_release_shared(name text)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_release_shared(text) IS
 'undo one session-scoped acquisition of a shared lock; false, with a warning, if there was none or the lease was lost';
@@ -232,7 +232,7 @@ CREATE FUNCTION ddb_semaphore_acquire(
 	wait interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval) IS
 'acquire session-scoped permits of a semaphore that gives away at most "limit", waiting at most "wait" for them; returns a token';
@@ -244,7 +244,7 @@ CREATE FUNCTION ddb_semaphore_try_acquire(
 	lease interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval) IS
 'acquire session-scoped permits of a semaphore that gives away at most "limit", if so many are free; returns a token, or null';
@@ -257,7 +257,7 @@ CREATE FUNCTION ddb_xact_semaphore_acquire(
 	wait interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interval, interval) IS
 'acquire permits of a semaphore that gives away at most "limit" until the transaction ends, waiting at most "wait" for them; returns a token';
@@ -269,7 +269,7 @@ CREATE FUNCTION ddb_xact_semaphore_try_acquire(
 	lease interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) IS
 'acquire permits of a semaphore that gives away at most "limit" until the transaction ends, if so many are free; returns a token, or null';
@@ -277,7 +277,7 @@ COMMENT ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, inter
 CREATE FUNCTION ddb_semaphore_release(name text)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_semaphore_release(text) IS
 'undo one session-scoped acquisition of permits of a semaphore; false, with a warning, if there was none or the lease was lost';
@@ -292,7 +292,7 @@ CREATE FUNCTION ddb_lock_renew(
 	data bytea DEFAULT NULL)
 RETURNS timestamp with time zone
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_renew(text, interval, bytea) IS
 'renew a lease now, change its length if "lease" is given, and its data if "data" is; returns the new deadline';
@@ -300,7 +300,7 @@ COMMENT ON FUNCTION ddb_lock_renew(text, interval, bytea) IS
 CREATE FUNCTION ddb_lock_token(name text)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_lock_token(text) IS
 'fencing token of a lock that this session holds, or null';
@@ -308,7 +308,7 @@ COMMENT ON FUNCTION ddb_lock_token(text) IS
 CREATE FUNCTION ddb_lock_require(name text)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_lock_require(text) IS
 'fencing token of a lock that this session holds, or error LK001';
@@ -316,7 +316,7 @@ COMMENT ON FUNCTION ddb_lock_require(text) IS
 CREATE FUNCTION ddb_lock_remaining(name text)
 RETURNS interval
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_lock_remaining(text) IS
 'time until the deadline of a lock that this session holds, or null';
@@ -327,7 +327,7 @@ CREATE FUNCTION ddb_lock_monitor(
 	wait interval DEFAULT NULL)
 RETURNS interval
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_monitor(text, interval, interval) IS
 'wait until the lease that this cluster has on a lock has less than "less_than" left; returns what is left, or null if nobody here holds the lock any more';
@@ -339,7 +339,7 @@ COMMENT ON FUNCTION ddb_lock_monitor(text, interval, interval) IS
 CREATE FUNCTION ddb_is_leader(name text)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_is_leader(text) IS
 'whether this cluster leads, by a lock that ddblock.campaigns names; if so, the transaction is interrupted and cannot commit when it does not lead any more';
@@ -347,7 +347,7 @@ COMMENT ON FUNCTION ddb_is_leader(text) IS
 CREATE FUNCTION ddb_leader_require(name text)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_leader_require(text) IS
 'as ddb_is_leader(); returns the fencing token of the leadership, or error LK001';
@@ -358,7 +358,7 @@ CREATE FUNCTION ddb_leader_resign(
 	wait interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_leader_resign(text, interval, interval) IS
 'give up a leadership, and do not want it for so long; after "wait", interrupt the transactions that have joined it; returns whether this cluster led';
@@ -387,7 +387,7 @@ SELECT pg_catalog.pg_extension_config_dump('ddb_fences', '');
 CREATE FUNCTION ddb_fence(resource text, token bigint)
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_fence(text, bigint) IS
@@ -396,7 +396,7 @@ COMMENT ON FUNCTION ddb_fence(text, bigint) IS
 CREATE FUNCTION ddb_fence_shared(resource text, token bigint)
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_fence_shared(text, bigint) IS
@@ -427,7 +427,7 @@ CREATE FUNCTION ddb_lock_info(
 	OUT kept_until timestamp with time zone)
 RETURNS record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_info(text) IS
 'show who holds a lock, by a consistent read from DynamoDB';
@@ -437,7 +437,7 @@ CREATE FUNCTION ddb_lock_table_create(
 	write_units bigint DEFAULT NULL)
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_table_create(bigint, bigint) IS
 'create the lock table in DynamoDB, on-demand or with provisioned capacity, and wait until it is active';
@@ -467,7 +467,7 @@ CREATE FUNCTION ddb_lock_list(
 	OUT kept_until timestamp with time zone)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_list(text, interval) IS
 'list the items of the lock table as "held", "released" or "dead-looking" (not renewed for a whole lease: this cluster can take the lock over); with "watch", read the table twice, with this time between';
@@ -475,7 +475,7 @@ COMMENT ON FUNCTION ddb_lock_list(text, interval) IS
 CREATE FUNCTION ddb_lock_purge(older_than interval)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_purge(interval) IS
 'delete items of locks that were released at least this long ago (at least one day); returns the number of items';
@@ -483,7 +483,7 @@ COMMENT ON FUNCTION ddb_lock_purge(interval) IS
 CREATE FUNCTION ddb_lock_force_release(name text)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_force_release(text) IS
 'take a lock away from its holder; until its next renewal, the holder may believe that it holds the lock, and only fencing tokens protect; also ends the time for which a free lock is kept from others; returns false if the lock was free, and not kept';
@@ -515,7 +515,7 @@ CREATE FUNCTION ddb_locks(
 	OUT ends_at timestamp with time zone)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_locks() IS
 'locks that sessions of this cluster hold or wait for';
@@ -533,7 +533,7 @@ CREATE FUNCTION ddb_operations(
 	OUT since timestamp with time zone)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_operations() IS
 'counters of this cluster''s requests to DynamoDB, by operation';
@@ -564,7 +564,7 @@ CREATE FUNCTION ddb_stats(
 	OUT since timestamp with time zone)
 RETURNS record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_stats() IS
 'what this cluster''s sessions do with locks: counters since the server started';
@@ -580,7 +580,7 @@ CREATE FUNCTION ddb_campaigns(
 	OUT stands_again_at timestamp with time zone)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_campaigns() IS
 'locks that this cluster itself holds or wants, to lead';
@@ -607,7 +607,7 @@ CREATE FUNCTION ddb_status(
 	OUT http_library text)
 RETURNS record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_status() IS
 'state of this cluster''s worker, and of its link to DynamoDB';
@@ -815,7 +815,7 @@ CREATE FUNCTION ddb_queue_table_create(
 	write_units bigint DEFAULT NULL)
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_table_create(bigint, bigint) IS
 'create the table of the queues in DynamoDB unless it exists, and wait until it can be used; capacity is on-demand unless units are given';
@@ -828,7 +828,7 @@ CREATE FUNCTION ddb_queue_push(
 	dedup interval DEFAULT '1 day')
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_push(text, text, jsonb, text, interval) IS
 'push a job at once, whatever becomes of the transaction, and return its number; a job that was pushed under the same id within "dedup" is not pushed again, and its number is returned';
@@ -841,7 +841,7 @@ CREATE FUNCTION ddb_queue_push_all(
 	dedup interval DEFAULT '1 day')
 RETURNS bigint[]
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_push_all(text, text, jsonb[], text[], interval) IS
 'push up to 49 jobs of one resource, in this order, all or none; as ddb_queue_push()';
@@ -861,7 +861,7 @@ CREATE FUNCTION ddb_queue_next(
 	OUT token bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_next(text, interval, interval, text[], integer) IS
 'claim the oldest job of a resource on which nobody works, and hold the resource''s lock; no row if there is none within "wait"';
@@ -869,7 +869,7 @@ COMMENT ON FUNCTION ddb_queue_next(text, interval, interval, text[], integer) IS
 CREATE FUNCTION ddb_queue_complete(queue text, resource text, number bigint)
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_complete(text, text, bigint) IS
 'finish a job of this session, and release its resource, when the transaction has committed';
@@ -882,7 +882,7 @@ CREATE FUNCTION ddb_queue_fail(
 	retry_in interval DEFAULT '5 s')
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_fail(text, text, bigint, text, interval) IS
 'put a job of this session back at once; it is due again after "retry_in", before the jobs behind it';
@@ -898,7 +898,7 @@ CREATE FUNCTION ddb_queue_depths(
 	OUT last_error text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_depths(text, text) IS
 'how many jobs of each resource are not finished';
@@ -914,7 +914,7 @@ CREATE FUNCTION ddb_queue_summary(
 	OUT dead bigint)
 RETURNS record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_summary(text) IS
 'a queue in figures, for monitoring; reads them from DynamoDB';
@@ -930,7 +930,7 @@ CREATE FUNCTION ddb_queue_list(
 	OUT attempts integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_list(text, text) IS
 'the jobs that are not finished, oldest first for each resource';
@@ -947,7 +947,7 @@ CREATE FUNCTION ddb_queue_dead(
 	OUT last_error text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_dead(text) IS
 'the jobs that were tried too often';
@@ -955,7 +955,7 @@ COMMENT ON FUNCTION ddb_queue_dead(text) IS
 CREATE FUNCTION ddb_queue_redrive(queue text, id text DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_redrive(text, text) IS
 'push a dead job, or all of them, anew, and return how many';
@@ -963,7 +963,7 @@ COMMENT ON FUNCTION ddb_queue_redrive(text, text) IS
 CREATE FUNCTION ddb_queue_cancel(queue text, resource text, number bigint)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_cancel(text, text, bigint) IS
 'take out a job on which nobody works; false if it is finished, or there is none';
@@ -971,7 +971,7 @@ COMMENT ON FUNCTION ddb_queue_cancel(text, text, bigint) IS
 CREATE FUNCTION ddb_queue_pause(queue text, resource text)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_pause(text, text) IS
 'let no more jobs of the resource be claimed; false if it was paused already';
@@ -979,7 +979,7 @@ COMMENT ON FUNCTION ddb_queue_pause(text, text) IS
 CREATE FUNCTION ddb_queue_resume(queue text, resource text)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_resume(text, text) IS
 'let jobs of the resource be claimed again; false if it was not paused';
@@ -987,7 +987,7 @@ COMMENT ON FUNCTION ddb_queue_resume(text, text) IS
 CREATE FUNCTION ddb_queue_drop(queue text, resource text)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_drop(text, text) IS
 'take out all jobs of the resource, also the running one, and return how many';
@@ -995,7 +995,7 @@ COMMENT ON FUNCTION ddb_queue_drop(text, text) IS
 CREATE FUNCTION ddb_queue_purge()
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_purge() IS
 'delete what finished jobs have left in the table, and return how many items';
@@ -1021,7 +1021,7 @@ SELECT pg_catalog.pg_extension_config_dump('ddb_queue_done', '');
 CREATE FUNCTION ddb_queue_once(queue text, resource text, number bigint)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_queue_once(text, text, bigint) IS
@@ -1063,7 +1063,7 @@ CREATE FUNCTION ddb_queue_push_on_commit(
 	id text DEFAULT NULL)
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_queue_push_on_commit(text, text, jsonb, text) IS
@@ -1072,7 +1072,7 @@ COMMENT ON FUNCTION ddb_queue_push_on_commit(text, text, jsonb, text) IS
 CREATE FUNCTION ddb_outbox_send(at_most integer DEFAULT 100)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_outbox_send(integer) IS
@@ -1085,7 +1085,7 @@ COMMENT ON FUNCTION ddb_outbox_send(integer) IS
 CREATE FUNCTION ddb_role_setup(role name, operator boolean DEFAULT false)
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL UNSAFE
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_role_setup(name, boolean) IS

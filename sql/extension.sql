@@ -15,10 +15,11 @@ SELECT superuser, trusted, relocatable, schema
   FROM pg_available_extension_versions
  WHERE name = 'ddblock' AND installed;
 
--- The functions: none is for PUBLIC, and none runs in a parallel worker.
+-- The functions: none is for PUBLIC, and none runs in a parallel worker.  Those that
+-- only read shared memory are cheap: a query calls all others last.
 SELECT p.oid::regprocedure AS function,
        provolatile AS volatility, proparallel AS parallel,
-       proisstrict AS strict, prosecdef AS security_definer,
+       proisstrict AS strict, procost AS cost, prosecdef AS security_definer,
        has_function_privilege('public', p.oid, 'EXECUTE') AS public
   FROM pg_proc p
   JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid

@@ -103,3 +103,11 @@ SELECT ddb_lock_acquire('a') > 0 AS acquired;
 SELECT ddb_lock_release('A');
 SELECT ddb_lock_release('a ');
 SELECT ddb_lock_release('a');
+
+--
+-- A query that has cheaper conditions, too, takes the lock only for rows that pass them.
+--
+SELECT n FROM generate_series(1, 20) AS n
+ WHERE ddb_lock_try_acquire('w') > 0 AND (n * 3 + 1) % 20 = 2;
+SELECT depth FROM ddb_locks WHERE name = 'w';
+SELECT ddb_lock_release('w');
