@@ -22,6 +22,7 @@
 
 static bool find(const LockName *name, campaign *found);
 static void require_new_snapshot(const LockName *name, const campaign *c);
+pg_noreturn static void raise_no_campaign(const LockName *name);
 static bool join(const LockName *name, const campaign *c, HeldLock *held);
 
 int64
@@ -29,15 +30,20 @@ LeaderJoin(const LockName *name)
 {
 	HeldLock   *held;
 	campaign	c;
+	bool		found;
 	volatile bool joined = false;
 
 	SessionAttach();
 	held = HeldFind(name->utf8);
 	if (held != NULL && held->leader && !HeldIsValid(held))
 		SessionRaiseLost(name, held);
-	if (held != NULL)
-		return held->leader ? held->token : 0;
-	if (!find(name, &c) || c.state != CAMPAIGN_LEADING)
+	if (held != NULL && held->leader)
+		return held->token;
+	/* The worker may not have begun yet, and on a standby it does not: that is no error. */
+	found = find(name, &c);
+	if (!found && !campaign_is_listed(ddblock_campaigns, name->utf8))
+		raise_no_campaign(name);
+	if (held != NULL || !found || c.state != CAMPAIGN_LEADING)
 		return 0;
 	require_new_snapshot(name, &c);
 
@@ -71,6 +77,15 @@ find(const LockName *name, campaign *found)
 			return true;
 	}
 	return false;
+}
+
+static void
+raise_no_campaign(const LockName *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("this cluster has no campaign for \"%s\"", name->text),
+			 errhint("See the view ddb_campaigns, and \"ddblock.campaigns\".")));
 }
 
 /*
@@ -135,8 +150,7 @@ LeaderRequire(const LockName *name)
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
 			 errmsg("this cluster does not lead \"%s\"", name->text),
 			 find(name, &c) ? 0 :
-			 errdetail("It does not want to: \"ddblock.campaigns\" does not name it, or this is "
-					   "a standby.")));
+			 errdetail("It does not want to: it is a standby, or its worker has not begun.")));
 }
 
 bool
@@ -155,10 +169,7 @@ LeaderResign(const LockName *name, int64 rest_ms, int64 wait_ms)
 
 	SessionAttach();
 	if (!find(name, &c))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("this cluster has no campaign for \"%s\"", name->text),
-				 errhint("See the view ddb_campaigns, and \"ddblock.campaigns\".")));
+		raise_no_campaign(name);
 	answer = MailboxCall(&request, name->utf8, NULL, NULL);
 	if (answer->result != MAILBOX_DONE && answer->result != MAILBOX_NOT_HELD)
 		ErrorsAnswer(answer, name->text);

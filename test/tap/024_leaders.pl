@@ -10,6 +10,7 @@ my %cluster = (one => $one, two => $two);
 sub set_list { my ($node, $list, $and) = @_;
 	$node->append_conf('postgresql.conf', "ddblock.campaigns = '$list'\n" . ($and // ''));
 	$node->reload;
+	wait_for { $node->safe_psql('postgres', 'SHOW ddblock.campaigns') eq $list } 'the new list';
 	return; }
 # "name state" of all campaigns
 sub states { my ($node) = @_;
@@ -33,9 +34,11 @@ $_->safe_psql('postgres', 'CREATE TABLE work (i int); CREATE ROLE member LOGIN; 
 #
 # No campaign
 #
-ok(!leads($one, 'cron'), 'a cluster without campaigns leads nothing');
-like(error_of($one, q{SELECT ddb_leader_require('cron')}), qr/LK001: +this cluster does not lead "cron"\n.*does not name it/s, '... and says so');
-like(error_of($one, q{SELECT ddb_leader_resign('cron')}), qr/55000: +this cluster has no campaign for "cron"/, '... nor can it resign');
+my $no_campaign = qr/55000: +this cluster has no campaign for "cron"\n.*HINT: +See the view ddb_campaigns/s;
+like(error_of($one, "SELECT $_('cron')"), $no_campaign, "$_() of a name that is not in the list")
+	foreach qw(ddb_is_leader ddb_leader_require ddb_leader_resign);
+like(error_of($one, q{SELECT ddb_lock_acquire('cron'); SELECT ddb_is_leader('cron')}), $no_campaign,
+	'... also if the session has the lock');
 is(states($one), '', '... and shows no campaigns');
 
 #
@@ -209,6 +212,7 @@ ok(!leads($two, 'cron'), 'a name is taken from the list');
 $job->query_safe('COMMIT');
 wait_for { states($two) !~ /cron/ } 'the end';
 is($two->safe_psql('postgres', q{SELECT ddb_lock_acquire('cron') > 0; SELECT ddb_lock_release('cron')}), "t\nt", '... and then a session may have it');
+like(error_of($two, q{SELECT ddb_is_leader('cron')}), $no_campaign, '... which no job takes for "another cluster leads"');
 set_list($two, 'cron, reports');
 wait_until_leads($two, 'cron');
 
@@ -237,6 +241,7 @@ $standby->start;
 wait_for { worker_pid($standby) } 'its worker';
 is(states($standby), '', 'a standby stands for nothing');
 ok(!leads($standby, 'nightly'), '... nor leads');
+like(error_of($standby, q{SELECT ddb_leader_require('nightly')}), qr/LK001: .*DETAIL: +It does not want to: it is a standby/s, '... and says so');
 set_list($standby, 'nightly', "ddblock.campaign_on_standby = on\n");
 wait_until_leads($standby, 'nightly');
 pass('... unless it is told to');

@@ -259,6 +259,7 @@ foreach my $node (@clusters)
 	by_superuser($node, $reports);
 	$node->append_conf('postgresql.conf', "$campaigns\n");
 	$node->reload;
+	wait_for { by_superuser($node, 'SHOW ddblock.campaigns') ne '' } 'the campaigns';
 }
 my $report = by_superuser($one, 'SELECT command FROM cron.job');
 wait_for { grep { by_superuser($_, q{SELECT ddb_is_leader('cron')}) eq 't' } @clusters } 'a leader of pg_cron';

@@ -73,7 +73,7 @@ class Leaders:
         """What fails in a calm phase."""
         if op.op == 'lead_require' and op.state == 'LK001':
             return True                                 # the cluster does not lead
-        if op.op in RESIGNING and op.state == '55000':
+        if op.op in LEADING | RESIGNING and op.state == '55000':
             return True                                 # it does not stand for it
         return is_campaign(op.lock) and op.state in INTERRUPTED and any(
             other.op == 'resign_now' and other.sent <= op.received and op.sent <= other.received + INTERRUPTED_US

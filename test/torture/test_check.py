@@ -384,6 +384,7 @@ CASES = [
      STANDING + ['stands\t2\t0\t0\tc0', 'calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
     ('a cluster does not lead, or does not want to', None,
      [on_c0('lead_require', A, 0, 8 * S, state='LK001'),
+      on_c0('lead', A, 0, 8.5 * S, state='55000'),
       on_c0('resign', A, 0, 9 * S, state='55000')], ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)],
      None),
     ('a leadership is lost in calm', 'I6', LED + [on_c0('require', A, 0, 9 * S, state='LK001')],
