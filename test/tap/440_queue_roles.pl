@@ -12,13 +12,13 @@ $node->safe_psql('postgres', q{
 	CREATE ROLE narrow LOGIN IN ROLE worker;
 	ALTER ROLE narrow SET ddblock.lock_prefix = 'queue/q/mine'});
 
-# The error, or the result.
+# The result; if psql fails, however it does, its status and the error.
 sub try_as
 {
 	my ($role, $sql) = @_;
 	my ($status, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSET ROLE $role;\n$sql");
 
-	return $err =~ /ERROR/ ? $err : $out;
+	return $status == 0 ? $out : "psql failed with status $status: $err";
 }
 
 my @for_users = (
@@ -33,12 +33,12 @@ my @for_operators = (q{ddb_outbox_send()}, q{ddb_queue_redrive('q')}, q{ddb_queu
 foreach my $call (@for_users)
 {
 	like(try_as('nobody', "SELECT $call"), qr/42501: permission denied/, "nobody: $call");
-	unlike(try_as('worker', "SELECT $call"), qr/ERROR/, "worker: $call");
+	unlike(try_as('worker', "SELECT $call"), qr/psql failed/, "worker: $call");
 }
 foreach my $call (@for_operators)
 {
 	like(try_as('worker', "SELECT $call"), qr/42501: permission denied/, "worker: $call");
-	unlike(try_as('operator', "SELECT $call"), qr/ERROR/, "operator: $call");
+	unlike(try_as('operator', "SELECT $call"), qr/psql failed/, "operator: $call");
 }
 like(try_as('operator', 'SELECT ddb_queue_table_create()'), qr/42501/, 'the table is the owner\'s');
 like(try_as('worker', 'SELECT * FROM ddb_outbox'), qr/42501/, 'what waits is not for all to read');
@@ -50,7 +50,7 @@ sub try_narrow
 	my ($status, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n$sql",
 		extra_params => [ '-U', 'narrow' ]);
 
-	return $err =~ /ERROR/ ? $err : $out;
+	return $status == 0 ? $out : "psql failed with status $status: $err";
 }
 
 is(try_narrow(q{SELECT ddb_queue_push('q', 'mine/1', '1')}), '1', 'a resource below the prefix');
