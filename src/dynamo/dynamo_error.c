@@ -12,6 +12,7 @@
  */
 #include "dynamo/dynamo_error.h"
 
+#include <ctype.h>
 #include <string.h>
 
 typedef struct error_class
@@ -83,6 +84,52 @@ dynamo_error_status(const char *type, const char *message)
 		return classes[i].status;
 	}
 	return DYNAMO_MALFORMED;
+}
+
+static bool
+has_any(const char *message, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+	{
+		if (strstr(message, words[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* Does the message have "key" or "keys", as a word of its own? */
+static bool
+speaks_of_key(const char *message)
+{
+	const char *at = message;
+
+	while ((at = strpbrk(at, "kK")) != NULL)
+	{
+		const char *end = at + 3;
+		bool		begins = at == message || !isalnum((unsigned char) at[-1]);
+
+		if (begins && strncmp(at + 1, "ey", 2) == 0)
+		{
+			end += *end == 's';
+			if (!isalnum((unsigned char) *end))
+				return true;
+		}
+		at++;
+	}
+	return false;
+}
+
+/*
+ * Every server words it otherwise, so each message that speaks of a key counts, unless it
+ * speaks of a key's length or of an expression.
+ */
+bool
+dynamo_is_about_keys(const char *message)
+{
+	static const char *const others[] = {"exceeded", "empty", "uplicate", "xpression", "KMS"};
+
+	return strstr(message, "The table does not have the specified index") != NULL ||
+		(speaks_of_key(message) && !has_any(message, others, sizeof(others) / sizeof(others[0])));
 }
 
 bool

@@ -19,4 +19,13 @@
  */
 extern dynamo_status dynamo_error_status(const char *type, const char *message);
 
+/* What the message of an operation that the server does not have begins with. */
+#define DYNAMO_NO_OPERATION "the server does not have this operation"
+
+/*
+ * Does a validation error's message say that the table's keys have other names or types
+ * than the request?  DynamoDB has no error code for it.
+ */
+extern bool dynamo_is_about_keys(const char *message);
+
 #endif							/* DDBLOCK_DYNAMO_DYNAMO_ERROR_H */

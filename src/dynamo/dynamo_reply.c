@@ -235,6 +235,17 @@ adopt_result(dynamo_reply *reply)
 	memcpy(reply->message, reply->results[0].message, sizeof(reply->message));
 }
 
+/* The server's own words may be empty. */
+static void
+set_unknown_operation(dynamo_reply *reply, const char *message)
+{
+	char		words[128];
+
+	copy_message(words, sizeof(words), message);
+	snprintf(reply->message, sizeof(reply->message), "%s%s%s", DYNAMO_NO_OPERATION,
+			 words[0] != '\0' ? ": " : "", words);
+}
+
 static void
 read_error(dynamo_reply *reply, const incoming *in)
 {
@@ -251,6 +262,8 @@ read_error(dynamo_reply *reply, const incoming *in)
 		reply->status = status_of_error(in, reply->type, message);
 	if (reply->status == DYNAMO_MALFORMED || is_foreign(in, type))
 		set_malformed(reply, in, type);
+	else if (strcmp(reply->type, "UnknownOperationException") == 0)
+		set_unknown_operation(reply, message);
 	else if (reply->message[0] == '\0')
 		snprintf(reply->message, sizeof(reply->message), "HTTP status %d", in->http_status);
 	spread_failure(reply);

@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 
+#include "dynamo/dynamo_error.h"
 #include "dynamo/dynamo_key.h"
 #include "lock/backoff.h"
 #include "session/session.h"
@@ -79,6 +80,20 @@ is_result(const MailboxAnswer *answer, dynamo_status expected)
 	return answer->result == MAILBOX_DONE || answer->result == MAILBOX_DESCRIBED ||
 		answer->result == MAILBOX_PAGE || answer->result == MAILBOX_CHANGED ||
 		(answer->result == MAILBOX_FAILED && answer->failure.status == expected);
+}
+
+bool
+TableTtlAccept(const char *message, const char *kind, const char *table)
+{
+	if (strstr(message, "already enabled") != NULL)
+		return true;
+	if (strncmp(message, DYNAMO_NO_OPERATION, strlen(DYNAMO_NO_OPERATION)) != 0)
+		return false;
+	ereport(WARNING,
+			(errmsg("the server cannot delete items of %s \"%s\" by their time-to-live", kind,
+					table),
+			 errdetail("It does not have UpdateTimeToLive. The table can be used all the same.")));
+	return true;
 }
 
 void

@@ -28,6 +28,12 @@ extern const MailboxAnswer *TableCall(MailboxRequest *request, const char *name,
 									  const void *data, dynamo_status expected,
 									  bool *unsettled);
 
+/*
+ * Is the table of use after this refusal of UpdateTimeToLive?  It is enabled already, or
+ * the server does not have it, which gives a WARNING.  kind: "lock table"
+ */
+extern bool TableTtlAccept(const char *message, const char *kind, const char *table);
+
 /* Can be interrupted. */
 extern void TableSleep(int64 microseconds);
 

@@ -9,6 +9,7 @@
 
 #include "miscadmin.h"
 
+#include "dynamo/dynamo_error.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
 #include "shared/utf8.h"
@@ -100,7 +101,7 @@ static const FailureKind failure_kinds[] = {
 	}
 };
 
-/* A validation error about keys; see is_about_keys(). */
+/* A validation error about keys; see dynamo_is_about_keys(). */
 static const FailureKind other_keys = {
 	ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 	"the keys of %s do not match the settings",
@@ -293,37 +294,10 @@ names_place(const FailureKind *kind)
 		kind == &failure_kinds[DYNAMO_MALFORMED];
 }
 
-/*
- * Do the table's keys have other names or types?  DynamoDB has no error code for it.
- * Other messages speak of keys, too: of their length, of an expression's keywords.
- */
-static bool
-is_about_keys(const char *message)
-{
-	static const char *const phrases[] = {
-		"key element does not match the schema",
-		"number of conditions on the keys",
-		"Missing the key",
-		"missed key schema element",
-		"Type mismatch for key",
-		"part of the key",
-		"The table does not have the specified index",
-		"on all key attributes",
-		"the table's keys have other names",	/* dynamo_scan.c */
-	};
-
-	for (int i = 0; i < lengthof(phrases); i++)
-	{
-		if (strstr(message, phrases[i]) != NULL)
-			return true;
-	}
-	return false;
-}
-
 static const FailureKind *
 kind_of(const Failure *failure)
 {
-	if (failure->status == DYNAMO_VALIDATION && is_about_keys(failure->message))
+	if (failure->status == DYNAMO_VALIDATION && dynamo_is_about_keys(failure->message))
 		return &other_keys;
 
 	/* The other statuses are no failures: nobody should raise them. */

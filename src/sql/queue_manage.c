@@ -118,7 +118,8 @@ enable_ttl(void)
 	queue_request request = QueueRequest(QUEUE_ENABLE_TTL, "", "");
 	QueueReply *reply = QueueCall(&request, NULL, DYNAMO_VALIDATION);
 
-	if (reply->status != DYNAMO_OK && strstr(reply->message, "already enabled") == NULL)
+	if (reply->status != DYNAMO_OK &&
+		!TableTtlAccept(reply->message, "queue table", ddblock_queue_table))
 		ErrorsTrouble(reply->status, reply->message);
 }
 

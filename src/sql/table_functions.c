@@ -156,7 +156,7 @@ enable_ttl(void)
 	const MailboxAnswer *answer = call(DYNAMO_UPDATE_TTL, DYNAMO_VALIDATION);
 
 	if (answer->result != MAILBOX_DONE &&
-		strstr(answer->failure.message, "already enabled") == NULL)
+		!TableTtlAccept(answer->failure.message, "lock table", ddblock_table))
 		ErrorsAnswer(answer, NULL);
 }
 

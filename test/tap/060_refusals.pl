@@ -143,9 +143,22 @@ dynamodb->call('CreateTable', {
 		{ AttributeName => 'part', KeyType => 'RANGE' },
 	],
 });
+dynamodb->call('CreateTable', {
+	TableName => 'other',
+	BillingMode => 'PAY_PER_REQUEST',
+	AttributeDefinitions => [ { AttributeName => 'id', AttributeType => 'S' } ],
+	KeySchema => [ { AttributeName => 'id', KeyType => 'HASH' } ],
+});
 my $other_keys = new_cluster('other_keys', table => 0,
-	conf => $quiet . "ddblock.table = 'others'\n");
-my $keys_error = qr/ERROR: +55000: .*keys of .*"others" do not match.*HINT: .*ddblock\.partition_key/s;
+	conf => $quiet . "ddblock.table = 'other'\n");
+my $keys_error = qr/ERROR: +55000: .*keys of .*"others?" do not match.*HINT: .*ddblock\.partition_key/s;
+like(error_of($other_keys, "SELECT $_"), $keys_error, "another partition key: $_")
+  foreach q{ddb_lock_acquire('a')}, q{ddb_lock_try_acquire('a')}, q{ddb_lock_acquire_all('{a,b}')},
+  q{ddb_lock_acquire_shared('a')}, q{ddb_semaphore_acquire('a', 2)}, q{ddb_lock_info('a')},
+  q{ddb_lock_force_release('a')}, q{ddb_lock_table_create()};
+$other_keys->append_conf('postgresql.conf', "ddblock.table = 'others'\n");
+$other_keys->restart;
+wait_for { worker_pid($other_keys) } 'the worker';
 like(error_of($other_keys, q{SELECT ddb_lock_acquire('a')}),
 	$keys_error, 'a table with other keys');
 like(error_of($other_keys, q{SELECT ddb_lock_info('a')}),

@@ -198,6 +198,26 @@ proxy->fault('error', operation => $_, status => 400, type => 'ThrottlingExcepti
 is($node->safe_psql('postgres', 'SELECT ddb_lock_table_create() IS NULL'),
 	'f', 'throttling delays the creation of the table');
 is(proxy->faults, 3, 'at each of its steps');
+proxy->clear_faults;
+foreach my $table ([ 'lock', 'noTtl' ], [ 'queue', 'noTtlQueue' ])
+{
+	my ($kind, $name) = @$table;
+	my $setting = $kind eq 'lock' ? 'ddblock.table' : 'ddblock.queue_table';
+	my $without_ttl = new_cluster($name, through => proxy, table => 0, conf => "$setting = '$name'\n");
+
+	proxy->fault('error', operation => 'UpdateTimeToLive', status => 400, type => 'UnknownOperationException',
+		message => 'unsupported');
+	my ($status, $out, $err) = $without_ttl->psql('postgres', "SELECT ddb_${kind}_table_create()");
+	is($status, 0, "a server without UpdateTimeToLive: a $kind table");
+	like($err, qr/WARNING: +the server cannot delete items of $kind table "$name" by their time-to-live/, '... with a WARNING');
+	ok((grep { $_ eq $name } @{ dynamodb->call('ListTables', {})->{TableNames} }), '... is there');
+	proxy->fault('error', operation => 'UpdateTimeToLive', status => 400, type => 'ValidationException',
+		message => 'TimeToLive is active on a different AttributeName');
+	like(error_of($without_ttl, "SELECT ddb_${kind}_table_create()"), qr/ERROR: +XX000: .*different AttributeName/s,
+		'... any other refusal is an error');
+	proxy->clear_faults;
+	$without_ttl->stop;
+}
 
 #
 # Release by force

@@ -12,6 +12,7 @@
 #define AFTER_EACH free_reply
 #include "../unit.h"
 #include "dynamo/dynamo.h"
+#include "dynamo/dynamo_error.h"
 
 /* Local */
 #define ITEM_JSON \
@@ -333,6 +334,48 @@ TEST(error_types_are_classified)
 	assert_type("Exception", DYNAMO_MALFORMED);
 	assert_type("Error", DYNAMO_MALFORMED);
 	assert_type("", DYNAMO_MALFORMED);
+}
+
+TEST(other_keys_are_known_in_every_wording)
+{
+	static const char *const about_keys[] = {
+		"The provided key element does not match the schema",
+		"The number of conditions on the keys is invalid",
+		"Query condition missed key schema element: id",
+		"One or more parameter values were invalid: Missing the key id in the item",
+		"One or more parameter values were invalid: Type mismatch for key key expected: N actual: S",
+		"One of the required keys was not given a value",
+		"Cannot update attribute key. This attribute is part of the key",
+		"Where clause does not contain a mandatory equality on all key attributes",
+		"Key column id not found",
+		"The table does not have the specified index: ready",
+		"the table's keys have other names, or are not of type S",
+	};
+	static const char *const others[] = {
+		"Item size to update has exceeded the maximum allowed size",
+		"One or more parameter values were invalid: Size of hashkey has exceeded the maximum size",
+		"Aggregated size of all range keys has exceeded the size limit of 1024 bytes",
+		"The AttributeValue for a key attribute cannot contain an empty string value. Key: key",
+		"ExpressionAttributeValues contains invalid key: Syntax error; key: \"x\"",
+		"Provided list of item keys contains duplicates",
+		"Attribute name is a reserved keyword; monkey",
+		"k",
+		"",
+	};
+
+	for (size_t i = 0; i < sizeof(about_keys) / sizeof(about_keys[0]); i++)
+		assert_true(dynamo_is_about_keys(about_keys[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(dynamo_is_about_keys(others[i]));
+}
+
+TEST(operation_that_the_server_does_not_have)
+{
+	assert_status("{\"__type\":\"UnknownOperationException\"}", 400, DYNAMO_UPDATE_TTL, DYNAMO_VALIDATION);
+	assert_string_equal(reply.message, DYNAMO_NO_OPERATION);
+	assert_status("{\"__type\":\"x#UnknownOperationException\",\"message\":\"no\"}", 400,
+				  DYNAMO_UPDATE_TTL, DYNAMO_VALIDATION);
+	assert_string_equal(reply.message, DYNAMO_NO_OPERATION ": no");
 }
 
 TEST(type_counts_without_a_namespace_too)
