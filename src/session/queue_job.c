@@ -28,6 +28,10 @@ static bool is_ours(const LockName *lock);
 static bool is_due(const QueueRow *head, int64 now_ms);
 static QueueTry claim_locked(const char *queue, const char *resource, const LockName *lock,
 							 int64 token, int64 attempts, int max_attempts, QueueJob *job);
+static QueueTry look_first(const char *queue, const char *resource, int max_attempts, QueueJob *job);
+static bool is_foreign(const QueueJob *job);
+static char *to_server(const char *queue, const QueueJob *job, const char *part,
+					   const char *utf8);
 static bool is_being_finished(const char *queue, const char *resource);
 static bool is_held_here(const LockName *lock);
 static QueueRow *claim_head(const queue_request *request);
@@ -181,7 +185,15 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
 	QueueRow   *head;
 	QueueRow   *item;
+	QueueTry	first = QUEUE_CLAIMED;
 
+	if (!Utf8IsWhole())
+		first = look_first(queue, resource, max_attempts, job);
+	if (first != QUEUE_CLAIMED)
+	{
+		QueueClaimEnd(claim);
+		return first;
+	}
 	request.token = token;
 	request.delay_ms = QueueJobBackoff(attempts);
 	head = claim_head(&request);
@@ -213,6 +225,69 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 	}
 	QueueOwnRelease(claim, lock);
 	return QUEUE_AGAIN_NOW;
+}
+
+/*
+ * For a database that does not have every character: the next job before its claim, which would
+ * count an attempt.  This session has the lock, so it stays the next one.  What is to be buried
+ * is handed to nobody.
+ */
+static QueueTry
+look_first(const char *queue, const char *resource, int max_attempts, QueueJob *job)
+{
+	int64		now_ms;
+	const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
+	const QueueRow *item;
+
+	if (!is_due(head, now_ms))
+		return QUEUE_NOTHING;
+	if (head->is.attempts >= max_attempts)
+		return QUEUE_CLAIMED;
+	item = read_job(queue, resource, head->is.done + 1);
+	if (item == NULL)
+		return QUEUE_CLAIMED;
+	*job = (QueueJob)
+	{
+		.resource = pstrdup(resource),.number = head->is.done + 1,.payload = item->payload,
+			.id = item->id
+	};
+	return is_foreign(job) ? QUEUE_FOREIGN : QUEUE_CLAIMED;
+}
+
+static bool
+is_foreign(const QueueJob *job)
+{
+	const char *texts[] = {job->resource, job->id, job->payload};
+
+	for (int i = 0; i < lengthof(texts); i++)
+	{
+		char	   *text = Utf8ToServer(texts[i], strlen(texts[i]));
+
+		if (text == NULL)
+			return true;
+		pfree(text);
+	}
+	return false;
+}
+
+void
+QueueJobToServer(const char *queue, QueueJob *job)
+{
+	char	   *id = to_server(queue, job, "id", job->id);
+	char	   *payload = to_server(queue, job, "payload", job->payload);
+
+	job->resource = to_server(queue, job, "resource", job->resource);
+	job->id = id;
+	job->payload = payload;
+}
+
+static char *
+to_server(const char *queue, const QueueJob *job, const char *part, const char *utf8)
+{
+	char	   *what = psprintf("%s of job %lld of queue \"%s\"", part, (long long) job->number,
+								queue);
+
+	return Utf8ToServerOr(ERROR, what, utf8, strlen(utf8));
 }
 
 /*

@@ -3,7 +3,7 @@
  * queue_job.h
  *	  A job's life: pushed, claimed, finished, failed, buried.
  *
- * All texts are UTF-8.
+ * All texts are UTF-8, but for what QueueJobToServer() has converted.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,6 +33,7 @@ typedef enum QueueTry
 								 * it, and a hint follows */
 	QUEUE_BUSY,					/* somebody else holds the lock */
 	QUEUE_AGAIN_NOW,			/* a job was cancelled or buried: there may be another one */
+	QUEUE_FOREIGN,				/* not claimed: QueueJobToServer() raises why */
 	QUEUE_CLAIMED
 } QueueTry;
 
@@ -53,6 +54,9 @@ typedef struct QueueJob
  */
 extern QueueTry QueueJobTry(const char *queue, const char *resource, int64 attempts,
 							int64 lease_ms, int max_attempts, QueueJob *job);
+
+/* The job's texts in the database's encoding.  Raises 22P05 or 22021 for what that cannot say. */
+extern void QueueJobToServer(const char *queue, QueueJob *job);
 
 /* Puts a claimed job back; it is due after this time.  Raises LK001 if the token is old. */
 extern void QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,

@@ -273,10 +273,12 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, Qu
 			break;
 		attempts = HINT_ATTEMPTS_UNKNOWN;
 	}
-	if (got == QUEUE_BUSY)
+	if (got == QUEUE_BUSY || got == QUEUE_FOREIGN)
 		leave_alone(search->queue, resource);
 	else
 		forget_alone(search->queue, resource);
+	if (got == QUEUE_FOREIGN)
+		QueueJobToServer(search->queue, job);
 	return got == QUEUE_CLAIMED;
 }
 

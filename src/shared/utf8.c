@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "catalog/namespace.h"
+#include "common/string.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 
@@ -16,8 +17,12 @@
 /* Longest character in any encoding, after any conversion. */
 #define CHARACTER_MAX (MAX_MULTIBYTE_CHAR_LEN * MAX_CONVERSION_GROWTH)
 
+/* Bytes that a report quotes of what cannot be converted. */
+#define QUOTE_MAX 200
+
 static int	bytes_mean(void);
 static int	steering_length(const unsigned char *text, int len);
+static char *spell(const char *utf8, int len);
 static char *convert_readable(const char *text, int len, int from, int to);
 
 char *
@@ -28,8 +33,91 @@ Utf8FromServer(const char *text, int len)
 	return utf8 == text ? pnstrdup(text, len) : utf8;
 }
 
+bool
+Utf8IsWhole(void)
+{
+	return bytes_mean() == PG_UTF8;
+}
+
 char *
 Utf8ToServer(const char *utf8, int len)
+{
+	int			to = bytes_mean();
+	Oid			proc;
+	unsigned char *text;
+	int			room;
+
+	if (!pg_verify_mbstr(PG_UTF8, utf8, len, true))
+		return NULL;
+	text = (unsigned char *) pnstrdup(utf8, len);
+	if (to == PG_UTF8 || pg_is_ascii((char *) text))
+		return (char *) text;
+	pfree(text);
+	proc = FindDefaultConversionProc(PG_UTF8, to);
+	if (!OidIsValid(proc))
+		return NULL;
+	room = len * MAX_CONVERSION_GROWTH + 1;
+	text = palloc(room);
+	if (pg_do_encoding_conversion_buf(proc, PG_UTF8, to, (unsigned char *) utf8, len, text,
+									  room, true) == len)
+		return (char *) text;
+	pfree(text);
+	return NULL;
+}
+
+char *
+Utf8ToServerOr(int elevel, const char *what, const char *utf8, int len)
+{
+	char	   *text = Utf8ToServer(utf8, len);
+	bool		is_utf8;
+
+	if (text != NULL)
+		return text;
+	is_utf8 = pg_verify_mbstr(PG_UTF8, utf8, len, true);
+	ereport(elevel,
+			(errcode(is_utf8 ? ERRCODE_UNTRANSLATABLE_CHARACTER :
+					 ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
+			 is_utf8 ?
+			 errmsg("the %s cannot be converted to encoding \"%s\"", what,
+					GetDatabaseEncodingName()) :
+			 errmsg("the %s is not UTF-8", what),
+			 errdetail("It is \"%s\".", spell(utf8, len)),
+			 is_utf8 ? errhint("Use a database whose encoding is UTF8.") : 0));
+	return NULL;
+}
+
+/* In ASCII: other characters as \65E5 or \+01F600, as in SQL's U&'...'; other bytes as \xNN. */
+static char *
+spell(const char *utf8, int len)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	while (len > 0 && out.len < QUOTE_MAX)
+	{
+		int			n = pg_encoding_verifymbchar(PG_UTF8, utf8, len);
+		unsigned	point = n > 0 ? (unsigned) utf8_to_unicode((const unsigned char *) utf8) : 0;
+
+		if (n <= 0)
+			appendStringInfo(&out, "\\x%02X", (unsigned char) *utf8);
+		else if (point < 0x20 || (point >= 0x7f && point <= 0xffff))
+			appendStringInfo(&out, "\\%04X", point);
+		else if (point > 0xffff)
+			appendStringInfo(&out, "\\+%06X", point);
+		else if (point == '\\')
+			appendStringInfoString(&out, "\\\\");
+		else
+			appendStringInfoChar(&out, *utf8);
+		utf8 += Max(n, 1);
+		len -= Max(n, 1);
+	}
+	if (len > 0)
+		appendStringInfoString(&out, "...");
+	return out.data;
+}
+
+char *
+Utf8ToReader(const char *utf8, int len)
 {
 	return convert_readable(utf8, len, PG_UTF8, bytes_mean());
 }
@@ -59,7 +147,7 @@ Utf8ToMessage(const char *utf8, int len)
 {
 	char	   *quiet = Utf8Quiet(utf8, len);
 
-	return Utf8ToServer(quiet, strlen(quiet));
+	return Utf8ToReader(quiet, strlen(quiet));
 }
 
 /*

@@ -19,10 +19,22 @@
 extern char *Utf8FromServer(const char *text, int len);
 
 /*
- * For people to read: whatever cannot be converted becomes a question mark,
- * and nothing is raised.
+ * For what a program may act on: names, ids, owners, payloads.  Exact, or NULL if the
+ * database's encoding cannot say it, or if it is not UTF-8.  Palloc'd, with a NUL.
  */
-extern char *Utf8ToServer(const char *utf8, int len);	/* palloc'd, NUL */
+extern char *Utf8ToServer(const char *utf8, int len);
+
+/* Utf8ToServer() can say all of UTF-8 in this database. */
+extern bool Utf8IsWhole(void);
+
+/* Utf8ToServer(), which reports as 22P05 or 22021 what cannot be said.  what: the value's name. */
+extern char *Utf8ToServerOr(int elevel, const char *what, const char *utf8, int len);
+
+/*
+ * For people to read: whatever cannot be converted becomes a question mark, and nothing is
+ * raised.  Only for messages, and for what describes a holder or a failure.
+ */
+extern char *Utf8ToReader(const char *utf8, int len);	/* palloc'd, NUL */
 
 /*
  * For a message or the log: what others wrote, or a lock's name, with what could
@@ -31,7 +43,7 @@ extern char *Utf8ToServer(const char *utf8, int len);	/* palloc'd, NUL */
  */
 extern char *Utf8Quiet(const char *text, int len);	/* palloc'd, NUL */
 
-/* Utf8ToServer(), for a message. */
+/* Utf8ToReader(), for a message. */
 extern char *Utf8ToMessage(const char *utf8, int len);	/* palloc'd, NUL */
 
 extern void Utf8Copy(char *dest, size_t size, const char *text);	/* server's text;

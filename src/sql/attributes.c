@@ -238,7 +238,8 @@ Datum
 AttributesShow(const char *json, size_t len, bool *isnull)
 {
 	const char *keys[] = {ddblock_partition_key, ddblock_sort_key};
-	Datum		shown = DirectFunctionCall1(jsonb_in, CStringGetDatum(Utf8ToServer(json, len)));
+	char	   *text = Utf8ToServerOr(ERROR, "attributes of the lock", json, len);
+	Datum		shown = DirectFunctionCall1(jsonb_in, CStringGetDatum(text));
 
 	for (int i = 0; i < lengthof(keys); i++)
 		shown = DirectFunctionCall2(jsonb_delete, shown, CStringGetTextDatum(keys[i]));

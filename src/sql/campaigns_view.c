@@ -48,7 +48,7 @@ static const char *state_of(const campaign *c);
 static int	count_joined(const campaign *c);
 static void leader_column(const campaign *c, Row *row);
 static void set(Row *row, int column, Datum value);
-static void set_text(Row *row, int column, const char *utf8);
+static void set_value(Row *row, int column, const char *what, const char *utf8);
 
 Datum
 ddb_campaigns(PG_FUNCTION_ARGS)
@@ -77,7 +77,7 @@ fill(const campaign *c, Row *row)
 	bool		has_lease = c->state == CAMPAIGN_LEADING || c->state == CAMPAIGN_GIVING_UP;
 
 	memset(row->nulls, true, sizeof(row->nulls));
-	set_text(row, CAMPAIGNS_NAME, c->name);
+	set_value(row, CAMPAIGNS_NAME, "name of a campaign", c->name);
 	set(row, CAMPAIGNS_STATE, CStringGetTextDatum(state_of(c)));
 	set(row, CAMPAIGNS_SINCE, TimestampTzGetDatum(TimesFromClock(c->since)));
 	if (has_lease)
@@ -131,10 +131,10 @@ leader_column(const campaign *c, Row *row)
 	lockmgr_watch watch;
 
 	if (c->state == CAMPAIGN_LEADING)
-		set_text(row, CAMPAIGNS_LEADER, segment->owner);
+		set_value(row, CAMPAIGNS_LEADER, "owner of a lock", segment->owner);
 	else if (c->state == CAMPAIGN_STANDING &&
 			 WaitingReadWatch(&segment_slots[c->me.slot], c->seq, &watch) && watch.held)
-		set_text(row, CAMPAIGNS_LEADER, watch.owner);
+		set_value(row, CAMPAIGNS_LEADER, "owner of a lock", watch.owner);
 }
 
 static void
@@ -144,8 +144,12 @@ set(Row *row, int column, Datum value)
 	row->nulls[column] = false;
 }
 
+/* Null rather than another value. */
 static void
-set_text(Row *row, int column, const char *utf8)
+set_value(Row *row, int column, const char *what, const char *utf8)
 {
-	set(row, column, CStringGetTextDatum(Utf8ToServer(utf8, strlen(utf8))));
+	char	   *text = Utf8ToServerOr(NOTICE, what, utf8, strlen(utf8));
+
+	if (text != NULL)
+		set(row, column, CStringGetTextDatum(text));
 }

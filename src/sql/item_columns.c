@@ -19,7 +19,21 @@ ItemText(int column, const char *utf8, Datum *values, bool *nulls)
 {
 	if (utf8[0] == '\0')
 		return;
-	values[column] = CStringGetTextDatum(Utf8ToServer(utf8, strlen(utf8)));
+	values[column] = CStringGetTextDatum(Utf8ToReader(utf8, strlen(utf8)));
+	nulls[column] = false;
+}
+
+void
+ItemValue(int column, int elevel, const char *what, const char *utf8, Datum *values, bool *nulls)
+{
+	char	   *text;
+
+	if (utf8[0] == '\0')
+		return;
+	text = Utf8ToServerOr(elevel, what, utf8, strlen(utf8));
+	if (text == NULL)
+		return;
+	values[column] = CStringGetTextDatum(text);
 	nulls[column] = false;
 }
 

@@ -17,7 +17,16 @@
 /* Columns from database to acquired_at, in this order. */
 #define ITEM_HOLDER_COLUMNS 6
 
+/* For people: what the database's encoding cannot say becomes question marks. */
 extern void ItemText(int column, const char *utf8, Datum *values, bool *nulls);
+
+/*
+ * For programs: exact, or reported.  With an elevel below ERROR it then stays null, so that no
+ * program takes it for another value.
+ */
+extern void ItemValue(int column, int elevel, const char *what, const char *utf8,
+					  Datum *values, bool *nulls);
+
 extern void ItemTime(int column, int64 epoch_ms, Datum *values, bool *nulls);
 extern void ItemHolder(int first_column, const dynamo_holder *holder,
 					   Datum *values, bool *nulls);

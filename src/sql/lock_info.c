@@ -84,13 +84,13 @@ fill_row(const LockName *name, const MailboxItem *found, Datum *values, bool *nu
 	if (!item->exists)
 		return;
 
-	ItemText(INFO_OWNER, item->owner, values, nulls);
+	ItemValue(INFO_OWNER, ERROR, "owner of the lock", item->owner, values, nulls);
 	ItemHolder(INFO_DATABASE, &item->holder, values, nulls);
 	ItemLease(INFO_LEASE, item, values, nulls);
 	ItemToken(INFO_TOKEN, item, values, nulls);
 	fill_data(name, found, values, nulls);
 	fill_attributes(name, found, values, nulls);
-	ItemText(INFO_VERSION, item->version, values, nulls);
+	ItemValue(INFO_VERSION, ERROR, "version of the lock", item->version, values, nulls);
 	ItemTime(INFO_KEPT_UNTIL, item->kept_until_ms, values, nulls);
 	if (!item->released)
 		fill_mode(found, values, nulls);
@@ -122,7 +122,7 @@ fill_mode(const MailboxItem *found, Datum *values, bool *nulls)
 	for (int i = 0; i < found->clusters; i++)
 	{
 		const char *cluster = found->cluster[order[i]];
-		const char *name = Utf8ToServer(cluster, strlen(cluster));
+		const char *name = Utf8ToServerOr(ERROR, "owner of the lock", cluster, strlen(cluster));
 
 		clusters[i] = CStringGetTextDatum(found->mode == MODE_SHARED ? name :
 										  psprintf("%s: %d", name,

@@ -100,10 +100,10 @@ put_row(const LockRow *row, ReturnSetInfo *result)
 	bool		nulls[LIST_COLUMNS];
 
 	memset(nulls, true, sizeof(nulls));
-	ItemText(LIST_NAME, row->name, values, nulls);
+	ItemValue(LIST_NAME, NOTICE, "name of a lock", row->name, values, nulls);
 	values[LIST_STATE] = CStringGetTextDatum(state);
 	nulls[LIST_STATE] = false;
-	ItemText(LIST_OWNER, item->owner, values, nulls);
+	ItemValue(LIST_OWNER, NOTICE, "owner of a lock", item->owner, values, nulls);
 	ItemHolder(LIST_DATABASE, &item->holder, values, nulls);
 	if (item->released && item->released_at <= PG_INT64_MAX / 1000)
 		ItemTime(LIST_RELEASED_AT, item->released_at * 1000, values, nulls);
@@ -115,7 +115,7 @@ put_row(const LockRow *row, ReturnSetInfo *result)
 		values[LIST_TOKEN] = Int64GetDatum(item->token);
 		nulls[LIST_TOKEN] = false;
 	}
-	ItemText(LIST_VERSION, item->version, values, nulls);
+	ItemValue(LIST_VERSION, NOTICE, "version of a lock", item->version, values, nulls);
 	ItemTime(LIST_KEPT_UNTIL, item->kept_until_ms, values, nulls);
 	if (!item->released)
 		ItemText(LIST_MODE, ItemMode(row->mode), values, nulls);

@@ -91,6 +91,7 @@ static void waiter_row(const Waiter *waiter, Row *row);
 static void blocker_columns(const Waiter *waiter, Row *row);
 static void set(Row *row, int column, Datum value);
 static void set_text(Row *row, int column, const char *utf8, int len);
+static void set_value(Row *row, int column, const char *what, const char *utf8, int len);
 
 Datum
 ddb_locks(PG_FUNCTION_ARGS)
@@ -250,7 +251,7 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 	int64		lease_ms = l->state == LEASE_ACQUIRING ? l->pending.lease_ms : l->lease_ms;
 
 	memset(row->nulls, true, sizeof(row->nulls));
-	set_text(row, LOCKS_NAME, entry->name, entry->name_len);
+	set_value(row, LOCKS_NAME, "name of a lock", entry->name, entry->name_len);
 	if (held == NULL || (held->hold.ends_at == 0 && !held->hold.campaign))
 		set(row, LOCKS_PID, Int32GetDatum(holder->pid));
 	set_text(row, LOCKS_DATABASE, holder->database, strlen(holder->database));
@@ -342,7 +343,7 @@ static void
 waiter_row(const Waiter *waiter, Row *row)
 {
 	memset(row->nulls, true, sizeof(row->nulls));
-	set_text(row, LOCKS_NAME, waiter->name, waiter->name_len);
+	set_value(row, LOCKS_NAME, "name of a lock", waiter->name, waiter->name_len);
 	set(row, LOCKS_PID, Int32GetDatum(waiter->pid));
 	set_text(row, LOCKS_DATABASE, waiter->database, strlen(waiter->database));
 	set_text(row, LOCKS_USENAME, waiter->user, strlen(waiter->user));
@@ -363,7 +364,8 @@ blocker_columns(const Waiter *waiter, Row *row)
 		!watch.held)
 		return;
 	if (!watch.local)
-		set_text(row, LOCKS_BLOCKED_BY_OWNER, watch.owner, strlen(watch.owner));
+		set_value(row, LOCKS_BLOCKED_BY_OWNER, "owner of a lock", watch.owner,
+				  strlen(watch.owner));
 	else if (watch.holder.pid != 0)
 		set(row, LOCKS_BLOCKED_BY_PID, Int32GetDatum(watch.holder.pid));
 }
@@ -379,5 +381,15 @@ static void
 set_text(Row *row, int column, const char *utf8, int len)
 {
 	if (len > 0)
-		set(row, column, CStringGetTextDatum(Utf8ToServer(utf8, len)));
+		set(row, column, CStringGetTextDatum(Utf8ToReader(utf8, len)));
+}
+
+/* For programs: null rather than another value. */
+static void
+set_value(Row *row, int column, const char *what, const char *utf8, int len)
+{
+	char	   *text = len > 0 ? Utf8ToServerOr(NOTICE, what, utf8, len) : NULL;
+
+	if (text != NULL)
+		set(row, column, CStringGetTextDatum(text));
 }

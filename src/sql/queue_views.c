@@ -198,7 +198,7 @@ put_depth(void *out, const QueueName *name)
 	if (head == NULL || (head->is.done >= head->is.seq && !head->is.paused))
 		return;
 	memset(nulls, true, sizeof(nulls));
-	ItemText(0, name->resource, values, nulls);
+	ItemValue(0, NOTICE, "resource of a queue", name->resource, values, nulls);
 	values[1] = Int64GetDatum(head->is.seq - head->is.done);
 	nulls[1] = false;
 	values[2] = Int32GetDatum((int32) head->is.attempts);
@@ -272,9 +272,9 @@ put_jobs(void *out, const QueueName *name)
 		bool		next = row.is.number == head->is.done + 1;
 
 		memset(nulls, true, sizeof(nulls));
-		ItemText(0, name->resource, values, nulls);
+		ItemValue(0, NOTICE, "resource of a queue", name->resource, values, nulls);
 		values[1] = number_value(row.is.number, &nulls[1]);
-		ItemText(2, row.id, values, nulls);
+		ItemValue(2, NOTICE, "id of a job", row.id, values, nulls);
 		ItemTime(3, row.is.pushed_at, values, nulls);
 		if (row.is.pushed_at > 0)
 		{
@@ -312,14 +312,18 @@ ddb_queue_dead(PG_FUNCTION_ARGS)
 	{
 		Datum		values[DEAD_COLUMNS];
 		bool		nulls[DEAD_COLUMNS];
+		char	   *payload;
 
 		memset(nulls, true, sizeof(nulls));
-		ItemText(0, row.id, values, nulls);
-		ItemText(1, row.resource, values, nulls);
+		ItemValue(0, NOTICE, "id of a dead job", row.id, values, nulls);
+		ItemValue(1, NOTICE, "resource of a dead job", row.resource, values, nulls);
 		values[2] = number_value(row.is.number, &nulls[2]);
-		values[3] = DirectFunctionCall1(jsonb_in,
-										CStringGetDatum(Utf8ToServer(row.payload, strlen(row.payload))));
-		nulls[3] = false;
+		payload = Utf8ToServerOr(NOTICE, "payload of a dead job", row.payload, strlen(row.payload));
+		if (payload != NULL)
+		{
+			values[3] = DirectFunctionCall1(jsonb_in, CStringGetDatum(payload));
+			nulls[3] = false;
+		}
 		ItemTime(4, row.is.pushed_at, values, nulls);
 		ItemTime(5, row.is.due, values, nulls);
 		values[6] = Int32GetDatum((int32) row.is.attempts);

@@ -59,7 +59,7 @@ static int	elements(FunctionCallInfo fcinfo, int number, Datum **values, bool **
 static void check_ids(const QueuePush *jobs, int count);
 static char **read_resources(FunctionCallInfo fcinfo, int number, const char *queue);
 static void require_read_committed(void);
-static void put_job(ReturnSetInfo *result, const QueueJob *job);
+static void put_job(ReturnSetInfo *result, const char *queue, QueueJob *job);
 
 Datum
 ddb_queue_push(PG_FUNCTION_ARGS)
@@ -192,7 +192,7 @@ ddb_queue_next(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 
 	if (QueueSearchJob(&search, &job))
-		put_job(result, &job);
+		put_job(result, search.queue, &job);
 	return (Datum) 0;
 }
 
@@ -239,18 +239,23 @@ require_read_committed(void)
 }
 
 static void
-put_job(ReturnSetInfo *result, const QueueJob *job)
+put_job(ReturnSetInfo *result, const char *queue, QueueJob *job)
 {
 	Datum		values[NEXT_COLUMNS];
 	bool		nulls[NEXT_COLUMNS];
 
 	memset(nulls, true, sizeof(nulls));
-	ItemText(NEXT_RESOURCE, job->resource, values, nulls);
-	ItemText(NEXT_ID, job->id, values, nulls);
+	QueueJobToServer(queue, job);
+	values[NEXT_RESOURCE] = CStringGetTextDatum(job->resource);
+	nulls[NEXT_RESOURCE] = false;
+	if (job->id[0] != '\0')
+	{
+		values[NEXT_ID] = CStringGetTextDatum(job->id);
+		nulls[NEXT_ID] = false;
+	}
 	ItemTime(NEXT_PUSHED_AT, job->pushed_at, values, nulls);
 	values[NEXT_NUMBER] = Int64GetDatum(job->number);
-	values[NEXT_PAYLOAD] = DirectFunctionCall1(jsonb_in, CStringGetDatum(Utf8ToServer(job->payload,
-																					  strlen(job->payload))));
+	values[NEXT_PAYLOAD] = DirectFunctionCall1(jsonb_in, CStringGetDatum(job->payload));
 	values[NEXT_ATTEMPT] = Int32GetDatum((int32) job->attempts);
 	values[NEXT_TOKEN] = Int64GetDatum(job->token);
 	nulls[NEXT_NUMBER] = nulls[NEXT_PAYLOAD] = nulls[NEXT_ATTEMPT] = nulls[NEXT_TOKEN] = false;

@@ -156,5 +156,5 @@ static void
 set_text(Row *row, int column, const char *utf8)
 {
 	if (utf8[0] != '\0')
-		set(row, column, CStringGetTextDatum(Utf8ToServer(utf8, strlen(utf8))));
+		set(row, column, CStringGetTextDatum(Utf8ToReader(utf8, strlen(utf8))));
 }
