@@ -123,6 +123,7 @@ typedef struct dynamo_item
 	char		owner[DYNAMO_OWNER_SIZE];	/* longer ones are cut */
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
+	bool		lease_in_seconds;	/* lease_ms is a foreign number, taken for seconds */
 	int64_t		token;
 	int64_t		hold_token;		/* the lock manager: of its own hold; 0: no such */
 	int64_t		released_at;	/* epoch seconds; 0: unknown for this release */

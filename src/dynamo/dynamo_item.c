@@ -124,6 +124,23 @@ read_lease(const cJSON *attributes, dynamo_item *item)
 	return wrong;
 }
 
+/*
+ * Rust's dynamodb_lock up to 0.4.3 writes seconds where Amazon's client writes
+ * milliseconds, in the same format.  So a lease below 1,000 that no ddblock wrote is taken
+ * for the longer of the two: a holder that lives must not be taken for dead.
+ */
+static void
+believe_seconds(const cJSON *attributes, dynamo_item *item)
+{
+	const char *lease = dynamo_json_attribute(attributes, "leaseDuration");
+
+	if (lease == NULL || lease[strspn(lease, "0123456789")] != '\0' ||
+		item->lease_ms == 0 || item->lease_ms >= 1000)
+		return;
+	item->lease_ms *= 1000;
+	item->lease_in_seconds = true;
+}
+
 bool
 dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **shared)
 {
@@ -149,6 +166,8 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **sha
 	wrong_lease = read_lease(attributes, item);
 	wrong_data = read_data(attributes, item);
 	wrong_shared = dynamo_shared_read(attributes, item, shared);
+	if (!item->released && !item->by_ddblock && (*shared == NULL || !(*shared)->current))
+		believe_seconds(attributes, item);
 	dynamo_attributes_read(attributes, *shared != NULL && (*shared)->current, item);
 	if (item->released)
 		return true;

@@ -30,6 +30,7 @@ lockmgr    *worker_lockmgr;
 static void send(void *arg, const lockmgr_call *wanted);
 static void replied(const WorkerCall *call, const dynamo_reply *reply);
 static void log_veto(const dynamo_reply *reply);
+static void warn_of_seconds(const dynamo_reply *reply);
 static void log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
 					 const dynamo_item *by);
 static const char *why_lost(const hold *hold, const lease *lease, const dynamo_item *by);
@@ -124,6 +125,31 @@ replied(const WorkerCall *call, const dynamo_reply *reply)
 {
 	lockmgr_reply(worker_lockmgr, SegmentNow(), call->id, reply);
 	log_veto(reply);
+	warn_of_seconds(reply);
+}
+
+/* Once: whose lease it is decides nothing. */
+static void
+warn_of_seconds(const dynamo_reply *reply)
+{
+	static bool warned = false;
+
+	for (int i = 0; i < reply->count && !warned; i++)
+	{
+		const dynamo_item *item = &reply->results[i].item;
+
+		if (!item->lease_in_seconds)
+			continue;
+		warned = true;
+		ereport(WARNING,
+				(errmsg("another client's \"leaseDuration\" is taken for seconds, not milliseconds"),
+				 errdetail("It is %lld, and was written by owner \"%s\".",
+						   (long long) item->lease_ms / 1000,
+						   Utf8Quiet(item->owner, strlen(item->owner))),
+				 errhint("If it means milliseconds, set a lease of at least a second there: "
+						 "ddblock takes over the locks of a dead holder only after that many "
+						 "seconds.")));
+	}
 }
 
 /* Once: the clocks of DynamoDB's servers may agree with ours now and then. */

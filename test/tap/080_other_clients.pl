@@ -91,6 +91,30 @@ ok($session->busy, 'as long as its heart beats');
 like($session->result, qr/^\d+$/, 'it is taken over');
 cmp_ok(time - $last, '>=', 5, 'one lease after the last heartbeat');
 
+# Rust's dynamodb_lock up to 0.4.3 writes seconds in the same format: a holder that lives.
+dynamodb->put_item(dynamodb->java_item('rust', owner => 'rust-service', lease_ms => 2));
+$session->send(q{SELECT ddb_lock_acquire('rust')});
+wait_for_waiters($node, 'rust', 1);
+is($other->ask(q{SELECT lease FROM ddb_lock_info('rust')}),
+	'00:00:02', 'a lease below 1,000 may be in seconds');
+$node->wait_for_log(qr/WARNING: .*"leaseDuration" is taken for seconds.*\n.*DETAIL: +It is 2, .*"rust-service"/);
+pass('the log tells so');
+$started = $last = time;
+wait_for
+{
+	if (time - $last >= 0.5)
+	{
+		$last = time;
+		dynamodb->put_item(dynamodb->java_item('rust', owner => 'rust-service', lease_ms => 2));
+	}
+	time - $started >= 2 || !$session->busy;
+}
+'heartbeats';
+ok($session->busy, 'its holder is not taken for dead');
+like($session->result, qr/^\d+$/, 'until its heart stops');
+cmp_ok(time - $last, '>=', 2, 'for that many seconds');
+$session->query_safe(q{SELECT ddb_lock_release('rust')});
+
 # What the Java client reads of ours.
 sub readable_by_java
 {

@@ -582,6 +582,43 @@ TEST(java_and_go_clients_items_are_understood)
 	assert_int_equal(item->data_len, 0);
 }
 
+/* A living holder must not be taken for dead because its client writes seconds. */
+TEST(a_short_lease_of_another_client_may_be_in_seconds)
+{
+	static const struct
+	{
+		const char *lease;
+		const char *more;
+		int64_t		lease_ms;
+		bool		in_seconds;
+	}			cases[] = {
+		{"20", "", 20000, true},
+		{"1", "", 1000, true},
+		{"020", "", 20000, true},
+		{"999", "", 999000, true},
+		{"0", "", 0, false},
+		{"1000", "", 1000, false},
+		{"20ms", "", 20, false},
+		{"500us", "", 1, false},
+		{"20", ",\"holder\":{\"M\":{\"owner\":{\"S\":\"o\"}}}", 20, false},
+		{"20", ",\"holder\":{\"M\":{\"owner\":{\"S\":\"p\"}}}", 20000, true},
+	};
+	char		attributes[512];
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
+	{
+		const dynamo_item *item;
+
+		snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
+				 "\"ownerName\":{\"S\":\"o\"},\"leaseDuration\":{\"S\":\"%s\"}%s",
+				 cases[i].lease, cases[i].more);
+		item = read_item(attributes);
+		assert_null(item->wrong);
+		assert_int_equal(item->lease_ms, cases[i].lease_ms);
+		assert_int_equal(item->lease_in_seconds, cases[i].in_seconds);
+	}
+}
+
 /* Read or refused, the outcome is definite; item.wrong says what is wrong. */
 static void
 assert_wrong_item(const char *attributes, const char *wrong)
