@@ -18,6 +18,7 @@
 #include "lock/lockmgr_private.h"
 
 #define SECOND		INT64_C(1000000)
+#define DATE_MAX	INT64_C(253402300800)	/* start of the year 10000: no Date is later */
 #define LATER_US	SECOND		/* replies from other front ends do not cut belief short */
 
 void
@@ -33,6 +34,13 @@ lockmgr_get_veto(const lockmgr *lm)
 	return lm->takeover_by_clock ? lm->veto : VETO_NONE;
 }
 
+/* The reply's Date in microseconds; 0: it has none, or one that no clock shows. */
+static int64_t
+date_of(const dynamo_reply *reply)
+{
+	return reply->date_s > 0 && reply->date_s < DATE_MAX ? reply->date_s * SECOND : 0;
+}
+
 /*
  * May the reply's Date be used to take a lock over, and our wall clock be wrong by no
  * more than the slack?  A Date has whole seconds, and is of a moment between sending
@@ -41,9 +49,9 @@ lockmgr_get_veto(const lockmgr *lm)
 static lockmgr_veto
 veto_of(const lockmgr *lm, const dynamo_reply *reply, int64_t on_its_way)
 {
-	int64_t		date_us = reply->date_s * SECOND;
+	int64_t		date_us = date_of(reply);
 
-	if (reply->date_s == 0)
+	if (date_us == 0)
 		return VETO_NO_DATE;
 	return date_us - reply->wall_us > lm->slack_us ||
 		reply->wall_us - on_its_way - date_us - SECOND > lm->slack_us ?
@@ -63,7 +71,7 @@ lm_begin_reply(lockmgr *lm, int64_t now, const dynamo_reply *reply, int64_t sent
 {
 	if (reply->status == DYNAMO_OK || reply->status == DYNAMO_CONDITION_FAILED)
 		lm->veto = veto_of(lm, reply, now - sent);
-	lm->date_us = reply->date_s * SECOND;
+	lm->date_us = date_of(reply);
 	lm->date_sent = sent;
 	if (lm->date_us != 0)
 		lm->newest_offset = offset_by_reply(lm);

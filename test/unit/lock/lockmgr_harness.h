@@ -92,6 +92,7 @@ typedef struct harness
 	int64_t		epoch_offset;	/* of DynamoDB's clock, as the manager is told */
 	int64_t		behind;			/* ... which is too little by this */
 	int64_t		wall_error;
+	int64_t		date_error_s;	/* of each reply's Date */
 	bool		dateless;		/* replies have no Date */
 	bool		by_clock;		/* the manager may take locks over by DynamoDB's clock */
 	int64_t		slack_us;
@@ -537,7 +538,7 @@ reply_with(harness *h, harness_call *call, dynamo_status status)
 {
 	dynamo_reply reply = {
 		.status = status,.count = call->c.count,.results = call->results,
-		.date_s = h->dateless ? 0 : call->date_s,
+		.date_s = h->dateless ? 0 : call->date_s + h->date_error_s,
 		.wall_us = h->now + h->epoch_offset + h->behind + h->wall_error,
 	};
 

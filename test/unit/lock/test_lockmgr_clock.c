@@ -541,6 +541,25 @@ CLOCK_TEST(a_date_far_behind_the_wall_clock_is_not_used)
 	assert_vetoed(h);
 }
 
+/* As microseconds, the first one wraps around to the right time. */
+CLOCK_TEST(a_date_that_no_clock_shows_is_none)
+{
+	static const int64_t errors_s[] = {
+		INT64_C(18446744073710), INT64_C(60000000000000000), INT64_C(300000000000),
+	};
+
+	for (size_t i = 0; i < COUNT_OF(errors_s); i++)
+	{
+		foreign_hold(h, "a", version_of_age(h, AGE_US), LEASE_MS, 5);
+		h->date_error_s = errors_s[i];
+		try_acquire(h, 0, "a");
+		settle(h);
+		assert_result(h, 0, LOCKMGR_BUSY);
+		assert_int_equal(lockmgr_get_veto(h->lm), VETO_NO_DATE);
+	}
+	h->date_error_s = 0;
+}
+
 CLOCK_TEST(a_small_difference_is_no_veto)
 {
 	h->wall_error = -3 * SECOND;
