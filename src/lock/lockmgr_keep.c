@@ -38,3 +38,13 @@ lm_kept_end(const lockmgr *lm, int64_t kept_until_ms)
 {
 	return kept_until_ms < INT64_MAX / 1000 ? kept_until_ms * 1000 - lm->earliest_us : INT64_MAX;
 }
+
+/*
+ * Is it so far away that no ddblock wrote it?  A minimum is a day at most; another one is
+ * for clocks that differ.
+ */
+bool
+lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms)
+{
+	return kept_until_ms > (now + lm->epoch_offset_us) / 1000 + INT64_C(2) * DYNAMO_KEPT_MAX_MS;
+}

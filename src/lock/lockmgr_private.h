@@ -437,6 +437,7 @@ extern int64_t lm_ripe_at(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern void lm_keep(const lockmgr *lm, int64_t now, lease_write *pending);
 extern int64_t lm_past_ms(const lockmgr *lm, int64_t now);
 extern bool lm_is_kept(const lockmgr *lm, int64_t now, int64_t kept_until_ms);
+extern bool lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms);
 extern int64_t lm_kept_end(const lockmgr *lm, int64_t kept_until_ms);
 
 /* lockmgr_entry.c */

@@ -35,16 +35,22 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 		   const dynamo_shared *shared)
 {
 	bool		expired = lm_is_expired(lm, item->version, item->lease_ms);
-	bool		same_kept = lock->kept_until_ms == item->kept_until_ms;
+	int64_t		kept_until_ms = item->kept_until_ms;
+	bool		same_kept;
 	bool		same_owner;
 	bool		same_token;
+
+	/* Nobody can wait for that: the next acquire is refused, and tells why. */
+	if (lm_is_kept_too_long(lm, now, kept_until_ms))
+		kept_until_ms = 0;
+	same_kept = lock->kept_until_ms == kept_until_ms;
 
 	/* INT64_MAX is refused elsewhere: there is no higher one. */
 	if (item->has_token && item->token > lock->top_token && item->token < INT64_MAX)
 		lock->top_token = item->token;
 	lm_observe_shared(lm, lock, now, shared);
 	lm_note_attributes(lock, item->attribute_names);
-	lock->kept_until_ms = item->kept_until_ms;
+	lock->kept_until_ms = kept_until_ms;
 	if (!item->exists || item->released || item->wrong != NULL)
 	{
 		lock->seen = false;

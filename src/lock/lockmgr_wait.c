@@ -44,7 +44,8 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 	{
 		lm_observe(lm, now, lock, item, shared);
 		dead = lock->first == NULL && lm_overwritable(lm, sent, lock)[0] != '\0' &&
-			!item->bad_token && item->token < INT64_MAX;
+			!item->bad_token && item->token < INT64_MAX &&
+			!item->bad_kept && !lm_is_kept_too_long(lm, now, item->kept_until_ms);
 	}
 	lm_remember(lm, lock);
 	return dead;
@@ -291,6 +292,9 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	else if (item->bad_kept)
 		lm_answer_bad_item(lm, session, "attribute \"keptUntil\" is not an integer "
 						   "between 1 and 9223372036854775807");
+	else if (lm_is_kept_too_long(lm, now, item->kept_until_ms))
+		lm_answer_bad_item(lm, session, "attribute \"keptUntil\" is a time more than two days "
+						   "ahead");
 	else if (token_too_low(&pending, item, shared))
 	{
 		if (item->token == INT64_MAX)

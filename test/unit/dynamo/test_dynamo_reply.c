@@ -715,6 +715,48 @@ TEST(tokens_are_positive_64_bit_integers)
 	assert_token("null", 0);
 }
 
+/* Each number of the item's top level: what is none counts as none, and is no other number. */
+TEST(numbers_are_what_they_say_or_nothing)
+{
+	static const struct
+	{
+		const char *digits;
+		int64_t		number;
+	}			cases[] = {
+		{"0", 0}, {"1", 1}, {"-1", 0}, {"-9223372036854775808", 0},
+		{"1000000000000000000", INT64_C(1000000000000000000)},
+		{"9223372036854775806", INT64_MAX - 1}, {"9223372036854775807", INT64_MAX},
+		{"9223372036854775808", 0}, {"18446744073709551617", 0}, {"1.5", 0}, {"1.0", 0},
+		{"1E3", 0}, {"1e18", 0}, {"+1", 0}, {" 1", 0}, {"1 ", 0}, {"0x10", 0}, {"NaN", 0},
+	};
+	char		attributes[1024];
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
+	{
+		const char *digits = cases[i].digits;
+		int64_t		number = cases[i].number;
+		const dynamo_item *item;
+
+		snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
+				 "\"ownerName\":{\"S\":\"o\"},\"leaseDuration\":{\"S\":\"1s\"},"
+				 "\"fencingToken\":{\"N\":\"%s\"},\"keptUntil\":{\"N\":\"%s\"},\"holder\":{\"M\":{"
+				 "\"owner\":{\"S\":\"o\"},\"pid\":{\"N\":\"%s\"},\"since\":{\"N\":\"%s\"}}}",
+				 digits, digits, digits, digits);
+		item = read_item(attributes);
+		assert_int_equal(item->token, number);
+		assert_int_equal(item->bad_token, number == 0);
+		assert_int_equal(item->kept_until_ms, number);
+		assert_int_equal(item->bad_kept, number == 0);
+		assert_int_equal(item->holder.pid, number <= INT32_MAX ? number : 0);
+		assert_int_equal(item->holder.since_ms, number);
+
+		snprintf(attributes, sizeof(attributes), "\"recordVersionNumber\":{\"S\":\"v\"},"
+				 "\"isReleased\":{\"S\":\"1\"},\"releasedVersion\":{\"S\":\"v\"},"
+				 "\"releasedAt\":{\"N\":\"%s\"}", digits);
+		assert_int_equal(read_item(attributes)->released_at, number);
+	}
+}
+
 TEST(long_texts_are_cut_between_characters)
 {
 	char		owner[DYNAMO_OWNER_SIZE + 16];

@@ -324,14 +324,34 @@ LOCKMGR_TEST(a_minimum_that_cannot_be_read_is_an_error)
 	assert_result(h, 0, LOCKMGR_BAD_ITEM);
 }
 
-/* The longest time that a number can tell. */
-LOCKMGR_TEST(a_minimum_without_end_does_no_harm)
+/* No ddblock writes such a time, and nobody can wait for it. */
+static void
+assert_not_waited_for(harness *h, int64_t kept_until_ms)
 {
+	item_of(h, "a")->kept_until_ms = kept_until_ms;
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+}
+
+LOCKMGR_TEST(a_minimum_that_is_too_far_away_is_refused)
+{
+	static const int64_t day = DYNAMO_KEPT_MAX_MS;
+
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
 	foreign_release(h, "a");
+	assert_not_waited_for(h, INT64_MAX);
+	assert_not_waited_for(h, INT64_MAX - 1);
+	assert_not_waited_for(h, INT64_C(1000000000000000000));
+	assert_not_waited_for(h, epoch_ms(h) * 1000);
+	assert_not_waited_for(h, epoch_ms(h) + 3 * day);
+
+	/* Also who waits already. */
+	item_of(h, "a")->kept_until_ms = epoch_ms(h) + day;
+	acquire(h, 1, "a");
+	run(h, SECOND);
+	assert_waits(h, 1);
 	item_of(h, "a")->kept_until_ms = INT64_MAX;
-	acquire(h, 0, "a");
-	run(h, 60 * SECOND);
-	assert_waits(h, 0);
-	cancel(h, 0);
+	run(h, 11 * SECOND);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
 }

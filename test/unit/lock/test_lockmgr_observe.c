@@ -67,17 +67,25 @@ LOCKMGR_TEST(what_a_try_does_not_get_is_not_called_dead)
 {
 	foreign_hold(h, "waited for", "v1", LEASE_MS, 5);
 	foreign_hold(h, "last token", "v1", LEASE_MS, INT64_MAX);
+	foreign_hold(h, "no time", "v1", LEASE_MS, 5);
+	double_item_of(&h->table, "no time")->item.bad_kept = true;
+	foreign_hold(h, "never", "v1", LEASE_MS, 5);
+	double_item_of(&h->table, "never")->item.kept_until_ms = INT64_MAX;
 	get(h, 0, "ours");
 	acquire(h, 1, "waited for");
 	settle(h);
 	assert_false(observed_dead(h, "waited for", 0));
 	assert_false(observed_dead(h, "last token", 0));
+	assert_false(observed_dead(h, "no time", 0));
+	assert_false(observed_dead(h, "never", 0));
 	assert_false(observed_dead(h, "ours", 0));
 
 	/* The page is received before the manager's timers have run. */
 	h->now += DEAD_US;
 	assert_false(observed_dead(h, "waited for", 0));
 	assert_false(observed_dead(h, "last token", 0));
+	assert_false(observed_dead(h, "no time", 0));
+	assert_false(observed_dead(h, "never", 0));
 	assert_false(observed_dead(h, "ours", 0));
 	settle(h);
 	assert_true(holds(h, 1, "waited for"));
