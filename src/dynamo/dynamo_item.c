@@ -111,14 +111,22 @@ read_lease(const cJSON *attributes, dynamo_item *item)
 	const char *wrong = NULL;
 
 	if (version == NULL || version[0] == '\0')
-		wrong = "the lock item has no recordVersionNumber";
+		wrong = dynamo_json_member(attributes, "recordVersionNumber") == NULL ?
+			"the lock item has no recordVersionNumber" :
+			"the lock item's recordVersionNumber is empty or not of type S";
 	else if (strlen(version) >= DYNAMO_VERSION_SIZE)
 		wrong = "the lock item's recordVersionNumber is too long";
 	else
 		memcpy(item->version, version, strlen(version) + 1);
 
 	if (lease == NULL)
-		return wrong != NULL ? wrong : "the lock item has no leaseDuration";
+	{
+		if (wrong == NULL)
+			wrong = dynamo_json_member(attributes, "leaseDuration") == NULL ?
+				"the lock item has no leaseDuration" :
+				"the lock item's leaseDuration is not of type S";
+		return wrong;
+	}
 	if (!duration_parse(lease, strlen(lease), &item->lease_ms))
 		return wrong != NULL ? wrong : "the lock item's leaseDuration is unreadable";
 	return wrong;

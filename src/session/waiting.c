@@ -249,6 +249,8 @@ WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
 						TimesFromEpoch(watch->kept_until_ms, &until) ?
 						timestamptz_to_str(until) : "");
 	initStringInfo(&out);
+	if (watch->owner[0] == '\0')
+		appendStringInfoString(&out, "It is held, but its item names no owner");
 	append_text(&out, "It is held by owner", watch->owner);
 	if (watch->local)
 		appendStringInfoString(&out, " (this cluster)");

@@ -133,7 +133,8 @@ leader_column(const campaign *c, Row *row)
 	if (c->state == CAMPAIGN_LEADING)
 		set_value(row, CAMPAIGNS_LEADER, "owner of a lock", segment->owner);
 	else if (c->state == CAMPAIGN_STANDING &&
-			 WaitingReadWatch(&segment_slots[c->me.slot], c->seq, &watch) && watch.held)
+			 WaitingReadWatch(&segment_slots[c->me.slot], c->seq, &watch) && watch.held &&
+			 watch.owner[0] != '\0')
 		set_value(row, CAMPAIGNS_LEADER, "owner of a lock", watch.owner);
 }
 

@@ -201,6 +201,8 @@ why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
 	switch (hold->loss)
 	{
 		case LOSS_TAKEN:
+			if (by->owner[0] == '\0')
+				return "an owner without a name has taken it over";
 			return psprintf("\"%s\" has taken it over",
 							Utf8Quiet(by->owner, strlen(by->owner)));
 		case LOSS_RELEASED:

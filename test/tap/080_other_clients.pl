@@ -232,6 +232,24 @@ ok(!exists dynamodb->item('other ttl')->{ttl}, 'where a Java client is seen, no 
 ok($node->log_contains(qr/stops setting a time-to-live on released locks, because owner "java-service"/), 'the log tells why');
 dynamodb->delete_item('ttl');
 
+# An owner without a name
+my $nameless = dynamodb->java_item('nameless', lease_ms => 60000);
+delete $nameless->{ownerName};
+dynamodb->put_item($nameless);
+$other->send(q{SET deadlock_timeout = '10ms'; SELECT ddb_lock_acquire('nameless', wait => '2s')});
+$other->result;
+like($other->messages,
+	qr/NOTICE: .*\n.*DETAIL: +It is held, but its item names no owner, seen here for .*ERROR: .*\n.*names no owner/s,
+	'an item without an owner says so');
+dynamodb->delete_item('nameless');
+$session->query_safe(q{SELECT ddb_lock_acquire('nameless')});
+dynamodb->put_item($nameless);
+wait_for { !held('nameless') } 'the loss';
+like($session->query_safe(q{SELECT last_loss FROM ddb_stats}),
+	qr/"nameless" .*: an owner without a name has taken it over/, 'also as the last loss');
+$session->ask(q{SELECT ddb_lock_release('nameless')});
+dynamodb->delete_item('nameless');
+
 # A lease of Long.MAX_VALUE milliseconds: held, for longer than anybody waits
 dynamodb->put_item(dynamodb->java_item('ages', lease_ms => '9223372036854775807'));
 is($session->query_safe(q{SELECT held, lease > '290 years', ddb_lock_try_acquire('ages') IS NULL

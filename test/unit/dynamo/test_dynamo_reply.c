@@ -649,11 +649,13 @@ TEST(held_item_without_readable_lease_or_version_is_wrong)
 
 	assert_wrong_item("", "the lock item has no recordVersionNumber");
 	assert_wrong_item("\"recordVersionNumber\":{\"N\":\"1\"}",
-						  "the lock item has no recordVersionNumber");
+						  "the lock item's recordVersionNumber is empty or not of type S");
+	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"\"}",
+						  "the lock item's recordVersionNumber is empty or not of type S");
 	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"}",
 						  "the lock item has no leaseDuration");
 	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},\"leaseDuration\":{\"N\":\"1\"}",
-						  "the lock item has no leaseDuration");
+						  "the lock item's leaseDuration is not of type S");
 	assert_wrong_item("\"recordVersionNumber\":{\"S\":\"v\"},"
 						  "\"leaseDuration\":{\"S\":\"soon\"}",
 						  "the lock item's leaseDuration is unreadable");
