@@ -1005,6 +1005,8 @@ CREATE TABLE ddb_queue_done (
 	queue text COLLATE "C",
 	resource text COLLATE "C",
 	number bigint NOT NULL CHECK (number OPERATOR(pg_catalog.>) 0),
+	pushed_at timestamp with time zone,
+	token bigint NOT NULL CHECK (token OPERATOR(pg_catalog.>) 0),
 	PRIMARY KEY (queue, resource));
 
 COMMENT ON TABLE ddb_queue_done IS
@@ -1014,7 +1016,11 @@ COMMENT ON COLUMN ddb_queue_done.queue IS
 COMMENT ON COLUMN ddb_queue_done.resource IS
 'the resource';
 COMMENT ON COLUMN ddb_queue_done.number IS
-'the job''s number; the work of all jobs up to it is done';
+'the job''s number';
+COMMENT ON COLUMN ddb_queue_done.pushed_at IS
+'when it was pushed: tells it from a job of another queue table with the same number';
+COMMENT ON COLUMN ddb_queue_done.token IS
+'fencing token of the claim under which it was done; no claim with a lower one can record';
 
 SELECT pg_catalog.pg_extension_config_dump('ddb_queue_done', '');
 
@@ -1025,7 +1031,21 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_queue_once(text, text, bigint) IS
-'record in this transaction that the job''s work is done; false if it is done already';
+'record in this transaction that the work of the job which this session has claimed is done; false if it is done already';
+
+CREATE FUNCTION ddb_queue_once(
+	queue text,
+	resource text,
+	number bigint,
+	pushed_at timestamp with time zone,
+	token bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'ddb_queue_once_token'
+LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION ddb_queue_once(text, text, bigint, timestamp with time zone, bigint) IS
+'as ddb_queue_once() with three arguments, for a job that another session has claimed';
 
 CREATE TABLE ddb_outbox (
 	position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -1156,6 +1176,7 @@ REVOKE ALL ON FUNCTION ddb_queue_resume(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_drop(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_purge() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_once(text, text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_once(text, text, bigint, timestamp with time zone, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_push_on_commit(text, text, jsonb, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_outbox_send(integer) FROM PUBLIC;
 REVOKE ALL ON ddb_queue_done FROM PUBLIC;

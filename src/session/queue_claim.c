@@ -52,6 +52,7 @@ QueueClaimAdd(const char *lock)
 		dlist_push_tail(&claims, &claim->node);
 	}
 	claim->number = 0;
+	claim->pushed_at = 0;
 	claim->token = 0;
 	claim->last = false;
 	claim->claimed_level = GetCurrentTransactionNestLevel();

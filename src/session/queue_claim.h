@@ -22,6 +22,7 @@ typedef struct QueueClaim
 	dlist_node	node;
 	char	   *lock;			/* its name, UTF-8 */
 	int64		number;
+	int64		pushed_at;		/* epoch milliseconds; 0 until its item is read, or has none */
 	int64		token;
 	bool		last;			/* no job waited behind it */
 	int			claimed_level;	/* of the transaction that claimed it; 0: it has committed */

@@ -214,6 +214,7 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 	{
 		/* Time has passed: the job must not go out under a lost lease. */
 		(void) SessionRequire(lock);
+		claim->pushed_at = item->is.pushed_at;
 		*job = (QueueJob)
 		{
 			.resource = pstrdup(resource),.number = claim->number,.payload = item->payload,

@@ -3,8 +3,8 @@
  * queue_tables.c
  *	  What queues keep in this database: what is done, and what is to be pushed.
  *
- * ddb_queue_once() and ddb_queue_push_on_commit() are part of their caller's transaction,
- * and need nothing but PostgreSQL.  The functions are security definers with a fixed
+ * ddb_queue_once() and ddb_queue_push_on_commit() are part of their caller's transaction, and ask
+ * neither the worker nor DynamoDB.  The functions are security definers with a fixed
  * search_path, and name the tables with the schema of the extension.
  *
  *-------------------------------------------------------------------------
@@ -20,52 +20,123 @@
 #include "utils/memutils.h"
 
 #include "session/queue_job.h"
+#include "session/queue_own.h"
 #include "shared/errors.h"
+#include "shared/times.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
 #include "sql/queue_arguments.h"
 
+#define DONE "ddb_queue_done"
 #define SEND_MOST 10000
 #define SEND_TURN 100			/* rows in memory */
 #define OUTBOX_DEDUP_MS (30 * INT64CONST(86400000))
 
 PG_FUNCTION_INFO_V1(ddb_queue_once);
+PG_FUNCTION_INFO_V1(ddb_queue_once_token);
 PG_FUNCTION_INFO_V1(ddb_queue_push_on_commit);
 PG_FUNCTION_INFO_V1(ddb_outbox_send);
 
+typedef struct DoneJob
+{
+	int64		number;
+	bool		has_time;
+	TimestampTz pushed_at;
+	int64		token;
+} DoneJob;
+
+static bool record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job);
 static const char *table_of(FunctionCallInfo fcinfo, const char *name);
 static uint64 send_rows(const char *table, int most);
 static void send_row(HeapTuple row, TupleDesc desc);
 pg_noreturn static void not_recorded(const char *table);
 
-/*
- * (queue, resource, number): true if the job's work is to be done, false if it is done already.
- * The row's lock makes a second transaction wait until the first one has ended.
- */
+/* (queue, resource, number): the job's time and token are those of this session's claim. */
 Datum
 ddb_queue_once(PG_FUNCTION_ARGS)
 {
-	Oid			types[] = {TEXTOID, TEXTOID, INT8OID};
-	Datum		values[3];
-	bool		once;
+	QueueName	name;
+	const QueueClaim *claim;
+	int64		number;
+	TimestampTz time;
+	DoneJob		job;
+
+	ErrorsRequirePreload();
+	PreventCommandIfReadOnly("ddb_queue_once()");
+	name = QueueArgument(fcinfo);
+	number = ArgumentPositive(fcinfo, 2, "number");
+	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
+	job.number = number;
+	job.has_time = TimesFromEpoch(claim->pushed_at, &time);
+	job.pushed_at = job.has_time ? time : 0;
+	job.token = claim->token;
+	PG_RETURN_BOOL(record_done(fcinfo, &name, &job));
+}
+
+/* (queue, resource, number, pushed_at, token): what another session has claimed. */
+Datum
+ddb_queue_once_token(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+	DoneJob		job;
 
 	PreventCommandIfReadOnly("ddb_queue_once()");
-	(void) QueueArgument(fcinfo);
+	name = QueueArgument(fcinfo);
+	job.number = ArgumentPositive(fcinfo, 2, "number");
+	job.has_time = !PG_ARGISNULL(3);
+	job.pushed_at = job.has_time ? PG_GETARG_TIMESTAMPTZ(3) : 0;
+	job.token = ArgumentPositive(fcinfo, 4, "token");
+	PG_RETURN_BOOL(record_done(fcinfo, &name, &job));
+}
+
+/*
+ * True if the job's work is to be done, false if it is done already; LK002 if a later claim's work
+ * is recorded.  A resource's jobs are done in order under one lock, and tokens rise, whatever becomes
+ * of the queue table.  Numbers do not: in a table that is made anew, or in another one, they begin
+ * at 1.  When the job was pushed tells such jobs apart.
+ *
+ * The row's lock makes a second transaction wait until the first one has ended, also if the row
+ * stays as it is.
+ */
+static bool
+record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job)
+{
+	Oid			types[] = {TEXTOID, TEXTOID, INT8OID, TIMESTAMPTZOID, INT8OID};
+	Datum		values[5];
+	const char *nulls = job->has_time ? NULL : "   n ";
+	const char *table = table_of(fcinfo, DONE);
+	bool		once;
+	int64		recorded;
+	bool		is_null;
+
 	values[0] = PG_GETARG_DATUM(0);
 	values[1] = PG_GETARG_DATUM(1);
-	values[2] = Int64GetDatum(ArgumentPositive(fcinfo, 2, "number"));
+	values[2] = Int64GetDatum(job->number);
+	values[3] = TimestampTzGetDatum(job->pushed_at);
+	values[4] = Int64GetDatum(job->token);
 
 	SPI_connect();
-	if (SPI_execute_with_args(psprintf("INSERT INTO %s AS d (queue, resource, number) "
-									   "VALUES ($1, $2, $3) ON CONFLICT (queue, resource) "
-									   "DO UPDATE SET number = EXCLUDED.number "
-									   "WHERE d.number < EXCLUDED.number",
-									   table_of(fcinfo, "ddb_queue_done")),
-							  lengthof(types), types, values, NULL, false, 0) != SPI_OK_INSERT)
-		not_recorded("ddb_queue_done");
+	if (SPI_execute_with_args(psprintf("INSERT INTO %s AS d (queue, resource, number, pushed_at, token) "
+									   "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (queue, resource) "
+									   "DO UPDATE SET number = EXCLUDED.number, "
+									   "pushed_at = EXCLUDED.pushed_at, token = EXCLUDED.token "
+									   "WHERE d.token <= EXCLUDED.token AND (d.number, d.pushed_at) "
+									   "IS DISTINCT FROM (EXCLUDED.number, EXCLUDED.pushed_at)", table),
+							  lengthof(types), types, values, nulls, false, 0) != SPI_OK_INSERT)
+		not_recorded(DONE);
 	once = SPI_processed == 1;
+	if (SPI_execute_with_args(psprintf("SELECT token, (number, pushed_at) IS NOT DISTINCT FROM ($3, $4) "
+									   "FROM %s WHERE queue = $1 AND resource = $2", table),
+							  lengthof(types), types, values, nulls, false, 0) != SPI_OK_SELECT ||
+		SPI_processed != 1)
+		not_recorded(DONE);
+	recorded = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+	if (recorded > job->token)
+		ErrorsStaleToken(name->lock.text, recorded, "", job->token);
+	if (!DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &is_null)))
+		not_recorded(DONE);
 	SPI_finish();
-	PG_RETURN_BOOL(once);
+	return once;
 }
 
 /* (queue, resource, payload, id) */

@@ -84,6 +84,7 @@ static const Privilege privileges[] = {
 	{.name = "ddb_queue_list",.arguments = "text, text"},
 	{.name = "ddb_queue_dead",.arguments = "text"},
 	{.name = "ddb_outbox_send",.arguments = "integer",.operator = true},
+	{.name = "ddb_queue_once",.arguments = "text, text, bigint, timestamptz, bigint",.operator = true},
 	{.name = "ddb_queue_redrive",.arguments = "text, text",.operator = true},
 	{.name = "ddb_queue_cancel",.arguments = "text, text, bigint",.operator = true},
 	{.name = "ddb_queue_pause",.arguments = "text, text",.operator = true},

@@ -62,7 +62,7 @@ is(not_allowed('operator'),
 is(not_allowed('deployer'),
 	'ddb_fences ddb_leader_resign() ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() ddb_lock_table_create() '
 	  . 'ddb_operations ddb_operations() ddb_outbox ddb_outbox_send() ddb_queue_cancel() ddb_queue_done '
-	  . 'ddb_queue_drop() ddb_queue_pause() ddb_queue_purge() ddb_queue_redrive() ddb_queue_resume() '
+	  . 'ddb_queue_drop() ddb_queue_once() ddb_queue_pause() ddb_queue_purge() ddb_queue_redrive() ddb_queue_resume() '
 	  . 'ddb_queue_table_create() ddb_role_setup() ddb_stats ddb_stats() ddb_status ddb_status()',
 	'users may do all that concerns their own locks');
 sub by_shop { my ($sql) = @_; return scalar $one->psql('postgres', $sql, extra_params => [ '-U', 'shop' ]); }

@@ -231,12 +231,52 @@ is(jobs_of('big'), $waiting, 'and no job that waits');
 #
 # In the database's transaction: once, and the outbox
 #
-is($a->query_safe(q{SELECT ddb_queue_once('q', 'r', 5), ddb_queue_once('q', 'r', 5)}),
-	't|f', 'work is done once');
-is($a->query_safe(q{BEGIN; SELECT ddb_queue_once('q', 'r', 6); ROLLBACK;
-	SELECT ddb_queue_once('q', 'r', 6)}), "t\nt", 'unless its transaction aborts');
-is($a->query_safe(q{SELECT ddb_queue_once('q', 'r', 4), ddb_queue_once('q', 's', 1)}),
-	'f|t', 'for each resource; earlier work is done');
+# The claim of the next job of resource "once": its number, when it was pushed, its token.
+sub claim_once
+{
+	my ($session) = @_;
+
+	return split /\|/, wait_for { $session->query_safe(
+			q{SELECT number, pushed_at, token FROM ddb_queue_next('q', resources => '{once}')}) } 'the next job';
+}
+
+my $c = session($one);
+sub once { my ($number) = @_; return "SELECT ddb_queue_once('q', 'once', $number)"; }
+
+$a->query_safe(q{SELECT ddb_queue_push_all('q', 'once', '{1,2,3}')});
+my ($number, $pushed_at, $token) = claim_once($a);
+like($a->error_of(once(9223372036854775807)), qr/55000: .*DETAIL: +It has claimed job 1/s, 'a number cannot be forged');
+like($c->error_of(once(1)), qr/55000: this session has not claimed job 1 of resource "once"/, 'nor can a claim');
+is($a->query_safe('BEGIN; ' . once(1) . '; ROLLBACK; ' . once(1) . '; ' . once(1)), "t\nt\nf",
+	'work is done once, unless its transaction aborts');
+is($a->query_safe(q{SELECT ddb_queue_fail('q', 'once', 1, retry_in => '0')}), '', 'the job comes again');
+my ($again, $same, $higher) = claim_once($c);
+is("$again $same", "$number $pushed_at", 'it is the same job');
+is($c->query_safe(once(1)), 'f', '... whose work is done, also under another claim');
+complete($c, 'once', 1);
+
+# In another database, or session: what the claim has told
+sub elsewhere { return 'SELECT ddb_queue_once(\'q\', \'once\', ' . sprintf("%s, '%s', %s)", @_); }
+is($c->query_safe(elsewhere(1, $pushed_at, $higher)), 'f', 'another session sees the same');
+my @second = claim_once($c);
+is($a->query_safe(elsewhere(@second)), 't', 'and records what it does for the claimer');
+is($a->query_safe(elsewhere(@second)), 'f', 'once');
+is($c->query_safe(once(2)), 'f', 'which the claimer sees');
+like($a->error_of(elsewhere(1, $pushed_at, $higher)),
+	qr/LK002: fencing token for resource "queue\/q\/once" is stale/, 'a late session does no work');
+like($a->error_of(elsewhere($second[0], $second[1], $higher)), qr/LK002/, 'nor for the last job');
+complete($c, 'once', 2);
+my @third = claim_once($c);
+$a->query_safe(elsewhere(3, $third[1], $third[2] + 1));
+like($c->error_of(once(3)), qr/LK002/, 'nor does one that believes in its claim');
+$one->safe_psql('postgres', q{UPDATE ddb_queue_done SET token = 1 WHERE resource = 'once'});
+complete($c, 'once', 3);
+$one->safe_psql('postgres', q{
+	CREATE FUNCTION suppress() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+	CREATE TRIGGER suppress BEFORE INSERT OR UPDATE ON ddb_queue_done FOR EACH ROW EXECUTE FUNCTION suppress()});
+like($a->error_of(elsewhere(4, $pushed_at, $third[2])), qr/55000: table "ddb_queue_done" does not record the job/,
+	'a trigger makes no job seem done');
+$one->safe_psql('postgres', q{DROP FUNCTION suppress CASCADE});
 
 $a->query_safe(q{BEGIN; SELECT ddb_queue_push_on_commit('out', 'r', '0'); ROLLBACK;
 	SELECT ddb_queue_push_on_commit('out', 'r', to_jsonb(i)) FROM generate_series(1, 3) i;
@@ -288,5 +328,18 @@ dynamodb->call('PutItem', { TableName => $table, Item => { pk => { S => 'dead#he
 		payload => { S => '"' . 'x' x 250000 . '"' }, attempts => { N => '1' }, due => { N => '1' },
 		pushedAt => { N => '1' } } }) foreach 1 .. $jobs;
 cmp_ok(growth(q{SELECT ddb_queue_redrive('heavy')}), '<', 8192, 'needs little memory, too');
+
+#
+# The queue table is made anew: its numbers begin at 1, and no job seems done
+#
+dynamodb->call('DeleteTable', { TableName => $table });
+wait_for { eval { $one->safe_psql('postgres', 'SELECT ddb_queue_table_create()'); 1 } } 'the table, anew';
+$a->query_safe(q{SELECT ddb_queue_push_all('q', 'once', '{1,2,3}')});
+foreach my $anew (1 .. 3)
+{
+	is((claim_once($a))[0], $anew, "job $anew of the new table");
+	is($a->query_safe(once($anew) . '; ' . once($anew)), "t\nf", '... is done, once');
+	complete($a, 'once', $anew);
+}
 
 done_testing;

@@ -24,9 +24,9 @@ sub try_as
 my @for_users = (
 	q{ddb_queue_push('q', 'r', '1')}, q{ddb_queue_push_all('q', 'r', ARRAY['1']::jsonb[])},
 	q{ddb_queue_push_on_commit('q', 'r', '1')}, q{ddb_queue_next('empty')},
-	q{ddb_queue_once('q', 'r', 1)}, q{ddb_queue_depths('q')}, q{ddb_queue_list('q')},
+	q{ddb_queue_depths('q')}, q{ddb_queue_list('q')},
 	q{ddb_queue_dead('q')}, q{ddb_queue_summary('q')});
-my @for_operators = (q{ddb_outbox_send()}, q{ddb_queue_redrive('q')}, q{ddb_queue_pause('q', 'x')},
+my @for_operators = (q{ddb_outbox_send()}, q{ddb_queue_once('q', 'r', 1, now(), 5)}, q{ddb_queue_redrive('q')}, q{ddb_queue_pause('q', 'x')},
 	q{ddb_queue_resume('q', 'x')}, q{ddb_queue_cancel('q', 'r', 99)}, q{ddb_queue_drop('q', 'r')},
 	q{ddb_queue_purge()});
 
@@ -40,6 +40,9 @@ foreach my $call (@for_operators)
 	like(try_as('worker', "SELECT $call"), qr/42501: permission denied/, "worker: $call");
 	unlike(try_as('operator', "SELECT $call"), qr/psql failed/, "operator: $call");
 }
+my $once = q{SELECT ddb_queue_once('q', 'r', 1)};
+like(try_as('nobody', $once), qr/42501: permission denied/, "nobody: $once");
+like(try_as('worker', $once), qr/55000: this session has not claimed job 1/, "worker: $once");
 like(try_as('operator', 'SELECT ddb_queue_table_create()'), qr/42501/, 'the table is the owner\'s');
 like(try_as('worker', 'SELECT * FROM ddb_outbox'), qr/42501/, 'what waits is not for all to read');
 
@@ -102,6 +105,8 @@ my @bad = (
 	[ q{ddb_queue_complete('q', 'r', 0)}, qr/"number" must be greater than 0/ ],
 	[ q{ddb_queue_fail('q', 'r', 1, 'e', '-1 s')}, qr/"retry_in" must be between/ ],
 	[ q{ddb_queue_once('q', 'r', 0)}, qr/"number" must be greater than 0/ ],
+	[ q{ddb_queue_once('q', 'r', 0, now(), 1)}, qr/"number" must be greater than 0/ ],
+	[ q{ddb_queue_once('q', 'r', 1, now(), 0)}, qr/"token" must be greater than 0/ ],
 	[ q{ddb_queue_push_on_commit('q', 'r', NULL)}, qr/"payload" must not be null/ ],
 	[ q{ddb_queue_push_on_commit('q', 'r', to_jsonb(repeat('x', 262143)))},
 		qr/"payload" must not be longer than 262144 bytes/ ],
