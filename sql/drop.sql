@@ -66,6 +66,13 @@ SELECT * FROM ways;
 DROP EXTENSION ddblock;
 TRUNCATE locks.ddb_outbox;
 
+-- While it is recorded what work is done
+SELECT ddb_queue_once('q', 'r', 1, '2026-01-01 00:00:00+00', 5);
+SELECT * FROM ways;
+SELECT ddb_queue_once('q', 's', 1, '2026-01-01 00:00:00+00', 5);
+DROP EXTENSION ddblock;
+DELETE FROM locks.ddb_queue_done;
+
 -- With none of these it goes.
 BEGIN;
 DROP OWNED BY regress_ddblock_owner;

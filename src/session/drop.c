@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * drop.c
- *	  Keeps DROP EXTENSION from losing locks, fencing tokens and jobs.
+ *	  Keeps DROP EXTENSION from losing locks, fencing tokens, jobs and work.
  *
  * Without the extension a session could not release the locks that it holds,
  * and no view would show them.  Without the rows of ddb_fences a stale token
- * would pass, once the extension is created again.  The rows of ddb_outbox are jobs
- * that are nowhere else.  So the extension cannot be dropped while there are held
- * locks, or rows in ddb_fences or ddb_outbox.  PostgreSQL calls
- * the hook for each object just before it drops it, so this covers DROP SCHEMA
+ * would pass, once the extension is created again.  Without those of ddb_queue_done
+ * work would be done twice.  The rows of ddb_outbox are jobs that are nowhere else.
+ * So the extension cannot be dropped while there are held locks, or rows in one of
+ * these tables.  PostgreSQL calls the hook for each object just before it drops it, so this covers DROP SCHEMA
  * ... CASCADE and DROP OWNED as well.
  *
  * The check does not see a session that acquires a lock later.  That lock is
@@ -41,6 +41,7 @@
 #define EXTENSION "ddblock"
 #define FENCES "ddb_fences"
 #define OUTBOX "ddb_outbox"
+#define DONE "ddb_queue_done"
 
 static object_access_hook_type prev_object_access = NULL;
 
@@ -51,6 +52,7 @@ static bool is_held(const HoldCopy *held, const char *database);
 static bool is_ours(Oid relation, const char *table);
 static void refuse_with_tokens(Oid fences);
 static void refuse_with_jobs(Oid outbox);
+static void refuse_with_work(Oid done);
 static const char *qualified(Oid relation);
 static uint64 count_rows(Oid relation);
 
@@ -74,6 +76,8 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 		refuse_with_tokens(object_id);
 	else if (class_id == RelationRelationId && is_ours(object_id, OUTBOX))
 		refuse_with_jobs(object_id);
+	else if (class_id == RelationRelationId && is_ours(object_id, DONE))
+		refuse_with_work(object_id);
 	else if (class_id == ExtensionRelationId &&
 			 object_id == get_extension_oid(EXTENSION, true))
 		refuse_while_held();
@@ -163,6 +167,23 @@ refuse_with_jobs(Oid outbox)
 								  (unsigned long) rows, (unsigned long long) rows),
 				 errhint("Call ddb_outbox_send(). If the jobs are no longer needed, run TRUNCATE %s.",
 						 qualified(outbox))));
+}
+
+static void
+refuse_with_work(Oid done)
+{
+	uint64		rows = count_rows(done);
+
+	if (rows > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
+						EXTENSION, DONE),
+				 errdetail_plural("The record of the last job of %llu resource would be lost, and its work would be done again if the job came again.",
+								  "The records of the last jobs of %llu resources would be lost, and their work would be done again if the jobs came again.",
+								  (unsigned long) rows, (unsigned long long) rows),
+				 errhint("If none of these jobs can come again, run DELETE FROM %s first.",
+						 qualified(done))));
 }
 
 static const char *
