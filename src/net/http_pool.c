@@ -186,6 +186,7 @@ start(http_pool *pool, http_request *request)
 		release_transfer(pool, t);
 		return false;
 	}
+	t->left_out = pool->sockets.left_out;
 	pool->active++;
 	serve_curl_timer(pool);
 	return true;
@@ -212,12 +213,17 @@ finish(http_pool *pool, http_transfer *t, CURLcode code, bool curl_is_done)
 	int64_t		now = reactor_now_us();
 
 	http_transfer_ended(t, code, now - request->posted_at, &reply);
+	if (reply.outcome == HTTP_REPLIED)
+		http_sockets_answered(&pool->sockets, t->address);
+	else if (t->started)
+		http_sockets_failed(&pool->sockets, t->address, request->posted_at);
 	if (!curl_is_done)
 		curl_multi_remove_handle(pool->multi, t->easy);
 	pool->active--;
 	answer(request, &reply, now);
 	if (curl_is_done)
 		curl_multi_remove_handle(pool->multi, t->easy);
+	http_sockets_ended(&pool->sockets, &t->opener);
 	release_transfer(pool, t);
 }
 
@@ -248,6 +254,22 @@ start_queued(http_pool *pool)
 }
 
 /*
+ * No connection could be made, but addresses were left out because they had failed:
+ * starts it again with all of them.
+ */
+static bool
+start_again(http_pool *pool, http_transfer *t, CURLcode code)
+{
+	if (code != CURLE_COULDNT_CONNECT || t->started ||
+		t->left_out == pool->sockets.left_out)
+		return false;
+	http_sockets_forgive(&pool->sockets);
+	t->left_out = pool->sockets.left_out;
+	curl_multi_remove_handle(pool->multi, t->easy);
+	return curl_multi_add_handle(pool->multi, t->easy) == CURLM_OK;
+}
+
+/*
  * Finishes the transfers that have ended.  A done function may post a request that
  * fails at once; that one waits for the next turn, so that this loop ends.
  */
@@ -261,12 +283,15 @@ collect(http_pool *pool)
 		int			left;
 		CURLMsg    *message = curl_multi_info_read(pool->multi, &left);
 		http_transfer *t;
+		CURLcode	result;
 
 		pool->uncollected = left > 0;
 		if (message == NULL)
 			break;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
-		finish(pool, t, message->data.result, true);
+		result = message->data.result;
+		if (!start_again(pool, t, result))
+			finish(pool, t, result, true);
 	} while (--budget > 0);
 }
 
@@ -436,7 +461,7 @@ init_transfers(http_pool *pool, const http_pool_config *config)
 
 		pool->transfer_count++;
 		if (!http_transfer_init(t, config) ||
-			!http_sockets_serve(&pool->sockets, t->easy) ||
+			!http_sockets_serve(&pool->sockets, &t->opener, t->easy) ||
 			curl_easy_setopt(t->easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve) != CURLE_OK ||
 			curl_easy_setopt(t->easy, CURLOPT_RESOLVER_START_DATA, pool) != CURLE_OK)
 			return false;

@@ -18,12 +18,17 @@
  * from the epoll set before it is closed.  curl's other descriptors (its
  * resolver's) are added and removed as curl asks.
  *
- * All but http_sockets_take_idle() runs inside curl's callbacks.
+ * curl always begins with the first address of a name, and may spend a whole attempt
+ * on it.  So an address that has failed is left out for a while.  If nothing else is
+ * there, the connect fails at once, and the pool repeats it with all addresses.
+ *
+ * on_open(), on_close() and on_socket() run inside curl's callbacks.
  *
  *-------------------------------------------------------------------------
  */
 #include "net/http_sockets.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -34,6 +39,9 @@
 
 /* Whole seconds of which the first may be short: longer than the one after which curl checks. */
 #define UNCHECKED_S 3
+
+/* As long as a name server may go on to name an address that is dead. */
+#define LEAVE_OUT_US INT64_C(60000000)
 
 /* On the clock that curl uses, which stands still while the machine is suspended. */
 static time_t
@@ -55,8 +63,10 @@ find(http_sockets *s, int fd)
 }
 
 static bool
-remember(http_sockets *s, int fd)
+remember(http_sockets *s, const http_opener *opener, int fd, const char *address)
 {
+	http_socket *connection;
+
 	if (s->count == s->size)
 	{
 		int			size = s->size > 0 ? s->size * 2 : 8;
@@ -67,26 +77,137 @@ remember(http_sockets *s, int fd)
 		s->sockets = grown;
 		s->size = size;
 	}
-	s->sockets[s->count++] = (http_socket) {.fd = fd,.idle = true};
+	connection = &s->sockets[s->count++];
+	*connection = (http_socket) {
+		.fd = fd,.opener = opener,.idle = true,.opened_at = reactor_now_us()
+	};
+	memcpy(connection->address, address, sizeof(connection->address));
 	return true;
+}
+
+static bool
+is_bad(const http_sockets *s, const char *address)
+{
+	int64_t		now = reactor_now_us();
+
+	for (int i = 0; i < HTTP_BAD_ADDRESSES; i++)
+		if (s->bad[i].until > now && strcmp(s->bad[i].address, address) == 0)
+			return true;
+	return false;
+}
+
+static void
+read_address(const struct sockaddr *from, char address[INET6_ADDRSTRLEN])
+{
+	const void *bytes = from->sa_family == AF_INET6 ?
+		(const void *) &((const struct sockaddr_in6 *) from)->sin6_addr :
+		(const void *) &((const struct sockaddr_in *) from)->sin_addr;
+
+	memset(address, 0, INET6_ADDRSTRLEN);
+	inet_ntop(from->sa_family, bytes, address, INET6_ADDRSTRLEN);
 }
 
 static curl_socket_t
 on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
-	http_sockets *s = arg;
-	int			fd = socket(address->family, address->socktype | SOCK_CLOEXEC,
-							address->protocol);
+	const http_opener *opener = arg;
+	http_sockets *s = opener->sockets;
+	char		text[INET6_ADDRSTRLEN];
+	int			fd;
 
 	(void) purpose;
+	read_address(&address->addr, text);
+	if (is_bad(s, text))
+	{
+		s->left_out++;
+		return CURL_SOCKET_BAD;
+	}
+	fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
-	if (!remember(s, fd))
+	if (!remember(s, opener, fd, text))
 	{
 		close(fd);
 		return CURL_SOCKET_BAD;
 	}
 	return fd;
+}
+
+/* curl checks for a connection's end before it reuses it: end it here. */
+static void
+condemn(http_sockets *s, http_socket *connection)
+{
+	char		rest[1024];
+
+	s->condemned += !connection->condemned;
+	connection->condemned = true;
+	s->condemned_at = curl_seconds();
+	reactor_watch(s->reactor, connection->fd, 0);
+	shutdown(connection->fd, SHUT_RDWR);
+	for (int i = 0; i < 64; i++)
+		if (recv(connection->fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
+			break;
+}
+
+void
+http_sockets_answered(http_sockets *s, const char *address)
+{
+	int64_t		now = reactor_now_us();
+
+	for (int i = 0; i < s->count; i++)
+		if (strcmp(s->sockets[i].address, address) == 0)
+			s->sockets[i].answered_at = now;
+}
+
+void
+http_sockets_failed(http_sockets *s, const char *address, int64_t since)
+{
+	http_bad_address *bad = &s->bad[s->next_bad % HTTP_BAD_ADDRESSES];
+
+	for (int i = 0; i < s->count; i++)
+		if (s->sockets[i].answered_at >= since &&
+			strcmp(s->sockets[i].address, address) == 0)
+			return;
+	for (int i = 0; i < s->count; i++)
+	{
+		http_socket *connection = &s->sockets[i];
+
+		if (connection->idle && !connection->condemned && connection->answered_at > 0 &&
+			strcmp(connection->address, address) == 0)
+			condemn(s, connection);
+	}
+	if (is_bad(s, address))
+		return;
+	memset(bad, 0, sizeof(*bad));
+	memcpy(bad->address, address, strnlen(address, sizeof(bad->address) - 1));
+	bad->until = reactor_now_us() + LEAVE_OUT_US;
+	s->next_bad++;
+}
+
+void
+http_sockets_forgive(http_sockets *s)
+{
+	memset(s->bad, 0, sizeof(s->bad));
+}
+
+/* The socket is closed; it failed if there was no reply since it was opened. */
+static void
+forget(http_sockets *s, http_socket *connection)
+{
+	http_socket closed = *connection;
+
+	s->condemned -= closed.condemned;
+	*connection = s->sockets[--s->count];
+	if (closed.answered_at == 0)
+		http_sockets_failed(s, closed.address, closed.opened_at);
+}
+
+void
+http_sockets_ended(http_sockets *s, const http_opener *opener)
+{
+	for (int i = s->count; i-- > 0;)
+		if (s->sockets[i].opener == opener && s->sockets[i].answered_at == 0)
+			forget(s, &s->sockets[i]);
 }
 
 static int
@@ -97,10 +218,7 @@ on_close(void *arg, curl_socket_t fd)
 
 	reactor_watch(s->reactor, fd, 0);
 	if (connection != NULL)
-	{
-		s->condemned -= connection->condemned;
-		*connection = s->sockets[--s->count];
-	}
+		forget(s, connection);
 	return close(fd);
 }
 
@@ -129,22 +247,6 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 		events |= REACTOR_OUT;
 	reactor_watch(s->reactor, fd, events);
 	return 0;
-}
-
-/* curl checks for a connection's end before it reuses it: end it here. */
-static void
-condemn(http_sockets *s, http_socket *connection)
-{
-	char		rest[1024];
-
-	s->condemned += !connection->condemned;
-	connection->condemned = true;
-	s->condemned_at = curl_seconds();
-	reactor_watch(s->reactor, connection->fd, 0);
-	shutdown(connection->fd, SHUT_RDWR);
-	for (int i = 0; i < 64; i++)
-		if (recv(connection->fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
-			break;
 }
 
 bool
@@ -178,10 +280,11 @@ http_sockets_init(http_sockets *s, reactor *r, CURLM *multi)
 }
 
 bool
-http_sockets_serve(http_sockets *s, CURL *easy)
+http_sockets_serve(http_sockets *s, http_opener *opener, CURL *easy)
 {
+	opener->sockets = s;
 	return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, s) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, opener) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, s) == CURLE_OK;
 }

@@ -14,6 +14,7 @@
 #include <curl/curl.h>
 
 #include "net/http_pool.h"
+#include "net/http_sockets.h"
 
 /* A request, in one block of memory. */
 typedef struct http_request
@@ -41,6 +42,9 @@ typedef struct http_transfer
 	bool		tls_begun;
 	bool		started;		/* curl may have sent some of it */
 	bool		too_large;		/* the reply, or its headers and framing */
+	http_opener opener;
+	unsigned	left_out;		/* http_sockets' count when it started */
+	char		address[INET6_ADDRSTRLEN];	/* of the server, once started */
 	size_t		received;		/* including headers and framing */
 	char	   *reply;
 	size_t		reply_len;

@@ -21,13 +21,39 @@ static sem_t resolver_started;
 static sem_t resolver_may_end;
 static sigset_t resolver_mask;
 
+/* What moving.test is now; the first one first. */
+static const char *addresses[2];
+
+static struct addrinfo *
+address_info(const char *text, const char *service, struct addrinfo *next)
+{
+	struct addrinfo *info = calloc(1, sizeof(*info) + sizeof(struct sockaddr_in));
+	struct sockaddr_in *address = (struct sockaddr_in *) (info + 1);
+
+	address->sin_family = AF_INET;
+	address->sin_port = htons(service != NULL ? atoi(service) : 0);
+	assert_int_equal(inet_pton(AF_INET, text, &address->sin_addr), 1);
+	info->ai_family = AF_INET;
+	info->ai_socktype = SOCK_STREAM;
+	info->ai_protocol = IPPROTO_TCP;
+	info->ai_addr = (struct sockaddr *) address;
+	info->ai_addrlen = sizeof(*address);
+	info->ai_next = next;
+	return info;
+}
+
 int
 getaddrinfo(const char *name, const char *service,
 			const struct addrinfo *hints, struct addrinfo **result)
 {
-	(void) service;
-	(void) hints;
 	*result = NULL;
+	if (strcmp(name, "moving.test") == 0 && hints->ai_family != AF_INET6)
+	{
+		for (int i = COUNT_OF(addresses); i-- > 0;)
+			if (addresses[i] != NULL)
+				*result = address_info(addresses[i], service, *result);
+		return 0;
+	}
 	if (strcmp(name, "slow.test") == 0)
 	{
 		pthread_sigmask(SIG_BLOCK, NULL, &resolver_mask);
@@ -150,6 +176,127 @@ TEST(connect_times_out)
 	client_free(c);
 	close(filler);
 	close(fd);
+}
+
+/* ---- addresses that change or die ---- */
+
+static test_client *
+start_moving(int port, const char *first, const char *second)
+{
+	addresses[0] = first;
+	addresses[1] = second;
+	return client_start("http", "moving.test", port);
+}
+
+#define MOVING_TEST(name, first, second) \
+	SERVER_TEST(name, server_start(serve_echo, NULL), start_moving(s->port, first, second))
+
+/* curl by itself keeps the old address for a minute. */
+MOVING_TEST(name_gets_another_address, "127.0.0.2", NULL)
+{
+	client_ask(c, "one");
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
+	addresses[0] = "127.0.0.1";
+	client_ask(c, "two");
+	assert_replied(c, 200, "two");
+}
+
+/*
+ * The first address does not answer.  curl would give it half of the time to connect, in
+ * each attempt.
+ */
+MOVING_TEST(next_attempt_leaves_out_a_dead_address, "127.0.0.2", "127.0.0.1")
+{
+	int			fd = socket(AF_INET, SOCK_STREAM, 0);
+	int			filler = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in address = {.sin_family = AF_INET,.sin_port = htons(s->port)};
+
+	inet_pton(AF_INET, "127.0.0.2", &address.sin_addr);
+	assert_int_equal(bind(fd, (struct sockaddr *) &address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(connect(filler, (struct sockaddr *) &address, sizeof(address)), 0);
+	client_post_for(c, "one", 3, 50);
+	client_run_until(c, 1);
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
+	client_post_for(c, "two", 3, PATIENCE_MS / 3);
+	client_run_until(c, 2);
+	assert_replied(c, 200, "two");
+	close(filler);
+	close(fd);
+}
+
+/* An address that has failed is tried again if there is no other. */
+TEST(only_address_is_not_left_out)
+{
+	int			port;
+	int			fd = bind_loopback(&port);
+	struct pollfd listener = {.fd = fd,.events = POLLIN};
+	test_client *c = start_moving(port, "127.0.0.1", "127.0.0.2");
+
+	for (int i = 0; i < 3; i++)
+	{
+		client_ask(c, "one");
+		assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
+	}
+	assert_int_equal(listen(fd, 1), 0);
+	client_post(c, "two");
+	while (poll(&listener, 1, 0) == 0)
+	{
+		client_wait(c);
+		reactor_run(c->reactor);
+	}
+	client_time_out(c);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	client_free(c);
+	close(fd);
+}
+
+/* The first two connections answer one request each. */
+static void
+serve_one_then_hang(test_connection *c)
+{
+	connection_read_request(c);
+	connection_reply(c, 200, "", "ok");
+	if (c->number > 2)
+		serve_echo(c);
+	else
+		serve_nothing(c);
+}
+
+/* Otherwise each idle connection to it would cost an attempt. */
+HTTP_TEST(connections_to_a_dead_address_are_not_used, serve_one_then_hang)
+{
+	client_post(c, "one");
+	client_post(c, "two");
+	client_run_until(c, 2);
+	client_post(c, "three");
+	client_time_out(c);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	client_ask(c, "four");
+	assert_replied(c, 200, "ok");
+	assert_int_equal(server_connections(s), 3);
+}
+
+static void
+serve_all_but_the_first(test_connection *c)
+{
+	if (c->number == 1)
+		serve_nothing(c);
+	else
+		serve_echo(c);
+}
+
+/* One request has no reply, but another one, sent later, has. */
+HTTP_TEST(connections_to_a_living_address_are_used, serve_all_but_the_first)
+{
+	client_post(c, "one");
+	client_ask(c, "two");
+	assert_replied(c, 200, "two");
+	client_time_out(c);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	client_ask(c, "three");
+	assert_replied(c, 200, "three");
+	assert_int_equal(server_connections(s), 2);
 }
 
 /* ---- waiting ---- */
