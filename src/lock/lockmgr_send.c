@@ -464,12 +464,27 @@ start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_enter(lock, LOCK_RENEWING);
 }
 
+/*
+ * Has it failed until a third of the lease is left, and might batches be the reason?
+ * What is throttled or does not reach DynamoDB would fail alone, too.
+ */
+static bool
+is_last_resort(int64_t now, const lm_lock *lock)
+{
+	const struct lease *l = &lock->lease->l;
+
+	return lock->attempts > 0 && l->valid_until - now < l->lease_ms * 1000 / 3 &&
+		(lock->trouble == DYNAMO_UNKNOWN || !dynamo_is_transient(lock->trouble));
+}
+
 /* A change of permits is no statement of a batch, nor is one of data. */
 static bool
 is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 
+	if (is_last_resort(now, lock))
+		return true;
 	if (l->mode == MODE_EXCLUSIVE)
 		return lock->state == LOCK_RENEWING ? l->pending.has_data :
 			lm_data_renewer(lock->lease) != NULL;

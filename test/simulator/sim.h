@@ -80,6 +80,7 @@ typedef enum sim_fault
 	FAULT_REPLY_UNREAD,			/* it arrives while the worker is stopped */
 	FAULT_STALE_POLL,			/* shows the item as it was up to a second ago */
 	FAULT_BATCH_REFUSED,
+	FAULT_BATCH_BROKEN,
 	FAULT_NO_CREDENTIALS,
 	FAULT_CUT,
 	FAULT_THROTTLED_ALL,
@@ -285,6 +286,7 @@ struct sim_cluster
 	int64_t		throttled_until;
 	int64_t		no_credentials_until;
 	bool		refuses_batches;
+	bool		breaks_batches;	/* answers each of them with an internal error */
 	int64_t		troubled_at;	/* end of the latest fault of this cluster */
 	sim_saved  *saved;			/* [max_leases] */
 	sim_saved_hold *saved_holds;	/* [max_leases] */

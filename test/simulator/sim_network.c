@@ -41,6 +41,7 @@ static const wire_error wire_errors[] = {
 	{FAULT_NO_CREDENTIALS, "ExpiredTokenException", 0, NULL},
 	{FAULT_NO_CREDENTIALS, "UnrecognizedClientException", 0, NULL},
 	{FAULT_BATCH_REFUSED, "AccessDeniedException", 0, NULL},
+	{FAULT_BATCH_BROKEN, NULL, 500, "<html>Internal Server Error</html>"},
 };
 
 #define WIRE_ERRORS (sizeof(wire_errors) / sizeof(wire_errors[0]))
@@ -231,6 +232,11 @@ sim_send(sim *s, sim_cluster *c, const lockmgr_call *out)
 	{
 		sim_count(s, FAULT_BATCH_REFUSED);
 		call_event(s, call, SIM_ERROR, back, FAULT_BATCH_REFUSED);
+	}
+	else if (out->op == DYNAMO_RENEW_BATCH && c->breaks_batches)
+	{
+		sim_count(s, FAULT_BATCH_BROKEN);
+		call_event(s, call, SIM_ERROR, back, FAULT_BATCH_BROKEN);
 	}
 	else if (storm && sim_chance(s, s->plan.fault_percent))
 		deliver_badly(s, c, call);

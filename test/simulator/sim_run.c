@@ -246,6 +246,7 @@ new_cluster(sim *s, int number)
 	c->ppm = sim_between(s, -50000, 50000);
 	c->offset = sim_between(s, 1, 1000 * SECOND);
 	c->refuses_batches = sim_chance(s, 20);
+	c->breaks_batches = sim_chance(s, 10);
 	c->by_clock = s->plan.by_clock && sim_chance(s, 80);
 	sim_new_incarnation(c);
 	sim_set_clock(s, c, sim_between(s, -s->plan.clock_error, s->plan.clock_error));

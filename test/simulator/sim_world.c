@@ -35,6 +35,7 @@ const char *const sim_fault_names[FAULT_COUNT] = {
 	[FAULT_REPLY_UNREAD] = "reply read late",
 	[FAULT_STALE_POLL] = "stale poll",
 	[FAULT_BATCH_REFUSED] = "batch refused",
+	[FAULT_BATCH_BROKEN] = "batch broken",
 	[FAULT_NO_CREDENTIALS] = "credentials expired",
 	[FAULT_CUT] = "partition",
 	[FAULT_THROTTLED_ALL] = "everything throttled",

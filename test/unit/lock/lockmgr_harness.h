@@ -101,6 +101,7 @@ typedef struct harness
 	double_table table;
 
 	int			fate;
+	int			batch_fate;		/* of batches, unless FATE_OK */
 	int			fates[64];
 	int			fate_count;
 	harness_call *calls;		/* all since the start */
@@ -238,7 +239,8 @@ harness_send(void *arg, const lockmgr_call *out)
 		double_copy_write(&call->writes[i], write);
 	}
 	call->c.writes = NULL;
-	call->fate = (fate) h->fate;
+	call->fate = (fate) (out->op == DYNAMO_RENEW_BATCH && h->batch_fate != FATE_OK ?
+						 h->batch_fate : h->fate);
 	if (h->fate_count > 0)
 	{
 		call->fate = (fate) h->fates[0];

@@ -131,6 +131,27 @@ LOCKMGR_TEST_WITH(permission_may_be_missing_statement_by_statement, start_with_t
 	assert_int_equal(saved_of(h, 1, "b")->renewals, 1);
 }
 
+/* However batches fail: single renewals keep the leases. */
+TEST(batches_may_fail_alone)
+{
+	const int	fates[] = {
+		FATE_LOST_REQUEST, FATE_LOST_REPLY, fate_of(DYNAMO_UNKNOWN),
+		fate_of(DYNAMO_MALFORMED), fate_of(DYNAMO_WRONG_SERVICE),
+		fate_of(DYNAMO_TABLE_MISSING),
+	};
+
+	for (int i = 0; i < (int) COUNT_OF(fates); i++)
+	{
+		harness    *h = start_with_two();
+
+		h->batch_fate = fates[i];
+		run(h, 4 * LEASE_US);
+		assert_in_range(sent(h, DYNAMO_RENEW_BATCH), 1, sent(h, DYNAMO_RENEW) * 10);
+		assert_int_equal(h->lost_count, 0);
+		finish(h);
+	}
+}
+
 LOCKMGR_TEST_WITH(each_statement_of_a_batch_has_its_own_fate, start_with_two())
 {
 	harness_call *batch;
