@@ -166,6 +166,14 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION ddb_lock_detach(text, interval) IS
 'leave a lock that this session holds to the cluster, until it is released by its token, but for "at_most"; returns the token';
 
+CREATE FUNCTION ddb_lock_outlive(name text)
+RETURNS interval
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION ddb_lock_outlive(text) IS
+'the end of this session leaves the lock held for the length of its lease, which is returned; the end of its server, for the rest of it';
+
 --
 -- Shared locks
 --
@@ -1126,6 +1134,7 @@ REVOKE ALL ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea, js
 REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_join(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_detach(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_outlive(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_try_acquire_shared(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) FROM PUBLIC;

@@ -242,10 +242,9 @@ main(int argc, char **argv)
 		command_end(true);
 	if (status == 0)
 	{
-		if (!lease.joined)
-			release();
+		release();
 		status = command_status();
 	}
-	lease_close();				/* the end of the session releases the lock, too */
+	lease_close();
 	return status;
 }

@@ -3,13 +3,11 @@
  * lease.c
  *	  The session of ddblock-run that holds the lock, and what its server says of the lease.
  *
- * Why the lock is not a detached one: when ddblock-run is killed, nothing is left but what
- * the command's sessions have joined.
+ * The lock outlives the session (ddb_lock_outlive()): neither the session's end nor a crash of
+ * its server releases it before the lease is over, and by then we have ended the command.
  *
- * If the connection breaks, the server must not release the lock before we have ended the
- * command.  We believe what we were told for at most the lease that we asked for, counted
- * from the question.  The server keeps a connection without a sign of us for longer: see
- * outlive_us().
+ * We count from the question: the answer may have been on its way for long.  And we believe
+ * for less than the lock outlives the session, whatever lease others have asked for since.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +23,7 @@
 
 #define LOCK_NOT_AVAILABLE "55P03"
 
-/* So much longer than our belief the server keeps a connection that is broken. */
+/* So much longer than the lease the server keeps a connection that is broken. */
 #define OUTLIVE_S 10
 
 lease_state lease;
@@ -134,14 +132,25 @@ status_sql(void)
 		sql = text("WITH held AS (SELECT * FROM %s.ddb_locks WHERE name = $1 AND token = $2::bigint),"
 				   " ours AS (SELECT * FROM held WHERE pid = pg_backend_pid() AND state = 'held')"
 				   " SELECT (SELECT (date_part('epoch', time_left) * 1000000)::bigint FROM ours),"
-				   " (SELECT (date_part('epoch', lease) * 1000000)::bigint FROM ours),"
 				   " (SELECT coalesce(string_agg(pid::text, ', '), '') FROM held"
 				   " WHERE pid <> pg_backend_pid())", schema);
 	return sql;
 }
 
+/* The end of the session, whenever it is, leaves us the lock for so long. */
+static void
+take_length(void)
+{
+	char	   *length = value_of(conn, text("SELECT (date_part('epoch', %s.ddb_lock_outlive($1))"
+										  " * 1000000)::bigint", schema), 1, &lease.name);
+
+	lease.length_us = strtoll(length, NULL, 10);
+	free(length);
+}
+
 /*
- * While a broken connection is not closed, its session keeps the lock.  TCP_USER_TIMEOUT
+ * While a broken connection is not closed, its session renews the lock: not for ever, but for
+ * longer than a network that recovers needs.  TCP_USER_TIMEOUT
  * counts for what we have not acknowledged, and for keepalives, too.  A silent client is
  * asked first after keepalives_idle, which can be 32767 s at most.
  */
@@ -270,7 +279,10 @@ lease_lose(const char *why)
 	say("lock \"%s\" is lost: %.*s", lease.name, (int) strcspn(why, "\n"), why);
 }
 
-/* An answer to status_sql().  A session that has joined may have made the lease longer. */
+/*
+ * An answer to status_sql().  A session that has joined may have made the lease longer.  Our
+ * clock may be slower than the server's by a tenth.
+ */
 static void
 read_status(const PGresult *result)
 {
@@ -283,12 +295,10 @@ read_status(const PGresult *result)
 	else
 	{
 		left = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-		if (lease.length_us == 0)
-			lease.length_us = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
-		lease.deadline = asked_at + between(0, left, lease.length_us);
+		lease.deadline = asked_at + between(0, left, lease.length_us / 10 * 9);
 		lease.told_at = asked_at;
 		free(lease.others);
-		lease.others = checked(strdup(PQgetvalue(result, 0, 2)));
+		lease.others = checked(strdup(PQgetvalue(result, 0, 1)));
 	}
 }
 
@@ -341,7 +351,7 @@ lease_take(const lease_wish *wish)
 		exit(wish->busy_status);
 	}
 	try_to_join(set_environment());
-	learn_status();
+	take_length();
 	outlive_us();
 	learn_status();				/* the command must not begin after the lease's end */
 	if (PQsetnonblocking(conn, 1) != 0)
@@ -379,7 +389,10 @@ lease_release(void)
 {
 	if (lease.lost || asked != NOTHING)
 		return lease.lost ? 0 : INT64_MAX;
-	return send_question(RELEASE, text("SELECT %s.ddb_lock_release($1)", schema), 1, &lease.name);
+	/* Of a lock that we have joined as well as taken, both end. */
+	return lease.joined ?
+		send_question(RELEASE, text("SELECT %s.ddb_lock_release_all() > 0", schema), 0, NULL) :
+		send_question(RELEASE, text("SELECT %s.ddb_lock_release($1)", schema), 1, &lease.name);
 }
 
 int

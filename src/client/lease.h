@@ -14,7 +14,7 @@
 typedef struct lease_state
 {
 	const char *name;			/* of the lock */
-	int64_t		length_us;		/* the lease that we have asked for */
+	int64_t		length_us;		/* so long the lock outlives the session */
 	int64_t		deadline;		/* on now_us(): the lock is ours until then */
 	bool		lost;			/* the lock, or the connection */
 	int64_t		told_at;		/* when the question was sent that was answered last */

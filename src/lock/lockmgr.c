@@ -175,7 +175,7 @@ end_session(lockmgr *lm, int64_t now, lm_session *session)
 	drop_request(lm, now, session);
 	end_announced(lm, now, session, UINT64_MAX);
 	while (session->holds != NULL)
-		lm_let_go(lm, now, session->holds);
+		lm_end_with_session(lm, now, session->holds);
 	session->id.generation = 0;
 }
 

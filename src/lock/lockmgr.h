@@ -203,6 +203,7 @@ typedef struct hold
 	bool		joined;			/* ... which was another one */
 	bool		campaign;		/* a campaign's own: the cluster leads */
 	int64_t		ends_at;		/* detached: when it ends; 0: the session has it */
+	int64_t		outlives_us;	/* the session's end leaves it to the cluster for so long */
 	lease_loss	loss;			/* the lease was lost */
 	dynamo_holder holder;		/* who has it, for people */
 } hold;
@@ -260,7 +261,8 @@ typedef struct lockmgr_request
 	uint32_t	lease_generation;	/* as granted, or as the directory shows it */
 	int64_t		token;			/* JOIN, END_DETACHED: the hold has this token, */
 	uint32_t	taker;			/* ... and this role took the lock; ACQUIRE, TRY: takes it */
-	int64_t		at_most_us;		/* DETACH: the hold ends after this time */
+	int64_t		at_most_us;		/* DETACH: the hold ends after this time; 0: the session
+								 * keeps it, and leaves it to the cluster by its end */
 } lockmgr_request;
 
 typedef enum lockmgr_result

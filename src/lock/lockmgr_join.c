@@ -113,13 +113,14 @@ lm_ask_join(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request
 
 /*
  * The hold becomes that of the request: the session ends it if it cancels the request,
- * but no longer by ending its hold.
+ * but no longer by ending its hold.  With at_most_us = 0, it stays the session's.
  */
 void
 lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 			  const lockmgr_request *asked)
 {
 	lockmgr_answer lost = {.result = LOCKMGR_LOST};
+	lockmgr_answer kept = {.result = LOCKMGR_RENEWED};
 
 	if (hold == NULL || hold->lease->l.mode != MODE_EXCLUSIVE ||
 		(hold->h.ends_at != 0 && hold->h.seq != asked->seq) ||
@@ -128,11 +129,23 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 	else if (hold->lease->l.state == LEASE_LOST)
 	{
 		lost.loss = hold->h.loss;
-		lm_let_go(lm, now, hold);
+		if (asked->at_most_us != 0)
+			lm_let_go(lm, now, hold);
 		lm_answer(lm, session, &lost);
 	}
 	else if (hold->h.ends_at != 0)
 		lm_answer_granted(lm, session, hold);	/* the previous manager did not answer */
+	else if (asked->at_most_us == 0)
+	{
+		hold->lease->l.detached = true;
+		lm_save(lm, hold->lease, false);
+		/* What works under it may believe since an earlier call. */
+		if (hold->h.outlives_us < hold->lease->l.lease_ms * 1000)
+			hold->h.outlives_us = hold->lease->l.lease_ms * 1000;
+		kept.valid_until = hold->lease->l.valid_until;
+		lm_save_hold(lm, hold);
+		lm_answer(lm, session, &kept);
+	}
 	else if (lm_detached_on(hold->lease) != NULL)
 		lm_answer_result(lm, session, LOCKMGR_BUSY);
 	else
@@ -147,6 +160,40 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 		heap_set(&lm->ends, &hold->end, hold->h.ends_at);
 		lm_show_holder(lm, hold->lease);
 	}
+}
+
+/*
+ * The hold's session has ended.  What works under a hold that outlives it may learn of this
+ * late, and believes for outlives_us at most, counted from a question that the session has
+ * answered: so from before now.  Renewals since then, to other lengths, change nothing.
+ */
+void
+lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold)
+{
+	lm_lease   *lease = hold->lease;
+	lm_hold    *detached = lm_detached_on(lease);
+	int64_t		ends_at = now + hold->h.outlives_us;
+
+	if (hold->h.outlives_us == 0 || lease->l.state != LEASE_HELD || now >= lease->l.valid_until)
+	{
+		lm_let_go(lm, now, hold);
+		return;
+	}
+	if (detached == NULL)
+	{
+		detached = hold;
+		lm_move_hold(hold, &lm->detached);
+	}
+	if (detached->h.ends_at < ends_at)
+	{
+		detached->h.ends_at = ends_at;
+		lm_save_hold(lm, detached);
+		heap_set(&lm->ends, &detached->end, ends_at);
+	}
+	if (detached != hold)
+		lm_let_go(lm, now, hold);
+	else
+		lm_show_holder(lm, lease);
 }
 
 /* The detached hold with the token of the request, or NULL. */

@@ -221,12 +221,17 @@ lm_detached_on(const lm_lease *lease)
 	return hold;
 }
 
-/* A hold on the lease has ended, perhaps the detached one; or was not saved. */
+/* A hold on the lease has ended, perhaps one that outlives its session; or was not saved. */
 void
 lm_update_detached(lockmgr *lm, lm_lease *lease)
 {
-	if (!lease->l.detached || lm_detached_on(lease) != NULL)
+	if (!lease->l.detached)
 		return;
+	for (const lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
+	{
+		if (hold->h.ends_at != 0 || hold->h.outlives_us != 0)
+			return;
+	}
 	lease->l.detached = false;
 	lm_save(lm, lease, false);
 }

@@ -492,6 +492,7 @@ extern void lm_ask_join(lockmgr *lm, int64_t now, lm_session *session,
 extern void lm_join(lockmgr *lm, int64_t now, lm_session *session);
 extern void lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 						  const lockmgr_request *asked);
+extern void lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold);
 extern lm_hold *lm_detached_hold(lockmgr *lm, const lockmgr_request *asked);
 extern void lm_end_detached(lockmgr *lm, int64_t now);
 extern bool lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot);

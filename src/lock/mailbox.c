@@ -13,7 +13,7 @@ static void mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index,
 						uint64_t mark);
 static bool take_request(const mailbox_worker *worker, uint32_t number,
 						 lockmgr_session *session, uint64_t *seq);
-static void end_sessions(const mailbox_worker *worker, lockmgr_session session, int64_t now);
+static void end_sessions(const mailbox_worker *worker, lockmgr_session session);
 static void read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now);
 static void end_unanswered(const mailbox_worker *worker, lockmgr_session session,
 						   uint64_t resumed, int64_t now);
@@ -194,7 +194,7 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	asked = asked && poster.generation == session.generation;
 	anew = session.generation != note->generation;
 	if (anew)
-		end_sessions(worker, session, now);
+		end_sessions(worker, session);
 	cancelled_seq = shared_read(&slot->cancelled_seq);
 	if (cancelled_seq > note->cancelled_seq)
 	{
@@ -252,15 +252,18 @@ take_request(const mailbox_worker *worker, uint32_t number, lockmgr_session *ses
 	return shared_read(&slot->answer_seq) != *seq;
 }
 
-/* An odd generation is in use; the even one before it has ended. */
+/*
+ * An odd generation is in use; the even one before it has ended.  The end of a hold that
+ * outlives its session is counted from a time after the session's end.
+ */
 static void
-end_sessions(const mailbox_worker *worker, lockmgr_session session, int64_t now)
+end_sessions(const mailbox_worker *worker, lockmgr_session session)
 {
 	lockmgr_session ended = session;
 
 	ended.generation -= session.generation % 2;
 	worker->notes[session.slot].generation = session.generation;
-	lockmgr_session_end(worker->lm, now, ended);
+	lockmgr_session_end(worker->lm, worker->clock(worker->box->arg), ended);
 }
 
 /* Releases what the session let go of, without answering. */

@@ -158,6 +158,9 @@ typedef struct mailbox_worker
 	uint32_t	slots;
 	mailbox_note *notes;		/* [slots]; all zero at the worker's start */
 
+	/* The time now: later than what a session has done before it ended. */
+	int64_t		(*clock) (void *arg);
+
 	/* Copies the slot's request.  It may change meanwhile, and is then dropped. */
 	void		(*copy) (void *arg, uint32_t slot);
 

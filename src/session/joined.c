@@ -255,6 +255,43 @@ require_detachable(const LockName *name, const HeldLock *held)
 				 errmsg("lock \"%s\" is detached already", name->text)));
 }
 
+/*
+ * Our end, or the server's, is no release: what works under the lock may learn of it late.
+ * Several sessions that have joined the lock may ask for this.  Returns for how long, in us.
+ */
+int64
+JoinedOutlive(const LockName *name)
+{
+	MailboxRequest request = {.kind = MAILBOX_DETACH};
+	const MailboxAnswer *answer;
+	HeldLock   *held;
+	HoldCopy   *saved;
+	int64		outlives_us;
+
+	(void) SessionRequire(name);
+	held = HeldFind(name->utf8);
+	CampaignNamesRefuse(name, held);
+	if (held->mode != MODE_EXCLUSIVE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("lock \"%s\" cannot outlive this session", name->text),
+				 errdetail("This session holds it %s.", ErrorsModeName(held->mode))));
+	request.hold.index = held->hold_index;
+	request.hold.lease_index = held->lease_index;
+	request.hold.lease_generation = held->lease_generation;
+	answer = MailboxCall(&request, NULL, NULL, NULL);
+	saved = palloc0(sizeof(HoldCopy));
+	(void) SegmentReadHold(held->hold_index, saved);
+	outlives_us = saved->hold.outlives_us;
+	pfree(saved);
+	/* If it is valid now, we have read our hold. */
+	if (answer->result == MAILBOX_LOST || !HeldIsValid(held))
+		SessionRaiseLost(name, held);
+	if (answer->result != MAILBOX_RENEWED)
+		ErrorsAnswer(answer, name->text);
+	return outlives_us;
+}
+
 /* The token, or 0 if the lease was lost. */
 static int64
 call_detach(const LockName *name, MailboxRequest *request, volatile lease_loss *loss)

@@ -26,6 +26,7 @@ extern void JoinedCarryOutOrder(void);
  * if the session ends in between.
  */
 extern int64 JoinedDetach(const LockName *name, int64 at_most_ms);
+extern int64 JoinedOutlive(const LockName *name);
 
 /* Ends that.  If there was nothing to end, raises a WARNING and returns false. */
 extern bool JoinedEndDetached(const LockName *name, int64 token, bool keep);

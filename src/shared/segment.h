@@ -124,7 +124,7 @@ typedef struct MailboxRequest
 			int64		lease_ms;	/* RENEW */
 			int64		margin_us;
 			bool		has_data;	/* RENEW: else the item's data stays */
-			int64		at_most_us; /* DETACH */
+			int64		at_most_us; /* DETACH; 0: by our end */
 			bool		ends_kept;	/* RELEASE */
 		}			hold;		/* RELEASE, RENEW, DETACH */
 		struct

@@ -27,6 +27,7 @@ PG_FUNCTION_INFO_V1(ddb_xact_lock_try_acquire);
 PG_FUNCTION_INFO_V1(ddb_lock_release);
 PG_FUNCTION_INFO_V1(ddb_lock_join);
 PG_FUNCTION_INFO_V1(ddb_lock_detach);
+PG_FUNCTION_INFO_V1(ddb_lock_outlive);
 PG_FUNCTION_INFO_V1(ddb_lock_release_all);
 PG_FUNCTION_INFO_V1(ddb_lock_let_go);
 PG_FUNCTION_INFO_V1(ddb_lock_renew);
@@ -162,6 +163,16 @@ ddb_lock_detach(PG_FUNCTION_ARGS)
 	name = ArgumentName(fcinfo, 0);
 	at_most_ms = ArgumentAtMost(fcinfo, 1);
 	PG_RETURN_INT64(JoinedDetach(&name, at_most_ms));
+}
+
+Datum
+ddb_lock_outlive(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	PG_RETURN_INTERVAL_P(TimesInterval(JoinedOutlive(&name)));
 }
 
 Datum

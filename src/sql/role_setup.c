@@ -45,6 +45,7 @@ static const Privilege privileges[] = {
 	{.name = "ddb_xact_lock_try_acquire",.arguments = "text, interval, bytea, jsonb, boolean, boolean, interval"},
 	{.name = "ddb_lock_join",.arguments = "text, bigint"},
 	{.name = "ddb_lock_detach",.arguments = "text, interval"},
+	{.name = "ddb_lock_outlive",.arguments = "text"},
 	{.name = "ddb_lock_acquire_shared",.arguments = "text, interval, interval"},
 	{.name = "ddb_lock_try_acquire_shared",.arguments = "text, interval"},
 	{.name = "ddb_xact_lock_acquire_shared",.arguments = "text, interval, interval"},

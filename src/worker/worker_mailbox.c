@@ -39,6 +39,7 @@ static MailboxRequest taken;
 static char taken_text[MAILBOX_REQUEST_TEXT];
 
 static bool acquires(const MailboxRequest *request);
+static int64 clock_now(void *arg);
 static void copy_request(void *arg, uint32 slot_number);
 static bool may_ask(void *arg, int64 now);
 static void ask(void *arg, int64 now, lockmgr_session session, uint64 seq);
@@ -53,6 +54,7 @@ static void fail_parked(int64 until, gate_verdict verdict, const gate_words *wor
 
 static mailbox_worker reader = {
 	.box = &segment_mailbox,
+	.clock = clock_now,
 	.copy = copy_request,
 	.may_ask = may_ask,
 	.ask = ask,
@@ -137,6 +139,12 @@ static uint32
 slot_of_bell(uint32 word, uint64 bits)
 {
 	return word * BELL_BITS + pg_rightmost_one_pos64(bits);
+}
+
+static int64
+clock_now(void *arg)
+{
+	return SegmentNow();
 }
 
 /* The request may change meanwhile: its lengths are not to be trusted yet. */

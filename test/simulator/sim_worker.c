@@ -309,6 +309,14 @@ box_wake(void *arg, uint32_t slot)
 		sim_step_at(a->s, a->c, (int) slot, a->s->now + sim_between(a->s, 20, 20 * MS));
 }
 
+static int64_t
+box_clock(void *arg)
+{
+	host_arg   *a = arg;
+
+	return sim_local(a->s, a->c);
+}
+
 static void
 box_copy(void *arg, uint32_t slot)
 {
@@ -369,6 +377,7 @@ sim_mailbox_new(sim *s, sim_cluster *c)
 	};
 	c->worker.box = &c->box;
 	c->worker.slots = (uint32_t) s->plan.sessions + 1;
+	c->worker.clock = box_clock;
 	c->worker.copy = box_copy;
 	c->worker.may_ask = box_may_ask;
 	c->worker.ask = box_ask;

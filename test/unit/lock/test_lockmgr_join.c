@@ -480,6 +480,111 @@ LOCKMGR_TEST(another_manager_adopts_a_detached_hold)
 	assert_true(is_free(h, "a"));
 }
 
+static void
+outlive(harness *h, uint32_t slot, const char *name)
+{
+	detach(h, slot, name, 0);
+	assert_result(h, slot, LOCKMGR_RENEWED);
+}
+
+/* The session ends now: the lock is free after the length, and not before. */
+static void
+assert_outlives(harness *h, uint32_t slot, int64_t length_us)
+{
+	end_session(h, slot);
+	run(h, length_us - SECOND / 10);
+	assert_true(is_ours(h, "a"));
+	run(h, SECOND);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(a_hold_outlives_its_session_for_one_lease)
+{
+	get(h, 0, "a");
+	outlive(h, 0, "a");
+	assert_true(h->saved[lease_on(h, "a")].detached);
+	run(h, 2 * LEASE_US + LEASE_US / 5);
+	assert_outlives(h, 0, LEASE_US);
+}
+
+/* Who works under it was told of this length; others make the lease longer, or shorter. */
+LOCKMGR_TEST(a_hold_outlives_its_session_for_the_length_at_the_call)
+{
+	get(h, 0, "a");
+	outlive(h, 0, "a");
+	renew(h, 0, "a", 20 * LEASE_MS);
+	settle(h);
+	assert_outlives(h, 0, LEASE_US);
+	get(h, 0, "a");
+	outlive(h, 0, "a");
+	renew(h, 0, "a", LEASE_MS / 2);
+	settle(h);
+	assert_outlives(h, 0, LEASE_US);
+}
+
+LOCKMGR_TEST(a_hold_outlives_its_session_for_the_longest_length_of_several_calls)
+{
+	get(h, 0, "a");
+	outlive(h, 0, "a");
+	renew(h, 0, "a", 2 * LEASE_MS);
+	settle(h);
+	outlive(h, 0, "a");
+	renew(h, 0, "a", LEASE_MS / 2);
+	settle(h);
+	outlive(h, 0, "a");
+	assert_outlives(h, 0, 2 * LEASE_US);
+}
+
+LOCKMGR_TEST(a_hold_that_outlives_its_session_is_released)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	outlive(h, 0, "a");
+	release(h, 0, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+	assert_false(h->saved[lease_on(h, "a")].detached);
+	token = get_token(h, 0, "a");
+	outlive(h, 0, "a");
+	end_session(h, 0);
+	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(several_holds_outlive_their_sessions)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	join(h, 1, "a", token);
+	outlive(h, 0, "a");
+	outlive(h, 1, "a");
+	end_session(h, 0);
+	run(h, 2 * LEASE_US);
+	assert_int_equal(holds_on(h, "a"), 1);
+	assert_true(h->saved[lease_on(h, "a")].detached);
+	join(h, 2, "a", token);
+	outlive(h, 2, "a");
+	end_session(h, 1);
+	run(h, LEASE_US / 2);
+	assert_outlives(h, 2, LEASE_US);
+	assert_int_equal(holds_on(h, "a"), 0);
+}
+
+LOCKMGR_TEST(a_hold_outlives_its_session_and_manager)
+{
+	get(h, 0, "a");
+	outlive(h, 0, "a");
+	kill_manager(h);
+	end_session(h, 0);
+	start_manager(h);
+	run(h, LEASE_US - SECOND / 10);
+	assert_true(is_ours(h, "a"));
+	run(h, SECOND);
+	assert_true(is_free(h, "a"));
+}
+
 /* It dies at each of its steps. */
 TEST(a_detach_survives_its_manager)
 {

@@ -16,6 +16,7 @@
 #define SLOTS 2
 #define LEASES 2
 #define NOW 1000
+#define LATER 1500	/* when the worker has seen that a session has ended */
 
 typedef struct world
 {
@@ -30,6 +31,7 @@ typedef struct world
 	int			asked;			/* so many; the last one: */
 	lockmgr_session session;
 	uint64_t	seq;
+	int64_t		ends_at;		/* of the hold saved last */
 	void		(*meanwhile) (struct world *w); /* once: while it copies or wakes, */
 	int			look;			/* or when it looks for a slot for the nth time */
 } world;
@@ -80,6 +82,13 @@ wake(void *arg, uint32_t number)
 	meanwhile(arg);
 }
 
+static int64_t
+clock_later(void *arg)
+{
+	(void) arg;
+	return LATER;
+}
+
 static void
 copy(void *arg, uint32_t number)
 {
@@ -125,9 +134,8 @@ host_save(void *arg, uint32_t index, const lease *saved, const char *name, size_
 static void
 host_save_hold(void *arg, uint32_t index, const hold *saved)
 {
-	(void) arg;
 	(void) index;
-	(void) saved;
+	((world *) arg)->ends_at = saved->ends_at;
 }
 
 /* The manager sends and answers nothing here: no lock is ever asked of it. */
@@ -137,14 +145,14 @@ set_up(void **state)
 	static world w;
 	lockmgr_config config = {.owner = "us/1",.max_leases = LEASES,.max_sessions = SLOTS};
 	lockmgr_host host = {
-		.random = host_random, .save = host_save, .save_hold = host_save_hold,
+		.arg = &w, .random = host_random, .save = host_save, .save_hold = host_save_hold,
 	};
 
 	memset(&w, 0, sizeof(w));
 	w.box = (mailbox) {&w, slot, lease_words, hold_words, ring, wake};
 	w.worker = (mailbox_worker) {
 		.box = &w.box, .lm = lockmgr_new(&config, &host), .slots = SLOTS, .notes = w.notes,
-		.copy = copy, .may_ask = may_ask, .ask = ask,
+		.clock = clock_later, .copy = copy, .may_ask = may_ask, .ask = ask,
 	};
 	*state = &w;
 	return w.worker.lm == NULL ? -1 : 0;
@@ -578,6 +586,26 @@ TEST(a_detached_hold_stays_if_its_session_has_taken_the_answer)
 	assert_true(has_detached(w));
 	memset(w->notes, 0, sizeof(w->notes));
 	assert_true(has_detached(w));
+}
+
+/* The worker read its clock, and then the session answered, and ended. */
+TEST(a_hold_outlives_its_session_from_when_its_end_was_seen)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	lease		l = {.state = LEASE_HELD,.generation = 3,.version = "v",.valid_until = 2 * LATER};
+	hold		h = grant(w, me, post(w, me));
+
+	h.lease_generation = l.generation;
+	h.outlives_us = 100;
+	lockmgr_adopt(w->worker.lm, 1, &l, "lock", 4);
+	lockmgr_adopt_hold(w->worker.lm, 1, &h);
+	answer(w, me, 1, 1);
+	assert_true(mailbox_accept(&w->box, me, 1));
+	mailbox_read(&w->worker, 1, NOW);
+	mailbox_detach(&w->box, me);
+	assert_true(has_detached(w));
+	assert_int_equal(w->ends_at, LATER + h.outlives_us);
 }
 
 /* The worker reads the slot only when the session has gone, or another one has come. */
