@@ -386,7 +386,7 @@ foreach ([ 'x', 'begin with a token' ], [ '1:', 'empty' ], [ '0:a', 'begin with 
 {
 	my ($value, $why) = @$_;
 	local $ENV{PGOPTIONS} = "-c ddblock.join=$value";
-	my ($status, $out, $err) = $one->psql('postgres', 'SELECT 1');
+	my ($status, $out, $err) = $one->psql('postgres', '');	# psql may go before it reads anything
 
 	isnt($status, 0, "ddblock.join=$value: no session");
 	like($err, qr/FATAL:  invalid value for parameter "ddblock.join".*\n.*\Q$why\E/, '... and says why');
