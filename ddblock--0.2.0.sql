@@ -169,7 +169,7 @@ COMMENT ON FUNCTION ddb_lock_detach(text, interval) IS
 CREATE FUNCTION ddb_lock_outlive(name text)
 RETURNS interval
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_outlive(text) IS
 'the end of this session leaves the lock held for the length of its lease, which is returned; the end of its server, for the rest of it';
@@ -1049,7 +1049,7 @@ CREATE FUNCTION ddb_queue_once(
 	token bigint)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'ddb_queue_once_token'
-LANGUAGE C VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_queue_once(text, text, bigint, timestamp with time zone, bigint) IS
