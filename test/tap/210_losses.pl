@@ -152,4 +152,21 @@ is(stat_of($node, undef, 'leases_lost'), $provoked, 'as many losses as were prov
 is(() = slurp_file($node->logfile) =~ /the lease of lock .* is lost/g, $provoked,
 	'... and as many in the log');
 nothing_held_ok;
+# Only a statement that cannot be canceled ends its session: attempts are counted anew for
+# each loss.
+$lease = '3s';
+$session = session($node);
+my $victim = backend_pid($session);
+foreach my $loss (1 .. 7)
+{
+	$session->query_safe(qq{SELECT ddb_lock_acquire('again', '$lease')});
+	$session->send('SELECT pg_sleep(600)');
+	dynamodb->delete_item('again');
+	$session->result;
+	like($session->messages, qr/ERROR: +57014/, "loss $loss cancels the statement");
+	$session->ask(q{SELECT ddb_lock_release('again')});
+}
+is(backend_pid($session), $victim, '... and the session goes on');
+$session->quit;
+
 done_testing;
