@@ -103,7 +103,12 @@ QueueJobTry(const char *queue, const char *resource, int64 attempts, int64 lease
 		attempts = head->is.attempts;
 	}
 	if (!acquire(&lock, lease_ms, patient, &token))
+	{
+		/* It takes long.  If that is because of an outage, the read raises it. */
+		if (patient && is_being_finished(queue, resource))
+			(void) QueueJobHead(queue, resource, NULL);
 		return QUEUE_BUSY;
+	}
 	return claim_locked(queue, resource, &lock, token, attempts, max_attempts, job);
 }
 

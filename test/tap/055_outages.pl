@@ -6,7 +6,10 @@ use DDBLock::Test;
 
 my $network = new_proxy();
 my $node = new_cluster('one', through => $network,
-	conf => "ddblock.keep_warm = off\nlog_statement = none\nmax_connections = 100\n");
+	conf => "ddblock.keep_warm = off\nlog_statement = none\nmax_connections = 150\n"
+	  # No function fails because its requests have been tried for long enough.
+	  . "ddblock.retry_timeout = '10min'\n"
+	  . "ddblock.campaigns = 'statement_timeout, pg_cancel_backend, transaction_timeout'\n");
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
 # Longer than a reply takes, shorter than any time-out of the network.
@@ -89,46 +92,79 @@ foreach my $outage (sort keys %outages)
 }
 
 #
-# A request that hangs, under each time-out that is not about locks.
+# A request that hangs, under each time-out that is not about locks.  The calls come from
+# pg_proc, so that a new function is not left out.
 #
-my %calls = (
-	(map { $_->[0] => $_->[1] } @acquire),
-	ddb_lock_info => q{'x'},
-	ddb_lock_list => '',
-	ddb_lock_renew => q{'held NAME'},
-	ddb_lock_release => q{'held NAME'},
-	ddb_lock_release_all => '',
-	ddb_lock_release_shared => q{'shared NAME'},
-	ddb_semaphore_release => q{'permits NAME'},
-	ddb_lock_force_release => q{'x'},
-	ddb_lock_purge => q{interval '1 day'},
-	ddb_lock_table_create => '',
-	ddb_queue_table_create => '',
-	ddb_queue_push => q{'queue', 'resource', '{}'},
-	ddb_queue_next => q{'queue'},
-);
+my %argument = (
+	name => q{'x NAME'}, names => q{ARRAY['x NAME', 'y NAME']}, queue => q{'NAME'},
+	resource => q{'r'}, payload => q{'{}'}, payloads => q{ARRAY['{}'::jsonb]}, limit => 3,
+	token => 1, number => 1, at_most => q{'1 hour'}, less_than => q{'1 ms'},
+	older_than => q{'1 day'}, role => q{'pg_monitor'});
+my @functions = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('postgres', q{
+	SELECT proname, array_to_string(proargnames[1 : pronargs - pronargdefaults], ',')
+	FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
+	JOIN pg_extension ON refobjid = pg_extension.oid AND extname = 'ddblock'
+	WHERE deptype = 'e' AND proname ~ '^ddb_' ORDER BY proname});
+
+# These send no request, or nobody waits for its reply.
+my %quiet = map { $_ => 1 } qw(
+	ddb_campaigns ddb_fence ddb_fence_shared ddb_is_leader ddb_leader_require ddb_leader_resign
+	ddb_lock_detach ddb_lock_join ddb_lock_let_go ddb_lock_remaining ddb_lock_require ddb_lock_token
+	ddb_locks ddb_operations ddb_queue_complete ddb_queue_once ddb_queue_push_on_commit
+	ddb_role_setup ddb_stats ddb_status);
+
+# What a function needs before it sends anything.
+sub prepare
+{
+	my ($session, $name, $own) = @_;
+
+	if ($name =~ /release|renew|detach|monitor/)
+	{
+		$session->query_safe("SELECT ddb_lock_acquire('held $own'), "
+			  . "ddb_lock_acquire_shared('shared $own'), ddb_semaphore_acquire('permits $own', 1)");
+	}
+	$session->query_safe("SELECT ddb_queue_push('$own', 'r', '{}')") if $name =~ /^ddb_queue/;
+	$session->query_safe("SELECT ddb_queue_next('$own')") if $name =~ /_(complete|fail|once)$/;
+	$session->query_safe("SELECT ddb_queue_push_on_commit('$own', 'r', '{}')")
+	  if $name =~ /^ddb_outbox/;
+	return;
+}
+
+sub call_of
+{
+	my ($name, $arguments, $end) = @_;
+	my $sql = "SELECT count(*) FROM $name(" . join(', ', map { $argument{$_} } split /,/, $arguments)
+	  . ')';
+	my $held = $name =~ /semaphore/ ? 'permits' : $name =~ /shared/ ? 'shared' : 'held';
+
+	$sql =~ s/x NAME/$held NAME/ if $name =~ /_(release|renew|detach|monitor)/;
+	$sql =~ s/x NAME/$end/ if $name =~ /leader/;
+	return $sql =~ s/NAME/$name.$end/gr;
+}
+
 my %ends = (
 	statement_timeout => '57014',
 	pg_cancel_backend => '57014',
 	$version >= 170000 ? (transaction_timeout => '25P04') : ());
 
+$node->safe_psql('postgres', 'SELECT ddb_queue_table_create()');
 foreach my $end (sort keys %ends)
 {
-	my %sessions = map { $_ => session($node) } keys %calls;
+	my %sessions = map { $_->[0] => session($node) } @functions;
 	my $control = session($node);
 
-	$sessions{$_}->query_safe("SELECT ddb_lock_acquire('held $_'), "
-		  . "ddb_lock_acquire_shared('shared $_'), ddb_semaphore_acquire('permits $_', 1)")
-	  foreach grep { /re(new|lease)/ } keys %calls;
+	prepare($sessions{$_}, $_, "$_.$end") foreach sort keys %sessions;
+	wait_for { $control->query_safe("SELECT ddb_is_leader('$end')") eq 't' } 'the leader';
 	$network->fault('drop', count => -1);
-	foreach my $name (sort keys %calls)
+	foreach my $function (@functions)
 	{
+		my ($name, $arguments) = @$function;
 		my $session = $sessions{$name};
 		my $pid = backend_pid($session);
 
 		$session->query_safe("SET $end = '300ms'") if $end =~ /timeout/;
-		$session->send("SELECT $name(" . $calls{$name} =~ s/NAME/$name/gr . ')');
-		next if $end =~ /timeout/;
+		$session->send(call_of($name, $arguments, $end));
+		next if $end =~ /timeout/ || $quiet{$name};
 		wait_for
 		{
 			$control->query_safe("SELECT wait_event_type = 'Extension' FROM pg_stat_activity
@@ -137,14 +173,39 @@ foreach my $end (sort keys %ends)
 		"the request of $name";
 		$control->query_safe("SELECT $end($pid)");
 	}
-	foreach my $name (sort keys %calls)
+	foreach my $name (sort keys %sessions)
 	{
 		$sessions{$name}->result;
-		like($sessions{$name}->messages, qr/(ERROR|FATAL): +$ends{$end}/, "$end ends $name");
+		if ($quiet{$name})
+		{
+			unlike($sessions{$name}->messages, qr/$ends{$end}/, "$name waits for no reply");
+		}
+		else
+		{
+			like($sessions{$name}->messages, qr/(ERROR|FATAL): +$ends{$end}/, "$end ends $name");
+		}
 		$sessions{$name}->gone;
 	}
 	$network->clear_faults;
 	$control->quit;
 }
+
+#
+# A claim waits while this cluster completes the last job, which it cannot in an outage.
+#
+$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '1s'\n");
+$node->reload;
+my $worker = session($node);
+my $next = q{SELECT ddb_queue_next('queue', resources => ARRAY['r'])};
+
+$worker->query_safe(q{SELECT ddb_queue_push('queue', 'r', '{}')}) foreach 1 .. 2;
+isnt($worker->query_safe($next), '', 'a job');
+$network->fault('drop', count => -1);
+$worker->query_safe(q{SELECT ddb_queue_complete('queue', 'r', 1)});
+like(session($node)->error_of($next), qr/ERROR: +08006/,
+	'a job that cannot be claimed because of an outage is not reported as no job');
+$network->clear_faults;
+wait_for { $worker->query_safe($next) ne '' } 'the next job';
+$worker->quit;
 
 done_testing;
