@@ -30,6 +30,7 @@ static bool push_once(queue_request *request, QueuePush *jobs, int count, unsign
 static int64 first_attempts(const QueueRow *head, int64 now_ms);
 static void wait_or_fail(const queue_request *request, unsigned stalled);
 static void pack(StringInfo tail, const QueuePush *jobs, int count);
+pg_noreturn static void refuse_id(const QueueRow *row);
 static bool note_refusal(QueueReply *reply, queue_request *request, QueuePush *jobs, int count);
 
 void
@@ -140,6 +141,18 @@ pack(StringInfo tail, const QueuePush *jobs, int count)
 	}
 }
 
+/* Its job is another one.  The resource may be none that this session may use. */
+static void
+refuse_id(const QueueRow *row)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("id \"%s\" belongs to a job of another resource in queue \"%s\"",
+					Utf8ToMessage(row->id, strlen(row->id)), row->queue),
+			 errdetail("That job has number %lld.", (long long) row->is.number),
+			 errhint("An id counts in the whole queue. Let it contain the resource's name.")));
+}
+
 /*
  * By the head, which others have moved; or by ids, whose jobs were pushed before.  False: nothing
  * was learned.
@@ -160,6 +173,8 @@ note_refusal(QueueReply *reply, queue_request *request, QueuePush *jobs, int cou
 		{
 			if (jobs[i].id != NULL && strcmp(jobs[i].id, row.id) == 0)
 			{
+				if (strcmp(row.resource, request->resource) != 0)
+					refuse_id(&row);
 				jobs[i].before = true;
 				jobs[i].number = row.is.number;
 				learned = true;

@@ -63,6 +63,11 @@ is( $a->query_safe(q{SELECT ddb_queue_push('q', 'many', '4', 'four')}),
 	'4', 'a job with an id');
 is( $b->query_safe(q{SELECT ddb_queue_push('q', 'many', '4', 'four')}),
 	'4', 'the same id again is the same job');
+like($b->error_of(qq{SELECT $_}),
+	qr/22023: id "four" belongs to a job of another resource in queue "q".*DETAIL: +That job has number 4\./s, "for another resource: $_")
+  foreach q{ddb_queue_push('q', 'alien', '4', 'four')},
+	q{ddb_queue_push_all('q', 'alien', '{1,2}', ARRAY[NULL, 'four'])};
+is(depth_of('alien'), 0, '... nothing is pushed');
 is($b->query_safe(q{SELECT ddb_queue_push('q', 'keys', '1', 'job#7')}), '1', $_)
   foreach 'an id that looks like a job\'s key', 'the same once more';
 is( $b->query_safe(
