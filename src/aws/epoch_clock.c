@@ -57,6 +57,14 @@ epoch_clock_start(epoch_clock *clock, int64_t wall_offset, int64_t drift_ppm)
 	clock->now.low = clock->now.high = wall_offset;
 }
 
+static bool
+is_near_wall_clock(epoch_interval interval, int64_t wall_offset)
+{
+	epoch_interval wall = {.low = wall_offset,.high = wall_offset};
+
+	return gap(wall, interval) <= EPOCH_NEAR_US;
+}
+
 static void
 believe(epoch_clock *clock, epoch_interval interval)
 {
@@ -67,7 +75,7 @@ believe(epoch_clock *clock, epoch_interval interval)
 
 /* A reply that contradicts the believed interval.  Servers' clocks differ by a little. */
 static void
-vote(epoch_clock *clock, epoch_interval seen, int64_t sent)
+vote(epoch_clock *clock, epoch_interval seen, int64_t sent, int64_t wall_offset)
 {
 	epoch_interval other = widened(clock, clock->other, seen.at);
 
@@ -75,22 +83,27 @@ vote(epoch_clock *clock, epoch_interval seen, int64_t sent)
 	{
 		if (sent < clock->other.at)
 			return;				/* perhaps the same error: not a further vote */
-		clock->votes++;
+		if (clock->votes < EPOCH_VOTES)
+			clock->votes++;
 		clock->other = gap(other, seen) == 0 ? common(other, seen) : seen;
 	}
 	else if (clock->votes <= 1)
 	{
 		clock->votes = 1;
 		clock->other = seen;
+		clock->votes_since = seen.at;
 	}
 	else
 		clock->votes--;			/* the contradictions disagree */
-	if (clock->votes >= EPOCH_VOTES)
+	if (clock->votes >= EPOCH_VOTES &&
+		(is_near_wall_clock(clock->other, wall_offset) ||
+		 seen.at - clock->votes_since >= EPOCH_DOUBT_US))
 		believe(clock, clock->other);
 }
 
 void
-epoch_clock_reply(epoch_clock *clock, int64_t date_s, int64_t sent, int64_t received)
+epoch_clock_reply(epoch_clock *clock, int64_t date_s, int64_t sent, int64_t received,
+				  int64_t wall_offset)
 {
 	epoch_interval seen = {.at = sent};
 	epoch_interval now;
@@ -102,10 +115,10 @@ epoch_clock_reply(epoch_clock *clock, int64_t date_s, int64_t sent, int64_t rece
 	seen = widened(clock, seen, received);
 	if (!clock->known)
 	{
-		if (gap(clock->now, seen) <= EPOCH_NEAR_US)
+		if (is_near_wall_clock(seen, wall_offset))
 			believe(clock, seen);
 		else
-			vote(clock, seen, sent);
+			vote(clock, seen, sent, wall_offset);
 		return;
 	}
 	now = widened(clock, clock->now, received);
@@ -114,7 +127,7 @@ epoch_clock_reply(epoch_clock *clock, int64_t date_s, int64_t sent, int64_t rece
 	else if (gap(now, seen) <= EPOCH_STEP_US)
 		believe(clock, seen);	/* its clock was stepped, or ours stood still */
 	else
-		vote(clock, seen, sent);
+		vote(clock, seen, sent, wall_offset);
 }
 
 int64_t

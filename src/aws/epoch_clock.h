@@ -19,7 +19,9 @@
  * previous vote was received, and if it is within EPOCH_STEP_US of that interval: servers'
  * clocks differ by a little.  A Date that contradicts that interval, too, takes a
  * vote away.  With EPOCH_VOTES the other interval is believed; a reply that agrees
- * with the believed interval clears the votes.
+ * with the believed interval clears the votes.  As long as the wall clock contradicts the
+ * other interval, too, the votes must come in the course of EPOCH_DOUBT_US: several Dates
+ * in a row may be wrong, and the machine right.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,9 +32,9 @@
 #include <stdint.h>
 
 #define EPOCH_VOTES		5
-#define EPOCH_NEAR_US	INT64_C(300000000)	/* to the wall clock: DynamoDB accepts
-											 * signatures with this error */
+#define EPOCH_NEAR_US	INT64_C(5000000)	/* to the wall clock */
 #define EPOCH_STEP_US	INT64_C(2000000)	/* to earlier Dates */
+#define EPOCH_DOUBT_US	INT64_C(10000000)
 
 typedef struct epoch_interval
 {
@@ -48,7 +50,8 @@ typedef struct epoch_clock
 	int64_t		drift_ppm;		/* maximal error of our clock, both ways */
 	epoch_interval now;			/* what is believed */
 	unsigned	votes;			/* replies that contradict it, for: */
-	epoch_interval other;		/* this interval */
+	epoch_interval other;		/* this interval, */
+	int64_t		votes_since;	/* since then, on our clock */
 } epoch_clock;
 
 /* Before the first reply only the wall clock's offset is known. */
@@ -57,10 +60,11 @@ extern void epoch_clock_start(epoch_clock *clock, int64_t wall_offset,
 
 /*
  * A reply with the Date date_s (epoch seconds, truncated) to a request that was
- * sent at "sent" was received at "received", on our clock.
+ * sent at "sent" was received at "received", on our clock; then the wall clock's offset was
+ * wall_offset.
  */
 extern void epoch_clock_reply(epoch_clock *clock, int64_t date_s,
-							  int64_t sent, int64_t received);
+							  int64_t sent, int64_t received, int64_t wall_offset);
 
 /* The lowest and the highest offset possible now. */
 extern int64_t epoch_clock_low(const epoch_clock *clock, int64_t now);

@@ -17,6 +17,9 @@
 /* After a failure, while no request waits. */
 #define RETRY_US	(15 * SECOND_US)
 
+/* Until a Date is believed: perhaps for as long as epoch_clock.h doubts it. */
+#define TIME_AGAIN_US	(SECOND_US / 10)
+
 static void
 keep_words(gate_words *words, dynamo_status status, const char *message)
 {
@@ -166,7 +169,7 @@ gate_time_answered(gate *g, const dynamo_reply *reply, uint64_t random, int64_t 
 	if (g->time_known)
 		return;
 	if (reply->status == DYNAMO_OK)
-		g->time.due = now;		/* its Date is not believed yet: more are needed */
+		g->time.due = now + TIME_AGAIN_US;	/* its Date is not believed yet: more are needed */
 	else
 		failed(g, &g->time, reply, RETRY_US, random, now);
 }

@@ -35,9 +35,11 @@ WorkerClockInit(void)
 void
 WorkerClockReply(int64 date_s, int64 sent, int64 received)
 {
+	int64		wall = WorkerWallClock();
+
 	if (date_s == 0)
-		date_s = WorkerWallClock() / USECS_PER_SEC;
-	epoch_clock_reply(&segment->clock, date_s, sent, received);
+		date_s = wall / USECS_PER_SEC;
+	epoch_clock_reply(&segment->clock, date_s, sent, received, wall - received);
 }
 
 int64

@@ -432,7 +432,8 @@ read_date(sim *s, sim_cluster *c, const sim_call *call, dynamo_reply *reply)
 		reply->date_s = sim_absurd_date(s, reply->date_s);
 	c->absurd_date = false;
 	if (reply->status != DYNAMO_UNKNOWN && reply->status != DYNAMO_MALFORMED)
-		epoch_clock_reply(&c->clock, reply->date_s, call->posted, sim_local(s, c));
+		epoch_clock_reply(&c->clock, reply->date_s, call->posted, sim_local(s, c),
+						  reply->wall_us - sim_local(s, c));
 }
 
 /* The call's end reaches the worker that waits for it. */

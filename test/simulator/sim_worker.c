@@ -471,19 +471,20 @@ static void
 learn_time(sim *s, sim_cluster *c)
 {
 	int64_t		local = sim_local(s, c);
+	int64_t		wall_offset = SIM_EPOCH + s->now + c->wall_error - local;
 
 	if (c->clock.known)
 		return;
-	epoch_clock_start(&c->clock, SIM_EPOCH + s->now + c->wall_error - local, DRIFT_PPM);
+	epoch_clock_start(&c->clock, wall_offset, DRIFT_PPM);
 	for (int ago = 10 * EPOCH_VOTES; ago > 0 && !c->clock.known; ago--)
 	{
-		int64_t		back = ago * 20 * MS;
+		int64_t		back = ago * EPOCH_DOUBT_US / 30;
 		int64_t		date_s = (SIM_EPOCH + s->now - back) / SECOND;
 
 		if (sim_chance(s, 10))
 			date_s = sim_absurd_date(s, date_s);
 		epoch_clock_reply(&c->clock, date_s, local - back - sim_between(s, 1, 9 * MS),
-						  local - back + sim_between(s, 1, 9 * MS));
+						  local - back + sim_between(s, 1, 9 * MS), wall_offset);
 	}
 	if (!c->clock.known)
 		sim_wrong(s, "I6: cluster %d does not learn the time", c->number);

@@ -69,10 +69,16 @@ foreach my $skew ($hour, -$hour, 0)
 	$double->command(command => 'clock', skew_s => $skew + 2 * $hour);
 	foreach my $session (@sessions)
 	{
-		$session->query_safe(q{SELECT held FROM ddb_lock_info('b')}) for 1 .. 10;
+		wait_for
+		{
+			$session->query_safe(q{SELECT held FROM ddb_lock_info('b')});
+			$session->query_safe(q{SELECT abs(extract(epoch FROM clock_ahead) - }
+				  . ($skew + 2 * $hour) . ') < 10 FROM ddb_status') eq 't';
+		}
+		'belief in the Dates';
 	}
 	is(wrong_tokens($double, $skew + 2 * $hour, 10, @sessions), '0 below, 0 above',
-		'what all of them say is believed');
+		'what all of them say for some seconds is believed');
 
 	# After a worker's end, the next one knows what it knew.
 	foreach my $node (@nodes)

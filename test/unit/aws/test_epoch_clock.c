@@ -24,20 +24,36 @@ between(int64_t from, int64_t to)
 	return from + (int64_t) ((seed >> 20) % (uint64_t) (to - from + 1));
 }
 
+/* Of our wall clock, to our clock. */
+static int64_t wall_offset = EPOCH;
+
+static void
+start(epoch_clock *clock, int64_t wall)
+{
+	wall_offset = wall;
+	epoch_clock_start(clock, wall, PPM);
+}
+
+static void
+reply(epoch_clock *clock, int64_t date_s, int64_t sent, int64_t received)
+{
+	epoch_clock_reply(clock, date_s, sent, received, wall_offset);
+}
+
 /* DynamoDB, whose clock is "epoch" ahead of ours, replies at "at". */
 static void
 reply_at(epoch_clock *clock, int64_t epoch, int64_t at, int64_t there, int64_t back)
 {
-	epoch_clock_reply(clock, (epoch + at) / SECOND, at - there, at + back);
+	reply(clock, (epoch + at) / SECOND, at - there, at + back);
 }
 
 TEST(one_date_tells_the_second)
 {
 	epoch_clock clock;
 
-	epoch_clock_start(&clock, EPOCH, PPM);
+	start(&clock, EPOCH);
 	assert_false(clock.known);
-	epoch_clock_reply(&clock, EPOCH / SECOND + 100, 100 * SECOND - 3 * MS, 100 * SECOND + 2 * MS);
+	reply(&clock, EPOCH / SECOND + 100, 100 * SECOND - 3 * MS, 100 * SECOND + 2 * MS);
 	assert_true(clock.known);
 	assert_in_range(EPOCH - epoch_clock_low(&clock, 100 * SECOND), 2 * MS, 2 * MS + 5);
 	assert_in_range(epoch_clock_high(&clock, 100 * SECOND) - EPOCH, SECOND + 13 * MS,
@@ -52,11 +68,12 @@ TEST(the_truth_lies_between_the_bounds)
 		uint64_t	first = seed;
 		epoch_clock clock;
 		int64_t		now = between(1, 1000 * SECOND);
+		int64_t		begun = 0;
 		int64_t		epoch = EPOCH;
 		int64_t		ppm = between(-PPM, PPM);
 		int64_t		wall = between(0, 2) == 0 ? between(-HOUR, HOUR) : between(-SECOND, SECOND);
 
-		epoch_clock_start(&clock, epoch + wall, PPM);
+		start(&clock, epoch + wall);
 		for (int i = 0; i < 200; i++)
 		{
 			int64_t		there = between(1, 50 * MS);
@@ -66,6 +83,8 @@ TEST(the_truth_lies_between_the_bounds)
 			now += pause + there;
 			epoch += (pause + there) * ppm / 1000000;
 			reply_at(&clock, epoch, now, there, back);
+			if (i == 0)
+				begun = now;
 			now += back;
 			epoch += back * ppm / 1000000;
 			if (clock.known)
@@ -75,7 +94,8 @@ TEST(the_truth_lies_between_the_bounds)
 				assert_true(epoch_clock_high(&clock, now) - epoch_clock_low(&clock, now) <=
 							SECOND + 120 * MS);
 			}
-			assert_true(clock.known || i + 1 < EPOCH_VOTES);
+			assert_true(clock.known || i + 1 < EPOCH_VOTES ||
+						now - begun < EPOCH_DOUBT_US + 2 * SECOND);
 		}
 		seed = first;
 	}
@@ -86,7 +106,7 @@ TEST(many_dates_tell_more_than_the_second)
 	epoch_clock clock;
 
 	seed = 1;
-	epoch_clock_start(&clock, EPOCH, PPM);
+	start(&clock, EPOCH);
 	for (int i = 1; i <= 200; i++)
 		reply_at(&clock, EPOCH, i * SECOND / 10 + between(0, 99) * MS, MS, MS);
 	assert_true(epoch_clock_high(&clock, 20 * SECOND) < EPOCH + 60 * MS);
@@ -98,7 +118,7 @@ TEST(silence_widens_the_bounds)
 {
 	epoch_clock clock;
 
-	epoch_clock_start(&clock, EPOCH, PPM);
+	start(&clock, EPOCH);
 	reply_at(&clock, EPOCH, 10 * SECOND, MS, MS);
 	assert_in_range(epoch_clock_high(&clock, 10 * SECOND + HOUR) -
 					epoch_clock_high(&clock, 10 * SECOND), 1790 * MS, 1810 * MS);
@@ -119,26 +139,67 @@ TEST(an_absurd_date_moves_no_token)
 		int64_t		high;
 
 		/* known, then contradicted: too seldom; or often, but at the same time */
-		epoch_clock_start(&clock, EPOCH, PPM);
+		start(&clock, EPOCH);
 		reply_at(&clock, EPOCH, 50 * SECOND, MS, MS);
 		high = epoch_clock_high(&clock, 60 * SECOND);
 		for (int n = 1; n < EPOCH_VOTES; n++)
-			epoch_clock_reply(&clock, absurd[i], 50 * SECOND + n * MS, 50 * SECOND + n * MS + 1);
+			reply(&clock, absurd[i], 50 * SECOND + n * MS, 50 * SECOND + n * MS + 1);
 		for (int n = 1; n < 100; n++)
-			epoch_clock_reply(&clock, absurd[i], 50 * SECOND, 50 * SECOND + 4 * MS);
+			reply(&clock, absurd[i], 50 * SECOND, 50 * SECOND + 4 * MS);
 		assert_int_equal(epoch_clock_high(&clock, 60 * SECOND), high);
 		reply_at(&clock, EPOCH, 60 * SECOND, MS, MS);
 		assert_int_equal(clock.votes, 0);
 		assert_true(epoch_clock_high(&clock, 60 * SECOND) <= high);
 
 		/* before the first Date */
-		epoch_clock_start(&clock, EPOCH, PPM);
-		epoch_clock_reply(&clock, absurd[i], 50 * SECOND, 50 * SECOND + MS);
+		start(&clock, EPOCH);
+		reply(&clock, absurd[i], 50 * SECOND, 50 * SECOND + MS);
 		assert_false(clock.known);
 		reply_at(&clock, EPOCH, 60 * SECOND, MS, MS);
 		assert_true(clock.known);
 		assert_true(epoch_clock_high(&clock, 60 * SECOND) < EPOCH + SECOND + 12 * MS);
 	}
+}
+
+/* However many in a row, while the machine's clock is right. */
+TEST(dates_that_are_wrong_for_some_seconds_are_not_believed)
+{
+	static const int64_t errors[] = {30 * SECOND, -30 * SECOND, HOUR, -HOUR};
+
+	for (size_t i = 0; i < COUNT_OF(errors); i++)
+	{
+		for (int known = 0; known <= 1; known++)
+		{
+			epoch_clock clock;
+			int64_t		now = 10 * SECOND;
+
+			start(&clock, EPOCH + SECOND);
+			if (known)
+				reply_at(&clock, EPOCH, now, MS, MS);
+			for (now += SECOND; now < 20 * SECOND; now += 30 * MS)
+				reply_at(&clock, EPOCH + errors[i], now, MS, MS);
+			assert_int_equal(clock.known, known);
+			reply_at(&clock, EPOCH, now, MS, MS);
+			assert_true(clock.known);
+			assert_int_equal(clock.votes, 0);
+			assert_in_range(epoch_clock_low(&clock, now), EPOCH - 2 * SECOND, EPOCH);
+			assert_in_range(epoch_clock_high(&clock, now), EPOCH, EPOCH + 2 * SECOND);
+		}
+	}
+}
+
+/* Once the machine's clock has been set, too, there is no doubt. */
+TEST(a_jump_that_the_wall_clock_confirms_is_believed_soon)
+{
+	epoch_clock clock;
+	int64_t		now = 10 * SECOND;
+
+	start(&clock, EPOCH);
+	reply_at(&clock, EPOCH, now, MS, MS);
+	wall_offset = EPOCH + HOUR - 4 * SECOND;
+	for (int n = 0; n < EPOCH_VOTES; n++)
+		reply_at(&clock, EPOCH + HOUR, now += 10 * MS, MS, MS);
+	assert_true(epoch_clock_low(&clock, now) > EPOCH + HOUR - 2 * SECOND);
 }
 
 /* Our machine stood still, or DynamoDB's clock was set: all replies agree. */
@@ -153,11 +214,11 @@ TEST(a_jump_is_believed_in_the_end)
 		int64_t		now = 10 * SECOND;
 
 		seed = i;
-		epoch_clock_start(&clock, EPOCH, PPM);
+		start(&clock, EPOCH);
 		for (int n = 0; n < 100; n++, now += between(1, 300) * MS)
 			reply_at(&clock, epoch, now, MS, MS);
 		epoch += jumps[i];
-		for (int n = 0; n < 20; n++, now += between(1, 300) * MS)
+		for (int n = 0; n < 200; n++, now += between(1, 300) * MS)
 			reply_at(&clock, epoch, now, MS, MS);
 		assert_true(epoch_clock_low(&clock, now) <= epoch);
 		assert_true(epoch_clock_high(&clock, now) >= epoch);
@@ -174,11 +235,11 @@ TEST(a_jump_is_believed_although_servers_differ)
 		int64_t		now = 10 * SECOND;
 
 		seed = (uint64_t) first;
-		epoch_clock_start(&clock, EPOCH, PPM);
+		start(&clock, EPOCH);
 		for (int n = 0; n < 100; n++, now += between(1, 300) * MS)
 			reply_at(&clock, epoch + between(-2000, 2000) * MS, now, MS, MS);
 		epoch += 30 * SECOND;
-		for (int n = 0; n < 20; n++, now += between(1, 300) * MS)
+		for (int n = 0; n < 200; n++, now += between(1, 300) * MS)
 			reply_at(&clock, epoch + between(-2000, 2000) * MS, now, MS, MS);
 		assert_true(epoch_clock_low(&clock, now) <= epoch + 2 * SECOND);
 		assert_true(epoch_clock_high(&clock, now) >= epoch - 2 * SECOND);
@@ -192,7 +253,7 @@ TEST(a_minority_is_outvoted)
 	int64_t		now = 10 * SECOND;
 
 	seed = 1;
-	epoch_clock_start(&clock, EPOCH, PPM);
+	start(&clock, EPOCH);
 	reply_at(&clock, EPOCH, now, MS, MS);
 	for (int n = 0; n < 1000; n++, now += 100 * MS)
 	{
@@ -206,7 +267,7 @@ TEST(signing_follows_the_newest_date)
 {
 	epoch_clock clock;
 
-	epoch_clock_start(&clock, EPOCH - HOUR, PPM);
+	start(&clock, EPOCH - HOUR);
 	assert_int_equal(epoch_clock_likely(&clock), EPOCH - HOUR);
 	reply_at(&clock, EPOCH, 10 * SECOND, MS, MS);
 	assert_false(clock.known);

@@ -216,7 +216,9 @@ TEST(the_time_is_asked_when_no_description_brings_it)
 
 	/* Its Date was not believed yet. */
 	answer_time(DYNAMO_OK, NOW);
-	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_TIME);
+	assert_int_equal(gate_ask(&g, NOW), GATE_ASK_NOTHING);
+	assert_int_equal(gate_next_wake(&g), NOW + SECOND / 10);
+	assert_int_equal(gate_ask(&g, NOW + SECOND / 10), GATE_ASK_TIME);
 	gate_time_known(&g);
 	answer_time(DYNAMO_OK, NOW);
 	assert_true(gate_passes(&g, NOW));
