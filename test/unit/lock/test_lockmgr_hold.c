@@ -142,8 +142,10 @@ TEST(batches_may_fail_alone)
 
 	for (int i = 0; i < (int) COUNT_OF(fates); i++)
 	{
-		harness    *h = start_with_two();
+		harness    *h = harness_start();
 
+		for (uint32_t lock = 0; lock < 40; lock++)
+			acquire(h, lock, lock_name(lock));
 		h->batch_fate = fates[i];
 		run(h, 4 * LEASE_US);
 		assert_in_range(sent(h, DYNAMO_RENEW_BATCH), 1, sent(h, DYNAMO_RENEW) * 10);
