@@ -136,7 +136,11 @@ pack_row(buffer *to, const cJSON *item)
 	row.paused = dynamo_json_member(item, "paused") != NULL;
 	/* A caller's id may begin with anything, but its partition has no resource. */
 	if (resource != NULL && sk != NULL && strncmp(sk, "job#", 4) == 0)
+	{
 		row.number = strtoll(sk + 4, NULL, 10);
+		if (row.number < 0)
+			row.number = 0;
+	}
 	else if (resource == NULL)	/* a caller's id, or a dead job, by its id */
 	{
 		resource = dynamo_json_attribute(item, "resource");
