@@ -99,18 +99,18 @@ my %argument = (
 	name => q{'x NAME'}, names => q{ARRAY['x NAME', 'y NAME']}, queue => q{'NAME'},
 	resource => q{'r'}, payload => q{'{}'}, payloads => q{ARRAY['{}'::jsonb]}, limit => 3,
 	token => 1, number => 1, at_most => q{'1 hour'}, less_than => q{'1 ms'},
-	older_than => q{'1 day'}, role => q{'pg_monitor'});
+	older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'});
 my @functions = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('postgres', q{
-	SELECT proname, array_to_string(proargnames[1 : pronargs - pronargdefaults], ',')
+	SELECT prosrc, array_to_string(proargnames[1 : pronargs - pronargdefaults], ','), proname
 	FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
 	JOIN pg_extension ON refobjid = pg_extension.oid AND extname = 'ddblock'
-	WHERE deptype = 'e' AND proname ~ '^ddb_' ORDER BY proname});
+	WHERE deptype = 'e' AND proname ~ '^ddb_' ORDER BY prosrc});
 
 # These send no request, or nobody waits for its reply.
 my %quiet = map { $_ => 1 } qw(
 	ddb_campaigns ddb_fence ddb_fence_shared ddb_is_leader ddb_leader_require ddb_leader_resign
-	ddb_lock_detach ddb_lock_join ddb_lock_let_go ddb_lock_remaining ddb_lock_require ddb_lock_token
-	ddb_locks ddb_operations ddb_queue_complete ddb_queue_once ddb_queue_push_on_commit
+	ddb_lock_detach ddb_lock_join ddb_lock_let_go ddb_lock_outlive ddb_lock_remaining ddb_lock_require ddb_lock_token
+	ddb_locks ddb_operations ddb_queue_complete ddb_queue_once ddb_queue_once_token ddb_queue_push_on_commit
 	ddb_role_setup ddb_stats ddb_status);
 
 # What a function needs before it sends anything.
@@ -118,7 +118,7 @@ sub prepare
 {
 	my ($session, $name, $own) = @_;
 
-	if ($name =~ /release|renew|detach|monitor/)
+	if ($name =~ /release|renew|detach|outlive|monitor/)
 	{
 		$session->query_safe("SELECT ddb_lock_acquire('held $own'), "
 			  . "ddb_lock_acquire_shared('shared $own'), ddb_semaphore_acquire('permits $own', 1)");
@@ -132,8 +132,8 @@ sub prepare
 
 sub call_of
 {
-	my ($name, $arguments, $end) = @_;
-	my $sql = "SELECT count(*) FROM $name(" . join(', ', map { $argument{$_} } split /,/, $arguments)
+	my ($name, $arguments, $proname, $end) = @_;
+	my $sql = "SELECT count(*) FROM $proname(" . join(', ', map { $argument{$_} } split /,/, $arguments)
 	  . ')';
 	my $held = $name =~ /semaphore/ ? 'permits' : $name =~ /shared/ ? 'shared' : 'held';
 
@@ -158,12 +158,12 @@ foreach my $end (sort keys %ends)
 	$network->fault('drop', count => -1);
 	foreach my $function (@functions)
 	{
-		my ($name, $arguments) = @$function;
+		my ($name) = @$function;
 		my $session = $sessions{$name};
 		my $pid = backend_pid($session);
 
 		$session->query_safe("SET $end = '300ms'") if $end =~ /timeout/;
-		$session->send(call_of($name, $arguments, $end));
+		$session->send(call_of(@$function, $end));
 		next if $end =~ /timeout/ || $quiet{$name};
 		wait_for
 		{
