@@ -94,8 +94,8 @@ $node->safe_psql('postgres',
 	q{CREATE DATABASE latin1 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0});
 $node->safe_psql('latin1', 'CREATE EXTENSION ddblock');
 dynamodb->put_item(dynamodb->java_item("odd/\x{20ac}"));
-is($node->safe_psql('latin1', q{SELECT count(*) FROM ddb_lock_list('odd/') WHERE name = 'odd/?'}),
-	1, 'what the encoding cannot show is a question mark');
+is($node->safe_psql('latin1', q{SELECT count(*) FROM ddb_lock_list('odd/') WHERE name IS NULL}),
+	1, 'a name that the encoding does not have is null, not another one');
 
 #
 # Held, dead-looking, released

@@ -119,6 +119,7 @@ my @steps = (
 	'CLUSTER',
 	'VACUUM FULL t',
 	'ALTER TABLE parts DETACH PARTITION part CONCURRENTLY');
+push @steps, 'REPACK' if sql('SHOW server_version_num') >= 190000;
 foreach my $command (@steps)
 {
 	like($session->error_of($command), qr/LK001: cannot/, "$command: refused");
