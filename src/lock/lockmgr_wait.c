@@ -171,7 +171,7 @@ lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 /*
  * The acquire was refused, but no item came with the refusal: the table tells why.  Some
  * servers never send it; DynamoDB does not if the item is gone.  If the table shows no
- * reason either, again and again, the session is told.
+ * reason either, again and again, the session gets an error.
  */
 static void
 read_why_refused(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
