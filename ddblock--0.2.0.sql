@@ -341,6 +341,77 @@ COMMENT ON FUNCTION ddb_lock_monitor(text, interval, interval) IS
 'wait until the lease that this cluster has on a lock has less than "less_than" left; returns what is left, or null if nobody here holds the lock any more';
 
 --
+-- Procedures that wait without a snapshot
+--
+
+CREATE PROCEDURE ddb_lock_await(
+	name text,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL,
+	data bytea DEFAULT NULL,
+	attributes jsonb DEFAULT NULL,
+	only_if_exists boolean DEFAULT false,
+	delete_on_release boolean DEFAULT false,
+	at_least interval DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'ddb_lock_acquire'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE ddb_lock_await(text, interval, interval, bytea, jsonb, boolean, boolean, interval) IS
+'end the transaction, and acquire a session-scoped lock, waiting at most "wait" for it without a snapshot';
+
+CREATE PROCEDURE ddb_lock_await_all(
+	names text[],
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'ddb_lock_acquire_all'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE ddb_lock_await_all(text[], interval, interval) IS
+'end the transaction, and acquire session-scoped locks, all or none, waiting at most "wait" for them without a snapshot';
+
+CREATE PROCEDURE ddb_lock_await_shared(
+	name text,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'ddb_lock_acquire_shared'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE ddb_lock_await_shared(text, interval, interval) IS
+'end the transaction, and acquire a session-scoped shared lock, waiting at most "wait" for it without a snapshot';
+
+CREATE PROCEDURE ddb_semaphore_await(
+	name text,
+	"limit" integer,
+	permits integer DEFAULT 1,
+	lease interval DEFAULT NULL,
+	wait interval DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'ddb_semaphore_acquire'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE ddb_semaphore_await(text, integer, integer, interval, interval) IS
+'end the transaction, and acquire session-scoped permits of a semaphore, waiting at most "wait" for them without a snapshot';
+
+CREATE PROCEDURE ddb_lock_await_end(
+	name text,
+	less_than interval,
+	wait interval DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'ddb_lock_monitor'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE ddb_lock_await_end(text, interval, interval) IS
+'end the transaction, and wait without a snapshot until the lease that this cluster has on a lock has less than "less_than" left, or is over';
+
+CREATE PROCEDURE ddb_queue_await(
+	queue text,
+	wait interval DEFAULT NULL,
+	resources text[] DEFAULT NULL)
+AS 'MODULE_PATHNAME'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE ddb_queue_await(text, interval, text[]) IS
+'end the transaction, and wait without a snapshot until ddb_queue_next() may find a job, at most for "wait"';
+
+--
 -- Leaders
 --
 
@@ -1152,6 +1223,12 @@ REVOKE ALL ON FUNCTION ddb_lock_require(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_remaining(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_monitor(text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_let_go(text) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_lock_await(text, interval, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_lock_await_all(text[], interval, interval) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_lock_await_shared(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_semaphore_await(text, integer, integer, interval, interval) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_lock_await_end(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_queue_await(text, interval, text[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_fence(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_fence_shared(text, bigint) FROM PUBLIC;
 REVOKE ALL ON ddb_fences FROM PUBLIC;

@@ -29,8 +29,8 @@ SELECT p.oid::regprocedure AS function,
 
 \pset format unaligned
 \pset tuples_only on
-SELECT format('%s(%s) returns %s', proname, pg_get_function_arguments(p.oid),
-              pg_get_function_result(p.oid))
+SELECT format('%s(%s)%s', proname, pg_get_function_arguments(p.oid),
+              ' returns ' || pg_get_function_result(p.oid))
   FROM pg_proc p
   JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
  WHERE d.deptype = 'e' AND p.prorettype <> 'record'::regtype

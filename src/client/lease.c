@@ -46,14 +46,18 @@ static PGresult *answer;		/* what has come of the answer */
 
 /* ---- before the command runs: we may wait for the server, and be killed ---- */
 
-/* One row; an error ends the program, with busy_status if the lock was not free in time. */
+/*
+ * One row, or a CALL's success; an error ends the program, with busy_status if the lock was
+ * not free in time.
+ */
 static PGresult *
 query(PGconn *c, int busy_status, const char *sql, int count, const char *const *values)
 {
 	PGresult   *result = PQexecParams(c, sql, count, NULL, values, NULL, NULL, 0);
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 
-	if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
+	if ((PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1) ||
+		PQresultStatus(result) == PGRES_COMMAND_OK)
 		return result;
 	if (PQresultStatus(result) == PGRES_TUPLES_OK)
 		die("the extension ddblock is not in database \"%s\"", PQdb(c));
@@ -112,14 +116,19 @@ static bool
 acquire(const lease_wish *wish)
 {
 	const char *values[] = {wish->name, wish->length, wish->wait};
-	PGresult   *granted = wish->waits ?
-		query(conn, wish->busy_status,
-			  text("SELECT %s.ddb_lock_acquire($1, lease => $2, wait => $3)", schema), 3, values) :
-		query(conn, EXIT_OURS,
-			  text("SELECT %s.ddb_lock_try_acquire($1, lease => $2)", schema), 2, values);
+	char	   *granted;
 
-	snprintf(token, sizeof(token), "%s", PQgetvalue(granted, 0, 0));
-	PQclear(granted);
+	if (wish->waits)
+	{
+		PQclear(query(conn, wish->busy_status,
+					  text("CALL %s.ddb_lock_await($1, lease => $2, wait => $3)", schema), 3, values));
+		granted = value_of(conn, text("SELECT %s.ddb_lock_require($1)", schema), 1, values);
+	}
+	else
+		granted = value_of(conn, text("SELECT %s.ddb_lock_try_acquire($1, lease => $2)", schema),
+						   2, values);
+	snprintf(token, sizeof(token), "%s", granted);
+	free(granted);
 	return token[0] != '\0';
 }
 

@@ -15,6 +15,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/pmsignal.h"
+#include "utils/snapmgr.h"
 
 #include "session/mailbox.h"
 #include "shared/compat.h"
@@ -197,6 +198,7 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 			wake = Min(wake, turn);
 		}
 
+		InvalidateCatalogSnapshotConditionally();	/* see await.c */
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 Max(wake - now + 999, 0) / 1000, event);
 	}

@@ -25,6 +25,7 @@
 #include "storage/latch.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #include "session/mailbox.h"
 #include "session/queue_own.h"
@@ -51,10 +52,21 @@ typedef struct Alone
 
 static HTAB *alone = NULL;
 
+/* What a search without a claim has found, for the session's next search. */
+static struct
+{
+	char		queue[QUEUE_NAME_MAX + 1];
+	char		resource[QUEUE_RESOURCE_MAX + 1];
+	int64		attempts;
+} ready;
+
 /* When the first of the resources that this look has met will be left alone no longer. */
 static int64 alone_until;
 
-static bool search_until(const QueueSearch *search, int64 deadline, QueueJob *job);
+static bool search_until(const QueueSearch *search, int64 deadline, bool hints_first,
+						 QueueJob *job);
+static bool use_ready(const char *queue);
+static bool is_named(const QueueSearch *search, const char *resource);
 static bool has_looked(const char *queue, int64 since, const MailboxSlot *but);
 static void note_look(const char *queue);
 static bool look(const QueueSearch *search, QueueJob *job);
@@ -78,14 +90,17 @@ QueueSearchJob(const QueueSearch *search, QueueJob *job)
 {
 	MemoryContext turn;
 	MemoryContext old;
+	bool		hinted;
 	bool		found;
 
 	SessionAttach();
 	attach();
+	hinted = use_ready(search->queue) ||
+		has_looked(search->queue, SegmentNow() - LOOK_IN_WORK_US, NULL);
 	turn = AllocSetContextCreate(CurrentMemoryContext, "ddb_queue_next turn",
 								 ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(turn);
-	found = search_until(search, SegmentNow() + search->wait_ms * 1000, job);
+	found = search_until(search, SegmentNow() + search->wait_ms * 1000, hinted, job);
 	MemoryContextSwitchTo(old);
 	pg_atomic_write_u32(&MailboxMySlot()->wants_jobs, 0);
 	return found;
@@ -96,12 +111,11 @@ QueueSearchJob(const QueueSearch *search, QueueJob *job)
  * that wait for any resource take turns with the looks.
  */
 static bool
-search_until(const QueueSearch *search, int64 deadline, QueueJob *job)
+search_until(const QueueSearch *search, int64 deadline, bool hints_first, QueueJob *job)
 {
 	int64		pause = (int64) ddblock_poll_interval * 1000;
 	int64		next_look = 0;
-	int64		now = SegmentNow();
-	bool		hints_first = has_looked(search->queue, now - LOOK_IN_WORK_US, NULL);
+	int64		now;
 
 	for (;;)
 	{
@@ -166,9 +180,10 @@ note_look(const char *queue)
 static bool
 look(const QueueSearch *search, QueueJob *job)
 {
-	if (search->resources != NULL)
+	if (search->resources != NULL && job != NULL)
 		return look_at_named(search, job);
-	note_look(search->queue);
+	if (search->resources == NULL)
+		note_look(search->queue);
 	return look_in_index(search, job);
 }
 
@@ -221,7 +236,7 @@ try_found(const QueueSearch *search, char **resources, int count, QueueJob *job)
 	{
 		char	   *resource = resources[(first + i) % count];
 
-		if (is_left_alone(search->queue, resource))
+		if (!is_named(search, resource) || is_left_alone(search->queue, resource))
 			continue;
 		if (!found)
 			found = try_found_one(search, resource, job);
@@ -246,6 +261,30 @@ try_found_one(const QueueSearch *search, char *resource, QueueJob *job)
 }
 
 static bool
+is_named(const QueueSearch *search, const char *resource)
+{
+	for (char **name = search->resources; name != NULL; name++)
+	{
+		if (*name == NULL)
+			return false;
+		if (strcmp(*name, resource) == 0)
+			return true;
+	}
+	return true;
+}
+
+/* The hint was ours alone; now others may take it as well. */
+static bool
+use_ready(const char *queue)
+{
+	if (strcmp(ready.queue, queue) != 0)
+		return false;
+	ready.queue[0] = '\0';
+	QueueHintAdd(queue, ready.resource, ready.attempts);
+	return true;
+}
+
+static bool
 try_hints(const QueueSearch *search, QueueJob *job)
 {
 	char		resource[QUEUE_RESOURCE_MAX + 1];
@@ -264,6 +303,13 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, Qu
 {
 	QueueTry	got;
 
+	if (job == NULL)
+	{
+		strlcpy(ready.queue, search->queue, sizeof(ready.queue));
+		strlcpy(ready.resource, resource, sizeof(ready.resource));
+		ready.attempts = attempts;
+		return true;
+	}
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -372,6 +418,7 @@ sleep_until(int64 until)
 		CHECK_FOR_INTERRUPTS();
 		if (left <= 0 || pg_atomic_read_u32(&MailboxMySlot()->wants_jobs) == 0)
 			return;
+		InvalidateCatalogSnapshotConditionally();	/* see await.c */
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 Min((left + 999) / 1000, INT_MAX), event);
 		ResetLatch(MyLatch);

@@ -21,7 +21,10 @@ typedef struct QueueSearch
 	int			max_attempts;
 } QueueSearch;
 
-/* False: there was none in time. */
+/*
+ * False: there was none in time.  If job is NULL, claims none, and returns when there seems to
+ * be one; the session's next search begins with that.
+ */
 extern bool QueueSearchJob(const QueueSearch *search, QueueJob *job);
 
 #endif							/* DDBLOCK_SESSION_QUEUE_SEARCH_H */

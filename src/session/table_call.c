@@ -17,6 +17,7 @@
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
+#include "utils/snapmgr.h"
 
 #include "dynamo/dynamo_error.h"
 #include "dynamo/dynamo_key.h"
@@ -111,6 +112,7 @@ TableSleep(int64 microseconds)
 		CHECK_FOR_INTERRUPTS();
 		if (left <= 0)
 			return;
+		InvalidateCatalogSnapshotConditionally();	/* see await.c */
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 Min((left + 999) / 1000, INT_MAX), event);
 		ResetLatch(MyLatch);

@@ -11,6 +11,7 @@
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
+#include "session/await.h"
 #include "session/joined.h"
 #include "session/session.h"
 #include "session/waiting.h"
@@ -70,6 +71,7 @@ acquire(FunctionCallInfo fcinfo, LockScope scope)
 	options.data = ArgumentData(fcinfo, 3, &options.data_len);
 	late_arguments(fcinfo, 4, &options);
 
+	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire");
 	(void) SessionAcquire(&name, &options, &token);
 	PG_RETURN_INT64(token);
 }

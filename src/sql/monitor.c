@@ -14,6 +14,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
+#include "session/await.h"
 #include "session/table_call.h"
 #include "session/waiting.h"
 #include "shared/errors.h"
@@ -44,6 +45,7 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 	name = ArgumentAllowedName(fcinfo, 0);
 	less_than = ArgumentLessThan(fcinfo, 1) * 1000;
 	wait_ms = ArgumentWait(fcinfo, 2);
+	AwaitWithoutSnapshot(fcinfo, "ddb_lock_monitor");
 	until = wait_ms == WAITING_NO_LIMIT ? PG_INT64_MAX : SegmentNow() + wait_ms * 1000;
 	if (!find_lease(&name, &index, &generation))
 		PG_RETURN_NULL();

@@ -18,6 +18,7 @@
 #include "utils/lsyscache.h"
 #include "utils/tuplestore.h"
 
+#include "session/await.h"
 #include "session/queue_own.h"
 #include "session/queue_job.h"
 #include "session/queue_search.h"
@@ -38,6 +39,7 @@
 PG_FUNCTION_INFO_V1(ddb_queue_push);
 PG_FUNCTION_INFO_V1(ddb_queue_push_all);
 PG_FUNCTION_INFO_V1(ddb_queue_next);
+PG_FUNCTION_INFO_V1(ddb_queue_await);
 PG_FUNCTION_INFO_V1(ddb_queue_complete);
 PG_FUNCTION_INFO_V1(ddb_queue_fail);
 
@@ -194,6 +196,22 @@ ddb_queue_next(PG_FUNCTION_ARGS)
 	if (QueueSearchJob(&search, &job))
 		put_job(result, search.queue, &job);
 	return (Datum) 0;
+}
+
+/* (queue, wait, resources): a procedure */
+Datum
+ddb_queue_await(PG_FUNCTION_ARGS)
+{
+	QueueSearch search = {0};
+
+	ErrorsRequirePreload();
+	search.queue = PG_ARGISNULL(2) ? QueueArgumentQueue(fcinfo).queue :
+		QueueArgumentName(fcinfo);
+	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
+	search.resources = read_resources(fcinfo, 2, search.queue);
+	AwaitWithoutSnapshot(fcinfo, "ddb_queue_next");
+	(void) QueueSearchJob(&search, NULL);
+	PG_RETURN_VOID();
 }
 
 /* NULL: any. */

@@ -28,7 +28,7 @@ PG_FUNCTION_INFO_V1(ddb_role_setup);
 typedef struct Privilege
 {
 	const char *name;
-	const char *arguments;		/* of the function */
+	const char *arguments;		/* of the function or procedure */
 	bool		view;			/* a function, and the view on it */
 	bool		operator;		/* for operators only */
 } Privilege;
@@ -63,6 +63,11 @@ static const Privilege privileges[] = {
 	{.name = "ddb_lock_remaining",.arguments = "text"},
 	{.name = "ddb_lock_monitor",.arguments = "text, interval, interval"},
 	{.name = "ddb_lock_let_go",.arguments = "text"},
+	{.name = "ddb_lock_await",.arguments = "text, interval, interval, bytea, jsonb, boolean, boolean, interval"},
+	{.name = "ddb_lock_await_all",.arguments = "text[], interval, interval"},
+	{.name = "ddb_lock_await_shared",.arguments = "text, interval, interval"},
+	{.name = "ddb_semaphore_await",.arguments = "text, integer, integer, interval, interval"},
+	{.name = "ddb_lock_await_end",.arguments = "text, interval, interval"},
 	{.name = "ddb_fence",.arguments = "text, bigint"},
 	{.name = "ddb_fence_shared",.arguments = "text, bigint"},
 	{.name = "ddb_lock_info",.arguments = "text"},
@@ -76,6 +81,7 @@ static const Privilege privileges[] = {
 	{.name = "ddb_queue_push",.arguments = "text, text, jsonb, text, interval"},
 	{.name = "ddb_queue_push_all",.arguments = "text, text, jsonb[], text[], interval"},
 	{.name = "ddb_queue_push_on_commit",.arguments = "text, text, jsonb, text"},
+	{.name = "ddb_queue_await",.arguments = "text, interval, text[]"},
 	{.name = "ddb_queue_next",.arguments = "text, interval, interval, text[], integer"},
 	{.name = "ddb_queue_complete",.arguments = "text, text, bigint"},
 	{.name = "ddb_queue_fail",.arguments = "text, text, bigint, text, interval"},
@@ -129,7 +135,7 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 
 		if (privileges[i].operator && !operator)
 			continue;
-		run(psprintf("GRANT EXECUTE ON FUNCTION %s(%s) TO %s", object,
+		run(psprintf("GRANT EXECUTE ON ROUTINE %s(%s) TO %s", object,
 					 privileges[i].arguments, role));
 		if (privileges[i].view)
 			run(psprintf("GRANT SELECT ON %s TO %s", object, role));

@@ -11,6 +11,7 @@
 #include "fmgr.h"
 #include "utils/array.h"
 
+#include "session/await.h"
 #include "session/name.h"
 #include "session/prefix.h"
 #include "session/several.h"
@@ -56,6 +57,7 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	options.wait_ms = ArgumentWait(fcinfo, 2);
 
+	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
 	tokens = palloc(count * sizeof(Datum));
 	(void) acquire(elements, count, &options, tokens);
 	return token_array(tokens, count);

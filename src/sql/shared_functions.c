@@ -10,6 +10,7 @@
 
 #include "fmgr.h"
 
+#include "session/await.h"
 #include "session/session.h"
 #include "session/waiting.h"
 #include "shared/errors.h"
@@ -36,6 +37,8 @@ acquire(FunctionCallInfo fcinfo, AcquireOptions options, int lease)
 
 	options.lease_ms = ArgumentLease(fcinfo, lease, ddblock_lease_duration);
 	options.wait_ms = options.only_try ? WAITING_NO_LIMIT : ArgumentWait(fcinfo, lease + 1);
+	AwaitWithoutSnapshot(fcinfo, options.mode == MODE_SHARED ? "ddb_lock_acquire_shared" :
+						 "ddb_semaphore_acquire");
 	if (!SessionAcquire(&name, &options, &token))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(token);

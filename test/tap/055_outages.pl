@@ -40,9 +40,11 @@ sub recover
 my @acquire = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', q{
 	SELECT proname, CASE WHEN proname ~ '_all$' THEN $$ARRAY['x NAME', 'y NAME']$$
 		WHEN proname ~ 'semaphore' THEN $$'semaphore NAME', 3$$
-		ELSE $$'x NAME'$$ END, 'wait' = ANY (proargnames)
-	FROM pg_proc WHERE proname ~ '^ddb_.*_acquire(_all|_shared)?$' ORDER BY proname});
-cmp_ok(scalar @acquire, '>=', 16, 'functions that acquire locks');
+		ELSE $$'x NAME'$$ END, 'wait' = ANY (proargnames),
+		CASE prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END
+	FROM pg_proc WHERE proname ~ '^ddb_(xact_)?(lock|semaphore)_(try_acquire|acquire|await)(_all|_shared)?$'
+	ORDER BY proname});
+cmp_ok(scalar @acquire, '>=', 20, 'functions that acquire locks');
 
 # All at a time; names differ, so that nobody waits for another one's request.
 sub calls_fail
@@ -53,13 +55,13 @@ sub calls_fail
 
 	foreach my $function (@acquire)
 	{
-		my ($name, $arguments, $waits) = @$function;
+		my ($name, $arguments, $waits, $verb) = @$function;
 
 		foreach my $limit ('lock_timeout', $waits eq 't' ? 'wait' : ())
 		{
 			my $own = $arguments =~ s/NAME/$name $limit/gr;
-			my $sql = $limit eq 'wait' ? "SELECT $name($own, wait => '$LIMIT_MS ms')"
-			  : "SET lock_timeout = '$LIMIT_MS ms'; SELECT $name($own)";
+			my $sql = $limit eq 'wait' ? "$verb $name($own, wait => '$LIMIT_MS ms')"
+			  : "SET lock_timeout = '$LIMIT_MS ms'; $verb $name($own)";
 			my $session = session($node);
 
 			$session->send($sql);
@@ -101,10 +103,12 @@ my %argument = (
 	token => 1, number => 1, at_most => q{'1 hour'}, less_than => q{'1 ms'},
 	older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'});
 my @functions = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('postgres', q{
-	SELECT prosrc, array_to_string(proargnames[1 : pronargs - pronargdefaults], ','), proname
+	SELECT CASE prokind WHEN 'p' THEN proname ELSE prosrc END,
+		array_to_string(proargnames[1 : pronargs - pronargdefaults], ','),
+		CASE prokind WHEN 'p' THEN 'CALL ' ELSE 'SELECT count(*) FROM ' END || proname
 	FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
 	JOIN pg_extension ON refobjid = pg_extension.oid AND extname = 'ddblock'
-	WHERE deptype = 'e' AND proname ~ '^ddb_' ORDER BY prosrc});
+	WHERE deptype = 'e' AND proname ~ '^ddb_' ORDER BY 1});
 
 # These send no request, or nobody waits for its reply.
 my %quiet = map { $_ => 1 } qw(
@@ -118,7 +122,7 @@ sub prepare
 {
 	my ($session, $name, $own) = @_;
 
-	if ($name =~ /release|renew|detach|outlive|monitor/)
+	if ($name =~ /release|renew|detach|outlive|monitor|await_end/)
 	{
 		$session->query_safe("SELECT ddb_lock_acquire('held $own'), "
 			  . "ddb_lock_acquire_shared('shared $own'), ddb_semaphore_acquire('permits $own', 1)");
@@ -132,12 +136,12 @@ sub prepare
 
 sub call_of
 {
-	my ($name, $arguments, $proname, $end) = @_;
-	my $sql = "SELECT count(*) FROM $proname(" . join(', ', map { $argument{$_} } split /,/, $arguments)
+	my ($name, $arguments, $called, $end) = @_;
+	my $sql = "$called(" . join(', ', map { $argument{$_} } split /,/, $arguments)
 	  . ')';
 	my $held = $name =~ /semaphore/ ? 'permits' : $name =~ /shared/ ? 'shared' : 'held';
 
-	$sql =~ s/x NAME/$held NAME/ if $name =~ /_(release|renew|detach|monitor)/;
+	$sql =~ s/x NAME/$held NAME/ if $name =~ /_(release|renew|detach|monitor|await_end)/;
 	$sql =~ s/x NAME/$end/ if $name =~ /leader/;
 	return $sql =~ s/NAME/$name.$end/gr;
 }

@@ -39,8 +39,8 @@ foreach my $row (table_after('### Functions'))
 my $list = ask(q{
 	SELECT CASE WHEN proname ~ '^ddb_xact' THEN proname
 			ELSE format('%s(%s)', proname, regexp_replace(regexp_replace(pg_get_function_arguments(oid),
-				',? ?OUT .*$', ''), '::text(\[\])?', '', 'g')) END
-		|| ' ' || CASE WHEN prorettype <> 'record'::regtype
+				',? ?OUT .*$|\mIN ', '', 'g'), '::text(\[\])?', '', 'g')) END
+		|| ' ' || CASE WHEN prokind = 'p' THEN '(CALL)' WHEN prorettype <> 'record'::regtype
 				THEN replace(prorettype::regtype::text, 'timestamp with time zone', 'timestamptz')
 			WHEN proretset THEN 'records' ELSE 'record' END
 	FROM pg_proc WHERE proname ~ '^ddb_' AND proname NOT IN ('ddb_locks', 'ddb_stats', 'ddb_operations',
