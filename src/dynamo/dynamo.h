@@ -72,6 +72,7 @@ typedef enum dynamo_op
 	DYNAMO_QUERY,				/* ... of one partition */
 	DYNAMO_DELETE,				/* a released item, for ddb_lock_purge() */
 	DYNAMO_FORCE_RELEASE,		/* any lease, for ddb_lock_force_release() */
+	DYNAMO_IDENTIFY,			/* the table, for queues: see dynamo_build_identify() */
 
 	/* On the queue's table; src/queue builds them, and reads their replies. */
 	DYNAMO_QUEUE_READ,
@@ -405,6 +406,8 @@ extern char *dynamo_build_describe_table(const dynamo_table *table);
 extern char *dynamo_build_create_table(const dynamo_table *table,
 									   int64_t read_units, int64_t write_units);
 extern char *dynamo_build_update_ttl(const dynamo_table *table);
+/* Writes the table's identity unless it has one, which the refusal shows: the item's version. */
+extern char *dynamo_build_identify(const dynamo_table *table, const char *identity);
 extern char *dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan);
 
 /*

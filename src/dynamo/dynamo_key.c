@@ -42,13 +42,32 @@ dynamo_key_of(const dynamo_table *table, const char *name, size_t len)
 	return key;
 }
 
+dynamo_key
+dynamo_identity_key(const dynamo_table *table)
+{
+	dynamo_key	key = {.partition = DYNAMO_IDENTITY_KEY,.partition_len = strlen(DYNAMO_IDENTITY_KEY)};
+
+	if (table->sort_key != NULL)
+	{
+		key.sort = table->sort_value;
+		key.sort_len = strlen(table->sort_value);
+	}
+	return key;
+}
+
+static bool
+is_identity(const char *partition, size_t len)
+{
+	return len == strlen(DYNAMO_IDENTITY_KEY) && memcmp(partition, DYNAMO_IDENTITY_KEY, len) == 0;
+}
+
 const char *
 dynamo_name_wrong(const dynamo_table *table, const char *name, size_t len)
 {
 	dynamo_key	key = dynamo_key_of(table, name, len);
 
-	if (key.partition_len == len)
-		return NULL;			/* without a separator */
+	if (key.partition_len == len)	/* without a separator */
+		return is_identity(name, len) ? "Its item has the identity of the lock table." : NULL;
 	if (key.partition_len == 0)
 		return "Its partition key, the part before the separator, is empty.";
 	if (key.sort_len == 0)
@@ -72,7 +91,7 @@ dynamo_key_name(const dynamo_table *table, const char *partition, const char *so
 		return false;
 	memcpy(name, partition, len + 1);
 	if (sort == NULL || is_fixed_sort(table, sort, strlen(sort)))
-		return true;
+		return !is_identity(partition, len);
 	sort_len = strlen(sort);
 	if (table->sort_separator == '\0' || len + 1 + sort_len > DYNAMO_NAME_MAX)
 		return false;

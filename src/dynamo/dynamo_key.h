@@ -15,6 +15,9 @@
 
 #include "dynamo/dynamo.h"
 
+/* The partition key of the item with the table's identity, which is no lock. */
+#define DYNAMO_IDENTITY_KEY "ddblock/lock-table"
+
 /* In the name or in the table: not terminated. */
 typedef struct dynamo_key
 {
@@ -26,6 +29,9 @@ typedef struct dynamo_key
 
 /* The key of the name's item. */
 extern dynamo_key dynamo_key_of(const dynamo_table *table, const char *name, size_t len);
+
+/* The key of the item with the table's identity, whatever the separator is. */
+extern dynamo_key dynamo_identity_key(const dynamo_table *table);
 
 /* Why no lock can have the name, in a sentence; NULL if one can.  Static. */
 extern const char *dynamo_name_wrong(const dynamo_table *table, const char *name, size_t len);

@@ -160,7 +160,7 @@ is_single_write(dynamo_op op)
 {
 	return op == DYNAMO_ACQUIRE || op == DYNAMO_RENEW ||
 		op == DYNAMO_HAND_OVER || op == DYNAMO_RELEASE ||
-		op == DYNAMO_DELETE || op == DYNAMO_FORCE_RELEASE ||
+		op == DYNAMO_DELETE || op == DYNAMO_FORCE_RELEASE || op == DYNAMO_IDENTIFY ||
 		op == DYNAMO_QUEUE_UPDATE || op == DYNAMO_QUEUE_DELETE;
 }
 
@@ -439,6 +439,7 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 		case DYNAMO_RELEASE:
 		case DYNAMO_DELETE:
 		case DYNAMO_FORCE_RELEASE:
+		case DYNAMO_IDENTIFY:
 			break;
 	}
 	return is_evident(in, json) && dynamo_json_member(json, "__type") == NULL;

@@ -52,11 +52,8 @@ put_string(dynamo_text *text, const char *s)
 
 /* "TableName":...,"Key":{...} */
 static void
-put_table_and_key(dynamo_text *text, const dynamo_table *table,
-				  const dynamo_write *write)
+put_table_and_key(dynamo_text *text, const dynamo_table *table, dynamo_key key)
 {
-	dynamo_key	key = dynamo_key_of(table, write->name, write->name_len);
-
 	dynamo_text_raw(text, "\"TableName\":");
 	put_string(text, table->name);
 	dynamo_text_raw(text, ",\"Key\":{");
@@ -291,6 +288,7 @@ put_expressions(dynamo_text *text, const dynamo_table *table, const dynamo_write
 		case DYNAMO_UPDATE_TTL:
 		case DYNAMO_SCAN:
 		case DYNAMO_QUERY:
+		case DYNAMO_IDENTIFY:
 		case DYNAMO_QUEUE_READ:
 		case DYNAMO_QUEUE_QUERY:
 		case DYNAMO_QUEUE_SCAN:
@@ -321,7 +319,7 @@ dynamo_build(const dynamo_table *table, const dynamo_write *write)
 
 	dynamo_text_start(&text, BODY_ROOM + write->name_len + write->data_len / 3 * 4);
 	dynamo_text_raw(&text, "{");
-	put_table_and_key(&text, table, write);
+	put_table_and_key(&text, table, dynamo_key_of(table, write->name, write->name_len));
 	if (write->op == DYNAMO_READ)
 	{
 		dynamo_text_raw(&text, write->maybe_stale ? "," : ",\"ConsistentRead\":true,");
@@ -529,5 +527,31 @@ dynamo_build_update_ttl(const dynamo_table *table)
 	start_table_request(&text, table);
 	dynamo_text_raw(&text, ",\"TimeToLiveSpecification\":"
 					"{\"AttributeName\":\"ttl\",\"Enabled\":true}}");
+	return dynamo_text_finish(&text);
+}
+
+/*
+ * To other clients the item is a lock that was released, whose owner never comes back.  Nothing
+ * shows when that was, so nobody purges it; and it has no ttl.
+ */
+char *
+dynamo_build_identify(const dynamo_table *table, const char *identity)
+{
+	dynamo_text text;
+
+	dynamo_text_start(&text, BODY_ROOM);
+	dynamo_text_raw(&text, "{");
+	put_table_and_key(&text, table, dynamo_identity_key(table));
+	dynamo_text_raw(&text, ",\"UpdateExpression\":\"SET #ownerName = :owner"
+					", #recordVersionNumber = :version, #leaseDuration = :lease"
+					", #isReleased = :released\""
+					",\"ConditionExpression\":\"attribute_not_exists(#key)\"");
+	dynamo_put_names(&text, table->partition_key, A_OWNER | A_VERSION | A_LEASE | A_RELEASED);
+	dynamo_put_values_start(&text);
+	dynamo_put_s_member(&text, ":owner", "ddblock");
+	dynamo_put_s_member(&text, ":version", identity);
+	dynamo_put_s_member(&text, ":lease", "1000");
+	dynamo_put_s_member(&text, ":released", "1");
+	dynamo_text_raw(&text, "}," OLD_ITEM "," CAPACITY "}");
 	return dynamo_text_finish(&text);
 }

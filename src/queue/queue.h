@@ -26,12 +26,14 @@
 								 * head's */
 #define QUEUE_PUSH_BYTES	(3 * 1024 * 1024)	/* all payloads of a push */
 #define QUEUE_UUID_SIZE		37
+#define QUEUE_GUARD_KEY		"lockTable" /* partition and sort key of the GUARD's item */
 
 typedef enum queue_kind
 {
 	QUEUE_CREATE_TABLE,
 	QUEUE_DESCRIBE_TABLE,
 	QUEUE_ENABLE_TTL,
+	QUEUE_GUARD,				/* the lock table whose locks its jobs are claimed under */
 	QUEUE_READ_HEAD,
 	QUEUE_READ_JOB,
 	QUEUE_READ_DEAD,
@@ -74,8 +76,8 @@ typedef struct queue_request
 	int64_t		read_units;		/* CREATE_TABLE; both 0: on-demand */
 	int64_t		write_units;
 	char		queue[QUEUE_NAME_MAX + 1];
-	char		resource[QUEUE_RESOURCE_MAX + 1];
-	char		id[QUEUE_ID_MAX + 1];	/* BURY, READ_DEAD, DELETE_DEAD */
+	char		resource[QUEUE_RESOURCE_MAX + 1];	/* GUARD: the lock table's name */
+	char		id[QUEUE_ID_MAX + 1];	/* BURY, READ_DEAD, DELETE_DEAD; GUARD: its identity */
 	char		error[QUEUE_ERROR_MAX + 1]; /* FAIL, BURY */
 	char		uuid[QUEUE_UUID_SIZE];	/* PUSH, CANCEL, BURY: the transaction's token */
 	uint32_t	tail_len;		/* bytes after the struct: PUSH: the jobs; BURY: the payload; pages:

@@ -52,6 +52,7 @@ queue_op(queue_kind kind)
 		case QUEUE_DELETE_JOB:
 		case QUEUE_DELETE_DEAD:
 			return DYNAMO_QUEUE_DELETE;
+		case QUEUE_GUARD:
 		case QUEUE_CLAIM:
 		case QUEUE_COMPLETE:
 		case QUEUE_COMPLETE_LAST:
@@ -140,6 +141,11 @@ pack_row(buffer *to, const cJSON *item)
 		row.number = strtoll(sk + 4, NULL, 10);
 		if (row.number < 0)
 			row.number = 0;
+	}
+	else if (dynamo_json_same(pk, QUEUE_GUARD_KEY))
+	{
+		resource = dynamo_json_attribute(item, "name");
+		id = dynamo_json_attribute(item, "identity");
 	}
 	else if (resource == NULL)	/* a caller's id, or a dead job, by its id */
 	{

@@ -32,6 +32,22 @@ put_check_gone(dynamo_text *text, const char *table, const char *pk, const char 
 	queue_put_names(text, "pk");
 }
 
+/* The first lock table counts; the refusal of another one shows it. */
+static void
+put_guard(dynamo_text *text, const char *table, const queue_request *request)
+{
+	queue_put_table(text, table);
+	queue_put_key(text, QUEUE_GUARD_KEY, QUEUE_GUARD_KEY);
+	dynamo_text_raw(text, QUEUE_CAPACITY);
+	queue_put_expressions(text, "SET #identity = :identity, #name = :name",
+						  "attribute_not_exists(#identity) OR #identity = :identity");
+	queue_put_names(text, "identity name");
+	queue_put_values(text);
+	dynamo_put_s_member(text, ":identity", request->id);
+	dynamo_put_s_member(text, ":name", request->resource);
+	dynamo_text_raw(text, "}");
+}
+
 /* Where a page goes on is DynamoDB's own text, which comes back as it was. */
 static void
 put_page(dynamo_text *text, const queue_request *request, const char *tail, int limit)
@@ -181,6 +197,9 @@ put_body(dynamo_text *text, const char *table, const queue_request *request, con
 			queue_put_table(text, table);
 			dynamo_text_raw(text, ",\"TimeToLiveSpecification\":"
 							"{\"Enabled\":true,\"AttributeName\":\"ttl\"}");
+			break;
+		case QUEUE_GUARD:
+			put_guard(text, table, request);
 			break;
 		case QUEUE_READ_HEAD:
 			queue_put_item(text, table, pk, "head");

@@ -22,6 +22,7 @@ NameRequire(const LockName *name)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("no lock can have the name \"%s\"", name->text),
 				 errdetail("%s", wrong),
+				 table.sort_separator == '\0' ? 0 :
 				 errhint("The first \"%c\" in a name is the separator: see "
 						 "\"ddblock.sort_separator\".", table.sort_separator)));
 }

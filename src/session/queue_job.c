@@ -13,6 +13,7 @@
 
 #include "session/queue_own.h"
 #include "session/queue_job.h"
+#include "session/queue_table.h"
 #include "shared/errors.h"
 #include "shared/queue_hint.h"
 #include "shared/settings.h"
@@ -436,6 +437,7 @@ QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
 bool
 QueueJobCancel(const char *queue, const char *resource, int64 number)
 {
+	QueueTableRequire();
 	for (;;)
 	{
 		QueueRow   *head = QueueJobHead(queue, resource, NULL);

@@ -1,16 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * queue_table.c
- *	  Is the queues' table fit?
+ *	  Is the queues' table fit, and guarded by our lock table?
+ *
+ * Jobs are claimed under locks, so all clusters must take these from one lock table.  The queues'
+ * table remembers which one: by an identity, since a table's name may be another table's, too.  The
+ * lock table's item with its identity is made when queues are used first, and copied then.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "dynamo/dynamo_key.h"
 #include "session/queue_table.h"
 #include "session/session.h"
+#include "session/table_call.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
+#include "shared/utf8.h"
 
 #define RECHECK_US (3600 * USECS_PER_SEC)
 
@@ -18,16 +25,21 @@
 #define DUTY_US (60 * USECS_PER_SEC)
 
 static bool is_checked(int64 now);
+static void require_guard(void);
+static const char *identity_of_lock_table(void);
+pg_noreturn static void refuse_lock_table(const QueueRow *guard, const char *identity);
 
 void
 QueueTableCheck(const QueueRow *described)
 {
-	if (described->error[0] != '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("existing table \"%s\" is not a queue table", ddblock_queue_table),
-				 errdetail_internal("%s", described->error),
-				 errhint("Choose another \"ddblock.queue_table\".")));
+	if (described->error[0] == '\0')
+		return;
+	pg_atomic_write_u64(&segment->queue_table_checked, 0);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("existing table \"%s\" is not a queue table", ddblock_queue_table),
+			 errdetail_internal("%s", described->error),
+			 errhint("Choose another \"ddblock.queue_table\".")));
 }
 
 void
@@ -42,10 +54,71 @@ QueueTableRequire(void)
 	table = QueueCallRow(&request, NULL);
 	if (table == NULL)
 		return;
-	if (table->error[0] != '\0')
-		pg_atomic_write_u64(&segment->queue_table_checked, 0);
 	QueueTableCheck(table);
+	require_guard();
 	pg_atomic_write_u64(&segment->queue_table_checked, (uint64) SegmentNow());
+}
+
+/* The write that makes the first lock table the guard refuses any other one. */
+static void
+require_guard(void)
+{
+	queue_request request = QueueRequest(QUEUE_GUARD, "", ddblock_table);
+	const QueueRow *guard;
+	dynamo_status status;
+
+	strlcpy(request.id, identity_of_lock_table(), sizeof(request.id));
+	guard = QueueCallRow(&request, &status);
+	if (status == DYNAMO_OK)
+		return;
+	pg_atomic_write_u64(&segment->queue_table_checked, 0);
+	refuse_lock_table(guard, request.id);
+}
+
+/*
+ * A table that has none gets it.  With another separator the locks of queues are other items, so
+ * that is part of it; and with another value of the sort key, the identity is another item.
+ */
+static const char *
+identity_of_lock_table(void)
+{
+	MailboxRequest request = {.op = DYNAMO_IDENTIFY};
+	const MailboxAnswer *answer;
+	char		made[UUID_SIZE];
+	const char *identity = made;
+
+	QueueNewUuid(made);
+	strlcpy(request.write.version, made, sizeof(request.write.version));
+	answer = TableCall(&request, NULL, NULL, DYNAMO_OK, NULL);
+	if (answer->result == MAILBOX_CHANGED)
+		identity = answer->found.item.version;
+	if (identity[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the identity of lock table \"%s\" is unusable", ddblock_table),
+				 errdetail("Item \"%s\" has no readable recordVersionNumber.",
+						   DYNAMO_IDENTITY_KEY),
+				 errhint("Delete the item.")));
+	return psprintf("%s%s", identity, ddblock_sort_separator);
+}
+
+static void
+refuse_lock_table(const QueueRow *guard, const char *identity)
+{
+	const char *name = guard != NULL ? guard->resource : "";
+	const char *other = guard != NULL ? guard->id : "";
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("another lock table guards queue table \"%s\"", ddblock_queue_table),
+			 errdetail("It is lock table \"%s\" with identity \"%s\", but this server uses lock table "
+					   "\"%s\" with identity \"%s\". With both, two sessions could work on one job.",
+					   Utf8ToMessage(name, strlen(name)), Utf8ToMessage(other, strlen(other)),
+					   ddblock_table, Utf8ToMessage(identity, strlen(identity))),
+			 errhint("Compare \"ddblock.table\", \"ddblock.sort_key_value\" and "
+					 "\"ddblock.sort_separator\" with the other clusters'. If all of them use this "
+					 "lock table now, delete the queue table's item whose \"pk\" and \"sk\" are "
+					 "\"%s\".", QUEUE_GUARD_KEY)));
 }
 
 /* After an hour one session looks anew, and the others go on. */

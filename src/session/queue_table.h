@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * queue_table.h
- *	  Is the queues' table fit?
+ *	  Is the queues' table fit, and guarded by our lock table?
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +17,7 @@ extern void QueueTableCheck(const QueueRow *described);
 
 /*
  * The same, but looks at the table itself, unless a session of this cluster has done so within
- * the last hour: a table can become a global one.
+ * the last hour: a table can become a global one.  Also if another lock table guards it.
  */
 extern void QueueTableRequire(void);
 

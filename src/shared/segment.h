@@ -159,10 +159,11 @@ typedef struct MailboxRequest
 		}			scan;		/* SCAN, QUERY: the name is a prefix of names */
 		struct
 		{
-			char		version[UUID_SIZE]; /* FORCE_RELEASE: its nonce */
+			char		version[UUID_SIZE]; /* FORCE_RELEASE: its nonce; IDENTIFY: a new
+											 * identity */
 			char		expected[DYNAMO_VERSION_SIZE];
 			bool		shared; /* FORCE_RELEASE: expected is the epoch of a shared lock */
-		}			write;		/* DELETE, FORCE_RELEASE */
+		}			write;		/* DELETE, FORCE_RELEASE, IDENTIFY */
 		struct
 		{
 			uint32		total;	/* QUEUE: bytes of all pieces */
@@ -195,10 +196,11 @@ typedef enum MailboxResult
 	MAILBOX_FAILED = LOCKMGR_FAILED,	/* failure; TABLE, too */
 
 	/* TABLE */
-	MAILBOX_DONE,				/* CREATE_TABLE, UPDATE_TTL, DELETE, FORCE_RELEASE, ANNOUNCE */
+	MAILBOX_DONE,				/* CREATE_TABLE, UPDATE_TTL, DELETE, FORCE_RELEASE, IDENTIFY,
+								 * ANNOUNCE */
 	MAILBOX_DESCRIBED,			/* DESCRIBE_TABLE: table */
 	MAILBOX_PAGE,				/* SCAN, QUERY: page */
-	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE: not done; found: the item */
+	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE, IDENTIFY: not done; found: the item */
 
 	/* QUEUE, QUEUE_MORE */
 	MAILBOX_MORE,				/* the worker wants the next piece */

@@ -169,7 +169,8 @@ may_ask(void *arg, int64 now)
 	bool		needs_fit_table = acquires(&taken);
 
 	if (taken.kind == MAILBOX_TABLE)
-		needs_fit_table = taken.op == DYNAMO_DELETE || taken.op == DYNAMO_FORCE_RELEASE;
+		needs_fit_table = taken.op == DYNAMO_DELETE || taken.op == DYNAMO_FORCE_RELEASE ||
+			taken.op == DYNAMO_IDENTIFY;
 	if (taken.kind == MAILBOX_QUEUE)
 		needs_fit_table = !dynamo_is_about_table(taken.op);
 	if (!needs_fit_table || WorkerGatePasses(now))

@@ -42,6 +42,8 @@ build(const MailboxRequest *request, const char *text)
 										 request->capacity.write_units);
 	if (request->op == DYNAMO_UPDATE_TTL)
 		return dynamo_build_update_ttl(WorkerTable());
+	if (request->op == DYNAMO_IDENTIFY)
+		return dynamo_build_identify(WorkerTable(), request->write.version);
 	if (dynamo_is_page(request->op))
 		return build_scan(request, text);
 	return build_write(request, text);

@@ -161,6 +161,34 @@ TEST(items_that_no_name_can_mean_have_none)
 	assert_false(dynamo_key_name(&separated, partition, "st", name));
 }
 
+/* Whatever the separator is, it is one item. */
+TEST(the_identity_of_the_table_is_no_lock)
+{
+	static const char identity[] = DYNAMO_IDENTITY_KEY;
+	dynamo_table slash = separated;
+	char		name[DYNAMO_NAME_MAX + 1];
+	const dynamo_table *tables[] = {&no_sort, &one_sort, &separated, &slash};
+
+	slash.sort_separator = '/';
+	for (size_t i = 0; i < COUNT_OF(tables); i++)
+	{
+		const dynamo_table *table = tables[i];
+		dynamo_key	key = dynamo_identity_key(table);
+
+		assert_int_equal(key.partition_len, strlen(identity));
+		assert_memory_equal(key.partition, identity, key.partition_len);
+		assert_ptr_equal(key.sort, table->sort_key != NULL ? table->sort_value : NULL);
+		assert_false(dynamo_key_name(table, identity, key.sort, name));
+		if (table != &slash)
+			assert_string_equal(dynamo_name_wrong(table, identity, strlen(identity)),
+								"Its item has the identity of the lock table.");
+	}
+	assert_null(dynamo_name_wrong(&slash, identity, strlen(identity)));
+	assert_true(dynamo_key_name(&separated, identity, "other", name));
+	assert_true(dynamo_key_name(&no_sort, "ddblock/lock-tabl", NULL, name));
+	assert_true(dynamo_key_name(&no_sort, "ddblock/lock-tables", NULL, name));
+}
+
 static dynamo_op
 op_of(const dynamo_table *table, const char *prefix)
 {

@@ -686,6 +686,24 @@ TEST(force_release_demands_the_version_of_whomever)
 				 "\":now\":{\"N\":\"1000\"},\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");
 }
 
+/* Every lock client can read the item: it has what a released lock has. */
+TEST(the_first_identity_of_a_table_counts)
+{
+	char	   *body = dynamo_build_identify(&separated_table, "new");
+
+	assert_body(body,
+				"{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"ddblock/lock-table\"},"
+				"\"sk\":{\"S\":\"locks\"}},"
+				"\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version,"
+				" #leaseDuration = :lease, #isReleased = :released\","
+				"\"ConditionExpression\":\"attribute_not_exists(#key)\","
+				"\"ExpressionAttributeNames\":{\"#key\":\"pk\"," N("ownerName") ","
+				N("recordVersionNumber") "," N("leaseDuration") "," N("isReleased") "},"
+				"\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"ddblock\"},"
+				"\":version\":{\"S\":\"new\"},\":lease\":{\"S\":\"1000\"},"
+				"\":released\":{\"S\":\"1\"}}," ASK_FOR "}");
+}
+
 TEST(every_operation_has_its_names)
 {
 	for (int op = 0; op < DYNAMO_OP_COUNT; op++)
@@ -712,7 +730,8 @@ TEST(every_operation_has_its_names)
 TEST(other_operations_are_not_taken_for_a_renewal)
 {
 	const dynamo_op others[] = {DYNAMO_RENEW_BATCH, DYNAMO_DESCRIBE_TABLE,
-	DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL, DYNAMO_SCAN, DYNAMO_QUERY};
+	DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL, DYNAMO_SCAN, DYNAMO_QUERY,
+	DYNAMO_IDENTIFY};
 
 	for (size_t i = 0; i < COUNT_OF(others); i++)
 	{

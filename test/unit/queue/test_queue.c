@@ -313,6 +313,31 @@ TEST(a_refused_write_shows_the_head)
 	free(packed);
 }
 
+TEST(the_first_lock_table_guards)
+{
+	size_t		offset = sizeof(head);
+	queue_row	row;
+	cJSON	   *json;
+
+	make(QUEUE_GUARD);
+	strcpy(request.id, "u1");
+	json = build(NULL);
+	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
+						"attribute_not_exists(#identity) OR #identity = :identity");
+	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":identity", "S"), "u1");
+	cJSON_Delete(json);
+
+	read_reply(DYNAMO_QUEUE_UPDATE, 400, "{\"__type\":\"x#ConditionalCheckFailedException\",\"Item\":"
+			   "{\"pk\":{\"S\":\"lockTable\"},\"sk\":{\"S\":\"lockTable\"},"
+			   "\"identity\":{\"S\":\"u2\"},\"name\":{\"S\":\"other\"}}}");
+	assert_int_equal(head.status, DYNAMO_CONDITION_FAILED);
+	row = row_at(&offset);
+	assert_int_equal(row.resource_len, 5);
+	assert_int_equal(row.id_len, 2);
+	assert_memory_equal(packed + sizeof(head) + sizeof(row), "otheru2", 7);
+	free(packed);
+}
+
 TEST(a_callers_id_may_look_like_the_key_of_a_job)
 {
 	size_t		offset = sizeof(head);
