@@ -26,6 +26,7 @@
 								 * head's */
 #define QUEUE_PUSH_BYTES	(3 * 1024 * 1024)	/* all payloads of a push */
 #define QUEUE_UUID_SIZE		37
+#define QUEUE_DIGEST_SIZE	65		/* SHA-256 in hex digits, and its NUL */
 #define QUEUE_GUARD_KEY		"lockTable" /* partition and sort key of the GUARD's item */
 
 typedef enum queue_kind
@@ -89,6 +90,7 @@ typedef struct queue_job
 {
 	uint32_t	id_len;
 	uint32_t	payload_len;
+	char		digest[QUEUE_DIGEST_SIZE];	/* of the payload, if there is an id */
 } queue_job;
 
 /* What an item tells; 0 and empty: it has no such attribute. */
@@ -102,6 +104,7 @@ typedef struct queue_row
 	int64_t		number;			/* of a job, an id, a dead job */
 	int64_t		pushed_at;
 	bool		paused;
+	char		digest[QUEUE_DIGEST_SIZE];	/* of an id: of its job's payload */
 	uint32_t	queue_len;		/* these texts follow, in this order */
 	uint32_t	resource_len;
 	uint32_t	id_len;
@@ -120,6 +123,9 @@ typedef struct queue_reply
 
 /* As which operation it is sent, and counted. */
 extern dynamo_op queue_op(queue_kind kind);
+
+/* Of a payload; false if OpenSSL cannot make it. */
+extern bool queue_digest(const char *payload, size_t len, char digest[QUEUE_DIGEST_SIZE]);
 
 /* malloc'd; NULL if memory is short, or the tail is not whole. */
 extern char *queue_build(const char *table, const queue_request *request, const char *tail);

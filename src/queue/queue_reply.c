@@ -120,6 +120,7 @@ pack_row(buffer *to, const cJSON *item)
 	const char *id = dynamo_json_attribute(item, "id");
 	const char *error = dynamo_json_attribute(item, "lastError");
 	const char *payload = dynamo_json_attribute(item, "payload");
+	const char *digest = dynamo_json_attribute(item, "digest");
 	const char *queue;
 	const char *resource;
 	size_t		queue_len;
@@ -135,6 +136,7 @@ pack_row(buffer *to, const cJSON *item)
 	row.number = dynamo_json_positive(item, "number");
 	row.pushed_at = dynamo_json_positive(item, "pushedAt");
 	row.paused = dynamo_json_member(item, "paused") != NULL;
+	dynamo_json_copy(row.digest, sizeof(row.digest), digest != NULL ? digest : "");
 	/* A caller's id may begin with anything, but its partition has no resource. */
 	if (resource != NULL && sk != NULL && strncmp(sk, "job#", 4) == 0)
 	{

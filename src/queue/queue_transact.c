@@ -7,6 +7,8 @@
  */
 #include "queue/queue_transact.h"
 
+#include <openssl/evp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "dynamo/dynamo_put.h"
@@ -65,6 +67,18 @@ put_job(dynamo_text *text, const char *table, const queue_request *request, int6
 	dynamo_text_raw(text, "}}");
 }
 
+bool
+queue_digest(const char *payload, size_t len, char digest[QUEUE_DIGEST_SIZE])
+{
+	unsigned char bytes[(QUEUE_DIGEST_SIZE - 1) / 2];
+
+	if (EVP_Digest(payload, len, bytes, NULL, EVP_sha256(), NULL) != 1)
+		return false;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(digest + 2 * i, 3, "%02x", bytes[i]);
+	return true;
+}
+
 static void
 put_id(dynamo_text *text, const char *table, const queue_request *request, int64_t number,
 	   const queue_job *job, const char *bytes)
@@ -79,6 +93,7 @@ put_id(dynamo_text *text, const char *table, const queue_request *request, int64
 	dynamo_put_name(text, "sk");
 	dynamo_put_s(text, bytes, job->id_len);
 	dynamo_put_s_member(text, "resource", request->resource);
+	dynamo_put_s_member(text, "digest", job->digest);
 	dynamo_put_n_member(text, "number", number);
 	dynamo_put_n_member(text, "ttl", request->now_ms / 1000 + request->dedup_s);
 	dynamo_text_raw(text, "}");
@@ -96,6 +111,7 @@ next_job(const char *tail, size_t len, size_t *offset, queue_job *job, const cha
 	if (len - *offset < sizeof(*job))
 		return false;
 	memcpy(job, tail + *offset, sizeof(*job));
+	job->digest[QUEUE_DIGEST_SIZE - 1] = '\0';
 	*offset += sizeof(*job);
 	if (job->id_len > QUEUE_ID_MAX || job->payload_len > QUEUE_PAYLOAD_MAX ||
 		len - *offset < (size_t) job->id_len + job->payload_len)

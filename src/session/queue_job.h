@@ -19,7 +19,8 @@ typedef struct QueuePush
 {
 	char	   *payload;
 	char	   *id;				/* the caller's, or NULL */
-	int64		number;			/* set by QueueJobPush() */
+	char		digest[QUEUE_DIGEST_SIZE];	/* set by QueueJobPush(), */
+	int64		number;			/* as is this */
 	bool		before;			/* ... pushed before, under that id */
 } QueuePush;
 

@@ -27,10 +27,12 @@
 #define STALLED_MOST 10
 
 static bool push_once(queue_request *request, QueuePush *jobs, int count, unsigned *stalled);
+static void make_digests(QueuePush *jobs, int count);
 static int64 first_attempts(const QueueRow *head, int64 now_ms);
 static void wait_or_fail(const queue_request *request, unsigned stalled);
 static void pack(StringInfo tail, const QueuePush *jobs, int count);
-pg_noreturn static void refuse_id(const QueueRow *row);
+static void require_same_job(const QueueRow *row, const queue_request *request,
+							 const QueuePush *job);
 static bool note_refusal(QueueReply *reply, queue_request *request, QueuePush *jobs, int count);
 
 void
@@ -41,6 +43,7 @@ QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count
 	int64		attempts;
 	unsigned	stalled = 0;
 
+	make_digests(jobs, count);
 	QueueTableRequire();
 	head = QueueJobHead(queue, resource, &request.now_ms);
 	attempts = first_attempts(head, request.now_ms);
@@ -54,6 +57,18 @@ QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count
 			wait_or_fail(&request, stalled);
 	}
 	QueueHintTell(queue, resource, attempts);
+}
+
+/* An id belongs to one job: its payload is the same whenever it is pushed. */
+static void
+make_digests(QueuePush *jobs, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (jobs[i].id != NULL &&
+			!queue_digest(jobs[i].payload, strlen(jobs[i].payload), jobs[i].digest))
+			elog(ERROR, "could not make the digest of a payload");
+	}
 }
 
 /* How often the resource's next job has been claimed, if a session may claim it now. */
@@ -134,6 +149,7 @@ pack(StringInfo tail, const QueuePush *jobs, int count)
 
 		if (jobs[i].before)
 			continue;
+		strlcpy(job.digest, jobs[i].digest, sizeof(job.digest));
 		appendBinaryStringInfo(tail, (char *) &job, sizeof(job));
 		if (job.id_len > 0)
 			appendBinaryStringInfo(tail, jobs[i].id, job.id_len);
@@ -141,15 +157,27 @@ pack(StringInfo tail, const QueuePush *jobs, int count)
 	}
 }
 
-/* Its job is another one.  The resource may be none that this session may use. */
+/*
+ * Is its job this one?  The resource may be none that this session may use, so no message has it.
+ * Older versions wrote no digest.
+ */
 static void
-refuse_id(const QueueRow *row)
+require_same_job(const QueueRow *row, const queue_request *request, const QueuePush *job)
 {
+	bool		same_resource = strcmp(row->resource, request->resource) == 0;
+
+	if (same_resource && (row->is.digest[0] == '\0' || strcmp(row->is.digest, job->digest) == 0))
+		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 same_resource ?
+			 errmsg("id \"%s\" belongs to a job with another payload in queue \"%s\"",
+					Utf8ToMessage(row->id, strlen(row->id)), row->queue) :
 			 errmsg("id \"%s\" belongs to a job of another resource in queue \"%s\"",
 					Utf8ToMessage(row->id, strlen(row->id)), row->queue),
 			 errdetail("That job has number %lld.", (long long) row->is.number),
+			 same_resource ?
+			 errhint("To repeat a push, repeat its payload. Another job needs an id of its own.") :
 			 errhint("An id counts in the whole queue. Let it contain the resource's name.")));
 }
 
@@ -173,8 +201,7 @@ note_refusal(QueueReply *reply, queue_request *request, QueuePush *jobs, int cou
 		{
 			if (jobs[i].id != NULL && strcmp(jobs[i].id, row.id) == 0)
 			{
-				if (strcmp(row.resource, request->resource) != 0)
-					refuse_id(&row);
+				require_same_job(&row, request, &jobs[i]);
 				jobs[i].before = true;
 				jobs[i].number = row.is.number;
 				learned = true;

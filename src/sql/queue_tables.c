@@ -49,6 +49,7 @@ static bool record_done(FunctionCallInfo fcinfo, const QueueName *name, const Do
 static const char *table_of(FunctionCallInfo fcinfo, const char *name);
 static uint64 send_rows(const char *table, int most);
 static void send_row(HeapTuple row, TupleDesc desc);
+static void name_row(void *position);
 pg_noreturn static void not_recorded(const char *table);
 
 /* (queue, resource, number): the job's time and token are those of this session's claim. */
@@ -211,7 +212,7 @@ send_rows(const char *table, int most)
 
 	if (SPI_execute_with_args(psprintf("WITH gone AS (DELETE FROM %s WHERE position IN "
 									   "(SELECT position FROM %s ORDER BY position LIMIT $1) "
-									   "RETURNING *) SELECT queue, resource, payload, id FROM gone "
+									   "RETURNING *) SELECT queue, resource, payload, id, position FROM gone "
 									   "ORDER BY position", table, table),
 							  1, types, values, NULL, false, 0) != SPI_OK_SELECT)
 		not_recorded("ddb_outbox");
@@ -237,12 +238,23 @@ send_row(HeapTuple row, TupleDesc desc)
 	QueueName	name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null),
 									  SPI_getbinval(row, desc, 2, &is_null));
 	QueuePush	job = {0};
+	int64		position = DatumGetInt64(SPI_getbinval(row, desc, 5, &is_null));
+	ErrorContextCallback context = {error_context_stack, name_row, &position};
 	Datum		id;
 
 	job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
 	id = SPI_getbinval(row, desc, 4, &is_null);
 	job.id = Utf8FromServer(VARDATA_ANY(DatumGetTextPP(id)), VARSIZE_ANY_EXHDR(DatumGetTextPP(id)));
+	error_context_stack = &context;
 	QueueJobPush(name.queue, name.resource, &job, 1, OUTBOX_DEDUP_MS);
+	error_context_stack = context.previous;
+}
+
+/* What is wrong with a job must be mended in its row. */
+static void
+name_row(void *position)
+{
+	errcontext("row %lld of table \"ddb_outbox\"", (long long) *(int64 *) position);
 }
 
 /* The table's owner may have added a trigger or a rule. */

@@ -68,6 +68,17 @@ like($b->error_of(qq{SELECT $_}),
   foreach q{ddb_queue_push('q', 'alien', '4', 'four')},
 	q{ddb_queue_push_all('q', 'alien', '{1,2}', ARRAY[NULL, 'four'])};
 is(depth_of('alien'), 0, '... nothing is pushed');
+like($b->error_of(qq{SELECT $_}),
+	qr/22023: id "four" belongs to a job with another payload in queue "q".*DETAIL: +That job has number 4\..*HINT: /s, "with another payload: $_")
+  foreach q{ddb_queue_push('q', 'many', '5', 'four')},
+	q{ddb_queue_push_all('q', 'many', '{8,5}', ARRAY['eight', 'four'])};
+is(jobs_of('many'), '1,2,3,4', '... nothing is pushed, either');
+is($a->query_safe(q{SELECT ddb_queue_push('q', 'json', '{"a": 1, "bc": "é", "a": 2}', 'json')}), '1', 'a payload');
+is($b->query_safe(q{SELECT ddb_queue_push('q', 'json', ' {"bc":"\u00e9","a":2}', 'json')}), '1', '... is the same in another form');
+my $of_json = { TableName => $table, Key => { pk => { S => 'id#q' }, sk => { S => 'json' } } };
+like(dynamodb->call('GetItem', $of_json)->{Item}{digest}{S}, qr/^[0-9a-f]{64}$/, 'a digest stands for it');
+dynamodb->call('UpdateItem', { %$of_json, UpdateExpression => 'REMOVE digest' });
+is($b->query_safe(q{SELECT ddb_queue_push('q', 'json', '3', 'json')}), '1', 'an id without digest, of an older version, counts alone');
 is($b->query_safe(q{SELECT ddb_queue_push('q', 'keys', '1', 'job#7')}), '1', $_)
   foreach 'an id that looks like a job\'s key', 'the same once more';
 is( $b->query_safe(
@@ -79,7 +90,7 @@ is( $a->query_safe(q{SELECT ddb_queue_push('q', 'short', '1', 'short', dedup => 
 	'1', 'an id that counts for a second');
 wait_for
 {
-	$a->query_safe(q{SELECT ddb_queue_push('q', 'short', '2', 'short', dedup => '1 day')}) == 2
+	$a->query_safe(q{SELECT ddb_queue_push('q', 'short', '1', 'short', dedup => '1 day')}) == 2
 } 'the id counts no longer';
 is( $a->query_safe(
 		q{SELECT id, age BETWEEN '0' AND '5 min', pushed_at IS NOT NULL
@@ -159,7 +170,11 @@ is($b->query_safe(q{SELECT oldest <= max(age), oldest > max(age) - interval '1 m
 wait_for { my @now = split /\|/, $one->safe_psql('postgres', $counted); "@now[0 .. 4]" eq
 	join ' ', map { $counts[$_] + (7, 3, 1, 2, 1)[$_] } 0 .. 4 } 'the counts of jobs: pushed, claimed, completed, failed, dead';
 
+my ($dead) = @{ dynamodb->call('Query', { TableName => $table, KeyConditionExpression => 'pk = :pk',
+		ExpressionAttributeValues => { ':pk' => { S => 'dead#q' } } })->{Items} };
 is($b->query_safe(q{SELECT ddb_queue_redrive('q')}), '1', 'it is pushed anew');
+dynamodb->call('PutItem', { TableName => $table, Item => $dead });
+is($b->query_safe(q{SELECT ddb_queue_redrive('q')}), '1', '... once, if the redrive is repeated');
 is($b->query_safe(q{SELECT count(*) FROM ddb_queue_dead('q')}), '0', 'and dead no more');
 is(jobs_of('dies'), '2,3', 'it has a new number, although its id still counts');
 like($b->error_of(q{SELECT ddb_queue_redrive('q', 'nobody')}),
@@ -296,6 +311,14 @@ is($b->query_safe(q{SELECT string_agg(number || coalesce(':' || substr(id, 1, 7)
 	'1:ddblock 2:ddblock 3:ddblock 4:mine', 'each was pushed once, in order, under its id');
 wait_for { $got = $b->query_safe(q{SELECT payload FROM ddb_queue_next('out')}) } 'the next job';
 is($got, '1', 'the first comes first');
+# An id that belongs to another job stops the sending, since the job must not vanish: the row is named.
+is($a->query_safe(q{SELECT ddb_queue_push_on_commit('out', 'r', '4', 'mine'); SELECT ddb_outbox_send()}), "\n1",
+	'a job that was sent before is not sent again');
+$a->query_safe(q{SELECT ddb_queue_push_on_commit('out', 'r', '5', 'mine')});
+my $position = $one->safe_psql('postgres', 'SELECT position FROM ddb_outbox');
+like($a->error_of('SELECT ddb_outbox_send()'),
+	qr/22023: id "mine" belongs to a job with another payload.*CONTEXT: +row $position of table "ddb_outbox"/s, 'another one is refused');
+$one->safe_psql('postgres', "DELETE FROM ddb_outbox WHERE position = $position");
 is($a->query_safe(q{SELECT count(ddb_queue_push_on_commit('long', 'r', to_jsonb(i))) FROM generate_series(1, 120) i;
 	SELECT ddb_outbox_send(110); SELECT ddb_outbox_send()}), "120\n110\n10",
 	'more rows than are sent in a turn');

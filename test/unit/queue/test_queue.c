@@ -169,6 +169,7 @@ add_job(char *tail, size_t len, const char *id, const char *payload)
 {
 	queue_job	job = {.id_len = (uint32_t) strlen(id),.payload_len = (uint32_t) strlen(payload)};
 
+	assert_true(queue_digest(payload, job.payload_len, job.digest));
 	memcpy(tail + len, &job, sizeof(job));
 	memcpy(tail + len + sizeof(job), id, job.id_len);
 	memcpy(tail + len + sizeof(job) + job.id_len, payload, job.payload_len);
@@ -177,7 +178,7 @@ add_job(char *tail, size_t len, const char *id, const char *payload)
 
 TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 {
-	char		tail[256];
+	char		tail[512];
 	cJSON	   *json;
 	cJSON	   *items;
 
@@ -196,6 +197,12 @@ TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(
 		cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 1), "Put"), "Item"), "sk"),
 		"S")), "job#0000000000000000004");
+	/* SHA-256 of "2" */
+	assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 3), "Put"),
+								"Item", "digest", "S"),
+						"d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35");
+	assert_null(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 2), "Put"), "Item", "digest",
+						"S"));
 	cJSON_Delete(json);
 
 	/* The first job of a resource. */
@@ -236,7 +243,7 @@ TEST(burying_finishes_the_job_under_its_token_and_writes_the_dead_one)
 
 TEST(a_tail_that_is_not_whole_is_refused)
 {
-	char		tail[64];
+	char		tail[256];
 
 	make(QUEUE_PUSH);
 	request.jobs = 2;
@@ -344,8 +351,10 @@ TEST(a_callers_id_may_look_like_the_key_of_a_job)
 	queue_row	row;
 
 	read_reply(DYNAMO_QUEUE_READ, 200, "{\"Item\":{\"pk\":{\"S\":\"id#q\"},\"sk\":{\"S\":\"job#7\"},"
-			   "\"resource\":{\"S\":\"abc\"},\"number\":{\"N\":\"3\"}}}");
+			   "\"resource\":{\"S\":\"abc\"},\"number\":{\"N\":\"3\"},"
+			   "\"digest\":{\"S\":\"d4\"}}}");
 	row = row_at(&offset);
+	assert_string_equal(row.digest, "d4");
 	assert_int_equal(row.number, 3);
 	assert_int_equal(row.id_len, 5);
 	assert_int_equal(row.resource_len, 3);
