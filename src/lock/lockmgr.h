@@ -479,10 +479,13 @@ extern void lockmgr_session_end(lockmgr *lm, int64_t now,
 extern void lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 						  const dynamo_reply *reply);
 
+/* How far apart a campaign with such a lease polls. */
+extern int64_t lockmgr_campaign_interval(int64_t lease_us);
+
 /*
  * A call of the host, sent at the given time, has read an item: a page of the
- * table.  Counts as a poll of that lock.  Returns whether its holder is dead, so
- * that a session that tried would get the lock.
+ * table, or a standby's look.  Counts as a poll of that lock.  Returns whether its
+ * holder is dead, so that a session that tried would get the lock.
  */
 extern bool lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now,
 							const char *name, size_t name_len,

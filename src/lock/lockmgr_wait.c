@@ -68,14 +68,12 @@ gate_renewal_at(const lm_lock *lock)
 
 /*
  * A campaign waits for days, and is in no hurry: it looks every tenth of a lease, but at
- * least a second apart.  A quarter is taken off at random.
+ * least a second apart.
  */
-static int64_t
-campaign_interval(const lm_request *request)
+int64_t
+lockmgr_campaign_interval(int64_t lease_us)
 {
-	int64_t		interval = request->lease_ms * 1000 / 10;
-
-	return (interval > CAMPAIGN_MIN_US ? interval : CAMPAIGN_MIN_US) / 3 * 4;
+	return lease_us / 10 > CAMPAIGN_MIN_US ? lease_us / 10 : CAMPAIGN_MIN_US;
 }
 
 /*
@@ -109,9 +107,10 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 	if (now - lock->holder_seen < BUSY_US && interval > POLL_BUSY_US)
 		interval = POLL_BUSY_US;
 	if (lock->first->request.campaign)
-		interval = campaign_interval(&lock->first->request);
+		interval = lockmgr_campaign_interval(lock->first->request.lease_ms * 1000) / 3 * 4;
 	if (!lock->seen && lm_is_kept(lm, now, lock->kept_until_ms))
 		interval = POLL_KEPT_US;
+	/* A quarter is taken off at random. */
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
 	if (now + interval > lm_ripe_at(lm, now, lock))
 		interval = lm_ripe_at(lm, now, lock) - now;

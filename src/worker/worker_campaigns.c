@@ -7,6 +7,9 @@
  * all of them first: new transactions are not led any more, and it can leave when the
  * others have ended.
  *
+ * A standby that stands for nothing yet looks at the locks as often as a campaign would.
+ * So when it is promoted, it knows already since when a dead leader's version stands.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -20,8 +23,10 @@
 #include "shared/segment.h"
 #include "shared/settings.h"
 #include "shared/utf8.h"
+#include "worker/worker_call.h"
 #include "worker/worker_campaigns.h"
 #include "worker/worker_lockmgr.h"
+#include "worker/worker_table.h"
 
 #define PROMOTION_LOOK_US USECS_PER_SEC
 #define RETRY_US (5 * USECS_PER_SEC)
@@ -31,6 +36,13 @@ static bool take(void *arg, campaign *c);
 static void log_changes(const campaign_state *before);
 static const char *wanted(void);
 static bool waits_for_promotion(void);
+static void look(int64 now);
+static void looked(const WorkerCall *call, const dynamo_reply *reply);
+
+/* The locks at which a standby looks: one read of each is on its way, or none is. */
+static char watched[CAMPAIGNS_MAX][CAMPAIGN_NAME_MAX + 1];
+static int	on_their_way;
+static int64 look_at;
 
 static campaigner me = {
 	.box = &segment_mailbox,
@@ -57,7 +69,42 @@ WorkerCampaignsRun(int64 now)
 		before[i] = me.entries[i].c.state;
 	wake = campaigns_run(&me, now, wanted());
 	log_changes(before);
-	return waits_for_promotion() ? Min(wake, now + PROMOTION_LOOK_US) : wake;
+	if (!waits_for_promotion())
+		return wake;
+	look(now);
+	return Min(wake, now + PROMOTION_LOOK_US);
+}
+
+/* Each name's number is the id of its call. */
+static void
+look(int64 now)
+{
+	const char *at = ddblock_campaigns;
+	const char *wrong;
+
+	if (ShutdownRequestPending || on_their_way > 0 || now < look_at)
+		return;
+	while (campaign_list_next(&at, watched[on_their_way], &wrong))
+	{
+		const char *name = watched[on_their_way];
+		dynamo_write read = {.op = DYNAMO_READ,.name = name,.name_len = strlen(name)};
+		WorkerCall	call = {.op = DYNAMO_READ,.done = looked,.id = on_their_way++};
+
+		call.body = dynamo_build(WorkerTable(), &read);
+		WorkerPost(&call);
+	}
+	look_at = now + lockmgr_campaign_interval((int64) ddblock_lease_duration * 1000);
+}
+
+static void
+looked(const WorkerCall *call, const dynamo_reply *reply)
+{
+	const char *name = watched[call->id];
+
+	on_their_way--;
+	if (reply->count == 1 && reply->results[0].status == DYNAMO_OK)
+		(void) lockmgr_observe(worker_lockmgr, call->posted, SegmentNow(), name, strlen(name),
+							   &reply->results[0].item, reply->results[0].shared);
 }
 
 static const char *
