@@ -867,7 +867,7 @@ COMMENT ON COLUMN ddb_status.credentials_expire_at IS
 COMMENT ON COLUMN ddb_status.last_reply_at IS
 'when DynamoDB last replied without an error';
 COMMENT ON COLUMN ddb_status.trouble IS
-'why the worker repeats requests on the lock table; null if it repeats none';
+'why the worker repeats requests on the lock table, or else that a copy of this cluster uses it, too; null if neither is known';
 COMMENT ON COLUMN ddb_status.clock_ahead IS
 'DynamoDB''s clock minus this machine''s clock; null before the first reply';
 COMMENT ON COLUMN ddb_status.clock_error IS

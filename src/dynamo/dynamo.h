@@ -25,6 +25,7 @@
 #define DYNAMO_VERSION_SIZE		128		/* a recordVersionNumber and its NUL */
 #define DYNAMO_OWNER_SIZE		384		/* an ownerName and its NUL */
 #define DYNAMO_HOLDER_SIZE		128		/* a text of the holder map and its NUL */
+#define DYNAMO_SYSTEM_SIZE		24		/* a system identifier, 64 bits in decimal, and its NUL */
 #define DYNAMO_ENTRIES_MAX		32		/* clusters that share a lock */
 #define DYNAMO_INCARNATION_SIZE 64		/* an entry's key and its NUL */
 #define DYNAMO_EPOCH_SIZE		64		/* a shared lock's ownerName and its NUL */
@@ -107,6 +108,7 @@ typedef struct dynamo_holder
 	char		host[DYNAMO_HOLDER_SIZE];
 	int32_t		pid;			/* 0: not known */
 	int64_t		since_ms;		/* epoch milliseconds; 0: not known */
+	char		system[DYNAMO_SYSTEM_SIZE]; /* its cluster's system identifier; "": a standby */
 } dynamo_holder;
 
 /* A lock item as read. */

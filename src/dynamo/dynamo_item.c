@@ -45,6 +45,7 @@ read_holder(const cJSON *attribute, dynamo_holder *holder)
 	copy_attribute(holder->host, DYNAMO_HOLDER_SIZE, map, "host");
 	holder->pid = pid <= INT32_MAX ? (int32_t) pid : 0;
 	holder->since_ms = dynamo_json_positive(map, "since");
+	copy_attribute(holder->system, DYNAMO_SYSTEM_SIZE, map, "system");
 }
 
 /* What a ddblock wrote is valid if no other client has written since. */

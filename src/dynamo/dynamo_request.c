@@ -91,6 +91,7 @@ put_holder(dynamo_text *text, const char *owner, const dynamo_holder *holder)
 		dynamo_put_n_member(text, "pid", holder->pid);
 	if (holder->since_ms != 0)
 		dynamo_put_n_member(text, "since", holder->since_ms);
+	put_holder_text(text, "system", holder->system);
 	dynamo_text_raw(text, "}}");
 }
 

@@ -376,6 +376,12 @@ typedef struct lockmgr_host
 	 * are renewed one by one from now on.  Called once. */
 	void		(*no_batches) (void *arg, const dynamo_reply *reply);
 
+	/*
+	 * The item's owner, which is another one, lives: it has changed its item, and has
+	 * had it for longer than a lease.  NULL: nobody wants to know.
+	 */
+	void		(*lives) (void *arg, const dynamo_item *item);
+
 	/* Fill bytes with good random numbers. */
 	void		(*random) (void *arg, void *bytes, size_t len);
 

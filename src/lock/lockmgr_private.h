@@ -211,7 +211,8 @@ struct lm_lock
 	bool		seen;
 	lm_shared  *shared;			/* NULL: the item told nothing of shared mode */
 	int64_t		first_seen;
-	int64_t		holder_seen;	/* when its holder was */
+	int64_t		holder_seen;	/* when its holder was, */
+	int64_t		owner_seen;		/* ... and its owner */
 	bool		expired;		/* it is dead by DynamoDB's clock */
 	bool		read_consistently;	/* the next poll */
 	unsigned	unshown;		/* acquires refused in a row for no reason that we saw */

@@ -67,6 +67,13 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 		return;
 	}
 
+	/* Late copies of a dead owner's writes have all arrived when a lease has passed. */
+	if (!same_owner)
+		lock->owner_seen = now;
+	else if (now - lock->owner_seen > LOCKMGR_DEAD_AFTER(item->lease_ms * 1000) &&
+			 strcmp(item->owner, lm->owner) != 0 && lm->host.lives != NULL)
+		lm->host.lives(lm->host.arg, item);
+
 	lock->seen = true;
 	lock->first_seen = now;
 	lock->expired = expired;

@@ -411,6 +411,8 @@ typedef struct WorkerStatus
 	epoch_clock clock;			/* DynamoDB's */
 	uint32		connections;	/* open ones */
 	char		http_library[64];	/* libcurl's name and version */
+	char		copy[DYNAMO_OWNER_SIZE];	/* see worker_copy.c; UTF-8 */
+	int64		copy_until;		/* it lives until then, by what is known of it; or 0 */
 } WorkerStatus;
 
 typedef struct SegmentStatus

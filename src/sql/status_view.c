@@ -109,6 +109,10 @@ worker_columns(const WorkerStatus *worker, Row *row)
 		set(row, STATUS_LAST_REPLY_AT, TimestampTzGetDatum(TimesFromClock(worker->last_reply)));
 	if (SegmentReadTrouble(trouble) != DYNAMO_OK)
 		set_text(row, STATUS_TROUBLE, trouble);
+	else if (SegmentNow() < worker->copy_until)
+		set_text(row, STATUS_TROUBLE,
+				 psprintf("\"%s\" has the system identifier of this cluster, and is no standby: "
+						  "one of them is a copy", worker->copy));
 }
 
 /* Worker and segment write these once; the flags say that they are whole. */

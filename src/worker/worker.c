@@ -43,6 +43,7 @@
 #include "worker/worker_call.h"
 #include "worker/worker_campaigns.h"
 #include "worker/worker_clock.h"
+#include "worker/worker_copy.h"
 #include "worker/worker_credentials.h"
 #include "worker/worker_directory.h"
 #include "worker/worker_fetch.h"
@@ -265,6 +266,7 @@ make_lockmgr(void)
 						  .waits = WorkerWaits,
 						  .watch = WorkerWatch,
 						  .ends_hold = WorkerFinishEndsHold,
+						  .lives = WorkerCopyLives,
 					  });
 }
 

@@ -18,6 +18,7 @@
 #include "shared/settings.h"
 #include "worker/worker_answer.h"
 #include "worker/worker_campaigns.h"
+#include "worker/worker_copy.h"
 #include "worker/worker_counters.h"
 #include "worker/worker_gate.h"
 #include "worker/worker_lockmgr.h"
@@ -341,6 +342,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		asked.role_max_leases = taken.acquire.role_max_leases;
 		asked.superuser = taken.acquire.superuser;
 		asked.prefix_len = taken.acquire.prefix_len;
+		WorkerCopySystem(taken.acquire.holder.system);
 		asked.holder = &taken.acquire.holder;
 		if (taken.acquire.has_data)
 			asked.data = (uint8 *) taken_text + taken.name_len;
@@ -362,6 +364,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		asked.role_max_leases = taken.named.role_max_leases;
 		asked.superuser = taken.named.superuser;
 		asked.campaign = taken.named.campaign;
+		WorkerCopySystem(taken.named.holder.system);
 		asked.holder = &taken.named.holder;
 	}
 	else if (taken.kind != MAILBOX_LOOK_UP)

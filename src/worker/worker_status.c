@@ -38,6 +38,13 @@ WorkerStatusReply(const dynamo_reply *reply)
 }
 
 void
+WorkerStatusCopy(const char *owner, int64 until)
+{
+	strlcpy(status.copy, owner, sizeof(status.copy));
+	status.copy_until = until;
+}
+
+void
 WorkerPublishStatus(void)
 {
 	const aws_credentials *credentials = WorkerCredentials();

@@ -20,6 +20,9 @@ extern void WorkerStatusInit(void);
 
 extern void WorkerStatusReply(const dynamo_reply *reply);
 
+/* This owner is a copy of our cluster, and lives until then. */
+extern void WorkerStatusCopy(const char *owner, int64 until);
+
 extern void WorkerPublishStatus(void);
 
 #endif							/* DDBLOCK_WORKER_WORKER_STATUS_H */

@@ -190,6 +190,7 @@ TEST(read_of_an_item)
 	assert_string_equal(item->holder.host, "host");
 	assert_int_equal(item->holder.pid, 77);
 	assert_int_equal(item->holder.since_ms, INT64_C(1795254699472));
+	assert_string_equal(item->holder.system, "");
 	assert_int_equal(item->data_len, 5);
 	assert_memory_equal(item->data, "\0\1\2zz", 5);
 	dynamo_reply_free(&reply);
@@ -776,6 +777,18 @@ TEST(long_texts_are_cut_between_characters)
 	assert_int_equal(item->owner[DYNAMO_OWNER_SIZE - 3], 'o');
 }
 
+TEST(a_holder_may_have_a_system_identifier)
+{
+	const dynamo_item *item = read_item("\"recordVersionNumber\":{\"S\":\"v\"},"
+										"\"leaseDuration\":{\"S\":\"1s\"},"
+										"\"ownerName\":{\"S\":\"o\"},"
+										"\"holder\":{\"M\":{\"owner\":{\"S\":\"o\"},"
+										"\"system\":{\"S\":\"18446744073709551615\"}}}");
+
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(item->holder.system, "18446744073709551615");
+}
+
 TEST(odd_holders_are_no_reason_to_fail)
 {
 	const dynamo_item *item;
@@ -784,8 +797,10 @@ TEST(odd_holders_are_no_reason_to_fail)
 					 "\"leaseDuration\":{\"S\":\"1s\"},\"ownerName\":{\"S\":\"o\"},"
 					 "\"holder\":{\"M\":{\"owner\":{\"S\":\"o\"},"
 					 "\"database\":{\"N\":\"1\"},\"pid\":{\"N\":\"4294967296\"},"
-					 "\"since\":{\"S\":\"now\"},\"host\":[],\"user\":{\"S\":\"u\"}}}");
+					 "\"since\":{\"S\":\"now\"},\"host\":[],\"user\":{\"S\":\"u\"},"
+					 "\"system\":{\"N\":\"1\"}}}");
 	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(item->holder.system, "");
 	assert_string_equal(item->holder.database, "");
 	assert_string_equal(item->holder.user, "u");
 	assert_int_equal(item->holder.pid, 0);

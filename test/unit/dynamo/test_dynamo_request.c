@@ -105,6 +105,19 @@ TEST(acquire_takes_a_free_or_released_item_with_a_higher_token)
 				 ASK_FOR_OLD "}");
 }
 
+TEST(a_holder_tells_its_system_identifier)
+{
+	static const dynamo_holder holder = {.system = "18446744073709551615"};
+	dynamo_write write = write_of(DYNAMO_ACQUIRE);
+	char	   *body;
+
+	write.holder = &holder;
+	body = dynamo_build(&plain_table, &write);
+	assert_non_null(strstr(body, "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
+						   "\"system\":{\"S\":\"18446744073709551615\"}}}"));
+	free(body);
+}
+
 TEST(take_over_also_accepts_the_dead_version)
 {
 	static const dynamo_holder nobody;

@@ -121,3 +121,51 @@ TEST(a_listing_takes_no_room_from_others)
 	assert_false(observed_dead(h, "b2", 0));
 	finish(h);
 }
+
+static int	lives;
+
+static void
+count_lives(void *arg, const dynamo_item *item)
+{
+	(void) arg;
+	assert_string_equal(item->owner, "them/1");
+	lives++;
+}
+
+TEST(an_owner_lives_that_changes_its_item_for_longer_than_a_lease)
+{
+	harness    *h = harness_new(SIZE);
+
+	h->host.lives = count_lives;
+	start_manager(h);
+	lives = 0;
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	assert_false(observed_dead(h, "a", 0));
+	run(h, DEAD_US);
+	foreign_hold(h, "a", "v2", LEASE_MS, 5);
+	assert_false(observed_dead(h, "a", 0));
+	assert_int_equal(lives, 0);
+
+	/* A copy of a write of v2 that was late would have come by now. */
+	run(h, 1);
+	assert_false(observed_dead(h, "a", 0));
+	assert_int_equal(lives, 0);
+	foreign_hold(h, "a", "v3", LEASE_MS, 7);
+	assert_false(observed_dead(h, "a", 0));
+	assert_int_equal(lives, 1);
+
+	/* Another owner begins anew, also if the item was released meanwhile. */
+	foreign_release(h, "a");
+	assert_false(observed_dead(h, "a", 0));
+	foreign_hold(h, "a", "v4", LEASE_MS, 9);
+	assert_false(observed_dead(h, "a", 0));
+	assert_int_equal(lives, 1);
+
+	/* Our own is none. */
+	get(h, 0, "a2");
+	run(h, 2 * DEAD_US);
+	assert_int_equal(lives, 1);
+	let_go(h, 0, "a2");
+	settle(h);
+	finish(h);
+}

@@ -1,0 +1,58 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_copy.c
+ *	  Looks for a copy of this cluster that uses the same lock table.
+ *
+ * A base backup that is started beside the original, with its settings, stands for the
+ * same leaderships, and does the same jobs under the same locks.  It has the original's
+ * system identifier.  So have its standbys, which do not count: a server in recovery
+ * neither writes the identifier nor looks for it.
+ *
+ * After a crash, or when a volume has moved, the items show an owner with our identifier
+ * that is dead.  So only one that is seen to live counts.  It is an observation, and
+ * refuses nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+
+#include "lock/lockmgr.h"
+#include "shared/segment.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+#include "worker/worker_copy.h"
+#include "worker/worker_status.h"
+
+void
+WorkerCopySystem(char system[DYNAMO_SYSTEM_SIZE])
+{
+	system[0] = '\0';
+	if (!RecoveryInProgress())
+		snprintf(system, DYNAMO_SYSTEM_SIZE, UINT64_FORMAT, GetSystemIdentifier());
+}
+
+/* It is logged once for each owner. */
+void
+WorkerCopyLives(void *arg, const dynamo_item *item)
+{
+	static char logged[DYNAMO_OWNER_SIZE] = "";
+	char		ours[DYNAMO_SYSTEM_SIZE];
+
+	WorkerCopySystem(ours);
+	if (ours[0] == '\0' || strcmp(item->holder.system, ours) != 0)
+		return;
+	WorkerStatusCopy(item->owner,
+					 SegmentNow() + LOCKMGR_DEAD_AFTER(item->lease_ms * 1000));
+	if (strcmp(logged, item->owner) == 0)
+		return;
+	strlcpy(logged, item->owner, sizeof(logged));
+	ereport(WARNING,
+			(errmsg("a copy of this cluster uses lock table \"%s\", too: \"%s\"", ddblock_table,
+					Utf8Quiet(item->owner, strlen(item->owner))),
+			 errdetail("Both have system identifier %s, and neither is a standby, so both compete "
+					   "for the same locks and leaderships, each for its own data.", ours),
+			 errhint("In the one that is the copy, set \"ddblock.campaigns\" to '', and "
+					 "\"ddblock.table\" or \"ddblock.endpoint_url\" to another place.")));
+}
