@@ -228,6 +228,29 @@ $a->query_safe(q{SELECT ddb_queue_push('q', 'gone', '2')});
 wait_for { $got = next_of($b, 'gone') } 'its failure lets the resource go';
 is($got, '2|2|1', 'the next job runs elsewhere');
 
+# Whichever jobs are cancelled: the others come, in order, and the resource is not blocked.
+SUBSET: foreach my $subset (1 .. 15)
+{
+	my $resource = "cancel $subset";
+	my @cancelled = grep { $subset & 1 << $_ - 1 } 1 .. 4;
+	my @left = grep { !($subset & 1 << $_ - 1) } 1 .. 4;
+
+	# The next one first, or it last.
+	@cancelled = reverse @cancelled if $subset % 2;
+	$a->query_safe(qq{SELECT ddb_queue_push_all('q', '$resource', ARRAY['1', '2', '3', '4']::jsonb[])});
+	is($b->query_safe("SELECT ddb_queue_cancel('q', '$resource', $_)"), 't', "$resource: job $_ is cancelled") foreach @cancelled;
+	foreach my $number (@left)
+	{
+		is(next_of($a, $resource, q{wait => '1 min'}), "$number|$number|1", "$resource: job $number comes") or last SUBSET;
+		complete($a, $resource, $number);
+	}
+	is(next_of($a, $resource), '', "$resource: and no other one");
+	wait_for { depth_of($resource) == 0 } "$resource: all are finished";
+	is($b->query_safe(qq{SELECT ddb_queue_push('q', '$resource', '5')}), '5', "$resource: a push");
+	is(next_of($a, $resource, q{wait => '1 min'}), '5|5|1', '... comes') or last;
+	complete($a, $resource, 5);
+}
+
 #
 # A job that is behind the head's last number, as after a table was restored by hand
 #
