@@ -1,0 +1,102 @@
+# ddblock.lock_prefix, and each function that takes a name.  The functions and their arguments come
+# from pg_proc, so that a new one is not left out.
+
+use DDBLock::Test;
+
+my $node = new_cluster('one');
+
+$node->safe_psql('postgres', 'SELECT ddb_queue_table_create()');
+
+# What names a lock, a resource, or some of them: allowed under the prefix, and not.
+my %named = (
+	name => [ q{'queue/mine/r'}, q{'other'} ],
+	names => [ q{'{queue/mine/r}'}, q{'{queue/mine/r,other}'} ],
+	prefix => [ q{'queue/mine/r'}, q{'other'} ],
+	queue => [ q{'mine'}, q{'other'} ],
+	resource => [ q{'r'}, q{'other'} ],
+	of_resource => [ q{'r'}, q{'other'} ],
+	resources => [ q{'{r}'}, q{'{r,other}'} ]);
+
+# Texts that name nothing of that kind, and what else functions want.
+my %other = (
+	attributes => q{'{}'}, error => q{'no'}, id => q{'i'}, ids => q{'{i}'}, payload => q{'1'},
+	payloads => q{'{1}'}, limit => 3, token => 1, number => 1, at_most => q{'1 hour'},
+	less_than => q{'1 ms'}, older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'});
+
+# These concern only what the session holds already, so the prefix does not matter.
+my %own = map { $_ => 1 } qw(
+	ddb_lock_detach ddb_lock_let_go ddb_lock_outlive ddb_lock_release ddb_lock_release_shared ddb_lock_remaining
+	ddb_lock_renew ddb_lock_require ddb_lock_token ddb_semaphore_release);
+
+# Function, argument, its type, whether it has a default
+my %functions;
+foreach my $row (split /\n/, $node->safe_psql('postgres', q{
+	SELECT proname, prosrc, argument, format_type(type, NULL), number > pronargs - pronargdefaults
+	FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
+	JOIN pg_extension ON refobjid = pg_extension.oid AND extname = 'ddblock',
+	unnest(proargnames[1 : pronargs], proargtypes::oid[]) WITH ORDINALITY AS a(argument, type, number)
+	WHERE deptype = 'e' AND prorettype <> 'trigger'::regtype ORDER BY prosrc, number}))
+{
+	my ($function, $symbol, $argument, $type, $default) = split /\|/, $row;
+
+	push @{ $functions{$symbol}{arguments} }, { name => $argument, optional => $default eq 't' };
+	$functions{$symbol}{name} = $function;
+	ok($named{$argument} || $other{$argument}, "$function: \"$argument\" names a lock, or something else")
+	  if $type =~ /^(text|name|character varying|character|"char")(\[\])?$/;
+}
+
+# The named arguments that a call must have, and this one.
+sub call_of
+{
+	my ($function, $tested, $is_foreign) = @_;
+	my @arguments = grep { !$_->{optional} || $_->{name} eq $tested } @{ $function->{arguments} };
+	my $has_queue = grep { $_->{name} eq 'queue' } @arguments;
+	my @values;
+
+	foreach my $argument (map { $_->{name} } @arguments)
+	{
+		my $value = $named{$argument} ? $named{$argument}[ $is_foreign && $argument eq $tested ] : $other{$argument};
+
+		$value = $named{name}[ $is_foreign ] if $argument eq 'resource' && !$has_queue;
+		push @values, qq{"$argument" => } . ($value // die "a value for $argument of $function->{name}\n");
+	}
+	return "SELECT count(*) FROM $function->{name}(" . join(', ', @values) . ')';
+}
+
+sub error_under
+{
+	my ($prefix, $sql) = @_;
+	my (undef, undef, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\nSET ddblock.lock_prefix = '$prefix'; $sql");
+
+	return $stderr;
+}
+
+my $refused = qr/ERROR: +42501: permission denied for (lock|resource|prefix) .*\nDETAIL: +Names in this session must begin with/;
+my $tested = 0;
+foreach my $function (map { $functions{$_} } sort keys %functions)
+{
+	my $has_queue = grep { $_->{name} eq 'queue' } @{ $function->{arguments} };
+
+	foreach my $argument (grep { $named{$_} } map { $_->{name} } @{ $function->{arguments} })
+	{
+		my $prefix = $has_queue && $argument ne 'queue' ? 'queue/mine/r' : 'queue/mine/';
+		my $foreign = call_of($function, $argument, 1);
+
+		$tested++;
+		unlike(error_under($prefix, call_of($function, $argument, 0)), qr/42501/, "$function->{name}, \"$argument\" is allowed");
+		if ($own{ $function->{name} } && $foreign !~ /"token"/)
+		{
+			unlike(error_under($prefix, $foreign), qr/42501/, "$function->{name}, \"$argument\" need not be");
+		}
+		else
+		{
+			like(error_under($prefix, $foreign), $refused, "$function->{name}, \"$argument\" is not allowed");
+		}
+	}
+}
+cmp_ok($tested, '>', 60, 'so many arguments');
+like(error_under('queue/mine/', q{SELECT ddb_lock_release('other', token => 1)}), $refused,
+	'nor is a lock that another session has left to the cluster');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM ddb_locks'), '0', 'what is refused leaves nothing held');
+
+done_testing;
