@@ -228,6 +228,37 @@ make_due('aborted');
 is(next_job($a, 'aborted'), '1|2', 'the job comes again');
 $a->query_safe(q{SELECT ddb_queue_complete('q', 'aborted', 1)});
 
+# A claim goes with its subtransaction: its lock is free, and the job comes again.  One from before
+# the savepoint stays.
+my $claims = q{ddb_queue_next('q', lease => '1 h', resources => '{subxact}')};
+foreach my $case (
+	[ 'ROLLBACK TO', "SAVEPOINT s; SELECT $claims; ROLLBACK TO s" ],
+	[ 'ROLLBACK TO after RELEASE', "SAVEPOINT s; SAVEPOINT t; SELECT $claims; RELEASE t; ROLLBACK TO s" ],
+	[ 'ROLLBACK TO an outer savepoint', "SAVEPOINT s; SAVEPOINT t; SELECT $claims; ROLLBACK TO s" ],
+	[ 'ROLLBACK TO after the completion', "SAVEPOINT s; SELECT ddb_queue_complete('q', resource, number) FROM $claims; ROLLBACK TO s" ],
+	[ 'an exception block', "DO \$\$ BEGIN PERFORM $claims; RAISE 'no'; EXCEPTION WHEN raise_exception THEN END \$\$" ])
+{
+	my ($what, $sql) = @$case;
+	my $number = push_to($one, 'subxact');
+
+	wait_for { $one->safe_psql('postgres', q{SELECT max(due) <= now() FROM ddb_queue_depths('q', 'subxact')}) eq 't' } 'it is due';
+	$a->query_safe("BEGIN; $sql");
+	is($a->query_safe(q{SELECT ddb_lock_token('queue/q/subxact') IS NULL}), 't', "$what: the session holds nothing");
+	wait_for { is_released('queue/q/subxact') } "$what: the lock is free";
+	$a->query_safe('COMMIT');
+	make_due('subxact');
+	is(next_job($c, 'subxact'), "$number|2", "$what: another cluster gets the job");
+	$c->query_safe(qq{SELECT ddb_queue_complete('q', 'subxact', $number)});
+	wait_for { depth_of('subxact') == 0 && is_released('queue/q/subxact') } "$what: it is finished";
+}
+my $kept = push_to($one, 'subxact');
+$a->query_safe('BEGIN');
+is(next_job($a, 'subxact'), "$kept|1", 'a claim before a savepoint');
+my $completes = qq{SELECT ddb_queue_complete('q', 'subxact', $kept)};
+$a->query_safe("SAVEPOINT s; $completes; ROLLBACK TO s; $completes; COMMIT");
+wait_for { depth_of('subxact') == 0 } 'its completion';
+pass('... outlives a rollback to that');
+
 #
 # Old tokens
 #
