@@ -132,10 +132,6 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 			else if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE)
 				(void) lm_admit(lm, now, lock);
 			break;
-		case LOCKMGR_RELEASE:
-		case LOCKMGR_END_DETACHED:
-			lock->releaser = NULL;
-			break;
 		case LOCKMGR_RENEW:
 			lock->wanted_lease_ms = 0;
 			break;
@@ -147,8 +143,10 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 			lock->look_ups--;
 			lm_remember(lm, lock);
 			break;
+		case LOCKMGR_RELEASE:
 		case LOCKMGR_JOIN:
 		case LOCKMGR_DETACH:
+		case LOCKMGR_END_DETACHED:
 			break;
 	}
 }
@@ -416,29 +414,38 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 		lm_take_place(lm, now, session);
 }
 
+static void
+wait_for_release(lm_session *session, lm_lock *lock)
+{
+	lock->releaser = session;
+	lock->releaser_seq = session->request.seq;
+}
+
 /*
  * While adopting: the previous manager has ended the hold.  If another session has
  * one on the lease, or had, the lock has passed on; if nobody has, the release is to
- * be confirmed yet.
+ * be confirmed yet.  If the lease has ended before its deadline, the release was settled.
  */
 static void
-resume_release(lockmgr *lm, lm_session *session, const lockmgr_request *asked)
+resume_release(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
 {
 	lm_lease   *lease = asked->lease_index < lm->max_leases ?
 		&lm->leases[asked->lease_index] : NULL;
 
 	if (lease == NULL || lease->l.generation != asked->lease_generation ||
 		lease->lock == NULL || lease->l.state == LEASE_ACQUIRING)
-		lm_answer_unconfirmed(lm, session);
-	else if (lease->holds != NULL || lease->lock->releaser != NULL)
+	{
+		if (now < asked->valid_until)
+			lm_answer_result(lm, session, LOCKMGR_RELEASED);
+		else
+			lm_answer_unconfirmed(lm, session);
+	}
+	else if (lease->holds != NULL || lm_releaser(lease->lock) != NULL)
 		lm_answer_result(lm, session, LOCKMGR_RELEASED);
 	else if (lease->l.state == LEASE_LOST)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else
-	{
-		session->request.lock = lease->lock;
-		lease->lock->releaser = session;
-	}
+		wait_for_release(session, lease->lock);
 }
 
 /* The session wants this hold to end, which may be NULL. */
@@ -447,7 +454,7 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 		 const lockmgr_request *asked)
 {
 	if (hold == NULL && lm->adopting)
-		resume_release(lm, session, asked);
+		resume_release(lm, now, session, asked);
 	else if (hold == NULL)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (hold->lease->l.state == LEASE_LOST)
@@ -459,8 +466,7 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 	}
 	else
 	{
-		session->request.lock = hold->lease->lock;
-		session->request.lock->releaser = session;
+		wait_for_release(session, hold->lease->lock);
 		if (asked->ends_kept)
 		{
 			/* Others may have a hold on it: the last of them releases it. */
@@ -468,6 +474,40 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 			lm_save(lm, hold->lease, false);
 		}
 		lm_let_go(lm, now, hold);
+	}
+}
+
+/* The session's hold on that lease, or NULL. */
+static lm_hold *
+hold_on(const lockmgr *lm, const lm_session *session, const lockmgr_lease *named)
+{
+	lm_hold    *hold = NULL;
+
+	if (named->index < lm->max_leases &&
+		lm->leases[named->index].l.generation == named->generation)
+		hold = lm->leases[named->index].holds;
+	while (hold != NULL && hold->session != session)
+		hold = hold->lease_next;
+	return hold;
+}
+
+/* What is still to end when something has failed ends without an answer. */
+static void
+release_all(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
+{
+	lockmgr_request one = *asked;
+
+	session->request.unreleased = asked->all_count;
+	for (uint32_t i = 0; i < asked->all_count; i++)
+	{
+		lm_hold    *hold = hold_on(lm, session, &asked->all[i]);
+
+		one.lease_index = asked->all[i].index;
+		one.lease_generation = asked->all[i].generation;
+		if (session->request.active)
+			end_hold(lm, now, session, hold, &one);
+		else if (hold != NULL)
+			lm_let_go(lm, now, hold);
 	}
 }
 
@@ -593,7 +633,10 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			ask_acquire(lm, now, session, asked);
 			break;
 		case LOCKMGR_RELEASE:
-			end_hold(lm, now, session, hold_of(lm, session->id, asked->hold_index), asked);
+			if (asked->all_count > 0)
+				release_all(lm, now, session, asked);
+			else
+				end_hold(lm, now, session, hold_of(lm, session->id, asked->hold_index), asked);
 			break;
 		case LOCKMGR_RENEW:
 			ask_renew(lm, now, session, asked);

@@ -220,6 +220,13 @@ typedef enum lockmgr_kind
 	LOCKMGR_END_DETACHED		/* ends the detached hold with this token */
 } lockmgr_kind;
 
+/* A lease as it was granted. */
+typedef struct lockmgr_lease
+{
+	uint32_t	index;
+	uint32_t	generation;
+} lockmgr_lease;
+
 /* Everything pointed to is copied. */
 typedef struct lockmgr_request
 {
@@ -259,6 +266,10 @@ typedef struct lockmgr_request
 	uint32_t	hold_index;		/* RELEASE, RENEW, DETACH: which hold */
 	uint32_t	lease_index;	/* RELEASE, JOIN, END_DETACHED: on which lease, */
 	uint32_t	lease_generation;	/* as granted, or as the directory shows it */
+	int64_t		valid_until;	/* RELEASE: until then the session could believe, as it has
+								 * read; of several leases, the earliest such time */
+	const lockmgr_lease *all;	/* RELEASE: instead, the session's holds on all of these; */
+	uint32_t	all_count;		/* ... answered for the last one, or when one has failed */
 	int64_t		token;			/* JOIN, END_DETACHED: the hold has this token, */
 	uint32_t	taker;			/* ... and this role took the lock; ACQUIRE, TRY: takes it */
 	int64_t		at_most_us;		/* DETACH: the hold ends after this time; 0: the session

@@ -15,6 +15,11 @@ lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
 {
 	lm_request *request = &session->request;
 
+	if (request->unreleased > 1 && answer->result != LOCKMGR_FAILED)
+	{
+		request->unreleased--;
+		return;
+	}
 	if ((request->kind == LOCKMGR_ACQUIRE || request->kind == LOCKMGR_TRY) &&
 		request->lock != NULL)
 		lm_dequeue(lm, session);
@@ -66,11 +71,21 @@ lm_answer_failed(lockmgr *lm, lm_session *session, const lm_lock *lock)
 	lm_answer(lm, session, &answer);
 }
 
-/* The same for the session that waits for a release, if any. */
+/* The session that waits for the lock's release, or NULL. */
+lm_session *
+lm_releaser(const lm_lock *lock)
+{
+	lm_session *session = lock->releaser;
+
+	return session != NULL && session->request.active &&
+		session->request.seq == lock->releaser_seq ? session : NULL;
+}
+
+/* Its request fails with the lock's trouble, too. */
 void
 lm_fail_releaser(lockmgr *lm, lm_lock *lock)
 {
-	lm_session *session = lock->releaser;
+	lm_session *session = lm_releaser(lock);
 
 	lock->releaser = NULL;
 	if (session != NULL)
@@ -148,7 +163,7 @@ lm_answer_unconfirmed(lockmgr *lm, lm_session *session)
 void
 lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 {
-	lm_session *session = lock->releaser;
+	lm_session *session = lm_releaser(lock);
 	lockmgr_answer answer = {.result = result};
 
 	if (session == NULL)

@@ -95,7 +95,8 @@ typedef struct lm_request
 	bool		must_exist;
 	bool		deletes;
 	size_t		prefix_len;
-	lm_lock    *lock;			/* the lock it is for */
+	uint32_t	unreleased;		/* RELEASE of several: so many are to be answered yet */
+	lm_lock    *lock;			/* the lock it is for; not RELEASE */
 	lm_session *next;			/* in lock's queue: ACQUIRE, TRY */
 	lm_session *previous;
 } lm_request;
@@ -202,8 +203,9 @@ struct lm_lock
 	uint32_t	watch;			/* LOCKMGR_NO_WATCH if nobody waits */
 	uint32_t	look_ups;		/* requests and calls that point to this lock */
 
-	/* The session that waits for the release. */
+	/* The session that waits for the release, if that is still its request. */
 	lm_session *releaser;
+	uint64_t	releaser_seq;
 	int64_t		wanted_lease_ms;	/* by who waits for the renewal; 0: unchanged */
 	int64_t		wanted_margin_us;
 
@@ -564,6 +566,7 @@ extern void lm_answer_bad_item(lockmgr *lm, lm_session *session,
 							   const char *message);
 extern void lm_answer_failed(lockmgr *lm, lm_session *session,
 							 const lm_lock *lock);
+extern lm_session *lm_releaser(const lm_lock *lock);
 extern void lm_fail_releaser(lockmgr *lm, lm_lock *lock);
 extern bool lm_is_renewer(const lm_hold *hold);
 extern bool lm_has_renewer(const lm_lease *lease);

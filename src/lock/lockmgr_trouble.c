@@ -67,7 +67,9 @@ lm_fail_impatient_waiters(lockmgr *lm, int64_t now, lm_lock *lock)
 void
 lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	if (lock->releaser != NULL && lm_out_of_patience(lm, now, lock, lock->releaser))
+	const lm_session *session = lm_releaser(lock);
+
+	if (session != NULL && lm_out_of_patience(lm, now, lock, session))
 		lm_fail_releaser(lm, lock);
 }
 

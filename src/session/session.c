@@ -29,6 +29,13 @@
 #include "shared/settings.h"
 #include "shared/utf8.h"
 
+/* A hold whose note is gone. */
+typedef struct Releasing
+{
+	uint32		hold_index;
+	uint64		seq;
+} Releasing;
+
 static int64 margin_us(int64 lease_ms);
 static void require_same_mode(const LockName *name, const HeldLock *held,
 							  const AcquireOptions *options);
@@ -37,7 +44,10 @@ static void check_grant(const LockName *name, HeldLock *held);
 static HeldLock *find_to_release(const LockName *name, const lock_mode *mode);
 static bool call_release(const char *lock, MailboxRequest *request, lease_loss *loss);
 static bool give_back(HeldLock *held, const char *lock, bool keep);
-static int	release_session_scope(void);
+static void acknowledge_losses(void);
+static int	release_next(void);
+static void call_release_all(MailboxRequest *request, const lockmgr_lease *all,
+							 const Releasing *ended);
 
 /* The slot comes last: the worker signals only processes that have one. */
 void
@@ -333,11 +343,14 @@ int
 SessionReleaseAll(void)
 {
 	volatile int released = 0;
+	int			count;
 
 	SessionAttach();
 	PG_TRY();
 	{
-		released = release_session_scope();
+		acknowledge_losses();
+		while ((count = release_next()) > 0)
+			released += count;
 	}
 	PG_CATCH();
 	{
@@ -349,27 +362,82 @@ SessionReleaseAll(void)
 	return released;
 }
 
-static int
-release_session_scope(void)
+static void
+acknowledge_losses(void)
 {
 	dlist_mutable_iter iter;
-	int			released = 0;
 
 	dlist_foreach_modify(iter, HeldLocks())
 	{
 		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
 
-		if (held->session_depth == 0)
+		if (held->session_depth > 0 && !HeldIsValid(held))
+			(void) give_back(held, Utf8ToMessage(held->name, strlen(held->name)), true);
+	}
+}
+
+/*
+ * Releases as many locks together as a request can name, so that one which DynamoDB does not
+ * release keeps no other one.  Returns how many; 0: there are no more.  A lease that is lost
+ * from now on was valid when the session's claim ended.
+ */
+static int
+release_next(void)
+{
+	lockmgr_lease *all = palloc(MAILBOX_RELEASE_MAX * sizeof(lockmgr_lease));
+	Releasing  *ended = palloc(MAILBOX_RELEASE_MAX * sizeof(Releasing));
+	MailboxRequest request = {.kind = MAILBOX_RELEASE,.hold = {.valid_until = PG_INT64_MAX}};
+	dlist_mutable_iter iter;
+	int			count = 0;
+	int			kept = 0;
+
+	dlist_foreach_modify(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->session_depth == 0 || count == MAILBOX_RELEASE_MAX)
 			continue;
-		if (HeldIsValid(held) && held->xact_depth > 0)
+		if (held->xact_depth > 0)
 		{
 			HeldUncountSession(held, held->session_depth);
-			released++;
+			kept++;
+			continue;
 		}
-		else if (give_back(held, Utf8ToMessage(held->name, strlen(held->name)), true))
-			released++;
+		all[count] = (lockmgr_lease) {
+			.index = held->lease_index,.generation = held->lease_generation
+		};
+		request.hold.valid_until = Min(request.hold.valid_until, HeldValidUntil(held));
+		ended[count++] = (Releasing) {.hold_index = held->hold_index,.seq = held->seq};
+		HeldForget(held);
 	}
-	return released;
+	request.data_len = count * sizeof(lockmgr_lease);
+	if (count > 0)
+		call_release_all(&request, all, ended);
+	pfree(all);
+	pfree(ended);
+	return count + kept;
+}
+
+static void
+call_release_all(MailboxRequest *request, const lockmgr_lease *all, const Releasing *ended)
+{
+	const MailboxAnswer *answer;
+
+	PG_TRY();
+	{
+		answer = MailboxCall(request, NULL, all, NULL);
+		if (answer->result != MAILBOX_RELEASED && answer->result != MAILBOX_LOST &&
+			answer->result != MAILBOX_NOT_HELD)
+			ErrorsAnswer(answer, NULL);
+	}
+	PG_CATCH();
+	{
+		/* The worker may not have seen the request before it was canceled. */
+		for (size_t i = 0; i < request->data_len / sizeof(lockmgr_lease); i++)
+			MailboxLetGo(ended[i].hold_index, ended[i].seq);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 }
 
 /*
@@ -387,6 +455,7 @@ give_back(HeldLock *held, const char *lock, bool keep)
 			.lease_index = held->lease_index,
 			.lease_generation = held->lease_generation,
 			.ends_kept = !keep,
+			.valid_until = HeldValidUntil(held),
 		},
 	};
 	uint64		seq = held->seq;
@@ -405,7 +474,7 @@ give_back(HeldLock *held, const char *lock, bool keep)
 		}
 		PG_CATCH();
 		{
-			/* The worker may not have seen the request before it was canceled. */
+			/* As in call_release_all() */
 			MailboxLetGo(request.hold.index, seq);
 			pfree(utf8);
 			PG_RE_THROW();

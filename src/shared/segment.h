@@ -90,7 +90,8 @@ typedef struct MailboxRequest
 	bool		repeat;			/* TABLE: the session's last request was the same */
 	uint16		name_len;		/* in the slot's text; then, without a gap: */
 	uint16		data_len;		/* data and attributes, or the keys after which a SCAN
-								 * or QUERY continues */
+								 * or QUERY continues; RELEASE: instead of one hold, all
+								 * of the session's on these leases (lockmgr_lease) */
 	union
 	{
 		struct
@@ -126,6 +127,7 @@ typedef struct MailboxRequest
 			bool		has_data;	/* RENEW: else the item's data stays */
 			int64		at_most_us; /* DETACH; 0: by our end */
 			bool		ends_kept;	/* RELEASE */
+			int64		valid_until;	/* RELEASE: as in lockmgr.h */
 		}			hold;		/* RELEASE, RENEW, DETACH */
 		struct
 		{
@@ -173,6 +175,7 @@ typedef struct MailboxRequest
 } MailboxRequest;
 
 #define MAILBOX_REQUEST_TEXT (DYNAMO_NAME_MAX + DYNAMO_DATA_MAX)
+#define MAILBOX_RELEASE_MAX (MAILBOX_REQUEST_TEXT / sizeof(lockmgr_lease))
 StaticAssertDecl(sizeof(queue_request) <= MAILBOX_REQUEST_TEXT, "a request's struct is one piece");
 StaticAssertDecl(DYNAMO_DATA_MAX >= DYNAMO_NAME_MAX + DYNAMO_SORT_MAX, "a scan's keys must fit");
 

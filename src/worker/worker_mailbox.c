@@ -38,6 +38,7 @@ static bool any_parked = false; /* perhaps */
 /* The copied request, and its text. */
 static MailboxRequest taken;
 static char taken_text[MAILBOX_REQUEST_TEXT];
+static lockmgr_lease taken_leases[MAILBOX_RELEASE_MAX];
 
 static bool acquires(const MailboxRequest *request);
 static int64 clock_now(void *arg);
@@ -379,6 +380,13 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		if (taken.kind == MAILBOX_RENEW && taken.hold.has_data)
 			asked.data = (uint8 *) taken_text;
 		asked.data_len = taken.data_len;
+		if (taken.kind == MAILBOX_RELEASE)
+		{
+			memcpy(taken_leases, taken_text, taken.data_len);
+			asked.valid_until = taken.hold.valid_until;
+			asked.all = taken_leases;
+			asked.all_count = taken.data_len / sizeof(lockmgr_lease);
+		}
 	}
 
 	/* A session may widen the server's safety margin, not narrow it. */

@@ -161,7 +161,7 @@ typedef struct sim_hold
 	int32_t		permits;
 	int32_t		limit;			/* the session's */
 	int64_t		token;
-	bool		given_up;		/* a release is asked for */
+	bool		given_up;		/* its release is asked for now */
 	bool		lost;			/* the worker has reported the loss */
 	bool		lower;			/* its token is below an older grant's */
 	int			transaction;	/* 0: none, 1: fenced, 2: past the guard */
@@ -212,6 +212,7 @@ typedef struct sim_session
 	int64_t		asked_at;
 	int			lock;
 	sim_hold	holds[SIM_HOLDS];
+	lockmgr_lease all[SIM_HOLDS];	/* that request releases, if it is for several */
 	uint64_t	detaching;		/* the hold that it wants to detach */
 	sim_detached detached;		/* outlives the session */
 	sim_announced announced;
@@ -223,6 +224,7 @@ typedef struct sim_slot
 	mailbox_slot words;
 	lockmgr_request request;
 	sim_announced announced;	/* a part of it */
+	lockmgr_lease all[SIM_HOLDS];	/* likewise */
 	lockmgr_answer answer;
 } sim_slot;
 
@@ -265,6 +267,7 @@ struct sim_cluster
 	mailbox_worker worker;		/* its lm is NULL: the worker is dead */
 	lockmgr_request taken;		/* the request that the worker has copied, */
 	sim_announced taken_announced;
+	lockmgr_lease taken_all[SIM_HOLDS];
 	uint64_t   *owed;			/* [sessions]: the request to be answered, or 0 */
 	int64_t		unfit_until;	/* until then, the gate is closed */
 	unsigned	life;			/* counts the cluster's workers */
@@ -450,6 +453,7 @@ typedef struct sim_totals
 	uint64_t	detached;		/* ... detached */
 	uint64_t	ahead;			/* ... granted before they were asked for, */
 	uint64_t	claimed;		/* ... and then claimed */
+	uint64_t	released_both;	/* requests to release two locks */
 	uint64_t	led;			/* leaderships */
 	uint64_t	lead;			/* attempts to join one */
 	uint64_t	foreign_grants;

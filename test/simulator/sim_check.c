@@ -602,8 +602,7 @@ check_released(sim *s, const sim_cluster *c, const sim_session *session)
 		const sim_hold *hold = &session->holds[i];
 		const sim_lock *lock = &s->lock[hold->lock];
 
-		if (hold->used && hold->lock == session->lock &&
-			hold->index == session->request.hold_index &&
+		if (hold->used && hold->given_up && (session->request.all_count == 0 || !hold->lost) &&
 			!is_held_besides(s, c, hold) && lock->exists && !lock->released && !lock->edited &&
 			lock->owner == c->number && lock->incarnation == c->incarnation &&
 			lock->first_token <= hold->token && hold->token <= lock->token &&

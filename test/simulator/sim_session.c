@@ -97,6 +97,7 @@ sim_post_request(sim *s, sim_cluster *c, int slot, lockmgr_request request, int 
 	request.seq = mailbox_begin_post(&c->box, session->me);
 	c->slots[slot].request = session->request = request;
 	c->slots[slot].announced = session->announced;
+	memcpy(c->slots[slot].all, session->all, sizeof(session->all));
 	mailbox_end_post(&c->box, session->me);
 	session->lock = lock;
 	session->waiting = true;
@@ -229,7 +230,8 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 		answer->session.generation != session->me.generation)
 		sim_wrong(s, "I8: a session takes an answer that is not its own");
 	for (int i = 0; i < SIM_HOLDS; i++)
-		lost |= session->holds[i].lost && session->holds[i].index == session->request.hold_index;
+		lost |= session->holds[i].lost && (session->holds[i].given_up ||
+										   session->holds[i].index == session->request.hold_index);
 	switch (session->request.kind)
 	{
 		case LOCKMGR_ACQUIRE:
@@ -241,8 +243,7 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 		case LOCKMGR_RELEASE:
 			for (int i = 0; i < SIM_HOLDS; i++)
 			{
-				if (session->holds[i].used &&
-					session->holds[i].index == session->request.hold_index)
+				if (session->holds[i].given_up)
 					clear_hold(s, &session->holds[i]);
 			}
 			/* FALLTHROUGH */
@@ -305,9 +306,12 @@ cancel(sim *s, sim_cluster *c, int slot)
 	session->waiting = false;
 	mailbox_cancel(&c->box, session->me, session->request.seq);
 	sim_end_race(before);
-	if (session->request.kind == LOCKMGR_RELEASE)
-		let_go(s, c, slot, session->request.hold_index);
-	else if (session->request.kind == LOCKMGR_DETACH)
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		if (session->holds[i].given_up)
+			let_go(s, c, slot, session->holds[i].index);
+	}
+	if (session->request.kind == LOCKMGR_DETACH)
 	{
 		before = sim_begin_race(s, c, slot, SIDE_SESSION);
 		mailbox_let_go(&c->box, session->me, session->detaching, session->request.hold_index);
@@ -436,6 +440,7 @@ ask_about(sim *s, sim_cluster *c, int slot, sim_hold *hold, lockmgr_kind kind)
 	if (request.ends_kept)
 		sim_end_promise(&s->lock[hold->lock], hold->token);
 	hold->given_up = kind == LOCKMGR_RELEASE;
+	request.valid_until = mailbox_valid_until(&c->box, hold->lease, hold->generation);
 	if (kind == LOCKMGR_RENEW && (hold->mode != MODE_EXCLUSIVE || sim_chance(s, 50)))
 		request.lease_ms = request.margin_us = 0;
 	if (hold->mode != MODE_EXCLUSIVE)
@@ -449,6 +454,32 @@ sim_holds(const sim *s, const sim_cluster *c, const sim_hold *hold)
 {
 	return hold->used && !hold->given_up &&
 		sim_local(s, c) < mailbox_valid_until(&c->box, hold->lease, hold->generation);
+}
+
+/* ddb_lock_release_all().  False if the session does not believe in both. */
+static bool
+release_both(sim *s, sim_cluster *c, int slot)
+{
+	sim_session *session = &c->sessions[slot];
+	lockmgr_request request = sim_make_request(s, c, slot, LOCKMGR_RELEASE, session->holds[0].lock);
+
+	if (!sim_holds(s, c, &session->holds[0]) || !sim_holds(s, c, &session->holds[1]))
+		return false;
+	request.hold_index = LOCKMGR_NO_HOLD;
+	request.all_count = SIM_HOLDS;
+	request.valid_until = INT64_MAX;
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		sim_hold   *hold = &session->holds[i];
+		int64_t		valid_until = mailbox_valid_until(&c->box, hold->lease, hold->generation);
+
+		if (valid_until < request.valid_until)
+			request.valid_until = valid_until;
+		session->all[i] = (lockmgr_lease) {hold->lease, hold->generation};
+		hold->given_up = true;
+	}
+	sim_post_request(s, c, slot, request, session->holds[0].lock);
+	return true;
 }
 
 /* ddb_fence(): waits for the row, then refuses a lower token. */
@@ -539,7 +570,9 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 		dice = 60;
 	else if (sim_chance(s, s->plan.idle_percent))
 		return;
-	if (dice < 22)
+	if (dice < 11 && release_both(s, c, slot))
+		s->totals->released_both++;
+	else if (dice < 22)
 		ask_about(s, c, slot, hold, LOCKMGR_RELEASE);
 	else if (dice < 30)
 		let_go(s, c, slot, hold->index);

@@ -324,6 +324,7 @@ box_copy(void *arg, uint32_t slot)
 
 	a->c->taken = a->c->slots[slot].request;
 	a->c->taken_announced = a->c->slots[slot].announced;
+	memcpy(a->c->taken_all, a->c->slots[slot].all, sizeof(a->c->taken_all));
 }
 
 static bool
@@ -347,6 +348,7 @@ box_ask(void *arg, int64_t now, lockmgr_session session, uint64_t seq)
 		sim_wrong(a->s, "I8: request %" PRIu64 " of slot %u is asked for another session",
 				  seq, session.slot);
 	request.session = session;
+	request.all = a->c->taken_all;
 	a->c->owed[session.slot] = seq;
 	if (request.kind == SIM_ANNOUNCE)
 	{

@@ -31,13 +31,54 @@ ok($session->busy, 'twenty acquires are under way at a time');
 proxy->clear_faults;
 like($session->result, qr/^\{\d+(,\d+){19}\}$/, 'and bring twenty tokens');
 is(proxy->received('UpdateItem'), 20, 'with no more requests');
+my $requests = proxy->received;
 is(release_all($session), 20, 'they are released like any other');
+is(proxy->received, $requests + 20, '... with a request for each');
+
+#
+# Releases go out together, too: one that hangs or fails keeps no other lock
+#
+my $unless_a = sub { my ($fault, %options) = @_;
+	$session->ask(all('a,b,c'));
+	proxy->fault($fault, operation => 'UpdateItem', match => '"S": ?"a"', count => -1, %options);
+	$session->send('SELECT ddb_lock_release_all()');
+	released('b', 'c');
+	return; };
+$unless_a->('drop');
+ok($session->busy && !is_released('a'), '... while the session waits for the first one');
+proxy->clear_faults;
+is($session->result, 3, 'it is told when all are free');
+released('a');
+
+$unless_a->('error', status => 400, type => 'AccessDeniedException');
+$session->result;
+like($session->messages, qr/42501.*no longer holds the lock/s, 'a release that fails is an error');
+proxy->clear_faults;
+released('a');
+
+$unless_a->('drop');
+$one->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+	WHERE query LIKE '%release_all%' AND pid <> pg_backend_pid()});
+$session->result;
+like($session->messages, qr/57014/, 'a canceled call');
+is(held($session), '', '... has ended all claims');
+proxy->clear_faults;
+released('a');
+
+$unless_a->('drop');
+my $before = worker_pid($one);
+kill 'TERM', $before;
+wait_for { (worker_pid($one) // $before) != $before } 'another worker';
+ok($session->busy, 'the next worker knows who waits for a release');
+proxy->clear_faults;
+is($session->result, 3, '... and tells when it is done');
+released('a');
 
 is($session->ask(q{SELECT t[1] = ddb_lock_token('b') AND t[2] = ddb_lock_token('a') AND t[3] = t[1]
 	AND cardinality(t) = 3 FROM ddb_lock_acquire_all('{b,a,b}') t}), 't',
 	'tokens come in the order of the names');
 is(held($session), 'a 1,b 1', 'a name that comes twice counts once');
-my $requests = proxy->received;
+$requests = proxy->received;
 is($session->ask(q{SELECT ddb_lock_acquire_all('{c,a}') = ARRAY[ddb_lock_token('c'), ddb_lock_token('a')]}),
 	't', 'what the session holds,');
 is(proxy->received, $requests + 1, '... it takes again without a request');

@@ -67,6 +67,7 @@ typedef struct harness_request
 	lockmgr_request request;
 	char		name[DOUBLE_NAME_SIZE];
 	dynamo_holder holder;
+	lockmgr_lease all[4];
 	bool		owed;			/* an answer */
 	bool		answered;
 	lockmgr_answer answer;
@@ -823,6 +824,34 @@ static inline void
 release(harness *h, uint32_t slot, const char *name)
 {
 	ask(h, slot, LOCKMGR_RELEASE, name, hold_of(h, slot, name));
+}
+
+/* All that the session has, by one request. */
+static inline void
+release_all(harness *h, uint32_t slot)
+{
+	harness_request *asked = &h->asked[slot];
+	lockmgr_request *request = &asked->request;
+	lockmgr    *lm = h->lm;
+
+	h->lm = NULL;
+	ask(h, slot, LOCKMGR_RELEASE, "", 0);
+	h->lm = lm;
+	request->all = asked->all;
+	request->valid_until = INT64_MAX;
+	for (uint32_t i = 0; i < h->config.max_leases; i++)
+	{
+		const hold *held = &h->saved_holds[i];
+
+		if (held->session.slot != slot || held->session.generation != h->generation[slot])
+			continue;
+		asked->all[request->all_count++] =
+			(lockmgr_lease) {held->lease_index, held->lease_generation};
+		if (h->saved[held->lease_index].valid_until < request->valid_until)
+			request->valid_until = h->saved[held->lease_index].valid_until;
+	}
+	if (lm != NULL)
+		lockmgr_ask(lm, h->now, request);
 }
 
 static inline void

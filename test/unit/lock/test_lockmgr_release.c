@@ -422,3 +422,108 @@ LOCKMGR_TEST(a_hand_over_settled_too_late_grants_nothing)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 	assert_true(holds(h, 1, "a"));
 }
+
+/* ---- several at a time ---- */
+
+static void
+get_three(harness *h)
+{
+	get(h, 0, "a");
+	get(h, 0, "b");
+	get(h, 0, "c");
+}
+
+LOCKMGR_TEST(releases_of_several_go_out_together)
+{
+	get_three(h);
+	acquire(h, 1, "b");
+	next_fate(h, FATE_HOLD);
+	release_all(h, 0);
+	assert_int_equal(h->call_count, 6);
+	run(h, LATENCY_US);
+	assert_waits(h, 0);
+	assert_false(is_free(h, "a"));
+	assert_true(holds(h, 1, "b"));
+	assert_true(is_free(h, "c"));
+	deliver(h, &h->calls[3]);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(one_of_several_fails)
+{
+	get_three(h);
+	next_fate(h, FATE_HOLD);
+	next_fate(h, fate_of(DYNAMO_ACCESS_DENIED));
+	release_all(h, 0);
+	run(h, LATENCY_US);
+	assert_failed(h, 0, DYNAMO_ACCESS_DENIED);
+	assert_true(is_free(h, "c"));
+
+	/* The session's next request gets no answer of the last one. */
+	look_up(h, 0, "x");
+	deliver(h, &h->calls[3]);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_FOUND);
+	run(h, SECOND);
+	assert_true(is_free(h, "a"));
+	assert_true(is_free(h, "b"));
+}
+
+LOCKMGR_TEST(one_of_several_is_lost)
+{
+	get_three(h);
+	be_taken(h);
+	run(h, LEASE_US / 3 + SECOND);
+	assert_int_equal(h->lost_count, 1);
+	release_all(h, 0);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(lease_of(h, 0, "a"), LOCKMGR_NO_HOLD);
+	assert_true(is_free(h, "b"));
+	assert_true(is_free(h, "c"));
+}
+
+LOCKMGR_TEST(several_are_released_though_the_call_is_cancelled)
+{
+	get_three(h);
+	next_fate(h, FATE_HOLD);
+	release_all(h, 0);
+	cancel(h, 0);
+	settle(h);
+	look_up(h, 0, "x");
+	deliver(h, &h->calls[3]);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_FOUND);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(the_next_manager_answers_for_several)
+{
+	get_three(h);
+	next_fate(h, FATE_HOLD);
+	release_all(h, 0);
+	settle(h);
+	assert_waits(h, 0);
+	kill_manager(h);
+	run(h, 10 * MS);
+	start_manager(h);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(the_next_manager_does_not_know_what_came_of_leases_that_are_over)
+{
+	get_three(h);
+	next_fate(h, FATE_HOLD);
+	release_all(h, 0);
+	settle(h);
+	kill_manager(h);
+	run(h, LEASE_US);
+	start_manager(h);
+	settle(h);
+	assert_failed(h, 0, DYNAMO_UNKNOWN);
+	run(h, SECOND);
+	assert_true(is_free(h, "b"));
+}
