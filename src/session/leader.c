@@ -130,6 +130,13 @@ join(const LockName *name, const campaign *c, HeldLock *held)
 		return false;
 	if (answer->result != MAILBOX_GRANTED)
 		ErrorsAnswer(answer, name->text);
+	/* Until the answer is here, the transaction has done nothing as a leader's. */
+	if (mailbox_valid_until(&segment_mailbox, answer->grant.lease_index,
+							answer->grant.lease_generation) <= SegmentNow())
+	{
+		MailboxLetGo(answer->grant.hold_index, request.seq);
+		return false;
+	}
 	held->mode = MODE_EXCLUSIVE;
 	held->permits = 1;
 	held->leader = true;

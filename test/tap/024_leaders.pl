@@ -190,12 +190,30 @@ wait_for { $two->safe_psql('postgres', q{SELECT lost_deleted > 2 FROM ddb_stats}
 like($job->error_of('COMMIT'), qr/LK001: +cannot commit, because the lease on lock "cron" was lost/, '... does not commit');
 $job->quit;
 
+# While the answer is under way: the transaction has done nothing under the leadership.
+wait_until_leads($two, 'cron');
+my $losses = $two->safe_psql('postgres', 'SELECT lost_deleted FROM ddb_stats');
+my ($worker, $asker) = (worker_pid($two), session($two));
+my $asking = backend_pid($asker);
+$asker->query_safe(q{SELECT ddb_lock_token('x')});
+kill 'STOP', $worker;
+$asker->send(q{SELECT ddb_is_leader('cron')});
+wait_for { $two->safe_psql('postgres', "SELECT wait_event FROM pg_stat_activity WHERE pid = $asking") =~ /^(DdblockCall|Extension)$/ } 'the request';
+kill 'STOP', $asking;
+kill 'CONT', $worker;
+wait_for { joined($two, 'cron') eq '1' } 'the answer';
+dynamodb->delete_item('cron');
+wait_for { $two->safe_psql('postgres', 'SELECT lost_deleted FROM ddb_stats') >= $losses + 2 } 'the loss';
+kill 'CONT', $asking;
+is($asker->result, 'f', 'a leadership that is lost before the answer has come is none');
+$asker->quit;
+
 #
 # The worker
 #
 wait_until_leads($two, 'cron');
 $job = begin_work($two, 'cron');
-my $worker = worker_pid($two);
+$worker = worker_pid($two);
 $two->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
 wait_for { (worker_pid($two) // $worker) != $worker } 'a new worker';
 $job->query_safe('COMMIT');
