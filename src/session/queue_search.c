@@ -42,10 +42,11 @@
 #define ALONE_MOST 1000
 #define LOOK_IN_WORK_US USECS_PER_SEC
 
-/* A resource that was found locked. */
+/* A resource that was found locked, or whose next job this database cannot say. */
 typedef struct Alone
 {
 	char		key[QUEUE_NAME_MAX + QUEUE_RESOURCE_MAX + 2];
+	bool		foreign;
 	int64		until;
 	int64		pause;
 } Alone;
@@ -77,8 +78,10 @@ static bool try_found_one(const QueueSearch *search, char *resource, QueueJob *j
 static bool try_hints(const QueueSearch *search, QueueJob *job);
 static bool try_resource(const QueueSearch *search, const char *resource, int64 attempts,
 						 QueueJob *job);
+static const Alone *find_alone(const char *queue, const char *resource);
 static bool is_left_alone(const char *queue, const char *resource);
-static void leave_alone(const char *queue, const char *resource);
+static bool is_foreign(const char *queue, const char *resource);
+static void leave_alone(const char *queue, const char *resource, bool foreign);
 static void make_room(void);
 static void forget_alone(const char *queue, const char *resource);
 static void make_key(char *key, const char *queue, const char *resource);
@@ -256,7 +259,7 @@ try_found_one(const QueueSearch *search, char *resource, QueueJob *job)
 	char		hinted[QUEUE_RESOURCE_MAX + 1];
 	int64		attempts = HINT_ATTEMPTS_UNKNOWN;
 
-	(void) QueueHintTake(search->queue, resources, &attempts, hinted);
+	(void) QueueHintTake(search->queue, resources, NULL, &attempts, hinted);
 	return try_resource(search, resource, attempts, job);
 }
 
@@ -290,7 +293,7 @@ try_hints(const QueueSearch *search, QueueJob *job)
 	char		resource[QUEUE_RESOURCE_MAX + 1];
 	int64		attempts;
 
-	while (QueueHintTake(search->queue, search->resources, &attempts, resource))
+	while (QueueHintTake(search->queue, search->resources, is_foreign, &attempts, resource))
 	{
 		if (try_resource(search, resource, attempts, job))
 			return true;
@@ -320,11 +323,15 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, Qu
 		attempts = HINT_ATTEMPTS_UNKNOWN;
 	}
 	if (got == QUEUE_BUSY || got == QUEUE_FOREIGN)
-		leave_alone(search->queue, resource);
+		leave_alone(search->queue, resource, got == QUEUE_FOREIGN);
 	else
 		forget_alone(search->queue, resource);
 	if (got == QUEUE_FOREIGN)
+	{
+		/* If there was a hint, it is for somebody else. */
+		QueueHintTell(search->queue, resource, attempts);
 		QueueJobToServer(search->queue, job);
+	}
 	return got == QUEUE_CLAIMED;
 }
 
@@ -348,22 +355,38 @@ make_key(char *key, const char *queue, const char *resource)
 	snprintf(key, sizeof(((Alone *) NULL)->key), "%s/%s", queue, resource);
 }
 
-static bool
-is_left_alone(const char *queue, const char *resource)
+/* NULL: it is not left alone. */
+static const Alone *
+find_alone(const char *queue, const char *resource)
 {
 	char		key[sizeof(((Alone *) NULL)->key)];
-	Alone	   *entry;
+	const Alone *entry;
 
 	make_key(key, queue, resource);
 	entry = hash_search(alone, key, HASH_FIND, NULL);
-	if (entry == NULL || SegmentNow() >= entry->until)
-		return false;
-	alone_until = Min(alone_until, entry->until);
-	return true;
+	return entry != NULL && SegmentNow() < entry->until ? entry : NULL;
+}
+
+static bool
+is_left_alone(const char *queue, const char *resource)
+{
+	const Alone *entry = find_alone(queue, resource);
+
+	if (entry != NULL)
+		alone_until = Min(alone_until, entry->until);
+	return entry != NULL;
+}
+
+static bool
+is_foreign(const char *queue, const char *resource)
+{
+	const Alone *entry = find_alone(queue, resource);
+
+	return entry != NULL && entry->foreign;
 }
 
 static void
-leave_alone(const char *queue, const char *resource)
+leave_alone(const char *queue, const char *resource, bool foreign)
 {
 	char		key[sizeof(((Alone *) NULL)->key)];
 	Alone	   *entry;
@@ -373,6 +396,7 @@ leave_alone(const char *queue, const char *resource)
 		make_room();
 	make_key(key, queue, resource);
 	entry = hash_search(alone, key, HASH_ENTER, &found);
+	entry->foreign = foreign;
 	entry->pause = found ? Min(entry->pause * 2, ALONE_MOST_US) : ALONE_FIRST_US;
 	entry->until = SegmentNow() + entry->pause;
 	alone_until = Min(alone_until, entry->until);

@@ -27,9 +27,10 @@ static bool is_ready(QueueHint *hint);
 static bool is_old(QueueHint *hint, int64 now);
 static bool grab(QueueHint *hint, HintState from);
 static void put(QueueHint *hint, HintState state);
-static QueueHint *oldest(const char *queue, char *const *resources, int64 now);
+static QueueHint *oldest(const char *queue, char *const *resources, QueueHintSkip skip, int64 now);
 static bool is_one_of(const char *resource, char *const *resources);
-static bool fits(const QueueHint *hint, const char *queue, char *const *resources);
+static bool fits(const QueueHint *hint, const char *queue, char *const *resources,
+				 QueueHintSkip skip);
 
 void
 QueueHintTell(const char *queue, const char *resource, int64 attempts)
@@ -114,19 +115,19 @@ put(QueueHint *hint, HintState state)
 }
 
 bool
-QueueHintTake(const char *queue, char *const *resources, int64 *attempts,
-			  char resource[QUEUE_RESOURCE_MAX + 1])
+QueueHintTake(const char *queue, char *const *resources, QueueHintSkip skip,
+			  int64 *attempts, char resource[QUEUE_RESOURCE_MAX + 1])
 {
 	int64		now = SegmentNow();
 	QueueHint  *hint;
 
-	while ((hint = oldest(queue, resources, now)) != NULL)
+	while ((hint = oldest(queue, resources, skip, now)) != NULL)
 	{
 		bool		taken;
 
 		if (!grab(hint, HINT_READY))
 			continue;
-		taken = fits(hint, queue, resources);
+		taken = fits(hint, queue, resources, skip);
 		if (taken)
 		{
 			*attempts = hint->attempts;
@@ -140,7 +141,7 @@ QueueHintTake(const char *queue, char *const *resources, int64 *attempts,
 }
 
 static QueueHint *
-oldest(const char *queue, char *const *resources, int64 now)
+oldest(const char *queue, char *const *resources, QueueHintSkip skip, int64 now)
 {
 	QueueHint  *found = NULL;
 	uint64		since = PG_UINT64_MAX;
@@ -150,7 +151,7 @@ oldest(const char *queue, char *const *resources, int64 now)
 		QueueHint  *hint = &segment->hints[i];
 
 		if (!is_ready(hint) || is_old(hint, now) ||
-			pg_atomic_read_u64(&hint->since) >= since || !fits(hint, queue, resources))
+			pg_atomic_read_u64(&hint->since) >= since || !fits(hint, queue, resources, skip))
 			continue;
 		found = hint;
 		since = pg_atomic_read_u64(&hint->since);
@@ -159,9 +160,10 @@ oldest(const char *queue, char *const *resources, int64 now)
 }
 
 static bool
-fits(const QueueHint *hint, const char *queue, char *const *resources)
+fits(const QueueHint *hint, const char *queue, char *const *resources, QueueHintSkip skip)
 {
-	return strcmp(hint->queue, queue) == 0 && is_one_of(hint->resource, resources);
+	return strcmp(hint->queue, queue) == 0 && is_one_of(hint->resource, resources) &&
+		!(skip != NULL && skip(queue, hint->resource));
 }
 
 static bool

@@ -20,11 +20,14 @@ extern void QueueHintTell(const char *queue, const char *resource, int64 attempt
 /* The same, but wakes nobody. */
 extern void QueueHintAdd(const char *queue, const char *resource, int64 attempts);
 
+/* Is a hint for this resource not for this session? */
+typedef bool (*QueueHintSkip) (const char *queue, const char *resource);
+
 /*
  * Takes the oldest hint for one of these resources (the last one is NULL), or for any if they
- * are NULL.  False: there is none.
+ * are NULL.  False: there is none.  skip may be NULL.
  */
-extern bool QueueHintTake(const char *queue, char *const *resources, int64 *attempts,
-						  char resource[QUEUE_RESOURCE_MAX + 1]);
+extern bool QueueHintTake(const char *queue, char *const *resources, QueueHintSkip skip,
+						  int64 *attempts, char resource[QUEUE_RESOURCE_MAX + 1]);
 
 #endif							/* DDBLOCK_SHARED_QUEUE_HINT_H */

@@ -66,6 +66,23 @@ my $claimed = wait_for { $session->ask($next) } 'the other job';
 is($claimed, "$cafe|\"$cafe\"|$cafe|1", 'what the database can say is claimed');
 is($session->query_safe("SELECT ddb_queue_complete('mixed', '$cafe', 1)"), '', '... and completed');
 
+# Who cannot claim a job leaves the hint to others, who need not look for the job.
+my ($waits, $control) = map { session($node, 'utf8') } 1 .. 2;
+my $queries = sub { $control->query_safe(q{SELECT requests FROM ddb_operations WHERE operation = 'queue_query'}) };
+my $stopped = backend_pid($waits);
+$_->send(q{SELECT resource FROM ddb_queue_next('hint', wait => '1 min')}) foreach $waits, $session;
+wait_for { $control->query_safe(q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%next(''hint''%'
+	AND wait_event IN ('DdblockQueue', 'Extension') AND pid <> pg_backend_pid()}) eq '2' } 'sessions that wait for a job';
+kill 'STOP', $stopped;
+$control->query_safe("SELECT ddb_queue_push('hint', 'foreign', '\"$japan\"')");
+$session->result;
+like($session->messages, qr/22P05: the payload of job 1/, 'a session that waits takes the hint in vain');
+my $before = $queries->();
+kill 'CONT', $stopped;
+is($waits->result, 'foreign', '... and another one that waits has the job');
+is($queries->(), $before, '... without a look at the index');
+$_->quit foreach $waits, $control;
+
 # A job that dies is handed to nobody.
 utf8(q{SELECT ddb_queue_fail('mixed', 'foreign', number, 'no', retry_in => '0 s')
 	FROM ddb_queue_next('mixed', resources => '{foreign}', wait => '10 s')});
