@@ -48,6 +48,7 @@ sub Pooled::connstr { my ($self, $dbname) = @_; return "$self->{url}/$dbname"; }
 @Pooled::ISA = ('PostgreSQL::Test::Cluster');
 
 my $acquire = q{SELECT ddb_lock_acquire('migrate/shop', wait => '10min') > 0};
+my $await = q{CALL ddb_lock_await('migrate/shop', wait => '10min')};
 my $try = q{SELECT ddb_lock_try_acquire('migrate/shop') IS NOT NULL};
 my $xact = "BEGIN;\n" . snippet('PgBouncer', 'sql') . 'SELECT work(\'job\'); COMMIT';
 
@@ -87,9 +88,9 @@ sub mode_ok
 }
 
 # Session pooling
-my ($pool, $far) = mode_ok('session', $acquire, q{SELECT work('job')});
+my ($pool, $far) = mode_ok('session', $await, q{SELECT work('job')});
 $db = new_shop('forgotten');
-is(client($pool, 'forgotten', $acquire)->status, 0, 'session pooling: a client forgets a lock');
+is(client($pool, 'forgotten', $await)->status, 0, 'session pooling: a client forgets a lock');
 wait_for { client($far, 'found', $try)->status == 0 && is_released('migrate/shop') } 'its release';
 pass('... DISCARD ALL releases it');
 

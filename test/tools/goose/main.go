@@ -16,7 +16,7 @@ import (
 type ddblock struct{ name string }
 
 func (l ddblock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, `SELECT ddb_lock_acquire($1, wait => '10min')`, l.name)
+	_, err := conn.ExecContext(ctx, `CALL ddb_lock_await($1, wait => '10min')`, l.name)
 	return err
 }
 
