@@ -12,7 +12,7 @@
 #include "dynamo/dynamo.h"
 
 static const dynamo_table table = {"lockTable", "key", NULL, "", 0, '\0'};
-static const dynamo_holder holder = {"shop", "", "", "", 0, 0};
+static const dynamo_holder holder = {.database = "shop"};
 
 static dynamo_write
 write_of(dynamo_op op)

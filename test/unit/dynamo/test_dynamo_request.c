@@ -28,7 +28,7 @@ static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0, '\0'
 static const dynamo_table sorted_table = {"lockTable", "pk", "sk", "locks", 3600, '\0'};
 static const dynamo_table separated_table = {"lockTable", "pk", "sk", "locks", 3600, '#'};
 static const dynamo_holder holder = {
-	"shop", "bob", "psql", "db1", 4711, INT64_C(1795254699472)
+	"shop", "bob", "psql", "db1", 4711, INT64_C(1795254699472), ""
 };
 
 static dynamo_write
@@ -237,7 +237,7 @@ TEST(renewal_can_change_the_data)
 
 TEST(renewal_can_tell_another_holder)
 {
-	static const dynamo_holder next = {"shop", "", "", "", 0, 0};
+	static const dynamo_holder next = {.database = "shop"};
 	dynamo_write write = write_of(DYNAMO_RENEW);
 
 	write.holder = &next;
@@ -269,7 +269,7 @@ TEST(renewal_can_tell_another_holder)
 
 TEST(hand_over_writes_token_and_holder_and_drops_old_data)
 {
-	static const dynamo_holder next = {"shop", "", "", "", 0, 0};
+	static const dynamo_holder next = {.database = "shop"};
 	dynamo_write write = write_of(DYNAMO_HAND_OVER);
 
 	write.holder = &next;
