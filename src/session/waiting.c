@@ -134,13 +134,13 @@ require_dynamodb(const Waiting *waiting, int64 now)
 	WorkerStatus worker;
 
 	if (status != DYNAMO_OK)
-		ErrorsTrouble(status, message);
+		ErrorsTrouble(DYNAMO_ACQUIRE, status, message);
 	SegmentReadStatus(&worker);
 	if (now - Max(waiting->started, worker.last_reply) < SILENCE_US)
 		return;
 	snprintf(message, sizeof(message), "reply: nothing came within %s",
 			 TimesDuration((now - waiting->started) / 1000));
-	ErrorsTrouble(DYNAMO_UNKNOWN, message);
+	ErrorsTrouble(DYNAMO_ACQUIRE, DYNAMO_UNKNOWN, message);
 }
 
 static void
@@ -153,7 +153,7 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	if (pg_atomic_read_u32(&segment->worker_procno) == PG_UINT32_MAX)
 		ErrorsNoWorker(false);
 	if (watched && watch.trouble != DYNAMO_OK)
-		ErrorsTrouble(watch.trouble, watch.message);
+		ErrorsTrouble(DYNAMO_ACQUIRE, watch.trouble, watch.message);
 	if (watched && watch.held)
 		holder = WaitingDescribeHolder(&watch, now);
 	else

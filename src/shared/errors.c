@@ -166,9 +166,13 @@ ErrorsStillTrying(const char *message)
 }
 
 void
-ErrorsTrouble(dynamo_status status, const char *message)
+ErrorsTrouble(dynamo_op op, dynamo_status status, const char *message)
 {
-	Failure		failure = {.status = status,.message = to_server(message)};
+	Failure		failure = {
+		.status = status,
+		.message = to_server(message),
+		.queue = dynamo_is_queue(op),
+	};
 
 	raise_failure(&failure);
 }

@@ -31,8 +31,8 @@ extern void ErrorsNoPlace(int elevel, const char *problem);
 /* A notice: requests are being repeated. */
 extern void ErrorsStillTrying(const char *message);
 
-/* What keeps a session waiting, when its time is up. */
-pg_noreturn extern void ErrorsTrouble(dynamo_status status, const char *message);
+/* A call of the worker's, or past it: of this operation. */
+pg_noreturn extern void ErrorsTrouble(dynamo_op op, dynamo_status status, const char *message);
 
 /*
  * Raises the error for an answer that the caller cannot use. lock is the lock's

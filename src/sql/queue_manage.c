@@ -120,7 +120,7 @@ enable_ttl(void)
 
 	if (reply->status != DYNAMO_OK &&
 		!TableTtlAccept(reply->message, "queue table", ddblock_queue_table))
-		ErrorsTrouble(reply->status, reply->message);
+		ErrorsTrouble(DYNAMO_QUEUE_UPDATE_TTL, reply->status, reply->message);
 }
 
 /* (queue, resource, number) */

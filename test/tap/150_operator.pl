@@ -213,7 +213,7 @@ foreach my $table ([ 'lock', 'noTtl' ], [ 'queue', 'noTtlQueue' ])
 	ok((grep { $_ eq $name } @{ dynamodb->call('ListTables', {})->{TableNames} }), '... is there');
 	proxy->fault('error', operation => 'UpdateTimeToLive', status => 400, type => 'ValidationException',
 		message => 'TimeToLive is active on a different AttributeName');
-	like(error_of($without_ttl, "SELECT ddb_${kind}_table_create()"), qr/ERROR: +XX000: .*different AttributeName/s,
+	like(error_of($without_ttl, "SELECT ddb_${kind}_table_create()"), qr/ERROR: +XX000: [^\n]*$kind table "$name"\n.*different AttributeName/s,
 		'... any other refusal is an error');
 	proxy->clear_faults;
 	$without_ttl->stop;
