@@ -24,7 +24,6 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
-#include "commands/dbcommands.h"
 #include "commands/extension.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
@@ -39,21 +38,45 @@
 #include "shared/utf8.h"
 
 #define EXTENSION "ddblock"
-#define FENCES "ddb_fences"
-#define OUTBOX "ddb_outbox"
-#define DONE "ddb_queue_done"
+
+/* A table whose rows must not be lost. */
+typedef struct Kept
+{
+	const char *table;
+	const char *loss;			/* %llu: the number of its rows */
+	const char *losses;
+	const char *hint;			/* %s: the table, with its schema */
+} Kept;
+
+static const Kept kept[] = {
+	{
+		"ddb_fences",
+		"The fencing token of %llu resource would be lost, and stale tokens would be accepted later.",
+		"The fencing tokens of %llu resources would be lost, and stale tokens would be accepted later.",
+		"If the tokens are no longer needed, run TRUNCATE %s first."
+	},
+	{
+		"ddb_outbox",
+		"%llu job that has not been pushed would be lost.",
+		"%llu jobs that have not been pushed would be lost.",
+		"Call ddb_outbox_send(). If the jobs are no longer needed, run TRUNCATE %s."
+	},
+	{
+		"ddb_queue_done",
+		"The record of the last job of %llu resource would be lost, and its work would be done again if the job came again.",
+		"The records of the last jobs of %llu resources would be lost, and their work would be done again if the jobs came again.",
+		"If none of these jobs can come again, run DELETE FROM %s first."
+	},
+};
 
 static object_access_hook_type prev_object_access = NULL;
 
 static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 						  int sub_id, void *arg);
 static void refuse_while_held(void);
-static bool is_held(const HoldCopy *held, const char *database);
-static bool is_ours(Oid relation, const char *table);
-static void refuse_with_tokens(Oid fences);
-static void refuse_with_jobs(Oid outbox);
-static void refuse_with_work(Oid done);
-static const char *qualified(Oid relation);
+static bool is_held(const HoldCopy *held);
+static const Kept *find_kept(Oid relation);
+static void refuse_with_rows(Oid relation, const Kept *table);
 static uint64 count_rows(Oid relation);
 
 void
@@ -68,16 +91,14 @@ static void
 object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 			  void *arg)
 {
+	const Kept *table;
+
 	if (prev_object_access)
 		prev_object_access(access, class_id, object_id, sub_id, arg);
 	if (access != OAT_DROP || sub_id != 0)
 		return;
-	if (class_id == RelationRelationId && is_ours(object_id, FENCES))
-		refuse_with_tokens(object_id);
-	else if (class_id == RelationRelationId && is_ours(object_id, OUTBOX))
-		refuse_with_jobs(object_id);
-	else if (class_id == RelationRelationId && is_ours(object_id, DONE))
-		refuse_with_work(object_id);
+	if (class_id == RelationRelationId && (table = find_kept(object_id)) != NULL)
+		refuse_with_rows(object_id, table);
 	else if (class_id == ExtensionRelationId &&
 			 object_id == get_extension_oid(EXTENSION, true))
 		refuse_while_held();
@@ -86,14 +107,12 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 static void
 refuse_while_held(void)
 {
-	char		database[DYNAMO_HOLDER_SIZE];
 	HoldCopy   *held = palloc(sizeof(HoldCopy));
 	LeaseCopy  *entry = palloc(sizeof(LeaseCopy));
 
-	Utf8Copy(database, sizeof(database), get_database_name(MyDatabaseId));
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
-		if (!SegmentReadHold(i, held) || !is_held(held, database) ||
+		if (!SegmentReadHold(i, held) || !is_held(held) ||
 			!SegmentReadLease(held->hold.lease_index, entry) ||
 			entry->lease.generation != held->hold.lease_generation)
 			continue;
@@ -114,83 +133,47 @@ refuse_while_held(void)
 
 /* A session that has ended holds nothing, even if the worker has not noticed yet. */
 static bool
-is_held(const HoldCopy *held, const char *database)
+is_held(const HoldCopy *held)
 {
 	const hold *h = &held->hold;
 	MailboxSlot *slot = &segment_slots[h->session.slot];
 
 	return h->loss == LOSS_NONE &&
-		strcmp(h->holder.database, database) == 0 &&
-		!held->let_go &&
+		held->database == MyDatabaseId && !held->let_go &&
 		(h->ends_at != 0 || shared_read(&slot->words.generation) == h->session.generation);
 }
 
-static bool
-is_ours(Oid relation, const char *table)
+static const Kept *
+find_kept(Oid relation)
 {
 	const char *name = get_rel_name(relation);
 
-	return name != NULL && strcmp(name, table) == 0 &&
-		getExtensionOfObject(RelationRelationId, relation) ==
-		get_extension_oid(EXTENSION, true);
+	if (name == NULL || getExtensionOfObject(RelationRelationId, relation) !=
+		get_extension_oid(EXTENSION, true))
+		return NULL;
+	for (int i = 0; i < lengthof(kept); i++)
+	{
+		if (strcmp(name, kept[i].table) == 0)
+			return &kept[i];
+	}
+	return NULL;
 }
 
 static void
-refuse_with_tokens(Oid fences)
+refuse_with_rows(Oid relation, const Kept *table)
 {
-	uint64		rows = count_rows(fences);
+	uint64		rows = count_rows(relation);
 
 	if (rows > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
-						EXTENSION, FENCES),
-				 errdetail_plural("The fencing token of %llu resource would be lost, and stale tokens would be accepted later.",
-								  "The fencing tokens of %llu resources would be lost, and stale tokens would be accepted later.",
-								  (unsigned long) rows, (unsigned long long) rows),
-				 errhint("If the tokens are no longer needed, run TRUNCATE %s first.",
-						 qualified(fences))));
-}
-
-static void
-refuse_with_jobs(Oid outbox)
-{
-	uint64		rows = count_rows(outbox);
-
-	if (rows > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
-						EXTENSION, OUTBOX),
-				 errdetail_plural("%llu job that has not been pushed would be lost.",
-								  "%llu jobs that have not been pushed would be lost.",
-								  (unsigned long) rows, (unsigned long long) rows),
-				 errhint("Call ddb_outbox_send(). If the jobs are no longer needed, run TRUNCATE %s.",
-						 qualified(outbox))));
-}
-
-static void
-refuse_with_work(Oid done)
-{
-	uint64		rows = count_rows(done);
-
-	if (rows > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
-						EXTENSION, DONE),
-				 errdetail_plural("The record of the last job of %llu resource would be lost, and its work would be done again if the job came again.",
-								  "The records of the last jobs of %llu resources would be lost, and their work would be done again if the jobs came again.",
-								  (unsigned long) rows, (unsigned long long) rows),
-				 errhint("If none of these jobs can come again, run DELETE FROM %s first.",
-						 qualified(done))));
-}
-
-static const char *
-qualified(Oid relation)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-									  get_rel_name(relation));
+						EXTENSION, table->table),
+				 errdetail_plural(table->loss, table->losses, (unsigned long) rows,
+								  (unsigned long long) rows),
+				 errhint(table->hint,
+						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
+													table->table))));
 }
 
 /* The table is about to be dropped, and so is locked already. */

@@ -76,6 +76,7 @@ fill_slot(MailboxSlot *slot)
 	Utf8Copy(user_utf8, NAMEDATALEN, user ? user : "");
 
 	slot->pid = MyProcPid;
+	slot->database_id = MyDatabaseId;
 	memcpy(slot->database, database_utf8, NAMEDATALEN);
 	memcpy(slot->user, user_utf8, NAMEDATALEN);
 }

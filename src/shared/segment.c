@@ -352,6 +352,7 @@ SegmentReadHold(uint32 hold_index, HoldCopy *copy)
 		if (used)
 		{
 			copy->hold = entry->hold;
+			copy->database = entry->database;
 			copy->let_go = mailbox_is_let_go(&entry->words);
 			copy->session_depth = pg_atomic_read_u32(&entry->session_depth);
 			copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);

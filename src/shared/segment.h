@@ -287,6 +287,7 @@ typedef struct MailboxSlot
 {
 	mailbox_slot words;
 	int			pid;
+	Oid			database_id;
 	char		database[NAMEDATALEN];	/* UTF-8, for the views */
 	char		user[NAMEDATALEN];
 	MailboxRequest request;
@@ -312,6 +313,7 @@ typedef struct HoldEntry
 {
 	shared32	changes;		/* of hold */
 	hold		hold;			/* session.generation 0: unused */
+	Oid			database;		/* its session's */
 	mailbox_hold words;
 	pg_atomic_uint64 untold_loss;	/* see loss.c; 0: told, or not held */
 	pg_atomic_uint32 session_depth; /* acquisitions, for the views */
@@ -373,6 +375,7 @@ typedef struct LeaseCopy
 typedef struct HoldCopy
 {
 	hold		hold;
+	Oid			database;
 	bool		let_go;
 	uint32		session_depth;
 	uint32		xact_depth;

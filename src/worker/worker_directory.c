@@ -73,6 +73,7 @@ WorkerSaveHold(void *arg, uint32 index, const hold *hold)
 	{
 		pg_atomic_write_u32(&entry->session_depth, 0);
 		pg_atomic_write_u32(&entry->xact_depth, 0);
+		entry->database = segment_slots[hold->session.slot].database_id;
 		LossExpect(entry, hold->session, hold->seq);
 	}
 	entry->hold = *hold;

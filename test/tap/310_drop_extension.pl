@@ -15,6 +15,21 @@ like(error_of($node, 'DROP EXTENSION ddblock'),
 $node->safe_psql('other', 'DROP EXTENSION ddblock');
 pass('which is not in the way in another database');
 
+# As UTF-8 the names of these two are the same: their last byte means nothing.
+$node->safe_psql('postgres', q{CREATE DATABASE bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'});
+my @names = map { "odd$_" } "\xe9", "\xea";
+foreach my $name (@names)
+{
+	$node->safe_psql('bytes', qq{CREATE DATABASE "$name" TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'});
+	$node->safe_psql($name, 'CREATE EXTENSION ddblock');
+}
+my $odd = session($node, $names[0]);
+$odd->query_safe(q{SELECT ddb_lock_acquire('odd')});
+$node->safe_psql($names[1], 'DROP EXTENSION ddblock');
+pass('... also if the names of both are no UTF-8');
+like(($node->psql($names[0], 'DROP EXTENSION ddblock'))[2], qr/holds lock "odd"/, '... but in its own it is');
+$odd->quit;
+
 my $worker = worker_pid($node);
 kill 'STOP', $worker;
 $holder->quit;
