@@ -314,6 +314,11 @@ proxy->clear_faults;
 wait_for { slurp_file($one->logfile) =~ /job 1 of resource "late" in queue "q" was claimed anew/ }
 	'the old completion is refused';
 is(depth_of('late'), 1, 'the job is not finished by it');
+is($c->query_safe(q{SELECT ddb_lock_require('queue/q/late') = token FROM ddb_locks WHERE name = 'queue/q/late' AND pid = pg_backend_pid()}),
+	't', 'nor its owner\'s lock released');
+$c->query_safe(q{SELECT ddb_queue_fail('q', 'late', 1, 'no', '0')});
+is($c->query_safe(q{SELECT number FROM ddb_queue_list('q', 'late')}), '1', 'nor the job deleted');
+is(next_job($c, 'late'), '1|3', 'which comes again when its owner fails');
 $c->query_safe(q{SELECT ddb_queue_complete('q', 'late', 1)});
 wait_for { depth_of('late') == 0 } 'but by its owner';
 

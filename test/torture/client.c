@@ -15,6 +15,8 @@
  *						none; "drained" when they have (only when quiet)
  *	stop CLUSTER before|after	one of that cluster's next transactions stops its
  *						backend right before or after the guard
+ *	late CLUSTER		some of that cluster's next plans complete a job, and commit a
+ *						second later
  *	end					ends the program (only when quiet)
  *
  * A line of the history has, between tabs: operation, session (cluster, number,
@@ -42,6 +44,7 @@
 #define SESSIONS_MAX 512
 #define RECONNECT_MS 200
 #define CONNECT_SECONDS 15
+#define LATE_PLANS 4
 
 typedef enum State
 {
@@ -87,6 +90,7 @@ static bool mode_reported = true;
 static int	next_probe;
 static int	probe_wait_ms;
 static int	stops[CLUSTERS_MAX];	/* 0: none, 1: before, 2: after */
+static int	late[CLUSTERS_MAX]; /* so many of its next plans commit late */
 static int64_t heard[CLUSTERS_MAX][ALL_LOCKS];	/* tokens of exclusive locks; 0: none */
 
 static int64_t
@@ -310,6 +314,11 @@ next_plan(Session *s)
 		s->plan.heard = heard[s->cluster];
 		if (stops[s->cluster] != 0)
 			plan_stop(&s->plan, stops[s->cluster] == 1);
+		else if (late[s->cluster] > 0)
+		{
+			late[s->cluster]--;
+			plan_late(&s->plan);
+		}
 		else
 			plan_work(&s->plan);
 		stops[s->cluster] = 0;
@@ -556,6 +565,8 @@ command(char *line)
 	else if (sscanf(line, "stop %d %15s", &cluster, word) == 2 && cluster >= 0 &&
 			 cluster < cluster_count)
 		stops[cluster] = strcmp(word, "before") == 0 ? 1 : 2;
+	else if (sscanf(line, "late %d", &cluster) == 1 && cluster >= 0 && cluster < cluster_count)
+		late[cluster] = LATE_PLANS;
 	else
 	{
 		end_history();

@@ -163,6 +163,7 @@ extern void leader_sql(const Step *step, const char *name, char *sql);
 
 /* queue_plans.c */
 extern void plan_queue(Plan *plan);
+extern void plan_late(Plan *plan);
 extern void plan_drain(Plan *plan, int queue);
 extern void queue_sql(const Plan *plan, const Step *step, char *sql);
 extern bool queue_take(Plan *plan, const Step *step, const PGresult *result);

@@ -75,6 +75,12 @@ class Shim:
         self.set(3, int(self.stood_still * 1e6))
 
 
+def refused_completions(log):
+    """How often, by a server's log, DynamoDB refused one because the job was claimed anew."""
+    with open(log, errors='replace') as f:
+        return sum('was claimed anew before it could be finished' in line for line in f)
+
+
 class Cluster:
     def __init__(self, work, number, network, settings):
         self.number = number
@@ -108,6 +114,9 @@ class Cluster:
             'ddblock.clock_slack': '1s',
         }
         self.settings.update(settings)
+
+    def refused_completions(self):
+        return refused_completions(self.log)
 
     # ---- starting and stopping ----
 

@@ -47,11 +47,13 @@ class Scene:
         self.client = client
         self.events = events
 
-    def cut_off(self, seconds):
+    def cut_off(self, seconds, halfway=lambda: None):
         """No request gets through; the checker is told."""
         self.link.cut()
         began = boottime()
-        time.sleep(seconds)
+        time.sleep(seconds / 2)
+        halfway()
+        time.sleep(seconds / 2)
         ended = boottime()
         self.link.heal()
         self.events.note('cut', self.cluster.number, began, ended)
@@ -72,6 +74,20 @@ def partition(leases):
         scene.cut_off(leases * LEASE)
         return True
     return strike
+
+
+one_is_late = threading.Lock()
+
+
+def completion_late(scene):
+    """Sessions commit completions while their cluster is cut off: others have claimed the
+    jobs anew before DynamoDB hears of it."""
+    with one_is_late:
+        before = scene.cluster.refused_completions()
+        scene.client.say('late %d' % scene.cluster.number)
+        time.sleep(0.5)
+        scene.cut_off(3.0 * LEASE, halfway=scene.table.make_all_due)
+        return wait_until(lambda: scene.cluster.refused_completions() > before, 10)
 
 
 def worker_stop(scene):
@@ -223,6 +239,7 @@ HEAVY = {
     'partition_half': partition(0.5),
     'partition_one': partition(1.05),
     'partition_three': partition(3.0),
+    'completion_late': completion_late,
     'worker_stop': worker_stop,
     'backend_stop_before': backend_stop('before'),
     'backend_stop_after': backend_stop('after'),

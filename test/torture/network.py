@@ -112,6 +112,11 @@ class Table:
         if status != 200 and 'ConditionalCheckFailed' not in reply['__type']:
             raise RuntimeError('UpdateItem: %s' % reply)
 
+    def make_all_due(self):
+        for item in self.items(QUEUE_TABLE):
+            if item['sk']['S'] == 'head' and 'due' in item:
+                self.make_due(item)
+
     def take(self, name, version):
         """Edits the item into one that somebody else holds; False: there is none."""
         status, reply = self.call('UpdateItem', {

@@ -218,6 +218,18 @@ plan_queue(Plan *plan)
 	plans[random_below(sizeof(plans) / sizeof(plans[0]))] (plan);
 }
 
+/* Its cluster is cut off between the completion and COMMIT: see completion_late() in faults.py. */
+void
+plan_late(Plan *plan)
+{
+	plan->count = plan->next = 0;
+	some_push(&plan->push);
+	plan->claim = (Claim) {.queue = plan->push.queue,.resource = plan->push.resource};
+	add(plan, OP_Q_PUSH, 0, 0);
+	add(plan, OP_Q_NEXT, 0, 500);
+	add_transaction(plan, 1000, OP_Q_COMMIT);
+}
+
 void
 plan_drain(Plan *plan, int queue)
 {

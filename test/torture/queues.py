@@ -25,10 +25,12 @@
 #	I8	Only the outcomes in ALLOWED; a redrive may find that another one was first.
 
 import collections
+import glob
 import json
 import os
 
 from check_leaders import SLOW
+from cluster import refused_completions
 
 ATTEMPTS_MOST = 3           # as in queue_plans.c
 CALM_US = 15000000          # longer than for a lock: a claim is five requests, one after the other
@@ -432,7 +434,11 @@ class Queues:
             'dead jobs': len(self.dead_seen),
             'redrives': len(self.redriven),
             'drops': sum(drop.state == GOOD for drops in self.drops.values() for drop in drops),
-        }
+        } | ({'completions refused': self.completions_refused()} if any(
+            'completion_late' in span[3].split() for span in self.spans['kinds']) else {})
+
+    def completions_refused(self):
+        return sum(map(refused_completions, glob.glob(os.path.join(self.folder, '*.log'))))
 
     def report(self):
         for op, count in sorted(self.calls.items()):
