@@ -48,12 +48,16 @@ typedef struct TableScan
 	LockRow		row;			/* the last one that was read */
 	bool		started;
 	bool		last_page;
+	bool		found;			/* any row */
 } TableScan;
 
 /* prefix is UTF-8, at most DYNAMO_NAME_MAX bytes, and stays the caller's. */
 extern TableScan *TableScanStart(const char *prefix, bool released_only);
 
-/* The next row, calling for pages as needed; false at the end. */
+/*
+ * The next row, calling for pages as needed; false at the end.  Raises if there is none because
+ * the table has other keys.
+ */
 extern bool TableScanNext(TableScan *scan);
 
 #endif							/* DDBLOCK_SESSION_TABLE_CALL_H */

@@ -223,7 +223,8 @@ sub keys_do_not_match
 
 	like(error_of($node, "SELECT $_"),
 		qr/ERROR: +55000: .*keys of .*"$table" do not match.*HINT: .*"ddblock\.partition_key" and "ddblock\.sort_key"/s, "$table: $_")
-	  foreach 'ddb_lock_acquire($$a#1$$)', 'ddb_lock_info($$a#1$$)', 'ddb_lock_table_create()';
+	  foreach 'ddb_lock_acquire($$a#1$$)', 'ddb_lock_info($$a#1$$)', 'ddb_lock_table_create()',
+		'* FROM ddb_lock_list()', 'ddb_lock_purge($$1 day$$)';
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM ddb_locks'), 0, '... and nothing is held');
 	$node->append_conf('postgresql.conf', $fits);
 	$node->restart;
