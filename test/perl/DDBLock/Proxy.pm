@@ -10,7 +10,9 @@ DDBLock::Proxy - counts what reaches DynamoDB, and breaks the network
 
 =over
 
-=item DDBLock::Proxy->start(dir => $dir, upstream => $port)
+=item DDBLock::Proxy->start(dir => $dir, upstream => $port, host => $address, port => $port)
+
+It listens on 127.0.0.1, on a free port, unless it is told otherwise.
 
 =item $proxy->port, $proxy->url
 
@@ -74,14 +76,15 @@ sub start
 	my ($class, %args) = @_;
 	my $self = bless {%args}, $class;
 
-	$self->_listen(0);
+	$self->{host} //= '127.0.0.1';
+	$self->_listen($self->{port} // 0);
 	return $self;
 }
 
 sub _listen
 {
 	my ($self, $port) = @_;
-	$self->_launch('proxy', '/usr/bin/python3', $program, $port,
+	$self->_launch('proxy', '/usr/bin/python3', $program, "$self->{host}:$port",
 		"127.0.0.1:$self->{upstream}", $self->_port_file('proxy'));
 	return;
 }
@@ -94,7 +97,7 @@ sub restart
 	return;
 }
 
-sub url { return "http://127.0.0.1:$_[0]->{port}"; }
+sub url { return "http://$_[0]->{host}:$_[0]->{port}"; }
 
 sub _command
 {

@@ -177,7 +177,7 @@ sub new_proxy
 	push @proxies,
 	  DDBLock::Proxy->start(
 		dir => PostgreSQL::Test::Utils::tempdir(),
-		upstream => dynamodb()->port);
+		upstream => dynamodb()->port, @_);
 	return $proxies[-1];
 }
 
