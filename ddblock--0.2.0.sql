@@ -463,6 +463,24 @@ COMMENT ON COLUMN ddb_fences.shared_token IS
 
 SELECT pg_catalog.pg_extension_config_dump('ddb_fences', '');
 
+CREATE FUNCTION ddb_keep_tokens()
+RETURNS trigger
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION ddb_keep_tokens() IS
+'trigger of ddb_fences and ddb_queue_done: rows from a dump or from replication lower no token';
+
+CREATE TRIGGER ddb_keep_tokens BEFORE INSERT OR UPDATE OR DELETE ON ddb_fences
+FOR EACH ROW EXECUTE FUNCTION ddb_keep_tokens();
+CREATE TRIGGER ddb_keep_rows BEFORE TRUNCATE ON ddb_fences
+FOR EACH STATEMENT EXECUTE FUNCTION ddb_keep_tokens();
+
+-- In a subscription's processes, too.
+ALTER TABLE ddb_fences ENABLE ALWAYS TRIGGER ddb_keep_tokens;
+ALTER TABLE ddb_fences ENABLE ALWAYS TRIGGER ddb_keep_rows;
+
 CREATE FUNCTION ddb_fence(resource text, token bigint)
 RETURNS void
 AS 'MODULE_PATHNAME'
@@ -1103,6 +1121,13 @@ COMMENT ON COLUMN ddb_queue_done.token IS
 
 SELECT pg_catalog.pg_extension_config_dump('ddb_queue_done', '');
 
+CREATE TRIGGER ddb_keep_tokens BEFORE INSERT OR UPDATE OR DELETE ON ddb_queue_done
+FOR EACH ROW EXECUTE FUNCTION ddb_keep_tokens();
+CREATE TRIGGER ddb_keep_rows BEFORE TRUNCATE ON ddb_queue_done
+FOR EACH STATEMENT EXECUTE FUNCTION ddb_keep_tokens();
+ALTER TABLE ddb_queue_done ENABLE ALWAYS TRIGGER ddb_keep_tokens;
+ALTER TABLE ddb_queue_done ENABLE ALWAYS TRIGGER ddb_keep_rows;
+
 CREATE FUNCTION ddb_queue_once(queue text, resource text, number bigint)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
@@ -1231,6 +1256,7 @@ REVOKE ALL ON PROCEDURE ddb_lock_await_end(text, interval, interval) FROM PUBLIC
 REVOKE ALL ON PROCEDURE ddb_queue_await(text, interval, text[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_fence(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_fence_shared(text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_keep_tokens() FROM PUBLIC;
 REVOKE ALL ON ddb_fences FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_is_leader(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_leader_require(text) FROM PUBLIC;

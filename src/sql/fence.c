@@ -38,6 +38,7 @@
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "sql/arguments.h"
+#include "sql/keep_tokens.h"
 
 #define RESOURCE_MAX 2048		/* bytes; fits into an index entry */
 
@@ -175,7 +176,7 @@ run(const char *command, text *resource, int64 token, Fences *fences)
 	bool		found;
 
 	SPI_connect();
-	if (SPI_execute_with_args(command, lengthof(types), types, values, NULL, false, 0) < 0)
+	if (KeepExecute(command, lengthof(types), types, values, NULL) < 0)
 		not_recorded();
 	found = SPI_processed == 1;
 	if (found)
@@ -196,7 +197,7 @@ not_recorded(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("table \"%s\" does not record the token", "ddb_fences"),
-			 errhint("Remove the triggers and rules from the table.")));
+			 errhint("Remove the rules, and the triggers that are not ddblock's own, from the table.")));
 }
 
 static const char *

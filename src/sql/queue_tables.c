@@ -25,6 +25,7 @@
 #include "shared/times.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
+#include "sql/keep_tokens.h"
 #include "sql/queue_arguments.h"
 
 #define DONE "ddb_queue_done"
@@ -117,13 +118,13 @@ record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job)
 	values[4] = Int64GetDatum(job->token);
 
 	SPI_connect();
-	if (SPI_execute_with_args(psprintf("INSERT INTO %s AS d (queue, resource, number, pushed_at, token) "
-									   "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (queue, resource) "
-									   "DO UPDATE SET number = EXCLUDED.number, "
-									   "pushed_at = EXCLUDED.pushed_at, token = EXCLUDED.token "
-									   "WHERE d.token <= EXCLUDED.token AND (d.number, d.pushed_at) "
-									   "IS DISTINCT FROM (EXCLUDED.number, EXCLUDED.pushed_at)", table),
-							  lengthof(types), types, values, nulls, false, 0) != SPI_OK_INSERT)
+	if (KeepExecute(psprintf("INSERT INTO %s AS d (queue, resource, number, pushed_at, token) "
+							 "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (queue, resource) "
+							 "DO UPDATE SET number = EXCLUDED.number, "
+							 "pushed_at = EXCLUDED.pushed_at, token = EXCLUDED.token "
+							 "WHERE d.token <= EXCLUDED.token AND (d.number, d.pushed_at) "
+							 "IS DISTINCT FROM (EXCLUDED.number, EXCLUDED.pushed_at)", table),
+					lengthof(types), types, values, nulls) != SPI_OK_INSERT)
 		not_recorded(DONE);
 	once = SPI_processed == 1;
 	if (SPI_execute_with_args(psprintf("SELECT token, (number, pushed_at) IS NOT DISTINCT FROM ($3, $4) "
@@ -264,7 +265,7 @@ not_recorded(const char *table)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("table \"%s\" does not record the job", table),
-			 errhint("Remove the triggers and rules from the table.")));
+			 errhint("Remove the rules, and the triggers that are not ddblock's own, from the table.")));
 }
 
 static const char *

@@ -1,0 +1,197 @@
+/*-------------------------------------------------------------------------
+ *
+ * keep_tokens.c
+ *	  Tokens that are recorded never fall, also by rows from elsewhere.
+ *
+ * A trigger of ddb_fences and ddb_queue_done, enabled ALWAYS.  Rows come from dumps that are
+ * restored (COPY), and from logical replication.  A row whose resource is here already is not
+ * inserted: what is higher in it goes into the row that is here.  So a restore over a table with
+ * rows, and the first copy of a subscription, fail no more because of duplicates.
+ *
+ * Replication lowers and deletes nothing, and empties no table.  In other sessions the tables' owner may:
+ * that is how tokens that are no longer needed go.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "sql/keep_tokens.h"
+
+PG_FUNCTION_INFO_V1(ddb_keep_tokens);
+
+#define COLUMNS_MOST 5
+
+/* The functions insert with ON CONFLICT, and want to know which row that gave. */
+static bool own_write = false;
+
+static bool is_fences(const TriggerData *trigger);
+static bool merge(const TriggerData *trigger);
+static uint64 run(const TriggerData *trigger, const char *command, int count, Oid *types,
+				  Datum *values, const char *nulls);
+static HeapTuple raise_tokens(const TriggerData *trigger);
+static int64 column(const TriggerData *trigger, HeapTuple row, const char *name);
+static void refuse_to_empty(const TriggerData *trigger);
+static const char *table_of(const TriggerData *trigger);
+
+int
+KeepExecute(const char *command, int count, Oid *types, Datum *values, const char *nulls)
+{
+	int			result = 0;
+
+	own_write = true;
+	PG_TRY();
+	{
+		result = SPI_execute_with_args(command, count, types, values, nulls, false, 0);
+	}
+	PG_FINALLY();
+	{
+		own_write = false;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+Datum
+ddb_keep_tokens(PG_FUNCTION_ARGS)
+{
+	const TriggerData *trigger = (TriggerData *) fcinfo->context;
+	bool		replicated = SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+	HeapTuple	row;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function \"%s\" was not called as a trigger", "ddb_keep_tokens")));
+	row = trigger->tg_trigtuple;
+	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+		row = own_write || !merge(trigger) ? row : NULL;
+	else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+		row = replicated ? raise_tokens(trigger) : trigger->tg_newtuple;
+	else if (replicated && TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+		row = NULL;
+	else if (replicated)
+		refuse_to_empty(trigger);
+	return PointerGetDatum(row);
+}
+
+static bool
+is_fences(const TriggerData *trigger)
+{
+	return SPI_fnumber(RelationGetDescr(trigger->tg_relation), "shared_token") > 0;
+}
+
+/* Into the row of the same resource; false: there is none.  Equal tokens are of one claim. */
+static bool
+merge(const TriggerData *trigger)
+{
+	TupleDesc	desc = RelationGetDescr(trigger->tg_relation);
+	const char *command = is_fences(trigger) ?
+		"UPDATE %s SET token = GREATEST(token, $2), shared_token = GREATEST(shared_token, $3) "
+		"WHERE resource OPERATOR(pg_catalog.=) $1" :
+		"UPDATE %s SET number = CASE WHEN $5 OPERATOR(pg_catalog.>) token THEN $3 ELSE number END, "
+		"pushed_at = CASE WHEN $5 OPERATOR(pg_catalog.>) token THEN $4 ELSE pushed_at END, "
+		"token = GREATEST(token, $5) "
+		"WHERE queue OPERATOR(pg_catalog.=) $1 AND resource OPERATOR(pg_catalog.=) $2";
+	Oid			types[COLUMNS_MOST];
+	Datum		values[COLUMNS_MOST];
+	char		nulls[COLUMNS_MOST];
+	int			count = Min(desc->natts, COLUMNS_MOST);
+
+	for (int i = 0; i < count; i++)
+	{
+		bool		is_null;
+
+		types[i] = SPI_gettypeid(desc, i + 1);
+		values[i] = SPI_getbinval(trigger->tg_trigtuple, desc, i + 1, &is_null);
+		nulls[i] = is_null ? 'n' : ' ';
+	}
+	return run(trigger, psprintf(command, table_of(trigger)), count, types, values, nulls) > 0;
+}
+
+/*
+ * Returns how many rows.  As the table's owner, as referential integrity does: who restores a dump
+ * need not have more than INSERT.
+ */
+static uint64
+run(const TriggerData *trigger, const char *command, int count, Oid *types, Datum *values,
+	const char *nulls)
+{
+	Oid			user;
+	int			context;
+	uint64		rows;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(trigger->tg_relation->rd_rel->relowner,
+						   context | SECURITY_LOCAL_USERID_CHANGE);
+	SPI_connect();
+	if (SPI_execute_with_args(command, count, types, values, nulls, false, 0) < 0)
+		elog(ERROR, "could not execute: %s", command);
+	rows = SPI_processed;
+	SPI_finish();
+	SetUserIdAndSecContext(user, context);
+	return rows;
+}
+
+/* The new row, but with no token lower than the old one's; NULL: the old row stays. */
+static HeapTuple
+raise_tokens(const TriggerData *trigger)
+{
+	static const char *const names[] = {"token", "shared_token"};
+	TupleDesc	desc = RelationGetDescr(trigger->tg_relation);
+	HeapTuple	row = trigger->tg_newtuple;
+
+	if (!is_fences(trigger))
+		return column(trigger, row, "token") < column(trigger, trigger->tg_trigtuple, "token") ?
+			NULL : row;
+	for (int i = 0; i < lengthof(names); i++)
+	{
+		int			number = SPI_fnumber(desc, names[i]);
+		Datum		highest = Int64GetDatum(Max(column(trigger, row, names[i]),
+												column(trigger, trigger->tg_trigtuple, names[i])));
+		bool		is_null = false;
+
+		row = heap_modify_tuple_by_cols(row, desc, 1, &number, &highest, &is_null);
+	}
+	return row;
+}
+
+static int64
+column(const TriggerData *trigger, HeapTuple row, const char *name)
+{
+	TupleDesc	desc = RelationGetDescr(trigger->tg_relation);
+	bool		is_null;
+	Datum		value = SPI_getbinval(row, desc, SPI_fnumber(desc, name), &is_null);
+
+	return is_null ? 0 : DatumGetInt64(value);
+}
+
+/* No trigger can keep the rows, so it is refused while there are any. */
+static void
+refuse_to_empty(const TriggerData *trigger)
+{
+	if (run(trigger, psprintf("SELECT FROM %s LIMIT 1", table_of(trigger)), 0, NULL, NULL, NULL) > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("a replicated TRUNCATE would empty table \"%s\"",
+						RelationGetRelationName(trigger->tg_relation)),
+				 errdetail("Without its rows, stale tokens would be accepted later."),
+				 errhint("If the rows are no longer needed, run TRUNCATE %s here, too. Leave the table out of "
+						 "the publication, or TRUNCATE out of what that publishes.",
+						 table_of(trigger))));
+}
+
+static const char *
+table_of(const TriggerData *trigger)
+{
+	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(trigger->tg_relation)),
+									  RelationGetRelationName(trigger->tg_relation));
+}
