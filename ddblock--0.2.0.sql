@@ -561,13 +561,14 @@ CREATE FUNCTION ddb_lock_list(
 	OUT version text,
 	OUT mode text,
 	OUT permits integer,
-	OUT kept_until timestamp with time zone)
+	OUT kept_until timestamp with time zone,
+	OUT unusable text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_list(text, interval) IS
-'list the items of the lock table as "held", "released" or "dead-looking" (not renewed for a whole lease: this cluster can take the lock over); with "watch", read the table twice, with this time between';
+'list the items of the lock table as "held", "released", "dead-looking" (not renewed for a whole lease: this cluster can take the lock over) or "unusable" (nobody can get the lock; the last column tells why); with "watch", read the table twice, with this time between';
 
 CREATE FUNCTION ddb_lock_purge(older_than interval)
 RETURNS bigint
@@ -577,13 +578,13 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION ddb_lock_purge(interval) IS
 'delete items of locks that were released at least this long ago (at least one day); returns the number of items';
 
-CREATE FUNCTION ddb_lock_force_release(name text)
+CREATE FUNCTION ddb_lock_force_release(name text, unusable text DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_force_release(text) IS
-'take a lock away from its holder; until its next renewal, the holder may believe that it holds the lock, and only fencing tokens protect; also ends the time for which a free lock is kept from others; returns false if the lock was free, and not kept';
+COMMENT ON FUNCTION ddb_lock_force_release(text, text) IS
+'take a lock away from its holder; until its next renewal, the holder may believe that it holds the lock, and only fencing tokens protect; also ends the time for which a free lock is kept from others; returns false if the lock was free, and not kept; of an item that nobody can use, the error shows a digest: with that as argument "unusable", replaces the item by one of a free lock';
 
 --
 -- Views
@@ -1266,7 +1267,7 @@ REVOKE ALL ON FUNCTION ddb_lock_info(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_table_create(bigint, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_list(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_purge(interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_force_release(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_force_release(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_locks() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_operations() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_stats() FROM PUBLIC;

@@ -77,7 +77,7 @@ SELECT code, message FROM failure($$SELECT ddb_lock_list()$$);
 SELECT code, message FROM failure($$SELECT ddb_lock_purge('1 day')$$);
 SELECT code, message FROM failure($$SELECT ddb_lock_force_release('op/held')$$);
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION ddb_lock_force_release(text) TO operator_test;
+GRANT EXECUTE ON FUNCTION ddb_lock_force_release(text, text) TO operator_test;
 SET ROLE operator_test;
 SELECT ddb_lock_force_release('op/held');
 RESET ROLE;

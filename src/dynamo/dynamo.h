@@ -29,6 +29,7 @@
 #define DYNAMO_ENTRIES_MAX		32		/* clusters that share a lock */
 #define DYNAMO_INCARNATION_SIZE 64		/* an entry's key and its NUL */
 #define DYNAMO_EPOCH_SIZE		64		/* a shared lock's ownerName and its NUL */
+#define DYNAMO_DIGEST_SIZE		33		/* of an unusable item, and its NUL */
 #define DYNAMO_TYPE_SIZE		64		/* an error's type and its NUL */
 #define DYNAMO_MESSAGE_SIZE		256		/* an error's message and its NUL */
 #define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
@@ -74,6 +75,7 @@ typedef enum dynamo_op
 	DYNAMO_DELETE,				/* a released item, for ddb_lock_purge() */
 	DYNAMO_FORCE_RELEASE,		/* any lease, for ddb_lock_force_release() */
 	DYNAMO_IDENTIFY,			/* the table, for queues: see dynamo_build_identify() */
+	DYNAMO_REPLACE,				/* an unusable item, for the same */
 
 	/* On the queue's table; src/queue builds them, and reads their replies. */
 	DYNAMO_QUEUE_READ,
@@ -239,7 +241,7 @@ typedef struct dynamo_shared_write
 typedef struct dynamo_write
 {
 	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE, READ,
-								 * DELETE, FORCE_RELEASE */
+								 * DELETE, FORCE_RELEASE, REPLACE */
 	const char *name;			/* UTF-8 */
 	size_t		name_len;
 	const char *owner;			/* our ownerName */
@@ -268,8 +270,9 @@ typedef struct dynamo_write
 								 * item's, or more, which stays; 0 removes it */
 	int64_t		past_ms;		/* ACQUIRE, HAND_OVER: epoch milliseconds, not after
 								 * now: keptUntil must not be later */
-	int64_t		now_s;			/* RELEASE, FORCE_RELEASE: epoch seconds for
+	int64_t		now_s;			/* RELEASE, FORCE_RELEASE, REPLACE: epoch seconds for
 								 * releasedAt */
+	const char *replaced;		/* REPLACE: a result's json; last_token is the new one's */
 	const dynamo_shared_write *shared;	/* NULL: not in shared mode.  Then owner, holder
 										 * and data are ignored, and op is dynamo_shared_op()
 										 * of its kind */
@@ -303,6 +306,8 @@ typedef struct dynamo_result
 								 * the item as it is now */
 	dynamo_shared *shared;		/* malloc'd, NULL if the item tells nothing of shared
 								 * mode */
+	char	   *json;			/* of READ and CONDITION_FAILED, if the item is unusable: as
+								 * DynamoDB's JSON, in a fixed order; malloc'd, or NULL */
 } dynamo_result;
 
 typedef struct dynamo_table_info
@@ -323,7 +328,8 @@ typedef struct dynamo_row
 	char	   *name;			/* malloc'd; at most DYNAMO_NAME_MAX bytes */
 	dynamo_item item;
 	dynamo_shared *shared;		/* as in dynamo_result */
-	bool		dead;			/* set by the lock manager */
+	bool		dead;			/* set by the lock manager, */
+	const char *unusable;		/* ... as is this: why nobody can get the lock; static, or NULL */
 } dynamo_row;
 
 typedef struct dynamo_page
@@ -376,6 +382,27 @@ extern const char *dynamo_op_name(dynamo_op op);
 
 /* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */
 extern const char *dynamo_action(dynamo_op op);
+
+/*
+ * What in the item keeps everybody from getting the lock, held or not: static, or NULL.  With
+ * shared, for one who wants to share it: a gate that nobody can read keeps only those out.
+ */
+extern const char *dynamo_obstacle(const dynamo_item *item, const dynamo_shared *shared);
+
+/* Why the item is unusable, or NULL.  The gate counts if the lock is free. */
+extern const char *dynamo_unusable(const dynamo_item *item, const dynamo_shared *shared);
+
+/* Of an unusable item's JSON (dynamo_result): the same for the same item. */
+extern void dynamo_digest(const char *json, char digest[DYNAMO_DIGEST_SIZE]);
+
+/* For people: binary values are cut short, and the whole if it does not fit. */
+extern void dynamo_show(const char *json, char *shown, size_t size);
+
+/*
+ * A token above all in there, and not below time_us.  Sets *may_fall if the item's own is none
+ * that another can be above.
+ */
+extern int64_t dynamo_token_above(const char *json, int64_t time_us, bool *may_fall);
 
 /* As which operation a write in shared mode is sent, and counted. */
 extern dynamo_op dynamo_shared_op(dynamo_shared_kind kind);

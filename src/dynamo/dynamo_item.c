@@ -183,6 +183,8 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **sha
 	item->wrong = wrong_lease != NULL ? wrong_lease : wrong_data;
 	if (item->wrong == NULL)
 		item->wrong = wrong_shared;
+	if (item->wrong == NULL && item->bad_names)
+		item->wrong = DYNAMO_BAD_NAMES;
 	return true;
 }
 

@@ -27,4 +27,7 @@ extern bool dynamo_item_read(const cJSON *attributes, dynamo_item *item,
 /* Frees what the item points to. */
 extern void dynamo_item_clear(dynamo_item *item);
 
+/* Why an item with bad_names is unusable. */
+#define DYNAMO_BAD_NAMES "the lock item's attributeNames is not a JSON array of names, as a text"
+
 #endif							/* DDBLOCK_DYNAMO_DYNAMO_ITEM_H */

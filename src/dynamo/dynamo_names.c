@@ -35,6 +35,7 @@ static const op_names names[DYNAMO_OP_COUNT] = {
 	[DYNAMO_DELETE] = {"delete", API("DeleteItem")},
 	[DYNAMO_FORCE_RELEASE] = {"force_release", API("UpdateItem")},
 	[DYNAMO_IDENTIFY] = {"identify", API("UpdateItem")},
+	[DYNAMO_REPLACE] = {"replace", API("PutItem")},
 	[DYNAMO_QUEUE_READ] = {"queue_read", API("GetItem")},
 	[DYNAMO_QUEUE_QUERY] = {"queue_query", API("Query")},
 	[DYNAMO_QUEUE_SCAN] = {"queue_scan", API("Scan")},

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "dynamo/dynamo_key.h"
+
 /* In the order of the set's bits. */
 static const char *const attribute_names[] = {
 	"ownerName", "recordVersionNumber", "leaseDuration", "fencingToken",
@@ -20,6 +22,12 @@ static const char *const attribute_names[] = {
 
 #define NAME_COUNT ((int) (sizeof(attribute_names) / sizeof(attribute_names[0])))
 #define ATTRIBUTE_COUNT 13		/* those of the item itself */
+
+const char *
+dynamo_attribute(int number)
+{
+	return number < ATTRIBUTE_COUNT ? attribute_names[number] : NULL;
+}
 
 bool
 dynamo_is_attribute(const char *name)
@@ -69,6 +77,21 @@ dynamo_put_n_member(dynamo_text *text, const char *name, int64_t value)
 {
 	dynamo_put_name(text, name);
 	dynamo_put_number(text, 'N', value);
+}
+
+void
+dynamo_put_key(dynamo_text *text, const dynamo_table *table, dynamo_key key)
+{
+	dynamo_text_string(text, table->partition_key, strlen(table->partition_key));
+	dynamo_text_raw(text, ":");
+	dynamo_put_s(text, key.partition, key.partition_len);
+	if (key.sort != NULL)
+	{
+		dynamo_text_raw(text, ",");
+		dynamo_text_string(text, table->sort_key, strlen(table->sort_key));
+		dynamo_text_raw(text, ":");
+		dynamo_put_s(text, key.sort, key.sort_len);
+	}
 }
 
 void

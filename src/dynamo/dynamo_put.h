@@ -11,6 +11,7 @@
 #define DDBLOCK_DYNAMO_DYNAMO_PUT_H
 
 #include "dynamo/dynamo.h"
+#include "dynamo/dynamo_key.h"
 #include "dynamo/dynamo_text.h"
 
 /* Attributes of the lock item, as a set. */
@@ -27,6 +28,8 @@
 #define A_SHARED		(1 << 10)
 #define A_ATTRIBUTE_NAMES	(1 << 11)
 #define A_KEPT			(1 << 12)
+
+#define A_ITEM			((1 << 13) - 1) /* all of them */
 
 /* Names inside "shared". */
 #define A_SHARED_OWNER	(1 << 13)
@@ -63,6 +66,12 @@ extern void dynamo_put_name(dynamo_text *text, const char *name);
 
 extern void dynamo_put_s_member(dynamo_text *text, const char *name, const char *s);
 extern void dynamo_put_n_member(dynamo_text *text, const char *name, int64_t value);
+
+/* The name of an attribute, in the order of the set; NULL after the last one. */
+extern const char *dynamo_attribute(int number);
+
+/* The members of an item that are its key. */
+extern void dynamo_put_key(dynamo_text *text, const dynamo_table *table, dynamo_key key);
 
 /*
  * Declares the placeholders of names; partition_key NULL: no condition mentions

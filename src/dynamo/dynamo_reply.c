@@ -22,6 +22,7 @@
 #include "dynamo/dynamo_json.h"
 #include "dynamo/dynamo_scan.h"
 #include "dynamo/dynamo_table.h"
+#include "dynamo/dynamo_unusable.h"
 
 #define EXCERPT_SIZE 201		/* bytes of an unexpected reply in its message */
 
@@ -161,6 +162,7 @@ is_single_write(dynamo_op op)
 	return op == DYNAMO_ACQUIRE || op == DYNAMO_RENEW ||
 		op == DYNAMO_HAND_OVER || op == DYNAMO_RELEASE ||
 		op == DYNAMO_DELETE || op == DYNAMO_FORCE_RELEASE || op == DYNAMO_IDENTIFY ||
+		op == DYNAMO_REPLACE ||
 		op == DYNAMO_QUEUE_UPDATE || op == DYNAMO_QUEUE_DELETE;
 }
 
@@ -213,11 +215,16 @@ status_of_transaction(const cJSON *json)
 static void
 set_item(dynamo_result *result, const cJSON *attributes)
 {
-	if (dynamo_item_read(attributes, &result->item, &result->shared))
+	bool		is_item = dynamo_item_read(attributes, &result->item, &result->shared);
+	bool		unusable = is_item && dynamo_unusable(&result->item, result->shared) != NULL;
+
+	if (unusable)
+		result->json = dynamo_sorted_json(attributes);
+	if (is_item && (!unusable || result->json != NULL))
 		return;
 	result->status = DYNAMO_MALFORMED;
-	snprintf(result->message, sizeof(result->message),
-			 "the lock item is not a JSON object");
+	snprintf(result->message, sizeof(result->message), "%s",
+			 is_item ? "out of memory" : "the lock item is not a JSON object");
 }
 
 /* The item that a successful write brings; it may be missing. */
@@ -440,6 +447,7 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 		case DYNAMO_DELETE:
 		case DYNAMO_FORCE_RELEASE:
 		case DYNAMO_IDENTIFY:
+		case DYNAMO_REPLACE:
 			break;
 	}
 	return is_evident(in, json) && dynamo_json_member(json, "__type") == NULL;
@@ -453,6 +461,7 @@ clear_results(dynamo_reply *reply)
 	{
 		dynamo_item_clear(&reply->results[i].item);
 		free(reply->results[i].shared);
+		free(reply->results[i].json);
 	}
 	dynamo_page_free(&reply->page);
 	if (reply->count > 0)

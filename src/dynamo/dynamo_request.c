@@ -19,6 +19,7 @@
 #include "dynamo/dynamo_key.h"
 #include "dynamo/dynamo_put.h"
 #include "dynamo/dynamo_shared_request.h"
+#include "dynamo/dynamo_unusable.h"
 
 /* Every condition on an item that we hold also demands that it is not released. */
 #define HELD_BY_US \
@@ -57,16 +58,7 @@ put_table_and_key(dynamo_text *text, const dynamo_table *table, dynamo_key key)
 	dynamo_text_raw(text, "\"TableName\":");
 	put_string(text, table->name);
 	dynamo_text_raw(text, ",\"Key\":{");
-	put_string(text, table->partition_key);
-	dynamo_text_raw(text, ":");
-	dynamo_put_s(text, key.partition, key.partition_len);
-	if (key.sort != NULL)
-	{
-		dynamo_text_raw(text, ",");
-		put_string(text, table->sort_key);
-		dynamo_text_raw(text, ":");
-		dynamo_put_s(text, key.sort, key.sort_len);
-	}
+	dynamo_put_key(text, table, key);
 	dynamo_text_raw(text, "}");
 }
 
@@ -290,6 +282,7 @@ put_expressions(dynamo_text *text, const dynamo_table *table, const dynamo_write
 		case DYNAMO_SCAN:
 		case DYNAMO_QUERY:
 		case DYNAMO_IDENTIFY:
+		case DYNAMO_REPLACE:
 		case DYNAMO_QUEUE_READ:
 		case DYNAMO_QUEUE_QUERY:
 		case DYNAMO_QUEUE_SCAN:
@@ -320,14 +313,23 @@ dynamo_build(const dynamo_table *table, const dynamo_write *write)
 
 	dynamo_text_start(&text, BODY_ROOM + write->name_len + write->data_len / 3 * 4);
 	dynamo_text_raw(&text, "{");
-	put_table_and_key(&text, table, dynamo_key_of(table, write->name, write->name_len));
+	if (write->op == DYNAMO_REPLACE)
+	{
+		dynamo_text_raw(&text, "\"TableName\":");
+		put_string(&text, table->name);
+		dynamo_text_raw(&text, ",");
+	}
+	else
+		put_table_and_key(&text, table, dynamo_key_of(table, write->name, write->name_len));
 	if (write->op == DYNAMO_READ)
 	{
 		dynamo_text_raw(&text, write->maybe_stale ? "," : ",\"ConsistentRead\":true,");
 		dynamo_text_raw(&text, CAPACITY "}");
 		return dynamo_text_finish(&text);
 	}
-	if (write->shared == NULL)
+	if (write->op == DYNAMO_REPLACE)
+		dynamo_put_replacement(&text, table, write);
+	else if (write->shared == NULL)
 		put_expressions(&text, table, write);
 	else if (write->op == dynamo_shared_op(write->shared->kind))
 		dynamo_put_shared(&text, table, write);

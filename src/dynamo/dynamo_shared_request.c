@@ -183,12 +183,15 @@ put_open(dynamo_text *text, const dynamo_table *table, const dynamo_write *write
 	dynamo_text_raw(text, take_over ? OR_DEAD NEW_TOKEN(":token") : NEW_TOKEN(":token"));
 	dynamo_text_raw(text, NOT_KEPT);
 	put_gate_condition(text, dead_gate);
-	dynamo_text_raw(text, "\"");
+
+	/* As an acquire, although they stay: names that nobody can read keep out all alike. */
+	dynamo_text_raw(text, write->old_attributes != NULL ? " AND #attributeNames = :oldNames\"" :
+					" AND attribute_not_exists(#attributeNames)\"");
 
 	dynamo_put_names(text, table->partition_key,
 					 A_OWNER | A_VERSION | A_LEASE | A_TOKEN | A_HOLDER | A_DATA |
 					 A_RELEASED | A_RELEASED_AT | A_TTL | A_RELEASED_VERSION | A_SHARED |
-					 A_KEPT | A_GATE | A_ENTRY_VERSION);
+					 A_ATTRIBUTE_NAMES | A_KEPT | A_GATE | A_ENTRY_VERSION);
 	dynamo_put_values_start(text);
 	dynamo_put_s_member(text, ":epoch", epoch);
 	dynamo_put_s_member(text, ":version", write->version);
@@ -200,6 +203,8 @@ put_open(dynamo_text *text, const dynamo_table *table, const dynamo_write *write
 		dynamo_put_s_member(text, ":expected", write->expected);
 	if (is_named(dead_gate))
 		dynamo_put_s_member(text, ":gate", dead_gate);
+	if (write->old_attributes != NULL)
+		dynamo_put_s_member(text, ":oldNames", write->old_attributes);
 }
 
 /*

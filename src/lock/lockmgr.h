@@ -508,6 +508,10 @@ extern bool lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now,
 							const char *name, size_t name_len,
 							const dynamo_item *item, const dynamo_shared *shared);
 
+/* Why nobody can get the lock of an item that was received now, or NULL. */
+extern const char *lockmgr_unusable(const lockmgr *lm, int64_t now, const dynamo_item *item,
+									const dynamo_shared *shared);
+
 /* Runs the timers.  Call no later than lockmgr_next_wake(). */
 extern void lockmgr_tick(lockmgr *lm, int64_t now);
 

@@ -128,6 +128,7 @@ end_call(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 		case DYNAMO_DELETE:
 		case DYNAMO_FORCE_RELEASE:
 		case DYNAMO_IDENTIFY:
+		case DYNAMO_REPLACE:
 			assert(!"a call of the lock manager");
 	}
 }

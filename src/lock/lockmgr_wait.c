@@ -44,8 +44,7 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 	{
 		lm_observe(lm, now, lock, item, shared);
 		dead = lock->first == NULL && lm_overwritable(lm, sent, lock)[0] != '\0' &&
-			!item->bad_token && item->token < INT64_MAX &&
-			!item->bad_kept && !lm_is_kept_too_long(lm, now, item->kept_until_ms);
+			dynamo_obstacle(item, NULL) == NULL && !lm_is_kept_too_long(lm, now, item->kept_until_ms);
 	}
 	lm_remember(lm, lock);
 	return dead;
@@ -211,19 +210,31 @@ token_too_low(const lease_write *pending, const dynamo_item *item, bool shared)
 	return overwritable && item->has_token && item->token >= pending->first_token;
 }
 
-/*
- * What in the item keeps everybody from getting the lock as this session wants it, or
- * NULL.  A gate that nobody can read keeps only those out who want to share, if the
- * item is free.
- */
 static const char *
-what_is_wrong(const dynamo_result *result, const lm_request *request)
+kept_too_long(const lockmgr *lm, int64_t now, const dynamo_item *item)
 {
-	const char *wrong = result->item.wrong;
+	return lm_is_kept_too_long(lm, now, item->kept_until_ms) ?
+		"the lock item's keptUntil is more than two days ahead" : NULL;
+}
 
-	if (wrong == NULL && request->mode != MODE_EXCLUSIVE && result->shared != NULL)
-		wrong = result->shared->wrong;
-	return wrong;
+/* What in the item keeps everybody from getting the lock as this session wants it, or NULL. */
+static const char *
+what_is_wrong(const lockmgr *lm, int64_t now, const dynamo_result *result,
+			  const lm_request *request)
+{
+	const char *wrong = dynamo_obstacle(&result->item, request->mode != MODE_EXCLUSIVE ?
+										result->shared : NULL);
+
+	return wrong != NULL ? wrong : kept_too_long(lm, now, &result->item);
+}
+
+const char *
+lockmgr_unusable(const lockmgr *lm, int64_t now, const dynamo_item *item,
+				 const dynamo_shared *shared)
+{
+	const char *wrong = dynamo_unusable(item, shared);
+
+	return wrong != NULL ? wrong : kept_too_long(lm, now, item);
 }
 
 /*
@@ -280,26 +291,10 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		;						/* cancelled; the next one in the queue tries */
 	else if (pending.must_exist && !item->exists)
 		lm_answer_result(lm, session, LOCKMGR_MISSING);
-	else if (what_is_wrong(result, &session->request) != NULL)
-		lm_answer_bad_item(lm, session, what_is_wrong(result, &session->request));
-	else if (item->bad_token)
-		lm_answer_bad_item(lm, session, "attribute \"fencingToken\" is not an integer "
-						   "between 1 and 9223372036854775807");
-	else if (item->bad_names && !shared)
-		lm_answer_bad_item(lm, session, "attribute \"attributeNames\" is not a JSON array of "
-						   "names, as a text");
-	else if (item->bad_kept)
-		lm_answer_bad_item(lm, session, "attribute \"keptUntil\" is not an integer "
-						   "between 1 and 9223372036854775807");
-	else if (lm_is_kept_too_long(lm, now, item->kept_until_ms))
-		lm_answer_bad_item(lm, session, "attribute \"keptUntil\" is a time more than two days "
-						   "ahead");
+	else if (what_is_wrong(lm, now, result, &session->request) != NULL)
+		lm_answer_bad_item(lm, session, what_is_wrong(lm, now, result, &session->request));
 	else if (token_too_low(&pending, item, shared))
-	{
-		if (item->token == INT64_MAX)
-			lm_answer_bad_item(lm, session, "attribute \"fencingToken\" has the highest "
-							   "possible value");
-	}
+		;						/* the next one is above it */
 	else if (!lm_is_ready(lm, now, lock, &session->request))
 	{
 		lock->polling_since = now;
@@ -307,10 +302,10 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_poll_later(lm, now, lock);
 		return;
 	}
-	else if (shared ? pending.kind != DYNAMO_SHARED_OPEN ||
-			 !lm_can_join(lm, now, lock, &session->request) :
-			 !other_attributes &&
-			 (!lock->seen || strcmp(lock->version, pending.expected) == 0))
+	else if (!other_attributes &&
+			 (shared ? pending.kind != DYNAMO_SHARED_OPEN ||
+			  !lm_can_join(lm, now, lock, &session->request) :
+			  !lock->seen || strcmp(lock->version, pending.expected) == 0))
 		lm_stay_back(lm, now, lock);	/* unexpected: retry slowly; not if an opening was
 										 * refused, and we can join; nor if other
 										 * attributes are known now */

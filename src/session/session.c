@@ -606,13 +606,20 @@ SessionRequire(const LockName *name)
 }
 
 const MailboxItem *
-SessionLookUp(const LockName *name)
+SessionLookUp(const LockName *name, bool *unusable)
 {
 	MailboxRequest request = {.kind = MAILBOX_LOOK_UP,.name_len = strlen(name->utf8)};
 	const MailboxAnswer *answer;
 
 	SessionAttach();
 	answer = MailboxCall(&request, name->utf8, NULL, NULL);
+	if (unusable != NULL)
+	{
+		*unusable = answer->result == MAILBOX_BAD_ITEM ||
+			(answer->result == MAILBOX_FOUND && answer->found.unusable);
+		if (*unusable)
+			return NULL;
+	}
 	if (answer->result != MAILBOX_FOUND)
 		ErrorsAnswer(answer, name->text);
 	return &answer->found;

@@ -92,9 +92,10 @@ extern int64 SessionRequire(const LockName *name);
 
 /*
  * Reads the lock's item in DynamoDB. The result is valid until the session's
- * next request.
+ * next request.  With unusable, the result is NULL for an item that nobody can use as a lock;
+ * else such an item raises, unless it shows who holds the lock.
  */
-extern const MailboxItem *SessionLookUp(const LockName *name);
+extern const MailboxItem *SessionLookUp(const LockName *name, bool *unusable);
 
 /*
  * For joined.c and several.c.

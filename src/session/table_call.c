@@ -81,6 +81,7 @@ is_result(const MailboxAnswer *answer, dynamo_status expected)
 {
 	return answer->result == MAILBOX_DONE || answer->result == MAILBOX_DESCRIBED ||
 		answer->result == MAILBOX_PAGE || answer->result == MAILBOX_CHANGED ||
+		answer->result == MAILBOX_UNUSABLE ||
 		(answer->result == MAILBOX_FAILED && answer->failure.status == expected);
 }
 

@@ -228,7 +228,7 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the item of lock \"%s\" is unusable", lock),
 				 errdetail_internal("%s", to_server(answer->failure.message)),
-				 errhint("Correct or delete the item.")));
+				 errhint("ddb_lock_force_release() shows the item, and can replace it.")));
 	elog(ERROR, "unexpected answer from the ddblock worker: %d", (int) answer->result);
 }
 

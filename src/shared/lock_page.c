@@ -37,6 +37,7 @@ typedef struct ItemTexts
 } ItemTexts;
 
 static ItemTexts texts_of(dynamo_item *item);
+static const char *why_unusable(const dynamo_row *row);
 static Size row_size(const dynamo_row *row);
 static uint8 *put_row(uint8 *to, const dynamo_row *row);
 static uint8 *put_text(uint8 *to, const char *text);
@@ -54,6 +55,12 @@ texts_of(dynamo_item *item)
 	};
 }
 
+static const char *
+why_unusable(const dynamo_row *row)
+{
+	return row->unusable != NULL ? row->unusable : "";
+}
+
 static Size
 row_size(const dynamo_row *row)
 {
@@ -62,7 +69,7 @@ row_size(const dynamo_row *row)
 
 	for (int i = 0; i < ITEM_TEXTS; i++)
 		size += sizeof(uint16) + strlen(texts.text[i]);
-	return size;
+	return size + sizeof(uint16) + strlen(why_unusable(row));
 }
 
 void
@@ -112,7 +119,7 @@ put_row(uint8 *to, const dynamo_row *row)
 	to = put_text(to + sizeof(numbers), row->name);
 	for (int i = 0; i < ITEM_TEXTS; i++)
 		to = put_text(to, texts.text[i]);
-	return to;
+	return put_text(to, why_unusable(row));
 }
 
 static uint8 *
@@ -140,6 +147,7 @@ LockPageRow(const LockPage *page, int *offset, LockRow *row)
 	from = get_text(from + sizeof(numbers), row->name, &row->name_len);
 	for (int i = 0; i < ITEM_TEXTS; i++)
 		from = get_text(from, texts.text[i], NULL);
+	from = get_text(from, row->unusable, NULL);
 	item->exists = true;
 	item->lease_ms = numbers.lease_ms;
 	item->token = numbers.token;

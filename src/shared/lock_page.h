@@ -25,6 +25,7 @@ typedef struct LockRow
 	lock_mode	mode;			/* how it is held */
 	int32		permits;		/* of a semaphore: how many are out */
 	bool		dead;			/* not released, but this cluster may take it over */
+	char		unusable[DYNAMO_MESSAGE_SIZE];	/* why nobody can get the lock, or "" */
 } LockRow;
 
 /* The worker's side; leaves epoch_us alone. */

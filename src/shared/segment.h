@@ -161,11 +161,12 @@ typedef struct MailboxRequest
 		}			scan;		/* SCAN, QUERY: the name is a prefix of names */
 		struct
 		{
-			char		version[UUID_SIZE]; /* FORCE_RELEASE: its nonce; IDENTIFY: a new
+			char		version[UUID_SIZE]; /* FORCE_RELEASE, REPLACE: its nonce; IDENTIFY: a new
 											 * identity */
-			char		expected[DYNAMO_VERSION_SIZE];
+			char		expected[DYNAMO_VERSION_SIZE];	/* REPLACE: the item's digest; "":
+														 * only shows it */
 			bool		shared; /* FORCE_RELEASE: expected is the epoch of a shared lock */
-		}			write;		/* DELETE, FORCE_RELEASE, IDENTIFY */
+		}			write;		/* DELETE, FORCE_RELEASE, IDENTIFY, REPLACE */
 		struct
 		{
 			uint32		total;	/* QUEUE: bytes of all pieces */
@@ -200,10 +201,12 @@ typedef enum MailboxResult
 
 	/* TABLE */
 	MAILBOX_DONE,				/* CREATE_TABLE, UPDATE_TTL, DELETE, FORCE_RELEASE, IDENTIFY,
-								 * ANNOUNCE */
+								 * REPLACE, ANNOUNCE */
 	MAILBOX_DESCRIBED,			/* DESCRIBE_TABLE: table */
 	MAILBOX_PAGE,				/* SCAN, QUERY: page */
-	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE, IDENTIFY: not done; found: the item */
+	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE, IDENTIFY, REPLACE: not done; found: the
+								 * item */
+	MAILBOX_UNUSABLE,			/* REPLACE: not done; unusable: the item as it is now */
 
 	/* QUEUE, QUEUE_MORE */
 	MAILBOX_MORE,				/* the worker wants the next piece */
@@ -231,6 +234,7 @@ typedef struct MailboxFailure
 typedef struct MailboxItem
 {
 	dynamo_item item;			/* no pointer is set */
+	bool		unusable;		/* nobody can get the lock */
 	bool		has_data;		/* of item.data_len bytes, */
 	size_t		attributes_len; /* and attributes; 0: none.  Each comes if it fits, */
 	uint8		data[DYNAMO_DATA_MAX];	/* ... the data at the beginning, the attributes
@@ -241,6 +245,16 @@ typedef struct MailboxItem
 	char		cluster[DYNAMO_ENTRIES_MAX][NAMEDATALEN];	/* names, UTF-8 */
 	int32		cluster_permits[DYNAMO_ENTRIES_MAX];
 } MailboxItem;
+
+/* An item that nobody can use as a lock; UTF-8. */
+typedef struct MailboxUnusable
+{
+	char		why[DYNAMO_MESSAGE_SIZE];
+	char		digest[DYNAMO_DIGEST_SIZE];
+	bool		released;
+	bool		token_may_fall; /* no token is above the item's */
+	char		item[DYNAMO_DATA_MAX];	/* for people */
+} MailboxUnusable;
 
 /* At least two rows with the longest names and texts fit. */
 #define LOCK_PAGE_SIZE 8192
@@ -272,6 +286,7 @@ typedef struct MailboxAnswer
 		lease_loss	loss;
 		MailboxFailure failure;
 		MailboxItem found;
+		MailboxUnusable unusable;
 		dynamo_table_info table;
 		LockPage	page;
 		struct

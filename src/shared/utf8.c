@@ -171,6 +171,12 @@ steering_length(const unsigned char *text, int len)
 	return text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9 ? 3 : 0;
 }
 
+const char *
+Utf8Owner(const char *text)
+{
+	return text[0] == '\0' ? "an owner without a name" : psprintf("owner \"%s\"", text);
+}
+
 void
 Utf8Copy(char *dest, size_t size, const char *text)
 {

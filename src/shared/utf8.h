@@ -46,6 +46,9 @@ extern char *Utf8Quiet(const char *text, int len);	/* palloc'd, NUL */
 /* Utf8ToReader(), for a message. */
 extern char *Utf8ToMessage(const char *utf8, int len);	/* palloc'd, NUL */
 
+/* Of an item, for a message: owner "TEXT", or an owner without a name. */
+extern const char *Utf8Owner(const char *text);
+
 extern void Utf8Copy(char *dest, size_t size, const char *text);	/* server's text;
 																	 * cut to fit */
 

@@ -9,6 +9,9 @@
  * its sessions has the lock when the write comes, nobody outside can know.  An item that
  * is released, but kept from others, is kept no longer.
  *
+ * An item that nobody can use as a lock is shown first, and replaced only if it is still the
+ * one that the operator has seen.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -16,6 +19,7 @@
 #include "fmgr.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 
 #include "session/session.h"
 #include "session/table_call.h"
@@ -27,6 +31,12 @@
 
 PG_FUNCTION_INFO_V1(ddb_lock_force_release);
 
+static void replace(const LockName *name, const char *digest);
+static void require_digest(const LockName *name, const char *digest,
+						   const MailboxAnswer *answer);
+static void require_usable(const LockName *name, MailboxItem *found);
+static const MailboxAnswer *show(const LockName *name);
+static void new_nonce(char nonce[UUID_SIZE]);
 static bool force_release(const LockName *name, MailboxItem *found, bool shared);
 static bool release_version(const LockName *name, MailboxItem *found, bool shared,
 							bool *unsettled);
@@ -35,31 +45,146 @@ static bool is_lease_of(const dynamo_item *item, const dynamo_item *meant, bool 
 static void fail_unknown(const LockName *name, const dynamo_item *meant,
 						 const MailboxItem *found);
 static void require_version(const LockName *name, const dynamo_item *item);
-static void log_force(const LockName *name, const MailboxItem *found);
+static void log_force(const char *what, const char *detail);
 static void warn_of_holder(const LockName *name, const MailboxItem *found);
 static const char *lease_length(const dynamo_item *item);
 static char *describe(const MailboxItem *found);
 static char *name_clusters(const MailboxItem *found);
 
+/* (name, unusable) */
 Datum
 ddb_lock_force_release(PG_FUNCTION_ARGS)
 {
+	const MailboxItem *looked_up;
 	LockName	name;
 	MailboxItem found;
 	bool		released;
 
 	ErrorsRequirePreload();
 	name = ArgumentAllowedName(fcinfo, 0);
-	found = *SessionLookUp(&name);
+	if (!PG_ARGISNULL(1))
+	{
+		replace(&name, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+		PG_RETURN_BOOL(true);
+	}
+	looked_up = SessionLookUp(&name, &found.unusable);
+	if (looked_up != NULL)
+		found = *looked_up;
+	require_usable(&name, &found);
 	if (!found.item.exists || (found.item.released && !is_kept(&found.item)))
 		PG_RETURN_BOOL(false);
 
 	require_version(&name, &found.item);
-	log_force(&name, &found);
+	log_force(psprintf("releases lock \"%s\" by force", name.text), describe(&found));
 	released = force_release(&name, &found, found.mode != MODE_EXCLUSIVE);
 	if (released && !found.item.released)
 		warn_of_holder(&name, &found);
 	PG_RETURN_BOOL(released);
+}
+
+static void
+replace(const LockName *name, const char *digest)
+{
+	MailboxRequest request = {.op = DYNAMO_REPLACE,.name_len = strlen(name->utf8)};
+	const MailboxAnswer *answer = show(name);
+	MailboxUnusable old;
+	bool		unsettled;
+
+	require_digest(name, digest, answer);
+	old = answer->unusable;
+	log_force(psprintf("replaces the unusable item of lock \"%s\"", name->text),
+			  Utf8ToMessage(old.item, strlen(old.item)));
+	new_nonce(request.write.version);
+	strlcpy(request.write.expected, digest, sizeof(request.write.expected));
+	answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, &unsettled);
+	if (answer->result == MAILBOX_UNUSABLE ||
+		(answer->result == MAILBOX_CHANGED &&
+		 strcmp(answer->found.item.version, request.write.version) != 0))
+	{
+		if (unsettled)
+			ereport(ERROR,
+					(errcode(ERRCODE_CONNECTION_FAILURE),
+					 errmsg("could not determine whether the item of lock \"%s\" was replaced",
+							name->text),
+					 errdetail("An attempt got no reply, and the item is another one now.")));
+		require_digest(name, "", answer);
+	}
+	if (!old.released)
+		ereport(WARNING,
+				(errmsg("lock \"%s\" was taken away from whoever holds it", name->text),
+				 errdetail("Sessions may believe that they hold it until their next renewal, for "
+						   "at most their lease."),
+				 errhint("Until then, a new holder and the old one may overlap. Only a resource "
+						 "that refuses lower fencing tokens is protected.")));
+	if (old.token_may_fall)
+		ereport(WARNING,
+				(errmsg("fencing tokens of lock \"%s\" may fall", name->text),
+				 errdetail("No token is above the one in its old item: the new one is DynamoDB's "
+						   "time."),
+				 errhint("Where ddb_fences has a higher token for what this lock protects, "
+						 "correct it.")));
+}
+
+/* Raises if the item is not the unusable one with this digest. */
+static void
+require_digest(const LockName *name, const char *digest, const MailboxAnswer *answer)
+{
+	if (answer->result == MAILBOX_UNUSABLE && strcmp(answer->unusable.digest, digest) == 0)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("the item of lock \"%s\" is another one now", name->text),
+			 answer->result == MAILBOX_UNUSABLE ?
+			 errdetail("Its digest is %s.", answer->unusable.digest) :
+			 answer->found.item.exists ?
+			 errdetail("It has changed.") :
+			 errdetail("It is gone."),
+			 errhint("To see it, call ddb_lock_force_release() without argument "
+					 "\"unusable\".")));
+}
+
+/* Raises if nobody can use the item, and shows it. */
+static void
+require_usable(const LockName *name, MailboxItem *found)
+{
+	while (found->unusable)
+	{
+		const MailboxAnswer *answer = show(name);
+		const MailboxUnusable *now = &answer->unusable;
+
+		if (answer->result == MAILBOX_UNUSABLE)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("the item of lock \"%s\" is unusable", name->text),
+					 errdetail_internal("%s. Its digest is %s. The item: %s", now->why,
+										now->digest,
+										Utf8ToMessage(now->item, strlen(now->item))),
+					 errhint("If nobody needs it, replace it by the item of a free lock: "
+							 "SELECT ddb_lock_force_release(%s, unusable => '%s')",
+							 quote_literal_cstr(name->text), now->digest)));
+		*found = answer->found;
+	}
+}
+
+/* MAILBOX_UNUSABLE or, if there is no such item, MAILBOX_CHANGED. */
+static const MailboxAnswer *
+show(const LockName *name)
+{
+	MailboxRequest request = {.op = DYNAMO_REPLACE,.name_len = strlen(name->utf8)};
+
+	return TableCall(&request, name->utf8, NULL, DYNAMO_OK, NULL);
+}
+
+static void
+new_nonce(char nonce[UUID_SIZE])
+{
+	uint8		random[16];
+
+	if (!pg_strong_random(random, sizeof(random)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	uuid_v4(random, nonce);
 }
 
 /*
@@ -78,6 +203,7 @@ force_release(const LockName *name, MailboxItem *found, bool shared)
 	while (!release_version(name, found, shared && !item->released, &unsettled))
 	{
 		CHECK_FOR_INTERRUPTS();
+		require_usable(name, found);
 		if (meant.released && !item->released)
 			return false;		/* somebody has it, so it was not kept any more */
 		if (unsettled && !meant.released && !is_lease_of(item, &meant, shared))
@@ -125,10 +251,11 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const MailboxItem *
 			 item->exists && !item->released ?
 			 errdetail_internal("%s", describe(found)) :
 			 errdetail("The lock is free."),
-			 errhint("An attempt got no reply. If it ended the lease of owner \"%s\", the "
+			 errhint("An attempt got no reply. If it ended the lease of %s, the "
 					 "owner's session may believe that it holds the lock until its next "
 					 "renewal, for at most %s.",
-					 Utf8ToMessage(meant->owner, strlen(meant->owner)), lease_length(meant))));
+					 Utf8Owner(Utf8ToMessage(meant->owner, strlen(meant->owner))),
+					 lease_length(meant))));
 }
 
 /*
@@ -140,13 +267,8 @@ release_version(const LockName *name, MailboxItem *found, bool shared, bool *uns
 {
 	MailboxRequest request = {.op = DYNAMO_FORCE_RELEASE,.name_len = strlen(name->utf8)};
 	const MailboxAnswer *answer;
-	uint8		random[16];
 
-	if (!pg_strong_random(random, sizeof(random)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-	uuid_v4(random, request.write.version);
+	new_nonce(request.write.version);
 	request.write.shared = shared;
 	strlcpy(request.write.expected, shared ? found->item.owner : found->item.version,
 			sizeof(request.write.expected));
@@ -158,7 +280,7 @@ release_version(const LockName *name, MailboxItem *found, bool shared, bool *uns
 	return false;
 }
 
-/* The write's condition needs a version. */
+/* The write's condition needs a version.  The item of a free lock that is kept may have none. */
 static void
 require_version(const LockName *name, const dynamo_item *item)
 {
@@ -168,20 +290,19 @@ require_version(const LockName *name, const dynamo_item *item)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("the item of lock \"%s\" is unusable", name->text),
 			 errdetail("It has no readable recordVersionNumber."),
-			 errhint("Correct or delete the item.")));
+			 errhint("Wait until the lock is kept no longer.")));
 }
 
 /* Logs before the attempt, so that the log has every attempt. */
 static void
-log_force(const LockName *name, const MailboxItem *found)
+log_force(const char *what, const char *detail)
 {
 	char	   *user = GetUserNameFromId(GetSessionUserId(), false);
 	char	   *role = GetUserNameFromId(GetUserId(), false);
 
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("user \"%s\" as role \"%s\", process %d, releases lock \"%s\" by force",
-					user, role, MyProcPid, name->text),
-			 errdetail_internal("%s", describe(found))));
+			(errmsg("user \"%s\" as role \"%s\", process %d, %s", user, role, MyProcPid, what),
+			 errdetail_internal("%s", detail)));
 }
 
 static void
@@ -192,8 +313,8 @@ warn_of_holder(const LockName *name, const MailboxItem *found)
 	ereport(WARNING,
 			(found->mode != MODE_EXCLUSIVE ?
 			 errmsg("lock \"%s\" was taken away from all who share it", name->text) :
-			 errmsg("lock \"%s\" was taken away from owner \"%s\"", name->text,
-					Utf8ToMessage(item->owner, strlen(item->owner))),
+			 errmsg("lock \"%s\" was taken away from %s", name->text,
+					Utf8Owner(Utf8ToMessage(item->owner, strlen(item->owner)))),
 			 found->mode != MODE_EXCLUSIVE ?
 			 errdetail("Sessions of the clusters %s may believe that they hold it until their "
 					   "next renewal, for at most %s.", name_clusters(found),

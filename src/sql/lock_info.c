@@ -69,7 +69,7 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 	name = ArgumentAllowedName(fcinfo, 0);
 
 	memset(nulls, true, sizeof(nulls));
-	fill_row(&name, SessionLookUp(&name), values, nulls);
+	fill_row(&name, SessionLookUp(&name, NULL), values, nulls);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }
 

@@ -44,6 +44,7 @@ enum
 	LIST_MODE,
 	LIST_PERMITS,
 	LIST_KEPT_UNTIL,
+	LIST_UNUSABLE,
 	LIST_COLUMNS
 };
 
@@ -95,7 +96,8 @@ static void
 put_row(const LockRow *row, ReturnSetInfo *result)
 {
 	const dynamo_item *item = &row->item;
-	const char *state = item->released ? "released" : row->dead ? "dead-looking" : "held";
+	const char *state = row->unusable[0] != '\0' ? "unusable" :
+		item->released ? "released" : row->dead ? "dead-looking" : "held";
 	Datum		values[LIST_COLUMNS];
 	bool		nulls[LIST_COLUMNS];
 
@@ -117,6 +119,7 @@ put_row(const LockRow *row, ReturnSetInfo *result)
 	}
 	ItemValue(LIST_VERSION, NOTICE, "version of a lock", item->version, values, nulls);
 	ItemTime(LIST_KEPT_UNTIL, item->kept_until_ms, values, nulls);
+	ItemText(LIST_UNUSABLE, row->unusable, values, nulls);
 	if (!item->released)
 		ItemText(LIST_MODE, ItemMode(row->mode), values, nulls);
 	if (row->mode == MODE_SEMAPHORE && row->permits > 0)

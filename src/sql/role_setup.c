@@ -100,7 +100,7 @@ static const Privilege privileges[] = {
 	{.name = "ddb_queue_purge",.arguments = "",.operator = true},
 	{.name = "ddb_lock_list",.arguments = "text, interval",.operator = true},
 	{.name = "ddb_lock_purge",.arguments = "interval",.operator = true},
-	{.name = "ddb_lock_force_release",.arguments = "text",.operator = true},
+	{.name = "ddb_lock_force_release",.arguments = "text, text",.operator = true},
 	{.name = "ddb_leader_resign",.arguments = "text, interval, interval",.operator = true},
 };
 

@@ -14,7 +14,7 @@
 #include "worker/worker_credentials.h"
 #include "worker/worker_lockmgr.h"
 
-static void find_dead(const dynamo_page *page, int64 sent);
+static void judge_page(const dynamo_page *page, int64 sent);
 static void fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
 					  const dynamo_shared *shared);
 
@@ -95,6 +95,7 @@ fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
 	found->item.data = NULL;	/* no pointers in shared memory */
 	found->item.attributes = found->item.attribute_names = NULL;
 	found->item.wrong = NULL;
+	found->unusable = dynamo_unusable(item, shared) != NULL;
 	found->has_data = item->data != NULL;
 	if (found->has_data && item->data_len <= room)
 	{
@@ -115,9 +116,9 @@ fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
 	}
 }
 
-/* The lock manager learns other clusters' versions from a page of the table. */
+/* The lock manager learns other clusters' versions from a page of the table, and judges it. */
 static void
-find_dead(const dynamo_page *page, int64 sent)
+judge_page(const dynamo_page *page, int64 sent)
 {
 	int64		now = SegmentNow();
 
@@ -127,7 +128,38 @@ find_dead(const dynamo_page *page, int64 sent)
 
 		row->dead = lockmgr_observe(worker_lockmgr, sent, now, row->name,
 									strlen(row->name), &row->item, row->shared);
+		row->unusable = lockmgr_unusable(worker_lockmgr, now, &row->item, row->shared);
 	}
+}
+
+void
+WorkerAnswerChanged(const WorkerCall *call, const dynamo_result *result)
+{
+	MailboxAnswer *out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
+
+	if (out == NULL)
+		return;
+	fill_item(out, MAILBOX_CHANGED, &result->item, result->shared);
+	mailbox_end_answer(&segment_mailbox, call->session, call->id);
+}
+
+void
+WorkerAnswerUnusable(const WorkerCall *call, const dynamo_result *result)
+{
+	MailboxAnswer *out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
+	MailboxUnusable *unusable;
+
+	if (out == NULL)
+		return;
+	out->result = MAILBOX_UNUSABLE;
+	unusable = &out->unusable;
+	strlcpy(unusable->why, dynamo_unusable(&result->item, result->shared),
+			sizeof(unusable->why));
+	dynamo_digest(result->json, unusable->digest);
+	unusable->released = result->item.released;
+	(void) dynamo_token_above(result->json, 0, &unusable->token_may_fall);
+	dynamo_show(result->json, unusable->item, sizeof(unusable->item));
+	mailbox_end_answer(&segment_mailbox, call->session, call->id);
 }
 
 void
@@ -135,7 +167,7 @@ WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
 {
 	MailboxAnswer *out;
 
-	find_dead(&reply->page, call->posted);
+	judge_page(&reply->page, call->posted);
 	out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
 	if (out == NULL)
 		return;

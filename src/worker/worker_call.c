@@ -352,6 +352,7 @@ conclude(Call *call)
 		call->asked.done(&call->asked, &call->reply);
 	dynamo_reply_free(&call->reply);
 	free(call->asked.body);
+	free(call->asked.note);
 	free(call);
 }
 

@@ -32,8 +32,9 @@ struct WorkerCall
 								 * if DynamoDB refuses the time */
 	bool		quiet;			/* a session reports failures: the log does not */
 	WorkerDone	done;
-	lockmgr_session session;	/* the caller's, as is id */
+	lockmgr_session session;	/* the caller's, as are these two */
 	uint64		id;
+	void	   *note;			/* malloc'd, freed with body; or NULL */
 	int64		posted;			/* set by WorkerPost(): when it was sent */
 };
 

@@ -143,9 +143,9 @@ warn_of_seconds(const dynamo_reply *reply)
 		warned = true;
 		ereport(WARNING,
 				(errmsg("another client's \"leaseDuration\" is taken for seconds, not milliseconds"),
-				 errdetail("It is %lld, and was written by owner \"%s\".",
+				 errdetail("It is %lld, and was written by %s.",
 						   (long long) item->lease_ms / 1000,
-						   Utf8Quiet(item->owner, strlen(item->owner))),
+						   Utf8Owner(Utf8Quiet(item->owner, strlen(item->owner)))),
 				 errhint("If it means milliseconds, set a lease of at least a second there: "
 						 "ddblock takes over the locks of a dead holder only after that many "
 						 "seconds.")));

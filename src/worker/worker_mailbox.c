@@ -25,6 +25,7 @@
 #include "worker/worker_mailbox.h"
 #include "worker/worker_place.h"
 #include "worker/worker_queue.h"
+#include "worker/worker_replace.h"
 #include "worker/worker_table_call.h"
 
 #define BELL_BITS 64
@@ -172,7 +173,7 @@ may_ask(void *arg, int64 now)
 
 	if (taken.kind == MAILBOX_TABLE)
 		needs_fit_table = taken.op == DYNAMO_DELETE || taken.op == DYNAMO_FORCE_RELEASE ||
-			taken.op == DYNAMO_IDENTIFY;
+			taken.op == DYNAMO_IDENTIFY || taken.op == DYNAMO_REPLACE;
 	if (taken.kind == MAILBOX_QUEUE)
 		needs_fit_table = !dynamo_is_about_table(taken.op);
 	if (!needs_fit_table || WorkerGatePasses(now))
@@ -309,6 +310,11 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		.name_len = taken.name_len,
 	};
 
+	if (taken.kind == MAILBOX_TABLE && taken.op == DYNAMO_REPLACE)
+	{
+		WorkerReplace(session, &taken, taken_text);
+		return;
+	}
 	if (taken.kind == MAILBOX_TABLE)
 	{
 		WorkerSendTable(session, &taken, taken_text, WorkerAnswerTable);

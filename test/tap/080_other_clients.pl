@@ -324,7 +324,7 @@ foreach my $bad ({ N => '9223372036854775807' }, { N => '9223372036854775808' },
 	dynamodb->put_item(dynamodb->java_item('bad',
 		extra => { %released, fencingToken => $bad }));
 	like($session->error_of(q{SELECT ddb_lock_acquire('bad')}),
-		qr/ERROR: +55000: .*"bad".*fencingToken.*HINT: .*delete/s,
+		qr/ERROR: +55000: .*"bad".*fencingToken.*HINT: .*ddb_lock_force_release/s,
 		'one that cannot be surpassed is an error: ' . join ' ', %$bad);
 	ok(is_released('bad'), 'and nothing is held');
 }

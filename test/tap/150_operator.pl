@@ -86,9 +86,9 @@ dynamodb->put_item(dynamodb->java_item("odd/tab\tquote\"", lease_ms => 'soon'));
 is($session->query_safe(q{SELECT name, state, lease, version IS NOT NULL
 		FROM ddb_lock_list('odd/') ORDER BY name COLLATE "C"}),
 	"odd/go|held|00:01:30|t\n"
-	  . "odd/no lock at all|held||f\n"
+	  . "odd/no lock at all|unusable||f\n"
 	  . "odd/released|released||f\n"
-	  . "odd/tab\tquote\"|held||t",
+	  . "odd/tab\tquote\"|unusable||t",
 	'items that are no locks, or not ours, are listed with what can be read');
 $node->safe_psql('postgres',
 	q{CREATE DATABASE latin1 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0});
@@ -223,7 +223,7 @@ foreach my $table ([ 'lock', 'noTtl' ], [ 'queue', 'noTtlQueue' ])
 # Release by force
 #
 $node->safe_psql('postgres', 'CREATE ROLE operator LOGIN');
-$node->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION ddb_lock_force_release(text) TO operator');
+$node->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION ddb_lock_force_release(text, text) TO operator');
 my $operator = session($node);
 $operator->query_safe('SET ROLE operator');
 my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('force', lease => '9s')});

@@ -240,6 +240,7 @@ TEST(open_makes_a_free_item_a_shared_one)
 			"fencingToken", N(200));
 	refuses(NOT_KEPT, "keptUntil", N(1));
 	refuses(NO_GATE, "shared", "{\"M\":{\"gate\":" GATE("g1") "}}");
+	refuses("attribute_not_exists(#attributeNames)", "attributeNames", N(7));
 	end();
 }
 
@@ -275,7 +276,20 @@ TEST(open_takes_over_when_all_are_dead)
 			"fencingToken", N(200));
 	refuses(NOT_KEPT, "keptUntil", N(1));
 	refuses(NO_OTHER_GATE, "shared.gate.v", S("g2"));
+	refuses("attribute_not_exists(#attributeNames)", "attributeNames", N(7));
 	end();
+}
+
+TEST(open_leaves_additional_attributes_that_it_knows)
+{
+	begin_entry(DYNAMO_SHARED_OPEN, RELEASED);
+	the_write.old_attributes = "[\"team\"]";
+	patch(&item, "attributeNames", S("[\\\"team\\\"]"));
+	patch(&item, "team", S("x"));
+	put_item(item);
+	assert_int_equal(status_without(-1), DYNAMO_OK);
+	the_write.old_attributes = "[\"other\"]";
+	assert_int_equal(status_without(-1), DYNAMO_CONDITION_FAILED);
 }
 
 /* The others' entries, so many that with ours and without the dead there are 33. */

@@ -126,7 +126,7 @@ assert_write(const dynamo_table *table, const char *update, const char *conditio
 #define NOT_KEPT " (attribute_not_exists(#keptUntil) OR #keptUntil <= :past) AND"
 #define OPEN_NAMES SHARED_NAMES "," N("leaseDuration") "," N("fencingToken") "," N("data") "," \
 	N("holder") "," N("releasedAt") "," N("releasedVersion") "," N("ttl") "," N("gate") "," \
-	N("v") "," N("keptUntil")
+	N("v") "," N("attributeNames") "," N("keptUntil")
 #define OPEN_VALUES(kind, permits) TEXT(":epoch", "shared/new") "," VERSION "," \
 	TEXT(":lease", "20000") "," NUMBER(":token", 1234) "," NUMBER(":past", 999500) ",\":shared\":{\"M\":{" \
 	TEXT("owner", "shared/new") "," TEXT("kind", kind) "," NUMBER("total", permits) "," \
@@ -140,7 +140,7 @@ TEST(open_makes_the_map_and_names_the_epoch_after_its_nonce)
 	assert_write(&plain_table, OPEN,
 				 "(attribute_not_exists(#key) OR attribute_exists(#isReleased)) AND"
 				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token) AND" NOT_KEPT
-				 " attribute_not_exists(#shared.#gate.#v)",
+				 " attribute_not_exists(#shared.#gate.#v) AND attribute_not_exists(#attributeNames)",
 				 "\"#key\":\"key\"," OPEN_NAMES, OPEN_VALUES("shared", 1), "");
 }
 
@@ -149,13 +149,16 @@ TEST(open_takes_over_a_dead_item_and_ignores_a_dead_gate)
 	begin_entry(DYNAMO_SHARED_OPEN);
 	shared.entry.semaphore = true;
 	shared.entry.admission = full_admission();
+	the_write.old_attributes = "[\"team\"]";
 	assert_write(&sorted_table, OPEN,
 				 "(attribute_not_exists(#key) OR attribute_exists(#isReleased) OR"
 				 " #recordVersionNumber = :expected) AND"
 				 " (attribute_not_exists(#fencingToken) OR #fencingToken < :token) AND" NOT_KEPT
-				 " (attribute_not_exists(#shared.#gate.#v) OR #shared.#gate.#v = :gate)",
+				 " (attribute_not_exists(#shared.#gate.#v) OR #shared.#gate.#v = :gate) AND"
+				 " #attributeNames = :oldNames",
 				 "\"#key\":\"pk\"," OPEN_NAMES,
-				 OPEN_VALUES("semaphore", 2) "," EXPECTED "," TEXT(":gate", "g1"), "");
+				 OPEN_VALUES("semaphore", 2) "," EXPECTED "," TEXT(":gate", "g1") ","
+				 TEXT(":oldNames", "[\\\"team\\\"]"), "");
 }
 
 #define JOIN "SET #recordVersionNumber = :version, #fencingToken = :token," \

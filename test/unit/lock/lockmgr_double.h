@@ -121,6 +121,16 @@ double_remove_entry(double_item *found, const char *incarnation)
 	*entry = found->shared->entries[--found->shared->count];
 }
 
+/* An acquire must know the additional attributes, also one that leaves them. */
+static inline bool
+double_knows_names(const double_item *found, const dynamo_write *write)
+{
+	const char *names = found->item.attribute_names;
+
+	return strcmp(write->old_attributes != NULL ? write->old_attributes : "",
+				  names != NULL ? names : "") == 0;
+}
+
 /* Does the item meet the condition of a write in shared mode? */
 static inline bool
 double_shared_condition(double_item *found, const dynamo_write *write)
@@ -140,7 +150,7 @@ double_shared_condition(double_item *found, const dynamo_write *write)
 	if (adds && gate[0] != '\0' && strcmp(gate, admission->dead_gate) != 0)
 		return false;
 	if (opens)
-		return item->kept_until_ms <= write->past_ms && (!item->exists || item->released ||
+		return double_knows_names(found, write) && item->kept_until_ms <= write->past_ms && (!item->exists || item->released ||
 				(write->expected[0] != '\0' && strcmp(item->version, write->expected) == 0)) &&
 			(!item->has_token || item->token < write->last_token);
 	if (!is_shared)
@@ -290,16 +300,6 @@ double_may_acquire(const dynamo_item *item, const dynamo_write *write)
 		return false;
 	return !item->exists || !item->has_token ||
 		(!item->bad_token && item->token < write->first_token);
-}
-
-/* An acquire removes the additional attributes, which it must know. */
-static inline bool
-double_knows_names(const double_item *found, const dynamo_write *write)
-{
-	const char *names = found->item.attribute_names;
-
-	return strcmp(write->old_attributes != NULL ? write->old_attributes : "",
-				  names != NULL ? names : "") == 0;
 }
 
 static inline void

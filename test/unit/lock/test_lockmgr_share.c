@@ -385,6 +385,31 @@ LOCKMGR_TEST(who_waits_for_permits_of_an_item_that_is_wrong_is_told)
 	map_of(h, "s")->wrong = item_of(h, "s")->wrong = NULL;
 }
 
+/* They stay in the item: who opens the shared mode only has to know them, as an acquire has. */
+LOCKMGR_TEST(additional_attributes_are_known_before_a_lock_is_shared)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	foreign_release(h, "a");
+	item_of(h, "a")->attribute_names = double_item_of(&h->table, "a")->names;
+	strcpy(item_of(h, "a")->attribute_names, "[\"team\"]");
+	share(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_OPEN), 2);
+}
+
+LOCKMGR_TEST(names_that_nobody_can_read_keep_out_those_who_would_share)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	foreign_release(h, "a");
+	item_of(h, "a")->attribute_names = double_item_of(&h->table, "a")->names;
+	strcpy(item_of(h, "a")->attribute_names, "?");
+	item_of(h, "a")->bad_names = true;
+	share(h, 0, "a");
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+}
+
 /* An exclusive holder removes the gate; who would share cannot tell whether it lives. */
 LOCKMGR_TEST(a_gate_that_nobody_can_read_keeps_only_those_out_who_would_share)
 {
