@@ -259,6 +259,12 @@ WorkerCredentialsSource(void)
 	return fetching ? fetch.plan.keys.source : NULL;
 }
 
+bool
+WorkerCredentialsTold(void)
+{
+	return trouble;
+}
+
 const char *
 WorkerCredentialsHint(void)
 {

@@ -28,6 +28,9 @@ extern int64 WorkerRenewCredentials(int64 now);
 /* Where they come from, or will come from; NULL if that is not known. */
 extern const char *WorkerCredentialsSource(void);
 
+/* Has the log why the last look brought none? */
+extern bool WorkerCredentialsTold(void);
+
 /* For a session whose call was refused: which credentials were used, or why none. */
 extern const char *WorkerCredentialsHint(void);
 

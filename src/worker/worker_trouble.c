@@ -37,7 +37,7 @@ WorkerLogTrouble(const dynamo_reply *reply)
 						Utf8Quiet(reply->type, strlen(reply->type)),
 						reply->type[0] ? ": " : "",
 						Utf8Quiet(reply->message, strlen(reply->message))),
-				 reply->status == DYNAMO_CREDENTIALS ?
+				 reply->status == DYNAMO_CREDENTIALS && !WorkerCredentialsTold() ?
 				 errhint("%s", WorkerCredentialsHint()) : 0,
 				 reply->status == DYNAMO_TABLE_MISSING ?
 				 errhint("Compare Region, endpoint and table with those of the other clusters. If "

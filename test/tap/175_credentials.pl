@@ -457,6 +457,10 @@ $steady->stop;
 write_file("$home/.aws/config", "[default]\ncredential_process = false\n");
 my $idle = cluster('idle', {});
 $idle->wait_for_log($not_fetched);
+like(error_of($idle, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: .*HINT: +ddblock tried these sources/s,
+	'an error has the list of sources');
+$idle->wait_for_log(qr/LOG: +could not use table/);
+is(times_logged($idle, qr/LOG: +could not use table [^\n]*\n[^\n]*HINT: /), 0, 'the log has it once');
 write_file("$home/.aws/config", "[default]\ncredential_proc");
 my $idle_worker = wait_for { worker_pid($idle) } 'the worker';
 
