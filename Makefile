@@ -12,6 +12,7 @@
 #	make check-packages	the packages build, and Debian's works when installed, in
 #					chroots: VERSIONS="17 18"
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
+#	make deb		Debian's package, in the folder above, or DEB=/a/folder
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
 #	make check-tools	doc/migrations.md with pg_cron, PgBouncer, Alembic, Flyway,
@@ -120,7 +121,7 @@ endif
 .PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock \
 	beside-java sharing several queues bench list-regress \
 	list-isolation check-versions check-setup check-monitoring check-tools interop check-timeline dist \
-	aws-credentials check-packages $(CHECKS)
+	aws-credentials check-packages deb $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
 	VERSIONS WHOLE SETUPS SQL_EXPORTER TOOLS_REQUIRED
@@ -149,6 +150,14 @@ check-timeline: setup
 dist:
 	@git archive --format=zip --prefix="ddblock-$(DDBLOCK_VERSION)/" \
 		-o "$(or $(ZIP),ddblock-$(DDBLOCK_VERSION).zip)" HEAD
+
+# In a copy, for the PostgreSQL of this Debian; the checkout stays as it is.
+deb:
+	@copy=$$(mktemp -d) && trap 'rm -rf "$$copy"' EXIT && mkdir "$$copy/ddblock" && \
+		tar --exclude-vcs --exclude='*.o' --exclude='*.d' --exclude='*.so' --exclude='*.bc' \
+			-cf - . | tar -C "$$copy/ddblock" -xf - && \
+		(cd "$$copy/ddblock" && pg_buildext updatecontrol && dpkg-buildpackage -b -us -uc) && \
+		mv "$$copy"/postgresql-*-ddblock_*.deb "$(or $(DEB),..)"
 
 check-monitoring:
 	@test/setup monitoring
