@@ -16,11 +16,20 @@ use DDBLock::DynamoDB;	# for its change to HTTP::Tiny
 sub _launch
 {
 	my ($self, $name, @command) = @_;
-	my $log_file = "$self->{dir}/$name.log";
 	my $port_file = $self->_port_file($name);
 
 	unlink $port_file;
+	$self->_run($name, @command);
+	$self->_wait_for($name, sub { defined($self->{port} = _read_port($port_file)) });
+	return;
+}
+
+sub _run
+{
+	my ($self, $name, @command) = @_;
+	my $log_file = "$self->{dir}/$name.log";
 	my $pid = fork() // die "fork: $!\n";
+
 	if ($pid == 0)
 	{
 		open STDIN, '<', '/dev/null';
@@ -29,16 +38,23 @@ sub _launch
 		exec @command or POSIX::_exit(127);
 	}
 	$self->{pid} = $pid;
+	$self->{http} = HTTP::Tiny->new(timeout => 30);
+	return;
+}
 
+# Until it listens.
+sub _wait_for
+{
+	my ($self, $name, $listens) = @_;
 	my $deadline = time + 60;
-	until (defined($self->{port} = _read_port($port_file)))
+
+	until ($listens->())
 	{
-		die "the $name ended, see $log_file\n"
-		  if waitpid($pid, POSIX::WNOHANG()) == $pid;
+		die "the $name ended, see $self->{dir}/$name.log\n"
+		  if waitpid($self->{pid}, POSIX::WNOHANG()) == $self->{pid};
 		die "the $name did not start\n" if time > $deadline;
 		Time::HiRes::sleep(0.02);
 	}
-	$self->{http} = HTTP::Tiny->new(timeout => 30);
 	return;
 }
 

@@ -53,6 +53,10 @@ The DynamoDB double as a server, a L<DDBLock::Double>: it checks signatures and
 breaks things on command. Options as its start has them, C<dir> aside. It has
 no table yet: create it through the first cluster.
 
+=item new_other_server($kind)
+
+C<moto> or C<dynalite>, a L<DDBLock::OtherServer>. It has no table yet, either.
+
 =item new_cluster($name, %options)
 
 Makes and starts a cluster preloaded with ddblock; returns the
@@ -139,11 +143,12 @@ use Time::HiRes ();
 
 use DDBLock::Double;
 use DDBLock::DynamoDB;
+use DDBLock::OtherServer;
 use DDBLock::Proxy;
 use DDBLock::Session;
 
 our @EXPORT = qw(
-  dynamodb proxy new_proxy new_double new_cluster session undisturbed lose backend_pid worker_pid children_of
+  dynamodb proxy new_proxy new_double new_other_server new_cluster session undisturbed lose backend_pid worker_pid children_of
   stat_of wait_for wait_for_waiters wait_for_renewals is_released nothing_held_ok error_of
 );
 
@@ -191,6 +196,14 @@ sub new_double
 {
 	push @doubles,
 	  DDBLock::Double->start(dir => PostgreSQL::Test::Utils::tempdir(), @_);
+	return $doubles[-1];
+}
+
+sub new_other_server
+{
+	my ($kind) = @_;
+
+	push @doubles, DDBLock::OtherServer->start(dir => PostgreSQL::Test::Utils::tempdir(), kind => $kind);
 	return $doubles[-1];
 }
 
