@@ -55,7 +55,6 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 	lm->max_leases = config->max_leases;
 	lm->reserved_leases = config->reserved_leases;
 	lm->max_sessions = config->max_sessions;
-	lm->batches = true;
 	lm->adopting = true;
 	lm->hash_seed = lm_random(lm);
 	lm->bucket_count = 1024;

@@ -383,9 +383,12 @@ typedef struct lockmgr_host
 	void		(*lost) (void *arg, uint32_t index, const hold *hold,
 						 const lease *lease, const dynamo_item *by);
 
-	/* DynamoDB refuses batches (mostly: no dynamodb:PartiQLUpdate), so leases
-	 * are renewed one by one from now on.  Called once. */
-	void		(*no_batches) (void *arg, const dynamo_reply *reply);
+	/*
+	 * Batches are refused (mostly: no dynamodb:PartiQLUpdate) or, if the reply is a success,
+	 * a false condition was not: leases are renewed one by one from now on.  Called once.  Or,
+	 * if that is not for good, until batches work: they have failed several times in a row.
+	 */
+	void		(*no_batches) (void *arg, const dynamo_reply *reply, bool for_good);
 
 	/*
 	 * The item's owner, which is another one, lives: it has changed its item, and has

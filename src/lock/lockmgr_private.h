@@ -27,6 +27,7 @@
  *	 lockmgr_delete.c	deleting the item of a released lock
  *	 lockmgr_state.c	a lock's states, and the table of transitions
  *	 lockmgr_send.c		sending calls
+ *	 lockmgr_batch.c	whether batches of renewals are believed
  *	 lockmgr_reply.c	replies
  *	 lockmgr_trouble.c	calls that fail
  *	 lockmgr_answer.c	answers to sessions
@@ -268,11 +269,20 @@ struct lm_call
 	dynamo_op	op;
 	int64_t		sent;
 	bool		renewal;		/* counted among renewals */
+	bool		last_resort;	/* a renewal that may have failed because of batches */
 	int			count;
 	lm_lock    *locks[DYNAMO_BATCH_MAX];	/* or */
 	lm_session *look_up_by;		/* LOOK_UP; NULL once it is cancelled */
 	bool		look_up;
 };
+
+/* Batches of renewals. */
+typedef enum lm_batches
+{
+	BATCHES_IN_DOUBT,			/* there are none, but the check */
+	BATCHES_GOOD,
+	BATCHES_REFUSED				/* for as long as this manager lives */
+} lm_batches;
 
 /* Length of the list of retired nonces; see lm_retire(). */
 #define LM_RETIRED 256
@@ -299,7 +309,11 @@ struct lockmgr
 	int64_t		date_sent;		/* ... when its request was sent */
 	int64_t		newest_offset;	/* as lease.clock_offset, by the newest reply */
 
-	bool		batches;		/* DynamoDB accepts them */
+	/* See lockmgr_batch.c. */
+	lm_batches	batches;
+	int64_t		check_at;		/* IN_DOUBT: the next check; INT64_MAX: it is in flight */
+	unsigned	checks_failed;	/* in a row, for the backoff */
+
 	bool		adopting;
 
 	lm_lock   **buckets;
@@ -541,6 +555,14 @@ extern void lm_submit(lockmgr *lm, lm_lock *lock);
 extern void lm_submit_look_up(lockmgr *lm, lm_session *session);
 extern void lm_unsubmit_look_up(lockmgr *lm, lm_session *session);
 extern void lm_pump(lockmgr *lm, int64_t now);
+
+/* lockmgr_batch.c */
+extern bool lm_is_batch_check(const lm_call *call);
+extern void lm_describe_batch_check(const lockmgr *lm, const lm_lock *lock,
+									dynamo_write *write, dynamo_shared_write *shared);
+extern void lm_batch_checked(lockmgr *lm, int64_t now, const dynamo_reply *reply);
+extern void lm_batch_replied(lockmgr *lm, const dynamo_reply *reply);
+extern void lm_doubt_batches(lockmgr *lm, int64_t now);
 
 /* lockmgr_state.c */
 extern void lm_enter(lm_lock *lock, lock_state state);

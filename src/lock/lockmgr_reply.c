@@ -16,14 +16,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Does the status mean that batches are refused? */
-static bool
-refuses_batches(dynamo_status status)
-{
-	return status == DYNAMO_ACCESS_DENIED || status == DYNAMO_VALIDATION;
-}
-
-/* The renewal was not applied, because batches are refused. */
+/* The renewal was not applied, because batches are refused; or it waited for their check. */
 static void
 retry_singly(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -51,25 +44,35 @@ is_undated(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
  * version needs the reply's Date to be confirmed.
  */
 static void
-end_call(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
+end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 		 const dynamo_result *result)
 {
 	static const dynamo_result undated = {
 		.status = DYNAMO_UNKNOWN,.message = "the reply has no Date header",
 	};
+	dynamo_op	op = call->op;
 	bool		settled = result->status == DYNAMO_OK ||
 		result->status == DYNAMO_CONDITION_FAILED;
 
 	lock->call = NULL;
+	if (lm_is_batch_check(call))
+	{
+		retry_singly(lm, now, lock);
+		return;
+	}
 	if (settled && is_undated(lm, lock, result))
 	{
 		result = &undated;
 		settled = false;
 	}
 	if (settled)
+	{
 		lm_clear_trouble(lm, lock);
-	else if (op == DYNAMO_RENEW_BATCH && !lm->batches &&
-			 refuses_batches(result->status))
+		if (call->last_resort)
+			lm_doubt_batches(lm, now);
+	}
+	else if (op == DYNAMO_RENEW_BATCH && lm->batches == BATCHES_REFUSED &&
+			 (result->status == DYNAMO_ACCESS_DENIED || result->status == DYNAMO_VALIDATION))
 	{
 		retry_singly(lm, now, lock);
 		return;
@@ -197,25 +200,6 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	lm_remember(lm, lock);
 }
 
-/*
- * After a refused batch there are only single renewals, which need no permission
- * for PartiQL.  If that is missing, the whole batch or each statement is refused.
- */
-static void
-check_batches(lockmgr *lm, const lm_call *call, const dynamo_reply *reply)
-{
-	bool		refused = refuses_batches(reply->status);
-
-	if (call->op != DYNAMO_RENEW_BATCH || !lm->batches)
-		return;
-	for (int i = 0; i < reply->count; i++)
-		refused |= reply->results[i].status == DYNAMO_ACCESS_DENIED;
-	if (!refused)
-		return;
-	lm->batches = false;
-	lm->host.no_batches(lm->host.arg, reply);
-}
-
 void
 lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 			  const dynamo_reply *reply)
@@ -230,7 +214,10 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 	lm->calls_in_flight--;
 	lm->renewals_in_flight -= call.renewal;
 	lm_begin_reply(lm, now, reply, call.sent);
-	check_batches(lm, &call, reply);
+	if (lm_is_batch_check(&call))
+		lm_batch_checked(lm, now, reply);
+	else if (call.op == DYNAMO_RENEW_BATCH)
+		lm_batch_replied(lm, reply);
 
 	if (reply->count != call.count)
 		memcpy(failure.message, "out of memory", sizeof("out of memory"));
@@ -242,7 +229,7 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 		if (call.look_up)
 			look_up_settled(lm, now, &call, result);
 		else
-			end_call(lm, now, call.locks[i], call.op, result);
+			end_call(lm, now, &call, call.locks[i], result);
 	}
 	lm_end_reply(lm);
 	lm_pump(lm, now);

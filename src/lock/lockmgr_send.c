@@ -493,13 +493,49 @@ is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	return l->refused[0] == '\0' && lm_wanted_change(lm, now, lock) != 0;
 }
 
+/* Is a renewal due that might be in a batch with others, if batches were believed? */
+static bool
+is_check_due(lockmgr *lm, int64_t now)
+{
+	lm_lock    *lock = due_renewal(lm, now, false);
+	int64_t		at = lock->renewal.at;
+	lm_lock    *other;
+
+	if (lm->batches != BATCHES_IN_DOUBT || now < lm->check_at || lock->state != LOCK_HELD ||
+		is_alone(lm, now, lock))
+		return false;
+	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
+	other = due_renewal(lm, now, true);
+	heap_set(&lm->renewals, &lock->renewal, at);
+	return other != NULL && !is_alone(lm, now, other);
+}
+
+/* The renewal that is due next waits for the check of batches, which is about its lock. */
+static void
+send_check(lockmgr *lm, int64_t now, lm_call *call)
+{
+	lm_lock    *lock = due_renewal(lm, now, false);
+	dynamo_shared_write shared;
+	dynamo_write write;
+
+	lm->check_at = INT64_MAX;
+	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
+	start_renewal(lm, now, lock);
+	lm_describe_batch_check(lm, lock, &write, &shared);
+	call->op = DYNAMO_RENEW_BATCH;
+	call->count = 1;
+	call->locks[0] = lock;
+	lock->call = call;
+	send_call(lm, call, false, attempt_timeout(lm, now, lock), &write);
+}
+
 /* Sends renewals that are due, up to 25 in one request. */
 static void
 send_renewals(lockmgr *lm, int64_t now)
 {
 	dynamo_write writes[DYNAMO_BATCH_MAX];
 	shared_part parts[DYNAMO_BATCH_MAX];
-	int			most = lm->batches ? DYNAMO_BATCH_MAX : 1;
+	int			most = lm->batches == BATCHES_GOOD ? DYNAMO_BATCH_MAX : 1;
 
 	while (due_renewal(lm, now, false) != NULL)
 	{
@@ -511,6 +547,11 @@ send_renewals(lockmgr *lm, int64_t now)
 
 		if (call == NULL)
 			return;
+		if (is_check_due(lm, now))
+		{
+			send_check(lm, now, call);
+			continue;
+		}
 		while (call->count < most && !alone &&
 			   (lock = due_renewal(lm, now, call->count > 0)) != NULL)
 		{
@@ -519,6 +560,7 @@ send_renewals(lockmgr *lm, int64_t now)
 			alone = is_alone(lm, now, lock);
 			if (alone && call->count > 0)
 				break;
+			call->last_resort = is_last_resort(now, lock);
 			heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 			if (lock->state == LOCK_HELD)
 				start_renewal(lm, now, lock);

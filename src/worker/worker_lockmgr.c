@@ -34,7 +34,7 @@ static void warn_of_seconds(const dynamo_reply *reply);
 static void log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
 					 const dynamo_item *by);
 static const char *why_lost(const hold *hold, const lease *lease, const dynamo_item *by);
-static void log_no_batches(void *arg, const dynamo_reply *reply);
+static void log_no_batches(void *arg, const dynamo_reply *reply, bool for_good);
 
 void
 WorkerLockmgrInit(lockmgr_host host)
@@ -110,11 +110,13 @@ send(void *arg, const lockmgr_call *wanted)
 		.count = wanted->count,
 		.timeout_us = Max(wanted->timeout_us, 1),
 		.repeat = wanted->repeat,
+		/* The check of batches: the lock manager tells of it. */
+		.quiet = wanted->op == DYNAMO_RENEW_BATCH && wanted->count == 1,
 		.done = replied,
 		.id = wanted->id,
 	};
 
-	call.body = wanted->count > 1 ?
+	call.body = wanted->op == DYNAMO_RENEW_BATCH ?
 		dynamo_build_batch(WorkerTable(), wanted->writes, wanted->count) :
 		dynamo_build(WorkerTable(), wanted->writes);
 	WorkerPost(&call);
@@ -240,14 +242,28 @@ WorkerInterrupt(lockmgr_session session)
 		(void) kill(slot->pid, LOSS_SIGNAL);
 }
 
+/* One statement alone may be refused, so its result says why. */
 static void
-log_no_batches(void *arg, const dynamo_reply *reply)
+log_no_batches(void *arg, const dynamo_reply *reply, bool for_good)
 {
+	const dynamo_result *why = &reply->results[0];
+	bool		accepted = why->status == DYNAMO_OK;
+	bool		denied;
+
+	for (int i = 0; i < reply->count && why->status != DYNAMO_ACCESS_DENIED; i++)
+	{
+		if (reply->results[i].status == DYNAMO_ACCESS_DENIED)
+			why = &reply->results[i];
+	}
+	denied = why->status == DYNAMO_ACCESS_DENIED;
 	ereport(LOG,
-			(errmsg("DynamoDB refuses batches of renewals: %s: %s",
-					Utf8Quiet(reply->type, strlen(reply->type)),
-					Utf8Quiet(reply->message, strlen(reply->message))),
-			 errdetail("Leases are renewed one by one from now on."),
-			 reply->status == DYNAMO_ACCESS_DENIED || reply->status == DYNAMO_OK ?
-			 errhint("Allow dynamodb:PartiQLUpdate, and restart the worker.") : 0));
+			(accepted && !denied ?
+			 errmsg("the server ignores the conditions of statements, so there are no batches of renewals") :
+			 errmsg("%s batches of renewals: %s%s%s",
+					for_good ? "DynamoDB refuses" : "DynamoDB does not process",
+					Utf8Quiet(why->type, strlen(why->type)), why->type[0] != '\0' ? ": " : "",
+					Utf8Quiet(why->message, strlen(why->message))),
+			 for_good ? errdetail("Leases are renewed one by one from now on.") :
+			 errdetail("Leases are renewed one by one until it does."),
+			 denied ? errhint("Allow dynamodb:PartiQLUpdate, and restart the worker.") : 0));
 }

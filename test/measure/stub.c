@@ -101,6 +101,11 @@ write_body(const char *request, char *body, size_t size)
 		return (size_t) snprintf(body, size, "{\"ConsumedCapacity\":" CONSUMED "}");
 	len = (size_t) snprintf(body, size, "{\"Responses\":[");
 	statement = strstr(request, "\"Statement\":");
+	/* The check of batches. */
+	if (statement != NULL && strstr(statement + 1, "\"Statement\":") == NULL)
+		return len + (size_t) snprintf(body + len, size - len,
+									   "{\"Error\":{\"Code\":\"ConditionalCheckFailed\"}}],"
+									   "\"ConsumedCapacity\":[" CONSUMED "]}");
 	while (statement != NULL)
 	{
 		statement = strstr(statement + 1, "\"Statement\":");

@@ -89,7 +89,7 @@ wait_for { stat_of($node, 'renew') >= 4 } 'renewals one by one';
 is($session->query_safe(q{SELECT ddb_lock_require('a') > 0, ddb_lock_require('b') > 0}),
 	't|t', 'without the permission for batches, leases are renewed one by one');
 is(proxy->received('BatchExecuteStatement'), 1, 'after one attempt');
-is(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /refuses batches/g,
+is(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /DynamoDB refuses batches of renewals: \S+: not authorized/g,
 	1, 'which the log tells once');
 $session->query_safe(q{SELECT ddb_lock_release_all()});
 

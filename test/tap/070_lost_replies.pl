@@ -88,6 +88,7 @@ is(stat_of($node, undef, 'leases_lost'), 0, 'no lease was lost');
 #
 # Renewals that nobody asked for, single and in batches
 #
+check_batches($node);
 foreach my $fault ('reset applied', qw(lose_reply corrupt reset error))
 {
 	my @names = map { "$fault $_" } 1 .. 3;

@@ -155,7 +155,7 @@ is($third->query_safe(q{SELECT ddb_semaphore_try_acquire('permits#1', 2)}), '', 
 is($third->query_safe(q{SELECT ddb_lock_try_acquire('share#1')}), '', 'what is shared is nobody\'s alone');
 $third->query_safe(q{SET ddblock.lease_duration = '15s'; SELECT ddb_lock_acquire('renewed#' || n) FROM generate_series(1, 5) n});
 wait_for_renewals([ 'renewed', '3' ], 2);
-wait_for { stat_of($two, 'renew_batch', 'replies > errors') eq 't' } 'a batch of renewals that DynamoDB accepts';
+wait_for { stat_of($two, 'renew_batch', 'replies > errors + 1') eq 't' } 'a batch of renewals that DynamoDB accepts';
 ok(held('renewed', $_), "lock $_ of a batch is held") foreach 1 .. 5;
 is($third->query_safe('SELECT ddb_lock_release_all()'), 5, '... and was, all the time');
 is($sql->query_safe(q{SELECT ddb_lock_release_shared('share#1'), ddb_semaphore_release('permits#1')}), 't|t', 'one leaves');

@@ -247,6 +247,7 @@ costs_as('a throttle', $look, read => '2 1 1 1 2 1');
 proxy->fault('reset');
 costs_as('no reply', $look, read => '2 1 0 1 1 1');
 
+check_batches($node);
 my $throttled = { Error => { Code => 'ThrottlingError', Message => 'too fast' } };
 $one->query_safe(q{SELECT ddb_lock_acquire(n, '15s') FROM unnest(ARRAY['batch 1', 'batch 2']) n});
 my %before = operations;

@@ -106,6 +106,10 @@ Waits until that many of the cluster's sessions wait for the lock.
 Waits until the item's version has changed so often. A holder changes it each third of its
 lease, or as its heartbeat says: so a test can wait for longer than a lease.
 
+=item check_batches($node)
+
+Waits until the worker, which checks batches of renewals before it believes them, sends some.
+
 =item is_released($name)
 
 Whether the lock's item is marked released, or not there at all.
@@ -149,7 +153,7 @@ use DDBLock::Session;
 
 our @EXPORT = qw(
   dynamodb proxy new_proxy new_double new_other_server new_cluster session undisturbed lose backend_pid worker_pid children_of
-  stat_of wait_for wait_for_waiters wait_for_renewals is_released nothing_held_ok error_of
+  stat_of wait_for wait_for_waiters wait_for_renewals check_batches is_released nothing_held_ok error_of
 );
 
 sub import
@@ -361,6 +365,19 @@ sub wait_for_renewals
 
 		wait_for { $version->() ne $before } 'a renewal of "' . (ref $name ? "@$name" : $name) . '"';
 	}
+	return;
+}
+
+sub check_batches
+{
+	my ($node) = @_;
+	my $session = session($node);
+	my $before = stat_of($node, 'renew_batch');
+
+	$session->query_safe(q{SELECT ddb_lock_acquire('checked ' || i, lease => '4s') FROM generate_series(1, 3) i});
+	wait_for { stat_of($node, 'renew_batch') > $before + 1 } 'a batch of renewals';
+	$session->ask('SELECT ddb_lock_release_all()');
+	$session->quit;
 	return;
 }
 

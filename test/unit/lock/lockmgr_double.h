@@ -37,6 +37,7 @@ typedef struct double_table
 	unsigned	writes;			/* including refused ones */
 	bool		silent;			/* refusals come without the item */
 	bool		refuses;		/* every acquire */
+	bool		ignores;		/* conditions of renewals */
 } double_table;
 
 /* Never NULL: a name that was never written has an item with exists false. */
@@ -412,6 +413,8 @@ double_apply(double_table *table, const dynamo_write *write,
 	}
 	if (write->op == DYNAMO_ACQUIRE && table->refuses)
 		result->status = DYNAMO_CONDITION_FAILED;
+	else if (write->op == DYNAMO_RENEW && write->shared == NULL && table->ignores)
+		double_change(found, write);
 	else if (write->shared != NULL && double_shared_condition(found, write))
 	{
 		double_shared_change(found, write);

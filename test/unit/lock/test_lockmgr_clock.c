@@ -262,6 +262,7 @@ CLOCK_TEST(a_renewal_has_no_earlier_time_than_its_lease_implies)
 
 CLOCK_TEST(leases_that_share_a_request_share_its_date)
 {
+	believe_batches(h);
 	get(h, 0, "a");
 	get(h, 1, "b");
 	stand_still(h, 4 * SECOND);

@@ -118,6 +118,7 @@ LOCKMGR_TEST_WITH(what_is_lost_makes_room_when_it_is_needed, start_with(3, 16, 1
 	uint32_t	lost;
 	uint32_t	lost_hold;
 
+	believe_batches(h);
 	acquire_many(h, 3);
 	settle(h);
 	lost = lease_of(h, 0, "lock0");
