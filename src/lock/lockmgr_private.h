@@ -14,6 +14,7 @@
  *	 lockmgr_deadlock.c	sessions that wait for each other
  *	 lockmgr_turn.c		an acquire or a hand-over for the first in the queue
  *	 lockmgr_wait.c		the outcome of an acquire, polling another client's lock
+ *	 lockmgr_refusal.c	refusals that do not show the item, or that it does not explain
  *	 lockmgr_seen.c		what we saw of another client's lock
  *	 lockmgr_keep.c		keeping a lock from others for a minimum
  *	 lockmgr_entry.c	what we saw of the clusters that share a lock
@@ -79,7 +80,8 @@ typedef struct lm_request
 	lock_mode	mode;
 	int32_t		permits;
 	int32_t		limit;
-	bool		tried;			/* DynamoDB has refused it more permits */
+	bool		tried;			/* DynamoDB has refused it more permits, */
+	unsigned	refusals;		/* ... so often in a row although there was room */
 	int64_t		lease_ms;
 	int64_t		margin_us;
 	int64_t		at_least_ms;
@@ -197,6 +199,8 @@ struct lm_lock
 	lm_lock    *ready_next;
 	bool		maybe;			/* a copy of lease.pending may have been applied */
 	bool		repeat;			/* a copy of lease.pending was sent */
+	bool		turned;			/* RELEASING: as the last one, or else as not the last one,
+								 * because the other form was refused */
 
 	lm_session *first;			/* the queue */
 	lm_session *last;
@@ -218,7 +222,10 @@ struct lm_lock
 	int64_t		owner_seen;		/* ... and its owner */
 	bool		expired;		/* it is dead by DynamoDB's clock */
 	bool		read_consistently;	/* the next poll */
-	unsigned	unshown;		/* acquires refused in a row for no reason that we saw */
+	bool		explains;		/* the next call, or the one in flight, reads why the pending
+								 * write was refused */
+	unsigned	refusals;		/* acquires refused in a row although the item, unchanged, */
+	char		refused_version[DYNAMO_VERSION_SIZE];	/* ... had this version, and was free */
 	char		owner[DYNAMO_OWNER_SIZE];
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
@@ -441,6 +448,14 @@ extern void lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 							const dynamo_result *result);
 extern void lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_refused_in_vain(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
+							   dynamo_op op, unsigned refusals);
+
+/* lockmgr_refusal.c */
+extern bool lm_is_unexplained(const dynamo_result *result);
+extern void lm_explain(lockmgr *lm, int64_t now, lm_lock *lock);
+extern bool lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result);
+extern void lm_turn_release(lm_lock *lock);
 
 /* lockmgr_seen.c */
 extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,

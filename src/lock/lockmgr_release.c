@@ -191,6 +191,7 @@ lm_release(lockmgr *lm, lm_lock *lock, const char *expected)
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_new_write(lm, lock, DYNAMO_RELEASE, expected);
+	lock->turned = false;
 	l->pending.kind = lm_shared_by_others(lm, lock) ? DYNAMO_SHARED_LEAVE : DYNAMO_SHARED_LAST;
 	lm_enter(lock, LOCK_RELEASING);
 	lm_submit(lm, lock);
@@ -260,7 +261,7 @@ release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result
 {
 	struct lease *l = &lock->lease->l;
 	const dynamo_entry *entry;
-	dynamo_shared_kind refused;
+	dynamo_shared_kind kind = l->pending.kind;
 	char		version[UUID_SIZE] = "";
 	bool		same;
 
@@ -284,11 +285,13 @@ release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result
 		memcpy(version, entry->version, sizeof(version));
 	}
 	same = l->mode != MODE_EXCLUSIVE && strcmp(version, l->pending.expected) == 0;
-	refused = l->pending.kind;
 	lm_release(lm, lock, version);
 	if (same)
-		l->pending.kind = refused == DYNAMO_SHARED_LAST ? DYNAMO_SHARED_LEAVE :
-			DYNAMO_SHARED_LAST;
+	{
+		l->pending.kind = kind;
+		lm_turn_release(lock);
+		lock->turned = true;
+	}
 	return true;
 }
 

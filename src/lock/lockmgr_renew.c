@@ -145,6 +145,18 @@ renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
 		lm_answer_renewers(lm, lease, LOCKMGR_RENEWED);
 }
 
+/* The session was refused permits; the item was seen. */
+static void
+permits_refused(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
+{
+	lm_request *request = &session->request;
+
+	if (lock->first != session || lm_wanted_change(lm, now, lock) <= 0)
+		request->refusals = 0;
+	else
+		lm_refused_in_vain(lm, now, lock, session, DYNAMO_RENEW, ++request->refusals);
+}
+
 void
 lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				   const dynamo_result *result)
@@ -165,6 +177,8 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_answer_bad_item(lm, lm->sessions[l->pending.session.slot], result->shared->wrong);
 	if (l->mode != MODE_EXCLUSIVE && what != GONE)
 		lm_observe_shared(lm, lock, now, result->shared);
+	if (what == KEPT && asked)
+		permits_refused(lm, now, lock, lm->sessions[l->pending.session.slot]);
 
 	if (lock->state == LOCK_LOST)
 		late_renewal_settled(lm, now, lock, what, result);

@@ -50,6 +50,11 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 	static const dynamo_result undated = {
 		.status = DYNAMO_UNKNOWN,.message = "the reply has no Date header",
 	};
+	static const dynamo_result odd = {
+		.status = DYNAMO_CONFLICT,
+		.message = "the write was refused, but the item is as the write expects",
+	};
+	dynamo_result explained;
 	dynamo_op	op = call->op;
 	bool		settled = result->status == DYNAMO_OK ||
 		result->status == DYNAMO_CONDITION_FAILED;
@@ -59,6 +64,29 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 	{
 		retry_singly(lm, now, lock);
 		return;
+	}
+	if (lock->explains)
+	{
+		lock->explains = false;
+		op = lock->lease->l.pending.op;
+		if (result->status == DYNAMO_OK)
+		{
+			explained = *result;
+			explained.status = DYNAMO_CONDITION_FAILED;
+			result = &explained;
+		}
+	}
+	else if (lm_is_unexplained(result))
+	{
+		lm_explain(lm, now, lock);
+		return;
+	}
+	if (settled && lock->state != LOCK_READING && lm_is_odd(lm, lock, result))
+	{
+		if (op == DYNAMO_RELEASE && lock->lease->l.mode != MODE_EXCLUSIVE)
+			lm_turn_release(lock);
+		result = &odd;
+		settled = false;
 	}
 	if (settled && is_undated(lm, lock, result))
 	{

@@ -33,7 +33,7 @@ lm_new_nonce(lockmgr *lm, lm_lock *lock)
 	lm->host.random(lm->host.arg, random, sizeof(random));
 	uuid_v4(random, pending->version);
 	pending->first_sent = 0;
-	lock->maybe = lock->repeat = false;
+	lock->maybe = lock->repeat = lock->explains = false;
 }
 
 /* Starts a write; the caller fills in the other fields and submits it. */
@@ -354,6 +354,11 @@ send_lock(lockmgr *lm, int64_t now, lm_lock *lock, lm_call *call)
 		call->op = write.op;
 		repeat = false;
 	}
+	else if (lock->explains)
+	{
+		describe_read(lm, lock, false, &write);
+		repeat = false;
+	}
 	else
 	{
 		prepare_write(lm, now, lock, &write, &part);
@@ -477,13 +482,13 @@ is_last_resort(int64_t now, const lm_lock *lock)
 		(lock->trouble == DYNAMO_UNKNOWN || !dynamo_is_transient(lock->trouble));
 }
 
-/* A change of permits is no statement of a batch, nor is one of data. */
+/* A change of permits is no statement of a batch, nor is one of data, nor a read. */
 static bool
 is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 
-	if (is_last_resort(now, lock))
+	if (lock->explains || is_last_resort(now, lock))
 		return true;
 	if (l->mode == MODE_EXCLUSIVE)
 		return lock->state == LOCK_RENEWING ? l->pending.has_data :
@@ -560,16 +565,24 @@ send_renewals(lockmgr *lm, int64_t now)
 			alone = is_alone(lm, now, lock);
 			if (alone && call->count > 0)
 				break;
-			call->last_resort = is_last_resort(now, lock);
 			heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
-			if (lock->state == LOCK_HELD)
-				start_renewal(lm, now, lock);
-			else if (!lock->maybe)
-				lm_new_nonce(lm, lock);
-			repeat |= lock->repeat;
-			lock->repeat = true;
 			lock->call = call;
-			prepare_write(lm, now, lock, &writes[call->count], &parts[call->count]);
+			if (lock->explains)
+			{
+				call->op = DYNAMO_READ;
+				describe_read(lm, lock, false, &writes[0]);
+			}
+			else
+			{
+				call->last_resort = is_last_resort(now, lock);
+				if (lock->state == LOCK_HELD)
+					start_renewal(lm, now, lock);
+				else if (!lock->maybe)
+					lm_new_nonce(lm, lock);
+				repeat |= lock->repeat;
+				lock->repeat = true;
+				prepare_write(lm, now, lock, &writes[call->count], &parts[call->count]);
+			}
 			own = attempt_timeout(lm, now, lock);
 			timeout = own < timeout ? own : timeout;
 			call->locks[call->count++] = lock;
@@ -593,7 +606,7 @@ lm_pump(lockmgr *lm, int64_t now)
 	{
 		lm_lock    *lock = lm->ready_first;
 
-		call = take_call(lm, now, lock->state == LOCK_READING ? DYNAMO_READ :
+		call = take_call(lm, now, lock->state == LOCK_READING || lock->explains ? DYNAMO_READ :
 						 lock->lease->l.pending.op, false);
 		if (call == NULL)
 			return;

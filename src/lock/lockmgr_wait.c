@@ -20,7 +20,7 @@
 #define BUSY_US			INT64_C(2000000)
 #define CAMPAIGN_MIN_US	INT64_C(1000000)
 #define POLL_KEPT_US	INT64_C(10000000)
-#define UNSHOWN_MAX		10
+#define REFUSALS_MAX	10
 
 /*
  * A listing does not replace remembered locks, because locks that sessions have
@@ -138,14 +138,14 @@ void
 lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->first == NULL ||
-		(lock->unshown == 0 && (lock->seen || lock->shared != NULL) &&
+		((lock->seen || lock->shared != NULL) &&
 		 lm_is_ready(lm, now, lock, &lock->first->request)))
 	{
 		lm_next_turn(lm, now, lock);
 		return;
 	}
 	lm_enter(lock, LOCK_READING);
-	lock->sets_gate = lock->unshown == 0 && !lock->gate_unsettled && gate_is_due(now, lock);
+	lock->sets_gate = !lock->gate_unsettled && gate_is_due(now, lock);
 	lm_submit(lm, lock);
 }
 
@@ -160,41 +160,42 @@ lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (lock->first == NULL || lm_is_ready(lm, now, lock, &lock->first->request))
 		lm_next_turn(lm, now, lock);
 	else
-	{
-		lock->unshown = 0;
 		lm_poll_later(lm, now, lock);
-	}
 }
 
 /*
- * The acquire was refused, but no item came with the refusal: the table tells why.  Some
- * servers never send it; DynamoDB does not if the item is gone.  If the table shows no
- * reason either, again and again, the session gets an error.
+ * The session was refused once more although, by the item, it can have what it wants.  What
+ * we knew may have been old, or the item was read a moment after the refusal; but if that
+ * goes on, the session gets an error.
  */
-static void
-read_why_refused(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
+void
+lm_refused_in_vain(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session, dynamo_op op,
+				   unsigned refusals)
 {
 	lockmgr_answer answer = {
 		.result = LOCKMGR_FAILED,
-		.op = DYNAMO_ACQUIRE,
+		.op = op,
 		.status = DYNAMO_MALFORMED,
-		.message = "the acquire was refused again and again, but the table shows no reason",
+		.message = "it was refused again and again, but the item shows no reason",
 	};
-	unsigned	before = lock->unshown++;
 
-	if (lock->unshown > UNSHOWN_MAX)
-	{
-		lock->unshown = 0;
-		lm_stay_back(lm, now, lock);
+	if (refusals > 1)
+		lock->stay_back_until = now + BACKOFF_CAP_US / 64 +
+			backoff_us(refusals - 1, BACKOFF_CAP_US, lm_random(lm));
+	if (refusals > REFUSALS_MAX)
 		lm_answer(lm, session, &answer);
-		lm_next_turn(lm, now, lock);
-		return;
+}
+
+/* Counts the acquires that were refused while the item stayed as it is, and was free. */
+static unsigned
+count_refusal(lm_lock *lock, const dynamo_item *item)
+{
+	if (strcmp(lock->refused_version, item->version) != 0)
+	{
+		memcpy(lock->refused_version, item->version, sizeof(lock->refused_version));
+		lock->refusals = 0;
 	}
-	lock->polling_since = now;
-	lock->read_consistently = true;
-	lm_enter(lock, LOCK_POLLING);
-	heap_set(&lm->timers, &lock->timer, before == 0 ? now :
-			 now + BACKOFF_CAP_US / 64 + backoff_us(before, BACKOFF_CAP_US, lm_random(lm)));
+	return ++lock->refusals;
 }
 
 /*
@@ -280,11 +281,6 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_drop_lease(lm, lock);
 	if (pending.expected[0] != '\0')
 		lm_refused_by_clock(lock);
-	if (!item->exists && !pending.must_exist && session != NULL)
-	{
-		read_why_refused(lm, now, lock, session);
-		return;
-	}
 	lm_observe(lm, now, lock, item, result->shared);
 
 	if (session == NULL)
@@ -297,6 +293,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		;						/* the next one is above it */
 	else if (!lm_is_ready(lm, now, lock, &session->request))
 	{
+		lock->refusals = 0;
 		lock->polling_since = now;
 		lm_have_company(lock);
 		lm_poll_later(lm, now, lock);
@@ -309,6 +306,8 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_stay_back(lm, now, lock);	/* unexpected: retry slowly; not if an opening was
 										 * refused, and we can join; nor if other
 										 * attributes are known now */
+	if (session != NULL && session->request.active)
+		lm_refused_in_vain(lm, now, lock, session, DYNAMO_ACQUIRE, count_refusal(lock, item));
 	lm_next_turn(lm, now, lock);
 }
 
@@ -325,7 +324,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 
 	lease->l.uncertain = lock->maybe;
-	lock->unshown = 0;
+	lock->refusals = 0;
 
 	/* In shared mode, the item is not in the reply if we opened that. */
 	if (lease->l.mode == MODE_EXCLUSIVE)

@@ -36,7 +36,9 @@ typedef struct double_table
 	unsigned	reads;
 	unsigned	writes;			/* including refused ones */
 	bool		silent;			/* refusals come without the item */
-	bool		refuses;		/* every acquire */
+	bool		refuses;		/* every acquire, */
+	bool		refuses_others; /* ... or every other write but an acquire, */
+	bool		refuses_changes;	/* ... or every change of permits */
 	bool		ignores;		/* conditions of renewals */
 } double_table;
 
@@ -413,6 +415,14 @@ double_apply(double_table *table, const dynamo_write *write,
 	}
 	if (write->op == DYNAMO_ACQUIRE && table->refuses)
 		result->status = DYNAMO_CONDITION_FAILED;
+	else if ((table->refuses_others && write->op != DYNAMO_ACQUIRE) ||
+			 (table->refuses_changes && write->shared != NULL &&
+			  write->shared->kind == DYNAMO_SHARED_CHANGE))
+	{
+		result->status = DYNAMO_CONDITION_FAILED;
+		result->item = found->item;
+		result->shared = double_read_shared(found);
+	}
 	else if (write->op == DYNAMO_RENEW && write->shared == NULL && table->ignores)
 		double_change(found, write);
 	else if (write->shared != NULL && double_shared_condition(found, write))

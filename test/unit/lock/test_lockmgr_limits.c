@@ -124,8 +124,9 @@ LOCKMGR_TEST_WITH(what_is_lost_makes_room_when_it_is_needed, start_with(3, 16, 1
 	lost = lease_of(h, 0, "lock0");
 	lost_hold = hold_of(h, 0, "lock0");
 	delete_item(h, "lock0");
+	run(h, LEASE_US / 2);
 	delete_item(h, "lock1");
-	run(h, LEASE_US / 3);
+	run(h, LEASE_US / 2);
 	assert_int_equal(h->lost_count, 2);
 	assert_int_equal(h->saved[lost].state, LEASE_LOST);
 

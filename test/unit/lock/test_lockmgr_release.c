@@ -307,6 +307,7 @@ check_refused_release(void (*change) (harness *h), bool late, lockmgr_result res
 	if (late)
 		run(h, LEASE_US - MARGIN_US);
 	deliver(h, last_call(h));
+	settle(h);
 	assert_result(h, 0, result);
 	if (late)
 		assert_failed(h, 0, DYNAMO_UNKNOWN);

@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * lockmgr_refusal.c
+ *	  Refusals that tell too little.
+ *
+ * A write that is refused for its condition asks for the item that failed it.  Some servers
+ * never send it; DynamoDB does not if there is no item.  Then a consistent read tells why
+ * the write was refused, and the write is settled with that item.
+ *
+ * An item that is as the write expects cannot be the reason.  DynamoDB never says that; who
+ * does gets the write again, ever more seldom, until its lease is over.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <string.h>
+
+bool
+lm_is_unexplained(const dynamo_result *result)
+{
+	return result->status == DYNAMO_CONDITION_FAILED && !result->item.exists;
+}
+
+/* The lock's write, whose call has just ended, was refused without the item. */
+void
+lm_explain(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	switch (lock->state)
+	{
+		case LOCK_READING:		/* it was to set a gate */
+			lock->sets_gate = false;
+			lock->read_consistently = true;
+			lm_submit(lm, lock);
+			break;
+		case LOCK_LOST:			/* the release will tell */
+			lm_renewal_failed(lm, now, lock);
+			break;
+		case LOCK_RENEWING:
+			lock->explains = true;
+			heap_set(&lm->renewals, &lock->renewal, now);
+			break;
+		default:
+			lock->explains = true;
+			lm_submit(lm, lock);
+	}
+}
+
+/*
+ * Was the lock's renewal or release refused although the item is as it expects?  Not if it
+ * asked for permits; and a release in shared mode may first be turned.
+ */
+bool
+lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
+{
+	const struct lease *l = &lock->lease->l;
+	const lease_write *pending = &l->pending;
+	const dynamo_entry *entry;
+
+	if (result->status != DYNAMO_CONDITION_FAILED ||
+		(pending->op != DYNAMO_RENEW && pending->op != DYNAMO_RELEASE))
+		return false;
+	if (l->mode == MODE_EXCLUSIVE)
+		return result->item.exists && !result->item.released &&
+			strcmp(result->item.owner, lm->owner) == 0 &&
+			strcmp(result->item.version, pending->expected) == 0;
+	entry = lm_entry_in(lm, l->epoch, result);
+	return entry != NULL && strcmp(entry->version, pending->expected) == 0 &&
+		(pending->op == DYNAMO_RENEW ? pending->permits <= 0 : lock->turned);
+}
+
+/* The pending release is one in shared mode: takes us for the last one, or no longer. */
+void
+lm_turn_release(lm_lock *lock)
+{
+	lease_write *pending = &lock->lease->l.pending;
+
+	pending->kind = pending->kind == DYNAMO_SHARED_LAST ? DYNAMO_SHARED_LEAVE :
+		DYNAMO_SHARED_LAST;
+}
