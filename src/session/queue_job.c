@@ -14,6 +14,7 @@
 #include "session/queue_own.h"
 #include "session/queue_job.h"
 #include "session/queue_table.h"
+#include "session/table_call.h"
 #include "shared/errors.h"
 #include "shared/queue_hint.h"
 #include "shared/settings.h"
@@ -323,6 +324,7 @@ static QueueRow *
 read_job(const char *queue, const char *resource, int64 number)
 {
 	queue_request request = QueueRequest(QUEUE_READ_JOB, queue, resource);
+	unsigned	times = 0;
 
 	request.number = number;
 	for (;;)
@@ -338,7 +340,7 @@ read_job(const char *queue, const char *resource, int64 number)
 		(void) QueueCallRow(&request, &status);
 		if (status == DYNAMO_OK)
 			return NULL;
-		CHECK_FOR_INTERRUPTS();
+		TableAgain(&times, ddblock_queue_table);
 	}
 }
 
@@ -387,13 +389,14 @@ static bool
 finish(queue_request *request, const char *tail, bool last)
 {
 	queue_finish finish = {.number = request->number,.token = request->token,.last = last};
-	queue_outcome outcome;
+	unsigned	times = 0;
 
-	do
+	for (;;)
 	{
 		QueueReply *reply;
 		QueueRow	head;
 		bool		has_head;
+		queue_outcome outcome;
 
 		if (request->kind != QUEUE_BURY)
 			request->kind = queue_finish_kind(&finish);
@@ -402,9 +405,10 @@ finish(queue_request *request, const char *tail, bool last)
 		reply = QueueCall(request, tail, DYNAMO_OK);
 		has_head = QueueReadRow(reply, &head);
 		outcome = queue_finish_reply(&finish, reply->status, has_head ? &head.is : NULL);
+		if (outcome != QUEUE_AGAIN)
+			return outcome == QUEUE_FINISHED;
+		TableAgain(&times, ddblock_queue_table);
 	}
-	while (outcome == QUEUE_AGAIN);
-	return outcome == QUEUE_FINISHED;
 }
 
 void
@@ -437,12 +441,13 @@ QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
 bool
 QueueJobCancel(const char *queue, const char *resource, int64 number)
 {
+	unsigned	times = 0;
+
 	QueueTableRequire();
 	for (;;)
 	{
 		QueueRow   *head = QueueJobHead(queue, resource, NULL);
 
-		CHECK_FOR_INTERRUPTS();
 		if (head == NULL || number > head->is.seq || number <= head->is.done)
 			return false;
 		if (number == head->is.done + 1)
@@ -454,6 +459,7 @@ QueueJobCancel(const char *queue, const char *resource, int64 number)
 		head = QueueJobHead(queue, resource, NULL);
 		if (head == NULL || head->is.done + 1 < number)
 			return false;
+		TableAgain(&times, ddblock_queue_table);
 	}
 }
 

@@ -30,6 +30,7 @@
 
 #define PAGE_MIN 20				/* items that DynamoDB looks at */
 #define PAGE_MAX 500
+#define AGAIN_MAX 20
 
 static bool is_result(const MailboxAnswer *answer, dynamo_status expected);
 static void check_keys(void);
@@ -100,6 +101,19 @@ TableTtlAccept(const char *message, const char *kind, const char *table)
 }
 
 void
+TableAgain(unsigned *times, const char *table)
+{
+	if (++*times > AGAIN_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("DynamoDB's replies about table \"%s\" do not fit each other", table),
+				 errdetail("The same request was refused or repeated %d times, although each reply "
+						   "says that it can succeed.", AGAIN_MAX)));
+	TableSleep(*times == 1 ? 0 : backoff_us(*times - 1, BACKOFF_CAP_US,
+											pg_prng_uint64(&pg_global_prng_state)));
+}
+
+void
 TableSleep(int64 microseconds)
 {
 	static uint32 event = 0;
@@ -166,7 +180,7 @@ check_keys(void)
 {
 	LockName	any = {.text = "ddblock",.utf8 = "ddblock"};
 
-	(void) SessionLookUp(&any);
+	(void) SessionLookUp(&any, NULL);
 }
 
 /* Copies the page: the caller may send requests while it reads the rows. */

@@ -37,6 +37,13 @@ extern bool TableTtlAccept(const char *message, const char *kind, const char *ta
 /* Can be interrupted. */
 extern void TableSleep(int64 microseconds);
 
+/*
+ * Once more a reply says that something has changed meanwhile: to be called before the
+ * next attempt.  *times counts from 0; the first repetition is at once, the others ever
+ * later, and too many raise an error.  table: for people
+ */
+extern void TableAgain(unsigned *times, const char *table);
+
 /* All lock items, or some.  In the current memory context; pfree() it. */
 typedef struct TableScan
 {

@@ -25,6 +25,7 @@
 #include "session/table_call.h"
 #include "session/waiting.h"
 #include "shared/errors.h"
+#include "shared/settings.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
@@ -198,6 +199,8 @@ force_release(const LockName *name, MailboxItem *found, bool shared)
 {
 	const dynamo_item *item = &found->item;
 	dynamo_item meant = *item;
+	dynamo_item tried = meant;
+	unsigned	times = 0;
 	bool		unsettled;
 
 	while (!release_version(name, found, shared && !item->released, &unsettled))
@@ -217,6 +220,9 @@ force_release(const LockName *name, MailboxItem *found, bool shared)
 							name->text),
 					 errdetail_internal("%s", describe(found))));
 		require_version(name, item);
+		if (strcmp(item->version, tried.version) == 0)
+			TableAgain(&times, ddblock_table);
+		tried = *item;
 	}
 	return true;
 }
@@ -260,7 +266,8 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const MailboxItem *
 
 /*
  * Returns false, with the item as it is now, if DynamoDB refused the write.  If
- * that item has our nonce, an earlier copy of the write has succeeded.
+ * that item has our nonce, an earlier copy of the write has succeeded.  Some servers do not
+ * show it.
  */
 static bool
 release_version(const LockName *name, MailboxItem *found, bool shared, bool *unsettled)
@@ -273,11 +280,10 @@ release_version(const LockName *name, MailboxItem *found, bool shared, bool *uns
 	strlcpy(request.write.expected, shared ? found->item.owner : found->item.version,
 			sizeof(request.write.expected));
 	answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, unsettled);
-	if (answer->result == MAILBOX_DONE ||
-		strcmp(answer->found.item.version, request.write.version) == 0)
+	if (answer->result == MAILBOX_DONE)
 		return true;
-	*found = answer->found;
-	return false;
+	*found = answer->found.item.exists ? answer->found : *SessionLookUp(name);
+	return strcmp(found->item.version, request.write.version) == 0;
 }
 
 /* The write's condition needs a version.  The item of a free lock that is kept may have none. */

@@ -186,6 +186,9 @@ ddb_queue_drop(PG_FUNCTION_ARGS)
 static int64
 drop_jobs(const char *queue, const char *resource)
 {
+	int64		before = -1;
+	unsigned	times = 0;
+
 	for (;;)
 	{
 		QueueRow   *head = QueueJobHead(queue, resource, NULL);
@@ -197,7 +200,10 @@ drop_jobs(const char *queue, const char *resource)
 		CHECK_FOR_INTERRUPTS();
 		if (head == NULL || head->is.done >= head->is.seq)
 			return 0;
-		request.seq = head->is.seq;
+		/* Refused, and no job has come. */
+		if (head->is.seq == before)
+			TableAgain(&times, ddblock_queue_table);
+		request.seq = before = head->is.seq;
 		reply = QueueCall(&request, NULL, DYNAMO_OK);
 		if (reply->status != DYNAMO_OK &&
 			!(reply->unsettled && QueueReadRow(reply, &row) && row.is.done >= head->is.seq))

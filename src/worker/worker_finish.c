@@ -38,6 +38,7 @@ typedef struct Note
 	bool		in_flight;
 	int64		next;			/* when to send it (again) */
 	unsigned	failures;
+	unsigned	refusals;		/* the first one is answered in the other form at once */
 	queue_finish finish;
 } Note;
 
@@ -151,7 +152,7 @@ finish_replied(const WorkerCall *call, const dynamo_reply *reply)
 	outcome = queue_finish_reply(&note->finish, reply->status, exists ? &row : NULL);
 	if (outcome != QUEUE_AGAIN)
 		end(index, outcome);
-	else if (reply->status == DYNAMO_CONDITION_FAILED)
+	else if (reply->status == DYNAMO_CONDITION_FAILED && note->refusals++ == 0)
 		note->next = 0;			/* in the other form */
 	else
 		try_later(index, reply);

@@ -191,7 +191,7 @@ released(const WorkerCall *call, const dynamo_reply *reply)
 											pg_prng_uint64(&pg_global_prng_state));
 		return;
 	}
-	if (result->status == DYNAMO_CONDITION_FAILED &&
+	if (result->status == DYNAMO_CONDITION_FAILED && now - started <= FREE_ANYWAY_US &&
 		dynamo_find_entry(result->shared, dynamo_incarnation(journal->owner)) != NULL)
 	{
 		/* Whoever leaves last releases the item.  One of the two forms fits. */
@@ -199,9 +199,11 @@ released(const WorkerCall *call, const dynamo_reply *reply)
 
 		if (freeing->shared && last == (freeing->kind == DYNAMO_SHARED_LAST))
 			last = !last;
+		freeing->send_at = freeing->shared ?
+			now + backoff_us(++freeing->attempts, RETRY_MAX_US,
+							 pg_prng_uint64(&pg_global_prng_state)) : now;
 		freeing->shared = true;
 		freeing->kind = last ? DYNAMO_SHARED_LAST : DYNAMO_SHARED_LEAVE;
-		freeing->send_at = now;
 		return;
 	}
 	if (result->status == DYNAMO_CONDITION_FAILED)
