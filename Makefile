@@ -19,7 +19,8 @@
 #					goose and sqitch: TAP=test/tools/goose.pl; TOOLS_REQUIRED=1
 #					fails if one is missing
 #	make interop	Amazon's lock client for Java and dynamolock (Go) on one lock table with
-#					ddblock: TAP=test/clients/java.pl; wants Maven, a JDK, and Go 1.21
+#					ddblock: TAP=test/clients/java.pl; wants Maven, a JDK, and Go 1.21.
+#					ddblock on moto (wants pip) and dynalite (wants npm)
 #	make check-timeline	test/timeline, and the pictures that it drew for doc
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
@@ -170,6 +171,7 @@ check-tools:
 
 interop: setup
 	@test/clients/fetch java go
+	@test/clients/fetch moto dynalite || true
 	@DDBLOCK_TOOLS="$${XDG_CACHE_HOME:-$$HOME/.cache}/ddblock/clients" \
 		TAP="$(or $(TAP),$(wildcard test/clients/*.pl))" test/in-copy test/run-checks check-tap
 
