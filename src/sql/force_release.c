@@ -282,7 +282,7 @@ release_version(const LockName *name, MailboxItem *found, bool shared, bool *uns
 	answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, unsettled);
 	if (answer->result == MAILBOX_DONE)
 		return true;
-	*found = answer->found.item.exists ? answer->found : *SessionLookUp(name);
+	*found = answer->found.item.exists ? answer->found : *SessionLookUp(name, NULL);
 	return strcmp(found->item.version, request.write.version) == 0;
 }
 
