@@ -409,7 +409,7 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 		lm_claim(lm, now, session, lock))
 		return;
 	lm_enqueue(lm, now, lock, session, false);
-	if (!lm->adopting)
+	if (!lm->adopting && !(asked->goes_first && lm_let_in(lm, now, session)))
 		lm_take_place(lm, now, session);
 }
 

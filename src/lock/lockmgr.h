@@ -241,6 +241,8 @@ typedef struct lockmgr_request
 								 * hold must be a campaign's own */
 	bool		patient;		/* TRY: waits for a holder of this cluster, who must not wait
 								 * for the session */
+	bool		goes_first;		/* ACQUIRE: if sessions of this cluster share the lock, not
+								 * after those who wait for them */
 	lock_mode	mode;			/* ACQUIRE, TRY */
 	int32_t		permits;		/* ACQUIRE, TRY of a semaphore: so many */
 	int32_t		limit;			/* ... of at most so many in all */

@@ -12,8 +12,8 @@
  * A session that wants to share a lock that others share already waits only because
  * it came after one who wants it exclusively.  If that closes a cycle, it goes first.
  *
- * Not detected are cycles through permits of a semaphore, through other clusters, or
- * through PostgreSQL's own locks.
+ * Not detected are cycles through other clusters; nor those through permits of a semaphore
+ * or PostgreSQL's own locks, which the sessions find themselves, later.
  *
  *-------------------------------------------------------------------------
  */

@@ -47,6 +47,7 @@ MailboxAttach(void)
 		elog(ERROR, "process number %u has no ddblock slot", me.slot);
 
 	fill_slot(MailboxMySlot());
+	pg_atomic_write_u64(&MailboxMySlot()->wait.since, 0);
 	on_shmem_exit(detach, (Datum) 0);
 	me = mailbox_attach(&segment_mailbox, me.slot);
 	Assert(me.generation % 2 == 1);
@@ -196,6 +197,8 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 		{
 			int64		turn = WaitingTurn(waiting, MailboxMySlot(), request->seq, now);
 
+			if (waiting->deadlock.goes_first)
+				return false;
 			wake = Min(wake, turn);
 		}
 

@@ -28,7 +28,7 @@ extern MailboxSlot *MailboxMySlot(void);
  * Sets the request's seq, posts it with its name and data, and waits for the
  * answer, which may be a failure.  The answer is read where the worker wrote it: it
  * is valid until the session's next request.  NULL: the lease that was to be
- * renewed is past its deadline.  waiting: how long, and for which lock; or NULL.
+ * renewed is past its deadline, or it is time for what waiting says.  waiting: how long, and for which lock; or NULL.
  */
 extern const MailboxAnswer *MailboxCall(MailboxRequest *request, const char *name,
 										const void *data, Waiting *waiting);

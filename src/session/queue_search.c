@@ -27,6 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "session/deadlock.h"
 #include "session/mailbox.h"
 #include "session/queue_own.h"
 #include "session/queue_search.h"
@@ -86,7 +87,7 @@ static void make_room(void);
 static void forget_alone(const char *queue, const char *resource);
 static void make_key(char *key, const char *queue, const char *resource);
 static void attach(void);
-static void sleep_until(int64 until);
+static void sleep_until(int64 until, DeadlockSearch *deadlock);
 
 bool
 QueueSearchJob(const QueueSearch *search, QueueJob *job)
@@ -94,7 +95,7 @@ QueueSearchJob(const QueueSearch *search, QueueJob *job)
 	MemoryContext turn;
 	MemoryContext old;
 	bool		hinted;
-	bool		found;
+	volatile bool found = false;
 
 	SessionAttach();
 	attach();
@@ -103,7 +104,16 @@ QueueSearchJob(const QueueSearch *search, QueueJob *job)
 	turn = AllocSetContextCreate(CurrentMemoryContext, "ddb_queue_next turn",
 								 ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(turn);
-	found = search_until(search, SegmentNow() + search->wait_ms * 1000, hinted, job);
+	DeadlockWaitForJob(search->queue, search->resources);
+	PG_TRY();
+	{
+		found = search_until(search, SegmentNow() + search->wait_ms * 1000, hinted, job);
+	}
+	PG_FINALLY();
+	{
+		DeadlockEndWait();
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(old);
 	pg_atomic_write_u32(&MailboxMySlot()->wants_jobs, 0);
 	return found;
@@ -119,7 +129,9 @@ search_until(const QueueSearch *search, int64 deadline, bool hints_first, QueueJ
 	int64		pause = (int64) ddblock_poll_interval * 1000;
 	int64		next_look = 0;
 	int64		now;
+	DeadlockSearch deadlock;
 
+	DeadlockStart(&deadlock);
 	for (;;)
 	{
 		bool		hinted = hints_first;
@@ -149,7 +161,7 @@ search_until(const QueueSearch *search, int64 deadline, bool hints_first, QueueJ
 			return false;
 		MemoryContextReset(CurrentMemoryContext);
 		if (hinted)
-			sleep_until(Min(deadline, next_look));
+			sleep_until(Min(deadline, next_look), &deadlock);
 	}
 }
 
@@ -429,7 +441,7 @@ forget_alone(const char *queue, const char *resource)
 
 /* Ends early if a job was pushed in this cluster. */
 static void
-sleep_until(int64 until)
+sleep_until(int64 until, DeadlockSearch *deadlock)
 {
 	static uint32 event = 0;
 
@@ -437,11 +449,13 @@ sleep_until(int64 until)
 		event = CompatWaitEvent("DdblockQueue");
 	for (;;)
 	{
-		int64		left = until - SegmentNow();
+		int64		now = SegmentNow();
+		int64		left = until - now;
 
 		CHECK_FOR_INTERRUPTS();
 		if (left <= 0 || pg_atomic_read_u32(&MailboxMySlot()->wants_jobs) == 0)
 			return;
+		left = Min(left, DeadlockTurn(deadlock, now) - now);
 		InvalidateCatalogSnapshotConditionally();	/* see await.c */
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 Min((left + 999) / 1000, INT_MAX), event);

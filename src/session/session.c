@@ -168,7 +168,12 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 		own.gives_up = options->patient;
 		waiting = &own;
 	}
-	answer = MailboxCall(&request, name->utf8, payload, waiting);
+	do
+	{
+		waiting->deadlock.goes_first = false;
+		answer = MailboxCall(&request, name->utf8, payload, waiting);
+		request.acquire.goes_first = true;
+	} while (answer == NULL && waiting->deadlock.goes_first);
 	if (answer == NULL || answer->result == MAILBOX_BUSY)
 	{
 		if (waiting->only_try)

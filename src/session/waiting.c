@@ -50,6 +50,7 @@ WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms)
 	waiting->limit_ms = limit_ms;
 	waiting->deadline = PG_INT64_MAX;
 	waiting->next_look = waiting->started + DeadlockTimeout * INT64CONST(1000);
+	DeadlockStart(&waiting->deadlock);
 
 	/* A longer wait than our clock can count has no limit. */
 	if (limit_ms != WAITING_NO_LIMIT &&
@@ -66,6 +67,8 @@ WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms)
 int64
 WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 {
+	int64		wake;
+
 	if (now >= waiting->deadline)
 		time_is_up(waiting, slot, seq, now);
 	if (waiting->only_try)
@@ -75,9 +78,10 @@ WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	}
 	if (waiting->title == NULL && is_watched(slot, seq))
 		waiting->title = CompatShowWaiting();
+	wake = DeadlockTurn(&waiting->deadlock, now);
 	if (now >= waiting->next_look)
 		look(waiting, slot, seq, now);
-	return Min(waiting->deadline, waiting->next_look);
+	return Min(Min(waiting->deadline, waiting->next_look), wake);
 }
 
 void

@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "session/deadlock.h"
 #include "shared/segment.h"
 
 #define WAITING_NO_LIMIT (-1)
@@ -24,6 +25,7 @@ typedef struct Waiting
 	bool		only_try;		/* for a reply, not for the holder */
 	bool		gives_up;		/* then, without an error */
 	int64		next_look;		/* when to read the watch again */
+	DeadlockSearch deadlock;
 	char	   *title;			/* the process title before; NULL: it is as before */
 	bool		told;
 	lockmgr_watch last;			/* what was reported last */

@@ -41,6 +41,8 @@ static void initialise(void);
 static void initialise_slot(MailboxSlot *slot);
 static void initialise_hold(HoldEntry *entry);
 static void initialise_counters(OpCounters *ops);
+static bool copy_lease(LeaseEntry *entry, LeaseCopy *copy, bool *used);
+static bool copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used);
 static void wait_for_writer(void);
 static mailbox_slot *slot_words(void *arg, uint32 number);
 static mailbox_lease *lease_words(void *arg, uint32 index);
@@ -231,6 +233,8 @@ initialise_slot(MailboxSlot *slot)
 {
 	pg_atomic_init_u64(&slot->waiting_seq, 0);
 	pg_atomic_init_u32(&slot->watch, LOCKMGR_NO_WATCH);
+	pg_atomic_init_u64(&slot->waiting_place, 0);
+	pg_atomic_init_u64(&slot->wait.since, 0);
 	pg_atomic_init_u32(&slot->wants_jobs, 0);
 	pg_atomic_init_u64(&slot->looked_at, 0);
 }
@@ -293,6 +297,25 @@ SegmentRingFinish(void)
 	wake_worker();
 }
 
+/* Not by the worker's notes: the session may wait already when it sees the news. */
+bool
+SegmentEndsHold(void *arg, uint32 hold_index, const hold *hold)
+{
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		FinishEntry *entry = &segment_finishes[i];
+
+		if (pg_atomic_read_u32(&entry->state) != FINISH_READY)
+			continue;
+		pg_read_barrier();
+		if (entry->hold_index == hold_index && entry->hold_seq == hold->seq &&
+			entry->session.slot == hold->session.slot &&
+			entry->session.generation == hold->session.generation)
+			return true;
+	}
+	return false;
+}
+
 /* Race with the session's end: as in wake(). */
 void
 SegmentTellJobs(void)
@@ -320,47 +343,71 @@ wake(void *arg, uint32 slot)
 bool
 SegmentReadLease(uint32 lease_index, LeaseCopy *copy)
 {
-	LeaseEntry *entry = &segment_leases[lease_index];
+	bool		used;
 
-	for (;;)
-	{
-		uint32		before = shared_begin_read(&entry->changes);
-		lease_state state = entry->lease.state;
-
-		if (state != LEASE_FREE)
-		{
-			copy->lease = entry->lease;
-			copy->name_len = Min(entry->name_len, DYNAMO_NAME_MAX);
-			memcpy(copy->name, entry->name, copy->name_len);
-		}
-		if (shared_end_read(&entry->changes, before))
-			return state != LEASE_FREE;
+	while (!copy_lease(&segment_leases[lease_index], copy, &used))
 		wait_for_writer();
+	return used;
+}
+
+bool
+SegmentPeekLease(uint32 lease_index, LeaseCopy *copy)
+{
+	bool		used;
+
+	return copy_lease(&segment_leases[lease_index], copy, &used) && used;
+}
+
+/* False while it is being written. */
+static bool
+copy_lease(LeaseEntry *entry, LeaseCopy *copy, bool *used)
+{
+	uint32		before = shared_begin_read(&entry->changes);
+
+	*used = entry->lease.state != LEASE_FREE;
+	if (*used)
+	{
+		copy->lease = entry->lease;
+		copy->name_len = Min(entry->name_len, DYNAMO_NAME_MAX);
+		memcpy(copy->name, entry->name, copy->name_len);
 	}
+	return shared_end_read(&entry->changes, before);
 }
 
 bool
 SegmentReadHold(uint32 hold_index, HoldCopy *copy)
 {
-	HoldEntry  *entry = &segment_holds[hold_index];
+	bool		used;
 
-	for (;;)
-	{
-		uint32		before = shared_begin_read(&entry->changes);
-		bool		used = entry->hold.session.generation != 0;
-
-		if (used)
-		{
-			copy->hold = entry->hold;
-			copy->database = entry->database;
-			copy->let_go = mailbox_is_let_go(&entry->words);
-			copy->session_depth = pg_atomic_read_u32(&entry->session_depth);
-			copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);
-		}
-		if (shared_end_read(&entry->changes, before))
-			return used;
+	while (!copy_hold(&segment_holds[hold_index], copy, &used))
 		wait_for_writer();
+	return used;
+}
+
+bool
+SegmentPeekHold(uint32 hold_index, HoldCopy *copy)
+{
+	bool		used;
+
+	return copy_hold(&segment_holds[hold_index], copy, &used) && used;
+}
+
+/* False while it is being written. */
+static bool
+copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used)
+{
+	uint32		before = shared_begin_read(&entry->changes);
+
+	*used = entry->hold.session.generation != 0;
+	if (*used)
+	{
+		copy->hold = entry->hold;
+		copy->database = entry->database;
+		copy->let_go = mailbox_is_let_go(&entry->words);
+		copy->session_depth = pg_atomic_read_u32(&entry->session_depth);
+		copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);
 	}
+	return shared_end_read(&entry->changes, before);
 }
 
 void

@@ -19,7 +19,9 @@
  *	   user						its backend, before words.generation
  *	 MailboxSlot.answer			worker, before words.answer_seq; the session reads
  *								it in place, until it posts its next request
- *	 MailboxSlot.watch			worker, before waiting_seq: atomics
+ *	 MailboxSlot.watch,
+ *	   waiting_place			worker, before waiting_seq: atomics
+ *	 MailboxSlot.wait			its backend, while since is 0
  *	 LeaseEntry.lease, name		worker, changes
  *	 HoldEntry.hold				worker, changes
  *	 LeaseEntry, HoldEntry.words	as lock/mailbox.h says
@@ -114,7 +116,8 @@ typedef struct MailboxRequest
 			uint64		first_seq;	/* ANNOUNCE: of the first name; each name is after its
 									 * length, a uint16, in data */
 			bool		campaign;
-			bool		patient;	/* TRY: as in lockmgr.h */
+			bool		patient;	/* TRY: as in lockmgr.h, */
+			bool		goes_first; /* ACQUIRE: and this, too */
 			dynamo_holder holder;
 		}			acquire;	/* ACQUIRE, TRY, ANNOUNCE */
 		struct
@@ -298,6 +301,16 @@ typedef struct MailboxAnswer
 	};
 } MailboxAnswer;
 
+/* What a session waits for without a request: see session/deadlock.c. */
+typedef struct SlotWait
+{
+	pg_atomic_uint64 since;		/* 0: for nothing */
+	uint32		lease_index;	/* for the end of this lease, or */
+	uint32		lease_generation;
+	char		queue[QUEUE_NAME_MAX + 1];	/* for a job of this queue, */
+	uint64		resources;		/* and of these resources: a set of bits */
+} SlotWait;
+
 typedef struct MailboxSlot
 {
 	mailbox_slot words;
@@ -309,10 +322,12 @@ typedef struct MailboxSlot
 	char		text[MAILBOX_REQUEST_TEXT]; /* the request's name, UTF-8, and data */
 	pg_atomic_uint64 waiting_seq;	/* the last request that had to wait */
 	pg_atomic_uint32 watch;		/* ... under this number */
+	pg_atomic_uint64 waiting_place; /* ... in this order */
 	MailboxAnswer answer;
 	pg_atomic_uint32 wants_jobs;	/* its session waits for jobs of a queue */
 	pg_atomic_uint64 looked_at; /* the last look at a queue's index, and at which one */
 	char		looked_for[QUEUE_NAME_MAX + 1];
+	SlotWait	wait;
 } MailboxSlot;
 
 typedef struct LeaseEntry
@@ -515,6 +530,7 @@ typedef struct Segment
 	pg_atomic_uint64 queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
 	SegmentTrouble trouble;
 	TimestampTz last_worker_start;	/* worker only */
+	uint64		waits;			/* worker only: so many began */
 	epoch_clock clock;			/* worker only: DynamoDB's */
 	TimestampTz stats_since;
 
@@ -568,6 +584,12 @@ extern void SegmentReadStatus(WorkerStatus *copy);
 /* Has the worker look for entries of segment_finishes.  Neither waits nor fails. */
 extern void SegmentRingFinish(void);
 
+/*
+ * Does the worker end this hold, because its session has completed a job, and has nothing to
+ * do for that any more?  arg: unused.
+ */
+extern bool SegmentEndsHold(void *arg, uint32 hold_index, const hold *hold);
+
 /* Wakes the sessions that wait for jobs.  Neither waits nor fails. */
 extern void SegmentTellJobs(void);
 
@@ -580,6 +602,10 @@ extern void SegmentCountWait(int64 began);
 /* Copy a lease, or a hold; false if it is free.  For the views: may be interrupted. */
 extern bool SegmentReadLease(uint32 lease_index, LeaseCopy *copy);
 extern bool SegmentReadHold(uint32 hold_index, HoldCopy *copy);
+
+/* The same for who must not wait: false also while it is being written. */
+extern bool SegmentPeekLease(uint32 lease_index, LeaseCopy *copy);
+extern bool SegmentPeekHold(uint32 hold_index, HoldCopy *copy);
 
 /* Copies a campaign; its state may be CAMPAIGN_NONE. */
 extern void SegmentReadCampaign(uint32 number, campaign *copy);

@@ -15,6 +15,8 @@
 #include "miscadmin.h"
 
 #include "session/await.h"
+#include "session/deadlock.h"
+#include "session/session.h"
 #include "session/table_call.h"
 #include "session/waiting.h"
 #include "shared/errors.h"
@@ -24,9 +26,12 @@
 /* A lease may be lost, or let go, at any time. */
 #define LOOK_US INT64CONST(100000)
 
+#define LEFT_UNKNOWN (-1)
+
 PG_FUNCTION_INFO_V1(ddb_lock_monitor);
 
 static bool find_lease(const LockName *name, uint32 *index, uint32 *generation);
+static int64 watch(uint32 index, uint32 generation, int64 less_than, int64 until);
 static bool is_over(uint32 index, uint32 generation, bool *lost);
 
 /* (name, less_than, wait) */
@@ -39,7 +44,7 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 	int64		until;
 	uint32		index;
 	uint32		generation;
-	bool		lost = false;
+	volatile int64 left = LEFT_UNKNOWN;
 
 	ErrorsRequirePreload();
 	name = ArgumentAllowedName(fcinfo, 0);
@@ -49,6 +54,30 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 	until = wait_ms == WAITING_NO_LIMIT ? PG_INT64_MAX : SegmentNow() + wait_ms * 1000;
 	if (!find_lease(&name, &index, &generation))
 		PG_RETURN_NULL();
+	SessionAttach();
+	DeadlockWaitForRelease(index, generation);
+	PG_TRY();
+	{
+		left = watch(index, generation, less_than, until);
+	}
+	PG_FINALLY();
+	{
+		DeadlockEndWait();
+	}
+	PG_END_TRY();
+	if (left == LEFT_UNKNOWN)
+		PG_RETURN_NULL();
+	PG_RETURN_INTERVAL_P(TimesInterval(left));
+}
+
+/* How long the lease lasts, when that is little; 0: it is lost; else LEFT_UNKNOWN. */
+static int64
+watch(uint32 index, uint32 generation, int64 less_than, int64 until)
+{
+	DeadlockSearch deadlock;
+	bool		lost = false;
+
+	DeadlockStart(&deadlock);
 	while (!is_over(index, generation, &lost))
 	{
 		int64		left = mailbox_valid_until(&segment_mailbox, index, generation);
@@ -56,14 +85,13 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 		pg_read_barrier();		/* as in HeldIsValid() */
 		left -= SegmentNow();
 		if (left > 0 && left < less_than)
-			PG_RETURN_INTERVAL_P(TimesInterval(left));
+			return left;
 		if (SegmentNow() >= until)
-			PG_RETURN_NULL();
+			return LEFT_UNKNOWN;
+		(void) DeadlockTurn(&deadlock, SegmentNow());
 		TableSleep(LOOK_US);
 	}
-	if (!lost)
-		PG_RETURN_NULL();
-	PG_RETURN_INTERVAL_P(TimesInterval(0));
+	return lost ? 0 : LEFT_UNKNOWN;
 }
 
 /* The lease on the lock that sessions of this cluster hold. */

@@ -265,7 +265,7 @@ make_lockmgr(void)
 						  .answer = WorkerAnswer,
 						  .waits = WorkerWaits,
 						  .watch = WorkerWatch,
-						  .ends_hold = WorkerFinishEndsHold,
+						  .ends_hold = SegmentEndsHold,
 						  .lives = WorkerCopyLives,
 					  });
 }

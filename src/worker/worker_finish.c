@@ -221,25 +221,6 @@ end(uint32 index, queue_outcome outcome)
 	pg_atomic_write_u32(&entry->state, FINISH_FREE);
 }
 
-/* Not by our notes: the session may wait already when we see its news. */
-bool
-WorkerFinishEndsHold(void *arg, uint32 index, const hold *hold)
-{
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-	{
-		const FinishEntry *entry = &segment_finishes[i];
-
-		if (pg_atomic_read_u32(unconstify(pg_atomic_uint32 *, &entry->state)) != FINISH_READY)
-			continue;
-		pg_read_barrier();
-		if (entry->hold_index == index && entry->hold_seq == hold->seq &&
-			entry->session.slot == hold->session.slot &&
-			entry->session.generation == hold->session.generation)
-			return true;
-	}
-	return false;
-}
-
 /* Once: ddb_queue_purge() deletes what stays. */
 static void
 delete_job(const FinishEntry *entry)

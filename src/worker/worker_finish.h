@@ -20,7 +20,4 @@ extern int64 WorkerFinishRun(int64 now);
 /* Are all finished? */
 extern bool WorkerFinishIdle(void);
 
-/* Does a hold end when its job is finished, whatever its session does (lockmgr_host)? */
-extern bool WorkerFinishEndsHold(void *arg, uint32 index, const hold *hold);
-
 #endif							/* DDBLOCK_WORKER_WORKER_FINISH_H */

@@ -344,6 +344,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		asked.limit = taken.acquire.limit;
 		asked.campaign = taken.acquire.campaign;
 		asked.patient = taken.acquire.patient;
+		asked.goes_first = taken.acquire.goes_first;
 		asked.taker = taken.acquire.taker;
 		asked.role = taken.acquire.role;
 		asked.role_max_leases = taken.acquire.role_max_leases;

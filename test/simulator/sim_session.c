@@ -84,6 +84,7 @@ sim_make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int 
 		/* Who holds nothing keeps no holder waiting. */
 		.patient = kind == LOCKMGR_TRY && !c->sessions[slot].holds[0].used &&
 			!c->sessions[slot].holds[1].used && s->now % 2 == 0,
+		.goes_first = kind == LOCKMGR_ACQUIRE && s->now % 16 == 0,
 		.attributes_len = attributes != NULL ? strlen(attributes) : 0,
 	};
 }

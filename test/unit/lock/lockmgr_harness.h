@@ -124,6 +124,7 @@ typedef struct harness
 	bool		ends_kept;
 	size_t		prefix_len;
 	bool		campaign;
+	bool		goes_first;
 	int64_t		margin_us;
 	lock_mode	mode;
 	int32_t		permits;
@@ -739,6 +740,7 @@ ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t hol
 		.superuser = h->superuser,
 		.prefix_len = h->prefix_len,
 		.campaign = h->campaign,
+		.goes_first = h->goes_first,
 		.margin_us = h->margin_us,
 		.at_least_ms = h->at_least_ms,
 		.ends_kept = h->ends_kept,

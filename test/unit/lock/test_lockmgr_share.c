@@ -697,6 +697,45 @@ LOCKMGR_TEST(a_session_goes_first_if_a_deadlock_would_close_otherwise)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 }
 
+LOCKMGR_TEST(a_session_goes_first_if_it_must)
+{
+	share(h, 0, "l");
+	settle(h);
+	acquire(h, 1, "l");
+	share(h, 2, "l");
+	settle(h);
+	assert_waits(h, 2);
+	cancel(h, 2);
+	h->goes_first = true;
+	share(h, 2, "l");
+	settle(h);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	share(h, 3, "l");
+	h->goes_first = false;
+	share(h, 4, "l");
+	assert_result(h, 3, LOCKMGR_GRANTED);
+	assert_waits(h, 1);
+	assert_waits(h, 4);
+}
+
+/* If it cannot go first, it is one who waits. */
+LOCKMGR_TEST(nobody_goes_first_past_an_exclusive_lock)
+{
+	get(h, 0, "l");
+	acquire(h, 1, "l");
+	h->goes_first = true;
+	share(h, 2, "l");
+	acquire(h, 3, "l");
+	h->goes_first = false;
+	settle(h);
+	assert_waits(h, 2);
+	assert_waits(h, 3);
+	release(h, 0, "l");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_waits(h, 2);
+}
+
 LOCKMGR_TEST(who_waits_for_permits_behind_an_exclusive_lock_can_be_in_a_deadlock)
 {
 	get(h, 0, "s");

@@ -1,0 +1,687 @@
+/*-------------------------------------------------------------------------
+ *
+ * deadlock.c
+ *	  Deadlocks that pass through PostgreSQL's locks.
+ *
+ * The worker sees at once when sessions wait for each other's ddblock locks
+ * (lock/lockmgr_deadlock.c), and PostgreSQL finds circles of its own locks.  A circle of both
+ * kinds is found here, by the sessions in it that wait in ddblock: each looks after
+ * deadlock_timeout, and then again and again, because a wait in PostgreSQL may close the
+ * circle later.
+ *
+ * A look goes from process to process, with both kinds of waits.  What it reads comes from
+ * different moments, and a holder that takes and lets go of a lock in a loop is blocked by
+ * the same process again and again.  So a wait has a name: PGPROC.waitStart, or the request's
+ * number.  A circle counts only if three passes find the same waits: the first one, the one that
+ * reads who blocks whom, and the last one.  Then all members waited all the time in between, and
+ * whoever waits neither takes nor frees a lock.
+ *
+ * All members see the same circle, so they agree on who fails: who began to wait last.
+ * PostgreSQL does not see the circle, and fails nobody.
+ *
+ * A session that waits for permits of a semaphore is stuck when too many permits are held by
+ * sessions that are stuck; any other, when one session is stuck that it waits for.  Waits
+ * without a request, for a job or for the end of a lease, count less: see drop_weak().
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+/* segment.h has a type of this name. */
+#define LockPage PostgresLockPage
+#include "storage/lmgr.h"
+#undef LockPage
+
+#include "common/hashfn.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "utils/array.h"
+#include "utils/backend_status.h"
+#include "utils/fmgrprotos.h"
+#include "utils/memutils.h"
+
+#include "session/deadlock.h"
+#include "session/prefix.h"
+#include "shared/compat.h"
+#include "shared/segment.h"
+#include "shared/utf8.h"
+
+#define PAUSE_MOST_US (8 * USECS_PER_SEC)
+
+/* A look ends after so many processes. */
+#define PROCESSES_MAX 64
+
+/* Gives up on a request that is being posted. */
+#define READS_MAX 100
+
+#define NAME_SHOWN 100			/* bytes of a lock's name */
+
+typedef enum WaitKind
+{
+	WAIT_NONE,
+	WAIT_POSTGRES,				/* for a lock of PostgreSQL's */
+	WAIT_LOCK,					/* for one of ours, with a request */
+	WAIT_RELEASE,				/* for the end of a lease */
+	WAIT_JOB					/* for a job of a queue */
+} WaitKind;
+
+typedef struct Wait
+{
+	WaitKind	kind;
+	uint64		id;				/* with the kind and the process, names this wait for ever */
+	int64		since;			/* not of PostgreSQL's */
+	lock_mode	mode;			/* WAIT_LOCK, until place */
+	int32		permits;
+	int32		limit;
+	uint64		place;			/* the order of the queue */
+	uint32		lease_index;	/* WAIT_RELEASE */
+	uint32		lease_generation;
+	uint64		resources;		/* WAIT_JOB */
+	uint16		name_len;		/* of the lock; WAIT_JOB: of what all names begin with */
+	char		name[DYNAMO_NAME_MAX];
+} Wait;
+
+typedef struct Process
+{
+	int			pid;
+	PGPROC	   *proc;
+	Wait		wait;
+	bool		in_line;		/* it waits only because somebody came before */
+	int64		slack;			/* it is stuck if its stuck blockers weigh more */
+} Process;
+
+/* Processes and for whom they wait; the first one is this process. */
+typedef struct Graph
+{
+	int			count;
+	Process		processes[PROCESSES_MAX];
+	int64		weights[PROCESSES_MAX][PROCESSES_MAX];	/* [waits][blocks]; 0: does not */
+} Graph;
+
+/* 0: not stuck; 1: by its own; 2: directly by that one; ... */
+typedef int Ranks[PROCESSES_MAX];
+
+static void look(DeadlockSearch *search);
+static Graph *walk(void);
+static void drop_weak(Graph *graph);
+static int	add_process(Graph *graph, int pid);
+static void add_blocker(Graph *graph, int waiter, int pid, int64 weight);
+static void add_postgres(Graph *graph, int waiter);
+static void add_holders(Graph *graph, int waiter);
+static bool is_for(const Wait *wait, uint32 lease_index, const char *name, uint16 name_len);
+static bool is_held(const HoldCopy *held, uint32 hold_index);
+static void add_hold(Graph *graph, int waiter, const HoldCopy *held, lock_mode mode);
+static int	first_in_line(const Wait *wait);
+static bool read_wait(const Process *process, Wait *wait);
+static bool read_slot(uint32 number, Wait *wait);
+static bool read_request(MailboxSlot *slot, uint32 generation, Wait *wait);
+static bool read_other(MailboxSlot *slot, Wait *wait);
+static bool is_same(const Wait *a, const Wait *b);
+static void keep_confirmed(Graph *graph, const Graph *before);
+static bool is_stuck(const Graph *graph, int number, const Ranks ranks, int below);
+static bool find_stuck(const Graph *graph, int root, Ranks ranks);
+static bool is_last(const Graph *graph, const Ranks ranks);
+static bool comes_after(const Process *a, const Process *b);
+static uint64 resource_bit(const char *resource, size_t len);
+pg_noreturn static void raise_deadlock(const Graph *graph, const Ranks ranks);
+static void append_process(StringInfo detail, StringInfo log, const Graph *graph,
+						   const Ranks ranks, int number, bool *named);
+static char *describe(const Process *process);
+static char *describe_postgres(int pid);
+
+void
+DeadlockStart(DeadlockSearch *search)
+{
+	search->next = SegmentNow() + DeadlockTimeout * INT64CONST(1000);
+	search->pause = USECS_PER_SEC;
+	search->goes_first = false;
+}
+
+int64
+DeadlockTurn(DeadlockSearch *search, int64 now)
+{
+	if (now < search->next)
+		return search->next;
+	look(search);
+	search->next = SegmentNow() + search->pause;
+	search->pause = Min(search->pause * 2, PAUSE_MOST_US);
+	return search->next;
+}
+
+void
+DeadlockWaitForRelease(uint32 lease_index, uint32 lease_generation)
+{
+	SlotWait   *wait = &segment_slots[CompatMyProcNumber()].wait;
+
+	wait->lease_index = lease_index;
+	wait->lease_generation = lease_generation;
+	wait->queue[0] = '\0';
+	pg_write_barrier();
+	pg_atomic_write_u64(&wait->since, (uint64) SegmentNow());
+}
+
+void
+DeadlockWaitForJob(const char *queue, char **resources)
+{
+	SlotWait   *wait = &segment_slots[CompatMyProcNumber()].wait;
+
+	strlcpy(wait->queue, queue, sizeof(wait->queue));
+	wait->resources = resources == NULL ? PG_UINT64_MAX : 0;
+	for (; resources != NULL && *resources != NULL; resources++)
+		wait->resources |= resource_bit(*resources, strlen(*resources));
+	pg_write_barrier();
+	pg_atomic_write_u64(&wait->since, (uint64) SegmentNow());
+}
+
+void
+DeadlockEndWait(void)
+{
+	pg_atomic_write_u64(&segment_slots[CompatMyProcNumber()].wait.since, 0);
+	pg_memory_barrier();		/* before what is written for the next one */
+}
+
+/* 64 sets of resources.  A resource in the set of another one seems to be waited for, too. */
+static uint64
+resource_bit(const char *resource, size_t len)
+{
+	return UINT64CONST(1) << hash_bytes((const unsigned char *) resource, (int) len) % 64;
+}
+
+static void
+look(DeadlockSearch *search)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "ddblock deadlock",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Graph	   *first = walk();
+	Ranks		ranks;
+
+	if (find_stuck(first, 0, ranks))
+	{
+		Graph	   *second = walk();
+
+		keep_confirmed(second, first);
+		if (find_stuck(second, 0, ranks) && is_last(second, ranks))
+		{
+			search->goes_first = second->processes[0].in_line;
+			if (!search->goes_first)
+				raise_deadlock(second, ranks);
+		}
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+/* Breadth first. */
+static Graph *
+walk(void)
+{
+	Graph	   *graph = palloc0(sizeof(Graph));
+
+	(void) add_process(graph, MyProcPid);
+	for (int i = 0; i < graph->count; i++)
+	{
+		Process    *process = &graph->processes[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (!read_wait(process, &process->wait))
+			continue;
+		if (process->wait.kind == WAIT_POSTGRES)
+			add_postgres(graph, i);
+		else
+			add_holders(graph, i);
+	}
+	drop_weak(graph);
+	return graph;
+}
+
+/*
+ * Who waits without a request does not need the lock, and may get what it waits for in other
+ * ways: a job may come.  So it waits in vain only for a session that PostgreSQL keeps from going
+ * on.  Two workers that have a job each and wait for more are no circle.
+ */
+static void
+drop_weak(Graph *graph)
+{
+	for (int i = 0; i < graph->count; i++)
+	{
+		for (int j = 0; j < graph->count; j++)
+		{
+			if (graph->processes[i].wait.kind > WAIT_LOCK &&
+				graph->processes[j].wait.kind != WAIT_POSTGRES)
+				graph->weights[i][j] = 0;
+		}
+	}
+}
+
+/* Its number; -1: it has ended, or there are too many. */
+static int
+add_process(Graph *graph, int pid)
+{
+	PGPROC	   *proc;
+
+	for (int i = 0; i < graph->count; i++)
+	{
+		if (graph->processes[i].pid == pid)
+			return i;
+	}
+	proc = graph->count < PROCESSES_MAX ? BackendPidGetProc(pid) : NULL;
+	if (proc == NULL)
+		return -1;
+	graph->processes[graph->count].pid = pid;
+	graph->processes[graph->count].proc = proc;
+	return graph->count++;
+}
+
+static void
+add_blocker(Graph *graph, int waiter, int pid, int64 weight)
+{
+	int			blocker = add_process(graph, pid);
+
+	if (blocker >= 0 && blocker != waiter)
+		graph->weights[waiter][blocker] += weight;
+}
+
+/* Who holds PostgreSQL's lock, or waits for it before this one.  A prepared transaction is 0. */
+static void
+add_postgres(Graph *graph, int waiter)
+{
+	Datum		pid = Int32GetDatum(graph->processes[waiter].pid);
+	ArrayType  *blockers = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids, pid));
+	int			count = ArrayGetNItems(ARR_NDIM(blockers), ARR_DIMS(blockers));
+	const int32 *pids = (const int32 *) ARR_DATA_PTR(blockers);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (pids[i] != 0)
+			add_blocker(graph, waiter, pids[i], 1);
+	}
+}
+
+/* The sessions that hold what the process waits for, and have to act so that it becomes free. */
+static void
+add_holders(Graph *graph, int waiter)
+{
+	Process    *process = &graph->processes[waiter];
+	const Wait *wait = &process->wait;
+	HoldCopy   *held = palloc(sizeof(HoldCopy));
+	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
+	bool		in_queue = false;
+
+	for (uint32 i = 0; i < segment->max_leases; i++)
+	{
+		const hold *h = &segment_holds[i].hold;
+		uint32		index = h->lease_index;
+
+		/* Most are not for us, so they are not copied. */
+		if (h->session.generation == 0 || index >= segment->max_leases ||
+			!is_for(wait, index, segment_leases[index].name, segment_leases[index].name_len))
+			continue;
+		if (!SegmentPeekHold(i, held) || !SegmentPeekLease(index, lease) ||
+			held->hold.lease_index != index || lease->lease.state != LEASE_HELD ||
+			held->hold.lease_generation != lease->lease.generation ||
+			!is_for(wait, index, lease->name, lease->name_len) ||
+			(wait->kind == WAIT_RELEASE && wait->lease_generation != lease->lease.generation))
+			continue;
+		/* Holders in the same mode keep it from no session, unless permits are short. */
+		if (wait->kind == WAIT_LOCK && wait->mode != MODE_EXCLUSIVE &&
+			wait->mode == lease->lease.mode)
+			in_queue = true;
+		if (is_held(held, i))
+			add_hold(graph, waiter, held, lease->lease.mode);
+	}
+	if (in_queue)
+	{
+		int			first = first_in_line(wait);
+
+		process->in_line = wait->mode == MODE_SHARED && first != 0 && first != process->pid;
+		if (first != 0)
+			add_blocker(graph, waiter, first, process->slack + 1);
+	}
+	pfree(held);
+	pfree(lease);
+}
+
+static bool
+is_for(const Wait *wait, uint32 lease_index, const char *name, uint16 name_len)
+{
+	uint16		len = wait->name_len;
+
+	if (wait->kind == WAIT_RELEASE)
+		return lease_index == wait->lease_index;
+	if (name_len < len || (wait->kind == WAIT_LOCK && name_len > len) ||
+		memcmp(name, wait->name, len) != 0)
+		return false;
+	return wait->kind == WAIT_LOCK ||
+		(wait->resources & resource_bit(name + len, name_len - len)) != 0;
+}
+
+/* By a session that has not let go of it?  What the cluster itself ends keeps nobody for ever. */
+static bool
+is_held(const HoldCopy *held, uint32 hold_index)
+{
+	const hold *h = &held->hold;
+
+	return !held->let_go && h->ends_at == 0 && !h->campaign &&
+		h->session.slot < segment->max_sessions &&
+		shared_read(&segment_slots[h->session.slot].words.generation) == h->session.generation &&
+		!SegmentEndsHold(NULL, hold_index, h);
+}
+
+static void
+add_hold(Graph *graph, int waiter, const HoldCopy *held, lock_mode mode)
+{
+	Process    *process = &graph->processes[waiter];
+	const Wait *wait = &process->wait;
+	int			pid = segment_slots[held->hold.session.slot].pid;
+	bool		with_others = wait->kind == WAIT_LOCK && wait->mode == mode;
+
+	if (with_others && mode == MODE_SHARED)
+		return;
+	if (with_others && mode == MODE_SEMAPHORE)
+	{
+		process->slack = wait->limit - wait->permits;
+		add_blocker(graph, waiter, pid, held->hold.permits);
+	}
+	else
+		add_blocker(graph, waiter, pid, 1);
+}
+
+/* The process that has waited for longest for the same lock, or 0. */
+static int
+first_in_line(const Wait *wait)
+{
+	Wait	   *other = palloc(sizeof(Wait));
+	uint64		place = PG_UINT64_MAX;
+	int			pid = 0;
+
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		/* Again, most are not for us. */
+		if (segment_slots[i].request.name_len != wait->name_len ||
+			!read_slot(i, other) || other->kind != WAIT_LOCK || other->place >= place ||
+			!is_for(wait, 0, other->name, other->name_len))
+			continue;
+		place = other->place;
+		pid = segment_slots[i].pid;
+	}
+	pfree(other);
+	return pid;
+}
+
+/* What the process waits for now; false: nothing that we know. */
+static bool
+read_wait(const Process *process, Wait *wait)
+{
+	PGPROC	   *proc = process->proc;
+
+	wait->kind = WAIT_NONE;
+	wait->id = pg_atomic_read_u64(&proc->waitStart);
+	if (proc->pid != process->pid)
+		return false;
+	if (wait->id == 0)
+		return read_slot((uint32) (proc - GetPGProcByNumber(0)), wait);
+	wait->kind = WAIT_POSTGRES;
+	return true;
+}
+
+static bool
+read_slot(uint32 number, Wait *wait)
+{
+	MailboxSlot *slot = number < segment->max_sessions ? &segment_slots[number] : NULL;
+	uint32		generation = slot != NULL ? shared_read(&slot->words.generation) : 0;
+
+	wait->kind = WAIT_NONE;
+	return generation % 2 == 1 &&
+		(read_request(slot, generation, wait) || read_other(slot, wait)) &&
+		shared_read(&slot->words.generation) == generation;
+}
+
+/* The worker has put it into the lock's queue, and it is there. */
+static bool
+read_request(MailboxSlot *slot, uint32 generation, Wait *wait)
+{
+	const MailboxRequest *request = &slot->request;
+
+	for (int i = 0; i < READS_MAX; i++)
+	{
+		uint32		before = shared_begin_read(&slot->words.changes);
+
+		if (request->kind != MAILBOX_ACQUIRE ||
+			slot->words.request_generation != generation)
+			return false;
+		wait->id = slot->words.request_seq;
+		wait->since = request->posted;
+		wait->mode = request->acquire.mode;
+		wait->permits = request->acquire.permits;
+		wait->limit = request->acquire.limit;
+		wait->place = pg_atomic_read_u64(&slot->waiting_place);
+		wait->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
+		memcpy(wait->name, slot->text, wait->name_len);
+		if (!shared_end_read(&slot->words.changes, before))
+			continue;
+		if (pg_atomic_read_u64(&slot->waiting_seq) != wait->id ||
+			shared_read(&slot->words.answer_seq) == wait->id ||
+			shared_read(&slot->words.cancelled_seq) >= wait->id)
+			return false;
+		wait->kind = WAIT_LOCK;
+		return true;
+	}
+	return false;
+}
+
+static bool
+read_other(MailboxSlot *slot, Wait *wait)
+{
+	SlotWait   *other = &slot->wait;
+	LeaseCopy  *lease;
+
+	wait->id = pg_atomic_read_u64(&other->since);
+	if (wait->id == 0)
+		return false;
+	pg_read_barrier();
+	wait->since = (int64) wait->id;
+	wait->kind = other->queue[0] != '\0' ? WAIT_JOB : WAIT_RELEASE;
+	wait->resources = other->resources;
+	wait->lease_index = other->lease_index;
+	wait->lease_generation = other->lease_generation;
+	wait->name_len = (uint16) snprintf(wait->name, sizeof(wait->name), "queue/%.*s/",
+									   QUEUE_NAME_MAX, other->queue);
+	pg_read_barrier();
+	if (pg_atomic_read_u64(&other->since) != wait->id)
+		return false;
+	if (wait->kind == WAIT_JOB)
+		return true;
+	lease = palloc(sizeof(LeaseCopy));
+	wait->name_len = 0;
+	if (SegmentPeekLease(wait->lease_index, lease))
+	{
+		wait->name_len = lease->name_len;
+		memcpy(wait->name, lease->name, lease->name_len);
+	}
+	pfree(lease);
+	return true;
+}
+
+static bool
+is_same(const Wait *a, const Wait *b)
+{
+	return a->kind == b->kind && a->id == b->id;
+}
+
+/* Keeps of the graph the waits that were there before, and are there now. */
+static void
+keep_confirmed(Graph *graph, const Graph *before)
+{
+	Wait	   *now = palloc(sizeof(Wait));
+
+	for (int i = 0; i < graph->count; i++)
+	{
+		Process    *process = &graph->processes[i];
+		bool		confirmed = false;
+
+		for (int j = 0; j < before->count; j++)
+			confirmed |= before->processes[j].pid == process->pid &&
+				is_same(&before->processes[j].wait, &process->wait);
+		if (!confirmed || !read_wait(process, now) || !is_same(now, &process->wait))
+			process->wait.kind = WAIT_NONE;
+	}
+}
+
+/* Is the process kept waiting by stuck ones of lower ranks? */
+static bool
+is_stuck(const Graph *graph, int number, const Ranks ranks, int below)
+{
+	int64		weight = 0;
+
+	for (int i = 0; i < graph->count; i++)
+	{
+		if (ranks[i] != 0 && ranks[i] < below)
+			weight += graph->weights[number][i];
+	}
+	return graph->processes[number].wait.kind != WAIT_NONE &&
+		weight > graph->processes[number].slack;
+}
+
+/* Who is stuck if the root is?  Returns whether that is the root itself. */
+static bool
+find_stuck(const Graph *graph, int root, Ranks ranks)
+{
+	bool		found = true;
+
+	memset(ranks, 0, sizeof(Ranks));
+	ranks[root] = 1;
+	for (int rank = 2; found; rank++)
+	{
+		found = false;
+		for (int i = 0; i < graph->count; i++)
+		{
+			if (ranks[i] != 0 || !is_stuck(graph, i, ranks, rank))
+				continue;
+			ranks[i] = rank;
+			found = true;
+		}
+	}
+	return is_stuck(graph, root, ranks, PROCESSES_MAX + 2);
+}
+
+/* Does no member of the circle that would open it, too, come after this process? */
+static bool
+is_last(const Graph *graph, const Ranks ranks)
+{
+	Ranks		others;
+
+	for (int i = 1; i < graph->count; i++)
+	{
+		const Process *process = &graph->processes[i];
+
+		if (ranks[i] != 0 && process->wait.kind > WAIT_POSTGRES &&
+			comes_after(process, &graph->processes[0]) &&
+			find_stuck(graph, i, others) && others[0] != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Who can go first need not fail, and nobody else. */
+static bool
+comes_after(const Process *a, const Process *b)
+{
+	if (a->in_line != b->in_line)
+		return a->in_line;
+	if (a->wait.since != b->wait.since)
+		return a->wait.since > b->wait.since;
+	return a->pid > b->pid;
+}
+
+static void
+raise_deadlock(const Graph *graph, const Ranks ranks)
+{
+	StringInfoData detail;
+	StringInfoData log;
+	bool		named[PROCESSES_MAX] = {false};
+
+	initStringInfo(&detail);
+	initStringInfo(&log);
+	append_process(&detail, &log, graph, ranks, 0, named);
+	SegmentCount(EVENT_DEADLOCK);
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+			 errmsg("deadlock detected"),
+			 errdetail_internal("%s", detail.data),
+			 errdetail_log("%s%s", detail.data, log.data),
+			 errhint("See server log for query details.")));
+}
+
+/* The process, and then those that it is stuck by, of the lowest ranks: they lead to the first. */
+static void
+append_process(StringInfo detail, StringInfo log, const Graph *graph, const Ranks ranks,
+			   int number, bool *named)
+{
+	const Process *process = &graph->processes[number];
+	char	   *what = describe(process);
+	int64		weight = 0;
+
+	named[number] = true;
+	appendStringInfo(log, "\nProcess %d: %s", process->pid,
+					 pgstat_get_backend_current_activity(process->pid, false));
+	for (int rank = 1; weight <= process->slack && rank < PROCESSES_MAX + 2; rank++)
+	{
+		for (int i = 0; weight <= process->slack && i < graph->count; i++)
+		{
+			if (ranks[i] != rank || graph->weights[number][i] == 0)
+				continue;
+			weight += graph->weights[number][i];
+			appendStringInfo(detail, "%sProcess %d waits for %s; blocked by process %d.",
+							 detail->len > 0 ? "\n" : "", process->pid, what,
+							 graph->processes[i].pid);
+			if (!named[i])
+				append_process(detail, log, graph, ranks, i, named);
+		}
+	}
+}
+
+static char *
+describe(const Process *process)
+{
+	const Wait *wait = &process->wait;
+	int			shown = Min(wait->name_len, NAME_SHOWN);
+	char	   *name;
+
+	if (wait->kind == WAIT_POSTGRES)
+		return describe_postgres(process->pid);
+	if (!PrefixAllows(wait->name, wait->name_len))
+		return wait->kind == WAIT_JOB ? "a job of another queue" : "another lock";
+	if (wait->kind == WAIT_JOB)
+		return psprintf("a job of queue \"%.*s\"", wait->name_len - (int) strlen("queue//"),
+						wait->name + strlen("queue/"));
+	while (shown < wait->name_len && (wait->name[shown] & 0xC0) == 0x80)
+		shown--;				/* between characters */
+	name = Utf8ToMessage(wait->name, shown);
+	return psprintf(wait->kind == WAIT_LOCK ? "lock \"%s%s\"" : "the end of lock \"%s%s\"", name,
+					shown < wait->name_len ? "..." : "");
+}
+
+/* As PostgreSQL says it. */
+static char *
+describe_postgres(int pid)
+{
+	BlockedProcsData *data = GetBlockerStatusData(pid);
+	StringInfoData out;
+
+	initStringInfo(&out);
+	for (int i = 0; i < data->nlocks && out.len == 0; i++)
+	{
+		const LockInstanceData *lock = &data->locks[i];
+
+		if (lock->pid != pid || lock->waitLockMode == NoLock)
+			continue;
+		appendStringInfo(&out, "%s on ",
+						 GetLockmodeName(lock->locktag.locktag_lockmethodid, lock->waitLockMode));
+		DescribeLockTag(&out, &lock->locktag);
+	}
+	return out.len > 0 ? out.data : "a lock";
+}
