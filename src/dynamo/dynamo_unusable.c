@@ -51,10 +51,16 @@ dynamo_unusable(const dynamo_item *item, const dynamo_shared *shared)
 	return dynamo_obstacle(item, item->released ? shared : NULL);
 }
 
-static const char *
-sort_key(const cJSON *member)
+typedef struct value_member
 {
-	const char *key = member->string != NULL ? member->string : member->valuestring;
+	const cJSON *json;
+} value_member;
+
+static const char *
+sort_key(const value_member *member)
+{
+	const char *key = member->json->string != NULL ? member->json->string :
+		member->json->valuestring;
 
 	return key != NULL ? key : "";
 }
@@ -62,7 +68,7 @@ sort_key(const cJSON *member)
 static int
 compare_members(const void *a, const void *b)
 {
-	return strcmp(sort_key(*(const cJSON *const *) a), sort_key(*(const cJSON *const *) b));
+	return strcmp(sort_key(a), sort_key(b));
 }
 
 /* An object's, a set's or a list's; only a list is in an order. */
@@ -70,10 +76,9 @@ static void
 put_members(dynamo_text *text, const char *type, const cJSON *values, bool brief)
 {
 	bool		object = cJSON_IsObject(values);
-	size_t		count = (size_t) cJSON_GetArraySize(values);
-	const cJSON **members = malloc((count + 1) * sizeof(*members));
+	value_member *members = calloc((size_t) cJSON_GetArraySize(values) + 1, sizeof(*members));
 	const cJSON *member;
-	size_t		i = 0;
+	size_t		count = 0;
 
 	if (members == NULL)
 	{
@@ -81,19 +86,20 @@ put_members(dynamo_text *text, const char *type, const cJSON *values, bool brief
 		return;
 	}
 	cJSON_ArrayForEach(member, values)
-		members[i++] = member;
+		members[count++].json = member;
 	if (strcmp(type, "L") != 0)
 		qsort(members, count, sizeof(*members), compare_members);
 	dynamo_text_raw(text, object ? "{" : "[");
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 	{
+		member = members[i].json;
 		dynamo_text_comma(text);
 		if (object)
 		{
-			dynamo_text_string(text, members[i]->string, strlen(members[i]->string));
+			dynamo_text_string(text, member->string, strlen(member->string));
 			dynamo_text_raw(text, ":");
 		}
-		put_value(text, object ? members[i]->string : type, members[i], brief);
+		put_value(text, object ? member->string : type, member, brief);
 	}
 	dynamo_text_raw(text, object ? "}" : "]");
 	free(members);

@@ -26,24 +26,22 @@ lm_is_unexplained(const dynamo_result *result)
 void
 lm_explain(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	switch (lock->state)
+	if (lock->state == LOCK_LOST)
 	{
-		case LOCK_READING:		/* it was to set a gate */
-			lock->sets_gate = false;
-			lock->read_consistently = true;
-			lm_submit(lm, lock);
-			break;
-		case LOCK_LOST:			/* the release will tell */
-			lm_renewal_failed(lm, now, lock);
-			break;
-		case LOCK_RENEWING:
-			lock->explains = true;
-			heap_set(&lm->renewals, &lock->renewal, now);
-			break;
-		default:
-			lock->explains = true;
-			lm_submit(lm, lock);
+		lm_renewal_failed(lm, now, lock);	/* the release will tell */
+		return;
 	}
+	if (lock->state == LOCK_READING)	/* it was to set a gate */
+	{
+		lock->sets_gate = false;
+		lock->read_consistently = true;
+	}
+	else
+		lock->explains = true;
+	if (lock->state == LOCK_RENEWING)
+		heap_set(&lm->renewals, &lock->renewal, now);
+	else
+		lm_submit(lm, lock);
 }
 
 /*

@@ -274,6 +274,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	lease_write pending = lock->lease->l.pending;
 	bool		shared = lock->lease->l.mode != MODE_EXCLUSIVE;
 	bool		other_attributes = has_other_attributes(lock, item);
+	bool		too_low = token_too_low(&pending, item, shared);	/* the next one is above it */
 	lm_session *session = lm_pending_session(lm, lock->lease);
 
 	if (lock->maybe)
@@ -289,9 +290,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_answer_result(lm, session, LOCKMGR_MISSING);
 	else if (what_is_wrong(lm, now, result, &session->request) != NULL)
 		lm_answer_bad_item(lm, session, what_is_wrong(lm, now, result, &session->request));
-	else if (token_too_low(&pending, item, shared))
-		;						/* the next one is above it */
-	else if (!lm_is_ready(lm, now, lock, &session->request))
+	else if (!too_low && !lm_is_ready(lm, now, lock, &session->request))
 	{
 		lock->refusals = 0;
 		lock->polling_since = now;
@@ -299,7 +298,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_poll_later(lm, now, lock);
 		return;
 	}
-	else if (!other_attributes &&
+	else if (!too_low && !other_attributes &&
 			 (shared ? pending.kind != DYNAMO_SHARED_OPEN ||
 			  !lm_can_join(lm, now, lock, &session->request) :
 			  !lock->seen || strcmp(lock->version, pending.expected) == 0))
