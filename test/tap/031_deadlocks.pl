@@ -99,9 +99,8 @@ wait_for { $one->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE loc
 my $second = run('second', 'true');
 wait_for_waiters($one, 'a', 1);
 $c->query_safe('SELECT pg_advisory_unlock(1)');
-isnt($second->status, 0, 'ddblock-run that waits for another one, which builds an index, fails');
-like($second->output, qr/deadlock detected/, '... with a deadlock');
-is($first->status, 0, '... and the other one goes on') or diag($first->output);
+is($first->status, 0, 'ddblock-run builds an index, for which another one does not wait: it has no snapshot') or diag($first->output);
+is($second->status, 0, '... and goes on') or diag($second->output);
 $one->safe_psql('postgres', 'DROP INDEX j');
 
 #

@@ -20,7 +20,7 @@ my %named = (
 # Texts that name nothing of that kind, and what else functions want.
 my %other = (
 	attributes => q{'{}'}, error => q{'no'}, id => q{'i'}, ids => q{'{i}'}, payload => q{'1'},
-	payloads => q{'{1}'}, limit => 3, token => 1, number => 1, at_most => q{'1 hour'},
+	payloads => q{'{1}'}, limit => 3, token => 1, number => 1, unusable => q{'0'}, at_most => q{'1 hour'},
 	less_than => q{'1 ms'}, older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'});
 
 # These concern only what the session holds already, so the prefix does not matter.
@@ -31,16 +31,17 @@ my %own = map { $_ => 1 } qw(
 # Function, argument, its type, whether it has a default
 my %functions;
 foreach my $row (split /\n/, $node->safe_psql('postgres', q{
-	SELECT proname, prosrc, argument, format_type(type, NULL), number > pronargs - pronargdefaults
+	SELECT proname, CASE prokind WHEN 'p' THEN proname ELSE prosrc END, argument, format_type(type, NULL), number > pronargs - pronargdefaults, prokind
 	FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass
 	JOIN pg_extension ON refobjid = pg_extension.oid AND extname = 'ddblock',
 	unnest(proargnames[1 : pronargs], proargtypes::oid[]) WITH ORDINALITY AS a(argument, type, number)
-	WHERE deptype = 'e' AND prorettype <> 'trigger'::regtype ORDER BY prosrc, number}))
+	WHERE deptype = 'e' AND prorettype <> 'trigger'::regtype ORDER BY 2, number}))
 {
-	my ($function, $symbol, $argument, $type, $default) = split /\|/, $row;
+	my ($function, $symbol, $argument, $type, $default, $kind) = split /\|/, $row;
 
 	push @{ $functions{$symbol}{arguments} }, { name => $argument, optional => $default eq 't' };
 	$functions{$symbol}{name} = $function;
+	$functions{$symbol}{is_procedure} = $kind eq 'p';
 	ok($named{$argument} || $other{$argument}, "$function: \"$argument\" names a lock, or something else")
 	  if $type =~ /^(text|name|character varying|character|"char")(\[\])?$/;
 }
@@ -60,6 +61,7 @@ sub call_of
 		$value = $named{name}[ $is_foreign ] if $argument eq 'resource' && !$has_queue;
 		push @values, qq{"$argument" => } . ($value // die "a value for $argument of $function->{name}\n");
 	}
+	return "CALL $function->{name}(" . join(', ', @values, q{wait => '10 ms'}) . ')' if $function->{is_procedure};
 	return "SELECT count(*) FROM $function->{name}(" . join(', ', @values) . ')';
 }
 
