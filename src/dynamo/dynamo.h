@@ -35,6 +35,8 @@
 #define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
 #define DYNAMO_KEPT_MAX_MS		86400000	/* from an acquire to keptUntil */
 #define DYNAMO_KEPT_AGE_S		86400	/* a released item stays so long after keptUntil */
+#define DYNAMO_TOKEN_AGE_US		INT64_C(90000000000)	/* of a released item's token, when a
+														 * purge deletes it: see purge.c */
 #define DYNAMO_DEPTH_MAX		80		/* deeper JSON is refused; an item with
 										 * DynamoDB's maximum of 32 levels has 68 */
 
@@ -66,6 +68,9 @@ typedef enum dynamo_op
 	DYNAMO_RENEW_BATCH,
 	DYNAMO_HAND_OVER,
 	DYNAMO_RELEASE,
+	DYNAMO_BAR,					/* an acquire of ours that may arrive late: raises the
+								 * token above it, whoever holds the item */
+	DYNAMO_BAR_NEW,				/* ... where there is no item: makes a released one */
 	DYNAMO_READ,
 	DYNAMO_DESCRIBE_TABLE,
 	DYNAMO_CREATE_TABLE,
@@ -240,8 +245,8 @@ typedef struct dynamo_shared_write
  */
 typedef struct dynamo_write
 {
-	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE, READ,
-								 * DELETE, FORCE_RELEASE, REPLACE */
+	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE, BAR, BAR_NEW,
+								 * READ, DELETE, FORCE_RELEASE, REPLACE */
 	const char *name;			/* UTF-8 */
 	size_t		name_len;
 	const char *owner;			/* our ownerName */
@@ -256,7 +261,9 @@ typedef struct dynamo_write
 	int64_t		lease_ms;
 	int64_t		first_token;	/* ACQUIRE, HAND_OVER: it reserves the tokens from */
 	int64_t		last_token;		/* ... to this one, which the item then has; in
-								 * shared mode, the only one */
+								 * shared mode, the only one.  BAR, BAR_NEW: of the
+								 * acquire that is barred.  DELETE: the item has no token
+								 * above this one */
 	const dynamo_holder *holder;	/* ACQUIRE, HAND_OVER; RENEW: NULL keeps it */
 	const uint8_t *data;		/* ACQUIRE, HAND_OVER; NULL removes it.  RENEW: NULL
 								 * keeps it, none (data_len 0) removes it */
@@ -270,7 +277,7 @@ typedef struct dynamo_write
 								 * item's, or more, which stays; 0 removes it */
 	int64_t		past_ms;		/* ACQUIRE, HAND_OVER: epoch milliseconds, not after
 								 * now: keptUntil must not be later */
-	int64_t		now_s;			/* RELEASE, FORCE_RELEASE, REPLACE: epoch seconds for
+	int64_t		now_s;			/* RELEASE, FORCE_RELEASE, BAR_NEW, REPLACE: epoch seconds for
 								 * releasedAt */
 	const char *replaced;		/* REPLACE: a result's json; last_token is the new one's */
 	const dynamo_shared_write *shared;	/* NULL: not in shared mode.  Then owner, holder
@@ -301,8 +308,8 @@ typedef struct dynamo_result
 	char		type[DYNAMO_TYPE_SIZE]; /* DynamoDB's name of the error, or "" */
 	char		message[DYNAMO_MESSAGE_SIZE];	/* for people */
 	dynamo_item item;			/* of CONDITION_FAILED and READ; of ACQUIRE: the
-								 * item that it replaced, as far as known; of JOIN,
-								 * REPLACE, RENEW, CHANGE and gates in shared mode:
+								 * item that it replaced, as far as known; of BAR, and of
+								 * JOIN, REPLACE, RENEW, CHANGE and gates in shared mode:
 								 * the item as it is now */
 	dynamo_shared *shared;		/* malloc'd, NULL if the item tells nothing of shared
 								 * mode */

@@ -26,6 +26,8 @@ static const op_names names[DYNAMO_OP_COUNT] = {
 	"dynamodb:PartiQLUpdate"},
 	[DYNAMO_HAND_OVER] = {"hand_over", API("UpdateItem")},
 	[DYNAMO_RELEASE] = {"release", API("UpdateItem")},
+	[DYNAMO_BAR] = {"bar", API("UpdateItem")},
+	[DYNAMO_BAR_NEW] = {"bar_new", API("UpdateItem")},
 	[DYNAMO_READ] = {"read", API("GetItem")},
 	[DYNAMO_DESCRIBE_TABLE] = {"describe_table", API("DescribeTable")},
 	[DYNAMO_CREATE_TABLE] = {"create_table", API("CreateTable")},

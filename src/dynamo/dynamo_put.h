@@ -48,8 +48,9 @@
 #define FREE "(attribute_not_exists(#key) OR attribute_exists(#isReleased)"
 #define RELEASED "(attribute_exists(#isReleased)"
 #define OR_DEAD " OR #recordVersionNumber = :expected"
-#define NEW_TOKEN(first) \
-	") AND (attribute_not_exists(#fencingToken) OR #fencingToken < " first ")"
+#define TOKEN_BELOW(first) \
+	"(attribute_not_exists(#fencingToken) OR #fencingToken < " first ")"
+#define NEW_TOKEN(first) ") AND " TOKEN_BELOW(first)
 
 /* ... and, like a hand-over, that nobody was promised the lock for longer. */
 #define NOT_KEPT \

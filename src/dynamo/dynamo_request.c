@@ -42,6 +42,8 @@
 #define REPLACED "\"ReturnValues\":\"UPDATED_OLD\","
 #define NEW_ITEM "\"ReturnValues\":\"ALL_NEW\","
 
+#define BAR_AGE_S 86400			/* an item that bars an acquire stays so long */
+
 /* Room for a request without name and data. */
 #define BODY_ROOM 2048
 
@@ -206,11 +208,13 @@ put_hand_over(dynamo_text *text, const dynamo_write *write)
 	else
 		dynamo_text_raw(text, write->data != NULL ? " REMOVE #keptUntil" :
 						" REMOVE #data, #keptUntil");
-	dynamo_text_raw(text, "\",\"ConditionExpression\":\"" HELD_BY_US NOT_KEPT "\"");
+	dynamo_text_raw(text, "\",\"ConditionExpression\":\"" HELD_BY_US NOT_KEPT
+					" AND " TOKEN_BELOW(":first") "\"");
 	dynamo_put_names(text, NULL, A_OWNER | A_VERSION | A_LEASE | A_TOKEN |
 					 A_HOLDER | A_DATA | A_RELEASED | A_KEPT);
 	dynamo_put_values_start(text);
 	put_holding_values(text, write);
+	dynamo_put_n_member(text, ":first", write->first_token);
 	dynamo_put_s_member(text, ":expected", write->expected);
 }
 
@@ -241,15 +245,58 @@ put_release(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 		dynamo_put_s_member(text, ":expected", write->expected);
 }
 
-/* Refused if the lock was acquired since it was read, even if released again. */
+/* Nothing but the token: the item may be anybody's.  It must not expire with its bar. */
+static void
+put_bar(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
+{
+	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #fencingToken = :last REMOVE #ttl\""
+					",\"ConditionExpression\":\"attribute_exists(#key) AND "
+					TOKEN_BELOW(":first") "\"");
+	dynamo_put_names(text, table->partition_key, A_TOKEN | A_TTL);
+	dynamo_put_values_start(text);
+	dynamo_put_n_member(text, ":first", write->first_token);
+	dynamo_put_n_member(text, ":last", write->last_token);
+}
+
+/* The item is needed as long as copies of the acquire may have a valid signature. */
+static void
+put_bar_new(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
+{
+	bool		expires = table->released_ttl_s > 0;
+
+	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #ownerName = :owner"
+					", #recordVersionNumber = :version, #leaseDuration = :lease"
+					", #isReleased = :released, #releasedAt = :now, #releasedVersion = :version"
+					", #fencingToken = :last");
+	dynamo_text_raw(text, expires ? ", #ttl = :ttl" : "");
+	dynamo_text_raw(text, "\",\"ConditionExpression\":\"attribute_not_exists(#key)\"");
+	dynamo_put_names(text, table->partition_key,
+					 A_OWNER | A_VERSION | A_LEASE | A_RELEASED | A_RELEASED_AT |
+					 A_RELEASED_VERSION | A_TOKEN | (expires ? A_TTL : 0));
+	dynamo_put_values_start(text);
+	put_lease_values(text, write);
+	dynamo_put_s_member(text, ":released", "1");
+	dynamo_put_n_member(text, ":now", write->now_s);
+	dynamo_put_n_member(text, ":last", write->last_token);
+	if (expires)
+		dynamo_put_n_member(text, ":ttl", write->now_s +
+							(table->released_ttl_s > BAR_AGE_S ? table->released_ttl_s : BAR_AGE_S));
+}
+
+/*
+ * Refused if the lock was acquired since it was read, even if released again; or if the
+ * item bars an acquire that may arrive late.
+ */
 static void
 put_delete(dynamo_text *text, const dynamo_write *write)
 {
 	dynamo_text_raw(text, ",\"ConditionExpression\":\"#recordVersionNumber = :expected"
-					" AND attribute_exists(#isReleased)\"");
-	dynamo_put_names(text, NULL, A_VERSION | A_RELEASED);
+					" AND attribute_exists(#isReleased)"
+					" AND (attribute_not_exists(#fencingToken) OR #fencingToken <= :last)\"");
+	dynamo_put_names(text, NULL, A_VERSION | A_RELEASED | A_TOKEN);
 	dynamo_put_values_start(text);
 	dynamo_put_s_member(text, ":expected", write->expected);
+	dynamo_put_n_member(text, ":last", write->last_token);
 }
 
 /* From the update's expression, or the condition, up to the last value. */
@@ -267,6 +314,12 @@ put_expressions(dynamo_text *text, const dynamo_table *table, const dynamo_write
 		case DYNAMO_RELEASE:
 		case DYNAMO_FORCE_RELEASE:
 			put_release(text, table, write);
+			break;
+		case DYNAMO_BAR:
+			put_bar(text, table, write);
+			break;
+		case DYNAMO_BAR_NEW:
+			put_bar_new(text, table, write);
 			break;
 		case DYNAMO_DELETE:
 			put_delete(text, write);
@@ -303,6 +356,8 @@ returned(const dynamo_write *write)
 {
 	if (write->shared != NULL)
 		return dynamo_shared_shows_item(write->shared->kind) ? NEW_ITEM : "";
+	if (write->op == DYNAMO_BAR)
+		return NEW_ITEM;
 	return write->op == DYNAMO_ACQUIRE ? REPLACED : "";
 }
 

@@ -67,7 +67,8 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 	if (lm->buckets == NULL || lm->leases == NULL || lm->holds == NULL ||
 		lm->sessions == NULL || lm->free_watches == NULL || lm->calls == NULL ||
 		!heap_reserve(&lm->look_ups, lm->max_sessions) ||
-		!heap_reserve(&lm->ends, lm->max_leases))
+		!heap_reserve(&lm->ends, lm->max_leases) ||
+		!heap_reserve(&lm->bars, lm->max_leases))
 	{
 		lm_free_all(lm);
 		return NULL;

@@ -86,7 +86,7 @@ lockmgr_mode(const dynamo_shared *shared)
  *		 |   |       |  ^              |
  *		 |   |       v  | handed over  v
  *		 |   +---> RELEASING -------> (free)
- *		 +---------------------------> (free)
+ *		 +---> BARRING -------------> (free)
  */
 typedef enum lease_state
 {
@@ -95,9 +95,11 @@ typedef enum lease_state
 	LEASE_HELD,					/* a session has a hold on it, until the deadline */
 	LEASE_RELEASING,			/* belief has ended; a release or a hand-over
 								 * to pending.session is not settled */
-	LEASE_LOST					/* its holder has not acknowledged the loss; freed
+	LEASE_LOST,					/* its holder has not acknowledged the loss; freed
 								 * earlier if its room is needed and nothing of
 								 * it is in DynamoDB */
+	LEASE_BARRING				/* a copy of our acquire may arrive late: see
+								 * lockmgr_bar.c */
 } lease_state;
 
 /* Why a lease was lost. */
@@ -116,7 +118,7 @@ typedef enum lease_loss
 /* A write that is not settled.  version[0] == 0: none. */
 typedef struct lease_write
 {
-	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE */
+	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE; BAR, BAR_NEW */
 	char		version[UUID_SIZE]; /* its nonce */
 	char		expected[DYNAMO_VERSION_SIZE];	/* as in dynamo_write */
 	int64_t		first_sent;		/* just before its first copy was sent */
@@ -152,7 +154,8 @@ typedef struct lease
 	int64_t		deadline;		/* first_sent + lease - margin of the newest
 								 * confirmed write, or earlier, see
 								 * lockmgr_clock.c; outlives the belief */
-	int64_t		lease_end;		/* when others may take over by their own clocks */
+	int64_t		lease_end;		/* when others may take over by their own clocks;
+								 * BARRING: until when a copy may be accepted */
 	int64_t		cut_us;			/* ... and so much earlier by DynamoDB's, at most: the
 								 * deadline is this and the margin before lease_end */
 	int64_t		clock_offset;	/* DynamoDB's clock is ahead of ours by at most this, by
@@ -175,8 +178,9 @@ typedef struct lease
 								 * may release it */
 	uint32_t	renewals;		/* of the present hold */
 	lease_write pending;
-	char		stray[UUID_SIZE];	/* nonce of a renewal that was not settled
-									 * when its lease was lost, or "" */
+	char		stray[UUID_SIZE];	/* nonce of a renewal that was not settled when its
+									 * lease was lost, or of a hand-over that was given
+									 * up; BARRING: of the acquire; or "" */
 	dynamo_holder holder;		/* who has it or will get it, for people; of several
 								 * sessions, the first one that still has it */
 

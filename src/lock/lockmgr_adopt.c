@@ -33,6 +33,11 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 	lm->leases_in_use++;
 	lm->leases_held += saved->state == LEASE_HELD;
 	lock = attached ? lm_get_lock(lm, name, name_len) : NULL;
+	if (lock != NULL && saved->state == LEASE_BARRING)
+	{
+		lm_adopt_bar(lm, lease, lock);
+		return;
+	}
 	if (lock == NULL || lock->lease != NULL)
 	{
 		lease->l.version[0] = lease->l.pending.version[0] = '\0';
@@ -44,7 +49,8 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 	lease->lock = lock;
 	lock->lease = lease;
 	lm_enter(lock, LOCK_ADOPTED);
-	lock->top_token = saved->last_token;
+	lm_raise_token(lock, saved->last_token);
+	lm_raise_token(lock, saved->pending.last_token);
 	lock->maybe = lock->repeat = saved->pending.version[0] != '\0';
 }
 
@@ -163,7 +169,7 @@ lockmgr_adopted(lockmgr *lm, int64_t now)
 			lease->next = lm->free_lease;
 			lm->free_lease = lease;
 		}
-		else if (lease->lock != NULL)
+		else if (lease->lock != NULL && lease->l.state != LEASE_BARRING)
 			resume(lm, now, lease);
 	}
 	for (uint32_t i = 0; i < lm->max_sessions; i++)

@@ -43,6 +43,7 @@ lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock)
 	if (!l->deletes || l->uncertain || kept_end == INT64_MAX)
 		return;
 	memcpy(lock->delete_version, l->pending.version, sizeof(lock->delete_version));
+	lock->delete_token = l->last_token;
 	lock->delete_at = (kept_end > now ? kept_end : now) + delete_after_us(lm);
 }
 

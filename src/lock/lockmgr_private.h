@@ -25,6 +25,7 @@
  *	 lockmgr_renew.c	renewing, losing
  *	 lockmgr_release.c	releasing and handing over
  *	 lockmgr_run.c		how long a lock stays in this cluster
+ *	 lockmgr_bar.c		barring an acquire that may arrive late
  *	 lockmgr_delete.c	deleting the item of a released lock
  *	 lockmgr_state.c	a lock's states, and the table of transitions
  *	 lockmgr_send.c		sending calls
@@ -141,6 +142,11 @@ struct lm_lease
 	bool		spare;			/* lost, and nothing of it is in DynamoDB */
 	lm_lease   *spare_next;		/* in the list of these, oldest first */
 	lm_lease   *spare_previous;
+
+	/* BARRING; see lockmgr_bar.c. */
+	heap_node	next_step;		/* the next write, or its repetition */
+	lm_call    *call;			/* in flight */
+	unsigned	attempts;		/* in a row */
 };
 
 struct lm_hold
@@ -201,6 +207,7 @@ struct lm_lock
 	bool		repeat;			/* a copy of lease.pending was sent */
 	bool		turned;			/* RELEASING: as the last one, or else as not the last one,
 								 * because the other form was refused */
+	lm_lease   *bar;			/* bars what we have sent, or NULL */
 
 	lm_session *first;			/* the queue */
 	lm_session *last;
@@ -232,7 +239,7 @@ struct lm_lock
 	int64_t		token;			/* of that version; 0: none */
 	int64_t		kept_until_ms;	/* of the item, also if it is released; 0: none */
 	dynamo_holder holder;
-	int64_t		top_token;		/* highest token ever seen here */
+	int64_t		top_token;		/* highest token ever seen or reserved here */
 	char	   *attribute_names;	/* of the item, as far as we know; NULL: none */
 	int64_t		polling_since;
 	int64_t		stay_back_until;	/* no acquire before */
@@ -256,6 +263,7 @@ struct lm_lock
 	int64_t		delete_at;		/* 0: not */
 	bool		deletes;		/* the next look is a deletion */
 	char		delete_version[UUID_SIZE];	/* the release's nonce */
+	int64_t		delete_token;	/* the last one that we wrote */
 
 	/* See lockmgr_trouble.c. */
 	unsigned	attempts;		/* failures in a row */
@@ -281,6 +289,7 @@ struct lm_call
 	lm_lock    *locks[DYNAMO_BATCH_MAX];	/* or */
 	lm_session *look_up_by;		/* LOOK_UP; NULL once it is cancelled */
 	bool		look_up;
+	lm_lease   *bar;			/* it is a step of this; count 0: which has ended */
 };
 
 /* Batches of renewals. */
@@ -290,6 +299,11 @@ typedef enum lm_batches
 	BATCHES_GOOD,
 	BATCHES_REFUSED				/* for as long as this manager lives */
 } lm_batches;
+/*
+ * So long after its signature, DynamoDB accepts no copy of a request any more: 15 minutes,
+ * and a little because clocks differ.
+ */
+#define LM_LATE_US (INT64_C(910) * 1000000)
 
 /* Length of the list of retired nonces; see lm_retire(). */
 #define LM_RETIRED 256
@@ -351,6 +365,7 @@ struct lockmgr
 	heap		renewals;		/* lm_lock.renewal */
 	heap		look_ups;		/* lm_session.timer */
 	heap		ends;			/* lm_hold.end */
+	heap		bars;			/* lm_lease.next_step */
 	lm_lock    *ready_first;	/* locks that wait for a free call */
 	lm_lock    *ready_last;
 	lm_session *look_up_first;		/* look-ups that wait for a free call */
@@ -388,6 +403,7 @@ extern void lm_free_payload(lm_request *request);
 extern void lm_note_attributes(lm_lock *lock, const char *names);
 extern void lm_retire(lockmgr *lm, const char *version);
 extern bool lm_is_retired(const lockmgr *lm, const char *version);
+extern void lm_raise_token(lm_lock *lock, int64_t token);
 
 /* lockmgr_lease.c */
 extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);
@@ -555,6 +571,16 @@ extern void lm_resume_run(int64_t now, lm_lock *lock);
 extern void lm_note_let_go(int64_t now, lm_lock *lock);
 extern bool lm_in_run(int64_t now, const lm_lock *lock);
 extern void lm_end_run(int64_t now, lm_lock *lock);
+
+/* lockmgr_bar.c */
+extern void lm_bar(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_adopt_bar(lockmgr *lm, lm_lease *lease, lm_lock *lock);
+extern void lm_end_bar(lockmgr *lm, lm_lease *bar);
+extern bool lm_is_barred(const lease_write *pending, const dynamo_item *item);
+extern void lm_describe_bar(lockmgr *lm, int64_t now, lm_lease *bar, dynamo_write *write,
+							dynamo_shared_write *shared);
+extern void lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar,
+						   const dynamo_result *result);
 
 /* lockmgr_delete.c */
 extern void lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock);

@@ -185,8 +185,8 @@ lm_release(lockmgr *lm, lm_lock *lock, const char *expected)
 	struct lease *l = &lock->lease->l;
 	int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
 
-	/* The item may have the version of an unsettled renewal: see l->stray. */
-	if (l->stray[0] != '\0' && l->pending.op == DYNAMO_RENEW && pending_end > l->lease_end)
+	/* The item may have the version of an unsettled renewal or hand-over: see l->stray. */
+	if (l->stray[0] != '\0' && l->pending.op != DYNAMO_RELEASE && pending_end > l->lease_end)
 		l->lease_end = pending_end;
 	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
@@ -199,15 +199,18 @@ lm_release(lockmgr *lm, lm_lock *lock, const char *expected)
 
 /*
  * The time after which an unsettled release or hand-over is not repeated: others
- * may take the lock over then, whatever the item contains.
+ * may take the lock over then, whatever the item contains.  A release is repeated until no
+ * copy of an earlier write can replace the version any more, which would hold the lock for
+ * nobody for another lease.
  */
 static int64_t
 give_up_at(const lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
-	int64_t		pending_end = l->pending.op == DYNAMO_HAND_OVER ?
-		l->pending.first_sent + l->pending.lease_ms * 1000 : 0;
+	int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
 
+	if (l->pending.op != DYNAMO_HAND_OVER)
+		return l->lease_end + LM_LATE_US;
 	return pending_end > l->lease_end ? pending_end : l->lease_end;
 }
 
@@ -222,10 +225,14 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		lockmgr_result outcome = now < lease->l.deadline ?
 			LOCKMGR_RELEASED : LOCKMGR_FAILED;
 
-		/* It is still ours, but kept: the estimate of DynamoDB's clock has changed. */
+		/*
+		 * It is still ours, but kept: the estimate of DynamoDB's clock has changed; or another
+		 * cluster has barred an acquire with a token that is not below ours.
+		 */
 		if (!result->item.released &&
 			strcmp(result->item.version, lease->l.pending.expected) == 0)
 		{
+			lm_raise_token(lock, result->item.token);
 			if (lock->maybe)
 				lm_retire(lm, lease->l.pending.version);
 			lm_release(lm, lock, lease->l.version);
@@ -308,9 +315,6 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	{
 		if (release_what_stands(lm, now, lock, result))
 			return;
-		/* An abandoned acquire was not applied, but may be later. */
-		if (l->version[0] == '\0')
-			lm_retire(lm, l->pending.expected);
 		if (now >= l->deadline)
 			outcome = LOCKMGR_FAILED;
 	}
@@ -332,6 +336,8 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 void
 lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
+	struct lease *l = &lock->lease->l;
+
 	lm_fail_impatient_releaser(lm, now, lock);
 	lm_fail_impatient_waiters(lm, now, lock);
 	if (now < give_up_at(lock))
@@ -339,14 +345,19 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock, 0));
 		return;
 	}
-	/* Any of these may be in the item, while no session here holds the lock. */
-	lm_retire(lm, lock->lease->l.pending.expected);
-	if (lock->lease->l.stray[0] != '\0')
-		lm_retire(lm, lock->lease->l.stray);
-	if (lock->lease->l.refused[0] != '\0')
-		lm_retire(lm, lock->lease->l.refused);
-	if (lock->lease->l.pending.op == DYNAMO_HAND_OVER)
-		lm_retire(lm, lock->lease->l.pending.version);
+	if (l->pending.op == DYNAMO_HAND_OVER)
+	{
+		/* The item has the old version or the new one, while no session here holds the lock. */
+		memcpy(l->stray, l->pending.version, sizeof(l->stray));
+		lm_release(lm, lock, l->version);
+		return;
+	}
+	/* Any of these may be in the item. */
+	lm_retire(lm, l->pending.expected);
+	if (l->stray[0] != '\0')
+		lm_retire(lm, l->stray);
+	if (l->refused[0] != '\0')
+		lm_retire(lm, l->refused);
 	lm_drop_lease(lm, lock);
 	lm_fail_releaser(lm, lock);
 	lm_stay_back(lm, now, lock);

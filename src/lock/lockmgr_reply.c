@@ -160,6 +160,8 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 		case DYNAMO_FORCE_RELEASE:
 		case DYNAMO_IDENTIFY:
 		case DYNAMO_REPLACE:
+		case DYNAMO_BAR:
+		case DYNAMO_BAR_NEW:
 			assert(!"a call of the lock manager");
 	}
 }
@@ -254,7 +256,9 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 		const dynamo_result *result =
 			reply->count == call.count ? &reply->results[i] : &failure;
 
-		if (call.look_up)
+		if (call.bar != NULL)
+			lm_bar_settled(lm, now, call.bar, result);
+		else if (call.look_up)
 			look_up_settled(lm, now, &call, result);
 		else
 			end_call(lm, now, &call, call.locks[i], result);

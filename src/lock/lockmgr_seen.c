@@ -45,9 +45,8 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 		kept_until_ms = 0;
 	same_kept = lock->kept_until_ms == kept_until_ms;
 
-	/* INT64_MAX is refused elsewhere: there is no higher one. */
-	if (item->has_token && item->token > lock->top_token && item->token < INT64_MAX)
-		lock->top_token = item->token;
+	if (item->has_token)
+		lm_raise_token(lock, item->token);
 	lm_observe_shared(lm, lock, now, shared);
 	lm_note_attributes(lock, item->attribute_names);
 	lock->kept_until_ms = kept_until_ms;

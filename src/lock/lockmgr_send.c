@@ -156,11 +156,11 @@ shorten_belief(lockmgr *lm, lm_lock *lock)
 
 /*
  * The first token is DynamoDB's time in microseconds, but above every token of the
- * lock.  While sessions of this cluster compete, the write reserves more than one.
+ * lock, also of writes that were given up: if they are barred, this one is not.  While sessions of this cluster compete, the write reserves more than one.
  * With more than TOKENS, they would run ahead of DynamoDB's time.
  */
 static void
-reserve_tokens(const lockmgr *lm, int64_t now, const lm_lock *lock)
+reserve_tokens(const lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	lease_write *pending = &lock->lease->l.pending;
 	int64_t		first = now + lm->epoch_offset_us;
@@ -172,6 +172,7 @@ reserve_tokens(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	pending->first_token = first;
 	pending->last_token = compete && first < INT64_MAX - TOKENS ?
 		first + TOKENS - 1 : first;
+	lm_raise_token(lock, pending->last_token);
 }
 
 /* What a write in shared mode has beside its dynamo_write, as long as that is needed. */
@@ -400,9 +401,35 @@ send_look(lockmgr *lm, lm_lock *lock, lm_call *call)
 	{
 		write.op = call->op = DYNAMO_DELETE;
 		write.expected = lock->delete_version;
+		write.last_token = lock->delete_token;
 		lock->deletes = false;
 	}
 	send_call(lm, call, false, lm->request_timeout_us, &write);
+}
+
+/* Sends the steps of bars that are due.  False at the limit of calls in flight. */
+static bool
+send_bars(lockmgr *lm, int64_t now)
+{
+	heap_node  *top;
+
+	while ((top = heap_top(&lm->bars)) != NULL && top->at <= now)
+	{
+		lm_lease   *bar = LM_CONTAINER(top, lm_lease, next_step);
+		lm_call    *call = take_call(lm, now, bar->l.pending.op, false);
+		dynamo_write write;
+		dynamo_shared_write shared;
+
+		if (call == NULL)
+			return false;
+		heap_set(&lm->bars, top, INT64_MAX);
+		bar->call = call;
+		call->bar = bar;
+		call->count = 1;
+		lm_describe_bar(lm, now, bar, &write, &shared);
+		send_call(lm, call, bar->attempts > 0, lm->request_timeout_us, &write);
+	}
+	return true;
 }
 
 /* The next renewal if it is due, or may be sent early to share a request. */
@@ -616,6 +643,8 @@ lm_pump(lockmgr *lm, int64_t now)
 		lock->queued = false;
 		send_lock(lm, now, lock, call);
 	}
+	if (!send_bars(lm, now))
+		return;
 	while (lm->look_first != NULL)
 	{
 		lm_lock    *lock = lm->look_first;

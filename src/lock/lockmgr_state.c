@@ -33,11 +33,8 @@ static const unsigned transitions[LOCK_STATE_COUNT] = {
 	TO(LOCK_HELD) |				/* confirmed in time, and still wanted */
 	TO(LOCK_POLLING) |			/* refused: another client has it */
 	TO(LOCK_HANDING_OVER) |		/* confirmed too late or unwanted, others wait */
-	TO(LOCK_RELEASING) |		/* the same, nobody waits; or unwanted and the
-								 * outcome unknown: the release expects the
-								 * acquire's nonce */
-	TO(LOCK_IDLE),				/* refused for another reason, or unwanted and
-								 * certainly not applied */
+	TO(LOCK_RELEASING) |		/* the same, nobody waits */
+	TO(LOCK_IDLE),				/* refused for another reason, or unwanted */
 
 	[LOCK_POLLING] =
 	TO(LOCK_READING) |			/* the next poll is due */

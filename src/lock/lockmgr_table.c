@@ -180,7 +180,7 @@ lm_remember(lockmgr *lm, lm_lock *lock)
 {
 	if (lock->state != LOCK_IDLE || lock->lease != NULL ||
 		lock->call != NULL || lock->queued || lock->first != NULL ||
-		lock->look_ups > 0 || lock->remembered)
+		lock->look_ups > 0 || lock->bar != NULL || lock->remembered)
 		return;
 
 	heap_set(&lm->timers, &lock->timer, lock->delete_at != 0 ? lock->delete_at : INT64_MAX);
@@ -245,6 +245,14 @@ lm_live_session(lockmgr *lm, lockmgr_session id)
 		session->id.generation == id.generation ? session : NULL;
 }
 
+/* INT64_MAX is refused elsewhere: there is no higher one. */
+void
+lm_raise_token(lm_lock *lock, int64_t token)
+{
+	if (token > lock->top_token && token < INT64_MAX)
+		lock->top_token = token;
+}
+
 /*
  * Retires a nonce of ours: it belongs to no session, but may be in the item,
  * now or later.  If the list is full and forgets one, the next session has to
@@ -307,5 +315,6 @@ lm_free_all(lockmgr *lm)
 	heap_free(&lm->renewals);
 	heap_free(&lm->look_ups);
 	heap_free(&lm->ends);
+	heap_free(&lm->bars);
 	free(lm);
 }

@@ -91,6 +91,7 @@ lockmgr_next_wake(const lockmgr *lm)
 	const heap_node *look_up = heap_top(&lm->look_ups);
 	const heap_node *renewal = heap_top(&lm->renewals);
 	const heap_node *end = heap_top(&lm->ends);
+	const heap_node *bar = heap_top(&lm->bars);
 	int64_t		wake = INT64_MAX;
 
 	if (timer != NULL)
@@ -100,6 +101,9 @@ lockmgr_next_wake(const lockmgr *lm)
 	if (end != NULL && end->at < wake)
 		wake = end->at;
 	/* When all calls are taken, the next reply sends what is due. */
+	if (bar != NULL && bar->at < wake &&
+		lm->calls_in_flight - lm->renewals_in_flight < lm->max_calls)
+		wake = bar->at;
 	if (renewal != NULL && renewal->at < wake &&
 		lm->renewals_in_flight < lm->max_calls)
 		wake = renewal->at;

@@ -277,9 +277,11 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	bool		too_low = token_too_low(&pending, item, shared);	/* the next one is above it */
 	lm_session *session = lm_pending_session(lm, lock->lease);
 
-	if (lock->maybe)
-		lm_retire(lm, pending.version);
-	lm_drop_lease(lm, lock);
+	/* Another copy may be under way, unless this item keeps it out for ever. */
+	if (lock->maybe && !lm_is_barred(&pending, item))
+		lm_bar(lm, now, lock);
+	else
+		lm_drop_lease(lm, lock);
 	if (pending.expected[0] != '\0')
 		lm_refused_by_clock(lock);
 	lm_observe(lm, now, lock, item, result->shared);
@@ -324,6 +326,8 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 
 	lease->l.uncertain = lock->maybe;
 	lock->refusals = 0;
+	if (lock->bar != NULL)
+		lm_end_bar(lm, lock->bar);	/* this token is above its own */
 
 	/* In shared mode, the item is not in the reply if we opened that. */
 	if (lease->l.mode == MODE_EXCLUSIVE)
@@ -345,30 +349,16 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 }
 
-/*
- * The session no longer wants its unsettled acquire.  If that may have been
- * applied, a release that expects its nonce undoes it.
- */
+/* The session no longer wants its unsettled acquire.  If it may be applied, it is barred. */
 void
 lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	lm_lease   *lease = lock->lease;
-	char		nonce[UUID_SIZE];
-
-	if (!lock->maybe)
-	{
+	if (lock->maybe)
+		lm_bar(lm, now, lock);
+	else
 		lm_drop_lease(lm, lock);
-		lm_stay_back(lm, now, lock);
-		lm_next_turn(lm, now, lock);
-		return;
-	}
-	lease->l.uncertain = true;	/* as in lm_acquire_settled() */
-	memcpy(nonce, lease->l.pending.version, sizeof(nonce));
-	lease->l.lease_end = now + lease->l.pending.lease_ms * 1000;
-	if (lease->l.mode != MODE_EXCLUSIVE)
-		lm_pending_epoch(&lease->l, lease->l.epoch);
-	lm_set_lease_state(lm, lease, LEASE_RELEASING);
-	lm_release(lm, lock, nonce);
+	lm_stay_back(lm, now, lock);
+	lm_next_turn(lm, now, lock);
 }
 
 void

@@ -248,7 +248,8 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 {
 	const lease *l = &entry->lease;
 	const dynamo_holder *holder = held ? &held->hold.holder : &l->holder;
-	int64		lease_ms = l->state == LEASE_ACQUIRING ? l->pending.lease_ms : l->lease_ms;
+	int64		lease_ms = l->state == LEASE_ACQUIRING || l->state == LEASE_BARRING ?
+		l->pending.lease_ms : l->lease_ms;
 
 	memset(row->nulls, true, sizeof(row->nulls));
 	set_value(row, LOCKS_NAME, "name of a lock", entry->name, entry->name_len);
@@ -330,6 +331,7 @@ state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
 				return "releasing";
 			return l->valid_until > now ? "held" : "lost";
 		case LEASE_RELEASING:
+		case LEASE_BARRING:
 			return "releasing";
 		case LEASE_LOST:
 			return "lost";

@@ -9,8 +9,11 @@
  * The condition on an item's token keeps tokens rising, and keeps a late copy of
  * an old acquire from being applied.  Without the item, only time does: a new
  * token is DynamoDB's time in microseconds, and so exceeds the old one unless a
- * clock is wrong by the item's age, and no copy of a request is delayed for so
- * long.  Hence the minimum age of a day, the longest lease.
+ * clock is wrong by the item's age; and DynamoDB refuses old signatures.  An acquire is
+ * repeated for at most a day, the maximum of ddblock.retry_timeout, and the signature of
+ * its last copy is accepted for 15 minutes.  Hence the age of the token, a day and an
+ * hour; the age since the release is the user's choice, but at least a day, the longest
+ * lease.
  *
  *-------------------------------------------------------------------------
  */
@@ -49,8 +52,8 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 
 /*
  * By DynamoDB's clock.  An item stays for a day after the time until which it keeps the
- * lock from others.  A token in the future was made by a clock that was wrong;
- * until that time has come, the item keeps tokens from falling.  Other clients do
+ * lock from others.  A token may be in the future, if a clock was wrong; it may be younger
+ * than the release, if a bar has raised it since (lockmgr_bar.c).  Other clients do
  * not write when they release a lock, so their items stay.
  */
 static bool
@@ -61,7 +64,7 @@ is_old(const TableScan *scan, int64 age_ms)
 
 	if (item->version[0] == '\0')
 		return false;
-	if (item->has_token && !item->bad_token && item->token >= now)
+	if (item->has_token && !item->bad_token && item->token > now - DYNAMO_TOKEN_AGE_US)
 		return false;
 	if (item->kept_until_ms / 1000 >= now / USECS_PER_SEC - DYNAMO_KEPT_AGE_S)
 		return false;

@@ -9,8 +9,8 @@
  * worker writes a name before it sends the first acquire, and removes it when
  * the lease is free.  So the list may have names that are not held.  It lacks a
  * lock only if a copy of a request arrives after its lease was given up; that
- * lock is free one lease later.  The next incarnation releases the listed locks
- * whose items still have the old incarnation's ownerName (worker_journal.c).
+ * lock is free one lease later.  The next incarnation bars the listed locks, and releases
+ * those whose items still have the old incarnation's ownerName (worker_journal.c).
  *
  * Nobody relies on a lock in such a journal any more, because:
  *

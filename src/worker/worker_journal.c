@@ -11,9 +11,10 @@
  * is removed when all its locks are.  After another crash, or another end of the
  * worker, the next worker goes on with the rest.
  *
- * An acquire that the dead incarnation sent in its last moment may arrive after
- * our release.  So the worker reads a journal a second time after
- * ddblock.request_timeout, unless the first pass released every lock.
+ * An acquire that the dead incarnation sent in its last moment may arrive later.  So
+ * each lock is barred first: its token is raised above those of the dead, as in
+ * lockmgr_bar.c; where there is no item, one is made.  The reply shows what is to be
+ * released.
  *
  * Sessions are served meanwhile.  They see such a lock as held by another owner
  * until it is released.
@@ -39,6 +40,12 @@
 #define FREEING_MAX 8
 #define RETRY_MAX_US INT64CONST(5000000)
 
+/*
+ * The dead incarnation's tokens were not so far above DynamoDB's time, nor above the token
+ * that it had seen in the item.
+ */
+#define TOKENS_AHEAD INT64CONST(2000000)
+
 /* The longest lease is a day: after that, every lock in the journal is free. */
 #define FREE_ANYWAY_US LOCKMGR_DEAD_AFTER(INT64CONST(86400000000))
 
@@ -49,6 +56,8 @@ typedef struct Freeing
 	int64		send_at;
 	uint32		attempts;
 	uint32		number;			/* slot */
+	dynamo_op	op;				/* READ, BAR, BAR_NEW, RELEASE */
+	int64		token;			/* seen in the item; 0: none */
 	bool		shared;			/* the lock is shared: only an entry is removed, */
 	dynamo_shared_kind kind;	/* ... in this way */
 	char		version[UUID_SIZE];
@@ -60,16 +69,15 @@ static int	freeing_count;
 static DeadJournal *journal;	/* in work; the others follow by next */
 static uint32 next_number;
 static int	in_use;
-static bool second_look;
 static uint32 freed;
-static uint32 refused;			/* in the first pass */
-static int64 look_at;			/* not before */
 static int64 started;
 
 static void free_more(int64 now);
-static void send_release(Freeing *freeing, int64 now);
-static void released(const WorkerCall *call, const dynamo_reply *reply);
-static void end_look(int64 now);
+static void send_write(Freeing *freeing, int64 now);
+static void written(const WorkerCall *call, const dynamo_reply *reply);
+static bool is_settled(Freeing *freeing, const dynamo_result *result);
+static bool holds(Freeing *freeing, const dynamo_result *result);
+static void end_journal(void);
 static void report(void);
 
 void
@@ -94,8 +102,6 @@ WorkerJournalRun(int64 now)
 
 	if (journal == NULL)
 		return wake;
-	if (now < look_at)
-		return look_at;
 	free_more(now);
 	for (int i = 0; i < freeing_count; i++)
 	{
@@ -104,13 +110,13 @@ WorkerJournalRun(int64 now)
 		if (!freeing->used || freeing->sent)
 			continue;
 		if (freeing->send_at <= now)
-			send_release(freeing, now);
+			send_write(freeing, now);
 		else
 			wake = Min(wake, freeing->send_at);
 	}
 	if (in_use > 0)
 		return wake;
-	end_look(now);
+	end_journal();
 	return now;
 }
 
@@ -132,6 +138,9 @@ free_more(int64 now)
 			return;
 		}
 		freeing->used = true;
+		/* The first reply tells DynamoDB's time. */
+		freeing->op = segment->clock.known ? DYNAMO_BAR : DYNAMO_READ;
+		freeing->token = 0;
 		freeing->shared = false;
 		freeing->number = next_number++;
 		freeing->attempts = 0;
@@ -142,31 +151,35 @@ free_more(int64 now)
 }
 
 static void
-send_release(Freeing *freeing, int64 now)
+send_write(Freeing *freeing, int64 now)
 {
 	dynamo_shared_write shared = {
 		.kind = freeing->kind,
 		.me = dynamo_incarnation(journal->owner),
 	};
-	dynamo_write release = {
-		.op = DYNAMO_RELEASE,
+	int64		token = Max(WorkerEpochHigh(now), freeing->token) + TOKENS_AHEAD;
+	dynamo_write write = {
+		.op = freeing->op,
 		.name = freeing->slot.name,
 		.name_len = freeing->slot.name_len,
 		.owner = journal->owner,
 		.version = freeing->version,
+		.first_token = token,
+		.last_token = token,
+		.lease_ms = ddblock_lease_duration,
 		.any_version = true,
 		/* How long the item is kept, the journal does not tell: at most so long. */
 		.kept_until_ms = WorkerEpochHigh(now) / 1000 + DYNAMO_KEPT_MAX_MS,
 		.now_s = WorkerEpochHigh(now) / USECS_PER_SEC,
-		.shared = freeing->shared ? &shared : NULL,
+		.shared = freeing->op == DYNAMO_RELEASE && freeing->shared ? &shared : NULL,
 	};
 
 	WorkerCall	call = {
-		.op = DYNAMO_RELEASE,
-		.body = dynamo_build(WorkerTable(), &release),
+		.op = freeing->op,
+		.body = dynamo_build(WorkerTable(), &write),
 		.repeat = freeing->attempts > 0,
 		.dated = true,
-		.done = released,
+		.done = written,
 		.id = freeing - freeings,
 	};
 
@@ -175,67 +188,101 @@ send_release(Freeing *freeing, int64 now)
 }
 
 static void
-released(const WorkerCall *call, const dynamo_reply *reply)
+written(const WorkerCall *call, const dynamo_reply *reply)
 {
 	static const dynamo_result no_memory = {.status = DYNAMO_MALFORMED};
 	const dynamo_result *result = reply->count == 1 ? reply->results : &no_memory;
 	Freeing    *freeing = &freeings[call->id];
 	int64		now = SegmentNow();
-	bool		ours = result->status == DYNAMO_OK;
+	dynamo_op	before = freeing->op;
+	bool		failed = result->status != DYNAMO_OK &&
+		result->status != DYNAMO_CONDITION_FAILED;
 
 	freeing->sent = false;
-	if (!ours && result->status != DYNAMO_CONDITION_FAILED &&
-		now - started <= FREE_ANYWAY_US)
+	if (now - started <= FREE_ANYWAY_US && (failed || !is_settled(freeing, result)))
 	{
-		freeing->send_at = now + backoff_us(++freeing->attempts, RETRY_MAX_US,
-											pg_prng_uint64(&pg_global_prng_state));
+		/* A bar is followed at once; all else has failed, or has met another write. */
+		freeing->send_at = now;
+		if (failed || before != DYNAMO_BAR)
+			freeing->send_at += backoff_us(++freeing->attempts, RETRY_MAX_US,
+										   pg_prng_uint64(&pg_global_prng_state));
 		return;
 	}
-	if (result->status == DYNAMO_CONDITION_FAILED && now - started <= FREE_ANYWAY_US &&
-		dynamo_find_entry(result->shared, dynamo_incarnation(journal->owner)) != NULL)
-	{
-		/* Whoever leaves last releases the item.  One of the two forms fits. */
-		bool		last = result->shared->count == 1;
-
-		if (freeing->shared && last == (freeing->kind == DYNAMO_SHARED_LAST))
-			last = !last;
-		freeing->send_at = freeing->shared ?
-			now + backoff_us(++freeing->attempts, RETRY_MAX_US,
-							 pg_prng_uint64(&pg_global_prng_state)) : now;
-		freeing->shared = true;
-		freeing->kind = last ? DYNAMO_SHARED_LAST : DYNAMO_SHARED_LEAVE;
-		return;
-	}
-	if (result->status == DYNAMO_CONDITION_FAILED)
-		ours = strcmp(result->item.version, freeing->version) == 0;
-	freed += ours;
-	if (ours || second_look)
-		JournalStrike(journal, freeing->number);
-	else
-		refused++;
+	JournalStrike(journal, freeing->number);
 	freeing->used = false;
 	in_use--;
 }
 
-/* The journal was read to its end, and no release is in flight. */
+/* Nothing of the dead is in the item, or will be.  Else sets what to do next. */
+static bool
+is_settled(Freeing *freeing, const dynamo_result *result)
+{
+	const dynamo_item *item = &result->item;
+	bool		done = result->status == DYNAMO_OK;
+	bool		barred = done && freeing->op == DYNAMO_BAR;
+
+	switch (freeing->op)
+	{
+		case DYNAMO_BAR_NEW:
+			freeing->op = item->exists ? DYNAMO_BAR : DYNAMO_READ;
+			return done;
+		case DYNAMO_RELEASE:
+			if (!done && holds(freeing, result))
+				return false;
+			freed += done || strcmp(item->version, freeing->version) == 0;
+			return true;
+		default:
+			break;
+	}
+	if (!barred && !item->exists)
+	{
+		freeing->op = DYNAMO_BAR_NEW;
+		return false;
+	}
+	if (item->has_token && !item->bad_token && item->token < PG_INT64_MAX - TOKENS_AHEAD)
+		freeing->token = item->token;
+	else if (freeing->op != DYNAMO_READ)
+		barred = true;			/* such a token keeps everybody out */
+	if (!barred)
+	{
+		/* If it was refused, the item's token is ahead of the time; so were those of the dead. */
+		freeing->op = DYNAMO_BAR;
+		return false;
+	}
+	freeing->op = DYNAMO_RELEASE;
+	return !holds(freeing, result);
+}
+
+/* Does the item still name the dead incarnation?  Then sets how it is released. */
+static bool
+holds(Freeing *freeing, const dynamo_result *result)
+{
+	bool		last;
+
+	if (dynamo_find_entry(result->shared, dynamo_incarnation(journal->owner)) == NULL)
+		return result->item.exists && !result->item.released &&
+			strcmp(result->item.owner, journal->owner) == 0;
+
+	/* Whoever leaves last releases the item.  One of the two forms fits. */
+	last = result->shared->count == 1;
+	if (freeing->shared && last == (freeing->kind == DYNAMO_SHARED_LAST))
+		last = !last;
+	freeing->shared = true;
+	freeing->kind = last ? DYNAMO_SHARED_LAST : DYNAMO_SHARED_LEAVE;
+	return true;
+}
+
+/* The journal was read to its end, and no write is in flight. */
 static void
-end_look(int64 now)
+end_journal(void)
 {
 	DeadJournal *next = journal->next;
 
-	next_number = 0;
-	if (!second_look && refused > 0)
-	{
-		second_look = true;
-		journal->damaged = 0;
-		look_at = started + (int64) ddblock_request_timeout * 1000;
-		return;
-	}
 	report();
 	JournalDiscard(journal);
 	journal = next;
-	second_look = false;
-	freed = refused = 0;
+	next_number = 0;
+	freed = 0;
 }
 
 static void

@@ -82,6 +82,7 @@ build_write(const MailboxRequest *request, const char *text)
 		.name_len = request->name_len,
 		.version = request->write.version,
 		.expected = request->write.expected,
+		.last_token = WorkerEpochLow(SegmentNow()) - DYNAMO_TOKEN_AGE_US,
 		.now_s = WorkerEpochHigh(SegmentNow()) / USECS_PER_SEC,
 		.shared = request->op == DYNAMO_FORCE_RELEASE && request->write.shared ? &shared : NULL,
 	};

@@ -519,6 +519,31 @@ sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool held_anew)
 		check_alone(s, c, saved->lock);
 }
 
+/* The lease with which the write of that lock was saved, or NULL. */
+static const sim_saved *
+saved_with(const sim *s, const sim_cluster *c, int lock, const char *version)
+{
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+	{
+		if (c->saved[i].lock == lock && c->saved[i].l.state != LEASE_FREE &&
+			strcmp(c->saved[i].l.pending.version, version) == 0)
+			return &c->saved[i];
+	}
+	return NULL;
+}
+
+/* Does the cluster bar an acquire of that lock?  Then it releases what has arrived. */
+static bool
+is_barring(const sim *s, const sim_cluster *c, int lock)
+{
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+	{
+		if (c->saved[i].lock == lock && c->saved[i].l.state == LEASE_BARRING)
+			return true;
+	}
+	return false;
+}
+
 /*
  * A write is sent.  It must be saved before: the next worker may have to repeat
  * it.
@@ -528,15 +553,14 @@ sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
 {
 	int			lock = sim_lock_number(s, write->name, write->name_len);
 	sim_nonce  *nonce = sim_find_nonce(&s->nonces, write->version);
-	const sim_saved *saved = c->lease_of[lock] >= 0 ? &c->saved[c->lease_of[lock]] : NULL;
+	const sim_saved *saved = saved_with(s, c, lock, write->version);
 	int64_t		now = sim_local(s, c);
 
 	if (write->shared != NULL && write->shared->kind >= DYNAMO_SHARED_GATE)
 		return;					/* it is lost with the worker, and dies */
 	if (write->op == DYNAMO_DELETE)
 		return;					/* it is lost with the worker */
-	if (nonce == NULL || saved == NULL ||
-		strcmp(saved->l.pending.version, write->version) != 0)
+	if (nonce == NULL || saved == NULL)
 	{
 		sim_wrong(s, "I5: %s was sent without being saved", dynamo_op_name(write->op));
 		return;
@@ -563,7 +587,7 @@ sim_check_known(sim *s, const sim_cluster *c, int number)
 
 	if (!lock->exists || lock->released || lock->owner != c->number ||
 		lock->incarnation != c->incarnation || lock->edited || lock->written_late ||
-		s->now >= lock->lease_end)
+		s->now >= lock->lease_end || is_barring(s, c, number))
 		return;
 	if (l != NULL &&
 		(strcmp(l->version, lock->version) == 0 ||

@@ -157,8 +157,15 @@ sim_written(sim *s, const sim_call *call, int which)
 		sim_item_gone(s, lock);
 		return;
 	}
-	if (op != DYNAMO_ACQUIRE && !lock->exists)
+	if (op != DYNAMO_ACQUIRE && op != DYNAMO_BAR_NEW && !lock->exists)
 		sim_wrong(s, "I7: %s made a ghost of %s", dynamo_op_name(op), lock->name);
+	if (op == DYNAMO_BAR)
+	{
+		check_token(s, lock, call->writes[which].first_token);
+		lock->has_token = true;
+		lock->token = call->writes[which].last_token;
+		return;
+	}
 	sim_check_overwrite(s, call->writes[which].lock, call, which);
 	if (shared ? call->writes[which].kind <= DYNAMO_SHARED_REPLACE :
 		op == DYNAMO_ACQUIRE || op == DYNAMO_HAND_OVER)
@@ -190,10 +197,17 @@ sim_written(sim *s, const sim_call *call, int which)
 		lock->token = call->writes[which].last_token;
 		lock->kept_until_ms = call->writes[which].kept_until_ms;
 	}
-	if (op == DYNAMO_ACQUIRE)
+	if (op == DYNAMO_BAR_NEW)
+	{
+		lock->has_token = true;
+		lock->token = call->writes[which].last_token;
+		lock->kept_until_ms = 0;
+	}
+	if (op == DYNAMO_ACQUIRE || op == DYNAMO_BAR_NEW)
 	{
 		lock->exists = true;
-		lock->released = lock->shared = false;
+		lock->shared = false;
+		lock->released = op == DYNAMO_BAR_NEW;
 		lock->owner = c->number;
 		lock->gate_of = SIM_NOBODY;
 		lock->incarnation = nonce->incarnation;
@@ -213,7 +227,8 @@ check_ours(sim *s, const sim_lock *lock, const dynamo_item *item)
 {
 	if (item->by_ddblock != (!lock->released && lock->owner != SIM_NOBODY))
 		sim_wrong(s, "I7: %s %s a holder", lock->name, item->by_ddblock ? "shows" : "lacks");
-	if (item->released_at != 0 && lock->last_op != DYNAMO_RELEASE)
+	if (item->released_at != 0 && lock->last_op != DYNAMO_RELEASE &&
+		lock->last_op != DYNAMO_BAR_NEW)
 		sim_wrong(s, "I7: %s shows the time of another release", lock->name);
 }
 

@@ -92,7 +92,7 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 	sim_cluster *c = a->c;
 	sim_saved  *saved = &c->saved[index];
 	bool		held_anew = lease->state == LEASE_HELD && saved->l.state != LEASE_HELD;
-	bool		attached = lease->state != LEASE_FREE &&
+	bool		attached = lease->state != LEASE_FREE && lease->state != LEASE_BARRING &&
 		(lease->version[0] != '\0' || lease->pending.version[0] != '\0');
 
 	if (!lives(c))

@@ -111,49 +111,83 @@ foreach my $fault ('reset applied', qw(lose_reply corrupt reset error))
 is(stat_of($node, undef, 'leases_lost'), 0, 'no lease was lost');
 
 #
-# A copy that arrives after everybody has given up
+# An acquire that arrives after everybody has given up
 #
-# Every copy of it is late, however many there are before it is cancelled; others
-# have other leases.
+# Every copy of it is held back, however many there are before it is cancelled; others
+# have other leases, and what bars it passes.
+my $other = new_cluster('two', table => 0, conf => "log_statement = none\n");
+
 sub cancelled_acquire
 {
+	my ($name) = @_;
+
 	proxy->reset_counts;
-	proxy->fault('late_apply', operation => 'UpdateItem', match => '"3600000"', count => -1);
-	$session->send(q{SELECT ddb_lock_acquire('late', lease => '1h')});
+	proxy->fault('late_apply', operation => 'UpdateItem', match => '"3600000".*":first"',
+		count => -1);
+	$session->send(qq{SELECT ddb_lock_acquire('$name', lease => '1h')});
 	wait_for { proxy->faults > 0 } 'the acquire';
-	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity
-		WHERE state = 'active' AND query LIKE '%late%1h%' AND pid <> pg_backend_pid()});
+	$node->safe_psql('postgres', qq{SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+		WHERE state = 'active' AND query LIKE '%$name%1h%' AND pid <> pg_backend_pid()});
 	$session->result;
 	like($session->messages, qr/57014/, 'an acquire is cancelled');
 	return;
 }
 
-cancelled_acquire();
-wait_for { proxy->forwarded('UpdateItem') >= 1 && stat_of($node, undef, 'waiters') == 0 }
-'the undoing of the acquire';
-proxy->clear_faults;
-wait_for { my $item = dynamodb->item('late'); $item && !$item->{isReleased} }
-'the late copy';
-pass('an acquire arrives long after its session was cancelled');
-like($session->query_safe(q{SELECT ddb_lock_acquire('late')}),
-	qr/^\d+$/, 'its own cluster takes the lock over at once');
-$session->query_safe(q{SELECT ddb_lock_release('late')});
-
-# Of an item that was there before, the token keeps a late copy away.
-cancelled_acquire();
-my $token = $node->safe_psql('postgres', q{SELECT ddb_lock_acquire('late')});
-wait_for { is_released('late') } 'the lock of the session that ended';
-proxy->clear_faults;
-my @late;
-wait_for
+sub late_copies_are_refused
 {
-	@late = map { $_->{status} } grep { $_->{fault} } proxy->log;
-	!grep { !defined } @late;
+	my @late;
+
+	proxy->clear_faults;
+	wait_for
+	{
+		@late = map { $_->{status} } grep { $_->{fault} } proxy->log;
+		!grep { !defined } @late;
+	}
+	'the late copies';
+	is(join(' ', @late), join(' ', (400) x @late), 'its late copies are refused');
+	return;
 }
-'the late copies';
-is(join(' ', @late), join(' ', (400) x @late), 'a late copy of an old acquire is refused');
-is(dynamodb->item('late')->{fencingToken}{N}, $token, 'and changes nothing');
+
+sub nothing_is_left_of_it
+{
+	wait_for { $node->safe_psql('postgres', 'SELECT count(*) FROM ddb_locks') == 0 } 'the bar';
+	return;
+}
+
+cancelled_acquire('late');
+nothing_is_left_of_it();
+is((dynamodb->item('late') // {})->{isReleased}{S}, '1', 'there was no item: now one keeps it out');
+late_copies_are_refused();
+like($other->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('late')}), qr/^\d+$/,
+	'and the lock is free at once, for another cluster, too');
+
+# Whoever holds the lock: the token in the item rises, and no more.
+my $holder = session($other);
+my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('late')});
+my $held = dynamodb->item('late');
+cancelled_acquire('late');
+nothing_is_left_of_it();
+my $item = dynamodb->item('late');
+my ($first) = map { $_->{body}{ExpressionAttributeValues}{':first'}{N} } grep { $_->{fault} } proxy->log;
+cmp_ok($item->{fencingToken}{N}, '>=', $first, 'the token of a lock that another cluster holds is raised');
+is($holder->query_safe(q{SELECT ddb_lock_require('late')}), $token, 'not that of its holder');
+$_->{fencingToken} = $_->{recordVersionNumber} = undef foreach $item, $held;
+is_deeply($item, $held, 'and nothing else');
+is($holder->query_safe(q{SELECT ddb_lock_renew('late') > now()}), 't', 'the holder can renew it');
+is($holder->query_safe(q{SELECT ddb_lock_release('late')}), 't', 'and release it');
+late_copies_are_refused();
+cmp_ok($other->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('late')}), '>', $token,
+	'the lock is free at once');
+
+# Its own next session does not wait for that.
+cancelled_acquire('late');
+like($node->safe_psql('postgres', q{SELECT ddb_lock_acquire('late')}), qr/^\d+$/,
+	'the next session of its own cluster gets the lock');
+wait_for { is_released('late') } 'the lock of the session that ended';
+late_copies_are_refused();
+ok(is_released('late'), 'and change nothing');
 
 $session->quit;
+$holder->quit;
 nothing_held_ok;
 done_testing;

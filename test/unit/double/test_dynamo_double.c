@@ -131,6 +131,61 @@ TEST(life_of_a_lock)
 	assert_int_equal(status_of_write(write), DYNAMO_CONDITION_FAILED);
 }
 
+static dynamo_write
+with_tokens(dynamo_write write, int64_t first, int64_t last)
+{
+	write.first_token = first;
+	write.last_token = last;
+	return write;
+}
+
+/* A bar raises the token of any item, and no late copy gets past it, nor does a deletion. */
+TEST(life_of_a_bar)
+{
+	dynamo_write bar = with_tokens(write_of(DYNAMO_BAR, "a", "", ""), 200, 300);
+	dynamo_write late = with_tokens(write_of(DYNAMO_ACQUIRE, "a", "", "v2"), 200, 300);
+	dynamo_reply reply;
+
+	reply = ask_write(bar);
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_false(reply.results[0].item.exists);
+	dynamo_reply_free(&reply);
+
+	assert_int_equal(status_of_write(write_of(DYNAMO_ACQUIRE, "a", "", "v1")), DYNAMO_OK);
+	reply = ask_write(bar);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_int_equal(reply.results[0].item.token, 300);
+	assert_string_equal(reply.results[0].item.version, "v1");
+	assert_false(reply.results[0].item.released);
+	dynamo_reply_free(&reply);
+	assert_int_equal(status_of_write(bar), DYNAMO_CONDITION_FAILED);
+
+	/* Its holder goes on, but hands over no token below. */
+	assert_int_equal(status_of_write(write_of(DYNAMO_RENEW, "a", "v1", "v3")), DYNAMO_OK);
+	assert_int_equal(status_of_write(with_tokens(write_of(DYNAMO_HAND_OVER, "a", "v3", "v4"),
+												 300, 400)), DYNAMO_CONDITION_FAILED);
+	assert_int_equal(status_of_write(write_of(DYNAMO_RELEASE, "a", "v3", "v4")), DYNAMO_OK);
+	assert_int_equal(status_of_write(late), DYNAMO_CONDITION_FAILED);
+	assert_int_equal(status_of_write(with_tokens(write_of(DYNAMO_DELETE, "a", "v4", ""),
+												 0, 299)), DYNAMO_CONDITION_FAILED);
+	assert_int_equal(status_of_write(with_tokens(write_of(DYNAMO_DELETE, "a", "v4", ""),
+												 0, 300)), DYNAMO_OK);
+
+	/* Where there is no item, it makes one. */
+	assert_int_equal(status_of_write(with_tokens(write_of(DYNAMO_BAR_NEW, "a", "", "v5"),
+												 200, 300)), DYNAMO_OK);
+	assert_int_equal(status_of_write(with_tokens(write_of(DYNAMO_BAR_NEW, "a", "", "v6"),
+												 200, 300)), DYNAMO_CONDITION_FAILED);
+	reply = ask_write(write_of(DYNAMO_READ, "a", NULL, NULL));
+	assert_true(reply.results[0].item.released);
+	assert_string_equal(reply.results[0].item.version, "v5");
+	assert_int_equal(reply.results[0].item.lease_ms, 20000);
+	assert_int_equal(reply.results[0].item.released_at, 1000);
+	dynamo_reply_free(&reply);
+	assert_int_equal(status_of_write(late), DYNAMO_CONDITION_FAILED);
+	assert_int_equal(status_of_write(with_tokens(late, 301, 301)), DYNAMO_OK);
+}
+
 TEST(batches)
 {
 	dynamo_write writes[3] = {

@@ -115,6 +115,7 @@ TEST(a_success_that_shows_nothing_leaves_the_outcome_open)
 {
 	static const dynamo_op ops[] = {
 		DYNAMO_READ, DYNAMO_ACQUIRE, DYNAMO_RENEW, DYNAMO_HAND_OVER, DYNAMO_RELEASE, DYNAMO_DELETE,
+		DYNAMO_BAR, DYNAMO_BAR_NEW,
 		DYNAMO_FORCE_RELEASE, DYNAMO_IDENTIFY, DYNAMO_QUEUE_READ, DYNAMO_QUEUE_QUERY, DYNAMO_QUEUE_SCAN,
 		DYNAMO_QUEUE_TRANSACT, DYNAMO_QUEUE_UPDATE, DYNAMO_QUEUE_DELETE,
 		DYNAMO_QUEUE_DESCRIBE_TABLE, DYNAMO_QUEUE_CREATE_TABLE, DYNAMO_QUEUE_UPDATE_TTL,
@@ -153,6 +154,16 @@ TEST(an_acquire_tells_whose_item_it_replaced)
 	read_text(DYNAMO_ACQUIRE, 200, "{\"Attributes\":7,\"ConsumedCapacity\":{}}");
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_false(reply.results[0].item.exists);
+}
+
+TEST(a_bar_shows_the_item)
+{
+	read_text(DYNAMO_BAR, 200, "{\"Attributes\":" ITEM_JSON "}");
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_true(reply.results[0].item.exists);
+	read_text(DYNAMO_BAR, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
+	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
+	assert_true(reply.results[0].item.exists);
 }
 
 TEST(a_minimum_that_is_no_number_is_told)

@@ -18,6 +18,8 @@
 #define HELD "#ownerName = :owner AND #recordVersionNumber = :expected" \
 	" AND attribute_not_exists(#isReleased)"
 #define NOT_KEPT " AND (attribute_not_exists(#keptUntil) OR #keptUntil <= :past)"
+#define BELOW " AND (attribute_not_exists(#fencingToken) OR #fencingToken < :first)"
+#define NOT_ABOVE " AND (attribute_not_exists(#fencingToken) OR #fencingToken <= :last)"
 #define PAST "\":past\":{\"N\":\"999500\"},"
 #define ASK_FOR "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"," \
 	"\"ReturnConsumedCapacity\":\"TOTAL\""
@@ -277,13 +279,13 @@ TEST(hand_over_writes_token_and_holder_and_drops_old_data)
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"UpdateExpression\":\"SET #recordVersionNumber = :version,"
 				 " #leaseDuration = :lease, #fencingToken = :last, #holder = :holder"
-				 " REMOVE #data, #keptUntil\",\"ConditionExpression\":\"" HELD NOT_KEPT "\","
+				 " REMOVE #data, #keptUntil\",\"ConditionExpression\":\"" HELD NOT_KEPT BELOW "\","
 				 "\"ExpressionAttributeNames\":{" N("ownerName") ","
 				 N("recordVersionNumber") "," N("leaseDuration") "," N("fencingToken") ","
 				 N("holder") "," N("data") "," N("isReleased") "," N("keptUntil") "},"
 				 "\"ExpressionAttributeValues\":{" PAST "\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
-				 "\":lease\":{\"S\":\"20000\"},\":last\":{\"N\":\"1234\"},"
+				 "\":lease\":{\"S\":\"20000\"},\":first\":{\"N\":\"1200\"},\":last\":{\"N\":\"1234\"},"
 				 "\":holder\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
 				 "\"database\":{\"S\":\"shop\"}}}}," ASK_FOR "}");
 }
@@ -387,7 +389,7 @@ TEST(hand_over_keeps_the_lock_for_a_minimum)
 	write.kept_until_ms = 1060000;
 	body = dynamo_build(&plain_table, &write);
 	assert_non_null(strstr(body, " #holder = :holder, #keptUntil = :kept REMOVE #data\""));
-	assert_non_null(strstr(body, HELD NOT_KEPT "\""));
+	assert_non_null(strstr(body, HELD NOT_KEPT BELOW "\""));
 	free(body);
 	write.data = (const uint8_t *) "";
 	body = dynamo_build(&plain_table, &write);
@@ -490,10 +492,11 @@ TEST(a_separator_divides_the_name_into_its_keys)
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
 				 "\"sk\":{\"S\":\"42\"}},"
 				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
-				 " AND attribute_exists(#isReleased)\","
+				 " AND attribute_exists(#isReleased)" NOT_ABOVE "\","
 				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") ","
-				 N("isReleased") "},"
-				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"old\"}}," ASK_FOR "}");
+				 N("isReleased") "," N("fencingToken") "},"
+				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"old\"},"
+				 "\":last\":{\"N\":\"1234\"}}," ASK_FOR "}");
 	assert_body(dynamo_build_batch(&separated_table, &renew, 1),
 				"{\"Statements\":[{\"Statement\":\"UPDATE \\\"lockTable\\\""
 				" SET \\\"recordVersionNumber\\\" = ? SET \\\"leaseDuration\\\" = ?"
@@ -671,15 +674,64 @@ TEST(query_reads_one_partition)
 				SEPARATED_NAMES ",\"ExpressionAttributeValues\":{\":key\":{\"S\":\"orders\"}}}");
 }
 
-TEST(delete_demands_the_version_and_released)
+TEST(a_bar_raises_the_token_of_any_item)
+{
+	assert_write(&sorted_table, write_of(DYNAMO_BAR),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},"
+				 "\"UpdateExpression\":\"SET #fencingToken = :last REMOVE #ttl\","
+				 "\"ConditionExpression\":\"attribute_exists(#key)" BELOW "\","
+				 "\"ExpressionAttributeNames\":{\"#key\":\"pk\"," N("fencingToken") "," N("ttl") "},"
+				 "\"ExpressionAttributeValues\":{\":first\":{\"N\":\"1200\"},"
+				 "\":last\":{\"N\":\"1234\"}},\"ReturnValues\":\"ALL_NEW\"," ASK_FOR "}");
+}
+
+#define BAR_NEW \
+	"\"UpdateExpression\":\"SET #ownerName = :owner, #recordVersionNumber = :version," \
+	" #leaseDuration = :lease, #isReleased = :released, #releasedAt = :now," \
+	" #releasedVersion = :version, #fencingToken = :last"
+#define BAR_NEW_NAMES \
+	N("ownerName") "," N("recordVersionNumber") "," N("leaseDuration") "," N("isReleased") "," \
+	N("releasedAt") "," N("releasedVersion") "," N("fencingToken")
+#define BAR_NEW_VALUES \
+	"\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"}," \
+	"\":version\":{\"S\":\"new\"},\":lease\":{\"S\":\"20000\"},\":released\":{\"S\":\"1\"}," \
+	"\":now\":{\"N\":\"1000\"},\":last\":{\"N\":\"1234\"}"
+
+TEST(a_bar_makes_a_released_item_that_stays_for_a_day)
+{
+	dynamo_table long_lived = sorted_table;
+
+	assert_write(&plain_table, write_of(DYNAMO_BAR_NEW),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
+				 BAR_NEW "\",\"ConditionExpression\":\"attribute_not_exists(#key)\","
+				 "\"ExpressionAttributeNames\":{\"#key\":\"key\"," BAR_NEW_NAMES "},"
+				 BAR_NEW_VALUES "}," ASK_FOR "}");
+	assert_write(&sorted_table, write_of(DYNAMO_BAR_NEW),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},"
+				 BAR_NEW ", #ttl = :ttl\",\"ConditionExpression\":\"attribute_not_exists(#key)\","
+				 "\"ExpressionAttributeNames\":{\"#key\":\"pk\"," BAR_NEW_NAMES "," N("ttl") "},"
+				 BAR_NEW_VALUES ",\":ttl\":{\"N\":\"87400\"}}," ASK_FOR "}");
+	long_lived.released_ttl_s = 100000;
+	assert_write(&long_lived, write_of(DYNAMO_BAR_NEW),
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},"
+				 BAR_NEW ", #ttl = :ttl\",\"ConditionExpression\":\"attribute_not_exists(#key)\","
+				 "\"ExpressionAttributeNames\":{\"#key\":\"pk\"," BAR_NEW_NAMES "," N("ttl") "},"
+				 BAR_NEW_VALUES ",\":ttl\":{\"N\":\"101000\"}}," ASK_FOR "}");
+}
+
+TEST(delete_demands_the_version_and_released_and_no_higher_token)
 {
 	assert_write(&plain_table, write_of(DYNAMO_DELETE),
 				 "{\"TableName\":\"lockTable\",\"Key\":{\"key\":{\"S\":\"orders\"}},"
 				 "\"ConditionExpression\":\"#recordVersionNumber = :expected"
-				 " AND attribute_exists(#isReleased)\","
+				 " AND attribute_exists(#isReleased)" NOT_ABOVE "\","
 				 "\"ExpressionAttributeNames\":{" N("recordVersionNumber") ","
-				 N("isReleased") "},"
-				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"old\"}}," ASK_FOR "}");
+				 N("isReleased") "," N("fencingToken") "},"
+				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"old\"},"
+				 "\":last\":{\"N\":\"1234\"}}," ASK_FOR "}");
 }
 
 TEST(force_release_demands_the_version_of_whomever)
@@ -728,6 +780,8 @@ TEST(every_operation_has_its_names)
 		assert_non_null(dynamo_op_name((dynamo_op) op));
 	}
 	assert_string_equal(dynamo_op_name(DYNAMO_HAND_OVER), "hand_over");
+	assert_string_equal(dynamo_op_name(DYNAMO_BAR), "bar");
+	assert_string_equal(dynamo_action(DYNAMO_BAR_NEW), "dynamodb:UpdateItem");
 	assert_string_equal(dynamo_target(DYNAMO_HAND_OVER), "DynamoDB_20120810.UpdateItem");
 	assert_string_equal(dynamo_target(DYNAMO_RENEW_BATCH),
 						"DynamoDB_20120810.BatchExecuteStatement");

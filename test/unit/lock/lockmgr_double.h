@@ -289,6 +289,13 @@ double_is_held(const double_item *found)
 	return found->item.exists && !found->item.released;
 }
 
+/* Demanded of the item's token. */
+static inline bool
+double_is_below(const dynamo_item *item, int64_t token)
+{
+	return !item->has_token || (!item->bad_token && item->token < token);
+}
+
 static inline bool
 double_may_acquire(const dynamo_item *item, const dynamo_write *write)
 {
@@ -301,8 +308,7 @@ double_may_acquire(const dynamo_item *item, const dynamo_write *write)
 		return false;
 	if (item->bad_kept || item->kept_until_ms > write->past_ms)
 		return false;
-	return !item->exists || !item->has_token ||
-		(!item->bad_token && item->token < write->first_token);
+	return !item->exists || double_is_below(item, write->first_token);
 }
 
 static inline void
@@ -323,15 +329,29 @@ double_is_ours(const dynamo_item *item, const dynamo_write *write)
 	return item->exists && !item->released &&
 		strcmp(item->owner, write->owner) == 0 &&
 		strcmp(item->version, write->expected) == 0 &&
-		(write->op != DYNAMO_HAND_OVER || item->kept_until_ms <= write->past_ms);
+		(write->op != DYNAMO_HAND_OVER || (item->kept_until_ms <= write->past_ms &&
+										   double_is_below(item, write->first_token)));
 }
 
 static inline bool
 double_condition(const double_item *found, const dynamo_write *write)
 {
-	return write->op == DYNAMO_DELETE ? false : write->op == DYNAMO_ACQUIRE ?
-		double_may_acquire(&found->item, write) && double_knows_names(found, write) :
-		double_is_ours(&found->item, write);
+	const dynamo_item *item = &found->item;
+
+	switch (write->op)
+	{
+		case DYNAMO_ACQUIRE:
+			return double_may_acquire(item, write) && double_knows_names(found, write);
+		case DYNAMO_BAR:
+			return item->exists && double_is_below(item, write->first_token);
+		case DYNAMO_BAR_NEW:
+			return !item->exists;
+		case DYNAMO_DELETE:
+			return item->exists && item->released && strcmp(item->version, write->expected) == 0 &&
+				(!item->has_token || (!item->bad_token && item->token <= write->last_token));
+		default:
+			return double_is_ours(item, write);
+	}
 }
 
 static inline void
@@ -349,9 +369,24 @@ double_change(double_item *found, const dynamo_write *write)
 {
 	dynamo_item *item = &found->item;
 
-	snprintf(item->version, sizeof(item->version), "%s", write->version);
+	if (write->op != DYNAMO_BAR)
+		snprintf(item->version, sizeof(item->version), "%s", write->version);
 	switch (write->op)
 	{
+		case DYNAMO_BAR:
+			item->token = write->last_token;
+			item->has_token = true;
+			break;
+		case DYNAMO_BAR_NEW:
+			item->exists = item->released = item->has_token = true;
+			item->token = write->last_token;
+			item->lease_ms = write->lease_ms;
+			item->released_at = write->now_s;
+			snprintf(item->owner, sizeof(item->owner), "%s", write->owner);
+			break;
+		case DYNAMO_DELETE:
+			memset(item, 0, sizeof(*item));
+			break;
 		case DYNAMO_ACQUIRE:
 			item->exists = true;
 			item->released = false;
@@ -407,12 +442,6 @@ double_apply(double_table *table, const dynamo_write *write,
 		return;
 	}
 	table->writes++;
-	if (write->op == DYNAMO_DELETE && found->item.released && found->item.exists &&
-		strcmp(found->item.version, write->expected) == 0)
-	{
-		memset(&found->item, 0, sizeof(found->item));
-		return;
-	}
 	if (write->op == DYNAMO_ACQUIRE && table->refuses)
 		result->status = DYNAMO_CONDITION_FAILED;
 	else if ((table->refuses_others && write->op != DYNAMO_ACQUIRE) ||
@@ -444,6 +473,11 @@ double_apply(double_table *table, const dynamo_write *write,
 			found->shared = NULL;
 		}
 		double_change(found, write);
+		if (write->op == DYNAMO_BAR)
+		{
+			result->item = found->item;
+			result->shared = double_read_shared(found);
+		}
 	}
 	else
 	{
