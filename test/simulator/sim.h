@@ -17,6 +17,7 @@
  *	 sim_table.c		the DynamoDB double, and a second record of its items
  *	 sim_network.c		requests and replies in flight, and their faults
  *	 sim_worker.c		hosts a lock manager as the background worker does
+ *	 sim_journal.c		releases what dead incarnations held
  *	 sim_race.c			sessions and worker act between each other's steps
  *	 sim_session.c		sessions and their transactions
  *	 sim_campaign.c		clusters that want to lead, and their transactions
@@ -50,6 +51,9 @@
 #define SECOND	INT64_C(1000000)
 #define MINUTE	(60 * SECOND)
 
+/* DynamoDB refuses a request that was signed longer ago. */
+#define SIGNATURE (15 * MINUTE)
+
 /* DynamoDB's clock at true time 0: tokens look realistic. */
 #define SIM_EPOCH	(INT64_C(1800000000) * SECOND)
 
@@ -63,7 +67,8 @@ typedef enum sim_fault
 	FAULT_REPLY_DROPPED,
 	FAULT_DUPLICATED,
 	FAULT_SLOW,
-	FAULT_LATE,					/* applied up to three leases later, no reply */
+	FAULT_LATE,					/* arrives up to three leases or 15 minutes later, no reply */
+	FAULT_EXPIRED,				/* arrives when its signature is too old */
 	FAULT_RESET_APPLIED,
 	FAULT_RESET,
 	FAULT_500_APPLIED,
@@ -121,6 +126,8 @@ typedef struct sim_plan
 	int64_t		lease_min_ms;
 	int64_t		lease_max_ms;
 	int64_t		storm;			/* duration of the phase with faults */
+	bool		quiet;			/* then nobody wants anything until all copies have arrived */
+	int64_t		latest;			/* a copy arrives so late, at most */
 	int64_t		step;			/* between two steps of a session, at most */
 	int64_t		poll_interval_us;
 	int64_t		hop;			/* latency of a packet, at most */
@@ -178,7 +185,7 @@ typedef struct sim_name
 	uint32_t	taker;
 } sim_name;
 
-/* The hold that a session of a slot has left to the cluster last. */
+/* The hold that a session of a slot has left to the cluster last, perhaps by its end. */
 typedef struct sim_detached
 {
 	bool		used;			/* somebody relies on it */
@@ -246,6 +253,19 @@ typedef struct sim_saved_hold
 	int64_t		unknown_since;	/* no session knows of it; 0: one does */
 } sim_saved_hold;
 
+/* A lock in the journal of a dead incarnation. */
+typedef struct sim_dead
+{
+	int			lock;
+	unsigned	incarnation;
+	char		owner[64];
+	bool		struck;			/* off the journal */
+	bool		looked;			/* a first time, and the release was refused */
+	bool		shared;			/* it is shared: an entry is removed, */
+	dynamo_shared_kind kind;	/* ... in this way */
+	char		version[40];	/* that the release writes, or "" */
+} sim_dead;
+
 typedef struct sim_cluster sim_cluster;
 
 /* What a cluster does to lead: see sim_campaign.c. */
@@ -294,6 +314,8 @@ struct sim_cluster
 	sim_saved  *saved;			/* [max_leases] */
 	sim_saved_hold *saved_holds;	/* [max_leases] */
 	int		   *lease_of;		/* [locks]: index of its lease, or -1 */
+	sim_dead   *dead;			/* [dead_count] */
+	size_t		dead_count;
 	int64_t	   *had;			/* [locks]: when it last held the lock */
 	int64_t	   *shared_wait;	/* [locks]: when a session of it last waited to share it */
 	sim_name	heard;
@@ -338,7 +360,11 @@ typedef struct sim_nonce
 	int64_t		epoch;			/* DynamoDB's clock at that moment, at least */
 	int64_t		lease_ms;
 	bool		applied;
+	bool		late;			/* by a late or second copy, */
+	bool		twin;			/* ... which the network made of an answered request */
 	bool		excused;
+	bool		any_version;	/* a release that is on no condition of a version */
+	bool		runs_out;		/* its lease was detached when its cluster crashed */
 } sim_nonce;
 
 /* A lock: what its item should contain, and what the checks need. */
@@ -396,6 +422,7 @@ typedef enum sim_event_kind
 	SIM_ERROR,					/* an error reaches the worker instead */
 	SIM_BELL,					/* the worker reads a session's slot */
 	SIM_FIT,					/* the gate opens, or the worker reports why not */
+	SIM_JOURNAL,				/* the worker releases what is in a journal */
 	SIM_STEP,					/* a session takes its next step */
 	SIM_START,					/* a new worker starts */
 	SIM_BREAK,					/* a fault of a cluster */
@@ -421,6 +448,7 @@ typedef struct sim_event
 typedef enum sim_phase
 {
 	PHASE_STORM,				/* faults and work */
+	PHASE_QUIET,				/* all sessions have ended, but not all copies have arrived */
 	PHASE_CALM,					/* work */
 	PHASE_DRAIN,				/* holders release their locks */
 	PHASE_PROBE,				/* every lock is acquired once more */
@@ -443,6 +471,8 @@ typedef struct sim_totals
 	int64_t		simulated[KIND_COUNT];	/* microseconds */
 	double		real[KIND_COUNT];		/* seconds */
 	uint64_t	wrong;
+	uint64_t	audits;			/* when all copies had arrived, */
+	uint64_t	strays;			/* ... late copies that were applied while all was quiet */
 	uint64_t	events;
 	uint64_t	requests;
 	uint64_t	grants;
@@ -484,6 +514,7 @@ struct sim
 	uint64_t	random;
 	int64_t		now;			/* true time */
 	sim_phase	phase;
+	int64_t		quiet_since;
 	bool		trace;
 	bool		hasty;			/* sessions end and cancel more often now */
 	char		wrong[512];		/* the broken promise, or "" */
@@ -502,6 +533,20 @@ struct sim
 	size_t		event_room;
 	uint64_t	event_serial;
 };
+
+/* Sessions end, and none begins. */
+static inline bool
+sim_rests(const sim *s)
+{
+	return s->phase == PHASE_QUIET || s->phase == PHASE_END;
+}
+
+/* Nobody asks for anything new. */
+static inline bool
+sim_winds_down(const sim *s)
+{
+	return s->phase == PHASE_QUIET || s->phase >= PHASE_DRAIN;
+}
 
 /* sim_world.c */
 extern uint64_t sim_random(sim *s);
@@ -556,6 +601,7 @@ struct sim_call
 	bool		answered;
 	char	   *body;
 	int64_t		posted;			/* by the cluster's clock */
+	int64_t		signed_at;		/* in true time */
 	int			status;			/* of the first copy's reply; 0: none yet */
 	int64_t		date_s;			/* its Date, in whole seconds */
 	char	   *bytes;			/* of that reply */
@@ -587,6 +633,7 @@ extern void sim_drop_call(sim_call *call);
 /* sim_worker.c */
 extern void sim_start_worker(sim *s, sim_cluster *c);
 extern void sim_kill_worker(sim *s, sim_cluster *c);
+extern void sim_learn_time(sim *s, sim_cluster *c);
 extern void sim_pause(sim_cluster *c, int64_t until);
 extern bool sim_is_dying(const sim_cluster *c);
 extern void sim_new_incarnation(sim_cluster *c);
@@ -596,6 +643,15 @@ extern void sim_read_slot(sim *s, sim_cluster *c, int slot);
 extern void sim_table_known(sim *s, sim_cluster *c);
 extern void sim_mailbox_new(sim *s, sim_cluster *c);
 extern bool sim_is_answered(const sim_cluster *c, const sim_session *session);
+
+/* sim_journal.c */
+#define SIM_JOURNAL_CALL UINT64_C(1000000000)	/* the first of such calls' numbers */
+
+extern void sim_journal_keep(sim *s, sim_cluster *c);
+extern void sim_journal_read(sim *s, sim_cluster *c);
+extern void sim_journal_send(sim *s, sim_cluster *c, const sim_event *event);
+extern void sim_journal_reply(sim *s, sim_cluster *c, size_t number,
+							  const dynamo_result *result);
 
 /* sim_race.c: brackets a session's or the worker's use of a slot. */
 typedef enum sim_side
@@ -683,6 +739,7 @@ extern void sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold)
 extern void sim_check_entries(sim *s, int lock, const sim_call *call, int which);
 extern bool sim_passes_fence(const int64_t tokens[2], const sim_hold *hold);
 extern void sim_check_nothing_left(sim *s);
+extern void sim_runs_out(sim *s, const lease *l);
 extern void sim_audit(sim *s);
 extern void sim_touch(sim *s, int lock, lock_mode mode);
 extern void sim_wait(sim *s, const sim_cluster *c, const sim_session *session);

@@ -86,7 +86,7 @@ sim_stand_new(sim *s, sim_cluster *c)
 void
 sim_run_campaigns(sim *s, sim_cluster *c)
 {
-	bool		wants = c->stand.wants && s->phase < PHASE_DRAIN;
+	bool		wants = c->stand.wants && !sim_winds_down(s);
 
 	if (!s->plan.campaign || c->worker.lm == NULL || sim_is_dying(c) || s->now < c->paused_until)
 		return;

@@ -31,6 +31,7 @@ crash(sim *s, sim_cluster *c)
 		if (c->saved[i].l.state == LEASE_HELD)
 			sim_touch(s, c->saved[i].lock, c->saved[i].l.mode);
 	}
+	sim_journal_keep(s, c);
 	memset(c->saved, 0, s->plan.max_leases * sizeof(sim_saved));
 	memset(c->saved_holds, 0, s->plan.max_leases * sizeof(sim_saved_hold));
 	for (int i = 0; i < s->plan.locks; i++)

@@ -162,7 +162,7 @@ use_lock(sim *s, sim_foreigner *f)
 
 	if (s->now >= f->valid_until || (s->plan.kind != KIND_HOT && sim_chance(s, 3)))
 		give_up(s, f, sim_between(s, 0, 2 * lease));
-	else if (s->now >= f->release_at || s->phase >= PHASE_DRAIN)
+	else if (s->now >= f->release_at || sim_winds_down(s))
 	{
 		f->holds = false;
 		sim_touch(s, f->lock, MODE_EXCLUSIVE);
@@ -185,7 +185,7 @@ sim_foreign_step(sim *s, int number)
 	}
 	if (f->lock == SIM_NOBODY)
 	{
-		if (s->phase >= PHASE_DRAIN)
+		if (sim_winds_down(s))
 			return;
 		f->lock = (int) sim_between(s, 0, s->plan.locks - 1);
 		f->lease_ms = sim_between(s, s->plan.lease_min_ms / 1000,
@@ -296,7 +296,7 @@ look(sim *s, sim_foreigner *f)
 	}
 	if (!lock->exists || lock->released || s->now >= f->dead_at)
 		send_request(s, f, FOREIGN_PUT, sim_hop(s) + sim_hop(s));
-	else if (s->phase >= PHASE_DRAIN || (s->plan.kind != KIND_HOT && sim_chance(s, 2)))
+	else if (sim_winds_down(s) || (s->plan.kind != KIND_HOT && sim_chance(s, 2)))
 		give_up(s, f, sim_between(s, 0, s->plan.lease_max_ms * MS));
 	else
 		plan_step(s, f, wait);

@@ -102,7 +102,8 @@ deliver_badly(sim *s, sim_cluster *c, sim_call *call)
 				c->cut_until = s->now + lease;
 			break;
 		case FAULT_LATE:
-			deliver(s, call, sim_between(s, 0, 3 * lease), false);
+			deliver(s, call, sim_between(s, 0, sim_chance(s, 50) ? 3 * lease : s->plan.latest),
+					false);
 			break;
 		case FAULT_DUPLICATED:
 			deliver(s, call, sim_between(s, 0, SECOND), true);
@@ -179,6 +180,7 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 	call->cluster = c->number;
 	call->life = c->life;
 	call->posted = sim_local(s, c);
+	call->signed_at = s->now;
 	call->id = out->id;
 	call->op = out->op;
 	call->count = out->count;
@@ -312,16 +314,29 @@ date_error(sim *s, int cluster)
 	return cluster % 2 == 0 ? -most : most;
 }
 
-/* A copy of the call reaches DynamoDB. */
+/*
+ * A copy of the call reaches DynamoDB.  Nobody waits for the reply to one whose signature
+ * is too old.
+ */
 void
 sim_apply(sim *s, sim_call *call)
 {
 	char	   *bytes;
 	size_t		len;
-	int			status = sim_request(s, dynamo_target(call->op), call->body, &bytes, &len);
-	sim_call	copy = {.op = call->op,.count = call->count,.status = status};
+	int			status;
+	sim_call	copy = {.op = call->op,.count = call->count};
 	dynamo_reply reply;
-	bool		stale = call->writes[0].maybe_stale && status == 200 &&
+	bool		stale;
+
+	if (s->now - call->signed_at > SIGNATURE)
+	{
+		sim_count(s, FAULT_EXPIRED);
+		sim_say(s, "%d: DynamoDB refuses #%" PRIu64 ", signed %" PRId64 " s ago", call->cluster,
+				call->id, (s->now - call->signed_at) / SECOND);
+		return;
+	}
+	status = copy.status = sim_request(s, dynamo_target(call->op), call->body, &bytes, &len);
+	stale = call->writes[0].maybe_stale && status == 200 &&
 		answer_poll(s, &s->lock[call->writes[0].lock], &bytes, &len);
 
 	read_bytes(&copy, bytes, len, crc32_of(bytes, len), &reply);
@@ -463,7 +478,10 @@ sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant)
 	if (kind == SIM_REPLY)
 		read_date(s, c, call, reply);
 	sim_tell_time(s, c);
-	lockmgr_reply(c->worker.lm, sim_local(s, c), call->id, reply);
+	if (call->id >= SIM_JOURNAL_CALL)
+		sim_journal_reply(s, c, call->id - SIM_JOURNAL_CALL, &reply->results[0]);
+	else
+		lockmgr_reply(c->worker.lm, sim_local(s, c), call->id, reply);
 	if (reply == &read)
 		dynamo_reply_free(&read);
 	for (int i = 0; i < call->count; i++)

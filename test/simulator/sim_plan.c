@@ -113,6 +113,12 @@ sim_draw_plan(sim *s)
 		(unsigned) sim_between(s, 5, 50);
 	plan->keep_max_ms = plan->lease_max_ms;
 	plan->late_percent = sim_chance(s, 30) ? 0 : (unsigned) sim_between(s, 1, 50);
+	plan->quiet = plan->kind != KIND_HOT && sim_chance(s, 50);
+	plan->latest = 3 * plan->lease_max_ms * MS;
+	if (plan->quiet && sim_chance(s, 50))
+		plan->late_percent = (unsigned) sim_between(s, 30, 90);
+	if (plan->quiet && plan->kind != KIND_CROWD && plan->latest < SIGNATURE)
+		plan->latest = SIGNATURE + MINUTE;
 	plan->foreigners = sim_chance(s, 60) ? 0 : (int) sim_between(s, 1, SIM_FOREIGNERS);
 	plan->operator = plan->kind != KIND_HOT && sim_chance(s, 20);
 	plan->purge = plan->kind != KIND_HOT && sim_chance(s, 30);

@@ -312,7 +312,7 @@ cancel(sim *s, sim_cluster *c, int slot)
 		if (session->holds[i].given_up)
 			let_go(s, c, slot, session->holds[i].index);
 	}
-	if (session->request.kind == LOCKMGR_DETACH)
+	if (session->request.kind == LOCKMGR_DETACH && session->request.at_most_us != 0)
 	{
 		before = sim_begin_race(s, c, slot, SIDE_SESSION);
 		mailbox_let_go(&c->box, session->me, session->detaching, session->request.hold_index);
@@ -535,7 +535,9 @@ step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	lock->row_locked = NULL;
 }
 
-/* Does the hold that a session of the slot has detached last stand? */
+/*
+ * May it leave a hold to the cluster?  Of each slot, at most one such hold stands, or will.
+ */
 static bool
 is_kept(const sim_cluster *c, const sim_detached *detached)
 {
@@ -650,7 +652,7 @@ sim_step(sim *s, sim_cluster *c, int slot)
 	/* Only a time-out ends a deadlock that involves several clusters. */
 	restless |= session->waiting && (session->holds[0].used || session->holds[1].used) &&
 		session->request.kind == LOCKMGR_ACQUIRE;
-	if (s->phase == PHASE_END)
+	if (sim_rests(s))
 	{
 		if (session->me.generation != 0)
 			sim_end_session(s, c, slot);

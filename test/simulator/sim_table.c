@@ -134,7 +134,7 @@ shared_written(sim *s, sim_lock *lock, const sim_call *call, int which)
 static void
 check_once(sim *s, const sim_lock *lock, const sim_nonce *nonce)
 {
-	if (nonce->applied && nonce->first_sent_true > lock->erased_at)
+	if (nonce->applied && !nonce->any_version && nonce->first_sent_true > lock->erased_at)
 		sim_wrong(s, "I1: a %s of %s is applied twice", dynamo_op_name(nonce->op),
 				  lock->name);
 }
@@ -176,6 +176,7 @@ sim_written(sim *s, const sim_call *call, int which)
 	lock->written_late = is_late(s, call);
 	if (lock->written_late)
 		lock->late_at = s->now;
+	s->totals->strays += lock->written_late && s->phase == PHASE_QUIET;
 	if (shared)
 	{
 		sim_check_gate(s, call->writes[which].lock, call, which);
@@ -187,6 +188,8 @@ sim_written(sim *s, const sim_call *call, int which)
 		return;
 	check_once(s, lock, nonce);
 	nonce->applied = true;
+	nonce->late = lock->written_late;
+	nonce->twin = call->status != 0;
 	lock->lease_end = nonce->first_sent_true + call->writes[which].lease_ms * 900;
 	if (shared)
 		return;

@@ -469,16 +469,15 @@ sim_absurd_date(sim *s, int64_t date_s)
 
 /*
  * The worker acquires nothing before it knows DynamoDB's clock.  Here it has
- * read an item a few times just before it starts.
+ * read an item a few times just before it starts; or after a long time without any reply,
+ * in which its estimate has become vague, because simulated clocks drift so much.
  */
-static void
-learn_time(sim *s, sim_cluster *c)
+void
+sim_learn_time(sim *s, sim_cluster *c)
 {
 	int64_t		local = sim_local(s, c);
 	int64_t		wall_offset = SIM_EPOCH + s->now + c->wall_error - local;
 
-	if (c->clock.known)
-		return;
 	epoch_clock_start(&c->clock, wall_offset, DRIFT_PPM);
 	for (int ago = 10 * EPOCH_VOTES; ago > 0 && !c->clock.known; ago--)
 	{
@@ -552,7 +551,8 @@ sim_start_worker(sim *s, sim_cluster *c)
 	memset(c->worker.notes, 0, ((size_t) s->plan.sessions + 1) * sizeof(mailbox_note));
 	memset(c->owed, 0, ((size_t) s->plan.sessions + 1) * sizeof(uint64_t));
 	c->worker.lm = new_manager(s, c, &host_args[c->number]);
-	learn_time(s, c);
+	if (!c->clock.known)
+		sim_learn_time(s, c);
 	sim_tell_time(s, c);
 	ask_for_table(s, c);
 	c->adopting = true;
@@ -575,6 +575,7 @@ sim_start_worker(sim *s, sim_cluster *c)
 	for (int i = 0; i <= s->plan.sessions; i++)
 		sim_read_slot(s, c, i);
 	lockmgr_adopted(c->worker.lm, sim_local(s, c));
+	sim_journal_read(s, c);
 	c->adopting = false;
 }
 

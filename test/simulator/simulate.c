@@ -171,6 +171,8 @@ report(const sim_totals *t, double real)
 		   t->claimed, t->released_both);
 	printf("%" PRIu64 " leaderships, %" PRIu64 " attempts to join one\n", t->led, t->lead);
 	printf("%" PRIu64 " grants for a minimum\n", t->kept_grants);
+	printf("%" PRIu64 " times all was quiet until all copies had arrived; %" PRIu64
+		   " of them were applied then\n", t->audits, t->strays);
 	printf("%" PRIu64 " commits, %" PRIu64 " refused by the guard, %" PRIu64
 		   " by the fence\n", t->commits, t->guarded, t->fenced);
 	printf("%" PRIu64 " faults:\n", faults);
