@@ -171,6 +171,8 @@ typedef struct sim_hold
 	bool		given_up;		/* its release is asked for now */
 	bool		lost;			/* the worker has reported the loss */
 	bool		lower;			/* its token is below an older grant's */
+	bool		may_outlive;	/* the session has asked that the hold outlive it, */
+	int64_t		outlives_us;	/* ... and was told so: for so long; or 0 */
 	int			transaction;	/* 0: none, 1: fenced, 2: past the guard */
 } sim_hold;
 
@@ -189,6 +191,8 @@ typedef struct sim_name
 typedef struct sim_detached
 {
 	bool		used;			/* somebody relies on it */
+	bool		outlives;		/* by its end: another one with this token will do, */
+	int64_t		valid_until;	/* ... while the lease is valid: seen last */
 	sim_name	name;
 	uint32_t	index;
 	uint64_t	seq;
@@ -481,6 +485,7 @@ typedef struct sim_totals
 	uint64_t	kept_grants;	/* ... of these, for a minimum */
 	uint64_t	joined;			/* holds that were joined, */
 	uint64_t	detached;		/* ... detached */
+	uint64_t	outlive;		/* ... that may outlive their sessions */
 	uint64_t	ahead;			/* ... granted before they were asked for, */
 	uint64_t	claimed;		/* ... and then claimed */
 	uint64_t	released_both;	/* requests to release two locks */

@@ -304,6 +304,32 @@ is_added(const struct hold *h)
 	return h->joined || h->ends_at != 0;
 }
 
+/*
+ * A session has ended, and a hold has outlived it, perhaps as a part of a detached one with
+ * the same token.  Does it still stand, or have to?
+ */
+static void
+check_outliving(sim *s, const sim_cluster *c, sim_detached *d)
+{
+	const lease *l = &c->saved[d->name.lease].l;
+	bool		stands = false;
+
+	if (l->generation == d->name.generation && l->state == LEASE_HELD)
+		d->valid_until = l->valid_until;
+	for (uint32_t i = 0; i < s->plan.max_leases; i++)
+	{
+		const struct hold *h = &c->saved_holds[i].h;
+
+		stands |= h->session.generation != 0 && h->lease_index == d->name.lease &&
+			h->lease_generation == d->name.generation && h->token == d->name.token;
+	}
+	if (sim_local(s, c) >= d->valid_until || sim_local(s, c) >= d->until)
+		d->used = false;
+	else if (!stands)
+		sim_wrong(s, "I1: a hold of %s in cluster %d, which outlives its session, has ended",
+				  s->lock[d->name.lock].name, c->number);
+}
+
 /* I1: while somebody relies on a detached hold, it stands. */
 void
 sim_check_detached(sim *s, const sim_cluster *c)
@@ -313,7 +339,9 @@ sim_check_detached(sim *s, const sim_cluster *c)
 		sim_detached *d = &c->sessions[i].detached;
 		const struct hold *h = &c->saved_holds[d->index].h;
 
-		if (d->used && sim_local(s, c) < d->until &&
+		if (d->used && d->outlives)
+			check_outliving(s, c, d);
+		else if (d->used && sim_local(s, c) < d->until &&
 			(h->seq != d->seq || h->ends_at == 0 || h->token != d->name.token))
 			sim_wrong(s, "I1: a detached hold of %s in cluster %d has ended",
 					  s->lock[d->name.lock].name, c->number);

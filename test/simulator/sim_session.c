@@ -149,6 +149,45 @@ sim_forget_session(sim *s, const sim_cluster *c, sim_session *session)
 	}
 }
 
+/* Has a session asked to end a hold with this token, and waits for that? */
+static bool
+is_being_ended(const sim *s, const sim_cluster *c, uint32_t lease, int64_t token)
+{
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		const sim_session *session = &c->sessions[i];
+
+		if (session->waiting && session->request.kind == LOCKMGR_END_DETACHED &&
+			session->request.token == token && session->request.lease_index == lease)
+			return true;
+	}
+	return false;
+}
+
+/* The session ends: what works under a hold that outlives it does not know yet. */
+static void
+leave_outliving(const sim *s, const sim_cluster *c, sim_session *session)
+{
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		const sim_hold *hold = &session->holds[i];
+
+		if (!hold->used || !hold->may_outlive)
+			continue;
+		session->detached = (sim_detached) {
+			.used = hold->outlives_us != 0 && !hold->lost && sim_holds(s, c, hold) &&
+				!is_being_ended(s, c, hold->lease, hold->token),
+			.outlives = true,
+			.name = {true, hold->lock, hold->lease, hold->generation, hold->token,
+				c->saved_holds[hold->index].h.taker},
+			.index = hold->index,
+			.seq = hold->seq,
+			.until = sim_local(s, c) + hold->outlives_us,
+			.valid_until = c->saved[hold->lease].l.valid_until,
+		};
+	}
+}
+
 void
 sim_end_session(sim *s, sim_cluster *c, int slot)
 {
@@ -156,6 +195,7 @@ sim_end_session(sim *s, sim_cluster *c, int slot)
 	sim_race	before = sim_begin_race(s, c, slot, SIDE_SESSION);
 
 	sim_say(s, "%d: session %d ends", c->number, slot);
+	leave_outliving(s, c, &c->sessions[slot]);
 	sim_forget_session(s, c, &c->sessions[slot]);
 	mailbox_detach(&c->box, me);
 	sim_end_race(before);
@@ -184,22 +224,6 @@ add_hold(sim *s, const sim_cluster *c, sim_session *session,
 		sim_promise(s, c, session, &session->holds[free]);
 }
 
-/* Has a session asked to end a hold with this token, and waits for that? */
-static bool
-is_being_ended(const sim *s, const sim_cluster *c, const lockmgr_answer *granted)
-{
-	for (int i = 0; i < s->plan.sessions; i++)
-	{
-		const sim_session *session = &c->sessions[i];
-
-		if (session->waiting && session->request.kind == LOCKMGR_END_DETACHED &&
-			session->request.token == granted->token &&
-			session->request.lease_index == granted->lease_index)
-			return true;
-	}
-	return false;
-}
-
 /* The session has left its hold to the cluster; somebody works under it. */
 static void
 rely_on(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer *answer)
@@ -207,7 +231,7 @@ rely_on(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer
 	session->detached = (sim_detached) {
 		.used = c->saved_holds[answer->hold_index].h.seq == answer->seq &&
 			c->saved_holds[answer->hold_index].h.loss == LOSS_NONE &&
-			!is_being_ended(s, c, answer),
+			!is_being_ended(s, c, answer->lease_index, answer->token),
 		.name = {true, session->lock, answer->lease_index, answer->lease_generation,
 			answer->token, c->saved_holds[answer->hold_index].h.taker},
 		.index = answer->hold_index,
@@ -216,6 +240,24 @@ rely_on(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer
 			session->request.at_most_us,
 	};
 	sim_check_detached(s, c);
+}
+
+/* The hold outlives the session. */
+static void
+note_outliving(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer *answer)
+{
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		sim_hold   *hold = &session->holds[i];
+
+		if (answer->result != LOCKMGR_RENEWED || !hold->used ||
+			hold->index != session->request.hold_index)
+			continue;
+		hold->outlives_us = c->saved_holds[hold->index].h.outlives_us;
+		s->totals->outlive++;
+		if (hold->outlives_us < s->plan.lease_min_ms * MS)
+			sim_wrong(s, "I1: a hold outlives its session for %" PRId64 " us", hold->outlives_us);
+	}
 }
 
 static void
@@ -257,7 +299,9 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 				add_hold(s, c, session, answer);
 			break;
 		case LOCKMGR_DETACH:
-			if (answer->result == LOCKMGR_GRANTED)
+			if (session->request.at_most_us == 0)
+				note_outliving(s, c, session, answer);
+			else if (answer->result == LOCKMGR_GRANTED)
 				rely_on(s, c, session, answer);
 			else
 				mailbox_let_go(&c->box, session->me, session->detaching,
@@ -335,6 +379,19 @@ detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	session->detaching = hold->seq;
 	clear_hold(s, hold);
 	sim_post_request(s, c, slot, request, lock);
+}
+
+/* Wants the hold to outlive the session. */
+static void
+outlive(sim *s, sim_cluster *c, int slot, sim_hold *hold)
+{
+	lockmgr_request request = sim_make_request(s, c, slot, LOCKMGR_DETACH, hold->lock);
+
+	request.hold_index = hold->index;
+	request.lease_index = hold->lease;
+	request.lease_generation = hold->generation;
+	hold->may_outlive = true;
+	sim_post_request(s, c, slot, request, hold->lock);
 }
 
 /* A hold that the directory shows, or one that somebody has heard of earlier. */
@@ -539,11 +596,13 @@ step_transaction(sim *s, sim_cluster *c, int slot, sim_hold *hold)
  * May it leave a hold to the cluster?  Of each slot, at most one such hold stands, or will.
  */
 static bool
-is_kept(const sim_cluster *c, const sim_detached *detached)
+may_leave(const sim_cluster *c, const sim_session *session)
 {
+	const sim_detached *detached = &session->detached;
 	const struct hold *h = &c->saved_holds[detached->index].h;
 
-	return detached->used || (h->ends_at != 0 && h->seq == detached->seq);
+	return !detached->used && (h->ends_at == 0 || h->seq != detached->seq) &&
+		!session->holds[0].may_outlive && !session->holds[1].may_outlive;
 }
 
 static void
@@ -562,9 +621,12 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 		return;
 	}
 	if (s->plan.joins && s->phase < PHASE_DRAIN && hold->mode == MODE_EXCLUSIVE &&
-		hold->transaction == 0 && !is_kept(c, &c->sessions[slot].detached) && sim_chance(s, 5))
+		hold->transaction == 0 && may_leave(c, &c->sessions[slot]) && sim_chance(s, 8))
 	{
-		detach(s, c, slot, hold);
+		if (sim_chance(s, 50))
+			detach(s, c, slot, hold);
+		else
+			outlive(s, c, slot, hold);
 		return;
 	}
 	if (s->phase >= PHASE_DRAIN)

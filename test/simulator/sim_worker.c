@@ -119,7 +119,7 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 }
 
 static void
-note_loss(sim_cluster *c, uint32_t index, const hold *hold)
+note_loss(const sim *s, sim_cluster *c, uint32_t index, const hold *hold)
 {
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
@@ -128,8 +128,15 @@ note_loss(sim_cluster *c, uint32_t index, const hold *hold)
 		if (known->used && known->index == index && known->seq == hold->seq)
 			known->lost = true;
 	}
-	if (c->sessions[hold->session.slot].detached.seq == hold->seq)
-		c->sessions[hold->session.slot].detached.used = false;
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		sim_detached *detached = &c->sessions[i].detached;
+
+		if (detached->outlives ? detached->name.lease == hold->lease_index &&
+			detached->name.token == hold->token :
+			i == (int) hold->session.slot && detached->seq == hold->seq)
+			detached->used = false;
+	}
 }
 
 static void
@@ -238,7 +245,7 @@ host_lost(void *arg, uint32_t index, const hold *hold, const lease *lease,
 	(void) by;
 	if (!lives(a->c))
 		return;
-	note_loss(a->c, index, hold);
+	note_loss(a->s, a->c, index, hold);
 	a->s->totals->losses++;
 	a->c->saved[hold->lease_index].lost_until = lease->lease_end;
 	sim_say(a->s, "%d: lease %u lost, reason %d", a->c->number, hold->lease_index,
@@ -569,7 +576,7 @@ sim_start_worker(sim *s, sim_cluster *c)
 
 		/* The last worker may have died before it told the session. */
 		if (h->loss != LOSS_NONE)
-			note_loss(c, i, h);
+			note_loss(s, c, i, h);
 		lockmgr_adopt_hold(c->worker.lm, i, h);
 	}
 	for (int i = 0; i <= s->plan.sessions; i++)

@@ -166,9 +166,9 @@ report(const sim_totals *t, double real)
 		   t->events, t->requests, t->grants, t->foreign_grants, t->losses, t->workers);
 	printf("of the grants, %" PRIu64 " of shared locks, %" PRIu64 " of permits\n",
 		   t->shared_grants, t->permit_grants);
-	printf("%" PRIu64 " holds joined, %" PRIu64 " detached, %" PRIu64 " granted ahead, %"
-		   PRIu64 " claimed, %" PRIu64 " releases of two\n", t->joined, t->detached, t->ahead,
-		   t->claimed, t->released_both);
+	printf("%" PRIu64 " holds joined, %" PRIu64 " detached, %" PRIu64 " may outlive their sessions, %"
+		   PRIu64 " granted ahead, %" PRIu64 " claimed, %" PRIu64 " releases of two\n", t->joined,
+		   t->detached, t->outlive, t->ahead, t->claimed, t->released_both);
 	printf("%" PRIu64 " leaderships, %" PRIu64 " attempts to join one\n", t->led, t->lead);
 	printf("%" PRIu64 " grants for a minimum\n", t->kept_grants);
 	printf("%" PRIu64 " times all was quiet until all copies had arrived; %" PRIu64
