@@ -559,6 +559,7 @@ extern int64_t sim_between(sim *s, int64_t from, int64_t to);	/* both included *
 extern bool sim_chance(sim *s, unsigned percent);
 extern void sim_say(const sim *s, const char *format,...)
 			__attribute__((format(printf, 2, 3)));
+extern const char *sim_short(const char *version);
 extern void sim_wrong(sim *s, const char *format,...)
 			__attribute__((format(printf, 2, 3)));
 extern void sim_count(sim *s, sim_fault fault);

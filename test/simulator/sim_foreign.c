@@ -262,8 +262,8 @@ put(sim *s, sim_foreigner *f)
 	sim_version(s, f->version);
 	if (update ? update_item(s, f, lease) : put_item(s, f, lease))
 	{
-		sim_say(s, "%s %s %s %.8s", f->owner, update ? "updates" : "puts", lock->name,
-				f->version);
+		sim_say(s, "%s %s %s %s", f->owner, update ? "updates" : "puts", lock->name,
+				sim_short(f->version));
 		sim_check_overwrite(s, f->lock, NULL, 0);
 		foreign_item(s, lock, f->version, update);
 		s->totals->foreign_grants++;

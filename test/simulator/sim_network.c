@@ -205,10 +205,11 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 				 write->version);
 		snprintf(call->writes[i].expected, sizeof(call->writes[i].expected), "%s",
 				 write->expected);
-		sim_say(s, "%d: sends #%" PRIu64 " %s%s%s %s %.8s (expects %.8s)", c->number,
+		sim_say(s, "%d: sends #%" PRIu64 " %s%s%s %s %s (expects %s)", c->number,
 				out->id, write->shared != NULL ? shared_names[write->shared->kind] : "",
 				dynamo_op_name(write->op), out->repeat ? " again" : "",
-				s->lock[call->writes[i].lock].name, write->version, write->expected);
+				s->lock[call->writes[i].lock].name, sim_short(call->writes[i].version),
+				sim_short(call->writes[i].expected));
 	}
 	return call;
 }
@@ -345,9 +346,9 @@ sim_apply(sim *s, sim_call *call)
 		const dynamo_result *result = &reply.results[i];
 		const sim_lock *lock = &s->lock[call->writes[i].lock];
 
-		sim_say(s, "%d: DynamoDB gets #%" PRIu64 " %s %s %.8s: %s", call->cluster,
+		sim_say(s, "%d: DynamoDB gets #%" PRIu64 " %s %s %s: %s", call->cluster,
 				call->id, dynamo_op_name(call->writes[i].op), lock->name,
-				call->writes[i].version, stale ? "stale" :
+				sim_short(call->writes[i].version), stale ? "stale" :
 				result->status == DYNAMO_OK ? "done" : result->type);
 		if (result->status != DYNAMO_OK && result->status != DYNAMO_CONDITION_FAILED)
 			sim_wrong(s, "DynamoDB does not understand %s: %s: %s",

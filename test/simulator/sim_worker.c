@@ -112,9 +112,9 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 	else if (c->lease_of[saved->lock] == (int) index)
 		c->lease_of[saved->lock] = -1;
 	note_pending(s, c, index);
-	sim_say(s, "%d: lease %u of %s: state %d, version %.8s, pending %s %.8s", c->number,
-			index, s->lock[saved->lock].name, (int) lease->state, lease->version,
-			dynamo_op_name(lease->pending.op), lease->pending.version);
+	sim_say(s, "%d: lease %u of %s: state %d, version %s, pending %s %s", c->number,
+			index, s->lock[saved->lock].name, (int) lease->state, sim_short(lease->version),
+			dynamo_op_name(lease->pending.op), sim_short(lease->pending.version));
 	sim_check_saved(s, c, index, held_anew);
 }
 

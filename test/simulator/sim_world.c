@@ -91,6 +91,15 @@ sim_say(const sim *s, const char *format,...)
 	putchar('\n');
 }
 
+/* In the trace: its end, since others begin with the time. */
+const char *
+sim_short(const char *version)
+{
+	size_t		len = strlen(version);
+
+	return version + (len > 8 ? len - 8 : 0);
+}
+
 /* A promise is broken; only the first is kept. */
 void
 sim_wrong(sim *s, const char *format,...)
