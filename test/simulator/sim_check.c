@@ -626,7 +626,10 @@ sim_check_known(sim *s, const sim_cluster *c, int number)
 	sim_wrong(s, "I5: no lease of the owner of %s has the item's version %s", lock->name, lock->version);
 }
 
-/* Does somebody else in the cluster have the same hold, joined or detached? */
+/*
+ * Does somebody else in the cluster have the same hold, joined or detached?  Or is its release
+ * to be confirmed to somebody else, after a worker's death?
+ */
 static bool
 is_held_besides(const sim *s, const sim_cluster *c, const sim_hold *hold)
 {
@@ -637,6 +640,17 @@ is_held_besides(const sim *s, const sim_cluster *c, const sim_hold *hold)
 		if (h->session.generation != 0 && h->token == hold->token &&
 			h->lease_index == hold->lease && h->lease_generation == hold->generation)
 			return true;
+	}
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		for (int j = 0; j < SIM_HOLDS; j++)
+		{
+			const sim_hold *other = &c->sessions[i].holds[j];
+
+			if (other != hold && other->used && other->given_up && other->token == hold->token &&
+				other->lease == hold->lease)
+				return true;
+		}
 	}
 	return false;
 }
