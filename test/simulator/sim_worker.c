@@ -486,7 +486,7 @@ sim_learn_time(sim *s, sim_cluster *c)
 	int64_t		wall_offset = SIM_EPOCH + s->now + c->wall_error - local;
 
 	epoch_clock_start(&c->clock, wall_offset, DRIFT_PPM);
-	for (int ago = 10 * EPOCH_VOTES; ago > 0 && !c->clock.known; ago--)
+	for (int ago = 20 * EPOCH_VOTES; ago > 0 && !c->clock.known; ago--)
 	{
 		int64_t		back = ago * EPOCH_DOUBT_US / 30;
 		int64_t		date_s = (SIM_EPOCH + s->now - back) / SECOND;
