@@ -264,10 +264,11 @@ typedef struct sim_dead
 	unsigned	incarnation;
 	char		owner[64];
 	bool		struck;			/* off the journal */
-	bool		looked;			/* a first time, and the release was refused */
+	dynamo_op	op;				/* the next write, or a read */
+	int64_t		token;			/* seen in the item, or 0 */
 	bool		shared;			/* it is shared: an entry is removed, */
 	dynamo_shared_kind kind;	/* ... in this way */
-	char		version[40];	/* that the release writes, or "" */
+	char		version[40];	/* that the release writes */
 } sim_dead;
 
 typedef struct sim_cluster sim_cluster;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sim_journal.c
- *	  Releases the locks that dead incarnations of a cluster held.
+ *	  Bars and releases the locks that dead incarnations of a cluster held.
  *
  * It does as src/worker/worker_journal.c does, and with the same requests; but it sends
  * all at once.
@@ -11,6 +11,7 @@
 #include "sim.h"
 
 #define RETRY_MAX SECOND
+#define TOKENS_AHEAD (2 * SECOND)
 
 /* The cluster crashes: its incarnation's journal lists its locks, but for detached ones. */
 void
@@ -46,20 +47,38 @@ send_at(sim *s, const sim_cluster *c, size_t number, int64_t at)
 	});
 }
 
+/* The release writes this version. */
+static void
+note_version(sim *s, const sim_cluster *c, const sim_dead *dead)
+{
+	sim_nonce  *nonce = sim_add_nonce(&s->nonces, dead->version);
+
+	nonce->op = DYNAMO_RELEASE;
+	nonce->cluster = c->number;
+	nonce->incarnation = dead->incarnation;
+	nonce->lock = dead->lock;
+	nonce->any_version = true;
+	nonce->first_sent = sim_local(s, c);
+	nonce->first_sent_true = s->now;
+}
+
 /* A worker starts, and reads the journals from their beginning. */
 void
 sim_journal_read(sim *s, sim_cluster *c)
 {
 	for (size_t i = 0; i < c->dead_count; i++)
 	{
-		c->dead[i].shared = c->dead[i].looked = false;
-		c->dead[i].version[0] = '\0';
+		c->dead[i].op = DYNAMO_BAR;
+		c->dead[i].token = 0;
+		c->dead[i].shared = false;
+		sim_version(s, c->dead[i].version);
+		note_version(s, c, &c->dead[i]);
 		if (!c->dead[i].struck)
 			send_at(s, c, i, s->now);
 	}
 }
 
-/* Sends a release, unless another worker has begun to. */
+/* Sends the next write, unless another worker has begun to. */
 void
 sim_journal_send(sim *s, sim_cluster *c, const sim_event *event)
 {
@@ -69,70 +88,80 @@ sim_journal_send(sim *s, sim_cluster *c, const sim_event *event)
 		.kind = dead->kind,.me = dynamo_incarnation(dead->owner)
 	};
 	int64_t		high_us = sim_local(s, c) + epoch_clock_high(&c->clock, sim_local(s, c));
-	dynamo_write release = {
-		.op = DYNAMO_RELEASE,.name = lock->name,.name_len = lock->name_len,
+	int64_t		token = (high_us > dead->token ? high_us : dead->token) + TOKENS_AHEAD;
+	dynamo_write write = {
+		.op = dead->op,.name = lock->name,.name_len = lock->name_len,
 		.owner = dead->owner,.any_version = true,.version = dead->version,.expected = "",
+		.first_token = token,.last_token = token,.lease_ms = s->plan.lease_min_ms,
 		.kept_until_ms = high_us / 1000 + DYNAMO_KEPT_MAX_MS,.now_s = high_us / SECOND,
-		.shared = dead->shared ? &shared : NULL,
+		.shared = dead->op == DYNAMO_RELEASE && dead->shared ? &shared : NULL,
 	};
 
 	if (c->worker.lm == NULL || c->life != event->steps)
 		return;
-	if (dead->version[0] == '\0')
-	{
-		sim_nonce  *nonce;
-
-		sim_version(s, dead->version);
-		nonce = sim_add_nonce(&s->nonces, dead->version);
-		nonce->op = DYNAMO_RELEASE;
-		nonce->cluster = c->number;
-		nonce->incarnation = dead->incarnation;
-		nonce->lock = dead->lock;
-		nonce->any_version = true;
-		nonce->first_sent = sim_local(s, c);
-		nonce->first_sent_true = s->now;
-	}
 	sim_send(s, c, &(lockmgr_call) {
-		.id = SIM_JOURNAL_CALL + (uint64_t) event->slot,.op = DYNAMO_RELEASE,
-		.timeout_us = SECOND,.count = 1,.writes = &release,
+		.id = SIM_JOURNAL_CALL + (uint64_t) event->slot,.op = dead->op,
+		.timeout_us = SECOND,.count = 1,.writes = &write,
 	});
 }
 
-static void
-strike_off(sim *s, const sim_cluster *c, sim_dead *dead)
+/* Does the item still name the dead incarnation?  Then sets how it is released. */
+static bool
+holds(sim_dead *dead, const dynamo_result *result)
 {
-	sim_say(s, "%d: strikes %s of incarnation %u off its journal", c->number,
-			s->lock[dead->lock].name, dead->incarnation);
-	dead->struck = true;
+	bool		last;
+
+	if (dynamo_find_entry(result->shared, dynamo_incarnation(dead->owner)) == NULL)
+		return result->item.exists && !result->item.released &&
+			strcmp(result->item.owner, dead->owner) == 0;
+	last = result->shared->count == 1;
+	if (dead->shared && last == (dead->kind == DYNAMO_SHARED_LAST))
+		last = !last;
+	dead->shared = true;
+	dead->kind = last ? DYNAMO_SHARED_LAST : DYNAMO_SHARED_LEAVE;
+	return true;
+}
+
+/* Nothing of the dead is in the item, or will be.  Else sets what to do next. */
+static bool
+is_settled(sim_dead *dead, const dynamo_result *result)
+{
+	const dynamo_item *item = &result->item;
+	bool		done = result->status == DYNAMO_OK;
+	bool		barred = done && dead->op == DYNAMO_BAR;
+
+	if (dead->op == DYNAMO_BAR_NEW)
+	{
+		dead->op = item->exists ? DYNAMO_BAR : DYNAMO_READ;
+		return done;
+	}
+	if (dead->op == DYNAMO_RELEASE)
+		return done || !holds(dead, result);
+	if (!barred && !item->exists)
+	{
+		dead->op = DYNAMO_BAR_NEW;
+		return false;
+	}
+	if (item->has_token)
+		dead->token = item->token;
+	dead->op = barred ? DYNAMO_RELEASE : DYNAMO_BAR;
+	return barred && !holds(dead, result);
 }
 
 void
 sim_journal_reply(sim *s, sim_cluster *c, size_t number, const dynamo_result *result)
 {
 	sim_dead   *dead = &c->dead[number];
-	bool		refused = result->status == DYNAMO_CONDITION_FAILED;
-	bool		ours = result->status == DYNAMO_OK ||
-		(refused && strcmp(result->item.version, dead->version) == 0);
+	bool		failed = result->status != DYNAMO_OK &&
+		result->status != DYNAMO_CONDITION_FAILED;
+	bool		bars = dead->op == DYNAMO_BAR;
 
-	if (!ours && !refused)
-		send_at(s, c, number, s->now + sim_between(s, 0, RETRY_MAX));
-	else if (refused && dynamo_find_entry(result->shared, dynamo_incarnation(dead->owner)) != NULL)
+	if (failed || !is_settled(dead, result))
 	{
-		bool		last = result->shared->count == 1;
-
-		if (dead->shared && last == (dead->kind == DYNAMO_SHARED_LAST))
-			last = !last;
-		dead->shared = true;
-		dead->kind = last ? DYNAMO_SHARED_LAST : DYNAMO_SHARED_LEAVE;
-		send_at(s, c, number, s->now);
+		send_at(s, c, number, s->now + (failed || !bars ? sim_between(s, 0, RETRY_MAX) : 0));
+		return;
 	}
-	else if (ours || dead->looked)
-		strike_off(s, c, dead);
-	else
-	{
-		dead->looked = true;
-		dead->shared = false;
-		dead->version[0] = '\0';
-		send_at(s, c, number, s->now + SECOND);
-	}
+	sim_say(s, "%d: strikes %s of incarnation %u off its journal", c->number,
+			s->lock[dead->lock].name, dead->incarnation);
+	dead->struck = true;
 }
