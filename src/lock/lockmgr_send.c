@@ -525,9 +525,12 @@ is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	return l->refused[0] == '\0' && lm_wanted_change(lm, now, lock) != 0;
 }
 
-/* Is a renewal due that might be in a batch with others, if batches were believed? */
-static bool
-is_check_due(lockmgr *lm, int64_t now)
+/*
+ * If a renewal is due that might be in a batch with others, if batches were believed: its lock.
+ * The renewal is no longer due then.
+ */
+static lm_lock *
+take_for_check(lockmgr *lm, int64_t now)
 {
 	lm_lock    *lock = due_renewal(lm, now, false);
 	int64_t		at = lock->renewal.at;
@@ -535,23 +538,23 @@ is_check_due(lockmgr *lm, int64_t now)
 
 	if (lm->batches != BATCHES_IN_DOUBT || now < lm->check_at || lock->state != LOCK_HELD ||
 		is_alone(lm, now, lock))
-		return false;
+		return NULL;
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	other = due_renewal(lm, now, true);
+	if (other != NULL && !is_alone(lm, now, other))
+		return lock;
 	heap_set(&lm->renewals, &lock->renewal, at);
-	return other != NULL && !is_alone(lm, now, other);
+	return NULL;
 }
 
-/* The renewal that is due next waits for the check of batches, which is about its lock. */
+/* The lock's renewal waits for the check of batches, which is about it. */
 static void
-send_check(lockmgr *lm, int64_t now, lm_call *call)
+send_check(lockmgr *lm, int64_t now, lm_call *call, lm_lock *lock)
 {
-	lm_lock    *lock = due_renewal(lm, now, false);
 	dynamo_shared_write shared;
 	dynamo_write write;
 
 	lm->check_at = INT64_MAX;
-	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	start_renewal(lm, now, lock);
 	lm_describe_batch_check(lm, lock, &write, &shared);
 	call->op = DYNAMO_RENEW_BATCH;
@@ -579,9 +582,10 @@ send_renewals(lockmgr *lm, int64_t now)
 
 		if (call == NULL)
 			return;
-		if (is_check_due(lm, now))
+		lock = take_for_check(lm, now);
+		if (lock != NULL)
 		{
-			send_check(lm, now, call);
+			send_check(lm, now, call, lock);
 			continue;
 		}
 		while (call->count < most && !alone &&

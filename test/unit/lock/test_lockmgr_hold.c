@@ -147,14 +147,14 @@ LOCKMGR_TEST(batches_are_checked_before_they_are_believed)
 	check = &h->calls[2];
 	assert_int_equal(check->c.op, DYNAMO_RENEW_BATCH);
 	assert_int_equal(check->c.count, 1);
-	assert_string_equal(check->writes[0].version, item_of(h, "a")->version);
-	assert_string_not_equal(check->writes[0].expected, item_of(h, "a")->version);
+	assert_string_equal(check->writes[0].version, item_of(h, "b")->version);
+	assert_string_not_equal(check->writes[0].expected, item_of(h, "b")->version);
 	assert_int_equal(check->writes[0].write.lease_ms, LEASE_MS);
 	run(h, 2 * LATENCY_US);
-	assert_int_equal(saved_of(h, 1, "b")->renewals, 1);
+	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
 	deliver(h, check);
 	settle(h);
-	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
+	assert_int_equal(saved_of(h, 1, "b")->renewals, 1);
 	assert_int_equal(sent(h, DYNAMO_RENEW), 2);
 	assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 1);
 
@@ -162,6 +162,28 @@ LOCKMGR_TEST(batches_are_checked_before_they_are_believed)
 	assert_int_equal(sent(h, DYNAMO_RENEW), 2);
 	assert_in_range(sent(h, DYNAMO_RENEW_BATCH), 6, 8);
 	assert_int_equal(h->no_batches, 0);
+}
+
+/* The check is about a lock whose renewal has not begun, whatever else is due at that moment. */
+LOCKMGR_TEST(the_check_leaves_an_unsettled_renewal_alone)
+{
+	char		nonce[UUID_SIZE];
+
+	get(h, 0, "a");
+	get(h, 1, "b");
+	next_fate(h, FATE_LOST_REQUEST);
+	renew(h, 0, "a", 0);
+	memcpy(nonce, last_call(h)->writes[0].version, sizeof(nonce));
+	cancel(h, 0);
+	kill_manager(h);
+	renew(h, 1, "b", 0);
+	start_manager(h);
+	assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 1);
+	assert_string_equal(h->calls[h->call_count - 2].writes[0].name, "b");
+	assert_string_equal(last_call(h)->writes[0].version, nonce);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_RENEWED);
+	assert_string_equal(saved_of(h, 0, "a")->version, nonce);
 }
 
 LOCKMGR_TEST(who_ignores_conditions_gets_no_batches)
@@ -190,11 +212,11 @@ LOCKMGR_TEST(a_lock_is_released_after_its_check)
 	settle(h);
 	next_fate(h, FATE_HOLD);
 	run(h, THIRD_US);
-	release(h, 0, "a");
+	release(h, 1, "b");
 	deliver(h, &h->calls[2]);
 	settle(h);
-	assert_result(h, 0, LOCKMGR_RELEASED);
-	assert_true(item_of(h, "a")->released);
+	assert_result(h, 1, LOCKMGR_RELEASED);
+	assert_true(item_of(h, "b")->released);
 }
 
 LOCKMGR_TEST(the_check_may_get_no_reply_until_the_deadline)
@@ -206,10 +228,10 @@ LOCKMGR_TEST(the_check_may_get_no_reply_until_the_deadline)
 	run(h, LEASE_US);
 	assert_int_equal(h->lost_count, 1);		/* a host would have ended it by its time-out */
 	deliver(h, &h->calls[2]);
-	release(h, 0, "a");
+	release(h, 1, "b");
 	settle(h);
-	assert_true(item_of(h, "a")->released);
-	assert_true(holds(h, 1, "b"));
+	assert_true(item_of(h, "b")->released);
+	assert_true(holds(h, 0, "a"));
 }
 
 /* Batches work for a while. */
