@@ -169,6 +169,7 @@ typedef struct sim_hold
 	int32_t		limit;			/* the session's */
 	int64_t		token;
 	bool		given_up;		/* its release is asked for now */
+	bool		passed_on;		/* it has ended, and somebody else still had it */
 	bool		lost;			/* the worker has reported the loss */
 	bool		lower;			/* its token is below an older grant's */
 	bool		may_outlive;	/* the session has asked that the hold outlive it, */
@@ -740,6 +741,7 @@ extern void sim_check_overwrite(sim *s, int lock, const sim_call *call, int whic
 extern void sim_check_known(sim *s, const sim_cluster *c, int lock);
 extern void sim_check_turn(sim *s, int64_t since, sim_turn whose);
 extern void sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer);
+extern void sim_hold_ended(const sim *s, sim_cluster *c, uint32_t index, const hold *ended);
 extern void sim_check_lost(sim *s, const sim_cluster *c, uint32_t index);
 extern void sim_check_asked(sim *s, const sim_cluster *c, int slot);
 extern void sim_check_commit(sim *s, const sim_cluster *c, const sim_hold *hold);

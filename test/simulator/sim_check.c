@@ -626,10 +626,7 @@ sim_check_known(sim *s, const sim_cluster *c, int number)
 	sim_wrong(s, "I5: no lease of the owner of %s has the item's version %s", lock->name, lock->version);
 }
 
-/*
- * Does somebody else in the cluster have the same hold, joined or detached?  Or is its release
- * to be confirmed to somebody else, after a worker's death?
- */
+/* Does somebody else in the cluster have the same hold, joined or detached? */
 static bool
 is_held_besides(const sim *s, const sim_cluster *c, const sim_hold *hold)
 {
@@ -641,6 +638,31 @@ is_held_besides(const sim *s, const sim_cluster *c, const sim_hold *hold)
 			h->lease_index == hold->lease && h->lease_generation == hold->generation)
 			return true;
 	}
+	return false;
+}
+
+/*
+ * A hold has ended.  If somebody else had it then, the lock has passed on, and nothing is to be
+ * confirmed to the session; it may wait for its other locks while that one lets go as well.
+ */
+void
+sim_hold_ended(const sim *s, sim_cluster *c, uint32_t index, const hold *ended)
+{
+	sim_session *session = &c->sessions[ended->session.slot];
+
+	for (int i = 0; i < SIM_HOLDS; i++)
+	{
+		sim_hold   *hold = &session->holds[i];
+
+		if (hold->used && hold->index == index && hold->seq == ended->seq)
+			hold->passed_on = is_held_besides(s, c, hold);
+	}
+}
+
+/* Is the release to be confirmed to somebody else, after a worker's death? */
+static bool
+is_confirmed_to_another(const sim *s, const sim_cluster *c, const sim_hold *hold)
+{
 	for (int i = 0; i < s->plan.sessions; i++)
 	{
 		for (int j = 0; j < SIM_HOLDS; j++)
@@ -669,7 +691,8 @@ check_released(sim *s, const sim_cluster *c, const sim_session *session)
 		const sim_lock *lock = &s->lock[hold->lock];
 
 		if (hold->used && hold->given_up && (session->request.all_count == 0 || !hold->lost) &&
-			!is_held_besides(s, c, hold) && lock->exists && !lock->released && !lock->edited &&
+			!hold->passed_on && !is_confirmed_to_another(s, c, hold) &&
+			lock->exists && !lock->released && !lock->edited &&
 			lock->owner == c->number && lock->incarnation == c->incarnation &&
 			lock->first_token <= hold->token && hold->token <= lock->token &&
 			lock->last_token == hold->token)

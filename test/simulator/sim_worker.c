@@ -144,6 +144,7 @@ host_save_hold(void *arg, uint32_t index, const hold *hold)
 {
 	host_arg   *a = arg;
 	sim_saved_hold *saved = &a->c->saved_holds[index];
+	struct hold before = saved->h;
 	bool		given;
 
 	if (!lives(a->c))
@@ -157,6 +158,8 @@ host_save_hold(void *arg, uint32_t index, const hold *hold)
 			(int) hold->permits);
 	if (given)
 		sim_check_grant(a->s, a->c, index);
+	if (hold->session.generation == 0 && before.session.generation != 0)
+		sim_hold_ended(a->s, a->c, index, &before);
 }
 
 /* Checks an answer, if the session still exists and waits for it. */
