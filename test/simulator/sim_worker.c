@@ -158,6 +158,8 @@ host_save_hold(void *arg, uint32_t index, const hold *hold)
 			(int) hold->permits);
 	if (given)
 		sim_check_grant(a->s, a->c, index);
+	else
+		sim_check_detached(a->s, a->c);	/* before the next grant gives the lease more time */
 	if (hold->session.generation == 0 && before.session.generation != 0)
 		sim_hold_ended(a->s, a->c, index, &before);
 }
