@@ -506,8 +506,11 @@ typedef struct sim_totals
 	int64_t		longest_turn[SIM_TURNS];
 } sim_totals;
 
-/* Two generations of a hash table; see sim_nonce.c. */
-#define SIM_NONCES 16384
+/*
+ * Two generations of a hash table; see sim_nonce.c.  A bar is repeated for 15 minutes, each time
+ * with another version, and so is a release that was certainly not applied.
+ */
+#define SIM_NONCES 131072
 typedef struct sim_nonces
 {
 	sim_nonce  *tables[2];
@@ -521,7 +524,7 @@ struct sim
 	uint64_t	random;
 	int64_t		now;			/* true time */
 	sim_phase	phase;
-	int64_t		quiet_since;
+	int64_t		quiet_since;	/* since then, the last fault is over, too */
 	bool		trace;
 	bool		hasty;			/* sessions end and cancel more often now */
 	char		wrong[512];		/* the broken promise, or "" */

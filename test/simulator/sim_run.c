@@ -345,6 +345,11 @@ be_quiet(sim *s)
 {
 	new_phase(s, PHASE_QUIET);
 	s->quiet_since = s->now;
+	for (int i = 0; i < s->plan.clusters; i++)
+	{
+		if (s->quiet_since < s->cluster[i].troubled_at)
+			s->quiet_since = s->cluster[i].troubled_at;
+	}
 	run_until(s, s->now + SIGNATURE * 108 / 100 + MINUTE + 3 * s->plan.lease_max_ms * MS);
 	if (s->wrong[0] == '\0')
 		sim_check_nothing_left(s);
@@ -376,7 +381,7 @@ sim_run(sim *s)
 	probe(s);
 	new_phase(s, PHASE_END);
 	run_until(s, s->now + 2 * lease);
-	if (calls_under_way(s))
+	if (s->wrong[0] == '\0' && calls_under_way(s))
 		run_until(s, s->now + SECOND);	/* an item is deleted when its minimum is over */
 	if (s->wrong[0] == '\0')
 		sim_check_nothing_left(s);
