@@ -191,16 +191,15 @@ is_settled(const lockmgr *lm, lm_lease *bar, const dynamo_result *result, dynamo
 	const lease_write *pending = &bar->l.pending;
 	bool		done = result->status == DYNAMO_OK;
 
-	switch (pending->op)
+	if (pending->op == DYNAMO_BAR_NEW)
 	{
-		case DYNAMO_BAR_NEW:
-			*next = result->item.exists ? DYNAMO_BAR : DYNAMO_READ;
-			return done;
-		case DYNAMO_RELEASE:
-			*next = DYNAMO_RELEASE;
-			return done || !has_arrived(lm, bar, result);
-		default:
-			break;
+		*next = result->item.exists ? DYNAMO_BAR : DYNAMO_READ;
+		return done;
+	}
+	if (pending->op == DYNAMO_RELEASE)
+	{
+		*next = DYNAMO_RELEASE;
+		return done || !has_arrived(lm, bar, result);
 	}
 	if ((done && pending->op == DYNAMO_BAR) || lm_is_barred(pending, &result->item))
 	{
