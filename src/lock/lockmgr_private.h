@@ -471,7 +471,6 @@ extern void lm_refused_in_vain(lockmgr *lm, int64_t now, lm_lock *lock, lm_sessi
 extern bool lm_is_unexplained(const dynamo_result *result);
 extern void lm_explain(lockmgr *lm, int64_t now, lm_lock *lock);
 extern bool lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result);
-extern void lm_turn_release(lm_lock *lock);
 
 /* lockmgr_seen.c */
 extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,
@@ -553,6 +552,7 @@ extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 					const dynamo_result *by);
 
 /* lockmgr_release.c */
+extern void lm_turn_release(lm_lock *lock);
 extern void lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold);
 extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_release(lockmgr *lm, lm_lock *lock,

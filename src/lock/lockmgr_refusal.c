@@ -66,13 +66,3 @@ lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
 	return entry != NULL && strcmp(entry->version, pending->expected) == 0 &&
 		(pending->op == DYNAMO_RENEW ? pending->permits <= 0 : lock->turned);
 }
-
-/* The pending release is one in shared mode: takes us for the last one, or no longer. */
-void
-lm_turn_release(lm_lock *lock)
-{
-	lease_write *pending = &lock->lease->l.pending;
-
-	pending->kind = pending->kind == DYNAMO_SHARED_LAST ? DYNAMO_SHARED_LEAVE :
-		DYNAMO_SHARED_LAST;
-}

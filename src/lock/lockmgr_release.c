@@ -256,6 +256,16 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
 }
 
+/* The pending release is one in shared mode: takes us for the last one, or no longer. */
+void
+lm_turn_release(lm_lock *lock)
+{
+	lease_write *pending = &lock->lease->l.pending;
+
+	pending->kind = pending->kind == DYNAMO_SHARED_LAST ? DYNAMO_SHARED_LEAVE :
+		DYNAMO_SHARED_LAST;
+}
+
 /*
  * The release was refused.  If the item has a version of ours, releases that: of a
  * renewal that was not settled, or of a refused change of permits that arrived late.
