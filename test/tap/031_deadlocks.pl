@@ -156,6 +156,7 @@ foreach my $order ([ $b, $c, $a ], [ $a, $b, $c ], [ $c, $a, $b ], [ $c, $b, $a 
 	foreach (@$order)
 	{
 		$_->send($waits{$_});
+		next if $_ == $order->[2];		# it closes the circle, and may have failed already
 		$_ == $a ? waits_in_postgres($_) : waits($_);
 	}
 	my @circle = $victim == $b ? ($b, $c, $a) : ($c, $a, $b);
