@@ -86,12 +86,14 @@ identity_of_lock_table(void)
 	const MailboxAnswer *answer;
 	char		made[UUID_SIZE];
 	const char *identity = made;
+	LockName	item = {.text = DYNAMO_IDENTITY_KEY,.utf8 = DYNAMO_IDENTITY_KEY};
 
 	QueueNewUuid(made);
 	strlcpy(request.write.version, made, sizeof(request.write.version));
 	answer = TableCall(&request, NULL, NULL, DYNAMO_OK, NULL);
 	if (answer->result == MAILBOX_CHANGED)
-		identity = answer->found.item.version;
+		identity = answer->found.item.exists ? answer->found.item.version :
+			SessionLookUp(&item, NULL)->item.version;	/* some servers do not show it */
 	if (identity[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
