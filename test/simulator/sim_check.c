@@ -532,7 +532,7 @@ sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool held_anew)
 {
 	sim_saved  *saved = &c->saved[index];
 	const lease *l = &saved->l;
-	const sim_nonce *nonce = l->state != LEASE_FREE && l->version[0] != '\0' ?
+	sim_nonce  *nonce = l->state != LEASE_FREE && l->version[0] != '\0' ?
 		sim_find_nonce(&s->nonces, l->version) : NULL;
 
 	if (l->state != LEASE_HELD && l->valid_until != 0)
@@ -551,6 +551,7 @@ sim_check_saved(sim *s, sim_cluster *c, uint32_t index, bool held_anew)
 	saved->excused = nonce->excused && (saved->excused || held_anew);
 	if (l->state != LEASE_HELD)
 		return;
+	nonce->late = false;		/* its manager knows that it was applied */
 	check_deadline(s, nonce, l);
 	if (!saved->excused && sim_local(s, c) < l->valid_until)
 		check_alone(s, c, saved->lock);
