@@ -21,6 +21,9 @@
 #define DOUBLINGS_MAX	10
 #define CHECKS_TOLD		3		/* so many fail before the host is told */
 
+/* Nobody writes this version, so no item ever has it, however late the check arrives. */
+#define NIL_UUID		"00000000-0000-0000-0000-000000000000"
+
 /* Is it the check, and not a batch of renewals? */
 bool
 lm_is_batch_check(const lm_call *call)
@@ -28,7 +31,7 @@ lm_is_batch_check(const lm_call *call)
 	return call->op == DYNAMO_RENEW_BATCH && call->count == 1;
 }
 
-/* Describes the check.  The lock's pending renewal, whose nonce it uses, was never sent. */
+/* Describes the check. */
 void
 lm_describe_batch_check(const lockmgr *lm, const lm_lock *lock, dynamo_write *write,
 						dynamo_shared_write *shared)
@@ -40,7 +43,7 @@ lm_describe_batch_check(const lockmgr *lm, const lm_lock *lock, dynamo_write *wr
 	};
 	*write = (dynamo_write) {
 		.op = DYNAMO_RENEW,.name = lock->name,.name_len = lock->name_len,
-		.owner = lm->owner,.version = l->version,.expected = l->pending.version,
+		.owner = lm->owner,.version = l->version,.expected = NIL_UUID,
 		.lease_ms = l->lease_ms,.shared = l->mode != MODE_EXCLUSIVE ? shared : NULL
 	};
 }

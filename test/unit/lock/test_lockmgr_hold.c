@@ -164,6 +164,26 @@ LOCKMGR_TEST(batches_are_checked_before_they_are_believed)
 	assert_int_equal(h->no_batches, 0);
 }
 
+/* The next worker finds out what became of the renewal, whose turn was after the check. */
+LOCKMGR_TEST(a_late_check_changes_nothing)
+{
+	char		version[UUID_SIZE];
+
+	get(h, 0, "a");
+	get(h, 1, "b");
+	next_fate(h, FATE_HOLD);
+	run(h, THIRD_US);
+	release(h, 0, "a");
+	kill_manager(h);
+	start_manager(h);
+	apply(h, last_call(h));
+	memcpy(version, item_of(h, "a")->version, sizeof(version));
+	apply(h, &h->calls[2]);
+	assert_string_equal(item_of(h, "a")->version, version);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+}
+
 /* The check is about a lock whose renewal has not begun, whatever else is due at that moment. */
 LOCKMGR_TEST(the_check_leaves_an_unsettled_renewal_alone)
 {
