@@ -230,7 +230,7 @@ rely_on(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer
 {
 	session->detached = (sim_detached) {
 		.used = c->saved_holds[answer->hold_index].h.seq == answer->seq &&
-			c->saved_holds[answer->hold_index].h.loss == LOSS_NONE &&
+			c->saved_holds[answer->hold_index].h.loss == LOSS_NONE && !session->ended &&
 			!is_being_ended(s, c, answer->lease_index, answer->token),
 		.name = {true, session->lock, answer->lease_index, answer->lease_generation,
 			answer->token, c->saved_holds[answer->hold_index].h.taker},
@@ -377,6 +377,7 @@ detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	request.lease_generation = hold->generation;
 	request.at_most_us = sim_between(s, 10 * MS, s->plan.lease_max_ms * MS);
 	session->detaching = hold->seq;
+	session->ended = false;
 	clear_hold(s, hold);
 	sim_post_request(s, c, slot, request, lock);
 }
@@ -439,10 +440,14 @@ end_detached(sim *s, sim_cluster *c, int slot, const sim_name *name)
 {
 	for (int i = 0; i < s->plan.sessions; i++)
 	{
-		sim_detached *detached = &c->sessions[i].detached;
+		sim_session *other = &c->sessions[i];
+		sim_detached *detached = &other->detached;
 
 		if (detached->name.token == name->token && detached->name.lease == name->lease)
 			detached->used = false;
+		if (other->waiting && other->request.kind == LOCKMGR_DETACH &&
+			c->saved_holds[other->request.hold_index].h.token == name->token)
+			other->ended = true;
 	}
 	post_named(s, c, slot, LOCKMGR_END_DETACHED, name);
 }
