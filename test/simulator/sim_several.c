@@ -27,6 +27,8 @@ sim_announce(sim *s, sim_cluster *c, int slot)
 	request.mode = MODE_EXCLUSIVE;
 	request.permits = 1;
 	request.data = NULL;
+	request.attributes = NULL;
+	request.deletes = false;
 	announced->first = c->slots[slot].words.request_seq + 2;
 	announced->request = request;
 	if (announced->count == 0)

@@ -156,7 +156,8 @@ host_save_hold(void *arg, uint32_t index, const hold *hold)
 	sim_say(a->s, "%d: hold %u of session %u on lease %u: token %" PRId64 ", %d permits",
 			a->c->number, index, hold->session.slot, hold->lease_index, hold->token,
 			(int) hold->permits);
-	if (given)
+	/* What was announced with its number may have been granted before, in the same place. */
+	if (given || (before.session.generation == 0 && hold->session.generation != 0))
 		sim_check_grant(a->s, a->c, index);
 	else
 		sim_check_detached(a->s, a->c);	/* before the next grant gives the lease more time */
