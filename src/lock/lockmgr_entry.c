@@ -99,7 +99,7 @@ name_owner(const lockmgr *lm, lm_shared *shared, const dynamo_shared *seen)
 
 /*
  * Records what an item that was received now tells of shared mode.  When memory is
- * short, nothing is known: as to an older version of ddblock, the item is then one
+ * short, nothing is known: as to a client that has no shared mode, the item is then one
  * holder's, dead when it has not changed for the longest lease in it.
  */
 void

@@ -157,16 +157,13 @@ pack(StringInfo tail, const QueuePush *jobs, int count)
 	}
 }
 
-/*
- * Is its job this one?  The resource may be none that this session may use, so no message has it.
- * Older versions wrote no digest.
- */
+/* Is its job this one?  The resource may be none that this session may use, so no message has it. */
 static void
 require_same_job(const QueueRow *row, const queue_request *request, const QueuePush *job)
 {
 	bool		same_resource = strcmp(row->resource, request->resource) == 0;
 
-	if (same_resource && (row->is.digest[0] == '\0' || strcmp(row->is.digest, job->digest) == 0))
+	if (same_resource && strcmp(row->is.digest, job->digest) == 0)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

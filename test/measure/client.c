@@ -154,7 +154,7 @@ sign(char *body, const char *target)
 							  "POST / HTTP/1.1\r\nHost: %s\r\nAccept: */*\r\n"
 							  "content-type: " TYPE "\r\nx-amz-date: %s\r\n"
 							  "x-amz-target: %s\r\nAuthorization: %s\r\n"
-							  "User-Agent: ddblock/0.2.0\r\n"
+							  "User-Agent: ddblock/1.0.0\r\n"
 							  "Content-Length: %zu\r\n\r\n%s",
 							  host, date, target, authorization, strlen(body), body);
 	free(body);

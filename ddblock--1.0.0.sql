@@ -1,4 +1,4 @@
-/* ddblock--0.2.0.sql */
+/* ddblock--1.0.0.sql */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION ddblock" to load this file. \quit
@@ -724,7 +724,7 @@ BEGIN
 	FOREACH view IN ARRAY pg_catalog.string_to_array('ddb_locks ddb_operations ddb_stats ddb_campaigns ddb_status', ' ') LOOP
 		hidden := pg_catalog.gen_random_uuid();
 		EXECUTE pg_catalog.format('ALTER FUNCTION %I() RENAME TO %I', view, hidden);
-		EXECUTE pg_catalog.format('CREATE VIEW %I AS SELECT * FROM %I()', view, hidden);
+		EXECUTE pg_catalog.format('CREATE VIEW %I AS SELECT * FROM %I() AS %I', view, hidden, view);
 		EXECUTE pg_catalog.format('ALTER FUNCTION %I() RENAME TO %I', hidden, view);
 	END LOOP;
 END $$;
