@@ -138,12 +138,12 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION ddb_lock_release_all() IS
 'undo all session-scoped acquisitions; returns the number of locks';
 
-CREATE FUNCTION ddb_lock_let_go(name text)
+CREATE FUNCTION ddb_lock_release_nowait(name text)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_let_go(text) IS
+COMMENT ON FUNCTION ddb_lock_release_nowait(text) IS
 'undo one session-scoped acquisition, in any mode, without waiting for DynamoDB; false, with a warning, if there was none or the lease was lost';
 
 --
@@ -234,7 +234,7 @@ COMMENT ON FUNCTION ddb_lock_release_shared(text) IS
 
 CREATE FUNCTION ddb_semaphore_acquire(
 	name text,
-	"limit" integer,
+	max_permits integer,
 	permits integer DEFAULT 1,
 	lease interval DEFAULT NULL,
 	wait interval DEFAULT NULL)
@@ -243,11 +243,11 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval) IS
-'acquire session-scoped permits of a semaphore that gives away at most "limit", waiting at most "wait" for them; returns a token';
+'acquire session-scoped permits of a semaphore that gives away at most "max_permits", waiting at most "wait" for them; returns a token';
 
 CREATE FUNCTION ddb_semaphore_try_acquire(
 	name text,
-	"limit" integer,
+	max_permits integer,
 	permits integer DEFAULT 1,
 	lease interval DEFAULT NULL)
 RETURNS bigint
@@ -255,11 +255,11 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval) IS
-'acquire session-scoped permits of a semaphore that gives away at most "limit", if so many are free; returns a token, or null';
+'acquire session-scoped permits of a semaphore that gives away at most "max_permits", if so many are free; returns a token, or null';
 
 CREATE FUNCTION ddb_xact_semaphore_acquire(
 	name text,
-	"limit" integer,
+	max_permits integer,
 	permits integer DEFAULT 1,
 	lease interval DEFAULT NULL,
 	wait interval DEFAULT NULL)
@@ -268,11 +268,11 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interval, interval) IS
-'acquire permits of a semaphore that gives away at most "limit" until the transaction ends, waiting at most "wait" for them; returns a token';
+'acquire permits of a semaphore that gives away at most "max_permits" until the transaction ends, waiting at most "wait" for them; returns a token';
 
 CREATE FUNCTION ddb_xact_semaphore_try_acquire(
 	name text,
-	"limit" integer,
+	max_permits integer,
 	permits integer DEFAULT 1,
 	lease interval DEFAULT NULL)
 RETURNS bigint
@@ -280,7 +280,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) IS
-'acquire permits of a semaphore that gives away at most "limit" until the transaction ends, if so many are free; returns a token, or null';
+'acquire permits of a semaphore that gives away at most "max_permits" until the transaction ends, if so many are free; returns a token, or null';
 
 CREATE FUNCTION ddb_semaphore_release(name text)
 RETURNS boolean
@@ -381,7 +381,7 @@ COMMENT ON PROCEDURE ddb_lock_await_shared(text, interval, interval) IS
 
 CREATE PROCEDURE ddb_semaphore_await(
 	name text,
-	"limit" integer,
+	max_permits integer,
 	permits integer DEFAULT 1,
 	lease interval DEFAULT NULL,
 	wait interval DEFAULT NULL)
@@ -409,37 +409,37 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C;
 
 COMMENT ON PROCEDURE ddb_queue_await(text, interval, text[]) IS
-'end the transaction, and wait without a snapshot until ddb_queue_next() may find a job, at most for "wait"';
+'end the transaction, and wait without a snapshot until ddb_queue_claim() may find a job, at most for "wait"';
 
 --
 -- Leaders
 --
 
-CREATE FUNCTION ddb_is_leader(name text)
+CREATE FUNCTION ddb_leadership_held(name text)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_is_leader(text) IS
-'whether this cluster leads, by a lock that ddblock.campaigns names; if so, the transaction is interrupted and cannot commit when it does not lead any more';
+COMMENT ON FUNCTION ddb_leadership_held(text) IS
+'whether this cluster leads, by a lock that ddblock.leaderships names; if so, the transaction is interrupted and cannot commit when it does not lead any more';
 
-CREATE FUNCTION ddb_leader_require(name text)
+CREATE FUNCTION ddb_leadership_require(name text)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_leader_require(text) IS
-'as ddb_is_leader(); returns the fencing token of the leadership, or error LK001';
+COMMENT ON FUNCTION ddb_leadership_require(text) IS
+'as ddb_leadership_held(); returns the fencing token of the leadership, or error LK001';
 
-CREATE FUNCTION ddb_leader_resign(
+CREATE FUNCTION ddb_leadership_resign(
 	name text,
-	"for" interval DEFAULT '1 minute',
+	stand_back interval DEFAULT '1 minute',
 	wait interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_leader_resign(text, interval, interval) IS
+COMMENT ON FUNCTION ddb_leadership_resign(text, interval, interval) IS
 'give up a leadership, and do not want it for so long; after "wait", interrupt the transactions that have joined it; returns whether this cluster led';
 
 --
@@ -453,9 +453,9 @@ CREATE TABLE ddb_fences (
 	shared_token bigint NOT NULL DEFAULT 0 CHECK (shared_token OPERATOR(pg_catalog.>=) 0));
 
 COMMENT ON TABLE ddb_fences IS
-'highest fencing tokens of each resource; written by ddb_fence() and ddb_fence_shared()';
+'highest fencing tokens of each resource; written by ddb_fence_check() and ddb_fence_check_shared()';
 COMMENT ON COLUMN ddb_fences.resource IS
-'name of the protected resource, as given to ddb_fence() or ddb_fence_shared()';
+'name of the protected resource, as given to ddb_fence_check() or ddb_fence_check_shared()';
 COMMENT ON COLUMN ddb_fences.token IS
 'highest token of an exclusive lock, or 0; no transaction with a lower one can commit, nor with an equal one of a shared lock';
 COMMENT ON COLUMN ddb_fences.shared_token IS
@@ -481,23 +481,23 @@ FOR EACH STATEMENT EXECUTE FUNCTION ddb_keep_tokens();
 ALTER TABLE ddb_fences ENABLE ALWAYS TRIGGER ddb_keep_tokens;
 ALTER TABLE ddb_fences ENABLE ALWAYS TRIGGER ddb_keep_rows;
 
-CREATE FUNCTION ddb_fence(resource text, token bigint)
+CREATE FUNCTION ddb_fence_check(resource text, token bigint)
 RETURNS void
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
-COMMENT ON FUNCTION ddb_fence(text, bigint) IS
+COMMENT ON FUNCTION ddb_fence_check(text, bigint) IS
 'record the fencing token of "resource", or fail with LK002 if a higher one is recorded; a transaction cannot commit after a call has failed or was rolled back to a savepoint';
 
-CREATE FUNCTION ddb_fence_shared(resource text, token bigint)
+CREATE FUNCTION ddb_fence_check_shared(resource text, token bigint)
 RETURNS void
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
-COMMENT ON FUNCTION ddb_fence_shared(text, bigint) IS
-'as ddb_fence(), with the token of a shared lock: fail with LK002 if an exclusive lock''s token that is not lower is recorded';
+COMMENT ON FUNCTION ddb_fence_check_shared(text, bigint) IS
+'as ddb_fence_check(), with the token of a shared lock: fail with LK002 if an exclusive lock''s token that is not lower is recorded';
 
 --
 -- The lock table
@@ -507,7 +507,7 @@ CREATE FUNCTION ddb_lock_info(
 	name text,
 	OUT held boolean,
 	OUT owner text,
-	OUT database text,
+	OUT datname text,
 	OUT usename text,
 	OUT application_name text,
 	OUT pid integer,
@@ -549,7 +549,7 @@ CREATE FUNCTION ddb_lock_list(
 	OUT name text,
 	OUT state text,
 	OUT owner text,
-	OUT database text,
+	OUT datname text,
 	OUT usename text,
 	OUT application_name text,
 	OUT pid integer,
@@ -593,7 +593,7 @@ COMMENT ON FUNCTION ddb_lock_force_release(text, text) IS
 CREATE FUNCTION ddb_locks(
 	OUT name text,
 	OUT pid integer,
-	OUT database text,
+	OUT datname text,
 	OUT usename text,
 	OUT scope text,
 	OUT depth bigint,
@@ -667,7 +667,7 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 COMMENT ON FUNCTION ddb_stats() IS
 'what this cluster''s sessions do with locks: counters since the server started';
 
-CREATE FUNCTION ddb_campaigns(
+CREATE FUNCTION ddb_leaderships(
 	OUT name text,
 	OUT state text,
 	OUT since timestamp with time zone,
@@ -680,7 +680,7 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
-COMMENT ON FUNCTION ddb_campaigns() IS
+COMMENT ON FUNCTION ddb_leaderships() IS
 'locks that this cluster itself holds or wants, to lead';
 
 CREATE FUNCTION ddb_status(
@@ -721,7 +721,7 @@ DECLARE
 	view pg_catalog.text;
 	hidden pg_catalog.text;
 BEGIN
-	FOREACH view IN ARRAY pg_catalog.string_to_array('ddb_locks ddb_operations ddb_stats ddb_campaigns ddb_status', ' ') LOOP
+	FOREACH view IN ARRAY pg_catalog.string_to_array('ddb_locks ddb_operations ddb_stats ddb_leaderships ddb_status', ' ') LOOP
 		hidden := pg_catalog.gen_random_uuid();
 		EXECUTE pg_catalog.format('ALTER FUNCTION %I() RENAME TO %I', view, hidden);
 		EXECUTE pg_catalog.format('CREATE VIEW %I AS SELECT * FROM %I() AS %I', view, hidden, view);
@@ -734,13 +734,13 @@ COMMENT ON VIEW ddb_locks IS
 COMMENT ON COLUMN ddb_locks.name IS
 'name of the lock';
 COMMENT ON COLUMN ddb_locks.pid IS
-'process of the session that holds the lock or waits for it; null if it is detached, or a campaign''s';
-COMMENT ON COLUMN ddb_locks.database IS
+'process of the session that holds the lock or waits for it; null if it is detached, or a leadership';
+COMMENT ON COLUMN ddb_locks.datname IS
 'the session''s database, or that of the session that detached it';
 COMMENT ON COLUMN ddb_locks.usename IS
 'the session''s user, or that of the session that detached it';
 COMMENT ON COLUMN ddb_locks.scope IS
-'"session", "transaction", "session+transaction", "detached" or "campaign"; null if not granted';
+'"session", "transaction", "session+transaction", "detached" or "leadership"; null if not granted';
 COMMENT ON COLUMN ddb_locks.depth IS
 'number of acquisitions that are not undone';
 COMMENT ON COLUMN ddb_locks.token IS
@@ -844,23 +844,23 @@ COMMENT ON COLUMN ddb_stats.wait_histogram IS
 COMMENT ON COLUMN ddb_stats.since IS
 'start of the count';
 
-COMMENT ON VIEW ddb_campaigns IS
+COMMENT ON VIEW ddb_leaderships IS
 'locks that this cluster itself holds or wants, to lead';
-COMMENT ON COLUMN ddb_campaigns.name IS
+COMMENT ON COLUMN ddb_leaderships.name IS
 'name of the lock';
-COMMENT ON COLUMN ddb_campaigns.state IS
+COMMENT ON COLUMN ddb_leaderships.state IS
 '"leading", "following", "giving up" (transactions that have joined may still run), "resting" (does not want it) or "lost"';
-COMMENT ON COLUMN ddb_campaigns.since IS
+COMMENT ON COLUMN ddb_leaderships.since IS
 'since when';
-COMMENT ON COLUMN ddb_campaigns.token IS
+COMMENT ON COLUMN ddb_leaderships.token IS
 'fencing token of the leadership; null if this cluster does not hold the lock';
-COMMENT ON COLUMN ddb_campaigns.joined IS
+COMMENT ON COLUMN ddb_leaderships.joined IS
 'number of transactions that have joined the leadership';
-COMMENT ON COLUMN ddb_campaigns.leader IS
+COMMENT ON COLUMN ddb_leaderships.leader IS
 'owner of the lock, as far as this cluster knows';
-COMMENT ON COLUMN ddb_campaigns.interrupts_at IS
+COMMENT ON COLUMN ddb_leaderships.interrupts_at IS
 'while giving up: when the transactions that have joined are interrupted';
-COMMENT ON COLUMN ddb_campaigns.stands_again_at IS
+COMMENT ON COLUMN ddb_leaderships.stands_again_at IS
 'while resting: when this cluster wants the lock again';
 
 COMMENT ON VIEW ddb_status IS
@@ -944,7 +944,7 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION ddb_queue_push_all(text, text, jsonb[], text[], interval) IS
 'push up to 49 jobs of one resource, in this order, all or none; as ddb_queue_push()';
 
-CREATE FUNCTION ddb_queue_next(
+CREATE FUNCTION ddb_queue_claim(
 	queue text,
 	wait interval DEFAULT '0',
 	lease interval DEFAULT NULL,
@@ -961,7 +961,7 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_queue_next(text, interval, interval, text[], integer) IS
+COMMENT ON FUNCTION ddb_queue_claim(text, interval, interval, text[], integer) IS
 'claim the oldest job of a resource on which nobody works, and hold the resource''s lock; no row if there is none within "wait"';
 
 CREATE FUNCTION ddb_queue_complete(queue text, resource text, number bigint)
@@ -1033,7 +1033,7 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION ddb_queue_list(text, text) IS
 'the jobs that are not finished, oldest first for each resource';
 
-CREATE FUNCTION ddb_queue_dead(
+CREATE FUNCTION ddb_queue_list_dead(
 	queue text,
 	OUT id text,
 	OUT resource text,
@@ -1047,7 +1047,7 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_queue_dead(text) IS
+COMMENT ON FUNCTION ddb_queue_list_dead(text) IS
 'the jobs that were tried too often';
 
 CREATE FUNCTION ddb_queue_redrive(queue text, id text DEFAULT NULL)
@@ -1108,7 +1108,7 @@ CREATE TABLE ddb_queue_done (
 	PRIMARY KEY (queue, resource));
 
 COMMENT ON TABLE ddb_queue_done IS
-'the last job of each resource whose work is done in this database; written by ddb_queue_once()';
+'the last job of each resource whose work is done in this database; written by ddb_queue_mark_done()';
 COMMENT ON COLUMN ddb_queue_done.queue IS
 'name of the queue';
 COMMENT ON COLUMN ddb_queue_done.resource IS
@@ -1129,28 +1129,28 @@ FOR EACH STATEMENT EXECUTE FUNCTION ddb_keep_tokens();
 ALTER TABLE ddb_queue_done ENABLE ALWAYS TRIGGER ddb_keep_tokens;
 ALTER TABLE ddb_queue_done ENABLE ALWAYS TRIGGER ddb_keep_rows;
 
-CREATE FUNCTION ddb_queue_once(queue text, resource text, number bigint)
+CREATE FUNCTION ddb_queue_mark_done(queue text, resource text, number bigint)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
-COMMENT ON FUNCTION ddb_queue_once(text, text, bigint) IS
+COMMENT ON FUNCTION ddb_queue_mark_done(text, text, bigint) IS
 'record in this transaction that the work of the job which this session has claimed is done; false if it is done already';
 
-CREATE FUNCTION ddb_queue_once(
+CREATE FUNCTION ddb_queue_mark_done(
 	queue text,
 	resource text,
 	number bigint,
 	pushed_at timestamp with time zone,
 	token bigint)
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'ddb_queue_once_token'
+AS 'MODULE_PATHNAME', 'ddb_queue_mark_done_token'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
-COMMENT ON FUNCTION ddb_queue_once(text, text, bigint, timestamp with time zone, bigint) IS
-'as ddb_queue_once() with three arguments, for a job that another session has claimed';
+COMMENT ON FUNCTION ddb_queue_mark_done(text, text, bigint, timestamp with time zone, bigint) IS
+'as ddb_queue_mark_done() with three arguments, for a job that another session has claimed';
 
 CREATE TABLE ddb_outbox (
 	position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -1194,7 +1194,7 @@ SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION ddb_queue_push_on_commit(text, text, jsonb, text) IS
 'write a job to ddb_outbox, from where ddb_outbox_send() pushes it once this transaction has committed';
 
-CREATE FUNCTION ddb_outbox_send(at_most integer DEFAULT 100)
+CREATE FUNCTION ddb_outbox_send(max_rows integer DEFAULT 100)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
@@ -1248,21 +1248,21 @@ REVOKE ALL ON FUNCTION ddb_lock_token(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_require(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_remaining(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_monitor(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_let_go(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_release_nowait(text) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE ddb_lock_await(text, interval, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE ddb_lock_await_all(text[], interval, interval) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE ddb_lock_await_shared(text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE ddb_semaphore_await(text, integer, integer, interval, interval) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE ddb_lock_await_end(text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE ddb_queue_await(text, interval, text[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_fence(text, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_fence_shared(text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_fence_check(text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_fence_check_shared(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_keep_tokens() FROM PUBLIC;
 REVOKE ALL ON ddb_fences FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_is_leader(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_leader_require(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_leader_resign(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_campaigns() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_leadership_held(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_leadership_require(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_leadership_resign(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_leaderships() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_info(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_table_create(bigint, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_list(text, interval) FROM PUBLIC;
@@ -1275,21 +1275,21 @@ REVOKE ALL ON FUNCTION ddb_status() FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_table_create(bigint, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_push(text, text, jsonb, text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_push_all(text, text, jsonb[], text[], interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_next(text, interval, interval, text[], integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_claim(text, interval, interval, text[], integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_complete(text, text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_fail(text, text, bigint, text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_depths(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_summary(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_list(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_dead(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_list_dead(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_redrive(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_cancel(text, text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_pause(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_resume(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_drop(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_purge() FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_once(text, text, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_once(text, text, bigint, timestamp with time zone, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_mark_done(text, text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_queue_mark_done(text, text, bigint, timestamp with time zone, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_queue_push_on_commit(text, text, jsonb, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_outbox_send(integer) FROM PUBLIC;
 REVOKE ALL ON ddb_queue_done FROM PUBLIC;
@@ -1298,16 +1298,16 @@ REVOKE ALL ON FUNCTION ddb_role_setup(name, boolean) FROM PUBLIC;
 REVOKE ALL ON ddb_locks FROM PUBLIC;
 REVOKE ALL ON ddb_operations FROM PUBLIC;
 REVOKE ALL ON ddb_stats FROM PUBLIC;
-REVOKE ALL ON ddb_campaigns FROM PUBLIC;
+REVOKE ALL ON ddb_leaderships FROM PUBLIC;
 REVOKE ALL ON ddb_status FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION ddb_locks() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION ddb_operations() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION ddb_stats() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION ddb_campaigns() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION ddb_leaderships() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION ddb_status() TO pg_monitor;
 GRANT SELECT ON ddb_locks TO pg_monitor;
 GRANT SELECT ON ddb_operations TO pg_monitor;
 GRANT SELECT ON ddb_stats TO pg_monitor;
-GRANT SELECT ON ddb_campaigns TO pg_monitor;
+GRANT SELECT ON ddb_leaderships TO pg_monitor;
 GRANT SELECT ON ddb_status TO pg_monitor;

@@ -47,11 +47,11 @@ END $$;
 ROLLBACK;
 
 -- While there are fencing tokens
-SELECT ddb_fence('r', 5);
+SELECT ddb_fence_check('r', 5);
 SELECT * FROM ways;
-SELECT ddb_fence('s', 5);
+SELECT ddb_fence_check('s', 5);
 DROP EXTENSION ddblock;
-SELECT ddb_fence('r', 4);
+SELECT ddb_fence_check('r', 4);
 
 -- Other tables of that name are nobody's history.
 CREATE SCHEMA other;
@@ -67,9 +67,9 @@ DROP EXTENSION ddblock;
 TRUNCATE locks.ddb_outbox;
 
 -- While it is recorded what work is done
-SELECT ddb_queue_once('q', 'r', 1, '2026-01-01 00:00:00+00', 5);
+SELECT ddb_queue_mark_done('q', 'r', 1, '2026-01-01 00:00:00+00', 5);
 SELECT * FROM ways;
-SELECT ddb_queue_once('q', 's', 1, '2026-01-01 00:00:00+00', 5);
+SELECT ddb_queue_mark_done('q', 's', 1, '2026-01-01 00:00:00+00', 5);
 DROP EXTENSION ddblock;
 DELETE FROM locks.ddb_queue_done;
 
@@ -85,7 +85,7 @@ SELECT count(*) FROM pg_extension WHERE extname = 'ddblock';
 
 -- A whole database goes with what is in it.
 CREATE EXTENSION ddblock SCHEMA locks;
-SELECT ddb_fence('r', 5);
+SELECT ddb_fence_check('r', 5);
 \c :database
 DROP DATABASE regress_ddblock_drop;
 DROP ROLE regress_ddblock_owner;

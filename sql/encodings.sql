@@ -26,7 +26,7 @@ SHOW server_encoding;
 SELECT octet_length('café');
 SELECT held, token = :token AS same_lock FROM ddb_lock_info('café');
 SELECT ddb_lock_acquire('café', data => '\xe9') AS token \gset
-SELECT held, database, data FROM ddb_lock_info('café');
+SELECT held, datname, data FROM ddb_lock_info('café');
 SELECT name, name = 'caf' || chr(233) AS same_name, octet_length(name) FROM ddb_locks;
 SELECT ddb_lock_require('café') = :token AS same_token;
 SELECT ddb_lock_release('café');

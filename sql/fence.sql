@@ -1,65 +1,65 @@
 --
--- ddb_fence: a transaction with a token lower than a recorded one is refused.
+-- ddb_fence_check: a transaction with a token lower than a recorded one is refused.
 --
-SELECT ddb_fence('orders', 5);
+SELECT ddb_fence_check('orders', 5);
 SELECT resource, token FROM ddb_fences;
 -- The same holder may run several transactions, and a later holder as well.
-SELECT ddb_fence('orders', 5);
-SELECT ddb_fence('orders', 7);
-SELECT ddb_fence('orders', 6);
+SELECT ddb_fence_check('orders', 5);
+SELECT ddb_fence_check('orders', 7);
+SELECT ddb_fence_check('orders', 6);
 \echo :LAST_ERROR_SQLSTATE
 -- A resource is a name, byte for byte, and each has its own token.
-SELECT ddb_fence('Orders', 1), ddb_fence('orders ', 2), ddb_fence(repeat('x', 2048), 3);
-SELECT ddb_fence('largest', 9223372036854775807);
-SELECT ddb_fence('largest', 9223372036854775806);
+SELECT ddb_fence_check('Orders', 1), ddb_fence_check('orders ', 2), ddb_fence_check(repeat('x', 2048), 3);
+SELECT ddb_fence_check('largest', 9223372036854775807);
+SELECT ddb_fence_check('largest', 9223372036854775806);
 SELECT left(resource, 10) AS resource, token FROM ddb_fences ORDER BY resource;
 
 -- The token of a lock is one.
 SELECT ddb_lock_acquire('a') AS token \gset
 BEGIN;
-SELECT ddb_fence('a', ddb_lock_require('a'));
+SELECT ddb_fence_check('a', ddb_lock_require('a'));
 COMMIT;
 SELECT token = :token AS same FROM ddb_fences WHERE resource = 'a';
 SELECT ddb_lock_release('a');
 
 -- Shared locks: their tokens do not refuse each other, but exclusive ones do, and
 -- they refuse those.
-SELECT ddb_fence_shared('shared', 5), ddb_fence_shared('shared', 3);
-SELECT ddb_fence('shared', 5);
-SELECT ddb_fence('shared', 6), ddb_fence('shared', 6);
-SELECT ddb_fence_shared('shared', 6);
+SELECT ddb_fence_check_shared('shared', 5), ddb_fence_check_shared('shared', 3);
+SELECT ddb_fence_check('shared', 5);
+SELECT ddb_fence_check('shared', 6), ddb_fence_check('shared', 6);
+SELECT ddb_fence_check_shared('shared', 6);
 \echo :LAST_ERROR_SQLSTATE
-SELECT ddb_fence_shared('shared', 5);
-SELECT ddb_fence_shared('shared', 8);
-SELECT ddb_fence('shared', 6);
+SELECT ddb_fence_check_shared('shared', 5);
+SELECT ddb_fence_check_shared('shared', 8);
+SELECT ddb_fence_check('shared', 6);
 SELECT token, shared_token FROM ddb_fences WHERE resource = 'shared';
 SELECT ddb_lock_acquire_shared('s') AS token \gset
 BEGIN;
-SELECT ddb_fence_shared('s', ddb_lock_require('s'));
+SELECT ddb_fence_check_shared('s', ddb_lock_require('s'));
 COMMIT;
 SELECT shared_token = :token AS same FROM ddb_fences WHERE resource = 's';
 SELECT ddb_lock_release_shared('s');
 
 -- Arguments
-SELECT ddb_fence(NULL, 1);
-SELECT ddb_fence_shared(NULL, 1);
-SELECT ddb_fence_shared('orders', 0);
-SELECT ddb_fence('', 1);
-SELECT ddb_fence(repeat('x', 2049), 1);
-SELECT ddb_fence('orders', 0);
-SELECT ddb_fence('orders', -1);
-SELECT ddb_fence('orders', NULL);
+SELECT ddb_fence_check(NULL, 1);
+SELECT ddb_fence_check_shared(NULL, 1);
+SELECT ddb_fence_check_shared('orders', 0);
+SELECT ddb_fence_check('', 1);
+SELECT ddb_fence_check(repeat('x', 2049), 1);
+SELECT ddb_fence_check('orders', 0);
+SELECT ddb_fence_check('orders', -1);
+SELECT ddb_fence_check('orders', NULL);
 \echo :LAST_ERROR_SQLSTATE
 
 -- What is rolled back was not recorded.
 BEGIN;
-SELECT ddb_fence('orders', 8);
+SELECT ddb_fence_check('orders', 8);
 ROLLBACK;
-SELECT ddb_fence('orders', 7);
+SELECT ddb_fence_check('orders', 7);
 
 -- Read-only transactions have nothing to fence.
 BEGIN READ ONLY;
-SELECT ddb_fence('orders', 7);
+SELECT ddb_fence_check('orders', 7);
 \echo :LAST_ERROR_SQLSTATE
 ROLLBACK;
 
@@ -71,7 +71,7 @@ CREATE TABLE work (n integer);
 -- Rolled back to a savepoint
 BEGIN;
 SAVEPOINT s;
-SELECT ddb_fence('orders', 7);
+SELECT ddb_fence_check('orders', 7);
 ROLLBACK TO s;
 INSERT INTO work VALUES (1);
 COMMIT;
@@ -81,7 +81,7 @@ COMMIT;
 BEGIN;
 SAVEPOINT s1;
 SAVEPOINT s2;
-SELECT ddb_fence('orders', 7);
+SELECT ddb_fence_check('orders', 7);
 RELEASE s2;
 ROLLBACK TO s1;
 INSERT INTO work VALUES (2);
@@ -89,42 +89,42 @@ COMMIT;
 
 -- ... an inner one among fences that stand; nothing makes up for it.
 BEGIN;
-SELECT ddb_fence('orders', 7);
+SELECT ddb_fence_check('orders', 7);
 SAVEPOINT s1;
-SELECT ddb_fence('orders', 8);
+SELECT ddb_fence_check('orders', 8);
 SAVEPOINT s2;
-SELECT ddb_fence('other', 8);
+SELECT ddb_fence_check('other', 8);
 ROLLBACK TO s2;
 RELEASE s1;
-SELECT ddb_fence('other', 8);
+SELECT ddb_fence_check('other', 8);
 INSERT INTO work VALUES (3);
 COMMIT;
 
 -- An error is swallowed.
 BEGIN;
 INSERT INTO work VALUES (4);
-SELECT * FROM failure($$SELECT ddb_fence('orders', 6)$$);
+SELECT * FROM failure($$SELECT ddb_fence_check('orders', 6)$$);
 COMMIT;
 \echo :LAST_ERROR_SQLSTATE
 DO $$
 BEGIN
     INSERT INTO work VALUES (5);
-    PERFORM ddb_fence('orders', 6);
+    PERFORM ddb_fence_check('orders', 6);
 EXCEPTION WHEN SQLSTATE 'LK002' THEN
     INSERT INTO work VALUES (6);
 END $$;
 
 -- ... any error, and of any transaction: it may have written elsewhere.
-SELECT code, message FROM failure($$SELECT ddb_fence('orders', NULL)$$);
+SELECT code, message FROM failure($$SELECT ddb_fence_check('orders', NULL)$$);
 BEGIN READ ONLY;
-SELECT code, message FROM failure($$SELECT ddb_fence('orders', 7)$$);
+SELECT code, message FROM failure($$SELECT ddb_fence_check('orders', 7)$$);
 COMMIT;
 
 -- A later error of the same block undoes the fence.
 DO $$
 BEGIN
     BEGIN
-        PERFORM ddb_fence('orders', 7);
+        PERFORM ddb_fence_check('orders', 7);
         PERFORM 1 / 0;
     EXCEPTION WHEN division_by_zero THEN
         NULL;
@@ -135,7 +135,7 @@ END $$;
 -- PREPARE TRANSACTION is no way out.
 BEGIN;
 SAVEPOINT s;
-SELECT ddb_fence('orders', 7);
+SELECT ddb_fence_check('orders', 7);
 ROLLBACK TO s;
 INSERT INTO work VALUES (8);
 PREPARE TRANSACTION 'undone';
@@ -144,7 +144,7 @@ PREPARE TRANSACTION 'undone';
 -- A procedure that commits is stopped where it does.
 CREATE PROCEDURE swallow(first integer) LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM FROM failure('SELECT ddb_fence(''orders'', 6)');
+    PERFORM FROM failure('SELECT ddb_fence_check(''orders'', 6)');
     INSERT INTO work VALUES (first);
     COMMIT;
     INSERT INTO work VALUES (first + 1);
@@ -161,7 +161,7 @@ SELECT token FROM ddb_fences WHERE resource = 'orders';
 BEGIN;
 SAVEPOINT s1;
 SAVEPOINT s2;
-SELECT ddb_fence('orders', 8);
+SELECT ddb_fence_check('orders', 8);
 RELEASE s2;
 RELEASE s1;
 SAVEPOINT s3;
@@ -172,7 +172,7 @@ COMMIT;
 DO $$
 BEGIN
     PERFORM FROM failure('SELECT 1 / 0');
-    PERFORM ddb_fence('orders', 9);
+    PERFORM ddb_fence_check('orders', 9);
     PERFORM FROM failure('SELECT 1 / 0');
     INSERT INTO work VALUES (12);
 EXCEPTION WHEN division_by_zero THEN
@@ -183,10 +183,10 @@ END $$;
 -- AND CHAIN, in a procedure.
 BEGIN;
 SAVEPOINT s;
-SELECT ddb_fence('orders', 10);
+SELECT ddb_fence_check('orders', 10);
 ROLLBACK TO s;
 ROLLBACK AND CHAIN;
-SELECT ddb_fence('orders', 10);
+SELECT ddb_fence_check('orders', 10);
 INSERT INTO work VALUES (13);
 COMMIT AND CHAIN;
 SAVEPOINT s;
@@ -197,18 +197,18 @@ COMMIT;
 CREATE PROCEDURE steps() LANGUAGE plpgsql AS $$
 BEGIN
     FOR n IN 16..18 LOOP
-        PERFORM ddb_fence('orders', n);
+        PERFORM ddb_fence_check('orders', n);
         INSERT INTO work VALUES (n);
         COMMIT;
         PERFORM FROM failure('SELECT 1 / 0');
     END LOOP;
-    PERFORM FROM failure('SELECT ddb_fence(''orders'', 17)');
+    PERFORM FROM failure('SELECT ddb_fence_check(''orders'', 17)');
     ROLLBACK;
     INSERT INTO work VALUES (19);
 END $$;
 CALL steps();
 BEGIN;
-SELECT ddb_fence('orders', 20);
+SELECT ddb_fence_check('orders', 20);
 INSERT INTO work VALUES (20);
 PREPARE TRANSACTION 'fenced';
 COMMIT PREPARED 'fenced';
@@ -224,15 +224,15 @@ CREATE SCHEMA regress_ddblock;
 CREATE TABLE regress_ddblock.ddb_fences (resource text PRIMARY KEY, token bigint);
 BEGIN;
 SET LOCAL search_path = pg_temp, regress_ddblock, public;
-SELECT ddb_fence('orders', 19);
+SELECT ddb_fence_check('orders', 19);
 ROLLBACK;
 DROP TABLE pg_temp.ddb_fences, regress_ddblock.ddb_fences;
 
 BEGIN;
 ALTER EXTENSION ddblock SET SCHEMA regress_ddblock;
-SELECT regress_ddblock.ddb_fence('orders', 21);
+SELECT regress_ddblock.ddb_fence_check('orders', 21);
 SELECT token FROM regress_ddblock.ddb_fences WHERE resource = 'orders';
-SELECT regress_ddblock.ddb_fence('orders', 20);
+SELECT regress_ddblock.ddb_fence_check('orders', 20);
 ROLLBACK;
 
 -- A trigger that keeps the token from being recorded does not open the fence.
@@ -241,17 +241,17 @@ CREATE FUNCTION falsify() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN NEW.token := 1; RETURN NEW; END';
 CREATE TRIGGER suppress BEFORE INSERT ON ddb_fences
     FOR EACH ROW EXECUTE FUNCTION suppress();
-SELECT ddb_fence('new', 2);
+SELECT ddb_fence_check('new', 2);
 DROP TRIGGER suppress ON ddb_fences;
 CREATE TRIGGER falsify BEFORE INSERT ON ddb_fences
     FOR EACH ROW EXECUTE FUNCTION falsify();
-SELECT ddb_fence('new', 2);
+SELECT ddb_fence_check('new', 2);
 \echo :LAST_ERROR_SQLSTATE
 DROP TRIGGER falsify ON ddb_fences;
 
 CREATE TRIGGER suppress BEFORE INSERT ON ddb_fences
     FOR EACH ROW EXECUTE FUNCTION suppress();
-SELECT ddb_fence_shared('new', 2);
+SELECT ddb_fence_check_shared('new', 2);
 DROP TRIGGER suppress ON ddb_fences;
 
 -- pg_dump takes all of its rows.

@@ -18,7 +18,7 @@ SELECT held,
                            nullif(current_setting('cluster_name'), '') || '@' || host, host) || '/%'
            AS owner,
        substring(owner from '[^/]*$') ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' AS incarnation,
-       database = current_database() AS database,
+       datname = current_database() AS datname,
        usename = session_user AS usename,
        application_name = current_setting('application_name') AS application_name,
        pid = pg_backend_pid() AS pid,
@@ -40,7 +40,7 @@ SELECT version <> :'version' AS version, owner = :'owner' AS owner, token = :tok
 
 -- Of one that is free again, what was left; that is nothing of the holder.
 SELECT ddb_lock_release('info');
-SELECT held, owner = :'owner' AS owner, database, usename, application_name, pid, host,
+SELECT held, owner = :'owner' AS owner, datname, usename, application_name, pid, host,
        acquired_at, lease, token = :token AS token, data, version <> :'version' AS version
   FROM ddb_lock_info('info') \gx
 SELECT ddb_lock_token('info');

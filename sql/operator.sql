@@ -14,7 +14,7 @@ SELECT count(*) = (SELECT count(*) FROM ddb_lock_list('')) AS null_is_empty
   FROM ddb_lock_list(NULL);
 
 -- With what ddb_lock_info tells of each.
-SELECT l.owner = i.owner AS owner, l.database = i.database AS database,
+SELECT l.owner = i.owner AS owner, l.datname = i.datname AS datname,
        l.usename = i.usename AS usename, l.application_name = i.application_name AS application,
        l.pid = i.pid AS pid, l.host = i.host AS host, l.acquired_at = i.acquired_at AS acquired_at,
        l.released_at, l.lease, l.token = :held AS token, l.version = i.version AS version

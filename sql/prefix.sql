@@ -22,7 +22,7 @@ $$;
 \c - regress_ddblock_shop
 SELECT ddb_lock_acquire('shop/till', lease => '1 day') > 0 AS acquired;
 SELECT * FROM prefix_calls('bank/safe');
-SELECT ddb_fence('bank/safe', 1);
+SELECT ddb_fence_check('bank/safe', 1);
 SELECT name, code
   FROM unnest(ARRAY['shop', 'Shop/till', ' shop/till', 'xshop/till', 'bank/shop/', '']) AS name,
        failure(format('SELECT ddb_lock_acquire(%L)', name));
@@ -34,7 +34,7 @@ SELECT ddb_lock_release_all();
 -- ... and what is its own
 SELECT ddb_lock_acquire('shop/till') > 0 AS acquired;
 SELECT held FROM ddb_lock_info('shop/till');
-SELECT ddb_fence('shop/till', ddb_lock_require('shop/till'));
+SELECT ddb_fence_check('shop/till', ddb_lock_require('shop/till'));
 SELECT count(*) FILTER (WHERE NOT starts_with(name, 'shop/')) AS others,
        count(*) FILTER (WHERE name = 'shop/till') AS own FROM ddb_lock_list();
 SELECT count(*) FILTER (WHERE NOT starts_with(name, 'shop/')) AS others,

@@ -15,7 +15,7 @@ SELECT name, code
        failure(format('SET ddblock.%I TO ''1''', substr(name, 9)))
  WHERE code IS DISTINCT FROM '55P02';
 SELECT call, code
-  FROM unnest(ARRAY['ALTER DATABASE postgres SET ddblock."table" = ''other''',
+  FROM unnest(ARRAY['ALTER DATABASE postgres SET ddblock.lock_table = ''other''',
                     'ALTER ROLE CURRENT_USER SET ddblock.endpoint_url = ''other''']) AS call,
        failure(call);
 

@@ -3,7 +3,7 @@
 --
 SELECT now() AS start \gset
 SELECT ddb_lock_acquire('view', lease => '1 min') AS token \gset
-SELECT name, pid = pg_backend_pid() AS pid, database = current_database() AS database,
+SELECT name, pid = pg_backend_pid() AS pid, datname = current_database() AS datname,
        usename = session_user AS usename, scope, depth, token = :token AS token,
        lease, acquired_at BETWEEN :'start'::timestamptz - interval '1 min'
                        AND clock_timestamp() + interval '1 min' AS acquired_at,

@@ -71,7 +71,7 @@ read -r -d '' DEPLOY <<-'SQL'
 	  job record;
 	BEGIN
 	  WHILE EXISTS (SELECT FROM ddb_queue_depths('deploy')) LOOP
-	    SELECT * INTO job FROM ddb_queue_next('deploy', wait => '0.5s', lease => '2s');
+	    SELECT * INTO job FROM ddb_queue_claim('deploy', wait => '0.5s', lease => '2s');
 	    IF FOUND THEN
 	      PERFORM pg_sleep(seconds);               -- the deployment
 	      IF job.payload ? 'fails' AND job.attempt = 1 THEN

@@ -81,7 +81,7 @@ start_cluster()
 		ddblock.endpoint_url = 'http://127.0.0.1:$(<"$dynamodb_dir/port")'
 		ddblock.access_key_id = 'test'
 		ddblock.secret_access_key = 'test'
-		ddblock.table = 'lockTable'
+		ddblock.lock_table = 'lockTable'
 	CONF
 	printf '%s\n' "${@:3}" >>"$data/postgresql.conf"
 	pg_ctl -D "$data" -l "$data.log" -w start >/dev/null ||

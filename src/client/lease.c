@@ -229,7 +229,7 @@ has_entry(const char *list, const char *entry)
 static char *
 set_environment(void)
 {
-	char	   *list = value_of(conn, "SELECT current_setting('ddblock.join')", 0, NULL);
+	char	   *list = value_of(conn, "SELECT current_setting('ddblock.join_locks')", 0, NULL);
 	char	   *entry = join_entry();
 	const char *pgoptions = getenv("PGOPTIONS");
 
@@ -237,7 +237,7 @@ set_environment(void)
 	if (!lease.joined)
 		list = text("%s%s%s", list, list[0] != '\0' ? "," : "", entry);
 	if (setenv("DDBLOCK_TOKEN", token, 1) != 0 || setenv("DDBLOCK_JOIN", list, 1) != 0 ||
-		setenv("PGOPTIONS", text("%s%s-c ddblock.join=%s", pgoptions ? pgoptions : "",
+		setenv("PGOPTIONS", text("%s%s-c ddblock.join_locks=%s", pgoptions ? pgoptions : "",
 								 pgoptions && pgoptions[0] ? " " : "", list), 1) != 0)
 		die("out of memory");
 	return list;
@@ -251,7 +251,7 @@ static void
 try_to_join(const char *list)
 {
 	PGconn	   *other = connect_to_server();
-	char	   *told = value_of(other, "SELECT coalesce(current_setting('ddblock.join', true), '')", 0, NULL);
+	char	   *told = value_of(other, "SELECT coalesce(current_setting('ddblock.join_locks', true), '')", 0, NULL);
 
 	if (strcmp(told, list) != 0)
 		die("a session with our connection settings does not join the lock: \"options\" in the "

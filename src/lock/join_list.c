@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * join_list.c
- *	  The value of ddblock.join: holds that a session joins.
+ *	  The value of ddblock.join_locks: holds that a session joins.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * join_list.h
- *	  The value of ddblock.join: holds that a session joins.
+ *	  The value of ddblock.join_locks: holds that a session joins.
  *
  * TOKEN:NAME[,TOKEN:NAME ...].  In a name (UTF-8), every byte may stand as %XX; a comma,
  * a percent sign and what is not printable ASCII must.

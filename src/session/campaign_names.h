@@ -14,7 +14,7 @@
 #include "session/session.h"
 
 /*
- * Raises 55000 if ddblock.campaigns has the name, or if the transaction has the lock as a
+ * Raises 55000 if ddblock.leaderships has the name, or if the transaction has the lock as a
  * leader's.  held: this session's note of it, or NULL.
  */
 extern void CampaignNamesRefuse(const LockName *name, const HeldLock *held);

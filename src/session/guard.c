@@ -13,7 +13,7 @@
  * A transaction without a transaction id has written nothing, and may commit,
  * unless it had another effect.
  *
- * A session that was told to join a lock (ddblock.join) must hold it, too.
+ * A session that was told to join a lock (ddblock.join_locks) must hold it, too.
  *
  *-------------------------------------------------------------------------
  */

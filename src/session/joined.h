@@ -17,7 +17,7 @@
 /* This session holds the lock as well, for the session. */
 extern void JoinedJoin(const LockName *name, int64 token);
 
-/* Joins what ddblock.join names and this session does not hold. */
+/* Joins what ddblock.join_locks names and this session does not hold. */
 extern void JoinedCarryOutOrder(void);
 
 /*

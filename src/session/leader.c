@@ -41,7 +41,7 @@ LeaderJoin(const LockName *name)
 		return held->token;
 	/* The worker may not have begun yet, and on a standby it does not: that is no error. */
 	found = find(name, &c);
-	if (!found && !campaign_is_listed(ddblock_campaigns, name->utf8))
+	if (!found && !campaign_is_listed(ddblock_leaderships, name->utf8))
 		raise_no_campaign(name);
 	if (held != NULL || !found || c.state != CAMPAIGN_LEADING)
 		return 0;
@@ -84,8 +84,8 @@ raise_no_campaign(const LockName *name)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("this cluster has no campaign for \"%s\"", name->text),
-			 errhint("See the view ddb_campaigns, and \"ddblock.campaigns\".")));
+			 errmsg("this cluster has no leadership \"%s\"", name->text),
+			 errhint("See the view ddb_leaderships, and \"ddblock.leaderships\".")));
 }
 
 /*

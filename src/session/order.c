@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * order.c
- *	  The standing order to join locks, ddblock.join: whether it is carried out.
+ *	  The standing order to join locks, ddblock.join_locks: whether it is carried out.
  *
  * A tool opens sessions as it likes, and resets them.  So nobody asks them to join a
  * lock: each transaction begins with joining what is missing (statement.c), and the
@@ -27,7 +27,7 @@ const join_entry *
 OrderFindMissing(void)
 {
 	static join_entry entry;
-	const char *at = ddblock_join;
+	const char *at = ddblock_join_locks;
 	const char *wrong;
 
 	/* Neither kind of process can hold locks. */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * order.h
- *	  The standing order to join locks, ddblock.join: whether it is carried out.
+ *	  The standing order to join locks, ddblock.join_locks: whether it is carried out.
  *
  *-------------------------------------------------------------------------
  */

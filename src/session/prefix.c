@@ -4,7 +4,7 @@
  *	  ddblock.lock_prefix: which names a session may use.
  *
  * It is for roles that must not take each other's locks.  Whatever takes, shows or
- * removes a lock by its name asks here, and so does ddb_fence(), because a high
+ * removes a lock by its name asks here, and so does ddb_fence_check(), because a high
  * token would keep others out of a resource.  What concerns only locks that the
  * session holds already does not ask: a session can always release its locks,
  * even if the setting has changed.

@@ -61,7 +61,7 @@ QueueOwnRequire(const LockName *lock, const char *queue, const char *resource, i
 				 claim != NULL ?
 				 errdetail("It has claimed job %lld of that resource.", (long long) claim->number) :
 				 errdetail("It never had it, or has finished it or given it back."),
-				 errhint("ddb_queue_next() claims jobs.")));
+				 errhint("ddb_queue_claim() claims jobs.")));
 	if (claim->finish_level > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -101,7 +101,7 @@ QueueSearchJob(const QueueSearch *search, QueueJob *job)
 	attach();
 	hinted = use_ready(search->queue) ||
 		has_looked(search->queue, SegmentNow() - LOOK_IN_WORK_US, NULL);
-	turn = AllocSetContextCreate(CurrentMemoryContext, "ddb_queue_next turn",
+	turn = AllocSetContextCreate(CurrentMemoryContext, "ddb_queue_claim turn",
 								 ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(turn);
 	DeadlockWaitForJob(search->queue, search->resources);

@@ -63,7 +63,7 @@ QueueTableRequire(void)
 static void
 require_guard(void)
 {
-	queue_request request = QueueRequest(QUEUE_GUARD, "", ddblock_table);
+	queue_request request = QueueRequest(QUEUE_GUARD, "", ddblock_lock_table);
 	const QueueRow *guard;
 	dynamo_status status;
 
@@ -97,7 +97,7 @@ identity_of_lock_table(void)
 	if (identity[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the identity of lock table \"%s\" is unusable", ddblock_table),
+				 errmsg("the identity of lock table \"%s\" is unusable", ddblock_lock_table),
 				 errdetail("Item \"%s\" has no readable recordVersionNumber.",
 						   DYNAMO_IDENTITY_KEY),
 				 errhint("Delete the item.")));
@@ -116,8 +116,8 @@ refuse_lock_table(const QueueRow *guard, const char *identity)
 			 errdetail("It is lock table \"%s\" with identity \"%s\", but this server uses lock table "
 					   "\"%s\" with identity \"%s\". With both, two sessions could work on one job.",
 					   Utf8ToMessage(name, strlen(name)), Utf8ToMessage(other, strlen(other)),
-					   ddblock_table, Utf8ToMessage(identity, strlen(identity))),
-			 errhint("Compare \"ddblock.table\", \"ddblock.sort_key_value\" and "
+					   ddblock_lock_table, Utf8ToMessage(identity, strlen(identity))),
+			 errhint("Compare \"ddblock.lock_table\", \"ddblock.sort_key_value\" and "
 					 "\"ddblock.sort_separator\" with the other clusters'. If all of them use this "
 					 "lock table now, delete the queue table's item whose \"pk\" and \"sk\" are "
 					 "\"%s\".", QUEUE_GUARD_KEY)));

@@ -3,7 +3,7 @@
  * statement.c
  *	  What ddblock does before and after the session's statements.
  *
- * Before: each transaction joins the locks that ddblock.join names.  The first
+ * Before: each transaction joins the locks that ddblock.join_locks names.  The first
  * statement after the loss of a lease raises a WARNING, since the session may
  * have been idle when it happened.  A statement that no ROLLBACK undoes is
  * refused if a lease is lost, because the commit guard would be too late.
@@ -160,7 +160,7 @@ join_locks(void)
 {
 	static LocalTransactionId joined = InvalidLocalTransactionId;
 
-	if (ddblock_join[0] == '\0' || joined == CompatMyLxid() || IsAbortedTransactionBlockState())
+	if (ddblock_join_locks[0] == '\0' || joined == CompatMyLxid() || IsAbortedTransactionBlockState())
 		return;
 	JoinedCarryOutOrder();
 	joined = CompatMyLxid();

@@ -10,7 +10,7 @@
 
 /*
  * Registers the callbacks, once in a process.  Needs neither shared memory nor
- * the worker: ddb_fence() works without them.
+ * the worker: ddb_fence_check() works without them.
  */
 extern void TransactionAttach(void);
 

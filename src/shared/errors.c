@@ -268,7 +268,7 @@ raise_refusal(const MailboxAnswer *answer)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lock table \"%s\" is a global table with eventual consistency",
-						ddblock_table),
+						ddblock_lock_table),
 				 errdetail("Two Regions could both grant a lock. The table's replicas are in: %s.",
 						   to_server(answer->failure.message)),
 				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
@@ -281,7 +281,7 @@ raise_failure(const Failure *failure)
 	const FailureKind *kind = kind_of(failure);
 	const char *hint = hint_of(failure, kind);
 	const char *table = psprintf(failure->queue ? "queue table \"%s\"" : "lock table \"%s\"",
-								 failure->queue ? ddblock_queue_table : ddblock_table);
+								 failure->queue ? ddblock_queue_table : ddblock_lock_table);
 
 	ereport(ERROR,
 			(errcode(kind->sqlstate),
@@ -324,7 +324,7 @@ hint_of(const Failure *failure, const FailureKind *kind)
 	if (failure->hint != NULL || failure->status != DYNAMO_TABLE_MISSING)
 		return failure->hint != NULL ? failure->hint : kind->hint;
 	return psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, endpoint "
-					"and \"ddblock.table\" with the other clusters' logs (\"ddblock uses lock "
+					"and \"ddblock.lock_table\" with the other clusters' logs (\"ddblock uses lock "
 					"table\"). If they agree, create the table with ddb_lock_table_create().",
 					segment->place.region, segment->place.url);
 }
@@ -434,7 +434,7 @@ ErrorsNotJoined(const char *what, const char *lock)
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
 			 errmsg("cannot %s, because this session does not hold lock \"%s\"", what, lock),
-			 errdetail("\"ddblock.join\" wants the session to hold it together with who has "
+			 errdetail("\"ddblock.join_locks\" wants the session to hold it together with who has "
 					   "taken it.")));
 }
 
@@ -452,7 +452,7 @@ ErrorsStaleToken(const char *resource, int64 recorded, const char *whose, int64 
 			 errhint("Somebody else has held the lock since. Roll the transaction back, and "
 					 "acquire the lock again.") :
 			 errhint("Somebody else has held the lock since, or tokens of shared locks were "
-					 "given to ddb_fence(), or of exclusive locks to ddb_fence_shared(). Roll "
+					 "given to ddb_fence_check(), or of exclusive locks to ddb_fence_check_shared(). Roll "
 					 "the transaction back, and acquire the lock again.")));
 }
 
@@ -463,7 +463,7 @@ ErrorsFenceUndone(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
 			 errmsg("transaction has lost a fence"),
-			 errdetail("A call of ddb_fence() or ddb_fence_shared() has failed, or was rolled "
+			 errdetail("A call of ddb_fence_check() or ddb_fence_check_shared() has failed, or was rolled "
 					   "back to a savepoint, and the transaction went on."),
 			 errhint("Run the whole transaction again, and do not catch the errors of "
 					 "these functions.")));

@@ -51,7 +51,7 @@ pg_noreturn extern void ErrorsOtherToken(const char *lock, int64 token);
 pg_noreturn extern void ErrorsOtherRole(const char *lock, Oid taker);
 
 /*
- * The commit guard: ddblock.join names a lock that the session does not hold, so it cannot
+ * The commit guard: ddblock.join_locks names a lock that the session does not hold, so it cannot
  * "commit", or "execute" something.
  */
 pg_noreturn extern void ErrorsNotJoined(const char *what, const char *lock);
@@ -67,7 +67,7 @@ pg_noreturn extern void ErrorsEffectRefused(const char *what, const char *lock,
 extern void ErrorsWarnLost(const char *lock, lease_loss loss);
 
 /*
- * ddb_fence() or ddb_fence_shared() met a token that refuses this one; "whose" is
+ * ddb_fence_check() or ddb_fence_check_shared() met a token that refuses this one; "whose" is
  * empty, or begins with a space.
  */
 pg_noreturn extern void ErrorsStaleToken(const char *resource, int64 recorded, const char *whose,

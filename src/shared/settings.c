@@ -40,7 +40,7 @@
 char	   *ddblock_region;
 char	   *ddblock_endpoint_url;
 char	   *ddblock_global_table_region;
-char	   *ddblock_table;
+char	   *ddblock_lock_table;
 char	   *ddblock_queue_table;
 char	   *ddblock_partition_key;
 char	   *ddblock_sort_key;
@@ -56,8 +56,8 @@ int			ddblock_retry_timeout;
 int			ddblock_poll_interval;
 int			ddblock_released_item_ttl;
 bool		ddblock_keep_warm;
-char	   *ddblock_campaigns;
-bool		ddblock_campaign_on_standby;
+char	   *ddblock_leaderships;
+bool		ddblock_leaderships_on_standby;
 char	   *ddblock_access_key_id;
 char	   *ddblock_secret_access_key = "";
 char	   *ddblock_session_token = "";
@@ -69,7 +69,7 @@ int			ddblock_role_max_leases;
 char	   *ddblock_lock_prefix;
 int			ddblock_lease_duration;
 double		ddblock_safety_margin;
-char	   *ddblock_join;
+char	   *ddblock_join_locks;
 int			ddblock_on_lease_lost;
 bool		ddblock_commit_guard;
 
@@ -181,7 +181,7 @@ SettingsTable(void)
 {
 	return (dynamo_table)
 	{
-		.name = ddblock_table,
+		.name = ddblock_lock_table,
 			.partition_key = ddblock_partition_key,
 			.sort_key = ddblock_sort_key[0] ? ddblock_sort_key : NULL,
 			.sort_value = ddblock_sort_key_value,
@@ -212,10 +212,10 @@ define_place(void)
 							   "refuses such a table.",
 							   &ddblock_global_table_region, "", PGC_POSTMASTER, 0,
 							   check_region, NULL, NULL);
-	DefineCustomStringVariable("ddblock.table",
+	DefineCustomStringVariable("ddblock.lock_table",
 							   "Name or ARN of the lock table.",
 							   "ddb_lock_table_create() creates it.",
-							   &ddblock_table, "lockTable", PGC_POSTMASTER, 0,
+							   &ddblock_lock_table, "lockTable", PGC_POSTMASTER, 0,
 							   check_table, NULL, NULL);
 	DefineCustomStringVariable("ddblock.queue_table",
 							   "Name or ARN of the queues' table.",
@@ -380,10 +380,10 @@ define_leases(void)
 							 "the server's margin; a narrower one has no effect.",
 							 &ddblock_safety_margin, 0.1, 0.05, 0.5, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
-	DefineCustomStringVariable("ddblock.join",
+	DefineCustomStringVariable("ddblock.join_locks",
 							   "Locks that this session holds together with who has taken them.",
 							   "TOKEN:NAME,... Set it when the session begins. ddblock-run does that.",
-							   &ddblock_join, "", PGC_BACKEND, GUC_DISALLOW_IN_FILE | GUC_NOT_IN_SAMPLE,
+							   &ddblock_join_locks, "", PGC_BACKEND, GUC_DISALLOW_IN_FILE | GUC_NOT_IN_SAMPLE,
 							   check_join, NULL, NULL);
 }
 
@@ -410,16 +410,16 @@ define_losses(void)
 static void
 define_campaigns(void)
 {
-	DefineCustomStringVariable("ddblock.campaigns",
+	DefineCustomStringVariable("ddblock.leaderships",
 							   "Names of locks that this cluster itself wants to hold, to lead.",
-							   "NAME, ... The cluster that holds such a lock leads: ddb_is_leader() "
+							   "NAME, ... The cluster that holds such a lock leads: ddb_leadership_held() "
 							   "is true there, and false in all other clusters.",
-							   &ddblock_campaigns, "", PGC_SIGHUP, GUC_LIST_INPUT,
+							   &ddblock_leaderships, "", PGC_SIGHUP, GUC_LIST_INPUT,
 							   check_campaigns, NULL, NULL);
-	DefineCustomBoolVariable("ddblock.campaign_on_standby",
+	DefineCustomBoolVariable("ddblock.leaderships_on_standby",
 							 "A hot standby wants to lead, too.",
 							 "If off, it begins when it is promoted.",
-							 &ddblock_campaign_on_standby, false, PGC_SIGHUP, 0,
+							 &ddblock_leaderships_on_standby, false, PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 }
 

@@ -16,7 +16,7 @@
 extern char *ddblock_region;
 extern char *ddblock_endpoint_url;
 extern char *ddblock_global_table_region;	/* "": none is pinned */
-extern char *ddblock_table;
+extern char *ddblock_lock_table;
 extern char *ddblock_queue_table;
 extern char *ddblock_partition_key;
 extern char *ddblock_sort_key;	/* "": the table has none */
@@ -34,8 +34,8 @@ extern int	ddblock_retry_timeout;	/* ms */
 extern int	ddblock_poll_interval;	/* ms */
 extern int	ddblock_released_item_ttl;	/* s; 0: off */
 extern bool ddblock_keep_warm;
-extern char *ddblock_campaigns; /* see lock/campaign.h */
-extern bool ddblock_campaign_on_standby;
+extern char *ddblock_leaderships; /* see lock/campaign.h */
+extern bool ddblock_leaderships_on_standby;
 extern char *ddblock_access_key_id;
 extern char *ddblock_secret_access_key;
 extern char *ddblock_session_token;
@@ -56,7 +56,7 @@ extern int	ddblock_clock_slack;	/* ms */
 /* A user's own. */
 extern int	ddblock_lease_duration; /* ms */
 extern double ddblock_safety_margin;	/* fraction of the lease, 0.05 .. 0.5 */
-extern char *ddblock_join;		/* see lock/join_list.h; fixed at session start; NULL: not
+extern char *ddblock_join_locks;		/* see lock/join_list.h; fixed at session start; NULL: not
 								 * preloaded */
 
 /* A superuser's. */

@@ -24,7 +24,7 @@
 #define LEASE_MIN_MS 2000
 #define LEASE_MAX_MS 86400000
 #define AT_MOST_MAX_MS 86400000
-#define FOR_MAX_MS (INT64CONST(366) * 86400 * 1000)
+#define STAND_BACK_MAX_MS (INT64CONST(366) * 86400 * 1000)
 
 static LockName bounded_name(const text *value, const char *argument);
 static int64 limited_duration(FunctionCallInfo fcinfo, int number, const char *name,
@@ -143,9 +143,9 @@ positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 i
 }
 
 int64
-ArgumentFor(FunctionCallInfo fcinfo, int number)
+ArgumentStandBack(FunctionCallInfo fcinfo, int number)
 {
-	return limited_duration(fcinfo, number, "for", FOR_MAX_MS, "1 year");
+	return limited_duration(fcinfo, number, "stand_back", STAND_BACK_MAX_MS, "1 year");
 }
 
 int64

@@ -33,7 +33,7 @@ extern int64 ArgumentWait(FunctionCallInfo fcinfo, int number);
 extern int64 ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null);
 
 /* Milliseconds, at most a year. */
-extern int64 ArgumentFor(FunctionCallInfo fcinfo, int number);
+extern int64 ArgumentStandBack(FunctionCallInfo fcinfo, int number);
 
 /* Milliseconds, greater than 0. */
 extern int64 ArgumentLessThan(FunctionCallInfo fcinfo, int number);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fence.c
- *	  ddb_fence() and ddb_fence_shared(): refuse a transaction whose fencing
+ *	  ddb_fence_check() and ddb_fence_check_shared(): refuse a transaction whose fencing
  *	  token is stale.
  *
  * The table ddb_fences has a row with the highest tokens of each resource, one
@@ -42,8 +42,8 @@
 
 #define RESOURCE_MAX 2048		/* bytes; fits into an index entry */
 
-PG_FUNCTION_INFO_V1(ddb_fence);
-PG_FUNCTION_INFO_V1(ddb_fence_shared);
+PG_FUNCTION_INFO_V1(ddb_fence_check);
+PG_FUNCTION_INFO_V1(ddb_fence_check_shared);
 
 typedef struct Fences
 {
@@ -59,13 +59,13 @@ static const char *fence_table(Oid function);
 pg_noreturn static void not_recorded(void);
 
 Datum
-ddb_fence(PG_FUNCTION_ARGS)
+ddb_fence_check(PG_FUNCTION_ARGS)
 {
 	text	   *resource;
 	int64		token;
 	Fences		fences;
 
-	begin(fcinfo, "ddb_fence()", &resource, &token);
+	begin(fcinfo, "ddb_fence_check()", &resource, &token);
 
 	/*
 	 * Writes the row even if the token is not higher: the lock of the changed
@@ -91,14 +91,14 @@ ddb_fence(PG_FUNCTION_ARGS)
  * share a lock of the row: they wait for exclusive ones, not for each other.
  */
 Datum
-ddb_fence_shared(PG_FUNCTION_ARGS)
+ddb_fence_check_shared(PG_FUNCTION_ARGS)
 {
 	text	   *resource;
 	int64		token;
 	const char *table;
 	Fences		fences;
 
-	begin(fcinfo, "ddb_fence_shared()", &resource, &token);
+	begin(fcinfo, "ddb_fence_check_shared()", &resource, &token);
 	table = fence_table(fcinfo->flinfo->fn_oid);
 
 	if (!run(psprintf("SELECT token, shared_token FROM %s "

@@ -221,7 +221,7 @@ force_release(const LockName *name, MailboxItem *found, bool shared)
 					 errdetail_internal("%s", describe(found))));
 		require_version(name, item);
 		if (strcmp(item->version, tried.version) == 0)
-			TableAgain(&times, ddblock_table);
+			TableAgain(&times, ddblock_lock_table);
 		tried = *item;
 	}
 	return true;

@@ -30,7 +30,7 @@ PG_FUNCTION_INFO_V1(ddb_lock_join);
 PG_FUNCTION_INFO_V1(ddb_lock_detach);
 PG_FUNCTION_INFO_V1(ddb_lock_outlive);
 PG_FUNCTION_INFO_V1(ddb_lock_release_all);
-PG_FUNCTION_INFO_V1(ddb_lock_let_go);
+PG_FUNCTION_INFO_V1(ddb_lock_release_nowait);
 PG_FUNCTION_INFO_V1(ddb_lock_renew);
 PG_FUNCTION_INFO_V1(ddb_lock_token);
 PG_FUNCTION_INFO_V1(ddb_lock_require);
@@ -178,7 +178,7 @@ ddb_lock_outlive(PG_FUNCTION_ARGS)
 }
 
 Datum
-ddb_lock_let_go(PG_FUNCTION_ARGS)
+ddb_lock_release_nowait(PG_FUNCTION_ARGS)
 {
 	LockName	name;
 

@@ -280,7 +280,7 @@ hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
 	TimestampTz acquired_at;
 
 	if (held->hold.campaign)
-		set(row, LOCKS_SCOPE, CStringGetTextDatum("campaign"));
+		set(row, LOCKS_SCOPE, CStringGetTextDatum("leadership"));
 	else if (held->hold.ends_at == 0)
 		depth_columns(held, row);
 	else

@@ -3,7 +3,7 @@
  * queue_tables.c
  *	  What queues keep in this database: what is done, and what is to be pushed.
  *
- * ddb_queue_once() and ddb_queue_push_on_commit() are part of their caller's transaction, and ask
+ * ddb_queue_mark_done() and ddb_queue_push_on_commit() are part of their caller's transaction, and ask
  * neither the worker nor DynamoDB.  The functions are security definers with a fixed
  * search_path, and name the tables with the schema of the extension.
  *
@@ -33,8 +33,8 @@
 #define SEND_TURN 100			/* rows in memory */
 #define OUTBOX_DEDUP_MS (30 * INT64CONST(86400000))
 
-PG_FUNCTION_INFO_V1(ddb_queue_once);
-PG_FUNCTION_INFO_V1(ddb_queue_once_token);
+PG_FUNCTION_INFO_V1(ddb_queue_mark_done);
+PG_FUNCTION_INFO_V1(ddb_queue_mark_done_token);
 PG_FUNCTION_INFO_V1(ddb_queue_push_on_commit);
 PG_FUNCTION_INFO_V1(ddb_outbox_send);
 
@@ -55,7 +55,7 @@ pg_noreturn static void not_recorded(const char *table);
 
 /* (queue, resource, number): the job's time and token are those of this session's claim. */
 Datum
-ddb_queue_once(PG_FUNCTION_ARGS)
+ddb_queue_mark_done(PG_FUNCTION_ARGS)
 {
 	QueueName	name;
 	const QueueClaim *claim;
@@ -64,7 +64,7 @@ ddb_queue_once(PG_FUNCTION_ARGS)
 	DoneJob		job;
 
 	ErrorsRequirePreload();
-	PreventCommandIfReadOnly("ddb_queue_once()");
+	PreventCommandIfReadOnly("ddb_queue_mark_done()");
 	name = QueueArgument(fcinfo);
 	number = ArgumentPositive(fcinfo, 2, "number");
 	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
@@ -77,12 +77,12 @@ ddb_queue_once(PG_FUNCTION_ARGS)
 
 /* (queue, resource, number, pushed_at, token): what another session has claimed. */
 Datum
-ddb_queue_once_token(PG_FUNCTION_ARGS)
+ddb_queue_mark_done_token(PG_FUNCTION_ARGS)
 {
 	QueueName	name;
 	DoneJob		job;
 
-	PreventCommandIfReadOnly("ddb_queue_once()");
+	PreventCommandIfReadOnly("ddb_queue_mark_done()");
 	name = QueueArgument(fcinfo);
 	job.number = ArgumentPositive(fcinfo, 2, "number");
 	job.has_time = !PG_ARGISNULL(3);
@@ -171,19 +171,19 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 }
 
 /*
- * (at_most): how many jobs.  One sender at a time keeps the order.  If the transaction aborts
+ * (max_rows): how many jobs.  One sender at a time keeps the order.  If the transaction aborts
  * after a push, the row stays, and its id has the next push find that it is done.
  */
 Datum
 ddb_outbox_send(PG_FUNCTION_ARGS)
 {
 	const char *table;
-	int			at_most;
+	int			max_rows;
 	int			sent = 0;
 	int			turn;
 
 	ErrorsRequirePreload();
-	at_most = ArgumentCount(fcinfo, 0, "at_most", SEND_MOST, NULL);
+	max_rows = ArgumentCount(fcinfo, 0, "max_rows", SEND_MOST, NULL);
 	PreventCommandIfReadOnly("ddb_outbox_send()");
 	table = table_of(fcinfo, "ddb_outbox");
 
@@ -192,10 +192,10 @@ ddb_outbox_send(PG_FUNCTION_ARGS)
 		not_recorded("ddb_outbox");
 	do
 	{
-		turn = (int) send_rows(table, Min(at_most - sent, SEND_TURN));
+		turn = (int) send_rows(table, Min(max_rows - sent, SEND_TURN));
 		sent += turn;
 	}
-	while (turn == SEND_TURN && sent < at_most);
+	while (turn == SEND_TURN && sent < max_rows);
 	SPI_finish();
 	PG_RETURN_INT64(sent);
 }

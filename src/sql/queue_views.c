@@ -27,7 +27,7 @@
 PG_FUNCTION_INFO_V1(ddb_queue_depths);
 PG_FUNCTION_INFO_V1(ddb_queue_summary);
 PG_FUNCTION_INFO_V1(ddb_queue_list);
-PG_FUNCTION_INFO_V1(ddb_queue_dead);
+PG_FUNCTION_INFO_V1(ddb_queue_list_dead);
 
 #define DEPTHS_COLUMNS 6
 #define LIST_COLUMNS 6
@@ -296,7 +296,7 @@ number_value(int64 value, bool *is_null)
 
 /* (queue) */
 Datum
-ddb_queue_dead(PG_FUNCTION_ARGS)
+ddb_queue_list_dead(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	QueueScan	scan;

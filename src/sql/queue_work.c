@@ -38,12 +38,12 @@
 
 PG_FUNCTION_INFO_V1(ddb_queue_push);
 PG_FUNCTION_INFO_V1(ddb_queue_push_all);
-PG_FUNCTION_INFO_V1(ddb_queue_next);
+PG_FUNCTION_INFO_V1(ddb_queue_claim);
 PG_FUNCTION_INFO_V1(ddb_queue_await);
 PG_FUNCTION_INFO_V1(ddb_queue_complete);
 PG_FUNCTION_INFO_V1(ddb_queue_fail);
 
-/* The columns of ddb_queue_next(), in order. */
+/* The columns of ddb_queue_claim(), in order. */
 enum
 {
 	NEXT_RESOURCE,
@@ -177,7 +177,7 @@ check_ids(const QueuePush *jobs, int count)
 
 /* (queue, wait, lease, resources, max_attempts): a row, or none */
 Datum
-ddb_queue_next(PG_FUNCTION_ARGS)
+ddb_queue_claim(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	QueueSearch search = {0};
@@ -209,7 +209,7 @@ ddb_queue_await(PG_FUNCTION_ARGS)
 		QueueArgumentName(fcinfo);
 	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
 	search.resources = read_resources(fcinfo, 2, search.queue);
-	AwaitWithoutSnapshot(fcinfo, "ddb_queue_next");
+	AwaitWithoutSnapshot(fcinfo, "ddb_queue_claim");
 	(void) QueueSearchJob(&search, NULL);
 	PG_RETURN_VOID();
 }
@@ -250,7 +250,7 @@ require_read_committed(void)
 	if (IsolationUsesXactSnapshot())
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-				 errmsg("ddb_queue_next() must run at isolation level READ COMMITTED"),
+				 errmsg("ddb_queue_claim() must run at isolation level READ COMMITTED"),
 				 errdetail("The transaction's snapshot is older than the claim, and may not show what "
 						   "earlier jobs of the resource did."),
 				 errhint("Claim the job first, in a transaction of its own.")));

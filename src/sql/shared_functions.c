@@ -56,7 +56,7 @@ acquire_shared(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	return acquire(fcinfo, options, 1);
 }
 
-/* (name, limit, permits, lease, wait); a try has no wait */
+/* (name, max_permits, permits, lease, wait); a try has no wait */
 static Datum
 acquire_permits(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 {
@@ -65,9 +65,9 @@ acquire_permits(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	};
 
 	ErrorsRequirePreload();
-	options.limit = ArgumentCount(fcinfo, 1, "limit", PG_INT32_MAX, NULL);
+	options.limit = ArgumentCount(fcinfo, 1, "max_permits", PG_INT32_MAX, NULL);
 	options.permits = ArgumentCount(fcinfo, 2, "permits", options.limit,
-									"limit");
+									"max_permits");
 	return acquire(fcinfo, options, 3);
 }
 

@@ -119,7 +119,7 @@ worker_columns(const WorkerStatus *worker, Row *row)
 static void
 place_columns(const WorkerStatus *worker, Row *row)
 {
-	set_text(row, STATUS_LOCK_TABLE, ddblock_table);
+	set_text(row, STATUS_LOCK_TABLE, ddblock_lock_table);
 	if (worker->since != 0)
 		set_text(row, STATUS_OWNER, segment->owner);
 	if (!worker->has_place)

@@ -57,7 +57,7 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 	{
 		check_keys(&table);
 		ereport(NOTICE,
-				(errmsg("lock table \"%s\" already exists", ddblock_table)));
+				(errmsg("lock table \"%s\" already exists", ddblock_lock_table)));
 	}
 	enable_ttl();
 	PG_RETURN_VOID();
@@ -111,7 +111,7 @@ wait_until_active(dynamo_table_info *table)
 		if (found && strcmp(status, "CREATING") != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("lock table \"%s\" did not become active", ddblock_table),
+					 errmsg("lock table \"%s\" did not become active", ddblock_lock_table),
 					 errdetail("Its status is %s.", status)));
 		TableSleep(POLL_US);
 	}
@@ -125,12 +125,12 @@ check_keys(const dynamo_table_info *table)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the keys of existing table \"%s\" do not match the settings", ddblock_table),
+			 errmsg("the keys of existing table \"%s\" do not match the settings", ddblock_lock_table),
 			 errdetail("Its partition key is %s, its sort key is %s.",
 					   describe_key(table->partition_key, table->partition_type),
 					   describe_key(table->sort_key, table->sort_type)),
 			 errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" accordingly, "
-					 "or choose another \"ddblock.table\". The keys' type must be S.")));
+					 "or choose another \"ddblock.lock_table\". The keys' type must be S.")));
 }
 
 static bool
@@ -156,7 +156,7 @@ enable_ttl(void)
 	const MailboxAnswer *answer = call(DYNAMO_UPDATE_TTL, DYNAMO_VALIDATION);
 
 	if (answer->result != MAILBOX_DONE &&
-		!TableTtlAccept(answer->failure.message, "lock table", ddblock_table))
+		!TableTtlAccept(answer->failure.message, "lock table", ddblock_lock_table))
 		ErrorsAnswer(answer, NULL);
 }
 

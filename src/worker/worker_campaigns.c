@@ -79,7 +79,7 @@ WorkerCampaignsRun(int64 now)
 static void
 look(int64 now)
 {
-	const char *at = ddblock_campaigns;
+	const char *at = ddblock_leaderships;
 	const char *wrong;
 
 	if (ShutdownRequestPending || on_their_way > 0 || now < look_at)
@@ -110,13 +110,13 @@ looked(const WorkerCall *call, const dynamo_reply *reply)
 static const char *
 wanted(void)
 {
-	return ShutdownRequestPending || waits_for_promotion() ? "" : ddblock_campaigns;
+	return ShutdownRequestPending || waits_for_promotion() ? "" : ddblock_leaderships;
 }
 
 static bool
 waits_for_promotion(void)
 {
-	return ddblock_campaigns[0] != '\0' && !ddblock_campaign_on_standby &&
+	return ddblock_leaderships[0] != '\0' && !ddblock_leaderships_on_standby &&
 		RecoveryInProgress();
 }
 
@@ -173,7 +173,7 @@ post(void *arg, const campaign *c)
 	request->acquire.campaign = true;
 	request->acquire.mode = MODE_EXCLUSIVE;
 	request->acquire.permits = 1;
-	strlcpy(holder->application, "ddblock campaign", DYNAMO_HOLDER_SIZE);
+	strlcpy(holder->application, "ddblock leadership", DYNAMO_HOLDER_SIZE);
 	if (gethostname(holder->host, DYNAMO_HOLDER_SIZE) != 0)
 		holder->host[0] = '\0';
 	holder->host[DYNAMO_HOLDER_SIZE - 1] = '\0';

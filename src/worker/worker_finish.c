@@ -10,7 +10,7 @@
  *
  * If the lease is lost meanwhile, or the session ends, another session may claim the
  * job anew.  Then this token is refused, and the job's work is done once more: that is
- * what "at least once" means, and what ddb_queue_once() is for.
+ * what "at least once" means, and what ddb_queue_mark_done() is for.
  *
  *-------------------------------------------------------------------------
  */

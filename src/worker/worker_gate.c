@@ -96,7 +96,7 @@ take_description(const dynamo_reply *reply, bool own)
 					   SegmentNow()))
 		ereport(LOG,
 				(errmsg("ddblock grants no locks: lock table \"%s\" is a global table with "
-						"eventual consistency", ddblock_table),
+						"eventual consistency", ddblock_lock_table),
 				 errdetail("Its replicas are in: %s.", Utf8Quiet(replicas, strlen(replicas))),
 				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
 						 "server.")));

@@ -91,7 +91,7 @@ log_place(void)
 	const char *source = WorkerCredentialsSource();
 
 	ereport(LOG,
-			(errmsg("ddblock uses lock table \"%s\" in Region \"%s\" at %s", ddblock_table,
+			(errmsg("ddblock uses lock table \"%s\" in Region \"%s\" at %s", ddblock_lock_table,
 					segment->place.region, segment->place.url),
 			 source == NULL ? errdetail("There are no credentials yet.") :
 			 WorkerCredentials() != NULL ?

@@ -32,7 +32,7 @@ WorkerLogTrouble(const dynamo_reply *reply)
 		ereport(LOG, (errmsg("DynamoDB replies again")));
 	else
 		ereport(LOG,
-				(errmsg("could not use table \"%s\" at %s: %s%s%s", ddblock_table,
+				(errmsg("could not use table \"%s\" at %s: %s%s%s", ddblock_lock_table,
 						segment->place.url,
 						Utf8Quiet(reply->type, strlen(reply->type)),
 						reply->type[0] ? ": " : "",

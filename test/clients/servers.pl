@@ -133,17 +133,17 @@ foreach my $kind (@kinds)
 	if ($lacks_transactions)
 	{
 		$is->($_, $push, qr/^XX000: .*queueTable/, 'no push without transactions') foreach $a, $b;
-		$is->($a, q{SELECT * FROM ddb_queue_next('q')}, '', 'no job');
+		$is->($a, q{SELECT * FROM ddb_queue_claim('q')}, '', 'no job');
 	}
 	else
 	{
 		$is->($a, $push, 1, 'push');
 		$is->($b, q{SELECT ddb_queue_push('q', 'r', '"two"', id => 'i')}, 2, 'push with an id') foreach 1, 2;
 		$is->($b, q{SELECT ddb_queue_push_all('q', 's', ARRAY['1', '2']::jsonb[])}, '{1,2}', 'push several');
-		$is->($a, q{SELECT number, payload FROM ddb_queue_next('q', resources => '{r}')}, '1|"one"', 'next');
-		$is->($b, q{SELECT number FROM ddb_queue_next('q', resources => '{r}')}, '', 'no other one of the resource');
+		$is->($a, q{SELECT number, payload FROM ddb_queue_claim('q', resources => '{r}')}, '1|"one"', 'next');
+		$is->($b, q{SELECT number FROM ddb_queue_claim('q', resources => '{r}')}, '', 'no other one of the resource');
 		$is->($a, q{SELECT ddb_queue_complete('q', 'r', 1)}, '', 'complete');
-		$is->($b, q{SELECT number, payload FROM ddb_queue_next('q', wait => '20s', resources => '{r}')}, '2|"two"', 'next');
+		$is->($b, q{SELECT number, payload FROM ddb_queue_claim('q', wait => '20s', resources => '{r}')}, '2|"two"', 'next');
 		$is->($b, q{SELECT ddb_queue_fail('q', 'r', 2, 'no', '1 hour')}, '', 'fail');
 		$is->($a, q{SELECT depth, last_error FROM ddb_queue_depths('q', 'r')}, '1|no', 'depths');
 		$is->($a, q{SELECT ddb_queue_cancel('q', 's', 1)}, 't', 'cancel');

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fuzz_campaign_list.c
- *	  Any text as ddblock.campaigns: no crash, names within their bounds, and a list
+ *	  Any text as ddblock.leaderships: no crash, names within their bounds, and a list
  *	  in which nothing is wrong has at most CAMPAIGNS_MAX names, each once.
  *
  *-------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fuzz_join_list.c
- *	  Any text as ddblock.join: no crash, entries within their bounds, and what was
+ *	  Any text as ddblock.join_locks: no crash, entries within their bounds, and what was
  *	  read, written again, reads the same.
  *
  *-------------------------------------------------------------------------

@@ -176,7 +176,7 @@ sub step_sql
 	my $name = $client->{run}{name};
 	my $fence =
 	  $client->{run}{fence}
-	  ? "SELECT ddb_fence('$name', ddb_lock_require('$name'));"
+	  ? "SELECT ddb_fence_check('$name', ddb_lock_require('$name'));"
 	  : '';
 
 	return "SELECT ddb_lock_acquire('$name', lease => '$lease s')" if $step eq 'acquire';

@@ -1,7 +1,7 @@
 # Queues: jobs a second, and what a job costs, beside two others.  "make queues DURATION=3" runs
 # it: three rounds of 3 seconds, in turns, for each of
 #
-#	ddblock		ddb_queue_push(), ddb_queue_next() and ddb_queue_complete()
+#	ddblock		ddb_queue_push(), ddb_queue_claim() and ddb_queue_complete()
 #	article		a plain implementation of the design of "Building a multi-value semaphore with
 #				DynamoDB" (van Donkersgoed): see below
 #	SKIP LOCKED	jobs in a table of one database, which reaches no other cluster
@@ -108,7 +108,7 @@ sub looks
 	my $before = totals();
 	my %article;
 
-	$node->safe_psql('postgres', q{SELECT ddb_queue_next('empty')});
+	$node->safe_psql('postgres', q{SELECT ddb_queue_claim('empty')});
 	diag(sprintf 'a look, %4d resources, ddblock      %s', $resources, costs(difference($before), 1));
 	scan_article("article$resources", \%article);
 	diag(sprintf 'a look, %4d resources, article      %s', $resources, costs(\%article, 1));
@@ -148,7 +148,7 @@ sub ddblock
 \\set r random(1, $resources)
 SELECT ddb_queue_push('q$resources', (:r)::text, '1');
 SELECT ddb_queue_complete('q$resources', resource, number)
-	FROM ddb_queue_next('q$resources', wait => '1 min');
+	FROM ddb_queue_claim('q$resources', wait => '1 min');
 SQL
 	my $cost = difference($before);
 

@@ -114,7 +114,7 @@ sub load
 	$sessions[1]->result;
 	$sessions[1]->query_safe("SELECT ddb_lock_renew('$name'), ddb_lock_release('$name')");
 	$sessions[1]->query_safe(q{SELECT ddb_queue_push('deploy', 'r', '1')});
-	$sessions[1]->query_safe(q{SELECT ddb_queue_complete('deploy', resource, number) FROM ddb_queue_next('deploy')});
+	$sessions[1]->query_safe(q{SELECT ddb_queue_complete('deploy', resource, number) FROM ddb_queue_claim('deploy')});
 	return;
 }
 load('load');
@@ -298,7 +298,7 @@ sub quiet { wait_for { active() eq '' } 'the end of all alerts'; return; }
 # Nobody works on a job; then it is tried too often
 fires('DDBlockJobsWaitLong', sub { $sessions[0]->query_safe(q{SELECT ddb_queue_push('mail', 'r', '1')}) });
 fires('DDBlockJobDead', sub {
-	my $next = q{SELECT count(*) FROM ddb_queue_next('mail', max_attempts => 1)};
+	my $next = q{SELECT count(*) FROM ddb_queue_claim('mail', max_attempts => 1)};
 
 	$sessions[0]->query_safe($next);
 	$sessions[0]->query_safe(q{SELECT ddb_queue_fail('mail', 'r', 1, 'no', '0')});

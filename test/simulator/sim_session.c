@@ -545,7 +545,7 @@ release_both(sim *s, sim_cluster *c, int slot)
 	return true;
 }
 
-/* ddb_fence(): waits for the row, then refuses a lower token. */
+/* ddb_fence_check(): waits for the row, then refuses a lower token. */
 static void
 raise_fence(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 {

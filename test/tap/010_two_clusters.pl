@@ -16,7 +16,7 @@ my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('a')});
 is($waiter->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL}),
 	't', 'the other cluster cannot have the lock');
 is( $waiter->query_safe(
-		q{SELECT held, owner ~ '^one/', database, pid, token, lease FROM ddb_lock_info('a')}
+		q{SELECT held, owner ~ '^one/', datname, pid, token, lease FROM ddb_lock_info('a')}
 	),
 	't|t|postgres|' . backend_pid($holder) . "|$token|00:00:20",
 	'the other cluster sees who has it');

@@ -47,14 +47,14 @@ is(release_permit($a), 't', 'both go back');
 #
 # Arguments
 #
-foreach my $bad ([ 'NULL', 'limit' ], [ '0', 'limit' ], [ '2, 0', 'permits' ],
+foreach my $bad ([ 'NULL', 'max_permits' ], [ '0', 'max_permits' ], [ '2, 0', 'permits' ],
 	[ '2, 3', 'permits' ], [ '2, NULL', 'permits' ])
 {
 	like($a->error_of("SELECT ddb_semaphore_acquire('s', $bad->[0])"),
 		qr/ERROR: +22023: argument "$bad->[1]" must/, "($bad->[0]) is refused");
 }
 like($a->error_of(q{SELECT ddb_semaphore_acquire('s', 2, 3)}),
-	qr/must be between 1 and argument "limit", which is 2/, 'and the bound is named');
+	qr/must be between 1 and argument "max_permits", which is 2/, 'and the bound is named');
 foreach my $name ('NULL', q{''}, q{repeat('x', 2049)})
 {
 	like($a->error_of("SELECT $_"), qr/ERROR: +22023: argument "name" must/, "$_ is refused")

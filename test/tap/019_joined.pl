@@ -28,7 +28,7 @@ sub shown { my ($name) = @_;
 	return $one->safe_psql('postgres', "SELECT scope, joined, pid IS NOT NULL, ends_at IS NOT NULL, state
 		FROM ddb_locks WHERE name = '$name' ORDER BY joined, scope"); }
 sub with_join { my ($list, $user) = @_;
-	local $ENV{PGOPTIONS} = "-c ddblock.join=$list";
+	local $ENV{PGOPTIONS} = "-c ddblock.join_locks=$list";
 	local $ENV{PGUSER} = $user if $user;
 	return session($one); }
 
@@ -245,9 +245,9 @@ $token = take($taker, 'a');
 
 	like($session->error_of("SELECT ddb_lock_join('a', $token)"), qr/42501.*lock_prefix/s, 'ddblock.lock_prefix counts');
 	$session->quit;
-	local $ENV{PGOPTIONS} = "-c ddblock.join=$token:a";
+	local $ENV{PGOPTIONS} = "-c ddblock.join_locks=$token:a";
 	my ($status, $out, $err) = $one->psql('postgres', 'SELECT 1');
-	like($err, qr/permission denied for lock "a"\nDETAIL: .*ddblock.lock_prefix/, 'for ddblock.join, too');
+	like($err, qr/permission denied for lock "a"\nDETAIL: .*ddblock.lock_prefix/, 'for ddblock.join_locks, too');
 }
 $one->safe_psql('postgres', q{ALTER ROLE helper RESET ddblock.lock_prefix});
 release($taker, 'a');
@@ -263,7 +263,7 @@ is($taker->ask(q{SELECT ddb_lock_detach('d', '1h')}), $token, 'the token of a de
 is(proxy->received, $requests, 'it is detached without a request');
 is($taker->ask(q{SELECT ddb_lock_token('d')}), '', 'the session does not hold it any more');
 is(shown('d'), 'detached|f|f|t|held', 'ddb_locks shows it');
-is($one->safe_psql('postgres', q{SELECT usename IS NOT NULL, database FROM ddb_locks WHERE name = 'd'}),
+is($one->safe_psql('postgres', q{SELECT usename IS NOT NULL, datname FROM ddb_locks WHERE name = 'd'}),
 	't|postgres', 'and who has taken it');
 $taker->quit;
 $taker = session($one);
@@ -345,14 +345,14 @@ like($taker->messages, qr/WARNING: .*LK001|lease on lock "d" was lost/, 'and war
 is(shown('d'), '', 'nothing is left of it');
 
 #
-# ddblock.join
+# ddblock.join_locks
 #
 $token = take($taker, 'a/b, c%');
 my $list = "$token:a/b%2C%20c%25";
 my $tool = with_join($list);
-is($tool->ask(q{SELECT ddb_lock_token('a/b, c%')}), $token, 'ddblock.join joins before the first statement');
-is($tool->ask('SHOW ddblock."join"'), $list, 'it is shown');
-like($tool->error_of(q{SET ddblock."join" = ''}), qr/55P02.*cannot be set after connection start/s, 'it does not change');
+is($tool->ask(q{SELECT ddb_lock_token('a/b, c%')}), $token, 'ddblock.join_locks joins before the first statement');
+is($tool->ask('SHOW ddblock.join_locks'), $list, 'it is shown');
+like($tool->error_of(q{SET ddblock.join_locks = ''}), qr/55P02.*cannot be set after connection start/s, 'it does not change');
 $tool->query_safe('DISCARD ALL');
 wait_for { $one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE joined}) eq '0' } 'the end of the hold';
 pass('DISCARD ALL lets go');
@@ -385,14 +385,14 @@ foreach ([ 'x', 'begin with a token' ], [ '1:', 'empty' ], [ '0:a', 'begin with 
 	[ '1:%zz', '%XX' ], [ '1:%ff', 'UTF-8' ])
 {
 	my ($value, $why) = @$_;
-	local $ENV{PGOPTIONS} = "-c ddblock.join=$value";
+	local $ENV{PGOPTIONS} = "-c ddblock.join_locks=$value";
 	my ($status, $out, $err) = $one->psql('postgres', '');	# psql may go before it reads anything
 
-	isnt($status, 0, "ddblock.join=$value: no session");
-	like($err, qr/FATAL:  invalid value for parameter "ddblock.join".*\n.*\Q$why\E/, '... and says why');
+	isnt($status, 0, "ddblock.join_locks=$value: no session");
+	like($err, qr/FATAL:  invalid value for parameter "ddblock.join_locks".*\n.*\Q$why\E/, '... and says why');
 }
 {
-	local $ENV{PGOPTIONS} = '-c ddblock.join=1:nobody';
+	local $ENV{PGOPTIONS} = '-c ddblock.join_locks=1:nobody';
 	my ($status, $out, $err) = $one->psql('postgres', 'SELECT 1');
 
 	like($err, qr/lock "nobody" is not held with token 1 in this cluster/, 'a lock that nobody holds: nothing runs');
@@ -404,9 +404,9 @@ foreach ([ 'x', 'begin with a token' ], [ '1:', 'empty' ], [ '0:a', 'begin with 
 
 	$token = take($taker, 'd');
 	append_to_file($services, "[shop]\noptions=-c search_path=public\n" .
-		"[joins]\noptions=-c search_path=public -c ddblock.join=$token:d\n");
+		"[joins]\noptions=-c search_path=public -c ddblock.join_locks=$token:d\n");
 	local $ENV{PGSERVICEFILE} = $services;
-	local $ENV{PGOPTIONS} = "-c ddblock.join=$token:d";
+	local $ENV{PGOPTIONS} = "-c ddblock.join_locks=$token:d";
 	is($one->safe_psql('postgres', $all), $token, 'PGOPTIONS names a lock to join');
 	local $ENV{PGSERVICE} = 'shop';
 	is($one->safe_psql('postgres', $all), '', 'options in a service file hide it');
@@ -414,7 +414,7 @@ foreach ([ 'x', 'begin with a token' ], [ '1:', 'empty' ], [ '0:a', 'begin with 
 	is($one->safe_psql('postgres', $all), $token, 'unless they name the lock themselves');
 	release($taker, 'd');
 }
-like(error_of($one, q{ALTER SYSTEM SET ddblock."join" = '1:a'}), qr/55P02.*cannot be changed/s, 'not for the whole server');
+like(error_of($one, q{ALTER SYSTEM SET ddblock.join_locks = '1:a'}), qr/55P02.*cannot be changed/s, 'not for the whole server');
 
 #
 # The cluster's end

@@ -42,7 +42,7 @@ sub status_ok { my ($run, $status, $name) = @_;
 #
 # The command's status, environment, arguments
 #
-my $run = run('a', 'sh', '-c', 'psql -XAtc "SELECT ddb_lock_require(\'a\') = $DDBLOCK_TOKEN, current_setting(\'ddblock.join\') = \'$DDBLOCK_JOIN\'"');
+my $run = run('a', 'sh', '-c', 'psql -XAtc "SELECT ddb_lock_require(\'a\') = $DDBLOCK_TOKEN, current_setting(\'ddblock.join_locks\') = \'$DDBLOCK_JOIN\'"');
 status_ok($run, 0, 'a command runs, and succeeds');
 is($run->output, "t|t\n", 'its session has joined the lock');
 ok(is_released('a'), 'the lock is released');
@@ -110,7 +110,7 @@ $far->query_safe(q{SELECT ddb_lock_release('a')});
 # Nested
 #
 $run = run('a', 'ddblock-run', 'b', 'ddblock-run', 'a', 'psql', '-XAtc',
-	q{SELECT string_agg(name, ' ' ORDER BY name), current_setting('ddblock.join') ~ '^\d+:a,\d+:b$' FROM ddb_locks WHERE joined AND pid = pg_backend_pid()});
+	q{SELECT string_agg(name, ' ' ORDER BY name), current_setting('ddblock.join_locks') ~ '^\d+:a,\d+:b$' FROM ddb_locks WHERE joined AND pid = pg_backend_pid()});
 status_ok($run, 0, 'nested runs');
 is($run->output, "a b|t\n", 'add to what is joined, and name nothing twice');
 ok(is_released($_), "$_ is released") foreach qw(a b);

@@ -137,18 +137,18 @@ like($second->result, qr/^00:00:(0\d|10)\.\d+$/, 'and returns before the lease e
 #
 # Letting go
 #
-is($first->ask(q{SELECT ddb_lock_let_go('m')}), 't', 'a lock is let go while DynamoDB is unreachable');
+is($first->ask(q{SELECT ddb_lock_release_nowait('m')}), 't', 'a lock is let go while DynamoDB is unreachable');
 is($first->ask(q{SELECT ddb_lock_token('m') IS NULL}), 't', 'the session does not hold it any more');
 proxy->clear_faults;
 wait_for { is_released('m') } 'the release';
 pass('the worker releases it later');
 acquire($first, 'm');
 acquire($first, 'm');
-is($first->query_safe(q{SELECT ddb_lock_let_go('m'), ddb_lock_token('m') > 0}), 't|t', 'it undoes one acquisition');
+is($first->query_safe(q{SELECT ddb_lock_release_nowait('m'), ddb_lock_token('m') > 0}), 't|t', 'it undoes one acquisition');
 $first->query_safe(q{SELECT ddb_lock_acquire_shared('s') > 0});
-is($first->query_safe(q{SELECT ddb_lock_let_go('s'), ddb_lock_let_go('m')}), 't|t', 'in any mode');
+is($first->query_safe(q{SELECT ddb_lock_release_nowait('s'), ddb_lock_release_nowait('m')}), 't|t', 'in any mode');
 wait_for { is_released('m') && is_released('s') } 'the releases';
-is($first->ask(q{SELECT ddb_lock_let_go('m')}), 'f', 'what is not held cannot be let go');
+is($first->ask(q{SELECT ddb_lock_release_nowait('m')}), 'f', 'what is not held cannot be let go');
 
 #
 # An item that is deleted after the release, and locks that must have an item

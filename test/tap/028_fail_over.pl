@@ -5,10 +5,10 @@ use DDBLock::Test;
 my $conf = "ddblock.lease_duration = 10s\nddblock.keep_warm = off\n";
 my $primary = new_cluster('primary', conf => $conf, init => [ allows_streaming => 1 ]);
 $primary->backup('copy');
-my $standby = new_cluster('standby', through => proxy, conf => "${conf}ddblock.campaigns = 'cron, idle'\n",
+my $standby = new_cluster('standby', through => proxy, conf => "${conf}ddblock.leaderships = 'cron, idle'\n",
 	init_from => [ $primary, 'copy', has_streaming => 1 ]);
 
-sub leads { my ($node, $name) = @_; return $node->safe_psql('postgres', "SELECT ddb_is_leader('$name')") eq 't'; }
+sub leads { my ($node, $name) = @_; return $node->safe_psql('postgres', "SELECT ddb_leadership_held('$name')") eq 't'; }
 # What the standby has sent about a lock, oldest first
 sub sent { my ($operation, $name) = @_;
 	return grep { $_->{operation} eq $operation && $_->{body}{Key}{key}{S} eq $name } proxy->log; }
@@ -20,7 +20,7 @@ sub wait_for_looks { my ($name, $count) = @_;
 # A standby looks, and writes nothing
 #
 wait_for_looks('cron', 1);
-$primary->append_conf('postgresql.conf', "ddblock.campaigns = 'cron'\n");
+$primary->append_conf('postgresql.conf', "ddblock.leaderships = 'cron'\n");
 $primary->reload;
 wait_for { leads($primary, 'cron') } 'the leader';
 wait_for_renewals('cron', 1);
@@ -49,7 +49,7 @@ proxy->reset_counts;
 wait_for_renewals('cron', 2);
 is(scalar(sent('GetItem', 'cron')), 0, '... and looks no more');
 
-$standby->append_conf('postgresql.conf', "ddblock.campaigns = ''\n");
+$standby->append_conf('postgresql.conf', "ddblock.leaderships = ''\n");
 $standby->reload;
 nothing_held_ok;
 done_testing;

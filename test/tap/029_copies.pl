@@ -2,16 +2,16 @@
 
 use DDBLock::Test;
 
-my $conf = "ddblock.lease_duration = 4s\nddblock.campaigns = 'cron'\n";
+my $conf = "ddblock.lease_duration = 4s\nddblock.leaderships = 'cron'\n";
 my $original = new_cluster('original', conf => $conf, init => [ allows_streaming => 1 ]);
 $original->backup('copy');
 my $system = $original->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()');
 
-sub leads { my ($node) = @_; return $node->safe_psql('postgres', q{SELECT ddb_is_leader('cron')}) eq 't'; }
+sub leads { my ($node) = @_; return $node->safe_psql('postgres', q{SELECT ddb_leadership_held('cron')}) eq 't'; }
 sub set_list { my ($node, $list) = @_;
-	$node->append_conf('postgresql.conf', "ddblock.campaigns = '$list'\n");
+	$node->append_conf('postgresql.conf', "ddblock.leaderships = '$list'\n");
 	$node->reload;
-	wait_for { $node->safe_psql('postgres', 'SHOW ddblock.campaigns') eq $list } 'the new list';
+	wait_for { $node->safe_psql('postgres', 'SHOW ddblock.leaderships') eq $list } 'the new list';
 	return; }
 # Another one leads
 sub step_back_for { my ($other, $node) = @_;
@@ -32,7 +32,7 @@ sub nobody_warns_ok { my ($what, @nodes) = @_;
 # A standby is no copy
 #
 wait_for { leads($original) } 'the leader';
-my $standby = new_cluster('standby', conf => "${conf}ddblock.campaign_on_standby = on\n",
+my $standby = new_cluster('standby', conf => "${conf}ddblock.leaderships_on_standby = on\n",
 	init_from => [ $original, 'copy', has_streaming => 1 ]);
 is(dynamodb->item('cron')->{holder}{M}{system}{S}, $system, 'the item has the system identifier');
 nobody_warns_ok('a standby that follows', $original, $standby);
@@ -58,7 +58,7 @@ sub told_ok { my ($node, $other) = @_;
 	my $owner = $other->safe_psql('postgres', 'SELECT owner FROM ddb_status');
 
 	wait_for { warned($node) } $node->name . ' warns';
-	like(slurp_file($node->logfile), qr/$warning"\Q$owner\E"\n.*DETAIL: +Both have system identifier $system, .*\n.*HINT: +In the one that is the copy, set "ddblock.campaigns"/,
+	like(slurp_file($node->logfile), qr/$warning"\Q$owner\E"\n.*DETAIL: +Both have system identifier $system, .*\n.*HINT: +In the one that is the copy, set "ddblock.leaderships"/,
 		$node->name . ' warns of ' . $other->name);
 	is(trouble($node), qq{"$owner" has the system identifier of this cluster, and is no standby: one of them is a copy}, '... in ddb_status, too');
 	return; }

@@ -65,8 +65,8 @@ my @waits = (
 	[ 'in DO', q{SELECT ddb_lock_acquire('a')}, q{DO $$ BEGIN PERFORM ddb_lock_acquire('a'); END $$}, $lock ],
 	[ 'in a procedure', q{SELECT ddb_lock_acquire('a')}, q{CALL waits('a')}, $lock ],
 	[ 'in ddb_lock_monitor()', q{SELECT ddb_lock_acquire('a')}, q{SELECT ddb_lock_monitor('a', '1s', wait => '1h')}, 'the end of lock "a"' ],
-	[ 'in ddb_queue_next()', q{SELECT (ddb_queue_next('q', wait => '1min')).number}, q{SELECT * FROM ddb_queue_next('q', wait => '1h')}, 'a job of queue "q"' ],
-	[ '... for a job of a resource', q{SELECT (ddb_queue_next('q', wait => '1min')).number}, q{SELECT * FROM ddb_queue_next('q', wait => '1h', resources => '{s, r}')}, 'a job of queue "q"' ],
+	[ 'in ddb_queue_claim()', q{SELECT (ddb_queue_claim('q', wait => '1min')).number}, q{SELECT * FROM ddb_queue_claim('q', wait => '1h')}, 'a job of queue "q"' ],
+	[ '... for a job of a resource', q{SELECT (ddb_queue_claim('q', wait => '1min')).number}, q{SELECT * FROM ddb_queue_claim('q', wait => '1h', resources => '{s, r}')}, 'a job of queue "q"' ],
 );
 my $count = deadlocks();
 foreach (@waits)
@@ -277,9 +277,9 @@ $one->safe_psql('postgres', "SELECT ddb_queue_push('q', 'worker$_', '1')") forea
 foreach ($a, $b)
 {
 	$_->query_safe(q{SET deadlock_timeout = '1ms'});
-	is($_->ask(q{SELECT count(*) FROM ddb_queue_next('q', wait => '1min', resources => '{worker1, worker2}')}), '1', 'a job');
+	is($_->ask(q{SELECT count(*) FROM ddb_queue_claim('q', wait => '1min', resources => '{worker1, worker2}')}), '1', 'a job');
 }
-$_->send(q{SELECT count(*) FROM ddb_queue_next('q', wait => '4s', resources => '{worker1, worker2}')}) foreach $a, $b;
+$_->send(q{SELECT count(*) FROM ddb_queue_claim('q', wait => '4s', resources => '{worker1, worker2}')}) foreach $a, $b;
 foreach ($a, $b)
 {
 	is($_->result, '0', 'there is none');

@@ -185,17 +185,17 @@ wait_for { is_released('a') && is_released('m') } 'both locks';
 #
 $waiter->query_safe(q{SELECT ddb_queue_cancel('q', resource, number) FROM ddb_queue_list('q', 'r')});
 $waiter->query_safe(q{SELECT ddb_queue_cancel('q', resource, number) FROM ddb_queue_list('q', 's')});
-$waiter->query_safe(q{SELECT count(*) FROM ddb_queue_next('q')});	# uses up what the session has been told
+$waiter->query_safe(q{SELECT count(*) FROM ddb_queue_claim('q')});	# uses up what the session has been told
 $waiter->send(q{CALL ddb_queue_await('q', wait => '1min')});
 waits_without_snapshot('a wait for a job');
 $far->query_safe(q{SELECT ddb_queue_push('q', 'r', '"far"')});
 is($waiter->result, '', 'another cluster\'s job ends the wait');
 my $looks = proxy->received('Query');
-is($waiter->query_safe(q{BEGIN; SELECT payload FROM ddb_queue_next('q')}), '"far"', 'the session claims it');
+is($waiter->query_safe(q{BEGIN; SELECT payload FROM ddb_queue_claim('q')}), '"far"', 'the session claims it');
 is(proxy->received('Query'), $looks, '... without another look');
 $holder->send(q{CALL ddb_queue_await('q', wait => '3s')});
 is($holder->result, '', 'a job whose resource is locked: the wait may end');
-is($holder->query_safe(q{SELECT count(*) FROM ddb_queue_next('q')}), 0, '... the claim finds nothing');
+is($holder->query_safe(q{SELECT count(*) FROM ddb_queue_claim('q')}), 0, '... the claim finds nothing');
 $looks = proxy->received;
 $holder->query_safe(q{CALL ddb_queue_await('q', wait => '300ms')});
 $waiter->query_safe('ROLLBACK');

@@ -9,7 +9,7 @@ my $node = new_cluster('one', through => $network,
 	conf => "ddblock.keep_warm = off\nlog_statement = none\nmax_connections = 150\n"
 	  # No function fails because its requests have been tried for long enough.
 	  . "ddblock.retry_timeout = '10min'\n"
-	  . "ddblock.campaigns = 'statement_timeout, pg_cancel_backend, transaction_timeout'\n");
+	  . "ddblock.leaderships = 'statement_timeout, pg_cancel_backend, transaction_timeout'\n");
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
 # Longer than a reply takes, shorter than any time-out of the network.
@@ -99,7 +99,7 @@ foreach my $outage (sort keys %outages)
 #
 my %argument = (
 	name => q{'x NAME'}, names => q{ARRAY['x NAME', 'y NAME']}, queue => q{'NAME'},
-	resource => q{'r'}, payload => q{'{}'}, payloads => q{ARRAY['{}'::jsonb]}, limit => 3,
+	resource => q{'r'}, payload => q{'{}'}, payloads => q{ARRAY['{}'::jsonb]}, max_permits => 3,
 	token => 1, number => 1, at_most => q{'1 hour'}, less_than => q{'1 ms'},
 	older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'});
 my @functions = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('postgres', q{
@@ -112,9 +112,9 @@ my @functions = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('pos
 
 # These send no request, or nobody waits for its reply.
 my %quiet = map { $_ => 1 } qw(
-	ddb_campaigns ddb_fence ddb_fence_shared ddb_is_leader ddb_leader_require ddb_leader_resign
-	ddb_lock_detach ddb_lock_join ddb_lock_let_go ddb_lock_outlive ddb_lock_remaining ddb_lock_require ddb_lock_token
-	ddb_locks ddb_operations ddb_queue_complete ddb_queue_once ddb_queue_once_token ddb_queue_push_on_commit
+	ddb_leaderships ddb_fence_check ddb_fence_check_shared ddb_leadership_held ddb_leadership_require ddb_leadership_resign
+	ddb_lock_detach ddb_lock_join ddb_lock_release_nowait ddb_lock_outlive ddb_lock_remaining ddb_lock_require ddb_lock_token
+	ddb_locks ddb_operations ddb_queue_complete ddb_queue_mark_done ddb_queue_mark_done_token ddb_queue_push_on_commit
 	ddb_role_setup ddb_stats ddb_status);
 
 # What a function needs before it sends anything.
@@ -128,7 +128,7 @@ sub prepare
 			  . "ddb_lock_acquire_shared('shared $own'), ddb_semaphore_acquire('permits $own', 1)");
 	}
 	$session->query_safe("SELECT ddb_queue_push('$own', 'r', '{}')") if $name =~ /^ddb_queue/;
-	$session->query_safe("SELECT ddb_queue_next('$own')") if $name =~ /_(complete|fail|once)$/;
+	$session->query_safe("SELECT ddb_queue_claim('$own')") if $name =~ /_(complete|fail|once)$/;
 	$session->query_safe("SELECT ddb_queue_push_on_commit('$own', 'r', '{}')")
 	  if $name =~ /^ddb_outbox/;
 	return;
@@ -158,7 +158,7 @@ foreach my $end (sort keys %ends)
 	my $control = session($node);
 
 	prepare($sessions{$_}, $_, "$_.$end") foreach sort keys %sessions;
-	wait_for { $control->query_safe("SELECT ddb_is_leader('$end')") eq 't' } 'the leader';
+	wait_for { $control->query_safe("SELECT ddb_leadership_held('$end')") eq 't' } 'the leader';
 	$network->fault('drop', count => -1);
 	foreach my $function (@functions)
 	{
@@ -200,7 +200,7 @@ foreach my $end (sort keys %ends)
 $node->append_conf('postgresql.conf', "ddblock.retry_timeout = '1s'\n");
 $node->reload;
 my $worker = session($node);
-my $next = q{SELECT ddb_queue_next('queue', resources => ARRAY['r'])};
+my $next = q{SELECT ddb_queue_claim('queue', resources => ARRAY['r'])};
 
 $worker->query_safe(q{SELECT ddb_queue_push('queue', 'r', '{}')}) foreach 1 .. 2;
 isnt($worker->query_safe($next), '', 'a job');

@@ -120,7 +120,7 @@ proxy->clear_faults;
 # The table
 #
 my $elsewhere = new_cluster('elsewhere', table => 0,
-	conf => $quiet . "ddblock.table = 'nowhere'\n");
+	conf => $quiet . "ddblock.lock_table = 'nowhere'\n");
 like(error_of($elsewhere, q{SELECT ddb_lock_acquire('a')}),
 	qr/ERROR: +42P01: lock table "nowhere" does not exist.*HINT: +This server looks for it in Region "us-east-1" at http:.*Compare.*ddb_lock_table_create/s,
 	'a missing table: to be compared first, and then to be created');
@@ -150,13 +150,13 @@ dynamodb->call('CreateTable', {
 	KeySchema => [ { AttributeName => 'id', KeyType => 'HASH' } ],
 });
 my $other_keys = new_cluster('other_keys', table => 0,
-	conf => $quiet . "ddblock.table = 'other'\n");
+	conf => $quiet . "ddblock.lock_table = 'other'\n");
 my $keys_error = qr/ERROR: +55000: .*keys of .*"others?" do not match.*HINT: .*ddblock\.partition_key/s;
 like(error_of($other_keys, "SELECT $_"), $keys_error, "another partition key: $_")
   foreach q{ddb_lock_acquire('a')}, q{ddb_lock_try_acquire('a')}, q{ddb_lock_acquire_all('{a,b}')},
   q{ddb_lock_acquire_shared('a')}, q{ddb_semaphore_acquire('a', 2)}, q{ddb_lock_info('a')},
   q{ddb_lock_force_release('a')}, q{ddb_lock_table_create()};
-$other_keys->append_conf('postgresql.conf', "ddblock.table = 'others'\n");
+$other_keys->append_conf('postgresql.conf', "ddblock.lock_table = 'others'\n");
 $other_keys->restart;
 wait_for { worker_pid($other_keys) } 'the worker';
 like(error_of($other_keys, q{SELECT ddb_lock_acquire('a')}),

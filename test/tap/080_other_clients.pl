@@ -169,7 +169,7 @@ $session->query_safe(q{SELECT ddb_lock_release('java')});
 #
 # With withUpdateExistingLockRecord(true) it leaves our attributes on its items
 #
-my $unheld = 'pid IS NULL AND database IS NULL AND usename IS NULL AND host IS NULL '
+my $unheld = 'pid IS NULL AND datname IS NULL AND usename IS NULL AND host IS NULL '
   . 'AND application_name IS NULL AND acquired_at IS NULL AND token IS NULL';
 $token = $session->query_safe(q{SELECT ddb_lock_acquire('update')});
 is($other->query_safe(qq{SELECT $unheld, pid, token FROM ddb_lock_info('update')}),

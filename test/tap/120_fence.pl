@@ -1,4 +1,4 @@
-# ddb_fence where one database is not enough: roles, pg_dump, prepared
+# ddb_fence_check where one database is not enough: roles, pg_dump, prepared
 # transactions, foreign servers, waiting, a server without preloading, a standby.
 
 use DDBLock::Test;
@@ -20,7 +20,7 @@ sub token_of
 #
 $one->safe_psql('postgres', <<'SQL');
 CREATE ROLE fenced LOGIN;
-GRANT EXECUTE ON FUNCTION ddb_fence TO fenced;
+GRANT EXECUTE ON FUNCTION ddb_fence_check TO fenced;
 CREATE SCHEMA trap AUTHORIZATION fenced;
 CREATE TABLE work (n integer);
 GRANT ALL ON work TO PUBLIC;
@@ -32,8 +32,8 @@ sub as_fenced
 		extra_params => [ '--username', 'fenced', '--set', 'VERBOSITY=verbose' ]);
 	return $err;
 }
-is(as_fenced(q{SELECT ddb_fence('role', 5)}), '', 'a role can be granted the fence');
-like(as_fenced(q{SELECT ddb_fence('role', 4)}), qr/ERROR:  LK002/, 'it holds');
+is(as_fenced(q{SELECT ddb_fence_check('role', 5)}), '', 'a role can be granted the fence');
+like(as_fenced(q{SELECT ddb_fence_check('role', 4)}), qr/ERROR:  LK002/, 'it holds');
 like(as_fenced($_), qr/ERROR:  42501/, "a role may not: $_")
   foreach 'SELECT * FROM ddb_fences',
   q{INSERT INTO ddb_fences VALUES ('x', 1)},
@@ -42,7 +42,7 @@ like(as_fenced($_), qr/ERROR:  42501/, "a role may not: $_")
   'TRUNCATE ddb_fences',
   'BEGIN; LOCK ddb_fences IN ACCESS SHARE MODE',
   'CREATE TRIGGER t AFTER INSERT ON ddb_fences EXECUTE FUNCTION suppress_redundant_updates_trigger()',
-  'ALTER FUNCTION ddb_fence RESET search_path',
+  'ALTER FUNCTION ddb_fence_check RESET search_path',
   'CREATE TABLE trap.copy (resource text REFERENCES ddb_fences)';
 
 # What a role can put in the way: tables, operators, functions, types.
@@ -55,7 +55,7 @@ CREATE OPERATOR trap.> (FUNCTION = trap.never, LEFTARG = bigint, RIGHTARG = bigi
 CREATE DOMAIN pg_temp.int8 AS integer;
 CREATE DOMAIN pg_temp.text AS integer;
 SET search_path = pg_temp, trap, pg_catalog, public;
-SELECT public.ddb_fence('role', 4);
+SELECT public.ddb_fence_check('role', 4);
 SQL
 	'and is not misled by what the role puts in the way');
 is(token_of('role'), 5, 'the table is as before');
@@ -63,7 +63,7 @@ is(token_of('role'), 5, 'the table is as before');
 #
 # pg_dump takes the tokens along, also from a schema of their own
 #
-$one->safe_psql('postgres', q{SELECT ddb_fence('dumped', 7)});
+$one->safe_psql('postgres', q{SELECT ddb_fence_check('dumped', 7)});
 $one->safe_psql('postgres', 'CREATE DATABASE restored');
 my $dump = $one->basedir . '/dump';
 $one->command_ok([ 'pg_dump', '--file', $dump, 'postgres' ], 'a dump');
@@ -71,10 +71,10 @@ $one->command_ok(
 	[ 'psql', '--no-psqlrc', '--quiet', '--set', 'ON_ERROR_STOP=1',
 		'--file', $dump, 'restored' ], 'it is restored');
 like(
-	error_of($one, q{SELECT ddb_fence('dumped', 6)}, 'restored'),
+	error_of($one, q{SELECT ddb_fence_check('dumped', 6)}, 'restored'),
 	qr/ERROR:  LK002.*Token 7 is recorded, token 6 was given/s,
 	'the restored database refuses the lower token');
-$one->safe_psql('restored', q{SELECT ddb_fence('dumped', 7)});
+$one->safe_psql('restored', q{SELECT ddb_fence_check('dumped', 7)});
 
 $one->safe_psql('restored',
 	'CREATE SCHEMA fences; ALTER EXTENSION ddblock SET SCHEMA fences');
@@ -86,7 +86,7 @@ $one->command_ok(
 	[ 'pg_restore', '--exit-on-error', '--dbname', 'moved', "$dump.custom" ],
 	'it is restored');
 like(
-	error_of($one, q{SELECT fences.ddb_fence('dumped', 6)}, 'moved'),
+	error_of($one, q{SELECT fences.ddb_fence_check('dumped', 6)}, 'moved'),
 	qr/ERROR:  LK002/, 'the lower token is refused there, too');
 
 #
@@ -94,12 +94,12 @@ like(
 #
 $one->safe_psql('postgres', <<'SQL');
 BEGIN;
-SELECT ddb_fence('prepared', 5);
+SELECT ddb_fence_check('prepared', 5);
 PREPARE TRANSACTION 'p';
 SQL
 my $high = session($one);
 my $low = session($one);
-$high->send(q{SELECT ddb_fence('prepared', 6)});
+$high->send(q{SELECT ddb_fence_check('prepared', 6)});
 wait_for
 {
 	$one->safe_psql('postgres',
@@ -109,22 +109,22 @@ wait_for
 $one->safe_psql('postgres', q{COMMIT PREPARED 'p'});
 $high->result;
 is(token_of('prepared'), 6, 'then it passes');
-like($low->error_of(q{SELECT ddb_fence('prepared', 5)}), qr/LK002/,
+like($low->error_of(q{SELECT ddb_fence_check('prepared', 5)}), qr/LK002/,
 	'the prepared one would be refused now');
 
 #
 # A call that is given up while it waits counts as one that failed
 #
-$high->query_safe(q{BEGIN; SELECT ddb_fence('waiting', 5)});
+$high->query_safe(q{BEGIN; SELECT ddb_fence_check('waiting', 5)});
 $low->query_safe(q{BEGIN; INSERT INTO work VALUES (1); SAVEPOINT s; SET LOCAL lock_timeout = '10ms'});
-like($low->error_of(q{SELECT ddb_fence('waiting', 6)}), qr/55P03/, 'lock_timeout');
+like($low->error_of(q{SELECT ddb_fence_check('waiting', 6)}), qr/55P03/, 'lock_timeout');
 $low->query_safe('ROLLBACK TO s');
 like($low->error_of('COMMIT'), qr/ERROR:  LK002: transaction has lost a fence/,
 	'the transaction cannot go on without it');
 
 my $pid = backend_pid($low);
 $low->query_safe('BEGIN; INSERT INTO work VALUES (2); SAVEPOINT s');
-$low->send(q{SELECT ddb_fence('waiting', 6)});
+$low->send(q{SELECT ddb_fence_check('waiting', 6)});
 wait_for
 {
 	$one->safe_psql('postgres',
@@ -137,7 +137,7 @@ like($low->messages, qr/57014/, 'it is cancelled');
 $low->query_safe('ROLLBACK TO s');
 like($low->error_of('COMMIT'), qr/LK002/, 'nor after a cancellation');
 $high->query_safe('ROLLBACK');
-$low->query_safe(q{SELECT ddb_fence('waiting', 4)});
+$low->query_safe(q{SELECT ddb_fence_check('waiting', 4)});
 is($one->safe_psql('postgres', 'SELECT count(*) FROM work'), 0, 'nothing was written');
 $_->quit foreach $high, $low;
 
@@ -155,7 +155,7 @@ $one->safe_psql('restored', <<'SQL');
 CREATE TABLE fenced_work (n integer, token bigint);
 CREATE FUNCTION fence() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM fences.ddb_fence('remote', NEW.token);
+	PERFORM fences.ddb_fence_check('remote', NEW.token);
 	RETURN NEW;
 END $$;
 CREATE TRIGGER fence BEFORE INSERT ON fenced_work FOR EACH ROW EXECUTE FUNCTION fence();
@@ -195,11 +195,11 @@ is( $one->safe_psql('postgres',
 #
 $one->backup('base');
 my $standby = new_cluster('standby', init_from => [ $one, 'base', has_streaming => 1 ]);
-like(error_of($standby, q{SELECT ddb_fence('role', 9)}),
-	qr/ERROR:  25006: cannot execute ddb_fence\(\) in a read-only transaction/,
+like(error_of($standby, q{SELECT ddb_fence_check('role', 9)}),
+	qr/ERROR:  25006: cannot execute ddb_fence_check\(\) in a read-only transaction/,
 	'refused on a standby');
-like(error_of($standby, q{SELECT ddb_fence_shared('role', 9)}),
-	qr/ERROR:  25006: cannot execute ddb_fence_shared\(\) in a read-only transaction/,
+like(error_of($standby, q{SELECT ddb_fence_check_shared('role', 9)}),
+	qr/ERROR:  25006: cannot execute ddb_fence_check_shared\(\) in a read-only transaction/,
 	'for a shared lock, too');
 is($standby->safe_psql('postgres', q{SELECT token FROM ddb_fences WHERE resource = 'role'}),
 	5, 'which has its primary\'s tokens');
@@ -222,7 +222,7 @@ foreach my $call (
 $on_standby->quit;
 
 $standby->promote;
-like(error_of($standby, q{SELECT ddb_fence('role', 4)}), qr/LK002/,
+like(error_of($standby, q{SELECT ddb_fence_check('role', 4)}), qr/LK002/,
 	'they count when it is promoted');
 
 #
@@ -230,15 +230,15 @@ like(error_of($standby, q{SELECT ddb_fence('role', 4)}), qr/LK002/,
 #
 my $plain = new_cluster('plain', conf => "shared_preload_libraries = ''\n", table => 0);
 is($plain->safe_psql('postgres', 'SHOW shared_preload_libraries'), '', 'a server without ddblock');
-$plain->safe_psql('postgres', q{CREATE TABLE work (n integer); SELECT ddb_fence('r', 5)});
-like(error_of($plain, q{SELECT ddb_fence('r', 4)}), qr/LK002/, 'the fence holds');
+$plain->safe_psql('postgres', q{CREATE TABLE work (n integer); SELECT ddb_fence_check('r', 5)});
+like(error_of($plain, q{SELECT ddb_fence_check('r', 4)}), qr/LK002/, 'the fence holds');
 like(
 	error_of(
 		$plain, q{
 	BEGIN;
 	INSERT INTO work VALUES (1);
 	SAVEPOINT s;
-	SELECT ddb_fence('r', 6);
+	SELECT ddb_fence_check('r', 6);
 	ROLLBACK TO s;
 	COMMIT}),
 	qr/LK002/,
@@ -248,7 +248,7 @@ like(
 		$plain, q{
 	DO $$
 	BEGIN
-		PERFORM ddb_fence('r', 4);
+		PERFORM ddb_fence_check('r', 4);
 	EXCEPTION WHEN OTHERS THEN
 		INSERT INTO work VALUES (2);
 	END $$}),

@@ -102,9 +102,9 @@ $one->safe_psql('whole', q{UPDATE ddb_fences SET token = GREATEST(token, (extrac
 my $before = $one->safe_psql('whole', q{SELECT token FROM ddb_fences WHERE resource = 'a'});
 my $session = session($one);
 my $token = $session->query_safe(q{SELECT ddb_lock_acquire('a')});
-like(error_of($one, q{SELECT ddb_fence('a', } . ($before - 1) . ')', 'whole'), qr/LK002/, 'an older token is refused');
+like(error_of($one, q{SELECT ddb_fence_check('a', } . ($before - 1) . ')', 'whole'), qr/LK002/, 'an older token is refused');
 cmp_ok($token, '>', $before, 'and a new one');
-is($one->safe_psql('whole', "SELECT ddb_fence('a', $token)"), '', '... is not');
+is($one->safe_psql('whole', "SELECT ddb_fence_check('a', $token)"), '', '... is not');
 $session->quit;
 
 #
@@ -141,8 +141,8 @@ catch_up();
 is(rows_of($two), "a,9,3 b,6,7 fresh,1,0 ours,3,0 theirs,5,0\na,1,9,9 b,4,10,10 ours,3,3,3 theirs,5,5,5",
 	'nor do rows that are changed or deleted there');
 is($two->safe_psql('postgres', 'SELECT max(n) FROM work'), 3, 'what else was replicated is here');
-like(error_of($two, q{SELECT ddb_fence('a', 8)}), qr/LK002/, 'the fence holds');
-$two->safe_psql('postgres', q{SELECT ddb_fence('a', 10); SELECT ddb_fence_shared('fresh', 11); SELECT ddb_queue_once('q', 'a', 2, now(), 11)});
+like(error_of($two, q{SELECT ddb_fence_check('a', 8)}), qr/LK002/, 'the fence holds');
+$two->safe_psql('postgres', q{SELECT ddb_fence_check('a', 10); SELECT ddb_fence_check_shared('fresh', 11); SELECT ddb_queue_mark_done('q', 'a', 2, now(), 11)});
 is($two->safe_psql('postgres', q{SELECT sum(token) FROM ddb_fences WHERE resource IN ('a', 'fresh')}), 11, '... and rises here');
 
 # TRUNCATE: replication stops, and goes on when it does no harm

@@ -202,7 +202,7 @@ proxy->clear_faults;
 foreach my $table ([ 'lock', 'noTtl' ], [ 'queue', 'noTtlQueue' ])
 {
 	my ($kind, $name) = @$table;
-	my $setting = $kind eq 'lock' ? 'ddblock.table' : 'ddblock.queue_table';
+	my $setting = $kind eq 'lock' ? 'ddblock.lock_table' : 'ddblock.queue_table';
 	my $without_ttl = new_cluster($name, through => proxy, table => 0, conf => "$setting = '$name'\n");
 
 	proxy->fault('error', operation => 'UpdateTimeToLive', status => 400, type => 'UnknownOperationException',
@@ -349,13 +349,13 @@ proxy->fault('reset', operation => 'Scan', count => -1);
 like($session->error_of(q{SELECT * FROM ddb_lock_list()}), qr/ERROR: +08006: /,
 	'no connection for longer than ddblock.retry_timeout');
 proxy->clear_faults;
-my $elsewhere = new_cluster('elsewhere', table => 0, conf => "ddblock.table = 'nowhere'\n");
+my $elsewhere = new_cluster('elsewhere', table => 0, conf => "ddblock.lock_table = 'nowhere'\n");
 like(error_of($elsewhere, $_), qr/ERROR: +42P01: .*HINT: .*ddb_lock_table_create/s,
 	"a missing table: $_")
   foreach q{SELECT * FROM ddb_lock_list()}, q{SELECT ddb_lock_purge('1 day')},
   q{SELECT ddb_lock_force_release('a')};
 $elsewhere->append_conf('postgresql.conf',
-	"ddblock.table = 'lockTable'\nddblock.partition_key = 'id'\n");
+	"ddblock.lock_table = 'lockTable'\nddblock.partition_key = 'id'\n");
 $elsewhere->restart;
 wait_for { worker_pid($elsewhere) } 'the worker';
 like(error_of($elsewhere, q{SELECT * FROM ddb_lock_list()}),

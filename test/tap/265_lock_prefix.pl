@@ -20,12 +20,12 @@ my %named = (
 # Texts that name nothing of that kind, and what else functions want.
 my %other = (
 	attributes => q{'{}'}, error => q{'no'}, id => q{'i'}, ids => q{'{i}'}, payload => q{'1'},
-	payloads => q{'{1}'}, limit => 3, token => 1, number => 1, unusable => q{'0'}, at_most => q{'1 hour'},
+	payloads => q{'{1}'}, max_permits => 3, token => 1, number => 1, unusable => q{'0'}, at_most => q{'1 hour'},
 	less_than => q{'1 ms'}, older_than => q{'1 day'}, pushed_at => 'now()', role => q{'pg_monitor'});
 
 # These concern only what the session holds already, so the prefix does not matter.
 my %own = map { $_ => 1 } qw(
-	ddb_lock_detach ddb_lock_let_go ddb_lock_outlive ddb_lock_release ddb_lock_release_shared ddb_lock_remaining
+	ddb_lock_detach ddb_lock_release_nowait ddb_lock_outlive ddb_lock_release ddb_lock_release_shared ddb_lock_remaining
 	ddb_lock_renew ddb_lock_require ddb_lock_token ddb_semaphore_release);
 
 # Function, argument, its type, whether it has a default

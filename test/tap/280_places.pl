@@ -62,7 +62,7 @@ refused_ok("ddblock.sort_separator = '#'", qr/"ddblock\.sort_separator" needs "d
 
 # Names that differ in case are others; a key may be called as DynamoDB's words.
 configure("ddblock.partition_key = 'Data'\nddblock.sort_key = 'size'\n"
-	  . "ddblock.sort_key_value = 'lock'\nddblock.table = 'own_keys'\n");
+	  . "ddblock.sort_key_value = 'lock'\nddblock.lock_table = 'own_keys'\n");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION ddblock; SELECT ddb_lock_table_create()');
 is($node->safe_psql('postgres', q{SELECT ddb_lock_acquire('a') > 0, ddb_lock_release('a')}),

@@ -89,7 +89,7 @@ foreach my $name (sort keys %wrong)
 {
 	foreach my $call ("ddb_lock_acquire('$name')", "ddb_lock_acquire_all('{a,$name}')", "ddb_lock_info('$name')",
 		"ddb_lock_acquire_shared('$name')", "ddb_lock_force_release('$name')", "ddb_lock_release('$name')",
-		"ddb_is_leader('$name')")
+		"ddb_leadership_held('$name')")
 	{
 		like($sql->error_of("SELECT $call"),
 			qr/ERROR: +22023: no lock can have the name "\Q$name\E".*DETAIL: .*$wrong{$name}.*HINT: .*"#".*ddblock.sort_separator/s,
@@ -98,7 +98,7 @@ foreach my $name (sort keys %wrong)
 }
 is(proxy->forwarded('UpdateItem') + proxy->forwarded('GetItem'), 0, '... before anything is sent');
 is($sql->query_safe('SELECT count(*) FROM ddb_locks'), 0, '... and nothing is held');
-like(error_of($one, q{ALTER SYSTEM SET ddblock.campaigns = 'a, lead#'}),
+like(error_of($one, q{ALTER SYSTEM SET ddblock.leaderships = 'a, lead#'}),
 	qr/22023: +invalid value.*DETAIL: +No lock can have the name "lead#"\. Its sort key.* is empty/s, 'nor can a campaign have such a name');
 
 #
@@ -165,16 +165,16 @@ ok(!held('share', '1') && !held('permits', '1'), 'nobody shares them');
 #
 # A campaign, a queue, a fence
 #
-$one->append_conf('postgresql.conf', "ddblock.campaigns = 'lead#1'\n");
+$one->append_conf('postgresql.conf', "ddblock.leaderships = 'lead#1'\n");
 $one->reload;
-wait_for { $one->safe_psql('postgres', q{SELECT state FROM ddb_campaigns}) eq 'leading' } 'the campaign';
+wait_for { $one->safe_psql('postgres', q{SELECT state FROM ddb_leaderships}) eq 'leading' } 'the campaign';
 ok(held('lead', '1'), 'a cluster leads');
-$one->append_conf('postgresql.conf', "ddblock.campaigns = ''\n");
+$one->append_conf('postgresql.conf', "ddblock.leaderships = ''\n");
 $one->reload;
 wait_for { !held('lead', '1') } 'the end of the campaign';
 $sql->query_safe('SELECT ddb_queue_table_create()');
 $sql->query_safe(q{SELECT ddb_queue_push('q', 'customer#1', '1')});
-my $job = wait_for { $other->query_safe(q{SELECT number FROM ddb_queue_next('q')}) } 'the job';
+my $job = wait_for { $other->query_safe(q{SELECT number FROM ddb_queue_claim('q')}) } 'the job';
 ok(held('queue/q/customer', '1'), 'the lock of a resource is such an item, too');
 $other->query_safe("SELECT ddb_queue_complete('q', 'customer#1', $job)");
 wait_for { !held('queue/q/customer', '1') } 'the job to be finished';
@@ -219,7 +219,7 @@ $one->stop;
 sub keys_do_not_match
 {
 	my ($table, $conf, $fits) = @_;
-	my $node = new_cluster($table, table => 0, conf => "ddblock.table = '$table'\n$conf");
+	my $node = new_cluster($table, table => 0, conf => "ddblock.lock_table = '$table'\n$conf");
 
 	like(error_of($node, "SELECT $_"),
 		qr/ERROR: +55000: .*keys of .*"$table" do not match.*HINT: .*"ddblock\.partition_key" and "ddblock\.sort_key"/s, "$table: $_")

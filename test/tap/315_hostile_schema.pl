@@ -102,8 +102,8 @@ is($node->safe_psql('shop', q{SELECT string_agg(proname, ' ') FROM pg_proc JOIN 
 	'each SECURITY DEFINER function has its own search_path');
 
 # The functions that write to the tables, called by the owner with his names first
-my @calls = (q{ddb_queue_push_on_commit('q'::text, 'r'::text, '1'::jsonb)}, q{ddb_fence('r'::text, 1::bigint)},
-	q{ddb_fence_shared('r'::text, 2::bigint)});
+my @calls = (q{ddb_queue_push_on_commit('q'::text, 'r'::text, '1'::jsonb)}, q{ddb_fence_check('r'::text, 1::bigint)},
+	q{ddb_fence_check_shared('r'::text, 2::bigint)});
 $node->safe_psql('shop', 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO shop');
 foreach my $call (@calls)
 {
@@ -112,6 +112,6 @@ foreach my $call (@calls)
 is($node->safe_psql('shop', q{SELECT count(*) FROM public.ddb_outbox WHERE pg_catalog.starts_with(id, 'ddblock#outbox#')}), 1,
 	'the outbox has the job, under an id of its own');
 like($node->safe_psql('shop', "SELECT * FROM public.$_"), qr/\A[^\n]*\z/, "the view $_")
-  foreach qw(ddb_stats ddb_status ddb_campaigns ddb_locks);
+  foreach qw(ddb_stats ddb_status ddb_leaderships ddb_locks);
 nothing_held_ok;
 done_testing;

@@ -60,9 +60,9 @@ is(not_allowed('operator'),
 	'ddb_fences ddb_lock_table_create() ddb_outbox ddb_queue_done ddb_queue_table_create() ddb_role_setup()',
 	'operators may do all but create tables and roles, and read the extension\'s tables');
 is(not_allowed('deployer'),
-	'ddb_fences ddb_leader_resign() ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() ddb_lock_table_create() '
+	'ddb_fences ddb_leadership_resign() ddb_lock_force_release() ddb_lock_list() ddb_lock_purge() ddb_lock_table_create() '
 	  . 'ddb_operations ddb_operations() ddb_outbox ddb_outbox_send() ddb_queue_cancel() ddb_queue_done '
-	  . 'ddb_queue_drop() ddb_queue_once() ddb_queue_pause() ddb_queue_purge() ddb_queue_redrive() ddb_queue_resume() '
+	  . 'ddb_queue_drop() ddb_queue_mark_done() ddb_queue_pause() ddb_queue_purge() ddb_queue_redrive() ddb_queue_resume() '
 	  . 'ddb_queue_table_create() ddb_role_setup() ddb_stats ddb_stats() ddb_status ddb_status()',
 	'users may do all that concerns their own locks');
 sub by_shop { my ($sql) = @_; return scalar $one->psql('postgres', $sql, extra_params => [ '-U', 'shop' ]); }
@@ -252,23 +252,23 @@ is(nights(), 2, '... it runs in either');
 # The same with leaders: the job asks whether its cluster leads
 #
 by_superuser($_, 'TRUNCATE cron.job; CREATE FUNCTION run_reports() RETURNS bigint LANGUAGE sql AS $$SELECT nextval(\'nights\')$$') foreach @clusters;
-my ($campaigns) = $readme =~ /^(ddblock\.campaigns = .*)$/m or die "the README has no campaign\n";
-my $reports = block("ddb_is_leader('cron')");
+my ($campaigns) = $readme =~ /^(ddblock\.leaderships = .*)$/m or die "the README has no campaign\n";
+my $reports = block("ddb_leadership_held('cron')");
 foreach my $node (@clusters)
 {
 	by_superuser($node, $reports);
 	$node->append_conf('postgresql.conf', "$campaigns\n");
 	$node->reload;
-	wait_for { by_superuser($node, 'SHOW ddblock.campaigns') ne '' } 'the campaigns';
+	wait_for { by_superuser($node, 'SHOW ddblock.leaderships') ne '' } 'the campaigns';
 }
 my $report = by_superuser($one, 'SELECT command FROM cron.job');
-wait_for { grep { by_superuser($_, q{SELECT ddb_is_leader('cron')}) eq 't' } @clusters } 'a leader of pg_cron';
+wait_for { grep { by_superuser($_, q{SELECT ddb_leadership_held('cron')}) eq 't' } @clusters } 'a leader of pg_cron';
 my $nights = nights();
 is(status_of(psql($_, '-c', $report)), 0, 'the job in cluster ' . $_->name) foreach @clusters;
 is(nights(), $nights + 1, '... where the leader has worked');
 foreach my $node (@clusters)
 {
-	$node->append_conf('postgresql.conf', "ddblock.campaigns = ''\n");
+	$node->append_conf('postgresql.conf', "ddblock.leaderships = ''\n");
 	$node->reload;
 }
 
@@ -304,8 +304,8 @@ status_of($leading{ $other->name });
 by_superuser($one, block('ddb_queue_table_create()'));
 is(status_of(psql($one, '-f', script('push.sql', block("ddb_queue_push('deploy', 'production'")))),
 	0, 'deployments are pushed');
-my $claim = block("FROM ddb_queue_next('deploy'");
-my $work = $claim . $claim . block("ddb_queue_once('deploy'");
+my $claim = block("FROM ddb_queue_claim('deploy'");
+my $work = $claim . $claim . block("ddb_queue_mark_done('deploy'");
 is(status_of(psql($two, '-v', 'ON_ERROR_STOP=1', '-f', script('work.sql', $work))), 0, '... and done');
 sub waiting { return by_superuser($one, q{SELECT string_agg(resource, ' ') FROM ddb_queue_depths('deploy')}); }
 wait_for { waiting() eq 'staging' } 'the one that is completed';
@@ -313,7 +313,7 @@ wait_for { waiting() eq 'staging' } 'the one that is completed';
 #
 # The fence pattern, with something to do at its dots
 #
-my $pattern = block("SELECT ddb_fence('orders'");
+my $pattern = block("SELECT ddb_fence_check('orders'");
 die "the pattern has no dots\n" unless $pattern =~ s/^\.\.\.$/INSERT INTO orders VALUES (1);/m;
 is(status_of(psql($one, '-v', 'ON_ERROR_STOP=1', '-f', script('fence.sql', $pattern))), 0, 'the fence pattern');
 is(by_superuser($one, q{SELECT (SELECT count(*) FROM orders), count(*) FROM ddb_fences WHERE resource = 'orders'}),

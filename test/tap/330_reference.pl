@@ -44,7 +44,7 @@ my $list = ask(q{
 				THEN replace(prorettype::regtype::text, 'timestamp with time zone', 'timestamptz')
 			WHEN proretset THEN 'records' ELSE 'record' END
 	FROM pg_proc WHERE proname ~ '^ddb_' AND prorettype <> 'trigger'::regtype AND proname NOT IN ('ddb_locks', 'ddb_stats', 'ddb_operations',
-		'ddb_status', 'ddb_campaigns')});
+		'ddb_status', 'ddb_leaderships')});
 is(lines(@functions), lines(map { s/::(interval|bytea|bigint|jsonb)//gr } split /\n/, $list),
 	'functions, arguments, results');
 
@@ -58,7 +58,7 @@ sub columns
 is(columns(table_after('`ddb_lock_info()` returns one row')),
 	lines(split /\n/, ask(q{SELECT unnest(proargnames[2:]) FROM pg_proc WHERE proname = 'ddb_lock_info'})),
 	'columns of ddb_lock_info()');
-foreach my $view (qw(ddb_locks ddb_campaigns ddb_stats ddb_operations ddb_status))
+foreach my $view (qw(ddb_locks ddb_leaderships ddb_stats ddb_operations ddb_status))
 {
 	is(columns(table_after("**`$view`**")),
 		lines(split /\n/, ask("SELECT attname FROM pg_attribute

@@ -197,9 +197,9 @@ counts_as(
 	lost_deleted => 1,
 	lk001 => 1);
 
-$one->query_safe(q{SELECT ddb_fence('r', 5)});
-counts_as('a stale token', fails($one, q{SELECT ddb_fence('r', 4)}, 'LK002'), lk002 => 1);
-$one->query_safe(q{BEGIN; SAVEPOINT s; SELECT ddb_fence('r', 6); ROLLBACK TO s});
+$one->query_safe(q{SELECT ddb_fence_check('r', 5)});
+counts_as('a stale token', fails($one, q{SELECT ddb_fence_check('r', 4)}, 'LK002'), lk002 => 1);
+$one->query_safe(q{BEGIN; SAVEPOINT s; SELECT ddb_fence_check('r', 6); ROLLBACK TO s});
 counts_as('a fence that is lost', fails($one, 'COMMIT', 'LK002'), lk002 => 1);
 
 #

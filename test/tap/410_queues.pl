@@ -13,7 +13,7 @@ sub next_of
 	my ($session, $options) = @_;
 
 	return $session->query_safe(
-		"SELECT resource, number, payload, attempt FROM ddb_queue_next('q'"
+		"SELECT resource, number, payload, attempt FROM ddb_queue_claim('q'"
 		  . ($options ? ", $options" : '') . ')');
 }
 
@@ -84,7 +84,7 @@ foreach my $pusher ($a, $b)
 {
 	my $waiter = session($one);
 
-	$waiter->send(q{SELECT resource, payload FROM ddb_queue_next('q', wait => '1 min');
+	$waiter->send(q{SELECT resource, payload FROM ddb_queue_claim('q', wait => '1 min');
 		SELECT ddb_queue_complete('q', 'wake', max(number)) FROM ddb_queue_list('q', 'wake')});
 	wait_for
 	{

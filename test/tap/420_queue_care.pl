@@ -15,7 +15,7 @@ sub next_of
 	my ($session, $resource, $options) = @_;
 
 	return $session->query_safe(
-		"SELECT number, payload, attempt FROM ddb_queue_next('q', resources => '{$resource}'"
+		"SELECT number, payload, attempt FROM ddb_queue_claim('q', resources => '{$resource}'"
 		  . ($options ? ", $options" : '') . ')');
 }
 
@@ -103,7 +103,7 @@ is( $a->query_safe(
 is(depth_of('big'), 49, 'they are there');
 $a->query_safe(q{SELECT ddb_queue_push('q', 'large', to_jsonb(repeat('é"', 60000)))});
 is( $b->query_safe(
-		q{SELECT payload = to_jsonb(repeat('é"', 60000)) FROM ddb_queue_next('q', wait => '1 min', resources => '{large}')}
+		q{SELECT payload = to_jsonb(repeat('é"', 60000)) FROM ddb_queue_claim('q', wait => '1 min', resources => '{large}')}
 	),
 	't', 'a large payload is the same on the other side');
 complete($b, 'large', 1);
@@ -117,7 +117,7 @@ is($b->query_safe(q{SELECT count(*), sum(depth) FROM ddb_queue_depths('pages')})
 	'120|120', 'all pages of the index are read');
 $b->query_safe(
 	q{SELECT count(ddb_lock_acquire('queue/pages/r' || i)) FROM generate_series(1, 119) i});
-like($a->query_safe(q{SELECT resource FROM ddb_queue_next('pages', wait => '1 min')}),
+like($a->query_safe(q{SELECT resource FROM ddb_queue_claim('pages', wait => '1 min')}),
 	qr/^r120$/, 'a free resource behind pages of locked ones is found');
 $b->query_safe('SELECT ddb_lock_release_all()');
 
@@ -135,7 +135,7 @@ my $got;
 wait_for { $got = next_of($a, 'dies', 'max_attempts => 2') } 'the next job comes';
 is($got, '2|"y"|1', 'after two attempts the next job has its turn');
 is( $b->query_safe(
-		q{SELECT resource, number, payload, attempts, last_error FROM ddb_queue_dead('q')}),
+		q{SELECT resource, number, payload, attempts, last_error FROM ddb_queue_list_dead('q')}),
 	'dies|1|"x"|2|no luck', 'the dead job is kept');
 
 # Figures: of a queue of its own, beside another one
@@ -149,7 +149,7 @@ sub claim_of
 {
 	my ($resource) = @_;
 
-	return wait_for { $a->query_safe("SELECT number FROM ddb_queue_next('figures', resources => '{$resource}', max_attempts => 1)") }
+	return wait_for { $a->query_safe("SELECT number FROM ddb_queue_claim('figures', resources => '{$resource}', max_attempts => 1)") }
 	  "a job of $resource";
 }
 $a->query_safe(q{SELECT ddb_queue_pause('figures', 'paused')});
@@ -158,7 +158,7 @@ foreach my $resource (qw(mortal tried))
 	claim_of($resource);
 	$a->query_safe("SELECT ddb_queue_fail('figures', '$resource', 1, 'no', '0')");
 }
-is($a->query_safe(q{SELECT number FROM ddb_queue_next('figures', resources => '{mortal}', max_attempts => 1)}), '',
+is($a->query_safe(q{SELECT number FROM ddb_queue_claim('figures', resources => '{mortal}', max_attempts => 1)}), '',
 	'a job that was tried too often');
 claim_of('done');
 $a->query_safe(q{SELECT ddb_queue_complete('figures', 'done', 1)});
@@ -173,7 +173,7 @@ my ($dead) = @{ dynamodb->call('Query', { TableName => $table, KeyConditionExpre
 is($b->query_safe(q{SELECT ddb_queue_redrive('q')}), '1', 'it is pushed anew');
 dynamodb->call('PutItem', { TableName => $table, Item => $dead });
 is($b->query_safe(q{SELECT ddb_queue_redrive('q')}), '1', '... once, if the redrive is repeated');
-is($b->query_safe(q{SELECT count(*) FROM ddb_queue_dead('q')}), '0', 'and dead no more');
+is($b->query_safe(q{SELECT count(*) FROM ddb_queue_list_dead('q')}), '0', 'and dead no more');
 is(jobs_of('dies'), '2,3', 'it has a new number, although its id still counts');
 like($b->error_of(q{SELECT ddb_queue_redrive('q', 'nobody')}),
 	qr/42704: queue "q" has no dead job "nobody"/, 'an unknown dead job');
@@ -278,11 +278,11 @@ sub claim_once
 	my ($session) = @_;
 
 	return split /\|/, wait_for { $session->query_safe(
-			q{SELECT number, pushed_at, token FROM ddb_queue_next('q', resources => '{once}')}) } 'the next job';
+			q{SELECT number, pushed_at, token FROM ddb_queue_claim('q', resources => '{once}')}) } 'the next job';
 }
 
 my $c = session($one);
-sub once { my ($number) = @_; return "SELECT ddb_queue_once('q', 'once', $number)"; }
+sub once { my ($number) = @_; return "SELECT ddb_queue_mark_done('q', 'once', $number)"; }
 
 $a->query_safe(q{SELECT ddb_queue_push_all('q', 'once', '{1,2,3}')});
 my ($number, $pushed_at, $token) = claim_once($a);
@@ -297,7 +297,7 @@ is($c->query_safe(once(1)), 'f', '... whose work is done, also under another cla
 complete($c, 'once', 1);
 
 # In another database, or session: what the claim has told
-sub elsewhere { return 'SELECT ddb_queue_once(\'q\', \'once\', ' . sprintf("%s, '%s', %s)", @_); }
+sub elsewhere { return 'SELECT ddb_queue_mark_done(\'q\', \'once\', ' . sprintf("%s, '%s', %s)", @_); }
 is($c->query_safe(elsewhere(1, $pushed_at, $higher)), 'f', 'another session sees the same');
 my @second = claim_once($c);
 is($a->query_safe(elsewhere(@second)), 't', 'and records what it does for the claimer');
@@ -330,7 +330,7 @@ is($a->query_safe(q{SELECT ddb_outbox_send(3), ddb_outbox_send(), ddb_outbox_sen
 is($b->query_safe(q{SELECT string_agg(number || coalesce(':' || substr(id, 1, 7), ''), ' ' ORDER BY number)
 	FROM ddb_queue_list('out', 'r')}),
 	'1:ddblock 2:ddblock 3:ddblock 4:mine', 'each was pushed once, in order, under its id');
-wait_for { $got = $b->query_safe(q{SELECT payload FROM ddb_queue_next('out')}) } 'the next job';
+wait_for { $got = $b->query_safe(q{SELECT payload FROM ddb_queue_claim('out')}) } 'the next job';
 is($got, '1', 'the first comes first');
 # An id that belongs to another job stops the sending, since the job must not vanish: the row is named.
 is($a->query_safe(q{SELECT ddb_queue_push_on_commit('out', 'r', '4', 'mine'); SELECT ddb_outbox_send()}), "\n1",
@@ -346,7 +346,7 @@ is($a->query_safe(q{SELECT count(ddb_queue_push_on_commit('long', 'r', to_jsonb(
 is($b->query_safe(q{SELECT min(number), max(number), count(DISTINCT id) FROM ddb_queue_list('long', 'r')}),
 	'1|120|120', 'are sent once each');
 is($b->query_safe(q{SELECT ddb_queue_drop('long', 'r')}), '120', 'and more than a page is dropped');
-is($b->query_safe(q{SELECT payload FROM ddb_queue_next('long')}), '', 'nothing is left');
+is($b->query_safe(q{SELECT payload FROM ddb_queue_claim('long')}), '', 'nothing is left');
 
 #
 # Memory: for a job at a time, not for all

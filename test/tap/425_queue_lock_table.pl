@@ -7,7 +7,7 @@ my $queue_table = 'queueTable';
 my $guard = { map { $_ => { S => 'lockTable' } } qw(pk sk) };
 my $refused = qr/55000: another lock table guards queue table "queueTable"/;
 my $one = new_cluster('one', through => proxy);
-my $two = new_cluster('two', conf => "ddblock.table = 'otherTable'\n");
+my $two = new_cluster('two', conf => "ddblock.lock_table = 'otherTable'\n");
 $two->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
 my $a = session($one);
 my $b = session($two);
@@ -34,13 +34,13 @@ is_deeply(guard(), {}, 'a new queue table has no guard');
 is($a->query_safe(q{SELECT ddb_queue_push('q', 'r', '1')}), '1', 'a job');
 is(guard()->{identity}{S}, identity_of('lockTable')->{recordVersionNumber}{S},
 	'the queue table has the identity of the lock table');
-is($a->query_safe(q{SELECT number FROM ddb_queue_next('q')}), '1', 'a session works on it');
-my $next = q{SELECT number FROM ddb_queue_next('q', wait => '20s')};
+is($a->query_safe(q{SELECT number FROM ddb_queue_claim('q')}), '1', 'a session works on it');
+my $next = q{SELECT number FROM ddb_queue_claim('q', wait => '20s')};
 like(eval { $b->error_of($next) } // 'it works, too', $refused, 'a session with another lock table gets no job');
 like($b->error_of($next),
 	qr/DETAIL: .*lock table "lockTable" with identity "[-0-9a-f]{36}", but this server uses lock table "otherTable" with identity "[-0-9a-f]{36}"/,
 	'... the detail names both');
-like($b->error_of($next), qr/HINT: .*"ddblock.table".*delete the queue table's item/s, '... the hint says what to do');
+like($b->error_of($next), qr/HINT: .*"ddblock.lock_table".*delete the queue table's item/s, '... the hint says what to do');
 like($b->error_of("SELECT $_"), $refused, "nor has it $_")
   foreach q{ddb_queue_push('q', 'r', '2')}, q{ddb_queue_cancel('q', 'r', 1)};
 is($a->query_safe(q{SELECT depth FROM ddb_queue_depths('q')}), '1', 'nothing has changed');
@@ -87,7 +87,7 @@ like(error_of($one, $next), $refused, 'and not the first one');
 #
 dynamodb->call('DeleteTable', { TableName => 'otherTable' });
 wait_for { eval { $two->safe_psql('postgres', 'SELECT ddb_lock_table_create()'); 1 } } 'the lock table, anew';
-is($b->query_safe(q{SELECT number FROM ddb_queue_next('q', wait => '20s', resources => '{r}')}), '2',
+is($b->query_safe(q{SELECT number FROM ddb_queue_claim('q', wait => '20s', resources => '{r}')}), '2',
 	'a cluster does not look for an hour');
 $b->quit;
 $two->restart;
@@ -106,7 +106,7 @@ like(error_of($two, $next), qr/42P01: lock table "otherTable" does not exist/, '
 # Sort keys: other values are other locks, and so are other separators
 #
 dynamodb->call('DeleteItem', { TableName => $queue_table, Key => $guard });
-my $sorted = "ddblock.table = 'sorted'\nddblock.sort_key = 'sk'\nddblock.sort_key_value = '-'\n";
+my $sorted = "ddblock.lock_table = 'sorted'\nddblock.sort_key = 'sk'\nddblock.sort_key_value = '-'\n";
 my $three = new_cluster('three', conf => $sorted);
 $three->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
 $three->safe_psql('postgres', q{SELECT ddb_queue_push('q', 'r', '3')});
@@ -123,6 +123,6 @@ like(error_of($three, $next), qr/this server uses lock table "sorted" with ident
 	'the separator is part of the identity');
 $three->append_conf('postgresql.conf', q{ddblock.sort_separator = ''});
 $three->restart;
-wait_for { $three->safe_psql('postgres', q{SELECT number FROM ddb_queue_next('q', resources => '{r}')}) } 'the right one';
+wait_for { $three->safe_psql('postgres', q{SELECT number FROM ddb_queue_claim('q', resources => '{r}')}) } 'the right one';
 
 done_testing;

@@ -17,7 +17,7 @@ sub next_of
 
 	$lease //= '1 h';
 	return $session->query_safe("SELECT number, attempt FROM
-		ddb_queue_next('q', lease => '$lease', resources => '{$resource}', max_attempts => 10)");
+		ddb_queue_claim('q', lease => '$lease', resources => '{$resource}', max_attempts => 10)");
 }
 
 # The same; a job that another cluster has pushed may be due a moment later.
@@ -97,7 +97,7 @@ is(depth_of('maybe'), 1, 'was applied');
 
 # A session that waits alone looks again and again: nobody tells it of other clusters' pushes.
 proxy->reset_counts;
-$a->query_safe(q{SELECT ddb_queue_next('nothing', wait => '4 s')});
+$a->query_safe(q{SELECT ddb_queue_claim('nothing', wait => '4 s')});
 cmp_ok(proxy->received('Query'), '>=', 4, 'a session that waits looks with growing pauses');
 
 #
@@ -208,7 +208,7 @@ push_to($one, 'cancelled');
 my $claimer = backend_pid($a);
 my $dropped = proxy->faults('GetItem');
 proxy->fault('drop', operation => 'GetItem', match => 'job#', count => -1);
-$a->send(q{SELECT ddb_queue_next('q', resources => '{cancelled}')});
+$a->send(q{SELECT ddb_queue_claim('q', resources => '{cancelled}')});
 wait_for { proxy->faults('GetItem') > $dropped } 'the claim';
 $one->safe_psql('postgres', "SELECT pg_cancel_backend($claimer)");
 $a->result;
@@ -221,7 +221,7 @@ is(next_job($c, 'cancelled'), '1|2', 'and the other cluster gets it');
 $c->query_safe(q{SELECT ddb_queue_complete('q', 'cancelled', 1)});
 
 push_to($one, 'aborted');
-like($a->error_of(q{SELECT 1 / (number - 1) FROM ddb_queue_next('q', resources => '{aborted}')}),
+like($a->error_of(q{SELECT 1 / (number - 1) FROM ddb_queue_claim('q', resources => '{aborted}')}),
 	qr/22012/, 'a statement that claims a job, then fails');
 wait_for { is_released('queue/q/aborted') } 'holds nothing afterwards';
 make_due('aborted');
@@ -230,7 +230,7 @@ $a->query_safe(q{SELECT ddb_queue_complete('q', 'aborted', 1)});
 
 # A claim goes with its subtransaction: its lock is free, and the job comes again.  One from before
 # the savepoint stays.
-my $claims = q{ddb_queue_next('q', lease => '1 h', resources => '{subxact}')};
+my $claims = q{ddb_queue_claim('q', lease => '1 h', resources => '{subxact}')};
 foreach my $case (
 	[ 'ROLLBACK TO', "SAVEPOINT s; SELECT $claims; ROLLBACK TO s" ],
 	[ 'ROLLBACK TO after RELEASE', "SAVEPOINT s; SAVEPOINT t; SELECT $claims; RELEASE t; ROLLBACK TO s" ],
@@ -355,7 +355,7 @@ $a->query_safe(q{SELECT ddb_queue_fail('q', 'both', 1, 'no', '0')});
 proxy->reset_counts;
 proxy->fault('error', operation => 'TransactWriteItems', match => 'dead#q', count => -1);
 make_due('both');
-$a->send(q{SELECT number FROM ddb_queue_next('q', lease => '1 h', resources => '{both}', max_attempts => 1)});
+$a->send(q{SELECT number FROM ddb_queue_claim('q', lease => '1 h', resources => '{both}', max_attempts => 1)});
 wait_for { proxy->faults('TransactWriteItems') > 0 } 'a session is about to bury it';
 dynamodb->delete_item('queue/q/both');
 make_due('both');
@@ -363,7 +363,7 @@ is(next_job($c, 'both'), '1|3', 'another session has the job');
 proxy->clear_faults;
 is($a->result, '', 'the first one has nothing');
 unlike($a->messages, qr/ERROR/, 'and no error');
-is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_queue_dead('q')}), '0', 'nor has it buried the job');
+is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_queue_list_dead('q')}), '0', 'nor has it buried the job');
 $c->query_safe(q{SELECT ddb_queue_complete('q', 'both', 1)});
 wait_for { depth_of('both') == 0 } 'whose owner completes it';
 
@@ -374,10 +374,10 @@ $a->query_safe(q{SELECT ddb_queue_fail('q', 'buried', 1, 'no', '0')});
 make_due('buried');
 proxy->reset_counts;
 proxy->fault('reset', applied => 1, operation => 'TransactWriteItems', match => 'dead#q');
-is($a->query_safe(q{SELECT number FROM ddb_queue_next('q', lease => '1 h', resources => '{buried}', max_attempts => 1)}),
+is($a->query_safe(q{SELECT number FROM ddb_queue_claim('q', lease => '1 h', resources => '{buried}', max_attempts => 1)}),
 	'', 'a job is buried, and the reply is lost');
 is(proxy->faults('TransactWriteItems'), 1, 'once');
-is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_queue_dead('q')}), '1', 'the job is dead');
+is($one->safe_psql('postgres', q{SELECT count(*) FROM ddb_queue_list_dead('q')}), '1', 'the job is dead');
 is(depth_of('buried'), 0, 'and waits no more');
 
 #
@@ -398,7 +398,7 @@ like($a->error_of(q{SELECT ddb_queue_complete('q', 'lock', 1)}),
 make_due('lock');
 my $token;
 wait_for { $token = $a->query_safe(
-		q{SELECT token FROM ddb_queue_next('q', lease => '1 h', resources => '{lock}')}) } 'claimed again';
+		q{SELECT token FROM ddb_queue_claim('q', lease => '1 h', resources => '{lock}')}) } 'claimed again';
 my $d = session($one);
 $d->query_safe(qq{SELECT ddb_lock_join('queue/q/lock', $token)});
 like($d->error_of(q{SELECT ddb_queue_complete('q', 'lock', 1)}),
@@ -441,17 +441,17 @@ my $small = new_cluster('small', through => proxy,
 my ($d1, $d2) = map { session($small) } 1 .. 2;
 
 # A second session finds what the first one was told of, though it need not look.
-$d1->query_safe(q{SELECT ddb_queue_next('hinted')});
+$d1->query_safe(q{SELECT ddb_queue_claim('hinted')});
 $d1->query_safe(q{SELECT ddb_queue_push('hinted', 'r', '1'), pg_sleep(1.2)});
 $d2->query_safe(q{SET statement_timeout = '10 s'});
-is($d2->query_safe(q{SELECT number FROM ddb_queue_next('hinted', wait => '1 min')}), '1',
+is($d2->query_safe(q{SELECT number FROM ddb_queue_claim('hinted', wait => '1 min')}), '1',
 	'a session that waits does not sleep over a hint');
 $d2->query_safe(q{SET statement_timeout = 0});
 
 my $many = 60;
 
 $d1->query_safe(qq{SELECT count(ddb_queue_push('all', i::text, '1')) FROM generate_series(1, $many) i});
-$d1->query_safe(qq{SELECT ddb_queue_next('all', lease => '1 h', resources => '{$_}')}) foreach 1 .. $many;
+$d1->query_safe(qq{SELECT ddb_queue_claim('all', lease => '1 h', resources => '{$_}')}) foreach 1 .. $many;
 my $complete_all = qq{SELECT count(ddb_queue_complete('all', i::text, 1)) FROM generate_series(1, $many) i};
 like($d1->error_of($complete_all), qr/53400: a transaction cannot complete more than \d+ jobs/,
 	'a session must leave places to others');
@@ -469,7 +469,7 @@ sub memory
 
 my $long = 'x' x 800;
 my $claim = q{SELECT ddb_lock_release('queue/memory/' || resource)
-	FROM ddb_queue_next('memory', resources => '{%s}')};
+	FROM ddb_queue_claim('memory', resources => '{%s}')};
 $d2->query_safe(qq{SELECT ddb_queue_push('memory', '$long$_', '1')}) foreach 1 .. 100;
 $d2->query_safe(sprintf $claim, "$long$_") foreach 1 .. 20;
 my $used = memory();

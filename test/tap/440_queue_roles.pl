@@ -23,10 +23,10 @@ sub try_as
 
 my @for_users = (
 	q{ddb_queue_push('q', 'r', '1')}, q{ddb_queue_push_all('q', 'r', ARRAY['1']::jsonb[])},
-	q{ddb_queue_push_on_commit('q', 'r', '1')}, q{ddb_queue_next('empty')},
+	q{ddb_queue_push_on_commit('q', 'r', '1')}, q{ddb_queue_claim('empty')},
 	q{ddb_queue_depths('q')}, q{ddb_queue_list('q')},
-	q{ddb_queue_dead('q')}, q{ddb_queue_summary('q')});
-my @for_operators = (q{ddb_outbox_send()}, q{ddb_queue_once('q', 'r', 1, now(), 5)}, q{ddb_queue_redrive('q')}, q{ddb_queue_pause('q', 'x')},
+	q{ddb_queue_list_dead('q')}, q{ddb_queue_summary('q')});
+my @for_operators = (q{ddb_outbox_send()}, q{ddb_queue_mark_done('q', 'r', 1, now(), 5)}, q{ddb_queue_redrive('q')}, q{ddb_queue_pause('q', 'x')},
 	q{ddb_queue_resume('q', 'x')}, q{ddb_queue_cancel('q', 'r', 99)}, q{ddb_queue_drop('q', 'r')},
 	q{ddb_queue_purge()});
 
@@ -40,7 +40,7 @@ foreach my $call (@for_operators)
 	like(try_as('worker', "SELECT $call"), qr/42501: permission denied/, "worker: $call");
 	unlike(try_as('operator', "SELECT $call"), qr/psql failed/, "operator: $call");
 }
-my $once = q{SELECT ddb_queue_once('q', 'r', 1)};
+my $once = q{SELECT ddb_queue_mark_done('q', 'r', 1)};
 like(try_as('nobody', $once), qr/42501: permission denied/, "nobody: $once");
 like(try_as('worker', $once), qr/55000: this session has not claimed job 1/, "worker: $once");
 like(try_as('operator', 'SELECT ddb_queue_table_create()'), qr/42501/, 'the table is the owner\'s');
@@ -59,9 +59,9 @@ sub try_narrow
 is(try_narrow(q{SELECT ddb_queue_push('q', 'mine/1', '1')}), '1', 'a resource below the prefix');
 like(try_narrow(q{SELECT ddb_queue_push('q', 'other', '1')}),
 	qr/42501: permission denied for lock "queue\/q\/other"/, 'another resource');
-like(try_narrow(q{SELECT * FROM ddb_queue_next('q')}), qr/42501/, 'any resource of the queue');
-is(try_narrow(q{SELECT number FROM ddb_queue_next('q', resources => '{mine/1}')}), '1', 'a named one');
-like(try_narrow(q{SELECT * FROM ddb_queue_next('q', resources => '{mine/1,other}')}), qr/42501/,
+like(try_narrow(q{SELECT * FROM ddb_queue_claim('q')}), qr/42501/, 'any resource of the queue');
+is(try_narrow(q{SELECT number FROM ddb_queue_claim('q', resources => '{mine/1}')}), '1', 'a named one');
+like(try_narrow(q{SELECT * FROM ddb_queue_claim('q', resources => '{mine/1,other}')}), qr/42501/,
 	'one that it may not');
 like(try_narrow(q{SELECT ddb_queue_push_on_commit('q', 'other', '1')}), qr/42501/, 'nor later');
 
@@ -94,19 +94,19 @@ my @bad = (
 	[ q{ddb_queue_push_all('q', 'r', ARRAY['1', '2']::jsonb[], '{a,a}')}, qr/"ids" must not contain an id twice/ ],
 	[ q{ddb_queue_push_all('q', 'r', array_fill(to_jsonb(repeat('x', 200000)), ARRAY[20]))},
 		qr/must not have more than 3145728 bytes together/ ],
-	[ q{ddb_queue_next(NULL)}, qr/"queue" must not be null/ ],
-	[ q{ddb_queue_next('q', '-1 s')}, qr/"wait" must be between/ ],
-	[ q{ddb_queue_next('q', lease => '1 s')}, qr/"lease" must be between/ ],
-	[ q{ddb_queue_next('q', resources => '{NULL}')}, qr/"resources" must not contain nulls/ ],
-	[ q{ddb_queue_next('q', resources => '{}')}, qr/"resources" must not be empty/ ],
-	[ q{ddb_queue_next('q', resources => '{r,""}')}, qr/"resource" must not be empty/ ],
-	[ q{ddb_queue_next('q', max_attempts => 0)}, qr/"max_attempts" must be between 1/ ],
+	[ q{ddb_queue_claim(NULL)}, qr/"queue" must not be null/ ],
+	[ q{ddb_queue_claim('q', '-1 s')}, qr/"wait" must be between/ ],
+	[ q{ddb_queue_claim('q', lease => '1 s')}, qr/"lease" must be between/ ],
+	[ q{ddb_queue_claim('q', resources => '{NULL}')}, qr/"resources" must not contain nulls/ ],
+	[ q{ddb_queue_claim('q', resources => '{}')}, qr/"resources" must not be empty/ ],
+	[ q{ddb_queue_claim('q', resources => '{r,""}')}, qr/"resource" must not be empty/ ],
+	[ q{ddb_queue_claim('q', max_attempts => 0)}, qr/"max_attempts" must be between 1/ ],
 	[ q{ddb_queue_complete('q', 'r', NULL)}, qr/"number" must not be null/ ],
 	[ q{ddb_queue_complete('q', 'r', 0)}, qr/"number" must be greater than 0/ ],
 	[ q{ddb_queue_fail('q', 'r', 1, 'e', '-1 s')}, qr/"retry_in" must be between/ ],
-	[ q{ddb_queue_once('q', 'r', 0)}, qr/"number" must be greater than 0/ ],
-	[ q{ddb_queue_once('q', 'r', 0, now(), 1)}, qr/"number" must be greater than 0/ ],
-	[ q{ddb_queue_once('q', 'r', 1, now(), 0)}, qr/"token" must be greater than 0/ ],
+	[ q{ddb_queue_mark_done('q', 'r', 0)}, qr/"number" must be greater than 0/ ],
+	[ q{ddb_queue_mark_done('q', 'r', 0, now(), 1)}, qr/"number" must be greater than 0/ ],
+	[ q{ddb_queue_mark_done('q', 'r', 1, now(), 0)}, qr/"token" must be greater than 0/ ],
 	[ q{ddb_queue_push_on_commit('q', 'r', NULL)}, qr/"payload" must not be null/ ],
 	[ q{ddb_queue_push_on_commit('q', 'r', to_jsonb(repeat('x', 262143)))},
 		qr/"payload" must not be longer than 262144 bytes/ ],
@@ -114,14 +114,14 @@ my @bad = (
 	[ q{ddb_queue_push_all('q', 'r', NULL)}, qr/"payloads" must have 1 to 49 elements/ ],
 	[ q{ddb_queue_depths('a/b')}, qr/"queue" must have 1 to 64 characters/ ],
 	[ q{ddb_queue_list('q', '')}, qr/"of_resource" must not be empty/ ],
-	[ q{ddb_queue_dead(NULL)}, qr/"queue" must not be null/ ],
+	[ q{ddb_queue_list_dead(NULL)}, qr/"queue" must not be null/ ],
 	[ q{ddb_queue_summary(NULL)}, qr/"queue" must not be null/ ],
 	[ q{ddb_queue_redrive('q', '')}, qr/"id" must not be empty/ ],
 	[ q{ddb_queue_redrive('q', repeat('x', 1001))}, qr/"id" must not be longer than 1000 bytes/ ],
 	[ q{ddb_queue_pause('q', NULL)}, qr/"resource" must not be null/ ],
 	[ q{ddb_queue_resume('q', '')}, qr/"resource" must not be empty/ ],
 	[ q{ddb_queue_drop(NULL, 'r')}, qr/"queue" must not be null/ ],
-	[ q{ddb_outbox_send(0)}, qr/"at_most" must be between 1/ ],
+	[ q{ddb_outbox_send(0)}, qr/"max_rows" must be between 1/ ],
 	[ q{ddb_queue_cancel('q', 'r', 0)}, qr/"number" must be greater than 0/ ],
 	[ q{ddb_queue_table_create(1)}, qr/"read_units" and "write_units" must be given together/ ],
 	[ q{ddb_queue_table_create(0, 1)}, qr/"read_units" must be greater than 0/ ]);
@@ -141,11 +141,11 @@ my $b = session($node);
 like($a->error_of(q{SELECT ddb_queue_complete('q', 'fine', 1)}),
 	qr/55000: this session has not claimed job 1 of resource "fine" in queue "q"/, 'never claimed');
 $a->query_safe(q{SELECT ddb_queue_push('q', 'fine', '1')});
-is($a->query_safe(q{SELECT number FROM ddb_queue_next('q', resources => '{fine,fine}')}), '1',
+is($a->query_safe(q{SELECT number FROM ddb_queue_claim('q', resources => '{fine,fine}')}), '1',
 	'claimed, also if the resource is named twice');
 is($a->query_safe("SELECT $_->[0]"), $_->[1], "an unknown queue: $_->[0]")
-  foreach [ q{count(*) FROM ddb_queue_next('none')}, 0 ], [ q{count(*) FROM ddb_queue_depths('none', 'r')}, 0 ],
-  [ q{count(*) FROM ddb_queue_list('none')}, 0 ], [ q{count(*) FROM ddb_queue_dead('none')}, 0 ],
+  foreach [ q{count(*) FROM ddb_queue_claim('none')}, 0 ], [ q{count(*) FROM ddb_queue_depths('none', 'r')}, 0 ],
+  [ q{count(*) FROM ddb_queue_list('none')}, 0 ], [ q{count(*) FROM ddb_queue_list_dead('none')}, 0 ],
   [ q{ddb_queue_redrive('none')}, 0 ], [ q{ddb_queue_cancel('none', 'r', 1)}, 'f' ],
   [ q{ddb_queue_resume('none', 'r')}, 'f' ], [ q{ddb_queue_drop('none', 'r')}, 0 ];
 like($a->error_of(q{SELECT ddb_queue_complete('none', 'r', 1)}), qr/55000: this session has not claimed job 1/,
@@ -161,8 +161,8 @@ like($a->error_of(q{BEGIN; SELECT ddb_queue_complete('q', 'fine', 1);
 	qr/55000: this transaction has completed job 1 .* already/, 'twice in a transaction');
 $a->query_safe('ROLLBACK; SELECT ddb_queue_complete(\'q\', \'fine\', 1)');
 like($a->error_of(q{SELECT ddb_queue_complete('q', 'fine', 1)}), qr/55000/, 'twice');
-like($a->error_of(q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM ddb_queue_next('q')}),
-	qr/25001: ddb_queue_next\(\) must run at isolation level READ COMMITTED/, 'an old snapshot');
+like($a->error_of(q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM ddb_queue_claim('q')}),
+	qr/25001: ddb_queue_claim\(\) must run at isolation level READ COMMITTED/, 'an old snapshot');
 $a->query_safe('ROLLBACK');
 
 #
@@ -182,7 +182,7 @@ foreach my $case ([ 'lockTable', qr/Its keys must be "pk" \(S\) and "sk" \(S\)/ 
 	like(error_of($node, 'SELECT ddb_queue_table_create()'),
 		qr/55000: existing table "$table" is not a queue table.*$detail/s, "table $table");
 	like(error_of($node, $_), qr/55000: existing table "$table" is not a queue table.*$detail/s, "$table: $_")
-	  foreach q{SELECT * FROM ddb_queue_next('q')}, q{SELECT ddb_queue_push('q', 'r', '1')};
+	  foreach q{SELECT * FROM ddb_queue_claim('q')}, q{SELECT ddb_queue_push('q', 'r', '1')};
 	like(error_of($node, q{SELECT ddb_queue_pause('q', 'r')}), qr/55000: the keys of queue table "lockTable"/,
 		'nor can it be written') if $table eq 'lockTable';
 }
@@ -195,7 +195,7 @@ $node->restart;
 proxy->fault('edit', operation => 'DescribeTable', match => 'queueTable', count => -1,
 	merge => { Table => { Replicas => [ { RegionName => 'us-west-2', ReplicaStatus => 'ACTIVE' } ] } });
 like(error_of($node, $_), qr/55000: .*DETAIL: +It must not be a global table/s, "a global table: $_")
-  foreach q{SELECT ddb_queue_push('q', 'r', '1')}, q{SELECT * FROM ddb_queue_next('q')};
+  foreach q{SELECT ddb_queue_push('q', 'r', '1')}, q{SELECT * FROM ddb_queue_claim('q')};
 proxy->clear_faults;
 $node->safe_psql('postgres', q{SELECT ddb_queue_push('q', 'r', '1')});
 proxy->reset_counts;

@@ -31,7 +31,7 @@ DECLARE
 BEGIN
 	WHILE NOT EXISTS (SELECT FROM over)
 	LOOP
-		SELECT * INTO job FROM ddb_queue_next('deploy', wait => '0.5 s', lease => '9 s', max_attempts => 3);
+		SELECT * INTO job FROM ddb_queue_claim('deploy', wait => '0.5 s', lease => '9 s', max_attempts => 3);
 		IF NOT FOUND
 		THEN
 			COMMIT;
@@ -122,7 +122,7 @@ is(join(' ', sort { $a <=> $b } uniq(map { $_->{deployment} } @done)),
 	join(' ', grep { $_ != $never } 1 .. $count),
 	'nothing is lost: all deployments are done but one');
 is($clusters[$alive]->safe_psql('postgres',
-		q{SELECT payload->>'deployment', attempts, last_error FROM ddb_queue_dead('deploy')}),
+		q{SELECT payload->>'deployment', attempts, last_error FROM ddb_queue_list_dead('deploy')}),
 	"$never|3|does not start",
 	'... which failed three times');
 cmp_ok(scalar(grep { $_->{deployment} != $never } @failed), '>=', 20, 'others failed once');

@@ -31,7 +31,7 @@ sub work_on
 	my $file = PostgreSQL::Test::Utils::tempdir() . '/work.sql';
 
 	append_to_file($file, <<"SQL");
-WITH job AS MATERIALIZED (SELECT * FROM ddb_queue_next('$queue', wait => '1 min')),
+WITH job AS MATERIALIZED (SELECT * FROM ddb_queue_claim('$queue', wait => '1 min')),
 	work AS (INSERT INTO work (resource, number) SELECT resource::int, number FROM job)
 SELECT ddb_queue_complete('$queue', resource, number) FROM job;
 SQL

@@ -43,25 +43,25 @@ foreach my $case (@foreign)
 	my $queue = "q$part";
 
 	utf8("SELECT ddb_queue_push('$queue', '$resource', $rest)");
-	my $said = latin1_says("SELECT * FROM ddb_queue_next('$queue')");
+	my $said = latin1_says("SELECT * FROM ddb_queue_claim('$queue')");
 	like($said, qr/ERROR:  22P05: the $part of job 1 of queue "$queue" cannot be converted to encoding "LATIN1"/,
 		"$part: an error");
 	like($said, $detail, "... shows it");
 	like($said, qr/HINT:  Use a database whose encoding is UTF8/, '... and says what to do');
 	is(utf8("SELECT attempts, due <= now() + interval '1 s', last_error FROM ddb_queue_depths('$queue')"), '0|t|',
 		'... and no attempt is counted');
-	is(utf8("SELECT resource, attempt FROM ddb_queue_next('$queue', wait => '10 s')"), "$resource|1",
+	is(utf8("SELECT resource, attempt FROM ddb_queue_claim('$queue', wait => '10 s')"), "$resource|1",
 		'the job is there for others');
 }
 
 # The session's other work goes on, and it keeps nothing.
 my $session = session($node, 'latin1');
 utf8("SELECT ddb_queue_push('mixed', 'foreign', '\"$japan\"')");
-is($session->query_safe(q{DO $$ BEGIN PERFORM ddb_queue_next('mixed');
+is($session->query_safe(q{DO $$ BEGIN PERFORM ddb_queue_claim('mixed');
 	EXCEPTION WHEN untranslatable_character THEN NULL; END $$; SELECT 'caught'}), 'caught', 'it can be caught');
 is($session->query_safe(q{SELECT count(*) FROM ddb_locks WHERE state = 'held'}), '0', 'no lock is held then');
 utf8("SELECT ddb_queue_push('mixed', '$cafe', '\"$cafe\"', id => '$cafe')");
-my $next = "SELECT resource, payload, id, attempt FROM ddb_queue_next('mixed')";
+my $next = "SELECT resource, payload, id, attempt FROM ddb_queue_claim('mixed')";
 my $claimed = wait_for { $session->ask($next) } 'the other job';
 is($claimed, "$cafe|\"$cafe\"|$cafe|1", 'what the database can say is claimed');
 is($session->query_safe("SELECT ddb_queue_complete('mixed', '$cafe', 1)"), '', '... and completed');
@@ -70,7 +70,7 @@ is($session->query_safe("SELECT ddb_queue_complete('mixed', '$cafe', 1)"), '', '
 my ($waits, $control) = map { session($node, 'utf8') } 1 .. 2;
 my $queries = sub { $control->query_safe(q{SELECT requests FROM ddb_operations WHERE operation = 'queue_query'}) };
 my $stopped = backend_pid($waits);
-$_->send(q{SELECT resource FROM ddb_queue_next('hint', wait => '1 min')}) foreach $waits, $session;
+$_->send(q{SELECT resource FROM ddb_queue_claim('hint', wait => '1 min')}) foreach $waits, $session;
 wait_for { $control->query_safe(q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%next(''hint''%'
 	AND wait_event IN ('DdblockQueue', 'Extension') AND pid <> pg_backend_pid()}) eq '2' } 'sessions that wait for a job';
 kill 'STOP', $stopped;
@@ -85,10 +85,10 @@ $_->quit foreach $waits, $control;
 
 # A job that dies is handed to nobody.
 utf8(q{SELECT ddb_queue_fail('mixed', 'foreign', number, 'no', retry_in => '0 s')
-	FROM ddb_queue_next('mixed', resources => '{foreign}', wait => '10 s')});
-is(latin1("SELECT count(*) FROM ddb_queue_next('mixed', max_attempts => 1)"), '0', 'a job is buried');
-is(utf8("SELECT payload FROM ddb_queue_dead('mixed')"), "\"$japan\"", '... as it is');
-like(latin1_says("SELECT id IS NOT NULL, resource, payload IS NULL FROM ddb_queue_dead('mixed')"),
+	FROM ddb_queue_claim('mixed', resources => '{foreign}', wait => '10 s')});
+is(latin1("SELECT count(*) FROM ddb_queue_claim('mixed', max_attempts => 1)"), '0', 'a job is buried');
+is(utf8("SELECT payload FROM ddb_queue_list_dead('mixed')"), "\"$japan\"", '... as it is');
+like(latin1_says("SELECT id IS NOT NULL, resource, payload IS NULL FROM ddb_queue_list_dead('mixed')"),
 	qr/^t\|foreign\|t\n.*NOTICE:  22P05: the payload of a dead job cannot be converted/s,
 	'a payload that cannot be said is null');
 utf8("SELECT ddb_queue_push('list', '$japan', '1', id => '$cafe')");

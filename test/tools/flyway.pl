@@ -29,7 +29,7 @@ sub flyway
 			'-skipCheckForUpdate', '-baselineOnMigrate=true', '-baselineVersion=0', @$options, 'migrate' ], cwd => $dir);
 }
 
-my ($line) = snippet('Flyway', 'sql') =~ /^(SELECT ddb_fence.*\n)/m or die "no such line in the page\n";
+my ($line) = snippet('Flyway', 'sql') =~ /^(SELECT ddb_fence_check.*\n)/m or die "no such line in the page\n";
 my $safe = project('safe', $line);
 migrations_ok('flyway', sub { flyway($safe, [], @_) });
 

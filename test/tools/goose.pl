@@ -19,7 +19,7 @@ sub project
 	write_file("$dir/$name/00002_first.sql", "-- +goose Up\n${lock}INSERT INTO orders VALUES (1);\nSELECT work('v2');\n");
 	return "$dir/$name";
 }
-my ($line) = snippet('goose', 'sql') =~ /^(SELECT ddb_fence.*\n)/m or die "no such line in the page\n";
+my ($line) = snippet('goose', 'sql') =~ /^(SELECT ddb_fence_check.*\n)/m or die "no such line in the page\n";
 my $safe = project('safe', $line);
 my $bare = project('bare', '');
 

@@ -15,7 +15,7 @@ srand $seed;
 sub figures { my @lines = @_; return $ENV{LEADERS_SECONDS} ? diag(@lines) : note(@lines); }
 note("LEADERS_SEED=$seed, ", $cron ? 'with pg_cron' : 'without pg_cron, which is missing');
 
-my $conf = "ddblock.lease_duration = 4s\nddblock.campaigns = 'cron'\nddblock.request_timeout = 1s\ntrack_commit_timestamp = on\nrestart_after_crash = on\n";
+my $conf = "ddblock.lease_duration = 4s\nddblock.leaderships = 'cron'\nddblock.request_timeout = 1s\ntrack_commit_timestamp = on\nrestart_after_crash = on\n";
 $conf .= "shared_preload_libraries = 'ddblock, pg_cron'\ncron.database_name = 'postgres'\ncron.use_background_workers = on\nmax_worker_processes = 20\n" if $cron;
 
 # A job's transactions: each asks, works for a moment, and commits.
@@ -26,7 +26,7 @@ my $work = q{
 		until timestamptz := clock_timestamp() + how_long;
 	BEGIN
 		WHILE clock_timestamp() < until LOOP
-			INSERT INTO work SELECT ddb_leader_require('cron'), place, clock_timestamp() WHERE ddb_is_leader('cron');
+			INSERT INTO work SELECT ddb_leadership_require('cron'), place, clock_timestamp() WHERE ddb_leadership_held('cron');
 			PERFORM pg_sleep(0.05 + random() * 0.2);
 			COMMIT;
 			PERFORM pg_sleep(0.05);
@@ -56,7 +56,7 @@ sub loop { my ($node) = @_;
 my @loops = map { (loop($_), loop($_)) } $node{one}, $node{two}, $standby;
 
 sub leads { my ($node) = @_;
-	my ($status, $output) = $node->psql('postgres', q{SELECT state = 'leading' FROM ddb_campaigns});
+	my ($status, $output) = $node->psql('postgres', q{SELECT state = 'leading' FROM ddb_leaderships});
 	return $status == 0 && $output eq 't'; }
 sub leader { return wait_for { my @leaders = grep { leads($node{$_}) } keys %node; $leaders[0] } 'a leader'; }
 sub nap { my ($time) = @_; Time::HiRes::sleep($time); return; }    # how long a fault lasts
@@ -76,8 +76,8 @@ my %faults = (
 	'immediate stop, late start' => sub { my ($node) = @_; $node->stop('immediate'); nap(6); $node->start },
 	'network cut' => sub { my ($node, $name) = @_;
 		$network{$name}->fault('drop', count => -1); nap(6); $network{$name}->clear_faults },
-	'resigned' => sub { my ($node) = @_; $node->psql('postgres', q{SELECT ddb_leader_resign('cron', "for" => '5 s')}) },
-	'resigned, with a bound' => sub { my ($node) = @_; $node->psql('postgres', q{SELECT ddb_leader_resign('cron', "for" => '5 s', wait => '0.05 s')}) },
+	'resigned' => sub { my ($node) = @_; $node->psql('postgres', q{SELECT ddb_leadership_resign('cron', stand_back => '5 s')}) },
+	'resigned, with a bound' => sub { my ($node) = @_; $node->psql('postgres', q{SELECT ddb_leadership_resign('cron', stand_back => '5 s', wait => '0.05 s')}) },
 );
 
 # A standby is promoted once: it takes the place of its primary.
@@ -151,7 +151,7 @@ figures(sprintf 'without work between two terms: median %.1f s, longest %.1f s',
 
 foreach my $node (values %node)
 {
-	$node->append_conf('postgresql.conf', "ddblock.campaigns = ''\n");
+	$node->append_conf('postgresql.conf', "ddblock.leaderships = ''\n");
 	$node->reload;
 }
 nothing_held_ok;

@@ -10,7 +10,7 @@ my ($one, $two) = work_clusters();
 my $dir = PostgreSQL::Test::Utils::tempdir_short();
 @ENV{qw(SQITCH_FULLNAME SQITCH_EMAIL)} = ('Tester', 'tester@example.org');
 
-my ($head) = snippet('sqitch', 'sql') =~ /^(BEGIN;\nSELECT ddb_fence.*\n)/m or die "no such lines in the page\n";
+my ($head) = snippet('sqitch', 'sql') =~ /^(BEGIN;\nSELECT ddb_fence_check.*\n)/m or die "no such lines in the page\n";
 
 sub project
 {

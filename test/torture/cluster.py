@@ -105,7 +105,7 @@ class Cluster:
             'ddblock.region': 'us-east-1',
             'ddblock.endpoint_url': network.url(number),
             'ddblock.ca_file': network.ca_file,
-            'ddblock.table': 'lockTable',
+            'ddblock.lock_table': 'lockTable',
             'ddblock.connect_timeout': '1s',
             'ddblock.request_timeout': '1s',
             'ddblock.retry_timeout': network.retry_timeout,
@@ -146,7 +146,7 @@ class Cluster:
         """For the next start or reload."""
         path = os.path.join(self.data, 'campaigns.conf')
         with open(path + '.new', 'w') as f:
-            f.write("ddblock.campaigns = '%s'\n" % ', '.join(names))
+            f.write("ddblock.leaderships = '%s'\n" % ', '.join(names))
         os.rename(path + '.new', path)
 
     def pg_ctl(self, *arguments):

@@ -79,7 +79,7 @@ def partition(leases):
 
 one_is_late = threading.Lock()
 CLAIM_ALL = """SELECT count(*) FROM generate_series(0, 2) q, generate_series(0, 3) r,
-    ddb_queue_next('q' || q, lease => '2500 ms', resources => ARRAY['r' || r])"""
+    ddb_queue_claim('q' || q, lease => '2500 ms', resources => ARRAY['r' || r])"""
 
 
 def claim_elsewhere(scene):

@@ -115,17 +115,17 @@ leader_sql(const Step *step, const char *name, char *sql)
 	char		arguments[SQL_SIZE / 2];
 
 	if (step->op == OP_LEAD)
-		snprintf(sql, SQL_SIZE, "SELECT torture_now(), CASE WHEN ddb_is_leader('%s') "
-				 "THEN ddb_leader_require('%s') END, torture_now()", name, name);
+		snprintf(sql, SQL_SIZE, "SELECT torture_now(), CASE WHEN ddb_leadership_held('%s') "
+				 "THEN ddb_leadership_require('%s') END, torture_now()", name, name);
 	else if (step->op == OP_LEAD_REQUIRE)
 	{
 		snprintf(arguments, sizeof(arguments), "'%s'", name);
-		timed(sql, "ddb_leader_require", arguments);
+		timed(sql, "ddb_leadership_require", arguments);
 	}
 	else
 	{
 		snprintf(arguments, sizeof(arguments), "'%s', '%d ms', %s", name, step->ms,
 				 step->op == OP_RESIGN_NOW ? "'50 ms'" : "NULL");
-		timed(sql, "ddb_leader_resign", arguments);
+		timed(sql, "ddb_leadership_resign", arguments);
 	}
 }

@@ -10,7 +10,7 @@
 #		completion, whose transaction committed with its work, by death, or by a drop.
 #		All numbers that a head counts as waiting have their jobs.  No job comes
 #		from a transaction that was rolled back.
-#	Q2	With ddb_queue_once(), no cluster has the work of a job twice.  A push that is
+#	Q2	With ddb_queue_mark_done(), no cluster has the work of a job twice.  A push that is
 #		repeated, by ddblock or under its id, has one number.  In calm phases, and at the
 #		end, nobody gets a job whose completion has committed there.
 #	Q3	Who completed a job has the highest token of those who claimed it.  Nobody believes in

@@ -59,7 +59,7 @@ DECLARE
 	job record;
 BEGIN
 	before := torture_now();
-	FOR job IN SELECT * FROM ddb_queue_next(queue, wait, lease, resources, max_attempts) LOOP
+	FOR job IN SELECT * FROM ddb_queue_claim(queue, wait, lease, resources, max_attempts) LOOP
 		resource := job.resource;
 		number := job.number;
 		uid := job.payload->>'uid';
@@ -79,7 +79,7 @@ CREATE FUNCTION torture_work(queue text, resource text, number bigint, uid bigin
 RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM set_config('synchronous_commit', 'off', true);
-	IF once AND NOT ddb_queue_once(queue, resource, number) THEN
+	IF once AND NOT ddb_queue_mark_done(queue, resource, number) THEN
 		RETURN false;
 	END IF;
 	INSERT INTO worked VALUES (queue, resource, number, uid, once);
@@ -96,7 +96,7 @@ BEGIN
 	before := torture_now();
 	SELECT d.resource, d.number, d.payload->>'uid', d.attempts, 0
 		INTO resource, number, uid, attempts, token
-		FROM ddb_queue_dead(queue) d ORDER BY random() LIMIT 1;
+		FROM ddb_queue_list_dead(queue) d ORDER BY random() LIMIT 1;
 	after := torture_now();
 END
 $$;

@@ -22,7 +22,7 @@ CREATE TABLE written (
 CREATE FUNCTION torture_write(lock_name text, new_token bigint, write_id bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM ddb_fence(lock_name, new_token);
+	PERFORM ddb_fence_check(lock_name, new_token);
 	INSERT INTO written (lock, token, id) VALUES (lock_name, new_token, write_id);
 END
 $$;
@@ -30,7 +30,7 @@ $$;
 CREATE FUNCTION torture_write_shared(lock_name text, new_token bigint, write_id bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM ddb_fence_shared(lock_name, new_token);
+	PERFORM ddb_fence_check_shared(lock_name, new_token);
 	INSERT INTO written (lock, token, id) VALUES (lock_name, new_token, write_id);
 END
 $$;

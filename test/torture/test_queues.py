@@ -132,7 +132,7 @@ CASES = [
      {}),
     ('a job twice, in two clusters', None, CALLS, dict(more=worked((1, 1)))),
     ('a job twice in one cluster', 'Q2', CALLS, dict(worked=DONE + worked((1, 1)))),
-    ('the same without ddb_queue_once()', None, CALLS, dict(
+    ('the same without ddb_queue_mark_done()', None, CALLS, dict(
         worked=worked((1, 1), (2, 2), (1, 1), once='f'))),
     ('a job again that is completed, in a storm', None,
      PUSHES + in_work(C, 2.5 * S, '1:1', 9) + FIRST + SECOND, {}),

@@ -247,7 +247,7 @@ ddblock.region = 'us-east-1'
 ddblock.endpoint_url = '$url'
 ddblock.access_key_id = 'test'
 ddblock.secret_access_key = 'test'
-ddblock.table = 'lockTable'
+ddblock.lock_table = 'lockTable'
 CONF
 }
 

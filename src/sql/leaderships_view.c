@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * campaigns_view.c
- *	  The function behind the view ddb_campaigns.
+ * leaderships_view.c
+ *	  The function behind the view ddb_leaderships.
  *
  * It only reads shared memory: the transaction joins nothing.
  *
@@ -21,26 +21,26 @@
 #include "shared/times.h"
 #include "shared/utf8.h"
 
-PG_FUNCTION_INFO_V1(ddb_campaigns);
+PG_FUNCTION_INFO_V1(ddb_leaderships);
 
 /* The columns, in order. */
 enum
 {
-	CAMPAIGNS_NAME,
-	CAMPAIGNS_STATE,
-	CAMPAIGNS_SINCE,
-	CAMPAIGNS_TOKEN,
-	CAMPAIGNS_JOINED,
-	CAMPAIGNS_LEADER,
-	CAMPAIGNS_INTERRUPTS_AT,
-	CAMPAIGNS_STANDS_AGAIN_AT,
-	CAMPAIGNS_COLUMNS
+	LEADERSHIPS_NAME,
+	LEADERSHIPS_STATE,
+	LEADERSHIPS_SINCE,
+	LEADERSHIPS_TOKEN,
+	LEADERSHIPS_JOINED,
+	LEADERSHIPS_LEADER,
+	LEADERSHIPS_INTERRUPTS_AT,
+	LEADERSHIPS_STANDS_AGAIN_AT,
+	LEADERSHIPS_COLUMNS
 };
 
 typedef struct Row
 {
-	Datum		values[CAMPAIGNS_COLUMNS];
-	bool		nulls[CAMPAIGNS_COLUMNS];
+	Datum		values[LEADERSHIPS_COLUMNS];
+	bool		nulls[LEADERSHIPS_COLUMNS];
 } Row;
 
 static void fill(const campaign *c, Row *row);
@@ -51,7 +51,7 @@ static void set(Row *row, int column, Datum value);
 static void set_value(Row *row, int column, const char *what, const char *utf8);
 
 Datum
-ddb_campaigns(PG_FUNCTION_ARGS)
+ddb_leaderships(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
@@ -77,17 +77,17 @@ fill(const campaign *c, Row *row)
 	bool		has_lease = c->state == CAMPAIGN_LEADING || c->state == CAMPAIGN_GIVING_UP;
 
 	memset(row->nulls, true, sizeof(row->nulls));
-	set_value(row, CAMPAIGNS_NAME, "name of a campaign", c->name);
-	set(row, CAMPAIGNS_STATE, CStringGetTextDatum(state_of(c)));
-	set(row, CAMPAIGNS_SINCE, TimestampTzGetDatum(TimesFromClock(c->since)));
+	set_value(row, LEADERSHIPS_NAME, "name of a leadership", c->name);
+	set(row, LEADERSHIPS_STATE, CStringGetTextDatum(state_of(c)));
+	set(row, LEADERSHIPS_SINCE, TimestampTzGetDatum(TimesFromClock(c->since)));
 	if (has_lease)
-		set(row, CAMPAIGNS_TOKEN, Int64GetDatum(c->token));
-	set(row, CAMPAIGNS_JOINED, Int32GetDatum(has_lease ? count_joined(c) : 0));
+		set(row, LEADERSHIPS_TOKEN, Int64GetDatum(c->token));
+	set(row, LEADERSHIPS_JOINED, Int32GetDatum(has_lease ? count_joined(c) : 0));
 	leader_column(c, row);
 	if (c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0)
-		set(row, CAMPAIGNS_INTERRUPTS_AT, TimestampTzGetDatum(TimesFromClock(c->interrupt_at)));
+		set(row, LEADERSHIPS_INTERRUPTS_AT, TimestampTzGetDatum(TimesFromClock(c->interrupt_at)));
 	if (c->state == CAMPAIGN_RESTING)
-		set(row, CAMPAIGNS_STANDS_AGAIN_AT, TimestampTzGetDatum(TimesFromClock(c->stand_at)));
+		set(row, LEADERSHIPS_STANDS_AGAIN_AT, TimestampTzGetDatum(TimesFromClock(c->stand_at)));
 }
 
 /* The worker may not have noticed yet that the lease is over. */
@@ -131,11 +131,11 @@ leader_column(const campaign *c, Row *row)
 	lockmgr_watch watch;
 
 	if (c->state == CAMPAIGN_LEADING)
-		set_value(row, CAMPAIGNS_LEADER, "owner of a lock", segment->owner);
+		set_value(row, LEADERSHIPS_LEADER, "owner of a lock", segment->owner);
 	else if (c->state == CAMPAIGN_STANDING &&
 			 WaitingReadWatch(&segment_slots[c->me.slot], c->seq, &watch) && watch.held &&
 			 watch.owner[0] != '\0')
-		set_value(row, CAMPAIGNS_LEADER, "owner of a lock", watch.owner);
+		set_value(row, LEADERSHIPS_LEADER, "owner of a lock", watch.owner);
 }
 
 static void

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * leader_functions.c
+ * leadership_functions.c
  *	  SQL functions of campaigns: locks that the cluster itself holds, to lead.
  *
  *-------------------------------------------------------------------------
@@ -14,12 +14,12 @@
 #include "shared/errors.h"
 #include "sql/arguments.h"
 
-PG_FUNCTION_INFO_V1(ddb_is_leader);
-PG_FUNCTION_INFO_V1(ddb_leader_require);
-PG_FUNCTION_INFO_V1(ddb_leader_resign);
+PG_FUNCTION_INFO_V1(ddb_leadership_held);
+PG_FUNCTION_INFO_V1(ddb_leadership_require);
+PG_FUNCTION_INFO_V1(ddb_leadership_resign);
 
 Datum
-ddb_is_leader(PG_FUNCTION_ARGS)
+ddb_leadership_held(PG_FUNCTION_ARGS)
 {
 	LockName	name;
 
@@ -29,7 +29,7 @@ ddb_is_leader(PG_FUNCTION_ARGS)
 }
 
 Datum
-ddb_leader_require(PG_FUNCTION_ARGS)
+ddb_leadership_require(PG_FUNCTION_ARGS)
 {
 	LockName	name;
 
@@ -38,9 +38,9 @@ ddb_leader_require(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(LeaderRequire(&name));
 }
 
-/* (name, for, wait) */
+/* (name, stand_back, wait) */
 Datum
-ddb_leader_resign(PG_FUNCTION_ARGS)
+ddb_leadership_resign(PG_FUNCTION_ARGS)
 {
 	LockName	name;
 	int64		rest_ms;
@@ -48,7 +48,7 @@ ddb_leader_resign(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	name = ArgumentAllowedName(fcinfo, 0);
-	rest_ms = ArgumentFor(fcinfo, 1);
+	rest_ms = ArgumentStandBack(fcinfo, 1);
 	wait_ms = ArgumentWait(fcinfo, 2);
 	PG_RETURN_BOOL(LeaderResign(&name, rest_ms, wait_ms == WAITING_NO_LIMIT ? 0 : wait_ms));
 }
