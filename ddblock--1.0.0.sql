@@ -31,12 +31,12 @@ CREATE FUNCTION ddb_lock_try_acquire(
 	only_if_exists boolean DEFAULT false,
 	delete_on_release boolean DEFAULT false,
 	at_least interval DEFAULT NULL)
-RETURNS bigint
+RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) IS
-'acquire a session-scoped lock if it is free; returns its fencing token, or null if the lock is not free';
+'acquire a session-scoped lock if it is free; returns whether it was';
 
 CREATE FUNCTION ddb_xact_lock_acquire(
 	name text,
@@ -62,12 +62,12 @@ CREATE FUNCTION ddb_xact_lock_try_acquire(
 	only_if_exists boolean DEFAULT false,
 	delete_on_release boolean DEFAULT false,
 	at_least interval DEFAULT NULL)
-RETURNS bigint
+RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) IS
-'acquire a lock until the transaction ends, if it is free; returns its fencing token, or null if the lock is not free';
+'acquire a lock until the transaction ends, if it is free; returns whether it was';
 
 --
 -- Several locks at once
@@ -87,12 +87,12 @@ COMMENT ON FUNCTION ddb_lock_acquire_all(text[], interval, interval) IS
 CREATE FUNCTION ddb_lock_try_acquire_all(
 	names text[],
 	lease interval DEFAULT NULL)
-RETURNS bigint[]
+RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire_all(text[], interval) IS
-'acquire session-scoped locks if all are free; returns their fencing tokens in the order of the names, or null if a lock is not free';
+'acquire session-scoped locks if all are free; returns whether they were';
 
 CREATE FUNCTION ddb_xact_lock_acquire_all(
 	names text[],
@@ -108,12 +108,12 @@ COMMENT ON FUNCTION ddb_xact_lock_acquire_all(text[], interval, interval) IS
 CREATE FUNCTION ddb_xact_lock_try_acquire_all(
 	names text[],
 	lease interval DEFAULT NULL)
-RETURNS bigint[]
+RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire_all(text[], interval) IS
-'acquire locks until the transaction ends, if all are free; returns their fencing tokens in the order of the names, or null if a lock is not free';
+'acquire locks until the transaction ends, if all are free; returns whether they were';
 
 --
 -- Releasing
@@ -121,14 +121,24 @@ COMMENT ON FUNCTION ddb_xact_lock_try_acquire_all(text[], interval) IS
 
 CREATE FUNCTION ddb_lock_release(
 	name text,
-	token bigint DEFAULT 0,
 	keep boolean DEFAULT true)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_release(text, bigint, boolean) IS
-'undo one session-scoped acquisition, or release a detached lock by its token; false, with a warning, if there was none or the lease was lost';
+COMMENT ON FUNCTION ddb_lock_release(text, boolean) IS
+'undo one session-scoped acquisition; false, with a warning, if there was none or the lease was lost';
+
+CREATE FUNCTION ddb_lock_release_detached(
+	name text,
+	token bigint,
+	keep boolean DEFAULT true)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
+
+COMMENT ON FUNCTION ddb_lock_release_detached(text, bigint, boolean) IS
+'release a lock that was left to the cluster, by its token; false, with a warning, if there was none or the lease was lost';
 
 CREATE FUNCTION ddb_lock_release_all()
 RETURNS integer
@@ -192,12 +202,12 @@ COMMENT ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) IS
 CREATE FUNCTION ddb_lock_try_acquire_shared(
 	name text,
 	lease interval DEFAULT NULL)
-RETURNS bigint
+RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire_shared(text, interval) IS
-'acquire a session-scoped lock that others may share, if nobody holds it exclusively or waits for that; returns its fencing token, or null';
+'acquire a session-scoped lock that others may share, if nobody holds it exclusively or waits for that; returns whether it was free';
 
 CREATE FUNCTION ddb_xact_lock_acquire_shared(
 	name text,
@@ -213,12 +223,12 @@ COMMENT ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) IS
 CREATE FUNCTION ddb_xact_lock_try_acquire_shared(
 	name text,
 	lease interval DEFAULT NULL)
-RETURNS bigint
+RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) IS
-'acquire a lock that others may share until the transaction ends, if nobody holds it exclusively or waits for that; returns its fencing token, or null';
+'acquire a lock that others may share until the transaction ends, if nobody holds it exclusively or waits for that; returns whether it was free';
 
 CREATE FUNCTION ddb_lock_release_shared(name text)
 RETURNS boolean
@@ -250,12 +260,12 @@ CREATE FUNCTION ddb_semaphore_try_acquire(
 	max_permits integer,
 	permits integer DEFAULT 1,
 	lease interval DEFAULT NULL)
-RETURNS bigint
+RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval) IS
-'acquire session-scoped permits of a semaphore that gives away at most "max_permits", if so many are free; returns a token, or null';
+'acquire session-scoped permits of a semaphore that gives away at most "max_permits", if so many are free; returns whether they were';
 
 CREATE FUNCTION ddb_xact_semaphore_acquire(
 	name text,
@@ -275,12 +285,12 @@ CREATE FUNCTION ddb_xact_semaphore_try_acquire(
 	max_permits integer,
 	permits integer DEFAULT 1,
 	lease interval DEFAULT NULL)
-RETURNS bigint
+RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) IS
-'acquire permits of a semaphore that gives away at most "max_permits" until the transaction ends, if so many are free; returns a token, or null';
+'acquire permits of a semaphore that gives away at most "max_permits" until the transaction ends, if so many are free; returns whether they were';
 
 CREATE FUNCTION ddb_semaphore_release(name text)
 RETURNS boolean
@@ -1220,7 +1230,8 @@ COMMENT ON FUNCTION ddb_role_setup(name, boolean) IS
 -- Privileges: a lock costs money, and its name may be confidential
 --
 
-REVOKE ALL ON FUNCTION ddb_lock_release(text, bigint, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_release(text, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_release_detached(text, bigint, boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_acquire_all(text[], interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_try_acquire_all(text[], interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_all(text[], interval, interval) FROM PUBLIC;

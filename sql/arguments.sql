@@ -105,5 +105,12 @@ SELECT lease = current_setting('ddblock.lease_duration')::interval AS default_le
   FROM ddb_locks WHERE name = 'arguments';
 SELECT data FROM ddb_lock_info('arguments');
 SELECT ddb_lock_renew('arguments', NULL) > clock_timestamp() AS renewed;
-SELECT ddb_lock_try_acquire('arguments', NULL, NULL) = ddb_lock_token('arguments') AS same;
+SELECT ddb_lock_try_acquire('arguments', NULL, NULL) AS acquired;
+DO $$
+BEGIN
+  IF NOT ddb_lock_try_acquire('arguments') OR NOT ddb_xact_lock_try_acquire('arguments') OR
+     NOT ddb_lock_try_acquire_all('{arguments}') OR NOT ddb_xact_lock_try_acquire_all('{arguments}') THEN
+    RAISE 'a try is a condition';
+  END IF;
+END $$;
 SELECT ddb_lock_release_all();

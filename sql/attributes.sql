@@ -8,9 +8,9 @@ SELECT ddb_lock_acquire('attributes/1', attributes => '{"team": "Grüße \"x\"\n
 SELECT attributes FROM ddb_lock_info('attributes/1');
 -- Each function has the argument; none, and an object without members, is no attribute.
 BEGIN;
-SELECT ddb_lock_try_acquire('attributes/2', attributes => '{"a": 2}') > 0 AS acquired;
+SELECT ddb_lock_try_acquire('attributes/2', attributes => '{"a": 2}') AS acquired;
 SELECT ddb_xact_lock_acquire('attributes/3', attributes => '{"a": 3}') > 0 AS acquired;
-SELECT ddb_xact_lock_try_acquire('attributes/4', attributes => '{"a": 4}') > 0 AS acquired;
+SELECT ddb_xact_lock_try_acquire('attributes/4', attributes => '{"a": 4}') AS acquired;
 SELECT ddb_lock_acquire('attributes/5', attributes => '{}') > 0 AS acquired;
 SELECT ddb_lock_acquire('attributes/6', attributes => NULL, data => 'x') > 0 AS acquired;
 SELECT i, attributes, attributes IS NULL AS none

@@ -88,9 +88,9 @@ SELECT string_agg(decode(lpad(to_hex(i % 256), 2, '0'), 'hex'), '') AS bytes
   FROM generate_series(0, 4095) AS i \gset
 BEGIN;
 SELECT ddb_lock_acquire('data/1', data => :'bytes') > 0 AS acquired;
-SELECT ddb_lock_try_acquire('data/2', data => :'bytes') > 0 AS acquired;
+SELECT ddb_lock_try_acquire('data/2', data => :'bytes') AS acquired;
 SELECT ddb_xact_lock_acquire('data/3', data => :'bytes') > 0 AS acquired;
-SELECT ddb_xact_lock_try_acquire('data/4', data => :'bytes') > 0 AS acquired;
+SELECT ddb_xact_lock_try_acquire('data/4', data => :'bytes') AS acquired;
 SELECT i, data = :'bytes' AS same_data FROM generate_series(1, 4) AS i, ddb_lock_info('data/' || i);
 COMMIT;
 SELECT ddb_lock_acquire('data/5', data => '\x00') > 0 AS acquired;

@@ -5,7 +5,7 @@
 -- As many releases as acquisitions free the lock.
 SELECT ddb_lock_acquire('a', lease => '1 day') AS token \gset
 SELECT ddb_lock_acquire('a') = :token AS same_token;
-SELECT ddb_lock_try_acquire('a') = :token AS same_token;
+SELECT ddb_lock_try_acquire('a'), ddb_lock_token('a') = :token AS same_token;
 SELECT * FROM mine;
 SELECT ddb_lock_release('a');
 SELECT ddb_lock_release('a');
@@ -50,7 +50,7 @@ SELECT ddb_lock_release_all();
 SELECT ddb_lock_acquire('a') AS token \gset
 BEGIN;
 SELECT ddb_xact_lock_acquire('a') = :token AS same_token;
-SELECT ddb_xact_lock_try_acquire('a') = :token AS same_token;
+SELECT ddb_xact_lock_try_acquire('a'), ddb_lock_token('a') = :token AS same_token;
 SELECT * FROM mine;
 COMMIT;
 SELECT * FROM mine;
@@ -108,6 +108,6 @@ SELECT ddb_lock_release('a');
 -- A query that has cheaper conditions, too, takes the lock only for rows that pass them.
 --
 SELECT n FROM generate_series(1, 20) AS n
- WHERE ddb_lock_try_acquire('w') > 0 AND (n * 3 + 1) % 20 = 2;
+ WHERE ddb_lock_try_acquire('w') AND (n * 3 + 1) % 20 = 2;
 SELECT depth FROM ddb_locks WHERE name = 'w';
 SELECT ddb_lock_release('w');

@@ -11,7 +11,7 @@ SELECT ddb_lock_token('a');
 SELECT becomes_free('a');
 
 BEGIN;
-SELECT ddb_xact_lock_try_acquire('a') > 0 AS acquired;
+SELECT ddb_xact_lock_try_acquire('a') AS acquired;
 SELECT ddb_xact_lock_acquire('a') > 0 AS acquired;
 SELECT * FROM mine;
 ROLLBACK;
@@ -60,9 +60,9 @@ COMMIT;
 -- Nothing is written to the database.
 BEGIN READ ONLY;
 SELECT ddb_xact_lock_acquire('a') > 0 AS acquired;
-SELECT ddb_xact_lock_try_acquire('b') > 0 AS acquired;
+SELECT ddb_xact_lock_try_acquire('b') AS acquired;
 SELECT ddb_lock_acquire('c') > 0 AS acquired;
-SELECT ddb_lock_try_acquire('d') > 0 AS acquired;
+SELECT ddb_lock_try_acquire('d') AS acquired;
 SELECT ddb_lock_renew('a') > clock_timestamp() AS renewed;
 SELECT ddb_lock_token('a') = ddb_lock_require('a') AS same_token;
 SELECT held FROM ddb_lock_info('a');

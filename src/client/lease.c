@@ -125,7 +125,8 @@ acquire(const lease_wish *wish)
 		granted = value_of(conn, text("SELECT %s.ddb_lock_require($1)", schema), 1, values);
 	}
 	else
-		granted = value_of(conn, text("SELECT %s.ddb_lock_try_acquire($1, lease => $2)", schema),
+		granted = value_of(conn, text("SELECT CASE WHEN %s.ddb_lock_try_acquire($1, lease => $2)"
+									   " THEN %s.ddb_lock_require($1) END", schema, schema),
 						   2, values);
 	snprintf(token, sizeof(token), "%s", granted);
 	free(granted);

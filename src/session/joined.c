@@ -29,8 +29,6 @@
 static bool join_again(const LockName *name, int64 token);
 static void join_anew(const LockName *name, int64 token, HeldLock *held);
 static void require_exclusive(const LockName *name, lock_mode mode);
-static bool find(const LockName *name, int64 token, bool detached, HoldCopy *found);
-static bool is_on(const hold *hold, const LockName *name, LeaseCopy *lease);
 static MailboxRequest name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found);
 static void require_role(const LockName *name, Oid taker);
 static void require_detachable(const LockName *name, const HeldLock *held);
@@ -85,7 +83,7 @@ join_anew(const LockName *name, int64 token, HeldLock *held)
 	MailboxRequest request;
 	const MailboxAnswer *answer;
 
-	if (!find(name, token, false, found))
+	if (!SegmentFindHold(name->utf8, token, false, found))
 		ErrorsOtherToken(name->text, token);
 	require_exclusive(name, found->hold.mode);
 	require_role(name, found->hold.taker);
@@ -111,29 +109,6 @@ require_exclusive(const LockName *name, lock_mode mode)
 				 errmsg("cannot join lock \"%s\"", name->text),
 				 errdetail("It is held %s.", ErrorsModeName(mode)),
 				 errhint("Acquire it in the same way.")));
-}
-
-/* A hold that is valid, as far as this session can see. */
-static bool
-find(const LockName *name, int64 token, bool detached, HoldCopy *found)
-{
-	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
-	bool		is_found = false;
-
-	for (uint32 i = 0; i < segment->max_leases && !is_found; i++)
-		is_found = SegmentReadHold(i, found) && found->hold.token == token &&
-			(found->hold.ends_at != 0 || !detached) && is_on(&found->hold, name, lease);
-	pfree(lease);
-	return is_found;
-}
-
-static bool
-is_on(const hold *hold, const LockName *name, LeaseCopy *lease)
-{
-	return SegmentReadLease(hold->lease_index, lease) &&
-		lease->lease.generation == hold->lease_generation &&
-		lease->name_len == strlen(name->utf8) &&
-		memcmp(lease->name, name->utf8, lease->name_len) == 0;
 }
 
 static MailboxRequest
@@ -319,7 +294,7 @@ JoinedEndDetached(const LockName *name, int64 token, bool keep)
 	const MailboxAnswer *answer;
 
 	SessionAttach();
-	if (!find(name, token, true, found))
+	if (!SegmentFindHold(name->utf8, token, true, found))
 		return warn_not_detached(name, token);
 	require_role(name, found->hold.taker);
 	request = name_hold(MAILBOX_END_DETACHED, name, found);
@@ -340,8 +315,13 @@ JoinedEndDetached(const LockName *name, int64 token, bool keep)
 static bool
 warn_not_detached(const LockName *name, int64 token)
 {
+	const HeldLock *held = HeldFind(name->utf8);
+
 	ereport(WARNING,
 			(errmsg("this cluster has no detached hold of lock \"%s\" with token %lld",
-					name->text, (long long) token)));
+					name->text, (long long) token),
+			 held != NULL && held->session_depth > 0 ?
+			 errhint("This session holds the lock: call %s().",
+					 ErrorsReleaseFunction(held->mode)) : 0));
 	return false;
 }

@@ -22,6 +22,7 @@
 #include "session/campaign_names.h"
 #include "session/interrupt.h"
 #include "session/mailbox.h"
+#include "session/prefix.h"
 #include "session/session.h"
 #include "session/transaction.h"
 #include "shared/compat.h"
@@ -281,6 +282,21 @@ SessionFillHolder(dynamo_holder *holder)
 	holder->pid = MyProcPid;
 }
 
+/* False, too, if the session must not know. */
+static bool
+is_detached(const LockName *name)
+{
+	HoldCopy   *found;
+	bool		is_found;
+
+	if (!PrefixAllows(name->utf8, strlen(name->utf8)))
+		return false;
+	found = palloc(sizeof(HoldCopy));
+	is_found = SegmentFindHold(name->utf8, 0, true, found);
+	pfree(found);
+	return is_found;
+}
+
 /* The session's lock, of which it may undo an acquisition; else NULL, with a warning. */
 static HeldLock *
 find_to_release(const LockName *name, const lock_mode *mode)
@@ -293,7 +309,9 @@ find_to_release(const LockName *name, const lock_mode *mode)
 	if (held == NULL)
 	{
 		ereport(WARNING,
-				(errmsg("lock \"%s\" is not held by this session", name->text)));
+				(errmsg("lock \"%s\" is not held by this session", name->text),
+				 is_detached(name) ?
+				 errhint("It is detached: call ddb_lock_release_detached() with its token.") : 0));
 		return NULL;
 	}
 	if (mode != NULL && held->mode != *mode && HeldIsValid(held))

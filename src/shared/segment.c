@@ -43,6 +43,7 @@ static void initialise_hold(HoldEntry *entry);
 static void initialise_counters(OpCounters *ops);
 static bool copy_lease(LeaseEntry *entry, LeaseCopy *copy, bool *used);
 static bool copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used);
+static bool is_on(const hold *hold, const char *name, LeaseCopy *lease);
 static void wait_for_writer(void);
 static mailbox_slot *slot_words(void *arg, uint32 number);
 static mailbox_lease *lease_words(void *arg, uint32 index);
@@ -408,6 +409,27 @@ copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used)
 		copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);
 	}
 	return shared_end_read(&entry->changes, before);
+}
+
+bool
+SegmentFindHold(const char *name, int64 token, bool detached, HoldCopy *found)
+{
+	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
+	bool		is_found = false;
+
+	for (uint32 i = 0; i < segment->max_leases && !is_found; i++)
+		is_found = SegmentReadHold(i, found) && (token == 0 || found->hold.token == token) &&
+			(found->hold.ends_at != 0 || !detached) && is_on(&found->hold, name, lease);
+	pfree(lease);
+	return is_found;
+}
+
+static bool
+is_on(const hold *hold, const char *name, LeaseCopy *lease)
+{
+	return SegmentReadLease(hold->lease_index, lease) &&
+		lease->lease.generation == hold->lease_generation &&
+		lease->name_len == strlen(name) && memcmp(lease->name, name, lease->name_len) == 0;
 }
 
 void

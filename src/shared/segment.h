@@ -607,6 +607,12 @@ extern bool SegmentReadHold(uint32 hold_index, HoldCopy *copy);
 extern bool SegmentPeekLease(uint32 lease_index, LeaseCopy *copy);
 extern bool SegmentPeekHold(uint32 hold_index, HoldCopy *copy);
 
+/*
+ * A hold of the lock that is valid, as far as this process can see: with this token, or any if
+ * that is 0; only a detached one if wanted.
+ */
+extern bool SegmentFindHold(const char *name, int64 token, bool detached, HoldCopy *found);
+
 /* Copies a campaign; its state may be CAMPAIGN_NONE. */
 extern void SegmentReadCampaign(uint32 number, campaign *copy);
 

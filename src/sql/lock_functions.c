@@ -26,6 +26,7 @@ PG_FUNCTION_INFO_V1(ddb_lock_try_acquire);
 PG_FUNCTION_INFO_V1(ddb_xact_lock_acquire);
 PG_FUNCTION_INFO_V1(ddb_xact_lock_try_acquire);
 PG_FUNCTION_INFO_V1(ddb_lock_release);
+PG_FUNCTION_INFO_V1(ddb_lock_release_detached);
 PG_FUNCTION_INFO_V1(ddb_lock_join);
 PG_FUNCTION_INFO_V1(ddb_lock_detach);
 PG_FUNCTION_INFO_V1(ddb_lock_outlive);
@@ -90,9 +91,7 @@ try_acquire(FunctionCallInfo fcinfo, LockScope scope)
 	options.data = ArgumentData(fcinfo, 2, &options.data_len);
 	late_arguments(fcinfo, 3, &options);
 
-	if (!SessionAcquire(&name, &options, &token))
-		PG_RETURN_NULL();
-	PG_RETURN_INT64(token);
+	PG_RETURN_BOOL(SessionAcquire(&name, &options, &token));
 }
 
 Datum
@@ -119,21 +118,28 @@ ddb_xact_lock_try_acquire(PG_FUNCTION_ARGS)
 	return try_acquire(fcinfo, SCOPE_XACT);
 }
 
-/* (name, token, keep).  Without a token, the session's own acquisition. */
+/* (name, keep) */
 Datum
 ddb_lock_release(PG_FUNCTION_ARGS)
+{
+	LockName	name;
+	bool		keep;
+
+	ErrorsRequirePreload();
+	name = ArgumentName(fcinfo, 0);
+	keep = ArgumentKeep(fcinfo, 1);
+	PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE, keep));
+}
+
+/* (name, token, keep) */
+Datum
+ddb_lock_release_detached(PG_FUNCTION_ARGS)
 {
 	LockName	name;
 	int64		token;
 	bool		keep;
 
 	ErrorsRequirePreload();
-	if (!PG_ARGISNULL(1) && PG_GETARG_INT64(1) == 0)
-	{
-		name = ArgumentName(fcinfo, 0);
-		keep = ArgumentKeep(fcinfo, 2);
-		PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE, keep));
-	}
 	name = ArgumentAllowedName(fcinfo, 0);
 	token = ArgumentPositive(fcinfo, 1, "token");
 	keep = ArgumentKeep(fcinfo, 2);

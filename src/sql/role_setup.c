@@ -34,7 +34,8 @@ typedef struct Privilege
 } Privilege;
 
 static const Privilege privileges[] = {
-	{.name = "ddb_lock_release",.arguments = "text, bigint, boolean"},
+	{.name = "ddb_lock_release",.arguments = "text, boolean"},
+	{.name = "ddb_lock_release_detached",.arguments = "text, bigint, boolean"},
 	{.name = "ddb_lock_acquire_all",.arguments = "text[], interval, interval"},
 	{.name = "ddb_lock_try_acquire_all",.arguments = "text[], interval"},
 	{.name = "ddb_xact_lock_acquire_all",.arguments = "text[], interval, interval"},

@@ -69,17 +69,13 @@ try_acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 {
 	AcquireOptions options = {.scope = scope,.only_try = true,.wait_ms = WAITING_NO_LIMIT};
 	Element    *elements;
-	Datum	   *tokens;
 	int			count;
 
 	ErrorsRequirePreload();
 	elements = elements_of(fcinfo, &count);
 	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 
-	tokens = palloc(count * sizeof(Datum));
-	if (!acquire(elements, count, &options, tokens))
-		PG_RETURN_NULL();
-	return token_array(tokens, count);
+	PG_RETURN_BOOL(acquire(elements, count, &options, palloc(count * sizeof(Datum))));
 }
 
 /* Sets the token of each element, also of one that comes twice. */

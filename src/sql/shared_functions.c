@@ -39,8 +39,9 @@ acquire(FunctionCallInfo fcinfo, AcquireOptions options, int lease)
 	options.wait_ms = options.only_try ? WAITING_NO_LIMIT : ArgumentWait(fcinfo, lease + 1);
 	AwaitWithoutSnapshot(fcinfo, options.mode == MODE_SHARED ? "ddb_lock_acquire_shared" :
 						 "ddb_semaphore_acquire");
-	if (!SessionAcquire(&name, &options, &token))
-		PG_RETURN_NULL();
+	if (options.only_try)
+		PG_RETURN_BOOL(SessionAcquire(&name, &options, &token));
+	(void) SessionAcquire(&name, &options, &token);
 	PG_RETURN_INT64(token);
 }
 

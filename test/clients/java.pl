@@ -72,7 +72,7 @@ foreach my $mode (keys %java)
 	ok($java{$mode}->busy, 'Java waits while a session holds the lock') or diag($java{$mode}->result);
 	is($sql->query_safe("SELECT ddb_lock_release('$names{$mode}')"), 't', '... which the session releases');
 	is($java{$mode}->result, 'held', '... and Java gets it');
-	is($sql->query_safe("SELECT ddb_lock_try_acquire('$names{$mode}')"), '', '... alone');
+	is($sql->query_safe("SELECT ddb_lock_try_acquire('$names{$mode}')"), 'f', '... alone');
 	is($sql->query_safe("SELECT held, owner ~ '^java-', token IS NULL FROM ddb_lock_info('$names{$mode}')"), 't|t|t',
 		'... as ddblock sees');
 }
@@ -95,9 +95,9 @@ foreach my $mode (keys %java)
 is(dynamodb->item('pass'), undef, 'by default, Java deletes the item');
 is(dynamodb->item('passkeep')->{isReleased}{S}, '1', 'or marks it');
 is($java{$_}->ask("acquire new/java$_ $_"), 'held', 'Java creates a lock') foreach keys %java;
-is($sql->query_safe("SELECT ddb_lock_try_acquire('new/java$_')"), '', '... that a session does not get') foreach keys %java;
+is($sql->query_safe("SELECT ddb_lock_try_acquire('new/java$_')"), 'f', '... that a session does not get') foreach keys %java;
 is($java{$_}->ask("release new/java$_"), 'released', '... until Java has released it') foreach keys %java;
-is($sql->query_safe("SELECT ddb_lock_try_acquire('new/java$_') > 0, ddb_lock_release('new/java$_')"), 't|t', '... and then it does')
+is($sql->query_safe("SELECT ddb_lock_try_acquire('new/java$_'), ddb_lock_release('new/java$_')"), 't|t', '... and then it does')
   foreach keys %java;
 
 #
@@ -283,11 +283,11 @@ foreach my $wait (@waiting)
 }
 is($waiting[3][1]->ask('data killed4'), 'old', 'Java has kept data that a session wrote');
 is($waiting[4][1]->ask('data killed5'), 'new', '... or replaced them');
-is($sql->query_safe("SELECT ddb_lock_try_acquire('$_->[0]')"), '', "\"$_->[0]\" has its holder") foreach @waiting;
-is($sql->query_safe("SELECT ddb_lock_try_acquire_shared('killed6'), ddb_semaphore_try_acquire('killed7', 3)"), '|',
+is($sql->query_safe("SELECT ddb_lock_try_acquire('$_->[0]')"), 'f', "\"$_->[0]\" has its holder") foreach @waiting;
+is($sql->query_safe("SELECT ddb_lock_try_acquire_shared('killed6'), ddb_semaphore_try_acquire('killed7', 3)"), 'f|f',
 	'nobody shares what Java has taken over');
 is($waiting[$_][1]->ask("release $waiting[$_][0]"), 'released', 'Java releases it') foreach 3 .. 6;
-is($sql->query_safe(q{SELECT ddb_lock_try_acquire_shared('killed6') > 0, ddb_semaphore_try_acquire('killed7', 3) > 0}), 't|t',
+is($sql->query_safe(q{SELECT ddb_lock_try_acquire_shared('killed6'), ddb_semaphore_try_acquire('killed7', 3)}), 't|t',
 	'... and then others can');
 is(dynamodb->item('killed7')->{shared}{M}{total}{N}, 1, '... and the dead permit is not counted');
 

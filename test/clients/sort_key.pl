@@ -47,7 +47,7 @@ foreach my $name (sort keys %ours)
 		ok($client->busy, '... waits');
 		is($sql->query_safe("SELECT ddb_lock_release('$ours{$name}')"), 't', '... until the session releases it');
 		is($client->result, 'held', '... and gets it');
-		is($sql->query_safe("SELECT ddb_lock_try_acquire('$ours{$name}')"), '', '... alone');
+		is($sql->query_safe("SELECT ddb_lock_try_acquire('$ours{$name}')"), 'f', '... alone');
 		is($sql->query_safe("SELECT held, owner ~ '^java-' FROM ddb_lock_info('$ours{$name}')"), 't|t', '... as ddblock sees');
 		$waiter->send("SELECT ddb_lock_acquire('$ours{$name}')");
 		wait_for_waiters($node, $ours{$name}, 1);

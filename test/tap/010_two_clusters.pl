@@ -13,7 +13,7 @@ my $waiter = session($two);
 #
 my $token = $holder->query_safe(q{SELECT ddb_lock_acquire('a')});
 
-is($waiter->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL}),
+is($waiter->query_safe(q{SELECT NOT ddb_lock_try_acquire('a')}),
 	't', 'the other cluster cannot have the lock');
 is( $waiter->query_safe(
 		q{SELECT held, owner ~ '^one/', datname, pid, token, lease FROM ddb_lock_info('a')}
@@ -32,7 +32,7 @@ is($holder->query_safe(q{SELECT ddb_lock_release('a')}),
 	't', 'the holder releases');
 cmp_ok($waiter->result, '>', $token,
 	'the other cluster gets the lock, with a higher token');
-is($holder->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL}),
+is($holder->query_safe(q{SELECT NOT ddb_lock_try_acquire('a')}),
 	't', 'now it is the first cluster that cannot have it');
 $waiter->query_safe(q{SELECT ddb_lock_release('a')});
 
@@ -127,7 +127,7 @@ wait_for_waiters($two, 'dead', 1);
 $one->stop('immediate');
 
 my $started = time;
-is($waiter->query_safe(q{SELECT ddb_lock_try_acquire('dead too') IS NULL}),
+is($waiter->query_safe(q{SELECT NOT ddb_lock_try_acquire('dead too')}),
 	't', 'the lock of a dead holder is not free at once');
 my $late = session($two);
 $late->send(q{SELECT ddb_lock_acquire('dead')});
@@ -138,7 +138,7 @@ like($early->messages,
 	'and was told meanwhile what it waited for');
 wait_for
 {
-	$waiter->query_safe(q{SELECT ddb_lock_try_acquire('dead too') IS NOT NULL}) eq 't'
+	$waiter->query_safe(q{SELECT ddb_lock_try_acquire('dead too')}) eq 't'
 }
 'a try finds the lock dead';
 cmp_ok(time - $started, '>=', 3,

@@ -12,9 +12,9 @@ my $lease = q{lease => '1h'};
 sub share { my ($session, $name) = @_;
 	return $session->ask("SELECT ddb_lock_acquire_shared('$name', $lease) > 0"); }
 sub try_shared { my ($session, $name) = @_;
-	return $session->ask("SELECT ddb_lock_try_acquire_shared('$name', $lease) > 0"); }
+	return $session->ask("SELECT ddb_lock_try_acquire_shared('$name', $lease)"); }
 sub try_exclusive { my ($session, $name) = @_;
-	return $session->ask("SELECT ddb_lock_try_acquire('$name') > 0"); }
+	return $session->ask("SELECT ddb_lock_try_acquire('$name')"); }
 sub release_shared { my ($session, $name) = @_;
 	return $session->ask("SELECT ddb_lock_release_shared('$name')"); }
 
@@ -23,7 +23,7 @@ sub release_shared { my ($session, $name) = @_;
 #
 is(share($reader, 'r'), 't', 'a lock is shared');
 is(share($far, 'r'), 't', 'another cluster shares it');
-is(try_exclusive($writer, 'r'), '', 'nobody gets it exclusively');
+is(try_exclusive($writer, 'r'), 'f', 'nobody gets it exclusively');
 is($one->safe_psql('postgres', q{SELECT state, mode, permits FROM ddb_locks WHERE name = 'r'}),
 	'held|shared|', 'ddb_locks shows the mode');
 is($two->safe_psql('postgres', q{SELECT held, mode, permits, array_length(clusters, 1),
@@ -37,11 +37,11 @@ is(release_shared($neighbour, 'r'), 't', 'and lets go');
 is(proxy->received, $requests, 'without a request');
 
 is(release_shared($reader, 'r'), 't', 'one cluster leaves');
-is(try_exclusive($writer, 'r'), '', 'the other keeps the lock');
+is(try_exclusive($writer, 'r'), 'f', 'the other keeps the lock');
 is(release_shared($far, 'r'), 't', 'the last one leaves');
 ok(is_released('r'), 'the item is released');
 is(try_exclusive($writer, 'r'), 't', 'the lock is free');
-is(try_shared($reader, 'r'), '', 'a lock that is held exclusively is not shared');
+is(try_shared($reader, 'r'), 'f', 'a lock that is held exclusively is not shared');
 $reader->send(q{SELECT ddb_lock_acquire_shared('r') > 0});
 wait_for_waiters($one, 'r', 1);
 $writer->query_safe(q{SELECT ddb_lock_release('r')});
@@ -53,10 +53,10 @@ is($reader->result, 't', 'who waits to share it gets it');
 $writer->send(q{SELECT ddb_lock_acquire('r', wait => '10min') > 0});
 wait_for_waiters($two, 'r', 1);
 wait_for { dynamodb->item('r')->{shared}{M}{gate} } 'the gate';
-is(try_shared($far, 'r'), '', 'nobody comes before the waiter in its own cluster');
+is(try_shared($far, 'r'), 'f', 'nobody comes before the waiter in its own cluster');
 my $third = new_cluster('three');
 my $late = session($third);
-is(try_shared($late, 'r'), '', 'and nobody in another one');
+is(try_shared($late, 'r'), 'f', 'and nobody in another one');
 release_shared($reader, 'r');
 is($writer->result, 't', 'the waiter gets the lock');
 ok(!dynamodb->item('r')->{shared}, 'and the gate is gone');
@@ -78,18 +78,18 @@ like($reader->error_of(q{SELECT ddb_lock_renew('r', '10s')}),
 is($reader->ask(q{SELECT ddb_lock_renew('r') > now(), ddb_lock_token('r') = ddb_lock_require('r')}),
 	't|t', 'it is renewed, and has a token');
 is(release_shared($reader, 'r'), 't', 'released once');
-is(try_exclusive($writer, 'r'), '', 'it is still held');
+is(try_exclusive($writer, 'r'), 'f', 'it is still held');
 is(release_shared($reader, 'r'), 't', 'released twice');
 is(try_exclusive($writer, 'r'), 't', 'it is free');
 $writer->query_safe(q{SELECT ddb_lock_release('r')});
 
 $reader->query_safe(q{BEGIN; SAVEPOINT s});
 $reader->query_safe(q{SELECT ddb_xact_lock_acquire_shared('r')});
-is(try_exclusive($writer, 'r'), '', 'shared for a transaction');
+is(try_exclusive($writer, 'r'), 'f', 'shared for a transaction');
 $reader->query_safe(q{ROLLBACK TO s});
 wait_for { try_exclusive($writer, 'r') eq 't' } 'the lock after the savepoint is rolled back';
 $writer->query_safe(q{SELECT ddb_lock_release('r')});
-is($reader->ask(q{SELECT ddb_xact_lock_try_acquire_shared('r') > 0}), 't', 'shared again');
+is($reader->ask(q{SELECT ddb_xact_lock_try_acquire_shared('r')}), 't', 'shared again');
 $reader->query_safe('COMMIT');
 wait_for { try_exclusive($writer, 'r') eq 't' } 'the lock after the transaction';
 $writer->query_safe(q{SELECT ddb_lock_release('r')});
@@ -130,7 +130,7 @@ $one->poll_query_until('postgres', 'SELECT true');
 # A session that wants a longer lease shares the one that there is
 #
 is($far->ask(q{SELECT ddb_lock_acquire_shared('short', '9s') > 0}), 't', 'a short lease');
-is($writer->ask(q{SELECT ddb_lock_try_acquire_shared('short', '1h') > 0}), 't',
+is($writer->ask(q{SELECT ddb_lock_try_acquire_shared('short', '1h')}), 't',
 	'a session that asks for a long one shares it');
 is($two->safe_psql('postgres', q{SELECT DISTINCT lease FROM ddb_locks WHERE name = 'short'}),
 	'00:00:09', 'it stays short');

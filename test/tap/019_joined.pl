@@ -21,7 +21,7 @@ sub join_lock { my ($session, $name, $token) = @_;
 	return $session->query_safe("SELECT ddb_lock_join('$name', $token)"); }
 sub release { my ($session, $name) = @_; return $session->ask("SELECT ddb_lock_release('$name')"); }
 sub is_free { my ($name) = @_;
-	my $got = $far->ask("SELECT ddb_lock_try_acquire('$name') IS NOT NULL");
+	my $got = $far->ask("SELECT ddb_lock_try_acquire('$name')");
 	$far->query_safe("SELECT ddb_lock_release('$name')") if $got eq 't';
 	return $got eq 't'; }
 sub shown { my ($name) = @_;
@@ -176,7 +176,7 @@ is($taker->ask(q{SELECT ddb_lock_detach('a', '1h')}), $token, 'a lock is detache
 	local $ENV{PGUSER} = 'stranger';
 	my $session = session($one);
 
-	like($session->error_of("SELECT ddb_lock_release('a', $token)"), qr/42501/, 'another role does not release it');
+	like($session->error_of("SELECT ddb_lock_release_detached('a', $token)"), qr/42501/, 'another role does not release it');
 	$session->quit;
 }
 ok(!is_free('a'), 'it is held');
@@ -184,7 +184,7 @@ ok(!is_free('a'), 'it is held');
 	local $ENV{PGUSER} = 'helper';
 	my $session = session($one);
 
-	is($session->ask("SELECT ddb_lock_release('a', $token)"), 't', 'a member of the role does');
+	is($session->ask("SELECT ddb_lock_release_detached('a', $token)"), 't', 'a member of the role does');
 	$session->quit;
 }
 ok(is_released('a'), 'it is released');
@@ -200,7 +200,7 @@ $one->safe_psql('postgres', q{
 	CREATE FUNCTION take_lock(text) RETURNS bigint SECURITY DEFINER LANGUAGE sql
 		AS $$SELECT ddb_lock_acquire($1); SELECT ddb_lock_detach($1, '1h')$$;
 	CREATE FUNCTION end_lock(text, bigint) RETURNS boolean SECURITY DEFINER LANGUAGE sql
-		AS $$SELECT ddb_lock_release($1, $2)$$;
+		AS $$SELECT ddb_lock_release_detached($1, $2)$$;
 	ALTER FUNCTION take_lock OWNER TO lockowner; ALTER FUNCTION end_lock OWNER TO lockowner});
 sub as { my ($role) = @_; local $ENV{PGUSER} = $role; return session($one); }
 
@@ -216,13 +216,13 @@ $token = take($alice, 'r');
 join_lock($bob, 'r', $token);
 release($bob, 'r');
 is($alice->ask(q{SELECT ddb_lock_detach('r', '1h')}), $token, 'after SET ROLE, a lock is detached');
-is($bob->ask("SELECT ddb_lock_release('r', $token)"), 't', 'and released by another login after SET ROLE');
+is($bob->ask("SELECT ddb_lock_release_detached('r', $token)"), 't', 'and released by another login after SET ROLE');
 $_->quit foreach $alice, $bob;
 
 my ($app, $again) = map { as('app') } 1, 2;
 $token = $app->ask(q{SELECT take_lock('r')});
 $app->quit;
-like($again->error_of("SELECT ddb_lock_release('r', $token)"), qr/42501: permission denied for function/, 'a function has taken it:');
+like($again->error_of("SELECT ddb_lock_release_detached('r', $token)"), qr/42501: permission denied for function/, 'a function has taken it:');
 is($again->ask("SELECT end_lock('r', $token)"), 't', 'a function of the same owner releases it');
 $again->quit;
 
@@ -232,10 +232,10 @@ $leaver->query_safe(q{SELECT ddb_lock_detach('r', '1h')});
 $leaver->quit;
 $one->safe_psql('postgres', 'DROP ROLE leaver');
 my $member = as('member');
-like($member->error_of("SELECT ddb_lock_release('r', $token)"), qr/42501.*does not exist any more/s,
+like($member->error_of("SELECT ddb_lock_release_detached('r', $token)"), qr/42501.*does not exist any more/s,
 	'the role that has taken it was dropped: nobody may release it,');
 $member->quit;
-is($one->safe_psql('postgres', "SELECT ddb_lock_release('r', $token)"), 't', 'but a superuser');
+is($one->safe_psql('postgres', "SELECT ddb_lock_release_detached('r', $token)"), 't', 'but a superuser');
 
 $one->safe_psql('postgres', q{ALTER ROLE helper SET ddblock.lock_prefix = 'x/'});
 $token = take($taker, 'a');
@@ -258,9 +258,21 @@ $taker = session($one);
 # Detached locks
 #
 $token = take($taker, 'd');
+is($taker->ask("SELECT ddb_lock_release_detached('d', $token)"), 'f', 'a lock that is not detached');
+like($taker->messages, qr/WARNING: .*no detached hold of lock "d".*HINT: +This session holds the lock: call ddb_lock_release\(\)\./s,
+	'... is another function\'s');
 $requests = proxy->received;
 is($taker->ask(q{SELECT ddb_lock_detach('d', '1h')}), $token, 'the token of a detached lock');
 is(proxy->received, $requests, 'it is detached without a request');
+foreach my $release (qw(ddb_lock_release ddb_lock_release_nowait))
+{
+	is($taker->ask("SELECT $release('d')"), 'f', "$release() does not release it");
+	like($taker->messages, qr/WARNING: .*not held by this session.*HINT: +It is detached: call ddb_lock_release_detached\(\)/s,
+		'... and says what does');
+}
+$taker->query_safe(q{SET ddblock.lock_prefix = 'e'; SELECT ddb_lock_release('d')});
+unlike($taker->messages, qr/detached/, '... but nothing of what the session may not know');
+$taker->query_safe('RESET ddblock.lock_prefix');
 is($taker->ask(q{SELECT ddb_lock_token('d')}), '', 'the session does not hold it any more');
 is(shown('d'), 'detached|f|f|t|held', 'ddb_locks shows it');
 is($one->safe_psql('postgres', q{SELECT usename IS NOT NULL, datname FROM ddb_locks WHERE name = 'd'}),
@@ -271,11 +283,11 @@ ok(!is_free('d'), 'it outlives its session');
 kill 'TERM', ($worker = worker_pid($one));
 wait_for { (worker_pid($one) // $worker) != $worker } 'another worker';
 is(shown('d'), 'detached|f|f|t|held', 'and the worker');
-is($helper->ask(q{SELECT ddb_lock_release('d', 1)}), 'f', 'another token does not release it');
+is($helper->ask(q{SELECT ddb_lock_release_detached('d', 1)}), 'f', 'another token does not release it');
 like($helper->messages, qr/WARNING: .*no detached hold of lock "d" with token 1/, 'and warns');
 like($helper->error_of(q{DROP EXTENSION ddblock}), qr/55006.*Lock "d" is detached/s, 'the extension stays');
 join_lock($helper, 'd', $token);
-is($taker->ask("SELECT ddb_lock_release('d', $token)"), 't', 'its token releases it');
+is($taker->ask("SELECT ddb_lock_release_detached('d', $token)"), 't', 'its token releases it');
 is(shown('d'), 'session|t|t|f|held', 'who has joined it keeps it');
 release($helper, 'd');
 ok(is_released('d'), 'until the end');
@@ -284,7 +296,7 @@ ok(is_released('d'), 'until the end');
 $token = take($taker, 'd');
 is($taker->ask(q{SELECT ddb_lock_detach('d', '1s')}), $token, 'detached for a second');
 wait_for { is_released('d') } 'the end of the second';
-is($taker->ask("SELECT ddb_lock_release('d', $token)"), 'f', 'then there is nothing to release');
+is($taker->ask("SELECT ddb_lock_release_detached('d', $token)"), 'f', 'then there is nothing to release');
 like($taker->error_of(q{SELECT ddb_lock_detach('d', '1h')}), qr/LK001: lock "d" is not held/, 'nor to detach');
 like($taker->error_of(q{SELECT ddb_lock_detach('d', '25h')}), qr/22023.*at most 1 day/s, 'at most a day');
 like($taker->error_of(q{SELECT ddb_lock_detach('d', '0s')}), qr/22023/s, 'more than nothing');
@@ -340,7 +352,7 @@ foreach (['cancel', qr/57014/], ['terminate', qr/57P01|server closed/])
 my $lost_before = stat_of($one, undef, 'lost_deleted');
 lose($one, 'd');
 is(shown('d'), 'detached|f|f|t|lost', 'a detached lock is lost');
-is($taker->ask("SELECT ddb_lock_release('d', $token)"), 'f', 'it is released no more');
+is($taker->ask("SELECT ddb_lock_release_detached('d', $token)"), 'f', 'it is released no more');
 like($taker->messages, qr/WARNING: .*LK001|lease on lock "d" was lost/, 'and warns');
 is(shown('d'), '', 'nothing is left of it');
 

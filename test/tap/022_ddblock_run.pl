@@ -19,7 +19,7 @@ sub launch { my ($command, %env) = @_; return start('run_' . ++$runs, $command, 
 sub run { my (@arguments) = @_; return launch([ 'ddblock-run', @arguments ]); }
 sub run_with { my ($env, @arguments) = @_; return launch([ 'ddblock-run', @arguments ], %$env); }
 sub is_free { my ($name) = @_;
-	my $got = $far->ask("SELECT ddb_lock_try_acquire('$name') IS NOT NULL");
+	my $got = $far->ask("SELECT ddb_lock_try_acquire('$name')");
 	$far->query_safe("SELECT ddb_lock_release('$name')") if $got eq 't';
 	return $got eq 't'; }
 sub waiting { my ($file) = @_;

@@ -41,7 +41,7 @@ $_->safe_psql('postgres', q{
 		PERFORM pg_sleep(extract(epoch FROM at - clock_timestamp()));
 		SELECT array_agg(job) INTO mine FROM (
 			SELECT 'job' || i AS job FROM generate_series(1, jobs) i OFFSET 0) all_jobs
-		 WHERE ddb_lock_try_acquire(job, at_least => '10 s') IS NOT NULL;
+		 WHERE ddb_lock_try_acquire(job, at_least => '10 s');
 		INSERT INTO runs SELECT unnest(mine), this_round;
 		PERFORM pg_sleep(0.1);
 		PERFORM ddb_lock_release(job) FROM unnest(mine) job;
@@ -79,16 +79,16 @@ is($one->safe_psql('postgres', 'SELECT sum(requests) FROM ddb_operations WHERE o
 my $session = session($one);
 my $other = session($two);
 is($session->query_safe(q{SELECT ddb_lock_acquire('a', at_least => '1 hour') > 0}), 't', 'acquired');
-is($session->query_safe(q{SELECT ddb_lock_try_acquire('a', at_least => '1 day') > 0,
+is($session->query_safe(q{SELECT ddb_lock_try_acquire('a', at_least => '1 day'),
 	ddb_lock_release('a'), ddb_lock_release('a')}), 't|t|t', 'stacked, and released');
 my $soon = q{kept_until - clock_timestamp() BETWEEN '59 min' AND '61 min'};
 is($session->query_safe("SELECT held, $soon FROM ddb_lock_info('a')"), 'f|t',
 	'it is free, but kept, without the longer minimum of the second call');
 is($session->query_safe("SELECT state, $soon FROM ddb_lock_list('a')"), 'released|t',
 	'which the list shows, too');
-is($_->query_safe(q{SELECT ddb_lock_try_acquire('a') IS NULL,
-	ddb_lock_try_acquire_shared('a') IS NULL, ddb_semaphore_try_acquire('a', 2) IS NULL,
-	ddb_xact_lock_try_acquire('a') IS NULL}), 't|t|t|t', 'nobody gets it') foreach $session, $other;
+is($_->query_safe(q{SELECT NOT ddb_lock_try_acquire('a'),
+	NOT ddb_lock_try_acquire_shared('a'), NOT ddb_semaphore_try_acquire('a', 2),
+	NOT ddb_xact_lock_try_acquire('a')}), 't|t|t|t', 'nobody gets it') foreach $session, $other;
 like(error_of($one, q{SELECT ddb_lock_acquire('a', wait => '3 s')}),
 	qr/ERROR: +55P03: .*DETAIL: +Nobody holds it, but it is kept from others until /s,
 	'an error tells why');
@@ -120,12 +120,12 @@ foreach my $end (qw(COMMIT ROLLBACK))
 {
 	$session->query_safe(qq{BEGIN; SELECT ddb_xact_lock_try_acquire('$end', at_least => '1 hour'); $end});
 	wait_for { is_released($end) } "the release at $end";
-	is($other->query_safe(qq{SELECT ddb_lock_try_acquire('$end') IS NULL}), 't', "kept after $end");
+	is($other->query_safe(qq{SELECT NOT ddb_lock_try_acquire('$end')}), 't', "kept after $end");
 }
 $session->query_safe(q{SELECT ddb_lock_acquire('gone', at_least => '1 hour')});
 $session->quit;
 wait_for { is_released('gone') } 'the release at the end of the session';
-is($other->query_safe(q{SELECT ddb_lock_try_acquire('gone') IS NULL}), 't', 'kept after the session');
+is($other->query_safe(q{SELECT NOT ddb_lock_try_acquire('gone')}), 't', 'kept after the session');
 is($other->query_safe(q{SELECT ddb_lock_acquire('short', at_least => '1 s') > 0,
 	ddb_lock_release('short')}), 't|t', 'a short minimum');
 is($other->query_safe(q{SELECT ddb_lock_acquire('short') > 0, ddb_lock_release('short')}), 't|t',
@@ -136,8 +136,8 @@ foreach my $keep ('', ', keep => false')
 {
 	$other->query_safe(q{SELECT ddb_lock_acquire('left', at_least => '1 hour')});
 	$other->query_safe(q{SELECT ddb_lock_detach('left', '1 hour') AS token \gset});
-	is($other->query_safe("SELECT ddb_lock_release('left', :token$keep)"), 't', "released$keep");
-	is($other->query_safe(q{SELECT ddb_lock_try_acquire('left') IS NULL}), $keep eq '' ? 't' : 'f',
+	is($other->query_safe("SELECT ddb_lock_release_detached('left', :token$keep)"), 't', "released$keep");
+	is($other->query_safe(q{SELECT NOT ddb_lock_try_acquire('left')}), $keep eq '' ? 't' : 'f',
 		'by its token');
 	$other->query_safe(q{SELECT ddb_lock_force_release('left')}) if $keep eq '';
 }
@@ -150,7 +150,7 @@ like(error_of($one, "SELECT $_->[0]"), qr/ERROR: +22023: .*argument "$_->[1]" mu
   [ q{ddb_xact_lock_acquire('x', at_least => '24:00:01')}, 'at_least' ],
   [ q{ddb_xact_lock_try_acquire('x', at_least => '1 month')}, 'at_least' ],
   [ q{ddb_lock_release('x', keep => NULL)}, 'keep' ],
-  [ q{ddb_lock_release('x', NULL)}, 'token' ];
+  [ q{ddb_lock_release_detached('x', NULL)}, 'token' ];
 ok(!dynamodb->item('x'), 'nothing was sent');
 my $item = dynamodb->item('short');
 $item->{keptUntil} = { S => 'tomorrow' };
@@ -184,7 +184,7 @@ foreach my $how ('stop', 'kill')
 	like($other->messages, qr/55P03/, "$how: nobody gets the lock of the dead cluster");
 	$one->start;
 	wait_for { is_released($how) } 'the release by the journal';
-	is($other->query_safe(qq{SELECT ddb_lock_try_acquire('$how') IS NULL}), 't',
+	is($other->query_safe(qq{SELECT NOT ddb_lock_try_acquire('$how')}), 't',
 		"$how: it is released, and kept");
 }
 is(scalar(grep { $_->{key}{S} =~ /^(stop|kill)$/ && $_->{keptUntil}{N} } dynamodb->items), 2,

@@ -25,7 +25,7 @@ sub work_under
 sub is_free
 {
 	my ($lock) = @_;
-	my $got = $far->ask("SELECT ddb_lock_try_acquire('$lock') IS NOT NULL") eq 't';
+	my $got = $far->ask("SELECT ddb_lock_try_acquire('$lock')") eq 't';
 
 	$far->query_safe("SELECT ddb_lock_release('$lock')") if $got;
 	return $got;
@@ -57,7 +57,7 @@ my $pid = taker('unsaid');
 $killed->kill;
 wait_for { $one->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid") eq '0' } 'the end of its session';
 ok(!is_free('unsaid'), 'ddblock-run is killed: the lock is not free');
-$one->safe_psql('postgres', q{SELECT ddb_lock_release('unsaid', token) FROM ddb_locks WHERE name = 'unsaid'});
+$one->safe_psql('postgres', q{SELECT ddb_lock_release_detached('unsaid', token) FROM ddb_locks WHERE name = 'unsaid'});
 ok(is_free('unsaid'), '... before its lease ends, or somebody says that the work has ended');
 wait_for { is_free($_->[0]) } "the end of the lease on $_->[0]" foreach @ends;
 

@@ -66,7 +66,7 @@ like($token, qr/^\d+$/, 'a standby takes a lock');
 is($reader->query_safe(q{SELECT name, state, token FROM ddb_locks}),
 	"a|held|$token", 'its views show it');
 is( $writer->query_safe(
-		q{SELECT ddb_lock_try_acquire('a') IS NULL, owner ~ '^standby/', token
+		q{SELECT NOT ddb_lock_try_acquire('a'), owner ~ '^standby/', token
 		  FROM ddb_lock_info('a')}),
 	"t|t|$token",
 	'its primary sees who has it');

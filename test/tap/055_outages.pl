@@ -127,8 +127,9 @@ sub prepare
 		$session->query_safe("SELECT ddb_lock_acquire('held $own'), "
 			  . "ddb_lock_acquire_shared('shared $own'), ddb_semaphore_acquire('permits $own', 1)");
 	}
+	$session->query_safe("SELECT ddb_lock_detach('held $own', '1 day')") if $name =~ /release_detached/;
 	$session->query_safe("SELECT ddb_queue_push('$own', 'r', '{}')") if $name =~ /^ddb_queue/;
-	$session->query_safe("SELECT ddb_queue_claim('$own')") if $name =~ /_(complete|fail|once)$/;
+	$session->query_safe("SELECT ddb_queue_claim('$own')") if $name =~ /_(complete|fail)$/;
 	$session->query_safe("SELECT ddb_queue_push_on_commit('$own', 'r', '{}')")
 	  if $name =~ /^ddb_outbox/;
 	return;
@@ -142,6 +143,7 @@ sub call_of
 	my $held = $name =~ /semaphore/ ? 'permits' : $name =~ /shared/ ? 'shared' : 'held';
 
 	$sql =~ s/x NAME/$held NAME/ if $name =~ /_(release|renew|detach|monitor|await_end)/;
+	$sql =~ s/\b1\b/(SELECT token FROM ddb_locks WHERE name = 'held NAME')/ if $name =~ /release_detached/;
 	$sql =~ s/x NAME/$end/ if $name =~ /leader/;
 	return $sql =~ s/NAME/$name.$end/gr;
 }

@@ -158,7 +158,7 @@ cancelled_acquire('late');
 nothing_is_left_of_it();
 is((dynamodb->item('late') // {})->{isReleased}{S}, '1', 'there was no item: now one keeps it out');
 late_copies_are_refused();
-like($other->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('late')}), qr/^\d+$/,
+is($other->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('late')}), 't',
 	'and the lock is free at once, for another cluster, too');
 
 # Whoever holds the lock: the token in the item rises, and no more.
@@ -176,7 +176,7 @@ is_deeply($item, $held, 'and nothing else');
 is($holder->query_safe(q{SELECT ddb_lock_renew('late') > now()}), 't', 'the holder can renew it');
 is($holder->query_safe(q{SELECT ddb_lock_release('late')}), 't', 'and release it');
 late_copies_are_refused();
-cmp_ok($other->safe_psql('postgres', q{SELECT ddb_lock_try_acquire('late')}), '>', $token,
+is($other->safe_psql('postgres', qq{SELECT ddb_lock_try_acquire('late') AND ddb_lock_token('late') > $token}), 't',
 	'the lock is free at once');
 
 # Its own next session does not wait for that.

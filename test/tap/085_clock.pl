@@ -25,7 +25,7 @@ sub tries
 {
 	my ($node, $call) = @_;
 
-	return $node->safe_psql('postgres', "SELECT $call IS NOT NULL");
+	return $node->safe_psql('postgres', "SELECT $call");
 }
 
 my $one = new_cluster('one', conf => $on);

@@ -228,7 +228,7 @@ sub living_ok
 	is($living->query_safe($require), $tokens, "$what: the living cluster's tokens are valid");
 	still_held_ok($owner, $what);
 	is( $two->safe_psql('postgres', 'SELECT ' . join ', ',
-			map { "ddb_lock_try_acquire('$_') IS NULL" } @names),
+			map { "NOT ddb_lock_try_acquire('$_')" } @names),
 		join('|', ('t') x @names), "$what: nobody else gets its locks");
 	return;
 }

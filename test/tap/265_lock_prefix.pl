@@ -97,7 +97,7 @@ foreach my $function (map { $functions{$_} } sort keys %functions)
 	}
 }
 cmp_ok($tested, '>', 60, 'so many arguments');
-like(error_under('queue/mine/', q{SELECT ddb_lock_release('other', token => 1)}), $refused,
+like(error_under('queue/mine/', q{SELECT ddb_lock_release_detached('other', token => 1)}), $refused,
 	'nor is a lock that another session has left to the cluster');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM ddb_locks'), '0', 'what is refused leaves nothing held');
 

@@ -52,7 +52,7 @@ foreach my $name (sort keys %names)
 {
 	$token{$name} = $sql->query_safe("SELECT ddb_lock_acquire('$name', data => '$name')");
 	is(dynamodb->item($names{$name})->{fencingToken}{N}, $token{$name}, "\"$name\" is an item");
-	is($other->query_safe("SELECT ddb_lock_try_acquire('$name')"), '', '... that another cluster does not get');
+	is($other->query_safe("SELECT ddb_lock_try_acquire('$name')"), 'f', '... that another cluster does not get');
 	is($other->query_safe("SELECT held, token, convert_from(data, 'UTF8') FROM ddb_lock_info('$name')"),
 		"t|$token{$name}|$name", '... but sees');
 }
@@ -65,7 +65,7 @@ foreach my $name (sort keys %names)
 	wait_for_waiters($two, $name, 1);
 	is($sql->query_safe("SELECT ddb_lock_release('$name')"), 't', "\"$name\" is released");
 	cmp_ok($waiter->result, '>', $token{$name}, '... and who waits gets it');
-	is($sql->query_safe("SELECT ddb_lock_try_acquire('$name')"), '', '... alone');
+	is($sql->query_safe("SELECT ddb_lock_try_acquire('$name')"), 'f', '... alone');
 	$waiter->quit;
 }
 is($sql->query_safe(q{SELECT count(*) FROM unnest(ddb_lock_acquire_all('{orders#42,orders,orders#4#2}'))}),
@@ -151,8 +151,8 @@ foreach my $take ([ 'ddb_lock_acquire_shared', 'share#1', '' ], [ 'ddb_semaphore
 	is($sql->query_safe("SELECT cardinality(clusters) FROM ddb_lock_info('$name')"), 2, '... by two clusters');
 }
 my $third = session($two);
-is($third->query_safe(q{SELECT ddb_semaphore_try_acquire('permits#1', 2)}), '', 'there is no third permit');
-is($third->query_safe(q{SELECT ddb_lock_try_acquire('share#1')}), '', 'what is shared is nobody\'s alone');
+is($third->query_safe(q{SELECT ddb_semaphore_try_acquire('permits#1', 2)}), 'f', 'there is no third permit');
+is($third->query_safe(q{SELECT ddb_lock_try_acquire('share#1')}), 'f', 'what is shared is nobody\'s alone');
 $third->query_safe(q{SET ddblock.lease_duration = '15s'; SELECT ddb_lock_acquire('renewed#' || n) FROM generate_series(1, 5) n});
 wait_for_renewals([ 'renewed', '3' ], 2);
 wait_for { stat_of($two, 'renew_batch', 'replies > errors + 1') eq 't' } 'a batch of renewals that DynamoDB accepts';

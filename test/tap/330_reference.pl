@@ -30,9 +30,12 @@ foreach my $row (table_after('### Functions'))
 {
 	my ($signatures, $result) = map { plain($_) } @$row[ 0, 1 ];
 
-	# Two of them have the arguments of their siblings.
+	my @results = split /, /, $result;
+
+	# Two of them have the arguments of their siblings, and perhaps each its result.
 	foreach my $signature (split /(?<=\)), /, $signatures)
 	{
+		$result = shift @results // $result;
 		push @functions, $signature =~ s/^(ddb_xact_\w+acquire(?:_shared|_all)?)\(…\)$/$1/r . " $result";
 	}
 }

@@ -49,7 +49,7 @@ sub Pooled::connstr { my ($self, $dbname) = @_; return "$self->{url}/$dbname"; }
 
 my $acquire = q{SELECT ddb_lock_acquire('migrate/shop', wait => '10min') > 0};
 my $await = q{CALL ddb_lock_await('migrate/shop', wait => '10min')};
-my $try = q{SELECT ddb_lock_try_acquire('migrate/shop') IS NOT NULL};
+my $try = q{SELECT ddb_lock_try_acquire('migrate/shop')};
 my $xact = "BEGIN;\n" . snippet('PgBouncer', 'sql') . 'SELECT work(\'job\'); COMMIT';
 
 # Work through pools of both clusters, then clients, pools and backends that are killed

@@ -465,7 +465,11 @@ acquire_sql(const Plan *plan, const Step *step, const char *name, char *sql)
 	if (mode == EXCLUSIVE && step->op != OP_PROBE && plan->at_least_ms[step->slot] > 0)
 		snprintf(arguments + length, sizeof(arguments) - length, ", at_least => '%d ms'",
 				 plan->at_least_ms[step->slot]);
-	timed(sql, functions[mode][step->op], arguments);
+	if (step->op == OP_TRY || step->op == OP_XACT_TRY)
+		snprintf(sql, SQL_SIZE, "SELECT torture_now(), CASE WHEN %s(%s) THEN ddb_lock_require('%s') "
+				 "END, torture_now()", functions[mode][step->op], arguments, name);
+	else
+		timed(sql, functions[mode][step->op], arguments);
 }
 
 /* In any order: the session takes them in that of their names. */
