@@ -2,7 +2,8 @@
 #
 #	make, make install, make installcheck	as any extension; PG_CONFIG=... picks
 #											the PostgreSQL
-#	make test		installs what testing needs, then every check
+#	make test		installs what testing needs, then every check, those that only compute
+#					beside those that wait
 #	make check-X	one of them: see CHECKS; REGRESS, ISOLATION, UNIT, FUZZ and TAP
 #					pick tests: see CONTRIBUTING.md
 #	make check-versions	what depends on PostgreSQL's version, on all that are
@@ -124,7 +125,7 @@ endif
 	list-isolation check-versions check-setup check-monitoring check-tools interop check-timeline dist \
 	aws-credentials check-packages deb $(CHECKS)
 
-export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP SEED FAULTS TORTURE_SECONDS \
+export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP REPEAT SEED FAULTS TORTURE_SECONDS \
 	VERSIONS WHOLE SETUPS SQL_EXPORTER TOOLS_REQUIRED
 
 setup:

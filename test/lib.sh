@@ -110,29 +110,26 @@ files()
 }
 
 # compile_all DIR FILE...: objects into DIR, two at a time, with the command in
-# the array "compiler".
+# the array "compiler".  Not by "wait -n": that returns, too, when a <(...) of before has ended.
 compile_all()
 {
-	local dir=$1 file status=0 running=0
+	local dir=$1 file pid pids=() status=0
 
 	shift
 	mkdir -p "$dir"
 	for file in "$@"
 	do
-		if ((running++ >= 2))
+		if ((${#pids[@]} >= 2))
 		then
-			wait -n || status=1
+			wait "${pids[0]}" || status=1
+			pids=("${pids[@]:1}")
 		fi
 		"${compiler[@]}" -Isrc -c "$file" -o "$dir/$(basename "$file" .c).o" &
+		pids+=($!)
 	done
-	while ((running-- > 0))
+	for pid in "${pids[@]}"
 	do
-		wait -n
-		case $? in
-			0) ;;
-			127) break ;;		# none is left
-			*) status=1 ;;
-		esac
+		wait "$pid" || status=1
 	done
 	return "$status"
 }

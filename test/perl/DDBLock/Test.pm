@@ -67,8 +67,7 @@ ones win), C<extension> (default 1: CREATE EXTENSION in the database
 postgres), C<table> (default 1: create the lock table unless it exists; wants the
 extension), C<start> (default 1), C<init> (arguments of the node's init, as an
 array reference) or C<init_from> (of its init_from_backup: a standby, which has
-extension and table from its primary), C<install_path> (of another PostgreSQL, which has
-another version of ddblock). All options that follow from C<start> are off without it.
+extension and table from its primary). All options that follow from C<start> are off without it.
 
 =item session($node, $dbname)
 
@@ -215,9 +214,9 @@ sub new_cluster
 {
 	my ($name, %options) = @_;
 	my $through = $options{through} // dynamodb();
-	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $options{install_path});
+	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init(@{ $options{init} // [] }) unless $options{init_from};
+	_init($node, @{ $options{init} // [] }) unless $options{init_from};
 	$node->init_from_backup(@{ $options{init_from} }) if $options{init_from};
 	$node->append_conf('postgresql.conf', _settings($node, $through));
 	$node->append_conf('postgresql.conf', $options{conf})
@@ -232,6 +231,29 @@ sub new_cluster
 		_create_table($node) if $options{table} // 1;
 	}
 	return $node;
+}
+
+# A node's init runs initdb, which takes a second of the processor: plain ones are copies of
+# what the first test file made.  The clusters of one file have different templates, because
+# whoever has the same system identifier is a copy.
+sub _init
+{
+	my ($node, %options) = @_;
+	my $run = \&PostgreSQL::Test::Utils::system_or_bail;
+	my $template = "$ENV{DDBLOCK_WORK}/template." . @nodes;
+	my $initdb = sub {
+		my $made = "$template.$$";
+
+		return $run->(@_) if $_[0] ne 'initdb';
+		$run->(map { $_ eq $node->data_dir ? $made : $_ } @_) unless -d $template;
+		rename $made, $template unless -d $template;    # another file may have been faster
+		$run->('cp', '-RPp', $template, $node->data_dir);
+	};
+
+	no warnings 'redefine';
+	local *PostgreSQL::Test::Utils::system_or_bail = $options{extra} ? $run : $initdb;
+	$node->init(%options);
+	return;
 }
 
 sub _settings
@@ -411,6 +433,7 @@ sub wait_for(&;$)
 	my ($condition, $what) = @_;
 	my $seconds = $PostgreSQL::Test::Utils::timeout_default;
 	my $deadline = Time::HiRes::time() + $seconds;
+	my $pause = 0.02;
 
 	while (1)
 	{
@@ -419,7 +442,10 @@ sub wait_for(&;$)
 		return $value if $value;
 		die 'waited in vain for: ' . ($what // 'a condition') . "\n"
 		  if Time::HiRes::time() > $deadline;
-		Time::HiRes::sleep(0.02);
+
+		# Most conditions start a psql: asked in vain, they would take the other tests' processor.
+		Time::HiRes::sleep($pause);
+		$pause *= 1.5 if $pause < 0.2;
 	}
 }
 
