@@ -13,7 +13,7 @@
 #	make check-packages	the packages build, and Debian's works when installed, in
 #					chroots: VERSIONS="17 18"
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
-#	make deb		Debian's package, in the folder above, or DEB=/a/folder
+#	make deb		Debian's packages, in the folder above, or DEB=/a/folder
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
 #	make check-tools	doc/migrations.md with pg_cron, PgBouncer, Alembic, Flyway,
@@ -57,9 +57,10 @@ MODULE_big = ddblock
 DDBLOCK_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" ddblock.control)
 DATA = ddblock--$(DDBLOCK_VERSION).sql $(wildcard ddblock--*--*.sql)
 
-# A program, with libpq instead of the server.
+# A program, with libpq instead of the server, and its manual page.
 CLIENT = $(wildcard src/client/*.c)
 PROGRAM_NAME = ddblock-run
+MANUAL = $(srcdir)/src/client/$(PROGRAM_NAME).1
 
 SOURCES = $(filter-out $(CLIENT),$(wildcard src/*.c src/*/*.c))
 OBJS = $(SOURCES:.c=.o)
@@ -101,11 +102,12 @@ $(PROGRAM_NAME): $(CLIENT) $(wildcard src/client/*.h) src/shared/version.h
 
 install: install-program
 install-program: $(PROGRAM_NAME)
-	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+	$(MKDIR_P) '$(DESTDIR)$(bindir)' '$(DESTDIR)$(mandir)/man1'
 	$(INSTALL_PROGRAM) $(PROGRAM_NAME) '$(DESTDIR)$(bindir)/$(PROGRAM_NAME)'
+	$(INSTALL_DATA) $(MANUAL) '$(DESTDIR)$(mandir)/man1/$(notdir $(MANUAL))'
 uninstall: uninstall-program
 uninstall-program:
-	rm -f '$(DESTDIR)$(bindir)/$(PROGRAM_NAME)'
+	rm -f '$(DESTDIR)$(bindir)/$(PROGRAM_NAME)' '$(DESTDIR)$(mandir)/man1/$(notdir $(MANUAL))'
 .PHONY: install-program uninstall-program
 check-undefined: $(shlib)
 	@$(srcdir)/test/undefined-symbols $(shlib) $(bindir)/postgres
@@ -159,7 +161,7 @@ deb:
 		tar --exclude-vcs --exclude='*.o' --exclude='*.d' --exclude='*.so' --exclude='*.bc' \
 			-cf - . | tar -C "$$copy/ddblock" -xf - && \
 		(cd "$$copy/ddblock" && pg_buildext updatecontrol && dpkg-buildpackage -b -us -uc) && \
-		mv "$$copy"/postgresql-*-ddblock_*.deb "$(or $(DEB),..)"
+		mv "$$copy"/*ddblock*.deb "$(or $(DEB),..)"
 
 check-monitoring:
 	@test/setup monitoring

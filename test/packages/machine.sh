@@ -26,6 +26,7 @@ install_packages()
 	for version
 	do
 		files+=("$DDBLOCK_WORK/postgresql-$version-ddblock.deb")
+		[[ $version != "${pg_version-}" ]] || files+=("$DDBLOCK_WORK/ddblock-run-$version.deb")
 	done
 	set -- apt-get install -y -qq --no-install-recommends "${files[@]}"
 	"$@" || { apt-get update -qq && "$@"; }

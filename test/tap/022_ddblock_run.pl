@@ -68,6 +68,8 @@ foreach ([ '--help' ], [ '-?' ], [ 'a', '--help' ], [ '--', 'a', '-?' ])
 	status_ok($run, 0, "@$_");
 	like($run->output, qr/^ddblock-run runs a command.*cannot be run, is not found\.\n\z/s, '... helps, and says nothing else');
 }
+my $options = sub { return join ' ', sort $_[0] =~ /^(?:\.BR|  ) ?-\S,[ ",]+(--[a-z-]+)/mg };
+is($options->(slurp_file('src/client/ddblock-run.1') =~ s/\\-/-/gr =~ s/^(\.BR -.) ",/$1,/gmr), $options->($run->output), 'the manual page has its options');
 # Which word is the name, and which the command?
 foreach ([ qw(-- a -- echo -n x) ], [ qw(-- a echo -n x) ], [ qw(a -- echo -n x) ], [ qw(a echo -n x) ],
 	[ qw(-l 10s -- a -- echo -n x) ], [ qw(-- a -l 10s -- echo -n x) ], [ qw(--lease 10s a --wait 5s echo -n x) ],
@@ -279,7 +281,7 @@ wait_for { is_free('a') } 'the journal, or the end of the lease';
 
 # The server does not answer: ended before the deadline, so that nobody else has it.
 my @stopped;
-my @silent = (qr/its lease was not renewed in time/, 20, '--lease=20s');
+my @silent = (qr/its lease was not renewed in time/, 12, '--lease=12s');
 sub stop { push @stopped, @_; kill 'STOP', @_; return; }
 sub continue_all { kill 'CONT', splice @stopped; wait_for { is_free('a') } 'the end of the lease'; return; }
 lost_ok('the server stands still', sub { stop($_[0], worker_pid($one)) }, @silent);
@@ -312,16 +314,16 @@ sub left_behind { my ($file, @program) = @_;
 	wait_for { grep { $_ eq 'Z' } values %{ children_of($run->{pid}) } } 'the end of the command';
 	wait_for { joined('a') eq '1' } 'the session that is left';
 	return $run; }
-$run = left_behind('left_silent', 'ddblock-run', '--lease=20s');
+$run = left_behind('left_silent', 'ddblock-run', '--lease=12s');
 my $began = Time::HiRes::time();
 stop(taker('a'));
 status_ok($run, 124, 'the server stands still when the command has ended');
 like($run->output, qr/lock "a" is lost: its lease was not renewed in time\n/, '... it says why');
-cmp_ok(Time::HiRes::time(), '<', $began + 20, '... before the lease ends');
+cmp_ok(Time::HiRes::time(), '<', $began + 12, '... before the lease ends');
 wait_for { joined('a') eq '0' } 'the end of what the command has left';
 continue_all;
 
-$run = left_behind('left_signal', 'ddblock-run');
+$run = left_behind('left_signal', 'ddblock-run', '--lease=10s');
 stop(my $pid = taker('a'));
 Time::HiRes::sleep(0.3);		# it has asked
 kill 'TERM', $run->{pid};
@@ -331,13 +333,13 @@ like($run->output, qr/a signal has ended the waiting/, '... it says so');
 go('left_signal');
 continue_all;
 
-$run = left_behind('left_nohup', 'nohup', 'ddblock-run');
+$run = left_behind('left_nohup', 'nohup', 'ddblock-run', '--lease=10s');
 kill 'HUP', $run->{pid};
 Time::HiRes::sleep(0.3);
 go('left_nohup');
 status_ok($run, 7, 'a signal that nohup ignores does not end the waiting');
 
-$run = run('a', 'sh', '-c', waiting('unconfirmed'));
+$run = run('--lease=10s', 'a', 'sh', '-c', waiting('unconfirmed'));
 begun('unconfirmed');
 stop(worker_pid($one));
 go('unconfirmed');
