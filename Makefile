@@ -13,12 +13,13 @@
 #	make check-packages	the packages build, and Debian's works when installed, in
 #					chroots: VERSIONS="17 18"
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
+#	make check-dist	the archive builds, and make installcheck passes in it
 #	make deb		Debian's packages, in the folder above, or DEB=/a/folder
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
 #	make check-tools	doc/migrations.md with pg_cron, PgBouncer, Alembic, Flyway,
-#					goose and sqitch: TAP=test/tools/goose.pl; TOOLS_REQUIRED=1
-#					fails if one is missing
+#					goose and sqitch: TAP=test/tools/goose.pl; .github with
+#					actionlint; TOOLS_REQUIRED=1 fails if one is missing
 #	make interop	Amazon's lock client for Java and dynamolock (Go) on one lock table with
 #					ddblock: TAP=test/clients/java.pl; wants Maven, a JDK, and Go 1.21.
 #					ddblock on moto (wants pip) and dynalite (wants npm)
@@ -125,6 +126,7 @@ endif
 .PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock \
 	beside-java sharing several queues bench list-regress \
 	list-isolation check-versions check-setup check-monitoring check-tools interop check-timeline dist \
+	check-dist check-installcheck \
 	aws-credentials check-packages deb $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP REPEAT SEED FAULTS TORTURE_SECONDS \
@@ -148,12 +150,18 @@ check-setup:
 check-packages:
 	@test/check-packages
 
-check-timeline: setup
+check-timeline check-installcheck: setup
 	@test/in-copy test/run-checks $@
 
 dist:
 	@git archive --format=zip --prefix="ddblock-$(DDBLOCK_VERSION)/" \
 		-o "$(or $(ZIP),ddblock-$(DDBLOCK_VERSION).zip)" HEAD
+
+# Somebody who has only the archive builds it, and runs its tests.
+check-dist: setup
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod a+rx "$$dir" && \
+		$(MAKE) -s dist ZIP="$$dir/ddblock.zip" && cd "$$dir" && \
+		unzip -q ddblock.zip && cd ddblock-*/ && $(MAKE) -s check-installcheck
 
 # In a copy, for the PostgreSQL of this Debian; the checkout stays as it is.
 deb:
