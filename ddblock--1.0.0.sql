@@ -1168,7 +1168,10 @@ CREATE TABLE ddb_outbox (
 	queue text NOT NULL,
 	resource text NOT NULL,
 	payload jsonb NOT NULL,
-	written_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now());
+	written_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
+	failing_since timestamp with time zone,
+	tried_at timestamp with time zone,
+	last_error text);
 
 COMMENT ON TABLE ddb_outbox IS
 'jobs that are to be pushed; written by ddb_queue_push_on_commit(), emptied by ddb_outbox_send()';
@@ -1184,6 +1187,12 @@ COMMENT ON COLUMN ddb_outbox.payload IS
 'the job';
 COMMENT ON COLUMN ddb_outbox.written_at IS
 'start of the transaction that wrote it';
+COMMENT ON COLUMN ddb_outbox.failing_since IS
+'when it could not be sent for the first time; later rows of its queue and resource wait; NULL: it has not failed';
+COMMENT ON COLUMN ddb_outbox.tried_at IS
+'when it could not be sent the last time';
+COMMENT ON COLUMN ddb_outbox.last_error IS
+'why it could not be sent then: SQLSTATE and message';
 
 COMMENT ON SEQUENCE ddb_outbox_position_seq IS
 'positions in ddb_outbox';
@@ -1211,7 +1220,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_outbox_send(integer) IS
-'push the jobs of ddb_outbox in their order, and return how many';
+'push the jobs of ddb_outbox, those of a resource in their order, and return how many';
 
 --
 -- Roles

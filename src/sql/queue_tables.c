@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -18,9 +19,11 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/resowner.h"
 
 #include "session/queue_job.h"
 #include "session/queue_own.h"
+#include "session/queue_table.h"
 #include "shared/errors.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
@@ -31,6 +34,8 @@
 #define DONE "ddb_queue_done"
 #define SEND_MOST 10000
 #define SEND_TURN 100			/* rows in memory */
+#define FAILURES_MOST 100		/* in a call: then perhaps no row can be sent */
+#define FAILURES_AGAIN 10		/* of rows that have failed before */
 #define OUTBOX_DEDUP_MS (30 * INT64CONST(86400000))
 
 PG_FUNCTION_INFO_V1(ddb_queue_mark_done);
@@ -48,9 +53,14 @@ typedef struct DoneJob
 
 static bool record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job);
 static const char *table_of(FunctionCallInfo fcinfo, const char *name);
-static uint64 send_rows(const char *table, int most);
-static void send_row(HeapTuple row, TupleDesc desc);
+static int	send_rows(const char *table, const char *which, int most, int failures_most, int *failures);
+static bool send_row(HeapTuple row, TupleDesc desc, const char *table);
+static ErrorData *push_or_fail(HeapTuple row, TupleDesc desc, int64 position);
+static bool is_fault_of_row(int sqlstate);
+static void push_row(HeapTuple row, TupleDesc desc, int64 *position);
 static void name_row(void *position);
+static void note_failure(const char *table, int64 position, const ErrorData *error);
+static void change_row(const char *command, const char *table, int64 position, const char *error);
 pg_noreturn static void not_recorded(const char *table);
 
 /* (queue, resource, number): the job's time and token are those of this session's claim. */
@@ -170,17 +180,30 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Rows that have failed, the first of each resource; who was tried longest ago comes first. */
+#define FAILED "WHERE failing_since IS NOT NULL AND NOT EXISTS (SELECT FROM %s AS before " \
+	"WHERE before.failing_since IS NOT NULL AND (before.queue, before.resource) = (o.queue, o.resource) " \
+	"AND before.position < o.position) ORDER BY tried_at, position"
+
+/* All that wait for no such row. */
+#define OTHERS "WHERE failing_since IS NULL AND (queue, resource) NOT IN " \
+	"(SELECT queue, resource FROM %s WHERE failing_since IS NOT NULL) ORDER BY position"
+
 /*
  * (max_rows): how many jobs.  One sender at a time keeps the order.  If the transaction aborts
  * after a push, the row stays, and its id has the next push find that it is done.
+ *
+ * A row that cannot be sent keeps back those of its queue and resource only.  It is tried again by each
+ * call, before the others, since they may wait for it.
  */
 Datum
 ddb_outbox_send(PG_FUNCTION_ARGS)
 {
 	const char *table;
 	int			max_rows;
-	int			sent = 0;
-	int			turn;
+	int			sent;
+	int			failures = 0;
+	int			before;
 
 	ErrorsRequirePreload();
 	max_rows = ArgumentCount(fcinfo, 0, "max_rows", SEND_MOST, NULL);
@@ -190,63 +213,135 @@ ddb_outbox_send(PG_FUNCTION_ARGS)
 	SPI_connect();
 	if (SPI_execute(psprintf("LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE", table), false, 0) < 0)
 		not_recorded("ddb_outbox");
+	sent = send_rows(table, psprintf(FAILED, table), max_rows, FAILURES_AGAIN, &failures);
 	do
 	{
-		turn = (int) send_rows(table, Min(max_rows - sent, SEND_TURN));
-		sent += turn;
+		before = sent + failures;
+		sent += send_rows(table, psprintf(OTHERS, table), max_rows - sent, 1, &failures);
 	}
-	while (turn == SEND_TURN && sent < max_rows);
+	while (sent + failures > before && sent < max_rows && failures < FAILURES_MOST);
 	SPI_finish();
 	PG_RETURN_INT64(sent);
 }
 
-/* The first rows; returns how many. */
-static uint64
-send_rows(const char *table, int most)
+/*
+ * A turn, which ends after so many failures, and adds them; returns how many were sent.  Locks the rows: who
+ * corrects or deletes one does so before or after that.
+ */
+static int
+send_rows(const char *table, const char *which, int most, int failures_most, int *failures)
 {
 	Oid			types[] = {INT4OID};
-	Datum		values[] = {Int32GetDatum(most)};
+	Datum		values[] = {Int32GetDatum(Min(most, SEND_TURN))};
 	MemoryContext per_row = AllocSetContextCreate(CurrentMemoryContext, "ddblock outbox",
 												  ALLOCSET_DEFAULT_SIZES);
 	SPITupleTable *rows;
-	uint64		count;
+	int			count;
+	int			sent = 0;
+	int			failed = 0;
 
-	if (SPI_execute_with_args(psprintf("WITH gone AS (DELETE FROM %s WHERE position IN "
-									   "(SELECT position FROM %s ORDER BY position LIMIT $1) "
-									   "RETURNING *) SELECT queue, resource, payload, id, position FROM gone "
-									   "ORDER BY position", table, table),
+	if (SPI_execute_with_args(psprintf("SELECT queue, resource, payload, id, position FROM %s AS o %s "
+									   "LIMIT $1 FOR UPDATE OF o", table, which),
 							  1, types, values, NULL, false, 0) != SPI_OK_SELECT)
 		not_recorded("ddb_outbox");
-	count = SPI_processed;
+	count = (int) SPI_processed;
 	rows = SPI_tuptable;
-	for (uint64 i = 0; i < count; i++)
+	/* What is wrong with the table, or where it is, is no row's fault. */
+	if (count > 0)
+		QueueTableRequire();
+	for (int i = 0; i < count && failed < failures_most; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(per_row);
 
-		send_row(rows->vals[i], rows->tupdesc);
+		if (send_row(rows->vals[i], rows->tupdesc, table))
+			sent++;
+		else
+			failed++;
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_row);
 	}
 	SPI_freetuptable(rows);
 	MemoryContextDelete(per_row);
-	return count;
+	*failures += failed;
+	return sent;
+}
+
+/* False: it has failed, which is noted in the row. */
+static bool
+send_row(HeapTuple row, TupleDesc desc, const char *table)
+{
+	bool		is_null;
+	int64		position = DatumGetInt64(SPI_getbinval(row, desc, 5, &is_null));
+	ErrorData  *error = push_or_fail(row, desc, position);
+
+	if (error != NULL)
+		note_failure(table, position, error);
+	else
+		change_row("DELETE FROM %s WHERE position = $1", table, position, NULL);
+	return error == NULL;
+}
+
+/*
+ * In a subtransaction, which writes nothing here, so that it needs no number.  Returns NULL, or why it
+ * failed; raises what is no row's fault.
+ */
+static ErrorData *
+push_or_fail(HeapTuple row, TupleDesc desc, int64 position)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		push_row(row, desc, &position);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		if (!is_fault_of_row(error->sqlerrcode))
+			PG_RE_THROW();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return error;
+}
+
+/*
+ * Outages, throttling, credentials, a missing table and the ends of the session or its statement are not:
+ * the other rows would meet them, too.
+ */
+static bool
+is_fault_of_row(int sqlstate)
+{
+	return ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_DATA_EXCEPTION ||
+		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_PROGRAM_LIMIT_EXCEEDED ||
+		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_INTERNAL_ERROR ||
+		sqlstate == ERRCODE_INSUFFICIENT_PRIVILEGE ||
+		sqlstate == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 }
 
 static void
-send_row(HeapTuple row, TupleDesc desc)
+push_row(HeapTuple row, TupleDesc desc, int64 *position)
 {
 	bool		is_null;
-	QueueName	name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null),
-									  SPI_getbinval(row, desc, 2, &is_null));
+	ErrorContextCallback context = {error_context_stack, name_row, position};
+	QueueName	name;
 	QueuePush	job = {0};
-	int64		position = DatumGetInt64(SPI_getbinval(row, desc, 5, &is_null));
-	ErrorContextCallback context = {error_context_stack, name_row, &position};
 	Datum		id;
 
+	error_context_stack = &context;
+	name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null), SPI_getbinval(row, desc, 2, &is_null));
 	job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
 	id = SPI_getbinval(row, desc, 4, &is_null);
 	job.id = Utf8FromServer(VARDATA_ANY(DatumGetTextPP(id)), VARSIZE_ANY_EXHDR(DatumGetTextPP(id)));
-	error_context_stack = &context;
 	QueueJobPush(name.queue, name.resource, &job, 1, OUTBOX_DEDUP_MS);
 	error_context_stack = context.previous;
 }
@@ -256,6 +351,33 @@ static void
 name_row(void *position)
 {
 	errcontext("row %lld of table \"ddb_outbox\"", (long long) *(int64 *) position);
+}
+
+static void
+note_failure(const char *table, int64 position, const ErrorData *error)
+{
+	const char *detail = error->detail != NULL ? error->detail : "";
+	const char *why = psprintf("%s%s%s", error->message, detail[0] != '\0' ? ". " : "", detail);
+
+	ereport(WARNING,
+			(errcode(error->sqlerrcode),
+			 errmsg("row %lld of table \"ddb_outbox\" cannot be sent", (long long) position),
+			 errdetail_internal("%s", why),
+			 errhint("Correct or delete the row. Until then, later rows of its queue and resource wait.")));
+	change_row("UPDATE %s SET failing_since = COALESCE(failing_since, clock_timestamp()), "
+			   "tried_at = clock_timestamp(), last_error = $2 WHERE position = $1",
+			   table, position, psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), why));
+}
+
+static void
+change_row(const char *command, const char *table, int64 position, const char *error)
+{
+	Oid			types[] = {INT8OID, TEXTOID};
+	Datum		values[] = {Int64GetDatum(position), error != NULL ? CStringGetTextDatum(error) : (Datum) 0};
+
+	if (SPI_execute_with_args(psprintf(command, table), error != NULL ? 2 : 1, types, values, NULL,
+							  false, 0) < 0 || SPI_processed != 1)
+		not_recorded("ddb_outbox");
 }
 
 /* The table's owner may have added a trigger or a rule. */

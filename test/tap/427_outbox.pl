@@ -1,0 +1,183 @@
+# The outbox: a row that cannot be sent keeps back only its own queue and resource, and says why.
+
+use DDBLock::Test;
+use JSON::PP ();
+
+my $node = new_cluster('one', through => proxy, conf => "ddblock.keep_warm = off\nddblock.retry_timeout = 300ms\n");
+my $a = session($node);
+my $b = session($node);
+
+$a->query_safe('SELECT ddb_queue_table_create()');
+
+sub sql { my ($sql) = @_; return $node->safe_psql('postgres', $sql); }
+
+# Returns the number that is sent, and all else that is said.
+sub send_outbox
+{
+	my ($options, $before) = @_;
+	my ($status, $out, $err) = $node->psql('postgres',
+		"\\set VERBOSITY verbose\n" . ($before // '') . "\nSELECT ddb_outbox_send(" . ($options // '') . ')');
+
+	return ($out, $err);
+}
+
+sub write_rows
+{
+	my ($queue, $resource, @payloads) = @_;
+
+	sql("SELECT ddb_queue_push_on_commit('$queue', '$resource', '$_')") foreach @payloads;
+	return;
+}
+
+# Their payloads, in the order of their numbers.
+sub jobs_of
+{
+	my ($queue, $resource) = @_;
+	my $reply = dynamodb->call('Query', { TableName => 'queueTable', ConsistentRead => JSON::PP::true,
+			KeyConditionExpression => 'pk = :r AND begins_with(sk, :job)',
+			ExpressionAttributeValues => { ':r' => { S => "r#$queue#$resource" }, ':job' => { S => 'job#' } } });
+
+	return join ' ', map { $_->{payload}{S} } @{ $reply->{Items} };
+}
+
+#
+# The id of another job
+#
+sql(q{SELECT ddb_queue_push('q', 'bad', '0', 'taken')});
+write_rows('q', 'good', 1);
+sql(q{SELECT ddb_queue_push_on_commit('q', 'bad', '1', 'taken')});
+my $position = sql(q{SELECT max(position) FROM ddb_outbox});
+write_rows('q', 'bad', 2, 3);
+write_rows('q', 'good', 2);
+write_rows('q2', 'bad', 1);
+
+my ($sent, $said) = send_outbox();
+is($sent, 3, 'the rows of other resources are sent');
+like($said, qr/WARNING:  22023: row $position of table "ddb_outbox" cannot be sent/, 'a warning names the row');
+like($said, qr/DETAIL:  id "taken" belongs to a job with another payload.*That job has number 1/, '... and says why');
+like($said, qr/HINT:  Correct or delete the row/, '... and what to do');
+is(jobs_of('q', 'good'), '1 2', 'they are in order');
+is(jobs_of('q2', 'bad'), '1', 'another queue has resources of its own');
+is(jobs_of('q', 'bad'), '0', 'the later rows of its resource wait');
+is(sql(q{SELECT position, failing_since <= tried_at, failing_since > written_at, last_error FROM ddb_outbox WHERE failing_since IS NOT NULL}),
+	"$position|t|t|22023: id \"taken\" belongs to a job with another payload in queue \"q\". That job has number 1.",
+	'the row shows since when, and why');
+
+my $since = sql("SELECT failing_since FROM ddb_outbox WHERE position = $position");
+($sent, $said) = send_outbox();
+is($sent, 0, 'the next call sends none of them');
+like($said, qr/row $position of table "ddb_outbox" cannot be sent/, '... but tries again');
+is(sql(qq{SELECT failing_since = '$since', tried_at > failing_since FROM ddb_outbox WHERE position = $position}),
+	't|t', '... which the row shows');
+write_rows('q', 'good', 3);
+is((send_outbox())[0], 1, 'others go on');
+
+sql("UPDATE ddb_outbox SET id = 'free' WHERE position = $position");
+($sent, $said) = send_outbox();
+is($sent, 3, 'when the row is corrected, it is sent, with those behind it');
+is($said, '', '... without a word');
+is(jobs_of('q', 'bad'), '0 1 2 3', '... in order');
+
+#
+# Whatever a row has, it does not stop the others.  Most of this cannot come from ddblock.
+#
+sub put_row
+{
+	my ($queue, $resource, $payload) = @_;
+
+	sql("INSERT INTO ddb_outbox (queue, resource, payload) VALUES ($queue, $resource, $payload)");
+	return;
+}
+
+# One request is refused so.
+sub refuse
+{
+	my ($match, $type) = @_;
+
+	proxy->fault('error', match => $match, status => 400, message => 'no', type => $type);
+	return;
+}
+
+put_row(q{'not a name'}, q{'r'}, q{'1'});
+put_row(q{'fine'}, q{''}, q{'1'});
+put_row(q{'fine'}, q{'long'}, q{to_jsonb(repeat('x', 400000))});
+put_row(q{'fine'}, q{'refused'}, q{'1'});
+put_row(q{'fine'}, q{'forbidden'}, q{'1'});
+put_row(q{'other'}, q{'r'}, q{'1'});
+write_rows('fine', 'r', 1, 2);
+my $prefix = q{SET ddblock.lock_prefix = 'queue/fine';};
+refuse('r#fine#refused', 'com.amazon.coral.validate#ValidationException');
+refuse('r#fine#forbidden', 'com.amazonaws.dynamodb.v20120810#AccessDeniedException');
+is((send_outbox(1, $prefix))[0], 1, 'rows that fail do not count');
+is(jobs_of('fine', 'r'), '1', '... the first good one is sent');
+is(sql(q{SELECT string_agg(left(last_error, 5), ' ' ORDER BY position) FROM ddb_outbox}),
+	'22023 22023 22023 XX000 42501 42501', 'the others say why they were not');
+is((send_outbox(1))[0], 1, 'what can be sent now is sent');
+is((send_outbox())[0], 3, '... all of it');
+is(sql(q{SELECT count(*) FROM ddb_outbox}), 3, 'the others stay');
+sql(q{DELETE FROM ddb_outbox});
+
+$node->safe_psql('postgres', q{CREATE DATABASE bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'});
+$node->safe_psql('bytes', q{CREATE EXTENSION ddblock;
+	INSERT INTO ddb_outbox (queue, resource, payload) VALUES ('bytes', E'\xff', '1'), ('bytes', 'r', '1')});
+is($node->safe_psql('bytes', q{SELECT ddb_outbox_send()}), 1, 'a text that cannot be converted stops no other');
+is($node->safe_psql('bytes', q{SELECT left(last_error, 5) FROM ddb_outbox}), '22021', '... and says so');
+
+#
+# Many of them
+#
+sql(q{INSERT INTO ddb_outbox (queue, resource, payload) SELECT 'not a name', i::text, '1' FROM generate_series(1, 25) i});
+write_rows('many', 'r', 1);
+is((send_outbox())[0], 1, 'more rows that fail than are tried again in a call: another is sent');
+write_rows('many', 'r', 2);
+sql(q{UPDATE ddb_outbox SET queue = 'many' WHERE resource = '25'});
+is((send_outbox())[0], 1, '... and later ones, too');
+is((send_outbox())[0] + (send_outbox())[0], 1, 'who was not tried again comes later');
+is(sql(q{SELECT count(*), min(tried_at) > min(failing_since) FROM ddb_outbox}), '24|t', '... and so do all');
+
+# Two that have failed are made rows of one resource: the first one goes first.
+sql(q{DELETE FROM ddb_outbox WHERE resource NOT IN ('1', '2')});
+send_outbox();
+sql(q{UPDATE ddb_outbox SET queue = 'many', payload = to_jsonb(position), resource = 'one'});
+sql(q{UPDATE ddb_outbox SET tried_at = tried_at - interval '1 h' WHERE position = (SELECT max(position) FROM ddb_outbox)});
+my $order = sql(q{SELECT string_agg(position::text, ' ' ORDER BY position) FROM ddb_outbox});
+send_outbox() foreach 1 .. 2;
+is(jobs_of('many', 'one'), $order, 'rows that are given to one resource keep their order');
+
+#
+# What is no row's fault ends the call, and nothing is noted
+#
+my %types = (
+	'28000' => 'com.amazon.coral.service#UnrecognizedClientException',
+	'42P01' => 'com.amazonaws.dynamodb.v20120810#ResourceNotFoundException',
+	'53400' => 'com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException');
+write_rows('out', $_, 1) foreach 1, 2;
+foreach my $state ('08006', sort keys %types)
+{
+	proxy->fault($types{$state} ? ('error', type => $types{$state}, status => 400) : 'drop', count => -1);
+	my ($number, $why) = send_outbox();
+	proxy->clear_faults;
+	like($why, qr/ERROR:  $state: /, "$state ends the call");
+	unlike($why, qr/WARNING/, '... without blaming a row');
+	is(sql(q{SELECT count(*), count(failing_since) FROM ddb_outbox}), '2|0', '... nor noting that');
+}
+proxy->fault('drop', match => 'r#out#1', count => -1);
+like($a->error_of(q{BEGIN; SET LOCAL statement_timeout = '200ms'; SELECT ddb_outbox_send()}), qr/57014/,
+	'a timeout ends the call, too');
+proxy->clear_faults;
+is(sql(q{SELECT count(failing_since) FROM ddb_outbox}), 0, '... and is not noted');
+
+#
+# Two senders: the second one waits, and sends what is left
+#
+$a->query_safe('ROLLBACK');
+is($a->query_safe(q{BEGIN; SELECT ddb_outbox_send(1)}), 1, 'a sender');
+$b->send(q{SELECT ddb_outbox_send()});
+wait_for { sql(q{SELECT count(*) FROM pg_locks WHERE NOT granted}) } 'another one';
+$a->query_safe('COMMIT');
+is($b->result, 1, '... sends the other row');
+is(jobs_of('out', $_), '1', "job $_ was pushed once") foreach 1, 2;
+
+$_->quit foreach $a, $b;
+nothing_held_ok;
+done_testing;
