@@ -201,9 +201,9 @@ written(const WorkerCall *call, const dynamo_reply *reply)
 	freeing->sent = false;
 	if (now - started <= FREE_ANYWAY_US && (failed || !is_settled(freeing, result)))
 	{
-		/* A bar is followed at once; all else has failed, or has met another write. */
+		/* A bar that is up is followed at once; all else has failed, or has met another write. */
 		freeing->send_at = now;
-		if (failed || before != DYNAMO_BAR)
+		if (result->status != DYNAMO_OK || before != DYNAMO_BAR)
 			freeing->send_at += backoff_us(++freeing->attempts, RETRY_MAX_US,
 										   pg_prng_uint64(&pg_global_prng_state));
 		return;

@@ -7,14 +7,15 @@ my $one = new_cluster('one', through => proxy, conf => "ddblock.keep_warm = off\
 my $session = session($one);
 my $holder = session($one);
 
-# Every such write is refused, without the item.
+my $type = 'com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException';
+
+# Every such write is refused, without the item, or with one that fits.
 sub refuse
 {
-	my ($match) = @_;
+	my ($match, %options) = @_;
 
 	proxy->reset_counts;
-	proxy->fault('error', operation => 'UpdateItem', match => $match, count => -1, status => 400,
-		type => 'com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException');
+	proxy->fault('error', operation => 'UpdateItem', match => $match, count => -1, status => 400, type => $type, %options);
 	return;
 }
 
@@ -44,6 +45,86 @@ ends_ok(q{SELECT ddb_lock_acquire('free')}, qr/XX000:.*refused again and again/s
 cmp_ok($session->query_safe(q{SELECT ddb_lock_acquire('free', lease => '1h')}), '>', 0, '... which works later');
 is($session->query_safe(q{SELECT ddb_lock_release('free')}), 't', '... and it is released');
 is($holder->query_safe(q{SELECT ddb_lock_require('f') > 0, ddb_lock_release('f')}), 't|t', 'the other lock was held all the time');
+
+#
+# Jobs: the refusal of a completion shows a head that this completion would fit
+#
+my $fitting = { Item => { token => ':token', done => ':before', seq => { N => '9' } } };
+my $unfit = qr/XX000: +DynamoDB's replies about table "queueTable" do not fit/;
+
+$session->query_safe(q{SELECT ddb_queue_push_all('q', 'c', '{1,2,3,4}')});
+refuse('SET #done', merge => $fitting);
+ends_ok(q{SELECT ddb_queue_cancel('q', 'c', 1)}, $unfit, 'completing a job that is cancelled');
+is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 1)}), 't', '... which works later');
+
+# The next job is the third one, and then it is not.
+proxy->reset_counts;
+foreach my $turn (1 .. 50)
+{
+	proxy->fault('edit', operation => 'GetItem', match => '"head"', merge => { Item => { done => { N => "$_" } } }) foreach 1, 2;
+}
+proxy->fault('error', operation => 'TransactWriteItems', count => -1, status => 400, name => 'transaction',
+	type => 'TransactionCanceledException', merge => { CancellationReasons => [ { Code => 'ConditionalCheckFailed' }, { Code => 'None' } ] });
+like($session->error_of(q{SELECT ddb_queue_cancel('q', 'c', 3)}), $unfit, 'cancelling a later job: an error');
+cmp_ok(proxy->faults('TransactWriteItems'), '<', 30, '... after not too many attempts');
+cmp_ok(proxy->faults('TransactWriteItems'), '>', 5, '... but several');
+proxy->clear_faults;
+is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 3)}), 't', '... which works later');
+
+# A job that is not there, and not gone.
+dynamodb->call('DeleteItem', { TableName => 'queueTable', Key => { pk => { S => 'r#q#c' }, sk => { S => sprintf('job#%019d', 2) } } });
+refuse('attribute_not_exists', operation => 'DeleteItem');
+ends_ok(q{SELECT ddb_queue_next('q', resources => '{c}')}, $unfit, 'reading a job');
+
+# Giving back a job: once.
+$session->query_safe(q{SELECT ddb_queue_push('q', 'f', '1')});
+is($session->query_safe(q{SELECT number FROM ddb_queue_next('q', resources => '{f}')}), 1, 'a job');
+refuse('#lastError', merge => $fitting);
+like($session->error_of(q{SELECT ddb_queue_fail('q', 'f', 1)}), qr/LK001/, 'giving back a job: an error');
+is(proxy->faults, 1, '... at once');
+proxy->clear_faults;
+$session->query_safe(q{SELECT ddb_lock_release_all()});
+
+#
+# The worker goes on, since nobody else can, but ever slower: meanwhile a session does far more
+#
+sub slows_down_ok
+{
+	my ($what) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $calls = 0;
+	wait_for { $calls += $session->query_safe(q{SELECT count(ddb_lock_info('other ' || i)) FROM generate_series(1, 10) i});
+		proxy->faults >= 10 } "10 refusals of $what";
+	cmp_ok($calls, '>', 3 * proxy->faults, "$what slows down");
+	return;
+}
+
+$session->query_safe(q{SELECT ddb_queue_push('q', 'w', '1')});
+my $worker = session($one);
+is($worker->query_safe(q{SELECT number FROM ddb_queue_next('q', resources => '{w}')}), 1, 'a job');
+refuse('SET #done', merge => $fitting);
+$worker->query_safe(q{SELECT ddb_queue_complete('q', 'w', 1)});
+slows_down_ok('a completion by the worker');
+proxy->clear_faults;
+wait_for { $session->query_safe(q{SELECT coalesce(sum(depth), 0) FROM ddb_queue_depths('q', 'w')}) eq '0' } 'the completion';
+$worker->quit;
+
+# After a crash, the next worker releases what the last one held.
+foreach my $write ([ 'SET #fencingToken', 'the bar of a dead lock' ], [ '#isReleased', 'the release of a dead lock' ])
+{
+	my ($match, $what) = @$write;
+
+	$holder->query_safe(q{SELECT ddb_lock_acquire('dead', lease => '1h')});
+	$one->stop('immediate');
+	$_->quit foreach $session, $holder;
+	refuse($match, match => $match, merge => { Item => dynamodb->item('dead') });
+	$one->start;
+	($session, $holder) = (session($one), session($one));
+	slows_down_ok($what);
+	proxy->clear_faults;
+	wait_for { is_released('dead') } 'the release';
+}
 
 $_->quit foreach $session, $holder;
 nothing_held_ok;
