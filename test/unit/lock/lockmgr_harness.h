@@ -32,7 +32,7 @@
 #define LATENCY_US	(4 * MS)
 #define RETRY_US	(5 * SECOND)
 #define ATTEMPT_US	SECOND
-#define LATE_US		(910 * SECOND)	/* after its signature, no copy is accepted */
+#define LATE_US		(960 * SECOND)	/* after its signature, no copy is accepted: 15 minutes by a fast clock */
 #define TOKENS		256			/* reserved at a time, while sessions compete */
 #define OUR_OWNER	"us/1"
 
