@@ -74,11 +74,11 @@ is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 3)}), 't', '... whic
 # A job that is not there, and not gone.
 dynamodb->call('DeleteItem', { TableName => 'queueTable', Key => { pk => { S => 'r#q#c' }, sk => { S => sprintf('job#%019d', 2) } } });
 refuse('attribute_not_exists', operation => 'DeleteItem');
-ends_ok(q{SELECT ddb_queue_next('q', resources => '{c}')}, $unfit, 'reading a job');
+ends_ok(q{SELECT ddb_queue_claim('q', resources => '{c}')}, $unfit, 'reading a job');
 
 # Giving back a job: once.
 $session->query_safe(q{SELECT ddb_queue_push('q', 'f', '1')});
-is($session->query_safe(q{SELECT number FROM ddb_queue_next('q', resources => '{f}')}), 1, 'a job');
+is($session->query_safe(q{SELECT number FROM ddb_queue_claim('q', resources => '{f}')}), 1, 'a job');
 refuse('#lastError', merge => $fitting);
 like($session->error_of(q{SELECT ddb_queue_fail('q', 'f', 1)}), qr/LK001/, 'giving back a job: an error');
 is(proxy->faults, 1, '... at once');
@@ -102,7 +102,7 @@ sub slows_down_ok
 
 $session->query_safe(q{SELECT ddb_queue_push('q', 'w', '1')});
 my $worker = session($one);
-is($worker->query_safe(q{SELECT number FROM ddb_queue_next('q', resources => '{w}')}), 1, 'a job');
+is($worker->query_safe(q{SELECT number FROM ddb_queue_claim('q', resources => '{w}')}), 1, 'a job');
 refuse('SET #done', merge => $fitting);
 $worker->query_safe(q{SELECT ddb_queue_complete('q', 'w', 1)});
 slows_down_ok('a completion by the worker');
