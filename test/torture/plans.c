@@ -576,7 +576,7 @@ step_sql(Plan *plan, const Step *step, char *sql)
 			timed(sql, "ddb_lock_detach", named);
 			return true;
 		case OP_END:
-			timed(sql, "ddb_lock_release", named);
+			timed(sql, "ddb_lock_release_detached", named);
 			return true;
 		case OP_RELEASE_ALL:
 			timed(sql, "ddb_lock_release_all", "");
