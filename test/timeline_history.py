@@ -1,9 +1,12 @@
-# timeline_history.py: what a history of the torture or of a demonstration says about who
-# held a lock when, for test/timeline.
+# timeline_history.py: what a history of the torture or of a demonstration, or servers' logs
+# with ddblock.log_grants, say about who held a lock when, for test/timeline.
 
 import bisect
 import collections
+import datetime
+import json
 import os
+import re
 import sys
 
 CRASH_US = 200000
@@ -56,10 +59,80 @@ def read_folder(folder):
     return ops, faults
 
 
+class Logs:
+    """The operations that servers' logs tell of, in order of time."""
+
+    EVENT = re.compile(r'lock (granted|lost|released): (\{"at": .*\})$')
+
+    def __init__(self, files):
+        self.ops = []
+        self.clusters = []                              # their names, by number
+        self.lives = {}                                 # cluster's number: owner
+        self.held = {}                                  # owner, lock, token, pid: sessions
+        self.count = 0
+        events = []
+        for name in files:
+            with open(name, encoding='utf-8', errors='replace') as f:
+                events += filter(None, map(self.read, f))
+        if not events:
+            sys.exit('timeline: no log has a line of ddblock.log_grants')
+        for at, event, told in sorted(events, key=lambda e: e[0]):
+            self.take(at, event, told)
+        for (owner, lock, token, _), sessions in self.held.items():
+            for session, mode in sessions if owner in self.lives.values() else ():
+                self.add('require', session, lock, token, at, mode)
+
+    @classmethod
+    def read(cls, line):
+        found = cls.EVENT.search(line)
+        if found:
+            told = json.loads(found[2])
+            return cls.moment(told['at']), found[1], told
+
+    @staticmethod
+    def moment(text):
+        return round(datetime.datetime.fromisoformat(text).timestamp() * 1e6)
+
+    def add(self, op, session, lock, token, at, mode, state=GOOD):
+        self.ops.append(Op(op, session, lock, token, at, at, at, at, state, 0, mode, 't'))
+
+    def take(self, at, event, told):
+        owner, lock, token = told['owner'], told['lock'], told['token']
+        name = owner.rpartition('/')[0]
+        if name not in self.clusters:
+            self.clusters.append(name)
+        cluster = self.clusters.index(name)
+        if self.lives.setdefault(cluster, owner) != owner:
+            self.restarted(self.lives[cluster], at)
+            self.lives[cluster] = owner
+        sessions = self.held.setdefault((owner, lock, token, told['pid']), [])
+        if event == 'granted':
+            self.count += 1
+            mode = 'joined' if told['joined'] else told['mode']
+            sessions.append(('%d.%d.%d' % (cluster, told['pid'], self.count), mode))
+            self.add('acquire', sessions[-1][0], lock, token, at, mode)
+        elif sessions:                                  # else it was granted before the log began
+            session, mode = sessions.pop()
+            if event == 'released':
+                self.add('release', session, lock, token, at, mode)
+            else:
+                until = self.moment(told.get('until', told['at']))
+                self.add('require', session, lock, token, until, mode)
+                self.add('require', session, lock, 0, at, mode, 'LK001')
+
+    def restarted(self, owner, at):
+        """A server that crashed has logged no end."""
+        for (of, lock, token, _), sessions in self.held.items():
+            while of == owner and sessions:
+                session, mode = sessions.pop()
+                self.add('disconnect', session, lock, token, at, mode)
+
+
 class History:
     """The spans of one lock, and the crashes."""
 
-    def __init__(self, ops, faults, lock):
+    def __init__(self, ops, faults, lock, names=None):
+        self.names = names                              # of clusters; None: numbers
         self.faults = list(faults)
         self.first = min(op.sent for op in ops)         # the history is in order of replies
         self.last = max(op.received for op in ops)
@@ -75,6 +148,13 @@ class History:
             self.take(op)
         self.faults += self.crashes(ops)
         self.overlaps = self.find_overlaps()
+
+    def origin(self):
+        """What times are counted from."""
+        if not self.names:
+            return 'the run began'
+        return datetime.datetime.fromtimestamp(
+            self.first / 1e6, datetime.timezone.utc).strftime('%Y-%m-%d %H:%M:%S UTC')
 
     @staticmethod
     def read(line):
@@ -167,7 +247,8 @@ class History:
                     break
                 part = (b.granted, min(a.shown, b.shown))
                 if (part[0] < part[1] and a.session != b.session and
-                        'exclusive' in (a.mode, b.mode)):
+                        'exclusive' in (a.mode, b.mode) and
+                        not (a.token == b.token and 'joined' in (a.mode, b.mode))):
                     a.overlaps.append(part)
                     b.overlaps.append(part)
                     found.append((a, b) + part)

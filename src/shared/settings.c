@@ -56,6 +56,7 @@ int			ddblock_retry_timeout;
 int			ddblock_poll_interval;
 int			ddblock_released_item_ttl;
 bool		ddblock_keep_warm;
+bool		ddblock_log_grants;
 char	   *ddblock_leaderships;
 bool		ddblock_leaderships_on_standby;
 char	   *ddblock_access_key_id;
@@ -385,6 +386,11 @@ define_leases(void)
 							   "TOKEN:NAME,... Set it when the session begins. ddblock-run does that.",
 							   &ddblock_join_locks, "", PGC_BACKEND, GUC_DISALLOW_IN_FILE | GUC_NOT_IN_SAMPLE,
 							   check_join, NULL, NULL);
+	DefineCustomBoolVariable("ddblock.log_grants",
+							 "Logs each grant, loss and release of a lock.",
+							 "A line for each in the server's log, for people and for programs.",
+							 &ddblock_log_grants, false, PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
 }
 
 /* What happens to a session that loses a lease. */

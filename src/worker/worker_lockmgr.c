@@ -18,6 +18,7 @@
 #include "shared/utf8.h"
 #include "worker/worker_call.h"
 #include "worker/worker_clock.h"
+#include "worker/worker_directory.h"
 #include "worker/worker_environment.h"
 #include "worker/worker_lockmgr.h"
 #include "worker/worker_random.h"
@@ -184,6 +185,7 @@ log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
 	const LeaseEntry *entry = &segment_leases[hold->lease_index];
 
 	WorkerInterrupt(hold->session);
+	WorkerLogHold("lost", hold, lease->deadline);
 	if (hold->loss == LOSS_RESIGNED)
 	{
 		ereport(LOG,
