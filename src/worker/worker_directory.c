@@ -7,20 +7,15 @@
  */
 #include "postgres.h"
 
-#include "utils/json.h"
-#include "utils/timestamp.h"
-
 #include "shared/loss.h"
 #include "shared/segment.h"
-#include "shared/settings.h"
-#include "shared/utf8.h"
 #include "worker/journal.h"
 #include "worker/worker_directory.h"
+#include "worker/worker_grants.h"
 #include "worker/worker_lockmgr.h"
 
 static void tell_holders(uint32 index, const lease *lease);
 static void log_change(const hold *before, const hold *after);
-static void add_text(StringInfo out, const char *key, const char *text, size_t len);
 
 /*
  * Sessions must know a sooner deadline: we may be stopped when it comes.  A session that
@@ -99,42 +94,6 @@ log_change(const hold *before, const hold *after)
 		WorkerLogHold("granted", after, INT64_MAX);
 	else if (was && !is && before->loss == LOSS_NONE)
 		WorkerLogHold("released", before, INT64_MAX);
-}
-
-/* doc says of this form that programs may read it: a key may be added, none changes. */
-void
-WorkerLogHold(const char *event, const hold *hold, int64 until)
-{
-	static const char *const modes[] = {
-		[MODE_EXCLUSIVE] = "exclusive",[MODE_SHARED] = "shared",[MODE_SEMAPHORE] = "semaphore"
-	};
-	const LeaseEntry *entry = &segment_leases[hold->lease_index];
-	TimestampTz at = GetCurrentTimestamp();
-	int64		now = SegmentNow();
-	StringInfoData out;
-
-	if (!ddblock_log_grants || entry->lease.generation != hold->lease_generation)
-		return;
-	initStringInfo(&out);
-	appendStringInfo(&out, "{\"at\": \"%s\"", timestamptz_to_str(at));
-	if (until < now)
-		appendStringInfo(&out, ", \"until\": \"%s\"", timestamptz_to_str(at - (now - until)));
-	add_text(&out, "lock", entry->name, entry->name_len);
-	appendStringInfo(&out, ", \"token\": " INT64_FORMAT ", \"mode\": \"%s\", \"permits\": %d, "
-					 "\"joined\": %s, \"leader\": %s, \"pid\": %d", hold->token, modes[hold->mode],
-					 hold->permits, hold->joined ? "true" : "false",
-					 hold->campaign ? "true" : "false", hold->holder.pid);
-	add_text(&out, "user", hold->holder.user, strlen(hold->holder.user));
-	add_text(&out, "database", hold->holder.database, strlen(hold->holder.database));
-	add_text(&out, "owner", segment->owner, strlen(segment->owner));
-	ereport(LOG, (errmsg("lock %s: %s}", event, out.data)));
-}
-
-static void
-add_text(StringInfo out, const char *key, const char *text, size_t len)
-{
-	appendStringInfo(out, ", \"%s\": ", key);
-	escape_json(out, Utf8Quiet(text, len));
 }
 
 void

@@ -3,7 +3,7 @@
  * worker_directory.h
  *	  Leases, holds and watches in the segment, as the lock manager has them.
  *
- * These are functions of lockmgr_host, but for the last one.
+ * These are functions of lockmgr_host.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,8 +20,5 @@ extern void WorkerSaveHold(void *arg, uint32 index, const hold *hold);
 extern void WorkerWaits(void *arg, lockmgr_session session, uint64 seq,
 						uint32 watch);
 extern void WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what);
-
-/* For ddblock.log_grants; until: the end of the belief, if it was before now. */
-extern void WorkerLogHold(const char *event, const hold *hold, int64 until);
 
 #endif							/* DDBLOCK_WORKER_WORKER_DIRECTORY_H */

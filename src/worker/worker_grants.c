@@ -1,0 +1,56 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker_grants.c
+ *	  ddblock.log_grants: a line in the log for each grant, loss and release.
+ *
+ * Programs read these lines: a key may be added, none changes.  The text behind the colon
+ * is JSON, and has no line break, whatever the lock's name is.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/json.h"
+#include "utils/timestamp.h"
+
+#include "shared/segment.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+#include "worker/worker_grants.h"
+
+static void
+add_text(StringInfo out, const char *key, const char *text, size_t len)
+{
+	appendStringInfo(out, ", \"%s\": ", key);
+	escape_json(out, Utf8Quiet(text, len));
+}
+
+void
+WorkerLogHold(const char *event, const hold *hold, int64 until)
+{
+	static const char *const modes[] = {
+		[MODE_EXCLUSIVE] = "exclusive",[MODE_SHARED] = "shared",[MODE_SEMAPHORE] = "semaphore"
+	};
+	const LeaseEntry *entry = &segment_leases[hold->lease_index];
+	TimestampTz at;
+	int64		now;
+	StringInfoData out;
+
+	if (!ddblock_log_grants || entry->lease.generation != hold->lease_generation)
+		return;
+	at = GetCurrentTimestamp();
+	now = SegmentNow();
+	initStringInfo(&out);
+	appendStringInfo(&out, "{\"at\": \"%s\"", timestamptz_to_str(at));
+	if (until < now)
+		appendStringInfo(&out, ", \"until\": \"%s\"", timestamptz_to_str(at - (now - until)));
+	add_text(&out, "lock", entry->name, entry->name_len);
+	appendStringInfo(&out, ", \"token\": " INT64_FORMAT ", \"mode\": \"%s\", \"permits\": %d, "
+					 "\"joined\": %s, \"leader\": %s, \"pid\": %d", hold->token, modes[hold->mode],
+					 hold->permits, hold->joined ? "true" : "false",
+					 hold->campaign ? "true" : "false", hold->holder.pid);
+	add_text(&out, "user", hold->holder.user, strlen(hold->holder.user));
+	add_text(&out, "database", hold->holder.database, strlen(hold->holder.database));
+	add_text(&out, "owner", segment->owner, strlen(segment->owner));
+	ereport(LOG, (errmsg("lock %s: %s}", event, out.data)));
+}
