@@ -15,12 +15,13 @@ CREATE FUNCTION ddb_lock_acquire(
 	attributes jsonb DEFAULT NULL,
 	only_if_exists boolean DEFAULT false,
 	delete_on_release boolean DEFAULT false,
-	at_least interval DEFAULT NULL)
+	at_least interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) IS
+COMMENT ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval) IS
 'acquire a session-scoped lock, waiting at most "wait" for it, and keep it from others for "at_least"; returns its fencing token';
 
 CREATE FUNCTION ddb_lock_try_acquire(
@@ -30,12 +31,13 @@ CREATE FUNCTION ddb_lock_try_acquire(
 	attributes jsonb DEFAULT NULL,
 	only_if_exists boolean DEFAULT false,
 	delete_on_release boolean DEFAULT false,
-	at_least interval DEFAULT NULL)
+	at_least interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) IS
+COMMENT ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval, interval) IS
 'acquire a session-scoped lock if it is free; returns whether it was';
 
 CREATE FUNCTION ddb_xact_lock_acquire(
@@ -76,22 +78,24 @@ COMMENT ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea, jsonb, bool
 CREATE FUNCTION ddb_lock_acquire_all(
 	names text[],
 	lease interval DEFAULT NULL,
-	wait interval DEFAULT NULL)
+	wait interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_acquire_all(text[], interval, interval) IS
+COMMENT ON FUNCTION ddb_lock_acquire_all(text[], interval, interval, interval) IS
 'acquire session-scoped locks, all or none, waiting at most "wait" for them; returns their fencing tokens in the order of the names';
 
 CREATE FUNCTION ddb_lock_try_acquire_all(
 	names text[],
-	lease interval DEFAULT NULL)
+	lease interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_try_acquire_all(text[], interval) IS
+COMMENT ON FUNCTION ddb_lock_try_acquire_all(text[], interval, interval) IS
 'acquire session-scoped locks if all are free; returns whether they were';
 
 CREATE FUNCTION ddb_xact_lock_acquire_all(
@@ -191,22 +195,24 @@ COMMENT ON FUNCTION ddb_lock_outlive(text) IS
 CREATE FUNCTION ddb_lock_acquire_shared(
 	name text,
 	lease interval DEFAULT NULL,
-	wait interval DEFAULT NULL)
+	wait interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) IS
+COMMENT ON FUNCTION ddb_lock_acquire_shared(text, interval, interval, interval) IS
 'acquire a session-scoped lock that others may share, waiting at most "wait" for it; returns its fencing token';
 
 CREATE FUNCTION ddb_lock_try_acquire_shared(
 	name text,
-	lease interval DEFAULT NULL)
+	lease interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_try_acquire_shared(text, interval) IS
+COMMENT ON FUNCTION ddb_lock_try_acquire_shared(text, interval, interval) IS
 'acquire a session-scoped lock that others may share, if nobody holds it exclusively or waits for that; returns whether it was free';
 
 CREATE FUNCTION ddb_xact_lock_acquire_shared(
@@ -247,24 +253,26 @@ CREATE FUNCTION ddb_semaphore_acquire(
 	max_permits integer,
 	permits integer DEFAULT 1,
 	lease interval DEFAULT NULL,
-	wait interval DEFAULT NULL)
+	wait interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval) IS
+COMMENT ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval, interval) IS
 'acquire session-scoped permits of a semaphore that gives away at most "max_permits", waiting at most "wait" for them; returns a token';
 
 CREATE FUNCTION ddb_semaphore_try_acquire(
 	name text,
 	max_permits integer,
 	permits integer DEFAULT 1,
-	lease interval DEFAULT NULL)
+	lease interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval) IS
+COMMENT ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval, interval) IS
 'acquire session-scoped permits of a semaphore that gives away at most "max_permits", if so many are free; returns whether they were';
 
 CREATE FUNCTION ddb_xact_semaphore_acquire(
@@ -362,31 +370,34 @@ CREATE PROCEDURE ddb_lock_await(
 	attributes jsonb DEFAULT NULL,
 	only_if_exists boolean DEFAULT false,
 	delete_on_release boolean DEFAULT false,
-	at_least interval DEFAULT NULL)
+	at_least interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 AS 'MODULE_PATHNAME', 'ddb_lock_acquire'
 LANGUAGE C;
 
-COMMENT ON PROCEDURE ddb_lock_await(text, interval, interval, bytea, jsonb, boolean, boolean, interval) IS
+COMMENT ON PROCEDURE ddb_lock_await(text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval) IS
 'end the transaction, and acquire a session-scoped lock, waiting at most "wait" for it without a snapshot';
 
 CREATE PROCEDURE ddb_lock_await_all(
 	names text[],
 	lease interval DEFAULT NULL,
-	wait interval DEFAULT NULL)
+	wait interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 AS 'MODULE_PATHNAME', 'ddb_lock_acquire_all'
 LANGUAGE C;
 
-COMMENT ON PROCEDURE ddb_lock_await_all(text[], interval, interval) IS
+COMMENT ON PROCEDURE ddb_lock_await_all(text[], interval, interval, interval) IS
 'end the transaction, and acquire session-scoped locks, all or none, waiting at most "wait" for them without a snapshot';
 
 CREATE PROCEDURE ddb_lock_await_shared(
 	name text,
 	lease interval DEFAULT NULL,
-	wait interval DEFAULT NULL)
+	wait interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 AS 'MODULE_PATHNAME', 'ddb_lock_acquire_shared'
 LANGUAGE C;
 
-COMMENT ON PROCEDURE ddb_lock_await_shared(text, interval, interval) IS
+COMMENT ON PROCEDURE ddb_lock_await_shared(text, interval, interval, interval) IS
 'end the transaction, and acquire a session-scoped shared lock, waiting at most "wait" for it without a snapshot';
 
 CREATE PROCEDURE ddb_semaphore_await(
@@ -394,11 +405,12 @@ CREATE PROCEDURE ddb_semaphore_await(
 	max_permits integer,
 	permits integer DEFAULT 1,
 	lease interval DEFAULT NULL,
-	wait interval DEFAULT NULL)
+	wait interval DEFAULT NULL,
+	at_most interval DEFAULT NULL)
 AS 'MODULE_PATHNAME', 'ddb_semaphore_acquire'
 LANGUAGE C;
 
-COMMENT ON PROCEDURE ddb_semaphore_await(text, integer, integer, interval, interval) IS
+COMMENT ON PROCEDURE ddb_semaphore_await(text, integer, integer, interval, interval, interval) IS
 'end the transaction, and acquire session-scoped permits of a semaphore, waiting at most "wait" for them without a snapshot';
 
 CREATE PROCEDURE ddb_lock_await_end(
@@ -657,6 +669,7 @@ CREATE FUNCTION ddb_stats(
 	OUT lost_taken bigint,
 	OUT lost_released bigint,
 	OUT lost_deleted bigint,
+	OUT lost_at_most bigint,
 	OUT lk001 bigint,
 	OUT lk002 bigint,
 	OUT jobs_pushed bigint,
@@ -780,7 +793,7 @@ COMMENT ON COLUMN ddb_locks.permits IS
 COMMENT ON COLUMN ddb_locks.joined IS
 'whether another session has taken the lock, and this one has joined it';
 COMMENT ON COLUMN ddb_locks.ends_at IS
-'when a detached lock is released at the latest';
+'when a detached lock is released at the latest, or a session loses it because of at_most';
 
 COMMENT ON VIEW ddb_operations IS
 'counters of this cluster''s requests to DynamoDB, by operation';
@@ -827,6 +840,8 @@ COMMENT ON COLUMN ddb_stats.lost_released IS
 'leases lost because somebody else released the lock';
 COMMENT ON COLUMN ddb_stats.lost_deleted IS
 'leases lost because the lock''s item was deleted';
+COMMENT ON COLUMN ddb_stats.lost_at_most IS
+'locks lost because a session was to hold them no longer';
 COMMENT ON COLUMN ddb_stats.lk001 IS
 'errors with SQLSTATE LK001: a lease was lost, or a lock was not held';
 COMMENT ON COLUMN ddb_stats.lk002 IS
@@ -842,7 +857,7 @@ COMMENT ON COLUMN ddb_stats.jobs_failed IS
 COMMENT ON COLUMN ddb_stats.jobs_dead IS
 'jobs that a session of this cluster found to have been tried too often';
 COMMENT ON COLUMN ddb_stats.leases_lost IS
-'sum of the four kinds of losses';
+'sum of the five kinds of losses';
 COMMENT ON COLUMN ddb_stats.last_loss_at IS
 'when the last lease was lost';
 COMMENT ON COLUMN ddb_stats.last_loss IS
@@ -1241,24 +1256,24 @@ COMMENT ON FUNCTION ddb_role_setup(name, boolean) IS
 
 REVOKE ALL ON FUNCTION ddb_lock_release(text, boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_release_detached(text, bigint, boolean) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_acquire_all(text[], interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_try_acquire_all(text[], interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_acquire_all(text[], interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_try_acquire_all(text[], interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_all(text[], interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire_all(text[], interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_join(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_detach(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_outlive(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_try_acquire_shared(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_acquire_shared(text, interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_lock_try_acquire_shared(text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_release_shared(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_semaphore_release(text) FROM PUBLIC;
@@ -1269,10 +1284,10 @@ REVOKE ALL ON FUNCTION ddb_lock_require(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_remaining(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_monitor(text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_lock_release_nowait(text) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_lock_await(text, interval, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_lock_await_all(text[], interval, interval) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_lock_await_shared(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_semaphore_await(text, integer, integer, interval, interval) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_lock_await(text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_lock_await_all(text[], interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_lock_await_shared(text, interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON PROCEDURE ddb_semaphore_await(text, integer, integer, interval, interval, interval) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE ddb_lock_await_end(text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE ddb_queue_await(text, interval, text[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION ddb_fence_check(text, bigint) FROM PUBLIC;

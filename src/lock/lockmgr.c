@@ -390,6 +390,7 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 		request->lease_ms = asked->lease_ms;
 		request->margin_us = asked->margin_us;
 		request->at_least_ms = asked->mode == MODE_EXCLUSIVE ? asked->at_least_ms : 0;
+		request->at_most_us = asked->at_most_us;
 		request->role_max_leases = asked->role_max_leases;
 		request->superuser = asked->superuser;
 		request->must_exist = asked->must_exist;
@@ -457,7 +458,7 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 		resume_release(lm, now, session, asked);
 	else if (hold == NULL)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
-	else if (hold->lease->l.state == LEASE_LOST)
+	else if (hold->lease->l.state == LEASE_LOST || hold->h.loss != LOSS_NONE)
 	{
 		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = hold->h.loss};
 

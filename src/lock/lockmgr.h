@@ -112,7 +112,8 @@ typedef enum lease_loss
 	LOSS_DELETED,				/* somebody deleted our item */
 	LOSS_STOOD_STILL,			/* a renewal was confirmed, but DynamoDB's clock is past the
 								 * deadline: this machine's clock stood still */
-	LOSS_RESIGNED				/* this cluster gives up its leadership */
+	LOSS_RESIGNED,				/* this cluster gives up its leadership */
+	LOSS_AT_MOST				/* of a hold alone: the session wanted it for no longer */
 } lease_loss;
 
 /* A write that is not settled.  version[0] == 0: none. */
@@ -207,6 +208,7 @@ typedef struct hold
 	bool		joined;			/* ... which was another one */
 	bool		campaign;		/* a campaign's own: the cluster leads */
 	int64_t		ends_at;		/* detached: when it ends; 0: the session has it */
+	int64_t		must_end;		/* ... and believes no longer than this; 0: no limit */
 	int64_t		outlives_us;	/* the session's end leaves it to the cluster for so long */
 	lease_loss	loss;			/* the lease was lost */
 	dynamo_holder holder;		/* who has it, for people */
@@ -279,13 +281,14 @@ typedef struct lockmgr_request
 	int64_t		token;			/* JOIN, END_DETACHED: the hold has this token, */
 	uint32_t	taker;			/* ... and this role took the lock; ACQUIRE, TRY: takes it */
 	int64_t		at_most_us;		/* DETACH: the hold ends after this time; 0: the session
-								 * keeps it, and leaves it to the cluster by its end */
+								 * keeps it, and leaves it to the cluster by its end; ACQUIRE,
+								 * TRY: it is lost after this time; 0: no limit */
 } lockmgr_request;
 
 typedef enum lockmgr_result
 {
 	LOCKMGR_GRANTED,			/* hold_index, the lease's index and generation,
-								 * token, valid_until are set */
+								 * token, valid_until, must_end are set */
 	LOCKMGR_BUSY,				/* TRY: it is held, or a session here waits for it;
 								 * DETACH: there is a detached hold already */
 	LOCKMGR_DEADLOCK,			/* ACQUIRE: message describes the cycle */
@@ -315,6 +318,7 @@ typedef struct lockmgr_answer
 	uint32_t	lease_generation;
 	int64_t		token;
 	int64_t		valid_until;
+	int64_t		must_end;		/* as in the hold */
 	lease_loss	loss;			/* LOST */
 	dynamo_op	op;				/* FAILED: the operation */
 	dynamo_status status;		/* FAILED */

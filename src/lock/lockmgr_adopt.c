@@ -80,8 +80,7 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 	session->role = saved->role;
 	hold->h = *saved;
 	lm_attach_hold(lm, hold, lease, session, saved->permits);
-	if (saved->ends_at != 0)
-		heap_set(&lm->ends, &hold->end, saved->ends_at);
+	lm_set_end(lm, hold);
 	if (lease->l.state == LEASE_LOST && saved->loss == LOSS_NONE)
 	{
 		hold->h.loss = LOSS_UNREACHABLE;

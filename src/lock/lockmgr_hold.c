@@ -77,6 +77,7 @@ lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold)
 		.lease_generation = lease->l.generation,
 		.token = hold->h.token,
 		.valid_until = lease->l.valid_until,
+		.must_end = hold->h.must_end,
 	};
 
 	lm_answer(lm, session, &answer);
@@ -148,8 +149,10 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 		.role = session->role,
 		.taker = session->request.taker,
 		.campaign = session->request.campaign,
+		.must_end = session->request.at_most_us != 0 ? now + session->request.at_most_us : 0,
 		.holder = l->holder,
 	};
+	lm_set_end(lm, hold);
 	if (shared)
 	{
 		hold->h.holder = session->request.holder;

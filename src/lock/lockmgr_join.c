@@ -8,6 +8,9 @@
  * ended.  A session that detaches its hold leaves it to the cluster: it ends by its
  * token, or at its time.  Sessions may join it meanwhile.
  *
+ * A hold may have a limit (at_most): then it is lost at that time, alone if others have holds
+ * beside it.  Those who have joined an exclusive lock lose it with who has taken it.
+ *
  * A leader's transaction joins the hold of its cluster's campaign.  When the campaign has
  * let go, transactions that have joined before may go on, and no other one joins.
  *
@@ -48,6 +51,28 @@ is_campaigns(const lm_lease *lease)
 	return hold != NULL;
 }
 
+/* Is the hold lost, because its session wanted it for no longer? */
+bool
+lm_must_end(int64_t now, const lm_hold *hold)
+{
+	return hold->h.must_end != 0 && now >= hold->h.must_end;
+}
+
+/* The hold that lasts for longest. */
+static const lm_hold *
+last_hold(const lm_lease *lease)
+{
+	const lm_hold *last = lease->holds;
+
+	for (const lm_hold *hold = last; hold != NULL && last->h.must_end != 0;
+		 hold = hold->lease_next)
+	{
+		if (hold->h.must_end == 0 || hold->h.must_end > last->h.must_end)
+			last = hold;
+	}
+	return last;
+}
+
 /* The session gets a hold beside the one that it has named; as lm_grant(). */
 void
 lm_join(lockmgr *lm, int64_t now, lm_session *session)
@@ -55,9 +80,11 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 	const lm_request *request = &session->request;
 	lm_lease   *lease = named_lease(lm, request->lease_index, request->lease_generation);
 	lm_hold    *hold;
+	int64_t		must_end;
 
 	if (lease == NULL || lease->l.state != LEASE_HELD || now >= lease->l.valid_until ||
 		!has_token(lease, request->token, request->taker) ||
+		lm_must_end(now, last_hold(lease)) ||
 		(request->campaign && !is_campaigns(lease)))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (lm_role_is_full(lm, session))
@@ -66,6 +93,7 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 		lm_answer_result(lm, session, LOCKMGR_NO_ROOM);
 	else
 	{
+		must_end = last_hold(lease)->h.must_end;
 		lm_make_room(lm);
 		hold = lm_take_hold(lm, lease, session, 1);
 		hold->h = (struct hold) {
@@ -80,8 +108,10 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 			.role = session->role,
 			.taker = request->taker,
 			.joined = true,
+			.must_end = must_end,
 			.holder = request->holder,
 		};
+		lm_set_end(lm, hold);
 		hold->h.holder.since_ms = hold->h.acquired_ms;
 		lm_save_hold(lm, hold);
 		lm_answer_granted(lm, session, hold);
@@ -113,7 +143,8 @@ lm_ask_join(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request
 
 /*
  * The hold becomes that of the request: the session ends it if it cancels the request,
- * but no longer by ending its hold.  With at_most_us = 0, it stays the session's.
+ * but no longer by ending its hold.  With at_most_us = 0, it stays the session's; else that is
+ * its only limit.
  */
 void
 lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
@@ -124,9 +155,10 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 
 	if (hold == NULL || hold->lease->l.mode != MODE_EXCLUSIVE ||
 		(hold->h.ends_at != 0 && hold->h.seq != asked->seq) ||
-		(hold->lease->l.state == LEASE_HELD && now >= hold->lease->l.valid_until))
+		(hold->lease->l.state == LEASE_HELD && now >= hold->lease->l.valid_until) ||
+		(lm_must_end(now, hold) && hold->h.loss == LOSS_NONE))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
-	else if (hold->lease->l.state == LEASE_LOST)
+	else if (hold->lease->l.state == LEASE_LOST || hold->h.loss != LOSS_NONE)
 	{
 		lost.loss = hold->h.loss;
 		if (asked->at_most_us != 0)
@@ -154,10 +186,11 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 		lm_save(lm, hold->lease, false);
 		hold->h.seq = asked->seq;
 		hold->h.ends_at = now + asked->at_most_us;
+		hold->h.must_end = 0;
 		lm_save_hold(lm, hold);
 		lm_answer_granted(lm, session, hold);
 		lm_move_hold(hold, &lm->detached);
-		heap_set(&lm->ends, &hold->end, hold->h.ends_at);
+		lm_set_end(lm, hold);
 		lm_show_holder(lm, hold->lease);
 	}
 }
@@ -187,8 +220,9 @@ lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold)
 	if (detached->h.ends_at < ends_at)
 	{
 		detached->h.ends_at = ends_at;
+		detached->h.must_end = 0;
 		lm_save_hold(lm, detached);
-		heap_set(&lm->ends, &detached->end, ends_at);
+		lm_set_end(lm, detached);
 	}
 	if (detached != hold)
 		lm_let_go(lm, now, hold);
@@ -213,11 +247,50 @@ lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot)
 	return hold->session == &lm->detached && hold->h.session.slot == slot;
 }
 
+/* Sets the timer for what happens next to the hold by itself. */
 void
-lm_end_detached(lockmgr *lm, int64_t now)
+lm_set_end(lockmgr *lm, lm_hold *hold)
+{
+	int64_t		at = INT64_MAX;
+
+	if (hold->h.ends_at != 0)
+		at = hold->h.ends_at;
+	else if (hold->h.must_end != 0 && hold->h.loss == LOSS_NONE)
+		at = hold->h.must_end;
+	else if (hold->h.loss == LOSS_AT_MOST)
+		at = hold->h.must_end + hold->lease->l.margin_us;
+	heap_set(&lm->ends, &hold->end, at);
+}
+
+/*
+ * The hold is lost, because the session wanted it for no longer.  As after any loss, the session's
+ * statement may still be running: the hold stays until the session acknowledges that, or for as
+ * long as the end of a lease comes after its deadline.
+ */
+static void
+lose_hold(lockmgr *lm, lm_hold *hold)
+{
+	hold->h.loss = LOSS_AT_MOST;
+	lm_save_hold(lm, hold);
+	lm_set_end(lm, hold);
+	lm->host.lost(lm->host.arg, hold->index, &hold->h, &hold->lease->l, NULL);
+	lm_answer_renewer(lm, hold, LOCKMGR_LOST);
+}
+
+/* Of a lost lease, its holds end with it. */
+void
+lm_end_holds(lockmgr *lm, int64_t now)
 {
 	heap_node  *top;
 
 	while ((top = heap_top(&lm->ends)) != NULL && top->at <= now)
-		lm_let_go(lm, now, LM_CONTAINER(top, lm_hold, end));
+	{
+		lm_hold    *hold = LM_CONTAINER(top, lm_hold, end);
+
+		heap_set(&lm->ends, top, INT64_MAX);
+		if (hold->h.ends_at != 0 || hold->h.loss == LOSS_AT_MOST)
+			lm_let_go(lm, now, hold);
+		else if (hold->h.loss == LOSS_NONE)
+			lose_hold(lm, hold);
+	}
 }

@@ -86,6 +86,7 @@ typedef struct lm_request
 	int64_t		lease_ms;
 	int64_t		margin_us;
 	int64_t		at_least_ms;
+	int64_t		at_most_us;
 	uint32_t	role_max_leases;
 	bool		superuser;
 	uint32_t	lease_index;	/* JOIN */
@@ -152,7 +153,8 @@ struct lm_lease
 struct lm_hold
 {
 	hold		h;
-	heap_node	end;			/* h.ends_at, if it is detached */
+	heap_node	end;			/* h.ends_at, if it is detached; or h.must_end, and then the
+								 * end of the time to acknowledge that */
 	uint32_t	index;
 	lm_lease   *lease;
 	lm_session *session;		/* whose list it is in, perhaps lockmgr.detached; NULL:
@@ -542,7 +544,9 @@ extern void lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold
 						  const lockmgr_request *asked);
 extern void lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold);
 extern lm_hold *lm_detached_hold(lockmgr *lm, const lockmgr_request *asked);
-extern void lm_end_detached(lockmgr *lm, int64_t now);
+extern void lm_end_holds(lockmgr *lm, int64_t now);
+extern void lm_set_end(lockmgr *lm, lm_hold *hold);
+extern bool lm_must_end(int64_t now, const lm_hold *hold);
 extern bool lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot);
 
 /* lockmgr_renew.c */

@@ -216,12 +216,17 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 	/* The reason first: a session that sees that the lease is not valid reads it. */
 	for (lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
 	{
-		hold->h.loss = loss;
+		if (hold->h.loss == LOSS_NONE)
+			hold->h.loss = loss;
 		lm_save_hold(lm, hold);
 	}
 	lm_save(lm, lease, false);
 	for (const lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
-		lm->host.lost(lm->host.arg, hold->index, &hold->h, l, by != NULL ? &by->item : NULL);
+	{
+		if (hold->h.loss == loss)	/* else it was lost before */
+			lm->host.lost(lm->host.arg, hold->index, &hold->h, l,
+						  by != NULL ? &by->item : NULL);
+	}
 	lm_answer_renewers(lm, lease, LOCKMGR_LOST);
 	while (lock->first != NULL && lock->first->request.kind == LOCKMGR_TRY)
 		lm_answer_result(lm, lock->first, LOCKMGR_BUSY);

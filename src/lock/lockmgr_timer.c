@@ -80,7 +80,7 @@ lockmgr_tick(lockmgr *lm, int64_t now)
 		heap_set(&lm->look_ups, top, INT64_MAX);
 		lm_submit_look_up(lm, LM_CONTAINER(top, lm_session, timer));
 	}
-	lm_end_detached(lm, now);
+	lm_end_holds(lm, now);
 	lm_pump(lm, now);
 }
 

@@ -170,7 +170,7 @@ mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold
 	uint64_t	loss = shared_read(&box->hold(box->arg, hold_index)->lost) -
 		mailbox_mark(me, seq);
 
-	return loss <= LOSS_RESIGNED ? (lease_loss) loss : LOSS_NONE;
+	return loss <= LOSS_AT_MOST ? (lease_loss) loss : LOSS_NONE;
 }
 
 /*

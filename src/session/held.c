@@ -49,6 +49,7 @@ static lease_loss first_loss = LOSS_NONE;
 
 static uint32 hash_name(const void *key, Size keysize);
 static int	compare_names(const void *a, const void *b, Size keysize);
+static bool is_at_most(const HeldLock *held);
 static void mirror_depths(const HeldLock *held);
 static void at_exit(int code, Datum arg);
 static void end_transaction(HeldLock *held);
@@ -163,6 +164,7 @@ HeldSetHold(HeldLock *held, const MailboxAnswer *granted, uint64 seq)
 	HeldBeginChange();
 	held->seq = seq;
 	held->token = granted->grant.token;
+	held->must_end = granted->grant.must_end;
 	held->lease_index = granted->grant.lease_index;
 	held->lease_generation = granted->grant.lease_generation;
 	held->hold_index = granted->grant.hold_index;
@@ -302,7 +304,17 @@ HeldFindLoss(lease_loss *why)
 int64
 HeldValidUntil(const HeldLock *held)
 {
-	return mailbox_valid_until(&segment_mailbox, held->lease_index, held->lease_generation);
+	int64		valid_until = mailbox_valid_until(&segment_mailbox, held->lease_index,
+												  held->lease_generation);
+
+	return held->must_end != 0 ? Min(held->must_end, valid_until) : valid_until;
+}
+
+/* Did the session want the lock for no longer, although the lease may last? */
+static bool
+is_at_most(const HeldLock *held)
+{
+	return held->must_end != 0 && HeldValidUntil(held) == held->must_end;
 }
 
 bool
@@ -324,9 +336,13 @@ HeldIsValid(const HeldLock *held)
 lease_loss
 HeldLoss(const HeldLock *held)
 {
+	lease_loss	loss;
+
 	if (held->loss != LOSS_NONE)
 		return held->loss;
-	return mailbox_loss(&segment_mailbox, MailboxSession(), held->seq, held->hold_index);
+	loss = mailbox_loss(&segment_mailbox, MailboxSession(), held->seq, held->hold_index);
+	/* The worker may not have noticed yet. */
+	return loss == LOSS_NONE && is_at_most(held) ? LOSS_AT_MOST : loss;
 }
 
 void
@@ -341,10 +357,12 @@ HeldTellLoss(const HeldLock *held)
 {
 	int64		valid_until = HeldValidUntil(held);
 
+	bool		at_most = is_at_most(held);
+
 	if (valid_until != 0 && valid_until <= SegmentNow())
 		LossTell(held->hold_index, MailboxSession(), held->seq, held->name,
-				 strlen(held->name), LOSS_UNREACHABLE,
-				 "DynamoDB confirmed no renewal before its deadline");
+				 strlen(held->name), at_most ? LOSS_AT_MOST : LOSS_UNREACHABLE,
+				 at_most ? LOSS_WHY_AT_MOST : "DynamoDB confirmed no renewal before its deadline");
 }
 
 /* As soon as the hold is let go, its entry may be another's: the note goes first. */

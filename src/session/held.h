@@ -44,6 +44,7 @@ typedef struct HeldLock
 	uint32		lease_generation;
 	uint64		seq;			/* of the request that acquired it */
 	int64		token;
+	int64		must_end;		/* no belief from then on; 0: no limit */
 	lock_mode	mode;
 	int32		permits;		/* of a semaphore */
 	bool		leader;			/* it is the cluster's: see leader.h */

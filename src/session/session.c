@@ -236,6 +236,7 @@ SessionAcquireRequest(const LockName *name, const AcquireOptions *options)
 			.lease_ms = options->lease_ms,
 			.margin_us = margin_us(options->lease_ms),
 			.at_least_ms = options->at_least_ms,
+			.at_most_us = options->at_most_ms * 1000,
 			.taker = GetUserId(),
 			.role = role,
 			.role_max_leases = ddblock_role_max_leases,
@@ -570,6 +571,7 @@ SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data, size_t dat
 	request.hold.lease_index = held->lease_index;
 	request.hold.lease_ms = lease_ms;
 	request.hold.margin_us = margin_us(lease_ms);
+	request.hold.valid_until = held->must_end != 0 ? held->must_end : PG_INT64_MAX;
 	InterruptBeginDefer(held);
 	PG_TRY();
 	{
@@ -585,7 +587,7 @@ SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data, size_t dat
 		SessionRaiseLost(name, held);
 	if (answer->result != MAILBOX_RENEWED)
 		ErrorsAnswer(answer, name->text);
-	return answer->grant.valid_until;
+	return Min(answer->grant.valid_until, request.hold.valid_until);
 }
 
 int64

@@ -46,6 +46,7 @@ typedef struct AcquireOptions
 								 * is about to let go */
 	int64		at_least_ms;	/* kept from others for so long; 0: no minimum.  Ignored
 								 * if the session holds the lock already */
+	int64		at_most_ms;		/* lost after so long; 0: no limit.  Ignored in the same case */
 	const uint8 *data;			/* NULL for none */
 	size_t		data_len;
 	const char *attributes;		/* as dynamo_write has them; NULL for none.  With the

@@ -514,6 +514,8 @@ ErrorsLossReason(lease_loss loss)
 			return "This machine's clock stood still.";
 		case LOSS_RESIGNED:
 			return "This cluster has given up the leadership.";
+		case LOSS_AT_MOST:
+			return "The session was to hold it no longer (\"at_most\").";
 		case LOSS_NONE:
 		case LOSS_UNREACHABLE:
 			break;

@@ -50,6 +50,8 @@ event_of(lease_loss loss)
 			return EVENT_LOST_RELEASED;
 		case LOSS_DELETED:
 			return EVENT_LOST_DELETED;
+		case LOSS_AT_MOST:
+			return EVENT_LOST_AT_MOST;
 		case LOSS_NONE:
 		case LOSS_UNREACHABLE:
 		case LOSS_STOOD_STILL:

@@ -19,6 +19,8 @@
 /* The worker sends it to a session that has lost a lease. */
 #define LOSS_SIGNAL SIGUSR2
 
+#define LOSS_WHY_AT_MOST "the session was to hold it no longer (\"at_most\")"
+
 /* The worker: the session has got this hold. */
 extern void LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq);
 

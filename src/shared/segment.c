@@ -432,6 +432,23 @@ is_on(const hold *hold, const char *name, LeaseCopy *lease)
 		lease->name_len == strlen(name) && memcmp(lease->name, name, lease->name_len) == 0;
 }
 
+int64
+SegmentHoldsEnd(uint32 lease_index, uint32 lease_generation)
+{
+	HoldCopy   *copy = palloc(sizeof(HoldCopy));
+	int64		end = 0;
+
+	for (uint32 i = 0; i < segment->max_leases && end != PG_INT64_MAX; i++)
+	{
+		if (!SegmentReadHold(i, copy) || copy->hold.lease_index != lease_index ||
+			copy->hold.lease_generation != lease_generation)
+			continue;
+		end = copy->hold.must_end == 0 ? PG_INT64_MAX : Max(end, copy->hold.must_end);
+	}
+	pfree(copy);
+	return end != 0 ? end : PG_INT64_MAX;
+}
+
 void
 SegmentReadCampaign(uint32 number, campaign *copy)
 {

@@ -101,6 +101,7 @@ typedef struct MailboxRequest
 			int64		lease_ms;
 			int64		margin_us;
 			int64		at_least_ms;	/* 0: no minimum */
+			int64		at_most_us; /* 0: no limit */
 			Oid			taker;	/* the current role */
 			Oid			role;	/* the session's user, */
 			int			role_max_leases;	/* its limit (0: none), */
@@ -130,7 +131,8 @@ typedef struct MailboxRequest
 			bool		has_data;	/* RENEW: else the item's data stays */
 			int64		at_most_us; /* DETACH; 0: by our end */
 			bool		ends_kept;	/* RELEASE */
-			int64		valid_until;	/* RELEASE: as in lockmgr.h */
+			int64		valid_until;	/* RELEASE: as in lockmgr.h; RENEW: not longer, whatever
+									 * the lease says */
 		}			hold;		/* RELEASE, RENEW, DETACH */
 		struct
 		{
@@ -285,6 +287,7 @@ typedef struct MailboxAnswer
 			uint32		lease_generation;
 			int64		token;
 			int64		valid_until;
+			int64		must_end;	/* 0: no limit */
 		}			grant;
 		lease_loss	loss;
 		MailboxFailure failure;
@@ -468,6 +471,7 @@ typedef enum SegmentEvent
 	EVENT_LOST_TAKEN,
 	EVENT_LOST_RELEASED,
 	EVENT_LOST_DELETED,
+	EVENT_LOST_AT_MOST,
 	EVENT_LK001,				/* errors with these SQLSTATEs */
 	EVENT_LK002,
 	EVENT_JOB_PUSHED,
@@ -612,6 +616,9 @@ extern bool SegmentPeekHold(uint32 hold_index, HoldCopy *copy);
  * that is 0; only a detached one if wanted.
  */
 extern bool SegmentFindHold(const char *name, int64 token, bool detached, HoldCopy *found);
+
+/* When the last of the holds on the lease ends by its limit; PG_INT64_MAX: one has none. */
+extern int64 SegmentHoldsEnd(uint32 lease_index, uint32 lease_generation);
 
 /* Copies a campaign; its state may be CAMPAIGN_NONE. */
 extern void SegmentReadCampaign(uint32 number, campaign *copy);

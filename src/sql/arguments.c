@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -14,6 +16,7 @@
 #include "session/prefix.h"
 #include "session/waiting.h"
 #include "shared/compat.h"
+#include "shared/settings.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
@@ -25,6 +28,7 @@
 #define LEASE_MAX_MS 86400000
 #define AT_MOST_MAX_MS 86400000
 #define STAND_BACK_MAX_MS (INT64CONST(366) * 86400 * 1000)
+#define LIMIT_MAX_MS STAND_BACK_MAX_MS
 
 static LockName bounded_name(const text *value, const char *argument);
 static int64 limited_duration(FunctionCallInfo fcinfo, int number, const char *name,
@@ -152,6 +156,25 @@ int64
 ArgumentAtMost(FunctionCallInfo fcinfo, int number)
 {
 	return limited_duration(fcinfo, number, "at_most", AT_MOST_MAX_MS, "1 day");
+}
+
+int64
+ArgumentLimit(FunctionCallInfo fcinfo, int number, int64 lease_ms)
+{
+	double		margin_ms = lease_ms * ddblock_safety_margin;
+	int64		at_most_ms;
+
+	if (PG_ARGISNULL(number))
+		return 0;
+	at_most_ms = limited_duration(fcinfo, number, "at_most", LIMIT_MAX_MS, "1 year");
+	if (at_most_ms < margin_ms)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be less than the lease's safety margin",
+						"at_most"),
+				 errdetail("With this lease and \"ddblock.safety_margin\", that is %.0f ms.",
+						   ceil(margin_ms))));
+	return at_most_ms;
 }
 
 int64

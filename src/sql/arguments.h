@@ -41,6 +41,12 @@ extern int64 ArgumentLessThan(FunctionCallInfo fcinfo, int number);
 /* Milliseconds, at most a day. */
 extern int64 ArgumentAtMost(FunctionCallInfo fcinfo, int number);
 
+/*
+ * Milliseconds for which a session holds a lock with this lease at most: at least the lease's
+ * margin, at most a year; 0 if the argument is NULL.
+ */
+extern int64 ArgumentLimit(FunctionCallInfo fcinfo, int number, int64 lease_ms);
+
 /* Milliseconds, at most a day; 0 if the argument is NULL. */
 extern int64 ArgumentAtLeast(FunctionCallInfo fcinfo, int number);
 extern bool ArgumentKeep(FunctionCallInfo fcinfo, int number);

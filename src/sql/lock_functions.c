@@ -40,7 +40,10 @@ PG_FUNCTION_INFO_V1(ddb_lock_remaining);
 static Datum acquire(FunctionCallInfo fcinfo, LockScope scope);
 static Datum try_acquire(FunctionCallInfo fcinfo, LockScope scope);
 
-/* (attributes, only_if_exists, delete_on_release, at_least), from that number on. */
+/*
+ * (attributes, only_if_exists, delete_on_release, at_least, at_most), from that number on; in a
+ * transaction, without at_most.
+ */
 static void
 late_arguments(FunctionCallInfo fcinfo, int first, AcquireOptions *options)
 {
@@ -48,6 +51,8 @@ late_arguments(FunctionCallInfo fcinfo, int first, AcquireOptions *options)
 	options->must_exist = ArgumentIsTrue(fcinfo, first + 1);
 	options->deletes = ArgumentIsTrue(fcinfo, first + 2);
 	options->at_least_ms = ArgumentAtLeast(fcinfo, first + 3);
+	if (options->scope == SCOPE_SESSION)
+		options->at_most_ms = ArgumentLimit(fcinfo, first + 4, options->lease_ms);
 	if (options->deletes && options->at_least_ms != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -57,7 +62,7 @@ late_arguments(FunctionCallInfo fcinfo, int first, AcquireOptions *options)
 						   "release.")));
 }
 
-/* (name, lease, wait, data, attributes, only_if_exists, delete_on_release, at_least) */
+/* (name, lease, wait, data, ...) */
 static Datum
 acquire(FunctionCallInfo fcinfo, LockScope scope)
 {
@@ -77,7 +82,7 @@ acquire(FunctionCallInfo fcinfo, LockScope scope)
 	PG_RETURN_INT64(token);
 }
 
-/* (name, lease, data, attributes, only_if_exists, delete_on_release, at_least) */
+/* (name, lease, data, ...) */
 static Datum
 try_acquire(FunctionCallInfo fcinfo, LockScope scope)
 {

@@ -273,6 +273,12 @@ mode_columns(lock_mode mode, int32 permits, Row *row)
 		set(row, LOCKS_PERMITS, Int32GetDatum(permits));
 }
 
+static int64
+valid_until(const lease *l, const HoldCopy *held)
+{
+	return held->hold.must_end != 0 ? Min(l->valid_until, held->hold.must_end) : l->valid_until;
+}
+
 static void
 hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
 {
@@ -288,12 +294,14 @@ hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
 		set(row, LOCKS_SCOPE, CStringGetTextDatum("detached"));
 		set(row, LOCKS_ENDS_AT, TimestampTzGetDatum(TimesFromClock(held->hold.ends_at)));
 	}
+	if (held->hold.must_end != 0)
+		set(row, LOCKS_ENDS_AT, TimestampTzGetDatum(TimesFromClock(held->hold.must_end)));
 	set(row, LOCKS_JOINED, BoolGetDatum(held->hold.joined));
 	set(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
 	if (TimesFromEpoch(held->hold.acquired_ms, &acquired_at))
 		set(row, LOCKS_ACQUIRED_AT, TimestampTzGetDatum(acquired_at));
-	if (l->valid_until > now)
-		set(row, LOCKS_TIME_LEFT, IntervalPGetDatum(TimesInterval(l->valid_until - now)));
+	if (valid_until(l, held) > now)
+		set(row, LOCKS_TIME_LEFT, IntervalPGetDatum(TimesInterval(valid_until(l, held) - now)));
 	set(row, LOCKS_RENEWALS, Int64GetDatum((int64) l->renewals));
 }
 
@@ -329,7 +337,7 @@ state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
 			/* The worker may not have noticed the session's release yet. */
 			if (held == NULL || held->let_go)
 				return "releasing";
-			return l->valid_until > now ? "held" : "lost";
+			return valid_until(l, held) > now ? "held" : "lost";
 		case LEASE_RELEASING:
 		case LEASE_BARRING:
 			return "releasing";

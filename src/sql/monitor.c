@@ -70,6 +70,14 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 	PG_RETURN_INTERVAL_P(TimesInterval(left));
 }
 
+/* Also if all who hold the lock lose it sooner. */
+static int64
+valid_until(uint32 index, uint32 generation)
+{
+	return Min(mailbox_valid_until(&segment_mailbox, index, generation),
+			   SegmentHoldsEnd(index, generation));
+}
+
 /* How long the lease lasts, when that is little; 0: it is lost; else LEFT_UNKNOWN. */
 static int64
 watch(uint32 index, uint32 generation, int64 less_than, int64 until)
@@ -80,7 +88,7 @@ watch(uint32 index, uint32 generation, int64 less_than, int64 until)
 	DeadlockStart(&deadlock);
 	while (!is_over(index, generation, &lost))
 	{
-		int64		left = mailbox_valid_until(&segment_mailbox, index, generation);
+		int64		left = valid_until(index, generation);
 
 		pg_read_barrier();		/* as in HeldIsValid() */
 		left -= SegmentNow();
@@ -118,13 +126,13 @@ is_over(uint32 index, uint32 generation, bool *lost)
 	LeaseCopy  *copy;
 	bool		ours;
 
-	if (mailbox_valid_until(&segment_mailbox, index, generation) > SegmentNow())
+	if (valid_until(index, generation) > SegmentNow())
 		return false;
 	copy = palloc(sizeof(LeaseCopy));
 	ours = SegmentReadLease(index, copy) && copy->lease.generation == generation;
 	*lost = ours && (copy->lease.state == LEASE_LOST ||
 					 (copy->lease.state == LEASE_HELD &&
-					  copy->lease.valid_until <= SegmentNow()));
+					  valid_until(index, generation) <= SegmentNow()));
 	ours = ours && copy->lease.state == LEASE_HELD;
 	pfree(copy);
 	return *lost || !ours;

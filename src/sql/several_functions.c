@@ -43,7 +43,7 @@ static void require_one_dimension(const ArrayType *array);
 static LockName name_of(Datum value, bool isnull, int number);
 static int	compare_names(const void *a, const void *b);
 
-/* (names, lease, wait) */
+/* (names, lease, wait, at_most); in a transaction, without at_most */
 static Datum
 acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 {
@@ -56,6 +56,8 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 	elements = elements_of(fcinfo, &count);
 	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	options.wait_ms = ArgumentWait(fcinfo, 2);
+	if (scope == SCOPE_SESSION)
+		options.at_most_ms = ArgumentLimit(fcinfo, 3, options.lease_ms);
 
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
 	tokens = palloc(count * sizeof(Datum));
@@ -63,7 +65,7 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 	return token_array(tokens, count);
 }
 
-/* (names, lease) */
+/* (names, lease, at_most), as above */
 static Datum
 try_acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 {
@@ -74,6 +76,8 @@ try_acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 	ErrorsRequirePreload();
 	elements = elements_of(fcinfo, &count);
 	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
+	if (scope == SCOPE_SESSION)
+		options.at_most_ms = ArgumentLimit(fcinfo, 2, options.lease_ms);
 
 	PG_RETURN_BOOL(acquire(elements, count, &options, palloc(count * sizeof(Datum))));
 }

@@ -28,7 +28,7 @@ PG_FUNCTION_INFO_V1(ddb_xact_semaphore_acquire);
 PG_FUNCTION_INFO_V1(ddb_xact_semaphore_try_acquire);
 PG_FUNCTION_INFO_V1(ddb_semaphore_release);
 
-/* Beside the name, the lease is at this place, and the wait after it. */
+/* Beside the name, the lease is at this place, and after it wait and at_most, if there are such. */
 static Datum
 acquire(FunctionCallInfo fcinfo, AcquireOptions options, int lease)
 {
@@ -37,6 +37,9 @@ acquire(FunctionCallInfo fcinfo, AcquireOptions options, int lease)
 
 	options.lease_ms = ArgumentLease(fcinfo, lease, ddblock_lease_duration);
 	options.wait_ms = options.only_try ? WAITING_NO_LIMIT : ArgumentWait(fcinfo, lease + 1);
+	if (options.scope == SCOPE_SESSION)
+		options.at_most_ms = ArgumentLimit(fcinfo, lease + (options.only_try ? 1 : 2),
+										   options.lease_ms);
 	AwaitWithoutSnapshot(fcinfo, options.mode == MODE_SHARED ? "ddb_lock_acquire_shared" :
 						 "ddb_semaphore_acquire");
 	if (options.only_try)
@@ -45,7 +48,7 @@ acquire(FunctionCallInfo fcinfo, AcquireOptions options, int lease)
 	PG_RETURN_INT64(token);
 }
 
-/* (name, lease, wait); a try has no wait */
+/* (name, lease, wait, at_most); a try has no wait, a transaction no at_most */
 static Datum
 acquire_shared(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 {
@@ -57,7 +60,7 @@ acquire_shared(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	return acquire(fcinfo, options, 1);
 }
 
-/* (name, max_permits, permits, lease, wait); a try has no wait */
+/* (name, max_permits, permits, lease, wait, at_most), as above */
 static Datum
 acquire_permits(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 {

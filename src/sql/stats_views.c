@@ -130,7 +130,7 @@ ddb_stats(PG_FUNCTION_ARGS)
 	for (int i = 0; i < EVENT_COUNT; i++)
 	{
 		values[STATS_EVENTS + i] = read_counter(&segment->events[i]);
-		if (i >= EVENT_LOST_UNREACHABLE && i <= EVENT_LOST_DELETED)
+		if (i >= EVENT_LOST_UNREACHABLE && i <= EVENT_LOST_AT_MOST)
 			lost += DatumGetInt64(values[STATS_EVENTS + i]);
 	}
 	values[STATS_LEASES_LOST] = Int64GetDatum(lost);

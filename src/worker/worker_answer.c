@@ -59,6 +59,7 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 			out->grant.lease_generation = answer->lease_generation;
 			out->grant.token = answer->token;
 			out->grant.valid_until = answer->valid_until;
+			out->grant.must_end = answer->must_end;
 			break;
 		case LOCKMGR_LOST:
 			out->loss = answer->loss;

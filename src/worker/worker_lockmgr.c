@@ -216,6 +216,8 @@ why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
 		case LOSS_STOOD_STILL:
 			return "this machine's clock stood still: by DynamoDB's clock, the renewal came "
 				"too late";
+		case LOSS_AT_MOST:
+			return LOSS_WHY_AT_MOST;
 		case LOSS_NONE:
 		case LOSS_UNREACHABLE:
 		case LOSS_RESIGNED:

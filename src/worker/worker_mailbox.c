@@ -339,6 +339,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		asked.lease_ms = taken.acquire.lease_ms;
 		asked.margin_us = taken.acquire.margin_us;
 		asked.at_least_ms = taken.acquire.at_least_ms;
+		asked.at_most_us = taken.acquire.at_most_us;
 		asked.mode = taken.acquire.mode;
 		asked.permits = taken.acquire.permits;
 		asked.limit = taken.acquire.limit;

@@ -140,6 +140,7 @@ typedef struct sim_plan
 	unsigned	shared_percent; /* of the requests are for shared locks or permits */
 	unsigned	keep_percent;	/* of the requests for exclusive locks ask for a minimum, */
 	int64_t		keep_max_ms;	/* ... of so much at most */
+	unsigned	limit_percent;	/* of the requests have a limit of the hold */
 	bool		one_exclusive;	/* only those of one cluster are not */
 	bool		joins;			/* sessions join holds, and leave theirs to the cluster */
 	unsigned	several_percent;	/* of the steps without a lock begin to take several */
@@ -168,6 +169,7 @@ typedef struct sim_hold
 	int32_t		permits;
 	int32_t		limit;			/* the session's */
 	int64_t		token;
+	int64_t		must_end;		/* the limit of its belief, or 0 */
 	bool		given_up;		/* its release is asked for now */
 	bool		passed_on;		/* it has ended, and somebody else still had it */
 	bool		lost;			/* the worker has reported the loss */

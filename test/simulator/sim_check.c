@@ -791,6 +791,12 @@ sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 	const sim_lock *lock = &s->lock[saved->lock];
 	bool		seen = h->loss != LOSS_UNREACHABLE && h->loss != LOSS_STOOD_STILL;
 
+	if (h->loss == LOSS_AT_MOST)
+	{
+		if (h->must_end == 0 || sim_local(s, c) < h->must_end)
+			sim_wrong(s, "I8: %s is lost before its limit", lock->name);
+		return;
+	}
 	if (saved->l.state != LEASE_LOST || h->loss == LOSS_NONE)
 		sim_wrong(s, "I8: lost, but not saved as lost");
 	if (h->loss == LOSS_RESIGNED)

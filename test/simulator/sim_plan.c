@@ -112,6 +112,7 @@ sim_draw_plan(sim *s)
 	plan->keep_percent = plan->kind == KIND_HOT || sim_chance(s, 60) ? 0 :
 		(unsigned) sim_between(s, 5, 50);
 	plan->keep_max_ms = plan->lease_max_ms;
+	plan->limit_percent = sim_chance(s, 60) ? 0 : (unsigned) sim_between(s, 5, 50);
 	plan->late_percent = sim_chance(s, 30) ? 0 : (unsigned) sim_between(s, 1, 50);
 	plan->quiet = plan->kind != KIND_HOT && sim_chance(s, 50);
 	plan->latest = 3 * plan->lease_max_ms * MS;

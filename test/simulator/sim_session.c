@@ -75,6 +75,8 @@ sim_make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int 
 		.margin_us = lease_ms * sim_between(s, 100, 500),
 		.at_least_ms = s->phase < PHASE_DRAIN && sim_chance(s, s->plan.keep_percent) ?
 			sim_between(s, 1, s->plan.keep_max_ms) : 0,
+		.at_most_us = s->phase < PHASE_DRAIN && sim_chance(s, s->plan.limit_percent) ?
+			sim_between(s, lease_ms * 500, lease_ms * 3000) : 0,
 		.taker = 1 + (uint32_t) slot % 2,
 		.holder = &somebody,
 		.data = !same && !shares && sim_chance(s, 30) ? (const uint8_t *) "data" : NULL,
@@ -214,7 +216,8 @@ add_hold(sim *s, const sim_cluster *c, sim_session *session,
 		.lease = answer->lease_index, .generation = answer->lease_generation,
 		.seq = answer->seq, .token = answer->token, .mode = session->request.mode,
 		.permits = session->request.permits, .limit = session->request.limit,
-		.lost = l->state != LEASE_HELD || h->seq != answer->seq ||
+		.must_end = answer->must_end,
+		.lost = l->state != LEASE_HELD || h->loss != LOSS_NONE || h->seq != answer->seq ||
 			h->session.slot != answer->session.slot,
 	};
 	session->holds[free].lower = !sim_passes_fence(s->lock[session->lock].ever,
@@ -391,6 +394,7 @@ outlive(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	request.hold_index = hold->index;
 	request.lease_index = hold->lease;
 	request.lease_generation = hold->generation;
+	request.at_most_us = 0;
 	hold->may_outlive = true;
 	sim_post_request(s, c, slot, request, hold->lock);
 }
@@ -516,6 +520,7 @@ bool
 sim_holds(const sim *s, const sim_cluster *c, const sim_hold *hold)
 {
 	return hold->used && !hold->given_up &&
+		(hold->must_end == 0 || sim_local(s, c) < hold->must_end) &&
 		sim_local(s, c) < mailbox_valid_until(&c->box, hold->lease, hold->generation);
 }
 

@@ -253,7 +253,8 @@ host_lost(void *arg, uint32_t index, const hold *hold, const lease *lease,
 		return;
 	note_loss(a->s, a->c, index, hold);
 	a->s->totals->losses++;
-	a->c->saved[hold->lease_index].lost_until = lease->lease_end;
+	if (hold->loss != LOSS_AT_MOST)
+		a->c->saved[hold->lease_index].lost_until = lease->lease_end;
 	sim_say(a->s, "%d: lease %u lost, reason %d", a->c->number, hold->lease_index,
 			(int) hold->loss);
 	sim_check_lost(a->s, a->c, index);

@@ -123,6 +123,7 @@ typedef struct harness
 	uint32_t	role_max_leases;
 	bool		superuser;
 	int64_t		at_least_ms;
+	int64_t		at_most_us;		/* of the next acquires */
 	bool		ends_kept;
 	size_t		prefix_len;
 	bool		campaign;
@@ -371,8 +372,8 @@ harness_lost_lease(void *arg, uint32_t index, const hold *hold, const lease *lea
 		return;
 	h->lost_count++;
 	assert_true(h->lost_count <= MAX_LOST);
-	assert_int_equal(lease->state, LEASE_LOST);
-	assert_int_equal(h->saved[hold->lease_index].state, LEASE_LOST);
+	assert_int_equal(lease->state, hold->loss == LOSS_AT_MOST ? LEASE_HELD : LEASE_LOST);
+	assert_int_equal(h->saved[hold->lease_index].state, lease->state);
 	assert_int_equal(h->saved_holds[index].loss, hold->loss);
 	*lost = (harness_lost) {
 		.lease = hold->lease_index, .loss = hold->loss, .has_by = by != NULL,
@@ -749,6 +750,7 @@ ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t hol
 		.goes_first = h->goes_first,
 		.margin_us = h->margin_us,
 		.at_least_ms = h->at_least_ms,
+		.at_most_us = kind == LOCKMGR_ACQUIRE || kind == LOCKMGR_TRY ? h->at_most_us : 0,
 		.ends_kept = h->ends_kept,
 		.holder = &asked->holder,
 		.data = (const uint8_t *) h->data,
