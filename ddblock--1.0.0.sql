@@ -22,7 +22,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval) IS
-'acquire a session-scoped lock, waiting at most "wait" for it, and keep it from others for "at_least"; returns its fencing token';
+'Acquires a session-scoped lock and returns its fencing token, after waiting for at most "wait".';
 
 CREATE FUNCTION ddb_lock_try_acquire(
 	name text,
@@ -38,7 +38,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval, interval) IS
-'acquire a session-scoped lock if it is free; returns whether it was';
+'Acquires a session-scoped lock if it is free, and returns whether it was.';
 
 CREATE FUNCTION ddb_xact_lock_acquire(
 	name text,
@@ -54,7 +54,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) IS
-'acquire a lock until the transaction ends, waiting at most "wait" for it; returns its fencing token';
+'Acquires a lock until the transaction ends and returns its fencing token, after waiting for at most "wait".';
 
 CREATE FUNCTION ddb_xact_lock_try_acquire(
 	name text,
@@ -69,7 +69,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) IS
-'acquire a lock until the transaction ends, if it is free; returns whether it was';
+'Acquires a lock until the transaction ends if it is free, and returns whether it was.';
 
 --
 -- Several locks at once
@@ -85,7 +85,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_acquire_all(text[], interval, interval, interval) IS
-'acquire session-scoped locks, all or none, waiting at most "wait" for them; returns their fencing tokens in the order of the names';
+'Acquires session-scoped locks, all or none, and returns their fencing tokens in the order of the names.';
 
 CREATE FUNCTION ddb_lock_try_acquire_all(
 	names text[],
@@ -96,7 +96,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire_all(text[], interval, interval) IS
-'acquire session-scoped locks if all are free; returns whether they were';
+'Acquires session-scoped locks if all of them are free, and returns whether they were.';
 
 CREATE FUNCTION ddb_xact_lock_acquire_all(
 	names text[],
@@ -107,7 +107,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_acquire_all(text[], interval, interval) IS
-'acquire locks until the transaction ends, all or none, waiting at most "wait" for them; returns their fencing tokens in the order of the names';
+'Acquires locks until the transaction ends, all or none, and returns their fencing tokens in the order of the names.';
 
 CREATE FUNCTION ddb_xact_lock_try_acquire_all(
 	names text[],
@@ -117,7 +117,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire_all(text[], interval) IS
-'acquire locks until the transaction ends, if all are free; returns whether they were';
+'Acquires locks until the transaction ends if all of them are free, and returns whether they were.';
 
 --
 -- Releasing
@@ -131,7 +131,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_release(text, boolean) IS
-'undo one session-scoped acquisition; false, with a warning, if there was none or the lease was lost';
+'Undoes one session-scoped acquisition of an exclusive lock, and returns false, with a warning, if there was none.';
 
 CREATE FUNCTION ddb_lock_release_detached(
 	name text,
@@ -142,7 +142,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_release_detached(text, bigint, boolean) IS
-'release a lock that was left to the cluster, by its token; false, with a warning, if there was none or the lease was lost';
+'Releases a lock that was left to the cluster, by its token, and returns false, with a warning, if there was none.';
 
 CREATE FUNCTION ddb_lock_release_all()
 RETURNS integer
@@ -150,7 +150,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_release_all() IS
-'undo all session-scoped acquisitions; returns the number of locks';
+'Undoes all session-scoped acquisitions, and returns the number of locks.';
 
 CREATE FUNCTION ddb_lock_release_nowait(name text)
 RETURNS boolean
@@ -158,7 +158,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_release_nowait(text) IS
-'undo one session-scoped acquisition, in any mode, without waiting for DynamoDB; false, with a warning, if there was none or the lease was lost';
+'Undoes one session-scoped acquisition, in any mode, without waiting for DynamoDB.';
 
 --
 -- Joining and detaching
@@ -170,7 +170,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_join(text, bigint) IS
-'hold a lock together with the session of this cluster that has taken it, and has told its token';
+'Holds a lock together with the session of this cluster that has taken it, by its token.';
 
 CREATE FUNCTION ddb_lock_detach(name text, at_most interval)
 RETURNS bigint
@@ -178,7 +178,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_detach(text, interval) IS
-'leave a lock that this session holds to the cluster, until it is released by its token, but for "at_most"; returns the token';
+'Leaves a lock of this session to the cluster, for at most "at_most", and returns the token that releases it.';
 
 CREATE FUNCTION ddb_lock_outlive(name text)
 RETURNS interval
@@ -186,7 +186,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_outlive(text) IS
-'the end of this session leaves the lock held for the length of its lease, which is returned; the end of its server, for the rest of it';
+'Keeps a lock held after the end of this session or server for the length of its lease, which it returns.';
 
 --
 -- Shared locks
@@ -202,7 +202,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_acquire_shared(text, interval, interval, interval) IS
-'acquire a session-scoped lock that others may share, waiting at most "wait" for it; returns its fencing token';
+'Acquires a session-scoped lock that others may share and returns its fencing token, after waiting for at most "wait".';
 
 CREATE FUNCTION ddb_lock_try_acquire_shared(
 	name text,
@@ -213,7 +213,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_try_acquire_shared(text, interval, interval) IS
-'acquire a session-scoped lock that others may share, if nobody holds it exclusively or waits for that; returns whether it was free';
+'Acquires a session-scoped lock that others may share if nobody holds it alone or waits for that, and returns whether it could.';
 
 CREATE FUNCTION ddb_xact_lock_acquire_shared(
 	name text,
@@ -224,7 +224,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) IS
-'acquire a lock that others may share until the transaction ends, waiting at most "wait" for it; returns its fencing token';
+'Acquires a lock that others may share until the transaction ends and returns its fencing token, after waiting for at most "wait".';
 
 CREATE FUNCTION ddb_xact_lock_try_acquire_shared(
 	name text,
@@ -234,7 +234,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) IS
-'acquire a lock that others may share until the transaction ends, if nobody holds it exclusively or waits for that; returns whether it was free';
+'Acquires a lock that others may share until the transaction ends if nobody holds it alone or waits for that, and returns whether it could.';
 
 CREATE FUNCTION ddb_lock_release_shared(name text)
 RETURNS boolean
@@ -242,7 +242,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_release_shared(text) IS
-'undo one session-scoped acquisition of a shared lock; false, with a warning, if there was none or the lease was lost';
+'Undoes one session-scoped acquisition of a shared lock, and returns false, with a warning, if there was none.';
 
 --
 -- Semaphores
@@ -260,7 +260,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval, interval) IS
-'acquire session-scoped permits of a semaphore that gives away at most "max_permits", waiting at most "wait" for them; returns a token';
+'Acquires session-scoped permits of a semaphore that has "max_permits" and returns a token, after waiting for at most "wait".';
 
 CREATE FUNCTION ddb_semaphore_try_acquire(
 	name text,
@@ -273,7 +273,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval, interval) IS
-'acquire session-scoped permits of a semaphore that gives away at most "max_permits", if so many are free; returns whether they were';
+'Acquires session-scoped permits of a semaphore that has "max_permits" if so many are free, and returns whether they were.';
 
 CREATE FUNCTION ddb_xact_semaphore_acquire(
 	name text,
@@ -286,7 +286,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interval, interval) IS
-'acquire permits of a semaphore that gives away at most "max_permits" until the transaction ends, waiting at most "wait" for them; returns a token';
+'Acquires permits of a semaphore that has "max_permits" until the transaction ends and returns a token, after waiting for at most "wait".';
 
 CREATE FUNCTION ddb_xact_semaphore_try_acquire(
 	name text,
@@ -298,7 +298,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) IS
-'acquire permits of a semaphore that gives away at most "max_permits" until the transaction ends, if so many are free; returns whether they were';
+'Acquires permits of a semaphore that has "max_permits" until the transaction ends if so many are free, and returns whether they were.';
 
 CREATE FUNCTION ddb_semaphore_release(name text)
 RETURNS boolean
@@ -306,7 +306,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_semaphore_release(text) IS
-'undo one session-scoped acquisition of permits of a semaphore; false, with a warning, if there was none or the lease was lost';
+'Undoes one session-scoped acquisition of permits, and returns false, with a warning, if there was none.';
 
 --
 -- What this session holds
@@ -321,7 +321,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_renew(text, interval, bytea) IS
-'renew a lease now, change its length if "lease" is given, and its data if "data" is; returns the new deadline';
+'Renews a lease now, with another length or other data if they are given, and returns the new deadline.';
 
 CREATE FUNCTION ddb_lock_token(name text)
 RETURNS bigint
@@ -329,7 +329,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_lock_token(text) IS
-'fencing token of a lock that this session holds, or null';
+'Returns the fencing token of a lock that this session holds, or null.';
 
 CREATE FUNCTION ddb_lock_require(name text)
 RETURNS bigint
@@ -337,7 +337,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_lock_require(text) IS
-'fencing token of a lock that this session holds, or error LK001';
+'Returns the fencing token of a lock that this session holds, or fails with LK001.';
 
 CREATE FUNCTION ddb_lock_remaining(name text)
 RETURNS interval
@@ -345,7 +345,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_lock_remaining(text) IS
-'time until the deadline of a lock that this session holds, or null';
+'Returns the time until the deadline of a lock that this session holds, or null.';
 
 CREATE FUNCTION ddb_lock_monitor(
 	name text,
@@ -356,7 +356,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_monitor(text, interval, interval) IS
-'wait until the lease that this cluster has on a lock has less than "less_than" left; returns what is left, or null if nobody here holds the lock any more';
+'Waits until this cluster''s lease on a lock has less than "less_than" left, and returns what is left.';
 
 --
 -- Procedures that wait without a snapshot
@@ -376,7 +376,7 @@ AS 'MODULE_PATHNAME', 'ddb_lock_acquire'
 LANGUAGE C;
 
 COMMENT ON PROCEDURE ddb_lock_await(text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval) IS
-'end the transaction, and acquire a session-scoped lock, waiting at most "wait" for it without a snapshot';
+'Ends the transaction and acquires a session-scoped lock, waiting without a snapshot.';
 
 CREATE PROCEDURE ddb_lock_await_all(
 	names text[],
@@ -387,7 +387,7 @@ AS 'MODULE_PATHNAME', 'ddb_lock_acquire_all'
 LANGUAGE C;
 
 COMMENT ON PROCEDURE ddb_lock_await_all(text[], interval, interval, interval) IS
-'end the transaction, and acquire session-scoped locks, all or none, waiting at most "wait" for them without a snapshot';
+'Ends the transaction and acquires session-scoped locks, all or none, waiting without a snapshot.';
 
 CREATE PROCEDURE ddb_lock_await_shared(
 	name text,
@@ -398,7 +398,7 @@ AS 'MODULE_PATHNAME', 'ddb_lock_acquire_shared'
 LANGUAGE C;
 
 COMMENT ON PROCEDURE ddb_lock_await_shared(text, interval, interval, interval) IS
-'end the transaction, and acquire a session-scoped shared lock, waiting at most "wait" for it without a snapshot';
+'Ends the transaction and acquires a session-scoped lock that others may share, waiting without a snapshot.';
 
 CREATE PROCEDURE ddb_semaphore_await(
 	name text,
@@ -411,7 +411,7 @@ AS 'MODULE_PATHNAME', 'ddb_semaphore_acquire'
 LANGUAGE C;
 
 COMMENT ON PROCEDURE ddb_semaphore_await(text, integer, integer, interval, interval, interval) IS
-'end the transaction, and acquire session-scoped permits of a semaphore, waiting at most "wait" for them without a snapshot';
+'Ends the transaction and acquires session-scoped permits of a semaphore, waiting without a snapshot.';
 
 CREATE PROCEDURE ddb_lock_await_end(
 	name text,
@@ -421,7 +421,7 @@ AS 'MODULE_PATHNAME', 'ddb_lock_monitor'
 LANGUAGE C;
 
 COMMENT ON PROCEDURE ddb_lock_await_end(text, interval, interval) IS
-'end the transaction, and wait without a snapshot until the lease that this cluster has on a lock has less than "less_than" left, or is over';
+'Ends the transaction and waits, without a snapshot, until this cluster''s lease on a lock has less than "less_than" left.';
 
 CREATE PROCEDURE ddb_queue_await(
 	queue text,
@@ -431,7 +431,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C;
 
 COMMENT ON PROCEDURE ddb_queue_await(text, interval, text[]) IS
-'end the transaction, and wait without a snapshot until ddb_queue_claim() may find a job, at most for "wait"';
+'Ends the transaction and waits, without a snapshot, until ddb_queue_claim() may find a job.';
 
 --
 -- Leaders
@@ -443,7 +443,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_leadership_held(text) IS
-'whether this cluster leads, by a lock that ddblock.leaderships names; if so, the transaction is interrupted and cannot commit when it does not lead any more';
+'Returns whether this cluster leads, and if so, ends the transaction when it does not lead any more.';
 
 CREATE FUNCTION ddb_leadership_require(name text)
 RETURNS bigint
@@ -451,7 +451,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_leadership_require(text) IS
-'as ddb_leadership_held(); returns the fencing token of the leadership, or error LK001';
+'Returns the fencing token of a leadership as ddb_leadership_held() does, or fails with LK001.';
 
 CREATE FUNCTION ddb_leadership_resign(
 	name text,
@@ -462,7 +462,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_leadership_resign(text, interval, interval) IS
-'give up a leadership, and do not want it for so long; after "wait", interrupt the transactions that have joined it; returns whether this cluster led';
+'For operators: gives up a leadership, stands back from it for a time, and returns whether this cluster led.';
 
 --
 -- Fence
@@ -475,13 +475,13 @@ CREATE TABLE ddb_fences (
 	shared_token bigint NOT NULL DEFAULT 0 CHECK (shared_token OPERATOR(pg_catalog.>=) 0));
 
 COMMENT ON TABLE ddb_fences IS
-'highest fencing tokens of each resource; written by ddb_fence_check() and ddb_fence_check_shared()';
+'Highest fencing tokens of each resource, written by ddb_fence_check() and ddb_fence_check_shared().';
 COMMENT ON COLUMN ddb_fences.resource IS
-'name of the protected resource, as given to ddb_fence_check() or ddb_fence_check_shared()';
+'Name of the protected resource, as given to ddb_fence_check() or ddb_fence_check_shared().';
 COMMENT ON COLUMN ddb_fences.token IS
-'highest token of an exclusive lock, or 0; no transaction with a lower one can commit, nor with an equal one of a shared lock';
+'Highest token of an exclusive lock, or 0.';
 COMMENT ON COLUMN ddb_fences.shared_token IS
-'highest token of a shared lock, or 0; no transaction of an exclusive lock can commit with a token that is not higher';
+'Highest token of a shared lock, or 0.';
 
 SELECT pg_catalog.pg_extension_config_dump('ddb_fences', '');
 
@@ -492,7 +492,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_keep_tokens() IS
-'trigger of ddb_fences and ddb_queue_done: rows from a dump or from replication lower no token';
+'For triggers: keeps rows from a dump or from replication from lowering a token.';
 
 CREATE TRIGGER ddb_keep_tokens BEFORE INSERT OR UPDATE OR DELETE ON ddb_fences
 FOR EACH ROW EXECUTE FUNCTION ddb_keep_tokens();
@@ -510,7 +510,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_fence_check(text, bigint) IS
-'record the fencing token of "resource", or fail with LK002 if a higher one is recorded; a transaction cannot commit after a call has failed or was rolled back to a savepoint';
+'Records the fencing token of a resource in this transaction, or fails with LK002 if a higher one is recorded.';
 
 CREATE FUNCTION ddb_fence_check_shared(resource text, token bigint)
 RETURNS void
@@ -519,7 +519,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_fence_check_shared(text, bigint) IS
-'as ddb_fence_check(), with the token of a shared lock: fail with LK002 if an exclusive lock''s token that is not lower is recorded';
+'Records the token of a shared lock as ddb_fence_check() does, or fails with LK002 if that of a later exclusive lock is recorded.';
 
 --
 -- The lock table
@@ -549,7 +549,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_info(text) IS
-'show who holds a lock, by a consistent read from DynamoDB';
+'Shows who holds a lock, by a consistent read from DynamoDB.';
 
 CREATE FUNCTION ddb_lock_table_create(
 	read_units bigint DEFAULT NULL,
@@ -559,7 +559,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_table_create(bigint, bigint) IS
-'create the lock table in DynamoDB, on-demand or with provisioned capacity, and wait until it is active';
+'For the owner: creates the lock table in DynamoDB unless it exists, and waits until it is active.';
 
 --
 -- Operator's tools
@@ -590,7 +590,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_list(text, interval) IS
-'list the items of the lock table as "held", "released", "dead-looking" (not renewed for a whole lease: this cluster can take the lock over) or "unusable" (nobody can get the lock; the last column tells why); with "watch", read the table twice, with this time between';
+'For operators: lists the items of the lock table, and with "watch" tells by two readings which holders look dead.';
 
 CREATE FUNCTION ddb_lock_purge(older_than interval)
 RETURNS bigint
@@ -598,7 +598,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_purge(interval) IS
-'delete items of locks that were released at least this long ago (at least one day); returns the number of items';
+'For operators: deletes the items of locks that were released so long ago, and returns their number.';
 
 CREATE FUNCTION ddb_lock_force_release(name text, unusable text DEFAULT NULL)
 RETURNS boolean
@@ -606,7 +606,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_lock_force_release(text, text) IS
-'take a lock away from its holder; until its next renewal, the holder may believe that it holds the lock, and only fencing tokens protect; also ends the time for which a free lock is kept from others; returns false if the lock was free, and not kept; of an item that nobody can use, the error shows a digest: with that as argument "unusable", replaces the item by one of a free lock';
+'For operators: takes a lock away from its holder, who learns of that at the next renewal, and returns whether it was held or kept.';
 
 --
 -- Views
@@ -638,7 +638,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_locks() IS
-'locks that sessions of this cluster hold or wait for';
+'Locks that sessions of this cluster hold or wait for.';
 
 CREATE FUNCTION ddb_operations(
 	OUT operation text,
@@ -656,7 +656,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_operations() IS
-'counters of this cluster''s requests to DynamoDB, by operation';
+'For operators: counters of this cluster''s requests to DynamoDB, by operation.';
 
 CREATE FUNCTION ddb_stats(
 	OUT leases_held bigint,
@@ -688,7 +688,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_stats() IS
-'what this cluster''s sessions do with locks: counters since the server started';
+'For operators: counters of what this cluster''s sessions do with locks and jobs, since the server started.';
 
 CREATE FUNCTION ddb_leaderships(
 	OUT name text,
@@ -704,7 +704,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_leaderships() IS
-'locks that this cluster itself holds or wants, to lead';
+'Locks that this cluster itself holds or wants, to lead.';
 
 CREATE FUNCTION ddb_status(
 	OUT worker_pid integer,
@@ -731,7 +731,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 100;
 
 COMMENT ON FUNCTION ddb_status() IS
-'state of this cluster''s worker, and of its link to DynamoDB';
+'For operators: state of this cluster''s worker, and of its link to DynamoDB.';
 
 --
 -- The views: each calls the function of its name
@@ -753,181 +753,181 @@ BEGIN
 END $$;
 
 COMMENT ON VIEW ddb_locks IS
-'locks that sessions of this cluster hold or wait for';
+'Locks that sessions of this cluster hold or wait for.';
 COMMENT ON COLUMN ddb_locks.name IS
-'name of the lock';
+'Name of the lock.';
 COMMENT ON COLUMN ddb_locks.pid IS
-'process of the session that holds the lock or waits for it; null if it is detached, or a leadership';
+'Process of the session that holds the lock or waits for it, or null if it is detached or a leadership.';
 COMMENT ON COLUMN ddb_locks.datname IS
-'the session''s database, or that of the session that detached it';
+'The session''s database, or that of the session that detached it.';
 COMMENT ON COLUMN ddb_locks.usename IS
-'the session''s user, or that of the session that detached it';
+'The session''s user, or that of the session that detached it.';
 COMMENT ON COLUMN ddb_locks.scope IS
-'"session", "transaction", "session+transaction", "detached" or "leadership"; null if not granted';
+'"session", "transaction", "session+transaction", "detached" or "leadership", or null if not granted.';
 COMMENT ON COLUMN ddb_locks.depth IS
-'number of acquisitions that are not undone';
+'Number of acquisitions that are not undone.';
 COMMENT ON COLUMN ddb_locks.token IS
-'fencing token';
+'Fencing token.';
 COMMENT ON COLUMN ddb_locks.acquired_at IS
-'time of the grant, by DynamoDB''s clock';
+'Time of the grant, by DynamoDB''s clock.';
 COMMENT ON COLUMN ddb_locks.lease IS
-'length of the lease';
+'Length of the lease.';
 COMMENT ON COLUMN ddb_locks.time_left IS
-'time until the deadline; null if the lease is not valid';
+'Time until the deadline, or null if the lease is not valid.';
 COMMENT ON COLUMN ddb_locks.renewals IS
-'number of renewals since the grant';
+'Number of renewals since the grant.';
 COMMENT ON COLUMN ddb_locks.waiters IS
-'number of sessions of this cluster that wait for the lock';
+'Number of sessions of this cluster that wait for the lock.';
 COMMENT ON COLUMN ddb_locks.state IS
-'"held", "waiting", "acquiring", "releasing" or "lost"';
+'"held", "waiting", "acquiring", "releasing" or "lost".';
 COMMENT ON COLUMN ddb_locks.waiting_since IS
-'when a waiting session called the function that waits';
+'When a waiting session called the function that waits.';
 COMMENT ON COLUMN ddb_locks.blocked_by_pid IS
-'process that holds the lock, if a session of this cluster does';
+'Process that holds the lock, if a session of this cluster does.';
 COMMENT ON COLUMN ddb_locks.blocked_by_owner IS
-'owner of the lock, if another cluster or client holds it';
+'Owner of the lock, if another cluster or client holds it.';
 COMMENT ON COLUMN ddb_locks.mode IS
-'"exclusive", "shared" or "semaphore"';
+'"exclusive", "shared" or "semaphore".';
 COMMENT ON COLUMN ddb_locks.permits IS
-'permits of a semaphore that the session has or waits for';
+'Permits of a semaphore that the session has or waits for.';
 COMMENT ON COLUMN ddb_locks.joined IS
-'whether another session has taken the lock, and this one has joined it';
+'Whether another session has taken the lock, and this one has joined it.';
 COMMENT ON COLUMN ddb_locks.ends_at IS
-'when a detached lock is released at the latest, or a session loses it because of at_most';
+'When a detached lock is released at the latest, or a session loses it because of at_most.';
 
 COMMENT ON VIEW ddb_operations IS
-'counters of this cluster''s requests to DynamoDB, by operation';
+'For operators: counters of this cluster''s requests to DynamoDB, by operation.';
 COMMENT ON COLUMN ddb_operations.operation IS
-'what the requests do; see the README';
+'What the requests do.';
 COMMENT ON COLUMN ddb_operations.requests IS
-'requests sent';
+'Requests sent.';
 COMMENT ON COLUMN ddb_operations.errors IS
-'requests that failed, or were rejected for a reason other than the lock''s state';
+'Requests that failed, or were rejected for a reason other than the lock''s state.';
 COMMENT ON COLUMN ddb_operations.throttles IS
-'requests that failed because of DynamoDB''s limits';
+'Requests that failed because of DynamoDB''s limits.';
 COMMENT ON COLUMN ddb_operations.retries IS
-'requests that repeated an earlier one';
+'Requests that repeated an earlier one.';
 COMMENT ON COLUMN ddb_operations.replies IS
-'requests that got a reply';
+'Requests that got a reply.';
 COMMENT ON COLUMN ddb_operations.latency_total IS
-'sum of these replies'' latencies';
+'Sum of these replies'' latencies.';
 COMMENT ON COLUMN ddb_operations.latency_histogram IS
-'replies that took less than 0.5 ms, 1 ms, 2 ms, and so on, doubling; the last element counts the rest';
+'Replies that took less than 0.5 ms, 1 ms, 2 ms, and so on, doubling, and the rest.';
 COMMENT ON COLUMN ddb_operations.consumed_units IS
-'capacity units that DynamoDB reported';
+'Capacity units that DynamoDB reported.';
 COMMENT ON COLUMN ddb_operations.since IS
-'start of the count';
+'Start of the count.';
 
 COMMENT ON VIEW ddb_stats IS
-'what this cluster''s sessions do with locks: counters since the server started';
+'For operators: counters of what this cluster''s sessions do with locks and jobs, since the server started.';
 COMMENT ON COLUMN ddb_stats.leases_held IS
-'leases that are held now, and one more for each further hold of one, shared, joined or detached';
+'Leases that are held now, and one more for each further hold of one, shared, joined or detached.';
 COMMENT ON COLUMN ddb_stats.waiters IS
-'sessions that wait for a lock now';
+'Sessions that wait for a lock now.';
 COMMENT ON COLUMN ddb_stats.acquired IS
-'locks that sessions acquired; acquiring a lock once more does not count';
+'Locks that sessions acquired, each only once while they held it.';
 COMMENT ON COLUMN ddb_stats.busy IS
-'attempts to acquire a lock without waiting, when it was not free';
+'Attempts to acquire a lock without waiting, when it was not free.';
 COMMENT ON COLUMN ddb_stats.timed_out IS
-'waits that ended because of "wait" or lock_timeout';
+'Waits that ended because of "wait" or lock_timeout.';
 COMMENT ON COLUMN ddb_stats.deadlocks IS
-'waits that ended because of a deadlock';
+'Waits that ended because of a deadlock.';
 COMMENT ON COLUMN ddb_stats.lost_unreachable IS
-'leases lost because no renewal was confirmed before the deadline';
+'Leases lost because no renewal was confirmed before the deadline.';
 COMMENT ON COLUMN ddb_stats.lost_taken IS
-'leases lost because another owner took the lock over';
+'Leases lost because another owner took the lock over.';
 COMMENT ON COLUMN ddb_stats.lost_released IS
-'leases lost because somebody else released the lock';
+'Leases lost because somebody else released the lock.';
 COMMENT ON COLUMN ddb_stats.lost_deleted IS
-'leases lost because the lock''s item was deleted';
+'Leases lost because the lock''s item was deleted.';
 COMMENT ON COLUMN ddb_stats.lost_at_most IS
-'locks lost because a session was to hold them no longer';
+'Locks lost because a session was to hold them no longer.';
 COMMENT ON COLUMN ddb_stats.lk001 IS
-'errors with SQLSTATE LK001: a lease was lost, or a lock was not held';
+'Errors with SQLSTATE LK001: a lease was lost, or a lock was not held.';
 COMMENT ON COLUMN ddb_stats.lk002 IS
-'errors with SQLSTATE LK002: a fencing token was stale, or a fence was lost';
+'Errors with SQLSTATE LK002: a fencing token was stale, or a fence was lost.';
 COMMENT ON COLUMN ddb_stats.jobs_pushed IS
-'jobs that sessions pushed into queues';
+'Jobs that sessions pushed into queues.';
 COMMENT ON COLUMN ddb_stats.jobs_claimed IS
-'jobs that sessions got from queues: each is an attempt';
+'Jobs that sessions got from queues: each is an attempt.';
 COMMENT ON COLUMN ddb_stats.jobs_completed IS
-'jobs that sessions completed';
+'Jobs that sessions completed.';
 COMMENT ON COLUMN ddb_stats.jobs_failed IS
-'jobs that sessions put back with ddb_queue_fail()';
+'Jobs that sessions put back with ddb_queue_fail().';
 COMMENT ON COLUMN ddb_stats.jobs_dead IS
-'jobs that a session of this cluster found to have been tried too often';
+'Jobs that a session of this cluster found to have been tried too often.';
 COMMENT ON COLUMN ddb_stats.leases_lost IS
-'sum of the five kinds of losses';
+'Sum of the five kinds of losses.';
 COMMENT ON COLUMN ddb_stats.last_loss_at IS
-'when the last lease was lost';
+'When the last lease was lost.';
 COMMENT ON COLUMN ddb_stats.last_loss IS
-'the last loss: which lock, whose session, and why';
+'The last loss: which lock, whose session, and why.';
 COMMENT ON COLUMN ddb_stats.wait_total IS
-'sum of the times that sessions waited for locks which they got, or until they timed out';
+'Sum of the times that sessions waited for locks which they got, or until they timed out.';
 COMMENT ON COLUMN ddb_stats.wait_histogram IS
-'number of these waits that took less than 1 ms, 4 ms, 16 ms, ..., four times as long each; the last one: all others';
+'Number of these waits that took less than 1 ms, 4 ms, 16 ms and so on, and of the rest.';
 COMMENT ON COLUMN ddb_stats.since IS
-'start of the count';
+'Start of the count.';
 
 COMMENT ON VIEW ddb_leaderships IS
-'locks that this cluster itself holds or wants, to lead';
+'Locks that this cluster itself holds or wants, to lead.';
 COMMENT ON COLUMN ddb_leaderships.name IS
-'name of the lock';
+'Name of the lock.';
 COMMENT ON COLUMN ddb_leaderships.state IS
-'"leading", "following", "giving up" (transactions that have joined may still run), "resting" (does not want it) or "lost"';
+'"leading", "following", "giving up" (transactions that have joined may still run), "resting" (does not want it) or "lost".';
 COMMENT ON COLUMN ddb_leaderships.since IS
-'since when';
+'Since when.';
 COMMENT ON COLUMN ddb_leaderships.token IS
-'fencing token of the leadership; null if this cluster does not hold the lock';
+'Fencing token of the leadership, or null if this cluster does not hold the lock.';
 COMMENT ON COLUMN ddb_leaderships.joined IS
-'number of transactions that have joined the leadership';
+'Number of transactions that have joined the leadership.';
 COMMENT ON COLUMN ddb_leaderships.leader IS
-'owner of the lock, as far as this cluster knows';
+'Owner of the lock, as far as this cluster knows.';
 COMMENT ON COLUMN ddb_leaderships.interrupts_at IS
-'while giving up: when the transactions that have joined are interrupted';
+'While giving up: when the transactions that have joined are interrupted.';
 COMMENT ON COLUMN ddb_leaderships.stands_again_at IS
-'while resting: when this cluster wants the lock again';
+'While resting: when this cluster wants the lock again.';
 
 COMMENT ON VIEW ddb_status IS
-'state of this cluster''s worker, and of its link to DynamoDB';
+'For operators: state of this cluster''s worker, and of its link to DynamoDB.';
 COMMENT ON COLUMN ddb_status.worker_pid IS
-'process of the worker; null if none runs';
+'Process of the worker, or null if none runs.';
 COMMENT ON COLUMN ddb_status.worker_since IS
-'when the worker started';
+'When the worker started.';
 COMMENT ON COLUMN ddb_status.worker_starts IS
-'number of workers since the server started: more than 1 if one has failed';
+'Number of workers since the server started: more than 1 if one has failed.';
 COMMENT ON COLUMN ddb_status.region IS
-'AWS Region';
+'AWS Region.';
 COMMENT ON COLUMN ddb_status.endpoint IS
-'URL of DynamoDB';
+'URL of DynamoDB.';
 COMMENT ON COLUMN ddb_status.lock_table IS
-'name or ARN of the lock table';
+'Name or ARN of the lock table.';
 COMMENT ON COLUMN ddb_status.owner IS
-'owner of this cluster''s locks';
+'Owner of this cluster''s locks.';
 COMMENT ON COLUMN ddb_status.credentials IS
-'where the credentials come from; null: there are none';
+'Where the credentials come from, or null if there are none.';
 COMMENT ON COLUMN ddb_status.credentials_expire_at IS
-'when they expire; null if they do not. The worker renews them long before';
+'When they expire, or null if they do not.';
 COMMENT ON COLUMN ddb_status.last_reply_at IS
-'when DynamoDB last replied without an error';
+'When DynamoDB last replied without an error.';
 COMMENT ON COLUMN ddb_status.trouble IS
-'why the worker repeats requests on the lock table, or else that a copy of this cluster uses it, too; null if neither is known';
+'Why the worker repeats requests on the lock table, or else that a copy of this cluster uses it, too.';
 COMMENT ON COLUMN ddb_status.clock_ahead IS
-'DynamoDB''s clock minus this machine''s clock; null before the first reply';
+'DynamoDB''s clock minus this machine''s clock, or null before the first reply.';
 COMMENT ON COLUMN ddb_status.clock_error IS
-'how far clock_ahead may be off, at most';
+'How far clock_ahead may be off, at most.';
 COMMENT ON COLUMN ddb_status.connections IS
-'open connections to DynamoDB';
+'Open connections to DynamoDB.';
 COMMENT ON COLUMN ddb_status.max_connections IS
-'ddblock.max_connections';
+'ddblock.max_connections.';
 COMMENT ON COLUMN ddb_status.leases IS
-'leases in use: held, or being acquired or released, or lost and not yet acknowledged';
+'Leases in use: held, or being acquired or released, or lost and not yet acknowledged.';
 COMMENT ON COLUMN ddb_status.max_leases IS
-'ddblock.max_leases';
+'ddblock.max_leases.';
 COMMENT ON COLUMN ddb_status.library_version IS
-'version of the library that the server has loaded';
+'Version of the library that the server has loaded.';
 COMMENT ON COLUMN ddb_status.http_library IS
-'versions of libcurl and its TLS library';
+'Versions of libcurl and its TLS library.';
 
 --
 -- Queues
@@ -941,7 +941,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_table_create(bigint, bigint) IS
-'create the table of the queues in DynamoDB unless it exists, and wait until it can be used; capacity is on-demand unless units are given';
+'For the owner: creates the table of the queues in DynamoDB unless it exists, and waits until it is active.';
 
 CREATE FUNCTION ddb_queue_push(
 	queue text,
@@ -954,7 +954,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_push(text, text, jsonb, text, interval) IS
-'push a job at once, whatever becomes of the transaction, and return its number; a job that was pushed under the same id within "dedup" is not pushed again, and its number is returned';
+'Pushes a job at once, whatever becomes of the transaction, and returns its number, or that of the job with the same id.';
 
 CREATE FUNCTION ddb_queue_push_all(
 	queue text,
@@ -967,7 +967,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_push_all(text, text, jsonb[], text[], interval) IS
-'push up to 49 jobs of one resource, in this order, all or none; as ddb_queue_push()';
+'Pushes up to 49 jobs of one resource as ddb_queue_push() does, in this order, all or none.';
 
 CREATE FUNCTION ddb_queue_claim(
 	queue text,
@@ -987,7 +987,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_claim(text, interval, interval, text[], integer) IS
-'claim the oldest job of a resource on which nobody works, and hold the resource''s lock; no row if there is none within "wait"';
+'Claims the oldest job of a resource on which nobody works, and holds the resource''s lock.';
 
 CREATE FUNCTION ddb_queue_complete(queue text, resource text, number bigint)
 RETURNS void
@@ -995,7 +995,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_complete(text, text, bigint) IS
-'finish a job of this session, and release its resource, when the transaction has committed';
+'Finishes a job of this session and releases its resource when the transaction has committed.';
 
 CREATE FUNCTION ddb_queue_fail(
 	queue text,
@@ -1008,7 +1008,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_fail(text, text, bigint, text, interval) IS
-'put a job of this session back at once; it is due again after "retry_in", before the jobs behind it';
+'Puts a job of this session back at once, to be due again after "retry_in".';
 
 CREATE FUNCTION ddb_queue_depths(
 	queue text,
@@ -1024,7 +1024,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_depths(text, text) IS
-'how many jobs of each resource are not finished';
+'Shows how many jobs of each resource are not finished.';
 
 CREATE FUNCTION ddb_queue_summary(
 	queue text,
@@ -1040,7 +1040,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_summary(text) IS
-'a queue in figures, for monitoring; reads them from DynamoDB';
+'Shows a queue in figures, for monitoring, by reading it from DynamoDB.';
 
 CREATE FUNCTION ddb_queue_list(
 	queue text,
@@ -1056,7 +1056,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_list(text, text) IS
-'the jobs that are not finished, oldest first for each resource';
+'Lists the jobs that are not finished, oldest first for each resource.';
 
 CREATE FUNCTION ddb_queue_list_dead(
 	queue text,
@@ -1073,7 +1073,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_list_dead(text) IS
-'the jobs that were tried too often';
+'Lists the jobs that were tried too often.';
 
 CREATE FUNCTION ddb_queue_redrive(queue text, id text DEFAULT NULL)
 RETURNS bigint
@@ -1081,7 +1081,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_redrive(text, text) IS
-'push a dead job, or all of them, anew, and return how many';
+'For operators: pushes a dead job, or all of them, anew, and returns how many.';
 
 CREATE FUNCTION ddb_queue_cancel(queue text, resource text, number bigint)
 RETURNS boolean
@@ -1089,7 +1089,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_cancel(text, text, bigint) IS
-'take out a job on which nobody works; false if it is finished, or there is none';
+'For operators: takes out a job on which nobody works, and returns false if there is none.';
 
 CREATE FUNCTION ddb_queue_pause(queue text, resource text)
 RETURNS boolean
@@ -1097,7 +1097,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_pause(text, text) IS
-'let no more jobs of the resource be claimed; false if it was paused already';
+'For operators: lets no more jobs of a resource be claimed, and returns false if it was paused already.';
 
 CREATE FUNCTION ddb_queue_resume(queue text, resource text)
 RETURNS boolean
@@ -1105,7 +1105,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_resume(text, text) IS
-'let jobs of the resource be claimed again; false if it was not paused';
+'For operators: lets jobs of a resource be claimed again, and returns false if it was not paused.';
 
 CREATE FUNCTION ddb_queue_drop(queue text, resource text)
 RETURNS bigint
@@ -1113,7 +1113,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_drop(text, text) IS
-'take out all jobs of the resource, also the running one, and return how many';
+'For operators: takes out all jobs of a resource, also the running one, and returns how many.';
 
 CREATE FUNCTION ddb_queue_purge()
 RETURNS bigint
@@ -1121,7 +1121,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION ddb_queue_purge() IS
-'delete what finished jobs have left in the table, and return how many items';
+'For operators: deletes what finished jobs have left in the table, and returns how many items.';
 
 -- COLLATE "C": the index survives changes of the system's collations.
 CREATE TABLE ddb_queue_done (
@@ -1133,17 +1133,17 @@ CREATE TABLE ddb_queue_done (
 	PRIMARY KEY (queue, resource));
 
 COMMENT ON TABLE ddb_queue_done IS
-'the last job of each resource whose work is done in this database; written by ddb_queue_mark_done()';
+'The last job of each resource whose work is done in this database, written by ddb_queue_mark_done().';
 COMMENT ON COLUMN ddb_queue_done.queue IS
-'name of the queue';
+'Name of the queue.';
 COMMENT ON COLUMN ddb_queue_done.resource IS
-'the resource';
+'The resource.';
 COMMENT ON COLUMN ddb_queue_done.number IS
-'the job''s number';
+'The job''s number.';
 COMMENT ON COLUMN ddb_queue_done.pushed_at IS
-'when it was pushed: tells it from a job of another queue table with the same number';
+'When it was pushed, which tells it from a job of another queue table with the same number.';
 COMMENT ON COLUMN ddb_queue_done.token IS
-'fencing token of the claim under which it was done; no claim with a lower one can record';
+'Fencing token of the claim under which it was done.';
 
 SELECT pg_catalog.pg_extension_config_dump('ddb_queue_done', '');
 
@@ -1161,7 +1161,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_queue_mark_done(text, text, bigint) IS
-'record in this transaction that the work of the job which this session has claimed is done; false if it is done already';
+'Records in this transaction that the work of this session''s job is done, and returns false if it is done already.';
 
 CREATE FUNCTION ddb_queue_mark_done(
 	queue text,
@@ -1175,7 +1175,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_queue_mark_done(text, text, bigint, timestamp with time zone, bigint) IS
-'as ddb_queue_mark_done() with three arguments, for a job that another session has claimed';
+'For operators: records the same of a job that another session has claimed.';
 
 CREATE TABLE ddb_outbox (
 	position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -1189,28 +1189,28 @@ CREATE TABLE ddb_outbox (
 	last_error text);
 
 COMMENT ON TABLE ddb_outbox IS
-'jobs that are to be pushed; written by ddb_queue_push_on_commit(), emptied by ddb_outbox_send()';
+'Jobs to be pushed, written by ddb_queue_push_on_commit() and pushed by ddb_outbox_send().';
 COMMENT ON COLUMN ddb_outbox.position IS
-'the order in which the jobs are pushed';
+'The order in which the jobs are pushed.';
 COMMENT ON COLUMN ddb_outbox.id IS
-'the id under which the job is pushed: it is pushed once, even if sending is repeated';
+'The id under which the job is pushed: it is pushed once, even if sending is repeated.';
 COMMENT ON COLUMN ddb_outbox.queue IS
-'name of the queue';
+'Name of the queue.';
 COMMENT ON COLUMN ddb_outbox.resource IS
-'the resource';
+'The resource.';
 COMMENT ON COLUMN ddb_outbox.payload IS
-'the job';
+'The job.';
 COMMENT ON COLUMN ddb_outbox.written_at IS
-'start of the transaction that wrote it';
+'Start of the transaction that wrote it.';
 COMMENT ON COLUMN ddb_outbox.failing_since IS
-'when it could not be sent for the first time; later rows of its queue and resource wait; NULL: it has not failed';
+'When the job could not be sent for the first time; NULL: it has not failed.';
 COMMENT ON COLUMN ddb_outbox.tried_at IS
-'when it could not be sent the last time';
+'When the job could not be sent the last time.';
 COMMENT ON COLUMN ddb_outbox.last_error IS
-'why it could not be sent then: SQLSTATE and message';
+'Why the job could not be sent then: SQLSTATE and message.';
 
 COMMENT ON SEQUENCE ddb_outbox_position_seq IS
-'positions in ddb_outbox';
+'Positions in ddb_outbox.';
 
 SELECT pg_catalog.pg_extension_config_dump('ddb_outbox', '');
 SELECT pg_catalog.pg_extension_config_dump('ddb_outbox_position_seq', '');
@@ -1226,7 +1226,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_queue_push_on_commit(text, text, jsonb, text) IS
-'write a job to ddb_outbox, from where ddb_outbox_send() pushes it once this transaction has committed';
+'Writes a job to ddb_outbox, from where ddb_outbox_send() pushes it once this transaction has committed.';
 
 CREATE FUNCTION ddb_outbox_send(max_rows integer DEFAULT 100)
 RETURNS bigint
@@ -1235,7 +1235,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_outbox_send(integer) IS
-'push the jobs of ddb_outbox, those of a resource in their order, and return how many';
+'For operators: pushes the jobs of ddb_outbox, those of a resource in their order, and returns how many.';
 
 --
 -- Roles
@@ -1248,93 +1248,36 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION ddb_role_setup(name, boolean) IS
-'create a role if it does not exist, and grant it what sessions need to use locks; with "operator", also what operators need';
+'For the owner: creates a role if it does not exist, and grants it what sessions need, and with "operator" what operators need.';
 
 --
--- Privileges: a lock costs money, and its name may be confidential
+-- Privileges: a lock costs money, and its name may be confidential.  ddb_role_setup() grants
+-- what is in no way restricted by its comment; "For operators: ..." to operators only.
 --
 
-REVOKE ALL ON FUNCTION ddb_lock_release(text, boolean) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_release_detached(text, bigint, boolean) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_acquire_all(text[], interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_try_acquire_all(text[], interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_all(text[], interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire_all(text[], interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_lock_acquire(text, interval, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire(text, interval, bytea, jsonb, boolean, boolean, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_join(text, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_detach(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_outlive(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_acquire_shared(text, interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_try_acquire_shared(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_lock_acquire_shared(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_lock_try_acquire_shared(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_release_shared(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_semaphore_acquire(text, integer, integer, interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_semaphore_try_acquire(text, integer, integer, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_semaphore_acquire(text, integer, integer, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_xact_semaphore_try_acquire(text, integer, integer, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_semaphore_release(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_release_all() FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_renew(text, interval, bytea) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_token(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_require(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_remaining(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_monitor(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_release_nowait(text) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_lock_await(text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_lock_await_all(text[], interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_lock_await_shared(text, interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_semaphore_await(text, integer, integer, interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_lock_await_end(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON PROCEDURE ddb_queue_await(text, interval, text[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_fence_check(text, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_fence_check_shared(text, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_keep_tokens() FROM PUBLIC;
-REVOKE ALL ON ddb_fences FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_leadership_held(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_leadership_require(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_leadership_resign(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_leaderships() FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_info(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_table_create(bigint, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_list(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_purge(interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_lock_force_release(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_locks() FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_operations() FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_stats() FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_status() FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_table_create(bigint, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_push(text, text, jsonb, text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_push_all(text, text, jsonb[], text[], interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_claim(text, interval, interval, text[], integer) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_complete(text, text, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_fail(text, text, bigint, text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_depths(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_summary(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_list(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_list_dead(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_redrive(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_cancel(text, text, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_pause(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_resume(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_drop(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_purge() FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_mark_done(text, text, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_mark_done(text, text, bigint, timestamp with time zone, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_queue_push_on_commit(text, text, jsonb, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_outbox_send(integer) FROM PUBLIC;
-REVOKE ALL ON ddb_queue_done FROM PUBLIC;
-REVOKE ALL ON ddb_outbox FROM PUBLIC;
-REVOKE ALL ON FUNCTION ddb_role_setup(name, boolean) FROM PUBLIC;
-REVOKE ALL ON ddb_locks FROM PUBLIC;
-REVOKE ALL ON ddb_operations FROM PUBLIC;
-REVOKE ALL ON ddb_stats FROM PUBLIC;
-REVOKE ALL ON ddb_leaderships FROM PUBLIC;
-REVOKE ALL ON ddb_status FROM PUBLIC;
+-- Of all that this script has made, PUBLIC may use nothing.
+DO $$
+DECLARE
+	object pg_catalog.text;
+BEGIN
+	FOR object IN
+		SELECT pg_catalog.concat('ROUTINE ', d.objid::pg_catalog.regprocedure)
+		FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid OPERATOR(pg_catalog.=) d.refobjid
+		WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+			AND e.extname OPERATOR(pg_catalog.=) 'ddblock'::pg_catalog.name
+			AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+		UNION ALL
+		SELECT pg_catalog.concat('TABLE ', c.oid::pg_catalog.regclass)
+		FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid OPERATOR(pg_catalog.=) d.refobjid
+			JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) d.objid
+		WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+			AND e.extname OPERATOR(pg_catalog.=) 'ddblock'::pg_catalog.name
+			AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+			AND c.relkind OPERATOR(pg_catalog.<>) 'S'::pg_catalog."char"
+	LOOP
+		EXECUTE pg_catalog.concat('REVOKE ALL ON ', object, ' FROM PUBLIC');
+	END LOOP;
+END $$;
 
 GRANT EXECUTE ON FUNCTION ddb_locks() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION ddb_operations() TO pg_monitor;

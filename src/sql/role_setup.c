@@ -3,16 +3,17 @@
  * role_setup.c
  *	  ddb_role_setup(): a role with the privileges to use ddblock.
  *
- * The commands run with the caller's privileges.  Their names are qualified with
- * the schema of the extension; those of types are pg_catalog's, by the function's
- * own search_path.
+ * The commands run with the caller's privileges.  The function's own search_path is pg_catalog,
+ * so names of other schemas are qualified.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -25,85 +26,22 @@
 
 PG_FUNCTION_INFO_V1(ddb_role_setup);
 
-typedef struct Privilege
-{
-	const char *name;
-	const char *arguments;		/* of the function or procedure */
-	bool		view;			/* a function, and the view on it */
-	bool		operator;		/* for operators only */
-} Privilege;
-
-static const Privilege privileges[] = {
-	{.name = "ddb_lock_release",.arguments = "text, boolean"},
-	{.name = "ddb_lock_release_detached",.arguments = "text, bigint, boolean"},
-	{.name = "ddb_lock_acquire_all",.arguments = "text[], interval, interval, interval"},
-	{.name = "ddb_lock_try_acquire_all",.arguments = "text[], interval, interval"},
-	{.name = "ddb_xact_lock_acquire_all",.arguments = "text[], interval, interval"},
-	{.name = "ddb_xact_lock_try_acquire_all",.arguments = "text[], interval"},
-	{.name = "ddb_lock_acquire",.arguments = "text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval"},
-	{.name = "ddb_lock_try_acquire",.arguments = "text, interval, bytea, jsonb, boolean, boolean, interval, interval"},
-	{.name = "ddb_xact_lock_acquire",.arguments = "text, interval, interval, bytea, jsonb, boolean, boolean, interval"},
-	{.name = "ddb_xact_lock_try_acquire",.arguments = "text, interval, bytea, jsonb, boolean, boolean, interval"},
-	{.name = "ddb_lock_join",.arguments = "text, bigint"},
-	{.name = "ddb_lock_detach",.arguments = "text, interval"},
-	{.name = "ddb_lock_outlive",.arguments = "text"},
-	{.name = "ddb_lock_acquire_shared",.arguments = "text, interval, interval, interval"},
-	{.name = "ddb_lock_try_acquire_shared",.arguments = "text, interval, interval"},
-	{.name = "ddb_xact_lock_acquire_shared",.arguments = "text, interval, interval"},
-	{.name = "ddb_xact_lock_try_acquire_shared",.arguments = "text, interval"},
-	{.name = "ddb_lock_release_shared",.arguments = "text"},
-	{.name = "ddb_semaphore_acquire",.arguments = "text, integer, integer, interval, interval, interval"},
-	{.name = "ddb_semaphore_try_acquire",.arguments = "text, integer, integer, interval, interval"},
-	{.name = "ddb_xact_semaphore_acquire",.arguments = "text, integer, integer, interval, interval"},
-	{.name = "ddb_xact_semaphore_try_acquire",.arguments = "text, integer, integer, interval"},
-	{.name = "ddb_semaphore_release",.arguments = "text"},
-	{.name = "ddb_lock_release_all",.arguments = ""},
-	{.name = "ddb_lock_renew",.arguments = "text, interval, bytea"},
-	{.name = "ddb_lock_token",.arguments = "text"},
-	{.name = "ddb_lock_require",.arguments = "text"},
-	{.name = "ddb_lock_remaining",.arguments = "text"},
-	{.name = "ddb_lock_monitor",.arguments = "text, interval, interval"},
-	{.name = "ddb_lock_release_nowait",.arguments = "text"},
-	{.name = "ddb_lock_await",.arguments = "text, interval, interval, bytea, jsonb, boolean, boolean, interval, interval"},
-	{.name = "ddb_lock_await_all",.arguments = "text[], interval, interval, interval"},
-	{.name = "ddb_lock_await_shared",.arguments = "text, interval, interval, interval"},
-	{.name = "ddb_semaphore_await",.arguments = "text, integer, integer, interval, interval, interval"},
-	{.name = "ddb_lock_await_end",.arguments = "text, interval, interval"},
-	{.name = "ddb_fence_check",.arguments = "text, bigint"},
-	{.name = "ddb_fence_check_shared",.arguments = "text, bigint"},
-	{.name = "ddb_lock_info",.arguments = "text"},
-	{.name = "ddb_leadership_held",.arguments = "text"},
-	{.name = "ddb_leadership_require",.arguments = "text"},
-	{.name = "ddb_leaderships",.arguments = "",.view = true},
-	{.name = "ddb_locks",.arguments = "",.view = true},
-	{.name = "ddb_stats",.arguments = "",.view = true,.operator = true},
-	{.name = "ddb_operations",.arguments = "",.view = true,.operator = true},
-	{.name = "ddb_status",.arguments = "",.view = true,.operator = true},
-	{.name = "ddb_queue_push",.arguments = "text, text, jsonb, text, interval"},
-	{.name = "ddb_queue_push_all",.arguments = "text, text, jsonb[], text[], interval"},
-	{.name = "ddb_queue_push_on_commit",.arguments = "text, text, jsonb, text"},
-	{.name = "ddb_queue_await",.arguments = "text, interval, text[]"},
-	{.name = "ddb_queue_claim",.arguments = "text, interval, interval, text[], integer"},
-	{.name = "ddb_queue_complete",.arguments = "text, text, bigint"},
-	{.name = "ddb_queue_fail",.arguments = "text, text, bigint, text, interval"},
-	{.name = "ddb_queue_mark_done",.arguments = "text, text, bigint"},
-	{.name = "ddb_queue_depths",.arguments = "text, text"},
-	{.name = "ddb_queue_summary",.arguments = "text"},
-	{.name = "ddb_queue_list",.arguments = "text, text"},
-	{.name = "ddb_queue_list_dead",.arguments = "text"},
-	{.name = "ddb_outbox_send",.arguments = "integer",.operator = true},
-	{.name = "ddb_queue_mark_done",.arguments = "text, text, bigint, timestamptz, bigint",.operator = true},
-	{.name = "ddb_queue_redrive",.arguments = "text, text",.operator = true},
-	{.name = "ddb_queue_cancel",.arguments = "text, text, bigint",.operator = true},
-	{.name = "ddb_queue_pause",.arguments = "text, text",.operator = true},
-	{.name = "ddb_queue_resume",.arguments = "text, text",.operator = true},
-	{.name = "ddb_queue_drop",.arguments = "text, text",.operator = true},
-	{.name = "ddb_queue_purge",.arguments = "",.operator = true},
-	{.name = "ddb_lock_list",.arguments = "text, interval",.operator = true},
-	{.name = "ddb_lock_purge",.arguments = "interval",.operator = true},
-	{.name = "ddb_lock_force_release",.arguments = "text, text",.operator = true},
-	{.name = "ddb_leadership_resign",.arguments = "text, interval, interval",.operator = true},
-};
+/*
+ * The commands' beginnings.  Their comments say whose the extension's objects are: "For operators:",
+ * "For the owner:" and "For triggers:"; the others are everybody's.  An object without comment is
+ * nobody's.
+ */
+static const char *const grants =
+	"SELECT pg_catalog.concat('GRANT ', CASE d.classid WHEN 'pg_catalog.pg_proc'::pg_catalog.regclass "
+	"THEN pg_catalog.concat('EXECUTE ON ROUTINE ', d.objid::pg_catalog.regprocedure) "
+	"ELSE pg_catalog.concat('SELECT ON ', d.objid::pg_catalog.regclass) END) "
+	"FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_description t "
+	"ON t.classoid = d.classid AND t.objoid = d.objid AND t.objsubid = 0 "
+	"LEFT JOIN pg_catalog.pg_class c ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.oid = d.objid "
+	"WHERE d.deptype = 'e' AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = $1 "
+	"AND (d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass OR c.relkind = 'v') "
+	"AND (t.description !~ '^For .*:' OR ($2 AND t.description ~ '^For operators:')) "
+	"ORDER BY d.classid, d.objid";
 
 static const char *role_argument(FunctionCallInfo fcinfo, int number);
 static void require_owner(Oid function);
@@ -117,6 +55,12 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 	const char *role = quote_identifier(name);
 	bool		operator = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
 	char	   *schema = get_namespace_name(get_func_namespace(fcinfo->flinfo->fn_oid));
+	Oid			types[] = {OIDOID, BOOLOID};
+	Datum		values[] = {
+		ObjectIdGetDatum(getExtensionOfObject(ProcedureRelationId, fcinfo->flinfo->fn_oid)),
+		BoolGetDatum(operator),
+	};
+	SPITupleTable *rows;
 
 	if (schema == NULL)
 		elog(ERROR, "cache lookup failed for function %u", fcinfo->flinfo->fn_oid);
@@ -130,17 +74,12 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 	else
 		run(psprintf("CREATE ROLE %s NOLOGIN", role));
 	run(psprintf("GRANT USAGE ON SCHEMA %s TO %s", quote_identifier(schema), role));
-	for (int i = 0; i < lengthof(privileges); i++)
-	{
-		const char *object = quote_qualified_identifier(schema, privileges[i].name);
-
-		if (privileges[i].operator && !operator)
-			continue;
-		run(psprintf("GRANT EXECUTE ON ROUTINE %s(%s) TO %s", object,
-					 privileges[i].arguments, role));
-		if (privileges[i].view)
-			run(psprintf("GRANT SELECT ON %s TO %s", object, role));
-	}
+	if (SPI_execute_with_args(grants, lengthof(types), types, values, NULL, true, 0) !=
+		SPI_OK_SELECT)
+		elog(ERROR, "could not read the extension's objects");
+	rows = SPI_tuptable;
+	for (uint64 i = 0; i < rows->numvals; i++)
+		run(psprintf("%s TO %s", SPI_getvalue(rows->vals[i], rows->tupdesc, 1), role));
 	SPI_finish();
 	PG_RETURN_VOID();
 }
