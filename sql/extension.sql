@@ -73,6 +73,54 @@ SELECT attrelid::regclass AS relation, attname AS column_without_comment
  WHERE d.deptype = 'e' AND attnum > 0
    AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock')
    AND col_description(attrelid, attnum) IS NULL;
+-- Each is one plain sentence.
+SELECT pg_describe_object(classoid, objoid, t.objsubid) AS object, description
+  FROM pg_description t
+  JOIN pg_depend ON classid = classoid AND objid = objoid AND deptype = 'e'
+ WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock')
+   AND (description !~ '^([A-Z"]|ddb).*[^.]\.$' OR description ~ '[.;] |\n' OR length(description) > 160);
+
+-- No name of a parameter or a column must be quoted.
+CREATE TEMP VIEW parameters AS
+    SELECT p.oid::regprocedure AS function, proname, ordinality AS number, name,
+           coalesce(proargmodes[ordinality], 'i') AS mode,
+           coalesce(proallargtypes[ordinality], proargtypes[ordinality - 1])::regtype AS type,
+           pg_get_function_arg_default(p.oid, ordinality::integer) AS default_value
+      FROM pg_proc p
+      JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'
+           AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ddblock'),
+           unnest(proargnames) WITH ORDINALITY AS n (name, ordinality);
+SELECT function::text, name FROM parameters JOIN pg_get_keywords() ON word = name WHERE catcode IN ('R', 'T')
+UNION ALL
+SELECT proname, proname FROM pg_proc WHERE proname ~ '^ddb_' AND quote_ident(proname) <> proname;
+SELECT name FROM pg_settings, unnest(string_to_array(name, '.')) AS part
+  JOIN pg_get_keywords() ON word = part
+ WHERE name ~ '^ddblock' AND catcode IN ('R', 'T');
+
+-- A parameter has the same type wherever it comes.
+SELECT name, array_agg(DISTINCT type ORDER BY type) AS types FROM parameters WHERE mode = 'i'
+ GROUP BY name HAVING count(DISTINCT type) > 1;
+
+-- Families: what one form has beside the other, or in another order.  A try has no wait, a
+-- transaction no at_most; a procedure has the parameters of its function.
+CREATE TEMP VIEW forms AS
+    SELECT proname::text AS name, prorettype::regtype AS result,
+           (SELECT string_agg(concat_ws(' ', p.name, type, default_value), ', ' ORDER BY number)
+              FROM parameters p WHERE p.proname = pg_proc.proname AND mode = 'i' AND p.name <> 'at_most') AS without_at_most,
+           (SELECT string_agg(concat_ws(' ', p.name, type, default_value), ', ' ORDER BY number)
+              FROM parameters p WHERE p.proname = pg_proc.proname AND mode = 'i' AND p.name <> 'wait') AS without_wait,
+           (SELECT string_agg(concat_ws(' ', p.name, type, default_value), ', ' ORDER BY number)
+              FROM parameters p WHERE p.proname = pg_proc.proname AND mode = 'i') AS all_parameters
+      FROM pg_proc WHERE proname ~ '^ddb_.*_(acquire|await)(_all|_shared)?$';
+SELECT s.name AS session, x.name AS transaction, s.result = x.result AS same_result,
+       s.without_at_most = x.all_parameters AS same_parameters, s.all_parameters <> x.all_parameters AS less
+  FROM forms s JOIN forms x ON x.name = replace(s.name, 'ddb_', 'ddb_xact_') ORDER BY 1;
+SELECT f.name AS function, t.name AS try, t.result, f.without_wait = t.all_parameters AS same_parameters
+  FROM forms f JOIN forms t ON t.name = replace(f.name, '_acquire', '_try_acquire')
+ WHERE f.name <> t.name ORDER BY 1;
+SELECT f.name AS function, p.name AS procedure, f.all_parameters = p.all_parameters AS same_parameters
+  FROM forms f JOIN forms p ON p.name = replace(f.name, '_acquire', '_await') WHERE f.name <> p.name ORDER BY 1;
+SELECT count(*) AS forms FROM forms;
 SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'ddblock';
 
 --

@@ -3,6 +3,7 @@
 --
 SELECT now() AS start \gset
 SELECT ddb_lock_acquire('view', lease => '1 min') AS token \gset
+SELECT name, count(*) AS joined FROM ddb_locks JOIN pg_stat_activity USING (pid, datname, usename) GROUP BY name;
 SELECT name, pid = pg_backend_pid() AS pid, datname = current_database() AS datname,
        usename = session_user AS usename, scope, depth, token = :token AS token,
        lease, acquired_at BETWEEN :'start'::timestamptz - interval '1 min'
