@@ -1203,7 +1203,7 @@ COMMENT ON COLUMN ddb_outbox.payload IS
 COMMENT ON COLUMN ddb_outbox.written_at IS
 'Start of the transaction that wrote it.';
 COMMENT ON COLUMN ddb_outbox.failing_since IS
-'When the job could not be sent for the first time; NULL: it has not failed.';
+'When the job could not be sent for the first time, or NULL.';
 COMMENT ON COLUMN ddb_outbox.tried_at IS
 'When the job could not be sent the last time.';
 COMMENT ON COLUMN ddb_outbox.last_error IS
