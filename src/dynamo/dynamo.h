@@ -71,6 +71,7 @@ typedef enum dynamo_op
 	DYNAMO_BAR,					/* an acquire of ours that may arrive late: raises the
 								 * token above it, whoever holds the item */
 	DYNAMO_BAR_NEW,				/* ... where there is no item: makes a released one */
+	DYNAMO_MARK,				/* asks the holder's cluster to stay back after its release */
 	DYNAMO_READ,
 	DYNAMO_DESCRIBE_TABLE,
 	DYNAMO_CREATE_TABLE,
@@ -139,6 +140,9 @@ typedef struct dynamo_item
 	int64_t		released_at;	/* epoch seconds; 0: unknown for this release */
 	int64_t		kept_until_ms;	/* nobody gets the lock before, by DynamoDB's clock;
 								 * epoch milliseconds; 0: no such time */
+	char		wanted_by[DYNAMO_INCARNATION_SIZE]; /* a cluster that waits for the lock, */
+	int64_t		wanted_until_ms;	/* ... up to this time: epoch milliseconds; 0: none */
+	int64_t		wanted_poll_ms; /* it polls as often */
 	dynamo_holder holder;		/* empty unless by_ddblock */
 	uint8_t    *data;			/* malloc'd, NULL if there is none */
 	size_t		data_len;
@@ -246,7 +250,7 @@ typedef struct dynamo_shared_write
 typedef struct dynamo_write
 {
 	dynamo_op	op;				/* ACQUIRE, RENEW, HAND_OVER, RELEASE, BAR, BAR_NEW,
-								 * READ, DELETE, FORCE_RELEASE, REPLACE */
+								 * MARK, READ, DELETE, FORCE_RELEASE, REPLACE */
 	const char *name;			/* UTF-8 */
 	size_t		name_len;
 	const char *owner;			/* our ownerName */
@@ -254,7 +258,8 @@ typedef struct dynamo_write
 	const char *expected;		/* ACQUIRE: a dead version, or ""; DELETE,
 								 * FORCE_RELEASE: the one just read; else the
 								 * version that we hold.  In shared mode: OPEN, GATE
-								 * as ACQUIRE; our entry's or gate's version */
+								 * as ACQUIRE; our entry's or gate's version.  MARK:
+								 * the holder's ownerName */
 	bool		maybe_stale;	/* READ: eventually consistent, at half the price */
 	bool		any_version;	/* RELEASE: any version of owner, who is dead;
 								 * expected is ignored */
@@ -277,6 +282,9 @@ typedef struct dynamo_write
 								 * item's, or more, which stays; 0 removes it */
 	int64_t		past_ms;		/* ACQUIRE, HAND_OVER: epoch milliseconds, not after
 								 * now: keptUntil must not be later */
+	int64_t		wanted_until_ms;	/* MARK: as in dynamo_item */
+	int64_t		wanted_poll_ms;
+	bool		unmark;			/* ACQUIRE: removes the mark */
 	int64_t		now_s;			/* RELEASE, FORCE_RELEASE, BAR_NEW, REPLACE: epoch seconds for
 								 * releasedAt */
 	const char *replaced;		/* REPLACE: a result's json; last_token is the new one's */
@@ -307,9 +315,9 @@ typedef struct dynamo_result
 	dynamo_status status;
 	char		type[DYNAMO_TYPE_SIZE]; /* DynamoDB's name of the error, or "" */
 	char		message[DYNAMO_MESSAGE_SIZE];	/* for people */
-	dynamo_item item;			/* of CONDITION_FAILED and READ; of ACQUIRE: the
-								 * item that it replaced, as far as known; of BAR, and of
-								 * JOIN, REPLACE, RENEW, CHANGE and gates in shared mode:
+	dynamo_item item;			/* of CONDITION_FAILED and READ; of ACQUIRE and
+								 * RELEASE: the item that it replaced, as far as known;
+								 * of BAR and MARK, and of JOIN, REPLACE, RENEW, CHANGE and gates in shared mode:
 								 * the item as it is now */
 	dynamo_shared *shared;		/* malloc'd, NULL if the item tells nothing of shared
 								 * mode */

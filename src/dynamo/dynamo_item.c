@@ -48,6 +48,19 @@ read_holder(const cJSON *attribute, dynamo_holder *holder)
 	copy_attribute(holder->system, DYNAMO_SYSTEM_SIZE, map, "system");
 }
 
+/* Of a cluster that waits; what cannot be read is no mark. */
+static void
+read_mark(const cJSON *attributes, dynamo_item *item)
+{
+	const cJSON *map = dynamo_json_member(dynamo_json_member(attributes, "wanted"), "M");
+	const char *owner = dynamo_json_attribute(map, "owner");
+
+	dynamo_json_copy(item->wanted_by, sizeof(item->wanted_by),
+					 owner != NULL ? dynamo_incarnation(owner) : "");
+	item->wanted_until_ms = dynamo_json_positive(map, "until");
+	item->wanted_poll_ms = dynamo_json_positive(map, "poll");
+}
+
 /* What a ddblock wrote is valid if no other client has written since. */
 static void
 read_ours(const cJSON *attributes, dynamo_item *item)
@@ -171,6 +184,7 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **sha
 		dynamo_json_member(attributes, "keptUntil") != NULL;
 	copy_attribute(item->owner, DYNAMO_OWNER_SIZE, attributes, "ownerName");
 	read_ours(attributes, item);
+	read_mark(attributes, item);
 
 	wrong_lease = read_lease(attributes, item);
 	wrong_data = read_data(attributes, item);

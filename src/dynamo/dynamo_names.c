@@ -28,6 +28,7 @@ static const op_names names[DYNAMO_OP_COUNT] = {
 	[DYNAMO_RELEASE] = {"release", API("UpdateItem")},
 	[DYNAMO_BAR] = {"bar", API("UpdateItem")},
 	[DYNAMO_BAR_NEW] = {"bar_new", API("UpdateItem")},
+	[DYNAMO_MARK] = {"mark", API("UpdateItem")},
 	[DYNAMO_READ] = {"read", API("GetItem")},
 	[DYNAMO_DESCRIBE_TABLE] = {"describe_table", API("DescribeTable")},
 	[DYNAMO_CREATE_TABLE] = {"create_table", API("CreateTable")},

@@ -15,13 +15,13 @@
 static const char *const attribute_names[] = {
 	"ownerName", "recordVersionNumber", "leaseDuration", "fencingToken",
 	"holder", "data", "isReleased", "releasedAt", "ttl",
-	"releasedVersion", "shared", "attributeNames", "keptUntil",
+	"releasedVersion", "shared", "attributeNames", "keptUntil", "wanted",
 	/* inside "shared" */
 	"owner", "kind", "total", "h", "gate", "v", "n"
 };
 
 #define NAME_COUNT ((int) (sizeof(attribute_names) / sizeof(attribute_names[0])))
-#define ATTRIBUTE_COUNT 13		/* those of the item itself */
+#define ATTRIBUTE_COUNT 14		/* those of the item itself */
 
 const char *
 dynamo_attribute(int number)

@@ -28,17 +28,18 @@
 #define A_SHARED		(1 << 10)
 #define A_ATTRIBUTE_NAMES	(1 << 11)
 #define A_KEPT			(1 << 12)
+#define A_WANTED		(1 << 13)
 
-#define A_ITEM			((1 << 13) - 1) /* all of them */
+#define A_ITEM			((1 << 14) - 1) /* all of them */
 
 /* Names inside "shared". */
-#define A_SHARED_OWNER	(1 << 13)
-#define A_KIND			(1 << 14)
-#define A_TOTAL			(1 << 15)
-#define A_ENTRIES		(1 << 16)
-#define A_GATE			(1 << 17)
-#define A_ENTRY_VERSION	(1 << 18)
-#define A_PERMITS		(1 << 19)
+#define A_SHARED_OWNER	(1 << 14)
+#define A_KIND			(1 << 15)
+#define A_TOTAL			(1 << 16)
+#define A_ENTRIES		(1 << 17)
+#define A_GATE			(1 << 18)
+#define A_ENTRY_VERSION	(1 << 19)
+#define A_PERMITS		(1 << 20)
 
 /*
  * What an acquire and an opening of shared mode demand: a free item (a take-over:

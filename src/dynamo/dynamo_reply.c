@@ -161,7 +161,7 @@ is_single_write(dynamo_op op)
 {
 	return op == DYNAMO_ACQUIRE || op == DYNAMO_RENEW ||
 		op == DYNAMO_HAND_OVER || op == DYNAMO_RELEASE ||
-		op == DYNAMO_BAR || op == DYNAMO_BAR_NEW ||
+		op == DYNAMO_BAR || op == DYNAMO_BAR_NEW || op == DYNAMO_MARK ||
 		op == DYNAMO_DELETE || op == DYNAMO_FORCE_RELEASE || op == DYNAMO_IDENTIFY ||
 		op == DYNAMO_REPLACE ||
 		op == DYNAMO_QUEUE_UPDATE || op == DYNAMO_QUEUE_DELETE;
@@ -419,7 +419,9 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 			return true;
 		case DYNAMO_ACQUIRE:
 		case DYNAMO_RENEW:
+		case DYNAMO_RELEASE:
 		case DYNAMO_BAR:
+		case DYNAMO_MARK:
 			set_returned_item(&reply->results[0], dynamo_json_member(json, "Attributes"));
 			break;
 		case DYNAMO_DESCRIBE_TABLE:
@@ -445,7 +447,6 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 		case DYNAMO_QUERY:
 			return read_page(reply, in, json);
 		case DYNAMO_HAND_OVER:
-		case DYNAMO_RELEASE:
 		case DYNAMO_BAR_NEW:
 		case DYNAMO_DELETE:
 		case DYNAMO_FORCE_RELEASE:

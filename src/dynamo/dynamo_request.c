@@ -40,6 +40,7 @@
 #define CAPACITY "\"ReturnConsumedCapacity\":\"TOTAL\""
 #define OLD_ITEM "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
 #define REPLACED "\"ReturnValues\":\"UPDATED_OLD\","
+#define WHOLE_REPLACED "\"ReturnValues\":\"ALL_OLD\","
 #define NEW_ITEM "\"ReturnValues\":\"ALL_NEW\","
 
 #define BAR_AGE_S 86400			/* an item that bars an acquire stays so long */
@@ -142,6 +143,8 @@ put_acquire(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 	dynamo_text_raw(text, " #isReleased, #releasedAt, #releasedVersion, #ttl, #shared");
 	if (write->kept_until_ms == 0)
 		dynamo_text_raw(text, ", #keptUntil");
+	if (write->unmark)
+		dynamo_text_raw(text, ", #wanted");
 	dynamo_put_extras_remove(text, &extras);
 	dynamo_text_raw(text, "\",\"ConditionExpression\":\"");
 	dynamo_text_raw(text, write->must_exist ? RELEASED : FREE);
@@ -158,7 +161,8 @@ put_acquire(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 	dynamo_put_names(text, write->must_exist ? NULL : table->partition_key,
 					 A_OWNER | A_VERSION | A_LEASE | A_TOKEN | A_HOLDER |
 					 A_DATA | A_RELEASED | A_RELEASED_AT | A_TTL |
-					 A_RELEASED_VERSION | A_SHARED | A_ATTRIBUTE_NAMES | A_KEPT);
+					 A_RELEASED_VERSION | A_SHARED | A_ATTRIBUTE_NAMES | A_KEPT |
+					 (write->unmark ? A_WANTED : 0));
 	dynamo_put_extras_names(text, &extras);
 	dynamo_put_values_start(text);
 	put_holding_values(text, write);
@@ -284,6 +288,27 @@ put_bar_new(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 }
 
 /*
+ * For whoever holds the item under this name: a mark that arrives late makes no item, and is on
+ * none that is free or somebody else's.
+ */
+static void
+put_mark(dynamo_text *text, const dynamo_write *write)
+{
+	dynamo_text_raw(text, ",\"UpdateExpression\":\"SET #wanted = :wanted"
+					"\",\"ConditionExpression\":\"#ownerName = :expected"
+					" AND attribute_not_exists(#isReleased)\"");
+	dynamo_put_names(text, NULL, A_OWNER | A_RELEASED | A_WANTED);
+	dynamo_put_values_start(text);
+	dynamo_put_s_member(text, ":expected", write->expected);
+	dynamo_put_name(text, ":wanted");
+	dynamo_text_raw(text, "{\"M\":{");
+	dynamo_put_s_member(text, "owner", write->owner);
+	dynamo_put_n_member(text, "until", write->wanted_until_ms);
+	dynamo_put_n_member(text, "poll", write->wanted_poll_ms);
+	dynamo_text_raw(text, "}}");
+}
+
+/*
  * Refused if the lock was acquired since it was read, even if released again; or if the
  * item bars an acquire that may arrive late.
  */
@@ -321,6 +346,9 @@ put_expressions(dynamo_text *text, const dynamo_table *table, const dynamo_write
 		case DYNAMO_BAR_NEW:
 			put_bar_new(text, table, write);
 			break;
+		case DYNAMO_MARK:
+			put_mark(text, write);
+			break;
 		case DYNAMO_DELETE:
 			put_delete(text, write);
 			break;
@@ -356,7 +384,9 @@ returned(const dynamo_write *write)
 {
 	if (write->shared != NULL)
 		return dynamo_shared_shows_item(write->shared->kind) ? NEW_ITEM : "";
-	if (write->op == DYNAMO_BAR)
+	if (write->op == DYNAMO_RELEASE)
+		return WHOLE_REPLACED;	/* with a mark, if it has one */
+	if (write->op == DYNAMO_BAR || write->op == DYNAMO_MARK)
 		return NEW_ITEM;
 	return write->op == DYNAMO_ACQUIRE ? REPLACED : "";
 }

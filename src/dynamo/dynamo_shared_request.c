@@ -179,7 +179,8 @@ put_open(dynamo_text *text, const dynamo_table *table, const dynamo_write *write
 	dynamo_text_raw(text, UPDATE "SET #ownerName = :epoch, #recordVersionNumber = :version"
 					", #leaseDuration = :lease, #fencingToken = :token, #shared = :shared"
 					" REMOVE #data, #holder, #isReleased, #releasedAt, #releasedVersion, #ttl"
-					", #keptUntil" CONDITION FREE);
+					", #keptUntil");
+	dynamo_text_raw(text, write->unmark ? ", #wanted" CONDITION FREE : CONDITION FREE);
 	dynamo_text_raw(text, take_over ? OR_DEAD NEW_TOKEN(":token") : NEW_TOKEN(":token"));
 	dynamo_text_raw(text, NOT_KEPT);
 	put_gate_condition(text, dead_gate);
@@ -191,7 +192,8 @@ put_open(dynamo_text *text, const dynamo_table *table, const dynamo_write *write
 	dynamo_put_names(text, table->partition_key,
 					 A_OWNER | A_VERSION | A_LEASE | A_TOKEN | A_HOLDER | A_DATA |
 					 A_RELEASED | A_RELEASED_AT | A_TTL | A_RELEASED_VERSION | A_SHARED |
-					 A_ATTRIBUTE_NAMES | A_KEPT | A_GATE | A_ENTRY_VERSION);
+					 A_ATTRIBUTE_NAMES | A_KEPT | A_GATE | A_ENTRY_VERSION |
+					 (write->unmark ? A_WANTED : 0));
 	dynamo_put_values_start(text);
 	dynamo_put_s_member(text, ":epoch", epoch);
 	dynamo_put_s_member(text, ":version", write->version);

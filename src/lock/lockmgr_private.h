@@ -15,6 +15,7 @@
  *	 lockmgr_turn.c		an acquire or a hand-over for the first in the queue
  *	 lockmgr_wait.c		the outcome of an acquire, polling another client's lock
  *	 lockmgr_refusal.c	refusals that do not show the item, or that it does not explain
+ *	 lockmgr_mark.c		a cluster that waits is heard
  *	 lockmgr_seen.c		what we saw of another client's lock
  *	 lockmgr_keep.c		keeping a lock from others for a minimum
  *	 lockmgr_entry.c	what we saw of the clusters that share a lock
@@ -245,6 +246,17 @@ struct lm_lock
 	char	   *attribute_names;	/* of the item, as far as we know; NULL: none */
 	int64_t		polling_since;
 	int64_t		stay_back_until;	/* no acquire before */
+
+	/* See lockmgr_mark.c. */
+	bool		by_ddblock;		/* that client is a cluster like us */
+	bool		marks;			/* READING: by marking the item */
+	bool		marked_by_us;	/* the item is, as far as we know, */
+	int64_t		marked_until;	/* ... by us or others, until then; 0: it is not */
+	int64_t		mark_poll_us;	/* by our mark, we poll as often */
+	int64_t		asked_at;		/* since then our sessions wait for another cluster, or
+								 * have marked the item then; 0: none waits */
+	int64_t		heard_ms;		/* the end of the mark for which we stayed back; 0: none,
+								 * or others have had the lock since */
 
 	/* Permits and gates; see lockmgr_share.c and lockmgr_entry.c. */
 	int64_t		look_at;		/* HELD: when to look for permits; 0: not */
@@ -576,6 +588,16 @@ extern void lm_resume_run(int64_t now, lm_lock *lock);
 extern void lm_note_let_go(int64_t now, lm_lock *lock);
 extern bool lm_in_run(int64_t now, const lm_lock *lock);
 extern void lm_end_run(int64_t now, lm_lock *lock);
+
+/* lockmgr_mark.c */
+extern void lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item);
+extern bool lm_has_changed_hands(const lm_lock *lock);
+extern bool lm_mark_is_due(int64_t now, const lm_lock *lock);
+extern void lm_describe_mark(const lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write);
+extern void lm_mark_failed(int64_t now, lm_lock *lock);
+extern int64_t lm_longest_promised(int64_t now, const lm_lock *lock, int64_t interval);
+extern void lm_have_asked(lm_lock *lock);
+extern void lm_hear(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item);
 
 /* lockmgr_bar.c */
 extern void lm_bar(lockmgr *lm, int64_t now, lm_lock *lock);

@@ -31,9 +31,9 @@ lm_explain(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_renewal_failed(lm, now, lock);	/* the release will tell */
 		return;
 	}
-	if (lock->state == LOCK_READING)	/* it was to set a gate */
+	if (lock->state == LOCK_READING)	/* it was to set a gate, or a mark */
 	{
-		lock->sets_gate = false;
+		lock->sets_gate = lock->marks = false;
 		lock->read_consistently = true;
 	}
 	else

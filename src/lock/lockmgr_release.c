@@ -329,7 +329,10 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 			outcome = LOCKMGR_FAILED;
 	}
 	else
+	{
+		lm_hear(lm, now, lock, item);
 		lm_delete_later(lm, now, lock);
+	}
 	lm_drop_lease(lm, lock);
 	lm_answer_releaser(lm, lock, outcome);
 	if (result->status == DYNAMO_CONDITION_FAILED)

@@ -81,6 +81,12 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 		lm_explain(lm, now, lock);
 		return;
 	}
+	if (!settled && op == DYNAMO_MARK)
+	{
+		lm_mark_failed(now, lock);
+		lm_poll_later(lm, now, lock);
+		return;
+	}
 	if (settled && lock->state != LOCK_READING && lm_is_odd(lm, lock, result))
 	{
 		if (op == DYNAMO_RELEASE && lock->lease->l.mode != MODE_EXCLUSIVE)
@@ -108,7 +114,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 	else
 		lm_note_trouble(lm, now, lock, op, result);
 
-	/* A write that sets a gate is a poll. */
+	/* A write that sets a gate, or a mark, is a poll. */
 	switch (lock->state == LOCK_READING ? DYNAMO_READ : op)
 	{
 		case DYNAMO_READ:
@@ -142,6 +148,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 			else
 				lm_release_failed(lm, now, lock);
 			break;
+		case DYNAMO_MARK:
 		case DYNAMO_DESCRIBE_TABLE:
 		case DYNAMO_CREATE_TABLE:
 		case DYNAMO_UPDATE_TTL:

@@ -34,6 +34,7 @@ void
 lm_have_company(lm_lock *lock)
 {
 	lock->doublings = 0;
+	lock->heard_ms = 0;
 	new_run(lock);
 }
 

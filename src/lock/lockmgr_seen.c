@@ -50,6 +50,7 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 	lm_observe_shared(lm, lock, now, shared);
 	lm_note_attributes(lock, item->attribute_names);
 	lock->kept_until_ms = kept_until_ms;
+	lm_note_mark(lm, now, lock, item);
 	if (!item->exists || item->released || item->wrong != NULL)
 	{
 		lock->seen = false;

@@ -271,6 +271,7 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write,
 		write->old_attributes = lock->attribute_names;
 	if (lease->l.mode != MODE_EXCLUSIVE)
 		write->shared = describe_shared(lm, now, lock, part);
+	write->unmark = lock->marked_by_us;
 }
 
 static void
@@ -350,6 +351,8 @@ send_lock(lockmgr *lm, int64_t now, lm_lock *lock, lm_call *call)
 			lock->first->request.mode == MODE_EXCLUSIVE && lock->seen &&
 			lock->shared != NULL && lock->shared->current)
 			describe_gate(lm, now, lock, &write, &part);
+		else if (lock->marks && lock->seen)
+			lm_describe_mark(lm, now, lock, &write);
 		else
 			describe_read(lm, lock, !lock->read_consistently, &write);
 		call->op = write.op;

@@ -94,6 +94,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_submit(lm, lock);
 		return;
 	}
+	lock->asked_at = 0;			/* nobody waits */
 	lm_delete_if_due(lm, now, lock);
 	lm_remember(lm, lock);
 }

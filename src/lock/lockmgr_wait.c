@@ -75,6 +75,13 @@ lockmgr_campaign_interval(int64_t lease_us)
 	return lease_us / 10 > CAMPAIGN_MIN_US ? lease_us / 10 : CAMPAIGN_MIN_US;
 }
 
+/* The longest time between two polls. */
+static int64_t
+longest_interval(const lockmgr *lm, bool busy)
+{
+	return busy && lm->poll_interval_us > POLL_BUSY_US ? POLL_BUSY_US : lm->poll_interval_us;
+}
+
 /*
  * Sets the timer for the next poll of another client's lock.  The interval is a
  * twentieth of the time already waited, so that a poll is late by a few per cent
@@ -91,6 +98,7 @@ void
 lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	int64_t		interval = (now - lock->polling_since) / 20;
+	int64_t		longest = longest_interval(lm, now - lock->holder_seen < BUSY_US);
 
 	while (lock->first != NULL && lock->first->request.kind == LOCKMGR_TRY)
 		lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
@@ -101,10 +109,9 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 	}
 	if (interval < POLL_MIN_US)
 		interval = POLL_MIN_US;
-	if (interval > lm->poll_interval_us)
-		interval = lm->poll_interval_us;
-	if (now - lock->holder_seen < BUSY_US && interval > POLL_BUSY_US)
-		interval = POLL_BUSY_US;
+	longest = lm_longest_promised(now, lock, longest);
+	if (interval > longest)
+		interval = longest;
 	if (lock->first->request.campaign)
 		interval = lockmgr_campaign_interval(lock->first->request.lease_ms * 1000) / 3 * 4;
 	if (!lock->seen && lm_is_kept(lm, now, lock->kept_until_ms))
@@ -146,6 +153,9 @@ lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
 	}
 	lm_enter(lock, LOCK_READING);
 	lock->sets_gate = !lock->gate_unsettled && gate_is_due(now, lock);
+	lock->marks = lm_mark_is_due(now, lock);
+	if (lock->marks)
+		lock->mark_poll_us = longest_interval(lm, lm_has_changed_hands(lock));
 	lm_submit(lm, lock);
 }
 
@@ -296,6 +306,8 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	{
 		lock->refusals = 0;
 		lock->polling_since = now;
+		if (lock->asked_at == 0)
+			lock->asked_at = now;
 		lm_have_company(lock);
 		lm_poll_later(lm, now, lock);
 		return;
@@ -326,6 +338,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 
 	lease->l.uncertain = lock->maybe;
 	lock->refusals = 0;
+	lm_have_asked(lock);
 	if (lock->bar != NULL)
 		lm_end_bar(lm, lock->bar);	/* this token is above its own */
 

@@ -8,6 +8,9 @@
 #	a guest			16 sessions of one do; one of another comes now and then
 #	Java			16 sessions of one do; something like Amazon's client comes now and
 #					then, and looks every second and every tenth of one
+#	again, 50 ms	a session of one keeps a lock for 50 ms, and takes it again at once (also 1, 5, 200 and
+#					1,000 ms), while a session of the other one comes now and then: the share of its waits
+#					that took at most the hold, a run of 1 s, and 0.5 s, and its requests for each
 #	own locks		64 sessions, each with a lock of its own; each reply takes 5 ms
 #	after 25 s		sessions of one cluster let go after 25 s (or HOLD seconds), each of a
 #					lock of its own for which a session of the other one waits: the time
@@ -43,11 +46,53 @@ measure('two clusters', [ 0, 8 ], [ 1, 8 ]);
 with_guest('a guest', 'two, 1', \&guest);
 with_guest('Java, every 1 s', 'Java', sub { java(1) });
 with_guest('Java, every 0.1 s', 'Java', sub { java(0.1) });
+again($_) foreach 1, 5, 50, 200, 1000;
 $double->fault('late_reply', delay_ms => 5, count => -1);
 measure('own locks', [ 0, 64, 'own' ]);
 $double->clear_faults;
 after_a_hold($ENV{HOLD} || 25);
 done_testing;
+
+# Several pairs of such sessions, each with a lock of its own.
+sub again
+{
+	my ($hold) = @_;
+	my $pairs = $hold < 50 ? 2 : 10;
+	my $lock = q{'again ' || :client_id};
+	my $most = $hold / 1000 + 1.5;
+	my (@before, @after);
+
+	append_to_file("$dir/again$hold.sql", "SELECT ddb_lock_acquire($lock);\n"
+		. 'SELECT pg_sleep(' . $hold / 1000 . ");\nSELECT ddb_lock_release($lock);\n");
+	append_to_file("$dir/visit$hold.sql", "SELECT extract(epoch FROM clock_timestamp()) AS since \\gset\n"
+		. "SELECT ddb_lock_acquire($lock);\n"
+		. "INSERT INTO waits VALUES (extract(epoch FROM clock_timestamp()) - :since);\n"
+		. "SELECT ddb_lock_release($lock);\n"
+		. "\\set pause random(0, 500)\n\\sleep :pause ms\n");
+	$clusters[1]->safe_psql('postgres', 'DROP TABLE IF EXISTS waits; CREATE TABLE waits (wait float)');
+	@before = requests();
+	my @loads = (start([ 0, $pairs, "again$hold" ]), start([ 1, $pairs, "visit$hold" ]));
+	finish($_) foreach reverse @loads;
+	@after = requests();
+
+	my @waits = sort { $a <=> $b } split /\n/, $clusters[1]->safe_psql('postgres', 'SELECT wait FROM waits');
+	ok(@waits > 0, "again, $hold ms: something was measured");
+	diag(sprintf '%-18s %d waits: %.3f s on average, %.3f s of 99, %.3f s at most; %.1f %% within %.1f s; '
+		. 'for each %.1f reads, %.2f marks, %.2f other writes; %.1f pairs/s beside them', "again, $hold ms",
+		scalar @waits, sum(@waits) / @waits, $waits[ $#waits * 0.99 ], $waits[-1],
+		100 * (grep { $_ <= $most } @waits) / @waits, $most,
+		(map { ($after[$_] - $before[$_]) / @waits } 0 .. 2), @{ $loads[0]{waits} } / $duration);
+	return;
+}
+
+# Of the second cluster: reads, marks, others.
+sub requests
+{
+	return split /\|/, $clusters[1]->safe_psql('postgres',
+		q{SELECT sum(requests) FILTER (WHERE operation = 'read'),
+			coalesce(sum(requests) FILTER (WHERE operation = 'mark'), 0),
+			sum(requests) FILTER (WHERE operation NOT IN ('read', 'mark')) FROM ddb_operations});
+}
 
 # Each waiter has its own session, which says when it got the lock by its own clock.
 sub after_a_hold

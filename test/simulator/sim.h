@@ -101,6 +101,7 @@ typedef enum sim_fault
 	FAULT_ITEM_EDITED,
 	FAULT_ITEM_RELEASED,
 	FAULT_ITEM_PURGED,			/* a released one, by its time-to-live */
+	FAULT_MARK_FORGED,
 	FAULT_COUNT
 } sim_fault;
 
@@ -142,11 +143,13 @@ typedef struct sim_plan
 	int64_t		keep_max_ms;	/* ... of so much at most */
 	unsigned	limit_percent;	/* of the requests have a limit of the hold */
 	bool		one_exclusive;	/* only those of one cluster are not */
+	bool		eager;			/* who has released a lock takes it again at once */
 	bool		joins;			/* sessions join holds, and leave theirs to the cluster */
 	unsigned	several_percent;	/* of the steps without a lock begin to take several */
 	bool		campaign;		/* the clusters stand for the last lock */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
+	bool		forges;			/* marks of nobody are in items */
 	int64_t		clock_error;	/* of a cluster's wall clock */
 	bool		hours;			/* the wall clock may also be off by an hour */
 	bool		by_clock;		/* clusters may take over by DynamoDB's clock, */
@@ -400,6 +403,14 @@ typedef struct sim_lock
 	int64_t		gate_since;		/* when that set the gate, */
 	int64_t		gate_at;		/* ... and last wrote it */
 	int64_t		shared_since;	/* when the shared mode began */
+	int			mark_of;		/* the cluster whose mark is in the item, or SIM_NOBODY, */
+	int64_t		mark_at;		/* ... since then */
+	int64_t		mark_until_ms;
+	int64_t		mark_poll_ms;
+	int			heard_by;		/* the cluster that has released it since, or SIM_NOBODY, */
+	unsigned	heard_life;		/* ... its worker, */
+	int64_t		heard_at;		/* ... and when */
+	int64_t		stayed_ms[SIM_CLUSTERS];	/* the mark for which each has stayed back */
 	bool		edited;			/* the operator was the last to write it */
 	bool		broken;			/* the operator made it unusable */
 
@@ -488,6 +499,8 @@ typedef struct sim_totals
 	uint64_t	shared_grants;	/* ... of these, to share a lock */
 	uint64_t	permit_grants;	/* ... of these, of permits */
 	uint64_t	kept_grants;	/* ... of these, for a minimum */
+	uint64_t	marks;			/* of clusters that waited, */
+	uint64_t	heard;			/* ... for which others have stayed back */
 	uint64_t	joined;			/* holds that were joined, */
 	uint64_t	detached;		/* ... detached */
 	uint64_t	outlive;		/* ... that may outlive their sessions */
@@ -631,6 +644,9 @@ struct sim_call
 		dynamo_shared_kind kind;
 		int32_t		limit;		/* of a write that adds permits; 0: it does not */
 		bool		removes_gate;
+		bool		unmark;
+		int64_t		wanted_until_ms;
+		int64_t		wanted_poll_ms;
 		int64_t		kept_until_ms;
 		int64_t		first_token;
 		int64_t		last_token;
@@ -760,6 +776,9 @@ extern void sim_touch(sim *s, int lock, lock_mode mode);
 extern void sim_wait(sim *s, const sim_cluster *c, const sim_session *session);
 extern bool sim_gate_lives(const sim *s, const sim_lock *lock);
 extern void sim_check_gate(sim *s, int lock, const sim_call *call, int which);
+extern void sim_marked(sim *s, int lock, const sim_call *call, int which);
+extern void sim_heard(sim *s, int lock, const sim_call *call);
+extern void sim_check_heard(sim *s, int lock, const sim_call *call, int which);
 
 /* sim_run.c */
 extern void sim_run(sim *s);

@@ -596,7 +596,7 @@ sim_check_send(sim *s, sim_cluster *c, const dynamo_write *write)
 
 	if (write->shared != NULL && write->shared->kind >= DYNAMO_SHARED_GATE)
 		return;					/* it is lost with the worker, and dies */
-	if (write->op == DYNAMO_DELETE)
+	if (write->op == DYNAMO_DELETE || write->op == DYNAMO_MARK)
 		return;					/* it is lost with the worker */
 	if (nonce == NULL || saved == NULL)
 	{
@@ -726,6 +726,9 @@ sim_check_turn(sim *s, int64_t since, sim_turn whose)
 	int64_t		turn = s->now - since;
 	int64_t		bound = whose == TURN_CLUSTER ? 3 * SECOND : 2 * s->plan.lease_min_ms * MS;
 
+	if (s->plan.eager)
+		bound += 3 * s->plan.step;	/* until it has marked the item; the rest; a run */
+
 	if (s->plan.kind != KIND_HOT || s->phase >= PHASE_DRAIN)
 		return;
 	t->hot_grants++;
@@ -820,6 +823,100 @@ sim_check_lost(sim *s, const sim_cluster *c, uint32_t index)
 			sim_wrong(s, "I8: the entry in %s is reported as gone, but is not", lock->name);
 		dynamo_reply_free(&reply);
 	}
+}
+
+/*
+ * A mark has been written.  I7: on a held item.
+ */
+void
+sim_marked(sim *s, int number, const sim_call *call, int which)
+{
+	sim_lock   *lock = &s->lock[number];
+
+	if (lock->released)
+		sim_wrong(s, "I7: cluster %d marks %s, which is released", call->cluster, lock->name);
+	s->totals->marks++;
+	lock->mark_of = call->cluster;
+	lock->mark_at = s->now;
+	lock->mark_until_ms = call->writes[which].wanted_until_ms;
+	lock->mark_poll_ms = call->writes[which].wanted_poll_ms;
+}
+
+/*
+ * A release was applied, and not of what is left of the dead, or has arrived late.  By any clock
+ * of a machine that never stood still, is there another cluster's mark in the item that counts?
+ */
+void
+sim_heard(sim *s, int number, const sim_call *call)
+{
+	sim_lock   *lock = &s->lock[number];
+	int64_t		date_ms = (SIM_EPOCH + s->now) / MS;
+	int64_t		doubt_ms = (3 * SECOND + s->plan.date_error) / MS;
+
+	lock->heard_by = SIM_NOBODY;
+	if (s->plan.stands_still || s->plan.locks > 2 || lock->written_late || call->id >= SIM_JOURNAL_CALL ||
+		is_barring(s, &s->cluster[call->cluster], number) ||
+		lock->mark_of == SIM_NOBODY || lock->mark_of == call->cluster ||
+		lock->mark_until_ms < date_ms + doubt_ms ||
+		lock->mark_until_ms > date_ms + 15000 - doubt_ms ||
+		lock->stayed_ms[call->cluster] == lock->mark_until_ms)
+		return;
+	s->totals->heard++;
+	lock->stayed_ms[call->cluster] = lock->mark_until_ms;
+	lock->heard_by = call->cluster;
+	lock->heard_life = s->cluster[call->cluster].life;
+	lock->heard_at = s->now;
+}
+
+/* Does a session of the cluster that has marked the item still wait for it? */
+static bool
+marker_waits(const sim *s, const sim_lock *lock, int number)
+{
+	const sim_cluster *c = &s->cluster[lock->mark_of];
+
+	for (int i = 0; i < s->plan.sessions; i++)
+	{
+		const sim_session *session = &c->sessions[i];
+
+		if (session->waiting && session->request.kind == LOCKMGR_ACQUIRE &&
+			session->lock == number && session->asked_at < lock->mark_at &&
+			!sim_is_answered(c, session))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * I6: whoever has released the lock, with another cluster's mark in its item, stays back for two
+ * polls of that cluster, and a while.  Without faults, that cluster has the lock first.
+ */
+void
+sim_check_heard(sim *s, int number, const sim_call *call, int which)
+{
+	sim_lock   *lock = &s->lock[number];
+	const sim_cluster *c = &s->cluster[call->cluster];
+	int64_t		stay = 2 * lock->mark_poll_ms * MS + SECOND / 10;
+
+	if (lock->heard_by == call->cluster && !lock->written_late && c->life == lock->heard_life &&
+		c->troubled_at < lock->heard_at)
+	{
+		if (s->now - lock->heard_at < (stay < SECOND ? stay : SECOND) * 90 / 100)
+			sim_wrong(s, "I6: cluster %d takes %s again after %" PRId64 " us, although cluster %d "
+					  "has marked it", c->number, lock->name, s->now - lock->heard_at,
+					  lock->mark_of);
+		if (s->plan.kind == KIND_HOT && stay < SECOND && lock->kept_until_ms == 0 &&
+			marker_waits(s, lock, number))
+			sim_wrong(s, "I6: cluster %d takes %s again before cluster %d, which has marked it",
+					  c->number, lock->name, lock->mark_of);
+	}
+	lock->heard_by = SIM_NOBODY;
+	for (int i = 0; i < SIM_CLUSTERS; i++)
+	{
+		if (i != call->cluster)
+			lock->stayed_ms[i] = 0;
+	}
+	if (call->writes[which].unmark)
+		lock->mark_of = SIM_NOBODY;
 }
 
 /*

@@ -109,7 +109,7 @@ foreign_item(sim *s, sim_lock *lock, const char *version, bool update)
 		lock->erased_at = s->now;
 		lock->gate_of = SIM_NOBODY;
 	}
-	lock->owner = SIM_NOBODY;
+	lock->owner = lock->mark_of = lock->heard_by = SIM_NOBODY;
 	lock->last_op = DYNAMO_ACQUIRE;
 	snprintf(lock->version, sizeof(lock->version), "%s", version);
 	sim_touch(s, (int) (lock - s->lock), MODE_EXCLUSIVE);
@@ -123,7 +123,7 @@ sim_item_gone(sim *s, sim_lock *lock)
 	lock->kept_until_ms = lock->promised = 0;
 	lock->last_token = lock->last_exclusive = 0;
 	lock->erased_at = s->now;
-	lock->owner = lock->gate_of = SIM_NOBODY;
+	lock->owner = lock->gate_of = lock->mark_of = lock->heard_by = SIM_NOBODY;
 	lock->version[0] = '\0';
 	sim_touch(s, (int) (lock - s->lock), MODE_EXCLUSIVE);
 }
@@ -534,6 +534,30 @@ operate(sim *s, int number)
 		lock->released = true;
 }
 
+/* Somebody writes a mark by hand: that excuses nothing. */
+static void
+forge_mark(sim *s, int number)
+{
+	sim_lock   *lock = &s->lock[number];
+	int64_t		date_ms = (SIM_EPOCH + s->now) / MS;
+	char		name[64];
+	char		body[512];
+
+	snprintf(body, sizeof(body), "{" ID ",\"UpdateExpression\":\"SET #a = :a\","
+			 "\"ConditionExpression\":\"attribute_exists(#k)\","
+			 "\"ExpressionAttributeNames\":{\"#k\":\"key\",\"#a\":\"wanted\"},"
+			 "\"ExpressionAttributeValues\":{\":a\":{\"M\":{\"owner\":{\"S\":\"forger\"},"
+			 "\"until\":{\"N\":\"%" PRId64 "\"},\"poll\":{\"N\":\"%" PRId64 "\"}}}}}",
+			 json_name(lock, name), sim_chance(s, 20) ? INT64_MAX :
+			 date_ms + sim_between(s, -5000, 20000),
+			 sim_chance(s, 20) ? INT64_MAX : sim_between(s, 0, 2000));
+	if (!demand(s, TARGET("UpdateItem"), body))
+		return;
+	sim_say(s, "a mark of %s is forged", lock->name);
+	lock->mark_of = lock->heard_by = SIM_NOBODY;
+	sim_count(s, FAULT_MARK_FORGED);
+}
+
 /*
  * The time-to-live deletes a released item, or the operator changes a held one.
  */
@@ -564,4 +588,6 @@ sim_hand(sim *s)
 	}
 	else if (!lock->released && s->plan.operator && sim_chance(s, 20))
 		operate(s, number);
+	else if (s->plan.forges && sim_chance(s, 50))
+		forge_mark(s, number);
 }

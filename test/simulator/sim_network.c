@@ -200,6 +200,9 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 		call->writes[i].last_token = write->last_token;
 		call->writes[i].kept_until_ms = write->kept_until_ms;
 		call->writes[i].maybe_stale = write->maybe_stale;
+		call->writes[i].unmark = write->unmark;
+		call->writes[i].wanted_until_ms = write->wanted_until_ms;
+		call->writes[i].wanted_poll_ms = write->wanted_poll_ms;
 		note_shared(call, i, write->shared);
 		snprintf(call->writes[i].version, sizeof(call->writes[i].version), "%s",
 				 write->version);

@@ -77,6 +77,11 @@ draw_hot(sim *s, sim_plan *plan)
 	plan->storm = sim_between(s, 30, 60) * SECOND;
 	plan->step = sim_between(s, 1, 40) * MS;
 	plan->fault_every = 4 * SECOND;
+	plan->eager = sim_chance(s, 50);
+	if (!plan->eager)
+		return;
+	plan->sessions = (int) sim_between(s, 1, 2);
+	plan->step = sim_between(s, 1, sim_chance(s, 50) ? 100 : 1000) * MS;
 }
 
 void
@@ -105,7 +110,7 @@ sim_draw_plan(sim *s)
 			break;
 	}
 	plan->same_percent = plan->kind == KIND_HOT ? 100 : sim_chance(s, 50) ? 30 : 95;
-	plan->shared_percent = sim_chance(s, 40) ? 0 : (unsigned) sim_between(s, 10, 90);
+	plan->shared_percent = plan->eager || sim_chance(s, 40) ? 0 : (unsigned) sim_between(s, 10, 90);
 	plan->one_exclusive = plan->kind == KIND_HOT && plan->shared_percent > 0 && sim_chance(s, 50);
 	if (plan->kind == KIND_HOT && plan->shared_percent > 0)
 		plan->locks = 2;		/* a shared lock and a semaphore */
@@ -135,4 +140,5 @@ sim_draw_plan(sim *s)
 		(unsigned) sim_between(s, 10, 80);
 	plan->campaign = plan->kind != KIND_HOT && sim_chance(s, 30);
 	plan->locks += plan->campaign;
+	plan->forges = plan->kind != KIND_HOT && sim_chance(s, 20);
 }

@@ -32,6 +32,8 @@ step_again(sim *s, sim_cluster *c, int slot)
 
 	if (hot && c->sessions[slot].waiting)
 		return;					/* the answer schedules the next step */
+	if (hot && s->plan.eager && !c->sessions[slot].holds[0].used)
+		most = MS;
 	if (c->sessions[slot].waiting)
 		most *= 4;				/* the answer schedules an earlier step */
 	else if (!hot && sim_chance(s, 20))

@@ -48,7 +48,7 @@ sim_table_new(sim *s)
 		/* Some names have characters that JSON must escape. */
 		snprintf(lock->name, sizeof(lock->name), i % 4 == 3 ? "\"l\xc3\xb6" "ck\"\n%d" : "lock%d", i);
 		lock->name_len = strlen(lock->name);
-		lock->owner = lock->gate_of = SIM_NOBODY;
+		lock->owner = lock->gate_of = lock->mark_of = lock->heard_by = SIM_NOBODY;
 		lock->limit = (int32_t) sim_between(s, 1, 3);
 	}
 }
@@ -166,6 +166,11 @@ sim_written(sim *s, const sim_call *call, int which)
 		lock->token = call->writes[which].last_token;
 		return;
 	}
+	if (op == DYNAMO_MARK)
+	{
+		sim_marked(s, call->writes[which].lock, call, which);
+		return;
+	}
 	sim_check_overwrite(s, call->writes[which].lock, call, which);
 	if (shared ? call->writes[which].kind <= DYNAMO_SHARED_REPLACE :
 		op == DYNAMO_ACQUIRE || op == DYNAMO_HAND_OVER)
@@ -177,6 +182,10 @@ sim_written(sim *s, const sim_call *call, int which)
 	if (lock->written_late)
 		lock->late_at = s->now;
 	s->totals->strays += lock->written_late && s->phase == PHASE_QUIET;
+	if (op == DYNAMO_ACQUIRE)
+		sim_check_heard(s, call->writes[which].lock, call, which);
+	else if (op == DYNAMO_RELEASE && !shared)
+		sim_heard(s, call->writes[which].lock, call);
 	if (shared)
 	{
 		sim_check_gate(s, call->writes[which].lock, call, which);

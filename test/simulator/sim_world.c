@@ -52,6 +52,7 @@ const char *const sim_fault_names[FAULT_COUNT] = {
 	[FAULT_ITEM_EDITED] = "item edited",
 	[FAULT_ITEM_RELEASED] = "item released by hand",
 	[FAULT_ITEM_PURGED] = "released item purged",
+	[FAULT_MARK_FORGED] = "mark forged",
 };
 
 uint64_t

@@ -171,6 +171,7 @@ report(const sim_totals *t, double real)
 		   t->detached, t->outlive, t->ahead, t->claimed, t->released_both);
 	printf("%" PRIu64 " leaderships, %" PRIu64 " attempts to join one\n", t->led, t->lead);
 	printf("%" PRIu64 " grants for a minimum\n", t->kept_grants);
+	printf("%" PRIu64 " marks of clusters that waited, %" PRIu64 " heard\n", t->marks, t->heard);
 	printf("%" PRIu64 " times all was quiet until all copies had arrived; %" PRIu64
 		   " of them were applied then\n", t->audits, t->strays);
 	printf("%" PRIu64 " commits, %" PRIu64 " refused by the guard, %" PRIu64

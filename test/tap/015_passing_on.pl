@@ -105,6 +105,28 @@ like($queue[1]->result, qr/^\d+$/, 'who waits gets the lock');
 is($queue[0]->query_safe('SELECT 1'), 1, 'who had it before is not told of any loss');
 is(stat_of($one, undef, 'leases_lost'), 1, 'it is one loss');
 
+#
+# A session of another cluster waits while this one takes a lock again as soon as it has released it
+#
+$holder->send(<<~'SQL');
+	DO $$ BEGIN LOOP
+		PERFORM ddb_lock_acquire('d'), pg_sleep(0.7);
+		PERFORM ddb_lock_release('d');
+	END LOOP; END $$
+	SQL
+wait_for { !is_released('d') } 'the first acquire';
+wait_for
+{
+	$far->query_safe(q{SELECT ddb_lock_acquire('d')});
+	is(dynamodb->item('d')->{wanted}, undef, 'who has got the lock has left no mark');
+	$far->query_safe(q{SELECT ddb_lock_release('d')});
+	stat_of($two, 'mark') > 0;
+}
+'a wait of more than a second';
+$one->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+$holder->result;
+like($holder->messages, qr/57014/, 'the other one has gone on all the time');
+
 $_->quit foreach $holder, $far, @queue;
 nothing_held_ok;
 done_testing;

@@ -115,7 +115,7 @@ TEST(a_success_that_shows_nothing_leaves_the_outcome_open)
 {
 	static const dynamo_op ops[] = {
 		DYNAMO_READ, DYNAMO_ACQUIRE, DYNAMO_RENEW, DYNAMO_HAND_OVER, DYNAMO_RELEASE, DYNAMO_DELETE,
-		DYNAMO_BAR, DYNAMO_BAR_NEW,
+		DYNAMO_BAR, DYNAMO_BAR_NEW, DYNAMO_MARK,
 		DYNAMO_FORCE_RELEASE, DYNAMO_IDENTIFY, DYNAMO_QUEUE_READ, DYNAMO_QUEUE_QUERY, DYNAMO_QUEUE_SCAN,
 		DYNAMO_QUEUE_TRANSACT, DYNAMO_QUEUE_UPDATE, DYNAMO_QUEUE_DELETE,
 		DYNAMO_QUEUE_DESCRIBE_TABLE, DYNAMO_QUEUE_CREATE_TABLE, DYNAMO_QUEUE_UPDATE_TTL,
@@ -164,6 +164,42 @@ TEST(a_bar_shows_the_item)
 	read_text(DYNAMO_BAR, 400, REFUSED ",\"Item\":" ITEM_JSON "}");
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_true(reply.results[0].item.exists);
+}
+
+#define MARKED(wanted) "{\"Attributes\":{\"key\":{\"S\":\"orders\"},\"wanted\":" wanted "}}"
+
+TEST(a_release_and_a_mark_show_the_mark)
+{
+	static const dynamo_op ops[] = {DYNAMO_RELEASE, DYNAMO_MARK};
+
+	for (int i = 0; i < 2; i++)
+	{
+		read_text(ops[i], 200, MARKED("{\"M\":{\"owner\":{\"S\":\"db1/inc\"},"
+									  "\"until\":{\"N\":\"1010000\"},\"poll\":{\"N\":\"250\"}}}"));
+		assert_int_equal(reply.status, DYNAMO_OK);
+		assert_string_equal(reply.results[0].item.wanted_by, "inc");
+		assert_int_equal(reply.results[0].item.wanted_until_ms, 1010000);
+		assert_int_equal(reply.results[0].item.wanted_poll_ms, 250);
+	}
+}
+
+TEST(what_is_no_mark_is_ignored)
+{
+	static const char *const replies[] = {
+		MARKED("{\"S\":\"me\"}"), MARKED("{\"M\":{}}"), MARKED("7"), MARKED("{\"M\":7}"),
+		MARKED("{\"M\":{\"owner\":{\"N\":\"1\"},\"until\":{\"S\":\"1010000\"},\"poll\":{\"N\":\"x\"}}}"),
+		MARKED("{\"M\":{\"until\":{\"N\":\"-5\"},\"poll\":{\"N\":\"1e99\"}}}"),
+		"{\"Attributes\":{},\"ConsumedCapacity\":{}}", "{\"ConsumedCapacity\":{}}",
+	};
+
+	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++)
+	{
+		read_text(DYNAMO_RELEASE, 200, replies[i]);
+		assert_int_equal(reply.status, DYNAMO_OK);
+		assert_int_equal(reply.results[0].item.wanted_until_ms, 0);
+		assert_int_equal(reply.results[0].item.wanted_poll_ms, 0);
+		assert_string_equal(reply.results[0].item.wanted_by, "");
+	}
 }
 
 TEST(a_minimum_that_is_no_number_is_told)

@@ -24,6 +24,7 @@
 #define ASK_FOR "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"," \
 	"\"ReturnConsumedCapacity\":\"TOTAL\""
 #define ASK_FOR_OLD "\"ReturnValues\":\"UPDATED_OLD\"," ASK_FOR
+#define ASK_FOR_ALL_OLD "\"ReturnValues\":\"ALL_OLD\"," ASK_FOR
 #define N(name) "\"#" name "\":\"" name "\""
 
 static const dynamo_table plain_table = {"lockTable", "key", NULL, NULL, 0, '\0'};
@@ -320,7 +321,7 @@ TEST(release_keeps_the_item_and_marks_it)
 				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "," N("keptUntil") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
-				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
+				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR_ALL_OLD "}");
 }
 
 TEST(release_of_the_dead_demands_their_name_alone)
@@ -341,7 +342,7 @@ TEST(release_of_the_dead_demands_their_name_alone)
 				 N("isReleased") "," N("releasedAt") "," N("releasedVersion") "," N("keptUntil") "},"
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},"
-				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR "}");
+				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"}}," ASK_FOR_ALL_OLD "}");
 }
 
 TEST(release_sets_ttl_only_if_the_table_wants_it)
@@ -359,7 +360,41 @@ TEST(release_sets_ttl_only_if_the_table_wants_it)
 				 "\"ExpressionAttributeValues\":{\":owner\":{\"S\":\"db1/inc\"},"
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"},"
-				 "\":ttl\":{\"N\":\"4600\"}}," ASK_FOR "}");
+				 "\":ttl\":{\"N\":\"4600\"}}," ASK_FOR_ALL_OLD "}");
+}
+
+TEST(a_mark_is_for_whoever_holds_the_item_under_that_name)
+{
+	dynamo_write write = write_of(DYNAMO_MARK);
+
+	write.expected = "db2/other";
+	write.wanted_until_ms = 1010000;
+	write.wanted_poll_ms = 250;
+	assert_write(&sorted_table, write,
+				 "{\"TableName\":\"lockTable\",\"Key\":{\"pk\":{\"S\":\"orders\"},"
+				 "\"sk\":{\"S\":\"locks\"}},"
+				 "\"UpdateExpression\":\"SET #wanted = :wanted\","
+				 "\"ConditionExpression\":\"#ownerName = :expected"
+				 " AND attribute_not_exists(#isReleased)\","
+				 "\"ExpressionAttributeNames\":{" N("ownerName") "," N("isReleased") ","
+				 N("wanted") "},"
+				 "\"ExpressionAttributeValues\":{\":expected\":{\"S\":\"db2/other\"},"
+				 "\":wanted\":{\"M\":{\"owner\":{\"S\":\"db1/inc\"},\"until\":{\"N\":\"1010000\"},"
+				 "\"poll\":{\"N\":\"250\"}}}},\"ReturnValues\":\"ALL_NEW\"," ASK_FOR "}");
+}
+
+TEST(an_acquire_removes_its_clusters_mark)
+{
+	dynamo_write write = write_of(DYNAMO_ACQUIRE);
+	char	   *body = dynamo_build(&plain_table, &write);
+
+	assert_null(strstr(body, "wanted"));
+	free(body);
+	write.unmark = true;
+	body = dynamo_build(&plain_table, &write);
+	assert_non_null(strstr(body, " #shared, #keptUntil, #wanted\""));
+	assert_non_null(strstr(body, N("wanted")));
+	free(body);
 }
 
 TEST(acquire_keeps_the_lock_for_a_minimum)

@@ -161,6 +161,18 @@ TEST(open_takes_over_a_dead_item_and_ignores_a_dead_gate)
 				 TEXT(":oldNames", "[\\\"team\\\"]"), "");
 }
 
+TEST(an_opening_removes_its_clusters_mark)
+{
+	char	   *body;
+
+	begin_entry(DYNAMO_SHARED_OPEN);
+	the_write.unmark = true;
+	body = dynamo_build(&plain_table, &the_write);
+	assert_non_null(strstr(body, " #ttl, #keptUntil, #wanted\""));
+	assert_non_null(strstr(body, "\"#wanted\":\"wanted\""));
+	free(body);
+}
+
 #define JOIN "SET #recordVersionNumber = :version, #fencingToken = :token," \
 	" #shared.#total = #shared.#total + :growth, #shared.#h.#me = :entry"
 #define JOIN_IF "#ownerName = :epoch AND attribute_not_exists(#isReleased) AND" \

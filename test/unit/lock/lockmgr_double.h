@@ -346,6 +346,8 @@ double_condition(const double_item *found, const dynamo_write *write)
 			return item->exists && double_is_below(item, write->first_token);
 		case DYNAMO_BAR_NEW:
 			return !item->exists;
+		case DYNAMO_MARK:
+			return item->exists && !item->released && strcmp(item->owner, write->expected) == 0;
 		case DYNAMO_DELETE:
 			return item->exists && item->released && strcmp(item->version, write->expected) == 0 &&
 				(!item->has_token || (!item->bad_token && item->token <= write->last_token));
@@ -369,13 +371,19 @@ double_change(double_item *found, const dynamo_write *write)
 {
 	dynamo_item *item = &found->item;
 
-	if (write->op != DYNAMO_BAR)
+	if (write->op != DYNAMO_BAR && write->op != DYNAMO_MARK)
 		snprintf(item->version, sizeof(item->version), "%s", write->version);
 	switch (write->op)
 	{
 		case DYNAMO_BAR:
 			item->token = write->last_token;
 			item->has_token = true;
+			break;
+		case DYNAMO_MARK:
+			snprintf(item->wanted_by, sizeof(item->wanted_by), "%s",
+					 dynamo_incarnation(write->owner));
+			item->wanted_until_ms = write->wanted_until_ms;
+			item->wanted_poll_ms = write->wanted_poll_ms;
 			break;
 		case DYNAMO_BAR_NEW:
 			item->exists = item->released = item->has_token = true;
@@ -393,6 +401,8 @@ double_change(double_item *found, const dynamo_write *write)
 			item->released_at = 0;
 			snprintf(item->owner, sizeof(item->owner), "%s", write->owner);
 			double_set_attributes(found, write->attributes);
+			if (write->unmark)
+				item->wanted_until_ms = 0;
 			/* FALLTHROUGH */
 		case DYNAMO_HAND_OVER:
 			item->lease_ms = write->lease_ms;
@@ -466,14 +476,15 @@ double_apply(double_table *table, const dynamo_write *write,
 	}
 	else if (write->shared == NULL && double_condition(found, write))
 	{
+		if (write->op == DYNAMO_ACQUIRE || write->op == DYNAMO_RELEASE)
+			result->item = found->item;
 		if (write->op == DYNAMO_ACQUIRE)
 		{
-			result->item = found->item;
 			free(found->shared);
 			found->shared = NULL;
 		}
 		double_change(found, write);
-		if (write->op == DYNAMO_BAR)
+		if (write->op == DYNAMO_BAR || write->op == DYNAMO_MARK)
 		{
 			result->item = found->item;
 			result->shared = double_read_shared(found);
@@ -498,7 +509,7 @@ typedef struct double_write
 	char		name[DOUBLE_NAME_SIZE];
 	char		owner[DYNAMO_OWNER_SIZE];
 	char		version[DYNAMO_VERSION_SIZE];
-	char		expected[DYNAMO_VERSION_SIZE];
+	char		expected[DYNAMO_OWNER_SIZE];
 	uint8_t		data[64];
 	char		attributes[64];
 	char		old_attributes[64];

@@ -242,8 +242,8 @@ harness_send(void *arg, const lockmgr_call *out)
 	{
 		const dynamo_write *write = &out->writes[i];
 
-		/* What deletes needs no lease, and dies with the manager. */
-		if (out->op != DYNAMO_READ && out->op != DYNAMO_DELETE)
+		/* What deletes, or marks, needs no lease, and dies with the manager. */
+		if (out->op != DYNAMO_READ && out->op != DYNAMO_DELETE && out->op != DYNAMO_MARK)
 		{
 			const lease *l = saved_for(h, write);
 
