@@ -52,8 +52,8 @@ is_campaigns(const lm_lease *lease)
 }
 
 /* Is the hold lost, because its session wanted it for no longer? */
-bool
-lm_must_end(int64_t now, const lm_hold *hold)
+static bool
+must_end(int64_t now, const lm_hold *hold)
 {
 	return hold->h.must_end != 0 && now >= hold->h.must_end;
 }
@@ -80,11 +80,11 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 	const lm_request *request = &session->request;
 	lm_lease   *lease = named_lease(lm, request->lease_index, request->lease_generation);
 	lm_hold    *hold;
-	int64_t		must_end;
+	int64_t		limit;
 
 	if (lease == NULL || lease->l.state != LEASE_HELD || now >= lease->l.valid_until ||
 		!has_token(lease, request->token, request->taker) ||
-		lm_must_end(now, last_hold(lease)) ||
+		must_end(now, last_hold(lease)) ||
 		(request->campaign && !is_campaigns(lease)))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (lm_role_is_full(lm, session))
@@ -93,7 +93,7 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 		lm_answer_result(lm, session, LOCKMGR_NO_ROOM);
 	else
 	{
-		must_end = last_hold(lease)->h.must_end;
+		limit = last_hold(lease)->h.must_end;
 		lm_make_room(lm);
 		hold = lm_take_hold(lm, lease, session, 1);
 		hold->h = (struct hold) {
@@ -108,7 +108,7 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 			.role = session->role,
 			.taker = request->taker,
 			.joined = true,
-			.must_end = must_end,
+			.must_end = limit,
 			.holder = request->holder,
 		};
 		lm_set_end(lm, hold);
@@ -156,7 +156,7 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 	if (hold == NULL || hold->lease->l.mode != MODE_EXCLUSIVE ||
 		(hold->h.ends_at != 0 && hold->h.seq != asked->seq) ||
 		(hold->lease->l.state == LEASE_HELD && now >= hold->lease->l.valid_until) ||
-		(lm_must_end(now, hold) && hold->h.loss == LOSS_NONE))
+		(must_end(now, hold) && hold->h.loss == LOSS_NONE))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (hold->lease->l.state == LEASE_LOST || hold->h.loss != LOSS_NONE)
 	{
@@ -245,21 +245,6 @@ bool
 lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot)
 {
 	return hold->session == &lm->detached && hold->h.session.slot == slot;
-}
-
-/* Sets the timer for what happens next to the hold by itself. */
-void
-lm_set_end(lockmgr *lm, lm_hold *hold)
-{
-	int64_t		at = INT64_MAX;
-
-	if (hold->h.ends_at != 0)
-		at = hold->h.ends_at;
-	else if (hold->h.must_end != 0 && hold->h.loss == LOSS_NONE)
-		at = hold->h.must_end;
-	else if (hold->h.loss == LOSS_AT_MOST)
-		at = hold->h.must_end + hold->lease->l.margin_us;
-	heap_set(&lm->ends, &hold->end, at);
 }
 
 /*

@@ -236,6 +236,21 @@ lm_update_detached(lockmgr *lm, lm_lease *lease)
 	lm_save(lm, lease, false);
 }
 
+/* Sets the timer for what happens next to the hold by itself. */
+void
+lm_set_end(lockmgr *lm, lm_hold *hold)
+{
+	int64_t		at = INT64_MAX;
+
+	if (hold->h.ends_at != 0)
+		at = hold->h.ends_at;
+	else if (hold->h.must_end != 0 && hold->h.loss == LOSS_NONE)
+		at = hold->h.must_end;
+	else if (hold->h.loss == LOSS_AT_MOST)
+		at = hold->h.must_end + hold->lease->l.margin_us;
+	heap_set(&lm->ends, &hold->end, at);
+}
+
 void
 lm_put_hold(lockmgr *lm, lm_hold *hold)
 {

@@ -436,6 +436,7 @@ extern lm_hold *lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session,
 							 int32_t permits);
 extern void lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease,
 						   lm_session *session, int32_t permits);
+extern void lm_set_end(lockmgr *lm, lm_hold *hold);
 extern void lm_put_hold(lockmgr *lm, lm_hold *hold);
 extern void lm_move_hold(lm_hold *hold, lm_session *session);
 extern void lm_save_hold(lockmgr *lm, const lm_hold *hold);
@@ -557,8 +558,6 @@ extern void lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold
 extern void lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold);
 extern lm_hold *lm_detached_hold(lockmgr *lm, const lockmgr_request *asked);
 extern void lm_end_holds(lockmgr *lm, int64_t now);
-extern void lm_set_end(lockmgr *lm, lm_hold *hold);
-extern bool lm_must_end(int64_t now, const lm_hold *hold);
 extern bool lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot);
 
 /* lockmgr_renew.c */
