@@ -854,15 +854,18 @@ sim_heard(sim *s, int number, const sim_call *call)
 	int64_t		doubt_ms = (3 * SECOND + s->plan.date_error) / MS;
 
 	lock->heard_by = SIM_NOBODY;
-	if (s->plan.stands_still || s->plan.locks > 2 || lock->written_late || call->id >= SIM_JOURNAL_CALL ||
-		is_barring(s, &s->cluster[call->cluster], number) ||
+	if (s->plan.stands_still || s->plan.locks > 2 || call->id >= SIM_JOURNAL_CALL ||
 		lock->mark_of == SIM_NOBODY || lock->mark_of == call->cluster ||
-		lock->mark_until_ms < date_ms + doubt_ms ||
-		lock->mark_until_ms > date_ms + 15000 - doubt_ms ||
+		lock->mark_until_ms > date_ms + 15000 + doubt_ms ||
 		lock->stayed_ms[call->cluster] == lock->mark_until_ms)
 		return;
-	s->totals->heard++;
+	/* It stays back once for each mark; perhaps it does now. */
 	lock->stayed_ms[call->cluster] = lock->mark_until_ms;
+	if (lock->written_late || is_barring(s, &s->cluster[call->cluster], number) ||
+		lock->mark_until_ms < date_ms + doubt_ms ||
+		lock->mark_until_ms > date_ms + 15000 - doubt_ms)
+		return;
+	s->totals->heard++;
 	lock->heard_by = call->cluster;
 	lock->heard_life = s->cluster[call->cluster].life;
 	lock->heard_at = s->now;
