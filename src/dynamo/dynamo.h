@@ -4,7 +4,7 @@
  *	  The DynamoDB codec: builds request bodies, reads replies.
  *
  * Knows JSON and the lock item; knows no sockets, clocks or PostgreSQL.  The
- * caller sends the bodies.  doc/protocol.md describes the lock item.
+ * caller sends the bodies.  doc/internals/protocol.md describes the lock item.
  *
  * Memory: a body is malloc'd and belongs to the caller (free()).  A reply
  * owns what it points to until dynamo_reply_free().
@@ -40,7 +40,7 @@
 #define DYNAMO_DEPTH_MAX		80		/* deeper JSON is refused; an item with
 										 * DynamoDB's maximum of 32 levels has 68 */
 
-/* The outcome of a call.  See "When an outcome is unknown" in doc/protocol.md. */
+/* The outcome of a call.  See "When an outcome is unknown" in doc/internals/protocol.md. */
 typedef enum dynamo_status
 {
 	DYNAMO_OK,
@@ -164,7 +164,7 @@ typedef struct dynamo_entry
 	int32_t		permits;
 } dynamo_entry;
 
-/* What a lock item tells of shared mode; see "Shared locks" in doc/protocol.md. */
+/* What a lock item tells of shared mode; see "Shared locks" in doc/internals/protocol.md. */
 typedef struct dynamo_shared
 {
 	bool		current;		/* in shared mode: holders share the lock now */

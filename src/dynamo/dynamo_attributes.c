@@ -6,7 +6,7 @@
  *
  * Their names are in attributeNames, a JSON array in a text.  So the next
  * holder can name and remove them: see "Additional attributes" in
- * doc/protocol.md.
+ * doc/internals/protocol.md.
  *
  *-------------------------------------------------------------------------
  */

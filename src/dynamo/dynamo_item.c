@@ -10,7 +10,7 @@
  *
  * A Java client that updates an item keeps the attributes that it does not
  * know; these then describe an earlier holder.  See "The item" in
- * doc/protocol.md.
+ * doc/internals/protocol.md.
  *
  *-------------------------------------------------------------------------
  */

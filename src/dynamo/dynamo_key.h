@@ -6,7 +6,7 @@
  * Without a separator the name is the partition key, and the sort key is the same in
  * all items.  With one, the first separator in a name stands between partition key and
  * sort key; a name without it is as before.  Two names never mean one item, and an
- * item never has two names; some have none.  See "Names and keys" in doc/protocol.md.
+ * item never has two names; some have none.  See "Names and keys" in doc/internals/protocol.md.
  *
  *-------------------------------------------------------------------------
  */

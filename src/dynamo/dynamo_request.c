@@ -4,7 +4,7 @@
  *	  Request bodies of the DynamoDB codec.
  *
  * Each operation is one request, and each write is conditional; see
- * "Operations" in doc/protocol.md.  Expressions use placeholders for attribute
+ * "Operations" in doc/internals/protocol.md.  Expressions use placeholders for attribute
  * names ("#ownerName" for ownerName), because several are reserved words.
  * DynamoDB refuses a request that declares a placeholder without using it, so
  * every operation lists exactly those in its expressions.

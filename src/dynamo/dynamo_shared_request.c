@@ -3,7 +3,7 @@
  * dynamo_shared_request.c
  *	  Updates and conditions of the writes in shared mode.
  *
- * See "Shared locks" in doc/protocol.md, which has the same order.  The
+ * See "Shared locks" in doc/internals/protocol.md, which has the same order.  The
  * placeholder #me stands for our incarnation, #dead0, #dead1, ... for those of
  * dead entries.
  *

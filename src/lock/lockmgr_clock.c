@@ -11,7 +11,7 @@
  * that time, the lease, and a slack.  The holder, in turn, ends its belief by the Date of
  * the reply that confirms the write: our estimate of DynamoDB's clock may be too early,
  * because a hypervisor has stopped the machine, and then its belief is short instead.
- * See "Time in the version" in doc/protocol.md.
+ * See "Time in the version" in doc/internals/protocol.md.
  *
  *-------------------------------------------------------------------------
  */

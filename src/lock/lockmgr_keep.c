@@ -5,7 +5,7 @@
  *
  * The end is a moment of DynamoDB's clock, in the item.  It is counted from the latest
  * time that this clock may show, and compared with the earliest, so nobody gets the lock
- * too soon.  See "Minimum" in doc/protocol.md.
+ * too soon.  See "Minimum" in doc/internals/protocol.md.
  *
  *-------------------------------------------------------------------------
  */

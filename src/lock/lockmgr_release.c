@@ -340,7 +340,7 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	else
 	{
 		lm_observe_shared(lm, lock, now, NULL);
-		lm_note_attributes(lock, NULL); /* removed; or not known, see doc/protocol.md */
+		lm_note_attributes(lock, NULL); /* removed; or not known, see doc/internals/protocol.md */
 	}
 	lm_next_turn(lm, now, lock);
 }

@@ -6,7 +6,7 @@
  * While a write may have been applied, only that write is repeated, with its
  * nonce.  A write that was certainly not applied (throttled, never sent) gets a
  * fresh nonce, and so a fresh deadline.  See "When an outcome is unknown" in
- * doc/protocol.md.
+ * doc/internals/protocol.md.
  *
  *-------------------------------------------------------------------------
  */

@@ -5,7 +5,7 @@
  *
  * Another client's version is dead LOCKMGR_DEAD_AFTER(its lease) after we first
  * received it, by our own clock; or at once, by DynamoDB's: see lockmgr_clock.c.  See
- * "Time" in doc/protocol.md.
+ * "Time" in doc/internals/protocol.md.
  *
  *-------------------------------------------------------------------------
  */

@@ -9,7 +9,7 @@
  * true is followed by exactly one call of its done function, never from within it.
  *
  * A request is never repeated without the caller's knowledge: see "curl re-sends
- * POSTs" in doc/architecture.md.
+ * POSTs" in doc/internals/architecture.md.
  *
  *-------------------------------------------------------------------------
  */

@@ -206,7 +206,7 @@ set_text(CURL *easy, CURLoption option, const char *value)
  * No proxy, whatever the environment says.  curl would keep a name's addresses for
  * 60 s, three leases: each new connection looks them up.  curl's other defaults fit:
  * no redirects, no cookies, no .netrc, TCP_NODELAY; see "curl's timers and caches" in
- * doc/architecture.md.
+ * doc/internals/architecture.md.
  */
 static bool
 set_behaviour(CURL *easy, const http_pool_config *config)

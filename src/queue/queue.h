@@ -4,7 +4,7 @@
  *	  The queue's table: request bodies, replies, and how a job is finished.
  *
  * Knows JSON and the items of the queue's table; knows no sockets, clocks or
- * PostgreSQL.  doc/queues.md describes the items and the conditions.
+ * PostgreSQL.  doc/internals/queues.md describes the items and the conditions.
  *
  * A request is a struct of fixed size and a tail of bytes, and so is each row of
  * a reply: both go through shared memory piece by piece, and contain no pointers.

@@ -3,7 +3,7 @@
  * queue_head.h
  *	  Writes of a resource's head: claim, complete, fail, drop, pause.
  *
- * doc/queues.md has their conditions.  Only src/queue uses it.
+ * doc/internals/queues.md has their conditions.  Only src/queue uses it.
  *
  *-------------------------------------------------------------------------
  */

@@ -6,7 +6,7 @@
  *
  * The guard looks at the clock before the commit record is written.  A wait in
  * between is interrupted when a lease is lost; but a process that is stopped
- * there can still commit too late.  ddb_fence_check() covers that, see doc/safety.md.
+ * there can still commit too late.  ddb_fence_check() covers that, see doc/internals/safety.md.
  *
  *-------------------------------------------------------------------------
  */

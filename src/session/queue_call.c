@@ -4,7 +4,7 @@
  *	  Calls on the queues' table: repeated, and row by row.
  *
  * Every write has a condition that refuses a second copy, or does no harm twice: see "Writes"
- * in doc/queues.md.  So a call whose outcome is unknown is repeated as it is.
+ * in doc/internals/queues.md.  So a call whose outcome is unknown is repeated as it is.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,7 +3,7 @@
  * queue_job.c
  *	  A job's life: claimed, finished, failed, buried.
  *
- * doc/queues.md has the conditions of each write, and why they suffice.
+ * doc/internals/queues.md has the conditions of each write, and why they suffice.
  *
  *-------------------------------------------------------------------------
  */

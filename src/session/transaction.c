@@ -21,7 +21,7 @@
  *	   the foreign server at PRE_COMMIT.  If a session uses a foreign table
  *	   before ddblock, the guard runs first, and a refused COMMIT commits
  *	   nothing there.  Otherwise the foreign server has committed when the guard
- *	   refuses.  See doc/safety.md.
+ *	   refuses.  See doc/internals/safety.md.
  *
  *	 - PreCommit_Notify() runs after all callbacks.  It may wait for the lock
  *	   under which notifications are queued, and the guard does not see a lease

@@ -9,7 +9,7 @@
  * clusters' clocks run right while they wait for a confirmation or believe; before
  * that, one may have stood still, so that the time that it writes is wrong.
  *
- * A comment "Rule:" gives the rule of doc/protocol.md that a guard stands for.  The
+ * A comment "Rule:" gives the rule of doc/internals/protocol.md that a guard stands for.  The
  * names in #ifdef are seeded bugs.
  *
  *-------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lock.pml
- *	  A model of doc/protocol.md: one lock item, two clusters that contend
+ *	  A model of doc/internals/protocol.md: one lock item, two clusters that contend
  *	  for it, two sessions in one of them, and a network that loses, delays
  *	  and duplicates.  README.md tells what is left out.
  *
@@ -16,7 +16,7 @@
  * Time is counted in ticks, by timers that count down to 0 ("passed"): equal
  * situations at different times are one state.
  *
- * A comment "Rule:" gives the rule of doc/protocol.md that a guard stands for.
+ * A comment "Rule:" gives the rule of doc/internals/protocol.md that a guard stands for.
  * The names in #ifdef are seeded bugs, each a rule broken: test/check-model
  * switches them on one by one, and wants to see each found.
  *
@@ -221,7 +221,7 @@ hidden byte	slot;
 #define believes(c) \
 	(has(c) && k[c].deadline > 0 && !in_set(overruled, k[c].version))
 
-/* ---- what must hold: the promises of doc/safety.md ---- */
+/* ---- what must hold: the promises of doc/internals/safety.md ---- */
 
 inline must(promise, condition_met)
 {

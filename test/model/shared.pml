@@ -274,7 +274,7 @@ hidden byte	ok;
 	(has(c) && k[c].deadline > 0 && !in_set(overruled, k[c].version))
 #define java_believes	(java_deadline > 0)
 
-/* ---- what must hold: the promises of doc/safety.md ---- */
+/* ---- what must hold: the promises of doc/internals/safety.md ---- */
 
 inline must(promise, condition_met)
 {
@@ -346,7 +346,7 @@ inline check_admission(x, before)
 
 /*
  * I1: no copy of a write applies twice.  Two exceptions: once the item's token
- * is erased, an old write may make the item again (doc/protocol.md, "Tokens"),
+ * is erased, an old write may make the item again (doc/internals/protocol.md, "Tokens"),
  * and a journal's release may have to take off what arrived late.
  */
 #define check_once(x) \

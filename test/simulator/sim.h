@@ -23,7 +23,7 @@
  *	 sim_campaign.c		clusters that want to lead, and their transactions
  *	 sim_foreign.c		clients like Amazon's, and the operator
  *	 sim_fault.c		faults of clusters, workers and backends
- *	 sim_check.c		checks the promises I1 ... I9 of doc/safety.md
+ *	 sim_check.c		checks the promises I1 ... I9 of doc/internals/safety.md
  *	 sim_run.c			the phases of a run
  *	 simulate.c			the program
  *

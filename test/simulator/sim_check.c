@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sim_check.c
- *	  The promises I1 ... I9 of doc/safety.md, checked against true time.
+ *	  The promises I1 ... I9 of doc/internals/safety.md, checked against true time.
  *
  * The checks compare what sessions believe with what is true.  Sessions believe
  * the leases that the lock manager saves, as backends do.  What is true follows

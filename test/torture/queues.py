@@ -1,7 +1,7 @@
 # queues.py: the part of the checker that knows queues.
 #
 # It reads, in the torture's folder, queues (client.c) and what drain.py leaves.  Promises are
-# named Q1 to Q5 as in doc/queues.md.  Each job has a uid, which is in its payload.  How each promise
+# named Q1 to Q5 as in doc/internals/queues.md.  Each job has a uid, which is in its payload.  How each promise
 # is looked for:
 #
 #	Q1	Each job whose push was confirmed, or whose transaction with

@@ -5,7 +5,7 @@
  *
  * Bodies are compared as JSON, so the order of members does not matter.  All
  * expected bodies were accepted by DynamoDB Local and had the effect that
- * doc/protocol.md describes.
+ * doc/internals/protocol.md describes.
  *
  *-------------------------------------------------------------------------
  */

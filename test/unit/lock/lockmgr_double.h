@@ -5,7 +5,7 @@
  *
  * It works on dynamo_write and dynamo_result themselves, so no JSON and no
  * network is involved.  The conditions repeat the tables "Operations" and "Shared
- * locks" in doc/protocol.md, independently of the codec.
+ * locks" in doc/internals/protocol.md, independently of the codec.
  *
  *-------------------------------------------------------------------------
  */
