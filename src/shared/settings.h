@@ -3,7 +3,7 @@
  * settings.h
  *	  The ddblock.* settings.
  *
- * Unit and meaning of each stand in settings.c, and in the README.
+ * Unit and meaning of each stand in settings.c, and in doc/settings.md.
  *
  *-------------------------------------------------------------------------
  */

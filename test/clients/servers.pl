@@ -1,5 +1,5 @@
 # Servers that play DynamoDB: no operation hangs, no lease is lost.  What each lacks is told by an error,
-# and stands in doc/servers.md.
+# and stands in doc/compatibility.md.
 
 use DDBLock::Test;
 use DDBLock::Client;

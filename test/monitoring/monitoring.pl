@@ -91,7 +91,7 @@ $ENV{AWS_EC2_METADATA_SERVICE_ENDPOINT} = $sources->url;
 my $node = new_cluster('one', through => proxy,
 	conf => "ddblock.max_leases = 20\nddblock.keep_warm = off\n"
 	  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n");
-my ($grants, $queue_grants) = $page =~ /^```sql\n(.*?)^```$/gms;
+my ($grants, $queue_grants) = $page =~ /^```sql superuser\n(.*?)^```$/gms;
 $node->safe_psql('postgres', $grants);
 my $connection = 'user=ddblock_exporter host=' . $node->host . ' port=' . $node->port . ' dbname=postgres';
 is($node->safe_psql('postgres', q{SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc

@@ -32,7 +32,7 @@ install_packages()
 	"$@" || { apt-get update -qq && "$@"; }
 }
 
-# README, "Installation", with DynamoDB Local in place of a Region.
+# doc/install.md, with DynamoDB Local in place of a Region.
 create_cluster()
 {
 	local version=$1 name=$2

@@ -1,73 +1,95 @@
-# The README's reference against the server: functions, their arguments and results,
-# columns, settings with unit, default and context.
+# The pages against the server and the source: functions with their arguments and results,
+# columns, settings with unit, default and context, SQLSTATEs.  What a page lacks fails, and
+# what only a page has.
 
 use DDBLock::Test;
+use DDBLock::Pages;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
+use List::Util qw(uniq);
 
-my $readme = slurp_file(abs_path(dirname(__FILE__) . '/../../README.md'));
+my $top = abs_path(dirname(__FILE__) . '/../..');
 my $node = new_cluster('one', table => 0);
+my @views = qw(ddb_leaderships ddb_locks ddb_operations ddb_stats ddb_status);
 
-# The rows of the first table after a text, as lists of their cells.
-sub table_after
-{
-	my ($text) = @_;
-	my ($rows) = $readme =~ /\Q$text\E.*?^\|---[^\n]*\n((?:\|[^\n]*\n)+)/ms
-	  or die "no table after: $text\n";
-
-	return map { [ map { s/^ +| +$//gr } (split /(?<!\\)\|/)[ 1 .. 5 ] ] } split /\n/, $rows;
-}
-
-sub plain { my ($cell) = @_; return $cell =~ s/`//gr; }
 sub ask { my ($sql) = @_; return $node->safe_psql('postgres', $sql); }
 sub lines { return join "\n", sort @_; }
+
+# The names in the first cells of these tables
+sub first_cells { return map { split /, */, plain($_->[0]) } map { @$_[ 1 .. $#$_ ] } @_; }
 
 #
 # Functions
 #
-my @functions;
-foreach my $row (table_after('### Functions'))
+my %signatures;
+my @functions = sections('doc/functions.md');
+my %common = map { $_ => 1 } map { first_cells(tables($_->{text})) }
+  grep { $_->{heading} eq 'Arguments that many functions have' } @functions;
+foreach my $section (@functions)
 {
-	my ($signatures, $result) = map { plain($_) } @$row[ 0, 1 ];
-
-	my @results = split /, /, $result;
-
-	# Two of them have the arguments of their siblings, and perhaps each its result.
-	foreach my $signature (split /(?<=\)), /, $signatures)
+	foreach my $block (grep { $_->{info} eq '' } @{ $section->{blocks} })
 	{
-		$result = shift @results // $result;
-		push @functions, $signature =~ s/^(ddb_xact_\w+acquire(?:_shared|_all)?)\(…\)$/$1/r . " $result";
+		foreach my $signature (split /\n(?=ddb_)/, $block->{text} =~ s/\n +/ /gr)
+		{
+			next unless $signature =~ /^ddb_/;
+			$signature =~ s/\s+\z//;
+			die "twice: $signature\n" if $signatures{$signature};
+			$signatures{$signature} = $section;
+		}
 	}
 }
-my $list = ask(q{
-	SELECT CASE WHEN proname ~ '^ddb_xact' THEN proname
-			ELSE format('%s(%s)', proname, regexp_replace(regexp_replace(pg_get_function_arguments(oid),
-				',? ?OUT .*$|\mIN ', '', 'g'), '::text(\[\])?', '', 'g')) END
-		|| ' ' || CASE WHEN prokind = 'p' THEN '(CALL)' WHEN prorettype <> 'record'::regtype
-				THEN replace(prorettype::regtype::text, 'timestamp with time zone', 'timestamptz')
-			WHEN proretset THEN 'records' ELSE 'record' END
-	FROM pg_proc WHERE proname ~ '^ddb_' AND prorettype <> 'trigger'::regtype AND proname NOT IN ('ddb_locks', 'ddb_stats', 'ddb_operations',
-		'ddb_status', 'ddb_leaderships')});
-is(lines(@functions), lines(map { s/::(interval|bytea|bigint|jsonb)//gr } split /\n/, $list),
-	'functions, arguments, results');
+my $server = ask(qq{
+	SELECT format('%s(%s)', proname, regexp_replace(regexp_replace(pg_get_function_arguments(oid),
+				',? ?OUT .*\$|\\mIN ', '', 'g'), '::[a-z ]+(\\[\\])?', '', 'g'))
+		|| CASE WHEN prokind = 'p' THEN '' WHEN prorettype <> 'record'::regtype THEN ' → ' || prorettype::regtype::text
+			WHEN proretset THEN ' → setof record' ELSE ' → record' END
+	FROM pg_proc WHERE proname ~ '^ddb_' AND prorettype <> 'trigger'::regtype
+		AND proname <> ALL (string_to_array('@views', ' '))});
+utf8::decode($server);
+is(lines(keys %signatures), lines(map { s/timestamp with time zone/timestamptz/gr } split /\n/, $server), 'functions, arguments, results');
+
+foreach my $signature (sort keys %signatures)
+{
+	my ($name, $arguments, $result) = $signature =~ /^(\w+)\((.*)\)(?: → (.*))?$/;
+	my $section = $signatures{$signature};
+	my ($header) = grep { defined } map { $_->[0][0] eq 'argument' ? $_ : undef } tables($section->{text});
+	my %here = map { $_ => 1 } $header ? first_cells($header) : ();
+	my @unknown = grep { !$common{$_} && !$here{$_} } $arguments =~ /(?:^|, )(\w+) /g;
+
+	is("@unknown", '', "$name: its arguments are explained");
+	ok((grep { $_->{text} =~ /^one=# / } @{ $section->{blocks} }), "$name: an example");
+	next if ($result // '') !~ /record/;
+	my ($columns) = grep { plain($_->[0][0]) =~ /^column(?: of \Q$name\E\(\))?$/ } tables($section->{text});
+	is(lines(first_cells($columns)),
+		lines(split /\n/, ask("SELECT unnest(proargnames[pronargs + 1:]) FROM pg_proc WHERE proname = '$name'")), "$name: its columns");
+}
+my %in_readme = map { $_ => 1 } page('README.md') =~ /\b(ddb_\w+)/g;
+my %known = map { $_ => 1 } split /\n/, ask(q{SELECT proname FROM pg_proc WHERE proname ~ '^ddb_' UNION SELECT relname FROM pg_class});
+
+is(lines(grep { !$in_readme{$_} && !/^ddb_xact|_try_|_await/ } map { /^(\w+)/ } keys %signatures), '', 'README names each function, or its family');
+
+# No page names what is not there.
+foreach my $page (grep { m{^(?:README|doc/.*|src/.*)\.md$} } pages)
+{
+	my @unknown = grep { !$known{$_} && !/_$/ } page($page) =~ /\b(ddb_\w+)\b/g;
+	is(lines(uniq @unknown), '', "$page: all functions and views exist");
+}
 
 #
-# Columns
+# Views
 #
-sub columns
+my %views = map { $_->{heading} => $_ } grep { $_->{heading} =~ /^ddb_/ } sections('doc/views.md');
+is(lines(keys %views), lines(@views), 'views');
+is(ask(q{SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relkind = 'v' AND relname ~ '^ddb_'}), "@views", '... all of them');
+foreach my $view (sort keys %views)
 {
-	return lines(map { my $row = $_; map { s/^ +//r } split /,/, plain($row->[0]) } @_);
+	my ($columns) = tables($views{$view}{text});
+
+	is(lines(map { first_cells($_) } $columns), lines(split /\n/, ask("SELECT attname FROM pg_attribute
+			WHERE attrelid = '$view'::regclass AND attnum > 0")), "columns of $view");
 }
-is(columns(table_after('`ddb_lock_info()` returns one row')),
-	lines(split /\n/, ask(q{SELECT unnest(proargnames[2:]) FROM pg_proc WHERE proname = 'ddb_lock_info'})),
-	'columns of ddb_lock_info()');
-foreach my $view (qw(ddb_locks ddb_leaderships ddb_stats ddb_operations ddb_status))
-{
-	is(columns(table_after("**`$view`**")),
-		lines(split /\n/, ask("SELECT attname FROM pg_attribute
-			WHERE attrelid = '$view'::regclass AND attnum > 0")),
-		"columns of $view");
-}
+my ($operations) = $views{ddb_operations}{text} =~ /^(The operations on .*?)\n\[/ms;
+is(lines($operations =~ /`(\w+)`/g), lines(split /\n/, ask('SELECT operation FROM ddb_operations')), 'operations');
 
 #
 # Settings.  Those that are in no list have no unit, no default and this context.
@@ -76,7 +98,7 @@ my %context = ('server start' => 'postmaster', 'reload' => 'sighup', 'session' =
 	'superuser' => 'superuser', 'reload, superuser' => 'sighup');
 my %seconds = (s => 1, min => 60, h => 3600);
 my @settings;
-foreach my $row (table_after('### Settings'))
+foreach my $row (map { @$_[ 1 .. $#$_ ] } tables(page('doc/settings.md')))
 {
 	my ($name, $unit, $default, $context) = map { plain($_) } @$row[ 0 .. 3 ];
 
@@ -86,10 +108,33 @@ foreach my $row (table_after('### Settings'))
 }
 my $secrets = join "\n", map { "ddblock.$_|||sighup" } qw(access_key_id secret_access_key session_token);
 ask("SHOW ddblock.$_") foreach qw(access_key_id secret_access_key session_token);
-is(lines(@settings), lines(split(/\n/, ask(q{SELECT name, unit, boot_val, context FROM pg_settings
-		WHERE name ~ '^ddblock\.'})), split(/\n/, $secrets)),
-	'settings');
-cmp_ok(scalar @settings, '>', 20, 'all of them');
-cmp_ok(scalar @functions, '>', 10, 'and not just a few functions');
+my @server = (split(/\n/, ask(q{SELECT name, unit, boot_val, context FROM pg_settings WHERE name ~ '^ddblock\.'})), split /\n/, $secrets);
+is(lines(@settings), lines(@server), 'settings');
+my %setting = map { /^(ddblock\.\w+)/ => 1 } @server;
+foreach my $page (grep { m{^(?:README|doc/.*|src/.*)\.md$} && !m{^doc/packaging} } pages)
+{
+	my @unknown = grep { !$setting{$_} && !/\.(?:conf|control|so|spec|json)$/ } page($page) =~ /\b(ddblock\.[a-z_]+)\b/g;
+	is(lines(uniq @unknown), '', "$page: all settings exist");
+}
+
+#
+# SQLSTATEs: those of the source's macros
+#
+my %macro = ('MAKE_SQLSTATE' => undef);
+my ($include) = map { chomp; $_ } qx{pg_config --includedir-server};
+foreach my $header ("$include/utils/errcodes.h", "$top/src/shared/errors.h")
+{
+	$macro{$1} = join '', ($2 =~ /'(.)'/g) while slurp_file($header) =~ /^#define (ERRCODE_\w+) MAKE_SQLSTATE\(([^)]*)\)/mg;
+}
+my %raised;
+foreach my $file (glob "$top/src/*/*.c")
+{
+	$raised{ $macro{$_} // die "$file: $_\n" } = 1 foreach slurp_file($file) =~ /\b(?<!geterrcode\(\) != )(ERRCODE_\w+)/g;
+}
+is(lines(first_cells((tables(page('doc/errors.md')))[0])), lines(keys %raised), 'SQLSTATEs');
+
+cmp_ok(scalar @settings, '>', 20, 'not just a few settings');
+cmp_ok(scalar keys %signatures, '>', 50, '... functions');
+cmp_ok(scalar keys %raised, '>', 20, '... SQLSTATEs');
 
 done_testing;

@@ -1,4 +1,4 @@
-# Alembic, with the env.py of doc/migrations.md.
+# Alembic, with the env.py of doc/recipes/alembic.md.
 
 use DDBLock::Test;
 use DDBLock::Tools;

@@ -1,4 +1,4 @@
-# Flyway, goose and sqitch under ddblock-run, as doc/migrations.md says: migrations without
+# Flyway, goose and sqitch under ddblock-run, as doc/recipes/ddblock-run.md says: migrations without
 # a lock of their own, and kill -9 at ten (MOMENTS) moments, spread over the time of a whole
 # run.  DDBLOCK_RUN="goose sqitch" picks some tools.
 
@@ -43,7 +43,7 @@ my %project = (
 	});
 
 # The page's command, with the test's programs and folders
-my %page = map { $_ => snippet('ddblock-run', 'sh', { flyway => 1, goose => 2, sqitch => 3 }->{$_}) } keys %project;
+my %page = map { $_ => snippet('Examples', 'sh', { flyway => 1, goose => 2, sqitch => 3 }->{$_}) } keys %project;
 
 sub command
 {

@@ -1,4 +1,4 @@
-# Flyway: where its locks end, and what doc/migrations.md says instead.
+# Flyway: where its locks end, and what doc/recipes/migrations.md says instead.
 
 use DDBLock::Test;
 use DDBLock::Tools;

@@ -1,4 +1,4 @@
-# goose: its command, and the program of doc/migrations.md.
+# goose: its command, and the program of doc/recipes/migrations.md.
 
 use DDBLock::Test;
 use DDBLock::Tools;

@@ -1,4 +1,4 @@
-# pg_cron: the job of doc/migrations.md in two clusters, in both of pg_cron's modes.
+# pg_cron: the job of doc/recipes/scheduled-jobs.md in two clusters, in both of pg_cron's modes.
 
 use DDBLock::Test;
 use DDBLock::Tools;

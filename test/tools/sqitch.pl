@@ -1,4 +1,4 @@
-# sqitch: a lock in each script, as doc/migrations.md says, and a wrapper that holds one.
+# sqitch: a lock in each script, as doc/recipes/migrations.md says, and a wrapper that holds one.
 
 use DDBLock::Test;
 use DDBLock::Tools;

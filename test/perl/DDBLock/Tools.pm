@@ -17,7 +17,7 @@ The folder of the tools that test/setup has built or fetched.
 =item snippet($heading, $language, $number)
 
 The code block of that language (the first one, if $number is missing) below the heading
-of doc/migrations.md: what users write is what is tested.
+of doc/recipes: what users write is what is tested.
 
 =item write_file($file, $text)
 
@@ -104,14 +104,14 @@ our @EXPORT = qw(tools snippet write_file work_clusters new_shop hold let_go use
   wait_for_work whole_run apart_ok together_ok
   still_waits_ok migrations_ok orders since recovered);
 
-my $page = slurp_file(abs_path(dirname(__FILE__) . '/../../..') . '/doc/migrations.md');
+my @pages = map { slurp_file($_) } sort glob abs_path(dirname(__FILE__) . '/../../..') . '/doc/recipes/*.md';
 
 sub tools { return $ENV{DDBLOCK_TOOLS}; }
 
 sub snippet
 {
 	my ($heading, $language, $number) = @_;
-	my ($section) = $page =~ /^#+ \Q$heading\E\n(.*?)(?=^##|\z)/ms;
+	my ($section) = map { /^#+ \Q$heading\E\n(.*?)(?=^##|\z)/ms } @pages;
 	my @blocks = ($section // '') =~ /^```\Q$language\E\n(.*?)^```$/msg;
 
 	return $blocks[ ($number // 1) - 1 ] // die "no block of $language below \"$heading\"\n";

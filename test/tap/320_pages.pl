@@ -1,21 +1,41 @@
-# The README's SQL, taken from the README and run as it stands: by roles that have
-# what the README grants, in two clusters at once where that is the point.
+# The SQL of all pages, taken from them and run as it stands: by roles that have what the
+# pages grant, in two clusters at once where that is the point.  A block ```sql runs as a user,
+# ```sql operator and ```sql superuser as these.  A block without a language that begins with
+# a prompt, one=# or two=#, is a session: its output is compared but for what is never the
+# same.  With KEEP=1, the work folder's "pages" has the pages with the output of this run.
 
 use DDBLock::Test;
-use Cwd qw(abs_path);
+use DDBLock::Pages;
 use File::Basename qw(dirname);
+use File::Path qw(make_path);
 use IPC::Run;
 
-my $readme = slurp_file(abs_path(dirname(__FILE__) . '/../../README.md'));
-my %unused = map { $_ => 1 } $readme =~ /^```sql\n(.*?)^```$/msg;
+# The sections that have something to run
+my @sections;
+my %unused;
+foreach my $page (grep { m{^(?:README|doc/.*)\.md$} } pages)
+{
+	foreach my $section (sections($page))
+	{
+		my @blocks = grep { $_->{info} =~ /^sql\b/ || $_->{info} eq '' && $_->{text} =~ /^\w+=\S?# / } @{ $section->{blocks} };
 
-# The one SQL block that has this in it.
+		push @sections, { page => $page, heading => $section->{heading}, blocks => \@blocks } if @blocks;
+		$unused{ $_->{text} }++ foreach grep { $_->{info} ne '' } @blocks;
+	}
+}
+
+# The SQL that has this in it; the same in all pages, or only that of one.
 sub block
 {
-	my ($mark) = @_;
-	my @found = grep { index($_, $mark) >= 0 } sort keys %unused;
+	my ($mark, $page) = @_;
+	my %found;
 
-	die scalar(@found) . " blocks of the README have: $mark\n" unless @found == 1;
+	foreach my $section (grep { !defined $page || $_->{page} eq $page } @sections)
+	{
+		$found{ $_->{text} } = 1 foreach grep { $_->{info} ne '' && index($_->{text}, $mark) >= 0 } @{ $section->{blocks} };
+	}
+	my @found = keys %found;
+	die scalar(@found) . " blocks have: $mark\n" unless @found == 1;
 	delete $unused{ $found[0] };
 	return $found[0];
 }
@@ -68,52 +88,6 @@ is(not_allowed('deployer'),
 sub by_shop { my ($sql) = @_; return scalar $one->psql('postgres', $sql, extra_params => [ '-U', 'shop' ]); }
 is(by_shop(q{SELECT ddb_lock_acquire('shop/orders')}), 0, 'an application may lock what is its own');
 is(by_shop(q{SELECT ddb_lock_acquire('migrate/shop')}), 3, '... and nothing else');
-
-#
-# The first session: each statement once more, with the same output but for what
-# is never the same
-#
-sub normal
-{
-	my ($text) = @_;
-
-	foreach ($text)
-	{
-		s/^psql:<stdin>:\d+: //mg;
-		s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g;
-		s/\b\d{16}\b/TOKEN/g;
-		s/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*[+-]\d\d(:\d\d)?/TIME/g;
-		s/\d\d:\d\d:\d\d\.\d+/LEFT/g;
-		s{@[\w.-]+/}{\@HOST/}g;
-		s/host "[^"]*"/host "HOST"/g;
-		s/^(host +\|).*/$1 HOST/mg;
-		s/(process|^pid +\|) \d+/$1 PID/mg;
-		s/\| +\d+ (?=\| session)/| PID /g;
-		s/ +/ /g;
-		s/-+/-/g;
-		s/ $//mg;
-		s/\s+\z//;
-	}
-	return $text;
-}
-
-my $superuser = by_superuser($one, 'SELECT current_user');
-my %session = map { $_->name => session($_) } @clusters;
-$_->ask("\\set VERBOSITY default\n\\set QUIET off\n\\pset format aligned\n\\pset tuples_only off\n"
-	  . "SET application_name = 'psql'") foreach values %session;
-my ($first_session) = $readme =~ /^## A first session\n(.*?)^## /ms;
-my @steps = map { split /^(?=(?:one|two)=)/m } $first_session =~ /^```\n(.*?)^```$/msg;
-foreach my $step (@steps)
-{
-	my ($cluster, $sql, $expected) = $step =~ /^(\w+)=\*?# (.*?)\n(.*)/s or die "no prompt: $step\n";
-	my $output = $session{$cluster}->ask($sql);
-
-	$output .= $session{$cluster}->messages;
-	is(normal($output =~ s/\b\Q$superuser\E\b/postgres/gr), normal($expected), "$cluster=# $sql");
-}
-cmp_ok(scalar @steps, '>', 10, 'that was the whole first session');
-$_->quit foreach values %session;
-by_superuser($one, 'DROP TABLE orders');
 
 #
 # psql scripts
@@ -215,18 +189,18 @@ is(migrations($two), 1, '... and migrates');
 #
 # pg_cron: a stand-in keeps the command, which two clusters then run at once
 #
-foreach my $node (@clusters)
-{
-	by_superuser($node, <<'SQL');
+my $stand_ins = <<'SQL';
 CREATE SCHEMA cron;
+GRANT USAGE ON SCHEMA cron TO PUBLIC;
 CREATE TABLE cron.job (command text);
 CREATE FUNCTION cron.schedule(text, text, command text) RETURNS void
-	LANGUAGE sql AS 'INSERT INTO cron.job VALUES (command)';
+	LANGUAGE sql SECURITY DEFINER AS 'INSERT INTO cron.job VALUES (command)';
 CREATE SEQUENCE nights;
 GRANT ALL ON SEQUENCE nights TO PUBLIC;
 CREATE FUNCTION run_nightly() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('nights')$$;
+CREATE FUNCTION run_reports() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('nights')$$;
 SQL
-}
+by_superuser($_, $stand_ins) foreach @clusters;
 my $schedule = block("ddb_lock_try_acquire('nightly'");
 by_superuser($_, $schedule) foreach @clusters;
 my $command = by_superuser($one, 'SELECT command FROM cron.job');
@@ -251,15 +225,15 @@ is(nights(), 2, '... it runs in either');
 #
 # The same with leaders: the job asks whether its cluster leads
 #
-by_superuser($_, 'TRUNCATE cron.job; CREATE FUNCTION run_reports() RETURNS bigint LANGUAGE sql AS $$SELECT nextval(\'nights\')$$') foreach @clusters;
-my ($campaigns) = $readme =~ /^(ddblock\.leaderships = .*)$/m or die "the README has no campaign\n";
+by_superuser($_, 'TRUNCATE cron.job') foreach @clusters;
+my ($leaderships) = page('doc/recipes/leaders.md') =~ /^(ddblock\.leaderships = .*)$/m or die "the page has no leadership\n";
 my $reports = block("ddb_leadership_held('cron')");
 foreach my $node (@clusters)
 {
 	by_superuser($node, $reports);
-	$node->append_conf('postgresql.conf', "$campaigns\n");
+	$node->append_conf('postgresql.conf', "$leaderships\n");
 	$node->reload;
-	wait_for { by_superuser($node, 'SHOW ddblock.leaderships') ne '' } 'the campaigns';
+	wait_for { by_superuser($node, 'SHOW ddblock.leaderships') ne '' } 'the leaderships';
 }
 my $report = by_superuser($one, 'SELECT command FROM cron.job');
 wait_for { grep { by_superuser($_, q{SELECT ddb_leadership_held('cron')}) eq 't' } @clusters } 'a leader of pg_cron';
@@ -302,11 +276,11 @@ status_of($leading{ $other->name });
 # Queues: pushed by one cluster, worked on by a session of the other one, which claims both
 #
 by_superuser($one, block('ddb_queue_table_create()'));
-is(status_of(psql($one, '-f', script('push.sql', block("ddb_queue_push('deploy', 'production'")))),
+is(status_of(psql($one, '-f', script('push.sql', block("ddb_queue_push('deploy', 'production'", 'doc/recipes/queues.md')))),
 	0, 'deployments are pushed');
-my $claim = block("FROM ddb_queue_claim('deploy'");
-my $work = $claim . $claim . block("ddb_queue_mark_done('deploy'");
-is(status_of(psql($two, '-v', 'ON_ERROR_STOP=1', '-f', script('work.sql', $work))), 0, '... and done');
+my $claim = block("attempt FROM ddb_queue_claim('deploy'");
+my $work = $claim . $claim . block("CREATE TABLE IF NOT EXISTS deployed") . block("ddb_queue_fail('deploy'");
+is(status_of(psql($two, '-v', 'ON_ERROR_STOP=1', '-f', script('work.sql', $work))), 0, '... and done, but for one that fails');
 sub waiting { return by_superuser($one, q{SELECT string_agg(resource, ' ') FROM ddb_queue_depths('deploy')}); }
 wait_for { waiting() eq 'staging' } 'the one that is completed';
 
@@ -320,13 +294,123 @@ is(by_superuser($one, q{SELECT (SELECT count(*) FROM orders), count(*) FROM ddb_
 	'1|1', '... writes under its fence');
 
 #
-# All others as they stand
+# All others as they stand: the blocks of a section in order, in a database of their own,
+# one session for those of a role
 #
-foreach my $rest (sort keys %unused)
+foreach my $node (@clusters)
 {
-	my $run = psql($one, '-v', 'ON_ERROR_STOP=1', '-f', script('rest.sql', $rest));
+	$node->safe_psql('postgres', 'CREATE DATABASE world');
+	$node->safe_psql('world', "$install; $roles; GRANT CREATE ON SCHEMA public TO deployer; $stand_ins");
+}
+my %world = (
+	orders => 'CREATE TABLE orders (id int)',
+	goose_db_version => 'CREATE TABLE goose_db_version (version_id int)');
 
-	is(status_of($run), 0, 'an example: ' . ($rest =~ /^(.*)$/m)[0]) or diag($run->{err});
+sub normal
+{
+	my ($text) = @_;
+
+	foreach ($text)
+	{
+		s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g;
+		s/\b\d{16}\b/TOKEN/g;
+		s/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*[+-]\d\d(:\d\d)?/TIME/g;
+		s/\d\d:\d\d:\d\d\.\d+/LEFT/g;
+		s{@[\w.-]+/}{\@HOST/}g;
+		s/host "[^"]*"/host "HOST"/g;
+		s/process \d+/process PID/g;
+		s/\| +\d+ (?=\| (?:session|TIME))/| PID /g;
+		s/ +/ /g;
+		s/-+/-/g;
+		s/ $//mg;
+		s/\s+\z//;
+	}
+	return $text;
+}
+
+my $superuser = by_superuser($one, 'SELECT current_user');
+
+# Returns the block as this run has it.
+sub run_session
+{
+	my ($section, $block, $sessions) = @_;
+	my $now = '';
+
+	foreach my $step (split /^(?=(?:one|two)=)/m, $block->{text})
+	{
+		my ($cluster, $prompt, $sql, $expected) = $step =~ /^(\w+)(=\S?# )(.*?)\n(.*)/s or die "no prompt: $step\n";
+		my $session = $sessions->{$cluster} //= do
+		{
+			my ($node) = grep { $_->name eq $cluster } @clusters;
+			my $new = session($node, $section->{database});
+
+			$new->ask("\\set VERBOSITY default\n\\set QUIET off\n\\pset format aligned\n\\pset tuples_only off\n"
+				  . "SET application_name = 'psql'");
+			$new;
+		};
+		my $output = $session->ask($sql);
+
+		$output = $session->messages . "$output\n";
+		$output =~ s/^psql:<stdin>:\d+: //mg;
+		$output =~ s/ +$//mg;
+		$output =~ s/\b(?:\Q$superuser\E|\Q$section->{database}\E)\b/postgres/g;
+		is(normal($output), normal($expected), "$section->{page}, $cluster$prompt$sql");
+		$now .= "$cluster$prompt$sql\n" . $output =~ s/\n+\z/\n/r . ($output =~ /\S\n\z/ && $output =~ /^\(\d+ rows?\)$/m ? "\n" : '');
+	}
+	return $now =~ s/\n+\z/\n/r;
+}
+
+my $count = 0;
+my %now;
+foreach my $section (@sections)
+{
+	my %sessions;
+	my @scripts;
+	my $text = join '', map { $_->{text} } @{ $section->{blocks} };
+
+	foreach my $block (@{ $section->{blocks} })
+	{
+		my ($role) = $block->{info} =~ /^sql ?(.*)/;
+
+		if (!defined $role) { push @scripts, $block; }
+		elsif (!$unused{ $block->{text} }) { next; }
+		elsif (@scripts && ($scripts[-1]{role} // '') eq $role) { $scripts[-1]{text} .= "\n;$block->{text}"; }
+		else { push @scripts, { role => $role, text => $block->{text} }; }
+	}
+	next unless @scripts;
+	$section->{database} = 'section' . ++$count;
+	foreach my $node ($text =~ /^two=/m ? @clusters : $one)
+	{
+		by_superuser($node, "CREATE DATABASE $section->{database} TEMPLATE world");
+		$node->safe_psql($section->{database}, "SET ROLE deployer; $world{$_}") foreach grep { $text !~ /CREATE TABLE (?:IF NOT EXISTS )?$_\b/ } sort keys %world;
+	}
+	foreach my $script (@scripts)
+	{
+		if (defined $script->{role})
+		{
+			my %user = ('' => 'deployer', superuser => $superuser, operator => 'operator');
+			my $run = psql($one, '-v', 'ON_ERROR_STOP=1', '-d', $one->connstr($section->{database}) . " user=$user{ $script->{role} }",
+				'-f', script("script$count." . @scripts . '.sql', $script->{text}));
+
+			is(status_of($run), 0, "$section->{page}, $section->{heading}: " . ($script->{text} =~ /^(.*)$/m)[0]) or diag($run->{err});
+			next;
+		}
+		my $now = run_session($section, $script, \%sessions);
+		my $page = $now{ $section->{page} } // page($section->{page});
+
+		$page =~ s/^```\n\Q$script->{text}\E```$/```\n$now```/m or die "$section->{page}: no such block\n";
+		$now{ $section->{page} } = $page;
+	}
+	$_->quit foreach values %sessions;
+}
+foreach my $page (sort keys %now)
+{
+	my $file = "$ENV{DDBLOCK_WORK}/pages/$page";
+
+	make_path(dirname($file));
+	open my $fh, '>:encoding(UTF-8)', $file or die "$file: $!\n";
+	print $fh $now{$page};
+	close $fh or die "$file: $!\n";
 }
 
 $holder->quit;
