@@ -240,11 +240,9 @@ wait_for { grep { by_superuser($_, q{SELECT ddb_leadership_held('cron')}) eq 't'
 my $nights = nights();
 is(status_of(psql($_, '-c', $report)), 0, 'the job in cluster ' . $_->name) foreach @clusters;
 is(nights(), $nights + 1, '... where the leader has worked');
-foreach my $node (@clusters)
-{
-	$node->append_conf('postgresql.conf', "ddblock.leaderships = ''\n");
-	$node->reload;
-}
+$two->append_conf('postgresql.conf', "ddblock.leaderships = ''\n");
+$two->reload;
+wait_for { by_superuser($one, q{SELECT ddb_leadership_held('cron')}) eq 't' } 'cluster one to lead, as in the examples';
 
 #
 # The leader

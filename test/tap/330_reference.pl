@@ -64,7 +64,7 @@ foreach my $signature (sort keys %signatures)
 		lines(split /\n/, ask("SELECT unnest(proargnames[pronargs + 1:]) FROM pg_proc WHERE proname = '$name'")), "$name: its columns");
 }
 my %in_readme = map { $_ => 1 } page('README.md') =~ /\b(ddb_\w+)/g;
-my %known = map { $_ => 1 } split /\n/, ask(q{SELECT proname FROM pg_proc WHERE proname ~ '^ddb_' UNION SELECT relname FROM pg_class});
+my %known = map { $_ => 1 } split /\n/, ask(q{SELECT proname FROM pg_proc WHERE proname ~ '^ddb_' UNION SELECT relname FROM pg_class UNION SELECT tgname FROM pg_trigger});
 
 is(lines(grep { !$in_readme{$_} && !/^ddb_xact|_try_|_await/ } map { /^(\w+)/ } keys %signatures), '', 'README names each function, or its family');
 
@@ -113,7 +113,7 @@ is(lines(@settings), lines(@server), 'settings');
 my %setting = map { /^(ddblock\.\w+)/ => 1 } @server;
 foreach my $page (grep { m{^(?:README|doc/.*|src/.*)\.md$} && !m{^doc/packaging} } pages)
 {
-	my @unknown = grep { !$setting{$_} && !/\.(?:conf|control|so|spec|json)$/ } page($page) =~ /\b(ddblock\.[a-z_]+)\b/g;
+	my @unknown = grep { !$setting{$_} && !/\.(?:conf|control|so|spec|json)$/ } page($page) =~ /(?<!provides\.)\b(ddblock\.[a-z_]+)\b/g;
 	is(lines(uniq @unknown), '', "$page: all settings exist");
 }
 
