@@ -353,7 +353,7 @@ sub run_session
 		$output =~ s/ +$//mg;
 		$output =~ s/\b(?:\Q$superuser\E|\Q$section->{database}\E)\b/postgres/g;
 		is(normal($output), normal($expected), "$section->{page}, $cluster$prompt$sql");
-		$now .= "$cluster$prompt$sql\n" . $output =~ s/\n+\z/\n/r . ($output =~ /\S\n\z/ && $output =~ /^\(\d+ rows?\)$/m ? "\n" : '');
+		$now .= "$cluster$prompt$sql\n" . $output =~ s/\n*\z/\n/r . ($output =~ /^\(\d+ rows?\)$/m ? "\n" : '');
 	}
 	return $now =~ s/\n+\z/\n/r;
 }
