@@ -118,18 +118,18 @@ foreach my $page (grep { m{^(?:README|doc/.*|src/.*)\.md$} && !m{^doc/packaging}
 }
 
 #
-# SQLSTATEs: those of the source's macros
+# SQLSTATEs: those of the source's macros.  PL/pgSQL knows them by almost the same names.
 #
-my %macro = ('MAKE_SQLSTATE' => undef);
-my ($include) = map { chomp; $_ } qx{pg_config --includedir-server};
-foreach my $header ("$include/utils/errcodes.h", "$top/src/shared/errors.h")
-{
-	$macro{$1} = join '', ($2 =~ /'(.)'/g) while slurp_file($header) =~ /^#define (ERRCODE_\w+) MAKE_SQLSTATE\(([^)]*)\)/mg;
-}
+ask(q{CREATE FUNCTION sqlstate_of(condition text) RETURNS text LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION USING ERRCODE = condition; EXCEPTION WHEN query_canceled OR OTHERS THEN RETURN SQLSTATE; END $$});
+my %macro = slurp_file("$top/src/shared/errors.h") =~ /^#define (ERRCODE_\w+) MAKE_SQLSTATE\(([^)]*)\)/mg;
+tr/A-Z0-9//cd foreach values %macro;
 my %raised;
-foreach my $file (glob "$top/src/*/*.c")
+foreach my $name (uniq map { slurp_file($_) =~ /\b(ERRCODE_\w+)/g } glob "$top/src/*/*.c")
 {
-	$raised{ $macro{$_} // die "$file: $_\n" } = 1 foreach slurp_file($file) =~ /\b(?<!geterrcode\(\) != )(ERRCODE_\w+)/g;
+	my $condition = lc($name =~ s/^ERRCODE_(?:T_R_|E_R_I_E_)?//r);
+
+	$raised{ $macro{$name} // ask("SELECT sqlstate_of('$condition')") } = 1;
 }
 is(lines(first_cells((tables(page('doc/errors.md')))[0])), lines(keys %raised), 'SQLSTATEs');
 
