@@ -50,7 +50,7 @@ is(lines(keys %signatures), lines(map { s/timestamp with time zone/timestamptz/g
 
 foreach my $signature (sort keys %signatures)
 {
-	my ($name, $arguments, $result) = $signature =~ /^(\w+)\((.*)\)(?: → (.*))?$/;
+	my ($name, $arguments, $result) = $signature =~ /^(\w+)\((.*)\)(?: \x{2192} (.*))?$/ or die "not a signature: $signature\n";
 	my $section = $signatures{$signature};
 	my ($header) = grep { defined } map { $_->[0][0] eq 'argument' ? $_ : undef } tables($section->{text});
 	my %here = map { $_ => 1 } $header ? first_cells($header) : ();
