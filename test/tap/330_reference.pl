@@ -118,14 +118,15 @@ foreach my $page (grep { m{^(?:README|doc/.*|src/.*)\.md$} && !m{^doc/packaging}
 }
 
 #
-# SQLSTATEs: those of the source's macros.  PL/pgSQL knows them by almost the same names.
+# SQLSTATEs: those of the source's macros, but for what is only recognized (==).  PL/pgSQL
+# knows them by almost the same names.
 #
 ask(q{CREATE FUNCTION sqlstate_of(condition text) RETURNS text LANGUAGE plpgsql AS
 	$$ BEGIN RAISE EXCEPTION USING ERRCODE = condition; EXCEPTION WHEN query_canceled OR OTHERS THEN RETURN SQLSTATE; END $$});
 my %macro = slurp_file("$top/src/shared/errors.h") =~ /^#define (ERRCODE_\w+) MAKE_SQLSTATE\(([^)]*)\)/mg;
 tr/A-Z0-9//cd foreach values %macro;
 my %raised;
-foreach my $name (uniq map { slurp_file($_) =~ /\b(ERRCODE_\w+)/g } glob "$top/src/*/*.c")
+foreach my $name (uniq map { slurp_file($_) =~ /(?<!== )\b(ERRCODE_\w+)/g } glob "$top/src/*/*.c")
 {
 	my $condition = lc($name =~ s/^ERRCODE_(?:T_R_|E_R_I_E_)?//r);
 
