@@ -382,6 +382,12 @@ foreach my $section (@sections)
 		by_superuser($node, "CREATE DATABASE $section->{database} TEMPLATE world");
 		$node->safe_psql($section->{database}, "SET ROLE deployer; $world{$_}") foreach grep { $text !~ /CREATE TABLE (?:IF NOT EXISTS )?$_\b/ } sort keys %world;
 	}
+	# The views show no locks of other sections.
+	foreach my $node (@clusters)
+	{
+		wait_for { by_superuser($node, q{SELECT count(*) FROM ddb_locks WHERE scope IS DISTINCT FROM 'leadership'}) eq '0' }
+			'the end of all sessions';
+	}
 	foreach my $script (@scripts)
 	{
 		if (defined $script->{role})
