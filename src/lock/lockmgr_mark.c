@@ -10,7 +10,7 @@
  * for each mark, unless others have had the lock since.
  *
  * A mark has no part in who may have the lock.  It may be lost, late, a dead cluster's, or
- * forged: that costs a moment.  See "Waiting and hand-over" in doc/protocol.md.
+ * forged: that costs a moment.  See "Waiting and hand-over" in doc/internals/protocol.md.
  *
  *-------------------------------------------------------------------------
  */
