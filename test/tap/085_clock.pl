@@ -84,7 +84,7 @@ is(tries($three, q{ddb_lock_try_acquire('a')}), 't',
 	'a cluster that never saw the lock takes it over by its first try');
 is(stat_of($three, 'acquire'), 2, 'with two writes');
 is(stat_of($three, 'read'), 0, 'and no read');
-is(tries($three, q{ddb_lock_acquire('b')}), 't', 'so does who would wait');
+is(tries($three, q{ddb_lock_acquire('b') > 0}), 't', 'so does who would wait');
 is(tries($three, q{ddb_lock_try_acquire_shared('shared')}), 't',
 	'a dead cluster that shared the lock is left out');
 is(tries($three, q{ddb_semaphore_try_acquire('permits', 1)}), 't',

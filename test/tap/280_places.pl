@@ -41,7 +41,7 @@ sub invalid_ok
 	return;
 }
 
-invalid_ok('table', 'ab', qr/A table's name has 3 to 255/);
+invalid_ok('lock_table', 'ab', qr/A table's name has 3 to 255/);
 invalid_ok('region', 'eu central', qr/A Region consists of/);
 invalid_ok('global_table_region', 'eu/central', qr/A Region consists of/);
 invalid_ok('endpoint_url', 'localhost:8000', qr/The URL must have the form/);
