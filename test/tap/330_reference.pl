@@ -95,7 +95,7 @@ is(lines($operations =~ /`(\w+)`/g), lines(split /\n/, ask('SELECT operation FRO
 # Settings.  Those that are in no list have no unit, no default and this context.
 #
 my %context = ('server start' => 'postmaster', 'reload' => 'sighup', 'session' => 'user', 'session start' => 'backend',
-	'superuser' => 'superuser', 'reload, superuser' => 'sighup');
+	'superuser' => 'superuser', 'reload, hidden' => 'sighup');
 my %seconds = (s => 1, min => 60, h => 3600);
 my @settings;
 foreach my $row (map { @$_[ 1 .. $#$_ ] } tables(page('doc/settings.md')))
