@@ -87,7 +87,7 @@ foreach my $kind (@kinds)
 		my $wait = $acquire =~ s/\)$/, wait => '20s')/r;
 
 		$is->($_, $acquire, $token, "share $name") foreach $a, $b;
-		$is->($c, $try, $name eq 'p' ? '' : $token, "try to share $name");
+		$is->($c, $try, $name eq 'p' ? 'f' : 't', "try to share $name");
 		said($c, 'SELECT ddb_lock_release_all()');
 		$is->($d, "SELECT ddb_lock_acquire('$name', wait => '2s')", qr/^55P03/, "wait for the end of $name");
 		$is->($_, 'SELECT ddb_lock_release_all()', 1, "leave $name") foreach $a, $b;

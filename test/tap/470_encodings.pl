@@ -71,7 +71,7 @@ my ($waits, $control) = map { session($node, 'utf8') } 1 .. 2;
 my $queries = sub { $control->query_safe(q{SELECT requests FROM ddb_operations WHERE operation = 'queue_query'}) };
 my $stopped = backend_pid($waits);
 $_->send(q{SELECT resource FROM ddb_queue_claim('hint', wait => '1 min')}) foreach $waits, $session;
-wait_for { $control->query_safe(q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%next(''hint''%'
+wait_for { $control->query_safe(q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%claim(''hint''%'
 	AND wait_event IN ('DdblockQueue', 'Extension') AND pid <> pg_backend_pid()}) eq '2' } 'sessions that wait for a job';
 kill 'STOP', $stopped;
 $control->query_safe("SELECT ddb_queue_push('hint', 'foreign', '\"$japan\"')");
