@@ -231,7 +231,7 @@ typedef struct sim_session
 	sim_hold	holds[SIM_HOLDS];
 	lockmgr_lease all[SIM_HOLDS];	/* that request releases, if it is for several */
 	uint64_t	detaching;		/* the hold that it wants to detach, */
-	bool		ended;			/* ... or one with its token, somebody has ended since */
+	bool		ended;			/* ... or one with its token, somebody else ends, or has ended since */
 	sim_detached detached;		/* outlives the session */
 	sim_announced announced;
 } sim_session;

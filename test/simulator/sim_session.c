@@ -382,7 +382,7 @@ detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	request.lease_generation = hold->generation;
 	request.at_most_us = sim_between(s, 10 * MS, s->plan.lease_max_ms * MS);
 	session->detaching = hold->seq;
-	session->ended = false;
+	session->ended = is_being_ended(s, c, hold->lease, hold->token);
 	clear_hold(s, hold);
 	sim_post_request(s, c, slot, request, lock);
 }
