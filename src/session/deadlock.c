@@ -42,6 +42,7 @@
 #include "utils/backend_status.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
+#include "utils/wait_event.h"
 
 #include "session/deadlock.h"
 #include "session/prefix.h"
@@ -58,6 +59,8 @@
 #define READS_MAX 100
 
 #define NAME_SHOWN 100			/* bytes of a lock's name */
+
+#define WAIT_CLASS 0xFF000000	/* of wait_event_info */
 
 typedef enum WaitKind
 {
@@ -422,10 +425,11 @@ read_wait(const Process *process, Wait *wait)
 	wait->id = pg_atomic_read_u64(&proc->waitStart);
 	if (proc->pid != process->pid)
 		return false;
-	if (wait->id == 0)
+	/* Older minor releases leave waitStart as it is when the wait has ended. */
+	if ((*(volatile uint32 *) &proc->wait_event_info & WAIT_CLASS) != PG_WAIT_LOCK)
 		return read_slot((uint32) (proc - GetPGProcByNumber(0)), wait);
 	wait->kind = WAIT_POSTGRES;
-	return true;
+	return wait->id != 0;
 }
 
 static bool
