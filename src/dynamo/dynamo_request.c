@@ -288,7 +288,7 @@ put_bar_new(dynamo_text *text, const dynamo_table *table, const dynamo_write *wr
 }
 
 /*
- * For whoever holds the item under this name: a mark that arrives late makes no item, and is on
+ * The condition names the holder: a mark that arrives late makes no item, and is on
  * none that is free or somebody else's.
  */
 static void

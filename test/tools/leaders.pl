@@ -1,5 +1,5 @@
 # Leaders at work: clusters stand for one name, jobs in all of them ask whether their cluster
-# leads, and work if so.  Everything happens to whoever leads.  The work of two clusters never
+# leads, and work if so.  Each fault hits the leader.  The work of two clusters never
 # overlaps.  LEADERS_SECONDS=600 for longer than a minute.
 
 use DDBLock::Test;
