@@ -100,7 +100,8 @@ identity_of_lock_table(void)
 				 errmsg("the identity of lock table \"%s\" is unusable", ddblock_lock_table),
 				 errdetail("Item \"%s\" has no readable recordVersionNumber.",
 						   DYNAMO_IDENTITY_KEY),
-				 errhint("Delete the item.")));
+				 errhint("When no session works on a job, delete this item, and the queue "
+						 "table's item whose \"pk\" and \"sk\" are \"%s\".", QUEUE_GUARD_KEY)));
 	return psprintf("%s%s", identity, ddblock_sort_separator);
 }
 

@@ -267,8 +267,8 @@ define_sizes(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.max_connections",
 							"Maximum number of connections to DynamoDB.",
-							"The ddblock worker uses them for all sessions; half of them are "
-							"reserved for renewals.",
+							"The ddblock worker uses them for all sessions, and keeps at least a "
+							"quarter of them for renewals.",
 							&ddblock_max_connections, 128, 2, 1000, PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 }

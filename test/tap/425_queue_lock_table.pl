@@ -98,7 +98,7 @@ like(error_of($two, $next), $refused, 'then the name does not count');
 #
 dynamodb->call('PutItem', { TableName => 'otherTable', Item => { key => { S => 'ddblock/lock-table' } } });
 like(error_of($two, $next),
-	qr/55000: the identity of lock table "otherTable" is unusable.*HINT: +Delete the item/s, 'an item without identity');
+	qr/55000: the identity of lock table "otherTable" is unusable.*HINT: +When no session works on a job, delete this item/s, 'an item without identity');
 dynamodb->call('DeleteTable', { TableName => 'otherTable' });
 like(error_of($two, $next), qr/42P01: lock table "otherTable" does not exist/, 'no lock table');
 
