@@ -319,7 +319,7 @@ is_taken(lockmgr *lm, const lm_session *session)
 		return lm_pending_session(lm, lease) != session;
 	if (lease->l.state == LEASE_HELD && lock->state == LOCK_RENEWING &&
 		lease->l.mode != MODE_EXCLUSIVE)
-		return lease->l.mode != session->request.mode;	/* else when that is settled */
+		return lease->l.mode != session->request.ask.mode;	/* else when that is settled */
 	return lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST;
 }
 
@@ -344,8 +344,8 @@ lm_take_place(lockmgr *lm, int64_t now, lm_session *session)
 	if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE &&
 		lock->first == session)
 		(void) lm_admit(lm, now, lock);
-	else if (session->request.kind == LOCKMGR_TRY && !session->request.patient &&
-			 is_taken(lm, session))
+	else if (session->request.kind == LOCKMGR_TRY &&
+			 !session->request.ask.waits_for_local_holder && is_taken(lm, session))
 		lm_answer_result(lm, session, LOCKMGR_BUSY);
 	else if (lock->state == LOCK_IDLE && lock->first == session)
 		lm_next_turn(lm, now, lock);
@@ -380,26 +380,11 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 	lm_request *request = &session->request;
 	lm_lock    *lock = lm_get_lock(lm, asked->name, asked->name_len);
 
-	if (lock != NULL)
-	{
-		request->campaign = asked->campaign;
-		request->patient = asked->patient;
-		request->mode = asked->mode;
-		request->permits = asked->permits;
-		request->limit = asked->mode == MODE_SEMAPHORE ? asked->limit : 0;
-		request->lease_ms = asked->lease_ms;
-		request->margin_us = asked->margin_us;
-		request->at_least_ms = asked->mode == MODE_EXCLUSIVE ? asked->at_least_ms : 0;
-		request->at_most_us = asked->at_most_us;
-		request->role_max_leases = asked->role_max_leases;
-		request->superuser = asked->superuser;
-		request->must_exist = asked->must_exist;
-		request->deletes = asked->deletes;
-		request->prefix_len = asked->prefix_len;
-		session->role = asked->role;
-		request->taker = asked->taker;
-		request->holder = *asked->holder;
-	}
+	if (request->ask.mode != MODE_SEMAPHORE)
+		request->ask.limit = 0;
+	if (request->ask.mode != MODE_EXCLUSIVE)
+		request->ask.at_least_ms = 0;
+	session->role = request->ask.role;
 	if (lock == NULL || !copy_payload(request, asked))
 	{
 		lm_answer_result(lm, session, LOCKMGR_NO_MEMORY);
@@ -411,7 +396,7 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 		lm_claim(lm, now, session, lock))
 		return;
 	lm_enqueue(lm, now, lock, session, false);
-	if (!lm->adopting && !(asked->goes_first && lm_let_in(lm, now, session)))
+	if (!lm->adopting && !(request->ask.goes_first && lm_let_in(lm, now, session)))
 		lm_take_place(lm, now, session);
 }
 
@@ -428,15 +413,15 @@ wait_for_release(lm_session *session, lm_lock *lock)
  * be confirmed yet.  If the lease has ended before its deadline, the release was settled.
  */
 static void
-resume_release(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
+resume_release(lockmgr *lm, int64_t now, lm_session *session)
 {
-	lm_lease   *lease = asked->lease_index < lm->max_leases ?
-		&lm->leases[asked->lease_index] : NULL;
+	const lock_ask *ask = &session->request.ask;
+	lm_lease   *lease = ask->lease_index < lm->max_leases ? &lm->leases[ask->lease_index] : NULL;
 
-	if (lease == NULL || lease->l.generation != asked->lease_generation ||
+	if (lease == NULL || lease->l.generation != ask->lease_generation ||
 		lease->lock == NULL || lease->l.state == LEASE_ACQUIRING)
 	{
-		if (now < asked->valid_until)
+		if (now < ask->valid_until)
 			lm_answer_result(lm, session, LOCKMGR_RELEASED);
 		else
 			lm_answer_unconfirmed(lm, session);
@@ -451,11 +436,10 @@ resume_release(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_requ
 
 /* The session wants this hold to end, which may be NULL. */
 static void
-end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
-		 const lockmgr_request *asked)
+end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 {
 	if (hold == NULL && lm->adopting)
-		resume_release(lm, now, session, asked);
+		resume_release(lm, now, session);
 	else if (hold == NULL)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (hold->lease->l.state == LEASE_LOST || hold->h.loss != LOSS_NONE)
@@ -468,7 +452,7 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 	else
 	{
 		wait_for_release(session, hold->lease->lock);
-		if (asked->ends_kept)
+		if (session->request.ask.ends_kept)
 		{
 			/* Others may have a hold on it: the last of them releases it. */
 			hold->lease->l.ends_kept = true;
@@ -496,17 +480,17 @@ hold_on(const lockmgr *lm, const lm_session *session, const lockmgr_lease *named
 static void
 release_all(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
 {
-	lockmgr_request one = *asked;
+	lm_request *request = &session->request;
 
-	session->request.unreleased = asked->all_count;
+	request->unreleased = asked->all_count;
 	for (uint32_t i = 0; i < asked->all_count; i++)
 	{
 		lm_hold    *hold = hold_on(lm, session, &asked->all[i]);
 
-		one.lease_index = asked->all[i].index;
-		one.lease_generation = asked->all[i].generation;
-		if (session->request.active)
-			end_hold(lm, now, session, hold, &one);
+		request->ask.lease_index = asked->all[i].index;
+		request->ask.lease_generation = asked->all[i].generation;
+		if (request->active)
+			end_hold(lm, now, session, hold);
 		else if (hold != NULL)
 			lm_let_go(lm, now, hold);
 	}
@@ -516,7 +500,8 @@ static void
 ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 		  const lockmgr_request *asked)
 {
-	lm_hold    *hold = hold_of(lm, session->id, asked->hold_index);
+	const lock_ask *ask = &session->request.ask;
+	lm_hold    *hold = hold_of(lm, session->id, ask->hold_index);
 	lm_lock    *lock;
 
 	if (hold == NULL)
@@ -540,10 +525,10 @@ ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 	session->request.lock = lock;
 	/* The lease is not shorter than another hold's session may want it to be. */
 	if (hold->lease->holds->lease_next == NULL ||
-		(asked->lease_ms >= hold->lease->l.lease_ms && asked->lease_ms >= lock->wanted_lease_ms))
+		(ask->lease_ms >= hold->lease->l.lease_ms && ask->lease_ms >= lock->wanted_lease_ms))
 	{
-		lock->wanted_lease_ms = asked->lease_ms;
-		lock->wanted_margin_us = asked->margin_us;
+		lock->wanted_lease_ms = ask->lease_ms;
+		lock->wanted_margin_us = ask->margin_us;
 	}
 	if (lock->call == NULL)
 		heap_set(&lm->renewals, &lock->renewal, now);
@@ -591,6 +576,7 @@ lockmgr_announce(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 	announced->request.active = true;
 	announced->request.kind = LOCKMGR_TRY;
 	announced->request.since = now;
+	announced->request.ask = asked->ask;
 	ask_acquire(lm, now, announced, asked);
 	lm_pump(lm, now);
 }
@@ -625,7 +611,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 	request = &session->request;
 	*request = (lm_request)
 	{
-		.active = true, .kind = asked->kind, .seq = asked->seq, .since = now,
+		.active = true, .kind = asked->kind, .seq = asked->seq, .since = now, .ask = asked->ask,
 	};
 	switch (asked->kind)
 	{
@@ -637,7 +623,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			if (asked->all_count > 0)
 				release_all(lm, now, session, asked);
 			else
-				end_hold(lm, now, session, hold_of(lm, session->id, asked->hold_index), asked);
+				end_hold(lm, now, session, hold_of(lm, session->id, request->ask.hold_index));
 			break;
 		case LOCKMGR_RENEW:
 			ask_renew(lm, now, session, asked);
@@ -646,13 +632,13 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 			ask_look_up(lm, session, asked);
 			break;
 		case LOCKMGR_JOIN:
-			lm_ask_join(lm, now, session, asked);
+			lm_ask_join(lm, now, session);
 			break;
 		case LOCKMGR_DETACH:
-			lm_ask_detach(lm, now, session, hold_of(lm, session->id, asked->hold_index), asked);
+			lm_ask_detach(lm, now, session, hold_of(lm, session->id, request->ask.hold_index));
 			break;
 		case LOCKMGR_END_DETACHED:
-			end_hold(lm, now, session, lm_detached_hold(lm, asked), asked);
+			end_hold(lm, now, session, lm_detached_hold(lm, &request->ask));
 			break;
 	}
 	lm_pump(lm, now);

@@ -171,8 +171,7 @@ typedef struct lease
 								 * lock; epoch milliseconds, 0: none */
 	bool		ends_kept;		/* ... which the release removes */
 	bool		stale_holder;	/* the item shows an earlier holder */
-	bool		deletes;		/* its holder wants the item to be deleted after the
-								 * release */
+	bool		deletes_item;	/* its holder wants that after the release */
 	bool		uncertain;		/* the outcome of its acquire was unknown at some time:
 								 * a late copy would make a deleted item again */
 	bool		detached;		/* it has a hold that no session has: nobody but us
@@ -217,7 +216,7 @@ typedef struct hold
 typedef enum lockmgr_kind
 {
 	LOCKMGR_ACQUIRE,			/* waits for its turn */
-	LOCKMGR_TRY,				/* never waits for a holder, unless patient */
+	LOCKMGR_TRY,				/* never waits for a holder, but see waits_for_local_holder */
 	LOCKMGR_RELEASE,
 	LOCKMGR_RENEW,
 	LOCKMGR_LOOK_UP,			/* one consistent read of the item */
@@ -233,56 +232,74 @@ typedef struct lockmgr_lease
 	uint32_t	generation;
 } lockmgr_lease;
 
+/*
+ * What a session asks for, beside the lock's name, data and attributes.  SQL functions fill it in,
+ * and it goes to the lock manager as it is, through shared memory: so it has no pointers.  In
+ * brackets: for which kinds a field counts.
+ */
+typedef struct lock_ask
+{
+	/* The lock [ACQUIRE, TRY] */
+	lock_mode	mode;
+	int32_t		permits;		/* of a semaphore: so many, */
+	int32_t		limit;			/* ... of at most so many in all */
+	bool		must_exist;		/* exclusive: only if it has an item */
+	bool		deletes_item;	/* exclusive: after the release; see lockmgr_delete.c */
+
+	/* How long */
+	int64_t		lease_ms;		/* [ACQUIRE, TRY; RENEW: 0 keeps the length, as it must in
+								 * shared mode] */
+	int64_t		margin_us;		/* of that lease */
+	int64_t		at_least_ms;	/* [ACQUIRE, TRY] exclusive: nobody else gets the lock for
+								 * so long, even if it is released; 0: no minimum */
+	int64_t		at_most_us;		/* [ACQUIRE, TRY] the hold is lost after this time; [DETACH]
+								 * it ends then, 0: the session keeps it, and leaves it to
+								 * the cluster by its end; else 0: no limit */
+
+	/* Who waits for whom */
+	bool		waits_for_local_holder; /* [TRY] waits for a holder of this cluster, who must not
+										 * wait for the session */
+	bool		goes_first;		/* [ACQUIRE] if sessions of this cluster share the lock, not
+								 * after those who wait for them */
+	bool		campaign;		/* [ACQUIRE] for a campaign, which looks rarely; [JOIN] the
+								 * hold must be a campaign's own */
+
+	/* For whom [ACQUIRE, TRY, JOIN] */
+	uint32_t	role;			/* this role's sessions */
+	uint32_t	role_max_leases;	/* ... may have so many leases; 0: no limit */
+	bool		superuser;		/* may use a reserved lease */
+	uint32_t	taker;			/* this role takes the lock; [JOIN, END_DETACHED] has taken it */
+	size_t		prefix_len;		/* [ACQUIRE] the session may be told names of locks that
+								 * begin as this one does, with so many bytes */
+	dynamo_holder holder;		/* for people */
+
+	/* Which hold */
+	uint32_t	hold_index;		/* [RELEASE, RENEW, DETACH] */
+	uint32_t	lease_index;	/* [RELEASE, JOIN, END_DETACHED] on which lease, as granted, or */
+	uint32_t	lease_generation;	/* ... as the directory shows it */
+	int64_t		token;			/* [JOIN, END_DETACHED] of the hold */
+	int64_t		valid_until;	/* [RELEASE] until then the session could believe, as it has
+								 * read; of several leases, the earliest such time; [RENEW] for
+								 * the session: not longer, whatever the lease says */
+	bool		ends_kept;		/* [RELEASE, END_DETACHED] ends the minimum */
+} lock_ask;
+
 /* Everything pointed to is copied. */
 typedef struct lockmgr_request
 {
 	lockmgr_session session;
 	uint64_t	seq;			/* rises within a session, from 1 */
 	lockmgr_kind kind;
+	lock_ask	ask;
 	const char *name;			/* ACQUIRE, TRY, LOOK_UP: UTF-8 */
 	size_t		name_len;
-	size_t		prefix_len;		/* ACQUIRE: the session may be told names of locks that
-								 * begin as this one does, with so many bytes */
-	bool		campaign;		/* ACQUIRE: for a campaign, which looks rarely; JOIN: the
-								 * hold must be a campaign's own */
-	bool		patient;		/* TRY: waits for a holder of this cluster, who must not wait
-								 * for the session */
-	bool		goes_first;		/* ACQUIRE: if sessions of this cluster share the lock, not
-								 * after those who wait for them */
-	lock_mode	mode;			/* ACQUIRE, TRY */
-	int32_t		permits;		/* ACQUIRE, TRY of a semaphore: so many */
-	int32_t		limit;			/* ... of at most so many in all */
-	int64_t		lease_ms;		/* ACQUIRE, TRY; RENEW: 0 keeps the length; it must be 0
-								 * in shared mode */
-	int64_t		margin_us;		/* ACQUIRE, TRY; RENEW with a lease_ms */
-	int64_t		at_least_ms;	/* ACQUIRE, TRY, exclusive: nobody else gets the lock for
-								 * so long, even if it is released; 0: no minimum */
-	bool		ends_kept;		/* RELEASE, END_DETACHED: ends that time */
-	uint32_t	role;			/* ACQUIRE, TRY, JOIN: this role's sessions ... */
-	uint32_t	role_max_leases;	/* ... may have so many leases; 0: no limit */
-	bool		superuser;		/* ACQUIRE, TRY, JOIN: may use a reserved lease */
-	const dynamo_holder *holder;	/* ACQUIRE, TRY, JOIN */
 	const uint8_t *data;		/* ACQUIRE, TRY: NULL for none; RENEW: NULL keeps the
 								 * item's, as it must in shared mode; data_len 0: none */
 	size_t		data_len;
 	const char *attributes;		/* ACQUIRE, TRY of an exclusive lock: as in dynamo_write, */
 	size_t		attributes_len; /* ... without a NUL; NULL for none */
-	bool		must_exist;		/* ACQUIRE, TRY of an exclusive lock: only if it has an
-								 * item */
-	bool		deletes;		/* ACQUIRE, TRY of an exclusive lock: see
-								 * lockmgr_delete.c */
-	uint32_t	hold_index;		/* RELEASE, RENEW, DETACH: which hold */
-	uint32_t	lease_index;	/* RELEASE, JOIN, END_DETACHED: on which lease, */
-	uint32_t	lease_generation;	/* as granted, or as the directory shows it */
-	int64_t		valid_until;	/* RELEASE: until then the session could believe, as it has
-								 * read; of several leases, the earliest such time */
-	const lockmgr_lease *all;	/* RELEASE: instead, the session's holds on all of these; */
+	const lockmgr_lease *all;	/* RELEASE: instead of one hold, the session's on all of these; */
 	uint32_t	all_count;		/* ... answered for the last one, or when one has failed */
-	int64_t		token;			/* JOIN, END_DETACHED: the hold has this token, */
-	uint32_t	taker;			/* ... and this role took the lock; ACQUIRE, TRY: takes it */
-	int64_t		at_most_us;		/* DETACH: the hold ends after this time; 0: the session
-								 * keeps it, and leaves it to the cluster by its end; ACQUIRE,
-								 * TRY: it is lost after this time; 0: no limit */
 } lockmgr_request;
 
 typedef enum lockmgr_result

@@ -51,7 +51,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 	lm_enter(lock, LOCK_ADOPTED);
 	lm_raise_token(lock, saved->last_token);
 	lm_raise_token(lock, saved->pending.last_token);
-	lock->maybe = lock->repeat = saved->pending.version[0] != '\0';
+	lock->outcome_unknown = lock->repeat = saved->pending.version[0] != '\0';
 }
 
 void

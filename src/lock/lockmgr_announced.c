@@ -38,7 +38,7 @@ lm_new_announced(lm_session *session, const lockmgr_request *asked)
 	announced->announced_by = session;
 	announced->granted = LOCKMGR_NO_HOLD;
 	announced->request.seq = asked->seq;
-	session->role = asked->role;	/* its holds count for this one */
+	session->role = asked->ask.role;	/* its holds count for this one */
 	*(session->announced ? &session->last_announced->next_announced : &session->announced) =
 		announced;
 	session->last_announced = announced;
@@ -77,9 +77,9 @@ lm_fits_announced(lockmgr *lm, const lm_session *session, const lockmgr_request 
 
 	if (hold != NULL)
 		lock = hold->lease->lock;
-	return asked->kind == LOCKMGR_TRY && asked->mode == MODE_EXCLUSIVE &&
+	return asked->kind == LOCKMGR_TRY && asked->ask.mode == MODE_EXCLUSIVE &&
 		asked->data == NULL && asked->attributes == NULL &&
-		!asked->must_exist && !asked->deletes &&
+		!asked->ask.must_exist && !asked->ask.deletes_item &&
 		(lock == NULL || is_named(lock, asked));
 }
 

@@ -31,7 +31,7 @@ holds_before(const lm_session *waiter)
 	const lm_lease *lease = waiter->request.lock->lease;
 
 	return lease != NULL && lease->l.state == LEASE_HELD &&
-		(waiter->request.mode != MODE_SEMAPHORE || lease->l.mode != MODE_SEMAPHORE) ?
+		(waiter->request.ask.mode != MODE_SEMAPHORE || lease->l.mode != MODE_SEMAPHORE) ?
 		lease->holds : NULL;
 }
 
@@ -53,7 +53,7 @@ waits(const lm_session *session)
 static bool
 waits_in_line(const lm_session *session)
 {
-	return session->request.mode == MODE_SHARED &&
+	return session->request.ask.mode == MODE_SHARED &&
 		session->request.lock->lease->l.mode == MODE_SHARED;
 }
 
@@ -75,7 +75,7 @@ shown_length(const lm_lock *lock)
 static bool
 may_tell(const lm_session *session, const lm_lock *lock)
 {
-	size_t		len = session->request.prefix_len;
+	size_t		len = session->request.ask.prefix_len;
 
 	return lock->name_len >= len && session->request.lock->name_len >= len &&
 		memcmp(lock->name, session->request.lock->name, len) == 0;
@@ -99,7 +99,7 @@ describe(const lm_session *session, char *cycle, size_t size)
 					 lock->name_len > NAME_SHOWN ? "..." : "");
 		written = snprintf(cycle + used, size - used,
 						   "%sProcess %d waits for %s, held by process %d.",
-						   used > 0 ? " " : "", waiter->request.holder.pid, name,
+						   used > 0 ? " " : "", waiter->request.ask.holder.pid, name,
 						   waiter->blocker->h.holder.pid);
 		if (written < 0 || (size_t) written >= size - used)
 		{

@@ -40,7 +40,7 @@ lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock)
 	const struct lease *l = &lock->lease->l;
 	int64_t		kept_end = l->ends_kept ? now : lm_kept_end(lm, l->kept_until_ms);
 
-	if (!l->deletes || l->uncertain || kept_end == INT64_MAX)
+	if (!l->deletes_item || l->uncertain || kept_end == INT64_MAX)
 		return;
 	memcpy(lock->delete_version, l->pending.version, sizeof(lock->delete_version));
 	lock->delete_token = l->last_token;
@@ -57,7 +57,7 @@ lm_delete_if_due(lockmgr *lm, int64_t now, lm_lock *lock)
 	/* If its tokens were ahead of the clock, only the item keeps the next ones above them. */
 	if (lock->top_token >= now + lm->epoch_offset_us - DELETE_AFTER_MIN_US / 2)
 		return;
-	lock->deletes = true;
+	lock->look_deletes_item = true;
 	(void) lm_get_lock(lm, lock->name, lock->name_len); /* a call points to it now */
 	lm_look(lm, lock);
 }

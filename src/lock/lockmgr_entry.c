@@ -158,7 +158,7 @@ lm_is_our_gate(const lm_lock *lock)
 int64_t
 lm_gate_lease_ms(const lm_lock *lock)
 {
-	int64_t		lease_ms = lock->first->request.lease_ms;
+	int64_t		lease_ms = lock->first->request.ask.lease_ms;
 
 	return lease_ms < GATE_LEASE_MS ? lease_ms : GATE_LEASE_MS;
 }
@@ -255,13 +255,13 @@ lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_reques
 	int			dead;
 
 	if (!lock->seen || shared == NULL || !shared->current ||
-		shared->semaphore != (request->mode == MODE_SEMAPHORE) ||
+		shared->semaphore != (request->ask.mode == MODE_SEMAPHORE) ||
 		lm_gate_stands(lock) || (ours != NULL && !is_dead(lm, now, ours)))
 		return false;
 	(void) dead_permits(lm, now, shared, &dead);
 	return (ours != NULL || shared->count < DYNAMO_ENTRIES_MAX + dead) &&
-		has_room(lm, now, shared, request->permits - (ours != NULL ? ours->permits : 0),
-				 request->limit);
+		has_room(lm, now, shared, request->ask.permits - (ours != NULL ? ours->permits : 0),
+				 request->ask.limit);
 }
 
 /*

@@ -133,8 +133,9 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 {
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
+	const lock_ask *ask = &session->request.ask;
 	bool		shared = l->mode != MODE_EXCLUSIVE;
-	int32_t		permits = l->mode == MODE_SEMAPHORE ? session->request.permits : 1;
+	int32_t		permits = l->mode == MODE_SEMAPHORE ? ask->permits : 1;
 	lm_hold    *hold = lm_take_hold(lm, lease, session, permits);
 
 	hold->h = (struct hold) {
@@ -147,15 +148,15 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 		.token = shared ? l->last_token : l->next_token,
 		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
 		.role = session->role,
-		.taker = session->request.taker,
-		.campaign = session->request.campaign,
-		.must_end = session->request.at_most_us != 0 ? now + session->request.at_most_us : 0,
+		.taker = ask->taker,
+		.campaign = ask->campaign,
+		.must_end = ask->at_most_us != 0 ? now + ask->at_most_us : 0,
 		.holder = l->holder,
 	};
 	lm_set_end(lm, hold);
 	if (shared)
 	{
-		hold->h.holder = session->request.holder;
+		hold->h.holder = ask->holder;
 		hold->h.holder.since_ms = hold->h.acquired_ms;
 	}
 	l->next_token = !shared && l->next_token < l->last_token ? l->next_token + 1 : 0;

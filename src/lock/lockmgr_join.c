@@ -78,14 +78,15 @@ void
 lm_join(lockmgr *lm, int64_t now, lm_session *session)
 {
 	const lm_request *request = &session->request;
-	lm_lease   *lease = named_lease(lm, request->lease_index, request->lease_generation);
+	const lock_ask *ask = &request->ask;
+	lm_lease   *lease = named_lease(lm, ask->lease_index, ask->lease_generation);
 	lm_hold    *hold;
 	int64_t		limit;
 
 	if (lease == NULL || lease->l.state != LEASE_HELD || now >= lease->l.valid_until ||
-		!has_token(lease, request->token, request->taker) ||
+		!has_token(lease, ask->token, ask->taker) ||
 		must_end(now, last_hold(lease)) ||
-		(request->campaign && !is_campaigns(lease)))
+		(ask->campaign && !is_campaigns(lease)))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (lm_role_is_full(lm, session))
 		lm_answer_result(lm, session, LOCKMGR_ROLE_FULL);
@@ -103,13 +104,13 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 			.lease_generation = lease->l.generation,
 			.mode = MODE_EXCLUSIVE,
 			.permits = 1,
-			.token = request->token,
+			.token = ask->token,
 			.acquired_ms = (now + lm->epoch_offset_us) / 1000,
 			.role = session->role,
-			.taker = request->taker,
+			.taker = ask->taker,
 			.joined = true,
 			.must_end = limit,
-			.holder = request->holder,
+			.holder = ask->holder,
 		};
 		lm_set_end(lm, hold);
 		hold->h.holder.since_ms = hold->h.acquired_ms;
@@ -121,20 +122,11 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 
 /* While adopting: the previous manager may have saved the hold; else it is made later. */
 void
-lm_ask_join(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
+lm_ask_join(lockmgr *lm, int64_t now, lm_session *session)
 {
-	lm_request *request = &session->request;
-	const lm_hold *hold = lm->adopting ? lm_adopted_hold(session, asked->seq) : NULL;
+	const lm_hold *hold = lm->adopting ? lm_adopted_hold(session, session->request.seq) : NULL;
 
-	request->lease_index = asked->lease_index;
-	request->lease_generation = asked->lease_generation;
-	request->token = asked->token;
-	request->taker = asked->taker;
-	request->campaign = asked->campaign;
-	request->role_max_leases = asked->role_max_leases;
-	request->superuser = asked->superuser;
-	request->holder = *asked->holder;
-	session->role = asked->role;
+	session->role = session->request.ask.role;
 	if (!lm->adopting)
 		lm_join(lm, now, session);
 	else if (hold != NULL && hold->lease->l.state == LEASE_HELD)
@@ -147,27 +139,27 @@ lm_ask_join(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request
  * its only limit.
  */
 void
-lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
-			  const lockmgr_request *asked)
+lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 {
+	const lm_request *request = &session->request;
 	lockmgr_answer lost = {.result = LOCKMGR_LOST};
 	lockmgr_answer kept = {.result = LOCKMGR_RENEWED};
 
 	if (hold == NULL || hold->lease->l.mode != MODE_EXCLUSIVE ||
-		(hold->h.ends_at != 0 && hold->h.seq != asked->seq) ||
+		(hold->h.ends_at != 0 && hold->h.seq != request->seq) ||
 		(hold->lease->l.state == LEASE_HELD && now >= hold->lease->l.valid_until) ||
 		(must_end(now, hold) && hold->h.loss == LOSS_NONE))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (hold->lease->l.state == LEASE_LOST || hold->h.loss != LOSS_NONE)
 	{
 		lost.loss = hold->h.loss;
-		if (asked->at_most_us != 0)
+		if (request->ask.at_most_us != 0)
 			lm_let_go(lm, now, hold);
 		lm_answer(lm, session, &lost);
 	}
 	else if (hold->h.ends_at != 0)
 		lm_answer_granted(lm, session, hold);	/* the previous manager did not answer */
-	else if (asked->at_most_us == 0)
+	else if (request->ask.at_most_us == 0)
 	{
 		hold->lease->l.detached = true;
 		lm_save(lm, hold->lease, false);
@@ -184,8 +176,8 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
 	{
 		hold->lease->l.detached = true;
 		lm_save(lm, hold->lease, false);
-		hold->h.seq = asked->seq;
-		hold->h.ends_at = now + asked->at_most_us;
+		hold->h.seq = request->seq;
+		hold->h.ends_at = now + request->ask.at_most_us;
 		hold->h.must_end = 0;
 		lm_save_hold(lm, hold);
 		lm_answer_granted(lm, session, hold);
@@ -232,11 +224,11 @@ lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold)
 
 /* The detached hold with the token of the request, or NULL. */
 lm_hold *
-lm_detached_hold(lockmgr *lm, const lockmgr_request *asked)
+lm_detached_hold(lockmgr *lm, const lock_ask *ask)
 {
-	const lm_lease *lease = named_lease(lm, asked->lease_index, asked->lease_generation);
+	const lm_lease *lease = named_lease(lm, ask->lease_index, ask->lease_generation);
 
-	return lease != NULL && has_token(lease, asked->token, asked->taker) ?
+	return lease != NULL && has_token(lease, ask->token, ask->taker) ?
 		lm_detached_on(lease) : NULL;
 }
 

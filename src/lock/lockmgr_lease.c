@@ -56,7 +56,7 @@ gets_lease(lockmgr *lm, const lm_session *session)
 bool
 lm_role_is_full(lockmgr *lm, const lm_session *session)
 {
-	uint32_t	max = session->request.role_max_leases;
+	uint32_t	max = session->request.ask.role_max_leases;
 	uint32_t	count = 0;
 
 	if (max == 0)
@@ -85,7 +85,7 @@ lm_has_room(const lockmgr *lm, const lm_session *session)
 	uint32_t	left = lm->max_leases - lm->leases_in_use - lm->extra_holds +
 		lm->spare_count;
 
-	return left > (session->request.superuser ? 0 : lm->reserved_leases);
+	return left > (session->request.ask.superuser ? 0 : lm->reserved_leases);
 }
 
 /* Frees the oldest spare lease if there is no room for another lease or hold. */
@@ -107,7 +107,7 @@ lm_take_lease(lockmgr *lm, lm_lock *lock)
 	lm->free_lease = lease->next;
 	lease->l = (struct lease) {
 		.state = LEASE_ACQUIRING, .generation = lease->l.generation + 1,
-		.mode = lock->first->request.mode,
+		.mode = lock->first->request.ask.mode,
 	};
 	lease->lock = lock;
 	lease->next = NULL;

@@ -65,7 +65,7 @@ lm_has_changed_hands(const lm_lock *lock)
 bool
 lm_mark_is_due(int64_t now, const lm_lock *lock)
 {
-	if (lock->first->request.campaign || !lock->seen || !lock->by_ddblock ||
+	if (lock->first->request.ask.campaign || !lock->seen || !lock->by_ddblock ||
 		lock->asked_at == 0 || now - lock->asked_at < MARK_AFTER_US)
 		return false;
 	return lm_has_changed_hands(lock) ||

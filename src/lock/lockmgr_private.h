@@ -77,30 +77,12 @@ typedef struct lm_request
 	lockmgr_kind kind;
 	uint64_t	seq;
 	int64_t		since;			/* when it was received */
-	bool		campaign;
-	bool		patient;
-	lock_mode	mode;
-	int32_t		permits;
-	int32_t		limit;
-	bool		tried;			/* DynamoDB has refused it more permits, */
-	unsigned	refusals;		/* ... so often in a row although there was room */
-	int64_t		lease_ms;
-	int64_t		margin_us;
-	int64_t		at_least_ms;
-	int64_t		at_most_us;
-	uint32_t	role_max_leases;
-	bool		superuser;
-	uint32_t	lease_index;	/* JOIN */
-	uint32_t	lease_generation;
-	int64_t		token;
-	uint32_t	taker;			/* also ACQUIRE, TRY */
-	dynamo_holder holder;
+	lock_ask	ask;
 	uint8_t    *data;
 	size_t		data_len;
 	char	   *attributes;
-	bool		must_exist;
-	bool		deletes;
-	size_t		prefix_len;
+	bool		refused_once;	/* DynamoDB has refused it more permits, */
+	unsigned	refusals;		/* ... so often in a row although there was room */
 	uint32_t	unreleased;		/* RELEASE of several: so many are to be answered yet */
 	lm_lock    *lock;			/* the lock it is for; not RELEASE */
 	lm_session *next;			/* in lock's queue: ACQUIRE, TRY */
@@ -206,7 +188,7 @@ struct lm_lock
 	lm_call    *call;			/* in flight */
 	bool		queued;			/* in the ready queue */
 	lm_lock    *ready_next;
-	bool		maybe;			/* a copy of lease.pending may have been applied */
+	bool		outcome_unknown;	/* a copy of lease.pending may have been applied */
 	bool		repeat;			/* a copy of lease.pending was sent */
 	bool		turned;			/* RELEASING: as the last one, or else as not the last one,
 								 * because the other form was refused */
@@ -275,7 +257,7 @@ struct lm_lock
 
 	/* See lockmgr_delete.c. */
 	int64_t		delete_at;		/* 0: not */
-	bool		deletes;		/* the next look is a deletion */
+	bool		look_deletes_item;	/* the next look is a deletion */
 	char		delete_version[UUID_SIZE];	/* the release's nonce */
 	int64_t		delete_token;	/* the last one that we wrote */
 
@@ -550,13 +532,11 @@ extern void lm_look(lockmgr *lm, lm_lock *lock);
 extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock);
 
 /* lockmgr_join.c */
-extern void lm_ask_join(lockmgr *lm, int64_t now, lm_session *session,
-						const lockmgr_request *asked);
+extern void lm_ask_join(lockmgr *lm, int64_t now, lm_session *session);
 extern void lm_join(lockmgr *lm, int64_t now, lm_session *session);
-extern void lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold,
-						  const lockmgr_request *asked);
+extern void lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold);
 extern void lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold);
-extern lm_hold *lm_detached_hold(lockmgr *lm, const lockmgr_request *asked);
+extern lm_hold *lm_detached_hold(lockmgr *lm, const lock_ask *ask);
 extern void lm_end_holds(lockmgr *lm, int64_t now);
 extern bool lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot);
 

@@ -31,7 +31,7 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 	lock->waiters++;
 	if (session->announced_by != NULL)
 		return;
-	lm->waiters += !request->campaign;
+	lm->waiters += !request->ask.campaign;
 
 	if (lock->watch == LOCKMGR_NO_WATCH)
 	{
@@ -63,7 +63,7 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 		request->previous;
 	request->next = request->previous = NULL;
 	request->lock = NULL;
-	lm->waiters -= session->announced_by == NULL && !request->campaign;
+	lm->waiters -= session->announced_by == NULL && !request->ask.campaign;
 	lock->waiters--;
 	if (lock->watch != LOCKMGR_NO_WATCH && !is_watched(lock))
 	{

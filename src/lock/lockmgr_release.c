@@ -100,12 +100,12 @@ fits_lease(int64_t now, const lm_lock *lock)
 	const struct lease *l = &lock->lease->l;
 	const lm_request *request = &lock->first->request;
 
-	return request->mode == MODE_EXCLUSIVE && l->next_token != 0 &&
-		request->lease_ms == l->lease_ms && !l->has_data && request->data == NULL &&
+	return request->ask.mode == MODE_EXCLUSIVE && l->next_token != 0 &&
+		request->ask.lease_ms == l->lease_ms && !l->has_data && request->data == NULL &&
 		!changes_attributes(lock) &&
-		request->at_least_ms == 0 &&
+		request->ask.at_least_ms == 0 &&
 		now < lm_believed_end(l) - l->lease_ms * 1000 / 2 &&
-		now < lm_believed_end(l) - request->margin_us;
+		now < lm_believed_end(l) - request->ask.margin_us;
 }
 
 /*
@@ -118,10 +118,10 @@ pass(lockmgr *lm, int64_t now, lm_lock *lock)
 	struct lease *l = &lock->lease->l;
 	const lm_request *request = &lock->first->request;
 
-	l->deletes = request->deletes;
-	l->margin_us = request->margin_us;
+	l->deletes_item = request->ask.deletes_item;
+	l->margin_us = request->ask.margin_us;
 	l->deadline = lm_believed_end(l) - l->margin_us;
-	l->holder = request->holder;
+	l->holder = request->ask.holder;
 	l->holder.since_ms = (now + lm->epoch_offset_us) / 1000;
 	l->stale_holder = true;
 	lm_grant(lm, now, lock, lock->first);
@@ -164,7 +164,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 		 */
 		if (lm_in_run(now, lock) && !kept && lock->top_token < INT64_MAX && !changes_attributes(lock) &&
 			lock->lease->l.mode == MODE_EXCLUSIVE &&
-			lock->first->request.mode == MODE_EXCLUSIVE)
+			lock->first->request.ask.mode == MODE_EXCLUSIVE)
 		{
 			heap_set(&lm->timers, &lock->timer, INT64_MAX);
 			lm_new_write(lm, lock, DYNAMO_HAND_OVER, lock->lease->l.version);
@@ -233,7 +233,7 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 			strcmp(result->item.version, lease->l.pending.expected) == 0)
 		{
 			lm_raise_token(lock, result->item.token);
-			if (lock->maybe)
+			if (lock->outcome_unknown)
 				lm_retire(lm, lease->l.pending.version);
 			lm_release(lm, lock, lease->l.version);
 			return;

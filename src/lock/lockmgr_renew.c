@@ -171,7 +171,7 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
 	asked = l->pending.permits > 0 && lm_pending_wanted(lm, lease);
 	if (asked)
-		lm->sessions[l->pending.session.slot]->request.tried = true;
+		lm->sessions[l->pending.session.slot]->request.refused_once = true;
 	what = outcome_of(lm, lease, result);
 	if (what == KEPT && asked && result->shared->wrong != NULL)
 		lm_answer_bad_item(lm, lm->sessions[l->pending.session.slot], result->shared->wrong);
@@ -284,10 +284,10 @@ lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 
 	if (l->state == LEASE_HELD && now >= l->valid_until)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
-	else if (l->state != LEASE_HELD && (now >= l->deadline || !lock->maybe))
+	else if (l->state != LEASE_HELD && (now >= l->deadline || !lock->outcome_unknown))
 	{
 		/* Let go: release the confirmed version, then perhaps the renewal's. */
-		if (lock->maybe)
+		if (lock->outcome_unknown)
 			memcpy(l->stray, l->pending.version, sizeof(l->stray));
 		lm_release(lm, lock, l->version);
 	}

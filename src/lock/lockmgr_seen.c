@@ -115,7 +115,7 @@ lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_reques
 	bool		open = lock->seen ? lm_overwritable(lm, now, lock)[0] != '\0' :
 		!lm_is_kept(lm, now, lock->kept_until_ms);
 
-	if (request->mode == MODE_EXCLUSIVE)
+	if (request->ask.mode == MODE_EXCLUSIVE)
 		return open;
 	return (open && !lm_gate_stands(lock)) || lm_can_join(lm, now, lock, request);
 }

@@ -33,7 +33,7 @@ lm_new_nonce(lockmgr *lm, lm_lock *lock)
 	lm->host.random(lm->host.arg, random, sizeof(random));
 	uuid_v4(random, pending->version);
 	pending->first_sent = 0;
-	lock->maybe = lock->repeat = lock->explains = false;
+	lock->outcome_unknown = lock->repeat = lock->explains = false;
 }
 
 /* Starts a write; the caller fills in the other fields and submits it. */
@@ -348,7 +348,7 @@ send_lock(lockmgr *lm, int64_t now, lm_lock *lock, lm_call *call)
 	{
 		/* A look-up may have shown another item since that was decided. */
 		if (lock->sets_gate && lock->first != NULL &&
-			lock->first->request.mode == MODE_EXCLUSIVE && lock->seen &&
+			lock->first->request.ask.mode == MODE_EXCLUSIVE && lock->seen &&
 			lock->shared != NULL && lock->shared->current)
 			describe_gate(lm, now, lock, &write, &part);
 		else if (lock->marks && lock->seen)
@@ -400,12 +400,12 @@ send_look(lockmgr *lm, lm_lock *lock, lm_call *call)
 	call->look_up = true;
 	call->locks[0] = lock;
 	describe_read(lm, lock, true, &write);
-	if (lock->deletes)
+	if (lock->look_deletes_item)
 	{
 		write.op = call->op = DYNAMO_DELETE;
 		write.expected = lock->delete_version;
 		write.last_token = lock->delete_token;
-		lock->deletes = false;
+		lock->look_deletes_item = false;
 	}
 	send_call(lm, call, false, lm->request_timeout_us, &write);
 }
@@ -468,7 +468,7 @@ start_change(int32_t change, lm_lock *lock)
 	l->pending.permits = change;
 	if (change < 0)
 		return;
-	l->pending.limit = lock->first->request.limit;
+	l->pending.limit = lock->first->request.ask.limit;
 	l->pending.session = lock->first->id;
 	l->pending.seq = lock->first->request.seq;
 }
@@ -611,7 +611,7 @@ send_renewals(lockmgr *lm, int64_t now)
 				call->last_resort = is_last_resort(now, lock);
 				if (lock->state == LOCK_HELD)
 					start_renewal(lm, now, lock);
-				else if (!lock->maybe)
+				else if (!lock->outcome_unknown)
 					lm_new_nonce(lm, lock);
 				repeat |= lock->repeat;
 				lock->repeat = true;

@@ -28,7 +28,7 @@ is_waiting(const lm_lock *lock, lockmgr_kind kind)
 static int64_t
 margin_on(const struct lease *l, const lm_request *request)
 {
-	return request->margin_us * l->lease_ms / request->lease_ms;
+	return request->ask.margin_us * l->lease_ms / request->ask.lease_ms;
 }
 
 /* Is the lease of the mode that the request asks for, and far from its end? */
@@ -37,7 +37,7 @@ fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
 {
 	const struct lease *l = &lock->lease->l;
 
-	return l->mode == request->mode && l->mode != MODE_EXCLUSIVE &&
+	return l->mode == request->ask.mode && l->mode != MODE_EXCLUSIVE &&
 		now < lm_believed_end(l) - l->lease_ms * 1000 / 2 &&
 		now < lm_believed_end(l) - margin_on(l, request);
 }
@@ -46,7 +46,7 @@ fits_lease(int64_t now, const lm_lock *lock, const lm_request *request)
 static bool
 may_reuse(int64_t now, const lm_lock *lock, const lm_request *request)
 {
-	return request->limit >= lock->lease->l.limit && lm_in_run(now, lock);
+	return request->ask.limit >= lock->lease->l.limit && lm_in_run(now, lock);
 }
 
 /* May the session have a hold on the lease as it is? */
@@ -58,7 +58,7 @@ fits(int64_t now, const lm_lock *lock, const lm_request *request)
 	if (!fits_lease(now, lock, request) || lm_gate_stands(lock))
 		return false;
 	return lease->l.mode == MODE_SHARED ||
-		(request->permits <= lease->l.permits - lease->used &&
+		(request->ask.permits <= lease->l.permits - lease->used &&
 		 may_reuse(now, lock, request));
 }
 
@@ -73,18 +73,18 @@ lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	const struct lease *l = &lock->lease->l;
 	const lm_request *request = lock->first != NULL ? &lock->first->request : NULL;
 	int32_t		unused = l->permits - lock->lease->used;
-	bool		wanted = request != NULL && request->mode == MODE_SEMAPHORE;
+	bool		wanted = request != NULL && request->ask.mode == MODE_SEMAPHORE;
 
 	if (l->mode != MODE_SEMAPHORE || l->state != LEASE_HELD)
 		return 0;
 	if (unused > 0 && !(wanted && may_reuse(now, lock, request)))
 		return -unused;
-	if (!wanted || request->permits <= unused || now < lock->stay_back_until ||
-		(request->tried &&
+	if (!wanted || request->ask.permits <= unused || now < lock->stay_back_until ||
+		(request->refused_once &&
 		 (lm_gate_stands(lock) ||
-		  !lm_has_permits(lm, now, lock, request->permits - unused, request->limit))))
+		  !lm_has_permits(lm, now, lock, request->ask.permits - unused, request->ask.limit))))
 		return 0;
-	return request->permits - unused;
+	return request->ask.permits - unused;
 }
 
 /* The first in the queue gets a hold beside the others. */
@@ -128,7 +128,7 @@ next_look(lockmgr *lm, int64_t now, lm_lock *lock)
 	int64_t		interval;
 	int64_t		death;
 
-	if (!is_waiting(lock, LOCKMGR_ACQUIRE) || lock->first->request.mode != l->mode)
+	if (!is_waiting(lock, LOCKMGR_ACQUIRE) || lock->first->request.ask.mode != l->mode)
 		return 0;
 	if (now < lock->stay_back_until)
 		return lock->stay_back_until;
@@ -190,7 +190,7 @@ lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock)
 		return;
 	request = &lock->first->request;
 	if (fits_lease(now, lock, request) &&
-		request->permits <= lease->l.permits - lease->used && !turn_away(lm, lock))
+		request->ask.permits <= lease->l.permits - lease->used && !turn_away(lm, lock))
 		let_in(lm, now, lock, lock->first);
 }
 

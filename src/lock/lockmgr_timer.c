@@ -16,7 +16,7 @@ repeat_write(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_abandon(lm, now, lock);	/* adopted, and its session has not asked again */
 		return;
 	}
-	if (!lock->maybe)
+	if (!lock->outcome_unknown)
 		lm_new_nonce(lm, lock);
 	lm_submit(lm, lock);
 }

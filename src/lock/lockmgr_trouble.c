@@ -38,7 +38,7 @@ lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
 	memcpy(lock->trouble_message, result->message, sizeof(lock->trouble_message));
 	if (result->status == DYNAMO_UNKNOWN || result->status == DYNAMO_MALFORMED ||
 		result->status == DYNAMO_WRONG_SERVICE)
-		lock->maybe = true;
+		lock->outcome_unknown = true;
 	lm_tell_watch(lm, lock);
 }
 

@@ -14,21 +14,23 @@
 static void
 write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 {
+	const lm_request *request = &session->request;
+	const lock_ask *ask = &request->ask;
 	lease	   *l = &lock->lease->l;
 
-	l->pending.lease_ms = session->request.lease_ms;
-	l->pending.margin_us = session->request.margin_us;
-	l->pending.at_least_ms = session->request.at_least_ms;
+	l->pending.lease_ms = ask->lease_ms;
+	l->pending.margin_us = ask->margin_us;
+	l->pending.at_least_ms = ask->at_least_ms;
 	l->pending.session = session->id;
-	l->pending.seq = session->request.seq;
-	l->pending.permits = session->request.mode == MODE_SEMAPHORE ? session->request.permits : 1;
-	l->pending.limit = session->request.limit;
+	l->pending.seq = request->seq;
+	l->pending.permits = ask->mode == MODE_SEMAPHORE ? ask->permits : 1;
+	l->pending.limit = ask->limit;
 	l->pending.has_holder = true;
-	l->pending.has_data = session->request.data != NULL;
-	l->deletes = session->request.deletes;
-	l->pending.must_exist = session->request.must_exist;
-	l->pending.has_attributes = session->request.attributes != NULL;
-	l->holder = session->request.holder;
+	l->pending.has_data = request->data != NULL;
+	l->deletes_item = ask->deletes_item;
+	l->pending.must_exist = ask->must_exist;
+	l->pending.has_attributes = request->attributes != NULL;
+	l->holder = ask->holder;
 	l->holder.since_ms = (now + lm->epoch_offset_us) / 1000;
 }
 
@@ -42,7 +44,7 @@ start_acquire(lockmgr *lm, int64_t now, lm_lock *lock, const lm_request *request
 	lease	   *l = &lock->lease->l;
 	const lm_entry *ours;
 
-	if (request->mode == MODE_EXCLUSIVE || !lm_can_join(lm, now, lock, request))
+	if (request->ask.mode == MODE_EXCLUSIVE || !lm_can_join(lm, now, lock, request))
 	{
 		lm_new_write(lm, lock, DYNAMO_ACQUIRE, lm_overwritable(lm, now, lock));
 		l->pending.kind = DYNAMO_SHARED_OPEN;
@@ -53,7 +55,7 @@ start_acquire(lockmgr *lm, int64_t now, lm_lock *lock, const lm_request *request
 	l->pending.kind = ours != NULL ? DYNAMO_SHARED_REPLACE : DYNAMO_SHARED_JOIN;
 	l->pending.replaced = ours != NULL ? ours->permits : 0;
 	memcpy(l->epoch, lock->owner, strnlen(lock->owner, sizeof(l->epoch) - 1));
-	if (lock->lease_ms < request->lease_ms)
+	if (lock->lease_ms < request->ask.lease_ms)
 		l->pending.shorter_ms = lock->lease_ms;
 }
 
@@ -86,7 +88,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		}
 		(void) lm_take_lease(lm, lock);
 		lock->delete_at = 0;
-		lock->deletes = false;	/* what waits to be sent is a look then */
+		lock->look_deletes_item = false;	/* what waits to be sent is a look then */
 		lm_resume_run(now, lock);
 		start_acquire(lm, now, lock, &lock->first->request);
 		write_for(lm, now, lock, lock->first);

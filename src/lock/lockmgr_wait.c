@@ -54,7 +54,7 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 static bool
 needs_gate(const lm_lock *lock)
 {
-	return lock->first->request.mode == MODE_EXCLUSIVE && lock->seen &&
+	return lock->first->request.ask.mode == MODE_EXCLUSIVE && lock->seen &&
 		lock->shared != NULL && lock->shared->current;
 }
 
@@ -112,8 +112,8 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 	longest = lm_longest_promised(now, lock, longest);
 	if (interval > longest)
 		interval = longest;
-	if (lock->first->request.campaign)
-		interval = lockmgr_campaign_interval(lock->first->request.lease_ms * 1000) / 3 * 4;
+	if (lock->first->request.ask.campaign)
+		interval = lockmgr_campaign_interval(lock->first->request.ask.lease_ms * 1000) / 3 * 4;
 	if (!lock->seen && lm_is_kept(lm, now, lock->kept_until_ms))
 		interval = POLL_KEPT_US;
 	/* A quarter is taken off at random. */
@@ -233,7 +233,7 @@ static const char *
 what_is_wrong(const lockmgr *lm, int64_t now, const dynamo_result *result,
 			  const lm_request *request)
 {
-	const char *wrong = dynamo_obstacle(&result->item, request->mode != MODE_EXCLUSIVE ?
+	const char *wrong = dynamo_obstacle(&result->item, request->ask.mode != MODE_EXCLUSIVE ?
 										result->shared : NULL);
 
 	return wrong != NULL ? wrong : kept_too_long(lm, now, &result->item);
@@ -288,7 +288,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_session *session = lm_pending_session(lm, lock->lease);
 
 	/* Another copy may be under way, unless this item keeps it out for ever. */
-	if (lock->maybe && !lm_is_barred(&pending, item))
+	if (lock->outcome_unknown && !lm_is_barred(&pending, item))
 		lm_bar(lm, now, lock);
 	else
 		lm_drop_lease(lm, lock);
@@ -336,7 +336,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		return;
 	}
 
-	lease->l.uncertain = lock->maybe;
+	lease->l.uncertain = lock->outcome_unknown;
 	lock->refusals = 0;
 	lm_have_asked(lock);
 	if (lock->bar != NULL)
@@ -366,7 +366,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 void
 lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	if (lock->maybe)
+	if (lock->outcome_unknown)
 		lm_bar(lm, now, lock);
 	else
 		lm_drop_lease(lm, lock);

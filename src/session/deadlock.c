@@ -459,9 +459,9 @@ read_request(MailboxSlot *slot, uint32 generation, Wait *wait)
 			return false;
 		wait->id = slot->words.request_seq;
 		wait->since = request->posted;
-		wait->mode = request->acquire.mode;
-		wait->permits = request->acquire.permits;
-		wait->limit = request->acquire.limit;
+		wait->mode = request->ask.mode;
+		wait->permits = request->ask.permits;
+		wait->limit = request->ask.limit;
 		wait->place = pg_atomic_read_u64(&slot->waiting_place);
 		wait->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
 		memcpy(wait->name, slot->text, wait->name_len);

@@ -114,21 +114,17 @@ require_exclusive(const LockName *name, lock_mode mode)
 static MailboxRequest
 name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found)
 {
-	Oid			role = GetSessionUserId();
 	MailboxRequest request = {
 		.kind = kind,
-		.named = {
+		.ask = {
 			.lease_index = found->hold.lease_index,
 			.lease_generation = found->hold.lease_generation,
 			.token = found->hold.token,
 			.taker = found->hold.taker,
-			.role = role,
-			.role_max_leases = ddblock_role_max_leases,
-			.superuser = superuser_arg(role),
 		},
 	};
 
-	SessionFillHolder(&request.named.holder);
+	SessionIdentify(&request.ask);
 	return request;
 }
 
@@ -177,10 +173,10 @@ JoinedDetach(const LockName *name, int64 at_most_ms)
 	held = HeldFind(name->utf8);
 	require_detachable(name, held);
 
-	request.hold.index = held->hold_index;
-	request.hold.lease_index = held->lease_index;
-	request.hold.lease_generation = held->lease_generation;
-	request.hold.at_most_us = at_most_ms * 1000;
+	request.ask.hold_index = held->hold_index;
+	request.ask.lease_index = held->lease_index;
+	request.ask.lease_generation = held->lease_generation;
+	request.ask.at_most_us = at_most_ms * 1000;
 	seq = held->seq;
 	utf8 = MemoryContextStrdup(TopMemoryContext, held->name);
 	HeldForget(held);
@@ -191,7 +187,7 @@ JoinedDetach(const LockName *name, int64 at_most_ms)
 	PG_CATCH();
 	{
 		/* The worker may not have seen the request before it was canceled. */
-		MailboxLetGo(request.hold.index, seq);
+		MailboxLetGo(request.ask.hold_index, seq);
 		pfree(utf8);
 		PG_RE_THROW();
 	}
@@ -202,7 +198,7 @@ JoinedDetach(const LockName *name, int64 at_most_ms)
 		return token;
 	}
 	HeldRememberLoss(utf8, loss);
-	MailboxLetGo(request.hold.index, seq);
+	MailboxLetGo(request.ask.hold_index, seq);
 	ErrorsLost(name->text, loss);
 }
 
@@ -251,9 +247,9 @@ JoinedOutlive(const LockName *name)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("lock \"%s\" cannot outlive this session", name->text),
 				 errdetail("This session holds it %s.", ErrorsModeName(held->mode))));
-	request.hold.index = held->hold_index;
-	request.hold.lease_index = held->lease_index;
-	request.hold.lease_generation = held->lease_generation;
+	request.ask.hold_index = held->hold_index;
+	request.ask.lease_index = held->lease_index;
+	request.ask.lease_generation = held->lease_generation;
 	answer = MailboxCall(&request, NULL, NULL, NULL);
 	saved = palloc0(sizeof(HoldCopy));
 	(void) SegmentReadHold(held->hold_index, saved);
@@ -298,7 +294,7 @@ JoinedEndDetached(const LockName *name, int64 token, bool keep)
 		return warn_not_detached(name, token);
 	require_role(name, found->hold.taker);
 	request = name_hold(MAILBOX_END_DETACHED, name, found);
-	request.named.ends_kept = !keep;
+	request.ask.ends_kept = !keep;
 	pfree(found);
 
 	answer = MailboxCall(&request, NULL, NULL, NULL);

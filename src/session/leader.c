@@ -108,22 +108,18 @@ require_new_snapshot(const LockName *name, const campaign *c)
 static bool
 join(const LockName *name, const campaign *c, HeldLock *held)
 {
-	Oid			role = GetSessionUserId();
 	MailboxRequest request = {
 		.kind = MAILBOX_JOIN,
-		.named = {
+		.ask = {
 			.lease_index = c->lease_index,
 			.lease_generation = c->lease_generation,
 			.token = c->token,
-			.role = role,
-			.role_max_leases = ddblock_role_max_leases,
-			.superuser = superuser_arg(role),
 			.campaign = true,
 		},
 	};
 	const MailboxAnswer *answer;
 
-	SessionFillHolder(&request.named.holder);
+	SessionIdentify(&request.ask);
 	HeldReserveDepth(held, SCOPE_LEADER);
 	answer = MailboxCall(&request, NULL, NULL, NULL);
 	if (answer->result == MAILBOX_NOT_HELD)

@@ -217,8 +217,8 @@ static bool
 is_lost(const MailboxRequest *request)
 {
 	return request->kind == MAILBOX_RENEW &&
-		Min((int64) shared_read(&segment_leases[request->hold.lease_index].words.valid_until),
-			request->hold.valid_until) <= SegmentNow();
+		Min((int64) shared_read(&segment_leases[request->ask.lease_index].words.valid_until),
+			request->ask.valid_until) <= SegmentNow();
 }
 
 /* 0 if there is a worker. */

@@ -165,12 +165,12 @@ acquire(const LockName *lock, int64 lease_ms, bool patient, int64 *token)
 {
 	AcquireOptions options = {
 		.scope = SCOPE_SESSION,
-		.mode = MODE_EXCLUSIVE,
-		.permits = 1,
-		.limit = 1,
 		.only_try = true,
-		.patient = patient,
-		.lease_ms = lease_ms,
+		.ask = {
+			.permits = 1,
+			.waits_for_local_holder = patient,
+			.lease_ms = lease_ms,
+		},
 		.wait_ms = PATIENCE_MS,
 	};
 	QueueClaim *claim = QueueClaimAdd(lock->utf8);

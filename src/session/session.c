@@ -121,13 +121,13 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 static void
 require_same_mode(const LockName *name, const HeldLock *held, const AcquireOptions *options)
 {
-	if (held->mode != options->mode)
+	if (held->mode != options->ask.mode)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("this session holds lock \"%s\" in another mode", name->text),
 				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
 				 errhint("Release it first, with %s().", ErrorsReleaseFunction(held->mode))));
-	if (held->mode == MODE_SEMAPHORE && held->permits != options->permits)
+	if (held->mode == MODE_SEMAPHORE && held->permits != options->ask.permits)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("this session has another number of permits of semaphore \"%s\"",
@@ -153,27 +153,27 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	const MailboxAnswer *answer;
 	Waiting    *waiting = options->waiting;
 	Waiting		own;
-	bool		own_try = options->only_try && !options->patient;
+	bool		own_try = options->only_try && !options->ask.waits_for_local_holder;
 	char	   *payload = palloc(request.data_len + 1);
 
 	if (options->data != NULL)
 		memcpy(payload, options->data, options->data_len);
 	if (options->attributes != NULL)
 		memcpy(payload + options->data_len, options->attributes,
-			   request.acquire.attributes_len);
+			   request.attributes_len);
 	HeldReserveDepth(held, options->scope);
 	if (waiting == NULL)
 	{
 		WaitingStart(&own, name->text, own_try ? WAITING_NO_LIMIT : options->wait_ms);
 		own.only_try = own_try;
-		own.gives_up = options->patient;
+		own.gives_up = options->ask.waits_for_local_holder;
 		waiting = &own;
 	}
 	do
 	{
 		waiting->deadlock.goes_first = false;
 		answer = MailboxCall(&request, name->utf8, payload, waiting);
-		request.acquire.goes_first = true;
+		request.ask.goes_first = true;
 	} while (answer == NULL && waiting->deadlock.goes_first);
 	if (answer == NULL || answer->result == MAILBOX_BUSY)
 	{
@@ -186,8 +186,8 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	SegmentCount(EVENT_ACQUIRED);
 	if (waiting == &own && !options->only_try)
 		SegmentCountWait(own.started);
-	held->mode = options->mode;
-	held->permits = options->permits;
+	held->mode = options->ask.mode;
+	held->permits = options->ask.permits;
 	SessionTakeGrant(name, held, answer, request.seq);
 	return true;
 }
@@ -226,34 +226,20 @@ check_grant(const LockName *name, HeldLock *held)
 MailboxRequest
 SessionAcquireRequest(const LockName *name, const AcquireOptions *options)
 {
-	Oid			role = GetSessionUserId();
 	size_t		attributes_len = options->attributes != NULL ? strlen(options->attributes) : 0;
 	MailboxRequest request = {
 		.kind = options->only_try ? MAILBOX_TRY : MAILBOX_ACQUIRE,
 		.name_len = strlen(name->utf8),
 		.data_len = options->data_len + attributes_len,
-		.acquire = {
-			.lease_ms = options->lease_ms,
-			.margin_us = margin_us(options->lease_ms),
-			.at_least_ms = options->at_least_ms,
-			.at_most_us = options->at_most_ms * 1000,
-			.taker = GetUserId(),
-			.role = role,
-			.role_max_leases = ddblock_role_max_leases,
-			.superuser = superuser_arg(role),
-			.prefix_len = strlen(ddblock_lock_prefix),
-			.has_data = options->data != NULL,
-			.attributes_len = attributes_len,
-			.must_exist = options->must_exist,
-			.deletes = options->deletes,
-			.patient = options->patient,
-			.mode = options->mode,
-			.permits = options->permits,
-			.limit = options->limit,
-		},
+		.attributes_len = attributes_len,
+		.has_data = options->data != NULL,
+		.ask = options->ask,
 	};
 
-	SessionFillHolder(&request.acquire.holder);
+	request.ask.margin_us = margin_us(request.ask.lease_ms);
+	request.ask.taker = GetUserId();
+	request.ask.prefix_len = strlen(ddblock_lock_prefix);
+	SessionIdentify(&request.ask);
 	return request;
 }
 
@@ -265,8 +251,9 @@ margin_us(int64 lease_ms)
 
 /* The worker sets since_ms, the time of the grant. */
 void
-SessionFillHolder(dynamo_holder *holder)
+SessionIdentify(lock_ask *ask)
 {
+	dynamo_holder *holder = &ask->holder;
 	char	   *database = get_database_name(MyDatabaseId);
 	char	   *user = GetUserNameFromId(GetSessionUserId(), true);
 	char		host[DYNAMO_HOLDER_SIZE];
@@ -281,6 +268,9 @@ SessionFillHolder(dynamo_holder *holder)
 			 application_name ? application_name : "");
 	Utf8Copy(holder->host, DYNAMO_HOLDER_SIZE, host);
 	holder->pid = MyProcPid;
+	ask->role = GetSessionUserId();
+	ask->role_max_leases = ddblock_role_max_leases;
+	ask->superuser = superuser_arg(ask->role);
 }
 
 /* False, too, if the session must not know. */
@@ -410,7 +400,7 @@ release_next(void)
 {
 	lockmgr_lease *all = palloc(MAILBOX_RELEASE_MAX * sizeof(lockmgr_lease));
 	Releasing  *ended = palloc(MAILBOX_RELEASE_MAX * sizeof(Releasing));
-	MailboxRequest request = {.kind = MAILBOX_RELEASE,.hold = {.valid_until = PG_INT64_MAX}};
+	MailboxRequest request = {.kind = MAILBOX_RELEASE,.ask = {.valid_until = PG_INT64_MAX}};
 	dlist_mutable_iter iter;
 	int			count = 0;
 	int			kept = 0;
@@ -430,7 +420,7 @@ release_next(void)
 		all[count] = (lockmgr_lease) {
 			.index = held->lease_index,.generation = held->lease_generation
 		};
-		request.hold.valid_until = Min(request.hold.valid_until, HeldValidUntil(held));
+		request.ask.valid_until = Min(request.ask.valid_until, HeldValidUntil(held));
 		ended[count++] = (Releasing) {.hold_index = held->hold_index,.seq = held->seq};
 		HeldForget(held);
 	}
@@ -474,8 +464,8 @@ give_back(HeldLock *held, const char *lock, bool keep)
 {
 	MailboxRequest request = {
 		.kind = MAILBOX_RELEASE,
-		.hold = {
-			.index = held->hold_index,
+		.ask = {
+			.hold_index = held->hold_index,
 			.lease_index = held->lease_index,
 			.lease_generation = held->lease_generation,
 			.ends_kept = !keep,
@@ -499,7 +489,7 @@ give_back(HeldLock *held, const char *lock, bool keep)
 		PG_CATCH();
 		{
 			/* As in call_release_all() */
-			MailboxLetGo(request.hold.index, seq);
+			MailboxLetGo(request.ask.hold_index, seq);
 			pfree(utf8);
 			PG_RE_THROW();
 		}
@@ -509,7 +499,7 @@ give_back(HeldLock *held, const char *lock, bool keep)
 	if (lost)
 	{
 		HeldRememberLoss(utf8, loss);
-		MailboxLetGo(request.hold.index, seq);
+		MailboxLetGo(request.ask.hold_index, seq);
 		SessionWarnLost(lock, loss);
 	}
 	else
@@ -566,12 +556,12 @@ SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data, size_t dat
 				 errhint("Renew it without argument \"data\".")));
 
 	request.data_len = data_len;
-	request.hold.has_data = data != NULL;
-	request.hold.index = held->hold_index;
-	request.hold.lease_index = held->lease_index;
-	request.hold.lease_ms = lease_ms;
-	request.hold.margin_us = margin_us(lease_ms);
-	request.hold.valid_until = held->must_end != 0 ? held->must_end : PG_INT64_MAX;
+	request.has_data = data != NULL;
+	request.ask.hold_index = held->hold_index;
+	request.ask.lease_index = held->lease_index;
+	request.ask.lease_ms = lease_ms;
+	request.ask.margin_us = margin_us(lease_ms);
+	request.ask.valid_until = held->must_end != 0 ? held->must_end : PG_INT64_MAX;
 	InterruptBeginDefer(held);
 	PG_TRY();
 	{
@@ -587,7 +577,7 @@ SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data, size_t dat
 		SessionRaiseLost(name, held);
 	if (answer->result != MAILBOX_RENEWED)
 		ErrorsAnswer(answer, name->text);
-	return Min(answer->grant.valid_until, request.hold.valid_until);
+	return Min(answer->grant.valid_until, request.ask.valid_until);
 }
 
 int64

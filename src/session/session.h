@@ -34,25 +34,17 @@ typedef struct LockName
 typedef struct AcquireOptions
 {
 	LockScope	scope;
-	lock_mode	mode;
-	int32		permits;		/* of a semaphore: so many, of at most */
-	int32		limit;			/* ... so many */
 	bool		only_try;
-	int64		lease_ms;
-	int64		wait_ms;		/* or WAITING_NO_LIMIT */
+	lock_ask	ask;			/* its first three parts.  How long it lasts, at least and at
+								 * most, is ignored if the session holds the lock already */
+	int64		wait_ms;		/* or WAITING_NO_LIMIT; with only_try, for a holder of this
+								 * cluster, who is about to let go, if ask waits for him */
 	Waiting    *waiting;		/* a wait for several locks that this one is a part of, */
 								/* with only_try, too; or NULL */
-	bool		patient;		/* only_try: waits up to wait_ms for a holder of this cluster, who
-								 * is about to let go */
-	int64		at_least_ms;	/* kept from others for so long; 0: no minimum.  Ignored
-								 * if the session holds the lock already */
-	int64		at_most_ms;		/* lost after so long; 0: no limit.  Ignored in the same case */
 	const uint8 *data;			/* NULL for none */
 	size_t		data_len;
 	const char *attributes;		/* as dynamo_write has them; NULL for none.  With the
 								 * data at most DYNAMO_DATA_MAX bytes */
-	bool		must_exist;		/* only if the lock has an item */
-	bool		deletes;		/* the item, after the release */
 } AcquireOptions;
 
 /* False if only_try and the lock is busy. */
@@ -108,8 +100,8 @@ extern MailboxRequest SessionAcquireRequest(const LockName *name, const AcquireO
 extern void SessionTakeGrant(const LockName *name, HeldLock *held,
 							 const MailboxAnswer *answer, uint64 seq);
 
-/* This session, for people. */
-extern void SessionFillHolder(dynamo_holder *holder);
+/* Says for whom it asks: this session. */
+extern void SessionIdentify(lock_ask *ask);
 
 /* The lease of this note is lost: an error, or a WARNING when its note is gone. */
 pg_noreturn extern void SessionRaiseLost(const LockName *name, HeldLock *held);

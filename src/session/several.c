@@ -179,7 +179,7 @@ post(Several *several, char *text, uint16 len, uint64 first)
 	request.kind = MAILBOX_ANNOUNCE;
 	request.name_len = 0;
 	request.data_len = len;
-	request.acquire.first_seq = first;
+	request.first_seq = first;
 	answer = MailboxCall(&request, NULL, text, several->options.waiting);
 	if (answer->result != MAILBOX_DONE)
 		ErrorsAnswer(answer, name->text);

@@ -94,59 +94,13 @@ typedef struct MailboxRequest
 	uint16		data_len;		/* data and attributes, or the keys after which a SCAN
 								 * or QUERY continues; RELEASE: instead of one hold, all
 								 * of the session's on these leases (lockmgr_lease) */
+	uint16		attributes_len; /* the last part of data_len; 0: none */
+	bool		has_data;
+	uint64		first_seq;		/* ANNOUNCE: of the first name; each name is after its length, a
+								 * uint16, in data */
 	union
 	{
-		struct
-		{
-			int64		lease_ms;
-			int64		margin_us;
-			int64		at_least_ms;	/* 0: no minimum */
-			int64		at_most_us; /* 0: no limit */
-			Oid			taker;	/* the current role */
-			Oid			role;	/* the session's user, */
-			int			role_max_leases;	/* its limit (0: none), */
-			bool		superuser;	/* and whether it is one */
-			uint16		prefix_len; /* of the names it may use; the name's, too */
-			bool		has_data;
-			uint16		attributes_len; /* the last part of data_len; 0: none */
-			bool		must_exist;
-			bool		deletes;
-			lock_mode	mode;
-			int32		permits;	/* of a semaphore: so many, */
-			int32		limit;	/* of at most so many */
-			uint64		first_seq;	/* ANNOUNCE: of the first name; each name is after its
-									 * length, a uint16, in data */
-			bool		campaign;
-			bool		patient;	/* TRY: as in lockmgr.h, */
-			bool		goes_first; /* ACQUIRE: and this, too */
-			dynamo_holder holder;
-		}			acquire;	/* ACQUIRE, TRY, ANNOUNCE */
-		struct
-		{
-			uint32		index;
-			uint32		lease_index;	/* RELEASE */
-			uint32		lease_generation;
-			int64		lease_ms;	/* RENEW */
-			int64		margin_us;
-			bool		has_data;	/* RENEW: else the item's data stays */
-			int64		at_most_us; /* DETACH; 0: by our end */
-			bool		ends_kept;	/* RELEASE */
-			int64		valid_until;	/* RELEASE: as in lockmgr.h; RENEW: not longer, whatever
-									 * the lease says */
-		}			hold;		/* RELEASE, RENEW, DETACH */
-		struct
-		{
-			uint32		lease_index;
-			uint32		lease_generation;
-			int64		token;
-			bool		ends_kept;	/* END_DETACHED */
-			Oid			taker;
-			Oid			role;	/* JOIN: as in acquire */
-			int			role_max_leases;
-			bool		superuser;
-			bool		campaign;	/* JOIN: of a leader's transaction */
-			dynamo_holder holder;
-		}			named;		/* JOIN, END_DETACHED: by a token */
+		lock_ask	ask;		/* the lock manager's kinds, ANNOUNCE */
 		struct
 		{
 			int64		rest_us;

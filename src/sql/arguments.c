@@ -174,7 +174,7 @@ ArgumentLimit(FunctionCallInfo fcinfo, int number, int64 lease_ms)
 						"at_most"),
 				 errdetail("With this lease and \"ddblock.safety_margin\", that is %.0f ms.",
 						   ceil(margin_ms))));
-	return at_most_ms;
+	return at_most_ms * 1000;
 }
 
 int64

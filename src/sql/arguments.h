@@ -42,7 +42,7 @@ extern int64 ArgumentLessThan(FunctionCallInfo fcinfo, int number);
 extern int64 ArgumentAtMost(FunctionCallInfo fcinfo, int number);
 
 /*
- * Milliseconds for which a session holds a lock with this lease at most: at least the lease's
+ * Microseconds for which a session holds a lock with this lease at most: at least the lease's
  * margin, at most a year; 0 if the argument is NULL.
  */
 extern int64 ArgumentLimit(FunctionCallInfo fcinfo, int number, int64 lease_ms);

@@ -48,12 +48,12 @@ static void
 late_arguments(FunctionCallInfo fcinfo, int first, AcquireOptions *options)
 {
 	options->attributes = ArgumentAttributes(fcinfo, first, options->data_len);
-	options->must_exist = ArgumentIsTrue(fcinfo, first + 1);
-	options->deletes = ArgumentIsTrue(fcinfo, first + 2);
-	options->at_least_ms = ArgumentAtLeast(fcinfo, first + 3);
+	options->ask.must_exist = ArgumentIsTrue(fcinfo, first + 1);
+	options->ask.deletes_item = ArgumentIsTrue(fcinfo, first + 2);
+	options->ask.at_least_ms = ArgumentAtLeast(fcinfo, first + 3);
 	if (options->scope == SCOPE_SESSION)
-		options->at_most_ms = ArgumentLimit(fcinfo, first + 4, options->lease_ms);
-	if (options->deletes && options->at_least_ms != 0)
+		options->ask.at_most_us = ArgumentLimit(fcinfo, first + 4, options->ask.lease_ms);
+	if (options->ask.deletes_item && options->ask.at_least_ms != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" cannot be combined with \"%s\"", "at_least",
@@ -72,7 +72,7 @@ acquire(FunctionCallInfo fcinfo, LockScope scope)
 
 	ErrorsRequirePreload();
 	name = ArgumentAllowedName(fcinfo, 0);
-	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
+	options.ask.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	options.wait_ms = ArgumentWait(fcinfo, 2);
 	options.data = ArgumentData(fcinfo, 3, &options.data_len);
 	late_arguments(fcinfo, 4, &options);
@@ -92,7 +92,7 @@ try_acquire(FunctionCallInfo fcinfo, LockScope scope)
 
 	ErrorsRequirePreload();
 	name = ArgumentAllowedName(fcinfo, 0);
-	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
+	options.ask.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	options.data = ArgumentData(fcinfo, 2, &options.data_len);
 	late_arguments(fcinfo, 3, &options);
 

@@ -196,9 +196,9 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 		waiter->pid = slot->pid;
 		memcpy(waiter->database, slot->database, NAMEDATALEN);
 		memcpy(waiter->user, slot->user, NAMEDATALEN);
-		waiter->lease_ms = request->acquire.lease_ms;
-		waiter->mode = request->acquire.mode;
-		waiter->permits = request->acquire.permits;
+		waiter->lease_ms = request->ask.lease_ms;
+		waiter->mode = request->ask.mode;
+		waiter->permits = request->ask.permits;
 		waiter->since = request->posted;
 		waiter->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
 		if (request->kind != MAILBOX_ACQUIRE && request->kind != MAILBOX_TRY)

@@ -54,10 +54,10 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 
 	ErrorsRequirePreload();
 	elements = elements_of(fcinfo, &count);
-	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
+	options.ask.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	options.wait_ms = ArgumentWait(fcinfo, 2);
 	if (scope == SCOPE_SESSION)
-		options.at_most_ms = ArgumentLimit(fcinfo, 3, options.lease_ms);
+		options.ask.at_most_us = ArgumentLimit(fcinfo, 3, options.ask.lease_ms);
 
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
 	tokens = palloc(count * sizeof(Datum));
@@ -75,9 +75,9 @@ try_acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 
 	ErrorsRequirePreload();
 	elements = elements_of(fcinfo, &count);
-	options.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
+	options.ask.lease_ms = ArgumentLease(fcinfo, 1, ddblock_lease_duration);
 	if (scope == SCOPE_SESSION)
-		options.at_most_ms = ArgumentLimit(fcinfo, 2, options.lease_ms);
+		options.ask.at_most_us = ArgumentLimit(fcinfo, 2, options.ask.lease_ms);
 
 	PG_RETURN_BOOL(acquire(elements, count, &options, palloc(count * sizeof(Datum))));
 }

@@ -35,12 +35,12 @@ acquire(FunctionCallInfo fcinfo, AcquireOptions options, int lease)
 	LockName	name = ArgumentAllowedName(fcinfo, 0);
 	int64		token;
 
-	options.lease_ms = ArgumentLease(fcinfo, lease, ddblock_lease_duration);
+	options.ask.lease_ms = ArgumentLease(fcinfo, lease, ddblock_lease_duration);
 	options.wait_ms = options.only_try ? WAITING_NO_LIMIT : ArgumentWait(fcinfo, lease + 1);
 	if (options.scope == SCOPE_SESSION)
-		options.at_most_ms = ArgumentLimit(fcinfo, lease + (options.only_try ? 1 : 2),
-										   options.lease_ms);
-	AwaitWithoutSnapshot(fcinfo, options.mode == MODE_SHARED ? "ddb_lock_acquire_shared" :
+		options.ask.at_most_us = ArgumentLimit(fcinfo, lease + (options.only_try ? 1 : 2),
+										   options.ask.lease_ms);
+	AwaitWithoutSnapshot(fcinfo, options.ask.mode == MODE_SHARED ? "ddb_lock_acquire_shared" :
 						 "ddb_semaphore_acquire");
 	if (options.only_try)
 		PG_RETURN_BOOL(SessionAcquire(&name, &options, &token));
@@ -53,7 +53,7 @@ static Datum
 acquire_shared(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 {
 	AcquireOptions options = {
-		.scope = scope,.mode = MODE_SHARED,.permits = 1,.only_try = only_try
+		.scope = scope,.only_try = only_try,.ask = {.mode = MODE_SHARED,.permits = 1}
 	};
 
 	ErrorsRequirePreload();
@@ -65,12 +65,12 @@ static Datum
 acquire_permits(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 {
 	AcquireOptions options = {
-		.scope = scope,.mode = MODE_SEMAPHORE,.only_try = only_try
+		.scope = scope,.only_try = only_try,.ask = {.mode = MODE_SEMAPHORE}
 	};
 
 	ErrorsRequirePreload();
-	options.limit = ArgumentCount(fcinfo, 1, "max_permits", PG_INT32_MAX, NULL);
-	options.permits = ArgumentCount(fcinfo, 2, "permits", options.limit,
+	options.ask.limit = ArgumentCount(fcinfo, 1, "max_permits", PG_INT32_MAX, NULL);
+	options.ask.permits = ArgumentCount(fcinfo, 2, "permits", options.ask.limit,
 									"max_permits");
 	return acquire(fcinfo, options, 3);
 }

@@ -159,7 +159,7 @@ post(void *arg, const campaign *c)
 {
 	MailboxSlot *slot = &segment_slots[c->me.slot];
 	MailboxRequest *request = &slot->request;
-	dynamo_holder *holder = &request->acquire.holder;
+	lock_ask   *ask = &request->ask;
 
 	memset(request, 0, sizeof(*request));
 	request->seq = c->seq;
@@ -167,16 +167,15 @@ post(void *arg, const campaign *c)
 	request->kind = MAILBOX_ACQUIRE;
 	request->name_len = strlen(c->name);
 	memcpy(slot->text, c->name, request->name_len);
-	request->acquire.lease_ms = ddblock_lease_duration;
-	request->acquire.superuser = true;
-	request->acquire.prefix_len = request->name_len;
-	request->acquire.campaign = true;
-	request->acquire.mode = MODE_EXCLUSIVE;
-	request->acquire.permits = 1;
-	strlcpy(holder->application, "ddblock leadership", DYNAMO_HOLDER_SIZE);
-	if (gethostname(holder->host, DYNAMO_HOLDER_SIZE) != 0)
-		holder->host[0] = '\0';
-	holder->host[DYNAMO_HOLDER_SIZE - 1] = '\0';
+	ask->lease_ms = ddblock_lease_duration;
+	ask->superuser = true;
+	ask->prefix_len = request->name_len;
+	ask->campaign = true;
+	ask->permits = 1;
+	strlcpy(ask->holder.application, "ddblock leadership", DYNAMO_HOLDER_SIZE);
+	if (gethostname(ask->holder.host, DYNAMO_HOLDER_SIZE) != 0)
+		ask->holder.host[0] = '\0';
+	ask->holder.host[DYNAMO_HOLDER_SIZE - 1] = '\0';
 	slot->pid = 0;
 	slot->database[0] = slot->user[0] = '\0';
 }

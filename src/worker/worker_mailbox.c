@@ -306,8 +306,12 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	lockmgr_request asked = {
 		.session = session,
 		.seq = seq,
+		.kind = (lockmgr_kind) taken.kind,
 		.name = taken_text,
 		.name_len = taken.name_len,
+		.data = taken.has_data ? (uint8 *) taken_text + taken.name_len : NULL,
+		.data_len = taken.data_len - taken.attributes_len,
+		.attributes_len = taken.attributes_len,
 	};
 
 	if (taken.kind == MAILBOX_TABLE && taken.op == DYNAMO_REPLACE)
@@ -333,73 +337,19 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	/* See WorkerReadMailbox(). */
 	for (uint32 w = 0; w < bell_words(); w++)
 		read_let_go(w, pg_atomic_read_u64(&segment_bells[w]), now);
-	asked.kind = (lockmgr_kind) taken.kind;
-	if (acquires(&taken))
+	if (taken.attributes_len > 0)
+		asked.attributes = taken_text + taken.name_len + asked.data_len;
+	if (taken.kind == MAILBOX_RELEASE)
 	{
-		asked.lease_ms = taken.acquire.lease_ms;
-		asked.margin_us = taken.acquire.margin_us;
-		asked.at_least_ms = taken.acquire.at_least_ms;
-		asked.at_most_us = taken.acquire.at_most_us;
-		asked.mode = taken.acquire.mode;
-		asked.permits = taken.acquire.permits;
-		asked.limit = taken.acquire.limit;
-		asked.campaign = taken.acquire.campaign;
-		asked.patient = taken.acquire.patient;
-		asked.goes_first = taken.acquire.goes_first;
-		asked.taker = taken.acquire.taker;
-		asked.role = taken.acquire.role;
-		asked.role_max_leases = taken.acquire.role_max_leases;
-		asked.superuser = taken.acquire.superuser;
-		asked.prefix_len = taken.acquire.prefix_len;
-		WorkerCopySystem(taken.acquire.holder.system);
-		asked.holder = &taken.acquire.holder;
-		if (taken.acquire.has_data)
-			asked.data = (uint8 *) taken_text + taken.name_len;
-		asked.data_len = taken.data_len - taken.acquire.attributes_len;
-		if (taken.acquire.attributes_len > 0)
-			asked.attributes = taken_text + taken.name_len + asked.data_len;
-		asked.attributes_len = taken.acquire.attributes_len;
-		asked.must_exist = taken.acquire.must_exist;
-		asked.deletes = taken.acquire.deletes;
+		memcpy(taken_leases, taken_text, taken.data_len);
+		asked.all = taken_leases;
+		asked.all_count = taken.data_len / sizeof(lockmgr_lease);
 	}
-	else if (taken.kind == MAILBOX_JOIN || taken.kind == MAILBOX_END_DETACHED)
-	{
-		asked.lease_index = taken.named.lease_index;
-		asked.lease_generation = taken.named.lease_generation;
-		asked.token = taken.named.token;
-		asked.ends_kept = taken.named.ends_kept;
-		asked.taker = taken.named.taker;
-		asked.role = taken.named.role;
-		asked.role_max_leases = taken.named.role_max_leases;
-		asked.superuser = taken.named.superuser;
-		asked.campaign = taken.named.campaign;
-		WorkerCopySystem(taken.named.holder.system);
-		asked.holder = &taken.named.holder;
-	}
-	else if (taken.kind != MAILBOX_LOOK_UP)
-	{
-		asked.at_most_us = taken.kind == MAILBOX_DETACH ? taken.hold.at_most_us : 0;
-		asked.ends_kept = taken.kind == MAILBOX_RELEASE && taken.hold.ends_kept;
-		asked.hold_index = taken.hold.index;
-		asked.lease_index = taken.hold.lease_index;
-		asked.lease_generation = taken.hold.lease_generation;
-		asked.lease_ms = taken.hold.lease_ms;
-		asked.margin_us = taken.hold.margin_us;
-		if (taken.kind == MAILBOX_RENEW && taken.hold.has_data)
-			asked.data = (uint8 *) taken_text;
-		asked.data_len = taken.data_len;
-		if (taken.kind == MAILBOX_RELEASE)
-		{
-			memcpy(taken_leases, taken_text, taken.data_len);
-			asked.valid_until = taken.hold.valid_until;
-			asked.all = taken_leases;
-			asked.all_count = taken.data_len / sizeof(lockmgr_lease);
-		}
-	}
-
+	asked.ask = taken.ask;
+	WorkerCopySystem(asked.ask.holder.system);
 	/* A session may widen the server's safety margin, not narrow it. */
-	asked.margin_us = Max(asked.margin_us,
-						  (int64) (asked.lease_ms * 1000 * ddblock_safety_margin));
+	asked.ask.margin_us = Max(asked.ask.margin_us,
+							  (int64) (asked.ask.lease_ms * 1000 * ddblock_safety_margin));
 	if (taken.kind == MAILBOX_ANNOUNCE)
 		announce(now, &asked, seq);
 	else
@@ -417,7 +367,7 @@ announce(int64 now, lockmgr_request *asked, uint64 seq)
 
 	asked->kind = LOCKMGR_TRY;
 	asked->data_len = 0;
-	for (asked->seq = taken.acquire.first_seq; at < end; asked->seq++)
+	for (asked->seq = taken.first_seq; at < end; asked->seq++)
 	{
 		memcpy(&len, at, sizeof(len));
 		asked->name = at + sizeof(len);

@@ -13,8 +13,6 @@
 
 #define RETRY (5 * SECOND)
 
-static const dynamo_holder nobody = {.application = "campaign"};
-
 /* The lock that the clusters stand for; sessions want it, too, as any other. */
 int
 sim_campaign_lock(const sim *s)
@@ -36,12 +34,14 @@ host_post(void *arg, const campaign *c)
 		.kind = LOCKMGR_ACQUIRE,
 		.name = s->lock[lock].name,
 		.name_len = s->lock[lock].name_len,
-		.campaign = true,
-		.permits = 1,
-		.lease_ms = lease_ms,
-		.margin_us = lease_ms * sim_between(s, 100, 500),
-		.superuser = true,
-		.holder = &nobody,
+		.ask = {
+			.permits = 1,
+			.lease_ms = lease_ms,
+			.margin_us = lease_ms * sim_between(s, 100, 500),
+			.campaign = true,
+			.superuser = true,
+			.holder = {.application = "campaign"},
+		},
 	};
 	sim_say(s, "%d: stands for %s, request %" PRIu64, stand->c->number, s->lock[lock].name,
 			c->seq);
@@ -144,13 +144,13 @@ sim_lead(sim *s, sim_cluster *c, lockmgr_request *request)
 		seen = c->stand.seen;
 	if (seen.state != CAMPAIGN_LEADING)
 		return false;
-	request->campaign = true;
-	request->mode = MODE_EXCLUSIVE;
-	request->permits = 1;
-	request->lease_index = seen.lease_index;
-	request->lease_generation = seen.lease_generation;
-	request->token = seen.token;
-	request->taker = 0;
+	request->ask.campaign = true;
+	request->ask.mode = MODE_EXCLUSIVE;
+	request->ask.permits = 1;
+	request->ask.lease_index = seen.lease_index;
+	request->ask.lease_generation = seen.lease_generation;
+	request->ask.token = seen.token;
+	request->ask.taker = 0;
 	s->totals->lead++;
 	return true;
 }
@@ -164,7 +164,7 @@ sim_check_lead(sim *s, const sim_cluster *c, const struct hold *h)
 	if (h->session.slot >= (uint32_t) s->plan.sessions || !h->joined || h->ends_at != 0)
 		return;
 	session = &c->sessions[h->session.slot];
-	if (!session->waiting || session->request.seq != h->seq || !session->request.campaign ||
+	if (!session->waiting || session->request.seq != h->seq || !session->request.ask.campaign ||
 		session->me.generation != h->session.generation)
 		return;
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)

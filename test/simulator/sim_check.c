@@ -63,9 +63,9 @@ sim_wait(sim *s, const sim_cluster *c, const sim_session *session)
 {
 	if (session->request.kind > LOCKMGR_TRY)
 		return;
-	if (session->request.mode != MODE_SHARED)
+	if (session->request.ask.mode != MODE_SHARED)
 		s->lock[session->lock].sharable_since = s->now;
-	if (session->request.mode != MODE_EXCLUSIVE)
+	if (session->request.ask.mode != MODE_EXCLUSIVE)
 		c->shared_wait[session->lock] = s->now;
 }
 
@@ -236,9 +236,9 @@ check_limit_of(sim *s, const sim_cluster *c, const struct hold *h, const lease *
 
 	if (session->waiting && session->request.seq == h->seq &&
 		session->me.generation == h->session.generation &&
-		session->request.limit < l->limit)
+		session->request.ask.limit < l->limit)
 		sim_wrong(s, "I1: permits granted within %d go to a session with a limit of %d",
-				  l->limit, session->request.limit);
+				  l->limit, session->request.ask.limit);
 }
 
 /* Is a gate in the item that nobody takes for dead? */
@@ -283,7 +283,7 @@ holder_waits(const sim *s, const sim_cluster *c, int lock)
 static bool
 goes_first(const sim_cluster *c, const struct hold *h)
 {
-	return c->taken.goes_first && c->taken.seq == h->seq &&
+	return c->taken.ask.goes_first && c->taken.seq == h->seq &&
 		c->taken.session.slot == h->session.slot;
 }
 
@@ -366,12 +366,12 @@ sim_promise(sim *s, const sim_cluster *c, const sim_session *session, const sim_
 {
 	sim_lock   *lock = &s->lock[hold->lock];
 
-	if (session->request.at_least_ms == 0 || hold->mode != MODE_EXCLUSIVE ||
+	if (session->request.ask.at_least_ms == 0 || hold->mode != MODE_EXCLUSIVE ||
 		!sim_holds(s, c, hold) || c->saved[hold->lease].excused ||
 		lock->ended_token == hold->token)
 		return;
 	s->totals->kept_grants++;
-	lock->promised = c->saved[hold->lease].reserved_at + session->request.at_least_ms * MS;
+	lock->promised = c->saved[hold->lease].reserved_at + session->request.ask.at_least_ms * MS;
 	lock->promised_token = hold->token;
 }
 
@@ -1008,7 +1008,7 @@ check_has_gate(sim *s, const sim_cluster *c, const sim_session *session)
 
 	since = later(later(since, lock->shared_since), later(c->troubled_at, lock->late_at));
 	since = later(since, c->had[session->lock]);
-	if (session->request.mode != MODE_EXCLUSIVE || c->lease_of[session->lock] >= 0 ||
+	if (session->request.ask.mode != MODE_EXCLUSIVE || c->lease_of[session->lock] >= 0 ||
 		!lock->exists || !lock->shared || lock->released || lock->edited ||
 		s->now - since < time)
 		return;
@@ -1029,7 +1029,7 @@ check_waiter(sim *s, const sim_cluster *c, int slot)
 		return;
 	check_has_gate(s, c, session);
 	since = later(later(since, c->troubled_at), lock->late_at);
-	since = later(since, session->request.mode == MODE_SHARED ? lock->sharable_since :
+	since = later(since, session->request.ask.mode == MODE_SHARED ? lock->sharable_since :
 				  lock->free_since);
 	if (s->now - since > sim_patience(s))
 		sim_wrong(s, "I5: nobody has %s or waits for it otherwise, and session %d of cluster "

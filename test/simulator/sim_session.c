@@ -64,31 +64,42 @@ sim_make_request(sim *s, const sim_cluster *c, int slot, lockmgr_kind kind, int 
 	int64_t		lease_ms = same ? s->plan.lease_min_ms :
 		sim_between(s, s->plan.lease_min_ms, s->plan.lease_max_ms);
 
+	/* The order in which the compiler evaluates the parts of a struct is its own. */
+	lock_mode	mode = !shares ? MODE_EXCLUSIVE : (hot ? lock == 0 : sim_chance(s, 50)) ?
+		MODE_SHARED : MODE_SEMAPHORE;
+	int32_t		permits = !hot && limit > 1 && sim_chance(s, 20) ? 2 : 1;
+	int64_t		margin_us = lease_ms * sim_between(s, 100, 500);
+	int64_t		at_least_ms = s->phase < PHASE_DRAIN && sim_chance(s, s->plan.keep_percent) ?
+		sim_between(s, 1, s->plan.keep_max_ms) : 0;
+	bool		has_data = !same && !shares && sim_chance(s, 30);
+	bool		deletes_item = s->plan.purge && !shares && sim_chance(s, 20);
+	int64_t		at_most_us = s->phase < PHASE_DRAIN && sim_chance(s, s->plan.limit_percent) ?
+		sim_between(s, lease_ms * 500, lease_ms * 3000) : 0;
+
 	return (lockmgr_request) {
 		.session = c->sessions[slot].me,
 		.kind = kind,
 		.name = s->lock[lock].name,
 		.name_len = s->lock[lock].name_len,
-		.mode = !shares ? MODE_EXCLUSIVE : (hot ? lock == 0 : sim_chance(s, 50)) ?
-			MODE_SHARED : MODE_SEMAPHORE,
-		.permits = !hot && limit > 1 && sim_chance(s, 20) ? 2 : 1,
-		.limit = limit,
-		.lease_ms = lease_ms,
-		.margin_us = lease_ms * sim_between(s, 100, 500),
-		.at_least_ms = s->phase < PHASE_DRAIN && sim_chance(s, s->plan.keep_percent) ?
-			sim_between(s, 1, s->plan.keep_max_ms) : 0,
-		.at_most_us = s->phase < PHASE_DRAIN && sim_chance(s, s->plan.limit_percent) ?
-			sim_between(s, lease_ms * 500, lease_ms * 3000) : 0,
-		.taker = 1 + (uint32_t) slot % 2,
-		.holder = &somebody,
-		.data = !same && !shares && sim_chance(s, 30) ? (const uint8_t *) "data" : NULL,
+		.ask = {
+			.mode = mode,
+			.permits = permits,
+			.limit = limit,
+			.lease_ms = lease_ms,
+			.margin_us = margin_us,
+			.at_least_ms = at_least_ms,
+			.at_most_us = at_most_us,
+			.taker = 1 + (uint32_t) slot % 2,
+			.holder = somebody,
+			.deletes_item = deletes_item,
+			/* Who holds nothing keeps no holder waiting. */
+			.waits_for_local_holder = kind == LOCKMGR_TRY && !c->sessions[slot].holds[0].used &&
+				!c->sessions[slot].holds[1].used && s->now % 2 == 0,
+			.goes_first = kind == LOCKMGR_ACQUIRE && s->now % 16 == 0,
+		},
+		.data = has_data ? (const uint8_t *) "data" : NULL,
 		.data_len = 4,
 		.attributes = attributes,
-		.deletes = s->plan.purge && !shares && sim_chance(s, 20),
-		/* Who holds nothing keeps no holder waiting. */
-		.patient = kind == LOCKMGR_TRY && !c->sessions[slot].holds[0].used &&
-			!c->sessions[slot].holds[1].used && s->now % 2 == 0,
-		.goes_first = kind == LOCKMGR_ACQUIRE && s->now % 16 == 0,
 		.attributes_len = attributes != NULL ? strlen(attributes) : 0,
 	};
 }
@@ -110,7 +121,7 @@ sim_post_request(sim *s, sim_cluster *c, int slot, lockmgr_request request, int 
 	sim_wait(s, c, session);
 	sim_say(s, "%d: session %d posts request %" PRIu64 " kind %d %s mode %d, %d of %d permits",
 			c->number, slot, request.seq, (int) request.kind, s->lock[lock].name,
-			(int) request.mode, (int) request.permits, (int) request.limit);
+			(int) request.ask.mode, (int) request.ask.permits, (int) request.ask.limit);
 	sim_end_race(before);
 }
 
@@ -162,7 +173,7 @@ is_being_ended(const sim *s, const sim_cluster *c, uint32_t lease, int64_t token
 		const sim_session *session = &c->sessions[i];
 
 		if (session->waiting && session->request.kind == LOCKMGR_END_DETACHED &&
-			session->request.token == token && session->request.lease_index == lease)
+			session->request.ask.token == token && session->request.ask.lease_index == lease)
 			return true;
 	}
 	return false;
@@ -216,8 +227,8 @@ add_hold(sim *s, const sim_cluster *c, sim_session *session,
 	session->holds[free] = (sim_hold) {
 		.used = true, .lock = session->lock, .index = answer->hold_index,
 		.lease = answer->lease_index, .generation = answer->lease_generation,
-		.seq = answer->seq, .token = answer->token, .mode = session->request.mode,
-		.permits = session->request.permits, .limit = session->request.limit,
+		.seq = answer->seq, .token = answer->token, .mode = session->request.ask.mode,
+		.permits = session->request.ask.permits, .limit = session->request.ask.limit,
 		.must_end = answer->must_end,
 		.lost = l->state != LEASE_HELD || h->loss != LOSS_NONE || h->seq != answer->seq ||
 			h->session.slot != answer->session.slot,
@@ -242,7 +253,7 @@ rely_on(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer
 		.index = answer->hold_index,
 		.seq = answer->seq,
 		.until = sim_local(s, c) - (s->now - session->asked_at) * 2 +
-			session->request.at_most_us,
+			session->request.ask.at_most_us,
 	};
 	sim_check_detached(s, c);
 }
@@ -256,7 +267,7 @@ note_outliving(sim *s, const sim_cluster *c, sim_session *session, const lockmgr
 		sim_hold   *hold = &session->holds[i];
 
 		if (answer->result != LOCKMGR_RENEWED || !hold->used ||
-			hold->index != session->request.hold_index)
+			hold->index != session->request.ask.hold_index)
 			continue;
 		hold->outlives_us = c->saved_holds[hold->index].h.outlives_us;
 		s->totals->outlive++;
@@ -278,8 +289,9 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 		answer->session.generation != session->me.generation)
 		sim_wrong(s, "I8: a session takes an answer that is not its own");
 	for (int i = 0; i < SIM_HOLDS; i++)
-		lost |= session->holds[i].lost && (session->holds[i].given_up ||
-										   session->holds[i].index == session->request.hold_index);
+		lost |= session->holds[i].lost &&
+			(session->holds[i].given_up ||
+			 session->holds[i].index == session->request.ask.hold_index);
 	switch (session->request.kind)
 	{
 		case LOCKMGR_ACQUIRE:
@@ -304,13 +316,13 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 				add_hold(s, c, session, answer);
 			break;
 		case LOCKMGR_DETACH:
-			if (session->request.at_most_us == 0)
+			if (session->request.ask.at_most_us == 0)
 				note_outliving(s, c, session, answer);
 			else if (answer->result == LOCKMGR_GRANTED)
 				rely_on(s, c, session, answer);
 			else
 				mailbox_let_go(&c->box, session->me, session->detaching,
-							   session->request.hold_index);
+							   session->request.ask.hold_index);
 			break;
 		case LOCKMGR_LOOK_UP:
 		case LOCKMGR_END_DETACHED:
@@ -361,10 +373,10 @@ cancel(sim *s, sim_cluster *c, int slot)
 		if (session->holds[i].given_up)
 			let_go(s, c, slot, session->holds[i].index);
 	}
-	if (session->request.kind == LOCKMGR_DETACH && session->request.at_most_us != 0)
+	if (session->request.kind == LOCKMGR_DETACH && session->request.ask.at_most_us != 0)
 	{
 		before = sim_begin_race(s, c, slot, SIDE_SESSION);
-		mailbox_let_go(&c->box, session->me, session->detaching, session->request.hold_index);
+		mailbox_let_go(&c->box, session->me, session->detaching, session->request.ask.hold_index);
 		sim_end_race(before);
 	}
 }
@@ -377,10 +389,10 @@ detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	lockmgr_request request = sim_make_request(s, c, slot, LOCKMGR_DETACH, hold->lock);
 	int			lock = hold->lock;
 
-	request.hold_index = hold->index;
-	request.lease_index = hold->lease;
-	request.lease_generation = hold->generation;
-	request.at_most_us = sim_between(s, 10 * MS, s->plan.lease_max_ms * MS);
+	request.ask.hold_index = hold->index;
+	request.ask.lease_index = hold->lease;
+	request.ask.lease_generation = hold->generation;
+	request.ask.at_most_us = sim_between(s, 10 * MS, s->plan.lease_max_ms * MS);
 	session->detaching = hold->seq;
 	session->ended = is_being_ended(s, c, hold->lease, hold->token);
 	clear_hold(s, hold);
@@ -393,10 +405,10 @@ outlive(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 {
 	lockmgr_request request = sim_make_request(s, c, slot, LOCKMGR_DETACH, hold->lock);
 
-	request.hold_index = hold->index;
-	request.lease_index = hold->lease;
-	request.lease_generation = hold->generation;
-	request.at_most_us = 0;
+	request.ask.hold_index = hold->index;
+	request.ask.lease_index = hold->lease;
+	request.ask.lease_generation = hold->generation;
+	request.ask.at_most_us = 0;
 	hold->may_outlive = true;
 	sim_post_request(s, c, slot, request, hold->lock);
 }
@@ -430,13 +442,13 @@ post_named(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, const sim_name *
 {
 	lockmgr_request request = sim_make_request(s, c, slot, kind, name->lock);
 
-	request.mode = MODE_EXCLUSIVE;
-	request.permits = 1;
-	request.hold_index = LOCKMGR_NO_HOLD;
-	request.lease_index = name->lease;
-	request.lease_generation = name->generation;
-	request.token = name->token;
-	request.taker = sim_chance(s, 95) ? name->taker : name->taker + 1;
+	request.ask.mode = MODE_EXCLUSIVE;
+	request.ask.permits = 1;
+	request.ask.hold_index = LOCKMGR_NO_HOLD;
+	request.ask.lease_index = name->lease;
+	request.ask.lease_generation = name->generation;
+	request.ask.token = name->token;
+	request.ask.taker = sim_chance(s, 95) ? name->taker : name->taker + 1;
 	sim_post_request(s, c, slot, request, name->lock);
 }
 
@@ -452,7 +464,7 @@ end_detached(sim *s, sim_cluster *c, int slot, const sim_name *name)
 		if (detached->name.token == name->token && detached->name.lease == name->lease)
 			detached->used = false;
 		if (other->waiting && other->request.kind == LOCKMGR_DETACH &&
-			c->saved_holds[other->request.hold_index].h.token == name->token)
+			c->saved_holds[other->request.ask.hold_index].h.token == name->token)
 			other->ended = true;
 	}
 	post_named(s, c, slot, LOCKMGR_END_DETACHED, name);
@@ -502,16 +514,16 @@ ask_about(sim *s, sim_cluster *c, int slot, sim_hold *hold, lockmgr_kind kind)
 {
 	lockmgr_request request = sim_make_request(s, c, slot, kind, hold->lock);
 
-	request.hold_index = hold->index;
-	request.lease_index = hold->lease;
-	request.lease_generation = hold->generation;
-	request.ends_kept = kind == LOCKMGR_RELEASE && sim_chance(s, 20);
-	if (request.ends_kept)
+	request.ask.hold_index = hold->index;
+	request.ask.lease_index = hold->lease;
+	request.ask.lease_generation = hold->generation;
+	request.ask.ends_kept = kind == LOCKMGR_RELEASE && sim_chance(s, 20);
+	if (request.ask.ends_kept)
 		sim_end_promise(&s->lock[hold->lock], hold->token);
 	hold->given_up = kind == LOCKMGR_RELEASE;
-	request.valid_until = mailbox_valid_until(&c->box, hold->lease, hold->generation);
+	request.ask.valid_until = mailbox_valid_until(&c->box, hold->lease, hold->generation);
 	if (kind == LOCKMGR_RENEW && (hold->mode != MODE_EXCLUSIVE || sim_chance(s, 50)))
-		request.lease_ms = request.margin_us = 0;
+		request.ask.lease_ms = request.ask.margin_us = 0;
 	if (hold->mode != MODE_EXCLUSIVE)
 		request.data = NULL;
 	sim_post_request(s, c, slot, request, hold->lock);
@@ -535,16 +547,16 @@ release_both(sim *s, sim_cluster *c, int slot)
 
 	if (!sim_holds(s, c, &session->holds[0]) || !sim_holds(s, c, &session->holds[1]))
 		return false;
-	request.hold_index = LOCKMGR_NO_HOLD;
+	request.ask.hold_index = LOCKMGR_NO_HOLD;
 	request.all_count = SIM_HOLDS;
-	request.valid_until = INT64_MAX;
+	request.ask.valid_until = INT64_MAX;
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
 		sim_hold   *hold = &session->holds[i];
 		int64_t		valid_until = mailbox_valid_until(&c->box, hold->lease, hold->generation);
 
-		if (valid_until < request.valid_until)
-			request.valid_until = valid_until;
+		if (valid_until < request.ask.valid_until)
+			request.ask.valid_until = valid_until;
 		session->all[i] = (lockmgr_lease) {hold->lease, hold->generation};
 		hold->given_up = true;
 	}

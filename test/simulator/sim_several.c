@@ -24,11 +24,11 @@ sim_announce(sim *s, sim_cluster *c, int slot)
 		if (s->plan.locks <= SIM_ANNOUNCED || sim_chance(s, 30))
 			announced->locks[announced->count++] = lock;
 	}
-	request.mode = MODE_EXCLUSIVE;
-	request.permits = 1;
+	request.ask.mode = MODE_EXCLUSIVE;
+	request.ask.permits = 1;
 	request.data = NULL;
 	request.attributes = NULL;
-	request.deletes = false;
+	request.ask.deletes_item = false;
 	announced->first = c->slots[slot].words.request_seq + 2;
 	announced->request = request;
 	if (announced->count == 0)

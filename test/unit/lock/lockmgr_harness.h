@@ -68,7 +68,6 @@ typedef struct harness_request
 {
 	lockmgr_request request;
 	char		name[DOUBLE_NAME_SIZE];
-	dynamo_holder holder;
 	lockmgr_lease all[4];
 	bool		owed;			/* an answer */
 	bool		answered;
@@ -117,26 +116,9 @@ typedef struct harness
 	harness_request *asked;	/* each slot's last request */
 	uint64_t   *cancelled_seq;
 	bool	   *let_go;		 /* holds, while there was no manager */
-	int64_t		lease_ms;		/* of the next acquires */
-	uint32_t	role;			/* of the next requests */
-	uint32_t	taker;
-	uint32_t	role_max_leases;
-	bool		superuser;
-	int64_t		at_least_ms;
-	int64_t		at_most_us;		/* of the next acquires */
-	bool		ends_kept;
-	size_t		prefix_len;
-	bool		campaign;
-	bool		goes_first;
-	int64_t		margin_us;
-	lock_mode	mode;
-	int32_t		permits;
-	int32_t		limit;
+	lock_ask	ask;			/* of the next requests; at_most_us: of acquires */
 	const char *data;
 	const char *attributes;
-	bool		must_exist;
-	bool		deletes;
-	bool		patient;
 
 	lease	   *saved;
 	hold	   *saved_holds;
@@ -437,9 +419,9 @@ harness_new(uint32_t size)
 	h->epoch_offset = INT64_C(1700000000) * SECOND;
 	h->slack_us = 5 * SECOND;
 	h->random = 1;
-	h->lease_ms = LEASE_MS;
-	h->margin_us = MARGIN_US;
-	h->permits = h->limit = 1;
+	h->ask.lease_ms = LEASE_MS;
+	h->ask.margin_us = MARGIN_US;
+	h->ask.permits = h->ask.limit = 1;
 	h->config = (lockmgr_config) {
 		.owner = OUR_OWNER,
 		.max_leases = size,
@@ -722,13 +704,11 @@ lease_on(const harness *h, const char *name)
 static inline harness_request *
 ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t hold_index)
 {
-	dynamo_holder holder = {.database = "db",.pid = pid_of(slot)};
 	harness_request *asked = &h->asked[slot];
 	uint64_t	seq = asked->request.seq + 1;
 
 	memset(asked, 0, sizeof(*asked));
 	snprintf(asked->name, sizeof(asked->name), "%s", name);
-	asked->holder = holder;
 	asked->watch = LOCKMGR_NO_WATCH;
 	asked->owed = true;
 	asked->request = (lockmgr_request) {
@@ -737,33 +717,18 @@ ask(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, uint32_t hol
 		.kind = kind,
 		.name = asked->name,
 		.name_len = strlen(name),
-		.mode = h->mode,
-		.permits = h->permits,
-		.limit = h->limit,
-		.lease_ms = h->lease_ms,
-		.role = h->role,
-		.taker = h->taker,
-		.role_max_leases = h->role_max_leases,
-		.superuser = h->superuser,
-		.prefix_len = h->prefix_len,
-		.campaign = h->campaign,
-		.goes_first = h->goes_first,
-		.margin_us = h->margin_us,
-		.at_least_ms = h->at_least_ms,
-		.at_most_us = kind == LOCKMGR_ACQUIRE || kind == LOCKMGR_TRY ? h->at_most_us : 0,
-		.ends_kept = h->ends_kept,
-		.holder = &asked->holder,
+		.ask = h->ask,
 		.data = (const uint8_t *) h->data,
 		.data_len = h->data != NULL ? strlen(h->data) : 0,
 		.attributes = h->attributes,
-		.must_exist = h->must_exist,
-		.deletes = h->deletes,
-		.patient = h->patient,
 		.attributes_len = h->attributes != NULL ? strlen(h->attributes) : 0,
-		.hold_index = hold_index,
-		.lease_index = lease_on(h, name),
-		.lease_generation = h->saved[lease_on(h, name)].generation,
 	};
+	if (kind != LOCKMGR_ACQUIRE && kind != LOCKMGR_TRY)
+		asked->request.ask.at_most_us = 0;
+	asked->request.ask.holder = (dynamo_holder) {.database = "db",.pid = pid_of(slot)};
+	asked->request.ask.hold_index = hold_index;
+	asked->request.ask.lease_index = lease_on(h, name);
+	asked->request.ask.lease_generation = h->saved[lease_on(h, name)].generation;
 	if (h->lm != NULL)
 		lockmgr_ask(h->lm, h->now, &asked->request);
 	return asked;
@@ -866,7 +831,7 @@ release_all(harness *h, uint32_t slot)
 	ask(h, slot, LOCKMGR_RELEASE, "", 0);
 	h->lm = lm;
 	request->all = asked->all;
-	request->valid_until = INT64_MAX;
+	request->ask.valid_until = INT64_MAX;
 	for (uint32_t i = 0; i < h->config.max_leases; i++)
 	{
 		const hold *held = &h->saved_holds[i];
@@ -875,8 +840,8 @@ release_all(harness *h, uint32_t slot)
 			continue;
 		asked->all[request->all_count++] =
 			(lockmgr_lease) {held->lease_index, held->lease_generation};
-		if (h->saved[held->lease_index].valid_until < request->valid_until)
-			request->valid_until = h->saved[held->lease_index].valid_until;
+		if (h->saved[held->lease_index].valid_until < request->ask.valid_until)
+			request->ask.valid_until = h->saved[held->lease_index].valid_until;
 	}
 	if (lm != NULL)
 		lockmgr_ask(lm, h->now, request);
@@ -892,7 +857,7 @@ detach(harness *h, uint32_t slot, const char *name, int64_t at_most_us)
 	h->lm = NULL;
 	ask(h, slot, LOCKMGR_DETACH, name, index);
 	h->lm = lm;
-	asked->request.at_most_us = at_most_us;
+	asked->request.ask.at_most_us = at_most_us;
 	if (lm != NULL)
 		lockmgr_ask(lm, h->now, &asked->request);
 }
@@ -900,14 +865,14 @@ detach(harness *h, uint32_t slot, const char *name, int64_t at_most_us)
 static inline void
 renew(harness *h, uint32_t slot, const char *name, int64_t lease_ms)
 {
-	int64_t		lease_before = h->lease_ms;
-	int64_t		margin_before = h->margin_us;
+	int64_t		lease_before = h->ask.lease_ms;
+	int64_t		margin_before = h->ask.margin_us;
 
-	h->lease_ms = lease_ms;
-	h->margin_us = lease_ms * 100;
+	h->ask.lease_ms = lease_ms;
+	h->ask.margin_us = lease_ms * 100;
 	ask(h, slot, LOCKMGR_RENEW, name, hold_of(h, slot, name));
-	h->lease_ms = lease_before;
-	h->margin_us = margin_before;
+	h->ask.lease_ms = lease_before;
+	h->ask.margin_us = margin_before;
 }
 
 static inline void
@@ -995,7 +960,7 @@ ask_named(harness *h, uint32_t slot, lockmgr_kind kind, const char *name, int64_
 	h->lm = NULL;				/* ask() only fills in the request */
 	ask(h, slot, kind, name, 0);
 	h->lm = lm;
-	asked->request.token = token;
+	asked->request.ask.token = token;
 	if (lm != NULL)
 		lockmgr_ask(lm, h->now, &asked->request);
 }

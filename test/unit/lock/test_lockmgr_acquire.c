@@ -364,7 +364,7 @@ LOCKMGR_TEST(a_patient_try_waits_for_a_holder_of_this_cluster)
 	int			calls;
 
 	get(h, 0, "a");
-	h->patient = true;
+	h->ask.waits_for_local_holder = true;
 	try_acquire(h, 1, "a");
 	assert_waits(h, 1);
 	try_acquire(h, 2, "a");
@@ -378,14 +378,14 @@ LOCKMGR_TEST(a_patient_try_waits_for_a_holder_of_this_cluster)
 	release(h, 1, "a");
 	assert_result(h, 2, LOCKMGR_GRANTED);
 	assert_int_equal(h->call_count, calls);
-	h->patient = false;
+	h->ask.waits_for_local_holder = false;
 	try_acquire(h, 3, "a");
 	assert_result(h, 3, LOCKMGR_BUSY);
 }
 
 LOCKMGR_TEST(a_patient_try_does_not_wait_for_a_foreign_holder)
 {
-	h->patient = true;
+	h->ask.waits_for_local_holder = true;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	try_acquire(h, 0, "a");
 	run(h, LATENCY_US);
@@ -396,7 +396,7 @@ LOCKMGR_TEST(a_patient_try_waits_for_a_session_that_waits_for_it)
 {
 	get(h, 0, "a");
 	get(h, 1, "b");
-	h->patient = true;
+	h->ask.waits_for_local_holder = true;
 	try_acquire(h, 1, "a");
 	assert_waits(h, 1);
 
@@ -599,7 +599,7 @@ LOCKMGR_TEST(a_look_up_is_repeated_until_patience_ends)
 
 LOCKMGR_TEST(a_lock_without_an_item_is_not_acquired_if_it_must_exist)
 {
-	h->must_exist = true;
+	h->ask.must_exist = true;
 	acquire(h, 0, "a");
 	try_acquire(h, 1, "b");
 	settle(h);
@@ -608,9 +608,9 @@ LOCKMGR_TEST(a_lock_without_an_item_is_not_acquired_if_it_must_exist)
 	assert_false(item_of(h, "a")->exists);
 
 	/* Released, held by this cluster, or dead: it exists. */
-	h->must_exist = false;
+	h->ask.must_exist = false;
 	get(h, 0, "a");
-	h->must_exist = true;
+	h->ask.must_exist = true;
 	acquire(h, 1, "a");
 	let_go(h, 0, "a");
 	settle(h);
@@ -628,7 +628,7 @@ LOCKMGR_TEST(a_lock_without_an_item_is_not_acquired_if_it_must_exist)
 LOCKMGR_TEST(a_lock_that_must_exist_is_deleted)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
-	h->must_exist = true;
+	h->ask.must_exist = true;
 	acquire(h, 0, "a");
 	settle(h);
 	assert_waits(h, 0);

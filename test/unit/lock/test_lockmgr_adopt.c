@@ -245,7 +245,7 @@ LOCKMGR_TEST(a_release_is_not_answered_for_the_next_lease_of_the_slot)
 	get(h, 1, "b");
 	kill_manager(h);
 	release(h, 0, "b");
-	h->asked[0].request.lease_generation--;
+	h->asked[0].request.ask.lease_generation--;
 	start_manager(h);
 	settle(h);
 	assert_result(h, 0, LOCKMGR_FAILED);

@@ -11,17 +11,16 @@
 static void
 announce(harness *h, const char *letters)
 {
-	dynamo_holder holder = {.database = "db",.pid = pid_of(0)};
 	uint64_t	seq = h->asked[0].request.seq;
 
 	for (const char *letter = letters; *letter != '\0'; letter++)
 	{
 		lockmgr_request asked = {
 			.session = session_of(h, 0),.seq = ++seq,.kind = LOCKMGR_TRY,
-			.name = letter,.name_len = 1,.lease_ms = h->lease_ms,.margin_us = h->margin_us,
-			.role = h->role,.role_max_leases = h->role_max_leases,.holder = &holder,
+			.name = letter,.name_len = 1,.ask = h->ask,
 		};
 
+		asked.ask.holder = (dynamo_holder) {.database = "db",.pid = pid_of(0)};
 		lockmgr_announce(h->lm, h->now, &asked);
 	}
 }
@@ -333,8 +332,8 @@ TEST(limits_count_them)
 	harness_free(h);
 
 	h = harness_start();
-	h->role = 7;
-	h->role_max_leases = 2;
+	h->ask.role = 7;
+	h->ask.role_max_leases = 2;
 	announce(h, "abc");
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
 	try_acquire(h, 0, "a");

@@ -82,7 +82,7 @@ LOCKMGR_TEST(an_acquire_that_makes_no_item_needs_none)
 {
 	harness_call *late;
 
-	h->must_exist = true;
+	h->ask.must_exist = true;
 	late = send_and_give_up(h, 0);
 	assert_int_equal(last_call(h)->c.op, DYNAMO_BAR);
 	assert_false(item_of(h, "a")->exists);
@@ -278,7 +278,7 @@ LOCKMGR_TEST(a_bar_does_not_release_the_next_acquire)
 
 LOCKMGR_TEST(a_minimum_of_nobody_ends)
 {
-	h->at_least_ms = 60000;
+	h->ask.at_least_ms = 60000;
 	next_fate(h, FATE_LOST_REPLY);
 	acquire(h, 0, "a");
 	run(h, SECOND / 2);
@@ -383,7 +383,7 @@ LOCKMGR_TEST(a_hand_over_that_is_given_up_is_released)
 
 LOCKMGR_TEST(an_item_with_a_bar_is_not_deleted)
 {
-	h->deletes = true;
+	h->ask.deletes_item = true;
 	get(h, 0, "a");
 	release(h, 0, "a");
 	settle(h);
@@ -400,7 +400,7 @@ start_shared(void)
 {
 	harness    *h = harness_start();
 
-	h->mode = MODE_SHARED;
+	h->ask.mode = MODE_SHARED;
 	return h;
 }
 

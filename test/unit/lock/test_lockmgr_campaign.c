@@ -12,9 +12,9 @@
 static void
 stand(harness *h)
 {
-	h->campaign = true;
+	h->ask.campaign = true;
 	acquire(h, 0, "a");
-	h->campaign = false;
+	h->ask.campaign = false;
 }
 
 /* A leader's transaction asks, or a session that has heard of the token. */
@@ -25,11 +25,11 @@ join(harness *h, uint32_t slot, int64_t token, bool campaign)
 	lockmgr    *lm = h->lm;
 
 	h->lm = NULL;				/* ask() only fills in the request */
-	h->campaign = campaign;
+	h->ask.campaign = campaign;
 	ask(h, slot, LOCKMGR_JOIN, "a", 0);
-	h->campaign = false;
+	h->ask.campaign = false;
 	h->lm = lm;
-	asked->request.token = token;
+	asked->request.ask.token = token;
 	if (lm != NULL)
 		lockmgr_ask(lm, h->now, &asked->request);
 }
@@ -148,7 +148,7 @@ looks_in(int64_t lease_ms, int64_t time)
 	lockmgr_counts counts;
 
 	foreign_hold(h, "a", "v1", 100 * lease_ms, 5);
-	h->lease_ms = lease_ms;
+	h->ask.lease_ms = lease_ms;
 	stand(h);
 	run(h, time);
 	looks = sent(h, DYNAMO_READ);
@@ -168,7 +168,7 @@ TEST(followers_look_rarely)
 LOCKMGR_TEST(a_follower_takes_over_when_the_leader_is_dead)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
-	h->lease_ms = 60000;
+	h->ask.lease_ms = 60000;
 	stand(h);
 	settle(h);
 	run(h, DEAD_US + LATENCY_US);

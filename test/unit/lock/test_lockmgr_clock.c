@@ -94,7 +94,7 @@ CLOCK_TEST(renewals_and_hand_overs_have_a_time_and_releases_have_none)
 	run(h, LEASE_US / 2);
 	assert_true(sent(h, DYNAMO_RENEW) > 0);
 	assert_true(time_of(h, "a") > h->now - LEASE_US / 2 + 2 * SECOND);
-	h->lease_ms = LEASE_MS / 2;
+	h->ask.lease_ms = LEASE_MS / 2;
 	acquire(h, 1, "a");
 	let_go(h, 0, "a");
 	settle(h);
@@ -115,7 +115,7 @@ LOCKMGR_TEST(without_the_setting_there_is_no_time)
 
 CLOCK_TEST(entries_of_shared_mode_have_a_time)
 {
-	h->mode = MODE_SHARED;
+	h->ask.mode = MODE_SHARED;
 	get(h, 0, "a");
 	assert_true(time_in(h, double_entry(double_item_of(&h->table, "a"), "1")->version) >= h->now);
 	run(h, LEASE_US);
@@ -172,9 +172,9 @@ CLOCK_TEST(a_short_belief_is_shared_as_it_is)
 	int64_t		valid_until;
 
 	stand_still(h, 5 * SECOND);
-	h->mode = MODE_SHARED;
+	h->ask.mode = MODE_SHARED;
 	valid_until = get(h, 0, "a")->valid_until;
-	h->margin_us = MARGIN_US + SECOND;
+	h->ask.margin_us = MARGIN_US + SECOND;
 	get(h, 1, "a");
 	assert_int_equal(saved_of(h, 1, "a")->valid_until, valid_until - SECOND);
 }
@@ -235,7 +235,7 @@ CLOCK_TEST(a_holder_on_a_machine_that_stood_still_loses_its_lease)
 
 CLOCK_TEST(who_shares_a_lock_on_a_machine_that_stood_still_loses_it)
 {
-	h->mode = MODE_SHARED;
+	h->ask.mode = MODE_SHARED;
 	get(h, 0, "a");
 	get(h, 1, "a");
 	stand_still(h, 60 * SECOND);
@@ -495,7 +495,7 @@ CLOCK_TEST(a_dead_cluster_that_shares_is_left_out_at_once)
 	foreign_entry(h, "a", version_of_age(h, AGE_US), 1, false);
 	foreign_entry(h, "b", version_of_age(h, AGE_US), 1, true);
 	get(h, 0, "a");
-	h->mode = MODE_SEMAPHORE;
+	h->ask.mode = MODE_SEMAPHORE;
 	get(h, 1, "b");
 	assert_int_equal(double_item_of(&h->table, "b")->shared->count, 1);
 }

@@ -50,7 +50,7 @@ LOCKMGR_TEST(who_closes_a_cycle_is_told_only_names_that_begin_as_its_own_does)
 	acquire(h, 0, "shop/b");
 	acquire(h, 1, "bank/c");
 	acquire(h, 2, "shop");
-	h->prefix_len = strlen("shop/");
+	h->ask.prefix_len = strlen("shop/");
 	acquire(h, 3, "shop/a");
 	assert_result(h, 3, LOCKMGR_DEADLOCK);
 	assert_non_null(strstr(h->asked[3].message, "waits for lock \"shop/a\", held"));
@@ -61,7 +61,7 @@ LOCKMGR_TEST(who_closes_a_cycle_is_told_only_names_that_begin_as_its_own_does)
 
 LOCKMGR_TEST_WITH(a_prefix_may_be_a_whole_name, start_chain(2))
 {
-	h->prefix_len = strlen("lock0");
+	h->ask.prefix_len = strlen("lock0");
 	acquire(h, 1, "lock0");
 	assert_result(h, 1, LOCKMGR_DEADLOCK);
 	assert_non_null(strstr(h->asked[1].message, "waits for lock \"lock0\""));

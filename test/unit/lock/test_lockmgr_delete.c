@@ -21,9 +21,9 @@ start_with_deletion(void)
 {
 	harness    *h = harness_start();
 
-	h->deletes = true;
+	h->ask.deletes_item = true;
 	get(h, 0, "a");
-	h->deletes = false;
+	h->ask.deletes_item = false;
 	return h;
 }
 
@@ -72,11 +72,11 @@ LOCKMGR_TEST_WITH(the_next_holder_decides, start_with_deletion())
 	run(h, 2 * DELETE_AFTER_US);
 	assert_true(exists(h));
 
-	h->deletes = true;
+	h->ask.deletes_item = true;
 	get(h, 3, "a");
 	let_go(h, 3, "a");
 	run(h, DELETE_AFTER_US - SECOND);
-	h->deletes = false;
+	h->ask.deletes_item = false;
 	get(h, 1, "a");
 	run(h, 2 * SECOND);
 	let_go(h, 1, "a");
@@ -100,7 +100,7 @@ LOCKMGR_TEST_WITH(another_clusters_lock_is_not_deleted, start_with_deletion())
 /* A late copy of the acquire would make the item again. */
 LOCKMGR_TEST(after_an_unknown_outcome_it_stays)
 {
-	h->deletes = true;
+	h->ask.deletes_item = true;
 	next_fate(h, FATE_LOST_REPLY);
 	acquire(h, 0, "a");
 	run(h, 2 * ATTEMPT_US);
@@ -160,11 +160,11 @@ LOCKMGR_TEST_WITH(the_manager_forgets_it_with_the_lock, start_with_deletion())
 /* It would be free too early. */
 LOCKMGR_TEST(a_kept_lock_is_not_deleted)
 {
-	h->deletes = true;
-	h->at_least_ms = 60000;
+	h->ask.deletes_item = true;
+	h->ask.at_least_ms = 60000;
 	get(h, 0, "a");
-	h->deletes = false;
-	h->at_least_ms = 0;
+	h->ask.deletes_item = false;
+	h->ask.at_least_ms = 0;
 	release(h, 0, "a");
 	run(h, 50 * SECOND);
 	assert_true(is_free(h, "a"));

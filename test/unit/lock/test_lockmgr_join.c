@@ -58,14 +58,14 @@ LOCKMGR_TEST(a_join_names_the_token_and_the_role)
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
 	join(h, 1, "a", token - 1);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
-	h->role = 7;				/* whose limits count, and nothing else */
+	h->ask.role = 7;				/* whose limits count, and nothing else */
 	join(h, 1, "a", token);
 	assert_result(h, 1, LOCKMGR_GRANTED);
 	let_go(h, 1, "a");
-	h->taker = 7;
+	h->ask.taker = 7;
 	join(h, 1, "a", token);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
-	h->taker = 0;
+	h->ask.taker = 0;
 	release(h, 0, "a");
 	settle(h);
 	join(h, 1, "a", token);
@@ -242,7 +242,7 @@ LOCKMGR_TEST_WITH(a_joined_hold_takes_the_room_of_a_lease, harness_new(3))
 	get(h, 1, "c");
 	join(h, 2, "a", token);
 	assert_result(h, 2, LOCKMGR_NO_ROOM);
-	h->role_max_leases = 1;
+	h->ask.role_max_leases = 1;
 	let_go(h, 1, "c");
 	settle(h);
 	join(h, 1, "a", token);
@@ -345,10 +345,10 @@ LOCKMGR_TEST(a_detached_hold_ends_by_its_token)
 	detach(h, 0, "a", 30 * SECOND);
 	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token + 1);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
-	h->taker = 7;
+	h->ask.taker = 7;
 	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
-	h->taker = 0;
+	h->ask.taker = 0;
 	ask_named(h, 1, LOCKMGR_END_DETACHED, "a", token);
 	assert_waits(h, 1);
 	settle(h);
@@ -427,7 +427,7 @@ LOCKMGR_TEST(a_detached_hold_is_let_go_of_without_its_session)
 
 LOCKMGR_TEST(a_detached_hold_counts_for_its_role)
 {
-	h->role_max_leases = 1;
+	h->ask.role_max_leases = 1;
 	get(h, 0, "a");
 	detach(h, 0, "a", 10 * SECOND);
 	acquire(h, 0, "b");

@@ -21,9 +21,9 @@ start_kept(void)
 {
 	harness    *h = harness_start();
 
-	h->at_least_ms = MINUTE_MS;
+	h->ask.at_least_ms = MINUTE_MS;
 	get(h, 0, "a");
-	h->at_least_ms = 0;
+	h->ask.at_least_ms = 0;
 	return h;
 }
 
@@ -52,7 +52,7 @@ LOCKMGR_TEST(the_minimum_counts_from_the_first_sending)
 {
 	int64_t		asked = epoch_ms(h);
 
-	h->at_least_ms = MINUTE_MS;
+	h->ask.at_least_ms = MINUTE_MS;
 	next_fate(h, FATE_LOST_REPLY);
 	acquire(h, 0, "a");
 	run(h, 5 * SECOND);
@@ -135,7 +135,7 @@ LOCKMGR_TEST(a_session_that_asks_for_a_minimum_gets_it_by_a_request)
 	acquire(h, 0, "a");
 	let_go(h, 9, "a");
 	settle(h);
-	h->at_least_ms = MINUTE_MS;
+	h->ask.at_least_ms = MINUTE_MS;
 	acquire(h, 1, "a");
 	let_go(h, 0, "a");
 	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
@@ -148,7 +148,7 @@ LOCKMGR_TEST(a_session_that_asks_for_a_minimum_gets_it_by_a_request)
 
 LOCKMGR_TEST_WITH(a_session_can_end_the_minimum, start_kept())
 {
-	h->ends_kept = true;
+	h->ask.ends_kept = true;
 	release(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RELEASED);
@@ -158,7 +158,7 @@ LOCKMGR_TEST_WITH(a_session_can_end_the_minimum, start_kept())
 LOCKMGR_TEST_WITH(others_that_wait_get_a_lock_whose_minimum_a_session_ends, start_kept())
 {
 	acquire(h, 1, "a");
-	h->ends_kept = true;
+	h->ask.ends_kept = true;
 	release(h, 0, "a");
 	run(h, SECOND);
 	assert_result(h, 0, LOCKMGR_RELEASED);
@@ -194,25 +194,25 @@ LOCKMGR_TEST_WITH(a_lost_lease_leaves_the_minimum, start_kept())
 
 LOCKMGR_TEST(an_unwanted_acquire_that_was_applied_leaves_no_minimum)
 {
-	h->at_least_ms = MINUTE_MS;
+	h->ask.at_least_ms = MINUTE_MS;
 	next_fate(h, FATE_HOLD);
 	acquire(h, 0, "a");
 	cancel(h, 0);
 	deliver(h, last_call(h));
 	settle(h);
-	h->at_least_ms = 0;
+	h->ask.at_least_ms = 0;
 	assert_not_kept(h);
 }
 
 LOCKMGR_TEST(an_abandoned_acquire_leaves_no_minimum)
 {
-	h->at_least_ms = MINUTE_MS;
+	h->ask.at_least_ms = MINUTE_MS;
 	next_fate(h, FATE_LOST_REPLY);
 	acquire(h, 0, "a");
 	settle(h);
 	cancel(h, 0);
 	run(h, 5 * SECOND);
-	h->at_least_ms = 0;
+	h->ask.at_least_ms = 0;
 	assert_not_kept(h);
 }
 
@@ -227,10 +227,10 @@ LOCKMGR_TEST_WITH(a_grant_that_was_not_taken_leaves_no_minimum, start_kept())
 /* Nobody was granted it, but the hand-over would be refused. */
 LOCKMGR_TEST(an_unwanted_acquire_is_not_handed_over)
 {
-	h->at_least_ms = MINUTE_MS;
+	h->ask.at_least_ms = MINUTE_MS;
 	next_fate(h, FATE_HOLD);
 	acquire(h, 0, "a");
-	h->at_least_ms = 0;
+	h->ask.at_least_ms = 0;
 	acquire(h, 1, "a");
 	cancel(h, 0);
 	deliver(h, last_call(h));
@@ -256,7 +256,7 @@ LOCKMGR_TEST(sharing_respects_a_minimum)
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
 	foreign_release(h, "a");
 	item_of(h, "a")->kept_until_ms = epoch_ms(h) + MINUTE_MS;
-	h->mode = MODE_SHARED;
+	h->ask.mode = MODE_SHARED;
 	try_acquire(h, 0, "a");
 	acquire(h, 1, "a");
 	settle(h);
@@ -292,9 +292,9 @@ LOCKMGR_TEST_WITH(a_hand_over_that_is_refused_for_the_minimum_becomes_a_release,
 LOCKMGR_TEST(an_uncertain_clock_makes_the_minimum_longer)
 {
 	lockmgr_set_clock(h->lm, h->epoch_offset + SECOND, h->epoch_offset - SECOND);
-	h->at_least_ms = MINUTE_MS;
+	h->ask.at_least_ms = MINUTE_MS;
 	get(h, 0, "a");
-	h->at_least_ms = 0;
+	h->ask.at_least_ms = 0;
 	let_go(h, 0, "a");
 	acquire(h, 1, "a");
 	run(h, (MINUTE_MS + 1900) * MS);

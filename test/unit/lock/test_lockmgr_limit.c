@@ -12,9 +12,9 @@
 static void
 get_limited(harness *h, uint32_t slot, const char *name)
 {
-	h->at_most_us = LIMIT_US;
+	h->ask.at_most_us = LIMIT_US;
 	get(h, slot, name);
-	h->at_most_us = 0;
+	h->ask.at_most_us = 0;
 }
 
 static harness *
@@ -45,9 +45,9 @@ run_to_the_end(harness *h, int64_t end)
 LOCKMGR_TEST(the_limit_counts_from_the_grant)
 {
 	get(h, 1, "a");
-	h->at_most_us = LIMIT_US;
+	h->ask.at_most_us = LIMIT_US;
 	acquire(h, 0, "a");
-	h->at_most_us = 0;
+	h->ask.at_most_us = 0;
 	run(h, LIMIT_US);
 	release(h, 1, "a");
 	settle(h);
@@ -102,7 +102,7 @@ LOCKMGR_TEST_WITH(who_renews_learns_of_the_limit, start_limited())
 
 LOCKMGR_TEST(who_shares_the_lock_keeps_it)
 {
-	h->mode = MODE_SHARED;
+	h->ask.mode = MODE_SHARED;
 	get_limited(h, 0, "a");
 	get(h, 1, "a");
 	run_to_the_end(h, end_of(h, 0));
@@ -115,8 +115,8 @@ LOCKMGR_TEST(who_shares_the_lock_keeps_it)
 
 LOCKMGR_TEST(permits_come_back)
 {
-	h->mode = MODE_SEMAPHORE;
-	h->permits = h->limit = 2;
+	h->ask.mode = MODE_SEMAPHORE;
+	h->ask.permits = h->ask.limit = 2;
 	get_limited(h, 0, "a");
 	acquire(h, 1, "a");
 	run_to_the_end(h, end_of(h, 0));

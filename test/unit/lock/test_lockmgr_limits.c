@@ -59,10 +59,10 @@ LOCKMGR_TEST_WITH(the_last_leases_are_for_superusers, start_with(4, 16, 16))
 	settle(h);
 	assert_result(h, 1, LOCKMGR_GRANTED);
 	assert_result(h, 2, LOCKMGR_NO_ROOM);
-	h->superuser = true;
+	h->ask.superuser = true;
 	get(h, 2, "lock2");
 	get(h, 3, "lock3");
-	h->superuser = false;
+	h->ask.superuser = false;
 	let_go(h, 0, "lock0");
 	settle(h);
 	acquire(h, 0, "lock0");
@@ -76,8 +76,8 @@ LOCKMGR_TEST_WITH(the_last_leases_are_for_superusers, start_with(4, 16, 16))
 
 LOCKMGR_TEST_WITH(a_role_has_no_more_leases_than_it_may, start_with(8, 16, 16))
 {
-	h->role = 7;
-	h->role_max_leases = 2;
+	h->ask.role = 7;
+	h->ask.role_max_leases = 2;
 	acquire_many(h, 3);
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
@@ -85,11 +85,11 @@ LOCKMGR_TEST_WITH(a_role_has_no_more_leases_than_it_may, start_with(8, 16, 16))
 	assert_result(h, 2, LOCKMGR_ROLE_FULL);
 
 	/* Another role has its own limit; its lock is not handed over to this one. */
-	h->role = 8;
+	h->ask.role = 8;
 	get(h, 3, "lock3");
-	h->role = 7;
+	h->ask.role = 7;
 	acquire(h, 2, "lock3");
-	h->role = 8;
+	h->ask.role = 8;
 	acquire(h, 4, "lock3");
 	let_go(h, 3, "lock3");
 	settle(h);
@@ -97,7 +97,7 @@ LOCKMGR_TEST_WITH(a_role_has_no_more_leases_than_it_may, start_with(8, 16, 16))
 	assert_true(holds(h, 4, "lock3"));
 
 	/* A hand-over within the role counts once. */
-	h->role = 7;
+	h->ask.role = 7;
 	acquire(h, 2, "lock1");
 	let_go(h, 1, "lock1");
 	settle(h);
@@ -153,8 +153,8 @@ LOCKMGR_TEST_WITH(what_is_lost_makes_room_when_it_is_needed, start_with(3, 16, 1
 
 LOCKMGR_TEST_WITH(what_is_lost_does_not_count_for_its_role, start_with(8, 16, 16))
 {
-	h->role = 7;
-	h->role_max_leases = 2;
+	h->ask.role = 7;
+	h->ask.role_max_leases = 2;
 	get(h, 0, "lock0");
 	get(h, 1, "lock1");
 	detach(h, 1, "lock1", 60 * SECOND);

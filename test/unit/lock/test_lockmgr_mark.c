@@ -107,7 +107,7 @@ LOCKMGR_TEST_WITH(other_clients_are_not_asked, start_held())
 
 LOCKMGR_TEST_WITH(a_campaign_asks_nobody, start_held())
 {
-	h->campaign = true;
+	h->ask.campaign = true;
 	acquire(h, 0, "a");
 	run(h, 20 * SECOND);
 	assert_int_equal(sent(h, DYNAMO_MARK), 0);

@@ -132,7 +132,7 @@ assert_handed_over(harness *h)
 
 LOCKMGR_TEST_WITH(another_length_is_written, start_with_waiters(0))
 {
-	h->lease_ms = 30000;
+	h->ask.lease_ms = 30000;
 	acquire(h, 1, "a");
 	assert_handed_over(h);
 	assert_int_equal(item_of(h, "a")->lease_ms, 30000);
@@ -198,9 +198,9 @@ LOCKMGR_TEST_WITH(each_session_has_its_own_margin, start_with_waiters(0))
 	const lease *l = saved_of(h, 0, "a");
 	int64_t		lease_end = l->lease_end;
 
-	h->margin_us = 3 * MARGIN_US;
+	h->ask.margin_us = 3 * MARGIN_US;
 	acquire(h, 1, "a");
-	h->margin_us = MARGIN_US;
+	h->ask.margin_us = MARGIN_US;
 	acquire(h, 2, "a");
 	let_go(h, 0, "a");
 	assert_int_equal(h->asked[1].answer.valid_until, lease_end - 3 * MARGIN_US);
@@ -247,12 +247,12 @@ LOCKMGR_TEST_WITH(a_lost_lease_is_lost_to_its_last_holder_only, start_with_waite
 
 LOCKMGR_TEST_WITH(who_may_not_have_another_lease_is_passed_over, start_with_waiters(0))
 {
-	h->role = 7;
-	h->role_max_leases = 1;
+	h->ask.role = 7;
+	h->ask.role_max_leases = 1;
 	get(h, 1, "b");
 	acquire(h, 2, "a");
-	h->role = 0;
-	h->role_max_leases = 0;
+	h->ask.role = 0;
+	h->ask.role_max_leases = 0;
 	acquire(h, 3, "a");
 	let_go(h, 0, "a");
 	assert_result(h, 2, LOCKMGR_ROLE_FULL);

@@ -21,11 +21,11 @@ start_silent(void)
 static void
 share(harness *h, uint32_t slot, lock_mode mode, lockmgr_kind kind, int32_t permits, int32_t limit)
 {
-	h->mode = mode;
-	h->permits = permits;
-	h->limit = limit;
+	h->ask.mode = mode;
+	h->ask.permits = permits;
+	h->ask.limit = limit;
 	ask(h, slot, kind, "s", 0);
-	h->mode = MODE_EXCLUSIVE;
+	h->ask.mode = MODE_EXCLUSIVE;
 }
 
 /* The reply to a renewal was lost, which DynamoDB has applied. */
@@ -121,7 +121,7 @@ LOCKMGR_TEST_WITH(a_refused_gate_is_a_read, start_silent())
 
 LOCKMGR_TEST_WITH(only_who_must_find_an_item_hears_that_there_is_none, start_silent())
 {
-	h->must_exist = true;
+	h->ask.must_exist = true;
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	try_acquire(h, 0, "a");
 	try_acquire(h, 1, "b");

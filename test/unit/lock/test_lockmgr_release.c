@@ -61,7 +61,7 @@ LOCKMGR_TEST(a_hand_over_takes_one_call)
 	get(h, 0, "a");
 	token = held_by(h, 0, "a")->token;
 	h->data = NULL;
-	h->lease_ms = 30000;
+	h->ask.lease_ms = 30000;
 	acquire(h, 1, "a");
 	assert_true(h->watches[h->asked[1].watch].held);
 	assert_true(h->watches[h->asked[1].watch].local);

@@ -10,19 +10,19 @@
 static void
 share(harness *h, uint32_t slot, const char *name)
 {
-	h->mode = MODE_SHARED;
+	h->ask.mode = MODE_SHARED;
 	acquire(h, slot, name);
-	h->mode = MODE_EXCLUSIVE;
+	h->ask.mode = MODE_EXCLUSIVE;
 }
 
 static void
 permit(harness *h, uint32_t slot, lockmgr_kind kind, int32_t permits, int32_t limit)
 {
-	h->mode = MODE_SEMAPHORE;
-	h->permits = permits;
-	h->limit = limit;
+	h->ask.mode = MODE_SEMAPHORE;
+	h->ask.permits = permits;
+	h->ask.limit = limit;
 	ask(h, slot, kind, "s", 0);
-	h->mode = MODE_EXCLUSIVE;
+	h->ask.mode = MODE_EXCLUSIVE;
 }
 
 static dynamo_shared *
@@ -101,13 +101,13 @@ LOCKMGR_TEST(a_lock_that_another_cluster_shares_is_joined_and_left)
 LOCKMGR_TEST(a_join_raises_the_items_lease_and_never_lowers_it)
 {
 	foreign_entry(h, "a", "v1", 1, false);
-	h->lease_ms = 2 * LEASE_MS;
+	h->ask.lease_ms = 2 * LEASE_MS;
 	share(h, 0, "a");
 	settle(h);
 	assert_int_equal(item_of(h, "a")->lease_ms, 2 * LEASE_MS);
 	release(h, 0, "a");
 	settle(h);
-	h->lease_ms = LEASE_MS / 2;
+	h->ask.lease_ms = LEASE_MS / 2;
 	share(h, 0, "a");
 	settle(h);
 	assert_int_equal(item_of(h, "a")->lease_ms, 2 * LEASE_MS);
@@ -296,14 +296,14 @@ LOCKMGR_TEST(who_waits_for_an_exclusive_lock_sets_a_gate_and_renews_it)
 LOCKMGR_TEST(a_gate_is_short_and_goes_with_the_next_who_shares)
 {
 	foreign_entry(h, "a", "v1", 1, false);
-	h->lease_ms = 86400000;
+	h->ask.lease_ms = 86400000;
 	acquire(h, 0, "a");
 	run(h, SECOND);
 	cancel(h, 0);
 	assert_int_equal(map_of(h, "a")->gate_lease_ms, 10000);
 	kill_manager(h);
 	start_manager(h);
-	h->lease_ms = LEASE_MS;
+	h->ask.lease_ms = LEASE_MS;
 	share(h, 0, "a");
 	run(h, SECOND);
 	assert_waits(h, 0);
@@ -315,13 +315,13 @@ LOCKMGR_TEST(a_gate_is_short_and_goes_with_the_next_who_shares)
 /* The lease keeps its length, so the margin is a part of that. */
 LOCKMGR_TEST(a_session_with_a_longer_lease_shares_a_short_one)
 {
-	h->lease_ms = 2000;
-	h->margin_us = 200 * MS;
+	h->ask.lease_ms = 2000;
+	h->ask.margin_us = 200 * MS;
 	share(h, 0, "a");
 	permit(h, 1, LOCKMGR_TRY, 1, 3);
 	settle(h);
-	h->lease_ms = 20000;
-	h->margin_us = 2 * SECOND;
+	h->ask.lease_ms = 20000;
+	h->ask.margin_us = 2 * SECOND;
 	share(h, 2, "a");
 	assert_result(h, 2, LOCKMGR_GRANTED);
 	permit(h, 3, LOCKMGR_ACQUIRE, 1, 3);
@@ -466,7 +466,7 @@ LOCKMGR_TEST(our_gate_is_renewed_in_time_however_rare_our_polls_are)
 	char		version[16];
 
 	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
-	h->lease_ms = 3000;
+	h->ask.lease_ms = 3000;
 	foreign_entry(h, "a", "v0", 1, false);
 	acquire(h, 0, "a");
 	for (int i = 1; i <= 20; i++)
@@ -483,10 +483,10 @@ LOCKMGR_TEST(our_gate_is_renewed_in_time_however_rare_our_polls_are)
 LOCKMGR_TEST(our_gate_is_renewed_as_its_own_lease_demands)
 {
 	foreign_entry(h, "a", "v1", 1, false);
-	h->lease_ms = 3000;
+	h->ask.lease_ms = 3000;
 	acquire(h, 0, "a");
 	run(h, SECOND / 2);
-	h->lease_ms = LEASE_MS;
+	h->ask.lease_ms = LEASE_MS;
 	acquire(h, 1, "a");
 	cancel(h, 0);
 	run(h, 5 * SECOND);
@@ -503,7 +503,7 @@ LOCKMGR_TEST(our_gate_is_renewed_in_time_after_a_lost_reply)
 
 	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
 	foreign_entry(h, "a", "v1", 1, false);
-	h->lease_ms = 2000;
+	h->ask.lease_ms = 2000;
 	acquire(h, 0, "a");
 	run(h, SECOND);
 	for (int i = 0; i < 7000; i++)
@@ -706,12 +706,12 @@ LOCKMGR_TEST(a_session_goes_first_if_it_must)
 	settle(h);
 	assert_waits(h, 2);
 	cancel(h, 2);
-	h->goes_first = true;
+	h->ask.goes_first = true;
 	share(h, 2, "l");
 	settle(h);
 	assert_result(h, 2, LOCKMGR_GRANTED);
 	share(h, 3, "l");
-	h->goes_first = false;
+	h->ask.goes_first = false;
 	share(h, 4, "l");
 	assert_result(h, 3, LOCKMGR_GRANTED);
 	assert_waits(h, 1);
@@ -723,10 +723,10 @@ LOCKMGR_TEST(nobody_goes_first_past_an_exclusive_lock)
 {
 	get(h, 0, "l");
 	acquire(h, 1, "l");
-	h->goes_first = true;
+	h->ask.goes_first = true;
 	share(h, 2, "l");
 	acquire(h, 3, "l");
-	h->goes_first = false;
+	h->ask.goes_first = false;
 	settle(h);
 	assert_waits(h, 2);
 	assert_waits(h, 3);
