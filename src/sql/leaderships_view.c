@@ -11,15 +11,11 @@
 
 #include "fmgr.h"
 #include "funcapi.h"
-#include "utils/builtins.h"
-#include "utils/timestamp.h"
-#include "utils/tuplestore.h"
 
 #include "session/prefix.h"
 #include "session/waiting.h"
 #include "shared/errors.h"
-#include "shared/times.h"
-#include "shared/utf8.h"
+#include "sql/row.h"
 
 PG_FUNCTION_INFO_V1(ddb_leaderships);
 
@@ -33,28 +29,17 @@ enum
 	LEADERSHIPS_JOINED,
 	LEADERSHIPS_LEADER,
 	LEADERSHIPS_INTERRUPTS_AT,
-	LEADERSHIPS_STANDS_AGAIN_AT,
-	LEADERSHIPS_COLUMNS
+	LEADERSHIPS_STANDS_AGAIN_AT
 };
-
-typedef struct Row
-{
-	Datum		values[LEADERSHIPS_COLUMNS];
-	bool		nulls[LEADERSHIPS_COLUMNS];
-} Row;
 
 static void fill(const campaign *c, Row *row);
 static const char *state_of(const campaign *c);
 static int	count_joined(const campaign *c);
 static void leader_column(const campaign *c, Row *row);
-static void set(Row *row, int column, Datum value);
-static void set_value(Row *row, int column, const char *what, const char *utf8);
 
 Datum
 ddb_leaderships(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-
 	ErrorsRequirePreload();
 	InitMaterializedSRF(fcinfo, 0);
 	for (uint32 i = 0; i < CAMPAIGNS_MAX; i++)
@@ -66,7 +51,7 @@ ddb_leaderships(PG_FUNCTION_ARGS)
 		if (c.state == CAMPAIGN_NONE || !PrefixAllows(c.name, strlen(c.name)))
 			continue;
 		fill(&c, &row);
-		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+		RowPut(&row, fcinfo);
 	}
 	return (Datum) 0;
 }
@@ -76,18 +61,18 @@ fill(const campaign *c, Row *row)
 {
 	bool		has_lease = c->state == CAMPAIGN_LEADING || c->state == CAMPAIGN_GIVING_UP;
 
-	memset(row->nulls, true, sizeof(row->nulls));
-	set_value(row, LEADERSHIPS_NAME, "name of a leadership", c->name);
-	set(row, LEADERSHIPS_STATE, CStringGetTextDatum(state_of(c)));
-	set(row, LEADERSHIPS_SINCE, TimestampTzGetDatum(TimesFromClock(c->since)));
+	RowClear(row);
+	RowValue(row, LEADERSHIPS_NAME, NOTICE, "name of a leadership", c->name);
+	RowText(row, LEADERSHIPS_STATE, state_of(c));
+	RowClock(row, LEADERSHIPS_SINCE, c->since);
 	if (has_lease)
-		set(row, LEADERSHIPS_TOKEN, Int64GetDatum(c->token));
-	set(row, LEADERSHIPS_JOINED, Int32GetDatum(has_lease ? count_joined(c) : 0));
+		RowSet(row, LEADERSHIPS_TOKEN, Int64GetDatum(c->token));
+	RowSet(row, LEADERSHIPS_JOINED, Int32GetDatum(has_lease ? count_joined(c) : 0));
 	leader_column(c, row);
 	if (c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0)
-		set(row, LEADERSHIPS_INTERRUPTS_AT, TimestampTzGetDatum(TimesFromClock(c->interrupt_at)));
+		RowClock(row, LEADERSHIPS_INTERRUPTS_AT, c->interrupt_at);
 	if (c->state == CAMPAIGN_RESTING)
-		set(row, LEADERSHIPS_STANDS_AGAIN_AT, TimestampTzGetDatum(TimesFromClock(c->stand_at)));
+		RowClock(row, LEADERSHIPS_STANDS_AGAIN_AT, c->stand_at);
 }
 
 /* The worker may not have noticed yet that the lease is over. */
@@ -131,26 +116,8 @@ leader_column(const campaign *c, Row *row)
 	lockmgr_watch watch;
 
 	if (c->state == CAMPAIGN_LEADING)
-		set_value(row, LEADERSHIPS_LEADER, "owner of a lock", segment->owner);
+		RowValue(row, LEADERSHIPS_LEADER, NOTICE, "owner of a lock", segment->owner);
 	else if (c->state == CAMPAIGN_STANDING &&
-			 WaitingReadWatch(&segment_slots[c->me.slot], c->seq, &watch) && watch.held &&
-			 watch.owner[0] != '\0')
-		set_value(row, LEADERSHIPS_LEADER, "owner of a lock", watch.owner);
-}
-
-static void
-set(Row *row, int column, Datum value)
-{
-	row->values[column] = value;
-	row->nulls[column] = false;
-}
-
-/* Null rather than another value. */
-static void
-set_value(Row *row, int column, const char *what, const char *utf8)
-{
-	char	   *text = Utf8ToServerOr(NOTICE, what, utf8, strlen(utf8));
-
-	if (text != NULL)
-		set(row, column, CStringGetTextDatum(text));
+			 WaitingReadWatch(&segment_slots[c->me.slot], c->seq, &watch) && watch.held)
+		RowValue(row, LEADERSHIPS_LEADER, NOTICE, "owner of a lock", watch.owner);
 }

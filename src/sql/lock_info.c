@@ -7,9 +7,7 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -20,7 +18,7 @@
 #include "shared/utf8.h"
 #include "sql/arguments.h"
 #include "sql/attributes.h"
-#include "sql/item_columns.h"
+#include "sql/row.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_info);
 
@@ -43,57 +41,47 @@ enum
 	INFO_PERMITS,
 	INFO_CLUSTERS,
 	INFO_ATTRIBUTES,
-	INFO_KEPT_UNTIL,
-	INFO_COLUMNS
+	INFO_KEPT_UNTIL
 };
 
-static void fill_row(const LockName *name, const MailboxItem *found,
-					 Datum *values, bool *nulls);
-static void fill_mode(const MailboxItem *found, Datum *values, bool *nulls);
-static void fill_data(const LockName *name, const MailboxItem *found,
-					  Datum *values, bool *nulls);
-static void fill_attributes(const LockName *name, const MailboxItem *found,
-							Datum *values, bool *nulls);
+static void fill_row(const LockName *name, const MailboxItem *found, Row *row);
+static void fill_mode(const MailboxItem *found, Row *row);
+static void fill_data(const LockName *name, const MailboxItem *found, Row *row);
+static void fill_attributes(const LockName *name, const MailboxItem *found, Row *row);
 
 Datum
 ddb_lock_info(PG_FUNCTION_ARGS)
 {
-	Datum		values[INFO_COLUMNS];
-	bool		nulls[INFO_COLUMNS];
-	TupleDesc	desc;
 	LockName	name;
+	Row			row;
 
 	ErrorsRequirePreload();
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	name = ArgumentAllowedName(fcinfo, 0);
-
-	memset(nulls, true, sizeof(nulls));
-	fill_row(&name, SessionLookUp(&name, NULL), values, nulls);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
+	RowClear(&row);
+	fill_row(&name, SessionLookUp(&name, NULL), &row);
+	return RowResult(&row, fcinfo);
 }
 
 /* A released item is shown with what the release left in it. */
 static void
-fill_row(const LockName *name, const MailboxItem *found, Datum *values, bool *nulls)
+fill_row(const LockName *name, const MailboxItem *found, Row *row)
 {
 	const dynamo_item *item = &found->item;
 
-	values[INFO_HELD] = BoolGetDatum(item->exists && !item->released);
-	nulls[INFO_HELD] = false;
+	RowSet(row, INFO_HELD, BoolGetDatum(item->exists && !item->released));
 	if (!item->exists)
 		return;
 
-	ItemValue(INFO_OWNER, ERROR, "owner of the lock", item->owner, values, nulls);
-	ItemHolder(INFO_DATABASE, &item->holder, values, nulls);
-	ItemLease(INFO_LEASE, item, values, nulls);
-	ItemToken(INFO_TOKEN, item, values, nulls);
-	fill_data(name, found, values, nulls);
-	fill_attributes(name, found, values, nulls);
-	ItemValue(INFO_VERSION, ERROR, "version of the lock", item->version, values, nulls);
-	ItemTime(INFO_KEPT_UNTIL, item->kept_until_ms, values, nulls);
+	RowValue(row, INFO_OWNER, ERROR, "owner of the lock", item->owner);
+	RowHolder(row, INFO_DATABASE, &item->holder);
+	RowLease(row, INFO_LEASE, item);
+	RowToken(row, INFO_TOKEN, item);
+	fill_data(name, found, row);
+	fill_attributes(name, found, row);
+	RowValue(row, INFO_VERSION, ERROR, "version of the lock", item->version);
+	RowEpoch(row, INFO_KEPT_UNTIL, item->kept_until_ms);
 	if (!item->released)
-		fill_mode(found, values, nulls);
+		fill_mode(found, row);
 }
 
 static int
@@ -106,16 +94,15 @@ compare_clusters(const void *a, const void *b, void *found)
 
 /* How the lock is held; if it is shared, by which clusters, in the order of their names. */
 static void
-fill_mode(const MailboxItem *found, Datum *values, bool *nulls)
+fill_mode(const MailboxItem *found, Row *row)
 {
 	Datum		clusters[DYNAMO_ENTRIES_MAX];
 	int			order[DYNAMO_ENTRIES_MAX];
 
-	ItemText(INFO_MODE, ItemMode(found->mode), values, nulls);
+	RowMode(row, INFO_MODE, found->mode);
 	if (found->mode == MODE_EXCLUSIVE)
 		return;
-	values[INFO_TOKEN] = Int64GetDatum(found->item.token);
-	nulls[INFO_TOKEN] = false;
+	RowSet(row, INFO_TOKEN, Int64GetDatum(found->item.token));
 	for (int i = 0; i < found->clusters; i++)
 		order[i] = i;
 	qsort_arg(order, found->clusters, sizeof(int), compare_clusters, (void *) found);
@@ -129,41 +116,31 @@ fill_mode(const MailboxItem *found, Datum *values, bool *nulls)
 												   found->cluster_permits[order[i]]));
 	}
 	if (found->mode == MODE_SEMAPHORE)
-	{
-		values[INFO_PERMITS] = Int32GetDatum(found->permits);
-		nulls[INFO_PERMITS] = false;
-	}
-	values[INFO_CLUSTERS] = PointerGetDatum(construct_array(clusters, found->clusters, TEXTOID,
-														  -1, false, TYPALIGN_INT));
-	nulls[INFO_CLUSTERS] = false;
+		RowSet(row, INFO_PERMITS, Int32GetDatum(found->permits));
+	RowSet(row, INFO_CLUSTERS, PointerGetDatum(construct_array(clusters, found->clusters, TEXTOID,
+															   -1, false, TYPALIGN_INT)));
 }
 
 /* Other clients may write more data than ddblock does. */
 static void
-fill_data(const LockName *name, const MailboxItem *found, Datum *values, bool *nulls)
+fill_data(const LockName *name, const MailboxItem *found, Row *row)
 {
 	size_t		len = found->item.data_len;
-	bytea	   *data;
 
 	if (!found->has_data)
 		return;
 	if (len > DYNAMO_DATA_MAX)
-	{
 		ereport(WARNING,
 				(errmsg("the data of lock \"%s\" is not shown", name->text),
 				 errdetail("It has %zu bytes, more than %d.", len, DYNAMO_DATA_MAX)));
-		return;
-	}
-	data = palloc(VARHDRSZ + len);
-	SET_VARSIZE(data, VARHDRSZ + len);
-	memcpy(VARDATA(data), found->data, len);
-	values[INFO_DATA] = PointerGetDatum(data);
-	nulls[INFO_DATA] = false;
+	else
+		RowSet(row, INFO_DATA,
+			   PointerGetDatum(cstring_to_text_with_len((const char *) found->data, len)));
 }
 
 /* The same for other clients' attributes. */
 static void
-fill_attributes(const LockName *name, const MailboxItem *found, Datum *values, bool *nulls)
+fill_attributes(const LockName *name, const MailboxItem *found, Row *row)
 {
 	size_t		len = found->attributes_len;
 	size_t		room = sizeof(found->data);
@@ -173,12 +150,11 @@ fill_attributes(const LockName *name, const MailboxItem *found, Datum *values, b
 	if (found->has_data && found->item.data_len <= room)
 		room -= found->item.data_len;
 	if (len > room)
-	{
 		ereport(WARNING,
 				(errmsg("the attributes of lock \"%s\" are not shown", name->text),
 				 errdetail("With the data, they have more than %d bytes.", DYNAMO_DATA_MAX)));
-		return;
-	}
-	values[INFO_ATTRIBUTES] = AttributesShow((const char *) found->data + sizeof(found->data) - len,
-											 len, &nulls[INFO_ATTRIBUTES]);
+	else
+		row->values[INFO_ATTRIBUTES] =
+			AttributesShow((const char *) found->data + sizeof(found->data) - len, len,
+						   &row->nulls[INFO_ATTRIBUTES]);
 }

@@ -17,16 +17,13 @@
 
 #include "fmgr.h"
 #include "funcapi.h"
-#include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/tuplestore.h"
 
 #include "session/prefix.h"
 #include "session/table_call.h"
 #include "shared/errors.h"
-#include "shared/utf8.h"
 #include "sql/arguments.h"
-#include "sql/item_columns.h"
+#include "sql/row.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_list);
 
@@ -36,25 +33,23 @@ enum
 	LIST_NAME,
 	LIST_STATE,
 	LIST_OWNER,
-	LIST_DATABASE,				/* the first of ITEM_HOLDER_COLUMNS */
-	LIST_RELEASED_AT = LIST_DATABASE + ITEM_HOLDER_COLUMNS,
+	LIST_DATABASE,				/* the first of ROW_HOLDER_COLUMNS */
+	LIST_RELEASED_AT = LIST_DATABASE + ROW_HOLDER_COLUMNS,
 	LIST_LEASE,
 	LIST_TOKEN,
 	LIST_VERSION,
 	LIST_MODE,
 	LIST_PERMITS,
 	LIST_KEPT_UNTIL,
-	LIST_UNUSABLE,
-	LIST_COLUMNS
+	LIST_UNUSABLE
 };
 
-static void look(TableScan *scan, ReturnSetInfo *result);
-static void put_row(const LockRow *row, ReturnSetInfo *result);
+static void look(TableScan *scan, FunctionCallInfo fcinfo);
+static void put_row(const LockRow *found, FunctionCallInfo fcinfo);
 
 Datum
 ddb_lock_list(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	int64		watch_ms;
 	const char *prefix;
 
@@ -68,13 +63,13 @@ ddb_lock_list(PG_FUNCTION_ARGS)
 		look(TableScanStart(prefix, false), NULL);
 		TableSleep(watch_ms * 1000);
 	}
-	look(TableScanStart(prefix, false), result);
+	look(TableScanStart(prefix, false), fcinfo);
 	return (Datum) 0;
 }
 
-/* Reads the table; the worker's lock manager sees each page.  result may be NULL. */
+/* Reads the table; the worker's lock manager sees each page.  fcinfo: NULL to return no rows. */
 static void
-look(TableScan *scan, ReturnSetInfo *result)
+look(TableScan *scan, FunctionCallInfo fcinfo)
 {
 	MemoryContext per_row = AllocSetContextCreate(CurrentMemoryContext, "ddb_lock_list row",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -83,8 +78,8 @@ look(TableScan *scan, ReturnSetInfo *result)
 	{
 		MemoryContext old = MemoryContextSwitchTo(per_row);
 
-		if (result != NULL)
-			put_row(&scan->row, result);
+		if (fcinfo != NULL)
+			put_row(&scan->row, fcinfo);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_row);
 	}
@@ -93,39 +88,30 @@ look(TableScan *scan, ReturnSetInfo *result)
 }
 
 static void
-put_row(const LockRow *row, ReturnSetInfo *result)
+put_row(const LockRow *found, FunctionCallInfo fcinfo)
 {
-	const dynamo_item *item = &row->item;
-	const char *state = row->unusable[0] != '\0' ? "unusable" :
-		item->released ? "released" : row->dead ? "dead-looking" : "held";
-	Datum		values[LIST_COLUMNS];
-	bool		nulls[LIST_COLUMNS];
+	const dynamo_item *item = &found->item;
+	Row			row;
 
-	memset(nulls, true, sizeof(nulls));
-	ItemValue(LIST_NAME, NOTICE, "name of a lock", row->name, values, nulls);
-	values[LIST_STATE] = CStringGetTextDatum(state);
-	nulls[LIST_STATE] = false;
-	ItemValue(LIST_OWNER, NOTICE, "owner of a lock", item->owner, values, nulls);
-	ItemHolder(LIST_DATABASE, &item->holder, values, nulls);
+	RowClear(&row);
+	RowValue(&row, LIST_NAME, NOTICE, "name of a lock", found->name);
+	RowText(&row, LIST_STATE, found->unusable[0] != '\0' ? "unusable" :
+			item->released ? "released" : found->dead ? "dead-looking" : "held");
+	RowValue(&row, LIST_OWNER, NOTICE, "owner of a lock", item->owner);
+	RowHolder(&row, LIST_DATABASE, &item->holder);
 	if (item->released && item->released_at <= PG_INT64_MAX / 1000)
-		ItemTime(LIST_RELEASED_AT, item->released_at * 1000, values, nulls);
-	ItemLease(LIST_LEASE, item, values, nulls);
-	if (row->mode == MODE_EXCLUSIVE)
-		ItemToken(LIST_TOKEN, item, values, nulls);
+		RowEpoch(&row, LIST_RELEASED_AT, item->released_at * 1000);
+	RowLease(&row, LIST_LEASE, item);
+	if (found->mode == MODE_EXCLUSIVE)
+		RowToken(&row, LIST_TOKEN, item);
 	else if (item->has_token && !item->bad_token)
-	{
-		values[LIST_TOKEN] = Int64GetDatum(item->token);
-		nulls[LIST_TOKEN] = false;
-	}
-	ItemValue(LIST_VERSION, NOTICE, "version of a lock", item->version, values, nulls);
-	ItemTime(LIST_KEPT_UNTIL, item->kept_until_ms, values, nulls);
-	ItemText(LIST_UNUSABLE, row->unusable, values, nulls);
+		RowSet(&row, LIST_TOKEN, Int64GetDatum(item->token));
+	RowValue(&row, LIST_VERSION, NOTICE, "version of a lock", item->version);
+	RowEpoch(&row, LIST_KEPT_UNTIL, item->kept_until_ms);
+	RowText(&row, LIST_UNUSABLE, found->unusable);
 	if (!item->released)
-		ItemText(LIST_MODE, ItemMode(row->mode), values, nulls);
-	if (row->mode == MODE_SEMAPHORE && row->permits > 0)
-	{
-		values[LIST_PERMITS] = Int32GetDatum(row->permits);
-		nulls[LIST_PERMITS] = false;
-	}
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		RowMode(&row, LIST_MODE, found->mode);
+	if (found->mode == MODE_SEMAPHORE && found->permits > 0)
+		RowSet(&row, LIST_PERMITS, Int32GetDatum(found->permits));
+	RowPut(&row, fcinfo);
 }

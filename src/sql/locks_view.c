@@ -14,17 +14,12 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
-#include "utils/tuplestore.h"
 
 #include "session/prefix.h"
 #include "session/waiting.h"
 #include "shared/errors.h"
-#include "shared/times.h"
-#include "shared/utf8.h"
-#include "sql/item_columns.h"
+#include "sql/row.h"
 
 PG_FUNCTION_INFO_V1(ddb_locks);
 
@@ -50,8 +45,7 @@ enum
 	LOCKS_MODE,
 	LOCKS_PERMITS,
 	LOCKS_JOINED,
-	LOCKS_ENDS_AT,
-	LOCKS_COLUMNS
+	LOCKS_ENDS_AT
 };
 
 /* A request that waits for a lock. */
@@ -71,13 +65,7 @@ typedef struct Waiter
 	char	   *name;			/* UTF-8 */
 } Waiter;
 
-typedef struct Row
-{
-	Datum		values[LOCKS_COLUMNS];
-	bool		nulls[LOCKS_COLUMNS];
-} Row;
-
-static void put_row(Row *row, ReturnSetInfo *result);
+static void put_row(Row *row, FunctionCallInfo fcinfo);
 static int	collect_waiters(Waiter *waiters);
 static bool read_waiter(uint32 index, Waiter *waiter, char *name);
 static int	count_waiters(Waiter *waiters, int count, const LeaseCopy *entry);
@@ -89,14 +77,10 @@ static void depth_columns(const HoldCopy *held, Row *row);
 static const char *state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now);
 static void waiter_row(const Waiter *waiter, Row *row);
 static void blocker_columns(const Waiter *waiter, Row *row);
-static void set(Row *row, int column, Datum value);
-static void set_text(Row *row, int column, const char *utf8, int len);
-static void set_value(Row *row, int column, const char *what, const char *utf8, int len);
 
 Datum
 ddb_locks(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	LeaseCopy  *entry = palloc(sizeof(LeaseCopy));
 	HoldCopy   *held = palloc(sizeof(HoldCopy));
 	bool	   *shown;
@@ -125,7 +109,7 @@ ddb_locks(PG_FUNCTION_ARGS)
 			!PrefixAllows(entry->name, entry->name_len))
 			continue;
 		lease_row(entry, held, count_waiters(waiters, waiter_count, entry), now, &row);
-		put_row(&row, result);
+		put_row(&row, fcinfo);
 		shown[held->hold.lease_index] = true;
 	}
 	/* These are being acquired or released. */
@@ -136,14 +120,14 @@ ddb_locks(PG_FUNCTION_ARGS)
 			!PrefixAllows(entry->name, entry->name_len))
 			continue;
 		lease_row(entry, NULL, count_waiters(waiters, waiter_count, entry), now, &row);
-		put_row(&row, result);
+		put_row(&row, fcinfo);
 	}
 	for (int i = 0; i < waiter_count; i++)
 	{
 		if (waiters[i].acquiring || !PrefixAllows(waiters[i].name, waiters[i].name_len))
 			continue;
 		waiter_row(&waiters[i], &row);
-		put_row(&row, result);
+		put_row(&row, fcinfo);
 	}
 	MemoryContextDelete(MemoryContextSwitchTo(old));
 	return (Datum) 0;
@@ -151,9 +135,9 @@ ddb_locks(PG_FUNCTION_ARGS)
 
 /* Frees what was allocated for the row: the current memory context is for that. */
 static void
-put_row(Row *row, ReturnSetInfo *result)
+put_row(Row *row, FunctionCallInfo fcinfo)
 {
-	tuplestore_putvalues(result->setResult, result->setDesc, row->values, row->nulls);
+	RowPut(row, fcinfo);
 	MemoryContextReset(CurrentMemoryContext);
 }
 
@@ -169,8 +153,7 @@ collect_waiters(Waiter *waiters)
 
 		if (!read_waiter(i, waiter, name))
 			continue;
-		waiter->name = palloc(waiter->name_len);
-		memcpy(waiter->name, name, waiter->name_len);
+		waiter->name = pnstrdup(name, waiter->name_len);
 		count++;
 	}
 	return count;
@@ -251,26 +234,26 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 	int64		lease_ms = l->state == LEASE_ACQUIRING || l->state == LEASE_BARRING ?
 		l->pending.lease_ms : l->lease_ms;
 
-	memset(row->nulls, true, sizeof(row->nulls));
-	set_value(row, LOCKS_NAME, "name of a lock", entry->name, entry->name_len);
+	RowClear(row);
+	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", pnstrdup(entry->name, entry->name_len));
 	if (held == NULL || (held->hold.ends_at == 0 && !held->hold.campaign))
-		set(row, LOCKS_PID, Int32GetDatum(holder->pid));
-	set_text(row, LOCKS_DATABASE, holder->database, strlen(holder->database));
-	set_text(row, LOCKS_USENAME, holder->user, strlen(holder->user));
-	set(row, LOCKS_LEASE, IntervalPGetDatum(TimesInterval(lease_ms * 1000)));
+		RowSet(row, LOCKS_PID, Int32GetDatum(holder->pid));
+	RowText(row, LOCKS_DATABASE, holder->database);
+	RowText(row, LOCKS_USENAME, holder->user);
+	RowInterval(row, LOCKS_LEASE, lease_ms * 1000);
 	mode_columns(l->mode, held ? held->hold.permits : l->permits, row);
 	if (held)
 		hold_columns(entry, held, now, row);
-	set(row, LOCKS_WAITERS, Int32GetDatum(waiting));
-	set(row, LOCKS_STATE, CStringGetTextDatum(state_of(entry, held, now)));
+	RowSet(row, LOCKS_WAITERS, Int32GetDatum(waiting));
+	RowText(row, LOCKS_STATE, state_of(entry, held, now));
 }
 
 static void
 mode_columns(lock_mode mode, int32 permits, Row *row)
 {
-	set(row, LOCKS_MODE, CStringGetTextDatum(ItemMode(mode)));
+	RowMode(row, LOCKS_MODE, mode);
 	if (mode == MODE_SEMAPHORE && permits > 0)
-		set(row, LOCKS_PERMITS, Int32GetDatum(permits));
+		RowSet(row, LOCKS_PERMITS, Int32GetDatum(permits));
 }
 
 static int64
@@ -283,26 +266,24 @@ static void
 hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
 {
 	const lease *l = &entry->lease;
-	TimestampTz acquired_at;
 
 	if (held->hold.campaign)
-		set(row, LOCKS_SCOPE, CStringGetTextDatum("leadership"));
+		RowText(row, LOCKS_SCOPE, "leadership");
 	else if (held->hold.ends_at == 0)
 		depth_columns(held, row);
 	else
 	{
-		set(row, LOCKS_SCOPE, CStringGetTextDatum("detached"));
-		set(row, LOCKS_ENDS_AT, TimestampTzGetDatum(TimesFromClock(held->hold.ends_at)));
+		RowText(row, LOCKS_SCOPE, "detached");
+		RowClock(row, LOCKS_ENDS_AT, held->hold.ends_at);
 	}
 	if (held->hold.must_end != 0)
-		set(row, LOCKS_ENDS_AT, TimestampTzGetDatum(TimesFromClock(held->hold.must_end)));
-	set(row, LOCKS_JOINED, BoolGetDatum(held->hold.joined));
-	set(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
-	if (TimesFromEpoch(held->hold.acquired_ms, &acquired_at))
-		set(row, LOCKS_ACQUIRED_AT, TimestampTzGetDatum(acquired_at));
+		RowClock(row, LOCKS_ENDS_AT, held->hold.must_end);
+	RowSet(row, LOCKS_JOINED, BoolGetDatum(held->hold.joined));
+	RowSet(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
+	RowEpoch(row, LOCKS_ACQUIRED_AT, held->hold.acquired_ms);
 	if (valid_until(l, held) > now)
-		set(row, LOCKS_TIME_LEFT, IntervalPGetDatum(TimesInterval(valid_until(l, held) - now)));
-	set(row, LOCKS_RENEWALS, Int64GetDatum((int64) l->renewals));
+		RowInterval(row, LOCKS_TIME_LEFT, valid_until(l, held) - now);
+	RowSet(row, LOCKS_RENEWALS, Int64GetDatum((int64) l->renewals));
 }
 
 static void
@@ -320,8 +301,8 @@ depth_columns(const HoldCopy *held, Row *row)
 		scope = "transaction";
 	else
 		scope = "session+transaction";
-	set(row, LOCKS_SCOPE, CStringGetTextDatum(scope));
-	set(row, LOCKS_DEPTH, Int64GetDatum((int64) session_depth + xact_depth));
+	RowText(row, LOCKS_SCOPE, scope);
+	RowSet(row, LOCKS_DEPTH, Int64GetDatum((int64) session_depth + xact_depth));
 }
 
 static const char *
@@ -352,15 +333,15 @@ state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
 static void
 waiter_row(const Waiter *waiter, Row *row)
 {
-	memset(row->nulls, true, sizeof(row->nulls));
-	set_value(row, LOCKS_NAME, "name of a lock", waiter->name, waiter->name_len);
-	set(row, LOCKS_PID, Int32GetDatum(waiter->pid));
-	set_text(row, LOCKS_DATABASE, waiter->database, strlen(waiter->database));
-	set_text(row, LOCKS_USENAME, waiter->user, strlen(waiter->user));
-	set(row, LOCKS_LEASE, IntervalPGetDatum(TimesInterval(waiter->lease_ms * 1000)));
-	set(row, LOCKS_STATE, CStringGetTextDatum("waiting"));
+	RowClear(row);
+	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", waiter->name);
+	RowSet(row, LOCKS_PID, Int32GetDatum(waiter->pid));
+	RowText(row, LOCKS_DATABASE, waiter->database);
+	RowText(row, LOCKS_USENAME, waiter->user);
+	RowInterval(row, LOCKS_LEASE, waiter->lease_ms * 1000);
+	RowText(row, LOCKS_STATE, "waiting");
 	mode_columns(waiter->mode, waiter->permits, row);
-	set(row, LOCKS_WAITING_SINCE, TimestampTzGetDatum(TimesFromClock(waiter->since)));
+	RowClock(row, LOCKS_WAITING_SINCE, waiter->since);
 	blocker_columns(waiter, row);
 }
 
@@ -374,32 +355,7 @@ blocker_columns(const Waiter *waiter, Row *row)
 		!watch.held)
 		return;
 	if (!watch.local)
-		set_value(row, LOCKS_BLOCKED_BY_OWNER, "owner of a lock", watch.owner,
-				  strlen(watch.owner));
+		RowValue(row, LOCKS_BLOCKED_BY_OWNER, NOTICE, "owner of a lock", watch.owner);
 	else if (watch.holder.pid != 0)
-		set(row, LOCKS_BLOCKED_BY_PID, Int32GetDatum(watch.holder.pid));
-}
-
-static void
-set(Row *row, int column, Datum value)
-{
-	row->values[column] = value;
-	row->nulls[column] = false;
-}
-
-static void
-set_text(Row *row, int column, const char *utf8, int len)
-{
-	if (len > 0)
-		set(row, column, CStringGetTextDatum(Utf8ToReader(utf8, len)));
-}
-
-/* For programs: null rather than another value. */
-static void
-set_value(Row *row, int column, const char *what, const char *utf8, int len)
-{
-	char	   *text = len > 0 ? Utf8ToServerOr(NOTICE, what, utf8, len) : NULL;
-
-	if (text != NULL)
-		set(row, column, CStringGetTextDatum(text));
+		RowSet(row, LOCKS_BLOCKED_BY_PID, Int32GetDatum(watch.holder.pid));
 }

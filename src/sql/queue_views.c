@@ -7,44 +7,23 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "utils/builtins.h"
-#include "utils/jsonb.h"
+#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
-#include "utils/tuplestore.h"
 
 #include "session/queue_call.h"
 #include "session/queue_own.h"
 #include "session/queue_job.h"
 #include "shared/errors.h"
-#include "shared/times.h"
 #include "shared/utf8.h"
-#include "sql/item_columns.h"
 #include "sql/queue_arguments.h"
+#include "sql/row.h"
 
 PG_FUNCTION_INFO_V1(ddb_queue_depths);
 PG_FUNCTION_INFO_V1(ddb_queue_summary);
 PG_FUNCTION_INFO_V1(ddb_queue_list);
 PG_FUNCTION_INFO_V1(ddb_queue_list_dead);
-
-#define DEPTHS_COLUMNS 6
-#define LIST_COLUMNS 6
-#define DEAD_COLUMNS 8
-
-/* The columns of ddb_queue_summary, in order. */
-enum
-{
-	SUMMARY_RESOURCES,
-	SUMMARY_DEPTH,
-	SUMMARY_OLDEST,
-	SUMMARY_OVERDUE,
-	SUMMARY_RETRYING,
-	SUMMARY_PAUSED,
-	SUMMARY_DEAD,
-	SUMMARY_COLUMNS
-};
 
 typedef struct Summary
 {
@@ -57,7 +36,7 @@ typedef struct Summary
 	int64		dead;
 } Summary;
 
-/* out: the caller's, a ReturnSetInfo or a Summary */
+/* out: the caller's, a FunctionCallInfo or a Summary */
 typedef void (*PutResource) (void *out, const QueueName *name);
 
 static void for_resources(void *out, const QueueName *name, PutResource put);
@@ -68,7 +47,6 @@ static void add_resource(void *out, const QueueName *name);
 static int64 age_of_first(const QueueName *name, const QueueRow *head, int64 now_ms);
 static int64 count_dead(const char *queue);
 static void put_jobs(void *out, const QueueName *name);
-static Datum number_value(int64 value, bool *is_null);
 
 /* (queue, resource) */
 Datum
@@ -79,7 +57,7 @@ ddb_queue_depths(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	name = QueueArgumentAny(fcinfo);
 	InitMaterializedSRF(fcinfo, 0);
-	for_resources(fcinfo->resultinfo, &name, put_depth);
+	for_resources(fcinfo, &name, put_depth);
 	return (Datum) 0;
 }
 
@@ -89,26 +67,25 @@ ddb_queue_summary(PG_FUNCTION_ARGS)
 {
 	QueueName	name;
 	Summary		summary = {0};
-	TupleDesc	columns;
-	Datum		values[SUMMARY_COLUMNS];
-	bool		nulls[SUMMARY_COLUMNS] = {0};
+	Row			row;
 
 	ErrorsRequirePreload();
 	name = QueueArgumentQueue(fcinfo);
-	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	for_resources(&summary, &name, add_resource);
 	summary.dead = count_dead(name.queue);
 
-	values[SUMMARY_RESOURCES] = Int64GetDatum(summary.resources);
-	values[SUMMARY_DEPTH] = Int64GetDatum(summary.depth);
-	values[SUMMARY_OLDEST] = IntervalPGetDatum(TimesInterval(summary.oldest_ms * 1000));
-	values[SUMMARY_OVERDUE] = IntervalPGetDatum(TimesInterval(summary.overdue_ms * 1000));
-	values[SUMMARY_RETRYING] = Int64GetDatum(summary.retrying);
-	values[SUMMARY_PAUSED] = Int64GetDatum(summary.paused);
-	values[SUMMARY_DEAD] = Int64GetDatum(summary.dead);
-	nulls[SUMMARY_OLDEST] = nulls[SUMMARY_OVERDUE] = summary.depth == 0;
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(columns, values, nulls)));
+	RowClear(&row);
+	RowSet(&row, 0, Int64GetDatum(summary.resources));
+	RowSet(&row, 1, Int64GetDatum(summary.depth));
+	if (summary.depth > 0)
+	{
+		RowInterval(&row, 2, summary.oldest_ms * 1000);
+		RowInterval(&row, 3, summary.overdue_ms * 1000);
+	}
+	RowSet(&row, 4, Int64GetDatum(summary.retrying));
+	RowSet(&row, 5, Int64GetDatum(summary.paused));
+	RowSet(&row, 6, Int64GetDatum(summary.dead));
+	return RowResult(&row, fcinfo);
 }
 
 /* (queue, resource) */
@@ -120,7 +97,7 @@ ddb_queue_list(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	name = QueueArgumentAny(fcinfo);
 	InitMaterializedSRF(fcinfo, 0);
-	for_resources(fcinfo->resultinfo, &name, put_jobs);
+	for_resources(fcinfo, &name, put_jobs);
 	return (Datum) 0;
 }
 
@@ -190,24 +167,19 @@ compare_texts(const void *a, const void *b)
 static void
 put_depth(void *out, const QueueName *name)
 {
-	ReturnSetInfo *result = out;
 	QueueRow   *head = QueueJobHead(name->queue, name->resource, NULL);
-	Datum		values[DEPTHS_COLUMNS];
-	bool		nulls[DEPTHS_COLUMNS];
+	Row			row;
 
 	if (head == NULL || (head->is.done >= head->is.seq && !head->is.paused))
 		return;
-	memset(nulls, true, sizeof(nulls));
-	ItemValue(0, NOTICE, "resource of a queue", name->resource, values, nulls);
-	values[1] = Int64GetDatum(head->is.seq - head->is.done);
-	nulls[1] = false;
-	values[2] = Int32GetDatum((int32) head->is.attempts);
-	nulls[2] = false;
-	ItemTime(3, head->is.due, values, nulls);
-	values[4] = BoolGetDatum(head->is.paused);
-	nulls[4] = false;
-	ItemText(5, head->error, values, nulls);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	RowClear(&row);
+	RowValue(&row, 0, NOTICE, "resource of a queue", name->resource);
+	RowSet(&row, 1, Int64GetDatum(head->is.seq - head->is.done));
+	RowSet(&row, 2, Int32GetDatum((int32) head->is.attempts));
+	RowEpoch(&row, 3, head->is.due);
+	RowSet(&row, 4, BoolGetDatum(head->is.paused));
+	RowText(&row, 5, head->error);
+	RowPut(&row, out);
 }
 
 static void
@@ -255,52 +227,38 @@ count_dead(const char *queue)
 static void
 put_jobs(void *out, const QueueName *name)
 {
-	ReturnSetInfo *result = out;
 	int64		now_ms;
 	QueueRow   *head = QueueJobHead(name->queue, name->resource, &now_ms);
 	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name->queue, name->resource)};
-	QueueRow	row;
+	QueueRow	job;
 
 	if (head == NULL || head->is.done >= head->is.seq)
 		return;
 	scan.request.number = head->is.done + 1;
 	scan.request.to = head->is.seq;
-	while (QueueScanNext(&scan, &row))
+	while (QueueScanNext(&scan, &job))
 	{
-		Datum		values[LIST_COLUMNS];
-		bool		nulls[LIST_COLUMNS];
-		bool		next = row.is.number == head->is.done + 1;
+		bool		next = job.is.number == head->is.done + 1;
+		Row			row;
 
-		memset(nulls, true, sizeof(nulls));
-		ItemValue(0, NOTICE, "resource of a queue", name->resource, values, nulls);
-		values[1] = number_value(row.is.number, &nulls[1]);
-		ItemValue(2, NOTICE, "id of a job", row.id, values, nulls);
-		ItemTime(3, row.is.pushed_at, values, nulls);
-		if (row.is.pushed_at > 0)
-		{
-			values[4] = IntervalPGetDatum(TimesInterval(Max(now_ms - row.is.pushed_at, 0) * 1000));
-			nulls[4] = false;
-		}
-		values[5] = Int32GetDatum(next ? (int32) head->is.attempts : 0);
-		nulls[5] = false;
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		RowClear(&row);
+		RowValue(&row, 0, NOTICE, "resource of a queue", name->resource);
+		RowSet(&row, 1, Int64GetDatum(job.is.number));
+		RowValue(&row, 2, NOTICE, "id of a job", job.id);
+		RowEpoch(&row, 3, job.is.pushed_at);
+		if (job.is.pushed_at > 0)
+			RowInterval(&row, 4, Max(now_ms - job.is.pushed_at, 0) * 1000);
+		RowSet(&row, 5, Int32GetDatum(next ? (int32) head->is.attempts : 0));
+		RowPut(&row, out);
 	}
-}
-
-static Datum
-number_value(int64 value, bool *is_null)
-{
-	*is_null = false;
-	return Int64GetDatum(value);
 }
 
 /* (queue) */
 Datum
 ddb_queue_list_dead(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	QueueScan	scan;
-	QueueRow	row;
+	QueueRow	job;
 
 	ErrorsRequirePreload();
 	scan = (QueueScan)
@@ -308,28 +266,23 @@ ddb_queue_list_dead(PG_FUNCTION_ARGS)
 		.request = QueueRequest(QUEUE_LIST_DEAD, QueueArgumentQueue(fcinfo).queue, "")
 	};
 	InitMaterializedSRF(fcinfo, 0);
-	while (QueueScanNext(&scan, &row))
+	while (QueueScanNext(&scan, &job))
 	{
-		Datum		values[DEAD_COLUMNS];
-		bool		nulls[DEAD_COLUMNS];
-		char	   *payload;
+		char	   *payload = Utf8ToServerOr(NOTICE, "payload of a dead job", job.payload,
+											 strlen(job.payload));
+		Row			row;
 
-		memset(nulls, true, sizeof(nulls));
-		ItemValue(0, NOTICE, "id of a dead job", row.id, values, nulls);
-		ItemValue(1, NOTICE, "resource of a dead job", row.resource, values, nulls);
-		values[2] = number_value(row.is.number, &nulls[2]);
-		payload = Utf8ToServerOr(NOTICE, "payload of a dead job", row.payload, strlen(row.payload));
+		RowClear(&row);
+		RowValue(&row, 0, NOTICE, "id of a dead job", job.id);
+		RowValue(&row, 1, NOTICE, "resource of a dead job", job.resource);
+		RowSet(&row, 2, Int64GetDatum(job.is.number));
 		if (payload != NULL)
-		{
-			values[3] = DirectFunctionCall1(jsonb_in, CStringGetDatum(payload));
-			nulls[3] = false;
-		}
-		ItemTime(4, row.is.pushed_at, values, nulls);
-		ItemTime(5, row.is.due, values, nulls);
-		values[6] = Int32GetDatum((int32) row.is.attempts);
-		nulls[6] = false;
-		ItemText(7, row.error, values, nulls);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+			RowSet(&row, 3, DirectFunctionCall1(jsonb_in, CStringGetDatum(payload)));
+		RowEpoch(&row, 4, job.is.pushed_at);
+		RowEpoch(&row, 5, job.is.due);
+		RowSet(&row, 6, Int32GetDatum((int32) job.is.attempts));
+		RowText(&row, 7, job.error);
+		RowPut(&row, fcinfo);
 	}
 	return (Datum) 0;
 }

@@ -8,15 +8,12 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
-#include "utils/lsyscache.h"
-#include "utils/tuplestore.h"
 
 #include "session/await.h"
 #include "session/queue_own.h"
@@ -27,8 +24,8 @@
 #include "shared/settings.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
-#include "sql/item_columns.h"
 #include "sql/queue_arguments.h"
+#include "sql/row.h"
 
 #define DAY_MS INT64CONST(86400000)
 #define DEDUP_MOST_MS (366 * DAY_MS)
@@ -52,8 +49,7 @@ enum
 	NEXT_ID,
 	NEXT_ATTEMPT,
 	NEXT_PUSHED_AT,
-	NEXT_TOKEN,
-	NEXT_COLUMNS
+	NEXT_TOKEN
 };
 
 static int	read_jobs(FunctionCallInfo fcinfo, QueuePush **jobs);
@@ -61,7 +57,7 @@ static int	elements(FunctionCallInfo fcinfo, int number, Datum **values, bool **
 static void check_ids(const QueuePush *jobs, int count);
 static char **read_resources(FunctionCallInfo fcinfo, int number, const char *queue);
 static void require_read_committed(void);
-static void put_job(ReturnSetInfo *result, const char *queue, QueueJob *job);
+static void put_job(FunctionCallInfo fcinfo, const char *queue, QueueJob *job);
 
 Datum
 ddb_queue_push(PG_FUNCTION_ARGS)
@@ -86,23 +82,18 @@ ddb_queue_push_all(PG_FUNCTION_ARGS)
 {
 	QueueName	name;
 	QueuePush  *jobs;
-	Datum	   *numbers;
+	int64	   *numbers;
 	int			count;
-	int16		type_len;
-	bool		type_by_value;
-	char		type_align;
 
 	ErrorsRequirePreload();
 	name = QueueArgument(fcinfo);
 	count = read_jobs(fcinfo, &jobs);
 	QueueJobPush(name.queue, name.resource, jobs, count,
 				 QueueArgumentTime(fcinfo, 4, "dedup", 1000, DEDUP_MOST_MS, DAY_MS));
-	numbers = palloc(count * sizeof(Datum));
+	numbers = palloc(count * sizeof(int64));
 	for (int i = 0; i < count; i++)
-		numbers[i] = Int64GetDatum(jobs[i].number);
-	get_typlenbyvalalign(INT8OID, &type_len, &type_by_value, &type_align);
-	PG_RETURN_ARRAYTYPE_P(construct_array(numbers, count, INT8OID, type_len, type_by_value,
-										  type_align));
+		numbers[i] = jobs[i].number;
+	return RowNumbers(numbers, count);
 }
 
 static int
@@ -179,7 +170,6 @@ check_ids(const QueuePush *jobs, int count)
 Datum
 ddb_queue_claim(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	QueueSearch search = {0};
 	QueueJob	job;
 
@@ -194,7 +184,7 @@ ddb_queue_claim(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 
 	if (QueueSearchJob(&search, &job))
-		put_job(result, search.queue, &job);
+		put_job(fcinfo, search.queue, &job);
 	return (Datum) 0;
 }
 
@@ -257,27 +247,21 @@ require_read_committed(void)
 }
 
 static void
-put_job(ReturnSetInfo *result, const char *queue, QueueJob *job)
+put_job(FunctionCallInfo fcinfo, const char *queue, QueueJob *job)
 {
-	Datum		values[NEXT_COLUMNS];
-	bool		nulls[NEXT_COLUMNS];
+	Row			row;
 
-	memset(nulls, true, sizeof(nulls));
+	RowClear(&row);
 	QueueJobToServer(queue, job);
-	values[NEXT_RESOURCE] = CStringGetTextDatum(job->resource);
-	nulls[NEXT_RESOURCE] = false;
+	RowSet(&row, NEXT_RESOURCE, CStringGetTextDatum(job->resource));
+	RowSet(&row, NEXT_NUMBER, Int64GetDatum(job->number));
+	RowSet(&row, NEXT_PAYLOAD, DirectFunctionCall1(jsonb_in, CStringGetDatum(job->payload)));
 	if (job->id[0] != '\0')
-	{
-		values[NEXT_ID] = CStringGetTextDatum(job->id);
-		nulls[NEXT_ID] = false;
-	}
-	ItemTime(NEXT_PUSHED_AT, job->pushed_at, values, nulls);
-	values[NEXT_NUMBER] = Int64GetDatum(job->number);
-	values[NEXT_PAYLOAD] = DirectFunctionCall1(jsonb_in, CStringGetDatum(job->payload));
-	values[NEXT_ATTEMPT] = Int32GetDatum((int32) job->attempts);
-	values[NEXT_TOKEN] = Int64GetDatum(job->token);
-	nulls[NEXT_NUMBER] = nulls[NEXT_PAYLOAD] = nulls[NEXT_ATTEMPT] = nulls[NEXT_TOKEN] = false;
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		RowSet(&row, NEXT_ID, CStringGetTextDatum(job->id));
+	RowSet(&row, NEXT_ATTEMPT, Int32GetDatum((int32) job->attempts));
+	RowEpoch(&row, NEXT_PUSHED_AT, job->pushed_at);
+	RowSet(&row, NEXT_TOKEN, Int64GetDatum(job->token));
+	RowPut(&row, fcinfo);
 }
 
 /* (queue, resource, number) */

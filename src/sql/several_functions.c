@@ -19,6 +19,7 @@
 #include "shared/settings.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
+#include "sql/row.h"
 
 #define NAMES_MAX 1000
 
@@ -36,8 +37,7 @@ typedef struct Element
 
 static Datum acquire_all(FunctionCallInfo fcinfo, LockScope scope);
 static Datum try_acquire_all(FunctionCallInfo fcinfo, LockScope scope);
-static bool acquire(Element *elements, int count, const AcquireOptions *options, Datum *tokens);
-static Datum token_array(Datum *tokens, int count);
+static bool acquire(Element *elements, int count, const AcquireOptions *options, int64 *tokens);
 static Element *elements_of(FunctionCallInfo fcinfo, int *count);
 static void require_one_dimension(const ArrayType *array);
 static LockName name_of(Datum value, bool isnull, int number);
@@ -49,7 +49,7 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 {
 	AcquireOptions options = {.scope = scope};
 	Element    *elements;
-	Datum	   *tokens;
+	int64	   *tokens;
 	int			count;
 
 	ErrorsRequirePreload();
@@ -60,9 +60,9 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 		options.ask.at_most_us = ArgumentLimit(fcinfo, 3, options.ask.lease_ms);
 
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
-	tokens = palloc(count * sizeof(Datum));
+	tokens = palloc(count * sizeof(int64));
 	(void) acquire(elements, count, &options, tokens);
-	return token_array(tokens, count);
+	return RowNumbers(tokens, count);
 }
 
 /* (names, lease, at_most), as above */
@@ -79,12 +79,12 @@ try_acquire_all(FunctionCallInfo fcinfo, LockScope scope)
 	if (scope == SCOPE_SESSION)
 		options.ask.at_most_us = ArgumentLimit(fcinfo, 2, options.ask.lease_ms);
 
-	PG_RETURN_BOOL(acquire(elements, count, &options, palloc(count * sizeof(Datum))));
+	PG_RETURN_BOOL(acquire(elements, count, &options, palloc(count * sizeof(int64))));
 }
 
 /* Sets the token of each element, also of one that comes twice. */
 static bool
-acquire(Element *elements, int count, const AcquireOptions *options, Datum *tokens)
+acquire(Element *elements, int count, const AcquireOptions *options, int64 *tokens)
 {
 	LockName   *names = palloc(count * sizeof(LockName));
 	int64	   *token_of = palloc(count * sizeof(int64));
@@ -104,16 +104,9 @@ acquire(Element *elements, int count, const AcquireOptions *options, Datum *toke
 	{
 		if (i > 0 && compare_names(&elements[i - 1], &elements[i]) != 0)
 			different++;
-		tokens[elements[i].number] = Int64GetDatum(token_of[different]);
+		tokens[elements[i].number] = token_of[different];
 	}
 	return true;
-}
-
-static Datum
-token_array(Datum *tokens, int count)
-{
-	return PointerGetDatum(construct_array(tokens, count, INT8OID, sizeof(int64),
-										   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 static Element *
