@@ -210,7 +210,7 @@ go_on_after(TableScan *scan)
 	dynamo_key	key = {next, page->next, next + page->next, page->next_sort};
 
 	if (page->cut)
-		key = dynamo_key_of(&table, scan->row.name, scan->row.name_len);
+		key = dynamo_key_of(&table, scan->row.name, strlen(scan->row.name));
 	memcpy(scan->start, key.partition, key.partition_len);
 	if (key.sort_len > 0)
 		memcpy(scan->start + key.partition_len, key.sort, key.sort_len);

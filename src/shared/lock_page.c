@@ -3,8 +3,8 @@
  * lock_page.c
  *	  Pages of lock items on their way from the worker to a session.
  *
- * A row is its numbers, and then each text with its length in front.  Writer
- * and reader are of the same build and use the same list of texts.
+ * In a page, each text of a row ends with its NUL; all else is as in the struct.  Writer and
+ * reader are of the same build.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,170 +12,113 @@
 
 #include "shared/lock_page.h"
 
-typedef struct RowNumbers
-{
-	int64		lease_ms;
-	int64		token;
-	int64		released_at;
-	int64		kept_until_ms;
-	int64		since_ms;
-	int32		pid;
-	bool		released;
-	bool		has_token;
-	bool		bad_token;
-	bool		by_ddblock;
-	bool		dead;
-	lock_mode	mode;
-	int32		permits;
-} RowNumbers;
+StaticAssertDecl(2 * sizeof(LockRow) <= LOCK_PAGE_SIZE, "at least two rows fit");
 
-/* The texts of an item, in the order in which they stand in a row. */
-#define ITEM_TEXTS 6
-typedef struct ItemTexts
-{
-	char	   *text[ITEM_TEXTS];
-} ItemTexts;
+#define TEXT(field) {offsetof(LockRow, field), sizeof(((LockRow *) NULL)->field)}
 
-static ItemTexts texts_of(dynamo_item *item);
-static const char *why_unusable(const dynamo_row *row);
-static Size row_size(const dynamo_row *row);
-static uint8 *put_row(uint8 *to, const dynamo_row *row);
-static uint8 *put_text(uint8 *to, const char *text);
-static const uint8 *get_text(const uint8 *from, char *text, int *len);
-
-static ItemTexts
-texts_of(dynamo_item *item)
+/* The texts of a row, in the order of the struct, whose end is the last one. */
+static const struct
 {
-	return (ItemTexts)
-	{
-		{
-			item->owner, item->version, item->holder.database, item->holder.user,
-				item->holder.application, item->holder.host
-		}
-	};
+	Size		at;
+	Size		size;
+}			texts[] = {
+	TEXT(name),
+	TEXT(item.owner),
+	TEXT(item.version),
+	TEXT(item.wanted_by),
+	TEXT(item.holder.database),
+	TEXT(item.holder.user),
+	TEXT(item.holder.application),
+	TEXT(item.holder.host),
+	TEXT(item.holder.system),
+	TEXT(unusable)
+};
+
+dynamo_item
+LockPageItem(const dynamo_item *item)
+{
+	dynamo_item copy = *item;
+
+	copy.wrong = NULL;
+	copy.data = NULL;
+	copy.attributes = copy.attribute_names = NULL;
+	return copy;
 }
 
-static const char *
-why_unusable(const dynamo_row *row)
-{
-	return row->unusable != NULL ? row->unusable : "";
-}
-
+/* To the page, or from it; returns the row's length there. */
 static Size
-row_size(const dynamo_row *row)
+copy_row(char *in_page, char *row, bool to_page)
 {
-	ItemTexts	texts = texts_of((dynamo_item *) &row->item);
-	Size		size = sizeof(RowNumbers) + sizeof(uint16) + strlen(row->name);
+	Size		len = 0;
+	Size		at = 0;
 
-	for (int i = 0; i < ITEM_TEXTS; i++)
-		size += sizeof(uint16) + strlen(texts.text[i]);
-	return size + sizeof(uint16) + strlen(why_unusable(row));
+	for (int i = 0; i < lengthof(texts); i++)
+	{
+		Size		before = texts[i].at - at;
+		Size		piece = before + 1 +
+			strlen(to_page ? row + texts[i].at : in_page + len + before);
+
+		if (to_page)
+			memcpy(in_page + len, row + at, piece);
+		else
+			memcpy(row + at, in_page + len, piece);
+		len += piece;
+		at = texts[i].at + texts[i].size;
+	}
+	return len;
+}
+
+static LockRow
+row_of(const dynamo_row *found)
+{
+	LockRow		row = {
+		.item = LockPageItem(&found->item),
+		.mode = lockmgr_mode(found->shared),
+		.permits = found->shared != NULL ? found->shared->total : 0,
+		.dead = found->dead,
+	};
+
+	strlcpy(row.name, found->name, sizeof(row.name));
+	if (found->unusable != NULL)
+		strlcpy(row.unusable, found->unusable, sizeof(row.unusable));
+	return row;
 }
 
 void
 LockPagePut(LockPage *out, const dynamo_page *page)
 {
-	uint8	   *to = out->data;
-	uint8	   *end = out->data + LOCK_PAGE_SIZE;
+	Size		used = 0;
 	Size		next = page->next ? strlen(page->next) : 0;
 	Size		next_sort = page->next_sort ? strlen(page->next_sort) : 0;
-	int			put = 0;
+	int			put;
 
-	while (put < page->count && row_size(&page->rows[put]) <= end - to)
-		to = put_row(to, &page->rows[put++]);
+	for (put = 0; put < page->count; put++)
+	{
+		LockRow		row = row_of(&page->rows[put]);
+		char		packed[sizeof(LockRow)];
+		Size		len = copy_row(packed, (char *) &row, true);
+
+		if (len > LOCK_PAGE_SIZE - used)
+			break;
+		memcpy(out->data + used, packed, len);
+		used += len;
+	}
 	Assert(put > 0 || page->count == 0);
-	out->rows = to - out->data;
-	out->cut = put < page->count || next + next_sort > end - to;
+	out->rows = used;
+	out->cut = put < page->count || next + next_sort > LOCK_PAGE_SIZE - used;
 	out->next = out->cut ? 0 : next;
 	out->next_sort = out->cut ? 0 : next_sort;
 	if (out->next > 0)
-		memcpy(to, page->next, out->next);
+		memcpy(out->data + used, page->next, out->next);
 	if (out->next_sort > 0)
-		memcpy(to + out->next, page->next_sort, out->next_sort);
-}
-
-static uint8 *
-put_row(uint8 *to, const dynamo_row *row)
-{
-	const dynamo_item *item = &row->item;
-	ItemTexts	texts = texts_of((dynamo_item *) item);
-	RowNumbers	numbers = {
-		.lease_ms = item->lease_ms,
-		.token = item->token,
-		.released_at = item->released_at,
-		.kept_until_ms = item->kept_until_ms,
-		.since_ms = item->holder.since_ms,
-		.pid = item->holder.pid,
-		.released = item->released,
-		.has_token = item->has_token,
-		.bad_token = item->bad_token,
-		.by_ddblock = item->by_ddblock,
-		.dead = row->dead,
-		.mode = lockmgr_mode(row->shared),
-		.permits = row->shared != NULL ? row->shared->total : 0,
-	};
-
-	memcpy(to, &numbers, sizeof(numbers));
-	to = put_text(to + sizeof(numbers), row->name);
-	for (int i = 0; i < ITEM_TEXTS; i++)
-		to = put_text(to, texts.text[i]);
-	return put_text(to, why_unusable(row));
-}
-
-static uint8 *
-put_text(uint8 *to, const char *text)
-{
-	uint16		len = strlen(text);
-
-	memcpy(to, &len, sizeof(len));
-	memcpy(to + sizeof(len), text, len);
-	return to + sizeof(len) + len;
+		memcpy(out->data + used + out->next, page->next_sort, out->next_sort);
 }
 
 bool
 LockPageRow(const LockPage *page, int *offset, LockRow *row)
 {
-	const uint8 *from = page->data + *offset;
-	dynamo_item *item = &row->item;
-	ItemTexts	texts = texts_of(item);
-	RowNumbers	numbers;
-
 	if (*offset >= page->rows)
 		return false;
-	memset(item, 0, sizeof(*item));
-	memcpy(&numbers, from, sizeof(numbers));
-	from = get_text(from + sizeof(numbers), row->name, &row->name_len);
-	for (int i = 0; i < ITEM_TEXTS; i++)
-		from = get_text(from, texts.text[i], NULL);
-	from = get_text(from, row->unusable, NULL);
-	item->exists = true;
-	item->lease_ms = numbers.lease_ms;
-	item->token = numbers.token;
-	item->released_at = numbers.released_at;
-	item->kept_until_ms = numbers.kept_until_ms;
-	item->holder.since_ms = numbers.since_ms;
-	item->holder.pid = numbers.pid;
-	item->released = numbers.released;
-	item->has_token = numbers.has_token;
-	item->bad_token = numbers.bad_token;
-	item->by_ddblock = numbers.by_ddblock;
-	row->dead = numbers.dead;
-	row->mode = numbers.mode;
-	row->permits = numbers.permits;
-	*offset = from - page->data;
+	*offset += copy_row((char *) page->data + *offset, (char *) row, false);
 	return true;
-}
-
-/* text has room for what the codec lets through. */
-static const uint8 *
-get_text(const uint8 *from, char *text, int *text_len)
-{
-	uint16		len;
-
-	memcpy(&len, from, sizeof(len));
-	memcpy(text, from + sizeof(len), len);
-	text[len] = '\0';
-	if (text_len != NULL)
-		*text_len = len;
-	return from + sizeof(len) + len;
 }

@@ -19,14 +19,16 @@
 /* A row as the session reads it. */
 typedef struct LockRow
 {
-	int			name_len;
 	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8 */
-	dynamo_item item;			/* neither data nor wrong is set */
+	dynamo_item item;			/* no pointer is set */
 	lock_mode	mode;			/* how it is held */
 	int32		permits;		/* of a semaphore: how many are out */
 	bool		dead;			/* not released, but this cluster may take it over */
 	char		unusable[DYNAMO_MESSAGE_SIZE];	/* why nobody can get the lock, or "" */
 } LockRow;
+
+/* An item for shared memory: without what its pointers point to. */
+extern dynamo_item LockPageItem(const dynamo_item *item);
 
 /* The worker's side; leaves epoch_us alone. */
 extern void LockPagePut(LockPage *out, const dynamo_page *page);

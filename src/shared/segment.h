@@ -215,7 +215,6 @@ typedef struct MailboxUnusable
 	char		item[DYNAMO_DATA_MAX];	/* for people */
 } MailboxUnusable;
 
-/* At least two rows with the longest names and texts fit. */
 #define LOCK_PAGE_SIZE 8192
 
 /* The part of a page that fits; see lock_page.h. */

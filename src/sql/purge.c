@@ -76,7 +76,7 @@ is_old(const TableScan *scan, int64 age_ms)
 static bool
 delete_item(const LockRow *row)
 {
-	MailboxRequest request = {.op = DYNAMO_DELETE,.name_len = row->name_len};
+	MailboxRequest request = {.op = DYNAMO_DELETE,.name_len = strlen(row->name)};
 	const MailboxAnswer *answer;
 	bool		unsettled;
 

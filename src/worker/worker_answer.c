@@ -92,10 +92,7 @@ fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
 	size_t		room = sizeof(found->data);
 
 	out->result = result;
-	found->item = *item;
-	found->item.data = NULL;	/* no pointers in shared memory */
-	found->item.attributes = found->item.attribute_names = NULL;
-	found->item.wrong = NULL;
+	found->item = LockPageItem(item);
 	found->unusable = dynamo_unusable(item, shared) != NULL;
 	found->has_data = item->data != NULL;
 	if (found->has_data && item->data_len <= room)
