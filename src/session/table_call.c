@@ -27,6 +27,7 @@
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
+#include "shared/utf8.h"
 
 #define PAGE_MIN 20				/* items that DynamoDB looks at */
 #define PAGE_MAX 500
@@ -98,6 +99,20 @@ TableTtlAccept(const char *message, const char *kind, const char *table)
 					table),
 			 errdetail("It does not have UpdateTimeToLive. The table can be used all the same.")));
 	return true;
+}
+
+/* A table is UPDATING, and usable, when its capacity is changed. */
+bool
+TableIsActive(const char *status, const char *kind, const char *table)
+{
+	if (strcmp(status, "ACTIVE") == 0 || strcmp(status, "UPDATING") == 0)
+		return true;
+	if (strcmp(status, "CREATING") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s \"%s\" did not become active", kind, table),
+				 errdetail("Its status is %s.", Utf8ToMessage(status, strlen(status)))));
+	return false;
 }
 
 void

@@ -34,6 +34,15 @@ extern const MailboxAnswer *TableCall(MailboxRequest *request, const char *name,
  */
 extern bool TableTtlAccept(const char *message, const char *kind, const char *table);
 
+/* Time between two calls of DescribeTable while a table is being created. */
+#define TABLE_POLL_US INT64CONST(500000)
+
+/* DescribeTable is not consistent, and may not find a new table at first. */
+#define TABLE_APPEARANCE_US (30 * USECS_PER_SEC)
+
+/* Can a table with this status be used?  Raises if it never becomes so.  kind: as above */
+extern bool TableIsActive(const char *status, const char *kind, const char *table);
+
 /* Can be interrupted. */
 extern void TableSleep(int64 microseconds);
 

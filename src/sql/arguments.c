@@ -221,6 +221,18 @@ ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *name)
 	return value;
 }
 
+void
+ArgumentUnits(FunctionCallInfo fcinfo, int64 *read_units, int64 *write_units)
+{
+	*read_units = PG_ARGISNULL(0) ? 0 : ArgumentPositive(fcinfo, 0, "read_units");
+	*write_units = PG_ARGISNULL(1) ? 0 : ArgumentPositive(fcinfo, 1, "write_units");
+	if ((*read_units == 0) != (*write_units == 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("arguments \"%s\" and \"%s\" must be given together",
+						"read_units", "write_units")));
+}
+
 int64
 ArgumentAge(FunctionCallInfo fcinfo, int number)
 {

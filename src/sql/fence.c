@@ -30,16 +30,15 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 
 #include "session/fence.h"
 #include "session/prefix.h"
 #include "session/transaction.h"
-#include "shared/compat.h"
 #include "shared/errors.h"
 #include "sql/arguments.h"
 #include "sql/keep_tokens.h"
 
+#define FENCES "ddb_fences"
 #define RESOURCE_MAX 2048		/* bytes; fits into an index entry */
 
 PG_FUNCTION_INFO_V1(ddb_fence_check);
@@ -55,8 +54,6 @@ static void begin(FunctionCallInfo fcinfo, const char *function, text **resource
 static text *resource_argument(FunctionCallInfo fcinfo, int number);
 static int64 token_argument(FunctionCallInfo fcinfo, int number);
 static bool run(const char *command, text *resource, int64 token, Fences *fences);
-static const char *fence_table(Oid function);
-pg_noreturn static void not_recorded(void);
 
 Datum
 ddb_fence_check(PG_FUNCTION_ARGS)
@@ -75,14 +72,14 @@ ddb_fence_check(PG_FUNCTION_ARGS)
 					  "ON CONFLICT (resource) DO UPDATE "
 					  "SET token = GREATEST(f.token, EXCLUDED.token) "
 					  "RETURNING token, shared_token",
-					  fence_table(fcinfo->flinfo->fn_oid)), resource, token, &fences))
-		not_recorded();
+					  KeepTable(fcinfo, FENCES)), resource, token, &fences))
+		KeepNotRecorded(FENCES, "the token");
 	if (fences.exclusive > token)
 		ErrorsStaleToken(text_to_cstring(resource), fences.exclusive, "", token);
 	if (fences.shared >= token)
 		ErrorsStaleToken(text_to_cstring(resource), fences.shared, " of a shared lock", token);
 	if (fences.exclusive < token)
-		not_recorded();
+		KeepNotRecorded(FENCES, "the token");
 	PG_RETURN_VOID();
 }
 
@@ -99,7 +96,7 @@ ddb_fence_check_shared(PG_FUNCTION_ARGS)
 	Fences		fences;
 
 	begin(fcinfo, "ddb_fence_check_shared()", &resource, &token);
-	table = fence_table(fcinfo->flinfo->fn_oid);
+	table = KeepTable(fcinfo, FENCES);
 
 	if (!run(psprintf("SELECT token, shared_token FROM %s "
 					  "WHERE resource = $1 AND shared_token >= $2 FOR SHARE", table),
@@ -108,12 +105,12 @@ ddb_fence_check_shared(PG_FUNCTION_ARGS)
 					  "ON CONFLICT (resource) DO UPDATE "
 					  "SET shared_token = GREATEST(f.shared_token, EXCLUDED.shared_token) "
 					  "RETURNING token, shared_token", table), resource, token, &fences))
-		not_recorded();
+		KeepNotRecorded(FENCES, "the token");
 	if (fences.exclusive >= token)
 		ErrorsStaleToken(text_to_cstring(resource), fences.exclusive, " of an exclusive lock",
 						 token);
 	if (fences.shared < token)
-		not_recorded();
+		KeepNotRecorded(FENCES, "the token");
 	PG_RETURN_VOID();
 }
 
@@ -159,11 +156,7 @@ token_argument(FunctionCallInfo fcinfo, int number)
 				 errmsg("argument \"%s\" must not be null", "token"),
 				 errhint("ddb_lock_require() returns the token of a lock that this session "
 						 "holds, or fails.")));
-	if (PG_GETARG_INT64(number) <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0", "token")));
-	return PG_GETARG_INT64(number);
+	return ArgumentPositive(fcinfo, number, "token");
 }
 
 /* Runs a command on one row of the table.  Is there one? */
@@ -177,7 +170,7 @@ run(const char *command, text *resource, int64 token, Fences *fences)
 
 	SPI_connect();
 	if (KeepExecute(command, lengthof(types), types, values, NULL) < 0)
-		not_recorded();
+		KeepNotRecorded(FENCES, "the token");
 	found = SPI_processed == 1;
 	if (found)
 	{
@@ -188,26 +181,4 @@ run(const char *command, text *resource, int64 token, Fences *fences)
 	}
 	SPI_finish();
 	return found;
-}
-
-/* The table's owner may have added a trigger or a rule. */
-static void
-not_recorded(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("table \"%s\" does not record the token", "ddb_fences"),
-			 errhint("Remove the rules, and the triggers that are not ddblock's own, from the table.")));
-}
-
-static const char *
-fence_table(Oid function)
-{
-	Oid			namespace = get_func_namespace(function);
-	char	   *schema = get_namespace_name(namespace);
-
-	/* Dropped meanwhile.  An unqualified name could find a temporary table. */
-	if (schema == NULL)
-		elog(ERROR, "cache lookup failed for function %u", function);
-	return quote_qualified_identifier(schema, "ddb_fences");
 }

@@ -42,6 +42,27 @@ static int64 column(const TriggerData *trigger, HeapTuple row, const char *name)
 static void refuse_to_empty(const TriggerData *trigger);
 static const char *table_of(const TriggerData *trigger);
 
+const char *
+KeepTable(FunctionCallInfo fcinfo, const char *name)
+{
+	Oid			function = fcinfo->flinfo->fn_oid;
+	char	   *schema = get_namespace_name(get_func_namespace(function));
+
+	/* Dropped meanwhile.  An unqualified name could find a temporary table. */
+	if (schema == NULL)
+		elog(ERROR, "cache lookup failed for function %u", function);
+	return quote_qualified_identifier(schema, name);
+}
+
+void
+KeepNotRecorded(const char *table, const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" does not record %s", table, what),
+			 errhint("Remove the rules, and the triggers that are not ddblock's own, from the table.")));
+}
+
 int
 KeepExecute(const char *command, int count, Oid *types, Datum *values, const char *nulls)
 {

@@ -21,12 +21,6 @@
 #include "sql/arguments.h"
 #include "sql/queue_arguments.h"
 
-/* Time between two looks at a table that is being created. */
-#define POLL_US INT64CONST(500000)
-
-/* DescribeTable is not consistent, and may not find a new table at first. */
-#define APPEARANCE_US (30 * USECS_PER_SEC)
-
 #define REDRIVE_DEDUP_MS (30 * INT64CONST(86400000))
 
 PG_FUNCTION_INFO_V1(ddb_queue_table_create);
@@ -45,7 +39,6 @@ typedef struct Swept
 	int64		done;
 } Swept;
 
-static int64 units(FunctionCallInfo fcinfo, int number, const char *name);
 static void wait_until_active(bool created);
 static void enable_ttl(void);
 static bool set_paused(const QueueName *name, queue_kind kind);
@@ -61,24 +54,11 @@ ddb_queue_table_create(PG_FUNCTION_ARGS)
 	bool		created;
 
 	ErrorsRequirePreload();
-	request.read_units = units(fcinfo, 0, "read_units");
-	request.write_units = units(fcinfo, 1, "write_units");
-	if ((request.read_units == 0) != (request.write_units == 0))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("arguments \"%s\" and \"%s\" must be given together",
-						"read_units", "write_units")));
+	ArgumentUnits(fcinfo, &request.read_units, &request.write_units);
 	created = QueueCall(&request, NULL, DYNAMO_TABLE_IN_USE)->status == DYNAMO_OK;
 	wait_until_active(created);
 	enable_ttl();
 	PG_RETURN_VOID();
-}
-
-/* 0 if the argument is NULL. */
-static int64
-units(FunctionCallInfo fcinfo, int number, const char *name)
-{
-	return PG_ARGISNULL(number) ? 0 : ArgumentPositive(fcinfo, number, name);
 }
 
 static void
@@ -89,22 +69,17 @@ wait_until_active(bool created)
 
 	for (;;)
 	{
-		QueueReply *reply = QueueCall(&request, NULL, SegmentNow() - started < APPEARANCE_US ?
+		QueueReply *reply = QueueCall(&request, NULL, SegmentNow() - started < TABLE_APPEARANCE_US ?
 									  DYNAMO_TABLE_MISSING : DYNAMO_OK);
 		QueueRow	table;
 
 		if (reply->status == DYNAMO_OK && QueueReadRow(reply, &table))
 		{
 			QueueTableCheck(&table);
-			if (strcmp(table.id, "ACTIVE") == 0 || strcmp(table.id, "UPDATING") == 0)
+			if (TableIsActive(table.id, "queue table", ddblock_queue_table))
 				break;
-			if (strcmp(table.id, "CREATING") != 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-						 errmsg("queue table \"%s\" did not become active", ddblock_queue_table),
-						 errdetail("Its status is %s.", Utf8ToMessage(table.id, strlen(table.id)))));
 		}
-		TableSleep(POLL_US);
+		TableSleep(TABLE_POLL_US);
 	}
 	if (!created)
 		ereport(NOTICE,

@@ -17,7 +17,6 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
@@ -32,6 +31,7 @@
 #include "sql/queue_arguments.h"
 
 #define DONE "ddb_queue_done"
+#define OUTBOX "ddb_outbox"
 #define SEND_MOST 10000
 #define SEND_TURN 100			/* rows in memory */
 #define FAILURES_MOST 100		/* in a call: then perhaps no row can be sent */
@@ -52,7 +52,6 @@ typedef struct DoneJob
 } DoneJob;
 
 static bool record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job);
-static const char *table_of(FunctionCallInfo fcinfo, const char *name);
 static int	send_rows(const char *table, const char *which, int most, int failures_most, int *failures);
 static bool send_row(HeapTuple row, TupleDesc desc, const char *table);
 static ErrorData *push_or_fail(HeapTuple row, TupleDesc desc, int64 position);
@@ -61,7 +60,6 @@ static void push_row(HeapTuple row, TupleDesc desc, int64 *position);
 static void name_row(void *position);
 static void note_failure(const char *table, int64 position, const ErrorData *error);
 static void change_row(const char *command, const char *table, int64 position, const char *error);
-pg_noreturn static void not_recorded(const char *table);
 
 /* (queue, resource, number): the job's time and token are those of this session's claim. */
 Datum
@@ -116,7 +114,7 @@ record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job)
 	Oid			types[] = {TEXTOID, TEXTOID, INT8OID, TIMESTAMPTZOID, INT8OID};
 	Datum		values[5];
 	const char *nulls = job->has_time ? NULL : "   n ";
-	const char *table = table_of(fcinfo, DONE);
+	const char *table = KeepTable(fcinfo, DONE);
 	bool		once;
 	int64		recorded;
 	bool		is_null;
@@ -135,18 +133,18 @@ record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job)
 							 "WHERE d.token <= EXCLUDED.token AND (d.number, d.pushed_at) "
 							 "IS DISTINCT FROM (EXCLUDED.number, EXCLUDED.pushed_at)", table),
 					lengthof(types), types, values, nulls) != SPI_OK_INSERT)
-		not_recorded(DONE);
+		KeepNotRecorded(DONE, "the job");
 	once = SPI_processed == 1;
 	if (SPI_execute_with_args(psprintf("SELECT token, (number, pushed_at) IS NOT DISTINCT FROM ($3, $4) "
 									   "FROM %s WHERE queue = $1 AND resource = $2", table),
 							  lengthof(types), types, values, nulls, false, 0) != SPI_OK_SELECT ||
 		SPI_processed != 1)
-		not_recorded(DONE);
+		KeepNotRecorded(DONE, "the job");
 	recorded = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
 	if (recorded > job->token)
 		ErrorsStaleToken(name->lock.text, recorded, "", job->token);
 	if (!DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &is_null)))
-		not_recorded(DONE);
+		KeepNotRecorded(DONE, "the job");
 	SPI_finish();
 	return once;
 }
@@ -172,10 +170,10 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 		"INSERT INTO %s (queue, resource, payload, id) VALUES ($1, $2, $3, $4)";
 
 	SPI_connect();
-	if (SPI_execute_with_args(psprintf(command, table_of(fcinfo, "ddb_outbox")),
+	if (SPI_execute_with_args(psprintf(command, KeepTable(fcinfo, OUTBOX)),
 							  PG_ARGISNULL(3) ? 3 : 4, types, values, NULL, false,
 							  0) != SPI_OK_INSERT || SPI_processed != 1)
-		not_recorded("ddb_outbox");
+		KeepNotRecorded(OUTBOX, "the job");
 	SPI_finish();
 	PG_RETURN_VOID();
 }
@@ -208,11 +206,11 @@ ddb_outbox_send(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	max_rows = ArgumentCount(fcinfo, 0, "max_rows", SEND_MOST, NULL);
 	PreventCommandIfReadOnly("ddb_outbox_send()");
-	table = table_of(fcinfo, "ddb_outbox");
+	table = KeepTable(fcinfo, OUTBOX);
 
 	SPI_connect();
 	if (SPI_execute(psprintf("LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE", table), false, 0) < 0)
-		not_recorded("ddb_outbox");
+		KeepNotRecorded(OUTBOX, "the job");
 	sent = send_rows(table, psprintf(FAILED, table), max_rows, FAILURES_AGAIN, &failures);
 	do
 	{
@@ -243,7 +241,7 @@ send_rows(const char *table, const char *which, int most, int failures_most, int
 	if (SPI_execute_with_args(psprintf("SELECT queue, resource, payload, id, position FROM %s AS o %s "
 									   "LIMIT $1 FOR UPDATE OF o", table, which),
 							  1, types, values, NULL, false, 0) != SPI_OK_SELECT)
-		not_recorded("ddb_outbox");
+		KeepNotRecorded(OUTBOX, "the job");
 	count = (int) SPI_processed;
 	rows = SPI_tuptable;
 	/* What is wrong with the table, or where it is, is no row's fault. */
@@ -377,27 +375,5 @@ change_row(const char *command, const char *table, int64 position, const char *e
 
 	if (SPI_execute_with_args(psprintf(command, table), error != NULL ? 2 : 1, types, values, NULL,
 							  false, 0) < 0 || SPI_processed != 1)
-		not_recorded("ddb_outbox");
-}
-
-/* The table's owner may have added a trigger or a rule. */
-static void
-not_recorded(const char *table)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("table \"%s\" does not record the job", table),
-			 errhint("Remove the rules, and the triggers that are not ddblock's own, from the table.")));
-}
-
-static const char *
-table_of(FunctionCallInfo fcinfo, const char *name)
-{
-	Oid			function = fcinfo->flinfo->fn_oid;
-	char	   *schema = get_namespace_name(get_func_namespace(function));
-
-	/* Dropped meanwhile.  An unqualified name could find a temporary table. */
-	if (schema == NULL)
-		elog(ERROR, "cache lookup failed for function %u", function);
-	return quote_qualified_identifier(schema, name);
+		KeepNotRecorded(OUTBOX, "the job");
 }

@@ -16,16 +16,10 @@
 #include "shared/errors.h"
 #include "shared/settings.h"
 #include "shared/utf8.h"
-
-/* Time between two calls of DescribeTable while the table is being created. */
-#define POLL_US INT64CONST(500000)
-
-/* DescribeTable is not consistent, and may not find a new table at first. */
-#define APPEARANCE_US (30 * USECS_PER_SEC)
+#include "sql/arguments.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_table_create);
 
-static int64 units(FunctionCallInfo fcinfo, int number, const char *name);
 static bool create_table(int64 read_units, int64 write_units);
 static void wait_until_active(dynamo_table_info *table);
 static void check_keys(const dynamo_table_info *table);
@@ -43,14 +37,7 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 	bool		created;
 
 	ErrorsRequirePreload();
-	read_units = units(fcinfo, 0, "read_units");
-	write_units = units(fcinfo, 1, "write_units");
-	if ((read_units == 0) != (write_units == 0))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("arguments \"%s\" and \"%s\" must be given together",
-						"read_units", "write_units")));
-
+	ArgumentUnits(fcinfo, &read_units, &write_units);
 	created = create_table(read_units, write_units);
 	wait_until_active(&table);
 	if (!created)
@@ -61,22 +48,6 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 	}
 	enable_ttl();
 	PG_RETURN_VOID();
-}
-
-/* 0 if the argument is NULL. */
-static int64
-units(FunctionCallInfo fcinfo, int number, const char *name)
-{
-	int64		value;
-
-	if (PG_ARGISNULL(number))
-		return 0;
-	value = PG_GETARG_INT64(number);
-	if (value <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0", name)));
-	return value;
 }
 
 /* False if it exists already. */
@@ -96,24 +67,17 @@ wait_until_active(dynamo_table_info *table)
 
 	for (;;)
 	{
-		const MailboxAnswer *answer = call(DYNAMO_DESCRIBE_TABLE, DYNAMO_TABLE_MISSING);
-		const char *status = answer->table.status;
-		bool		found = answer->result == MAILBOX_DESCRIBED;
+		const MailboxAnswer *answer = call(DYNAMO_DESCRIBE_TABLE,
+									  SegmentNow() - started < TABLE_APPEARANCE_US ?
+									  DYNAMO_TABLE_MISSING : DYNAMO_OK);
 
-		if (!found && SegmentNow() - started >= APPEARANCE_US)
-			ErrorsAnswer(answer, NULL);
-		/* A table is UPDATING, and usable, when its capacity is changed. */
-		if (found && (strcmp(status, "ACTIVE") == 0 || strcmp(status, "UPDATING") == 0))
+		if (answer->result == MAILBOX_DESCRIBED &&
+			TableIsActive(answer->table.status, "lock table", ddblock_lock_table))
 		{
 			*table = answer->table;
 			return;
 		}
-		if (found && strcmp(status, "CREATING") != 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("lock table \"%s\" did not become active", ddblock_lock_table),
-					 errdetail("Its status is %s.", status)));
-		TableSleep(POLL_US);
+		TableSleep(TABLE_POLL_US);
 	}
 }
 
