@@ -122,21 +122,7 @@ typedef struct aws_plan
 } aws_plan;
 
 /*
- * A source of credentials.  Providers are tried in the table's order.  If the
- * result is not AWS_FOUND, error says why, without secrets.
- */
-typedef struct aws_provider
-{
-	const char *name;
-	aws_found	(*find) (const aws_settings *settings, const aws_environment *env,
-						 aws_plan *plan, char *error, size_t error_size);
-} aws_provider;
-
-extern const aws_provider aws_providers[];
-extern const int aws_provider_count;
-
-/*
- * Tries the providers.  Unless the result is AWS_FOUND, error names the sources in the
+ * Tries one source after the other.  Unless the result is AWS_FOUND, error names the sources in the
  * order tried, with each one's error.
  */
 extern aws_found aws_make_plan(const aws_settings *settings, const aws_environment *env,

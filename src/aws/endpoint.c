@@ -103,8 +103,8 @@ aws_find_region(const aws_settings *settings, const aws_environment *env,
 static void make_endpoint(const char *name, const char *region, bool dual_stack,
 						  char *url, size_t size);
 
-static void
-drop_slash(char *url)
+void
+aws_drop_slash(char *url)
 {
 	size_t		len = strlen(url);
 
@@ -161,7 +161,7 @@ aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
 		return refuse(error, error_size, "endpoint",
 					  "too long, not a URL, or its services section is missing");
 	}
-	drop_slash(url);
+	aws_drop_slash(url);
 	return true;
 }
 
@@ -225,7 +225,7 @@ aws_find_service_endpoint(const aws_settings *settings, const aws_environment *e
 	if (!ok)
 		return refuse(error, error_size, variable,
 					  "too long, or the services section is missing");
-	drop_slash(url);
+	aws_drop_slash(url);
 	if (aws_endpoint_host(url, host, sizeof(host), words, sizeof(words)))
 		return true;
 	return refuse(error, error_size, variable, words);

@@ -64,6 +64,9 @@ extern bool aws_find_service_endpoint(const aws_settings *settings,
 extern bool aws_endpoint_host(const char *url, char *host, size_t size,
 							  char *error, size_t error_size);
 
+/* Removes a slash at the end. */
+extern void aws_drop_slash(char *url);
+
 /* Is the URL one of Amazon's own hosts, by https, on the port of that? */
 extern bool aws_is_own_endpoint(const char *url);
 

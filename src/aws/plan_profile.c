@@ -19,30 +19,17 @@
 
 #define MAX_WORDS 1024
 
-/* What all functions here need. */
-typedef struct search
-{
-	const aws_settings *settings;
-	const aws_environment *env;
-	aws_plan   *plan;
-	char	   *error;
-	size_t		error_size;
-} search;
-
 static aws_found
-refuse(const search *s, const aws_profile *profile, const char *why)
+refuse(const aws_search *s, const aws_profile *profile, const char *why)
 {
-	snprintf(s->error, s->error_size, "profile \"%s\": %s", profile->name, why);
-	return AWS_BROKEN;
+	return aws_broken(s, "profile \"%s\": %s", profile->name, why);
 }
 
 static aws_found
-refuse_property(const search *s, const aws_profile *profile, const char *property,
+refuse_property(const aws_search *s, const aws_profile *profile, const char *property,
 				const char *why)
 {
-	snprintf(s->error, s->error_size, "profile \"%s\": %s %s", profile->name, property,
-			 why);
-	return AWS_BROKEN;
+	return aws_broken(s, "profile \"%s\": %s %s", profile->name, property, why);
 }
 
 static bool
@@ -56,7 +43,7 @@ has(const aws_profile *profile, const char *property)
 
 /* Writes "" if it is unset; false, with an error, if it is too long. */
 static bool
-get(const search *s, const aws_profile *profile, const char *property,
+get(const aws_search *s, const aws_profile *profile, const char *property,
 	char *value, size_t size)
 {
 	value[0] = '\0';
@@ -67,7 +54,7 @@ get(const search *s, const aws_profile *profile, const char *property,
 }
 
 static void
-name_source(const search *s, const aws_profile *profile, const char *what)
+name_source(const aws_search *s, const aws_profile *profile, const char *what)
 {
 	snprintf(s->plan->keys.source, sizeof(s->plan->keys.source),
 			 "%s of profile \"%.50s\"", what, profile->name);
@@ -79,48 +66,34 @@ name_source(const search *s, const aws_profile *profile, const char *what)
  */
 
 static aws_found
-find_in_file(const search *s, const aws_profile *profile, const aws_profile_file *file,
-			 char *error, size_t error_size)
+find_in_file(const aws_search *s, const aws_profile *profile, const aws_profile_file *file)
 {
 	aws_credentials *found = &s->plan->keys;
 	char		where[sizeof(found->source)];
+	char		values[3][sizeof(found->session_token)];
 	aws_key_source source = {
 		.where = where,
 		.names = {"aws_access_key_id", "aws_secret_access_key",
-		"aws_session_token"}
+		"aws_session_token"},
+		.values = {values[0], values[1], values[2]}
 	};
-	aws_credentials read;
-	char	   *const values[3] = {read.access_key_id, read.secret_access_key,
-	read.session_token};
-	const size_t sizes[3] = {sizeof(read.access_key_id),
-	sizeof(read.secret_access_key), sizeof(read.session_token)};
 	aws_found	result = AWS_FOUND;
 
 	if (!file->has_profile)
-	{
-		snprintf(error, error_size, "profile \"%s\" in %s: %s", profile->name,
-				 file->path, aws_profile_absence(file));
-		return AWS_NOT_HERE;
-	}
+		return aws_not_here(s, "profile \"%s\" in %s: %s", profile->name, file->path,
+							aws_profile_absence(file));
 
 	snprintf(where, sizeof(where), "profile \"%.50s\" in %.300s", profile->name,
 			 file->path);
 	for (int i = 0; i < 3; i++)
-	{
 		if (aws_profile_get_from(profile, file, source.names[i],
-								 values[i], sizes[i]) == INI_TOO_LONG)
-		{
-			snprintf(error, error_size, "%s: %s is too long", where,
-					 source.names[i]);
-			result = AWS_BROKEN;
-		}
-		source.values[i] = values[i];
-	}
+								 values[i], sizeof(values[i])) == INI_TOO_LONG)
+			result = aws_broken(s, "%s: %s is too long", where, source.names[i]);
 	if (result == AWS_FOUND)
-		result = aws_plan_keys(&source, s->plan, error, error_size);
+		result = aws_plan_keys(s, &source);
 	if (result == AWS_FOUND)
 		snprintf(found->file, sizeof(found->file), "%.1023s", file->path);
-	OPENSSL_cleanse(&read, sizeof(read));
+	OPENSSL_cleanse(values, sizeof(values));
 	return result;
 }
 
@@ -131,7 +104,7 @@ find_in_file(const search *s, const aws_profile *profile, const aws_profile_file
 
 /* The cache's file is named after the session, or without one after the URL. */
 static bool
-name_token_file(const search *s, const char *key)
+name_token_file(const aws_search *s, const char *key)
 {
 	char	   *path = s->plan->from.sso.token_file;
 	unsigned char hash[20];
@@ -151,7 +124,7 @@ name_token_file(const search *s, const char *key)
 }
 
 static aws_found
-read_sso_session(const search *s, const aws_profile *profile, const char *session,
+read_sso_session(const aws_search *s, const aws_profile *profile, const char *session,
 				 char *region, char *start_url)
 {
 	static const char only[] = "can only be set in the section [sso-session]";
@@ -181,7 +154,7 @@ is_word(const char *text)
 }
 
 static aws_found
-find_sso(const search *s, const aws_profile *profile)
+find_sso(const aws_search *s, const aws_profile *profile)
 {
 	aws_plan   *plan = s->plan;
 	char		session[AWS_NAME_SIZE];
@@ -225,7 +198,7 @@ find_sso(const search *s, const aws_profile *profile)
  */
 
 static aws_found
-read_role(const search *s, const aws_profile *profile, aws_role *role)
+read_role(const aws_search *s, const aws_profile *profile, aws_role *role)
 {
 	char		where[100];
 	char		arn[AWS_TEXT_SIZE];
@@ -246,11 +219,11 @@ read_role(const search *s, const aws_profile *profile, aws_role *role)
 	if (has(profile, "mfa_serial"))
 		return refuse_property(s, profile, "mfa_serial", "needs a person at each renewal: "
 							   "a server cannot use this role");
-	return aws_plan_role(&source, role, s->error, s->error_size);
+	return aws_plan_role(s, &source, role);
 }
 
 static aws_found
-find_web_identity(const search *s, const aws_profile *profile)
+find_web_identity(const aws_search *s, const aws_profile *profile)
 {
 	aws_plan   *plan = s->plan;
 
@@ -267,32 +240,31 @@ find_web_identity(const search *s, const aws_profile *profile)
 
 /* What credential_source names. */
 static aws_found
-find_named_source(const search *s, const aws_profile *profile)
+find_named_source(const aws_search *s, const aws_profile *profile)
 {
 	char		name[AWS_NAME_SIZE];
-	char		words[MAX_WORDS] = "";
+	char		words[MAX_WORDS];
 	aws_found	result;
 
 	if (!get(s, profile, "credential_source", name, sizeof(name)))
 		return AWS_BROKEN;
 	if (strcmp(name, "Environment") == 0)
-		result = aws_plan_environment(s->env, s->plan, words, sizeof(words));
+		result = aws_plan_environment(s);
 	else if (strcmp(name, "EcsContainer") == 0)
-		result = aws_plan_container(s->env, s->plan, words, sizeof(words));
+		result = aws_plan_container(s);
 	else if (strcmp(name, "Ec2InstanceMetadata") == 0)
-		result = aws_plan_metadata(s->settings, s->env, s->plan, words, sizeof(words));
+		result = aws_plan_metadata(s);
 	else
 		return refuse_property(s, profile, "credential_source", "is neither Environment "
 							   "nor EcsContainer nor Ec2InstanceMetadata");
 	if (result == AWS_FOUND)
 		return AWS_FOUND;
-	snprintf(s->error, s->error_size, "profile \"%s\", credential_source: %s",
-			 profile->name, words);
-	return AWS_BROKEN;
+	snprintf(words, sizeof(words), "%s", s->error);
+	return aws_broken(s, "profile \"%s\", credential_source: %s", profile->name, words);
 }
 
 static aws_found
-find_process(const search *s, const aws_profile *profile)
+find_process(const aws_search *s, const aws_profile *profile)
 {
 	if (!get(s, profile, "credential_process", s->plan->from.command,
 			 sizeof(s->plan->from.command)))
@@ -308,12 +280,13 @@ find_process(const search *s, const aws_profile *profile)
  * and those of the config file.
  */
 static aws_found
-find_base(const search *s, const aws_profile *profile)
+find_base(const aws_search *s, const aws_profile *profile)
 {
 	static const char *const sso[] = {
 		"sso_session", "sso_start_url", "sso_account_id", "sso_role_name", "sso_region"
 	};
 	char		words[MAX_WORDS] = "";
+	aws_search	config = *s;
 	size_t		used;
 	aws_found	result;
 
@@ -327,12 +300,14 @@ find_base(const search *s, const aws_profile *profile)
 	if (has(profile, "login_session"))
 		return refuse_property(s, profile, "login_session", "needs a person: a server cannot use it");
 
-	result = find_in_file(s, profile, &profile->credentials, s->error, s->error_size);
+	result = find_in_file(s, profile, &profile->credentials);
 	if (result != AWS_NOT_HERE)
 		return result;
 	if (has(profile, "credential_process"))
 		return find_process(s, profile);
-	result = find_in_file(s, profile, &profile->config, words, sizeof(words));
+	config.error = words;
+	config.error_size = sizeof(words);
+	result = find_in_file(&config, profile, &profile->config);
 	used = strlen(s->error);
 	snprintf(s->error + used, s->error_size - used, "; %s", words);
 	return result;
@@ -357,7 +332,7 @@ reverse_roles(aws_plan *plan)
 
 /* A source profile that has nothing is an error, unlike the first profile. */
 static aws_found
-find_source(const search *s, const aws_profile *profile)
+find_source(const aws_search *s, const aws_profile *profile)
 {
 	aws_found	result = find_base(s, profile);
 
@@ -372,7 +347,7 @@ is_chained(const aws_profile *profile)
 }
 
 static aws_found
-follow_chain(const search *s, const aws_profile *first)
+follow_chain(const aws_search *s, const aws_profile *first)
 {
 	aws_profile profile = *first;
 	char		names[AWS_ROLES_MAX][AWS_NAME_SIZE];
@@ -400,11 +375,8 @@ follow_chain(const search *s, const aws_profile *first)
 			if (strcmp(source, names[i]) == 0)
 				return refuse(s, &profile, "source_profile leads in a circle");
 		if (!aws_profile_other(first, source, &profile))
-		{
-			snprintf(s->error, s->error_size, "profile \"%s\", the source_profile of another, "
-					 "does not exist", source);
-			return AWS_BROKEN;
-		}
+			return aws_broken(s, "profile \"%s\", the source_profile of another, does not exist",
+							  source);
 		/* Keys of a source profile precede its role. */
 		if (!is_chained(&profile) || has(&profile, "aws_access_key_id"))
 			return find_source(s, &profile);
@@ -414,7 +386,7 @@ follow_chain(const search *s, const aws_profile *first)
 }
 
 static aws_found
-find_in_profile(const search *s, const aws_profile *profile)
+find_in_profile(const aws_search *s, const aws_profile *profile)
 {
 	aws_plan   *plan = s->plan;
 	aws_found	result;
@@ -434,16 +406,14 @@ find_in_profile(const search *s, const aws_profile *profile)
 }
 
 aws_found
-aws_plan_profile(const aws_settings *settings, const aws_environment *env,
-				 aws_plan *plan, char *error, size_t error_size)
+aws_plan_profile(const aws_search *s)
 {
-	const search s = {settings, env, plan, error, error_size};
 	aws_profile profile;
 	aws_found	result;
 
-	if (!aws_profile_open(&profile, settings, env, error, error_size))
+	if (!aws_profile_open(&profile, s->settings, s->env, s->error, s->error_size))
 		return AWS_BROKEN;
-	result = find_in_profile(&s, &profile);
+	result = find_in_profile(s, &profile);
 	aws_profile_close(&profile);
 	return result;
 }

@@ -21,10 +21,9 @@
 #define METADATA_V6 "http://[fd00:ec2::254]"
 
 aws_found
-aws_plan_keys(const aws_key_source *source, aws_plan *plan,
-			  char *error, size_t error_size)
+aws_plan_keys(const aws_search *s, const aws_key_source *source)
 {
-	aws_credentials *keys = &plan->keys;
+	aws_credentials *keys = &s->plan->keys;
 	char	   *const fields[3] = {keys->access_key_id, keys->secret_access_key,
 	keys->session_token};
 	const size_t sizes[3] = {sizeof(keys->access_key_id),
@@ -36,11 +35,7 @@ aws_plan_keys(const aws_key_source *source, aws_plan *plan,
 		if (aws_is_set(source->values[i]))
 			set = i;
 	if (set < 0)
-	{
-		snprintf(error, error_size, "%s %s: not set",
-				 source->where, source->names[0]);
-		return AWS_NOT_HERE;
-	}
+		return aws_not_here(s, "%s %s: not set", source->where, source->names[0]);
 
 	for (i = 0; i < 3; i++)
 	{
@@ -51,29 +46,23 @@ aws_plan_keys(const aws_key_source *source, aws_plan *plan,
 		{
 			if (i == 2)
 				continue;
-			snprintf(error, error_size, "%s: %s is set but %s is not",
-					 source->where, source->names[set], source->names[i]);
-			return AWS_BROKEN;
+			return aws_broken(s, "%s: %s is set but %s is not",
+							  source->where, source->names[set], source->names[i]);
 		}
 		if (!aws_copy_text(value, fields[i], sizes[i]))
 			wrong = "is too long";
 		else if (!aws_is_visible_ascii(value))
 			wrong = "contains white space or a character that is not ASCII";
 		if (wrong != NULL)
-		{
-			snprintf(error, error_size, "%s: %s %s",
-					 source->where, source->names[i], wrong);
-			return AWS_BROKEN;
-		}
+			return aws_broken(s, "%s: %s %s", source->where, source->names[i], wrong);
 	}
-	plan->base = AWS_BASE_KEYS;
+	s->plan->base = AWS_BASE_KEYS;
 	snprintf(keys->source, sizeof(keys->source), "%s", source->where);
 	return AWS_FOUND;
 }
 
 aws_found
-aws_plan_environment(const aws_environment *env, aws_plan *plan,
-					 char *error, size_t error_size)
+aws_plan_environment(const aws_search *s)
 {
 	aws_key_source source = {
 		.where = "environment",
@@ -83,12 +72,12 @@ aws_plan_environment(const aws_environment *env, aws_plan *plan,
 
 	for (int i = 0; i < 3; i++)
 	{
-		const char *value = aws_get_variable(env, source.names[i]);
+		const char *value = aws_get_variable(s->env, source.names[i]);
 
 		if (value != NULL && value[strspn(value, " \t\r\n")] != '\0')
 			source.values[i] = value;
 	}
-	return aws_plan_keys(&source, plan, error, error_size);
+	return aws_plan_keys(s, &source);
 }
 
 /* ----------------------------------------------------------------
@@ -141,7 +130,7 @@ url_path(const char *url)
 
 /* The URL's scheme, host and port must be usable, and its path printable. */
 static aws_found
-check_container_url(const char *url, char *error, size_t error_size)
+check_container_url(const aws_search *s, const char *url)
 {
 	const char *path = url_path(url);
 	char		origin[AWS_TEXT_SIZE];
@@ -160,34 +149,25 @@ check_container_url(const char *url, char *error, size_t error_size)
 		snprintf(words, sizeof(words), "plain HTTP is accepted only from this machine, "
 				 "ECS and EKS Pod Identity");
 	}
-	snprintf(error, error_size,
-			 "container: AWS_CONTAINER_CREDENTIALS_FULL_URI: %s", words);
-	return AWS_BROKEN;
+	return aws_broken(s, "container: AWS_CONTAINER_CREDENTIALS_FULL_URI: %s", words);
 }
 
 aws_found
-aws_plan_container(const aws_environment *env, aws_plan *plan,
-				   char *error, size_t error_size)
+aws_plan_container(const aws_search *s)
 {
-	const char *relative = aws_get_variable(env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-	const char *full = aws_get_variable(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
-	const char *token = aws_get_variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
-	const char *token_file = aws_get_variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+	aws_plan   *plan = s->plan;
+	const char *relative = aws_get_variable(s->env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+	const char *full = aws_get_variable(s->env, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+	const char *token = aws_get_variable(s->env, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
+	const char *token_file = aws_get_variable(s->env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
 	char	   *url = plan->from.container.url;
 	int			len;
 
 	if (relative == NULL && full == NULL)
-	{
-		snprintf(error, error_size, "container AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, "
-				 "AWS_CONTAINER_CREDENTIALS_FULL_URI: not set");
-		return AWS_NOT_HERE;
-	}
+		return aws_not_here(s, "container AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, "
+							"AWS_CONTAINER_CREDENTIALS_FULL_URI: not set");
 	if (relative != NULL && (relative[0] != '/' || !aws_is_visible_ascii(relative)))
-	{
-		snprintf(error, error_size, "container: "
-				 "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not a path");
-		return AWS_BROKEN;
-	}
+		return aws_broken(s, "container: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not a path");
 	len = relative != NULL ? snprintf(url, AWS_TEXT_SIZE, ECS_HOST "%s", relative) :
 		snprintf(url, AWS_TEXT_SIZE, "%s", full);
 	if (len >= AWS_TEXT_SIZE ||
@@ -195,11 +175,8 @@ aws_plan_container(const aws_environment *env, aws_plan *plan,
 					   sizeof(plan->from.container.token)) ||
 		!aws_copy_text(token_file != NULL ? token_file : "", plan->from.container.token_file,
 					   sizeof(plan->from.container.token_file)))
-	{
-		snprintf(error, error_size, "container: a URL, a token or a path is too long");
-		return AWS_BROKEN;
-	}
-	if (relative == NULL && check_container_url(url, error, error_size) != AWS_FOUND)
+		return aws_broken(s, "container: a URL, a token or a path is too long");
+	if (relative == NULL && check_container_url(s, url) != AWS_FOUND)
 		return AWS_BROKEN;
 	plan->base = AWS_BASE_CONTAINER;
 	/* On ECS, who knows the path gets the credentials. */
@@ -232,7 +209,6 @@ choose_metadata_url(const aws_environment *env, const aws_profile *profile, char
 {
 	char		mode[32];
 	char		host[300];
-	size_t		len;
 
 	if (!get_either(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", profile,
 					"ec2_metadata_service_endpoint", url, AWS_TEXT_SIZE) ||
@@ -253,35 +229,26 @@ choose_metadata_url(const aws_environment *env, const aws_profile *profile, char
 		snprintf(url, AWS_TEXT_SIZE, "%s",
 				 strcasecmp(mode, "IPv6") == 0 ? METADATA_V6 : METADATA_V4);
 	}
-	len = strlen(url);
-	if (len > 0 && url[len - 1] == '/')
-		url[len - 1] = '\0';
+	aws_drop_slash(url);
 	return aws_endpoint_host(url, host, sizeof(host), error, error_size);
 }
 
 aws_found
-aws_plan_metadata(const aws_settings *settings, const aws_environment *env,
-				  aws_plan *plan, char *error, size_t error_size)
+aws_plan_metadata(const aws_search *s)
 {
+	aws_plan   *plan = s->plan;
 	aws_profile profile;
 	char		words[300];
 	bool		ok;
 
-	if (aws_is_true(env, "AWS_EC2_METADATA_DISABLED", NULL, NULL))
-	{
-		snprintf(error, error_size,
-				 "instance metadata: AWS_EC2_METADATA_DISABLED is true");
-		return AWS_NOT_HERE;
-	}
-	if (!aws_profile_open(&profile, settings, env, error, error_size))
+	if (aws_is_true(s->env, "AWS_EC2_METADATA_DISABLED", NULL, NULL))
+		return aws_not_here(s, "instance metadata: AWS_EC2_METADATA_DISABLED is true");
+	if (!aws_profile_open(&profile, s->settings, s->env, s->error, s->error_size))
 		return AWS_BROKEN;
-	ok = choose_metadata_url(env, &profile, plan->from.metadata_url, words, sizeof(words));
+	ok = choose_metadata_url(s->env, &profile, plan->from.metadata_url, words, sizeof(words));
 	aws_profile_close(&profile);
 	if (!ok)
-	{
-		snprintf(error, error_size, "instance metadata: %s", words);
-		return AWS_BROKEN;
-	}
+		return aws_broken(s, "instance metadata: %s", words);
 	plan->base = AWS_BASE_METADATA;
 	snprintf(plan->keys.source, sizeof(plan->keys.source),
 			 "instance metadata at %.340s", plan->from.metadata_url);
@@ -313,8 +280,7 @@ read_duration(const char *text)
 }
 
 aws_found
-aws_plan_role(const aws_role_source *source, aws_role *role,
-			  char *error, size_t error_size)
+aws_plan_role(const aws_search *s, const aws_role_source *source, aws_role *role)
 {
 	const char *session_name = aws_is_set(source->session_name) ?
 		source->session_name : "ddblock";
@@ -334,23 +300,19 @@ aws_plan_role(const aws_role_source *source, aws_role *role,
 	else if (aws_is_set(source->duration) &&
 			 (role->duration_s = read_duration(source->duration)) == 0)
 		wrong = "duration_seconds is not between 900 and 43200";
-	if (wrong == NULL)
-		return AWS_FOUND;
-	snprintf(error, error_size, "%s: %s", source->where, wrong);
-	return AWS_BROKEN;
+	return wrong == NULL ? AWS_FOUND : aws_broken(s, "%s: %s", source->where, wrong);
 }
 
 aws_found
-aws_plan_sts(const aws_settings *settings, const aws_environment *env,
-			 aws_plan *plan, char *error, size_t error_size)
+aws_plan_sts(const aws_search *s)
 {
+	aws_plan   *plan = s->plan;
 	char		words[1024];
 
-	if (aws_find_region(settings, env, plan->sts_region, sizeof(plan->sts_region),
+	if (aws_find_region(s->settings, s->env, plan->sts_region, sizeof(plan->sts_region),
 						words, sizeof(words)) &&
-		aws_find_service_endpoint(settings, env, AWS_STS, plan->sts_region, plan->sts_url,
+		aws_find_service_endpoint(s->settings, s->env, AWS_STS, plan->sts_region, plan->sts_url,
 								  sizeof(plan->sts_url), words, sizeof(words)))
 		return AWS_FOUND;
-	snprintf(error, error_size, "Region or endpoint of STS: %s", words);
-	return AWS_BROKEN;
+	return aws_broken(s, "Region or endpoint of STS: %s", words);
 }
