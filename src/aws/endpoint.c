@@ -37,7 +37,7 @@ refuse(char *error, size_t error_size, const char *where, const char *why)
 	return false;
 }
 
-/* Writes the profile's region; false, with each file's error, if it has none. */
+/* Writes the profile's region; false and "", with each file's error, if it has none. */
 static bool
 copy_profile_region(const aws_settings *settings, const aws_environment *env,
 					char *region, size_t size, char *error, size_t error_size)
@@ -74,7 +74,6 @@ aws_find_region(const aws_settings *settings, const aws_environment *env,
 	const char *const variables[] = {"AWS_REGION", "AWS_DEFAULT_REGION"};
 	const char *given = aws_is_set(settings->region) ? settings->region : NULL;
 	const char *where = "ddblock.region";
-	bool		ok;
 
 	region[0] = '\0';
 	for (int i = 0; i < 2 && given == NULL; i++)
@@ -82,22 +81,13 @@ aws_find_region(const aws_settings *settings, const aws_environment *env,
 		where = variables[i];
 		given = aws_get_variable(env, where);
 	}
-	if (given != NULL)
-		ok = aws_copy_text(given, region, size) && is_region(region);
-	else if (!copy_profile_region(settings, env, region, size, error, error_size))
-	{
-		region[0] = '\0';
+	if (given == NULL && !copy_profile_region(settings, env, region, size, error, error_size))
 		return false;
-	}
-	else
-	{
-		where = "the profile's region";
-		ok = is_region(region);
-	}
-	if (ok)
+	if ((given == NULL || aws_copy_text(given, region, size)) && is_region(region))
 		return true;
 	region[0] = '\0';
-	return refuse(error, error_size, where, "not the name of a Region");
+	return refuse(error, error_size, given != NULL ? where : "the profile's region",
+				  "not the name of a Region");
 }
 
 static void make_endpoint(const char *name, const char *region, bool dual_stack,

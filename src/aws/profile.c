@@ -113,8 +113,8 @@ read_profile_file(aws_profile_file *file, const aws_environment *env,
 
 	errno = ENOENT;
 	if (expand_home(env, named != NULL ? named : default_path, file->path, sizeof(file->path)))
-		file->text = env->read_file(env->arg, file->path, &file->len);
-	if (file->text != NULL ||
+		file->text.start = env->read_file(env->arg, file->path, &file->text.len);
+	if (file->text.start != NULL ||
 		(named == NULL && (errno == ENOENT || errno == ENOTDIR)))
 		return true;
 	snprintf(error, error_size, "%.300s%s%s%s cannot be read: %s", file->path,
@@ -123,34 +123,21 @@ read_profile_file(aws_profile_file *file, const aws_environment *env,
 	return false;
 }
 
-static ini_slice
-file_text(const aws_profile_file *file)
-{
-	ini_slice	text = {"", 0};
-
-	if (file->text != NULL)
-	{
-		text.start = file->text;
-		text.len = file->len;
-	}
-	return text;
-}
-
 static void
 find_sections(aws_profile *profile)
 {
 	aws_profile_file *credentials = &profile->credentials;
 	aws_profile_file *config = &profile->config;
 
-	credentials->has_profile = ini_has_section(file_text(credentials), NULL,
+	credentials->has_profile = ini_has_section(credentials->text, NULL,
 											   profile->name);
 	config->kind = "profile";
-	config->has_profile = ini_has_section(file_text(config), config->kind,
+	config->has_profile = ini_has_section(config->text, config->kind,
 										  profile->name);
 	if (!config->has_profile && strcmp(profile->name, "default") == 0)
 	{
 		config->kind = NULL;
-		config->has_profile = ini_has_section(file_text(config), NULL,
+		config->has_profile = ini_has_section(config->text, NULL,
 											  "default");
 	}
 }
@@ -158,7 +145,7 @@ find_sections(aws_profile *profile)
 static bool
 check_format(const aws_profile_file *file, char *error, size_t error_size)
 {
-	int			line = ini_malformed_line(file_text(file));
+	int			line = ini_malformed_line(file->text);
 
 	if (line == 0)
 		return true;
@@ -169,8 +156,7 @@ check_format(const aws_profile_file *file, char *error, size_t error_size)
 const char *
 aws_profile_absence(const aws_profile_file *file)
 {
-	return file->text == NULL ? "file not found" :
-		"no such profile";
+	return file->text.start == NULL ? "file not found" : "no such profile";
 }
 
 bool
@@ -217,11 +203,12 @@ aws_profile_other(const aws_profile *profile, const char *name, aws_profile *oth
 static void
 close_file(aws_profile_file *file)
 {
-	if (file->text == NULL)
-		return;
-	OPENSSL_cleanse(file->text, file->len);
-	free(file->text);
-	file->text = NULL;
+	char	   *text = (char *) file->text.start;
+
+	if (text != NULL)
+		OPENSSL_cleanse(text, file->text.len);
+	free(text);
+	file->text = (ini_slice) {NULL, 0};
 }
 
 void
@@ -235,7 +222,7 @@ ini_result
 aws_profile_get_from(const aws_profile *profile, const aws_profile_file *file,
 					 const char *property, char *value, size_t size)
 {
-	return ini_get(file_text(file), file->kind, profile->name, property, NULL,
+	return ini_get(file->text, file->kind, profile->name, property, NULL,
 				   value, size);
 }
 
@@ -256,7 +243,7 @@ bool
 aws_profile_has_section(const aws_profile *profile, const char *kind,
 						const char *section)
 {
-	return ini_has_section(file_text(&profile->config), kind, section);
+	return ini_has_section(profile->config.text, kind, section);
 }
 
 ini_result
@@ -264,7 +251,7 @@ aws_profile_get_in_section(const aws_profile *profile, const char *kind,
 						   const char *section, const char *property,
 						   char *value, size_t size)
 {
-	return ini_get(file_text(&profile->config), kind, section, property, NULL,
+	return ini_get(profile->config.text, kind, section, property, NULL,
 				   value, size);
 }
 
@@ -273,7 +260,7 @@ aws_profile_get_service_endpoint(const aws_profile *profile,
 								 const char *service,
 								 char *value, size_t size)
 {
-	ini_slice	config = file_text(&profile->config);
+	ini_slice	config = profile->config.text;
 	char		services[MAX_NAME];
 	ini_result	result = aws_profile_get(profile, "services", services,
 										 sizeof(services));

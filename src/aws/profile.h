@@ -21,8 +21,7 @@ typedef struct aws_profile_file
 {
 	char		path[AWS_PATH_SIZE];	/* as opened; "~" stays if the home
 										 * directory is unknown */
-	char	   *text;			/* NULL if there is no such file */
-	size_t		len;
+	ini_slice	text;			/* start is NULL if there is no such file */
 	const char *kind;			/* how ini.h finds the profile's section */
 	bool		has_profile;
 } aws_profile_file;
