@@ -51,13 +51,7 @@ static mailbox_hold *hold_words(void *arg, uint32 index);
 static void ring(void *arg, uint32 slot);
 static void wake(void *arg, uint32 slot);
 static uint32 slot_count(void);
-static Size slots_size(void);
-static Size leases_size(void);
-static Size holds_size(void);
-static Size watches_size(void);
 static uint32 bell_words(void);
-static Size bells_size(void);
-static Size finishes_size(void);
 static void wake_worker(void);
 
 const mailbox segment_mailbox = {
@@ -83,94 +77,86 @@ slot_count(void)
 	return (uint32) MaxBackends + CAMPAIGNS_MAX;
 }
 
-static Size
-slots_size(void)
-{
-	return mul_size(slot_count(), sizeof(MailboxSlot));
-}
-
-static Size
-leases_size(void)
-{
-	return mul_size(ddblock_max_leases, sizeof(LeaseEntry));
-}
-
-static Size
-holds_size(void)
-{
-	return mul_size(ddblock_max_leases, sizeof(HoldEntry));
-}
-
-static Size
-watches_size(void)
-{
-	return mul_size(slot_count(), sizeof(Watch));
-}
-
 static uint32
 bell_words(void)
 {
 	return (slot_count() + BELL_BITS - 1) / BELL_BITS;
 }
 
-static Size
-bells_size(void)
+/* A piece of the shared memory. */
+typedef struct Piece
 {
-	return mul_size(bell_words(), sizeof(pg_atomic_uint64));
-}
+	const char *name;
+	void	   *place;			/* of the pointer to it */
+	uint32		count;
+	Size		each;
+} Piece;
 
-static Size
-finishes_size(void)
+#define PIECES 7
+
+static void
+list_pieces(Piece pieces[PIECES])
 {
-	return mul_size(MaxBackends, sizeof(FinishEntry));
+	const Piece list[PIECES] = {
+		{"ddblock", &segment, 1, sizeof(Segment)},
+		{"ddblock mailbox", &segment_slots, slot_count(), sizeof(MailboxSlot)},
+		{"ddblock leases", &segment_leases, ddblock_max_leases, sizeof(LeaseEntry)},
+		{"ddblock holds", &segment_holds, ddblock_max_leases, sizeof(HoldEntry)},
+		{"ddblock watches", &segment_watches, slot_count(), sizeof(Watch)},
+		{"ddblock bells", &segment_bells, bell_words(), sizeof(pg_atomic_uint64)},
+		{"ddblock finished jobs", &segment_finishes, MaxBackends, sizeof(FinishEntry)},
+	};
+
+	memcpy(pieces, list, sizeof(list));
 }
 
 static void
 request_memory(void)
 {
-	Size		size;
+	Piece		pieces[PIECES];
+	Size		size = 0;
 
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 
 	/* Each piece is aligned by the allocator, hence CACHELINEALIGN. */
-	size = CACHELINEALIGN(sizeof(Segment));
-	size = add_size(size, CACHELINEALIGN(slots_size()));
-	size = add_size(size, CACHELINEALIGN(leases_size()));
-	size = add_size(size, CACHELINEALIGN(holds_size()));
-	size = add_size(size, CACHELINEALIGN(watches_size()));
-	size = add_size(size, CACHELINEALIGN(bells_size()));
-	size = add_size(size, CACHELINEALIGN(finishes_size()));
+	list_pieces(pieces);
+	for (int i = 0; i < PIECES; i++)
+		size = add_size(size, CACHELINEALIGN(mul_size(pieces[i].count, pieces[i].each)));
 	RequestAddinShmemSpace(size);
 }
 
 static void
 attach_memory(void)
 {
-	bool		found;
+	Piece		pieces[PIECES];
+	bool		found = true;
 
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 
-	segment_slots = ShmemInitStruct("ddblock mailbox", slots_size(), &found);
-	segment_leases = ShmemInitStruct("ddblock leases", leases_size(), &found);
-	segment_holds = ShmemInitStruct("ddblock holds", holds_size(), &found);
-	segment_watches = ShmemInitStruct("ddblock watches", watches_size(), &found);
-	segment_bells = ShmemInitStruct("ddblock bells", bells_size(), &found);
-	segment_finishes = ShmemInitStruct("ddblock finished jobs", finishes_size(), &found);
-	segment = ShmemInitStruct("ddblock", sizeof(Segment), &found);
+	list_pieces(pieces);
+	for (int i = 0; i < PIECES; i++)
+	{
+		Size		size = mul_size(pieces[i].count, pieces[i].each);
+		void	   *piece = ShmemInitStruct(pieces[i].name, size, &found);
+
+		if (!found)
+			memset(piece, 0, size);
+		memcpy(pieces[i].place, &piece, sizeof(piece));
+	}
 	if (!found)
 		initialise();
 
 	LWLockRelease(AddinShmemInitLock);
 }
 
+/* The memory is all 0. */
 static void
 initialise(void)
 {
-	memset(segment, 0, sizeof(Segment));
 	segment->max_leases = ddblock_max_leases;
 	segment->max_sessions = MaxBackends;
 	segment->slots = slot_count();
@@ -196,21 +182,12 @@ initialise(void)
 	}
 	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
 		initialise_counters(&segment->ops[i]);
-
-	memset(segment_slots, 0, slots_size());
 	for (uint32 i = 0; i < segment->slots; i++)
 		initialise_slot(&segment_slots[i]);
-
-	memset(segment_leases, 0, leases_size());
-	memset(segment_holds, 0, holds_size());
 	for (uint32 i = 0; i < segment->max_leases; i++)
 		initialise_hold(&segment_holds[i]);
-
-	memset(segment_watches, 0, watches_size());
 	for (uint32 i = 0; i < bell_words(); i++)
 		pg_atomic_init_u64(&segment_bells[i], 0);
-
-	memset(segment_finishes, 0, finishes_size());
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 		pg_atomic_init_u32(&segment_finishes[i].state, FINISH_FREE);
 }
@@ -506,10 +483,7 @@ SegmentReadStatus(WorkerStatus *copy)
 		*copy = segment->status.worker;
 		if (shared_end_read(&segment->status.changes, before))
 			return;
-
-		/* The worker is writing, or was stopped while it wrote. */
-		CHECK_FOR_INTERRUPTS();
-		pg_usleep(100);
+		wait_for_writer();
 	}
 }
 
