@@ -47,6 +47,9 @@ static int64 xact_acquisitions = 0;
 static char *first_lost_name = NULL;
 static lease_loss first_loss = LOSS_NONE;
 
+static HeldLock *new_note(const char *name);
+static void reserve_depth(HeldLock *held, LockScope scope);
+static void count(HeldLock *held, LockScope scope);
 static uint32 hash_name(const void *key, Size keysize);
 static int	compare_names(const void *a, const void *b, Size keysize);
 static bool is_at_most(const HeldLock *held);
@@ -126,7 +129,31 @@ HeldIsChanging(void)
 }
 
 HeldLock *
-HeldReserve(const char *name)
+HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire, const void *arg)
+{
+	HeldLock   *held = new_note(name->utf8);
+	volatile bool acquired = false;
+
+	PG_TRY();
+	{
+		reserve_depth(held, scope);
+		acquired = acquire(held, name, arg);
+	}
+	PG_FINALLY();
+	{
+		if (!acquired)
+			HeldForget(held);
+	}
+	PG_END_TRY();
+	if (!acquired)
+		return NULL;
+	count(held, scope);
+	return held;
+}
+
+/* Without a hold. */
+static HeldLock *
+new_note(const char *name)
 {
 	char	   *copy = MemoryContextStrdup(TopMemoryContext, name);
 	HeldLock   *held;
@@ -138,14 +165,15 @@ HeldReserve(const char *name)
 	memset(held, 0, sizeof(*held));
 	held->name = copy;
 	held->hold_index = LOCKMGR_NO_HOLD;
+	held->permits = 1;
 	HeldBeginChange();
 	dlist_push_tail(&held_list, &held->node);
 	HeldEndChange();
 	return held;
 }
 
-void
-HeldReserveDepth(HeldLock *held, LockScope scope)
+static void
+reserve_depth(HeldLock *held, LockScope scope)
 {
 	int			room = held->level_room * 2 + 1;
 
@@ -181,6 +209,13 @@ HeldUnsetHold(HeldLock *held)
 
 void
 HeldCount(HeldLock *held, LockScope scope)
+{
+	reserve_depth(held, scope);
+	count(held, scope);
+}
+
+static void
+count(HeldLock *held, LockScope scope)
 {
 	if (scope == SCOPE_SESSION)
 		held->session_depth++;

@@ -18,6 +18,7 @@
 
 #include "lib/ilist.h"
 
+#include "session/name.h"
 #include "shared/segment.h"
 
 typedef enum LockScope
@@ -79,16 +80,25 @@ extern void HeldEndChange(void);
 extern bool HeldIsChanging(void);
 
 /*
- * Everything that can fail is done before the lock is acquired: a new note
- * without a hold, and room to count one more acquisition.
+ * Acquires the lock of a new note, and calls HeldSetHold(); or raises; or returns false, if the
+ * session does not get the lock.
  */
-extern HeldLock *HeldReserve(const char *name);
-extern void HeldReserveDepth(HeldLock *held, LockScope scope);
+typedef bool (*HeldAcquire) (HeldLock *held, const LockName *name, const void *arg);
+
+/*
+ * A note for a lock that the session does not have; counts the acquisition.  Everything that can
+ * fail is done before the lock is acquired.  If it is not acquired, there is no note: NULL, or
+ * the error.
+ */
+extern HeldLock *HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire,
+						 const void *arg);
+
+/* Counts one more acquisition. */
+extern void HeldCount(HeldLock *held, LockScope scope);
 
 /* These cannot fail. */
 extern void HeldSetHold(HeldLock *held, const MailboxAnswer *granted, uint64 seq);
 extern void HeldUnsetHold(HeldLock *held);
-extern void HeldCount(HeldLock *held, LockScope scope);
 extern void HeldUncountSession(HeldLock *held, int64 depth);
 /* Undoes HeldCount(), in the same (sub)transaction. */
 extern void HeldUncount(HeldLock *held, LockScope scope);

@@ -27,7 +27,7 @@
 #include "shared/utf8.h"
 
 static bool join_again(const LockName *name, int64 token);
-static void join_anew(const LockName *name, int64 token, HeldLock *held);
+static bool join_anew(HeldLock *held, const LockName *name, const void *arg);
 static void require_exclusive(const LockName *name, lock_mode mode);
 static MailboxRequest name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found);
 static void require_role(const LockName *name, Oid taker);
@@ -39,24 +39,10 @@ static bool warn_not_detached(const LockName *name, int64 token);
 void
 JoinedJoin(const LockName *name, int64 token)
 {
-	HeldLock   *held;
-
 	SessionAttach();
 	CampaignNamesRefuse(name, HeldFind(name->utf8));
-	if (join_again(name, token))
-		return;
-	held = HeldReserve(name->utf8);
-	PG_TRY();
-	{
-		join_anew(name, token, held);
-	}
-	PG_CATCH();
-	{
-		HeldForget(held);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	HeldCount(held, SCOPE_SESSION);
+	if (!join_again(name, token))
+		(void) HeldAdd(name, SCOPE_SESSION, join_anew, &token);
 }
 
 /* True if the session holds the lock already, with this token. */
@@ -76,9 +62,11 @@ join_again(const LockName *name, int64 token)
 	return true;
 }
 
-static void
-join_anew(const LockName *name, int64 token, HeldLock *held)
+/* Never false. */
+static bool
+join_anew(HeldLock *held, const LockName *name, const void *arg)
 {
+	int64		token = *(const int64 *) arg;
 	HoldCopy   *found = palloc(sizeof(HoldCopy));
 	MailboxRequest request;
 	const MailboxAnswer *answer;
@@ -95,9 +83,8 @@ join_anew(const LockName *name, int64 token, HeldLock *held)
 		ErrorsOtherToken(name->text, token);
 	if (answer->result != MAILBOX_GRANTED)
 		ErrorsAnswer(answer, name->text);
-	held->mode = MODE_EXCLUSIVE;
-	held->permits = 1;
 	SessionTakeGrant(name, held, answer, request.seq);
+	return true;
 }
 
 static void

@@ -23,7 +23,7 @@
 static bool find(const LockName *name, campaign *found);
 static void require_new_snapshot(const LockName *name, const campaign *c);
 pg_noreturn static void raise_no_campaign(const LockName *name);
-static bool join(const LockName *name, const campaign *c, HeldLock *held);
+static bool join(HeldLock *held, const LockName *name, const void *arg);
 
 int64
 LeaderJoin(const LockName *name)
@@ -31,7 +31,6 @@ LeaderJoin(const LockName *name)
 	HeldLock   *held;
 	campaign	c;
 	bool		found;
-	volatile bool joined = false;
 
 	SessionAttach();
 	held = HeldFind(name->utf8);
@@ -47,24 +46,8 @@ LeaderJoin(const LockName *name)
 		return 0;
 	require_new_snapshot(name, &c);
 
-	held = HeldReserve(name->utf8);
-	PG_TRY();
-	{
-		joined = join(name, &c, held);
-	}
-	PG_CATCH();
-	{
-		HeldForget(held);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (!joined)
-	{
-		HeldForget(held);
-		return 0;
-	}
-	HeldCount(held, SCOPE_LEADER);
-	return held->token;
+	held = HeldAdd(name, SCOPE_LEADER, join, &c);
+	return held != NULL ? held->token : 0;
 }
 
 static bool
@@ -106,8 +89,9 @@ require_new_snapshot(const LockName *name, const campaign *c)
 
 /* False if the cluster does not lead any more. */
 static bool
-join(const LockName *name, const campaign *c, HeldLock *held)
+join(HeldLock *held, const LockName *name, const void *arg)
 {
+	const campaign *c = arg;
 	MailboxRequest request = {
 		.kind = MAILBOX_JOIN,
 		.ask = {
@@ -120,7 +104,6 @@ join(const LockName *name, const campaign *c, HeldLock *held)
 	const MailboxAnswer *answer;
 
 	SessionIdentify(&request.ask);
-	HeldReserveDepth(held, SCOPE_LEADER);
 	answer = MailboxCall(&request, NULL, NULL, NULL);
 	if (answer->result == MAILBOX_NOT_HELD)
 		return false;
@@ -133,8 +116,6 @@ join(const LockName *name, const campaign *c, HeldLock *held)
 		MailboxLetGo(answer->grant.hold_index, request.seq);
 		return false;
 	}
-	held->mode = MODE_EXCLUSIVE;
-	held->permits = 1;
 	held->leader = true;
 	SessionTakeGrant(name, held, answer, request.seq);
 	return true;

@@ -10,7 +10,12 @@
 
 #include "postgres.h"
 
-#include "session/session.h"
+/* A lock's name: for messages, and as it goes to DynamoDB. */
+typedef struct LockName
+{
+	char	   *text;			/* for messages, in the database's encoding */
+	char	   *utf8;			/* 1 .. DYNAMO_NAME_MAX bytes and a NUL */
+} LockName;
 
 /* Raises 22023 if no item can have the name: see ddblock.sort_separator. */
 extern void NameRequire(const LockName *name);

@@ -40,7 +40,7 @@ typedef struct Releasing
 static int64 margin_us(int64 lease_ms);
 static void require_same_mode(const LockName *name, const HeldLock *held,
 							  const AcquireOptions *options);
-static bool acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held);
+static bool acquire_anew(HeldLock *held, const LockName *name, const void *arg);
 static void check_grant(const LockName *name, HeldLock *held);
 static HeldLock *find_to_release(const LockName *name, const lock_mode *mode);
 static bool call_release(const char *lock, MailboxRequest *request, lease_loss *loss);
@@ -78,7 +78,6 @@ bool
 SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token)
 {
 	HeldLock   *held;
-	bool		granted = true;
 
 	SessionAttach();
 
@@ -89,30 +88,12 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 		if (!HeldIsValid(held))
 			SessionRaiseLost(name, held);
 		require_same_mode(name, held, options);
-		HeldReserveDepth(held, options->scope);
 		HeldCount(held, options->scope);
-		*token = held->token;
-		return true;
 	}
-
-	held = HeldReserve(name->utf8);
-	PG_TRY();
-	{
-		granted = acquire_anew(name, options, held);
-	}
-	PG_CATCH();
-	{
-		HeldForget(held);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-
-	if (!granted)
-	{
-		HeldForget(held);
+	else
+		held = HeldAdd(name, options->scope, acquire_anew, options);
+	if (held == NULL)
 		return false;
-	}
-	HeldCount(held, options->scope);
 	*token = held->token;
 	return true;
 }
@@ -147,8 +128,9 @@ SessionRaiseLost(const LockName *name, HeldLock *held)
 
 /* Fills in the hold of a new note.  False if only_try and the lock is busy. */
 static bool
-acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held)
+acquire_anew(HeldLock *held, const LockName *name, const void *arg)
 {
+	const AcquireOptions *options = arg;
 	MailboxRequest request = SessionAcquireRequest(name, options);
 	const MailboxAnswer *answer;
 	Waiting    *waiting = options->waiting;
@@ -161,7 +143,6 @@ acquire_anew(const LockName *name, const AcquireOptions *options, HeldLock *held
 	if (options->attributes != NULL)
 		memcpy(payload + options->data_len, options->attributes,
 			   request.attributes_len);
-	HeldReserveDepth(held, options->scope);
 	if (waiting == NULL)
 	{
 		WaitingStart(&own, name->text, own_try ? WAITING_NO_LIMIT : options->wait_ms);

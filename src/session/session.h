@@ -24,13 +24,6 @@
  */
 extern void SessionAttach(void);
 
-/* A lock's name: for messages, and as it goes to DynamoDB. */
-typedef struct LockName
-{
-	char	   *text;			/* for messages, in the database's encoding */
-	char	   *utf8;			/* 1 .. DYNAMO_NAME_MAX bytes and a NUL */
-} LockName;
-
 typedef struct AcquireOptions
 {
 	LockScope	scope;
