@@ -18,7 +18,7 @@
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
 #	make check-tools	doc/recipes with pg_cron, PgBouncer, Alembic, Flyway,
-#					goose and sqitch: TAP=test/tools/goose.pl; .github with
+#					goose, sqitch, Rails: TAP=test/tools/goose.pl; .github with
 #					actionlint; TOOLS_REQUIRED=1 fails if one is missing
 #	make interop	Amazon's lock client for Java and dynamolock (Go) on one lock table with
 #					ddblock: TAP=test/clients/java.pl; wants Maven, a JDK, and Go 1.21.
