@@ -16,6 +16,7 @@
 #include "session/prefix.h"
 #include "session/waiting.h"
 #include "shared/compat.h"
+#include "shared/errors.h"
 #include "shared/settings.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
@@ -47,15 +48,13 @@ ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name)
 }
 
 LockName
-ArgumentName(FunctionCallInfo fcinfo, int number)
+ArgumentName(FunctionCallInfo fcinfo)
 {
 	LockName	name;
-	text	   *value;
 
-	ArgumentRequire(fcinfo, number, "name");
-
-	value = PG_GETARG_TEXT_PP(number);
-	name = bounded_name(value, "name");
+	ErrorsRequirePreload();
+	ArgumentRequire(fcinfo, 0, "name");
+	name = bounded_name(PG_GETARG_TEXT_PP(0), "name");
 	if (name.utf8[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -65,9 +64,9 @@ ArgumentName(FunctionCallInfo fcinfo, int number)
 }
 
 LockName
-ArgumentAllowedName(FunctionCallInfo fcinfo, int number)
+ArgumentAllowedName(FunctionCallInfo fcinfo)
 {
-	LockName	name = ArgumentName(fcinfo, number);
+	LockName	name = ArgumentName(fcinfo);
 
 	PrefixRequire(&name);
 	return name;

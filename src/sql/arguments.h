@@ -20,10 +20,11 @@
 /* Raises the error if the argument is NULL. */
 extern void ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name);
 
-extern LockName ArgumentName(FunctionCallInfo fcinfo, int number);
+/* Argument 0; raises 55000, too, if the server has not preloaded the library. */
+extern LockName ArgumentName(FunctionCallInfo fcinfo);
 
 /* The same, for what concerns other sessions' locks, too: see prefix.h. */
-extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo, int number);
+extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo);
 
 /* Milliseconds; if_null if the argument is NULL. */
 extern int64 ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null);

@@ -24,7 +24,6 @@
 #include "session/session.h"
 #include "session/table_call.h"
 #include "session/waiting.h"
-#include "shared/errors.h"
 #include "shared/settings.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
@@ -57,12 +56,10 @@ Datum
 ddb_lock_force_release(PG_FUNCTION_ARGS)
 {
 	const MailboxItem *looked_up;
-	LockName	name;
 	MailboxItem found;
 	bool		released;
+	LockName	name = ArgumentAllowedName(fcinfo);
 
-	ErrorsRequirePreload();
-	name = ArgumentAllowedName(fcinfo, 0);
 	if (!PG_ARGISNULL(1))
 	{
 		replace(&name, text_to_cstring(PG_GETARG_TEXT_PP(1)));

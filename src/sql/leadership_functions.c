@@ -11,7 +11,6 @@
 
 #include "session/leader.h"
 #include "session/waiting.h"
-#include "shared/errors.h"
 #include "sql/arguments.h"
 
 PG_FUNCTION_INFO_V1(ddb_leadership_held);
@@ -21,20 +20,16 @@ PG_FUNCTION_INFO_V1(ddb_leadership_resign);
 Datum
 ddb_leadership_held(PG_FUNCTION_ARGS)
 {
-	LockName	name;
+	LockName	name = ArgumentAllowedName(fcinfo);
 
-	ErrorsRequirePreload();
-	name = ArgumentAllowedName(fcinfo, 0);
 	PG_RETURN_BOOL(LeaderJoin(&name) != 0);
 }
 
 Datum
 ddb_leadership_require(PG_FUNCTION_ARGS)
 {
-	LockName	name;
+	LockName	name = ArgumentAllowedName(fcinfo);
 
-	ErrorsRequirePreload();
-	name = ArgumentAllowedName(fcinfo, 0);
 	PG_RETURN_INT64(LeaderRequire(&name));
 }
 
@@ -42,13 +37,9 @@ ddb_leadership_require(PG_FUNCTION_ARGS)
 Datum
 ddb_leadership_resign(PG_FUNCTION_ARGS)
 {
-	LockName	name;
-	int64		rest_ms;
-	int64		wait_ms;
+	LockName	name = ArgumentAllowedName(fcinfo);
+	int64		rest_ms = ArgumentStandBack(fcinfo, 1);
+	int64		wait_ms = ArgumentWait(fcinfo, 2);
 
-	ErrorsRequirePreload();
-	name = ArgumentAllowedName(fcinfo, 0);
-	rest_ms = ArgumentStandBack(fcinfo, 1);
-	wait_ms = ArgumentWait(fcinfo, 2);
 	PG_RETURN_BOOL(LeaderResign(&name, rest_ms, wait_ms == WAITING_NO_LIMIT ? 0 : wait_ms));
 }

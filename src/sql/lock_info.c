@@ -14,7 +14,6 @@
 
 #include "session/session.h"
 #include "shared/compat.h"
-#include "shared/errors.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
 #include "sql/attributes.h"
@@ -52,11 +51,9 @@ static void fill_attributes(const LockName *name, const MailboxItem *found, Row 
 Datum
 ddb_lock_info(PG_FUNCTION_ARGS)
 {
-	LockName	name;
 	Row			row;
+	LockName	name = ArgumentAllowedName(fcinfo);
 
-	ErrorsRequirePreload();
-	name = ArgumentAllowedName(fcinfo, 0);
 	RowClear(&row);
 	fill_row(&name, SessionLookUp(&name, NULL), &row);
 	return RowResult(&row, fcinfo);

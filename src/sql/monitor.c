@@ -19,7 +19,6 @@
 #include "session/session.h"
 #include "session/table_call.h"
 #include "session/waiting.h"
-#include "shared/errors.h"
 #include "shared/times.h"
 #include "sql/arguments.h"
 
@@ -38,18 +37,14 @@ static bool is_over(uint32 index, uint32 generation, bool *lost);
 Datum
 ddb_lock_monitor(PG_FUNCTION_ARGS)
 {
-	LockName	name;
-	int64		less_than;
-	int64		wait_ms;
 	int64		until;
 	uint32		index;
 	uint32		generation;
 	volatile int64 left = LEFT_UNKNOWN;
+	LockName	name = ArgumentAllowedName(fcinfo);
+	int64		less_than = ArgumentLessThan(fcinfo, 1) * 1000;
+	int64		wait_ms = ArgumentWait(fcinfo, 2);
 
-	ErrorsRequirePreload();
-	name = ArgumentAllowedName(fcinfo, 0);
-	less_than = ArgumentLessThan(fcinfo, 1) * 1000;
-	wait_ms = ArgumentWait(fcinfo, 2);
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_monitor");
 	until = wait_ms == WAITING_NO_LIMIT ? PG_INT64_MAX : SegmentNow() + wait_ms * 1000;
 	if (!find_lease(&name, &index, &generation))

@@ -1,0 +1,265 @@
+/*-------------------------------------------------------------------------
+ *
+ * acquire_functions.c
+ *	  SQL functions that acquire locks: exclusive, shared, of a semaphore; one or
+ *	  several in one call; for the session or the transaction; waiting or not.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "utils/array.h"
+
+#include "session/await.h"
+#include "session/name.h"
+#include "session/prefix.h"
+#include "session/several.h"
+#include "shared/errors.h"
+#include "shared/settings.h"
+#include "shared/utf8.h"
+#include "sql/arguments.h"
+#include "sql/attributes.h"
+#include "sql/row.h"
+
+#define NAMES_MAX 1000
+
+/* An element of the argument. */
+typedef struct Element
+{
+	LockName	name;
+	int			number;
+} Element;
+
+static bool acquire_elements(Element *elements, int count, const AcquireOptions *options,
+							 int64 *tokens);
+static Element *elements_of(FunctionCallInfo fcinfo, int *count);
+static void require_one_dimension(const ArrayType *array);
+static LockName name_of(Datum value, bool isnull, int number);
+static int	compare_names(const void *a, const void *b);
+
+/* (lease, wait), from this number on; a try has no wait.  Returns the number after them. */
+static int
+read_lease(FunctionCallInfo fcinfo, int number, AcquireOptions *options)
+{
+	options->ask.lease_ms = ArgumentLease(fcinfo, number++, ddblock_lease_duration);
+	options->wait_ms = options->only_try ? WAITING_NO_LIMIT : ArgumentWait(fcinfo, number++);
+	return number;
+}
+
+/* (at_most); a transaction has none */
+static void
+read_limit(FunctionCallInfo fcinfo, int number, AcquireOptions *options)
+{
+	if (options->scope == SCOPE_SESSION)
+		options->ask.at_most_us = ArgumentLimit(fcinfo, number, options->ask.lease_ms);
+}
+
+/* Returns the token, or of a try whether it got the lock. */
+static Datum
+acquire(FunctionCallInfo fcinfo, const LockName *name, const AcquireOptions *options,
+		const char *function)
+{
+	int64		token = 0;
+	bool		granted;
+
+	AwaitWithoutSnapshot(fcinfo, function);
+	granted = SessionAcquire(name, options, &token);
+	return options->only_try ? BoolGetDatum(granted) : Int64GetDatum(token);
+}
+
+/* (name, lease, wait, data, attributes, only_if_exists, delete_on_release, at_least, at_most) */
+static Datum
+acquire_exclusive(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
+{
+	AcquireOptions options = {.scope = scope,.only_try = only_try};
+	LockName	name = ArgumentAllowedName(fcinfo);
+	int			number = read_lease(fcinfo, 1, &options);
+
+	options.data = ArgumentData(fcinfo, number, &options.data_len);
+	options.attributes = ArgumentAttributes(fcinfo, number + 1, options.data_len);
+	options.ask.must_exist = ArgumentIsTrue(fcinfo, number + 2);
+	options.ask.deletes_item = ArgumentIsTrue(fcinfo, number + 3);
+	options.ask.at_least_ms = ArgumentAtLeast(fcinfo, number + 4);
+	read_limit(fcinfo, number + 5, &options);
+	if (options.ask.deletes_item && options.ask.at_least_ms != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" cannot be combined with \"%s\"", "at_least",
+						"delete_on_release"),
+				 errdetail("The item, which shows how long the lock is kept, must outlive the "
+						   "release.")));
+	return acquire(fcinfo, &name, &options, "ddb_lock_acquire");
+}
+
+/* (name, lease, wait, at_most) */
+static Datum
+acquire_shared(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
+{
+	AcquireOptions options = {
+		.scope = scope,.only_try = only_try,.ask = {.mode = MODE_SHARED,.permits = 1}
+	};
+	LockName	name = ArgumentAllowedName(fcinfo);
+
+	read_limit(fcinfo, read_lease(fcinfo, 1, &options), &options);
+	return acquire(fcinfo, &name, &options, "ddb_lock_acquire_shared");
+}
+
+/* (name, max_permits, permits, lease, wait, at_most) */
+static Datum
+acquire_permits(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
+{
+	AcquireOptions options = {.scope = scope,.only_try = only_try,.ask = {.mode = MODE_SEMAPHORE}};
+	LockName	name = ArgumentAllowedName(fcinfo);
+
+	options.ask.limit = ArgumentCount(fcinfo, 1, "max_permits", PG_INT32_MAX, NULL);
+	options.ask.permits = ArgumentCount(fcinfo, 2, "permits", options.ask.limit, "max_permits");
+	read_limit(fcinfo, read_lease(fcinfo, 3, &options), &options);
+	return acquire(fcinfo, &name, &options, "ddb_semaphore_acquire");
+}
+
+/* (names, lease, wait, at_most) */
+static Datum
+acquire_all(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
+{
+	AcquireOptions options = {.scope = scope,.only_try = only_try};
+	int			count;
+	Element    *elements = elements_of(fcinfo, &count);
+	int64	   *tokens = palloc(count * sizeof(int64));
+	bool		granted;
+
+	read_limit(fcinfo, read_lease(fcinfo, 1, &options), &options);
+	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
+	granted = acquire_elements(elements, count, &options, tokens);
+	return only_try ? BoolGetDatum(granted) : RowNumbers(tokens, count);
+}
+
+/* Sets the token of each element, also of one that comes twice. */
+static bool
+acquire_elements(Element *elements, int count, const AcquireOptions *options, int64 *tokens)
+{
+	LockName   *names = palloc(count * sizeof(LockName));
+	int64	   *token_of = palloc(count * sizeof(int64));
+	int			different = 0;
+
+	qsort(elements, count, sizeof(Element), compare_names);
+	for (int i = 0; i < count; i++)
+	{
+		if (i == 0 || compare_names(&elements[i - 1], &elements[i]) != 0)
+			names[different++] = elements[i].name;
+	}
+	if (!SeveralAcquire(names, different, options, token_of))
+		return false;
+
+	different = 0;
+	for (int i = 0; i < count; i++)
+	{
+		if (i > 0 && compare_names(&elements[i - 1], &elements[i]) != 0)
+			different++;
+		tokens[elements[i].number] = token_of[different];
+	}
+	return true;
+}
+
+static Element *
+elements_of(FunctionCallInfo fcinfo, int *count)
+{
+	ArrayType  *array;
+	Element    *elements;
+	Datum	   *values;
+	bool	   *nulls;
+
+	ErrorsRequirePreload();
+	ArgumentRequire(fcinfo, 0, "names");
+	array = PG_GETARG_ARRAYTYPE_P(0);
+	require_one_dimension(array);
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);
+	if (*count > NAMES_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not contain more than %d names",
+						"names", NAMES_MAX),
+				 errdetail("It contains %d.", *count)));
+
+	elements = palloc(*count * sizeof(Element));
+	for (int i = 0; i < *count; i++)
+		elements[i] = (Element) {name_of(values[i], nulls[i], i + 1), i};
+	return elements;
+}
+
+static void
+require_one_dimension(const ArrayType *array)
+{
+	if (ARR_NDIM(array) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be empty", "names")));
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must have one dimension", "names"),
+				 errdetail("It has %d.", ARR_NDIM(array))));
+}
+
+static LockName
+name_of(Datum value, bool isnull, int number)
+{
+	const text *given;
+	LockName	name;
+
+	if (isnull)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not contain nulls", "names"),
+				 errdetail("Its name number %d is null.", number)));
+	given = DatumGetTextPP(value);
+	name.text = Utf8Quiet(VARDATA_ANY(given), VARSIZE_ANY_EXHDR(given));
+	name.utf8 = Utf8FromServer(VARDATA_ANY(given), VARSIZE_ANY_EXHDR(given));
+	if (name.utf8[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not contain empty names", "names"),
+				 errdetail("Its name number %d is empty.", number)));
+	if (strlen(name.utf8) > DYNAMO_NAME_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not contain names longer than %d bytes in UTF-8",
+						"names", DYNAMO_NAME_MAX),
+				 errdetail("Its name number %d has %zu bytes.", number, strlen(name.utf8))));
+	NameRequire(&name);
+	PrefixRequire(&name);
+	return name;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+	return strcmp(((const Element *) a)->name.utf8, ((const Element *) b)->name.utf8);
+}
+
+/* SQL's functions: in whose scope, and whether it only tries. */
+#define ACQUIRES(function, how, scope, only_try) \
+PG_FUNCTION_INFO_V1(function); \
+Datum \
+function(PG_FUNCTION_ARGS) \
+{ \
+	return how(fcinfo, scope, only_try); \
+}
+
+ACQUIRES(ddb_lock_acquire, acquire_exclusive, SCOPE_SESSION, false)
+ACQUIRES(ddb_lock_try_acquire, acquire_exclusive, SCOPE_SESSION, true)
+ACQUIRES(ddb_xact_lock_acquire, acquire_exclusive, SCOPE_XACT, false)
+ACQUIRES(ddb_xact_lock_try_acquire, acquire_exclusive, SCOPE_XACT, true)
+ACQUIRES(ddb_lock_acquire_shared, acquire_shared, SCOPE_SESSION, false)
+ACQUIRES(ddb_lock_try_acquire_shared, acquire_shared, SCOPE_SESSION, true)
+ACQUIRES(ddb_xact_lock_acquire_shared, acquire_shared, SCOPE_XACT, false)
+ACQUIRES(ddb_xact_lock_try_acquire_shared, acquire_shared, SCOPE_XACT, true)
+ACQUIRES(ddb_semaphore_acquire, acquire_permits, SCOPE_SESSION, false)
+ACQUIRES(ddb_semaphore_try_acquire, acquire_permits, SCOPE_SESSION, true)
+ACQUIRES(ddb_xact_semaphore_acquire, acquire_permits, SCOPE_XACT, false)
+ACQUIRES(ddb_xact_semaphore_try_acquire, acquire_permits, SCOPE_XACT, true)
+ACQUIRES(ddb_lock_acquire_all, acquire_all, SCOPE_SESSION, false)
+ACQUIRES(ddb_lock_try_acquire_all, acquire_all, SCOPE_SESSION, true)
+ACQUIRES(ddb_xact_lock_acquire_all, acquire_all, SCOPE_XACT, false)
+ACQUIRES(ddb_xact_lock_try_acquire_all, acquire_all, SCOPE_XACT, true)
