@@ -36,7 +36,6 @@ static int64 limited_duration(FunctionCallInfo fcinfo, int number, const char *n
 							  int64 max_ms, const char *max);
 static int64 positive_duration(FunctionCallInfo fcinfo, int number, const char *name,
 							   int64 if_null);
-static int64 duration(FunctionCallInfo fcinfo, int number, const char *name);
 
 void
 ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name)
@@ -103,7 +102,7 @@ ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null)
 
 	if (PG_ARGISNULL(number))
 		return if_null;
-	lease_ms = duration(fcinfo, number, "lease");
+	lease_ms = ArgumentDuration(fcinfo, number, "lease");
 	if (lease_ms < LEASE_MIN_MS || lease_ms > LEASE_MAX_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -137,7 +136,7 @@ positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 i
 
 	if (PG_ARGISNULL(number))
 		return if_null;
-	milliseconds = duration(fcinfo, number, name);
+	milliseconds = ArgumentDuration(fcinfo, number, name);
 	if (milliseconds <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -191,7 +190,7 @@ limited_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 ma
 	int64		milliseconds;
 
 	ArgumentRequire(fcinfo, number, name);
-	milliseconds = duration(fcinfo, number, name);
+	milliseconds = ArgumentDuration(fcinfo, number, name);
 	if (milliseconds <= 0 || milliseconds > max_ms)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -238,7 +237,7 @@ ArgumentAge(FunctionCallInfo fcinfo, int number)
 	int64		age_ms;
 
 	ArgumentRequire(fcinfo, number, "older_than");
-	age_ms = duration(fcinfo, number, "older_than");
+	age_ms = ArgumentDuration(fcinfo, number, "older_than");
 	if (age_ms < ARGUMENT_AGE_MIN_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -266,8 +265,8 @@ ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max,
 	return count;
 }
 
-static int64
-duration(FunctionCallInfo fcinfo, int number, const char *name)
+int64
+ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name)
 {
 	int64		milliseconds;
 

@@ -26,6 +26,9 @@ extern LockName ArgumentName(FunctionCallInfo fcinfo);
 /* The same, for what concerns other sessions' locks, too: see prefix.h. */
 extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo);
 
+/* Milliseconds of an interval. */
+extern int64 ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name);
+
 /* Milliseconds; if_null if the argument is NULL. */
 extern int64 ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null);
 extern int64 ArgumentWait(FunctionCallInfo fcinfo, int number);

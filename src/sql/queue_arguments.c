@@ -13,6 +13,7 @@
 
 #include "session/prefix.h"
 #include "session/queue_own.h"
+#include "shared/errors.h"
 #include "shared/times.h"
 #include "shared/utf8.h"
 #include "sql/arguments.h"
@@ -29,6 +30,13 @@ static char *utf8_of(Datum value);
 QueueName
 QueueArgument(FunctionCallInfo fcinfo)
 {
+	ErrorsRequirePreload();
+	return QueueArgumentAnywhere(fcinfo);
+}
+
+QueueName
+QueueArgumentAnywhere(FunctionCallInfo fcinfo)
+{
 	return QueueNameOf(check_queue(text_of(fcinfo, 0, "queue")),
 					   check_resource("resource", text_of(fcinfo, 1, "resource")));
 }
@@ -36,19 +44,20 @@ QueueArgument(FunctionCallInfo fcinfo)
 QueueName
 QueueArgumentQueue(FunctionCallInfo fcinfo)
 {
-	return QueueNameOf(check_queue(text_of(fcinfo, 0, "queue")), "");
+	return QueueNameOf(QueueArgumentName(fcinfo), "");
 }
 
 const char *
 QueueArgumentName(FunctionCallInfo fcinfo)
 {
+	ErrorsRequirePreload();
 	return check_queue(text_of(fcinfo, 0, "queue"));
 }
 
 QueueName
 QueueArgumentAny(FunctionCallInfo fcinfo)
 {
-	char	   *queue = check_queue(text_of(fcinfo, 0, "queue"));
+	const char *queue = QueueArgumentName(fcinfo);
 
 	if (PG_ARGISNULL(1))
 		return QueueNameOf(queue, "");
@@ -156,10 +165,7 @@ QueueArgumentTime(FunctionCallInfo fcinfo, int number, const char *name,
 
 	if (PG_ARGISNULL(number))
 		return if_null;
-	if (!TimesMilliseconds(PG_GETARG_INTERVAL_P(number), &milliseconds))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain months or years, or be infinite", name)));
+	milliseconds = ArgumentDuration(fcinfo, number, name);
 	if (milliseconds < least_ms || milliseconds > most_ms)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

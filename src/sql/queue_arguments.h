@@ -26,8 +26,11 @@ typedef struct QueueName
 	LockName	lock;			/* the resource's */
 } QueueName;
 
-/* Arguments 0 and 1: queue, resource. */
+/* Arguments 0 and 1: queue, resource; or raises 55000: this server has no queues. */
 extern QueueName QueueArgument(FunctionCallInfo fcinfo);
+
+/* The same on a server that has not preloaded the library: ask neither worker nor DynamoDB. */
+extern QueueName QueueArgumentAnywhere(FunctionCallInfo fcinfo);
 
 /* Argument 0: a queue; the session must be allowed all of its resources. */
 extern QueueName QueueArgumentQueue(FunctionCallInfo fcinfo);

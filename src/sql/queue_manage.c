@@ -102,10 +102,8 @@ enable_ttl(void)
 Datum
 ddb_queue_cancel(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
+	QueueName	name = QueueArgument(fcinfo);
 
-	ErrorsRequirePreload();
-	name = QueueArgument(fcinfo);
 	PG_RETURN_BOOL(QueueJobCancel(name.queue, name.resource, ArgumentPositive(fcinfo, 2, "number")));
 }
 
@@ -113,10 +111,8 @@ ddb_queue_cancel(PG_FUNCTION_ARGS)
 Datum
 ddb_queue_pause(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
+	QueueName	name = QueueArgument(fcinfo);
 
-	ErrorsRequirePreload();
-	name = QueueArgument(fcinfo);
 	PG_RETURN_BOOL(set_paused(&name, QUEUE_PAUSE));
 }
 
@@ -124,11 +120,9 @@ ddb_queue_pause(PG_FUNCTION_ARGS)
 Datum
 ddb_queue_resume(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
 	bool		resumed;
+	QueueName	name = QueueArgument(fcinfo);
 
-	ErrorsRequirePreload();
-	name = QueueArgument(fcinfo);
 	resumed = set_paused(&name, QUEUE_RESUME);
 	QueueHintTell(name.queue, name.resource, HINT_ATTEMPTS_UNKNOWN);
 	PG_RETURN_BOOL(resumed);
@@ -147,10 +141,8 @@ set_paused(const QueueName *name, queue_kind kind)
 Datum
 ddb_queue_drop(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
+	QueueName	name = QueueArgument(fcinfo);
 
-	ErrorsRequirePreload();
-	name = QueueArgument(fcinfo);
 	PG_RETURN_INT64(drop_jobs(name.queue, name.resource));
 }
 
@@ -202,11 +194,9 @@ ddb_queue_redrive(PG_FUNCTION_ARGS)
 {
 	QueueScan	scan;
 	QueueRow	row;
-	QueueName	name;
 	int64		count = 0;
+	QueueName	name = QueueArgumentQueue(fcinfo);
 
-	ErrorsRequirePreload();
-	name = QueueArgumentQueue(fcinfo);
 	if (!PG_ARGISNULL(1))
 	{
 		redrive(name.queue, QueueArgumentDead(fcinfo, 1));

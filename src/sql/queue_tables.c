@@ -71,7 +71,6 @@ ddb_queue_mark_done(PG_FUNCTION_ARGS)
 	TimestampTz time;
 	DoneJob		job;
 
-	ErrorsRequirePreload();
 	PreventCommandIfReadOnly("ddb_queue_mark_done()");
 	name = QueueArgument(fcinfo);
 	number = ArgumentPositive(fcinfo, 2, "number");
@@ -91,7 +90,7 @@ ddb_queue_mark_done_token(PG_FUNCTION_ARGS)
 	DoneJob		job;
 
 	PreventCommandIfReadOnly("ddb_queue_mark_done()");
-	name = QueueArgument(fcinfo);
+	name = QueueArgumentAnywhere(fcinfo);
 	job.number = ArgumentPositive(fcinfo, 2, "number");
 	job.has_time = !PG_ARGISNULL(3);
 	job.pushed_at = job.has_time ? PG_GETARG_TIMESTAMPTZ(3) : 0;
@@ -158,7 +157,7 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 	const char *command;
 
 	PreventCommandIfReadOnly("ddb_queue_push_on_commit()");
-	(void) QueueArgument(fcinfo);
+	(void) QueueArgumentAnywhere(fcinfo);
 	ArgumentRequire(fcinfo, 2, "payload");
 	(void) QueueCheckPayload(PG_GETARG_DATUM(2));
 	if (!PG_ARGISNULL(3))

@@ -15,7 +15,6 @@
 #include "session/queue_call.h"
 #include "session/queue_own.h"
 #include "session/queue_job.h"
-#include "shared/errors.h"
 #include "shared/utf8.h"
 #include "sql/queue_arguments.h"
 #include "sql/row.h"
@@ -52,10 +51,8 @@ static void put_jobs(void *out, const QueueName *name);
 Datum
 ddb_queue_depths(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
+	QueueName	name = QueueArgumentAny(fcinfo);
 
-	ErrorsRequirePreload();
-	name = QueueArgumentAny(fcinfo);
 	InitMaterializedSRF(fcinfo, 0);
 	for_resources(fcinfo, &name, put_depth);
 	return (Datum) 0;
@@ -65,12 +62,10 @@ ddb_queue_depths(PG_FUNCTION_ARGS)
 Datum
 ddb_queue_summary(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
 	Summary		summary = {0};
 	Row			row;
+	QueueName	name = QueueArgumentQueue(fcinfo);
 
-	ErrorsRequirePreload();
-	name = QueueArgumentQueue(fcinfo);
 	for_resources(&summary, &name, add_resource);
 	summary.dead = count_dead(name.queue);
 
@@ -92,10 +87,8 @@ ddb_queue_summary(PG_FUNCTION_ARGS)
 Datum
 ddb_queue_list(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
+	QueueName	name = QueueArgumentAny(fcinfo);
 
-	ErrorsRequirePreload();
-	name = QueueArgumentAny(fcinfo);
 	InitMaterializedSRF(fcinfo, 0);
 	for_resources(fcinfo, &name, put_jobs);
 	return (Datum) 0;
@@ -257,14 +250,10 @@ put_jobs(void *out, const QueueName *name)
 Datum
 ddb_queue_list_dead(PG_FUNCTION_ARGS)
 {
-	QueueScan	scan;
+	const char *queue = QueueArgumentQueue(fcinfo).queue;
+	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_DEAD, queue, "")};
 	QueueRow	job;
 
-	ErrorsRequirePreload();
-	scan = (QueueScan)
-	{
-		.request = QueueRequest(QUEUE_LIST_DEAD, QueueArgumentQueue(fcinfo).queue, "")
-	};
 	InitMaterializedSRF(fcinfo, 0);
 	while (QueueScanNext(&scan, &job))
 	{

@@ -62,11 +62,9 @@ static void put_job(FunctionCallInfo fcinfo, const char *queue, QueueJob *job);
 Datum
 ddb_queue_push(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
 	QueuePush	job = {0};
+	QueueName	name = QueueArgument(fcinfo);
 
-	ErrorsRequirePreload();
-	name = QueueArgument(fcinfo);
 	ArgumentRequire(fcinfo, 2, "payload");
 	job.payload = QueueCheckPayload(PG_GETARG_DATUM(2));
 	if (!PG_ARGISNULL(3))
@@ -80,14 +78,11 @@ ddb_queue_push(PG_FUNCTION_ARGS)
 Datum
 ddb_queue_push_all(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
 	QueuePush  *jobs;
 	int64	   *numbers;
-	int			count;
+	QueueName	name = QueueArgument(fcinfo);
+	int			count = read_jobs(fcinfo, &jobs);
 
-	ErrorsRequirePreload();
-	name = QueueArgument(fcinfo);
-	count = read_jobs(fcinfo, &jobs);
 	QueueJobPush(name.queue, name.resource, jobs, count,
 				 QueueArgumentTime(fcinfo, 4, "dedup", 1000, DEDUP_MOST_MS, DAY_MS));
 	numbers = palloc(count * sizeof(int64));
@@ -173,7 +168,6 @@ ddb_queue_claim(PG_FUNCTION_ARGS)
 	QueueSearch search = {0};
 	QueueJob	job;
 
-	ErrorsRequirePreload();
 	search.queue = PG_ARGISNULL(3) ? QueueArgumentQueue(fcinfo).queue :
 		QueueArgumentName(fcinfo);
 	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
@@ -194,7 +188,6 @@ ddb_queue_await(PG_FUNCTION_ARGS)
 {
 	QueueSearch search = {0};
 
-	ErrorsRequirePreload();
 	search.queue = PG_ARGISNULL(2) ? QueueArgumentQueue(fcinfo).queue :
 		QueueArgumentName(fcinfo);
 	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
@@ -268,12 +261,9 @@ put_job(FunctionCallInfo fcinfo, const char *queue, QueueJob *job)
 Datum
 ddb_queue_complete(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
-	int64		number;
+	QueueName	name = QueueArgument(fcinfo);
+	int64		number = ArgumentPositive(fcinfo, 2, "number");
 
-	ErrorsRequirePreload();
-	name = QueueArgument(fcinfo);
-	number = ArgumentPositive(fcinfo, 2, "number");
 	QueueClaimComplete(QueueOwnRequire(&name.lock, name.queue, name.resource, number),
 					   name.queue, name.resource);
 	PG_RETURN_VOID();
@@ -283,17 +273,12 @@ ddb_queue_complete(PG_FUNCTION_ARGS)
 Datum
 ddb_queue_fail(PG_FUNCTION_ARGS)
 {
-	QueueName	name;
 	QueueClaim *claim;
-	char	   *error;
-	int64		number;
-	int64		retry_ms;
+	QueueName	name = QueueArgument(fcinfo);
+	int64		number = ArgumentPositive(fcinfo, 2, "number");
+	char	   *error = QueueArgumentError(fcinfo, 3);
+	int64		retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, QueueJobBackoff(0));
 
-	ErrorsRequirePreload();
-	name = QueueArgument(fcinfo);
-	number = ArgumentPositive(fcinfo, 2, "number");
-	error = QueueArgumentError(fcinfo, 3);
-	retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, QueueJobBackoff(0));
 	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
 	QueueJobFail(name.queue, name.resource, number, claim->token, &name.lock, error, retry_ms);
 	SegmentCount(EVENT_JOB_FAILED);
