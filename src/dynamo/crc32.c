@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/crc32.h"
+#include "dynamo/dynamo.h"
 
 uint32_t
 crc32_of(const void *bytes, size_t len)

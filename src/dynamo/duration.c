@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/duration.h"
+#include "dynamo/dynamo.h"
 
 #include <string.h>
 

@@ -39,6 +39,14 @@
 														 * purge deletes it: see purge.c */
 #define DYNAMO_DEPTH_MAX		80		/* deeper JSON is refused; an item with
 										 * DynamoDB's maximum of 32 levels has 68 */
+#define DURATION_MAX_MS	(INT64_MAX / 1000000)	/* of a lease: 292 years; a thousand times
+												 * as much still fits into an int64_t */
+
+/* The partition key of the item with the table's identity, which is no lock. */
+#define DYNAMO_IDENTITY_KEY "ddblock/lock-table"
+
+/* What the message of an operation that the server does not have begins with. */
+#define DYNAMO_NO_OPERATION "the server does not have this operation"
 
 /* The outcome of a call.  See "When an outcome is unknown" in doc/internals/protocol.md. */
 typedef enum dynamo_status
@@ -104,8 +112,25 @@ typedef struct dynamo_table
 	const char *sort_key;		/* NULL: the table has none */
 	const char *sort_value;		/* of an item whose name has no separator */
 	int64_t		released_ttl_s; /* ttl of released items, in seconds; 0: none */
-	char		sort_separator; /* see dynamo_key.h; NUL: none */
+	char		sort_separator; /* see dynamo_key; NUL: none */
 } dynamo_table;
+
+/*
+ * Which item a lock's name means.  Without a separator the name is the partition key, and the
+ * sort key is the same in all items.  With one, the first separator in a name stands between
+ * partition key and sort key; a name without it is as before.  Two names never mean one item,
+ * and an item never has two names; some have none.  See "Names and keys" in
+ * doc/internals/protocol.md.
+ *
+ * The parts are in the name or in the table, and not terminated.
+ */
+typedef struct dynamo_key
+{
+	const char *partition;
+	size_t		partition_len;
+	const char *sort;			/* NULL: the table has no sort key */
+	size_t		sort_len;
+} dynamo_key;
 
 /* The "holder" map: for people to read.  Empty strings are left out. */
 typedef struct dynamo_holder
@@ -294,7 +319,7 @@ typedef struct dynamo_write
 } dynamo_write;
 
 /*
- * Which part of the table a SCAN or QUERY reads: see dynamo_scan_op() in dynamo_key.h.
+ * Which part of the table a SCAN or QUERY reads: see dynamo_scan_op().
  * Each page is read consistently; changes between two pages may or may not be seen.
  */
 typedef struct dynamo_scan
@@ -377,6 +402,12 @@ typedef struct dynamo_reply
 /* May the same request succeed if it is repeated, without anybody's help? */
 extern bool dynamo_is_transient(dynamo_status status);
 
+/*
+ * Does a validation error's message say that the table's keys have other names or types
+ * than the request?  DynamoDB has no error code for it.
+ */
+extern bool dynamo_is_about_keys(const char *message);
+
 /* Is it about the queue's table? */
 extern bool dynamo_is_queue(dynamo_op op);
 
@@ -397,6 +428,22 @@ extern const char *dynamo_op_name(dynamo_op op);
 
 /* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */
 extern const char *dynamo_action(dynamo_op op);
+
+/* The key of the name's item. */
+extern dynamo_key dynamo_key_of(const dynamo_table *table, const char *name, size_t len);
+
+/* The key of the item with the table's identity, whatever the separator is. */
+extern dynamo_key dynamo_identity_key(const dynamo_table *table);
+
+/* Why no lock can have the name, in a sentence; NULL if one can.  Static. */
+extern const char *dynamo_name_wrong(const dynamo_table *table, const char *name, size_t len);
+
+/* The name of the item with this key; false if it has none.  sort: NULL as in dynamo_key. */
+extern bool dynamo_key_name(const dynamo_table *table, const char *partition,
+							const char *sort, char name[DYNAMO_NAME_MAX + 1]);
+
+/* QUERY if all names with the prefix are in one partition that it names, else SCAN. */
+extern dynamo_op dynamo_scan_op(const dynamo_table *table, const char *prefix, size_t len);
 
 /*
  * What in the item keeps everybody from getting the lock, held or not: static, or NULL.  With
@@ -476,5 +523,16 @@ extern void dynamo_read_failure(dynamo_reply *reply, int count,
 								dynamo_status status, const char *message);
 
 extern void dynamo_reply_free(dynamo_reply *reply);
+
+/*
+ * A lease as clients write it: decimal milliseconds ("20000", Amazon's Java client and
+ * ourselves) or Go's duration format ("20s", "1m30s", "1.5h", "300ms"; the client dynamolock).
+ * The result is in milliseconds, rounded up, and at most DURATION_MAX_MS.  False for anything
+ * else: empty, negative, trailing bytes.
+ */
+extern bool duration_parse(const char *text, size_t len, int64_t *milliseconds);
+
+/* As in zlib and in DynamoDB's x-amz-crc32 header. */
+extern uint32_t crc32_of(const void *bytes, size_t len);
 
 #endif							/* DDBLOCK_DYNAMO_DYNAMO_H */

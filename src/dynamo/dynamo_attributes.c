@@ -10,14 +10,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_attributes.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "dynamo/dynamo_json.h"
-#include "dynamo/dynamo_put.h"
 
 static void put_plain(dynamo_text *text, const cJSON *value);
 

@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_error.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <ctype.h>
 #include <string.h>

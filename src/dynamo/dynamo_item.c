@@ -14,16 +14,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_item.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "dynamo/duration.h"
-#include "dynamo/dynamo_attributes.h"
-#include "dynamo/dynamo_json.h"
-#include "dynamo/dynamo_shared_item.h"
 
 static void
 copy_attribute(char *to, size_t size, const cJSON *attributes, const char *name)

@@ -10,12 +10,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_json.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "dynamo/dynamo.h"
 
 /* Length of the UTF-8 character at p, 0 if invalid (RFC 3629). */
 static size_t

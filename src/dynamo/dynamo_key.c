@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_key.h"
+#include "dynamo/dynamo.h"
 
 #include <string.h>
 

@@ -5,11 +5,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_put.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <string.h>
-
-#include "dynamo/dynamo_key.h"
 
 /* In the order of the set's bits. */
 static const char *const attribute_names[] = {

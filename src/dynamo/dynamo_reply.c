@@ -10,19 +10,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "dynamo/crc32.h"
-#include "dynamo/dynamo_error.h"
-#include "dynamo/dynamo_item.h"
-#include "dynamo/dynamo_json.h"
-#include "dynamo/dynamo_scan.h"
-#include "dynamo/dynamo_table.h"
-#include "dynamo/dynamo_unusable.h"
 
 #define EXCERPT_SIZE 201		/* bytes of an unexpected reply in its message */
 

@@ -11,15 +11,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <string.h>
-
-#include "dynamo/dynamo_attributes.h"
-#include "dynamo/dynamo_key.h"
-#include "dynamo/dynamo_put.h"
-#include "dynamo/dynamo_shared_request.h"
-#include "dynamo/dynamo_unusable.h"
 
 /* Every condition on an item that we hold also demands that it is not released. */
 #define HELD_BY_US \

@@ -11,15 +11,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_scan.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "dynamo/dynamo_item.h"
-#include "dynamo/dynamo_json.h"
-#include "dynamo/dynamo_key.h"
-#include "dynamo/dynamo_text.h"
 
 /* All attributes but "data", which may be large and private. */
 #define ASKED_FOR "#ownerName, #recordVersionNumber, #leaseDuration," \

@@ -13,15 +13,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_shared_item.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "dynamo/duration.h"
-#include "dynamo/dynamo_json.h"
 
 /* What stands in {"M":{...}}, or NULL. */
 static const cJSON *

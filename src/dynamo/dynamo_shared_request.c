@@ -9,12 +9,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_shared_request.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "dynamo/dynamo_put.h"
 
 #define UPDATE ",\"UpdateExpression\":\""
 #define CONDITION "\",\"ConditionExpression\":\""

@@ -5,12 +5,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_table.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "dynamo/dynamo_json.h"
 
 static void
 copy_text(char *to, size_t size, const char *from)

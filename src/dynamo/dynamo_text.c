@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_text.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <inttypes.h>
 #include <openssl/evp.h>

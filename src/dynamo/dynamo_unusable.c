@@ -9,17 +9,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo_unusable.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "dynamo/dynamo_item.h"
-#include "dynamo/dynamo_json.h"
-#include "dynamo/dynamo_key.h"
-#include "dynamo/dynamo_put.h"
 
 #define BINARY_SHOWN 16			/* characters of base64 */
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "dynamo/crc32.h"
+#include "dynamo/dynamo.h"
 
 #define MAGIC	0x4a424444		/* "DDBJ" */
 #define FORMAT	1

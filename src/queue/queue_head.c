@@ -7,7 +7,7 @@
  */
 #include "queue/queue_head.h"
 
-#include "dynamo/dynamo_put.h"
+#include "dynamo/dynamo_codec.h"
 
 #define OURS "#token = :token AND #done = :before"
 

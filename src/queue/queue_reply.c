@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dynamo/dynamo_json.h"
+#include "dynamo/dynamo_codec.h"
 
 typedef struct buffer
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dynamo/dynamo_put.h"
+#include "dynamo/dynamo_codec.h"
 #include "queue/queue_head.h"
 #include "queue/queue_transact.h"
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dynamo/dynamo_put.h"
+#include "dynamo/dynamo_codec.h"
 
 void
 queue_put_table(dynamo_text *text, const char *table)

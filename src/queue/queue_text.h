@@ -14,7 +14,7 @@
 #ifndef DDBLOCK_QUEUE_QUEUE_TEXT_H
 #define DDBLOCK_QUEUE_QUEUE_TEXT_H
 
-#include "dynamo/dynamo_text.h"
+#include "dynamo/dynamo_codec.h"
 #include "queue/queue.h"
 
 /* "r#", queue, "#", resource */

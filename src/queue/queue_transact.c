@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dynamo/dynamo_put.h"
+#include "dynamo/dynamo_codec.h"
 #include "queue/queue_head.h"
 
 static void

@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "dynamo/dynamo_key.h"
+#include "dynamo/dynamo.h"
 #include "session/name.h"
 #include "shared/settings.h"
 

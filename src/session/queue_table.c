@@ -11,7 +11,7 @@
  */
 #include "postgres.h"
 
-#include "dynamo/dynamo_key.h"
+#include "dynamo/dynamo.h"
 #include "session/queue_table.h"
 #include "session/session.h"
 #include "session/table_call.h"

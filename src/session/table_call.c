@@ -19,8 +19,7 @@
 #include "storage/latch.h"
 #include "utils/snapmgr.h"
 
-#include "dynamo/dynamo_error.h"
-#include "dynamo/dynamo_key.h"
+#include "dynamo/dynamo.h"
 #include "lock/backoff.h"
 #include "session/session.h"
 #include "session/table_call.h"

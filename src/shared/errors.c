@@ -9,7 +9,7 @@
 
 #include "miscadmin.h"
 
-#include "dynamo/dynamo_error.h"
+#include "dynamo/dynamo.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
 #include "shared/utf8.h"

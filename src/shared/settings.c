@@ -22,7 +22,7 @@
 #include "tcop/tcopprot.h"
 
 #include "aws/endpoint.h"
-#include "dynamo/dynamo_key.h"
+#include "dynamo/dynamo.h"
 #include "lock/campaign.h"
 #include "lock/join_list.h"
 #include "shared/compat.h"

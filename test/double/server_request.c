@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dynamo/crc32.h"
+#include "dynamo/dynamo.h"
 #include "server.h"
 
 #define MESSAGE_SIZE 8192

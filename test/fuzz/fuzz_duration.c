@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "dynamo/duration.h"
+#include "dynamo/dynamo.h"
 
 int			LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

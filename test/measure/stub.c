@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dynamo/crc32.h"
+#include "dynamo/dynamo.h"
 
 #define REQUEST_MAX (256 * 1024)
 #define REPLY_MAX (64 * 1024)

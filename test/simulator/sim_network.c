@@ -13,7 +13,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "dynamo/crc32.h"
+#include "dynamo/dynamo.h"
 
 /* An error on the wire: DynamoDB's error type, or a bare body. */
 typedef struct wire_error

@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../unit.h"
-#include "dynamo/crc32.h"
+#include "dynamo/dynamo.h"
 
 static void
 assert_crc(const char *text, uint32_t expected)

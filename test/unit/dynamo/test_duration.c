@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../unit.h"
-#include "dynamo/duration.h"
+#include "dynamo/dynamo.h"
 
 static void
 assert_duration(const char *text, int64_t expected)

@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../unit.h"
-#include "dynamo/dynamo_key.h"
+#include "dynamo/dynamo.h"
 
 #define LETTERS "a#-"
 #define TEXT_MAX 6

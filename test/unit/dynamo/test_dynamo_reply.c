@@ -12,7 +12,6 @@
 #define AFTER_EACH free_reply
 #include "../unit.h"
 #include "dynamo/dynamo.h"
-#include "dynamo/dynamo_error.h"
 
 /* Local */
 #define ITEM_JSON \

@@ -12,8 +12,7 @@
 #include <cjson/cJSON.h>
 
 #include "../unit.h"
-#include "dynamo/dynamo.h"
-#include "dynamo/dynamo_text.h"
+#include "dynamo/dynamo_codec.h"
 
 #define HELD "#ownerName = :owner AND #recordVersionNumber = :expected" \
 	" AND attribute_not_exists(#isReleased)"

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/duration.h"
+#include "dynamo/dynamo.h"
 #include "lockmgr_harness.h"
 
 LOCKMGR_TEST(a_free_lock_takes_one_call)
