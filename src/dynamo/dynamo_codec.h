@@ -14,6 +14,27 @@
 
 #include "dynamo/dynamo.h"
 
+/* The calls of DynamoDB's API: what a reply has depends on them. */
+typedef enum dynamo_api
+{
+	API_GET_ITEM,
+	API_UPDATE_ITEM,
+	API_PUT_ITEM,
+	API_DELETE_ITEM,
+	API_QUERY,
+	API_SCAN,
+	API_BATCH,
+	API_TRANSACT,
+	API_DESCRIBE_TABLE,
+	API_CREATE_TABLE,
+	API_UPDATE_TTL
+} dynamo_api;
+
+extern dynamo_api dynamo_api_of(dynamo_op op);
+
+/* Does it write one item, so that a condition may refuse it? */
+extern bool dynamo_is_single_write(dynamo_op op);
+
 /*
  * The status for an error's type ("ThrottlingException" in __type, "ThrottlingError" as the
  * Code of a batch's statement) and, where the type is ambiguous, its message.

@@ -1,56 +1,75 @@
 /*-------------------------------------------------------------------------
  *
  * dynamo_names.c
- *	  Names of the operations: in ddb_operations, in DynamoDB and in IAM.
+ *	  The operations: their names in ddb_operations, and DynamoDB's and IAM's for the calls that
+ *	  they are.
  *
  *-------------------------------------------------------------------------
  */
-#include "dynamo/dynamo.h"
+#include "dynamo/dynamo_codec.h"
 
 #include <string.h>
 
-typedef struct op_names
-{
-	const char *name;
-	const char *target;
-	const char *action;
-} op_names;
-
 #define API(call) "DynamoDB_20120810." call, "dynamodb:" call
 
-static const op_names names[DYNAMO_OP_COUNT] = {
-	[DYNAMO_ACQUIRE] = {"acquire", API("UpdateItem")},
-	[DYNAMO_RENEW] = {"renew", API("UpdateItem")},
-	/* IAM has no action for BatchExecuteStatement, only for its statements. */
-	[DYNAMO_RENEW_BATCH] = {"renew_batch", "DynamoDB_20120810.BatchExecuteStatement",
-	"dynamodb:PartiQLUpdate"},
-	[DYNAMO_HAND_OVER] = {"hand_over", API("UpdateItem")},
-	[DYNAMO_RELEASE] = {"release", API("UpdateItem")},
-	[DYNAMO_BAR] = {"bar", API("UpdateItem")},
-	[DYNAMO_BAR_NEW] = {"bar_new", API("UpdateItem")},
-	[DYNAMO_MARK] = {"mark", API("UpdateItem")},
-	[DYNAMO_READ] = {"read", API("GetItem")},
-	[DYNAMO_DESCRIBE_TABLE] = {"describe_table", API("DescribeTable")},
-	[DYNAMO_CREATE_TABLE] = {"create_table", API("CreateTable")},
-	[DYNAMO_UPDATE_TTL] = {"update_ttl", API("UpdateTimeToLive")},
-	[DYNAMO_SCAN] = {"scan", API("Scan")},
-	[DYNAMO_QUERY] = {"query", API("Query")},
-	[DYNAMO_DELETE] = {"delete", API("DeleteItem")},
-	[DYNAMO_FORCE_RELEASE] = {"force_release", API("UpdateItem")},
-	[DYNAMO_IDENTIFY] = {"identify", API("UpdateItem")},
-	[DYNAMO_REPLACE] = {"replace", API("PutItem")},
-	[DYNAMO_QUEUE_READ] = {"queue_read", API("GetItem")},
-	[DYNAMO_QUEUE_QUERY] = {"queue_query", API("Query")},
-	[DYNAMO_QUEUE_SCAN] = {"queue_scan", API("Scan")},
-	/* IAM has no action for a transaction, only for what is in it: mostly this. */
-	[DYNAMO_QUEUE_TRANSACT] = {"queue_transact", "DynamoDB_20120810.TransactWriteItems",
-	"dynamodb:PutItem"},
-	[DYNAMO_QUEUE_UPDATE] = {"queue_update", API("UpdateItem")},
-	[DYNAMO_QUEUE_DELETE] = {"queue_delete", API("DeleteItem")},
-	[DYNAMO_QUEUE_DESCRIBE_TABLE] = {"queue_describe_table", API("DescribeTable")},
-	[DYNAMO_QUEUE_CREATE_TABLE] = {"queue_create_table", API("CreateTable")},
-	[DYNAMO_QUEUE_UPDATE_TTL] = {"queue_update_ttl", API("UpdateTimeToLive")},
+static const struct
+{
+	const char *target;
+	const char *action;
+}			apis[] = {
+	[API_GET_ITEM] = {API("GetItem")},
+	[API_UPDATE_ITEM] = {API("UpdateItem")},
+	[API_PUT_ITEM] = {API("PutItem")},
+	[API_DELETE_ITEM] = {API("DeleteItem")},
+	[API_QUERY] = {API("Query")},
+	[API_SCAN] = {API("Scan")},
+	/* IAM has no actions for these two, only for what is in them: mostly this. */
+	[API_BATCH] = {"DynamoDB_20120810.BatchExecuteStatement", "dynamodb:PartiQLUpdate"},
+	[API_TRANSACT] = {"DynamoDB_20120810.TransactWriteItems", "dynamodb:PutItem"},
+	[API_DESCRIBE_TABLE] = {API("DescribeTable")},
+	[API_CREATE_TABLE] = {API("CreateTable")},
+	[API_UPDATE_TTL] = {API("UpdateTimeToLive")},
 };
+
+static const struct
+{
+	const char *name;
+	dynamo_api	api;
+}			ops[DYNAMO_OP_COUNT] = {
+	[DYNAMO_ACQUIRE] = {"acquire", API_UPDATE_ITEM},
+	[DYNAMO_RENEW] = {"renew", API_UPDATE_ITEM},
+	[DYNAMO_RENEW_BATCH] = {"renew_batch", API_BATCH},
+	[DYNAMO_HAND_OVER] = {"hand_over", API_UPDATE_ITEM},
+	[DYNAMO_RELEASE] = {"release", API_UPDATE_ITEM},
+	[DYNAMO_BAR] = {"bar", API_UPDATE_ITEM},
+	[DYNAMO_BAR_NEW] = {"bar_new", API_UPDATE_ITEM},
+	[DYNAMO_MARK] = {"mark", API_UPDATE_ITEM},
+	[DYNAMO_READ] = {"read", API_GET_ITEM},
+	[DYNAMO_DESCRIBE_TABLE] = {"describe_table", API_DESCRIBE_TABLE},
+	[DYNAMO_CREATE_TABLE] = {"create_table", API_CREATE_TABLE},
+	[DYNAMO_UPDATE_TTL] = {"update_ttl", API_UPDATE_TTL},
+	[DYNAMO_SCAN] = {"scan", API_SCAN},
+	[DYNAMO_QUERY] = {"query", API_QUERY},
+	[DYNAMO_DELETE] = {"delete", API_DELETE_ITEM},
+	[DYNAMO_FORCE_RELEASE] = {"force_release", API_UPDATE_ITEM},
+	[DYNAMO_IDENTIFY] = {"identify", API_UPDATE_ITEM},
+	[DYNAMO_REPLACE] = {"replace", API_PUT_ITEM},
+	[DYNAMO_QUEUE_READ] = {"queue_read", API_GET_ITEM},
+	[DYNAMO_QUEUE_QUERY] = {"queue_query", API_QUERY},
+	[DYNAMO_QUEUE_SCAN] = {"queue_scan", API_SCAN},
+	[DYNAMO_QUEUE_TRANSACT] = {"queue_transact", API_TRANSACT},
+	[DYNAMO_QUEUE_UPDATE] = {"queue_update", API_UPDATE_ITEM},
+	[DYNAMO_QUEUE_DELETE] = {"queue_delete", API_DELETE_ITEM},
+	[DYNAMO_QUEUE_DESCRIBE_TABLE] = {"queue_describe_table", API_DESCRIBE_TABLE},
+	[DYNAMO_QUEUE_CREATE_TABLE] = {"queue_create_table", API_CREATE_TABLE},
+	[DYNAMO_QUEUE_UPDATE_TTL] = {"queue_update_ttl", API_UPDATE_TTL},
+};
+
+dynamo_api
+dynamo_api_of(dynamo_op op)
+{
+	return ops[op].api;
+}
 
 bool
 dynamo_is_queue(dynamo_op op)
@@ -61,7 +80,14 @@ dynamo_is_queue(dynamo_op op)
 bool
 dynamo_is_queue_write(dynamo_op op)
 {
-	return op == DYNAMO_QUEUE_TRANSACT || op == DYNAMO_QUEUE_UPDATE || op == DYNAMO_QUEUE_DELETE;
+	return dynamo_is_queue(op) && (dynamo_is_single_write(op) || ops[op].api == API_TRANSACT);
+}
+
+bool
+dynamo_is_single_write(dynamo_op op)
+{
+	return ops[op].api == API_UPDATE_ITEM || ops[op].api == API_PUT_ITEM ||
+		ops[op].api == API_DELETE_ITEM;
 }
 
 bool
@@ -73,26 +99,26 @@ dynamo_is_page(dynamo_op op)
 bool
 dynamo_is_about_table(dynamo_op op)
 {
-	return op == DYNAMO_DESCRIBE_TABLE || op == DYNAMO_CREATE_TABLE ||
-		op == DYNAMO_UPDATE_TTL || op >= DYNAMO_QUEUE_DESCRIBE_TABLE;
+	return ops[op].api == API_DESCRIBE_TABLE || ops[op].api == API_CREATE_TABLE ||
+		ops[op].api == API_UPDATE_TTL;
 }
 
 const char *
 dynamo_target(dynamo_op op)
 {
-	return names[op].target;
+	return apis[ops[op].api].target;
 }
 
 const char *
 dynamo_op_name(dynamo_op op)
 {
-	return names[op].name;
+	return ops[op].name;
 }
 
 const char *
 dynamo_action(dynamo_op op)
 {
-	return names[op].action;
+	return apis[ops[op].api].action;
 }
 
 const char *

@@ -148,17 +148,6 @@ message_of(const cJSON *json)
 	return message != NULL ? message : "";
 }
 
-static bool
-is_single_write(dynamo_op op)
-{
-	return op == DYNAMO_ACQUIRE || op == DYNAMO_RENEW ||
-		op == DYNAMO_HAND_OVER || op == DYNAMO_RELEASE ||
-		op == DYNAMO_BAR || op == DYNAMO_BAR_NEW || op == DYNAMO_MARK ||
-		op == DYNAMO_DELETE || op == DYNAMO_FORCE_RELEASE || op == DYNAMO_IDENTIFY ||
-		op == DYNAMO_REPLACE ||
-		op == DYNAMO_QUEUE_UPDATE || op == DYNAMO_QUEUE_DELETE;
-}
-
 /*
  * The status of a reply other than 200.  A server that fails may have applied the
  * write, unless it says that it throttled us.
@@ -174,7 +163,7 @@ status_of_error(const incoming *in, const char *type, const char *message)
 		return DYNAMO_MALFORMED;
 	if (in->http_status == 413)
 		return DYNAMO_VALIDATION;
-	if (status == DYNAMO_CONDITION_FAILED && !is_single_write(in->op))
+	if (status == DYNAMO_CONDITION_FAILED && !dynamo_is_single_write(in->op))
 		return DYNAMO_MALFORMED;
 	return status;
 }
@@ -398,52 +387,37 @@ read_page(dynamo_reply *reply, const incoming *in, const cJSON *json)
 static bool
 read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 {
-	switch (in->op)
+	switch (dynamo_api_of(in->op))
 	{
-		case DYNAMO_RENEW_BATCH:
+		case API_BATCH:
 			return read_statements(reply, dynamo_json_member(json, "Responses"),
 								   is_evident(in, json));
-		case DYNAMO_READ:
+		case API_GET_ITEM:
+			if (dynamo_is_queue(in->op))
+				break;
 			if (!is_evident(in, json))
 				return false;
 			set_item(&reply->results[0], dynamo_json_member(json, "Item"));
 			adopt_result(reply);
 			return true;
-		case DYNAMO_ACQUIRE:
-		case DYNAMO_RENEW:
-		case DYNAMO_RELEASE:
-		case DYNAMO_BAR:
-		case DYNAMO_MARK:
-			set_returned_item(&reply->results[0], dynamo_json_member(json, "Attributes"));
+		case API_UPDATE_ITEM:
+		case API_PUT_ITEM:
+		case API_DELETE_ITEM:
+			if (!dynamo_is_queue(in->op))
+				set_returned_item(&reply->results[0], dynamo_json_member(json, "Attributes"));
 			break;
-		case DYNAMO_DESCRIBE_TABLE:
+		case API_DESCRIBE_TABLE:
 			return dynamo_table_read(&reply->table, dynamo_json_member(json, "Table"));
-		case DYNAMO_CREATE_TABLE:
+		case API_CREATE_TABLE:
 			return dynamo_table_read(&reply->table, dynamo_json_member(json, "TableDescription"));
-		case DYNAMO_UPDATE_TTL:
-		case DYNAMO_QUEUE_UPDATE_TTL:
+		case API_UPDATE_TTL:
 			return dynamo_json_member(json, "TimeToLiveSpecification") != NULL;
-		case DYNAMO_QUEUE_DESCRIBE_TABLE:
-			return dynamo_table_read(&reply->table, dynamo_json_member(json, "Table"));
-		case DYNAMO_QUEUE_CREATE_TABLE:
-			return dynamo_table_read(&reply->table, dynamo_json_member(json, "TableDescription"));
-		case DYNAMO_QUEUE_QUERY:
-		case DYNAMO_QUEUE_SCAN:
-			return cJSON_IsArray(dynamo_json_member(json, "Items"));
-		case DYNAMO_QUEUE_READ:
-		case DYNAMO_QUEUE_TRANSACT:
-		case DYNAMO_QUEUE_UPDATE:
-		case DYNAMO_QUEUE_DELETE:
-			break;
-		case DYNAMO_SCAN:
-		case DYNAMO_QUERY:
+		case API_QUERY:
+		case API_SCAN:
+			if (dynamo_is_queue(in->op))
+				return cJSON_IsArray(dynamo_json_member(json, "Items"));
 			return read_page(reply, in, json);
-		case DYNAMO_HAND_OVER:
-		case DYNAMO_BAR_NEW:
-		case DYNAMO_DELETE:
-		case DYNAMO_FORCE_RELEASE:
-		case DYNAMO_IDENTIFY:
-		case DYNAMO_REPLACE:
+		case API_TRANSACT:
 			break;
 	}
 	return is_evident(in, json) && dynamo_json_member(json, "__type") == NULL;
