@@ -38,6 +38,19 @@ is_undated(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
 		(result->status == DYNAMO_OK || lm_stands(lm, &lease->l, result));
 }
 
+static const struct
+{
+	void		(*settled) (lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result);
+	void		(*failed) (lockmgr *lm, int64_t now, lm_lock *lock);
+}			takers[] = {
+	[DYNAMO_READ] = {lm_poll_settled, lm_poll_failed},
+	[DYNAMO_ACQUIRE] = {lm_acquire_settled, lm_acquire_failed},
+	[DYNAMO_RENEW] = {lm_renewal_settled, lm_renewal_failed},
+	[DYNAMO_RENEW_BATCH] = {lm_renewal_settled, lm_renewal_failed},
+	[DYNAMO_HAND_OVER] = {lm_hand_over_settled, lm_release_failed},
+	[DYNAMO_RELEASE] = {lm_release_settled, lm_release_failed},
+};
+
 /*
  * The lock's call has ended.  It is settled if DynamoDB applied the write or
  * refused it for its condition; anything else is trouble.  A write with a time in its
@@ -115,62 +128,13 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 		lm_note_trouble(lm, now, lock, op, result);
 
 	/* A write that sets a gate, or a mark, is a poll. */
-	switch (lock->state == LOCK_READING ? DYNAMO_READ : op)
-	{
-		case DYNAMO_READ:
-			if (settled)
-				lm_poll_settled(lm, now, lock, result);
-			else
-				lm_poll_failed(lm, now, lock);
-			break;
-		case DYNAMO_ACQUIRE:
-			if (settled)
-				lm_acquire_settled(lm, now, lock, result);
-			else
-				lm_acquire_failed(lm, now, lock);
-			break;
-		case DYNAMO_RENEW:
-		case DYNAMO_RENEW_BATCH:
-			if (settled)
-				lm_renewal_settled(lm, now, lock, result);
-			else
-				lm_renewal_failed(lm, now, lock);
-			break;
-		case DYNAMO_HAND_OVER:
-			if (settled)
-				lm_hand_over_settled(lm, now, lock, result);
-			else
-				lm_release_failed(lm, now, lock);
-			break;
-		case DYNAMO_RELEASE:
-			if (settled)
-				lm_release_settled(lm, now, lock, result);
-			else
-				lm_release_failed(lm, now, lock);
-			break;
-		case DYNAMO_MARK:
-		case DYNAMO_DESCRIBE_TABLE:
-		case DYNAMO_CREATE_TABLE:
-		case DYNAMO_UPDATE_TTL:
-		case DYNAMO_SCAN:
-		case DYNAMO_QUERY:
-		case DYNAMO_QUEUE_READ:
-		case DYNAMO_QUEUE_QUERY:
-		case DYNAMO_QUEUE_SCAN:
-		case DYNAMO_QUEUE_TRANSACT:
-		case DYNAMO_QUEUE_UPDATE:
-		case DYNAMO_QUEUE_DELETE:
-		case DYNAMO_QUEUE_DESCRIBE_TABLE:
-		case DYNAMO_QUEUE_CREATE_TABLE:
-		case DYNAMO_QUEUE_UPDATE_TTL:
-		case DYNAMO_DELETE:
-		case DYNAMO_FORCE_RELEASE:
-		case DYNAMO_IDENTIFY:
-		case DYNAMO_REPLACE:
-		case DYNAMO_BAR:
-		case DYNAMO_BAR_NEW:
-			assert(!"a call of the lock manager");
-	}
+	if (lock->state == LOCK_READING)
+		op = DYNAMO_READ;
+	assert(op <= DYNAMO_READ && takers[op].settled != NULL);
+	if (settled)
+		takers[op].settled(lm, now, lock, result);
+	else
+		takers[op].failed(lm, now, lock);
 }
 
 /* The item shows its holder as of the last write; we know better. */
