@@ -16,7 +16,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_plain(dynamo_text *text, const cJSON *value);
+static const char *const lock_attributes[] = {
+	"ownerName", "recordVersionNumber", "leaseDuration", "fencingToken", "holder", "data",
+	"isReleased", "releasedAt", "ttl", "releasedVersion", "shared", "attributeNames", "keptUntil",
+	"wanted", NULL
+};
+
+static void put_plain(dynamo_text *text, const char *name, const cJSON *value);
+
+const char *
+dynamo_attribute(int number)
+{
+	return lock_attributes[number];
+}
+
+static bool
+is_one_of(const char *name, const char *const *names)
+{
+	while (*names != NULL && strcmp(name, *names) != 0)
+		names++;
+	return *names != NULL;
+}
+
+bool
+dynamo_is_attribute(const char *name)
+{
+	return is_one_of(name, lock_attributes);
+}
 
 /* Is it an array of texts that name attributes which a lock does not have? */
 static bool
@@ -67,138 +93,84 @@ dynamo_attribute_names(const char *attributes)
 	const cJSON *member;
 	dynamo_text text;
 
-	dynamo_text_start(&text, strlen(attributes));
-	dynamo_text_raw(&text, "[");
+	dynamo_text_start(&text, '[', strlen(attributes));
 	cJSON_ArrayForEach(member, object)
 	{
-		dynamo_text_comma(&text);
 		dynamo_text_string(&text, member->string, strlen(member->string));
 	}
-	dynamo_text_raw(&text, "]");
 	text.failed |= object == NULL;
 	cJSON_Delete(object);
 	return dynamo_text_finish(&text);
 }
 
-bool
-dynamo_extras_start(dynamo_extras *extras, const dynamo_write *write)
+void
+dynamo_parse_extras(dynamo_request *request)
 {
-	*extras = (dynamo_extras) {NULL, NULL};
-	if (write->attributes != NULL)
-		extras->set = dynamo_json_parse(write->attributes, strlen(write->attributes));
-	if (write->old_attributes != NULL)
-		extras->old = parse_names(write->old_attributes);
-	return (write->attributes != NULL) == (extras->set != NULL) &&
-		(write->old_attributes != NULL) == (extras->old != NULL);
+	const char *attributes = request->write->attributes;
+	const char *old = request->write->old_attributes;
+
+	if (attributes != NULL)
+		request->set = dynamo_json_parse(attributes, strlen(attributes));
+	if (old != NULL)
+		request->old = parse_names(old);
+	if ((attributes != NULL && request->set == NULL) || (old != NULL && request->old == NULL))
+		request->text.failed = true;
 }
 
 void
-dynamo_extras_end(dynamo_extras *extras)
+dynamo_put_extras_set(dynamo_request *request)
 {
-	cJSON_Delete(extras->set);
-	cJSON_Delete(extras->old);
-}
-
-static void
-put_number(dynamo_text *text, const char *before, int number)
-{
-	dynamo_text_raw(text, before);
-	dynamo_text_int(text, number);
-}
-
-void
-dynamo_put_extras_set(dynamo_text *text, const dynamo_extras *extras)
-{
-	int			count = cJSON_GetArraySize(extras->set);
+	int			count = cJSON_GetArraySize(request->set);
 
 	for (int i = 0; i < count; i++)
-	{
-		put_number(text, ", #a", i);
-		put_number(text, " = :a", i);
-	}
-	if (extras->set != NULL)
-		dynamo_text_raw(text, ", #attributeNames = :attributeNames");
+		dynamo_text_raw(&request->text, ", #a%d = :a%d", i, i);
+	if (request->set != NULL)
+		dynamo_text_raw(&request->text, ", #attributeNames = :attributeNames");
 }
 
 /* What is set anew must not be removed as well. */
-static bool
-is_removed(const dynamo_extras *extras, const cJSON *name)
-{
-	return dynamo_json_member(extras->set, name->valuestring) == NULL;
-}
-
 void
-dynamo_put_extras_remove(dynamo_text *text, const dynamo_extras *extras)
+dynamo_put_extras_remove(dynamo_request *request)
 {
 	const cJSON *name;
 	int			i = 0;
 
-	cJSON_ArrayForEach(name, extras->old)
+	cJSON_ArrayForEach(name, request->old)
 	{
-		if (is_removed(extras, name))
-			put_number(text, ", #o", i);
+		if (dynamo_json_member(request->set, name->valuestring) == NULL)
+			dynamo_text_raw(&request->text, ", #o%d", i);
 		i++;
 	}
-	if (extras->old != NULL && extras->set == NULL)
-		dynamo_text_raw(text, ", #attributeNames");
+	if (request->old != NULL && request->set == NULL)
+		dynamo_text_raw(&request->text, ", #attributeNames");
 }
 
-static void
-put_extra_name(dynamo_text *text, char letter, int number, const char *name)
+const char *
+dynamo_extra_name(const dynamo_request *request, const char *name)
 {
-	char		placeholder[24];
+	int			set = dynamo_number_in(name, "a");
+	int			old = dynamo_number_in(name, "o");
 
-	snprintf(placeholder, sizeof(placeholder), "#%c%d", letter, number);
-	dynamo_put_name(text, placeholder);
-	dynamo_text_string(text, name, strlen(name));
+	if (set >= 0)
+		return cJSON_GetArrayItem(request->set, set)->string;
+	return old >= 0 ? cJSON_GetArrayItem(request->old, old)->valuestring : NULL;
 }
 
-void
-dynamo_put_extras_names(dynamo_text *text, const dynamo_extras *extras)
+bool
+dynamo_put_extra_value(dynamo_text *text, const char *name, const dynamo_request *request)
 {
-	const cJSON *member;
-	int			i = 0;
-
-	cJSON_ArrayForEach(member, extras->set)
-	{
-		put_extra_name(text, 'a', i++, member->string);
-	}
-	i = 0;
-	cJSON_ArrayForEach(member, extras->old)
-	{
-		if (is_removed(extras, member))
-			put_extra_name(text, 'o', i, member->valuestring);
-		i++;
-	}
-}
-
-void
-dynamo_put_extras_values(dynamo_text *text, const dynamo_extras *extras,
-						 const dynamo_write *write)
-{
-	const cJSON *member;
+	int			set = dynamo_number_in(name, "a");
 	char	   *names;
-	int			i = 0;
 
-	cJSON_ArrayForEach(member, extras->set)
-	{
-		char	   *value = cJSON_PrintUnformatted(member);
-		char		placeholder[24];
-
-		snprintf(placeholder, sizeof(placeholder), ":a%d", i++);
-		dynamo_put_name(text, placeholder);
-		if (value != NULL)
-			dynamo_text_raw(text, value);
-		text->failed |= value == NULL;
-		cJSON_free(value);
-	}
-	if (extras->set == NULL)
-		return;
-	names = dynamo_attribute_names(write->attributes);
-	if (names != NULL)
-		dynamo_put_s_member(text, ":attributeNames", names);
+	if (set >= 0)
+		dynamo_text_json(text, cJSON_GetArrayItem(request->set, set));
+	if (set >= 0 || strcmp(name, "attributeNames") != 0)
+		return set >= 0;
+	names = dynamo_attribute_names(request->write->attributes);
+	dynamo_put_s(text, NULL, names != NULL ? names : "");
 	text->failed |= names == NULL;
 	free(names);
+	return true;
 }
 
 /* Is it a number as JSON writes it?  Others may have written the item. */
@@ -238,62 +210,33 @@ put_scalar(dynamo_text *text, const cJSON *value, bool number)
 {
 	const char *s = cJSON_GetStringValue(value);
 
+	dynamo_text_name(text, NULL);
 	if (s == NULL)
 		dynamo_text_raw(text, "null");
 	else if (number && is_number(s))
-		dynamo_text_raw(text, s);
+		dynamo_text_raw(text, "%s", s);
 	else
 		dynamo_text_string(text, s, strlen(s));
 }
 
+/* Of a map, a list or a set. */
 static void
-put_set(dynamo_text *text, const cJSON *members, bool numbers)
+put_members(dynamo_text *text, const char *type, const cJSON *members)
 {
+	int			depth = text->depth;
 	const cJSON *member;
 
-	dynamo_text_raw(text, "[");
+	dynamo_text_open(text, NULL, *type == 'M' ? '{' : '[');
 	cJSON_ArrayForEach(member, members)
 	{
-		dynamo_text_comma(text);
-		put_scalar(text, member, numbers);
+		if (*type == 'M')
+			put_plain(text, member->string, member);
+		else if (*type == 'L')
+			put_plain(text, NULL, member);
+		else
+			put_scalar(text, member, *type == 'N');
 	}
-	dynamo_text_raw(text, "]");
-}
-
-static void
-put_list(dynamo_text *text, const cJSON *members)
-{
-	const cJSON *member;
-
-	dynamo_text_raw(text, "[");
-	cJSON_ArrayForEach(member, members)
-	{
-		dynamo_text_comma(text);
-		put_plain(text, member);
-	}
-	dynamo_text_raw(text, "]");
-}
-
-static void
-put_member(dynamo_text *text, const cJSON *member)
-{
-	dynamo_text_comma(text);
-	dynamo_text_string(text, member->string, strlen(member->string));
-	dynamo_text_raw(text, ":");
-	put_plain(text, member);
-}
-
-static void
-put_map(dynamo_text *text, const cJSON *members)
-{
-	const cJSON *member;
-
-	dynamo_text_raw(text, "{");
-	cJSON_ArrayForEach(member, members)
-	{
-		put_member(text, member);
-	}
-	dynamo_text_raw(text, "}");
+	dynamo_text_close(text, depth);
 }
 
 /*
@@ -301,25 +244,20 @@ put_map(dynamo_text *text, const cJSON *members)
  * The depth is that of dynamo_json_parse().
  */
 static void
-put_plain(dynamo_text *text, const cJSON *value)
+put_plain(dynamo_text *text, const char *name, const cJSON *value)
 {
+	static const char *const scalars[] = {"S", "N", "B", NULL};
+	static const char *const several[] = {"M", "L", "SS", "NS", "BS", NULL};
 	const cJSON *typed = cJSON_IsObject(value) ? value->child : NULL;
 	const char *type = typed != NULL ? typed->string : "";
 
-	if (strcmp(type, "S") == 0 || strcmp(type, "B") == 0)
-		put_scalar(text, typed, false);
-	else if (strcmp(type, "N") == 0)
-		put_scalar(text, typed, true);
+	dynamo_text_name(text, name);
+	if (is_one_of(type, scalars))
+		put_scalar(text, typed, *type == 'N');
+	else if (is_one_of(type, several))
+		put_members(text, type, typed);
 	else if (strcmp(type, "BOOL") == 0)
 		dynamo_text_raw(text, cJSON_IsTrue(typed) ? "true" : "false");
-	else if (strcmp(type, "L") == 0)
-		put_list(text, typed);
-	else if (strcmp(type, "M") == 0)
-		put_map(text, typed);
-	else if (strcmp(type, "SS") == 0 || strcmp(type, "BS") == 0)
-		put_set(text, typed, false);
-	else if (strcmp(type, "NS") == 0)
-		put_set(text, typed, true);
 	else
 		dynamo_text_raw(text, "null");
 }
@@ -335,7 +273,7 @@ put_ours(dynamo_text *text, const cJSON *attributes, const cJSON *names)
 		const cJSON *member = dynamo_json_member(attributes, name->valuestring);
 
 		if (member != NULL)
-			put_member(text, member);
+			put_plain(text, member->string, member);
 	}
 }
 
@@ -348,7 +286,7 @@ put_others(dynamo_text *text, const cJSON *attributes)
 	cJSON_ArrayForEach(member, attributes)
 	{
 		if (!dynamo_is_attribute(member->string))
-			put_member(text, member);
+			put_plain(text, member->string, member);
 	}
 }
 
@@ -364,13 +302,11 @@ dynamo_attributes_read(const cJSON *attributes, bool shared, dynamo_item *item)
 		item->attribute_names = strdup(text);
 	if (!item->released && !shared && (!item->by_ddblock || names != NULL))
 	{
-		dynamo_text_start(&out, 1024);
-		dynamo_text_raw(&out, "{");
+		dynamo_text_start(&out, '{', 1024);
 		if (item->by_ddblock)
 			put_ours(&out, attributes, names);
 		else
 			put_others(&out, attributes);
-		dynamo_text_raw(&out, "}");
 		item->attributes = dynamo_text_finish(&out);
 	}
 	cJSON_Delete(names);

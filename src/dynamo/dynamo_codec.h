@@ -42,7 +42,7 @@ extern bool dynamo_is_single_write(dynamo_op op);
  */
 extern dynamo_status dynamo_error_status(const char *type, const char *message);
 
-/* ---- dynamo_json.c ---- */
+/* ---- JSON from elsewhere ---- */
 
 /* NULL if the bytes are not exactly one JSON object, or memory is short. */
 extern cJSON *dynamo_json_parse(const char *body, size_t len);
@@ -68,24 +68,42 @@ extern bool dynamo_json_same(const char *a, const char *b);
 /* Copies valid UTF-8, cut at a character's boundary if it does not fit. */
 extern void dynamo_json_copy(char *to, size_t size, const char *from);
 
-/* ---- dynamo_text.c ---- */
+/* ---- JSON of ours ---- */
 
+/*
+ * JSON in a growing buffer.  Every lock call needs a body, so it is written directly: a tree
+ * of cJSON nodes would cost some fifty allocations.  Commas come between members, and
+ * dynamo_text_finish() closes what is open.
+ *
+ * When memory is short, later calls do nothing and dynamo_text_finish() returns
+ * NULL, so only that result needs a check.
+ */
 typedef struct dynamo_text
 {
-	char	   *bytes;
+	char	   *bytes;			/* terminated */
 	size_t		len;
 	size_t		size;
 	bool		failed;
+	int			depth;			/* braces and brackets that are open */
+	char		closing[DYNAMO_DEPTH_MAX + 8];	/* ... and what closes each */
 } dynamo_text;
 
-/* expected: bytes that the text will probably need */
-extern void dynamo_text_start(dynamo_text *text, size_t expected);
+/* Opens the brace or bracket; expected: bytes that the text will probably need */
+extern void dynamo_text_start(dynamo_text *text, char brace, size_t expected);
 
 /* Returns the malloc'd, NUL-terminated text, or NULL when memory was short. */
 extern char *dynamo_text_finish(dynamo_text *text);
 
-/* Appends text that is JSON already. */
-extern void dynamo_text_raw(dynamo_text *text, const char *json);
+/* Begins a member; name NULL: an element, or a value whose name was begun. */
+extern void dynamo_text_name(dynamo_text *text, const char *name);
+
+/* Begins a member that is an object or an array; closes all of them but so many. */
+extern void dynamo_text_open(dynamo_text *text, const char *name, char brace);
+extern void dynamo_text_close(dynamo_text *text, int depth);
+
+/* Appends, as printf(), what is JSON already; with its comma. */
+extern void dynamo_text_raw(dynamo_text *text, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
 
 /* Appends the escaped content of a JSON string, without quotes. */
 extern void dynamo_text_escaped(dynamo_text *text, const char *s, size_t len);
@@ -93,42 +111,60 @@ extern void dynamo_text_escaped(dynamo_text *text, const char *s, size_t len);
 /* Appends a JSON string with its quotes. */
 extern void dynamo_text_string(dynamo_text *text, const char *s, size_t len);
 
-extern void dynamo_text_int(dynamo_text *text, int64_t value);
+extern void dynamo_text_json(dynamo_text *text, const cJSON *json);
 
-/* Appends standard base64, with padding and without line ends. */
-extern void dynamo_text_base64(dynamo_text *text, const uint8_t *data, size_t len);
+/* Members with DynamoDB's values; name NULL as above. */
+extern void dynamo_put_s(dynamo_text *text, const char *name, const char *s);
+extern void dynamo_put_text(dynamo_text *text, const char *name, const char *s, size_t len);
+extern void dynamo_put_n(dynamo_text *text, const char *name, int64_t value);
+extern void dynamo_put_lease(dynamo_text *text, const char *name, int64_t lease_ms);
 
-/* Appends a comma, except after an opening brace or bracket. */
-extern void dynamo_text_comma(dynamo_text *text);
+/* Opens a map, for its members. */
+extern void dynamo_put_map(dynamo_text *text, const char *name);
 
-/* ---- dynamo_put.c ---- */
+/* A value: standard base64, with padding and without line ends. */
+extern void dynamo_put_bytes(dynamo_text *text, const uint8_t *bytes, size_t len);
 
-/* Attributes of the lock item, as a set. */
-#define A_OWNER			(1 << 0)
-#define A_VERSION		(1 << 1)
-#define A_LEASE			(1 << 2)
-#define A_TOKEN			(1 << 3)
-#define A_HOLDER		(1 << 4)
-#define A_DATA			(1 << 5)
-#define A_RELEASED		(1 << 6)
-#define A_RELEASED_AT	(1 << 7)
-#define A_TTL			(1 << 8)
-#define A_RELEASED_VERSION	(1 << 9)
-#define A_SHARED		(1 << 10)
-#define A_ATTRIBUTE_NAMES	(1 << 11)
-#define A_KEPT			(1 << 12)
-#define A_WANTED		(1 << 13)
+/* The members of a request that name its table; and those of an item that are its key. */
+extern void dynamo_put_table(dynamo_text *text, const char *table);
+extern void dynamo_put_key(dynamo_text *text, const dynamo_table *table, dynamo_key key);
 
-#define A_ITEM			((1 << 14) - 1) /* all of them */
+/* What a placeholder for a value stands for. */
+typedef struct dynamo_value
+{
+	const char *name;
+	const char *text;			/* NULL: the number */
+	int64_t		number;
+} dynamo_value;
 
-/* Names inside "shared". */
-#define A_SHARED_OWNER	(1 << 14)
-#define A_KIND			(1 << 15)
-#define A_TOTAL			(1 << 16)
-#define A_ENTRIES		(1 << 17)
-#define A_GATE			(1 << 18)
-#define A_ENTRY_VERSION	(1 << 19)
-#define A_PERMITS		(1 << 20)
+/* False if the name is not among them. */
+extern bool dynamo_put_value(dynamo_text *text, const char *name, const dynamo_value *values,
+							 size_t count);
+
+/* The number in a placeholder such as "a12"; -1: it is none of these letters. */
+extern int	dynamo_number_in(const char *name, const char *letters);
+
+/* The attribute for a placeholder: "key" and "sort" are the table's. */
+extern void dynamo_put_attribute_name(dynamo_text *text, const char *name,
+									  const dynamo_table *table);
+
+/*
+ * ExpressionAttributeNames and -Values: what each "#name" and ":value" stands for, in the
+ * expressions that were appended since the text had "from" bytes.  DynamoDB refuses a
+ * placeholder that is declared and not used.  name NULL: attributes are called as in there.
+ */
+typedef void (*dynamo_stands_for) (dynamo_text *text, const char *name, const void *of);
+extern void dynamo_put_placeholders(dynamo_text *text, size_t from, dynamo_stands_for name,
+									dynamo_stands_for value, const void *of);
+
+/* ---- requests about one item ---- */
+
+#define BODY_ROOM 2048			/* for a request without names and data */
+
+/* Members of a request.  The second ends the first; who builds the request ends the last. */
+#define UPDATE ",\"UpdateExpression\":\""
+#define CONDITION "\",\"ConditionExpression\":\""
+#define CONDITION_ONLY ",\"ConditionExpression\":\""
 
 /*
  * What an acquire and an opening of shared mode demand: a free item (a take-over:
@@ -146,39 +182,55 @@ extern void dynamo_text_comma(dynamo_text *text);
 #define NOT_KEPT \
 	" AND (attribute_not_exists(#keptUntil) OR #keptUntil <= :past)"
 
-/* {"S":"..."} */
-extern void dynamo_put_s(dynamo_text *text, const char *s, size_t len);
+/* ... and that they know the names of the additional attributes. */
+#define OLD_NAMES(write) \
+	((write)->old_attributes != NULL ? "#attributeNames = :oldNames" : \
+	 "attribute_not_exists(#attributeNames)")
 
-/* DynamoDB's numbers are quoted; type N, or S for leaseDuration. */
-extern void dynamo_put_number(dynamo_text *text, char type, int64_t value);
+typedef struct dynamo_request
+{
+	dynamo_text text;
+	const dynamo_table *table;
+	const dynamo_write *write;
+	cJSON	   *set;			/* additional attributes: {"team":{"S":"x"},...}; or NULL */
+	cJSON	   *old;			/* names that an earlier holder set: ["team",...]; or NULL */
+	cJSON	   *replaced;		/* REPLACE: the item */
+} dynamo_request;
 
-/* Opens a member of an object; its name is not escaped. */
-extern void dynamo_put_name(dynamo_text *text, const char *name);
+/* In shared mode: what begins and ends the expressions, but for releases of the item; */
+extern void dynamo_put_shared(dynamo_request *request);
 
-extern void dynamo_put_s_member(dynamo_text *text, const char *name, const char *s);
-extern void dynamo_put_n_member(dynamo_text *text, const char *name, int64_t value);
+/* ... the attribute for a placeholder, or NULL; and its value, or false. */
+extern const char *dynamo_shared_name(const dynamo_write *write, const char *name);
+extern bool dynamo_put_shared_value(dynamo_text *text, const char *name,
+									const dynamo_write *write);
 
-/* The name of an attribute, in the order of the set; NULL after the last one. */
-extern const char *dynamo_attribute(int number);
+/* Does the reply bring the item as it is after the write? */
+extern bool dynamo_shared_shows_item(dynamo_shared_kind kind);
 
-/* The members of an item that are its key. */
-extern void dynamo_put_key(dynamo_text *text, const dynamo_table *table, dynamo_key key);
+/* Does it release the item?  Then dynamo_put_shared() continues the update of a release. */
+extern bool dynamo_shared_releases(dynamo_shared_kind kind);
 
-/*
- * Declares the placeholders of names; partition_key NULL: no condition mentions
- * #key.  More may follow, then the values.
- */
-extern void dynamo_put_names(dynamo_text *text, const char *partition_key, int attributes);
-extern void dynamo_put_values_start(dynamo_text *text);
+/* Sets the request's attributes and names. */
+extern void dynamo_parse_extras(dynamo_request *request);
 
-/* A release's update, up to where its REMOVE may go on; its placeholders and values. */
-extern void dynamo_put_release(dynamo_text *text, const dynamo_table *table,
-							   const dynamo_write *write);
-extern int	dynamo_release_attributes(const dynamo_table *table, const dynamo_write *write);
-extern void dynamo_put_release_values(dynamo_text *text, const dynamo_table *table,
-									  const dynamo_write *write);
+/* Pieces of an update: ", #a0 = :a0 ..." and ", #o1 ..."; as above. */
+extern void dynamo_put_extras_set(dynamo_request *request);
+extern void dynamo_put_extras_remove(dynamo_request *request);
+extern const char *dynamo_extra_name(const dynamo_request *request, const char *name);
+extern bool dynamo_put_extra_value(dynamo_text *text, const char *name,
+								   const dynamo_request *request);
 
-/* ---- dynamo_item.c ---- */
+/* REPLACE: the new item's members but its key, and the condition. */
+extern void dynamo_put_new_item(dynamo_text *text, const dynamo_table *table,
+								const dynamo_write *write);
+extern void dynamo_put_replacement(dynamo_request *request);
+
+/* Members of a CreateTable, and of an index in there: both 0: on-demand. */
+extern void dynamo_put_billing(dynamo_text *text, int64_t read_units, int64_t write_units);
+extern void dynamo_put_units(dynamo_text *text, int64_t read_units, int64_t write_units);
+
+/* ---- items ---- */
 
 /*
  * Reads {"ownerName":{"S":"..."},...}; json NULL: the item does not exist.
@@ -195,8 +247,6 @@ extern void dynamo_item_clear(dynamo_item *item);
 /* Why an item with bad_names is unusable. */
 #define DYNAMO_BAD_NAMES "the lock item's attributeNames is not a JSON array of names, as a text"
 
-/* ---- dynamo_shared_item.c ---- */
-
 /*
  * Item has been read, but for this.  *shared is malloc'd if there is something to
  * tell, else NULL.  Returns why an item in shared mode is unusable, or NULL.
@@ -204,27 +254,8 @@ extern void dynamo_item_clear(dynamo_item *item);
 extern const char *dynamo_shared_read(const cJSON *attributes, const dynamo_item *item,
 									  dynamo_shared **shared);
 
-/* ---- dynamo_attributes.c ---- */
-
-/* What a write sets and removes, parsed.  Both NULL: nothing. */
-typedef struct dynamo_extras
-{
-	cJSON	   *set;			/* {"team":{"S":"x"},...} */
-	cJSON	   *old;			/* ["team",...]: names that an earlier holder set */
-} dynamo_extras;
-
-/* False if memory is short, or what the write names is not what it must be. */
-extern bool dynamo_extras_start(dynamo_extras *extras, const dynamo_write *write);
-extern void dynamo_extras_end(dynamo_extras *extras);
-
-/* Pieces of an update: ", #a0 = :a0 ..." and ", #o1 ...". */
-extern void dynamo_put_extras_set(dynamo_text *text, const dynamo_extras *extras);
-extern void dynamo_put_extras_remove(dynamo_text *text, const dynamo_extras *extras);
-
-/* The placeholders' names, after others; their values, after others. */
-extern void dynamo_put_extras_names(dynamo_text *text, const dynamo_extras *extras);
-extern void dynamo_put_extras_values(dynamo_text *text, const dynamo_extras *extras,
-									 const dynamo_write *write);
+/* The lock item's attributes; NULL after the last one. */
+extern const char *dynamo_attribute(int number);
 
 /*
  * Reads what the item has beside the attributes of a lock: item->attributes,
@@ -232,16 +263,8 @@ extern void dynamo_put_extras_values(dynamo_text *text, const dynamo_extras *ext
  */
 extern void dynamo_attributes_read(const cJSON *attributes, bool shared, dynamo_item *item);
 
-/* ---- dynamo_shared_request.c ---- */
-
-/* From the update's expression up to the last value, which the caller closes. */
-extern void dynamo_put_shared(dynamo_text *text, const dynamo_table *table,
-							  const dynamo_write *write);
-
-/* Does the reply bring the item as it is after the write? */
-extern bool dynamo_shared_shows_item(dynamo_shared_kind kind);
-
-/* ---- dynamo_scan.c ---- */
+/* The item in DynamoDB's JSON, in a fixed order: malloc'd, NULL if memory is short. */
+extern char *dynamo_sorted_json(const cJSON *attributes);
 
 /*
  * Reads a page from json, which was parsed from body.  *page must be zeroed, and
@@ -255,18 +278,7 @@ extern dynamo_status dynamo_page_read(dynamo_page *page, const dynamo_table *tab
 /* May be called twice. */
 extern void dynamo_page_free(dynamo_page *page);
 
-/* ---- dynamo_table.c ---- */
-
 /* False if table does not describe one. */
 extern bool dynamo_table_read(dynamo_table_info *info, const cJSON *table);
-
-/* ---- dynamo_unusable.c ---- */
-
-/* The item in DynamoDB's JSON, in a fixed order: malloc'd, NULL if memory is short. */
-extern char *dynamo_sorted_json(const cJSON *attributes);
-
-/* Of a REPLACE: from the new item up to the last value, which the caller closes. */
-extern void dynamo_put_replacement(dynamo_text *text, const dynamo_table *table,
-								   const dynamo_write *write);
 
 #endif							/* DDBLOCK_DYNAMO_DYNAMO_CODEC_H */

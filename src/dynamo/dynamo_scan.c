@@ -21,122 +21,89 @@
 	" #fencingToken, #holder, #isReleased, #releasedAt, #releasedVersion, #shared," \
 	" #attributeNames, #keptUntil"
 
-#define NAMES "\"#ownerName\":\"ownerName\"," \
-	"\"#recordVersionNumber\":\"recordVersionNumber\"," \
-	"\"#leaseDuration\":\"leaseDuration\",\"#fencingToken\":\"fencingToken\"," \
-	"\"#holder\":\"holder\",\"#isReleased\":\"isReleased\"," \
-	"\"#releasedAt\":\"releasedAt\",\"#releasedVersion\":\"releasedVersion\"," \
-	"\"#shared\":\"shared\",\"#attributeNames\":\"attributeNames\"," \
-	"\"#keptUntil\":\"keptUntil\""
-
-/* Room for a request without names. */
-#define BODY_ROOM 2048
+typedef struct scan_request
+{
+	const dynamo_table *table;
+	const dynamo_scan *scan;
+	dynamo_key	key;			/* of a QUERY: the partition, and how sort keys begin */
+	bool		query;
+} scan_request;
 
 static void
-put_value(dynamo_text *text, const char *name, const char *value, size_t len)
+put_name(dynamo_text *text, const char *name, const void *of)
 {
-	dynamo_text_comma(text);
-	dynamo_text_string(text, name, strlen(name));
-	dynamo_text_raw(text, ":{\"S\":");
-	dynamo_text_string(text, value, len);
-	dynamo_text_raw(text, "}");
+	dynamo_put_attribute_name(text, name, ((const scan_request *) of)->table);
 }
 
-static bool
-has_one_sort_value(const dynamo_table *table)
+static void
+put_value(dynamo_text *text, const char *name, const void *of)
 {
-	return table->sort_key != NULL && table->sort_separator == '\0';
+	const scan_request *request = of;
+	const char *sort_value = request->table->sort_value;
+
+	if (strcmp(name, "key") == 0)
+		dynamo_put_text(text, NULL, request->key.partition, request->key.partition_len);
+	else if (strcmp(name, "sort") == 0)
+		dynamo_put_text(text, NULL, sort_value, strlen(sort_value));
+	else if (request->query)	/* the prefix */
+		dynamo_put_text(text, NULL, request->key.sort, request->key.sort_len);
+	else
+		dynamo_put_text(text, NULL, request->scan->prefix, request->scan->prefix_len);
 }
 
 static void
 put_filter_part(dynamo_text *text, bool *first, const char *part)
 {
-	dynamo_text_raw(text, *first ? ",\"FilterExpression\":\"" : " AND ");
-	dynamo_text_raw(text, part);
+	dynamo_text_raw(text, "%s%s", *first ? ",\"FilterExpression\":\"" : " AND ", part);
 	*first = false;
 }
 
 /* Items whose keys are other ones than the prefix and our settings allow are left out. */
 static void
-put_filter(dynamo_text *text, const dynamo_table *table, const dynamo_scan *scan, bool query)
+put_filter(dynamo_text *text, const scan_request *request)
 {
 	bool		first = true;
 
-	if (scan->released_only)
+	if (request->scan->released_only)
 		put_filter_part(text, &first, "attribute_exists(#isReleased)");
-	if (scan->prefix_len > 0 && !query)
+	if (request->scan->prefix_len > 0 && !request->query)
 		put_filter_part(text, &first, "begins_with(#key, :prefix)");
-	if (has_one_sort_value(table))
+	if (request->table->sort_key != NULL && request->table->sort_separator == '\0')
 		put_filter_part(text, &first, "#sort = :sort");
-	if (!first)
-		dynamo_text_raw(text, "\"");
-}
-
-/* DynamoDB refuses an empty set of values. */
-static void
-put_values(dynamo_text *text, const dynamo_table *table, const dynamo_scan *scan)
-{
-	if (scan->prefix_len == 0 && !has_one_sort_value(table))
-		return;
-	dynamo_text_raw(text, ",\"ExpressionAttributeValues\":{");
-	if (scan->prefix_len > 0)
-		put_value(text, ":prefix", scan->prefix, scan->prefix_len);
-	if (has_one_sort_value(table))
-		put_value(text, ":sort", table->sort_value, strlen(table->sort_value));
-	dynamo_text_raw(text, "}");
-}
-
-/* The partition, and how the sort keys begin, that the prefix names. */
-static void
-put_partition(dynamo_text *text, const dynamo_key *key)
-{
-	dynamo_text_raw(text, ",\"KeyConditionExpression\":\"#key = :key");
-	dynamo_text_raw(text, key->sort_len > 0 ? " AND begins_with(#sort, :prefix)\"" : "\"");
-	dynamo_text_raw(text, ",\"ExpressionAttributeValues\":{");
-	put_value(text, ":key", key->partition, key->partition_len);
-	if (key->sort_len > 0)
-		put_value(text, ":prefix", key->sort, key->sort_len);
-	dynamo_text_raw(text, "}");
+	dynamo_text_raw(text, first ? "" : "\"");
 }
 
 char *
 dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
 {
-	bool		query = dynamo_scan_op(table, scan->prefix, scan->prefix_len) == DYNAMO_QUERY;
-	dynamo_key	key = dynamo_key_of(table, scan->prefix, scan->prefix_len);
+	scan_request request = {
+		.table = table,.scan = scan,
+		.key = dynamo_key_of(table, scan->prefix, scan->prefix_len),
+		.query = dynamo_scan_op(table, scan->prefix, scan->prefix_len) == DYNAMO_QUERY,
+	};
 	dynamo_text text;
+	size_t		from;
 
-	dynamo_text_start(&text, BODY_ROOM + scan->prefix_len + scan->after_len +
+	dynamo_text_start(&text, '{', BODY_ROOM + scan->prefix_len + scan->after_len +
 					  scan->after_sort_len);
-	dynamo_text_raw(&text, "{\"TableName\":");
-	dynamo_text_string(&text, table->name, strlen(table->name));
-	dynamo_text_raw(&text, ",\"ConsistentRead\":true,\"ReturnConsumedCapacity\":\"TOTAL\","
-					"\"Limit\":");
-	dynamo_text_int(&text, scan->limit);
-	dynamo_text_raw(&text, ",\"ProjectionExpression\":\"#key, " ASKED_FOR);
-	dynamo_text_raw(&text, table->sort_separator != '\0' ? ", #sort\"" : "\"");
-	put_filter(&text, table, scan, query);
-	dynamo_text_raw(&text, ",\"ExpressionAttributeNames\":{" NAMES ",\"#key\":");
-	dynamo_text_string(&text, table->partition_key, strlen(table->partition_key));
-	if (table->sort_key != NULL)
-	{
-		dynamo_text_raw(&text, ",\"#sort\":");
-		dynamo_text_string(&text, table->sort_key, strlen(table->sort_key));
-	}
-	dynamo_text_raw(&text, "}");
-	if (query)
-		put_partition(&text, &key);
-	else
-		put_values(&text, table, scan);
+	dynamo_put_table(&text, table->name);
+	from = text.len;
+	dynamo_text_raw(&text, ",\"ProjectionExpression\":\"#key, " ASKED_FOR "%s\"",
+					table->sort_separator != '\0' ? ", #sort" : "");
+	put_filter(&text, &request);
+	if (request.query)
+		dynamo_text_raw(&text, ",\"KeyConditionExpression\":\"#key = :key%s\"",
+						request.key.sort_len > 0 ? " AND begins_with(#sort, :prefix)" : "");
+	dynamo_put_placeholders(&text, from, put_name, put_value, &request);
+	dynamo_text_raw(&text, ",\"ConsistentRead\":true,\"ReturnConsumedCapacity\":\"TOTAL\""
+					",\"Limit\":%d", scan->limit);
 	if (scan->after != NULL)
 	{
-		dynamo_text_raw(&text, ",\"ExclusiveStartKey\":{");
-		put_value(&text, table->partition_key, scan->after, scan->after_len);
+		dynamo_text_open(&text, "ExclusiveStartKey", '{');
+		dynamo_put_text(&text, table->partition_key, scan->after, scan->after_len);
 		if (table->sort_key != NULL)
-			put_value(&text, table->sort_key, scan->after_sort, scan->after_sort_len);
-		dynamo_text_raw(&text, "}");
+			dynamo_put_text(&text, table->sort_key, scan->after_sort, scan->after_sort_len);
 	}
-	dynamo_text_raw(&text, "}");
 	return dynamo_text_finish(&text);
 }
 

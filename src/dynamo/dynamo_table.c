@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * dynamo_table.c
- *	  Reads the description of a table.
+ *	  The table as a whole: requests, and its description.
  *
  *-------------------------------------------------------------------------
  */
 #include "dynamo/dynamo_codec.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,4 +85,76 @@ dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 	}
 	read_replicas(info, table);
 	return info->status[0] != '\0' && info->partition_key[0] != '\0';
+}
+
+char *
+dynamo_build_describe_table(const dynamo_table *table)
+{
+	dynamo_text text;
+
+	dynamo_text_start(&text, '{', BODY_ROOM);
+	dynamo_put_table(&text, table->name);
+	return dynamo_text_finish(&text);
+}
+
+char *
+dynamo_build_update_ttl(const dynamo_table *table)
+{
+	dynamo_text text;
+
+	dynamo_text_start(&text, '{', BODY_ROOM);
+	dynamo_put_table(&text, table->name);
+	dynamo_text_raw(&text, ",\"TimeToLiveSpecification\":"
+					"{\"AttributeName\":\"ttl\",\"Enabled\":true}");
+	return dynamo_text_finish(&text);
+}
+
+/* One of the one or two keys. */
+static void
+put_key(dynamo_text *text, const char *name, const char *what)
+{
+	int			depth = text->depth;
+
+	if (name == NULL)
+		return;
+	dynamo_text_open(text, NULL, '{');
+	dynamo_text_name(text, "AttributeName");
+	dynamo_text_string(text, name, strlen(name));
+	dynamo_text_raw(text, ",%s", what);
+	dynamo_text_close(text, depth);
+}
+
+char *
+dynamo_build_create_table(const dynamo_table *table, int64_t read_units, int64_t write_units)
+{
+	dynamo_text text;
+
+	dynamo_text_start(&text, '{', BODY_ROOM);
+	dynamo_put_table(&text, table->name);
+	dynamo_text_open(&text, "AttributeDefinitions", '[');
+	put_key(&text, table->partition_key, "\"AttributeType\":\"S\"");
+	put_key(&text, table->sort_key, "\"AttributeType\":\"S\"");
+	dynamo_text_close(&text, 1);
+	dynamo_text_open(&text, "KeySchema", '[');
+	put_key(&text, table->partition_key, "\"KeyType\":\"HASH\"");
+	put_key(&text, table->sort_key, "\"KeyType\":\"RANGE\"");
+	dynamo_text_close(&text, 1);
+	dynamo_put_billing(&text, read_units, write_units);
+	return dynamo_text_finish(&text);
+}
+
+void
+dynamo_put_units(dynamo_text *text, int64_t read_units, int64_t write_units)
+{
+	if (read_units != 0 || write_units != 0)
+		dynamo_text_raw(text, ",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":%" PRId64
+						",\"WriteCapacityUnits\":%" PRId64 "}", read_units, write_units);
+}
+
+void
+dynamo_put_billing(dynamo_text *text, int64_t read_units, int64_t write_units)
+{
+	dynamo_text_raw(text, ",\"BillingMode\":\"%s\"",
+					read_units == 0 && write_units == 0 ? "PAY_PER_REQUEST" : "PROVISIONED");
+	dynamo_put_units(text, read_units, write_units);
 }

@@ -1,38 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * dynamo_text.c
- *	  Writes JSON into a growing buffer: for the codec's request bodies.
+ *	  Writes JSON into a growing buffer, DynamoDB's values, and what the placeholders in
+ *	  expressions stand for.
  *
  *-------------------------------------------------------------------------
  */
 #include "dynamo/dynamo_codec.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void
-dynamo_text_start(dynamo_text *text, size_t expected)
-{
-	text->len = 0;
-	text->size = expected + 1;
-	text->bytes = malloc(text->size);
-	text->failed = text->bytes == NULL;
-}
-
-char *
-dynamo_text_finish(dynamo_text *text)
-{
-	if (text->failed)
-	{
-		free(text->bytes);
-		return NULL;
-	}
-	text->bytes[text->len] = '\0';
-	return text->bytes;
-}
+#define PLACEHOLDER_SIZE 32
 
 /* Makes room for more bytes and the final NUL; false when memory is short. */
 static bool
@@ -65,24 +49,86 @@ append(dynamo_text *text, const char *bytes, size_t len)
 		return;
 	memcpy(text->bytes + text->len, bytes, len);
 	text->len += len;
+	text->bytes[text->len] = '\0';
+}
+
+/* Where a member or an element begins. */
+static void
+separate(dynamo_text *text)
+{
+	if (text->len > 0 && strchr("{[:,", text->bytes[text->len - 1]) == NULL)
+		append(text, ",", 1);
 }
 
 void
-dynamo_text_raw(dynamo_text *text, const char *json)
+dynamo_text_start(dynamo_text *text, char brace, size_t expected)
 {
-	append(text, json, strlen(json));
+	text->len = 0;
+	text->depth = 0;
+	text->size = expected + 1;
+	text->bytes = malloc(text->size);
+	text->failed = text->bytes == NULL;
+	dynamo_text_open(text, NULL, brace);
 }
 
-static void
-append_escape(dynamo_text *text, unsigned char c)
+char *
+dynamo_text_finish(dynamo_text *text)
 {
-	char		escape[8];
+	dynamo_text_close(text, 0);
+	if (!text->failed)
+		return text->bytes;
+	free(text->bytes);
+	return NULL;
+}
 
-	if (c == '"' || c == '\\')
-		snprintf(escape, sizeof(escape), "\\%c", c);
+void
+dynamo_text_name(dynamo_text *text, const char *name)
+{
+	separate(text);
+	if (name == NULL)
+		return;
+	dynamo_text_string(text, name, strlen(name));
+	append(text, ":", 1);
+}
+
+void
+dynamo_text_open(dynamo_text *text, const char *name, char brace)
+{
+	dynamo_text_name(text, name);
+	append(text, &brace, 1);
+	if (text->depth < (int) sizeof(text->closing))
+		text->closing[text->depth++] = brace == '{' ? '}' : ']';
 	else
-		snprintf(escape, sizeof(escape), "\\u%04x", c);
-	dynamo_text_raw(text, escape);
+		text->failed = true;
+}
+
+void
+dynamo_text_close(dynamo_text *text, int depth)
+{
+	while (text->depth > depth)
+		append(text, &text->closing[--text->depth], 1);
+}
+
+void
+dynamo_text_raw(dynamo_text *text, const char *format,...)
+{
+	va_list		args;
+	int			len;
+
+	if (text->failed)
+		return;
+	va_start(args, format);
+	len = vsnprintf(text->bytes + text->len, text->size - text->len, format, args);
+	va_end(args);
+	if ((size_t) len >= text->size - text->len)
+	{
+		if (!reserve(text, (size_t) len))
+			return;
+		va_start(args, format);
+		vsnprintf(text->bytes + text->len, text->size - text->len, format, args);
+		va_end(args);
+	}
+	text->len += (size_t) len;
 }
 
 void
@@ -97,7 +143,7 @@ dynamo_text_escaped(dynamo_text *text, const char *s, size_t len)
 		if (c >= 0x20 && c != '"' && c != '\\')
 			continue;
 		append(text, s + from, i - from);
-		append_escape(text, c);
+		dynamo_text_raw(text, c < 0x20 ? "\\u%04x" : "\\%c", c);
 		from = i + 1;
 	}
 	append(text, s + from, len - from);
@@ -106,35 +152,166 @@ dynamo_text_escaped(dynamo_text *text, const char *s, size_t len)
 void
 dynamo_text_string(dynamo_text *text, const char *s, size_t len)
 {
+	separate(text);
 	append(text, "\"", 1);
 	dynamo_text_escaped(text, s, len);
 	append(text, "\"", 1);
 }
 
 void
-dynamo_text_int(dynamo_text *text, int64_t value)
+dynamo_text_json(dynamo_text *text, const cJSON *json)
 {
-	char		digits[24];
+	char	   *printed = cJSON_PrintUnformatted(json);
 
-	snprintf(digits, sizeof(digits), "%" PRId64, value);
-	dynamo_text_raw(text, digits);
+	if (printed != NULL)
+		append(text, printed, strlen(printed));
+	text->failed |= printed == NULL;
+	cJSON_free(printed);
 }
 
 void
-dynamo_text_base64(dynamo_text *text, const uint8_t *data, size_t len)
+dynamo_put_s(dynamo_text *text, const char *name, const char *s)
 {
+	dynamo_put_text(text, name, s, strlen(s));
+}
+
+void
+dynamo_put_text(dynamo_text *text, const char *name, const char *s, size_t len)
+{
+	dynamo_text_name(text, name);
+	append(text, "{\"S\":", 5);
+	dynamo_text_string(text, s, len);
+	append(text, "}", 1);
+}
+
+void
+dynamo_put_n(dynamo_text *text, const char *name, int64_t value)
+{
+	dynamo_text_name(text, name);
+	dynamo_text_raw(text, "{\"N\":\"%" PRId64 "\"}", value);
+}
+
+void
+dynamo_put_lease(dynamo_text *text, const char *name, int64_t lease_ms)
+{
+	dynamo_text_name(text, name);
+	dynamo_text_raw(text, "{\"S\":\"%" PRId64 "\"}", lease_ms);
+}
+
+void
+dynamo_put_bytes(dynamo_text *text, const uint8_t *bytes, size_t len)
+{
+	dynamo_text_raw(text, "{\"B\":\"");
 	/* EVP_EncodeBlock() writes a NUL after the text: reserve() has room */
-	if (len == 0 || !reserve(text, (len + 2) / 3 * 4))
-		return;
-	text->len += (size_t) EVP_EncodeBlock((unsigned char *) text->bytes + text->len,
-										  data, (int) len);
+	if (len > 0 && reserve(text, (len + 2) / 3 * 4))
+		text->len += (size_t) EVP_EncodeBlock((unsigned char *) text->bytes + text->len,
+											  bytes, (int) len);
+	dynamo_text_raw(text, "\"}");
 }
 
 void
-dynamo_text_comma(dynamo_text *text)
+dynamo_put_map(dynamo_text *text, const char *name)
 {
-	char		last = text->len > 0 ? text->bytes[text->len - 1] : '{';
+	dynamo_text_open(text, name, '{');
+	dynamo_text_open(text, "M", '{');
+}
 
-	if (last != '{' && last != '[')
-		append(text, ",", 1);
+void
+dynamo_put_table(dynamo_text *text, const char *table)
+{
+	dynamo_text_name(text, "TableName");
+	dynamo_text_string(text, table, strlen(table));
+}
+
+void
+dynamo_put_key(dynamo_text *text, const dynamo_table *table, dynamo_key key)
+{
+	dynamo_put_text(text, table->partition_key, key.partition, key.partition_len);
+	if (key.sort != NULL)
+		dynamo_put_text(text, table->sort_key, key.sort, key.sort_len);
+}
+
+bool
+dynamo_put_value(dynamo_text *text, const char *name, const dynamo_value *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+	{
+		if (strcmp(values[i].name, name) != 0)
+			continue;
+		if (values[i].text != NULL)
+			dynamo_put_s(text, NULL, values[i].text);
+		else
+			dynamo_put_n(text, NULL, values[i].number);
+		return true;
+	}
+	return false;
+}
+
+int
+dynamo_number_in(const char *name, const char *letters)
+{
+	size_t		len = strlen(letters);
+
+	return strncmp(name, letters, len) == 0 && name[len] >= '0' && name[len] <= '9' ?
+		atoi(name + len) : -1;
+}
+
+void
+dynamo_put_attribute_name(dynamo_text *text, const char *name, const dynamo_table *table)
+{
+	if (strcmp(name, "key") == 0)
+		name = table->partition_key;
+	else if (strcmp(name, "sort") == 0)
+		name = table->sort_key;
+	dynamo_text_string(text, name, strlen(name));
+}
+
+/* Each once, in the order of their first use.  DynamoDB refuses an empty set. */
+static void
+put_set(dynamo_text *text, const char *set, char sign, size_t from, size_t end,
+		dynamo_stands_for stands_for, const void *of)
+{
+	int			depth = text->depth;
+	size_t		start = text->len;
+	char		name[PLACEHOLDER_SIZE];
+	char		member[PLACEHOLDER_SIZE + 4];
+
+	for (size_t at = from; at < end && !text->failed; at++)
+	{
+		const char *sign_at = memchr(text->bytes + at, sign, end - at);
+		size_t		len = 0;
+
+		if (sign_at == NULL)
+			break;
+		at = (size_t) (sign_at - text->bytes);
+		/* Expressions stand in JSON, whose colons follow a quote. */
+		if (sign == ':' && sign_at[-1] == '"')
+			continue;
+		while (len + 1 < sizeof(name) && isalnum((unsigned char) sign_at[len + 1]))
+			len++;
+		memcpy(name, sign_at + 1, len);
+		name[len] = '\0';
+		snprintf(member, sizeof(member), "\"%c%s\":", sign, name);
+		if (strstr(text->bytes + start, member) != NULL)
+			continue;
+		if (text->depth == depth)
+			dynamo_text_open(text, set, '{');
+		separate(text);
+		append(text, member, strlen(member));
+		if (stands_for != NULL)
+			stands_for(text, name, of);
+		else
+			dynamo_text_string(text, name, len);
+	}
+	dynamo_text_close(text, depth);
+}
+
+void
+dynamo_put_placeholders(dynamo_text *text, size_t from, dynamo_stands_for name,
+						dynamo_stands_for value, const void *of)
+{
+	size_t		end = text->len;
+
+	put_set(text, "ExpressionAttributeNames", '#', from, end, name, of);
+	put_set(text, "ExpressionAttributeValues", ':', from, end, value, of);
 }

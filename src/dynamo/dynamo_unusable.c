@@ -16,9 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BINARY_SHOWN 16			/* characters of base64 */
-
-static void put_value(dynamo_text *text, const char *type, const cJSON *value, bool brief);
+#define BYTES_SHOWN 16			/* characters of base64 */
 
 const char *
 dynamo_obstacle(const dynamo_item *item, const dynamo_shared *shared)
@@ -48,7 +46,7 @@ dynamo_unusable(const dynamo_item *item, const dynamo_shared *shared)
 
 typedef struct value_member
 {
-	const cJSON *json;
+	cJSON	   *json;
 } value_member;
 
 static const char *
@@ -66,73 +64,47 @@ compare_members(const void *a, const void *b)
 	return strcmp(sort_key(a), sort_key(b));
 }
 
-/* An object's, a set's or a list's; only a list is in an order. */
-static void
-put_members(dynamo_text *text, const char *type, const cJSON *values, bool brief)
+/* An object's, a set's and their members' members; only a list is in an order. */
+static bool
+sort_members(cJSON *value, const char *type)
 {
-	bool		object = cJSON_IsObject(values);
-	value_member *members = calloc((size_t) cJSON_GetArraySize(values) + 1, sizeof(*members));
-	const cJSON *member;
 	size_t		count = 0;
+	bool		sorted = true;
+	value_member *members;
+	cJSON	   *member;
 
+	if (value->child == NULL)
+		return true;
+	members = malloc((size_t) cJSON_GetArraySize(value) * sizeof(*members));
 	if (members == NULL)
+		return false;
+	cJSON_ArrayForEach(member, value)
 	{
-		text->failed = true;
-		return;
-	}
-	cJSON_ArrayForEach(member, values)
+		sorted &= sort_members(member, member->string != NULL ? member->string : type);
 		members[count++].json = member;
+	}
 	if (strcmp(type, "L") != 0)
 		qsort(members, count, sizeof(*members), compare_members);
-	dynamo_text_raw(text, object ? "{" : "[");
 	for (size_t i = 0; i < count; i++)
 	{
-		member = members[i].json;
-		dynamo_text_comma(text);
-		if (object)
-		{
-			dynamo_text_string(text, member->string, strlen(member->string));
-			dynamo_text_raw(text, ":");
-		}
-		put_value(text, object ? member->string : type, member, brief);
+		members[i].json->prev = members[i > 0 ? i - 1 : count - 1].json;
+		members[i].json->next = i + 1 < count ? members[i + 1].json : NULL;
 	}
-	dynamo_text_raw(text, object ? "}" : "]");
+	value->child = members[0].json;
 	free(members);
-}
-
-static void
-put_string(dynamo_text *text, const char *type, const char *s, bool brief)
-{
-	size_t		len = strlen(s);
-	bool		cut = brief && (strcmp(type, "B") == 0 || strcmp(type, "BS") == 0) &&
-		len > BINARY_SHOWN;
-
-	dynamo_text_raw(text, "\"");
-	dynamo_text_escaped(text, s, cut ? BINARY_SHOWN : len);
-	dynamo_text_raw(text, cut ? "...\"" : "\"");
-}
-
-/* type: the member's name in front of it.  The depth is that of dynamo_json_parse(). */
-static void
-put_value(dynamo_text *text, const char *type, const cJSON *value, bool brief)
-{
-	if (cJSON_IsObject(value) || cJSON_IsArray(value))
-		put_members(text, type, value, brief);
-	else if (cJSON_IsString(value))
-		put_string(text, type, value->valuestring, brief);
-	else
-		dynamo_text_raw(text, cJSON_IsTrue(value) ? "true" : cJSON_IsFalse(value) ? "false" :
-						"null");
+	return sorted;
 }
 
 char *
 dynamo_sorted_json(const cJSON *attributes)
 {
-	dynamo_text text;
+	cJSON	   *copy = cJSON_Duplicate(attributes, true);
+	char	   *json = NULL;
 
-	dynamo_text_start(&text, 1024);
-	put_value(&text, "", attributes, false);
-	return dynamo_text_finish(&text);
+	if (copy != NULL && sort_members(copy, ""))
+		json = cJSON_PrintUnformatted(copy);
+	cJSON_Delete(copy);
+	return json;
 }
 
 void
@@ -145,23 +117,35 @@ dynamo_digest(const char *json, char digest[DYNAMO_DIGEST_SIZE])
 		snprintf(digest + 2 * i, 3, "%02x", sum[i]);
 }
 
+/* The depth is that of dynamo_json_parse(). */
+static void
+shorten_bytes(cJSON *value, const char *type)
+{
+	cJSON	   *member;
+
+	cJSON_ArrayForEach(member, value)
+	{
+		shorten_bytes(member, member->string != NULL ? member->string : type);
+	}
+	if (cJSON_IsString(value) && (strcmp(type, "B") == 0 || strcmp(type, "BS") == 0) &&
+		strlen(value->valuestring) >= BYTES_SHOWN + sizeof("..."))
+		strcpy(value->valuestring + BYTES_SHOWN, "...");
+}
+
 void
 dynamo_show(const char *json, char *shown, size_t size)
 {
 	cJSON	   *attributes = dynamo_json_parse(json, strlen(json));
-	dynamo_text text;
 	char	   *whole;
+	bool		fits;
 
-	dynamo_text_start(&text, 1024);
-	put_value(&text, "", attributes, true);
-	whole = dynamo_text_finish(&text);
-	dynamo_json_copy(shown, size, whole != NULL ? whole : "");
-	if (whole != NULL && strlen(whole) >= size)
-	{
-		dynamo_json_copy(shown, size - strlen("..."), whole);
-		strcat(shown, "...");
-	}
-	free(whole);
+	if (attributes != NULL)
+		shorten_bytes(attributes, "");
+	whole = cJSON_PrintUnformatted(attributes);
+	fits = whole == NULL || strlen(whole) < size;
+	dynamo_json_copy(shown, fits ? size : size - strlen("..."), whole != NULL ? whole : "");
+	strcat(shown, fits ? "" : "...");
+	cJSON_free(whole);
 	cJSON_Delete(attributes);
 }
 
@@ -189,22 +173,18 @@ dynamo_token_above(const char *json, int64_t time_us, bool *may_fall)
 	return highest < time_us ? time_us : highest + 1;
 }
 
-static void
-put_new_item(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
+void
+dynamo_put_new_item(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
 {
-	dynamo_text_raw(text, "\"Item\":{");
-	dynamo_put_key(text, table, dynamo_key_of(table, write->name, write->name_len));
-	dynamo_put_s_member(text, "ownerName", write->owner);
-	dynamo_put_s_member(text, "recordVersionNumber", write->version);
-	dynamo_put_name(text, "leaseDuration");
-	dynamo_put_number(text, 'S', write->lease_ms);
-	dynamo_put_n_member(text, "fencingToken", write->last_token);
-	dynamo_put_s_member(text, "isReleased", "1");
-	dynamo_put_n_member(text, "releasedAt", write->now_s);
-	dynamo_put_s_member(text, "releasedVersion", write->version);
+	dynamo_put_s(text, "ownerName", write->owner);
+	dynamo_put_s(text, "recordVersionNumber", write->version);
+	dynamo_put_lease(text, "leaseDuration", write->lease_ms);
+	dynamo_put_n(text, "fencingToken", write->last_token);
+	dynamo_put_s(text, "isReleased", "1");
+	dynamo_put_n(text, "releasedAt", write->now_s);
+	dynamo_put_s(text, "releasedVersion", write->version);
 	if (table->released_ttl_s > 0)
-		dynamo_put_n_member(text, "ttl", write->now_s + table->released_ttl_s);
-	dynamo_text_raw(text, "}");
+		dynamo_put_n(text, "ttl", write->now_s + table->released_ttl_s);
 }
 
 /*
@@ -212,37 +192,17 @@ put_new_item(dynamo_text *text, const dynamo_table *table, const dynamo_write *w
  * condition has room for so many only.
  */
 void
-dynamo_put_replacement(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
+dynamo_put_replacement(dynamo_request *request)
 {
-	cJSON	   *old = dynamo_json_parse(write->replaced, strlen(write->replaced));
+	const char *replaced = request->write->replaced;
 	const char *name;
 
-	text->failed |= old == NULL;
-	put_new_item(text, table, write);
-	dynamo_text_raw(text, ",\"ConditionExpression\":\"attribute_exists(#key)");
+	request->replaced = dynamo_json_parse(replaced, strlen(replaced));
+	request->text.failed |= request->replaced == NULL;
+	dynamo_text_raw(&request->text, CONDITION_ONLY "attribute_exists(#key)");
 	for (int i = 0; (name = dynamo_attribute(i)) != NULL; i++)
-	{
-		bool		there = dynamo_json_member(old, name) != NULL;
-
-		dynamo_text_raw(text, there ? " AND #" : " AND attribute_not_exists(#");
-		dynamo_text_raw(text, name);
-		dynamo_text_raw(text, there ? " = :" : ")");
-		dynamo_text_raw(text, there ? name : "");
-	}
-	dynamo_text_raw(text, "\"");
-	dynamo_put_names(text, table->partition_key, A_ITEM);
-	dynamo_put_values_start(text);
-	for (int i = 0; (name = dynamo_attribute(i)) != NULL; i++)
-	{
-		const cJSON *value = dynamo_json_member(old, name);
-
-		if (value == NULL)
-			continue;
-		dynamo_text_comma(text);
-		dynamo_text_raw(text, "\":");
-		dynamo_text_raw(text, name);
-		dynamo_text_raw(text, "\":");
-		put_value(text, "", value, false);
-	}
-	cJSON_Delete(old);
+		if (dynamo_json_member(request->replaced, name) != NULL)
+			dynamo_text_raw(&request->text, " AND #%s = :%s", name, name);
+		else
+			dynamo_text_raw(&request->text, " AND attribute_not_exists(#%s)", name);
 }

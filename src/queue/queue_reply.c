@@ -23,48 +23,6 @@ typedef struct buffer
 	bool		failed;
 } buffer;
 
-dynamo_op
-queue_op(queue_kind kind)
-{
-	switch (kind)
-	{
-		case QUEUE_CREATE_TABLE:
-			return DYNAMO_QUEUE_CREATE_TABLE;
-		case QUEUE_DESCRIBE_TABLE:
-			return DYNAMO_QUEUE_DESCRIBE_TABLE;
-		case QUEUE_ENABLE_TTL:
-			return DYNAMO_QUEUE_UPDATE_TTL;
-		case QUEUE_READ_HEAD:
-		case QUEUE_READ_JOB:
-		case QUEUE_READ_DEAD:
-			return DYNAMO_QUEUE_READ;
-		case QUEUE_FIND:
-		case QUEUE_LIST_JOBS:
-		case QUEUE_LIST_DEAD:
-			return DYNAMO_QUEUE_QUERY;
-		case QUEUE_LIST_ALL:
-			return DYNAMO_QUEUE_SCAN;
-		case QUEUE_PUSH:
-		case QUEUE_CANCEL:
-		case QUEUE_BURY:
-			return DYNAMO_QUEUE_TRANSACT;
-		case QUEUE_CHECK_GONE:
-		case QUEUE_DELETE_JOB:
-		case QUEUE_DELETE_DEAD:
-			return DYNAMO_QUEUE_DELETE;
-		case QUEUE_GUARD:
-		case QUEUE_CLAIM:
-		case QUEUE_COMPLETE:
-		case QUEUE_COMPLETE_LAST:
-		case QUEUE_FAIL:
-		case QUEUE_DROP:
-		case QUEUE_PAUSE:
-		case QUEUE_RESUME:
-			break;
-	}
-	return DYNAMO_QUEUE_UPDATE;
-}
-
 static void
 append(buffer *to, const void *bytes, size_t len)
 {

@@ -1,163 +1,416 @@
 /*-------------------------------------------------------------------------
  *
  * queue_request.c
- *	  Request bodies for the queue's table: reads, pages, the table; which body for which kind.
+ *	  Request bodies for the queue's table.
+ *
+ * A form says what is asked of which item: the request, or a part of a transaction.
+ * doc/internals/queues.md has the conditions.
  *
  *-------------------------------------------------------------------------
  */
 #include "queue/queue.h"
 
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dynamo/dynamo_codec.h"
-#include "queue/queue_head.h"
-#include "queue/queue_transact.h"
 
-#define BODY_ROOM 2048
+/* "r#", queue, "#", resource */
+#define KEY_SIZE (QUEUE_NAME_MAX + QUEUE_RESOURCE_MAX + 8)
+#define NUMBER_SIZE 32
 
-#define FIND_LIMIT 25
-#define LIST_LIMIT 100
+#define CAPACITY ",\"ReturnConsumedCapacity\":\"TOTAL\""
+#define CONSISTENT ",\"ConsistentRead\":true"
+#define IF(condition) ",\"ConditionExpression\":\"" condition "\""
+#define IF_ELSE_SHOW(condition) IF(condition) \
+	",\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
+#define CHANGE(update, condition) ",\"UpdateExpression\":\"" update "\"" IF_ELSE_SHOW(condition)
+
+#define OURS "#token = :token AND #done = :before"
+
+typedef enum place
+{
+	NO_ITEM,
+	HEAD,						/* of a resource */
+	JOB,
+	DEAD,
+	GUARD
+} place;
+
+typedef struct form
+{
+	dynamo_op	op;
+	place		item;			/* of a page: the partition, if :pk stands for it */
+	int			limit;			/* of a page; 0: it is about one item */
+	const char *members;		/* of the request; NULL: a function below makes them */
+} form;
+
+static const form forms[] = {
+	[QUEUE_CREATE_TABLE] = {.op = DYNAMO_QUEUE_CREATE_TABLE},
+	[QUEUE_DESCRIBE_TABLE] = {.op = DYNAMO_QUEUE_DESCRIBE_TABLE},
+	[QUEUE_ENABLE_TTL] = {.op = DYNAMO_QUEUE_UPDATE_TTL},
+	/* The first lock table counts; the refusal of another one shows it. */
+	[QUEUE_GUARD] = {DYNAMO_QUEUE_UPDATE, GUARD, 0,
+		CHANGE("SET #identity = :identity, #name = :name",
+			   "attribute_not_exists(#identity) OR #identity = :identity")},
+	[QUEUE_READ_HEAD] = {DYNAMO_QUEUE_READ, HEAD, 0, CONSISTENT},
+	[QUEUE_READ_JOB] = {DYNAMO_QUEUE_READ, JOB, 0, CONSISTENT},
+	[QUEUE_READ_DEAD] = {DYNAMO_QUEUE_READ, DEAD, 0, CONSISTENT},
+	[QUEUE_FIND] = {DYNAMO_QUEUE_QUERY, NO_ITEM, 25,
+		",\"IndexName\":\"ready\""
+		",\"KeyConditionExpression\":\"#ready = :queue AND #due <= :now\""},
+	[QUEUE_LIST_JOBS] = {DYNAMO_QUEUE_QUERY, JOB, 100,
+		CONSISTENT ",\"KeyConditionExpression\":\"#pk = :pk AND #sk BETWEEN :from AND :to\""
+		",\"ProjectionExpression\":\"#pk, #sk, #id, #pushedAt\""},
+	/* Two payloads could be more than a reply may have. */
+	[QUEUE_LIST_DEAD] = {DYNAMO_QUEUE_QUERY, DEAD, 1,
+		CONSISTENT ",\"KeyConditionExpression\":\"#pk = :pk\""},
+	[QUEUE_LIST_ALL] = {DYNAMO_QUEUE_SCAN, NO_ITEM, 500,
+		CONSISTENT ",\"FilterExpression\":\"begins_with(#sk, :job)\""
+		",\"ProjectionExpression\":\"#pk, #sk\""},
+	[QUEUE_PUSH] = {.op = DYNAMO_QUEUE_TRANSACT},
+	[QUEUE_CANCEL] = {.op = DYNAMO_QUEUE_TRANSACT},
+	[QUEUE_BURY] = {.op = DYNAMO_QUEUE_TRANSACT},
+	[QUEUE_CLAIM] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
+		CHANGE("SET #token = :token, #due = :later"
+			   ", #attempts = if_not_exists(#attempts, :zero) + :one",
+			   "#done < #seq AND #due <= :now AND attribute_not_exists(#paused)"
+			   " AND (attribute_not_exists(#token) OR #token < :token)")
+		",\"ReturnValues\":\"ALL_NEW\""},
+	[QUEUE_COMPLETE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
+		CHANGE("SET #done = :number, #due = :now REMOVE #attempts, #lastError",
+			   OURS " AND #seq > :number")},
+	[QUEUE_COMPLETE_LAST] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
+		CHANGE("SET #done = :number REMOVE #attempts, #lastError, #ready, #due",
+			   OURS " AND #seq = :number")},
+	[QUEUE_FAIL] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
+		CHANGE("SET #due = :later, #lastError = :error", OURS)},
+	/* A push after the head was read changes seq, and refuses this. */
+	[QUEUE_DROP] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
+		CHANGE("SET #done = #seq REMOVE #ready, #due, #attempts, #lastError",
+			   "#seq = :seq AND #done < #seq")},
+	/* A resource may be paused before its first job. */
+	[QUEUE_PAUSE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
+		CHANGE("SET #paused = :one", "attribute_not_exists(#paused)")},
+	[QUEUE_RESUME] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
+		CHANGE("REMOVE #paused", "attribute_exists(#paused)")},
+	/*
+	 * Deletes an item on condition that there is none.  A read shows the item as it was before
+	 * a transaction that is being applied; a write meets that transaction, and is refused.
+	 */
+	[QUEUE_CHECK_GONE] = {DYNAMO_QUEUE_DELETE, JOB, 0, IF("attribute_not_exists(#pk)")},
+	[QUEUE_DELETE_JOB] = {DYNAMO_QUEUE_DELETE, JOB, 0, ""},
+	[QUEUE_DELETE_DEAD] = {DYNAMO_QUEUE_DELETE, DEAD, 0, ""},
+};
+
+static const form find_all = {
+	DYNAMO_QUEUE_QUERY, NO_ITEM, 100,
+	",\"IndexName\":\"ready\",\"KeyConditionExpression\":\"#ready = :queue\""
+};
+
+/* An operator's claim neither waits nor counts. */
+static const form claim_any = {
+	DYNAMO_QUEUE_UPDATE, HEAD, 0,
+	CHANGE("SET #token = :token", "#done = :before AND #seq >= :number"
+		   " AND (attribute_not_exists(#token) OR #token < :token)")
+	",\"ReturnValues\":\"ALL_NEW\""
+};
+
+#define PUSHED "SET #seq = :last, #done = if_not_exists(#done, :zero), #ready = :queue" \
+	", #due = if_not_exists(#due, :now)"
+
+static const form first_push = {
+	.item = HEAD,.members = CHANGE(PUSHED, "attribute_not_exists(#seq)")
+};
+static const form later_push = {.item = HEAD,.members = CHANGE(PUSHED, "#seq = :seq")};
+
+/* A job is cancelled on condition that it is not the next one, which may be running. */
+static const form not_next = {.item = HEAD,.members = IF_ELSE_SHOW("#done < :before")};
+static const form delete_there = {.item = JOB,.members = IF_ELSE_SHOW("attribute_exists(#pk)")};
+
+static const form *
+form_of(const queue_request *request)
+{
+	if (request->all && request->kind == QUEUE_FIND)
+		return &find_all;
+	if (request->all && request->kind == QUEUE_CLAIM)
+		return &claim_any;
+	return &forms[request->kind];
+}
+
+dynamo_op
+queue_op(queue_kind kind)
+{
+	return forms[kind].op;
+}
+
+/* ---- keys, and what placeholders stand for ---- */
+
+static void
+partition_key(char key[KEY_SIZE], place item, const queue_request *request)
+{
+	if (item == GUARD)
+		snprintf(key, KEY_SIZE, "%s", QUEUE_GUARD_KEY);
+	else if (item == DEAD)
+		snprintf(key, KEY_SIZE, "dead#%s", request->queue);
+	else
+		snprintf(key, KEY_SIZE, "r#%s#%s", request->queue, request->resource);
+}
+
+/* All numbers have the same length, so that their order is that of the texts. */
+static void
+job_key(char key[NUMBER_SIZE], int64_t number)
+{
+	snprintf(key, NUMBER_SIZE, "job#%019lld", (long long) number);
+}
+
+static void
+put_keys(dynamo_text *text, place item, const queue_request *request, int64_t number)
+{
+	char		pk[KEY_SIZE];
+	char		job[NUMBER_SIZE];
+
+	partition_key(pk, item, request);
+	job_key(job, number);
+	dynamo_put_s(text, "pk", pk);
+	dynamo_put_s(text, "sk", item == HEAD ? "head" : item == JOB ? job :
+				 item == DEAD ? request->id : QUEUE_GUARD_KEY);
+}
+
+static void
+put_value(dynamo_text *text, const char *name, const void *of)
+{
+	const queue_request *request = of;
+	char		pk[KEY_SIZE];
+	char		from[NUMBER_SIZE];
+	char		to[NUMBER_SIZE];
+	const dynamo_value values[] = {
+		{"pk",.text = pk},
+		{"from",.text = from},
+		{"to",.text = to},
+		{"job",.text = "job#"},
+		{"queue",.text = request->queue},
+		{"identity",.text = request->id},
+		{"name",.text = request->resource},
+		{"error",.text = request->error},
+		{"token",.number = request->token},
+		{"number",.number = request->number},
+		{"before",.number = request->number - 1},
+		{"seq",.number = request->seq},
+		{"last",.number = request->seq + request->jobs},
+		{"now",.number = request->now_ms},
+		{"later",.number = request->now_ms + request->delay_ms},
+		{"zero",.number = 0},
+		{"one",.number = 1},
+	};
+
+	partition_key(pk, form_of(request)->item, request);
+	job_key(from, request->number);
+	job_key(to, request->to);
+	text->failed |= !dynamo_put_value(text, name, values, sizeof(values) / sizeof(values[0]));
+}
+
+/* A ttl is compared with seconds. */
+static void
+put_seconds(dynamo_text *text, const char *name, const void *of)
+{
+	(void) name;
+	dynamo_put_n(text, NULL, ((const queue_request *) of)->now_ms / 1000);
+}
+
+static void
+put_form(dynamo_text *text, const char *table, const queue_request *request, const form *form)
+{
+	int			depth = text->depth;
+	size_t		from;
+
+	dynamo_put_table(text, table);
+	if (form->limit == 0)
+	{
+		dynamo_text_open(text, "Key", '{');
+		put_keys(text, form->item, request, request->number);
+		dynamo_text_close(text, depth);
+	}
+	from = text->len;
+	dynamo_text_raw(text, "%s", form->members);
+	dynamo_put_placeholders(text, from, NULL, put_value, request);
+}
+
+/* ---- transactions ---- */
+
+#define PARTS 2					/* the body and the list of its parts stay open */
+#define ITEM 5					/* ... a part, the name of what it does, and the item */
+
+static void
+start(dynamo_text *text, const queue_request *request)
+{
+	dynamo_text_name(text, "ClientRequestToken");
+	dynamo_text_string(text, request->uuid, strlen(request->uuid));
+	dynamo_text_raw(text, CAPACITY);
+	dynamo_text_open(text, "TransactItems", '[');
+}
+
+static void
+start_part(dynamo_text *text, const char *what)
+{
+	dynamo_text_close(text, PARTS);
+	dynamo_text_open(text, NULL, '{');
+	dynamo_text_open(text, what, '{');
+}
+
+static void
+put_part(dynamo_text *text, const char *what, const char *table, const queue_request *request,
+		 const form *form)
+{
+	start_part(text, what);
+	put_form(text, table, request, form);
+}
+
+static void
+start_item(dynamo_text *text, const char *table)
+{
+	start_part(text, "Put");
+	dynamo_put_table(text, table);
+	dynamo_text_open(text, "Item", '{');
+}
+
+/* The item is whole: its condition. */
+static void
+put_condition(dynamo_text *text, const char *condition, const queue_request *request)
+{
+	size_t		from;
+
+	dynamo_text_close(text, ITEM - 1);
+	from = text->len;
+	dynamo_text_raw(text, "%s", condition);
+	dynamo_put_placeholders(text, from, NULL, put_seconds, request);
+}
+
+static void
+put_job(dynamo_text *text, const char *table, const queue_request *request, int64_t number,
+		const queue_job *job, const char *bytes)
+{
+	start_item(text, table);
+	put_keys(text, JOB, request, number);
+	if (job->id_len > 0)
+		dynamo_put_text(text, "id", bytes, job->id_len);
+	dynamo_put_text(text, "payload", bytes + job->id_len, job->payload_len);
+	dynamo_put_n(text, "pushedAt", request->now_ms);
+	put_condition(text, IF("attribute_not_exists(#pk)"), request);
+}
+
+static void
+put_id(dynamo_text *text, const char *table, const queue_request *request, int64_t number,
+	   const queue_job *job, const char *bytes)
+{
+	char		pk[KEY_SIZE];
+
+	snprintf(pk, sizeof(pk), "id#%s", request->queue);
+	start_item(text, table);
+	dynamo_put_s(text, "pk", pk);
+	dynamo_put_text(text, "sk", bytes, job->id_len);
+	dynamo_put_s(text, "resource", request->resource);
+	dynamo_put_s(text, "digest", job->digest);
+	dynamo_put_n(text, "number", number);
+	dynamo_put_n(text, "ttl", request->now_ms / 1000 + request->dedup_s);
+	put_condition(text, IF_ELSE_SHOW("attribute_not_exists(#pk) OR #ttl < :now"), request);
+}
+
+bool
+queue_digest(const char *payload, size_t len, char digest[QUEUE_DIGEST_SIZE])
+{
+	unsigned char bytes[(QUEUE_DIGEST_SIZE - 1) / 2];
+
+	if (EVP_Digest(payload, len, bytes, NULL, EVP_sha256(), NULL) != 1)
+		return false;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(digest + 2 * i, 3, "%02x", bytes[i]);
+	return true;
+}
+
+/* The next job of a push's tail; false if there is none, or it is not whole. */
+static bool
+next_job(const char *tail, size_t len, size_t *offset, queue_job *job, const char **bytes)
+{
+	if (len - *offset < sizeof(*job))
+		return false;
+	memcpy(job, tail + *offset, sizeof(*job));
+	job->digest[QUEUE_DIGEST_SIZE - 1] = '\0';
+	*offset += sizeof(*job);
+	if (job->id_len > QUEUE_ID_MAX || job->payload_len > QUEUE_PAYLOAD_MAX ||
+		len - *offset < (size_t) job->id_len + job->payload_len)
+		return false;
+	*bytes = tail + *offset;
+	*offset += (size_t) job->id_len + job->payload_len;
+	return true;
+}
 
 /*
- * Deletes an item on condition that there is none.  A read shows the item as it was before a transaction
- * that is being applied; a write meets that transaction, and is refused.
+ * The jobs' numbers follow the head's.  If another push has used them, the condition on seq
+ * refuses this one.
  */
 static void
-put_check_gone(dynamo_text *text, const char *table, const char *pk, const char *sk)
+put_push(dynamo_text *text, const char *table, const queue_request *request, const char *tail)
 {
-	queue_put_item(text, table, pk, sk);
-	dynamo_text_raw(text, ",\"ConditionExpression\":\"attribute_not_exists(#pk)\"");
-	queue_put_names(text, "pk");
-}
+	size_t		offset = 0;
+	queue_job	job;
+	const char *bytes;
 
-/* The first lock table counts; the refusal of another one shows it. */
-static void
-put_guard(dynamo_text *text, const char *table, const queue_request *request)
-{
-	queue_put_table(text, table);
-	queue_put_key(text, QUEUE_GUARD_KEY, QUEUE_GUARD_KEY);
-	dynamo_text_raw(text, QUEUE_CAPACITY);
-	queue_put_expressions(text, "SET #identity = :identity, #name = :name",
-						  "attribute_not_exists(#identity) OR #identity = :identity");
-	queue_put_names(text, "identity name");
-	queue_put_values(text);
-	dynamo_put_s_member(text, ":identity", request->id);
-	dynamo_put_s_member(text, ":name", request->resource);
-	dynamo_text_raw(text, "}");
-}
-
-/* Where a page goes on is DynamoDB's own text, which comes back as it was. */
-static void
-put_page(dynamo_text *text, const queue_request *request, const char *tail, int limit)
-{
-	char	   *start;
-
-	dynamo_text_raw(text, QUEUE_CAPACITY ",\"Limit\":");
-	dynamo_text_int(text, limit);
-	if (request->tail_len == 0)
-		return;
-	start = malloc(request->tail_len + 1);
-	if (start == NULL)
+	start(text, request);
+	put_part(text, "Update", table, request, request->seq == 0 ? &first_push : &later_push);
+	for (int i = 1; i <= request->jobs && !text->failed; i++)
 	{
-		text->failed = true;
-		return;
+		if (!next_job(tail, request->tail_len, &offset, &job, &bytes))
+		{
+			text->failed = true;
+			return;
+		}
+		put_job(text, table, request, request->seq + i, &job, bytes);
+		if (job.id_len > 0)
+			put_id(text, table, request, request->seq + i, &job, bytes);
 	}
-	memcpy(start, tail, request->tail_len);
-	start[request->tail_len] = '\0';
-	dynamo_text_raw(text, ",\"ExclusiveStartKey\":");
-	dynamo_text_raw(text, start);
-	free(start);
 }
 
+/* The job's number stays; the session that claims it finds no job, and finishes it. */
 static void
-put_find(dynamo_text *text, const char *table, const queue_request *request, const char *tail)
+put_cancel(dynamo_text *text, const char *table, const queue_request *request)
 {
-	queue_put_table(text, table);
-	dynamo_text_raw(text, ",\"IndexName\":\"ready\",\"KeyConditionExpression\":\"#ready = :queue");
-	dynamo_text_raw(text, request->all ? "\"" : " AND #due <= :now\"");
-	put_page(text, request, tail, request->all ? LIST_LIMIT : FIND_LIMIT);
-	queue_put_names(text, request->all ? "ready" : "ready due");
-	queue_put_values(text);
-	dynamo_put_s_member(text, ":queue", request->queue);
-	if (!request->all)
-		dynamo_put_n_member(text, ":now", request->now_ms);
-	dynamo_text_raw(text, "}");
+	start(text, request);
+	put_part(text, "ConditionCheck", table, request, &not_next);
+	put_part(text, "Delete", table, request, &delete_there);
 }
 
+/*
+ * The job dies and is finished at once: it is never both dead and worked on.  The payload is
+ * the tail.
+ */
 static void
-put_list_jobs(dynamo_text *text, const char *table, const queue_request *request,
-			  const char *tail)
+put_bury(dynamo_text *text, const char *table, const queue_request *request, const char *tail)
 {
-	char		pk[QUEUE_KEY_SIZE];
-	char		from[QUEUE_NUMBER_SIZE];
-	char		to[QUEUE_NUMBER_SIZE];
-
-	queue_resource_key(pk, request);
-	queue_job_key(from, request->number);
-	queue_job_key(to, request->to);
-	queue_put_table(text, table);
-	dynamo_text_raw(text, ",\"ConsistentRead\":true,\"KeyConditionExpression\":"
-					"\"#pk = :pk AND #sk BETWEEN :from AND :to\""
-					",\"ProjectionExpression\":\"#pk, #sk, #id, #pushedAt\"");
-	put_page(text, request, tail, LIST_LIMIT);
-	queue_put_names(text, "pk sk id pushedAt");
-	queue_put_values(text);
-	dynamo_put_s_member(text, ":pk", pk);
-	dynamo_put_s_member(text, ":from", from);
-	dynamo_put_s_member(text, ":to", to);
-	dynamo_text_raw(text, "}");
+	start(text, request);
+	put_part(text, "Update", table, request,
+			 &forms[request->last ? QUEUE_COMPLETE_LAST : QUEUE_COMPLETE]);
+	start_item(text, table);
+	put_keys(text, DEAD, request, 0);
+	dynamo_put_s(text, "resource", request->resource);
+	dynamo_put_n(text, "number", request->number);
+	dynamo_put_text(text, "payload", tail, request->tail_len);
+	dynamo_put_n(text, "pushedAt", request->pushed_at);
+	dynamo_put_n(text, "attempts", request->attempts);
+	dynamo_put_n(text, "due", request->now_ms);
+	if (request->error[0] != '\0')
+		dynamo_put_s(text, "lastError", request->error);
+	put_part(text, "Delete", table, request, &forms[QUEUE_DELETE_JOB]);
 }
 
-static void
-put_list_dead(dynamo_text *text, const char *table, const queue_request *request,
-			  const char *tail)
-{
-	char		pk[QUEUE_KEY_SIZE];
-
-	queue_part_key(pk, "dead", request);
-	queue_put_table(text, table);
-	dynamo_text_raw(text, ",\"ConsistentRead\":true,\"KeyConditionExpression\":\"#pk = :pk\"");
-	/* Two payloads could be more than a reply may have. */
-	put_page(text, request, tail, 1);
-	queue_put_names(text, "pk");
-	queue_put_values(text);
-	dynamo_put_s_member(text, ":pk", pk);
-	dynamo_text_raw(text, "}");
-}
-
-static void
-put_list_all(dynamo_text *text, const char *table, const queue_request *request,
-			 const char *tail)
-{
-	queue_put_table(text, table);
-	dynamo_text_raw(text, ",\"ConsistentRead\":true"
-					",\"FilterExpression\":\"begins_with(#sk, :job)\""
-					",\"ProjectionExpression\":\"#pk, #sk\"");
-	put_page(text, request, tail, LIST_LIMIT * 5);
-	queue_put_names(text, "pk sk");
-	queue_put_values(text);
-	dynamo_put_s_member(text, ":job", "job#");
-	dynamo_text_raw(text, "}");
-}
-
-static void
-put_units(dynamo_text *text, const queue_request *request)
-{
-	if (request->read_units == 0)
-		return;
-	dynamo_text_raw(text, ",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":");
-	dynamo_text_int(text, request->read_units);
-	dynamo_text_raw(text, ",\"WriteCapacityUnits\":");
-	dynamo_text_int(text, request->write_units);
-	dynamo_text_raw(text, "}");
-}
+/* ---- the rest ---- */
 
 static void
 put_create_table(dynamo_text *text, const char *table, const queue_request *request)
 {
-	queue_put_table(text, table);
+	dynamo_put_table(text, table);
 	dynamo_text_raw(text, ",\"AttributeDefinitions\":["
 					"{\"AttributeName\":\"pk\",\"AttributeType\":\"S\"},"
 					"{\"AttributeName\":\"sk\",\"AttributeType\":\"S\"},"
@@ -170,120 +423,45 @@ put_create_table(dynamo_text *text, const char *table, const queue_request *requ
 					"{\"AttributeName\":\"ready\",\"KeyType\":\"HASH\"},"
 					"{\"AttributeName\":\"due\",\"KeyType\":\"RANGE\"}]"
 					",\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}");
-	put_units(text, request);
-	dynamo_text_raw(text, "}],\"BillingMode\":");
-	dynamo_text_raw(text, request->read_units > 0 ? "\"PROVISIONED\"" : "\"PAY_PER_REQUEST\"");
-	put_units(text, request);
+	dynamo_put_units(text, request->read_units, request->write_units);
+	dynamo_text_raw(text, "}]");
+	dynamo_put_billing(text, request->read_units, request->write_units);
 }
 
-/* False if the tail is not whole.  Ends before the last brace of the body. */
-static bool
-put_body(dynamo_text *text, const char *table, const queue_request *request, const char *tail)
+/* Where a page goes on is DynamoDB's own text, which comes back as it was. */
+static void
+put_one(dynamo_text *text, const char *table, const queue_request *request, const char *tail)
 {
-	char		pk[QUEUE_KEY_SIZE];
-	char		sk[QUEUE_NUMBER_SIZE];
+	const form *form = form_of(request);
 
-	queue_resource_key(pk, request);
-	queue_job_key(sk, request->number);
-	switch (request->kind)
-	{
-		case QUEUE_CREATE_TABLE:
-			put_create_table(text, table, request);
-			break;
-		case QUEUE_DESCRIBE_TABLE:
-			queue_put_table(text, table);
-			break;
-		case QUEUE_ENABLE_TTL:
-			queue_put_table(text, table);
-			dynamo_text_raw(text, ",\"TimeToLiveSpecification\":"
-							"{\"Enabled\":true,\"AttributeName\":\"ttl\"}");
-			break;
-		case QUEUE_GUARD:
-			put_guard(text, table, request);
-			break;
-		case QUEUE_READ_HEAD:
-			queue_put_item(text, table, pk, "head");
-			dynamo_text_raw(text, ",\"ConsistentRead\":true");
-			break;
-		case QUEUE_READ_JOB:
-			queue_put_item(text, table, pk, sk);
-			dynamo_text_raw(text, ",\"ConsistentRead\":true");
-			break;
-		case QUEUE_READ_DEAD:
-			queue_part_key(pk, "dead", request);
-			queue_put_item(text, table, pk, request->id);
-			dynamo_text_raw(text, ",\"ConsistentRead\":true");
-			break;
-		case QUEUE_FIND:
-			put_find(text, table, request, tail);
-			break;
-		case QUEUE_LIST_JOBS:
-			put_list_jobs(text, table, request, tail);
-			break;
-		case QUEUE_LIST_DEAD:
-			put_list_dead(text, table, request, tail);
-			break;
-		case QUEUE_LIST_ALL:
-			put_list_all(text, table, request, tail);
-			break;
-		case QUEUE_CLAIM:
-			queue_put_claim(text, table, request);
-			dynamo_text_raw(text, "}");
-			break;
-		case QUEUE_COMPLETE:
-		case QUEUE_COMPLETE_LAST:
-			queue_put_complete(text, table, request);
-			break;
-		case QUEUE_FAIL:
-			queue_put_fail(text, table, request);
-			dynamo_text_raw(text, "}");
-			break;
-		case QUEUE_DROP:
-			queue_put_drop(text, table, request);
-			dynamo_text_raw(text, "}");
-			break;
-		case QUEUE_PAUSE:
-			queue_put_pause(text, table, request);
-			dynamo_text_raw(text, "}");
-			break;
-		case QUEUE_RESUME:
-			queue_put_pause(text, table, request);
-			break;
-		case QUEUE_CHECK_GONE:
-			put_check_gone(text, table, pk, sk);
-			break;
-		case QUEUE_DELETE_JOB:
-			queue_put_item(text, table, pk, sk);
-			break;
-		case QUEUE_DELETE_DEAD:
-			queue_part_key(pk, "dead", request);
-			queue_put_item(text, table, pk, request->id);
-			break;
-		case QUEUE_CANCEL:
-			queue_put_cancel(text, table, request);
-			return true;
-		case QUEUE_BURY:
-			queue_put_bury(text, table, request, tail);
-			return true;
-		case QUEUE_PUSH:
-			return queue_put_push(text, table, request, tail);
-	}
-	dynamo_text_raw(text, "}");
-	return true;
+	put_form(text, table, request, form);
+	dynamo_text_raw(text, CAPACITY);
+	if (form->limit > 0)
+		dynamo_text_raw(text, ",\"Limit\":%d", form->limit);
+	if (form->limit > 0 && request->tail_len > 0)
+		dynamo_text_raw(text, ",\"ExclusiveStartKey\":%.*s", (int) request->tail_len, tail);
 }
 
 char *
 queue_build(const char *table, const queue_request *request, const char *tail)
 {
+	dynamo_table described = {.name = table};
 	dynamo_text text;
-	char	   *body;
-	bool		whole;
 
-	dynamo_text_start(&text, BODY_ROOM + request->tail_len);
-	whole = put_body(&text, table, request, tail);
-	body = dynamo_text_finish(&text);
-	if (whole)
-		return body;
-	free(body);
-	return NULL;
+	if (request->kind == QUEUE_DESCRIBE_TABLE)
+		return dynamo_build_describe_table(&described);
+	if (request->kind == QUEUE_ENABLE_TTL)
+		return dynamo_build_update_ttl(&described);
+	dynamo_text_start(&text, '{', BODY_ROOM + request->tail_len);
+	if (request->kind == QUEUE_CREATE_TABLE)
+		put_create_table(&text, table, request);
+	else if (request->kind == QUEUE_PUSH)
+		put_push(&text, table, request, tail);
+	else if (request->kind == QUEUE_CANCEL)
+		put_cancel(&text, table, request);
+	else if (request->kind == QUEUE_BURY)
+		put_bury(&text, table, request, tail);
+	else
+		put_one(&text, table, request, tail);
+	return dynamo_text_finish(&text);
 }

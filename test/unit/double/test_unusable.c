@@ -29,6 +29,7 @@ static const struct
 	int64_t		above;			/* the highest token in there, or FALLS */
 }			kinds[] = {
 	{TOKEN, "has no recordVersionNumber", 100},
+	{"\"other\":" S("x"), "has no recordVersionNumber", 0},
 	{"\"recordVersionNumber\":" N(1) "," LEASE, "recordVersionNumber is empty or not of type S", 0},
 	{"\"recordVersionNumber\":" S(SIXTY_FOUR SIXTY_FOUR) "," LEASE,
 	"recordVersionNumber is too long", 0},

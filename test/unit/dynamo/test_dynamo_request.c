@@ -193,10 +193,8 @@ TEST(a_text_grows_to_any_length)
 
 	memset(part, 'x', sizeof(part) - 1);
 	part[sizeof(part) - 1] = '\0';
-	dynamo_text_start(&text, 8);
-	dynamo_text_raw(&text, "[");
-	dynamo_text_raw(&text, part);
-	dynamo_text_raw(&text, "]");
+	dynamo_text_start(&text, '[', 8);
+	dynamo_text_raw(&text, "%s", part);
 	all = dynamo_text_finish(&text);
 	assert_int_equal(strlen(all), sizeof(part) + 1);
 	assert_memory_equal(all + 1, part, sizeof(part) - 1);
@@ -831,8 +829,7 @@ TEST(every_operation_has_its_names)
 TEST(other_operations_are_not_taken_for_a_renewal)
 {
 	const dynamo_op others[] = {DYNAMO_RENEW_BATCH, DYNAMO_DESCRIBE_TABLE,
-	DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL, DYNAMO_SCAN, DYNAMO_QUERY,
-	DYNAMO_IDENTIFY};
+	DYNAMO_CREATE_TABLE, DYNAMO_UPDATE_TTL, DYNAMO_SCAN, DYNAMO_QUERY};
 
 	for (size_t i = 0; i < COUNT_OF(others); i++)
 	{
