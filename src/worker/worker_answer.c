@@ -130,34 +130,18 @@ judge_page(const dynamo_page *page, int64 sent)
 	}
 }
 
-void
-WorkerAnswerChanged(const WorkerCall *call, const dynamo_result *result)
+static void
+fill_unusable(MailboxAnswer *out, const dynamo_result *result)
 {
-	MailboxAnswer *out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
+	MailboxUnusable *unusable = &out->unusable;
 
-	if (out == NULL)
-		return;
-	fill_item(out, MAILBOX_CHANGED, &result->item, result->shared);
-	mailbox_end_answer(&segment_mailbox, call->session, call->id);
-}
-
-void
-WorkerAnswerUnusable(const WorkerCall *call, const dynamo_result *result)
-{
-	MailboxAnswer *out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
-	MailboxUnusable *unusable;
-
-	if (out == NULL)
-		return;
 	out->result = MAILBOX_UNUSABLE;
-	unusable = &out->unusable;
 	strlcpy(unusable->why, dynamo_unusable(&result->item, result->shared),
 			sizeof(unusable->why));
 	dynamo_digest(result->json, unusable->digest);
 	unusable->released = result->item.released;
 	(void) dynamo_token_above(result->json, 0, &unusable->token_may_fall);
 	dynamo_show(result->json, unusable->item, sizeof(unusable->item));
-	mailbox_end_answer(&segment_mailbox, call->session, call->id);
 }
 
 void
@@ -169,10 +153,12 @@ WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
 	out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
 	if (out == NULL)
 		return;
-	if (reply->status == DYNAMO_CONDITION_FAILED)
-		fill_item(out, MAILBOX_CHANGED, &reply->results[0].item, reply->results[0].shared);
-	else if (reply->status != DYNAMO_OK)
+	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
 		WorkerFillFailure(out, MAILBOX_FAILED, call->op, reply->status, reply->message);
+	else if (call->op == DYNAMO_READ && reply->results[0].json != NULL)
+		fill_unusable(out, &reply->results[0]);
+	else if (call->op == DYNAMO_READ || reply->status == DYNAMO_CONDITION_FAILED)
+		fill_item(out, MAILBOX_CHANGED, &reply->results[0].item, reply->results[0].shared);
 	else if (call->op == DYNAMO_DESCRIBE_TABLE)
 	{
 		out->result = MAILBOX_DESCRIBED;

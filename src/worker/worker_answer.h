@@ -25,13 +25,11 @@ extern void WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_o
 /* The lock manager's answer (lockmgr_host). */
 extern void WorkerAnswer(void *arg, const lockmgr_answer *answer);
 
-/* The reply to a session's call about the lock table, which passed by the lock manager. */
+/*
+ * The reply to a session's call about the lock table, which passed by the lock manager.  A READ
+ * is a REPLACE that was not sent: its item can be used, or there is none, or it is another
+ * unusable one than the session knows.
+ */
 extern void WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply);
-
-/* Of a REPLACE that was not sent: its item can be used, or there is none; */
-extern void WorkerAnswerChanged(const WorkerCall *call, const dynamo_result *result);
-
-/* ... or it is another one than the session knows. */
-extern void WorkerAnswerUnusable(const WorkerCall *call, const dynamo_result *result);
 
 #endif							/* DDBLOCK_WORKER_WORKER_ANSWER_H */

@@ -25,7 +25,6 @@
 #include "worker/worker_mailbox.h"
 #include "worker/worker_place.h"
 #include "worker/worker_queue.h"
-#include "worker/worker_replace.h"
 #include "worker/worker_table_call.h"
 
 #define BELL_BITS 64
@@ -314,14 +313,9 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		.attributes_len = taken.attributes_len,
 	};
 
-	if (taken.kind == MAILBOX_TABLE && taken.op == DYNAMO_REPLACE)
-	{
-		WorkerReplace(session, &taken, taken_text);
-		return;
-	}
 	if (taken.kind == MAILBOX_TABLE)
 	{
-		WorkerSendTable(session, &taken, taken_text, WorkerAnswerTable);
+		WorkerSendTable(session, &taken, taken_text);
 		return;
 	}
 	if (taken.kind == MAILBOX_QUEUE || taken.kind == MAILBOX_QUEUE_MORE)

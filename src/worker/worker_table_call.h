@@ -16,6 +16,6 @@
 
 /* text is the slot's.  The call's session and id are the request's session and seq. */
 extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *request,
-							const char *text, WorkerDone done);
+							const char *text);
 
 #endif							/* DDBLOCK_WORKER_WORKER_TABLE_CALL_H */
