@@ -73,8 +73,6 @@ SPECS := $(sort $(basename $(notdir $(wildcard test/isolation/specs/*.spec))))
 ISOLATION := $(strip $(filter extension,$(SPECS)) $(filter-out extension,$(SPECS)))
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=ddblock
 
-# assert() is for tests: they build with ASSERTS=.
-ASSERTS = -DNDEBUG
 PG_CPPFLAGS = -I$(srcdir)/src $(ASSERTS)
 PG_CFLAGS = -Wno-declaration-after-statement -Werror=implicit-function-declaration \
 	-MMD -MP
@@ -88,6 +86,9 @@ CHECKS = check-release check-floors check-warnings check-lint check-symbols \
 	check-regress check-isolation check-tap check-torture
 
 PG_CONFIG ?= pg_config
+# assert() is for tests, which build with ASSERTS=, and for PostgreSQL with assertions.
+ASSERTS := $(shell grep -qs '^.define USE_ASSERT_CHECKING 1' \
+	"$$($(PG_CONFIG) --includedir-server)"/pg_config*.h || echo -DNDEBUG)
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 
 ifneq ($(PGXS),)

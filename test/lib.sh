@@ -15,9 +15,9 @@ failed=0
 started=0		# by "soon", and told
 told=0
 
-# The pure rooms, src/net and their tests.  Warnings are for check-warnings alone: with
-# sanitizers the compiler has some that are wrong.
-DIALECT=(-std=gnu99)
+# The pure rooms, src/net and their tests; with assert(), unless ASSERTS=-DNDEBUG.  Warnings are
+# for check-warnings alone: with sanitizers the compiler has some that are wrong.
+DIALECT=(-std=gnu99 ${ASSERTS-})
 
 # What the pure rooms and src/net are linked with.
 PURE_LIBS=(-lcjson -lcrypto)

@@ -48,7 +48,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 	}
 	lease->lock = lock;
 	lock->lease = lease;
-	lm_enter(lock, LOCK_ADOPTED);
+	lm_enter(lm, lock, LOCK_ADOPTED, INT64_MAX);
 	lm_raise_token(lock, saved->last_token);
 	lm_raise_token(lock, saved->pending.last_token);
 	lock->outcome_unknown = lock->repeat = saved->pending.version[0] != '\0';
@@ -113,15 +113,12 @@ resume(lockmgr *lm, int64_t now, lm_lease *lease)
 	lm_lock    *lock = lease->lock;
 
 	if (l->state == LEASE_LOST && l->pending.op != DYNAMO_RELEASE)
-	{
-		lm_enter(lock, LOCK_LOST);
-		heap_set(&lm->timers, &lock->timer, l->lease_end);
-	}
+		lm_enter(lm, lock, LOCK_LOST, l->lease_end);
 	else if (l->pending.version[0] == '\0')
 	{
 		if (l->state == LEASE_HELD)
 		{
-			lm_schedule_renewal(lm, lock);
+			lm_become_held(lm, lock);
 			if (lm_has_renewer(lease))
 				heap_set(&lm->renewals, &lock->renewal, now);
 		}
@@ -130,18 +127,13 @@ resume(lockmgr *lm, int64_t now, lm_lease *lease)
 	}
 	else if (l->pending.op == DYNAMO_RENEW)
 	{
-		lm_enter(lock, LOCK_RENEWING);
+		lm_enter(lm, lock, LOCK_RENEWING, l->state == LEASE_HELD ? l->valid_until : INT64_MAX);
 		heap_set(&lm->renewals, &lock->renewal, now);
-		if (l->state == LEASE_HELD)
-			heap_set(&lm->timers, &lock->timer, l->valid_until);
 	}
 	else
-	{
-		lm_enter(lock, l->pending.op == DYNAMO_ACQUIRE ? LOCK_ACQUIRING :
+		lm_enter(lm, lock, l->pending.op == DYNAMO_ACQUIRE ? LOCK_ACQUIRING :
 				 l->pending.op == DYNAMO_HAND_OVER ? LOCK_HANDING_OVER :
-				 LOCK_RELEASING);
-		heap_set(&lm->timers, &lock->timer, now);
-	}
+				 LOCK_RELEASING, now);
 }
 
 void

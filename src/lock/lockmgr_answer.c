@@ -15,6 +15,7 @@ lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
 {
 	lm_request *request = &session->request;
 
+	lm_assert(request->active);
 	if (request->unreleased > 1 && answer->result != LOCKMGR_FAILED)
 	{
 		request->unreleased--;

@@ -67,7 +67,6 @@ lm_bar(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_lease   *bar = lock->lease;
 	struct lease *l = &bar->l;
 
-	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	lm_retire(lm, l->pending.version);
 	memcpy(l->stray, l->pending.version, sizeof(l->stray));
 	/* An epoch does not come back. */

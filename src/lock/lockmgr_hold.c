@@ -20,6 +20,9 @@ lm_written(const lockmgr *lm, lm_lease *lease)
 	struct lease *l = &lease->l;
 	lease_write *pending = &l->pending;
 
+	lm_assert(pending->version[0] != '\0' && pending->first_sent != 0);
+	lm_assert(pending->op == DYNAMO_RENEW || pending->op == DYNAMO_ACQUIRE ||
+			  pending->op == DYNAMO_HAND_OVER);
 	if (l->mode != MODE_EXCLUSIVE)
 	{
 		lm_pending_epoch(l, l->epoch);
@@ -47,6 +50,8 @@ lm_written(const lockmgr *lm, lm_lease *lease)
 	}
 	l->stale_holder = l->stale_holder && !pending->has_holder;
 	pending->version[0] = '\0';
+	lm_assert(l->deadline <= l->lease_end);
+	lm_assert(l->mode != MODE_SEMAPHORE || lease->used <= l->permits);
 }
 
 /*
@@ -54,14 +59,12 @@ lm_written(const lockmgr *lm, lm_lease *lease)
  * for the deadline, and for a look before that.
  */
 void
-lm_schedule_renewal(lockmgr *lm, lm_lock *lock)
+lm_become_held(lockmgr *lm, lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 
-	lm_enter(lock, LOCK_HELD);
-	heap_set(&lm->timers, &lock->timer,
-			 lock->look_at != 0 && lock->look_at < l->valid_until ? lock->look_at :
-			 l->valid_until);
+	lm_enter(lm, lock, LOCK_HELD, lock->look_at != 0 && lock->look_at < l->valid_until ?
+			 lock->look_at : l->valid_until);
 	heap_set(&lm->renewals, &lock->renewal,
 			 lm_believed_end(l) - l->lease_ms * 1000 * 2 / 3);
 }
@@ -136,8 +139,13 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	const lock_ask *ask = &session->request.ask;
 	bool		shared = l->mode != MODE_EXCLUSIVE;
 	int32_t		permits = l->mode == MODE_SEMAPHORE ? ask->permits : 1;
-	lm_hold    *hold = lm_take_hold(lm, lease, session, permits);
+	lm_hold    *hold;
 
+	lm_assert(session->request.active && session->request.lock == lock);
+	lm_assert(ask->mode == l->mode && now < l->deadline);
+	lm_assert(shared || (lease->holds == NULL && l->next_token != 0));
+	hold = lm_take_hold(lm, lease, session, permits);
+	lm_assert(l->mode != MODE_SEMAPHORE || lease->used <= l->permits);
 	hold->h = (struct hold) {
 		.session = session->id,
 		.seq = session->request.seq,
@@ -161,12 +169,14 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	}
 	l->next_token = !shared && l->next_token < l->last_token ? l->next_token + 1 : 0;
 	l->renewals = 0;
+	lm_assert(hold->h.token > 0 && hold->h.token <= l->last_token &&
+			  l->last_token <= lock->top_token);
 	lm_set_lease_state(lm, lease, LEASE_HELD);
 	l->valid_until = l->deadline;
 	lm_save(lm, lease, false);
 	lm_save_hold(lm, hold);
 	lock->seen = false;
-	lm_schedule_renewal(lm, lock);
+	lm_become_held(lm, lock);
 	lm_answer_granted(lm, session, hold);
 	lm_tell_watch(lm, lock);
 }

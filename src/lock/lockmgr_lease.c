@@ -102,8 +102,10 @@ lm_take_lease(lockmgr *lm, lm_lock *lock)
 {
 	lm_lease   *lease;
 
+	lm_assert(lock->lease == NULL && lock->first != NULL);
 	lm_make_room(lm);
 	lease = lm->free_lease;
+	lm_assert(lease->l.state == LEASE_FREE && lease->holds == NULL && lease->used == 0);
 	lm->free_lease = lease->next;
 	lease->l = (struct lease) {
 		.state = LEASE_ACQUIRING, .generation = lease->l.generation + 1,
@@ -120,6 +122,8 @@ lm_take_lease(lockmgr *lm, lm_lock *lock)
 void
 lm_put_lease(lockmgr *lm, lm_lease *lease)
 {
+	lm_assert(lease->l.state != LEASE_FREE);
+	lm_assert(lease->lock == NULL || lease->lock->lease != lease);
 	while (lease->holds != NULL)
 		lm_put_hold(lm, lease->holds);
 	unspare_lease(lm, lease);
@@ -143,6 +147,7 @@ lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state)
 	else
 		lease->l.valid_until = 0;
 	lease->l.state = state;
+	lm_assert(lm->leases_held <= lm->leases_in_use);
 }
 
 void
@@ -162,6 +167,7 @@ lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session, int32_t permits)
 {
 	lm_hold    *hold = lm->free_hold;
 
+	lm_assert(hold != NULL && hold->session == NULL);
 	lm->free_hold = hold->next;
 	lm_attach_hold(lm, hold, lease,
 				   session->announced_by != NULL ? session->announced_by : session, permits);
@@ -200,6 +206,7 @@ lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease, lm_session *session,
 	lease->holds = hold;
 	hold->lease = lease;
 	link_hold(hold, session);
+	lm_assert(lm->leases_in_use + lm->extra_holds <= lm->max_leases);
 }
 
 /* From one session's list to another's. */
@@ -254,6 +261,7 @@ lm_set_end(lockmgr *lm, lm_hold *hold)
 void
 lm_put_hold(lockmgr *lm, lm_hold *hold)
 {
+	lm_assert(hold->session != NULL && hold->lease != NULL);
 	unlink_hold(hold);
 	heap_set(&lm->ends, &hold->end, INT64_MAX);
 	*(hold->lease_previous ? &hold->lease_previous->lease_next : &hold->lease->holds) =
@@ -262,6 +270,7 @@ lm_put_hold(lockmgr *lm, lm_hold *hold)
 		hold->lease_next->lease_previous = hold->lease_previous;
 	lm->extra_holds -= hold->lease->holds != NULL;
 	hold->lease->used -= hold->h.permits;
+	lm_assert(hold->lease->holds != NULL ? hold->lease->used > 0 : hold->lease->used == 0);
 	hold->lease_next = hold->lease_previous = NULL;
 	hold->lease = NULL;
 	hold->session = NULL;
@@ -330,8 +339,6 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 {
 	lm_lease   *lease = lock->lease;
 
-	heap_set(&lm->timers, &lock->timer, INT64_MAX);
-	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lock->lease = NULL;
 	if (lease->l.state == LEASE_LOST && lease->holds != NULL)
 	{

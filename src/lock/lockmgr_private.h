@@ -41,8 +41,20 @@
 #ifndef DDBLOCK_LOCK_LOCKMGR_PRIVATE_H
 #define DDBLOCK_LOCK_LOCKMGR_PRIVATE_H
 
+#include <assert.h>
+
 #include "lock/heap.h"
 #include "lock/lockmgr.h"
+
+/*
+ * What must be true here, whatever happens: in tests, in the simulator, and if PostgreSQL is built
+ * with assertions, the process aborts if it is not.
+ */
+#ifdef NDEBUG
+#define lm_assert(what) ((void) (0 && (what)))
+#else
+#define lm_assert(what) assert(what)
+#endif
 
 /*
  * A lock's states; lockmgr_state.c has the table of transitions.  At most one
@@ -521,7 +533,7 @@ extern void lm_written(const lockmgr *lm, lm_lease *lease);
 extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session);
 extern void lm_show_holder(lockmgr *lm, lm_lease *lease);
 extern void lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold);
-extern void lm_schedule_renewal(lockmgr *lm, lm_lock *lock);
+extern void lm_become_held(lockmgr *lm, lm_lock *lock);
 
 /* lockmgr_share.c */
 extern bool lm_admit(lockmgr *lm, int64_t now, lm_lock *lock);
@@ -551,8 +563,7 @@ extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 extern void lm_turn_release(lm_lock *lock);
 extern void lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold);
 extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_release(lockmgr *lm, lm_lock *lock,
-					   const char *expected);
+extern void lm_become_releasing(lockmgr *lm, lm_lock *lock, const char *expected);
 extern void lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 								 const dynamo_result *result);
 extern void lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
@@ -612,7 +623,7 @@ extern void lm_batch_replied(lockmgr *lm, const dynamo_reply *reply);
 extern void lm_doubt_batches(lockmgr *lm, int64_t now);
 
 /* lockmgr_state.c */
-extern void lm_enter(lm_lock *lock, lock_state state);
+extern void lm_enter(lockmgr *lm, lm_lock *lock, lock_state state, int64_t timer);
 extern bool lm_may_enter(lock_state from, lock_state to);
 
 /* lockmgr_trouble.c */

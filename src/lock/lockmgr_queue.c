@@ -22,6 +22,8 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 {
 	lm_request *request = &session->request;
 
+	lm_assert(request->active && request->kind <= LOCKMGR_TRY);
+	lm_assert(lock->first != session && request->previous == NULL && request->next == NULL);
 	request->lock = lock;
 	request->since = now;
 	request->previous = front ? NULL : lock->last;
@@ -57,6 +59,7 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 	lm_request *request = &session->request;
 	lm_lock    *lock = request->lock;
 
+	lm_assert(request->previous != NULL || lock->first == session);
 	*(request->previous ? &request->previous->request.next : &lock->first) =
 		request->next;
 	*(request->next ? &request->next->request.previous : &lock->last) =
@@ -65,6 +68,8 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 	request->lock = NULL;
 	lm->waiters -= session->announced_by == NULL && !request->ask.campaign;
 	lock->waiters--;
+	lm_assert((lock->waiters == 0) == (lock->first == NULL) &&
+			  (lock->first == NULL) == (lock->last == NULL));
 	if (lock->watch != LOCKMGR_NO_WATCH && !is_watched(lock))
 	{
 		lm->free_watches[lm->free_watch_count++] = lock->watch;

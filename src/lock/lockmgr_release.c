@@ -138,7 +138,6 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	bool		kept = lm_is_kept(lm, now, lock->lease->l.kept_until_ms);
 
-	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_note_let_go(now, lock);
 	while (lock->first != NULL && lm_role_is_full(lm, lock->first))
 		lm_answer_result(lm, lock->first, LOCKMGR_ROLE_FULL);
@@ -166,21 +165,20 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 			lock->lease->l.mode == MODE_EXCLUSIVE &&
 			lock->first->request.ask.mode == MODE_EXCLUSIVE)
 		{
-			heap_set(&lm->timers, &lock->timer, INT64_MAX);
 			lm_new_write(lm, lock, DYNAMO_HAND_OVER, lock->lease->l.version);
 			lm_write_for_first(lm, now, lock);
-			lm_enter(lock, LOCK_HANDING_OVER);
+			lm_enter(lm, lock, LOCK_HANDING_OVER, INT64_MAX);
 			lm_submit(lm, lock);
 			return;
 		}
 		if (!lm_in_run(now, lock) || lock->top_token == INT64_MAX)
 			lm_end_run(now, lock);
 	}
-	lm_release(lm, lock, lock->lease->l.version);
+	lm_become_releasing(lm, lock, lock->lease->l.version);
 }
 
 void
-lm_release(lockmgr *lm, lm_lock *lock, const char *expected)
+lm_become_releasing(lockmgr *lm, lm_lock *lock, const char *expected)
 {
 	struct lease *l = &lock->lease->l;
 	int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
@@ -188,12 +186,10 @@ lm_release(lockmgr *lm, lm_lock *lock, const char *expected)
 	/* The item may have the version of an unsettled renewal or hand-over: see l->stray. */
 	if (l->stray[0] != '\0' && l->pending.op != DYNAMO_RELEASE && pending_end > l->lease_end)
 		l->lease_end = pending_end;
-	heap_set(&lm->timers, &lock->timer, INT64_MAX);
-	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_new_write(lm, lock, DYNAMO_RELEASE, expected);
 	lock->turned = false;
 	l->pending.kind = lm_shared_by_others(lm, lock) ? DYNAMO_SHARED_LEAVE : DYNAMO_SHARED_LAST;
-	lm_enter(lock, LOCK_RELEASING);
+	lm_enter(lm, lock, LOCK_RELEASING, INT64_MAX);
 	lm_submit(lm, lock);
 }
 
@@ -235,7 +231,7 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 			lm_raise_token(lock, result->item.token);
 			if (lock->outcome_unknown)
 				lm_retire(lm, lease->l.pending.version);
-			lm_release(lm, lock, lease->l.version);
+			lm_become_releasing(lm, lock, lease->l.version);
 			return;
 		}
 		lm_drop_lease(lm, lock);
@@ -302,7 +298,7 @@ release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result
 		memcpy(version, entry->version, sizeof(version));
 	}
 	same = l->mode != MODE_EXCLUSIVE && strcmp(version, l->pending.expected) == 0;
-	lm_release(lm, lock, version);
+	lm_become_releasing(lm, lock, version);
 	if (same)
 	{
 		l->pending.kind = kind;
@@ -362,7 +358,7 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 	{
 		/* The item has the old version or the new one, while no session here holds the lock. */
 		memcpy(l->stray, l->pending.version, sizeof(l->stray));
-		lm_release(lm, lock, l->version);
+		lm_become_releasing(lm, lock, l->version);
 		return;
 	}
 	/* Any of these may be in the item. */
@@ -382,5 +378,5 @@ void
 lm_lost_ended(lockmgr *lm, lm_lock *lock)
 {
 	if (lock->call == NULL)		/* else when the renewal's call ends */
-		lm_release(lm, lock, lock->lease->l.version);
+		lm_become_releasing(lm, lock, lock->lease->l.version);
 }

@@ -129,7 +129,7 @@ renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
 	l->renewals += what == RENEWED;
 	lm_save(lm, lease, false);
 	if (l->mode == MODE_EXCLUSIVE)
-		lm_schedule_renewal(lm, lock);
+		lm_become_held(lm, lock);
 	else
 	{
 		if (what == RENEWED)
@@ -205,13 +205,11 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
 
-	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	lm_set_lease_state(lm, lease, LEASE_LOST);
 	if (by == NULL)
 	{
-		lm_enter(lock, LOCK_LOST);
+		lm_enter(lm, lock, LOCK_LOST, l->lease_end);
 		memcpy(l->stray, l->pending.version, sizeof(l->stray));
-		heap_set(&lm->timers, &lock->timer, l->lease_end);
 	}
 	/* The reason first: a session that sees that the lease is not valid reads it. */
 	for (lm_hold *hold = lease->holds; hold != NULL; hold = hold->lease_next)
@@ -289,7 +287,7 @@ lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		/* Let go: release the confirmed version, then perhaps the renewal's. */
 		if (lock->outcome_unknown)
 			memcpy(l->stray, l->pending.version, sizeof(l->stray));
-		lm_release(lm, lock, l->version);
+		lm_become_releasing(lm, lock, l->version);
 	}
 	else
 		heap_set(&lm->renewals, &lock->renewal,

@@ -13,7 +13,6 @@
 #include "lock/backoff.h"
 #include "lock/lockmgr_private.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* The renewal was not applied, because batches are refused; or it waited for their check. */
@@ -130,7 +129,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 	/* A write that sets a gate, or a mark, is a poll. */
 	if (lock->state == LOCK_READING)
 		op = DYNAMO_READ;
-	assert(op <= DYNAMO_READ && takers[op].settled != NULL);
+	lm_assert(op <= DYNAMO_READ && takers[op].settled != NULL);
 	if (settled)
 		takers[op].settled(lm, now, lock, result);
 	else

@@ -52,7 +52,6 @@ lm_submit(lockmgr *lm, lm_lock *lock)
 {
 	if (lock->queued || lock->call != NULL)
 		return;
-	heap_set(&lm->timers, &lock->timer, INT64_MAX);
 	lock->queued = true;
 	lock->ready_next = NULL;
 	if (lm->ready_last != NULL)
@@ -223,6 +222,7 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write,
 	const lm_session *session = lm_payload_session(lm, lease);
 	bool		first = pending->first_sent == 0;
 
+	lm_assert(pending->version[0] != '\0');
 	if (first)
 	{
 		pending->first_sent = now;
@@ -496,7 +496,7 @@ start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
 	}
 	if (l->mode != MODE_EXCLUSIVE)
 		start_change(lm_wanted_change(lm, now, lock), lock);
-	lm_enter(lock, LOCK_RENEWING);
+	lm_enter(lm, lock, LOCK_RENEWING, lock->timer.at);
 }
 
 /*

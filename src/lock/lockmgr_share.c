@@ -171,7 +171,7 @@ lm_admit(lockmgr *lm, int64_t now, lm_lock *lock)
 	change = lm_wanted_change(lm, now, lock) != 0;
 	if (!change)
 		lock->look_at = next_look(lm, now, lock);
-	lm_schedule_renewal(lm, lock);
+	lm_become_held(lm, lock);
 	if (change)
 		heap_set(&lm->renewals, &lock->renewal, now);
 	return true;

@@ -3,23 +3,21 @@
  * lockmgr_state.c
  *	  The states of a lock, and what may follow what.
  *
- * All changes of a lock's state go through lm_enter(), so the table below is
- * complete: it is the specification that the other files implement.  Tests and
- * the simulator abort on a transition that is not in it; production is built
- * without the assertion (NDEBUG).
+ * All changes of a lock's state go through lm_enter(), so the tables below are
+ * complete: they are the specification that the other files implement.  lm_assert() aborts
+ * on what is not in them.
  *
  *-------------------------------------------------------------------------
  */
 #include "lock/lockmgr_private.h"
-
-#include <assert.h>
 
 #define TO(state)	(1u << (state))
 
 static const unsigned transitions[LOCK_STATE_COUNT] = {
 	[LOCK_IDLE] =
 	TO(LOCK_ACQUIRING) |		/* a session is first in the queue */
-	TO(LOCK_ADOPTED),			/* the previous worker had a lease on it */
+	TO(LOCK_ADOPTED) |			/* the previous worker had a lease on it */
+	TO(LOCK_IDLE),				/* it stays back, or nobody waits any more */
 
 	[LOCK_ADOPTED] =
 	TO(LOCK_ACQUIRING) |		/* each as the saved lease says */
@@ -76,15 +74,48 @@ static const unsigned transitions[LOCK_STATE_COUNT] = {
 								 * ours is in the item */
 };
 
+/* The states that the lock's lease may have then; 0: it has none. */
+static const unsigned lease_states[LOCK_STATE_COUNT] = {
+	[LOCK_ADOPTED] =
+	TO(LEASE_ACQUIRING) | TO(LEASE_HELD) | TO(LEASE_RELEASING) | TO(LEASE_LOST),
+	[LOCK_ACQUIRING] = TO(LEASE_ACQUIRING),
+	[LOCK_HELD] = TO(LEASE_HELD),
+	[LOCK_RENEWING] = TO(LEASE_HELD) | TO(LEASE_RELEASING),
+	[LOCK_HANDING_OVER] = TO(LEASE_RELEASING),
+	[LOCK_RELEASING] = TO(LEASE_RELEASING) | TO(LEASE_LOST),
+	[LOCK_LOST] = TO(LEASE_LOST),
+};
+
 bool
 lm_may_enter(lock_state from, lock_state to)
 {
 	return (transitions[from] & TO(to)) != 0;
 }
 
-void
-lm_enter(lm_lock *lock, lock_state state)
+/* Does the lock's lease fit the state, and is somebody there who holds a lock that is held? */
+static bool
+has_lease(const lm_lock *lock, lock_state state)
 {
-	assert(lm_may_enter(lock->state, state));
+	const lm_lease *lease = lock->lease;
+
+	if (lease == NULL || lease_states[state] == 0)
+		return lease == NULL && lease_states[state] == 0;
+	return lease->lock == lock && (lease_states[state] & TO(lease->l.state)) != 0 &&
+		(lease->l.valid_until == 0 || lease->l.state == LEASE_HELD) &&
+		(state != LOCK_HELD || lease->holds != NULL);
+}
+
+/*
+ * The lock's timer is for what comes next in the state; a renewal is only due while the lock is
+ * held, or was when it was sent.
+ */
+void
+lm_enter(lockmgr *lm, lm_lock *lock, lock_state state, int64_t timer)
+{
+	lm_assert(lm_may_enter(lock->state, state));
+	lm_assert(has_lease(lock, state));
 	lock->state = state;
+	heap_set(&lm->timers, &lock->timer, timer);
+	if (state != LOCK_HELD && state != LOCK_RENEWING)
+		heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 }

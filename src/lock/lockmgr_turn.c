@@ -66,14 +66,12 @@ start_acquire(lockmgr *lm, int64_t now, lm_lock *lock, const lm_request *request
 void
 lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	if (lock->state != LOCK_IDLE)
-		lm_enter(lock, LOCK_IDLE);
-	heap_set(&lm->timers, &lock->timer, INT64_MAX);
+	lm_enter(lm, lock, LOCK_IDLE, INT64_MAX);
 	while (lock->first != NULL)
 	{
 		if (now < lock->stay_back_until)
 		{
-			heap_set(&lm->timers, &lock->timer, lock->stay_back_until);
+			lm_enter(lm, lock, LOCK_IDLE, lock->stay_back_until);
 			return;
 		}
 		if (lm_role_is_full(lm, lock->first))
@@ -92,7 +90,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_resume_run(now, lock);
 		start_acquire(lm, now, lock, &lock->first->request);
 		write_for(lm, now, lock, lock->first);
-		lm_enter(lock, LOCK_ACQUIRING);
+		lm_enter(lm, lock, LOCK_ACQUIRING, INT64_MAX);
 		lm_submit(lm, lock);
 		return;
 	}

@@ -122,8 +122,7 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 		interval = lm_ripe_at(lm, now, lock) - now;
 	if (needs_gate(lock) && lm_is_our_gate(lock) && now + interval > gate_renewal_at(lock))
 		interval = gate_renewal_at(lock) - now;
-	lm_enter(lock, LOCK_POLLING);
-	heap_set(&lm->timers, &lock->timer, now + (interval > 0 ? interval : 0));
+	lm_enter(lm, lock, LOCK_POLLING, now + (interval > 0 ? interval : 0));
 }
 
 /*
@@ -151,7 +150,7 @@ lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_next_turn(lm, now, lock);
 		return;
 	}
-	lm_enter(lock, LOCK_READING);
+	lm_enter(lm, lock, LOCK_READING, INT64_MAX);
 	lock->sets_gate = !lock->gate_unsettled && gate_is_due(now, lock);
 	lock->marks = lm_mark_is_due(now, lock);
 	if (lock->marks)
@@ -393,6 +392,5 @@ lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_next_turn(lm, now, lock);
 		return;
 	}
-	lm_enter(lock, LOCK_POLLING);
-	heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock, 0));
+	lm_enter(lm, lock, LOCK_POLLING, lm_retry_at(lm, now, lock, 0));
 }

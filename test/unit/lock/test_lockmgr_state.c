@@ -67,19 +67,27 @@ TEST(every_state_is_on_a_way_from_idle_back_to_idle)
 
 TEST(a_transition_of_the_table_is_made)
 {
+	static lockmgr lm;
 	lm_lock		lock = {.state = LOCK_IDLE};
+	lm_lease	lease = {.l.state = LEASE_ACQUIRING,.lock = &lock};
 
-	lm_enter(&lock, LOCK_ACQUIRING);
+	lock.lease = &lease;
+	lm_enter(&lm, &lock, LOCK_ACQUIRING, INT64_MAX);
 	assert_int_equal(lock.state, LOCK_ACQUIRING);
 }
 
-TEST(any_other_aborts)
+/* Does it abort, with such a lease, to go from this state to that one? */
+static bool
+aborts(lock_state from, lock_state to, lease_state lease_state)
 {
-	lm_lock		lock = {.state = LOCK_LOST};
+	static lockmgr lm;
+	lm_lock		lock = {.state = from};
+	lm_lease	lease = {.l.state = lease_state,.lock = &lock};
 	int			status;
 	pid_t		child = fork();
 
 	assert_true(child >= 0);
+	lock.lease = &lease;
 	if (child == 0)
 	{
 		struct rlimit no_core = {0};
@@ -87,10 +95,21 @@ TEST(any_other_aborts)
 		signal(SIGABRT, SIG_DFL);
 		setrlimit(RLIMIT_CORE, &no_core);
 		(void) close(STDERR_FILENO);
-		lm_enter(&lock, LOCK_HELD);
+		lm_enter(&lm, &lock, to, INT64_MAX);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status));
-	assert_int_equal(WTERMSIG(status), SIGABRT);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+TEST(any_other_aborts)
+{
+	assert_true(aborts(LOCK_LOST, LOCK_RENEWING, LEASE_HELD));
+	assert_false(aborts(LOCK_HELD, LOCK_RENEWING, LEASE_HELD));
+}
+
+TEST(so_does_a_lease_that_does_not_fit)
+{
+	assert_true(aborts(LOCK_HELD, LOCK_LOST, LEASE_HELD));
+	assert_false(aborts(LOCK_HELD, LOCK_LOST, LEASE_LOST));
 }
