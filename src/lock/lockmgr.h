@@ -244,7 +244,7 @@ typedef struct lock_ask
 	int32_t		permits;		/* of a semaphore: so many, */
 	int32_t		limit;			/* ... of at most so many in all */
 	bool		must_exist;		/* exclusive: only if it has an item */
-	bool		deletes_item;	/* exclusive: after the release; see lockmgr_delete.c */
+	bool		deletes_item;	/* exclusive: after the release; see lockmgr_turn.c */
 
 	/* How long */
 	int64_t		lease_ms;		/* [ACQUIRE, TRY; RENEW: 0 keeps the length, as it must in

@@ -1,7 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_clock.c
- *	  The time in versions: a dead holder is found at once, by DynamoDB's clock.
+ *	  Time: the time in versions, minimums, and how long a lock stays in this cluster.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lock/lockmgr_private.h"
+
+#include <string.h>
+
+/*-------------------------------------------------------------------------
+ * The time in versions: a dead holder is found at once, by DynamoDB's clock.
  *
  * A version that gives belief has DynamoDB's time of the moment when the first copy of
  * its write is sent, as late as that clock can be, also by the newest reply, and LATER_US.
@@ -12,10 +21,8 @@
  * the reply that confirms the write: our estimate of DynamoDB's clock may be too early,
  * because a hypervisor has stopped the machine, and then its belief is short instead.
  * See "Time in the version" in doc/internals/protocol.md.
- *
  *-------------------------------------------------------------------------
  */
-#include "lock/lockmgr_private.h"
 
 #define SECOND		INT64_C(1000000)
 #define DATE_MAX	INT64_C(253402300800)	/* start of the year 10000: no Date is later */
@@ -154,4 +161,131 @@ lm_refused_by_clock(lm_lock *lock)
 	lock->read_consistently |= lock->seen && lock->expired;
 	for (int i = 0; lock->shared != NULL && i < lock->shared->count; i++)
 		lock->read_consistently |= lock->shared->entries[i].expired;
+}
+
+/*-------------------------------------------------------------------------
+ * A lock is kept from others for a minimum, whether it is released or not.
+ *
+ * The end is a moment of DynamoDB's clock, in the item.  It is counted from the latest
+ * time that this clock may show, and compared with the earliest, so nobody gets the lock
+ * too soon.  See "Minimum" in doc/internals/protocol.md.
+ *-------------------------------------------------------------------------
+ */
+
+/* The pending write is sent for the first time now. */
+void
+lm_keep(const lockmgr *lm, int64_t now, lease_write *pending)
+{
+	pending->kept_until_ms = pending->at_least_ms == 0 ? 0 :
+		(now + lm->epoch_offset_us) / 1000 + 1 + pending->at_least_ms;
+}
+
+/* A time of DynamoDB's clock that has certainly passed. */
+int64_t
+lm_past_ms(const lockmgr *lm, int64_t now)
+{
+	return (now + lm->earliest_us) / 1000;
+}
+
+bool
+lm_is_kept(const lockmgr *lm, int64_t now, int64_t kept_until_ms)
+{
+	return kept_until_ms > lm_past_ms(lm, now);
+}
+
+/* The moment from which it is certainly kept no longer, as far as we know now. */
+int64_t
+lm_kept_end(const lockmgr *lm, int64_t kept_until_ms)
+{
+	return kept_until_ms < INT64_MAX / 1000 ? kept_until_ms * 1000 - lm->earliest_us : INT64_MAX;
+}
+
+/*
+ * Is it so far away that no ddblock wrote it?  A minimum is a day at most; another one is
+ * for clocks that differ.
+ */
+bool
+lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms)
+{
+	return kept_until_ms > (now + lm->epoch_offset_us) / 1000 + INT64_C(2) * DYNAMO_KEPT_MAX_MS;
+}
+
+/*-------------------------------------------------------------------------
+ * Runs: how long a lock passes from session to session of this cluster.
+ *
+ * To let other clusters have the lock, a run is limited in time, and after it this
+ * cluster's waiters stay back for a moment.  That must be longer than POLL_BUSY_US
+ * and two round trips: with a shorter one, in a simulation, another cluster waited
+ * for ten minutes.
+ *
+ * We cannot see whether another cluster waits.  But an acquire shows whose item it
+ * replaced: if that was another client's, the next run is short; if not, the run
+ * is twice as long as the last one.
+ *-------------------------------------------------------------------------
+ */
+
+#define RUN_US			INT64_C(1000000)
+#define RUN_DOUBLINGS	3		/* from the shortest run to that */
+#define STAY_BACK_US	INT64_C(150000)
+
+/* Others have had the lock, or a chance to get it. */
+static void
+new_run(lm_lock *lock)
+{
+	lock->run_end = lock->let_go_at = 0;
+}
+
+/* Another client has the lock, or had it before us. */
+void
+lm_have_company(lm_lock *lock)
+{
+	lock->doublings = 0;
+	lock->heard_ms = 0;
+	new_run(lock);
+}
+
+/* An acquire has replaced this item; if unknown, item->exists is false. */
+void
+lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item)
+{
+	if (!item->exists)
+		return;
+	if (strcmp(item->owner, lm->owner) != 0)
+		lm_have_company(lock);
+	else if (lock->run_end == 0 && lock->doublings < RUN_DOUBLINGS)
+		lock->doublings++;
+}
+
+/*
+ * Before an acquire: if the lock was free only for a moment, because no session
+ * waited just then, others had no chance to get it, and the run goes on.
+ */
+void
+lm_resume_run(int64_t now, lm_lock *lock)
+{
+	if (lock->let_go_at != 0 && now - lock->let_go_at >= STAY_BACK_US)
+		new_run(lock);
+}
+
+/* The holder has let go: a run begins, or goes on. */
+void
+lm_note_let_go(int64_t now, lm_lock *lock)
+{
+	if (lock->run_end == 0)
+		lock->run_end = now + (RUN_US >> (RUN_DOUBLINGS - lock->doublings));
+	lock->let_go_at = now;
+}
+
+bool
+lm_in_run(int64_t now, const lm_lock *lock)
+{
+	return now < lock->run_end;
+}
+
+/* This cluster's waiters stay back. */
+void
+lm_end_run(int64_t now, lm_lock *lock)
+{
+	lock->stay_back_until = now + STAY_BACK_US;
+	new_run(lock);
 }

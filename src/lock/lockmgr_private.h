@@ -3,38 +3,32 @@
  * lockmgr_private.h
  *	  The lock manager's structs.  For lockmgr*.c only.
  *
- * The files follow a lock's life:
+ * The files, in four strata.  Each calls only files that stand below it, or after it in its stratum.
  *
- *	 lockmgr.c			events come in
+ *	 Events
  *	 lockmgr_adopt.c	what the previous lock manager had saved
- *	 lockmgr_table.c	locks and sessions: finding, making, forgetting
- *	 lockmgr_lease.c	leases and holds: room, limits, taking one, giving it back
- *	 lockmgr_queue.c	the queue of waiting sessions
- *	 lockmgr_announced.c	requests that a session has announced
- *	 lockmgr_deadlock.c	sessions that wait for each other
- *	 lockmgr_turn.c		an acquire or a hand-over for the first in the queue
- *	 lockmgr_wait.c		the outcome of an acquire, polling another client's lock
- *	 lockmgr_refusal.c	refusals that do not show the item, or that it does not explain
- *	 lockmgr_mark.c		a cluster that waits is heard
- *	 lockmgr_seen.c		what we saw of another client's lock
- *	 lockmgr_keep.c		keeping a lock from others for a minimum
- *	 lockmgr_entry.c	what we saw of the clusters that share a lock
- *	 lockmgr_clock.c	the time in versions
- *	 lockmgr_hold.c		granting
- *	 lockmgr_share.c	sharing a lease among sessions, changing its permits
- *	 lockmgr_join.c		joined and detached holds
+ *	 lockmgr_ask.c		requests of sessions
+ *	 lockmgr_reply.c	replies, refusals that tell too little, timers
+ *
+ *	 A lock's life
+ *	 lockmgr_join.c		joined, detached and announced holds
  *	 lockmgr_renew.c	renewing, losing
- *	 lockmgr_release.c	releasing and handing over
- *	 lockmgr_run.c		how long a lock stays in this cluster
+ *	 lockmgr_wait.c		the outcome of an acquire, polling another client's lock
+ *	 lockmgr_turn.c		the next session's turn, passing on, releasing, deleting the item
+ *
+ *	 Writes
+ *	 lockmgr_send.c		sending calls, batches of renewals
+ *	 lockmgr_share.c	sharing a lease among sessions, changing its permits
  *	 lockmgr_bar.c		barring an acquire that may arrive late
- *	 lockmgr_delete.c	deleting the item of a released lock
+ *
+ *	 Data
+ *	 lockmgr_lease.c	leases and holds: room, limits, granting, giving back
+ *	 lockmgr_seen.c		what we saw of other clients and clusters, and of who waits
+ *	 lockmgr_queue.c	the queue of waiting sessions, answers, calls that fail
+ *	 lockmgr_deadlock.c	sessions that wait for each other
+ *	 lockmgr_clock.c	the time in versions, minimums, how long a lock stays in this cluster
  *	 lockmgr_state.c	a lock's states, and the table of transitions
- *	 lockmgr_send.c		sending calls
- *	 lockmgr_batch.c	whether batches of renewals are believed
- *	 lockmgr_reply.c	replies
- *	 lockmgr_trouble.c	calls that fail
- *	 lockmgr_answer.c	answers to sessions
- *	 lockmgr_timer.c	timers
+ *	 lockmgr_table.c	the manager; locks and sessions: finding, making, forgetting
  *
  *-------------------------------------------------------------------------
  */
@@ -118,7 +112,7 @@ struct lm_session
 	bool		queued;			/* LOOK_UP in the ready queue */
 	lm_session *ready_next;
 
-	/* See lockmgr_announced.c. */
+	/* See lockmgr_join.c. */
 	lm_session *announced;		/* its announced requests, in the order of their seq */
 	lm_session *last_announced;
 	lm_session *announced_by;	/* this is an announced request: whose; else NULL */
@@ -241,7 +235,7 @@ struct lm_lock
 	int64_t		polling_since;
 	int64_t		stay_back_until;	/* no acquire before */
 
-	/* See lockmgr_mark.c. */
+	/* See lockmgr_seen.c. */
 	bool		by_ddblock;		/* that client is a cluster like us */
 	bool		marks;			/* READING: by marking the item */
 	bool		marked_by_us;	/* the item is, as far as we know, */
@@ -252,7 +246,7 @@ struct lm_lock
 	int64_t		heard_ms;		/* the end of the mark for which we stayed back; 0: none,
 								 * or others have had the lock since */
 
-	/* Permits and gates; see lockmgr_share.c and lockmgr_entry.c. */
+	/* Permits and gates; see lockmgr_share.c and lockmgr_seen.c. */
 	int64_t		look_at;		/* HELD: when to look for permits; 0: not */
 	bool		look_queued;
 	lm_lock    *look_next;
@@ -262,18 +256,18 @@ struct lm_lock
 	char		old_gate[UUID_SIZE];
 	int64_t		gate_sent;
 
-	/* Hand-overs in a row; see lockmgr_run.c. */
+	/* Hand-overs in a row; see lockmgr_clock.c. */
 	unsigned	doublings;		/* of a run's length, since others had the lock */
 	int64_t		run_end;		/* 0: none yet */
 	int64_t		let_go_at;		/* 0: not since the run began */
 
-	/* See lockmgr_delete.c. */
+	/* See lockmgr_turn.c. */
 	int64_t		delete_at;		/* 0: not */
 	bool		look_deletes_item;	/* the next look is a deletion */
 	char		delete_version[UUID_SIZE];	/* the release's nonce */
 	int64_t		delete_token;	/* the last one that we wrote */
 
-	/* See lockmgr_trouble.c. */
+	/* See lockmgr_queue.c. */
 	unsigned	attempts;		/* failures in a row */
 	int64_t		trouble_since;	/* 0: none */
 	dynamo_op	trouble_op;
@@ -339,7 +333,7 @@ struct lockmgr
 	int64_t		date_sent;		/* ... when its request was sent */
 	int64_t		newest_offset;	/* as lease.clock_offset, by the newest reply */
 
-	/* See lockmgr_batch.c. */
+	/* See lockmgr_send.c. */
 	lm_batches	batches;
 	int64_t		check_at;		/* IN_DOUBT: the next check; INT64_MAX: it is in flight */
 	unsigned	checks_failed;	/* in a row, for the backoff */
@@ -396,23 +390,104 @@ struct lockmgr
 	unsigned	retired_next;
 };
 
-/* lockmgr.c */
+/* lockmgr_ask.c */
 /* The session has joined its lock's queue: answers it, or starts an acquire. */
 extern void lm_take_place(lockmgr *lm, int64_t now, lm_session *session);
 
-/* lockmgr_table.c */
-extern lm_lock *lm_get_lock(lockmgr *lm, const char *name, size_t len);
-extern bool lm_is_known(const lockmgr *lm, const char *name, size_t len);
-extern void lm_remember(lockmgr *lm, lm_lock *lock);
-extern lm_session *lm_get_session(lockmgr *lm, lockmgr_session id);
-extern lm_session *lm_live_session(lockmgr *lm, lockmgr_session id);
-extern void lm_free_all(lockmgr *lm);
-extern uint64_t lm_random(lockmgr *lm);
-extern void lm_free_payload(lm_request *request);
-extern void lm_note_attributes(lm_lock *lock, const char *names);
-extern void lm_retire(lockmgr *lm, const char *version);
-extern bool lm_is_retired(const lockmgr *lm, const char *version);
-extern void lm_raise_token(lm_lock *lock, int64_t token);
+/* lockmgr_reply.c */
+extern bool lm_is_unexplained(const dynamo_result *result);
+extern void lm_explain(lockmgr *lm, int64_t now, lm_lock *lock);
+extern bool lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result);
+
+/* lockmgr_join.c */
+extern lm_session *lm_new_announced(lm_session *session, const lockmgr_request *asked);
+extern lm_session *lm_pop_announced(lm_session *session);
+extern lm_hold *lm_announced_hold(lockmgr *lm, const lm_session *announced);
+extern void lm_end_misfit(lockmgr *lm, int64_t now, lm_session *session,
+						  const lockmgr_request *asked);
+extern lm_hold *lm_adopted_hold(const lm_session *session, uint64_t seq);
+extern void lm_answer_lost(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold);
+extern bool lm_fits_announced(lockmgr *lm, const lm_session *session,
+							  const lockmgr_request *asked);
+extern bool lm_claim(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock);
+extern void lm_ask_join(lockmgr *lm, int64_t now, lm_session *session);
+extern void lm_join(lockmgr *lm, int64_t now, lm_session *session);
+extern void lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold);
+extern void lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold);
+extern lm_hold *lm_detached_hold(lockmgr *lm, const lock_ask *ask);
+extern void lm_end_holds(lockmgr *lm, int64_t now);
+extern bool lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot);
+
+/* lockmgr_renew.c */
+extern void lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+							   const dynamo_result *result);
+extern void lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
+					const dynamo_result *by);
+
+/* lockmgr_wait.c */
+extern void lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_poll(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+							   const dynamo_result *result);
+extern void lm_acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+							const dynamo_result *result);
+extern void lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_refused_in_vain(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
+							   dynamo_op op, unsigned refusals);
+
+/* lockmgr_turn.c */
+extern void lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_turn_release(lm_lock *lock);
+extern void lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold);
+extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_become_releasing(lockmgr *lm, lm_lock *lock, const char *expected);
+extern void lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+								 const dynamo_result *result);
+extern void lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
+							   const dynamo_result *result);
+extern void lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_lost_ended(lockmgr *lm, lm_lock *lock);
+extern void lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_delete_if_due(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_delete_settled(const lockmgr *lm, int64_t now, lm_lock *lock,
+							  const dynamo_result *result);
+
+/* lockmgr_send.c */
+extern void lm_new_write(lockmgr *lm, lm_lock *lock, dynamo_op op,
+						 const char *expected);
+extern void lm_new_nonce(lockmgr *lm, lm_lock *lock);
+extern void lm_submit(lockmgr *lm, lm_lock *lock);
+extern void lm_submit_look_up(lockmgr *lm, lm_session *session);
+extern void lm_unsubmit_look_up(lockmgr *lm, lm_session *session);
+extern void lm_pump(lockmgr *lm, int64_t now);
+extern bool lm_is_batch_check(const lm_call *call);
+extern void lm_describe_batch_check(const lockmgr *lm, const lm_lock *lock,
+									dynamo_write *write, dynamo_shared_write *shared);
+extern void lm_batch_checked(lockmgr *lm, int64_t now, const dynamo_reply *reply);
+extern void lm_batch_replied(lockmgr *lm, const dynamo_reply *reply);
+extern void lm_doubt_batches(lockmgr *lm, int64_t now);
+
+/* lockmgr_share.c */
+extern bool lm_admit(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock);
+extern bool lm_let_in(lockmgr *lm, int64_t now, lm_session *session);
+extern int32_t lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock);
+extern void lm_look(lockmgr *lm, lm_lock *lock);
+extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock);
+
+/* lockmgr_bar.c */
+extern void lm_bar(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_adopt_bar(lockmgr *lm, lm_lease *lease, lm_lock *lock);
+extern void lm_end_bar(lockmgr *lm, lm_lease *bar);
+extern bool lm_is_barred(const lease_write *pending, const dynamo_item *item);
+extern void lm_describe_bar(lockmgr *lm, int64_t now, lm_lease *bar, dynamo_write *write,
+							dynamo_shared_write *shared);
+extern void lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar,
+						   const dynamo_result *result);
 
 /* lockmgr_lease.c */
 extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);
@@ -437,50 +512,11 @@ extern void lm_save_hold(lockmgr *lm, const lm_hold *hold);
 extern lm_session *lm_pending_session(lockmgr *lm, const lm_lease *lease);
 extern lm_session *lm_payload_session(lockmgr *lm, const lm_lease *lease);
 extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
-
-/* lockmgr_queue.c */
-extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,
-					   lm_session *session, bool front);
-extern void lm_dequeue(lockmgr *lm, lm_session *session);
-extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
-
-/* lockmgr_announced.c */
-extern lm_session *lm_new_announced(lm_session *session, const lockmgr_request *asked);
-extern lm_session *lm_pop_announced(lm_session *session);
-extern lm_hold *lm_announced_hold(lockmgr *lm, const lm_session *announced);
-extern void lm_end_misfit(lockmgr *lm, int64_t now, lm_session *session,
-						  const lockmgr_request *asked);
-extern lm_hold *lm_adopted_hold(const lm_session *session, uint64_t seq);
-extern void lm_answer_lost(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold);
-extern bool lm_fits_announced(lockmgr *lm, const lm_session *session,
-							  const lockmgr_request *asked);
-extern bool lm_claim(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock);
-
-/* lockmgr_deadlock.c */
-extern bool lm_deadlocked(lockmgr *lm, lm_session *session, lm_session **in_line,
-						  char *cycle, size_t size);
-
-/* lockmgr_turn.c */
-extern void lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
-
-/* lockmgr_wait.c */
-extern void lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_poll(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
-							   const dynamo_result *result);
-extern void lm_acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_abandon(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_poll_settled(lockmgr *lm, int64_t now, lm_lock *lock,
-							const dynamo_result *result);
-extern void lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_refused_in_vain(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
-							   dynamo_op op, unsigned refusals);
-
-/* lockmgr_refusal.c */
-extern bool lm_is_unexplained(const dynamo_result *result);
-extern void lm_explain(lockmgr *lm, int64_t now, lm_lock *lock);
-extern bool lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result);
+extern void lm_written(const lockmgr *lm, lm_lease *lease);
+extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session);
+extern void lm_show_holder(lockmgr *lm, lm_lease *lease);
+extern void lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold);
+extern void lm_become_held(lockmgr *lm, lm_lock *lock);
 
 /* lockmgr_seen.c */
 extern void lm_observe(lockmgr *lm, int64_t now, lm_lock *lock,
@@ -489,15 +525,6 @@ extern const char *lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock
 extern bool lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock,
 						const lm_request *request);
 extern int64_t lm_ripe_at(const lockmgr *lm, int64_t now, const lm_lock *lock);
-
-/* lockmgr_keep.c */
-extern void lm_keep(const lockmgr *lm, int64_t now, lease_write *pending);
-extern int64_t lm_past_ms(const lockmgr *lm, int64_t now);
-extern bool lm_is_kept(const lockmgr *lm, int64_t now, int64_t kept_until_ms);
-extern bool lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms);
-extern int64_t lm_kept_end(const lockmgr *lm, int64_t kept_until_ms);
-
-/* lockmgr_entry.c */
 extern void lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now,
 							  const dynamo_shared *shared);
 extern bool lm_all_dead(const lockmgr *lm, int64_t now, const lm_lock *lock);
@@ -518,68 +545,6 @@ extern const dynamo_entry *lm_entry_in(const lockmgr *lm, const char *epoch,
 extern bool lm_shared_by_others(const lockmgr *lm, const lm_lock *lock);
 extern void lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE]);
 extern bool lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result);
-
-/* lockmgr_clock.c */
-extern void lm_begin_reply(lockmgr *lm, int64_t now, const dynamo_reply *reply, int64_t sent);
-extern void lm_end_reply(lockmgr *lm);
-extern void lm_stamp(const lockmgr *lm, struct lease *l);
-extern void lm_count_lease(const lockmgr *lm, struct lease *l);
-extern int64_t lm_believed_end(const struct lease *l);
-extern bool lm_is_expired(const lockmgr *lm, const char *version, int64_t lease_ms);
-extern void lm_refused_by_clock(lm_lock *lock);
-
-/* lockmgr_hold.c */
-extern void lm_written(const lockmgr *lm, lm_lease *lease);
-extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session);
-extern void lm_show_holder(lockmgr *lm, lm_lease *lease);
-extern void lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold);
-extern void lm_become_held(lockmgr *lm, lm_lock *lock);
-
-/* lockmgr_share.c */
-extern bool lm_admit(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock);
-extern bool lm_let_in(lockmgr *lm, int64_t now, lm_session *session);
-extern int32_t lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock);
-extern void lm_look(lockmgr *lm, lm_lock *lock);
-extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock);
-
-/* lockmgr_join.c */
-extern void lm_ask_join(lockmgr *lm, int64_t now, lm_session *session);
-extern void lm_join(lockmgr *lm, int64_t now, lm_session *session);
-extern void lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold);
-extern void lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold);
-extern lm_hold *lm_detached_hold(lockmgr *lm, const lock_ask *ask);
-extern void lm_end_holds(lockmgr *lm, int64_t now);
-extern bool lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot);
-
-/* lockmgr_renew.c */
-extern void lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
-							   const dynamo_result *result);
-extern void lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
-					const dynamo_result *by);
-
-/* lockmgr_release.c */
-extern void lm_turn_release(lm_lock *lock);
-extern void lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold);
-extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_become_releasing(lockmgr *lm, lm_lock *lock, const char *expected);
-extern void lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
-								 const dynamo_result *result);
-extern void lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
-							   const dynamo_result *result);
-extern void lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_lost_ended(lockmgr *lm, lm_lock *lock);
-
-/* lockmgr_run.c */
-extern void lm_have_company(lm_lock *lock);
-extern void lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item);
-extern void lm_resume_run(int64_t now, lm_lock *lock);
-extern void lm_note_let_go(int64_t now, lm_lock *lock);
-extern bool lm_in_run(int64_t now, const lm_lock *lock);
-extern void lm_end_run(int64_t now, lm_lock *lock);
-
-/* lockmgr_mark.c */
 extern void lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item);
 extern bool lm_has_changed_hands(const lm_lock *lock);
 extern bool lm_mark_is_due(int64_t now, const lm_lock *lock);
@@ -589,44 +554,11 @@ extern int64_t lm_longest_promised(int64_t now, const lm_lock *lock, int64_t int
 extern void lm_have_asked(lm_lock *lock);
 extern void lm_hear(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item);
 
-/* lockmgr_bar.c */
-extern void lm_bar(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_adopt_bar(lockmgr *lm, lm_lease *lease, lm_lock *lock);
-extern void lm_end_bar(lockmgr *lm, lm_lease *bar);
-extern bool lm_is_barred(const lease_write *pending, const dynamo_item *item);
-extern void lm_describe_bar(lockmgr *lm, int64_t now, lm_lease *bar, dynamo_write *write,
-							dynamo_shared_write *shared);
-extern void lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar,
-						   const dynamo_result *result);
-
-/* lockmgr_delete.c */
-extern void lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_delete_if_due(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_delete_settled(const lockmgr *lm, int64_t now, lm_lock *lock,
-							  const dynamo_result *result);
-
-/* lockmgr_send.c */
-extern void lm_new_write(lockmgr *lm, lm_lock *lock, dynamo_op op,
-						 const char *expected);
-extern void lm_new_nonce(lockmgr *lm, lm_lock *lock);
-extern void lm_submit(lockmgr *lm, lm_lock *lock);
-extern void lm_submit_look_up(lockmgr *lm, lm_session *session);
-extern void lm_unsubmit_look_up(lockmgr *lm, lm_session *session);
-extern void lm_pump(lockmgr *lm, int64_t now);
-
-/* lockmgr_batch.c */
-extern bool lm_is_batch_check(const lm_call *call);
-extern void lm_describe_batch_check(const lockmgr *lm, const lm_lock *lock,
-									dynamo_write *write, dynamo_shared_write *shared);
-extern void lm_batch_checked(lockmgr *lm, int64_t now, const dynamo_reply *reply);
-extern void lm_batch_replied(lockmgr *lm, const dynamo_reply *reply);
-extern void lm_doubt_batches(lockmgr *lm, int64_t now);
-
-/* lockmgr_state.c */
-extern void lm_enter(lockmgr *lm, lm_lock *lock, lock_state state, int64_t timer);
-extern bool lm_may_enter(lock_state from, lock_state to);
-
-/* lockmgr_trouble.c */
+/* lockmgr_queue.c */
+extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,
+					   lm_session *session, bool front);
+extern void lm_dequeue(lockmgr *lm, lm_session *session);
+extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
 extern void lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock,
 							dynamo_op op, const dynamo_result *result);
 extern void lm_clear_trouble(lockmgr *lm, lm_lock *lock);
@@ -637,8 +569,6 @@ extern void lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock);
 extern int64_t lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock,
 						   int64_t before);
 extern void lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock);
-
-/* lockmgr_answer.c */
 extern void lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer);
 extern void lm_answer_result(lockmgr *lm, lm_session *session,
 							 lockmgr_result result);
@@ -655,6 +585,47 @@ extern void lm_answer_renewer(lockmgr *lm, const lm_hold *hold, lockmgr_result r
 extern void lm_answer_renewers(lockmgr *lm, const lm_lease *lease, lockmgr_result result);
 extern void lm_answer_unconfirmed(lockmgr *lm, lm_session *session);
 extern void lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result);
+
+/* lockmgr_deadlock.c */
+extern bool lm_deadlocked(lockmgr *lm, lm_session *session, lm_session **in_line,
+						  char *cycle, size_t size);
+
+/* lockmgr_clock.c */
+extern void lm_keep(const lockmgr *lm, int64_t now, lease_write *pending);
+extern int64_t lm_past_ms(const lockmgr *lm, int64_t now);
+extern bool lm_is_kept(const lockmgr *lm, int64_t now, int64_t kept_until_ms);
+extern bool lm_is_kept_too_long(const lockmgr *lm, int64_t now, int64_t kept_until_ms);
+extern int64_t lm_kept_end(const lockmgr *lm, int64_t kept_until_ms);
+extern void lm_begin_reply(lockmgr *lm, int64_t now, const dynamo_reply *reply, int64_t sent);
+extern void lm_end_reply(lockmgr *lm);
+extern void lm_stamp(const lockmgr *lm, struct lease *l);
+extern void lm_count_lease(const lockmgr *lm, struct lease *l);
+extern int64_t lm_believed_end(const struct lease *l);
+extern bool lm_is_expired(const lockmgr *lm, const char *version, int64_t lease_ms);
+extern void lm_refused_by_clock(lm_lock *lock);
+extern void lm_have_company(lm_lock *lock);
+extern void lm_replaced(const lockmgr *lm, lm_lock *lock, const dynamo_item *item);
+extern void lm_resume_run(int64_t now, lm_lock *lock);
+extern void lm_note_let_go(int64_t now, lm_lock *lock);
+extern bool lm_in_run(int64_t now, const lm_lock *lock);
+extern void lm_end_run(int64_t now, lm_lock *lock);
+
+/* lockmgr_state.c */
+extern void lm_enter(lockmgr *lm, lm_lock *lock, lock_state state, int64_t timer);
+extern bool lm_may_enter(lock_state from, lock_state to);
+
+/* lockmgr_table.c */
+extern lm_lock *lm_get_lock(lockmgr *lm, const char *name, size_t len);
+extern bool lm_is_known(const lockmgr *lm, const char *name, size_t len);
+extern void lm_remember(lockmgr *lm, lm_lock *lock);
+extern lm_session *lm_get_session(lockmgr *lm, lockmgr_session id);
+extern lm_session *lm_live_session(lockmgr *lm, lockmgr_session id);
+extern uint64_t lm_random(lockmgr *lm);
+extern void lm_free_payload(lm_request *request);
+extern void lm_note_attributes(lm_lock *lock, const char *names);
+extern void lm_retire(lockmgr *lm, const char *version);
+extern bool lm_is_retired(const lockmgr *lm, const char *version);
+extern void lm_raise_token(lm_lock *lock, int64_t token);
 
 #define LM_CONTAINER(node, type, member) \
 	((type *) ((char *) (node) - offsetof(type, member)))

@@ -1,12 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_reply.c
- *	  Replies from DynamoDB, each to the function for its operation.
- *
- * While a write may have been applied, only that write is repeated, with its
- * nonce.  A write that was certainly not applied (throttled, never sent) gets a
- * fresh nonce, and so a fresh deadline.  See "When an outcome is unknown" in
- * doc/internals/protocol.md.
+ *	  Events that no session causes: replies from DynamoDB, and timers.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,6 +9,16 @@
 #include "lock/lockmgr_private.h"
 
 #include <string.h>
+
+/*-------------------------------------------------------------------------
+ * Replies from DynamoDB, each to the function for its operation.
+ *
+ * While a write may have been applied, only that write is repeated, with its
+ * nonce.  A write that was certainly not applied (throttled, never sent) gets a
+ * fresh nonce, and so a fresh deadline.  See "When an outcome is unknown" in
+ * doc/internals/protocol.md.
+ *-------------------------------------------------------------------------
+ */
 
 /* The renewal was not applied, because batches are refused; or it waited for their check. */
 static void
@@ -235,4 +240,175 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 	}
 	lm_end_reply(lm);
 	lm_pump(lm, now);
+}
+
+/*-------------------------------------------------------------------------
+ * Refusals that tell too little.
+ *
+ * A write that is refused for its condition asks for the item that failed it.  Some servers
+ * never send it; DynamoDB does not if there is no item.  Then a consistent read tells why
+ * the write was refused, and the write is settled with that item.
+ *
+ * An item that is as the write expects cannot be the reason.  DynamoDB never says that; who
+ * does gets the write again, ever more seldom, until its lease is over.
+ *-------------------------------------------------------------------------
+ */
+
+bool
+lm_is_unexplained(const dynamo_result *result)
+{
+	return result->status == DYNAMO_CONDITION_FAILED && !result->item.exists;
+}
+
+/* The lock's write, whose call has just ended, was refused without the item. */
+void
+lm_explain(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->state == LOCK_LOST)
+	{
+		lm_renewal_failed(lm, now, lock);	/* the release will tell */
+		return;
+	}
+	if (lock->state == LOCK_READING)	/* it was to set a gate, or a mark */
+	{
+		lock->sets_gate = lock->marks = false;
+		lock->read_consistently = true;
+	}
+	else
+		lock->explains = true;
+	if (lock->state == LOCK_RENEWING)
+		heap_set(&lm->renewals, &lock->renewal, now);
+	else
+		lm_submit(lm, lock);
+}
+
+/*
+ * Was the lock's renewal or release refused although the item is as it expects?  Not if it
+ * asked for permits; and a release in shared mode may first be turned.
+ */
+bool
+lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
+{
+	const struct lease *l = &lock->lease->l;
+	const lease_write *pending = &l->pending;
+	const dynamo_entry *entry;
+
+	if (result->status != DYNAMO_CONDITION_FAILED ||
+		(pending->op != DYNAMO_RENEW && pending->op != DYNAMO_RELEASE))
+		return false;
+	if (l->mode == MODE_EXCLUSIVE)
+		return result->item.exists && !result->item.released &&
+			strcmp(result->item.owner, lm->owner) == 0 &&
+			strcmp(result->item.version, pending->expected) == 0;
+	entry = lm_entry_in(lm, l->epoch, result);
+	return entry != NULL && strcmp(entry->version, pending->expected) == 0 &&
+		(pending->op == DYNAMO_RENEW ? pending->permits <= 0 : lock->turned);
+}
+
+/*-------------------------------------------------------------------------
+ * Timers: what is due now, and when something is due next.
+ *-------------------------------------------------------------------------
+ */
+
+/* The next attempt is due. */
+static void
+repeat_write(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
+	{
+		lm_abandon(lm, now, lock);	/* adopted, and its session has not asked again */
+		return;
+	}
+	if (!lock->outcome_unknown)
+		lm_new_nonce(lm, lock);
+	lm_submit(lm, lock);
+}
+
+/* The deadline, or a look before it. */
+static void
+held_timer(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (now >= lock->lease->l.valid_until)
+	{
+		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
+		return;
+	}
+	if (lock->state == LOCK_HELD)
+		lm_look(lm, lock);
+	heap_set(&lm->timers, &lock->timer, lock->lease->l.valid_until);
+}
+
+static void
+lock_timer(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	switch (lock->state)
+	{
+		case LOCK_IDLE:
+			lm_next_turn(lm, now, lock);
+			break;
+		case LOCK_POLLING:
+			lm_poll(lm, now, lock);
+			break;
+		case LOCK_ACQUIRING:
+		case LOCK_HANDING_OVER:
+		case LOCK_RELEASING:
+			repeat_write(lm, now, lock);
+			break;
+		case LOCK_HELD:
+		case LOCK_RENEWING:
+			if (lock->lease->l.state == LEASE_HELD)
+				held_timer(lm, now, lock);
+			break;
+		case LOCK_LOST:
+			lm_lost_ended(lm, lock);
+			break;
+		case LOCK_READING:
+		case LOCK_ADOPTED:
+			break;				/* no timer is set */
+	}
+}
+
+void
+lockmgr_tick(lockmgr *lm, int64_t now)
+{
+	heap_node  *top;
+
+	while ((top = heap_top(&lm->timers)) != NULL && top->at <= now)
+	{
+		heap_set(&lm->timers, top, INT64_MAX);
+		lock_timer(lm, now, LM_CONTAINER(top, lm_lock, timer));
+	}
+	while ((top = heap_top(&lm->look_ups)) != NULL && top->at <= now)
+	{
+		heap_set(&lm->look_ups, top, INT64_MAX);
+		lm_submit_look_up(lm, LM_CONTAINER(top, lm_session, timer));
+	}
+	lm_end_holds(lm, now);
+	lm_pump(lm, now);
+}
+
+int64_t
+lockmgr_next_wake(const lockmgr *lm)
+{
+	const heap_node *timer = heap_top(&lm->timers);
+	const heap_node *look_up = heap_top(&lm->look_ups);
+	const heap_node *renewal = heap_top(&lm->renewals);
+	const heap_node *end = heap_top(&lm->ends);
+	const heap_node *bar = heap_top(&lm->bars);
+	int64_t		wake = INT64_MAX;
+
+	if (timer != NULL)
+		wake = timer->at;
+	if (look_up != NULL && look_up->at < wake)
+		wake = look_up->at;
+	if (end != NULL && end->at < wake)
+		wake = end->at;
+	/* When all calls are taken, the next reply sends what is due. */
+	if (bar != NULL && bar->at < wake &&
+		lm->calls_in_flight - lm->renewals_in_flight < lm->max_calls)
+		wake = bar->at;
+	if (renewal != NULL && renewal->at < wake &&
+		lm->renewals_in_flight < lm->max_calls)
+		wake = renewal->at;
+	return wake;
 }

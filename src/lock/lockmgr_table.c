@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_table.c
- *	  The lock manager's tables: locks by name, sessions by slot, retired
- *	  nonces.
+ *	  The lock manager as a whole, and its tables: locks by name, sessions by
+ *	  slot, retired nonces.
  *
  * A lock's struct exists while it is needed, and then as long as it is among the
  * max_remembered ones that were needed last: because we know since when we have
@@ -277,8 +277,8 @@ lm_is_retired(const lockmgr *lm, const char *version)
 	return false;
 }
 
-void
-lm_free_all(lockmgr *lm)
+static void
+free_all(lockmgr *lm)
 {
 	for (size_t i = 0; lm->buckets != NULL && i < lm->bucket_count; i++)
 	{
@@ -317,4 +317,92 @@ lm_free_all(lockmgr *lm)
 	heap_free(&lm->ends);
 	heap_free(&lm->bars);
 	free(lm);
+}
+
+/* The owner is "<name>/<incarnation>". */
+static void
+name_cluster(lockmgr *lm)
+{
+	lm->incarnation = dynamo_incarnation(lm->owner);
+	if (lm->incarnation > lm->owner)
+		memcpy(lm->cluster, lm->owner, (size_t) (lm->incarnation - lm->owner) - 1);
+}
+
+lockmgr *
+lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
+{
+	lockmgr    *lm = calloc(1, sizeof(lockmgr));
+
+	if (lm == NULL)
+		return NULL;
+	lm->host = *host;
+	memcpy(lm->owner, config->owner, strnlen(config->owner, sizeof(lm->owner) - 1));
+	name_cluster(lm);
+	lm->max_remembered = config->max_remembered;
+	lm->max_calls = config->max_calls;
+	lm->request_timeout_us = config->request_timeout_us;
+	lm->retry_timeout_us = config->retry_timeout_us;
+	lm->poll_interval_us = config->poll_interval_us;
+	lm->max_leases = config->max_leases;
+	lm->reserved_leases = config->reserved_leases;
+	lm->max_sessions = config->max_sessions;
+	lm->adopting = true;
+	lm->hash_seed = lm_random(lm);
+	lm->bucket_count = 1024;
+	lm->buckets = calloc(lm->bucket_count, sizeof(lm_lock *));
+	lm->leases = calloc(lm->max_leases, sizeof(lm_lease));
+	lm->holds = calloc(lm->max_leases, sizeof(lm_hold));
+	lm->sessions = calloc(lm->max_sessions, sizeof(lm_session *));
+	lm->free_watches = calloc(lm->max_sessions, sizeof(uint32_t));
+	lm->calls = calloc((size_t) lm->max_calls * 2, sizeof(lm_call));
+	if (lm->buckets == NULL || lm->leases == NULL || lm->holds == NULL ||
+		lm->sessions == NULL || lm->free_watches == NULL || lm->calls == NULL ||
+		!heap_reserve(&lm->look_ups, lm->max_sessions) ||
+		!heap_reserve(&lm->ends, lm->max_leases) ||
+		!heap_reserve(&lm->bars, lm->max_leases))
+	{
+		free_all(lm);
+		return NULL;
+	}
+	for (uint32_t i = lm->max_sessions; i-- > 0;)
+		lm->free_watches[lm->free_watch_count++] = i;
+	for (uint32_t i = 0; i < lm->max_leases; i++)
+		lm->leases[i].index = lm->holds[i].index = i;
+	return lm;
+}
+
+void
+lockmgr_free(lockmgr *lm)
+{
+	if (lm != NULL)
+		free_all(lm);
+}
+
+void
+lockmgr_set_timeouts(lockmgr *lm, int64_t request_timeout_us,
+					 int64_t retry_timeout_us, int64_t poll_interval_us)
+{
+	lm->request_timeout_us = request_timeout_us;
+	lm->retry_timeout_us = retry_timeout_us;
+	lm->poll_interval_us = poll_interval_us;
+}
+
+void
+lockmgr_set_clock(lockmgr *lm, int64_t epoch_offset_us, int64_t earliest_us)
+{
+	lm->epoch_offset_us = epoch_offset_us;
+	lm->earliest_us = earliest_us;
+}
+
+void
+lockmgr_count(const lockmgr *lm, lockmgr_counts *counts)
+{
+	counts->leases = lm->leases_in_use;
+	counts->held = lm->leases_held + lm->extra_holds;
+	counts->detached = 0;
+	for (const lm_hold *hold = lm->detached.holds; hold != NULL; hold = hold->next)
+		counts->detached++;
+	counts->waiters = lm->waiters;
+	counts->calls = lm->calls_in_flight;
+	counts->remembered = lm->remembered;
 }

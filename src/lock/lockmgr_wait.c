@@ -86,7 +86,7 @@ longest_interval(const lockmgr *lm, bool busy)
  * Sets the timer for the next poll of another client's lock.  The interval is a
  * twentieth of the time already waited, so that a poll is late by a few per cent
  * at most.  A lock that changed hands lately is polled more often, to hit the
- * moment in which another cluster's waiters stay back: see lockmgr_run.c.
+ * moment in which another cluster's waiters stay back: see lockmgr_clock.c.
  * A lock that nobody holds, but which is kept, seldom becomes free earlier.
  * A poll never comes later than the moment of death, the end of the time for which the
  * lock is kept, or the renewal of our gate.

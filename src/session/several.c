@@ -5,7 +5,7 @@
  *
  * All sessions take locks in the same order, so calls of this kind never wait for each
  * other in a circle.  The tries of all locks go out together: they are announced
- * (lock/lockmgr_announced.c), and then claimed one after the other.  If a lock is busy,
+ * (lock/lockmgr_join.c), and then claimed one after the other.  If a lock is busy,
  * what was granted after it goes back.  The session then waits for this lock alone, with
  * those before it in its hands, and tries the rest again.  So it waits for one lock at a
  * time, as everybody does, and the lock manager sees each deadlock in the cluster.

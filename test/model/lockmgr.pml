@@ -216,7 +216,7 @@ inline acquire_refused(c)
 	fi
 }
 
-/* ---- lockmgr_hold.c ---- */
+/* ---- lockmgr_lease.c ---- */
 
 /* The block's next token is granted.  Rule: the block has an end. */
 inline use_token(c)

@@ -196,7 +196,7 @@ in_flight(const harness *h, const char *name, size_t len)
 	return false;
 }
 
-/* Of batches: see lockmgr_batch.c. */
+/* Of batches: see lockmgr_send.c. */
 static inline bool
 is_check(const lockmgr_call *out)
 {
