@@ -1,11 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_queue.c
- *	  Sessions' calls on the queues' table.
- *
- * A job is larger than a slot.  So a session hands its request over piece by piece,
- * and fetches the reply in the same way.  What a worker has of a request is lost with
- * it: the session then begins anew, which is as if the outcome were unknown.
+ *	  Sessions' calls on the queues' table: see queue/queue_pieces.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,100 +9,64 @@
 
 #include "utils/memutils.h"
 
+#include "queue/queue_pieces.h"
 #include "shared/settings.h"
 #include "worker/worker_answer.h"
 #include "worker/worker_clock.h"
 #include "worker/worker_queue.h"
 #include "worker/worker_queue_post.h"
 
-#define REQUEST_MAX (sizeof(queue_request) + QUEUE_PUSH_BYTES + \
-					 QUEUE_PUSH_MAX * (sizeof(queue_job) + QUEUE_ID_MAX))
+static queue_pieces *buffers;	/* of the slots */
 
-/* Of a slot: the request that comes in, or the reply that goes out. */
-typedef struct Buffer
-{
-	uint32		generation;		/* of the session */
-	bool		is_reply;
-	char	   *bytes;			/* malloc'd; NULL: none */
-	uint32		len;
-	uint32		total;
-} Buffer;
-
-static Buffer *buffers;
-
-static bool take_piece(Buffer *buffer, lockmgr_session session, const MailboxRequest *request,
-					   const char *text);
-static void send_request(Buffer *buffer, lockmgr_session session, const MailboxRequest *request);
+static void send_request(queue_pieces *pieces, lockmgr_session session,
+						 const MailboxRequest *request);
 static void replied(const WorkerCall *call, const dynamo_reply *reply);
-static void keep_reply(Buffer *buffer, uint32 generation, char *bytes, Size len);
-static void answer_piece(lockmgr_session session, uint64 seq, const Buffer *buffer,
+static bool answer_piece(lockmgr_session session, uint64 seq, const queue_pieces *pieces,
 						 uint32 offset);
 static void answer_result(lockmgr_session session, uint64 seq, MailboxResult result);
 static void answer_failure(lockmgr_session session, uint64 seq, dynamo_op op,
 						   dynamo_status status, const char *message);
-static void clear(Buffer *buffer);
 
 void
 WorkerQueueInit(void)
 {
-	buffers = MemoryContextAllocZero(TopMemoryContext, segment->max_sessions * sizeof(Buffer));
+	buffers = MemoryContextAllocZero(TopMemoryContext,
+									 segment->max_sessions * sizeof(queue_pieces));
 }
 
 void
 WorkerQueueAsk(lockmgr_session session, const MailboxRequest *request, const char *text)
 {
-	Buffer	   *buffer = &buffers[session.slot];
+	queue_pieces *pieces = &buffers[session.slot];
 	uint32		offset = request->queue.offset;
+	queue_taken taken = QUEUE_PIECES_LOST;
 
-	if (offset == 0)
-		clear(buffer);
-	if (offset > 0 && (buffer->bytes == NULL || buffer->generation != session.generation ||
-					   buffer->is_reply != (request->kind == MAILBOX_QUEUE_MORE)))
-		answer_failure(session, request->seq, request->op, DYNAMO_UNKNOWN,
-					   "the ddblock worker was started anew meanwhile");
-	else if (request->kind == MAILBOX_QUEUE_MORE)
-		answer_piece(session, request->seq, buffer, offset);
-	else if (!take_piece(buffer, session, request, text))
-		answer_result(session, request->seq, MAILBOX_NO_MEMORY);
-	else if (buffer->len < buffer->total)
-		answer_result(session, request->seq, MAILBOX_MORE);
-	else
-		send_request(buffer, session, request);
-}
-
-/* False if memory is short. */
-static bool
-take_piece(Buffer *buffer, lockmgr_session session, const MailboxRequest *request,
-		   const char *text)
-{
-	uint32		total = request->queue.total;
-
-	if (buffer->bytes == NULL)
+	if (request->kind == MAILBOX_QUEUE)
+		taken = queue_pieces_take(pieces, session.generation, request->queue.total, offset, text,
+								  request->data_len);
+	else if (answer_piece(session, request->seq, pieces, offset))
+		return;
+	switch (taken)
 	{
-		if (total < sizeof(queue_request) || total > REQUEST_MAX)
-			return false;
-		buffer->bytes = malloc(total);
-		if (buffer->bytes == NULL)
-			return false;
-		buffer->generation = session.generation;
-		buffer->is_reply = false;
-		buffer->len = 0;
-		buffer->total = total;
+		case QUEUE_PIECES_LOST:
+			answer_failure(session, request->seq, request->op, DYNAMO_UNKNOWN,
+						   "the ddblock worker was started anew meanwhile");
+			break;
+		case QUEUE_PIECES_REFUSED:
+			answer_result(session, request->seq, MAILBOX_NO_MEMORY);
+			break;
+		case QUEUE_PIECES_MORE:
+			answer_result(session, request->seq, MAILBOX_MORE);
+			break;
+		case QUEUE_PIECES_WHOLE:
+			send_request(pieces, session, request);
+			break;
 	}
-	/* A piece may come twice: from the worker before this one, too. */
-	if (request->queue.offset > buffer->len ||
-		request->queue.offset + request->data_len > buffer->total)
-		return false;
-	memcpy(buffer->bytes + request->queue.offset, text, request->data_len);
-	buffer->len = request->queue.offset + request->data_len;
-	return true;
 }
 
-/* The request is whole. */
 static void
-send_request(Buffer *buffer, lockmgr_session session, const MailboxRequest *request)
+send_request(queue_pieces *pieces, lockmgr_session session, const MailboxRequest *request)
 {
-	queue_request asked;
 	WorkerCall	call = {
 		.repeat = request->repeat,
 		.quiet = true,
@@ -114,21 +74,18 @@ send_request(Buffer *buffer, lockmgr_session session, const MailboxRequest *requ
 		.session = session,
 		.id = request->seq,
 	};
+	queue_kind	kind;
 
-	memcpy(&asked, buffer->bytes, sizeof(asked));
-	asked.tail_len = buffer->total - sizeof(asked);
-	if (asked.now_ms == 0)
-		asked.now_ms = WorkerEpochLow(SegmentNow()) / 1000;
-	call.op = queue_op(asked.kind);
-	call.body = queue_build(ddblock_queue_table, &asked, buffer->bytes + sizeof(asked));
-	clear(buffer);
+	call.body = queue_pieces_build(pieces, request->seq, ddblock_queue_table,
+								   WorkerEpochLow(SegmentNow()) / 1000, &kind);
+	call.op = queue_op(kind);
 	WorkerQueuePost(&call);
 }
 
 static void
 replied(const WorkerCall *call, const dynamo_reply *reply)
 {
-	Buffer	   *buffer = &buffers[call->session.slot];
+	queue_pieces *pieces = &buffers[call->session.slot];
 	Size		len;
 	char	   *bytes;
 
@@ -140,44 +97,33 @@ replied(const WorkerCall *call, const dynamo_reply *reply)
 	}
 	bytes = queue_pack(reply, WorkerEpochLow(SegmentNow()) / 1000, &len);
 	if (bytes == NULL)
-	{
 		answer_failure(call->session, call->id, call->op, DYNAMO_UNKNOWN,
 					   "the ddblock worker had no memory for the reply");
-		return;
-	}
-	/* Else the buffer may be its next call's. */
-	if (!WorkerQueueIsWanted(call))
-	{
+	else if (!queue_pieces_reply(pieces, call->session.generation, call->id, bytes, len))
 		free(bytes);
-		return;
+	else if (!WorkerQueueIsWanted(call))
+		queue_pieces_clear(pieces);
+	else
+		(void) answer_piece(call->session, call->id, pieces, 0);
+}
+
+/* False: this worker does not have the reply. */
+static bool
+answer_piece(lockmgr_session session, uint64 seq, const queue_pieces *pieces, uint32 offset)
+{
+	uint32		len = sizeof(((MailboxAnswer *) NULL)->piece.data);
+	const char *bytes = queue_pieces_give(pieces, session.generation, offset, &len);
+	MailboxAnswer *out = bytes != NULL ? WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD) : NULL;
+
+	if (out != NULL)
+	{
+		out->result = MAILBOX_REPLY;
+		out->piece.total = pieces->total;
+		out->piece.len = len;
+		memcpy(out->piece.data, bytes, len);
+		mailbox_end_answer(&segment_mailbox, session, seq);
 	}
-	keep_reply(buffer, call->session.generation, bytes, len);
-	answer_piece(call->session, call->id, buffer, 0);
-}
-
-static void
-keep_reply(Buffer *buffer, uint32 generation, char *bytes, Size len)
-{
-	clear(buffer);
-	buffer->generation = generation;
-	buffer->is_reply = true;
-	buffer->bytes = bytes;
-	buffer->len = buffer->total = len;
-}
-
-static void
-answer_piece(lockmgr_session session, uint64 seq, const Buffer *buffer, uint32 offset)
-{
-	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
-
-	if (out == NULL)
-		return;
-	out->result = MAILBOX_REPLY;
-	out->piece.total = buffer->total;
-	out->piece.len = Min(buffer->total - Min(offset, buffer->total),
-						 sizeof(out->piece.data));
-	memcpy(out->piece.data, buffer->bytes + Min(offset, buffer->total), out->piece.len);
-	mailbox_end_answer(&segment_mailbox, session, seq);
+	return bytes != NULL;
 }
 
 static void
@@ -206,14 +152,7 @@ answer_failure(lockmgr_session session, uint64 seq, dynamo_op op, dynamo_status 
 void
 WorkerQueueForget(uint32 slot)
 {
-	if (slot < segment->max_sessions && buffers[slot].bytes != NULL &&
+	if (slot < segment->max_sessions &&
 		buffers[slot].generation != shared_read(&segment_slots[slot].words.generation))
-		clear(&buffers[slot]);
-}
-
-static void
-clear(Buffer *buffer)
-{
-	free(buffer->bytes);
-	memset(buffer, 0, sizeof(*buffer));
+		queue_pieces_clear(&buffers[slot]);
 }
