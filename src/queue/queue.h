@@ -137,6 +137,18 @@ extern char *queue_build(const char *table, const queue_request *request, const 
 extern char *queue_pack(const dynamo_reply *reply, int64_t now_ms,
 						size_t *len);
 
+/* May the next job be claimed now?  head: or NULL. */
+extern bool queue_is_due(const queue_row *head, int64_t now_ms);
+
+/* The time from a claim to the next one, if nobody finishes the job. */
+extern int64_t queue_backoff_ms(int64_t attempts);
+
+/* After a claim's reply; head: after the claim, or what refused it, or NULL. */
+extern bool queue_is_claimed(dynamo_status status, const queue_row *head, int64_t token);
+
+/* After the reply to a FAIL; false: the job was claimed anew. */
+extern bool queue_is_put_back(dynamo_status status, const queue_row *head, int64_t number);
+
 /*
  * Finishing a job.  Its outcome may be unknown several times, and then the same request is
  * sent again: only the condition decides, so a copy that is late does no harm.

@@ -34,8 +34,6 @@ bool		queue_claim_passed = false;
 
 static void sync_work(void);
 static void limit_completions(void);
-static uint32 reserve(void);
-static void drop_completion(QueueClaim *claim);
 static void pass_on(QueueClaim *claim);
 
 QueueClaim *
@@ -51,12 +49,7 @@ QueueClaimAdd(const char *lock)
 		claim->lock = name;
 		dlist_push_tail(&claims, &claim->node);
 	}
-	claim->number = 0;
-	claim->pushed_at = 0;
-	claim->token = 0;
-	claim->last = false;
-	claim->claimed_level = GetCurrentTransactionNestLevel();
-	claim->finish_level = 0;
+	claim->is = queue_claim_begin(GetCurrentTransactionNestLevel());
 	return claim;
 }
 
@@ -81,7 +74,7 @@ QueueClaimIsVoid(const QueueClaim *claim)
 {
 	const HeldLock *held = HeldFind(claim->lock);
 
-	return held == NULL || held->token != claim->token;
+	return held == NULL || held->token != claim->is.token;
 }
 
 void
@@ -96,19 +89,20 @@ void
 QueueClaimComplete(QueueClaim *claim, const char *queue, const char *resource)
 {
 	uint32		index;
-	FinishEntry *entry;
 
 	limit_completions();
 	sync_work();
-	index = reserve();
-	entry = &segment_finishes[index];
-	entry->token = claim->token;
-	entry->number = claim->number;
-	entry->last = claim->last;
-	strlcpy(entry->queue, queue, sizeof(entry->queue));
-	strlcpy(entry->resource, resource, sizeof(entry->resource));
+	index = queue_place_reserve(SegmentFinishPlace, NULL, MailboxSession().slot,
+								segment->max_sessions);
+	if (index == QUEUE_NO_PLACE)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many jobs of this cluster wait to be finished"),
+				 errhint("DynamoDB may be out of reach, or may refuse this server: see the "
+						 "server log, and the view ddb_status.")));
 	claim->finish = index;
-	claim->finish_level = GetCurrentTransactionNestLevel();
+	queue_claim_complete(&claim->is, GetCurrentTransactionNestLevel(),
+						 SegmentFinishPlace(NULL, index), queue, resource);
 }
 
 /*
@@ -132,33 +126,13 @@ limit_completions(void)
 	dlist_iter	iter;
 
 	dlist_foreach(iter, &claims)
-		count += dlist_container(QueueClaim, node, iter.cur)->finish_level > 0;
+		count += dlist_container(QueueClaim, node, iter.cur)->is.finish_level > 0;
 	if (count >= limit)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("a transaction cannot complete more than %u jobs", limit),
 				 errhint("Complete fewer jobs in one transaction, or increase "
 						 "\"max_connections\".")));
-}
-
-/* From our own place on, so that sessions do not meet. */
-static uint32
-reserve(void)
-{
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-	{
-		uint32		index = (MailboxSession().slot + i) % segment->max_sessions;
-		uint32		expected = FINISH_FREE;
-
-		if (pg_atomic_compare_exchange_u32(&segment_finishes[index].state, &expected,
-										   FINISH_RESERVED))
-			return index;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("too many jobs of this cluster wait to be finished"),
-			 errhint("DynamoDB may be out of reach, or may refuse this server: see the "
-					 "server log, and the view ddb_status.")));
 }
 
 void
@@ -183,7 +157,7 @@ QueueClaimEndLost(void)
 	{
 		QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
 
-		if (claim->finish_level == 0 && !QueueClaimIsVoid(claim) &&
+		if (claim->is.finish_level == 0 && !QueueClaimIsVoid(claim) &&
 			!HeldIsValid(HeldFind(claim->lock)))
 			QueueClaimEnd(claim);
 	}
@@ -196,7 +170,7 @@ QueueClaimRefusePrepare(void)
 
 	dlist_foreach(iter, &claims)
 	{
-		if (dlist_container(QueueClaim, node, iter.cur)->finish_level > 0)
+		if (dlist_container(QueueClaim, node, iter.cur)->is.finish_level > 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot PREPARE a transaction that has completed a job of a queue")));
@@ -212,7 +186,7 @@ QueueClaimCommit(void)
 	{
 		const QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
 
-		if (claim->finish_level > 0 && QueueClaimIsVoid(claim))
+		if (claim->is.finish_level > 0 && QueueClaimIsVoid(claim))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("lock \"%s\" was given up after its job had been completed",
@@ -223,7 +197,7 @@ QueueClaimCommit(void)
 }
 
 void
-QueueClaimEndTransaction(bool committed)
+QueueClaimEndLevel(int level, bool committed)
 {
 	dlist_mutable_iter iter;
 
@@ -231,55 +205,21 @@ QueueClaimEndTransaction(bool committed)
 	{
 		QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
 
-		if (committed && claim->finish_level > 0)
+		switch (queue_claim_end(&claim->is, level, committed, QueueClaimIsVoid(claim)))
 		{
-			pass_on(claim);
-			continue;
-		}
-		drop_completion(claim);
-		if (!committed && claim->claimed_level > 0)
-			QueueClaimEnd(claim);
-		else if (QueueClaimIsVoid(claim))
-			QueueClaimForget(claim);
-		else
-			claim->claimed_level = 0;
-	}
-}
-
-void
-QueueClaimEndSubtransaction(bool committed)
-{
-	int			nest_level = GetCurrentTransactionNestLevel();
-	dlist_mutable_iter iter;
-
-	dlist_foreach_modify(iter, &claims)
-	{
-		QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
-
-		if (claim->finish_level >= nest_level)
-		{
-			if (committed)
-				claim->finish_level = nest_level - 1;
-			else
-				drop_completion(claim);
-		}
-		if (claim->claimed_level >= nest_level)
-		{
-			if (committed)
-				claim->claimed_level = nest_level - 1;
-			else
+			case QUEUE_CLAIM_STAYS:
+				break;
+			case QUEUE_CLAIM_ENDS:
 				QueueClaimEnd(claim);
+				break;
+			case QUEUE_CLAIM_VOID:
+				QueueClaimForget(claim);
+				break;
+			case QUEUE_CLAIM_PASSES:
+				pass_on(claim);
+				break;
 		}
 	}
-}
-
-static void
-drop_completion(QueueClaim *claim)
-{
-	if (claim->finish_level == 0)
-		return;
-	pg_atomic_write_u32(&segment_finishes[claim->finish].state, FINISH_FREE);
-	claim->finish_level = 0;
 }
 
 /*
@@ -291,13 +231,8 @@ pass_on(QueueClaim *claim)
 {
 	FinishEntry *entry = &segment_finishes[claim->finish];
 	HeldLock   *held = HeldFind(claim->lock);
-	char		queue[QUEUE_NAME_MAX + 1];
-	char		resource[QUEUE_RESOURCE_MAX + 1];
-	bool		has_next = !entry->last;
+	queue_place was;
 
-	/* Once the entry is the worker's, it may be used anew at any time. */
-	strlcpy(queue, entry->queue, sizeof(queue));
-	strlcpy(resource, entry->resource, sizeof(resource));
 	entry->session = MailboxSession();
 	entry->hold_index = LOCKMGR_NO_HOLD;
 	if (!QueueClaimIsVoid(claim) && held->session_depth > 0)
@@ -313,9 +248,8 @@ pass_on(QueueClaim *claim)
 		}
 	}
 	QueueClaimForget(claim);
-	pg_write_barrier();
-	pg_atomic_write_u32(&entry->state, FINISH_READY);
+	queue_place_pass(&entry->place, &was);
 	SegmentRingFinish();
-	if (has_next)
-		QueueHintTell(queue, resource, 0);
+	if (!was.last)
+		QueueHintTell(was.queue, was.resource, 0);
 }

@@ -15,19 +15,15 @@
 
 #include "lib/ilist.h"
 
+#include "queue/queue_claim.h"
 #include "session/held.h"
 
 typedef struct QueueClaim
 {
 	dlist_node	node;
 	char	   *lock;			/* its name, UTF-8 */
-	int64		number;
-	int64		pushed_at;		/* epoch milliseconds; 0 until its item is read, or has none */
-	int64		token;
-	bool		last;			/* no job waited behind it */
-	int			claimed_level;	/* of the transaction that claimed it; 0: it has committed */
-	int			finish_level;	/* of the one that completed it; 0: none */
-	uint32		finish;			/* its entry of segment_finishes */
+	queue_claim is;
+	uint32		finish;			/* the entry of segment_finishes that its completion has */
 } QueueClaim;
 
 /* This session has passed completions on: QueueOwnSettle() waits for them. */
@@ -66,7 +62,6 @@ extern void QueueClaimEndLost(void);
  */
 extern void QueueClaimCommit(void);
 extern void QueueClaimRefusePrepare(void);
-extern void QueueClaimEndTransaction(bool committed);
-extern void QueueClaimEndSubtransaction(bool committed);
+extern void QueueClaimEndLevel(int level, bool committed);
 
 #endif							/* DDBLOCK_SESSION_QUEUE_CLAIM_H */

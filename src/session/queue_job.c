@@ -23,11 +23,7 @@
 /* How long a session waits for a lock whose job is being finished. */
 #define PATIENCE_MS 1000
 
-#define BACKOFF_FIRST_MS 5000
-#define BACKOFF_MOST_MS INT64CONST(600000)
-
 static bool is_ours(const LockName *lock);
-static bool is_due(const QueueRow *head, int64 now_ms);
 static QueueTry claim_locked(const char *queue, const char *resource, const LockName *lock,
 							 int64 token, int64 attempts, int max_attempts, QueueJob *job);
 static QueueTry look_first(const char *queue, const char *resource, int max_attempts, QueueJob *job);
@@ -58,19 +54,6 @@ QueueJobHead(const char *queue, const char *resource, int64 *now_ms)
 	return QueueReadRow(reply, row) ? row : NULL;
 }
 
-int64
-QueueJobBackoff(int64 attempts)
-{
-	return attempts >= 7 ? BACKOFF_MOST_MS : (int64) BACKOFF_FIRST_MS << Max(attempts, 0);
-}
-
-static bool
-is_due(const QueueRow *head, int64 now_ms)
-{
-	return head != NULL && head->is.done < head->is.seq && head->is.due <= now_ms &&
-		!head->is.paused;
-}
-
 /*
  * A lock that this session holds already is left alone: with its token, this claim could not
  * be told from an earlier one.  So is a resource whose job this transaction has completed.
@@ -95,12 +78,12 @@ QueueJobTry(const char *queue, const char *resource, int64 attempts, int64 lease
 		attempts = 0;
 	else if (is_held_here(&lock))
 		return QUEUE_NOTHING;
-	if (attempts == HINT_ATTEMPTS_UNKNOWN)
+	if (attempts == QUEUE_ATTEMPTS_UNKNOWN)
 	{
 		int64		now_ms;
 		const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
 
-		if (!is_due(head, now_ms))
+		if (head == NULL || !queue_is_due(&head->is, now_ms))
 			return QUEUE_NOTHING;
 		attempts = head->is.attempts;
 	}
@@ -120,10 +103,10 @@ is_being_finished(const char *queue, const char *resource)
 {
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
-		FinishEntry *entry = &segment_finishes[i];
+		queue_place *place = SegmentFinishPlace(NULL, i);
 
-		if (pg_atomic_read_u32(&entry->state) == FINISH_READY &&
-			strcmp(entry->resource, resource) == 0 && strcmp(entry->queue, queue) == 0)
+		if (queue_place_is_ready(place) && strcmp(place->resource, resource) == 0 &&
+			strcmp(place->queue, queue) == 0)
 			return true;
 	}
 	return false;
@@ -156,7 +139,7 @@ is_ours(const LockName *lock)
 {
 	const QueueClaim *claim = QueueClaimFind(lock->utf8);
 
-	return HeldFind(lock->utf8) != NULL || (claim != NULL && claim->finish_level > 0);
+	return HeldFind(lock->utf8) != NULL || (claim != NULL && claim->is.finish_level > 0);
 }
 
 /* The note comes first: if anything fails from here on, the lock is let go. */
@@ -177,7 +160,7 @@ acquire(const LockName *lock, int64 lease_ms, bool patient, int64 *token)
 
 	if (SessionAcquire(lock, &options, token))
 	{
-		claim->token = *token;
+		claim->is.token = *token;
 		return true;
 	}
 	QueueClaimEnd(claim);
@@ -202,29 +185,29 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 		return first;
 	}
 	request.token = token;
-	request.delay_ms = QueueJobBackoff(attempts);
+	request.delay_ms = queue_backoff_ms(attempts);
 	head = claim_head(&request);
 	if (head == NULL)
 	{
 		QueueClaimEnd(claim);
 		return QUEUE_NOTHING;
 	}
-	claim->number = head->is.done + 1;
-	claim->last = head->is.seq == claim->number;
+	claim->is.number = head->is.done + 1;
+	claim->is.last = head->is.seq == claim->is.number;
 
-	item = read_job(queue, resource, claim->number);
+	item = read_job(queue, resource, claim->is.number);
 	if (item == NULL)
-		(void) complete(queue, resource, claim->number, token, claim->last);
+		(void) complete(queue, resource, claim->is.number, token, claim->is.last);
 	else if (head->is.attempts > max_attempts)
 		bury(&request, head, item);
 	else
 	{
 		/* Time has passed: the job must not go out under a lost lease. */
 		(void) SessionRequire(lock);
-		claim->pushed_at = item->is.pushed_at;
+		claim->is.pushed_at = item->is.pushed_at;
 		*job = (QueueJob)
 		{
-			.resource = pstrdup(resource),.number = claim->number,.payload = item->payload,
+			.resource = pstrdup(resource),.number = claim->is.number,.payload = item->payload,
 				.id = item->id,.attempts = head->is.attempts,.pushed_at = item->is.pushed_at,
 				.token = token
 		};
@@ -247,7 +230,7 @@ look_first(const char *queue, const char *resource, int max_attempts, QueueJob *
 	const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
 	const QueueRow *item;
 
-	if (!is_due(head, now_ms))
+	if (head == NULL || !queue_is_due(&head->is, now_ms))
 		return QUEUE_NOTHING;
 	if (head->is.attempts >= max_attempts)
 		return QUEUE_CLAIMED;
@@ -298,21 +281,14 @@ to_server(const char *queue, const QueueJob *job, const char *part, const char *
 	return Utf8ToServerOr(ERROR, what, utf8, strlen(utf8));
 }
 
-/*
- * The head after the claim, or NULL.  Refused by our own token: an earlier copy has claimed,
- * since no other claim has this token.
- */
+/* The head after the claim, or NULL. */
 static QueueRow *
 claim_head(const queue_request *request)
 {
 	dynamo_status status;
 	QueueRow   *head = QueueCallRow(request, &status);
 
-	if (status == DYNAMO_OK)
-		return head;
-	if (head != NULL && head->is.token == request->token && head->is.done < head->is.seq)
-		return head;
-	return NULL;
+	return head != NULL && queue_is_claimed(status, &head->is, request->token) ? head : NULL;
 }
 
 /*
@@ -433,8 +409,7 @@ QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
 	request.delay_ms = retry_ms;
 	strlcpy(request.error, error, sizeof(request.error));
 	head = QueueCallRow(&request, &status);
-	/* A job that was dropped meanwhile need not be put back. */
-	if (status == DYNAMO_CONDITION_FAILED && (head == NULL || head->is.done < number))
+	if (!queue_is_put_back(status, head != NULL ? &head->is : NULL, number))
 		ErrorsLost(lock->text, LOSS_TAKEN);
 }
 
@@ -492,7 +467,7 @@ cancel_next(const char *queue, const char *resource, int64 number)
 		cancelled = complete(queue, resource, number, token, head->is.seq == number) && there;
 	}
 	QueueOwnRelease(QueueClaimFind(lock.utf8), &lock);
-	QueueHintTell(queue, resource, HINT_ATTEMPTS_UNKNOWN);
+	QueueHintTell(queue, resource, QUEUE_ATTEMPTS_UNKNOWN);
 	return cancelled;
 }
 

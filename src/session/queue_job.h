@@ -51,7 +51,7 @@ typedef struct QueueJob
 
 /*
  * Claims the resource's next job, if it can.  attempts: how often that has been claimed, or
- * HINT_ATTEMPTS_UNKNOWN; then the head tells, and whether it is due.
+ * QUEUE_ATTEMPTS_UNKNOWN; then the head tells, and whether it is due.
  */
 extern QueueTry QueueJobTry(const char *queue, const char *resource, int64 attempts,
 							int64 lease_ms, int max_attempts, QueueJob *job);
@@ -62,9 +62,6 @@ extern void QueueJobToServer(const char *queue, QueueJob *job);
 /* Puts a claimed job back; it is due after this time.  Raises LK001 if the token is old. */
 extern void QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
 						 const LockName *lock, const char *error, int64 retry_ms);
-
-/* The time from a claim to the next one, if nobody finishes the job. */
-extern int64 QueueJobBackoff(int64 attempts);
 
 /*
  * Cancels a job that nobody works on.  False: it is finished, or was never pushed, or was

@@ -48,21 +48,21 @@ QueueOwnRequire(const LockName *lock, const char *queue, const char *resource, i
 	if (!attached)
 		before_shmem_exit(at_exit, (Datum) 0);
 	attached = true;
-	if (claim != NULL && QueueClaimIsVoid(claim) && claim->finish_level == 0)
+	if (claim != NULL && QueueClaimIsVoid(claim) && claim->is.finish_level == 0)
 	{
 		QueueClaimForget(claim);
 		claim = NULL;
 	}
-	if (claim == NULL || claim->number != number)
+	if (claim == NULL || claim->is.number != number)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this session has not claimed job %lld of resource \"%s\" in queue \"%s\"",
 						(long long) number, Utf8ToMessage(resource, strlen(resource)), queue),
 				 claim != NULL ?
-				 errdetail("It has claimed job %lld of that resource.", (long long) claim->number) :
+				 errdetail("It has claimed job %lld of that resource.", (long long) claim->is.number) :
 				 errdetail("It never had it, or has finished it or given it back."),
 				 errhint("ddb_queue_claim() claims jobs.")));
-	if (claim->finish_level > 0)
+	if (claim->is.finish_level > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this transaction has completed job %lld of resource \"%s\" in queue \"%s\" already",
@@ -100,10 +100,10 @@ is_settled(void)
 
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
-		const FinishEntry *entry = &segment_finishes[i];
+		FinishEntry *entry = &segment_finishes[i];
 
-		if (pg_atomic_read_u32(unconstify(pg_atomic_uint32 *, &entry->state)) == FINISH_READY &&
-			entry->session.slot == session.slot && entry->session.generation == session.generation)
+		if (queue_place_is_ready(&entry->place) && entry->session.slot == session.slot &&
+			entry->session.generation == session.generation)
 			return false;
 	}
 	return true;

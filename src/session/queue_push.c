@@ -52,7 +52,7 @@ QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count
 	while (!push_once(&request, jobs, count, &stalled))
 	{
 		CHECK_FOR_INTERRUPTS();
-		attempts = HINT_ATTEMPTS_UNKNOWN;
+		attempts = QUEUE_ATTEMPTS_UNKNOWN;
 		if (stalled > 0)
 			wait_or_fail(&request, stalled);
 	}
@@ -78,7 +78,7 @@ first_attempts(const QueueRow *head, int64 now_ms)
 	if (head == NULL)
 		return 0;
 	if (head->is.paused || (head->is.done < head->is.seq && head->is.due > now_ms))
-		return HINT_ATTEMPTS_UNKNOWN;
+		return QUEUE_ATTEMPTS_UNKNOWN;
 	return head->is.attempts;
 }
 

@@ -27,6 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "queue/queue_wait.h"
 #include "session/deadlock.h"
 #include "session/mailbox.h"
 #include "session/queue_own.h"
@@ -39,9 +40,15 @@
 
 #define ALONE_FIRST_US (USECS_PER_SEC / 10)
 #define ALONE_MOST_US (30 * USECS_PER_SEC)
-#define LOOK_MOST_US (5 * USECS_PER_SEC)
 #define ALONE_MOST 1000
 #define LOOK_IN_WORK_US USECS_PER_SEC
+
+/* What this search is for, and where the job goes. */
+typedef struct Search
+{
+	const QueueSearch *search;
+	QueueJob   *job;
+} Search;
 
 /* A resource that was found locked, or whose next job this database cannot say. */
 typedef struct Alone
@@ -65,8 +72,10 @@ static struct
 /* When the first of the resources that this look has met will be left alone no longer. */
 static int64 alone_until;
 
-static bool search_until(const QueueSearch *search, int64 deadline, bool hints_first,
-						 QueueJob *job);
+static bool search_until(Search *me, int64 deadline, bool hints_first);
+static int64 search_clock(void *arg);
+static bool search_hints(void *arg);
+static bool search_look(void *arg, int64 since, bool last, int64 *again);
 static bool use_ready(const char *queue);
 static bool is_named(const QueueSearch *search, const char *resource);
 static bool has_looked(const char *queue, int64 since, const MailboxSlot *but);
@@ -92,6 +101,7 @@ static void sleep_until(int64 until, DeadlockSearch *deadlock);
 bool
 QueueSearchJob(const QueueSearch *search, QueueJob *job)
 {
+	Search		me = {search, job};
 	MemoryContext turn;
 	MemoryContext old;
 	bool		hinted;
@@ -107,7 +117,7 @@ QueueSearchJob(const QueueSearch *search, QueueJob *job)
 	DeadlockWaitForJob(search->queue, search->resources);
 	PG_TRY();
 	{
-		found = search_until(search, SegmentNow() + search->wait_ms * 1000, hinted, job);
+		found = search_until(&me, SegmentNow() + search->wait_ms * 1000, hinted);
 	}
 	PG_FINALLY();
 	{
@@ -115,54 +125,69 @@ QueueSearchJob(const QueueSearch *search, QueueJob *job)
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(old);
-	pg_atomic_write_u32(&MailboxMySlot()->wants_jobs, 0);
+	shared_write(&MailboxMySlot()->wants_jobs, 0);
 	return found;
 }
 
-/*
- * Hints first, but not for ever: nobody tells this cluster of what others push.  The sessions
- * that wait for any resource take turns with the looks.
- */
 static bool
-search_until(const QueueSearch *search, int64 deadline, bool hints_first, QueueJob *job)
+search_until(Search *me, int64 deadline, bool hints_first)
 {
-	int64		pause = (int64) ddblock_poll_interval * 1000;
-	int64		next_look = 0;
-	int64		now;
+	queue_wait	wait = {
+		.arg = me,
+		.wish = &MailboxMySlot()->wants_jobs,
+		.deadline = deadline,
+		.pause = (int64) ddblock_poll_interval * 1000,
+		.hints_first = hints_first,
+		.clock = search_clock,
+		.try_hints = search_hints,
+		.look = search_look,
+	};
 	DeadlockSearch deadlock;
 
 	DeadlockStart(&deadlock);
 	for (;;)
 	{
-		bool		hinted = hints_first;
+		queue_waited waited;
+		int64		until;
 
 		QueueTableRequire();
-		/* A hint from here on wakes us. */
-		pg_atomic_write_u32(&MailboxMySlot()->wants_jobs, 1);
-		pg_memory_barrier();
-		if (hints_first && try_hints(search, job))
-			return true;
-		hints_first = true;
-		now = SegmentNow();
-		if (now >= Min(next_look, deadline))
-		{
-			QueueOwnSettle();
-			alone_until = PG_INT64_MAX;
-			if (!(search->resources == NULL && now < deadline &&
-				  has_looked(search->queue, now - pause, MailboxMySlot())) &&
-				look(search, job))
-				return true;
-			now = SegmentNow();
-			next_look = Min(alone_until, now + pause / 2 +
-							(int64) (pg_prng_double(&pg_global_prng_state) * pause / 2));
-			pause = Min(pause * 2, LOOK_MOST_US);
-		}
-		if (now >= deadline)
-			return false;
+		waited = queue_wait_turn(&wait, pg_prng_uint64(&pg_global_prng_state), &until);
+		if (waited == QUEUE_WAIT_FOUND || waited == QUEUE_WAIT_OVER)
+			return waited == QUEUE_WAIT_FOUND;
 		MemoryContextReset(CurrentMemoryContext);
-		if (hinted)
-			sleep_until(Min(deadline, next_look), &deadlock);
+		if (waited == QUEUE_WAIT_SLEEP)
+			sleep_until(until, &deadlock);
 	}
+}
+
+static int64
+search_clock(void *arg)
+{
+	return SegmentNow();
+}
+
+static bool
+search_hints(void *arg)
+{
+	Search	   *me = arg;
+
+	return try_hints(me->search, me->job);
+}
+
+/* The sessions that wait for any resource take turns with the looks. */
+static bool
+search_look(void *arg, int64 since, bool last, int64 *again)
+{
+	Search	   *me = arg;
+	bool		found;
+
+	QueueOwnSettle();
+	alone_until = PG_INT64_MAX;
+	found = (me->search->resources != NULL || last ||
+			 !has_looked(me->search->queue, since, MailboxMySlot())) &&
+		look(me->search, me->job);
+	*again = alone_until;
+	return found;
 }
 
 /* Has a session of this cluster, but for one, looked at this queue since then? */
@@ -256,7 +281,7 @@ try_found(const QueueSearch *search, char **resources, int count, QueueJob *job)
 		if (!found)
 			found = try_found_one(search, resource, job);
 		else if (search->resources == NULL)
-			QueueHintAdd(search->queue, resource, HINT_ATTEMPTS_UNKNOWN);
+			QueueHintAdd(search->queue, resource, QUEUE_ATTEMPTS_UNKNOWN);
 	}
 	if (found && count > 1 && search->resources == NULL)
 		SegmentTellJobs();
@@ -269,7 +294,7 @@ try_found_one(const QueueSearch *search, char *resource, QueueJob *job)
 {
 	char	   *resources[] = {resource, NULL};
 	char		hinted[QUEUE_RESOURCE_MAX + 1];
-	int64		attempts = HINT_ATTEMPTS_UNKNOWN;
+	int64		attempts = QUEUE_ATTEMPTS_UNKNOWN;
 
 	(void) QueueHintTake(search->queue, resources, NULL, &attempts, hinted);
 	return try_resource(search, resource, attempts, job);
@@ -332,7 +357,7 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, Qu
 						  search->max_attempts, job);
 		if (got != QUEUE_AGAIN_NOW)
 			break;
-		attempts = HINT_ATTEMPTS_UNKNOWN;
+		attempts = QUEUE_ATTEMPTS_UNKNOWN;
 	}
 	if (got == QUEUE_BUSY || got == QUEUE_FOREIGN)
 		leave_alone(search->queue, resource, got == QUEUE_FOREIGN);
@@ -453,7 +478,7 @@ sleep_until(int64 until, DeadlockSearch *deadlock)
 		int64		left = until - now;
 
 		CHECK_FOR_INTERRUPTS();
-		if (left <= 0 || pg_atomic_read_u32(&MailboxMySlot()->wants_jobs) == 0)
+		if (left <= 0 || shared_read(&MailboxMySlot()->wants_jobs) == 0)
 			return;
 		left = Min(left, DeadlockTurn(deadlock, now) - now);
 		InvalidateCatalogSnapshotConditionally();	/* see await.c */

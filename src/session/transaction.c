@@ -75,7 +75,7 @@ at_transaction_end(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_ABORT:
-			QueueClaimEndTransaction(event != XACT_EVENT_ABORT);
+			QueueClaimEndLevel(1, event != XACT_EVENT_ABORT);
 			HeldEndTransaction();
 			FenceEndTransaction();
 			GuardEndTransaction();
@@ -95,7 +95,7 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId id,
 
 	if (!committed && event != SUBXACT_EVENT_ABORT_SUB)
 		return;
-	QueueClaimEndSubtransaction(committed);
+	QueueClaimEndLevel(GetCurrentTransactionNestLevel(), committed);
 	HeldEndSubtransaction(committed);
 	FenceEndSubtransaction(committed);
 }

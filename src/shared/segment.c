@@ -174,12 +174,6 @@ initialise(void)
 	pg_atomic_init_u32(&segment->leases_held, 0);
 	pg_atomic_init_u32(&segment->leases_detached, 0);
 	pg_atomic_init_u32(&segment->waiters, 0);
-	pg_atomic_init_u32(&segment->finish_news, 0);
-	for (int i = 0; i < QUEUE_HINTS; i++)
-	{
-		pg_atomic_init_u32(&segment->hints[i].state, HINT_FREE);
-		pg_atomic_init_u64(&segment->hints[i].since, 0);
-	}
 	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
 		initialise_counters(&segment->ops[i]);
 	for (uint32 i = 0; i < segment->slots; i++)
@@ -188,8 +182,6 @@ initialise(void)
 		initialise_hold(&segment_holds[i]);
 	for (uint32 i = 0; i < bell_words(); i++)
 		pg_atomic_init_u64(&segment_bells[i], 0);
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-		pg_atomic_init_u32(&segment_finishes[i].state, FINISH_FREE);
 }
 
 static void
@@ -213,7 +205,6 @@ initialise_slot(MailboxSlot *slot)
 	pg_atomic_init_u32(&slot->watch, LOCKMGR_NO_WATCH);
 	pg_atomic_init_u64(&slot->waiting_place, 0);
 	pg_atomic_init_u64(&slot->wait.since, 0);
-	pg_atomic_init_u32(&slot->wants_jobs, 0);
 	pg_atomic_init_u64(&slot->looked_at, 0);
 }
 
@@ -270,9 +261,15 @@ void
 SegmentRingFinish(void)
 {
 	pg_write_barrier();			/* the entry first */
-	pg_atomic_write_u32(&segment->finish_news, 1);
+	shared_write(&segment->finish_news, 1);
 	pg_memory_barrier();
 	wake_worker();
+}
+
+queue_place *
+SegmentFinishPlace(void *arg, uint32 index)
+{
+	return &segment_finishes[index].place;
 }
 
 /* Not by the worker's notes: the session may wait already when it sees the news. */
@@ -283,10 +280,8 @@ SegmentEndsHold(void *arg, uint32 hold_index, const hold *hold)
 	{
 		FinishEntry *entry = &segment_finishes[i];
 
-		if (pg_atomic_read_u32(&entry->state) != FINISH_READY)
-			continue;
-		pg_read_barrier();
-		if (entry->hold_index == hold_index && entry->hold_seq == hold->seq &&
+		if (queue_place_is_ready(&entry->place) &&
+			entry->hold_index == hold_index && entry->hold_seq == hold->seq &&
 			entry->session.slot == hold->session.slot &&
 			entry->session.generation == hold->session.generation)
 			return true;
@@ -300,7 +295,7 @@ SegmentTellJobs(void)
 {
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
-		if (pg_atomic_exchange_u32(&segment_slots[i].wants_jobs, 0) != 0)
+		if (shared_exchange(&segment_slots[i].wants_jobs, 0) != 0)
 			wake(NULL, i);
 	}
 }

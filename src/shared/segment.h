@@ -31,9 +31,9 @@
  *	   last_loss				worker and sessions, atomics
  *	 campaigns					worker, changes
  *	 status						worker, changes
- *	 FinishEntry				the session that reserved it, then the worker; state
+ *	 FinishEntry				the session that reserved it, then the worker; place.state
  *								changes hands by an atomic
- *	 QueueHint					the process that has taken it, by an exchange of state
+ *	 queue_hint					the process that has taken it, by an exchange of state
  *	 MailboxSlot.wants_jobs		its backend, atomic
  *	 MailboxSlot.looked_for		its backend, while looked_at is 0
  *	 counts of events			worker and sessions, atomics
@@ -60,7 +60,8 @@
 #include "aws/epoch_clock.h"
 #include "lock/campaign.h"
 #include "lock/mailbox.h"
-#include "queue/queue.h"
+#include "queue/queue_hint.h"
+#include "queue/queue_place.h"
 
 /* What a backend can ask for: the lock manager's kinds, and calls past it. */
 typedef enum MailboxKind
@@ -280,7 +281,7 @@ typedef struct MailboxSlot
 	pg_atomic_uint32 watch;		/* ... under this number */
 	pg_atomic_uint64 waiting_place; /* ... in this order */
 	MailboxAnswer answer;
-	pg_atomic_uint32 wants_jobs;	/* its session waits for jobs of a queue */
+	shared32	wants_jobs;	/* its session waits for jobs of a queue */
 	pg_atomic_uint64 looked_at; /* the last look at a queue's index, and at which one */
 	char		looked_for[QUEUE_NAME_MAX + 1];
 	SlotWait	wait;
@@ -306,49 +307,14 @@ typedef struct HoldEntry
 	pg_atomic_uint32 xact_depth;
 } HoldEntry;
 
-/*
- * A job that is finished by the worker.  A session reserves an entry and fills it while it can
- * still fail, and passes it on when its transaction has committed.  The entry stays until the
- * outcome is known, over any number of workers.
- */
-typedef enum FinishState
-{
-	FINISH_FREE,
-	FINISH_RESERVED,			/* the session's that reserved it */
-	FINISH_READY				/* the worker's */
-} FinishState;
-
+/* A job that is finished by the worker, and what its session had for it. */
 typedef struct FinishEntry
 {
-	pg_atomic_uint32 state;
+	queue_place place;
 	lockmgr_session session;
 	uint64		hold_seq;		/* the request that the session's hold was granted for, */
 	uint32		hold_index;		/* and the hold, which ends then; or LOCKMGR_NO_HOLD */
-	int64		token;
-	int64		number;
-	bool		last;			/* no job waited behind it when it was claimed */
-	char		queue[QUEUE_NAME_MAX + 1];
-	char		resource[QUEUE_RESOURCE_MAX + 1];
 } FinishEntry;
-
-/* A resource of a queue that may have a job: see queue_hint.c. */
-typedef enum HintState
-{
-	HINT_FREE,
-	HINT_CHANGES,				/* a process writes or takes it */
-	HINT_READY
-} HintState;
-
-typedef struct QueueHint
-{
-	pg_atomic_uint32 state;
-	pg_atomic_uint64 since;
-	int64		attempts;
-	char		queue[QUEUE_NAME_MAX + 1];
-	char		resource[QUEUE_RESOURCE_MAX + 1];
-} QueueHint;
-
-#define QUEUE_HINTS 64
 
 /* Copies of entries, without their atomics. */
 typedef struct LeaseCopy
@@ -503,8 +469,8 @@ typedef struct Segment
 	pg_atomic_uint32 leases_held;
 	pg_atomic_uint32 leases_detached;
 	pg_atomic_uint32 waiters;
-	pg_atomic_uint32 finish_news;	/* an entry has become the worker's */
-	QueueHint	hints[QUEUE_HINTS];
+	shared32	finish_news;	/* a place has become the worker's */
+	queue_hint	hints[QUEUE_HINTS];
 	OpCounters	ops[DYNAMO_OP_COUNT];
 } Segment;
 
@@ -540,6 +506,9 @@ extern void SegmentReadStatus(WorkerStatus *copy);
 
 /* Has the worker look for entries of segment_finishes.  Neither waits nor fails. */
 extern void SegmentRingFinish(void);
+
+/* An entry's place. */
+extern queue_place *SegmentFinishPlace(void *arg, uint32 index);
 
 /*
  * Does the worker end this hold, because its session has completed a job, and has nothing to

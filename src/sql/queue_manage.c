@@ -124,7 +124,7 @@ ddb_queue_resume(PG_FUNCTION_ARGS)
 	QueueName	name = QueueArgument(fcinfo);
 
 	resumed = set_paused(&name, QUEUE_RESUME);
-	QueueHintTell(name.queue, name.resource, HINT_ATTEMPTS_UNKNOWN);
+	QueueHintTell(name.queue, name.resource, QUEUE_ATTEMPTS_UNKNOWN);
 	PG_RETURN_BOOL(resumed);
 }
 

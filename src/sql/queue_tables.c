@@ -76,9 +76,9 @@ ddb_queue_mark_done(PG_FUNCTION_ARGS)
 	number = ArgumentPositive(fcinfo, 2, "number");
 	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
 	job.number = number;
-	job.has_time = TimesFromEpoch(claim->pushed_at, &time);
+	job.has_time = TimesFromEpoch(claim->is.pushed_at, &time);
 	job.pushed_at = job.has_time ? time : 0;
-	job.token = claim->token;
+	job.token = claim->is.token;
 	PG_RETURN_BOOL(record_done(fcinfo, &name, &job));
 }
 

@@ -277,13 +277,13 @@ ddb_queue_fail(PG_FUNCTION_ARGS)
 	QueueName	name = QueueArgument(fcinfo);
 	int64		number = ArgumentPositive(fcinfo, 2, "number");
 	char	   *error = QueueArgumentError(fcinfo, 3);
-	int64		retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, QueueJobBackoff(0));
+	int64		retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, queue_backoff_ms(0));
 
 	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
-	QueueJobFail(name.queue, name.resource, number, claim->token, &name.lock, error, retry_ms);
+	QueueJobFail(name.queue, name.resource, number, claim->is.token, &name.lock, error, retry_ms);
 	SegmentCount(EVENT_JOB_FAILED);
 	QueueOwnRelease(claim, &name.lock);
 	if (retry_ms == 0)
-		QueueHintTell(name.queue, name.resource, HINT_ATTEMPTS_UNKNOWN);
+		QueueHintTell(name.queue, name.resource, QUEUE_ATTEMPTS_UNKNOWN);
 	PG_RETURN_VOID();
 }

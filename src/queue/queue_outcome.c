@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * queue_finish.c
- *	  How a job is finished: two forms of one write, and what a refusal means.
+ * queue_outcome.c
+ *	  What a head, and the replies to writes of it, mean: is a job due, claimed, finished?
  *
  * The head of a resource without jobs must not be in the index, so the write that
  * finishes the last job differs from the others.  Each form demands the claim's
@@ -11,6 +11,39 @@
  *-------------------------------------------------------------------------
  */
 #include "queue/queue.h"
+
+#define BACKOFF_FIRST_MS INT64_C(5000)
+#define BACKOFF_MOST_MS INT64_C(600000)
+
+bool
+queue_is_due(const queue_row *head, int64_t now_ms)
+{
+	return head != NULL && head->done < head->seq && head->due <= now_ms && !head->paused;
+}
+
+int64_t
+queue_backoff_ms(int64_t attempts)
+{
+	return attempts >= 7 ? BACKOFF_MOST_MS : BACKOFF_FIRST_MS << (attempts > 0 ? attempts : 0);
+}
+
+/*
+ * Refused by our own token: an earlier copy has claimed, since no other claim has this token.  But
+ * the jobs may have been dropped since.
+ */
+bool
+queue_is_claimed(dynamo_status status, const queue_row *head, int64_t token)
+{
+	return head != NULL && (status == DYNAMO_OK ||
+							(head->token == token && head->done < head->seq));
+}
+
+/* A job that was finished or dropped meanwhile need not be put back. */
+bool
+queue_is_put_back(dynamo_status status, const queue_row *head, int64_t number)
+{
+	return status == DYNAMO_OK || (head != NULL && head->done >= number);
+}
 
 queue_kind
 queue_finish_kind(const queue_finish *finish)

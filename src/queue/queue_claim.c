@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_claim.c
+ *	  A claim's states, and what transactions and savepoints do to them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_claim.h"
+
+#include <string.h>
+
+#include "dynamo/dynamo_json.h"
+
+queue_claim
+queue_claim_begin(int level)
+{
+	return (queue_claim) {.claimed_level = level};
+}
+
+void
+queue_claim_complete(queue_claim *claim, int level, queue_place *place, const char *queue,
+					 const char *resource)
+{
+	place->token = claim->token;
+	place->number = claim->number;
+	place->last = claim->last;
+	dynamo_json_copy(place->queue, sizeof(place->queue), queue);
+	dynamo_json_copy(place->resource, sizeof(place->resource), resource);
+	claim->place = place;
+	claim->finish_level = level;
+}
+
+/* What is committed belongs to the level above; level 0 is none. */
+queue_fate
+queue_claim_end(queue_claim *claim, int level, bool committed, bool is_void)
+{
+	if (committed && level == 1 && claim->finish_level > 0)
+		return QUEUE_CLAIM_PASSES;
+	if (claim->finish_level >= level && committed)
+		claim->finish_level = level - 1;
+	else if (claim->finish_level >= level)
+	{
+		queue_place_free(claim->place);
+		claim->finish_level = 0;
+	}
+	if (claim->claimed_level >= level && !committed)
+		return QUEUE_CLAIM_ENDS;
+	if (claim->claimed_level >= level)
+		claim->claimed_level = level - 1;
+	return level == 1 && is_void ? QUEUE_CLAIM_VOID : QUEUE_CLAIM_STAYS;
+}

@@ -1,0 +1,204 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_place.c
+ *	  Jobs whose sessions have committed, and how the worker finishes them.
+ *
+ * A session that has committed can neither fail nor wait, and may end at once.  So the
+ * worker finishes the job, and repeats that until the outcome is known, for as long as
+ * it takes.  Only then the session's hold ends: until the job is finished, nobody else
+ * should get it.
+ *
+ * If the lease is lost meanwhile, or the session ends, another session may claim the
+ * job anew.  Then this token is refused, and the job's work is done once more: that is
+ * what "at least once" means, and what ddb_queue_mark_done() is for.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue_place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void take_news(queue_finisher *me, int64_t now);
+static void send_finish(queue_finisher *me, uint32_t index);
+static queue_request about(const queue_place *place, queue_kind kind);
+static bool refusing_head(const dynamo_reply *reply, queue_row *row, bool *exists);
+static void try_later(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply);
+static void end(queue_finisher *me, uint32_t index, queue_outcome outcome);
+
+bool
+queue_place_is_ready(queue_place *place)
+{
+	bool		ready = shared_read(&place->state) == QUEUE_PLACE_READY;
+
+	shared_read_barrier();
+	return ready;
+}
+
+uint32_t
+queue_place_reserve(queue_place_at at, void *arg, uint32_t first, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+	{
+		uint32_t	index = (first + i) % count;
+		uint32_t	expected = QUEUE_PLACE_FREE;
+
+		if (shared_compare_exchange(&at(arg, index)->state, &expected, QUEUE_PLACE_RESERVED))
+			return index;
+	}
+	return QUEUE_NO_PLACE;
+}
+
+void
+queue_place_free(queue_place *place)
+{
+	shared_write_barrier();
+	shared_write(&place->state, QUEUE_PLACE_FREE);
+}
+
+void
+queue_place_pass(queue_place *place, queue_place *copy)
+{
+	*copy = *place;
+	shared_write_barrier();
+	shared_write(&place->state, QUEUE_PLACE_READY);
+}
+
+bool
+queue_finisher_is_idle(const queue_finisher *me)
+{
+	return me->unfinished == 0 && shared_read(me->news) == 0;
+}
+
+int64_t
+queue_finisher_run(queue_finisher *me, int64_t now)
+{
+	int64_t		wake = INT64_MAX;
+
+	if (shared_exchange(me->news, 0) != 0)
+		take_news(me, now);
+	for (uint32_t i = 0; me->unfinished > 0 && i < me->count; i++)
+	{
+		const queue_note *note = &me->notes[i];
+
+		if (!note->known || note->in_flight)
+			continue;
+		if (note->next <= now)
+			send_finish(me, i);
+		else if (note->next < wake)
+			wake = note->next;
+	}
+	return wake;
+}
+
+static void
+take_news(queue_finisher *me, int64_t now)
+{
+	for (uint32_t i = 0; i < me->count; i++)
+	{
+		queue_place *place = me->place(me->arg, i);
+
+		if (me->notes[i].known || !queue_place_is_ready(place))
+			continue;
+		me->notes[i] = (queue_note) {
+			.known = true,.next = now,
+			.finish = {.number = place->number,.token = place->token,.last = place->last},
+		};
+		me->unfinished++;
+	}
+}
+
+static void
+send_finish(queue_finisher *me, uint32_t index)
+{
+	queue_note *note = &me->notes[index];
+	queue_request request = about(me->place(me->arg, index), queue_finish_kind(&note->finish));
+
+	note->in_flight = true;
+	me->send(me->arg, index, &request, note->failures > 0);
+}
+
+static queue_request
+about(const queue_place *place, queue_kind kind)
+{
+	queue_request request = {.kind = kind,.number = place->number,.token = place->token};
+
+	memcpy(request.queue, place->queue, sizeof(request.queue));
+	memcpy(request.resource, place->resource, sizeof(request.resource));
+	return request;
+}
+
+void
+queue_finisher_reply(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply)
+{
+	queue_note *note = &me->notes[index];
+	queue_row	row;
+	bool		exists;
+	queue_outcome outcome;
+
+	note->in_flight = false;
+	if (!refusing_head(reply, &row, &exists))
+	{
+		try_later(me, index, now, reply);
+		return;
+	}
+	outcome = queue_finish_reply(&note->finish, reply->status, exists ? &row : NULL);
+	if (outcome != QUEUE_AGAIN)
+		end(me, index, outcome);
+	else if (reply->status == DYNAMO_CONDITION_FAILED && note->refusals++ == 0)
+		note->next = 0;			/* in the other form */
+	else
+		try_later(me, index, now, reply);
+}
+
+/* The head that refused, if there is one.  False: memory is short. */
+static bool
+refusing_head(const dynamo_reply *reply, queue_row *row, bool *exists)
+{
+	queue_reply head;
+	size_t		len;
+	char	   *packed;
+
+	*exists = false;
+	if (reply->status != DYNAMO_CONDITION_FAILED)
+		return true;
+	packed = queue_pack(reply, 0, &len);
+	if (packed == NULL)
+		return false;
+	memcpy(&head, packed, sizeof(head));
+	*exists = head.rows > 0;
+	if (*exists)
+		memcpy(row, packed + sizeof(head) + head.next_len, sizeof(*row));
+	free(packed);
+	return true;
+}
+
+/* Nothing but a reply ends this: a table may be restored, a policy corrected. */
+static void
+try_later(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply)
+{
+	queue_note *note = &me->notes[index];
+
+	note->failures++;
+	note->next = now + me->later(me->arg, index, note->failures, reply);
+}
+
+/* A deletion is sent once: ddb_queue_purge() deletes what stays. */
+static void
+end(queue_finisher *me, uint32_t index, queue_outcome outcome)
+{
+	queue_place *place = me->place(me->arg, index);
+
+	if (outcome == QUEUE_FINISHED)
+	{
+		queue_request request = about(place, QUEUE_DELETE_JOB);
+
+		me->send(me->arg, QUEUE_NO_PLACE, &request, false);
+	}
+	/* Before the place is free: a session that sees that tries for the lock. */
+	me->ended(me->arg, index, outcome, outcome == QUEUE_FINISHED && place->last &&
+			  !me->notes[index].finish.last);
+	me->notes[index].known = false;
+	me->unfinished--;
+	queue_place_free(place);
+}

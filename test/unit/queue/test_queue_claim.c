@@ -1,0 +1,111 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_queue_claim.c
+ *	  A claim's states: COMMIT, ROLLBACK, savepoints.
+ *
+ *-------------------------------------------------------------------------
+ */
+#define BEFORE_EACH start
+#include "../unit.h"
+
+#include "queue/queue_claim.h"
+
+static queue_claim claim;
+static queue_place place;
+
+static int
+start(void **state)
+{
+	(void) state;
+	memset(&place, 0, sizeof(place));
+	claim = queue_claim_begin(1);
+	claim.number = 7;
+	claim.token = 30;
+	claim.last = true;
+	return 0;
+}
+
+static void
+complete(int level)
+{
+	place.state.value = QUEUE_PLACE_RESERVED;
+	queue_claim_complete(&claim, level, &place, "q", "r");
+}
+
+static void
+assert_ends(int level, bool committed, queue_fate fate)
+{
+	assert_int_equal(queue_claim_end(&claim, level, committed, false), fate);
+}
+
+TEST(a_claim_survives_its_commit_and_a_later_rollback)
+{
+	assert_ends(1, true, QUEUE_CLAIM_STAYS);
+	assert_ends(1, false, QUEUE_CLAIM_STAYS);
+}
+
+TEST(a_claim_ends_with_the_transaction_that_made_it)
+{
+	assert_ends(1, false, QUEUE_CLAIM_ENDS);
+}
+
+TEST(a_claim_ends_with_the_savepoint_that_it_came_after)
+{
+	claim = queue_claim_begin(3);
+	assert_ends(3, true, QUEUE_CLAIM_STAYS);
+	assert_ends(3, false, QUEUE_CLAIM_STAYS);	/* the next savepoint, of the same level */
+	assert_ends(2, false, QUEUE_CLAIM_ENDS);
+}
+
+TEST(a_completion_takes_what_the_worker_needs)
+{
+	complete(1);
+	assert_int_equal(place.number, 7);
+	assert_int_equal(place.token, 30);
+	assert_true(place.last);
+	assert_string_equal(place.queue, "q");
+	assert_string_equal(place.resource, "r");
+	assert_ends(1, true, QUEUE_CLAIM_PASSES);
+	assert_int_equal(place.state.value, QUEUE_PLACE_RESERVED);
+}
+
+TEST(a_completion_ends_with_its_transaction_and_the_claim_stays)
+{
+	assert_ends(1, true, QUEUE_CLAIM_STAYS);
+	complete(1);
+	assert_ends(1, false, QUEUE_CLAIM_STAYS);
+	assert_int_equal(place.state.value, QUEUE_PLACE_FREE);
+	assert_int_equal(claim.finish_level, 0);
+	assert_ends(1, true, QUEUE_CLAIM_STAYS);
+}
+
+TEST(a_completion_ends_with_its_savepoint_and_the_claim_stays)
+{
+	complete(3);
+	assert_ends(3, true, QUEUE_CLAIM_STAYS);
+	assert_ends(2, false, QUEUE_CLAIM_STAYS);
+	assert_int_equal(place.state.value, QUEUE_PLACE_FREE);
+	assert_ends(1, true, QUEUE_CLAIM_STAYS);
+}
+
+TEST(a_completion_after_a_released_savepoint_passes)
+{
+	complete(3);
+	assert_ends(3, true, QUEUE_CLAIM_STAYS);
+	assert_ends(2, true, QUEUE_CLAIM_STAYS);
+	assert_ends(2, false, QUEUE_CLAIM_STAYS);
+	assert_ends(1, true, QUEUE_CLAIM_PASSES);
+}
+
+TEST(both_end_with_the_transaction)
+{
+	complete(2);
+	assert_ends(1, false, QUEUE_CLAIM_ENDS);
+	assert_int_equal(place.state.value, QUEUE_PLACE_FREE);
+}
+
+TEST(a_claim_without_its_lock_ends_with_a_transaction)
+{
+	assert_int_equal(queue_claim_end(&claim, 2, true, true), QUEUE_CLAIM_STAYS);
+	assert_int_equal(queue_claim_end(&claim, 1, true, true), QUEUE_CLAIM_VOID);
+}

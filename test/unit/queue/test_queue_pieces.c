@@ -1,0 +1,139 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_queue_pieces.c
+ *	  A call on the queues' table in pieces: its request, its reply.
+ *
+ *-------------------------------------------------------------------------
+ */
+#define BEFORE_EACH start
+#define AFTER_EACH stop
+#include "../unit.h"
+
+#include "queue/queue_pieces.h"
+
+#define ME 5					/* a session's generation */
+#define PIECE 1000
+
+static queue_pieces pieces;
+static char whole[sizeof(queue_request) + 10];
+
+static int
+start(void **state)
+{
+	queue_request request = {.kind = QUEUE_DROP,.seq = 7,.queue = "q",.resource = "r"};
+
+	(void) state;
+	memcpy(whole, &request, sizeof(request));
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	(void) state;
+	queue_pieces_clear(&pieces);
+	return 0;
+}
+
+static queue_taken
+take(uint32_t generation, uint32_t offset)
+{
+	uint32_t	left = (uint32_t) sizeof(whole) - offset;
+
+	return queue_pieces_take(&pieces, generation, sizeof(whole), offset, whole + offset,
+							 left < PIECE ? left : PIECE);
+}
+
+/* All pieces; the request is sent as that call. */
+static void
+ask(uint64_t seq)
+{
+	queue_kind	kind;
+	char	   *body;
+	uint32_t	offset = 0;
+
+	while (take(ME, offset) == QUEUE_PIECES_MORE)
+		offset += PIECE;
+	body = queue_pieces_build(&pieces, seq, "t", 5000, &kind);
+	assert_non_null(strstr(body, "\":seq\":{\"N\":\"7\"}"));
+	assert_int_equal(kind, QUEUE_DROP);
+	free(body);
+}
+
+static bool
+reply(uint32_t generation, uint64_t seq, const char *text)
+{
+	char	   *bytes = strdup(text);
+
+	if (queue_pieces_reply(&pieces, generation, seq, bytes, strlen(text)))
+		return true;
+	free(bytes);
+	return false;
+}
+
+static void
+assert_gives(uint32_t offset, uint32_t room, const char *text)
+{
+	uint32_t	len = room;
+	const char *bytes = queue_pieces_give(&pieces, ME, offset, &len);
+
+	assert_non_null(bytes);
+	assert_int_equal(len, strlen(text));
+	assert_memory_equal(bytes, text, len);
+}
+
+TEST(a_request_comes_and_its_reply_goes_in_pieces)
+{
+	ask(1);
+	assert_true(reply(ME, 1, "abcdefgh"));
+	assert_gives(0, 5, "abcde");
+	assert_gives(5, 5, "fgh");
+	assert_gives(8, 5, "");
+}
+
+TEST(a_piece_may_come_twice)
+{
+	assert_int_equal(take(ME, 0), QUEUE_PIECES_MORE);
+	assert_int_equal(take(ME, PIECE), QUEUE_PIECES_MORE);
+	assert_int_equal(take(ME, PIECE), QUEUE_PIECES_MORE);
+	assert_int_equal(take(ME, 3 * PIECE), QUEUE_PIECES_REFUSED);
+}
+
+TEST(a_piece_that_does_not_fit_is_refused)
+{
+	assert_int_equal(queue_pieces_take(&pieces, ME, 10, 0, whole, 10), QUEUE_PIECES_REFUSED);
+	assert_int_equal(queue_pieces_take(&pieces, ME, UINT32_MAX, 0, whole, 10), QUEUE_PIECES_REFUSED);
+	assert_int_equal(take(ME, 0), QUEUE_PIECES_MORE);
+	assert_int_equal(queue_pieces_take(&pieces, ME, sizeof(whole), PIECE, whole, sizeof(whole)),
+					 QUEUE_PIECES_REFUSED);
+}
+
+/* ... as if its first pieces had gone to a worker that has died. */
+TEST(what_another_session_or_worker_has_is_lost)
+{
+	uint32_t	len = 5;
+
+	assert_int_equal(take(ME, PIECE), QUEUE_PIECES_LOST);
+	assert_int_equal(take(ME, 0), QUEUE_PIECES_MORE);
+	assert_int_equal(take(ME + 2, PIECE), QUEUE_PIECES_LOST);
+	assert_null(queue_pieces_give(&pieces, ME, 0, &len));
+	ask(1);
+	assert_false(reply(ME + 2, 1, "x"));
+	assert_true(reply(ME, 1, "x"));
+	assert_int_equal(take(ME, PIECE), QUEUE_PIECES_LOST);
+	assert_null(queue_pieces_give(&pieces, ME + 2, 0, &len));
+	assert_null(queue_pieces_give(&pieces, ME, 2, &len));
+}
+
+TEST(a_cancelled_calls_late_reply_is_not_the_next_calls)
+{
+	ask(1);
+	assert_int_equal(take(ME, 0), QUEUE_PIECES_MORE);
+	assert_false(reply(ME, 1, "old"));
+	assert_int_equal(take(ME, PIECE), QUEUE_PIECES_MORE);
+	ask(2);
+	assert_false(reply(ME, 1, "old"));
+	assert_true(reply(ME, 2, "new"));
+	assert_false(reply(ME, 2, "twice"));
+	assert_gives(0, 5, "new");
+}
