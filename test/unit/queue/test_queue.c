@@ -452,6 +452,53 @@ TEST(a_queue_table_has_its_keys_and_its_index)
 								  ",\"Replicas\":[{\"RegionName\":\"r\"}]"));
 }
 
+/* ---- what a head says ---- */
+
+TEST(a_job_is_due_if_it_waits_its_time_has_come_and_it_is_not_paused)
+{
+	queue_row	row = {.seq = 8,.done = 7,.due = 100};
+
+	assert_true(queue_is_due(&row, 100));
+	assert_false(queue_is_due(&row, 99));
+	assert_false(queue_is_due(NULL, 100));
+	row.paused = true;
+	assert_false(queue_is_due(&row, 100));
+	row = (queue_row) {.seq = 8,.done = 8};
+	assert_false(queue_is_due(&row, 100));
+}
+
+TEST(the_backoff_doubles_to_ten_minutes)
+{
+	assert_int_equal(queue_backoff_ms(-1), 5000);
+	assert_int_equal(queue_backoff_ms(0), 5000);
+	assert_int_equal(queue_backoff_ms(6), 320000);
+	assert_int_equal(queue_backoff_ms(7), 600000);
+	assert_int_equal(queue_backoff_ms(INT64_MAX), 600000);
+}
+
+TEST(a_claim_that_its_own_token_refuses_was_applied_unless_its_job_is_gone)
+{
+	queue_row	row = {.seq = 8,.done = 7,.token = 30};
+
+	assert_true(queue_is_claimed(DYNAMO_OK, &row, 30));
+	assert_true(queue_is_claimed(DYNAMO_CONDITION_FAILED, &row, 30));
+	assert_false(queue_is_claimed(DYNAMO_CONDITION_FAILED, &row, 31));
+	assert_false(queue_is_claimed(DYNAMO_CONDITION_FAILED, NULL, 30));
+	row.done = 8;
+	assert_false(queue_is_claimed(DYNAMO_CONDITION_FAILED, &row, 30));
+}
+
+TEST(a_job_that_is_finished_or_dropped_need_not_be_put_back)
+{
+	queue_row	row = {.seq = 8,.done = 7};
+
+	assert_true(queue_is_put_back(DYNAMO_OK, NULL, 8));
+	assert_false(queue_is_put_back(DYNAMO_CONDITION_FAILED, &row, 8));
+	assert_false(queue_is_put_back(DYNAMO_CONDITION_FAILED, NULL, 8));
+	row.done = 8;
+	assert_true(queue_is_put_back(DYNAMO_CONDITION_FAILED, &row, 8));
+}
+
 /* ---- finishing ---- */
 
 static queue_row
