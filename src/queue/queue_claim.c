@@ -18,6 +18,13 @@ queue_claim_begin(int level)
 }
 
 void
+queue_claim_take(queue_claim *claim, const queue_row *head)
+{
+	claim->number = head->done + 1;
+	claim->last = head->seq == claim->number;
+}
+
+void
 queue_claim_complete(queue_claim *claim, int level, queue_place *place, const char *queue,
 					 const char *resource)
 {

@@ -44,6 +44,9 @@ typedef enum queue_fate
 /* level: of nesting; 1 is the transaction itself. */
 extern queue_claim queue_claim_begin(int level);
 
+/* The head after the claim: the oldest job is the session's. */
+extern void queue_claim_take(queue_claim *claim, const queue_row *head);
+
 /* Will be completed.  The place is reserved. */
 extern void queue_claim_complete(queue_claim *claim, int level, queue_place *place,
 								 const char *queue, const char *resource);

@@ -192,8 +192,7 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 		QueueClaimEnd(claim);
 		return QUEUE_NOTHING;
 	}
-	claim->is.number = head->is.done + 1;
-	claim->is.last = head->is.seq == claim->is.number;
+	queue_claim_take(&claim->is, &head->is);
 
 	item = read_job(queue, resource, claim->is.number);
 	if (item == NULL)

@@ -21,6 +21,8 @@
  *	 sim_race.c			sessions and worker act between each other's steps
  *	 sim_session.c		sessions and their transactions
  *	 sim_campaign.c		clusters that want to lead, and their transactions
+ *	 sim_queue.c		a queue's table, the worker's side, and the promises Q1 ... Q5
+ *	 sim_job.c			sessions that push, claim and complete jobs
  *	 sim_foreign.c		clients like Amazon's, and the operator
  *	 sim_fault.c		faults of clusters, workers and backends
  *	 sim_check.c		checks the promises I1 ... I9 of doc/internals/safety.md
@@ -147,6 +149,7 @@ typedef struct sim_plan
 	bool		joins;			/* sessions join holds, and leave theirs to the cluster */
 	unsigned	several_percent;	/* of the steps without a lock begin to take several */
 	bool		campaign;		/* the clusters stand for the last lock */
+	bool		queue;			/* the locks are those of a queue's resources */
 	bool		operator;		/* items are deleted and edited by hand */
 	bool		purge;			/* released items are deleted */
 	bool		forges;			/* marks of nobody are in items */
@@ -208,6 +211,7 @@ typedef struct sim_detached
 /* What a session has announced: tries of these locks, by number. */
 #define SIM_ANNOUNCED	3
 #define SIM_ANNOUNCE	((lockmgr_kind) (LOCKMGR_END_DETACHED + 1))
+#define SIM_QUEUE		((lockmgr_kind) (LOCKMGR_END_DETACHED + 2))
 
 typedef struct sim_announced
 {
@@ -334,6 +338,7 @@ struct sim_cluster
 	sim_slot   *slots;			/* [sessions + 1]: the last one is the campaign's */
 	sim_session *sessions;		/* likewise; that one is nobody's */
 	sim_stand	stand;
+	struct sim_queues *queues;	/* or NULL */
 };
 
 /* A client like Amazon's. */
@@ -516,6 +521,13 @@ typedef struct sim_totals
 	uint64_t	guarded;		/* commits that the guard refused */
 	uint64_t	fenced;			/* commits that the fence refused */
 	uint64_t	hot_grants;		/* in hot runs */
+	uint64_t	jobs_pushed;
+	uint64_t	jobs_claimed;
+	uint64_t	jobs_worked;	/* their work was committed, */
+	uint64_t	jobs_completed;
+	uint64_t	jobs_failed;
+	uint64_t	jobs_dead;
+	uint64_t	hints;			/* that were taken */
 	uint64_t	turns[SIM_TURNS];	/* waits */
 	uint64_t	turn_us[SIM_TURNS]; /* their sum */
 	uint64_t	faults[FAULT_COUNT];
@@ -551,6 +563,7 @@ struct sim
 	sim_cluster cluster[SIM_CLUSTERS];
 	sim_foreigner foreigner[SIM_FOREIGNERS];
 	sim_lock   *lock;
+	struct sim_resource *resources; /* of the queue, or NULL */
 	dynamo_double *double_;
 	sim_nonces	nonces;
 
@@ -626,6 +639,7 @@ struct sim_call
 	int			count;
 	int			events;
 	bool		answered;
+	struct sim_queue_call *queue;	/* malloc'd: it is about the queue's table; or NULL */
 	char	   *body;
 	int64_t		posted;			/* by the cluster's clock */
 	int64_t		signed_at;		/* in true time */
@@ -656,6 +670,7 @@ struct sim_call
 };
 
 extern void sim_send(sim *s, sim_cluster *c, const lockmgr_call *out);
+extern void sim_dispatch(sim *s, sim_cluster *c, sim_call *call, int64_t timeout_us);
 extern void sim_apply(sim *s, sim_call *call);
 extern void sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant);
 extern void sim_drop_call(sim_call *call);
@@ -666,6 +681,8 @@ extern void sim_kill_worker(sim *s, sim_cluster *c);
 extern void sim_learn_time(sim *s, sim_cluster *c);
 extern void sim_pause(sim_cluster *c, int64_t until);
 extern bool sim_is_dying(const sim_cluster *c);
+extern bool sim_lives(sim_cluster *c);
+extern void sim_write_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer);
 extern void sim_new_incarnation(sim_cluster *c);
 extern void sim_tell_time(const sim *s, sim_cluster *c);
 extern int64_t sim_absurd_date(sim *s, int64_t date_s);
@@ -687,7 +704,8 @@ extern void sim_journal_reply(sim *s, sim_cluster *c, size_t number,
 typedef enum sim_side
 {
 	SIDE_SESSION,
-	SIDE_WORKER
+	SIDE_WORKER,
+	SIDE_HINTS					/* a session reads hints; others leave some */
 } sim_side;
 
 typedef struct sim_race
@@ -701,6 +719,7 @@ typedef struct sim_race
 extern sim_race sim_begin_race(sim *s, sim_cluster *c, int slot, sim_side side);
 extern void sim_end_race(sim_race before);
 extern void sim_between_steps(void);
+extern void sim_complete_meanwhile(sim *s, sim_cluster *c);
 
 /* sim_session.c */
 extern void sim_step(sim *s, sim_cluster *c, int slot);
@@ -712,6 +731,8 @@ extern void sim_post_request(sim *s, sim_cluster *c, int slot, lockmgr_request r
 extern void sim_post(sim *s, sim_cluster *c, int slot, lockmgr_kind kind, int lock);
 extern void sim_end_session(sim *s, sim_cluster *c, int slot);
 extern void sim_forget_session(sim *s, const sim_cluster *c, sim_session *session);
+extern void sim_clear_hold(sim *s, sim_hold *hold);
+extern void sim_let_go(sim *s, sim_cluster *c, int slot, uint32_t index);
 extern bool sim_busy(const sim_session *session);
 extern bool sim_holds(const sim *s, const sim_cluster *c, const sim_hold *hold);
 
@@ -733,6 +754,36 @@ extern bool sim_lead(sim *s, sim_cluster *c, lockmgr_request *request);
 extern void sim_check_lead(sim *s, const sim_cluster *c, const struct hold *h);
 extern void sim_check_guard(sim *s, const sim_cluster *c, const sim_hold *hold);
 extern void sim_check_standing(sim *s, const sim_cluster *c);
+
+/* sim_queue.c */
+extern void sim_queue_table_new(sim *s);
+extern void sim_queue_new(sim *s, sim_cluster *c);
+extern void sim_queue_free(sim *s, sim_cluster *c);
+extern void sim_queue_worker_starts(const sim *s, sim_cluster *c);
+extern void sim_queue_crashes(const sim *s, sim_cluster *c);
+extern void sim_run_queue(sim *s, sim_cluster *c);
+extern int64_t sim_queue_wake(const sim_cluster *c);
+extern bool sim_queue_has(const sim_cluster *c, uint32_t index);
+extern void sim_queue_lost(const sim *s, const sim_cluster *c, uint32_t index, uint64_t seq);
+extern void sim_queue_copy(sim_cluster *c, uint32_t slot);
+extern void sim_queue_give(sim_cluster *c, uint32_t slot);
+extern void sim_queue_ask(sim *s, sim_cluster *c, lockmgr_session session, uint64_t seq);
+extern void sim_queue_reply(sim *s, sim_cluster *c, const sim_call *call,
+							const dynamo_reply *reply);
+extern void sim_queue_applied(sim *s, const sim_call *call, const dynamo_reply *reply);
+extern void sim_queue_meanwhile(sim *s, sim_cluster *c);
+extern void sim_check_queue(sim *s);
+
+/* sim_job.c */
+extern bool sim_queue_begin(sim *s, sim_cluster *c, int slot);
+extern bool sim_queue_is_busy(const sim_cluster *c, int slot);
+extern bool sim_queue_step(sim *s, sim_cluster *c, int slot);
+extern void sim_queue_answered(sim *s, sim_cluster *c, int slot);
+extern void sim_queue_cancelled(sim *s, sim_cluster *c, int slot);
+extern void sim_queue_session_ends(sim *s, sim_cluster *c, int slot);
+extern void sim_queue_complete_one(sim *s, sim_cluster *c);
+extern bool sim_queue_left(const sim *s);
+extern void sim_queue_work_off(sim *s);
 
 /* sim_foreign.c */
 extern void sim_foreign_new(sim *s);

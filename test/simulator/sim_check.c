@@ -1056,7 +1056,8 @@ is_known(const sim *s, const sim_cluster *c, uint32_t index)
 			session->holds[i].seq == h->seq)
 			return true;
 	}
-	return (session->waiting && session->request.seq == h->seq) || sim_is_announced(c, h);
+	return (session->waiting && session->request.seq == h->seq) || sim_is_announced(c, h) ||
+		sim_queue_has(c, index);
 }
 
 /* I5: no lock is kept for a session that does not know of it. */
@@ -1126,8 +1127,10 @@ sim_audit(sim *s)
 		sim_check_detached(s, c);
 		sim_check_standing(s, c);
 	}
-	if (sim_chance(s, 10))
-		sim_check_table(s);
+	if (!sim_chance(s, 10))
+		return;
+	sim_check_table(s);
+	sim_check_queue(s);
 }
 
 /* The cluster has crashed with a detached lock: its item is held until the lease is over. */

@@ -38,6 +38,7 @@ crash(sim *s, sim_cluster *c)
 		c->lease_of[i] = -1;
 	memset(c->slots, 0, ((size_t) s->plan.sessions + 1) * sizeof(sim_slot));
 	memset(c->stand.entries, 0, sizeof(c->stand.entries));
+	sim_queue_crashes(s, c);
 	c->stand.seen.state = CAMPAIGN_NONE;
 	c->stand.wake = INT64_MAX;
 	for (int i = 0; i < s->plan.sessions; i++)

@@ -88,7 +88,9 @@ deliver_badly(sim *s, sim_cluster *c, sim_call *call)
 	sim_fault	fault = sim_chance(s, s->plan.late_percent) ? FAULT_LATE :
 		often[sim_between(s, 0, sizeof(often) / sizeof(often[0]) - 1)];
 
-	if (fault == FAULT_STATEMENT_FAILED && call->op != DYNAMO_RENEW_BATCH)
+	/* Most writes of queues show nothing anyway. */
+	if ((fault == FAULT_STATEMENT_FAILED && call->op != DYNAMO_RENEW_BATCH) ||
+		(fault == FAULT_EMPTY && call->queue != NULL))
 		fault = FAULT_500;
 	sim_count(s, fault);
 	sim_say(s, "%d: call #%" PRIu64 ": %s", c->number, call->id, sim_fault_names[fault]);
@@ -177,10 +179,6 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 
 	if (call == NULL)
 		abort();
-	call->cluster = c->number;
-	call->life = c->life;
-	call->posted = sim_local(s, c);
-	call->signed_at = s->now;
 	call->id = out->id;
 	call->op = out->op;
 	call->count = out->count;
@@ -221,12 +219,21 @@ new_call(sim *s, sim_cluster *c, const lockmgr_call *out)
 void
 sim_send(sim *s, sim_cluster *c, const lockmgr_call *out)
 {
-	sim_call   *call = new_call(s, c, out);
+	sim_dispatch(s, c, new_call(s, c, out), out->timeout_us);
+}
+
+void
+sim_dispatch(sim *s, sim_cluster *c, sim_call *call, int64_t timeout_us)
+{
 	bool		storm = s->phase == PHASE_STORM;
-	int64_t		timeout = sim_true(c, sim_local(s, c) + out->timeout_us);
+	int64_t		timeout = sim_true(c, sim_local(s, c) + timeout_us);
 	int64_t		back = s->now + sim_hop(s);
 	bool		well = false;
 
+	call->cluster = c->number;
+	call->life = c->life;
+	call->posted = sim_local(s, c);
+	call->signed_at = s->now;
 	call_event(s, call, SIM_ERROR, timeout, FAULT_REQUEST_DROPPED);
 	if (storm && s->now < c->cut_until)
 		;
@@ -234,12 +241,12 @@ sim_send(sim *s, sim_cluster *c, const lockmgr_call *out)
 		call_event(s, call, SIM_ERROR, back, FAULT_NO_CREDENTIALS);
 	else if (storm && s->now < c->throttled_until)
 		call_event(s, call, SIM_ERROR, back, FAULT_THROTTLED);
-	else if (out->op == DYNAMO_RENEW_BATCH && c->refuses_batches)
+	else if (call->op == DYNAMO_RENEW_BATCH && c->refuses_batches)
 	{
 		sim_count(s, FAULT_BATCH_REFUSED);
 		call_event(s, call, SIM_ERROR, back, FAULT_BATCH_REFUSED);
 	}
-	else if (out->op == DYNAMO_RENEW_BATCH && c->breaks_batches)
+	else if (call->op == DYNAMO_RENEW_BATCH && c->breaks_batches)
 	{
 		sim_count(s, FAULT_BATCH_BROKEN);
 		call_event(s, call, SIM_ERROR, back, FAULT_BATCH_BROKEN);
@@ -264,6 +271,7 @@ sim_drop_call(sim_call *call)
 		return;
 	dynamo_reply_free(&call->reply);
 	free(call->bytes);
+	free(call->queue);
 	free(call->body);
 	free(call);
 }
@@ -340,11 +348,13 @@ sim_apply(sim *s, sim_call *call)
 		return;
 	}
 	status = copy.status = sim_request(s, dynamo_target(call->op), call->body, &bytes, &len);
-	stale = call->writes[0].maybe_stale && status == 200 &&
+	stale = call->queue == NULL && call->writes[0].maybe_stale && status == 200 &&
 		answer_poll(s, &s->lock[call->writes[0].lock], &bytes, &len);
 
 	read_bytes(&copy, bytes, len, crc32_of(bytes, len), &reply);
-	for (int i = 0; i < call->count; i++)
+	if (call->queue != NULL)
+		sim_queue_applied(s, call, &reply);
+	for (int i = 0; i < call->count && call->queue == NULL; i++)
 	{
 		const dynamo_result *result = &reply.results[i];
 		const sim_lock *lock = &s->lock[call->writes[i].lock];
@@ -482,12 +492,14 @@ sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant)
 	if (kind == SIM_REPLY)
 		read_date(s, c, call, reply);
 	sim_tell_time(s, c);
-	if (call->id >= SIM_JOURNAL_CALL)
+	if (call->queue != NULL)
+		sim_queue_reply(s, c, call, reply);
+	else if (call->id >= SIM_JOURNAL_CALL)
 		sim_journal_reply(s, c, call->id - SIM_JOURNAL_CALL, &reply->results[0]);
 	else
 		lockmgr_reply(c->worker.lm, sim_local(s, c), call->id, reply);
 	if (reply == &read)
 		dynamo_reply_free(&read);
-	for (int i = 0; i < call->count; i++)
+	for (int i = 0; i < call->count && call->queue == NULL; i++)
 		sim_check_known(s, c, call->writes[i].lock);
 }

@@ -84,6 +84,17 @@ draw_hot(sim *s, sim_plan *plan)
 	plan->step = sim_between(s, 1, sim_chance(s, 50) ? 100 : 1000) * MS;
 }
 
+/* All locks are those of a queue's resources, and nothing makes their tokens fall. */
+static void
+draw_queue(sim_plan *plan)
+{
+	plan->queue = true;
+	plan->locks -= plan->campaign;
+	plan->campaign = plan->joins = plan->operator = plan->purge = plan->forges = false;
+	plan->foreigners = 0;
+	plan->several_percent = plan->shared_percent = plan->keep_percent = plan->limit_percent = 0;
+}
+
 void
 sim_draw_plan(sim *s)
 {
@@ -141,4 +152,7 @@ sim_draw_plan(sim *s)
 	plan->campaign = plan->kind != KIND_HOT && sim_chance(s, 30);
 	plan->locks += plan->campaign;
 	plan->forges = plan->kind != KIND_HOT && sim_chance(s, 20);
+	/* Not drawn: the other seeds are as they would be without queues. */
+	if (plan->kind == KIND_STORM && s->seed % 5 == 0)
+		draw_queue(plan);
 }

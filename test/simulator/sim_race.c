@@ -57,6 +57,18 @@ worker_acts(sim *s, sim_cluster *c, int slot)
 	}
 	else if (c->worker.lm != NULL)
 		sim_read_slot(s, c, slot);
+	sim_run_queue(s, c);
+}
+
+/* The worker is about to end a job's hold: by chance, a session completes another job. */
+void
+sim_complete_meanwhile(sim *s, sim_cluster *c)
+{
+	if (in_between || !sim_chance(s, 20))
+		return;
+	in_between = true;
+	sim_queue_complete_one(s, c);
+	in_between = false;
 }
 
 void
@@ -68,7 +80,9 @@ sim_between_steps(void)
 		!sim_chance(s, 2))
 		return;
 	in_between = true;
-	if (current.side == SIDE_WORKER)
+	if (current.side == SIDE_HINTS)
+		sim_queue_meanwhile(s, current.c);
+	else if (current.side == SIDE_WORKER)
 		sessions_act(s, current.c, current.slot);
 	else
 		worker_acts(s, current.c, current.slot);

@@ -89,6 +89,8 @@ wake_of(const sim *s, const sim_cluster *c)
 	wake = lockmgr_next_wake(c->worker.lm);
 	if (c->stand.wake < wake)
 		wake = c->stand.wake;
+	if (c->queues != NULL && sim_queue_wake(c) < wake)
+		wake = sim_queue_wake(c);
 	if (wake == INT64_MAX)
 		return wake;
 	wake = sim_true(c, wake) + 100;
@@ -155,6 +157,7 @@ run_until(sim *s, int64_t end)
 			sim_tell_time(s, sleeper);
 			lockmgr_tick(sleeper->worker.lm, sim_local(s, sleeper));
 			sim_run_campaigns(s, sleeper);
+			sim_run_queue(s, sleeper);
 		}
 		else
 		{
@@ -162,7 +165,10 @@ run_until(sim *s, int64_t end)
 
 			handle(s, &event);
 			if (for_worker(&event) || event.kind == SIM_START)
+			{
 				sim_run_campaigns(s, &s->cluster[event.cluster % SIM_CLUSTERS]);
+				sim_run_queue(s, &s->cluster[event.cluster % SIM_CLUSTERS]);
+			}
 			sim_drop_call(event.call);
 		}
 		bury_dead(s);
@@ -246,6 +252,7 @@ new_cluster(sim *s, int number)
 		c->shared_wait == NULL || c->sessions == NULL || c->slots == NULL || c->worker.notes == NULL || c->owed == NULL)
 		abort();
 	sim_mailbox_new(s, c);
+	sim_queue_new(s, c);
 	sim_stand_new(s, c);
 	for (int i = 0; i < s->plan.locks; i++)
 		c->lease_of[i] = -1;
@@ -274,6 +281,7 @@ set_up(sim *s)
 			s->plan.operator ? ", operator" : "", s->plan.hours ? ", hours" : "");
 	sim_nonces_new(&s->nonces);
 	sim_table_new(s);
+	sim_queue_table_new(s);
 	for (int i = 0; i < s->plan.clusters; i++)
 		new_cluster(s, i);
 	sim_foreign_new(s);
@@ -298,12 +306,31 @@ tear_down(sim *s)
 		free(s->cluster[i].slots);
 		free(s->cluster[i].worker.notes);
 		free(s->cluster[i].owed);
+		sim_queue_free(s, &s->cluster[i]);
 	}
 	while (s->event_count > 0)
 		sim_drop_call(sim_take_event(s).call);
 	free(s->events);
 	sim_nonces_free(&s->nonces);
 	sim_table_free(s);
+	free(s->resources);
+}
+
+/* Q1: all jobs are worked off, within the bound. */
+static void
+work_off(sim *s)
+{
+	int64_t		end = s->now + 15 * MINUTE;
+
+	while (sim_queue_left(s) && s->now < end && s->wrong[0] == '\0')
+	{
+		sim_queue_work_off(s);
+		run_until(s, s->now + SECOND / 4);
+	}
+	if (sim_queue_left(s))
+		sim_wrong(s, "Q1: a job waits for ever");
+	run_until_idle(s, 30 * SECOND, "no jobs");
+	sim_check_queue(s);
 }
 
 /* I5: each lock can be acquired once more, within the bound. */
@@ -377,6 +404,7 @@ sim_run(sim *s)
 	new_phase(s, PHASE_DRAIN);
 	run_until_idle(s, 4 * lease + 30 * SECOND + sim_keep_patience(s) +
 				   s->plan.sessions * SIM_CLUSTERS * SECOND, "no faults");
+	work_off(s);
 	new_phase(s, PHASE_PROBE);
 	probe(s);
 	new_phase(s, PHASE_END);

@@ -36,6 +36,8 @@ step_again(sim *s, sim_cluster *c, int slot)
 		most = MS;
 	if (c->sessions[slot].waiting)
 		most *= 4;				/* the answer schedules an earlier step */
+	else if (sim_queue_is_busy(c, slot))
+		most = 20 * MS;
 	else if (!hot && sim_chance(s, 20))
 		most *= 5;
 	sim_step_at(s, c, slot, s->now + sim_between(s, MS, most));
@@ -139,8 +141,8 @@ sim_busy(const sim_session *session)
 }
 
 /* The session no longer holds the lock; its transaction is rolled back. */
-static void
-clear_hold(sim *s, sim_hold *hold)
+void
+sim_clear_hold(sim *s, sim_hold *hold)
 {
 	sim_lock   *lock = &s->lock[hold->lock];
 
@@ -160,7 +162,7 @@ sim_forget_session(sim *s, const sim_cluster *c, sim_session *session)
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
 		if (session->holds[i].used)
-			clear_hold(s, &session->holds[i]);
+			sim_clear_hold(s, &session->holds[i]);
 	}
 }
 
@@ -211,6 +213,7 @@ sim_end_session(sim *s, sim_cluster *c, int slot)
 
 	sim_say(s, "%d: session %d ends", c->number, slot);
 	leave_outliving(s, c, &c->sessions[slot]);
+	sim_queue_session_ends(s, c, slot);
 	sim_forget_session(s, c, &c->sessions[slot]);
 	mailbox_detach(&c->box, me);
 	sim_end_race(before);
@@ -304,7 +307,7 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 			for (int i = 0; i < SIM_HOLDS; i++)
 			{
 				if (session->holds[i].given_up)
-					clear_hold(s, &session->holds[i]);
+					sim_clear_hold(s, &session->holds[i]);
 			}
 			/* FALLTHROUGH */
 		case LOCKMGR_RENEW:
@@ -331,8 +334,8 @@ take_answer(sim *s, const sim_cluster *c, sim_session *session)
 	}
 }
 
-static void
-let_go(sim *s, sim_cluster *c, int slot, uint32_t index)
+void
+sim_let_go(sim *s, sim_cluster *c, int slot, uint32_t index)
 {
 	sim_session *session = &c->sessions[slot];
 
@@ -345,7 +348,7 @@ let_go(sim *s, sim_cluster *c, int slot, uint32_t index)
 
 		if (!hold->used || hold->index != index)
 			continue;
-		clear_hold(s, hold);
+		sim_clear_hold(s, hold);
 		before = sim_begin_race(s, c, slot, SIDE_SESSION);
 		mailbox_let_go(&c->box, session->me, seq, index);
 		sim_end_race(before);
@@ -371,7 +374,7 @@ cancel(sim *s, sim_cluster *c, int slot)
 	for (int i = 0; i < SIM_HOLDS; i++)
 	{
 		if (session->holds[i].given_up)
-			let_go(s, c, slot, session->holds[i].index);
+			sim_let_go(s, c, slot, session->holds[i].index);
 	}
 	if (session->request.kind == LOCKMGR_DETACH && session->request.ask.at_most_us != 0)
 	{
@@ -379,6 +382,7 @@ cancel(sim *s, sim_cluster *c, int slot)
 		mailbox_let_go(&c->box, session->me, session->detaching, session->request.ask.hold_index);
 		sim_end_race(before);
 	}
+	sim_queue_cancelled(s, c, slot);
 }
 
 /* Leaves the hold to the cluster; does not believe in it any more. */
@@ -395,7 +399,7 @@ detach(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	request.ask.at_most_us = sim_between(s, 10 * MS, s->plan.lease_max_ms * MS);
 	session->detaching = hold->seq;
 	session->ended = is_being_ended(s, c, hold->lease, hold->token);
-	clear_hold(s, hold);
+	sim_clear_hold(s, hold);
 	sim_post_request(s, c, slot, request, lock);
 }
 
@@ -581,7 +585,7 @@ raise_fence(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	s->totals->fenced++;
 	if (sim_holds(s, c, hold) && !c->saved[hold->lease].excused && !hold->lower)
 		sim_wrong(s, "I4: the fence refuses the holder of %s", lock->name);
-	let_go(s, c, slot, hold->index);
+	sim_let_go(s, c, slot, hold->index);
 }
 
 static void
@@ -641,7 +645,7 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 		if (!hold->lost)
 			sim_wrong(s, "I8: hold %u of session %d of cluster %d, request %" PRIu64
 					  ", has vanished", hold->index, slot, c->number, hold->seq);
-		clear_hold(s, hold);
+		sim_clear_hold(s, hold);
 		return;
 	}
 	if (s->plan.joins && s->phase < PHASE_DRAIN && hold->mode == MODE_EXCLUSIVE &&
@@ -664,7 +668,7 @@ use_hold(sim *s, sim_cluster *c, int slot, sim_hold *hold)
 	else if (dice < 22)
 		ask_about(s, c, slot, hold, LOCKMGR_RELEASE);
 	else if (dice < 30)
-		let_go(s, c, slot, hold->index);
+		sim_let_go(s, c, slot, hold->index);
 	else if (dice < 42)
 		ask_about(s, c, slot, hold, LOCKMGR_RENEW);
 	else if (dice < 46)
@@ -701,6 +705,8 @@ work(sim *s, sim_cluster *c, int slot)
 		;
 	else if (s->phase >= PHASE_DRAIN)
 		;						/* no new work */
+	else if (s->plan.queue && sim_queue_begin(s, c, slot))
+		;
 	else if (sim_chance(s, s->plan.several_percent))
 		sim_announce(s, c, slot);
 	else if (dice < 65)
@@ -747,14 +753,19 @@ sim_step(sim *s, sim_cluster *c, int slot)
 	if (session->me.generation == 0)
 		sim_attach(s, c, slot);
 	else if (sim_is_answered(c, session))
+	{
 		take_answer(s, c, session);
+		sim_queue_answered(s, c, slot);
+	}
 	else if (!session->waiting && s->hasty && !session->holds[0].used && sim_chance(s, 30))
 		sim_end_session(s, c, slot);
+	else if (!session->waiting && sim_queue_step(s, c, slot))
+		;
 	else if (!session->waiting && session->announced.used)
 		sim_claim(s, c, slot);
 	else if (!session->waiting)
 		work(s, c, slot);
-	else if (restless)
+	else if (restless && !(sim_queue_is_busy(c, slot) && sim_chance(s, 75)))
 		despair(s, c, slot);
 	step_again(s, c, slot);
 }

@@ -26,8 +26,8 @@ sim_is_dying(const sim_cluster *c)
 }
 
 /* Counts an effect; false if the worker has died before it, in this very event. */
-static bool
-lives(sim_cluster *c)
+bool
+sim_lives(sim_cluster *c)
 {
 	if (sim_is_dying(c))
 		return false;
@@ -42,7 +42,7 @@ host_send(void *arg, const lockmgr_call *call)
 	host_arg   *a = arg;
 	lockmgr_counts counts;
 
-	if (!lives(a->c))
+	if (!sim_lives(a->c))
 		return;
 	lockmgr_count(a->c->worker.lm, &counts);
 	if (counts.calls > 2 * a->s->plan.max_calls)
@@ -95,7 +95,7 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 	bool		attached = lease->state != LEASE_FREE && lease->state != LEASE_BARRING &&
 		(lease->version[0] != '\0' || lease->pending.version[0] != '\0');
 
-	if (!lives(c))
+	if (!sim_lives(c))
 		return;
 	if (name != NULL)
 		saved->lock = sim_lock_number(s, name, name_len);
@@ -137,6 +137,7 @@ note_loss(const sim *s, sim_cluster *c, uint32_t index, const hold *hold)
 			i == (int) hold->session.slot && detached->seq == hold->seq)
 			detached->used = false;
 	}
+	sim_queue_lost(s, c, index, hold->seq);
 }
 
 static void
@@ -147,7 +148,7 @@ host_save_hold(void *arg, uint32_t index, const hold *hold)
 	struct hold before = saved->h;
 	bool		given;
 
-	if (!lives(a->c))
+	if (!sim_lives(a->c))
 		return;
 	given = mailbox_save_hold(&saved->words, hold);
 	if (given)
@@ -176,6 +177,8 @@ answer_listener(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 		return;
 	if (answer->kind != session->request.kind)
 		sim_wrong(s, "I8: an answer to another question");
+	if (answer->kind == SIM_QUEUE)
+		return;
 	sim_check_answer(s, c, answer);
 	if (answer->result == LOCKMGR_GRANTED)
 		sim_check_turn(s, session->asked_at > c->had[session->lock] ? session->asked_at :
@@ -183,8 +186,8 @@ answer_listener(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 					   TURN_SHARING_CLUSTER : TURN_CLUSTER);
 }
 
-static void
-write_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
+void
+sim_write_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 {
 	int			slot = (int) answer->session.slot;
 	sim_race	before = sim_begin_race(s, c, slot, SIDE_WORKER);
@@ -195,6 +198,8 @@ write_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 	{
 		answer_listener(s, c, answer);
 		c->slots[slot].answer = *answer;
+		if (answer->kind == SIM_QUEUE)
+			sim_queue_give(c, (uint32_t) slot);
 		mailbox_end_answer(&c->box, answer->session, answer->seq);
 	}
 	sim_end_race(before);
@@ -209,7 +214,7 @@ host_answer(void *arg, const lockmgr_answer *answer)
 	uint32_t	slot = answer->session.slot;
 	const mailbox_note *note = &c->worker.notes[slot];
 
-	if (!lives(c))
+	if (!sim_lives(c))
 		return;
 	sim_say(s, "%d: answers session %u request %" PRIu64 " kind %d: result %d status %d",
 			c->number, slot, answer->seq, (int) answer->kind, (int) answer->result,
@@ -217,7 +222,7 @@ host_answer(void *arg, const lockmgr_answer *answer)
 	if (c->owed[slot] != answer->seq || note->cancelled_seq >= answer->seq ||
 		note->generation != answer->session.generation)
 		sim_wrong(s, "an answer to no open request");
-	write_answer(s, c, answer);
+	sim_write_answer(s, c, answer);
 	c->owed[slot] = 0;
 }
 
@@ -249,7 +254,7 @@ host_lost(void *arg, uint32_t index, const hold *hold, const lease *lease,
 	host_arg   *a = arg;
 
 	(void) by;
-	if (!lives(a->c))
+	if (!sim_lives(a->c))
 		return;
 	note_loss(a->s, a->c, index, hold);
 	a->s->totals->losses++;
@@ -341,6 +346,7 @@ box_copy(void *arg, uint32_t slot)
 	a->c->taken = a->c->slots[slot].request;
 	a->c->taken_announced = a->c->slots[slot].announced;
 	memcpy(a->c->taken_all, a->c->slots[slot].all, sizeof(a->c->taken_all));
+	sim_queue_copy(a->c, slot);
 }
 
 static bool
@@ -376,6 +382,8 @@ box_ask(void *arg, int64_t now, lockmgr_session session, uint64_t seq)
 		sim_ask_announced(a->s, a->c, now, session);
 		host_answer(arg, &answer);
 	}
+	else if (request.kind == SIM_QUEUE)
+		sim_queue_ask(a->s, a->c, session, seq);
 	else
 		lockmgr_ask(a->c->worker.lm, now, &request);
 }
@@ -439,7 +447,7 @@ sim_table_known(sim *s, sim_cluster *c)
 		if (!mailbox_unpark(&c->worker, (uint32_t) i, INT64_MAX, &answer.session, &answer.seq))
 			continue;
 		answer.kind = c->slots[i].request.kind;
-		write_answer(s, c, &answer);
+		sim_write_answer(s, c, &answer);
 	}
 	mailbox_retry_parked(&c->worker, sim_local(s, c));
 }
@@ -569,6 +577,7 @@ sim_start_worker(sim *s, sim_cluster *c)
 		sim_learn_time(s, c);
 	sim_tell_time(s, c);
 	ask_for_table(s, c);
+	sim_queue_worker_starts(s, c);
 	c->adopting = true;
 	for (uint32_t i = 0; i < s->plan.max_leases; i++)
 	{

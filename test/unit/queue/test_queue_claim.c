@@ -38,6 +38,18 @@ assert_ends(int level, bool committed, queue_fate fate)
 	assert_int_equal(queue_claim_end(&claim, level, committed, false), fate);
 }
 
+TEST(the_oldest_job_is_claimed)
+{
+	queue_row	head = {.seq = 9,.done = 7};
+
+	queue_claim_take(&claim, &head);
+	assert_int_equal(claim.number, 8);
+	assert_false(claim.last);
+	head.done = 8;
+	queue_claim_take(&claim, &head);
+	assert_true(claim.last);
+}
+
 TEST(a_claim_survives_its_commit_and_a_later_rollback)
 {
 	assert_ends(1, true, QUEUE_CLAIM_STAYS);
