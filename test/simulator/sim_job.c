@@ -816,8 +816,8 @@ sim_queue_begin(sim *s, sim_cluster *c, int slot)
 	if (c->queues == NULL || dice >= 98)
 		return false;
 	resource = (int) sim_between(s, 0, s->plan.locks - 1);
-	begin(s, c, slot, dice < 25 ? TASK_PUSH_LOOK : dice < 93 ? TASK_SEARCH :
-		  sim_chance(s, 85) ? TASK_CANCEL_LOOK : TASK_DROP_LOOK, resource);
+	begin(s, c, slot, dice < 25 ? TASK_PUSH_LOOK : dice < 90 ? TASK_SEARCH :
+		  sim_chance(s, 60) ? TASK_CANCEL_LOOK : TASK_DROP_LOOK, resource);
 	return true;
 }
 

@@ -219,22 +219,31 @@ sim_check_worked(sim *s, const sim_cluster *c, int slot, int resource, int64_t n
 	s->totals->jobs_worked++;
 }
 
-/* Q5: the head says what was pushed and finished.  Q1: each job that waits is there. */
+/* Q5: the head says what was pushed and finished. */
+static void
+check_head(sim *s, int resource)
+{
+	const sim_resource *r = &s->resources[resource];
+	char	   *reply = sim_queue_read(s, QUEUE_READ_HEAD, resource, 0);
+	queue_row	head = {.seq = 0};
+
+	(void) sim_first_row(reply, &head);
+	if (head.seq != r->seq || head.done != r->done || head.token != r->token)
+		sim_wrong(s, "Q5: r%d has %" PRId64 " - %" PRId64 " jobs, not %" PRId64 " - %" PRId64,
+				  resource, head.seq, head.done, r->seq, r->done);
+	free(reply);
+}
+
+/* The same of all, and Q1: each job that waits is there. */
 void
 sim_check_queue(sim *s)
 {
 	for (int i = 0; s->plan.queue && i < s->plan.locks; i++)
 	{
 		const sim_resource *r = &s->resources[i];
-		char	   *reply = sim_queue_read(s, QUEUE_READ_HEAD, i, 0);
-		queue_row	head = {.seq = 0};
 		char	   *item;
 
-		(void) sim_first_row(reply, &head);
-		if (head.seq != r->seq || head.done != r->done || head.token != r->token)
-			sim_wrong(s, "Q5: r%d has %" PRId64 " - %" PRId64 " jobs, not %" PRId64 " - %" PRId64, i,
-					  head.seq, head.done, r->seq, r->done);
-		free(reply);
+		check_head(s, i);
 		for (int64_t n = r->done + 1; n <= r->seq; n++)
 		{
 			queue_request request = {.kind = QUEUE_READ_JOB,.queue = SIM_QUEUE_NAME,.number = n};
@@ -650,7 +659,11 @@ sim_queue_applied(sim *s, const sim_call *call, const dynamo_reply *reply)
 			dynamo_op_name(call->op), call->queue->request.number, call->queue->request.resource,
 			reply->status == DYNAMO_OK ? "done" : reply->type);
 	if (reply->status == DYNAMO_OK)
+	{
 		written(s, &call->queue->request);
+		if (dynamo_is_queue_write(call->op))
+			check_head(s, resource_of(call->queue->request.resource));
+	}
 	else if (reply->status != DYNAMO_CONDITION_FAILED)
 		sim_wrong(s, "DynamoDB does not understand %s: %s: %s", dynamo_op_name(call->op),
 				  reply->type, reply->message);
