@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "dynamo/dynamo_json.h"
+#include "dynamo/dynamo_codec.h"
 
 queue_claim
 queue_claim_begin(int level)

@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-#include "dynamo/dynamo_json.h"
+#include "dynamo/dynamo_codec.h"
 
 /* Older ones are not used: another session, or another cluster, has probably been there. */
 #define HINT_LIFE_US (5 * INT64_C(1000000))
