@@ -293,7 +293,6 @@ confirm(sim *s, sim_cluster *c, int slot)
 		if (number <= task->before)
 			sim_wrong(s, "Q4: job %" PRId64 " of r%d was pushed after %" PRId64, number,
 					  task->resource, task->before);
-		r->jobs[number].confirmed = true;
 		s->totals->jobs_pushed++;
 	}
 	if (r->confirmed < number)
@@ -466,6 +465,17 @@ drop(sim *s, sim_cluster *c, int slot, const queue_row *head)
 	call(s, c, slot, TASK_DROP, QUEUE_DROP);
 }
 
+/* I8: a session is told that its job was claimed anew only if it was. */
+static void
+check_put_back(sim *s, const sim_task *task, bool put_back)
+{
+	const sim_resource *r = &s->resources[task->resource];
+
+	if (!put_back && r->token == task->claim.token && r->done < task->claim.number)
+		sim_wrong(s, "I8: job %" PRId64 " of r%d counts as claimed anew", task->claim.number,
+				  task->resource);
+}
+
 static void
 replied(sim *s, sim_cluster *c, int slot)
 {
@@ -513,7 +523,7 @@ replied(sim *s, sim_cluster *c, int slot)
 			finish_replied(s, c, slot, reply.status, head);
 			break;
 		case TASK_FAIL:
-			(void) queue_is_put_back(reply.status, head, task->request.number);
+			check_put_back(s, task, queue_is_put_back(reply.status, head, task->request.number));
 			/* FALLTHROUGH */
 		case TASK_DELETE:
 			end_claim(s, c, slot);

@@ -30,7 +30,6 @@ typedef struct sim_job
 {
 	char		uuid[QUEUE_UUID_SIZE];	/* of its push, */
 	int64_t		pusher;			/* ... and whose that was */
-	bool		confirmed;		/* its pusher knows of it */
 	bool		gone;			/* cancelled, dropped, buried, or about to be */
 	int			worked;			/* its work was committed so often */
 	int			cluster;
