@@ -145,6 +145,7 @@ mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index, uint64_t mar
 			break;
 	}
 	while (!shared_compare_exchange(&words->let_go, &old, mark));
+	shared_write_barrier();		/* who takes the flag sees our mark */
 	shared_write(&box->slot(box->arg, slot)->let_go, 1);
 	box->ring(box->arg, slot);
 }

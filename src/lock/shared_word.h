@@ -46,7 +46,10 @@ typedef struct shared64
 #define shared_write(word, new_value) \
 	(SHARED_STEP(), __atomic_store_n(&(word)->value, (new_value), __ATOMIC_RELAXED))
 
-/* These are full barriers, too. */
+/*
+ * What the process did before these is seen before them.  What it writes after them may be
+ * seen first, if the processor has no atomic instructions (arm64 before version 8.1).
+ */
 #define shared_add(word, addend) \
 	(SHARED_STEP(), __atomic_add_fetch(&(word)->value, (addend), __ATOMIC_SEQ_CST))
 #define shared_exchange(word, new_value) \

@@ -198,8 +198,10 @@ has_looked(const char *queue, int64 since, const MailboxSlot *but)
 	{
 		MailboxSlot *slot = &segment_slots[i];
 
-		if (slot != but && (int64) pg_atomic_read_u64(&slot->looked_at) > since &&
-			strcmp(slot->looked_for, queue) == 0)
+		if (slot == but || (int64) pg_atomic_read_u64(&slot->looked_at) <= since)
+			continue;
+		pg_read_barrier();
+		if (strcmp(slot->looked_for, queue) == 0)
 			return true;
 	}
 	return false;

@@ -98,6 +98,7 @@ note(const Holder *holder, const char *name, size_t name_len, const char *why)
 	if (changes % 2 != 0 ||
 		!shared_compare_exchange(&segment->loss_changes, &changes, changes + 1))
 		return;
+	shared_write_barrier();
 	loss->at = GetCurrentTimestamp();
 	loss->pid = holder->pid;
 	strlcpy(loss->database, holder->database, NAMEDATALEN);
