@@ -173,7 +173,7 @@ lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session, int32_t permits)
 {
 	lm_hold    *hold = lm->free_hold;
 
-	lm_assert(hold != NULL && hold->session == NULL);
+	lm_assert(hold->session == NULL);
 	lm->free_hold = hold->next;
 	lm_attach_hold(lm, hold, lease,
 				   session->announced_by != NULL ? session->announced_by : session, permits);
