@@ -27,7 +27,7 @@ post_piece(sim *s, sim_cluster *c, int slot, uint32_t offset)
 	bool		more = task->have > 0;
 	uint32_t	left = task->total - offset;
 	lockmgr_request request = {
-		.session = c->sessions[slot].me,.kind = SIM_QUEUE,.name = "",.mode = MODE_EXCLUSIVE,
+		.session = c->sessions[slot].me,.kind = SIM_QUEUE,.name = "",
 	};
 
 	c->queues->slots[slot].task.calling = false;
@@ -312,9 +312,9 @@ try_lock(sim *s, sim_cluster *c, int slot)
 	task->claim = queue_claim_begin(task->level);
 	task->made_level = task->level;
 	task->state = TASK_TRY;
-	request.mode = MODE_EXCLUSIVE;
-	request.permits = 1;
-	request.at_least_ms = request.at_most_us = 0;
+	request.ask.mode = MODE_EXCLUSIVE;
+	request.ask.permits = 1;
+	request.ask.at_least_ms = request.ask.at_most_us = 0;
 	sim_post_request(s, c, slot, request, task->resource);
 }
 
