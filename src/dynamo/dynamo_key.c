@@ -45,14 +45,10 @@ dynamo_key_of(const dynamo_table *table, const char *name, size_t len)
 dynamo_key
 dynamo_identity_key(const dynamo_table *table)
 {
-	dynamo_key	key = {.partition = DYNAMO_IDENTITY_KEY,.partition_len = strlen(DYNAMO_IDENTITY_KEY)};
+	dynamo_table undivided = *table;
 
-	if (table->sort_key != NULL)
-	{
-		key.sort = table->sort_value;
-		key.sort_len = strlen(table->sort_value);
-	}
-	return key;
+	undivided.sort_separator = '\0';
+	return dynamo_key_of(&undivided, DYNAMO_IDENTITY_KEY, strlen(DYNAMO_IDENTITY_KEY));
 }
 
 static bool
