@@ -19,8 +19,7 @@
 #include "postmaster/bgworker.h"
 #include "utils/guc.h"
 
-#include "session/drop.h"
-#include "session/statement.h"
+#include "session/session.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
 

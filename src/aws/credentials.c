@@ -8,13 +8,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/credentials.h"
+#include "aws/aws.h"
 
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "aws/plan.h"
 
 #define MAX_WORDS 1024			/* bytes of one source's error */
 
@@ -40,6 +39,48 @@ append_words(char *text, size_t size, const char *separator,
 	size_t		used = strlen(text);
 
 	snprintf(text + used, size - used, "%s%s", separator, words);
+}
+
+void
+aws_plan_wipe(aws_plan *plan)
+{
+	OPENSSL_cleanse(plan, sizeof(*plan));
+}
+
+aws_found
+aws_make_plan(const aws_settings *settings, const aws_environment *env,
+			  aws_plan *plan, char *error, size_t error_size)
+{
+	aws_found	result = AWS_NOT_HERE;
+	char		words[MAX_WORDS];
+	const aws_search s = {settings, env, plan, words, sizeof(words)};
+
+	memset(plan, 0, sizeof(*plan));
+	snprintf(plan->tried, sizeof(plan->tried), "no credentials");
+	for (size_t i = 0; i < SOURCES && result == AWS_NOT_HERE; i++)
+	{
+		words[0] = '\0';
+		result = sources[i] (&s);
+		if (result == AWS_FOUND &&
+			(plan->role_count > 0 || plan->base == AWS_BASE_WEB_IDENTITY))
+			result = aws_plan_sts(&s);
+		append_words(plan->tried, sizeof(plan->tried), i == 0 ? ": " : "; ",
+					 result == AWS_FOUND ? "" : words);
+	}
+	aws_make_printable(plan->tried);
+	aws_make_printable(plan->keys.source);
+	error[0] = '\0';
+	if (result == AWS_FOUND)
+		return AWS_FOUND;
+	snprintf(error, error_size, "%s", plan->tried);
+	aws_plan_wipe(plan);
+	return result;
+}
+
+void
+aws_credentials_wipe(aws_credentials *credentials)
+{
+	OPENSSL_cleanse(credentials, sizeof(*credentials));
 }
 
 static aws_found
@@ -95,46 +136,4 @@ find_web_identity(const aws_search *s)
 	snprintf(plan->keys.source, sizeof(plan->keys.source),
 			 "web identity, role %.300s", plan->from.web.role.arn);
 	return AWS_FOUND;
-}
-
-aws_found
-aws_make_plan(const aws_settings *settings, const aws_environment *env,
-			  aws_plan *plan, char *error, size_t error_size)
-{
-	aws_found	result = AWS_NOT_HERE;
-	char		words[MAX_WORDS];
-	const aws_search s = {settings, env, plan, words, sizeof(words)};
-
-	memset(plan, 0, sizeof(*plan));
-	snprintf(plan->tried, sizeof(plan->tried), "no credentials");
-	for (size_t i = 0; i < SOURCES && result == AWS_NOT_HERE; i++)
-	{
-		words[0] = '\0';
-		result = sources[i] (&s);
-		if (result == AWS_FOUND &&
-			(plan->role_count > 0 || plan->base == AWS_BASE_WEB_IDENTITY))
-			result = aws_plan_sts(&s);
-		append_words(plan->tried, sizeof(plan->tried), i == 0 ? ": " : "; ",
-					 result == AWS_FOUND ? "" : words);
-	}
-	aws_make_printable(plan->tried);
-	aws_make_printable(plan->keys.source);
-	error[0] = '\0';
-	if (result == AWS_FOUND)
-		return AWS_FOUND;
-	snprintf(error, error_size, "%s", plan->tried);
-	aws_plan_wipe(plan);
-	return result;
-}
-
-void
-aws_credentials_wipe(aws_credentials *credentials)
-{
-	OPENSSL_cleanse(credentials, sizeof(*credentials));
-}
-
-void
-aws_plan_wipe(aws_plan *plan)
-{
-	OPENSSL_cleanse(plan, sizeof(*plan));
 }

@@ -10,12 +10,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/endpoint.h"
+#include "aws/aws.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "aws/profile.h"
 
 #define MAX_WORDS 1024			/* bytes of an unusable profile's error */
 
@@ -90,9 +89,6 @@ aws_find_region(const aws_settings *settings, const aws_environment *env,
 				  "not the name of a Region");
 }
 
-static void make_endpoint(const char *name, const char *region, bool dual_stack,
-						  char *url, size_t size);
-
 void
 aws_drop_slash(char *url)
 {
@@ -155,12 +151,6 @@ aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
 	return true;
 }
 
-void
-aws_default_endpoint(const char *region, char *url, size_t size)
-{
-	make_endpoint("dynamodb", region, false, url, size);
-}
-
 /* Amazon's own endpoint; "" if it does not fit. */
 static void
 make_endpoint(const char *name, const char *region, bool dual_stack,
@@ -175,6 +165,12 @@ make_endpoint(const char *name, const char *region, bool dual_stack,
 	len = snprintf(url, size, "https://%s.%s.%s", name, region, domain);
 	if (len < 0 || (size_t) len >= size)
 		url[0] = '\0';
+}
+
+void
+aws_default_endpoint(const char *region, char *url, size_t size)
+{
+	make_endpoint("dynamodb", region, false, url, size);
 }
 
 static const struct

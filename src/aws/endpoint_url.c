@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/endpoint.h"
+#include "aws/aws.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

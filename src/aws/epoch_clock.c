@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/epoch_clock.h"
+#include "aws/aws.h"
 
 #include <string.h>
 

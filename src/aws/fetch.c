@@ -8,13 +8,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/fetch.h"
+#include "aws/aws.h"
 
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "aws/fetcher.h"
 
 #define TRIES_UNANSWERED	2
 #define TRIES_REFUSED		3

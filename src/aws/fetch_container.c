@@ -5,12 +5,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/fetcher.h"
+#include "aws/aws.h"
 
 #include <openssl/crypto.h>
 
-#include "aws/json.h"
-#include "aws/profile.h"
 
 #define TIMEOUT_MS 2000
 

@@ -8,13 +8,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/fetcher.h"
+#include "aws/aws.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "aws/json.h"
 
 #define TIMEOUT_MS 1000
 #define PATH "/latest/meta-data/iam/security-credentials/"

@@ -7,10 +7,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/fetcher.h"
+#include "aws/aws.h"
 
-#include "aws/json.h"
-#include "aws/profile.h"
 
 #define TIMEOUT_MS 30000
 

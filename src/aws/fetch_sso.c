@@ -9,15 +9,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/fetcher.h"
+#include "aws/aws.h"
 
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/json.h"
-#include "aws/profile.h"
 
 #define TIMEOUT_MS 5000
 

@@ -9,16 +9,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/fetcher.h"
+#include "aws/aws.h"
 
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/endpoint.h"
-#include "aws/profile.h"
-#include "aws/sigv4.h"
 
 #define TIMEOUT_MS 5000
 #define FORM "application/x-www-form-urlencoded"

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/fetcher.h"
+#include "aws/aws.h"
 
 #include <openssl/crypto.h>
 #include <stdarg.h>
@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/profile.h"
 
 bool
 aws_fetch_fail(aws_fetch *fetch, const char *format,...)

@@ -5,12 +5,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/json.h"
+#include "aws/aws.h"
 
 #include <openssl/crypto.h>
 #include <string.h>
 
-#include "aws/fetcher.h"
 
 const char *const aws_role_names[4] = {
 	"AccessKeyId", "SecretAccessKey", "Token", "Expiration"

@@ -8,14 +8,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/plan.h"
+#include "aws/aws.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "aws/endpoint.h"
 
 #define MAX_WORDS 1024
 

@@ -6,7 +6,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/plan.h"
+#include "aws/aws.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "aws/endpoint.h"
 
 #define ECS_HOST "http://169.254.170.2"
 #define METADATA_V4 "http://169.254.169.254"

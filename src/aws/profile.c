@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/profile.h"
+#include "aws/aws.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

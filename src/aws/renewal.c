@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * renewal.c
- *	  When credentials are fetched again: see renewal.h.
+ *	  When credentials are fetched again: see aws.h.
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/renewal.h"
+#include "aws/aws.h"
 
 /* Between four and five tenths of it. */
 static int64_t

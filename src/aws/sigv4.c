@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aws/sigv4.h"
+#include "aws/aws.h"
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>

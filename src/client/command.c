@@ -12,9 +12,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "client/command.h"
+#include "client/client.h"
 
-#include "client/common.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "client/common.h"
+#include "client/client.h"
 
 #include <stdarg.h>
 #include <stdio.h>

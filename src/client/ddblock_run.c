@@ -14,9 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "client/command.h"
-#include "client/common.h"
-#include "client/lease.h"
+#include "client/client.h"
 #include "shared/version.h"
 
 #include <getopt.h>

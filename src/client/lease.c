@@ -11,9 +11,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "client/lease.h"
+#include "client/client.h"
 
-#include "client/common.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -44,6 +44,23 @@ dynamo_is_attribute(const char *name)
 	return is_one_of(name, lock_attributes);
 }
 
+char *
+dynamo_attribute_names(const char *attributes)
+{
+	cJSON	   *object = dynamo_json_parse(attributes, strlen(attributes));
+	const cJSON *member;
+	dynamo_text text;
+
+	dynamo_text_start(&text, '[', strlen(attributes));
+	cJSON_ArrayForEach(member, object)
+	{
+		dynamo_text_string(&text, member->string, strlen(member->string));
+	}
+	text.failed |= object == NULL;
+	cJSON_Delete(object);
+	return dynamo_text_finish(&text);
+}
+
 /* Is it an array of texts that name attributes which a lock does not have? */
 static bool
 are_names(const cJSON *names)
@@ -84,23 +101,6 @@ parse_names(const char *names)
 		return NULL;
 	}
 	return array;
-}
-
-char *
-dynamo_attribute_names(const char *attributes)
-{
-	cJSON	   *object = dynamo_json_parse(attributes, strlen(attributes));
-	const cJSON *member;
-	dynamo_text text;
-
-	dynamo_text_start(&text, '[', strlen(attributes));
-	cJSON_ArrayForEach(member, object)
-	{
-		dynamo_text_string(&text, member->string, strlen(member->string));
-	}
-	text.failed |= object == NULL;
-	cJSON_Delete(object);
-	return dynamo_text_finish(&text);
 }
 
 void

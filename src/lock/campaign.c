@@ -14,19 +14,6 @@
 
 #include <string.h>
 
-static campaign_entry *find(campaigner *me, const char *name);
-static void add(campaigner *me, int64_t now, const char *name);
-static void step(campaigner *me, int64_t now, campaign_entry *entry, bool listed);
-static void step_resting(campaigner *me, int64_t now, campaign *next, bool listed);
-static void step_standing(campaigner *me, int64_t now, campaign *next, bool listed);
-static bool has_lease(const campaigner *me, int64_t now, const campaign *c);
-static void enter(campaign *next, campaign_state state, int64_t now);
-static void rest(campaign *next, int64_t now, int64_t rest_us);
-static void publish(campaign_entry *entry, const campaign *next);
-static void give_up(campaigner *me, int64_t now, campaign_entry *entry, int64_t rest_us,
-					int64_t wait_us);
-static int64_t wake_of(const campaign *c);
-
 bool
 campaign_list_next(const char **at, char name[CAMPAIGN_NAME_MAX + 1], const char **wrong)
 {
@@ -85,6 +72,15 @@ campaign_list_wrong(const char *list)
 	return wrong;
 }
 
+bool
+campaign_read(campaign_entry *entry, campaign *copy)
+{
+	uint32_t	before = shared_begin_read(&entry->changes);
+
+	*copy = entry->c;
+	return shared_end_read(&entry->changes, before);
+}
+
 static campaign_entry *
 find(campaigner *me, const char *name)
 {
@@ -98,13 +94,12 @@ find(campaigner *me, const char *name)
 	return NULL;
 }
 
-bool
-campaign_read(campaign_entry *entry, campaign *copy)
+static void
+publish(campaign_entry *entry, const campaign *next)
 {
-	uint32_t	before = shared_begin_read(&entry->changes);
-
-	*copy = entry->c;
-	return shared_end_read(&entry->changes, before);
+	shared_begin_change(&entry->changes);
+	entry->c = *next;
+	shared_end_change(&entry->changes);
 }
 
 /*
@@ -126,42 +121,81 @@ add(campaigner *me, int64_t now, const char *name)
 	publish(&me->entries[i], &next);
 }
 
-int64_t
-campaigns_run(campaigner *me, int64_t now, const char *list)
-{
-	char		name[CAMPAIGN_NAME_MAX + 1];
-	const char *at = list;
-	const char *wrong;
-	int64_t		wake = INT64_MAX;
-
-	while (campaign_list_next(&at, name, &wrong))
-	{
-		if (find(me, name) == NULL)
-			add(me, now, name);
-	}
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
-	{
-		campaign_entry *entry = &me->entries[i];
-		campaign_state before;
-
-		do
-		{
-			before = entry->c.state;
-			step(me, now, entry, campaign_is_listed(list, entry->c.name));
-		}
-		while (entry->c.state != before);
-		if (wake_of(&entry->c) < wake)
-			wake = wake_of(&entry->c);
-	}
-	return wake;
-}
-
 static int64_t
 wake_of(const campaign *c)
 {
 	if (c->state == CAMPAIGN_RESTING)
 		return c->stand_at;
 	return c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0 ? c->interrupt_at : INT64_MAX;
+}
+
+static void
+enter(campaign *next, campaign_state state, int64_t now)
+{
+	next->state = state;
+	next->since = now;
+}
+
+static void
+step_resting(campaigner *me, int64_t now, campaign *next, bool listed)
+{
+	if (!listed)
+	{
+		mailbox_detach(me->box, next->me);
+		enter(next, CAMPAIGN_NONE, now);
+	}
+	else if (now >= next->stand_at)
+	{
+		enter(next, CAMPAIGN_STANDING, now);
+		next->seq = mailbox_begin_post(me->box, next->me);
+		me->post(me->arg, next);
+		mailbox_end_post(me->box, next->me);
+	}
+}
+
+static void
+rest(campaign *next, int64_t now, int64_t rest_us)
+{
+	enter(next, CAMPAIGN_RESTING, now);
+	next->stand_at = now + rest_us;
+}
+
+static void
+step_standing(campaigner *me, int64_t now, campaign *next, bool listed)
+{
+	if (!listed)
+	{
+		mailbox_cancel(me->box, next->me, next->seq);
+		rest(next, now, 0);
+	}
+	else if (mailbox_accept(me->box, next->me, next->seq))
+	{
+		if (me->take(me->arg, next))
+			enter(next, CAMPAIGN_LEADING, now);
+		else
+			rest(next, now, me->retry_us);
+	}
+}
+
+/* Is its lease valid? */
+static bool
+has_lease(const campaigner *me, int64_t now, const campaign *c)
+{
+	return now < mailbox_valid_until(me->box, c->lease_index, c->lease_generation);
+}
+
+/* The cluster leads.  It tells the others first, then it ends the hold. */
+static void
+give_up(campaigner *me, int64_t now, campaign_entry *entry, int64_t rest_us,
+		int64_t wait_us)
+{
+	campaign	next = entry->c;
+
+	enter(&next, CAMPAIGN_GIVING_UP, now);
+	next.rest_us = rest_us;
+	next.interrupt_at = wait_us != 0 ? now + wait_us : 0;
+	publish(entry, &next);
+	mailbox_let_go(me->box, next.me, next.seq, next.hold_index);
 }
 
 static void
@@ -204,81 +238,34 @@ step(campaigner *me, int64_t now, campaign_entry *entry, bool listed)
 	}
 }
 
-static void
-step_resting(campaigner *me, int64_t now, campaign *next, bool listed)
+int64_t
+campaigns_run(campaigner *me, int64_t now, const char *list)
 {
-	if (!listed)
+	char		name[CAMPAIGN_NAME_MAX + 1];
+	const char *at = list;
+	const char *wrong;
+	int64_t		wake = INT64_MAX;
+
+	while (campaign_list_next(&at, name, &wrong))
 	{
-		mailbox_detach(me->box, next->me);
-		enter(next, CAMPAIGN_NONE, now);
+		if (find(me, name) == NULL)
+			add(me, now, name);
 	}
-	else if (now >= next->stand_at)
+	for (int i = 0; i < CAMPAIGNS_MAX; i++)
 	{
-		enter(next, CAMPAIGN_STANDING, now);
-		next->seq = mailbox_begin_post(me->box, next->me);
-		me->post(me->arg, next);
-		mailbox_end_post(me->box, next->me);
+		campaign_entry *entry = &me->entries[i];
+		campaign_state before;
+
+		do
+		{
+			before = entry->c.state;
+			step(me, now, entry, campaign_is_listed(list, entry->c.name));
+		}
+		while (entry->c.state != before);
+		if (wake_of(&entry->c) < wake)
+			wake = wake_of(&entry->c);
 	}
-}
-
-static void
-step_standing(campaigner *me, int64_t now, campaign *next, bool listed)
-{
-	if (!listed)
-	{
-		mailbox_cancel(me->box, next->me, next->seq);
-		rest(next, now, 0);
-	}
-	else if (mailbox_accept(me->box, next->me, next->seq))
-	{
-		if (me->take(me->arg, next))
-			enter(next, CAMPAIGN_LEADING, now);
-		else
-			rest(next, now, me->retry_us);
-	}
-}
-
-/* Is its lease valid? */
-static bool
-has_lease(const campaigner *me, int64_t now, const campaign *c)
-{
-	return now < mailbox_valid_until(me->box, c->lease_index, c->lease_generation);
-}
-
-static void
-enter(campaign *next, campaign_state state, int64_t now)
-{
-	next->state = state;
-	next->since = now;
-}
-
-static void
-rest(campaign *next, int64_t now, int64_t rest_us)
-{
-	enter(next, CAMPAIGN_RESTING, now);
-	next->stand_at = now + rest_us;
-}
-
-static void
-publish(campaign_entry *entry, const campaign *next)
-{
-	shared_begin_change(&entry->changes);
-	entry->c = *next;
-	shared_end_change(&entry->changes);
-}
-
-/* The cluster leads.  It tells the others first, then it ends the hold. */
-static void
-give_up(campaigner *me, int64_t now, campaign_entry *entry, int64_t rest_us,
-		int64_t wait_us)
-{
-	campaign	next = entry->c;
-
-	enter(&next, CAMPAIGN_GIVING_UP, now);
-	next.rest_us = rest_us;
-	next.interrupt_at = wait_us != 0 ? now + wait_us : 0;
-	publish(entry, &next);
-	mailbox_let_go(me->box, next.me, next.seq, next.hold_index);
+	return wake;
 }
 
 bool

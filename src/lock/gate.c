@@ -17,7 +17,7 @@
 /* After a failure, while no request waits. */
 #define RETRY_US	(15 * SECOND_US)
 
-/* Until a Date is believed: perhaps for as long as epoch_clock.h doubts it. */
+/* Until a Date is believed: perhaps for as long as aws/epoch_clock.c doubts it. */
 #define TIME_AGAIN_US	(SECOND_US / 10)
 
 static void

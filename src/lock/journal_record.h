@@ -3,7 +3,7 @@
  * journal_record.h
  *	  The format of a journal file: a header, and a slot for each lease.
  *
- * worker/journal.h reads and writes the files.  A file is used only on the machine
+ * worker/journal.c reads and writes the files.  A file is used only on the machine
  * and during the boot in which it was written, so it has the machine's byte order
  * and this compiler's layout.
  *

@@ -8,17 +8,6 @@
  */
 #include "lock/mailbox.h"
 
-static mailbox_slot *slot_of(const mailbox *box, lockmgr_session session);
-static void mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index,
-						uint64_t mark);
-static bool take_request(const mailbox_worker *worker, uint32_t number,
-						 lockmgr_session *session, uint64_t *seq);
-static void end_sessions(const mailbox_worker *worker, lockmgr_session session);
-static void read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now);
-static void end_unanswered(const mailbox_worker *worker, lockmgr_session session,
-						   uint64_t resumed, int64_t now);
-static void park(mailbox_note *note, uint64_t seq, int64_t now);
-
 static mailbox_slot *
 slot_of(const mailbox *box, lockmgr_session session)
 {
@@ -32,6 +21,74 @@ mailbox_attach(const mailbox *box, uint32_t slot)
 
 	me.generation = shared_add(&slot_of(box, me)->generation, 1);
 	return me;
+}
+
+bool
+mailbox_is_answered(const mailbox *box, lockmgr_session me, uint64_t seq)
+{
+	bool		answered = shared_read(&slot_of(box, me)->answer_seq) == seq;
+
+	shared_read_barrier();
+	return answered;
+}
+
+/*
+ * The slot may get another hold at any moment.  If its holder has let go by then,
+ * the exchange fails.  If not, our mark has no effect there, and the holder's own
+ * replaces it.
+ */
+static void
+mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index, uint64_t mark)
+{
+	mailbox_hold *words = box->hold(box->arg, hold_index);
+	uint64_t	old = shared_read(&words->let_go);
+
+	do
+	{
+		shared_read_barrier();
+		if (shared_read(&words->mark) != mark)
+			break;
+	}
+	while (!shared_compare_exchange(&words->let_go, &old, mark));
+	shared_write_barrier();		/* who takes the flag sees our mark */
+	shared_write(&box->slot(box->arg, slot)->let_go, 1);
+	box->ring(box->arg, slot);
+}
+
+void
+mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold_index)
+{
+	mark_let_go(box, me.slot, hold_index, mailbox_mark(me, seq));
+}
+
+/* Race of answer and cancellation: first our word, then the worker's. */
+void
+mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq)
+{
+	mailbox_slot *slot = slot_of(box, me);
+
+	/* Race of answer and next cancellation: accepted_seq is written before. */
+	shared_write_barrier();
+	shared_write(&slot->cancelled_seq, seq);
+	shared_full_barrier();
+	if (mailbox_is_answered(box, me, seq) && slot->granted != LOCKMGR_NO_HOLD)
+		mailbox_let_go(box, me, seq, slot->granted);
+	box->ring(box->arg, me.slot);
+}
+
+void
+mailbox_withdraw(const mailbox *box, lockmgr_session me)
+{
+	mailbox_slot *slot = slot_of(box, me);
+	uint64_t	last = slot->announced_seq;
+
+	slot->announced_seq = 0;
+	if (last <= slot->request_seq)
+		return;
+	mailbox_cancel(box, me, last);
+	shared_begin_change(&slot->changes);
+	slot->request_seq = last;
+	shared_end_change(&slot->changes);
 }
 
 /*
@@ -68,15 +125,6 @@ mailbox_end_post(const mailbox *box, lockmgr_session me)
 }
 
 bool
-mailbox_is_answered(const mailbox *box, lockmgr_session me, uint64_t seq)
-{
-	bool		answered = shared_read(&slot_of(box, me)->answer_seq) == seq;
-
-	shared_read_barrier();
-	return answered;
-}
-
-bool
 mailbox_accept(const mailbox *box, lockmgr_session me, uint64_t seq)
 {
 	if (!mailbox_is_answered(box, me, seq))
@@ -85,69 +133,10 @@ mailbox_accept(const mailbox *box, lockmgr_session me, uint64_t seq)
 	return true;
 }
 
-/* Race of answer and cancellation: first our word, then the worker's. */
-void
-mailbox_cancel(const mailbox *box, lockmgr_session me, uint64_t seq)
-{
-	mailbox_slot *slot = slot_of(box, me);
-
-	/* Race of answer and next cancellation: accepted_seq is written before. */
-	shared_write_barrier();
-	shared_write(&slot->cancelled_seq, seq);
-	shared_full_barrier();
-	if (mailbox_is_answered(box, me, seq) && slot->granted != LOCKMGR_NO_HOLD)
-		mailbox_let_go(box, me, seq, slot->granted);
-	box->ring(box->arg, me.slot);
-}
-
 void
 mailbox_announce(const mailbox *box, lockmgr_session me, uint64_t last)
 {
 	slot_of(box, me)->announced_seq = last;
-}
-
-void
-mailbox_withdraw(const mailbox *box, lockmgr_session me)
-{
-	mailbox_slot *slot = slot_of(box, me);
-	uint64_t	last = slot->announced_seq;
-
-	slot->announced_seq = 0;
-	if (last <= slot->request_seq)
-		return;
-	mailbox_cancel(box, me, last);
-	shared_begin_change(&slot->changes);
-	slot->request_seq = last;
-	shared_end_change(&slot->changes);
-}
-
-void
-mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold_index)
-{
-	mark_let_go(box, me.slot, hold_index, mailbox_mark(me, seq));
-}
-
-/*
- * The slot may get another hold at any moment.  If its holder has let go by then,
- * the exchange fails.  If not, our mark has no effect there, and the holder's own
- * replaces it.
- */
-static void
-mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index, uint64_t mark)
-{
-	mailbox_hold *words = box->hold(box->arg, hold_index);
-	uint64_t	old = shared_read(&words->let_go);
-
-	do
-	{
-		shared_read_barrier();
-		if (shared_read(&words->mark) != mark)
-			break;
-	}
-	while (!shared_compare_exchange(&words->let_go, &old, mark));
-	shared_write_barrier();		/* who takes the flag sees our mark */
-	shared_write(&box->slot(box->arg, slot)->let_go, 1);
-	box->ring(box->arg, slot);
 }
 
 /*
@@ -172,64 +161,6 @@ mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold
 		mailbox_mark(me, seq);
 
 	return loss <= LOSS_AT_MOST ? (lease_loss) loss : LOSS_NONE;
-}
-
-/*
- * Races of the request with the generation and with what was said before it:
- * the request is read first and handled last.
- */
-void
-mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
-{
-	mailbox_slot *slot = worker->box->slot(worker->box->arg, number);
-	mailbox_note *note = &worker->notes[number];
-	lockmgr_session session = {.slot = number};
-	lockmgr_session poster;
-	uint64_t	seq;
-	uint64_t	cancelled_seq;
-	bool		asked = take_request(worker, number, &poster, &seq);
-	bool		passes;
-	bool		anew;
-
-	session.generation = shared_read(&slot->generation);
-	asked = asked && poster.generation == session.generation;
-	anew = session.generation != note->generation;
-	if (anew)
-		end_sessions(worker, session);
-	cancelled_seq = shared_read(&slot->cancelled_seq);
-	if (cancelled_seq > note->cancelled_seq)
-	{
-		note->cancelled_seq = cancelled_seq;
-		lockmgr_cancel(worker->lm, now, session, cancelled_seq);
-	}
-	asked = asked && seq > cancelled_seq;
-	passes = asked && worker->may_ask(worker->box->arg, now);
-	if (anew)
-		end_unanswered(worker, session, passes ? seq : 0, now);
-	/* The flag first: a hold that is let go of meanwhile sets it again. */
-	if (shared_exchange(&slot->let_go, 0) != 0 || anew)
-		read_let_go(worker, session, now);
-	if (!asked)
-		note->parked_since = 0;
-	else if (!passes)
-		park(note, seq, now);
-	else
-	{
-		note->parked_since = 0;
-		worker->ask(worker->box->arg, now, session, seq);
-	}
-}
-
-/* A new session's slot waits for mailbox_read(), which ends the old one first. */
-void
-mailbox_read_let_go(mailbox_worker *worker, uint32_t number, int64_t now)
-{
-	mailbox_slot *slot = worker->box->slot(worker->box->arg, number);
-	lockmgr_session session = {.slot = number,.generation = shared_read(&slot->generation)};
-
-	if (session.generation == worker->notes[number].generation &&
-		shared_exchange(&slot->let_go, 0) != 0)
-		read_let_go(worker, session, now);
 }
 
 /* Copies a request that is new and not answered.  One that is being posted is not. */
@@ -313,6 +244,64 @@ park(mailbox_note *note, uint64_t seq, int64_t now)
 		note->parked_since = now;
 	note->parked_seq = seq;
 	note->taken_seq = seq - 1;
+}
+
+/*
+ * Races of the request with the generation and with what was said before it:
+ * the request is read first and handled last.
+ */
+void
+mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
+{
+	mailbox_slot *slot = worker->box->slot(worker->box->arg, number);
+	mailbox_note *note = &worker->notes[number];
+	lockmgr_session session = {.slot = number};
+	lockmgr_session poster;
+	uint64_t	seq;
+	uint64_t	cancelled_seq;
+	bool		asked = take_request(worker, number, &poster, &seq);
+	bool		passes;
+	bool		anew;
+
+	session.generation = shared_read(&slot->generation);
+	asked = asked && poster.generation == session.generation;
+	anew = session.generation != note->generation;
+	if (anew)
+		end_sessions(worker, session);
+	cancelled_seq = shared_read(&slot->cancelled_seq);
+	if (cancelled_seq > note->cancelled_seq)
+	{
+		note->cancelled_seq = cancelled_seq;
+		lockmgr_cancel(worker->lm, now, session, cancelled_seq);
+	}
+	asked = asked && seq > cancelled_seq;
+	passes = asked && worker->may_ask(worker->box->arg, now);
+	if (anew)
+		end_unanswered(worker, session, passes ? seq : 0, now);
+	/* The flag first: a hold that is let go of meanwhile sets it again. */
+	if (shared_exchange(&slot->let_go, 0) != 0 || anew)
+		read_let_go(worker, session, now);
+	if (!asked)
+		note->parked_since = 0;
+	else if (!passes)
+		park(note, seq, now);
+	else
+	{
+		note->parked_since = 0;
+		worker->ask(worker->box->arg, now, session, seq);
+	}
+}
+
+/* A new session's slot waits for mailbox_read(), which ends the old one first. */
+void
+mailbox_read_let_go(mailbox_worker *worker, uint32_t number, int64_t now)
+{
+	mailbox_slot *slot = worker->box->slot(worker->box->arg, number);
+	lockmgr_session session = {.slot = number,.generation = shared_read(&slot->generation)};
+
+	if (session.generation == worker->notes[number].generation &&
+		shared_exchange(&slot->let_go, 0) != 0)
+		read_let_go(worker, session, now);
 }
 
 int64_t

@@ -17,7 +17,7 @@
 #define _GNU_SOURCE				/* pipe2(), posix_spawn_file_actions_addclosefrom_np() */
 #endif
 
-#include "net/child.h"
+#include "net/net.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ struct child
 	char		output[OUTPUT_MAX + 1];
 };
 
-static void look_for_exit(child *c);
+static void stop(child *c, const char *problem);
 
 static void
 close_output(child *c)
@@ -107,18 +107,6 @@ finish(child *c)
 	explicit_bzero(c->output, sizeof(c->output));
 }
 
-/* The kernel may need a moment to end it. */
-static void
-stop(child *c, const char *problem)
-{
-	(void) kill(-c->group, SIGKILL);
-	close_output(c);
-	c->problem = problem;
-	c->stopping = true;
-	c->deadline = reactor_now_us() + KILL_US;
-	look_for_exit(c);
-}
-
 static void
 look_for_exit(child *c)
 {
@@ -133,6 +121,18 @@ look_for_exit(child *c)
 		stop(c, TOO_LONG);
 	else
 		reactor_set_timer(c->reactor, left < EXIT_POLL_US ? left : EXIT_POLL_US);
+}
+
+/* The kernel may need a moment to end it. */
+static void
+stop(child *c, const char *problem)
+{
+	(void) kill(-c->group, SIGKILL);
+	close_output(c);
+	c->problem = problem;
+	c->stopping = true;
+	c->deadline = reactor_now_us() + KILL_US;
+	look_for_exit(c);
 }
 
 static void

@@ -19,16 +19,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "net/http_pool.h"
+#include "net/net.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/http_sockets.h"
-#include "aws/endpoint.h"
-#include "net/http_transfer.h"
+#include "aws/aws.h"
 
 #define NEVER INT64_MAX
 

@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "net/http_transfer.h"
+#include "net/net.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -26,7 +26,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "net/http_sockets.h"
+#include "net/net.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "net/http_transfer.h"
+#include "net/net.h"
 
 #include <limits.h>
 #include <stdio.h>

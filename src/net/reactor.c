@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "net/reactor.h"
+#include "net/net.h"
 
 #include <errno.h>
 #include <stdlib.h>

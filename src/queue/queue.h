@@ -1,20 +1,28 @@
 /*-------------------------------------------------------------------------
  *
  * queue.h
- *	  The queue's table: request bodies, replies, and how a job is finished.
- *
- * Knows JSON and the items of the queue's table; knows no sockets, clocks or
- * PostgreSQL.  doc/internals/queues.md describes the items and the conditions.
- *
- * A request is a struct of fixed size and a tail of bytes, and so is each row of
- * a reply: both go through shared memory piece by piece, and contain no pointers.
+ *	  The queues: requests, replies, and the states of jobs, claims and waits.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef DDBLOCK_QUEUE_QUEUE_H
 #define DDBLOCK_QUEUE_QUEUE_H
 
+#include <stdbool.h>
+
 #include "dynamo/dynamo.h"
+#include "lock/shared_word.h"
+
+/* ----------------------------------------------------------------
+ * queue: The queue's table: request bodies, replies, and how a job is finished.
+ *
+ * Knows JSON and the items of the queue's table; knows no sockets, clocks or
+ * PostgreSQL.  doc/internals/queues.md describes the items and the conditions.
+ *
+ * A request is a struct of fixed size and a tail of bytes, and so is each row of
+ * a reply: both go through shared memory piece by piece, and contain no pointers.
+ * ----------------------------------------------------------------
+ */
 
 #define QUEUE_NAME_MAX		64
 #define QUEUE_RESOURCE_MAX	900
@@ -172,5 +180,268 @@ extern queue_kind queue_finish_kind(const queue_finish *finish);
 /* After a reply; head: what refused it, NULL if there was none. */
 extern queue_outcome queue_finish_reply(queue_finish *finish, dynamo_status status,
 										const queue_row *head);
+
+/* ----------------------------------------------------------------
+ * queue_place.c: Jobs whose sessions have committed, and how the worker finishes them.
+ *
+ * A session reserves a place and fills it while it can still fail, and passes it on when its
+ * transaction has committed.  The place stays the worker's until the outcome is known, over any number
+ * of workers.
+ *
+ * The places are in shared memory, as the host says.
+ * ----------------------------------------------------------------
+ */
+
+#define QUEUE_NO_PLACE UINT32_MAX
+
+typedef enum queue_place_state
+{
+	QUEUE_PLACE_FREE,
+	QUEUE_PLACE_RESERVED,		/* the session's that reserved it */
+	QUEUE_PLACE_READY			/* the worker's */
+} queue_place_state;
+
+typedef struct queue_place
+{
+	shared32	state;
+	int64_t		token;
+	int64_t		number;
+	bool		last;			/* no job waited behind it when it was claimed */
+	char		queue[QUEUE_NAME_MAX + 1];
+	char		resource[QUEUE_RESOURCE_MAX + 1];
+} queue_place;
+
+typedef queue_place *(*queue_place_at) (void *arg, uint32_t index);
+
+/* Is it the worker's?  If so, all of it can be read. */
+extern bool queue_place_is_ready(queue_place *place);
+
+/* A free place, looked for from "first" on, so that sessions do not meet; QUEUE_NO_PLACE: none. */
+extern uint32_t queue_place_reserve(queue_place_at at, void *arg, uint32_t first, uint32_t count);
+extern void queue_place_free(queue_place *place);
+
+/* It becomes the worker's, and may be another job's at once: *copy is what it was. */
+extern void queue_place_pass(queue_place *place, queue_place *copy);
+
+/* What the worker knows of a place. */
+typedef struct queue_note
+{
+	bool		known;			/* the place is ours, and the rest is set */
+	bool		in_flight;
+	int64_t		next;			/* when to send it (again) */
+	unsigned	failures;
+	unsigned	refusals;		/* the first one is answered in the other form at once */
+	queue_finish finish;
+} queue_note;
+
+/* The worker's side. */
+typedef struct queue_finisher
+{
+	void	   *arg;
+	uint32_t	count;			/* of places */
+	queue_note *notes;			/* [count] */
+	uint32_t	unfinished;
+	shared32   *news;			/* a place has become the worker's */
+	queue_place_at place;
+
+	/*
+	 * Sends the write; queue_finisher_reply() follows.  index: QUEUE_NO_PLACE for a deletion, whose
+	 * outcome does not matter.
+	 */
+	void		(*send) (void *arg, uint32_t index, const queue_request *request, bool repeat);
+
+	/* It could not be finished yet, so many times: how long to wait? */
+	int64_t		(*later) (void *arg, uint32_t index, unsigned failures, const dynamo_reply *reply);
+
+	/*
+	 * The outcome is known: the session's hold ends, while the place is still the job's.  more: jobs
+	 * have come behind it since it was claimed.
+	 */
+	void		(*ended) (void *arg, uint32_t index, queue_outcome outcome, bool more);
+} queue_finisher;
+
+/* Returns when to call it again, if there are no news before. */
+extern int64_t queue_finisher_run(queue_finisher *me, int64_t now);
+extern void queue_finisher_reply(queue_finisher *me, uint32_t index, int64_t now,
+								 const dynamo_reply *reply);
+extern bool queue_finisher_is_idle(const queue_finisher *me);
+
+/* ----------------------------------------------------------------
+ * queue_claim.c: A claim's states, and what transactions and savepoints do to them.
+ *
+ * A job is completed when the transaction that completed it has committed.  A claim ends with the
+ * (sub)transaction that made it, if that is rolled back: its caller may never have seen the job.
+ *
+ * claims							 completes
+ * no claim ---------------> of a transaction ---------------> of a transaction,
+ * ^	 ^						   |  ^ COMMIT: of none			 completed
+ * |	 |	rolled back			   |  |							   |	|
+ * |	 +-------------------------+  +----------------------------+	|
+ * |									 completion rolled back			|
+ * +-----------------------------------------------------------------+
+ * COMMIT: the worker has it
+ * ----------------------------------------------------------------
+ */
+
+typedef struct queue_claim
+{
+	int64_t		number;
+	int64_t		pushed_at;		/* epoch milliseconds; 0 until its item is read, or has none */
+	int64_t		token;			/* 0: it has no lock yet */
+	bool		last;			/* no job waited behind it */
+	int			claimed_level;	/* of the transaction that claimed it; 0: it has committed */
+	int			finish_level;	/* of the one that completed it; 0: none */
+	queue_place *place;			/* then: reserved for the completion */
+} queue_claim;
+
+typedef enum queue_fate
+{
+	QUEUE_CLAIM_STAYS,
+	QUEUE_CLAIM_ENDS,			/* and the lock with it */
+	QUEUE_CLAIM_VOID,			/* it has no lock any more: only the note ends */
+	QUEUE_CLAIM_PASSES			/* the worker completes the job */
+} queue_fate;
+
+/* level: of nesting; 1 is the transaction itself. */
+extern queue_claim queue_claim_begin(int level);
+
+/* The head after the claim: the oldest job is the session's. */
+extern void queue_claim_take(queue_claim *claim, const queue_row *head);
+
+/* Will be completed.  The place is reserved. */
+extern void queue_claim_complete(queue_claim *claim, int level, queue_place *place,
+								 const char *queue, const char *resource);
+
+/* The (sub)transaction of that level ends.  is_void: the claim's lock is given up or lost. */
+extern queue_fate queue_claim_end(queue_claim *claim, int level, bool committed, bool is_void);
+
+/* ----------------------------------------------------------------
+ * queue_hint.c: Resources of queues that may have a job: what the sessions of a cluster and its worker
+ * tell each other, in shared memory.
+ * ----------------------------------------------------------------
+ */
+
+#define QUEUE_HINTS 64
+
+/* How often the next job has been claimed is not known. */
+#define QUEUE_ATTEMPTS_UNKNOWN (-1)
+
+typedef enum queue_hint_state
+{
+	QUEUE_HINT_FREE,
+	QUEUE_HINT_CHANGES,			/* a process writes or takes it */
+	QUEUE_HINT_READY
+} queue_hint_state;
+
+typedef struct queue_hint
+{
+	shared32	state;
+	shared64	since;
+	int64_t		attempts;
+	char		queue[QUEUE_NAME_MAX + 1];
+	char		resource[QUEUE_RESOURCE_MAX + 1];
+} queue_hint;
+
+/* Neither waits nor fails; perhaps there is no room.  hints: [QUEUE_HINTS] */
+extern void queue_hint_add(queue_hint *hints, int64_t now, const char *queue, const char *resource,
+						   int64_t attempts);
+
+/* Is a hint for this resource not for this session? */
+typedef bool (*queue_hint_skip) (const char *queue, const char *resource);
+
+/*
+ * Takes the oldest hint for one of these resources (the last one is NULL), or for any if they
+ * are NULL.  False: there is none.  skip may be NULL.
+ */
+extern bool queue_hint_take(queue_hint *hints, int64_t now, const char *queue,
+							char *const *resources, queue_hint_skip skip, int64_t *attempts,
+							char resource[QUEUE_RESOURCE_MAX + 1]);
+
+/* ----------------------------------------------------------------
+ * queue_pieces.c: A session's call on the queues' table, in pieces: what the worker has of it.
+ *
+ * A job is larger than a slot.  So a session hands its request over piece by piece, and
+ * fetches the reply in the same way.  Each session has one buffer: for the request that
+ * comes in, then for the reply that goes out.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct queue_pieces
+{
+	uint32_t	generation;		/* of the session; 0: the buffer is empty */
+	uint64_t	sent;			/* the call whose reply is to come; 0: none */
+	bool		is_reply;
+	char	   *bytes;			/* malloc'd; NULL: none */
+	uint32_t	len;
+	uint32_t	total;
+} queue_pieces;
+
+typedef enum queue_taken
+{
+	QUEUE_PIECES_LOST,			/* a worker before this one has had the pieces before it */
+	QUEUE_PIECES_REFUSED,		/* it does not fit, or memory is short */
+	QUEUE_PIECES_MORE,			/* there are more to come */
+	QUEUE_PIECES_WHOLE
+} queue_taken;
+
+/* A piece of a request.  The first one begins a new call, whatever became of the last one. */
+extern queue_taken queue_pieces_take(queue_pieces *pieces, uint32_t generation, uint32_t total,
+									 uint32_t offset, const char *bytes, uint32_t len);
+
+/*
+ * The body of a whole request, malloc'd, or NULL if memory is short.  seq: the call's number; now_ms:
+ * the time, if the request has none.
+ */
+extern char *queue_pieces_build(queue_pieces *pieces, uint64_t seq, const char *table,
+								int64_t now_ms, queue_kind *kind);
+
+/*
+ * The reply, which becomes the buffer's.  False: nobody waits for it any more, and the buffer is
+ * another call's.
+ */
+extern bool queue_pieces_reply(queue_pieces *pieces, uint32_t generation, uint64_t seq,
+							   char *bytes, size_t len);
+
+/* A piece of the reply, of *len bytes at most; NULL: a worker before this one has had it. */
+extern const char *queue_pieces_give(const queue_pieces *pieces, uint32_t generation,
+									 uint32_t offset, uint32_t *len);
+
+extern void queue_pieces_clear(queue_pieces *pieces);
+
+/* ----------------------------------------------------------------
+ * queue_wait.c: When a session that wants a job tries hints, looks for itself, and sleeps.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct queue_wait
+{
+	void	   *arg;
+	shared32   *wish;			/* while it is set, whoever leaves a hint clears it, and wakes us */
+	int64_t		deadline;
+	int64_t		pause;			/* between two looks, at most; doubles */
+	int64_t		next_look;
+	bool		hints_first;
+
+	int64_t		(*clock) (void *arg);
+
+	/* Both may raise an error.  True: there is a job. */
+	bool		(*try_hints) (void *arg);
+
+	/*
+	 * Others need not have looked since then, if it is the last look.  *again: when to look again,
+	 * if that is soon.
+	 */
+	bool		(*look) (void *arg, int64_t since, bool last, int64_t *again);
+} queue_wait;
+
+typedef enum queue_waited
+{
+	QUEUE_WAIT_FOUND,
+	QUEUE_WAIT_OVER,			/* there was none in time */
+	QUEUE_WAIT_TURN,			/* the next turn is due */
+	QUEUE_WAIT_SLEEP			/* until *until, or until the wish is cleared */
+} queue_waited;
+
+extern queue_waited queue_wait_turn(queue_wait *wait, uint64_t random, int64_t *until);
 
 #endif							/* DDBLOCK_QUEUE_QUEUE_H */

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_claim.h"
+#include "queue/queue.h"
 
 #include <string.h>
 

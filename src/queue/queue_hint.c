@@ -14,7 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_hint.h"
+#include "queue/queue.h"
 
 #include <string.h>
 
@@ -23,17 +23,61 @@
 /* Older ones are not used: another session, or another cluster, has probably been there. */
 #define HINT_LIFE_US (5 * INT64_C(1000000))
 
-static queue_hint *find(queue_hint *hints, const char *queue, const char *resource);
-static queue_hint *find_room(queue_hint *hints, int64_t now);
-static bool is_ready(const queue_hint *hint);
-static bool is_old(const queue_hint *hint, int64_t now);
-static bool grab(queue_hint *hint, queue_hint_state from);
-static void put(queue_hint *hint, queue_hint_state state);
-static queue_hint *oldest(queue_hint *hints, int64_t now, const char *queue,
-						  char *const *resources, queue_hint_skip skip);
-static bool is_one_of(const char *resource, char *const *resources);
-static bool fits(const queue_hint *hint, const char *queue, char *const *resources,
-				 queue_hint_skip skip);
+static bool
+is_ready(const queue_hint *hint)
+{
+	return shared_read(&hint->state) == QUEUE_HINT_READY;
+}
+
+static queue_hint *
+find(queue_hint *hints, const char *queue, const char *resource)
+{
+	for (int i = 0; i < QUEUE_HINTS; i++)
+	{
+		queue_hint *hint = &hints[i];
+
+		if (is_ready(hint) && strcmp(hint->resource, resource) == 0 &&
+			strcmp(hint->queue, queue) == 0)
+			return hint;
+	}
+	return NULL;
+}
+
+static bool
+is_old(const queue_hint *hint, int64_t now)
+{
+	return (int64_t) shared_read(&hint->since) < now - HINT_LIFE_US;
+}
+
+static bool
+grab(queue_hint *hint, queue_hint_state from)
+{
+	uint32_t	expected = from;
+
+	return shared_compare_exchange(&hint->state, &expected, QUEUE_HINT_CHANGES);
+}
+
+/* An entry that is ours now; NULL: there is none. */
+static queue_hint *
+find_room(queue_hint *hints, int64_t now)
+{
+	for (int i = 0; i < QUEUE_HINTS; i++)
+	{
+		queue_hint *hint = &hints[i];
+
+		if (grab(hint, QUEUE_HINT_FREE) || (is_ready(hint) && is_old(hint, now) &&
+									  grab(hint, QUEUE_HINT_READY)))
+			return hint;
+	}
+	return NULL;
+}
+
+static void
+put(queue_hint *hint, queue_hint_state state)
+{
+	shared_write_barrier();
+	shared_write(&hint->state, state);
+}
 
 void
 queue_hint_add(queue_hint *hints, int64_t now, const char *queue, const char *resource,
@@ -54,85 +98,24 @@ queue_hint_add(queue_hint *hints, int64_t now, const char *queue, const char *re
 	put(hint, QUEUE_HINT_READY);
 }
 
-static queue_hint *
-find(queue_hint *hints, const char *queue, const char *resource)
-{
-	for (int i = 0; i < QUEUE_HINTS; i++)
-	{
-		queue_hint *hint = &hints[i];
-
-		if (is_ready(hint) && strcmp(hint->resource, resource) == 0 &&
-			strcmp(hint->queue, queue) == 0)
-			return hint;
-	}
-	return NULL;
-}
-
-/* An entry that is ours now; NULL: there is none. */
-static queue_hint *
-find_room(queue_hint *hints, int64_t now)
-{
-	for (int i = 0; i < QUEUE_HINTS; i++)
-	{
-		queue_hint *hint = &hints[i];
-
-		if (grab(hint, QUEUE_HINT_FREE) || (is_ready(hint) && is_old(hint, now) &&
-									  grab(hint, QUEUE_HINT_READY)))
-			return hint;
-	}
-	return NULL;
-}
-
 static bool
-is_ready(const queue_hint *hint)
+is_one_of(const char *resource, char *const *resources)
 {
-	return shared_read(&hint->state) == QUEUE_HINT_READY;
-}
-
-static bool
-is_old(const queue_hint *hint, int64_t now)
-{
-	return (int64_t) shared_read(&hint->since) < now - HINT_LIFE_US;
-}
-
-static bool
-grab(queue_hint *hint, queue_hint_state from)
-{
-	uint32_t	expected = from;
-
-	return shared_compare_exchange(&hint->state, &expected, QUEUE_HINT_CHANGES);
-}
-
-static void
-put(queue_hint *hint, queue_hint_state state)
-{
-	shared_write_barrier();
-	shared_write(&hint->state, state);
-}
-
-bool
-queue_hint_take(queue_hint *hints, int64_t now, const char *queue, char *const *resources,
-				queue_hint_skip skip, int64_t *attempts, char resource[QUEUE_RESOURCE_MAX + 1])
-{
-	queue_hint *hint;
-
-	while ((hint = oldest(hints, now, queue, resources, skip)) != NULL)
+	if (resources == NULL)
+		return true;
+	for (; *resources != NULL; resources++)
 	{
-		bool		taken;
-
-		if (!grab(hint, QUEUE_HINT_READY))
-			continue;
-		taken = fits(hint, queue, resources, skip);
-		if (taken)
-		{
-			*attempts = hint->attempts;
-			dynamo_json_copy(resource, QUEUE_RESOURCE_MAX + 1, hint->resource);
-		}
-		put(hint, taken ? QUEUE_HINT_FREE : QUEUE_HINT_READY);
-		if (taken)
+		if (strcmp(*resources, resource) == 0)
 			return true;
 	}
 	return false;
+}
+
+static bool
+fits(const queue_hint *hint, const char *queue, char *const *resources, queue_hint_skip skip)
+{
+	return strcmp(hint->queue, queue) == 0 && is_one_of(hint->resource, resources) &&
+		!(skip != NULL && skip(queue, hint->resource));
 }
 
 static queue_hint *
@@ -155,21 +138,26 @@ oldest(queue_hint *hints, int64_t now, const char *queue, char *const *resources
 	return found;
 }
 
-static bool
-fits(const queue_hint *hint, const char *queue, char *const *resources, queue_hint_skip skip)
+bool
+queue_hint_take(queue_hint *hints, int64_t now, const char *queue, char *const *resources,
+				queue_hint_skip skip, int64_t *attempts, char resource[QUEUE_RESOURCE_MAX + 1])
 {
-	return strcmp(hint->queue, queue) == 0 && is_one_of(hint->resource, resources) &&
-		!(skip != NULL && skip(queue, hint->resource));
-}
+	queue_hint *hint;
 
-static bool
-is_one_of(const char *resource, char *const *resources)
-{
-	if (resources == NULL)
-		return true;
-	for (; *resources != NULL; resources++)
+	while ((hint = oldest(hints, now, queue, resources, skip)) != NULL)
 	{
-		if (strcmp(*resources, resource) == 0)
+		bool		taken;
+
+		if (!grab(hint, QUEUE_HINT_READY))
+			continue;
+		taken = fits(hint, queue, resources, skip);
+		if (taken)
+		{
+			*attempts = hint->attempts;
+			dynamo_json_copy(resource, QUEUE_RESOURCE_MAX + 1, hint->resource);
+		}
+		put(hint, taken ? QUEUE_HINT_FREE : QUEUE_HINT_READY);
+		if (taken)
 			return true;
 	}
 	return false;

@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_pieces.h"
+#include "queue/queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,24 @@
 #define REQUEST_MAX (sizeof(queue_request) + QUEUE_PUSH_BYTES + \
 					 QUEUE_PUSH_MAX * (sizeof(queue_job) + QUEUE_ID_MAX))
 
-static bool begin(queue_pieces *pieces, uint32_t generation, uint32_t total);
+void
+queue_pieces_clear(queue_pieces *pieces)
+{
+	free(pieces->bytes);
+	memset(pieces, 0, sizeof(*pieces));
+}
+
+static bool
+begin(queue_pieces *pieces, uint32_t generation, uint32_t total)
+{
+	queue_pieces_clear(pieces);
+	if (total < sizeof(queue_request) || total > REQUEST_MAX)
+		return false;
+	pieces->bytes = malloc(total);
+	pieces->generation = generation;
+	pieces->total = total;
+	return pieces->bytes != NULL;
+}
 
 queue_taken
 queue_pieces_take(queue_pieces *pieces, uint32_t generation, uint32_t total, uint32_t offset,
@@ -32,18 +49,6 @@ queue_pieces_take(queue_pieces *pieces, uint32_t generation, uint32_t total, uin
 	memcpy(pieces->bytes + offset, bytes, len);
 	pieces->len = offset + len;
 	return pieces->len < pieces->total ? QUEUE_PIECES_MORE : QUEUE_PIECES_WHOLE;
-}
-
-static bool
-begin(queue_pieces *pieces, uint32_t generation, uint32_t total)
-{
-	queue_pieces_clear(pieces);
-	if (total < sizeof(queue_request) || total > REQUEST_MAX)
-		return false;
-	pieces->bytes = malloc(total);
-	pieces->generation = generation;
-	pieces->total = total;
-	return pieces->bytes != NULL;
 }
 
 char *
@@ -88,11 +93,4 @@ queue_pieces_give(const queue_pieces *pieces, uint32_t generation, uint32_t offs
 	if (*len > pieces->total - offset)
 		*len = pieces->total - offset;
 	return pieces->bytes + offset;
-}
-
-void
-queue_pieces_clear(queue_pieces *pieces)
-{
-	free(pieces->bytes);
-	memset(pieces, 0, sizeof(*pieces));
 }

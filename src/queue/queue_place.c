@@ -14,17 +14,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_place.h"
+#include "queue/queue.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static void take_news(queue_finisher *me, int64_t now);
-static void send_finish(queue_finisher *me, uint32_t index);
-static queue_request about(const queue_place *place, queue_kind kind);
-static bool refusing_head(const dynamo_reply *reply, queue_row *row, bool *exists);
-static void try_later(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply);
-static void end(queue_finisher *me, uint32_t index, queue_outcome outcome);
 
 bool
 queue_place_is_ready(queue_place *place)
@@ -70,6 +63,43 @@ queue_finisher_is_idle(const queue_finisher *me)
 	return me->unfinished == 0 && shared_read(me->news) == 0;
 }
 
+static void
+take_news(queue_finisher *me, int64_t now)
+{
+	for (uint32_t i = 0; i < me->count; i++)
+	{
+		queue_place *place = me->place(me->arg, i);
+
+		if (me->notes[i].known || !queue_place_is_ready(place))
+			continue;
+		me->notes[i] = (queue_note) {
+			.known = true,.next = now,
+			.finish = {.number = place->number,.token = place->token,.last = place->last},
+		};
+		me->unfinished++;
+	}
+}
+
+static queue_request
+about(const queue_place *place, queue_kind kind)
+{
+	queue_request request = {.kind = kind,.number = place->number,.token = place->token};
+
+	memcpy(request.queue, place->queue, sizeof(request.queue));
+	memcpy(request.resource, place->resource, sizeof(request.resource));
+	return request;
+}
+
+static void
+send_finish(queue_finisher *me, uint32_t index)
+{
+	queue_note *note = &me->notes[index];
+	queue_request request = about(me->place(me->arg, index), queue_finish_kind(&note->finish));
+
+	note->in_flight = true;
+	me->send(me->arg, index, &request, note->failures > 0);
+}
+
 int64_t
 queue_finisher_run(queue_finisher *me, int64_t now)
 {
@@ -89,66 +119,6 @@ queue_finisher_run(queue_finisher *me, int64_t now)
 			wake = note->next;
 	}
 	return wake;
-}
-
-static void
-take_news(queue_finisher *me, int64_t now)
-{
-	for (uint32_t i = 0; i < me->count; i++)
-	{
-		queue_place *place = me->place(me->arg, i);
-
-		if (me->notes[i].known || !queue_place_is_ready(place))
-			continue;
-		me->notes[i] = (queue_note) {
-			.known = true,.next = now,
-			.finish = {.number = place->number,.token = place->token,.last = place->last},
-		};
-		me->unfinished++;
-	}
-}
-
-static void
-send_finish(queue_finisher *me, uint32_t index)
-{
-	queue_note *note = &me->notes[index];
-	queue_request request = about(me->place(me->arg, index), queue_finish_kind(&note->finish));
-
-	note->in_flight = true;
-	me->send(me->arg, index, &request, note->failures > 0);
-}
-
-static queue_request
-about(const queue_place *place, queue_kind kind)
-{
-	queue_request request = {.kind = kind,.number = place->number,.token = place->token};
-
-	memcpy(request.queue, place->queue, sizeof(request.queue));
-	memcpy(request.resource, place->resource, sizeof(request.resource));
-	return request;
-}
-
-void
-queue_finisher_reply(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply)
-{
-	queue_note *note = &me->notes[index];
-	queue_row	row;
-	bool		exists;
-	queue_outcome outcome;
-
-	note->in_flight = false;
-	if (!refusing_head(reply, &row, &exists))
-	{
-		try_later(me, index, now, reply);
-		return;
-	}
-	outcome = queue_finish_reply(&note->finish, reply->status, exists ? &row : NULL);
-	if (outcome != QUEUE_AGAIN)
-		end(me, index, outcome);
-	else if (reply->status == DYNAMO_CONDITION_FAILED && note->refusals++ == 0)
-		note->next = 0;			/* in the other form */
-	else
-		try_later(me, index, now, reply);
 }
 
 /* The head that refused, if there is one.  False: memory is short. */
@@ -201,4 +171,27 @@ end(queue_finisher *me, uint32_t index, queue_outcome outcome)
 	me->notes[index].known = false;
 	me->unfinished--;
 	queue_place_free(place);
+}
+
+void
+queue_finisher_reply(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply)
+{
+	queue_note *note = &me->notes[index];
+	queue_row	row;
+	bool		exists;
+	queue_outcome outcome;
+
+	note->in_flight = false;
+	if (!refusing_head(reply, &row, &exists))
+	{
+		try_later(me, index, now, reply);
+		return;
+	}
+	outcome = queue_finish_reply(&note->finish, reply->status, exists ? &row : NULL);
+	if (outcome != QUEUE_AGAIN)
+		end(me, index, outcome);
+	else if (reply->status == DYNAMO_CONDITION_FAILED && note->refusals++ == 0)
+		note->next = 0;			/* in the other form */
+	else
+		try_later(me, index, now, reply);
 }

@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "queue/queue_wait.h"
+#include "queue/queue.h"
 
 #define LOOK_MOST_US (5 * INT64_C(1000000))
 

@@ -19,9 +19,8 @@
 #include "nodes/parsenodes.h"
 #include "utils/lsyscache.h"
 
-#include "session/await.h"
-#include "session/held.h"
-#include "shared/utf8.h"
+#include "session/session.h"
+#include "shared/shared.h"
 
 /* A palloc'd sentence, or NULL. */
 static const char *

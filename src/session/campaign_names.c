@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "session/campaign_names.h"
+#include "session/session.h"
 #include "shared/settings.h"
 
 void

@@ -44,11 +44,10 @@
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 
-#include "session/deadlock.h"
-#include "session/prefix.h"
+#include "session/session.h"
 #include "shared/compat.h"
 #include "shared/segment.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 #define PAUSE_MOST_US (8 * USECS_PER_SEC)
 
@@ -107,138 +106,12 @@ typedef struct Graph
 /* 0: not stuck; 1: by its own; 2: directly by that one; ... */
 typedef int Ranks[PROCESSES_MAX];
 
-static void look(DeadlockSearch *search);
-static Graph *walk(void);
-static void drop_weak(Graph *graph);
-static int	add_process(Graph *graph, int pid);
-static void add_blocker(Graph *graph, int waiter, int pid, int64 weight);
-static void add_postgres(Graph *graph, int waiter);
-static void add_holders(Graph *graph, int waiter);
-static bool is_for(const Wait *wait, uint32 lease_index, const char *name, uint16 name_len);
-static bool is_held(const HoldCopy *held, uint32 hold_index);
-static void add_hold(Graph *graph, int waiter, const HoldCopy *held, lock_mode mode);
-static int	first_in_line(const Wait *wait);
-static bool read_wait(const Process *process, Wait *wait);
-static bool read_slot(uint32 number, Wait *wait);
-static bool read_request(MailboxSlot *slot, uint32 generation, Wait *wait);
-static bool read_other(MailboxSlot *slot, Wait *wait);
-static bool is_same(const Wait *a, const Wait *b);
-static void keep_confirmed(Graph *graph, const Graph *before);
-static bool is_stuck(const Graph *graph, int number, const Ranks ranks, int below);
-static bool find_stuck(const Graph *graph, int root, Ranks ranks);
-static bool is_last(const Graph *graph, const Ranks ranks);
-static bool comes_after(const Process *a, const Process *b);
-static uint64 resource_bit(const char *resource, size_t len);
-pg_noreturn static void raise_deadlock(const Graph *graph, const Ranks ranks);
-static void append_process(StringInfo detail, StringInfo log, const Graph *graph,
-						   const Ranks ranks, int number, bool *named);
-static char *describe(const Process *process);
-static char *describe_postgres(int pid);
-
 void
 DeadlockStart(DeadlockSearch *search)
 {
 	search->next = SegmentNow() + DeadlockTimeout * INT64CONST(1000);
 	search->pause = USECS_PER_SEC;
 	search->goes_first = false;
-}
-
-int64
-DeadlockTurn(DeadlockSearch *search, int64 now)
-{
-	if (now < search->next)
-		return search->next;
-	look(search);
-	search->next = SegmentNow() + search->pause;
-	search->pause = Min(search->pause * 2, PAUSE_MOST_US);
-	return search->next;
-}
-
-void
-DeadlockWaitForRelease(uint32 lease_index, uint32 lease_generation)
-{
-	SlotWait   *wait = &segment_slots[CompatMyProcNumber()].wait;
-
-	wait->lease_index = lease_index;
-	wait->lease_generation = lease_generation;
-	wait->queue[0] = '\0';
-	pg_write_barrier();
-	pg_atomic_write_u64(&wait->since, (uint64) SegmentNow());
-}
-
-void
-DeadlockWaitForJob(const char *queue, char **resources)
-{
-	SlotWait   *wait = &segment_slots[CompatMyProcNumber()].wait;
-
-	strlcpy(wait->queue, queue, sizeof(wait->queue));
-	wait->resources = resources == NULL ? PG_UINT64_MAX : 0;
-	for (; resources != NULL && *resources != NULL; resources++)
-		wait->resources |= resource_bit(*resources, strlen(*resources));
-	pg_write_barrier();
-	pg_atomic_write_u64(&wait->since, (uint64) SegmentNow());
-}
-
-void
-DeadlockEndWait(void)
-{
-	pg_atomic_write_u64(&segment_slots[CompatMyProcNumber()].wait.since, 0);
-	pg_memory_barrier();		/* before what is written for the next one */
-}
-
-/* 64 sets of resources.  A resource in the set of another one seems to be waited for, too. */
-static uint64
-resource_bit(const char *resource, size_t len)
-{
-	return UINT64CONST(1) << hash_bytes((const unsigned char *) resource, (int) len) % 64;
-}
-
-static void
-look(DeadlockSearch *search)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "ddblock deadlock",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	Graph	   *first = walk();
-	Ranks		ranks;
-
-	if (find_stuck(first, 0, ranks))
-	{
-		Graph	   *second = walk();
-
-		keep_confirmed(second, first);
-		if (find_stuck(second, 0, ranks) && is_last(second, ranks))
-		{
-			search->goes_first = second->processes[0].in_line;
-			if (!search->goes_first)
-				raise_deadlock(second, ranks);
-		}
-	}
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-}
-
-/* Breadth first. */
-static Graph *
-walk(void)
-{
-	Graph	   *graph = palloc0(sizeof(Graph));
-
-	(void) add_process(graph, MyProcPid);
-	for (int i = 0; i < graph->count; i++)
-	{
-		Process    *process = &graph->processes[i];
-
-		CHECK_FOR_INTERRUPTS();
-		if (!read_wait(process, &process->wait))
-			continue;
-		if (process->wait.kind == WAIT_POSTGRES)
-			add_postgres(graph, i);
-		else
-			add_holders(graph, i);
-	}
-	drop_weak(graph);
-	return graph;
 }
 
 /*
@@ -304,48 +177,11 @@ add_postgres(Graph *graph, int waiter)
 	}
 }
 
-/* The sessions that hold what the process waits for, and have to act so that it becomes free. */
-static void
-add_holders(Graph *graph, int waiter)
+/* 64 sets of resources.  A resource in the set of another one seems to be waited for, too. */
+static uint64
+resource_bit(const char *resource, size_t len)
 {
-	Process    *process = &graph->processes[waiter];
-	const Wait *wait = &process->wait;
-	HoldCopy   *held = palloc(sizeof(HoldCopy));
-	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
-	bool		in_queue = false;
-
-	for (uint32 i = 0; i < segment->max_leases; i++)
-	{
-		const hold *h = &segment_holds[i].hold;
-		uint32		index = h->lease_index;
-
-		/* Most are not for us, so they are not copied. */
-		if (h->session.generation == 0 || index >= segment->max_leases ||
-			!is_for(wait, index, segment_leases[index].name, segment_leases[index].name_len))
-			continue;
-		if (!SegmentPeekHold(i, held) || !SegmentPeekLease(index, lease) ||
-			held->hold.lease_index != index || lease->lease.state != LEASE_HELD ||
-			held->hold.lease_generation != lease->lease.generation ||
-			!is_for(wait, index, lease->name, lease->name_len) ||
-			(wait->kind == WAIT_RELEASE && wait->lease_generation != lease->lease.generation))
-			continue;
-		/* Holders in the same mode keep it from no session, unless permits are short. */
-		if (wait->kind == WAIT_LOCK && wait->mode != MODE_EXCLUSIVE &&
-			wait->mode == lease->lease.mode)
-			in_queue = true;
-		if (is_held(held, i))
-			add_hold(graph, waiter, held, lease->lease.mode);
-	}
-	if (in_queue)
-	{
-		int			first = first_in_line(wait);
-
-		process->in_line = wait->mode == MODE_SHARED && first != 0 && first != process->pid;
-		if (first != 0)
-			add_blocker(graph, waiter, first, process->slack + 1);
-	}
-	pfree(held);
-	pfree(lease);
+	return UINT64CONST(1) << hash_bytes((const unsigned char *) resource, (int) len) % 64;
 }
 
 static bool
@@ -391,57 +227,6 @@ add_hold(Graph *graph, int waiter, const HoldCopy *held, lock_mode mode)
 	}
 	else
 		add_blocker(graph, waiter, pid, 1);
-}
-
-/* The process that has waited for longest for the same lock, or 0. */
-static int
-first_in_line(const Wait *wait)
-{
-	Wait	   *other = palloc(sizeof(Wait));
-	uint64		place = PG_UINT64_MAX;
-	int			pid = 0;
-
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-	{
-		/* Again, most are not for us. */
-		if (segment_slots[i].request.name_len != wait->name_len ||
-			!read_slot(i, other) || other->kind != WAIT_LOCK || other->place >= place ||
-			!is_for(wait, 0, other->name, other->name_len))
-			continue;
-		place = other->place;
-		pid = segment_slots[i].pid;
-	}
-	pfree(other);
-	return pid;
-}
-
-/* What the process waits for now; false: nothing that we know. */
-static bool
-read_wait(const Process *process, Wait *wait)
-{
-	PGPROC	   *proc = process->proc;
-
-	wait->kind = WAIT_NONE;
-	wait->id = pg_atomic_read_u64(&proc->waitStart);
-	if (proc->pid != process->pid)
-		return false;
-	/* Older minor releases leave waitStart as it is when the wait has ended. */
-	if ((*(volatile uint32 *) &proc->wait_event_info & WAIT_CLASS) != PG_WAIT_LOCK)
-		return read_slot((uint32) (proc - GetPGProcByNumber(0)), wait);
-	wait->kind = WAIT_POSTGRES;
-	return wait->id != 0;
-}
-
-static bool
-read_slot(uint32 number, Wait *wait)
-{
-	MailboxSlot *slot = number < segment->max_sessions ? &segment_slots[number] : NULL;
-	uint32		generation = slot != NULL ? shared_read(&slot->words.generation) : 0;
-
-	wait->kind = WAIT_NONE;
-	return generation % 2 == 1 &&
-		(read_request(slot, generation, wait) || read_other(slot, wait)) &&
-		shared_read(&slot->words.generation) == generation;
 }
 
 /* The worker has put it into the lock's queue, and it is there. */
@@ -511,6 +296,124 @@ read_other(MailboxSlot *slot, Wait *wait)
 }
 
 static bool
+read_slot(uint32 number, Wait *wait)
+{
+	MailboxSlot *slot = number < segment->max_sessions ? &segment_slots[number] : NULL;
+	uint32		generation = slot != NULL ? shared_read(&slot->words.generation) : 0;
+
+	wait->kind = WAIT_NONE;
+	return generation % 2 == 1 &&
+		(read_request(slot, generation, wait) || read_other(slot, wait)) &&
+		shared_read(&slot->words.generation) == generation;
+}
+
+/* The process that has waited for longest for the same lock, or 0. */
+static int
+first_in_line(const Wait *wait)
+{
+	Wait	   *other = palloc(sizeof(Wait));
+	uint64		place = PG_UINT64_MAX;
+	int			pid = 0;
+
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		/* Again, most are not for us. */
+		if (segment_slots[i].request.name_len != wait->name_len ||
+			!read_slot(i, other) || other->kind != WAIT_LOCK || other->place >= place ||
+			!is_for(wait, 0, other->name, other->name_len))
+			continue;
+		place = other->place;
+		pid = segment_slots[i].pid;
+	}
+	pfree(other);
+	return pid;
+}
+
+/* The sessions that hold what the process waits for, and have to act so that it becomes free. */
+static void
+add_holders(Graph *graph, int waiter)
+{
+	Process    *process = &graph->processes[waiter];
+	const Wait *wait = &process->wait;
+	HoldCopy   *held = palloc(sizeof(HoldCopy));
+	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
+	bool		in_queue = false;
+
+	for (uint32 i = 0; i < segment->max_leases; i++)
+	{
+		const hold *h = &segment_holds[i].hold;
+		uint32		index = h->lease_index;
+
+		/* Most are not for us, so they are not copied. */
+		if (h->session.generation == 0 || index >= segment->max_leases ||
+			!is_for(wait, index, segment_leases[index].name, segment_leases[index].name_len))
+			continue;
+		if (!SegmentPeekHold(i, held) || !SegmentPeekLease(index, lease) ||
+			held->hold.lease_index != index || lease->lease.state != LEASE_HELD ||
+			held->hold.lease_generation != lease->lease.generation ||
+			!is_for(wait, index, lease->name, lease->name_len) ||
+			(wait->kind == WAIT_RELEASE && wait->lease_generation != lease->lease.generation))
+			continue;
+		/* Holders in the same mode keep it from no session, unless permits are short. */
+		if (wait->kind == WAIT_LOCK && wait->mode != MODE_EXCLUSIVE &&
+			wait->mode == lease->lease.mode)
+			in_queue = true;
+		if (is_held(held, i))
+			add_hold(graph, waiter, held, lease->lease.mode);
+	}
+	if (in_queue)
+	{
+		int			first = first_in_line(wait);
+
+		process->in_line = wait->mode == MODE_SHARED && first != 0 && first != process->pid;
+		if (first != 0)
+			add_blocker(graph, waiter, first, process->slack + 1);
+	}
+	pfree(held);
+	pfree(lease);
+}
+
+/* What the process waits for now; false: nothing that we know. */
+static bool
+read_wait(const Process *process, Wait *wait)
+{
+	PGPROC	   *proc = process->proc;
+
+	wait->kind = WAIT_NONE;
+	wait->id = pg_atomic_read_u64(&proc->waitStart);
+	if (proc->pid != process->pid)
+		return false;
+	/* Older minor releases leave waitStart as it is when the wait has ended. */
+	if ((*(volatile uint32 *) &proc->wait_event_info & WAIT_CLASS) != PG_WAIT_LOCK)
+		return read_slot((uint32) (proc - GetPGProcByNumber(0)), wait);
+	wait->kind = WAIT_POSTGRES;
+	return wait->id != 0;
+}
+
+/* Breadth first. */
+static Graph *
+walk(void)
+{
+	Graph	   *graph = palloc0(sizeof(Graph));
+
+	(void) add_process(graph, MyProcPid);
+	for (int i = 0; i < graph->count; i++)
+	{
+		Process    *process = &graph->processes[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (!read_wait(process, &process->wait))
+			continue;
+		if (process->wait.kind == WAIT_POSTGRES)
+			add_postgres(graph, i);
+		else
+			add_holders(graph, i);
+	}
+	drop_weak(graph);
+	return graph;
+}
+
+static bool
 is_same(const Wait *a, const Wait *b)
 {
 	return a->kind == b->kind && a->id == b->id;
@@ -572,6 +475,17 @@ find_stuck(const Graph *graph, int root, Ranks ranks)
 	return is_stuck(graph, root, ranks, PROCESSES_MAX + 2);
 }
 
+/* Who can go first need not fail, and nobody else. */
+static bool
+comes_after(const Process *a, const Process *b)
+{
+	if (a->in_line != b->in_line)
+		return a->in_line;
+	if (a->wait.since != b->wait.since)
+		return a->wait.since > b->wait.since;
+	return a->pid > b->pid;
+}
+
 /* Does no member of the circle that would open it, too, come after this process? */
 static bool
 is_last(const Graph *graph, const Ranks ranks)
@@ -590,34 +504,46 @@ is_last(const Graph *graph, const Ranks ranks)
 	return true;
 }
 
-/* Who can go first need not fail, and nobody else. */
-static bool
-comes_after(const Process *a, const Process *b)
+/* As PostgreSQL says it. */
+static char *
+describe_postgres(int pid)
 {
-	if (a->in_line != b->in_line)
-		return a->in_line;
-	if (a->wait.since != b->wait.since)
-		return a->wait.since > b->wait.since;
-	return a->pid > b->pid;
+	BlockedProcsData *data = GetBlockerStatusData(pid);
+	StringInfoData out;
+
+	initStringInfo(&out);
+	for (int i = 0; i < data->nlocks && out.len == 0; i++)
+	{
+		const LockInstanceData *lock = &data->locks[i];
+
+		if (lock->pid != pid || lock->waitLockMode == NoLock)
+			continue;
+		appendStringInfo(&out, "%s on ",
+						 GetLockmodeName(lock->locktag.locktag_lockmethodid, lock->waitLockMode));
+		DescribeLockTag(&out, &lock->locktag);
+	}
+	return out.len > 0 ? out.data : "a lock";
 }
 
-static void
-raise_deadlock(const Graph *graph, const Ranks ranks)
+static char *
+describe(const Process *process)
 {
-	StringInfoData detail;
-	StringInfoData log;
-	bool		named[PROCESSES_MAX] = {false};
+	const Wait *wait = &process->wait;
+	int			shown = Min(wait->name_len, NAME_SHOWN);
+	char	   *name;
 
-	initStringInfo(&detail);
-	initStringInfo(&log);
-	append_process(&detail, &log, graph, ranks, 0, named);
-	SegmentCount(EVENT_DEADLOCK);
-	ereport(ERROR,
-			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
-			 errmsg("deadlock detected"),
-			 errdetail_internal("%s", detail.data),
-			 errdetail_log("%s%s", detail.data, log.data),
-			 errhint("See server log for query details.")));
+	if (wait->kind == WAIT_POSTGRES)
+		return describe_postgres(process->pid);
+	if (!PrefixAllows(wait->name, wait->name_len))
+		return wait->kind == WAIT_JOB ? "a job of another queue" : "another lock";
+	if (wait->kind == WAIT_JOB)
+		return psprintf("a job of queue \"%.*s\"", wait->name_len - (int) strlen("queue//"),
+						wait->name + strlen("queue/"));
+	while (shown < wait->name_len && (wait->name[shown] & 0xC0) == 0x80)
+		shown--;				/* between characters */
+	name = Utf8ToMessage(wait->name, shown);
+	return psprintf(wait->kind == WAIT_LOCK ? "lock \"%s%s\"" : "the end of lock \"%s%s\"", name,
+					shown < wait->name_len ? "..." : "");
 }
 
 /* The process, and then those that it is stuck by, of the lowest ranks: they lead to the first. */
@@ -648,44 +574,89 @@ append_process(StringInfo detail, StringInfo log, const Graph *graph, const Rank
 	}
 }
 
-static char *
-describe(const Process *process)
+pg_noreturn static void
+raise_deadlock(const Graph *graph, const Ranks ranks)
 {
-	const Wait *wait = &process->wait;
-	int			shown = Min(wait->name_len, NAME_SHOWN);
-	char	   *name;
+	StringInfoData detail;
+	StringInfoData log;
+	bool		named[PROCESSES_MAX] = {false};
 
-	if (wait->kind == WAIT_POSTGRES)
-		return describe_postgres(process->pid);
-	if (!PrefixAllows(wait->name, wait->name_len))
-		return wait->kind == WAIT_JOB ? "a job of another queue" : "another lock";
-	if (wait->kind == WAIT_JOB)
-		return psprintf("a job of queue \"%.*s\"", wait->name_len - (int) strlen("queue//"),
-						wait->name + strlen("queue/"));
-	while (shown < wait->name_len && (wait->name[shown] & 0xC0) == 0x80)
-		shown--;				/* between characters */
-	name = Utf8ToMessage(wait->name, shown);
-	return psprintf(wait->kind == WAIT_LOCK ? "lock \"%s%s\"" : "the end of lock \"%s%s\"", name,
-					shown < wait->name_len ? "..." : "");
+	initStringInfo(&detail);
+	initStringInfo(&log);
+	append_process(&detail, &log, graph, ranks, 0, named);
+	SegmentCount(EVENT_DEADLOCK);
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+			 errmsg("deadlock detected"),
+			 errdetail_internal("%s", detail.data),
+			 errdetail_log("%s%s", detail.data, log.data),
+			 errhint("See server log for query details.")));
 }
 
-/* As PostgreSQL says it. */
-static char *
-describe_postgres(int pid)
+static void
+look(DeadlockSearch *search)
 {
-	BlockedProcsData *data = GetBlockerStatusData(pid);
-	StringInfoData out;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "ddblock deadlock",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Graph	   *first = walk();
+	Ranks		ranks;
 
-	initStringInfo(&out);
-	for (int i = 0; i < data->nlocks && out.len == 0; i++)
+	if (find_stuck(first, 0, ranks))
 	{
-		const LockInstanceData *lock = &data->locks[i];
+		Graph	   *second = walk();
 
-		if (lock->pid != pid || lock->waitLockMode == NoLock)
-			continue;
-		appendStringInfo(&out, "%s on ",
-						 GetLockmodeName(lock->locktag.locktag_lockmethodid, lock->waitLockMode));
-		DescribeLockTag(&out, &lock->locktag);
+		keep_confirmed(second, first);
+		if (find_stuck(second, 0, ranks) && is_last(second, ranks))
+		{
+			search->goes_first = second->processes[0].in_line;
+			if (!search->goes_first)
+				raise_deadlock(second, ranks);
+		}
 	}
-	return out.len > 0 ? out.data : "a lock";
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+int64
+DeadlockTurn(DeadlockSearch *search, int64 now)
+{
+	if (now < search->next)
+		return search->next;
+	look(search);
+	search->next = SegmentNow() + search->pause;
+	search->pause = Min(search->pause * 2, PAUSE_MOST_US);
+	return search->next;
+}
+
+void
+DeadlockWaitForRelease(uint32 lease_index, uint32 lease_generation)
+{
+	SlotWait   *wait = &segment_slots[CompatMyProcNumber()].wait;
+
+	wait->lease_index = lease_index;
+	wait->lease_generation = lease_generation;
+	wait->queue[0] = '\0';
+	pg_write_barrier();
+	pg_atomic_write_u64(&wait->since, (uint64) SegmentNow());
+}
+
+void
+DeadlockWaitForJob(const char *queue, char **resources)
+{
+	SlotWait   *wait = &segment_slots[CompatMyProcNumber()].wait;
+
+	strlcpy(wait->queue, queue, sizeof(wait->queue));
+	wait->resources = resources == NULL ? PG_UINT64_MAX : 0;
+	for (; resources != NULL && *resources != NULL; resources++)
+		wait->resources |= resource_bit(*resources, strlen(*resources));
+	pg_write_barrier();
+	pg_atomic_write_u64(&wait->since, (uint64) SegmentNow());
+}
+
+void
+DeadlockEndWait(void)
+{
+	pg_atomic_write_u64(&segment_slots[CompatMyProcNumber()].wait.since, 0);
+	pg_memory_barrier();		/* before what is written for the next one */
 }

@@ -32,10 +32,10 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-#include "session/drop.h"
+#include "session/session.h"
 #include "shared/compat.h"
 #include "shared/segment.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 #define EXTENSION "ddblock"
 
@@ -71,37 +71,16 @@ static const Kept kept[] = {
 
 static object_access_hook_type prev_object_access = NULL;
 
-static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
-						  int sub_id, void *arg);
-static void refuse_while_held(void);
-static bool is_held(const HoldCopy *held);
-static const Kept *find_kept(Oid relation);
-static void refuse_with_rows(Oid relation, const Kept *table);
-static uint64 count_rows(Oid relation);
-
-void
-DropInstallHook(void)
+/* A session that has ended holds nothing, even if the worker has not noticed yet. */
+static bool
+is_held(const HoldCopy *held)
 {
-	prev_object_access = object_access_hook;
-	object_access_hook = object_access;
-}
+	const hold *h = &held->hold;
+	MailboxSlot *slot = &segment_slots[h->session.slot];
 
-/* PostgreSQL drops the table before the extension that it belongs to. */
-static void
-object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
-			  void *arg)
-{
-	const Kept *table;
-
-	if (prev_object_access)
-		prev_object_access(access, class_id, object_id, sub_id, arg);
-	if (access != OAT_DROP || sub_id != 0)
-		return;
-	if (class_id == RelationRelationId && (table = find_kept(object_id)) != NULL)
-		refuse_with_rows(object_id, table);
-	else if (class_id == ExtensionRelationId &&
-			 object_id == get_extension_oid(EXTENSION, true))
-		refuse_while_held();
+	return h->loss == LOSS_NONE &&
+		held->database == MyDatabaseId && !held->let_go &&
+		(h->ends_at != 0 || shared_read(&slot->words.generation) == h->session.generation);
 }
 
 static void
@@ -131,18 +110,6 @@ refuse_while_held(void)
 	pfree(held);
 }
 
-/* A session that has ended holds nothing, even if the worker has not noticed yet. */
-static bool
-is_held(const HoldCopy *held)
-{
-	const hold *h = &held->hold;
-	MailboxSlot *slot = &segment_slots[h->session.slot];
-
-	return h->loss == LOSS_NONE &&
-		held->database == MyDatabaseId && !held->let_go &&
-		(h->ends_at != 0 || shared_read(&slot->words.generation) == h->session.generation);
-}
-
 static const Kept *
 find_kept(Oid relation)
 {
@@ -157,23 +124,6 @@ find_kept(Oid relation)
 			return &kept[i];
 	}
 	return NULL;
-}
-
-static void
-refuse_with_rows(Oid relation, const Kept *table)
-{
-	uint64		rows = count_rows(relation);
-
-	if (rows > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
-						EXTENSION, table->table),
-				 errdetail_plural(table->loss, table->losses, (unsigned long) rows,
-								  (unsigned long long) rows),
-				 errhint(table->hint,
-						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-													table->table))));
 }
 
 /* The table is about to be dropped, and so is locked already. */
@@ -193,4 +143,46 @@ count_rows(Oid relation)
 	UnregisterSnapshot(snapshot);
 	table_close(rel, NoLock);
 	return rows;
+}
+
+static void
+refuse_with_rows(Oid relation, const Kept *table)
+{
+	uint64		rows = count_rows(relation);
+
+	if (rows > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
+						EXTENSION, table->table),
+				 errdetail_plural(table->loss, table->losses, (unsigned long) rows,
+								  (unsigned long long) rows),
+				 errhint(table->hint,
+						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
+													table->table))));
+}
+
+/* PostgreSQL drops the table before the extension that it belongs to. */
+static void
+object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
+			  void *arg)
+{
+	const Kept *table;
+
+	if (prev_object_access)
+		prev_object_access(access, class_id, object_id, sub_id, arg);
+	if (access != OAT_DROP || sub_id != 0)
+		return;
+	if (class_id == RelationRelationId && (table = find_kept(object_id)) != NULL)
+		refuse_with_rows(object_id, table);
+	else if (class_id == ExtensionRelationId &&
+			 object_id == get_extension_oid(EXTENSION, true))
+		refuse_while_held();
+}
+
+void
+DropInstallHook(void)
+{
+	prev_object_access = object_access_hook;
+	object_access_hook = object_access;
 }

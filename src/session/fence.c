@@ -19,7 +19,7 @@
 
 #include "access/xact.h"
 
-#include "session/fence.h"
+#include "session/session.h"
 #include "shared/errors.h"
 
 /* Nest level of the innermost open (sub)transaction with a fence, or 0. */

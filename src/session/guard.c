@@ -23,12 +23,10 @@
 
 #include "access/xact.h"
 
-#include "session/guard.h"
-#include "session/held.h"
-#include "session/order.h"
+#include "session/session.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 static bool had_effect = false;
 static volatile sig_atomic_t passed = 0;

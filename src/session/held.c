@@ -32,9 +32,8 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-#include "session/held.h"
-#include "session/mailbox.h"
-#include "shared/loss.h"
+#include "session/session.h"
+#include "shared/shared.h"
 
 static HTAB *held_locks = NULL;
 static dlist_head held_list = DLIST_STATIC_INIT(held_list);
@@ -47,17 +46,64 @@ static int64 xact_acquisitions = 0;
 static char *first_lost_name = NULL;
 static lease_loss first_loss = LOSS_NONE;
 
-static HeldLock *new_note(const char *name);
-static void reserve_depth(HeldLock *held, LockScope scope);
-static void count(HeldLock *held, LockScope scope);
-static uint32 hash_name(const void *key, Size keysize);
-static int	compare_names(const void *a, const void *b, Size keysize);
-static bool is_at_most(const HeldLock *held);
-static void mirror_depths(const HeldLock *held);
-static void at_exit(int code, Datum arg);
-static void end_transaction(HeldLock *held);
-static void abort_level(HeldLock *held);
-static void commit_level(HeldLock *held, int nest_level);
+static uint32
+hash_name(const void *key, Size keysize)
+{
+	const char *name = *(const char *const *) key;
+
+	return hash_bytes((const unsigned char *) name, strlen(name));
+}
+
+static int
+compare_names(const void *a, const void *b, Size keysize)
+{
+	return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+int64
+HeldValidUntil(const HeldLock *held)
+{
+	int64		valid_until = mailbox_valid_until(&segment_mailbox, held->lease_index,
+												  held->lease_generation);
+
+	return held->must_end != 0 ? Min(held->must_end, valid_until) : valid_until;
+}
+
+/* Did the session want the lock for no longer, although the lease may last? */
+static bool
+is_at_most(const HeldLock *held)
+{
+	return held->must_end != 0 && HeldValidUntil(held) == held->must_end;
+}
+
+/* If the lease was lost before its deadline, the worker logs it: it knows why. */
+void
+HeldTellLoss(const HeldLock *held)
+{
+	int64		valid_until = HeldValidUntil(held);
+
+	bool		at_most = is_at_most(held);
+
+	if (valid_until != 0 && valid_until <= SegmentNow())
+		LossTell(held->hold_index, MailboxSession(), held->seq, held->name,
+				 strlen(held->name), at_most ? LOSS_AT_MOST : LOSS_UNREACHABLE,
+				 at_most ? LOSS_WHY_AT_MOST : "DynamoDB confirmed no renewal before its deadline");
+}
+
+/* The worker may not have noticed the loss, and will only see the session end. */
+static void
+at_exit(int code, Datum arg)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &held_list)
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->hold_index != LOCKMGR_NO_HOLD)
+			HeldTellLoss(held);
+	}
+}
 
 void
 HeldAttach(void)
@@ -77,20 +123,6 @@ HeldAttach(void)
 	before_shmem_exit(at_exit, (Datum) 0);
 	/* Last: if something fails, the next call tries everything again. */
 	held_locks = locks;
-}
-
-static uint32
-hash_name(const void *key, Size keysize)
-{
-	const char *name = *(const char *const *) key;
-
-	return hash_bytes((const unsigned char *) name, strlen(name));
-}
-
-static int
-compare_names(const void *a, const void *b, Size keysize)
-{
-	return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
 HeldLock *
@@ -128,29 +160,6 @@ HeldIsChanging(void)
 	return changing;
 }
 
-HeldLock *
-HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire, const void *arg)
-{
-	HeldLock   *held = new_note(name->utf8);
-	volatile bool acquired = false;
-
-	PG_TRY();
-	{
-		reserve_depth(held, scope);
-		acquired = acquire(held, name, arg);
-	}
-	PG_FINALLY();
-	{
-		if (!acquired)
-			HeldForget(held);
-	}
-	PG_END_TRY();
-	if (!acquired)
-		return NULL;
-	count(held, scope);
-	return held;
-}
-
 /* Without a hold. */
 static HeldLock *
 new_note(const char *name)
@@ -186,6 +195,126 @@ reserve_depth(HeldLock *held, LockScope scope)
 	held->level_room = room;
 }
 
+/* Copies them for the views. */
+static void
+mirror_depths(const HeldLock *held)
+{
+	HoldEntry  *entry = &segment_holds[held->hold_index];
+
+	if (shared_read(&entry->words.mark) != mailbox_mark(MailboxSession(), held->seq))
+		return;
+	pg_atomic_write_u32(&entry->session_depth, (uint32) held->session_depth);
+	pg_atomic_write_u32(&entry->xact_depth, (uint32) held->xact_depth);
+}
+
+static void
+count(HeldLock *held, LockScope scope)
+{
+	if (scope == SCOPE_SESSION)
+		held->session_depth++;
+	else
+	{
+		int			nest_level = scope == SCOPE_LEADER ? 1 : GetCurrentTransactionNestLevel();
+
+		if (held->level_count == 0 ||
+			held->levels[held->level_count - 1].nest_level != nest_level)
+		{
+			held->levels[held->level_count].nest_level = nest_level;
+			held->levels[held->level_count].depth = 0;
+			held->level_count++;
+		}
+		held->levels[held->level_count - 1].depth++;
+		held->xact_depth++;
+		xact_acquisitions++;
+	}
+	mirror_depths(held);
+}
+
+void
+HeldRememberLoss(char *name, lease_loss loss)
+{
+	if (first_lost_name != NULL)
+	{
+		pfree(name);
+		return;
+	}
+	first_lost_name = name;
+	first_loss = loss;
+}
+
+bool
+HeldIsValid(const HeldLock *held)
+{
+	/*
+	 * The deadline is read before the clock, so that a process that is stopped
+	 * in between sees that time has passed.  The worker may change the deadline
+	 * meanwhile.  If it is extended, "no" is too strict, which does no harm.  If
+	 * the lease gets shorter or is lost, "yes" was right when the deadline was
+	 * read, and the worker's signal follows.
+	 */
+	int64		valid_until = HeldValidUntil(held);
+
+	pg_read_barrier();
+	return SegmentNow() < valid_until;
+}
+
+lease_loss
+HeldLoss(const HeldLock *held)
+{
+	lease_loss	loss;
+
+	if (held->loss != LOSS_NONE)
+		return held->loss;
+	loss = mailbox_loss(&segment_mailbox, MailboxSession(), held->seq, held->hold_index);
+	/* The worker may not have noticed yet. */
+	return loss == LOSS_NONE && is_at_most(held) ? LOSS_AT_MOST : loss;
+}
+
+void
+HeldForget(HeldLock *held)
+{
+	char	   *name = held->name;
+	bool		lost = held->hold_index != LOCKMGR_NO_HOLD && !HeldIsValid(held);
+	lease_loss	loss = lost ? HeldLoss(held) : LOSS_NONE;
+
+	if (lost)
+		HeldTellLoss(held);
+	xact_acquisitions -= held->xact_depth;
+	HeldBeginChange();
+	dlist_delete(&held->node);
+	HeldEndChange();
+	if (held->levels != NULL)
+		pfree(held->levels);
+	hash_search(held_locks, &name, HASH_REMOVE, NULL);
+	if (lost)
+		HeldRememberLoss(name, loss);
+	else
+		pfree(name);
+}
+
+HeldLock *
+HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire, const void *arg)
+{
+	HeldLock   *held = new_note(name->utf8);
+	volatile bool acquired = false;
+
+	PG_TRY();
+	{
+		reserve_depth(held, scope);
+		acquired = acquire(held, name, arg);
+	}
+	PG_FINALLY();
+	{
+		if (!acquired)
+			HeldForget(held);
+	}
+	PG_END_TRY();
+	if (!acquired)
+		return NULL;
+	count(held, scope);
+	return held;
+}
+
 void
 HeldSetHold(HeldLock *held, const MailboxAnswer *granted, uint64 seq)
 {
@@ -214,29 +343,6 @@ HeldCount(HeldLock *held, LockScope scope)
 	count(held, scope);
 }
 
-static void
-count(HeldLock *held, LockScope scope)
-{
-	if (scope == SCOPE_SESSION)
-		held->session_depth++;
-	else
-	{
-		int			nest_level = scope == SCOPE_LEADER ? 1 : GetCurrentTransactionNestLevel();
-
-		if (held->level_count == 0 ||
-			held->levels[held->level_count - 1].nest_level != nest_level)
-		{
-			held->levels[held->level_count].nest_level = nest_level;
-			held->levels[held->level_count].depth = 0;
-			held->level_count++;
-		}
-		held->levels[held->level_count - 1].depth++;
-		held->xact_depth++;
-		xact_acquisitions++;
-	}
-	mirror_depths(held);
-}
-
 void
 HeldUncountSession(HeldLock *held, int64 depth)
 {
@@ -257,52 +363,6 @@ HeldUncount(HeldLock *held, LockScope scope)
 		xact_acquisitions--;
 	}
 	mirror_depths(held);
-}
-
-/* Copies them for the views. */
-static void
-mirror_depths(const HeldLock *held)
-{
-	HoldEntry  *entry = &segment_holds[held->hold_index];
-
-	if (shared_read(&entry->words.mark) != mailbox_mark(MailboxSession(), held->seq))
-		return;
-	pg_atomic_write_u32(&entry->session_depth, (uint32) held->session_depth);
-	pg_atomic_write_u32(&entry->xact_depth, (uint32) held->xact_depth);
-}
-
-void
-HeldForget(HeldLock *held)
-{
-	char	   *name = held->name;
-	bool		lost = held->hold_index != LOCKMGR_NO_HOLD && !HeldIsValid(held);
-	lease_loss	loss = lost ? HeldLoss(held) : LOSS_NONE;
-
-	if (lost)
-		HeldTellLoss(held);
-	xact_acquisitions -= held->xact_depth;
-	HeldBeginChange();
-	dlist_delete(&held->node);
-	HeldEndChange();
-	if (held->levels != NULL)
-		pfree(held->levels);
-	hash_search(held_locks, &name, HASH_REMOVE, NULL);
-	if (lost)
-		HeldRememberLoss(name, loss);
-	else
-		pfree(name);
-}
-
-void
-HeldRememberLoss(char *name, lease_loss loss)
-{
-	if (first_lost_name != NULL)
-	{
-		pfree(name);
-		return;
-	}
-	first_lost_name = name;
-	first_loss = loss;
 }
 
 void
@@ -336,68 +396,10 @@ HeldFindLoss(lease_loss *why)
 	return NULL;
 }
 
-int64
-HeldValidUntil(const HeldLock *held)
-{
-	int64		valid_until = mailbox_valid_until(&segment_mailbox, held->lease_index,
-												  held->lease_generation);
-
-	return held->must_end != 0 ? Min(held->must_end, valid_until) : valid_until;
-}
-
-/* Did the session want the lock for no longer, although the lease may last? */
-static bool
-is_at_most(const HeldLock *held)
-{
-	return held->must_end != 0 && HeldValidUntil(held) == held->must_end;
-}
-
-bool
-HeldIsValid(const HeldLock *held)
-{
-	/*
-	 * The deadline is read before the clock, so that a process that is stopped
-	 * in between sees that time has passed.  The worker may change the deadline
-	 * meanwhile.  If it is extended, "no" is too strict, which does no harm.  If
-	 * the lease gets shorter or is lost, "yes" was right when the deadline was
-	 * read, and the worker's signal follows.
-	 */
-	int64		valid_until = HeldValidUntil(held);
-
-	pg_read_barrier();
-	return SegmentNow() < valid_until;
-}
-
-lease_loss
-HeldLoss(const HeldLock *held)
-{
-	lease_loss	loss;
-
-	if (held->loss != LOSS_NONE)
-		return held->loss;
-	loss = mailbox_loss(&segment_mailbox, MailboxSession(), held->seq, held->hold_index);
-	/* The worker may not have noticed yet. */
-	return loss == LOSS_NONE && is_at_most(held) ? LOSS_AT_MOST : loss;
-}
-
 void
 HeldNoteLoss(HeldLock *held)
 {
 	held->loss = HeldLoss(held);
-}
-
-/* If the lease was lost before its deadline, the worker logs it: it knows why. */
-void
-HeldTellLoss(const HeldLock *held)
-{
-	int64		valid_until = HeldValidUntil(held);
-
-	bool		at_most = is_at_most(held);
-
-	if (valid_until != 0 && valid_until <= SegmentNow())
-		LossTell(held->hold_index, MailboxSession(), held->seq, held->name,
-				 strlen(held->name), at_most ? LOSS_AT_MOST : LOSS_UNREACHABLE,
-				 at_most ? LOSS_WHY_AT_MOST : "DynamoDB confirmed no renewal before its deadline");
 }
 
 /* As soon as the hold is let go, its entry may be another's: the note goes first. */
@@ -412,21 +414,6 @@ HeldLetGoIfUnused(HeldLock *held)
 		return;
 	HeldForget(held);
 	MailboxLetGo(hold_index, seq);
-}
-
-/* The worker may not have noticed the loss, and will only see the session end. */
-static void
-at_exit(int code, Datum arg)
-{
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &held_list)
-	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
-		if (held->hold_index != LOCKMGR_NO_HOLD)
-			HeldTellLoss(held);
-	}
 }
 
 void
@@ -444,6 +431,17 @@ HeldRefusePrepare(void)
 	}
 }
 
+static void
+end_transaction(HeldLock *held)
+{
+	if (held->xact_depth == 0)
+		return;
+	xact_acquisitions -= held->xact_depth;
+	held->xact_depth = 0;
+	held->level_count = 0;
+	HeldLetGoIfUnused(held);
+}
+
 void
 HeldEndTransaction(void)
 {
@@ -457,39 +455,6 @@ HeldEndTransaction(void)
 		}
 	}
 	HeldForgetLoss();
-}
-
-static void
-end_transaction(HeldLock *held)
-{
-	if (held->xact_depth == 0)
-		return;
-	xact_acquisitions -= held->xact_depth;
-	held->xact_depth = 0;
-	held->level_count = 0;
-	HeldLetGoIfUnused(held);
-}
-
-void
-HeldEndSubtransaction(bool committed)
-{
-	int			nest_level = GetCurrentTransactionNestLevel();
-	dlist_mutable_iter iter;
-
-	if (xact_acquisitions == 0)
-		return;
-	dlist_foreach_modify(iter, &held_list)
-	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
-		if (held->level_count == 0 ||
-			held->levels[held->level_count - 1].nest_level < nest_level)
-			continue;
-		if (committed)
-			commit_level(held, nest_level);
-		else
-			abort_level(held);
-	}
 }
 
 static void
@@ -514,4 +479,26 @@ commit_level(HeldLock *held, int nest_level)
 	}
 	else
 		top->nest_level--;
+}
+
+void
+HeldEndSubtransaction(bool committed)
+{
+	int			nest_level = GetCurrentTransactionNestLevel();
+	dlist_mutable_iter iter;
+
+	if (xact_acquisitions == 0)
+		return;
+	dlist_foreach_modify(iter, &held_list)
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->level_count == 0 ||
+			held->levels[held->level_count - 1].nest_level < nest_level)
+			continue;
+		if (committed)
+			commit_level(held, nest_level);
+		else
+			abort_level(held);
+	}
 }

@@ -53,12 +53,10 @@
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 
-#include "session/guard.h"
-#include "session/held.h"
-#include "session/interrupt.h"
+#include "session/session.h"
 #include "shared/compat.h"
-#include "shared/loss.h"
 #include "shared/settings.h"
+#include "shared/shared.h"
 
 #define INTERRUPT_AGAIN_US USECS_PER_SEC
 #define HOLDOFF_AGAIN_US INT64CONST(100000)
@@ -73,125 +71,6 @@ static LocalTransactionId lost_in = InvalidLocalTransactionId;
 static int64 interrupt_at;		/* when to interrupt it, or do so again */
 static int	cancels;			/* so far */
 static volatile sig_atomic_t loss_to_tell = 0;
-
-static void handle_signal(SIGNAL_ARGS);
-static void look(void);
-static bool look_at_leases(int64 now, int64 *next);
-static void note_loss(int64 when_to_interrupt);
-static bool in_transaction_of_loss(void);
-static void interrupt(void);
-static void set_timer(int64 moment);
-
-void
-InterruptAttach(void)
-{
-	struct sigevent event = {0};
-
-	if (attached)
-		return;
-	event.sigev_notify = SIGEV_SIGNAL;
-	event.sigev_signo = LOSS_SIGNAL;
-	if (timer_create(CLOCK_BOOTTIME, &event, &timer) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-				 errmsg("could not create a timer for leases: %m")));
-	pqsignal(LOSS_SIGNAL, handle_signal);	/* it needs the timer */
-	attached = true;
-}
-
-/* The handler has run when raise() returns, and it sets the timer. */
-void
-InterruptArm(void)
-{
-	(void) raise(LOSS_SIGNAL);
-}
-
-void
-InterruptBeginDefer(HeldLock *held)
-{
-	HeldBeginChange();
-	held->deferred = true;
-	HeldEndChange();
-}
-
-void
-InterruptEndDefer(HeldLock *held)
-{
-	HeldBeginChange();
-	held->deferred = false;
-	if (!held->seen_lost && !HeldIsValid(held))
-	{
-		held->seen_lost = true;
-		note_loss(SegmentNow() + INTERRUPT_AGAIN_US);
-	}
-	HeldEndChange();
-	InterruptArm();
-}
-
-const HeldLock *
-InterruptCause(void)
-{
-	dlist_iter	iter;
-
-	if (lost_in == InvalidLocalTransactionId || lost_in != CompatMyLxid())
-		return NULL;
-	dlist_foreach(iter, HeldLocks())
-	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
-		if (held->seen_lost)
-			return held;
-	}
-	return NULL;
-}
-
-bool
-InterruptTakeLoss(void)
-{
-	if (!loss_to_tell)
-		return false;
-	loss_to_tell = 0;
-	return true;
-}
-
-static void
-handle_signal(SIGNAL_ARGS)
-{
-	int			save_errno = errno;
-
-	if (HeldIsChanging())
-		set_timer(SegmentNow() + CHANGING_AGAIN_US);
-	else
-		look();
-	errno = save_errno;
-}
-
-static void
-look(void)
-{
-	int64		now = SegmentNow();
-	int64		next;
-	bool		lost;
-
-	if (proc_exit_inprogress || MyProc == NULL)
-		return;
-	if (InterruptHoldoffCount > 0 || CritSectionCount > 0)
-	{
-		set_timer(now + HOLDOFF_AGAIN_US);
-		return;
-	}
-	lost = look_at_leases(now, &next);
-	if (lost)
-		note_loss(now);
-	if (lost || (in_transaction_of_loss() && now >= interrupt_at))
-	{
-		interrupt();
-		interrupt_at = now + INTERRUPT_AGAIN_US;
-	}
-	if (in_transaction_of_loss())
-		next = Min(next, interrupt_at);
-	set_timer(next);
-}
 
 /* Returns whether another lease is lost; sets *next to the earliest deadline. */
 static bool
@@ -287,4 +166,115 @@ set_timer(int64 moment)
 		at.it_value.tv_nsec = moment % USECS_PER_SEC * 1000;
 	}
 	(void) timer_settime(timer, TIMER_ABSTIME, &at, NULL);
+}
+
+static void
+look(void)
+{
+	int64		now = SegmentNow();
+	int64		next;
+	bool		lost;
+
+	if (proc_exit_inprogress || MyProc == NULL)
+		return;
+	if (InterruptHoldoffCount > 0 || CritSectionCount > 0)
+	{
+		set_timer(now + HOLDOFF_AGAIN_US);
+		return;
+	}
+	lost = look_at_leases(now, &next);
+	if (lost)
+		note_loss(now);
+	if (lost || (in_transaction_of_loss() && now >= interrupt_at))
+	{
+		interrupt();
+		interrupt_at = now + INTERRUPT_AGAIN_US;
+	}
+	if (in_transaction_of_loss())
+		next = Min(next, interrupt_at);
+	set_timer(next);
+}
+
+static void
+handle_signal(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	if (HeldIsChanging())
+		set_timer(SegmentNow() + CHANGING_AGAIN_US);
+	else
+		look();
+	errno = save_errno;
+}
+
+void
+InterruptAttach(void)
+{
+	struct sigevent event = {0};
+
+	if (attached)
+		return;
+	event.sigev_notify = SIGEV_SIGNAL;
+	event.sigev_signo = LOSS_SIGNAL;
+	if (timer_create(CLOCK_BOOTTIME, &event, &timer) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not create a timer for leases: %m")));
+	pqsignal(LOSS_SIGNAL, handle_signal);	/* it needs the timer */
+	attached = true;
+}
+
+/* The handler has run when raise() returns, and it sets the timer. */
+void
+InterruptArm(void)
+{
+	(void) raise(LOSS_SIGNAL);
+}
+
+void
+InterruptBeginDefer(HeldLock *held)
+{
+	HeldBeginChange();
+	held->deferred = true;
+	HeldEndChange();
+}
+
+void
+InterruptEndDefer(HeldLock *held)
+{
+	HeldBeginChange();
+	held->deferred = false;
+	if (!held->seen_lost && !HeldIsValid(held))
+	{
+		held->seen_lost = true;
+		note_loss(SegmentNow() + INTERRUPT_AGAIN_US);
+	}
+	HeldEndChange();
+	InterruptArm();
+}
+
+const HeldLock *
+InterruptCause(void)
+{
+	dlist_iter	iter;
+
+	if (lost_in == InvalidLocalTransactionId || lost_in != CompatMyLxid())
+		return NULL;
+	dlist_foreach(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->seen_lost)
+			return held;
+	}
+	return NULL;
+}
+
+bool
+InterruptTakeLoss(void)
+{
+	if (!loss_to_tell)
+		return false;
+	loss_to_tell = 0;
+	return true;
 }

@@ -17,32 +17,20 @@
 #include "utils/acl.h"
 #include "utils/memutils.h"
 
-#include "session/campaign_names.h"
-#include "session/joined.h"
-#include "session/mailbox.h"
-#include "session/order.h"
-#include "session/prefix.h"
+#include "session/session.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
-static bool join_again(const LockName *name, int64 token);
-static bool join_anew(HeldLock *held, const LockName *name, const void *arg);
-static void require_exclusive(const LockName *name, lock_mode mode);
-static MailboxRequest name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found);
-static void require_role(const LockName *name, Oid taker);
-static void require_detachable(const LockName *name, const HeldLock *held);
-static int64 call_detach(const LockName *name, MailboxRequest *request,
-						 volatile lease_loss *loss);
-static bool warn_not_detached(const LockName *name, int64 token);
-
-void
-JoinedJoin(const LockName *name, int64 token)
+static void
+require_exclusive(const LockName *name, lock_mode mode)
 {
-	SessionAttach();
-	CampaignNamesRefuse(name, HeldFind(name->utf8));
-	if (!join_again(name, token))
-		(void) HeldAdd(name, SCOPE_SESSION, join_anew, &token);
+	if (mode != MODE_EXCLUSIVE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot join lock \"%s\"", name->text),
+				 errdetail("It is held %s.", ErrorsModeName(mode)),
+				 errhint("Acquire it in the same way.")));
 }
 
 /* True if the session holds the lock already, with this token. */
@@ -60,6 +48,30 @@ join_again(const LockName *name, int64 token)
 	require_exclusive(name, held->mode);
 	HeldCount(held, SCOPE_SESSION);
 	return true;
+}
+
+static MailboxRequest
+name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found)
+{
+	MailboxRequest request = {
+		.kind = kind,
+		.ask = {
+			.lease_index = found->hold.lease_index,
+			.lease_generation = found->hold.lease_generation,
+			.token = found->hold.token,
+			.taker = found->hold.taker,
+		},
+	};
+
+	SessionIdentify(&request.ask);
+	return request;
+}
+
+static void
+require_role(const LockName *name, Oid taker)
+{
+	if (!has_privs_of_role(GetUserId(), taker))
+		ErrorsOtherRole(name->text, taker);
 }
 
 /* Never false. */
@@ -87,39 +99,13 @@ join_anew(HeldLock *held, const LockName *name, const void *arg)
 	return true;
 }
 
-static void
-require_exclusive(const LockName *name, lock_mode mode)
+void
+JoinedJoin(const LockName *name, int64 token)
 {
-	if (mode != MODE_EXCLUSIVE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot join lock \"%s\"", name->text),
-				 errdetail("It is held %s.", ErrorsModeName(mode)),
-				 errhint("Acquire it in the same way.")));
-}
-
-static MailboxRequest
-name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found)
-{
-	MailboxRequest request = {
-		.kind = kind,
-		.ask = {
-			.lease_index = found->hold.lease_index,
-			.lease_generation = found->hold.lease_generation,
-			.token = found->hold.token,
-			.taker = found->hold.taker,
-		},
-	};
-
-	SessionIdentify(&request.ask);
-	return request;
-}
-
-static void
-require_role(const LockName *name, Oid taker)
-{
-	if (!has_privs_of_role(GetUserId(), taker))
-		ErrorsOtherRole(name->text, taker);
+	SessionAttach();
+	CampaignNamesRefuse(name, HeldFind(name->utf8));
+	if (!join_again(name, token))
+		(void) HeldAdd(name, SCOPE_SESSION, join_anew, &token);
 }
 
 /* A failed transaction can neither read catalogs nor commit. */
@@ -143,6 +129,49 @@ JoinedCarryOutOrder(void)
 		pfree(name.utf8);
 		pfree(name.text);
 	}
+}
+
+static void
+require_detachable(const LockName *name, const HeldLock *held)
+{
+	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
+	bool		detached = SegmentReadLease(held->lease_index, lease) &&
+		lease->lease.generation == held->lease_generation && lease->lease.detached;
+
+	pfree(lease);
+	if (held->mode != MODE_EXCLUSIVE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot detach lock \"%s\"", name->text),
+				 errdetail("This session holds it %s.", ErrorsModeName(held->mode))));
+	if (held->xact_depth > 0 || held->session_depth > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot detach lock \"%s\"", name->text),
+				 errdetail("This session has acquired it several times, or for the transaction.")));
+	if (detached)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("lock \"%s\" is detached already", name->text)));
+}
+
+/* The token, or 0 if the lease was lost. */
+static int64
+call_detach(const LockName *name, MailboxRequest *request, volatile lease_loss *loss)
+{
+	const MailboxAnswer *answer = MailboxCall(request, NULL, NULL, NULL);
+
+	if (answer->result == MAILBOX_GRANTED)
+		return answer->grant.token;
+	if (answer->result == MAILBOX_BUSY)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("lock \"%s\" is detached already", name->text)));
+	if (answer->result == MAILBOX_LOST)
+		*loss = answer->loss;
+	else if (answer->result != MAILBOX_NOT_HELD)
+		ErrorsAnswer(answer, name->text);
+	return 0;
 }
 
 /* As for a release, the session's claim ends before the worker is asked. */
@@ -189,30 +218,6 @@ JoinedDetach(const LockName *name, int64 at_most_ms)
 	ErrorsLost(name->text, loss);
 }
 
-static void
-require_detachable(const LockName *name, const HeldLock *held)
-{
-	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
-	bool		detached = SegmentReadLease(held->lease_index, lease) &&
-		lease->lease.generation == held->lease_generation && lease->lease.detached;
-
-	pfree(lease);
-	if (held->mode != MODE_EXCLUSIVE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot detach lock \"%s\"", name->text),
-				 errdetail("This session holds it %s.", ErrorsModeName(held->mode))));
-	if (held->xact_depth > 0 || held->session_depth > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot detach lock \"%s\"", name->text),
-				 errdetail("This session has acquired it several times, or for the transaction.")));
-	if (detached)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("lock \"%s\" is detached already", name->text)));
-}
-
 /*
  * Our end, or the server's, is no release: what works under the lock may learn of it late.
  * Several sessions that have joined the lock may ask for this.  Returns for how long, in us.
@@ -250,23 +255,18 @@ JoinedOutlive(const LockName *name)
 	return outlives_us;
 }
 
-/* The token, or 0 if the lease was lost. */
-static int64
-call_detach(const LockName *name, MailboxRequest *request, volatile lease_loss *loss)
+static bool
+warn_not_detached(const LockName *name, int64 token)
 {
-	const MailboxAnswer *answer = MailboxCall(request, NULL, NULL, NULL);
+	const HeldLock *held = HeldFind(name->utf8);
 
-	if (answer->result == MAILBOX_GRANTED)
-		return answer->grant.token;
-	if (answer->result == MAILBOX_BUSY)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("lock \"%s\" is detached already", name->text)));
-	if (answer->result == MAILBOX_LOST)
-		*loss = answer->loss;
-	else if (answer->result != MAILBOX_NOT_HELD)
-		ErrorsAnswer(answer, name->text);
-	return 0;
+	ereport(WARNING,
+			(errmsg("this cluster has no detached hold of lock \"%s\" with token %lld",
+					name->text, (long long) token),
+			 held != NULL && held->session_depth > 0 ?
+			 errhint("This session holds the lock: call %s().",
+					 ErrorsReleaseFunction(held->mode)) : 0));
+	return false;
 }
 
 bool
@@ -292,19 +292,5 @@ JoinedEndDetached(const LockName *name, int64 token, bool keep)
 	if (answer->result != MAILBOX_LOST)
 		ErrorsAnswer(answer, name->text);
 	SessionWarnLost(name->text, answer->loss);
-	return false;
-}
-
-static bool
-warn_not_detached(const LockName *name, int64 token)
-{
-	const HeldLock *held = HeldFind(name->utf8);
-
-	ereport(WARNING,
-			(errmsg("this cluster has no detached hold of lock \"%s\" with token %lld",
-					name->text, (long long) token),
-			 held != NULL && held->session_depth > 0 ?
-			 errhint("This session holds the lock: call %s().",
-					 ErrorsReleaseFunction(held->mode)) : 0));
 	return false;
 }

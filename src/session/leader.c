@@ -14,41 +14,10 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 
-#include "session/leader.h"
-#include "session/mailbox.h"
+#include "session/session.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/times.h"
-
-static bool find(const LockName *name, campaign *found);
-static void require_new_snapshot(const LockName *name, const campaign *c);
-pg_noreturn static void raise_no_campaign(const LockName *name);
-static bool join(HeldLock *held, const LockName *name, const void *arg);
-
-int64
-LeaderJoin(const LockName *name)
-{
-	HeldLock   *held;
-	campaign	c;
-	bool		found;
-
-	SessionAttach();
-	held = HeldFind(name->utf8);
-	if (held != NULL && held->leader && !HeldIsValid(held))
-		SessionRaiseLost(name, held);
-	if (held != NULL && held->leader)
-		return held->token;
-	/* The worker may not have begun yet, and on a standby it does not: that is no error. */
-	found = find(name, &c);
-	if (!found && !campaign_is_listed(ddblock_leaderships, name->utf8))
-		raise_no_campaign(name);
-	if (held != NULL || !found || c.state != CAMPAIGN_LEADING)
-		return 0;
-	require_new_snapshot(name, &c);
-
-	held = HeldAdd(name, SCOPE_LEADER, join, &c);
-	return held != NULL ? held->token : 0;
-}
+#include "shared/shared.h"
 
 static bool
 find(const LockName *name, campaign *found)
@@ -62,7 +31,7 @@ find(const LockName *name, campaign *found)
 	return false;
 }
 
-static void
+pg_noreturn static void
 raise_no_campaign(const LockName *name)
 {
 	ereport(ERROR,
@@ -119,6 +88,31 @@ join(HeldLock *held, const LockName *name, const void *arg)
 	held->leader = true;
 	SessionTakeGrant(name, held, answer, request.seq);
 	return true;
+}
+
+int64
+LeaderJoin(const LockName *name)
+{
+	HeldLock   *held;
+	campaign	c;
+	bool		found;
+
+	SessionAttach();
+	held = HeldFind(name->utf8);
+	if (held != NULL && held->leader && !HeldIsValid(held))
+		SessionRaiseLost(name, held);
+	if (held != NULL && held->leader)
+		return held->token;
+	/* The worker may not have begun yet, and on a standby it does not: that is no error. */
+	found = find(name, &c);
+	if (!found && !campaign_is_listed(ddblock_leaderships, name->utf8))
+		raise_no_campaign(name);
+	if (held != NULL || !found || c.state != CAMPAIGN_LEADING)
+		return 0;
+	require_new_snapshot(name, &c);
+
+	held = HeldAdd(name, SCOPE_LEADER, join, &c);
+	return held != NULL ? held->token : 0;
 }
 
 int64

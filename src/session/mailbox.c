@@ -17,10 +17,10 @@
 #include "storage/pmsignal.h"
 #include "utils/snapmgr.h"
 
-#include "session/mailbox.h"
+#include "session/session.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 /* How long a session waits for a worker to start. */
 #define WORKER_PATIENCE_US (5 * USECS_PER_SEC)
@@ -29,35 +29,6 @@
 #define TURN_US USECS_PER_SEC
 
 static lockmgr_session me = {0, 0};
-
-static void fill_slot(MailboxSlot *slot);
-static void detach(int code, Datum arg);
-static void post(MailboxRequest *request, const char *name, const void *data);
-static bool wait_for_answer(const MailboxRequest *request, Waiting *waiting);
-static bool is_lost(const MailboxRequest *request);
-static int64 worker_missing_since(int64 since, int64 now);
-static void remind_postmaster(void);
-static uint32 wait_event(const MailboxRequest *request);
-
-void
-MailboxAttach(void)
-{
-	me.slot = CompatMyProcNumber();
-	if (me.slot >= segment->max_sessions)
-		elog(ERROR, "process number %u has no ddblock slot", me.slot);
-
-	fill_slot(MailboxMySlot());
-	pg_atomic_write_u64(&MailboxMySlot()->wait.since, 0);
-	on_shmem_exit(detach, (Datum) 0);
-	me = mailbox_attach(&segment_mailbox, me.slot);
-	Assert(me.generation % 2 == 1);
-}
-
-lockmgr_session
-MailboxSession(void)
-{
-	return me;
-}
 
 MailboxSlot *
 MailboxMySlot(void)
@@ -93,30 +64,24 @@ detach(int code, Datum arg)
 	me.generation = 0;
 }
 
-const MailboxAnswer *
-MailboxCall(MailboxRequest *request, const char *name, const void *data, Waiting *waiting)
+void
+MailboxAttach(void)
 {
-	bool		answered = false;
+	me.slot = CompatMyProcNumber();
+	if (me.slot >= segment->max_sessions)
+		elog(ERROR, "process number %u has no ddblock slot", me.slot);
 
-	post(request, name, data);
-	PG_TRY();
-	{
-		answered = wait_for_answer(request, waiting);
-	}
-	PG_CATCH();
-	{
-		mailbox_cancel(&segment_mailbox, me, request->seq);
-		if (waiting != NULL)
-			WaitingEnd(waiting);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (waiting != NULL)
-		WaitingEnd(waiting);
-	if (answered)
-		return &MailboxMySlot()->answer;
-	mailbox_cancel(&segment_mailbox, me, request->seq);
-	return NULL;
+	fill_slot(MailboxMySlot());
+	pg_atomic_write_u64(&MailboxMySlot()->wait.since, 0);
+	on_shmem_exit(detach, (Datum) 0);
+	me = mailbox_attach(&segment_mailbox, me.slot);
+	Assert(me.generation % 2 == 1);
+}
+
+lockmgr_session
+MailboxSession(void)
+{
+	return me;
 }
 
 static void
@@ -134,28 +99,50 @@ post(MailboxRequest *request, const char *name, const void *data)
 	mailbox_end_post(&segment_mailbox, me);
 }
 
-uint64
-MailboxLastSeq(void)
+/*
+ * A lease may be lost while it waits for its renewal.  The worker answers so if
+ * it can; if the worker is stopped, InterruptBeginDefer() has our latch set at
+ * the deadline.
+ */
+static bool
+is_lost(const MailboxRequest *request)
 {
-	return MailboxMySlot()->words.request_seq;
+	return request->kind == MAILBOX_RENEW &&
+		Min((int64) shared_read(&segment_leases[request->ask.lease_index].words.valid_until),
+			request->ask.valid_until) <= SegmentNow();
 }
 
-void
-MailboxAnnounce(uint64 last)
+/* 0 if there is a worker. */
+static int64
+worker_missing_since(int64 since, int64 now)
 {
-	mailbox_announce(&segment_mailbox, me, last);
+	if (pg_atomic_read_u32(&segment->worker_procno) != PG_UINT32_MAX)
+		return 0;
+	return since != 0 ? since : now;
 }
 
-void
-MailboxWithdraw(void)
+/*
+ * Up to version 15, the postmaster can sleep over the end of a child for up to a minute: a
+ * signal that comes just before select() does not end it (ServerLoop() in postmaster.c).
+ */
+static void
+remind_postmaster(void)
 {
-	mailbox_withdraw(&segment_mailbox, me);
+	SendPostmasterSignal(PMSIGNAL_BACKGROUND_WORKER_CHANGE);
 }
 
-void
-MailboxLetGo(uint32 hold_index, uint64 seq)
+static uint32
+wait_event(const MailboxRequest *request)
 {
-	mailbox_let_go(&segment_mailbox, me, seq, hold_index);
+	static uint32 lock_event = 0;
+	static uint32 call_event = 0;
+
+	if (lock_event == 0)
+	{
+		lock_event = CompatWaitEvent("DdblockLock");
+		call_event = CompatWaitEvent("DdblockCall");
+	}
+	return request->kind == MAILBOX_ACQUIRE ? lock_event : call_event;
 }
 
 /* False if there is nothing to wait for any more. */
@@ -208,48 +195,52 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 	}
 }
 
-/*
- * A lease may be lost while it waits for its renewal.  The worker answers so if
- * it can; if the worker is stopped, InterruptBeginDefer() has our latch set at
- * the deadline.
- */
-static bool
-is_lost(const MailboxRequest *request)
+const MailboxAnswer *
+MailboxCall(MailboxRequest *request, const char *name, const void *data, Waiting *waiting)
 {
-	return request->kind == MAILBOX_RENEW &&
-		Min((int64) shared_read(&segment_leases[request->ask.lease_index].words.valid_until),
-			request->ask.valid_until) <= SegmentNow();
-}
+	bool		answered = false;
 
-/* 0 if there is a worker. */
-static int64
-worker_missing_since(int64 since, int64 now)
-{
-	if (pg_atomic_read_u32(&segment->worker_procno) != PG_UINT32_MAX)
-		return 0;
-	return since != 0 ? since : now;
-}
-
-/*
- * Up to version 15, the postmaster can sleep over the end of a child for up to a minute: a
- * signal that comes just before select() does not end it (ServerLoop() in postmaster.c).
- */
-static void
-remind_postmaster(void)
-{
-	SendPostmasterSignal(PMSIGNAL_BACKGROUND_WORKER_CHANGE);
-}
-
-static uint32
-wait_event(const MailboxRequest *request)
-{
-	static uint32 lock_event = 0;
-	static uint32 call_event = 0;
-
-	if (lock_event == 0)
+	post(request, name, data);
+	PG_TRY();
 	{
-		lock_event = CompatWaitEvent("DdblockLock");
-		call_event = CompatWaitEvent("DdblockCall");
+		answered = wait_for_answer(request, waiting);
 	}
-	return request->kind == MAILBOX_ACQUIRE ? lock_event : call_event;
+	PG_CATCH();
+	{
+		mailbox_cancel(&segment_mailbox, me, request->seq);
+		if (waiting != NULL)
+			WaitingEnd(waiting);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (waiting != NULL)
+		WaitingEnd(waiting);
+	if (answered)
+		return &MailboxMySlot()->answer;
+	mailbox_cancel(&segment_mailbox, me, request->seq);
+	return NULL;
+}
+
+uint64
+MailboxLastSeq(void)
+{
+	return MailboxMySlot()->words.request_seq;
+}
+
+void
+MailboxAnnounce(uint64 last)
+{
+	mailbox_announce(&segment_mailbox, me, last);
+}
+
+void
+MailboxWithdraw(void)
+{
+	mailbox_withdraw(&segment_mailbox, me);
+}
+
+void
+MailboxLetGo(uint32 hold_index, uint64 seq)
+{
+	mailbox_let_go(&segment_mailbox, me, seq, hold_index);
 }

@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "dynamo/dynamo.h"
-#include "session/name.h"
+#include "session/session.h"
 #include "shared/settings.h"
 
 void

@@ -14,14 +14,20 @@
 #include "access/parallel.h"
 #include "replication/walsender.h"
 
-#include "session/held.h"
-#include "session/order.h"
+#include "session/session.h"
 #include "shared/compat.h"
 #include "shared/settings.h"
 
 static LocalTransactionId excused = InvalidLocalTransactionId;
 
-static bool is_held(const join_entry *entry);
+static bool
+is_held(const join_entry *entry)
+{
+	const HeldLock *held = HeldFind(entry->name);
+
+	return held != NULL && held->hold_index != LOCKMGR_NO_HOLD &&
+		held->token == entry->token && HeldIsValid(held);
+}
 
 const join_entry *
 OrderFindMissing(void)
@@ -39,15 +45,6 @@ OrderFindMissing(void)
 			return &entry;
 	}
 	return NULL;
-}
-
-static bool
-is_held(const join_entry *entry)
-{
-	const HeldLock *held = HeldFind(entry->name);
-
-	return held != NULL && held->hold_index != LOCKMGR_NO_HOLD &&
-		held->token == entry->token && HeldIsValid(held);
 }
 
 void

@@ -16,11 +16,9 @@
 #include "postgres.h"
 
 #include "dynamo/dynamo.h"
+#include "session/session.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "session/prefix.h"
-
-static void refuse(const char *what, const char *name);
+#include "shared/shared.h"
 
 bool
 PrefixAllows(const char *name, size_t len)
@@ -32,6 +30,16 @@ PrefixAllows(const char *name, size_t len)
 		return true;
 	prefix_len = strlen(ddblock_lock_prefix);
 	return len >= prefix_len && memcmp(name, ddblock_lock_prefix, prefix_len) == 0;
+}
+
+static void
+refuse(const char *what, const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for %s \"%s\"", what, name),
+			 errdetail("Names in this session must begin with \"%s\", the value of "
+					   "\"ddblock.lock_prefix\".", ddblock_lock_prefix)));
 }
 
 void
@@ -46,16 +54,6 @@ PrefixRequireResource(const char *resource)
 {
 	if (!PrefixAllows(resource, strlen(resource)))
 		refuse("resource", Utf8Quiet(resource, strlen(resource)));
-}
-
-static void
-refuse(const char *what, const char *name)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			 errmsg("permission denied for %s \"%s\"", what, name),
-			 errdetail("Names in this session must begin with \"%s\", the value of "
-					   "\"ddblock.lock_prefix\".", ddblock_lock_prefix)));
 }
 
 const char *

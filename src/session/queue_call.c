@@ -15,26 +15,13 @@
 #include "utils/memutils.h"
 
 #include "lock/backoff.h"
-#include "session/queue_call.h"
 #include "session/session.h"
-#include "session/table_call.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
 
 /* DynamoDB knows a transaction's token for 10 minutes; a copy may be late. */
 #define REPEAT_MAX_MS (4 * 60 * 1000)
 #define TOKEN_KNOWN_US (9 * 60 * USECS_PER_SEC)
-
-static const MailboxAnswer *call_for_reply(const char *bytes, uint32 total, dynamo_op op, bool repeat);
-static const MailboxAnswer *send_piece(MailboxRequest *request, const char *bytes);
-static QueueReply *take_reply(const MailboxAnswer *answer);
-static bool fetch_rest(QueueReply *reply, char *bytes, uint32 total, uint32 have);
-static void unpack(QueueReply *reply, char *bytes, uint32 total);
-static char *take_text(QueueReply *reply, uint32 len);
-static QueueReply *expected_failure(const MailboxAnswer *answer);
-static bool is_final(const MailboxAnswer *answer, int64 started, int64 pause);
-pg_noreturn static void fail(const MailboxAnswer *answer, bool unsettled);
-static void next_page(QueueScan *scan);
 
 queue_request
 QueueRequest(queue_kind kind, const char *queue, const char *resource)
@@ -56,6 +43,130 @@ QueueNewUuid(char uuid[UUID_SIZE])
 	if (!pg_strong_random(random, sizeof(random)))
 		elog(ERROR, "could not generate random values");
 	uuid_v4(random, uuid);
+}
+
+static bool
+is_final(const MailboxAnswer *answer, int64 started, int64 pause)
+{
+	return answer->result != MAILBOX_FAILED || !dynamo_is_transient(answer->failure.status) ||
+		SegmentNow() + pause - started >
+		(int64) Min(ddblock_retry_timeout, REPEAT_MAX_MS) * 1000;
+}
+
+/* An earlier copy of a write may have been applied, whatever became of the last one. */
+pg_noreturn static void
+fail(const MailboxAnswer *answer, bool unsettled)
+{
+	MailboxAnswer unknown;
+
+	if (!unsettled)
+		ErrorsAnswer(answer, NULL);
+	unknown = *answer;
+	if (answer->result != MAILBOX_FAILED)
+		memset(&unknown.failure, 0, sizeof(unknown.failure));
+	unknown.result = MAILBOX_FAILED;
+	unknown.failure.status = DYNAMO_UNKNOWN;
+	ErrorsAnswer(&unknown, NULL);
+}
+
+static const MailboxAnswer *
+send_piece(MailboxRequest *request, const char *bytes)
+{
+	return MailboxCall(request, NULL, bytes, NULL);
+}
+
+/* All pieces of the request; the answer to the last one, or to the one that failed. */
+static const MailboxAnswer *
+call_for_reply(const char *bytes, uint32 total, dynamo_op op, bool repeat)
+{
+	MailboxRequest request = {.kind = MAILBOX_QUEUE,.op = op,.repeat = repeat};
+	const MailboxAnswer *answer;
+
+	request.queue.total = total;
+	do
+	{
+		request.data_len = Min(total - request.queue.offset, MAILBOX_REQUEST_TEXT);
+		answer = send_piece(&request, bytes + request.queue.offset);
+		request.queue.offset += request.data_len;
+	}
+	while (answer->result == MAILBOX_MORE && request.queue.offset < total);
+	return answer;
+}
+
+static bool
+fetch_rest(QueueReply *reply, char *bytes, uint32 total, uint32 have)
+{
+	while (have < total)
+	{
+		MailboxRequest request = {.kind = MAILBOX_QUEUE_MORE};
+		const MailboxAnswer *answer;
+
+		request.op = DYNAMO_QUEUE_READ;
+		request.queue.offset = have;
+		answer = send_piece(&request, NULL);
+		if (answer->result != MAILBOX_REPLY || answer->piece.len == 0 ||
+			answer->piece.len > total - have)
+			return false;
+		memcpy(bytes + have, answer->piece.data, answer->piece.len);
+		have += answer->piece.len;
+	}
+	return true;
+}
+
+static char *
+take_text(QueueReply *reply, uint32 len)
+{
+	char	   *text;
+
+	if (len > reply->len - reply->offset)
+		elog(ERROR, "the ddblock worker's reply is not whole");
+	text = pnstrdup(reply->bytes + reply->offset, len);
+	reply->offset += len;
+	return text;
+}
+
+static void
+unpack(QueueReply *reply, char *bytes, uint32 total)
+{
+	queue_reply head;
+
+	memcpy(&head, bytes, sizeof(head));
+	reply->status = head.status;
+	reply->now_ms = head.now_ms;
+	reply->rows = head.rows;
+	reply->bytes = bytes;
+	reply->len = total;
+	reply->offset = sizeof(head);
+	reply->next_len = head.next_len;
+	reply->next = take_text(reply, head.next_len);
+	if (head.next_len == 0)
+		reply->next = NULL;
+}
+
+/* NULL: the worker has lost the rest of it. */
+static QueueReply *
+take_reply(const MailboxAnswer *answer)
+{
+	uint32		total = answer->piece.total;
+	uint32		have = answer->piece.len;
+	char	   *bytes = palloc(Max(total, sizeof(queue_reply)));
+	QueueReply *reply = palloc0(sizeof(QueueReply));
+
+	memcpy(bytes, answer->piece.data, have);
+	if (!fetch_rest(reply, bytes, total, have))
+		return NULL;
+	unpack(reply, bytes, total);
+	return reply;
+}
+
+static QueueReply *
+expected_failure(const MailboxAnswer *answer)
+{
+	QueueReply *reply = palloc0(sizeof(QueueReply));
+
+	reply->status = answer->failure.status;
+	strlcpy(reply->message, answer->failure.message, sizeof(reply->message));
+	return reply;
 }
 
 QueueReply *
@@ -112,130 +223,6 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 	return reply;
 }
 
-static bool
-is_final(const MailboxAnswer *answer, int64 started, int64 pause)
-{
-	return answer->result != MAILBOX_FAILED || !dynamo_is_transient(answer->failure.status) ||
-		SegmentNow() + pause - started >
-		(int64) Min(ddblock_retry_timeout, REPEAT_MAX_MS) * 1000;
-}
-
-/* An earlier copy of a write may have been applied, whatever became of the last one. */
-static void
-fail(const MailboxAnswer *answer, bool unsettled)
-{
-	MailboxAnswer unknown;
-
-	if (!unsettled)
-		ErrorsAnswer(answer, NULL);
-	unknown = *answer;
-	if (answer->result != MAILBOX_FAILED)
-		memset(&unknown.failure, 0, sizeof(unknown.failure));
-	unknown.result = MAILBOX_FAILED;
-	unknown.failure.status = DYNAMO_UNKNOWN;
-	ErrorsAnswer(&unknown, NULL);
-}
-
-/* All pieces of the request; the answer to the last one, or to the one that failed. */
-static const MailboxAnswer *
-call_for_reply(const char *bytes, uint32 total, dynamo_op op, bool repeat)
-{
-	MailboxRequest request = {.kind = MAILBOX_QUEUE,.op = op,.repeat = repeat};
-	const MailboxAnswer *answer;
-
-	request.queue.total = total;
-	do
-	{
-		request.data_len = Min(total - request.queue.offset, MAILBOX_REQUEST_TEXT);
-		answer = send_piece(&request, bytes + request.queue.offset);
-		request.queue.offset += request.data_len;
-	}
-	while (answer->result == MAILBOX_MORE && request.queue.offset < total);
-	return answer;
-}
-
-static const MailboxAnswer *
-send_piece(MailboxRequest *request, const char *bytes)
-{
-	return MailboxCall(request, NULL, bytes, NULL);
-}
-
-/* NULL: the worker has lost the rest of it. */
-static QueueReply *
-take_reply(const MailboxAnswer *answer)
-{
-	uint32		total = answer->piece.total;
-	uint32		have = answer->piece.len;
-	char	   *bytes = palloc(Max(total, sizeof(queue_reply)));
-	QueueReply *reply = palloc0(sizeof(QueueReply));
-
-	memcpy(bytes, answer->piece.data, have);
-	if (!fetch_rest(reply, bytes, total, have))
-		return NULL;
-	unpack(reply, bytes, total);
-	return reply;
-}
-
-static bool
-fetch_rest(QueueReply *reply, char *bytes, uint32 total, uint32 have)
-{
-	while (have < total)
-	{
-		MailboxRequest request = {.kind = MAILBOX_QUEUE_MORE};
-		const MailboxAnswer *answer;
-
-		request.op = DYNAMO_QUEUE_READ;
-		request.queue.offset = have;
-		answer = send_piece(&request, NULL);
-		if (answer->result != MAILBOX_REPLY || answer->piece.len == 0 ||
-			answer->piece.len > total - have)
-			return false;
-		memcpy(bytes + have, answer->piece.data, answer->piece.len);
-		have += answer->piece.len;
-	}
-	return true;
-}
-
-static void
-unpack(QueueReply *reply, char *bytes, uint32 total)
-{
-	queue_reply head;
-
-	memcpy(&head, bytes, sizeof(head));
-	reply->status = head.status;
-	reply->now_ms = head.now_ms;
-	reply->rows = head.rows;
-	reply->bytes = bytes;
-	reply->len = total;
-	reply->offset = sizeof(head);
-	reply->next_len = head.next_len;
-	reply->next = take_text(reply, head.next_len);
-	if (head.next_len == 0)
-		reply->next = NULL;
-}
-
-static char *
-take_text(QueueReply *reply, uint32 len)
-{
-	char	   *text;
-
-	if (len > reply->len - reply->offset)
-		elog(ERROR, "the ddblock worker's reply is not whole");
-	text = pnstrdup(reply->bytes + reply->offset, len);
-	reply->offset += len;
-	return text;
-}
-
-static QueueReply *
-expected_failure(const MailboxAnswer *answer)
-{
-	QueueReply *reply = palloc0(sizeof(QueueReply));
-
-	reply->status = answer->failure.status;
-	strlcpy(reply->message, answer->failure.message, sizeof(reply->message));
-	return reply;
-}
-
 bool
 QueueReadRow(QueueReply *reply, QueueRow *row)
 {
@@ -265,23 +252,6 @@ QueueCallRow(const queue_request *request, dynamo_status *status)
 	return QueueReadRow(reply, row) ? row : NULL;
 }
 
-bool
-QueueScanNext(QueueScan *scan, QueueRow *row)
-{
-	MemoryContext old;
-	bool		found;
-
-	if (scan->page == NULL)
-		scan->page = AllocSetContextCreate(CurrentMemoryContext, "ddblock page of a queue",
-										   ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(scan->page);
-	while (!(found = scan->reply != NULL && QueueReadRow(scan->reply, row)) &&
-		   (scan->reply == NULL || scan->reply->next != NULL))
-		next_page(scan);
-	MemoryContextSwitchTo(old);
-	return found;
-}
-
 /* In the page's context, which has nothing of the page before any more. */
 static void
 next_page(QueueScan *scan)
@@ -300,4 +270,21 @@ next_page(QueueScan *scan)
 	scan->reply = QueueCall(&scan->request, next, DYNAMO_OK);
 	if (next != NULL)
 		pfree(next);
+}
+
+bool
+QueueScanNext(QueueScan *scan, QueueRow *row)
+{
+	MemoryContext old;
+	bool		found;
+
+	if (scan->page == NULL)
+		scan->page = AllocSetContextCreate(CurrentMemoryContext, "ddblock page of a queue",
+										   ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(scan->page);
+	while (!(found = scan->reply != NULL && QueueReadRow(scan->reply, row)) &&
+		   (scan->reply == NULL || scan->reply->next != NULL))
+		next_page(scan);
+	MemoryContextSwitchTo(old);
+	return found;
 }

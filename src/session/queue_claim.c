@@ -19,11 +19,9 @@
 #include "access/xlog.h"
 #include "utils/memutils.h"
 
-#include "session/mailbox.h"
-#include "session/queue_claim.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "shared/queue_hint.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 /* The part of the places for completions that one session may take. */
 #define SHARE_OF_PLACES 2
@@ -32,9 +30,20 @@ static dlist_head claims = DLIST_STATIC_INIT(claims);
 
 bool		queue_claim_passed = false;
 
-static void sync_work(void);
-static void limit_completions(void);
-static void pass_on(QueueClaim *claim);
+QueueClaim *
+QueueClaimFind(const char *lock)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &claims)
+	{
+		QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
+
+		if (strcmp(claim->lock, lock) == 0)
+			return claim;
+	}
+	return NULL;
+}
 
 QueueClaim *
 QueueClaimAdd(const char *lock)
@@ -53,21 +62,6 @@ QueueClaimAdd(const char *lock)
 	return claim;
 }
 
-QueueClaim *
-QueueClaimFind(const char *lock)
-{
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &claims)
-	{
-		QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
-
-		if (strcmp(claim->lock, lock) == 0)
-			return claim;
-	}
-	return NULL;
-}
-
 /* The lock was released, detached, or lost and acquired anew. */
 bool
 QueueClaimIsVoid(const QueueClaim *claim)
@@ -83,26 +77,6 @@ QueueClaimForget(QueueClaim *claim)
 	dlist_delete(&claim->node);
 	pfree(claim->lock);
 	pfree(claim);
-}
-
-void
-QueueClaimComplete(QueueClaim *claim, const char *queue, const char *resource)
-{
-	uint32		index;
-
-	limit_completions();
-	sync_work();
-	index = queue_place_reserve(SegmentFinishPlace, NULL, MailboxSession().slot,
-								segment->max_sessions);
-	if (index == QUEUE_NO_PLACE)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("too many jobs of this cluster wait to be finished"),
-				 errhint("DynamoDB may be out of reach, or may refuse this server: see the "
-						 "server log, and the view ddb_status.")));
-	claim->finish = index;
-	queue_claim_complete(&claim->is, GetCurrentTransactionNestLevel(),
-						 SegmentFinishPlace(NULL, index), queue, resource);
 }
 
 /*
@@ -133,6 +107,26 @@ limit_completions(void)
 				 errmsg("a transaction cannot complete more than %u jobs", limit),
 				 errhint("Complete fewer jobs in one transaction, or increase "
 						 "\"max_connections\".")));
+}
+
+void
+QueueClaimComplete(QueueClaim *claim, const char *queue, const char *resource)
+{
+	uint32		index;
+
+	limit_completions();
+	sync_work();
+	index = queue_place_reserve(SegmentFinishPlace, NULL, MailboxSession().slot,
+								segment->max_sessions);
+	if (index == QUEUE_NO_PLACE)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many jobs of this cluster wait to be finished"),
+				 errhint("DynamoDB may be out of reach, or may refuse this server: see the "
+						 "server log, and the view ddb_status.")));
+	claim->finish = index;
+	queue_claim_complete(&claim->is, GetCurrentTransactionNestLevel(),
+						 SegmentFinishPlace(NULL, index), queue, resource);
 }
 
 void
@@ -196,32 +190,6 @@ QueueClaimCommit(void)
 	}
 }
 
-void
-QueueClaimEndLevel(int level, bool committed)
-{
-	dlist_mutable_iter iter;
-
-	dlist_foreach_modify(iter, &claims)
-	{
-		QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
-
-		switch (queue_claim_end(&claim->is, level, committed, QueueClaimIsVoid(claim)))
-		{
-			case QUEUE_CLAIM_STAYS:
-				break;
-			case QUEUE_CLAIM_ENDS:
-				QueueClaimEnd(claim);
-				break;
-			case QUEUE_CLAIM_VOID:
-				QueueClaimForget(claim);
-				break;
-			case QUEUE_CLAIM_PASSES:
-				pass_on(claim);
-				break;
-		}
-	}
-}
-
 /*
  * The hold becomes the worker's, unless the session has acquired the lock once more.  The
  * note goes first: as soon as the hold ends, its place in the directory may be another's.
@@ -252,4 +220,30 @@ pass_on(QueueClaim *claim)
 	SegmentRingFinish();
 	if (!was.last)
 		QueueHintTell(was.queue, was.resource, 0);
+}
+
+void
+QueueClaimEndLevel(int level, bool committed)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &claims)
+	{
+		QueueClaim *claim = dlist_container(QueueClaim, node, iter.cur);
+
+		switch (queue_claim_end(&claim->is, level, committed, QueueClaimIsVoid(claim)))
+		{
+			case QUEUE_CLAIM_STAYS:
+				break;
+			case QUEUE_CLAIM_ENDS:
+				QueueClaimEnd(claim);
+				break;
+			case QUEUE_CLAIM_VOID:
+				QueueClaimForget(claim);
+				break;
+			case QUEUE_CLAIM_PASSES:
+				pass_on(claim);
+				break;
+		}
+	}
 }

@@ -11,36 +11,13 @@
 
 #include "miscadmin.h"
 
-#include "session/queue_own.h"
-#include "session/queue_job.h"
-#include "session/queue_table.h"
-#include "session/table_call.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "shared/queue_hint.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 /* How long a session waits for a lock whose job is being finished. */
 #define PATIENCE_MS 1000
-
-static bool is_ours(const LockName *lock);
-static QueueTry claim_locked(const char *queue, const char *resource, const LockName *lock,
-							 int64 token, int64 attempts, int max_attempts, QueueJob *job);
-static QueueTry look_first(const char *queue, const char *resource, int max_attempts, QueueJob *job);
-static bool is_foreign(const QueueJob *job);
-static char *to_server(const char *queue, const QueueJob *job, const char *part,
-					   const char *utf8);
-static bool is_being_finished(const char *queue, const char *resource);
-static bool is_held_here(const LockName *lock);
-static QueueRow *claim_head(const queue_request *request);
-static QueueRow *read_job(const char *queue, const char *resource, int64 number);
-static void bury(const queue_request *claim, const QueueRow *head, const QueueRow *job);
-static bool complete(const char *queue, const char *resource, int64 number, int64 token,
-					 bool last);
-static bool finish(queue_request *request, const char *tail, bool last);
-static bool cancel_next(const char *queue, const char *resource, int64 number);
-static bool cancel_later(const char *queue, const char *resource, int64 number);
-static bool acquire(const LockName *lock, int64 lease_ms, bool patient, int64 *token);
 
 QueueRow *
 QueueJobHead(const char *queue, const char *resource, int64 *now_ms)
@@ -52,49 +29,6 @@ QueueJobHead(const char *queue, const char *resource, int64 *now_ms)
 	if (now_ms != NULL)
 		*now_ms = reply->now_ms;
 	return QueueReadRow(reply, row) ? row : NULL;
-}
-
-/*
- * A lock that this session holds already is left alone: with its token, this claim could not
- * be told from an earlier one.  So is a resource whose job this transaction has completed.
- *
- * If this cluster is finishing the resource's last job, the session waits for the lock: then it
- * passes on, mostly without a request.
- */
-QueueTry
-QueueJobTry(const char *queue, const char *resource, int64 attempts, int64 lease_ms,
-			int max_attempts, QueueJob *job)
-{
-	LockName	lock = QueueLockName(queue, resource);
-	bool		patient;
-	int64		token;
-
-	SessionAttach();
-	QueueClaimEndLost();
-	if (is_ours(&lock))
-		return QUEUE_BUSY;
-	patient = is_being_finished(queue, resource);
-	if (patient)
-		attempts = 0;
-	else if (is_held_here(&lock))
-		return QUEUE_NOTHING;
-	if (attempts == QUEUE_ATTEMPTS_UNKNOWN)
-	{
-		int64		now_ms;
-		const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
-
-		if (head == NULL || !queue_is_due(&head->is, now_ms))
-			return QUEUE_NOTHING;
-		attempts = head->is.attempts;
-	}
-	if (!acquire(&lock, lease_ms, patient, &token))
-	{
-		/* It takes long.  If that is because of an outage, the read raises it. */
-		if (patient && is_being_finished(queue, resource))
-			(void) QueueJobHead(queue, resource, NULL);
-		return QUEUE_BUSY;
-	}
-	return claim_locked(queue, resource, &lock, token, attempts, max_attempts, job);
 }
 
 /* Only a hint: an entry may change meanwhile. */
@@ -167,6 +101,164 @@ acquire(const LockName *lock, int64 lease_ms, bool patient, int64 *token)
 	return false;
 }
 
+static bool
+is_foreign(const QueueJob *job)
+{
+	const char *texts[] = {job->resource, job->id, job->payload};
+
+	for (int i = 0; i < lengthof(texts); i++)
+	{
+		char	   *text = Utf8ToServer(texts[i], strlen(texts[i]));
+
+		if (text == NULL)
+			return true;
+		pfree(text);
+	}
+	return false;
+}
+
+/*
+ * The job whose number the head has given; NULL: it was cancelled.  The push is a transaction, and its
+ * head may be visible before its job.  So what a read does not find may yet come, unless a write
+ * confirms that it is gone.
+ */
+static QueueRow *
+read_job(const char *queue, const char *resource, int64 number)
+{
+	queue_request request = QueueRequest(QUEUE_READ_JOB, queue, resource);
+	unsigned	times = 0;
+
+	request.number = number;
+	for (;;)
+	{
+		dynamo_status status;
+		QueueRow   *job;
+
+		request.kind = QUEUE_READ_JOB;
+		job = QueueCallRow(&request, NULL);
+		if (job != NULL)
+			return job;
+		request.kind = QUEUE_CHECK_GONE;
+		(void) QueueCallRow(&request, &status);
+		if (status == DYNAMO_OK)
+			return NULL;
+		TableAgain(&times, ddblock_queue_table);
+	}
+}
+
+/*
+ * For a database that does not have every character: the next job before its claim, which would
+ * count an attempt.  This session has the lock, so it stays the next one.  What is to be buried
+ * is handed to nobody.
+ */
+static QueueTry
+look_first(const char *queue, const char *resource, int max_attempts, QueueJob *job)
+{
+	int64		now_ms;
+	const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
+	const QueueRow *item;
+
+	if (head == NULL || !queue_is_due(&head->is, now_ms))
+		return QUEUE_NOTHING;
+	if (head->is.attempts >= max_attempts)
+		return QUEUE_CLAIMED;
+	item = read_job(queue, resource, head->is.done + 1);
+	if (item == NULL)
+		return QUEUE_CLAIMED;
+	*job = (QueueJob)
+	{
+		.resource = pstrdup(resource),.number = head->is.done + 1,.payload = item->payload,
+			.id = item->id
+	};
+	return is_foreign(job) ? QUEUE_FOREIGN : QUEUE_CLAIMED;
+}
+
+/* The head after the claim, or NULL. */
+static QueueRow *
+claim_head(const queue_request *request)
+{
+	dynamo_status status;
+	QueueRow   *head = QueueCallRow(request, &status);
+
+	return head != NULL && queue_is_claimed(status, &head->is, request->token) ? head : NULL;
+}
+
+/* In one form, and then perhaps in the other one. */
+static bool
+finish(queue_request *request, const char *tail, bool last)
+{
+	queue_finish finish = {.number = request->number,.token = request->token,.last = last};
+	unsigned	times = 0;
+
+	for (;;)
+	{
+		QueueReply *reply;
+		QueueRow	head;
+		bool		has_head;
+		queue_outcome outcome;
+
+		if (request->kind != QUEUE_BURY)
+			request->kind = queue_finish_kind(&finish);
+		request->last = finish.last;
+		QueueNewUuid(request->uuid);
+		reply = QueueCall(request, tail, DYNAMO_OK);
+		has_head = QueueReadRow(reply, &head);
+		outcome = queue_finish_reply(&finish, reply->status, has_head ? &head.is : NULL);
+		if (outcome != QUEUE_AGAIN)
+			return outcome == QUEUE_FINISHED;
+		TableAgain(&times, ddblock_queue_table);
+	}
+}
+
+/*
+ * If another session has claimed the job anew, nothing is written.  A repeat under the same uuid
+ * must be the same transaction, so its time is that of the claim, not the worker's.
+ */
+static void
+bury(const queue_request *claim, const QueueRow *head, const QueueRow *job)
+{
+	queue_request request = QueueRequest(QUEUE_BURY, claim->queue, claim->resource);
+	int64		number = head->is.done + 1;
+
+	request.number = number;
+	request.token = claim->token;
+	request.now_ms = Max(head->is.due - claim->delay_ms, 1);
+	request.attempts = head->is.attempts - 1;
+	request.pushed_at = job->is.pushed_at;
+	request.tail_len = strlen(job->payload);
+	snprintf(request.id, sizeof(request.id), "%019lld#%s", (long long) number,
+			 claim->resource);
+	strlcpy(request.error, head->error, sizeof(request.error));
+	if (finish(&request, job->payload, head->is.seq == number))
+		SegmentCount(EVENT_JOB_DEAD);
+}
+
+void
+QueueJobDelete(const char *queue, const char *resource, int64 number)
+{
+	queue_request request = QueueRequest(QUEUE_DELETE_JOB, queue, resource);
+
+	request.number = number;
+	(void) QueueCall(&request, NULL, DYNAMO_OK);
+}
+
+/*
+ * In this session, which still can wait: what ends without a job's work.  False: it was claimed
+ * anew before.
+ */
+static bool
+complete(const char *queue, const char *resource, int64 number, int64 token, bool last)
+{
+	queue_request request = QueueRequest(QUEUE_COMPLETE, queue, resource);
+
+	request.number = number;
+	request.token = token;
+	if (!finish(&request, NULL, last))
+		return false;
+	QueueJobDelete(queue, resource, number);
+	return true;
+}
+
 static QueueTry
 claim_locked(const char *queue, const char *resource, const LockName *lock, int64 token,
 			 int64 attempts, int max_attempts, QueueJob *job)
@@ -218,57 +310,46 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 }
 
 /*
- * For a database that does not have every character: the next job before its claim, which would
- * count an attempt.  This session has the lock, so it stays the next one.  What is to be buried
- * is handed to nobody.
+ * A lock that this session holds already is left alone: with its token, this claim could not
+ * be told from an earlier one.  So is a resource whose job this transaction has completed.
+ *
+ * If this cluster is finishing the resource's last job, the session waits for the lock: then it
+ * passes on, mostly without a request.
  */
-static QueueTry
-look_first(const char *queue, const char *resource, int max_attempts, QueueJob *job)
+QueueTry
+QueueJobTry(const char *queue, const char *resource, int64 attempts, int64 lease_ms,
+			int max_attempts, QueueJob *job)
 {
-	int64		now_ms;
-	const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
-	const QueueRow *item;
+	LockName	lock = QueueLockName(queue, resource);
+	bool		patient;
+	int64		token;
 
-	if (head == NULL || !queue_is_due(&head->is, now_ms))
+	SessionAttach();
+	QueueClaimEndLost();
+	if (is_ours(&lock))
+		return QUEUE_BUSY;
+	patient = is_being_finished(queue, resource);
+	if (patient)
+		attempts = 0;
+	else if (is_held_here(&lock))
 		return QUEUE_NOTHING;
-	if (head->is.attempts >= max_attempts)
-		return QUEUE_CLAIMED;
-	item = read_job(queue, resource, head->is.done + 1);
-	if (item == NULL)
-		return QUEUE_CLAIMED;
-	*job = (QueueJob)
+	if (attempts == QUEUE_ATTEMPTS_UNKNOWN)
 	{
-		.resource = pstrdup(resource),.number = head->is.done + 1,.payload = item->payload,
-			.id = item->id
-	};
-	return is_foreign(job) ? QUEUE_FOREIGN : QUEUE_CLAIMED;
-}
+		int64		now_ms;
+		const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
 
-static bool
-is_foreign(const QueueJob *job)
-{
-	const char *texts[] = {job->resource, job->id, job->payload};
-
-	for (int i = 0; i < lengthof(texts); i++)
-	{
-		char	   *text = Utf8ToServer(texts[i], strlen(texts[i]));
-
-		if (text == NULL)
-			return true;
-		pfree(text);
+		if (head == NULL || !queue_is_due(&head->is, now_ms))
+			return QUEUE_NOTHING;
+		attempts = head->is.attempts;
 	}
-	return false;
-}
-
-void
-QueueJobToServer(const char *queue, QueueJob *job)
-{
-	char	   *id = to_server(queue, job, "id", job->id);
-	char	   *payload = to_server(queue, job, "payload", job->payload);
-
-	job->resource = to_server(queue, job, "resource", job->resource);
-	job->id = id;
-	job->payload = payload;
+	if (!acquire(&lock, lease_ms, patient, &token))
+	{
+		/* It takes long.  If that is because of an outage, the read raises it. */
+		if (patient && is_being_finished(queue, resource))
+			(void) QueueJobHead(queue, resource, NULL);
+		return QUEUE_BUSY;
+	}
+	return claim_locked(queue, resource, &lock, token, attempts, max_attempts, job);
 }
 
 static char *
@@ -280,119 +361,15 @@ to_server(const char *queue, const QueueJob *job, const char *part, const char *
 	return Utf8ToServerOr(ERROR, what, utf8, strlen(utf8));
 }
 
-/* The head after the claim, or NULL. */
-static QueueRow *
-claim_head(const queue_request *request)
-{
-	dynamo_status status;
-	QueueRow   *head = QueueCallRow(request, &status);
-
-	return head != NULL && queue_is_claimed(status, &head->is, request->token) ? head : NULL;
-}
-
-/*
- * The job whose number the head has given; NULL: it was cancelled.  The push is a transaction, and its
- * head may be visible before its job.  So what a read does not find may yet come, unless a write
- * confirms that it is gone.
- */
-static QueueRow *
-read_job(const char *queue, const char *resource, int64 number)
-{
-	queue_request request = QueueRequest(QUEUE_READ_JOB, queue, resource);
-	unsigned	times = 0;
-
-	request.number = number;
-	for (;;)
-	{
-		dynamo_status status;
-		QueueRow   *job;
-
-		request.kind = QUEUE_READ_JOB;
-		job = QueueCallRow(&request, NULL);
-		if (job != NULL)
-			return job;
-		request.kind = QUEUE_CHECK_GONE;
-		(void) QueueCallRow(&request, &status);
-		if (status == DYNAMO_OK)
-			return NULL;
-		TableAgain(&times, ddblock_queue_table);
-	}
-}
-
-/*
- * If another session has claimed the job anew, nothing is written.  A repeat under the same uuid
- * must be the same transaction, so its time is that of the claim, not the worker's.
- */
-static void
-bury(const queue_request *claim, const QueueRow *head, const QueueRow *job)
-{
-	queue_request request = QueueRequest(QUEUE_BURY, claim->queue, claim->resource);
-	int64		number = head->is.done + 1;
-
-	request.number = number;
-	request.token = claim->token;
-	request.now_ms = Max(head->is.due - claim->delay_ms, 1);
-	request.attempts = head->is.attempts - 1;
-	request.pushed_at = job->is.pushed_at;
-	request.tail_len = strlen(job->payload);
-	snprintf(request.id, sizeof(request.id), "%019lld#%s", (long long) number,
-			 claim->resource);
-	strlcpy(request.error, head->error, sizeof(request.error));
-	if (finish(&request, job->payload, head->is.seq == number))
-		SegmentCount(EVENT_JOB_DEAD);
-}
-
-/*
- * In this session, which still can wait: what ends without a job's work.  False: it was claimed
- * anew before.
- */
-static bool
-complete(const char *queue, const char *resource, int64 number, int64 token, bool last)
-{
-	queue_request request = QueueRequest(QUEUE_COMPLETE, queue, resource);
-
-	request.number = number;
-	request.token = token;
-	if (!finish(&request, NULL, last))
-		return false;
-	QueueJobDelete(queue, resource, number);
-	return true;
-}
-
-/* In one form, and then perhaps in the other one. */
-static bool
-finish(queue_request *request, const char *tail, bool last)
-{
-	queue_finish finish = {.number = request->number,.token = request->token,.last = last};
-	unsigned	times = 0;
-
-	for (;;)
-	{
-		QueueReply *reply;
-		QueueRow	head;
-		bool		has_head;
-		queue_outcome outcome;
-
-		if (request->kind != QUEUE_BURY)
-			request->kind = queue_finish_kind(&finish);
-		request->last = finish.last;
-		QueueNewUuid(request->uuid);
-		reply = QueueCall(request, tail, DYNAMO_OK);
-		has_head = QueueReadRow(reply, &head);
-		outcome = queue_finish_reply(&finish, reply->status, has_head ? &head.is : NULL);
-		if (outcome != QUEUE_AGAIN)
-			return outcome == QUEUE_FINISHED;
-		TableAgain(&times, ddblock_queue_table);
-	}
-}
-
 void
-QueueJobDelete(const char *queue, const char *resource, int64 number)
+QueueJobToServer(const char *queue, QueueJob *job)
 {
-	queue_request request = QueueRequest(QUEUE_DELETE_JOB, queue, resource);
+	char	   *id = to_server(queue, job, "id", job->id);
+	char	   *payload = to_server(queue, job, "payload", job->payload);
 
-	request.number = number;
-	(void) QueueCall(&request, NULL, DYNAMO_OK);
+	job->resource = to_server(queue, job, "resource", job->resource);
+	job->id = id;
+	job->payload = payload;
 }
 
 void
@@ -410,31 +387,6 @@ QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
 	head = QueueCallRow(&request, &status);
 	if (!queue_is_put_back(status, head != NULL ? &head->is : NULL, number))
 		ErrorsLost(lock->text, LOSS_TAKEN);
-}
-
-bool
-QueueJobCancel(const char *queue, const char *resource, int64 number)
-{
-	unsigned	times = 0;
-
-	QueueTableRequire();
-	for (;;)
-	{
-		QueueRow   *head = QueueJobHead(queue, resource, NULL);
-
-		if (head == NULL || number > head->is.seq || number <= head->is.done)
-			return false;
-		if (number == head->is.done + 1)
-			return cancel_next(queue, resource, number);
-		if (cancel_later(queue, resource, number))
-			return true;
-
-		/* Refused: it has become the next one, or it is not there. */
-		head = QueueJobHead(queue, resource, NULL);
-		if (head == NULL || head->is.done + 1 < number)
-			return false;
-		TableAgain(&times, ddblock_queue_table);
-	}
 }
 
 /* Nobody works on the next job, and nobody will: this session has the lock. */
@@ -480,4 +432,29 @@ cancel_later(const char *queue, const char *resource, int64 number)
 	QueueNewUuid(request.uuid);
 	(void) QueueCallRow(&request, &status);
 	return status == DYNAMO_OK;
+}
+
+bool
+QueueJobCancel(const char *queue, const char *resource, int64 number)
+{
+	unsigned	times = 0;
+
+	QueueTableRequire();
+	for (;;)
+	{
+		QueueRow   *head = QueueJobHead(queue, resource, NULL);
+
+		if (head == NULL || number > head->is.seq || number <= head->is.done)
+			return false;
+		if (number == head->is.done + 1)
+			return cancel_next(queue, resource, number);
+		if (cancel_later(queue, resource, number))
+			return true;
+
+		/* Refused: it has become the next one, or it is not there. */
+		head = QueueJobHead(queue, resource, NULL);
+		if (head == NULL || head->is.done + 1 < number)
+			return false;
+		TableAgain(&times, ddblock_queue_table);
+	}
 }

@@ -9,18 +9,13 @@
 
 #include "storage/ipc.h"
 
-#include "session/mailbox.h"
-#include "session/name.h"
-#include "session/queue_own.h"
-#include "session/table_call.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 /* How long a session waits until its last completion has taken effect. */
 #define SETTLE_US USECS_PER_SEC
 #define SETTLE_TURN_US INT64CONST(2000)
-
-static bool is_settled(void);
 
 LockName
 QueueLockName(const char *queue, const char *resource)
@@ -30,6 +25,33 @@ QueueLockName(const char *queue, const char *resource)
 
 	NameRequire(&name);
 	return name;
+}
+
+/* No completion of ours is under way. */
+static bool
+is_settled(void)
+{
+	lockmgr_session session = MailboxSession();
+
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		FinishEntry *entry = &segment_finishes[i];
+
+		if (queue_place_is_ready(&entry->place) && entry->session.slot == session.slot &&
+			entry->session.generation == session.generation)
+			return false;
+	}
+	return true;
+}
+
+void
+QueueOwnSettle(void)
+{
+	int64		until = SegmentNow() + SETTLE_US;
+
+	while (queue_claim_passed && !is_settled() && SegmentNow() < until)
+		TableSleep(SETTLE_TURN_US);
+	queue_claim_passed = false;
 }
 
 /* The end of the session ends its holds, but the job should be finished before. */
@@ -80,31 +102,4 @@ QueueOwnRelease(QueueClaim *claim, const LockName *lock)
 	QueueClaimForget(claim);
 	if (is_valid)
 		(void) SessionRelease(lock, MODE_EXCLUSIVE, true);
-}
-
-void
-QueueOwnSettle(void)
-{
-	int64		until = SegmentNow() + SETTLE_US;
-
-	while (queue_claim_passed && !is_settled() && SegmentNow() < until)
-		TableSleep(SETTLE_TURN_US);
-	queue_claim_passed = false;
-}
-
-/* No completion of ours is under way. */
-static bool
-is_settled(void)
-{
-	lockmgr_session session = MailboxSession();
-
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-	{
-		FinishEntry *entry = &segment_finishes[i];
-
-		if (queue_place_is_ready(&entry->place) && entry->session.slot == session.slot &&
-			entry->session.generation == session.generation)
-			return false;
-	}
-	return true;
 }

@@ -17,47 +17,11 @@
 #include "miscadmin.h"
 
 #include "lock/backoff.h"
-#include "session/queue_job.h"
-#include "session/queue_table.h"
-#include "session/table_call.h"
-#include "shared/queue_hint.h"
-#include "shared/utf8.h"
+#include "session/session.h"
+#include "shared/shared.h"
 
 /* So many refusals in a row may tell nothing new: some seconds. */
 #define STALLED_MOST 10
-
-static bool push_once(queue_request *request, QueuePush *jobs, int count, unsigned *stalled);
-static void make_digests(QueuePush *jobs, int count);
-static int64 first_attempts(const QueueRow *head, int64 now_ms);
-static void wait_or_fail(const queue_request *request, unsigned stalled);
-static void pack(StringInfo tail, const QueuePush *jobs, int count);
-static void require_same_job(const QueueRow *row, const queue_request *request,
-							 const QueuePush *job);
-static bool note_refusal(QueueReply *reply, queue_request *request, QueuePush *jobs, int count);
-
-void
-QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count, int64 dedup_ms)
-{
-	queue_request request = QueueRequest(QUEUE_PUSH, queue, resource);
-	QueueRow   *head;
-	int64		attempts;
-	unsigned	stalled = 0;
-
-	make_digests(jobs, count);
-	QueueTableRequire();
-	head = QueueJobHead(queue, resource, &request.now_ms);
-	attempts = first_attempts(head, request.now_ms);
-	request.dedup_s = dedup_ms / 1000;
-	request.seq = head != NULL ? head->is.seq : 0;
-	while (!push_once(&request, jobs, count, &stalled))
-	{
-		CHECK_FOR_INTERRUPTS();
-		attempts = QUEUE_ATTEMPTS_UNKNOWN;
-		if (stalled > 0)
-			wait_or_fail(&request, stalled);
-	}
-	QueueHintTell(queue, resource, attempts);
-}
 
 /* An id belongs to one job: its payload is the same whenever it is pushed. */
 static void
@@ -98,43 +62,6 @@ wait_or_fail(const queue_request *request, unsigned stalled)
 				 errdetail("The resource's last number is %lld, but the table seems to have a job "
 						   "behind it.", (long long) request->seq)));
 	TableSleep(backoff_us(stalled, BACKOFF_CAP_US, pg_prng_uint64(&pg_global_prng_state)));
-}
-
-/*
- * False: refused, and what was learned stands in the request and the jobs.  Counts refusals in a row
- * of which nothing was learned.
- */
-static bool
-push_once(queue_request *request, QueuePush *jobs, int count, unsigned *stalled)
-{
-	StringInfoData tail;
-	QueueReply *reply;
-	int64		number = request->seq;
-
-	request->jobs = 0;
-	for (int i = 0; i < count; i++)
-		request->jobs += jobs[i].before ? 0 : 1;
-	if (request->jobs == 0)
-		return true;
-	initStringInfo(&tail);
-	pack(&tail, jobs, count);
-	request->tail_len = tail.len;
-	QueueNewUuid(request->uuid);
-	reply = QueueCall(request, tail.data, DYNAMO_OK);
-	pfree(tail.data);
-	if (reply->status != DYNAMO_OK)
-	{
-		*stalled = note_refusal(reply, request, jobs, count) ? 0 : *stalled + 1;
-		return false;
-	}
-	for (int i = 0; i < count; i++)
-	{
-		if (jobs[i].before)
-			continue;
-		jobs[i].number = ++number;
-		SegmentCount(EVENT_JOB_PUSHED);
-	}
-	return true;
 }
 
 static void
@@ -212,4 +139,65 @@ note_refusal(QueueReply *reply, queue_request *request, QueuePush *jobs, int cou
 		request->seq = head != NULL ? head->is.seq : 0;
 	}
 	return learned || request->seq != seq;
+}
+
+/*
+ * False: refused, and what was learned stands in the request and the jobs.  Counts refusals in a row
+ * of which nothing was learned.
+ */
+static bool
+push_once(queue_request *request, QueuePush *jobs, int count, unsigned *stalled)
+{
+	StringInfoData tail;
+	QueueReply *reply;
+	int64		number = request->seq;
+
+	request->jobs = 0;
+	for (int i = 0; i < count; i++)
+		request->jobs += jobs[i].before ? 0 : 1;
+	if (request->jobs == 0)
+		return true;
+	initStringInfo(&tail);
+	pack(&tail, jobs, count);
+	request->tail_len = tail.len;
+	QueueNewUuid(request->uuid);
+	reply = QueueCall(request, tail.data, DYNAMO_OK);
+	pfree(tail.data);
+	if (reply->status != DYNAMO_OK)
+	{
+		*stalled = note_refusal(reply, request, jobs, count) ? 0 : *stalled + 1;
+		return false;
+	}
+	for (int i = 0; i < count; i++)
+	{
+		if (jobs[i].before)
+			continue;
+		jobs[i].number = ++number;
+		SegmentCount(EVENT_JOB_PUSHED);
+	}
+	return true;
+}
+
+void
+QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count, int64 dedup_ms)
+{
+	queue_request request = QueueRequest(QUEUE_PUSH, queue, resource);
+	QueueRow   *head;
+	int64		attempts;
+	unsigned	stalled = 0;
+
+	make_digests(jobs, count);
+	QueueTableRequire();
+	head = QueueJobHead(queue, resource, &request.now_ms);
+	attempts = first_attempts(head, request.now_ms);
+	request.dedup_s = dedup_ms / 1000;
+	request.seq = head != NULL ? head->is.seq : 0;
+	while (!push_once(&request, jobs, count, &stalled))
+	{
+		CHECK_FOR_INTERRUPTS();
+		attempts = QUEUE_ATTEMPTS_UNKNOWN;
+		if (stalled > 0)
+			wait_or_fail(&request, stalled);
+	}
+	QueueHintTell(queue, resource, attempts);
 }

@@ -27,16 +27,11 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "queue/queue_wait.h"
-#include "session/deadlock.h"
-#include "session/mailbox.h"
-#include "session/queue_own.h"
-#include "session/queue_search.h"
-#include "session/queue_table.h"
+#include "queue/queue.h"
 #include "session/session.h"
 #include "shared/compat.h"
-#include "shared/queue_hint.h"
 #include "shared/settings.h"
+#include "shared/shared.h"
 
 #define ALONE_FIRST_US (USECS_PER_SEC / 10)
 #define ALONE_MOST_US (30 * USECS_PER_SEC)
@@ -72,98 +67,126 @@ static struct
 /* When the first of the resources that this look has met will be left alone no longer. */
 static int64 alone_until;
 
-static bool search_until(Search *me, int64 deadline, bool hints_first);
-static int64 search_clock(void *arg);
-static bool search_hints(void *arg);
-static bool search_look(void *arg, int64 since, bool last, int64 *again);
-static bool use_ready(const char *queue);
-static bool is_named(const QueueSearch *search, const char *resource);
-static bool has_looked(const char *queue, int64 since, const MailboxSlot *but);
-static void note_look(const char *queue);
-static bool look(const QueueSearch *search, QueueJob *job);
-static bool look_at_named(const QueueSearch *search, QueueJob *job);
-static bool look_in_index(const QueueSearch *search, QueueJob *job);
-static bool try_found(const QueueSearch *search, char **resources, int count, QueueJob *job);
-static bool try_found_one(const QueueSearch *search, char *resource, QueueJob *job);
-static bool try_hints(const QueueSearch *search, QueueJob *job);
-static bool try_resource(const QueueSearch *search, const char *resource, int64 attempts,
-						 QueueJob *job);
-static const Alone *find_alone(const char *queue, const char *resource);
-static bool is_left_alone(const char *queue, const char *resource);
-static bool is_foreign(const char *queue, const char *resource);
-static void leave_alone(const char *queue, const char *resource, bool foreign);
-static void make_room(void);
-static void forget_alone(const char *queue, const char *resource);
-static void make_key(char *key, const char *queue, const char *resource);
-static void attach(void);
-static void sleep_until(int64 until, DeadlockSearch *deadlock);
-
-bool
-QueueSearchJob(const QueueSearch *search, QueueJob *job)
-{
-	Search		me = {search, job};
-	MemoryContext turn;
-	MemoryContext old;
-	bool		hinted;
-	volatile bool found = false;
-
-	SessionAttach();
-	attach();
-	hinted = use_ready(search->queue) ||
-		has_looked(search->queue, SegmentNow() - LOOK_IN_WORK_US, NULL);
-	turn = AllocSetContextCreate(CurrentMemoryContext, "ddb_queue_claim turn",
-								 ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(turn);
-	DeadlockWaitForJob(search->queue, search->resources);
-	PG_TRY();
-	{
-		found = search_until(&me, SegmentNow() + search->wait_ms * 1000, hinted);
-	}
-	PG_FINALLY();
-	{
-		DeadlockEndWait();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(old);
-	shared_write(&MailboxMySlot()->wants_jobs, 0);
-	return found;
-}
-
-static bool
-search_until(Search *me, int64 deadline, bool hints_first)
-{
-	queue_wait	wait = {
-		.arg = me,
-		.wish = &MailboxMySlot()->wants_jobs,
-		.deadline = deadline,
-		.pause = (int64) ddblock_poll_interval * 1000,
-		.hints_first = hints_first,
-		.clock = search_clock,
-		.try_hints = search_hints,
-		.look = search_look,
-	};
-	DeadlockSearch deadlock;
-
-	DeadlockStart(&deadlock);
-	for (;;)
-	{
-		queue_waited waited;
-		int64		until;
-
-		QueueTableRequire();
-		waited = queue_wait_turn(&wait, pg_prng_uint64(&pg_global_prng_state), &until);
-		if (waited == QUEUE_WAIT_FOUND || waited == QUEUE_WAIT_OVER)
-			return waited == QUEUE_WAIT_FOUND;
-		MemoryContextReset(CurrentMemoryContext);
-		if (waited == QUEUE_WAIT_SLEEP)
-			sleep_until(until, &deadlock);
-	}
-}
-
 static int64
 search_clock(void *arg)
 {
 	return SegmentNow();
+}
+
+static void
+make_key(char *key, const char *queue, const char *resource)
+{
+	snprintf(key, sizeof(((Alone *) NULL)->key), "%s/%s", queue, resource);
+}
+
+/* Resources come and go: a new one must not leave its name here for ever. */
+static void
+make_room(void)
+{
+	int64		now = SegmentNow();
+	HASH_SEQ_STATUS status;
+	Alone	   *entry;
+
+	hash_seq_init(&status, alone);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->until <= now)
+			(void) hash_search(alone, entry->key, HASH_REMOVE, NULL);
+	}
+}
+
+static void
+leave_alone(const char *queue, const char *resource, bool foreign)
+{
+	char		key[sizeof(((Alone *) NULL)->key)];
+	Alone	   *entry;
+	bool		found;
+
+	if (hash_get_num_entries(alone) >= ALONE_MOST)
+		make_room();
+	make_key(key, queue, resource);
+	entry = hash_search(alone, key, HASH_ENTER, &found);
+	entry->foreign = foreign;
+	entry->pause = found ? Min(entry->pause * 2, ALONE_MOST_US) : ALONE_FIRST_US;
+	entry->until = SegmentNow() + entry->pause;
+	alone_until = Min(alone_until, entry->until);
+}
+
+static void
+forget_alone(const char *queue, const char *resource)
+{
+	char		key[sizeof(((Alone *) NULL)->key)];
+
+	make_key(key, queue, resource);
+	(void) hash_search(alone, key, HASH_REMOVE, NULL);
+}
+
+static bool
+try_resource(const QueueSearch *search, const char *resource, int64 attempts, QueueJob *job)
+{
+	QueueTry	got;
+
+	if (job == NULL)
+	{
+		strlcpy(ready.queue, search->queue, sizeof(ready.queue));
+		strlcpy(ready.resource, resource, sizeof(ready.resource));
+		ready.attempts = attempts;
+		return true;
+	}
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		got = QueueJobTry(search->queue, resource, attempts, search->lease_ms,
+						  search->max_attempts, job);
+		if (got != QUEUE_AGAIN_NOW)
+			break;
+		attempts = QUEUE_ATTEMPTS_UNKNOWN;
+	}
+	if (got == QUEUE_BUSY || got == QUEUE_FOREIGN)
+		leave_alone(search->queue, resource, got == QUEUE_FOREIGN);
+	else
+		forget_alone(search->queue, resource);
+	if (got == QUEUE_FOREIGN)
+	{
+		/* If there was a hint, it is for somebody else. */
+		QueueHintTell(search->queue, resource, attempts);
+		QueueJobToServer(search->queue, job);
+	}
+	return got == QUEUE_CLAIMED;
+}
+
+/* NULL: it is not left alone. */
+static const Alone *
+find_alone(const char *queue, const char *resource)
+{
+	char		key[sizeof(((Alone *) NULL)->key)];
+	const Alone *entry;
+
+	make_key(key, queue, resource);
+	entry = hash_search(alone, key, HASH_FIND, NULL);
+	return entry != NULL && SegmentNow() < entry->until ? entry : NULL;
+}
+
+static bool
+is_foreign(const char *queue, const char *resource)
+{
+	const Alone *entry = find_alone(queue, resource);
+
+	return entry != NULL && entry->foreign;
+}
+
+static bool
+try_hints(const QueueSearch *search, QueueJob *job)
+{
+	char		resource[QUEUE_RESOURCE_MAX + 1];
+	int64		attempts;
+
+	while (QueueHintTake(search->queue, search->resources, is_foreign, &attempts, resource))
+	{
+		if (try_resource(search, resource, attempts, job))
+			return true;
+	}
+	return false;
 }
 
 static bool
@@ -172,22 +195,6 @@ search_hints(void *arg)
 	Search	   *me = arg;
 
 	return try_hints(me->search, me->job);
-}
-
-/* The sessions that wait for any resource take turns with the looks. */
-static bool
-search_look(void *arg, int64 since, bool last, int64 *again)
-{
-	Search	   *me = arg;
-	bool		found;
-
-	QueueOwnSettle();
-	alone_until = PG_INT64_MAX;
-	found = (me->search->resources != NULL || last ||
-			 !has_looked(me->search->queue, since, MailboxMySlot())) &&
-		look(me->search, me->job);
-	*again = alone_until;
-	return found;
 }
 
 /* Has a session of this cluster, but for one, looked at this queue since then? */
@@ -219,14 +226,65 @@ note_look(const char *queue)
 	pg_atomic_write_u64(&slot->looked_at, (uint64) SegmentNow());
 }
 
+/* Nobody else need take the hint for it. */
 static bool
-look(const QueueSearch *search, QueueJob *job)
+try_found_one(const QueueSearch *search, char *resource, QueueJob *job)
 {
-	if (search->resources != NULL && job != NULL)
-		return look_at_named(search, job);
-	if (search->resources == NULL)
-		note_look(search->queue);
-	return look_in_index(search, job);
+	char	   *resources[] = {resource, NULL};
+	char		hinted[QUEUE_RESOURCE_MAX + 1];
+	int64		attempts = QUEUE_ATTEMPTS_UNKNOWN;
+
+	(void) QueueHintTake(search->queue, resources, NULL, &attempts, hinted);
+	return try_resource(search, resource, attempts, job);
+}
+
+static bool
+is_named(const QueueSearch *search, const char *resource)
+{
+	for (char **name = search->resources; name != NULL; name++)
+	{
+		if (*name == NULL)
+			return false;
+		if (strcmp(*name, resource) == 0)
+			return true;
+	}
+	return true;
+}
+
+static bool
+is_left_alone(const char *queue, const char *resource)
+{
+	const Alone *entry = find_alone(queue, resource);
+
+	if (entry != NULL)
+		alone_until = Min(alone_until, entry->until);
+	return entry != NULL;
+}
+
+/*
+ * Tries these resources.  What is left of a page of the index is for all sessions; of resources
+ * that the session has named, nobody knows whether they have jobs.
+ */
+static bool
+try_found(const QueueSearch *search, char **resources, int count, QueueJob *job)
+{
+	int			first = count > 0 ? (int) (pg_prng_uint32(&pg_global_prng_state) % (uint32) count) : 0;
+	bool		found = false;
+
+	for (int i = 0; i < count; i++)
+	{
+		char	   *resource = resources[(first + i) % count];
+
+		if (!is_named(search, resource) || is_left_alone(search->queue, resource))
+			continue;
+		if (!found)
+			found = try_found_one(search, resource, job);
+		else if (search->resources == NULL)
+			QueueHintAdd(search->queue, resource, QUEUE_ATTEMPTS_UNKNOWN);
+	}
+	if (found && count > 1 && search->resources == NULL)
+		SegmentTellJobs();
+	return found;
 }
 
 static bool
@@ -264,206 +322,30 @@ look_in_index(const QueueSearch *search, QueueJob *job)
 	return false;
 }
 
-/*
- * Tries these resources.  What is left of a page of the index is for all sessions; of resources
- * that the session has named, nobody knows whether they have jobs.
- */
 static bool
-try_found(const QueueSearch *search, char **resources, int count, QueueJob *job)
+look(const QueueSearch *search, QueueJob *job)
 {
-	int			first = count > 0 ? (int) (pg_prng_uint32(&pg_global_prng_state) % (uint32) count) : 0;
-	bool		found = false;
-
-	for (int i = 0; i < count; i++)
-	{
-		char	   *resource = resources[(first + i) % count];
-
-		if (!is_named(search, resource) || is_left_alone(search->queue, resource))
-			continue;
-		if (!found)
-			found = try_found_one(search, resource, job);
-		else if (search->resources == NULL)
-			QueueHintAdd(search->queue, resource, QUEUE_ATTEMPTS_UNKNOWN);
-	}
-	if (found && count > 1 && search->resources == NULL)
-		SegmentTellJobs();
-	return found;
+	if (search->resources != NULL && job != NULL)
+		return look_at_named(search, job);
+	if (search->resources == NULL)
+		note_look(search->queue);
+	return look_in_index(search, job);
 }
 
-/* Nobody else need take the hint for it. */
+/* The sessions that wait for any resource take turns with the looks. */
 static bool
-try_found_one(const QueueSearch *search, char *resource, QueueJob *job)
+search_look(void *arg, int64 since, bool last, int64 *again)
 {
-	char	   *resources[] = {resource, NULL};
-	char		hinted[QUEUE_RESOURCE_MAX + 1];
-	int64		attempts = QUEUE_ATTEMPTS_UNKNOWN;
-
-	(void) QueueHintTake(search->queue, resources, NULL, &attempts, hinted);
-	return try_resource(search, resource, attempts, job);
-}
-
-static bool
-is_named(const QueueSearch *search, const char *resource)
-{
-	for (char **name = search->resources; name != NULL; name++)
-	{
-		if (*name == NULL)
-			return false;
-		if (strcmp(*name, resource) == 0)
-			return true;
-	}
-	return true;
-}
-
-/* The hint was ours alone; now others may take it as well. */
-static bool
-use_ready(const char *queue)
-{
-	if (strcmp(ready.queue, queue) != 0)
-		return false;
-	ready.queue[0] = '\0';
-	QueueHintAdd(queue, ready.resource, ready.attempts);
-	return true;
-}
-
-static bool
-try_hints(const QueueSearch *search, QueueJob *job)
-{
-	char		resource[QUEUE_RESOURCE_MAX + 1];
-	int64		attempts;
-
-	while (QueueHintTake(search->queue, search->resources, is_foreign, &attempts, resource))
-	{
-		if (try_resource(search, resource, attempts, job))
-			return true;
-	}
-	return false;
-}
-
-static bool
-try_resource(const QueueSearch *search, const char *resource, int64 attempts, QueueJob *job)
-{
-	QueueTry	got;
-
-	if (job == NULL)
-	{
-		strlcpy(ready.queue, search->queue, sizeof(ready.queue));
-		strlcpy(ready.resource, resource, sizeof(ready.resource));
-		ready.attempts = attempts;
-		return true;
-	}
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		got = QueueJobTry(search->queue, resource, attempts, search->lease_ms,
-						  search->max_attempts, job);
-		if (got != QUEUE_AGAIN_NOW)
-			break;
-		attempts = QUEUE_ATTEMPTS_UNKNOWN;
-	}
-	if (got == QUEUE_BUSY || got == QUEUE_FOREIGN)
-		leave_alone(search->queue, resource, got == QUEUE_FOREIGN);
-	else
-		forget_alone(search->queue, resource);
-	if (got == QUEUE_FOREIGN)
-	{
-		/* If there was a hint, it is for somebody else. */
-		QueueHintTell(search->queue, resource, attempts);
-		QueueJobToServer(search->queue, job);
-	}
-	return got == QUEUE_CLAIMED;
-}
-
-static void
-attach(void)
-{
-	HASHCTL		info = {
-		.keysize = sizeof(((Alone *) NULL)->key),
-		.entrysize = sizeof(Alone),
-		.hcxt = TopMemoryContext,
-	};
-
-	if (alone == NULL)
-		alone = hash_create("ddblock resources left alone", 16, &info,
-							HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
-}
-
-static void
-make_key(char *key, const char *queue, const char *resource)
-{
-	snprintf(key, sizeof(((Alone *) NULL)->key), "%s/%s", queue, resource);
-}
-
-/* NULL: it is not left alone. */
-static const Alone *
-find_alone(const char *queue, const char *resource)
-{
-	char		key[sizeof(((Alone *) NULL)->key)];
-	const Alone *entry;
-
-	make_key(key, queue, resource);
-	entry = hash_search(alone, key, HASH_FIND, NULL);
-	return entry != NULL && SegmentNow() < entry->until ? entry : NULL;
-}
-
-static bool
-is_left_alone(const char *queue, const char *resource)
-{
-	const Alone *entry = find_alone(queue, resource);
-
-	if (entry != NULL)
-		alone_until = Min(alone_until, entry->until);
-	return entry != NULL;
-}
-
-static bool
-is_foreign(const char *queue, const char *resource)
-{
-	const Alone *entry = find_alone(queue, resource);
-
-	return entry != NULL && entry->foreign;
-}
-
-static void
-leave_alone(const char *queue, const char *resource, bool foreign)
-{
-	char		key[sizeof(((Alone *) NULL)->key)];
-	Alone	   *entry;
+	Search	   *me = arg;
 	bool		found;
 
-	if (hash_get_num_entries(alone) >= ALONE_MOST)
-		make_room();
-	make_key(key, queue, resource);
-	entry = hash_search(alone, key, HASH_ENTER, &found);
-	entry->foreign = foreign;
-	entry->pause = found ? Min(entry->pause * 2, ALONE_MOST_US) : ALONE_FIRST_US;
-	entry->until = SegmentNow() + entry->pause;
-	alone_until = Min(alone_until, entry->until);
-}
-
-/* Resources come and go: a new one must not leave its name here for ever. */
-static void
-make_room(void)
-{
-	int64		now = SegmentNow();
-	HASH_SEQ_STATUS status;
-	Alone	   *entry;
-
-	hash_seq_init(&status, alone);
-	while ((entry = hash_seq_search(&status)) != NULL)
-	{
-		if (entry->until <= now)
-			(void) hash_search(alone, entry->key, HASH_REMOVE, NULL);
-	}
-}
-
-static void
-forget_alone(const char *queue, const char *resource)
-{
-	char		key[sizeof(((Alone *) NULL)->key)];
-
-	make_key(key, queue, resource);
-	(void) hash_search(alone, key, HASH_REMOVE, NULL);
+	QueueOwnSettle();
+	alone_until = PG_INT64_MAX;
+	found = (me->search->resources != NULL || last ||
+			 !has_looked(me->search->queue, since, MailboxMySlot())) &&
+		look(me->search, me->job);
+	*again = alone_until;
+	return found;
 }
 
 /* Ends early if a job was pushed in this cluster. */
@@ -488,4 +370,91 @@ sleep_until(int64 until, DeadlockSearch *deadlock)
 						 Min((left + 999) / 1000, INT_MAX), event);
 		ResetLatch(MyLatch);
 	}
+}
+
+static bool
+search_until(Search *me, int64 deadline, bool hints_first)
+{
+	queue_wait	wait = {
+		.arg = me,
+		.wish = &MailboxMySlot()->wants_jobs,
+		.deadline = deadline,
+		.pause = (int64) ddblock_poll_interval * 1000,
+		.hints_first = hints_first,
+		.clock = search_clock,
+		.try_hints = search_hints,
+		.look = search_look,
+	};
+	DeadlockSearch deadlock;
+
+	DeadlockStart(&deadlock);
+	for (;;)
+	{
+		queue_waited waited;
+		int64		until;
+
+		QueueTableRequire();
+		waited = queue_wait_turn(&wait, pg_prng_uint64(&pg_global_prng_state), &until);
+		if (waited == QUEUE_WAIT_FOUND || waited == QUEUE_WAIT_OVER)
+			return waited == QUEUE_WAIT_FOUND;
+		MemoryContextReset(CurrentMemoryContext);
+		if (waited == QUEUE_WAIT_SLEEP)
+			sleep_until(until, &deadlock);
+	}
+}
+
+/* The hint was ours alone; now others may take it as well. */
+static bool
+use_ready(const char *queue)
+{
+	if (strcmp(ready.queue, queue) != 0)
+		return false;
+	ready.queue[0] = '\0';
+	QueueHintAdd(queue, ready.resource, ready.attempts);
+	return true;
+}
+
+static void
+attach(void)
+{
+	HASHCTL		info = {
+		.keysize = sizeof(((Alone *) NULL)->key),
+		.entrysize = sizeof(Alone),
+		.hcxt = TopMemoryContext,
+	};
+
+	if (alone == NULL)
+		alone = hash_create("ddblock resources left alone", 16, &info,
+							HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+}
+
+bool
+QueueSearchJob(const QueueSearch *search, QueueJob *job)
+{
+	Search		me = {search, job};
+	MemoryContext turn;
+	MemoryContext old;
+	bool		hinted;
+	volatile bool found = false;
+
+	SessionAttach();
+	attach();
+	hinted = use_ready(search->queue) ||
+		has_looked(search->queue, SegmentNow() - LOOK_IN_WORK_US, NULL);
+	turn = AllocSetContextCreate(CurrentMemoryContext, "ddb_queue_claim turn",
+								 ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(turn);
+	DeadlockWaitForJob(search->queue, search->resources);
+	PG_TRY();
+	{
+		found = search_until(&me, SegmentNow() + search->wait_ms * 1000, hinted);
+	}
+	PG_FINALLY();
+	{
+		DeadlockEndWait();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(old);
+	shared_write(&MailboxMySlot()->wants_jobs, 0);
+	return found;
 }

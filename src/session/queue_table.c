@@ -12,22 +12,15 @@
 #include "postgres.h"
 
 #include "dynamo/dynamo.h"
-#include "session/queue_table.h"
 #include "session/session.h"
-#include "session/table_call.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 #define RECHECK_US (3600 * USECS_PER_SEC)
 
 /* Who looks anew has so long; then the next session does. */
 #define DUTY_US (60 * USECS_PER_SEC)
-
-static bool is_checked(int64 now);
-static void require_guard(void);
-static const char *identity_of_lock_table(void);
-pg_noreturn static void refuse_lock_table(const QueueRow *guard, const char *identity);
 
 void
 QueueTableCheck(const QueueRow *described)
@@ -40,39 +33,6 @@ QueueTableCheck(const QueueRow *described)
 			 errmsg("existing table \"%s\" is not a queue table", ddblock_queue_table),
 			 errdetail_internal("%s", described->error),
 			 errhint("Choose another \"ddblock.queue_table\".")));
-}
-
-void
-QueueTableRequire(void)
-{
-	queue_request request = QueueRequest(QUEUE_DESCRIBE_TABLE, "", "");
-	QueueRow   *table;
-
-	SessionAttach();
-	if (is_checked(SegmentNow()))
-		return;
-	table = QueueCallRow(&request, NULL);
-	if (table == NULL)
-		return;
-	QueueTableCheck(table);
-	require_guard();
-	pg_atomic_write_u64(&segment->queue_table_checked, (uint64) SegmentNow());
-}
-
-/* The write that makes the first lock table the guard refuses any other one. */
-static void
-require_guard(void)
-{
-	queue_request request = QueueRequest(QUEUE_GUARD, "", ddblock_lock_table);
-	const QueueRow *guard;
-	dynamo_status status;
-
-	strlcpy(request.id, identity_of_lock_table(), sizeof(request.id));
-	guard = QueueCallRow(&request, &status);
-	if (status == DYNAMO_OK)
-		return;
-	pg_atomic_write_u64(&segment->queue_table_checked, 0);
-	refuse_lock_table(guard, request.id);
 }
 
 /*
@@ -105,7 +65,7 @@ identity_of_lock_table(void)
 	return psprintf("%s%s", identity, ddblock_sort_separator);
 }
 
-static void
+pg_noreturn static void
 refuse_lock_table(const QueueRow *guard, const char *identity)
 {
 	const char *name = guard != NULL ? guard->resource : "";
@@ -124,6 +84,22 @@ refuse_lock_table(const QueueRow *guard, const char *identity)
 					 "\"%s\".", QUEUE_GUARD_KEY)));
 }
 
+/* The write that makes the first lock table the guard refuses any other one. */
+static void
+require_guard(void)
+{
+	queue_request request = QueueRequest(QUEUE_GUARD, "", ddblock_lock_table);
+	const QueueRow *guard;
+	dynamo_status status;
+
+	strlcpy(request.id, identity_of_lock_table(), sizeof(request.id));
+	guard = QueueCallRow(&request, &status);
+	if (status == DYNAMO_OK)
+		return;
+	pg_atomic_write_u64(&segment->queue_table_checked, 0);
+	refuse_lock_table(guard, request.id);
+}
+
 /* After an hour one session looks anew, and the others go on. */
 static bool
 is_checked(int64 now)
@@ -134,4 +110,21 @@ is_checked(int64 now)
 		(now < (int64) checked + RECHECK_US ||
 		 !pg_atomic_compare_exchange_u64(&segment->queue_table_checked, &checked,
 										 (uint64) (now - RECHECK_US + DUTY_US)));
+}
+
+void
+QueueTableRequire(void)
+{
+	queue_request request = QueueRequest(QUEUE_DESCRIBE_TABLE, "", "");
+	QueueRow   *table;
+
+	SessionAttach();
+	if (is_checked(SegmentNow()))
+		return;
+	table = QueueCallRow(&request, NULL);
+	if (table == NULL)
+		return;
+	QueueTableCheck(table);
+	require_guard();
+	pg_atomic_write_u64(&segment->queue_table_checked, (uint64) SegmentNow());
 }

@@ -19,16 +19,11 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#include "session/campaign_names.h"
-#include "session/interrupt.h"
-#include "session/mailbox.h"
-#include "session/prefix.h"
 #include "session/session.h"
-#include "session/transaction.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 /* A hold whose note is gone. */
 typedef struct Releasing
@@ -36,19 +31,6 @@ typedef struct Releasing
 	uint32		hold_index;
 	uint64		seq;
 } Releasing;
-
-static int64 margin_us(int64 lease_ms);
-static void require_same_mode(const LockName *name, const HeldLock *held,
-							  const AcquireOptions *options);
-static bool acquire_anew(HeldLock *held, const LockName *name, const void *arg);
-static void check_grant(const LockName *name, HeldLock *held);
-static HeldLock *find_to_release(const LockName *name, const lock_mode *mode);
-static bool call_release(const char *lock, MailboxRequest *request, lease_loss *loss);
-static bool give_back(HeldLock *held, const char *lock, bool keep);
-static void acknowledge_losses(void);
-static int	release_next(void);
-static void call_release_all(MailboxRequest *request, const lockmgr_lease *all,
-							 const Releasing *ended);
 
 /* The slot comes last: the worker signals only processes that have one. */
 void
@@ -72,30 +54,6 @@ SessionAttach(void)
 	TransactionAttach();
 	InterruptAttach();
 	MailboxAttach();
-}
-
-bool
-SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token)
-{
-	HeldLock   *held;
-
-	SessionAttach();
-
-	held = HeldFind(name->utf8);
-	CampaignNamesRefuse(name, held);
-	if (held != NULL)
-	{
-		if (!HeldIsValid(held))
-			SessionRaiseLost(name, held);
-		require_same_mode(name, held, options);
-		HeldCount(held, options->scope);
-	}
-	else
-		held = HeldAdd(name, options->scope, acquire_anew, options);
-	if (held == NULL)
-		return false;
-	*token = held->token;
-	return true;
 }
 
 /* Waiting for another mode would be waiting for oneself. */
@@ -124,6 +82,87 @@ SessionRaiseLost(const LockName *name, HeldLock *held)
 	HeldTellLoss(held);
 	held->told = true;
 	ErrorsLost(name->text, HeldLoss(held));
+}
+
+/* This process may have been stopped for the whole lease before it read the answer. */
+static void
+check_grant(const LockName *name, HeldLock *held)
+{
+	uint32		hold_index = held->hold_index;
+	lease_loss	loss;
+
+	if (HeldIsValid(held))
+		return;
+	loss = HeldLoss(held);
+	HeldTellLoss(held);
+	HeldUnsetHold(held);
+	MailboxLetGo(hold_index, held->seq);
+	SegmentCount(EVENT_LK001);
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" was lost before this session received it",
+					name->text),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("The session does not hold the lock. Acquire it again, with a longer "
+					 "lease if this happens often.")));
+}
+
+void
+SessionTakeGrant(const LockName *name, HeldLock *held, const MailboxAnswer *answer, uint64 seq)
+{
+	HeldSetHold(held, answer, seq);
+	InterruptArm();
+	check_grant(name, held);
+}
+
+static int64
+margin_us(int64 lease_ms)
+{
+	return (int64) (lease_ms * 1000 * ddblock_safety_margin);
+}
+
+/* The worker sets since_ms, the time of the grant. */
+void
+SessionIdentify(lock_ask *ask)
+{
+	dynamo_holder *holder = &ask->holder;
+	char	   *database = get_database_name(MyDatabaseId);
+	char	   *user = GetUserNameFromId(GetSessionUserId(), true);
+	char		host[DYNAMO_HOLDER_SIZE];
+
+	if (gethostname(host, sizeof(host)) != 0)
+		host[0] = '\0';
+	host[sizeof(host) - 1] = '\0';
+
+	Utf8Copy(holder->database, DYNAMO_HOLDER_SIZE, database ? database : "");
+	Utf8Copy(holder->user, DYNAMO_HOLDER_SIZE, user ? user : "");
+	Utf8Copy(holder->application, DYNAMO_HOLDER_SIZE,
+			 application_name ? application_name : "");
+	Utf8Copy(holder->host, DYNAMO_HOLDER_SIZE, host);
+	holder->pid = MyProcPid;
+	ask->role = GetSessionUserId();
+	ask->role_max_leases = ddblock_role_max_leases;
+	ask->superuser = superuser_arg(ask->role);
+}
+
+MailboxRequest
+SessionAcquireRequest(const LockName *name, const AcquireOptions *options)
+{
+	size_t		attributes_len = options->attributes != NULL ? strlen(options->attributes) : 0;
+	MailboxRequest request = {
+		.kind = options->only_try ? MAILBOX_TRY : MAILBOX_ACQUIRE,
+		.name_len = strlen(name->utf8),
+		.data_len = options->data_len + attributes_len,
+		.attributes_len = attributes_len,
+		.has_data = options->data != NULL,
+		.ask = options->ask,
+	};
+
+	request.ask.margin_us = margin_us(request.ask.lease_ms);
+	request.ask.taker = GetUserId();
+	request.ask.prefix_len = strlen(ddblock_lock_prefix);
+	SessionIdentify(&request.ask);
+	return request;
 }
 
 /* Fills in the hold of a new note.  False if only_try and the lock is busy. */
@@ -173,85 +212,28 @@ acquire_anew(HeldLock *held, const LockName *name, const void *arg)
 	return true;
 }
 
-void
-SessionTakeGrant(const LockName *name, HeldLock *held, const MailboxAnswer *answer, uint64 seq)
+bool
+SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token)
 {
-	HeldSetHold(held, answer, seq);
-	InterruptArm();
-	check_grant(name, held);
-}
+	HeldLock   *held;
 
-/* This process may have been stopped for the whole lease before it read the answer. */
-static void
-check_grant(const LockName *name, HeldLock *held)
-{
-	uint32		hold_index = held->hold_index;
-	lease_loss	loss;
+	SessionAttach();
 
-	if (HeldIsValid(held))
-		return;
-	loss = HeldLoss(held);
-	HeldTellLoss(held);
-	HeldUnsetHold(held);
-	MailboxLetGo(hold_index, held->seq);
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("the lease on lock \"%s\" was lost before this session received it",
-					name->text),
-			 errdetail("%s", ErrorsLossReason(loss)),
-			 errhint("The session does not hold the lock. Acquire it again, with a longer "
-					 "lease if this happens often.")));
-}
-
-MailboxRequest
-SessionAcquireRequest(const LockName *name, const AcquireOptions *options)
-{
-	size_t		attributes_len = options->attributes != NULL ? strlen(options->attributes) : 0;
-	MailboxRequest request = {
-		.kind = options->only_try ? MAILBOX_TRY : MAILBOX_ACQUIRE,
-		.name_len = strlen(name->utf8),
-		.data_len = options->data_len + attributes_len,
-		.attributes_len = attributes_len,
-		.has_data = options->data != NULL,
-		.ask = options->ask,
-	};
-
-	request.ask.margin_us = margin_us(request.ask.lease_ms);
-	request.ask.taker = GetUserId();
-	request.ask.prefix_len = strlen(ddblock_lock_prefix);
-	SessionIdentify(&request.ask);
-	return request;
-}
-
-static int64
-margin_us(int64 lease_ms)
-{
-	return (int64) (lease_ms * 1000 * ddblock_safety_margin);
-}
-
-/* The worker sets since_ms, the time of the grant. */
-void
-SessionIdentify(lock_ask *ask)
-{
-	dynamo_holder *holder = &ask->holder;
-	char	   *database = get_database_name(MyDatabaseId);
-	char	   *user = GetUserNameFromId(GetSessionUserId(), true);
-	char		host[DYNAMO_HOLDER_SIZE];
-
-	if (gethostname(host, sizeof(host)) != 0)
-		host[0] = '\0';
-	host[sizeof(host) - 1] = '\0';
-
-	Utf8Copy(holder->database, DYNAMO_HOLDER_SIZE, database ? database : "");
-	Utf8Copy(holder->user, DYNAMO_HOLDER_SIZE, user ? user : "");
-	Utf8Copy(holder->application, DYNAMO_HOLDER_SIZE,
-			 application_name ? application_name : "");
-	Utf8Copy(holder->host, DYNAMO_HOLDER_SIZE, host);
-	holder->pid = MyProcPid;
-	ask->role = GetSessionUserId();
-	ask->role_max_leases = ddblock_role_max_leases;
-	ask->superuser = superuser_arg(ask->role);
+	held = HeldFind(name->utf8);
+	CampaignNamesRefuse(name, held);
+	if (held != NULL)
+	{
+		if (!HeldIsValid(held))
+			SessionRaiseLost(name, held);
+		require_same_mode(name, held, options);
+		HeldCount(held, options->scope);
+	}
+	else
+		held = HeldAdd(name, options->scope, acquire_anew, options);
+	if (held == NULL)
+		return false;
+	*token = held->token;
+	return true;
 }
 
 /* False, too, if the session must not know. */
@@ -305,134 +287,28 @@ find_to_release(const LockName *name, const lock_mode *mode)
 	return held;
 }
 
-bool
-SessionRelease(const LockName *name, lock_mode mode, bool keep)
+/* False if the lease was lost. */
+static bool
+call_release(const char *lock, MailboxRequest *request, lease_loss *loss)
 {
-	HeldLock   *held = find_to_release(name, &mode);
+	const MailboxAnswer *answer = MailboxCall(request, NULL, NULL, NULL);
 
-	if (held == NULL)
-		return false;
-	if (HeldIsValid(held) && held->session_depth + held->xact_depth > 1)
-	{
-		HeldUncountSession(held, 1);
+	if (answer->result == MAILBOX_RELEASED)
 		return true;
-	}
-	return give_back(held, name->text, keep);
+	if (answer->result == MAILBOX_LOST)
+		*loss = answer->loss;
+	else if (answer->result != MAILBOX_NOT_HELD)
+		ErrorsAnswer(answer, lock);
+	return false;
 }
 
-bool
-SessionLetGo(const LockName *name)
+void
+SessionWarnLost(const char *lock, lease_loss loss)
 {
-	HeldLock   *held = find_to_release(name, NULL);
-
-	if (held == NULL)
-		return false;
-	if (!HeldIsValid(held))
-		return give_back(held, name->text, true);
-	HeldUncountSession(held, 1);
-	HeldLetGoIfUnused(held);
-	return true;
-}
-
-int
-SessionReleaseAll(void)
-{
-	volatile int released = 0;
-	int			count;
-
-	SessionAttach();
-	PG_TRY();
-	{
-		acknowledge_losses();
-		while ((count = release_next()) > 0)
-			released += count;
-	}
-	PG_CATCH();
-	{
-		/* If one release fails, the other locks are released all the same. */
-		SessionLetGoAll();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	return released;
-}
-
-static void
-acknowledge_losses(void)
-{
-	dlist_mutable_iter iter;
-
-	dlist_foreach_modify(iter, HeldLocks())
-	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
-		if (held->session_depth > 0 && !HeldIsValid(held))
-			(void) give_back(held, Utf8ToMessage(held->name, strlen(held->name)), true);
-	}
-}
-
-/*
- * Releases as many locks together as a request can name, so that one which DynamoDB does not
- * release keeps no other one.  Returns how many; 0: there are no more.  A lease that is lost
- * from now on was valid when the session's claim ended.
- */
-static int
-release_next(void)
-{
-	lockmgr_lease *all = palloc(MAILBOX_RELEASE_MAX * sizeof(lockmgr_lease));
-	Releasing  *ended = palloc(MAILBOX_RELEASE_MAX * sizeof(Releasing));
-	MailboxRequest request = {.kind = MAILBOX_RELEASE,.ask = {.valid_until = PG_INT64_MAX}};
-	dlist_mutable_iter iter;
-	int			count = 0;
-	int			kept = 0;
-
-	dlist_foreach_modify(iter, HeldLocks())
-	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
-		if (held->session_depth == 0 || count == MAILBOX_RELEASE_MAX)
-			continue;
-		if (held->xact_depth > 0)
-		{
-			HeldUncountSession(held, held->session_depth);
-			kept++;
-			continue;
-		}
-		all[count] = (lockmgr_lease) {
-			.index = held->lease_index,.generation = held->lease_generation
-		};
-		request.ask.valid_until = Min(request.ask.valid_until, HeldValidUntil(held));
-		ended[count++] = (Releasing) {.hold_index = held->hold_index,.seq = held->seq};
-		HeldForget(held);
-	}
-	request.data_len = count * sizeof(lockmgr_lease);
-	if (count > 0)
-		call_release_all(&request, all, ended);
-	pfree(all);
-	pfree(ended);
-	return count + kept;
-}
-
-static void
-call_release_all(MailboxRequest *request, const lockmgr_lease *all, const Releasing *ended)
-{
-	const MailboxAnswer *answer;
-
-	PG_TRY();
-	{
-		answer = MailboxCall(request, NULL, all, NULL);
-		if (answer->result != MAILBOX_RELEASED && answer->result != MAILBOX_LOST &&
-			answer->result != MAILBOX_NOT_HELD)
-			ErrorsAnswer(answer, NULL);
-	}
-	PG_CATCH();
-	{
-		/* The worker may not have seen the request before it was canceled. */
-		for (size_t i = 0; i < request->data_len / sizeof(lockmgr_lease); i++)
-			MailboxLetGo(ended[i].hold_index, ended[i].seq);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	ereport(WARNING,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" was lost before it was released", lock),
+			 errdetail("%s", ErrorsLossReason(loss))));
 }
 
 /*
@@ -488,28 +364,164 @@ give_back(HeldLock *held, const char *lock, bool keep)
 	return !lost;
 }
 
-/* False if the lease was lost. */
-static bool
-call_release(const char *lock, MailboxRequest *request, lease_loss *loss)
+bool
+SessionRelease(const LockName *name, lock_mode mode, bool keep)
 {
-	const MailboxAnswer *answer = MailboxCall(request, NULL, NULL, NULL);
+	HeldLock   *held = find_to_release(name, &mode);
 
-	if (answer->result == MAILBOX_RELEASED)
+	if (held == NULL)
+		return false;
+	if (HeldIsValid(held) && held->session_depth + held->xact_depth > 1)
+	{
+		HeldUncountSession(held, 1);
 		return true;
-	if (answer->result == MAILBOX_LOST)
-		*loss = answer->loss;
-	else if (answer->result != MAILBOX_NOT_HELD)
-		ErrorsAnswer(answer, lock);
-	return false;
+	}
+	return give_back(held, name->text, keep);
+}
+
+bool
+SessionLetGo(const LockName *name)
+{
+	HeldLock   *held = find_to_release(name, NULL);
+
+	if (held == NULL)
+		return false;
+	if (!HeldIsValid(held))
+		return give_back(held, name->text, true);
+	HeldUncountSession(held, 1);
+	HeldLetGoIfUnused(held);
+	return true;
+}
+
+static void
+acknowledge_losses(void)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->session_depth > 0 && !HeldIsValid(held))
+			(void) give_back(held, Utf8ToMessage(held->name, strlen(held->name)), true);
+	}
+}
+
+static void
+call_release_all(MailboxRequest *request, const lockmgr_lease *all, const Releasing *ended)
+{
+	const MailboxAnswer *answer;
+
+	PG_TRY();
+	{
+		answer = MailboxCall(request, NULL, all, NULL);
+		if (answer->result != MAILBOX_RELEASED && answer->result != MAILBOX_LOST &&
+			answer->result != MAILBOX_NOT_HELD)
+			ErrorsAnswer(answer, NULL);
+	}
+	PG_CATCH();
+	{
+		/* The worker may not have seen the request before it was canceled. */
+		for (size_t i = 0; i < request->data_len / sizeof(lockmgr_lease); i++)
+			MailboxLetGo(ended[i].hold_index, ended[i].seq);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Releases as many locks together as a request can name, so that one which DynamoDB does not
+ * release keeps no other one.  Returns how many; 0: there are no more.  A lease that is lost
+ * from now on was valid when the session's claim ended.
+ */
+static int
+release_next(void)
+{
+	lockmgr_lease *all = palloc(MAILBOX_RELEASE_MAX * sizeof(lockmgr_lease));
+	Releasing  *ended = palloc(MAILBOX_RELEASE_MAX * sizeof(Releasing));
+	MailboxRequest request = {.kind = MAILBOX_RELEASE,.ask = {.valid_until = PG_INT64_MAX}};
+	dlist_mutable_iter iter;
+	int			count = 0;
+	int			kept = 0;
+
+	dlist_foreach_modify(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->session_depth == 0 || count == MAILBOX_RELEASE_MAX)
+			continue;
+		if (held->xact_depth > 0)
+		{
+			HeldUncountSession(held, held->session_depth);
+			kept++;
+			continue;
+		}
+		all[count] = (lockmgr_lease) {
+			.index = held->lease_index,.generation = held->lease_generation
+		};
+		request.ask.valid_until = Min(request.ask.valid_until, HeldValidUntil(held));
+		ended[count++] = (Releasing) {.hold_index = held->hold_index,.seq = held->seq};
+		HeldForget(held);
+	}
+	request.data_len = count * sizeof(lockmgr_lease);
+	if (count > 0)
+		call_release_all(&request, all, ended);
+	pfree(all);
+	pfree(ended);
+	return count + kept;
 }
 
 void
-SessionWarnLost(const char *lock, lease_loss loss)
+SessionLetGoAll(void)
 {
-	ereport(WARNING,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("the lease on lock \"%s\" was lost before it was released", lock),
-			 errdetail("%s", ErrorsLossReason(loss))));
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+		if (held->session_depth == 0)
+			continue;
+		HeldUncountSession(held, held->session_depth);
+		HeldLetGoIfUnused(held);
+	}
+}
+
+int
+SessionReleaseAll(void)
+{
+	volatile int released = 0;
+	int			count;
+
+	SessionAttach();
+	PG_TRY();
+	{
+		acknowledge_losses();
+		while ((count = release_next()) > 0)
+			released += count;
+	}
+	PG_CATCH();
+	{
+		/* If one release fails, the other locks are released all the same. */
+		SessionLetGoAll();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return released;
+}
+
+int64
+SessionRequire(const LockName *name)
+{
+	HeldLock   *held;
+
+	SessionAttach();
+	held = HeldFind(name->utf8);
+	if (held == NULL)
+		ErrorsNotHeld(name->text);
+	if (!HeldIsValid(held))
+		SessionRaiseLost(name, held);
+	return held->token;
 }
 
 int64
@@ -587,20 +599,6 @@ SessionRemaining(const LockName *name)
 	return Max(left, 0);
 }
 
-int64
-SessionRequire(const LockName *name)
-{
-	HeldLock   *held;
-
-	SessionAttach();
-	held = HeldFind(name->utf8);
-	if (held == NULL)
-		ErrorsNotHeld(name->text);
-	if (!HeldIsValid(held))
-		SessionRaiseLost(name, held);
-	return held->token;
-}
-
 const MailboxItem *
 SessionLookUp(const LockName *name, bool *unusable)
 {
@@ -619,20 +617,4 @@ SessionLookUp(const LockName *name, bool *unusable)
 	if (answer->result != MAILBOX_FOUND)
 		ErrorsAnswer(answer, name->text);
 	return &answer->found;
-}
-
-void
-SessionLetGoAll(void)
-{
-	dlist_mutable_iter iter;
-
-	dlist_foreach_modify(iter, HeldLocks())
-	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
-		if (held->session_depth == 0)
-			continue;
-		HeldUncountSession(held, held->session_depth);
-		HeldLetGoIfUnused(held);
-	}
 }

@@ -1,10 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * session.h
- *	  What a session does with locks: acquire, release, renew, ask.
- *
- * The layer between the SQL functions, which check arguments, and the mailbox.
- * All functions raise errors of errors.h.
+ *	  What a backend's files give each other, and the SQL functions.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,9 +10,254 @@
 
 #include "postgres.h"
 
-#include "session/held.h"
-#include "session/waiting.h"
+#include "fmgr.h"
+#include "lib/ilist.h"
+
+#include "lock/join_list.h"
+#include "lock/uuid.h"
+#include "queue/queue.h"
 #include "shared/compat.h"
+#include "shared/segment.h"
+#include "shared/shared.h"
+
+/* ----------------------------------------------------------------
+ * await.c: Procedures that wait without a snapshot.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * To be called when the arguments have been read, and before anything is sent.  If the
+ * function was called as a procedure, commits the transaction, so that the session has no
+ * snapshot while it waits.  Raises 25001 if that would commit what the caller has not
+ * finished; the hint names the function that waits inside of a transaction.
+ */
+extern void AwaitWithoutSnapshot(FunctionCallInfo fcinfo, const char *instead);
+
+/* ----------------------------------------------------------------
+ * name.c: Which texts can be a lock's name.
+ * ----------------------------------------------------------------
+ */
+
+/* A lock's name: for messages, and as it goes to DynamoDB. */
+typedef struct LockName
+{
+	char	   *text;			/* for messages, in the database's encoding */
+	char	   *utf8;			/* 1 .. DYNAMO_NAME_MAX bytes and a NUL */
+} LockName;
+
+/* Raises 22023 if no item can have the name: see ddblock.sort_separator. */
+extern void NameRequire(const LockName *name);
+
+/* ----------------------------------------------------------------
+ * held.c: What this session holds: notes, kept in its own memory.
+ *
+ * A lock has a session-scoped depth and a transaction-scoped one; its lease is
+ * let go when both are 0.
+ *
+ * The notes do not say whether the lease is valid: HeldIsValid() reads that from
+ * the lease directory.
+ * ----------------------------------------------------------------
+ */
+
+typedef enum LockScope
+{
+	SCOPE_SESSION,
+	SCOPE_XACT,
+	SCOPE_LEADER				/* the whole transaction, although a savepoint is rolled
+								 * back: the client knows that it leads */
+} LockScope;
+
+/* Acquisitions made in a (sub)transaction of the given nesting level. */
+typedef struct HeldLevel
+{
+	int			nest_level;
+	int64		depth;
+} HeldLevel;
+
+typedef struct HeldLock
+{
+	char	   *name;			/* UTF-8, with a NUL: the key; must be first */
+	dlist_node	node;
+	uint32		hold_index;		/* LOCKMGR_NO_HOLD: not acquired yet */
+	uint32		lease_index;
+	uint32		lease_generation;
+	uint64		seq;			/* of the request that acquired it */
+	int64		token;
+	int64		must_end;		/* no belief from then on; 0: no limit */
+	lock_mode	mode;
+	int32		permits;		/* of a semaphore */
+	bool		leader;			/* it is the cluster's: see leader.c */
+	bool		seen_lost;		/* interrupt.c has noticed the loss */
+	lease_loss	loss;			/* why; LOSS_NONE: not lost, or not known yet */
+	bool		deferred;		/* InterruptBeginDefer() */
+	bool		told;			/* the client knows of the loss */
+	int64		session_depth;
+	int64		xact_depth;		/* sum of the levels' depths */
+	int			level_count;	/* levels rise, outermost first */
+	int			level_room;
+	HeldLevel  *levels;
+} HeldLock;
+
+/* Makes the list of notes, once in a process. */
+extern void HeldAttach(void);
+
+/* NULL if the session has no such lock, valid or lost. */
+extern HeldLock *HeldFind(const char *name);
+
+/* All of them, as HeldLock.node. */
+extern dlist_head *HeldLocks(void);
+
+/*
+ * Around each change of what a signal handler reads: the list, and a note's
+ * hold and lease, seq, seen_lost and deferred.  In between, HeldIsChanging() tells the
+ * handler to stay away and come back.  A section is a few instructions long,
+ * raises no error, and does not contain another one.
+ */
+extern void HeldBeginChange(void);
+extern void HeldEndChange(void);
+extern bool HeldIsChanging(void);
+
+/*
+ * Acquires the lock of a new note, and calls HeldSetHold(); or raises; or returns false, if the
+ * session does not get the lock.
+ */
+typedef bool (*HeldAcquire) (HeldLock *held, const LockName *name, const void *arg);
+
+/*
+ * A note for a lock that the session does not have; counts the acquisition.  Everything that can
+ * fail is done before the lock is acquired.  If it is not acquired, there is no note: NULL, or
+ * the error.
+ */
+extern HeldLock *HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire,
+						 const void *arg);
+
+/* Counts one more acquisition. */
+extern void HeldCount(HeldLock *held, LockScope scope);
+
+/* These cannot fail. */
+extern void HeldSetHold(HeldLock *held, const MailboxAnswer *granted, uint64 seq);
+extern void HeldUnsetHold(HeldLock *held);
+extern void HeldUncountSession(HeldLock *held, int64 depth);
+/* Undoes HeldCount(), in the same (sub)transaction. */
+extern void HeldUncount(HeldLock *held, LockScope scope);
+/* Deletes the note.  If the lease is lost, logs and remembers the loss. */
+extern void HeldForget(HeldLock *held);
+
+/* Does not wait for DynamoDB. */
+extern void HeldLetGoIfUnused(HeldLock *held);
+
+/*
+ * The transaction must not commit as if the loss of a lease, whose note is
+ * deleted, had not happened.  The name (UTF-8, from TopMemoryContext) becomes
+ * held.c's.  Only the first loss of a transaction is kept.  Cannot fail.
+ */
+extern void HeldRememberLoss(char *name, lease_loss loss);
+extern void HeldForgetLoss(void);
+
+/* The name (UTF-8) of a lock that this transaction has lost, or NULL. */
+extern const char *HeldFindLoss(lease_loss *why);
+
+/* For transaction.c. */
+extern void HeldRefusePrepare(void);
+extern void HeldEndTransaction(void);
+extern void HeldEndSubtransaction(bool committed);
+
+/* On the clock of leases; in the past, or 0, if it is lost.  Async-signal-safe. */
+extern int64 HeldValidUntil(const HeldLock *held);
+extern bool HeldIsValid(const HeldLock *held);
+extern lease_loss HeldLoss(const HeldLock *held);
+
+/* Counts and logs a loss at the deadline, unless that was done. */
+extern void HeldTellLoss(const HeldLock *held);
+
+/*
+ * Notes why the lease is lost, because its entry in the directory may become
+ * another lease's at any time.  Async-signal-safe.
+ */
+extern void HeldNoteLoss(HeldLock *held);
+
+/* ----------------------------------------------------------------
+ * deadlock.c: Deadlocks that pass through PostgreSQL's locks.
+ * ----------------------------------------------------------------
+ */
+
+/* When a session that waits looks whether its wait closes a circle. */
+typedef struct DeadlockSearch
+{
+	int64		next;
+	int64		pause;
+	bool		goes_first;		/* it waits in line only: if it goes first, the circle is open */
+} DeadlockSearch;
+
+/* When the wait begins. */
+extern void DeadlockStart(DeadlockSearch *search);
+
+/* To be called in each turn of the wait.  Raises; or returns when it must be called again. */
+extern int64 DeadlockTurn(DeadlockSearch *search, int64 now);
+
+/*
+ * What the session waits for without a request: the end of this lease; a job of this queue, and
+ * of these resources (the last one is NULL; or NULL: any).  The end must come, also by an error.
+ */
+extern void DeadlockWaitForRelease(uint32 lease_index, uint32 lease_generation);
+extern void DeadlockWaitForJob(const char *queue, char **resources);
+extern void DeadlockEndWait(void);
+
+/* ----------------------------------------------------------------
+ * waiting.c: How long a session waits for a lock, and what it reports meanwhile.
+ * ----------------------------------------------------------------
+ */
+
+#define WAITING_NO_LIMIT (-1)
+
+typedef struct Waiting
+{
+	const char *lock;			/* its name, in the database's encoding */
+	int64		started;
+	int64		limit_ms;		/* the caller's, or WAITING_NO_LIMIT */
+	int64		deadline;		/* the earlier of that and lock_timeout */
+	bool		lock_timeout;	/* the deadline is lock_timeout's */
+	bool		only_try;		/* for a reply, not for the holder */
+	bool		gives_up;		/* then, without an error */
+	int64		next_look;		/* when to read the watch again */
+	DeadlockSearch deadlock;
+	char	   *title;			/* the process title before; NULL: it is as before */
+	bool		told;
+	lockmgr_watch last;			/* what was reported last */
+} Waiting;
+
+extern void WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms);
+
+/*
+ * To be called in each turn of the wait for request seq of the slot.  Raises when
+ * the time is over; reports who holds the lock when that is due.  Returns when
+ * it must be called again.
+ */
+extern int64 WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq,
+						 int64 now);
+
+/* When the wait is over, also by an error. */
+extern void WaitingEnd(Waiting *waiting);
+
+/*
+ * If requests are repeated, and the session has waited for deadlock_timeout, reports why, once
+ * for each wait.  message: why the session repeats its own; NULL: perhaps the worker does.
+ */
+extern void WaitingTellTrouble(int64 since, int64 now, const char *message);
+
+/* What keeps request seq of the slot waiting; false if nothing does. */
+extern bool WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch);
+
+/* A sentence, "It is held by owner ...", palloc'd. */
+extern char *WaitingDescribeHolder(const lockmgr_watch *watch, int64 now);
+
+/* ----------------------------------------------------------------
+ * session.c: What a session does with locks: acquire, release, renew, ask.
+ *
+ * The layer between the SQL functions, which check arguments, and the mailbox.
+ * All functions raise errors of errors.h.
+ * ----------------------------------------------------------------
+ */
 
 /*
  * Prepares the process, once.  Raises unless it can use ddblock: the library is
@@ -99,5 +341,566 @@ extern void SessionIdentify(lock_ask *ask);
 /* The lease of this note is lost: an error, or a WARNING when its note is gone. */
 pg_noreturn extern void SessionRaiseLost(const LockName *name, HeldLock *held);
 extern void SessionWarnLost(const char *lock, lease_loss loss);
+
+/* ----------------------------------------------------------------
+ * campaign_names.c: Locks that the cluster itself wants to hold: no session takes them.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Raises 55000 if ddblock.leaderships has the name, or if the transaction has the lock as a
+ * leader's.  held: this session's note of it, or NULL.
+ */
+extern void CampaignNamesRefuse(const LockName *name, const HeldLock *held);
+
+/* ----------------------------------------------------------------
+ * drop.c: Keeps DROP EXTENSION from losing locks and fencing tokens.
+ * ----------------------------------------------------------------
+ */
+
+extern void DropInstallHook(void);
+
+/* ----------------------------------------------------------------
+ * fence.c: Whether a transaction still has the fences that it asked for.
+ *
+ * Needs neither shared memory nor the worker.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * The current (sub)transaction asks for a fence.  Call it before anything that
+ * can fail, but after TransactionAttach(): from here on the whole transaction
+ * can commit only if this subtransaction does.
+ */
+extern void FenceRequest(void);
+
+/* Before COMMIT and PREPARE: raises LK002 if a fence was undone. */
+extern void FenceCommit(void);
+
+extern void FenceEndTransaction(void);
+extern void FenceEndSubtransaction(bool committed);
+
+/* ----------------------------------------------------------------
+ * guard.c: The commit guard: a transaction that writes does not commit after its
+ * session has lost a lease.
+ *
+ * The guard looks at the clock before the commit record is written.  A wait in
+ * between is interrupted when a lease is lost; but a process that is stopped
+ * there can still commit too late.  ddb_fence_check() covers that, see doc/internals/safety.md.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * For an effect that no ROLLBACK undoes, or that needs no transaction id: raises
+ * LK001 if the transaction must not have it.  The effect counts as a write from
+ * then on.
+ */
+extern void GuardEffect(const char *what);
+
+/* Before COMMIT and PREPARE: raises LK001 if the transaction must not commit. */
+extern void GuardCommit(void);
+
+/*
+ * Has a transaction that writes passed the guard?  Then the guard does not see
+ * the next loss, and the session must be interrupted.  Async-signal-safe.
+ */
+extern bool GuardIsPassed(void);
+
+extern void GuardEndTransaction(void);
+
+/* ----------------------------------------------------------------
+ * interrupt.c: Interrupts the session when it has lost a lease.
+ *
+ * ddblock.on_lease_lost decides how.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Installs signal handler and timer, once in a process.  The process must not
+ * use LOSS_SIGNAL for anything else.
+ */
+extern void InterruptAttach(void);
+
+/* Call it when there is a new deadline. */
+extern void InterruptArm(void);
+
+/*
+ * Around the wait of a lock function that reports the loss of this lease by its own
+ * error.  The session is not interrupted for it meanwhile; its latch is set at
+ * the deadline instead.  If the transaction continues after the error, the
+ * interruption follows.
+ */
+extern void InterruptBeginDefer(HeldLock *held);
+extern void InterruptEndDefer(HeldLock *held);
+
+/* The first lost lock, if the running transaction was interrupted, or will be. */
+extern const HeldLock *InterruptCause(void);
+
+/* Was a loss noticed since the last call? */
+extern bool InterruptTakeLoss(void);
+
+/* ----------------------------------------------------------------
+ * joined.c: Joining another session's hold; leaving one to the cluster.
+ *
+ * All functions raise errors of errors.h.
+ * ----------------------------------------------------------------
+ */
+
+/* This session holds the lock as well, for the session. */
+extern void JoinedJoin(const LockName *name, int64 token);
+
+/* Joins what ddblock.join_locks names and this session does not hold. */
+extern void JoinedCarryOutOrder(void);
+
+/*
+ * The cluster holds the lock instead of this session, for at most so long.  Returns the
+ * token.  Who may not detach it keeps it; after another error neither of them holds it, nor
+ * if the session ends in between.
+ */
+extern int64 JoinedDetach(const LockName *name, int64 at_most_ms);
+extern int64 JoinedOutlive(const LockName *name);
+
+/* Ends that.  If there was nothing to end, raises a WARNING and returns false. */
+extern bool JoinedEndDetached(const LockName *name, int64 token, bool keep);
+
+/* ----------------------------------------------------------------
+ * leader.c: Transactions of a cluster that leads.
+ *
+ * All functions raise errors of errors.h.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * If this cluster leads, the transaction joins that, until it ends: its loss interrupts
+ * the transaction, and the commit guard refuses its commit.  Returns the token, or 0 if
+ * the cluster does not lead.
+ */
+extern int64 LeaderJoin(const LockName *name);
+
+/* The same, but raises LK001 if the cluster does not lead. */
+extern int64 LeaderRequire(const LockName *name);
+
+/*
+ * The cluster gives up the lock, and does not want it for so long; after wait_ms (0:
+ * never) it interrupts the transactions that have joined.  Returns whether it led.
+ */
+extern bool LeaderResign(const LockName *name, int64 rest_ms, int64 wait_ms);
+
+/* ----------------------------------------------------------------
+ * mailbox.c: A session's side of the mailbox: ask the worker, wait for its answer.
+ *
+ * A session has one request at a time, and waits interruptibly.  An error while it
+ * waits cancels the request; the worker then releases what the request gets, or
+ * has got already.
+ * ----------------------------------------------------------------
+ */
+
+/* Takes the process's slot, once in a process.  See SessionAttach(). */
+extern void MailboxAttach(void);
+
+/* This session; its generation is 0 before MailboxAttach(). */
+extern lockmgr_session MailboxSession(void);
+extern MailboxSlot *MailboxMySlot(void);
+
+/*
+ * Sets the request's seq, posts it with its name and data, and waits for the
+ * answer, which may be a failure.  The answer is read where the worker wrote it: it
+ * is valid until the session's next request.  NULL: the lease that was to be
+ * renewed is past its deadline, or it is time for what waiting says.  waiting: how long, and for which lock; or NULL.
+ */
+extern const MailboxAnswer *MailboxCall(MailboxRequest *request, const char *name,
+										const void *data, Waiting *waiting);
+
+/* The number of the session's last request. */
+extern uint64 MailboxLastSeq(void);
+
+/*
+ * The session announces requests, up to this number; and does not post what is left of them.
+ * Neither can fail.
+ */
+extern void MailboxAnnounce(uint64 last);
+extern void MailboxWithdraw(void);
+
+/*
+ * The session no longer wants the lease that it got for its request seq.  Neither
+ * waits nor fails.
+ */
+extern void MailboxLetGo(uint32 hold_index, uint64 seq);
+
+/* ----------------------------------------------------------------
+ * order.c: The standing order to join locks, ddblock.join_locks: whether it is carried out.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * The first named lock that this session does not hold with the token that is named, or
+ * NULL.  Valid until the next call.  Cannot fail.
+ */
+extern const join_entry *OrderFindMissing(void);
+
+/* DISCARD ALL lets go of the locks: its own transaction may end without them. */
+extern void OrderExcuseTransaction(void);
+
+/* ----------------------------------------------------------------
+ * prefix.c: ddblock.lock_prefix: which names a session may use.
+ * ----------------------------------------------------------------
+ */
+
+/* Does the name begin with the prefix?  Takes UTF-8 or the server's encoding. */
+extern bool PrefixAllows(const char *name, size_t len);
+
+/* Raises 42501 if a lock's name, or a resource's, does not. */
+extern void PrefixRequire(const LockName *name);
+extern void PrefixRequireResource(const char *resource);
+
+/*
+ * The longer one of the prefix that a caller asks for (UTF-8) and the session's:
+ * for names that begin with both.  Raises 42501 if there are none.
+ */
+extern const char *PrefixNarrow(const char *asked);
+
+/* ----------------------------------------------------------------
+ * queue_call.c: Calls on the queues' table: repeated, and row by row.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct QueueReply
+{
+	dynamo_status status;		/* OK, CONDITION_FAILED, or what was expected */
+	char		message[MAILBOX_TEXT_SIZE]; /* of what was expected */
+	bool		unsettled;		/* an earlier copy may have been applied */
+	int64		now_ms;			/* DynamoDB's time, or a little earlier */
+	int			rows;			/* that are left */
+	char	   *next;			/* where the next page begins; NULL: no more */
+	uint32		next_len;
+	char	   *bytes;			/* for QueueReadRow() */
+	Size		len;
+	Size		offset;
+} QueueReply;
+
+/* A row with its texts, UTF-8 and terminated. */
+typedef struct QueueRow
+{
+	queue_row	is;
+	char	   *queue;
+	char	   *resource;
+	char	   *id;
+	char	   *error;
+	char	   *payload;
+} QueueRow;
+
+/* Empty texts are no resource, and so on: all zero but these. */
+extern queue_request QueueRequest(queue_kind kind, const char *queue, const char *resource);
+
+/* For a transaction. */
+extern void QueueNewUuid(char uuid[UUID_SIZE]);
+
+/*
+ * Makes the call, and repeats it while DynamoDB is out of reach or throttles us, until
+ * ddblock.retry_timeout has passed.  tail has request->tail_len bytes.  Raises for failures,
+ * but for the expected one (DYNAMO_OK: none).  Palloc'd.
+ */
+extern QueueReply *QueueCall(const queue_request *request, const char *tail,
+							 dynamo_status expected);
+
+/* The reply's next row, palloc'd; false: there are no more. */
+extern bool QueueReadRow(QueueReply *reply, QueueRow *row);
+
+/*
+ * The row of a call that brings one at most: NULL if there is none.
+ */
+extern QueueRow *QueueCallRow(const queue_request *request, dynamo_status *status);
+
+/*
+ * Pages: the next row of all, calling as needed; false: there are no more.  A page goes when the
+ * next one is called, and with it its rows, and what the caller has put into its context.
+ */
+typedef struct QueueScan
+{
+	queue_request request;
+	QueueReply *reply;			/* NULL: not started */
+	MemoryContext page;
+} QueueScan;
+
+extern bool QueueScanNext(QueueScan *scan, QueueRow *row);
+
+/* ----------------------------------------------------------------
+ * queue_claim.c: The jobs that this session has claimed: notes, kept in its own memory.
+ *
+ * A claim is an ordinary lock of this session, and its token.  It is void as soon as the
+ * session no longer holds the lock with that token, whatever ended it.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct QueueClaim
+{
+	dlist_node	node;
+	char	   *lock;			/* its name, UTF-8 */
+	queue_claim is;
+	uint32		finish;			/* the entry of segment_finishes that its completion has */
+} QueueClaim;
+
+/* This session has passed completions on: QueueOwnSettle() waits for them. */
+extern bool queue_claim_passed;
+
+/*
+ * A new note, before the lock is acquired: it has no token yet, and so is void.  If the transaction
+ * aborts, it ends, and the lock with it.
+ */
+extern QueueClaim *QueueClaimAdd(const char *lock);
+
+/* NULL if the session has none, valid or void. */
+extern QueueClaim *QueueClaimFind(const char *lock);
+
+/* Completes the job when the transaction has committed. */
+extern void QueueClaimComplete(QueueClaim *claim, const char *queue, const char *resource);
+
+/* Its lock was released, detached, or lost and acquired anew. */
+extern bool QueueClaimIsVoid(const QueueClaim *claim);
+
+/* Deletes the note, and leaves the lock as it is. */
+extern void QueueClaimForget(QueueClaim *claim);
+
+/* Ends the claim, and the lock with it.  Neither waits nor fails. */
+extern void QueueClaimEnd(QueueClaim *claim);
+
+/*
+ * Ends the claims whose lease is lost: they would keep this session from their resources, and
+ * its transactions from committing.
+ */
+extern void QueueClaimEndLost(void);
+
+/*
+ * For transaction.c.  A job is completed only under the lock with which it was claimed: otherwise
+ * QueueClaimCommit() raises 55000.
+ */
+extern void QueueClaimCommit(void);
+extern void QueueClaimRefusePrepare(void);
+extern void QueueClaimEndLevel(int level, bool committed);
+
+/* ----------------------------------------------------------------
+ * queue_job.c: A job's life: pushed, claimed, finished, failed, buried.
+ *
+ * All texts are UTF-8, but for what QueueJobToServer() has converted.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct QueuePush
+{
+	char	   *payload;
+	char	   *id;				/* the caller's, or NULL */
+	char		digest[QUEUE_DIGEST_SIZE];	/* set by QueueJobPush(), */
+	int64		number;			/* as is this */
+	bool		before;			/* ... pushed before, under that id */
+} QueuePush;
+
+/* Pushes up to QUEUE_PUSH_MAX jobs of one resource, in this order, at once. */
+extern void QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count,
+						 int64 dedup_ms);
+
+typedef enum QueueTry
+{
+	QUEUE_NOTHING,				/* no job is due, or the resource is paused; or this cluster works on
+								 * it, and a hint follows */
+	QUEUE_BUSY,					/* somebody else holds the lock */
+	QUEUE_AGAIN_NOW,			/* a job was cancelled or buried: there may be another one */
+	QUEUE_FOREIGN,				/* not claimed: QueueJobToServer() raises why */
+	QUEUE_CLAIMED
+} QueueTry;
+
+typedef struct QueueJob
+{
+	char	   *resource;
+	int64		number;
+	char	   *payload;
+	char	   *id;				/* "": none */
+	int64		attempts;
+	int64		pushed_at;		/* epoch milliseconds */
+	int64		token;
+} QueueJob;
+
+/*
+ * Claims the resource's next job, if it can.  attempts: how often that has been claimed, or
+ * QUEUE_ATTEMPTS_UNKNOWN; then the head tells, and whether it is due.
+ */
+extern QueueTry QueueJobTry(const char *queue, const char *resource, int64 attempts,
+							int64 lease_ms, int max_attempts, QueueJob *job);
+
+/* The job's texts in the database's encoding.  Raises 22P05 or 22021 for what that cannot say. */
+extern void QueueJobToServer(const char *queue, QueueJob *job);
+
+/* Puts a claimed job back; it is due after this time.  Raises LK001 if the token is old. */
+extern void QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
+						 const LockName *lock, const char *error, int64 retry_ms);
+
+/*
+ * Cancels a job that nobody works on.  False: it is finished, or was never pushed, or was
+ * cancelled.  Raises 55006 if somebody holds the resource's lock and the job is the next one.
+ */
+extern bool QueueJobCancel(const char *queue, const char *resource, int64 number);
+
+/* The head; NULL if the resource never had a job. */
+extern QueueRow *QueueJobHead(const char *queue, const char *resource, int64 *now_ms);
+
+/* Deletes a job that is finished. */
+extern void QueueJobDelete(const char *queue, const char *resource, int64 number);
+
+/* ----------------------------------------------------------------
+ * queue_own.c: What a session does with the jobs that it has claimed.
+ * ----------------------------------------------------------------
+ */
+
+/* The lock of a resource: "queue/", queue, "/", resource. */
+extern LockName QueueLockName(const char *queue, const char *resource);
+
+/*
+ * The claim of that job.  Raises 55000 if the session has none, or has completed the job, and
+ * LK001 if its lease is lost.
+ */
+extern QueueClaim *QueueOwnRequire(const LockName *lock, const char *queue,
+									 const char *resource, int64 number);
+
+/* Ends the claim, and waits until DynamoDB has confirmed that the lock is released. */
+extern void QueueOwnRelease(QueueClaim *claim, const LockName *lock);
+
+/*
+ * Waits a moment until this session's last completion has taken effect: then it sees the
+ * resource free, and its depth.
+ */
+extern void QueueOwnSettle(void);
+
+/* ----------------------------------------------------------------
+ * queue_search.c: Looks for a job that can be claimed, and waits for one.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct QueueSearch
+{
+	const char *queue;
+	char	  **resources;		/* only these, the last one is NULL; or NULL: any */
+	int64		lease_ms;
+	int64		wait_ms;
+	int			max_attempts;
+} QueueSearch;
+
+/*
+ * False: there was none in time.  If job is NULL, claims none, and returns when there seems to
+ * be one; the session's next search begins with that.
+ */
+extern bool QueueSearchJob(const QueueSearch *search, QueueJob *job);
+
+/* ----------------------------------------------------------------
+ * queue_table.c: Is the queues' table fit, and guarded by our lock table?
+ * ----------------------------------------------------------------
+ */
+
+/* Raises 55000 if the described table cannot be a queue's. */
+extern void QueueTableCheck(const QueueRow *described);
+
+/*
+ * The same, but looks at the table itself, unless a session of this cluster has done so within
+ * the last hour: a table can become a global one.  Also if another lock table guards it.
+ */
+extern void QueueTableRequire(void);
+
+/* ----------------------------------------------------------------
+ * several.c: Acquiring several locks in one call.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Acquires all of these locks, which are different ones, in ascending order of their
+ * bytes, or none of them.  Raises errors of errors.h.  False if only_try and a lock is
+ * busy.
+ */
+extern bool SeveralAcquire(const LockName *names, int count, const AcquireOptions *options,
+						   int64 *tokens);
+
+/* ----------------------------------------------------------------
+ * statement.c: What ddblock does before and after the session's statements.
+ * ----------------------------------------------------------------
+ */
+
+/* From _PG_init. */
+extern void StatementInstallHooks(void);
+
+/* ----------------------------------------------------------------
+ * table_call.c: Calls past the lock manager: repeated, and page after page.
+ *
+ * For functions about the lock table as a whole, and for those with which an
+ * operator changes its items.  The worker makes each call once; the session
+ * repeats it, so that waiting can be canceled.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Sends the request with its name and data, and repeats it while DynamoDB is out
+ * of reach or throttles us, until ddblock.retry_timeout has passed.  Returns the
+ * call's result, or a failure with the expected status (DYNAMO_OK: none); raises
+ * for all else.  The answer is valid until the session's next request.  Sets
+ * *unsettled, if it is not NULL, to whether an earlier copy may have been applied.
+ */
+extern const MailboxAnswer *TableCall(MailboxRequest *request, const char *name,
+									  const void *data, dynamo_status expected,
+									  bool *unsettled);
+
+/*
+ * Is the table of use after this refusal of UpdateTimeToLive?  It is enabled already, or
+ * the server does not have it, which gives a WARNING.  kind: "lock table"
+ */
+extern bool TableTtlAccept(const char *message, const char *kind, const char *table);
+
+/* Time between two calls of DescribeTable while a table is being created. */
+#define TABLE_POLL_US INT64CONST(500000)
+
+/* DescribeTable is not consistent, and may not find a new table at first. */
+#define TABLE_APPEARANCE_US (30 * USECS_PER_SEC)
+
+/* Can a table with this status be used?  Raises if it never becomes so.  kind: as above */
+extern bool TableIsActive(const char *status, const char *kind, const char *table);
+
+/* Can be interrupted. */
+extern void TableSleep(int64 microseconds);
+
+/*
+ * Once more a reply says that something has changed meanwhile: to be called before the
+ * next attempt.  *times counts from 0; the first repetition is at once, the others ever
+ * later, and too many raise an error.  table: for people
+ */
+extern void TableAgain(unsigned *times, const char *table);
+
+/* All lock items, or some.  In the current memory context; pfree() it. */
+typedef struct TableScan
+{
+	const char *prefix;
+	MailboxRequest request;
+	uint8		start[DYNAMO_NAME_MAX + DYNAMO_SORT_MAX];	/* keys: see MailboxRequest */
+	LockPage	page;
+	int			offset;			/* in the page */
+	LockRow		row;			/* the last one that was read */
+	bool		started;
+	bool		last_page;
+	bool		found;			/* any row */
+} TableScan;
+
+/* prefix is UTF-8, at most DYNAMO_NAME_MAX bytes, and stays the caller's. */
+extern TableScan *TableScanStart(const char *prefix, bool released_only);
+
+/*
+ * The next row, calling for pages as needed; false at the end.  Raises if there is none because
+ * the table has other keys.
+ */
+extern bool TableScanNext(TableScan *scan);
+
+/* ----------------------------------------------------------------
+ * transaction.c: Follows the session's transactions and savepoints.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Registers the callbacks, once in a process.  Needs neither shared memory nor
+ * the worker: ddb_fence_check() works without them.
+ */
+extern void TransactionAttach(void);
 
 #endif							/* DDBLOCK_SESSION_SESSION_H */

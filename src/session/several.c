@@ -14,9 +14,7 @@
  */
 #include "postgres.h"
 
-#include "session/campaign_names.h"
-#include "session/mailbox.h"
-#include "session/several.h"
+#include "session/session.h"
 #include "shared/errors.h"
 
 typedef struct Several
@@ -28,69 +26,6 @@ typedef struct Several
 	AcquireOptions options;
 	Waiting		waiting;		/* of the whole call */
 } Several;
-
-static bool acquire(Several *several);
-static bool take(Several *several, bool only_try);
-static void require_all(const Several *several);
-static void announce(Several *several);
-static int	fill(const Several *several, int from, char *text, uint16 *len, int *count);
-static void post(Several *several, char *text, uint16 len, uint64 first);
-static void give_back(Several *several);
-
-bool
-SeveralAcquire(const LockName *names, int count, const AcquireOptions *options, int64 *tokens)
-{
-	Several		several = {
-		.names = names,
-		.count = count,
-		.tokens = tokens,
-		.options = *options,
-	};
-	bool		granted = false;
-
-	SessionAttach();
-	for (int i = 0; i < count; i++)
-		CampaignNamesRefuse(&names[i], HeldFind(names[i].utf8));
-	WaitingStart(&several.waiting, names[0].text, options->wait_ms);
-	several.waiting.only_try = options->only_try;
-	several.options.waiting = &several.waiting;
-	PG_TRY();
-	{
-		granted = acquire(&several);
-	}
-	PG_CATCH();
-	{
-		give_back(&several);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (!granted)
-		give_back(&several);
-	else if (!options->only_try)
-		SegmentCountWait(several.waiting.started);
-	return granted;
-}
-
-static bool
-acquire(Several *several)
-{
-	do
-	{
-		announce(several);
-		while (several->taken < several->count && take(several, true))
-			;
-		MailboxWithdraw();
-		if (several->taken < several->count)
-		{
-			if (several->options.only_try)
-				return false;
-			(void) take(several, false);
-		}
-		require_all(several);
-	}
-	while (several->taken < several->count);
-	return true;
-}
 
 /* The next lock.  False if only_try and it is busy. */
 static bool
@@ -114,34 +49,6 @@ require_all(const Several *several)
 {
 	for (int i = 0; i < several->taken; i++)
 		(void) SessionRequire(&several->names[i]);
-}
-
-/* Announces tries of all that the session does not hold, in as few requests as possible. */
-static void
-announce(Several *several)
-{
-	char	   *text = palloc(MAILBOX_REQUEST_TEXT);
-	uint64		first = MailboxLastSeq() + 1;
-	int			total = 0;
-	uint16		len;
-	int			count;
-
-	for (int i = several->taken; i < several->count;)
-	{
-		i = fill(several, i, text, &len, &count);
-		total += count;
-		first += count > 0;		/* these requests come before */
-	}
-	if (total > 1)
-		MailboxAnnounce(first + total - 1);
-	for (int i = several->taken; i < several->count && total > 1;)
-	{
-		i = fill(several, i, text, &len, &count);
-		if (count > 0)
-			post(several, text, len, first);
-		first += count;
-	}
-	pfree(text);
 }
 
 /* As many names as there is room for; returns which is the next one. */
@@ -185,6 +92,55 @@ post(Several *several, char *text, uint16 len, uint64 first)
 		ErrorsAnswer(answer, name->text);
 }
 
+/* Announces tries of all that the session does not hold, in as few requests as possible. */
+static void
+announce(Several *several)
+{
+	char	   *text = palloc(MAILBOX_REQUEST_TEXT);
+	uint64		first = MailboxLastSeq() + 1;
+	int			total = 0;
+	uint16		len;
+	int			count;
+
+	for (int i = several->taken; i < several->count;)
+	{
+		i = fill(several, i, text, &len, &count);
+		total += count;
+		first += count > 0;		/* these requests come before */
+	}
+	if (total > 1)
+		MailboxAnnounce(first + total - 1);
+	for (int i = several->taken; i < several->count && total > 1;)
+	{
+		i = fill(several, i, text, &len, &count);
+		if (count > 0)
+			post(several, text, len, first);
+		first += count;
+	}
+	pfree(text);
+}
+
+static bool
+acquire(Several *several)
+{
+	do
+	{
+		announce(several);
+		while (several->taken < several->count && take(several, true))
+			;
+		MailboxWithdraw();
+		if (several->taken < several->count)
+		{
+			if (several->options.only_try)
+				return false;
+			(void) take(several, false);
+		}
+		require_all(several);
+	}
+	while (several->taken < several->count);
+	return true;
+}
+
 /* Neither waits nor fails. */
 static void
 give_back(Several *several)
@@ -199,4 +155,38 @@ give_back(Several *several)
 		HeldUncount(held, several->options.scope);
 		HeldLetGoIfUnused(held);
 	}
+}
+
+bool
+SeveralAcquire(const LockName *names, int count, const AcquireOptions *options, int64 *tokens)
+{
+	Several		several = {
+		.names = names,
+		.count = count,
+		.tokens = tokens,
+		.options = *options,
+	};
+	bool		granted = false;
+
+	SessionAttach();
+	for (int i = 0; i < count; i++)
+		CampaignNamesRefuse(&names[i], HeldFind(names[i].utf8));
+	WaitingStart(&several.waiting, names[0].text, options->wait_ms);
+	several.waiting.only_try = options->only_try;
+	several.options.waiting = &several.waiting;
+	PG_TRY();
+	{
+		granted = acquire(&several);
+	}
+	PG_CATCH();
+	{
+		give_back(&several);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (!granted)
+		give_back(&several);
+	else if (!options->only_try)
+		SegmentCountWait(several.waiting.started);
+	return granted;
 }

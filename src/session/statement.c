@@ -32,124 +32,16 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
-#include "session/guard.h"
-#include "session/held.h"
-#include "session/interrupt.h"
-#include "session/joined.h"
-#include "session/order.h"
 #include "session/session.h"
-#include "session/statement.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 static ExecutorStart_hook_type prev_executor_start = NULL;
 static ExecutorRun_hook_type prev_executor_run = NULL;
 static ProcessUtility_hook_type prev_process_utility = NULL;
 static object_access_hook_type prev_object_access = NULL;
-
-static void executor_start(QueryDesc *query, int eflags);
-static void executor_run(QueryDesc *query, ScanDirection direction,
-						 uint64 count COMPAT_EXECUTE_ONCE_PARAMETER);
-static void process_utility(PlannedStmt *pstmt, const char *query_string,
-							bool read_only_tree, ProcessUtilityContext context,
-							ParamListInfo params, QueryEnvironment *query_env,
-							DestReceiver *dest, QueryCompletion *qc);
-static void object_access(ObjectAccessType access, Oid class_id, Oid object_id,
-						  int sub_id, void *arg);
-static void join_locks(void);
-static void warn_of_losses(void);
-static void explain_interruption(void *arg);
-static bool is_discard_all(const Node *statement);
-static bool cannot_be_undone(const Node *statement);
-static bool sets_tablespace(const AlterDatabaseStmt *statement);
-static bool acts_outside(const CopyStmt *statement);
-static bool function_cannot_be_undone(Oid function);
-
-void
-StatementInstallHooks(void)
-{
-	prev_executor_start = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
-	prev_executor_run = ExecutorRun_hook;
-	ExecutorRun_hook = executor_run;
-	prev_process_utility = ProcessUtility_hook;
-	ProcessUtility_hook = process_utility;
-	prev_object_access = object_access_hook;
-	object_access_hook = object_access;
-}
-
-static void
-executor_start(QueryDesc *query, int eflags)
-{
-	join_locks();
-	warn_of_losses();
-	if (prev_executor_start)
-		prev_executor_start(query, eflags);
-	else
-		standard_ExecutorStart(query, eflags);
-}
-
-static void
-executor_run(QueryDesc *query, ScanDirection direction,
-			 uint64 count COMPAT_EXECUTE_ONCE_PARAMETER)
-{
-	ErrorContextCallback context = {error_context_stack, explain_interruption, NULL};
-
-	error_context_stack = &context;
-	if (prev_executor_run)
-		prev_executor_run(query, direction, count COMPAT_EXECUTE_ONCE);
-	else
-		standard_ExecutorRun(query, direction, count COMPAT_EXECUTE_ONCE);
-	error_context_stack = context.previous;
-}
-
-static void
-process_utility(PlannedStmt *pstmt, const char *query_string,
-				bool read_only_tree, ProcessUtilityContext context,
-				ParamListInfo params, QueryEnvironment *query_env,
-				DestReceiver *dest, QueryCompletion *qc)
-{
-	bool		discard_all = is_discard_all(pstmt->utilityStmt);
-	ErrorContextCallback explain = {error_context_stack, explain_interruption, NULL};
-
-	/* What ends a transaction must not fail; BEGIN does nothing yet. */
-	if (!IsA(pstmt->utilityStmt, TransactionStmt))
-		join_locks();
-	warn_of_losses();
-	if (cannot_be_undone(pstmt->utilityStmt))
-		GuardEffect(CreateCommandName(pstmt->utilityStmt));
-
-	error_context_stack = &explain;
-	if (prev_process_utility)
-		prev_process_utility(pstmt, query_string, read_only_tree, context, params,
-							 query_env, dest, qc);
-	else
-		standard_ProcessUtility(pstmt, query_string, read_only_tree, context, params,
-								query_env, dest, qc);
-	error_context_stack = explain.previous;
-	if (discard_all)
-	{
-		/* DISCARD ALL must not wait for DynamoDB, or fail because of it. */
-		SessionLetGoAll();
-		/* It runs outside of a transaction block: there are no writes to guard. */
-		HeldForgetLoss();
-		OrderExcuseTransaction();
-	}
-}
-
-static void
-object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
-{
-	if (prev_object_access)
-		prev_object_access(access, class_id, object_id, sub_id, arg);
-	if (access != OAT_FUNCTION_EXECUTE || class_id != ProcedureRelationId)
-		return;
-	join_locks();				/* a function may be called without a statement */
-	if (function_cannot_be_undone(object_id))
-		GuardEffect(psprintf("%s()", get_func_name(object_id)));
-}
 
 /*
  * Once in a transaction: if the session releases such a lock, its next transaction joins
@@ -186,6 +78,17 @@ warn_of_losses(void)
 	}
 }
 
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	join_locks();
+	warn_of_losses();
+	if (prev_executor_start)
+		prev_executor_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+}
+
 /*
  * PostgreSQL's message says that the user or the administrator requested the
  * interruption.  An error callback may not read catalogs, so a name that must be
@@ -207,11 +110,44 @@ explain_interruption(void *arg)
 		errdetail("The lease on a lock was lost.");
 }
 
+static void
+executor_run(QueryDesc *query, ScanDirection direction,
+			 uint64 count COMPAT_EXECUTE_ONCE_PARAMETER)
+{
+	ErrorContextCallback context = {error_context_stack, explain_interruption, NULL};
+
+	error_context_stack = &context;
+	if (prev_executor_run)
+		prev_executor_run(query, direction, count COMPAT_EXECUTE_ONCE);
+	else
+		standard_ExecutorRun(query, direction, count COMPAT_EXECUTE_ONCE);
+	error_context_stack = context.previous;
+}
+
 static bool
 is_discard_all(const Node *statement)
 {
 	return IsA(statement, DiscardStmt) &&
 		((const DiscardStmt *) statement)->target == DISCARD_ALL;
+}
+
+static bool
+sets_tablespace(const AlterDatabaseStmt *statement)
+{
+	ListCell   *cell;
+
+	foreach(cell, statement->options)
+	{
+		if (strcmp(lfirst_node(DefElem, cell)->defname, "tablespace") == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+acts_outside(const CopyStmt *statement)
+{
+	return statement->is_program || (statement->filename != NULL && !statement->is_from);
 }
 
 /*
@@ -245,23 +181,38 @@ cannot_be_undone(const Node *statement)
 	}
 }
 
-static bool
-sets_tablespace(const AlterDatabaseStmt *statement)
+static void
+process_utility(PlannedStmt *pstmt, const char *query_string,
+				bool read_only_tree, ProcessUtilityContext context,
+				ParamListInfo params, QueryEnvironment *query_env,
+				DestReceiver *dest, QueryCompletion *qc)
 {
-	ListCell   *cell;
+	bool		discard_all = is_discard_all(pstmt->utilityStmt);
+	ErrorContextCallback explain = {error_context_stack, explain_interruption, NULL};
 
-	foreach(cell, statement->options)
+	/* What ends a transaction must not fail; BEGIN does nothing yet. */
+	if (!IsA(pstmt->utilityStmt, TransactionStmt))
+		join_locks();
+	warn_of_losses();
+	if (cannot_be_undone(pstmt->utilityStmt))
+		GuardEffect(CreateCommandName(pstmt->utilityStmt));
+
+	error_context_stack = &explain;
+	if (prev_process_utility)
+		prev_process_utility(pstmt, query_string, read_only_tree, context, params,
+							 query_env, dest, qc);
+	else
+		standard_ProcessUtility(pstmt, query_string, read_only_tree, context, params,
+								query_env, dest, qc);
+	error_context_stack = explain.previous;
+	if (discard_all)
 	{
-		if (strcmp(lfirst_node(DefElem, cell)->defname, "tablespace") == 0)
-			return true;
+		/* DISCARD ALL must not wait for DynamoDB, or fail because of it. */
+		SessionLetGoAll();
+		/* It runs outside of a transaction block: there are no writes to guard. */
+		HeldForgetLoss();
+		OrderExcuseTransaction();
 	}
-	return false;
-}
-
-static bool
-acts_outside(const CopyStmt *statement)
-{
-	return statement->is_program || (statement->filename != NULL && !statement->is_from);
 }
 
 static bool
@@ -297,4 +248,29 @@ function_cannot_be_undone(Oid function)
 		default:
 			return false;
 	}
+}
+
+static void
+object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
+{
+	if (prev_object_access)
+		prev_object_access(access, class_id, object_id, sub_id, arg);
+	if (access != OAT_FUNCTION_EXECUTE || class_id != ProcedureRelationId)
+		return;
+	join_locks();				/* a function may be called without a statement */
+	if (function_cannot_be_undone(object_id))
+		GuardEffect(psprintf("%s()", get_func_name(object_id)));
+}
+
+void
+StatementInstallHooks(void)
+{
+	prev_executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+	prev_executor_run = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
+	prev_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+	prev_object_access = object_access_hook;
+	object_access_hook = object_access;
 }

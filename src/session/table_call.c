@@ -22,21 +22,46 @@
 #include "dynamo/dynamo.h"
 #include "lock/backoff.h"
 #include "session/session.h"
-#include "session/table_call.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 #define PAGE_MIN 20				/* items that DynamoDB looks at */
 #define PAGE_MAX 500
 #define AGAIN_MAX 20
 
-static bool is_result(const MailboxAnswer *answer, dynamo_status expected);
-static void check_keys(void);
-static void next_page(TableScan *scan);
-static void go_on_after(TableScan *scan);
-static void adapt_limit(TableScan *scan);
+/* Not a failure or a refusal, but for the failure that the caller expects. */
+static bool
+is_result(const MailboxAnswer *answer, dynamo_status expected)
+{
+	return answer->result == MAILBOX_DONE || answer->result == MAILBOX_DESCRIBED ||
+		answer->result == MAILBOX_PAGE || answer->result == MAILBOX_CHANGED ||
+		answer->result == MAILBOX_UNUSABLE ||
+		(answer->result == MAILBOX_FAILED && answer->failure.status == expected);
+}
+
+void
+TableSleep(int64 microseconds)
+{
+	static uint32 event = 0;
+	int64		until = SegmentNow() + microseconds;
+
+	if (event == 0)
+		event = CompatWaitEvent("DdblockTable");
+	for (;;)
+	{
+		int64		left = until - SegmentNow();
+
+		CHECK_FOR_INTERRUPTS();
+		if (left <= 0)
+			return;
+		InvalidateCatalogSnapshotConditionally();	/* see await.c */
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Min((left + 999) / 1000, INT_MAX), event);
+		ResetLatch(MyLatch);
+	}
+}
 
 const MailboxAnswer *
 TableCall(MailboxRequest *request, const char *name, const void *data,
@@ -74,16 +99,6 @@ TableCall(MailboxRequest *request, const char *name, const void *data,
 	if (unsettled != NULL)
 		*unsettled = maybe_applied;
 	return answer;
-}
-
-/* Not a failure or a refusal, but for the failure that the caller expects. */
-static bool
-is_result(const MailboxAnswer *answer, dynamo_status expected)
-{
-	return answer->result == MAILBOX_DONE || answer->result == MAILBOX_DESCRIBED ||
-		answer->result == MAILBOX_PAGE || answer->result == MAILBOX_CHANGED ||
-		answer->result == MAILBOX_UNUSABLE ||
-		(answer->result == MAILBOX_FAILED && answer->failure.status == expected);
 }
 
 bool
@@ -127,28 +142,6 @@ TableAgain(unsigned *times, const char *table)
 											pg_prng_uint64(&pg_global_prng_state)));
 }
 
-void
-TableSleep(int64 microseconds)
-{
-	static uint32 event = 0;
-	int64		until = SegmentNow() + microseconds;
-
-	if (event == 0)
-		event = CompatWaitEvent("DdblockTable");
-	for (;;)
-	{
-		int64		left = until - SegmentNow();
-
-		CHECK_FOR_INTERRUPTS();
-		if (left <= 0)
-			return;
-		InvalidateCatalogSnapshotConditionally();	/* see await.c */
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min((left + 999) / 1000, INT_MAX), event);
-		ResetLatch(MyLatch);
-	}
-}
-
 TableScan *
 TableScanStart(const char *prefix, bool released_only)
 {
@@ -165,29 +158,6 @@ TableScanStart(const char *prefix, bool released_only)
 	return scan;
 }
 
-/* A QUERY also brings the lock whose name is only the partition key. */
-bool
-TableScanNext(TableScan *scan)
-{
-	for (;;)
-	{
-		if (scan->started && LockPageRow(&scan->page, &scan->offset, &scan->row))
-		{
-			scan->found = true;
-			if (strncmp(scan->row.name, scan->prefix, strlen(scan->prefix)) == 0)
-				return true;
-		}
-		else if (scan->started && scan->last_page)
-		{
-			if (!scan->found)
-				check_keys();
-			return false;
-		}
-		else
-			next_page(scan);
-	}
-}
-
 /* A scan names no keys, so it finds nothing in a table with others, and a read fails. */
 static void
 check_keys(void)
@@ -195,23 +165,6 @@ check_keys(void)
 	LockName	any = {.text = "ddblock",.utf8 = "ddblock"};
 
 	(void) SessionLookUp(&any, NULL);
-}
-
-/* Copies the page: the caller may send requests while it reads the rows. */
-static void
-next_page(TableScan *scan)
-{
-	const LockPage *page;
-
-	if (scan->started)
-		go_on_after(scan);
-	page = &TableCall(&scan->request, scan->prefix, scan->start, DYNAMO_OK, NULL)->page;
-	memcpy(&scan->page, page, offsetof(LockPage, data) + page->rows + page->next +
-		   page->next_sort);
-	scan->started = true;
-	scan->offset = 0;
-	scan->last_page = !page->cut && page->next == 0;
-	adapt_limit(scan);
 }
 
 /* After a page that was cut, continues after the last row that was read. */
@@ -241,4 +194,44 @@ adapt_limit(TableScan *scan)
 		*limit = Max(*limit / 2, PAGE_MIN);
 	else if (scan->page.rows <= LOCK_PAGE_SIZE / 4)
 		*limit = Min(*limit * 2, PAGE_MAX);
+}
+
+/* Copies the page: the caller may send requests while it reads the rows. */
+static void
+next_page(TableScan *scan)
+{
+	const LockPage *page;
+
+	if (scan->started)
+		go_on_after(scan);
+	page = &TableCall(&scan->request, scan->prefix, scan->start, DYNAMO_OK, NULL)->page;
+	memcpy(&scan->page, page, offsetof(LockPage, data) + page->rows + page->next +
+		   page->next_sort);
+	scan->started = true;
+	scan->offset = 0;
+	scan->last_page = !page->cut && page->next == 0;
+	adapt_limit(scan);
+}
+
+/* A QUERY also brings the lock whose name is only the partition key. */
+bool
+TableScanNext(TableScan *scan)
+{
+	for (;;)
+	{
+		if (scan->started && LockPageRow(&scan->page, &scan->offset, &scan->row))
+		{
+			scan->found = true;
+			if (strncmp(scan->row.name, scan->prefix, strlen(scan->prefix)) == 0)
+				return true;
+		}
+		else if (scan->started && scan->last_page)
+		{
+			if (!scan->found)
+				check_keys();
+			return false;
+		}
+		else
+			next_page(scan);
+	}
 }

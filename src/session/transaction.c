@@ -34,27 +34,7 @@
 
 #include "access/xact.h"
 
-#include "session/fence.h"
-#include "session/guard.h"
-#include "session/held.h"
-#include "session/queue_claim.h"
-#include "session/transaction.h"
-
-static void at_transaction_end(XactEvent event, void *arg);
-static void at_subtransaction_end(SubXactEvent event, SubTransactionId id,
-								  SubTransactionId parent, void *arg);
-
-void
-TransactionAttach(void)
-{
-	static bool attached = false;
-
-	if (attached)
-		return;
-	RegisterXactCallback(at_transaction_end, NULL);
-	RegisterSubXactCallback(at_subtransaction_end, NULL);
-	attached = true;
-}
+#include "session/session.h"
 
 static void
 at_transaction_end(XactEvent event, void *arg)
@@ -98,4 +78,16 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId id,
 	QueueClaimEndLevel(GetCurrentTransactionNestLevel(), committed);
 	HeldEndSubtransaction(committed);
 	FenceEndSubtransaction(committed);
+}
+
+void
+TransactionAttach(void)
+{
+	static bool attached = false;
+
+	if (attached)
+		return;
+	RegisterXactCallback(at_transaction_end, NULL);
+	RegisterSubXactCallback(at_subtransaction_end, NULL);
+	attached = true;
 }

@@ -15,11 +15,10 @@
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 
-#include "session/waiting.h"
+#include "session/session.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
-#include "shared/times.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 /* Limits of the time between two looks at the holder. */
 #define LOOK_MIN_US (100 * INT64CONST(1000))
@@ -30,16 +29,6 @@
 
 /* Gives up on a watch that changes all the time, or whose writer is stopped. */
 #define READS_MAX 100
-
-static bool is_watched(MailboxSlot *slot, uint64 seq);
-static void require_dynamodb(const Waiting *waiting, int64 now);
-pg_noreturn static void time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq,
-					   int64 now);
-static void look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now);
-static bool same_holder(const lockmgr_watch *a, const lockmgr_watch *b);
-static void append_text(StringInfo out, const char *label, const char *utf8);
-static void append_since(StringInfo out, const lockmgr_watch *watch, int64 now);
-static char *describe_trouble(const lockmgr_watch *watch);
 
 void
 WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms)
@@ -64,32 +53,11 @@ WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms)
 	}
 }
 
-int64
-WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
+static bool
+is_watched(MailboxSlot *slot, uint64 seq)
 {
-	int64		wake;
-
-	if (now >= waiting->deadline)
-		time_is_up(waiting, slot, seq, now);
-	if (waiting->only_try)
-	{
-		WaitingTellTrouble(waiting->started, now, NULL);
-		return waiting->deadline;
-	}
-	if (waiting->title == NULL && is_watched(slot, seq))
-		waiting->title = CompatShowWaiting();
-	wake = DeadlockTurn(&waiting->deadlock, now);
-	if (now >= waiting->next_look)
-		look(waiting, slot, seq, now);
-	return Min(Min(waiting->deadline, waiting->next_look), wake);
-}
-
-void
-WaitingEnd(Waiting *waiting)
-{
-	if (waiting->title != NULL)
-		CompatHideWaiting(waiting->title);
-	waiting->title = NULL;
+	return pg_atomic_read_u64(&slot->waiting_seq) == seq &&
+		shared_read(&slot->words.answer_seq) != seq;
 }
 
 /*
@@ -118,13 +86,6 @@ WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
 	return false;
 }
 
-static bool
-is_watched(MailboxSlot *slot, uint64 seq)
-{
-	return pg_atomic_read_u64(&slot->waiting_seq) == seq &&
-		shared_read(&slot->words.answer_seq) != seq;
-}
-
 /*
  * Nobody has told this session who holds the lock.  If that is because DynamoDB is out of
  * reach, raises it: who gets 55P03 concludes that somebody has the lock.  A wait that is
@@ -147,7 +108,66 @@ require_dynamodb(const Waiting *waiting, int64 now)
 	ErrorsTrouble(DYNAMO_ACQUIRE, DYNAMO_UNKNOWN, message);
 }
 
+/* Leaves out what the item does not say. */
 static void
+append_text(StringInfo out, const char *label, const char *utf8)
+{
+	char	   *text;
+
+	if (utf8[0] == '\0')
+		return;
+	text = Utf8ToMessage(utf8, strlen(utf8));
+	appendStringInfo(out, "%s \"%s\"", label, text);
+	pfree(text);
+}
+
+/*
+ * Since when, as the holder has written; or else for how long the worker has seen
+ * it hold the lock.
+ */
+static void
+append_since(StringInfo out, const lockmgr_watch *watch, int64 now)
+{
+	TimestampTz since;
+
+	if (TimesFromEpoch(watch->holder.since_ms, &since))
+		appendStringInfo(out, ", since %s", timestamptz_to_str(since));
+	else if (watch->first_seen != 0)
+		appendStringInfo(out, ", seen here for %s",
+						 TimesDuration((now - watch->first_seen) / 1000));
+}
+
+char *
+WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
+{
+	StringInfoData out;
+	TimestampTz until;
+
+	if (watch->kept_until_ms != 0)
+		return psprintf("Nobody holds it, but it is kept from others%s%s.",
+						TimesFromEpoch(watch->kept_until_ms, &until) ? " until " : "",
+						TimesFromEpoch(watch->kept_until_ms, &until) ?
+						timestamptz_to_str(until) : "");
+	initStringInfo(&out);
+	if (watch->owner[0] == '\0')
+		appendStringInfoString(&out, "It is held, but its item names no owner");
+	append_text(&out, "It is held by owner", watch->owner);
+	if (watch->local)
+		appendStringInfoString(&out, " (this cluster)");
+	if (watch->holder.pid != 0)
+		appendStringInfo(&out, ", process %d", watch->holder.pid);
+	else if (watch->local)
+		appendStringInfoString(&out, ", detached");
+	append_text(&out, ", host", watch->holder.host);
+	append_text(&out, ", database", watch->holder.database);
+	append_text(&out, ", user", watch->holder.user);
+	append_text(&out, ", application", watch->holder.application);
+	append_since(&out, watch, now);
+	appendStringInfoChar(&out, '.');
+	return out.data;
+}
+
+pg_noreturn static void
 time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 {
 	lockmgr_watch watch;
@@ -174,6 +194,42 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 					TimesDuration(waiting->limit_ms)),
 			 holder ? errdetail_internal("%s", holder) :
 			 errdetail("The holder of lock \"%s\" is not known yet.", waiting->lock)));
+}
+
+void
+WaitingTellTrouble(int64 since, int64 now, const char *message)
+{
+	static int64 told_at = 0;
+	char		published[DYNAMO_MESSAGE_SIZE];
+
+	if (told_at >= since || now - since < DeadlockTimeout * INT64CONST(1000) ||
+		(message == NULL && SegmentReadTrouble(published) == DYNAMO_OK))
+		return;
+	told_at = now;
+	ErrorsStillTrying(message != NULL ? message : published);
+}
+
+static bool
+same_holder(const lockmgr_watch *a, const lockmgr_watch *b)
+{
+	return a->held == b->held &&
+		a->kept_until_ms == b->kept_until_ms &&
+		strcmp(a->owner, b->owner) == 0 &&
+		a->holder.pid == b->holder.pid &&
+		a->holder.since_ms == b->holder.since_ms &&
+		strcmp(a->holder.host, b->holder.host) == 0 &&
+		strcmp(a->holder.database, b->holder.database) == 0 &&
+		strcmp(a->holder.user, b->holder.user) == 0 &&
+		strcmp(a->holder.application, b->holder.application) == 0;
+}
+
+static char *
+describe_trouble(const lockmgr_watch *watch)
+{
+	char	   *message = Utf8ToMessage(watch->message, strlen(watch->message));
+
+	return psprintf("The holder is not known now, because of trouble with DynamoDB at %s: %s",
+					segment->place.url, message);
 }
 
 /*
@@ -214,97 +270,30 @@ look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	pfree(detail);
 }
 
+int64
+WaitingTurn(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
+{
+	int64		wake;
+
+	if (now >= waiting->deadline)
+		time_is_up(waiting, slot, seq, now);
+	if (waiting->only_try)
+	{
+		WaitingTellTrouble(waiting->started, now, NULL);
+		return waiting->deadline;
+	}
+	if (waiting->title == NULL && is_watched(slot, seq))
+		waiting->title = CompatShowWaiting();
+	wake = DeadlockTurn(&waiting->deadlock, now);
+	if (now >= waiting->next_look)
+		look(waiting, slot, seq, now);
+	return Min(Min(waiting->deadline, waiting->next_look), wake);
+}
+
 void
-WaitingTellTrouble(int64 since, int64 now, const char *message)
+WaitingEnd(Waiting *waiting)
 {
-	static int64 told_at = 0;
-	char		published[DYNAMO_MESSAGE_SIZE];
-
-	if (told_at >= since || now - since < DeadlockTimeout * INT64CONST(1000) ||
-		(message == NULL && SegmentReadTrouble(published) == DYNAMO_OK))
-		return;
-	told_at = now;
-	ErrorsStillTrying(message != NULL ? message : published);
-}
-
-static bool
-same_holder(const lockmgr_watch *a, const lockmgr_watch *b)
-{
-	return a->held == b->held &&
-		a->kept_until_ms == b->kept_until_ms &&
-		strcmp(a->owner, b->owner) == 0 &&
-		a->holder.pid == b->holder.pid &&
-		a->holder.since_ms == b->holder.since_ms &&
-		strcmp(a->holder.host, b->holder.host) == 0 &&
-		strcmp(a->holder.database, b->holder.database) == 0 &&
-		strcmp(a->holder.user, b->holder.user) == 0 &&
-		strcmp(a->holder.application, b->holder.application) == 0;
-}
-
-char *
-WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
-{
-	StringInfoData out;
-	TimestampTz until;
-
-	if (watch->kept_until_ms != 0)
-		return psprintf("Nobody holds it, but it is kept from others%s%s.",
-						TimesFromEpoch(watch->kept_until_ms, &until) ? " until " : "",
-						TimesFromEpoch(watch->kept_until_ms, &until) ?
-						timestamptz_to_str(until) : "");
-	initStringInfo(&out);
-	if (watch->owner[0] == '\0')
-		appendStringInfoString(&out, "It is held, but its item names no owner");
-	append_text(&out, "It is held by owner", watch->owner);
-	if (watch->local)
-		appendStringInfoString(&out, " (this cluster)");
-	if (watch->holder.pid != 0)
-		appendStringInfo(&out, ", process %d", watch->holder.pid);
-	else if (watch->local)
-		appendStringInfoString(&out, ", detached");
-	append_text(&out, ", host", watch->holder.host);
-	append_text(&out, ", database", watch->holder.database);
-	append_text(&out, ", user", watch->holder.user);
-	append_text(&out, ", application", watch->holder.application);
-	append_since(&out, watch, now);
-	appendStringInfoChar(&out, '.');
-	return out.data;
-}
-
-/* Leaves out what the item does not say. */
-static void
-append_text(StringInfo out, const char *label, const char *utf8)
-{
-	char	   *text;
-
-	if (utf8[0] == '\0')
-		return;
-	text = Utf8ToMessage(utf8, strlen(utf8));
-	appendStringInfo(out, "%s \"%s\"", label, text);
-	pfree(text);
-}
-
-/*
- * Since when, as the holder has written; or else for how long the worker has seen
- * it hold the lock.
- */
-static void
-append_since(StringInfo out, const lockmgr_watch *watch, int64 now)
-{
-	TimestampTz since;
-
-	if (TimesFromEpoch(watch->holder.since_ms, &since))
-		appendStringInfo(out, ", since %s", timestamptz_to_str(since));
-	else if (watch->first_seen != 0)
-		appendStringInfo(out, ", seen here for %s",
-						 TimesDuration((now - watch->first_seen) / 1000));
-}
-
-static char *
-describe_trouble(const lockmgr_watch *watch)
-{
-	char	   *message = Utf8ToMessage(watch->message, strlen(watch->message));
-
-	return psprintf("The holder is not known now, because of trouble with DynamoDB at %s: %s",
-					segment->place.url, message);
+	if (waiting->title != NULL)
+		CompatHideWaiting(waiting->title);
+	waiting->title = NULL;
 }

@@ -12,7 +12,7 @@
 #include "dynamo/dynamo.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 /* A failed call. */
 typedef struct Failure
@@ -109,15 +109,6 @@ static const FailureKind other_keys = {
 	"another table with ddb_lock_table_create()."
 };
 
-static const FailureKind *kind_of(const Failure *failure);
-static bool names_place(const FailureKind *kind);
-pg_noreturn static void raise_failure(const Failure *failure);
-pg_noreturn static void raise_failed_call(const MailboxFailure *call);
-static void raise_refusal(const MailboxAnswer *answer);
-static const char *hint_of(const Failure *failure, const FailureKind *kind);
-static int	detail_of(const Failure *failure);
-static char *to_server(const char *utf8);
-
 void
 ErrorsRequirePreload(void)
 {
@@ -157,12 +148,80 @@ ErrorsNoPlace(int elevel, const char *problem)
 					 "configuration.")));
 }
 
+static char *
+to_server(const char *utf8)
+{
+	return Utf8ToMessage(utf8, strlen(utf8));
+}
+
 void
 ErrorsStillTrying(const char *message)
 {
 	ereport(NOTICE,
 			(errmsg("still waiting for DynamoDB at %s", segment->place.url),
 			 errdetail("Requests are being repeated: %s", to_server(message))));
+}
+
+/* Without a usable reply the message names the endpoint, else the table. */
+static bool
+names_place(const FailureKind *kind)
+{
+	return kind->sqlstate == ERRCODE_CONNECTION_FAILURE ||
+		kind == &failure_kinds[DYNAMO_MALFORMED];
+}
+
+static const FailureKind *
+kind_of(const Failure *failure)
+{
+	if (failure->status == DYNAMO_VALIDATION && dynamo_is_about_keys(failure->message))
+		return &other_keys;
+
+	/* The other statuses are no failures: nobody should raise them. */
+	if (failure->status >= lengthof(failure_kinds) ||
+		failure_kinds[failure->status].message == NULL)
+		return &failure_kinds[DYNAMO_MALFORMED];
+	return &failure_kinds[failure->status];
+}
+
+/*
+ * The hint for a missing table does not begin with ddb_lock_table_create(): with
+ * a second table, in another Region, two holders would get one lock.
+ */
+static const char *
+hint_of(const Failure *failure, const FailureKind *kind)
+{
+	if (failure->queue && (failure->status == DYNAMO_TABLE_MISSING || kind == &other_keys))
+		return "Compare \"ddblock.queue_table\", Region and endpoint with the other clusters'. If "
+			"they agree, create the table with ddb_queue_table_create().";
+	if (failure->hint != NULL || failure->status != DYNAMO_TABLE_MISSING)
+		return failure->hint != NULL ? failure->hint : kind->hint;
+	return psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, endpoint "
+					"and \"ddblock.lock_table\" with the other clusters' logs (\"ddblock uses lock "
+					"table\"). If they agree, create the table with ddb_lock_table_create().",
+					segment->place.region, segment->place.url);
+}
+
+static int
+detail_of(const Failure *failure)
+{
+	if (failure->status == DYNAMO_ACCESS_DENIED && failure->action != NULL)
+		return errdetail("The action is %s: %s", failure->action, failure->message);
+	return failure->message[0] ? errdetail_internal("%s", failure->message) : 0;
+}
+
+pg_noreturn static void
+raise_failure(const Failure *failure)
+{
+	const FailureKind *kind = kind_of(failure);
+	const char *hint = hint_of(failure, kind);
+	const char *table = psprintf(failure->queue ? "queue table \"%s\"" : "lock table \"%s\"",
+								 failure->queue ? ddblock_queue_table : ddblock_lock_table);
+
+	ereport(ERROR,
+			(errcode(kind->sqlstate),
+			 errmsg(kind->message, names_place(kind) ? segment->place.url : table),
+			 detail_of(failure),
+			 hint ? errhint("%s", hint) : 0));
 }
 
 void
@@ -175,6 +234,95 @@ ErrorsTrouble(dynamo_op op, dynamo_status status, const char *message)
 	};
 
 	raise_failure(&failure);
+}
+
+pg_noreturn static void
+raise_failed_call(const MailboxFailure *call)
+{
+	Failure		failure = {
+		.status = call->status,
+		.message = to_server(call->message),
+		.action = dynamo_action(call->op),
+		.queue = dynamo_is_queue(call->op),
+	};
+
+	if (call->hint[0] != '\0')
+		failure.hint = to_server(call->hint);
+	else if (call->op == DYNAMO_RELEASE)
+		failure.hint = "The session no longer holds the lock. The worker keeps trying to "
+			"release it until its lease has run out.";
+	raise_failure(&failure);
+}
+
+/* Returns if the answer is no refusal by the worker. */
+static void
+raise_refusal(const MailboxAnswer *answer)
+{
+	if (answer->result == MAILBOX_NO_PLACE)
+		ErrorsNoPlace(ERROR, to_server(answer->failure.message));
+	if (answer->result == MAILBOX_OTHER_REGION)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("locks are acquired in Region \"%s\" only, and this server uses \"%s\"",
+						ddblock_global_table_region, segment->place.region),
+				 errhint("Set \"ddblock.region\" to \"%s\", or correct "
+						 "\"ddblock.global_table_region\" on every server.",
+						 ddblock_global_table_region)));
+	if (answer->result == MAILBOX_GLOBAL_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("lock table \"%s\" is a global table with eventual consistency",
+						ddblock_lock_table),
+				 errdetail("Two Regions could both grant a lock. The table's replicas are in: %s.",
+						   to_server(answer->failure.message)),
+				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
+						 "server, or use a table that is not replicated or has strong consistency.")));
+}
+
+const char *
+ErrorsLossReason(lease_loss loss)
+{
+	switch (loss)
+	{
+		case LOSS_TAKEN:
+			return "Another owner has taken it over.";
+		case LOSS_RELEASED:
+			return "Its item was marked released by somebody else.";
+		case LOSS_DELETED:
+			return "Its item was deleted by somebody else.";
+		case LOSS_STOOD_STILL:
+			return "This machine's clock stood still.";
+		case LOSS_RESIGNED:
+			return "This cluster has given up the leadership.";
+		case LOSS_AT_MOST:
+			return "The session was to hold it no longer (\"at_most\").";
+		case LOSS_NONE:
+		case LOSS_UNREACHABLE:
+			break;
+	}
+	return "No renewal was confirmed by DynamoDB before its deadline.";
+}
+
+void
+ErrorsLost(const char *lock, lease_loss loss)
+{
+	SegmentCount(EVENT_LK001);
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" is lost", lock),
+			 errdetail("%s", ErrorsLossReason(loss)),
+			 errhint("Somebody else may hold the lock now. Release it with ddb_lock_release(), "
+					 "or end the transaction if that is its scope, before acquiring it again.")));
+}
+
+void
+ErrorsNotHeld(const char *lock)
+{
+	SegmentCount(EVENT_LK001);
+	ereport(ERROR,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("lock \"%s\" is not held by this session", lock),
+			 errhint("Acquire it with ddb_lock_acquire() first.")));
 }
 
 void
@@ -232,129 +380,6 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 	elog(ERROR, "unexpected answer from the ddblock worker: %d", (int) answer->result);
 }
 
-static void
-raise_failed_call(const MailboxFailure *call)
-{
-	Failure		failure = {
-		.status = call->status,
-		.message = to_server(call->message),
-		.action = dynamo_action(call->op),
-		.queue = dynamo_is_queue(call->op),
-	};
-
-	if (call->hint[0] != '\0')
-		failure.hint = to_server(call->hint);
-	else if (call->op == DYNAMO_RELEASE)
-		failure.hint = "The session no longer holds the lock. The worker keeps trying to "
-			"release it until its lease has run out.";
-	raise_failure(&failure);
-}
-
-/* Returns if the answer is no refusal by the worker. */
-static void
-raise_refusal(const MailboxAnswer *answer)
-{
-	if (answer->result == MAILBOX_NO_PLACE)
-		ErrorsNoPlace(ERROR, to_server(answer->failure.message));
-	if (answer->result == MAILBOX_OTHER_REGION)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("locks are acquired in Region \"%s\" only, and this server uses \"%s\"",
-						ddblock_global_table_region, segment->place.region),
-				 errhint("Set \"ddblock.region\" to \"%s\", or correct "
-						 "\"ddblock.global_table_region\" on every server.",
-						 ddblock_global_table_region)));
-	if (answer->result == MAILBOX_GLOBAL_TABLE)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("lock table \"%s\" is a global table with eventual consistency",
-						ddblock_lock_table),
-				 errdetail("Two Regions could both grant a lock. The table's replicas are in: %s.",
-						   to_server(answer->failure.message)),
-				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
-						 "server, or use a table that is not replicated or has strong consistency.")));
-}
-
-static void
-raise_failure(const Failure *failure)
-{
-	const FailureKind *kind = kind_of(failure);
-	const char *hint = hint_of(failure, kind);
-	const char *table = psprintf(failure->queue ? "queue table \"%s\"" : "lock table \"%s\"",
-								 failure->queue ? ddblock_queue_table : ddblock_lock_table);
-
-	ereport(ERROR,
-			(errcode(kind->sqlstate),
-			 errmsg(kind->message, names_place(kind) ? segment->place.url : table),
-			 detail_of(failure),
-			 hint ? errhint("%s", hint) : 0));
-}
-
-/* Without a usable reply the message names the endpoint, else the table. */
-static bool
-names_place(const FailureKind *kind)
-{
-	return kind->sqlstate == ERRCODE_CONNECTION_FAILURE ||
-		kind == &failure_kinds[DYNAMO_MALFORMED];
-}
-
-static const FailureKind *
-kind_of(const Failure *failure)
-{
-	if (failure->status == DYNAMO_VALIDATION && dynamo_is_about_keys(failure->message))
-		return &other_keys;
-
-	/* The other statuses are no failures: nobody should raise them. */
-	if (failure->status >= lengthof(failure_kinds) ||
-		failure_kinds[failure->status].message == NULL)
-		return &failure_kinds[DYNAMO_MALFORMED];
-	return &failure_kinds[failure->status];
-}
-
-/*
- * The hint for a missing table does not begin with ddb_lock_table_create(): with
- * a second table, in another Region, two holders would get one lock.
- */
-static const char *
-hint_of(const Failure *failure, const FailureKind *kind)
-{
-	if (failure->queue && (failure->status == DYNAMO_TABLE_MISSING || kind == &other_keys))
-		return "Compare \"ddblock.queue_table\", Region and endpoint with the other clusters'. If "
-			"they agree, create the table with ddb_queue_table_create().";
-	if (failure->hint != NULL || failure->status != DYNAMO_TABLE_MISSING)
-		return failure->hint != NULL ? failure->hint : kind->hint;
-	return psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, endpoint "
-					"and \"ddblock.lock_table\" with the other clusters' logs (\"ddblock uses lock "
-					"table\"). If they agree, create the table with ddb_lock_table_create().",
-					segment->place.region, segment->place.url);
-}
-
-static int
-detail_of(const Failure *failure)
-{
-	if (failure->status == DYNAMO_ACCESS_DENIED && failure->action != NULL)
-		return errdetail("The action is %s: %s", failure->action, failure->message);
-	return failure->message[0] ? errdetail_internal("%s", failure->message) : 0;
-}
-
-static char *
-to_server(const char *utf8)
-{
-	return Utf8ToMessage(utf8, strlen(utf8));
-}
-
-void
-ErrorsLost(const char *lock, lease_loss loss)
-{
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("the lease on lock \"%s\" is lost", lock),
-			 errdetail("%s", ErrorsLossReason(loss)),
-			 errhint("Somebody else may hold the lock now. Release it with ddb_lock_release(), "
-					 "or end the transaction if that is its scope, before acquiring it again.")));
-}
-
 void
 ErrorsCommitRefused(const char *lock, lease_loss loss)
 {
@@ -390,16 +415,6 @@ ErrorsWarnLost(const char *lock, lease_loss loss)
 			 errdetail("%s", ErrorsLossReason(loss)),
 			 errhint("Somebody else may hold the lock now. Release it with ddb_lock_release(), "
 					 "or end the transaction if that is its scope.")));
-}
-
-void
-ErrorsNotHeld(const char *lock)
-{
-	SegmentCount(EVENT_LK001);
-	ereport(ERROR,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("lock \"%s\" is not held by this session", lock),
-			 errhint("Acquire it with ddb_lock_acquire() first.")));
 }
 
 void
@@ -497,28 +512,4 @@ ErrorsReleaseFunction(lock_mode mode)
 			return "ddb_semaphore_release";
 	}
 	pg_unreachable();
-}
-
-const char *
-ErrorsLossReason(lease_loss loss)
-{
-	switch (loss)
-	{
-		case LOSS_TAKEN:
-			return "Another owner has taken it over.";
-		case LOSS_RELEASED:
-			return "Its item was marked released by somebody else.";
-		case LOSS_DELETED:
-			return "Its item was deleted by somebody else.";
-		case LOSS_STOOD_STILL:
-			return "This machine's clock stood still.";
-		case LOSS_RESIGNED:
-			return "This cluster has given up the leadership.";
-		case LOSS_AT_MOST:
-			return "The session was to hold it no longer (\"at_most\").";
-		case LOSS_NONE:
-		case LOSS_UNREACHABLE:
-			break;
-	}
-	return "No renewal was confirmed by DynamoDB before its deadline.";
 }

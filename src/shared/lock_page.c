@@ -10,7 +10,7 @@
  */
 #include "postgres.h"
 
-#include "shared/lock_page.h"
+#include "shared/shared.h"
 
 StaticAssertDecl(2 * sizeof(LockRow) <= LOCK_PAGE_SIZE, "at least two rows fit");
 

@@ -17,8 +17,7 @@
 
 #include "utils/timestamp.h"
 
-#include "shared/loss.h"
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 #define READS_MAX 1000
 
@@ -29,8 +28,6 @@ typedef struct Holder
 	const char *database;
 	const char *user;
 } Holder;
-
-static void note(const Holder *holder, const char *name, size_t name_len, const char *why);
 
 void
 LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq)
@@ -61,30 +58,6 @@ event_of(lease_loss loss)
 	return EVENT_LOST_UNREACHABLE;
 }
 
-void
-LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *name,
-		 size_t name_len, lease_loss loss, const char *why)
-{
-	const hold *h = &segment_holds[hold_index].hold;
-	const MailboxSlot *slot = &segment_slots[session.slot];
-	uint64		mark = mailbox_mark(session, seq);
-	Holder		holder = {slot->pid, slot->database, slot->user};
-
-	if (!pg_atomic_compare_exchange_u64(&segment_holds[hold_index].untold_loss, &mark, 0))
-		return;
-	/* Only the worker tells the loss of a detached hold: its session may have gone. */
-	if (h->ends_at != 0)
-		holder = (Holder) {h->holder.pid, h->holder.database, h->holder.user};
-	SegmentCount(event_of(loss));
-	note(&holder, name, name_len, why);
-	ereport(LOG_SERVER_ONLY,
-			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, name_len), why),
-			 h->campaign ? errdetail("It was held by this cluster itself, to lead.") :
-			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
-					   holder.pid, holder.user, holder.database),
-			 errhidestmt(true)));
-}
-
 /*
  * For ddb_stats.  The number of changes is odd while one is made.  Of two losses
  * at the same moment, either is the last one: nobody waits.
@@ -107,6 +80,30 @@ note(const Holder *holder, const char *name, size_t name_len, const char *why)
 	memcpy(loss->name, name, name_len);
 	strlcpy(loss->why, why, sizeof(loss->why));
 	shared_end_change(&segment->loss_changes);
+}
+
+void
+LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *name,
+		 size_t name_len, lease_loss loss, const char *why)
+{
+	const hold *h = &segment_holds[hold_index].hold;
+	const MailboxSlot *slot = &segment_slots[session.slot];
+	uint64		mark = mailbox_mark(session, seq);
+	Holder		holder = {slot->pid, slot->database, slot->user};
+
+	if (!pg_atomic_compare_exchange_u64(&segment_holds[hold_index].untold_loss, &mark, 0))
+		return;
+	/* Only the worker tells the loss of a detached hold: its session may have gone. */
+	if (h->ends_at != 0)
+		holder = (Holder) {h->holder.pid, h->holder.database, h->holder.user};
+	SegmentCount(event_of(loss));
+	note(&holder, name, name_len, why);
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, name_len), why),
+			 h->campaign ? errdetail("It was held by this cluster itself, to lead.") :
+			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
+					   holder.pid, holder.user, holder.database),
+			 errhidestmt(true)));
 }
 
 /* Who notes one may be stopped while doing so: readers give up. */

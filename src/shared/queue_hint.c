@@ -8,7 +8,7 @@
  */
 #include "postgres.h"
 
-#include "shared/queue_hint.h"
+#include "shared/shared.h"
 
 void
 QueueHintTell(const char *queue, const char *resource, int64 attempts)

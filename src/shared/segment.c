@@ -35,41 +35,16 @@ FinishEntry *segment_finishes = NULL;
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
-static void request_memory(void);
-static void attach_memory(void);
-static void initialise(void);
-static void initialise_slot(MailboxSlot *slot);
-static void initialise_hold(HoldEntry *entry);
-static void initialise_counters(OpCounters *ops);
-static bool copy_lease(LeaseEntry *entry, LeaseCopy *copy, bool *used);
-static bool copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used);
-static bool is_on(const hold *hold, const char *name, LeaseCopy *lease);
-static void wait_for_writer(void);
-static mailbox_slot *slot_words(void *arg, uint32 number);
-static mailbox_lease *lease_words(void *arg, uint32 index);
-static mailbox_hold *hold_words(void *arg, uint32 index);
-static void ring(void *arg, uint32 slot);
-static void wake(void *arg, uint32 slot);
-static uint32 slot_count(void);
-static uint32 bell_words(void);
-static void wake_worker(void);
-
-const mailbox segment_mailbox = {
-	.slot = slot_words,
-	.lease = lease_words,
-	.hold = hold_words,
-	.ring = ring,
-	.wake = wake,
-};
-
-void
-SegmentInstallHooks(void)
+/* A piece of the shared memory. */
+typedef struct Piece
 {
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request_memory;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = attach_memory;
-}
+	const char *name;
+	void	   *place;			/* of the pointer to it */
+	uint32		count;
+	Size		each;
+} Piece;
+
+#define PIECES 7
 
 static uint32
 slot_count(void)
@@ -82,17 +57,6 @@ bell_words(void)
 {
 	return (slot_count() + BELL_BITS - 1) / BELL_BITS;
 }
-
-/* A piece of the shared memory. */
-typedef struct Piece
-{
-	const char *name;
-	void	   *place;			/* of the pointer to it */
-	uint32		count;
-	Size		each;
-} Piece;
-
-#define PIECES 7
 
 static void
 list_pieces(Piece pieces[PIECES])
@@ -127,30 +91,35 @@ request_memory(void)
 }
 
 static void
-attach_memory(void)
+initialise_counters(OpCounters *ops)
 {
-	Piece		pieces[PIECES];
-	bool		found = true;
+	pg_atomic_init_u64(&ops->requests, 0);
+	pg_atomic_init_u64(&ops->errors, 0);
+	pg_atomic_init_u64(&ops->throttles, 0);
+	pg_atomic_init_u64(&ops->retries, 0);
+	pg_atomic_init_u64(&ops->latency_us, 0);
+	pg_atomic_init_u64(&ops->latency_count, 0);
+	pg_atomic_init_u64(&ops->consumed_milliunits, 0);
+	for (int i = 0; i < SEGMENT_BUCKETS; i++)
+		pg_atomic_init_u64(&ops->histogram[i], 0);
+}
 
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
+static void
+initialise_slot(MailboxSlot *slot)
+{
+	pg_atomic_init_u64(&slot->waiting_seq, 0);
+	pg_atomic_init_u32(&slot->watch, LOCKMGR_NO_WATCH);
+	pg_atomic_init_u64(&slot->waiting_place, 0);
+	pg_atomic_init_u64(&slot->wait.since, 0);
+	pg_atomic_init_u64(&slot->looked_at, 0);
+}
 
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-
-	list_pieces(pieces);
-	for (int i = 0; i < PIECES; i++)
-	{
-		Size		size = mul_size(pieces[i].count, pieces[i].each);
-		void	   *piece = ShmemInitStruct(pieces[i].name, size, &found);
-
-		if (!found)
-			memset(piece, 0, size);
-		memcpy(pieces[i].place, &piece, sizeof(piece));
-	}
-	if (!found)
-		initialise();
-
-	LWLockRelease(AddinShmemInitLock);
+static void
+initialise_hold(HoldEntry *entry)
+{
+	pg_atomic_init_u64(&entry->untold_loss, 0);
+	pg_atomic_init_u32(&entry->session_depth, 0);
+	pg_atomic_init_u32(&entry->xact_depth, 0);
 }
 
 /* The memory is all 0. */
@@ -185,66 +154,39 @@ initialise(void)
 }
 
 static void
-initialise_counters(OpCounters *ops)
+attach_memory(void)
 {
-	pg_atomic_init_u64(&ops->requests, 0);
-	pg_atomic_init_u64(&ops->errors, 0);
-	pg_atomic_init_u64(&ops->throttles, 0);
-	pg_atomic_init_u64(&ops->retries, 0);
-	pg_atomic_init_u64(&ops->latency_us, 0);
-	pg_atomic_init_u64(&ops->latency_count, 0);
-	pg_atomic_init_u64(&ops->consumed_milliunits, 0);
-	for (int i = 0; i < SEGMENT_BUCKETS; i++)
-		pg_atomic_init_u64(&ops->histogram[i], 0);
+	Piece		pieces[PIECES];
+	bool		found = true;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+
+	list_pieces(pieces);
+	for (int i = 0; i < PIECES; i++)
+	{
+		Size		size = mul_size(pieces[i].count, pieces[i].each);
+		void	   *piece = ShmemInitStruct(pieces[i].name, size, &found);
+
+		if (!found)
+			memset(piece, 0, size);
+		memcpy(pieces[i].place, &piece, sizeof(piece));
+	}
+	if (!found)
+		initialise();
+
+	LWLockRelease(AddinShmemInitLock);
 }
 
-static void
-initialise_slot(MailboxSlot *slot)
+void
+SegmentInstallHooks(void)
 {
-	pg_atomic_init_u64(&slot->waiting_seq, 0);
-	pg_atomic_init_u32(&slot->watch, LOCKMGR_NO_WATCH);
-	pg_atomic_init_u64(&slot->waiting_place, 0);
-	pg_atomic_init_u64(&slot->wait.since, 0);
-	pg_atomic_init_u64(&slot->looked_at, 0);
-}
-
-static void
-initialise_hold(HoldEntry *entry)
-{
-	pg_atomic_init_u64(&entry->untold_loss, 0);
-	pg_atomic_init_u32(&entry->session_depth, 0);
-	pg_atomic_init_u32(&entry->xact_depth, 0);
-}
-
-static mailbox_slot *
-slot_words(void *arg, uint32 number)
-{
-	return &segment_slots[number].words;
-}
-
-static mailbox_lease *
-lease_words(void *arg, uint32 index)
-{
-	return &segment_leases[index].words;
-}
-
-static mailbox_hold *
-hold_words(void *arg, uint32 index)
-{
-	return &segment_holds[index].words;
-}
-
-/*
- * Called in exit callbacks and with interrupts held: no errors, no locks.  Race
- * with the worker's end: the latch may be another process's by now.  That process
- * wakes up for nothing, and the next worker reads every slot when it starts.
- */
-static void
-ring(void *arg, uint32 slot)
-{
-	pg_atomic_fetch_or_u64(&segment_bells[slot / BELL_BITS],
-						   UINT64CONST(1) << (slot % BELL_BITS));
-	wake_worker();
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_memory;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = attach_memory;
 }
 
 static void
@@ -289,17 +231,6 @@ SegmentEndsHold(void *arg, uint32 hold_index, const hold *hold)
 	return false;
 }
 
-/* Race with the session's end: as in wake(). */
-void
-SegmentTellJobs(void)
-{
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-	{
-		if (shared_exchange(&segment_slots[i].wants_jobs, 0) != 0)
-			wake(NULL, i);
-	}
-}
-
 /*
  * Race with the session's end: another process may wake up for nothing.  The worker
  * itself takes the answers of campaigns, in this turn or the next.
@@ -311,6 +242,41 @@ wake(void *arg, uint32 slot)
 		SetLatch(&GetPGProcByNumber(slot)->procLatch);
 	else
 		SetLatch(MyLatch);
+}
+
+/* Race with the session's end: as in wake(). */
+void
+SegmentTellJobs(void)
+{
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		if (shared_exchange(&segment_slots[i].wants_jobs, 0) != 0)
+			wake(NULL, i);
+	}
+}
+
+/* False while it is being written. */
+static bool
+copy_lease(LeaseEntry *entry, LeaseCopy *copy, bool *used)
+{
+	uint32		before = shared_begin_read(&entry->changes);
+
+	*used = entry->lease.state != LEASE_FREE;
+	if (*used)
+	{
+		copy->lease = entry->lease;
+		copy->name_len = Min(entry->name_len, DYNAMO_NAME_MAX);
+		memcpy(copy->name, entry->name, copy->name_len);
+	}
+	return shared_end_read(&entry->changes, before);
+}
+
+/* The worker is writing, or was stopped while it wrote. */
+static void
+wait_for_writer(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	pg_usleep(100);
 }
 
 bool
@@ -333,16 +299,18 @@ SegmentPeekLease(uint32 lease_index, LeaseCopy *copy)
 
 /* False while it is being written. */
 static bool
-copy_lease(LeaseEntry *entry, LeaseCopy *copy, bool *used)
+copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used)
 {
 	uint32		before = shared_begin_read(&entry->changes);
 
-	*used = entry->lease.state != LEASE_FREE;
+	*used = entry->hold.session.generation != 0;
 	if (*used)
 	{
-		copy->lease = entry->lease;
-		copy->name_len = Min(entry->name_len, DYNAMO_NAME_MAX);
-		memcpy(copy->name, entry->name, copy->name_len);
+		copy->hold = entry->hold;
+		copy->database = entry->database;
+		copy->let_go = mailbox_is_let_go(&entry->words);
+		copy->session_depth = pg_atomic_read_u32(&entry->session_depth);
+		copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);
 	}
 	return shared_end_read(&entry->changes, before);
 }
@@ -365,22 +333,12 @@ SegmentPeekHold(uint32 hold_index, HoldCopy *copy)
 	return copy_hold(&segment_holds[hold_index], copy, &used) && used;
 }
 
-/* False while it is being written. */
 static bool
-copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used)
+is_on(const hold *hold, const char *name, LeaseCopy *lease)
 {
-	uint32		before = shared_begin_read(&entry->changes);
-
-	*used = entry->hold.session.generation != 0;
-	if (*used)
-	{
-		copy->hold = entry->hold;
-		copy->database = entry->database;
-		copy->let_go = mailbox_is_let_go(&entry->words);
-		copy->session_depth = pg_atomic_read_u32(&entry->session_depth);
-		copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);
-	}
-	return shared_end_read(&entry->changes, before);
+	return SegmentReadLease(hold->lease_index, lease) &&
+		lease->lease.generation == hold->lease_generation &&
+		lease->name_len == strlen(name) && memcmp(lease->name, name, lease->name_len) == 0;
 }
 
 bool
@@ -394,14 +352,6 @@ SegmentFindHold(const char *name, int64 token, bool detached, HoldCopy *found)
 			(found->hold.ends_at != 0 || !detached) && is_on(&found->hold, name, lease);
 	pfree(lease);
 	return is_found;
-}
-
-static bool
-is_on(const hold *hold, const char *name, LeaseCopy *lease)
-{
-	return SegmentReadLease(hold->lease_index, lease) &&
-		lease->lease.generation == hold->lease_generation &&
-		lease->name_len == strlen(name) && memcmp(lease->name, name, lease->name_len) == 0;
 }
 
 int64
@@ -426,14 +376,6 @@ SegmentReadCampaign(uint32 number, campaign *copy)
 {
 	while (!campaign_read(&segment->campaigns[number], copy))
 		wait_for_writer();
-}
-
-/* The worker is writing, or was stopped while it wrote. */
-static void
-wait_for_writer(void)
-{
-	CHECK_FOR_INTERRUPTS();
-	pg_usleep(100);
 }
 
 void
@@ -489,6 +431,15 @@ SegmentCount(SegmentEvent event)
 		pg_atomic_fetch_add_u64(&segment->events[event], 1);
 }
 
+int64
+SegmentNow(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64) now.tv_sec * USECS_PER_SEC + now.tv_nsec / 1000;
+}
+
 void
 SegmentCountWait(int64 began)
 {
@@ -501,11 +452,41 @@ SegmentCountWait(int64 began)
 	pg_atomic_fetch_add_u64(&segment->wait_histogram[bucket], 1);
 }
 
-int64
-SegmentNow(void)
+static mailbox_slot *
+slot_words(void *arg, uint32 number)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64) now.tv_sec * USECS_PER_SEC + now.tv_nsec / 1000;
+	return &segment_slots[number].words;
 }
+
+static mailbox_lease *
+lease_words(void *arg, uint32 index)
+{
+	return &segment_leases[index].words;
+}
+
+static mailbox_hold *
+hold_words(void *arg, uint32 index)
+{
+	return &segment_holds[index].words;
+}
+
+/*
+ * Called in exit callbacks and with interrupts held: no errors, no locks.  Race
+ * with the worker's end: the latch may be another process's by now.  That process
+ * wakes up for nothing, and the next worker reads every slot when it starts.
+ */
+static void
+ring(void *arg, uint32 slot)
+{
+	pg_atomic_fetch_or_u64(&segment_bells[slot / BELL_BITS],
+						   UINT64CONST(1) << (slot % BELL_BITS));
+	wake_worker();
+}
+
+const mailbox segment_mailbox = {
+	.slot = slot_words,
+	.lease = lease_words,
+	.hold = hold_words,
+	.ring = ring,
+	.wake = wake,
+};

@@ -57,11 +57,10 @@
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
 
-#include "aws/epoch_clock.h"
+#include "aws/aws.h"
 #include "lock/campaign.h"
 #include "lock/mailbox.h"
-#include "queue/queue_hint.h"
-#include "queue/queue_place.h"
+#include "queue/queue.h"
 
 /* What a backend can ask for: the lock manager's kinds, and calls past it. */
 typedef enum MailboxKind
@@ -218,7 +217,7 @@ typedef struct MailboxUnusable
 
 #define LOCK_PAGE_SIZE 8192
 
-/* The part of a page that fits; see lock_page.h. */
+/* The part of a page that fits; see lock_page.c. */
 typedef struct LockPage
 {
 	int64		epoch_us;		/* DynamoDB's clock at the answer, or less */

@@ -21,7 +21,7 @@
 #include "mb/pg_wchar.h"
 #include "tcop/tcopprot.h"
 
-#include "aws/endpoint.h"
+#include "aws/aws.h"
 #include "dynamo/dynamo.h"
 #include "lock/campaign.h"
 #include "lock/join_list.h"
@@ -102,57 +102,8 @@ static bool place_refused = false;
 
 static emit_log_hook_type prev_emit_log = NULL;
 
-static void define_place(void);
-static void define_sizes(void);
-static void define_timeouts(void);
-static void define_credentials(void);
-static void define_leases(void);
-static void define_losses(void);
-static void define_campaigns(void);
-static void check_keys(void);
-static void hide_statement(ErrorData *edata);
-static bool names_secret(const char *statement);
-static bool refuse_place(void);
-static bool all_in(const char *text, const char *allowed);
-static bool plain_text(const char *text, size_t min, size_t max);
-static bool check_region(char **newval, void **extra, GucSource source);
-static bool check_endpoint_url(char **newval, void **extra, GucSource source);
-static bool check_table(char **newval, void **extra, GucSource source);
-static bool check_partition_key(char **newval, void **extra, GucSource source);
-static bool check_sort_key(char **newval, void **extra, GucSource source);
-static bool check_sort_key_value(char **newval, void **extra, GucSource source);
-static bool check_sort_separator(char **newval, void **extra, GucSource source);
-static bool check_owner_name(char **newval, void **extra, GucSource source);
-static bool check_lock_prefix(char **newval, void **extra, GucSource source);
-static bool check_join(char **newval, void **extra, GucSource source);
-static bool check_campaigns(char **newval, void **extra, GucSource source);
-static bool check_campaign_names(const char *list);
-static bool check_secret(char **newval, void **extra, GucSource source);
-static void assign_secret_access_key(const char *newval, void *extra);
-static void assign_session_token(const char *newval, void *extra);
-
 #define LETTERS_AND_DIGITS \
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-
-void
-SettingsDefine(void)
-{
-	define_place();
-	if (place_refused)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONFIG_FILE_ERROR),
-				 errmsg("a setting that says where ddblock keeps its locks is invalid"),
-				 errhint("See the warning before this message.")));
-	define_sizes();
-	define_timeouts();
-	define_credentials();
-	define_leases();
-	define_losses();
-	define_campaigns();
-	check_keys();
-	prev_emit_log = emit_log_hook;
-	emit_log_hook = hide_statement;
-}
 
 /*
  * Checks that a check hook cannot make, since it sees one setting only.  A value
@@ -177,18 +128,127 @@ check_keys(void)
 				 errhint("Set \"ddblock.sort_key\", too, if the lock table has a sort key.")));
 }
 
-dynamo_table
-SettingsTable(void)
+static bool
+refuse_place(void)
 {
-	return (dynamo_table)
+	place_refused = true;
+	return false;
+}
+
+static bool
+all_in(const char *text, const char *allowed)
+{
+	return text[strspn(text, allowed)] == '\0';
+}
+
+static bool
+check_region(char **newval, void **extra, GucSource source)
+{
+	if (strlen(*newval) <= 63 && all_in(*newval, LETTERS_AND_DIGITS "-"))
+		return true;
+	GUC_check_errdetail("A Region consists of letters, digits and hyphens, such as \"eu-central-1\".");
+	return refuse_place();
+}
+
+static bool
+check_endpoint_url(char **newval, void **extra, GucSource source)
+{
+	char		host[1024];
+	char		error[64];
+
+	if (**newval == '\0' ||
+		aws_endpoint_host(*newval, host, sizeof(host), error, sizeof(error)))
+		return true;
+	GUC_check_errdetail("The URL must have the form http://host, https://host, http://host:port "
+						"or https://host:port, without a path.");
+	return refuse_place();
+}
+
+static bool
+check_table(char **newval, void **extra, GucSource source)
+{
+	size_t		len = strlen(*newval);
+
+	if (strncmp(*newval, "arn:", 4) == 0)
 	{
-		.name = ddblock_lock_table,
-			.partition_key = ddblock_partition_key,
-			.sort_key = ddblock_sort_key[0] ? ddblock_sort_key : NULL,
-			.sort_value = ddblock_sort_key_value,
-			.sort_separator = ddblock_sort_separator[0],
-			.released_ttl_s = ddblock_released_item_ttl
-	};
+		if (len <= TABLE_ARN_MAX && all_in(*newval, LETTERS_AND_DIGITS "-_.:/"))
+			return true;
+	}
+	else if (len >= TABLE_NAME_MIN && len <= TABLE_NAME_MAX &&
+			 all_in(*newval, LETTERS_AND_DIGITS "-_."))
+		return true;
+	GUC_check_errdetail("A table's name has %d to %d characters: letters, digits, hyphens, "
+						"underscores and dots. A table's ARN is accepted too.",
+						TABLE_NAME_MIN, TABLE_NAME_MAX);
+	return refuse_place();
+}
+
+/* UTF-8 of min to max bytes, without control characters. */
+static bool
+plain_text(const char *text, size_t min, size_t max)
+{
+	size_t		len = strlen(text);
+
+	if (len < min || len > max || !pg_verify_mbstr(PG_UTF8, text, len, true))
+		return false;
+	for (const unsigned char *c = (const unsigned char *) text; *c; c++)
+	{
+		if (*c < 0x20 || *c == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+static bool
+check_partition_key(char **newval, void **extra, GucSource source)
+{
+	if (!plain_text(*newval, 1, KEY_NAME_MAX))
+		GUC_check_errdetail("A key's name has 1 to %d bytes of UTF-8, without control characters.",
+							KEY_NAME_MAX);
+	else if (dynamo_is_attribute(*newval))
+		GUC_check_errdetail("The lock item has another attribute of this name.");
+	else
+		return true;
+	return refuse_place();
+}
+
+static bool
+check_sort_key(char **newval, void **extra, GucSource source)
+{
+	return **newval == '\0' || check_partition_key(newval, extra, source);
+}
+
+static bool
+check_sort_key_value(char **newval, void **extra, GucSource source)
+{
+	size_t		len = strlen(*newval);
+
+	if (len <= DYNAMO_SORT_MAX && pg_verify_mbstr(PG_UTF8, *newval, len, true))
+		return true;
+	GUC_check_errdetail("A sort key's value has 1 to %d bytes of UTF-8.", DYNAMO_SORT_MAX);
+	return refuse_place();
+}
+
+static bool
+check_sort_separator(char **newval, void **extra, GucSource source)
+{
+	size_t		len = strlen(*newval);
+
+	if (len == 0 || (len == 1 && all_in(*newval, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")))
+		return true;
+	GUC_check_errdetail("A separator is one ASCII character that is neither a letter, a digit, "
+						"a space nor a control character, such as \"#\".");
+	return refuse_place();
+}
+
+static bool
+check_owner_name(char **newval, void **extra, GucSource source)
+{
+	if (plain_text(*newval, 0, OWNER_NAME_MAX))
+		return true;
+	GUC_check_errdetail("The name has at most %d bytes of UTF-8, without control characters.",
+						OWNER_NAME_MAX);
+	return refuse_place();
 }
 
 /* Where the locks are kept, and the cluster's name there. */
@@ -324,6 +384,38 @@ define_timeouts(void)
 							 NULL, NULL, NULL);
 }
 
+static bool
+check_secret(char **newval, void **extra, GucSource source)
+{
+	size_t		size = strlen(*newval) + 1;
+	char	   *empty = guc_strdup(LOG, "");
+
+	if (empty == NULL)
+		return false;
+	*extra = guc_malloc(LOG, size);
+	if (*extra == NULL)
+	{
+		guc_free(empty);
+		return false;
+	}
+	memcpy(*extra, *newval, size);
+	guc_free(*newval);
+	*newval = empty;
+	return true;
+}
+
+static void
+assign_secret_access_key(const char *newval, void *extra)
+{
+	ddblock_secret_access_key = extra;
+}
+
+static void
+assign_session_token(const char *newval, void *extra)
+{
+	ddblock_session_token = extra;
+}
+
 static void
 define_credentials(void)
 {
@@ -353,6 +445,43 @@ define_credentials(void)
 							   "If empty, ddblock uses AWS_CA_BUNDLE, or else the system's authorities.",
 							   &ddblock_ca_file, "", PGC_SIGHUP, 0,
 							   NULL, NULL, NULL);
+}
+
+/*
+ * PostgreSQL ignores an invalid value in a file, or one that a role got while the
+ * library was not preloaded, and the empty default allows everything.  So such a
+ * value is taken: few names begin with it, or none.
+ */
+static bool
+check_lock_prefix(char **newval, void **extra, GucSource source)
+{
+	bool		ascii = true;
+
+	for (const unsigned char *c = (const unsigned char *) *newval; *c; c++)
+		ascii &= *c >= 0x20 && *c < 0x7f;
+	if (source < PGC_S_INTERACTIVE || (ascii && strlen(*newval) <= DYNAMO_NAME_MAX))
+		return true;
+	GUC_check_errdetail("A prefix has at most %d printable ASCII characters.", DYNAMO_NAME_MAX);
+	return false;
+}
+
+static bool
+check_join(char **newval, void **extra, GucSource source)
+{
+	const char *at = *newval;
+	const char *wrong;
+	join_entry	entry;
+
+	while (join_list_next(&at, &entry, &wrong))
+	{
+		if (pg_verify_mbstr(PG_UTF8, entry.name, strlen(entry.name), true))
+			continue;
+		wrong = "A name is not UTF-8.";
+		break;
+	}
+	if (wrong != NULL)
+		GUC_check_errdetail("%s", wrong);
+	return wrong == NULL;
 }
 
 /* Leases: per role and per session. */
@@ -412,218 +541,18 @@ define_losses(void)
 							 NULL, NULL, NULL);
 }
 
-/* Locks that the cluster itself holds. */
-static void
-define_campaigns(void)
+dynamo_table
+SettingsTable(void)
 {
-	DefineCustomStringVariable("ddblock.leaderships",
-							   "Names of locks that this cluster itself wants to hold, to lead.",
-							   "NAME, ... The cluster that holds such a lock leads: ddb_leadership_held() "
-							   "is true there, and false in all other clusters.",
-							   &ddblock_leaderships, "", PGC_SIGHUP, GUC_LIST_INPUT,
-							   check_campaigns, NULL, NULL);
-	DefineCustomBoolVariable("ddblock.leaderships_on_standby",
-							 "A hot standby wants to lead, too.",
-							 "If off, it begins when it is promoted.",
-							 &ddblock_leaderships_on_standby, false, PGC_SIGHUP, 0,
-							 NULL, NULL, NULL);
-}
-
-static void
-hide_statement(ErrorData *edata)
-{
-	if (debug_query_string != NULL && names_secret(debug_query_string))
-		edata->hide_stmt = edata->hide_ctx = true;
-	if (prev_emit_log)
-		prev_emit_log(edata);
-}
-
-static bool
-names_secret(const char *statement)
-{
-	static const char *const names[] = {"secret_access_key", "session_token"};
-
-	for (; *statement != '\0'; statement++)
+	return (dynamo_table)
 	{
-		for (int i = 0; i < lengthof(names); i++)
-		{
-			if (pg_strncasecmp(statement, names[i], strlen(names[i])) == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
-static bool
-refuse_place(void)
-{
-	place_refused = true;
-	return false;
-}
-
-static bool
-all_in(const char *text, const char *allowed)
-{
-	return text[strspn(text, allowed)] == '\0';
-}
-
-/* UTF-8 of min to max bytes, without control characters. */
-static bool
-plain_text(const char *text, size_t min, size_t max)
-{
-	size_t		len = strlen(text);
-
-	if (len < min || len > max || !pg_verify_mbstr(PG_UTF8, text, len, true))
-		return false;
-	for (const unsigned char *c = (const unsigned char *) text; *c; c++)
-	{
-		if (*c < 0x20 || *c == 0x7f)
-			return false;
-	}
-	return true;
-}
-
-static bool
-check_region(char **newval, void **extra, GucSource source)
-{
-	if (strlen(*newval) <= 63 && all_in(*newval, LETTERS_AND_DIGITS "-"))
-		return true;
-	GUC_check_errdetail("A Region consists of letters, digits and hyphens, such as \"eu-central-1\".");
-	return refuse_place();
-}
-
-static bool
-check_endpoint_url(char **newval, void **extra, GucSource source)
-{
-	char		host[1024];
-	char		error[64];
-
-	if (**newval == '\0' ||
-		aws_endpoint_host(*newval, host, sizeof(host), error, sizeof(error)))
-		return true;
-	GUC_check_errdetail("The URL must have the form http://host, https://host, http://host:port "
-						"or https://host:port, without a path.");
-	return refuse_place();
-}
-
-static bool
-check_table(char **newval, void **extra, GucSource source)
-{
-	size_t		len = strlen(*newval);
-
-	if (strncmp(*newval, "arn:", 4) == 0)
-	{
-		if (len <= TABLE_ARN_MAX && all_in(*newval, LETTERS_AND_DIGITS "-_.:/"))
-			return true;
-	}
-	else if (len >= TABLE_NAME_MIN && len <= TABLE_NAME_MAX &&
-			 all_in(*newval, LETTERS_AND_DIGITS "-_."))
-		return true;
-	GUC_check_errdetail("A table's name has %d to %d characters: letters, digits, hyphens, "
-						"underscores and dots. A table's ARN is accepted too.",
-						TABLE_NAME_MIN, TABLE_NAME_MAX);
-	return refuse_place();
-}
-
-static bool
-check_partition_key(char **newval, void **extra, GucSource source)
-{
-	if (!plain_text(*newval, 1, KEY_NAME_MAX))
-		GUC_check_errdetail("A key's name has 1 to %d bytes of UTF-8, without control characters.",
-							KEY_NAME_MAX);
-	else if (dynamo_is_attribute(*newval))
-		GUC_check_errdetail("The lock item has another attribute of this name.");
-	else
-		return true;
-	return refuse_place();
-}
-
-static bool
-check_sort_key(char **newval, void **extra, GucSource source)
-{
-	return **newval == '\0' || check_partition_key(newval, extra, source);
-}
-
-static bool
-check_sort_key_value(char **newval, void **extra, GucSource source)
-{
-	size_t		len = strlen(*newval);
-
-	if (len <= DYNAMO_SORT_MAX && pg_verify_mbstr(PG_UTF8, *newval, len, true))
-		return true;
-	GUC_check_errdetail("A sort key's value has 1 to %d bytes of UTF-8.", DYNAMO_SORT_MAX);
-	return refuse_place();
-}
-
-static bool
-check_sort_separator(char **newval, void **extra, GucSource source)
-{
-	size_t		len = strlen(*newval);
-
-	if (len == 0 || (len == 1 && all_in(*newval, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")))
-		return true;
-	GUC_check_errdetail("A separator is one ASCII character that is neither a letter, a digit, "
-						"a space nor a control character, such as \"#\".");
-	return refuse_place();
-}
-
-static bool
-check_owner_name(char **newval, void **extra, GucSource source)
-{
-	if (plain_text(*newval, 0, OWNER_NAME_MAX))
-		return true;
-	GUC_check_errdetail("The name has at most %d bytes of UTF-8, without control characters.",
-						OWNER_NAME_MAX);
-	return refuse_place();
-}
-
-/*
- * PostgreSQL ignores an invalid value in a file, or one that a role got while the
- * library was not preloaded, and the empty default allows everything.  So such a
- * value is taken: few names begin with it, or none.
- */
-static bool
-check_lock_prefix(char **newval, void **extra, GucSource source)
-{
-	bool		ascii = true;
-
-	for (const unsigned char *c = (const unsigned char *) *newval; *c; c++)
-		ascii &= *c >= 0x20 && *c < 0x7f;
-	if (source < PGC_S_INTERACTIVE || (ascii && strlen(*newval) <= DYNAMO_NAME_MAX))
-		return true;
-	GUC_check_errdetail("A prefix has at most %d printable ASCII characters.", DYNAMO_NAME_MAX);
-	return false;
-}
-
-static bool
-check_join(char **newval, void **extra, GucSource source)
-{
-	const char *at = *newval;
-	const char *wrong;
-	join_entry	entry;
-
-	while (join_list_next(&at, &entry, &wrong))
-	{
-		if (pg_verify_mbstr(PG_UTF8, entry.name, strlen(entry.name), true))
-			continue;
-		wrong = "A name is not UTF-8.";
-		break;
-	}
-	if (wrong != NULL)
-		GUC_check_errdetail("%s", wrong);
-	return wrong == NULL;
-}
-
-static bool
-check_campaigns(char **newval, void **extra, GucSource source)
-{
-	const char *wrong = campaign_list_wrong(*newval);
-
-	if (wrong == NULL && **newval != '\0' && !plain_text(*newval, 1, SIZE_MAX))
-		wrong = "A name is not UTF-8, or has control characters.";
-	if (wrong != NULL)
-		GUC_check_errdetail("%s", wrong);
-	return wrong == NULL && check_campaign_names(*newval);
+		.name = ddblock_lock_table,
+			.partition_key = ddblock_partition_key,
+			.sort_key = ddblock_sort_key[0] ? ddblock_sort_key : NULL,
+			.sort_value = ddblock_sort_key_value,
+			.sort_separator = ddblock_sort_separator[0],
+			.released_ttl_s = ddblock_released_item_ttl
+	};
 }
 
 /* The separator is known: it is defined before, and does not change. */
@@ -646,33 +575,75 @@ check_campaign_names(const char *list)
 }
 
 static bool
-check_secret(char **newval, void **extra, GucSource source)
+check_campaigns(char **newval, void **extra, GucSource source)
 {
-	size_t		size = strlen(*newval) + 1;
-	char	   *empty = guc_strdup(LOG, "");
+	const char *wrong = campaign_list_wrong(*newval);
 
-	if (empty == NULL)
-		return false;
-	*extra = guc_malloc(LOG, size);
-	if (*extra == NULL)
+	if (wrong == NULL && **newval != '\0' && !plain_text(*newval, 1, SIZE_MAX))
+		wrong = "A name is not UTF-8, or has control characters.";
+	if (wrong != NULL)
+		GUC_check_errdetail("%s", wrong);
+	return wrong == NULL && check_campaign_names(*newval);
+}
+
+/* Locks that the cluster itself holds. */
+static void
+define_campaigns(void)
+{
+	DefineCustomStringVariable("ddblock.leaderships",
+							   "Names of locks that this cluster itself wants to hold, to lead.",
+							   "NAME, ... The cluster that holds such a lock leads: ddb_leadership_held() "
+							   "is true there, and false in all other clusters.",
+							   &ddblock_leaderships, "", PGC_SIGHUP, GUC_LIST_INPUT,
+							   check_campaigns, NULL, NULL);
+	DefineCustomBoolVariable("ddblock.leaderships_on_standby",
+							 "A hot standby wants to lead, too.",
+							 "If off, it begins when it is promoted.",
+							 &ddblock_leaderships_on_standby, false, PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+}
+
+static bool
+names_secret(const char *statement)
+{
+	static const char *const names[] = {"secret_access_key", "session_token"};
+
+	for (; *statement != '\0'; statement++)
 	{
-		guc_free(empty);
-		return false;
+		for (int i = 0; i < lengthof(names); i++)
+		{
+			if (pg_strncasecmp(statement, names[i], strlen(names[i])) == 0)
+				return true;
+		}
 	}
-	memcpy(*extra, *newval, size);
-	guc_free(*newval);
-	*newval = empty;
-	return true;
+	return false;
 }
 
 static void
-assign_secret_access_key(const char *newval, void *extra)
+hide_statement(ErrorData *edata)
 {
-	ddblock_secret_access_key = extra;
+	if (debug_query_string != NULL && names_secret(debug_query_string))
+		edata->hide_stmt = edata->hide_ctx = true;
+	if (prev_emit_log)
+		prev_emit_log(edata);
 }
 
-static void
-assign_session_token(const char *newval, void *extra)
+void
+SettingsDefine(void)
 {
-	ddblock_session_token = extra;
+	define_place();
+	if (place_refused)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("a setting that says where ddblock keeps its locks is invalid"),
+				 errhint("See the warning before this message.")));
+	define_sizes();
+	define_timeouts();
+	define_credentials();
+	define_leases();
+	define_losses();
+	define_campaigns();
+	check_keys();
+	prev_emit_log = emit_log_hook;
+	emit_log_hook = hide_statement;
 }

@@ -11,7 +11,7 @@
 
 #include "shared/compat.h"
 #include "shared/segment.h"
-#include "shared/times.h"
+#include "shared/shared.h"
 
 /* Start of the year 10000: a later time is not in this unit. */
 #define EPOCH_MS_MAX INT64CONST(253402300800000)

@@ -12,7 +12,7 @@
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 
-#include "shared/utf8.h"
+#include "shared/shared.h"
 
 /* Longest character in any encoding, after any conversion. */
 #define CHARACTER_MAX (MAX_MULTIBYTE_CHAR_LEN * MAX_CONVERSION_GROWTH)
@@ -20,17 +20,18 @@
 /* Bytes that a report quotes of what cannot be converted. */
 #define QUOTE_MAX 200
 
-static int	bytes_mean(void);
-static int	steering_length(const unsigned char *text, int len);
-static char *spell(const char *utf8, int len);
-static char *convert_readable(const char *text, int len, int from, int to);
-
 char *
 Utf8FromServer(const char *text, int len)
 {
 	char	   *utf8 = pg_server_to_any(text, len, PG_UTF8);
 
 	return utf8 == text ? pnstrdup(text, len) : utf8;
+}
+
+static int
+bytes_mean(void)
+{
+	return GetDatabaseEncoding() == PG_SQL_ASCII ? PG_UTF8 : GetDatabaseEncoding();
 }
 
 bool
@@ -65,27 +66,6 @@ Utf8ToServer(const char *utf8, int len)
 	return NULL;
 }
 
-char *
-Utf8ToServerOr(int elevel, const char *what, const char *utf8, int len)
-{
-	char	   *text = Utf8ToServer(utf8, len);
-	bool		is_utf8;
-
-	if (text != NULL)
-		return text;
-	is_utf8 = pg_verify_mbstr(PG_UTF8, utf8, len, true);
-	ereport(elevel,
-			(errcode(is_utf8 ? ERRCODE_UNTRANSLATABLE_CHARACTER :
-					 ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
-			 is_utf8 ?
-			 errmsg("the %s cannot be converted to encoding \"%s\"", what,
-					GetDatabaseEncodingName()) :
-			 errmsg("the %s is not UTF-8", what),
-			 errdetail("It is \"%s\".", spell(utf8, len)),
-			 is_utf8 ? errhint("Use a database whose encoding is UTF8.") : 0));
-	return NULL;
-}
-
 /* In ASCII: other characters as \65E5 or \+01F600, as in SQL's U&'...'; other bytes as \xNN. */
 static char *
 spell(const char *utf8, int len)
@@ -117,83 +97,24 @@ spell(const char *utf8, int len)
 }
 
 char *
-Utf8ToReader(const char *utf8, int len)
+Utf8ToServerOr(int elevel, const char *what, const char *utf8, int len)
 {
-	return convert_readable(utf8, len, PG_UTF8, bytes_mean());
-}
+	char	   *text = Utf8ToServer(utf8, len);
+	bool		is_utf8;
 
-char *
-Utf8Quiet(const char *text, int len)
-{
-	StringInfoData out;
-
-	initStringInfo(&out);
-	while (len > 0)
-	{
-		int			steering = steering_length((const unsigned char *) text, len);
-
-		for (int i = 0; i < steering; i++)
-			appendStringInfo(&out, "\\x%02X", (unsigned char) text[i]);
-		if (steering == 0)
-			appendStringInfoChar(&out, *text);
-		text += Max(steering, 1);
-		len -= Max(steering, 1);
-	}
-	return out.data;
-}
-
-char *
-Utf8ToMessage(const char *utf8, int len)
-{
-	char	   *quiet = Utf8Quiet(utf8, len);
-
-	return Utf8ToReader(quiet, strlen(quiet));
-}
-
-/*
- * Bytes of the control character at the start of the text, or 0: ASCII's, C1
- * (U+0080 to U+009F), and of Unicode's those of direction (U+061C, U+200E,
- * U+200F, U+202A to U+202E, U+2066 to U+2069) and lines (U+2028, U+2029).
- */
-static int
-steering_length(const unsigned char *text, int len)
-{
-	if (text[0] < 0x20 || text[0] == 0x7f)
-		return 1;
-	if (len >= 2 && ((text[0] == 0xc2 && text[1] >= 0x80 && text[1] <= 0x9f) ||
-					 (text[0] == 0xd8 && text[1] == 0x9c)))
-		return 2;
-	if (len < 3 || text[0] != 0xe2)
-		return 0;
-	if (text[1] == 0x80 && (text[2] == 0x8e || text[2] == 0x8f ||
-							(text[2] >= 0xa8 && text[2] <= 0xae)))
-		return 3;
-	return text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9 ? 3 : 0;
-}
-
-const char *
-Utf8Owner(const char *text)
-{
-	return text[0] == '\0' ? "an owner without a name" : psprintf("owner \"%s\"", text);
-}
-
-void
-Utf8Copy(char *dest, size_t size, const char *text)
-{
-	char	   *utf8 = convert_readable(text, strlen(text), bytes_mean(), PG_UTF8);
-	int			len = strlen(utf8);
-
-	if (len >= size)
-		len = pg_encoding_mbcliplen(PG_UTF8, utf8, len, size - 1);
-	memcpy(dest, utf8, len);
-	dest[len] = '\0';
-	pfree(utf8);
-}
-
-static int
-bytes_mean(void)
-{
-	return GetDatabaseEncoding() == PG_SQL_ASCII ? PG_UTF8 : GetDatabaseEncoding();
+	if (text != NULL)
+		return text;
+	is_utf8 = pg_verify_mbstr(PG_UTF8, utf8, len, true);
+	ereport(elevel,
+			(errcode(is_utf8 ? ERRCODE_UNTRANSLATABLE_CHARACTER :
+					 ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
+			 is_utf8 ?
+			 errmsg("the %s cannot be converted to encoding \"%s\"", what,
+					GetDatabaseEncodingName()) :
+			 errmsg("the %s is not UTF-8", what),
+			 errdetail("It is \"%s\".", spell(utf8, len)),
+			 is_utf8 ? errhint("Use a database whose encoding is UTF8.") : 0));
+	return NULL;
 }
 
 /*
@@ -233,4 +154,78 @@ convert_readable(const char *text, int len, int from, int to)
 		len -= n;
 	}
 	return out.data;
+}
+
+char *
+Utf8ToReader(const char *utf8, int len)
+{
+	return convert_readable(utf8, len, PG_UTF8, bytes_mean());
+}
+
+/*
+ * Bytes of the control character at the start of the text, or 0: ASCII's, C1
+ * (U+0080 to U+009F), and of Unicode's those of direction (U+061C, U+200E,
+ * U+200F, U+202A to U+202E, U+2066 to U+2069) and lines (U+2028, U+2029).
+ */
+static int
+steering_length(const unsigned char *text, int len)
+{
+	if (text[0] < 0x20 || text[0] == 0x7f)
+		return 1;
+	if (len >= 2 && ((text[0] == 0xc2 && text[1] >= 0x80 && text[1] <= 0x9f) ||
+					 (text[0] == 0xd8 && text[1] == 0x9c)))
+		return 2;
+	if (len < 3 || text[0] != 0xe2)
+		return 0;
+	if (text[1] == 0x80 && (text[2] == 0x8e || text[2] == 0x8f ||
+							(text[2] >= 0xa8 && text[2] <= 0xae)))
+		return 3;
+	return text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9 ? 3 : 0;
+}
+
+char *
+Utf8Quiet(const char *text, int len)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	while (len > 0)
+	{
+		int			steering = steering_length((const unsigned char *) text, len);
+
+		for (int i = 0; i < steering; i++)
+			appendStringInfo(&out, "\\x%02X", (unsigned char) text[i]);
+		if (steering == 0)
+			appendStringInfoChar(&out, *text);
+		text += Max(steering, 1);
+		len -= Max(steering, 1);
+	}
+	return out.data;
+}
+
+char *
+Utf8ToMessage(const char *utf8, int len)
+{
+	char	   *quiet = Utf8Quiet(utf8, len);
+
+	return Utf8ToReader(quiet, strlen(quiet));
+}
+
+const char *
+Utf8Owner(const char *text)
+{
+	return text[0] == '\0' ? "an owner without a name" : psprintf("owner \"%s\"", text);
+}
+
+void
+Utf8Copy(char *dest, size_t size, const char *text)
+{
+	char	   *utf8 = convert_readable(text, strlen(text), bytes_mean(), PG_UTF8);
+	int			len = strlen(utf8);
+
+	if (len >= size)
+		len = pg_encoding_mbcliplen(PG_UTF8, utf8, len, size - 1);
+	memcpy(dest, utf8, len);
+	dest[len] = '\0';
+	pfree(utf8);
 }

@@ -12,16 +12,11 @@
 #include "fmgr.h"
 #include "utils/array.h"
 
-#include "session/await.h"
-#include "session/name.h"
-#include "session/prefix.h"
-#include "session/several.h"
+#include "session/session.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "sql/arguments.h"
-#include "sql/attributes.h"
-#include "sql/row.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 #define NAMES_MAX 1000
 
@@ -31,13 +26,6 @@ typedef struct Element
 	LockName	name;
 	int			number;
 } Element;
-
-static bool acquire_elements(Element *elements, int count, const AcquireOptions *options,
-							 int64 *tokens);
-static Element *elements_of(FunctionCallInfo fcinfo, int *count);
-static void require_one_dimension(const ArrayType *array);
-static LockName name_of(Datum value, bool isnull, int number);
-static int	compare_names(const void *a, const void *b);
 
 /* (lease, wait), from this number on; a try has no wait.  Returns the number after them. */
 static int
@@ -54,6 +42,15 @@ read_limit(FunctionCallInfo fcinfo, int number, AcquireOptions *options)
 {
 	if (options->scope == SCOPE_SESSION)
 		options->ask.at_most_us = ArgumentLimit(fcinfo, number, options->ask.lease_ms);
+}
+
+/* SQL's functions: in whose scope, and whether it only tries. */
+#define ACQUIRES(function, how, scope, only_try) \
+PG_FUNCTION_INFO_V1(function); \
+Datum \
+function(PG_FUNCTION_ARGS) \
+{ \
+	return how(fcinfo, scope, only_try); \
 }
 
 /* Returns the token, or of a try whether it got the lock. */
@@ -119,20 +116,10 @@ acquire_permits(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	return acquire(fcinfo, &name, &options, "ddb_semaphore_acquire");
 }
 
-/* (names, lease, wait, at_most) */
-static Datum
-acquire_all(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
+static int
+compare_names(const void *a, const void *b)
 {
-	AcquireOptions options = {.scope = scope,.only_try = only_try};
-	int			count;
-	Element    *elements = elements_of(fcinfo, &count);
-	int64	   *tokens = palloc(count * sizeof(int64));
-	bool		granted;
-
-	read_limit(fcinfo, read_lease(fcinfo, 1, &options), &options);
-	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
-	granted = acquire_elements(elements, count, &options, tokens);
-	return only_try ? BoolGetDatum(granted) : RowNumbers(tokens, count);
+	return strcmp(((const Element *) a)->name.utf8, ((const Element *) b)->name.utf8);
 }
 
 /* Sets the token of each element, also of one that comes twice. */
@@ -160,32 +147,6 @@ acquire_elements(Element *elements, int count, const AcquireOptions *options, in
 		tokens[elements[i].number] = token_of[different];
 	}
 	return true;
-}
-
-static Element *
-elements_of(FunctionCallInfo fcinfo, int *count)
-{
-	ArrayType  *array;
-	Element    *elements;
-	Datum	   *values;
-	bool	   *nulls;
-
-	ErrorsRequirePreload();
-	ArgumentRequire(fcinfo, 0, "names");
-	array = PG_GETARG_ARRAYTYPE_P(0);
-	require_one_dimension(array);
-	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);
-	if (*count > NAMES_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain more than %d names",
-						"names", NAMES_MAX),
-				 errdetail("It contains %d.", *count)));
-
-	elements = palloc(*count * sizeof(Element));
-	for (int i = 0; i < *count; i++)
-		elements[i] = (Element) {name_of(values[i], nulls[i], i + 1), i};
-	return elements;
 }
 
 static void
@@ -232,19 +193,46 @@ name_of(Datum value, bool isnull, int number)
 	return name;
 }
 
-static int
-compare_names(const void *a, const void *b)
+static Element *
+elements_of(FunctionCallInfo fcinfo, int *count)
 {
-	return strcmp(((const Element *) a)->name.utf8, ((const Element *) b)->name.utf8);
+	ArrayType  *array;
+	Element    *elements;
+	Datum	   *values;
+	bool	   *nulls;
+
+	ErrorsRequirePreload();
+	ArgumentRequire(fcinfo, 0, "names");
+	array = PG_GETARG_ARRAYTYPE_P(0);
+	require_one_dimension(array);
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);
+	if (*count > NAMES_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not contain more than %d names",
+						"names", NAMES_MAX),
+				 errdetail("It contains %d.", *count)));
+
+	elements = palloc(*count * sizeof(Element));
+	for (int i = 0; i < *count; i++)
+		elements[i] = (Element) {name_of(values[i], nulls[i], i + 1), i};
+	return elements;
 }
 
-/* SQL's functions: in whose scope, and whether it only tries. */
-#define ACQUIRES(function, how, scope, only_try) \
-PG_FUNCTION_INFO_V1(function); \
-Datum \
-function(PG_FUNCTION_ARGS) \
-{ \
-	return how(fcinfo, scope, only_try); \
+/* (names, lease, wait, at_most) */
+static Datum
+acquire_all(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
+{
+	AcquireOptions options = {.scope = scope,.only_try = only_try};
+	int			count;
+	Element    *elements = elements_of(fcinfo, &count);
+	int64	   *tokens = palloc(count * sizeof(int64));
+	bool		granted;
+
+	read_limit(fcinfo, read_lease(fcinfo, 1, &options), &options);
+	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
+	granted = acquire_elements(elements, count, &options, tokens);
+	return only_try ? BoolGetDatum(granted) : RowNumbers(tokens, count);
 }
 
 ACQUIRES(ddb_lock_acquire, acquire_exclusive, SCOPE_SESSION, false)

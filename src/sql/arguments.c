@@ -12,15 +12,12 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "session/name.h"
-#include "session/prefix.h"
-#include "session/waiting.h"
+#include "session/session.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/times.h"
-#include "shared/utf8.h"
-#include "sql/arguments.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 /* A century, so that it can be counted in microseconds as well. */
 #define WATCH_MAX_MS (INT64CONST(100) * 366 * 86400 * 1000)
@@ -31,12 +28,6 @@
 #define STAND_BACK_MAX_MS (INT64CONST(366) * 86400 * 1000)
 #define LIMIT_MAX_MS STAND_BACK_MAX_MS
 
-static LockName bounded_name(const text *value, const char *argument);
-static int64 limited_duration(FunctionCallInfo fcinfo, int number, const char *name,
-							  int64 max_ms, const char *max);
-static int64 positive_duration(FunctionCallInfo fcinfo, int number, const char *name,
-							   int64 if_null);
-
 void
 ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name)
 {
@@ -44,6 +35,23 @@ ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be null", name)));
+}
+
+static LockName
+bounded_name(const text *value, const char *argument)
+{
+	LockName	name = {
+		.text = Utf8Quiet(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)),
+		.utf8 = Utf8FromServer(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)),
+	};
+
+	if (strlen(name.utf8) > DYNAMO_NAME_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be longer than %d bytes in UTF-8",
+						argument, DYNAMO_NAME_MAX),
+				 errdetail("It has %zu bytes.", strlen(name.utf8))));
+	return name;
 }
 
 LockName
@@ -78,21 +86,16 @@ ArgumentPrefix(FunctionCallInfo fcinfo, int number)
 						PG_GETARG_TEXT_PP(number), "prefix");
 }
 
-static LockName
-bounded_name(const text *value, const char *argument)
+int64
+ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name)
 {
-	LockName	name = {
-		.text = Utf8Quiet(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)),
-		.utf8 = Utf8FromServer(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)),
-	};
+	int64		milliseconds;
 
-	if (strlen(name.utf8) > DYNAMO_NAME_MAX)
+	if (!TimesMilliseconds(PG_GETARG_INTERVAL_P(number), &milliseconds))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be longer than %d bytes in UTF-8",
-						argument, DYNAMO_NAME_MAX),
-				 errdetail("It has %zu bytes.", strlen(name.utf8))));
-	return name;
+				 errmsg("argument \"%s\" must not contain months or years, or be infinite", name)));
+	return milliseconds;
 }
 
 int64
@@ -108,6 +111,21 @@ ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be between 2 seconds and 1 day", "lease")));
 	return lease_ms;
+}
+
+static int64
+positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 if_null)
+{
+	int64		milliseconds;
+
+	if (PG_ARGISNULL(number))
+		return if_null;
+	milliseconds = ArgumentDuration(fcinfo, number, name);
+	if (milliseconds <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than 0", name)));
+	return milliseconds;
 }
 
 int64
@@ -130,17 +148,17 @@ ArgumentLessThan(FunctionCallInfo fcinfo, int number)
 }
 
 static int64
-positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 if_null)
+limited_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 max_ms,
+				 const char *max)
 {
 	int64		milliseconds;
 
-	if (PG_ARGISNULL(number))
-		return if_null;
+	ArgumentRequire(fcinfo, number, name);
 	milliseconds = ArgumentDuration(fcinfo, number, name);
-	if (milliseconds <= 0)
+	if (milliseconds <= 0 || milliseconds > max_ms)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0", name)));
+				 errmsg("argument \"%s\" must be greater than 0 and at most %s", name, max)));
 	return milliseconds;
 }
 
@@ -181,21 +199,6 @@ ArgumentAtLeast(FunctionCallInfo fcinfo, int number)
 	if (PG_ARGISNULL(number))
 		return 0;
 	return limited_duration(fcinfo, number, "at_least", DYNAMO_KEPT_MAX_MS, "1 day");
-}
-
-static int64
-limited_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 max_ms,
-				 const char *max)
-{
-	int64		milliseconds;
-
-	ArgumentRequire(fcinfo, number, name);
-	milliseconds = ArgumentDuration(fcinfo, number, name);
-	if (milliseconds <= 0 || milliseconds > max_ms)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than 0 and at most %s", name, max)));
-	return milliseconds;
 }
 
 bool
@@ -263,18 +266,6 @@ ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max,
 				 errmsg("argument \"%s\" must be between 1 and argument \"%s\", which is %d",
 						name, max_name, max)));
 	return count;
-}
-
-int64
-ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name)
-{
-	int64		milliseconds;
-
-	if (!TimesMilliseconds(PG_GETARG_INTERVAL_P(number), &milliseconds))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain months or years, or be infinite", name)));
-	return milliseconds;
 }
 
 const uint8 *

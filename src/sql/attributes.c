@@ -18,8 +18,8 @@
 
 #include "dynamo/dynamo.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "sql/attributes.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 #define COUNT_MAX 32			/* attributes */
 #define NAME_BYTES_MAX 255
@@ -30,49 +30,9 @@
 #define EXPONENT_MIN (-130)
 #define EXPONENT_MAX 125
 
-static void check_count(int count);
 static void put_object(StringInfo out, JsonbIterator **it, int depth);
-static void put_array(StringInfo out, JsonbIterator **it, int depth);
 static void put_value(StringInfo out, JsonbIterator **it, JsonbIteratorToken token,
 					  const JsonbValue *value, int depth);
-static void put_scalar(StringInfo out, const JsonbValue *value);
-static void put_number(StringInfo out, const JsonbValue *value);
-static void put_name(StringInfo out, const JsonbValue *name, int depth);
-static void put_comma(StringInfo out);
-static void check_depth(int depth);
-
-const char *
-ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len)
-{
-	JsonbIterator *it;
-	JsonbValue	value;
-	StringInfoData out;
-	Jsonb	   *attributes;
-
-	if (PG_ARGISNULL(number))
-		return NULL;
-	attributes = PG_GETARG_JSONB_P(number);
-	if (!JB_ROOT_IS_OBJECT(attributes))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be a JSON object", "attributes")));
-	if (JB_ROOT_COUNT(attributes) == 0)
-		return NULL;
-	check_count((int) JB_ROOT_COUNT(attributes));
-
-	initStringInfo(&out);
-	it = JsonbIteratorInit(&attributes->root);
-	(void) JsonbIteratorNext(&it, &value, false);
-	put_object(&out, &it, 1);
-	if (out.len + data_len > DYNAMO_DATA_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("arguments \"%s\" and \"%s\" must not be longer than %d bytes together",
-						"data", "attributes", DYNAMO_DATA_MAX),
-				 errdetail("The data has %zu bytes, the attributes have %d as DynamoDB's JSON.",
-						   data_len, out.len)));
-	return out.data;
-}
 
 static void
 check_count(int count)
@@ -83,41 +43,6 @@ check_count(int count)
 				 errmsg("argument \"%s\" must not have more than %d members",
 						"attributes", COUNT_MAX),
 				 errdetail("It has %d.", count)));
-}
-
-/* The members that follow, up to the object's end. */
-static void
-put_object(StringInfo out, JsonbIterator **it, int depth)
-{
-	JsonbValue	value;
-	JsonbIteratorToken token;
-
-	check_depth(depth);
-	appendStringInfoChar(out, '{');
-	while (JsonbIteratorNext(it, &value, false) != WJB_END_OBJECT)
-	{
-		put_comma(out);
-		put_name(out, &value, depth);
-		token = JsonbIteratorNext(it, &value, false);
-		put_value(out, it, token, &value, depth);
-	}
-	appendStringInfoChar(out, '}');
-}
-
-static void
-put_array(StringInfo out, JsonbIterator **it, int depth)
-{
-	JsonbValue	value;
-	JsonbIteratorToken token;
-
-	check_depth(depth);
-	appendStringInfoChar(out, '[');
-	while ((token = JsonbIteratorNext(it, &value, false)) != WJB_END_ARRAY)
-	{
-		put_comma(out);
-		put_value(out, it, token, &value, depth);
-	}
-	appendStringInfoChar(out, ']');
 }
 
 static void
@@ -140,45 +65,19 @@ put_comma(StringInfo out)
 }
 
 static void
-put_value(StringInfo out, JsonbIterator **it, JsonbIteratorToken token,
-		  const JsonbValue *value, int depth)
+put_array(StringInfo out, JsonbIterator **it, int depth)
 {
-	if (token == WJB_BEGIN_OBJECT)
-	{
-		appendStringInfoString(out, "{\"M\":");
-		put_object(out, it, depth + 1);
-	}
-	else if (token == WJB_BEGIN_ARRAY)
-	{
-		appendStringInfoString(out, "{\"L\":");
-		put_array(out, it, depth + 1);
-	}
-	else
-		put_scalar(out, value);
-	appendStringInfoChar(out, '}');
-}
+	JsonbValue	value;
+	JsonbIteratorToken token;
 
-static void
-put_scalar(StringInfo out, const JsonbValue *value)
-{
-	switch (value->type)
+	check_depth(depth);
+	appendStringInfoChar(out, '[');
+	while ((token = JsonbIteratorNext(it, &value, false)) != WJB_END_ARRAY)
 	{
-		case jbvString:
-			appendStringInfoString(out, "{\"S\":");
-			escape_json(out, Utf8FromServer(value->val.string.val, value->val.string.len));
-			break;
-		case jbvNumeric:
-			put_number(out, value);
-			break;
-		case jbvBool:
-			appendStringInfo(out, "{\"BOOL\":%s", value->val.boolean ? "true" : "false");
-			break;
-		case jbvNull:
-			appendStringInfoString(out, "{\"NULL\":true");
-			break;
-		default:
-			elog(ERROR, "unexpected type of a jsonb value: %d", (int) value->type);
+		put_comma(out);
+		put_value(out, it, token, &value, depth);
 	}
+	appendStringInfoChar(out, ']');
 }
 
 /* DynamoDB would refuse a number that it cannot keep exactly. */
@@ -211,6 +110,48 @@ put_number(StringInfo out, const JsonbValue *value)
 	appendStringInfo(out, "{\"N\":\"%s\"", text);
 }
 
+static void
+put_scalar(StringInfo out, const JsonbValue *value)
+{
+	switch (value->type)
+	{
+		case jbvString:
+			appendStringInfoString(out, "{\"S\":");
+			escape_json(out, Utf8FromServer(value->val.string.val, value->val.string.len));
+			break;
+		case jbvNumeric:
+			put_number(out, value);
+			break;
+		case jbvBool:
+			appendStringInfo(out, "{\"BOOL\":%s", value->val.boolean ? "true" : "false");
+			break;
+		case jbvNull:
+			appendStringInfoString(out, "{\"NULL\":true");
+			break;
+		default:
+			elog(ERROR, "unexpected type of a jsonb value: %d", (int) value->type);
+	}
+}
+
+static void
+put_value(StringInfo out, JsonbIterator **it, JsonbIteratorToken token,
+		  const JsonbValue *value, int depth)
+{
+	if (token == WJB_BEGIN_OBJECT)
+	{
+		appendStringInfoString(out, "{\"M\":");
+		put_object(out, it, depth + 1);
+	}
+	else if (token == WJB_BEGIN_ARRAY)
+	{
+		appendStringInfoString(out, "{\"L\":");
+		put_array(out, it, depth + 1);
+	}
+	else
+		put_scalar(out, value);
+	appendStringInfoChar(out, '}');
+}
+
 /* The first level has the names of attributes. */
 static void
 put_name(StringInfo out, const JsonbValue *name, int depth)
@@ -232,6 +173,58 @@ put_name(StringInfo out, const JsonbValue *name, int depth)
 				 errdetail("The lock's item has an attribute of this name already.")));
 	escape_json(out, utf8);
 	appendStringInfoChar(out, ':');
+}
+
+/* The members that follow, up to the object's end. */
+static void
+put_object(StringInfo out, JsonbIterator **it, int depth)
+{
+	JsonbValue	value;
+	JsonbIteratorToken token;
+
+	check_depth(depth);
+	appendStringInfoChar(out, '{');
+	while (JsonbIteratorNext(it, &value, false) != WJB_END_OBJECT)
+	{
+		put_comma(out);
+		put_name(out, &value, depth);
+		token = JsonbIteratorNext(it, &value, false);
+		put_value(out, it, token, &value, depth);
+	}
+	appendStringInfoChar(out, '}');
+}
+
+const char *
+ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len)
+{
+	JsonbIterator *it;
+	JsonbValue	value;
+	StringInfoData out;
+	Jsonb	   *attributes;
+
+	if (PG_ARGISNULL(number))
+		return NULL;
+	attributes = PG_GETARG_JSONB_P(number);
+	if (!JB_ROOT_IS_OBJECT(attributes))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be a JSON object", "attributes")));
+	if (JB_ROOT_COUNT(attributes) == 0)
+		return NULL;
+	check_count((int) JB_ROOT_COUNT(attributes));
+
+	initStringInfo(&out);
+	it = JsonbIteratorInit(&attributes->root);
+	(void) JsonbIteratorNext(&it, &value, false);
+	put_object(&out, &it, 1);
+	if (out.len + data_len > DYNAMO_DATA_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("arguments \"%s\" and \"%s\" must not be longer than %d bytes together",
+						"data", "attributes", DYNAMO_DATA_MAX),
+				 errdetail("The data has %zu bytes, the attributes have %d as DynamoDB's JSON.",
+						   data_len, out.len)));
+	return out.data;
 }
 
 Datum

@@ -31,100 +31,18 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
-#include "session/fence.h"
-#include "session/prefix.h"
-#include "session/transaction.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "sql/arguments.h"
-#include "sql/keep_tokens.h"
+#include "sql/sql.h"
 
 #define FENCES "ddb_fences"
 #define RESOURCE_MAX 2048		/* bytes; fits into an index entry */
-
-PG_FUNCTION_INFO_V1(ddb_fence_check);
-PG_FUNCTION_INFO_V1(ddb_fence_check_shared);
 
 typedef struct Fences
 {
 	int64		exclusive;
 	int64		shared;
 } Fences;
-
-static void begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *token);
-static text *resource_argument(FunctionCallInfo fcinfo, int number);
-static int64 token_argument(FunctionCallInfo fcinfo, int number);
-static bool run(const char *command, text *resource, int64 token, Fences *fences);
-
-Datum
-ddb_fence_check(PG_FUNCTION_ARGS)
-{
-	text	   *resource;
-	int64		token;
-	Fences		fences;
-
-	begin(fcinfo, "ddb_fence_check()", &resource, &token);
-
-	/*
-	 * Writes the row even if the token is not higher: the lock of the changed
-	 * row makes transactions with higher tokens wait until this one has ended.
-	 */
-	if (!run(psprintf("INSERT INTO %s AS f (resource, token) VALUES ($1, $2) "
-					  "ON CONFLICT (resource) DO UPDATE "
-					  "SET token = GREATEST(f.token, EXCLUDED.token) "
-					  "RETURNING token, shared_token",
-					  KeepTable(fcinfo, FENCES)), resource, token, &fences))
-		KeepNotRecorded(FENCES, "the token");
-	if (fences.exclusive > token)
-		ErrorsStaleToken(text_to_cstring(resource), fences.exclusive, "", token);
-	if (fences.shared >= token)
-		ErrorsStaleToken(text_to_cstring(resource), fences.shared, " of a shared lock", token);
-	if (fences.exclusive < token)
-		KeepNotRecorded(FENCES, "the token");
-	PG_RETURN_VOID();
-}
-
-/*
- * Once a shared lock's token is recorded, the transactions of its sessions only
- * share a lock of the row: they wait for exclusive ones, not for each other.
- */
-Datum
-ddb_fence_check_shared(PG_FUNCTION_ARGS)
-{
-	text	   *resource;
-	int64		token;
-	const char *table;
-	Fences		fences;
-
-	begin(fcinfo, "ddb_fence_check_shared()", &resource, &token);
-	table = KeepTable(fcinfo, FENCES);
-
-	if (!run(psprintf("SELECT token, shared_token FROM %s "
-					  "WHERE resource = $1 AND shared_token >= $2 FOR SHARE", table),
-			 resource, token, &fences) &&
-		!run(psprintf("INSERT INTO %s AS f (resource, shared_token) VALUES ($1, $2) "
-					  "ON CONFLICT (resource) DO UPDATE "
-					  "SET shared_token = GREATEST(f.shared_token, EXCLUDED.shared_token) "
-					  "RETURNING token, shared_token", table), resource, token, &fences))
-		KeepNotRecorded(FENCES, "the token");
-	if (fences.exclusive >= token)
-		ErrorsStaleToken(text_to_cstring(resource), fences.exclusive, " of an exclusive lock",
-						 token);
-	if (fences.shared < token)
-		KeepNotRecorded(FENCES, "the token");
-	PG_RETURN_VOID();
-}
-
-/* A request that fails leaves the transaction without a fence, too. */
-static void
-begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *token)
-{
-	TransactionAttach();
-	FenceRequest();
-	PreventCommandIfReadOnly(function);
-	*resource = resource_argument(fcinfo, 0);
-	*token = token_argument(fcinfo, 1);
-	PrefixRequireResource(text_to_cstring(*resource));
-}
 
 static text *
 resource_argument(FunctionCallInfo fcinfo, int number)
@@ -159,6 +77,18 @@ token_argument(FunctionCallInfo fcinfo, int number)
 	return ArgumentPositive(fcinfo, number, "token");
 }
 
+/* A request that fails leaves the transaction without a fence, too. */
+static void
+begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *token)
+{
+	TransactionAttach();
+	FenceRequest();
+	PreventCommandIfReadOnly(function);
+	*resource = resource_argument(fcinfo, 0);
+	*token = token_argument(fcinfo, 1);
+	PrefixRequireResource(text_to_cstring(*resource));
+}
+
 /* Runs a command on one row of the table.  Is there one? */
 static bool
 run(const char *command, text *resource, int64 token, Fences *fences)
@@ -181,4 +111,66 @@ run(const char *command, text *resource, int64 token, Fences *fences)
 	}
 	SPI_finish();
 	return found;
+}
+
+PG_FUNCTION_INFO_V1(ddb_fence_check);
+Datum
+ddb_fence_check(PG_FUNCTION_ARGS)
+{
+	text	   *resource;
+	int64		token;
+	Fences		fences;
+
+	begin(fcinfo, "ddb_fence_check()", &resource, &token);
+
+	/*
+	 * Writes the row even if the token is not higher: the lock of the changed
+	 * row makes transactions with higher tokens wait until this one has ended.
+	 */
+	if (!run(psprintf("INSERT INTO %s AS f (resource, token) VALUES ($1, $2) "
+					  "ON CONFLICT (resource) DO UPDATE "
+					  "SET token = GREATEST(f.token, EXCLUDED.token) "
+					  "RETURNING token, shared_token",
+					  KeepTable(fcinfo, FENCES)), resource, token, &fences))
+		KeepNotRecorded(FENCES, "the token");
+	if (fences.exclusive > token)
+		ErrorsStaleToken(text_to_cstring(resource), fences.exclusive, "", token);
+	if (fences.shared >= token)
+		ErrorsStaleToken(text_to_cstring(resource), fences.shared, " of a shared lock", token);
+	if (fences.exclusive < token)
+		KeepNotRecorded(FENCES, "the token");
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(ddb_fence_check_shared);
+
+/*
+ * Once a shared lock's token is recorded, the transactions of its sessions only
+ * share a lock of the row: they wait for exclusive ones, not for each other.
+ */
+Datum
+ddb_fence_check_shared(PG_FUNCTION_ARGS)
+{
+	text	   *resource;
+	int64		token;
+	const char *table;
+	Fences		fences;
+
+	begin(fcinfo, "ddb_fence_check_shared()", &resource, &token);
+	table = KeepTable(fcinfo, FENCES);
+
+	if (!run(psprintf("SELECT token, shared_token FROM %s "
+					  "WHERE resource = $1 AND shared_token >= $2 FOR SHARE", table),
+			 resource, token, &fences) &&
+		!run(psprintf("INSERT INTO %s AS f (resource, shared_token) VALUES ($1, $2) "
+					  "ON CONFLICT (resource) DO UPDATE "
+					  "SET shared_token = GREATEST(f.shared_token, EXCLUDED.shared_token) "
+					  "RETURNING token, shared_token", table), resource, token, &fences))
+		KeepNotRecorded(FENCES, "the token");
+	if (fences.exclusive >= token)
+		ErrorsStaleToken(text_to_cstring(resource), fences.exclusive, " of an exclusive lock",
+						 token);
+	if (fences.shared < token)
+		KeepNotRecorded(FENCES, "the token");
+	PG_RETURN_VOID();
 }

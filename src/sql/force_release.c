@@ -22,62 +22,59 @@
 #include "utils/builtins.h"
 
 #include "session/session.h"
-#include "session/table_call.h"
-#include "session/waiting.h"
 #include "shared/settings.h"
-#include "shared/times.h"
-#include "shared/utf8.h"
-#include "sql/arguments.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
-PG_FUNCTION_INFO_V1(ddb_lock_force_release);
-
-static void replace(const LockName *name, const char *digest);
-static void require_digest(const LockName *name, const char *digest,
-						   const MailboxAnswer *answer);
-static void require_usable(const LockName *name, MailboxItem *found);
-static const MailboxAnswer *show(const LockName *name);
-static void new_nonce(char nonce[UUID_SIZE]);
-static bool force_release(const LockName *name, MailboxItem *found, bool shared);
-static bool release_version(const LockName *name, MailboxItem *found, bool shared,
-							bool *unsettled);
-static bool is_kept(const dynamo_item *item);
-static bool is_lease_of(const dynamo_item *item, const dynamo_item *meant, bool shared);
-static void fail_unknown(const LockName *name, const dynamo_item *meant,
-						 const MailboxItem *found);
-static void require_version(const LockName *name, const dynamo_item *item);
-static void log_force(const char *what, const char *detail);
-static void warn_of_holder(const LockName *name, const MailboxItem *found);
-static const char *lease_length(const dynamo_item *item);
-static char *describe(const MailboxItem *found);
-static char *name_clusters(const MailboxItem *found);
-
-/* (name, unusable) */
-Datum
-ddb_lock_force_release(PG_FUNCTION_ARGS)
+/* Raises if the item is not the unusable one with this digest. */
+static void
+require_digest(const LockName *name, const char *digest, const MailboxAnswer *answer)
 {
-	const MailboxItem *looked_up;
-	MailboxItem found;
-	bool		released;
-	LockName	name = ArgumentAllowedName(fcinfo);
+	if (answer->result == MAILBOX_UNUSABLE && strcmp(answer->unusable.digest, digest) == 0)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("the item of lock \"%s\" is another one now", name->text),
+			 answer->result == MAILBOX_UNUSABLE ?
+			 errdetail("Its digest is %s.", answer->unusable.digest) :
+			 answer->found.item.exists ?
+			 errdetail("It has changed.") :
+			 errdetail("It is gone."),
+			 errhint("To see it, call ddb_lock_force_release() without argument "
+					 "\"unusable\".")));
+}
 
-	if (!PG_ARGISNULL(1))
-	{
-		replace(&name, text_to_cstring(PG_GETARG_TEXT_PP(1)));
-		PG_RETURN_BOOL(true);
-	}
-	looked_up = SessionLookUp(&name, &found.unusable);
-	if (looked_up != NULL)
-		found = *looked_up;
-	require_usable(&name, &found);
-	if (!found.item.exists || (found.item.released && !is_kept(&found.item)))
-		PG_RETURN_BOOL(false);
+/* MAILBOX_UNUSABLE or, if there is no such item, MAILBOX_CHANGED. */
+static const MailboxAnswer *
+show(const LockName *name)
+{
+	MailboxRequest request = {.op = DYNAMO_REPLACE,.name_len = strlen(name->utf8)};
 
-	require_version(&name, &found.item);
-	log_force(psprintf("releases lock \"%s\" by force", name.text), describe(&found));
-	released = force_release(&name, &found, found.mode != MODE_EXCLUSIVE);
-	if (released && !found.item.released)
-		warn_of_holder(&name, &found);
-	PG_RETURN_BOOL(released);
+	return TableCall(&request, name->utf8, NULL, DYNAMO_OK, NULL);
+}
+
+static void
+new_nonce(char nonce[UUID_SIZE])
+{
+	uint8		random[16];
+
+	if (!pg_strong_random(random, sizeof(random)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	uuid_v4(random, nonce);
+}
+
+/* Logs before the attempt, so that the log has every attempt. */
+static void
+log_force(const char *what, const char *detail)
+{
+	char	   *user = GetUserNameFromId(GetSessionUserId(), false);
+	char	   *role = GetUserNameFromId(GetUserId(), false);
+
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("user \"%s\" as role \"%s\", process %d, %s", user, role, MyProcPid, what),
+			 errdetail_internal("%s", detail)));
 }
 
 static void
@@ -123,24 +120,6 @@ replace(const LockName *name, const char *digest)
 						 "correct it.")));
 }
 
-/* Raises if the item is not the unusable one with this digest. */
-static void
-require_digest(const LockName *name, const char *digest, const MailboxAnswer *answer)
-{
-	if (answer->result == MAILBOX_UNUSABLE && strcmp(answer->unusable.digest, digest) == 0)
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_IN_USE),
-			 errmsg("the item of lock \"%s\" is another one now", name->text),
-			 answer->result == MAILBOX_UNUSABLE ?
-			 errdetail("Its digest is %s.", answer->unusable.digest) :
-			 answer->found.item.exists ?
-			 errdetail("It has changed.") :
-			 errdetail("It is gone."),
-			 errhint("To see it, call ddb_lock_force_release() without argument "
-					 "\"unusable\".")));
-}
-
 /* Raises if nobody can use the item, and shows it. */
 static void
 require_usable(const LockName *name, MailboxItem *found)
@@ -164,66 +143,6 @@ require_usable(const LockName *name, MailboxItem *found)
 	}
 }
 
-/* MAILBOX_UNUSABLE or, if there is no such item, MAILBOX_CHANGED. */
-static const MailboxAnswer *
-show(const LockName *name)
-{
-	MailboxRequest request = {.op = DYNAMO_REPLACE,.name_len = strlen(name->utf8)};
-
-	return TableCall(&request, name->utf8, NULL, DYNAMO_OK, NULL);
-}
-
-static void
-new_nonce(char nonce[UUID_SIZE])
-{
-	uint8		random[16];
-
-	if (!pg_strong_random(random, sizeof(random)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-	uuid_v4(random, nonce);
-}
-
-/*
- * If the holder has renewed the lease meanwhile, tries again: the operator still
- * means this lease, but no other one.  Returns false if somebody else has
- * released it, and it is not kept.  If an attempt had no reply, nobody knows whether it ended the
- * lease: the lock may have been taken again since.
- */
-static bool
-force_release(const LockName *name, MailboxItem *found, bool shared)
-{
-	const dynamo_item *item = &found->item;
-	dynamo_item meant = *item;
-	dynamo_item tried = meant;
-	unsigned	times = 0;
-	bool		unsettled;
-
-	while (!release_version(name, found, shared && !item->released, &unsettled))
-	{
-		CHECK_FOR_INTERRUPTS();
-		require_usable(name, found);
-		if (meant.released && !item->released)
-			return false;		/* somebody has it, so it was not kept any more */
-		if (unsettled && !meant.released && !is_lease_of(item, &meant, shared))
-			fail_unknown(name, &meant, found);
-		if (!item->exists || (item->released && !is_kept(item)))
-			return false;
-		if (!item->released && !is_lease_of(item, &meant, shared))
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_IN_USE),
-					 errmsg("lock \"%s\" has been acquired by another holder meanwhile",
-							name->text),
-					 errdetail_internal("%s", describe(found))));
-		require_version(name, item);
-		if (strcmp(item->version, tried.version) == 0)
-			TableAgain(&times, ddblock_lock_table);
-		tried = *item;
-	}
-	return true;
-}
-
 /* By DynamoDB's clock. */
 static bool
 is_kept(const dynamo_item *item)
@@ -241,6 +160,41 @@ is_lease_of(const dynamo_item *item, const dynamo_item *meant, bool shared)
 {
 	return item->exists && !item->released && strcmp(item->owner, meant->owner) == 0 &&
 		(shared || item->token == meant->token);
+}
+
+static const char *
+lease_length(const dynamo_item *item)
+{
+	return item->lease_ms > 0 ? TimesDuration(item->lease_ms) : "an unknown time";
+}
+
+static char *
+name_clusters(const MailboxItem *found)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	for (int i = 0; i < found->clusters; i++)
+		appendStringInfo(&out, "%s\"%s\"", i == 0 ? "" : ", ",
+						 Utf8ToMessage(found->cluster[i], strlen(found->cluster[i])));
+	return out.data;
+}
+
+static char *
+describe(const MailboxItem *found)
+{
+	const dynamo_item *item = &found->item;
+	lockmgr_watch watch = {
+		.held = true,
+		.local = strcmp(item->owner, segment->owner) == 0,
+		.kept_until_ms = item->released ? item->kept_until_ms : 0,
+		.holder = item->holder,
+	};
+
+	if (found->mode != MODE_EXCLUSIVE)
+		return psprintf("It is held by the clusters %s.", name_clusters(found));
+	strlcpy(watch.owner, item->owner, sizeof(watch.owner));
+	return WaitingDescribeHolder(&watch, SegmentNow());
 }
 
 static void
@@ -296,16 +250,43 @@ require_version(const LockName *name, const dynamo_item *item)
 			 errhint("Wait until the lock is kept no longer.")));
 }
 
-/* Logs before the attempt, so that the log has every attempt. */
-static void
-log_force(const char *what, const char *detail)
+/*
+ * If the holder has renewed the lease meanwhile, tries again: the operator still
+ * means this lease, but no other one.  Returns false if somebody else has
+ * released it, and it is not kept.  If an attempt had no reply, nobody knows whether it ended the
+ * lease: the lock may have been taken again since.
+ */
+static bool
+force_release(const LockName *name, MailboxItem *found, bool shared)
 {
-	char	   *user = GetUserNameFromId(GetSessionUserId(), false);
-	char	   *role = GetUserNameFromId(GetUserId(), false);
+	const dynamo_item *item = &found->item;
+	dynamo_item meant = *item;
+	dynamo_item tried = meant;
+	unsigned	times = 0;
+	bool		unsettled;
 
-	ereport(LOG_SERVER_ONLY,
-			(errmsg("user \"%s\" as role \"%s\", process %d, %s", user, role, MyProcPid, what),
-			 errdetail_internal("%s", detail)));
+	while (!release_version(name, found, shared && !item->released, &unsettled))
+	{
+		CHECK_FOR_INTERRUPTS();
+		require_usable(name, found);
+		if (meant.released && !item->released)
+			return false;		/* somebody has it, so it was not kept any more */
+		if (unsettled && !meant.released && !is_lease_of(item, &meant, shared))
+			fail_unknown(name, &meant, found);
+		if (!item->exists || (item->released && !is_kept(item)))
+			return false;
+		if (!item->released && !is_lease_of(item, &meant, shared))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("lock \"%s\" has been acquired by another holder meanwhile",
+							name->text),
+					 errdetail_internal("%s", describe(found))));
+		require_version(name, item);
+		if (strcmp(item->version, tried.version) == 0)
+			TableAgain(&times, ddblock_lock_table);
+		tried = *item;
+	}
+	return true;
 }
 
 static void
@@ -328,37 +309,33 @@ warn_of_holder(const LockName *name, const MailboxItem *found)
 					 "refuses lower fencing tokens is protected.")));
 }
 
-static const char *
-lease_length(const dynamo_item *item)
+PG_FUNCTION_INFO_V1(ddb_lock_force_release);
+
+/* (name, unusable) */
+Datum
+ddb_lock_force_release(PG_FUNCTION_ARGS)
 {
-	return item->lease_ms > 0 ? TimesDuration(item->lease_ms) : "an unknown time";
-}
+	const MailboxItem *looked_up;
+	MailboxItem found;
+	bool		released;
+	LockName	name = ArgumentAllowedName(fcinfo);
 
-static char *
-describe(const MailboxItem *found)
-{
-	const dynamo_item *item = &found->item;
-	lockmgr_watch watch = {
-		.held = true,
-		.local = strcmp(item->owner, segment->owner) == 0,
-		.kept_until_ms = item->released ? item->kept_until_ms : 0,
-		.holder = item->holder,
-	};
+	if (!PG_ARGISNULL(1))
+	{
+		replace(&name, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+		PG_RETURN_BOOL(true);
+	}
+	looked_up = SessionLookUp(&name, &found.unusable);
+	if (looked_up != NULL)
+		found = *looked_up;
+	require_usable(&name, &found);
+	if (!found.item.exists || (found.item.released && !is_kept(&found.item)))
+		PG_RETURN_BOOL(false);
 
-	if (found->mode != MODE_EXCLUSIVE)
-		return psprintf("It is held by the clusters %s.", name_clusters(found));
-	strlcpy(watch.owner, item->owner, sizeof(watch.owner));
-	return WaitingDescribeHolder(&watch, SegmentNow());
-}
-
-static char *
-name_clusters(const MailboxItem *found)
-{
-	StringInfoData out;
-
-	initStringInfo(&out);
-	for (int i = 0; i < found->clusters; i++)
-		appendStringInfo(&out, "%s\"%s\"", i == 0 ? "" : ", ",
-						 Utf8ToMessage(found->cluster[i], strlen(found->cluster[i])));
-	return out.data;
+	require_version(&name, &found.item);
+	log_force(psprintf("releases lock \"%s\" by force", name.text), describe(&found));
+	released = force_release(&name, &found, found.mode != MODE_EXCLUSIVE);
+	if (released && !found.item.released)
+		warn_of_holder(&name, &found);
+	PG_RETURN_BOOL(released);
 }

@@ -24,23 +24,12 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-#include "sql/keep_tokens.h"
-
-PG_FUNCTION_INFO_V1(ddb_keep_tokens);
+#include "sql/sql.h"
 
 #define COLUMNS_MOST 5
 
 /* The functions insert with ON CONFLICT, and want to know which row that gave. */
 static bool own_write = false;
-
-static bool is_fences(const TriggerData *trigger);
-static bool merge(const TriggerData *trigger);
-static uint64 run(const TriggerData *trigger, const char *command, int count, Oid *types,
-				  Datum *values, const char *nulls);
-static HeapTuple raise_tokens(const TriggerData *trigger);
-static int64 column(const TriggerData *trigger, HeapTuple row, const char *name);
-static void refuse_to_empty(const TriggerData *trigger);
-static const char *table_of(const TriggerData *trigger);
 
 const char *
 KeepTable(FunctionCallInfo fcinfo, const char *name)
@@ -81,33 +70,41 @@ KeepExecute(const char *command, int count, Oid *types, Datum *values, const cha
 	return result;
 }
 
-Datum
-ddb_keep_tokens(PG_FUNCTION_ARGS)
-{
-	const TriggerData *trigger = (TriggerData *) fcinfo->context;
-	bool		replicated = SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
-	HeapTuple	row;
-
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("function \"%s\" was not called as a trigger", "ddb_keep_tokens")));
-	row = trigger->tg_trigtuple;
-	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-		row = own_write || !merge(trigger) ? row : NULL;
-	else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
-		row = replicated ? raise_tokens(trigger) : trigger->tg_newtuple;
-	else if (replicated && TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
-		row = NULL;
-	else if (replicated)
-		refuse_to_empty(trigger);
-	return PointerGetDatum(row);
-}
-
 static bool
 is_fences(const TriggerData *trigger)
 {
 	return SPI_fnumber(RelationGetDescr(trigger->tg_relation), "shared_token") > 0;
+}
+
+/*
+ * Returns how many rows.  As the table's owner, as referential integrity does: who restores a dump
+ * need not have more than INSERT.
+ */
+static uint64
+run(const TriggerData *trigger, const char *command, int count, Oid *types, Datum *values,
+	const char *nulls)
+{
+	Oid			user;
+	int			context;
+	uint64		rows;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(trigger->tg_relation->rd_rel->relowner,
+						   context | SECURITY_LOCAL_USERID_CHANGE);
+	SPI_connect();
+	if (SPI_execute_with_args(command, count, types, values, nulls, false, 0) < 0)
+		elog(ERROR, "could not execute: %s", command);
+	rows = SPI_processed;
+	SPI_finish();
+	SetUserIdAndSecContext(user, context);
+	return rows;
+}
+
+static const char *
+table_of(const TriggerData *trigger)
+{
+	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(trigger->tg_relation)),
+									  RelationGetRelationName(trigger->tg_relation));
 }
 
 /* Into the row of the same resource; false: there is none.  Equal tokens are of one claim. */
@@ -138,28 +135,14 @@ merge(const TriggerData *trigger)
 	return run(trigger, psprintf(command, table_of(trigger)), count, types, values, nulls) > 0;
 }
 
-/*
- * Returns how many rows.  As the table's owner, as referential integrity does: who restores a dump
- * need not have more than INSERT.
- */
-static uint64
-run(const TriggerData *trigger, const char *command, int count, Oid *types, Datum *values,
-	const char *nulls)
+static int64
+column(const TriggerData *trigger, HeapTuple row, const char *name)
 {
-	Oid			user;
-	int			context;
-	uint64		rows;
+	TupleDesc	desc = RelationGetDescr(trigger->tg_relation);
+	bool		is_null;
+	Datum		value = SPI_getbinval(row, desc, SPI_fnumber(desc, name), &is_null);
 
-	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(trigger->tg_relation->rd_rel->relowner,
-						   context | SECURITY_LOCAL_USERID_CHANGE);
-	SPI_connect();
-	if (SPI_execute_with_args(command, count, types, values, nulls, false, 0) < 0)
-		elog(ERROR, "could not execute: %s", command);
-	rows = SPI_processed;
-	SPI_finish();
-	SetUserIdAndSecContext(user, context);
-	return rows;
+	return is_null ? 0 : DatumGetInt64(value);
 }
 
 /* The new row, but with no token lower than the old one's; NULL: the old row stays. */
@@ -185,16 +168,6 @@ raise_tokens(const TriggerData *trigger)
 	return row;
 }
 
-static int64
-column(const TriggerData *trigger, HeapTuple row, const char *name)
-{
-	TupleDesc	desc = RelationGetDescr(trigger->tg_relation);
-	bool		is_null;
-	Datum		value = SPI_getbinval(row, desc, SPI_fnumber(desc, name), &is_null);
-
-	return is_null ? 0 : DatumGetInt64(value);
-}
-
 /* No trigger can keep the rows, so it is refused while there are any. */
 static void
 refuse_to_empty(const TriggerData *trigger)
@@ -210,9 +183,26 @@ refuse_to_empty(const TriggerData *trigger)
 						 table_of(trigger))));
 }
 
-static const char *
-table_of(const TriggerData *trigger)
+PG_FUNCTION_INFO_V1(ddb_keep_tokens);
+Datum
+ddb_keep_tokens(PG_FUNCTION_ARGS)
 {
-	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(trigger->tg_relation)),
-									  RelationGetRelationName(trigger->tg_relation));
+	const TriggerData *trigger = (TriggerData *) fcinfo->context;
+	bool		replicated = SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+	HeapTuple	row;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function \"%s\" was not called as a trigger", "ddb_keep_tokens")));
+	row = trigger->tg_trigtuple;
+	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+		row = own_write || !merge(trigger) ? row : NULL;
+	else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+		row = replicated ? raise_tokens(trigger) : trigger->tg_newtuple;
+	else if (replicated && TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+		row = NULL;
+	else if (replicated)
+		refuse_to_empty(trigger);
+	return PointerGetDatum(row);
 }

@@ -9,9 +9,8 @@
 
 #include "fmgr.h"
 
-#include "session/leader.h"
-#include "session/waiting.h"
-#include "sql/arguments.h"
+#include "session/session.h"
+#include "sql/sql.h"
 
 PG_FUNCTION_INFO_V1(ddb_leadership_held);
 PG_FUNCTION_INFO_V1(ddb_leadership_require);

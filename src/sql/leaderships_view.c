@@ -12,12 +12,9 @@
 #include "fmgr.h"
 #include "funcapi.h"
 
-#include "session/prefix.h"
-#include "session/waiting.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "sql/row.h"
-
-PG_FUNCTION_INFO_V1(ddb_leaderships);
+#include "sql/sql.h"
 
 /* The columns, in order. */
 enum
@@ -31,49 +28,6 @@ enum
 	LEADERSHIPS_INTERRUPTS_AT,
 	LEADERSHIPS_STANDS_AGAIN_AT
 };
-
-static void fill(const campaign *c, Row *row);
-static const char *state_of(const campaign *c);
-static int	count_joined(const campaign *c);
-static void leader_column(const campaign *c, Row *row);
-
-Datum
-ddb_leaderships(PG_FUNCTION_ARGS)
-{
-	ErrorsRequirePreload();
-	InitMaterializedSRF(fcinfo, 0);
-	for (uint32 i = 0; i < CAMPAIGNS_MAX; i++)
-	{
-		campaign	c;
-		Row			row;
-
-		SegmentReadCampaign(i, &c);
-		if (c.state == CAMPAIGN_NONE || !PrefixAllows(c.name, strlen(c.name)))
-			continue;
-		fill(&c, &row);
-		RowPut(&row, fcinfo);
-	}
-	return (Datum) 0;
-}
-
-static void
-fill(const campaign *c, Row *row)
-{
-	bool		has_lease = c->state == CAMPAIGN_LEADING || c->state == CAMPAIGN_GIVING_UP;
-
-	RowClear(row);
-	RowValue(row, LEADERSHIPS_NAME, NOTICE, "name of a leadership", c->name);
-	RowText(row, LEADERSHIPS_STATE, state_of(c));
-	RowClock(row, LEADERSHIPS_SINCE, c->since);
-	if (has_lease)
-		RowSet(row, LEADERSHIPS_TOKEN, Int64GetDatum(c->token));
-	RowSet(row, LEADERSHIPS_JOINED, Int32GetDatum(has_lease ? count_joined(c) : 0));
-	leader_column(c, row);
-	if (c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0)
-		RowClock(row, LEADERSHIPS_INTERRUPTS_AT, c->interrupt_at);
-	if (c->state == CAMPAIGN_RESTING)
-		RowClock(row, LEADERSHIPS_STANDS_AGAIN_AT, c->stand_at);
-}
 
 /* The worker may not have noticed yet that the lease is over. */
 static const char *
@@ -120,4 +74,43 @@ leader_column(const campaign *c, Row *row)
 	else if (c->state == CAMPAIGN_STANDING &&
 			 WaitingReadWatch(&segment_slots[c->me.slot], c->seq, &watch) && watch.held)
 		RowValue(row, LEADERSHIPS_LEADER, NOTICE, "owner of a lock", watch.owner);
+}
+
+static void
+fill(const campaign *c, Row *row)
+{
+	bool		has_lease = c->state == CAMPAIGN_LEADING || c->state == CAMPAIGN_GIVING_UP;
+
+	RowClear(row);
+	RowValue(row, LEADERSHIPS_NAME, NOTICE, "name of a leadership", c->name);
+	RowText(row, LEADERSHIPS_STATE, state_of(c));
+	RowClock(row, LEADERSHIPS_SINCE, c->since);
+	if (has_lease)
+		RowSet(row, LEADERSHIPS_TOKEN, Int64GetDatum(c->token));
+	RowSet(row, LEADERSHIPS_JOINED, Int32GetDatum(has_lease ? count_joined(c) : 0));
+	leader_column(c, row);
+	if (c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0)
+		RowClock(row, LEADERSHIPS_INTERRUPTS_AT, c->interrupt_at);
+	if (c->state == CAMPAIGN_RESTING)
+		RowClock(row, LEADERSHIPS_STANDS_AGAIN_AT, c->stand_at);
+}
+
+PG_FUNCTION_INFO_V1(ddb_leaderships);
+Datum
+ddb_leaderships(PG_FUNCTION_ARGS)
+{
+	ErrorsRequirePreload();
+	InitMaterializedSRF(fcinfo, 0);
+	for (uint32 i = 0; i < CAMPAIGNS_MAX; i++)
+	{
+		campaign	c;
+		Row			row;
+
+		SegmentReadCampaign(i, &c);
+		if (c.state == CAMPAIGN_NONE || !PrefixAllows(c.name, strlen(c.name)))
+			continue;
+		fill(&c, &row);
+		RowPut(&row, fcinfo);
+	}
+	return (Datum) 0;
 }

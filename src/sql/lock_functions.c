@@ -11,10 +11,9 @@
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
-#include "session/joined.h"
 #include "session/session.h"
-#include "shared/times.h"
-#include "sql/arguments.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 PG_FUNCTION_INFO_V1(ddb_lock_release);
 PG_FUNCTION_INFO_V1(ddb_lock_release_shared);

@@ -14,12 +14,8 @@
 
 #include "session/session.h"
 #include "shared/compat.h"
-#include "shared/utf8.h"
-#include "sql/arguments.h"
-#include "sql/attributes.h"
-#include "sql/row.h"
-
-PG_FUNCTION_INFO_V1(ddb_lock_info);
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 /* The function's columns, in order. */
 enum
@@ -42,44 +38,6 @@ enum
 	INFO_ATTRIBUTES,
 	INFO_KEPT_UNTIL
 };
-
-static void fill_row(const LockName *name, const MailboxItem *found, Row *row);
-static void fill_mode(const MailboxItem *found, Row *row);
-static void fill_data(const LockName *name, const MailboxItem *found, Row *row);
-static void fill_attributes(const LockName *name, const MailboxItem *found, Row *row);
-
-Datum
-ddb_lock_info(PG_FUNCTION_ARGS)
-{
-	Row			row;
-	LockName	name = ArgumentAllowedName(fcinfo);
-
-	RowClear(&row);
-	fill_row(&name, SessionLookUp(&name, NULL), &row);
-	return RowResult(&row, fcinfo);
-}
-
-/* A released item is shown with what the release left in it. */
-static void
-fill_row(const LockName *name, const MailboxItem *found, Row *row)
-{
-	const dynamo_item *item = &found->item;
-
-	RowSet(row, INFO_HELD, BoolGetDatum(item->exists && !item->released));
-	if (!item->exists)
-		return;
-
-	RowValue(row, INFO_OWNER, ERROR, "owner of the lock", item->owner);
-	RowHolder(row, INFO_DATABASE, &item->holder);
-	RowLease(row, INFO_LEASE, item);
-	RowToken(row, INFO_TOKEN, item);
-	fill_data(name, found, row);
-	fill_attributes(name, found, row);
-	RowValue(row, INFO_VERSION, ERROR, "version of the lock", item->version);
-	RowEpoch(row, INFO_KEPT_UNTIL, item->kept_until_ms);
-	if (!item->released)
-		fill_mode(found, row);
-}
 
 static int
 compare_clusters(const void *a, const void *b, void *found)
@@ -154,4 +112,38 @@ fill_attributes(const LockName *name, const MailboxItem *found, Row *row)
 		row->values[INFO_ATTRIBUTES] =
 			AttributesShow((const char *) found->data + sizeof(found->data) - len, len,
 						   &row->nulls[INFO_ATTRIBUTES]);
+}
+
+/* A released item is shown with what the release left in it. */
+static void
+fill_row(const LockName *name, const MailboxItem *found, Row *row)
+{
+	const dynamo_item *item = &found->item;
+
+	RowSet(row, INFO_HELD, BoolGetDatum(item->exists && !item->released));
+	if (!item->exists)
+		return;
+
+	RowValue(row, INFO_OWNER, ERROR, "owner of the lock", item->owner);
+	RowHolder(row, INFO_DATABASE, &item->holder);
+	RowLease(row, INFO_LEASE, item);
+	RowToken(row, INFO_TOKEN, item);
+	fill_data(name, found, row);
+	fill_attributes(name, found, row);
+	RowValue(row, INFO_VERSION, ERROR, "version of the lock", item->version);
+	RowEpoch(row, INFO_KEPT_UNTIL, item->kept_until_ms);
+	if (!item->released)
+		fill_mode(found, row);
+}
+
+PG_FUNCTION_INFO_V1(ddb_lock_info);
+Datum
+ddb_lock_info(PG_FUNCTION_ARGS)
+{
+	Row			row;
+	LockName	name = ArgumentAllowedName(fcinfo);
+
+	RowClear(&row);
+	fill_row(&name, SessionLookUp(&name, NULL), &row);
+	return RowResult(&row, fcinfo);
 }

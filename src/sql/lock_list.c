@@ -19,13 +19,9 @@
 #include "funcapi.h"
 #include "utils/memutils.h"
 
-#include "session/prefix.h"
-#include "session/table_call.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "sql/arguments.h"
-#include "sql/row.h"
-
-PG_FUNCTION_INFO_V1(ddb_lock_list);
+#include "sql/sql.h"
 
 /* The columns, in order. */
 enum
@@ -43,49 +39,6 @@ enum
 	LIST_KEPT_UNTIL,
 	LIST_UNUSABLE
 };
-
-static void look(TableScan *scan, FunctionCallInfo fcinfo);
-static void put_row(const LockRow *found, FunctionCallInfo fcinfo);
-
-Datum
-ddb_lock_list(PG_FUNCTION_ARGS)
-{
-	int64		watch_ms;
-	const char *prefix;
-
-	ErrorsRequirePreload();
-	prefix = PrefixNarrow(ArgumentPrefix(fcinfo, 0).utf8);
-	watch_ms = ArgumentWatch(fcinfo, 1, 0);
-	InitMaterializedSRF(fcinfo, 0);
-
-	if (watch_ms > 0)
-	{
-		look(TableScanStart(prefix, false), NULL);
-		TableSleep(watch_ms * 1000);
-	}
-	look(TableScanStart(prefix, false), fcinfo);
-	return (Datum) 0;
-}
-
-/* Reads the table; the worker's lock manager sees each page.  fcinfo: NULL to return no rows. */
-static void
-look(TableScan *scan, FunctionCallInfo fcinfo)
-{
-	MemoryContext per_row = AllocSetContextCreate(CurrentMemoryContext, "ddb_lock_list row",
-												  ALLOCSET_DEFAULT_SIZES);
-
-	while (TableScanNext(scan))
-	{
-		MemoryContext old = MemoryContextSwitchTo(per_row);
-
-		if (fcinfo != NULL)
-			put_row(&scan->row, fcinfo);
-		MemoryContextSwitchTo(old);
-		MemoryContextReset(per_row);
-	}
-	MemoryContextDelete(per_row);
-	pfree(scan);
-}
 
 static void
 put_row(const LockRow *found, FunctionCallInfo fcinfo)
@@ -114,4 +67,45 @@ put_row(const LockRow *found, FunctionCallInfo fcinfo)
 	if (found->mode == MODE_SEMAPHORE && found->permits > 0)
 		RowSet(&row, LIST_PERMITS, Int32GetDatum(found->permits));
 	RowPut(&row, fcinfo);
+}
+
+/* Reads the table; the worker's lock manager sees each page.  fcinfo: NULL to return no rows. */
+static void
+look(TableScan *scan, FunctionCallInfo fcinfo)
+{
+	MemoryContext per_row = AllocSetContextCreate(CurrentMemoryContext, "ddb_lock_list row",
+												  ALLOCSET_DEFAULT_SIZES);
+
+	while (TableScanNext(scan))
+	{
+		MemoryContext old = MemoryContextSwitchTo(per_row);
+
+		if (fcinfo != NULL)
+			put_row(&scan->row, fcinfo);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(per_row);
+	}
+	MemoryContextDelete(per_row);
+	pfree(scan);
+}
+
+PG_FUNCTION_INFO_V1(ddb_lock_list);
+Datum
+ddb_lock_list(PG_FUNCTION_ARGS)
+{
+	int64		watch_ms;
+	const char *prefix;
+
+	ErrorsRequirePreload();
+	prefix = PrefixNarrow(ArgumentPrefix(fcinfo, 0).utf8);
+	watch_ms = ArgumentWatch(fcinfo, 1, 0);
+	InitMaterializedSRF(fcinfo, 0);
+
+	if (watch_ms > 0)
+	{
+		look(TableScanStart(prefix, false), NULL);
+		TableSleep(watch_ms * 1000);
+	}
+	look(TableScanStart(prefix, false), fcinfo);
+	return (Datum) 0;
 }

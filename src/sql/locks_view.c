@@ -16,12 +16,9 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "session/prefix.h"
-#include "session/waiting.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "sql/row.h"
-
-PG_FUNCTION_INFO_V1(ddb_locks);
+#include "sql/sql.h"
 
 /* The columns of ddb_locks, in order. */
 enum
@@ -65,19 +62,234 @@ typedef struct Waiter
 	char	   *name;			/* UTF-8 */
 } Waiter;
 
-static void put_row(Row *row, FunctionCallInfo fcinfo);
-static int	collect_waiters(Waiter *waiters);
-static bool read_waiter(uint32 index, Waiter *waiter, char *name);
-static int	count_waiters(Waiter *waiters, int count, const LeaseCopy *entry);
-static void lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now,
-					  Row *row);
-static void mode_columns(lock_mode mode, int32 permits, Row *row);
-static void hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row);
-static void depth_columns(const HoldCopy *held, Row *row);
-static const char *state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now);
-static void waiter_row(const Waiter *waiter, Row *row);
-static void blocker_columns(const Waiter *waiter, Row *row);
+/* Frees what was allocated for the row: the current memory context is for that. */
+static void
+put_row(Row *row, FunctionCallInfo fcinfo)
+{
+	RowPut(row, fcinfo);
+	MemoryContextReset(CurrentMemoryContext);
+}
 
+static bool
+read_waiter(uint32 index, Waiter *waiter, char *name)
+{
+	MailboxSlot *slot = &segment_slots[index];
+	const MailboxRequest *request = &slot->request;
+	uint32		before;
+
+	do
+	{
+		before = shared_begin_read(&slot->words.changes);
+		/* A request that is just being posted is not waiting yet. */
+		if (before % 2 == 1)
+			return false;
+		waiter->session.slot = index;
+		waiter->session.generation = slot->words.request_generation;
+		waiter->seq = slot->words.request_seq;
+		waiter->acquiring = false;
+		waiter->pid = slot->pid;
+		memcpy(waiter->database, slot->database, NAMEDATALEN);
+		memcpy(waiter->user, slot->user, NAMEDATALEN);
+		waiter->lease_ms = request->ask.lease_ms;
+		waiter->mode = request->ask.mode;
+		waiter->permits = request->ask.permits;
+		waiter->since = request->posted;
+		waiter->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
+		if (request->kind != MAILBOX_ACQUIRE && request->kind != MAILBOX_TRY)
+			waiter->name_len = 0;
+		memcpy(name, slot->text, waiter->name_len);
+	}
+	while (!shared_end_read(&slot->words.changes, before));
+
+	return waiter->name_len > 0 &&
+		shared_read(&slot->words.generation) == waiter->session.generation &&
+		pg_atomic_read_u64(&slot->waiting_seq) == waiter->seq &&
+		shared_read(&slot->words.answer_seq) != waiter->seq &&
+		shared_read(&slot->words.cancelled_seq) < waiter->seq;
+}
+
+static int
+collect_waiters(Waiter *waiters)
+{
+	char		name[DYNAMO_NAME_MAX];
+	int			count = 0;
+
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+	{
+		Waiter	   *waiter = &waiters[count];
+
+		if (!read_waiter(i, waiter, name))
+			continue;
+		waiter->name = pnstrdup(name, waiter->name_len);
+		count++;
+	}
+	return count;
+}
+
+/*
+ * Returns how many requests wait for the lock of this lease.  Marks the one for
+ * which the lease is being acquired: it is shown as acquiring, not as waiting.
+ */
+static int
+count_waiters(Waiter *waiters, int count, const LeaseCopy *entry)
+{
+	const lease_write *pending = &entry->lease.pending;
+	int			found = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		Waiter	   *waiter = &waiters[i];
+
+		if (waiter->name_len != entry->name_len ||
+			memcmp(waiter->name, entry->name, entry->name_len) != 0)
+			continue;
+		if (entry->lease.state == LEASE_ACQUIRING &&
+			pending->session.slot == waiter->session.slot &&
+			pending->session.generation == waiter->session.generation &&
+			pending->seq == waiter->seq)
+			waiter->acquiring = true;
+		else
+			found++;
+	}
+	return found;
+}
+
+static void
+mode_columns(lock_mode mode, int32 permits, Row *row)
+{
+	RowMode(row, LOCKS_MODE, mode);
+	if (mode == MODE_SEMAPHORE && permits > 0)
+		RowSet(row, LOCKS_PERMITS, Int32GetDatum(permits));
+}
+
+static int64
+valid_until(const lease *l, const HoldCopy *held)
+{
+	return held->hold.must_end != 0 ? Min(l->valid_until, held->hold.must_end) : l->valid_until;
+}
+
+static void
+depth_columns(const HoldCopy *held, Row *row)
+{
+	uint32		session_depth = held->session_depth;
+	uint32		xact_depth = held->xact_depth;
+	const char *scope;
+
+	if (session_depth == 0 && xact_depth == 0)
+		return;
+	if (xact_depth == 0)
+		scope = "session";
+	else if (session_depth == 0)
+		scope = "transaction";
+	else
+		scope = "session+transaction";
+	RowText(row, LOCKS_SCOPE, scope);
+	RowSet(row, LOCKS_DEPTH, Int64GetDatum((int64) session_depth + xact_depth));
+}
+
+static void
+hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
+{
+	const lease *l = &entry->lease;
+
+	if (held->hold.campaign)
+		RowText(row, LOCKS_SCOPE, "leadership");
+	else if (held->hold.ends_at == 0)
+		depth_columns(held, row);
+	else
+	{
+		RowText(row, LOCKS_SCOPE, "detached");
+		RowClock(row, LOCKS_ENDS_AT, held->hold.ends_at);
+	}
+	if (held->hold.must_end != 0)
+		RowClock(row, LOCKS_ENDS_AT, held->hold.must_end);
+	RowSet(row, LOCKS_JOINED, BoolGetDatum(held->hold.joined));
+	RowSet(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
+	RowEpoch(row, LOCKS_ACQUIRED_AT, held->hold.acquired_ms);
+	if (valid_until(l, held) > now)
+		RowInterval(row, LOCKS_TIME_LEFT, valid_until(l, held) - now);
+	RowSet(row, LOCKS_RENEWALS, Int64GetDatum((int64) l->renewals));
+}
+
+static const char *
+state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
+{
+	const lease *l = &entry->lease;
+
+	switch (l->state)
+	{
+		case LEASE_ACQUIRING:
+			return "acquiring";
+		case LEASE_HELD:
+			/* The worker may not have noticed the session's release yet. */
+			if (held == NULL || held->let_go)
+				return "releasing";
+			return valid_until(l, held) > now ? "held" : "lost";
+		case LEASE_RELEASING:
+		case LEASE_BARRING:
+			return "releasing";
+		case LEASE_LOST:
+			return "lost";
+		case LEASE_FREE:
+			break;
+	}
+	elog(ERROR, "unexpected lease state: %d", (int) l->state);
+}
+
+/* held NULL: no session has a hold on it. */
+static void
+lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, Row *row)
+{
+	const lease *l = &entry->lease;
+	const dynamo_holder *holder = held ? &held->hold.holder : &l->holder;
+	int64		lease_ms = l->state == LEASE_ACQUIRING || l->state == LEASE_BARRING ?
+		l->pending.lease_ms : l->lease_ms;
+
+	RowClear(row);
+	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", pnstrdup(entry->name, entry->name_len));
+	if (held == NULL || (held->hold.ends_at == 0 && !held->hold.campaign))
+		RowSet(row, LOCKS_PID, Int32GetDatum(holder->pid));
+	RowText(row, LOCKS_DATABASE, holder->database);
+	RowText(row, LOCKS_USENAME, holder->user);
+	RowInterval(row, LOCKS_LEASE, lease_ms * 1000);
+	mode_columns(l->mode, held ? held->hold.permits : l->permits, row);
+	if (held)
+		hold_columns(entry, held, now, row);
+	RowSet(row, LOCKS_WAITERS, Int32GetDatum(waiting));
+	RowText(row, LOCKS_STATE, state_of(entry, held, now));
+}
+
+/* A process of this cluster, or another owner; neither if the worker does not know. */
+static void
+blocker_columns(const Waiter *waiter, Row *row)
+{
+	lockmgr_watch watch;
+
+	if (!WaitingReadWatch(&segment_slots[waiter->session.slot], waiter->seq, &watch) ||
+		!watch.held)
+		return;
+	if (!watch.local)
+		RowValue(row, LOCKS_BLOCKED_BY_OWNER, NOTICE, "owner of a lock", watch.owner);
+	else if (watch.holder.pid != 0)
+		RowSet(row, LOCKS_BLOCKED_BY_PID, Int32GetDatum(watch.holder.pid));
+}
+
+static void
+waiter_row(const Waiter *waiter, Row *row)
+{
+	RowClear(row);
+	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", waiter->name);
+	RowSet(row, LOCKS_PID, Int32GetDatum(waiter->pid));
+	RowText(row, LOCKS_DATABASE, waiter->database);
+	RowText(row, LOCKS_USENAME, waiter->user);
+	RowInterval(row, LOCKS_LEASE, waiter->lease_ms * 1000);
+	RowText(row, LOCKS_STATE, "waiting");
+	mode_columns(waiter->mode, waiter->permits, row);
+	RowClock(row, LOCKS_WAITING_SINCE, waiter->since);
+	blocker_columns(waiter, row);
+}
+
+PG_FUNCTION_INFO_V1(ddb_locks);
 Datum
 ddb_locks(PG_FUNCTION_ARGS)
 {
@@ -131,231 +343,4 @@ ddb_locks(PG_FUNCTION_ARGS)
 	}
 	MemoryContextDelete(MemoryContextSwitchTo(old));
 	return (Datum) 0;
-}
-
-/* Frees what was allocated for the row: the current memory context is for that. */
-static void
-put_row(Row *row, FunctionCallInfo fcinfo)
-{
-	RowPut(row, fcinfo);
-	MemoryContextReset(CurrentMemoryContext);
-}
-
-static int
-collect_waiters(Waiter *waiters)
-{
-	char		name[DYNAMO_NAME_MAX];
-	int			count = 0;
-
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-	{
-		Waiter	   *waiter = &waiters[count];
-
-		if (!read_waiter(i, waiter, name))
-			continue;
-		waiter->name = pnstrdup(name, waiter->name_len);
-		count++;
-	}
-	return count;
-}
-
-static bool
-read_waiter(uint32 index, Waiter *waiter, char *name)
-{
-	MailboxSlot *slot = &segment_slots[index];
-	const MailboxRequest *request = &slot->request;
-	uint32		before;
-
-	do
-	{
-		before = shared_begin_read(&slot->words.changes);
-		/* A request that is just being posted is not waiting yet. */
-		if (before % 2 == 1)
-			return false;
-		waiter->session.slot = index;
-		waiter->session.generation = slot->words.request_generation;
-		waiter->seq = slot->words.request_seq;
-		waiter->acquiring = false;
-		waiter->pid = slot->pid;
-		memcpy(waiter->database, slot->database, NAMEDATALEN);
-		memcpy(waiter->user, slot->user, NAMEDATALEN);
-		waiter->lease_ms = request->ask.lease_ms;
-		waiter->mode = request->ask.mode;
-		waiter->permits = request->ask.permits;
-		waiter->since = request->posted;
-		waiter->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
-		if (request->kind != MAILBOX_ACQUIRE && request->kind != MAILBOX_TRY)
-			waiter->name_len = 0;
-		memcpy(name, slot->text, waiter->name_len);
-	}
-	while (!shared_end_read(&slot->words.changes, before));
-
-	return waiter->name_len > 0 &&
-		shared_read(&slot->words.generation) == waiter->session.generation &&
-		pg_atomic_read_u64(&slot->waiting_seq) == waiter->seq &&
-		shared_read(&slot->words.answer_seq) != waiter->seq &&
-		shared_read(&slot->words.cancelled_seq) < waiter->seq;
-}
-
-/*
- * Returns how many requests wait for the lock of this lease.  Marks the one for
- * which the lease is being acquired: it is shown as acquiring, not as waiting.
- */
-static int
-count_waiters(Waiter *waiters, int count, const LeaseCopy *entry)
-{
-	const lease_write *pending = &entry->lease.pending;
-	int			found = 0;
-
-	for (int i = 0; i < count; i++)
-	{
-		Waiter	   *waiter = &waiters[i];
-
-		if (waiter->name_len != entry->name_len ||
-			memcmp(waiter->name, entry->name, entry->name_len) != 0)
-			continue;
-		if (entry->lease.state == LEASE_ACQUIRING &&
-			pending->session.slot == waiter->session.slot &&
-			pending->session.generation == waiter->session.generation &&
-			pending->seq == waiter->seq)
-			waiter->acquiring = true;
-		else
-			found++;
-	}
-	return found;
-}
-
-/* held NULL: no session has a hold on it. */
-static void
-lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, Row *row)
-{
-	const lease *l = &entry->lease;
-	const dynamo_holder *holder = held ? &held->hold.holder : &l->holder;
-	int64		lease_ms = l->state == LEASE_ACQUIRING || l->state == LEASE_BARRING ?
-		l->pending.lease_ms : l->lease_ms;
-
-	RowClear(row);
-	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", pnstrdup(entry->name, entry->name_len));
-	if (held == NULL || (held->hold.ends_at == 0 && !held->hold.campaign))
-		RowSet(row, LOCKS_PID, Int32GetDatum(holder->pid));
-	RowText(row, LOCKS_DATABASE, holder->database);
-	RowText(row, LOCKS_USENAME, holder->user);
-	RowInterval(row, LOCKS_LEASE, lease_ms * 1000);
-	mode_columns(l->mode, held ? held->hold.permits : l->permits, row);
-	if (held)
-		hold_columns(entry, held, now, row);
-	RowSet(row, LOCKS_WAITERS, Int32GetDatum(waiting));
-	RowText(row, LOCKS_STATE, state_of(entry, held, now));
-}
-
-static void
-mode_columns(lock_mode mode, int32 permits, Row *row)
-{
-	RowMode(row, LOCKS_MODE, mode);
-	if (mode == MODE_SEMAPHORE && permits > 0)
-		RowSet(row, LOCKS_PERMITS, Int32GetDatum(permits));
-}
-
-static int64
-valid_until(const lease *l, const HoldCopy *held)
-{
-	return held->hold.must_end != 0 ? Min(l->valid_until, held->hold.must_end) : l->valid_until;
-}
-
-static void
-hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
-{
-	const lease *l = &entry->lease;
-
-	if (held->hold.campaign)
-		RowText(row, LOCKS_SCOPE, "leadership");
-	else if (held->hold.ends_at == 0)
-		depth_columns(held, row);
-	else
-	{
-		RowText(row, LOCKS_SCOPE, "detached");
-		RowClock(row, LOCKS_ENDS_AT, held->hold.ends_at);
-	}
-	if (held->hold.must_end != 0)
-		RowClock(row, LOCKS_ENDS_AT, held->hold.must_end);
-	RowSet(row, LOCKS_JOINED, BoolGetDatum(held->hold.joined));
-	RowSet(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
-	RowEpoch(row, LOCKS_ACQUIRED_AT, held->hold.acquired_ms);
-	if (valid_until(l, held) > now)
-		RowInterval(row, LOCKS_TIME_LEFT, valid_until(l, held) - now);
-	RowSet(row, LOCKS_RENEWALS, Int64GetDatum((int64) l->renewals));
-}
-
-static void
-depth_columns(const HoldCopy *held, Row *row)
-{
-	uint32		session_depth = held->session_depth;
-	uint32		xact_depth = held->xact_depth;
-	const char *scope;
-
-	if (session_depth == 0 && xact_depth == 0)
-		return;
-	if (xact_depth == 0)
-		scope = "session";
-	else if (session_depth == 0)
-		scope = "transaction";
-	else
-		scope = "session+transaction";
-	RowText(row, LOCKS_SCOPE, scope);
-	RowSet(row, LOCKS_DEPTH, Int64GetDatum((int64) session_depth + xact_depth));
-}
-
-static const char *
-state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
-{
-	const lease *l = &entry->lease;
-
-	switch (l->state)
-	{
-		case LEASE_ACQUIRING:
-			return "acquiring";
-		case LEASE_HELD:
-			/* The worker may not have noticed the session's release yet. */
-			if (held == NULL || held->let_go)
-				return "releasing";
-			return valid_until(l, held) > now ? "held" : "lost";
-		case LEASE_RELEASING:
-		case LEASE_BARRING:
-			return "releasing";
-		case LEASE_LOST:
-			return "lost";
-		case LEASE_FREE:
-			break;
-	}
-	elog(ERROR, "unexpected lease state: %d", (int) l->state);
-}
-
-static void
-waiter_row(const Waiter *waiter, Row *row)
-{
-	RowClear(row);
-	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", waiter->name);
-	RowSet(row, LOCKS_PID, Int32GetDatum(waiter->pid));
-	RowText(row, LOCKS_DATABASE, waiter->database);
-	RowText(row, LOCKS_USENAME, waiter->user);
-	RowInterval(row, LOCKS_LEASE, waiter->lease_ms * 1000);
-	RowText(row, LOCKS_STATE, "waiting");
-	mode_columns(waiter->mode, waiter->permits, row);
-	RowClock(row, LOCKS_WAITING_SINCE, waiter->since);
-	blocker_columns(waiter, row);
-}
-
-/* A process of this cluster, or another owner; neither if the worker does not know. */
-static void
-blocker_columns(const Waiter *waiter, Row *row)
-{
-	lockmgr_watch watch;
-
-	if (!WaitingReadWatch(&segment_slots[waiter->session.slot], waiter->seq, &watch) ||
-		!watch.held)
-		return;
-	if (!watch.local)
-		RowValue(row, LOCKS_BLOCKED_BY_OWNER, NOTICE, "owner of a lock", watch.owner);
-	else if (watch.holder.pid != 0)
-		RowSet(row, LOCKS_BLOCKED_BY_PID, Int32GetDatum(watch.holder.pid));
 }

@@ -14,56 +14,14 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
-#include "session/await.h"
-#include "session/deadlock.h"
 #include "session/session.h"
-#include "session/table_call.h"
-#include "session/waiting.h"
-#include "shared/times.h"
-#include "sql/arguments.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 /* A lease may be lost, or let go, at any time. */
 #define LOOK_US INT64CONST(100000)
 
 #define LEFT_UNKNOWN (-1)
-
-PG_FUNCTION_INFO_V1(ddb_lock_monitor);
-
-static bool find_lease(const LockName *name, uint32 *index, uint32 *generation);
-static int64 watch(uint32 index, uint32 generation, int64 less_than, int64 until);
-static bool is_over(uint32 index, uint32 generation, bool *lost);
-
-/* (name, less_than, wait) */
-Datum
-ddb_lock_monitor(PG_FUNCTION_ARGS)
-{
-	int64		until;
-	uint32		index;
-	uint32		generation;
-	volatile int64 left = LEFT_UNKNOWN;
-	LockName	name = ArgumentAllowedName(fcinfo);
-	int64		less_than = ArgumentLessThan(fcinfo, 1) * 1000;
-	int64		wait_ms = ArgumentWait(fcinfo, 2);
-
-	AwaitWithoutSnapshot(fcinfo, "ddb_lock_monitor");
-	until = wait_ms == WAITING_NO_LIMIT ? PG_INT64_MAX : SegmentNow() + wait_ms * 1000;
-	if (!find_lease(&name, &index, &generation))
-		PG_RETURN_NULL();
-	SessionAttach();
-	DeadlockWaitForRelease(index, generation);
-	PG_TRY();
-	{
-		left = watch(index, generation, less_than, until);
-	}
-	PG_FINALLY();
-	{
-		DeadlockEndWait();
-	}
-	PG_END_TRY();
-	if (left == LEFT_UNKNOWN)
-		PG_RETURN_NULL();
-	PG_RETURN_INTERVAL_P(TimesInterval(left));
-}
 
 /* Also if all who hold the lock lose it sooner. */
 static int64
@@ -71,6 +29,25 @@ valid_until(uint32 index, uint32 generation)
 {
 	return Min(mailbox_valid_until(&segment_mailbox, index, generation),
 			   SegmentHoldsEnd(index, generation));
+}
+
+/* Does nobody here hold it any more?  If so, was it lost? */
+static bool
+is_over(uint32 index, uint32 generation, bool *lost)
+{
+	LeaseCopy  *copy;
+	bool		ours;
+
+	if (valid_until(index, generation) > SegmentNow())
+		return false;
+	copy = palloc(sizeof(LeaseCopy));
+	ours = SegmentReadLease(index, copy) && copy->lease.generation == generation;
+	*lost = ours && (copy->lease.state == LEASE_LOST ||
+					 (copy->lease.state == LEASE_HELD &&
+					  valid_until(index, generation) <= SegmentNow()));
+	ours = ours && copy->lease.state == LEASE_HELD;
+	pfree(copy);
+	return *lost || !ours;
 }
 
 /* How long the lease lasts, when that is little; 0: it is lost; else LEFT_UNKNOWN. */
@@ -114,21 +91,36 @@ find_lease(const LockName *name, uint32 *index, uint32 *generation)
 	return found;
 }
 
-/* Does nobody here hold it any more?  If so, was it lost? */
-static bool
-is_over(uint32 index, uint32 generation, bool *lost)
-{
-	LeaseCopy  *copy;
-	bool		ours;
+PG_FUNCTION_INFO_V1(ddb_lock_monitor);
 
-	if (valid_until(index, generation) > SegmentNow())
-		return false;
-	copy = palloc(sizeof(LeaseCopy));
-	ours = SegmentReadLease(index, copy) && copy->lease.generation == generation;
-	*lost = ours && (copy->lease.state == LEASE_LOST ||
-					 (copy->lease.state == LEASE_HELD &&
-					  valid_until(index, generation) <= SegmentNow()));
-	ours = ours && copy->lease.state == LEASE_HELD;
-	pfree(copy);
-	return *lost || !ours;
+/* (name, less_than, wait) */
+Datum
+ddb_lock_monitor(PG_FUNCTION_ARGS)
+{
+	int64		until;
+	uint32		index;
+	uint32		generation;
+	volatile int64 left = LEFT_UNKNOWN;
+	LockName	name = ArgumentAllowedName(fcinfo);
+	int64		less_than = ArgumentLessThan(fcinfo, 1) * 1000;
+	int64		wait_ms = ArgumentWait(fcinfo, 2);
+
+	AwaitWithoutSnapshot(fcinfo, "ddb_lock_monitor");
+	until = wait_ms == WAITING_NO_LIMIT ? PG_INT64_MAX : SegmentNow() + wait_ms * 1000;
+	if (!find_lease(&name, &index, &generation))
+		PG_RETURN_NULL();
+	SessionAttach();
+	DeadlockWaitForRelease(index, generation);
+	PG_TRY();
+	{
+		left = watch(index, generation, less_than, until);
+	}
+	PG_FINALLY();
+	{
+		DeadlockEndWait();
+	}
+	PG_END_TRY();
+	if (left == LEFT_UNKNOWN)
+		PG_RETURN_NULL();
+	PG_RETURN_INTERVAL_P(TimesInterval(left));
 }

@@ -21,34 +21,9 @@
 
 #include "fmgr.h"
 
-#include "session/prefix.h"
-#include "session/table_call.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "sql/arguments.h"
-
-PG_FUNCTION_INFO_V1(ddb_lock_purge);
-
-static bool is_old(const TableScan *scan, int64 age_ms);
-static bool delete_item(const LockRow *row);
-
-Datum
-ddb_lock_purge(PG_FUNCTION_ARGS)
-{
-	int64		deleted = 0;
-	int64		age_ms;
-	TableScan  *scan;
-
-	ErrorsRequirePreload();
-	age_ms = ArgumentAge(fcinfo, 0);
-	scan = TableScanStart(PrefixNarrow(""), true);
-	while (TableScanNext(scan))
-	{
-		if (is_old(scan, age_ms) && delete_item(&scan->row))
-			deleted++;
-	}
-	pfree(scan);
-	PG_RETURN_INT64(deleted);
-}
+#include "sql/sql.h"
 
 /*
  * By DynamoDB's clock.  An item stays for a day after the time until which it keeps the
@@ -83,4 +58,24 @@ delete_item(const LockRow *row)
 	strlcpy(request.write.expected, row->item.version, sizeof(request.write.expected));
 	answer = TableCall(&request, row->name, NULL, DYNAMO_OK, &unsettled);
 	return answer->result == MAILBOX_DONE || (unsettled && !answer->found.item.exists);
+}
+
+PG_FUNCTION_INFO_V1(ddb_lock_purge);
+Datum
+ddb_lock_purge(PG_FUNCTION_ARGS)
+{
+	int64		deleted = 0;
+	int64		age_ms;
+	TableScan  *scan;
+
+	ErrorsRequirePreload();
+	age_ms = ArgumentAge(fcinfo, 0);
+	scan = TableScanStart(PrefixNarrow(""), true);
+	while (TableScanNext(scan))
+	{
+		if (is_old(scan, age_ms) && delete_item(&scan->row))
+			deleted++;
+	}
+	pfree(scan);
+	PG_RETURN_INT64(deleted);
 }

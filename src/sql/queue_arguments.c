@@ -11,64 +11,12 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "session/prefix.h"
-#include "session/queue_own.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "shared/times.h"
-#include "shared/utf8.h"
-#include "sql/arguments.h"
-#include "sql/queue_arguments.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 #define OUR_IDS "ddblock#"
-
-static char *text_of(FunctionCallInfo fcinfo, int number, const char *name);
-static char *check_queue(char *queue);
-static char *check_resource(const char *name, char *resource);
-static char *check_length(const char *name, char *utf8, size_t most);
-static char *utf8_of(Datum value);
-
-QueueName
-QueueArgument(FunctionCallInfo fcinfo)
-{
-	ErrorsRequirePreload();
-	return QueueArgumentAnywhere(fcinfo);
-}
-
-QueueName
-QueueArgumentAnywhere(FunctionCallInfo fcinfo)
-{
-	return QueueNameOf(check_queue(text_of(fcinfo, 0, "queue")),
-					   check_resource("resource", text_of(fcinfo, 1, "resource")));
-}
-
-QueueName
-QueueArgumentQueue(FunctionCallInfo fcinfo)
-{
-	return QueueNameOf(QueueArgumentName(fcinfo), "");
-}
-
-const char *
-QueueArgumentName(FunctionCallInfo fcinfo)
-{
-	ErrorsRequirePreload();
-	return check_queue(text_of(fcinfo, 0, "queue"));
-}
-
-QueueName
-QueueArgumentAny(FunctionCallInfo fcinfo)
-{
-	const char *queue = QueueArgumentName(fcinfo);
-
-	if (PG_ARGISNULL(1))
-		return QueueNameOf(queue, "");
-	return QueueNameOf(queue, check_resource("of_resource", text_of(fcinfo, 1, "of_resource")));
-}
-
-QueueName
-QueueCheckName(Datum queue, Datum resource)
-{
-	return QueueNameOf(check_queue(utf8_of(queue)), check_resource("resource", utf8_of(resource)));
-}
 
 QueueName
 QueueNameOf(const char *queue, const char *resource)
@@ -80,18 +28,18 @@ QueueNameOf(const char *queue, const char *resource)
 }
 
 static char *
-text_of(FunctionCallInfo fcinfo, int number, const char *name)
-{
-	ArgumentRequire(fcinfo, number, name);
-	return utf8_of(PG_GETARG_DATUM(number));
-}
-
-static char *
 utf8_of(Datum value)
 {
 	text	   *t = DatumGetTextPP(value);
 
 	return Utf8FromServer(VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
+}
+
+static char *
+text_of(FunctionCallInfo fcinfo, int number, const char *name)
+{
+	ArgumentRequire(fcinfo, number, name);
+	return utf8_of(PG_GETARG_DATUM(number));
 }
 
 static char *
@@ -109,12 +57,6 @@ check_queue(char *queue)
 }
 
 static char *
-check_resource(const char *name, char *resource)
-{
-	return check_length(name, resource, QUEUE_RESOURCE_MAX);
-}
-
-static char *
 check_length(const char *name, char *utf8, size_t most)
 {
 	if (utf8[0] == '\0')
@@ -127,6 +69,55 @@ check_length(const char *name, char *utf8, size_t most)
 				 errmsg("argument \"%s\" must not be longer than %zu bytes in UTF-8", name, most),
 				 errdetail("It has %zu bytes.", strlen(utf8))));
 	return utf8;
+}
+
+static char *
+check_resource(const char *name, char *resource)
+{
+	return check_length(name, resource, QUEUE_RESOURCE_MAX);
+}
+
+QueueName
+QueueArgumentAnywhere(FunctionCallInfo fcinfo)
+{
+	return QueueNameOf(check_queue(text_of(fcinfo, 0, "queue")),
+					   check_resource("resource", text_of(fcinfo, 1, "resource")));
+}
+
+QueueName
+QueueArgument(FunctionCallInfo fcinfo)
+{
+	ErrorsRequirePreload();
+	return QueueArgumentAnywhere(fcinfo);
+}
+
+const char *
+QueueArgumentName(FunctionCallInfo fcinfo)
+{
+	ErrorsRequirePreload();
+	return check_queue(text_of(fcinfo, 0, "queue"));
+}
+
+QueueName
+QueueArgumentQueue(FunctionCallInfo fcinfo)
+{
+	return QueueNameOf(QueueArgumentName(fcinfo), "");
+}
+
+QueueName
+QueueArgumentAny(FunctionCallInfo fcinfo)
+{
+	const char *queue = QueueArgumentName(fcinfo);
+
+	if (PG_ARGISNULL(1))
+		return QueueNameOf(queue, "");
+	return QueueNameOf(queue, check_resource("of_resource", text_of(fcinfo, 1, "of_resource")));
+}
+
+QueueName
+QueueCheckName(Datum queue, Datum resource)
+{
+	return QueueNameOf(check_queue(utf8_of(queue)), check_resource("resource", utf8_of(resource)));
 }
 
 char *

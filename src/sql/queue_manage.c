@@ -10,26 +10,13 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
-#include "session/queue_call.h"
-#include "session/queue_job.h"
-#include "session/queue_table.h"
-#include "session/table_call.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "shared/queue_hint.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "sql/arguments.h"
-#include "sql/queue_arguments.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 #define REDRIVE_DEDUP_MS (30 * INT64CONST(86400000))
-
-PG_FUNCTION_INFO_V1(ddb_queue_table_create);
-PG_FUNCTION_INFO_V1(ddb_queue_cancel);
-PG_FUNCTION_INFO_V1(ddb_queue_pause);
-PG_FUNCTION_INFO_V1(ddb_queue_resume);
-PG_FUNCTION_INFO_V1(ddb_queue_drop);
-PG_FUNCTION_INFO_V1(ddb_queue_redrive);
-PG_FUNCTION_INFO_V1(ddb_queue_purge);
 
 /* A resource whose head ddb_queue_purge() has read. */
 typedef struct Swept
@@ -38,28 +25,6 @@ typedef struct Swept
 	char		resource[QUEUE_RESOURCE_MAX + 1];
 	int64		done;
 } Swept;
-
-static void wait_until_active(bool created);
-static void enable_ttl(void);
-static bool set_paused(const QueueName *name, queue_kind kind);
-static int64 drop_jobs(const char *queue, const char *resource);
-static void redrive(const char *queue, const char *id);
-static bool is_swept(const QueueRow *job, Swept *last);
-
-/* (read_units, write_units) */
-Datum
-ddb_queue_table_create(PG_FUNCTION_ARGS)
-{
-	queue_request request = QueueRequest(QUEUE_CREATE_TABLE, "", "");
-	bool		created;
-
-	ErrorsRequirePreload();
-	ArgumentUnits(fcinfo, &request.read_units, &request.write_units);
-	created = QueueCall(&request, NULL, DYNAMO_TABLE_IN_USE)->status == DYNAMO_OK;
-	wait_until_active(created);
-	enable_ttl();
-	PG_RETURN_VOID();
-}
 
 static void
 wait_until_active(bool created)
@@ -98,6 +63,25 @@ enable_ttl(void)
 		ErrorsTrouble(DYNAMO_QUEUE_UPDATE_TTL, reply->status, reply->message);
 }
 
+PG_FUNCTION_INFO_V1(ddb_queue_table_create);
+
+/* (read_units, write_units) */
+Datum
+ddb_queue_table_create(PG_FUNCTION_ARGS)
+{
+	queue_request request = QueueRequest(QUEUE_CREATE_TABLE, "", "");
+	bool		created;
+
+	ErrorsRequirePreload();
+	ArgumentUnits(fcinfo, &request.read_units, &request.write_units);
+	created = QueueCall(&request, NULL, DYNAMO_TABLE_IN_USE)->status == DYNAMO_OK;
+	wait_until_active(created);
+	enable_ttl();
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_cancel);
+
 /* (queue, resource, number) */
 Datum
 ddb_queue_cancel(PG_FUNCTION_ARGS)
@@ -105,27 +89,6 @@ ddb_queue_cancel(PG_FUNCTION_ARGS)
 	QueueName	name = QueueArgument(fcinfo);
 
 	PG_RETURN_BOOL(QueueJobCancel(name.queue, name.resource, ArgumentPositive(fcinfo, 2, "number")));
-}
-
-/* (queue, resource): false if it was paused already */
-Datum
-ddb_queue_pause(PG_FUNCTION_ARGS)
-{
-	QueueName	name = QueueArgument(fcinfo);
-
-	PG_RETURN_BOOL(set_paused(&name, QUEUE_PAUSE));
-}
-
-/* (queue, resource): false if it was not paused */
-Datum
-ddb_queue_resume(PG_FUNCTION_ARGS)
-{
-	bool		resumed;
-	QueueName	name = QueueArgument(fcinfo);
-
-	resumed = set_paused(&name, QUEUE_RESUME);
-	QueueHintTell(name.queue, name.resource, QUEUE_ATTEMPTS_UNKNOWN);
-	PG_RETURN_BOOL(resumed);
 }
 
 static bool
@@ -137,13 +100,29 @@ set_paused(const QueueName *name, queue_kind kind)
 	return reply->status == DYNAMO_OK || reply->unsettled;
 }
 
-/* (queue, resource): how many jobs */
+PG_FUNCTION_INFO_V1(ddb_queue_pause);
+
+/* (queue, resource): false if it was paused already */
 Datum
-ddb_queue_drop(PG_FUNCTION_ARGS)
+ddb_queue_pause(PG_FUNCTION_ARGS)
 {
 	QueueName	name = QueueArgument(fcinfo);
 
-	PG_RETURN_INT64(drop_jobs(name.queue, name.resource));
+	PG_RETURN_BOOL(set_paused(&name, QUEUE_PAUSE));
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_resume);
+
+/* (queue, resource): false if it was not paused */
+Datum
+ddb_queue_resume(PG_FUNCTION_ARGS)
+{
+	bool		resumed;
+	QueueName	name = QueueArgument(fcinfo);
+
+	resumed = set_paused(&name, QUEUE_RESUME);
+	QueueHintTell(name.queue, name.resource, QUEUE_ATTEMPTS_UNKNOWN);
+	PG_RETURN_BOOL(resumed);
 }
 
 /*
@@ -188,6 +167,43 @@ drop_jobs(const char *queue, const char *resource)
 	}
 }
 
+PG_FUNCTION_INFO_V1(ddb_queue_drop);
+
+/* (queue, resource): how many jobs */
+Datum
+ddb_queue_drop(PG_FUNCTION_ARGS)
+{
+	QueueName	name = QueueArgument(fcinfo);
+
+	PG_RETURN_INT64(drop_jobs(name.queue, name.resource));
+}
+
+/*
+ * Pushed first, under an id of its own, then deleted: if we die in between, the next call finds
+ * the id, and only deletes.
+ */
+static void
+redrive(const char *queue, const char *id)
+{
+	queue_request request = QueueRequest(QUEUE_READ_DEAD, queue, "");
+	QueuePush	job = {0};
+	QueueRow   *row;
+
+	strlcpy(request.id, id, sizeof(request.id));
+	row = QueueCallRow(&request, NULL);
+	if (row == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("queue \"%s\" has no dead job \"%s\"", queue, Utf8ToMessage(id, strlen(id)))));
+	job.payload = row->payload;
+	job.id = psprintf("ddblock#redrive#%s", id);
+	QueueJobPush(queue, row->resource, &job, 1, REDRIVE_DEDUP_MS);
+	request.kind = QUEUE_DELETE_DEAD;
+	(void) QueueCall(&request, NULL, DYNAMO_OK);
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_redrive);
+
 /* (queue, id): how many jobs */
 Datum
 ddb_queue_redrive(PG_FUNCTION_ARGS)
@@ -217,29 +233,26 @@ ddb_queue_redrive(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(count);
 }
 
-/*
- * Pushed first, under an id of its own, then deleted: if we die in between, the next call finds
- * the id, and only deletes.
- */
-static void
-redrive(const char *queue, const char *id)
+/* A page has a resource's jobs together; the last one's head is remembered: done never falls. */
+static bool
+is_swept(const QueueRow *job, Swept *last)
 {
-	queue_request request = QueueRequest(QUEUE_READ_DEAD, queue, "");
-	QueuePush	job = {0};
-	QueueRow   *row;
+	const QueueRow *head;
 
-	strlcpy(request.id, id, sizeof(request.id));
-	row = QueueCallRow(&request, NULL);
-	if (row == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("queue \"%s\" has no dead job \"%s\"", queue, Utf8ToMessage(id, strlen(id)))));
-	job.payload = row->payload;
-	job.id = psprintf("ddblock#redrive#%s", id);
-	QueueJobPush(queue, row->resource, &job, 1, REDRIVE_DEDUP_MS);
-	request.kind = QUEUE_DELETE_DEAD;
-	(void) QueueCall(&request, NULL, DYNAMO_OK);
+	/* A caller's id that looks like a job's key. */
+	if (job->is.number == 0)
+		return false;
+	if (strcmp(last->queue, job->queue) != 0 || strcmp(last->resource, job->resource) != 0)
+	{
+		head = QueueJobHead(job->queue, job->resource, NULL);
+		strlcpy(last->queue, job->queue, sizeof(last->queue));
+		strlcpy(last->resource, job->resource, sizeof(last->resource));
+		last->done = head != NULL ? head->is.done : 0;
+	}
+	return job->is.number <= last->done;
 }
+
+PG_FUNCTION_INFO_V1(ddb_queue_purge);
 
 /*
  * (): how many items.  A finished job's item stays if its deletion was lost.  No number comes
@@ -267,23 +280,4 @@ ddb_queue_purge(PG_FUNCTION_ARGS)
 		MemoryContextSwitchTo(old);
 	}
 	PG_RETURN_INT64(count);
-}
-
-/* A page has a resource's jobs together; the last one's head is remembered: done never falls. */
-static bool
-is_swept(const QueueRow *job, Swept *last)
-{
-	const QueueRow *head;
-
-	/* A caller's id that looks like a job's key. */
-	if (job->is.number == 0)
-		return false;
-	if (strcmp(last->queue, job->queue) != 0 || strcmp(last->resource, job->resource) != 0)
-	{
-		head = QueueJobHead(job->queue, job->resource, NULL);
-		strlcpy(last->queue, job->queue, sizeof(last->queue));
-		strlcpy(last->resource, job->resource, sizeof(last->resource));
-		last->done = head != NULL ? head->is.done : 0;
-	}
-	return job->is.number <= last->done;
 }

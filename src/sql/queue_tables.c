@@ -20,15 +20,10 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
-#include "session/queue_job.h"
-#include "session/queue_own.h"
-#include "session/queue_table.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "shared/times.h"
-#include "shared/utf8.h"
-#include "sql/arguments.h"
-#include "sql/keep_tokens.h"
-#include "sql/queue_arguments.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 #define DONE "ddb_queue_done"
 #define OUTBOX "ddb_outbox"
@@ -38,11 +33,6 @@
 #define FAILURES_AGAIN 10		/* of rows that have failed before */
 #define OUTBOX_DEDUP_MS (30 * INT64CONST(86400000))
 
-PG_FUNCTION_INFO_V1(ddb_queue_mark_done);
-PG_FUNCTION_INFO_V1(ddb_queue_mark_done_token);
-PG_FUNCTION_INFO_V1(ddb_queue_push_on_commit);
-PG_FUNCTION_INFO_V1(ddb_outbox_send);
-
 typedef struct DoneJob
 {
 	int64		number;
@@ -50,53 +40,6 @@ typedef struct DoneJob
 	TimestampTz pushed_at;
 	int64		token;
 } DoneJob;
-
-static bool record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job);
-static int	send_rows(const char *table, const char *which, int most, int failures_most, int *failures);
-static bool send_row(HeapTuple row, TupleDesc desc, const char *table);
-static ErrorData *push_or_fail(HeapTuple row, TupleDesc desc, int64 position);
-static bool is_fault_of_row(int sqlstate);
-static void push_row(HeapTuple row, TupleDesc desc, int64 *position);
-static void name_row(void *position);
-static void note_failure(const char *table, int64 position, const ErrorData *error);
-static void change_row(const char *command, const char *table, int64 position, const char *error);
-
-/* (queue, resource, number): the job's time and token are those of this session's claim. */
-Datum
-ddb_queue_mark_done(PG_FUNCTION_ARGS)
-{
-	QueueName	name;
-	const QueueClaim *claim;
-	int64		number;
-	TimestampTz time;
-	DoneJob		job;
-
-	PreventCommandIfReadOnly("ddb_queue_mark_done()");
-	name = QueueArgument(fcinfo);
-	number = ArgumentPositive(fcinfo, 2, "number");
-	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
-	job.number = number;
-	job.has_time = TimesFromEpoch(claim->is.pushed_at, &time);
-	job.pushed_at = job.has_time ? time : 0;
-	job.token = claim->is.token;
-	PG_RETURN_BOOL(record_done(fcinfo, &name, &job));
-}
-
-/* (queue, resource, number, pushed_at, token): what another session has claimed. */
-Datum
-ddb_queue_mark_done_token(PG_FUNCTION_ARGS)
-{
-	QueueName	name;
-	DoneJob		job;
-
-	PreventCommandIfReadOnly("ddb_queue_mark_done()");
-	name = QueueArgumentAnywhere(fcinfo);
-	job.number = ArgumentPositive(fcinfo, 2, "number");
-	job.has_time = !PG_ARGISNULL(3);
-	job.pushed_at = job.has_time ? PG_GETARG_TIMESTAMPTZ(3) : 0;
-	job.token = ArgumentPositive(fcinfo, 4, "token");
-	PG_RETURN_BOOL(record_done(fcinfo, &name, &job));
-}
 
 /*
  * True if the job's work is to be done, false if it is done already; LK002 if a later claim's work
@@ -148,6 +91,49 @@ record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job)
 	return once;
 }
 
+PG_FUNCTION_INFO_V1(ddb_queue_mark_done);
+
+/* (queue, resource, number): the job's time and token are those of this session's claim. */
+Datum
+ddb_queue_mark_done(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+	const QueueClaim *claim;
+	int64		number;
+	TimestampTz time;
+	DoneJob		job;
+
+	PreventCommandIfReadOnly("ddb_queue_mark_done()");
+	name = QueueArgument(fcinfo);
+	number = ArgumentPositive(fcinfo, 2, "number");
+	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
+	job.number = number;
+	job.has_time = TimesFromEpoch(claim->is.pushed_at, &time);
+	job.pushed_at = job.has_time ? time : 0;
+	job.token = claim->is.token;
+	PG_RETURN_BOOL(record_done(fcinfo, &name, &job));
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_mark_done_token);
+
+/* (queue, resource, number, pushed_at, token): what another session has claimed. */
+Datum
+ddb_queue_mark_done_token(PG_FUNCTION_ARGS)
+{
+	QueueName	name;
+	DoneJob		job;
+
+	PreventCommandIfReadOnly("ddb_queue_mark_done()");
+	name = QueueArgumentAnywhere(fcinfo);
+	job.number = ArgumentPositive(fcinfo, 2, "number");
+	job.has_time = !PG_ARGISNULL(3);
+	job.pushed_at = job.has_time ? PG_GETARG_TIMESTAMPTZ(3) : 0;
+	job.token = ArgumentPositive(fcinfo, 4, "token");
+	PG_RETURN_BOOL(record_done(fcinfo, &name, &job));
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_push_on_commit);
+
 /* (queue, resource, payload, id) */
 Datum
 ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
@@ -187,38 +173,117 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 	"(SELECT queue, resource FROM %s WHERE failing_since IS NOT NULL) ORDER BY position"
 
 /*
- * (max_rows): how many jobs.  One sender at a time keeps the order.  If the transaction aborts
- * after a push, the row stays, and its id has the next push find that it is done.
- *
- * A row that cannot be sent keeps back those of its queue and resource only.  It is tried again by each
- * call, before the others, since they may wait for it.
+ * Outages, throttling, credentials, a missing table and the ends of the session or its statement are not:
+ * the other rows would meet them, too.
  */
-Datum
-ddb_outbox_send(PG_FUNCTION_ARGS)
+static bool
+is_fault_of_row(int sqlstate)
 {
-	const char *table;
-	int			max_rows;
-	int			sent;
-	int			failures = 0;
-	int			before;
+	return ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_DATA_EXCEPTION ||
+		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_PROGRAM_LIMIT_EXCEEDED ||
+		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_INTERNAL_ERROR ||
+		sqlstate == ERRCODE_INSUFFICIENT_PRIVILEGE ||
+		sqlstate == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+}
 
-	ErrorsRequirePreload();
-	max_rows = ArgumentCount(fcinfo, 0, "max_rows", SEND_MOST, NULL);
-	PreventCommandIfReadOnly("ddb_outbox_send()");
-	table = KeepTable(fcinfo, OUTBOX);
+/* What is wrong with a job must be mended in its row. */
+static void
+name_row(void *position)
+{
+	errcontext("row %lld of table \"ddb_outbox\"", (long long) *(int64 *) position);
+}
 
-	SPI_connect();
-	if (SPI_execute(psprintf("LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE", table), false, 0) < 0)
-		KeepNotRecorded(OUTBOX, "the job");
-	sent = send_rows(table, psprintf(FAILED, table), max_rows, FAILURES_AGAIN, &failures);
-	do
+static void
+push_row(HeapTuple row, TupleDesc desc, int64 *position)
+{
+	bool		is_null;
+	ErrorContextCallback context = {error_context_stack, name_row, position};
+	QueueName	name;
+	QueuePush	job = {0};
+	Datum		id;
+
+	error_context_stack = &context;
+	name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null), SPI_getbinval(row, desc, 2, &is_null));
+	job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
+	id = SPI_getbinval(row, desc, 4, &is_null);
+	job.id = Utf8FromServer(VARDATA_ANY(DatumGetTextPP(id)), VARSIZE_ANY_EXHDR(DatumGetTextPP(id)));
+	QueueJobPush(name.queue, name.resource, &job, 1, OUTBOX_DEDUP_MS);
+	error_context_stack = context.previous;
+}
+
+/*
+ * In a subtransaction, which writes nothing here, so that it needs no number.  Returns NULL, or why it
+ * failed; raises what is no row's fault.
+ */
+static ErrorData *
+push_or_fail(HeapTuple row, TupleDesc desc, int64 position)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
 	{
-		before = sent + failures;
-		sent += send_rows(table, psprintf(OTHERS, table), max_rows - sent, 1, &failures);
+		push_row(row, desc, &position);
+		ReleaseCurrentSubTransaction();
 	}
-	while (sent + failures > before && sent < max_rows && failures < FAILURES_MOST);
-	SPI_finish();
-	PG_RETURN_INT64(sent);
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		if (!is_fault_of_row(error->sqlerrcode))
+			PG_RE_THROW();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return error;
+}
+
+static void
+change_row(const char *command, const char *table, int64 position, const char *error)
+{
+	Oid			types[] = {INT8OID, TEXTOID};
+	Datum		values[] = {Int64GetDatum(position), error != NULL ? CStringGetTextDatum(error) : (Datum) 0};
+
+	if (SPI_execute_with_args(psprintf(command, table), error != NULL ? 2 : 1, types, values, NULL,
+							  false, 0) < 0 || SPI_processed != 1)
+		KeepNotRecorded(OUTBOX, "the job");
+}
+
+static void
+note_failure(const char *table, int64 position, const ErrorData *error)
+{
+	const char *detail = error->detail != NULL ? error->detail : "";
+	const char *why = psprintf("%s%s%s", error->message, detail[0] != '\0' ? ". " : "", detail);
+
+	ereport(WARNING,
+			(errcode(error->sqlerrcode),
+			 errmsg("row %lld of table \"ddb_outbox\" cannot be sent", (long long) position),
+			 errdetail_internal("%s", why),
+			 errhint("Correct or delete the row. Until then, later rows of its queue and resource wait.")));
+	change_row("UPDATE %s SET failing_since = COALESCE(failing_since, clock_timestamp()), "
+			   "tried_at = clock_timestamp(), last_error = $2 WHERE position = $1",
+			   table, position, psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), why));
+}
+
+/* False: it has failed, which is noted in the row. */
+static bool
+send_row(HeapTuple row, TupleDesc desc, const char *table)
+{
+	bool		is_null;
+	int64		position = DatumGetInt64(SPI_getbinval(row, desc, 5, &is_null));
+	ErrorData  *error = push_or_fail(row, desc, position);
+
+	if (error != NULL)
+		note_failure(table, position, error);
+	else
+		change_row("DELETE FROM %s WHERE position = $1", table, position, NULL);
+	return error == NULL;
 }
 
 /*
@@ -263,116 +328,39 @@ send_rows(const char *table, const char *which, int most, int failures_most, int
 	return sent;
 }
 
-/* False: it has failed, which is noted in the row. */
-static bool
-send_row(HeapTuple row, TupleDesc desc, const char *table)
-{
-	bool		is_null;
-	int64		position = DatumGetInt64(SPI_getbinval(row, desc, 5, &is_null));
-	ErrorData  *error = push_or_fail(row, desc, position);
-
-	if (error != NULL)
-		note_failure(table, position, error);
-	else
-		change_row("DELETE FROM %s WHERE position = $1", table, position, NULL);
-	return error == NULL;
-}
+PG_FUNCTION_INFO_V1(ddb_outbox_send);
 
 /*
- * In a subtransaction, which writes nothing here, so that it needs no number.  Returns NULL, or why it
- * failed; raises what is no row's fault.
+ * (max_rows): how many jobs.  One sender at a time keeps the order.  If the transaction aborts
+ * after a push, the row stays, and its id has the next push find that it is done.
+ *
+ * A row that cannot be sent keeps back those of its queue and resource only.  It is tried again by each
+ * call, before the others, since they may wait for it.
  */
-static ErrorData *
-push_or_fail(HeapTuple row, TupleDesc desc, int64 position)
+Datum
+ddb_outbox_send(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
+	const char *table;
+	int			max_rows;
+	int			sent;
+	int			failures = 0;
+	int			before;
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		push_row(row, desc, &position);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		if (!is_fault_of_row(error->sqlerrcode))
-			PG_RE_THROW();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return error;
-}
+	ErrorsRequirePreload();
+	max_rows = ArgumentCount(fcinfo, 0, "max_rows", SEND_MOST, NULL);
+	PreventCommandIfReadOnly("ddb_outbox_send()");
+	table = KeepTable(fcinfo, OUTBOX);
 
-/*
- * Outages, throttling, credentials, a missing table and the ends of the session or its statement are not:
- * the other rows would meet them, too.
- */
-static bool
-is_fault_of_row(int sqlstate)
-{
-	return ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_DATA_EXCEPTION ||
-		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_PROGRAM_LIMIT_EXCEEDED ||
-		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_INTERNAL_ERROR ||
-		sqlstate == ERRCODE_INSUFFICIENT_PRIVILEGE ||
-		sqlstate == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-}
-
-static void
-push_row(HeapTuple row, TupleDesc desc, int64 *position)
-{
-	bool		is_null;
-	ErrorContextCallback context = {error_context_stack, name_row, position};
-	QueueName	name;
-	QueuePush	job = {0};
-	Datum		id;
-
-	error_context_stack = &context;
-	name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null), SPI_getbinval(row, desc, 2, &is_null));
-	job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
-	id = SPI_getbinval(row, desc, 4, &is_null);
-	job.id = Utf8FromServer(VARDATA_ANY(DatumGetTextPP(id)), VARSIZE_ANY_EXHDR(DatumGetTextPP(id)));
-	QueueJobPush(name.queue, name.resource, &job, 1, OUTBOX_DEDUP_MS);
-	error_context_stack = context.previous;
-}
-
-/* What is wrong with a job must be mended in its row. */
-static void
-name_row(void *position)
-{
-	errcontext("row %lld of table \"ddb_outbox\"", (long long) *(int64 *) position);
-}
-
-static void
-note_failure(const char *table, int64 position, const ErrorData *error)
-{
-	const char *detail = error->detail != NULL ? error->detail : "";
-	const char *why = psprintf("%s%s%s", error->message, detail[0] != '\0' ? ". " : "", detail);
-
-	ereport(WARNING,
-			(errcode(error->sqlerrcode),
-			 errmsg("row %lld of table \"ddb_outbox\" cannot be sent", (long long) position),
-			 errdetail_internal("%s", why),
-			 errhint("Correct or delete the row. Until then, later rows of its queue and resource wait.")));
-	change_row("UPDATE %s SET failing_since = COALESCE(failing_since, clock_timestamp()), "
-			   "tried_at = clock_timestamp(), last_error = $2 WHERE position = $1",
-			   table, position, psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), why));
-}
-
-static void
-change_row(const char *command, const char *table, int64 position, const char *error)
-{
-	Oid			types[] = {INT8OID, TEXTOID};
-	Datum		values[] = {Int64GetDatum(position), error != NULL ? CStringGetTextDatum(error) : (Datum) 0};
-
-	if (SPI_execute_with_args(psprintf(command, table), error != NULL ? 2 : 1, types, values, NULL,
-							  false, 0) < 0 || SPI_processed != 1)
+	SPI_connect();
+	if (SPI_execute(psprintf("LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE", table), false, 0) < 0)
 		KeepNotRecorded(OUTBOX, "the job");
+	sent = send_rows(table, psprintf(FAILED, table), max_rows, FAILURES_AGAIN, &failures);
+	do
+	{
+		before = sent + failures;
+		sent += send_rows(table, psprintf(OTHERS, table), max_rows - sent, 1, &failures);
+	}
+	while (sent + failures > before && sent < max_rows && failures < FAILURES_MOST);
+	SPI_finish();
+	PG_RETURN_INT64(sent);
 }

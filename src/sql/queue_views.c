@@ -12,17 +12,9 @@
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 
-#include "session/queue_call.h"
-#include "session/queue_own.h"
-#include "session/queue_job.h"
-#include "shared/utf8.h"
-#include "sql/queue_arguments.h"
-#include "sql/row.h"
-
-PG_FUNCTION_INFO_V1(ddb_queue_depths);
-PG_FUNCTION_INFO_V1(ddb_queue_summary);
-PG_FUNCTION_INFO_V1(ddb_queue_list);
-PG_FUNCTION_INFO_V1(ddb_queue_list_dead);
+#include "session/session.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 typedef struct Summary
 {
@@ -38,60 +30,37 @@ typedef struct Summary
 /* out: the caller's, a FunctionCallInfo or a Summary */
 typedef void (*PutResource) (void *out, const QueueName *name);
 
-static void for_resources(void *out, const QueueName *name, PutResource put);
-static char **waiting_resources(const char *queue, int *count);
-static int	compare_texts(const void *a, const void *b);
-static void put_depth(void *out, const QueueName *name);
-static void add_resource(void *out, const QueueName *name);
-static int64 age_of_first(const QueueName *name, const QueueRow *head, int64 now_ms);
-static int64 count_dead(const char *queue);
-static void put_jobs(void *out, const QueueName *name);
-
-/* (queue, resource) */
-Datum
-ddb_queue_depths(PG_FUNCTION_ARGS)
+static int
+compare_texts(const void *a, const void *b)
 {
-	QueueName	name = QueueArgumentAny(fcinfo);
-
-	InitMaterializedSRF(fcinfo, 0);
-	for_resources(fcinfo, &name, put_depth);
-	return (Datum) 0;
+	return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-/* (queue) */
-Datum
-ddb_queue_summary(PG_FUNCTION_ARGS)
+/* In order, and each once: between two pages, one may move to the second. */
+static char **
+waiting_resources(const char *queue, int *count)
 {
-	Summary		summary = {0};
-	Row			row;
-	QueueName	name = QueueArgumentQueue(fcinfo);
+	QueueScan	scan = {.request = QueueRequest(QUEUE_FIND, queue, "")};
+	int			room = 64;
+	int			found = 0;
+	char	  **resources = palloc(room * sizeof(char *));
+	QueueRow	row;
 
-	for_resources(&summary, &name, add_resource);
-	summary.dead = count_dead(name.queue);
-
-	RowClear(&row);
-	RowSet(&row, 0, Int64GetDatum(summary.resources));
-	RowSet(&row, 1, Int64GetDatum(summary.depth));
-	if (summary.depth > 0)
+	scan.request.all = true;
+	while (QueueScanNext(&scan, &row))
 	{
-		RowInterval(&row, 2, summary.oldest_ms * 1000);
-		RowInterval(&row, 3, summary.overdue_ms * 1000);
+		if (found == room)
+			resources = repalloc(resources, (room *= 2) * sizeof(char *));
+		resources[found++] = pstrdup(row.resource);
 	}
-	RowSet(&row, 4, Int64GetDatum(summary.retrying));
-	RowSet(&row, 5, Int64GetDatum(summary.paused));
-	RowSet(&row, 6, Int64GetDatum(summary.dead));
-	return RowResult(&row, fcinfo);
-}
-
-/* (queue, resource) */
-Datum
-ddb_queue_list(PG_FUNCTION_ARGS)
-{
-	QueueName	name = QueueArgumentAny(fcinfo);
-
-	InitMaterializedSRF(fcinfo, 0);
-	for_resources(fcinfo, &name, put_jobs);
-	return (Datum) 0;
+	qsort(resources, found, sizeof(char *), compare_texts);
+	*count = 0;
+	for (int i = 0; i < found; i++)
+	{
+		if (i == 0 || strcmp(resources[i], resources[i - 1]) != 0)
+			resources[(*count)++] = resources[i];
+	}
+	return resources;
 }
 
 /* For one resource, or for all in which jobs wait. */
@@ -123,39 +92,6 @@ for_resources(void *out, const QueueName *name, PutResource put)
 	MemoryContextDelete(per_resource);
 }
 
-/* In order, and each once: between two pages, one may move to the second. */
-static char **
-waiting_resources(const char *queue, int *count)
-{
-	QueueScan	scan = {.request = QueueRequest(QUEUE_FIND, queue, "")};
-	int			room = 64;
-	int			found = 0;
-	char	  **resources = palloc(room * sizeof(char *));
-	QueueRow	row;
-
-	scan.request.all = true;
-	while (QueueScanNext(&scan, &row))
-	{
-		if (found == room)
-			resources = repalloc(resources, (room *= 2) * sizeof(char *));
-		resources[found++] = pstrdup(row.resource);
-	}
-	qsort(resources, found, sizeof(char *), compare_texts);
-	*count = 0;
-	for (int i = 0; i < found; i++)
-	{
-		if (i == 0 || strcmp(resources[i], resources[i - 1]) != 0)
-			resources[(*count)++] = resources[i];
-	}
-	return resources;
-}
-
-static int
-compare_texts(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 /* No row if no job waits and the resource is not paused. */
 static void
 put_depth(void *out, const QueueName *name)
@@ -173,6 +109,31 @@ put_depth(void *out, const QueueName *name)
 	RowSet(&row, 4, BoolGetDatum(head->is.paused));
 	RowText(&row, 5, head->error);
 	RowPut(&row, out);
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_depths);
+
+/* (queue, resource) */
+Datum
+ddb_queue_depths(PG_FUNCTION_ARGS)
+{
+	QueueName	name = QueueArgumentAny(fcinfo);
+
+	InitMaterializedSRF(fcinfo, 0);
+	for_resources(fcinfo, &name, put_depth);
+	return (Datum) 0;
+}
+
+/* In ms; 0 if it has just been finished. */
+static int64
+age_of_first(const QueueName *name, const QueueRow *head, int64 now_ms)
+{
+	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name->queue, name->resource)};
+	QueueRow	row;
+
+	scan.request.number = head->is.done + 1;
+	scan.request.to = head->is.seq;
+	return QueueScanNext(&scan, &row) ? now_ms - row.is.pushed_at : 0;
 }
 
 static void
@@ -193,18 +154,6 @@ add_resource(void *out, const QueueName *name)
 	summary->oldest_ms = Max(summary->oldest_ms, age_of_first(name, head, now_ms));
 }
 
-/* In ms; 0 if it has just been finished. */
-static int64
-age_of_first(const QueueName *name, const QueueRow *head, int64 now_ms)
-{
-	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name->queue, name->resource)};
-	QueueRow	row;
-
-	scan.request.number = head->is.done + 1;
-	scan.request.to = head->is.seq;
-	return QueueScanNext(&scan, &row) ? now_ms - row.is.pushed_at : 0;
-}
-
 static int64
 count_dead(const char *queue)
 {
@@ -215,6 +164,33 @@ count_dead(const char *queue)
 	while (QueueScanNext(&scan, &row))
 		count++;
 	return count;
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_summary);
+
+/* (queue) */
+Datum
+ddb_queue_summary(PG_FUNCTION_ARGS)
+{
+	Summary		summary = {0};
+	Row			row;
+	QueueName	name = QueueArgumentQueue(fcinfo);
+
+	for_resources(&summary, &name, add_resource);
+	summary.dead = count_dead(name.queue);
+
+	RowClear(&row);
+	RowSet(&row, 0, Int64GetDatum(summary.resources));
+	RowSet(&row, 1, Int64GetDatum(summary.depth));
+	if (summary.depth > 0)
+	{
+		RowInterval(&row, 2, summary.oldest_ms * 1000);
+		RowInterval(&row, 3, summary.overdue_ms * 1000);
+	}
+	RowSet(&row, 4, Int64GetDatum(summary.retrying));
+	RowSet(&row, 5, Int64GetDatum(summary.paused));
+	RowSet(&row, 6, Int64GetDatum(summary.dead));
+	return RowResult(&row, fcinfo);
 }
 
 static void
@@ -245,6 +221,21 @@ put_jobs(void *out, const QueueName *name)
 		RowPut(&row, out);
 	}
 }
+
+PG_FUNCTION_INFO_V1(ddb_queue_list);
+
+/* (queue, resource) */
+Datum
+ddb_queue_list(PG_FUNCTION_ARGS)
+{
+	QueueName	name = QueueArgumentAny(fcinfo);
+
+	InitMaterializedSRF(fcinfo, 0);
+	for_resources(fcinfo, &name, put_jobs);
+	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_list_dead);
 
 /* (queue) */
 Datum

@@ -15,30 +15,17 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-#include "session/await.h"
-#include "session/queue_own.h"
-#include "session/queue_job.h"
-#include "session/queue_search.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "shared/queue_hint.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "sql/arguments.h"
-#include "sql/queue_arguments.h"
-#include "sql/row.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 #define DAY_MS INT64CONST(86400000)
 #define DEDUP_MOST_MS (366 * DAY_MS)
 #define RETRY_MOST_MS (30 * DAY_MS)
 #define WAIT_MOST_MS (366 * DAY_MS)
 #define ATTEMPTS_MOST 1000000
-
-PG_FUNCTION_INFO_V1(ddb_queue_push);
-PG_FUNCTION_INFO_V1(ddb_queue_push_all);
-PG_FUNCTION_INFO_V1(ddb_queue_claim);
-PG_FUNCTION_INFO_V1(ddb_queue_await);
-PG_FUNCTION_INFO_V1(ddb_queue_complete);
-PG_FUNCTION_INFO_V1(ddb_queue_fail);
 
 /* The columns of ddb_queue_claim(), in order. */
 enum
@@ -52,13 +39,7 @@ enum
 	NEXT_TOKEN
 };
 
-static int	read_jobs(FunctionCallInfo fcinfo, QueuePush **jobs);
-static int	elements(FunctionCallInfo fcinfo, int number, Datum **values, bool **nulls);
-static void check_ids(const QueuePush *jobs, int count);
-static char **read_resources(FunctionCallInfo fcinfo, int number, const char *queue);
-static void require_read_committed(void);
-static void put_job(FunctionCallInfo fcinfo, const char *queue, QueueJob *job);
-
+PG_FUNCTION_INFO_V1(ddb_queue_push);
 Datum
 ddb_queue_push(PG_FUNCTION_ARGS)
 {
@@ -74,21 +55,34 @@ ddb_queue_push(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(job.number);
 }
 
-/* (queue, resource, payloads, ids, dedup): the numbers, in the order of the payloads */
-Datum
-ddb_queue_push_all(PG_FUNCTION_ARGS)
+/* 0 if the argument is NULL. */
+static int
+elements(FunctionCallInfo fcinfo, int number, Datum **values, bool **nulls)
 {
-	QueuePush  *jobs;
-	int64	   *numbers;
-	QueueName	name = QueueArgument(fcinfo);
-	int			count = read_jobs(fcinfo, &jobs);
+	ArrayType  *array;
+	int			count;
 
-	QueueJobPush(name.queue, name.resource, jobs, count,
-				 QueueArgumentTime(fcinfo, 4, "dedup", 1000, DEDUP_MOST_MS, DAY_MS));
-	numbers = palloc(count * sizeof(int64));
+	if (PG_ARGISNULL(number))
+		return 0;
+	array = PG_GETARG_ARRAYTYPE_P(number);
+	deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_INT, values, nulls, &count);
+	return count;
+}
+
+/* DynamoDB refuses a transaction that writes one item twice. */
+static void
+check_ids(const QueuePush *jobs, int count)
+{
 	for (int i = 0; i < count; i++)
-		numbers[i] = jobs[i].number;
-	return RowNumbers(numbers, count);
+	{
+		for (int j = 0; jobs[i].id != NULL && j < i; j++)
+		{
+			if (jobs[j].id != NULL && strcmp(jobs[i].id, jobs[j].id) == 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						 errmsg("argument \"%s\" must not contain an id twice", "ids")));
+		}
+	}
 }
 
 static int
@@ -131,70 +125,23 @@ read_jobs(FunctionCallInfo fcinfo, QueuePush **jobs)
 	return count;
 }
 
-/* 0 if the argument is NULL. */
-static int
-elements(FunctionCallInfo fcinfo, int number, Datum **values, bool **nulls)
-{
-	ArrayType  *array;
-	int			count;
+PG_FUNCTION_INFO_V1(ddb_queue_push_all);
 
-	if (PG_ARGISNULL(number))
-		return 0;
-	array = PG_GETARG_ARRAYTYPE_P(number);
-	deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_INT, values, nulls, &count);
-	return count;
-}
-
-/* DynamoDB refuses a transaction that writes one item twice. */
-static void
-check_ids(const QueuePush *jobs, int count)
+/* (queue, resource, payloads, ids, dedup): the numbers, in the order of the payloads */
+Datum
+ddb_queue_push_all(PG_FUNCTION_ARGS)
 {
+	QueuePush  *jobs;
+	int64	   *numbers;
+	QueueName	name = QueueArgument(fcinfo);
+	int			count = read_jobs(fcinfo, &jobs);
+
+	QueueJobPush(name.queue, name.resource, jobs, count,
+				 QueueArgumentTime(fcinfo, 4, "dedup", 1000, DEDUP_MOST_MS, DAY_MS));
+	numbers = palloc(count * sizeof(int64));
 	for (int i = 0; i < count; i++)
-	{
-		for (int j = 0; jobs[i].id != NULL && j < i; j++)
-		{
-			if (jobs[j].id != NULL && strcmp(jobs[i].id, jobs[j].id) == 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						 errmsg("argument \"%s\" must not contain an id twice", "ids")));
-		}
-	}
-}
-
-/* (queue, wait, lease, resources, max_attempts): a row, or none */
-Datum
-ddb_queue_claim(PG_FUNCTION_ARGS)
-{
-	QueueSearch search = {0};
-	QueueJob	job;
-
-	search.queue = PG_ARGISNULL(3) ? QueueArgumentQueue(fcinfo).queue :
-		QueueArgumentName(fcinfo);
-	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
-	search.lease_ms = ArgumentLease(fcinfo, 2, ddblock_lease_duration);
-	search.resources = read_resources(fcinfo, 3, search.queue);
-	search.max_attempts = ArgumentCount(fcinfo, 4, "max_attempts", ATTEMPTS_MOST, NULL);
-	require_read_committed();
-	InitMaterializedSRF(fcinfo, 0);
-
-	if (QueueSearchJob(&search, &job))
-		put_job(fcinfo, search.queue, &job);
-	return (Datum) 0;
-}
-
-/* (queue, wait, resources): a procedure */
-Datum
-ddb_queue_await(PG_FUNCTION_ARGS)
-{
-	QueueSearch search = {0};
-
-	search.queue = PG_ARGISNULL(2) ? QueueArgumentQueue(fcinfo).queue :
-		QueueArgumentName(fcinfo);
-	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
-	search.resources = read_resources(fcinfo, 2, search.queue);
-	AwaitWithoutSnapshot(fcinfo, "ddb_queue_claim");
-	(void) QueueSearchJob(&search, NULL);
-	PG_RETURN_VOID();
+		numbers[i] = jobs[i].number;
+	return RowNumbers(numbers, count);
 }
 
 /* NULL: any. */
@@ -257,6 +204,48 @@ put_job(FunctionCallInfo fcinfo, const char *queue, QueueJob *job)
 	RowPut(&row, fcinfo);
 }
 
+PG_FUNCTION_INFO_V1(ddb_queue_claim);
+
+/* (queue, wait, lease, resources, max_attempts): a row, or none */
+Datum
+ddb_queue_claim(PG_FUNCTION_ARGS)
+{
+	QueueSearch search = {0};
+	QueueJob	job;
+
+	search.queue = PG_ARGISNULL(3) ? QueueArgumentQueue(fcinfo).queue :
+		QueueArgumentName(fcinfo);
+	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
+	search.lease_ms = ArgumentLease(fcinfo, 2, ddblock_lease_duration);
+	search.resources = read_resources(fcinfo, 3, search.queue);
+	search.max_attempts = ArgumentCount(fcinfo, 4, "max_attempts", ATTEMPTS_MOST, NULL);
+	require_read_committed();
+	InitMaterializedSRF(fcinfo, 0);
+
+	if (QueueSearchJob(&search, &job))
+		put_job(fcinfo, search.queue, &job);
+	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_await);
+
+/* (queue, wait, resources): a procedure */
+Datum
+ddb_queue_await(PG_FUNCTION_ARGS)
+{
+	QueueSearch search = {0};
+
+	search.queue = PG_ARGISNULL(2) ? QueueArgumentQueue(fcinfo).queue :
+		QueueArgumentName(fcinfo);
+	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
+	search.resources = read_resources(fcinfo, 2, search.queue);
+	AwaitWithoutSnapshot(fcinfo, "ddb_queue_claim");
+	(void) QueueSearchJob(&search, NULL);
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(ddb_queue_complete);
+
 /* (queue, resource, number) */
 Datum
 ddb_queue_complete(PG_FUNCTION_ARGS)
@@ -268,6 +257,8 @@ ddb_queue_complete(PG_FUNCTION_ARGS)
 					   name.queue, name.resource);
 	PG_RETURN_VOID();
 }
+
+PG_FUNCTION_INFO_V1(ddb_queue_fail);
 
 /* (queue, resource, number, error, retry_in) */
 Datum

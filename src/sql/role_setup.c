@@ -22,9 +22,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "sql/arguments.h"
-
-PG_FUNCTION_INFO_V1(ddb_role_setup);
+#include "sql/sql.h"
 
 /*
  * The commands' beginnings.  Their comments say whose the extension's objects are: "For operators:",
@@ -43,9 +41,43 @@ static const char *const grants =
 	"AND (t.description !~ '^For .*:' OR ($2 AND t.description ~ '^For operators:')) "
 	"ORDER BY d.classid, d.objid";
 
-static const char *role_argument(FunctionCallInfo fcinfo, int number);
-static void require_owner(Oid function);
-static void run(const char *command);
+static const char *
+role_argument(FunctionCallInfo fcinfo, int number)
+{
+	ArgumentRequire(fcinfo, number, "role");
+	return NameStr(*PG_GETARG_NAME(number));
+}
+
+/*
+ * A GRANT by anybody else grants nothing, with only a WARNING.  All functions of
+ * the extension have one owner.
+ */
+static void
+require_owner(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+	ReleaseSysCache(tuple);
+	if (!has_privs_of_role(GetUserId(), owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied to grant privileges on ddblock's functions"),
+				 errhint("Call ddb_role_setup() as a superuser, or as the owner of the "
+						 "extension's functions.")));
+}
+
+static void
+run(const char *command)
+{
+	if (SPI_execute(command, false, 0) != SPI_OK_UTILITY)
+		elog(ERROR, "could not run \"%s\"", command);
+}
+
+PG_FUNCTION_INFO_V1(ddb_role_setup);
 
 /* (role, operator) */
 Datum
@@ -82,40 +114,4 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 		run(psprintf("%s TO %s", SPI_getvalue(rows->vals[i], rows->tupdesc, 1), role));
 	SPI_finish();
 	PG_RETURN_VOID();
-}
-
-static const char *
-role_argument(FunctionCallInfo fcinfo, int number)
-{
-	ArgumentRequire(fcinfo, number, "role");
-	return NameStr(*PG_GETARG_NAME(number));
-}
-
-/*
- * A GRANT by anybody else grants nothing, with only a WARNING.  All functions of
- * the extension have one owner.
- */
-static void
-require_owner(Oid function)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
-	ReleaseSysCache(tuple);
-	if (!has_privs_of_role(GetUserId(), owner))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to grant privileges on ddblock's functions"),
-				 errhint("Call ddb_role_setup() as a superuser, or as the owner of the "
-						 "extension's functions.")));
-}
-
-static void
-run(const char *command)
-{
-	if (SPI_execute(command, false, 0) != SPI_OK_UTILITY)
-		elog(ERROR, "could not run \"%s\"", command);
 }

@@ -15,9 +15,8 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "shared/times.h"
-#include "shared/utf8.h"
-#include "sql/row.h"
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 void
 RowClear(Row *row)

@@ -14,14 +14,10 @@
 #include "funcapi.h"
 #include "utils/builtins.h"
 
-#include "session/prefix.h"
+#include "session/session.h"
 #include "shared/errors.h"
-#include "shared/loss.h"
-#include "shared/utf8.h"
-#include "sql/row.h"
-
-PG_FUNCTION_INFO_V1(ddb_operations);
-PG_FUNCTION_INFO_V1(ddb_stats);
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 /* The columns of ddb_operations, in order. */
 enum
@@ -52,25 +48,20 @@ enum
 	STATS_SINCE
 };
 
-static void put_operation(FunctionCallInfo fcinfo, dynamo_op op);
-static Datum histogram_array(const pg_atomic_uint64 *histogram, int count);
-static int64 read_counter(const pg_atomic_uint64 *counter);
-static void last_loss_columns(Row *row);
-
-Datum
-ddb_operations(PG_FUNCTION_ARGS)
-{
-	ErrorsRequirePreload();
-	InitMaterializedSRF(fcinfo, 0);
-	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
-		put_operation(fcinfo, i);
-	return (Datum) 0;
-}
-
 static int64
 read_counter(const pg_atomic_uint64 *counter)
 {
 	return (int64) pg_atomic_read_u64((pg_atomic_uint64 *) counter);
+}
+
+static Datum
+histogram_array(const pg_atomic_uint64 *histogram, int count)
+{
+	int64	   *buckets = palloc_array(int64, count);
+
+	for (int i = 0; i < count; i++)
+		buckets[i] = read_counter(&histogram[i]);
+	return RowNumbers(buckets, count);
 }
 
 static void
@@ -95,16 +86,40 @@ put_operation(FunctionCallInfo fcinfo, dynamo_op op)
 	RowPut(&row, fcinfo);
 }
 
-static Datum
-histogram_array(const pg_atomic_uint64 *histogram, int count)
+PG_FUNCTION_INFO_V1(ddb_operations);
+Datum
+ddb_operations(PG_FUNCTION_ARGS)
 {
-	int64	   *buckets = palloc_array(int64, count);
-
-	for (int i = 0; i < count; i++)
-		buckets[i] = read_counter(&histogram[i]);
-	return RowNumbers(buckets, count);
+	ErrorsRequirePreload();
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
+		put_operation(fcinfo, i);
+	return (Datum) 0;
 }
 
+/* Which lock, whose session, and why, if the session may see the lock. */
+static void
+last_loss_columns(Row *row)
+{
+	SegmentLoss *loss = palloc(sizeof(SegmentLoss));
+	const char *whose;
+
+	if (!LossLast(loss))
+		return;
+	RowSet(row, STATS_LAST_LOSS_AT, TimestampTzGetDatum(loss->at));
+	if (!PrefixAllows(loss->name, loss->name_len))
+		return;
+	whose = loss->pid == 0 ? "this cluster itself" :	/* a campaign's */
+		psprintf("process %d, user \"%s\", database \"%s\"", loss->pid,
+				 Utf8ToMessage(loss->user, strlen(loss->user)),
+				 Utf8ToMessage(loss->database, strlen(loss->database)));
+	RowSet(row, STATS_LAST_LOSS,
+		   CStringGetTextDatum(psprintf("lock \"%s\" of %s: %s",
+										Utf8ToMessage(loss->name, loss->name_len), whose,
+										Utf8ToMessage(loss->why, strlen(loss->why)))));
+}
+
+PG_FUNCTION_INFO_V1(ddb_stats);
 Datum
 ddb_stats(PG_FUNCTION_ARGS)
 {
@@ -130,26 +145,4 @@ ddb_stats(PG_FUNCTION_ARGS)
 		   histogram_array(segment->wait_histogram, SEGMENT_WAIT_BUCKETS));
 	RowSet(&row, STATS_SINCE, TimestampTzGetDatum(segment->stats_since));
 	return RowResult(&row, fcinfo);
-}
-
-/* Which lock, whose session, and why, if the session may see the lock. */
-static void
-last_loss_columns(Row *row)
-{
-	SegmentLoss *loss = palloc(sizeof(SegmentLoss));
-	const char *whose;
-
-	if (!LossLast(loss))
-		return;
-	RowSet(row, STATS_LAST_LOSS_AT, TimestampTzGetDatum(loss->at));
-	if (!PrefixAllows(loss->name, loss->name_len))
-		return;
-	whose = loss->pid == 0 ? "this cluster itself" :	/* a campaign's */
-		psprintf("process %d, user \"%s\", database \"%s\"", loss->pid,
-				 Utf8ToMessage(loss->user, strlen(loss->user)),
-				 Utf8ToMessage(loss->database, strlen(loss->database)));
-	RowSet(row, STATS_LAST_LOSS,
-		   CStringGetTextDatum(psprintf("lock \"%s\" of %s: %s",
-										Utf8ToMessage(loss->name, loss->name_len), whose,
-										Utf8ToMessage(loss->why, strlen(loss->why)))));
 }

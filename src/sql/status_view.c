@@ -15,11 +15,9 @@
 
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/times.h"
+#include "shared/shared.h"
 #include "shared/version.h"
-#include "sql/row.h"
-
-PG_FUNCTION_INFO_V1(ddb_status);
+#include "sql/sql.h"
 
 /* The columns, in order. */
 enum
@@ -44,30 +42,6 @@ enum
 	STATUS_LIBRARY_VERSION,
 	STATUS_HTTP_LIBRARY
 };
-
-static void worker_columns(const WorkerStatus *worker, Row *row);
-static void place_columns(const WorkerStatus *worker, Row *row);
-static void clock_columns(const epoch_clock *clock, Row *row);
-
-Datum
-ddb_status(PG_FUNCTION_ARGS)
-{
-	WorkerStatus worker;
-	Row			row;
-
-	ErrorsRequirePreload();
-	SegmentReadStatus(&worker);
-	RowClear(&row);
-	worker_columns(&worker, &row);
-	place_columns(&worker, &row);
-	clock_columns(&worker.clock, &row);
-	RowSet(&row, STATUS_MAX_CONNECTIONS, Int32GetDatum(ddblock_max_connections));
-	RowSet(&row, STATUS_LEASES, Int32GetDatum(pg_atomic_read_u32(&segment->leases_in_use)));
-	RowSet(&row, STATUS_MAX_LEASES, Int32GetDatum(segment->max_leases));
-	RowText(&row, STATUS_LIBRARY_VERSION, DDBLOCK_VERSION);
-	RowText(&row, STATUS_HTTP_LIBRARY, worker.http_library);
-	return RowResult(&row, fcinfo);
-}
 
 /* The process, and what it last heard. */
 static void
@@ -121,4 +95,25 @@ clock_columns(const epoch_clock *clock, Row *row)
 		return;
 	RowInterval(row, STATUS_CLOCK_AHEAD, (low + high) / 2 - wall);
 	RowInterval(row, STATUS_CLOCK_ERROR, (high - low) / 2);
+}
+
+PG_FUNCTION_INFO_V1(ddb_status);
+Datum
+ddb_status(PG_FUNCTION_ARGS)
+{
+	WorkerStatus worker;
+	Row			row;
+
+	ErrorsRequirePreload();
+	SegmentReadStatus(&worker);
+	RowClear(&row);
+	worker_columns(&worker, &row);
+	place_columns(&worker, &row);
+	clock_columns(&worker.clock, &row);
+	RowSet(&row, STATUS_MAX_CONNECTIONS, Int32GetDatum(ddblock_max_connections));
+	RowSet(&row, STATUS_LEASES, Int32GetDatum(pg_atomic_read_u32(&segment->leases_in_use)));
+	RowSet(&row, STATUS_MAX_LEASES, Int32GetDatum(segment->max_leases));
+	RowText(&row, STATUS_LIBRARY_VERSION, DDBLOCK_VERSION);
+	RowText(&row, STATUS_HTTP_LIBRARY, worker.http_library);
+	return RowResult(&row, fcinfo);
 }

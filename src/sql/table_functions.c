@@ -12,43 +12,11 @@
 
 #include "fmgr.h"
 
-#include "session/table_call.h"
+#include "session/session.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "sql/arguments.h"
-
-PG_FUNCTION_INFO_V1(ddb_lock_table_create);
-
-static bool create_table(int64 read_units, int64 write_units);
-static void wait_until_active(dynamo_table_info *table);
-static void check_keys(const dynamo_table_info *table);
-static bool key_is(const char *name, const char *type, const char *wanted);
-static char *describe_key(const char *name, const char *type);
-static void enable_ttl(void);
-static const MailboxAnswer *call(dynamo_op op, dynamo_status expected);
-
-Datum
-ddb_lock_table_create(PG_FUNCTION_ARGS)
-{
-	dynamo_table_info table;
-	int64		read_units;
-	int64		write_units;
-	bool		created;
-
-	ErrorsRequirePreload();
-	ArgumentUnits(fcinfo, &read_units, &write_units);
-	created = create_table(read_units, write_units);
-	wait_until_active(&table);
-	if (!created)
-	{
-		check_keys(&table);
-		ereport(NOTICE,
-				(errmsg("lock table \"%s\" already exists", ddblock_lock_table)));
-	}
-	enable_ttl();
-	PG_RETURN_VOID();
-}
+#include "shared/shared.h"
+#include "sql/sql.h"
 
 /* False if it exists already. */
 static bool
@@ -58,6 +26,14 @@ create_table(int64 read_units, int64 write_units)
 	.capacity = {.read_units = read_units,.write_units = write_units}};
 
 	return TableCall(&request, NULL, NULL, DYNAMO_TABLE_IN_USE, NULL)->result == MAILBOX_DONE;
+}
+
+static const MailboxAnswer *
+call(dynamo_op op, dynamo_status expected)
+{
+	MailboxRequest request = {.op = op};
+
+	return TableCall(&request, NULL, NULL, expected, NULL);
 }
 
 static void
@@ -81,22 +57,6 @@ wait_until_active(dynamo_table_info *table)
 	}
 }
 
-static void
-check_keys(const dynamo_table_info *table)
-{
-	if (key_is(table->partition_key, table->partition_type, ddblock_partition_key) &&
-		key_is(table->sort_key, table->sort_type, ddblock_sort_key))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the keys of existing table \"%s\" do not match the settings", ddblock_lock_table),
-			 errdetail("Its partition key is %s, its sort key is %s.",
-					   describe_key(table->partition_key, table->partition_type),
-					   describe_key(table->sort_key, table->sort_type)),
-			 errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" accordingly, "
-					 "or choose another \"ddblock.lock_table\". The keys' type must be S.")));
-}
-
 static bool
 key_is(const char *name, const char *type, const char *wanted)
 {
@@ -113,6 +73,22 @@ describe_key(const char *name, const char *type)
 	return psprintf("\"%s\" (%s)", Utf8ToMessage(name, strlen(name)), type);
 }
 
+static void
+check_keys(const dynamo_table_info *table)
+{
+	if (key_is(table->partition_key, table->partition_type, ddblock_partition_key) &&
+		key_is(table->sort_key, table->sort_type, ddblock_sort_key))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the keys of existing table \"%s\" do not match the settings", ddblock_lock_table),
+			 errdetail("Its partition key is %s, its sort key is %s.",
+					   describe_key(table->partition_key, table->partition_type),
+					   describe_key(table->sort_key, table->sort_type)),
+			 errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" accordingly, "
+					 "or choose another \"ddblock.lock_table\". The keys' type must be S.")));
+}
+
 /* Does no harm while no item has the attribute. */
 static void
 enable_ttl(void)
@@ -124,10 +100,25 @@ enable_ttl(void)
 		ErrorsAnswer(answer, NULL);
 }
 
-static const MailboxAnswer *
-call(dynamo_op op, dynamo_status expected)
+PG_FUNCTION_INFO_V1(ddb_lock_table_create);
+Datum
+ddb_lock_table_create(PG_FUNCTION_ARGS)
 {
-	MailboxRequest request = {.op = op};
+	dynamo_table_info table;
+	int64		read_units;
+	int64		write_units;
+	bool		created;
 
-	return TableCall(&request, NULL, NULL, expected, NULL);
+	ErrorsRequirePreload();
+	ArgumentUnits(fcinfo, &read_units, &write_units);
+	created = create_table(read_units, write_units);
+	wait_until_active(&table);
+	if (!created)
+	{
+		check_keys(&table);
+		ereport(NOTICE,
+				(errmsg("lock table \"%s\" already exists", ddblock_lock_table)));
+	}
+	enable_ttl();
+	PG_RETURN_VOID();
 }

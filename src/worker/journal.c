@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * journal.c
- *	  The journal's files: see journal.h.
+ *	  The journal's files: see worker.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,7 @@
 #include "storage/fd.h"
 
 #include "shared/segment.h"
-#include "worker/journal.h"
+#include "worker/worker.h"
 
 #define DIRECTORY PG_STAT_TMP_DIR
 #define PREFIX "ddblock."
@@ -27,44 +27,18 @@ static int	own_fd = -1;
 static char own_path[MAXPGPATH];
 static journal_header ours;
 
-static bool describe_us(const journal_table *table);
-static bool read_boot_id(void);
-static bool write_all(int fd, const void *bytes, size_t len, uint64 offset);
-static bool write_file(int fd);
-static void complain(void);
-static DeadJournal *open_dead(const char *path, bool say);
-static bool is_ours_to_free(const journal_header *header, ssize_t bytes,
-							const char *path, bool say);
-static bool is_ours_from_before(const journal_header *header);
-static bool is_unfinished(const char *path);
-
-void
-JournalStart(const journal_table *table)
+static bool
+read_boot_id(void)
 {
-	char		unfinished[MAXPGPATH];
-	int			fd;
-	bool		good = false;
+	int			fd = BasicOpenFile(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
+	ssize_t		len = -1;
 
-	if (!describe_us(table))
-		return;
-	snprintf(own_path, sizeof(own_path), DIRECTORY "/" PREFIX "%s", segment->incarnation);
-	snprintf(unfinished, sizeof(unfinished), "%s" UNFINISHED, own_path);
-
-	/* The old file stays until the new one is complete. */
-	fd = BasicOpenFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC);
-	if (fd >= 0)
-		good = write_file(fd) && rename(unfinished, own_path) == 0;
-	if (good)
-	{
-		own_fd = fd;
-		return;
-	}
-	complain();
 	if (fd >= 0)
 	{
+		len = read(fd, ours.boot_id, sizeof(ours.boot_id) - 1);
 		close(fd);
-		(void) unlink(unfinished);
 	}
+	return len > 0;
 }
 
 static bool
@@ -88,20 +62,6 @@ describe_us(const journal_table *table)
 	ours.table = *table;
 	journal_seal(&ours);
 	return true;
-}
-
-static bool
-read_boot_id(void)
-{
-	int			fd = BasicOpenFile(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
-	ssize_t		len = -1;
-
-	if (fd >= 0)
-	{
-		len = read(fd, ours.boot_id, sizeof(ours.boot_id) - 1);
-		close(fd);
-	}
-	return len > 0;
 }
 
 static bool
@@ -159,10 +119,49 @@ complain(void)
 }
 
 void
+JournalStart(const journal_table *table)
+{
+	char		unfinished[MAXPGPATH];
+	int			fd;
+	bool		good = false;
+
+	if (!describe_us(table))
+		return;
+	snprintf(own_path, sizeof(own_path), DIRECTORY "/" PREFIX "%s", segment->incarnation);
+	snprintf(unfinished, sizeof(unfinished), "%s" UNFINISHED, own_path);
+
+	/* The old file stays until the new one is complete. */
+	fd = BasicOpenFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC);
+	if (fd >= 0)
+		good = write_file(fd) && rename(unfinished, own_path) == 0;
+	if (good)
+	{
+		own_fd = fd;
+		return;
+	}
+	complain();
+	if (fd >= 0)
+	{
+		close(fd);
+		(void) unlink(unfinished);
+	}
+}
+
+void
 JournalList(uint32 index, const char *name, size_t name_len)
 {
 	if (own_fd >= 0 && !write_slot(own_fd, index, name, name_len))
 		complain();
+}
+
+void
+JournalRemove(void)
+{
+	if (own_fd < 0)
+		return;
+	close(own_fd);
+	own_fd = -1;
+	(void) unlink(own_path);
 }
 
 /* A detached lock that stays listed would be freed at once: rather no journal. */
@@ -175,14 +174,70 @@ JournalUnlist(uint32 index)
 	JournalRemove();
 }
 
-void
-JournalRemove(void)
+/* Written in this directory before the machine booted. */
+static bool
+is_ours_from_before(const journal_header *header)
 {
-	if (own_fd < 0)
-		return;
-	close(own_fd);
-	own_fd = -1;
-	(void) unlink(own_path);
+	return header->device == ours.device && header->inode == ours.inode &&
+		strcmp(header->boot_id, ours.boot_id) != 0;
+}
+
+static bool
+is_unfinished(const char *path)
+{
+	size_t		len = strlen(path);
+
+	return len > strlen(UNFINISHED) &&
+		strcmp(path + len - strlen(UNFINISHED), UNFINISHED) == 0;
+}
+
+/*
+ * Removes a journal of this data directory from before a reboot, and damaged
+ * ones.  It keeps other directories' journals and unfinished files: pg_stat_tmp
+ * may be a link, and in a copied directory it leads to the journal of the living
+ * original.  It also keeps journals of other tables: the settings may come back.
+ */
+static bool
+is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, bool say)
+{
+	bool		whole = journal_is_whole(header, bytes);
+	const char *why = whole ? journal_differs(header, &ours) : "it is damaged";
+
+	if (whole && strcmp(header->owner, ours.owner) == 0)
+		return false;			/* a copy of our own */
+	if (why == NULL)
+		return true;
+	if (say)
+		ereport(LOG, (errmsg("ignored journal \"%s\": %s", path, why)));
+	if (whole ? is_ours_from_before(header) : !is_unfinished(path))
+		(void) unlink(path);
+	return false;
+}
+
+static DeadJournal *
+open_dead(const char *path, bool say)
+{
+	DeadJournal *journal;
+	journal_header header;
+	int			fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC);
+	ssize_t		bytes = fd < 0 ? -1 : pread(fd, &header, sizeof(header), 0);
+
+	if (bytes < 0)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not read journal \"%s\": %m", path)));
+	if (bytes < 0 || !is_ours_to_free(&header, bytes, path, say))
+	{
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	journal = palloc0(sizeof(DeadJournal));
+	strlcpy(journal->path, path, sizeof(journal->path));
+	journal->fd = fd;
+	strlcpy(journal->owner, header.owner, sizeof(journal->owner));
+	journal->slot_count = header.slot_count;
+	return journal;
 }
 
 DeadJournal *
@@ -214,72 +269,6 @@ JournalFindDead(bool say)
 	}
 	FreeDir(dir);
 	return found;
-}
-
-static DeadJournal *
-open_dead(const char *path, bool say)
-{
-	DeadJournal *journal;
-	journal_header header;
-	int			fd = BasicOpenFile(path, O_RDWR | O_CLOEXEC);
-	ssize_t		bytes = fd < 0 ? -1 : pread(fd, &header, sizeof(header), 0);
-
-	if (bytes < 0)
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not read journal \"%s\": %m", path)));
-	if (bytes < 0 || !is_ours_to_free(&header, bytes, path, say))
-	{
-		if (fd >= 0)
-			close(fd);
-		return NULL;
-	}
-	journal = palloc0(sizeof(DeadJournal));
-	strlcpy(journal->path, path, sizeof(journal->path));
-	journal->fd = fd;
-	strlcpy(journal->owner, header.owner, sizeof(journal->owner));
-	journal->slot_count = header.slot_count;
-	return journal;
-}
-
-/*
- * Removes a journal of this data directory from before a reboot, and damaged
- * ones.  It keeps other directories' journals and unfinished files: pg_stat_tmp
- * may be a link, and in a copied directory it leads to the journal of the living
- * original.  It also keeps journals of other tables: the settings may come back.
- */
-static bool
-is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, bool say)
-{
-	bool		whole = journal_is_whole(header, bytes);
-	const char *why = whole ? journal_differs(header, &ours) : "it is damaged";
-
-	if (whole && strcmp(header->owner, ours.owner) == 0)
-		return false;			/* a copy of our own */
-	if (why == NULL)
-		return true;
-	if (say)
-		ereport(LOG, (errmsg("ignored journal \"%s\": %s", path, why)));
-	if (whole ? is_ours_from_before(header) : !is_unfinished(path))
-		(void) unlink(path);
-	return false;
-}
-
-/* Written in this directory before the machine booted. */
-static bool
-is_ours_from_before(const journal_header *header)
-{
-	return header->device == ours.device && header->inode == ours.inode &&
-		strcmp(header->boot_id, ours.boot_id) != 0;
-}
-
-static bool
-is_unfinished(const char *path)
-{
-	size_t		len = strlen(path);
-
-	return len > strlen(UNFINISHED) &&
-		strcmp(path + len - strlen(UNFINISHED), UNFINISHED) == 0;
 }
 
 bool

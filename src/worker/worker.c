@@ -38,25 +38,7 @@
 #include "shared/compat.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "worker/journal.h"
-#include "worker/worker_answer.h"
-#include "worker/worker_call.h"
-#include "worker/worker_campaigns.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_copy.h"
-#include "worker/worker_credentials.h"
-#include "worker/worker_directory.h"
-#include "worker/worker_fetch.h"
-#include "worker/worker_finish.h"
-#include "worker/worker_gate.h"
-#include "worker/worker_journal.h"
-#include "worker/worker_lockmgr.h"
-#include "worker/worker_mailbox.h"
-#include "worker/worker_place.h"
-#include "worker/worker_queue.h"
-#include "worker/worker_random.h"
-#include "worker/worker_status.h"
-#include "worker/worker_table.h"
+#include "worker/worker.h"
 
 #define DRAIN_US INT64CONST(5000000)
 #define DRAIN_REQUEST_US INT64CONST(2000000)
@@ -66,22 +48,202 @@ static uint32 wait_event;
 
 extern PGDLLEXPORT void ddblock_worker_main(Datum main_arg);
 
-static int64 sooner(int64 a, int64 b);
-static void slow_down_starts(void);
-static void announce(void);
-static void wait_for_place(void);
-static void withdraw(int code, Datum arg);
-static void name_owner(void);
-static const char *default_name(void);
-static void make_lockmgr(void);
-static void see_reply(const WorkerCall *call, const dynamo_reply *reply);
-static void reload(void);
-static void set_timeouts(void);
-static int64 start_drain(int64 now);
-static bool nothing_held(void);
-static void wait_for_news(WaitEventSet *set, int64 until);
-pg_noreturn static void leave(void);
-static WaitEventSet *make_wait_set(void);
+/* Not Min(), which evaluates its arguments twice: they are calls that send. */
+static int64
+sooner(int64 a, int64 b)
+{
+	return Min(a, b);
+}
+
+/* At most one start per second, even if the worker always fails at its start. */
+static void
+slow_down_starts(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (!TimestampDifferenceExceeds(segment->last_worker_start, now, START_INTERVAL_MS) &&
+		segment->last_worker_start != 0)
+	{
+		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 START_INTERVAL_MS, wait_event);
+		ResetLatch(MyLatch);
+	}
+	segment->last_worker_start = GetCurrentTimestamp();
+	pg_atomic_fetch_add_u32(&segment->worker_starts, 1);
+}
+
+static void
+withdraw(int code, Datum arg)
+{
+	pg_atomic_write_u32(&segment->worker_procno, PG_UINT32_MAX);
+	pg_atomic_write_u32(&segment->worker_pid, 0);
+}
+
+/* From now on a ring sets our latch. */
+static void
+announce(void)
+{
+	before_shmem_exit(withdraw, (Datum) 0);
+	pg_atomic_write_u32(&segment->worker_pid, MyProcPid);
+	pg_atomic_write_u32(&segment->worker_procno, CompatMyProcNumber());
+}
+
+/*
+ * Without a Region or an endpoint the worker refuses every request, until a
+ * reload provides one.  Each attempt logs what is missing once.
+ */
+static void
+wait_for_place(void)
+{
+	while (!WorkerFindPlace())
+	{
+		while (!ConfigReloadPending)
+		{
+			WorkerRefuseRequests();
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1, wait_event);
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+			if (ShutdownRequestPending)
+				proc_exit(1);
+		}
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+		WorkerFetchReload();
+	}
+}
+
+/* cluster_name alone is not unique: Debian's first cluster is always "15/main". */
+static const char *
+default_name(void)
+{
+	char		host_name[256];
+
+	if (gethostname(host_name, sizeof(host_name)) != 0)
+		strlcpy(host_name, "postgres", sizeof(host_name));
+	host_name[sizeof(host_name) - 1] = '\0';
+	/* cluster_name is cut, so that the incarnation fits in behind it. */
+	return cluster_name[0] ? psprintf("%.*s@%s", NAMEDATALEN - 1, cluster_name, host_name) :
+		pstrdup(host_name);
+}
+
+/*
+ * Makes the ownerName of this cluster.  It belongs to the segment, not to the
+ * worker: a new worker uses it for the leases that it adopts.
+ */
+static void
+name_owner(void)
+{
+	if (segment->incarnation[0] != '\0')
+		return;
+	WorkerNewUuid(segment->incarnation);
+	snprintf(segment->owner, sizeof(segment->owner), "%s/%s",
+			 ddblock_owner_name[0] ? ddblock_owner_name : default_name(),
+			 segment->incarnation);
+}
+
+/* The lock manager sends calls and logs losses itself; the mailbox does the rest. */
+static void
+make_lockmgr(void)
+{
+	WorkerLockmgrInit((lockmgr_host)
+					  {
+						  .save = WorkerSave,
+						  .save_hold = WorkerSaveHold,
+						  .answer = WorkerAnswer,
+						  .waits = WorkerWaits,
+						  .watch = WorkerWatch,
+						  .ends_hold = SegmentEndsHold,
+						  .lives = WorkerCopyLives,
+					  });
+}
+
+/* Each reply, before its caller: its Date moves the clock, its error may close the gate. */
+static void
+see_reply(const WorkerCall *call, const dynamo_reply *reply)
+{
+	WorkerSetClock(SegmentNow());
+	WorkerStatusReply(reply);
+	WorkerGateSee(call, reply);
+}
+
+/* While the worker drains, attempts are short: one may fail and be repeated. */
+static void
+set_timeouts(void)
+{
+	WorkerSetTimeouts(ShutdownRequestPending ? DRAIN_REQUEST_US : PG_INT64_MAX);
+}
+
+static void
+reload(void)
+{
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	WorkerReadTableSettings();
+	WorkerFetchReload();
+	WorkerFindCredentials();
+	WorkerCheckExposure();
+	WorkerCallReload();
+	WorkerSetTakeover();
+	set_timeouts();
+}
+
+static int64
+start_drain(int64 now)
+{
+	set_timeouts();
+	WorkerCallHurry(DRAIN_REQUEST_US);
+	return now + DRAIN_US;
+}
+
+/* Detached holds are not for us to end: their leases run out. */
+static bool
+nothing_held(void)
+{
+	return pg_atomic_read_u32(&segment->leases_in_use) <=
+		pg_atomic_read_u32(&segment->leases_detached);
+}
+
+/* If leases are left, the journal stays: the next start releases them. */
+pg_noreturn static void
+leave(void)
+{
+	if (nothing_held())
+		JournalRemove();
+	proc_exit(1);
+}
+
+static WaitEventSet *
+make_wait_set(void)
+{
+	WaitEventSet *set = CompatCreateWaitEventSet(4);
+
+	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	AddWaitEventToSet(set, WL_SOCKET_READABLE, WorkerCallFd(), NULL, NULL);
+	AddWaitEventToSet(set, WL_SOCKET_READABLE, WorkerFetchFd(), NULL, NULL);
+	return set;
+}
+
+static void
+wait_for_news(WaitEventSet *set, int64 until)
+{
+	WaitEvent	events[2];
+	long		timeout_ms = -1;
+	int			count;
+
+	if (until != PG_INT64_MAX)
+	{
+		int64		left = until - SegmentNow();
+
+		timeout_ms = left <= 0 ? 0 : Min(left / 1000 + 1, INT_MAX);
+	}
+	count = WaitEventSetWait(set, timeout_ms, events, lengthof(events), wait_event);
+	for (int i = 0; i < count; i++)
+	{
+		if (events[i].events & WL_LATCH_SET)
+			ResetLatch(MyLatch);
+	}
+}
 
 void
 ddblock_worker_main(Datum main_arg)
@@ -158,202 +320,5 @@ ddblock_worker_main(Datum main_arg)
 		}
 		WorkerStockRandom();
 		wait_for_news(set, Min(wake, lockmgr_next_wake(worker_lockmgr)));
-	}
-}
-
-/* Not Min(), which evaluates its arguments twice: they are calls that send. */
-static int64
-sooner(int64 a, int64 b)
-{
-	return Min(a, b);
-}
-
-/* At most one start per second, even if the worker always fails at its start. */
-static void
-slow_down_starts(void)
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	if (!TimestampDifferenceExceeds(segment->last_worker_start, now, START_INTERVAL_MS) &&
-		segment->last_worker_start != 0)
-	{
-		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 START_INTERVAL_MS, wait_event);
-		ResetLatch(MyLatch);
-	}
-	segment->last_worker_start = GetCurrentTimestamp();
-	pg_atomic_fetch_add_u32(&segment->worker_starts, 1);
-}
-
-/* From now on a ring sets our latch. */
-static void
-announce(void)
-{
-	before_shmem_exit(withdraw, (Datum) 0);
-	pg_atomic_write_u32(&segment->worker_pid, MyProcPid);
-	pg_atomic_write_u32(&segment->worker_procno, CompatMyProcNumber());
-}
-
-static void
-withdraw(int code, Datum arg)
-{
-	pg_atomic_write_u32(&segment->worker_procno, PG_UINT32_MAX);
-	pg_atomic_write_u32(&segment->worker_pid, 0);
-}
-
-/*
- * Without a Region or an endpoint the worker refuses every request, until a
- * reload provides one.  Each attempt logs what is missing once.
- */
-static void
-wait_for_place(void)
-{
-	while (!WorkerFindPlace())
-	{
-		while (!ConfigReloadPending)
-		{
-			WorkerRefuseRequests();
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1, wait_event);
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-			if (ShutdownRequestPending)
-				proc_exit(1);
-		}
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
-		WorkerFetchReload();
-	}
-}
-
-/*
- * Makes the ownerName of this cluster.  It belongs to the segment, not to the
- * worker: a new worker uses it for the leases that it adopts.
- */
-static void
-name_owner(void)
-{
-	if (segment->incarnation[0] != '\0')
-		return;
-	WorkerNewUuid(segment->incarnation);
-	snprintf(segment->owner, sizeof(segment->owner), "%s/%s",
-			 ddblock_owner_name[0] ? ddblock_owner_name : default_name(),
-			 segment->incarnation);
-}
-
-/* cluster_name alone is not unique: Debian's first cluster is always "15/main". */
-static const char *
-default_name(void)
-{
-	char		host_name[256];
-
-	if (gethostname(host_name, sizeof(host_name)) != 0)
-		strlcpy(host_name, "postgres", sizeof(host_name));
-	host_name[sizeof(host_name) - 1] = '\0';
-	/* cluster_name is cut, so that the incarnation fits in behind it. */
-	return cluster_name[0] ? psprintf("%.*s@%s", NAMEDATALEN - 1, cluster_name, host_name) :
-		pstrdup(host_name);
-}
-
-/* The lock manager sends calls and logs losses itself; the mailbox does the rest. */
-static void
-make_lockmgr(void)
-{
-	WorkerLockmgrInit((lockmgr_host)
-					  {
-						  .save = WorkerSave,
-						  .save_hold = WorkerSaveHold,
-						  .answer = WorkerAnswer,
-						  .waits = WorkerWaits,
-						  .watch = WorkerWatch,
-						  .ends_hold = SegmentEndsHold,
-						  .lives = WorkerCopyLives,
-					  });
-}
-
-/* Each reply, before its caller: its Date moves the clock, its error may close the gate. */
-static void
-see_reply(const WorkerCall *call, const dynamo_reply *reply)
-{
-	WorkerSetClock(SegmentNow());
-	WorkerStatusReply(reply);
-	WorkerGateSee(call, reply);
-}
-
-static void
-reload(void)
-{
-	ConfigReloadPending = false;
-	ProcessConfigFile(PGC_SIGHUP);
-	WorkerReadTableSettings();
-	WorkerFetchReload();
-	WorkerFindCredentials();
-	WorkerCheckExposure();
-	WorkerCallReload();
-	WorkerSetTakeover();
-	set_timeouts();
-}
-
-/* While the worker drains, attempts are short: one may fail and be repeated. */
-static void
-set_timeouts(void)
-{
-	WorkerSetTimeouts(ShutdownRequestPending ? DRAIN_REQUEST_US : PG_INT64_MAX);
-}
-
-static int64
-start_drain(int64 now)
-{
-	set_timeouts();
-	WorkerCallHurry(DRAIN_REQUEST_US);
-	return now + DRAIN_US;
-}
-
-/* Detached holds are not for us to end: their leases run out. */
-static bool
-nothing_held(void)
-{
-	return pg_atomic_read_u32(&segment->leases_in_use) <=
-		pg_atomic_read_u32(&segment->leases_detached);
-}
-
-/* If leases are left, the journal stays: the next start releases them. */
-static void
-leave(void)
-{
-	if (nothing_held())
-		JournalRemove();
-	proc_exit(1);
-}
-
-static WaitEventSet *
-make_wait_set(void)
-{
-	WaitEventSet *set = CompatCreateWaitEventSet(4);
-
-	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
-	AddWaitEventToSet(set, WL_SOCKET_READABLE, WorkerCallFd(), NULL, NULL);
-	AddWaitEventToSet(set, WL_SOCKET_READABLE, WorkerFetchFd(), NULL, NULL);
-	return set;
-}
-
-static void
-wait_for_news(WaitEventSet *set, int64 until)
-{
-	WaitEvent	events[2];
-	long		timeout_ms = -1;
-	int			count;
-
-	if (until != PG_INT64_MAX)
-	{
-		int64		left = until - SegmentNow();
-
-		timeout_ms = left <= 0 ? 0 : Min(left / 1000 + 1, INT_MAX);
-	}
-	count = WaitEventSetWait(set, timeout_ms, events, lengthof(events), wait_event);
-	for (int i = 0; i < count; i++)
-	{
-		if (events[i].events & WL_LATCH_SET)
-			ResetLatch(MyLatch);
 	}
 }

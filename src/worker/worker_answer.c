@@ -7,16 +7,8 @@
  */
 #include "postgres.h"
 
-#include "shared/lock_page.h"
-#include "shared/utf8.h"
-#include "worker/worker_answer.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_credentials.h"
-#include "worker/worker_lockmgr.h"
-
-static void judge_page(const dynamo_page *page, int64 sent);
-static void fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
-					  const dynamo_shared *shared);
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 MailboxAnswer *
 WorkerBeginAnswer(lockmgr_session session, uint64 seq, uint32 granted)
@@ -38,6 +30,36 @@ WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
 	strlcpy(failure->message, message, sizeof(failure->message));
 	strlcpy(failure->hint, status == DYNAMO_CREDENTIALS ? WorkerCredentialsHint() : "",
 			sizeof(failure->hint));
+}
+
+static void
+fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
+		  const dynamo_shared *shared)
+{
+	MailboxItem *found = &out->found;
+	size_t		room = sizeof(found->data);
+
+	out->result = result;
+	found->item = LockPageItem(item);
+	found->unusable = dynamo_unusable(item, shared) != NULL;
+	found->has_data = item->data != NULL;
+	if (found->has_data && item->data_len <= room)
+	{
+		memcpy(found->data, item->data, item->data_len);
+		room -= item->data_len;
+	}
+	found->attributes_len = item->attributes != NULL ? strlen(item->attributes) : 0;
+	if (found->attributes_len > 0 && found->attributes_len <= room)
+		memcpy(found->data + sizeof(found->data) - found->attributes_len, item->attributes,
+			   found->attributes_len);
+	found->mode = lockmgr_mode(shared);
+	found->clusters = found->mode == MODE_EXCLUSIVE ? 0 : shared->count;
+	found->permits = found->mode == MODE_EXCLUSIVE ? 0 : shared->total;
+	for (int i = 0; i < found->clusters; i++)
+	{
+		Utf8Copy(found->cluster[i], sizeof(found->cluster[i]), shared->entries[i].name);
+		found->cluster_permits[i] = shared->entries[i].permits;
+	}
 }
 
 void
@@ -82,36 +104,6 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 			break;
 	}
 	mailbox_end_answer(&segment_mailbox, answer->session, answer->seq);
-}
-
-static void
-fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
-		  const dynamo_shared *shared)
-{
-	MailboxItem *found = &out->found;
-	size_t		room = sizeof(found->data);
-
-	out->result = result;
-	found->item = LockPageItem(item);
-	found->unusable = dynamo_unusable(item, shared) != NULL;
-	found->has_data = item->data != NULL;
-	if (found->has_data && item->data_len <= room)
-	{
-		memcpy(found->data, item->data, item->data_len);
-		room -= item->data_len;
-	}
-	found->attributes_len = item->attributes != NULL ? strlen(item->attributes) : 0;
-	if (found->attributes_len > 0 && found->attributes_len <= room)
-		memcpy(found->data + sizeof(found->data) - found->attributes_len, item->attributes,
-			   found->attributes_len);
-	found->mode = lockmgr_mode(shared);
-	found->clusters = found->mode == MODE_EXCLUSIVE ? 0 : shared->count;
-	found->permits = found->mode == MODE_EXCLUSIVE ? 0 : shared->total;
-	for (int i = 0; i < found->clusters; i++)
-	{
-		Utf8Copy(found->cluster[i], sizeof(found->cluster[i]), shared->entries[i].name);
-		found->cluster_permits[i] = shared->entries[i].permits;
-	}
 }
 
 /* The lock manager learns other clusters' versions from a page of the table, and judges it. */

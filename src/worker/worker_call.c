@@ -23,17 +23,10 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 
-#include "net/http_pool.h"
+#include "net/net.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "worker/worker_call.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_counters.h"
-#include "worker/worker_credentials.h"
-#include "worker/worker_environment.h"
-#include "worker/worker_sign.h"
-#include "worker/worker_table.h"
-#include "worker/worker_trouble.h"
+#include "worker/worker.h"
 
 /* A connection that was idle for longer is not used again. */
 #define IDLE_CLOSE_S 20
@@ -64,30 +57,7 @@ static int64 last_call;
 static CallList failed = {NULL, &failed.first};
 static CallList waiting = {NULL, &waiting.first};	/* for credentials */
 
-static void make_pool(void);
-static void append(CallList *list, Call *call);
-static Call *take_first(CallList *list);
 static void post(Call *call);
-static bool sign_and_post(Call *call);
-static void post_waiting(void);
-static void fail(Call *call, dynamo_status status, const char *problem);
-static dynamo_status status_of_failure(http_outcome outcome);
-static void replied(void *arg, const http_reply *reply);
-static bool wants_new_signature(const Call *call);
-static void read_reply(Call *call, const http_reply *reply);
-static void read_date(const Call *call, const http_reply *reply);
-static void conclude(Call *call);
-
-void
-WorkerCallInit(WorkerDone seen_fn)
-{
-	seen = seen_fn;
-	the_reactor = reactor_new();
-	if (the_reactor == NULL)
-		ereport(FATAL,
-				(errmsg("could not create an epoll instance: %m")));
-	make_pool();
-}
 
 static void
 make_pool(void)
@@ -106,6 +76,17 @@ make_pool(void)
 	if (pool == NULL)
 		ereport(FATAL,
 				(errmsg("could not set up HTTP connections: %s", error)));
+}
+
+void
+WorkerCallInit(WorkerDone seen_fn)
+{
+	seen = seen_fn;
+	the_reactor = reactor_new();
+	if (the_reactor == NULL)
+		ereport(FATAL,
+				(errmsg("could not create an epoll instance: %m")));
+	make_pool();
 }
 
 void
@@ -134,126 +115,12 @@ WorkerCallFd(void)
 	return reactor_fd(the_reactor);
 }
 
-void
-WorkerPost(const WorkerCall *asked)
-{
-	Call	   *call = calloc(1, sizeof(Call));
-
-	if (call == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	call->asked = *asked;
-	call->asked.count = Max(asked->count, 1);
-	if (asked->timeout_us == 0)
-		call->asked.timeout_us = (int64) ddblock_request_timeout * 1000;
-	if (asked->repeat)
-		WorkerCountRepeat(asked->op);
-	post(call);
-}
-
-void
-WorkerPostRead(WorkerDone done)
-{
-	dynamo_write read = {.op = DYNAMO_READ,.name = KEEP_WARM_NAME,
-	.name_len = strlen(KEEP_WARM_NAME)};
-	WorkerCall	call = {.op = DYNAMO_READ,.done = done};
-
-	call.body = dynamo_build(WorkerTable(), &read);
-	WorkerPost(&call);
-}
-
-int64
-WorkerKeepWarm(int64 now)
-{
-	if (!ddblock_keep_warm)
-		return PG_INT64_MAX;
-	if (last_call != 0 && now - last_call < KEEP_WARM_US)
-		return last_call + KEEP_WARM_US;
-	WorkerPostRead(NULL);
-	return now + KEEP_WARM_US;
-}
-
 static void
 append(CallList *list, Call *call)
 {
 	call->next = NULL;
 	*list->end = call;
 	list->end = &call->next;
-}
-
-static Call *
-take_first(CallList *list)
-{
-	Call	   *call = list->first;
-
-	list->first = call->next;
-	if (list->first == NULL)
-		list->end = &list->first;
-	return call;
-}
-
-static void
-post(Call *call)
-{
-	last_call = call->asked.posted = SegmentNow();
-	if (WorkerCredentials() == NULL)
-		WorkerWantCredentials();
-	if (WorkerCredentialsComing() && (call->refused || WorkerCredentials() == NULL))
-		append(&waiting, call);
-	else if (WorkerCredentials() == NULL)
-		fail(call, DYNAMO_CREDENTIALS, "no credentials were found");
-	else if (call->asked.body == NULL || !sign_and_post(call))
-		fail(call, DYNAMO_UNREACHABLE, "out of memory");
-	else
-		WorkerCountRequest(call->asked.op);
-}
-
-static bool
-sign_and_post(Call *call)
-{
-	const WorkerCall *asked = &call->asked;
-	const char *headers[WORKER_HEADERS_MAX];
-	int			count = WorkerSign(asked->op, asked->body, headers);
-
-	return count > 0 &&
-		http_pool_post(pool, headers, count, asked->body, strlen(asked->body),
-					   Max(asked->timeout_us / 1000, 1), replied, call);
-}
-
-/* Posts them when the credentials are there, or will not come. */
-static void
-post_waiting(void)
-{
-	int64		now = SegmentNow();
-	CallList	list = waiting;
-
-	if (list.first == NULL)
-		return;
-	waiting = (CallList) {NULL, &waiting.first};
-	while (list.first != NULL)
-	{
-		Call	   *call = take_first(&list);
-		int64		waited = now - call->asked.posted;
-
-		if (waited >= call->asked.timeout_us)
-			fail(call, DYNAMO_UNREACHABLE, "credentials are still being fetched");
-		else if (WorkerCredentialsComing())
-			append(&waiting, call);
-		else
-		{
-			call->asked.timeout_us -= waited;
-			post(call);
-		}
-	}
-}
-
-static void
-fail(Call *call, dynamo_status status, const char *problem)
-{
-	WorkerCountFailure(call->asked.op);
-	dynamo_read_failure(&call->reply, call->asked.count, status, problem);
-	append(&failed, call);
-	SetLatch(MyLatch);			/* WorkerRunCalls() may be over in this turn */
 }
 
 static dynamo_status
@@ -272,39 +139,6 @@ status_of_failure(http_outcome outcome)
 			break;
 	}
 	return DYNAMO_UNKNOWN;
-}
-
-/* Called by the HTTP pool, outside of curl's own callbacks. */
-static void
-replied(void *arg, const http_reply *reply)
-{
-	Call	   *call = arg;
-	char		text[DYNAMO_MESSAGE_SIZE];
-
-	if (reply->outcome == HTTP_REPLIED)
-	{
-		read_reply(call, reply);
-		read_date(call, reply);
-	}
-	else
-	{
-		snprintf(text, sizeof(text), "%s: %s", reply->phase, reply->error);
-		dynamo_read_failure(&call->reply, call->asked.count,
-							status_of_failure(reply->outcome), text);
-	}
-	WorkerCountReply(call->asked.op, &call->reply, reply);
-
-	if (!wants_new_signature(call))
-	{
-		conclude(call);
-		return;
-	}
-	call->again = true;
-	call->refused = call->reply.status == DYNAMO_CREDENTIALS;
-	if (call->refused && WorkerCredentials() != NULL)
-		WorkerWantCredentials();
-	dynamo_reply_free(&call->reply);
-	post(call);
 }
 
 static bool
@@ -354,6 +188,153 @@ conclude(Call *call)
 	free(call->asked.body);
 	free(call->asked.note);
 	free(call);
+}
+
+/* Called by the HTTP pool, outside of curl's own callbacks. */
+static void
+replied(void *arg, const http_reply *reply)
+{
+	Call	   *call = arg;
+	char		text[DYNAMO_MESSAGE_SIZE];
+
+	if (reply->outcome == HTTP_REPLIED)
+	{
+		read_reply(call, reply);
+		read_date(call, reply);
+	}
+	else
+	{
+		snprintf(text, sizeof(text), "%s: %s", reply->phase, reply->error);
+		dynamo_read_failure(&call->reply, call->asked.count,
+							status_of_failure(reply->outcome), text);
+	}
+	WorkerCountReply(call->asked.op, &call->reply, reply);
+
+	if (!wants_new_signature(call))
+	{
+		conclude(call);
+		return;
+	}
+	call->again = true;
+	call->refused = call->reply.status == DYNAMO_CREDENTIALS;
+	if (call->refused && WorkerCredentials() != NULL)
+		WorkerWantCredentials();
+	dynamo_reply_free(&call->reply);
+	post(call);
+}
+
+static bool
+sign_and_post(Call *call)
+{
+	const WorkerCall *asked = &call->asked;
+	const char *headers[WORKER_HEADERS_MAX];
+	int			count = WorkerSign(asked->op, asked->body, headers);
+
+	return count > 0 &&
+		http_pool_post(pool, headers, count, asked->body, strlen(asked->body),
+					   Max(asked->timeout_us / 1000, 1), replied, call);
+}
+
+static void
+fail(Call *call, dynamo_status status, const char *problem)
+{
+	WorkerCountFailure(call->asked.op);
+	dynamo_read_failure(&call->reply, call->asked.count, status, problem);
+	append(&failed, call);
+	SetLatch(MyLatch);			/* WorkerRunCalls() may be over in this turn */
+}
+
+static void
+post(Call *call)
+{
+	last_call = call->asked.posted = SegmentNow();
+	if (WorkerCredentials() == NULL)
+		WorkerWantCredentials();
+	if (WorkerCredentialsComing() && (call->refused || WorkerCredentials() == NULL))
+		append(&waiting, call);
+	else if (WorkerCredentials() == NULL)
+		fail(call, DYNAMO_CREDENTIALS, "no credentials were found");
+	else if (call->asked.body == NULL || !sign_and_post(call))
+		fail(call, DYNAMO_UNREACHABLE, "out of memory");
+	else
+		WorkerCountRequest(call->asked.op);
+}
+
+void
+WorkerPost(const WorkerCall *asked)
+{
+	Call	   *call = calloc(1, sizeof(Call));
+
+	if (call == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	call->asked = *asked;
+	call->asked.count = Max(asked->count, 1);
+	if (asked->timeout_us == 0)
+		call->asked.timeout_us = (int64) ddblock_request_timeout * 1000;
+	if (asked->repeat)
+		WorkerCountRepeat(asked->op);
+	post(call);
+}
+
+void
+WorkerPostRead(WorkerDone done)
+{
+	dynamo_write read = {.op = DYNAMO_READ,.name = KEEP_WARM_NAME,
+	.name_len = strlen(KEEP_WARM_NAME)};
+	WorkerCall	call = {.op = DYNAMO_READ,.done = done};
+
+	call.body = dynamo_build(WorkerTable(), &read);
+	WorkerPost(&call);
+}
+
+int64
+WorkerKeepWarm(int64 now)
+{
+	if (!ddblock_keep_warm)
+		return PG_INT64_MAX;
+	if (last_call != 0 && now - last_call < KEEP_WARM_US)
+		return last_call + KEEP_WARM_US;
+	WorkerPostRead(NULL);
+	return now + KEEP_WARM_US;
+}
+
+static Call *
+take_first(CallList *list)
+{
+	Call	   *call = list->first;
+
+	list->first = call->next;
+	if (list->first == NULL)
+		list->end = &list->first;
+	return call;
+}
+
+/* Posts them when the credentials are there, or will not come. */
+static void
+post_waiting(void)
+{
+	int64		now = SegmentNow();
+	CallList	list = waiting;
+
+	if (list.first == NULL)
+		return;
+	waiting = (CallList) {NULL, &waiting.first};
+	while (list.first != NULL)
+	{
+		Call	   *call = take_first(&list);
+		int64		waited = now - call->asked.posted;
+
+		if (waited >= call->asked.timeout_us)
+			fail(call, DYNAMO_UNREACHABLE, "credentials are still being fetched");
+		else if (WorkerCredentialsComing())
+			append(&waiting, call);
+		else
+		{
+			call->asked.timeout_us -= waited;
+			post(call);
+		}
+	}
 }
 
 void

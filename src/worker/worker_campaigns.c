@@ -22,27 +22,19 @@
 
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "worker/worker_call.h"
-#include "worker/worker_campaigns.h"
-#include "worker/worker_lockmgr.h"
-#include "worker/worker_table.h"
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 #define PROMOTION_LOOK_US USECS_PER_SEC
 #define RETRY_US (5 * USECS_PER_SEC)
-
-static void post(void *arg, const campaign *c);
-static bool take(void *arg, campaign *c);
-static void log_changes(const campaign_state *before);
-static const char *wanted(void);
-static bool waits_for_promotion(void);
-static void look(int64 now);
-static void looked(const WorkerCall *call, const dynamo_reply *reply);
 
 /* The locks at which a standby looks: one read of each is on its way, or none is. */
 static char watched[CAMPAIGNS_MAX][CAMPAIGN_NAME_MAX + 1];
 static int	on_their_way;
 static int64 look_at;
+
+static void post(void *arg, const campaign *c);
+static bool take(void *arg, campaign *c);
 
 static campaigner me = {
 	.box = &segment_mailbox,
@@ -59,20 +51,15 @@ WorkerCampaignsInit(void)
 	me.first_slot = segment->max_sessions;
 }
 
-int64
-WorkerCampaignsRun(int64 now)
+static void
+looked(const WorkerCall *call, const dynamo_reply *reply)
 {
-	campaign_state before[CAMPAIGNS_MAX];
-	int64		wake;
+	const char *name = watched[call->id];
 
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
-		before[i] = me.entries[i].c.state;
-	wake = campaigns_run(&me, now, wanted());
-	log_changes(before);
-	if (!waits_for_promotion())
-		return wake;
-	look(now);
-	return Min(wake, now + PROMOTION_LOOK_US);
+	on_their_way--;
+	if (reply->count == 1 && reply->results[0].status == DYNAMO_OK)
+		(void) lockmgr_observe(worker_lockmgr, call->posted, SegmentNow(), name, strlen(name),
+							   &reply->results[0].item, reply->results[0].shared);
 }
 
 /* Each name's number is the id of its call. */
@@ -96,23 +83,6 @@ look(int64 now)
 	look_at = now + lockmgr_campaign_interval((int64) ddblock_lease_duration * 1000);
 }
 
-static void
-looked(const WorkerCall *call, const dynamo_reply *reply)
-{
-	const char *name = watched[call->id];
-
-	on_their_way--;
-	if (reply->count == 1 && reply->results[0].status == DYNAMO_OK)
-		(void) lockmgr_observe(worker_lockmgr, call->posted, SegmentNow(), name, strlen(name),
-							   &reply->results[0].item, reply->results[0].shared);
-}
-
-static const char *
-wanted(void)
-{
-	return ShutdownRequestPending || waits_for_promotion() ? "" : ddblock_leaderships;
-}
-
 static bool
 waits_for_promotion(void)
 {
@@ -120,17 +90,10 @@ waits_for_promotion(void)
 		RecoveryInProgress();
 }
 
-bool
-WorkerCampaignsResign(int64 now, const char *name, int64 rest_us, int64 wait_us)
+static const char *
+wanted(void)
 {
-	campaign_state before[CAMPAIGNS_MAX];
-	bool		led;
-
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
-		before[i] = me.entries[i].c.state;
-	led = campaign_resign(&me, now, name, rest_us, wait_us);
-	log_changes(before);
-	return led;
+	return ShutdownRequestPending || waits_for_promotion() ? "" : ddblock_leaderships;
 }
 
 /* A loss is logged as each loss of a lease is. */
@@ -151,6 +114,35 @@ log_changes(const campaign_state *before)
 		else if (c->state == CAMPAIGN_GIVING_UP)
 			ereport(LOG, (errmsg("this cluster gives up \"%s\"", name)));
 	}
+}
+
+int64
+WorkerCampaignsRun(int64 now)
+{
+	campaign_state before[CAMPAIGNS_MAX];
+	int64		wake;
+
+	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+		before[i] = me.entries[i].c.state;
+	wake = campaigns_run(&me, now, wanted());
+	log_changes(before);
+	if (!waits_for_promotion())
+		return wake;
+	look(now);
+	return Min(wake, now + PROMOTION_LOOK_US);
+}
+
+bool
+WorkerCampaignsResign(int64 now, const char *name, int64 rest_us, int64 wait_us)
+{
+	campaign_state before[CAMPAIGNS_MAX];
+	bool		led;
+
+	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+		before[i] = me.entries[i].c.state;
+	led = campaign_resign(&me, now, name, rest_us, wait_us);
+	log_changes(before);
+	return led;
 }
 
 /* No process has the lock, and no role's limit counts. */

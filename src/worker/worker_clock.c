@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_clock.c
- *	  DynamoDB's time: see worker_clock.h.
+ *	  DynamoDB's time: see worker.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,9 +9,9 @@
 
 #include <time.h>
 
-#include "aws/epoch_clock.h"
+#include "aws/aws.h"
 #include "shared/segment.h"
-#include "worker/worker_clock.h"
+#include "worker/worker.h"
 
 /* How wrong the machine's steady clock may run: NTP slews it by no more. */
 #define DRIFT_PPM 500

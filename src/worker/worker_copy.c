@@ -21,9 +21,8 @@
 #include "lock/lockmgr.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "worker/worker_copy.h"
-#include "worker/worker_status.h"
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 void
 WorkerCopySystem(char system[DYNAMO_SYSTEM_SIZE])

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "shared/segment.h"
-#include "worker/worker_counters.h"
+#include "worker/worker.h"
 
 void
 WorkerCountRequest(dynamo_op op)

@@ -17,15 +17,11 @@
 
 #include "utils/timestamp.h"
 
-#include "aws/renewal.h"
+#include "aws/aws.h"
 #include "shared/compat.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_credentials.h"
-#include "worker/worker_environment.h"
-#include "worker/worker_fetch.h"
-#include "worker/worker_random.h"
+#include "worker/worker.h"
 
 /* While something is fetched, somebody may wait for it, or for a time-out. */
 #define LOOK_AGAIN_US INT64CONST(100000)
@@ -43,17 +39,152 @@ static aws_renewal renewal;
 static aws_renewal wanted;		/* when a call may cause a fetch again */
 
 static void look_up(bool keep);
-static void take(const aws_credentials *found);
-static int64 time_left(const aws_credentials *of, int64 now);
-static bool is_too_old(const aws_credentials *found);
-static void forget(void);
-static void fetched(aws_fetch *done, bool found);
-static void log_success(void);
-static void log_failure(void);
-static const char *expiry(void);
-static uint64 random_bits(void);
-static void check_exposure(const char *path, char *told);
-static bool readable_by_all(const char *path);
+
+static void
+forget(void)
+{
+	aws_credentials_wipe(&credentials);
+	have_credentials = false;
+}
+
+static int64
+time_left(const aws_credentials *of, int64 now)
+{
+	if (of->expires_s == 0)
+		return AWS_RENEWAL_NEVER;
+	return of->expires_s * USECS_PER_SEC - WorkerEpochLikely(now);
+}
+
+static uint64
+random_bits(void)
+{
+	uint64		bits;
+
+	WorkerFillRandom(NULL, &bits, sizeof(bits));
+	return bits;
+}
+
+static void
+take(const aws_credentials *found)
+{
+	int64		now = SegmentNow();
+
+	credentials = *found;
+	have_credentials = true;
+	credentials_error[0] = '\0';
+	aws_renewal_succeeded(&renewal, now, time_left(found, now), random_bits());
+}
+
+/* Have these expired, but those in use have not? */
+static bool
+is_too_old(const aws_credentials *found)
+{
+	int64		now = SegmentNow();
+
+	return have_credentials && time_left(&credentials, now) > 0 && time_left(found, now) <= 0;
+}
+
+static const char *
+expiry(void)
+{
+	if (credentials.expires_s == 0)
+		return "never";
+	return timestamptz_to_str((credentials.expires_s -
+							   (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY) *
+							  USECS_PER_SEC);
+}
+
+/* The first time from each source, and after trouble: not at each renewal. */
+static void
+log_success(void)
+{
+	if (strcmp(told, credentials.source) != 0 || trouble)
+		ereport(LOG,
+				(errmsg("ddblock has fetched credentials from: %s", credentials.source),
+				 errdetail("They expire: %s.", expiry())));
+	strlcpy(told, credentials.source, sizeof(told));
+	trouble = false;
+}
+
+static void
+log_failure(void)
+{
+	if (trouble)
+		return;
+	trouble = true;
+	ereport(LOG,
+			(errmsg("ddblock could not fetch credentials"),
+			 errdetail("Tried: %s.", credentials_error),
+			 have_credentials ?
+			 errhint("Those in use stay in use; they expire: %s. The worker tries again and "
+					 "again.", expiry()) :
+			 errhint("The worker tries again and again.")));
+}
+
+/*
+ * If nobody had to be asked, the next call looks again: files may change at any time.
+ */
+static void
+fetched(aws_fetch *done, bool found)
+{
+	int64		now = SegmentNow();
+	bool		asked = done->plan.base != AWS_BASE_KEYS || done->plan.role_count > 0;
+
+	fetching = false;
+	if (outdated)
+	{
+		outdated = false;
+		look_up(false);
+		return;
+	}
+	if (!asked)
+		wanted = (aws_renewal) {0};
+	if (found && is_too_old(&done->found))
+	{
+		found = false;
+		snprintf(done->error, sizeof(done->error), "%s: the credentials have already expired",
+				 done->found.source);
+	}
+	if (found)
+	{
+		take(&done->found);
+		if (asked || trouble)
+			log_success();
+	}
+	else
+	{
+		strlcpy(credentials_error, done->error, sizeof(credentials_error));
+		aws_renewal_failed(&renewal, now, random_bits());
+		if (asked)
+			wanted = (aws_renewal) {.next = now + AWS_RENEWAL_RETRY_US};
+		if (asked || have_credentials)
+			log_failure();
+	}
+	aws_fetch_wipe(done);
+}
+
+/*
+ * Keys replace those in use at once, as does the lack of any, unless those in use
+ * are to be kept until there are others.  They are kept, too, if a source is broken:
+ * somebody may be writing its file.
+ */
+static void
+look_up(bool keep)
+{
+	aws_settings set = WorkerAwsSettings();
+	aws_found	result = aws_make_plan(&set, WorkerEnvironment(), &fetch.plan, fetch.error,
+									   sizeof(fetch.error));
+
+	if (result == AWS_FOUND)
+	{
+		fetching = true;
+		WorkerFetchStart(&fetch, fetched);
+		return;
+	}
+	if (result == AWS_NOT_HERE && !keep)
+		forget();
+	fetched(&fetch, false);
+}
 
 void
 WorkerFindCredentials(void)
@@ -99,152 +230,6 @@ WorkerRenewCredentials(int64 now)
 	return renewal.next != 0 ? renewal.next : PG_INT64_MAX;
 }
 
-/*
- * Keys replace those in use at once, as does the lack of any, unless those in use
- * are to be kept until there are others.  They are kept, too, if a source is broken:
- * somebody may be writing its file.
- */
-static void
-look_up(bool keep)
-{
-	aws_settings set = WorkerAwsSettings();
-	aws_found	result = aws_make_plan(&set, WorkerEnvironment(), &fetch.plan, fetch.error,
-									   sizeof(fetch.error));
-
-	if (result == AWS_FOUND)
-	{
-		fetching = true;
-		WorkerFetchStart(&fetch, fetched);
-		return;
-	}
-	if (result == AWS_NOT_HERE && !keep)
-		forget();
-	fetched(&fetch, false);
-}
-
-static void
-take(const aws_credentials *found)
-{
-	int64		now = SegmentNow();
-
-	credentials = *found;
-	have_credentials = true;
-	credentials_error[0] = '\0';
-	aws_renewal_succeeded(&renewal, now, time_left(found, now), random_bits());
-}
-
-static int64
-time_left(const aws_credentials *of, int64 now)
-{
-	if (of->expires_s == 0)
-		return AWS_RENEWAL_NEVER;
-	return of->expires_s * USECS_PER_SEC - WorkerEpochLikely(now);
-}
-
-/* Have these expired, but those in use have not? */
-static bool
-is_too_old(const aws_credentials *found)
-{
-	int64		now = SegmentNow();
-
-	return have_credentials && time_left(&credentials, now) > 0 && time_left(found, now) <= 0;
-}
-
-static void
-forget(void)
-{
-	aws_credentials_wipe(&credentials);
-	have_credentials = false;
-}
-
-/*
- * If nobody had to be asked, the next call looks again: files may change at any time.
- */
-static void
-fetched(aws_fetch *done, bool found)
-{
-	int64		now = SegmentNow();
-	bool		asked = done->plan.base != AWS_BASE_KEYS || done->plan.role_count > 0;
-
-	fetching = false;
-	if (outdated)
-	{
-		outdated = false;
-		look_up(false);
-		return;
-	}
-	if (!asked)
-		wanted = (aws_renewal) {0};
-	if (found && is_too_old(&done->found))
-	{
-		found = false;
-		snprintf(done->error, sizeof(done->error), "%s: the credentials have already expired",
-				 done->found.source);
-	}
-	if (found)
-	{
-		take(&done->found);
-		if (asked || trouble)
-			log_success();
-	}
-	else
-	{
-		strlcpy(credentials_error, done->error, sizeof(credentials_error));
-		aws_renewal_failed(&renewal, now, random_bits());
-		if (asked)
-			wanted = (aws_renewal) {.next = now + AWS_RENEWAL_RETRY_US};
-		if (asked || have_credentials)
-			log_failure();
-	}
-	aws_fetch_wipe(done);
-}
-
-/* The first time from each source, and after trouble: not at each renewal. */
-static void
-log_success(void)
-{
-	if (strcmp(told, credentials.source) != 0 || trouble)
-		ereport(LOG,
-				(errmsg("ddblock has fetched credentials from: %s", credentials.source),
-				 errdetail("They expire: %s.", expiry())));
-	strlcpy(told, credentials.source, sizeof(told));
-	trouble = false;
-}
-
-static void
-log_failure(void)
-{
-	if (trouble)
-		return;
-	trouble = true;
-	ereport(LOG,
-			(errmsg("ddblock could not fetch credentials"),
-			 errdetail("Tried: %s.", credentials_error),
-			 have_credentials ?
-			 errhint("Those in use stay in use; they expire: %s. The worker tries again and "
-					 "again.", expiry()) :
-			 errhint("The worker tries again and again.")));
-}
-
-static const char *
-expiry(void)
-{
-	if (credentials.expires_s == 0)
-		return "never";
-	return timestamptz_to_str((credentials.expires_s -
-							   (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY) *
-							  USECS_PER_SEC);
-}
-
-static uint64
-random_bits(void)
-{
-	uint64		bits;
-
-	WorkerFillRandom(NULL, &bits, sizeof(bits));
-	return bits;
-}
-
 const aws_credentials *
 WorkerCredentials(void)
 {
@@ -281,38 +266,6 @@ WorkerCredentialsHint(void)
 	return hint;
 }
 
-void
-WorkerCheckExposure(void)
-{
-	static char told_of_key[MAXPGPATH];
-	static char told_of_token[MAXPGPATH];
-	static char told_of_shared[MAXPGPATH];
-
-	if (ddblock_secret_access_key[0] != '\0')
-		check_exposure(CompatSettingFile("ddblock.secret_access_key"), told_of_key);
-	if (ddblock_session_token[0] != '\0')
-		check_exposure(CompatSettingFile("ddblock.session_token"), told_of_token);
-	if (fetching)
-		check_exposure(fetch.plan.keys.file, told_of_shared);
-	else if (have_credentials)
-		check_exposure(credentials.file, told_of_shared);
-}
-
-/* Warns once per file; "told" is the last one. */
-static void
-check_exposure(const char *path, char *told)
-{
-	if (path == NULL || strcmp(path, told) == 0 || !readable_by_all(path))
-		return;
-	strlcpy(told, path, MAXPGPATH);
-	ereport(WARNING,
-			(errmsg("every user of this machine can read \"%s\", which contains ddblock's secret",
-					path),
-			 errhint("Replace the secret, and keep it in a file that belongs to the server's "
-					 "user and has mode 0600: the shared credentials file, or one that "
-					 "postgresql.conf includes.")));
-}
-
 /* Others may read the file and enter every folder above it. */
 static bool
 readable_by_all(const char *path)
@@ -331,4 +284,36 @@ readable_by_all(const char *path)
 	}
 	free(real);
 	return all;
+}
+
+/* Warns once per file; "told" is the last one. */
+static void
+check_exposure(const char *path, char *told)
+{
+	if (path == NULL || strcmp(path, told) == 0 || !readable_by_all(path))
+		return;
+	strlcpy(told, path, MAXPGPATH);
+	ereport(WARNING,
+			(errmsg("every user of this machine can read \"%s\", which contains ddblock's secret",
+					path),
+			 errhint("Replace the secret, and keep it in a file that belongs to the server's "
+					 "user and has mode 0600: the shared credentials file, or one that "
+					 "postgresql.conf includes.")));
+}
+
+void
+WorkerCheckExposure(void)
+{
+	static char told_of_key[MAXPGPATH];
+	static char told_of_token[MAXPGPATH];
+	static char told_of_shared[MAXPGPATH];
+
+	if (ddblock_secret_access_key[0] != '\0')
+		check_exposure(CompatSettingFile("ddblock.secret_access_key"), told_of_key);
+	if (ddblock_session_token[0] != '\0')
+		check_exposure(CompatSettingFile("ddblock.session_token"), told_of_token);
+	if (fetching)
+		check_exposure(fetch.plan.keys.file, told_of_shared);
+	else if (have_credentials)
+		check_exposure(credentials.file, told_of_shared);
 }

@@ -7,15 +7,9 @@
  */
 #include "postgres.h"
 
-#include "shared/loss.h"
 #include "shared/segment.h"
-#include "worker/journal.h"
-#include "worker/worker_directory.h"
-#include "worker/worker_grants.h"
-#include "worker/worker_lockmgr.h"
-
-static void tell_holders(uint32 index, const lease *lease);
-static void log_change(const hold *before, const hold *after);
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 /*
  * Sessions must know a sooner deadline: we may be stopped when it comes.  A session that
@@ -65,6 +59,19 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		JournalList(index, entry->name, entry->name_len);
 }
 
+/* A hold that is lost has been logged as lost. */
+static void
+log_change(const hold *before, const hold *after)
+{
+	bool		was = before->session.generation != 0;
+	bool		is = after->session.generation != 0;
+
+	if (!was && is)
+		WorkerLogHold("granted", after, INT64_MAX);
+	else if (was && !is && before->loss == LOSS_NONE)
+		WorkerLogHold("released", before, INT64_MAX);
+}
+
 void
 WorkerSaveHold(void *arg, uint32 index, const hold *hold)
 {
@@ -81,19 +88,6 @@ WorkerSaveHold(void *arg, uint32 index, const hold *hold)
 	}
 	entry->hold = *hold;
 	shared_end_change(&entry->changes);
-}
-
-/* A hold that is lost has been logged as lost. */
-static void
-log_change(const hold *before, const hold *after)
-{
-	bool		was = before->session.generation != 0;
-	bool		is = after->session.generation != 0;
-
-	if (!was && is)
-		WorkerLogHold("granted", after, INT64_MAX);
-	else if (was && !is && before->loss == LOSS_NONE)
-		WorkerLogHold("released", before, INT64_MAX);
 }
 
 void

@@ -18,14 +18,71 @@
 #include "utils/memutils.h"
 
 #include "shared/settings.h"
-#include "worker/worker_environment.h"
+#include "worker/worker.h"
 
 #define FILE_MAX (1024 * 1024)	/* larger AWS files are not read */
 
-static const char *get_env(void *arg, const char *name);
-static char *read_file(void *arg, const char *path, size_t *len);
-static bool read_whole(int fd, char *bytes, size_t size, size_t *len);
-static const char *find_home(void);
+static const char *
+get_env(void *arg, const char *name)
+{
+	return getenv(name);
+}
+
+/* A file that shrinks while we read it ends earlier. */
+static bool
+read_whole(int fd, char *bytes, size_t size, size_t *len)
+{
+	ssize_t		got = 0;
+
+	*len = 0;
+	while (*len < size && (got = read(fd, bytes + *len, size - *len)) > 0)
+		*len += got;
+	return got >= 0;
+}
+
+/*
+ * O_NONBLOCK: to open a FIFO must not wait until somebody writes to it.  A device is
+ * an empty file: /dev/null is how one switches a shared file off.
+ */
+static char *
+read_file(void *arg, const char *path, size_t *len)
+{
+	int			fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK);
+	struct stat st;
+	char	   *bytes = NULL;
+	int			problem;
+
+	if (fd < 0)
+		return NULL;
+	errno = EINVAL;				/* neither a file nor a device */
+	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
+	{
+		errno = EFBIG;
+		if (st.st_size <= FILE_MAX && (bytes = malloc(st.st_size + 1)) != NULL &&
+			!read_whole(fd, bytes, st.st_size, len))
+		{
+			free(bytes);
+			bytes = NULL;
+		}
+	}
+	problem = errno;
+	CloseTransientFile(fd);
+	errno = problem;
+	return bytes;
+}
+
+/* HOME may be missing in the server's environment: pg_ctlcluster removes it. */
+static const char *
+find_home(void)
+{
+	const char *home = getenv("HOME");
+	struct passwd *user;
+
+	if (home != NULL && home[0] != '\0')
+		return home;
+	user = getpwuid(geteuid());
+	return user != NULL ? MemoryContextStrdup(TopMemoryContext, user->pw_dir) : NULL;
+}
 
 const aws_environment *
 WorkerEnvironment(void)
@@ -62,66 +119,4 @@ WorkerCaFile(void)
 	if (ddblock_ca_file[0] != '\0')
 		return ddblock_ca_file;
 	return bundle != NULL && bundle[0] != '\0' ? bundle : NULL;
-}
-
-static const char *
-get_env(void *arg, const char *name)
-{
-	return getenv(name);
-}
-
-/*
- * O_NONBLOCK: to open a FIFO must not wait until somebody writes to it.  A device is
- * an empty file: /dev/null is how one switches a shared file off.
- */
-static char *
-read_file(void *arg, const char *path, size_t *len)
-{
-	int			fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK);
-	struct stat st;
-	char	   *bytes = NULL;
-	int			problem;
-
-	if (fd < 0)
-		return NULL;
-	errno = EINVAL;				/* neither a file nor a device */
-	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
-	{
-		errno = EFBIG;
-		if (st.st_size <= FILE_MAX && (bytes = malloc(st.st_size + 1)) != NULL &&
-			!read_whole(fd, bytes, st.st_size, len))
-		{
-			free(bytes);
-			bytes = NULL;
-		}
-	}
-	problem = errno;
-	CloseTransientFile(fd);
-	errno = problem;
-	return bytes;
-}
-
-/* A file that shrinks while we read it ends earlier. */
-static bool
-read_whole(int fd, char *bytes, size_t size, size_t *len)
-{
-	ssize_t		got = 0;
-
-	*len = 0;
-	while (*len < size && (got = read(fd, bytes + *len, size - *len)) > 0)
-		*len += got;
-	return got >= 0;
-}
-
-/* HOME may be missing in the server's environment: pg_ctlcluster removes it. */
-static const char *
-find_home(void)
-{
-	const char *home = getenv("HOME");
-	struct passwd *user;
-
-	if (home != NULL && home[0] != '\0')
-		return home;
-	user = getpwuid(geteuid());
-	return user != NULL ? MemoryContextStrdup(TopMemoryContext, user->pw_dir) : NULL;
 }

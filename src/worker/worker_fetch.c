@@ -15,13 +15,10 @@
 #include "libpq/pqsignal.h"
 #include "storage/ipc.h"
 
-#include "net/child.h"
-#include "net/http_pool.h"
+#include "net/net.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_environment.h"
-#include "worker/worker_fetch.h"
+#include "worker/worker.h"
 
 #define IDLE_CLOSE_S 5
 #define REPLY_MAX 65536
@@ -36,36 +33,7 @@ static aws_fetch *the_fetch;
 static WorkerFetched the_done;
 static bool given_up;
 
-static void stop_command(int code, Datum arg);
-static void quit(SIGNAL_ARGS);
-static void make_pool(void);
-static int64 epoch_s(void);
 static void advance(void);
-static void send_request(void);
-static void run_command(void);
-static void not_done(const char *problem);
-static void replied(void *arg, const http_reply *reply);
-static void ended(void *arg, const child_end *end);
-
-void
-WorkerFetchInit(void)
-{
-	both = reactor_new();
-	http_reactor = reactor_new();
-	child_reactor = reactor_new();
-	if (both == NULL || http_reactor == NULL || child_reactor == NULL ||
-		!reactor_watch(both, reactor_fd(http_reactor), REACTOR_IN) ||
-		!reactor_watch(both, reactor_fd(child_reactor), REACTOR_IN))
-		ereport(FATAL,
-				(errmsg("could not create an epoll instance: %m")));
-	make_pool();
-	shell = child_new(child_reactor);
-	if (shell == NULL)
-		ereport(FATAL,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	before_shmem_exit(stop_command, (Datum) 0);
-	pqsignal(SIGQUIT, quit);
-}
 
 static void
 stop_command(int code, Datum arg)
@@ -100,6 +68,26 @@ make_pool(void)
 }
 
 void
+WorkerFetchInit(void)
+{
+	both = reactor_new();
+	http_reactor = reactor_new();
+	child_reactor = reactor_new();
+	if (both == NULL || http_reactor == NULL || child_reactor == NULL ||
+		!reactor_watch(both, reactor_fd(http_reactor), REACTOR_IN) ||
+		!reactor_watch(both, reactor_fd(child_reactor), REACTOR_IN))
+		ereport(FATAL,
+				(errmsg("could not create an epoll instance: %m")));
+	make_pool();
+	shell = child_new(child_reactor);
+	if (shell == NULL)
+		ereport(FATAL,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	before_shmem_exit(stop_command, (Datum) 0);
+	pqsignal(SIGQUIT, quit);
+}
+
+void
 WorkerFetchReload(void)
 {
 	if (!http_pool_reconfigure(pool, WorkerCaFile(), ddblock_connect_timeout))
@@ -120,80 +108,10 @@ WorkerFetchRun(void)
 	reactor_run(child_reactor);
 }
 
-void
-WorkerFetchStart(aws_fetch *fetch, WorkerFetched done)
-{
-	Assert(the_fetch == NULL);
-	the_fetch = fetch;
-	the_done = done;
-	given_up = false;
-	aws_fetch_begin(fetch);
-	advance();
-}
-
-/* No time is left for its errand, and no other follows. */
-void
-WorkerFetchGiveUp(void)
-{
-	given_up = true;
-	http_pool_hurry(pool, 0);
-	child_hurry(shell);
-}
-
 static int64
 epoch_s(void)
 {
 	return WorkerEpochLikely(SegmentNow()) / USECS_PER_SEC;
-}
-
-/* The next errand, or the end. */
-static void
-advance(void)
-{
-	aws_fetch  *fetch = the_fetch;
-	aws_step	step = given_up ? AWS_STEP_FAILED :
-		aws_fetch_next(fetch, WorkerEnvironment(), epoch_s());
-
-	switch (step)
-	{
-		case AWS_STEP_HTTP:
-			send_request();
-			break;
-		case AWS_STEP_PROCESS:
-			run_command();
-			break;
-		case AWS_STEP_DONE:
-		case AWS_STEP_FAILED:
-			the_fetch = NULL;
-			the_done(fetch, step == AWS_STEP_DONE);
-			break;
-	}
-}
-
-static void
-send_request(void)
-{
-	const aws_errand *errand = &the_fetch->errand;
-	const char *headers[AWS_HEADERS_MAX];
-
-	for (int i = 0; i < errand->header_count; i++)
-		headers[i] = errand->headers[i];
-	if (!http_pool_send(pool, errand->method, errand->url, headers, errand->header_count,
-						errand->body, strlen(errand->body), errand->timeout_ms, replied,
-						NULL))
-		not_done("out of memory");
-}
-
-static void
-run_command(void)
-{
-	const aws_errand *errand = &the_fetch->errand;
-	char		problem[200];
-
-	if (child_start(shell, errand->body, errand->timeout_ms, ended, NULL))
-		return;
-	snprintf(problem, sizeof(problem), "could not be started: %m");
-	not_done(problem);
 }
 
 static void
@@ -225,6 +143,20 @@ replied(void *arg, const http_reply *reply)
 }
 
 static void
+send_request(void)
+{
+	const aws_errand *errand = &the_fetch->errand;
+	const char *headers[AWS_HEADERS_MAX];
+
+	for (int i = 0; i < errand->header_count; i++)
+		headers[i] = errand->headers[i];
+	if (!http_pool_send(pool, errand->method, errand->url, headers, errand->header_count,
+						errand->body, strlen(errand->body), errand->timeout_ms, replied,
+						NULL))
+		not_done("out of memory");
+}
+
+static void
 ended(void *arg, const child_end *end)
 {
 	aws_result	result = {
@@ -237,4 +169,60 @@ ended(void *arg, const child_end *end)
 
 	aws_fetch_result(the_fetch, &result, epoch_s());
 	advance();
+}
+
+static void
+run_command(void)
+{
+	const aws_errand *errand = &the_fetch->errand;
+	char		problem[200];
+
+	if (child_start(shell, errand->body, errand->timeout_ms, ended, NULL))
+		return;
+	snprintf(problem, sizeof(problem), "could not be started: %m");
+	not_done(problem);
+}
+
+/* The next errand, or the end. */
+static void
+advance(void)
+{
+	aws_fetch  *fetch = the_fetch;
+	aws_step	step = given_up ? AWS_STEP_FAILED :
+		aws_fetch_next(fetch, WorkerEnvironment(), epoch_s());
+
+	switch (step)
+	{
+		case AWS_STEP_HTTP:
+			send_request();
+			break;
+		case AWS_STEP_PROCESS:
+			run_command();
+			break;
+		case AWS_STEP_DONE:
+		case AWS_STEP_FAILED:
+			the_fetch = NULL;
+			the_done(fetch, step == AWS_STEP_DONE);
+			break;
+	}
+}
+
+void
+WorkerFetchStart(aws_fetch *fetch, WorkerFetched done)
+{
+	Assert(the_fetch == NULL);
+	the_fetch = fetch;
+	the_done = done;
+	given_up = false;
+	aws_fetch_begin(fetch);
+	advance();
+}
+
+/* No time is left for its errand, and no other follows. */
+void
+WorkerFetchGiveUp(void)
+{
+	given_up = true;
+	http_pool_hurry(pool, 0);
+	child_hurry(shell);
 }

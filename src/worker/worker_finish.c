@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_finish.c
- *	  Finishes jobs whose sessions have committed: see queue/queue_place.h.
+ *	  Finishes jobs whose sessions have committed: see queue/queue_place.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,75 +11,20 @@
 #include "utils/memutils.h"
 
 #include "lock/backoff.h"
-#include "shared/queue_hint.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_finish.h"
-#include "worker/worker_lockmgr.h"
-#include "worker/worker_queue_post.h"
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 #define RETRY_CAP_US (5 * USECS_PER_SEC)
 
 static void send_write(void *arg, uint32 index, const queue_request *asked, bool repeat);
-static void replied(const WorkerCall *call, const dynamo_reply *reply);
-static int64 later(void *arg, uint32 index, unsigned failures, const dynamo_reply *reply);
-static void ended(void *arg, uint32 index, queue_outcome outcome, bool more);
-static char *describe(const FinishEntry *entry);
 
-static queue_finisher me = {
-	.place = SegmentFinishPlace,
-	.send = send_write,
-	.later = later,
-	.ended = ended,
-};
-
-/* What the worker before this one has left is news, too. */
-void
-WorkerFinishInit(void)
+static char *
+describe(const FinishEntry *entry)
 {
-	me.count = segment->max_sessions;
-	me.notes = MemoryContextAllocZero(TopMemoryContext, me.count * sizeof(queue_note));
-	me.news = &segment->finish_news;
-	shared_write(me.news, 1);
-}
-
-bool
-WorkerFinishIdle(void)
-{
-	return queue_finisher_is_idle(&me);
-}
-
-int64
-WorkerFinishRun(int64 now)
-{
-	return queue_finisher_run(&me, now);
-}
-
-static void
-send_write(void *arg, uint32 index, const queue_request *asked, bool repeat)
-{
-	queue_request request = *asked;
-	WorkerCall	call = {
-		.op = queue_op(request.kind),
-		.repeat = repeat,
-		.quiet = true,
-		.done = replied,
-		.id = index,
-	};
-
-	request.now_ms = WorkerEpochLow(SegmentNow()) / 1000;
-	call.body = queue_build(ddblock_queue_table, &request, NULL);
-	WorkerQueuePost(&call);
-}
-
-static void
-replied(const WorkerCall *call, const dynamo_reply *reply)
-{
-	WorkerQueueEnded();
-	if (call->id != QUEUE_NO_PLACE)
-		queue_finisher_reply(&me, (uint32) call->id, SegmentNow(), reply);
+	return psprintf("job %lld of resource \"%s\" in queue \"%s\"", (long long) entry->place.number,
+					Utf8Quiet(entry->place.resource, strlen(entry->place.resource)), entry->place.queue);
 }
 
 static int64
@@ -111,9 +56,56 @@ ended(void *arg, uint32 index, queue_outcome outcome, bool more)
 		lockmgr_let_go(worker_lockmgr, SegmentNow(), entry->session, entry->hold_index);
 }
 
-static char *
-describe(const FinishEntry *entry)
+static queue_finisher me = {
+	.place = SegmentFinishPlace,
+	.send = send_write,
+	.later = later,
+	.ended = ended,
+};
+
+/* What the worker before this one has left is news, too. */
+void
+WorkerFinishInit(void)
 {
-	return psprintf("job %lld of resource \"%s\" in queue \"%s\"", (long long) entry->place.number,
-					Utf8Quiet(entry->place.resource, strlen(entry->place.resource)), entry->place.queue);
+	me.count = segment->max_sessions;
+	me.notes = MemoryContextAllocZero(TopMemoryContext, me.count * sizeof(queue_note));
+	me.news = &segment->finish_news;
+	shared_write(me.news, 1);
+}
+
+bool
+WorkerFinishIdle(void)
+{
+	return queue_finisher_is_idle(&me);
+}
+
+int64
+WorkerFinishRun(int64 now)
+{
+	return queue_finisher_run(&me, now);
+}
+
+static void
+replied(const WorkerCall *call, const dynamo_reply *reply)
+{
+	WorkerQueueEnded();
+	if (call->id != QUEUE_NO_PLACE)
+		queue_finisher_reply(&me, (uint32) call->id, SegmentNow(), reply);
+}
+
+static void
+send_write(void *arg, uint32 index, const queue_request *asked, bool repeat)
+{
+	queue_request request = *asked;
+	WorkerCall	call = {
+		.op = queue_op(request.kind),
+		.repeat = repeat,
+		.quiet = true,
+		.done = replied,
+		.id = index,
+	};
+
+	request.now_ms = WorkerEpochLow(SegmentNow()) / 1000;
+	call.body = queue_build(ddblock_queue_table, &request, NULL);
+	WorkerQueuePost(&call);
 }

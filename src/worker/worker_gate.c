@@ -15,16 +15,10 @@
 
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "worker/worker_gate.h"
-#include "worker/worker_table.h"
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 static gate the_gate;
-
-static void ask_table(void);
-static void described(const WorkerCall *call, const dynamo_reply *reply);
-static void take_description(const dynamo_reply *reply, bool own);
-static void time_answered(const WorkerCall *call, const dynamo_reply *reply);
 
 void
 WorkerGateInit(void)
@@ -35,56 +29,6 @@ WorkerGateInit(void)
 		pin = strcmp(ddblock_global_table_region, segment->place.region) == 0 ?
 			GATE_PINNED_HERE : GATE_PINNED_ELSEWHERE;
 	gate_init(&the_gate, pin, segment->table_checked, segment->clock.known);
-}
-
-void
-WorkerGateSee(const WorkerCall *call, const dynamo_reply *reply)
-{
-	if (segment->clock.known)
-		gate_time_known(&the_gate);
-	if (dynamo_is_queue(call->op))	/* another table */
-		return;
-	if (call->op == DYNAMO_DESCRIBE_TABLE && call->done != described)
-		take_description(reply, false);
-	else if (reply->status == DYNAMO_TABLE_MISSING)
-		gate_missing(&the_gate);
-	segment->table_checked = the_gate.fit;
-}
-
-int64
-WorkerGateRun(int64 now)
-{
-	for (;;)
-	{
-		switch (gate_ask(&the_gate, now))
-		{
-			case GATE_ASK_TABLE:
-				ask_table();
-				break;
-			case GATE_ASK_TIME:
-				WorkerPostRead(time_answered);
-				break;
-			case GATE_ASK_NOTHING:
-				return gate_next_wake(&the_gate);
-		}
-	}
-}
-
-static void
-ask_table(void)
-{
-	WorkerCall	call = {.op = DYNAMO_DESCRIBE_TABLE,.done = described};
-
-	/* The requests that wait fail after retry_timeout: then with what came of it. */
-	call.timeout_us = (int64) Min(ddblock_request_timeout, ddblock_retry_timeout) * 1000;
-	call.body = dynamo_build_describe_table(WorkerTable());
-	WorkerPost(&call);
-}
-
-static void
-described(const WorkerCall *call, const dynamo_reply *reply)
-{
-	take_description(reply, true);
 }
 
 static void
@@ -104,10 +48,60 @@ take_description(const dynamo_reply *reply, bool own)
 }
 
 static void
+described(const WorkerCall *call, const dynamo_reply *reply)
+{
+	take_description(reply, true);
+}
+
+void
+WorkerGateSee(const WorkerCall *call, const dynamo_reply *reply)
+{
+	if (segment->clock.known)
+		gate_time_known(&the_gate);
+	if (dynamo_is_queue(call->op))	/* another table */
+		return;
+	if (call->op == DYNAMO_DESCRIBE_TABLE && call->done != described)
+		take_description(reply, false);
+	else if (reply->status == DYNAMO_TABLE_MISSING)
+		gate_missing(&the_gate);
+	segment->table_checked = the_gate.fit;
+}
+
+static void
+ask_table(void)
+{
+	WorkerCall	call = {.op = DYNAMO_DESCRIBE_TABLE,.done = described};
+
+	/* The requests that wait fail after retry_timeout: then with what came of it. */
+	call.timeout_us = (int64) Min(ddblock_request_timeout, ddblock_retry_timeout) * 1000;
+	call.body = dynamo_build_describe_table(WorkerTable());
+	WorkerPost(&call);
+}
+
+static void
 time_answered(const WorkerCall *call, const dynamo_reply *reply)
 {
 	gate_time_answered(&the_gate, reply, pg_prng_uint64(&pg_global_prng_state),
 					   SegmentNow());
+}
+
+int64
+WorkerGateRun(int64 now)
+{
+	for (;;)
+	{
+		switch (gate_ask(&the_gate, now))
+		{
+			case GATE_ASK_TABLE:
+				ask_table();
+				break;
+			case GATE_ASK_TIME:
+				WorkerPostRead(time_answered);
+				break;
+			case GATE_ASK_NOTHING:
+				return gate_next_wake(&the_gate);
+		}
+	}
 }
 
 bool

@@ -15,8 +15,8 @@
 
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "worker/worker_grants.h"
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 static void
 add_text(StringInfo out, const char *key, const char *text, size_t len)

@@ -3,7 +3,7 @@
  * worker_journal.c
  *	  Releases the locks that dead incarnations of this cluster held.
  *
- * journal.h explains why a listed incarnation is certainly dead.  Its ownerName
+ * worker.h explains why a listed incarnation is certainly dead.  Its ownerName
  * is never used again, so the release needs no other condition, and it does no
  * harm to send it twice or late.
  *
@@ -29,12 +29,7 @@
 #include "lock/backoff.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "worker/journal.h"
-#include "worker/worker_call.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_journal.h"
-#include "worker/worker_random.h"
-#include "worker/worker_table.h"
+#include "worker/worker.h"
 
 /* Releases in flight, if there are connections for them. */
 #define FREEING_MAX 8
@@ -72,14 +67,6 @@ static int	in_use;
 static uint32 freed;
 static int64 started;
 
-static void free_more(int64 now);
-static void send_write(Freeing *freeing, int64 now);
-static void written(const WorkerCall *call, const dynamo_reply *reply);
-static bool is_settled(Freeing *freeing, const dynamo_result *result);
-static bool holds(Freeing *freeing, const dynamo_result *result);
-static void end_journal(void);
-static void report(void);
-
 void
 WorkerJournalInit(int64 now)
 {
@@ -93,31 +80,6 @@ WorkerJournalInit(int64 now)
 	freeing_count = Max(1, Min(FREEING_MAX, ddblock_max_connections / 4));
 	started = now;
 	MemoryContextSwitchTo(old);
-}
-
-int64
-WorkerJournalRun(int64 now)
-{
-	int64		wake = PG_INT64_MAX;
-
-	if (journal == NULL)
-		return wake;
-	free_more(now);
-	for (int i = 0; i < freeing_count; i++)
-	{
-		Freeing    *freeing = &freeings[i];
-
-		if (!freeing->used || freeing->sent)
-			continue;
-		if (freeing->send_at <= now)
-			send_write(freeing, now);
-		else
-			wake = Min(wake, freeing->send_at);
-	}
-	if (in_use > 0)
-		return wake;
-	end_journal();
-	return now;
 }
 
 /* Reads names from the journal as long as there is room. */
@@ -150,67 +112,23 @@ free_more(int64 now)
 	}
 }
 
-static void
-send_write(Freeing *freeing, int64 now)
+/* Does the item still name the dead incarnation?  Then sets how it is released. */
+static bool
+holds(Freeing *freeing, const dynamo_result *result)
 {
-	dynamo_shared_write shared = {
-		.kind = freeing->kind,
-		.me = dynamo_incarnation(journal->owner),
-	};
-	int64		token = Max(WorkerEpochHigh(now), freeing->token) + TOKENS_AHEAD;
-	dynamo_write write = {
-		.op = freeing->op,
-		.name = freeing->slot.name,
-		.name_len = freeing->slot.name_len,
-		.owner = journal->owner,
-		.version = freeing->version,
-		.first_token = token,
-		.last_token = token,
-		.lease_ms = ddblock_lease_duration,
-		.any_version = true,
-		/* How long the item is kept, the journal does not tell: at most so long. */
-		.kept_until_ms = WorkerEpochHigh(now) / 1000 + DYNAMO_KEPT_MAX_MS,
-		.now_s = WorkerEpochHigh(now) / USECS_PER_SEC,
-		.shared = freeing->op == DYNAMO_RELEASE && freeing->shared ? &shared : NULL,
-	};
+	bool		last;
 
-	WorkerCall	call = {
-		.op = freeing->op,
-		.body = dynamo_build(WorkerTable(), &write),
-		.repeat = freeing->attempts > 0,
-		.dated = true,
-		.done = written,
-		.id = freeing - freeings,
-	};
+	if (dynamo_find_entry(result->shared, dynamo_incarnation(journal->owner)) == NULL)
+		return result->item.exists && !result->item.released &&
+			strcmp(result->item.owner, journal->owner) == 0;
 
-	freeing->sent = true;
-	WorkerPost(&call);
-}
-
-static void
-written(const WorkerCall *call, const dynamo_reply *reply)
-{
-	static const dynamo_result no_memory = {.status = DYNAMO_MALFORMED};
-	const dynamo_result *result = reply->count == 1 ? reply->results : &no_memory;
-	Freeing    *freeing = &freeings[call->id];
-	int64		now = SegmentNow();
-	dynamo_op	before = freeing->op;
-	bool		failed = result->status != DYNAMO_OK &&
-		result->status != DYNAMO_CONDITION_FAILED;
-
-	freeing->sent = false;
-	if (now - started <= FREE_ANYWAY_US && (failed || !is_settled(freeing, result)))
-	{
-		/* A bar that is up is followed at once; all else has failed, or has met another write. */
-		freeing->send_at = now;
-		if (result->status != DYNAMO_OK || before != DYNAMO_BAR)
-			freeing->send_at += backoff_us(++freeing->attempts, RETRY_MAX_US,
-										   pg_prng_uint64(&pg_global_prng_state));
-		return;
-	}
-	JournalStrike(journal, freeing->number);
-	freeing->used = false;
-	in_use--;
+	/* Whoever leaves last releases the item.  One of the two forms fits. */
+	last = result->shared->count == 1;
+	if (freeing->shared && last == (freeing->kind == DYNAMO_SHARED_LAST))
+		last = !last;
+	freeing->shared = true;
+	freeing->kind = last ? DYNAMO_SHARED_LAST : DYNAMO_SHARED_LEAVE;
+	return true;
 }
 
 /* Nothing of the dead is in the item, or will be.  Else sets what to do next. */
@@ -253,23 +171,81 @@ is_settled(Freeing *freeing, const dynamo_result *result)
 	return !holds(freeing, result);
 }
 
-/* Does the item still name the dead incarnation?  Then sets how it is released. */
-static bool
-holds(Freeing *freeing, const dynamo_result *result)
+static void
+written(const WorkerCall *call, const dynamo_reply *reply)
 {
-	bool		last;
+	static const dynamo_result no_memory = {.status = DYNAMO_MALFORMED};
+	const dynamo_result *result = reply->count == 1 ? reply->results : &no_memory;
+	Freeing    *freeing = &freeings[call->id];
+	int64		now = SegmentNow();
+	dynamo_op	before = freeing->op;
+	bool		failed = result->status != DYNAMO_OK &&
+		result->status != DYNAMO_CONDITION_FAILED;
 
-	if (dynamo_find_entry(result->shared, dynamo_incarnation(journal->owner)) == NULL)
-		return result->item.exists && !result->item.released &&
-			strcmp(result->item.owner, journal->owner) == 0;
+	freeing->sent = false;
+	if (now - started <= FREE_ANYWAY_US && (failed || !is_settled(freeing, result)))
+	{
+		/* A bar that is up is followed at once; all else has failed, or has met another write. */
+		freeing->send_at = now;
+		if (result->status != DYNAMO_OK || before != DYNAMO_BAR)
+			freeing->send_at += backoff_us(++freeing->attempts, RETRY_MAX_US,
+										   pg_prng_uint64(&pg_global_prng_state));
+		return;
+	}
+	JournalStrike(journal, freeing->number);
+	freeing->used = false;
+	in_use--;
+}
 
-	/* Whoever leaves last releases the item.  One of the two forms fits. */
-	last = result->shared->count == 1;
-	if (freeing->shared && last == (freeing->kind == DYNAMO_SHARED_LAST))
-		last = !last;
-	freeing->shared = true;
-	freeing->kind = last ? DYNAMO_SHARED_LAST : DYNAMO_SHARED_LEAVE;
-	return true;
+static void
+send_write(Freeing *freeing, int64 now)
+{
+	dynamo_shared_write shared = {
+		.kind = freeing->kind,
+		.me = dynamo_incarnation(journal->owner),
+	};
+	int64		token = Max(WorkerEpochHigh(now), freeing->token) + TOKENS_AHEAD;
+	dynamo_write write = {
+		.op = freeing->op,
+		.name = freeing->slot.name,
+		.name_len = freeing->slot.name_len,
+		.owner = journal->owner,
+		.version = freeing->version,
+		.first_token = token,
+		.last_token = token,
+		.lease_ms = ddblock_lease_duration,
+		.any_version = true,
+		/* How long the item is kept, the journal does not tell: at most so long. */
+		.kept_until_ms = WorkerEpochHigh(now) / 1000 + DYNAMO_KEPT_MAX_MS,
+		.now_s = WorkerEpochHigh(now) / USECS_PER_SEC,
+		.shared = freeing->op == DYNAMO_RELEASE && freeing->shared ? &shared : NULL,
+	};
+
+	WorkerCall	call = {
+		.op = freeing->op,
+		.body = dynamo_build(WorkerTable(), &write),
+		.repeat = freeing->attempts > 0,
+		.dated = true,
+		.done = written,
+		.id = freeing - freeings,
+	};
+
+	freeing->sent = true;
+	WorkerPost(&call);
+}
+
+static void
+report(void)
+{
+	if (freed > 0)
+		ereport(LOG,
+				(errmsg_plural("freed %u lock that \"%s\" held when it ended",
+							   "freed %u locks that \"%s\" held when it ended",
+							   freed, freed, journal->owner)));
+	if (journal->damaged > 0)
+		ereport(LOG,
+				(errmsg("journal \"%s\" was damaged", journal->path),
+				 errdetail("Locks that could not be read in it will be free one lease later.")));
 }
 
 /* The journal was read to its end, and no write is in flight. */
@@ -285,16 +261,27 @@ end_journal(void)
 	freed = 0;
 }
 
-static void
-report(void)
+int64
+WorkerJournalRun(int64 now)
 {
-	if (freed > 0)
-		ereport(LOG,
-				(errmsg_plural("freed %u lock that \"%s\" held when it ended",
-							   "freed %u locks that \"%s\" held when it ended",
-							   freed, freed, journal->owner)));
-	if (journal->damaged > 0)
-		ereport(LOG,
-				(errmsg("journal \"%s\" was damaged", journal->path),
-				 errdetail("Locks that could not be read in it will be free one lease later.")));
+	int64		wake = PG_INT64_MAX;
+
+	if (journal == NULL)
+		return wake;
+	free_more(now);
+	for (int i = 0; i < freeing_count; i++)
+	{
+		Freeing    *freeing = &freeings[i];
+
+		if (!freeing->used || freeing->sent)
+			continue;
+		if (freeing->send_at <= now)
+			send_write(freeing, now);
+		else
+			wake = Min(wake, freeing->send_at);
+	}
+	if (in_use > 0)
+		return wake;
+	end_journal();
+	return now;
 }

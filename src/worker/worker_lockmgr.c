@@ -12,72 +12,19 @@
 
 #include "storage/proc.h"
 
-#include "shared/loss.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "worker/worker_call.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_environment.h"
-#include "worker/worker_grants.h"
-#include "worker/worker_lockmgr.h"
-#include "worker/worker_random.h"
-#include "worker/worker_table.h"
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 #define MAX_REMEMBERED 10000
 
 lockmgr    *worker_lockmgr;
 
-static void send(void *arg, const lockmgr_call *wanted);
-static void replied(const WorkerCall *call, const dynamo_reply *reply);
-static void log_veto(const dynamo_reply *reply);
-static void warn_of_seconds(const dynamo_reply *reply);
-static void log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
-					 const dynamo_item *by);
-static const char *why_lost(const hold *hold, const lease *lease, const dynamo_item *by);
-static void log_no_batches(void *arg, const dynamo_reply *reply, bool for_good);
-
-void
-WorkerLockmgrInit(lockmgr_host host)
-{
-	lockmgr_config config = {
-		.owner = segment->owner,
-		.max_leases = segment->max_leases,
-		.reserved_leases = Min(ddblock_superuser_reserved_leases, segment->max_leases - 1),
-		.max_sessions = segment->slots,
-		.max_remembered = MAX_REMEMBERED,
-		/* The rest is for renewals, and for queues (worker_queue_post.c). */
-		.max_calls = ddblock_max_connections / 2,
-		.request_timeout_us = (int64) ddblock_request_timeout * 1000,
-		.retry_timeout_us = (int64) ddblock_retry_timeout * 1000,
-		.poll_interval_us = (int64) ddblock_poll_interval * 1000,
-	};
-
-	host.send = send;
-	host.lost = log_loss;
-	host.no_batches = log_no_batches;
-	host.random = WorkerFillRandom;
-	worker_lockmgr = lockmgr_new(&config, &host);
-	if (worker_lockmgr == NULL)
-		ereport(FATAL,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	WorkerSetClock(SegmentNow());
-	WorkerSetTakeover();
-}
-
 void
 WorkerSetClock(int64 now)
 {
 	lockmgr_set_clock(worker_lockmgr, WorkerEpochHigh(now) - now, WorkerEpochLow(now) - now);
-}
-
-void
-WorkerSetTimeouts(int64 request_max_us)
-{
-	lockmgr_set_timeouts(worker_lockmgr,
-						 Min((int64) ddblock_request_timeout * 1000, request_max_us),
-						 (int64) ddblock_retry_timeout * 1000,
-						 (int64) ddblock_poll_interval * 1000);
 }
 
 /* Only Amazon's own servers are known to keep the time; a ca_file means a proxy. */
@@ -89,46 +36,6 @@ WorkerSetTakeover(void)
 		 aws_is_own_endpoint(segment->place.url) && WorkerCaFile() == NULL);
 
 	lockmgr_set_takeover(worker_lockmgr, by_clock, (int64) ddblock_clock_slack * 1000);
-}
-
-void
-WorkerPublishCounts(void)
-{
-	lockmgr_counts counts;
-
-	lockmgr_count(worker_lockmgr, &counts);
-	pg_atomic_write_u32(&segment->leases_in_use, counts.leases);
-	pg_atomic_write_u32(&segment->leases_held, counts.held);
-	pg_atomic_write_u32(&segment->leases_detached, counts.detached);
-	pg_atomic_write_u32(&segment->waiters, counts.waiters);
-}
-
-static void
-send(void *arg, const lockmgr_call *wanted)
-{
-	WorkerCall	call = {
-		.op = wanted->op,
-		.count = wanted->count,
-		.timeout_us = Max(wanted->timeout_us, 1),
-		.repeat = wanted->repeat,
-		/* The check of batches: the lock manager tells of it. */
-		.quiet = wanted->op == DYNAMO_RENEW_BATCH && wanted->count == 1,
-		.done = replied,
-		.id = wanted->id,
-	};
-
-	call.body = wanted->op == DYNAMO_RENEW_BATCH ?
-		dynamo_build_batch(WorkerTable(), wanted->writes, wanted->count) :
-		dynamo_build(WorkerTable(), wanted->writes);
-	WorkerPost(&call);
-}
-
-static void
-replied(const WorkerCall *call, const dynamo_reply *reply)
-{
-	lockmgr_reply(worker_lockmgr, SegmentNow(), call->id, reply);
-	log_veto(reply);
-	warn_of_seconds(reply);
 }
 
 /* Once: whose lease it is decides nothing. */
@@ -179,22 +86,31 @@ log_veto(const dynamo_reply *reply)
 }
 
 static void
-log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
-		 const dynamo_item *by)
+replied(const WorkerCall *call, const dynamo_reply *reply)
 {
-	const LeaseEntry *entry = &segment_leases[hold->lease_index];
+	lockmgr_reply(worker_lockmgr, SegmentNow(), call->id, reply);
+	log_veto(reply);
+	warn_of_seconds(reply);
+}
 
-	WorkerInterrupt(hold->session);
-	WorkerLogHold("lost", hold, lease->deadline);
-	if (hold->loss == LOSS_RESIGNED)
-	{
-		ereport(LOG,
-				(errmsg("process %d is interrupted: this cluster gives up \"%s\"",
-						hold->holder.pid, Utf8Quiet(entry->name, entry->name_len))));
-		return;					/* it is no loss to count */
-	}
-	LossTell(index, hold->session, hold->seq, entry->name, entry->name_len,
-			 hold->loss, why_lost(hold, lease, by));
+static void
+send_call(void *arg, const lockmgr_call *wanted)
+{
+	WorkerCall	call = {
+		.op = wanted->op,
+		.count = wanted->count,
+		.timeout_us = Max(wanted->timeout_us, 1),
+		.repeat = wanted->repeat,
+		/* The check of batches: the lock manager tells of it. */
+		.quiet = wanted->op == DYNAMO_RENEW_BATCH && wanted->count == 1,
+		.done = replied,
+		.id = wanted->id,
+	};
+
+	call.body = wanted->op == DYNAMO_RENEW_BATCH ?
+		dynamo_build_batch(WorkerTable(), wanted->writes, wanted->count) :
+		dynamo_build(WorkerTable(), wanted->writes);
+	WorkerPost(&call);
 }
 
 static const char *
@@ -246,6 +162,25 @@ WorkerInterrupt(lockmgr_session session)
 		(void) kill(slot->pid, LOSS_SIGNAL);
 }
 
+static void
+log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
+		 const dynamo_item *by)
+{
+	const LeaseEntry *entry = &segment_leases[hold->lease_index];
+
+	WorkerInterrupt(hold->session);
+	WorkerLogHold("lost", hold, lease->deadline);
+	if (hold->loss == LOSS_RESIGNED)
+	{
+		ereport(LOG,
+				(errmsg("process %d is interrupted: this cluster gives up \"%s\"",
+						hold->holder.pid, Utf8Quiet(entry->name, entry->name_len))));
+		return;					/* it is no loss to count */
+	}
+	LossTell(index, hold->session, hold->seq, entry->name, entry->name_len,
+			 hold->loss, why_lost(hold, lease, by));
+}
+
 /* One statement alone may be refused, so its result says why. */
 static void
 log_no_batches(void *arg, const dynamo_reply *reply, bool for_good)
@@ -270,4 +205,53 @@ log_no_batches(void *arg, const dynamo_reply *reply, bool for_good)
 			 for_good ? errdetail("Leases are renewed one by one from now on.") :
 			 errdetail("Leases are renewed one by one until it does."),
 			 denied ? errhint("Allow dynamodb:PartiQLUpdate, and restart the server.") : 0));
+}
+
+void
+WorkerLockmgrInit(lockmgr_host host)
+{
+	lockmgr_config config = {
+		.owner = segment->owner,
+		.max_leases = segment->max_leases,
+		.reserved_leases = Min(ddblock_superuser_reserved_leases, segment->max_leases - 1),
+		.max_sessions = segment->slots,
+		.max_remembered = MAX_REMEMBERED,
+		/* The rest is for renewals, and for queues (worker_queue_post.c). */
+		.max_calls = ddblock_max_connections / 2,
+		.request_timeout_us = (int64) ddblock_request_timeout * 1000,
+		.retry_timeout_us = (int64) ddblock_retry_timeout * 1000,
+		.poll_interval_us = (int64) ddblock_poll_interval * 1000,
+	};
+
+	host.send = send_call;
+	host.lost = log_loss;
+	host.no_batches = log_no_batches;
+	host.random = WorkerFillRandom;
+	worker_lockmgr = lockmgr_new(&config, &host);
+	if (worker_lockmgr == NULL)
+		ereport(FATAL,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	WorkerSetClock(SegmentNow());
+	WorkerSetTakeover();
+}
+
+void
+WorkerSetTimeouts(int64 request_max_us)
+{
+	lockmgr_set_timeouts(worker_lockmgr,
+						 Min((int64) ddblock_request_timeout * 1000, request_max_us),
+						 (int64) ddblock_retry_timeout * 1000,
+						 (int64) ddblock_poll_interval * 1000);
+}
+
+void
+WorkerPublishCounts(void)
+{
+	lockmgr_counts counts;
+
+	lockmgr_count(worker_lockmgr, &counts);
+	pg_atomic_write_u32(&segment->leases_in_use, counts.leases);
+	pg_atomic_write_u32(&segment->leases_held, counts.held);
+	pg_atomic_write_u32(&segment->leases_detached, counts.detached);
+	pg_atomic_write_u32(&segment->waiters, counts.waiters);
 }

@@ -16,16 +16,7 @@
 
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "worker/worker_answer.h"
-#include "worker/worker_campaigns.h"
-#include "worker/worker_copy.h"
-#include "worker/worker_counters.h"
-#include "worker/worker_gate.h"
-#include "worker/worker_lockmgr.h"
-#include "worker/worker_mailbox.h"
-#include "worker/worker_place.h"
-#include "worker/worker_queue.h"
-#include "worker/worker_table_call.h"
+#include "worker/worker.h"
 
 #define BELL_BITS 64
 
@@ -40,19 +31,55 @@ static MailboxRequest taken;
 static char taken_text[MAILBOX_REQUEST_TEXT];
 static lockmgr_lease taken_leases[MAILBOX_RELEASE_MAX];
 
-static bool acquires(const MailboxRequest *request);
-static int64 clock_now(void *arg);
-static void copy_request(void *arg, uint32 slot_number);
-static bool may_ask(void *arg, int64 now);
+/* The bells that have rung: as segment_bells. */
+static uint64 *heard;
+
 static void ask(void *arg, int64 now, lockmgr_session session, uint64 seq);
-static void announce(int64 now, lockmgr_request *asked, uint64 seq);
-static void answer_resign(int64 now, lockmgr_session session, uint64 seq);
-static uint32 bell_words(void);
-static void read_let_go(uint32 word, uint64 bits, int64 now);
-static uint32 slot_of_bell(uint32 word, uint64 bits);
-static void refuse_request(uint32 slot_number);
-static dynamo_op op_of(const MailboxRequest *request);
-static void fail_parked(int64 until, gate_verdict verdict, const gate_words *words);
+
+static int64
+clock_now(void *arg)
+{
+	return SegmentNow();
+}
+
+/* The request may change meanwhile: its lengths are not to be trusted yet. */
+static void
+copy_request(void *arg, uint32 slot_number)
+{
+	const MailboxSlot *slot = &segment_slots[slot_number];
+
+	memcpy(&taken, &slot->request, sizeof(taken));
+	memcpy(taken_text, slot->text, Min(taken.name_len + taken.data_len, sizeof(taken_text)));
+}
+
+static bool
+acquires(const MailboxRequest *request)
+{
+	return request->kind == MAILBOX_ACQUIRE || request->kind == MAILBOX_TRY ||
+		request->kind == MAILBOX_ANNOUNCE;
+}
+
+/*
+ * In the wrong Region of a global table, a lock that is held in another Region
+ * may look free, or its item long released.  And each of these operations needs
+ * DynamoDB's clock: a token from our own wall clock could be lower than earlier
+ * tokens.  What may not be asked yet is parked, see WorkerSettleParked().
+ */
+static bool
+may_ask(void *arg, int64 now)
+{
+	bool		needs_fit_table = acquires(&taken);
+
+	if (taken.kind == MAILBOX_TABLE)
+		needs_fit_table = taken.op == DYNAMO_DELETE || taken.op == DYNAMO_FORCE_RELEASE ||
+			taken.op == DYNAMO_IDENTIFY || taken.op == DYNAMO_REPLACE;
+	if (taken.kind == MAILBOX_QUEUE)
+		needs_fit_table = !dynamo_is_about_table(taken.op);
+	if (!needs_fit_table || WorkerGatePasses(now))
+		return true;
+	any_parked = true;
+	return false;
+}
 
 static mailbox_worker reader = {
 	.box = &segment_mailbox,
@@ -61,9 +88,6 @@ static mailbox_worker reader = {
 	.may_ask = may_ask,
 	.ask = ask,
 };
-
-/* The bells that have rung: as segment_bells. */
-static uint64 *heard;
 
 void
 WorkerMailboxInit(void)
@@ -95,6 +119,25 @@ WorkerAdopt(int64 now)
 	lockmgr_adopted(worker_lockmgr, now);
 }
 
+static uint32
+bell_words(void)
+{
+	return (segment->slots + BELL_BITS - 1) / BELL_BITS;
+}
+
+static uint32
+slot_of_bell(uint32 word, uint64 bits)
+{
+	return word * BELL_BITS + pg_rightmost_one_pos64(bits);
+}
+
+static void
+read_let_go(uint32 word, uint64 bits, int64 now)
+{
+	for (; bits != 0; bits &= bits - 1)
+		mailbox_read_let_go(&reader, slot_of_bell(word, bits), now);
+}
+
 /*
  * Race with a ring: the bit is cleared before the slot is read, so a later change
  * rings again.
@@ -124,61 +167,28 @@ WorkerReadMailbox(int64 now)
 	}
 }
 
-static uint32
-bell_words(void)
-{
-	return (segment->slots + BELL_BITS - 1) / BELL_BITS;
-}
-
+/* Answers the requests that were parked at that time or before. */
 static void
-read_let_go(uint32 word, uint64 bits, int64 now)
+fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
 {
-	for (; bits != 0; bits &= bits - 1)
-		mailbox_read_let_go(&reader, slot_of_bell(word, bits), now);
-}
+	for (uint32 i = 0; i < segment->slots; i++)
+	{
+		lockmgr_session session;
+		uint64		seq;
+		MailboxAnswer *out;
 
-static uint32
-slot_of_bell(uint32 word, uint64 bits)
-{
-	return word * BELL_BITS + pg_rightmost_one_pos64(bits);
-}
-
-static int64
-clock_now(void *arg)
-{
-	return SegmentNow();
-}
-
-/* The request may change meanwhile: its lengths are not to be trusted yet. */
-static void
-copy_request(void *arg, uint32 slot_number)
-{
-	const MailboxSlot *slot = &segment_slots[slot_number];
-
-	memcpy(&taken, &slot->request, sizeof(taken));
-	memcpy(taken_text, slot->text, Min(taken.name_len + taken.data_len, sizeof(taken_text)));
-}
-
-/*
- * In the wrong Region of a global table, a lock that is held in another Region
- * may look free, or its item long released.  And each of these operations needs
- * DynamoDB's clock: a token from our own wall clock could be lower than earlier
- * tokens.  What may not be asked yet is parked, see WorkerSettleParked().
- */
-static bool
-may_ask(void *arg, int64 now)
-{
-	bool		needs_fit_table = acquires(&taken);
-
-	if (taken.kind == MAILBOX_TABLE)
-		needs_fit_table = taken.op == DYNAMO_DELETE || taken.op == DYNAMO_FORCE_RELEASE ||
-			taken.op == DYNAMO_IDENTIFY || taken.op == DYNAMO_REPLACE;
-	if (taken.kind == MAILBOX_QUEUE)
-		needs_fit_table = !dynamo_is_about_table(taken.op);
-	if (!needs_fit_table || WorkerGatePasses(now))
-		return true;
-	any_parked = true;
-	return false;
+		if (!mailbox_unpark(&reader, i, until, &session, &seq))
+			continue;
+		out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
+		if (out == NULL)
+			continue;
+		WorkerFillFailure(out, verdict == GATE_OTHER_REGION ? MAILBOX_OTHER_REGION :
+					 verdict == GATE_GLOBAL_TABLE ? MAILBOX_GLOBAL_TABLE : MAILBOX_FAILED,
+					 DYNAMO_DESCRIBE_TABLE, words->status, words->message);
+		if (words->status == DYNAMO_ACCESS_DENIED)
+			strlcpy(out->failure.hint, CHECK_DENIED_HINT, sizeof(out->failure.hint));
+		mailbox_end_answer(&segment_mailbox, session, seq);
+	}
 }
 
 int64
@@ -207,60 +217,6 @@ WorkerSettleParked(int64 now)
 			fail_parked(until, verdict, words);
 	}
 	return PG_INT64_MAX;
-}
-
-/* Answers the requests that were parked at that time or before. */
-static void
-fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
-{
-	for (uint32 i = 0; i < segment->slots; i++)
-	{
-		lockmgr_session session;
-		uint64		seq;
-		MailboxAnswer *out;
-
-		if (!mailbox_unpark(&reader, i, until, &session, &seq))
-			continue;
-		out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
-		if (out == NULL)
-			continue;
-		WorkerFillFailure(out, verdict == GATE_OTHER_REGION ? MAILBOX_OTHER_REGION :
-					 verdict == GATE_GLOBAL_TABLE ? MAILBOX_GLOBAL_TABLE : MAILBOX_FAILED,
-					 DYNAMO_DESCRIBE_TABLE, words->status, words->message);
-		if (words->status == DYNAMO_ACCESS_DENIED)
-			strlcpy(out->failure.hint, CHECK_DENIED_HINT, sizeof(out->failure.hint));
-		mailbox_end_answer(&segment_mailbox, session, seq);
-	}
-}
-
-/*
- * Without a Region or an endpoint, every request gets the same answer.  Race with
- * a post: bells are cleared before the slots are read.
- */
-void
-WorkerRefuseRequests(void)
-{
-	for (uint32 w = 0; w < (segment->slots + BELL_BITS - 1) / BELL_BITS; w++)
-		(void) pg_atomic_exchange_u64(&segment_bells[w], 0);
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-		refuse_request(i);
-}
-
-static void
-refuse_request(uint32 slot_number)
-{
-	lockmgr_session session;
-	MailboxAnswer *out;
-	uint64		seq;
-	dynamo_op	op;
-
-	if (!mailbox_peek(&segment_mailbox, slot_number, &session, &seq) ||
-		(out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD)) == NULL)
-		return;
-	op = op_of(&segment_slots[slot_number].request);
-	WorkerCountFailure(op);
-	WorkerFillFailure(out, MAILBOX_NO_PLACE, op, DYNAMO_OK, WorkerPlaceProblem());
-	mailbox_end_answer(&segment_mailbox, session, seq);
 }
 
 /* The call that a request begins with. */
@@ -292,11 +248,73 @@ op_of(const MailboxRequest *request)
 	return DYNAMO_ACQUIRE;
 }
 
-static bool
-acquires(const MailboxRequest *request)
+static void
+refuse_request(uint32 slot_number)
 {
-	return request->kind == MAILBOX_ACQUIRE || request->kind == MAILBOX_TRY ||
-		request->kind == MAILBOX_ANNOUNCE;
+	lockmgr_session session;
+	MailboxAnswer *out;
+	uint64		seq;
+	dynamo_op	op;
+
+	if (!mailbox_peek(&segment_mailbox, slot_number, &session, &seq) ||
+		(out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD)) == NULL)
+		return;
+	op = op_of(&segment_slots[slot_number].request);
+	WorkerCountFailure(op);
+	WorkerFillFailure(out, MAILBOX_NO_PLACE, op, DYNAMO_OK, WorkerPlaceProblem());
+	mailbox_end_answer(&segment_mailbox, session, seq);
+}
+
+/*
+ * Without a Region or an endpoint, every request gets the same answer.  Race with
+ * a post: bells are cleared before the slots are read.
+ */
+void
+WorkerRefuseRequests(void)
+{
+	for (uint32 w = 0; w < (segment->slots + BELL_BITS - 1) / BELL_BITS; w++)
+		(void) pg_atomic_exchange_u64(&segment_bells[w], 0);
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+		refuse_request(i);
+}
+
+/* Tells the lock manager the requests that are announced, and answers. */
+static void
+announce(int64 now, lockmgr_request *asked, uint64 seq)
+{
+	const char *at = taken_text + taken.name_len;
+	const char *end = at + taken.data_len;
+	MailboxAnswer *out;
+	uint16		len;
+
+	asked->kind = LOCKMGR_TRY;
+	asked->data_len = 0;
+	for (asked->seq = taken.first_seq; at < end; asked->seq++)
+	{
+		memcpy(&len, at, sizeof(len));
+		asked->name = at + sizeof(len);
+		asked->name_len = len;
+		at = asked->name + len;
+		lockmgr_announce(worker_lockmgr, now, asked);
+	}
+	out = WorkerBeginAnswer(asked->session, seq, LOCKMGR_NO_HOLD);
+	if (out == NULL)
+		return;
+	out->result = MAILBOX_DONE;
+	mailbox_end_answer(&segment_mailbox, asked->session, seq);
+}
+
+static void
+answer_resign(int64 now, lockmgr_session session, uint64 seq)
+{
+	bool		led = WorkerCampaignsResign(now, pnstrdup(taken_text, taken.name_len),
+											taken.resign.rest_us, taken.resign.wait_us);
+	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
+
+	if (out == NULL)
+		return;
+	out->result = led ? MAILBOX_DONE : MAILBOX_NOT_HELD;
+	mailbox_end_answer(&segment_mailbox, session, seq);
 }
 
 static void
@@ -348,43 +366,4 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		announce(now, &asked, seq);
 	else
 		lockmgr_ask(worker_lockmgr, now, &asked);
-}
-
-/* Tells the lock manager the requests that are announced, and answers. */
-static void
-announce(int64 now, lockmgr_request *asked, uint64 seq)
-{
-	const char *at = taken_text + taken.name_len;
-	const char *end = at + taken.data_len;
-	MailboxAnswer *out;
-	uint16		len;
-
-	asked->kind = LOCKMGR_TRY;
-	asked->data_len = 0;
-	for (asked->seq = taken.first_seq; at < end; asked->seq++)
-	{
-		memcpy(&len, at, sizeof(len));
-		asked->name = at + sizeof(len);
-		asked->name_len = len;
-		at = asked->name + len;
-		lockmgr_announce(worker_lockmgr, now, asked);
-	}
-	out = WorkerBeginAnswer(asked->session, seq, LOCKMGR_NO_HOLD);
-	if (out == NULL)
-		return;
-	out->result = MAILBOX_DONE;
-	mailbox_end_answer(&segment_mailbox, asked->session, seq);
-}
-
-static void
-answer_resign(int64 now, lockmgr_session session, uint64 seq)
-{
-	bool		led = WorkerCampaignsResign(now, pnstrdup(taken_text, taken.name_len),
-											taken.resign.rest_us, taken.resign.wait_us);
-	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
-
-	if (out == NULL)
-		return;
-	out->result = led ? MAILBOX_DONE : MAILBOX_NOT_HELD;
-	mailbox_end_answer(&segment_mailbox, session, seq);
 }

@@ -14,43 +14,12 @@
 
 #include <stdlib.h>
 
-#include "aws/endpoint.h"
+#include "aws/aws.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
-#include "worker/worker_credentials.h"
-#include "worker/worker_environment.h"
-#include "worker/worker_place.h"
+#include "worker/worker.h"
 
 static char problem[MAILBOX_TEXT_SIZE];
-
-static bool find_endpoint(SegmentPlace *place);
-static void log_place(void);
-static void log_proxies(void);
-
-bool
-WorkerFindPlace(void)
-{
-	SegmentPlace place;
-
-	if (segment->place.url[0] != '\0')
-	{
-		WorkerFindCredentials();
-		WorkerCheckExposure();
-		return true;
-	}
-	memset(&place, 0, sizeof(place));
-	if (!find_endpoint(&place))
-	{
-		ErrorsNoPlace(LOG, problem);
-		return false;
-	}
-	segment->place = place;
-	WorkerFindCredentials();
-	log_place();
-	log_proxies();
-	WorkerCheckExposure();
-	return true;
-}
 
 /* The Region is needed even if the endpoint is set: signatures contain it. */
 static bool
@@ -76,12 +45,6 @@ find_endpoint(SegmentPlace *place)
 	}
 	snprintf(problem, sizeof(problem), "%s: %s.", what, error);
 	return false;
-}
-
-const char *
-WorkerPlaceProblem(void)
-{
-	return problem;
 }
 
 /* So that one can compare the logs of clusters that should share a table. */
@@ -117,4 +80,35 @@ log_proxies(void)
 				(errmsg("ddblock ignores \"%s\" in the server's environment", names[i]),
 				 errdetail("It connects to DynamoDB without a proxy.")));
 	}
+}
+
+bool
+WorkerFindPlace(void)
+{
+	SegmentPlace place;
+
+	if (segment->place.url[0] != '\0')
+	{
+		WorkerFindCredentials();
+		WorkerCheckExposure();
+		return true;
+	}
+	memset(&place, 0, sizeof(place));
+	if (!find_endpoint(&place))
+	{
+		ErrorsNoPlace(LOG, problem);
+		return false;
+	}
+	segment->place = place;
+	WorkerFindCredentials();
+	log_place();
+	log_proxies();
+	WorkerCheckExposure();
+	return true;
+}
+
+const char *
+WorkerPlaceProblem(void)
+{
+	return problem;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_queue.c
- *	  Sessions' calls on the queues' table: see queue/queue_pieces.h.
+ *	  Sessions' calls on the queues' table: see queue/queue_pieces.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,29 +9,102 @@
 
 #include "utils/memutils.h"
 
-#include "queue/queue_pieces.h"
+#include "queue/queue.h"
 #include "shared/settings.h"
-#include "worker/worker_answer.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_queue.h"
-#include "worker/worker_queue_post.h"
+#include "worker/worker.h"
 
 static queue_pieces *buffers;	/* of the slots */
-
-static void send_request(queue_pieces *pieces, lockmgr_session session,
-						 const MailboxRequest *request);
-static void replied(const WorkerCall *call, const dynamo_reply *reply);
-static bool answer_piece(lockmgr_session session, uint64 seq, const queue_pieces *pieces,
-						 uint32 offset);
-static void answer_result(lockmgr_session session, uint64 seq, MailboxResult result);
-static void answer_failure(lockmgr_session session, uint64 seq, dynamo_op op,
-						   dynamo_status status, const char *message);
 
 void
 WorkerQueueInit(void)
 {
 	buffers = MemoryContextAllocZero(TopMemoryContext,
 									 segment->max_sessions * sizeof(queue_pieces));
+}
+
+/* False: this worker does not have the reply. */
+static bool
+answer_piece(lockmgr_session session, uint64 seq, const queue_pieces *pieces, uint32 offset)
+{
+	uint32		len = sizeof(((MailboxAnswer *) NULL)->piece.data);
+	const char *bytes = queue_pieces_give(pieces, session.generation, offset, &len);
+	MailboxAnswer *out = bytes != NULL ? WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD) : NULL;
+
+	if (out != NULL)
+	{
+		out->result = MAILBOX_REPLY;
+		out->piece.total = pieces->total;
+		out->piece.len = len;
+		memcpy(out->piece.data, bytes, len);
+		mailbox_end_answer(&segment_mailbox, session, seq);
+	}
+	return bytes != NULL;
+}
+
+static void
+answer_failure(lockmgr_session session, uint64 seq, dynamo_op op, dynamo_status status,
+			   const char *message)
+{
+	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
+
+	if (out == NULL)
+		return;
+	WorkerFillFailure(out, MAILBOX_FAILED, op, status, message);
+	mailbox_end_answer(&segment_mailbox, session, seq);
+}
+
+static void
+replied(const WorkerCall *call, const dynamo_reply *reply)
+{
+	queue_pieces *pieces = &buffers[call->session.slot];
+	Size		len;
+	char	   *bytes;
+
+	WorkerQueueEnded();
+	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
+	{
+		answer_failure(call->session, call->id, call->op, reply->status, reply->message);
+		return;
+	}
+	bytes = queue_pack(reply, WorkerEpochLow(SegmentNow()) / 1000, &len);
+	if (bytes == NULL)
+		answer_failure(call->session, call->id, call->op, DYNAMO_UNKNOWN,
+					   "the ddblock worker had no memory for the reply");
+	else if (!queue_pieces_reply(pieces, call->session.generation, call->id, bytes, len))
+		free(bytes);
+	else if (!WorkerQueueIsWanted(call))
+		queue_pieces_clear(pieces);
+	else
+		(void) answer_piece(call->session, call->id, pieces, 0);
+}
+
+static void
+send_request(queue_pieces *pieces, lockmgr_session session, const MailboxRequest *request)
+{
+	WorkerCall	call = {
+		.repeat = request->repeat,
+		.quiet = true,
+		.done = replied,
+		.session = session,
+		.id = request->seq,
+	};
+	queue_kind	kind;
+
+	call.body = queue_pieces_build(pieces, request->seq, ddblock_queue_table,
+								   WorkerEpochLow(SegmentNow()) / 1000, &kind);
+	call.op = queue_op(kind);
+	WorkerQueuePost(&call);
+}
+
+static void
+answer_result(lockmgr_session session, uint64 seq, MailboxResult result)
+{
+	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
+
+	if (out == NULL)
+		return;
+	out->result = result;
+	mailbox_end_answer(&segment_mailbox, session, seq);
 }
 
 void
@@ -62,91 +135,6 @@ WorkerQueueAsk(lockmgr_session session, const MailboxRequest *request, const cha
 			send_request(pieces, session, request);
 			break;
 	}
-}
-
-static void
-send_request(queue_pieces *pieces, lockmgr_session session, const MailboxRequest *request)
-{
-	WorkerCall	call = {
-		.repeat = request->repeat,
-		.quiet = true,
-		.done = replied,
-		.session = session,
-		.id = request->seq,
-	};
-	queue_kind	kind;
-
-	call.body = queue_pieces_build(pieces, request->seq, ddblock_queue_table,
-								   WorkerEpochLow(SegmentNow()) / 1000, &kind);
-	call.op = queue_op(kind);
-	WorkerQueuePost(&call);
-}
-
-static void
-replied(const WorkerCall *call, const dynamo_reply *reply)
-{
-	queue_pieces *pieces = &buffers[call->session.slot];
-	Size		len;
-	char	   *bytes;
-
-	WorkerQueueEnded();
-	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
-	{
-		answer_failure(call->session, call->id, call->op, reply->status, reply->message);
-		return;
-	}
-	bytes = queue_pack(reply, WorkerEpochLow(SegmentNow()) / 1000, &len);
-	if (bytes == NULL)
-		answer_failure(call->session, call->id, call->op, DYNAMO_UNKNOWN,
-					   "the ddblock worker had no memory for the reply");
-	else if (!queue_pieces_reply(pieces, call->session.generation, call->id, bytes, len))
-		free(bytes);
-	else if (!WorkerQueueIsWanted(call))
-		queue_pieces_clear(pieces);
-	else
-		(void) answer_piece(call->session, call->id, pieces, 0);
-}
-
-/* False: this worker does not have the reply. */
-static bool
-answer_piece(lockmgr_session session, uint64 seq, const queue_pieces *pieces, uint32 offset)
-{
-	uint32		len = sizeof(((MailboxAnswer *) NULL)->piece.data);
-	const char *bytes = queue_pieces_give(pieces, session.generation, offset, &len);
-	MailboxAnswer *out = bytes != NULL ? WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD) : NULL;
-
-	if (out != NULL)
-	{
-		out->result = MAILBOX_REPLY;
-		out->piece.total = pieces->total;
-		out->piece.len = len;
-		memcpy(out->piece.data, bytes, len);
-		mailbox_end_answer(&segment_mailbox, session, seq);
-	}
-	return bytes != NULL;
-}
-
-static void
-answer_result(lockmgr_session session, uint64 seq, MailboxResult result)
-{
-	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
-
-	if (out == NULL)
-		return;
-	out->result = result;
-	mailbox_end_answer(&segment_mailbox, session, seq);
-}
-
-static void
-answer_failure(lockmgr_session session, uint64 seq, dynamo_op op, dynamo_status status,
-			   const char *message)
-{
-	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
-
-	if (out == NULL)
-		return;
-	WorkerFillFailure(out, MAILBOX_FAILED, op, status, message);
-	mailbox_end_answer(&segment_mailbox, session, seq);
 }
 
 void

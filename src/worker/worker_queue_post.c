@@ -16,7 +16,7 @@
 
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "worker/worker_queue_post.h"
+#include "worker/worker.h"
 
 typedef struct Waiter
 {
@@ -27,7 +27,11 @@ typedef struct Waiter
 static dlist_head waiters = DLIST_STATIC_INIT(waiters);
 static int	in_flight = 0;
 
-static bool has_room(void);
+static bool
+has_room(void)
+{
+	return in_flight < Max(ddblock_max_connections / 4, 1);
+}
 
 void
 WorkerQueuePost(const WorkerCall *call)
@@ -45,10 +49,14 @@ WorkerQueuePost(const WorkerCall *call)
 	dlist_push_tail(&waiters, &waiter->node);
 }
 
-static bool
-has_room(void)
+bool
+WorkerQueueIsWanted(const WorkerCall *call)
 {
-	return in_flight < Max(ddblock_max_connections / 4, 1);
+	const mailbox_slot *words = &segment_slots[call->session.slot].words;
+
+	return call->session.generation == 0 ||
+		(shared_read(&words->generation) == call->session.generation &&
+		 shared_read(&words->cancelled_seq) < call->id);
 }
 
 void
@@ -69,14 +77,4 @@ WorkerQueueEnded(void)
 			free(waiter->call.body);
 		pfree(waiter);
 	}
-}
-
-bool
-WorkerQueueIsWanted(const WorkerCall *call)
-{
-	const mailbox_slot *words = &segment_slots[call->session.slot].words;
-
-	return call->session.generation == 0 ||
-		(shared_read(&words->generation) == call->session.generation &&
-		 shared_read(&words->cancelled_seq) < call->id);
 }

@@ -11,7 +11,7 @@
  */
 #include "postgres.h"
 
-#include "worker/worker_random.h"
+#include "worker/worker.h"
 
 #define STOCK 1024
 

@@ -7,12 +7,10 @@
  */
 #include "postgres.h"
 
-#include "aws/sigv4.h"
+#include "aws/aws.h"
 #include "shared/segment.h"
 #include "shared/version.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_credentials.h"
-#include "worker/worker_sign.h"
+#include "worker/worker.h"
 
 #define SERVICE "dynamodb"
 

@@ -7,11 +7,9 @@
  */
 #include "postgres.h"
 
-#include "net/http_pool.h"
+#include "net/net.h"
 #include "shared/segment.h"
-#include "worker/worker_call.h"
-#include "worker/worker_credentials.h"
-#include "worker/worker_status.h"
+#include "worker/worker.h"
 
 static WorkerStatus status;
 

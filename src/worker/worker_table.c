@@ -9,12 +9,10 @@
 
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "worker/worker_table.h"
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 static dynamo_table table;
-
-static void stop_ttl(const dynamo_item *item);
 
 void
 WorkerReadTableSettings(void)
@@ -43,20 +41,6 @@ WorkerDescribeTable(journal_table *where)
 	where->sort_separator = table.sort_separator;
 }
 
-/*
- * A Java client that updates an item which we released leaves our ttl in it,
- * and DynamoDB then deletes a lock that is held.  So once such a client shows,
- * no more ttl is written until the configuration is reloaded.
- */
-void
-WorkerLookForOthers(const dynamo_reply *reply)
-{
-	for (int i = 0; i < reply->count; i++)
-		stop_ttl(&reply->results[i].item);
-	for (int i = 0; i < reply->page.count; i++)
-		stop_ttl(&reply->page.rows[i].item);
-}
-
 static void
 stop_ttl(const dynamo_item *item)
 {
@@ -70,4 +54,18 @@ stop_ttl(const dynamo_item *item)
 					   "would then delete the lock's item."),
 			 errhint("Set \"ddblock.released_item_ttl\" to 0, and switch time-to-live off on "
 					 "the table until no item has one.")));
+}
+
+/*
+ * A Java client that updates an item which we released leaves our ttl in it,
+ * and DynamoDB then deletes a lock that is held.  So once such a client shows,
+ * no more ttl is written until the configuration is reloaded.
+ */
+void
+WorkerLookForOthers(const dynamo_reply *reply)
+{
+	for (int i = 0; i < reply->count; i++)
+		stop_ttl(&reply->results[i].item);
+	for (int i = 0; i < reply->page.count; i++)
+		stop_ttl(&reply->page.rows[i].item);
 }

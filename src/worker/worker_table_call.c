@@ -8,10 +8,7 @@
 #include "postgres.h"
 
 #include "shared/settings.h"
-#include "worker/worker_answer.h"
-#include "worker/worker_clock.h"
-#include "worker/worker_table.h"
-#include "worker/worker_table_call.h"
+#include "worker/worker.h"
 
 static char *
 build_scan(const MailboxRequest *request, const char *text)

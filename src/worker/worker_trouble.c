@@ -10,9 +10,8 @@
 
 #include "shared/segment.h"
 #include "shared/settings.h"
-#include "shared/utf8.h"
-#include "worker/worker_credentials.h"
-#include "worker/worker_trouble.h"
+#include "shared/shared.h"
+#include "worker/worker.h"
 
 void
 WorkerLogTrouble(const dynamo_reply *reply)

@@ -23,8 +23,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "aws/endpoint.h"
-#include "aws/fetch.h"
+#include "aws/aws.h"
 
 #define NOW_S INT64_C(1640000000)	/* December 2021 */
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "aws/endpoint.h"
+#include "aws/aws.h"
 
 int			LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

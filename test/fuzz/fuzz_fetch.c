@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/fetch.h"
+#include "aws/aws.h"
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

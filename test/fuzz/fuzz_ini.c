@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/credentials.h"
-#include "aws/endpoint.h"
+#include "aws/aws.h"
 
 #define MAX_VARIABLES 8
 

@@ -39,7 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "aws/sigv4.h"
+#include "aws/aws.h"
 #include "dynamo/dynamo.h"
 #include "lock/uuid.h"
 

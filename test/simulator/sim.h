@@ -39,7 +39,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/epoch_clock.h"
+#include "aws/aws.h"
 #include "lock/campaign.h"
 #include "lock/mailbox.h"
 #include "dynamo_double.h"

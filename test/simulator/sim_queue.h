@@ -15,10 +15,7 @@
 
 #include "sim.h"
 
-#include "queue/queue_claim.h"
-#include "queue/queue_hint.h"
-#include "queue/queue_pieces.h"
-#include "queue/queue_wait.h"
+#include "queue/queue.h"
 
 #define SIM_QUEUE_NAME	"q"
 #define SIM_PIECE		1800	/* bytes of a request; of a reply, a part of it */

@@ -1,15 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * test_credentials.c
- *	  aws/credentials.h, with environment variables and files from two tables.
+ *	  aws/credentials.c, with environment variables and files from two tables.
  *
  *-------------------------------------------------------------------------
  */
 #include <errno.h>
 
 #include "../unit.h"
-#include "aws/credentials.h"
-#include "aws/endpoint.h"
+#include "aws/aws.h"
 
 #define CREDENTIALS "/home/pg/.aws/credentials"
 #define CONFIG "/home/pg/.aws/config"

@@ -3,7 +3,7 @@
  *	  Which endpoint URLs are accepted, and the Host header they give.
  */
 #include "../unit.h"
-#include "aws/endpoint.h"
+#include "aws/aws.h"
 
 static void
 check_host(const char *url, const char *expected)

@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../unit.h"
-#include "aws/epoch_clock.h"
+#include "aws/aws.h"
 
 #define MS		INT64_C(1000)
 #define SECOND	INT64_C(1000000)

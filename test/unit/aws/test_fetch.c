@@ -1,10 +1,9 @@
 /*
  * test_fetch.c
- *	  aws/fetch.h: what is asked, and what is made of the answers.
+ *	  aws/fetch.c: what is asked, and what is made of the answers.
  */
 #include "../unit.h"
-#include "aws/fetch.h"
-#include "aws/fetcher.h"
+#include "aws/aws.h"
 
 #define NOW_S INT64_C(1640000000)
 

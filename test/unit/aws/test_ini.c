@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_ini.c
- *	  Tests of aws/ini.h.
+ *	  Tests of aws/ini.c.
  *
  * The rules are those that the AWS SDKs share (aws-sdk tests of the profile
  * file parser) and, for files indented as a whole, those of the AWS CLI.
@@ -9,7 +9,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../unit.h"
-#include "aws/ini.h"
+#include "aws/aws.h"
 
 static ini_slice
 slice(const char *text)

@@ -1,9 +1,9 @@
 /*
  * test_renewal.c
- *	  aws/renewal.h: when credentials are fetched again.
+ *	  aws/renewal.c: when credentials are fetched again.
  */
 #include "../unit.h"
-#include "aws/renewal.h"
+#include "aws/aws.h"
 
 #define SECOND INT64_C(1000000)
 #define MINUTE (60 * SECOND)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_sigv4.c
- *	  Tests of aws/sigv4.h.
+ *	  Tests of aws/sigv4.c.
  *
  * The references are Amazon's published vectors (data/sigv4), and botocore, run by
  * botocore_sign.py, for what the vectors lack: x-amz-target together with a token,
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "../unit.h"
-#include "aws/sigv4.h"
+#include "aws/aws.h"
 
 #define VECTOR_COUNT 38
 #define BOTOCORE_COUNT 40

@@ -5,8 +5,8 @@
  *	  source that fails for half of it.
  *
  * The lock manager renews a lease; DynamoDB refuses its calls while the credentials
- * have expired.  They are fetched as the worker does it: aws/fetch.h, from a
- * container's address, when aws/renewal.h says so.
+ * have expired.  They are fetched as the worker does it: aws/fetch.c, from a
+ * container's address, when aws/renewal.c says so.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,8 +14,7 @@
 
 #include <time.h>
 
-#include "aws/fetch.h"
-#include "aws/renewal.h"
+#include "aws/aws.h"
 
 #define MINUTE (60 * SECOND)
 #define LIFETIME (15 * MINUTE)

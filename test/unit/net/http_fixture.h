@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "../unit.h"
-#include "net/http_pool.h"
+#include "net/net.h"
 
 #define REQUEST_MAX (2 << 20)
 #define CONNECTIONS_MAX 256

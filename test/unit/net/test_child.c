@@ -1,6 +1,6 @@
 /*
  * test_child.c
- *	  net/child.h: commands that end, that do not, and that print too much.
+ *	  net/child.c: commands that end, that do not, and that print too much.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #define BEFORE_EACH make_child
 #define AFTER_EACH free_child
 #include "../unit.h"
-#include "net/child.h"
+#include "net/net.h"
 
 static reactor *r;
 static child *c;

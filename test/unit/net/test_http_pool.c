@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "net/http_transfer.h"
+#include "net/net.h"
 
 static int	seconds_ahead;
 

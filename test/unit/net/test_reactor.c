@@ -11,7 +11,7 @@
 #define BEFORE_EACH set_up
 #define AFTER_EACH tear_down
 #include "../unit.h"
-#include "net/reactor.h"
+#include "net/net.h"
 
 static struct
 {

@@ -8,7 +8,7 @@
 #define BEFORE_EACH start
 #include "../unit.h"
 
-#include "queue/queue_claim.h"
+#include "queue/queue.h"
 
 static queue_claim claim;
 static queue_place place;

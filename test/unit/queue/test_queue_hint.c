@@ -8,8 +8,7 @@
 #define BEFORE_EACH start
 #include "../unit.h"
 
-#include "queue/queue_hint.h"
-#include "queue/queue_wait.h"
+#include "queue/queue.h"
 
 #define SECOND INT64_C(1000000)
 

@@ -9,7 +9,7 @@
 #define AFTER_EACH stop
 #include "../unit.h"
 
-#include "queue/queue_pieces.h"
+#include "queue/queue.h"
 
 #define ME 5					/* a session's generation */
 #define PIECE 1000

@@ -10,7 +10,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "queue/queue_place.h"
+#include "queue/queue.h"
 
 #define PLACES 3
 

@@ -1,0 +1,163 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared.h
+ *	  What sessions and the worker both use, beside settings, errors and the segment.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SHARED_SHARED_H
+#define DDBLOCK_SHARED_SHARED_H
+
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "datatype/timestamp.h"
+
+#include "shared/segment.h"
+
+/* ----------------------------------------------------------------
+ * lock_page.c: Pages of lock items on their way from the worker to a session.
+ *
+ * A page that DynamoDB sends may be larger than the answer in shared
+ * memory: then it is cut, and the next request goes on after the last row
+ * that fitted.  Each row takes only what its texts need.
+ * ----------------------------------------------------------------
+ */
+
+/* A row as the session reads it. */
+typedef struct LockRow
+{
+	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8 */
+	dynamo_item item;			/* no pointer is set */
+	lock_mode	mode;			/* how it is held */
+	int32		permits;		/* of a semaphore: how many are out */
+	bool		dead;			/* not released, but this cluster may take it over */
+	char		unusable[DYNAMO_MESSAGE_SIZE];	/* why nobody can get the lock, or "" */
+} LockRow;
+
+/* An item for shared memory: without what its pointers point to. */
+extern dynamo_item LockPageItem(const dynamo_item *item);
+
+/* The worker's side; leaves epoch_us alone. */
+extern void LockPagePut(LockPage *out, const dynamo_page *page);
+
+/* Reads the row at *offset and moves on; false after the last one. */
+extern bool LockPageRow(const LockPage *page, int *offset, LockRow *row);
+
+/* ----------------------------------------------------------------
+ * loss.c: Each loss of a lease is counted and logged once.
+ *
+ * For the worker and for the session: the first to notice counts and logs.
+ * ----------------------------------------------------------------
+ */
+
+/* The worker sends it to a session that has lost a lease. */
+#define LOSS_SIGNAL SIGUSR2
+
+#define LOSS_WHY_AT_MOST "the session was to hold it no longer (\"at_most\")"
+
+/* The worker: the session has got this hold. */
+extern void LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq);
+
+/*
+ * Counts and logs that the lease under the hold that the session got for this
+ * request is lost, unless that was done.  The name is in UTF-8.  Cannot fail, needs
+ * no transaction.
+ */
+extern void LossTell(uint32 hold_index, lockmgr_session session, uint64 seq,
+					 const char *name, size_t name_len, lease_loss loss, const char *why);
+
+/* A copy of the last one; false if there was none, or it is just being noted. */
+extern bool LossLast(SegmentLoss *copy);
+
+/* ----------------------------------------------------------------
+ * queue_hint.c: Resources of queues that may have a job: what the sessions of a cluster and its worker
+ * tell each other.
+ * ----------------------------------------------------------------
+ */
+
+/* Leaves a hint, and wakes the sessions that wait for jobs.  Neither waits nor fails. */
+extern void QueueHintTell(const char *queue, const char *resource, int64 attempts);
+
+/* The same, but wakes nobody. */
+extern void QueueHintAdd(const char *queue, const char *resource, int64 attempts);
+
+/* See queue_hint_take(). */
+extern bool QueueHintTake(const char *queue, char *const *resources, queue_hint_skip skip,
+						  int64 *attempts, char resource[QUEUE_RESOURCE_MAX + 1]);
+
+/* ----------------------------------------------------------------
+ * times.c: Our times and durations as PostgreSQL's types, and as text.
+ * ----------------------------------------------------------------
+ */
+
+/* From 1970 to the beginning of PostgreSQL's time. */
+#define EPOCH_DIFFERENCE_US \
+	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
+
+/* Epoch milliseconds, as written by anybody: false if 0 or out of reason. */
+extern bool TimesFromEpoch(int64 epoch_ms, TimestampTz *timestamp);
+
+/* A moment on the clock of leases, as seen by the wall clock now. */
+extern TimestampTz TimesFromClock(int64 moment);
+
+extern Interval *TimesInterval(int64 microseconds);
+
+/*
+ * Milliseconds, rounded up; false if the interval has months, which have no
+ * fixed length, or is infinite.
+ */
+extern bool TimesMilliseconds(const Interval *interval, int64 *milliseconds);
+
+/* "1500 ms", "20 s": palloc'd, for messages. */
+extern char *TimesDuration(int64 milliseconds);
+
+/* ----------------------------------------------------------------
+ * utf8.c: Text between the database's encoding and UTF-8.
+ *
+ * Lock names are global, so they travel as UTF-8 whatever the
+ * encoding of the database at either end.  Under SQL_ASCII the bytes are taken
+ * for UTF-8.  Call inside a transaction (conversions are looked up in the
+ * catalogs).
+ * ----------------------------------------------------------------
+ */
+
+/* Exact: raises 22021 or 22P05 for what cannot be said.  Palloc'd, with a NUL. */
+extern char *Utf8FromServer(const char *text, int len);
+
+/*
+ * For what a program may act on: names, ids, owners, payloads.  Exact, or NULL if the
+ * database's encoding cannot say it, or if it is not UTF-8.  Palloc'd, with a NUL.
+ */
+extern char *Utf8ToServer(const char *utf8, int len);
+
+/* Utf8ToServer() can say all of UTF-8 in this database. */
+extern bool Utf8IsWhole(void);
+
+/* Utf8ToServer(), which reports as 22P05 or 22021 what cannot be said.  what: the value's name. */
+extern char *Utf8ToServerOr(int elevel, const char *what, const char *utf8, int len);
+
+/*
+ * For people to read: whatever cannot be converted becomes a question mark, and nothing is
+ * raised.  Only for messages, and for what describes a holder or a failure.
+ */
+extern char *Utf8ToReader(const char *utf8, int len);	/* palloc'd, NUL */
+
+/*
+ * For a message or the log: what others wrote, or a lock's name, with what could
+ * end a line, steer a terminal or turn the text around as \xNN, byte by byte.
+ * Needs no catalogs.  Takes UTF-8 or the server's encoding.
+ */
+extern char *Utf8Quiet(const char *text, int len);	/* palloc'd, NUL */
+
+/* Utf8ToReader(), for a message. */
+extern char *Utf8ToMessage(const char *utf8, int len);	/* palloc'd, NUL */
+
+/* Of an item, for a message: owner "TEXT", or an owner without a name. */
+extern const char *Utf8Owner(const char *text);
+
+extern void Utf8Copy(char *dest, size_t size, const char *text);	/* server's text;
+																	 * cut to fit */
+
+#endif							/* DDBLOCK_SHARED_SHARED_H */

@@ -1,0 +1,218 @@
+/*-------------------------------------------------------------------------
+ *
+ * sql.h
+ *	  What the SQL functions share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DDBLOCK_SQL_SQL_H
+#define DDBLOCK_SQL_SQL_H
+
+#include "postgres.h"
+
+#include "fmgr.h"
+
+#include "lock/lockmgr.h"
+#include "queue/queue.h"
+#include "session/session.h"
+#include "shared/compat.h"
+
+/* ----------------------------------------------------------------
+ * arguments.c: Reads and checks the arguments that the SQL functions share.
+ *
+ * Each raises 22023 with the argument's name and limit, before any request is
+ * sent.
+ * ----------------------------------------------------------------
+ */
+
+/* Raises the error if the argument is NULL. */
+extern void ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name);
+
+/* Argument 0; raises 55000, too, if the server has not preloaded the library. */
+extern LockName ArgumentName(FunctionCallInfo fcinfo);
+
+/* The same, for what concerns other sessions' locks, too: see prefix.c. */
+extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo);
+
+/* Milliseconds of an interval. */
+extern int64 ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name);
+
+/* Milliseconds; if_null if the argument is NULL. */
+extern int64 ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null);
+extern int64 ArgumentWait(FunctionCallInfo fcinfo, int number);
+
+/* Milliseconds; if_null if the argument is NULL. */
+extern int64 ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null);
+
+/* Milliseconds, at most a year. */
+extern int64 ArgumentStandBack(FunctionCallInfo fcinfo, int number);
+
+/* Milliseconds, greater than 0. */
+extern int64 ArgumentLessThan(FunctionCallInfo fcinfo, int number);
+
+/* Milliseconds, at most a day. */
+extern int64 ArgumentAtMost(FunctionCallInfo fcinfo, int number);
+
+/*
+ * Microseconds for which a session holds a lock with this lease at most: at least the lease's
+ * margin, at most a year; 0 if the argument is NULL.
+ */
+extern int64 ArgumentLimit(FunctionCallInfo fcinfo, int number, int64 lease_ms);
+
+/* Milliseconds, at most a day; 0 if the argument is NULL. */
+extern int64 ArgumentAtLeast(FunctionCallInfo fcinfo, int number);
+extern bool ArgumentKeep(FunctionCallInfo fcinfo, int number);
+
+/* > 0 */
+extern int64 ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *name);
+
+/* Arguments 0 and 1, the capacity of a table: both > 0, or both 0 if they are NULL. */
+extern void ArgumentUnits(FunctionCallInfo fcinfo, int64 *read_units, int64 *write_units);
+
+/* Milliseconds, at least ARGUMENT_AGE_MIN_MS. */
+#define ARGUMENT_AGE_MIN_MS INT64CONST(86400000)
+extern int64 ArgumentAge(FunctionCallInfo fcinfo, int number);
+
+/* 1 .. max, which is the value of argument max_name, if not NULL. */
+extern int32 ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max,
+						   const char *max_name);
+
+/* The beginning of a name; may be empty or NULL. */
+extern LockName ArgumentPrefix(FunctionCallInfo fcinfo, int number);
+
+/* False if the argument is NULL. */
+extern bool ArgumentIsTrue(FunctionCallInfo fcinfo, int number);
+
+/* NULL if the argument is NULL. */
+extern const uint8 *ArgumentData(FunctionCallInfo fcinfo, int number, size_t *len);
+
+/* ----------------------------------------------------------------
+ * attributes.c: Additional attributes of a lock, between jsonb and DynamoDB's JSON.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * An argument of type jsonb, as DynamoDB's JSON; NULL if there are none.  Raises 22023 for
+ * what cannot be kept beside data_len bytes of data.
+ */
+extern const char *ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len);
+
+/* What an item has, as plain JSON in UTF-8, as a jsonb without the table's keys. */
+extern Datum AttributesShow(const char *json, size_t len, bool *isnull);
+
+/* ----------------------------------------------------------------
+ * keep_tokens.c: Tokens that are recorded never fall, also by rows from elsewhere.
+ * ----------------------------------------------------------------
+ */
+
+/* The table of this name in the schema of the extension, whose function is called. */
+extern const char *KeepTable(FunctionCallInfo fcinfo, const char *name);
+
+/* Raises: the owner of the table may have added a trigger or a rule.  what: "the token" */
+pg_noreturn extern void KeepNotRecorded(const char *table, const char *what);
+
+/* SPI_execute_with_args() of our own write to ddb_fences or ddb_queue_done. */
+extern int	KeepExecute(const char *command, int count, Oid *types, Datum *values,
+						const char *nulls);
+
+/* ----------------------------------------------------------------
+ * queue_arguments.c: Reads and checks the arguments that the functions of queues share.
+ *
+ * Each raises 22023 with the argument's name and limit, or 42501 if the session may not
+ * use that name, before any request is sent.
+ * ----------------------------------------------------------------
+ */
+
+/* A queue, or one of its resources: UTF-8. */
+typedef struct QueueName
+{
+	const char *queue;
+	const char *resource;		/* "": none is given */
+	LockName	lock;			/* the resource's */
+} QueueName;
+
+/* Arguments 0 and 1: queue, resource; or raises 55000: this server has no queues. */
+extern QueueName QueueArgument(FunctionCallInfo fcinfo);
+
+/* The same on a server that has not preloaded the library: ask neither worker nor DynamoDB. */
+extern QueueName QueueArgumentAnywhere(FunctionCallInfo fcinfo);
+
+/* Argument 0: a queue; the session must be allowed all of its resources. */
+extern QueueName QueueArgumentQueue(FunctionCallInfo fcinfo);
+
+/* The same, whatever the session is allowed: its resources are named elsewhere. */
+extern const char *QueueArgumentName(FunctionCallInfo fcinfo);
+
+/* Arguments 0 and 1, if the resource may be NULL. */
+extern QueueName QueueArgumentAny(FunctionCallInfo fcinfo);
+
+/* A resource of that queue, which somebody else has named. */
+extern QueueName QueueNameOf(const char *queue, const char *resource);
+
+extern QueueName QueueCheckName(Datum queue, Datum resource);
+
+/* The text of a jsonb, UTF-8. */
+extern char *QueueCheckPayload(Datum payload);
+
+/* The id of a dead job. */
+extern char *QueueArgumentDead(FunctionCallInfo fcinfo, int number);
+
+/* A caller's id, UTF-8. */
+extern char *QueueCheckId(Datum id);
+
+/* Milliseconds, from least to most; if_null if the argument is NULL. */
+extern int64 QueueArgumentTime(FunctionCallInfo fcinfo, int number, const char *name,
+							   int64 least_ms, int64 most_ms, int64 if_null);
+
+/* A message for people, UTF-8, cut to fit; "" if the argument is NULL. */
+extern char *QueueArgumentError(FunctionCallInfo fcinfo, int number);
+
+/* ----------------------------------------------------------------
+ * row.c: A row that a function returns, filled column by column.
+ * ----------------------------------------------------------------
+ */
+
+#define ROW_COLUMNS_MAX 32
+
+typedef struct Row
+{
+	Datum		values[ROW_COLUMNS_MAX];
+	bool		nulls[ROW_COLUMNS_MAX];
+} Row;
+
+/* All columns are null. */
+extern void RowClear(Row *row);
+extern void RowSet(Row *row, int column, Datum value);
+
+/* For people: what the database's encoding cannot say becomes question marks.  "" is null. */
+extern void RowText(Row *row, int column, const char *utf8);
+
+/*
+ * For programs: exact, or reported.  With an elevel below ERROR it then stays null, so that no
+ * program takes it for another value.  "" is null.
+ */
+extern void RowValue(Row *row, int column, int elevel, const char *what, const char *utf8);
+
+extern void RowInterval(Row *row, int column, int64 microseconds);
+
+/* A time on our clock, see SegmentNow(); and DynamoDB's time in milliseconds, if it is one. */
+extern void RowClock(Row *row, int column, int64 moment);
+extern void RowEpoch(Row *row, int column, int64 epoch_ms);
+
+/* An item's attributes: what it lacks stays null. */
+#define ROW_HOLDER_COLUMNS 6	/* from database to acquired_at, in this order */
+extern void RowHolder(Row *row, int first_column, const dynamo_holder *holder);
+extern void RowLease(Row *row, int column, const dynamo_item *item);
+extern void RowToken(Row *row, int column, const dynamo_item *item);
+extern void RowMode(Row *row, int column, lock_mode mode);
+
+/* As the next row of a function that has called InitMaterializedSRF(). */
+extern void RowPut(Row *row, FunctionCallInfo fcinfo);
+
+/* As the result of a function that returns one row. */
+extern Datum RowResult(Row *row, FunctionCallInfo fcinfo);
+
+/* An array of int8. */
+extern Datum RowNumbers(const int64 *numbers, int count);
+
+#endif							/* DDBLOCK_SQL_SQL_H */
