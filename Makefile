@@ -15,6 +15,7 @@
 #	make dist		the commit's archive for PGXN, as ddblock-VERSION.zip or ZIP=...
 #	make check-dist	the archive builds, and make installcheck passes in it
 #	make deb		Debian's packages, in the folder above, or DEB=/a/folder
+#	make check-arm64	unit and regression tests as arm64 programs, which qemu runs: UNIT, REGRESS
 #	make check-monitoring	doc/monitoring with Debian's prometheus and
 #					prometheus-postgres-exporter; SQL_EXPORTER=/path/to/it, too
 #	make check-tools	doc/recipes with pg_cron, PgBouncer, Alembic, Flyway,
@@ -126,7 +127,7 @@ endif
 
 .PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock \
 	beside-java sharing several queues bench list-regress \
-	list-isolation check-versions check-setup check-monitoring check-tools interop check-timeline dist \
+	list-isolation check-versions check-setup check-arm64 check-monitoring check-tools interop check-timeline dist \
 	check-dist check-installcheck \
 	aws-credentials check-packages deb $(CHECKS)
 
@@ -171,6 +172,12 @@ deb:
 			-cf - . | tar -C "$$copy/ddblock" -xf - && \
 		(cd "$$copy/ddblock" && pg_buildext updatecontrol && dpkg-buildpackage -b -us -uc) && \
 		mv "$$copy"/*ddblock*.deb "$(or $(DEB),..)"
+
+check-arm64:
+	@test/setup arm64
+	@test/arm64-sysroot
+	@DDBLOCK_TOOLS="$${XDG_CACHE_HOME:-$$HOME/.cache}/ddblock/arm64" \
+		test/in-copy test/run-checks $@
 
 check-monitoring:
 	@test/setup monitoring
