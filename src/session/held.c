@@ -295,7 +295,7 @@ HeldForget(HeldLock *held)
 HeldLock *
 HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire, const void *arg)
 {
-	HeldLock   *held = new_note(name->utf8);
+	HeldLock   *volatile held = new_note(name->utf8);
 	volatile bool acquired = false;
 
 	PG_TRY();
