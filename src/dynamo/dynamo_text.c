@@ -18,6 +18,9 @@
 
 #define PLACEHOLDER_SIZE 32
 
+/* Of one sign in a request; additional attributes have most. */
+#define PLACEHOLDERS_MAX 512
+
 /* Makes room for more bytes and the final NUL; false when memory is short. */
 static bool
 reserve(dynamo_text *text, size_t more)
@@ -272,14 +275,20 @@ put_set(dynamo_text *text, const char *set, char sign, size_t from, size_t end,
 		dynamo_stands_for stands_for, const void *of)
 {
 	int			depth = text->depth;
-	size_t		start = text->len;
+	int			count = 0;
 	char		name[PLACEHOLDER_SIZE];
-	char		member[PLACEHOLDER_SIZE + 4];
+	char		member[PLACEHOLDER_SIZE + 4] = "\"";	/* "#name": */
+	struct
+	{
+		size_t		at;
+		size_t		len;
+	}			seen[PLACEHOLDERS_MAX];
 
 	for (size_t at = from; at < end && !text->failed; at++)
 	{
 		const char *sign_at = memchr(text->bytes + at, sign, end - at);
 		size_t		len = 0;
+		int			i = 0;
 
 		if (sign_at == NULL)
 			break;
@@ -291,13 +300,21 @@ put_set(dynamo_text *text, const char *set, char sign, size_t from, size_t end,
 			len++;
 		memcpy(name, sign_at + 1, len);
 		name[len] = '\0';
-		snprintf(member, sizeof(member), "\"%c%s\":", sign, name);
-		if (strstr(text->bytes + start, member) != NULL)
+		memcpy(member + 1, sign_at, len + 1);
+		memcpy(member + len + 2, "\":", 3);
+		while (i < count && (seen[i].len != len || memcmp(text->bytes + seen[i].at, sign_at, len + 1) != 0))
+			i++;
+		if (i < count)
 			continue;
+		text->failed |= count == PLACEHOLDERS_MAX;
+		if (text->failed)
+			return;
+		seen[count].at = at;
+		seen[count++].len = len;
 		if (text->depth == depth)
 			dynamo_text_open(text, set, '{');
 		separate(text);
-		append(text, member, strlen(member));
+		append(text, member, len + 4);
 		if (stands_for != NULL)
 			stands_for(text, name, of);
 		else
