@@ -18,8 +18,8 @@
 
 #define PLACEHOLDER_SIZE 32
 
-/* Of one sign in a request; additional attributes have most. */
-#define PLACEHOLDERS_MAX 512
+/* Of one sign in a request: more do not fit into an expression of 4 kB. */
+#define PLACEHOLDERS_MAX 1024
 
 /* Makes room for more bytes and the final NUL; false when memory is short. */
 static bool
