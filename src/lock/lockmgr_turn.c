@@ -371,9 +371,9 @@ lm_turn_release(lm_lock *lock)
 /*
  * The release was refused.  If the item has a version of ours, releases that: of a
  * renewal that was not settled, or of a refused change of permits that arrived late.
- * In shared mode, also the version that was expected: whoever leaves last releases the
- * item, and we took ourselves for the last one, or not.  Then the other form is right,
- * whatever we make of the other entries.
+ * In shared mode, also the version that was expected: the last cluster to leave
+ * releases the item, and we may have been wrong about being that.  Then the other form is
+ * right, whatever we make of the other entries.
  */
 static bool
 release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result)
