@@ -44,15 +44,6 @@ read_limit(FunctionCallInfo fcinfo, int number, AcquireOptions *options)
 		options->ask.at_most_us = ArgumentLimit(fcinfo, number, options->ask.lease_ms);
 }
 
-/* SQL's functions: in whose scope, and whether it only tries. */
-#define ACQUIRES(function, how, scope, only_try) \
-PG_FUNCTION_INFO_V1(function); \
-Datum \
-function(PG_FUNCTION_ARGS) \
-{ \
-	return how(fcinfo, scope, only_try); \
-}
-
 /* Returns the token, or of a try whether it got the lock. */
 static Datum
 acquire(FunctionCallInfo fcinfo, const LockName *name, const AcquireOptions *options,
@@ -233,6 +224,15 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
 	granted = acquire_elements(elements, count, &options, tokens);
 	return only_try ? BoolGetDatum(granted) : RowNumbers(tokens, count);
+}
+
+/* SQL's functions: in whose scope, and whether it only tries. */
+#define ACQUIRES(function, how, scope, only_try) \
+PG_FUNCTION_INFO_V1(function); \
+Datum \
+function(PG_FUNCTION_ARGS) \
+{ \
+	return how(fcinfo, scope, only_try); \
 }
 
 ACQUIRES(ddb_lock_acquire, acquire_exclusive, SCOPE_SESSION, false)
