@@ -54,38 +54,34 @@ counts_as('... and one of another', does($two, q{SELECT ddb_xact_lock_try_acquir
 counts_as('a wait ends', fails($two, q{SELECT ddb_lock_acquire('a', wait => '100ms')}, '55P03'),
 	timed_out => 1);
 
-# How many waits took less than 256 ms, how many more, and whether their sum has grown by 300 ms
-sub waits_as
+# How many waits there were, how many of them took 256 ms or more, whether their sum is 300 ms or more.
+sub waits
 {
-	my ($what, $action, $expected) = @_;
-	my $waits = q{SELECT (SELECT sum(n) FROM unnest(wait_histogram[:5]) AS n) || ' '
-		|| (SELECT sum(n) FROM unnest(wait_histogram[6:]) AS n), wait_total FROM ddb_stats};
-	my ($before, $total) = split /\|/, $node->safe_psql('postgres', $waits);
+	my ($action) = @_;
+	my $waits = q{SELECT (SELECT sum(n) FROM unnest(wait_histogram) AS n), (SELECT sum(n)
+		FROM unnest(wait_histogram[6:]) AS n), extract(epoch FROM wait_total) FROM ddb_stats};
+	my @before = split /\|/, $node->safe_psql('postgres', $waits);
 
 	$action->();
-	my ($after, $sum) = split /\|/, $node->safe_psql('postgres', $waits);
-	my @before = split / /, $before;
-	my @after = split / /, $after;
-	my $long = $node->safe_psql('postgres', "SELECT interval '$sum' - interval '$total' >= '300 ms'");
+	my @after = split /\|/, $node->safe_psql('postgres', $waits);
+	my ($all, $long, $seconds) = map { $after[$_] - $before[$_] } 0 .. 2;
 
-	is(join(' ', $after[0] - $before[0], $after[1] - $before[1], $long), $expected, $what);
-	return;
+	return ($all, $long, $seconds >= 0.3 ? 'long' : 'short');
 }
-waits_as('a wait that times out is one of its length',
-	fails($two, q{SELECT ddb_lock_acquire('a', wait => '300ms')}, '55P03'), '0 1 t');
-waits_as('... and so is one that gets the lock',
-	sub {
+is_deeply([ waits(fails($two, q{SELECT ddb_lock_acquire('a', wait => '300ms')}, '55P03')) ],
+	[ 1, 1, 'long' ], 'a wait that times out is one of its length');
+is_deeply([ waits(sub {
 		$two->send(q{SELECT ddb_lock_acquire('a') > 0});
 		wait_for { $node->safe_psql('postgres', q{SELECT clock_timestamp() - waiting_since > '300 ms'
 			FROM ddb_locks WHERE name = 'a' AND state = 'waiting'}) eq 't' } 'a wait of 300 ms';
 		$one->query_safe(q{SELECT ddb_lock_release('a')});
 		$two->result;
-	}, '0 1 t');
+	}) ], [ 1, 1, 'long' ], '... and so is one that gets the lock');
 $two->query_safe(q{SELECT ddb_lock_release('a')});
-waits_as('an attempt without waiting is none',
-	does($one, q{SELECT ddb_lock_try_acquire('a'), ddb_lock_try_acquire_all('{b, c}')}), '0 0 f');
-waits_as('a call for several locks is one',
-	does($one, q{SELECT ddb_lock_acquire_all('{d, e, f}')}), '1 0 f');
+my $tries = q{SELECT ddb_lock_try_acquire('a'), ddb_lock_try_acquire_all('{b, c}')};
+is((waits(does($one, $tries)))[0], 0, 'an attempt without waiting is none');
+my $several = q{SELECT ddb_lock_acquire_all('{d, e, f}')};
+is((waits(does($one, $several)))[0], 1, 'a call for several locks is one');
 $one->query_safe(q{SELECT ddb_lock_release_all(), ddb_lock_acquire('a', '1h')});
 $two->query_safe(q{SET lock_timeout = '100ms'});
 counts_as('... by lock_timeout', fails($two, q{SELECT ddb_lock_acquire('java')}, '55P03'),
