@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 /* ----------------------------------------------------------------
- * credentials.c: Finds out where the AWS credentials come from: settings, environment, web
+ * credential_chain.c: Finds out where the AWS credentials come from: settings, environment, web
  * identity, shared config and credentials files, container, instance metadata.
  *
  * The result is a plan.  Keys are in the plan itself; all else must be fetched:
@@ -141,7 +141,7 @@ extern void aws_plan_wipe(aws_plan *plan);
 
 /* ----------------------------------------------------------------
  * endpoint.c: Finds the AWS region and the endpoints of DynamoDB and of the services that
- * give credentials, where credentials.c looks for credentials.
+ * give credentials, where credential_chain.c looks for credentials.
  * ----------------------------------------------------------------
  */
 
@@ -498,7 +498,7 @@ extern void aws_json_free(cJSON *json);
 /* ----------------------------------------------------------------
  * profile.c: One profile, as the shared config and credentials files define it.
  *
- * For credentials.c and endpoint.c.  Which files and which profile: AWS SDKs and
+ * For credential_chain.c and endpoint.c.  Which files and which profile: AWS SDKs and
  * Tools Reference Guide, "Location of the shared config and credentials
  * files" and "AWS_PROFILE".
  * ----------------------------------------------------------------
@@ -603,7 +603,7 @@ extern void aws_make_printable(char *text);
 extern bool aws_is_visible_ascii(const char *text);
 
 /* ----------------------------------------------------------------
- * plan: The parts of a plan for credentials, for credentials.c and plan_profile.c.
+ * plan: The parts of a plan for credentials, for credential_chain.c and plan_profile.c.
  *
  * Each function adds its part to the plan.
  * ----------------------------------------------------------------

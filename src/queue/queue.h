@@ -182,7 +182,7 @@ extern queue_outcome queue_finish_reply(queue_finish *finish, dynamo_status stat
 										const queue_row *head);
 
 /* ----------------------------------------------------------------
- * queue_place.c: Jobs whose sessions have committed, and how the worker finishes them.
+ * queue_finish.c: Jobs whose sessions have committed, and how the worker finishes them.
  *
  * A session reserves a place and fills it while it can still fail, and passes it on when its
  * transaction has committed.  The place stays the worker's until the outcome is known, over any number

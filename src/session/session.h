@@ -625,7 +625,7 @@ typedef struct QueueScan
 extern bool QueueScanNext(QueueScan *scan, QueueRow *row);
 
 /* ----------------------------------------------------------------
- * queue_claim.c: The jobs that this session has claimed: notes, kept in its own memory.
+ * queue_claimed.c: The jobs that this session has claimed: notes, kept in its own memory.
  *
  * A claim is an ordinary lock of this session, and its token.  It is void as soon as the
  * session no longer holds the lock with that token, whatever ended it.

@@ -448,7 +448,7 @@ typedef struct Segment
 	pg_atomic_uint32 worker_procno;
 	pg_atomic_uint32 worker_pid;
 	pg_atomic_uint32 worker_starts;
-	bool		table_checked;	/* worker only: see lock/gate.h */
+	bool		table_checked;	/* worker only: see lock/table_check.h */
 	pg_atomic_uint64 queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
 	SegmentTrouble trouble;
 	TimestampTz last_worker_start;	/* worker only */

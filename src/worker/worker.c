@@ -157,13 +157,13 @@ make_lockmgr(void)
 					  });
 }
 
-/* Each reply, before its caller: its Date moves the clock, its error may close the gate. */
+/* Each reply, before its caller: its Date moves the clock, its error may end the table check. */
 static void
 see_reply(const WorkerCall *call, const dynamo_reply *reply)
 {
 	WorkerSetClock(SegmentNow());
 	WorkerStatusReply(reply);
-	WorkerGateSee(call, reply);
+	WorkerTableCheckSee(call, reply);
 }
 
 /* While the worker drains, attempts are short: one may fail and be repeated. */
@@ -270,7 +270,7 @@ ddblock_worker_main(Datum main_arg)
 	WorkerQueueInit();
 	WorkerFinishInit();
 	WorkerReadTableSettings();
-	WorkerGateInit();
+	WorkerTableCheckInit();
 	WorkerCallInit(see_reply);
 	make_lockmgr();
 	WorkerCampaignsInit();
@@ -305,7 +305,7 @@ ddblock_worker_main(Datum main_arg)
 			lockmgr_tick(worker_lockmgr, now);
 		wake = sooner(WorkerSettleParked(now), wake_credentials);
 		wake = sooner(wake, WorkerCampaignsRun(now));
-		wake = sooner(wake, WorkerGateRun(now));
+		wake = sooner(wake, WorkerTableCheckRun(now));
 		wake = sooner(wake, WorkerFinishRun(now));
 		wake = sooner(wake, WorkerKeepWarm(now));
 		wake = sooner(wake, WorkerJournalRun(now));

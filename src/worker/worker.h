@@ -12,7 +12,7 @@
 
 #include "aws/aws.h"
 #include "dynamo/dynamo.h"
-#include "lock/gate.h"
+#include "lock/table_check.h"
 #include "lock/journal_record.h"
 #include "lock/lockmgr.h"
 #include "lock/uuid.h"
@@ -349,24 +349,26 @@ extern int64 WorkerFinishRun(int64 now);
 extern bool WorkerFinishIdle(void);
 
 /* ----------------------------------------------------------------
- * worker_gate.c: Asks DynamoDB what must be known before locks are acquired (lock/gate.h).
+ * worker_table_check.c: Asks DynamoDB what must be known before locks are acquired
+ * (lock/table_check.h).
  * ----------------------------------------------------------------
  */
 
 /* After the place and the clock. */
-extern void WorkerGateInit(void);
+extern void WorkerTableCheckInit(void);
 
 /* Call for each reply, to any call. */
-extern void WorkerGateSee(const WorkerCall *call, const dynamo_reply *reply);
+extern void WorkerTableCheckSee(const WorkerCall *call, const dynamo_reply *reply);
 
 /* Asks what is due.  Returns when it must be called again. */
-extern int64 WorkerGateRun(int64 now);
+extern int64 WorkerTableCheckRun(int64 now);
 
-/* As gate_passes(), gate_idle() and gate_judge(). */
-extern bool WorkerGatePasses(int64 now);
-extern void WorkerGateIdle(void);
-extern gate_verdict WorkerGateJudge(int64 since, int64 now, const gate_words **words,
-									int64 *until);
+/* As table_check_passes(), table_check_idle() and table_check_judge(). */
+extern bool WorkerTableCheckPasses(int64 now);
+extern void WorkerTableCheckIdle(void);
+extern table_check_verdict WorkerTableCheckJudge(int64 since, int64 now,
+												 const table_check_words **words,
+												 int64 *until);
 
 /* ----------------------------------------------------------------
  * worker_grants.c: ddblock.log_grants: a line in the log for each grant, loss and release.
@@ -429,7 +431,7 @@ extern void WorkerAdopt(int64 now);
 extern void WorkerReadMailbox(int64 now);
 
 /*
- * Handles or fails the requests that wait at the gate.  Returns when it must be
+ * Handles or fails the requests that wait for the table check.  Returns when it must be
  * called again.
  */
 extern int64 WorkerSettleParked(int64 now);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_finish.c
- *	  Finishes jobs whose sessions have committed: see queue/queue_place.c.
+ *	  Finishes jobs whose sessions have committed: see queue/queue_finish.c.
  *
  *-------------------------------------------------------------------------
  */

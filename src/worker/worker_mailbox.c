@@ -75,7 +75,7 @@ may_ask(void *arg, int64 now)
 			taken.op == DYNAMO_IDENTIFY || taken.op == DYNAMO_REPLACE;
 	if (taken.kind == MAILBOX_QUEUE)
 		needs_fit_table = !dynamo_is_about_table(taken.op);
-	if (!needs_fit_table || WorkerGatePasses(now))
+	if (!needs_fit_table || WorkerTableCheckPasses(now))
 		return true;
 	any_parked = true;
 	return false;
@@ -169,7 +169,7 @@ WorkerReadMailbox(int64 now)
 
 /* Answers the requests that were parked at that time or before. */
 static void
-fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
+fail_parked(int64 until, table_check_verdict verdict, const table_check_words *words)
 {
 	for (uint32 i = 0; i < segment->slots; i++)
 	{
@@ -182,8 +182,8 @@ fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
 		out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
 		if (out == NULL)
 			continue;
-		WorkerFillFailure(out, verdict == GATE_OTHER_REGION ? MAILBOX_OTHER_REGION :
-					 verdict == GATE_GLOBAL_TABLE ? MAILBOX_GLOBAL_TABLE : MAILBOX_FAILED,
+		WorkerFillFailure(out, verdict == TABLE_CHECK_OTHER_REGION ? MAILBOX_OTHER_REGION :
+					 verdict == TABLE_CHECK_GLOBAL_TABLE ? MAILBOX_GLOBAL_TABLE : MAILBOX_FAILED,
 					 DYNAMO_DESCRIBE_TABLE, words->status, words->message);
 		if (words->status == DYNAMO_ACCESS_DENIED)
 			strlcpy(out->failure.hint, CHECK_DENIED_HINT, sizeof(out->failure.hint));
@@ -194,24 +194,24 @@ fail_parked(int64 until, gate_verdict verdict, const gate_words *words)
 int64
 WorkerSettleParked(int64 now)
 {
-	const gate_words *words;
+	const table_check_words *words;
 	int64		until;
 
 	while (any_parked)
 	{
 		int64		oldest = mailbox_oldest_parked(&reader);
-		gate_verdict verdict;
+		table_check_verdict verdict;
 
 		if (oldest == PG_INT64_MAX)
 		{
 			any_parked = false;
-			WorkerGateIdle();
+			WorkerTableCheckIdle();
 			break;
 		}
-		verdict = WorkerGateJudge(oldest, now, &words, &until);
-		if (verdict == GATE_WAIT)
+		verdict = WorkerTableCheckJudge(oldest, now, &words, &until);
+		if (verdict == TABLE_CHECK_WAIT)
 			return until;
-		if (verdict == GATE_PASS)
+		if (verdict == TABLE_CHECK_PASS)
 			mailbox_retry_parked(&reader, now);
 		else
 			fail_parked(until, verdict, words);

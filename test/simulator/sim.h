@@ -305,7 +305,7 @@ struct sim_cluster
 	sim_announced taken_announced;
 	lockmgr_lease taken_all[SIM_HOLDS];
 	uint64_t   *owed;			/* [sessions]: the request to be answered, or 0 */
-	int64_t		unfit_until;	/* until then, the gate is closed */
+	int64_t		unfit_until;	/* until then, the table check does not pass */
 	unsigned	life;			/* counts the cluster's workers */
 	int			effects_left;	/* its worker dies after so many; -1: does not */
 	bool		adopting;
@@ -446,7 +446,7 @@ typedef enum sim_event_kind
 	SIM_REPLY,					/* its reply reaches the worker */
 	SIM_ERROR,					/* an error reaches the worker instead */
 	SIM_BELL,					/* the worker reads a session's slot */
-	SIM_FIT,					/* the gate opens, or the worker reports why not */
+	SIM_FIT,					/* the table check passes, or the worker reports why not */
 	SIM_JOURNAL,				/* the worker releases what is in a journal */
 	SIM_STEP,					/* a session takes its next step */
 	SIM_START,					/* a new worker starts */

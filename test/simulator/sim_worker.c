@@ -428,8 +428,8 @@ sim_read_slot(sim *s, sim_cluster *c, int slot)
 }
 
 /*
- * The gate opens, or the parked requests fail because the worker cannot learn
- * about the table.  Until then requests are parked, as in worker_gate.c.
+ * The table check passes, or the parked requests fail because the worker cannot learn
+ * about the table.  Until then requests are parked, as in worker_table_check.c.
  */
 void
 sim_table_known(sim *s, sim_cluster *c)
@@ -548,7 +548,7 @@ new_manager(const sim *s, const sim_cluster *c, host_arg *arg)
 	return lm;
 }
 
-/* After the worker's start, the gate may stay closed for a while. */
+/* After the worker's start, the table check may not pass for a while. */
 static void
 ask_for_table(sim *s, sim_cluster *c)
 {

@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #define BEFORE_EACH start
-#define AFTER_EACH stop
+#define AFTER_EACH end
 #include "../unit.h"
 
 #include "queue/queue.h"
@@ -28,7 +28,7 @@ start(void **state)
 }
 
 static int
-stop(void **state)
+end(void **state)
 {
 	(void) state;
 	queue_pieces_clear(&pieces);

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * credentials.c
+ * credential_chain.c
  *	  Finds out where the AWS credentials come from.
  *
  * If a source has nothing, the next is tried.  If it is invalid, the search ends: otherwise

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * test_queue_place.c
+ * test_queue_finish.c
  *	  Jobs whose sessions have committed: their places, and how the worker finishes them.
  *
  *-------------------------------------------------------------------------

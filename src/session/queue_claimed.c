@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * queue_claim.c
+ * queue_claimed.c
  *	  The jobs that this session has claimed: notes, kept in its own memory.
  *
  * A job is completed when the transaction that called ddb_queue_complete() has

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
- * worker_gate.c
+ * worker_table_check.c
  *	  Asks DynamoDB what must be known before locks are acquired.
  *
- * The gate decides (lock/gate.h).  Requests that do not pass wait in their
+ * The check decides (lock/table_check.h).  Requests that do not pass wait in their
  * slots, and worker_mailbox.c settles them.  The segment keeps what is known of
  * the table, so that the next worker goes on with it.
  *
@@ -18,17 +18,17 @@
 #include "shared/shared.h"
 #include "worker/worker.h"
 
-static gate the_gate;
+static table_check the_check;
 
 void
-WorkerGateInit(void)
+WorkerTableCheckInit(void)
 {
-	gate_pin	pin = GATE_NOT_PINNED;
+	table_check_pin pin = TABLE_CHECK_NOT_PINNED;
 
 	if (ddblock_global_table_region[0] != '\0')
 		pin = strcmp(ddblock_global_table_region, segment->place.region) == 0 ?
-			GATE_PINNED_HERE : GATE_PINNED_ELSEWHERE;
-	gate_init(&the_gate, pin, segment->table_checked, segment->clock.known);
+			TABLE_CHECK_PINNED_HERE : TABLE_CHECK_PINNED_ELSEWHERE;
+	table_check_init(&the_check, pin, segment->table_checked, segment->clock.known);
 }
 
 static void
@@ -36,15 +36,15 @@ take_description(const dynamo_reply *reply, bool own)
 {
 	const char *replicas = reply->table.replicas;
 
-	if (gate_described(&the_gate, reply, own, pg_prng_uint64(&pg_global_prng_state),
-					   SegmentNow()))
+	if (table_check_described(&the_check, reply, own, pg_prng_uint64(&pg_global_prng_state),
+							  SegmentNow()))
 		ereport(LOG,
 				(errmsg("ddblock grants no locks: lock table \"%s\" is a global table with "
 						"eventual consistency", ddblock_lock_table),
 				 errdetail("Its replicas are in: %s.", Utf8Quiet(replicas, strlen(replicas))),
 				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
 						 "server.")));
-	segment->table_checked = the_gate.fit;
+	segment->table_checked = the_check.fit;
 }
 
 static void
@@ -54,17 +54,17 @@ described(const WorkerCall *call, const dynamo_reply *reply)
 }
 
 void
-WorkerGateSee(const WorkerCall *call, const dynamo_reply *reply)
+WorkerTableCheckSee(const WorkerCall *call, const dynamo_reply *reply)
 {
 	if (segment->clock.known)
-		gate_time_known(&the_gate);
+		table_check_time_known(&the_check);
 	if (dynamo_is_queue(call->op))	/* another table */
 		return;
 	if (call->op == DYNAMO_DESCRIBE_TABLE && call->done != described)
 		take_description(reply, false);
 	else if (reply->status == DYNAMO_TABLE_MISSING)
-		gate_missing(&the_gate);
-	segment->table_checked = the_gate.fit;
+		table_check_missing(&the_check);
+	segment->table_checked = the_check.fit;
 }
 
 static void
@@ -81,44 +81,44 @@ ask_table(void)
 static void
 time_answered(const WorkerCall *call, const dynamo_reply *reply)
 {
-	gate_time_answered(&the_gate, reply, pg_prng_uint64(&pg_global_prng_state),
-					   SegmentNow());
+	table_check_time_answered(&the_check, reply, pg_prng_uint64(&pg_global_prng_state),
+							  SegmentNow());
 }
 
 int64
-WorkerGateRun(int64 now)
+WorkerTableCheckRun(int64 now)
 {
 	for (;;)
 	{
-		switch (gate_ask(&the_gate, now))
+		switch (table_check_ask(&the_check, now))
 		{
-			case GATE_ASK_TABLE:
+			case TABLE_CHECK_ASK_TABLE:
 				ask_table();
 				break;
-			case GATE_ASK_TIME:
+			case TABLE_CHECK_ASK_TIME:
 				WorkerPostRead(time_answered);
 				break;
-			case GATE_ASK_NOTHING:
-				return gate_next_wake(&the_gate);
+			case TABLE_CHECK_ASK_NOTHING:
+				return table_check_next_wake(&the_check);
 		}
 	}
 }
 
 bool
-WorkerGatePasses(int64 now)
+WorkerTableCheckPasses(int64 now)
 {
-	return gate_passes(&the_gate, now);
+	return table_check_passes(&the_check, now);
 }
 
 void
-WorkerGateIdle(void)
+WorkerTableCheckIdle(void)
 {
-	gate_idle(&the_gate);
+	table_check_idle(&the_check);
 }
 
-gate_verdict
-WorkerGateJudge(int64 since, int64 now, const gate_words **words, int64 *until)
+table_check_verdict
+WorkerTableCheckJudge(int64 since, int64 now, const table_check_words **words, int64 *until)
 {
-	return gate_judge(&the_gate, since, now, (int64) ddblock_retry_timeout * 1000, words,
-					  until);
+	return table_check_judge(&the_check, since, now, (int64) ddblock_retry_timeout * 1000,
+							 words, until);
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * queue_place.c
+ * queue_finish.c
  *	  Jobs whose sessions have committed, and how the worker finishes them.
  *
  * A session that has committed can neither fail nor wait, and may end at once.  So the

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * test_credentials.c
- *	  aws/credentials.c, with environment variables and files from two tables.
+ * test_credential_chain.c
+ *	  aws/credential_chain.c, with environment variables and files from two tables.
  *
  *-------------------------------------------------------------------------
  */
