@@ -29,7 +29,7 @@
  * the lease is free.  So the list may have names that are not held.  It lacks a
  * lock only if a copy of a request arrives after its lease was given up; that
  * lock is free one lease later.  The next incarnation bars the listed locks, and releases
- * those whose items still have the old incarnation's ownerName (worker_journal.c).
+ * those whose items still have the old incarnation's ownerName (worker_free_dead.c).
  *
  * Nobody relies on a lock in such a journal any more, because:
  *
@@ -379,7 +379,7 @@ extern table_check_verdict WorkerTableCheckJudge(int64 since, int64 now,
 extern void WorkerLogHold(const char *event, const hold *hold, int64 until);
 
 /* ----------------------------------------------------------------
- * worker_journal.c: Frees what dead incarnations of this cluster held when they died.
+ * worker_free_dead.c: Frees what dead incarnations of this cluster held when they died.
  * ----------------------------------------------------------------
  */
 

@@ -3,7 +3,7 @@
  * sim_journal.c
  *	  Bars and releases the locks that dead incarnations of a cluster held.
  *
- * It does as src/worker/worker_journal.c does, and with the same requests; but it sends
+ * It does as src/worker/worker_free_dead.c does, and with the same requests; but it sends
  * all at once.
  *
  *-------------------------------------------------------------------------

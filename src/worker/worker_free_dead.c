@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * worker_journal.c
+ * worker_free_dead.c
  *	  Releases the locks that dead incarnations of this cluster held.
  *
  * worker.h explains why a listed incarnation is certainly dead.  Its ownerName
