@@ -59,7 +59,9 @@ append(dynamo_text *text, const char *bytes, size_t len)
 static void
 separate(dynamo_text *text)
 {
-	if (text->len > 0 && strchr("{[:,", text->bytes[text->len - 1]) == NULL)
+	char		last = text->len > 0 ? text->bytes[text->len - 1] : '{';
+
+	if (last != '{' && last != '[' && last != ':' && last != ',')
 		append(text, ",", 1);
 }
 
@@ -118,7 +120,9 @@ dynamo_text_raw(dynamo_text *text, const char *format,...)
 	va_list		args;
 	int			len;
 
-	if (text->failed)
+	if (strchr(format, '%') == NULL)
+		append(text, format, strlen(format));	/* vsnprintf() is much slower */
+	if (text->failed || strchr(format, '%') == NULL)
 		return;
 	va_start(args, format);
 	len = vsnprintf(text->bytes + text->len, text->size - text->len, format, args);
