@@ -208,6 +208,7 @@ class DoubleNetwork(Table):
         self.port = read_port(port_file, self.process)
         self.links = [DoubleLink(self, number) for number in range(clusters)]
         self.command('clock', date_error_ms=int(self.date_error * 1000))
+        self.conflict()
 
     def command(self, name, **arguments):
         status, reply = post(self.port, '/_double', dict(arguments, command=name))
@@ -233,6 +234,14 @@ class DoubleNetwork(Table):
 
     def clear(self):
         self.command('clear')
+        self.conflict()
+
+    def conflict(self):
+        """As a table whose items are written in several Regions, with strong consistency."""
+        rate = float(os.environ.get('TORTURE_CONFLICTS', 0))
+        for operation in ('UpdateItem', 'BatchExecuteStatement') if rate > 0 else ():
+            self.command('fault', kind='conflict', operation=operation, probability=rate,
+                         applied=False, error='ReplicatedWriteConflictException')
 
     def stop(self):
         self.process.terminate()
