@@ -179,6 +179,7 @@ class DoubleLink:
                 self.network.command('clear', id=fault)
             self.pending.clear()
             self.cut_id = self.add_fault('partition', refuse=random.choice((True, False)))
+            self.network.conflict()
 
     def heal(self):
         self.network.command('clear', id=self.cut_id)
@@ -208,6 +209,8 @@ class DoubleNetwork(Table):
         self.port = read_port(port_file, self.process)
         self.links = [DoubleLink(self, number) for number in range(clusters)]
         self.command('clock', date_error_ms=int(self.date_error * 1000))
+        self.conflicts = []
+        self.lock = threading.Lock()
         self.conflict()
 
     def command(self, name, **arguments):
@@ -237,11 +240,16 @@ class DoubleNetwork(Table):
         self.conflict()
 
     def conflict(self):
-        """As a table whose items are written in several Regions, with strong consistency."""
+        """As a table whose items are written in several Regions, with strong consistency.
+        Comes after all other faults: a batch of which one statement fails is let through."""
         rate = float(os.environ.get('TORTURE_CONFLICTS', 0))
-        for operation in ('UpdateItem', 'BatchExecuteStatement') if rate > 0 else ():
-            self.command('fault', kind='conflict', operation=operation, probability=rate,
-                         applied=False, error='ReplicatedWriteConflictException')
+        with self.lock:
+            for fault in self.conflicts:
+                self.command('clear', id=fault)
+            self.conflicts = [
+                self.command('fault', kind='conflict', operation=operation, probability=rate,
+                             applied=False, error='ReplicatedWriteConflictException')['id']
+                for operation in ('UpdateItem', 'BatchExecuteStatement') if rate > 0]
 
     def stop(self):
         self.process.terminate()
