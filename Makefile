@@ -129,7 +129,7 @@ endif
 	beside-java sharing several queues bench list-regress \
 	list-isolation check-versions check-setup check-arm64 check-monitoring check-tools interop check-timeline dist \
 	check-dist check-installcheck \
-	aws-credentials check-packages deb $(CHECKS)
+	aws-credentials aws-endpoints check-packages deb $(CHECKS)
 
 export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP REPEAT SEED FAULTS TORTURE_SECONDS \
 	VERSIONS WHOLE SETUPS SQL_EXPORTER TOOLS_REQUIRED
@@ -219,7 +219,12 @@ jepsen-etcd: setup
 aws-credentials: setup
 	@test -d "$(AWS_CONFIG)" || { echo "AWS_CONFIG=... must be aws-config/test-data of" \
 		"the AWS SDK for Rust's source (see test/credentials/README.md)." >&2; false; }
-	@test/credentials/run "$(AWS_CONFIG)"
+	@test/credentials/run aws_cases "$(AWS_CONFIG)"
+
+aws-endpoints: setup
+	@test -d "$(BOTOCORE)/tests/functional/endpoint-rules" || { echo "BOTOCORE=... must be" \
+		"botocore's source (see test/credentials/README.md)." >&2; false; }
+	@test/credentials/run endpoint_cases "$(BOTOCORE)/tests/functional/endpoint-rules"
 
 hot-lock: setup
 	@DURATION=$(DURATION) TAP=test/measure/hot-lock.pl test/in-copy test/check-tap

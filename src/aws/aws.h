@@ -81,7 +81,8 @@ typedef enum aws_base
 	AWS_BASE_SSO,				/* a role of IAM Identity Center */
 	AWS_BASE_PROCESS,			/* what a command prints */
 	AWS_BASE_CONTAINER,			/* ECS, EKS Pod Identity */
-	AWS_BASE_METADATA			/* the EC2 instance's role */
+	AWS_BASE_METADATA,			/* the EC2 instance's role */
+	AWS_BASE_REGION				/* no credentials: the instance's Region */
 } aws_base;
 
 /* A role to assume; "" and 0 where unset. */
@@ -121,7 +122,12 @@ typedef struct aws_plan
 			char		token[AWS_TEXT_SIZE * 4];	/* "" if there is none */
 			char		token_file[AWS_TEXT_SIZE];	/* precedes token */
 		}			container;
-		char		metadata_url[AWS_TEXT_SIZE];	/* without a path */
+		struct
+		{
+			char		url[AWS_TEXT_SIZE]; /* without a path */
+			int			timeout_ms;
+			int			attempts;	/* 0: not set */
+		}			metadata;
 	}			from;
 	aws_role	roles[AWS_ROLES_MAX];	/* to be assumed one after the other */
 	int			role_count;
@@ -135,6 +141,13 @@ typedef struct aws_plan
 extern aws_found aws_make_plan(const aws_settings *settings, const aws_environment *env,
 						  aws_plan *plan, char *error, size_t error_size);
 
+/*
+ * A plan that finds the Region in instance metadata, after what aws_find_region() has tried.
+ * Unless the result is AWS_FOUND, error says why not.
+ */
+extern aws_found aws_make_region_plan(const aws_settings *settings, const aws_environment *env,
+									  aws_plan *plan, char *error, size_t error_size);
+
 /* Overwrites the secrets. */
 extern void aws_credentials_wipe(aws_credentials *credentials);
 extern void aws_plan_wipe(aws_plan *plan);
@@ -146,48 +159,39 @@ extern void aws_plan_wipe(aws_plan *plan);
  */
 
 /*
- * Region: setting, AWS_REGION, AWS_DEFAULT_REGION, the profile's "region".  False
- * and "" if there is none, if it cannot be part of a host name, or if the files
- * are unusable; error then says why, and what was tried.
+ * Region: setting, AWS_REGION, AWS_DEFAULT_REGION, the profile's "region".  "" if there is
+ * none (AWS_NOT_HERE: instance metadata may have it), or if it cannot be part of a host
+ * name, or if the files are unusable; error then says why, and what was tried.
  */
-extern bool aws_find_region(const aws_settings *settings,
-							const aws_environment *env,
-							char *region, size_t size,
-							char *error, size_t error_size);
-
-/*
- * Endpoint: setting, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
- * profile's services section, its endpoint_url; else "" is written, and the
- * caller uses https://dynamodb.REGION.amazonaws.com (amazonaws.com.cn for
- * cn-*): aws_default_endpoint().  AWS_IGNORE_CONFIGURED_ENDPOINT_URLS and
- * ignore_configured_endpoint_urls apply to all but the setting.  A slash at the
- * end is removed.  False and "" if the URL is invalid or too long, or if the
- * files are unusable; error then says why.
- */
-extern bool aws_find_endpoint(const aws_settings *settings,
-							  const aws_environment *env,
-							  char *url, size_t size,
-							  char *error, size_t error_size);
-extern void aws_default_endpoint(const char *region, char *url, size_t size);
+extern aws_found aws_find_region(const aws_settings *settings,
+								 const aws_environment *env,
+								 char *region, size_t size,
+								 char *error, size_t error_size);
 
 typedef enum aws_service
 {
+	AWS_DYNAMODB,
 	AWS_STS,
 	AWS_SSO,
 	AWS_SSO_OIDC
 } aws_service;
 
 /*
- * The endpoint of a service that gives credentials, in the same way: its own
- * AWS_ENDPOINT_URL_..., AWS_ENDPOINT_URL, services section, endpoint_url; else
- * Amazon's for the Region, with FIPS and dual stack if the environment or the
- * profile asks for them.  False, with an error, if that is not a URL.
+ * Endpoint: for DynamoDB the setting; AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, the
+ * profile's services section, its endpoint_url; else Amazon's for the Region, with FIPS and
+ * dual stack if the environment or the profile asks for them.
+ * AWS_IGNORE_CONFIGURED_ENDPOINT_URLS and ignore_configured_endpoint_urls apply to all but
+ * the setting.  A slash at the end is removed.  False and "" if that is not a URL, or if
+ * another endpoint is wanted than ddblock can use; error then says why.
+ *
+ * Requests are signed for the region, which becomes "us-east-1" where DynamoDB's is "local":
+ * it must have room for that.
  */
-extern bool aws_find_service_endpoint(const aws_settings *settings,
-									  const aws_environment *env,
-									  aws_service service, const char *region,
-									  char *url, size_t size,
-									  char *error, size_t error_size);
+extern bool aws_find_endpoint(const aws_settings *settings,
+							  const aws_environment *env,
+							  aws_service service, char *region,
+							  char *url, size_t size,
+							  char *error, size_t error_size);
 
 /*
  * The only definition of an endpoint's URL: scheme://host[:port][/], where the
@@ -201,8 +205,20 @@ extern bool aws_endpoint_host(const char *url, char *host, size_t size,
 /* Removes a slash at the end. */
 extern void aws_drop_slash(char *url);
 
+/* ----------------------------------------------------------------
+ * partition.c: Amazon's own endpoints.
+ * ----------------------------------------------------------------
+ */
+
 /* Is the URL one of Amazon's own hosts, by https, on the port of that? */
 extern bool aws_is_own_endpoint(const char *url);
+
+/* Why the text cannot be a Region, or NULL. */
+extern const char *aws_wrong_region(const char *text);
+
+/* https://NAME.REGION.SUFFIX of the Region's partition; false if it does not fit. */
+extern bool aws_own_endpoint(const char *name, const char *region, bool fips,
+							 bool dual_stack, char *url, size_t size);
 
 /* ----------------------------------------------------------------
  * epoch_clock.c: DynamoDB's time.
@@ -292,7 +308,8 @@ typedef enum aws_step
 {
 	AWS_STEP_HTTP,				/* send the errand's request */
 	AWS_STEP_PROCESS,			/* run the errand's body with the shell */
-	AWS_STEP_DONE,				/* fetch->found has the credentials */
+	AWS_STEP_DONE,				/* fetch->found has the credentials, or fetch->name
+								 * the Region */
 	AWS_STEP_FAILED				/* fetch->error says why */
 } aws_step;
 
@@ -340,7 +357,8 @@ struct aws_fetch
 	int			tries;			/* of this step */
 	int64_t		clock_error_s;	/* what STS's Date has shown */
 	char		token[8192];	/* of the metadata service, or of single sign-on */
-	char		name[AWS_NAME_SIZE];	/* of the instance's role */
+	char		name[AWS_NAME_SIZE];	/* of the instance's role, or Region */
+	int			pause_ms;		/* before the errand is done: a server is overloaded */
 	aws_errand	errand;
 	aws_credentials found;
 	char		error[960];
@@ -589,6 +607,11 @@ extern const char *aws_get_variable(const aws_environment *env,
 /* Is the variable, or else the profile's property, "true"?  Either may be NULL. */
 extern bool aws_is_true(const aws_environment *env, const char *variable,
 						const aws_profile *profile, const char *property);
+
+/* Writes the variable, or else the profile's property, or "". */
+extern bool aws_get_either(const aws_environment *env, const char *variable,
+						   const aws_profile *profile, const char *property,
+						   char *value, size_t size);
 
 /* False if it does not fit; writes nothing then. */
 extern bool aws_copy_text(const char *text, char *out, size_t size);

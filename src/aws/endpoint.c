@@ -14,19 +14,9 @@
 
 #include <stdio.h>
 #include <string.h>
-
+#include <strings.h>
 
 #define MAX_WORDS 1024			/* bytes of an unusable profile's error */
-
-/* Can it be part of a host name? */
-static bool
-is_region(const char *text)
-{
-	size_t		len = strspn(text, "abcdefghijklmnopqrstuvwxyz"
-							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
-
-	return len > 0 && text[len] == '\0';
-}
 
 static bool
 refuse(char *error, size_t error_size, const char *where, const char *why)
@@ -36,8 +26,8 @@ refuse(char *error, size_t error_size, const char *where, const char *why)
 	return false;
 }
 
-/* Writes the profile's region; false and "", with each file's error, if it has none. */
-static bool
+/* AWS_NOT_HERE, with each file's error, if the profile has no region. */
+static aws_found
 copy_profile_region(const aws_settings *settings, const aws_environment *env,
 					char *region, size_t size, char *error, size_t error_size)
 {
@@ -47,7 +37,7 @@ copy_profile_region(const aws_settings *settings, const aws_environment *env,
 	ini_result	result;
 
 	if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
-		return refuse(error, error_size, "shared files", words);
+		return refuse(error, error_size, "shared files", words), AWS_BROKEN;
 	result = aws_profile_get(&profile, "region", region, size);
 	snprintf(words, sizeof(words), "not set");
 	for (int i = 0; i < 2; i++)
@@ -60,19 +50,22 @@ copy_profile_region(const aws_settings *settings, const aws_environment *env,
 	}
 	aws_profile_close(&profile);
 	if (result == INI_TOO_LONG)
-		return refuse(error, error_size, "the profile's region", "is too long");
-	if (result == INI_FOUND && aws_is_set(region))
-		return true;
-	return refuse(error, error_size, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION", words);
+		return refuse(error, error_size, "the profile's region", "too long"), AWS_BROKEN;
+	if (region[0] != '\0')
+		return AWS_FOUND;
+	return refuse(error, error_size, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION", words),
+		AWS_NOT_HERE;
 }
 
-bool
+aws_found
 aws_find_region(const aws_settings *settings, const aws_environment *env,
 				char *region, size_t size, char *error, size_t error_size)
 {
 	const char *const variables[] = {"AWS_REGION", "AWS_DEFAULT_REGION"};
 	const char *given = aws_is_set(settings->region) ? settings->region : NULL;
 	const char *where = "ddblock.region";
+	const char *wrong = NULL;
+	aws_found	result = AWS_FOUND;
 
 	region[0] = '\0';
 	for (int i = 0; i < 2 && given == NULL; i++)
@@ -80,14 +73,58 @@ aws_find_region(const aws_settings *settings, const aws_environment *env,
 		where = variables[i];
 		given = aws_get_variable(env, where);
 	}
-	if (given == NULL && !copy_profile_region(settings, env, region, size, error, error_size))
-		return false;
-	if ((given == NULL || aws_copy_text(given, region, size)) && is_region(region))
-		return true;
+	if (given == NULL)
+	{
+		where = "the profile's region";
+		result = copy_profile_region(settings, env, region, size, error, error_size);
+	}
+	else if (!aws_copy_text(given, region, size))
+		wrong = "too long";
+	if (result == AWS_FOUND && wrong == NULL)
+		wrong = aws_wrong_region(region);
+	if (wrong == NULL)
+		return result;
 	region[0] = '\0';
-	return refuse(error, error_size, given != NULL ? where : "the profile's region",
-				  "not the name of a Region");
+	return refuse(error, error_size, where, wrong), AWS_BROKEN;
 }
+
+/* ----------------------------------------------------------------
+ * Endpoints
+ * ----------------------------------------------------------------
+ */
+
+/* What a service lets one choose, and ddblock does not do. */
+typedef struct choice
+{
+	const char *variable;
+	const char *property;
+	const char *supported[2];
+	const char *unsupported;	/* means nothing to other endpoints than Amazon's */
+	const char *refusal;
+} choice;
+
+static const struct
+{
+	const char *name;			/* for people */
+	const char *variable;
+	const char *section;		/* in the services section */
+	const char *host;			/* the first part of Amazon's own */
+	choice		choice;
+}			services[] = {
+	[AWS_DYNAMODB] = {"DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb", {
+			"AWS_ACCOUNT_ID_ENDPOINT_MODE", "account_id_endpoint_mode",
+			{"preferred", "disabled"}, "required",
+			"AWS_ACCOUNT_ID_ENDPOINT_MODE or account_id_endpoint_mode is neither \"preferred\" "
+			"nor \"disabled\": ddblock uses no account-based endpoints"
+	}},
+	[AWS_STS] = {"STS", "AWS_ENDPOINT_URL_STS", "sts", "sts", {
+			"AWS_STS_REGIONAL_ENDPOINTS", "sts_regional_endpoints", {"regional"}, "legacy",
+			"AWS_STS_REGIONAL_ENDPOINTS or sts_regional_endpoints is not \"regional\": ddblock "
+			"does not use the global endpoint"
+	}},
+	[AWS_SSO] = {"single sign-on", "AWS_ENDPOINT_URL_SSO", "sso", "portal.sso"},
+	[AWS_SSO_OIDC] = {"single sign-on", "AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"},
+};
 
 void
 aws_drop_slash(char *url)
@@ -100,119 +137,115 @@ aws_drop_slash(char *url)
 
 /* "" if none is configured. */
 static bool
-copy_configured_endpoint(const aws_profile *profile,
-						 const aws_environment *env, const char *variable,
-						 const char *service, char *url, size_t size)
+copy_configured_endpoint(const aws_settings *settings, const aws_environment *env,
+						 const aws_profile *profile, aws_service service,
+						 char *url, size_t size)
 {
 	const char *given;
 
-	url[0] = '\0';
+	if (service == AWS_DYNAMODB && aws_is_set(settings->endpoint_url))
+		return aws_copy_text(settings->endpoint_url, url, size);
 	if (aws_is_true(env, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
 					profile, "ignore_configured_endpoint_urls"))
 		return true;
-	given = aws_get_variable(env, variable);
+	given = aws_get_variable(env, services[service].variable);
 	if (given == NULL)
 		given = aws_get_variable(env, "AWS_ENDPOINT_URL");
 	if (given != NULL)
 		return aws_copy_text(given, url, size);
-	if (!aws_profile_get_service_endpoint(profile, service, url, size))
+	if (!aws_profile_get_service_endpoint(profile, services[service].section, url, size))
 		return false;
 	if (aws_is_set(url))
 		return true;
 	return aws_profile_get(profile, "endpoint_url", url, size) != INI_TOO_LONG;
 }
 
+/* False for other words, of which SDKs make different things. */
+static bool
+read_switch(const aws_environment *env, const aws_profile *profile,
+			const char *variable, const char *property, bool *on)
+{
+	char		value[8];
+	bool		fits = aws_get_either(env, variable, profile, property, value, sizeof(value));
+
+	*on = fits && strcasecmp(value, "true") == 0;
+	return *on || (fits && (value[0] == '\0' || strcasecmp(value, "false") == 0));
+}
+
+static bool
+is_supported(const aws_environment *env, const aws_profile *profile, const choice *of,
+			 bool amazons)
+{
+	char		value[16] = "";
+
+	if (of->variable != NULL &&
+		!aws_get_either(env, of->variable, profile, of->property, value, sizeof(value)))
+		return false;
+	for (int i = 0; i < 2 && of->supported[i] != NULL; i++)
+		if (strcasecmp(value, of->supported[i]) == 0)
+			return true;
+	return value[0] == '\0' || (!amazons && strcasecmp(value, of->unsupported) == 0);
+}
+
+/* Returns what is wrong, or NULL. */
+static const char *
+choose_endpoint(const aws_settings *settings, const aws_environment *env,
+				const aws_profile *profile, aws_service service, char *region,
+				char *url, size_t size)
+{
+	bool		local = service == AWS_DYNAMODB && strcmp(region, "local") == 0;
+	bool		configured;
+	bool		fips;
+	bool		dual_stack;
+
+	if (!copy_configured_endpoint(settings, env, profile, service, url, size))
+		return "URL is too long, or the services section is missing";
+	configured = url[0] != '\0';
+	if (!read_switch(env, profile, "AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint", &fips))
+		return "AWS_USE_FIPS_ENDPOINT or use_fips_endpoint is neither true nor false";
+	if (!read_switch(env, profile, "AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint",
+					 &dual_stack))
+		return "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint is neither true nor false";
+	if (configured && (fips || dual_stack))
+		return "FIPS or dual stack is wanted, but another endpoint is configured";
+	if (local && (fips || dual_stack))
+		return "the Region \"local\" has neither FIPS nor dual stack";
+	if (!is_supported(env, profile, &services[service].choice, !configured && !local))
+		return services[service].choice.refusal;
+	if (configured)
+		return NULL;
+	if (!(local ? aws_copy_text("http://localhost:8000", url, size) :
+		  aws_own_endpoint(services[service].host, region, fips, dual_stack, url, size)))
+		return "URL is too long";
+	if (local)
+		strcpy(region, "us-east-1");
+	return NULL;
+}
+
 bool
 aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
+				  aws_service service, char *region,
 				  char *url, size_t size, char *error, size_t error_size)
 {
 	aws_profile profile;
-	char		words[MAX_WORDS];
-	bool		ok;
-
-	url[0] = '\0';
-	if (aws_is_set(settings->endpoint_url))
-		ok = aws_copy_text(settings->endpoint_url, url, size);
-	else
-	{
-		if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
-			return refuse(error, error_size, "shared files", words);
-		ok = copy_configured_endpoint(&profile, env, "AWS_ENDPOINT_URL_DYNAMODB",
-									  "dynamodb", url, size);
-		aws_profile_close(&profile);
-	}
-	if (!ok || !aws_is_visible_ascii(url))
-	{
-		url[0] = '\0';
-		return refuse(error, error_size, "endpoint",
-					  "too long, not a URL, or its services section is missing");
-	}
-	aws_drop_slash(url);
-	return true;
-}
-
-/* Amazon's own endpoint; "" if it does not fit. */
-static void
-make_endpoint(const char *name, const char *region, bool dual_stack,
-			  char *url, size_t size)
-{
-	bool		china = strncmp(region, "cn-", 3) == 0;
-	const char *domain = china ? "amazonaws.com.cn" : "amazonaws.com";
-	int			len;
-
-	if (dual_stack)
-		domain = china ? "api.amazonwebservices.com.cn" : "api.aws";
-	len = snprintf(url, size, "https://%s.%s.%s", name, region, domain);
-	if (len < 0 || (size_t) len >= size)
-		url[0] = '\0';
-}
-
-void
-aws_default_endpoint(const char *region, char *url, size_t size)
-{
-	make_endpoint("dynamodb", region, false, url, size);
-}
-
-static const struct
-{
-	const char *variable;
-	const char *section;		/* in the services section */
-	const char *host;			/* the first part of Amazon's own */
-	const char *fips;
-}			services[] = {
-	[AWS_STS] = {"AWS_ENDPOINT_URL_STS", "sts", "sts", "sts-fips"},
-	[AWS_SSO] = {"AWS_ENDPOINT_URL_SSO", "sso", "portal.sso", "portal.sso-fips"},
-	[AWS_SSO_OIDC] = {"AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc", "oidc-fips"},
-};
-
-bool
-aws_find_service_endpoint(const aws_settings *settings, const aws_environment *env,
-						  aws_service service, const char *region,
-						  char *url, size_t size, char *error, size_t error_size)
-{
-	const char *variable = services[service].variable;
-	aws_profile profile;
+	char		where[32];
 	char		words[MAX_WORDS];
 	char		host[300];
-	bool		ok;
+	const char *wrong;
 
 	url[0] = '\0';
 	if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
 		return refuse(error, error_size, "shared files", words);
-	ok = copy_configured_endpoint(&profile, env, variable, services[service].section,
-								  url, size);
-	if (ok && url[0] == '\0')
-		make_endpoint(aws_is_true(env, "AWS_USE_FIPS_ENDPOINT",
-								  &profile, "use_fips_endpoint") ?
-					  services[service].fips : services[service].host, region,
-					  aws_is_true(env, "AWS_USE_DUALSTACK_ENDPOINT",
-								  &profile, "use_dualstack_endpoint"), url, size);
+	wrong = choose_endpoint(settings, env, &profile, service, region, url, size);
 	aws_profile_close(&profile);
-	if (!ok)
-		return refuse(error, error_size, variable,
-					  "too long, or the services section is missing");
-	aws_drop_slash(url);
-	if (aws_endpoint_host(url, host, sizeof(host), words, sizeof(words)))
-		return true;
-	return refuse(error, error_size, variable, words);
+	if (wrong == NULL)
+	{
+		aws_drop_slash(url);
+		if (aws_endpoint_host(url, host, sizeof(host), words, sizeof(words)))
+			return true;
+		wrong = words;
+	}
+	url[0] = '\0';
+	snprintf(where, sizeof(where), "endpoint of %s", services[service].name);
+	return refuse(error, error_size, where, wrong);
 }

@@ -123,25 +123,3 @@ aws_endpoint_host(const char *url, char *host, size_t size,
 		return refuse(error, error_size, "URL's host is too long");
 	return true;
 }
-
-bool
-aws_is_own_endpoint(const char *url)
-{
-	static const char *const domains[] = {".amazonaws.com", ".amazonaws.com.cn", ".api.aws"};
-	char		host[HOST_MAX + sizeof(":65535")];
-	char		error[64];
-	size_t		len;
-
-	if (strncasecmp(url, "https://", 8) != 0 ||
-		!aws_endpoint_host(url, host, sizeof(host), error, sizeof(error)))
-		return false;
-	len = strlen(host);
-	for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
-	{
-		size_t		domain_len = strlen(domains[i]);
-
-		if (len > domain_len && strcasecmp(host + len - domain_len, domains[i]) == 0)
-			return true;
-	}
-	return false;
-}

@@ -4,7 +4,8 @@
  *	  Fetches the credentials of a plan: first its base, then role after role.
  *
  * A request that was not answered, or answered with a server's error, is repeated
- * at once, a few times.  The worker repeats the whole later.
+ * a few times: at once, or after a pause if a server answers but does not want to.  The
+ * worker repeats the whole later.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +18,8 @@
 
 #define TRIES_UNANSWERED	2
 #define TRIES_REFUSED		3
+#define PAUSE_MS			100	/* doubles */
+#define PAUSE_MAX_MS		2000
 
 static const aws_fetcher *
 base_fetcher(aws_base base)
@@ -32,6 +35,7 @@ base_fetcher(aws_base base)
 		case AWS_BASE_CONTAINER:
 			return &aws_fetch_container;
 		case AWS_BASE_METADATA:
+		case AWS_BASE_REGION:
 			return &aws_fetch_metadata;
 		case AWS_BASE_KEYS:
 			break;
@@ -45,6 +49,7 @@ start_fetcher(aws_fetch *fetch, const aws_fetcher *fetcher)
 	fetch->fetcher = fetcher;
 	fetch->step = 0;
 	fetch->tries = 0;
+	fetch->pause_ms = 0;
 	fetch->complete = fetcher == NULL;
 }
 
@@ -90,19 +95,25 @@ aws_fetch_next(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 static bool
 is_worth_repeating(const aws_fetch *fetch, const aws_result *result)
 {
-	if (fetch->errand.method == NULL)
-		return false;
-	if (!result->done)
-		return fetch->tries < TRIES_UNANSWERED;
-	return (result->status >= 500 || result->status == 429) && fetch->tries < TRIES_REFUSED;
+	int			most = result->done ? TRIES_REFUSED : TRIES_UNANSWERED;
+
+	if (fetch->fetcher == &aws_fetch_metadata && fetch->plan.from.metadata.attempts > 0)
+		most = fetch->plan.from.metadata.attempts;
+	return fetch->errand.method != NULL && fetch->tries < most &&
+		(!result->done || result->status >= 500 || result->status == 429);
 }
 
 void
 aws_fetch_result(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 {
 	fetch->tries++;
-	if (!is_worth_repeating(fetch, result) &&
-		fetch->fetcher->take(fetch, result, now_s + fetch->clock_error_s))
+	fetch->pause_ms = 0;
+	if (is_worth_repeating(fetch, result))
+	{
+		if (result->done)
+			fetch->pause_ms = fetch->tries > 5 ? PAUSE_MAX_MS : PAUSE_MS << (fetch->tries - 1);
+	}
+	else if (fetch->fetcher->take(fetch, result, now_s + fetch->clock_error_s))
 		fetch->tries = 0;
 	OPENSSL_cleanse(&fetch->errand, sizeof(fetch->errand));
 }

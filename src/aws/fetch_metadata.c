@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * fetch_metadata.c
- *	  Credentials of the EC2 instance's role: instance metadata, version 2.
+ *	  Credentials of the EC2 instance's role, or its Region: instance metadata, version 2.
  *
- * Three requests: for a token, for the name of the role, for its credentials.
+ * Three requests: for a token, for the name of the role, for its credentials.  Two for the
+ * Region.
  * Version 1, without a token, is never used.
  *
  *-------------------------------------------------------------------------
@@ -15,22 +16,25 @@
 #include <string.h>
 
 
-#define TIMEOUT_MS 1000
+#define REGION_PATH "/latest/meta-data/placement/region"
 #define PATH "/latest/meta-data/iam/security-credentials/"
 
 static bool
 ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 {
-	const char *url = fetch->plan.from.metadata_url;
+	const char *url = fetch->plan.from.metadata.url;
+	int			timeout_ms = fetch->plan.from.metadata.timeout_ms;
 	char		path[sizeof(PATH) + sizeof(fetch->name)];
 
 	(void) env;
 	(void) now_s;
 	if (fetch->step == 0)
-		return aws_errand_request(fetch, "PUT", TIMEOUT_MS, url, "/latest/api/token") &&
+		return aws_errand_request(fetch, "PUT", timeout_ms, url, "/latest/api/token") &&
 			aws_errand_header(fetch, "X-aws-ec2-metadata-token-ttl-seconds", "21600");
-	snprintf(path, sizeof(path), "%s%s", PATH, fetch->step == 2 ? fetch->name : "");
-	return aws_errand_request(fetch, "GET", TIMEOUT_MS, url, path) &&
+	snprintf(path, sizeof(path), "%s%s",
+			 fetch->plan.base == AWS_BASE_REGION ? REGION_PATH : PATH,
+			 fetch->step == 2 ? fetch->name : "");
+	return aws_errand_request(fetch, "GET", timeout_ms, url, path) &&
 		aws_errand_header(fetch, "X-aws-ec2-metadata-token", fetch->token);
 }
 
@@ -68,6 +72,16 @@ take_name(aws_fetch *fetch, const aws_result *result)
 }
 
 static bool
+take_region(aws_fetch *fetch, const aws_result *result)
+{
+	if (!aws_fetch_succeeded(fetch, result, "Region") ||
+		!take_line(fetch, result, "Region", fetch->name, sizeof(fetch->name)))
+		return false;
+	fetch->complete = aws_wrong_region(fetch->name) == NULL;
+	return fetch->complete || aws_fetch_fail(fetch, "Region: %s", aws_wrong_region(fetch->name));
+}
+
+static bool
 take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 {
 	cJSON	   *json;
@@ -77,6 +91,8 @@ take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 	(void) now_s;
 	if (fetch->step == 0)
 		return take_token(fetch, result);
+	if (fetch->plan.base == AWS_BASE_REGION)
+		return take_region(fetch, result);
 	if (fetch->step == 1)
 		return take_name(fetch, result);
 	if (!aws_fetch_succeeded(fetch, result, "credentials of the role"))

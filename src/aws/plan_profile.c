@@ -143,7 +143,7 @@ read_sso_session(const aws_search *s, const aws_profile *profile, const char *se
 	return AWS_FOUND;
 }
 
-/* As IDs and the names of roles and Regions are. */
+/* As IDs and the names of roles are. */
 static bool
 is_word(const char *text)
 {
@@ -176,15 +176,15 @@ find_sso(const aws_search *s, const aws_profile *profile)
 		return refuse(s, profile, "single sign-on needs sso_region and sso_start_url");
 	if (!is_word(plan->from.sso.account_id) || !is_word(plan->from.sso.role_name))
 		return refuse(s, profile, "single sign-on needs sso_account_id and sso_role_name");
-	if (!is_word(region))
-		return refuse_property(s, profile, "sso_region", "is not the name of a Region");
+	if (aws_wrong_region(region) != NULL)
+		return aws_broken(s, "profile \"%s\": sso_region is %s", profile->name,
+						  aws_wrong_region(region));
 	if (!name_token_file(s, session[0] != '\0' ? session : start_url))
 		return refuse(s, profile, "the home directory, which has the token of single sign-on, is unknown");
-	if (!aws_find_service_endpoint(s->settings, s->env, AWS_SSO, region, plan->from.sso.url,
-								   sizeof(plan->from.sso.url), words, sizeof(words)) ||
-		!aws_find_service_endpoint(s->settings, s->env, AWS_SSO_OIDC, region,
-								   plan->from.sso.oidc_url, sizeof(plan->from.sso.oidc_url),
-								   words, sizeof(words)))
+	if (!aws_find_endpoint(s->settings, s->env, AWS_SSO, region, plan->from.sso.url,
+						   sizeof(plan->from.sso.url), words, sizeof(words)) ||
+		!aws_find_endpoint(s->settings, s->env, AWS_SSO_OIDC, region, plan->from.sso.oidc_url,
+						   sizeof(plan->from.sso.oidc_url), words, sizeof(words)))
 		return refuse(s, profile, words);
 	plan->base = AWS_BASE_SSO;
 	name_source(s, profile, "single sign-on");

@@ -189,19 +189,6 @@ aws_plan_container(const aws_search *s)
  * ----------------------------------------------------------------
  */
 
-/* Writes the variable, or else the profile's property, or "". */
-static bool
-get_either(const aws_environment *env, const char *variable,
-		   const aws_profile *profile, const char *property,
-		   char *value, size_t size)
-{
-	const char *given = aws_get_variable(env, variable);
-
-	if (given != NULL)
-		return aws_copy_text(given, value, size);
-	return aws_profile_get(profile, property, value, size) != INI_TOO_LONG;
-}
-
 static bool
 choose_metadata_url(const aws_environment *env, const aws_profile *profile, char *url,
 					char *error, size_t error_size)
@@ -209,9 +196,9 @@ choose_metadata_url(const aws_environment *env, const aws_profile *profile, char
 	char		mode[32];
 	char		host[300];
 
-	if (!get_either(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", profile,
+	if (!aws_get_either(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", profile,
 					"ec2_metadata_service_endpoint", url, AWS_TEXT_SIZE) ||
-		!get_either(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", profile,
+		!aws_get_either(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", profile,
 					"ec2_metadata_service_endpoint_mode", mode, sizeof(mode)))
 	{
 		snprintf(error, error_size, "endpoint or endpoint mode is too long");
@@ -232,6 +219,41 @@ choose_metadata_url(const aws_environment *env, const aws_profile *profile, char
 	return aws_endpoint_host(url, host, sizeof(host), error, error_size);
 }
 
+/* Writes nothing if it is not set.  Whole numbers, as botocore wants them. */
+static bool
+read_number(const aws_environment *env, const aws_profile *profile,
+			const char *variable, const char *property, int max, int *number)
+{
+	char		value[8];
+	char	   *end;
+
+	if (!aws_get_either(env, variable, profile, property, value, sizeof(value)))
+		return false;
+	if (value[0] == '\0')
+		return true;
+	*number = strtol(value, &end, 10);
+	return *end == '\0' && *number >= 1 && *number <= max;
+}
+
+static bool
+plan_attempts(const aws_environment *env, const aws_profile *profile, aws_plan *plan,
+			  char *error, size_t error_size)
+{
+	int			timeout_s = 1;
+	const char *wrong = NULL;
+
+	plan->from.metadata.attempts = 0;
+	if (!read_number(env, profile, "AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout",
+					 60, &timeout_s))
+		wrong = "AWS_METADATA_SERVICE_TIMEOUT or metadata_service_timeout is not between 1 and 60";
+	else if (!read_number(env, profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
+						  "metadata_service_num_attempts", 20, &plan->from.metadata.attempts))
+		wrong = "AWS_METADATA_SERVICE_NUM_ATTEMPTS or metadata_service_num_attempts is not between 1 and 20";
+	plan->from.metadata.timeout_ms = timeout_s * 1000;
+	snprintf(error, error_size, "%s", wrong != NULL ? wrong : "");
+	return wrong == NULL;
+}
+
 aws_found
 aws_plan_metadata(const aws_search *s)
 {
@@ -244,14 +266,30 @@ aws_plan_metadata(const aws_search *s)
 		return aws_not_here(s, "instance metadata: AWS_EC2_METADATA_DISABLED is true");
 	if (!aws_profile_open(&profile, s->settings, s->env, s->error, s->error_size))
 		return AWS_BROKEN;
-	ok = choose_metadata_url(s->env, &profile, plan->from.metadata_url, words, sizeof(words));
+	ok = choose_metadata_url(s->env, &profile, plan->from.metadata.url, words, sizeof(words)) &&
+		plan_attempts(s->env, &profile, plan, words, sizeof(words));
 	aws_profile_close(&profile);
 	if (!ok)
 		return aws_broken(s, "instance metadata: %s", words);
 	plan->base = AWS_BASE_METADATA;
 	snprintf(plan->keys.source, sizeof(plan->keys.source),
-			 "instance metadata at %.340s", plan->from.metadata_url);
+			 "instance metadata at %.340s", plan->from.metadata.url);
 	return AWS_FOUND;
+}
+
+aws_found
+aws_make_region_plan(const aws_settings *settings, const aws_environment *env,
+					 aws_plan *plan, char *error, size_t error_size)
+{
+	const aws_search s = {settings, env, plan, error, error_size};
+	aws_found	result;
+
+	memset(plan, 0, sizeof(*plan));
+	result = aws_plan_metadata(&s);
+	plan->base = AWS_BASE_REGION;
+	aws_make_printable(plan->keys.source);
+	aws_make_printable(error);
+	return result;
 }
 
 /* ----------------------------------------------------------------
@@ -309,9 +347,9 @@ aws_plan_sts(const aws_search *s)
 	char		words[1024];
 
 	if (aws_find_region(s->settings, s->env, plan->sts_region, sizeof(plan->sts_region),
-						words, sizeof(words)) &&
-		aws_find_service_endpoint(s->settings, s->env, AWS_STS, plan->sts_region, plan->sts_url,
-								  sizeof(plan->sts_url), words, sizeof(words)))
+						words, sizeof(words)) == AWS_FOUND &&
+		aws_find_endpoint(s->settings, s->env, AWS_STS, plan->sts_region, plan->sts_url,
+						  sizeof(plan->sts_url), words, sizeof(words)))
 		return AWS_FOUND;
 	return aws_broken(s, "Region or endpoint of STS: %s", words);
 }

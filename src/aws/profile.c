@@ -48,6 +48,18 @@ aws_is_true(const aws_environment *env, const char *variable,
 }
 
 bool
+aws_get_either(const aws_environment *env, const char *variable,
+			   const aws_profile *profile, const char *property,
+			   char *value, size_t size)
+{
+	const char *given = aws_get_variable(env, variable);
+
+	if (given != NULL)
+		return aws_copy_text(given, value, size);
+	return aws_profile_get(profile, property, value, size) != INI_TOO_LONG;
+}
+
+bool
 aws_copy_text(const char *text, char *out, size_t size)
 {
 	size_t		len = strlen(text);

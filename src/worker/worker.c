@@ -90,25 +90,33 @@ announce(void)
 
 /*
  * Without a Region or an endpoint the worker refuses every request, until a
- * reload provides one.  Each attempt logs what is missing once.
+ * reload or instance metadata provides one.
  */
 static void
 wait_for_place(void)
 {
-	while (!WorkerFindPlace())
+	int64		wake;
+
+	while (!WorkerFindPlace(SegmentNow(), &wake))
 	{
-		while (!ConfigReloadPending)
-		{
+		long		left_ms = wake == PG_INT64_MAX ? -1 :
+			Max(wake - SegmentNow(), 0) / 1000 + 1;
+
+		if (WorkerPlaceProblem()[0] != '\0')
 			WorkerRefuseRequests();
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1, wait_event);
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-			if (ShutdownRequestPending)
-				proc_exit(1);
-		}
+		(void) WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH |
+								 (left_ms < 0 ? 0 : WL_TIMEOUT),
+								 WorkerFetchFd(), left_ms, wait_event);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (ShutdownRequestPending)
+			proc_exit(1);
+		if (!ConfigReloadPending)
+			continue;
 		ConfigReloadPending = false;
 		ProcessConfigFile(PGC_SIGHUP);
 		WorkerFetchReload();
+		WorkerPlaceReload();
 	}
 }
 

@@ -326,6 +326,9 @@ extern void WorkerFetchReload(void);
 /* Readable when there is something to do for WorkerFetchRun(). */
 extern int	WorkerFetchFd(void);
 
+/* ... or, while something is fetched, after this time: somebody waits, or it pauses. */
+#define WORKER_FETCH_LOOK_US INT64CONST(100000)
+
 /* One at a time.  done may be called at once. */
 extern void WorkerFetchStart(aws_fetch *fetch, WorkerFetched done);
 
@@ -445,10 +448,12 @@ extern void WorkerRefuseRequests(void);
  */
 
 /*
- * Finds Region, endpoint and credentials: at the start, and after a reload if
- * it was false.  Then the log says what is wrong, as does WorkerPlaceProblem().
+ * Finds Region, endpoint and credentials.  False if something is missing: then the log says
+ * what, as does WorkerPlaceProblem(), unless that is "" because instance metadata has just
+ * been asked.  To be called again at *wake and whenever WorkerFetchFd() is readable.
  */
-extern bool WorkerFindPlace(void);
+extern bool WorkerFindPlace(int64 now, int64 *wake);
+extern void WorkerPlaceReload(void);
 extern const char *WorkerPlaceProblem(void);
 
 /* ----------------------------------------------------------------

@@ -23,9 +23,6 @@
 #include "shared/settings.h"
 #include "worker/worker.h"
 
-/* While something is fetched, somebody may wait for it, or for a time-out. */
-#define LOOK_AGAIN_US INT64CONST(100000)
-
 static aws_credentials credentials;
 static bool have_credentials;
 static char credentials_error[MAILBOX_TEXT_SIZE - 64];
@@ -226,7 +223,7 @@ WorkerRenewCredentials(int64 now)
 	if (!fetching && renewal.next != 0 && renewal.next <= now)
 		look_up(true);
 	if (fetching)
-		return now + LOOK_AGAIN_US;
+		return now + WORKER_FETCH_LOOK_US;
 	return renewal.next != 0 ? renewal.next : PG_INT64_MAX;
 }
 

@@ -17,6 +17,7 @@
 #include "storage/fd.h"
 #include "utils/memutils.h"
 
+#include "shared/segment.h"
 #include "shared/settings.h"
 #include "worker/worker.h"
 
@@ -106,7 +107,7 @@ WorkerAwsSettings(void)
 			.secret_access_key = ddblock_secret_access_key,
 			.session_token = ddblock_session_token,
 			.profile = ddblock_profile,
-			.region = ddblock_region,
+			.region = segment->place.region[0] != '\0' ? segment->place.region : ddblock_region,
 			.endpoint_url = ddblock_endpoint_url,
 	};
 }

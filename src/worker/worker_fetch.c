@@ -32,6 +32,7 @@ static child *shell;
 static aws_fetch *the_fetch;
 static WorkerFetched the_done;
 static bool given_up;
+static int64 send_at;			/* the errand's pause ends; 0: it is on its way */
 
 static void advance(void);
 
@@ -99,13 +100,6 @@ int
 WorkerFetchFd(void)
 {
 	return reactor_fd(both);
-}
-
-void
-WorkerFetchRun(void)
-{
-	reactor_run(http_reactor);
-	reactor_run(child_reactor);
 }
 
 static int64
@@ -183,6 +177,14 @@ run_command(void)
 	not_done(problem);
 }
 
+static void
+send_later(int pause_ms)
+{
+	send_at = pause_ms > 0 ? SegmentNow() + (int64) pause_ms * 1000 : 0;
+	if (pause_ms == 0)
+		send_request();
+}
+
 /* The next errand, or the end. */
 static void
 advance(void)
@@ -194,7 +196,7 @@ advance(void)
 	switch (step)
 	{
 		case AWS_STEP_HTTP:
-			send_request();
+			send_later(fetch->pause_ms);
 			break;
 		case AWS_STEP_PROCESS:
 			run_command();
@@ -205,6 +207,20 @@ advance(void)
 			the_done(fetch, step == AWS_STEP_DONE);
 			break;
 	}
+}
+
+void
+WorkerFetchRun(void)
+{
+	reactor_run(http_reactor);
+	reactor_run(child_reactor);
+	if (send_at == 0 || (SegmentNow() < send_at && !given_up))
+		return;
+	send_at = 0;
+	if (given_up)
+		advance();
+	else
+		send_request();
 }
 
 void

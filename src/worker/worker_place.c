@@ -8,6 +8,9 @@
  * table.  If the lookup fails, nobody can have acquired a lock yet: the worker
  * stays up, tells every caller what is missing, and tries again after a reload.
  *
+ * Instance metadata is the Region's last source.  Callers wait while it is asked for the
+ * first time.  If it does not tell, the worker asks again, with growing delays.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -19,31 +22,88 @@
 #include "shared/settings.h"
 #include "worker/worker.h"
 
+#define NO_REGION "No usable Region"
+
 static char problem[MAILBOX_TEXT_SIZE];
+static int64 look_at;			/* PG_INT64_MAX: after a reload */
+
+static aws_fetch fetch;
+static bool asking;				/* instance metadata for the Region */
+static bool outdated;			/* the settings have changed since */
+static char told[64];			/* by it, or "" */
+static char tried[MAILBOX_TEXT_SIZE / 2];	/* before it */
+static aws_renewal renewal;
+
+/* In the log once. */
+static void
+set_problem(const char *what, const char *error, const char *more)
+{
+	char		text[MAILBOX_TEXT_SIZE];
+
+	snprintf(text, sizeof(text), "%s: %s%s%s.", what, error, more[0] != '\0' ? "; " : "", more);
+	if (strcmp(text, problem) == 0)
+		return;
+	strlcpy(problem, text, sizeof(problem));
+	ErrorsNoPlace(LOG, problem);
+}
+
+static void
+take_region(aws_fetch *done, bool found)
+{
+	uint64		random;
+
+	asking = false;
+	look_at = 0;
+	if (found)
+		strlcpy(told, done->name, sizeof(told));
+	else if (!outdated)
+	{
+		WorkerFillRandom(NULL, &random, sizeof(random));
+		aws_renewal_failed(&renewal, SegmentNow(), random);
+		look_at = renewal.next;
+		set_problem(NO_REGION, tried, done->error);
+	}
+	aws_fetch_wipe(done);
+}
+
+static bool
+find_region(const aws_settings *set, SegmentPlace *place)
+{
+	aws_found	result = aws_find_region(set, WorkerEnvironment(), place->region,
+										 sizeof(place->region), tried, sizeof(tried));
+	char		error[MAILBOX_TEXT_SIZE / 2] = "";
+
+	if (result == AWS_FOUND)
+		return true;
+	strlcpy(place->region, told, sizeof(place->region));
+	if (result == AWS_NOT_HERE && told[0] != '\0')
+		return true;
+	outdated = false;
+	asking = result == AWS_NOT_HERE &&
+		aws_make_region_plan(set, WorkerEnvironment(), &fetch.plan, error,
+							 sizeof(error)) == AWS_FOUND;
+	if (asking)
+		WorkerFetchStart(&fetch, take_region);
+	else
+		set_problem(NO_REGION, tried, error);
+	return false;
+}
 
 /* The Region is needed even if the endpoint is set: signatures contain it. */
 static bool
-find_endpoint(SegmentPlace *place)
+find_place(SegmentPlace *place)
 {
 	aws_settings set = WorkerAwsSettings();
 	char		error[MAILBOX_TEXT_SIZE / 2];
-	const char *what = "No usable Region";
 
-	if (aws_find_region(&set, WorkerEnvironment(), place->region, sizeof(place->region),
-						error, sizeof(error)))
-	{
-		what = "No usable endpoint";
-		if (aws_find_endpoint(&set, WorkerEnvironment(), place->url, sizeof(place->url),
-							  error, sizeof(error)))
-		{
-			if (place->url[0] == '\0')
-				aws_default_endpoint(place->region, place->url, sizeof(place->url));
-			if (aws_endpoint_host(place->url, place->host, sizeof(place->host), error,
-								  sizeof(error)))
-				return true;
-		}
-	}
-	snprintf(problem, sizeof(problem), "%s: %s.", what, error);
+	memset(place, 0, sizeof(*place));
+	if (!find_region(&set, place))
+		return false;
+	if (aws_find_endpoint(&set, WorkerEnvironment(), AWS_DYNAMODB, place->region, place->url,
+						  sizeof(place->url), error, sizeof(error)) &&
+		aws_endpoint_host(place->url, place->host, sizeof(place->host), error, sizeof(error)))
+		return true;
+	set_problem("No usable endpoint", error, "");
 	return false;
 }
 
@@ -83,28 +143,43 @@ log_proxies(void)
 }
 
 bool
-WorkerFindPlace(void)
+WorkerFindPlace(int64 now, int64 *wake)
 {
 	SegmentPlace place;
 
+	WorkerFetchRun();
 	if (segment->place.url[0] != '\0')
 	{
 		WorkerFindCredentials();
 		WorkerCheckExposure();
 		return true;
 	}
-	memset(&place, 0, sizeof(place));
-	if (!find_endpoint(&place))
+	if (!asking && look_at <= now)
 	{
-		ErrorsNoPlace(LOG, problem);
-		return false;
+		look_at = PG_INT64_MAX;
+		if (find_place(&place))
+		{
+			segment->place = place;
+			WorkerFindCredentials();
+			log_place();
+			log_proxies();
+			WorkerCheckExposure();
+			return true;
+		}
 	}
-	segment->place = place;
-	WorkerFindCredentials();
-	log_place();
-	log_proxies();
-	WorkerCheckExposure();
-	return true;
+	*wake = asking ? now + WORKER_FETCH_LOOK_US : look_at;
+	return false;
+}
+
+void
+WorkerPlaceReload(void)
+{
+	problem[0] = '\0';
+	renewal = (aws_renewal) {0};
+	look_at = 0;
+	outdated = asking;
+	if (asking)
+		WorkerFetchGiveUp();
 }
 
 const char *

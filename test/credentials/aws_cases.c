@@ -457,7 +457,7 @@ run_urls(const char *folder, const char *set, bool container)
 		if (found && plan.base == AWS_BASE_CONTAINER)
 			snprintf(url, sizeof(url), "%s", plan.from.container.url);
 		else if (found && plan.base == AWS_BASE_METADATA)
-			snprintf(url, sizeof(url), "%s/latest/api/token", plan.from.metadata_url);
+			snprintf(url, sizeof(url), "%s/latest/api/token", plan.from.metadata.url);
 		snprintf(title, sizeof(title), "%s: %s", set, text_of(test, "docs"));
 		if (found)
 			report(title, wanted != NULL && strcmp(url, wanted) == 0, url);

@@ -128,17 +128,21 @@ static void
 check_region_and_endpoint(const aws_settings *settings,
 						  const aws_environment *env)
 {
-	char		text[128];
+	char		region[64];
+	char		url[128];
 	char		error[256];
 	bool		ok;
 
-	memset(text, 'x', sizeof(text));
-	ok = aws_find_region(settings, env, text, sizeof(text), error, sizeof(error));
-	CHECK(strlen(text) < sizeof(text) && ok == (text[0] != '\0'));
-	memset(text, 'x', sizeof(text));
-	ok = aws_find_endpoint(settings, env, text, sizeof(text), error, sizeof(error));
-	CHECK(strlen(text) < sizeof(text) && (ok || text[0] == '\0'));
-	CHECK(strpbrk(text, "\r\n ") == NULL);
+	memset(region, 'x', sizeof(region));
+	ok = aws_find_region(settings, env, region, sizeof(region), error, sizeof(error)) == AWS_FOUND;
+	CHECK(strlen(region) < sizeof(region) && ok == (region[0] != '\0'));
+	for (aws_service service = AWS_DYNAMODB; ok && service <= AWS_SSO_OIDC; service++)
+	{
+		memset(url, 'x', sizeof(url));
+		CHECK(aws_find_endpoint(settings, env, service, region, url, sizeof(url), error,
+								sizeof(error)) == (url[0] != '\0'));
+		CHECK(strlen(url) < sizeof(url) && strpbrk(url, "\r\n ") == NULL);
+	}
 }
 
 int

@@ -520,6 +520,57 @@ like(PostgreSQL::Test::Utils::slurp_file($late->logfile),
 $late->stop;
 
 #
+# The Region, if nothing else names it; then roles are assumed there, too
+#
+write_file("$home/.aws/config", <<"CONFIG");
+[default]
+role_arn = arn:aws:iam::123456789012:role/one
+source_profile = keys
+metadata_service_num_attempts = 4
+[profile keys]
+aws_access_key_id = AKIDKEYS
+aws_secret_access_key = secretOfKeys
+CONFIG
+next_credentials(signers => { AKIDKEYS => 'secretOfKeys' });
+my $placed = cluster('placed',
+	{ %instance, AWS_ENDPOINT_URL_STS => $url, AWS_METADATA_SERVICE_TIMEOUT => 20 },
+	"ddblock.region = ''\n");
+my $unplaced = qr/ddblock does not know where its lock table is/;
+like(error_of($placed, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +55000: $unplaced\n.*DETAIL: +No usable Region: ddblock\.region, .*; instance metadata at \Q$url\E: Region: HTTP status 404\./s,
+	'instance metadata is the last source of the Region');
+my $placed_worker = worker_pid($placed);
+my $region_requests = sub { return grep { $_->{path} =~ /region$/ } $sources->log };
+wait_for { $region_requests->() >= 2 } 'another request for the Region';
+is(times_logged($placed, qr/LOG: +$unplaced/), 1, 'it is asked again, and the log tells once');
+
+my $earlier = $sources->log;
+$sources->set(region => 'eu-central-1', throttle => 3);
+$placed->wait_for_log(qr/ddblock uses lock table "lockTable" in Region "eu-central-1"/);
+works($placed, 'without a reload');
+is(worker_pid($placed), $placed_worker, '... and with the same worker');
+my @tries = map { $_->{time} } ($sources->log)[ $earlier .. $earlier + 3 ];
+foreach my $try (1 .. 3)
+{
+	cmp_ok($tries[$try] - $tries[ $try - 1 ], '>=', (0, 0.1, 0.2, 0.4)[$try],
+		"a pause before try $try anew, as metadata throttles");
+}
+is((grep { ($_->{headers}{authorization} // '') =~ m{/eu-central-1/sts/} } $sources->log), 1,
+	'STS is asked in this Region');
+$count = $region_requests->();
+kill 'TERM', $placed_worker;
+wait_for { (worker_pid($placed) // 0) != $placed_worker } 'another worker';
+works($placed, 'another worker stays in this Region');
+is($region_requests->(), $count, '... and does not ask');
+$sources->set(region => 'us-east-1', delay_s => 0.5);
+restart($placed);
+works($placed, 'callers wait while metadata is asked at the start');
+is($placed->safe_psql('postgres', 'SELECT region FROM ddb_status'), 'us-east-1', 'for another Region');
+$placed->stop;
+unlink "$home/.aws/config";
+$sources->set(delay_s => 0);
+
+#
 # Secrets
 #
 foreach my $where (@nodes)

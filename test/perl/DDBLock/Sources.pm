@@ -20,7 +20,7 @@ Changes what class State of test/double/credential-server names.
 
 =item $sources->log
 
-List of hashes, oldest first: method, path, headers, body.
+List of hashes, oldest first: time, method, path, headers, body.
 
 =item $sources->stop
 

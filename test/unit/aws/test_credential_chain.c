@@ -135,6 +135,33 @@ assert_refused_with(const aws_settings *settings, const world *w,
 	assert_string_equal(found.secret_access_key, "");
 }
 
+/* NULL: it is refused. */
+static void
+assert_service_in(const aws_settings *settings, const world *w, aws_service service,
+				  const char *region, const char *wanted)
+{
+	aws_environment env = environment(w);
+	char		signed_for[64];
+	char		url[128];
+	bool		ok;
+
+	snprintf(signed_for, sizeof(signed_for), "%s", region);
+	ok = aws_find_endpoint(settings, &env, service, signed_for, url, sizeof(url),
+						   words, sizeof(words));
+	if (!ok && wanted != NULL)
+		fail_msg("%s", words);
+	assert_int_equal(ok, wanted != NULL);
+	assert_string_equal(url, wanted != NULL ? wanted : "");
+	if (service != AWS_DYNAMODB || strcmp(region, "local") != 0)
+		assert_string_equal(signed_for, region);
+}
+
+static void
+assert_endpoint(const aws_settings *settings, const world *w, const char *wanted)
+{
+	assert_service_in(settings, w, AWS_DYNAMODB, "us-east-1", wanted);
+}
+
 /* ---- which source ---- */
 
 static const world everything = {
@@ -365,9 +392,10 @@ TEST(a_file_that_cannot_be_read_is_not_absent)
 
 		assert_refused_with(NULL, &cases[i].w, cases[i].why);
 		assert_int_equal(result, AWS_BROKEN);
-		assert_false(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)));
+		assert_int_equal(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)),
+						 AWS_BROKEN);
 		assert_non_null(strstr(words, cases[i].why));
-		assert_false(aws_find_endpoint(&none, &env, text, sizeof(text), words, sizeof(words)));
+		assert_endpoint(&none, &cases[i].w, NULL);
 		assert_non_null(strstr(words, cases[i].why));
 	}
 }
@@ -585,18 +613,65 @@ TEST(metadata_is_the_last_source)
 
 	assert_true(find(NULL, &w));
 	assert_int_equal(plan.base, AWS_BASE_METADATA);
-	assert_string_equal(plan.from.metadata_url, "http://169.254.169.254");
+	assert_string_equal(plan.from.metadata.url, "http://169.254.169.254");
 	assert_string_equal(plan.keys.source, "instance metadata at http://169.254.169.254");
 	w.variables[1] = (pair) {"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "ipv6"};
 	assert_true(find(NULL, &w));
-	assert_string_equal(plan.from.metadata_url, "http://[fd00:ec2::254]");
+	assert_string_equal(plan.from.metadata.url, "http://[fd00:ec2::254]");
 	w.variables[1].value = "IPv5";
 	assert_refused_with(NULL, &w, "instance metadata: endpoint mode \"IPv5\" is neither IPv4 nor IPv6");
 	w.variables[1] = (pair) {"AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://localhost:1338/"};
 	assert_true(find(NULL, &w));
-	assert_string_equal(plan.from.metadata_url, "http://localhost:1338");
+	assert_string_equal(plan.from.metadata.url, "http://localhost:1338");
 	w.variables[1].value = "no URL";
 	assert_refused_with(NULL, &w, "instance metadata: URL does not begin with http:// or https://");
+}
+
+TEST(metadata_is_asked_as_often_as_the_settings_say)
+{
+	static const char *const wrong[] = {"0", "-1", "1.5", "1s", "100", "12345678"};
+	world		w = {
+		.variables = {{"AWS_EC2_METADATA_DISABLED", "false"}, {NULL, NULL}},
+		.files = {{CONFIG, "[default]\nmetadata_service_timeout = 3\n"
+			"metadata_service_num_attempts = 4\n"}},
+	};
+
+	assert_true(find(NULL, &w));
+	assert_int_equal(plan.from.metadata.timeout_ms, 3000);
+	assert_int_equal(plan.from.metadata.attempts, 4);
+	w.variables[1] = (pair) {"AWS_METADATA_SERVICE_TIMEOUT", "5"};
+	w.variables[2] = (pair) {"AWS_METADATA_SERVICE_NUM_ATTEMPTS", "1"};
+	assert_true(find(NULL, &w));
+	assert_int_equal(plan.from.metadata.timeout_ms, 5000);
+	assert_int_equal(plan.from.metadata.attempts, 1);
+	for (size_t i = 0; i < COUNT_OF(wrong) * 2; i++)
+	{
+		w.variables[1].value = i % 2 == 0 ? wrong[i / 2] : NULL;
+		w.variables[2].value = i % 2 == 1 ? wrong[i / 2] : NULL;
+		assert_refused_with(NULL, &w, i % 2 == 0 ?
+							"metadata_service_timeout is not between 1 and 60" :
+							"metadata_service_num_attempts is not between 1 and 20");
+	}
+	w.variables[1].value = w.variables[2].value = NULL;
+	w.files[0].name = "/elsewhere";
+	assert_true(find(NULL, &w));
+	assert_int_equal(plan.from.metadata.timeout_ms, 1000);
+	assert_int_equal(plan.from.metadata.attempts, 0);
+}
+
+TEST(metadata_may_be_asked_for_the_region)
+{
+	world		w = {.variables = {{"AWS_EC2_METADATA_DISABLED", "true"}}};
+	aws_environment env = environment(&w);
+
+	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_NOT_HERE);
+	assert_string_equal(words, "instance metadata: AWS_EC2_METADATA_DISABLED is true");
+	w.variables[0].value = "false";
+	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_FOUND);
+	assert_int_equal(plan.base, AWS_BASE_REGION);
+	assert_string_equal(plan.from.metadata.url, "http://169.254.169.254");
+	w.variables[1] = (pair) {"AWS_METADATA_SERVICE_TIMEOUT", "soon"};
+	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_BROKEN);
 }
 
 TEST(malformed_files_are_refused)
@@ -611,10 +686,10 @@ TEST(malformed_files_are_refused)
 	char		text[64];
 
 	assert_refused_with(NULL, &w, "; /home/pg/.aws/config: line 3 is malformed");
-	assert_false(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)));
+	assert_int_equal(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)),
+					 AWS_BROKEN);
 	assert_string_equal(text, "");
-	assert_false(aws_find_endpoint(&none, &env, text, sizeof(text), words, sizeof(words)));
-	assert_string_equal(text, "");
+	assert_endpoint(&none, &w, NULL);
 }
 
 /* ---- invalid values ---- */
@@ -710,10 +785,10 @@ assert_region(const aws_settings *settings, const world *w, const char *wanted)
 {
 	aws_environment env = environment(w);
 	char		region[32];
-	bool		ok = aws_find_region(settings, &env, region, sizeof(region), words, sizeof(words));
 
+	result = aws_find_region(settings, &env, region, sizeof(region), words, sizeof(words));
 	assert_string_equal(region, wanted);
-	assert_int_equal(ok, wanted[0] != '\0');
+	assert_int_equal(result == AWS_FOUND, wanted[0] != '\0');
 }
 
 TEST(chooses_the_region)
@@ -739,11 +814,13 @@ TEST(chooses_the_region)
 	assert_region(&settings, &w, "file-2");
 	settings.profile = "gone";
 	assert_region(&settings, &w, "");
+	assert_int_equal(result, AWS_BROKEN);
 	settings.profile = NULL;
 	w.files[1].value = "[default]\nregion = file-3\n";
 	assert_region(&settings, &w, "file-3");
 	w.files[0].value = w.files[1].value = "[default]\n";
 	assert_region(&settings, &w, "");
+	assert_int_equal(result, AWS_NOT_HERE);
 }
 
 TEST(says_why_there_is_no_region)
@@ -769,45 +846,36 @@ TEST(refuses_what_is_no_region)
 {
 	static const char *const wrong[] = {
 		"us east", "us-east-1.example.com/", "us-east-1\n", "a@b", "r\xc3\xa9",
-		"a-region-longer-than-the-buffer-of-the-caller"
+		"a-region-longer-than-the-buffer-of-the-caller", "-us-east-1", "us-east-1-", "aws-global"
 	};
-	const world w = {0};
+	const world w = {.files = {{CONFIG, "[default]\nregion = us-east-1-fips\n"}}};
 
 	for (size_t i = 0; i < COUNT_OF(wrong); i++)
 	{
 		const aws_settings settings = {.region = wrong[i]};
 
 		assert_region(&settings, &w, "");
+		assert_int_equal(result, AWS_BROKEN);
 	}
+	assert_region(&none, &w, "");
+	assert_string_equal(words, "the profile's region: not the name of a Region: set "
+						"AWS_USE_FIPS_ENDPOINT to \"true\" for FIPS");
+	assert_null(aws_wrong_region("a-region-of-63-letters-"
+								 "abcdefghijklmnopqrstuvwxyzabcdefghijklmn"));
+	assert_non_null(aws_wrong_region("a-region-of-64-letters-"
+									 "abcdefghijklmnopqrstuvwxyzabcdefghijklmno"));
 }
 
 /* ---- endpoint ---- */
-
-static bool
-find_endpoint(const aws_settings *settings, const world *w,
-			  char *url, size_t size)
-{
-	aws_environment env = environment(w);
-
-	return aws_find_endpoint(settings, &env, url, size, words, sizeof(words));
-}
-
-static void
-assert_endpoint(const aws_settings *settings, const world *w,
-				const char *wanted)
-{
-	char		url[64];
-
-	assert_true(find_endpoint(settings, w, url, sizeof(url)));
-	assert_string_equal(url, wanted);
-}
 
 static const char *const endpoint_config =
 "[default]\nservices = dev\nendpoint_url = http://profile\n"
 "[profile other]\nendpoint_url = http://other\n"
 "[services dev]\ns3 =\n  endpoint_url = http://s3\n"
-"dynamodb =\n  endpoint_url = http://service:8000/x\n  y = z\n"
+"dynamodb =\n  endpoint_url = http://service:8000\n  y = z\n"
 "[services s3-only]\ns3 =\n  endpoint_url = http://s3\n";
+
+#define OWN "https://dynamodb.us-east-1.amazonaws.com"
 
 TEST(chooses_the_endpoint)
 {
@@ -828,7 +896,7 @@ TEST(chooses_the_endpoint)
 	w.variables[1].value = "";
 	assert_endpoint(&settings, &w, "http://env");
 	w.variables[0].value = NULL;
-	assert_endpoint(&settings, &w, "http://service:8000/x");
+	assert_endpoint(&settings, &w, "http://service:8000");
 	settings.profile = "other";
 	assert_endpoint(&settings, &w, "http://other");
 	settings.profile = NULL;
@@ -836,9 +904,9 @@ TEST(chooses_the_endpoint)
 		"endpoint_url = http://profile\n[services s3-only]\ns3 =\n  a = b\n";
 	assert_endpoint(&settings, &w, "http://profile");
 	w.files[0].value = "[default]\n";
-	assert_endpoint(&settings, &w, "");
+	assert_endpoint(&settings, &w, OWN);
 	w.files[0].name = "/elsewhere";
-	assert_endpoint(&settings, &w, "");
+	assert_endpoint(&settings, &w, OWN);
 }
 
 TEST(ignores_configured_endpoints_if_told_to)
@@ -857,9 +925,9 @@ TEST(ignores_configured_endpoints_if_told_to)
 			"ignore_configured_endpoint_urls = true\n"}},
 	};
 
-	assert_endpoint(&none, &by_variable, "");
+	assert_endpoint(&none, &by_variable, OWN);
 	assert_endpoint(&settings, &by_variable, "http://set");
-	assert_endpoint(&none, &by_profile, "");
+	assert_endpoint(&none, &by_profile, OWN);
 	assert_endpoint(&settings, &by_profile, "http://set");
 
 	/* The variable takes precedence over the profile. */
@@ -875,31 +943,161 @@ TEST(never_guesses_an_endpoint)
 		.files = {{CONFIG, "[default]\nservices = missing\n"
 			"endpoint_url = http://profile\n"}},
 	};
+	aws_environment env = environment(&w);
+	char		region[16] = "us-east-1";
 	char		url[16];
 
-	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
-	assert_string_equal(url, "");
-	assert_false(find_endpoint(&gone, &w, url, sizeof(url)));
+	assert_endpoint(&none, &w, NULL);
+	assert_endpoint(&gone, &w, NULL);
 	assert_string_equal(words, "shared files: profile \"gone\" in " CREDENTIALS ": file "
 						"not found, in " CONFIG ": no such profile");
 	w.files[0].value = "[default]\nendpoint_url = http://longer-than-it\n";
-	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
+	assert_false(aws_find_endpoint(&none, &env, AWS_DYNAMODB, region, url, sizeof(url), words,
+								   sizeof(words)));
+	assert_string_equal(url, "");
+	w.files[0].value = "[default]\n";
+	assert_false(aws_find_endpoint(&none, &env, AWS_DYNAMODB, region, url, sizeof(url), words,
+								   sizeof(words)));
 	assert_string_equal(url, "");
 	w.files[0].value = "[default]\nendpoint_url = http://a b\n";
-	assert_false(find_endpoint(&none, &w, url, sizeof(url)));
-	assert_string_equal(url, "");
+	assert_endpoint(&none, &w, NULL);
+	w.files[0].value = "[default]\nendpoint_url = http://a/x\n";
+	assert_endpoint(&none, &w, NULL);
+	assert_string_equal(words, "endpoint of DynamoDB: URL must end after its host and port");
 }
 
-TEST(knows_amazons_endpoints)
+/* The Region "local" is DynamoDB Local, as in the SDKs. */
+TEST(knows_the_region_local)
 {
+	const aws_settings settings = {.endpoint_url = "http://localhost:9"};
+	world		w = {0};
+	aws_environment env = environment(&w);
+	char		region[64] = "local";
 	char		url[64];
 
-	aws_default_endpoint("eu-west-1", url, sizeof(url));
-	assert_string_equal(url, "https://dynamodb.eu-west-1.amazonaws.com");
-	aws_default_endpoint("cn-north-1", url, sizeof(url));
-	assert_string_equal(url, "https://dynamodb.cn-north-1.amazonaws.com.cn");
-	aws_default_endpoint("eu-west-1", url, 20);
-	assert_string_equal(url, "");
+	assert_true(aws_find_endpoint(&none, &env, AWS_DYNAMODB, region, url, sizeof(url), words,
+								  sizeof(words)));
+	assert_string_equal(url, "http://localhost:8000");
+	assert_string_equal(region, "us-east-1");
+	strcpy(region, "local");
+	assert_true(aws_find_endpoint(&settings, &env, AWS_DYNAMODB, region, url, sizeof(url), words,
+								  sizeof(words)));
+	assert_string_equal(url, "http://localhost:9");
+	assert_string_equal(region, "local");
+	assert_service_in(&none, &w, AWS_STS, "local", "https://sts.local.amazonaws.com");
+	w.variables[0] = (pair) {"AWS_ACCOUNT_ID_ENDPOINT_MODE", "required"};
+	assert_service_in(&none, &w, AWS_DYNAMODB, "local", "http://localhost:8000");
+	w.variables[0] = (pair) {"AWS_USE_FIPS_ENDPOINT", "true"};
+	assert_service_in(&none, &w, AWS_DYNAMODB, "local", NULL);
+	w.variables[0].name = "AWS_USE_DUALSTACK_ENDPOINT";
+	assert_service_in(&none, &w, AWS_DYNAMODB, "local", NULL);
+	assert_string_equal(words, "endpoint of DynamoDB: the Region \"local\" has neither FIPS nor "
+						"dual stack");
+}
+
+/* Each partition: without FIPS, with it. */
+TEST(knows_amazons_endpoints)
+{
+	static const struct
+	{
+		const char *region;
+		const char *suffix;
+		const char *dual_stack;
+	}			regions[] = {
+		{"eu-west-1", "amazonaws.com", "api.aws"},
+		{"xx-new-1", "amazonaws.com", "api.aws"},
+		{"cn-north-1", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
+		{"cn-north", "amazonaws.com", "api.aws"},	/* no Region of China's */
+		{"cn-north-1x", "amazonaws.com", "api.aws"},
+		{"us-gov-west-1", "amazonaws.com", "api.aws"},
+		{"us-iso-east-1", "c2s.ic.gov", "api.aws.ic.gov"},
+		{"us-isob-east-1", "sc2s.sgov.gov", "api.aws.scloud"},
+		{"eu-isoe-west-1", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"},
+		{"us-isof-south-1", "csp.hci.ic.gov", "api.aws.hci.ic.gov"},
+		{"eusc-de-east-1", "amazonaws.eu", "api.amazonwebservices.eu"},
+	};
+	static const char *const names[] = {
+		[AWS_DYNAMODB] = "dynamodb",[AWS_STS] = "sts",[AWS_SSO] = "portal.sso",
+		[AWS_SSO_OIDC] = "oidc"
+	};
+
+	for (size_t i = 0; i < COUNT_OF(regions) * COUNT_OF(names) * 4; i++)
+	{
+		const char *region = regions[i / 16].region;
+		bool		fips = i & 1;
+		bool		dual_stack = i & 2;
+		bool		implied = !dual_stack && strcmp(region, "us-gov-west-1") == 0;
+		aws_service service = i / 4 % 4;
+		char		wanted[128];
+		world		w = {
+			.variables = {{"AWS_USE_FIPS_ENDPOINT", fips ? "True" : "false"}},
+			.files = {{CONFIG, dual_stack ? "[default]\nuse_dualstack_endpoint = true\n" : ""}},
+		};
+
+		snprintf(wanted, sizeof(wanted), "https://%s%s.%s.%s", names[service],
+				 fips && !implied ? "-fips" : "", region,
+				 dual_stack ? regions[i / 16].dual_stack : regions[i / 16].suffix);
+		assert_service_in(&none, &w, service, region, wanted);
+		assert_true(aws_is_own_endpoint(wanted));
+	}
+}
+
+TEST(fips_and_dual_stack_are_never_ignored)
+{
+	static const char *const names[] = {"AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"};
+	const aws_settings settings = {.endpoint_url = "http://set"};
+
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+	{
+		world		w = {.variables = {{names[i], "true"}}};
+
+		assert_endpoint(&settings, &w, NULL);
+		assert_string_equal(words, "endpoint of DynamoDB: FIPS or dual stack is wanted, but "
+							"another endpoint is configured");
+		w.variables[0].value = "1";
+		assert_endpoint(&none, &w, NULL);
+		assert_non_null(strstr(words, "is neither true nor false"));
+		w.variables[0].value = "true-as-can-be";
+		assert_endpoint(&none, &w, NULL);
+		w.variables[0].value = "False";
+		w.files[0] = (pair) {CONFIG, "[default]\nuse_fips_endpoint = true\n"
+			"use_dualstack_endpoint = true\nendpoint_url = http://profile\n"};
+		assert_service_in(&none, &w, AWS_STS, "us-east-1", NULL);
+		w.variables[1] = (pair) {names[1 - i], "false"};
+		assert_service_in(&none, &w, AWS_STS, "us-east-1", "http://profile");
+		w.variables[1].value = NULL;
+		w.variables[2] = (pair) {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true"};
+		assert_service_in(&none, &w, AWS_STS, "us-east-1", i == 0 ?
+						  "https://sts.us-east-1.api.aws" : "https://sts-fips.us-east-1.amazonaws.com");
+	}
+}
+
+TEST(refuses_the_endpoints_that_it_does_not_use)
+{
+	const aws_settings settings = {.endpoint_url = "http://set"};
+	world		w = {.variables = {{"AWS_ACCOUNT_ID_ENDPOINT_MODE", "Preferred"}}};
+
+	assert_endpoint(&none, &w, OWN);
+	w.variables[0].value = "disabled";
+	assert_endpoint(&none, &w, OWN);
+	w.variables[0].value = "required";
+	assert_endpoint(&none, &w, NULL);
+	assert_string_equal(words, "endpoint of DynamoDB: AWS_ACCOUNT_ID_ENDPOINT_MODE or "
+						"account_id_endpoint_mode is neither \"preferred\" nor \"disabled\": "
+						"ddblock uses no account-based endpoints");
+	assert_endpoint(&settings, &w, "http://set");
+	assert_service_in(&none, &w, AWS_STS, "us-east-1", "https://sts.us-east-1.amazonaws.com");
+	w.variables[0].value = "require";
+	assert_endpoint(&settings, &w, NULL);
+	w.variables[0].value = NULL;
+	w.files[0] = (pair) {CONFIG, "[default]\naccount_id_endpoint_mode = required\n"
+		"sts_regional_endpoints = legacy\n"};
+	assert_endpoint(&none, &w, NULL);
+	assert_service_in(&none, &w, AWS_STS, "us-east-1", NULL);
+	assert_non_null(strstr(words, "sts_regional_endpoints is not \"regional\""));
+	assert_service_in(&none, &w, AWS_SSO, "us-east-1", "https://portal.sso.us-east-1.amazonaws.com");
+	w.variables[0] = (pair) {"AWS_STS_REGIONAL_ENDPOINTS", "regional"};
+	assert_service_in(&none, &w, AWS_STS, "us-east-1", "https://sts.us-east-1.amazonaws.com");
 }
 
 /* ---- endpoints of the services that give credentials ---- */
@@ -907,33 +1105,15 @@ TEST(knows_amazons_endpoints)
 static void
 assert_service(const world *w, aws_service service, const char *region, const char *wanted)
 {
-	aws_environment env = environment(w);
-	char		url[AWS_TEXT_SIZE];
-	bool		ok = aws_find_service_endpoint(&none, &env, service, region, url, sizeof(url),
-											   words, sizeof(words));
-
-	if (wanted == NULL)
-		assert_false(ok);
-	else if (!ok)
-		fail_msg("%s", words);
-	else
-		assert_string_equal(url, wanted);
+	assert_service_in(&none, w, service, region, wanted);
 }
 
 TEST(finds_the_endpoints_of_other_services)
 {
 	world		w = {0};
 
-	assert_service(&w, AWS_STS, "eu-west-1", "https://sts.eu-west-1.amazonaws.com");
-	assert_service(&w, AWS_STS, "cn-north-1", "https://sts.cn-north-1.amazonaws.com.cn");
-	assert_service(&w, AWS_SSO, "eu-west-1", "https://portal.sso.eu-west-1.amazonaws.com");
-	assert_service(&w, AWS_SSO_OIDC, "eu-west-1", "https://oidc.eu-west-1.amazonaws.com");
-	w.variables[0] = (pair) {"AWS_USE_FIPS_ENDPOINT", "TRUE"};
-	assert_service(&w, AWS_STS, "us-east-1", "https://sts-fips.us-east-1.amazonaws.com");
-	w.files[0] = (pair) {CONFIG, "[default]\nuse_dualstack_endpoint = true\n"};
-	assert_service(&w, AWS_SSO, "us-east-1", "https://portal.sso-fips.us-east-1.api.aws");
-	w.files[0].value = "[default]\nendpoint_url = http://all/\nservices = s\n"
-		"[services s]\nsts =\n  endpoint_url = http://sts:1\n";
+	w.files[0] = (pair) {CONFIG, "[default]\nendpoint_url = http://all/\nservices = s\n"
+		"[services s]\nsts =\n  endpoint_url = http://sts:1\n"};
 	assert_service(&w, AWS_STS, "us-east-1", "http://sts:1");
 	assert_service(&w, AWS_SSO, "us-east-1", "http://all");
 	w.variables[0] = (pair) {"AWS_ENDPOINT_URL", "http://env"};
@@ -945,7 +1125,7 @@ TEST(finds_the_endpoints_of_other_services)
 	w.variables[2].name = "OTHER";
 	w.variables[1].value = "http://sts/path";
 	assert_service(&w, AWS_STS, "us-east-1", NULL);
-	assert_string_equal(words, "AWS_ENDPOINT_URL_STS: URL must end after its host and port");
+	assert_string_equal(words, "endpoint of STS: URL must end after its host and port");
 	w.files[0].value = "[default]\nregion\n";
 	assert_service(&w, AWS_STS, "us-east-1", NULL);
 }

@@ -117,12 +117,20 @@ assert_failed(const char *words)
 #define ROLES METADATA "/latest/meta-data/iam/security-credentials/"
 
 static void
-begin_metadata(void)
+ask_metadata(aws_base base)
 {
-	strcpy(fetch.plan.from.metadata_url, METADATA);
-	begin(AWS_BASE_METADATA);
+	strcpy(fetch.plan.from.metadata.url, METADATA);
+	fetch.plan.from.metadata.timeout_ms = 700;
+	begin(base);
 	assert_asks("PUT", METADATA "/latest/api/token");
 	assert_header("X-aws-ec2-metadata-token-ttl-seconds: 21600");
+	assert_int_equal(fetch.errand.timeout_ms, 700);
+}
+
+static void
+begin_metadata(void)
+{
+	ask_metadata(AWS_BASE_METADATA);
 }
 
 TEST(metadata_takes_three_requests)
@@ -153,6 +161,76 @@ TEST(a_request_that_fails_is_repeated)
 	assert_asks("GET", ROLES "a");
 	reply(200, JSON("Token"));
 	assert_done("ID", "HIDDEN", "TOKEN", EXPIRES_S);
+}
+
+/* Only a server that answers is spared. */
+TEST(there_are_pauses_for_a_server_that_is_overloaded)
+{
+	static const int pauses[] = {100, 200, 400, 800, 1600, 2000, 2000};
+
+	fetch.plan.from.metadata.attempts = 9;
+	begin_metadata();
+	assert_int_equal(fetch.pause_ms, 0);
+	no_reply();
+	assert_int_equal(fetch.pause_ms, 0);
+	assert_asks("PUT", METADATA "/latest/api/token");
+	for (size_t i = 1; i < COUNT_OF(pauses); i++)
+	{
+		reply(i % 2 == 0 ? 429 : 503, "");
+		assert_asks("PUT", METADATA "/latest/api/token");
+		assert_int_equal(fetch.pause_ms, pauses[i]);
+	}
+	reply(200, "T");
+	assert_asks("GET", ROLES);
+	assert_int_equal(fetch.pause_ms, 0);
+	reply(500, "");
+	assert_asks("GET", ROLES);
+	assert_int_equal(fetch.pause_ms, 100);
+	reply(404, "");
+	assert_failed("the instance has no role");
+}
+
+TEST(metadata_is_asked_as_often_as_it_is_set)
+{
+	for (int most = 1; most <= 5; most++)
+	{
+		fetch.plan.from.metadata.attempts = most;
+		begin_metadata();
+		for (int i = 1; i < most; i++)
+		{
+			if (i % 2 == 0)
+				no_reply();
+			else
+				reply(500, "");
+			assert_asks("PUT", METADATA "/latest/api/token");
+		}
+		reply(500, "");
+		assert_failed("token: HTTP status 500");
+	}
+}
+
+static void
+begin_region(void)
+{
+	memset(&fetch, 0, sizeof(fetch));
+	ask_metadata(AWS_BASE_REGION);
+	reply(200, "T");
+	assert_asks("GET", METADATA "/latest/meta-data/placement/region");
+	assert_header("X-aws-ec2-metadata-token: T");
+}
+
+TEST(metadata_tells_the_region)
+{
+	begin_region();
+	reply(200, "eu-central-1");
+	assert_int_equal(aws_fetch_next(&fetch, &env, NOW_S), AWS_STEP_DONE);
+	assert_string_equal(fetch.name, "eu-central-1");
+	begin_region();
+	reply(200, "<html>");
+	assert_failed("Region: not the name of a Region");
+	begin_region();
+	reply(404, "");
+	assert_failed("Region: HTTP status 404");
 }
 
 TEST(metadata_fails)

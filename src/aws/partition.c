@@ -1,0 +1,117 @@
+/*-------------------------------------------------------------------------
+ *
+ * partition.c
+ *	  Amazon's own endpoints, from a table of its partitions.
+ *
+ * The table is botocore's partitions.json, which all AWS SDKs have: there each partition
+ * has FIPS and dual-stack endpoints.  `make aws-endpoints` compares it with their tests.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aws/aws.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define LABEL_MAX 63			/* a part of a DNS name */
+
+typedef struct partition
+{
+	const char *prefix;			/* of its Regions; a word, "-" and a number follow */
+	const char *suffix;
+	const char *dual_stack_suffix;
+	bool		fips_everywhere;	/* its IPv4 endpoints have no other name for FIPS */
+} partition;
+
+/* The first has all other Regions, also new ones. */
+static const partition partitions[] = {
+	{"", "amazonaws.com", "api.aws"},
+	{"cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
+	{"us-gov-", "amazonaws.com", "api.aws", true},
+	{"us-iso-", "c2s.ic.gov", "api.aws.ic.gov"},
+	{"us-isob-", "sc2s.sgov.gov", "api.aws.scloud"},
+	{"eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"},
+	{"us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov"},
+	{"eusc-de-", "amazonaws.eu", "api.amazonwebservices.eu"},
+};
+
+static bool
+has_region(const partition *of, const char *region)
+{
+	size_t		len = strlen(of->prefix);
+	int			end = 0;
+
+	if (strncmp(region, of->prefix, len) != 0)
+		return false;
+	sscanf(region + len, "%*[A-Za-z0-9_]-%*[0-9]%n", &end);
+	return end > 0 && region[len + end] == '\0';
+}
+
+static const partition *
+find_partition(const char *region)
+{
+	size_t		i = COUNT_OF(partitions) - 1;
+
+	while (i > 0 && !has_region(&partitions[i], region))
+		i--;
+	return &partitions[i];
+}
+
+static bool
+ends_in(const char *text, const char *end)
+{
+	size_t		len = strlen(text);
+	size_t		end_len = strlen(end);
+
+	return len > end_len && strcasecmp(text + len - end_len, end) == 0;
+}
+
+const char *
+aws_wrong_region(const char *text)
+{
+	size_t		len = strspn(text, "abcdefghijklmnopqrstuvwxyz"
+							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
+
+	if (len == 0 || len > LABEL_MAX || text[len] != '\0' || text[0] == '-' ||
+		text[len - 1] == '-' || ends_in(text, "-global"))
+		return "not the name of a Region";
+	if (strncasecmp(text, "fips-", 5) == 0 || ends_in(text, "-fips"))
+		return "not the name of a Region: set AWS_USE_FIPS_ENDPOINT to \"true\" for FIPS";
+	return NULL;
+}
+
+bool
+aws_own_endpoint(const char *name, const char *region, bool fips, bool dual_stack,
+				 char *url, size_t size)
+{
+	const partition *in = find_partition(region);
+	bool		says_fips = fips && (dual_stack || !in->fips_everywhere);
+	int			len = snprintf(url, size, "https://%s%s.%s.%s", name, says_fips ? "-fips" : "",
+							   region, dual_stack ? in->dual_stack_suffix : in->suffix);
+
+	return len >= 0 && (size_t) len < size;
+}
+
+static bool
+is_below(const char *host, const char *domain)
+{
+	return ends_in(host, domain) && host[strlen(host) - strlen(domain) - 1] == '.';
+}
+
+bool
+aws_is_own_endpoint(const char *url)
+{
+	char		host[300];
+	char		error[64];
+
+	if (strncasecmp(url, "https://", 8) != 0 ||
+		!aws_endpoint_host(url, host, sizeof(host), error, sizeof(error)))
+		return false;
+	for (size_t i = 0; i < COUNT_OF(partitions); i++)
+		if (is_below(host, partitions[i].suffix) ||
+			is_below(host, partitions[i].dual_stack_suffix))
+			return true;
+	return false;
+}
