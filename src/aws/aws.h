@@ -544,7 +544,7 @@ typedef struct aws_profile
 /*
  * Reads the files.  False if one of them is malformed, or exists but cannot be read, or
  * is missing although a variable names it; or if neither has a profile that was
- * configured by name: then error says so, and there is nothing to close.  What such
+ * configured by name: then error says so, and the profile is empty.  What such
  * a file says could choose another store or another account.  A missing file or default
  * profile is no error.  The profile points into settings and
  * the environment, so it must not outlive them.

@@ -234,7 +234,9 @@ aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
 	const char *wrong;
 
 	url[0] = '\0';
-	if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
+	/* Beside the setting, files that cannot be used count as empty: they choose nothing. */
+	if (!aws_profile_open(&profile, settings, env, words, sizeof(words)) &&
+		(service != AWS_DYNAMODB || !aws_is_set(settings->endpoint_url)))
 		return refuse(error, error_size, "shared files", words);
 	wrong = choose_endpoint(settings, env, &profile, service, region, url, size);
 	aws_profile_close(&profile);

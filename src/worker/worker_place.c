@@ -34,17 +34,16 @@ static char told[64];			/* by it, or "" */
 static char tried[MAILBOX_TEXT_SIZE / 2];	/* before it */
 static aws_renewal renewal;
 
-/* In the log once. */
+/* In the log once, until a reload: curl's words for a time-out differ each time. */
 static void
 set_problem(const char *what, const char *error, const char *more)
 {
-	char		text[MAILBOX_TEXT_SIZE];
+	bool		first = problem[0] == '\0';
 
-	snprintf(text, sizeof(text), "%s: %s%s%s.", what, error, more[0] != '\0' ? "; " : "", more);
-	if (strcmp(text, problem) == 0)
-		return;
-	strlcpy(problem, text, sizeof(problem));
-	ErrorsNoPlace(LOG, problem);
+	snprintf(problem, sizeof(problem), "%s: %s%s%s.", what, error, more[0] != '\0' ? "; " : "",
+			 more);
+	if (first)
+		ErrorsNoPlace(LOG, problem);
 }
 
 static void

@@ -384,6 +384,7 @@ TEST(a_file_that_cannot_be_read_is_not_absent)
 			"/etc/aws (AWS_SHARED_CREDENTIALS_FILE) cannot be read: "
 		"No such file or directory"},
 	};
+	const aws_settings by_setting = {.endpoint_url = "http://set"};
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++)
 	{
@@ -397,6 +398,7 @@ TEST(a_file_that_cannot_be_read_is_not_absent)
 		assert_non_null(strstr(words, cases[i].why));
 		assert_endpoint(&none, &cases[i].w, NULL);
 		assert_non_null(strstr(words, cases[i].why));
+		assert_endpoint(&by_setting, &cases[i].w, "http://set");
 	}
 }
 
