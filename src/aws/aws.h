@@ -135,11 +135,14 @@ typedef struct aws_plan
 } aws_plan;
 
 /*
- * Tries one source after the other.  Unless the result is AWS_FOUND, error names the sources in the
- * order tried, with each one's error.
+ * Tries one source after the other.  Unless the result is AWS_FOUND, error names the last one with
+ * its error, then those that were tried before it.
  */
 extern aws_found aws_make_plan(const aws_settings *settings, const aws_environment *env,
 						  aws_plan *plan, char *error, size_t error_size);
+
+/* Such an error. */
+extern void aws_plan_error(char *to, size_t size, const char *last, const char *tried);
 
 /*
  * A plan that finds the Region in instance metadata, after what aws_find_region() has tried.

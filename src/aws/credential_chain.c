@@ -33,12 +33,17 @@ static aws_found (*const sources[]) (const aws_search *s) = {
 #define SOURCES (sizeof(sources) / sizeof(sources[0]))
 
 static void
-append_words(char *text, size_t size, const char *separator,
-			 const char *words)
+append_words(char *text, size_t size, const char *words)
 {
 	size_t		used = strlen(text);
 
-	snprintf(text + used, size - used, "%s%s", separator, words);
+	snprintf(text + used, size - used, "%s%s", used > 0 ? "; " : "", words);
+}
+
+void
+aws_plan_error(char *to, size_t size, const char *last, const char *tried)
+{
+	snprintf(to, size, "%.450s%s%s", last, tried[0] != '\0' ? "; before it: " : "", tried);
 }
 
 void
@@ -56,23 +61,23 @@ aws_make_plan(const aws_settings *settings, const aws_environment *env,
 	const aws_search s = {settings, env, plan, words, sizeof(words)};
 
 	memset(plan, 0, sizeof(*plan));
-	snprintf(plan->tried, sizeof(plan->tried), "no credentials");
 	for (size_t i = 0; i < SOURCES && result == AWS_NOT_HERE; i++)
 	{
+		if (i > 0)
+			append_words(plan->tried, sizeof(plan->tried), words);
 		words[0] = '\0';
 		result = sources[i] (&s);
 		if (result == AWS_FOUND &&
 			(plan->role_count > 0 || plan->base == AWS_BASE_WEB_IDENTITY))
 			result = aws_plan_sts(&s);
-		append_words(plan->tried, sizeof(plan->tried), i == 0 ? ": " : "; ",
-					 result == AWS_FOUND ? "" : words);
 	}
 	aws_make_printable(plan->tried);
 	aws_make_printable(plan->keys.source);
 	error[0] = '\0';
 	if (result == AWS_FOUND)
 		return AWS_FOUND;
-	snprintf(error, error_size, "%s", plan->tried);
+	aws_make_printable(words);
+	aws_plan_error(error, error_size, words, plan->tried);
 	aws_plan_wipe(plan);
 	return result;
 }

@@ -67,11 +67,10 @@ aws_fetch_begin(aws_fetch *fetch)
 static aws_step
 failed(aws_fetch *fetch)
 {
-	char		words[sizeof(fetch->error)];
+	char		last[sizeof(fetch->error)];
 
-	snprintf(words, sizeof(words), "%s", fetch->error);
-	snprintf(fetch->error, sizeof(fetch->error), "%.500s%.150s: %.300s",
-			 fetch->plan.tried, fetch->plan.keys.source, words);
+	snprintf(last, sizeof(last), "%.150s: %.298s", fetch->plan.keys.source, fetch->error);
+	aws_plan_error(fetch->error, sizeof(fetch->error), last, fetch->plan.tried);
 	return AWS_STEP_FAILED;
 }
 
@@ -100,7 +99,8 @@ is_worth_repeating(const aws_fetch *fetch, const aws_result *result)
 	if (fetch->fetcher == &aws_fetch_metadata && fetch->plan.from.metadata.attempts > 0)
 		most = fetch->plan.from.metadata.attempts;
 	return fetch->errand.method != NULL && fetch->tries < most &&
-		(!result->done || result->status >= 500 || result->status == 429);
+		(!result->done || result->status >= 500 || result->status == 429 ||
+		 strstr(result->body, "<Code>Throttling</Code>") != NULL);	/* STS: HTTP status 400 */
 }
 
 void

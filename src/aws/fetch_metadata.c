@@ -56,6 +56,9 @@ take_line(aws_fetch *fetch, const aws_result *result, const char *asked,
 static bool
 take_token(aws_fetch *fetch, const aws_result *result)
 {
+	if (!result->done && strncmp(result->problem, "reply: Timed out", 16) == 0)
+		return aws_fetch_fail(fetch, "token: %s: in a container, the hop limit of the instance's "
+							  "metadata must be 2 or more", result->problem);
 	if (result->done && result->status == 403)
 		return aws_fetch_fail(fetch, "token: HTTP status 403, the service is switched off");
 	return aws_fetch_succeeded(fetch, result, "token") &&

@@ -30,8 +30,7 @@
 #define DYNAMO_INCARNATION_SIZE 64		/* an entry's key and its NUL */
 #define DYNAMO_EPOCH_SIZE		64		/* a shared lock's ownerName and its NUL */
 #define DYNAMO_DIGEST_SIZE		33		/* of an unusable item, and its NUL */
-#define DYNAMO_TYPE_SIZE		64		/* an error's type and its NUL */
-#define DYNAMO_MESSAGE_SIZE		256		/* an error's message and its NUL */
+#define DYNAMO_MESSAGE_SIZE		512		/* an error's type and message, and a NUL */
 #define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
 #define DYNAMO_KEPT_MAX_MS		86400000	/* from an acquire to keptUntil */
 #define DYNAMO_KEPT_AGE_S		86400	/* a released item stays so long after keptUntil */
@@ -46,7 +45,7 @@
 #define DYNAMO_IDENTITY_KEY "ddblock/lock-table"
 
 /* What the message of an operation that the server does not have begins with. */
-#define DYNAMO_NO_OPERATION "the server does not have this operation"
+#define DYNAMO_NO_OPERATION "UnknownOperationException"
 
 /* The outcome of a call.  See "When an outcome is unknown" in doc/internals/protocol.md. */
 typedef enum dynamo_status
@@ -338,8 +337,8 @@ typedef struct dynamo_scan
 typedef struct dynamo_result
 {
 	dynamo_status status;
-	char		type[DYNAMO_TYPE_SIZE]; /* DynamoDB's name of the error, or "" */
-	char		message[DYNAMO_MESSAGE_SIZE];	/* for people */
+	char		message[DYNAMO_MESSAGE_SIZE];	/* for people: "type: message" if DynamoDB
+												 * has sent both */
 	dynamo_item item;			/* of CONDITION_FAILED and READ; of ACQUIRE and
 								 * RELEASE: the item that it replaced, as far as known;
 								 * of BAR and MARK, and of JOIN, REPLACE, RENEW, CHANGE and gates in shared mode:
@@ -383,8 +382,7 @@ typedef struct dynamo_page
 typedef struct dynamo_reply
 {
 	dynamo_status status;		/* of the call as a whole */
-	char		type[DYNAMO_TYPE_SIZE];
-	char		message[DYNAMO_MESSAGE_SIZE];
+	char		message[DYNAMO_MESSAGE_SIZE];	/* as in dynamo_result */
 	double		consumed;		/* capacity units */
 	dynamo_table_info table;	/* of DESCRIBE_TABLE and CREATE_TABLE */
 	int			count;			/* results: 1, or those of a batch */
@@ -401,6 +399,22 @@ typedef struct dynamo_reply
 
 /* May the same request succeed if it is repeated, without anybody's help? */
 extern bool dynamo_is_transient(dynamo_status status);
+
+/* An error in words. */
+typedef struct dynamo_words
+{
+	const char *sqlstate;		/* five characters */
+	const char *message;		/* "%s" is the table's place in it; after "at ": the endpoint's */
+	const char *hint;			/* what to do; NULL for a missing table, where it depends on the
+								 * settings */
+} dynamo_words;
+
+/* For a failure with this status and message, from a reply or from the transport. */
+extern const dynamo_words *dynamo_error_words(dynamo_status status, const char *message);
+
+/* The detail to it; op is the operation that failed. */
+extern void dynamo_error_detail(char *to, size_t size, dynamo_status status, dynamo_op op,
+								const char *message);
 
 /*
  * Does a validation error's message say that the table's keys have other names or types

@@ -37,10 +37,10 @@ extern bool dynamo_is_single_write(dynamo_op op);
 
 /*
  * The status for an error's type ("ThrottlingException" in __type, "ThrottlingError" as the
- * Code of a batch's statement) and, where the type is ambiguous, its message.
+ * Code of a batch's statement), or for "type: message": some types are ambiguous.
  * DYNAMO_MALFORMED for unknown types.
  */
-extern dynamo_status dynamo_error_status(const char *type, const char *message);
+extern dynamo_status dynamo_error_status(const char *text);
 
 /* ---- JSON from elsewhere ---- */
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * dynamo_error.c
- *	  What DynamoDB's errors mean, for the codec's replies.
+ *	  What DynamoDB's errors mean: for the codec, and in words for people.
  *
  * Names from the API Reference: "Common Error Types", the errors of each
  * operation, and BatchStatementError.  One error may have several names
@@ -13,77 +13,368 @@
 #include "dynamo/dynamo_codec.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
-typedef struct error_class
+#define ANY NULL				/* no type is needed */
+#define SOME ""					/* DynamoDB's reply had a type */
+
+static const char about_keys[] = "";	/* as words: see dynamo_is_about_keys() */
+
+/* The first kind that fits counts.  Without a message, it only has a status. */
+typedef struct error_kind
 {
-	const char *stem;
+	const char *type;
+	const char *words;			/* they are in the text, or NULL */
 	dynamo_status status;
-} error_class;
+	dynamo_words say;
+} error_kind;
 
-static const error_class classes[] = {
-	{"ConditionalCheckFailed", DYNAMO_CONDITION_FAILED},
-	{"ProvisionedThroughputExceeded", DYNAMO_THROTTLED},
-	{"Throttling", DYNAMO_THROTTLED},
-	{"RequestLimitExceeded", DYNAMO_THROTTLED},
-	{"LimitExceeded", DYNAMO_THROTTLED},	/* for operations on tables */
-	{"TransactionConflict", DYNAMO_CONFLICT},
-	{"TransactionInProgress", DYNAMO_UNKNOWN},
-	{"IdempotentParameterMismatch", DYNAMO_VALIDATION},
-	{"ReplicatedWriteConflict", DYNAMO_CONFLICT},
-	{"ExpiredToken", DYNAMO_CREDENTIALS},
-	{"UnrecognizedClient", DYNAMO_CREDENTIALS},
-	{"InvalidSignature", DYNAMO_CREDENTIALS},
-	{"IncompleteSignature", DYNAMO_CREDENTIALS},
-	{"MissingAuthenticationToken", DYNAMO_CREDENTIALS},
-	{"InvalidClientTokenId", DYNAMO_CREDENTIALS},
-	{"RequestTimeTooSkewed", DYNAMO_CLOCK_SKEW},
-	{"RequestExpired", DYNAMO_CLOCK_SKEW},
-	{"AccessDenied", DYNAMO_ACCESS_DENIED},
-	{"ResourceNotFound", DYNAMO_TABLE_MISSING},
-	{"ResourceInUse", DYNAMO_TABLE_IN_USE},
-	{"Validation", DYNAMO_VALIDATION},
-	{"Serialization", DYNAMO_VALIDATION},
-	{"UnknownOperation", DYNAMO_VALIDATION},	/* another server, without PartiQL */
-	{"InternalServer", DYNAMO_UNKNOWN},
+#define LIMIT "53400"			/* configuration_limit_exceeded */
+#define NO_CONNECTION "08006"	/* connection_failure */
+#define NO_AUTHORIZATION "28000"	/* invalid_authorization_specification */
+#define NO_PRIVILEGE "42501"	/* insufficient_privilege */
+#define STATE "55000"			/* object_not_in_prerequisite_state */
+#define INTERNAL "XX000"		/* internal_error */
+
+#define THROTTLES "DynamoDB throttles requests to %s"
+#define QUOTA "requests to %s exceed a quota of the AWS account"
+#define RAISE_QUOTA \
+	"Have the account's quota raised in this Region (Service Quotas, Amazon DynamoDB). The " \
+	"table's own capacity does not matter."
+#define KMS_KEY "KMS key access"
+#define DENIED "IAM denies access to %s"
+#define UNREACHED "could not reach DynamoDB at %s"
+#define FAULT "DynamoDB at %s failed to process a request"
+#define WHO_FAULT \
+	"The request may or may not have taken effect. Try again. If this lasts, look at the AWS " \
+	"Health Dashboard for DynamoDB in this Region."
+#define REPLACE_KEYS \
+	"Put valid credentials into the source that the detail names. Then reload the configuration; " \
+	"restart the server if they are in its environment."
+#define BAD_SIGNATURE "DynamoDB does not accept the signature of a request"
+
+static const error_kind kinds[] = {
+	{"ConditionalCheckFailed", NULL, DYNAMO_CONDITION_FAILED, {0}},
+
+	/* The last word of a ThrottlingReason's name is why. */
+	{ANY, "KeyRangeThroughputExceeded", DYNAMO_THROTTLED, {
+			LIMIT, "one key of %s gets more requests than DynamoDB serves",
+			"More capacity does not help. Use the busiest locks less often, or divide each into "
+			"several: a key takes 1,000 writes or 3,000 reads a second at most."
+	}},
+	{ANY, "OnDemandThroughput", DYNAMO_THROTTLED, {
+			LIMIT, "requests exceed the maximum on-demand throughput that is set for %s",
+			"Raise this maximum of the table, or of the index in the detail, or remove it."
+	}},
+	{ANY, "AccountLimitExceeded", DYNAMO_THROTTLED, {LIMIT, QUOTA, RAISE_QUOTA}},
+	{"RequestLimitExceeded", NULL, DYNAMO_THROTTLED, {LIMIT, QUOTA, RAISE_QUOTA}},
+	{"LimitExceeded", NULL, DYNAMO_THROTTLED, {
+			LIMIT, "a quota for operations on tables keeps DynamoDB from changing %s",
+			"Try again when no other table is being created, changed or deleted. If the account "
+			"has too many tables, have the quota raised (Service Quotas, Amazon DynamoDB)."
+	}},
+	{ANY, "ProvisionedThroughputExceeded", DYNAMO_THROTTLED, {
+			LIMIT, THROTTLES,
+			"Raise the table's capacity, or switch it to on-demand. If it has capacity left, one "
+			"lock is used too often."
+	}},
+	{"Throttling", NULL, DYNAMO_THROTTLED, {
+			LIMIT, THROTTLES,
+			"An on-demand table grows by itself: try again in some minutes. If its capacity is "
+			"provisioned, raise it."
+	}},
+	{"ProvisionedThroughputExceeded", NULL, DYNAMO_THROTTLED, {0}},
+	{"RequestThrottled", NULL, DYNAMO_THROTTLED, {0}},
+	{"TooManyRequests", NULL, DYNAMO_THROTTLED, {0}},
+	{ANY, NULL, DYNAMO_THROTTLED, {
+			LIMIT, THROTTLES,
+			"The server at \"ddblock.endpoint_url\", or a proxy before it, wants fewer requests: "
+			"try again later."
+	}},
+
+	{"TransactionConflict", NULL, DYNAMO_CONFLICT, {0}},
+	{"ReplicatedWriteConflict", NULL, DYNAMO_CONFLICT, {
+			LIMIT, "another Region writes to the same item of %s",
+			"Try again. If this happens often, acquire each lock in one Region only."
+	}},
+	{ANY, "the item is as the write expects", DYNAMO_CONFLICT, {
+			LIMIT, "%s refuses writes for no visible reason",
+			"Keep other programs from writing to the table. If there are none, the server at "
+			"\"ddblock.endpoint_url\" may not be DynamoDB itself."
+	}},
+	{ANY, NULL, DYNAMO_CONFLICT, {
+			LIMIT, "other transactions block writes to an item of %s",
+			"Try again. If other programs write to the table, keep them from it."
+	}},
+
+	{ANY, "name resolution:", DYNAMO_UNREACHABLE, {
+			NO_CONNECTION, UNREACHED,
+			"Check \"ddblock.region\", \"ddblock.endpoint_url\", and this server's DNS resolver."
+	}},
+	{ANY, "still being fetched", DYNAMO_UNREACHABLE, {
+			NO_CONNECTION, "there are no credentials yet for DynamoDB at %s",
+			"Their source has not replied in time: the server's log names it. Try again."
+	}},
+	{ANY, NULL, DYNAMO_UNREACHABLE, {
+			NO_CONNECTION, UNREACHED,
+			"Check \"ddblock.region\", \"ddblock.endpoint_url\", and what is between this server "
+			"and that address: routes, firewalls, security groups, a VPC endpoint, a proxy."
+	}},
+
+	{"TransactionInProgress", NULL, DYNAMO_UNKNOWN, {0}},
+	{"InternalServer", NULL, DYNAMO_UNKNOWN, {0}},
+	{"RequestTimeout", NULL, DYNAMO_UNKNOWN, {0}},
+	{"RequestAborted", NULL, DYNAMO_UNKNOWN, {0}},
+	{SOME, NULL, DYNAMO_UNKNOWN, {NO_CONNECTION, FAULT, WHO_FAULT}},
+	{ANY, "HTTP status 5", DYNAMO_UNKNOWN, {NO_CONNECTION, FAULT, WHO_FAULT}},
+	{ANY, "no Date header", DYNAMO_UNKNOWN, {
+			NO_CONNECTION, "replies from DynamoDB at %s do not show the time",
+			"Have the proxy on the way leave the header \"Date\" in replies; or "
+			"\"ddblock.endpoint_url\" does not lead to DynamoDB itself."
+	}},
+	{ANY, NULL, DYNAMO_UNKNOWN, {
+			NO_CONNECTION, "no usable reply from DynamoDB at %s",
+			"The request may or may not have taken effect. Try again. If this lasts, check the "
+			"network between this server and that address."
+	}},
+
+	{"InvalidSignature", "Signature expired", DYNAMO_CLOCK_SKEW, {0}},
+	{"InvalidSignature", "Signature not yet current", DYNAMO_CLOCK_SKEW, {0}},
+	{"RequestTimeTooSkewed", NULL, DYNAMO_CLOCK_SKEW, {0}},
+	{"RequestExpired", NULL, DYNAMO_CLOCK_SKEW, {0}},
+	{ANY, NULL, DYNAMO_CLOCK_SKEW, {
+			NO_AUTHORIZATION, "DynamoDB does not accept the time of a request's signature",
+			"Set this server's clock, and keep it right with an NTP client: it is minutes away from "
+			"DynamoDB's."
+	}},
+
+	{"ExpiredToken", NULL, DYNAMO_CREDENTIALS, {
+			NO_AUTHORIZATION, "the credentials for DynamoDB have expired",
+			"ddblock fetches new ones of a role by itself, unless the detail says that this fails. "
+			REPLACE_KEYS
+	}},
+	{"UnrecognizedClient", NULL, DYNAMO_CREDENTIALS, {
+			NO_AUTHORIZATION, "DynamoDB does not know the access key or session token",
+			"The key may be mistyped, deleted, or of another partition than the Region. "
+			REPLACE_KEYS
+	}},
+	{"InvalidClientTokenId", NULL, DYNAMO_CREDENTIALS, {
+			NO_AUTHORIZATION, "DynamoDB does not know the access key or session token",
+			"The key may be mistyped, deleted, or of another partition than the Region. "
+			REPLACE_KEYS
+	}},
+	{"InvalidSignature", NULL, DYNAMO_CREDENTIALS, {
+			NO_AUTHORIZATION, BAD_SIGNATURE,
+			"The secret access key is probably not that of the access key. " REPLACE_KEYS
+	}},
+	{"IncompleteSignature", NULL, DYNAMO_CREDENTIALS, {
+			NO_AUTHORIZATION, BAD_SIGNATURE,
+			"A proxy may change the headers of requests. " REPLACE_KEYS
+	}},
+	{"MissingAuthenticationToken", NULL, DYNAMO_CREDENTIALS, {
+			NO_AUTHORIZATION, BAD_SIGNATURE,
+			"A proxy may remove headers of requests. " REPLACE_KEYS
+	}},
+	{ANY, NULL, DYNAMO_CREDENTIALS, {
+			NO_AUTHORIZATION, "there are no credentials for DynamoDB",
+			"Mend the source that ddblock should use: the detail says what each lacks. Or give "
+			"this machine a role, or set \"ddblock.access_key_id\" and "
+			"\"ddblock.secret_access_key\"."
+	}},
+
+	{"AccessDenied", NULL, DYNAMO_ACCESS_DENIED, {0}},
+	{"NotAuthorized", NULL, DYNAMO_ACCESS_DENIED, {0}},
+	{"OptInRequired", NULL, DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, "the AWS account may not use %s",
+			"Enable DynamoDB, and this Region, for the account."
+	}},
+	{ANY, "perform: kms:", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
+			"Allow the action in the detail to the server's role or user, both in the key's policy "
+			"and in IAM."
+	}},
+	{ANY, KMS_KEY, DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
+			"Allow kms:Decrypt to the server's role or user, both in the key's policy and in IAM."
+	}},
+	{ANY, "control policy", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, DENIED,
+			"A policy of the AWS organization denies it, and no policy of this account can allow "
+			"it: ask who administers the organization."
+	}},
+	{ANY, "permissions boundary", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, DENIED,
+			"The permissions boundary of the server's role or user must allow the action, too."
+	}},
+	{ANY, "VPC endpoint policy", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, DENIED,
+			"The policy of the VPC endpoint for DynamoDB must allow the action on this table."
+	}},
+	{ANY, "session policy", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, DENIED,
+			"The policy that was given when the role was assumed must allow the action, too."
+	}},
+	{ANY, "explicit deny in a resource-based policy", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, DENIED,
+			"A statement with \"Deny\" in the table's own policy forbids it: change that "
+			"statement. Another \"Allow\" does not help."
+	}},
+	{ANY, "resource-based policy", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, DENIED,
+			"The table's own policy must allow the action to the server's role or user, too: the "
+			"table is another account's."
+	}},
+	{ANY, "explicit deny", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, DENIED,
+			"A statement with \"Deny\" in a policy of the server's role or user forbids it: change "
+			"that statement. Another \"Allow\" does not help."
+	}},
+	{ANY, NULL, DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, DENIED,
+			"Add the action in the detail to the IAM policy of the server's role or user."
+	}},
+
+	{"ResourceNotFound", NULL, DYNAMO_TABLE_MISSING, {
+			"42P01", "%s does not exist in DynamoDB", NULL	/* errors.c makes a hint */
+	}},
+	{"ResourceInUse", NULL, DYNAMO_TABLE_IN_USE, {
+			"55006", "%s is being changed",
+			"Try again when the table's status is ACTIVE."
+	}},
+
+	{"Validation", NULL, DYNAMO_VALIDATION, {0}},
+	{"Serialization", NULL, DYNAMO_VALIDATION, {0}},
+	{"IdempotentParameterMismatch", NULL, DYNAMO_VALIDATION, {0}},
+	{"UnknownOperation", NULL, DYNAMO_VALIDATION, {
+			"0A000", "the server at %s lacks an operation that this call needs",
+			"It is not DynamoDB itself: see what it lacks in ddblock's compatibility.md, or change "
+			"\"ddblock.endpoint_url\"."
+	}},
+	{"ItemCollectionSizeLimitExceeded", NULL, DYNAMO_VALIDATION, {
+			"54000", "a partition key of %s has too many data for a table with local indexes",
+			"Use a table without local secondary indexes."
+	}},
+	{ANY, "exceeded the maximum allowed size", DYNAMO_VALIDATION, {
+			"54000", "an item of %s would be larger than the 400 kB that DynamoDB allows",
+			"Use less data, fewer attributes, or a smaller payload."
+	}},
+	{ANY, "KMS ", DYNAMO_VALIDATION, {
+			STATE, "the encryption key of %s cannot be used",
+			"Enable this AWS KMS key again, or cancel its deletion; or give the table another key."
+	}},
+	{ANY, "different AttributeName", DYNAMO_VALIDATION, {
+			STATE, "time-to-live of %s is enabled on another attribute",
+			"Disable time-to-live of the table. An hour later, call this function again."
+	}},
+	{ANY, about_keys, DYNAMO_VALIDATION, {
+			STATE, "the keys of %s do not match the settings",
+			"Compare the table's keys with \"ddblock.partition_key\" and \"ddblock.sort_key\"; "
+			"their type must be S. Or create another table with ddb_lock_table_create()."
+	}},
+	{ANY, NULL, DYNAMO_VALIDATION, {
+			INTERNAL, "DynamoDB refuses a request to %s",
+			"If the detail does not say what to do, report it as an error of ddblock."
+	}},
+
+	{ANY, NULL, DYNAMO_UNTRUSTED, {
+			NO_CONNECTION, "could not make a trusted connection to DynamoDB at %s",
+			"The server's certificate must name that host, and come from an authority that this "
+			"machine or \"ddblock.ca_file\" trusts. Or \"ddblock.endpoint_url\" is wrong, perhaps "
+			"only its \"https\"."
+	}},
+	{ANY, NULL, DYNAMO_WRONG_SERVICE, {
+			NO_CONNECTION, "the server at %s does not reply as DynamoDB does",
+			"Check \"ddblock.endpoint_url\", whether it must begin with \"https\", and proxies on "
+			"the way."
+	}},
+	{SOME, NULL, DYNAMO_MALFORMED, {
+			INTERNAL, "DynamoDB refuses a request to %s with an error that ddblock does not know",
+			"If the detail does not say what to do, report it as an error of ddblock."
+	}},
+	{ANY, NULL, DYNAMO_MALFORMED, {
+			INTERNAL, "unexpected reply from DynamoDB at %s",
+			"Check whether \"ddblock.endpoint_url\" leads to DynamoDB itself, and proxies on the "
+			"way. If it does, report the detail as an error of ddblock."
+	}},
 };
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* Length of the type without the ending. */
-static size_t
-length_without(const char *type, const char *ending)
+/* Does the text begin with this type, with any ending? */
+static bool
+begins_with(const char *text, const char *type)
 {
-	size_t		len = strlen(type);
-	size_t		cut = strlen(ending);
+	static const char *const endings[] = {"", "Exception", "Error"};
+	size_t		len = strcspn(text, ":");
+	size_t		stem = strlen(type);
 
-	if (len > cut && strcmp(type + len - cut, ending) == 0)
-		return len - cut;
-	return len;
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+	{
+		if (len == stem + strlen(endings[i]) && memcmp(text, type, stem) == 0 &&
+			memcmp(text + stem, endings[i], len - stem) == 0)
+			return true;
+	}
+	return false;
 }
 
-/* Was the signature refused for its date?  Only the message tells. */
+/* Other texts begin with a phase of the transport, or are sentences. */
 static bool
-speaks_of_time(const char *message)
+has_type(const char *text)
 {
-	return strstr(message, "Signature expired") != NULL ||
-		strstr(message, "Signature not yet current") != NULL;
+	size_t		len = 0;
+
+	while (isalnum((unsigned char) text[len]))
+		len++;
+	return isupper((unsigned char) text[0]) && len > strlen("TLS") &&
+		(text[len] == ':' || text[len] == '\0');
+}
+
+static bool
+fits(const error_kind *kind, const char *text)
+{
+	if (kind->type != ANY &&
+		!(kind->type[0] == '\0' ? has_type(text) : begins_with(text, kind->type)))
+		return false;
+	if (kind->words == about_keys)
+		return dynamo_is_about_keys(text);
+	return kind->words == NULL || strstr(text, kind->words) != NULL;
 }
 
 dynamo_status
-dynamo_error_status(const char *type, const char *message)
+dynamo_error_status(const char *text)
 {
-	size_t		len = length_without(type, "Exception");
-
-	if (type[len] == '\0')
-		len = length_without(type, "Error");
-	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+	for (size_t i = 0; i < KINDS; i++)
 	{
-		if (strlen(classes[i].stem) != len || memcmp(classes[i].stem, type, len) != 0)
-			continue;
-		if (classes[i].status == DYNAMO_CREDENTIALS && speaks_of_time(message))
-			return DYNAMO_CLOCK_SKEW;
-		return classes[i].status;
+		if (kinds[i].type != ANY && kinds[i].type[0] != '\0' && fits(&kinds[i], text))
+			return kinds[i].status;
 	}
 	return DYNAMO_MALFORMED;
+}
+
+/* The other statuses are no failures: nobody should ask for them. */
+const dynamo_words *
+dynamo_error_words(dynamo_status status, const char *text)
+{
+	for (size_t i = 0; i < KINDS; i++)
+	{
+		if (kinds[i].status == status && kinds[i].say.message != NULL && fits(&kinds[i], text))
+			return &kinds[i].say;
+	}
+	return &kinds[KINDS - 1].say;
+}
+
+/*
+ * Most of IAM's messages name the action, which may be another one than ours, and the resource:
+ * "... is not authorized to perform: kms:Decrypt on resource: arn:... because ...".
+ */
+void
+dynamo_error_detail(char *to, size_t size, dynamo_status status, dynamo_op op, const char *text)
+{
+	if (status == DYNAMO_ACCESS_DENIED && strstr(text, "perform: ") == NULL &&
+		strstr(text, KMS_KEY) == NULL)
+		snprintf(to, size, "The action is %s: %s", dynamo_action(op), text);
+	else
+		snprintf(to, size, "%s", text);
 }
 
 static bool

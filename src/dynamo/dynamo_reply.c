@@ -55,7 +55,6 @@ spread_failure(dynamo_reply *reply)
 		dynamo_result *result = &reply->results[i];
 
 		result->status = reply->status;
-		memcpy(result->type, reply->type, sizeof(result->type));
 		memcpy(result->message, reply->message, sizeof(result->message));
 	}
 }
@@ -129,13 +128,41 @@ checksum_matches(const char *crc, const char *body, size_t len)
 	return strcmp(crc, expected) == 0;
 }
 
-/* Copies the error's type, without the prefix that ends with '#'. */
 static void
-copy_type(char *to, size_t size, const char *from)
+append(char *to, size_t size, const char *words)
 {
-	const char *hash = strrchr(from, '#');
+	size_t		len = strlen(to);
 
-	dynamo_json_copy(to, size, hash != NULL ? hash + 1 : from);
+	copy_message(to + len, size - len, words);
+}
+
+/* "type: message", or the one that there is.  The type's prefix ends with '#'. */
+static void
+copy_error(char *to, size_t size, const char *type, const char *message)
+{
+	const char *hash = strrchr(type, '#');
+
+	dynamo_json_copy(to, size / 2, hash != NULL ? hash + 1 : type);
+	append(to, size, to[0] != '\0' && message[0] != '\0' ? ": " : "");
+	append(to, size, message);
+}
+
+/* Which limit was reached, and of what: "(TableWriteKeyRangeThroughputExceeded arn:...)". */
+static void
+add_reasons(dynamo_reply *reply, const cJSON *reasons)
+{
+	const cJSON *reason;
+
+	cJSON_ArrayForEach(reason, reasons)
+	{
+		const char *why = dynamo_json_text(reason, "reason");
+		const char *resource = dynamo_json_text(reason, "resource");
+		const char *const words[] = {" (", why != NULL ? why : "?", " ",
+		resource != NULL ? resource : "?", ")"};
+
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			append(reply->message, sizeof(reply->message), words[i]);
+	}
 }
 
 static const char *
@@ -155,12 +182,14 @@ message_of(const cJSON *json)
 static dynamo_status
 status_of_error(const incoming *in, const char *type, const char *message)
 {
-	dynamo_status status = dynamo_error_status(type, message);
+	dynamo_status status = dynamo_error_status(message);
 
 	if (in->http_status >= 500)
 		return status == DYNAMO_THROTTLED ? status : DYNAMO_UNKNOWN;
 	if (in->http_status < 400)
 		return DYNAMO_MALFORMED;
+	if (in->http_status == 429 && type == NULL)
+		return DYNAMO_THROTTLED;
 	if (in->http_status == 413)
 		return DYNAMO_VALIDATION;
 	if (status == DYNAMO_CONDITION_FAILED && !dynamo_is_single_write(in->op))
@@ -185,7 +214,7 @@ status_of_transaction(const cJSON *json)
 
 		if (code == NULL || strcmp(code, "None") == 0)
 			continue;
-		found = dynamo_error_status(code, message_of(reason));
+		found = dynamo_error_status(code);
 		if (!dynamo_is_transient(found))
 			return found;
 		status = found;
@@ -224,35 +253,22 @@ adopt_result(dynamo_reply *reply)
 	memcpy(reply->message, reply->results[0].message, sizeof(reply->message));
 }
 
-/* The server's own words may be empty. */
-static void
-set_unknown_operation(dynamo_reply *reply, const char *message)
-{
-	char		words[128];
-
-	copy_message(words, sizeof(words), message);
-	snprintf(reply->message, sizeof(reply->message), "%s%s%s", DYNAMO_NO_OPERATION,
-			 words[0] != '\0' ? ": " : "", words);
-}
-
 static void
 read_error(dynamo_reply *reply, const incoming *in)
 {
 	cJSON	   *json = dynamo_json_parse(in->body, in->len);
 	const char *type = dynamo_json_text(json, "__type");
-	const char *message = message_of(json);
+	const char *cancelled = "TransactionCanceledException";
 
-	copy_type(reply->type, sizeof(reply->type), type != NULL ? type : "");
-	copy_message(reply->message, sizeof(reply->message), message);
+	copy_error(reply->message, sizeof(reply->message), type != NULL ? type : "", message_of(json));
+	add_reasons(reply, dynamo_json_member(json, "ThrottlingReasons"));
 	if (in->op == DYNAMO_QUEUE_TRANSACT && in->http_status == 400 &&
-		strcmp(reply->type, "TransactionCanceledException") == 0)
+		strncmp(reply->message, cancelled, strlen(cancelled)) == 0)
 		reply->status = status_of_transaction(json);
 	else
-		reply->status = status_of_error(in, reply->type, message);
-	if (reply->status == DYNAMO_MALFORMED || is_foreign(in, type))
+		reply->status = status_of_error(in, type, reply->message);
+	if (is_foreign(in, type) || (reply->status == DYNAMO_MALFORMED && type == NULL))
 		set_malformed(reply, in, type);
-	else if (strcmp(reply->type, "UnknownOperationException") == 0)
-		set_unknown_operation(reply, message);
 	else if (reply->message[0] == '\0')
 		snprintf(reply->message, sizeof(reply->message), "HTTP status %d", in->http_status);
 	spread_failure(reply);
@@ -291,28 +307,14 @@ total_capacity(const cJSON *consumed)
 	return sum;
 }
 
-/* After an unknown error the statement may have been applied. */
-static void
-set_malformed_statement(dynamo_result *result, const char *message)
-{
-	char		words[128];
-
-	copy_message(words, sizeof(words), message);
-	snprintf(result->message, sizeof(result->message),
-			 "unexpected error of a statement: %s %s", result->type, words);
-}
-
 static void
 read_statement_error(dynamo_result *result, const cJSON *error)
 {
 	const char *code = dynamo_json_text(error, "Code");
-	const char *message = message_of(error);
 
-	copy_type(result->type, sizeof(result->type), code != NULL ? code : "");
-	copy_message(result->message, sizeof(result->message), message);
-	result->status = dynamo_error_status(result->type, message);
-	if (result->status == DYNAMO_MALFORMED)
-		set_malformed_statement(result, message);
+	copy_error(result->message, sizeof(result->message), code != NULL ? code : "",
+			   message_of(error));
+	result->status = dynamo_error_status(result->message);
 	if (result->status == DYNAMO_CONDITION_FAILED)
 		set_item(result, dynamo_json_member(error, "Item"));
 }

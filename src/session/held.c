@@ -33,6 +33,7 @@
 #include "utils/memutils.h"
 
 #include "session/session.h"
+#include "shared/settings.h"
 #include "shared/shared.h"
 
 static HTAB *held_locks = NULL;
@@ -83,11 +84,16 @@ HeldTellLoss(const HeldLock *held)
 	int64		valid_until = HeldValidUntil(held);
 
 	bool		at_most = is_at_most(held);
+	const char *failure;
+	char		why[DYNAMO_MESSAGE_SIZE + 128];
 
-	if (valid_until != 0 && valid_until <= SegmentNow())
-		LossTell(held->hold_index, MailboxSession(), held->seq, held->name,
-				 strlen(held->name), at_most ? LOSS_AT_MOST : LOSS_UNREACHABLE,
-				 at_most ? LOSS_WHY_AT_MOST : "DynamoDB confirmed no renewal before its deadline");
+	if (valid_until == 0 || valid_until > SegmentNow())
+		return;
+	failure = SegmentRenewalFailure(valid_until - ddblock_lease_duration * INT64CONST(1000));
+	snprintf(why, sizeof(why), "DynamoDB confirmed no renewal before its deadline%s%s",
+			 failure != NULL ? "; the last one failed: " : "", failure != NULL ? failure : "");
+	LossTell(held->hold_index, MailboxSession(), held->seq, held->name, strlen(held->name),
+			 at_most ? LOSS_AT_MOST : LOSS_UNREACHABLE, at_most ? LOSS_WHY_AT_MOST : why);
 }
 
 /* The worker may not have noticed the loss, and will only see the session end. */

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "common/string.h"
 #include "miscadmin.h"
 
 #include "dynamo/dynamo.h"
@@ -18,96 +19,11 @@
 typedef struct Failure
 {
 	dynamo_status status;
-	const char *message;		/* in the database's encoding */
-	const char *action;			/* the IAM action that it needs, or NULL */
+	dynamo_op	op;
+	const char *message;		/* UTF-8 */
+	const char *source;			/* of the credentials, in a sentence, or NULL */
 	const char *hint;			/* from the worker, or NULL */
-	bool		queue;			/* about the queues' table */
 } Failure;
-
-/* The error for each status. */
-typedef struct FailureKind
-{
-	int			sqlstate;
-	const char *message;		/* %s: the endpoint, or 'lock table "..."': names_place() */
-	const char *hint;			/* if the worker sent none; or NULL */
-} FailureKind;
-
-static const FailureKind failure_kinds[] = {
-	[DYNAMO_THROTTLED] = {
-		ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-		"DynamoDB throttles requests to %s",
-		"Raise the table's capacity, or switch it to on-demand."
-	},
-	[DYNAMO_CONFLICT] = {
-		ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-		"transactions of other programs block writes to an item of %s",
-		"Keep other programs from writing to the table."
-	},
-	[DYNAMO_UNREACHABLE] = {
-		ERRCODE_CONNECTION_FAILURE,
-		"could not reach DynamoDB at %s",
-		"Check the network, \"ddblock.endpoint_url\" and \"ddblock.region\"."
-	},
-	[DYNAMO_UNKNOWN] = {
-		ERRCODE_CONNECTION_FAILURE,
-		"no usable reply from DynamoDB at %s",
-		"The request may or may not have taken effect. Try again."
-	},
-	[DYNAMO_CREDENTIALS] = {
-		ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
-		"DynamoDB does not accept the credentials, or there are none",
-		"Set \"ddblock.access_key_id\" and \"ddblock.secret_access_key\", the AWS_* environment "
-		"variables, or a shared credentials file."
-	},
-	[DYNAMO_CLOCK_SKEW] = {
-		ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
-		"DynamoDB does not accept the time of the request's signature",
-		"Set this server's clock."
-	},
-	[DYNAMO_ACCESS_DENIED] = {
-		ERRCODE_INSUFFICIENT_PRIVILEGE,
-		"IAM denies access to %s",
-		"Add the action to the IAM policy of the server's credentials."
-	},
-	[DYNAMO_TABLE_MISSING] = {
-		ERRCODE_UNDEFINED_TABLE,
-		"%s does not exist in DynamoDB",
-		NULL					/* see hint_of() */
-	},
-	[DYNAMO_TABLE_IN_USE] = {
-		ERRCODE_OBJECT_IN_USE,
-		"%s is being changed",
-		"Try again later."
-	},
-	[DYNAMO_VALIDATION] = {
-		ERRCODE_INTERNAL_ERROR,
-		"DynamoDB refuses a request to %s",
-		NULL
-	},
-	[DYNAMO_MALFORMED] = {
-		ERRCODE_INTERNAL_ERROR,
-		"unexpected reply from DynamoDB at %s",
-		NULL
-	},
-	[DYNAMO_UNTRUSTED] = {
-		ERRCODE_CONNECTION_FAILURE,
-		"could not make a trusted connection to DynamoDB at %s",
-		"Check \"ddblock.endpoint_url\", its \"https\" and its host, and \"ddblock.ca_file\"."
-	},
-	[DYNAMO_WRONG_SERVICE] = {
-		ERRCODE_CONNECTION_FAILURE,
-		"the server at %s does not reply as DynamoDB does",
-		"Check \"ddblock.endpoint_url\", and whether it must begin with \"https\"."
-	}
-};
-
-/* A validation error about keys; see dynamo_is_about_keys(). */
-static const FailureKind other_keys = {
-	ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-	"the keys of %s do not match the settings",
-	"Compare the table's keys with \"ddblock.partition_key\" and \"ddblock.sort_key\", or create "
-	"another table with ddb_lock_table_create()."
-};
 
 void
 ErrorsRequirePreload(void)
@@ -162,76 +78,60 @@ ErrorsStillTrying(const char *message)
 			 errdetail("Requests are being repeated: %s", to_server(message))));
 }
 
-/* Without a usable reply the message names the endpoint, else the table. */
-static bool
-names_place(const FailureKind *kind)
-{
-	return kind->sqlstate == ERRCODE_CONNECTION_FAILURE ||
-		kind == &failure_kinds[DYNAMO_MALFORMED];
-}
-
-static const FailureKind *
-kind_of(const Failure *failure)
-{
-	if (failure->status == DYNAMO_VALIDATION && dynamo_is_about_keys(failure->message))
-		return &other_keys;
-
-	/* The other statuses are no failures: nobody should raise them. */
-	if (failure->status >= lengthof(failure_kinds) ||
-		failure_kinds[failure->status].message == NULL)
-		return &failure_kinds[DYNAMO_MALFORMED];
-	return &failure_kinds[failure->status];
-}
-
 /*
  * The hint for a missing table does not begin with ddb_lock_table_create(): with
  * a second table, in another Region, two holders would get one lock.
  */
 static const char *
-hint_of(const Failure *failure, const FailureKind *kind)
+hint_of(const Failure *failure, const dynamo_words *words)
 {
-	if (failure->queue && (failure->status == DYNAMO_TABLE_MISSING || kind == &other_keys))
+	bool		other_keys = failure->status == DYNAMO_VALIDATION &&
+		dynamo_is_about_keys(failure->message);
+
+	if (dynamo_is_queue(failure->op) && (failure->status == DYNAMO_TABLE_MISSING || other_keys))
 		return "Compare \"ddblock.queue_table\", Region and endpoint with the other clusters'. If "
 			"they agree, create the table with ddb_queue_table_create().";
-	if (failure->hint != NULL || failure->status != DYNAMO_TABLE_MISSING)
-		return failure->hint != NULL ? failure->hint : kind->hint;
+	if (failure->hint != NULL || words->hint != NULL)
+		return failure->hint != NULL ? failure->hint : words->hint;
 	return psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, endpoint "
 					"and \"ddblock.lock_table\" with the other clusters' logs (\"ddblock uses lock "
 					"table\"). If they agree, create the table with ddb_lock_table_create().",
 					segment->place.region, segment->place.url);
 }
 
-static int
+static char *
 detail_of(const Failure *failure)
 {
-	if (failure->status == DYNAMO_ACCESS_DENIED && failure->action != NULL)
-		return errdetail("The action is %s: %s", failure->action, failure->message);
-	return failure->message[0] ? errdetail_internal("%s", failure->message) : 0;
+	char		detail[MAILBOX_TEXT_SIZE + DYNAMO_MESSAGE_SIZE];
+
+	dynamo_error_detail(detail, sizeof(detail), failure->status, failure->op, failure->message);
+	if (failure->source == NULL)
+		return to_server(detail);
+	return to_server(psprintf("%s%s %s", detail, pg_str_endswith(detail, ".") ? "" : ".",
+							  failure->source));
 }
 
 pg_noreturn static void
 raise_failure(const Failure *failure)
 {
-	const FailureKind *kind = kind_of(failure);
-	const char *hint = hint_of(failure, kind);
-	const char *table = psprintf(failure->queue ? "queue table \"%s\"" : "lock table \"%s\"",
-								 failure->queue ? ddblock_queue_table : ddblock_lock_table);
+	const dynamo_words *words = dynamo_error_words(failure->status, failure->message);
+	const char *state = words->sqlstate;
+	const char *detail = detail_of(failure);
+	bool		queue = dynamo_is_queue(failure->op);
+	const char *table = psprintf(queue ? "queue table \"%s\"" : "lock table \"%s\"",
+								 queue ? ddblock_queue_table : ddblock_lock_table);
 
 	ereport(ERROR,
-			(errcode(kind->sqlstate),
-			 errmsg(kind->message, names_place(kind) ? segment->place.url : table),
-			 detail_of(failure),
-			 hint ? errhint("%s", hint) : 0));
+			(errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
+			 errmsg(words->message, strstr(words->message, "at %s") ? segment->place.url : table),
+			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
+			 errhint("%s", hint_of(failure, words))));
 }
 
 void
 ErrorsTrouble(dynamo_op op, dynamo_status status, const char *message)
 {
-	Failure		failure = {
-		.status = status,
-		.message = to_server(message),
-		.queue = dynamo_is_queue(op),
-	};
+	Failure		failure = {.status = status,.op = op,.message = message};
 
 	raise_failure(&failure);
 }
@@ -239,14 +139,11 @@ ErrorsTrouble(dynamo_op op, dynamo_status status, const char *message)
 pg_noreturn static void
 raise_failed_call(const MailboxFailure *call)
 {
-	Failure		failure = {
-		.status = call->status,
-		.message = to_server(call->message),
-		.action = dynamo_action(call->op),
-		.queue = dynamo_is_queue(call->op),
-	};
+	Failure		failure = {.status = call->status,.op = call->op,.message = call->message};
 
-	if (call->hint[0] != '\0')
+	if (call->status == DYNAMO_CREDENTIALS)
+		failure.source = call->hint;
+	else if (call->hint[0] != '\0')
 		failure.hint = to_server(call->hint);
 	else if (call->op == DYNAMO_RELEASE)
 		failure.hint = "The session no longer holds the lock. The worker keeps trying to "
@@ -279,9 +176,14 @@ raise_refusal(const MailboxAnswer *answer)
 						 "server, or use a table that is not replicated or has strong consistency.")));
 }
 
+/* A session may learn of a loss long after it. */
+#define FAILURE_AGE_US (600 * USECS_PER_SEC)
+
 const char *
 ErrorsLossReason(lease_loss loss)
 {
+	const char *failure;
+
 	switch (loss)
 	{
 		case LOSS_TAKEN:
@@ -300,7 +202,10 @@ ErrorsLossReason(lease_loss loss)
 		case LOSS_UNREACHABLE:
 			break;
 	}
-	return "No renewal was confirmed by DynamoDB before its deadline.";
+	failure = SegmentRenewalFailure(SegmentNow() - FAILURE_AGE_US);
+	return psprintf("No renewal was confirmed by DynamoDB before its deadline.%s%s",
+					failure != NULL ? " The last one failed: " : "",
+					failure != NULL ? to_server(failure) : "");
 }
 
 void

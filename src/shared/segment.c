@@ -378,15 +378,39 @@ SegmentReadCampaign(uint32 number, campaign *copy)
 		wait_for_writer();
 }
 
-void
-SegmentTellTrouble(dynamo_status status, const char *message)
+static void
+tell(SegmentTrouble *trouble, dynamo_status status, const char *message)
 {
-	SegmentTrouble *trouble = &segment->trouble;
-
 	shared_begin_change(&trouble->changes);
+	trouble->at = SegmentNow();
 	trouble->status = status;
 	strlcpy(trouble->message, message, sizeof(trouble->message));
 	shared_end_change(&trouble->changes);
+}
+
+void
+SegmentTellTrouble(dynamo_status status, const char *message)
+{
+	tell(&segment->trouble, status, message);
+}
+
+void
+SegmentNoteRenewalFailure(const char *message)
+{
+	tell(&segment->renewal_failure, DYNAMO_UNKNOWN, message);
+}
+
+/* Race with a change: NULL. */
+const char *
+SegmentRenewalFailure(int64 since)
+{
+	static char message[DYNAMO_MESSAGE_SIZE];
+	SegmentTrouble *failure = &segment->renewal_failure;
+	uint32		before = shared_begin_read(&failure->changes);
+	int64		at = failure->at;
+
+	memcpy(message, failure->message, sizeof(message));
+	return shared_end_read(&failure->changes, before) && at != 0 && at >= since ? message : NULL;
 }
 
 /* Race with a change: DYNAMO_OK, and the reader looks again a moment later. */

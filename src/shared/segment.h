@@ -349,10 +349,11 @@ typedef struct SegmentPlace
 	char		url[1024];
 } SegmentPlace;
 
-/* Why the worker repeats requests on the lock table. */
+/* Why the worker repeats requests on the lock table, or why its last renewal failed. */
 typedef struct SegmentTrouble
 {
 	shared32	changes;
+	int64		at;				/* 0: never */
 	dynamo_status status;		/* DYNAMO_OK: it repeats none */
 	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8 */
 } SegmentTrouble;
@@ -415,7 +416,7 @@ typedef struct SegmentLoss
 	char		user[NAMEDATALEN];
 	uint16		name_len;
 	char		name[DYNAMO_NAME_MAX];
-	char		why[DYNAMO_OWNER_SIZE + 128];
+	char		why[DYNAMO_MESSAGE_SIZE + 128];
 } SegmentLoss;
 
 /* Latency histogram: bucket i counts calls under 2^i * 0.5 ms, the last the rest. */
@@ -451,6 +452,7 @@ typedef struct Segment
 	bool		table_checked;	/* worker only: see lock/table_check.h */
 	pg_atomic_uint64 queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
 	SegmentTrouble trouble;
+	SegmentTrouble renewal_failure;
 	TimestampTz last_worker_start;	/* worker only */
 	uint64		waits;			/* worker only: so many began */
 	epoch_clock clock;			/* worker only: DynamoDB's */
@@ -493,6 +495,10 @@ extern void SegmentInstallHooks(void);
 
 /* For the worker; DYNAMO_OK: nothing is repeated. */
 extern void SegmentTellTrouble(dynamo_status status, const char *message);
+
+/* Why the last renewal failed, if one did since then: static, or NULL. */
+extern void SegmentNoteRenewalFailure(const char *message);
+extern const char *SegmentRenewalFailure(int64 since);
 
 /* DYNAMO_OK if there is no trouble. */
 extern dynamo_status SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);

@@ -276,8 +276,8 @@ extern const char *WorkerCredentialsSource(void);
 /* Has the log why the last look brought none? */
 extern bool WorkerCredentialsTold(void);
 
-/* For a session whose call was refused: which credentials were used, or why none. */
-extern const char *WorkerCredentialsHint(void);
+/* For a session whose call was refused, a sentence: which credentials were used, or why none. */
+extern const char *WorkerCredentialsWords(void);
 
 /* Warns of files that show the secret to every user of the machine. */
 extern void WorkerCheckExposure(void);
@@ -564,6 +564,9 @@ extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *reque
 
 /* The log says when DynamoDB stops working for us, and when it works again. */
 extern void WorkerLogTrouble(const dynamo_reply *reply);
+
+/* The same for throttling, which does not keep all requests from being answered. */
+extern void WorkerLogThrottling(dynamo_op op, const dynamo_reply *reply);
 
 /* Sessions that wait while a request is repeated say why. */
 extern void WorkerPublishTrouble(const dynamo_reply *reply);

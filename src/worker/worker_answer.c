@@ -28,7 +28,7 @@ WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
 	failure->op = op;
 	failure->status = status;
 	strlcpy(failure->message, message, sizeof(failure->message));
-	strlcpy(failure->hint, status == DYNAMO_CREDENTIALS ? WorkerCredentialsHint() : "",
+	strlcpy(failure->hint, status == DYNAMO_CREDENTIALS ? WorkerCredentialsWords() : "",
 			sizeof(failure->hint));
 }
 

@@ -175,6 +175,7 @@ read_date(const Call *call, const http_reply *reply)
 static void
 conclude(Call *call)
 {
+	WorkerLogThrottling(call->asked.op, &call->reply);
 	if (!call->asked.quiet)
 		WorkerLogTrouble(&call->reply);
 	/* Who calls the queues' table learns of its trouble by the answer. */
@@ -253,7 +254,7 @@ post(Call *call)
 	if (WorkerCredentialsComing() && (call->refused || WorkerCredentials() == NULL))
 		append(&waiting, call);
 	else if (WorkerCredentials() == NULL)
-		fail(call, DYNAMO_CREDENTIALS, "no credentials were found");
+		fail(call, DYNAMO_CREDENTIALS, "no source has credentials");
 	else if (call->asked.body == NULL || !sign_and_post(call))
 		fail(call, DYNAMO_UNREACHABLE, "out of memory");
 	else

@@ -111,7 +111,7 @@ log_failure(void)
 	trouble = true;
 	ereport(LOG,
 			(errmsg("ddblock could not fetch credentials"),
-			 errdetail("Tried: %s.", credentials_error),
+			 errdetail("The last source that was tried: %s.", credentials_error),
 			 have_credentials ?
 			 errhint("Those in use stay in use; they expire: %s. The worker tries again and "
 					 "again.", expiry()) :
@@ -248,19 +248,18 @@ WorkerCredentialsTold(void)
 }
 
 const char *
-WorkerCredentialsHint(void)
+WorkerCredentialsWords(void)
 {
-	static char hint[MAILBOX_TEXT_SIZE];
+	static char words[MAILBOX_TEXT_SIZE];
 
 	if (have_credentials && credentials_error[0] == '\0')
-		snprintf(hint, sizeof(hint), "The credentials came from %s.", credentials.source);
+		snprintf(words, sizeof(words), "The credentials came from %s.", credentials.source);
 	else if (have_credentials)
-		snprintf(hint, sizeof(hint), "The credentials came from %s. Fetching new ones failed: %s.",
+		snprintf(words, sizeof(words), "The credentials came from %s. Fetching new ones failed: %s.",
 				 credentials.source, credentials_error);
 	else
-		snprintf(hint, sizeof(hint), "ddblock tried these sources, in this order: %s.",
-				 credentials_error);
-	return hint;
+		snprintf(words, sizeof(words), "The last source that was tried: %s.", credentials_error);
+	return words;
 }
 
 /* Others may read the file and enter every folder above it. */

@@ -85,9 +85,28 @@ log_veto(const dynamo_reply *reply)
 				 errhint("Synchronize this machine's clock.")));
 }
 
+/* Whoever loses a lease is told why no renewal was confirmed. */
+static void
+note_failure(const WorkerCall *call, const dynamo_reply *reply)
+{
+	if (call->op != DYNAMO_RENEW && call->op != DYNAMO_RENEW_BATCH)
+		return;
+	for (int i = 0; i < reply->count; i++)
+	{
+		const dynamo_result *result = &reply->results[i];
+
+		if (result->status != DYNAMO_OK && result->status != DYNAMO_CONDITION_FAILED)
+		{
+			SegmentNoteRenewalFailure(Utf8Quiet(result->message, strlen(result->message)));
+			return;
+		}
+	}
+}
+
 static void
 replied(const WorkerCall *call, const dynamo_reply *reply)
 {
+	note_failure(call, reply);
 	lockmgr_reply(worker_lockmgr, SegmentNow(), call->id, reply);
 	log_veto(reply);
 	warn_of_seconds(reply);
@@ -117,6 +136,7 @@ static const char *
 why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
 {
 	int64		confirmed = lease->lease_end - lease->lease_ms * 1000;
+	const char *failure;
 
 	switch (hold->loss)
 	{
@@ -139,8 +159,10 @@ why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
 		case LOSS_RESIGNED:
 			break;
 	}
-	return psprintf("DynamoDB confirmed no renewal for %.1f s",
-					(SegmentNow() - confirmed) / 1e6);
+	failure = SegmentRenewalFailure(confirmed);
+	return psprintf("DynamoDB confirmed no renewal for %.1f s%s%s",
+					(SegmentNow() - confirmed) / 1e6,
+					failure != NULL ? "; the last one failed: " : "", failure != NULL ? failure : "");
 }
 
 /*
@@ -198,9 +220,8 @@ log_no_batches(void *arg, const dynamo_reply *reply, bool for_good)
 	ereport(LOG,
 			(accepted && !denied ?
 			 errmsg("the server ignores the conditions of statements, so there are no batches of renewals") :
-			 errmsg("%s batches of renewals: %s%s%s",
+			 errmsg("%s batches of renewals: %s",
 					for_good ? "DynamoDB refuses" : "DynamoDB does not process",
-					Utf8Quiet(why->type, strlen(why->type)), why->type[0] != '\0' ? ": " : "",
 					Utf8Quiet(why->message, strlen(why->message))),
 			 for_good ? errdetail("Leases are renewed one by one from now on.") :
 			 errdetail("Leases are renewed one by one until it does."),

@@ -13,34 +13,72 @@
 #include "shared/shared.h"
 #include "worker/worker.h"
 
+/* What DynamoDB throttles is repeated, and some requests succeed: it ends when none is for so long. */
+#define THROTTLING_ENDS_US (60 * USECS_PER_SEC)
+
+static const dynamo_result *
+find_throttled(const dynamo_reply *reply)
+{
+	for (int i = 0; i < reply->count; i++)
+	{
+		if (reply->results[i].status == DYNAMO_THROTTLED)
+			return &reply->results[i];
+	}
+	return NULL;
+}
+
+/* Once when it begins, and once when it has ended; of each table. */
+void
+WorkerLogThrottling(dynamo_op op, const dynamo_reply *reply)
+{
+	static int64 last[2];
+	bool		queue = dynamo_is_queue(op);
+	const char *table = queue ? ddblock_queue_table : ddblock_lock_table;
+	const dynamo_result *throttled = find_throttled(reply);
+	int64		now = SegmentNow();
+
+	if (throttled != NULL && last[queue] == 0)
+		ereport(LOG,
+				(errmsg("DynamoDB throttles requests to table \"%s\", which are repeated", table),
+				 errdetail("%s", Utf8Quiet(throttled->message, strlen(throttled->message))),
+				 errhint("%s", dynamo_error_words(DYNAMO_THROTTLED, throttled->message)->hint)));
+	if (throttled != NULL)
+		last[queue] = now;
+	else if (last[queue] != 0 && now - last[queue] >= THROTTLING_ENDS_US)
+	{
+		last[queue] = 0;
+		ereport(LOG,
+				(errmsg("DynamoDB has throttled no request to table \"%s\" for a minute", table)));
+	}
+}
+
 void
 WorkerLogTrouble(const dynamo_reply *reply)
 {
 	static bool logged = false;
-	bool		trouble = reply->status == DYNAMO_UNREACHABLE ||
-		reply->status == DYNAMO_UNKNOWN || reply->status == DYNAMO_CREDENTIALS ||
-		reply->status == DYNAMO_CLOCK_SKEW ||
-		reply->status == DYNAMO_ACCESS_DENIED ||
-		reply->status == DYNAMO_TABLE_MISSING || reply->status == DYNAMO_MALFORMED ||
-		reply->status == DYNAMO_UNTRUSTED || reply->status == DYNAMO_WRONG_SERVICE;
+	dynamo_status status = reply->status;
+	const char *hint;
+	bool		trouble = status == DYNAMO_UNREACHABLE || status == DYNAMO_UNKNOWN ||
+		status == DYNAMO_CREDENTIALS || status == DYNAMO_CLOCK_SKEW ||
+		status == DYNAMO_ACCESS_DENIED || status == DYNAMO_TABLE_MISSING ||
+		status == DYNAMO_MALFORMED || status == DYNAMO_UNTRUSTED || status == DYNAMO_WRONG_SERVICE;
 
 	if (trouble == logged)
 		return;
 	logged = trouble;
+	hint = dynamo_error_words(status, reply->message)->hint;
+	if (status == DYNAMO_TABLE_MISSING)
+		hint = "Compare Region, endpoint and table with those of the other clusters. If they agree, "
+			"create the table with ddb_lock_table_create().";
 	if (!trouble)
 		ereport(LOG, (errmsg("DynamoDB replies again")));
 	else
 		ereport(LOG,
-				(errmsg("could not use table \"%s\" at %s: %s%s%s", ddblock_lock_table,
-						segment->place.url,
-						Utf8Quiet(reply->type, strlen(reply->type)),
-						reply->type[0] ? ": " : "",
-						Utf8Quiet(reply->message, strlen(reply->message))),
-				 reply->status == DYNAMO_CREDENTIALS && !WorkerCredentialsTold() ?
-				 errhint("%s", WorkerCredentialsHint()) : 0,
-				 reply->status == DYNAMO_TABLE_MISSING ?
-				 errhint("Compare Region, endpoint and table with those of the other clusters. If "
-						 "they agree, create the table with ddb_lock_table_create().") : 0));
+				(errmsg("could not use table \"%s\" at %s: %s", ddblock_lock_table,
+						segment->place.url, Utf8Quiet(reply->message, strlen(reply->message))),
+				 status == DYNAMO_CREDENTIALS && !WorkerCredentialsTold() ?
+				 errdetail("%s", WorkerCredentialsWords()) : 0,
+				 errhint("%s", hint)));
 }
 
 void

@@ -343,11 +343,13 @@ as_wanted(const cJSON *wanted, const aws_credentials *found)
 
 /* What failed, without what was tried before. */
 static const char *
-last_words(const char *words)
+last_words(char *words)
 {
-	const char *last = strrchr(words, ';');
+	char	   *before = strstr(words, "; before it: ");
 
-	return last != NULL ? last + 2 : words;
+	if (before != NULL)
+		*before = '\0';
+	return words;
 }
 
 static void

@@ -83,7 +83,6 @@ check_shared(const dynamo_item *item, const dynamo_shared *shared)
 static void
 check_result(const dynamo_result *result)
 {
-	check_text(result->type, sizeof(result->type));
 	check_text(result->message, sizeof(result->message));
 	check_item(&result->item);
 	check_shared(&result->item, result->shared);

@@ -362,10 +362,10 @@ sim_apply(sim *s, sim_call *call)
 		sim_say(s, "%d: DynamoDB gets #%" PRIu64 " %s %s %s: %s", call->cluster,
 				call->id, dynamo_op_name(call->writes[i].op), lock->name,
 				sim_short(call->writes[i].version), stale ? "stale" :
-				result->status == DYNAMO_OK ? "done" : result->type);
+				result->status == DYNAMO_OK ? "done" : result->message);
 		if (result->status != DYNAMO_OK && result->status != DYNAMO_CONDITION_FAILED)
-			sim_wrong(s, "DynamoDB does not understand %s: %s: %s",
-					  dynamo_op_name(call->op), result->type, result->message);
+			sim_wrong(s, "DynamoDB does not understand %s: %s",
+					  dynamo_op_name(call->op), result->message);
 		else if (result->status == DYNAMO_OK && call->op != DYNAMO_READ)
 			sim_written(s, call, i);
 		else if (!stale)
@@ -487,8 +487,8 @@ sim_reply(sim *s, sim_call *call, sim_event_kind kind, unsigned variant)
 	else
 		reply = &call->reply;
 
-	sim_say(s, "%d: reply to #%" PRIu64 ": status %d %s%s", c->number, call->id,
-			(int) reply->status, reply->type, reply->message);
+	sim_say(s, "%d: reply to #%" PRIu64 ": status %d %s", c->number, call->id,
+			(int) reply->status, reply->message);
 	if (kind == SIM_REPLY)
 		read_date(s, c, call, reply);
 	sim_tell_time(s, c);

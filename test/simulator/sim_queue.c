@@ -657,7 +657,7 @@ sim_queue_applied(sim *s, const sim_call *call, const dynamo_reply *reply)
 {
 	sim_say(s, "%d: DynamoDB gets %s of job %" PRId64 " of %s: %s", call->cluster,
 			dynamo_op_name(call->op), call->queue->request.number, call->queue->request.resource,
-			reply->status == DYNAMO_OK ? "done" : reply->type);
+			reply->status == DYNAMO_OK ? "done" : reply->message);
 	if (reply->status == DYNAMO_OK)
 	{
 		written(s, &call->queue->request);
@@ -665,6 +665,6 @@ sim_queue_applied(sim *s, const sim_call *call, const dynamo_reply *reply)
 			check_head(s, resource_of(call->queue->request.resource));
 	}
 	else if (reply->status != DYNAMO_CONDITION_FAILED)
-		sim_wrong(s, "DynamoDB does not understand %s: %s: %s", dynamo_op_name(call->op),
-				  reply->type, reply->message);
+		sim_wrong(s, "DynamoDB does not understand %s: %s", dynamo_op_name(call->op),
+				  reply->message);
 }

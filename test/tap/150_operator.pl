@@ -213,7 +213,7 @@ foreach my $table ([ 'lock', 'noTtl' ], [ 'queue', 'noTtlQueue' ])
 	ok((grep { $_ eq $name } @{ dynamodb->call('ListTables', {})->{TableNames} }), '... is there');
 	proxy->fault('error', operation => 'UpdateTimeToLive', status => 400, type => 'ValidationException',
 		message => 'TimeToLive is active on a different AttributeName');
-	like(error_of($without_ttl, "SELECT ddb_${kind}_table_create()"), qr/ERROR: +XX000: [^\n]*$kind table "$name"\n.*different AttributeName/s,
+	like(error_of($without_ttl, "SELECT ddb_${kind}_table_create()"), qr/ERROR: +55000: time-to-live of $kind table "$name"[^\n]*\n.*different AttributeName/s,
 		'... any other refusal is an error');
 	proxy->clear_faults;
 	$without_ttl->stop;
@@ -342,7 +342,7 @@ foreach my $case (
 }
 proxy->fault('error', operation => 'Scan', status => 400, count => -1,
 	type => 'UnrecognizedClientException', message => 'invalid');
-like($session->error_of(q{SELECT * FROM ddb_lock_list()}), qr/ERROR: +28000: .*HINT: .*settings/s,
+like($session->error_of(q{SELECT * FROM ddb_lock_list()}), qr/ERROR: +28000: .*DETAIL: .*settings/s,
 	'wrong credentials');
 proxy->clear_faults;
 proxy->fault('reset', operation => 'Scan', count => -1);

@@ -172,8 +172,8 @@ is(times_logged($node, $not_fetched), 1, 'the log tells once');
 $double->credentials($second, state => 'expired');
 like(
 	error_of($node, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +28000: .*HINT: +The credentials came from instance metadata.* Fetching new ones failed: .*HTTP status 500/s,
-	'when they have expired, the hint says why there are no others');
+	qr/ERROR: +28000: .*DETAIL: .*The credentials came from instance metadata.* Fetching new ones failed: .*HTTP status 500/s,
+	'when they have expired, the detail says why there are no others');
 next_credentials();
 recovers($node, 'the source to recover');
 is(times_logged($node, $fetched), 2, 'which the log tells');
@@ -183,8 +183,8 @@ $sources->set(role => '');
 restart($node);
 like(
 	error_of($node, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +28000: .*HINT: .*AWS_WEB_IDENTITY_TOKEN_FILE: not set.*AWS_CONTAINER_.*instance metadata at \Q$url\E: the instance has no role/s,
-	'an instance without a role: the hint lists what was tried');
+	qr/ERROR: +28000: .*DETAIL: .*instance metadata at \Q$url\E: the instance has no role; before it: .*AWS_WEB_IDENTITY_TOKEN_FILE: not set.*AWS_CONTAINER_/s,
+	'an instance without a role: the detail lists what was tried');
 is_deeply([ told($node) ], [ '', '' ], '... and ddb_status shows none');
 $sources->set(role => 'the-role');
 recovers($node, 'the role');
@@ -220,7 +220,7 @@ is($container->safe_psql('postgres', 'SELECT credentials FROM ddb_status'), "con
 $container->stop;
 my $refused = cluster('refused', { AWS_CONTAINER_CREDENTIALS_FULL_URI => 'http://192.0.2.1/x' });
 like(error_of($refused, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +28000: .*HINT: .*plain HTTP is accepted only from this machine, ECS and EKS/s,
+	qr/ERROR: +28000: .*DETAIL: .*plain HTTP is accepted only from this machine, ECS and EKS/s,
 	'no other host is asked over plain HTTP');
 is($refused->safe_psql('postgres', 'SELECT sum(errors) > 0, sum(requests) FROM ddb_operations'), 't|0',
 	'a call without credentials counts as an error, though nothing is sent');
@@ -239,8 +239,8 @@ works($web, 'a role for a web identity');
 $sources->set(web_token => 'another');
 restart($web);
 like(error_of($web, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +28000: .*HINT: .*AssumeRoleWithWebIdentity: InvalidIdentityToken: refused/s,
-	"STS refuses: its error is in the hint");
+	qr/ERROR: +28000: .*DETAIL: .*AssumeRoleWithWebIdentity: InvalidIdentityToken: refused/s,
+	"STS refuses: its error is in the detail");
 write_file("$home/jwt", "another\n");
 recovers($web, 'the new token');
 pass('a new token in the file is read');
@@ -269,7 +269,7 @@ is($roles[-2] . ' ' . $roles[-1],
 $sources->set(signers => {});
 restart($chain);
 like(error_of($chain, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +28000: .*HINT: .*AssumeRole: SignatureDoesNotMatch: refused/s, 'a wrong signature');
+	qr/ERROR: +28000: .*DETAIL: .*AssumeRole: SignatureDoesNotMatch: refused/s, 'a wrong signature');
 $chain->stop;
 
 #
@@ -376,7 +376,7 @@ unlike(PostgreSQL::Test::Utils::slurp_file($process->logfile),
 write_file("$home/output", 'secretNoise');
 restart($process);
 like(error_of($process, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +28000: .*HINT: .*credential_process of profile "default": the command printed no JSON object/s,
+	qr/ERROR: +28000: .*DETAIL: .*credential_process of profile "default": the command printed no JSON object/s,
 	'a command that prints something else');
 $process->stop;
 
@@ -396,7 +396,7 @@ sso_start_url = https://example.awsapps.com/start
 CONFIG
 my $sso = cluster('sso', { AWS_ENDPOINT_URL_SSO => $url });
 like(error_of($sso, q{SELECT ddb_lock_acquire('b')}),
-	qr/ERROR: +28000: .*HINT: .*single sign-on of profile "default": cannot read "\Q$home\E\/\.aws\/sso\/cache\/[0-9a-f]{40}\.json": run "aws sso login"/s,
+	qr/ERROR: +28000: .*DETAIL: .*single sign-on of profile "default": cannot read "\Q$home\E\/\.aws\/sso\/cache\/[0-9a-f]{40}\.json": run "aws sso login"/s,
 	'single sign-on without a token');
 mkdir "$home/.aws/sso";
 mkdir "$home/.aws/sso/cache";
@@ -457,10 +457,10 @@ $steady->stop;
 write_file("$home/.aws/config", "[default]\ncredential_process = false\n");
 my $idle = cluster('idle', {});
 $idle->wait_for_log($not_fetched);
-like(error_of($idle, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: .*HINT: +ddblock tried these sources/s,
+like(error_of($idle, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: .*DETAIL: .*The last source that was tried/s,
 	'an error has the list of sources');
 $idle->wait_for_log(qr/LOG: +could not use table/);
-is(times_logged($idle, qr/LOG: +could not use table [^\n]*\n[^\n]*HINT: /), 0, 'the log has it once');
+is(times_logged($idle, qr/LOG: +could not use table [^\n]*\n[^\n]*DETAIL: /), 0, 'the log has it once');
 write_file("$home/.aws/config", "[default]\ncredential_proc");
 my $idle_worker = wait_for { worker_pid($idle) } 'the worker';
 
@@ -482,7 +482,7 @@ works($idle, 'a file that is empty for a moment leaves the credentials in use');
 write_file("$home/.aws/config", '');
 $idle->reload;
 wait_for { ($idle->psql('postgres', q{SELECT ddb_lock_acquire('b')}))[0] != 0 } 'the reload';
-like(error_of($idle, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: .*HINT: .*config: no such profile/s,
+like(error_of($idle, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: .*DETAIL: .*config: no such profile/s,
 	'credentials that were removed are not used after a reload');
 $idle->stop;
 

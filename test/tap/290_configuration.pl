@@ -132,8 +132,8 @@ my $homeless = do
 		  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n", table => 0);
 };
 like(error_of($homeless, q{SELECT ddb_lock_acquire('a')}),
-	qr/ERROR: +28000: .*HINT: .*\Q$passwd_home\E\/\.aws\/credentials: .*\Q$passwd_home\E\/\.aws\/config: /s,
-	'without HOME the user database has the home, and the hint the paths that were tried');
+	qr/ERROR: +28000: .*DETAIL: .*\Q$passwd_home\E\/\.aws\/credentials: .*\Q$passwd_home\E\/\.aws\/config: /s,
+	'without HOME the user database has the home, and the detail the paths that were tried');
 $homeless->stop;
 
 #

@@ -39,7 +39,7 @@ begin(aws_base base)
 {
 	fetch.plan.base = base;
 	strcpy(fetch.plan.keys.source, "SOURCE");
-	strcpy(fetch.plan.tried, "no credentials: BEFORE; ");
+	strcpy(fetch.plan.tried, "BEFORE");
 	strcpy(fetch.plan.sts_url, "https://sts.example");
 	strcpy(fetch.plan.sts_region, "us-east-1");
 	aws_fetch_begin(&fetch);
@@ -75,11 +75,17 @@ reply(int status, const char *body)
 }
 
 static void
-no_reply(void)
+no_reply_because(const char *problem)
 {
-	const aws_result result = {.problem = "connect: Refused",.body = ""};
+	const aws_result result = {.problem = problem,.body = ""};
 
 	aws_fetch_result(&fetch, &result, NOW_S);
+}
+
+static void
+no_reply(void)
+{
+	no_reply_because("connect: Refused");
 }
 
 static void
@@ -99,7 +105,7 @@ assert_failed(const char *words)
 {
 	char		wanted[500];
 
-	snprintf(wanted, sizeof(wanted), "no credentials: BEFORE; SOURCE: %s", words);
+	snprintf(wanted, sizeof(wanted), "SOURCE: %s; before it: BEFORE", words);
 	assert_int_equal(aws_fetch_next(&fetch, &env, NOW_S), AWS_STEP_FAILED);
 	assert_string_equal(fetch.error, wanted);
 	assert_null(strstr(fetch.error, "HIDDEN"));
@@ -285,6 +291,17 @@ TEST(metadata_fails)
 	}
 }
 
+/* Its reply, which is to cross one hop only, does not reach a container. */
+TEST(a_token_that_does_not_come)
+{
+	begin_metadata();
+	no_reply_because("reply: Timed out after 1000 ms (reply)");
+	assert_asks("PUT", METADATA "/latest/api/token");
+	no_reply_because("reply: Timed out after 1000 ms (reply)");
+	assert_failed("token: reply: Timed out after 1000 ms (reply): in a container, the hop limit of "
+				  "the instance's metadata must be 2 or more");
+}
+
 /* ---- containers ---- */
 
 TEST(a_container_sends_its_token)
@@ -388,6 +405,20 @@ TEST(sts_refuses)
 	begin_role();
 	reply(200, "<AccessKeyId>A</AccessKeyId><SecretAccessKey>HIDDEN");
 	assert_failed("AssumeRole: the reply has no credentials");
+}
+
+TEST(sts_throttles)
+{
+	static const char body[] = "<E><Type>Sender</Type><Code>Throttling</Code><Message>slowly</Message></E>";
+
+	begin_role();
+	for (int try = 0; try < 2; try++)
+	{
+		reply(400, body);
+		assert_asks("POST", "https://sts.example/");
+	}
+	reply(400, body);
+	assert_failed("AssumeRole: Throttling: slowly");
 }
 
 TEST(a_wrong_clock_is_corrected_once)

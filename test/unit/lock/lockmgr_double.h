@@ -493,7 +493,7 @@ double_apply(double_table *table, const dynamo_write *write,
 	else
 	{
 		result->status = DYNAMO_CONDITION_FAILED;
-		snprintf(result->type, sizeof(result->type),
+		snprintf(result->message, sizeof(result->message),
 				 "ConditionalCheckFailedException");
 		if (table->silent)
 			return;
