@@ -553,12 +553,13 @@ COMMENT ON FUNCTION ddb_lock_info(text) IS
 
 CREATE FUNCTION ddb_lock_table_create(
 	read_units bigint DEFAULT NULL,
-	write_units bigint DEFAULT NULL)
+	write_units bigint DEFAULT NULL,
+	protect boolean DEFAULT true)
 RETURNS void
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_lock_table_create(bigint, bigint) IS
+COMMENT ON FUNCTION ddb_lock_table_create(bigint, bigint, boolean) IS
 'For the owner: creates the lock table in DynamoDB unless it exists, and waits until it is active.';
 
 --
@@ -935,12 +936,13 @@ COMMENT ON COLUMN ddb_status.http_library IS
 
 CREATE FUNCTION ddb_queue_table_create(
 	read_units bigint DEFAULT NULL,
-	write_units bigint DEFAULT NULL)
+	write_units bigint DEFAULT NULL,
+	protect boolean DEFAULT true)
 RETURNS void
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000;
 
-COMMENT ON FUNCTION ddb_queue_table_create(bigint, bigint) IS
+COMMENT ON FUNCTION ddb_queue_table_create(bigint, bigint, boolean) IS
 'For the owner: creates the table of the queues in DynamoDB unless it exists, and waits until it is active.';
 
 CREATE FUNCTION ddb_queue_push(

@@ -69,7 +69,8 @@ EXECUTE failures('data', ARRAY['convert_to(repeat(''x'', 4097), ''UTF8'')',
 SELECT call, code, message
   FROM unnest(ARRAY['ddb_lock_table_create(1, NULL)', 'ddb_lock_table_create(NULL, 1)',
                     'ddb_lock_table_create(0, 1)', 'ddb_lock_table_create(1, 0)',
-                    'ddb_lock_table_create(-1, 1)', 'ddb_lock_table_create(1, -1)'])
+                    'ddb_lock_table_create(-1, 1)', 'ddb_lock_table_create(1, -1)',
+                    'ddb_lock_table_create(protect => NULL)'])
            AS call,
        failure('SELECT ' || call);
 

@@ -356,10 +356,19 @@ typedef struct dynamo_table_info
 	char		partition_type[4];	/* S, N or B */
 	char		sort_key[256];	/* "" if there is none */
 	char		sort_type[4];
+	bool		is_protected;	/* from deletion */
 	bool		replicated;		/* a global table ... */
 	bool		strong;			/* ... with multi-Region strong consistency */
 	char		replicas[256];	/* its Regions, for people: "us-west-2, eu-west-1" */
 } dynamo_table_info;
+
+/* How a table is created. */
+typedef struct dynamo_creation
+{
+	int64_t		read_units;		/* both 0: on-demand */
+	int64_t		write_units;
+	bool		protect;		/* nobody can delete it before this is switched off */
+} dynamo_creation;
 
 /* A lock item in a page. */
 typedef struct dynamo_row
@@ -507,9 +516,7 @@ extern char *dynamo_build(const dynamo_table *table, const dynamo_write *write);
 extern char *dynamo_build_batch(const dynamo_table *table,
 								const dynamo_write *writes, int count);
 extern char *dynamo_build_describe_table(const dynamo_table *table);
-/* read_units and write_units both 0: on-demand */
-extern char *dynamo_build_create_table(const dynamo_table *table,
-									   int64_t read_units, int64_t write_units);
+extern char *dynamo_build_create_table(const dynamo_table *table, const dynamo_creation *how);
 extern char *dynamo_build_update_ttl(const dynamo_table *table);
 /* Writes the table's identity unless it has one, which the refusal shows: the item's version. */
 extern char *dynamo_build_identify(const dynamo_table *table, const char *identity);

@@ -227,8 +227,11 @@ extern void dynamo_put_new_item(dynamo_text *text, const dynamo_table *table,
 extern void dynamo_put_replacement(dynamo_request *request);
 
 /* Members of a CreateTable, and of an index in there: both 0: on-demand. */
-extern void dynamo_put_billing(dynamo_text *text, int64_t read_units, int64_t write_units);
-extern void dynamo_put_units(dynamo_text *text, int64_t read_units, int64_t write_units);
+extern void dynamo_put_creation(dynamo_text *text, const dynamo_creation *how);
+extern void dynamo_put_units(dynamo_text *text, const dynamo_creation *how);
+
+/* Does a table's description say that nobody can delete it? */
+extern bool dynamo_is_protected(const cJSON *table);
 
 /* ---- items ---- */
 

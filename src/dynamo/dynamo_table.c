@@ -59,6 +59,12 @@ read_replicas(dynamo_table_info *info, const cJSON *table)
 }
 
 bool
+dynamo_is_protected(const cJSON *table)
+{
+	return cJSON_IsTrue(dynamo_json_member(table, "DeletionProtectionEnabled"));
+}
+
+bool
 dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 {
 	const cJSON *key;
@@ -83,6 +89,7 @@ dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 			copy_text(info->sort_type, sizeof(info->sort_type), key_type(table, name));
 		}
 	}
+	info->is_protected = dynamo_is_protected(table);
 	read_replicas(info, table);
 	return info->status[0] != '\0' && info->partition_key[0] != '\0';
 }
@@ -125,7 +132,7 @@ put_key(dynamo_text *text, const char *name, const char *what)
 }
 
 char *
-dynamo_build_create_table(const dynamo_table *table, int64_t read_units, int64_t write_units)
+dynamo_build_create_table(const dynamo_table *table, const dynamo_creation *how)
 {
 	dynamo_text text;
 
@@ -139,22 +146,24 @@ dynamo_build_create_table(const dynamo_table *table, int64_t read_units, int64_t
 	put_key(&text, table->partition_key, "\"KeyType\":\"HASH\"");
 	put_key(&text, table->sort_key, "\"KeyType\":\"RANGE\"");
 	dynamo_text_close(&text, 1);
-	dynamo_put_billing(&text, read_units, write_units);
+	dynamo_put_creation(&text, how);
 	return dynamo_text_finish(&text);
 }
 
 void
-dynamo_put_units(dynamo_text *text, int64_t read_units, int64_t write_units)
+dynamo_put_units(dynamo_text *text, const dynamo_creation *how)
 {
-	if (read_units != 0 || write_units != 0)
+	if (how->read_units != 0 || how->write_units != 0)
 		dynamo_text_raw(text, ",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":%" PRId64
-						",\"WriteCapacityUnits\":%" PRId64 "}", read_units, write_units);
+						",\"WriteCapacityUnits\":%" PRId64 "}", how->read_units, how->write_units);
 }
 
 void
-dynamo_put_billing(dynamo_text *text, int64_t read_units, int64_t write_units)
+dynamo_put_creation(dynamo_text *text, const dynamo_creation *how)
 {
 	dynamo_text_raw(text, ",\"BillingMode\":\"%s\"",
-					read_units == 0 && write_units == 0 ? "PAY_PER_REQUEST" : "PROVISIONED");
-	dynamo_put_units(text, read_units, write_units);
+					how->read_units == 0 && how->write_units == 0 ? "PAY_PER_REQUEST" : "PROVISIONED");
+	dynamo_put_units(text, how);
+	if (how->protect)
+		dynamo_text_raw(text, ",\"DeletionProtectionEnabled\":true");
 }

@@ -82,8 +82,7 @@ typedef struct queue_request
 	int64_t		pushed_at;		/* BURY */
 	int64_t		delay_ms;		/* CLAIM, FAIL: from now to when it is due again */
 	int64_t		dedup_s;		/* PUSH: for so long an id counts */
-	int64_t		read_units;		/* CREATE_TABLE; both 0: on-demand */
-	int64_t		write_units;
+	dynamo_creation creation;	/* CREATE_TABLE */
 	char		queue[QUEUE_NAME_MAX + 1];
 	char		resource[QUEUE_RESOURCE_MAX + 1];	/* GUARD: the lock table's name */
 	char		id[QUEUE_ID_MAX + 1];	/* BURY, READ_DEAD, DELETE_DEAD; GUARD: its identity */
@@ -112,6 +111,7 @@ typedef struct queue_row
 	int64_t		number;			/* of a job, an id, a dead job */
 	int64_t		pushed_at;
 	bool		paused;
+	bool		is_protected;	/* a table, from deletion */
 	char		digest[QUEUE_DIGEST_SIZE];	/* of an id: of its job's payload */
 	uint32_t	queue_len;		/* these texts follow, in this order */
 	uint32_t	resource_len;

@@ -199,6 +199,7 @@ pack_table(buffer *to, const cJSON *table)
 	queue_row	row;
 
 	memset(&row, 0, sizeof(row));
+	row.is_protected = dynamo_is_protected(table);
 	row.id_len = length(status);
 	row.error_len = length(missing);
 	append(to, &row, sizeof(row));

@@ -423,9 +423,9 @@ put_create_table(dynamo_text *text, const char *table, const queue_request *requ
 					"{\"AttributeName\":\"ready\",\"KeyType\":\"HASH\"},"
 					"{\"AttributeName\":\"due\",\"KeyType\":\"RANGE\"}]"
 					",\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}");
-	dynamo_put_units(text, request->read_units, request->write_units);
+	dynamo_put_units(text, &request->creation);
 	dynamo_text_raw(text, "}]");
-	dynamo_put_billing(text, request->read_units, request->write_units);
+	dynamo_put_creation(text, &request->creation);
 }
 
 /* Where a page goes on is DynamoDB's own text, which comes back as it was. */

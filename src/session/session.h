@@ -850,6 +850,9 @@ extern const MailboxAnswer *TableCall(MailboxRequest *request, const char *name,
  */
 extern bool TableTtlAccept(const char *message, const char *kind, const char *table);
 
+/* A WARNING: anybody who may can delete the table.  kind: as above */
+extern void TableTellUnprotected(const char *kind, const char *table);
+
 /* Time between two calls of DescribeTable while a table is being created. */
 #define TABLE_POLL_US INT64CONST(500000)
 

@@ -115,6 +115,17 @@ TableTtlAccept(const char *message, const char *kind, const char *table)
 	return true;
 }
 
+/* Another's table may be so, and some servers know no protection. */
+void
+TableTellUnprotected(const char *kind, const char *table)
+{
+	ereport(WARNING,
+			(errmsg("%s \"%s\" is not protected from deletion", kind, table),
+			 errdetail("Who deletes it deletes all of its fencing tokens or jobs."),
+			 errhint("Enable the table's deletion protection, if the server has it: \"aws dynamodb "
+					 "update-table --deletion-protection-enabled --table-name %s\".", table)));
+}
+
 /* A table is UPDATING, and usable, when its capacity is changed. */
 bool
 TableIsActive(const char *status, const char *kind, const char *table)

@@ -106,11 +106,7 @@ typedef struct MailboxRequest
 			int64		rest_us;
 			int64		wait_us;	/* 0: without end */
 		}			resign;		/* RESIGN */
-		struct
-		{
-			int64		read_units;
-			int64		write_units;
-		}			capacity;	/* CREATE_TABLE; both 0: on-demand */
+		dynamo_creation creation;	/* CREATE_TABLE */
 		struct
 		{
 			bool		released_only;

@@ -222,16 +222,23 @@ ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *name)
 	return value;
 }
 
-void
-ArgumentUnits(FunctionCallInfo fcinfo, int64 *read_units, int64 *write_units)
+dynamo_creation
+ArgumentCreation(FunctionCallInfo fcinfo)
 {
-	*read_units = PG_ARGISNULL(0) ? 0 : ArgumentPositive(fcinfo, 0, "read_units");
-	*write_units = PG_ARGISNULL(1) ? 0 : ArgumentPositive(fcinfo, 1, "write_units");
-	if ((*read_units == 0) != (*write_units == 0))
+	dynamo_creation how = {0};
+
+	if (!PG_ARGISNULL(0))
+		how.read_units = ArgumentPositive(fcinfo, 0, "read_units");
+	if (!PG_ARGISNULL(1))
+		how.write_units = ArgumentPositive(fcinfo, 1, "write_units");
+	if ((how.read_units == 0) != (how.write_units == 0))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("arguments \"%s\" and \"%s\" must be given together",
 						"read_units", "write_units")));
+	ArgumentRequire(fcinfo, 2, "protect");
+	how.protect = PG_GETARG_BOOL(2);
+	return how;
 }
 
 int64

@@ -27,7 +27,7 @@ typedef struct Swept
 } Swept;
 
 static void
-wait_until_active(bool created)
+wait_until_active(bool created, bool *is_protected)
 {
 	queue_request request = QueueRequest(QUEUE_DESCRIBE_TABLE, "", "");
 	int64		started = SegmentNow();
@@ -41,6 +41,7 @@ wait_until_active(bool created)
 		if (reply->status == DYNAMO_OK && QueueReadRow(reply, &table))
 		{
 			QueueTableCheck(&table);
+			*is_protected = table.is.is_protected;
 			if (TableIsActive(table.id, "queue table", ddblock_queue_table))
 				break;
 		}
@@ -65,18 +66,21 @@ enable_ttl(void)
 
 PG_FUNCTION_INFO_V1(ddb_queue_table_create);
 
-/* (read_units, write_units) */
+/* (read_units, write_units, protect) */
 Datum
 ddb_queue_table_create(PG_FUNCTION_ARGS)
 {
 	queue_request request = QueueRequest(QUEUE_CREATE_TABLE, "", "");
 	bool		created;
+	bool		is_protected;
 
 	ErrorsRequirePreload();
-	ArgumentUnits(fcinfo, &request.read_units, &request.write_units);
+	request.creation = ArgumentCreation(fcinfo);
 	created = QueueCall(&request, NULL, DYNAMO_TABLE_IN_USE)->status == DYNAMO_OK;
-	wait_until_active(created);
+	wait_until_active(created, &is_protected);
 	enable_ttl();
+	if (request.creation.protect && !is_protected)
+		TableTellUnprotected("queue table", ddblock_queue_table);
 	PG_RETURN_VOID();
 }
 

@@ -66,8 +66,11 @@ extern bool ArgumentKeep(FunctionCallInfo fcinfo, int number);
 /* > 0 */
 extern int64 ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *name);
 
-/* Arguments 0 and 1, the capacity of a table: both > 0, or both 0 if they are NULL. */
-extern void ArgumentUnits(FunctionCallInfo fcinfo, int64 *read_units, int64 *write_units);
+/*
+ * Arguments 0 to 2, how a table is created: its capacity is both > 0, or both 0 if they are
+ * NULL.
+ */
+extern dynamo_creation ArgumentCreation(FunctionCallInfo fcinfo);
 
 /* Milliseconds, at least ARGUMENT_AGE_MIN_MS. */
 #define ARGUMENT_AGE_MIN_MS INT64CONST(86400000)

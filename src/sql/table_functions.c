@@ -20,10 +20,9 @@
 
 /* False if it exists already. */
 static bool
-create_table(int64 read_units, int64 write_units)
+create_table(const dynamo_creation *how)
 {
-	MailboxRequest request = {.op = DYNAMO_CREATE_TABLE,
-	.capacity = {.read_units = read_units,.write_units = write_units}};
+	MailboxRequest request = {.op = DYNAMO_CREATE_TABLE,.creation = *how};
 
 	return TableCall(&request, NULL, NULL, DYNAMO_TABLE_IN_USE, NULL)->result == MAILBOX_DONE;
 }
@@ -105,13 +104,12 @@ Datum
 ddb_lock_table_create(PG_FUNCTION_ARGS)
 {
 	dynamo_table_info table;
-	int64		read_units;
-	int64		write_units;
+	dynamo_creation how;
 	bool		created;
 
 	ErrorsRequirePreload();
-	ArgumentUnits(fcinfo, &read_units, &write_units);
-	created = create_table(read_units, write_units);
+	how = ArgumentCreation(fcinfo);
+	created = create_table(&how);
 	wait_until_active(&table);
 	if (!created)
 	{
@@ -120,5 +118,7 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 				(errmsg("lock table \"%s\" already exists", ddblock_lock_table)));
 	}
 	enable_ttl();
+	if (how.protect && !table.is_protected)
+		TableTellUnprotected("lock table", ddblock_lock_table);
 	PG_RETURN_VOID();
 }

@@ -57,8 +57,7 @@ build(dynamo_op op, const MailboxRequest *request, const char *text)
 	if (op == DYNAMO_DESCRIBE_TABLE)
 		return dynamo_build_describe_table(WorkerTable());
 	if (op == DYNAMO_CREATE_TABLE)
-		return dynamo_build_create_table(WorkerTable(), request->capacity.read_units,
-										 request->capacity.write_units);
+		return dynamo_build_create_table(WorkerTable(), &request->creation);
 	if (op == DYNAMO_UPDATE_TTL)
 		return dynamo_build_update_ttl(WorkerTable());
 	if (op == DYNAMO_IDENTIFY)

@@ -166,7 +166,8 @@ describe(const cJSON *request, const char *name, bool on_demand)
 	if (on_demand)
 		cJSON_AddStringToObject(cJSON_AddObjectToObject(description, "BillingModeSummary"),
 								"BillingMode", "PAY_PER_REQUEST");
-	cJSON_AddBoolToObject(description, "DeletionProtectionEnabled", false);
+	cJSON_AddBoolToObject(description, "DeletionProtectionEnabled",
+						  cJSON_IsTrue(member(request, "DeletionProtectionEnabled")));
 	return description;
 }
 
@@ -246,6 +247,9 @@ double_delete_table(double_call *call)
 
 	if (!double_find_table(call))
 		return false;
+	if (cJSON_IsTrue(member(call->table->description, "DeletionProtectionEnabled")))
+		return double_fail(call, DOUBLE_VALIDATION, "Resource cannot be deleted as it is currently"
+						   " protected against deletion. Disable deletion protection first.");
 	add_description(call, "TableDescription", call->table);
 	while (*link != call->table)
 		link = &(*link)->next;

@@ -27,7 +27,8 @@ sim_request(sim *s, const char *target, const char *body, char **reply,
 void
 sim_table_new(sim *s)
 {
-	char	   *body = dynamo_build_create_table(&sim_table, 0, 0);
+	dynamo_creation how = {0};
+	char	   *body = dynamo_build_create_table(&sim_table, &how);
 	char	   *reply;
 	size_t		len;
 

@@ -102,6 +102,9 @@ like($session->error_of(q{SELECT ddb_lock_acquire('a')}),
 	'throttled for too long');
 cmp_ok(proxy->received('UpdateItem'), '>', 1, 'it was tried more than once');
 cmp_ok(stat_of($node, 'acquire', 'throttles'), '>', 1, 'and counted');
+is(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~
+	  /LOG: +DynamoDB throttles requests to table "lockTable", which are repeated\n.*DETAIL: +ProvisionedThroughputExceededException: Rate exceeded\n.*HINT: .*capacity/g,
+	1, 'which the log tells once');
 refuse('UpdateItem', 'ThrottlingException', 'Rate exceeded', 2);
 like($session->query_safe(q{SELECT ddb_lock_acquire('a')}),
 	qr/^\d+$/, 'throttled for a moment: only later');

@@ -216,6 +216,12 @@ foreach my $table ([ 'lock', 'noTtl' ], [ 'queue', 'noTtlQueue' ])
 	like(error_of($without_ttl, "SELECT ddb_${kind}_table_create()"), qr/ERROR: +55000: time-to-live of $kind table "$name"[^\n]*\n.*different AttributeName/s,
 		'... any other refusal is an error');
 	proxy->clear_faults;
+	ok(!eval { dynamodb->call('DeleteTable', { TableName => $name }); 1 }, '... nobody deletes the table');
+	dynamodb->call('UpdateTable', { TableName => $name, DeletionProtectionEnabled => JSON::PP::false });
+	my @create = map { "SELECT ddb_${kind}_table_create(protect => $_)" } 'true', 'false';
+	like(($without_ttl->psql('postgres', $create[0]))[2],
+		qr/WARNING: +$kind table "$name" is not protected from deletion.*HINT: .*--table-name $name/s, '... or a WARNING says so');
+	unlike(($without_ttl->psql('postgres', $create[1]))[2], qr/WARNING/, '... unless that is wanted');
 	$without_ttl->stop;
 }
 

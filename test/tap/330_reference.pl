@@ -118,7 +118,7 @@ foreach my $page (grep { m{^(?:README|doc/.*|src/.*)\.md$} && !m{^doc/packaging}
 }
 
 #
-# SQLSTATEs: those of the source's macros, but for what is only recognized (==).  PL/pgSQL
+# SQLSTATEs: those of the source's macros, but for what is only recognized (==), and of DynamoDB's errors.  PL/pgSQL
 # knows them by almost the same names.
 #
 ask(q{CREATE FUNCTION sqlstate_of(condition text) RETURNS text LANGUAGE plpgsql AS
@@ -132,6 +132,7 @@ foreach my $name (uniq map { slurp_file($_) =~ /(?<!== )\b(ERRCODE_\w+)/g } glob
 
 	$raised{ $macro{$name} // ask("SELECT sqlstate_of('$condition')") } = 1;
 }
+$raised{$_} = 1 foreach slurp_file("$top/src/dynamo/dynamo_error.c") =~ /"([0-9A-Z]{5})"/g;
 is(lines(first_cells((tables(page('doc/errors.md')))[0])), lines(keys %raised), 'SQLSTATEs');
 
 cmp_ok(scalar @settings, '>', 20, 'not just a few settings');

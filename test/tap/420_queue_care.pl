@@ -7,7 +7,7 @@ my $two = new_cluster('two');
 my $a = session($one);
 my $b = session($two);
 
-$one->safe_psql('postgres', 'SELECT ddb_queue_table_create()');
+$one->safe_psql('postgres', 'SELECT ddb_queue_table_create(protect => false)');
 my $table = 'queueTable';
 
 sub next_of
@@ -376,7 +376,7 @@ cmp_ok(growth(q{SELECT ddb_queue_redrive('heavy')}), '<', 8192, 'needs little me
 # The queue table is made anew: its numbers begin at 1, and no job seems done
 #
 dynamodb->call('DeleteTable', { TableName => $table });
-wait_for { eval { $one->safe_psql('postgres', 'SELECT ddb_queue_table_create()'); 1 } } 'the table, anew';
+wait_for { eval { $one->safe_psql('postgres', 'SELECT ddb_queue_table_create(protect => false)'); 1 } } 'the table, anew';
 $a->query_safe(q{SELECT ddb_queue_push_all('q', 'once', '{1,2,3}')});
 foreach my $anew (1 .. 3)
 {

@@ -8,7 +8,7 @@ my $guard = { map { $_ => { S => 'lockTable' } } qw(pk sk) };
 my $refused = qr/55000: another lock table guards queue table "queueTable"/;
 my $one = new_cluster('one', through => proxy);
 my $two = new_cluster('two', conf => "ddblock.lock_table = 'otherTable'\n");
-$two->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
+$two->safe_psql('postgres', 'SELECT ddb_lock_table_create(protect => false)');
 my $a = session($one);
 my $b = session($two);
 
@@ -86,7 +86,7 @@ like(error_of($one, $next), $refused, 'and not the first one');
 # A lock table that is made anew under its name is another one; what has been looked at stays good
 #
 dynamodb->call('DeleteTable', { TableName => 'otherTable' });
-wait_for { eval { $two->safe_psql('postgres', 'SELECT ddb_lock_table_create()'); 1 } } 'the lock table, anew';
+wait_for { eval { $two->safe_psql('postgres', 'SELECT ddb_lock_table_create(protect => false)'); 1 } } 'the lock table, anew';
 is($b->query_safe(q{SELECT number FROM ddb_queue_claim('q', wait => '20s', resources => '{r}')}), '2',
 	'a cluster does not look for an hour');
 $b->quit;

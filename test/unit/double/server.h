@@ -136,7 +136,7 @@ start_server(void **state)
 	}
 	else
 		double_server = dynamo_double_new();
-	body = dynamo_build_create_table(&table, 0, 0);
+	body = dynamo_build_create_table(&table, &(dynamo_creation) {0});
 	assert_int_equal(ask_server(API "CreateTable", body), 200);
 	free(body);
 	return 0;

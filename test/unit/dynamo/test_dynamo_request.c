@@ -608,19 +608,20 @@ TEST(largest_values_fit)
 TEST(tables_are_described_created_and_given_a_ttl)
 {
 	assert_body(dynamo_build_describe_table(&plain_table), "{\"TableName\":\"lockTable\"}");
-	assert_body(dynamo_build_create_table(&plain_table, 0, 0),
+	assert_body(dynamo_build_create_table(&plain_table, &(dynamo_creation) {0}),
 				"{\"TableName\":\"lockTable\",\"AttributeDefinitions\":"
 				"[{\"AttributeName\":\"key\",\"AttributeType\":\"S\"}],"
 				"\"KeySchema\":[{\"AttributeName\":\"key\",\"KeyType\":\"HASH\"}],"
 				"\"BillingMode\":\"PAY_PER_REQUEST\"}");
-	assert_body(dynamo_build_create_table(&sorted_table, 5, 6),
+	assert_body(dynamo_build_create_table(&sorted_table, &(dynamo_creation) {5, 6, true}),
 				"{\"TableName\":\"lockTable\",\"AttributeDefinitions\":"
 				"[{\"AttributeName\":\"pk\",\"AttributeType\":\"S\"},"
 				"{\"AttributeName\":\"sk\",\"AttributeType\":\"S\"}],"
 				"\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"},"
 				"{\"AttributeName\":\"sk\",\"KeyType\":\"RANGE\"}],"
 				"\"BillingMode\":\"PROVISIONED\",\"ProvisionedThroughput\":"
-				"{\"ReadCapacityUnits\":5,\"WriteCapacityUnits\":6}}");
+				"{\"ReadCapacityUnits\":5,\"WriteCapacityUnits\":6},"
+				"\"DeletionProtectionEnabled\":true}");
 	assert_body(dynamo_build_update_ttl(&plain_table),
 				"{\"TableName\":\"lockTable\",\"TimeToLiveSpecification\":"
 				"{\"AttributeName\":\"ttl\",\"Enabled\":true}}");
