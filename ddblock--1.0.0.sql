@@ -713,6 +713,7 @@ CREATE FUNCTION ddb_status(
 	OUT worker_starts integer,
 	OUT region text,
 	OUT endpoint text,
+	OUT proxy text,
 	OUT lock_table text,
 	OUT owner text,
 	OUT credentials text,
@@ -901,6 +902,8 @@ COMMENT ON COLUMN ddb_status.region IS
 'AWS Region.';
 COMMENT ON COLUMN ddb_status.endpoint IS
 'URL of DynamoDB.';
+COMMENT ON COLUMN ddb_status.proxy IS
+'URL of the proxy to DynamoDB, without user and password, or null if there is none.';
 COMMENT ON COLUMN ddb_status.lock_table IS
 'Name or ARN of the lock table.';
 COMMENT ON COLUMN ddb_status.owner IS

@@ -11,7 +11,7 @@ SELECT name, code
   FROM (SELECT name FROM pg_settings
          WHERE name LIKE 'ddblock.%' AND context NOT IN ('user', 'superuser')
         UNION VALUES ('ddblock.access_key_id'), ('ddblock.secret_access_key'),
-                     ('ddblock.session_token')) AS fixed,
+                     ('ddblock.session_token'), ('ddblock.proxy')) AS fixed,
        failure(format('SET ddblock.%I TO ''1''', substr(name, 9)))
  WHERE code IS DISTINCT FROM '55P02';
 SELECT call, code

@@ -90,7 +90,7 @@ SELECT worker_pid = pid AS worker_pid,
        worker_since BETWEEN pg_postmaster_start_time() AND now() AS worker_since,
        worker_starts >= 1 AS worker_starts
   FROM ddb_status, pg_stat_activity WHERE backend_type = 'ddblock worker';
-SELECT region IS NOT NULL AS region, endpoint ~ '^http' AS endpoint, lock_table,
+SELECT region IS NOT NULL AS region, endpoint ~ '^http' AS endpoint, proxy, lock_table,
        owner ~ '/[0-9a-f-]{36}$' AS owner, credentials IS NOT NULL AS credentials,
        credentials_expire_at, last_reply_at <= clock_timestamp() AS last_reply_at, trouble,
        clock_ahead BETWEEN '-1 min' AND '1 min' AS clock_ahead,

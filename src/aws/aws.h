@@ -34,6 +34,7 @@ typedef struct aws_settings
 	const char *profile;
 	const char *region;
 	const char *endpoint_url;
+	const char *ca_file;
 } aws_settings;
 
 typedef struct aws_credentials
@@ -208,6 +209,18 @@ extern bool aws_endpoint_host(const char *url, char *host, size_t size,
 /* Removes a slash at the end. */
 extern void aws_drop_slash(char *url);
 
+/*
+ * Is the host, with or without a port and a path, this machine, or one of the addresses that ECS and
+ * EKS have on each?  Plain HTTP is safe there, and no proxy leads there.
+ */
+extern bool aws_is_local_host(const char *host);
+
+/*
+ * A proxy's URL: an endpoint's, in which "user:password@" may precede the host.  Copies it
+ * without these; false, with nothing to be shown, if it has another form.
+ */
+extern bool aws_proxy_shown(const char *proxy, char *shown, size_t size);
+
 /* ----------------------------------------------------------------
  * partition.c: Amazon's own endpoints.
  * ----------------------------------------------------------------
@@ -325,6 +338,7 @@ typedef struct aws_errand
 	int			header_count;
 	char		body[65536];
 	int			timeout_ms;
+	bool		direct;			/* to a service of this machine: never through a proxy */
 } aws_errand;
 
 /* What came of it. */
@@ -597,6 +611,13 @@ extern ini_result aws_profile_get_in_section(const aws_profile *profile,
 extern bool aws_profile_get_service_endpoint(const aws_profile *profile,
 											 const char *service,
 											 char *value, size_t size);
+
+/*
+ * The file with the authorities to trust: setting, AWS_CA_BUNDLE, the profile's "ca_bundle";
+ * else "" is written.  False if it cannot be read; error then names it, and says why.
+ */
+extern bool aws_find_ca_file(const aws_settings *settings, const aws_environment *env,
+							 char *path, size_t size, char *error, size_t error_size);
 
 /*
  * For settings, environment and files alike: "" means unset.

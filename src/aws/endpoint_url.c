@@ -11,6 +11,7 @@
 #include "aws/aws.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,5 +122,77 @@ aws_endpoint_host(const char *url, char *host, size_t size,
 		written = snprintf(host, size, "%.*s:%d", (int) host_len, name, port);
 	if (written < 0 || (size_t) written >= size)
 		return refuse(error, error_size, "URL's host is too long");
+	return true;
+}
+
+/* Does the host have this name? */
+static bool
+host_is(const char *host, const char *name)
+{
+	size_t		len = strlen(name);
+
+	return strncasecmp(host, name, len) == 0 && strchr(":/?", host[len]) != NULL;
+}
+
+bool
+aws_is_local_host(const char *host)
+{
+	static const char *const names[] = {
+		"localhost", "[::1]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"
+	};
+	char		address[INET_ADDRSTRLEN];
+	struct in_addr parsed;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (host_is(host, names[i]))
+			return true;
+	if (strcspn(host, ":/?") >= sizeof(address))
+		return false;
+	snprintf(address, sizeof(address), "%.*s", (int) strcspn(host, ":/?"), host);
+	return inet_pton(AF_INET, address, &parsed) == 1 &&
+		ntohl(parsed.s_addr) >> 24 == 127;
+}
+
+/*
+ * Length of what may be a user and a password, in a URL's own encoding.  With a control
+ * character among them, curl would silently use no proxy.
+ */
+static size_t
+read_user(const char *text)
+{
+	size_t		len = 0;
+
+	for (; text[len] != '\0' && text[len] != '@'; len++)
+	{
+		if (text[len] == '%' && text[len + 1] > '1' && isxdigit((unsigned char) text[len + 1]) &&
+			isxdigit((unsigned char) text[len + 2]))
+			continue;
+		if (!isalnum((unsigned char) text[len]) && strchr("-._~!$&'()*+,;=:", text[len]) == NULL)
+			break;
+	}
+	return len;
+}
+
+bool
+aws_proxy_shown(const char *proxy, char *shown, size_t size)
+{
+	int			ignored;
+	size_t		scheme_len = read_scheme(proxy, &ignored);
+	const char *host = proxy + scheme_len;
+	size_t		user_len = read_user(host);
+	char		parsed[HOST_MAX + sizeof(":65535")];
+	char		error[64];
+	int			len;
+
+	if (host[user_len] == '@')
+		host += user_len + 1;
+	len = snprintf(shown, size, "%.*s%s", (int) scheme_len, proxy, host);
+	if (len < 0 || (size_t) len >= size ||
+		!aws_endpoint_host(shown, parsed, sizeof(parsed), error, sizeof(error)))
+	{
+		shown[0] = '\0';
+		return false;
+	}
+	shown[scheme_len + strcspn(shown + scheme_len, "/")] = '\0';
 	return true;
 }

@@ -87,6 +87,8 @@ aws_fetch_next(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 	}
 	if (!fetch->fetcher->ask(fetch, env, now_s + fetch->clock_error_s))
 		return failed(fetch);
+	fetch->errand.direct = fetch->fetcher == &aws_fetch_metadata ||
+		fetch->fetcher == &aws_fetch_container;
 	return fetch->errand.method == NULL ? AWS_STEP_PROCESS : AWS_STEP_HTTP;
 }
 

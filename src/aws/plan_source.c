@@ -8,7 +8,6 @@
  */
 #include "aws/aws.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,39 +83,6 @@ aws_plan_environment(const aws_search *s)
  * ----------------------------------------------------------------
  */
 
-/* Does the host, with or without a port, have this name? */
-static bool
-host_is(const char *host, const char *name)
-{
-	size_t		len = strlen(name);
-
-	return strncasecmp(host, name, len) == 0 && (host[len] == '\0' || host[len] == ':');
-}
-
-/*
- * May a container's credentials, and the token that asks for them, pass over plain
- * HTTP?  Only on this machine, and from the addresses of ECS and EKS.  Other names
- * are not resolved to find out.
- */
-static bool
-may_be_plain(const char *host)
-{
-	static const char *const names[] = {
-		"localhost", "[::1]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"
-	};
-	char		address[INET_ADDRSTRLEN];
-	struct in_addr parsed;
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (host_is(host, names[i]))
-			return true;
-	if (strcspn(host, ":") >= sizeof(address))
-		return false;
-	snprintf(address, sizeof(address), "%.*s", (int) strcspn(host, ":"), host);
-	return inet_pton(AF_INET, address, &parsed) == 1 &&
-		ntohl(parsed.s_addr) >> 24 == 127;
-}
-
 /* The end of scheme, host and port. */
 static const char *
 url_path(const char *url)
@@ -143,7 +109,8 @@ check_container_url(const aws_search *s, const char *url)
 		snprintf(words, sizeof(words), "URL contains a fragment");
 	else if (aws_endpoint_host(origin, host, sizeof(host), words, sizeof(words)))
 	{
-		if (strncasecmp(url, "https:", 6) == 0 || may_be_plain(host))
+		/* Other names are not resolved to find out. */
+		if (strncasecmp(url, "https:", 6) == 0 || aws_is_local_host(host))
 			return AWS_FOUND;
 		snprintf(words, sizeof(words), "plain HTTP is accepted only from this machine, "
 				 "ECS and EKS Pod Identity");

@@ -285,3 +285,50 @@ aws_profile_get_service_endpoint(const aws_profile *profile,
 	return ini_get(config, "services", services, service, "endpoint_url",
 				   value, size) != INI_TOO_LONG;
 }
+
+/* With an unusable profile no authorities are added: what needs them, is not trusted. */
+static bool
+copy_ca_bundle(const aws_settings *settings, const aws_environment *env, char *path, size_t size)
+{
+	aws_profile profile;
+	char		ignored[256];
+	ini_result	result;
+
+	if (!aws_profile_open(&profile, settings, env, ignored, sizeof(ignored)))
+		return true;
+	result = aws_profile_get(&profile, "ca_bundle", path, size);
+	aws_profile_close(&profile);
+	return result != INI_TOO_LONG;
+}
+
+bool
+aws_find_ca_file(const aws_settings *settings, const aws_environment *env,
+				 char *path, size_t size, char *error, size_t error_size)
+{
+	const char *where = "ddblock.ca_file";
+	const char *given = aws_is_set(settings->ca_file) ? settings->ca_file : NULL;
+	char	   *text;
+	size_t		ignored;
+	bool		fits;
+
+	path[0] = '\0';
+	if (given == NULL)
+	{
+		where = "AWS_CA_BUNDLE";
+		given = aws_get_variable(env, where);
+	}
+	if (given == NULL)
+		where = "the profile's ca_bundle";
+	fits = given != NULL ? aws_copy_text(given, path, size) :
+		copy_ca_bundle(settings, env, path, size);
+	if (fits && path[0] == '\0')
+		return true;
+	errno = ENAMETOOLONG;
+	text = fits ? env->read_file(env->arg, path, &ignored) : NULL;
+	free(text);
+	if (text != NULL)
+		return true;
+	snprintf(error, error_size, "%s: %.300s cannot be read: %s", where, path, strerror(errno));
+	aws_make_printable(error);
+	return false;
+}

@@ -108,6 +108,10 @@ static const error_kind kinds[] = {
 			"Try again. If other programs write to the table, keep them from it."
 	}},
 
+	{ANY, "proxy: ", DYNAMO_UNREACHABLE, {
+			NO_CONNECTION, UNREACHED,
+			"Check \"ddblock.proxy\", or https_proxy and the like in the server's environment."
+	}},
 	{ANY, "name resolution:", DYNAMO_UNREACHABLE, {
 			NO_CONNECTION, UNREACHED,
 			"Check \"ddblock.region\", \"ddblock.endpoint_url\", and this server's DNS resolver."

@@ -45,9 +45,12 @@ struct http_pool
 	http_request *queue;		/* waiting for a transfer, oldest first */
 	http_request **queue_end;
 	int			queued;
+	char	   *url;			/* NULL: each request has its own */
 	char	   *ca_file;
+	char	   *proxy_setting;
+	http_proxy	proxy;			/* to the URL */
 	int			connect_timeout_ms;
-	unsigned	settings;		/* incremented when these two change */
+	unsigned	settings;		/* incremented when these change */
 	int64_t		curl_due;		/* when curl wants to be called */
 	int64_t		deadline;		/* at or before the earliest of all requests */
 	int64_t		timer_at;		/* what the reactor's timer is set to */
@@ -164,10 +167,23 @@ bring_up_to_date(http_pool *pool, http_transfer *t)
 {
 	if (t->settings == pool->settings)
 		return true;
-	if (!http_transfer_configure(t, pool->ca_file, pool->connect_timeout_ms))
+	if (!http_transfer_configure(t, pool->ca_file, pool->connect_timeout_ms) ||
+		!http_transfer_route(t, &pool->proxy))
 		return false;
 	t->settings = pool->settings;
 	return true;
+}
+
+/* A request with a URL of its own goes a way of its own. */
+static bool
+route(const http_pool *pool, http_transfer *t, const http_request *request)
+{
+	http_proxy	proxy;
+
+	if (request->url == NULL)
+		return true;
+	http_proxy_find(&proxy, request->direct ? "none" : pool->proxy_setting, request->url);
+	return http_transfer_route(t, &proxy);
 }
 
 /* On failure: false, nothing was sent, and the caller still owns the request. */
@@ -177,7 +193,8 @@ start(http_pool *pool, http_request *request)
 	http_transfer *t = pool->idle;
 
 	pool->idle = t->next;
-	if (!bring_up_to_date(pool, t) || !http_transfer_load(t, request) ||
+	if (!bring_up_to_date(pool, t) || !route(pool, t, request) ||
+		!http_transfer_load(t, request) ||
 		!http_sockets_allow(&pool->sockets, t->easy) ||
 		curl_multi_add_handle(pool->multi, t->easy) != CURLM_OK)
 	{
@@ -469,19 +486,40 @@ init_transfers(http_pool *pool, const http_pool_config *config)
 	return true;
 }
 
-bool
-http_pool_reconfigure(http_pool *pool, const char *ca_file,
-					  int connect_timeout_ms)
+/* False when memory is short. */
+static bool
+copy_text(const char *text, char **copy)
 {
-	char	   *copy = ca_file != NULL ? strdup(ca_file) : NULL;
+	*copy = text != NULL ? strdup(text) : NULL;
+	return text == NULL || *copy != NULL;
+}
 
-	if (ca_file != NULL && copy == NULL)
+bool
+http_pool_reconfigure(http_pool *pool, const http_pool_config *config)
+{
+	char	   *ca_file = NULL;
+	char	   *proxy = NULL;
+
+	if (!copy_text(config->ca_file, &ca_file) || !copy_text(config->proxy, &proxy))
+	{
+		free(ca_file);
 		return false;
+	}
 	free(pool->ca_file);
-	pool->ca_file = copy;
-	pool->connect_timeout_ms = connect_timeout_ms;
+	free(pool->proxy_setting);
+	pool->ca_file = ca_file;
+	pool->proxy_setting = proxy;
+	pool->connect_timeout_ms = config->connect_timeout_ms;
+	if (pool->url != NULL)
+		http_proxy_find(&pool->proxy, proxy, pool->url);
 	pool->settings++;
 	return true;
+}
+
+const char *
+http_pool_proxy(const http_pool *pool)
+{
+	return pool->proxy.shown;
 }
 
 http_pool *
@@ -504,7 +542,8 @@ http_pool_new(reactor *r, const http_pool_config *config,
 	pool->reactor = r;
 	pool->queue_end = &pool->queue;
 	pool->curl_due = pool->deadline = pool->timer_at = NEVER;
-	if (!init_multi(pool, config) || !init_transfers(pool, config))
+	if (!init_multi(pool, config) || !init_transfers(pool, config) ||
+		!copy_text(config->url, &pool->url) || !http_pool_reconfigure(pool, config))
 	{
 		http_pool_free(pool);
 		snprintf(error, error_size,
@@ -538,7 +577,9 @@ http_pool_free(http_pool *pool)
 	curl_multi_cleanup(pool->multi);
 	http_sockets_destroy(&pool->sockets);
 	free(pool->transfers);
+	free(pool->url);
 	free(pool->ca_file);
+	free(pool->proxy_setting);
 	free(pool);
 }
 
@@ -547,12 +588,12 @@ http_pool_post(http_pool *pool, const char *const *headers, int header_count,
 			   const char *body, size_t len, int timeout_ms,
 			   http_done_fn done, void *arg)
 {
-	return http_pool_send(pool, NULL, NULL, headers, header_count, body, len,
+	return http_pool_send(pool, NULL, NULL, false, headers, header_count, body, len,
 						  timeout_ms, done, arg);
 }
 
 bool
-http_pool_send(http_pool *pool, const char *method, const char *url,
+http_pool_send(http_pool *pool, const char *method, const char *url, bool direct,
 			   const char *const *headers, int header_count,
 			   const char *body, size_t len, int timeout_ms,
 			   http_done_fn done, void *arg)
@@ -562,6 +603,7 @@ http_pool_send(http_pool *pool, const char *method, const char *url,
 
 	if (request == NULL)
 		return false;
+	request->direct = direct;
 	request->done = done;
 	request->arg = arg;
 	request->posted_at = reactor_now_us();

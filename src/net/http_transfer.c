@@ -50,6 +50,7 @@
 
 static const char phase_name_resolution[] = "name resolution";
 static const char phase_connect[] = "connect";
+static const char phase_proxy[] = "proxy";
 static const char phase_tls[] = "TLS";
 static const char phase_request[] = "request";
 static const char phase_reply[] = "reply";
@@ -203,7 +204,7 @@ set_text(CURL *easy, CURLoption option, const char *value)
 /*
  * QUICK_EXIT: without it, aborting a request whose name is being resolved waits
  * for the resolver thread.  No Accept-Encoding: the CRC covers the bytes as sent.
- * No proxy, whatever the environment says.  curl would keep a name's addresses for
+ * A proxy's headers are not the server's.  curl would keep a name's addresses for
  * 60 s, three leases: each new connection looks them up.  curl's other defaults fit:
  * no redirects, no cookies, no .netrc, TCP_NODELAY; see "curl's timers and caches" in
  * doc/internals/architecture.md.
@@ -212,7 +213,7 @@ static bool
 set_behaviour(CURL *easy, const http_pool_config *config)
 {
 	return (config->url == NULL || set_text(easy, CURLOPT_URL, config->url)) &&
-		set_text(easy, CURLOPT_PROXY, "") &&
+		set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1) &&
 		set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
 		set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) &&
 		set_long(easy, CURLOPT_POST, 1) &&
@@ -229,7 +230,10 @@ set_security(CURL *easy)
 {
 	return set_long(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
 		set_long(easy, CURLOPT_SSL_VERIFYPEER, 1) &&
-		set_long(easy, CURLOPT_SSL_VERIFYHOST, 2);
+		set_long(easy, CURLOPT_SSL_VERIFYHOST, 2) &&
+		set_long(easy, CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
+		set_long(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 1) &&
+		set_long(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 2);
 }
 
 /*
@@ -244,6 +248,7 @@ http_transfer_configure(http_transfer *t, const char *ca_file,
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
 	const char *file = ca_file != NULL ? ca_file : curl->cainfo;
 	char		no_file[PATH_MAX + 1];
+	const char *dir;
 	struct stat st;
 
 	if (file != NULL && stat(file, &st) == 0 && !S_ISREG(st.st_mode))
@@ -251,9 +256,22 @@ http_transfer_configure(http_transfer *t, const char *ca_file,
 		snprintf(no_file, sizeof(no_file), "%s/", file);
 		file = no_file;
 	}
+	dir = file != NULL ? NULL : curl->capath;
 	return set_text(t->easy, CURLOPT_CAINFO, file) &&
-		set_text(t->easy, CURLOPT_CAPATH, file != NULL ? NULL : curl->capath) &&
+		set_text(t->easy, CURLOPT_CAPATH, dir) &&
+		set_text(t->easy, CURLOPT_PROXY_CAINFO, file) &&
+		set_text(t->easy, CURLOPT_PROXY_CAPATH, dir) &&
 		set_long(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
+}
+
+/* A proxy that is unusable has a scheme at which curl fails, before it looks a name up. */
+bool
+http_transfer_route(http_transfer *t, const http_proxy *proxy)
+{
+	t->proxied = proxy->url[0] != '\0' || proxy->unusable != NULL;
+	t->proxy_unusable = proxy->unusable;
+	return set_text(t->easy, CURLOPT_PROXY,
+					proxy->unusable != NULL ? "unusable://proxy" : proxy->url);
 }
 
 static bool
@@ -289,7 +307,6 @@ http_transfer_init(http_transfer *t, const http_pool_config *config)
 		have_space(t, 0) &&
 		set_behaviour(t->easy, config) &&
 		set_security(t->easy) &&
-		http_transfer_configure(t, config->ca_file, config->connect_timeout_ms) &&
 		set_callbacks(t);
 }
 
@@ -356,13 +373,25 @@ http_transfer_unload(http_transfer *t)
 	}
 }
 
+/* What the proxy replied to CONNECT; 0: nothing. */
+static long
+connect_status(const http_transfer *t)
+{
+	long		status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+	return status;
+}
+
 static const char *
 phase_of_failure(const http_transfer *t, CURLcode code)
 {
 	curl_off_t	name_found_us = 0;
 	curl_off_t	uploaded = 0;
 
-	if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY)
+	if (t->proxied && !t->started && connect_status(t) / 100 != 2)
+		return phase_proxy;
+	if (code == CURLE_COULDNT_RESOLVE_HOST)
 		return phase_name_resolution;
 	if (code == CURLE_COULDNT_CONNECT)
 		return phase_connect;
@@ -387,11 +416,19 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 				 http_reply *reply)
 {
 	const char *words = t->error[0] != '\0' ? t->error : curl_easy_strerror(code);
+	long		refusal = reply->phase == phase_proxy ? connect_status(t) : 0;
 	long		os_errno = 0;
 
 	if (code == CURLE_COULDNT_CONNECT)
 		curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_errno);
-	if (t->too_large)
+	if (t->proxy_unusable != NULL)
+		snprintf(reply->error, sizeof(reply->error),
+				 "\"%s\" is not the URL of an HTTP proxy", t->proxy_unusable);
+	else if (refusal != 0)
+		snprintf(reply->error, sizeof(reply->error), "The proxy refuses CONNECT: HTTP status %ld%s",
+				 refusal, refusal != 407 && refusal != 401 ? "" :
+				 ", user and password are missing or wrong");
+	else if (t->too_large)
 		snprintf(reply->error, sizeof(reply->error),
 				 "Reply is larger than %zu bytes, or its headers and framing than %d",
 				 t->reply_max, OVERHEAD_MAX);

@@ -125,8 +125,10 @@ typedef struct http_pool_config
 	const char *url;			/* http:// or https://, host, port, path "/"; NULL:
 								 * each request has its own */
 	const char *ca_file;		/* NULL: the system's certificates */
-	int			max_connections;
+	const char *proxy;			/* a URL, as aws_proxy_shown() reads it; "none"; NULL or
+								 * "": what libcurl's variables say */
 	int			connect_timeout_ms;
+	int			max_connections;
 	int			idle_close_s;	/* do not reuse a connection idle for longer */
 	size_t		reply_max;		/* larger replies fail */
 } http_pool_config;
@@ -135,7 +137,7 @@ typedef struct http_pool_config
 typedef enum http_outcome
 {
 	HTTP_REPLIED,				/* a complete reply */
-	HTTP_NOT_SENT,				/* name, connect or TLS failed: nothing was sent */
+	HTTP_NOT_SENT,				/* name, connect, TLS or proxy failed: nothing was sent */
 	HTTP_UNKNOWN,				/* some of the request may have arrived */
 	HTTP_UNTRUSTED,				/* not sent: no TLS, or the wrong server */
 	HTTP_FOREIGN				/* some may have arrived, but not at an HTTP server */
@@ -150,7 +152,7 @@ typedef struct http_reply
 	char		crc32[16];		/* x-amz-crc32, "" if absent */
 	int64_t		date_s;			/* Date header, epoch seconds; 0 if absent */
 	const char *phase;			/* where it failed: "name resolution",
-								 * "connect", "TLS", "request", "reply" */
+								 * "connect", "proxy", "TLS", "request", "reply" */
 	char		error[256];		/* curl's message */
 	int64_t		elapsed_us;
 } http_reply;
@@ -162,12 +164,14 @@ extern http_pool *http_pool_new(reactor *r, const http_pool_config *config,
 								char *error, size_t error_size);
 
 /*
- * Changes these two settings for requests posted from now on; ca_file is copied.
- * A connection that was made with other certificates is not used again.  False,
- * without any change, when memory is short.
+ * Changes ca_file, proxy (both are copied) and connect_timeout_ms for requests posted from
+ * now on.  A connection that was made with other certificates, or another way, is not used
+ * again.  False, without any change, when memory is short.
  */
-extern bool http_pool_reconfigure(http_pool *pool, const char *ca_file,
-								  int connect_timeout_ms);
+extern bool http_pool_reconfigure(http_pool *pool, const http_pool_config *config);
+
+/* The proxy to the pool's URL, without user and password; "": none. */
+extern const char *http_pool_proxy(const http_pool *pool);
 
 /* Closes connections and drops requests, without calling their done functions. */
 extern void http_pool_free(http_pool *pool);
@@ -184,9 +188,9 @@ extern bool http_pool_post(http_pool *pool, const char *const *headers,
 
 /*
  * The same with another method, "GET", "PUT" or "POST", and a URL of its own.  A GET
- * has no body.  All requests of a pool are sent in the same way.
+ * has no body.  direct: through no proxy.  All requests of a pool are sent in the same way.
  */
-extern bool http_pool_send(http_pool *pool, const char *method, const char *url,
+extern bool http_pool_send(http_pool *pool, const char *method, const char *url, bool direct,
 						   const char *const *headers, int header_count,
 						   const char *body, size_t len, int timeout_ms,
 						   http_done_fn done, void *arg);
@@ -284,6 +288,26 @@ extern void http_sockets_destroy(http_sockets *s);
 extern bool http_sockets_take_idle(http_sockets *s, int fd);
 
 /* ----------------------------------------------------------------
+ * http_proxy.c: Which proxy a request goes through.
+ *
+ * Private to src/net.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct http_proxy
+{
+	char		url[1024];		/* with user and password; "": none */
+	char		shown[320];		/* without */
+	const char *unusable;		/* what its URL is in, if it is none; or NULL */
+} http_proxy;
+
+/*
+ * To the URL: as http_pool_config.proxy says.  None to this machine, nor to what no_proxy
+ * names.
+ */
+extern void http_proxy_find(http_proxy *proxy, const char *setting, const char *url);
+
+/* ----------------------------------------------------------------
  * http_transfer.c: One request on one curl easy handle, and how it ended.
  *
  * Private to src/net: http_pool.c decides when a transfer runs; this file sets
@@ -302,6 +326,7 @@ typedef struct http_request
 	int64_t		deadline;
 	const char *method;			/* NULL: a POST to the pool's URL */
 	const char *url;
+	bool		direct;			/* through no proxy */
 	const char *body;
 	size_t		len;
 	struct curl_slist *headers;
@@ -313,7 +338,9 @@ typedef struct http_transfer
 	struct http_transfer *next;
 	CURL	   *easy;
 	http_request *request;		/* NULL: idle */
-	unsigned	settings;		/* version of http_pool's settings */
+	unsigned	settings;		/* version of http_pool's settings; 0: none yet */
+	bool		proxied;
+	const char *proxy_unusable; /* see http_proxy */
 	bool		tls_begun;
 	bool		started;		/* curl may have sent some of it */
 	bool		too_large;		/* the reply, or its headers and framing */
@@ -340,9 +367,10 @@ extern void http_request_free(http_request *request);
 extern bool http_transfer_init(http_transfer *t,
 							   const http_pool_config *config);
 
-/* Applies the settings that may change; not while the transfer runs. */
+/* Apply the settings that may change; not while the transfer runs. */
 extern bool http_transfer_configure(http_transfer *t, const char *ca_file,
 									int connect_timeout_ms);
+extern bool http_transfer_route(http_transfer *t, const http_proxy *proxy);
 extern void http_transfer_destroy(http_transfer *t);
 
 /* Loads a request; the pool then gives t->easy to curl. */

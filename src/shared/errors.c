@@ -55,10 +55,16 @@ ErrorsNoWorker(bool may_have_sent)
 void
 ErrorsNoPlace(int elevel, const char *problem)
 {
+	bool		trust = strncmp(problem, NO_AUTHORITIES, strlen(NO_AUTHORITIES)) == 0;
+
 	ereport(elevel,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 trust ? errmsg("ddblock does not know which servers to trust") :
 			 errmsg("ddblock does not know where its lock table is"),
 			 errdetail_internal("%s", problem),
+			 trust ? errhint("Correct the file's name or its permissions, and reload the "
+							 "configuration; or restart the server, if the name comes from the "
+							 "environment.") :
 			 errhint("Set \"ddblock.region\", or AWS_REGION in the server's environment, and "
 					 "restart the server; or correct the shared config file, and reload the "
 					 "configuration.")));

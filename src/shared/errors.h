@@ -25,7 +25,11 @@ extern void ErrorsRequirePreload(void);
 /* may_have_sent: the last worker may have sent the request, which is a write. */
 pg_noreturn extern void ErrorsNoWorker(bool may_have_sent);
 
-/* No Region or endpoint is known: problem says why.  At level LOG, returns. */
+/*
+ * No Region or endpoint is known, or, if it begins with the words below, no authorities:
+ * problem says why.  At level LOG, returns.
+ */
+#define NO_AUTHORITIES "No usable certificate authorities"
 extern void ErrorsNoPlace(int elevel, const char *problem);
 
 /* A notice: requests are being repeated. */

@@ -171,7 +171,7 @@ typedef enum MailboxResult
 	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned;
 								 * failure.message: the Regions */
 	MAILBOX_OTHER_REGION,		/* the pinned one is not ours */
-	MAILBOX_NO_PLACE			/* no Region or endpoint; failure.message: why */
+	MAILBOX_NO_PLACE			/* no Region, endpoint or authorities; failure.message: why */
 } MailboxResult;
 
 /* Room for a text for people: a list of credential sources is the longest. */
@@ -364,6 +364,7 @@ typedef struct WorkerStatus
 	int64		last_reply;		/* the last good one, on our clock; 0: none yet */
 	epoch_clock clock;			/* DynamoDB's */
 	uint32		connections;	/* open ones */
+	char		proxy[320];		/* its URL, without user and password; "": none */
 	char		http_library[64];	/* libcurl's name and version */
 	char		copy[DYNAMO_OWNER_SIZE];	/* see worker_copy.c; UTF-8 */
 	int64		copy_until;		/* it lives until then, by what is known of it; or 0 */

@@ -6,8 +6,8 @@
  * Endpoint, Region, table and keys are fixed at server start, so that no SQL
  * user can have requests with the server's signature sent elsewhere.
  *
- * The secret key and the session token never stay in the variable that
- * PostgreSQL knows: SHOW would show it, and a reload logs changed values.
+ * The secret key, the session token and the proxy with its password never stay in the
+ * variable that PostgreSQL knows: SHOW would show it, and a reload logs changed values.
  * Their check hook moves the text to the setting's "extra" and leaves an empty
  * string.  If a statement that names one of them fails, such as ALTER SYSTEM,
  * the log does not get its text.
@@ -64,6 +64,7 @@ char	   *ddblock_secret_access_key = "";
 char	   *ddblock_session_token = "";
 char	   *ddblock_profile;
 char	   *ddblock_ca_file;
+char	   *ddblock_proxy = "";
 int			ddblock_clock_takeover;
 int			ddblock_clock_slack;
 int			ddblock_role_max_leases;
@@ -91,6 +92,7 @@ static const struct config_enum_entry on_lease_lost_options[] = {
 /* What PostgreSQL sees of the secrets: always "". */
 static char *shown_secret_access_key;
 static char *shown_session_token;
+static char *shown_proxy;
 
 /*
  * A value that says where the locks are was invalid.  PostgreSQL only warns of
@@ -362,7 +364,7 @@ define_timeouts(void)
 	DefineCustomEnumVariable("ddblock.clock_takeover",
 							 "Takes a dead holder's lock over by DynamoDB's clock, without waiting.",
 							 "\"auto\" does so at Amazon's own endpoints over https, unless "
-							 "ddblock.ca_file or AWS_CA_BUNDLE is set.",
+							 "ddblock.ca_file, AWS_CA_BUNDLE or the profile's ca_bundle is set.",
 							 &ddblock_clock_takeover, CLOCK_TAKEOVER_AUTO, clock_takeover_options,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("ddblock.clock_slack",
@@ -404,6 +406,22 @@ check_secret(char **newval, void **extra, GucSource source)
 	return true;
 }
 
+/* PostgreSQL's own message would quote the value. */
+static bool
+check_proxy(char **newval, void **extra, GucSource source)
+{
+	char		shown[320];
+
+	if (**newval == '\0' || strcmp(*newval, "none") == 0 ||
+		aws_proxy_shown(*newval, shown, sizeof(shown)))
+		return check_secret(newval, extra, source);
+	GUC_check_errmsg("invalid value for parameter \"%s\"", "ddblock.proxy");
+	GUC_check_errdetail("It must be \"none\", or a URL of the form http://host:port or "
+						"https://host:port. \"user:password@\" may precede the host, with %%40 "
+						"for \"@\" and the like.");
+	return false;
+}
+
 static void
 assign_secret_access_key(const char *newval, void *extra)
 {
@@ -414,6 +432,12 @@ static void
 assign_session_token(const char *newval, void *extra)
 {
 	ddblock_session_token = extra;
+}
+
+static void
+assign_proxy(const char *newval, void *extra)
+{
+	ddblock_proxy = extra;
 }
 
 static void
@@ -442,9 +466,16 @@ define_credentials(void)
 							   NULL, NULL, NULL);
 	DefineCustomStringVariable("ddblock.ca_file",
 							   "File with the certificate authorities to trust, in PEM format.",
-							   "If empty, ddblock uses AWS_CA_BUNDLE, or else the system's authorities.",
+							   "If empty, ddblock uses AWS_CA_BUNDLE, the profile's ca_bundle, or "
+							   "else the system's authorities.",
 							   &ddblock_ca_file, "", PGC_SIGHUP, 0,
 							   NULL, NULL, NULL);
+	DefineCustomStringVariable("ddblock.proxy",
+							   "URL of the proxy to DynamoDB, as http(s)://[user:password@]host[:port].",
+							   "\"none\" for none. If empty, ddblock uses https_proxy and the like. "
+							   "Always shown as empty.",
+							   &shown_proxy, "", PGC_SIGHUP, SECRET_FLAGS,
+							   check_proxy, assign_proxy, NULL);
 }
 
 /*
@@ -606,7 +637,7 @@ define_campaigns(void)
 static bool
 names_secret(const char *statement)
 {
-	static const char *const names[] = {"secret_access_key", "session_token"};
+	static const char *const names[] = {"secret_access_key", "session_token", "ddblock.proxy"};
 
 	for (; *statement != '\0'; statement++)
 	{

@@ -42,6 +42,7 @@ extern char *ddblock_secret_access_key;
 extern char *ddblock_session_token;
 extern char *ddblock_profile;
 extern char *ddblock_ca_file;
+extern char *ddblock_proxy;		/* "": the environment's; "none": none */
 
 /* Take a dead holder's lock over by DynamoDB's clock? */
 typedef enum ClockTakeover

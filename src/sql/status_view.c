@@ -27,6 +27,7 @@ enum
 	STATUS_WORKER_STARTS,
 	STATUS_REGION,
 	STATUS_ENDPOINT,
+	STATUS_PROXY,
 	STATUS_LOCK_TABLE,
 	STATUS_OWNER,
 	STATUS_CREDENTIALS,
@@ -80,6 +81,7 @@ place_columns(const WorkerStatus *worker, Row *row)
 		return;
 	RowText(row, STATUS_REGION, segment->place.region);
 	RowText(row, STATUS_ENDPOINT, segment->place.url);
+	RowText(row, STATUS_PROXY, worker->proxy);
 }
 
 /* DynamoDB's clock against this machine's wall clock, if replies have shown it. */

@@ -307,8 +307,8 @@ extern const aws_environment *WorkerEnvironment(void);
 extern aws_settings WorkerAwsSettings(void);
 
 /*
- * Whom TLS trusts, as the AWS tools do: a setting, the environment, or NULL for the
- * system's certificates.
+ * Whom TLS trusts, as aws_find_ca_file() says, readable or not; NULL: the system's
+ * certificates.  Valid until the next call.
  */
 extern const char *WorkerCaFile(void);
 
@@ -525,6 +525,9 @@ extern int	WorkerSign(dynamo_op op, const char *body,
 extern void WorkerStatusInit(void);
 
 extern void WorkerStatusReply(const dynamo_reply *reply);
+
+/* Calls go through this one from now on; "": through none. */
+extern void WorkerStatusProxy(const char *proxy);
 
 /* This owner is a copy of our cluster, and lives until then. */
 extern void WorkerStatusCopy(const char *owner, int64 until);

@@ -59,23 +59,32 @@ static CallList waiting = {NULL, &waiting.first};	/* for credentials */
 
 static void post(Call *call);
 
+static http_pool_config
+pool_config(void)
+{
+	return (http_pool_config)
+	{
+		.url = segment->place.url,
+			.ca_file = WorkerCaFile(),
+			.proxy = ddblock_proxy,
+			.max_connections = ddblock_max_connections,
+			.connect_timeout_ms = ddblock_connect_timeout,
+			.idle_close_s = IDLE_CLOSE_S,
+			.reply_max = DYNAMO_REPLY_MAX,
+	};
+}
+
 static void
 make_pool(void)
 {
-	http_pool_config config = {
-		.url = segment->place.url,
-		.ca_file = WorkerCaFile(),
-		.max_connections = ddblock_max_connections,
-		.connect_timeout_ms = ddblock_connect_timeout,
-		.idle_close_s = IDLE_CLOSE_S,
-		.reply_max = DYNAMO_REPLY_MAX,
-	};
+	http_pool_config config = pool_config();
 	char		error[256];
 
 	pool = http_pool_new(the_reactor, &config, error, sizeof(error));
 	if (pool == NULL)
 		ereport(FATAL,
 				(errmsg("could not set up HTTP connections: %s", error)));
+	WorkerStatusProxy(http_pool_proxy(pool));
 }
 
 void
@@ -92,9 +101,12 @@ WorkerCallInit(WorkerDone seen_fn)
 void
 WorkerCallReload(void)
 {
-	if (!http_pool_reconfigure(pool, WorkerCaFile(), ddblock_connect_timeout))
+	http_pool_config config = pool_config();
+
+	if (!http_pool_reconfigure(pool, &config))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	WorkerStatusProxy(http_pool_proxy(pool));
 }
 
 void

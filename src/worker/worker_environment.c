@@ -109,15 +109,18 @@ WorkerAwsSettings(void)
 			.profile = ddblock_profile,
 			.region = segment->place.region[0] != '\0' ? segment->place.region : ddblock_region,
 			.endpoint_url = ddblock_endpoint_url,
+			.ca_file = ddblock_ca_file,
 	};
 }
 
 const char *
 WorkerCaFile(void)
 {
-	const char *bundle = getenv("AWS_CA_BUNDLE");
+	static char path[MAXPGPATH];
+	aws_settings set = WorkerAwsSettings();
+	char		ignored[MAILBOX_TEXT_SIZE];
 
-	if (ddblock_ca_file[0] != '\0')
-		return ddblock_ca_file;
-	return bundle != NULL && bundle[0] != '\0' ? bundle : NULL;
+	(void) aws_find_ca_file(&set, WorkerEnvironment(), path, sizeof(path), ignored,
+							sizeof(ignored));
+	return path[0] != '\0' ? path : NULL;
 }

@@ -50,16 +50,24 @@ quit(SIGNAL_ARGS)
 	_exit(2);
 }
 
+static http_pool_config
+pool_config(void)
+{
+	return (http_pool_config)
+	{
+		.ca_file = WorkerCaFile(),
+			.proxy = ddblock_proxy,
+			.max_connections = 1,
+			.connect_timeout_ms = ddblock_connect_timeout,
+			.idle_close_s = IDLE_CLOSE_S,
+			.reply_max = REPLY_MAX,
+	};
+}
+
 static void
 make_pool(void)
 {
-	http_pool_config config = {
-		.ca_file = WorkerCaFile(),
-		.max_connections = 1,
-		.connect_timeout_ms = ddblock_connect_timeout,
-		.idle_close_s = IDLE_CLOSE_S,
-		.reply_max = REPLY_MAX,
-	};
+	http_pool_config config = pool_config();
 	char		error[256];
 
 	pool = http_pool_new(http_reactor, &config, error, sizeof(error));
@@ -91,7 +99,9 @@ WorkerFetchInit(void)
 void
 WorkerFetchReload(void)
 {
-	if (!http_pool_reconfigure(pool, WorkerCaFile(), ddblock_connect_timeout))
+	http_pool_config config = pool_config();
+
+	if (!http_pool_reconfigure(pool, &config))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 }
@@ -144,9 +154,9 @@ send_request(void)
 
 	for (int i = 0; i < errand->header_count; i++)
 		headers[i] = errand->headers[i];
-	if (!http_pool_send(pool, errand->method, errand->url, headers, errand->header_count,
-						errand->body, strlen(errand->body), errand->timeout_ms, replied,
-						NULL))
+	if (!http_pool_send(pool, errand->method, errand->url, errand->direct, headers,
+						errand->header_count, errand->body, strlen(errand->body),
+						errand->timeout_ms, replied, NULL))
 		not_done("out of memory");
 }
 

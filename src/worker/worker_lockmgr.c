@@ -27,7 +27,10 @@ WorkerSetClock(int64 now)
 	lockmgr_set_clock(worker_lockmgr, WorkerEpochHigh(now) - now, WorkerEpochLow(now) - now);
 }
 
-/* Only Amazon's own servers are known to keep the time; a ca_file means a proxy. */
+/*
+ * Only Amazon's own servers are known to keep the time; a ca_file means a proxy that opens
+ * TLS.  Through other ones, TLS is end to end.
+ */
 void
 WorkerSetTakeover(void)
 {

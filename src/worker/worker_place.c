@@ -15,8 +15,6 @@
  */
 #include "postgres.h"
 
-#include <stdlib.h>
-
 #include "aws/aws.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
@@ -94,6 +92,7 @@ find_place(SegmentPlace *place)
 {
 	aws_settings set = WorkerAwsSettings();
 	char		error[MAILBOX_TEXT_SIZE / 2];
+	char		path[MAXPGPATH];
 
 	memset(place, 0, sizeof(*place));
 	if (!find_region(&set, place))
@@ -101,7 +100,12 @@ find_place(SegmentPlace *place)
 	if (aws_find_endpoint(&set, WorkerEnvironment(), AWS_DYNAMODB, place->region, place->url,
 						  sizeof(place->url), error, sizeof(error)) &&
 		aws_endpoint_host(place->url, place->host, sizeof(place->host), error, sizeof(error)))
-		return true;
+	{
+		if (aws_find_ca_file(&set, WorkerEnvironment(), path, sizeof(path), error, sizeof(error)))
+			return true;
+		set_problem(NO_AUTHORITIES, error, "");
+		return false;
+	}
 	set_problem("No usable endpoint", error, "");
 	return false;
 }
@@ -119,26 +123,6 @@ log_place(void)
 			 WorkerCredentials() != NULL ?
 			 errdetail("The credentials come from: %s.", source) :
 			 errdetail("The credentials are being fetched from: %s.", source)));
-}
-
-/* Only their names: the values may contain a password. */
-static void
-log_proxies(void)
-{
-	static const char *const names[] = {
-		"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"
-	};
-
-	for (int i = 0; i < lengthof(names); i++)
-	{
-		const char *value = getenv(names[i]);
-
-		if (value == NULL || value[0] == '\0')
-			continue;
-		ereport(LOG,
-				(errmsg("ddblock ignores \"%s\" in the server's environment", names[i]),
-				 errdetail("It connects to DynamoDB without a proxy.")));
-	}
 }
 
 bool
@@ -161,7 +145,6 @@ WorkerFindPlace(int64 now, int64 *wake)
 			segment->place = place;
 			WorkerFindCredentials();
 			log_place();
-			log_proxies();
 			WorkerCheckExposure();
 			return true;
 		}

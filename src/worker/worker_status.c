@@ -35,6 +35,19 @@ WorkerStatusReply(const dynamo_reply *reply)
 		status.last_reply = SegmentNow();
 }
 
+/* So that one can see which way requests go: the log tells each change. */
+void
+WorkerStatusProxy(const char *proxy)
+{
+	if (strcmp(status.proxy, proxy) == 0)
+		return;
+	strlcpy(status.proxy, proxy, sizeof(status.proxy));
+	if (proxy[0] != '\0')
+		ereport(LOG, (errmsg("ddblock connects to DynamoDB through the proxy %s", proxy)));
+	else
+		ereport(LOG, (errmsg("ddblock connects to DynamoDB without a proxy")));
+}
+
 void
 WorkerStatusCopy(const char *owner, int64 until)
 {

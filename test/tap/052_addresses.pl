@@ -3,6 +3,8 @@
 use DDBLock::Test;
 use PostgreSQL::Test::Utils qw(append_to_file slurp_file);
 
+delete @ENV{ grep { /_proxy$/i } keys %ENV };
+
 # The name is what the file says: an address.
 my $shim = "$PostgreSQL::Test::Utils::tmp_check/resolver";
 append_to_file("$shim.c", <<'C');

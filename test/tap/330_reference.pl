@@ -106,8 +106,8 @@ foreach my $row (map { @$_[ 1 .. $#$_ ] } tables(page('doc/settings.md')))
 	$default = $1 * $seconds{$2} * ($unit eq 'ms' ? 1000 : 1) if $default =~ /^(\d+) (s|min|h)$/;
 	push @settings, join '|', $name, $unit, $default, $context{$context} // "unknown: $context";
 }
-my $secrets = join "\n", map { "ddblock.$_|||sighup" } qw(access_key_id secret_access_key session_token);
-ask("SHOW ddblock.$_") foreach qw(access_key_id secret_access_key session_token);
+my $secrets = join "\n", map { "ddblock.$_|||sighup" } qw(access_key_id proxy secret_access_key session_token);
+ask("SHOW ddblock.$_") foreach qw(access_key_id proxy secret_access_key session_token);
 my @server = (split(/\n/, ask(q{SELECT name, unit, boot_val, context FROM pg_settings WHERE name ~ '^ddblock\.'})), split /\n/, $secrets);
 is(lines(@settings), lines(@server), 'settings');
 my %setting = map { /^(ddblock\.\w+)/ => 1 } @server;

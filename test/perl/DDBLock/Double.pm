@@ -108,7 +108,7 @@ sub _make_certificate
 	my ($certificate, $key) = map { "$self->{dir}/double.$_" } 'crt', 'key';
 
 	system(qw(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2),
-		qw(-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1),
+		qw(-subj /CN=localhost -addext), 'subjectAltName=IP:127.0.0.1,IP:0.0.0.0',
 		'-out', $certificate, '-keyout', $key) == 0 or die "openssl failed\n";
 	return ($certificate, $key);
 }

@@ -111,3 +111,39 @@ TEST(knows_amazons_own_hosts)
 	assert_false(aws_is_own_endpoint("https://127.0.0.1"));
 	assert_false(aws_is_own_endpoint("amazonaws.com"));
 }
+
+TEST(proxies_are_shown_without_user_and_password)
+{
+	static const struct
+	{
+		const char *url;
+		const char *shown;
+	}			cases[] = {
+		{"http://proxy:3128", "http://proxy:3128"},
+		{"https://proxy/", "https://proxy"},
+		{"http://user:word@proxy:3128/", "http://proxy:3128"},
+		{"http://user@[::1]:3128", "http://[::1]:3128"},
+		{"http://:word@proxy", "http://proxy"},
+		{"http://u%40v:w!$&'()*+,;=:x@proxy", "http://proxy"},
+		{"http://@proxy", "http://proxy"},
+	};
+	static const char *const wrong[] = {
+		"", "proxy:3128", "socks5://proxy:1080", "http://", "http://user:word@", "http://u@v@proxy",
+		"http://user:wo rd@proxy", "http://user:w\"@proxy", "http://user:%4@proxy", "http://user:%0a@proxy", "http://user:%1F@proxy", "http://u/v@proxy",
+		"http://proxy:0", "http://proxy/path", "http://proxy:3128?x", "http://user:w\n@proxy"
+	};
+	char		shown[64];
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
+	{
+		assert_true(aws_proxy_shown(cases[i].url, shown, sizeof(shown)));
+		assert_string_equal(shown, cases[i].shown);
+	}
+	for (size_t i = 0; i < COUNT_OF(wrong); i++)
+	{
+		if (aws_proxy_shown(wrong[i], shown, sizeof(shown)))
+			fail_msg("%s is shown as %s", wrong[i], shown);
+		assert_string_equal(shown, "");
+	}
+	assert_false(aws_proxy_shown("http://proxy:3128", shown, sizeof("http://proxy:3128") - 1));
+}

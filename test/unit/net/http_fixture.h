@@ -140,7 +140,7 @@ connection_read_request(test_connection *c)
 			continue;
 		c->body_at = end + 4 - c->request;
 		length = strstr(c->request, "\r\nContent-Length:");
-		if (strncmp(c->request, "GET ", 4) != 0 &&
+		if (strncmp(c->request, "GET ", 4) != 0 && strncmp(c->request, "CONNECT ", 8) != 0 &&
 			(length == NULL || length > end ||
 			 c->len - c->body_at < strtoul(length + 17, NULL, 10)))
 			continue;

@@ -73,7 +73,7 @@ HTTP_TEST(other_methods_and_urls_in_any_order, serve_mirror)
 
 		snprintf(url, sizeof(url), "http://127.0.0.1:%d/path/%d?q=1", s->port, i);
 		snprintf(line, sizeof(line), "%s /path/%d?q=1 HTTP/1.1\r\n", methods[i], i);
-		assert_true(http_pool_send(c->pool, methods[i], url, headers, 1, body,
+		assert_true(http_pool_send(c->pool, methods[i], url, false, headers, 1, body,
 								   strlen(body), PATIENCE_MS, client_done, c));
 		memset(url, 'z', sizeof(url) - 1);
 		client_run_until(c, i + 1);

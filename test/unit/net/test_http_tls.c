@@ -190,10 +190,12 @@ SERVER_TEST(reconfigured_trust, server_start(serve_echo, make_context("IP:127.0.
 {
 	client_ask(c, "one");
 	assert_failed(c, HTTP_UNTRUSTED, "TLS", "certificate");
-	assert_true(http_pool_reconfigure(c->pool, trusted.file, 30000));
+	c->config.ca_file = trusted.file;
+	assert_true(http_pool_reconfigure(c->pool, &c->config));
 	client_ask(c, "two");
 	assert_replied(c, 200, "two");
-	assert_true(http_pool_reconfigure(c->pool, NULL, 30000));
+	c->config.ca_file = NULL;
+	assert_true(http_pool_reconfigure(c->pool, &c->config));
 	client_ask(c, "three");
 	assert_failed(c, HTTP_UNTRUSTED, "TLS", "certificate");
 	s->expected_requests = 1;
@@ -318,4 +320,136 @@ HTTPS_TEST(reused_connection_dies_unanswered, serve_one_then_close_on_the_second
 	client_ask(c, "two");
 	assert_failed(c, HTTP_UNKNOWN, "reply", "closed before a reply");
 	s->expected_requests = 2;
+}
+
+/* ---- proxies ---- */
+
+static SSL_CTX *end_server;		/* of the endpoint behind the proxy */
+
+/* A proxy: lets a connection pass, and is the server at its end, too. */
+static void
+serve_tunnel(test_connection *c)
+{
+	connection_read_request(c);
+	assert_ptr_equal(strstr(c->request, "CONNECT 0.0.0.0:8443 HTTP/1.1\r\n"), c->request);
+	connection_print(c, "HTTP/1.1 200 Connection established\r\nDate: Thu, 01 Jan 1970 00:00:01 GMT\r\n\r\n");
+	c->ssl = SSL_new(end_server);
+	SSL_set_fd(c->ssl, c->fd);
+	if (SSL_accept(c->ssl) == 1)
+		serve_echo(c);
+}
+
+static test_client *
+tunnel_client(const char *proxy_scheme, int proxy_port, const char *ca_file)
+{
+	test_client *c = client_start("https", "0.0.0.0", 8443);
+	char		proxy[64];
+
+	snprintf(proxy, sizeof(proxy), "%s://user:pAssw0rd@127.0.0.1:%d", proxy_scheme, proxy_port);
+	c->config.ca_file = ca_file;
+	c->config.proxy = proxy;
+	client_open(c);
+	c->config.proxy = NULL;
+	return c;
+}
+
+SERVER_TEST(through_a_proxy, server_start(serve_tunnel, NULL),
+			tunnel_client("http", s->port, trusted.file))
+{
+	end_server = make_context("IP:0.0.0.0", -60);
+	for (int i = 0; i < 3; i++)
+	{
+		client_ask(c, "hello");
+		assert_replied(c, 200, "hello");
+		assert_int_equal(c->reply.date_s, 0);
+	}
+	assert_int_equal(server_connections(s), 1);
+	server_stop(s);
+	client_settle(c);
+	client_ask(c, "hello");
+	assert_failed(c, HTTP_NOT_SENT, "proxy", "refused");
+	SSL_CTX_free(end_server);
+}
+
+/* The certificate is the endpoint's: that is no failure of the proxy. */
+SERVER_TEST(wrong_server_behind_a_proxy, server_start(serve_tunnel, NULL),
+			tunnel_client("http", s->port, trusted.file))
+{
+	end_server = make_context("IP:127.0.0.1", -60);
+	client_ask(c, "secret");
+	assert_failed(c, HTTP_UNTRUSTED, "TLS", "0.0.0.0");
+	s->expected_requests = 1;
+	SSL_CTX_free(end_server);
+}
+
+/* What it has read stands at the end of the test: for whom it was. */
+static void
+serve_refusal(test_connection *c)
+{
+	static const char *const refusals[] = {"407 Who", "403 No", "502 Bad", "200"};
+
+	while (connection_read_request(c))
+	{
+		assert_non_null(strstr(c->request, "\r\nProxy-Authorization: Basic "));
+		assert_null(strstr(c->request, "secret"));
+		connection_print(c, "HTTP/1.1 ");
+		connection_print(c, refusals[c->number - 1]);
+		connection_print(c, "\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+		return;
+	}
+}
+
+static void
+check_refusals(test_client *c)
+{
+	static const char *const words[] = {
+		"HTTP status 407, user and password are missing or wrong", "HTTP status 403",
+		"HTTP status 502"
+	};
+
+	for (int i = 0; i < 3; i++)
+	{
+		client_ask(c, "secret");
+		assert_failed(c, HTTP_NOT_SENT, "proxy", words[i]);
+		assert_null(strstr(c->reply.error, "pAssw0rd"));
+	}
+	client_ask(c, "secret");	/* the tunnel ends at once */
+	assert_failed(c, HTTP_NOT_SENT, "TLS", "");
+}
+
+SERVER_TEST(proxy_that_refuses, server_start(serve_refusal, NULL),
+			tunnel_client("http", s->port, trusted.file))
+{
+	check_refusals(c);
+}
+
+SERVER_TEST(proxy_with_tls_that_refuses,
+			server_start(serve_refusal, make_context("IP:127.0.0.1", -60)),
+			tunnel_client("https", s->port, trusted.file))
+{
+	check_refusals(c);
+}
+
+SERVER_TEST(proxy_that_is_not_trusted,
+			server_start(serve_refusal, make_context("IP:127.0.0.1", -60)),
+			tunnel_client("https", s->port, foreign.file))
+{
+	client_ask(c, "secret");
+	assert_failed(c, HTTP_UNTRUSTED, "proxy", "certificate");
+	s->expected_requests = 0;
+}
+
+SERVER_TEST(tls_to_a_proxy_without, server_start(serve_web_page, NULL),
+			tunnel_client("https", s->port, trusted.file))
+{
+	client_ask(c, "secret");
+	assert_failed(c, HTTP_UNTRUSTED, "proxy", "wrong version");
+}
+
+SERVER_TEST(proxy_that_hangs, server_start(serve_nothing, NULL),
+			tunnel_client("http", s->port, trusted.file))
+{
+	client_post(c, "secret");
+	client_time_out(c);
+	assert_failed(c, HTTP_NOT_SENT, "proxy", "Timed out after");
 }

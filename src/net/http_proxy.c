@@ -1,0 +1,109 @@
+/*-------------------------------------------------------------------------
+ *
+ * http_proxy.c
+ *	  Which proxy a request goes through.
+ *
+ * curl finds that out by itself, but does not tell; we must know whose failure it was.  So
+ * the environment's variables are read here, as curl does.  Whether no_proxy excepts a
+ * host, curl is asked.  And curl's own messages quote a proxy that it cannot read, with its
+ * password: it never gets such a one.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "net/net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "aws/aws.h"
+
+/* HTTP_PROXY is not among them: in a CGI script, a client can set it. */
+static const char *
+find_variable(const char *url)
+{
+	static const char *const names[2][4] = {
+		{"http_proxy", "all_proxy", "ALL_PROXY"},
+		{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
+	};
+	bool		secure = strncasecmp(url, "https:", 6) == 0;
+
+	for (int i = 0; i < 4 && names[secure][i] != NULL; i++)
+	{
+		const char *value = getenv(names[secure][i]);
+
+		if (value != NULL && value[0] != '\0')
+			return names[secure][i];
+	}
+	return NULL;
+}
+
+static int
+refuse_to_resolve(void *resolver, void *reserved, void *arg)
+{
+	(void) resolver;
+	(void) reserved;
+	(void) arg;
+	return 1;
+}
+
+static curl_socket_t
+refuse_to_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	(void) arg;
+	(void) purpose;
+	(void) address;
+	return CURL_SOCKET_BAD;
+}
+
+/*
+ * Does no_proxy name the URL's host?  curl is asked by a transfer that ends when it would
+ * look the first name up: the proxy's, or else another one.
+ */
+static bool
+is_excepted(const char *url)
+{
+	CURL	   *easy = curl_easy_init();
+	CURLcode	code;
+
+	if (easy == NULL)
+		return false;
+	curl_easy_setopt(easy, CURLOPT_URL, url);
+	curl_easy_setopt(easy, CURLOPT_PROXY, "http://proxy.invalid:1");
+	curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, refuse_to_resolve);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, refuse_to_open);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	code = curl_easy_perform(easy);
+	curl_easy_cleanup(easy);
+	return code != CURLE_COULDNT_RESOLVE_PROXY;
+}
+
+/* curl takes a variable's value without a scheme for http://. */
+static void
+take(http_proxy *proxy, const char *value, const char *variable)
+{
+	bool		bare = variable != NULL && strstr(value, "://") == NULL;
+	int			len = snprintf(proxy->url, sizeof(proxy->url), "%s%s", bare ? "http://" : "", value);
+
+	if (len < (int) sizeof(proxy->url) &&
+		aws_proxy_shown(proxy->url, proxy->shown, sizeof(proxy->shown)))
+		return;
+	proxy->url[0] = '\0';
+	proxy->unusable = variable != NULL ? variable : "proxy";
+}
+
+void
+http_proxy_find(http_proxy *proxy, const char *setting, const char *url)
+{
+	bool		set = setting != NULL && setting[0] != '\0';
+	const char *variable = set ? NULL : find_variable(url);
+	const char *host = strstr(url, "://");
+
+	memset(proxy, 0, sizeof(*proxy));
+	if (set ? strcmp(setting, "none") == 0 : variable == NULL)
+		return;
+	if ((host != NULL && aws_is_local_host(host + 3)) || is_excepted(url))
+		return;
+	take(proxy, set ? setting : getenv(variable), variable);
+}
