@@ -42,41 +42,47 @@ find_variable(const char *url)
 static int
 refuse_to_resolve(void *resolver, void *reserved, void *arg)
 {
+	bool	   *direct = arg;
+
 	(void) resolver;
 	(void) reserved;
-	(void) arg;
+	*direct = true;
 	return 1;
 }
 
 static curl_socket_t
 refuse_to_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
-	(void) arg;
+	bool	   *direct = arg;
+
 	(void) purpose;
 	(void) address;
+	*direct = true;
 	return CURL_SOCKET_BAD;
 }
 
 /*
- * Does no_proxy name the URL's host?  curl is asked by a transfer that ends when it would
- * look the first name up: the proxy's, or else another one.
+ * Does no_proxy name the URL's host?  curl is asked by a transfer that gets no further: with
+ * a proxy, it fails at the scheme; without one, when it looks the host up, or connects.
  */
 static bool
 is_excepted(const char *url)
 {
 	CURL	   *easy = curl_easy_init();
-	CURLcode	code;
+	bool		direct = false;
 
 	if (easy == NULL)
 		return false;
 	curl_easy_setopt(easy, CURLOPT_URL, url);
-	curl_easy_setopt(easy, CURLOPT_PROXY, "http://proxy.invalid:1");
+	curl_easy_setopt(easy, CURLOPT_PROXY, HTTP_PROXY_UNUSABLE);
 	curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, refuse_to_resolve);
+	curl_easy_setopt(easy, CURLOPT_RESOLVER_START_DATA, &direct);
 	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, refuse_to_open);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, &direct);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	code = curl_easy_perform(easy);
+	(void) curl_easy_perform(easy);
 	curl_easy_cleanup(easy);
-	return code != CURLE_COULDNT_RESOLVE_PROXY;
+	return direct;
 }
 
 /* curl takes a variable's value without a scheme for http://. */

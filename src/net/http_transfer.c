@@ -264,14 +264,13 @@ http_transfer_configure(http_transfer *t, const char *ca_file,
 		set_long(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
 }
 
-/* A proxy that is unusable has a scheme at which curl fails, before it looks a name up. */
 bool
 http_transfer_route(http_transfer *t, const http_proxy *proxy)
 {
 	t->proxied = proxy->url[0] != '\0' || proxy->unusable != NULL;
 	t->proxy_unusable = proxy->unusable;
 	return set_text(t->easy, CURLOPT_PROXY,
-					proxy->unusable != NULL ? "unusable://proxy" : proxy->url);
+					proxy->unusable != NULL ? HTTP_PROXY_UNUSABLE : proxy->url);
 }
 
 static bool
@@ -415,7 +414,9 @@ static void
 describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 				 http_reply *reply)
 {
-	const char *words = t->error[0] != '\0' ? t->error : curl_easy_strerror(code);
+	/* curl quotes a proxy that it cannot use, with its password. */
+	bool		usable = t->error[0] != '\0' && !(t->proxied && strstr(t->error, "://") != NULL);
+	const char *words = usable ? t->error : curl_easy_strerror(code);
 	long		refusal = reply->phase == phase_proxy ? connect_status(t) : 0;
 	long		os_errno = 0;
 

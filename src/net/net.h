@@ -294,6 +294,9 @@ extern bool http_sockets_take_idle(http_sockets *s, int fd);
  * ----------------------------------------------------------------
  */
 
+/* curl knows no such scheme: it fails before it looks a name up. */
+#define HTTP_PROXY_UNUSABLE "unusable://proxy"
+
 typedef struct http_proxy
 {
 	char		url[1024];		/* with user and password; "": none */

@@ -139,6 +139,9 @@ extern void WorkerCallHurry(int64 timeout_us);
 
 extern int	WorkerCallConnections(void);
 
+/* The one that calls go through, without user and password; "": none. */
+extern const char *WorkerCallProxy(void);
+
 /* Readable when there is something to do for WorkerRunCalls(). */
 extern int	WorkerCallFd(void);
 
@@ -525,9 +528,6 @@ extern int	WorkerSign(dynamo_op op, const char *body,
 extern void WorkerStatusInit(void);
 
 extern void WorkerStatusReply(const dynamo_reply *reply);
-
-/* Calls go through this one from now on; "": through none. */
-extern void WorkerStatusProxy(const char *proxy);
 
 /* This owner is a copy of our cluster, and lives until then. */
 extern void WorkerStatusCopy(const char *owner, int64 until);

@@ -84,7 +84,6 @@ make_pool(void)
 	if (pool == NULL)
 		ereport(FATAL,
 				(errmsg("could not set up HTTP connections: %s", error)));
-	WorkerStatusProxy(http_pool_proxy(pool));
 }
 
 void
@@ -106,7 +105,6 @@ WorkerCallReload(void)
 	if (!http_pool_reconfigure(pool, &config))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	WorkerStatusProxy(http_pool_proxy(pool));
 }
 
 void
@@ -119,6 +117,12 @@ int
 WorkerCallConnections(void)
 {
 	return http_pool_connections(pool);
+}
+
+const char *
+WorkerCallProxy(void)
+{
+	return http_pool_proxy(pool);
 }
 
 int

@@ -35,9 +35,16 @@ WorkerStatusReply(const dynamo_reply *reply)
 		status.last_reply = SegmentNow();
 }
 
-/* So that one can see which way requests go: the log tells each change. */
 void
-WorkerStatusProxy(const char *proxy)
+WorkerStatusCopy(const char *owner, int64 until)
+{
+	strlcpy(status.copy, owner, sizeof(status.copy));
+	status.copy_until = until;
+}
+
+/* So that one can see which way requests go: the log tells each change. */
+static void
+publish_proxy(const char *proxy)
 {
 	if (strcmp(status.proxy, proxy) == 0)
 		return;
@@ -46,13 +53,6 @@ WorkerStatusProxy(const char *proxy)
 		ereport(LOG, (errmsg("ddblock connects to DynamoDB through the proxy %s", proxy)));
 	else
 		ereport(LOG, (errmsg("ddblock connects to DynamoDB without a proxy")));
-}
-
-void
-WorkerStatusCopy(const char *owner, int64 until)
-{
-	strlcpy(status.copy, owner, sizeof(status.copy));
-	status.copy_until = until;
 }
 
 void
@@ -66,5 +66,6 @@ WorkerPublishStatus(void)
 	status.has_place = true;
 	status.clock = segment->clock;
 	status.connections = WorkerCallConnections();
+	publish_proxy(WorkerCallProxy());
 	SegmentPublishStatus(&status);
 }

@@ -1135,3 +1135,61 @@ TEST(finds_the_endpoints_of_other_services)
 	w.files[0].value = "[default]\nregion\n";
 	assert_service(&w, AWS_STS, "us-east-1", NULL);
 }
+
+/* ---- certificate authorities ---- */
+
+static void
+assert_ca_file(const aws_settings *settings, const world *w, const char *expected)
+{
+	aws_environment env = environment(w);
+	char		path[64];
+
+	if (!aws_find_ca_file(settings, &env, path, sizeof(path), words, sizeof(words)))
+		fail_msg("%s", words);
+	assert_string_equal(path, expected);
+}
+
+TEST(chooses_the_authorities)
+{
+	aws_settings settings = {.ca_file = "/set.pem"};
+	world		w = {
+		.variables = {{"AWS_CA_BUNDLE", "/env.pem"}},
+		.files = {
+			{CONFIG, "[default]\nca_bundle = /file.pem\n[profile p]\n"},
+			{"/set.pem", "x"}, {"/env.pem", "x"}, {"/file.pem", "x"},
+		},
+	};
+
+	assert_ca_file(&settings, &w, "/set.pem");
+	settings.ca_file = "";
+	assert_ca_file(&settings, &w, "/env.pem");
+	w.variables[0].value = "";
+	assert_ca_file(&settings, &w, "/file.pem");
+	settings.profile = "p";
+	assert_ca_file(&settings, &w, "");
+	settings.profile = "gone";
+	assert_ca_file(&settings, &w, "");
+}
+
+TEST(says_which_authorities_cannot_be_read)
+{
+	aws_settings settings = {.ca_file = "/none.pem"};
+	world		w = {
+		.variables = {{"AWS_CA_BUNDLE", "/env.pem"}},
+		.files = {
+			{CONFIG, "[default]\nca_bundle = /a/path/that/is/longer/than/there/is/room/for/here/and/so/on.pem\n"},
+			{"/env.pem", UNREADABLE},
+		},
+	};
+	aws_environment env = environment(&w);
+	char		path[64];
+
+	assert_false(aws_find_ca_file(&settings, &env, path, sizeof(path), words, sizeof(words)));
+	assert_string_equal(words, "ddblock.ca_file: /none.pem cannot be read: No such file or directory");
+	assert_string_equal(path, "/none.pem");
+	assert_false(aws_find_ca_file(&none, &env, path, sizeof(path), words, sizeof(words)));
+	assert_string_equal(words, "AWS_CA_BUNDLE: /env.pem cannot be read: Permission denied");
+	w.variables[0].value = NULL;
+	assert_false(aws_find_ca_file(&none, &env, path, sizeof(path), words, sizeof(words)));
+	assert_string_equal(words, "the profile's ca_bundle:  cannot be read: File name too long");
+}

@@ -51,6 +51,9 @@ assert_asks(const char *method, const char *url)
 	assert_int_equal(aws_fetch_next(&fetch, &env, NOW_S), AWS_STEP_HTTP);
 	assert_string_equal(fetch.errand.method, method);
 	assert_string_equal(fetch.errand.url, url);
+	/* STS and single sign-on are elsewhere: a proxy may lead there. */
+	assert_int_equal(fetch.errand.direct, strstr(url, "sts.example") == NULL &&
+					 (fetch.plan.base == AWS_BASE_METADATA || fetch.plan.base == AWS_BASE_CONTAINER));
 }
 
 static void
