@@ -53,7 +53,7 @@ assert_asks(const char *method, const char *url)
 	assert_string_equal(fetch.errand.url, url);
 	/* STS and single sign-on are elsewhere: a proxy may lead there. */
 	assert_int_equal(fetch.errand.direct, strstr(url, "sts.example") == NULL &&
-					 (fetch.plan.base == AWS_BASE_METADATA || fetch.plan.base == AWS_BASE_CONTAINER));
+					 (fetch.fetcher == &aws_fetch_metadata || fetch.fetcher == &aws_fetch_container));
 }
 
 static void
