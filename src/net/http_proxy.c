@@ -21,7 +21,7 @@
 
 /* HTTP_PROXY is not among them: in a CGI script, a client can set it. */
 static const char *
-find_variable(const char *url)
+find_variable(const char *url, const char **value)
 {
 	static const char *const names[2][4] = {
 		{"http_proxy", "all_proxy", "ALL_PROXY"},
@@ -31,9 +31,8 @@ find_variable(const char *url)
 
 	for (int i = 0; i < 4 && names[secure][i] != NULL; i++)
 	{
-		const char *value = getenv(names[secure][i]);
-
-		if (value != NULL && value[0] != '\0')
+		*value = getenv(names[secure][i]);
+		if (*value != NULL && (*value)[0] != '\0')
 			return names[secure][i];
 	}
 	return NULL;
@@ -102,14 +101,19 @@ take(http_proxy *proxy, const char *value, const char *variable)
 void
 http_proxy_find(http_proxy *proxy, const char *setting, const char *url)
 {
-	bool		set = setting != NULL && setting[0] != '\0';
-	const char *variable = set ? NULL : find_variable(url);
+	const char *value = setting;
+	const char *variable = NULL;
 	const char *host = strstr(url, "://");
 
 	memset(proxy, 0, sizeof(*proxy));
-	if (set ? strcmp(setting, "none") == 0 : variable == NULL)
+	if (setting == NULL || setting[0] == '\0')
+	{
+		variable = find_variable(url, &value);
+		if (variable == NULL)
+			return;
+	}
+	else if (strcmp(setting, "none") == 0)
 		return;
-	if ((host != NULL && aws_is_local_host(host + 3)) || is_excepted(url))
-		return;
-	take(proxy, set ? setting : getenv(variable), variable);
+	if ((host == NULL || !aws_is_local_host(host + 3)) && !is_excepted(url))
+		take(proxy, value, variable);
 }
