@@ -122,8 +122,8 @@ static const struct
 			"AWS_STS_REGIONAL_ENDPOINTS or sts_regional_endpoints is not \"regional\": ddblock "
 			"does not use the global endpoint"
 	}},
-	[AWS_SSO] = {"single sign-on", "AWS_ENDPOINT_URL_SSO", "sso", "portal.sso"},
-	[AWS_SSO_OIDC] = {"single sign-on", "AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"},
+	[AWS_SSO] = {"single sign-on", "AWS_ENDPOINT_URL_SSO", "sso", "portal.sso", {0}},
+	[AWS_SSO_OIDC] = {"single sign-on", "AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc", {0}},
 };
 
 void

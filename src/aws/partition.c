@@ -27,14 +27,14 @@ typedef struct partition
 
 /* The first has all other Regions, also new ones. */
 static const partition partitions[] = {
-	{"", "amazonaws.com", "api.aws"},
-	{"cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
+	{"", "amazonaws.com", "api.aws", false},
+	{"cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn", false},
 	{"us-gov-", "amazonaws.com", "api.aws", true},
-	{"us-iso-", "c2s.ic.gov", "api.aws.ic.gov"},
-	{"us-isob-", "sc2s.sgov.gov", "api.aws.scloud"},
-	{"eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"},
-	{"us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov"},
-	{"eusc-de-", "amazonaws.eu", "api.amazonwebservices.eu"},
+	{"us-iso-", "c2s.ic.gov", "api.aws.ic.gov", false},
+	{"us-isob-", "sc2s.sgov.gov", "api.aws.scloud", false},
+	{"eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk", false},
+	{"us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov", false},
+	{"eusc-de-", "amazonaws.eu", "api.amazonwebservices.eu", false},
 };
 
 static bool

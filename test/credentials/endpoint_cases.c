@@ -54,7 +54,7 @@ count_reason(verdict verdict, const char *words)
 	while (i < MAX_REASONS - 1 && reasons[i].count > 0 && strcmp(reasons[i].words, words) != 0)
 		i++;
 	reasons[i].verdict = verdict;
-	snprintf(reasons[i].words, sizeof(reasons[i].words), "%s", words);
+	snprintf(reasons[i].words, sizeof(reasons[i].words), "%.299s", words);
 	reasons[i].count++;
 }
 

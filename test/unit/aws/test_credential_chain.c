@@ -192,7 +192,7 @@ TEST(settings_win_over_the_environment)
 
 TEST(the_environment_wins_over_the_files)
 {
-	const aws_settings empty = {"", "", "", "", "", ""};
+	const aws_settings empty = {"", "", "", "", "", "", ""};
 
 	assert_found(NULL, &everything, "ENVKEY", "ENVHIDDEN", "ENVTOKEN",
 				 "environment");
