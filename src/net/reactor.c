@@ -178,9 +178,12 @@ reactor_watch(reactor *r, int fd, int events)
 	}
 	event.events = to_epoll(events);
 	event.data.u64 = (uint64_t) w->life << 32 | (uint32_t) fd;
-	if (epoll_ctl(r->epoll_fd, w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
-				  fd, &event) != 0)
+	if (epoll_ctl(r->epoll_fd, w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) != 0)
+	{
+		w->events = 0;			/* it was closed, which has removed it */
+		w->life++;
 		return false;
+	}
 	w->events = events;
 	return true;
 }
