@@ -136,8 +136,8 @@ typedef struct aws_plan
 } aws_plan;
 
 /*
- * Tries one source after the other.  Unless the result is AWS_FOUND, error names the last one with
- * its error, then those that were tried before it.
+ * Tries one source after the other.  Unless the result is AWS_FOUND, error says why the last
+ * source failed, and then why each earlier one did.
  */
 extern aws_found aws_make_plan(const aws_settings *settings, const aws_environment *env,
 						  aws_plan *plan, char *error, size_t error_size);

@@ -18,8 +18,8 @@
  * wait, and the check forgets it: the next request makes it ask again.
  *
  * Like the lock manager, the check is a pure state machine: it reads no clock
- * and sends nothing.  The host asks table_check_passes() for each request, keeps
- * those that do not pass, and settles them by table_check_judge() after each event.
+ * and sends nothing.  The host asks table_check_passes() for each request.  After
+ * each event it asks table_check_judge() what becomes of the requests that wait.
  *
  *-------------------------------------------------------------------------
  */

@@ -125,8 +125,6 @@ on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 	fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
-	/* curl 7.88 closes a socket that was not connected in time without a call of on_close(). */
-	reactor_watch(s->reactor, fd, 0);
 	if (!remember(s, opener, fd, text))
 	{
 		close(fd);

@@ -180,7 +180,11 @@ reactor_watch(reactor *r, int fd, int events)
 	event.data.u64 = (uint64_t) w->life << 32 | (uint32_t) fd;
 	if (epoll_ctl(r->epoll_fd, w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) != 0)
 	{
-		w->events = 0;			/* it was closed, which has removed it */
+		/*
+		 * It was closed, which has removed it: curl 7.88 closes a socket that was not
+		 * connected in time by itself.  The next one may get its number.
+		 */
+		w->events = 0;
 		w->life++;
 		return false;
 	}

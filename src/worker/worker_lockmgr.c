@@ -88,7 +88,7 @@ log_veto(const dynamo_reply *reply)
 				 errhint("Synchronize this machine's clock.")));
 }
 
-/* Whoever loses a lease is told why no renewal was confirmed. */
+/* The message about a lost lease says why the last renewal failed. */
 static void
 note_failure(const WorkerCall *call, const dynamo_reply *reply)
 {

@@ -230,6 +230,42 @@ MOVING_TEST(next_attempt_leaves_out_a_dead_address, "127.0.0.2", "127.0.0.1")
 	close(fd);
 }
 
+/* Its socket has the number of the one that was closed, which nobody watches any more. */
+TEST(connection_after_one_that_timed_out)
+{
+	int			port;
+	int			fd = bind_loopback(&port);
+	int			filler = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in address = {.sin_family = AF_INET,.sin_port = htons(port)};
+	struct pollfd listener = {.fd = fd,.events = POLLIN};
+	test_client *c = client_start("http", "127.0.0.1", port);
+
+	inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(connect(filler, (struct sockaddr *) &address, sizeof(address)), 0);
+	client_post(c, "one");
+	while (http_pool_connections(c->pool) == 0)
+	{
+		client_wait(c);
+		reactor_run(c->reactor);
+	}
+	client_time_out(c);
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
+
+	close(accept(fd, NULL, NULL));	/* room for the next connection */
+	client_post(c, "two");
+	while (poll(&listener, 1, 0) == 0)
+	{
+		client_wait(c);
+		reactor_run(c->reactor);
+	}
+	client_time_out(c);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	client_free(c);
+	close(filler);
+	close(fd);
+}
+
 /* An address that has failed is tried again if there is no other. */
 TEST(only_address_is_not_left_out)
 {
