@@ -119,7 +119,7 @@ check_credentials(const aws_settings *settings, const aws_environment *env)
 	else
 	{
 		CHECK(memcmp(&plan, &zero, sizeof(plan)) == 0);
-		CHECK(error[0] > ' ');
+		CHECK(error[0] >= ' ');	/* a path may begin with a blank */
 		CHECK(strlen(error) < sizeof(error));
 	}
 }
