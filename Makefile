@@ -27,6 +27,8 @@
 #	make check-timeline	test/timeline, and the pictures that it drew for doc
 #	make simulate	the lock manager through simulated faults: SEEDS=1000 of them,
 #					or SECONDS=60, FROM=1, JOBS=2; SEED=17 TRACE=1 shows one
+#	make scale	many clusters on a table with too little capacity, and what they cost:
+#				the tables of doc/scale.md, and its picture if PICTURE=/a/file
 #	make torture DURATION=60min	clusters under fire for longer than make test has
 #					time for; SEED=n, FAULTS=kind,kind: see test/torture/run
 #	make seeded-bugs	a test of the tests: each bug planted, which layer finds it;
@@ -125,7 +127,7 @@ all install installcheck uninstall clean:
 .DEFAULT_GOAL := all
 endif
 
-.PHONY: setup test simulate seeded-bugs mutants torture demo jepsen-etcd hot-lock \
+.PHONY: setup test simulate scale seeded-bugs mutants torture demo jepsen-etcd hot-lock \
 	beside-java sharing several queues bench list-regress \
 	list-isolation check-versions check-setup check-arm64 check-monitoring check-tools interop check-timeline dist \
 	check-dist check-installcheck \
@@ -199,6 +201,9 @@ simulate: setup
 		$(if $(SEED),--from=$(SEED) --seeds=1 $(if $(TRACE),--trace), \
 		--from=$(or $(FROM),1) $(if $(SEEDS),--seeds=$(SEEDS)) \
 		$(if $(SEEDS)$(SECONDS),,--seconds=60) $(if $(SECONDS),--seconds=$(SECONDS)))
+
+scale: setup
+	@test/in-copy test/scale/measure $(PICTURE)
 
 torture: setup
 	@TORTURE_SECONDS=$(or $(DURATION),60min) test/in-copy test/check-torture

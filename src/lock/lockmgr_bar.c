@@ -226,6 +226,6 @@ lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar, const dynamo_result *res
 	}
 	/* Else it has failed, or has met somebody else's write. */
 	if (before != DYNAMO_BAR || next == DYNAMO_BAR)
-		now += backoff_us(++bar->attempts, BACKOFF_CAP_US, lm_random(lm));
+		now += lm_backoff(lm, ++bar->attempts, BACKOFF_CAP_US);
 	next_step(lm, now, bar, next);
 }

@@ -269,6 +269,7 @@ struct lm_lock
 
 	/* See lockmgr_queue.c. */
 	unsigned	attempts;		/* failures in a row */
+	bool		postponed;		/* the renewal's repetition, for want of budget */
 	int64_t		trouble_since;	/* 0: none */
 	dynamo_op	trouble_op;
 	dynamo_status trouble;
@@ -337,6 +338,10 @@ struct lockmgr
 	lm_batches	batches;
 	int64_t		check_at;		/* IN_DOUBT: the next check; INT64_MAX: it is in flight */
 	unsigned	checks_failed;	/* in a row, for the backoff */
+
+	/* See lockmgr_queue.c. */
+	int			spent;			/* of the budget of repetitions */
+	bool		cannot_pay;		/* the call that ends now could not */
 
 	bool		adopting;
 
@@ -566,8 +571,10 @@ extern bool lm_out_of_patience(const lockmgr *lm, int64_t now,
 							   const lm_lock *lock, const lm_session *session);
 extern void lm_fail_impatient_waiters(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock);
-extern int64_t lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock,
-						   int64_t before);
+extern void lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply);
+extern int64_t lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us);
+extern int64_t lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock);
+extern int64_t lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock);
 extern void lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer);
 extern void lm_answer_result(lockmgr *lm, lm_session *session,

@@ -361,17 +361,81 @@ lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * When to try again: the more failures, the later, but at most a quarter of the
- * time left until "before" (0: no limit).
+ * The budget of repetitions, as the standard mode of AWS SDKs has it: a call that fails pays, one
+ * that succeeds earns, and a repetition that succeeds earns more.  Without it, repetitions would be
+ * most of the load of a table that is overloaded, and would keep it so.  Whoever cannot pay waits for
+ * longer.
+ *
+ * Source: AWS SDKs and Tools Reference Guide, "Retry behavior": 500 units, 5 for a repetition,
+ * 10 after a time-out.
+ */
+#define BUDGET			500
+#define PRICE			5
+#define PRICE_TIMEOUT	10
+
+/* A call has ended; call it before its locks know. */
+void
+lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply)
+{
+	int			price = reply->count == call->count ? 0 : PRICE;
+	int			earned = 1;
+
+	for (int i = 0; i < reply->count; i++)
+	{
+		dynamo_status status = reply->results[i].status;
+
+		if (status == DYNAMO_UNKNOWN || status == DYNAMO_UNREACHABLE)
+			price = PRICE_TIMEOUT;
+		else if (status != DYNAMO_OK && status != DYNAMO_CONDITION_FAILED && price == 0)
+			price = PRICE;
+	}
+	for (int i = 0; i < call->count; i++)
+	{
+		if (call->locks[i] != NULL && call->locks[i]->attempts > 0)
+			earned = PRICE;
+	}
+	lm->cannot_pay = lm->spent + price > BUDGET;
+	if (price == 0)
+		lm->spent -= earned < lm->spent ? earned : lm->spent;
+	else if (!lm->cannot_pay)
+		lm->spent += price;
+}
+
+/* How long to wait after so many failures, at most cap_us; without budget, for up to twice as long. */
+int64_t
+lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us)
+{
+	int64_t		wait = backoff_us(attempts, cap_us, lm_random(lm));
+
+	return lm->cannot_pay ? cap_us + wait : wait;
+}
+
+/*
+ * When to repeat a renewal: the more failures, the later, but at most after a quarter of the
+ * time left.  Without budget, not before the last third of the lease; from then on it
+ * may always be repeated, but not at once.
  */
 int64_t
-lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock, int64_t before)
+lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	int64_t		cap = BACKOFF_CAP_US;
+	const struct lease *l = &lock->lease->l;
+	int64_t		last_third = l->deadline - l->lease_ms * 1000 / 3;
+	int64_t		cap = (l->deadline - now) / 4;
 
-	if (before > now && (before - now) / 4 < cap)
-		cap = (before - now) / 4;
-	return now + backoff_us(lock->attempts, cap, lm_random(lm));
+	lock->postponed = lm->cannot_pay;
+	if (!lm->cannot_pay)
+		return now + backoff_us(lock->attempts, cap < BACKOFF_CAP_US ? cap : BACKOFF_CAP_US,
+								lm_random(lm));
+	if (now < last_third)
+		return last_third + (int64_t) (lm_random(lm) % BACKOFF_CAP_US);
+	return now + cap / 2 + (int64_t) (lm_random(lm) % (uint64_t) (cap + 1));
+}
+
+/* When to try anything else again. */
+int64_t
+lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	return now + lm_backoff(lm, lock->attempts, BACKOFF_CAP_US);
 }
 
 /* Keeps the lock's next acquire back, for longer with each failure. */
@@ -380,5 +444,5 @@ lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->attempts == 0)
 		lock->attempts = 1;
-	lock->stay_back_until = lm_retry_at(lm, now, lock, 0);
+	lock->stay_back_until = lm_retry_at(lm, now, lock);
 }

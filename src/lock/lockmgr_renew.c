@@ -290,6 +290,5 @@ lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_become_releasing(lm, lock, l->version);
 	}
 	else
-		heap_set(&lm->renewals, &lock->renewal,
-				 lm_retry_at(lm, now, lock, l->deadline));
+		heap_set(&lm->renewals, &lock->renewal, lm_renew_again_at(lm, now, lock));
 }

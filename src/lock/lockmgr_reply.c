@@ -181,7 +181,7 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 			now - session->request.since < lm->retry_timeout_us)
 		{
 			heap_set(&lm->look_ups, &session->timer, now +
-					 backoff_us(++session->attempts, BACKOFF_CAP_US, lm_random(lm)));
+					 lm_backoff(lm, ++session->attempts, BACKOFF_CAP_US));
 			return;
 		}
 		if (done && result->item.wrong != NULL)
@@ -219,6 +219,7 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 	lm->calls_in_flight--;
 	lm->renewals_in_flight -= call.renewal;
 	lm_begin_reply(lm, now, reply, call.sent);
+	lm_pay(lm, &call, reply);
 	if (lm_is_batch_check(&call))
 		lm_batch_checked(lm, now, reply);
 	else if (call.op == DYNAMO_RENEW_BATCH)
@@ -239,6 +240,7 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 			end_call(lm, now, &call, call.locks[i], result);
 	}
 	lm_end_reply(lm);
+	lm->cannot_pay = false;
 	lm_pump(lm, now);
 }
 

@@ -24,10 +24,12 @@
 
 /*
  * To share a request, a renewal may be sent early by this part of its lease; a
- * repetition only by so little, to preserve the jitter.
+ * repetition only by so little, to preserve the jitter, or if it is postponed, by this part of the
+ * time left.
  */
 #define EARLY_PART		12
 #define RETRY_EARLY_US	INT64_C(20000)
+#define POSTPONED_PART	16
 
 void
 lm_new_nonce(lockmgr *lm, lm_lock *lock)
@@ -451,9 +453,12 @@ due_renewal(lockmgr *lm, int64_t now, bool sharing)
 	if (top == NULL)
 		return NULL;
 	lock = LM_CONTAINER(top, lm_lock, renewal);
-	if (sharing)
-		early = lock->attempts > 0 ? RETRY_EARLY_US :
-			lock->lease->l.lease_ms * 1000 / EARLY_PART;
+	if (sharing && lock->attempts == 0)
+		early = lock->lease->l.lease_ms * 1000 / EARLY_PART;
+	else if (sharing && lock->postponed)
+		early = (lock->lease->l.deadline - now) / POSTPONED_PART;
+	else if (sharing)
+		early = RETRY_EARLY_US;
 	return top->at <= now + early ? lock : NULL;
 }
 

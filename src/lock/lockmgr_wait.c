@@ -378,7 +378,7 @@ lm_acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	lm_fail_impatient_waiters(lm, now, lock);
 	if (lm_pending_wanted(lm, lock->lease))
-		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock, 0));
+		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock));
 	else
 		lm_abandon(lm, now, lock);
 }
@@ -392,5 +392,5 @@ lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_next_turn(lm, now, lock);
 		return;
 	}
-	lm_enter(lm, lock, LOCK_POLLING, lm_retry_at(lm, now, lock, 0));
+	lm_enter(lm, lock, LOCK_POLLING, lm_retry_at(lm, now, lock));
 }

@@ -314,7 +314,7 @@ calls_in_vain(harness *h)
 {
 	uint32_t	before = h->call_count;
 
-	h->fate = fate_of(DYNAMO_UNREACHABLE);
+	h->fate = fate_of(DYNAMO_THROTTLED);
 	run(h, 20 * SECOND);
 	return (int) (h->call_count - before);
 }
@@ -326,15 +326,128 @@ calls_in_vain(harness *h)
 LOCKMGR_TEST(what_fails_is_repeated_with_growing_delays)
 {
 	lockmgr_set_timeouts(h->lm, SECOND, 60 * SECOND, SECOND);
-	h->fate = fate_of(DYNAMO_UNREACHABLE);
+	h->fate = fate_of(DYNAMO_THROTTLED);
 	acquire(h, 0, "a");
 	assert_in_range(calls_in_vain(h), 25, 70);
 	cancel(h, 0);
 	h->fate = FATE_OK;
 	settle(h);
-	h->fate = fate_of(DYNAMO_UNREACHABLE);
+	h->fate = fate_of(DYNAMO_THROTTLED);
 	look_up(h, 2, "b");
-	assert_in_range(calls_in_vain(h), 25, 70);
+	assert_in_range(calls_in_vain(h), 20, 70);
+}
+
+/*-------------------------------------------------------------------------
+ * The budget of repetitions: 500 units, 5 for a repetition, 10 after a time-out.
+ *-------------------------------------------------------------------------
+ */
+
+/* All of it is spent. */
+static void
+spend(harness *h)
+{
+	h->lm->spent = 500;
+}
+
+/* There is one after 1 to 2 s. */
+LOCKMGR_TEST(without_budget_repetitions_are_rare)
+{
+	lockmgr_set_timeouts(h->lm, SECOND, 60 * SECOND, SECOND);
+	spend(h);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	acquire(h, 0, "a");
+	assert_in_range(calls_in_vain(h), 9, 20);
+	cancel(h, 0);
+	look_up(h, 1, "b");
+	assert_in_range(calls_in_vain(h), 9, 20);
+}
+
+/* How many repetitions there are before the first one that cannot pay. */
+static int
+paid_repetitions(harness *h, dynamo_status status)
+{
+	int			first = h->call_count;
+	int			i = first + 1;
+
+	lockmgr_set_timeouts(h->lm, SECOND, 600 * SECOND, SECOND);
+	h->fate = fate_of(status);
+	look_up(h, 0, "a");
+	run(h, 200 * SECOND);
+	while (i < h->call_count && h->calls[i].sent - h->calls[i - 1].sent < SECOND + LATENCY_US)
+		i++;
+	cancel(h, 0);
+	h->fate = FATE_OK;
+	settle(h);
+	return i - first - 1;
+}
+
+/* So does what did not reach DynamoDB. */
+LOCKMGR_TEST(a_time_out_costs_twice_as_much)
+{
+	assert_int_equal(paid_repetitions(h, DYNAMO_THROTTLED), 100);
+	h->lm->spent = 0;
+	assert_int_equal(paid_repetitions(h, DYNAMO_UNREACHABLE), 50);
+}
+
+/* 1, and a repetition 5. */
+LOCKMGR_TEST(what_succeeds_earns_budget)
+{
+	spend(h);
+	for (int i = 0; i < 10; i++)
+	{
+		look_up(h, 0, "a");
+		settle(h);
+	}
+	assert_int_equal(paid_repetitions(h, DYNAMO_THROTTLED), 2);
+	spend(h);
+	next_fate(h, fate_of(DYNAMO_THROTTLED));
+	acquire(h, 0, "b");
+	run(h, 3 * SECOND);
+	assert_true(holds(h, 0, "b"));
+	assert_int_equal(h->lm->spent, 495);
+}
+
+/* Not before the last third of its lease, but then as often as it takes. */
+LOCKMGR_TEST(without_budget_a_renewal_waits_for_the_last_third)
+{
+	int64_t		deadline;
+	int			calls;
+
+	get(h, 0, "a");
+	spend(h);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	deadline = saved_of(h, 0, "a")->deadline;
+	calls = h->call_count;
+	run_until(h, deadline - LEASE_US / 3);
+	assert_int_equal(h->call_count - calls, 1);
+	run_until(h, deadline - SECOND / 2);
+	assert_in_range(h->call_count - calls, 5, 20);
+	h->fate = FATE_OK;
+	run_until(h, deadline);
+	assert_true(holds(h, 0, "a"));
+	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
+}
+
+/* Those that wait for the last third may share a request, although they have jitter. */
+LOCKMGR_TEST(postponed_renewals_share_requests)
+{
+	int64_t		deadline;
+	int			calls;
+
+	believe_batches(h);
+	for (uint32_t i = 0; i < 25; i++)
+		get(h, i, lock_name(i));
+	spend(h);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	deadline = saved_of(h, 0, lock_name(0))->deadline;
+	run_until(h, deadline - LEASE_US / 3);
+	calls = h->call_count;
+	run_until(h, deadline - LEASE_US / 4);
+	h->fate = FATE_OK;
+	run_until(h, deadline);
+	assert_in_range(h->call_count - calls, 1, 25);
+	for (uint32_t i = 0; i < 25; i++)
+		assert_true(holds(h, i, lock_name(i)));
 }
 
 LOCKMGR_TEST(a_slot_that_does_not_exist_is_refused)
