@@ -412,8 +412,8 @@ lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us)
 
 /*
  * When to repeat a renewal: the more failures, the later, but at most after a quarter of the
- * time left.  Without budget, not before the last third of the lease; from then on it
- * may always be repeated, but not at once.
+ * time left.  Without budget, if no session waits for it (in shared mode, one may want permits), not before
+ * the last third of the lease; from then on it may always be repeated, but not at once.
  */
 int64_t
 lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -422,10 +422,10 @@ lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
 	int64_t		last_third = l->deadline - l->lease_ms * 1000 / 3;
 	int64_t		cap = (l->deadline - now) / 4;
 
-	lock->postponed = lm->cannot_pay;
-	if (!lm->cannot_pay)
-		return now + backoff_us(lock->attempts, cap < BACKOFF_CAP_US ? cap : BACKOFF_CAP_US,
-								lm_random(lm));
+	lock->postponed = lm->cannot_pay && l->state == LEASE_HELD && l->mode == MODE_EXCLUSIVE &&
+		!lm_has_renewer(lock->lease);
+	if (!lock->postponed)
+		return now + lm_backoff(lm, lock->attempts, cap < BACKOFF_CAP_US ? cap : BACKOFF_CAP_US);
 	if (now < last_third)
 		return last_third + (int64_t) (lm_random(lm) % BACKOFF_CAP_US);
 	return now + cap / 2 + (int64_t) (lm_random(lm) % (uint64_t) (cap + 1));

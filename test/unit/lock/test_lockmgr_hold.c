@@ -331,6 +331,7 @@ LOCKMGR_TEST(sharing_a_request_does_not_undo_the_jitter)
 		acquire(h, i, lock_name(i));
 	settle(h);
 	run(h, THIRD_US - 11 * LATENCY_US);
+	enough_budget(h);
 	h->fate = fate_of(DYNAMO_THROTTLED);
 	run(h, 8 * SECOND);
 
@@ -499,6 +500,7 @@ LOCKMGR_TEST(pauses_get_shorter_as_the_deadline_comes_near)
 	const lease *l = get(h, 0, "a");
 	int64_t		deadline = l->valid_until;
 
+	enough_budget(h);
 	h->fate = FATE_STATUS + DYNAMO_UNREACHABLE;
 	run_until(h, deadline);
 	for (int i = 2; i < h->call_count; i++)

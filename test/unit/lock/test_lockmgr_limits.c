@@ -428,6 +428,30 @@ LOCKMGR_TEST(without_budget_a_renewal_waits_for_the_last_third)
 	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
 }
 
+/* A renewal that a session waits for is not postponed; nor is what follows when it lets go. */
+LOCKMGR_TEST(who_waits_for_a_renewal_does_not_wait_for_the_last_third)
+{
+	int			calls;
+
+	lockmgr_set_timeouts(h->lm, SECOND, 4 * SECOND, SECOND);
+	for (uint32_t i = 0; i < 3; i++)
+		get(h, i, lock_name(i));
+	spend(h);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	run(h, LEASE_US / 3 + SECOND / 2);
+	calls = h->call_count;
+	run(h, 2 * SECOND);
+	assert_int_equal(h->call_count, calls);
+	renew(h, 0, lock_name(0), 0);
+	run(h, 7 * SECOND);
+	assert_failed(h, 0, DYNAMO_THROTTLED);
+	h->fate = FATE_OK;
+	let_go(h, 1, lock_name(1));
+	settle(h);
+	assert_true(item_of(h, lock_name(1))->released);
+	assert_true(holds(h, 2, lock_name(2)));
+}
+
 /* Those that wait for the last third may share a request, although they have jitter. */
 LOCKMGR_TEST(postponed_renewals_share_requests)
 {
