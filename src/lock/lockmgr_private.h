@@ -574,6 +574,7 @@ extern void lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply);
 extern int64_t lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us);
 extern int64_t lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock);
+extern void lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock);
 extern int64_t lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock);
 extern void lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer);

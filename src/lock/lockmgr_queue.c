@@ -38,6 +38,7 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 	*(request->previous ? &request->previous->request.next : &lock->first) = session;
 	*(request->next ? &request->next->request.previous : &lock->last) = session;
 	lock->waiters++;
+	lm_hurry(lm, now, lock);
 	if (session->announced_by != NULL)
 		return;
 	lm->waiters += !request->ask.campaign;
@@ -412,8 +413,8 @@ lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us)
 
 /*
  * When to repeat a renewal: the more failures, the later, but at most after a quarter of the
- * time left.  Without budget, if no session waits for it (in shared mode, one may want permits), not before
- * the last third of the lease; from then on it may always be repeated, but not at once.
+ * time left.  Without budget, if no session waits for it or is to be told of the trouble, not before the last
+ * third of the lease; from then on it may always be repeated, but not at once.
  */
 int64_t
 lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -423,12 +424,20 @@ lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
 	int64_t		cap = (l->deadline - now) / 4;
 
 	lock->postponed = lm->cannot_pay && l->state == LEASE_HELD && l->mode == MODE_EXCLUSIVE &&
-		!lm_has_renewer(lock->lease);
+		lock->first == NULL && !lm_has_renewer(lock->lease);
 	if (!lock->postponed)
 		return now + lm_backoff(lm, lock->attempts, cap < BACKOFF_CAP_US ? cap : BACKOFF_CAP_US);
 	if (now < last_third)
 		return last_third + (int64_t) (lm_random(lm) % BACKOFF_CAP_US);
 	return now + cap / 2 + (int64_t) (lm_random(lm) % (uint64_t) (cap + 1));
+}
+
+/* A session wants to hear of it, or of what follows. */
+void
+lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->state == LOCK_RENEWING && lock->postponed && lock->call == NULL)
+		heap_set(&lm->renewals, &lock->renewal, now);
 }
 
 /* When to try anything else again. */

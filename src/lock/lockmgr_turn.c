@@ -186,9 +186,8 @@ lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold)
 	end_belief(lm, lease);
 	if (lock->state == LOCK_LOST)
 		lm_lost_ended(lm, lock);
-	else if (lock->postponed && lock->call == NULL)
-		heap_set(&lm->renewals, &lock->renewal, now);
-	/* else RENEWING: the renewal must end first */
+	else
+		lm_hurry(lm, now, lock);	/* RENEWING: the renewal must end first */
 }
 
 /* Has the lock additional attributes, or does the first in the queue want some? */

@@ -428,7 +428,7 @@ LOCKMGR_TEST(without_budget_a_renewal_waits_for_the_last_third)
 	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
 }
 
-/* A renewal that a session waits for is not postponed; nor is what follows when it lets go. */
+/* A renewal that a session waits for is not postponed; nor what one is told of it, or what follows. */
 LOCKMGR_TEST(who_waits_for_a_renewal_does_not_wait_for_the_last_third)
 {
 	int			calls;
@@ -443,8 +443,10 @@ LOCKMGR_TEST(who_waits_for_a_renewal_does_not_wait_for_the_last_third)
 	run(h, 2 * SECOND);
 	assert_int_equal(h->call_count, calls);
 	renew(h, 0, lock_name(0), 0);
+	acquire(h, 3, lock_name(2));
 	run(h, 7 * SECOND);
 	assert_failed(h, 0, DYNAMO_THROTTLED);
+	assert_failed(h, 3, DYNAMO_THROTTLED);
 	h->fate = FATE_OK;
 	let_go(h, 1, lock_name(1));
 	settle(h);
