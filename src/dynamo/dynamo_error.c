@@ -47,8 +47,9 @@ typedef struct error_kind
 #define UNREACHED "could not reach DynamoDB at %s"
 #define FAULT "DynamoDB at %s failed to process a request"
 #define WHO_FAULT \
-	"The request may or may not have taken effect. Try again. If this lasts, look at the AWS " \
-	"Health Dashboard for DynamoDB in this Region."
+	"The request may or may not have taken effect. Try again, but push a job again only with the " \
+	"same id. If this lasts, look at the AWS Health Dashboard for DynamoDB in this Region, and at " \
+	"proxies on the way."
 #define REPLACE_KEYS \
 	"Put valid credentials into the source that the detail names. Then reload the configuration; " \
 	"restart the server if they are in its environment."
@@ -59,9 +60,9 @@ static const error_kind kinds[] = {
 
 	/* The last word of a ThrottlingReason's name is why. */
 	{ANY, "KeyRangeThroughputExceeded", DYNAMO_THROTTLED, {
-			LIMIT, "one key of %s gets more requests than DynamoDB serves",
-			"More capacity does not help. Use the busiest locks less often, or divide each into "
-			"several: a key takes 1,000 writes or 3,000 reads a second at most."
+			LIMIT, "one partition key of %s gets more requests than DynamoDB serves",
+			"More capacity does not help: a partition key takes 1,000 writes or 3,000 reads a "
+			"second at most. Use the busiest locks less often, or divide each into several."
 	}},
 	{ANY, "OnDemandThroughput", DYNAMO_THROTTLED, {
 			LIMIT, "requests exceed the maximum on-demand throughput that is set for %s",
@@ -70,8 +71,8 @@ static const error_kind kinds[] = {
 	{ANY, "AccountLimitExceeded", DYNAMO_THROTTLED, {LIMIT, QUOTA, RAISE_QUOTA}},
 	{"RequestLimitExceeded", NULL, DYNAMO_THROTTLED, {LIMIT, QUOTA, RAISE_QUOTA}},
 	{"LimitExceeded", NULL, DYNAMO_THROTTLED, {
-			LIMIT, "a quota for operations on tables keeps DynamoDB from changing %s",
-			"Try again when no other table is being created, changed or deleted. If the account "
+			LIMIT, "a quota for table operations is exceeded for %s",
+			"Try again when fewer tables are being created, changed or deleted. If the account "
 			"has too many tables, have the quota raised (Service Quotas, Amazon DynamoDB)."
 	}},
 	{ANY, "ProvisionedThroughputExceeded", DYNAMO_THROTTLED, {
@@ -89,8 +90,8 @@ static const error_kind kinds[] = {
 	{"TooManyRequests", NULL, DYNAMO_THROTTLED, {0}},
 	{ANY, NULL, DYNAMO_THROTTLED, {
 			LIMIT, THROTTLES,
-			"The server at \"ddblock.endpoint_url\", or a proxy before it, wants fewer requests: "
-			"try again later."
+			"A proxy, or a server that is not DynamoDB, probably limits requests: raise its "
+			"limit, or try again later."
 	}},
 
 	{"TransactionConflict", NULL, DYNAMO_CONFLICT, {0}},
@@ -104,8 +105,8 @@ static const error_kind kinds[] = {
 			"\"ddblock.endpoint_url\" may not be DynamoDB itself."
 	}},
 	{ANY, NULL, DYNAMO_CONFLICT, {
-			LIMIT, "other transactions block writes to an item of %s",
-			"Try again. If other programs write to the table, keep them from it."
+			LIMIT, "another DynamoDB transaction is writing to an item of %s",
+			"Try again. If this lasts, keep programs other than ddblock from writing to the table."
 	}},
 
 	{ANY, "proxy: ", DYNAMO_UNREACHABLE, {
@@ -134,13 +135,15 @@ static const error_kind kinds[] = {
 	{ANY, "HTTP status 5", DYNAMO_UNKNOWN, {NO_CONNECTION, FAULT, WHO_FAULT}},
 	{ANY, "no Date header", DYNAMO_UNKNOWN, {
 			NO_CONNECTION, "replies from DynamoDB at %s do not show the time",
-			"Have the proxy on the way leave the header \"Date\" in replies; or "
-			"\"ddblock.endpoint_url\" does not lead to DynamoDB itself."
+			"A proxy on the way removes the header \"Date\" from replies, or "
+			"\"ddblock.endpoint_url\" does not lead to DynamoDB itself. The request may have "
+			"taken effect."
 	}},
 	{ANY, NULL, DYNAMO_UNKNOWN, {
 			NO_CONNECTION, "no usable reply from DynamoDB at %s",
-			"The request may or may not have taken effect. Try again. If this lasts, check the "
-			"network between this server and that address."
+			"The request may or may not have taken effect. Try again, but push a job again only "
+			"with the same id. If this lasts, check the network between this server and that "
+			"address."
 	}},
 
 	{"InvalidSignature", "Signature expired", DYNAMO_CLOCK_SKEW, {0}},
@@ -155,18 +158,18 @@ static const error_kind kinds[] = {
 
 	{"ExpiredToken", NULL, DYNAMO_CREDENTIALS, {
 			NO_AUTHORIZATION, "the credentials for DynamoDB have expired",
-			"ddblock fetches new ones of a role by itself, unless the detail says that this fails. "
-			REPLACE_KEYS
+			"ddblock renews a role's credentials by itself: if the detail says why that fails, "
+			"mend that. " REPLACE_KEYS
 	}},
 	{"UnrecognizedClient", NULL, DYNAMO_CREDENTIALS, {
 			NO_AUTHORIZATION, "DynamoDB does not know the access key or session token",
-			"The key may be mistyped, deleted, or of another partition than the Region. "
-			REPLACE_KEYS
+			"The key may be mistyped, deleted, inactive, or for another part of AWS (such as "
+			"China) than the Region. " REPLACE_KEYS
 	}},
 	{"InvalidClientTokenId", NULL, DYNAMO_CREDENTIALS, {
 			NO_AUTHORIZATION, "DynamoDB does not know the access key or session token",
-			"The key may be mistyped, deleted, or of another partition than the Region. "
-			REPLACE_KEYS
+			"The key may be mistyped, deleted, inactive, or for another part of AWS (such as "
+			"China) than the Region. " REPLACE_KEYS
 	}},
 	{"InvalidSignature", NULL, DYNAMO_CREDENTIALS, {
 			NO_AUTHORIZATION, BAD_SIGNATURE,
@@ -174,15 +177,17 @@ static const error_kind kinds[] = {
 	}},
 	{"IncompleteSignature", NULL, DYNAMO_CREDENTIALS, {
 			NO_AUTHORIZATION, BAD_SIGNATURE,
-			"A proxy may change the headers of requests. " REPLACE_KEYS
+			"A proxy probably changes headers of requests. If there is none, the credentials are "
+			"wrong. " REPLACE_KEYS
 	}},
 	{"MissingAuthenticationToken", NULL, DYNAMO_CREDENTIALS, {
 			NO_AUTHORIZATION, BAD_SIGNATURE,
-			"A proxy may remove headers of requests. " REPLACE_KEYS
+			"A proxy probably removes headers of requests. If there is none, the credentials are "
+			"wrong. " REPLACE_KEYS
 	}},
 	{ANY, NULL, DYNAMO_CREDENTIALS, {
 			NO_AUTHORIZATION, "there are no credentials for DynamoDB",
-			"Mend the source that ddblock should use: the detail says what each lacks. Or give "
+			"The detail says what each source lacks: mend the one that ddblock should use. Or give "
 			"this machine a role, or set \"ddblock.access_key_id\" and "
 			"\"ddblock.secret_access_key\"."
 	}},
@@ -190,8 +195,9 @@ static const error_kind kinds[] = {
 	{"AccessDenied", NULL, DYNAMO_ACCESS_DENIED, {0}},
 	{"NotAuthorized", NULL, DYNAMO_ACCESS_DENIED, {0}},
 	{"OptInRequired", NULL, DYNAMO_ACCESS_DENIED, {
-			NO_PRIVILEGE, "the AWS account may not use %s",
-			"Enable DynamoDB, and this Region, for the account."
+			NO_PRIVILEGE, "the AWS account is not enabled for DynamoDB in this Region",
+			"Enable the Region in the account's settings (AWS console, Account). If it is "
+			"enabled, check the account's status."
 	}},
 	{ANY, "perform: kms:", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
@@ -200,7 +206,8 @@ static const error_kind kinds[] = {
 	}},
 	{ANY, KMS_KEY, DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
-			"Allow kms:Decrypt to the server's role or user, both in the key's policy and in IAM."
+			"If the table's key exists (AWS console, KMS), allow kms:Decrypt to the server's role "
+			"or user, both in the key's policy and in IAM."
 	}},
 	{ANY, "control policy", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,
@@ -209,15 +216,18 @@ static const error_kind kinds[] = {
 	}},
 	{ANY, "permissions boundary", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,
-			"The permissions boundary of the server's role or user must allow the action, too."
+			"The permissions boundary of the server's role or user must allow the action, and not "
+			"deny it."
 	}},
 	{ANY, "VPC endpoint policy", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,
-			"The policy of the VPC endpoint for DynamoDB must allow the action on this table."
+			"The policy of the VPC endpoint for DynamoDB must allow the action on this table, and "
+			"not deny it."
 	}},
 	{ANY, "session policy", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,
-			"The policy that was given when the role was assumed must allow the action, too."
+			"Whoever assumed the role passed a session policy: that must allow the action, too, "
+			"and not deny it."
 	}},
 	{ANY, "explicit deny in a resource-based policy", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,
@@ -226,8 +236,9 @@ static const error_kind kinds[] = {
 	}},
 	{ANY, "resource-based policy", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,
-			"The table's own policy must allow the action to the server's role or user, too: the "
-			"table is another account's."
+			"The table's own policy must allow the action to the server's role or user (DynamoDB "
+			"console, Permissions). Compare the account numbers in the detail: the table may be "
+			"another account's."
 	}},
 	{ANY, "explicit deny", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,
@@ -244,7 +255,8 @@ static const error_kind kinds[] = {
 	}},
 	{"ResourceInUse", NULL, DYNAMO_TABLE_IN_USE, {
 			"55006", "%s is being changed",
-			"Try again when the table's status is ACTIVE."
+			"Look at the table in the DynamoDB console. If it is being changed, try again when it "
+			"is ACTIVE."
 	}},
 
 	{"Validation", NULL, DYNAMO_VALIDATION, {0}},
@@ -252,8 +264,8 @@ static const error_kind kinds[] = {
 	{"IdempotentParameterMismatch", NULL, DYNAMO_VALIDATION, {0}},
 	{"UnknownOperation", NULL, DYNAMO_VALIDATION, {
 			"0A000", "the server at %s lacks an operation that this call needs",
-			"It is not DynamoDB itself: see what it lacks in ddblock's compatibility.md, or change "
-			"\"ddblock.endpoint_url\"."
+			"DynamoDB has it, so this is another server: see what it lacks in ddblock's "
+			"compatibility.md, or change \"ddblock.endpoint_url\"."
 	}},
 	{"ItemCollectionSizeLimitExceeded", NULL, DYNAMO_VALIDATION, {
 			"54000", "a partition key of %s has too many data for a table with local indexes",
@@ -269,12 +281,14 @@ static const error_kind kinds[] = {
 	}},
 	{ANY, "different AttributeName", DYNAMO_VALIDATION, {
 			STATE, "time-to-live of %s is enabled on another attribute",
-			"Disable time-to-live of the table. An hour later, call this function again."
+			"Find out who uses that, and disable it. An hour later, call ddb_lock_table_create() "
+			"or ddb_queue_table_create() again."
 	}},
 	{ANY, about_keys, DYNAMO_VALIDATION, {
 			STATE, "the keys of %s do not match the settings",
 			"Compare the table's keys with \"ddblock.partition_key\" and \"ddblock.sort_key\"; "
-			"their type must be S. Or create another table with ddb_lock_table_create()."
+			"their type must be S (string). For another table, change \"ddblock.lock_table\" on "
+			"all clusters."
 	}},
 	{ANY, NULL, DYNAMO_VALIDATION, {
 			INTERNAL, "DynamoDB refuses a request to %s",

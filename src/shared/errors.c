@@ -23,6 +23,7 @@ typedef struct Failure
 	const char *message;		/* UTF-8 */
 	const char *source;			/* of the credentials, in a sentence, or NULL */
 	const char *hint;			/* from the worker, or NULL */
+	const char *also;			/* the end of the hint, or NULL */
 } Failure;
 
 void
@@ -94,14 +95,17 @@ hint_of(const Failure *failure, const dynamo_words *words)
 	bool		other_keys = failure->status == DYNAMO_VALIDATION &&
 		dynamo_is_about_keys(failure->message);
 
-	if (dynamo_is_queue(failure->op) && (failure->status == DYNAMO_TABLE_MISSING || other_keys))
-		return "Compare \"ddblock.queue_table\", Region and endpoint with the other clusters'. If "
-			"they agree, create the table with ddb_queue_table_create().";
+	if (dynamo_is_queue(failure->op) && other_keys)
+		return "The table is no queue table: name another one in \"ddblock.queue_table\", and create "
+			"it with ddb_queue_table_create().";
+	if (dynamo_is_queue(failure->op) && failure->status == DYNAMO_TABLE_MISSING)
+		return "Compare \"ddblock.queue_table\", Region, endpoint and AWS account with the other "
+			"clusters'. If they agree, create the table with ddb_queue_table_create().";
 	if (failure->hint != NULL || words->hint != NULL)
 		return failure->hint != NULL ? failure->hint : words->hint;
-	return psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, endpoint "
-					"and \"ddblock.lock_table\" with the other clusters' logs (\"ddblock uses lock "
-					"table\"). If they agree, create the table with ddb_lock_table_create().",
+	return psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, endpoint, "
+					"AWS account and \"ddblock.lock_table\" with the other clusters' logs (\"ddblock uses "
+					"lock table\"). If they agree, create the table with ddb_lock_table_create().",
 					segment->place.region, segment->place.url);
 }
 
@@ -131,7 +135,7 @@ raise_failure(const Failure *failure)
 			(errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
 			 errmsg(words->message, strstr(words->message, "at %s") ? segment->place.url : table),
 			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
-			 errhint("%s", hint_of(failure, words))));
+			 errhint("%s%s", hint_of(failure, words), failure->also ? failure->also : "")));
 }
 
 void
@@ -152,7 +156,7 @@ raise_failed_call(const MailboxFailure *call)
 	else if (call->hint[0] != '\0')
 		failure.hint = to_server(call->hint);
 	else if (call->op == DYNAMO_RELEASE)
-		failure.hint = "The session no longer holds the lock. The worker keeps trying to "
+		failure.also = " The session no longer holds the lock. The worker keeps trying to "
 			"release it until its lease has run out.";
 	raise_failure(&failure);
 }
