@@ -73,12 +73,15 @@ WorkerLogTrouble(const dynamo_reply *reply)
 	if (!trouble)
 		ereport(LOG, (errmsg("DynamoDB replies again")));
 	else
+	{
+		bool		sources = status == DYNAMO_CREDENTIALS && !WorkerCredentialsTold();
+
 		ereport(LOG,
-				(errmsg("could not use table \"%s\" at %s: %s", ddblock_lock_table,
-						segment->place.url, Utf8Quiet(reply->message, strlen(reply->message))),
-				 status == DYNAMO_CREDENTIALS && !WorkerCredentialsTold() ?
-				 errdetail("%s", WorkerCredentialsWords()) : 0,
+				(errmsg("could not use table \"%s\" at %s", ddblock_lock_table, segment->place.url),
+				 errdetail("%s%s%s", Utf8Quiet(reply->message, strlen(reply->message)),
+						   sources ? "\n" : "", sources ? WorkerCredentialsWords() : ""),
 				 errhint("%s", hint)));
+	}
 }
 
 void

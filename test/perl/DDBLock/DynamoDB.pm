@@ -19,8 +19,13 @@ Items are hashes in DynamoDB's own notation: C<< { key => { S => 'x' } } >>.
 
 =item DDBLock::DynamoDB->start(table => 'lockTable')
 
-Starts a server on a free port and waits until it answers. Table is the
-default for the methods below.
+A server of this process alone, without tables. It takes two seconds of the processor to
+start one, so one that another test file has given back is preferred. Table is the default
+for the methods below.
+
+=item $ddb->give_back
+
+Lets another test file use the server. Who does not call it must call stop.
 
 =item $ddb->port, $ddb->url, $ddb->table
 
@@ -71,6 +76,7 @@ use strict;
 use warnings;
 
 use Cwd qw(abs_path);
+use Fcntl qw(LOCK_EX LOCK_NB);
 use File::Basename qw(dirname);
 use HTTP::Tiny;
 use JSON::PP;
@@ -96,10 +102,18 @@ sub start
 {
 	my ($class, %args) = @_;
 	my $self = bless {
-		dir   => $args{dir},
 		table => $args{table} // 'lockTable',
+		http => HTTP::Tiny->new(timeout => 30),
 	}, $class;
 
+	for (my $number = 0; !$self->{lock}; $number++)
+	{
+		$self->{dir} = "$ENV{DDBLOCK_WORK}/dynamodb.$number";
+		open my $lock, '>', "$self->{dir}.lock" or die "$self->{dir}.lock: $!\n";
+		$self->{lock} = $lock if flock($lock, LOCK_EX | LOCK_NB);
+	}
+	return $self if -f "$self->{dir}/port" && eval { $self->_delete_tables; 1 };
+	$self->stop;
 	$self->_launch(0);
 	return $self;
 }
@@ -110,12 +124,35 @@ sub _launch
 
 	system($helper, 'start', $port, $self->{dir}) == 0
 	  or die "DynamoDB Local did not start\n";
+	$self->_read_port;
+	return;
+}
+
+sub _read_port
+{
+	my ($self) = @_;
+
 	open my $fh, '<', "$self->{dir}/port" or die "no port file: $!\n";
 	chomp($self->{port} = <$fh>);
 	close $fh;
-	$self->{http} = HTTP::Tiny->new(timeout => 30);
 	return;
 }
+
+sub _delete_tables
+{
+	my ($self) = @_;
+
+	$self->_read_port;
+	foreach my $table (@{ $self->call('ListTables', {})->{TableNames} })
+	{
+		$self->call('UpdateTable', { TableName => $table, DeletionProtectionEnabled => JSON::PP::false })
+		  if $self->call('DescribeTable', { TableName => $table })->{Table}{DeletionProtectionEnabled};
+		$self->call('DeleteTable', { TableName => $table });
+	}
+	return;
+}
+
+sub give_back { delete $_[0]{lock}; return; }
 
 sub stop
 {

@@ -175,8 +175,7 @@ my ($dynamodb, $proxy, @proxies, @doubles, @nodes);
 
 sub dynamodb
 {
-	$dynamodb //= DDBLock::DynamoDB->start(
-		dir => PostgreSQL::Test::Utils::tempdir());
+	$dynamodb //= DDBLock::DynamoDB->start;
 	return $dynamodb;
 }
 
@@ -476,7 +475,7 @@ END
 			$node->stop('immediate', fail_ok => 1);
 		}
 		$_->stop foreach @proxies, @doubles;
-		$dynamodb->stop if $dynamodb;
+		($good ? $dynamodb->give_back : $dynamodb->stop) if $dynamodb;
 	}
 	$? = $status;
 }
