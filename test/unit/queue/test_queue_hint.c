@@ -107,11 +107,15 @@ TEST(the_oldest_hint_is_taken_first_and_once)
 TEST(a_hint_is_taken_by_whom_it_is_for)
 {
 	char	   *only_b[] = {"b", NULL};
+	char	   *b_or_a[] = {"b", "a", NULL};
 
 	queue_hint_add(hints, 1, "other", "b", 0);
 	queue_hint_add(hints, 1, "q", "a", 0);
 	assert_false(take(2, only_b, NULL));
 	assert_false(take(2, NULL, skip_a));
+	assert_true(take(2, b_or_a, NULL));
+	assert_string_equal(resource, "a");
+	queue_hint_add(hints, 1, "q", "a", 0);
 	assert_true(take(2, NULL, NULL));
 	assert_string_equal(resource, "a");
 }
