@@ -334,7 +334,7 @@ class LocalNetwork(Table):
     ca_file = ''
     date_error = 0
     pace = 'slow'           # on a busy machine: see I6 in check
-    retry_timeout = '15s'   # longer than a probe waits
+    retry_timeout = '30s'   # longer than a slow probe waits
 
     def __init__(self, work, clusters):
         with open(os.path.join(work, 'dynamodb', 'port')) as f:

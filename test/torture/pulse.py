@@ -17,6 +17,7 @@ class Pulse(threading.Thread):
         self.network = network
         self.over = threading.Event()
         self.stalls = []                # when each of them was over
+        self.longest_us = 0
 
     def run(self):
         before = boottime()
@@ -28,6 +29,7 @@ class Pulse(threading.Thread):
             now = boottime()
             if now - before > STALL_US:
                 self.stalls.append(now)
+                self.longest_us = max(self.longest_us, now - before)
             before = now
 
     def end(self):

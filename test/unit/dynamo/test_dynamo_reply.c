@@ -392,6 +392,7 @@ TEST(other_keys_are_known_in_every_wording)
 		"Cannot update attribute key. This attribute is part of the key",
 		"Where clause does not contain a mandatory equality on all key attributes",
 		"Key column id not found",
+		"The item lacks the key id",
 		"The table does not have the specified index: ready",
 		"the table's keys have other names, or are not of type S",
 	};
