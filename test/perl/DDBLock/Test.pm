@@ -168,6 +168,9 @@ sub import
 # No test asks the machine that it runs on for credentials.
 $ENV{AWS_EC2_METADATA_DISABLED} = 'true';
 
+# What ends a test file is said in its output, not in its log alone.
+$SIG{__DIE__} = sub { Test::More::diag("died: $_[0]") unless $^S // 1; };
+
 sub wait_for(&;$);
 
 my $main_pid = $$;
@@ -471,6 +474,7 @@ END
 		foreach my $node (reverse @nodes)
 		{
 			next if $good && $node->stop('fast', fail_ok => 1);
+			$good = 0;
 			$status ||= 1;
 			$node->stop('immediate', fail_ok => 1);
 		}
