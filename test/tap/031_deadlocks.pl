@@ -80,7 +80,7 @@ foreach (@waits)
 		$a->send($index);
 		fails_with($b, "$index beside a wait $name", edge($b, $what, $a), edge($a, 'ShareLock on virtual transaction *', $b));
 		$a->result;
-		is($a->messages, '', '... goes through');
+		is($a->complaints, '', '... goes through');
 		$a->query_safe(q{SELECT ddb_queue_fail('q', 'r', 1, retry_in => '0s')}) if $what =~ /queue/;
 		$a->query_safe(q{SELECT ddb_lock_release_all()});
 		$b->ask('ROLLBACK');
@@ -123,7 +123,7 @@ foreach (@locks)
 	fails_with($b, "a deadlock with a $name", edge($b, $lock, $a), edge($a, $what, $b));
 	$b->query_safe('ROLLBACK');
 	$a->result;
-	is($a->messages, '', '... the other session goes on');
+	is($a->complaints, '', '... the other session goes on');
 	end();
 }
 
@@ -283,7 +283,7 @@ $_->send(q{SELECT count(*) FROM ddb_queue_claim('q', wait => '4s', resources => 
 foreach ($a, $b)
 {
 	is($_->result, '0', 'there is none');
-	is($_->messages, '', '... which is no deadlock');
+	is($_->complaints, '', '... which is no deadlock');
 	$_->query_safe('RESET deadlock_timeout');
 }
 is(deadlocks(), $count, '... we counted none');
@@ -357,12 +357,12 @@ $c->query_safe(q{SET deadlock_timeout = '1min'});
 $a->send('CALL passes_on()');
 $c->send('CALL waits_and_passes_on()');
 $b->ask('CALL waits_often()');
-is($b->messages, '', '1,000 waits that are no deadlock');
+is($b->complaints, '', '1,000 waits that are no deadlock');
 $d->query_safe('SELECT pg_advisory_unlock(2)');
 foreach ($a, $c)
 {
 	$_->result;
-	is($_->messages, '', '... of sessions in loops');
+	is($_->complaints, '', '... of sessions in loops');
 }
 $_->query_safe('RESET ALL') foreach $a, $b, $c;
 is(deadlocks(), $count, '... none was taken for one');

@@ -292,7 +292,7 @@ ok($victim->busy, 'a commit under way goes on waiting for its standby');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $node->reload;
 $victim->result;
-is($victim->messages, '', 'without a warning');
+is($victim->complaints, '', 'without a warning');
 is(rows('synchronous'), 1, 'it was committed in time');
 $near->restart;
 $_->ask(q{SELECT ddb_lock_release_all()}) foreach $victim, $timekeeper;

@@ -176,7 +176,7 @@ foreach my $command (
 	'BEGIN', 'SAVEPOINT s', 'ROLLBACK', 'CHECKPOINT', 'SET work_mem TO DEFAULT', 'EXPLAIN SELECT 1')
 {
 	$session->ask($command);
-	is($session->messages, '', "$command: allowed");
+	is($session->complaints, '', "$command: allowed");
 }
 $session->query_safe('SET ddblock.commit_guard = off');
 $session->query_safe("COPY t TO '$dir/unguarded'");

@@ -144,7 +144,7 @@ $victim->send('COMMIT');
 wait_for { wait_event($victim_pid) eq 'Lock/object' } 'the COMMIT that waits';
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($notifier_pid)");
 $_->result foreach $notifier, $victim;
-is($victim->messages, '', 'a COMMIT that got the lock in time');
+is($victim->complaints, '', 'a COMMIT that got the lock in time');
 is(rows('in time'), 1, '... commits');
 $victim->query_safe(q{SELECT ddb_lock_release('b')});
 $_->quit foreach $notifier, $victim;

@@ -50,7 +50,7 @@ $near->restart;
 wait_for
 {
 	$other->ask(sprintf $acquire, 'after', '1h', $max);
-	$other->messages eq '';
+	$other->complaints eq '';
 }
 'room after the outage';
 pass('after an outage, another session has room');

@@ -30,7 +30,8 @@ busy.
 =item $session->result
 
 Waits for the end of what was sent; returns its output. $session->messages has
-what the server said besides: errors, warnings, notices.
+what the server said besides: errors, warnings, notices; $session->complaints
+leaves out that something is still waited for: on a busy machine it may be.
 
 =item $session->ask($sql)
 
@@ -38,8 +39,7 @@ Send and result.
 
 =item $session->query_safe($sql)
 
-The same; dies if the server says anything besides, other than that a lock is
-still waited for: on a busy machine it may be.
+The same; dies if there are complaints.
 
 =item $session->error_of($sql)
 
@@ -147,15 +147,20 @@ sub ask
 	return $self->result;
 }
 
+# With VERBOSITY verbose each message ends with its LOCATION.
+sub complaints
+{
+	my ($self) = @_;
+
+	return join '', grep { !/NOTICE: .*still waiting for / } split /(?<=\n)(?=psql:)/, $self->messages;
+}
+
 sub query_safe
 {
 	my ($self, $sql) = @_;
 	my $output = $self->ask($sql);
-	my $still_waiting = qr/NOTICE: .*still waiting for lock/;
 
-	# With VERBOSITY verbose each message ends with its LOCATION.
-	die "query failed: $sql\n" . $self->messages
-	  if grep { !/$still_waiting/ } split /(?<=\n)(?=psql:)/, $self->messages;
+	die "query failed: $sql\n" . $self->messages if $self->complaints ne '';
 	return $output;
 }
 
