@@ -145,13 +145,14 @@ compile_pure()
 }
 
 # build_unit_test FILE DIR: links test/unit/ROOM/test_NAME.c, as a program in DIR, with
-# all objects in DIR/pure and, if there are any, in DIR/ROOM.
+# all objects in DIR/pure and, if there are any, in DIR/ROOM.  The test itself is not optimized: that
+# would take the compiler longer than the test takes.
 build_unit_test()
 {
 	local test=$1 dir=$2 room
 
 	room=$(basename "$(dirname "$test")")
-	"${compiler[@]}" -Isrc -Itest/double \
+	"${compiler[@]}" -O0 -Isrc -Itest/double \
 		-DTEST_DATA_DIR="\"$PWD/test/unit/data\"" "$test" "$dir"/pure/*.o \
 		$(files "$dir/$room/*.o") "${PURE_LIBS[@]}" "${NET_LIBS[@]}" -lcmocka -lpthread -lm \
 		-o "$dir/$(basename "$test" .c)"

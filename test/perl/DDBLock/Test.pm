@@ -236,8 +236,8 @@ sub new_cluster
 }
 
 # A node's init runs initdb, which takes a second of the processor: plain ones are copies of
-# what the first test file made.  The clusters of one file have different templates, because
-# whoever has the same system identifier is a copy.
+# what the first test file made, with little WAL to copy.  The clusters of one file have different
+# templates, because whoever has the same system identifier is a copy.
 sub _init
 {
 	my ($node, %options) = @_;
@@ -247,7 +247,7 @@ sub _init
 		my $made = "$template.$$";
 
 		return $run->(@_) if $_[0] ne 'initdb';
-		$run->(map { $_ eq $node->data_dir ? $made : $_ } @_) unless -d $template;
+		$run->((map { $_ eq $node->data_dir ? $made : $_ } @_), '--wal-segsize=1') unless -d $template;
 		rename $made, $template unless -d $template;    # another file may have been faster
 		$run->('cp', '-RPp', $template, $node->data_dir);
 	};

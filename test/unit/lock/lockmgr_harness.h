@@ -37,6 +37,7 @@
 #define OUR_OWNER	"us/1"
 
 #define SIZE		64			/* of everything, in most tests */
+#define FEW			16			/* where hundreds of managers start */
 #define CALLS_EACH	80			/* calls per lease */
 #define MAX_LOST	64
 
@@ -503,12 +504,18 @@ start_manager(harness *h)
 }
 
 static inline harness *
-harness_start(void)
+harness_start_with(uint32_t size)
 {
-	harness    *h = harness_new(SIZE);
+	harness    *h = harness_new(size);
 
 	start_manager(h);
 	return h;
+}
+
+static inline harness *
+harness_start(void)
+{
+	return harness_start_with(SIZE);
 }
 
 /* ---- calls ---- */

@@ -31,7 +31,7 @@ replace_manager(harness *h, int64_t gap)
 static void
 die_at(const scenario *s, int64_t moment, meanwhile then)
 {
-	harness    *h = harness_start();
+	harness    *h = harness_start_with(FEW);
 
 	s->prepare(h);
 	acquire(h, 0, "a");
@@ -93,7 +93,7 @@ TEST(an_acquire_whose_session_ended_meanwhile_is_undone)
 static void
 die_while_held(int64_t moment)
 {
-	harness    *h = harness_start();
+	harness    *h = harness_start_with(FEW);
 	int64_t		start;
 
 	get(h, 0, "a");
@@ -320,7 +320,7 @@ TEST(a_lost_leases_item_is_released_when_it_has_ended)
 	/* Dies at every moment of a release whose reply is lost. */
 	for (int64_t moment = -MS; moment < 1500 * MS; moment += 7 * MS)
 	{
-		harness    *h = harness_start();
+		harness    *h = harness_start_with(FEW);
 		const lease *l = lose(h);
 
 		run_until(h, l->lease_end + moment);

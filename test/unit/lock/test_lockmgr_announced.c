@@ -349,7 +349,7 @@ TEST(limits_count_them)
 static void
 interrupt_at(const scenario *s, int64_t moment, char what)
 {
-	harness    *h = harness_start();
+	harness    *h = harness_start_with(FEW);
 
 	s->prepare(h);
 	announce(h, "a");
@@ -381,7 +381,7 @@ interrupt_at(const scenario *s, int64_t moment, char what)
 static void
 die_at(const scenario *s, int64_t moment, bool claims_all)
 {
-	harness    *h = harness_start();
+	harness    *h = harness_start_with(FEW);
 
 	s->prepare(h);
 	announce(h, "za");
@@ -390,7 +390,7 @@ die_at(const scenario *s, int64_t moment, bool claims_all)
 	h->fate_count = 0;
 	kill_manager(h);
 	run(h, 20 * MS);
-	for (uint32_t i = 0; i < SIZE; i++)	/* as mailbox_read() does */
+	for (uint32_t i = 0; i < FEW; i++)	/* as mailbox_read() does */
 		h->let_go[i] = h->saved_holds[i].session.slot == 0 &&
 			h->saved_holds[i].seq > h->asked[0].request.seq;
 	start_manager(h);

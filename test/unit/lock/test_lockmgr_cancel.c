@@ -14,7 +14,7 @@
 static void
 interrupt_at(const scenario *s, int64_t moment, bool end, bool waiter)
 {
-	harness    *h = harness_start();
+	harness    *h = harness_start_with(FEW);
 
 	s->prepare(h);
 	acquire(h, 0, "a");
