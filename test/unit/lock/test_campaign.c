@@ -174,7 +174,7 @@ has_let_go(const world *w)
 
 TEST(a_list_has_names_without_the_spaces_around_them)
 {
-	const char *at = "\ta , b c,d ";
+	const char *at = "\ta , b c\t,d \t";
 	const char *wrong;
 	char		name[CAMPAIGN_NAME_MAX + 1];
 

@@ -41,6 +41,20 @@ TEST(who_closes_a_cycle_is_told)
 	}
 }
 
+LOCKMGR_TEST(a_cycle_is_told_to_its_end)
+{
+	get(h, 0, "a");
+	get(h, 1, "b");
+	get(h, 2, "c");
+	acquire(h, 1, "a");
+	acquire(h, 2, "b");
+	acquire(h, 0, "c");
+	assert_result(h, 0, LOCKMGR_DEADLOCK);
+	assert_non_null(strstr(h->asked[0].message, "waits for lock \"c\", held"));
+	assert_non_null(strstr(h->asked[0].message, "waits for lock \"b\", held"));
+	assert_non_null(strstr(h->asked[0].message, "waits for lock \"a\", held"));
+}
+
 LOCKMGR_TEST(who_closes_a_cycle_is_told_only_names_that_begin_as_its_own_does)
 {
 	get(h, 0, "shop/a");

@@ -345,6 +345,19 @@ TEST(the_first_lock_table_guards)
 	free(packed);
 }
 
+TEST(a_dead_jobs_row_has_its_texts_one_after_the_other)
+{
+	size_t		offset = sizeof(head);
+
+	read_reply(DYNAMO_QUEUE_READ, 200, "{\"Item\":{\"pk\":{\"S\":\"dead#q\"},\"sk\":{\"S\":\"i\"},"
+			   "\"resource\":{\"S\":\"r\"},\"lastError\":{\"S\":\"no stock\"},"
+			   "\"payload\":{\"S\":\"[1]\"}}}");
+	(void) row_at(&offset);
+	assert_memory_equal(packed + sizeof(head) + sizeof(queue_row), "qrino stock[1]",
+						offset - sizeof(head) - sizeof(queue_row));
+	free(packed);
+}
+
 TEST(a_callers_id_may_look_like_the_key_of_a_job)
 {
 	size_t		offset = sizeof(head);
@@ -471,6 +484,7 @@ TEST(the_backoff_doubles_to_ten_minutes)
 {
 	assert_int_equal(queue_backoff_ms(-1), 5000);
 	assert_int_equal(queue_backoff_ms(0), 5000);
+	assert_int_equal(queue_backoff_ms(1), 10000);
 	assert_int_equal(queue_backoff_ms(6), 320000);
 	assert_int_equal(queue_backoff_ms(7), 600000);
 	assert_int_equal(queue_backoff_ms(INT64_MAX), 600000);
