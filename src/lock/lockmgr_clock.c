@@ -140,16 +140,13 @@ lm_believed_end(const struct lease *l)
 	return l->lease_end - l->cut_us;
 }
 
-/*
- * Is the version in the reply that is handled now dead, by DynamoDB's clock?  No Date is 0, which is
- * before all times.
- */
+/* Is the version in the reply that is handled now dead, by DynamoDB's clock? */
 bool
 lm_is_expired(const lockmgr *lm, const char *version, int64_t lease_ms)
 {
 	int64_t		ms;
 
-	return lm->takeover_by_clock && lm->veto == VETO_NONE &&
+	return lm->takeover_by_clock && lm->veto == VETO_NONE && lm->date_us != 0 &&
 		uuid_get_time(version, &ms) &&
 		lm->date_us >= ms * 1000 + LOCKMGR_DEAD_AFTER(lease_ms * 1000) + lm->slack_us;
 }
