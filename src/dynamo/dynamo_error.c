@@ -201,7 +201,7 @@ static const error_kind kinds[] = {
 	}},
 	{ANY, "perform: kms:", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
-			"Allow the action in the detail to the server's role or user, both in the key's policy "
+			"Allow the denied action to the server's role or user, both in the key's policy "
 			"and in IAM."
 	}},
 	{ANY, KMS_KEY, DYNAMO_ACCESS_DENIED, {
@@ -247,7 +247,7 @@ static const error_kind kinds[] = {
 	}},
 	{ANY, NULL, DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,
-			"Add the action in the detail to the IAM policy of the server's role or user."
+			"Add the denied action to the IAM policy of the server's role or user."
 	}},
 
 	{"ResourceNotFound", NULL, DYNAMO_TABLE_MISSING, {

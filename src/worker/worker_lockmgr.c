@@ -228,7 +228,8 @@ log_no_batches(void *arg, const dynamo_reply *reply, bool for_good)
 					Utf8Quiet(why->message, strlen(why->message))),
 			 for_good ? errdetail("Leases are renewed one by one from now on.") :
 			 errdetail("Leases are renewed one by one until it does."),
-			 denied ? errhint("Allow dynamodb:PartiQLUpdate, and restart the server.") : 0));
+			 denied ? errhint("%s Then restart the server.",
+							  dynamo_error_words(why->status, why->message)->hint) : 0));
 }
 
 void

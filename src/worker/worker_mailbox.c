@@ -20,10 +20,6 @@
 
 #define BELL_BITS 64
 
-#define CHECK_DENIED_HINT \
-	"Allow dynamodb:DescribeTable, or set \"ddblock.global_table_region\" to this " \
-	"server's Region: then this check is not needed."
-
 static bool any_parked = false; /* perhaps */
 
 /* The copied request, and its text. */
@@ -186,7 +182,10 @@ fail_parked(int64 until, table_check_verdict verdict, const table_check_words *w
 					 verdict == TABLE_CHECK_GLOBAL_TABLE ? MAILBOX_GLOBAL_TABLE : MAILBOX_FAILED,
 					 DYNAMO_DESCRIBE_TABLE, words->status, words->message);
 		if (words->status == DYNAMO_ACCESS_DENIED)
-			strlcpy(out->failure.hint, CHECK_DENIED_HINT, sizeof(out->failure.hint));
+			snprintf(out->failure.hint, sizeof(out->failure.hint),
+					 "%s Or set \"ddblock.global_table_region\" to this server's Region: then "
+					 "DescribeTable is not called.",
+					 dynamo_error_words(words->status, words->message)->hint);
 		mailbox_end_answer(&segment_mailbox, session, seq);
 	}
 }

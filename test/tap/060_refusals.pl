@@ -89,8 +89,8 @@ wait_for { stat_of($node, 'renew') >= 4 } 'renewals one by one';
 is($session->query_safe(q{SELECT ddb_lock_require('a') > 0, ddb_lock_require('b') > 0}),
 	't|t', 'without the permission for batches, leases are renewed one by one');
 is(proxy->received('BatchExecuteStatement'), 1, 'after one attempt');
-is(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /DynamoDB refuses batches of renewals: \S+: not authorized/g,
-	1, 'which the log tells once');
+is(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /DynamoDB refuses batches of renewals: \S+: not authorized.*\n.*\n.*HINT: +Add the denied action.*restart the server/g,
+	1, 'which the log tells once, with what to do');
 $session->query_safe(q{SELECT ddb_lock_release_all()});
 
 #
