@@ -60,6 +60,7 @@ typedef enum queue_kind
 	QUEUE_PAUSE,
 	QUEUE_RESUME,
 	QUEUE_CANCEL,				/* a job that is not the next one */
+	QUEUE_CANCEL_RIDER,			/* ... and rides on the head */
 	QUEUE_CHECK_GONE,			/* a job that is not there: not half written, either */
 	QUEUE_DELETE_JOB,
 	QUEUE_DELETE_DEAD
@@ -69,10 +70,11 @@ typedef enum queue_kind
 typedef struct queue_request
 {
 	queue_kind	kind;
-	int			jobs;			/* PUSH */
+	int			jobs;			/* PUSH; DROP: those that ride on the head */
 	bool		all;			/* FIND: also what is not due; CLAIM: also that, and what is
 								 * paused, and it is no attempt */
 	bool		last;			/* BURY: no job waits behind it, as far as known */
+	bool		rides;			/* PUSH: the jobs ride on the head; BURY: this one did */
 	int64_t		now_ms;			/* epoch; 0: the worker sets it */
 	int64_t		seq;			/* PUSH, DROP: the head's */
 	int64_t		number;			/* of the job; LIST_JOBS: from this one */
@@ -88,8 +90,8 @@ typedef struct queue_request
 	char		id[QUEUE_ID_MAX + 1];	/* BURY, READ_DEAD, DELETE_DEAD; GUARD: its identity */
 	char		error[QUEUE_ERROR_MAX + 1]; /* FAIL, BURY */
 	char		uuid[QUEUE_UUID_SIZE];	/* PUSH, CANCEL, BURY: the transaction's token */
-	uint32_t	tail_len;		/* bytes after the struct: PUSH: the jobs; BURY: the payload; pages:
-								 * where to go on */
+	uint32_t	tail_len;		/* bytes after the struct: PUSH: the jobs; BURY: the payload; DROP: the
+								 * numbers of jobs, int64_t; pages: where to go on */
 } queue_request;
 
 /* A job in the tail of a PUSH: this, then its id (0 bytes: none) and its payload. */
@@ -118,6 +120,7 @@ typedef struct queue_row
 	uint32_t	id_len;
 	uint32_t	error_len;
 	uint32_t	payload_len;
+	uint32_t	riders;			/* then the jobs that ride on this head, each as a row, in any order */
 } queue_row;
 
 /* A reply: this, then where the next page begins (0 bytes: no more), then the rows. */
@@ -128,6 +131,13 @@ typedef struct queue_reply
 	int64_t		now_ms;			/* DynamoDB's time, or a little earlier */
 	uint32_t	next_len;
 } queue_reply;
+
+/*
+ * May jobs of this size ride on the head?  taken: by those that do, as the next function counts.  Each
+ * write of a head costs a write unit for each kilobyte of it.
+ */
+extern bool queue_may_ride(uint32_t taken, size_t size);
+extern uint32_t queue_ride_size(size_t id_len, size_t payload_len);
 
 /* As which operation it is sent, and counted. */
 extern dynamo_op queue_op(queue_kind kind);
@@ -207,6 +217,7 @@ typedef struct queue_place
 	int64_t		token;
 	int64_t		number;
 	bool		last;			/* no job waited behind it when it was claimed */
+	bool		rides;			/* it has no item of its own */
 	char		queue[QUEUE_NAME_MAX + 1];
 	char		resource[QUEUE_RESOURCE_MAX + 1];
 } queue_place;
@@ -289,6 +300,7 @@ typedef struct queue_claim
 	int64_t		pushed_at;		/* epoch milliseconds; 0 until its item is read, or has none */
 	int64_t		token;			/* 0: it has no lock yet */
 	bool		last;			/* no job waited behind it */
+	bool		rides;			/* it has no item of its own */
 	int			claimed_level;	/* of the transaction that claimed it; 0: it has committed */
 	int			finish_level;	/* of the one that completed it; 0: none */
 	queue_place *place;			/* then: reserved for the completion */
@@ -356,6 +368,29 @@ typedef bool (*queue_hint_skip) (const char *queue, const char *resource);
 extern bool queue_hint_take(queue_hint *hints, int64_t now, const char *queue,
 							char *const *resources, queue_hint_skip skip, int64_t *attempts,
 							char resource[QUEUE_RESOURCE_MAX + 1]);
+
+/* ----------------------------------------------------------------
+ * queue_memory.c: The last numbers of heads, as this cluster has seen them: what a push guesses.
+ *
+ * In shared memory, without a lock: a wrong guess, of whatever cause, is refused by the condition of the
+ * push.  Resources with the same place displace each other.
+ * ----------------------------------------------------------------
+ */
+
+#define QUEUE_MEMORY 4096
+
+typedef struct queue_memory
+{
+	shared64	key;			/* a hash of queue and resource; 0: nothing is remembered */
+	shared64	seq;
+	shared32	taken;			/* by the jobs that ride on the head */
+} queue_memory;
+
+/* memory: [QUEUE_MEMORY].  seq 0: forgets it, since a push should look at the head. */
+extern void queue_memory_note(queue_memory *memory, const char *queue, const char *resource,
+							  int64_t seq, uint32_t taken);
+extern bool queue_memory_guess(queue_memory *memory, const char *queue, const char *resource,
+							   int64_t *seq, uint32_t *taken);
 
 /* ----------------------------------------------------------------
  * queue_pieces.c: A session's call on the queues' table, in pieces: what the worker has of it.

@@ -31,6 +31,7 @@ queue_claim_complete(queue_claim *claim, int level, queue_place *place, const ch
 	place->token = claim->token;
 	place->number = claim->number;
 	place->last = claim->last;
+	place->rides = claim->rides;
 	dynamo_json_copy(place->queue, sizeof(place->queue), queue);
 	dynamo_json_copy(place->resource, sizeof(place->resource), resource);
 	claim->place = place;

@@ -159,7 +159,7 @@ end(queue_finisher *me, uint32_t index, queue_outcome outcome)
 {
 	queue_place *place = me->place(me->arg, index);
 
-	if (outcome == QUEUE_FINISHED)
+	if (outcome == QUEUE_FINISHED && !place->rides)
 	{
 		queue_request request = about(place, QUEUE_DELETE_JOB);
 

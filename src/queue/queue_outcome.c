@@ -15,6 +15,23 @@
 #define BACKOFF_FIRST_MS INT64_C(5000)
 #define BACKOFF_MOST_MS INT64_C(600000)
 
+/* A head of small jobs stays below a kilobyte.  One larger job costs less there than as an item. */
+#define RIDE_TOGETHER 640
+#define RIDE_ALONE 4096
+#define RIDE_NAMES 60			/* its number, its time, and the attributes' names */
+
+bool
+queue_may_ride(uint32_t taken, size_t size)
+{
+	return size <= (taken == 0 ? RIDE_ALONE : taken < RIDE_TOGETHER ? RIDE_TOGETHER - taken : 0);
+}
+
+uint32_t
+queue_ride_size(size_t id_len, size_t payload_len)
+{
+	return (uint32_t) (RIDE_NAMES + id_len + payload_len);
+}
+
 bool
 queue_is_due(const queue_row *head, int64_t now_ms)
 {

@@ -15,6 +15,8 @@
 
 #include "dynamo/dynamo_codec.h"
 
+#define JOB "job#"				/* then the number: a sort key, or a job that rides on a head */
+
 typedef struct buffer
 {
 	char	   *bytes;
@@ -70,6 +72,41 @@ split_key(const char *pk, const char **queue, size_t *queue_len, const char **re
 		*resource = second + 1;
 }
 
+/* The attributes of a job that rides on a head; NULL: it is another attribute. */
+static const cJSON *
+rider_in(const cJSON *attribute)
+{
+	bool		named = attribute->string != NULL && strncmp(attribute->string, JOB, strlen(JOB)) == 0;
+
+	return named ? dynamo_json_member(attribute, "M") : NULL;
+}
+
+/* What stands behind "job#". */
+static int64_t
+job_number(const char *key)
+{
+	int64_t		number = strtoll(key + strlen(JOB), NULL, 10);
+
+	return number > 0 ? number : 0;
+}
+
+static void
+pack_rider(buffer *to, const cJSON *attribute, const cJSON *job)
+{
+	const char *id = dynamo_json_attribute(job, "id");
+	const char *payload = dynamo_json_attribute(job, "payload");
+	queue_row	row;
+
+	memset(&row, 0, sizeof(row));
+	row.number = job_number(attribute->string);
+	row.pushed_at = dynamo_json_positive(job, "pushedAt");
+	row.id_len = length(id);
+	row.payload_len = length(payload);
+	append(to, &row, sizeof(row));
+	append(to, id != NULL ? id : "", row.id_len);
+	append(to, payload != NULL ? payload : "", row.payload_len);
+}
+
 static void
 pack_row(buffer *to, const cJSON *item)
 {
@@ -82,6 +119,8 @@ pack_row(buffer *to, const cJSON *item)
 	const char *queue;
 	const char *resource;
 	size_t		queue_len;
+	const cJSON *attribute;
+	bool		is_head = dynamo_json_same(sk, "head");
 	queue_row	row;
 
 	memset(&row, 0, sizeof(row));
@@ -96,12 +135,8 @@ pack_row(buffer *to, const cJSON *item)
 	row.paused = dynamo_json_member(item, "paused") != NULL;
 	dynamo_json_copy(row.digest, sizeof(row.digest), digest != NULL ? digest : "");
 	/* A caller's id may begin with anything, but its partition has no resource. */
-	if (resource != NULL && sk != NULL && strncmp(sk, "job#", 4) == 0)
-	{
-		row.number = strtoll(sk + 4, NULL, 10);
-		if (row.number < 0)
-			row.number = 0;
-	}
+	if (resource != NULL && sk != NULL && strncmp(sk, JOB, strlen(JOB)) == 0)
+		row.number = job_number(sk);
 	else if (dynamo_json_same(pk, QUEUE_GUARD_KEY))
 	{
 		resource = dynamo_json_attribute(item, "name");
@@ -117,6 +152,8 @@ pack_row(buffer *to, const cJSON *item)
 	row.id_len = length(id);
 	row.error_len = length(error);
 	row.payload_len = length(payload);
+	cJSON_ArrayForEach(attribute, item)
+		row.riders += is_head && rider_in(attribute) != NULL;
 
 	append(to, &row, sizeof(row));
 	append(to, queue != NULL ? queue : "", row.queue_len);
@@ -124,6 +161,13 @@ pack_row(buffer *to, const cJSON *item)
 	append(to, id != NULL ? id : "", row.id_len);
 	append(to, error != NULL ? error : "", row.error_len);
 	append(to, payload != NULL ? payload : "", row.payload_len);
+	cJSON_ArrayForEach(attribute, item)
+	{
+		const cJSON *job = is_head ? rider_in(attribute) : NULL;
+
+		if (job != NULL)
+			pack_rider(to, attribute, job);
+	}
 }
 
 /* The items that refused a transaction, as far as they exist. */

@@ -45,7 +45,17 @@ typedef struct form
 	place		item;			/* of a page: the partition, if :pk stands for it */
 	int			limit;			/* of a page; 0: it is about one item */
 	const char *members;		/* of the request; NULL: a function below makes them */
+	const char *update;			/* if so: goes on with the jobs that ride on the head, */
+	const char *condition;		/* ... then with this */
 } form;
+
+/* What is asked. */
+typedef struct body
+{
+	const char *table;
+	const queue_request *request;
+	const char *tail;
+} body;
 
 static const form forms[] = {
 	[QUEUE_CREATE_TABLE] = {.op = DYNAMO_QUEUE_CREATE_TABLE},
@@ -72,6 +82,9 @@ static const form forms[] = {
 		",\"ProjectionExpression\":\"#pk, #sk\""},
 	[QUEUE_PUSH] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_CANCEL] = {.op = DYNAMO_QUEUE_TRANSACT},
+	/* A late copy removes nothing: no number comes twice. */
+	[QUEUE_CANCEL_RIDER] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
+		CHANGE("REMOVE #job", "#done < :before")},
 	[QUEUE_BURY] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_CLAIM] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #token = :token, #due = :later"
@@ -79,18 +92,19 @@ static const form forms[] = {
 			   "#done < #seq AND #due <= :now AND attribute_not_exists(#paused)"
 			   " AND (attribute_not_exists(#token) OR #token < :token)")
 		",\"ReturnValues\":\"ALL_NEW\""},
+	/* The job need not ride on the head. */
 	[QUEUE_COMPLETE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("SET #done = :number, #due = :now REMOVE #attempts, #lastError",
+		CHANGE("SET #done = :number, #due = :now REMOVE #attempts, #lastError, #job",
 			   OURS " AND #seq > :number")},
 	[QUEUE_COMPLETE_LAST] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("SET #done = :number REMOVE #attempts, #lastError, #ready, #due",
+		CHANGE("SET #done = :number REMOVE #attempts, #lastError, #ready, #due, #job",
 			   OURS " AND #seq = :number")},
 	[QUEUE_FAIL] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #due = :later, #lastError = :error", OURS)},
 	/* A push after the head was read changes seq, and refuses this. */
 	[QUEUE_DROP] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("SET #done = #seq REMOVE #ready, #due, #attempts, #lastError",
-			   "#seq = :seq AND #done < #seq")},
+		.update = "SET #done = #seq REMOVE #ready, #due, #attempts, #lastError",
+		.condition = IF_ELSE_SHOW("#seq = :seq AND #done < #seq")},
 	/* A resource may be paused before its first job. */
 	[QUEUE_PAUSE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #paused = :one", "attribute_not_exists(#paused)")},
@@ -122,9 +136,13 @@ static const form claim_any = {
 	", #due = if_not_exists(#due, :now)"
 
 static const form first_push = {
-	.item = HEAD,.members = CHANGE(PUSHED, "attribute_not_exists(#seq)")
+	.item = HEAD,.update = PUSHED,
+	.condition = IF_ELSE_SHOW("attribute_not_exists(#seq)")
 };
-static const form later_push = {.item = HEAD,.members = CHANGE(PUSHED, "#seq = :seq")};
+static const form later_push = {
+	.item = HEAD,.update = PUSHED,
+	.condition = IF_ELSE_SHOW("#seq = :seq")
+};
 
 /* A job is cancelled on condition that it is not the next one, which may be running. */
 static const form not_next = {.item = HEAD,.members = IF_ELSE_SHOW("#done < :before")};
@@ -179,10 +197,90 @@ put_keys(dynamo_text *text, place item, const queue_request *request, int64_t nu
 				 item == DEAD ? request->id : QUEUE_GUARD_KEY);
 }
 
-static void
-put_value(dynamo_text *text, const char *name, const void *of)
+/* The next job of a push's tail; false if there is none, or it is not whole. */
+static bool
+next_job(const body *of, size_t *offset, queue_job *job, const char **bytes)
 {
-	const queue_request *request = of;
+	size_t		len = of->request->tail_len;
+
+	if (len - *offset < sizeof(*job))
+		return false;
+	memcpy(job, of->tail + *offset, sizeof(*job));
+	job->digest[QUEUE_DIGEST_SIZE - 1] = '\0';
+	*offset += sizeof(*job);
+	if (job->id_len > QUEUE_ID_MAX || job->payload_len > QUEUE_PAYLOAD_MAX ||
+		len - *offset < (size_t) job->id_len + job->payload_len)
+		return false;
+	*bytes = of->tail + *offset;
+	*offset += (size_t) job->id_len + job->payload_len;
+	return true;
+}
+
+static void
+put_job(dynamo_text *text, const body *of, const queue_job *job, const char *bytes)
+{
+	if (job->id_len > 0)
+		dynamo_put_text(text, "id", bytes, job->id_len);
+	dynamo_put_text(text, "payload", bytes + job->id_len, job->payload_len);
+	dynamo_put_n(text, "pushedAt", of->request->now_ms);
+}
+
+/* The number of a job that rides; what of it is bad is refused with the tail. */
+static int64_t
+rider_number(const body *of, int index)
+{
+	int64_t		number = 0;
+
+	if (of->request->kind == QUEUE_PUSH)
+		return of->request->seq + 1 + index;
+	if (((size_t) index + 1) * sizeof(number) <= of->request->tail_len)
+		memcpy(&number, of->tail + (size_t) index * sizeof(number), sizeof(number));
+	return number;
+}
+
+static void
+put_rider(dynamo_text *text, const body *of, int index)
+{
+	int			depth = text->depth;
+	size_t		offset = 0;
+	queue_job	job;
+	const char *bytes;
+
+	for (int i = 0; i <= index; i++)
+	{
+		if (!next_job(of, &offset, &job, &bytes))
+		{
+			text->failed = true;
+			return;
+		}
+	}
+	dynamo_put_map(text, NULL);
+	put_job(text, of, &job, bytes);
+	dynamo_text_close(text, depth);
+}
+
+/* A job that rides is an attribute of the head, which is called as its item would be. */
+static void
+put_name(dynamo_text *text, const char *name, const void *asked)
+{
+	const body *of = asked;
+	int			index = dynamo_number_in(name, "job");
+	char		key[NUMBER_SIZE];
+
+	if (index < 0 && strcmp(name, "job") != 0)
+	{
+		dynamo_text_string(text, name, strlen(name));
+		return;
+	}
+	job_key(key, index < 0 ? of->request->number : rider_number(of, index));
+	dynamo_text_string(text, key, strlen(key));
+}
+
+static void
+put_value(dynamo_text *text, const char *name, const void *asked)
+{
+	const body *of = asked;
+	const queue_request *request = of->request;
 	char		pk[KEY_SIZE];
 	char		from[NUMBER_SIZE];
 	char		to[NUMBER_SIZE];
@@ -206,6 +304,11 @@ put_value(dynamo_text *text, const char *name, const void *of)
 		{"one",.number = 1},
 	};
 
+	if (dynamo_number_in(name, "job") >= 0)
+	{
+		put_rider(text, of, dynamo_number_in(name, "job"));
+		return;
+	}
 	partition_key(pk, form_of(request)->item, request);
 	job_key(from, request->number);
 	job_key(to, request->to);
@@ -214,28 +317,47 @@ put_value(dynamo_text *text, const char *name, const void *of)
 
 /* A ttl is compared with seconds. */
 static void
-put_seconds(dynamo_text *text, const char *name, const void *of)
+put_seconds(dynamo_text *text, const char *name, const void *asked)
 {
 	(void) name;
-	dynamo_put_n(text, NULL, ((const queue_request *) of)->now_ms / 1000);
+	dynamo_put_n(text, NULL, ((const body *) asked)->request->now_ms / 1000);
+}
+
+/* A push sets the jobs that ride, and a drop removes them. */
+static void
+put_update(dynamo_text *text, const queue_request *request, const form *form)
+{
+	bool		push = request->kind == QUEUE_PUSH;
+
+	dynamo_text_raw(text, ",\"UpdateExpression\":\"%s", form->update);
+	for (int i = 0; i < request->jobs && (request->rides || !push); i++)
+	{
+		dynamo_text_raw(text, ", #job%d", i);
+		if (push)
+			dynamo_text_raw(text, " = :job%d", i);
+	}
+	dynamo_text_raw(text, "\"%s", form->condition);
 }
 
 static void
-put_form(dynamo_text *text, const char *table, const queue_request *request, const form *form)
+put_form(dynamo_text *text, const body *of, const form *form)
 {
 	int			depth = text->depth;
 	size_t		from;
 
-	dynamo_put_table(text, table);
+	dynamo_put_table(text, of->table);
 	if (form->limit == 0)
 	{
 		dynamo_text_open(text, "Key", '{');
-		put_keys(text, form->item, request, request->number);
+		put_keys(text, form->item, of->request, of->request->number);
 		dynamo_text_close(text, depth);
 	}
 	from = text->len;
-	dynamo_text_raw(text, "%s", form->members);
-	dynamo_put_placeholders(text, from, NULL, put_value, request);
+	if (form->update != NULL)
+		put_update(text, of->request, form);
+	else
+		dynamo_text_raw(text, "%s", form->members);
+	dynamo_put_placeholders(text, from, put_name, put_value, of);
 }
 
 /* ---- transactions ---- */
@@ -261,11 +383,10 @@ start_part(dynamo_text *text, const char *what)
 }
 
 static void
-put_part(dynamo_text *text, const char *what, const char *table, const queue_request *request,
-		 const form *form)
+put_part(dynamo_text *text, const char *what, const body *of, const form *form)
 {
 	start_part(text, what);
-	put_form(text, table, request, form);
+	put_form(text, of, form);
 }
 
 static void
@@ -278,44 +399,41 @@ start_item(dynamo_text *text, const char *table)
 
 /* The item is whole: its condition. */
 static void
-put_condition(dynamo_text *text, const char *condition, const queue_request *request)
+put_condition(dynamo_text *text, const char *condition, const body *of)
 {
 	size_t		from;
 
 	dynamo_text_close(text, ITEM - 1);
 	from = text->len;
 	dynamo_text_raw(text, "%s", condition);
-	dynamo_put_placeholders(text, from, NULL, put_seconds, request);
+	dynamo_put_placeholders(text, from, NULL, put_seconds, of);
 }
 
 static void
-put_job(dynamo_text *text, const char *table, const queue_request *request, int64_t number,
-		const queue_job *job, const char *bytes)
+put_job_item(dynamo_text *text, const body *of, int64_t number, const queue_job *job,
+			 const char *bytes)
 {
-	start_item(text, table);
-	put_keys(text, JOB, request, number);
-	if (job->id_len > 0)
-		dynamo_put_text(text, "id", bytes, job->id_len);
-	dynamo_put_text(text, "payload", bytes + job->id_len, job->payload_len);
-	dynamo_put_n(text, "pushedAt", request->now_ms);
-	put_condition(text, IF("attribute_not_exists(#pk)"), request);
+	start_item(text, of->table);
+	put_keys(text, JOB, of->request, number);
+	put_job(text, of, job, bytes);
+	put_condition(text, IF("attribute_not_exists(#pk)"), of);
 }
 
 static void
-put_id(dynamo_text *text, const char *table, const queue_request *request, int64_t number,
-	   const queue_job *job, const char *bytes)
+put_id(dynamo_text *text, const body *of, int64_t number, const queue_job *job, const char *bytes)
 {
+	const queue_request *request = of->request;
 	char		pk[KEY_SIZE];
 
 	snprintf(pk, sizeof(pk), "id#%s", request->queue);
-	start_item(text, table);
+	start_item(text, of->table);
 	dynamo_put_s(text, "pk", pk);
 	dynamo_put_text(text, "sk", bytes, job->id_len);
 	dynamo_put_s(text, "resource", request->resource);
 	dynamo_put_s(text, "digest", job->digest);
 	dynamo_put_n(text, "number", number);
 	dynamo_put_n(text, "ttl", request->now_ms / 1000 + request->dedup_s);
-	put_condition(text, IF_ELSE_SHOW("attribute_not_exists(#pk) OR #ttl < :now"), request);
+	put_condition(text, IF_ELSE_SHOW("attribute_not_exists(#pk) OR #ttl < :now"), of);
 }
 
 bool
@@ -330,56 +448,41 @@ queue_digest(const char *payload, size_t len, char digest[QUEUE_DIGEST_SIZE])
 	return true;
 }
 
-/* The next job of a push's tail; false if there is none, or it is not whole. */
-static bool
-next_job(const char *tail, size_t len, size_t *offset, queue_job *job, const char **bytes)
-{
-	if (len - *offset < sizeof(*job))
-		return false;
-	memcpy(job, tail + *offset, sizeof(*job));
-	job->digest[QUEUE_DIGEST_SIZE - 1] = '\0';
-	*offset += sizeof(*job);
-	if (job->id_len > QUEUE_ID_MAX || job->payload_len > QUEUE_PAYLOAD_MAX ||
-		len - *offset < (size_t) job->id_len + job->payload_len)
-		return false;
-	*bytes = tail + *offset;
-	*offset += (size_t) job->id_len + job->payload_len;
-	return true;
-}
-
 /*
  * The jobs' numbers follow the head's.  If another push has used them, the condition on seq
  * refuses this one.
  */
 static void
-put_push(dynamo_text *text, const char *table, const queue_request *request, const char *tail)
+put_push(dynamo_text *text, const body *of)
 {
+	const queue_request *request = of->request;
 	size_t		offset = 0;
 	queue_job	job;
 	const char *bytes;
 
 	start(text, request);
-	put_part(text, "Update", table, request, request->seq == 0 ? &first_push : &later_push);
+	put_part(text, "Update", of, request->seq == 0 ? &first_push : &later_push);
 	for (int i = 1; i <= request->jobs && !text->failed; i++)
 	{
-		if (!next_job(tail, request->tail_len, &offset, &job, &bytes))
+		if (!next_job(of, &offset, &job, &bytes))
 		{
 			text->failed = true;
 			return;
 		}
-		put_job(text, table, request, request->seq + i, &job, bytes);
+		if (!request->rides)
+			put_job_item(text, of, request->seq + i, &job, bytes);
 		if (job.id_len > 0)
-			put_id(text, table, request, request->seq + i, &job, bytes);
+			put_id(text, of, request->seq + i, &job, bytes);
 	}
 }
 
 /* The job's number stays; the session that claims it finds no job, and finishes it. */
 static void
-put_cancel(dynamo_text *text, const char *table, const queue_request *request)
+put_cancel(dynamo_text *text, const body *of)
 {
-	start(text, request);
-	put_part(text, "ConditionCheck", table, request, &not_next);
-	put_part(text, "Delete", table, request, &delete_there);
+	start(text, of->request);
+	put_part(text, "ConditionCheck", of, &not_next);
+	put_part(text, "Delete", of, &delete_there);
 }
 
 /*
@@ -387,22 +490,24 @@ put_cancel(dynamo_text *text, const char *table, const queue_request *request)
  * the tail.
  */
 static void
-put_bury(dynamo_text *text, const char *table, const queue_request *request, const char *tail)
+put_bury(dynamo_text *text, const body *of)
 {
+	const queue_request *request = of->request;
+
 	start(text, request);
-	put_part(text, "Update", table, request,
-			 &forms[request->last ? QUEUE_COMPLETE_LAST : QUEUE_COMPLETE]);
-	start_item(text, table);
+	put_part(text, "Update", of, &forms[request->last ? QUEUE_COMPLETE_LAST : QUEUE_COMPLETE]);
+	start_item(text, of->table);
 	put_keys(text, DEAD, request, 0);
 	dynamo_put_s(text, "resource", request->resource);
 	dynamo_put_n(text, "number", request->number);
-	dynamo_put_text(text, "payload", tail, request->tail_len);
+	dynamo_put_text(text, "payload", of->tail, request->tail_len);
 	dynamo_put_n(text, "pushedAt", request->pushed_at);
 	dynamo_put_n(text, "attempts", request->attempts);
 	dynamo_put_n(text, "due", request->now_ms);
 	if (request->error[0] != '\0')
 		dynamo_put_s(text, "lastError", request->error);
-	put_part(text, "Delete", table, request, &forms[QUEUE_DELETE_JOB]);
+	if (!request->rides)
+		put_part(text, "Delete", of, &forms[QUEUE_DELETE_JOB]);
 }
 
 /* ---- the rest ---- */
@@ -430,21 +535,22 @@ put_create_table(dynamo_text *text, const char *table, const queue_request *requ
 
 /* Where a page goes on is DynamoDB's own text, which comes back as it was. */
 static void
-put_one(dynamo_text *text, const char *table, const queue_request *request, const char *tail)
+put_one(dynamo_text *text, const body *of)
 {
-	const form *form = form_of(request);
+	const form *form = form_of(of->request);
 
-	put_form(text, table, request, form);
+	put_form(text, of, form);
 	dynamo_text_raw(text, CAPACITY);
 	if (form->limit > 0)
 		dynamo_text_raw(text, ",\"Limit\":%d", form->limit);
-	if (form->limit > 0 && request->tail_len > 0)
-		dynamo_text_raw(text, ",\"ExclusiveStartKey\":%.*s", (int) request->tail_len, tail);
+	if (form->limit > 0 && of->request->tail_len > 0)
+		dynamo_text_raw(text, ",\"ExclusiveStartKey\":%.*s", (int) of->request->tail_len, of->tail);
 }
 
 char *
 queue_build(const char *table, const queue_request *request, const char *tail)
 {
+	const body	of = {table, request, tail};
 	dynamo_table described = {.name = table};
 	dynamo_text text;
 
@@ -456,12 +562,12 @@ queue_build(const char *table, const queue_request *request, const char *tail)
 	if (request->kind == QUEUE_CREATE_TABLE)
 		put_create_table(&text, table, request);
 	else if (request->kind == QUEUE_PUSH)
-		put_push(&text, table, request, tail);
+		put_push(&text, &of);
 	else if (request->kind == QUEUE_CANCEL)
-		put_cancel(&text, table, request);
+		put_cancel(&text, &of);
 	else if (request->kind == QUEUE_BURY)
-		put_bury(&text, table, request, tail);
+		put_bury(&text, &of);
 	else
-		put_one(&text, table, request, tail);
+		put_one(&text, &of);
 	return dynamo_text_finish(&text);
 }

@@ -223,14 +223,11 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 	return reply;
 }
 
-bool
-QueueReadRow(QueueReply *reply, QueueRow *row)
+static void
+read_row(QueueReply *reply, QueueRow *row)
 {
-	if (reply->rows == 0)
-		return false;
 	if (reply->len - reply->offset < sizeof(row->is))
 		elog(ERROR, "the ddblock worker's reply is not whole");
-	reply->rows--;
 	memcpy(&row->is, reply->bytes + reply->offset, sizeof(row->is));
 	reply->offset += sizeof(row->is);
 	row->queue = take_text(reply, row->is.queue_len);
@@ -238,6 +235,20 @@ QueueReadRow(QueueReply *reply, QueueRow *row)
 	row->id = take_text(reply, row->is.id_len);
 	row->error = take_text(reply, row->is.error_len);
 	row->payload = take_text(reply, row->is.payload_len);
+	if (row->is.riders > (reply->len - reply->offset) / sizeof(row->is))
+		elog(ERROR, "the ddblock worker's reply is not whole");
+	row->riders = palloc(row->is.riders * sizeof(QueueRow));
+	for (uint32 i = 0; i < row->is.riders; i++)
+		read_row(reply, &row->riders[i]);
+}
+
+bool
+QueueReadRow(QueueReply *reply, QueueRow *row)
+{
+	if (reply->rows == 0)
+		return false;
+	reply->rows--;
+	read_row(reply, row);
 	return true;
 }
 

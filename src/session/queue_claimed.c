@@ -217,6 +217,8 @@ pass_on(QueueClaim *claim)
 	}
 	QueueClaimForget(claim);
 	queue_place_pass(&entry->place, &was);
+	if (was.last)
+		queue_memory_note(segment->memory, was.queue, was.resource, was.number, 0);
 	SegmentRingFinish();
 	if (!was.last)
 		QueueHintTell(was.queue, was.resource, 0);

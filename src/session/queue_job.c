@@ -146,6 +146,20 @@ read_job(const char *queue, const char *resource, int64 number)
 	}
 }
 
+/* NULL: it was cancelled. */
+static const QueueRow *
+job_of(const QueueRow *head, const char *queue, const char *resource, int64 number, bool *rides)
+{
+	*rides = true;
+	for (uint32 i = 0; i < head->is.riders; i++)
+	{
+		if (head->riders[i].is.number == number)
+			return &head->riders[i];
+	}
+	*rides = false;
+	return read_job(queue, resource, number);
+}
+
 /*
  * For a database that does not have every character: the next job before its claim, which would
  * count an attempt.  This session has the lock, so it stays the next one.  What is to be buried
@@ -156,19 +170,20 @@ look_first(const char *queue, const char *resource, int max_attempts, QueueJob *
 {
 	int64		now_ms;
 	const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
-	const QueueRow *item;
+	const QueueRow *found;
+	bool		rides;
 
 	if (head == NULL || !queue_is_due(&head->is, now_ms))
 		return QUEUE_NOTHING;
 	if (head->is.attempts >= max_attempts)
 		return QUEUE_CLAIMED;
-	item = read_job(queue, resource, head->is.done + 1);
-	if (item == NULL)
+	found = job_of(head, queue, resource, head->is.done + 1, &rides);
+	if (found == NULL)
 		return QUEUE_CLAIMED;
 	*job = (QueueJob)
 	{
-		.resource = pstrdup(resource),.number = head->is.done + 1,.payload = item->payload,
-			.id = item->id
+		.resource = pstrdup(resource),.number = head->is.done + 1,.payload = found->payload,
+			.id = found->id
 	};
 	return is_foreign(job) ? QUEUE_FOREIGN : QUEUE_CLAIMED;
 }
@@ -215,7 +230,7 @@ finish(queue_request *request, const char *tail, bool last)
  * must be the same transaction, so its time is that of the claim, not the worker's.
  */
 static void
-bury(const queue_request *claim, const QueueRow *head, const QueueRow *job)
+bury(const queue_request *claim, const QueueRow *head, const QueueRow *job, bool rides)
 {
 	queue_request request = QueueRequest(QUEUE_BURY, claim->queue, claim->resource);
 	int64		number = head->is.done + 1;
@@ -225,6 +240,7 @@ bury(const queue_request *claim, const QueueRow *head, const QueueRow *job)
 	request.now_ms = Max(head->is.due - claim->delay_ms, 1);
 	request.attempts = head->is.attempts - 1;
 	request.pushed_at = job->is.pushed_at;
+	request.rides = rides;
 	request.tail_len = strlen(job->payload);
 	snprintf(request.id, sizeof(request.id), "%019lld#%s", (long long) number,
 			 claim->resource);
@@ -247,15 +263,16 @@ QueueJobDelete(const char *queue, const char *resource, int64 number)
  * anew before.
  */
 static bool
-complete(const char *queue, const char *resource, int64 number, int64 token, bool last)
+complete(const char *queue, const char *resource, const queue_claim *claim)
 {
 	queue_request request = QueueRequest(QUEUE_COMPLETE, queue, resource);
 
-	request.number = number;
-	request.token = token;
-	if (!finish(&request, NULL, last))
+	request.number = claim->number;
+	request.token = claim->token;
+	if (!finish(&request, NULL, claim->last))
 		return false;
-	QueueJobDelete(queue, resource, number);
+	if (!claim->rides)
+		QueueJobDelete(queue, resource, claim->number);
 	return true;
 }
 
@@ -266,7 +283,7 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 	QueueClaim *claim = QueueClaimFind(lock->utf8);
 	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
 	QueueRow   *head;
-	QueueRow   *item;
+	const QueueRow *found;
 	QueueTry	first = QUEUE_CLAIMED;
 
 	if (!Utf8IsWhole())
@@ -285,21 +302,21 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 		return QUEUE_NOTHING;
 	}
 	queue_claim_take(&claim->is, &head->is);
-
-	item = read_job(queue, resource, claim->is.number);
-	if (item == NULL)
-		(void) complete(queue, resource, claim->is.number, token, claim->is.last);
+	QueueJobRemember(head);
+	found = job_of(head, queue, resource, claim->is.number, &claim->is.rides);
+	if (found == NULL)
+		(void) complete(queue, resource, &claim->is);
 	else if (head->is.attempts > max_attempts)
-		bury(&request, head, item);
+		bury(&request, head, found, claim->is.rides);
 	else
 	{
 		/* Time has passed: the job must not go out under a lost lease. */
 		(void) SessionRequire(lock);
-		claim->is.pushed_at = item->is.pushed_at;
+		claim->is.pushed_at = found->is.pushed_at;
 		*job = (QueueJob)
 		{
-			.resource = pstrdup(resource),.number = claim->is.number,.payload = item->payload,
-				.id = item->id,.attempts = head->is.attempts,.pushed_at = item->is.pushed_at,
+			.resource = pstrdup(resource),.number = claim->is.number,.payload = found->payload,
+				.id = found->id,.attempts = head->is.attempts,.pushed_at = found->is.pushed_at,
 				.token = token
 		};
 		SegmentCount(EVENT_JOB_CLAIMED);
@@ -385,6 +402,7 @@ QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
 	request.delay_ms = retry_ms;
 	strlcpy(request.error, error, sizeof(request.error));
 	head = QueueCallRow(&request, &status);
+	queue_memory_note(segment->memory, queue, resource, 0, 0);
 	if (!queue_is_put_back(status, head != NULL ? &head->is : NULL, number))
 		ErrorsLost(lock->text, LOSS_TAKEN);
 }
@@ -396,6 +414,7 @@ cancel_next(const char *queue, const char *resource, int64 number)
 	LockName	lock = QueueLockName(queue, resource);
 	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
 	QueueRow   *head;
+	QueueClaim *claim;
 	int64		token;
 	bool		cancelled = false;
 
@@ -410,24 +429,31 @@ cancel_next(const char *queue, const char *resource, int64 number)
 	request.number = number;
 	request.token = token;
 	head = claim_head(&request);
+	claim = QueueClaimFind(lock.utf8);
 	if (head != NULL && head->is.done + 1 == number)
 	{
 		/* It may have been cancelled before it became the next one. */
-		bool		there = read_job(queue, resource, number) != NULL;
+		bool		there = job_of(head, queue, resource, number, &claim->is.rides) != NULL;
 
-		cancelled = complete(queue, resource, number, token, head->is.seq == number) && there;
+		queue_claim_take(&claim->is, &head->is);
+		cancelled = complete(queue, resource, &claim->is) && there;
 	}
-	QueueOwnRelease(QueueClaimFind(lock.utf8), &lock);
+	QueueOwnRelease(claim, &lock);
 	QueueHintTell(queue, resource, QUEUE_ATTEMPTS_UNKNOWN);
 	return cancelled;
 }
 
 static bool
-cancel_later(const char *queue, const char *resource, int64 number)
+cancel_later(const QueueRow *head, const char *queue, const char *resource, int64 number)
 {
 	queue_request request = QueueRequest(QUEUE_CANCEL, queue, resource);
 	dynamo_status status;
 
+	for (uint32 i = 0; i < head->is.riders; i++)
+	{
+		if (head->riders[i].is.number == number)
+			request.kind = QUEUE_CANCEL_RIDER;
+	}
 	request.number = number;
 	QueueNewUuid(request.uuid);
 	(void) QueueCallRow(&request, &status);
@@ -448,7 +474,7 @@ QueueJobCancel(const char *queue, const char *resource, int64 number)
 			return false;
 		if (number == head->is.done + 1)
 			return cancel_next(queue, resource, number);
-		if (cancel_later(queue, resource, number))
+		if (cancel_later(head, queue, resource, number))
 			return true;
 
 		/* Refused: it has become the next one, or it is not there. */

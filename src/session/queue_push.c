@@ -8,6 +8,9 @@
  * number one succeeds, and late copies of it die.  DynamoDB remembers the token of
  * the transaction, so a repeated one is applied once, and tells that it was.
  *
+ * Small jobs ride on the head: they need no items, and their push guesses the number.  For large ones
+ * a wrong guess would cost more than a look at the head.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -23,6 +26,20 @@
 /* So many refusals in a row may tell nothing new: some seconds. */
 #define STALLED_MOST 10
 
+typedef struct Push
+{
+	queue_request request;
+	QueuePush  *jobs;
+	int			count;
+
+	/* Of the head: */
+	uint32		taken;			/* by the jobs that ride on it */
+	int64		attempts;		/* how often the next job was claimed, if a session may claim it now */
+	bool		calm;			/* as far as known, its next job runs, or a session may claim it */
+
+	unsigned	stalled;		/* refusals in a row of which nothing was learned */
+} Push;
+
 /* An id belongs to one job: its payload is the same whenever it is pushed. */
 static void
 make_digests(QueuePush *jobs, int count)
@@ -35,15 +52,34 @@ make_digests(QueuePush *jobs, int count)
 	}
 }
 
-/* How often the resource's next job has been claimed, if a session may claim it now. */
-static int64
-first_attempts(const QueueRow *head, int64 now_ms)
+static uint32
+taken_of(const QueueRow *head)
 {
-	if (head == NULL)
-		return 0;
-	if (head->is.paused || (head->is.done < head->is.seq && head->is.due > now_ms))
-		return QUEUE_ATTEMPTS_UNKNOWN;
-	return head->is.attempts;
+	uint32		taken = 0;
+
+	for (uint32 i = 0; i < head->is.riders; i++)
+		taken += queue_ride_size(head->riders[i].is.id_len, head->riders[i].is.payload_len);
+	return taken;
+}
+
+void
+QueueJobRemember(const QueueRow *head)
+{
+	queue_memory_note(segment->memory, head->queue, head->resource, head->is.seq, taken_of(head));
+}
+
+/* NULL: the resource never had a job. */
+static void
+learn_head(Push *push, const QueueRow *head)
+{
+	bool		waits = head != NULL && (head->is.paused || (head->is.done < head->is.seq &&
+															 head->is.due > push->request.now_ms));
+
+	push->request.seq = head != NULL ? head->is.seq : 0;
+	push->taken = head != NULL ? taken_of(head) : 0;
+	push->attempts = head == NULL ? 0 : waits ? QUEUE_ATTEMPTS_UNKNOWN : head->is.attempts;
+	push->calm = head == NULL || (!head->is.paused && head->is.attempts <= 1 &&
+								  head->is.due <= push->request.now_ms + queue_backoff_ms(0));
 }
 
 /*
@@ -110,8 +146,9 @@ require_same_job(const QueueRow *row, const queue_request *request, const QueueP
  * was learned.
  */
 static bool
-note_refusal(QueueReply *reply, queue_request *request, QueuePush *jobs, int count)
+note_refusal(QueueReply *reply, Push *push)
 {
+	queue_request *request = &push->request;
 	QueueRow	row;
 	int64		seq = request->seq;
 	bool		learned = false;
@@ -120,84 +157,135 @@ note_refusal(QueueReply *reply, queue_request *request, QueuePush *jobs, int cou
 	while (QueueReadRow(reply, &row))
 	{
 		if (row.is.seq > 0)
-			request->seq = row.is.seq;
-		for (int i = 0; row.is.number > 0 && i < count; i++)
+			learn_head(push, &row);
+		for (int i = 0; row.is.number > 0 && i < push->count; i++)
 		{
-			if (jobs[i].id != NULL && strcmp(jobs[i].id, row.id) == 0)
+			QueuePush  *job = &push->jobs[i];
+
+			if (job->id != NULL && strcmp(job->id, row.id) == 0)
 			{
-				require_same_job(&row, request, &jobs[i]);
-				jobs[i].before = true;
-				jobs[i].number = row.is.number;
+				require_same_job(&row, request, job);
+				job->before = true;
+				job->number = row.is.number;
 				learned = true;
 			}
 		}
 	}
 	if (!learned && request->seq == seq)
-	{
-		QueueRow   *head = QueueJobHead(request->queue, request->resource, &request->now_ms);
-
-		request->seq = head != NULL ? head->is.seq : 0;
-	}
+		learn_head(push, QueueJobHead(request->queue, request->resource, &request->now_ms));
 	return learned || request->seq != seq;
 }
 
-/*
- * False: refused, and what was learned stands in the request and the jobs.  Counts refusals in a row
- * of which nothing was learned.
- */
-static bool
-push_once(queue_request *request, QueuePush *jobs, int count, unsigned *stalled)
+/* How many are to be pushed, and what they take of the head. */
+static uint32
+count_jobs(Push *push)
 {
-	StringInfoData tail;
-	QueueReply *reply;
+	size_t		size = 0;
+
+	push->request.jobs = 0;
+	for (int i = 0; i < push->count; i++)
+	{
+		const QueuePush *job = &push->jobs[i];
+
+		if (job->before)
+			continue;
+		push->request.jobs++;
+		size += queue_ride_size(job->id != NULL ? strlen(job->id) : 0, strlen(job->payload));
+	}
+	return Min(size, PG_UINT32_MAX);
+}
+
+static void
+pushed(Push *push, uint32 size)
+{
+	const queue_request *request = &push->request;
 	int64		number = request->seq;
 
-	request->jobs = 0;
-	for (int i = 0; i < count; i++)
-		request->jobs += jobs[i].before ? 0 : 1;
+	for (int i = 0; i < push->count; i++)
+	{
+		if (push->jobs[i].before)
+			continue;
+		push->jobs[i].number = ++number;
+		SegmentCount(EVENT_JOB_PUSHED);
+	}
+	queue_memory_note(segment->memory, request->queue, request->resource,
+					  push->calm ? number : 0, push->taken + (request->rides ? size : 0));
+}
+
+/* False: refused, and what was learned stands in the push and its jobs. */
+static bool
+push_once(Push *push)
+{
+	queue_request *request = &push->request;
+	uint32		size = count_jobs(push);
+	StringInfoData tail;
+	QueueReply *reply;
+
 	if (request->jobs == 0)
 		return true;
+	request->rides = queue_may_ride(push->taken, size);
 	initStringInfo(&tail);
-	pack(&tail, jobs, count);
+	pack(&tail, push->jobs, push->count);
 	request->tail_len = tail.len;
 	QueueNewUuid(request->uuid);
 	reply = QueueCall(request, tail.data, DYNAMO_OK);
 	pfree(tail.data);
-	if (reply->status != DYNAMO_OK)
+	if (reply->status == DYNAMO_OK)
 	{
-		*stalled = note_refusal(reply, request, jobs, count) ? 0 : *stalled + 1;
-		return false;
+		pushed(push, size);
+		return true;
 	}
-	for (int i = 0; i < count; i++)
-	{
-		if (jobs[i].before)
-			continue;
-		jobs[i].number = ++number;
-		SegmentCount(EVENT_JOB_PUSHED);
-	}
-	return true;
+	push->stalled = note_refusal(reply, push) ? 0 : push->stalled + 1;
+	return false;
+}
+
+/* DynamoDB's time, or a little earlier; 0: not known. */
+static int64
+now_ms(void)
+{
+	WorkerStatus worker;
+	int64		now;
+
+	SegmentReadStatus(&worker);
+	now = SegmentNow();
+	return worker.clock.known ? (now + epoch_clock_low(&worker.clock, now)) / 1000 : 0;
+}
+
+/*
+ * What the first request says of the head.  All repeats of a transaction must be the same, so its time
+ * is not left to the worker.
+ */
+static void
+begin(Push *push)
+{
+	queue_request *request = &push->request;
+
+	request->now_ms = now_ms();
+	push->calm = request->now_ms > 0 &&
+		queue_memory_guess(segment->memory, request->queue, request->resource, &request->seq,
+						   &push->taken) &&
+		queue_may_ride(push->taken, count_jobs(push));
+	if (!push->calm)
+		learn_head(push, QueueJobHead(request->queue, request->resource, &request->now_ms));
 }
 
 void
 QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count, int64 dedup_ms)
 {
-	queue_request request = QueueRequest(QUEUE_PUSH, queue, resource);
-	QueueRow   *head;
-	int64		attempts;
-	unsigned	stalled = 0;
+	Push		push = {
+		.request = QueueRequest(QUEUE_PUSH, queue, resource),
+		.jobs = jobs,.count = count,
+	};
 
 	make_digests(jobs, count);
 	QueueTableRequire();
-	head = QueueJobHead(queue, resource, &request.now_ms);
-	attempts = first_attempts(head, request.now_ms);
-	request.dedup_s = dedup_ms / 1000;
-	request.seq = head != NULL ? head->is.seq : 0;
-	while (!push_once(&request, jobs, count, &stalled))
+	push.request.dedup_s = dedup_ms / 1000;
+	begin(&push);
+	while (!push_once(&push))
 	{
 		CHECK_FOR_INTERRUPTS();
-		attempts = QUEUE_ATTEMPTS_UNKNOWN;
-		if (stalled > 0)
-			wait_or_fail(&request, stalled);
+		if (push.stalled > 0)
+			wait_or_fail(&push.request, push.stalled);
 	}
-	QueueHintTell(queue, resource, attempts);
+	QueueHintTell(queue, resource, push.attempts);
 }

@@ -587,6 +587,7 @@ typedef struct QueueRow
 	char	   *id;
 	char	   *error;
 	char	   *payload;
+	struct QueueRow *riders;	/* [is.riders] */
 } QueueRow;
 
 /* Empty texts are no resource, and so on: all zero but these. */
@@ -693,6 +694,9 @@ typedef struct QueuePush
 	int64		number;			/* as is this */
 	bool		before;			/* ... pushed before, under that id */
 } QueuePush;
+
+/* For the pushes of this cluster: its last number, and how much of it jobs have taken. */
+extern void QueueJobRemember(const QueueRow *head);
 
 /* Pushes up to QUEUE_PUSH_MAX jobs of one resource, in this order, at once. */
 extern void QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count,

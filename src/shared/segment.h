@@ -469,6 +469,7 @@ typedef struct Segment
 	pg_atomic_uint32 waiters;
 	shared32	finish_news;	/* a place has become the worker's */
 	queue_hint	hints[QUEUE_HINTS];
+	queue_memory memory[QUEUE_MEMORY];
 	OpCounters	ops[DYNAMO_OP_COUNT];
 } Segment;
 

@@ -146,6 +146,7 @@ drop_jobs(const char *queue, const char *resource)
 		QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, queue, resource)};
 		QueueReply *reply;
 		QueueRow	row;
+		int64	   *numbers;
 
 		CHECK_FOR_INTERRUPTS();
 		if (head == NULL || head->is.done >= head->is.seq)
@@ -154,7 +155,12 @@ drop_jobs(const char *queue, const char *resource)
 		if (head->is.seq == before)
 			TableAgain(&times, ddblock_queue_table);
 		request.seq = before = head->is.seq;
-		reply = QueueCall(&request, NULL, DYNAMO_OK);
+		request.jobs = head->is.riders;
+		request.tail_len = head->is.riders * sizeof(int64);
+		numbers = palloc(request.tail_len);
+		for (int i = 0; i < request.jobs; i++)
+			numbers[i] = head->riders[i].is.number;
+		reply = QueueCall(&request, (const char *) numbers, DYNAMO_OK);
 		if (reply->status != DYNAMO_OK &&
 			!(reply->unsettled && QueueReadRow(reply, &row) && row.is.done >= head->is.seq))
 			continue;

@@ -124,16 +124,21 @@ ddb_queue_depths(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* In ms; 0 if it has just been finished. */
+/* In ms; 0 if it has just been finished.  Older jobs may ride on the head, and newer ones. */
 static int64
 age_of_first(const QueueName *name, const QueueRow *head, int64 now_ms)
 {
+	int64		first_ms = now_ms;
 	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name->queue, name->resource)};
 	QueueRow	row;
 
 	scan.request.number = head->is.done + 1;
 	scan.request.to = head->is.seq;
-	return QueueScanNext(&scan, &row) ? now_ms - row.is.pushed_at : 0;
+	if (QueueScanNext(&scan, &row))
+		first_ms = row.is.pushed_at;
+	for (uint32 i = 0; i < head->is.riders; i++)
+		first_ms = Min(first_ms, head->riders[i].is.pushed_at);
+	return now_ms - first_ms;
 }
 
 static void
@@ -194,8 +199,36 @@ ddb_queue_summary(PG_FUNCTION_ARGS)
 }
 
 static void
+put_job(void *out, const QueueName *name, const QueueRow *head, const QueueRow *job, int64 now_ms)
+{
+	bool		next = job->is.number == head->is.done + 1;
+	Row			row;
+
+	RowClear(&row);
+	RowValue(&row, 0, NOTICE, "resource of a queue", name->resource);
+	RowSet(&row, 1, Int64GetDatum(job->is.number));
+	RowValue(&row, 2, NOTICE, "id of a job", job->id);
+	RowEpoch(&row, 3, job->is.pushed_at);
+	if (job->is.pushed_at > 0)
+		RowInterval(&row, 4, Max(now_ms - job->is.pushed_at, 0) * 1000);
+	RowSet(&row, 5, Int32GetDatum(next ? (int32) head->is.attempts : 0));
+	RowPut(&row, out);
+}
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+	int64		first = ((const QueueRow *) a)->is.number;
+	int64		second = ((const QueueRow *) b)->is.number;
+
+	return (first > second) - (first < second);
+}
+
+/* Those that ride on the head in their places between the others. */
+static void
 put_jobs(void *out, const QueueName *name)
 {
+	uint32		put = 0;
 	int64		now_ms;
 	QueueRow   *head = QueueJobHead(name->queue, name->resource, &now_ms);
 	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name->queue, name->resource)};
@@ -205,21 +238,15 @@ put_jobs(void *out, const QueueName *name)
 		return;
 	scan.request.number = head->is.done + 1;
 	scan.request.to = head->is.seq;
+	qsort(head->riders, head->is.riders, sizeof(QueueRow), compare_numbers);
 	while (QueueScanNext(&scan, &job))
 	{
-		bool		next = job.is.number == head->is.done + 1;
-		Row			row;
-
-		RowClear(&row);
-		RowValue(&row, 0, NOTICE, "resource of a queue", name->resource);
-		RowSet(&row, 1, Int64GetDatum(job.is.number));
-		RowValue(&row, 2, NOTICE, "id of a job", job.id);
-		RowEpoch(&row, 3, job.is.pushed_at);
-		if (job.is.pushed_at > 0)
-			RowInterval(&row, 4, Max(now_ms - job.is.pushed_at, 0) * 1000);
-		RowSet(&row, 5, Int32GetDatum(next ? (int32) head->is.attempts : 0));
-		RowPut(&row, out);
+		while (put < head->is.riders && head->riders[put].is.number < job.is.number)
+			put_job(out, name, head, &head->riders[put++], now_ms);
+		put_job(out, name, head, &job, now_ms);
 	}
+	while (put < head->is.riders)
+		put_job(out, name, head, &head->riders[put++], now_ms);
 }
 
 PG_FUNCTION_INFO_V1(ddb_queue_list);

@@ -50,6 +50,12 @@
 #ifndef CANCELS
 #define CANCELS		0			/* of job 2 */
 #endif
+#ifndef RIDES
+#define RIDES		0			/* pushers, as bits, whose jobs ride on the head */
+#endif
+#ifndef GUESSES
+#define GUESSES		0			/* pushers need not read the head first */
+#endif
 #ifndef QUITTERS
 #define QUITTERS	0			/* pushers that die before they know */
 #endif
@@ -65,6 +71,7 @@ byte	seq;
 byte	done;
 byte	token;
 bit		job[4];			/* is there such an item? */
+bit		rider[4];				/* or does it ride on the head? */
 byte	pushed[8];				/* by the transaction's token: the number; 0: not applied */
 byte	transactions;
 
@@ -124,6 +131,7 @@ typedef session
 	byte found_done;			/* of the head, in a reply */
 	byte found_token;
 	bit found_jobs;				/* done < seq */
+	bit rides;					/* the next job came with the head */
 };
 session	s[SESSIONS];
 
@@ -202,6 +210,15 @@ end:
 			p[i].before = confirmed;
 			fresh();
 			p[i].state = LOOKED }
+#if GUESSES
+	/* Rule: a guess may be any number; the condition refuses what is wrong. */
+	:: d_step { p[i].state == IDLE && seq > 0 ->
+			reached("a push guesses wrong");
+			p[i].n = seq - 1;
+			p[i].before = confirmed;
+			fresh();
+			p[i].state = LOOKED }
+#endif
 	:: d_step { p[i].state == LOOKED && has_room ->
 			printf("pusher %d: pushes after %d, transaction %d\n", i, p[i].n, p[i].t);
 			send(PUSH, i, p[i].n, p[i].t);
@@ -248,7 +265,8 @@ inline forget()
 	s[i].reply = NONE;
 	s[i].found_done = 0;
 	s[i].found_token = 0;
-	s[i].found_jobs = 0
+	s[i].found_jobs = 0;
+	s[i].rides = 0
 }
 
 /* I1: who works has the lock, and nobody else works. */
@@ -298,14 +316,22 @@ end:
 			faults--;
 			s[i].state = LOOKED }
 
-	/* Rule: the job goes out only under a valid lease, after its item was read. */
+	/*
+	 * Rule: the job goes out only under a valid lease: as it rode on the head when that was claimed,
+	 * or after its item was read.
+	 */
+#ifdef RIDER_IGNORED
+#define has_job	(job[s[i].n])
+#else
+#define has_job	(s[i].rides || job[s[i].n])
+#endif
 	:: d_step { s[i].state == CLAIMED ->
 			if
 #ifndef HANDED_OUT_UNDER_A_LOST_LEASE
 			:: !s[i].locks -> forget()
-			:: s[i].locks && job[s[i].n] ->
+			:: s[i].locks && has_job ->
 #else
-			:: job[s[i].n] ->
+			:: has_job ->
 #endif
 				printf("session %d: works on job %d\n", i, s[i].n);
 				must(1, s[i].locks && !works(1 - i));
@@ -417,7 +443,7 @@ end:
 
 /* Rule: a push names the head's number, so one that is late pushes nothing. */
 #ifdef PUSH_WITHOUT_SEQ
-#define may_push	(!job[way[k].n + 1])
+#define may_push	(!job[way[k].n + 1] && !rider[way[k].n + 1])
 #else
 #define may_push	(seq == way[k].n)
 #endif
@@ -432,7 +458,8 @@ inline apply_push()
 		seq = way[k].n + 1;
 		printf("DynamoDB: job %d\n", seq);
 		must(5, seq <= JOBS);		/* nothing is pushed twice */
-		job[seq] = 1;
+		job[seq] = !((RIDES >> way[k].who) & 1);
+		rider[seq] = !job[seq];
 		pushed[way[k].t] = seq;
 		j = OK
 	:: else -> j = REFUSED
@@ -472,7 +499,8 @@ inline answer_session()
 		s[way[k].who].reply = j;
 		s[way[k].who].found_done = done;
 		s[way[k].who].found_token = token;
-		s[way[k].who].found_jobs = (done < seq)
+		s[way[k].who].found_jobs = (done < seq);
+		s[way[k].who].rides = (way[k].kind == CLAIM && done < seq && rider[done + 1])
 	:: else -> skip
 	fi
 }
@@ -499,6 +527,7 @@ inline apply_complete()
 		must(5, way[k].n > done);
 		done = way[k].n;
 		job[done] = 0;
+		rider[done] = 0;
 		j = OK
 	:: else -> j = REFUSED
 	fi;
@@ -522,7 +551,8 @@ inline apply_drop()
 			if
 			:: j > done && j <= seq ->
 				dropped[j] = 1;
-				job[j] = 0
+				job[j] = 0;
+				rider[j] = 0
 			:: else -> skip
 			fi
 		}
@@ -537,9 +567,9 @@ inline apply_drop()
 
 /* Rule: a job is cancelled only while it is not the next one. */
 #ifdef CANCEL_OF_THE_NEXT
-#define may_cancel	(done < way[k].n && job[way[k].n])
+#define may_cancel	(done < way[k].n && (job[way[k].n] || rider[way[k].n]))
 #else
-#define may_cancel	(done + 1 < way[k].n && job[way[k].n])
+#define may_cancel	(done + 1 < way[k].n && (job[way[k].n] || rider[way[k].n]))
 #endif
 
 inline apply_cancel()
@@ -548,6 +578,7 @@ inline apply_cancel()
 	:: may_cancel ->
 		printf("DynamoDB: job %d is cancelled\n", way[k].n);
 		job[way[k].n] = 0;
+		rider[way[k].n] = 0;
 		cancelled[way[k].n] = 1;
 		must(7, (s[0].state != WORKS || s[0].n != way[k].n) &&
 			 (s[1].state != WORKS || s[1].n != way[k].n))

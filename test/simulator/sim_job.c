@@ -47,8 +47,11 @@ call(sim *s, sim_cluster *c, int slot, sim_task_state state, queue_kind kind)
 {
 	sim_task   *task = task_of(c, slot);
 	queue_job	job = {.payload_len = 1};
+	int64_t		riders[SIM_JOBS];
 	uint8_t		random[16];
 
+	if (kind == QUEUE_DROP)
+		task->request.jobs = sim_riders(task->reply, riders);
 	task->state = state;
 	task->request.kind = kind;
 	memcpy(task->request.queue, SIM_QUEUE_NAME, sizeof(SIM_QUEUE_NAME));
@@ -67,6 +70,11 @@ call(sim *s, sim_cluster *c, int slot, sim_task_state state, queue_kind kind)
 	}
 	if (kind == QUEUE_BURY)
 		task->bytes[task->total++] = '1';
+	if (kind == QUEUE_DROP)
+	{
+		memcpy(task->bytes + task->total, riders, (size_t) task->request.jobs * sizeof(riders[0]));
+		task->total += (uint32_t) ((size_t) task->request.jobs * sizeof(riders[0]));
+	}
 	task->have = 0;
 	task->failures = 0;
 	task->calling = true;
@@ -131,6 +139,16 @@ end_claim(sim *s, sim_cluster *c, int slot)
 		sim_let_go(s, c, slot, hold->index);
 }
 
+/* What a push will guess. */
+static void
+remember(const sim_cluster *c, int resource, int64_t seq, uint32_t taken)
+{
+	char		name[QUEUE_RESOURCE_MAX + 1];
+
+	sim_resource_name(resource, name);
+	queue_memory_note(c->queues->memory, SIM_QUEUE_NAME, name, seq, taken);
+}
+
 /* The job becomes the worker's, with the hold. */
 static void
 pass_on(sim *s, sim_cluster *c, int slot)
@@ -152,6 +170,8 @@ pass_on(sim *s, sim_cluster *c, int slot)
 	sim_end_race(before);
 	shared_write(&c->queues->news, 1);
 	c->box.ring(c->box.arg, (uint32_t) slot);
+	if (was.last)
+		remember(c, task->resource, was.number, 0);
 	if (was.number != task->claim.number)
 		sim_wrong(s, "Q1: the worker gets job %" PRId64 ", not %" PRId64, was.number,
 				  task->claim.number);
@@ -264,17 +284,42 @@ look(sim *s, sim_cluster *c, int slot, sim_task_state state)
 	call(s, c, slot, state, QUEUE_READ_HEAD);
 }
 
+static uint32_t
+taken(const queue_row *head)
+{
+	return head->riders * queue_ride_size(0, 1);
+}
+
+/* in_use: by the jobs that ride on the head.  Half of the jobs are large. */
 static void
-push(sim *s, sim_cluster *c, int slot, int64_t seq)
+push(sim *s, sim_cluster *c, int slot, int64_t seq, uint32_t in_use)
 {
 	sim_task   *task = task_of(c, slot);
 
+	task->request.rides = sim_chance(s, 50) && queue_may_ride(in_use, queue_ride_size(0, 1));
 	task->request.jobs = seq + 2 <= SIM_JOBS && sim_chance(s, 30) ? 2 : 1;
 	task->request.seq = seq;
 	if (seq + task->request.jobs > SIM_JOBS)
 		end_task(s, c, slot);
 	else
 		call(s, c, slot, TASK_PUSH, QUEUE_PUSH);
+}
+
+/* The head's last number, as this cluster remembers it. */
+static void
+guess(sim *s, sim_cluster *c, int slot)
+{
+	sim_task   *task = task_of(c, slot);
+	char		name[QUEUE_RESOURCE_MAX + 1];
+	int64_t		seq;
+	uint32_t	in_use;
+
+	sim_resource_name(task->resource, name);
+	task->request.now_ms = sim_now_ms(s, c);
+	if (queue_memory_guess(c->queues->memory, SIM_QUEUE_NAME, name, &seq, &in_use))
+		push(s, c, slot, seq, in_use);
+	else
+		look(s, c, slot, TASK_PUSH_LOOK);
 }
 
 /* Q1: what is confirmed is there.  Q4: its number is above those that were confirmed before. */
@@ -297,6 +342,7 @@ confirm(sim *s, sim_cluster *c, int slot)
 	}
 	if (r->confirmed < number)
 		r->confirmed = number;
+	remember(c, task->resource, number, 0);
 	sim_tell_jobs(s, c, task->resource, QUEUE_ATTEMPTS_UNKNOWN);
 	end_task(s, c, slot);
 }
@@ -341,6 +387,8 @@ finish(sim *s, sim_cluster *c, int slot, queue_kind kind)
 	call(s, c, slot, TASK_FINISH, kind);
 }
 
+static void job_read(sim *s, sim_cluster *c, int slot, bool found);
+
 /* The head after the claim: whose turn is it? */
 static void
 claimed(sim *s, sim_cluster *c, int slot)
@@ -358,7 +406,12 @@ claimed(sim *s, sim_cluster *c, int slot)
 	task->finish = (queue_finish) {
 		.number = task->claim.number,.token = task->claim.token,.last = task->claim.last,
 	};
-	call(s, c, slot, TASK_READ, QUEUE_READ_JOB);
+	remember(c, task->resource, task->head.seq, 0);
+	task->claim.rides = task->request.rides = sim_rides(task->reply, task->claim.number);
+	if (task->claim.rides)
+		job_read(s, c, slot, true);
+	else
+		call(s, c, slot, TASK_READ, QUEUE_READ_JOB);
 }
 
 /* Q3: nobody else works on the resource.  Q4: it is the next job's turn. */
@@ -424,7 +477,7 @@ finish_replied(sim *s, sim_cluster *c, int slot, dynamo_status status, const que
 
 	if (outcome == QUEUE_AGAIN)
 		finish(s, c, slot, task->request.kind);
-	else if (outcome == QUEUE_FINISHED && task->request.kind != QUEUE_BURY)
+	else if (outcome == QUEUE_FINISHED && task->request.kind != QUEUE_BURY && !task->claim.rides)
 		call(s, c, slot, TASK_DELETE, QUEUE_DELETE_JOB);
 	else
 	{
@@ -445,7 +498,8 @@ cancel(sim *s, sim_cluster *c, int slot, const queue_row *head)
 	}
 	task->request.number = sim_between(s, head->done + 1, head->seq);
 	if (task->request.number > head->done + 1)
-		call(s, c, slot, TASK_CANCEL, QUEUE_CANCEL);
+		call(s, c, slot, TASK_CANCEL, sim_rides(task->reply, task->request.number) ?
+			 QUEUE_CANCEL_RIDER : QUEUE_CANCEL);
 	else
 	{
 		task->cancels = true;
@@ -489,13 +543,13 @@ replied(sim *s, sim_cluster *c, int slot)
 	{
 		case TASK_PUSH_LOOK:
 			task->request.now_ms = reply.now_ms;
-			push(s, c, slot, head != NULL ? head->seq : 0);
+			push(s, c, slot, head != NULL ? head->seq : 0, head != NULL ? taken(head) : 0);
 			break;
 		case TASK_PUSH:
 			if (reply.status == DYNAMO_OK)
 				confirm(s, c, slot);
 			else if (head != NULL && head->seq != task->request.seq)
-				push(s, c, slot, head->seq);
+				push(s, c, slot, head->seq, taken(head));
 			else
 				look(s, c, slot, TASK_PUSH_LOOK);
 			break;
@@ -800,6 +854,11 @@ begin(sim *s, sim_cluster *c, int slot, sim_task_state state, int resource)
 	task->level += sim_chance(s, 50) ? 0 : (int) sim_between(s, 1, 2);
 	task->before = s->resources[resource].confirmed;
 	task->request.pushed_at = (int64_t) ++s->event_serial;
+	if (state == TASK_PUSH_LOOK && sim_chance(s, 70))
+	{
+		guess(s, c, slot);
+		return;
+	}
 	if (state != TASK_SEARCH)
 	{
 		look(s, c, slot, state);

@@ -62,6 +62,43 @@ sim_first_row(const char *reply, queue_row *row)
 	return head.rows > 0;
 }
 
+int
+sim_riders(const char *reply, int64_t numbers[SIM_JOBS])
+{
+	queue_reply head;
+	queue_row	row;
+	uint32_t	left = 0;
+	int			count = 0;
+
+	memcpy(&head, reply, sizeof(head));
+	reply += sizeof(head) + head.next_len;
+	for (bool first = true; head.rows > 0 && (first || left-- > 0); first = false)
+	{
+		memcpy(&row, reply, sizeof(row));
+		reply += sizeof(row) + row.queue_len + row.resource_len + row.id_len + row.error_len +
+			row.payload_len;
+		if (first)
+			left = row.riders;
+		else if (count < SIM_JOBS)
+			numbers[count++] = row.number;
+	}
+	return count;
+}
+
+bool
+sim_rides(const char *reply, int64_t number)
+{
+	int64_t		numbers[SIM_JOBS];
+	int			count = sim_riders(reply, numbers);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (numbers[i] == number)
+			return true;
+	}
+	return false;
+}
+
 void
 sim_queue_table_new(sim *s)
 {
@@ -175,6 +212,7 @@ written(sim *s, const queue_request *request)
 				r->jobs[++r->done].gone = true;
 			break;
 		case QUEUE_CANCEL:
+		case QUEUE_CANCEL_RIDER:
 			if (!r->jobs[request->number].gone && request->number <= r->done + 1)
 				sim_wrong(s, "Q1: job %" PRId64 " of %s is cancelled, and may be running",
 						  request->number, request->resource);
@@ -219,15 +257,23 @@ sim_check_worked(sim *s, const sim_cluster *c, int slot, int resource, int64_t n
 	s->totals->jobs_worked++;
 }
 
-/* Q5: the head says what was pushed and finished. */
+/* Q5: the head says what was pushed and finished, and what rides on it waits. */
 static void
 check_head(sim *s, int resource)
 {
 	const sim_resource *r = &s->resources[resource];
 	char	   *reply = sim_queue_read(s, QUEUE_READ_HEAD, resource, 0);
 	queue_row	head = {.seq = 0};
+	int64_t		numbers[SIM_JOBS];
+	int			count = sim_riders(reply, numbers);
 
 	(void) sim_first_row(reply, &head);
+	for (int i = 0; i < count; i++)
+	{
+		if (numbers[i] <= head.done || numbers[i] > head.seq)
+			sim_wrong(s, "Q5: job %" PRId64 " rides on r%d, which has %" PRId64 " - %" PRId64,
+					  numbers[i], resource, head.seq, head.done);
+	}
 	if (head.seq != r->seq || head.done != r->done || head.token != r->token)
 		sim_wrong(s, "Q5: r%d has %" PRId64 " - %" PRId64 " jobs, not %" PRId64 " - %" PRId64,
 				  resource, head.seq, head.done, r->seq, r->done);
@@ -241,6 +287,7 @@ sim_check_queue(sim *s)
 	for (int i = 0; s->plan.queue && i < s->plan.locks; i++)
 	{
 		const sim_resource *r = &s->resources[i];
+		char	   *head = sim_queue_read(s, QUEUE_READ_HEAD, i, 0);
 		char	   *item;
 
 		check_head(s, i);
@@ -251,10 +298,11 @@ sim_check_queue(sim *s)
 
 			sim_resource_name(i, request.resource);
 			item = ask_table(s, &request, 0);
-			if (!r->jobs[n].gone && !sim_first_row(item, &job))
+			if (!r->jobs[n].gone && !sim_rides(head, n) && !sim_first_row(item, &job))
 				sim_wrong(s, "Q1: job %" PRId64 " of r%d is lost", n, i);
 			free(item);
 		}
+		free(head);
 	}
 }
 
@@ -416,6 +464,7 @@ sim_queue_crashes(const sim *s, sim_cluster *c)
 	if (q == NULL)
 		return;
 	memset(q->hints, 0, sizeof(q->hints));
+	memset(q->memory, 0, sizeof(q->memory));
 	memset(q->places, 0, (size_t) q->place_count * sizeof(sim_place));
 	for (int i = 0; i < s->plan.sessions; i++)
 	{

@@ -144,6 +144,7 @@ struct sim_queues
 	sim		   *s;
 	sim_cluster *c;
 	queue_hint	hints[QUEUE_HINTS];
+	queue_memory memory[QUEUE_MEMORY];
 	shared32	news;
 	int			place_count;
 	sim_place  *places;
@@ -173,6 +174,10 @@ extern void sim_resource_name(int resource, char name[QUEUE_RESOURCE_MAX + 1]);
 extern void sim_tell_jobs(sim *s, sim_cluster *c, int resource, int64_t attempts);
 extern char *sim_queue_read(sim *s, queue_kind kind, int resource, int64_t now_ms);
 extern bool sim_first_row(const char *reply, queue_row *row);
+
+/* The numbers of the jobs that ride on the head of a reply. */
+extern int	sim_riders(const char *reply, int64_t numbers[SIM_JOBS]);
+extern bool sim_rides(const char *reply, int64_t number);
 extern void sim_check_worked(sim *s, const sim_cluster *c, int slot, int resource, int64_t number,
 							 const sim_hold *hold);
 

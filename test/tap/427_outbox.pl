@@ -34,10 +34,16 @@ sub jobs_of
 {
 	my ($queue, $resource) = @_;
 	my $reply = dynamodb->call('Query', { TableName => 'queueTable', ConsistentRead => JSON::PP::true,
-			KeyConditionExpression => 'pk = :r AND begins_with(sk, :job)',
-			ExpressionAttributeValues => { ':r' => { S => "r#$queue#$resource" }, ':job' => { S => 'job#' } } });
+			KeyConditionExpression => 'pk = :r',
+			ExpressionAttributeValues => { ':r' => { S => "r#$queue#$resource" } } });
+	my %jobs;
 
-	return join ' ', map { $_->{payload}{S} } @{ $reply->{Items} };
+	foreach my $item (@{ $reply->{Items} })
+	{
+		$jobs{ $item->{sk}{S} } = $item->{payload}{S} if $item->{sk}{S} =~ /^job#/;
+		$jobs{$_} = $item->{$_}{M}{payload}{S} foreach grep { /^job#/ } keys %$item;
+	}
+	return join ' ', map { $jobs{$_} } sort keys %jobs;
 }
 
 #

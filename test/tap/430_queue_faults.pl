@@ -36,11 +36,15 @@ sub depth_of
 		"SELECT coalesce(max(depth), 0) FROM ddb_queue_depths('q', '$resource')");
 }
 
+# Too large to ride on the head.
+my $large = q{to_jsonb(repeat('x', 5000))};
+
 sub push_to
 {
-	my ($node, $resource) = @_;
+	my ($node, $resource, $payload) = @_;
 
-	return $node->safe_psql('postgres', qq{SELECT ddb_queue_push('q', '$resource', '1')});
+	$payload //= "'1'";
+	return $node->safe_psql('postgres', qq{SELECT ddb_queue_push('q', '$resource', $payload)});
 }
 
 # The time has come for the next attempt.
@@ -165,7 +169,7 @@ $a->query_safe('RESET synchronous_commit');
 #
 # A push that is half visible: its head, but not yet its job
 #
-push_to($one, 'half');
+push_to($one, 'half', $large);
 proxy->clear_faults;
 proxy->reset_counts;
 proxy->fault('edit', operation => 'GetItem', match => 'job#', merge => { Item => undef });
@@ -204,7 +208,7 @@ foreach my $attempt (1 .. 9)
 	make_due('backoff');
 }
 
-push_to($one, 'cancelled');
+push_to($one, 'cancelled', $large);
 my $claimer = backend_pid($a);
 my $dropped = proxy->faults('GetItem');
 proxy->fault('drop', operation => 'GetItem', match => 'job#', count => -1);

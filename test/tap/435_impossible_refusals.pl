@@ -52,27 +52,43 @@ is($holder->query_safe(q{SELECT ddb_lock_require('f') > 0, ddb_lock_release('f')
 my $fitting = { Item => { token => ':token', done => ':before', seq => { N => '9' } } };
 my $unfit = qr/XX000: +DynamoDB's replies about table "queueTable" do not fit/;
 
-$session->query_safe(q{SELECT ddb_queue_push_all('q', 'c', '{1,2,3,4}')});
+# The first two ride on the head, the others have items.
+$session->query_safe(q{SELECT ddb_queue_push_all('q', 'c', '{1,2}')});
+$session->query_safe(q{SELECT ddb_queue_push_all('q', 'c', array_fill(to_jsonb(repeat('x', 5000)), '{3}'))});
 refuse('SET #done', merge => $fitting);
 ends_ok(q{SELECT ddb_queue_cancel('q', 'c', 1)}, $unfit, 'completing a job that is cancelled');
 is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 1)}), 't', '... which works later');
 
-# The next job is the third one, and then it is not.
+# The next job is the fourth one, and then it is not.
 proxy->reset_counts;
+foreach my $turn (1 .. 50)
+{
+	proxy->fault('edit', operation => 'GetItem', match => '"head"', merge => { Item => { done => { N => "$_" } } }) foreach 2, 3;
+}
+proxy->fault('error', operation => 'TransactWriteItems', count => -1, status => 400, name => 'transaction',
+	type => 'TransactionCanceledException', merge => { CancellationReasons => [ { Code => 'ConditionalCheckFailed' }, { Code => 'None' } ] });
+like($session->error_of(q{SELECT ddb_queue_cancel('q', 'c', 4)}), $unfit, 'cancelling a later job: an error');
+cmp_ok(proxy->faults('TransactWriteItems'), '<', 30, '... after not too many attempts');
+cmp_ok(proxy->faults('TransactWriteItems'), '>', 5, '... but several');
+proxy->clear_faults;
+is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 4)}), 't', '... which works later');
+
+# The same of one that rides on the head.
+$session->query_safe(q{SELECT ddb_queue_push_all('q', 'ride', '{1,2,3}')});
+refuse('REMOVE #job"');
 foreach my $turn (1 .. 50)
 {
 	proxy->fault('edit', operation => 'GetItem', match => '"head"', merge => { Item => { done => { N => "$_" } } }) foreach 1, 2;
 }
-proxy->fault('error', operation => 'TransactWriteItems', count => -1, status => 400, name => 'transaction',
-	type => 'TransactionCanceledException', merge => { CancellationReasons => [ { Code => 'ConditionalCheckFailed' }, { Code => 'None' } ] });
-like($session->error_of(q{SELECT ddb_queue_cancel('q', 'c', 3)}), $unfit, 'cancelling a later job: an error');
-cmp_ok(proxy->faults('TransactWriteItems'), '<', 30, '... after not too many attempts');
-cmp_ok(proxy->faults('TransactWriteItems'), '>', 5, '... but several');
+like($session->error_of(q{SELECT ddb_queue_cancel('q', 'ride', 3)}), $unfit, 'cancelling a job that rides: an error');
+cmp_ok(proxy->faults('UpdateItem'), '<', 30, '... after not too many attempts');
+cmp_ok(proxy->faults('UpdateItem'), '>', 5, '... but several');
 proxy->clear_faults;
-is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 3)}), 't', '... which works later');
+is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'ride', 3)}), 't', '... which works later');
 
 # A job that is not there, and not gone.
-dynamodb->call('DeleteItem', { TableName => 'queueTable', Key => { pk => { S => 'r#q#c' }, sk => { S => sprintf('job#%019d', 2) } } });
+is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 2)}), 't', 'the second job is cancelled');
+dynamodb->call('DeleteItem', { TableName => 'queueTable', Key => { pk => { S => 'r#q#c' }, sk => { S => sprintf('job#%019d', 3) } } });
 refuse('attribute_not_exists', operation => 'DeleteItem');
 ends_ok(q{SELECT ddb_queue_claim('q', resources => '{c}')}, $unfit, 'reading a job');
 

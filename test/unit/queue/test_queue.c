@@ -215,6 +215,117 @@ TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 	cJSON_Delete(json);
 }
 
+/* The value of a job that rides, by its placeholder. */
+static const cJSON *
+rider_of(const cJSON *update, const char *placeholder)
+{
+	const cJSON *value = cJSON_GetObjectItem(cJSON_GetObjectItem(update, "ExpressionAttributeValues"),
+											 placeholder);
+
+	return cJSON_GetObjectItem(value, "M");
+}
+
+TEST(small_jobs_ride_on_the_head_in_the_order_of_their_numbers)
+{
+	char		tail[512];
+
+	make(QUEUE_PUSH);
+	request.jobs = 2;
+	request.rides = true;
+	request.tail_len = (uint32_t) add_job(tail, add_job(tail, 0, "", "[1]"), "id", "2");
+	for (request.seq = 0; request.seq < 20; request.seq += 19)
+	{
+		cJSON	   *json = build(tail);
+		const cJSON *items = cJSON_GetObjectItem(json, "TransactItems");
+		const cJSON *update = cJSON_GetObjectItem(cJSON_GetArrayItem(items, 0), "Update");
+
+		/* The head, and the second one's id. */
+		assert_int_equal(cJSON_GetArraySize(items), 2);
+		assert_sound(update);
+		assert_string_equal(text_at(update, "UpdateExpression", NULL, NULL),
+							"SET #seq = :last, #done = if_not_exists(#done, :zero), #ready = :queue, "
+							"#due = if_not_exists(#due, :now), #job0 = :job0, #job1 = :job1");
+		assert_string_equal(text_at(update, "ConditionExpression", NULL, NULL),
+							request.seq == 0 ? "attribute_not_exists(#seq)" : "#seq = :seq");
+		assert_string_equal(text_at(update, "ExpressionAttributeNames", "#job0", NULL),
+							request.seq == 0 ? "job#0000000000000000001" : "job#0000000000000000020");
+		assert_string_equal(text_at(update, "ExpressionAttributeNames", "#job1", NULL),
+							request.seq == 0 ? "job#0000000000000000002" : "job#0000000000000000021");
+		assert_string_equal(text_at(update, "ExpressionAttributeValues", ":last", "N"),
+							request.seq == 0 ? "2" : "21");
+		assert_string_equal(text_at(rider_of(update, ":job0"), "payload", "S", NULL), "[1]");
+		assert_string_equal(text_at(rider_of(update, ":job0"), "pushedAt", "N", NULL), "5000");
+		assert_null(text_at(rider_of(update, ":job0"), "id", "S", NULL));
+		assert_string_equal(text_at(rider_of(update, ":job1"), "payload", "S", NULL), "2");
+		assert_string_equal(text_at(rider_of(update, ":job1"), "id", "S", NULL), "id");
+		assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 1), "Put"), "Item",
+									"sk", "S"), "id");
+		cJSON_Delete(json);
+	}
+	request.tail_len--;
+	assert_null(queue_build("t", &request, tail));
+}
+
+TEST(what_rides_goes_when_it_is_finished_cancelled_or_dropped)
+{
+	static const queue_kind kinds[] = {QUEUE_COMPLETE, QUEUE_COMPLETE_LAST, QUEUE_CANCEL_RIDER};
+	const int64_t numbers[] = {12, 9};
+	cJSON	   *json;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	{
+		make(kinds[i]);
+		json = build(NULL);
+		assert_non_null(strstr(text_at(json, "UpdateExpression", NULL, NULL), "#job"));
+		assert_string_equal(text_at(json, "ExpressionAttributeNames", "#job", NULL),
+							"job#0000000000000000007");
+		cJSON_Delete(json);
+	}
+
+	make(QUEUE_CANCEL_RIDER);
+	json = build(NULL);
+	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL), "#done < :before");
+	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":before", "N"), "6");
+	cJSON_Delete(json);
+
+	make(QUEUE_DROP);
+	request.jobs = 2;
+	request.tail_len = sizeof(numbers);
+	json = build((const char *) numbers);
+	assert_sound(json);
+	assert_string_equal(text_at(json, "UpdateExpression", NULL, NULL),
+						"SET #done = #seq REMOVE #ready, #due, #attempts, #lastError, #job0, #job1");
+	assert_string_equal(text_at(json, "ExpressionAttributeNames", "#job0", NULL),
+						"job#0000000000000000012");
+	assert_string_equal(text_at(json, "ExpressionAttributeNames", "#job1", NULL),
+						"job#0000000000000000009");
+	cJSON_Delete(json);
+}
+
+TEST(a_job_that_rode_has_no_item_to_bury)
+{
+	cJSON	   *json;
+
+	make(QUEUE_BURY);
+	request.rides = true;
+	json = build("");
+	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "TransactItems")), 2);
+	cJSON_Delete(json);
+}
+
+/* Each write of a head costs a unit for each kilobyte. */
+TEST(a_head_has_room_for_small_jobs_or_for_one_larger_one)
+{
+	assert_int_equal(queue_ride_size(2, 30), 92);
+	assert_true(queue_may_ride(0, 4096));
+	assert_false(queue_may_ride(0, 4097));
+	assert_true(queue_may_ride(1, 639));
+	assert_false(queue_may_ride(1, 640));
+	assert_true(queue_may_ride(639, 1));
+	assert_false(queue_may_ride(640, 1));
+	assert_false(queue_may_ride(5000, 1));
+}
+
 TEST(burying_finishes_the_job_under_its_token_and_writes_the_dead_one)
 {
 	for (int last = 0; last < 2; last++)
@@ -305,6 +416,41 @@ TEST(a_page_has_rows_and_where_the_next_one_begins)
 	assert_int_equal(row.seq, 9);
 	assert_int_equal(row.done, 8);
 	assert_true(row.paused);
+	free(packed);
+}
+
+/* Also in a refusal; and only of a head: another item may have any attribute. */
+TEST(what_rides_on_a_head_follows_it)
+{
+	size_t		offset = sizeof(head);
+	queue_row	row;
+	const char *rider;
+
+	read_reply(DYNAMO_QUEUE_UPDATE, 400, "{\"__type\":\"x#ConditionalCheckFailedException\",\"Item\":"
+			   "{\"job#0000000000000000009\":{\"M\":{\"payload\":{\"S\":\"[1]\"},\"pushedAt\":{\"N\":"
+			   "\"77\"},\"id\":{\"S\":\"me\"}}},\"pk\":{\"S\":\"r#q#a\"},\"sk\":{\"S\":\"head\"},"
+			   "\"job#0000000000000000008\":{\"M\":{\"payload\":{\"S\":\"2\"}}},\"job#7\":{\"S\":\"no\"},"
+			   "\"job#-7\":{\"M\":{}},\"seq\":{\"N\":\"9\"}}}");
+	assert_int_equal(head.rows, 1);
+	row = row_at(&offset);
+	assert_int_equal(row.seq, 9);
+	assert_int_equal(row.riders, 3);
+	rider = packed + offset + sizeof(row);
+	row = row_at(&offset);
+	assert_int_equal(row.number, 9);
+	assert_int_equal(row.pushed_at, 77);
+	assert_int_equal(row.riders, 0);
+	assert_memory_equal(rider, "me[1]", 5);
+	row = row_at(&offset);
+	assert_int_equal(row.number, 8);
+	assert_int_equal(row.payload_len, 1);
+	assert_int_equal(row_at(&offset).number, 0);
+	free(packed);
+
+	offset = sizeof(head);
+	read_reply(DYNAMO_QUEUE_READ, 200, "{\"Item\":{\"pk\":{\"S\":\"r#q#a\"},\"sk\":{\"S\":"
+			   "\"job#0000000000000000009\"},\"job#0000000000000000009\":{\"M\":{}}}}");
+	assert_int_equal(row_at(&offset).riders, 0);
 	free(packed);
 }
 

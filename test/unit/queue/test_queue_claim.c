@@ -50,6 +50,15 @@ TEST(the_oldest_job_is_claimed)
 	assert_true(claim.last);
 }
 
+TEST(the_place_tells_whether_the_job_rides)
+{
+	complete(1);
+	assert_false(place.rides);
+	claim.rides = true;
+	complete(1);
+	assert_true(place.rides);
+}
+
 TEST(a_claim_survives_its_commit_and_a_later_rollback)
 {
 	assert_ends(1, true, QUEUE_CLAIM_STAYS);

@@ -146,6 +146,17 @@ TEST(a_finished_job_is_deleted_and_its_hold_ends_before_its_place_is_free)
 	assert_true(queue_finisher_is_idle(&me));
 }
 
+/* It had no item. */
+TEST(a_job_that_rode_is_not_deleted)
+{
+	places[0].rides = true;
+	pass(0, false);
+	(void) queue_finisher_run(&me, 1000);
+	reply(0, 1001, DYNAMO_OK, "{}");
+	assert_int_equal(sent_count, 1);
+	assert_int_equal(ended_as, QUEUE_FINISHED);
+}
+
 TEST(what_the_worker_before_has_left_is_taken_once)
 {
 	pass(0, true);

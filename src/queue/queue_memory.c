@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * queue_memory.c
+ *	  The last numbers of heads, as this cluster has seen them: what a push guesses.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "queue/queue.h"
+
+/* FNV-1a, of both names and the zero between them; never 0. */
+static uint64_t
+key_of(const char *queue, const char *resource)
+{
+	const char *names[] = {queue, resource};
+	uint64_t	hash = UINT64_C(0xcbf29ce484222325);
+
+	for (int i = 0; i < 2; i++)
+	{
+		const char *at = names[i];
+
+		do
+			hash = (hash ^ (unsigned char) *at) * UINT64_C(0x100000001b3);
+		while (*at++ != '\0');
+	}
+	/* Names that differ in their last letters differ in few bits so far. */
+	hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
+	return (hash ^ hash >> 33) | 1;
+}
+
+static queue_memory *
+place_of(queue_memory *memory, uint64_t key)
+{
+	return &memory[(key >> 1) % QUEUE_MEMORY];
+}
+
+void
+queue_memory_note(queue_memory *memory, const char *queue, const char *resource, int64_t seq,
+				  uint32_t taken)
+{
+	uint64_t	key = key_of(queue, resource);
+	queue_memory *at = place_of(memory, key);
+
+	if (seq == 0 && shared_read(&at->key) != key)
+		return;
+	shared_write(&at->key, seq != 0 ? key : 0);
+	shared_write(&at->seq, (uint64_t) seq);
+	shared_write(&at->taken, taken);
+}
+
+bool
+queue_memory_guess(queue_memory *memory, const char *queue, const char *resource, int64_t *seq,
+				   uint32_t *taken)
+{
+	uint64_t	key = key_of(queue, resource);
+	queue_memory *at = place_of(memory, key);
+
+	*seq = (int64_t) shared_read(&at->seq);
+	*taken = shared_read(&at->taken);
+	return shared_read(&at->key) == key && *seq > 0;
+}

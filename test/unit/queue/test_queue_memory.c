@@ -1,0 +1,86 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_queue_memory.c
+ *	  What a push guesses of a head.
+ *
+ *-------------------------------------------------------------------------
+ */
+#define BEFORE_EACH start
+#include "../unit.h"
+
+#include "queue/queue.h"
+
+static queue_memory memory[QUEUE_MEMORY];
+static int64_t seq;
+static uint32_t taken;
+
+static int
+start(void **state)
+{
+	(void) state;
+	memset(memory, 0, sizeof(memory));
+	return 0;
+}
+
+static bool
+guess(const char *queue, const char *resource)
+{
+	return queue_memory_guess(memory, queue, resource, &seq, &taken);
+}
+
+TEST(what_was_seen_last_is_guessed)
+{
+	assert_false(guess("q", "r"));
+	queue_memory_note(memory, "q", "r", 7, 100);
+	queue_memory_note(memory, "q", "r", 8, 0);
+	assert_true(guess("q", "r"));
+	assert_int_equal(seq, 8);
+	assert_int_equal(taken, 0);
+	queue_memory_note(memory, "q", "r", 3, 5);
+	assert_true(guess("q", "r"));
+	assert_int_equal(seq, 3);
+	assert_int_equal(taken, 5);
+}
+
+TEST(both_names_count)
+{
+	queue_memory_note(memory, "qr", "s", 7, 0);
+	assert_false(guess("q", "rs"));
+	assert_false(guess("qr", ""));
+	assert_false(guess("qr", "S"));
+	assert_true(guess("qr", "s"));
+}
+
+TEST(what_is_forgotten_is_not_guessed)
+{
+	queue_memory_note(memory, "q", "r", 7, 0);
+	queue_memory_note(memory, "q", "r", 0, 0);
+	assert_false(guess("q", "r"));
+}
+
+/* Twice as many as there are places: each is right, or is not there, and most places are used. */
+TEST(resources_displace_each_other_and_are_not_confused)
+{
+	int			known = 0;
+	char		resource[16];
+
+	for (int i = 1; i <= 2 * QUEUE_MEMORY; i++)
+	{
+		snprintf(resource, sizeof(resource), "r%d", i);
+		queue_memory_note(memory, "q", resource, i, 0);
+		/* It may be another one's place: what is forgotten is only one's own. */
+		snprintf(resource, sizeof(resource), "x%d", i);
+		queue_memory_note(memory, "q", resource, 0, 0);
+	}
+	for (int i = 1; i <= 2 * QUEUE_MEMORY; i++)
+	{
+		snprintf(resource, sizeof(resource), "r%d", i);
+		if (guess("q", resource))
+		{
+			known++;
+			assert_int_equal(seq, i);
+		}
+	}
+	assert_in_range(known, QUEUE_MEMORY * 3 / 4, QUEUE_MEMORY);
+}
+
