@@ -60,8 +60,17 @@ class QueueRequests:
         values = {':before': self.small(), ':number': self.small(1), ':token': self.small(1, 9),
                   ':now': self.small(5, 9), ':later': self.small(7, 12), ':zero': {'N': '0'},
                   ':one': {'N': '1'}, ':seq': self.small(), ':error': {'S': 'why'}}
-        return dict({'TableName': TABLE, 'Key': self.head_key()}, **SEEN,
+        body = dict({'TableName': TABLE, 'Key': self.head_key()}, **SEEN,
                     **expressions(values, UpdateExpression=update, ConditionExpression=condition))
+        self.name_riders(body)
+        return body
+
+    def name_riders(self, body):
+        """Of a job that rides on a head, the name is the number."""
+        for name in body['ExpressionAttributeNames']:
+            if name.startswith('#job'):
+                body['ExpressionAttributeNames'][name] = 'job#%d' % (
+                    int(name[4:]) if name[4:] else self.rng.randint(1, 4))
 
     def head_update(self):
         ours = '#token = :token AND #done = :before'
@@ -69,38 +78,46 @@ class QueueRequests:
             ('SET #token = :token, #due = :later, #attempts = if_not_exists(#attempts, :zero) + :one',
              '#done < #seq AND #due <= :now AND attribute_not_exists(#paused)'
              ' AND (attribute_not_exists(#token) OR #token < :token)'),
-            ('SET #done = :number, #due = :now REMOVE #attempts, #lastError',
+            ('SET #done = :number, #due = :now REMOVE #attempts, #lastError, #job',
              self.rng.choice([ours + ' AND #seq > :number', '#done = :before'])),
-            ('SET #done = :number REMOVE #attempts, #lastError, #ready, #due',
+            ('SET #done = :number REMOVE #attempts, #lastError, #ready, #due, #job',
              self.rng.choice([ours + ' AND #seq = :number', '#seq = :number'])),
             ('SET #due = :later, #lastError = :error', ours),
-            ('SET #done = #seq REMOVE #ready, #due, #attempts, #lastError',
-             '#seq = :seq AND #done < #seq')])
+            ('REMOVE #job', '#done < :before'),
+            ('SET #done = #seq REMOVE #ready, #due, #attempts, #lastError' +
+             self.rng.choice(['', ', #job2', ', #job2, #job4']), '#seq = :seq AND #done < #seq')])
         body = self.base(**self.head(update, condition))
         if self.rng.random() < 0.5:
             body['ReturnValues'] = 'ALL_NEW'
         return 'UpdateItem', body
 
-    def push_head(self, pk, seq, jobs):
+    def push_head(self, pk, seq, jobs, rides):
         values = {':seq': {'N': str(seq)}, ':last': {'N': str(seq + jobs)}, ':zero': {'N': '0'},
                   ':queue': {'S': self.rng.choice('qqp')}, ':now': self.small(5, 9)}
-        return {'Update': dict({'TableName': TABLE, 'Key': {'pk': pk, 'sk': {'S': 'head'}}}, **SEEN,
-                               **expressions(values, UpdateExpression=(
-                                   'SET #seq = :last, #done = if_not_exists(#done, :zero), '
-                                   '#ready = :queue, #due = if_not_exists(#due, :now)'),
-                                   ConditionExpression='#seq = :seq' if seq else
-                                   'attribute_not_exists(#seq)'))}
+        riders = ''
+        for number in range(seq + 1, seq + jobs + 1) if rides else ():
+            riders += ', #job%d = :job%d' % (number, number)
+            values[':job%d' % number] = {'M': {'payload': {'S': '{}'}, 'pushedAt': self.small(5, 9)}}
+        body = dict({'TableName': TABLE, 'Key': {'pk': pk, 'sk': {'S': 'head'}}}, **SEEN,
+                    **expressions(values, UpdateExpression=(
+                        'SET #seq = :last, #done = if_not_exists(#done, :zero), '
+                        '#ready = :queue, #due = if_not_exists(#due, :now)' + riders),
+                        ConditionExpression='#seq = :seq' if seq else 'attribute_not_exists(#seq)'))
+        self.name_riders(body)
+        return {'Update': body}
 
     def push(self):
         pk = self.resource()
         seq, jobs = self.rng.randint(0, 3), self.rng.randint(1, 2)
-        writes = [self.push_head(pk, seq, jobs)]
+        rides = self.rng.random() < 0.5
+        writes = [self.push_head(pk, seq, jobs, rides)]
         for number in range(seq + 1, seq + jobs + 1):
-            writes.append({'Put': dict({
-                'TableName': TABLE, 'Item': {
-                    'pk': pk, 'sk': {'S': 'job#%03d' % number}, 'payload': {'S': '{}'},
-                    'pushedAt': self.small(5, 9)}},
-                **expressions({}, ConditionExpression='attribute_not_exists(#pk)'))})
+            if not rides:
+                writes.append({'Put': dict({
+                    'TableName': TABLE, 'Item': {
+                        'pk': pk, 'sk': {'S': 'job#%03d' % number}, 'payload': {'S': '{}'},
+                        'pushedAt': self.small(5, 9)}},
+                    **expressions({}, ConditionExpression='attribute_not_exists(#pk)'))})
             if self.rng.random() < 0.4:
                 writes.append({'Put': dict({
                     'TableName': TABLE, 'Item': {

@@ -243,7 +243,9 @@ class Queues:
             item = json.loads(line)
             pk, sk = item['pk']['S'].split('#', 2), item['sk']['S']
             if pk[0] == 'r' and sk == 'head':
-                heads[pk[1], pk[2]] = tuple(int(item.get(a, {'N': 0})['N']) for a in ('done', 'seq'))
+                done, seq = (int(item.get(a, {'N': 0})['N']) for a in ('done', 'seq'))
+                heads[pk[1], pk[2]] = done, seq
+                jobs.update(self.riders(item, (pk[1], pk[2]), done, seq))
             elif pk[0] in ('r', 'dead'):
                 place = (pk[1], pk[2] if pk[0] == 'r' else item['resource']['S'])
                 number = int(sk[4:] if pk[0] == 'r' else item['number']['N'])
@@ -255,6 +257,17 @@ class Queues:
                 self.note_number(uid, number, Call(0, name, '-', place, 0, 0, 0, 0, 0, '', [], ''))
         waiting = {key: uid for key, uid in jobs.items() if key[1] > heads[key[0]][0]}
         return heads, waiting, dead
+
+    def riders(self, head, place, done, seq):
+        """The jobs that ride on a head: they wait, or are the one that runs."""
+        riders = {}
+        for name in head:
+            if name.startswith('job#'):
+                riders[place, int(name[4:])] = json.loads(head[name]['M']['payload']['S'])['uid']
+                if not done < int(name[4:]) <= seq:
+                    self.violation('Q5', '%s rides on the head of %s, which has %d - %d' % (
+                        name, '/'.join(place), seq, done))
+        return riders
 
     def judge_attempts(self, kind, item):
         if kind == 'dead' and int(item['attempts']['N']) < ATTEMPTS_MOST:

@@ -50,6 +50,10 @@ def waiting(uid, number, resource='r0'):
             'payload': {'S': json.dumps({'uid': uid})}}
 
 
+def riding(head, uid, number):
+    return dict(head, **{'job#%019d' % number: {'M': {'payload': {'S': json.dumps({'uid': uid})}}}})
+
+
 def dead(uid, number, attempts=3):
     return {'pk': {'S': 'dead#q0'}, 'sk': {'S': '%019d#r0' % number}, 'resource': {'S': 'r0'},
             'number': {'N': str(number)}, 'payload': {'S': json.dumps({'uid': uid})},
@@ -78,6 +82,9 @@ CALM = ['calm\t-\t%d\t%d\t' % (1 * S, 40 * S), 'drain\t-\t%d\t%d\t' % (49 * S, 6
 # name, promises, calls; then, if they are others: before, after, depths, worked, events
 CASES = [
     ('nothing wrong', None, CALLS, {}),
+
+    ('a job that rides on the head', None, CALLS, dict(before=[riding(head(1, 2), 2, 2)])),
+    ('a finished job rides on', 'Q5', CALLS, dict(after=[riding(head(2, 2), 2, 2)])),
 
     # Q1
     ('a job that was pushed is not there', 'Q1', CALLS + [push(A, 4 * S, '3:3')], {}),
