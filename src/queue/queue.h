@@ -373,7 +373,7 @@ extern bool queue_hint_take(queue_hint *hints, int64_t now, const char *queue,
  * queue_memory.c: The last numbers of heads, as this cluster has seen them: what a push guesses.
  *
  * In shared memory, without a lock: a wrong guess, of whatever cause, is refused by the condition of the
- * push.  Resources with the same place displace each other.
+ * push.  Resources displace each other, if too many may have the same places.
  * ----------------------------------------------------------------
  */
 

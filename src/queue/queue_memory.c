@@ -7,6 +7,8 @@
  */
 #include "queue/queue.h"
 
+#define WAYS 4					/* the places that a resource may have */
+
 /* FNV-1a, of both names and the zero between them; never 0. */
 static uint64_t
 key_of(const char *queue, const char *resource)
@@ -27,10 +29,23 @@ key_of(const char *queue, const char *resource)
 	return (hash ^ hash >> 33) | 1;
 }
 
+/* The resource's place, which it has, or would get. */
 static queue_memory *
 place_of(queue_memory *memory, uint64_t key)
 {
-	return &memory[(key >> 1) % QUEUE_MEMORY];
+	queue_memory *set = &memory[(key >> 3) % (QUEUE_MEMORY / WAYS) * WAYS];
+	queue_memory *found = &set[(key >> 1) % WAYS];
+
+	for (int i = 0; i < WAYS; i++)
+	{
+		uint64_t	at = shared_read(&set[i].key);
+
+		if (at == key)
+			return &set[i];
+		if (at == 0)
+			found = &set[i];
+	}
+	return found;
 }
 
 void
