@@ -372,8 +372,10 @@ extern bool queue_hint_take(queue_hint *hints, int64_t now, const char *queue,
 /* ----------------------------------------------------------------
  * queue_memory.c: The last numbers of heads, as this cluster has seen them: what a push guesses.
  *
- * In shared memory, without a lock: a wrong guess, of whatever cause, is refused by the condition of the
- * push.  Resources displace each other, if too many may have the same places.
+ * In shared memory, without a lock.  A guess may be a number that the head has had: the condition of the
+ * push refuses it.  It must not be one that the head is still to have, for a late copy of the push
+ * could be applied then; so a number is combined with its key, and another resource's is no number.
+ * Resources displace each other, if too many may have the same places.
  * ----------------------------------------------------------------
  */
 
@@ -382,7 +384,7 @@ extern bool queue_hint_take(queue_hint *hints, int64_t now, const char *queue,
 typedef struct queue_memory
 {
 	shared64	key;			/* a hash of queue and resource; 0: nothing is remembered */
-	shared64	seq;
+	shared64	seq;			/* XOR the key */
 	shared32	taken;			/* by the jobs that ride on the head */
 } queue_memory;
 

@@ -8,6 +8,7 @@
 #include "queue/queue.h"
 
 #define WAYS 4					/* the places that a resource may have */
+#define SEQ_MOST (INT64_C(1) << 48)
 
 /* FNV-1a, of both names and the zero between them; never 0. */
 static uint64_t
@@ -58,7 +59,7 @@ queue_memory_note(queue_memory *memory, const char *queue, const char *resource,
 	if (seq == 0 && shared_read(&at->key) != key)
 		return;
 	shared_write(&at->key, seq != 0 ? key : 0);
-	shared_write(&at->seq, (uint64_t) seq);
+	shared_write(&at->seq, (uint64_t) seq ^ key);
 	shared_write(&at->taken, taken);
 }
 
@@ -69,7 +70,7 @@ queue_memory_guess(queue_memory *memory, const char *queue, const char *resource
 	uint64_t	key = key_of(queue, resource);
 	queue_memory *at = place_of(memory, key);
 
-	*seq = (int64_t) shared_read(&at->seq);
+	*seq = (int64_t) (shared_read(&at->seq) ^ key);
 	*taken = shared_read(&at->taken);
-	return shared_read(&at->key) == key && *seq > 0;
+	return shared_read(&at->key) == key && *seq > 0 && *seq <= SEQ_MOST;
 }

@@ -17,7 +17,7 @@
 
 /* A head of small jobs stays below a kilobyte.  One larger job costs less there than as an item. */
 #define RIDE_TOGETHER 640
-#define RIDE_ALONE 4096
+#define RIDE_ALONE 2048
 #define RIDE_NAMES 60			/* its number, its time, and the attributes' names */
 
 bool

@@ -16,6 +16,8 @@
 #include "dynamo/dynamo_codec.h"
 
 #define JOB "job#"				/* then the number: a sort key, or a job that rides on a head */
+#define JOB_DIGITS 19
+#define RIDERS_MOST 64			/* heads of ours have fewer */
 
 typedef struct buffer
 {
@@ -72,15 +74,6 @@ split_key(const char *pk, const char **queue, size_t *queue_len, const char **re
 		*resource = second + 1;
 }
 
-/* The attributes of a job that rides on a head; NULL: it is another attribute. */
-static const cJSON *
-rider_in(const cJSON *attribute)
-{
-	bool		named = attribute->string != NULL && strncmp(attribute->string, JOB, strlen(JOB)) == 0;
-
-	return named ? dynamo_json_member(attribute, "M") : NULL;
-}
-
 /* What stands behind "job#". */
 static int64_t
 job_number(const char *key)
@@ -88,6 +81,18 @@ job_number(const char *key)
 	int64_t		number = strtoll(key + strlen(JOB), NULL, 10);
 
 	return number > 0 ? number : 0;
+}
+
+/* The attributes of a job that rides on this head, and waits; NULL: it is another attribute. */
+static const cJSON *
+rider_in(const cJSON *attribute, const queue_row *head)
+{
+	const char *name = attribute->string;
+	bool		named = name != NULL && strncmp(name, JOB, strlen(JOB)) == 0 &&
+		strlen(name) == strlen(JOB) + JOB_DIGITS;
+	int64_t		number = named ? job_number(name) : 0;
+
+	return number > head->done && number <= head->seq ? dynamo_json_member(attribute, "M") : NULL;
 }
 
 static void
@@ -121,6 +126,7 @@ pack_row(buffer *to, const cJSON *item)
 	size_t		queue_len;
 	const cJSON *attribute;
 	bool		is_head = dynamo_json_same(sk, "head");
+	uint32_t	put = 0;
 	queue_row	row;
 
 	memset(&row, 0, sizeof(row));
@@ -153,7 +159,7 @@ pack_row(buffer *to, const cJSON *item)
 	row.error_len = length(error);
 	row.payload_len = length(payload);
 	cJSON_ArrayForEach(attribute, item)
-		row.riders += is_head && rider_in(attribute) != NULL;
+		row.riders += is_head && row.riders < RIDERS_MOST && rider_in(attribute, &row) != NULL;
 
 	append(to, &row, sizeof(row));
 	append(to, queue != NULL ? queue : "", row.queue_len);
@@ -163,10 +169,12 @@ pack_row(buffer *to, const cJSON *item)
 	append(to, payload != NULL ? payload : "", row.payload_len);
 	cJSON_ArrayForEach(attribute, item)
 	{
-		const cJSON *job = is_head ? rider_in(attribute) : NULL;
+		const cJSON *job = put < row.riders ? rider_in(attribute, &row) : NULL;
 
-		if (job != NULL)
-			pack_rider(to, attribute, job);
+		if (job == NULL)
+			continue;
+		pack_rider(to, attribute, job);
+		put++;
 	}
 }
 

@@ -28,6 +28,8 @@
 	",\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\""
 #define CHANGE(update, condition) ",\"UpdateExpression\":\"" update "\"" IF_ELSE_SHOW(condition)
 
+#define RIDERS "\1"				/* in a form: here the jobs follow that ride on the head */
+
 #define OURS "#token = :token AND #done = :before"
 
 typedef enum place
@@ -45,8 +47,6 @@ typedef struct form
 	place		item;			/* of a page: the partition, if :pk stands for it */
 	int			limit;			/* of a page; 0: it is about one item */
 	const char *members;		/* of the request; NULL: a function below makes them */
-	const char *update;			/* if so: goes on with the jobs that ride on the head, */
-	const char *condition;		/* ... then with this */
 } form;
 
 /* What is asked. */
@@ -82,9 +82,7 @@ static const form forms[] = {
 		",\"ProjectionExpression\":\"#pk, #sk\""},
 	[QUEUE_PUSH] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_CANCEL] = {.op = DYNAMO_QUEUE_TRANSACT},
-	/* A late copy removes nothing: no number comes twice. */
-	[QUEUE_CANCEL_RIDER] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("REMOVE #job", "#done < :before")},
+	[QUEUE_CANCEL_RIDER] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_BURY] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_CLAIM] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #token = :token, #due = :later"
@@ -103,8 +101,8 @@ static const form forms[] = {
 		CHANGE("SET #due = :later, #lastError = :error", OURS)},
 	/* A push after the head was read changes seq, and refuses this. */
 	[QUEUE_DROP] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		.update = "SET #done = #seq REMOVE #ready, #due, #attempts, #lastError",
-		.condition = IF_ELSE_SHOW("#seq = :seq AND #done < #seq")},
+		CHANGE("SET #done = #seq REMOVE #ready, #due, #attempts, #lastError" RIDERS,
+			   "#seq = :seq AND #done < #seq")},
 	/* A resource may be paused before its first job. */
 	[QUEUE_PAUSE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #paused = :one", "attribute_not_exists(#paused)")},
@@ -136,16 +134,17 @@ static const form claim_any = {
 	", #due = if_not_exists(#due, :now)"
 
 static const form first_push = {
-	.item = HEAD,.update = PUSHED,
-	.condition = IF_ELSE_SHOW("attribute_not_exists(#seq)")
+	.item = HEAD,.members = CHANGE(PUSHED RIDERS, "attribute_not_exists(#seq)")
 };
 static const form later_push = {
-	.item = HEAD,.update = PUSHED,
-	.condition = IF_ELSE_SHOW("#seq = :seq")
+	.item = HEAD,.members = CHANGE(PUSHED RIDERS, "#seq = :seq")
 };
 
 /* A job is cancelled on condition that it is not the next one, which may be running. */
 static const form not_next = {.item = HEAD,.members = IF_ELSE_SHOW("#done < :before")};
+static const form unload = {
+	.item = HEAD,.members = CHANGE("REMOVE #job", "#done < :before AND attribute_exists(#job)")
+};
 static const form delete_there = {.item = JOB,.members = IF_ELSE_SHOW("attribute_exists(#pk)")};
 
 static const form *
@@ -325,24 +324,23 @@ put_seconds(dynamo_text *text, const char *name, const void *asked)
 
 /* A push sets the jobs that ride, and a drop removes them. */
 static void
-put_update(dynamo_text *text, const queue_request *request, const form *form)
+put_riders(dynamo_text *text, const queue_request *request)
 {
 	bool		push = request->kind == QUEUE_PUSH;
 
-	dynamo_text_raw(text, ",\"UpdateExpression\":\"%s", form->update);
 	for (int i = 0; i < request->jobs && (request->rides || !push); i++)
 	{
 		dynamo_text_raw(text, ", #job%d", i);
 		if (push)
 			dynamo_text_raw(text, " = :job%d", i);
 	}
-	dynamo_text_raw(text, "\"%s", form->condition);
 }
 
 static void
 put_form(dynamo_text *text, const body *of, const form *form)
 {
 	int			depth = text->depth;
+	size_t		before_riders = strcspn(form->members, RIDERS);
 	size_t		from;
 
 	dynamo_put_table(text, of->table);
@@ -353,10 +351,12 @@ put_form(dynamo_text *text, const body *of, const form *form)
 		dynamo_text_close(text, depth);
 	}
 	from = text->len;
-	if (form->update != NULL)
-		put_update(text, of->request, form);
-	else
-		dynamo_text_raw(text, "%s", form->members);
+	dynamo_text_raw(text, "%.*s", (int) before_riders, form->members);
+	if (form->members[before_riders] != '\0')
+	{
+		put_riders(text, of->request);
+		dynamo_text_raw(text, "%s", form->members + before_riders + 1);
+	}
 	dynamo_put_placeholders(text, from, put_name, put_value, of);
 }
 
@@ -481,6 +481,11 @@ static void
 put_cancel(dynamo_text *text, const body *of)
 {
 	start(text, of->request);
+	if (of->request->kind == QUEUE_CANCEL_RIDER)
+	{
+		put_part(text, "Update", of, &unload);
+		return;
+	}
 	put_part(text, "ConditionCheck", of, &not_next);
 	put_part(text, "Delete", of, &delete_there);
 }
@@ -563,7 +568,7 @@ queue_build(const char *table, const queue_request *request, const char *tail)
 		put_create_table(&text, table, request);
 	else if (request->kind == QUEUE_PUSH)
 		put_push(&text, &of);
-	else if (request->kind == QUEUE_CANCEL)
+	else if (request->kind == QUEUE_CANCEL || request->kind == QUEUE_CANCEL_RIDER)
 		put_cancel(&text, &of);
 	else if (request->kind == QUEUE_BURY)
 		put_bury(&text, &of);

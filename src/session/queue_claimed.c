@@ -200,6 +200,8 @@ pass_on(QueueClaim *claim)
 	FinishEntry *entry = &segment_finishes[claim->finish];
 	HeldLock   *held = HeldFind(claim->lock);
 	queue_place was;
+	int64		seq;
+	uint32		taken;
 
 	entry->session = MailboxSession();
 	entry->hold_index = LOCKMGR_NO_HOLD;
@@ -217,8 +219,10 @@ pass_on(QueueClaim *claim)
 	}
 	QueueClaimForget(claim);
 	queue_place_pass(&entry->place, &was);
-	if (was.last)
-		queue_memory_note(segment->memory, was.queue, was.resource, was.number, 0);
+	/* Unless jobs have come behind it, none rides any more. */
+	if (queue_memory_guess(segment->memory, was.queue, was.resource, &seq, &taken) &&
+		seq == was.number)
+		queue_memory_note(segment->memory, was.queue, was.resource, seq, 0);
 	SegmentRingFinish();
 	if (!was.last)
 		QueueHintTell(was.queue, was.resource, 0);

@@ -298,6 +298,7 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 	head = claim_head(&request);
 	if (head == NULL)
 	{
+		queue_memory_note(segment->memory, queue, resource, 0, 0);
 		QueueClaimEnd(claim);
 		return QUEUE_NOTHING;
 	}

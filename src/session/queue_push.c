@@ -21,6 +21,7 @@
 
 #include "lock/backoff.h"
 #include "session/session.h"
+#include "shared/errors.h"
 #include "shared/shared.h"
 
 /* So many refusals in a row may tell nothing new: some seconds. */
@@ -65,7 +66,8 @@ taken_of(const QueueRow *head)
 void
 QueueJobRemember(const QueueRow *head)
 {
-	queue_memory_note(segment->memory, head->queue, head->resource, head->is.seq, taken_of(head));
+	queue_memory_note(segment->memory, head->queue, head->resource,
+					  head->is.attempts > 1 ? 0 : head->is.seq, taken_of(head));
 }
 
 /* NULL: the resource never had a job. */
@@ -78,8 +80,9 @@ learn_head(Push *push, const QueueRow *head)
 	push->request.seq = head != NULL ? head->is.seq : 0;
 	push->taken = head != NULL ? taken_of(head) : 0;
 	push->attempts = head == NULL ? 0 : waits ? QUEUE_ATTEMPTS_UNKNOWN : head->is.attempts;
-	push->calm = head == NULL || (!head->is.paused && head->is.attempts <= 1 &&
-								  head->is.due <= push->request.now_ms + queue_backoff_ms(0));
+	push->calm = head == NULL ||
+		(!head->is.paused && head->is.attempts <= 1 && head->error[0] == '\0' &&
+		 head->is.due <= push->request.now_ms + queue_backoff_ms(0));
 }
 
 /*
@@ -142,6 +145,18 @@ require_same_job(const QueueRow *row, const queue_request *request, const QueueP
 }
 
 /*
+ * The table was made anew, or restored.  A copy of the push that is still under way would be applied when the
+ * head has that number again.
+ */
+static void
+require_growth(const QueueReply *reply, int64 seq, int64 found)
+{
+	if (found < seq && reply->unsettled)
+		ErrorsTrouble(DYNAMO_QUEUE_TRANSACT, DYNAMO_UNKNOWN,
+					  "the last number of the resource has fallen, and a copy of the push may still come");
+}
+
+/*
  * By the head, which others have moved; or by ids, whose jobs were pushed before.  False: nothing
  * was learned.
  */
@@ -154,6 +169,7 @@ note_refusal(QueueReply *reply, Push *push)
 	bool		learned = false;
 
 	request->now_ms = reply->now_ms;
+	push->attempts = QUEUE_ATTEMPTS_UNKNOWN;
 	while (QueueReadRow(reply, &row))
 	{
 		if (row.is.seq > 0)
@@ -173,6 +189,9 @@ note_refusal(QueueReply *reply, Push *push)
 	}
 	if (!learned && request->seq == seq)
 		learn_head(push, QueueJobHead(request->queue, request->resource, &request->now_ms));
+	require_growth(reply, seq, request->seq);
+	/* Two clusters that push in turn would guess wrong for ever. */
+	push->calm = false;
 	return learned || request->seq != seq;
 }
 
@@ -222,7 +241,10 @@ push_once(Push *push)
 	QueueReply *reply;
 
 	if (request->jobs == 0)
+	{
+		push->attempts = QUEUE_ATTEMPTS_UNKNOWN;
 		return true;
+	}
 	request->rides = queue_may_ride(push->taken, size);
 	initStringInfo(&tail);
 	pack(&tail, push->jobs, push->count);

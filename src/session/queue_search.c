@@ -142,9 +142,10 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, Qu
 			break;
 		attempts = QUEUE_ATTEMPTS_UNKNOWN;
 	}
-	if (got == QUEUE_BUSY || got == QUEUE_FOREIGN)
+	/* Whoever has left a hint with a number of attempts has not always looked whether a job runs. */
+	if (got == QUEUE_FOREIGN || (got == QUEUE_BUSY && attempts == QUEUE_ATTEMPTS_UNKNOWN))
 		leave_alone(search->queue, resource, got == QUEUE_FOREIGN);
-	else
+	else if (got != QUEUE_BUSY)
 		forget_alone(search->queue, resource);
 	if (got == QUEUE_FOREIGN)
 	{

@@ -695,7 +695,10 @@ typedef struct QueuePush
 	bool		before;			/* ... pushed before, under that id */
 } QueuePush;
 
-/* For the pushes of this cluster: its last number, and how much of it jobs have taken. */
+/*
+ * For the pushes of this cluster: the head's last number, and how much of it jobs have taken.  Forgotten,
+ * if its next job has been claimed before: then pushes look at the head.
+ */
 extern void QueueJobRemember(const QueueRow *head);
 
 /* Pushes up to QUEUE_PUSH_MAX jobs of one resource, in this order, at once. */

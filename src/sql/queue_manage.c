@@ -101,6 +101,7 @@ set_paused(const QueueName *name, queue_kind kind)
 	queue_request request = QueueRequest(kind, name->queue, name->resource);
 	QueueReply *reply = QueueCall(&request, NULL, DYNAMO_OK);
 
+	queue_memory_note(segment->memory, name->queue, name->resource, 0, 0);
 	return reply->status == DYNAMO_OK || reply->unsettled;
 }
 

@@ -211,7 +211,7 @@ end:
 			fresh();
 			p[i].state = LOOKED }
 #if GUESSES
-	/* Rule: a guess may be any number; the condition refuses what is wrong. */
+	/* Rule: a guess is a number that the head has had; the condition refuses it. */
 	:: d_step { p[i].state == IDLE && seq > 0 ->
 			reached("a push guesses wrong");
 			p[i].n = seq - 1;

@@ -108,16 +108,16 @@ foreach my $which (0 .. 7)
 #
 # How much rides
 #
-push_to($a, 'big', job(4000));
-is(riders_of('big'), '1', 'one job of less than 4 kB rides alone');
+push_to($a, 'big', job(1900));
+is(riders_of('big'), '1', 'one job of less than 2 kB rides alone');
 push_to($a, 'big', job(1));
 is(riders_of('big') . '/' . items_of('big'), '1/2', '... so that there is no room for another one');
-is(next_of($a, 'big'), '1|x|4000|1', '... it comes');
+is(next_of($a, 'big'), '1|x|1900|1', '... it comes');
 complete($a, 'big', 1);
 is(next_of($a, 'big'), '2|x|1|1', '... and the other one');
 complete($a, 'big', 2);
 wait_for { depth_of('big') == 0 } 'both are finished';
-push_to($a, 'big', job(4000));
+push_to($a, 'big', job(1900));
 is(riders_of('big'), '3', 'then there is room again');
 push_to($a, 'full', job(30)) foreach 1 .. 10;
 my @riders = split / /, riders_of('full');

@@ -42,6 +42,30 @@ TEST(what_was_seen_last_is_guessed)
 	assert_int_equal(taken, 5);
 }
 
+/* Another resource has taken the place in the middle of a look: its number must not be taken for ours. */
+TEST(another_ones_number_is_no_guess)
+{
+	queue_memory was;
+
+	queue_memory_note(memory, "q", "r", 7, 0);
+	for (int i = 0; i < QUEUE_MEMORY; i++)
+	{
+		if (memory[i].key.value == 0)
+			continue;
+		was = memory[i];
+		queue_memory_note(memory, "q", "other", 9, 0);
+		for (int other = 0; other < QUEUE_MEMORY; other++)
+		{
+			if (memory[other].key.value != 0 && other != i)
+				was.seq = memory[other].seq;
+		}
+		memory[i] = was;
+		assert_false(guess("q", "r"));
+		return;
+	}
+	fail();
+}
+
 TEST(both_names_count)
 {
 	queue_memory_note(memory, "qr", "s", 7, 0);
