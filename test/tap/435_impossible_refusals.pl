@@ -59,32 +59,32 @@ refuse('SET #done', merge => $fitting);
 ends_ok(q{SELECT ddb_queue_cancel('q', 'c', 1)}, $unfit, 'completing a job that is cancelled');
 is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 1)}), 't', '... which works later');
 
-# The next job is the fourth one, and then it is not.
-proxy->reset_counts;
-foreach my $turn (1 .. 50)
+# Cancelling a job: the one before it is the next one, and then it is the next one itself.
+sub cancels_ok
 {
-	proxy->fault('edit', operation => 'GetItem', match => '"head"', merge => { Item => { done => { N => "$_" } } }) foreach 2, 3;
-}
-proxy->fault('error', operation => 'TransactWriteItems', count => -1, status => 400, name => 'transaction',
-	type => 'TransactionCanceledException', merge => { CancellationReasons => [ { Code => 'ConditionalCheckFailed' }, { Code => 'None' } ] });
-like($session->error_of(q{SELECT ddb_queue_cancel('q', 'c', 4)}), $unfit, 'cancelling a later job: an error');
-cmp_ok(proxy->faults('TransactWriteItems'), '<', 30, '... after not too many attempts');
-cmp_ok(proxy->faults('TransactWriteItems'), '>', 5, '... but several');
-proxy->clear_faults;
-is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 4)}), 't', '... which works later');
+	my ($resource, $number, $what) = @_;
 
-# The same of one that rides on the head.
-$session->query_safe(q{SELECT ddb_queue_push_all('q', 'ride', '{1,2,3}')});
-refuse('REMOVE #job"');
-foreach my $turn (1 .. 50)
-{
-	proxy->fault('edit', operation => 'GetItem', match => '"head"', merge => { Item => { done => { N => "$_" } } }) foreach 1, 2;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	proxy->reset_counts;
+	foreach my $turn (1 .. 50)
+	{
+		proxy->fault('edit', operation => 'GetItem', match => '"head"', merge => { Item => { done => { N => "$_" } } })
+		  foreach $number - 2, $number - 1;
+	}
+	proxy->fault('error', operation => 'TransactWriteItems', count => -1, status => 400, name => 'transaction',
+		type => 'TransactionCanceledException', merge => { CancellationReasons => [ { Code => 'ConditionalCheckFailed' }, { Code => 'None' } ] });
+	my $cancel = "SELECT ddb_queue_cancel('q', '$resource', $number)";
+	like($session->error_of($cancel), $unfit, "cancelling $what: an error");
+	cmp_ok(proxy->faults('TransactWriteItems'), '<', 30, '... after not too many attempts');
+	cmp_ok(proxy->faults('TransactWriteItems'), '>', 5, '... but several');
+	proxy->clear_faults;
+	is($session->query_safe($cancel), 't', '... which works later');
+	return;
 }
-like($session->error_of(q{SELECT ddb_queue_cancel('q', 'ride', 3)}), $unfit, 'cancelling a job that rides: an error');
-cmp_ok(proxy->faults('UpdateItem'), '<', 30, '... after not too many attempts');
-cmp_ok(proxy->faults('UpdateItem'), '>', 5, '... but several');
-proxy->clear_faults;
-is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'ride', 3)}), 't', '... which works later');
+
+cancels_ok('c', 4, 'a later job');
+$session->query_safe(q{SELECT ddb_queue_push_all('q', 'ride', '{1,2,3}')});
+cancels_ok('ride', 3, 'a job that rides');
 
 # A job that is not there, and not gone.
 is($session->query_safe(q{SELECT ddb_queue_cancel('q', 'c', 2)}), 't', 'the second job is cancelled');
