@@ -50,8 +50,6 @@
 #					ROUNDS=40
 #	make queues		queues, beside an article's design and SKIP LOCKED in one database:
 #					DURATION=3 seconds for each turn
-#	make backlog	three clusters work off JOBS=10000 jobs of 200 resources, beside the article's
-#					design, and pgmq if PGMQ names its script
 #	make setup		only installs what the above need
 #
 # The targets from "make test" on need neither PostgreSQL nor a compiler to
@@ -130,7 +128,7 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate scale seeded-bugs mutants torture demo jepsen-etcd hot-lock \
-	beside-java sharing several queues backlog bench list-regress \
+	beside-java sharing several queues bench list-regress \
 	list-isolation check-versions check-setup check-arm64 check-monitoring check-tools interop check-timeline dist \
 	check-dist check-installcheck \
 	aws-credentials aws-endpoints check-packages deb $(CHECKS)
@@ -243,9 +241,6 @@ beside-java: setup
 
 queues: setup
 	@DURATION=$(DURATION) TAP=test/measure/queues.pl test/in-copy test/check-tap
-
-backlog: setup
-	@BACKLOG=1 JOBS=$(JOBS) PGMQ=$(PGMQ) TAP=test/measure/queues.pl test/in-copy test/check-tap
 
 several: setup
 	@ROUNDS=$(ROUNDS) TAP=test/measure/several.pl test/in-copy test/check-tap

@@ -16,11 +16,6 @@
 # Local's replies name, indexes included.  The reply to a refused write names none, so its
 # units are added here: 1 for each item, 2 in a transaction.
 #
-# "make backlog" instead has 10,000 jobs (JOBS) of 200 resources pushed at once, and worked off by three clusters
-# with 8 sessions each: the time until the last one is done.  The article's design has 24 processes.  With
-# PGMQ=.../pgmq.sql, the script of that extension, it also has 24 sessions of one database work off a queue of pgmq,
-# which has neither order nor exclusion.
-#
 # The server is DynamoDB Local, for the double has neither transactions nor indexes.  It serves
 # little at a time, and a transaction takes it several times as long as another write.  So with
 # 16 sessions, jobs a second show what requests cost there.
@@ -54,12 +49,6 @@ my $dir = PostgreSQL::Test::Utils::tempdir();
 my $node = new_cluster('one', conf => "log_statement = none\nfsync = on\n");
 
 $node->safe_psql('postgres', 'SELECT ddb_queue_table_create()');
-if ($ENV{BACKLOG})
-{
-	backlog();
-	done_testing;
-	exit;
-}
 foreach my $resources (10, 1000)
 {
 	$_->[1]->($resources) foreach @RIVALS;
@@ -285,11 +274,11 @@ sub create_tables
 # A process of its own; the pipe says in the end what it has done.
 sub start_worker
 {
-	my ($tables, $resources, $work) = @_;
+	my ($tables, $resources) = @_;
 	my $pid = open(my $pipe, '-|') // die "fork: $!\n";
 
 	return $pipe if $pid;
-	my %counts = eval { ($work // \&work_article)->($tables, $resources) };
+	my %counts = eval { work_article($tables, $resources) };
 	print STDERR $@ if $@;
 	syswrite STDOUT, join(' ', map { "$_=$counts{$_}" } keys %counts) . "\n";
 	POSIX::_exit($@ ? 1 : 0);
@@ -409,132 +398,4 @@ sub complete_article
 			UpdateExpression => 'ADD waiting :less REMOVE running',
 			ExpressionAttributeValues => { ':less' => { N => '-1' } } } } ] });
 	return;
-}
-
-#
-# A backlog
-#
-
-sub backlog
-{
-	my $jobs = $ENV{JOBS} || 10000;
-	my $resources = 200;
-	my %seconds;
-
-	$seconds{ddblock} = backlog_ddblock($jobs, $resources);
-	$seconds{article} = backlog_article($jobs, $resources);
-	$seconds{pgmq} = backlog_pgmq($jobs) if $ENV{PGMQ};
-	diag(sprintf '%d jobs of %d resources, %-8s %7.1f s, %7.1f jobs/s', $jobs, $resources, $_,
-		$seconds{$_}, $jobs / $seconds{$_}) foreach sort keys %seconds;
-	return;
-}
-
-# Starts 8 sessions in each of these clusters, and waits for them; returns how long that takes.
-sub all_work
-{
-	my ($sql, @nodes) = @_;
-	my $file = "$dir/work";
-	my $since = time;
-	my @running;
-
-	unlink $file;
-	append_to_file($file, $sql);
-	push @running, IPC::Run::start([ 'pgbench', '-h', $_->host, '-p', $_->port, '-n', '-c', 24 / @nodes, '-t', 1,
-			'-f', $file, 'postgres' ], '>', '/dev/null', '2>', '/dev/null') foreach @nodes;
-	$_->finish or die "pgbench failed\n" foreach @running;
-	return time - $since;
-}
-
-sub backlog_ddblock
-{
-	my ($jobs, $resources) = @_;
-	my @nodes = ($node, map { new_cluster($_) } 'two', 'three');
-	my $procedure = <<'SQL';
-CREATE PROCEDURE work_off() LANGUAGE plpgsql AS $$
-DECLARE
-	job record;
-BEGIN
-	LOOP
-		SELECT * INTO job FROM ddb_queue_claim('backlog', wait => '100 ms');
-		IF FOUND THEN
-			PERFORM ddb_queue_complete('backlog', job.resource, job.number);
-		ELSE
-			EXIT WHEN (SELECT depth = 0 FROM ddb_queue_summary('backlog'));
-		END IF;
-		COMMIT;
-	END LOOP;
-END $$;
-SQL
-	$node->safe_psql('postgres', <<"SQL");
-SELECT ddb_queue_push_all('backlog', r::text, array_agg('1'::jsonb))
-FROM generate_series(0, $jobs - 1) j, LATERAL (SELECT j % $resources r, j / $resources / 25 part) p GROUP BY r, part;
-SQL
-	$_->safe_psql('postgres', $procedure) foreach @nodes;
-	my $seconds = all_work('CALL work_off();', @nodes);
-	is($node->safe_psql('postgres', q{SELECT depth FROM ddb_queue_summary('backlog')}), 0, 'ddblock: all jobs are done');
-	return $seconds;
-}
-
-sub backlog_article
-{
-	my ($jobs, $resources) = @_;
-	my $since;
-	my $done = 0;
-
-	create_tables('backlog');
-	push_article('backlog', $_ % $resources, {}) foreach 1 .. $jobs;
-	$since = time;
-	foreach my $pipe (map { start_worker('backlog', $resources, \&work_off_article) } 1 .. 24)
-	{
-		$done += (<$pipe> // '') =~ /jobs=(\d+)/ ? $1 : 0;
-		close $pipe or die "a worker of the article's design has failed\n";
-	}
-	is($done, $jobs, 'the article: all jobs are done');
-	return time - $since;
-}
-
-sub work_off_article
-{
-	my ($tables) = @_;
-	my %counts = (jobs => 0);
-	my @found;
-
-	srand;
-	while (1)
-	{
-		if (finish_one($tables, \@found, \%counts))
-		{
-			$counts{jobs}++;
-			next;
-		}
-		my $left = send_article(\%counts, 'Scan', { TableName => "$tables.environment", FilterExpression => 'waiting > :zero',
-				ExpressionAttributeValues => { ':zero' => { N => '0' } } });
-		return %counts unless $left->{Count};
-	}
-}
-
-sub backlog_pgmq
-{
-	my ($jobs) = @_;
-
-	$node->safe_psql('postgres', 'CREATE SCHEMA pgmq');
-	$node->safe_psql('postgres', slurp_file($ENV{PGMQ}));
-	$node->safe_psql('postgres', <<"SQL");
-SELECT pgmq.create('backlog');
-SELECT pgmq.send_batch('backlog', array_agg('1'::jsonb)) FROM generate_series(1, $jobs);
-CREATE PROCEDURE work_off_pgmq() LANGUAGE plpgsql AS \$\$
-DECLARE
-	id bigint;
-BEGIN
-	LOOP
-		SELECT msg_id INTO id FROM pgmq.read('backlog', 60, 1);
-		EXIT WHEN NOT FOUND;
-		PERFORM pgmq.delete('backlog', id);
-		COMMIT;
-	END LOOP;
-END \$\$;
-SQL
-	my $seconds = all_work('CALL work_off_pgmq();', $node);
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM pgmq.q_backlog'), 0, 'pgmq: all jobs are done');
-	return $seconds;
 }
