@@ -159,7 +159,10 @@ pack_row(buffer *to, const cJSON *item)
 	row.error_len = length(error);
 	row.payload_len = length(payload);
 	cJSON_ArrayForEach(attribute, item)
-		row.riders += is_head && row.riders < RIDERS_MOST && rider_in(attribute, &row) != NULL;
+	{
+		if (is_head && row.riders < RIDERS_MOST && rider_in(attribute, &row) != NULL)
+			row.riders++;
+	}
 
 	append(to, &row, sizeof(row));
 	append(to, queue != NULL ? queue : "", row.queue_len);

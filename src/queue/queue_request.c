@@ -242,8 +242,8 @@ put_rider(dynamo_text *text, const body *of, int index)
 {
 	int			depth = text->depth;
 	size_t		offset = 0;
-	queue_job	job;
-	const char *bytes;
+	queue_job	job = {0};
+	const char *bytes = "";
 
 	for (int i = 0; i <= index; i++)
 	{

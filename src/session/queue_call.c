@@ -252,6 +252,16 @@ QueueReadRow(QueueReply *reply, QueueRow *row)
 	return true;
 }
 
+uint32
+QueueTaken(const QueueRow *head)
+{
+	uint32		taken = 0;
+
+	for (uint32 i = 0; i < head->is.riders; i++)
+		taken += queue_ride_size(head->riders[i].is.id_len, head->riders[i].is.payload_len);
+	return taken;
+}
+
 QueueRow *
 QueueCallRow(const queue_request *request, dynamo_status *status)
 {

@@ -188,6 +188,14 @@ look_first(const char *queue, const char *resource, int max_attempts, QueueJob *
 	return is_foreign(job) ? QUEUE_FOREIGN : QUEUE_CLAIMED;
 }
 
+/* For pushes, which look at the head if its next job has been claimed before. */
+static void
+remember(const QueueRow *head)
+{
+	queue_memory_note(segment->memory, head->queue, head->resource,
+					  head->is.attempts > 1 ? 0 : head->is.seq, QueueTaken(head));
+}
+
 /* The head after the claim, or NULL. */
 static QueueRow *
 claim_head(const queue_request *request)
@@ -303,7 +311,7 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 		return QUEUE_NOTHING;
 	}
 	queue_claim_take(&claim->is, &head->is);
-	QueueJobRemember(head);
+	remember(head);
 	found = job_of(head, queue, resource, claim->is.number, &claim->is.rides);
 	if (found == NULL)
 		(void) complete(queue, resource, &claim->is);

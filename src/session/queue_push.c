@@ -53,23 +53,6 @@ make_digests(QueuePush *jobs, int count)
 	}
 }
 
-static uint32
-taken_of(const QueueRow *head)
-{
-	uint32		taken = 0;
-
-	for (uint32 i = 0; i < head->is.riders; i++)
-		taken += queue_ride_size(head->riders[i].is.id_len, head->riders[i].is.payload_len);
-	return taken;
-}
-
-void
-QueueJobRemember(const QueueRow *head)
-{
-	queue_memory_note(segment->memory, head->queue, head->resource,
-					  head->is.attempts > 1 ? 0 : head->is.seq, taken_of(head));
-}
-
 /* NULL: the resource never had a job. */
 static void
 learn_head(Push *push, const QueueRow *head)
@@ -78,7 +61,7 @@ learn_head(Push *push, const QueueRow *head)
 															 head->is.due > push->request.now_ms));
 
 	push->request.seq = head != NULL ? head->is.seq : 0;
-	push->taken = head != NULL ? taken_of(head) : 0;
+	push->taken = head != NULL ? QueueTaken(head) : 0;
 	push->attempts = head == NULL ? 0 : waits ? QUEUE_ATTEMPTS_UNKNOWN : head->is.attempts;
 	push->calm = head == NULL ||
 		(!head->is.paused && head->is.attempts <= 1 && head->error[0] == '\0' &&

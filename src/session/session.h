@@ -607,6 +607,9 @@ extern QueueReply *QueueCall(const queue_request *request, const char *tail,
 /* The reply's next row, palloc'd; false: there are no more. */
 extern bool QueueReadRow(QueueReply *reply, QueueRow *row);
 
+/* How much of a head the jobs take that ride on it. */
+extern uint32 QueueTaken(const QueueRow *head);
+
 /*
  * The row of a call that brings one at most: NULL if there is none.
  */
@@ -694,12 +697,6 @@ typedef struct QueuePush
 	int64		number;			/* as is this */
 	bool		before;			/* ... pushed before, under that id */
 } QueuePush;
-
-/*
- * For the pushes of this cluster: the head's last number, and how much of it jobs have taken.  Forgotten,
- * if its next job has been claimed before: then pushes look at the head.
- */
-extern void QueueJobRemember(const QueueRow *head);
 
 /* Pushes up to QUEUE_PUSH_MAX jobs of one resource, in this order, at once. */
 extern void QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count,
