@@ -70,7 +70,7 @@ typedef enum queue_kind
 typedef struct queue_request
 {
 	queue_kind	kind;
-	int			jobs;			/* PUSH; DROP: those that ride on the head */
+	int			jobs;			/* PUSH: how many; DROP: how many ride on the head */
 	bool		all;			/* FIND: also what is not due; CLAIM: also that, and what is
 								 * paused, and it is no attempt */
 	bool		last;			/* BURY: no job waits behind it, as far as known */
@@ -133,8 +133,8 @@ typedef struct queue_reply
 } queue_reply;
 
 /*
- * May jobs of this size ride on the head?  taken: by those that do, as the next function counts.  Each
- * write of a head costs a write unit for each kilobyte of it.
+ * May jobs of this size ride on the head?  taken: the size of those that ride on it.  DynamoDB counts a write
+ * unit for each kilobyte of a head, whenever it is written.  queue_ride_size() is the size of one job.
  */
 extern bool queue_may_ride(uint32_t taken, size_t size);
 extern uint32_t queue_ride_size(size_t id_len, size_t payload_len);

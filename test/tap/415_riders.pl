@@ -73,6 +73,14 @@ is(sends_ok($a, q{SELECT ddb_queue_push('q', 'cost', '3', 'an id')}, 'TransactWr
 is(push_to($b, 'cost', job(9)), 4, 'another cluster pushes');
 is(sends_ok($a, q{SELECT ddb_queue_push('q', 'cost', '5')}, 'TransactWriteItems 2', 'a wrong guess is refused, and repeated'), 5, '... with the right number');
 
+sends_ok($a, q{SELECT ddb_queue_push('q', 'cost', '5')}, 'GetItem 1 TransactWriteItems 1', 'after a wrong guess, a push looks at the head');
+sends_ok($a, q{SELECT ddb_queue_push('q', 'cost', '5')}, 'TransactWriteItems 1', '... and then guesses again');
+
+# A paused resource's jobs are nobody's business: its pushes look, so that no session is woken.
+push_to($a, 'paused', job(1));
+$a->query_safe(q{SELECT ddb_queue_pause('q', 'paused')});
+sends_ok($a, q{SELECT ddb_queue_push('q', 'paused', '1')}, 'GetItem 1 TransactWriteItems 1', 'a push to a paused resource looks at the head') foreach 1, 2;
+
 # A job that failed is not to be tried at once: a push looks.
 is(next_of($a, 'cost') =~ /^2\|/ ? 1 : 0, 1, 'the next job');
 $a->query_safe(q{SELECT ddb_queue_fail('q', 'cost', 2, retry_in => '1h')});
@@ -81,6 +89,13 @@ sends_ok($a, q{SELECT ddb_queue_push('q', 'cost', '6')}, 'GetItem 1 TransactWrit
 # The table is made anew: what was remembered is wrong, which does no harm.
 dynamodb->call('DeleteItem', { TableName => $table, Key => { pk => { S => 'r#q#anew' }, sk => { S => 'head' } } }) if push_to($a, 'anew', job(1));
 is(push_to($a, 'anew', job(1)), 1, 'a head that is gone begins anew');
+
+# ... unless a copy of the push may still come, which would be applied when the head has that number again.
+push_to($a, 'fallen', job(1)) foreach 1, 2;
+dynamodb->call('DeleteItem', { TableName => $table, Key => { pk => { S => 'r#q#fallen' }, sk => { S => 'head' } } });
+proxy->fault('reset', operation => 'TransactWriteItems');
+like($a->error_of(q{SELECT ddb_queue_push('q', 'fallen', '1')}), qr/08006.*last number of the resource has fallen/s, 'a push that may have been applied, and a head that is gone');
+is(push_to($a, 'fallen', job(1)), 1, '... the next push has the first number');
 
 #
 # Small and large ones in turn, in all orders of three: they come in the order of their numbers

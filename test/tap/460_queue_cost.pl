@@ -62,8 +62,8 @@ foreach ([ 1, 1 ], [ 16, 10 ])
 	$cost = (requests() - $before) / $JOBS;
 	diag(sprintf '%d sessions, %d resources: %.1f requests a job', $sessions, $resources, $cost);
 
-	# Lock, claim, read, complete, delete, release; and some looks for all of them.
-	cmp_ok($cost, '<=', 7, 'a job costs at most 7 requests');
+	# Lock, claim, complete, release; and some looks for all of them.
+	cmp_ok($cost, '<=', 5, 'a job costs at most 5 requests');
 	is( $one->safe_psql('postgres', q{
 			SELECT count(*) FROM (SELECT number, row_number() OVER (PARTITION BY resource ORDER BY at)
 				FROM work) w WHERE number <> row_number}), '0',
