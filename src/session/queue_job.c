@@ -146,18 +146,26 @@ read_job(const char *queue, const char *resource, int64 number)
 	}
 }
 
-/* NULL: it was cancelled. */
+/* NULL: no job with that number rides on the head. */
 static const QueueRow *
-job_of(const QueueRow *head, const char *queue, const char *resource, int64 number, bool *rides)
+rider_of(const QueueRow *head, int64 number)
 {
-	*rides = true;
 	for (uint32 i = 0; i < head->is.riders; i++)
 	{
 		if (head->riders[i].is.number == number)
 			return &head->riders[i];
 	}
-	*rides = false;
-	return read_job(queue, resource, number);
+	return NULL;
+}
+
+/* NULL: it was cancelled. */
+static const QueueRow *
+job_of(const QueueRow *head, const char *queue, const char *resource, int64 number, bool *rides)
+{
+	const QueueRow *rider = rider_of(head, number);
+
+	*rides = rider != NULL;
+	return rider != NULL ? rider : read_job(queue, resource, number);
 }
 
 /*
@@ -458,11 +466,8 @@ cancel_later(const QueueRow *head, const char *queue, const char *resource, int6
 	queue_request request = QueueRequest(QUEUE_CANCEL, queue, resource);
 	dynamo_status status;
 
-	for (uint32 i = 0; i < head->is.riders; i++)
-	{
-		if (head->riders[i].is.number == number)
-			request.kind = QUEUE_CANCEL_RIDER;
-	}
+	if (rider_of(head, number) != NULL)
+		request.kind = QUEUE_CANCEL_RIDER;
 	request.number = number;
 	QueueNewUuid(request.uuid);
 	(void) QueueCallRow(&request, &status);
