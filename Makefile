@@ -84,9 +84,11 @@ SHLIB_LINK = -lcurl -lcrypto -lcjson -lm \
 	-Wl,--version-script=$(srcdir)/src/exports.map
 EXTRA_CLEAN = $(OBJS:.o=.d) $(PROGRAM_NAME) $(PROGRAM_NAME).d
 
-CHECKS = check-release check-floors check-warnings check-lint check-symbols \
-	check-unit check-double check-model check-simulator check-valgrind check-fuzz \
-	check-regress check-isolation check-tap check-torture
+# Those that wait most of their time, for leases and for servers, and those that compute.
+WAITING = check-regress check-isolation check-tap check-torture
+COMPUTING = check-release check-floors check-warnings check-lint check-symbols \
+	check-unit check-double check-model check-simulator check-valgrind check-fuzz
+CHECKS = $(COMPUTING) $(WAITING)
 
 PG_CONFIG ?= pg_config
 # assert() is for tests, which build with ASSERTS=, and for PostgreSQL with assertions.
@@ -129,11 +131,11 @@ endif
 
 .PHONY: setup test simulate scale seeded-bugs mutants torture demo jepsen-etcd hot-lock \
 	beside-java sharing several queues bench list-regress \
-	list-isolation check-versions check-setup check-arm64 check-monitoring check-tools interop check-timeline dist \
+	list-isolation list-waiting list-computing check-versions check-setup check-arm64 check-monitoring check-tools interop check-timeline dist \
 	check-dist check-installcheck \
 	aws-credentials aws-endpoints check-packages deb $(CHECKS)
 
-export PG_CONFIG KEEP FUZZ_SECONDS SIMULATE_SECONDS TAP REPEAT SEED FAULTS TORTURE_SECONDS \
+export PG_CONFIG WAITING KEEP FUZZ_SECONDS SEARCHED SIMULATE_SECONDS TAP REPEAT SEED FAULTS TORTURE_SECONDS \
 	VERSIONS WHOLE SETUPS SQL_EXPORTER TOOLS_REQUIRED
 
 setup:
@@ -258,3 +260,9 @@ list-regress:
 
 list-isolation:
 	@echo $(ISOLATION)
+
+list-waiting:
+	@echo $(WAITING)
+
+list-computing:
+	@echo $(COMPUTING)
