@@ -125,6 +125,20 @@ LOCKMGR_TEST(a_try_that_is_answered_busy_is_barred)
 	assert_true(is_free(h, "a"));
 }
 
+/* It says that it is ours. */
+LOCKMGR_TEST(what_we_have_released_has_not_arrived)
+{
+	harness_call *late;
+
+	get(h, 0, "a");
+	release(h, 0, "a");
+	settle(h);
+	late = send_and_give_up(h, 0);
+	assert_barred(h, late);
+	assert_int_equal(bars_of(h), 0);
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 1);
+}
+
 LOCKMGR_TEST(what_fails_is_barred)
 {
 	harness_call *late;
@@ -487,5 +501,44 @@ LOCKMGR_TEST_WITH(a_join_without_an_item_is_settled, start_shared())
 	run(h, 2 * SECOND);
 	assert_int_equal(sent(h, DYNAMO_BAR), 1);
 	assert_int_equal(sent(h, DYNAMO_BAR_NEW), 0);
+	assert_int_equal(bars_of(h), 0);
+}
+
+/* The reply has no entry but ours, as if nobody could read the other one. */
+static void
+deliver_unreadable(harness *h, harness_call *call)
+{
+	dynamo_shared *shared;
+
+	apply(h, call);
+	shared = call->results[0].shared;
+	if (shared != NULL && shared->count == 2)
+	{
+		shared->entries[0] = shared->entries[1];
+		shared->count = 1;
+	}
+	reply(h, call);
+}
+
+LOCKMGR_TEST_WITH(if_one_form_is_refused_the_other_one_is_right_whatever_we_can_read, start_shared())
+{
+	double_item *found = double_item_of(&h->table, "a");
+
+	foreign_entry(h, "a", "v1", 1, false);
+	look_up(h, 0, "a");
+	settle(h);
+	next_fate(h, FATE_LOST_REPLY);
+	acquire(h, 0, "a");
+	run(h, SECOND / 2);
+	h->fate = FATE_HOLD;
+	cancel(h, 0);
+	run(h, SECOND);
+	deliver_unreadable(h, last_call(h));
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_LAST);
+	deliver_unreadable(h, last_call(h));
+	run(h, SECOND);
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_LEAVE);
+	deliver_unreadable(h, last_call(h));
+	assert_int_equal(found->shared->count, 1);
 	assert_int_equal(bars_of(h), 0);
 }

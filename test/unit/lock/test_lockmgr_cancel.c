@@ -146,6 +146,17 @@ LOCKMGR_TEST(a_cancellation_that_crosses_the_grant_gives_it_back)
 	assert_true(is_free(h, "b"));
 }
 
+LOCKMGR_TEST(a_cancellation_that_crosses_a_refusal_gives_nothing_back)
+{
+	get(h, HOLDER, "b");
+	get(h, 0, "a");
+	try_acquire(h, 0, "b");
+	assert_result(h, 0, LOCKMGR_BUSY);
+	cancel(h, 0);
+	settle(h);
+	assert_true(holds(h, 0, "a"));
+}
+
 LOCKMGR_TEST(the_next_request_cancels_the_one_before)
 {
 	get(h, HOLDER, "a");

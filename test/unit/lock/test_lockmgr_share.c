@@ -146,6 +146,25 @@ LOCKMGR_TEST(who_shares_and_who_does_not_wait_for_each_other)
 	assert_result(h, 2, LOCKMGR_GRANTED);
 }
 
+LOCKMGR_TEST(who_waits_is_shown_one_who_shares_the_lock)
+{
+	share(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	acquire(h, 2, "a");
+	assert_int_equal(h->watches[h->asked[2].watch].holder.pid, pid_of(1));
+	let_go(h, 1, "a");
+	assert_int_equal(h->watches[h->asked[2].watch].holder.pid, pid_of(0));
+
+	/* Of other clusters, not what is left of ourselves. */
+	foreign_entry(h, "b", "v1", 1, false);
+	snprintf(map_of(h, "b")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
+	foreign_entry(h, "b", "v1", 1, false);
+	acquire(h, 3, "b");
+	settle(h);
+	assert_string_equal(h->watches[h->asked[3].watch].owner, "them/them2");
+}
+
 LOCKMGR_TEST(all_who_share_a_lost_lease_lose_it)
 {
 	share(h, 0, "a");
@@ -226,6 +245,107 @@ LOCKMGR_TEST(a_permit_does_not_pass_to_a_session_with_a_lower_limit)
 	assert_result(h, 2, LOCKMGR_GRANTED);
 }
 
+/* The session that asked for them has gone on to another request. */
+LOCKMGR_TEST(permits_that_come_too_late_do_not_pass_to_a_lower_limit)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_CHANGE);
+	cancel(h, 1);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 1);
+	deliver(h, last_call(h));
+	run(h, SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(map_of(h, "s")->total, 1);
+	release(h, 0, "s");
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+/* The copy that arrives makes the lease as old as the first one. */
+LOCKMGR_TEST(permits_on_the_second_half_of_a_lease_wait_for_the_next_renewal)
+{
+	int64_t		start;
+
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, LEASE_US, SECOND);
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	start = h->now;
+	h->fate = FATE_LOST_REQUEST;
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	run_until(h, start + LEASE_US / 2 + SECOND);
+	h->fate = FATE_OK;
+	while (h->asked[1].owed && h->now < start + LEASE_US)
+		run(h, MS);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_true(h->asked[1].answer.valid_until - h->now > LEASE_US / 2);
+	assert_int_equal(map_of(h, "s")->total, 2);
+}
+
+LOCKMGR_TEST(only_the_permits_that_are_missing_are_asked_for)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	permit(h, 1, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	permit(h, 2, LOCKMGR_ACQUIRE, 2, 3);
+	settle(h);
+	assert_waits(h, 2);
+	release(h, 1, "s");			/* begins a run, so its permit is kept */
+	settle(h);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "s")->total, 3);
+}
+
+LOCKMGR_TEST(the_only_permit_passes_without_a_request)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 1);
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 1);
+	run(h, SECOND);
+	assert_waits(h, 1);
+	h->fate = FATE_HOLD;
+	release(h, 0, "s");
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 0);
+	h->fate = FATE_OK;
+	run(h, LEASE_US);
+	assert_true(holds(h, 1, "s"));
+}
+
+LOCKMGR_TEST(who_wants_permits_changes_no_shared_lock)
+{
+	share(h, 0, "s");
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 2, 3);
+	run(h, SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(map_of(h, "s")->total, 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 0);
+}
+
+/* Also if the permit for the session has come. */
+LOCKMGR_TEST(holds_beside_others_count_for_their_role)
+{
+	h->ask.role_max_leases = 1;
+	share(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_ROLE_FULL);
+	let_go(h, 0, "a");
+	settle(h);
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_ROLE_FULL);
+	run(h, SECOND);
+	assert_int_equal(map_of(h, "s")->total, 1);
+}
+
 /* As a wait for another cluster's lock: about 150 reads in 20 s, then four a second. */
 LOCKMGR_TEST(a_wait_for_permits_looks_less_often_as_it_lasts)
 {
@@ -245,6 +365,80 @@ LOCKMGR_TEST(a_wait_for_permits_looks_less_often_as_it_lasts)
 	assert_waits(h, 1);
 	reads = h->table.reads;
 	assert_true(reads > 50 && reads < 250);
+}
+
+LOCKMGR_TEST(looks_for_permits_leave_time_between_them)
+{
+	int64_t		last = 0;
+	int			looks = 0;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	run(h, SECOND);
+	for (int i = 0; i < h->call_count; i++)
+	{
+		if (h->calls[i].c.op != DYNAMO_READ)
+			continue;
+		assert_true(h->calls[i].sent - last >= 15 * MS);
+		last = h->calls[i].sent;
+		looks++;
+	}
+	assert_in_range(looks, 20, 60);
+}
+
+/* While the only call is taken, several come to be due, in any order, and are due again. */
+LOCKMGR_TEST(a_look_for_permits_waits_for_a_free_call)
+{
+	h->config.max_calls = 1;
+	kill_manager(h);
+	start_manager(h);
+	h->ask.mode = MODE_SEMAPHORE;
+	h->ask.limit = 2;
+	h->ask.lease_ms = 5 * LEASE_MS; /* no renewals meanwhile */
+	for (uint32_t i = 0; i < 4; i++)
+	{
+		foreign_entry(h, lock_name(i), "v1", 1, true)->lease_ms = h->ask.lease_ms;
+		try_acquire(h, i, lock_name(i));
+		settle(h);
+		acquire(h, 10 + i, lock_name(i));
+		settle(h);
+	}
+	for (int round = 0; round < 5; round++)
+	{
+		next_fate(h, FATE_HOLD);
+		run(h, SECOND);
+		assert_int_equal(last_call(h)->c.op, DYNAMO_READ);
+		for (uint32_t i = 0; i < 4; i++)
+		{
+			acquire(h, 20 + i, lock_name(i));
+			cancel(h, 20 + i);
+		}
+		run(h, SECOND);
+		deliver(h, last_call(h));
+		run(h, SECOND);
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		double_remove_entry(double_item_of(&h->table, lock_name(i)), "them1");
+	run(h, 2 * SECOND);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_result(h, 10 + i, LOCKMGR_GRANTED);
+}
+
+/* However rare our looks are. */
+LOCKMGR_TEST(a_permit_is_looked_for_when_a_cluster_is_dead)
+{
+	int64_t		start = h->now;
+
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
+	foreign_entry(h, "s", "v1", 1, true)->lease_ms = 40 * LEASE_MS;
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	run_until(h, start + 40 * DEAD_US - SECOND);
+	assert_waits(h, 1);
+	run(h, 2 * SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
 LOCKMGR_TEST(a_permit_of_a_dead_cluster_is_found_while_we_have_another)
@@ -431,7 +625,7 @@ LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
 {
 	share(h, 0, "a");
 	settle(h);
-	foreign_gate(h, "a", "g1", LEASE_MS);
+	foreign_gate(h, "a", "g", LEASE_MS);
 	run(h, LEASE_US / 2);		/* a renewal shows it */
 	share(h, 1, "a");
 	run(h, SECOND);
@@ -718,6 +912,43 @@ LOCKMGR_TEST(a_session_goes_first_if_it_must)
 	assert_waits(h, 4);
 }
 
+/* Then nobody is before it. */
+LOCKMGR_TEST(who_must_go_first_acquires_a_free_lock)
+{
+	h->ask.goes_first = true;
+	share(h, 0, "l");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(nobody_goes_first_while_a_renewal_is_under_way)
+{
+	harness_call *renewal;
+
+	share(h, 0, "l");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3);
+	renewal = last_call(h);
+	assert_int_equal(renewal->c.op, DYNAMO_RENEW);
+	h->ask.goes_first = true;
+	share(h, 1, "l");
+	assert_waits(h, 1);
+	deliver(h, renewal);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(nobody_goes_first_past_the_limit)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 1);
+	settle(h);
+	h->ask.goes_first = true;
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 1);
+	run(h, SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(map_of(h, "s")->total, 1);
+}
+
 /* If it cannot go first, it is one who waits. */
 LOCKMGR_TEST(nobody_goes_first_past_an_exclusive_lock)
 {
@@ -781,3 +1012,31 @@ LOCKMGR_TEST_WITH(holds_have_a_bound, (
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
+
+LOCKMGR_TEST_WITH(a_hold_takes_the_room_of_a_lost_lease, harness_new(3))
+{
+	start_manager(h);
+	get(h, 2, "b");
+	delete_item(h, "b");
+	run(h, LEASE_US / 2);
+	assert_int_equal(h->lost_count, 1);
+	for (uint32_t slot = 0; slot < 3; slot++)
+	{
+		share(h, slot, "a");
+		settle(h);
+		assert_result(h, slot, LOCKMGR_GRANTED);
+	}
+}
+
+LOCKMGR_TEST_WITH(nobody_shares_a_lock_without_room_for_a_hold, harness_new(2))
+{
+	start_manager(h);
+	get(h, 0, "b");
+	share(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_NO_ROOM);
+	h->ask.goes_first = true;
+	share(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_NO_ROOM);
+}
