@@ -191,6 +191,16 @@ LOCKMGR_TEST(a_cancelled_renewal_does_no_harm)
 	assert_true(holds(h, 0, "a"));
 }
 
+LOCKMGR_TEST(a_renewal_of_what_is_let_go_of_is_answered)
+{
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	renew(h, 0, "a", 60000);
+	let_go(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_NOT_HELD);
+	deliver(h, last_call(h));
+}
+
 LOCKMGR_TEST(a_cancelled_look_up_is_not_answered)
 {
 	lockmgr_counts counts;

@@ -284,6 +284,21 @@ LOCKMGR_TEST(permits_on_the_second_half_of_a_lease_wait_for_the_next_renewal)
 	assert_int_equal(map_of(h, "s")->total, 2);
 }
 
+LOCKMGR_TEST(who_comes_to_a_semaphore_names_the_limit)
+{
+	foreign_entry(h, "s", "v1", 1, true);
+	look_up(h, 5, "s");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	permit(h, 0, LOCKMGR_ACQUIRE, 1, 2);
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_JOIN);
+	foreign_entry(h, "s", "v1", 1, true);	/* has the last permit */
+	deliver(h, last_call(h));
+	run(h, SECOND);
+	assert_waits(h, 0);
+	assert_int_equal(map_of(h, "s")->total, 2);
+}
+
 LOCKMGR_TEST(only_the_permits_that_are_missing_are_asked_for)
 {
 	permit(h, 0, LOCKMGR_TRY, 1, 3);
@@ -748,6 +763,56 @@ LOCKMGR_TEST(who_takes_himself_for_the_last_one_leaves_all_the_same)
 	assert_int_equal(map_of(h, "a")->count, 1);
 	assert_int_equal(writes_of(h, DYNAMO_SHARED_LAST), 1);
 	assert_int_equal(writes_of(h, DYNAMO_SHARED_LEAVE), 1);
+
+	/* ... and the other way round; nothing needs to be read. */
+	share(h, 0, "a");
+	settle(h);
+	double_remove_entry(double_item_of(&h->table, "a"), "them2");
+	release(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+	assert_int_equal(sent(h, DYNAMO_READ), 0);
+}
+
+/* Only the reply to its renewal was lost.  Others may have come since we saw the item. */
+TEST(an_unsettled_renewal_of_a_shared_lock_is_released)
+{
+	for (int others = 0; others < 2; others++)
+	{
+		harness    *h = harness_start();
+		int			lasts;
+
+		share(h, 0, "a");
+		settle(h);
+		next_fate(h, FATE_LOST_REPLY);
+		h->fate = FATE_LOST_REQUEST;
+		run(h, LEASE_US / 2);
+		let_go(h, 0, "a");
+		if (others > 0)
+			foreign_entry(h, "a", "v1", 1, false);
+		run(h, LEASE_US);
+		lasts = writes_of(h, DYNAMO_SHARED_LAST);
+		h->fate = FATE_OK;
+		run(h, 2 * SECOND);
+		assert_null(our_entry(h, "a"));
+		assert_int_equal(is_free(h, "a"), others == 0);
+		assert_int_equal(writes_of(h, DYNAMO_SHARED_LAST), lasts + (others == 0 ? 2 : 1));
+		assert_int_equal(writes_of(h, DYNAMO_SHARED_LEAVE), others);
+		finish(h);
+	}
+}
+
+LOCKMGR_TEST(a_shared_lock_that_is_gone_is_released)
+{
+	share(h, 0, "a");
+	settle(h);
+	foreign_entry(h, "a", "v1", 1, false);
+	double_remove_entry(double_item_of(&h->table, "a"), "1");
+	release(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(map_of(h, "a")->count, 1);
 }
 
 /* The harness applies the refused change once more. */
@@ -791,6 +856,31 @@ LOCKMGR_TEST(a_refused_change_that_arrives_after_its_lease_keeps_nobody_out)
 	h->fate = FATE_OK;
 	apply(h, &h->calls[change]);
 	assert_int_equal(map_of(h, "s")->total, 2);
+	permit(h, 1, LOCKMGR_ACQUIRE, 2, 2);
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "s")->total, 2);
+}
+
+/* The change has arrived when the release is given up: any of our versions may be there. */
+LOCKMGR_TEST(a_refused_change_is_retired_with_a_release_that_is_given_up)
+{
+	int			change;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	change = h->call_count - 1;
+	double_remove_entry(double_item_of(&h->table, "s"), "them2");
+	h->fate = FATE_LOST_REQUEST;
+	release(h, 0, "s");
+	run(h, SECOND);
+	apply(h, &h->calls[change]);
+	run(h, LEASE_US + LATE_US + 4 * SECOND);
+	h->fate = FATE_OK;
 	permit(h, 1, LOCKMGR_ACQUIRE, 2, 2);
 	run(h, SECOND);
 	assert_result(h, 1, LOCKMGR_GRANTED);
@@ -870,6 +960,7 @@ LOCKMGR_TEST(a_new_manager_repeats_a_replacement)
 	assert_int_equal(map_of(h, "s")->total, 2);
 	assert_int_equal(total, 2);
 	assert_non_null(our_entry(h, "s"));
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_JOIN), 0);	/* the repetition was applied */
 }
 
 LOCKMGR_TEST(a_session_goes_first_if_a_deadlock_would_close_otherwise)
