@@ -302,6 +302,29 @@ LOCKMGR_TEST(a_minimum_of_nobody_ends)
 	assert_int_equal(item_of(h, "a")->kept_until_ms, 0);
 }
 
+/* The release of its lease was given up, so the bar finds that. */
+LOCKMGR_TEST(a_minimum_of_an_earlier_holder_stays)
+{
+	int64_t		kept;
+
+	h->ask.at_least_ms = 3600000;
+	get(h, 0, "a");
+	kept = item_of(h, "a")->kept_until_ms;
+	h->ask.at_least_ms = 0;
+	h->fate = FATE_LOST_REQUEST;
+	let_go(h, 0, "a");
+	run(h, LEASE_US + LATE_US + 4 * SECOND);
+	assert_int_equal(bars_of(h), 0);
+	acquire(h, 1, "a");
+	cancel(h, 1);
+	run(h, SECOND + MS);
+	h->fate = FATE_OK;
+	run(h, 3 * SECOND);
+	assert_true(is_free(h, "a"));
+	assert_int_equal(item_of(h, "a")->kept_until_ms, kept);
+	assert_int_equal(bars_of(h), 0);
+}
+
 /* A copy of the acquire is under way; whatever becomes of the worker, the next one bars it. */
 LOCKMGR_TEST(the_next_worker_goes_on)
 {
