@@ -242,3 +242,35 @@ LOCKMGR_TEST(a_kept_lock_is_not_deleted)
 	run(h, 30 * SECOND);
 	assert_false(exists(h));
 }
+
+LOCKMGR_TEST(a_lock_whose_minimum_was_ended_is_deleted)
+{
+	h->ask.deletes_item = true;
+	h->ask.at_least_ms = 60000;
+	get(h, 0, "a");
+	h->ask.deletes_item = false;
+	h->ask.at_least_ms = 0;
+	h->ask.ends_kept = true;
+	release(h, 0, "a");
+	run(h, DELETE_AFTER_US + SECOND);
+	assert_false(exists(h));
+}
+
+LOCKMGR_TEST_WITH(a_deletion_that_fails_beside_the_next_holder_is_not_repeated, start_with_deletion())
+{
+	harness_call *deletion;
+
+	let_go(h, 0, "a");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	run(h, DELETE_AFTER_US);
+	deletion = last_call(h);
+	assert_int_equal(deletion->c.op, DYNAMO_DELETE);
+	get(h, 1, "a");
+	fail_call(h, deletion, DYNAMO_THROTTLED);
+	run(h, 2 * DELETE_AFTER_US);
+	let_go(h, 1, "a");
+	run(h, 2 * DELETE_AFTER_US);
+	assert_true(exists(h));
+	assert_int_equal(sent(h, DYNAMO_DELETE), 1);
+}

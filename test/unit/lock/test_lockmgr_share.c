@@ -155,6 +155,8 @@ LOCKMGR_TEST(who_waits_is_shown_one_who_shares_the_lock)
 	assert_int_equal(h->watches[h->asked[2].watch].holder.pid, pid_of(1));
 	let_go(h, 1, "a");
 	assert_int_equal(h->watches[h->asked[2].watch].holder.pid, pid_of(0));
+	run(h, 2 * SECOND);
+	assert_int_equal(sent(h, DYNAMO_READ), 0);	/* there is nothing to look for */
 
 	/* Of other clusters, not what is left of ourselves. */
 	foreign_entry(h, "b", "v1", 1, false);
@@ -163,6 +165,21 @@ LOCKMGR_TEST(who_waits_is_shown_one_who_shares_the_lock)
 	acquire(h, 3, "b");
 	settle(h);
 	assert_string_equal(h->watches[h->asked[3].watch].owner, "them/them2");
+}
+
+/* It may wait for holders of this cluster, and the last of them has gone. */
+LOCKMGR_TEST(who_tries_during_the_last_renewal_gets_the_lock)
+{
+	share(h, 0, "a");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3);
+	h->ask.waits_for_local_holder = true;
+	try_acquire(h, 1, "a");
+	let_go(h, 0, "a");
+	deliver(h, last_call(h));
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
 LOCKMGR_TEST(all_who_share_a_lost_lease_lose_it)
@@ -312,6 +329,47 @@ LOCKMGR_TEST(only_the_permits_that_are_missing_are_asked_for)
 	settle(h);
 	assert_result(h, 2, LOCKMGR_GRANTED);
 	assert_int_equal(map_of(h, "s")->total, 3);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 3);	/* one more, two in vain, one more */
+}
+
+/* What we saw when the last one was refused may be over. */
+LOCKMGR_TEST(who_comes_asks_for_a_permit_whatever_was_seen)
+{
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	double_remove_entry(double_item_of(&h->table, "s"), "them1");
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(who_waits_for_permits_behind_a_gate_asks_once)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	foreign_gate(h, "s", "g1", LEASE_MS);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	run(h, 5 * SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 1);
+}
+
+LOCKMGR_TEST(a_session_that_comes_again_and_again_is_not_kept_back_if_nobody_waits)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	for (int i = 0; i < 10; i++)
+	{
+		permit(h, 1, LOCKMGR_TRY, 1, 2);
+		run(h, 50 * MS);
+		assert_result(h, 1, LOCKMGR_GRANTED);
+		release(h, 1, "s");
+		run(h, 50 * MS);
+	}
 }
 
 LOCKMGR_TEST(the_only_permit_passes_without_a_request)
@@ -400,6 +458,13 @@ LOCKMGR_TEST(looks_for_permits_leave_time_between_them)
 		looks++;
 	}
 	assert_in_range(looks, 20, 60);
+
+	/* ... but never more than there is between two polls. */
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 100 * MS);
+	run(h, 8 * SECOND);
+	looks = (int) h->table.reads;
+	run(h, SECOND);
+	assert_true((int) h->table.reads - looks >= 9);
 }
 
 /* While the only call is taken, several come to be due, in any order, and are due again. */
@@ -539,6 +604,23 @@ LOCKMGR_TEST(a_session_with_a_longer_lease_shares_a_short_one)
 	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 1);
 	run(h, 20 * SECOND);
 	assert_int_equal(h->lost_count, 0);
+}
+
+LOCKMGR_TEST(the_widest_margin_of_those_who_share_counts)
+{
+	int64_t		valid_until;
+
+	h->ask.margin_us = 2 * MARGIN_US;
+	share(h, 0, "a");
+	settle(h);
+	valid_until = saved_of(h, 0, "a")->valid_until;
+	h->ask.margin_us = MARGIN_US;
+	share(h, 1, "a");
+	assert_int_equal(h->asked[1].answer.valid_until, valid_until);
+	h->ask.margin_us = 4 * MARGIN_US;
+	share(h, 2, "a");
+	assert_int_equal(h->asked[2].answer.valid_until, valid_until - 2 * MARGIN_US);
+	assert_int_equal(saved_of(h, 0, "a")->valid_until, valid_until - 2 * MARGIN_US);
 }
 
 /* Each comes back, half a second after it has let go. */
