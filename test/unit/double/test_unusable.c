@@ -181,6 +181,21 @@ TEST(every_kind_is_replaced_by_one_write)
 	item = NULL;
 }
 
+/* What is above INT64_MAX does not exist, so that one does not count. */
+TEST(a_new_token_is_above_each_in_the_item_and_not_below_the_time)
+{
+	static const char item_and_entries[] = "{" TOKEN ",\"shared\":{\"M\":{\"h\":{\"M\":{"
+		"\"x\":" ENTRY(S("v"), N(1), N(1), N(900)) ",\"y\":" ENTRY(S("v"), N(1), N(1), N(300))
+		",\"z\":" ENTRY(S("v"), N(1), N(1), N(9223372036854775807)) "}}}}}";
+	bool		may_fall;
+
+	assert_int_equal(dynamo_token_above("{" TOKEN "}", 99, &may_fall), 101);
+	assert_int_equal(dynamo_token_above("{" TOKEN "}", 100, &may_fall), 101);
+	assert_int_equal(dynamo_token_above("{" TOKEN "}", 101, &may_fall), 101);
+	assert_int_equal(dynamo_token_above(item_and_entries, 50, &may_fall), 901);
+	assert_false(may_fall);
+}
+
 static void
 digest_of(const char *attributes, char digest[DYNAMO_DIGEST_SIZE])
 {

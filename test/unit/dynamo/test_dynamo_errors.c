@@ -116,3 +116,22 @@ TEST(each_kind_of_error_in_words)
 	assert_int_equal(wrong, 0);
 	assert_true(kinds >= KINDS_MIN);
 }
+
+static void
+assert_words(const char *text, const char *like)
+{
+	if (dynamo_error_words(DYNAMO_UNKNOWN, text) != dynamo_error_words(DYNAMO_UNKNOWN, like))
+		fail_msg("\"%s\" is not explained as \"%s\" is", text, like);
+}
+
+/* Of an error that nobody knows, its type shows that the server itself has failed. */
+TEST(types_are_told_from_phases_of_the_transport_and_sentences)
+{
+	assert_words("NewFault1: m", "ServiceUnavailable: m");
+	assert_words("NewFault1", "ServiceUnavailable: m");
+	assert_words("Oops: m", "ServiceUnavailable: m");
+	assert_words("TLS: the server has closed the connection", "reply: too late");
+	assert_words("TLS", "reply: too late");
+	assert_words("Rejected by a proxy", "reply: too late");
+	assert_words("newFault: m", "reply: too late");
+}

@@ -519,6 +519,27 @@ TEST(messages_show_no_signed_headers)
 	assert_string_equal(reply.message, "IncompleteSignatureException: 'Signature' is missing.");
 }
 
+TEST(a_message_has_the_type_and_the_words_or_what_there_is_of_them)
+{
+	static const char untyped[] = "{\"message\":\"Rate exceeded\"}";
+	char		type[2 * DYNAMO_MESSAGE_SIZE];
+	char		body[sizeof(type) + 100];
+
+	read_text(DYNAMO_RENEW, 400, "{\"__type\":\"x#ThrottlingException\",\"message\":\"wait\"}");
+	assert_string_equal(reply.message, "ThrottlingException: wait");
+	read_text(DYNAMO_RENEW, 400, "{\"__type\":\"x#ThrottlingException\"}");
+	assert_string_equal(reply.message, "ThrottlingException");
+	read_text(DYNAMO_RENEW, 429, untyped);
+	assert_string_equal(reply.message, "Rate exceeded");
+
+	memset(type, 'T', sizeof(type) - 1);
+	type[sizeof(type) - 1] = '\0';
+	snprintf(body, sizeof(body), "{\"__type\":\"%s\",\"message\":\"the end\"}", type);
+	read_text(DYNAMO_RENEW, 500, body);
+	assert_true(strspn(reply.message, "T") < DYNAMO_MESSAGE_SIZE / 2);
+	assert_non_null(strstr(reply.message, "T: the end"));
+}
+
 TEST(wrong_checksum_leaves_the_outcome_open)
 {
 	static const char *const wrong[] = {"2745614148", "", "x", "-1", "2745614147 x"};

@@ -125,6 +125,20 @@ LOCKMGR_TEST(a_try_that_is_answered_busy_is_barred)
 	assert_true(is_free(h, "a"));
 }
 
+/* It says that it is ours. */
+LOCKMGR_TEST(what_we_have_released_has_not_arrived)
+{
+	harness_call *late;
+
+	get(h, 0, "a");
+	release(h, 0, "a");
+	settle(h);
+	late = send_and_give_up(h, 0);
+	assert_barred(h, late);
+	assert_int_equal(bars_of(h), 0);
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 1);
+}
+
 LOCKMGR_TEST(what_fails_is_barred)
 {
 	harness_call *late;
@@ -288,6 +302,29 @@ LOCKMGR_TEST(a_minimum_of_nobody_ends)
 	assert_int_equal(item_of(h, "a")->kept_until_ms, 0);
 }
 
+/* The release of its lease was given up, so the bar finds that. */
+LOCKMGR_TEST(a_minimum_of_an_earlier_holder_stays)
+{
+	int64_t		kept;
+
+	h->ask.at_least_ms = 3600000;
+	get(h, 0, "a");
+	kept = item_of(h, "a")->kept_until_ms;
+	h->ask.at_least_ms = 0;
+	h->fate = FATE_LOST_REQUEST;
+	let_go(h, 0, "a");
+	run(h, LEASE_US + LATE_US + 4 * SECOND);
+	assert_int_equal(bars_of(h), 0);
+	acquire(h, 1, "a");
+	cancel(h, 1);
+	run(h, SECOND + MS);
+	h->fate = FATE_OK;
+	run(h, 3 * SECOND);
+	assert_true(is_free(h, "a"));
+	assert_int_equal(item_of(h, "a")->kept_until_ms, kept);
+	assert_int_equal(bars_of(h), 0);
+}
+
 /* A copy of the acquire is under way; whatever becomes of the worker, the next one bars it. */
 LOCKMGR_TEST(the_next_worker_goes_on)
 {
@@ -356,6 +393,7 @@ LOCKMGR_TEST(a_hand_over_lowers_no_bar)
 	release(h, 0, "a");
 	run(h, SECOND);
 	assert_int_equal(sent(h, DYNAMO_HAND_OVER), 1);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);	/* the second is above the bar at once */
 	assert_result(h, 0, LOCKMGR_RELEASED);
 	assert_result(h, 1, LOCKMGR_GRANTED);
 	assert_true(h->asked[1].answer.token > token);
@@ -487,5 +525,44 @@ LOCKMGR_TEST_WITH(a_join_without_an_item_is_settled, start_shared())
 	run(h, 2 * SECOND);
 	assert_int_equal(sent(h, DYNAMO_BAR), 1);
 	assert_int_equal(sent(h, DYNAMO_BAR_NEW), 0);
+	assert_int_equal(bars_of(h), 0);
+}
+
+/* The reply has no entry but ours, as if nobody could read the other one. */
+static void
+deliver_unreadable(harness *h, harness_call *call)
+{
+	dynamo_shared *shared;
+
+	apply(h, call);
+	shared = call->results[0].shared;
+	if (shared != NULL && shared->count == 2)
+	{
+		shared->entries[0] = shared->entries[1];
+		shared->count = 1;
+	}
+	reply(h, call);
+}
+
+LOCKMGR_TEST_WITH(if_one_form_is_refused_the_other_one_is_right_whatever_we_can_read, start_shared())
+{
+	double_item *found = double_item_of(&h->table, "a");
+
+	foreign_entry(h, "a", "v1", 1, false);
+	look_up(h, 0, "a");
+	settle(h);
+	next_fate(h, FATE_LOST_REPLY);
+	acquire(h, 0, "a");
+	run(h, SECOND / 2);
+	h->fate = FATE_HOLD;
+	cancel(h, 0);
+	run(h, SECOND);
+	deliver_unreadable(h, last_call(h));
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_LAST);
+	deliver_unreadable(h, last_call(h));
+	run(h, SECOND);
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_LEAVE);
+	deliver_unreadable(h, last_call(h));
+	assert_int_equal(found->shared->count, 1);
 	assert_int_equal(bars_of(h), 0);
 }

@@ -146,6 +146,17 @@ LOCKMGR_TEST(a_cancellation_that_crosses_the_grant_gives_it_back)
 	assert_true(is_free(h, "b"));
 }
 
+LOCKMGR_TEST(a_cancellation_that_crosses_a_refusal_gives_nothing_back)
+{
+	get(h, HOLDER, "b");
+	get(h, 0, "a");
+	try_acquire(h, 0, "b");
+	assert_result(h, 0, LOCKMGR_BUSY);
+	cancel(h, 0);
+	settle(h);
+	assert_true(holds(h, 0, "a"));
+}
+
 LOCKMGR_TEST(the_next_request_cancels_the_one_before)
 {
 	get(h, HOLDER, "a");
@@ -178,6 +189,16 @@ LOCKMGR_TEST(a_cancelled_renewal_does_no_harm)
 	assert_true(holds(h, 0, "a"));
 	run(h, 3 * LEASE_US);
 	assert_true(holds(h, 0, "a"));
+}
+
+LOCKMGR_TEST(a_renewal_of_what_is_let_go_of_is_answered)
+{
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	renew(h, 0, "a", 60000);
+	let_go(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_NOT_HELD);
+	deliver(h, last_call(h));
 }
 
 LOCKMGR_TEST(a_cancelled_look_up_is_not_answered)

@@ -78,10 +78,79 @@ LOCKMGR_TEST_WITH(the_next_holder_decides, start_with_deletion())
 	run(h, DELETE_AFTER_US - SECOND);
 	h->ask.deletes_item = false;
 	get(h, 1, "a");
-	run(h, 2 * SECOND);
+	run(h, DELETE_AFTER_US);
 	let_go(h, 1, "a");
 	run(h, 2 * DELETE_AFTER_US);
 	assert_true(exists(h));
+	assert_int_equal(sent(h, DYNAMO_DELETE), 0);
+}
+
+LOCKMGR_TEST(who_gets_the_lock_without_a_request_decides_as_well)
+{
+	get(h, 0, "a");
+	acquire(h, 1, "a");
+	h->ask.deletes_item = true;
+	acquire(h, 2, "a");
+	let_go(h, 0, "a");
+	settle(h);
+	let_go(h, 1, "a");
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	let_go(h, 2, "a");
+	run(h, DELETE_AFTER_US + SECOND);
+	assert_false(exists(h));
+}
+
+/* Other clusters repeat an acquire for as long as we do, or somewhat longer. */
+LOCKMGR_TEST_WITH(the_item_is_deleted_when_nobody_repeats_an_acquire, start_with_deletion())
+{
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, DELETE_AFTER_US, SECOND);
+	let_go(h, 0, "a");
+	run(h, 2 * DELETE_AFTER_US - SECOND);
+	assert_true(exists(h));
+	run(h, 2 * SECOND);
+	assert_false(exists(h));
+
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, ATTEMPT_US, SECOND);
+	h->ask.deletes_item = true;
+	get(h, 0, "a");
+	let_go(h, 0, "a");
+	run(h, DELETE_AFTER_US - SECOND);
+	assert_true(exists(h));
+}
+
+/* Without the item, the next tokens might be below. */
+LOCKMGR_TEST(an_item_whose_token_is_ahead_of_the_clock_stays)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, h->now + h->epoch_offset + DELETE_AFTER_US + 2 * SECOND);
+	foreign_release(h, "a");
+	h->ask.deletes_item = true;
+	get(h, 0, "a");
+	let_go(h, 0, "a");
+	run(h, 2 * DELETE_AFTER_US);
+	assert_true(exists(h));
+	assert_int_equal(sent(h, DYNAMO_DELETE), 0);
+}
+
+LOCKMGR_TEST(a_deletion_that_waits_for_a_free_call_ends_when_a_session_comes)
+{
+	harness_call *other;
+
+	h->config.max_calls = 1;
+	kill_manager(h);
+	start_manager(h);
+	h->ask.deletes_item = true;
+	get(h, 0, "a");
+	let_go(h, 0, "a");
+	settle(h);
+	h->ask.deletes_item = false;
+	next_fate(h, FATE_HOLD);
+	acquire(h, 1, "b");
+	other = last_call(h);
+	run(h, DELETE_AFTER_US + SECOND);
+	acquire(h, 0, "a");
+	deliver(h, other);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_int_equal(sent(h, DYNAMO_DELETE), 0);
 }
 
@@ -172,4 +241,36 @@ LOCKMGR_TEST(a_kept_lock_is_not_deleted)
 	assert_int_equal(sent(h, DYNAMO_DELETE), 0);
 	run(h, 30 * SECOND);
 	assert_false(exists(h));
+}
+
+LOCKMGR_TEST(a_lock_whose_minimum_was_ended_is_deleted)
+{
+	h->ask.deletes_item = true;
+	h->ask.at_least_ms = 60000;
+	get(h, 0, "a");
+	h->ask.deletes_item = false;
+	h->ask.at_least_ms = 0;
+	h->ask.ends_kept = true;
+	release(h, 0, "a");
+	run(h, DELETE_AFTER_US + SECOND);
+	assert_false(exists(h));
+}
+
+LOCKMGR_TEST_WITH(a_deletion_that_fails_beside_the_next_holder_is_not_repeated, start_with_deletion())
+{
+	harness_call *deletion;
+
+	let_go(h, 0, "a");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	run(h, DELETE_AFTER_US);
+	deletion = last_call(h);
+	assert_int_equal(deletion->c.op, DYNAMO_DELETE);
+	get(h, 1, "a");
+	fail_call(h, deletion, DYNAMO_THROTTLED);
+	run(h, 2 * DELETE_AFTER_US);
+	let_go(h, 1, "a");
+	run(h, 2 * DELETE_AFTER_US);
+	assert_true(exists(h));
+	assert_int_equal(sent(h, DYNAMO_DELETE), 1);
 }

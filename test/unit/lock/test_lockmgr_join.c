@@ -165,6 +165,17 @@ LOCKMGR_TEST(the_first_of_those_who_hold_is_shown)
 	assert_int_equal(item_of(h, "a")->holder.pid, pid_of(2));
 }
 
+LOCKMGR_TEST(of_those_who_join_in_the_same_moment_the_first_is_shown)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	join(h, 1, "a", token);
+	join(h, 2, "a", token);
+	acquire(h, 4, "a");
+	let_go(h, 0, "a");
+	assert_int_equal(h->watches[h->asked[4].watch].holder.pid, pid_of(1));
+}
+
 /* A process that has gone is not shown. */
 LOCKMGR_TEST(a_detached_hold_is_shown_without_a_process)
 {

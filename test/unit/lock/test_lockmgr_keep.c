@@ -240,6 +240,22 @@ LOCKMGR_TEST(an_unwanted_acquire_is_not_handed_over)
 	assert_int_equal(item_of(h, "a")->kept_until_ms, 0);
 }
 
+LOCKMGR_TEST(an_unwanted_hand_over_leaves_no_minimum)
+{
+	get(h, 9, "a");
+	h->ask.at_least_ms = MINUTE_MS;
+	acquire(h, 0, "a");
+	h->ask.at_least_ms = 0;
+	next_fate(h, FATE_HOLD);
+	let_go(h, 9, "a");
+	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
+	cancel(h, 0);
+	deliver(h, last_call(h));
+	settle(h);
+	assert_true(is_free(h, "a"));
+	assert_not_kept(h);
+}
+
 LOCKMGR_TEST(a_dead_holders_minimum_is_waited_for)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
@@ -285,6 +301,26 @@ LOCKMGR_TEST_WITH(a_hand_over_that_is_refused_for_the_minimum_becomes_a_release,
 	assert_int_equal(item_of(h, "a")->kept_until_ms, kept);
 	assert_kept(h);
 	run(h, (MINUTE_MS + 100) * MS);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+/* Its first copy was sent by the wrong clock, and arrives when the second was refused. */
+LOCKMGR_TEST_WITH(a_late_copy_of_a_refused_hand_over_is_taken_over_at_once, start_kept())
+{
+	harness_call *late;
+
+	lockmgr_set_clock(h->lm, h->epoch_offset + MINUTE_MS * MS, h->epoch_offset + MINUTE_MS * MS);
+	acquire(h, 1, "a");
+	next_fate(h, FATE_LOST_REQUEST);
+	let_go(h, 0, "a");
+	late = last_call(h);
+	assert_int_equal(late->c.op, DYNAMO_HAND_OVER);
+	lockmgr_set_clock(h->lm, h->epoch_offset, h->epoch_offset);
+	while (last_call(h) == late || last_call(h)->c.op == DYNAMO_HAND_OVER)
+		run(h, MS);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	apply(h, late);
+	run(h, 2 * SECOND);
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 

@@ -454,6 +454,18 @@ LOCKMGR_TEST(who_waits_for_a_renewal_does_not_wait_for_the_last_third)
 	assert_true(holds(h, 2, lock_name(2)));
 }
 
+LOCKMGR_TEST(who_lets_go_does_not_wait_for_the_last_third)
+{
+	get(h, 0, "a");
+	spend(h);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	run(h, LEASE_US / 3 + SECOND);
+	h->fate = FATE_OK;
+	let_go(h, 0, "a");
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
 /* Those that wait for the last third may share a request, although they have jitter. */
 LOCKMGR_TEST(postponed_renewals_share_requests)
 {

@@ -53,6 +53,17 @@ LOCKMGR_TEST_WITH(a_waiter_marks_the_item_after_a_second, start_held())
 	assert_waits(h, 0);
 }
 
+LOCKMGR_TEST_WITH(the_next_waiter_waits_for_a_second_too, start_held())
+{
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	cancel(h, 0);
+	run(h, SECOND);
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	assert_int_equal(sent(h, DYNAMO_MARK), 0);
+}
+
 LOCKMGR_TEST_WITH(a_mark_is_repeated_before_it_ends, start_held())
 {
 	acquire(h, 0, "a");

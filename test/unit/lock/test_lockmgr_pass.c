@@ -91,6 +91,7 @@ LOCKMGR_TEST(no_token_follows_the_highest)
 	assert_int_equal(item_of(h, "a")->token, INT64_MAX);
 	assert_true(is_free(h, "a"));
 	assert_int_equal(result_of(h, 1), LOCKMGR_BAD_ITEM);
+	assert_int_equal(sent(h, DYNAMO_HAND_OVER), 0);
 }
 
 LOCKMGR_TEST_WITH(tokens_that_are_used_up_are_reserved_anew, start_with_waiters(1))
@@ -181,6 +182,28 @@ LOCKMGR_TEST_WITH(a_lease_that_was_not_renewed_does_not_pass_on, start_with_wait
 	assert_true(holds(h, 1, "a"));
 }
 
+/* Its renewals fail until then.  It has tokens, and no run has begun that could end. */
+LOCKMGR_TEST(a_lease_in_its_second_half_does_not_pass_on)
+{
+	int64_t		start;
+
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, LEASE_US, SECOND);
+	next_fate(h, fate_of(DYNAMO_THROTTLED));
+	acquire(h, 0, "a");
+	acquire(h, 1, "a");
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	start = last_call(h)->sent;
+	run_until(h, start + LEASE_US / 3 - SECOND);
+	h->fate = FATE_LOST_REQUEST;
+	run_until(h, start + LEASE_US * 9 / 10 - MARGIN_US);
+	h->fate = FATE_OK;
+	let_go(h, 0, "a");
+	run(h, 2 * SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_true(h->asked[1].answer.valid_until - h->now > LEASE_US / 2);
+}
+
 LOCKMGR_TEST_WITH(a_renewal_under_way_is_waited_for, start_with_waiters(1))
 {
 	next_fate(h, FATE_HOLD);
@@ -215,6 +238,7 @@ LOCKMGR_TEST_WITH(the_item_shows_the_holder_after_a_renewal, start_with_waiters(
 	assert_true(holds(h, 1, "a"));
 	assert_int_equal(item_of(h, "a")->holder.pid, pid_of(0));
 	assert_int_equal(held_by(h, 1, "a")->holder.pid, pid_of(1));
+	assert_int_equal(held_by(h, 1, "a")->holder.since_ms, held_by(h, 1, "a")->acquired_ms);
 	acquire(h, 2, "a");
 	assert_int_equal(h->watches[h->asked[2].watch].holder.pid, pid_of(1));
 

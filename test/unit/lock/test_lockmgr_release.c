@@ -265,16 +265,32 @@ LOCKMGR_TEST(a_new_acquire_starts_a_new_run_of_hand_overs)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
+/* Nobody waits for the lock while it is free, for long enough that others may take it. */
+LOCKMGR_TEST(a_pause_ends_a_run_of_hand_overs)
+{
+	get(h, 0, "a");
+	let_go(h, 0, "a");
+	run(h, SECOND);
+	get(h, 0, "a");
+	acquire(h, 1, "a");
+	let_go(h, 0, "a");
+	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
 LOCKMGR_TEST(a_renewal_under_way_is_settled_first)
 {
 	harness_call *renewal;
+	const lease *l = get(h, 0, "a");
 
-	get(h, 0, "a");
 	next_fate(h, FATE_HOLD);
 	run(h, LEASE_US / 3);
 	renewal = last_call(h);
 	release(h, 0, "a");
 	assert_ptr_equal(last_call(h), renewal);
+	assert_int_equal(l->state, LEASE_RELEASING);	/* but nobody believes in it */
+	assert_int_equal(l->valid_until, 0);
 	deliver(h, renewal);
 	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
 	assert_string_equal(last_call(h)->writes[0].expected, renewal->writes[0].version);
@@ -391,6 +407,51 @@ LOCKMGR_TEST(a_release_is_given_up_when_no_earlier_copy_can_arrive)
 	/* The item still has our version, without a holder. */
 	h->fate = FATE_OK;
 	get(h, 1, "a");
+}
+
+/* However patient its session is. */
+LOCKMGR_TEST(a_release_that_is_given_up_is_reported)
+{
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, 2 * LATE_US, SECOND);
+	get(h, 0, "a");
+	h->fate = FATE_LOST_REQUEST;
+	release(h, 0, "a");
+	run(h, LEASE_US + LATE_US - SECOND);
+	assert_waits(h, 0);
+	run(h, 4 * SECOND);
+	assert_failed(h, 0, DYNAMO_UNKNOWN);
+	h->fate = FATE_OK;
+	get(h, 1, "a");
+}
+
+/* A copy of the renewal would hold the lock for a lease that begins with it. */
+LOCKMGR_TEST(a_release_lasts_longer_after_an_unsettled_renewal)
+{
+	const lease *l = get(h, 0, "a");
+
+	h->fate = FATE_LOST_REQUEST;
+	run(h, LEASE_US / 2);
+	let_go(h, 0, "a");
+	run(h, LEASE_US / 2 + LATE_US + LEASE_US / 3 - SECOND);
+	assert_int_equal(l->state, LEASE_RELEASING);
+	run(h, 4 * SECOND);
+	assert_int_equal(l->state, LEASE_FREE);
+	h->fate = FATE_OK;
+	get(h, 1, "a");
+}
+
+/* The new lease is the later one. */
+LOCKMGR_TEST(a_hand_over_is_repeated_until_both_leases_are_over)
+{
+	get(h, 0, "a");
+	run(h, LEASE_US / 4);
+	acquire(h, 1, "a");
+	h->fate = FATE_LOST_REQUEST;
+	let_go(h, 0, "a");
+	run(h, LEASE_US - SECOND);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
+	run(h, 4 * SECOND);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
 }
 
 LOCKMGR_TEST(a_hand_over_of_a_lock_that_is_gone_ends_in_an_acquire)

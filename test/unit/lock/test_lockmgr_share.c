@@ -146,6 +146,42 @@ LOCKMGR_TEST(who_shares_and_who_does_not_wait_for_each_other)
 	assert_result(h, 2, LOCKMGR_GRANTED);
 }
 
+LOCKMGR_TEST(who_waits_is_shown_one_who_shares_the_lock)
+{
+	share(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	acquire(h, 2, "a");
+	assert_int_equal(h->watches[h->asked[2].watch].holder.pid, pid_of(1));
+	let_go(h, 1, "a");
+	assert_int_equal(h->watches[h->asked[2].watch].holder.pid, pid_of(0));
+	run(h, 2 * SECOND);
+	assert_int_equal(sent(h, DYNAMO_READ), 0);	/* there is nothing to look for */
+
+	/* Of other clusters, not what is left of ourselves. */
+	foreign_entry(h, "b", "v1", 1, false);
+	snprintf(map_of(h, "b")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
+	foreign_entry(h, "b", "v1", 1, false);
+	acquire(h, 3, "b");
+	settle(h);
+	assert_string_equal(h->watches[h->asked[3].watch].owner, "them/them2");
+}
+
+/* It may wait for holders of this cluster, and the last of them has gone. */
+LOCKMGR_TEST(who_tries_during_the_last_renewal_gets_the_lock)
+{
+	share(h, 0, "a");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3);
+	h->ask.waits_for_local_holder = true;
+	try_acquire(h, 1, "a");
+	let_go(h, 0, "a");
+	deliver(h, last_call(h));
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
 LOCKMGR_TEST(all_who_share_a_lost_lease_lose_it)
 {
 	share(h, 0, "a");
@@ -226,6 +262,163 @@ LOCKMGR_TEST(a_permit_does_not_pass_to_a_session_with_a_lower_limit)
 	assert_result(h, 2, LOCKMGR_GRANTED);
 }
 
+/* The session that asked for them has gone on to another request. */
+LOCKMGR_TEST(permits_that_come_too_late_do_not_pass_to_a_lower_limit)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_CHANGE);
+	cancel(h, 1);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 1);
+	deliver(h, last_call(h));
+	run(h, SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(map_of(h, "s")->total, 1);
+	release(h, 0, "s");
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+/* The copy that arrives makes the lease as old as the first one. */
+LOCKMGR_TEST(permits_on_the_second_half_of_a_lease_wait_for_the_next_renewal)
+{
+	int64_t		start;
+
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, LEASE_US, SECOND);
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	start = h->now;
+	h->fate = FATE_LOST_REQUEST;
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	run_until(h, start + LEASE_US / 2 + SECOND);
+	h->fate = FATE_OK;
+	while (h->asked[1].owed && h->now < start + LEASE_US)
+		run(h, MS);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_true(h->asked[1].answer.valid_until - h->now > LEASE_US / 2);
+	assert_int_equal(map_of(h, "s")->total, 2);
+}
+
+LOCKMGR_TEST(who_comes_to_a_semaphore_names_the_limit)
+{
+	foreign_entry(h, "s", "v1", 1, true);
+	look_up(h, 5, "s");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	permit(h, 0, LOCKMGR_ACQUIRE, 1, 2);
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_JOIN);
+	foreign_entry(h, "s", "v1", 1, true);	/* has the last permit */
+	deliver(h, last_call(h));
+	run(h, SECOND);
+	assert_waits(h, 0);
+	assert_int_equal(map_of(h, "s")->total, 2);
+}
+
+LOCKMGR_TEST(only_the_permits_that_are_missing_are_asked_for)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	permit(h, 1, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	permit(h, 2, LOCKMGR_ACQUIRE, 2, 3);
+	settle(h);
+	assert_waits(h, 2);
+	release(h, 1, "s");			/* begins a run, so its permit is kept */
+	settle(h);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "s")->total, 3);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 3);	/* one more, two in vain, one more */
+}
+
+/* What we saw when the last one was refused may be over. */
+LOCKMGR_TEST(who_comes_asks_for_a_permit_whatever_was_seen)
+{
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	double_remove_entry(double_item_of(&h->table, "s"), "them1");
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(who_waits_for_permits_behind_a_gate_asks_once)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	foreign_gate(h, "s", "g1", LEASE_MS);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	run(h, 5 * SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 1);
+}
+
+LOCKMGR_TEST(a_session_that_comes_again_and_again_is_not_kept_back_if_nobody_waits)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	for (int i = 0; i < 10; i++)
+	{
+		permit(h, 1, LOCKMGR_TRY, 1, 2);
+		run(h, 50 * MS);
+		assert_result(h, 1, LOCKMGR_GRANTED);
+		release(h, 1, "s");
+		run(h, 50 * MS);
+	}
+}
+
+LOCKMGR_TEST(the_only_permit_passes_without_a_request)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 1);
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 1);
+	run(h, SECOND);
+	assert_waits(h, 1);
+	h->fate = FATE_HOLD;
+	release(h, 0, "s");
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 0);
+	h->fate = FATE_OK;
+	run(h, LEASE_US);
+	assert_true(holds(h, 1, "s"));
+}
+
+LOCKMGR_TEST(who_wants_permits_changes_no_shared_lock)
+{
+	share(h, 0, "s");
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 2, 3);
+	run(h, SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(map_of(h, "s")->total, 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 0);
+}
+
+/* Also if the permit for the session has come. */
+LOCKMGR_TEST(holds_beside_others_count_for_their_role)
+{
+	h->ask.role_max_leases = 1;
+	share(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_ROLE_FULL);
+	let_go(h, 0, "a");
+	settle(h);
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_ROLE_FULL);
+	run(h, SECOND);
+	assert_int_equal(map_of(h, "s")->total, 1);
+}
+
 /* As a wait for another cluster's lock: about 150 reads in 20 s, then four a second. */
 LOCKMGR_TEST(a_wait_for_permits_looks_less_often_as_it_lasts)
 {
@@ -245,6 +438,87 @@ LOCKMGR_TEST(a_wait_for_permits_looks_less_often_as_it_lasts)
 	assert_waits(h, 1);
 	reads = h->table.reads;
 	assert_true(reads > 50 && reads < 250);
+}
+
+LOCKMGR_TEST(looks_for_permits_leave_time_between_them)
+{
+	int64_t		last = 0;
+	int			looks = 0;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	run(h, SECOND);
+	for (int i = 0; i < h->call_count; i++)
+	{
+		if (h->calls[i].c.op != DYNAMO_READ)
+			continue;
+		assert_true(h->calls[i].sent - last >= 15 * MS);
+		last = h->calls[i].sent;
+		looks++;
+	}
+	assert_in_range(looks, 20, 60);
+
+	/* ... but never more than there is between two polls. */
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 100 * MS);
+	run(h, 8 * SECOND);
+	looks = (int) h->table.reads;
+	run(h, SECOND);
+	assert_true((int) h->table.reads - looks >= 9);
+}
+
+/* While the only call is taken, several come to be due, in any order, and are due again. */
+LOCKMGR_TEST(a_look_for_permits_waits_for_a_free_call)
+{
+	h->config.max_calls = 1;
+	kill_manager(h);
+	start_manager(h);
+	h->ask.mode = MODE_SEMAPHORE;
+	h->ask.limit = 2;
+	h->ask.lease_ms = 5 * LEASE_MS; /* no renewals meanwhile */
+	for (uint32_t i = 0; i < 4; i++)
+	{
+		foreign_entry(h, lock_name(i), "v1", 1, true)->lease_ms = h->ask.lease_ms;
+		try_acquire(h, i, lock_name(i));
+		settle(h);
+		acquire(h, 10 + i, lock_name(i));
+		settle(h);
+	}
+	for (int round = 0; round < 5; round++)
+	{
+		next_fate(h, FATE_HOLD);
+		run(h, SECOND);
+		assert_int_equal(last_call(h)->c.op, DYNAMO_READ);
+		for (uint32_t i = 0; i < 4; i++)
+		{
+			acquire(h, 20 + i, lock_name(i));
+			cancel(h, 20 + i);
+		}
+		run(h, SECOND);
+		deliver(h, last_call(h));
+		run(h, SECOND);
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		double_remove_entry(double_item_of(&h->table, lock_name(i)), "them1");
+	run(h, 2 * SECOND);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_result(h, 10 + i, LOCKMGR_GRANTED);
+}
+
+/* However rare our looks are. */
+LOCKMGR_TEST(a_permit_is_looked_for_when_a_cluster_is_dead)
+{
+	int64_t		start = h->now;
+
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
+	foreign_entry(h, "s", "v1", 1, true)->lease_ms = 40 * LEASE_MS;
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	run_until(h, start + 40 * DEAD_US - SECOND);
+	assert_waits(h, 1);
+	run(h, 2 * SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
 LOCKMGR_TEST(a_permit_of_a_dead_cluster_is_found_while_we_have_another)
@@ -330,6 +604,23 @@ LOCKMGR_TEST(a_session_with_a_longer_lease_shares_a_short_one)
 	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 1);
 	run(h, 20 * SECOND);
 	assert_int_equal(h->lost_count, 0);
+}
+
+LOCKMGR_TEST(the_widest_margin_of_those_who_share_counts)
+{
+	int64_t		valid_until;
+
+	h->ask.margin_us = 2 * MARGIN_US;
+	share(h, 0, "a");
+	settle(h);
+	valid_until = saved_of(h, 0, "a")->valid_until;
+	h->ask.margin_us = MARGIN_US;
+	share(h, 1, "a");
+	assert_int_equal(h->asked[1].answer.valid_until, valid_until);
+	h->ask.margin_us = 4 * MARGIN_US;
+	share(h, 2, "a");
+	assert_int_equal(h->asked[2].answer.valid_until, valid_until - 2 * MARGIN_US);
+	assert_int_equal(saved_of(h, 0, "a")->valid_until, valid_until - 2 * MARGIN_US);
 }
 
 /* Each comes back, half a second after it has let go. */
@@ -431,7 +722,7 @@ LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
 {
 	share(h, 0, "a");
 	settle(h);
-	foreign_gate(h, "a", "g1", LEASE_MS);
+	foreign_gate(h, "a", "g", LEASE_MS);
 	run(h, LEASE_US / 2);		/* a renewal shows it */
 	share(h, 1, "a");
 	run(h, SECOND);
@@ -548,12 +839,69 @@ LOCKMGR_TEST(who_takes_himself_for_the_last_one_leaves_all_the_same)
 	share(h, 0, "a");
 	settle(h);
 	foreign_entry(h, "a", "v1", 1, false);
+	next_fate(h, FATE_HOLD);
+	release(h, 0, "a");
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_LAST);
+	deliver(h, last_call(h));
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_LEAVE);	/* at once */
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(map_of(h, "a")->count, 1);
+
+	/* ... and the other way round. */
+	share(h, 0, "a");
+	settle(h);
+	double_remove_entry(double_item_of(&h->table, "a"), "them2");
+	next_fate(h, FATE_HOLD);
+	release(h, 0, "a");
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_LEAVE);
+	deliver(h, last_call(h));
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_LAST);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "a"));
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_LAST), 2);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_LEAVE), 2);
+}
+
+/* Only the reply to its renewal was lost.  Others may have come since we saw the item. */
+TEST(an_unsettled_renewal_of_a_shared_lock_is_released)
+{
+	for (int others = 0; others < 2; others++)
+	{
+		harness    *h = harness_start();
+		int			lasts;
+
+		share(h, 0, "a");
+		settle(h);
+		next_fate(h, FATE_LOST_REPLY);
+		h->fate = FATE_LOST_REQUEST;
+		run(h, LEASE_US / 2);
+		let_go(h, 0, "a");
+		if (others > 0)
+			foreign_entry(h, "a", "v1", 1, false);
+		run(h, LEASE_US);
+		lasts = writes_of(h, DYNAMO_SHARED_LAST);
+		h->fate = FATE_OK;
+		run(h, 2 * SECOND);
+		assert_null(our_entry(h, "a"));
+		assert_int_equal(is_free(h, "a"), others == 0);
+		assert_int_equal(writes_of(h, DYNAMO_SHARED_LAST), lasts + (others == 0 ? 2 : 1));
+		assert_int_equal(writes_of(h, DYNAMO_SHARED_LEAVE), others);
+		finish(h);
+	}
+}
+
+LOCKMGR_TEST(a_shared_lock_that_is_gone_is_released)
+{
+	share(h, 0, "a");
+	settle(h);
+	foreign_entry(h, "a", "v1", 1, false);
+	double_remove_entry(double_item_of(&h->table, "a"), "1");
 	release(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RELEASED);
 	assert_int_equal(map_of(h, "a")->count, 1);
-	assert_int_equal(writes_of(h, DYNAMO_SHARED_LAST), 1);
-	assert_int_equal(writes_of(h, DYNAMO_SHARED_LEAVE), 1);
 }
 
 /* The harness applies the refused change once more. */
@@ -597,6 +945,31 @@ LOCKMGR_TEST(a_refused_change_that_arrives_after_its_lease_keeps_nobody_out)
 	h->fate = FATE_OK;
 	apply(h, &h->calls[change]);
 	assert_int_equal(map_of(h, "s")->total, 2);
+	permit(h, 1, LOCKMGR_ACQUIRE, 2, 2);
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(map_of(h, "s")->total, 2);
+}
+
+/* The change has arrived when the release is given up: any of our versions may be there. */
+LOCKMGR_TEST(a_refused_change_is_retired_with_a_release_that_is_given_up)
+{
+	int			change;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	change = h->call_count - 1;
+	double_remove_entry(double_item_of(&h->table, "s"), "them2");
+	h->fate = FATE_LOST_REQUEST;
+	release(h, 0, "s");
+	run(h, SECOND);
+	apply(h, &h->calls[change]);
+	run(h, LEASE_US + LATE_US + 4 * SECOND);
+	h->fate = FATE_OK;
 	permit(h, 1, LOCKMGR_ACQUIRE, 2, 2);
 	run(h, SECOND);
 	assert_result(h, 1, LOCKMGR_GRANTED);
@@ -676,6 +1049,7 @@ LOCKMGR_TEST(a_new_manager_repeats_a_replacement)
 	assert_int_equal(map_of(h, "s")->total, 2);
 	assert_int_equal(total, 2);
 	assert_non_null(our_entry(h, "s"));
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_JOIN), 0);	/* the repetition was applied */
 }
 
 LOCKMGR_TEST(a_session_goes_first_if_a_deadlock_would_close_otherwise)
@@ -716,6 +1090,43 @@ LOCKMGR_TEST(a_session_goes_first_if_it_must)
 	assert_result(h, 3, LOCKMGR_GRANTED);
 	assert_waits(h, 1);
 	assert_waits(h, 4);
+}
+
+/* Then nobody is before it. */
+LOCKMGR_TEST(who_must_go_first_acquires_a_free_lock)
+{
+	h->ask.goes_first = true;
+	share(h, 0, "l");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(nobody_goes_first_while_a_renewal_is_under_way)
+{
+	harness_call *renewal;
+
+	share(h, 0, "l");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3);
+	renewal = last_call(h);
+	assert_int_equal(renewal->c.op, DYNAMO_RENEW);
+	h->ask.goes_first = true;
+	share(h, 1, "l");
+	assert_waits(h, 1);
+	deliver(h, renewal);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(nobody_goes_first_past_the_limit)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 1);
+	settle(h);
+	h->ask.goes_first = true;
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 1);
+	run(h, SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(map_of(h, "s")->total, 1);
 }
 
 /* If it cannot go first, it is one who waits. */
@@ -781,3 +1192,31 @@ LOCKMGR_TEST_WITH(holds_have_a_bound, (
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
+
+LOCKMGR_TEST_WITH(a_hold_takes_the_room_of_a_lost_lease, harness_new(3))
+{
+	start_manager(h);
+	get(h, 2, "b");
+	delete_item(h, "b");
+	run(h, LEASE_US / 2);
+	assert_int_equal(h->lost_count, 1);
+	for (uint32_t slot = 0; slot < 3; slot++)
+	{
+		share(h, slot, "a");
+		settle(h);
+		assert_result(h, slot, LOCKMGR_GRANTED);
+	}
+}
+
+LOCKMGR_TEST_WITH(nobody_shares_a_lock_without_room_for_a_hold, harness_new(2))
+{
+	start_manager(h);
+	get(h, 0, "b");
+	share(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_NO_ROOM);
+	h->ask.goes_first = true;
+	share(h, 1, "a");
+	assert_result(h, 1, LOCKMGR_NO_ROOM);
+}

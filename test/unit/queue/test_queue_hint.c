@@ -208,3 +208,24 @@ TEST(the_last_look_is_at_the_deadline)
 	found_by_look = false;
 	assert_int_equal(turn(&until), QUEUE_WAIT_OVER);
 }
+
+/* Sessions that have begun to wait together do not go on looking together. */
+TEST(a_look_comes_at_any_time_in_the_second_half_of_the_pause)
+{
+	bool		came[11] = {false};
+	int64_t		until;
+
+	for (uint64_t random = 0; random < 100; random++)
+	{
+		start(NULL);
+		session.pause = 10;
+		assert_int_equal(queue_wait_turn(&session, random, &until), QUEUE_WAIT_SLEEP);
+		assert_in_range(until - now, 5, 10);
+		came[until - now] = true;
+	}
+	for (int i = 5; i <= 10; i++)
+		assert_true(came[i]);
+	start(NULL);
+	assert_int_equal(queue_wait_turn(&session, UINT64_MAX, &until), QUEUE_WAIT_SLEEP);
+	assert_in_range(until - now, SECOND / 2, SECOND);
+}
