@@ -47,7 +47,7 @@ static int	AFTER_EACH(void **state);
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* cmocka passes over what is empty. */
-static struct CMUnitTest unit_tests[64];
+static struct CMUnitTest unit_tests[128];
 static size_t unit_test_count;
 
 static inline void
