@@ -264,10 +264,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 	end_belief(lm, lock->lease);
 	if (lock->first != NULL)
 	{
-		/*
-		 * A hand-over has no condition that would refuse a token beyond the last, and does
-		 * not change attributes.
-		 */
+		/* A hand-over needs a token beyond the highest so far, and changes no attributes. */
 		if (lm_in_run(now, lock) && !kept && lock->top_token < INT64_MAX && !changes_attributes(lock) &&
 			lock->lease->l.mode == MODE_EXCLUSIVE &&
 			lock->first->request.ask.mode == MODE_EXCLUSIVE)
