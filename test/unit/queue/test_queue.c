@@ -48,6 +48,28 @@ text_at(const cJSON *json, const char *a, const char *b, const char *c)
 	return cJSON_GetStringValue(json);
 }
 
+static void
+assert_json(const cJSON *got, const char *expected)
+{
+	cJSON	   *wanted = cJSON_Parse(expected);
+	char	   *text = cJSON_PrintUnformatted(got);
+
+	if (wanted == NULL || !cJSON_Compare(got, wanted, true))
+		fail_msg("%s\ninstead of %s", text, expected);
+	cJSON_free(text);
+	cJSON_Delete(wanted);
+}
+
+/* The whole request. */
+static void
+assert_body(const char *tail, const char *expected)
+{
+	cJSON	   *json = build(tail);
+
+	assert_json(json, expected);
+	cJSON_Delete(json);
+}
+
 /* DynamoDB refuses a placeholder that is declared and not used, and the other way round. */
 static void
 assert_placeholders(const cJSON *json, const char *set)
@@ -109,6 +131,66 @@ TEST(every_request_is_json_with_its_placeholders)
 	}
 }
 
+#define NAME(name) "\"#" name "\":\"" name "\""
+#define TEXT(name, value) "\"" name "\":{\"S\":\"" value "\"}"
+#define NUMBER(name, value) "\"" name "\":{\"N\":\"" value "\"}"
+#define NAMES(names) "\"ExpressionAttributeNames\":{" names "},"
+#define VALUES(values) "\"ExpressionAttributeValues\":{" values "},"
+#define IN_TABLE "\"TableName\":\"t\""
+#define COUNTED "\"ReturnConsumedCapacity\":\"TOTAL\""
+#define CONSISTENT "\"ConsistentRead\":true,"
+#define RESOURCE "r#q#a#b"
+#define JOB_7 "job#0000000000000000007"
+
+/* For a session what is due; for an operator all of them. */
+TEST(resources_are_found_in_the_index)
+{
+	make(QUEUE_FIND);
+	assert_body(NULL, "{" IN_TABLE ",\"IndexName\":\"ready\","
+				"\"KeyConditionExpression\":\"#ready = :queue AND #due <= :now\","
+				NAMES(NAME("ready") "," NAME("due"))
+				VALUES(TEXT(":queue", "q") "," NUMBER(":now", "5000")) "\"Limit\":25," COUNTED "}");
+	request.all = true;
+	assert_body(NULL, "{" IN_TABLE ",\"IndexName\":\"ready\","
+				"\"KeyConditionExpression\":\"#ready = :queue\"," NAMES(NAME("ready"))
+				VALUES(TEXT(":queue", "q")) "\"Limit\":100," COUNTED "}");
+}
+
+TEST(a_page_of_jobs_is_of_one_resource_and_goes_on_where_the_last_one_ended)
+{
+	static const char next[] = "{\"sk\":{\"S\":\"x\"}}";
+
+	make(QUEUE_LIST_JOBS);
+	request.to = 12;
+	request.tail_len = sizeof(next) - 1;
+	assert_body(next, "{" IN_TABLE "," CONSISTENT
+				"\"KeyConditionExpression\":\"#pk = :pk AND #sk BETWEEN :from AND :to\","
+				"\"ProjectionExpression\":\"#pk, #sk, #id, #pushedAt\","
+				NAMES(NAME("pk") "," NAME("sk") "," NAME("id") "," NAME("pushedAt"))
+				VALUES(TEXT(":pk", RESOURCE) "," TEXT(":from", JOB_7) ","
+					   TEXT(":to", "job#0000000000000000012"))
+				"\"Limit\":100,\"ExclusiveStartKey\":{\"sk\":{\"S\":\"x\"}}," COUNTED "}");
+	make(QUEUE_LIST_DEAD);
+	assert_body(NULL, "{" IN_TABLE "," CONSISTENT "\"KeyConditionExpression\":\"#pk = :pk\","
+				NAMES(NAME("pk")) VALUES(TEXT(":pk", "dead#q")) "\"Limit\":1," COUNTED "}");
+	make(QUEUE_LIST_ALL);
+	assert_body(NULL, "{" IN_TABLE "," CONSISTENT
+				"\"FilterExpression\":\"begins_with(#sk, :job)\","
+				"\"ProjectionExpression\":\"#pk, #sk\"," NAMES(NAME("pk") "," NAME("sk"))
+				VALUES(TEXT(":job", "job#")) "\"Limit\":500," COUNTED "}");
+}
+
+TEST(an_item_is_read_by_its_keys)
+{
+	make(QUEUE_READ_HEAD);
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) "," TEXT("sk", "head") "},"
+				CONSISTENT COUNTED "}");
+	make(QUEUE_READ_DEAD);
+	strcpy(request.id, "7#a#b");
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", "dead#q") "," TEXT("sk", "7#a#b") "},"
+				CONSISTENT COUNTED "}");
+}
+
 TEST(a_job_has_its_place_among_the_keys)
 {
 	cJSON	   *json;
@@ -130,8 +212,25 @@ TEST(a_claim_demands_a_due_job_and_a_higher_token)
 	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
 						"#done < #seq AND #due <= :now AND attribute_not_exists(#paused)"
 						" AND (attribute_not_exists(#token) OR #token < :token)");
+	assert_string_equal(text_at(json, "UpdateExpression", NULL, NULL),
+						"SET #token = :token, #due = :later"
+						", #attempts = if_not_exists(#attempts, :zero) + :one");
 	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":later", "N"), "5100");
 	cJSON_Delete(json);
+}
+
+TEST(an_operators_claim_names_its_job_and_is_no_attempt)
+{
+	make(QUEUE_CLAIM);
+	request.all = true;
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) "," TEXT("sk", "head") "},"
+				"\"UpdateExpression\":\"SET #token = :token\","
+				"\"ConditionExpression\":\"#done = :before AND #seq >= :number"
+				" AND (attribute_not_exists(#token) OR #token < :token)\","
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\",\"ReturnValues\":\"ALL_NEW\","
+				NAMES(NAME("token") "," NAME("done") "," NAME("seq"))
+				VALUES(NUMBER(":token", "30") "," NUMBER(":before", "6") "," NUMBER(":number", "7"))
+				COUNTED "}");
 }
 
 TEST(a_completion_demands_its_token_and_the_next_number)
@@ -185,6 +284,7 @@ TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 	make(QUEUE_PUSH);
 	request.seq = 3;
 	request.jobs = 2;
+	request.dedup_s = 60;
 	request.tail_len = (uint32_t) add_job(tail, add_job(tail, 0, "", "{\"a\":1}"), "id", "2");
 	json = build(tail);
 	items = cJSON_GetObjectItem(json, "TransactItems");
@@ -194,15 +294,22 @@ TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 	assert_string_equal(text_at(json, "ClientRequestToken", NULL, NULL), "u");
 	assert_string_equal(text_at(cJSON_GetArrayItem(items, 0), "Update", "ConditionExpression", NULL),
 						"#seq = :seq");
-	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(
-		cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 1), "Put"), "Item"), "sk"),
-		"S")), "job#0000000000000000004");
-	/* SHA-256 of "2" */
-	assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 3), "Put"),
-								"Item", "digest", "S"),
-						"d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35");
-	assert_null(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 2), "Put"), "Item", "digest",
-						"S"));
+	assert_string_equal(text_at(json, "ReturnConsumedCapacity", NULL, NULL), "TOTAL");
+#define NEW_JOB(number) "{\"Put\":{" IN_TABLE ",\"Item\":{" TEXT("pk", RESOURCE) "," \
+	TEXT("sk", "job#000000000000000000" number) "," NUMBER("pushedAt", "5000") ","
+#define IF_NEW "},\"ConditionExpression\":\"attribute_not_exists(#pk)"
+	assert_json(cJSON_GetArrayItem(items, 1), NEW_JOB("4") TEXT("payload", "{\\\"a\\\":1}")
+				IF_NEW "\",\"ExpressionAttributeNames\":{" NAME("pk") "}}}");
+	assert_json(cJSON_GetArrayItem(items, 2), NEW_JOB("5") TEXT("id", "id") "," TEXT("payload", "2")
+				IF_NEW "\",\"ExpressionAttributeNames\":{" NAME("pk") "}}}");
+	/* Times to live are in seconds; SHA-256 of "2" */
+	assert_json(cJSON_GetArrayItem(items, 3), "{\"Put\":{" IN_TABLE ",\"Item\":{"
+				TEXT("pk", "id#q") "," TEXT("sk", "id") "," TEXT("resource", "a#b") ","
+				NUMBER("number", "5") "," NUMBER("ttl", "65") ","
+				TEXT("digest", "d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35")
+				IF_NEW " OR #ttl < :now\",\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\","
+				NAMES(NAME("pk") "," NAME("ttl"))
+				"\"ExpressionAttributeValues\":{" NUMBER(":now", "5") "}}}");
 	cJSON_Delete(json);
 
 	/* The first job of a resource. */
@@ -343,6 +450,9 @@ TEST(burying_finishes_the_job_under_its_token_and_writes_the_dead_one)
 		make(QUEUE_BURY);
 		request.last = last;
 		strcpy(request.id, "7#a#b");
+		strcpy(request.error, last ? "no stock" : "");
+		request.pushed_at = 4000;
+		request.attempts = 5;
 		request.tail_len = 1;
 		json = build("1");
 		items = cJSON_GetObjectItem(json, "TransactItems");
@@ -351,17 +461,41 @@ TEST(burying_finishes_the_job_under_its_token_and_writes_the_dead_one)
 		assert_string_equal(text_at(cJSON_GetArrayItem(items, 0), "Update", "ConditionExpression", NULL),
 							last ? "#token = :token AND #done = :before AND #seq = :number" :
 							"#token = :token AND #done = :before AND #seq > :number");
-		assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 1), "Put"),
-									"Item", "pk", "S"), "dead#q");
+#define DEAD_JOB(more) "{\"Put\":{" IN_TABLE ",\"Item\":{" TEXT("pk", "dead#q") "," \
+	TEXT("sk", "7#a#b") "," TEXT("resource", "a#b") "," NUMBER("number", "7") "," \
+	TEXT("payload", "1") "," NUMBER("pushedAt", "4000") "," NUMBER("attempts", "5") "," \
+	NUMBER("due", "5000") more "}}}"
+		assert_json(cJSON_GetArrayItem(items, 1),
+					last ? DEAD_JOB("," TEXT("lastError", "no stock")) : DEAD_JOB(""));
 		assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 2), "Delete"),
 									"Key", "sk", "S"), "job#0000000000000000007");
 		cJSON_Delete(json);
 	}
 }
 
+TEST(the_largest_job_fits)
+{
+	static char id[QUEUE_ID_MAX + 2];
+	static char payload[QUEUE_PAYLOAD_MAX + 2];
+	static char tail[sizeof(queue_job) + sizeof(id) + sizeof(payload)];
+
+	make(QUEUE_PUSH);
+	request.jobs = 1;
+	memset(id, 'i', QUEUE_ID_MAX);
+	memset(payload, '1', QUEUE_PAYLOAD_MAX);
+	request.tail_len = (uint32_t) add_job(tail, 0, id, payload);
+	cJSON_Delete(build(tail));
+	payload[QUEUE_PAYLOAD_MAX] = '1';
+	request.tail_len = (uint32_t) add_job(tail, 0, id, payload);
+	assert_null(queue_build("t", &request, tail));
+	id[QUEUE_ID_MAX] = 'i';
+	request.tail_len = (uint32_t) add_job(tail, 0, id, "1");
+	assert_null(queue_build("t", &request, tail));
+}
+
 TEST(a_tail_that_is_not_whole_is_refused)
 {
-	char		tail[256];
+	char		tail[256] = {0};
 
 	make(QUEUE_PUSH);
 	request.jobs = 2;
