@@ -335,6 +335,9 @@ TEST(batch_with_other_than_one_answer_for_each_is_malformed)
 	static const char *const bodies[] = {
 		"{}", "{\"Responses\":{}}", "{\"Responses\":[{}]}", "{\"Responses\":[{},{},{}]}",
 		"{\"Responses\":[{},3]}", "{\"Responses\":[{},{\"Error\":\"x\"}]}",
+#define ANSWERED "{\"ConsumedCapacity\":{},\"Responses\":"
+		ANSWERED "{\"a\":{},\"b\":{}}}", ANSWERED "[{}]}", ANSWERED "[{},{},{}]}",
+		ANSWERED "[{},3]}", ANSWERED "[{},{\"Error\":\"x\"}]}",
 		"{\"Responses\":[{\"Error\":{\"Code\":\"ConditionalCheckFailed\",\"Item\":"
 		ITEM_JSON "}},null]}",
 	};
@@ -469,7 +472,7 @@ TEST(other_http_statuses)
 /* Replies of a web server to a POST, but never of DynamoDB. */
 TEST(tells_other_services)
 {
-	static const int statuses[] = {301, 302, 400, 403, 404, 405, 501, 505};
+	static const int statuses[] = {300, 301, 302, 400, 403, 404, 405, 501, 505};
 	static const char *const bodies[] = {"", "<html>", "{}", "{\"message\":\"Not Found\"}"};
 
 	for (size_t i = 0; i < COUNT_OF(statuses); i++)
@@ -494,16 +497,18 @@ TEST(refused_condition_counts_for_single_writes_only)
 
 TEST(malformed_reply_shows_how_it_begins)
 {
-	char		body[401];
+	char		body[401] = "";
 
-	read_text(DYNAMO_READ, 403, "<html>\n\xc3\xa9\x7f denied");
+	read_text(DYNAMO_READ, 403, "<html>\n\xc3\xa9\x7f denied ~");
 	assert_string_equal(reply.message,
-						"unexpected reply, HTTP 403: <html>???? denied");
+						"unexpected reply, HTTP 403: <html>???? denied ~");
 
-	memset(body, 'x', 400);
-	body[400] = '\0';
-	read_text(DYNAMO_READ, 200, body);
-	assert_int_equal(strlen(reply.message), strlen("unexpected reply, HTTP 200: ") + 200);
+	for (int len = 201; len <= 400; len += 199)
+	{
+		memset(body, 'x', (size_t) len);
+		read_text(DYNAMO_READ, 200, body);
+		assert_int_equal(strlen(reply.message), strlen("unexpected reply, HTTP 200: ") + 200);
+	}
 }
 
 TEST(messages_show_no_signed_headers)
@@ -538,6 +543,9 @@ TEST(a_message_has_the_type_and_the_words_or_what_there_is_of_them)
 	read_text(DYNAMO_RENEW, 500, body);
 	assert_true(strspn(reply.message, "T") < DYNAMO_MESSAGE_SIZE / 2);
 	assert_non_null(strstr(reply.message, "T: the end"));
+	snprintf(body, sizeof(body), "{\"__type\":\"%.300s\",\"message\":\"%.700s\"}", type, type);
+	read_text(DYNAMO_RENEW, 500, body);
+	assert_int_equal(strlen(reply.message), DYNAMO_MESSAGE_SIZE - 1);
 }
 
 TEST(wrong_checksum_leaves_the_outcome_open)
@@ -587,6 +595,10 @@ TEST(success_must_bring_what_was_asked_for)
 {
 	assert_status("{\"__type\":\"x\"}", 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
 	assert_status("{\"Item\":3}", 200, DYNAMO_READ, DYNAMO_MALFORMED);
+	assert_status("{\"Item\":3,\"ConsumedCapacity\":{}}", 200, DYNAMO_READ, DYNAMO_MALFORMED);
+	assert_string_equal(reply.message, "the lock item is not a JSON object");
+	assert_status(REFUSED ",\"Item\":3}", 400, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_string_equal(reply.message, "the lock item is not a JSON object");
 	assert_status("{}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{\"Table\":{}}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{}]}}",
@@ -609,6 +621,7 @@ TEST(oversized_and_deep_replies_are_refused)
 	memcpy(body, SHOWN "}", strlen(SHOWN "}"));
 	read_reply(DYNAMO_RENEW, 1, 200, NULL, body, len);
 	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	assert_int_equal(reply.results[0].status, DYNAMO_MALFORMED);
 	read_reply(DYNAMO_RENEW, 1, 200, NULL, body, len - 1);
 	assert_int_equal(reply.status, DYNAMO_OK);
 
@@ -1129,6 +1142,7 @@ TEST(page_names_items_by_both_keys)
 TEST(page_that_cannot_be_read_is_malformed)
 {
 	assert_no_page(&plain_table, "{}", DYNAMO_MALFORMED, "unexpected reply");
+	assert_no_page(&plain_table, "<html>", DYNAMO_WRONG_SERVICE, "unexpected reply");
 	assert_no_page(&plain_table, "{\"Items\":{}}", DYNAMO_MALFORMED, "unexpected reply");
 	assert_no_page(&plain_table, "{\"Items\":[{\"key\":{\"S\":\"a\"}},7]}",
 				   DYNAMO_MALFORMED, "unexpected reply");

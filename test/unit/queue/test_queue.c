@@ -142,6 +142,25 @@ TEST(every_request_is_json_with_its_placeholders)
 #define RESOURCE "r#q#a#b"
 #define JOB_7 "job#0000000000000000007"
 
+#define ATTRIBUTE(name, type) "{\"AttributeName\":\"" name "\",\"AttributeType\":\"" type "\"}"
+#define SCHEMA(hash, range) "\"KeySchema\":[{\"AttributeName\":\"" hash "\"," \
+	"\"KeyType\":\"HASH\"},{\"AttributeName\":\"" range "\",\"KeyType\":\"RANGE\"}]"
+#define NEW_TABLE(units) "{" IN_TABLE ",\"AttributeDefinitions\":[" ATTRIBUTE("pk", "S") "," \
+	ATTRIBUTE("sk", "S") "," ATTRIBUTE("ready", "S") "," ATTRIBUTE("due", "N") "]," \
+	SCHEMA("pk", "sk") ",\"GlobalSecondaryIndexes\":[{\"IndexName\":\"ready\"," \
+	SCHEMA("ready", "due") ",\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}" units "}]"
+
+/* The index has as much capacity as the table. */
+TEST(a_table_is_created_with_its_index)
+{
+#define UNITS ",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":5,\"WriteCapacityUnits\":6}"
+	make(QUEUE_CREATE_TABLE);
+	assert_body(NULL, NEW_TABLE("") ",\"BillingMode\":\"PAY_PER_REQUEST\"}");
+	request.creation = (dynamo_creation) {.read_units = 5,.write_units = 6,.protect = true};
+	assert_body(NULL, NEW_TABLE(UNITS) ",\"BillingMode\":\"PROVISIONED\"" UNITS
+				",\"DeletionProtectionEnabled\":true}");
+}
+
 /* For a session what is due; for an operator all of them. */
 TEST(resources_are_found_in_the_index)
 {
@@ -414,6 +433,21 @@ TEST(what_rides_goes_when_it_is_finished_cancelled_or_dropped)
 	assert_string_equal(text_at(json, "ExpressionAttributeNames", "#job1", NULL),
 						"job#0000000000000000009");
 	cJSON_Delete(json);
+}
+
+/* A job that may be running is the next one. */
+TEST(a_job_is_cancelled_if_it_is_there_and_not_the_next_one)
+{
+	make(QUEUE_CANCEL);
+	assert_body(NULL, "{\"ClientRequestToken\":\"u\"," COUNTED ",\"TransactItems\":["
+				"{\"ConditionCheck\":{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) ","
+				TEXT("sk", "head") "},\"ConditionExpression\":\"#done < :before\","
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"," NAMES(NAME("done"))
+				"\"ExpressionAttributeValues\":{" NUMBER(":before", "6") "}}},"
+				"{\"Delete\":{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) "," TEXT("sk", JOB_7) "},"
+				"\"ConditionExpression\":\"attribute_exists(#pk)\","
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\","
+				"\"ExpressionAttributeNames\":{" NAME("pk") "}}}]}");
 }
 
 TEST(a_job_that_rode_has_no_item_to_bury)
