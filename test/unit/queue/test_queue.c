@@ -555,7 +555,7 @@ read_reply(dynamo_op op, int http_status, const char *body)
 	packed = queue_pack(&reply, 123, &len);
 	assert_non_null(packed);
 	memcpy(&head, packed, sizeof(head));
-	head.status = reply.status;
+	assert_int_equal(head.status, reply.status);
 	dynamo_reply_free(&reply);
 }
 
@@ -581,6 +581,7 @@ TEST(a_page_has_rows_and_where_the_next_one_begins)
 			   "{\"N\":\"1\"}}],\"LastEvaluatedKey\":{\"pk\":{\"S\":\"r#q#c\"}}}");
 	assert_int_equal(head.rows, 2);
 	assert_int_equal(head.now_ms, 123);
+	assert_int_equal(head.next_len, strlen("{\"pk\":{\"S\":\"r#q#c\"}}"));
 	assert_memory_equal(packed + sizeof(head), "{\"pk\":{\"S\":\"r#q#c\"}}", head.next_len);
 	offset = sizeof(head) + head.next_len;
 	row = row_at(&offset);
@@ -631,6 +632,60 @@ TEST(what_rides_on_a_head_follows_it)
 	free(packed);
 }
 
+/* ... so many that the next row is where its reader looks for it. */
+TEST(a_head_shows_no_more_than_64_jobs_that_ride)
+{
+	char		body[8192];
+	int			len = snprintf(body, sizeof(body), "{\"Items\":[{" TEXT("pk", "r#q#a") ","
+							   TEXT("sk", "head") "," NUMBER("seq", "66"));
+	size_t		offset = sizeof(head);
+
+	for (int i = 1; i <= 66; i++)
+		len += snprintf(body + len, sizeof(body) - (size_t) len,
+						",\"job#%019d\":{\"M\":{" TEXT("payload", "1") "}}", i);
+	snprintf(body + len, sizeof(body) - (size_t) len, "},{" TEXT("pk", "r#q#b") ","
+			 TEXT("sk", "head") "," NUMBER("seq", "99") "}]}");
+	read_reply(DYNAMO_QUEUE_QUERY, 200, body);
+	assert_int_equal(head.rows, 2);
+	assert_int_equal(row_at(&offset).riders, 64);
+	for (int i = 1; i <= 64; i++)
+		assert_int_equal(row_at(&offset).number, i);
+	assert_int_equal(row_at(&offset).seq, 99);
+	free(packed);
+}
+
+TEST(a_claim_shows_the_head_that_it_made)
+{
+	size_t		offset = sizeof(head);
+	queue_row	row;
+
+	read_reply(DYNAMO_QUEUE_UPDATE, 200, "{\"Attributes\":{" TEXT("pk", "r#q#a") ","
+			   TEXT("sk", "head") "," NUMBER("token", "44") "," NUMBER("attempts", "3") ","
+			   NUMBER("due", "5100") "}}");
+	assert_int_equal(head.rows, 1);
+	row = row_at(&offset);
+	assert_int_equal(row.token, 44);
+	assert_int_equal(row.attempts, 3);
+	assert_int_equal(row.due, 5100);
+	free(packed);
+}
+
+TEST(a_cancelled_transaction_shows_the_items_that_refused_it)
+{
+	size_t		offset = sizeof(head);
+
+	read_reply(DYNAMO_QUEUE_TRANSACT, 400, "{\"__type\":\"x#TransactionCanceledException\","
+			   "\"CancellationReasons\":[{\"Code\":\"ConditionalCheckFailed\",\"Item\":{"
+			   TEXT("pk", "r#q#a") "," TEXT("sk", "head") "," NUMBER("seq", "8") "}},"
+			   "{\"Code\":\"None\"},{\"Code\":\"ConditionalCheckFailed\",\"Item\":{"
+			   TEXT("pk", "id#q") "," TEXT("sk", "me") "," NUMBER("number", "3") "}}]}");
+	assert_int_equal(head.status, DYNAMO_CONDITION_FAILED);
+	assert_int_equal(head.rows, 2);
+	assert_int_equal(row_at(&offset).seq, 8);
+	assert_int_equal(row_at(&offset).number, 3);
+	free(packed);
+}
+
 TEST(a_refused_write_shows_the_head)
 {
 	size_t		offset = sizeof(head);
@@ -674,8 +729,8 @@ TEST(a_dead_jobs_row_has_its_texts_one_after_the_other)
 
 	read_reply(DYNAMO_QUEUE_READ, 200, "{\"Item\":{\"pk\":{\"S\":\"dead#q\"},\"sk\":{\"S\":\"i\"},"
 			   "\"resource\":{\"S\":\"r\"},\"lastError\":{\"S\":\"no stock\"},"
-			   "\"payload\":{\"S\":\"[1]\"}}}");
-	(void) row_at(&offset);
+			   "\"payload\":{\"S\":\"[1]\"}," NUMBER("pushedAt", "4000") "}}");
+	assert_int_equal(row_at(&offset).pushed_at, 4000);
 	assert_memory_equal(packed + sizeof(head) + sizeof(queue_row), "qrino stock[1]",
 						offset - sizeof(head) - sizeof(queue_row));
 	free(packed);
@@ -755,37 +810,51 @@ TEST(a_transaction_in_progress_is_unknown)
 
 #define KEY(name, type) "{\"AttributeName\":\"" name "\",\"KeyType\":\"" type "\"}"
 #define KEYS "\"KeySchema\":[" KEY("pk", "HASH") "," KEY("sk", "RANGE") "]"
-#define TYPES "\"AttributeDefinitions\":[{\"AttributeName\":\"pk\",\"AttributeType\":\"S\"}," \
-	"{\"AttributeName\":\"sk\",\"AttributeType\":\"S\"},{\"AttributeName\":\"ready\"," \
-	"\"AttributeType\":\"S\"},{\"AttributeName\":\"due\",\"AttributeType\":\"N\"}]"
+#define TYPES(pk, sk, ready, due) "\"AttributeDefinitions\":[" ATTRIBUTE("pk", pk) "," \
+	ATTRIBUTE("sk", sk) "," ATTRIBUTE("ready", ready) "," ATTRIBUTE("due", due) "]"
 #define INDEX(name) "\"GlobalSecondaryIndexes\":[{\"IndexName\":\"" name "\",\"KeySchema\":" \
 	"[" KEY("ready", "HASH") "," KEY("due", "RANGE") "]}]"
 
-static bool
-is_a_queue_table(const char *description)
+/* What it tells of a table: its status, and what it lacks. */
+static void
+assert_table(const char *description, const char *told)
 {
 	char		body[1024];
 	size_t		offset = sizeof(head);
-	bool		is;
+	queue_row	row;
 
 	snprintf(body, sizeof(body), "{\"Table\":{\"TableStatus\":\"ACTIVE\",%s}}", description);
 	read_reply(DYNAMO_QUEUE_DESCRIBE_TABLE, 200, body);
-	is = row_at(&offset).error_len == 0;
+	row = row_at(&offset);
+	assert_int_equal(row.id_len, strlen("ACTIVE"));
+	assert_int_equal(row.id_len + row.error_len, strlen(told));
+	assert_memory_equal(packed + sizeof(head) + sizeof(row), told, strlen(told));
+	assert_int_equal(row.is_protected, strstr(description, "Protection") != NULL);
 	free(packed);
-	return is;
 }
 
 TEST(a_queue_table_has_its_keys_and_its_index)
 {
-	assert_true(is_a_queue_table(KEYS "," TYPES "," INDEX("ready")));
-	assert_false(is_a_queue_table(KEYS "," TYPES "," INDEX("other")));
-	assert_false(is_a_queue_table(KEYS "," TYPES));
-	assert_false(is_a_queue_table("\"KeySchema\":[" KEY("pk", "HASH") "]," TYPES ","
-								  INDEX("ready")));
-	assert_false(is_a_queue_table(KEYS "," INDEX("ready")));
-	assert_true(is_a_queue_table(KEYS "," TYPES "," INDEX("ready") ",\"Replicas\":[]"));
-	assert_false(is_a_queue_table(KEYS "," TYPES "," INDEX("ready")
-								  ",\"Replicas\":[{\"RegionName\":\"r\"}]"));
+	static const char no_keys[] = "ACTIVEIts keys must be \"pk\" (S) and \"sk\" (S).";
+	static const char no_index[] = "ACTIVEIt must have an index \"ready\" with the keys"
+		" \"ready\" (S) and \"due\" (N).";
+
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready"), "ACTIVE");
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready")
+				 ",\"DeletionProtectionEnabled\":true", "ACTIVE");
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("other"), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "S", "N"), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "N", "N") "," INDEX("ready"), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "S", "S") "," INDEX("ready"), no_index);
+	assert_table("\"KeySchema\":[" KEY("pk", "HASH") "]," TYPES("S", "S", "S", "N") ","
+				 INDEX("ready"), no_keys);
+	assert_table(KEYS "," INDEX("ready"), no_keys);
+	assert_table(KEYS "," TYPES("N", "S", "S", "N") "," INDEX("ready"), no_keys);
+	assert_table(KEYS "," TYPES("S", "N", "S", "N") "," INDEX("ready"), no_keys);
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready") ",\"Replicas\":[]",
+				 "ACTIVE");
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready")
+				 ",\"Replicas\":[{\"RegionName\":\"r\"}]", "ACTIVEIt must not be a global table.");
 }
 
 /* ---- what a head says ---- */
