@@ -709,6 +709,7 @@ TEST(the_first_lock_table_guards)
 	json = build(NULL);
 	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
 						"attribute_not_exists(#identity) OR #identity = :identity");
+	assert_string_equal(text_at(json, "Key", "pk", "S"), "lockTable");
 	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":identity", "S"), "u1");
 	cJSON_Delete(json);
 
