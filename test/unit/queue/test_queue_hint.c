@@ -138,6 +138,15 @@ TEST(an_old_hint_makes_room)
 	assert_string_equal(resource, "new");
 }
 
+TEST(an_old_hint_that_is_given_anew_keeps_its_place)
+{
+	for (int i = 0; i <= QUEUE_HINTS; i++)
+		queue_hint_add(hints, i * 6 * SECOND, "q", "a", i);
+	assert_true(take(QUEUE_HINTS * 6 * SECOND, NULL, NULL));
+	assert_int_equal(attempts, QUEUE_HINTS);
+	assert_false(take(QUEUE_HINTS * 6 * SECOND, NULL, NULL));
+}
+
 static queue_waited
 turn(int64_t *until)
 {
