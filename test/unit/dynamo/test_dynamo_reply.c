@@ -573,14 +573,19 @@ TEST(what_is_not_one_json_object_is_malformed)
 	static const char *const bodies[] = {
 		"", " ", "{", "{\"a\":1,", GOOD "{}", GOOD " x", "{\"a\":\"\\", "{]",
 		WITH("\xff"), WITH("\xc0\xaf"), WITH("\xed\xa0\x80"), WITH("\xf4\x90\x80\x80"),
-		WITH("\xe2\x80"), WITH("\\ud800"),
+		WITH("\xe2\x80"), WITH("\\ud800"), WITH("\x80"), WITH("\xc1\xbf"),
+		WITH("\xe0\x9f\xbf"), WITH("\xf0\x8f\xbf\xbf"), WITH("\xf5\x80\x80\x80"),
 	};
 
 	for (size_t i = 0; i < COUNT_OF(bodies); i++)
 		assert_status(bodies[i], 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
+	read_reply(DYNAMO_RENEW, 1, 200, "223132457", "[]", 2);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
 	assert_status(" " GOOD " \r\n", 200, DYNAMO_RENEW, DYNAMO_OK);
 	assert_status(WITH("\xe2\x82\xac"), 200, DYNAMO_RENEW, DYNAMO_OK);
 	assert_status(WITH("\xf4\x8f\xbf\xbf"), 200, DYNAMO_RENEW, DYNAMO_OK);
+	assert_status(WITH("\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xf0\x90\x80\x80"), 200,
+				  DYNAMO_RENEW, DYNAMO_OK);
 }
 
 TEST(bytes_after_a_nul_count_too)
@@ -625,12 +630,12 @@ TEST(oversized_and_deep_replies_are_refused)
 	read_reply(DYNAMO_RENEW, 1, 200, NULL, body, len - 1);
 	assert_int_equal(reply.status, DYNAMO_OK);
 
-	/* "a":[[[...]]]}, once as deep as allowed, once deeper */
+	/* "a\\":[[[...]]]}, once as deep as allowed, once deeper */
 	for (size_t depth = DYNAMO_DEPTH_MAX; depth <= DYNAMO_DEPTH_MAX + 1; depth++)
 	{
-		size_t		start = strlen(SHOWN ",\"a\":");
+		size_t		start = strlen(SHOWN ",\"a\\\\\":");
 
-		memcpy(body, SHOWN ",\"a\":", start);
+		memcpy(body, SHOWN ",\"a\\\\\":", start);
 		memset(body + start, '[', depth - 1);
 		memset(body + start + depth - 1, ']', depth - 1);
 		body[start + 2 * (depth - 1)] = '}';
@@ -639,7 +644,7 @@ TEST(oversized_and_deep_replies_are_refused)
 						 depth > DYNAMO_DEPTH_MAX ? DYNAMO_MALFORMED : DYNAMO_OK);
 	}
 	free(body);
-	assert_status(SHOWN ",\"a\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+	assert_status(SHOWN ",\"a\":\"x\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
 				  "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}",
 				  200, DYNAMO_RENEW, DYNAMO_OK);
 }
@@ -1137,6 +1142,39 @@ TEST(page_names_items_by_both_keys)
 	assert_no_page(&separated_table,
 				   "{\"Items\":[{\"pk\":{\"S\":\"a\"},\"sk\":{\"N\":\"1\"}}]}",
 				   DYNAMO_VALIDATION, "keys");
+}
+
+TEST(an_item_that_is_left_out_leaves_nothing_to_the_next_one)
+{
+	read_page(&separated_table, "{\"Items\":[{" S("pk", "a#b") "," S("sk", "1") ","
+			  S("ownerName", "us/1") ",\"holder\":{\"M\":{" S("owner", "us/1") ","
+			  S("database", "shop") "}}," S("recordVersionNumber", "v1") "," S("leaseDuration", "9")
+			  ",\"data\":{\"B\":\"AA==\"}},{" S("pk", "a") "," S("sk", "1") "}]}");
+	assert_int_equal(reply.page.count, 1);
+	assert_string_equal(reply.page.rows[0].name, "a#1");
+	assert_string_equal(reply.page.rows[0].item.holder.database, "");
+	assert_string_equal(reply.page.rows[0].item.version, "");
+	assert_null(reply.page.rows[0].item.data);
+}
+
+TEST(a_page_may_have_the_longest_keys)
+{
+	char		partition[DYNAMO_NAME_MAX + 1];
+	char		sort[DYNAMO_SORT_MAX + 1];
+	char		body[4 * DYNAMO_NAME_MAX];
+
+	memset(partition, 'p', DYNAMO_NAME_MAX);
+	partition[DYNAMO_NAME_MAX] = '\0';
+	memset(sort, 's', DYNAMO_SORT_MAX);
+	sort[DYNAMO_SORT_MAX] = '\0';
+	snprintf(body, sizeof(body), "{\"Items\":[{" S("pk", "%s") "," S("sk", "locks") "},"
+			 "{" S("pk", "a") "," S("sk", "%s") "}],\"LastEvaluatedKey\":"
+			 "{" S("pk", "a") "," S("sk", "%s") "}}", partition, sort, sort);
+	read_page(&separated_table, body);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.page.rows[0].name, partition);
+	assert_int_equal(strlen(reply.page.rows[1].name), strlen("a#") + DYNAMO_SORT_MAX);
+	assert_string_equal(reply.page.next_sort, sort);
 }
 
 TEST(page_that_cannot_be_read_is_malformed)

@@ -202,6 +202,23 @@ TEST(a_text_grows_to_any_length)
 	free(all);
 }
 
+TEST(a_copy_is_cut_between_characters)
+{
+	static const char *const copies[][2] = {
+		{"abcd", "abcd"}, {"abcde", "abcd"}, {"abc\xc3\xa9", "abc"}, {"ab\xc3\xa9", "ab\xc3\xa9"},
+		{"\x80\x80\x80\x80\x80", ""},
+	};
+
+	for (size_t i = 0; i < COUNT_OF(copies); i++)
+	{
+		char		to[] = "xxxxxxx";
+
+		dynamo_json_copy(to, 5, copies[i][0]);
+		assert_string_equal(to, copies[i][1]);
+		assert_string_equal(to + 5, "xx");
+	}
+}
+
 TEST(renewal_can_change_the_data)
 {
 	dynamo_write write = write_of(DYNAMO_RENEW);
