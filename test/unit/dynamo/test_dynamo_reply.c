@@ -608,6 +608,14 @@ TEST(success_must_bring_what_was_asked_for)
 	assert_status("{\"Table\":{}}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{}]}}",
 				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{\"KeyType\":\"HASH\"}]}}",
+				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{\"AttributeName\":\"k\"}]}}",
+				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\"}}", 200, DYNAMO_DESCRIBE_TABLE,
+				  DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"KeySchema\":[{\"AttributeName\":\"k\",\"KeyType\":\"HASH\"}]}}",
+				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{}", 200, DYNAMO_CREATE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{}", 200, DYNAMO_UPDATE_TTL, DYNAMO_MALFORMED);
 	assert_status("{\"TimeToLiveSpecification\":{\"Enabled\":true,\"AttributeName\":\"ttl\"}}",
@@ -988,10 +996,19 @@ read_description(const char *more)
 	snprintf(body, sizeof(body), "{\"Table\":{\"AttributeDefinitions\":["
 			 "{\"AttributeName\":\"key\",\"AttributeType\":\"S\"}],\"TableName\":\"lockTable\","
 			 "\"KeySchema\":[{\"AttributeName\":\"key\",\"KeyType\":\"HASH\"}],"
-			 "\"TableStatus\":\"ACTIVE\",\"ItemCount\":0,\"DeletionProtectionEnabled\":false%s}}",
-			 more);
+			 "\"TableStatus\":\"ACTIVE\",\"ItemCount\":0%s}}", more);
 	read_text(DYNAMO_DESCRIBE_TABLE, 200, body);
 	assert_int_equal(reply.status, DYNAMO_OK);
+}
+
+TEST(a_table_may_be_protected_from_deletion)
+{
+	read_description(",\"DeletionProtectionEnabled\":true");
+	assert_true(reply.table.is_protected);
+	read_description(",\"DeletionProtectionEnabled\":false");
+	assert_false(reply.table.is_protected);
+	read_description("");
+	assert_false(reply.table.is_protected);
 }
 
 TEST(global_tables_are_told_by_their_replicas)
