@@ -58,15 +58,19 @@ parse(const char *json)
 	return tree;
 }
 
-/* Frees body. */
+/* Frees body.  As long as expected, too: cJSON_Compare() overlooks a member that is there twice. */
 static void
 assert_body(char *body, const char *expected)
 {
 	cJSON	   *got = parse(body);
 	cJSON	   *wanted = parse(expected);
+	char	   *got_text = cJSON_PrintUnformatted(got);
+	char	   *wanted_text = cJSON_PrintUnformatted(wanted);
 
-	if (!cJSON_Compare(got, wanted, true))
+	if (!cJSON_Compare(got, wanted, true) || strlen(got_text) != strlen(wanted_text))
 		fail_msg("body is %s\ninstead of %s", body, expected);
+	cJSON_free(got_text);
+	cJSON_free(wanted_text);
 	cJSON_Delete(got);
 	cJSON_Delete(wanted);
 	free(body);
@@ -200,6 +204,47 @@ TEST(a_text_grows_to_any_length)
 	assert_memory_equal(all + 1, part, sizeof(part) - 1);
 	assert_string_equal(all + sizeof(part), "]");
 	free(all);
+
+	for (size_t expected = 1; expected < 64; expected++)
+	{
+		dynamo_text_start(&text, '[', expected);
+		dynamo_text_raw(&text, "%s", "\"abcdefghijklmnop\"");
+		dynamo_text_string(&text, "q\n", 2);
+		dynamo_text_name(&text, NULL);
+		dynamo_put_bytes(&text, (const uint8_t *) "abcdefgh", 8);
+		all = dynamo_text_finish(&text);
+		assert_string_equal(all, "[\"abcdefghijklmnop\",\"q\\u000a\",{\"B\":\"YWJjZGVmZ2g=\"}]");
+		free(all);
+	}
+}
+
+TEST(placeholders_may_be_numbered)
+{
+	assert_int_equal(dynamo_number_in("a0", "a"), 0);
+	assert_int_equal(dynamo_number_in("a9", "a"), 9);
+	assert_int_equal(dynamo_number_in("dead31", "dead"), 31);
+	assert_int_equal(dynamo_number_in("a", "a"), -1);
+	assert_int_equal(dynamo_number_in("ab1", "a"), -1);
+	assert_int_equal(dynamo_number_in("b1", "a"), -1);
+}
+
+TEST(what_is_nested_too_deeply_is_not_built)
+{
+	dynamo_text text;
+	char	   *all;
+
+	for (int depth = (int) sizeof(text.closing); depth <= (int) sizeof(text.closing) + 1; depth++)
+	{
+		dynamo_text_start(&text, '[', 8);
+		for (int i = 1; i < depth; i++)
+			dynamo_text_open(&text, NULL, '[');
+		all = dynamo_text_finish(&text);
+		if (depth > (int) sizeof(text.closing))
+			assert_null(all);
+		else
+			assert_int_equal(strlen(all), 2 * depth);
+		free(all);
+	}
 }
 
 TEST(a_copy_is_cut_between_characters)
@@ -375,6 +420,31 @@ TEST(release_sets_ttl_only_if_the_table_wants_it)
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"},"
 				 "\":ttl\":{\"N\":\"4600\"}}," ASK_FOR_ALL_OLD "}");
+}
+
+TEST(a_replacement_is_a_released_item_that_may_expire)
+{
+	const dynamo_table *tables[] = {&plain_table, &sorted_table};
+
+	for (int i = 0; i < 2; i++)
+	{
+		dynamo_write write = write_of(DYNAMO_REPLACE);
+		cJSON	   *tree;
+		char	   *body;
+
+		write.replaced = "{}";
+		body = dynamo_build(tables[i], &write);
+		tree = parse(body);
+#define NEW_ITEM ",\"ownerName\":{\"S\":\"db1/inc\"},\"recordVersionNumber\":{\"S\":\"new\"}," \
+	"\"leaseDuration\":{\"S\":\"20000\"},\"fencingToken\":{\"N\":\"1234\"}," \
+	"\"isReleased\":{\"S\":\"1\"},\"releasedAt\":{\"N\":\"1000\"},\"releasedVersion\":{\"S\":\"new\"}"
+		assert_body(cJSON_PrintUnformatted(cJSON_GetObjectItem(tree, "Item")), i == 0 ?
+					"{\"key\":{\"S\":\"orders\"}" NEW_ITEM "}" :
+					"{\"pk\":{\"S\":\"orders\"},\"sk\":{\"S\":\"locks\"}" NEW_ITEM
+					",\"ttl\":{\"N\":\"4600\"}}");
+		cJSON_Delete(tree);
+		free(body);
+	}
 }
 
 TEST(a_mark_is_for_whoever_holds_the_item_under_that_name)
