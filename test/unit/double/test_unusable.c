@@ -235,7 +235,8 @@ TEST(people_see_the_beginning_of_binary_values)
 						"\"u\":{\"BS\":[\"AAECAwQFBgcICQoL...\"]},\"v\":{\"NULL\":true}}");
 	dynamo_show("{\"b\":{\"B\":\"AAECAwQFBgcICQoL\"},\"c\":{\"B\":\"AAECAwQFBgcICQoLDA0O\"}}",
 				shown, sizeof(shown));
-	assert_string_equal(shown, "{\"b\":{\"B\":\"AAECAwQFBgcICQoL\"},\"c\":{\"B\":\"AAECAwQFBgcICQoL...\"}}");
+	assert_string_equal(shown, "{\"b\":{\"B\":\"AAECAwQFBgcICQoL\"},"
+						"\"c\":{\"B\":\"AAECAwQFBgcICQoL...\"}}");
 	dynamo_show("{\"s\":{\"S\":\"0123456789\xc3\xa4\"}}", shown, 25);
 	assert_string_equal(shown, "{\"s\":{\"S\":\"0123456789...");
 	dynamo_show("{\"s\":{\"S\":\"0123\"}}", shown, 18);

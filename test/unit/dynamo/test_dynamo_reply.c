@@ -608,9 +608,11 @@ TEST(success_must_bring_what_was_asked_for)
 	assert_status("{\"Table\":{}}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{}]}}",
 				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
-	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{\"KeyType\":\"HASH\"}]}}",
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\","
+				  "\"KeySchema\":[{\"KeyType\":\"HASH\"}]}}",
 				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
-	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{\"AttributeName\":\"k\"}]}}",
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\","
+				  "\"KeySchema\":[{\"AttributeName\":\"k\"}]}}",
 				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\"}}", 200, DYNAMO_DESCRIBE_TABLE,
 				  DYNAMO_MALFORMED);
@@ -1165,8 +1167,9 @@ TEST(an_item_that_is_left_out_leaves_nothing_to_the_next_one)
 {
 	read_page(&separated_table, "{\"Items\":[{" S("pk", "a#b") "," S("sk", "1") ","
 			  S("ownerName", "us/1") ",\"holder\":{\"M\":{" S("owner", "us/1") ","
-			  S("database", "shop") "}}," S("recordVersionNumber", "v1") "," S("leaseDuration", "9")
-			  ",\"data\":{\"B\":\"AA==\"}},{" S("pk", "a") "," S("sk", "1") "}]}");
+			  S("database", "shop") "}}," S("recordVersionNumber", "v1") ","
+			  S("leaseDuration", "9") ",\"data\":{\"B\":\"AA==\"}},"
+			  "{" S("pk", "a") "," S("sk", "1") "}]}");
 	assert_int_equal(reply.page.count, 1);
 	assert_string_equal(reply.page.rows[0].name, "a#1");
 	assert_string_equal(reply.page.rows[0].item.holder.database, "");

@@ -58,7 +58,7 @@ parse(const char *json)
 	return tree;
 }
 
-/* Frees body.  As long as expected, too: cJSON_Compare() overlooks a member that is there twice. */
+/* Frees body.  Its length counts, too: cJSON_Compare() overlooks a member that is there twice. */
 static void
 assert_body(char *body, const char *expected)
 {
@@ -437,7 +437,8 @@ TEST(a_replacement_is_a_released_item_that_may_expire)
 		tree = parse(body);
 #define NEW_ITEM ",\"ownerName\":{\"S\":\"db1/inc\"},\"recordVersionNumber\":{\"S\":\"new\"}," \
 	"\"leaseDuration\":{\"S\":\"20000\"},\"fencingToken\":{\"N\":\"1234\"}," \
-	"\"isReleased\":{\"S\":\"1\"},\"releasedAt\":{\"N\":\"1000\"},\"releasedVersion\":{\"S\":\"new\"}"
+	"\"isReleased\":{\"S\":\"1\"},\"releasedAt\":{\"N\":\"1000\"}," \
+	"\"releasedVersion\":{\"S\":\"new\"}"
 		assert_body(cJSON_PrintUnformatted(cJSON_GetObjectItem(tree, "Item")), i == 0 ?
 					"{\"key\":{\"S\":\"orders\"}" NEW_ITEM "}" :
 					"{\"pk\":{\"S\":\"orders\"},\"sk\":{\"S\":\"locks\"}" NEW_ITEM

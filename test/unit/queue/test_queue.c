@@ -168,7 +168,8 @@ TEST(resources_are_found_in_the_index)
 	assert_body(NULL, "{" IN_TABLE ",\"IndexName\":\"ready\","
 				"\"KeyConditionExpression\":\"#ready = :queue AND #due <= :now\","
 				NAMES(NAME("ready") "," NAME("due"))
-				VALUES(TEXT(":queue", "q") "," NUMBER(":now", "5000")) "\"Limit\":25," COUNTED "}");
+				VALUES(TEXT(":queue", "q") "," NUMBER(":now", "5000"))
+				"\"Limit\":25," COUNTED "}");
 	request.all = true;
 	assert_body(NULL, "{" IN_TABLE ",\"IndexName\":\"ready\","
 				"\"KeyConditionExpression\":\"#ready = :queue\"," NAMES(NAME("ready"))
@@ -248,7 +249,8 @@ TEST(an_operators_claim_names_its_job_and_is_no_attempt)
 				" AND (attribute_not_exists(#token) OR #token < :token)\","
 				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\",\"ReturnValues\":\"ALL_NEW\","
 				NAMES(NAME("token") "," NAME("done") "," NAME("seq"))
-				VALUES(NUMBER(":token", "30") "," NUMBER(":before", "6") "," NUMBER(":number", "7"))
+				VALUES(NUMBER(":token", "30") "," NUMBER(":before", "6") ","
+					   NUMBER(":number", "7"))
 				COUNTED "}");
 }
 
@@ -319,8 +321,8 @@ TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 #define IF_NEW "},\"ConditionExpression\":\"attribute_not_exists(#pk)"
 	assert_json(cJSON_GetArrayItem(items, 1), NEW_JOB("4") TEXT("payload", "{\\\"a\\\":1}")
 				IF_NEW "\",\"ExpressionAttributeNames\":{" NAME("pk") "}}}");
-	assert_json(cJSON_GetArrayItem(items, 2), NEW_JOB("5") TEXT("id", "id") "," TEXT("payload", "2")
-				IF_NEW "\",\"ExpressionAttributeNames\":{" NAME("pk") "}}}");
+	assert_json(cJSON_GetArrayItem(items, 2), NEW_JOB("5") TEXT("id", "id") ","
+				TEXT("payload", "2") IF_NEW "\",\"ExpressionAttributeNames\":{" NAME("pk") "}}}");
 	/* Times to live are in seconds; SHA-256 of "2" */
 	assert_json(cJSON_GetArrayItem(items, 3), "{\"Put\":{" IN_TABLE ",\"Item\":{"
 				TEXT("pk", "id#q") "," TEXT("sk", "id") "," TEXT("resource", "a#b") ","
@@ -444,7 +446,8 @@ TEST(a_job_is_cancelled_if_it_is_there_and_not_the_next_one)
 				TEXT("sk", "head") "},\"ConditionExpression\":\"#done < :before\","
 				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"," NAMES(NAME("done"))
 				"\"ExpressionAttributeValues\":{" NUMBER(":before", "6") "}}},"
-				"{\"Delete\":{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) "," TEXT("sk", JOB_7) "},"
+				"{\"Delete\":{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) ","
+				TEXT("sk", JOB_7) "},"
 				"\"ConditionExpression\":\"attribute_exists(#pk)\","
 				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\","
 				"\"ExpressionAttributeNames\":{" NAME("pk") "}}}]}");
