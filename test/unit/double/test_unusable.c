@@ -172,6 +172,8 @@ TEST(every_kind_is_replaced_by_one_write)
 		assert_null(reply.results[0].json);
 		assert_true(reply.results[0].item.released);
 		assert_int_equal(reply.results[0].item.token, token);
+		assert_string_equal(reply.results[0].item.owner, "shop/inc");
+		assert_int_equal(reply.results[0].item.lease_ms, 20000);
 		assert_int_equal(reply.results[0].item.released_at, 1000);
 		assert_string_equal(reply.results[0].item.version, "nonce");
 		assert_null(reply.results[0].item.data);
@@ -231,6 +233,14 @@ TEST(people_see_the_beginning_of_binary_values)
 				"\"u\":{\"BS\":[\"AAECAwQFBgcICQoLDA0ODw==\"]},\"v\":{\"NULL\":true}}", shown, sizeof(shown));
 	assert_string_equal(shown, "{\"b\":{\"B\":\"AAECAwQFBgcICQoL...\"},\"s\":{\"S\":\"\\\"\"},\"t\":{\"BOOL\":true},"
 						"\"u\":{\"BS\":[\"AAECAwQFBgcICQoL...\"]},\"v\":{\"NULL\":true}}");
+	dynamo_show("{\"b\":{\"B\":\"AAECAwQFBgcICQoL\"},\"c\":{\"B\":\"AAECAwQFBgcICQoLDA0O\"}}",
+				shown, sizeof(shown));
+	assert_string_equal(shown, "{\"b\":{\"B\":\"AAECAwQFBgcICQoL\"},"
+						"\"c\":{\"B\":\"AAECAwQFBgcICQoL...\"}}");
 	dynamo_show("{\"s\":{\"S\":\"0123456789\xc3\xa4\"}}", shown, 25);
 	assert_string_equal(shown, "{\"s\":{\"S\":\"0123456789...");
+	dynamo_show("{\"s\":{\"S\":\"0123\"}}", shown, 18);
+	assert_string_equal(shown, "{\"s\":{\"S\":\"012...");
+	dynamo_show("{\"s\":{\"S\":\"0123\"}}", shown, 19);
+	assert_string_equal(shown, "{\"s\":{\"S\":\"0123\"}}");
 }

@@ -64,6 +64,7 @@ TEST(rounds_up_to_the_millisecond)
 {
 	assert_duration("1ns", 1);
 	assert_duration("1.0001ms", 2);
+	assert_duration("1.0000000001ms", 2);
 	assert_duration("1.001s", 1001);
 	assert_duration("1.0010s", 1001);
 	assert_duration("0.1s0.1ms", 101);
@@ -106,6 +107,8 @@ TEST(reads_no_further_than_told)
 	int64_t		milliseconds;
 
 	assert_true(duration_parse("20s", 2, &milliseconds));
+	assert_int_equal(milliseconds, 20);
+	assert_true(duration_parse("205", 2, &milliseconds));
 	assert_int_equal(milliseconds, 20);
 	assert_false(duration_parse("20\0s", 4, &milliseconds));
 }

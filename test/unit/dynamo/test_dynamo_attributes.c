@@ -180,9 +180,10 @@ TEST(another_clients_attributes_are_all_but_those_of_a_lock)
 	assert_string_equal(read_item(",\"key\":{\"S\":\"orders\"},\"ss\":{\"SS\":[\"a\",\"b\"]}"
 								  ",\"ns\":{\"NS\":[\"1\",\"2.5\"]},\"by\":{\"B\":\"AAE=\"}"
 								  ",\"bs\":{\"BS\":[\"AAE=\"]},\"odd\":{\"N\":\"0x1\"}"
-								  ",\"odder\":7,\"fencingToken\":{\"N\":\"1\"}")->attributes,
+								  ",\"odder\":7,\"oddest\":{\"S\":7}"
+								  ",\"fencingToken\":{\"N\":\"1\"}")->attributes,
 						"{\"key\":\"orders\",\"ss\":[\"a\",\"b\"],\"ns\":[1,2.5],\"by\":\"AAE=\","
-						"\"bs\":[\"AAE=\"],\"odd\":\"0x1\",\"odder\":null}");
+						"\"bs\":[\"AAE=\"],\"odd\":\"0x1\",\"odder\":null,\"oddest\":null}");
 	dynamo_reply_free(&reply);
 }
 
@@ -194,6 +195,8 @@ TEST(who_has_none_is_shown_none)
 	assert_string_equal(reply.results[0].item.attribute_names, "[\"other\"]");
 	assert_true(read_item(HOLDER ",\"attributeNames\":{\"N\":\"1\"}")->bad_names);
 	assert_true(read_item(HOLDER ",\"attributeNames\":{\"S\":\"x\"}")->bad_names);
+	assert_string_equal(reply.results[0].item.wrong,
+						"the lock item's attributeNames is not a JSON array of names, as a text");
 	assert_null(reply.results[0].item.attribute_names);
 	dynamo_reply_free(&reply);
 }
@@ -206,7 +209,7 @@ TEST(numbers)
 		const char *n;
 		bool		number;
 	}			cases[] = {
-		{"0", true}, {"-0.5", true}, {"10", true}, {"1e5", true}, {"1E-130", true},
+		{"0", true}, {"9.25", true}, {"-0.5", true}, {"10", true}, {"1e5", true}, {"1E-130", true},
 		{"01", false}, {"1.", false}, {".5", false}, {"1e", false}, {"+1", false}, {"", false},
 		{"1 ", false}, {"1e1000", false}, {"NaN", false}, {"-", false}
 	};

@@ -208,6 +208,8 @@ TEST(a_prefix_with_a_partition_is_a_query)
 
 	/* No name begins so, and no partition and no sort key may have this length. */
 	assert_int_equal(op_of(&separated, "#4"), DYNAMO_SCAN);
-	memset(prefix + 2, 'x', DYNAMO_SORT_MAX + 1);
+	memset(prefix + 2, 'x', DYNAMO_SORT_MAX);
+	assert_int_equal(op_of(&separated, prefix), DYNAMO_QUERY);
+	prefix[2 + DYNAMO_SORT_MAX] = 'x';
 	assert_int_equal(op_of(&separated, prefix), DYNAMO_SCAN);
 }

@@ -335,6 +335,9 @@ TEST(batch_with_other_than_one_answer_for_each_is_malformed)
 	static const char *const bodies[] = {
 		"{}", "{\"Responses\":{}}", "{\"Responses\":[{}]}", "{\"Responses\":[{},{},{}]}",
 		"{\"Responses\":[{},3]}", "{\"Responses\":[{},{\"Error\":\"x\"}]}",
+#define ANSWERED "{\"ConsumedCapacity\":{},\"Responses\":"
+		ANSWERED "{\"a\":{},\"b\":{}}}", ANSWERED "[{}]}", ANSWERED "[{},{},{}]}",
+		ANSWERED "[{},3]}", ANSWERED "[{},{\"Error\":\"x\"}]}",
 		"{\"Responses\":[{\"Error\":{\"Code\":\"ConditionalCheckFailed\",\"Item\":"
 		ITEM_JSON "}},null]}",
 	};
@@ -469,7 +472,7 @@ TEST(other_http_statuses)
 /* Replies of a web server to a POST, but never of DynamoDB. */
 TEST(tells_other_services)
 {
-	static const int statuses[] = {301, 302, 400, 403, 404, 405, 501, 505};
+	static const int statuses[] = {300, 301, 302, 400, 403, 404, 405, 501, 505};
 	static const char *const bodies[] = {"", "<html>", "{}", "{\"message\":\"Not Found\"}"};
 
 	for (size_t i = 0; i < COUNT_OF(statuses); i++)
@@ -494,16 +497,18 @@ TEST(refused_condition_counts_for_single_writes_only)
 
 TEST(malformed_reply_shows_how_it_begins)
 {
-	char		body[401];
+	char		body[401] = "";
 
-	read_text(DYNAMO_READ, 403, "<html>\n\xc3\xa9\x7f denied");
+	read_text(DYNAMO_READ, 403, "<html>\n\xc3\xa9\x7f denied ~");
 	assert_string_equal(reply.message,
-						"unexpected reply, HTTP 403: <html>???? denied");
+						"unexpected reply, HTTP 403: <html>???? denied ~");
 
-	memset(body, 'x', 400);
-	body[400] = '\0';
-	read_text(DYNAMO_READ, 200, body);
-	assert_int_equal(strlen(reply.message), strlen("unexpected reply, HTTP 200: ") + 200);
+	for (int len = 201; len <= 400; len += 199)
+	{
+		memset(body, 'x', (size_t) len);
+		read_text(DYNAMO_READ, 200, body);
+		assert_int_equal(strlen(reply.message), strlen("unexpected reply, HTTP 200: ") + 200);
+	}
 }
 
 TEST(messages_show_no_signed_headers)
@@ -538,6 +543,9 @@ TEST(a_message_has_the_type_and_the_words_or_what_there_is_of_them)
 	read_text(DYNAMO_RENEW, 500, body);
 	assert_true(strspn(reply.message, "T") < DYNAMO_MESSAGE_SIZE / 2);
 	assert_non_null(strstr(reply.message, "T: the end"));
+	snprintf(body, sizeof(body), "{\"__type\":\"%.300s\",\"message\":\"%.700s\"}", type, type);
+	read_text(DYNAMO_RENEW, 500, body);
+	assert_int_equal(strlen(reply.message), DYNAMO_MESSAGE_SIZE - 1);
 }
 
 TEST(wrong_checksum_leaves_the_outcome_open)
@@ -565,14 +573,19 @@ TEST(what_is_not_one_json_object_is_malformed)
 	static const char *const bodies[] = {
 		"", " ", "{", "{\"a\":1,", GOOD "{}", GOOD " x", "{\"a\":\"\\", "{]",
 		WITH("\xff"), WITH("\xc0\xaf"), WITH("\xed\xa0\x80"), WITH("\xf4\x90\x80\x80"),
-		WITH("\xe2\x80"), WITH("\\ud800"),
+		WITH("\xe2\x80"), WITH("\\ud800"), WITH("\x80"), WITH("\xc1\xbf"),
+		WITH("\xe0\x9f\xbf"), WITH("\xf0\x8f\xbf\xbf"), WITH("\xf5\x80\x80\x80"),
 	};
 
 	for (size_t i = 0; i < COUNT_OF(bodies); i++)
 		assert_status(bodies[i], 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
+	read_reply(DYNAMO_RENEW, 1, 200, "223132457", "[]", 2);
+	assert_int_equal(reply.status, DYNAMO_MALFORMED);
 	assert_status(" " GOOD " \r\n", 200, DYNAMO_RENEW, DYNAMO_OK);
 	assert_status(WITH("\xe2\x82\xac"), 200, DYNAMO_RENEW, DYNAMO_OK);
 	assert_status(WITH("\xf4\x8f\xbf\xbf"), 200, DYNAMO_RENEW, DYNAMO_OK);
+	assert_status(WITH("\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xf0\x90\x80\x80"), 200,
+				  DYNAMO_RENEW, DYNAMO_OK);
 }
 
 TEST(bytes_after_a_nul_count_too)
@@ -587,9 +600,23 @@ TEST(success_must_bring_what_was_asked_for)
 {
 	assert_status("{\"__type\":\"x\"}", 200, DYNAMO_RENEW, DYNAMO_MALFORMED);
 	assert_status("{\"Item\":3}", 200, DYNAMO_READ, DYNAMO_MALFORMED);
+	assert_status("{\"Item\":3,\"ConsumedCapacity\":{}}", 200, DYNAMO_READ, DYNAMO_MALFORMED);
+	assert_string_equal(reply.message, "the lock item is not a JSON object");
+	assert_status(REFUSED ",\"Item\":3}", 400, DYNAMO_ACQUIRE, DYNAMO_MALFORMED);
+	assert_string_equal(reply.message, "the lock item is not a JSON object");
 	assert_status("{}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{\"Table\":{}}", 200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\",\"KeySchema\":[{}]}}",
+				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\","
+				  "\"KeySchema\":[{\"KeyType\":\"HASH\"}]}}",
+				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\","
+				  "\"KeySchema\":[{\"AttributeName\":\"k\"}]}}",
+				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"TableStatus\":\"ACTIVE\"}}", 200, DYNAMO_DESCRIBE_TABLE,
+				  DYNAMO_MALFORMED);
+	assert_status("{\"Table\":{\"KeySchema\":[{\"AttributeName\":\"k\",\"KeyType\":\"HASH\"}]}}",
 				  200, DYNAMO_DESCRIBE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{}", 200, DYNAMO_CREATE_TABLE, DYNAMO_MALFORMED);
 	assert_status("{}", 200, DYNAMO_UPDATE_TTL, DYNAMO_MALFORMED);
@@ -609,15 +636,16 @@ TEST(oversized_and_deep_replies_are_refused)
 	memcpy(body, SHOWN "}", strlen(SHOWN "}"));
 	read_reply(DYNAMO_RENEW, 1, 200, NULL, body, len);
 	assert_int_equal(reply.status, DYNAMO_MALFORMED);
+	assert_int_equal(reply.results[0].status, DYNAMO_MALFORMED);
 	read_reply(DYNAMO_RENEW, 1, 200, NULL, body, len - 1);
 	assert_int_equal(reply.status, DYNAMO_OK);
 
-	/* "a":[[[...]]]}, once as deep as allowed, once deeper */
+	/* "a\\":[[[...]]]}, once as deep as allowed, once deeper */
 	for (size_t depth = DYNAMO_DEPTH_MAX; depth <= DYNAMO_DEPTH_MAX + 1; depth++)
 	{
-		size_t		start = strlen(SHOWN ",\"a\":");
+		size_t		start = strlen(SHOWN ",\"a\\\\\":");
 
-		memcpy(body, SHOWN ",\"a\":", start);
+		memcpy(body, SHOWN ",\"a\\\\\":", start);
 		memset(body + start, '[', depth - 1);
 		memset(body + start + depth - 1, ']', depth - 1);
 		body[start + 2 * (depth - 1)] = '}';
@@ -626,7 +654,7 @@ TEST(oversized_and_deep_replies_are_refused)
 						 depth > DYNAMO_DEPTH_MAX ? DYNAMO_MALFORMED : DYNAMO_OK);
 	}
 	free(body);
-	assert_status(SHOWN ",\"a\":\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+	assert_status(SHOWN ",\"a\":\"x\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
 				  "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}",
 				  200, DYNAMO_RENEW, DYNAMO_OK);
 }
@@ -970,10 +998,19 @@ read_description(const char *more)
 	snprintf(body, sizeof(body), "{\"Table\":{\"AttributeDefinitions\":["
 			 "{\"AttributeName\":\"key\",\"AttributeType\":\"S\"}],\"TableName\":\"lockTable\","
 			 "\"KeySchema\":[{\"AttributeName\":\"key\",\"KeyType\":\"HASH\"}],"
-			 "\"TableStatus\":\"ACTIVE\",\"ItemCount\":0,\"DeletionProtectionEnabled\":false%s}}",
-			 more);
+			 "\"TableStatus\":\"ACTIVE\",\"ItemCount\":0%s}}", more);
 	read_text(DYNAMO_DESCRIBE_TABLE, 200, body);
 	assert_int_equal(reply.status, DYNAMO_OK);
+}
+
+TEST(a_table_may_be_protected_from_deletion)
+{
+	read_description(",\"DeletionProtectionEnabled\":true");
+	assert_true(reply.table.is_protected);
+	read_description(",\"DeletionProtectionEnabled\":false");
+	assert_false(reply.table.is_protected);
+	read_description("");
+	assert_false(reply.table.is_protected);
 }
 
 TEST(global_tables_are_told_by_their_replicas)
@@ -1126,9 +1163,44 @@ TEST(page_names_items_by_both_keys)
 				   DYNAMO_VALIDATION, "keys");
 }
 
+TEST(an_item_that_is_left_out_leaves_nothing_to_the_next_one)
+{
+	read_page(&separated_table, "{\"Items\":[{" S("pk", "a#b") "," S("sk", "1") ","
+			  S("ownerName", "us/1") ",\"holder\":{\"M\":{" S("owner", "us/1") ","
+			  S("database", "shop") "}}," S("recordVersionNumber", "v1") ","
+			  S("leaseDuration", "9") ",\"data\":{\"B\":\"AA==\"}},"
+			  "{" S("pk", "a") "," S("sk", "1") "}]}");
+	assert_int_equal(reply.page.count, 1);
+	assert_string_equal(reply.page.rows[0].name, "a#1");
+	assert_string_equal(reply.page.rows[0].item.holder.database, "");
+	assert_string_equal(reply.page.rows[0].item.version, "");
+	assert_null(reply.page.rows[0].item.data);
+}
+
+TEST(a_page_may_have_the_longest_keys)
+{
+	char		partition[DYNAMO_NAME_MAX + 1];
+	char		sort[DYNAMO_SORT_MAX + 1];
+	char		body[4 * DYNAMO_NAME_MAX];
+
+	memset(partition, 'p', DYNAMO_NAME_MAX);
+	partition[DYNAMO_NAME_MAX] = '\0';
+	memset(sort, 's', DYNAMO_SORT_MAX);
+	sort[DYNAMO_SORT_MAX] = '\0';
+	snprintf(body, sizeof(body), "{\"Items\":[{" S("pk", "%s") "," S("sk", "locks") "},"
+			 "{" S("pk", "a") "," S("sk", "%s") "}],\"LastEvaluatedKey\":"
+			 "{" S("pk", "a") "," S("sk", "%s") "}}", partition, sort, sort);
+	read_page(&separated_table, body);
+	assert_int_equal(reply.status, DYNAMO_OK);
+	assert_string_equal(reply.page.rows[0].name, partition);
+	assert_int_equal(strlen(reply.page.rows[1].name), strlen("a#") + DYNAMO_SORT_MAX);
+	assert_string_equal(reply.page.next_sort, sort);
+}
+
 TEST(page_that_cannot_be_read_is_malformed)
 {
 	assert_no_page(&plain_table, "{}", DYNAMO_MALFORMED, "unexpected reply");
+	assert_no_page(&plain_table, "<html>", DYNAMO_WRONG_SERVICE, "unexpected reply");
 	assert_no_page(&plain_table, "{\"Items\":{}}", DYNAMO_MALFORMED, "unexpected reply");
 	assert_no_page(&plain_table, "{\"Items\":[{\"key\":{\"S\":\"a\"}},7]}",
 				   DYNAMO_MALFORMED, "unexpected reply");

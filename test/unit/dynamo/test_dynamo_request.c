@@ -58,15 +58,19 @@ parse(const char *json)
 	return tree;
 }
 
-/* Frees body. */
+/* Frees body.  Its length counts, too: cJSON_Compare() overlooks a member that is there twice. */
 static void
 assert_body(char *body, const char *expected)
 {
 	cJSON	   *got = parse(body);
 	cJSON	   *wanted = parse(expected);
+	char	   *got_text = cJSON_PrintUnformatted(got);
+	char	   *wanted_text = cJSON_PrintUnformatted(wanted);
 
-	if (!cJSON_Compare(got, wanted, true))
+	if (!cJSON_Compare(got, wanted, true) || strlen(got_text) != strlen(wanted_text))
 		fail_msg("body is %s\ninstead of %s", body, expected);
+	cJSON_free(got_text);
+	cJSON_free(wanted_text);
 	cJSON_Delete(got);
 	cJSON_Delete(wanted);
 	free(body);
@@ -200,6 +204,64 @@ TEST(a_text_grows_to_any_length)
 	assert_memory_equal(all + 1, part, sizeof(part) - 1);
 	assert_string_equal(all + sizeof(part), "]");
 	free(all);
+
+	for (size_t expected = 1; expected < 64; expected++)
+	{
+		dynamo_text_start(&text, '[', expected);
+		dynamo_text_raw(&text, "%s", "\"abcdefghijklmnop\"");
+		dynamo_text_string(&text, "q\n", 2);
+		dynamo_text_name(&text, NULL);
+		dynamo_put_bytes(&text, (const uint8_t *) "a", 1);
+		all = dynamo_text_finish(&text);
+		assert_string_equal(all, "[\"abcdefghijklmnop\",\"q\\u000a\",{\"B\":\"YQ==\"}]");
+		free(all);
+	}
+}
+
+TEST(placeholders_may_be_numbered)
+{
+	assert_int_equal(dynamo_number_in("a0", "a"), 0);
+	assert_int_equal(dynamo_number_in("a9", "a"), 9);
+	assert_int_equal(dynamo_number_in("dead31", "dead"), 31);
+	assert_int_equal(dynamo_number_in("a", "a"), -1);
+	assert_int_equal(dynamo_number_in("ab1", "a"), -1);
+	assert_int_equal(dynamo_number_in("b1", "a"), -1);
+}
+
+TEST(what_is_nested_too_deeply_is_not_built)
+{
+	dynamo_text text;
+	char	   *all;
+
+	for (int depth = (int) sizeof(text.closing); depth <= (int) sizeof(text.closing) + 1; depth++)
+	{
+		dynamo_text_start(&text, '[', 8);
+		for (int i = 1; i < depth; i++)
+			dynamo_text_open(&text, NULL, '[');
+		all = dynamo_text_finish(&text);
+		if (depth > (int) sizeof(text.closing))
+			assert_null(all);
+		else
+			assert_int_equal(strlen(all), 2 * depth);
+		free(all);
+	}
+}
+
+TEST(a_copy_is_cut_between_characters)
+{
+	static const char *const copies[][2] = {
+		{"abcd", "abcd"}, {"abcde", "abcd"}, {"abc\xc3\xa9", "abc"}, {"ab\xc3\xa9", "ab\xc3\xa9"},
+		{"\x80\x80\x80\x80\x80", ""},
+	};
+
+	for (size_t i = 0; i < COUNT_OF(copies); i++)
+	{
+		char		to[] = "xxxxxxx";
+
+		dynamo_json_copy(to, 5, copies[i][0]);
+		assert_string_equal(to, copies[i][1]);
+		assert_string_equal(to + 5, "xx");
+	}
 }
 
 TEST(renewal_can_change_the_data)
@@ -358,6 +420,32 @@ TEST(release_sets_ttl_only_if_the_table_wants_it)
 				 "\":version\":{\"S\":\"new\"},\":expected\":{\"S\":\"old\"},"
 				 "\":released\":{\"S\":\"1\"},\":now\":{\"N\":\"1000\"},"
 				 "\":ttl\":{\"N\":\"4600\"}}," ASK_FOR_ALL_OLD "}");
+}
+
+TEST(a_replacement_is_a_released_item_that_may_expire)
+{
+	const dynamo_table *tables[] = {&plain_table, &sorted_table};
+
+	for (int i = 0; i < 2; i++)
+	{
+		dynamo_write write = write_of(DYNAMO_REPLACE);
+		cJSON	   *tree;
+		char	   *body;
+
+		write.replaced = "{}";
+		body = dynamo_build(tables[i], &write);
+		tree = parse(body);
+#define NEW_ITEM ",\"ownerName\":{\"S\":\"db1/inc\"},\"recordVersionNumber\":{\"S\":\"new\"}," \
+	"\"leaseDuration\":{\"S\":\"20000\"},\"fencingToken\":{\"N\":\"1234\"}," \
+	"\"isReleased\":{\"S\":\"1\"},\"releasedAt\":{\"N\":\"1000\"}," \
+	"\"releasedVersion\":{\"S\":\"new\"}"
+		assert_body(cJSON_PrintUnformatted(cJSON_GetObjectItem(tree, "Item")), i == 0 ?
+					"{\"key\":{\"S\":\"orders\"}" NEW_ITEM "}" :
+					"{\"pk\":{\"S\":\"orders\"},\"sk\":{\"S\":\"locks\"}" NEW_ITEM
+					",\"ttl\":{\"N\":\"4600\"}}");
+		cJSON_Delete(tree);
+		free(body);
+	}
 }
 
 TEST(a_mark_is_for_whoever_holds_the_item_under_that_name)
@@ -825,6 +913,24 @@ TEST(every_operation_has_its_names)
 	assert_string_equal(dynamo_action(DYNAMO_QUERY), "dynamodb:Query");
 	assert_string_equal(dynamo_action(DYNAMO_DELETE), "dynamodb:DeleteItem");
 	assert_string_equal(dynamo_action(DYNAMO_FORCE_RELEASE), "dynamodb:UpdateItem");
+}
+
+TEST(operations_are_told_apart_by_what_they_are_about)
+{
+#define BIT(op) (UINT64_C(1) << (op))
+	const uint64_t pages = BIT(DYNAMO_SCAN) | BIT(DYNAMO_QUERY);
+	const uint64_t tables = BIT(DYNAMO_DESCRIBE_TABLE) | BIT(DYNAMO_CREATE_TABLE) |
+		BIT(DYNAMO_UPDATE_TTL) | BIT(DYNAMO_QUEUE_DESCRIBE_TABLE) |
+		BIT(DYNAMO_QUEUE_CREATE_TABLE) | BIT(DYNAMO_QUEUE_UPDATE_TTL);
+	const uint64_t queue_writes = BIT(DYNAMO_QUEUE_TRANSACT) | BIT(DYNAMO_QUEUE_UPDATE) |
+		BIT(DYNAMO_QUEUE_DELETE);
+
+	for (int op = 0; op < DYNAMO_OP_COUNT; op++)
+	{
+		assert_int_equal(dynamo_is_page((dynamo_op) op), pages >> op & 1);
+		assert_int_equal(dynamo_is_about_table((dynamo_op) op), tables >> op & 1);
+		assert_int_equal(dynamo_is_queue_write((dynamo_op) op), queue_writes >> op & 1);
+	}
 }
 
 TEST(other_operations_are_not_taken_for_a_renewal)

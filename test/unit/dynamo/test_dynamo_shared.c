@@ -475,6 +475,9 @@ TEST(entries_total_and_gate_are_read)
 	assert_string_equal(found->gate_version, "g1");
 	assert_string_equal(found->gate_name, "db3");
 	assert_int_equal(found->gate_lease_ms, 15000);
+	assert_ptr_equal(dynamo_find_entry(found, "inc-2"), &found->entries[1]);
+	assert_null(dynamo_find_entry(found, "inc"));
+	assert_null(dynamo_find_entry(NULL, "inc-2"));
 
 	found = read_item(IN_EPOCH(MAP(MODE("shared", "3") "\"h\":{\"M\":{" ENTRIES "}}")))->shared;
 	assert_false(found->semaphore);

@@ -48,6 +48,28 @@ text_at(const cJSON *json, const char *a, const char *b, const char *c)
 	return cJSON_GetStringValue(json);
 }
 
+static void
+assert_json(const cJSON *got, const char *expected)
+{
+	cJSON	   *wanted = cJSON_Parse(expected);
+	char	   *text = cJSON_PrintUnformatted(got);
+
+	if (wanted == NULL || !cJSON_Compare(got, wanted, true))
+		fail_msg("%s\ninstead of %s", text, expected);
+	cJSON_free(text);
+	cJSON_Delete(wanted);
+}
+
+/* The whole request. */
+static void
+assert_body(const char *tail, const char *expected)
+{
+	cJSON	   *json = build(tail);
+
+	assert_json(json, expected);
+	cJSON_Delete(json);
+}
+
 /* DynamoDB refuses a placeholder that is declared and not used, and the other way round. */
 static void
 assert_placeholders(const cJSON *json, const char *set)
@@ -109,6 +131,86 @@ TEST(every_request_is_json_with_its_placeholders)
 	}
 }
 
+#define NAME(name) "\"#" name "\":\"" name "\""
+#define TEXT(name, value) "\"" name "\":{\"S\":\"" value "\"}"
+#define NUMBER(name, value) "\"" name "\":{\"N\":\"" value "\"}"
+#define NAMES(names) "\"ExpressionAttributeNames\":{" names "},"
+#define VALUES(values) "\"ExpressionAttributeValues\":{" values "},"
+#define IN_TABLE "\"TableName\":\"t\""
+#define COUNTED "\"ReturnConsumedCapacity\":\"TOTAL\""
+#define CONSISTENT "\"ConsistentRead\":true,"
+#define RESOURCE "r#q#a#b"
+#define JOB_7 "job#0000000000000000007"
+
+#define ATTRIBUTE(name, type) "{\"AttributeName\":\"" name "\",\"AttributeType\":\"" type "\"}"
+#define SCHEMA(hash, range) "\"KeySchema\":[{\"AttributeName\":\"" hash "\"," \
+	"\"KeyType\":\"HASH\"},{\"AttributeName\":\"" range "\",\"KeyType\":\"RANGE\"}]"
+#define NEW_TABLE(units) "{" IN_TABLE ",\"AttributeDefinitions\":[" ATTRIBUTE("pk", "S") "," \
+	ATTRIBUTE("sk", "S") "," ATTRIBUTE("ready", "S") "," ATTRIBUTE("due", "N") "]," \
+	SCHEMA("pk", "sk") ",\"GlobalSecondaryIndexes\":[{\"IndexName\":\"ready\"," \
+	SCHEMA("ready", "due") ",\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}" units "}]"
+
+/* The index has as much capacity as the table. */
+TEST(a_table_is_created_with_its_index)
+{
+#define UNITS ",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":5,\"WriteCapacityUnits\":6}"
+	make(QUEUE_CREATE_TABLE);
+	assert_body(NULL, NEW_TABLE("") ",\"BillingMode\":\"PAY_PER_REQUEST\"}");
+	request.creation = (dynamo_creation) {.read_units = 5,.write_units = 6,.protect = true};
+	assert_body(NULL, NEW_TABLE(UNITS) ",\"BillingMode\":\"PROVISIONED\"" UNITS
+				",\"DeletionProtectionEnabled\":true}");
+}
+
+/* For a session what is due; for an operator all of them. */
+TEST(resources_are_found_in_the_index)
+{
+	make(QUEUE_FIND);
+	assert_body(NULL, "{" IN_TABLE ",\"IndexName\":\"ready\","
+				"\"KeyConditionExpression\":\"#ready = :queue AND #due <= :now\","
+				NAMES(NAME("ready") "," NAME("due"))
+				VALUES(TEXT(":queue", "q") "," NUMBER(":now", "5000"))
+				"\"Limit\":25," COUNTED "}");
+	request.all = true;
+	assert_body(NULL, "{" IN_TABLE ",\"IndexName\":\"ready\","
+				"\"KeyConditionExpression\":\"#ready = :queue\"," NAMES(NAME("ready"))
+				VALUES(TEXT(":queue", "q")) "\"Limit\":100," COUNTED "}");
+}
+
+TEST(a_page_of_jobs_is_of_one_resource_and_goes_on_where_the_last_one_ended)
+{
+	static const char next[] = "{\"sk\":{\"S\":\"x\"}}";
+
+	make(QUEUE_LIST_JOBS);
+	request.to = 12;
+	request.tail_len = sizeof(next) - 1;
+	assert_body(next, "{" IN_TABLE "," CONSISTENT
+				"\"KeyConditionExpression\":\"#pk = :pk AND #sk BETWEEN :from AND :to\","
+				"\"ProjectionExpression\":\"#pk, #sk, #id, #pushedAt\","
+				NAMES(NAME("pk") "," NAME("sk") "," NAME("id") "," NAME("pushedAt"))
+				VALUES(TEXT(":pk", RESOURCE) "," TEXT(":from", JOB_7) ","
+					   TEXT(":to", "job#0000000000000000012"))
+				"\"Limit\":100,\"ExclusiveStartKey\":{\"sk\":{\"S\":\"x\"}}," COUNTED "}");
+	make(QUEUE_LIST_DEAD);
+	assert_body(NULL, "{" IN_TABLE "," CONSISTENT "\"KeyConditionExpression\":\"#pk = :pk\","
+				NAMES(NAME("pk")) VALUES(TEXT(":pk", "dead#q")) "\"Limit\":1," COUNTED "}");
+	make(QUEUE_LIST_ALL);
+	assert_body(NULL, "{" IN_TABLE "," CONSISTENT
+				"\"FilterExpression\":\"begins_with(#sk, :job)\","
+				"\"ProjectionExpression\":\"#pk, #sk\"," NAMES(NAME("pk") "," NAME("sk"))
+				VALUES(TEXT(":job", "job#")) "\"Limit\":500," COUNTED "}");
+}
+
+TEST(an_item_is_read_by_its_keys)
+{
+	make(QUEUE_READ_HEAD);
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) "," TEXT("sk", "head") "},"
+				CONSISTENT COUNTED "}");
+	make(QUEUE_READ_DEAD);
+	strcpy(request.id, "7#a#b");
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", "dead#q") "," TEXT("sk", "7#a#b") "},"
+				CONSISTENT COUNTED "}");
+}
+
 TEST(a_job_has_its_place_among_the_keys)
 {
 	cJSON	   *json;
@@ -130,8 +232,26 @@ TEST(a_claim_demands_a_due_job_and_a_higher_token)
 	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
 						"#done < #seq AND #due <= :now AND attribute_not_exists(#paused)"
 						" AND (attribute_not_exists(#token) OR #token < :token)");
+	assert_string_equal(text_at(json, "UpdateExpression", NULL, NULL),
+						"SET #token = :token, #due = :later"
+						", #attempts = if_not_exists(#attempts, :zero) + :one");
 	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":later", "N"), "5100");
 	cJSON_Delete(json);
+}
+
+TEST(an_operators_claim_names_its_job_and_is_no_attempt)
+{
+	make(QUEUE_CLAIM);
+	request.all = true;
+	assert_body(NULL, "{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) "," TEXT("sk", "head") "},"
+				"\"UpdateExpression\":\"SET #token = :token\","
+				"\"ConditionExpression\":\"#done = :before AND #seq >= :number"
+				" AND (attribute_not_exists(#token) OR #token < :token)\","
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\",\"ReturnValues\":\"ALL_NEW\","
+				NAMES(NAME("token") "," NAME("done") "," NAME("seq"))
+				VALUES(NUMBER(":token", "30") "," NUMBER(":before", "6") ","
+					   NUMBER(":number", "7"))
+				COUNTED "}");
 }
 
 TEST(a_completion_demands_its_token_and_the_next_number)
@@ -185,6 +305,7 @@ TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 	make(QUEUE_PUSH);
 	request.seq = 3;
 	request.jobs = 2;
+	request.dedup_s = 60;
 	request.tail_len = (uint32_t) add_job(tail, add_job(tail, 0, "", "{\"a\":1}"), "id", "2");
 	json = build(tail);
 	items = cJSON_GetObjectItem(json, "TransactItems");
@@ -194,15 +315,22 @@ TEST(a_push_writes_the_head_the_jobs_and_their_ids)
 	assert_string_equal(text_at(json, "ClientRequestToken", NULL, NULL), "u");
 	assert_string_equal(text_at(cJSON_GetArrayItem(items, 0), "Update", "ConditionExpression", NULL),
 						"#seq = :seq");
-	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(
-		cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 1), "Put"), "Item"), "sk"),
-		"S")), "job#0000000000000000004");
-	/* SHA-256 of "2" */
-	assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 3), "Put"),
-								"Item", "digest", "S"),
-						"d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35");
-	assert_null(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 2), "Put"), "Item", "digest",
-						"S"));
+	assert_string_equal(text_at(json, "ReturnConsumedCapacity", NULL, NULL), "TOTAL");
+#define NEW_JOB(number) "{\"Put\":{" IN_TABLE ",\"Item\":{" TEXT("pk", RESOURCE) "," \
+	TEXT("sk", "job#000000000000000000" number) "," NUMBER("pushedAt", "5000") ","
+#define IF_NEW "},\"ConditionExpression\":\"attribute_not_exists(#pk)"
+	assert_json(cJSON_GetArrayItem(items, 1), NEW_JOB("4") TEXT("payload", "{\\\"a\\\":1}")
+				IF_NEW "\",\"ExpressionAttributeNames\":{" NAME("pk") "}}}");
+	assert_json(cJSON_GetArrayItem(items, 2), NEW_JOB("5") TEXT("id", "id") ","
+				TEXT("payload", "2") IF_NEW "\",\"ExpressionAttributeNames\":{" NAME("pk") "}}}");
+	/* Times to live are in seconds; SHA-256 of "2" */
+	assert_json(cJSON_GetArrayItem(items, 3), "{\"Put\":{" IN_TABLE ",\"Item\":{"
+				TEXT("pk", "id#q") "," TEXT("sk", "id") "," TEXT("resource", "a#b") ","
+				NUMBER("number", "5") "," NUMBER("ttl", "65") ","
+				TEXT("digest", "d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35")
+				IF_NEW " OR #ttl < :now\",\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\","
+				NAMES(NAME("pk") "," NAME("ttl"))
+				"\"ExpressionAttributeValues\":{" NUMBER(":now", "5") "}}}");
 	cJSON_Delete(json);
 
 	/* The first job of a resource. */
@@ -309,6 +437,22 @@ TEST(what_rides_goes_when_it_is_finished_cancelled_or_dropped)
 	cJSON_Delete(json);
 }
 
+/* A job that may be running is the next one. */
+TEST(a_job_is_cancelled_if_it_is_there_and_not_the_next_one)
+{
+	make(QUEUE_CANCEL);
+	assert_body(NULL, "{\"ClientRequestToken\":\"u\"," COUNTED ",\"TransactItems\":["
+				"{\"ConditionCheck\":{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) ","
+				TEXT("sk", "head") "},\"ConditionExpression\":\"#done < :before\","
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"," NAMES(NAME("done"))
+				"\"ExpressionAttributeValues\":{" NUMBER(":before", "6") "}}},"
+				"{\"Delete\":{" IN_TABLE ",\"Key\":{" TEXT("pk", RESOURCE) ","
+				TEXT("sk", JOB_7) "},"
+				"\"ConditionExpression\":\"attribute_exists(#pk)\","
+				"\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\","
+				"\"ExpressionAttributeNames\":{" NAME("pk") "}}}]}");
+}
+
 TEST(a_job_that_rode_has_no_item_to_bury)
 {
 	cJSON	   *json;
@@ -343,6 +487,9 @@ TEST(burying_finishes_the_job_under_its_token_and_writes_the_dead_one)
 		make(QUEUE_BURY);
 		request.last = last;
 		strcpy(request.id, "7#a#b");
+		strcpy(request.error, last ? "no stock" : "");
+		request.pushed_at = 4000;
+		request.attempts = 5;
 		request.tail_len = 1;
 		json = build("1");
 		items = cJSON_GetObjectItem(json, "TransactItems");
@@ -351,17 +498,41 @@ TEST(burying_finishes_the_job_under_its_token_and_writes_the_dead_one)
 		assert_string_equal(text_at(cJSON_GetArrayItem(items, 0), "Update", "ConditionExpression", NULL),
 							last ? "#token = :token AND #done = :before AND #seq = :number" :
 							"#token = :token AND #done = :before AND #seq > :number");
-		assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 1), "Put"),
-									"Item", "pk", "S"), "dead#q");
+#define DEAD_JOB(more) "{\"Put\":{" IN_TABLE ",\"Item\":{" TEXT("pk", "dead#q") "," \
+	TEXT("sk", "7#a#b") "," TEXT("resource", "a#b") "," NUMBER("number", "7") "," \
+	TEXT("payload", "1") "," NUMBER("pushedAt", "4000") "," NUMBER("attempts", "5") "," \
+	NUMBER("due", "5000") more "}}}"
+		assert_json(cJSON_GetArrayItem(items, 1),
+					last ? DEAD_JOB("," TEXT("lastError", "no stock")) : DEAD_JOB(""));
 		assert_string_equal(text_at(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 2), "Delete"),
 									"Key", "sk", "S"), "job#0000000000000000007");
 		cJSON_Delete(json);
 	}
 }
 
+TEST(the_largest_job_fits)
+{
+	static char id[QUEUE_ID_MAX + 2];
+	static char payload[QUEUE_PAYLOAD_MAX + 2];
+	static char tail[sizeof(queue_job) + sizeof(id) + sizeof(payload)];
+
+	make(QUEUE_PUSH);
+	request.jobs = 1;
+	memset(id, 'i', QUEUE_ID_MAX);
+	memset(payload, '1', QUEUE_PAYLOAD_MAX);
+	request.tail_len = (uint32_t) add_job(tail, 0, id, payload);
+	cJSON_Delete(build(tail));
+	payload[QUEUE_PAYLOAD_MAX] = '1';
+	request.tail_len = (uint32_t) add_job(tail, 0, id, payload);
+	assert_null(queue_build("t", &request, tail));
+	id[QUEUE_ID_MAX] = 'i';
+	request.tail_len = (uint32_t) add_job(tail, 0, id, "1");
+	assert_null(queue_build("t", &request, tail));
+}
+
 TEST(a_tail_that_is_not_whole_is_refused)
 {
-	char		tail[256];
+	char		tail[256] = {0};
 
 	make(QUEUE_PUSH);
 	request.jobs = 2;
@@ -387,7 +558,7 @@ read_reply(dynamo_op op, int http_status, const char *body)
 	packed = queue_pack(&reply, 123, &len);
 	assert_non_null(packed);
 	memcpy(&head, packed, sizeof(head));
-	head.status = reply.status;
+	assert_int_equal(head.status, reply.status);
 	dynamo_reply_free(&reply);
 }
 
@@ -413,6 +584,7 @@ TEST(a_page_has_rows_and_where_the_next_one_begins)
 			   "{\"N\":\"1\"}}],\"LastEvaluatedKey\":{\"pk\":{\"S\":\"r#q#c\"}}}");
 	assert_int_equal(head.rows, 2);
 	assert_int_equal(head.now_ms, 123);
+	assert_int_equal(head.next_len, strlen("{\"pk\":{\"S\":\"r#q#c\"}}"));
 	assert_memory_equal(packed + sizeof(head), "{\"pk\":{\"S\":\"r#q#c\"}}", head.next_len);
 	offset = sizeof(head) + head.next_len;
 	row = row_at(&offset);
@@ -463,6 +635,60 @@ TEST(what_rides_on_a_head_follows_it)
 	free(packed);
 }
 
+/* ... so many that the next row is where its reader looks for it. */
+TEST(a_head_shows_no_more_than_64_jobs_that_ride)
+{
+	char		body[8192];
+	int			len = snprintf(body, sizeof(body), "{\"Items\":[{" TEXT("pk", "r#q#a") ","
+							   TEXT("sk", "head") "," NUMBER("seq", "66"));
+	size_t		offset = sizeof(head);
+
+	for (int i = 1; i <= 66; i++)
+		len += snprintf(body + len, sizeof(body) - (size_t) len,
+						",\"job#%019d\":{\"M\":{" TEXT("payload", "1") "}}", i);
+	snprintf(body + len, sizeof(body) - (size_t) len, "},{" TEXT("pk", "r#q#b") ","
+			 TEXT("sk", "head") "," NUMBER("seq", "99") "}]}");
+	read_reply(DYNAMO_QUEUE_QUERY, 200, body);
+	assert_int_equal(head.rows, 2);
+	assert_int_equal(row_at(&offset).riders, 64);
+	for (int i = 1; i <= 64; i++)
+		assert_int_equal(row_at(&offset).number, i);
+	assert_int_equal(row_at(&offset).seq, 99);
+	free(packed);
+}
+
+TEST(a_claim_shows_the_head_that_it_made)
+{
+	size_t		offset = sizeof(head);
+	queue_row	row;
+
+	read_reply(DYNAMO_QUEUE_UPDATE, 200, "{\"Attributes\":{" TEXT("pk", "r#q#a") ","
+			   TEXT("sk", "head") "," NUMBER("token", "44") "," NUMBER("attempts", "3") ","
+			   NUMBER("due", "5100") "}}");
+	assert_int_equal(head.rows, 1);
+	row = row_at(&offset);
+	assert_int_equal(row.token, 44);
+	assert_int_equal(row.attempts, 3);
+	assert_int_equal(row.due, 5100);
+	free(packed);
+}
+
+TEST(a_cancelled_transaction_shows_the_items_that_refused_it)
+{
+	size_t		offset = sizeof(head);
+
+	read_reply(DYNAMO_QUEUE_TRANSACT, 400, "{\"__type\":\"x#TransactionCanceledException\","
+			   "\"CancellationReasons\":[{\"Code\":\"ConditionalCheckFailed\",\"Item\":{"
+			   TEXT("pk", "r#q#a") "," TEXT("sk", "head") "," NUMBER("seq", "8") "}},"
+			   "{\"Code\":\"None\"},{\"Code\":\"ConditionalCheckFailed\",\"Item\":{"
+			   TEXT("pk", "id#q") "," TEXT("sk", "me") "," NUMBER("number", "3") "}}]}");
+	assert_int_equal(head.status, DYNAMO_CONDITION_FAILED);
+	assert_int_equal(head.rows, 2);
+	assert_int_equal(row_at(&offset).seq, 8);
+	assert_int_equal(row_at(&offset).number, 3);
+	free(packed);
+}
+
 TEST(a_refused_write_shows_the_head)
 {
 	size_t		offset = sizeof(head);
@@ -486,6 +712,7 @@ TEST(the_first_lock_table_guards)
 	json = build(NULL);
 	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
 						"attribute_not_exists(#identity) OR #identity = :identity");
+	assert_string_equal(text_at(json, "Key", "pk", "S"), "lockTable");
 	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":identity", "S"), "u1");
 	cJSON_Delete(json);
 
@@ -506,8 +733,8 @@ TEST(a_dead_jobs_row_has_its_texts_one_after_the_other)
 
 	read_reply(DYNAMO_QUEUE_READ, 200, "{\"Item\":{\"pk\":{\"S\":\"dead#q\"},\"sk\":{\"S\":\"i\"},"
 			   "\"resource\":{\"S\":\"r\"},\"lastError\":{\"S\":\"no stock\"},"
-			   "\"payload\":{\"S\":\"[1]\"}}}");
-	(void) row_at(&offset);
+			   "\"payload\":{\"S\":\"[1]\"}," NUMBER("pushedAt", "4000") "}}");
+	assert_int_equal(row_at(&offset).pushed_at, 4000);
 	assert_memory_equal(packed + sizeof(head) + sizeof(queue_row), "qrino stock[1]",
 						offset - sizeof(head) - sizeof(queue_row));
 	free(packed);
@@ -587,37 +814,51 @@ TEST(a_transaction_in_progress_is_unknown)
 
 #define KEY(name, type) "{\"AttributeName\":\"" name "\",\"KeyType\":\"" type "\"}"
 #define KEYS "\"KeySchema\":[" KEY("pk", "HASH") "," KEY("sk", "RANGE") "]"
-#define TYPES "\"AttributeDefinitions\":[{\"AttributeName\":\"pk\",\"AttributeType\":\"S\"}," \
-	"{\"AttributeName\":\"sk\",\"AttributeType\":\"S\"},{\"AttributeName\":\"ready\"," \
-	"\"AttributeType\":\"S\"},{\"AttributeName\":\"due\",\"AttributeType\":\"N\"}]"
+#define TYPES(pk, sk, ready, due) "\"AttributeDefinitions\":[" ATTRIBUTE("pk", pk) "," \
+	ATTRIBUTE("sk", sk) "," ATTRIBUTE("ready", ready) "," ATTRIBUTE("due", due) "]"
 #define INDEX(name) "\"GlobalSecondaryIndexes\":[{\"IndexName\":\"" name "\",\"KeySchema\":" \
 	"[" KEY("ready", "HASH") "," KEY("due", "RANGE") "]}]"
 
-static bool
-is_a_queue_table(const char *description)
+/* What it tells of a table: its status, and what it lacks. */
+static void
+assert_table(const char *description, const char *told)
 {
 	char		body[1024];
 	size_t		offset = sizeof(head);
-	bool		is;
+	queue_row	row;
 
 	snprintf(body, sizeof(body), "{\"Table\":{\"TableStatus\":\"ACTIVE\",%s}}", description);
 	read_reply(DYNAMO_QUEUE_DESCRIBE_TABLE, 200, body);
-	is = row_at(&offset).error_len == 0;
+	row = row_at(&offset);
+	assert_int_equal(row.id_len, strlen("ACTIVE"));
+	assert_int_equal(row.id_len + row.error_len, strlen(told));
+	assert_memory_equal(packed + sizeof(head) + sizeof(row), told, strlen(told));
+	assert_int_equal(row.is_protected, strstr(description, "Protection") != NULL);
 	free(packed);
-	return is;
 }
 
 TEST(a_queue_table_has_its_keys_and_its_index)
 {
-	assert_true(is_a_queue_table(KEYS "," TYPES "," INDEX("ready")));
-	assert_false(is_a_queue_table(KEYS "," TYPES "," INDEX("other")));
-	assert_false(is_a_queue_table(KEYS "," TYPES));
-	assert_false(is_a_queue_table("\"KeySchema\":[" KEY("pk", "HASH") "]," TYPES ","
-								  INDEX("ready")));
-	assert_false(is_a_queue_table(KEYS "," INDEX("ready")));
-	assert_true(is_a_queue_table(KEYS "," TYPES "," INDEX("ready") ",\"Replicas\":[]"));
-	assert_false(is_a_queue_table(KEYS "," TYPES "," INDEX("ready")
-								  ",\"Replicas\":[{\"RegionName\":\"r\"}]"));
+	static const char no_keys[] = "ACTIVEIts keys must be \"pk\" (S) and \"sk\" (S).";
+	static const char no_index[] = "ACTIVEIt must have an index \"ready\" with the keys"
+		" \"ready\" (S) and \"due\" (N).";
+
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready"), "ACTIVE");
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready")
+				 ",\"DeletionProtectionEnabled\":true", "ACTIVE");
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("other"), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "S", "N"), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "N", "N") "," INDEX("ready"), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "S", "S") "," INDEX("ready"), no_index);
+	assert_table("\"KeySchema\":[" KEY("pk", "HASH") "]," TYPES("S", "S", "S", "N") ","
+				 INDEX("ready"), no_keys);
+	assert_table(KEYS "," INDEX("ready"), no_keys);
+	assert_table(KEYS "," TYPES("N", "S", "S", "N") "," INDEX("ready"), no_keys);
+	assert_table(KEYS "," TYPES("S", "N", "S", "N") "," INDEX("ready"), no_keys);
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready") ",\"Replicas\":[]",
+				 "ACTIVE");
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready")
+				 ",\"Replicas\":[{\"RegionName\":\"r\"}]", "ACTIVEIt must not be a global table.");
 }
 
 /* ---- what a head says ---- */

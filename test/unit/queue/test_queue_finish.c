@@ -138,12 +138,28 @@ TEST(a_finished_job_is_deleted_and_its_hold_ends_before_its_place_is_free)
 	assert_int_equal(sent[1].kind, QUEUE_DELETE_JOB);
 	assert_int_equal(sent[1].number, 7);
 	assert_int_equal(sent_index[1], QUEUE_NO_PLACE);
+	assert_false(sent_again[1]);
 	assert_int_equal(ended_count, 1);
 	assert_int_equal(ended_as, QUEUE_FINISHED);
 	assert_false(ended_more);
 	assert_int_equal(ended_place.state.value, QUEUE_PLACE_READY);
 	assert_int_equal(places[1].state.value, QUEUE_PLACE_FREE);
 	assert_true(queue_finisher_is_idle(&me));
+}
+
+TEST(a_place_is_used_again_and_again)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		sent_count = 0;
+		pass(1, false);
+		(void) queue_finisher_run(&me, 1000);
+		assert_int_equal(sent_count, 1);
+		reply(1, 1001, DYNAMO_OK, "{}");
+		assert_int_equal(ended_count, i + 1);
+		(void) queue_finisher_run(&me, 1002);
+		assert_int_equal(sent_count, 2);
+	}
 }
 
 /* It had no item. */
@@ -211,6 +227,15 @@ TEST(a_refusal_of_a_finished_job_is_a_success)
 	(void) queue_finisher_run(&me, 1000);
 	reply(0, 1001, DYNAMO_CONDITION_FAILED, HEAD(8, 7, 31));
 	assert_int_equal(ended_as, QUEUE_FINISHED);
+}
+
+TEST(a_job_whose_head_is_gone_is_left_alone)
+{
+	pass(0, true);
+	(void) queue_finisher_run(&me, 1000);
+	reply(0, 1001, DYNAMO_CONDITION_FAILED, "{}");
+	assert_int_equal(ended_as, QUEUE_REFUSED);
+	assert_int_equal(sent_count, 1);
 }
 
 TEST(a_job_that_was_claimed_anew_is_left_alone)

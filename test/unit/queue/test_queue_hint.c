@@ -23,6 +23,7 @@ static bool found_by_look;
 static int	hint_tries;
 static int	looks;
 static int64_t look_again;
+static int64_t look_takes;
 static int64_t looked_since;
 static bool looked_last;
 static queue_wait session;
@@ -61,6 +62,7 @@ host_look(void *arg, int64_t since, bool last, int64_t *again)
 {
 	(void) arg;
 	looks++;
+	now += look_takes;
 	looked_since = since;
 	looked_last = last;
 	*again = look_again;
@@ -76,6 +78,7 @@ start(void **state)
 	wish.value = 0;
 	pushed_meanwhile = found_by_look = false;
 	hint_tries = looks = 0;
+	look_takes = 0;
 	look_again = INT64_MAX;
 	session = (queue_wait) {
 		.wish = &wish,.deadline = now + 60 * SECOND,.pause = SECOND,.hints_first = true,
@@ -102,6 +105,21 @@ TEST(the_oldest_hint_is_taken_first_and_once)
 	assert_string_equal(resource, "b");
 	assert_int_equal(attempts, 1);
 	assert_false(take(4, NULL, NULL));
+}
+
+/* ... with the longest names, too. */
+TEST(a_hint_that_is_taken_makes_room)
+{
+	char		longest[QUEUE_RESOURCE_MAX + 1];
+
+	memset(longest, 'r', sizeof(longest) - 1);
+	longest[QUEUE_RESOURCE_MAX] = '\0';
+	for (int i = 0; i <= QUEUE_HINTS; i++)
+	{
+		queue_hint_add(hints, 1, "q", longest, 0);
+		assert_true(take(1, NULL, NULL));
+		assert_string_equal(resource, longest);
+	}
 }
 
 TEST(a_hint_is_taken_by_whom_it_is_for)
@@ -138,6 +156,15 @@ TEST(an_old_hint_makes_room)
 	assert_string_equal(resource, "new");
 }
 
+TEST(an_old_hint_that_is_given_anew_keeps_its_place)
+{
+	for (int i = 0; i <= QUEUE_HINTS; i++)
+		queue_hint_add(hints, i * 6 * SECOND, "q", "a", i);
+	assert_true(take(QUEUE_HINTS * 6 * SECOND, NULL, NULL));
+	assert_int_equal(attempts, QUEUE_HINTS);
+	assert_false(take(QUEUE_HINTS * 6 * SECOND, NULL, NULL));
+}
+
 static queue_waited
 turn(int64_t *until)
 {
@@ -169,6 +196,7 @@ TEST(looks_come_ever_later)
 
 	assert_int_equal(turn(&until), QUEUE_WAIT_SLEEP);
 	assert_int_equal(until, now + SECOND / 2);
+	assert_int_equal(wish.value, 1);
 	assert_int_equal(looked_since, now - SECOND);
 	assert_false(looked_last);
 	assert_int_equal(turn(&until), QUEUE_WAIT_SLEEP);
@@ -184,6 +212,18 @@ TEST(looks_come_ever_later)
 		assert_int_equal(turn(&until), QUEUE_WAIT_SLEEP);
 	}
 	assert_int_equal(until, now + 5 * SECOND / 2);
+}
+
+TEST(the_pause_follows_a_look_however_long_that_takes)
+{
+	int64_t		until;
+
+	look_takes = 3 * SECOND;
+	assert_int_equal(turn(&until), QUEUE_WAIT_SLEEP);
+	assert_int_equal(until, 103 * SECOND + SECOND / 2);
+	look_takes = 60 * SECOND;
+	now = until;
+	assert_int_equal(turn(&until), QUEUE_WAIT_OVER);
 }
 
 TEST(without_a_hint_at_first_a_look_comes_first)
@@ -202,6 +242,7 @@ TEST(the_last_look_is_at_the_deadline)
 	int64_t		until;
 
 	session.deadline = now;
+	session.next_look = now + SECOND;
 	found_by_look = true;
 	assert_int_equal(turn(&until), QUEUE_WAIT_FOUND);
 	assert_true(looked_last);

@@ -15,15 +15,17 @@
 #define PIECE 1000
 
 static queue_pieces pieces;
-static char whole[sizeof(queue_request) + 10];
+#define TAIL "{\"sk\":\"x\"}"
+static char whole[sizeof(queue_request) + sizeof(TAIL) - 1];
 
 static int
 start(void **state)
 {
-	queue_request request = {.kind = QUEUE_DROP,.seq = 7,.queue = "q",.resource = "r"};
+	queue_request request = {.kind = QUEUE_FIND,.queue = "q"};
 
 	(void) state;
 	memcpy(whole, &request, sizeof(request));
+	memcpy(whole + sizeof(request), TAIL, strlen(TAIL));
 	return 0;
 }
 
@@ -44,19 +46,22 @@ take(uint32_t generation, uint32_t offset)
 							 left < PIECE ? left : PIECE);
 }
 
-/* All pieces; the request is sent as that call. */
+/* All pieces; the request is sent as that call, at the worker's time. */
 static void
 ask(uint64_t seq)
 {
 	queue_kind	kind;
+	queue_taken taken;
 	char	   *body;
 	uint32_t	offset = 0;
 
-	while (take(ME, offset) == QUEUE_PIECES_MORE)
+	while ((taken = take(ME, offset)) == QUEUE_PIECES_MORE)
 		offset += PIECE;
+	assert_int_equal(taken, QUEUE_PIECES_WHOLE);
 	body = queue_pieces_build(&pieces, seq, "t", 5000, &kind);
-	assert_non_null(strstr(body, "\":seq\":{\"N\":\"7\"}"));
-	assert_int_equal(kind, QUEUE_DROP);
+	assert_non_null(strstr(body, "\":now\":{\"N\":\"5000\"}"));
+	assert_non_null(strstr(body, ",\"ExclusiveStartKey\":" TAIL "}"));
+	assert_int_equal(kind, QUEUE_FIND);
 	free(body);
 }
 
@@ -106,6 +111,17 @@ TEST(a_piece_that_does_not_fit_is_refused)
 	assert_int_equal(take(ME, 0), QUEUE_PIECES_MORE);
 	assert_int_equal(queue_pieces_take(&pieces, ME, sizeof(whole), PIECE, whole, sizeof(whole)),
 					 QUEUE_PIECES_REFUSED);
+}
+
+TEST(a_request_may_have_no_tail_or_the_largest_push)
+{
+	const uint32_t most = (uint32_t) (sizeof(queue_request) + QUEUE_PUSH_BYTES +
+									  QUEUE_PUSH_MAX * (sizeof(queue_job) + QUEUE_ID_MAX));
+
+	assert_int_equal(queue_pieces_take(&pieces, ME, sizeof(queue_request), 0, whole,
+									   sizeof(queue_request)), QUEUE_PIECES_WHOLE);
+	assert_int_equal(queue_pieces_take(&pieces, ME, most, 0, whole, 10), QUEUE_PIECES_MORE);
+	assert_int_equal(queue_pieces_take(&pieces, ME, most + 1, 0, whole, 10), QUEUE_PIECES_REFUSED);
 }
 
 /* ... as if its first pieces had gone to a worker that has died. */
