@@ -163,9 +163,12 @@ dynamo_put_extra_value(dynamo_text *text, const char *name, const dynamo_request
 	char	   *names;
 
 	if (set >= 0)
+	{
 		dynamo_text_json(text, cJSON_GetArrayItem(request->set, set));
-	if (set >= 0 || strcmp(name, "attributeNames") != 0)
-		return set >= 0;
+		return true;
+	}
+	if (strcmp(name, "attributeNames") != 0)
+		return false;
 	names = dynamo_attribute_names(request->write->attributes);
 	dynamo_put_s(text, NULL, names != NULL ? names : "");
 	text->failed |= names == NULL;
