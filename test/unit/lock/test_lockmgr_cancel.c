@@ -130,6 +130,25 @@ LOCKMGR_TEST(a_cancellation_between_two_attempts_bars_the_acquire_at_once)
 	assert_true(is_free(h, "a"));
 }
 
+/* What the one before waited, because its attempts failed. */
+LOCKMGR_TEST(who_comes_after_a_cancellation_does_not_wait)
+{
+	for (int i = 0; i < 5; i++)
+	{
+		h->fate = fate_of(DYNAMO_THROTTLED);
+		acquire(h, 0, "a");
+		run(h, RETRY_US - SECOND);
+		assert_waits(h, 0);
+		cancel(h, 0);
+		h->fate = FATE_OK;
+		acquire(h, 1, "a");
+		run(h, LATENCY_US);
+		assert_result(h, 1, LOCKMGR_GRANTED);
+		let_go(h, 1, "a");
+		settle(h);
+	}
+}
+
 LOCKMGR_TEST(a_cancellation_that_crosses_the_grant_gives_it_back)
 {
 	get(h, 0, "a");

@@ -50,9 +50,72 @@ LOCKMGR_TEST(a_cycle_is_told_to_its_end)
 	acquire(h, 2, "b");
 	acquire(h, 0, "c");
 	assert_result(h, 0, LOCKMGR_DEADLOCK);
-	assert_non_null(strstr(h->asked[0].message, "waits for lock \"c\", held"));
-	assert_non_null(strstr(h->asked[0].message, "waits for lock \"b\", held"));
-	assert_non_null(strstr(h->asked[0].message, "waits for lock \"a\", held"));
+	assert_string_equal(h->asked[0].message,
+						"Process 42 waits for lock \"c\", held by process 44. "
+						"Process 44 waits for lock \"b\", held by process 43. "
+						"Process 43 waits for lock \"a\", held by process 42.");
+}
+
+/* How it is told that two sessions wait for each other, who have locks of this name. */
+static void
+tell_cycle(const char *name, char *cycle, size_t size)
+{
+	static lockmgr lm;
+	lm_lock		locks[2] = {{.state = LOCK_HELD}};
+	lm_lease	leases[2] = {{.l.state = LEASE_HELD}, {.l.state = LEASE_HELD}};
+	lm_session	sessions[2] = {{.attempts = 0}};
+	lm_hold		holds[2] = {{.index = 0}};
+	lm_session *in_line;
+
+	for (int i = 0; i < 2; i++)
+	{
+		locks[i].name = (char *) name;
+		locks[i].name_len = strlen(name);
+		locks[i].lease = &leases[i];
+		leases[i].holds = &holds[i];
+		holds[i].session = &sessions[i];
+		holds[i].h.holder.pid = i + 1;
+		sessions[i].request.active = true;
+		sessions[i].request.ask.holder.pid = i + 1;
+		sessions[i].request.lock = &locks[1 - i];
+	}
+	assert_true(lm_deadlocked(&lm, &sessions[0], &in_line, cycle, size));
+	assert_null(in_line);
+}
+
+TEST(a_long_name_in_a_cycle_is_cut_between_characters)
+{
+	char		cycle[512];
+	char		shown[512];
+	char		name[104] = "";
+
+	for (int len = 99; len <= 101; len++)
+	{
+		/* Two bytes are one character, the second of which is the 100th, 101st or 102nd. */
+		memset(name, 'x', (size_t) len - 1);
+		strcpy(name + len - 1, "\xc3\xa9");
+		snprintf(shown, sizeof(shown), "Process 1 waits for lock \"%.*s%s\", held by process 2. ",
+				 len == 99 ? 100 : len == 100 ? 99 : 100, name, len == 99 ? "" : "...");
+		tell_cycle(name, cycle, sizeof(cycle));
+		assert_memory_equal(cycle, shown, strlen(shown));
+	}
+}
+
+TEST(a_cycle_is_told_in_whole_sentences_as_far_as_it_fits)
+{
+	const char *whole = "Process 1 waits for lock \"a\", held by process 2. "
+		"Process 2 waits for lock \"a\", held by process 1.";
+	const char *half = "Process 1 waits for lock \"a\", held by process 2.";
+	char		cycle[128];
+
+	tell_cycle("a", cycle, strlen(whole) + 1);
+	assert_string_equal(cycle, whole);
+	tell_cycle("a", cycle, strlen(whole));
+	assert_string_equal(cycle, half);
+	tell_cycle("a", cycle, strlen(half) + 1);
+	assert_string_equal(cycle, half);
+	tell_cycle("a", cycle, strlen(half));
+	assert_string_equal(cycle, "");
 }
 
 LOCKMGR_TEST(who_closes_a_cycle_is_told_only_names_that_begin_as_its_own_does)

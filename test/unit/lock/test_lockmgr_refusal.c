@@ -159,6 +159,8 @@ TEST(a_release_refused_for_nothing_is_repeated_until_no_copy_can_arrive)
 		release(h, 0, "s");
 		run(h, LEASE_US);
 		assert_failed(h, 0, DYNAMO_CONFLICT);
+		assert_string_equal(h->asked[0].message,
+							"the write was refused, but the item is as the write expects");
 		assert_in_range(sent(h, DYNAMO_RELEASE), 5, 70);
 		run(h, LEASE_US + 16 * 60 * SECOND);
 		releases = sent(h, DYNAMO_RELEASE);

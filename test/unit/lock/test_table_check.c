@@ -168,6 +168,12 @@ TEST(without_an_answer_patience_ends)
 	assert_int_equal(judge(NOW, NOW + PATIENCE), TABLE_CHECK_FAIL);
 	assert_int_equal(words->status, DYNAMO_THROTTLED);
 	assert_string_equal(words->message, "words");
+
+	/* A reply that nobody can read is none. */
+	describe(DYNAMO_MALFORMED, false, false, NOW + 1);
+	assert_int_equal(judge(NOW, NOW + 1), TABLE_CHECK_WAIT);
+	assert_int_equal(judge(NOW, NOW + PATIENCE), TABLE_CHECK_FAIL);
+	assert_int_equal(words->status, DYNAMO_MALFORMED);
 }
 
 TEST(failures_are_repeated_with_backoff_while_a_request_waits)
@@ -237,6 +243,7 @@ TEST(a_refusal_to_tell_the_time_fails_those_that_wait)
 	answer_time(DYNAMO_ACCESS_DENIED, NOW + RANDOM);
 	assert_int_equal(judge(NOW, NOW + RANDOM), TABLE_CHECK_FAIL);
 	assert_int_equal(words->status, DYNAMO_ACCESS_DENIED);
+	assert_int_equal(table_check_next_wake(&check), NOW + RANDOM + 15 * SECOND);
 	assert_false(table_check_passes(&check, NOW + SECOND));
 	assert_int_equal(table_check_ask(&check, NOW + SECOND), TABLE_CHECK_ASK_TIME);
 }
