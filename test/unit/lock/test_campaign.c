@@ -148,7 +148,12 @@ named(const world *w, const char *name)
 static int64_t
 run(world *w, const char *list)
 {
-	return campaigns_run(&w->me, w->now, list);
+	int64_t		wake = campaigns_run(&w->me, w->now, list);
+	campaign	copy;
+
+	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+		assert_true(campaign_read(&w->entries[i], &copy));
+	return wake;
 }
 
 static void
@@ -166,7 +171,12 @@ answer(world *w, const char *name)
 	const campaign *c = named(w, name);
 	hold		granted = {.session = c->me,.seq = c->seq};
 	lease		l = {.generation = 1,.valid_until = w->now + 10 * SECOND};
+	lockmgr_session asks;
+	uint64_t	seq;
 
+	assert_true(mailbox_peek(&w->box, c->me.slot, &asks, &seq));
+	assert_int_equal(asks.generation, c->me.generation);
+	assert_int_equal(seq, c->seq);
 	if (!w->refuses)
 	{
 		mailbox_begin_save(&w->leases[c->me.slot], &l);
