@@ -354,6 +354,13 @@ TEST(who_resigns_rests_when_the_lock_is_free)
 	w->now += 30 * SECOND;
 	(void) run(w, "a");
 	assert_state(w, "a", CAMPAIGN_STANDING);
+
+	/* This time nobody asks twice. */
+	answer(w, "a");
+	(void) run(w, "a");
+	assert_true(campaign_resign(&w->me, w->now, "a", 20 * SECOND, 0));
+	end_lease(w, "a");
+	assert_true(run(w, "a") == w->now + 20 * SECOND);
 }
 
 TEST(a_follower_resigns)
