@@ -40,8 +40,8 @@ TEST(any_byte_may_be_written_in_hexadecimal)
 
 	assert_int_equal(entries_of("1:%41%2c%2C%25%20%c3%a9x", entries), 1);
 	assert_string_equal(entries[0].name, "A,,% \xc3\xa9x");
-	assert_int_equal(entries_of("1:%Aa%fF%90", entries), 1);
-	assert_string_equal(entries[0].name, "\xaa\xff\x90");
+	assert_int_equal(entries_of("1:%Aa%fF%90%01", entries), 1);
+	assert_string_equal(entries[0].name, "\xaa\xff\x90\x01");
 }
 
 TEST(what_is_no_list_is_refused)
