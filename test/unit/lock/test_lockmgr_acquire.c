@@ -588,6 +588,7 @@ LOCKMGR_TEST(a_look_up_tells_what_stands_there)
 LOCKMGR_TEST(a_look_up_is_repeated_until_patience_ends)
 {
 	char		why[16];
+	int			calls;
 
 	next_fate(h, FATE_LOST_REQUEST);
 	next_fate(h, fate_of(DYNAMO_THROTTLED));
@@ -602,6 +603,12 @@ LOCKMGR_TEST(a_look_up_is_repeated_until_patience_ends)
 	assert_waits(h, 0);
 	run(h, 3 * SECOND);
 	assert_failed(h, 0, DYNAMO_UNKNOWN);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	calls = h->call_count;
+	look_up(h, 0, "a");
+	run(h, RETRY_US + 2 * SECOND);
+	assert_failed(h, 0, DYNAMO_THROTTLED);
+	assert_in_range(h->call_count - calls, 5, 40);
 	h->fate = fate_of(DYNAMO_ACCESS_DENIED);
 	look_up(h, 0, "a");
 	settle(h);

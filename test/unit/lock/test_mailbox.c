@@ -360,6 +360,14 @@ TEST(a_request_is_parked_from_when_it_came)
 	assert_int_equal(seq, 2);
 	mailbox_read(&w->worker, 1, NOW + 6);
 	assert_true(mailbox_oldest_parked(&w->worker) == INT64_MAX);
+
+	/* One that is given up is parked no longer. */
+	(void) post(w, me);
+	mailbox_read(&w->worker, 1, NOW + 7);
+	assert_int_equal(mailbox_oldest_parked(&w->worker), NOW + 7);
+	mailbox_cancel(&w->box, me, 3);
+	mailbox_read(&w->worker, 1, NOW + 8);
+	assert_true(mailbox_oldest_parked(&w->worker) == INT64_MAX);
 }
 
 /* As a worker without a place refuses them. */
@@ -572,6 +580,22 @@ TEST(what_was_let_go_of_is_read_ahead)
 	assert_int_equal(w->asked, 0);
 	mailbox_read(&w->worker, 1, NOW);
 	assert_int_equal(w->asked, 1);
+	replace_session(w);
+	w->slots[1].let_go.value = 1;
+	mailbox_read_let_go(&w->worker, 1, NOW);
+	assert_int_equal(w->slots[1].let_go.value, 1);
+}
+
+TEST(what_was_let_go_of_is_read_with_its_slot)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	w->slots[1].answer_seq.value = 1;
+	assert_true(keeps_adopted_hold(w, me, false));
+	mailbox_let_go(&w->box, me, 1, 1);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(lockmgr_next_hold(w->worker.lm, 1, LOCKMGR_NO_HOLD), LOCKMGR_NO_HOLD);
 }
 
 /* The session's request 1 was to detach the hold; its worker knows the hold so. */
