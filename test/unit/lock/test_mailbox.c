@@ -450,6 +450,21 @@ TEST(a_cancellation_while_it_is_answered_takes_back)
 	assert_false(mailbox_begin_answer(&w->box, me, 2, LOCKMGR_NO_HOLD));
 }
 
+/* The session sees no answer yet, so the worker takes it back. */
+TEST(a_cancellation_just_before_the_answer_takes_back)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	uint64_t	seq = post(w, me);
+
+	(void) grant(w, me, seq);
+	assert_true(mailbox_begin_answer(&w->box, me, seq, 1));
+	mailbox_cancel(&w->box, me, seq);
+	assert_false(mailbox_is_let_go(&w->holds[1]));
+	mailbox_end_answer(&w->box, me, seq);
+	assert_true(mailbox_is_let_go(&w->holds[1]));
+}
+
 TEST(a_hold_is_valid_on_its_own_lease)
 {
 	world	   *w = *state;
