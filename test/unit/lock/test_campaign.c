@@ -27,6 +27,7 @@ typedef struct world
 	int64_t		now;
 	int			posted;
 	bool		refuses;
+	lease_loss	loss;			/* of a hold that the manager has ended */
 } world;
 
 static mailbox_slot *
@@ -78,12 +79,42 @@ host_random(void *arg, void *bytes, size_t len)
 	memset(bytes, 1, len);
 }
 
+static void
+host_save(void *arg, uint32_t index, const lease *saved, const char *name, size_t name_len)
+{
+	(void) arg;
+	(void) index;
+	(void) saved;
+	(void) name;
+	(void) name_len;
+}
+
+static void
+host_save_hold(void *arg, uint32_t index, const hold *saved)
+{
+	(void) arg;
+	(void) index;
+	(void) saved;
+}
+
+static void
+host_lost(void *arg, uint32_t index, const hold *held, const lease *lost, const dynamo_item *by)
+{
+	(void) index;
+	(void) lost;
+	(void) by;
+	((world *) arg)->loss = held->loss;
+}
+
 static int
 set_up(void **state)
 {
 	static world w;
 	lockmgr_config config = {.owner = "us/1",.max_leases = LEASES,.max_sessions = SLOTS};
-	lockmgr_host host = {.random = host_random};
+	lockmgr_host host = {
+		.arg = &w, .random = host_random, .save = host_save, .save_hold = host_save_hold,
+		.lost = host_lost,
+	};
 
 	memset(&w, 0, sizeof(w));
 	w.now = SECOND;
@@ -117,7 +148,12 @@ named(const world *w, const char *name)
 static int64_t
 run(world *w, const char *list)
 {
-	return campaigns_run(&w->me, w->now, list);
+	int64_t		wake = campaigns_run(&w->me, w->now, list);
+	campaign	copy;
+
+	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+		assert_true(campaign_read(&w->entries[i], &copy));
+	return wake;
 }
 
 static void
@@ -135,7 +171,12 @@ answer(world *w, const char *name)
 	const campaign *c = named(w, name);
 	hold		granted = {.session = c->me,.seq = c->seq};
 	lease		l = {.generation = 1,.valid_until = w->now + 10 * SECOND};
+	lockmgr_session asks;
+	uint64_t	seq;
 
+	assert_true(mailbox_peek(&w->box, c->me.slot, &asks, &seq));
+	assert_int_equal(asks.generation, c->me.generation);
+	assert_int_equal(seq, c->seq);
 	if (!w->refuses)
 	{
 		mailbox_begin_save(&w->leases[c->me.slot], &l);
@@ -221,12 +262,16 @@ TEST(a_campaign_stands_leads_and_gives_up)
 	assert_int_equal(w->posted, 1);
 	(void) run(w, "a");
 	assert_int_equal(w->posted, 1);
+	assert_int_equal(named(w, "a")->since, w->now);
 	answer(w, "a");
+	w->now++;
 	(void) run(w, "a");
 	assert_state(w, "a", CAMPAIGN_LEADING);
 	assert_int_equal(named(w, "a")->token, 7);
+	assert_int_equal(named(w, "a")->since, w->now++);
 	(void) run(w, "");
 	assert_state(w, "a", CAMPAIGN_GIVING_UP);
+	assert_int_equal(named(w, "a")->since, w->now);
 	assert_true(has_let_go(w));
 	(void) run(w, "");
 	assert_state(w, "a", CAMPAIGN_GIVING_UP);
@@ -259,7 +304,9 @@ TEST(a_refused_campaign_tries_again_later)
 	answer(w, "a");
 	assert_true(run(w, "a") == w->now + 5 * SECOND);
 	assert_state(w, "a", CAMPAIGN_RESTING);
-	w->now += 5 * SECOND;
+	w->now += 5 * SECOND - 1;
+	assert_true(run(w, "a") == w->now + 1);
+	w->now++;
 	assert_true(run(w, "a") == INT64_MAX);
 	assert_state(w, "a", CAMPAIGN_STANDING);
 	assert_int_equal(w->posted, 2);
@@ -295,7 +342,7 @@ TEST(who_resigns_rests_when_the_lock_is_free)
 	world	   *w = *state;
 
 	lead(w);
-	assert_true(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 0));
+	assert_true(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 2 * SECOND));
 	assert_true(has_let_go(w));
 	assert_false(campaign_resign(&w->me, w->now, "a", 30 * SECOND, 0));
 	w->now += 5 * SECOND;
@@ -307,6 +354,13 @@ TEST(who_resigns_rests_when_the_lock_is_free)
 	w->now += 30 * SECOND;
 	(void) run(w, "a");
 	assert_state(w, "a", CAMPAIGN_STANDING);
+
+	/* This time nobody asks twice. */
+	answer(w, "a");
+	(void) run(w, "a");
+	assert_true(campaign_resign(&w->me, w->now, "a", 20 * SECOND, 0));
+	end_lease(w, "a");
+	assert_true(run(w, "a") == w->now + 20 * SECOND);
 }
 
 TEST(a_follower_resigns)
@@ -332,15 +386,24 @@ TEST(who_has_lost_the_lease_does_not_resign_it)
 	assert_state(w, "a", CAMPAIGN_RESTING);
 }
 
+/* Or earlier, if that is asked for meanwhile. */
 TEST(who_has_joined_is_interrupted_in_time)
 {
 	world	   *w = *state;
+	lease		l = {.state = LEASE_HELD,.generation = 1,.version = "v"};
+	hold		joined = {.session = {1, 1},.lease_generation = 1,.token = 7};
 
+	lockmgr_adopt(w->me.lm, 0, &l, "a", 1);
+	lockmgr_adopt_hold(w->me.lm, 0, &joined);
 	lead(w);
-	assert_true(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 2 * SECOND));
+	assert_true(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 9 * SECOND));
+	assert_true(run(w, "a") == w->now + 9 * SECOND);
+	assert_false(campaign_resign(&w->me, w->now, "a", 60 * SECOND, 2 * SECOND));
 	assert_true(run(w, "a") == w->now + 2 * SECOND);
+	assert_int_equal(w->loss, LOSS_NONE);
 	w->now += 2 * SECOND;
 	assert_true(run(w, "a") == INT64_MAX);	/* once */
+	assert_int_equal(w->loss, LOSS_RESIGNED);
 	assert_int_equal(named(w, "a")->interrupt_at, 0);
 	assert_state(w, "a", CAMPAIGN_GIVING_UP);
 }

@@ -55,6 +55,7 @@ TEST(nodes_come_out_in_order_of_time)
 		last = top->at;
 		heap_set(&h, top, INT64_MAX);
 		assert_int_equal(top->position, 0);
+		assert_true(top->at == INT64_MAX);
 	}
 	assert_null(heap_top(&h));
 	heap_free(&h);
@@ -95,6 +96,10 @@ TEST(any_sequence_keeps_the_earliest_on_top)
 		top = heap_top(&h);
 		assert_int_equal(top ? top->at : INT64_MAX, earliest(nodes, NODES));
 	}
+
+	/* None is hidden behind a later one. */
+	for (heap_node *top; (top = heap_top(&h)) != NULL; heap_set(&h, top, INT64_MAX))
+		assert_int_equal(top->at, earliest(nodes, NODES));
 	heap_free(&h);
 }
 

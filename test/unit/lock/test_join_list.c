@@ -40,6 +40,8 @@ TEST(any_byte_may_be_written_in_hexadecimal)
 
 	assert_int_equal(entries_of("1:%41%2c%2C%25%20%c3%a9x", entries), 1);
 	assert_string_equal(entries[0].name, "A,,% \xc3\xa9x");
+	assert_int_equal(entries_of("1:%Aa%fF%90%01", entries), 1);
+	assert_string_equal(entries[0].name, "\xaa\xff\x90\x01");
 }
 
 TEST(what_is_no_list_is_refused)
@@ -47,7 +49,8 @@ TEST(what_is_no_list_is_refused)
 	static const char *const lists[] = {
 		"a", ":a", "1", "1:", "0:a", "-1:a", "+1:a", " 1:a", "1 :a", "9223372036854775808:a",
 		"99999999999999999999:a", "1:a,", ",1:a", "1:a,,2:b", "1:a,b", "1:%", "1:%4", "1:%4g",
-		"1:%g4", "1:%00", "1:a b", "1:a\tb", "1:\xc3\xa9", "1:\x7f",
+		"1:%4G", "1:%4`", "1:%4@", "1:%4/", "1:%4:", "1:%g4",
+		"1:%00", "1:a b", "1:a\tb", "1:\xc3\xa9", "1:\x7f",
 	};
 	join_entry	entries[4];
 

@@ -108,7 +108,9 @@ TEST(an_unlisted_or_unwritten_slot_is_empty)
 	journal_slot slot;
 	size_t		size;
 
+	/* At the end of the file nothing is read: this is the slot before. */
 	journal_fill_slot(&slot, 7, "orders", 6);
+	assert_int_equal(journal_read_slot(&slot, 7, 0), JOURNAL_EMPTY);
 	size = journal_fill_slot(&slot, 7, "", 0);
 	assert_int_equal(journal_read_slot(&slot, 7, size), JOURNAL_EMPTY);
 	assert_int_equal(journal_read_slot(&slot, 7, sizeof(slot)), JOURNAL_EMPTY);
@@ -125,6 +127,7 @@ TEST(a_damaged_slot_lists_nothing)
 
 	assert_int_equal(journal_read_slot(&slot, 8, size), JOURNAL_DAMAGED);
 	assert_int_equal(journal_read_slot(&slot, 7, size - 1), JOURNAL_DAMAGED);
+	assert_int_equal(journal_read_slot(&slot, 7, size - 6), JOURNAL_DAMAGED);
 	for (size_t i = 0; i < size; i++)
 	{
 		((unsigned char *) &slot)[i] ^= 1;

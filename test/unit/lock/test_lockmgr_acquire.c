@@ -6,6 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "dynamo/dynamo.h"
+#include "lock/backoff.h"
 #include "lockmgr_harness.h"
 
 LOCKMGR_TEST(a_free_lock_takes_one_call)
@@ -307,9 +308,13 @@ LOCKMGR_TEST(refusals_that_nothing_explains_end)
 {
 	h->table.silent = h->table.refuses = true;
 	try_acquire(h, 0, "a");
+	run(h, 9 * BACKOFF_CAP_US / 64);	/* with pauses */
+	assert_waits(h, 0);
 	run(h, 20 * SECOND);
-	assert_result(h, 0, LOCKMGR_FAILED);
-	assert_int_equal(h->asked[0].answer.status, DYNAMO_MALFORMED);
+	assert_failed(h, 0, DYNAMO_MALFORMED);
+	assert_int_equal(h->asked[0].answer.op, DYNAMO_ACQUIRE);
+	assert_string_equal(h->asked[0].message,
+						"it was refused again and again, but the item shows no reason");
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 11);
 
 	/* Nothing stays behind. */
@@ -555,7 +560,9 @@ LOCKMGR_TEST(an_item_that_cannot_be_worked_with_is_a_definite_answer)
 	settle(h);
 	assert_result(h, 0, LOCKMGR_BAD_ITEM);
 	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	assert_string_equal(h->asked[0].message, "it makes no sense");
 	assert_string_equal(h->asked[1].message, "it makes no sense");
+	assert_null(h->asked[1].answer.item);
 }
 
 LOCKMGR_TEST(a_look_up_tells_what_stands_there)
@@ -580,6 +587,9 @@ LOCKMGR_TEST(a_look_up_tells_what_stands_there)
 
 LOCKMGR_TEST(a_look_up_is_repeated_until_patience_ends)
 {
+	char		why[16];
+	int			calls;
+
 	next_fate(h, FATE_LOST_REQUEST);
 	next_fate(h, fate_of(DYNAMO_THROTTLED));
 	look_up(h, 0, "a");
@@ -589,12 +599,24 @@ LOCKMGR_TEST(a_look_up_is_repeated_until_patience_ends)
 
 	h->fate = FATE_LOST_REQUEST;
 	look_up(h, 0, "a");
-	run(h, RETRY_US + 2 * SECOND);
+	run(h, RETRY_US - SECOND);
+	assert_waits(h, 0);
+	run(h, 3 * SECOND);
 	assert_failed(h, 0, DYNAMO_UNKNOWN);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	calls = h->call_count;
+	look_up(h, 0, "a");
+	run(h, RETRY_US + 2 * SECOND);
+	assert_failed(h, 0, DYNAMO_THROTTLED);
+	assert_in_range(h->call_count - calls, 5, 40);
 	h->fate = fate_of(DYNAMO_ACCESS_DENIED);
 	look_up(h, 0, "a");
 	settle(h);
 	assert_failed(h, 0, DYNAMO_ACCESS_DENIED);
+	assert_int_equal(h->asked[0].answer.op, DYNAMO_READ);
+	snprintf(why, sizeof(why), "status %d", (int) DYNAMO_ACCESS_DENIED);
+	assert_string_equal(h->asked[0].message, why);
+	assert_null(h->asked[0].answer.item);
 }
 
 LOCKMGR_TEST(a_lock_without_an_item_is_not_acquired_if_it_must_exist)

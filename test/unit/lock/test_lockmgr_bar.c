@@ -222,6 +222,29 @@ LOCKMGR_TEST(the_next_session_does_not_wait_for_the_bar)
 }
 
 /* The reservation counts, not the grant. */
+/* Until then it wants no waking. */
+LOCKMGR_TEST(a_bar_waits_for_a_free_call)
+{
+	harness_call *other;
+
+	kill_manager(h);
+	h->config.max_calls = 1;
+	start_manager(h);
+	next_fate(h, FATE_LOST_REQUEST);
+	next_fate(h, FATE_HOLD);
+	acquire(h, 0, "a");
+	acquire(h, 1, "b");
+	cancel(h, 0);
+	run(h, 2 * SECOND);
+	other = last_call(h);
+	assert_string_equal(other->writes[0].name, "b");
+	assert_int_equal(bars_of(h), 1);
+	deliver(h, other);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(bars_of(h), 0);
+}
+
 LOCKMGR_TEST(tokens_are_above_those_of_writes_that_were_given_up)
 {
 	int64_t		first;

@@ -5,6 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "lock/backoff.h"
 #include "lockmgr_scenarios.h"
 
 /*
@@ -128,6 +129,30 @@ LOCKMGR_TEST(a_cancellation_between_two_attempts_bars_the_acquire_at_once)
 	settle(h);
 	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
 	assert_true(is_free(h, "a"));
+}
+
+/* ... as long as the one before, whose attempts failed. */
+LOCKMGR_TEST(who_comes_after_a_cancellation_does_not_wait)
+{
+	enough_budget(h);
+	for (int i = 0; i < 5; i++)
+	{
+		int			calls;
+
+		h->fate = fate_of(DYNAMO_THROTTLED);
+		acquire(h, 0, "a");
+		run(h, RETRY_US - SECOND);
+		assert_waits(h, 0);
+		cancel(h, 0);
+		calls = h->call_count;
+		acquire(h, 1, "a");
+		assert_int_equal(h->call_count, calls + 1);
+		h->fate = FATE_OK;
+		run(h, LATENCY_US + BACKOFF_BASE_US + LATENCY_US);
+		assert_result(h, 1, LOCKMGR_GRANTED);
+		let_go(h, 1, "a");
+		settle(h);
+	}
 }
 
 LOCKMGR_TEST(a_cancellation_that_crosses_the_grant_gives_it_back)

@@ -300,6 +300,7 @@ CLOCK_TEST(a_dynamodb_without_dates_works_as_if_the_setting_was_off)
 	acquire(h, 0, "a");
 	run(h, RETRY_US + 2 * SECOND);
 	assert_failed(h, 0, DYNAMO_UNKNOWN);
+	assert_string_equal(h->asked[0].message, "the reply has no Date header");
 	assert_int_equal(lockmgr_get_veto(h->lm), VETO_NO_DATE);
 	get(h, 1, "b");
 	assert_int_equal(time_of(h, "b"), 0);

@@ -358,16 +358,22 @@ LOCKMGR_TEST(a_minimum_that_cannot_be_read_is_an_error)
 	acquire(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+	assert_string_equal(lockmgr_unusable(h->lm, h->now, item_of(h, "a"), NULL),
+						h->asked[0].message);
 }
 
 /* No ddblock writes such a time, and nobody can wait for it. */
 static void
 assert_not_waited_for(harness *h, int64_t kept_until_ms)
 {
+	const char *why = "the lock item's keptUntil is more than two days ahead";
+
 	item_of(h, "a")->kept_until_ms = kept_until_ms;
+	assert_string_equal(lockmgr_unusable(h->lm, h->now, item_of(h, "a"), NULL), why);
 	acquire(h, 0, "a");
 	run(h, SECOND);
 	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+	assert_string_equal(h->asked[0].message, why);
 }
 
 LOCKMGR_TEST(a_minimum_that_is_too_far_away_is_refused)
@@ -384,6 +390,7 @@ LOCKMGR_TEST(a_minimum_that_is_too_far_away_is_refused)
 
 	/* Also who waits already. */
 	item_of(h, "a")->kept_until_ms = epoch_ms(h) + day;
+	assert_null(lockmgr_unusable(h->lm, h->now, item_of(h, "a"), NULL));
 	acquire(h, 1, "a");
 	run(h, SECOND);
 	assert_waits(h, 1);

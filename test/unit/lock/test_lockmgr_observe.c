@@ -106,6 +106,14 @@ TEST(a_listing_takes_no_room_from_others)
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	try_acquire(h, 0, "a");
 	settle(h);
+	foreign_hold(h, "free", "v1", LEASE_MS, 5);
+	foreign_release(h, "free");
+	foreign_hold(h, "wrong", "v1", LEASE_MS, 5);
+	item_of(h, "wrong")->wrong = "it makes no sense";
+	assert_false(observed_dead(h, "free", 0));
+	assert_false(observed_dead(h, "wrong", 0));
+	lockmgr_count(h->lm, &counts);
+	assert_int_equal(counts.remembered, 1);
 	for (int i = 0; i < 5; i++)
 	{
 		snprintf(name, sizeof(name), "b%d", i);

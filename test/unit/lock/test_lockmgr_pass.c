@@ -242,8 +242,16 @@ LOCKMGR_TEST_WITH(the_item_shows_the_holder_after_a_renewal, start_with_waiters(
 	acquire(h, 2, "a");
 	assert_int_equal(h->watches[h->asked[2].watch].holder.pid, pid_of(1));
 
-	/* This cluster shows it before. */
+	/* This cluster shows it before, if the item is its own. */
+	look_up(h, 3, "a");
+	settle(h);
+	assert_int_equal(h->asked[3].item.holder.pid, pid_of(0));
 	item_of(h, "a")->by_ddblock = true;
+	strcpy(item_of(h, "a")->owner, "them/1");
+	look_up(h, 3, "a");
+	settle(h);
+	assert_int_equal(h->asked[3].item.holder.pid, pid_of(0));
+	strcpy(item_of(h, "a")->owner, OUR_OWNER);
 	look_up(h, 3, "a");
 	settle(h);
 	assert_int_equal(h->asked[3].item.holder.pid, pid_of(1));

@@ -6,6 +6,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "lock/backoff.h"
 #include "lockmgr_harness.h"
 #include "lockmgr_scenarios.h"
 
@@ -159,6 +160,8 @@ TEST(a_release_refused_for_nothing_is_repeated_until_no_copy_can_arrive)
 		release(h, 0, "s");
 		run(h, LEASE_US);
 		assert_failed(h, 0, DYNAMO_CONFLICT);
+		assert_string_equal(h->asked[0].message,
+							"the write was refused, but the item is as the write expects");
 		assert_in_range(sent(h, DYNAMO_RELEASE), 5, 70);
 		run(h, LEASE_US + 16 * 60 * SECOND);
 		releases = sent(h, DYNAMO_RELEASE);
@@ -181,7 +184,7 @@ LOCKMGR_TEST(permits_refused_for_nothing_are_an_error)
 	settle(h);
 	h->table.refuses_changes = true;
 	share(h, 1, MODE_SEMAPHORE, LOCKMGR_ACQUIRE, 1, 9);
-	run(h, 2 * LATENCY_US);
+	run(h, 9 * BACKOFF_CAP_US / 64);	/* with pauses */
 	assert_waits(h, 1);
 	run(h, LEASE_US / 2);
 	assert_failed(h, 1, DYNAMO_MALFORMED);

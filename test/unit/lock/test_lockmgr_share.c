@@ -1157,6 +1157,22 @@ LOCKMGR_TEST(who_waits_for_permits_behind_an_exclusive_lock_can_be_in_a_deadlock
 	assert_result(h, 1, LOCKMGR_DEADLOCK);
 }
 
+/* Anybody may give one back: session 2 does. */
+LOCKMGR_TEST(who_waits_for_permits_that_others_have_is_in_no_deadlock)
+{
+	permit(h, 0, LOCKMGR_ACQUIRE, 1, 2);
+	settle(h);
+	permit(h, 2, LOCKMGR_ACQUIRE, 1, 2);
+	get(h, 1, "m");
+	acquire(h, 0, "m");
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	settle(h);
+	assert_waits(h, 1);
+	let_go(h, 2, "s");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
 LOCKMGR_TEST(a_cycle_through_one_of_several_holders_is_a_deadlock)
 {
 	share(h, 0, "l");

@@ -111,5 +111,7 @@ TEST(any_other_aborts)
 TEST(so_does_a_lease_that_does_not_fit)
 {
 	assert_true(aborts(LOCK_HELD, LOCK_LOST, LEASE_HELD));
+	assert_true(aborts(LOCK_RENEWING, LOCK_HELD, LEASE_HELD));	/* by nobody */
+	assert_true(aborts(LOCK_RELEASING, LOCK_IDLE, LEASE_FREE));	/* which needs none */
 	assert_false(aborts(LOCK_HELD, LOCK_LOST, LEASE_LOST));
 }

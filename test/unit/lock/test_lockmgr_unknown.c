@@ -456,6 +456,7 @@ LOCKMGR_TEST(a_reply_without_results_may_have_happened)
 	last_call(h)->answered = true;
 	lockmgr_reply(h->lm, h->now, last_call(h)->c.id, &nothing);
 	assert_failed(h, 0, DYNAMO_MALFORMED);
+	assert_string_equal(h->asked[0].message, "out of memory");
 	run(h, SECOND);
 	assert_true(is_free(h, "a"));
 }

@@ -207,6 +207,7 @@ TEST(a_request_is_asked_once)
 	uint64_t	seq = post(w, me);
 
 	assert_int_equal(w->rings, 1);
+	assert_false(mailbox_accept(&w->box, me, seq));
 	mailbox_read(&w->worker, 1, NOW);
 	mailbox_read(&w->worker, 1, NOW);
 	assert_int_equal(w->asked, 1);
@@ -339,6 +340,36 @@ TEST(requests_are_parked_and_taken_again)
 	assert_true(mailbox_oldest_parked(&w->worker) == INT64_MAX);
 }
 
+/* The session has given up the one before, which the worker has not heard of yet. */
+TEST(a_request_is_parked_from_when_it_came)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	lockmgr_session session;
+	uint64_t	seq;
+
+	w->parks = true;
+	(void) post(w, me);
+	mailbox_read(&w->worker, 1, NOW);
+	mailbox_cancel(&w->box, me, 1);
+	(void) post(w, me);
+	mailbox_read(&w->worker, 1, NOW + 5);
+	assert_false(mailbox_unpark(&w->worker, 1, NOW + 4, &session, &seq));
+	assert_true(mailbox_unpark(&w->worker, 1, NOW + 5, &session, &seq));
+	assert_int_equal(session.generation, me.generation);
+	assert_int_equal(seq, 2);
+	mailbox_read(&w->worker, 1, NOW + 6);
+	assert_true(mailbox_oldest_parked(&w->worker) == INT64_MAX);
+
+	/* One that is given up is parked no longer. */
+	(void) post(w, me);
+	mailbox_read(&w->worker, 1, NOW + 7);
+	assert_int_equal(mailbox_oldest_parked(&w->worker), NOW + 7);
+	mailbox_cancel(&w->box, me, 3);
+	mailbox_read(&w->worker, 1, NOW + 8);
+	assert_true(mailbox_oldest_parked(&w->worker) == INT64_MAX);
+}
+
 /* As a worker without a place refuses them. */
 TEST(a_request_can_be_answered_unread)
 {
@@ -419,6 +450,21 @@ TEST(a_cancellation_while_it_is_answered_takes_back)
 	assert_false(mailbox_begin_answer(&w->box, me, 2, LOCKMGR_NO_HOLD));
 }
 
+/* The session sees no answer yet, so the worker takes it back. */
+TEST(a_cancellation_just_before_the_answer_takes_back)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+	uint64_t	seq = post(w, me);
+
+	(void) grant(w, me, seq);
+	assert_true(mailbox_begin_answer(&w->box, me, seq, 1));
+	mailbox_cancel(&w->box, me, seq);
+	assert_false(mailbox_is_let_go(&w->holds[1]));
+	mailbox_end_answer(&w->box, me, seq);
+	assert_true(mailbox_is_let_go(&w->holds[1]));
+}
+
 TEST(a_hold_is_valid_on_its_own_lease)
 {
 	world	   *w = *state;
@@ -469,7 +515,7 @@ TEST(every_loss_reaches_the_session)
 	lockmgr_session me = mailbox_attach(&w->box, 1);
 	hold		mine = grant(w, me, 7);
 
-	for (int loss = LOSS_UNREACHABLE; loss <= LOSS_STOOD_STILL; loss++)
+	for (int loss = LOSS_UNREACHABLE; loss <= LOSS_AT_MOST; loss++)
 	{
 		mine.loss = (lease_loss) loss;
 		assert_false(mailbox_save_hold(&w->holds[1], &mine));
@@ -538,7 +584,9 @@ TEST(what_was_let_go_of_is_read_ahead)
 	w->slots[1].answer_seq.value = 1;
 	assert_true(keeps_adopted_hold(w, me, false));
 	assert_int_equal(w->asked, 0);
+	w->rings = 0;
 	mailbox_let_go(&w->box, me, 1, 1);
+	assert_int_equal(w->rings, 1);
 	mailbox_read_let_go(&w->worker, 0, NOW);
 	assert_int_equal(lockmgr_next_hold(w->worker.lm, 1, LOCKMGR_NO_HOLD), 1);
 	(void) post(w, me);
@@ -547,6 +595,22 @@ TEST(what_was_let_go_of_is_read_ahead)
 	assert_int_equal(w->asked, 0);
 	mailbox_read(&w->worker, 1, NOW);
 	assert_int_equal(w->asked, 1);
+	replace_session(w);
+	w->slots[1].let_go.value = 1;
+	mailbox_read_let_go(&w->worker, 1, NOW);
+	assert_int_equal(w->slots[1].let_go.value, 1);
+}
+
+TEST(what_was_let_go_of_is_read_with_its_slot)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	w->slots[1].answer_seq.value = 1;
+	assert_true(keeps_adopted_hold(w, me, false));
+	mailbox_let_go(&w->box, me, 1, 1);
+	mailbox_read(&w->worker, 1, NOW);
+	assert_int_equal(lockmgr_next_hold(w->worker.lm, 1, LOCKMGR_NO_HOLD), LOCKMGR_NO_HOLD);
 }
 
 /* The session's request 1 was to detach the hold; its worker knows the hold so. */

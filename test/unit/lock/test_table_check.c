@@ -132,7 +132,7 @@ TEST(an_outage_changes_nothing_that_was_known)
 {
 	start(TABLE_CHECK_NOT_PINNED, true, true);
 	assert_int_equal(table_check_ask(&check, NOW), TABLE_CHECK_ASK_TABLE);
-	describe(DYNAMO_UNREACHABLE, false, false, NOW);
+	assert_false(describe(DYNAMO_UNREACHABLE, false, false, NOW));	/* says nothing */
 	assert_true(table_check_passes(&check, NOW));
 	assert_int_equal(table_check_next_wake(&check), NOW + 15 * SECOND);
 	describe(DYNAMO_CREDENTIALS, false, false, NOW);
@@ -168,10 +168,18 @@ TEST(without_an_answer_patience_ends)
 	assert_int_equal(judge(NOW, NOW + PATIENCE), TABLE_CHECK_FAIL);
 	assert_int_equal(words->status, DYNAMO_THROTTLED);
 	assert_string_equal(words->message, "words");
+
+	/* A reply that nobody can read is none. */
+	describe(DYNAMO_MALFORMED, false, false, NOW + 1);
+	assert_int_equal(judge(NOW, NOW + 1), TABLE_CHECK_WAIT);
+	assert_int_equal(judge(NOW, NOW + PATIENCE), TABLE_CHECK_FAIL);
+	assert_int_equal(words->status, DYNAMO_MALFORMED);
 }
 
 TEST(failures_are_repeated_with_backoff_while_a_request_waits)
 {
+	dynamo_reply reply = {.status = DYNAMO_UNKNOWN,.message = "words"};
+
 	start(TABLE_CHECK_NOT_PINNED, false, true);
 	assert_false(table_check_passes(&check, NOW));
 	assert_int_equal(table_check_ask(&check, NOW), TABLE_CHECK_ASK_TABLE);
@@ -182,9 +190,11 @@ TEST(failures_are_repeated_with_backoff_while_a_request_waits)
 	describe(DYNAMO_UNKNOWN, false, false, NOW);
 	assert_int_equal(table_check_next_wake(&check), NOW + 15 * SECOND);
 
-	/* A new request does not wait for that. */
+	/* A new request does not wait for that, and has short delays again. */
 	assert_false(table_check_passes(&check, NOW + 1));
 	assert_int_equal(table_check_ask(&check, NOW + 1), TABLE_CHECK_ASK_TABLE);
+	table_check_described(&check, &reply, true, 2 * BACKOFF_BASE_US - 1, NOW + 1);
+	assert_int_equal(table_check_next_wake(&check), NOW + 1 + RANDOM);
 }
 
 TEST(the_backoff_doubles)
@@ -237,6 +247,7 @@ TEST(a_refusal_to_tell_the_time_fails_those_that_wait)
 	answer_time(DYNAMO_ACCESS_DENIED, NOW + RANDOM);
 	assert_int_equal(judge(NOW, NOW + RANDOM), TABLE_CHECK_FAIL);
 	assert_int_equal(words->status, DYNAMO_ACCESS_DENIED);
+	assert_int_equal(table_check_next_wake(&check), NOW + RANDOM + 15 * SECOND);
 	assert_false(table_check_passes(&check, NOW + SECOND));
 	assert_int_equal(table_check_ask(&check, NOW + SECOND), TABLE_CHECK_ASK_TIME);
 }
