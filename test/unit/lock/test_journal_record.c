@@ -141,6 +141,6 @@ TEST(a_damaged_slot_lists_nothing)
 TEST(slots_do_not_overlap)
 {
 	assert_true(journal_slot_offset(0) >= sizeof(journal_header));
-	assert_true(journal_slot_offset(1) - journal_slot_offset(0) >= sizeof(journal_slot));
+	assert_true(journal_slot_offset(1) >= journal_slot_offset(0) + sizeof(journal_slot));
 	assert_true(journal_slot_offset(99999) > UINT64_C(99999) * DYNAMO_NAME_MAX);
 }
