@@ -72,6 +72,7 @@ LOCKMGR_TEST(where_there_is_no_item_the_bar_makes_one)
 	assert_int_equal(last_call(h)->c.op, DYNAMO_BAR_NEW);
 	assert_true(item_of(h, "a")->exists);
 	assert_int_equal(item_of(h, "a")->lease_ms, LEASE_MS);
+	assert_int_equal(item_of(h, "a")->released_at, date_now(h) - 1);
 	assert_barred(h, late);
 	apply(h, late);
 	assert_true(is_free(h, "a"));
@@ -263,6 +264,25 @@ LOCKMGR_TEST(the_bars_of_a_lock_merge)
 	assert_int_equal(bars_of(h), 0);
 }
 
+/* The one that was given up last makes no item, but the other one would. */
+LOCKMGR_TEST(a_bar_that_merges_makes_an_item_for_any_of_them)
+{
+	h->fate = FATE_LOST_REQUEST;
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		h->ask.must_exist = i == 1;
+		acquire(h, i, "a");
+		cancel(h, i);
+		run(h, 2 * SECOND);
+		assert_int_equal(bars_of(h), 1);
+	}
+	h->fate = FATE_OK;
+	run(h, 3 * SECOND);
+	assert_int_equal(bars_of(h), 0);
+	apply(h, &h->calls[0]);
+	assert_true(is_free(h, "a"));
+}
+
 /* The bar meets the acquire under way, which is nobody's business but its own. */
 LOCKMGR_TEST(a_bar_does_not_release_the_next_acquire)
 {
@@ -344,6 +364,44 @@ LOCKMGR_TEST(the_next_worker_goes_on)
 	run(h, SECOND);
 	assert_barred(h, late);
 	assert_int_equal(bars_of(h), 0);
+}
+
+/* The worker died when it had merged two bars, before it freed the older one's lease. */
+LOCKMGR_TEST(the_next_worker_merges_bars_in_any_order)
+{
+	harness_call *late[2];
+	uint32_t	older;
+	lease		saved;
+
+	item_of_old(h);
+	get(h, 2, "b");
+	h->fate = FATE_LOST_REQUEST;
+	acquire(h, 0, "a");
+	late[0] = last_call(h);
+	cancel(h, 0);
+	run(h, 2 * SECOND);
+	older = lease_on(h, "a");
+	saved = h->saved[older];
+	assert_int_equal(saved.state, LEASE_BARRING);
+	h->fate = FATE_OK;
+	let_go(h, 2, "b");
+	h->fate = FATE_LOST_REQUEST;
+	acquire(h, 1, "a");
+	late[1] = last_call(h);
+	cancel(h, 1);
+	settle(h);
+	kill_manager(h);
+	h->saved[older] = saved;
+	h->fate = FATE_OK;
+	start_manager(h);
+	run(h, SECOND);
+	assert_int_equal(bars_of(h), 0);
+	assert_barred(h, late[1]);
+	for (int i = 0; i < 2; i++)
+	{
+		apply(h, late[i]);
+		assert_true(is_free(h, "a"));
+	}
 }
 
 LOCKMGR_TEST(a_bar_is_given_up_when_no_copy_can_arrive)

@@ -590,6 +590,25 @@ LOCKMGR_TEST(a_renewal_in_flight_is_settled_before_a_lost_item_is_released)
 	assert_true(is_free(h, "a"));
 }
 
+/* Whoever has the lock by then: it is not ours any more, but when did it end? */
+TEST(a_release_during_a_renewal_that_is_refused_is_one_until_the_deadline)
+{
+	for (int late = 0; late < 2; late++)
+	{
+		harness    *h = harness_start();
+		int64_t		deadline = get(h, 0, "a")->deadline;
+
+		next_fate(h, FATE_HOLD);
+		run_until(h, late ? deadline - SECOND : deadline - 5 * SECOND);
+		release(h, 0, "a");
+		run_until(h, deadline - (late ? 0 : 1));
+		foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
+		deliver(h, last_call(h));
+		assert_result(h, 0, late ? LOCKMGR_FAILED : LOCKMGR_RELEASED);
+		finish(h);
+	}
+}
+
 LOCKMGR_TEST(a_renewal_nobody_settled_is_released_too)
 {
 	const lease *l = get(h, 0, "a");

@@ -211,6 +211,8 @@ LOCKMGR_TEST_WITH(a_mark_that_fails_is_no_trouble, start_held())
 	assert_int_equal(h->watches[h->asked[0].watch].trouble, DYNAMO_OK);
 	run(h, 8 * SECOND);
 	assert_int_equal(sent(h, DYNAMO_MARK), 1);
+	run(h, 3 * SECOND);
+	assert_int_equal(sent(h, DYNAMO_MARK), 2);
 	foreign_release(h, "a");
 	run(h, SECOND);
 	assert_result(h, 0, LOCKMGR_GRANTED);

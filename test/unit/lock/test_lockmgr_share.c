@@ -165,6 +165,16 @@ LOCKMGR_TEST(who_waits_is_shown_one_who_shares_the_lock)
 	acquire(h, 3, "b");
 	settle(h);
 	assert_string_equal(h->watches[h->asked[3].watch].owner, "them/them2");
+
+	/* A long name is cut, not the incarnation. */
+	memset(foreign_entry(h, "c", "v1", 1, false)->name, 'x', DYNAMO_OWNER_SIZE - 1);
+	snprintf(map_of(h, "c")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "%063d", 7);
+	acquire(h, 4, "c");
+	settle(h);
+	assert_int_equal(strspn(h->watches[h->asked[4].watch].owner, "x"),
+					 DYNAMO_OWNER_SIZE - DYNAMO_INCARNATION_SIZE - 1);
+	assert_string_equal(strchr(h->watches[h->asked[4].watch].owner, '/') + 1,
+						map_of(h, "c")->entries[0].incarnation);
 }
 
 /* It may wait for holders of this cluster, and the last of them has gone. */
@@ -196,6 +206,28 @@ LOCKMGR_TEST(all_who_share_a_lost_lease_lose_it)
 	release(h, 0, "a");
 	assert_result(h, 0, LOCKMGR_LOST);
 	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_DELETED);
+}
+
+/* Whether a change was refused, whose late copy would have another version, or not. */
+TEST(a_version_of_our_entry_that_we_do_not_know_is_not_adopted)
+{
+	for (int refused = 0; refused < 2; refused++)
+	{
+		harness    *h = harness_start();
+
+		permit(h, 0, LOCKMGR_TRY, 1, 2);
+		settle(h);
+		foreign_entry(h, "s", "v1", 1, true);
+		if (refused)
+			permit(h, 1, LOCKMGR_TRY, 1, 2);
+		settle(h);
+		snprintf(double_entry(double_item_of(&h->table, "s"), "1")->version,
+				 DYNAMO_VERSION_SIZE, "unheard-of");
+		run(h, LEASE_US / 2);
+		assert_int_equal(h->lost_count, 1);
+		assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+		finish(h);
+	}
 }
 
 LOCKMGR_TEST(a_lock_is_taken_over_when_all_who_share_it_are_dead)
