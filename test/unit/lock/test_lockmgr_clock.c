@@ -467,6 +467,15 @@ CLOCK_TEST(once_dead_a_version_stays_dead)
 	assert_false(lockmgr_observe(h->lm, h->now, h->now, "a", 1, item_of(h, "a"), NULL));
 }
 
+/* A Date counts for what its own reply shows. */
+CLOCK_TEST(a_listing_has_no_date)
+{
+	look_up(h, 0, "b");
+	settle(h);
+	foreign_hold(h, "a", version_of_age(h, AGE_US), LEASE_MS, 5);
+	assert_false(lockmgr_observe(h->lm, h->now, h->now, "a", 1, item_of(h, "a"), NULL));
+}
+
 CLOCK_TEST(after_a_refused_take_over_the_next_poll_is_consistent)
 {
 	foreign_hold(h, "a", version_of_age(h, AGE_US), LEASE_MS, 5);

@@ -270,6 +270,13 @@ LOCKMGR_TEST_WITH(look_ups_wait_their_turn, start_with(SIZE, 1, 16))
 	deliver(h, &h->calls[5]);
 	assert_result(h, 0, LOCKMGR_FOUND);
 	assert_result(h, 2, LOCKMGR_FOUND);
+
+	/* So may one that would be repeated. */
+	look_up(h, 0, "a");
+	fail_call(h, last_call(h), DYNAMO_THROTTLED);
+	cancel(h, 0);
+	run(h, 2 * SECOND);
+	assert_int_equal(h->call_count, 7);
 }
 
 LOCKMGR_TEST_WITH(too_many_renewals_wait_their_turn, start_with(SIZE, 1, 16))
