@@ -313,27 +313,6 @@ LOCKMGR_TEST(permits_that_come_too_late_do_not_pass_to_a_lower_limit)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
-TEST(permits_whose_session_has_ended_go_back)
-{
-	for (int refused = 0; refused < 2; refused++)
-	{
-		harness    *h = harness_start();
-
-		permit(h, 0, LOCKMGR_TRY, 1, 3);
-		settle(h);
-		next_fate(h, FATE_HOLD);
-		permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
-		end_session(h, 1);
-		if (refused)
-			foreign_entry(h, "s", "v1", 2, true);
-		deliver(h, last_call(h));
-		run(h, SECOND);
-		assert_int_equal(our_entry(h, "s")->permits, 1);
-		assert_true(holds(h, 0, "s"));
-		finish(h);
-	}
-}
-
 /* The copy that arrives makes the lease as old as the first one. */
 LOCKMGR_TEST(permits_on_the_second_half_of_a_lease_wait_for_the_next_renewal)
 {
