@@ -576,6 +576,20 @@ LOCKMGR_TEST(a_renewal_settled_after_the_deadline_does_not_revive_the_lease)
 	assert_true(is_free(h, "a"));
 }
 
+/* The session does not know yet: its statement may still be running. */
+LOCKMGR_TEST(a_renewal_settled_after_the_deadline_is_released_when_its_lease_is_over)
+{
+	const lease *l = get(h, 0, "a");
+
+	next_fate(h, FATE_HOLD);
+	run_until(h, l->valid_until);
+	deliver(h, last_call(h));
+	run_until(h, l->lease_end - 1);
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 0);
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
 LOCKMGR_TEST(a_renewal_in_flight_is_settled_before_a_lost_item_is_released)
 {
 	const lease *l = get(h, 0, "a");
