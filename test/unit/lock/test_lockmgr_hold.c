@@ -625,6 +625,20 @@ TEST(a_release_during_a_renewal_that_is_refused_is_one_until_the_deadline)
 	}
 }
 
+/* Until then, its outcome may be found out, which the release depends on. */
+LOCKMGR_TEST(who_lets_go_during_a_renewal_that_fails_has_it_repeated_until_the_deadline)
+{
+	int64_t		deadline = get(h, 0, "a")->deadline;
+
+	h->fate = FATE_LOST_REQUEST;
+	run(h, LEASE_US / 2);
+	let_go(h, 0, "a");
+	run_until(h, deadline - 1);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RENEW);
+	run(h, 3 * SECOND);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+}
+
 LOCKMGR_TEST(a_renewal_nobody_settled_is_released_too)
 {
 	const lease *l = get(h, 0, "a");

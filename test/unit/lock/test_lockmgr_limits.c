@@ -245,6 +245,19 @@ LOCKMGR_TEST_WITH(renewals_do_not_wait_behind_other_calls, start_with(SIZE, 2, 1
 	assert_result(h, 4, LOCKMGR_FOUND);
 }
 
+LOCKMGR_TEST_WITH(other_calls_do_not_wait_behind_renewals, start_with(SIZE, 1, 16))
+{
+	harness_call *renewal;
+
+	get(h, 0, "held");
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3);
+	renewal = last_call(h);
+	assert_int_equal(renewal->c.op, DYNAMO_RENEW);
+	get(h, 1, "a");
+	deliver(h, renewal);
+}
+
 /* Whichever of them is cancelled meanwhile: the first, the last, one between them, or all. */
 LOCKMGR_TEST_WITH(look_ups_wait_their_turn, start_with(SIZE, 1, 16))
 {

@@ -769,6 +769,22 @@ LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
+/* However rare our polls are. */
+LOCKMGR_TEST(who_waits_behind_a_gate_looks_when_it_is_dead)
+{
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
+	share(h, 0, "a");
+	settle(h);
+	foreign_gate(h, "a", "g", 40 * LEASE_MS);
+	release(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	run(h, 40 * DEAD_US - SECOND);
+	assert_waits(h, 1);
+	run(h, 2 * SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
 /* We renew our entry less often than a waiter with a short lease renews its gate. */
 LOCKMGR_TEST(a_gate_is_not_dead_because_we_have_not_looked)
 {
