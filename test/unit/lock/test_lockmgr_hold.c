@@ -278,6 +278,11 @@ LOCKMGR_TEST(batches_that_fail_are_checked_again)
 	run(h, 2 * LEASE_US);
 	assert_int_equal(sent(h, DYNAMO_RENEW), before);
 	assert_int_equal(h->lost_count, 0);
+
+	/* The host is told of the next trouble, too. */
+	h->batch_fate = fate_of(DYNAMO_UNKNOWN);
+	run(h, 5 * LEASE_US);
+	assert_int_equal(h->no_batches, 2);
 }
 
 /* However batches fail: single renewals keep the leases. */

@@ -126,6 +126,30 @@ LOCKMGR_TEST(who_finds_as_many_clusters_as_there_can_be_waits_for_one_to_leave)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 }
 
+/* Also if that is what is left of ourselves. */
+TEST(who_finds_as_many_clusters_as_there_can_be_takes_the_place_of_a_dead_one)
+{
+	for (int own = 0; own < 2; own++)
+	{
+		harness    *h = harness_start();
+
+		for (int i = 0; i < DYNAMO_ENTRIES_MAX; i++)
+			foreign_entry(h, "a", "v1", 1, false);
+		if (own)
+			snprintf(map_of(h, "a")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
+		share(h, 0, "a");
+		run(h, DEAD_US / 2);
+		for (int i = 1; i < DYNAMO_ENTRIES_MAX; i++)
+			snprintf(map_of(h, "a")->entries[i].version, DYNAMO_VERSION_SIZE, "v2");
+		run(h, DEAD_US / 2 - SECOND);
+		assert_waits(h, 0);
+		run(h, 3 * SECOND);
+		assert_result(h, 0, LOCKMGR_GRANTED);
+		assert_int_equal(map_of(h, "a")->count, DYNAMO_ENTRIES_MAX);
+		finish(h);
+	}
+}
+
 LOCKMGR_TEST(who_shares_and_who_does_not_wait_for_each_other)
 {
 	share(h, 0, "a");
