@@ -224,6 +224,29 @@ LOCKMGR_TEST(who_ignores_conditions_gets_no_batches)
 	assert_int_equal(h->lost_count, 1);
 }
 
+TEST(a_check_whose_statement_is_refused_ends_batches_for_good)
+{
+	static const dynamo_status refusals[] = {DYNAMO_ACCESS_DENIED, DYNAMO_VALIDATION};
+
+	for (int i = 0; i < 2; i++)
+	{
+		harness    *h = harness_start();
+
+		acquire(h, 0, "a");
+		acquire(h, 1, "b");
+		settle(h);
+		next_fate(h, FATE_HOLD);
+		run(h, THIRD_US);
+		h->calls[2].results[0].status = refusals[i];
+		reply_with(h, &h->calls[2], DYNAMO_OK);
+		run(h, 2 * LEASE_US);
+		assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 1);
+		assert_int_equal(h->no_batches, 1);
+		assert_true(h->no_batches_for_good);
+		finish(h);
+	}
+}
+
 /* Who has let go of the lock does not wait for the check's lock longer than for others. */
 LOCKMGR_TEST(a_lock_is_released_after_its_check)
 {
