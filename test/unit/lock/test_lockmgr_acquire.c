@@ -77,6 +77,12 @@ LOCKMGR_TEST(a_foreign_holder_is_waited_for)
 	assert_false(h->watches[h->asked[0].watch].local);
 	assert_string_equal(h->watches[h->asked[0].watch].owner, "them/1");
 
+	/* Who has it next may have the same token, or none. */
+	foreign_hold(h, "a", "v2", LEASE_MS, 5);
+	snprintf(item_of(h, "a")->owner, DYNAMO_OWNER_SIZE, "them/2");
+	run(h, SECOND);
+	assert_string_equal(h->watches[h->asked[0].watch].owner, "them/2");
+
 	foreign_release(h, "a");
 	run(h, SECOND / 10);
 	assert_result(h, 0, LOCKMGR_GRANTED);

@@ -72,6 +72,7 @@ LOCKMGR_TEST(where_there_is_no_item_the_bar_makes_one)
 	assert_int_equal(last_call(h)->c.op, DYNAMO_BAR_NEW);
 	assert_true(item_of(h, "a")->exists);
 	assert_int_equal(item_of(h, "a")->lease_ms, LEASE_MS);
+	assert_int_equal(item_of(h, "a")->released_at, date_now(h) - 1);
 	assert_barred(h, late);
 	apply(h, late);
 	assert_true(is_free(h, "a"));
@@ -286,6 +287,25 @@ LOCKMGR_TEST(the_bars_of_a_lock_merge)
 	assert_int_equal(bars_of(h), 0);
 }
 
+/* The one that was given up last makes no item, but the other one would. */
+LOCKMGR_TEST(a_bar_that_merges_makes_an_item_for_any_of_them)
+{
+	h->fate = FATE_LOST_REQUEST;
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		h->ask.must_exist = i == 1;
+		acquire(h, i, "a");
+		cancel(h, i);
+		run(h, 2 * SECOND);
+		assert_int_equal(bars_of(h), 1);
+	}
+	h->fate = FATE_OK;
+	run(h, 3 * SECOND);
+	assert_int_equal(bars_of(h), 0);
+	apply(h, &h->calls[0]);
+	assert_true(is_free(h, "a"));
+}
+
 /* The bar meets the acquire under way, which is nobody's business but its own. */
 LOCKMGR_TEST(a_bar_does_not_release_the_next_acquire)
 {
@@ -367,6 +387,41 @@ LOCKMGR_TEST(the_next_worker_goes_on)
 	run(h, SECOND);
 	assert_barred(h, late);
 	assert_int_equal(bars_of(h), 0);
+}
+
+/*
+ * The worker died when it had merged two bars, before it freed the older one's lease, which is
+ * adopted last; and the older acquire has arrived.
+ */
+LOCKMGR_TEST(the_next_worker_merges_bars_in_any_order)
+{
+	harness_call *late[2];
+	lease		older = {0};
+
+	item_of_old(h);
+	h->fate = FATE_LOST_REQUEST;
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		acquire(h, i, "a");
+		late[i] = last_call(h);
+		assert_int_equal(late[i]->c.op, DYNAMO_ACQUIRE);
+		cancel(h, i);
+		run(h, 2 * SECOND);
+		if (i == 0)
+			older = h->saved[lease_on(h, "a")];
+	}
+	assert_int_equal(older.state, LEASE_BARRING);
+	kill_manager(h);
+	h->saved[SIZE - 1] = older;
+	strcpy(h->saved_name[SIZE - 1], "a");
+	apply(h, late[0]);
+	h->fate = FATE_OK;
+	start_manager(h);
+	run(h, SECOND);
+	assert_int_equal(bars_of(h), 0);
+	assert_true(is_free(h, "a"));
+	apply(h, late[1]);
+	assert_true(is_free(h, "a"));
 }
 
 LOCKMGR_TEST(a_bar_is_given_up_when_no_copy_can_arrive)

@@ -224,6 +224,29 @@ LOCKMGR_TEST(who_ignores_conditions_gets_no_batches)
 	assert_int_equal(h->lost_count, 1);
 }
 
+TEST(a_check_whose_statement_is_refused_ends_batches_for_good)
+{
+	static const dynamo_status refusals[] = {DYNAMO_ACCESS_DENIED, DYNAMO_VALIDATION};
+
+	for (int i = 0; i < 2; i++)
+	{
+		harness    *h = harness_start();
+
+		acquire(h, 0, "a");
+		acquire(h, 1, "b");
+		settle(h);
+		next_fate(h, FATE_HOLD);
+		run(h, THIRD_US);
+		h->calls[2].results[0].status = refusals[i];
+		reply_with(h, &h->calls[2], DYNAMO_OK);
+		run(h, 2 * LEASE_US);
+		assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 1);
+		assert_int_equal(h->no_batches, 1);
+		assert_true(h->no_batches_for_good);
+		finish(h);
+	}
+}
+
 /* Who has let go of the lock does not wait for the check's lock longer than for others. */
 LOCKMGR_TEST(a_lock_is_released_after_its_check)
 {
@@ -278,6 +301,11 @@ LOCKMGR_TEST(batches_that_fail_are_checked_again)
 	run(h, 2 * LEASE_US);
 	assert_int_equal(sent(h, DYNAMO_RENEW), before);
 	assert_int_equal(h->lost_count, 0);
+
+	/* The host is told of the next trouble, too. */
+	h->batch_fate = fate_of(DYNAMO_UNKNOWN);
+	run(h, 5 * LEASE_US);
+	assert_int_equal(h->no_batches, 2);
 }
 
 /* However batches fail: single renewals keep the leases. */
@@ -327,6 +355,7 @@ LOCKMGR_TEST(sharing_a_request_does_not_undo_the_jitter)
 {
 	int			statements = 0;
 
+	believe_batches(h);
 	for (uint32_t i = 0; i < 50; i++)
 		acquire(h, i, lock_name(i));
 	settle(h);
@@ -339,6 +368,7 @@ LOCKMGR_TEST(sharing_a_request_does_not_undo_the_jitter)
 	for (int i = 50; i < h->call_count; i++)
 		statements += h->calls[i].c.count;
 	assert_in_range(statements / 50, 10, 30);
+	assert_in_range(h->call_count - 50, statements / 25, statements / 3);
 }
 
 LOCKMGR_TEST(a_session_can_renew_at_once)
@@ -574,6 +604,20 @@ LOCKMGR_TEST(a_renewal_settled_after_the_deadline_does_not_revive_the_lease)
 	assert_true(is_free(h, "a"));
 }
 
+/* The session does not know yet: its statement may still be running. */
+LOCKMGR_TEST(a_renewal_settled_after_the_deadline_is_released_when_its_lease_is_over)
+{
+	const lease *l = get(h, 0, "a");
+
+	next_fate(h, FATE_HOLD);
+	run_until(h, l->valid_until);
+	deliver(h, last_call(h));
+	run_until(h, l->lease_end - 1);
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 0);
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
 LOCKMGR_TEST(a_renewal_in_flight_is_settled_before_a_lost_item_is_released)
 {
 	const lease *l = get(h, 0, "a");
@@ -588,6 +632,39 @@ LOCKMGR_TEST(a_renewal_in_flight_is_settled_before_a_lost_item_is_released)
 	deliver(h, late);
 	settle(h);
 	assert_true(is_free(h, "a"));
+}
+
+/* Whoever has the lock by then: it is not ours any more, but when did it end? */
+TEST(a_release_during_a_renewal_that_is_refused_is_one_until_the_deadline)
+{
+	for (int late = 0; late < 2; late++)
+	{
+		harness    *h = harness_start();
+		int64_t		deadline = get(h, 0, "a")->deadline;
+
+		next_fate(h, FATE_HOLD);
+		run_until(h, late ? deadline - SECOND : deadline - 5 * SECOND);
+		release(h, 0, "a");
+		run_until(h, deadline - (late ? 0 : 1));
+		foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
+		deliver(h, last_call(h));
+		assert_result(h, 0, late ? LOCKMGR_FAILED : LOCKMGR_RELEASED);
+		finish(h);
+	}
+}
+
+/* Until then, its outcome may be found out, which the release depends on. */
+LOCKMGR_TEST(who_lets_go_during_a_renewal_that_fails_has_it_repeated_until_the_deadline)
+{
+	int64_t		deadline = get(h, 0, "a")->deadline;
+
+	h->fate = FATE_LOST_REQUEST;
+	run(h, LEASE_US / 2);
+	let_go(h, 0, "a");
+	run_until(h, deadline - 1);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RENEW);
+	run(h, 3 * SECOND);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
 }
 
 LOCKMGR_TEST(a_renewal_nobody_settled_is_released_too)
@@ -668,6 +745,11 @@ LOCKMGR_TEST(a_version_of_ours_that_we_do_not_know_is_not_adopted)
 	run(h, THIRD_US);
 	assert_int_equal(h->lost_count, 1);
 	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+
+	/* Nor does anybody get the lock before that is dead. */
+	try_acquire(h, 1, "a");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
 	delete_item(h, "a");
 }
 

@@ -245,6 +245,53 @@ LOCKMGR_TEST_WITH(renewals_do_not_wait_behind_other_calls, start_with(SIZE, 2, 1
 	assert_result(h, 4, LOCKMGR_FOUND);
 }
 
+LOCKMGR_TEST_WITH(other_calls_do_not_wait_behind_renewals, start_with(SIZE, 1, 16))
+{
+	harness_call *renewal;
+
+	get(h, 0, "held");
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3);
+	renewal = last_call(h);
+	assert_int_equal(renewal->c.op, DYNAMO_RENEW);
+	get(h, 1, "a");
+	deliver(h, renewal);
+}
+
+/* Whichever of them is cancelled meanwhile: the first, the last, one between them, or all. */
+LOCKMGR_TEST_WITH(look_ups_wait_their_turn, start_with(SIZE, 1, 16))
+{
+	h->fate = FATE_HOLD;
+	for (uint32_t i = 0; i < 6; i++)
+		look_up(h, i, lock_name(i));
+	for (uint32_t i = 1; i < 6; i += 2)
+		cancel(h, i);
+	look_up(h, 6, lock_name(6));
+	assert_int_equal(h->call_count, 1);
+	for (uint32_t i = 0; i < 4; i++)
+	{
+		deliver(h, &h->calls[i]);
+		assert_result(h, 2 * i, LOCKMGR_FOUND);
+	}
+	assert_int_equal(h->call_count, 4);
+
+	look_up(h, 0, "a");
+	look_up(h, 1, "b");
+	cancel(h, 1);
+	look_up(h, 2, "c");
+	deliver(h, &h->calls[4]);
+	deliver(h, &h->calls[5]);
+	assert_result(h, 0, LOCKMGR_FOUND);
+	assert_result(h, 2, LOCKMGR_FOUND);
+
+	/* So may one that would be repeated. */
+	look_up(h, 0, "a");
+	fail_call(h, last_call(h), DYNAMO_THROTTLED);
+	cancel(h, 0);
+	run(h, 2 * SECOND);
+	assert_int_equal(h->call_count, 7);
+}
+
 LOCKMGR_TEST_WITH(too_many_renewals_wait_their_turn, start_with(SIZE, 1, 16))
 {
 	acquire_many(h, 60);

@@ -154,6 +154,8 @@ LOCKMGR_TEST_WITH(one_mark_is_enough_unless_the_lock_changes_hands, start_held()
 	mark(h, "3", epoch_ms(h) + 10000, 250);
 	acquire(h, 0, "a");
 	run(h, 5 * SECOND);
+	snprintf(item_of(h, "a")->version, DYNAMO_VERSION_SIZE, "renewed");
+	run(h, SECOND);
 	assert_int_equal(sent(h, DYNAMO_MARK), 0);
 	item_of(h, "a")->token++;
 	snprintf(item_of(h, "a")->version, DYNAMO_VERSION_SIZE, "v2");
@@ -211,6 +213,8 @@ LOCKMGR_TEST_WITH(a_mark_that_fails_is_no_trouble, start_held())
 	assert_int_equal(h->watches[h->asked[0].watch].trouble, DYNAMO_OK);
 	run(h, 8 * SECOND);
 	assert_int_equal(sent(h, DYNAMO_MARK), 1);
+	run(h, 3 * SECOND);
+	assert_int_equal(sent(h, DYNAMO_MARK), 2);
 	foreign_release(h, "a");
 	run(h, SECOND);
 	assert_result(h, 0, LOCKMGR_GRANTED);

@@ -40,6 +40,7 @@ LOCKMGR_TEST_WITH(a_renewal_that_stands_is_read, start_silent())
 	assert_result(h, 0, LOCKMGR_RENEWED);
 	assert_int_equal(sent(h, DYNAMO_READ), 1);
 	assert_false(last_call(h)->writes[0].write.maybe_stale);
+	assert_false(last_call(h)->c.repeat);
 	assert_int_equal(h->lost_count, 0);
 	assert_true(holds(h, 0, "a"));
 	assert_string_equal(saved_of(h, 0, "a")->version, item_of(h, "a")->version);
@@ -102,6 +103,8 @@ LOCKMGR_TEST_WITH(a_release_takes_the_other_form_after_a_read, start_silent())
 	release(h, 0, "s");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_int_equal(h->calls[2].c.op, DYNAMO_READ);
+	assert_false(h->calls[2].c.repeat);
 	assert_null(double_entry(double_item_of(&h->table, "s"), "1"));
 	assert_int_equal(sent(h, DYNAMO_RELEASE), 2);
 	assert_int_equal(sent(h, DYNAMO_READ), 1);

@@ -126,6 +126,30 @@ LOCKMGR_TEST(who_finds_as_many_clusters_as_there_can_be_waits_for_one_to_leave)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 }
 
+/* Also if that is what is left of ourselves. */
+TEST(who_finds_as_many_clusters_as_there_can_be_takes_the_place_of_a_dead_one)
+{
+	for (int own = 0; own < 2; own++)
+	{
+		harness    *h = harness_start();
+
+		for (int i = 0; i < DYNAMO_ENTRIES_MAX; i++)
+			foreign_entry(h, "a", "v1", 1, false);
+		if (own)
+			snprintf(map_of(h, "a")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
+		share(h, 0, "a");
+		run(h, DEAD_US / 2);
+		for (int i = 1; i < DYNAMO_ENTRIES_MAX; i++)
+			snprintf(map_of(h, "a")->entries[i].version, DYNAMO_VERSION_SIZE, "v2");
+		run(h, DEAD_US / 2 - SECOND);
+		assert_waits(h, 0);
+		run(h, 3 * SECOND);
+		assert_result(h, 0, LOCKMGR_GRANTED);
+		assert_int_equal(map_of(h, "a")->count, DYNAMO_ENTRIES_MAX);
+		finish(h);
+	}
+}
+
 LOCKMGR_TEST(who_shares_and_who_does_not_wait_for_each_other)
 {
 	share(h, 0, "a");
@@ -165,6 +189,16 @@ LOCKMGR_TEST(who_waits_is_shown_one_who_shares_the_lock)
 	acquire(h, 3, "b");
 	settle(h);
 	assert_string_equal(h->watches[h->asked[3].watch].owner, "them/them2");
+
+	/* A long name is cut, not the incarnation. */
+	memset(foreign_entry(h, "c", "v1", 1, false)->name, 'x', DYNAMO_OWNER_SIZE - 1);
+	snprintf(map_of(h, "c")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "%063d", 7);
+	acquire(h, 4, "c");
+	settle(h);
+	assert_int_equal(strspn(h->watches[h->asked[4].watch].owner, "x"),
+					 DYNAMO_OWNER_SIZE - DYNAMO_INCARNATION_SIZE - 1);
+	assert_string_equal(strchr(h->watches[h->asked[4].watch].owner, '/') + 1,
+						map_of(h, "c")->entries[0].incarnation);
 }
 
 /* It may wait for holders of this cluster, and the last of them has gone. */
@@ -196,6 +230,28 @@ LOCKMGR_TEST(all_who_share_a_lost_lease_lose_it)
 	release(h, 0, "a");
 	assert_result(h, 0, LOCKMGR_LOST);
 	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_DELETED);
+}
+
+/* Whether a change was refused, whose late copy would have another version, or not. */
+TEST(a_version_of_our_entry_that_we_do_not_know_is_not_adopted)
+{
+	for (int refused = 0; refused < 2; refused++)
+	{
+		harness    *h = harness_start();
+
+		permit(h, 0, LOCKMGR_TRY, 1, 2);
+		settle(h);
+		foreign_entry(h, "s", "v1", 1, true);
+		if (refused)
+			permit(h, 1, LOCKMGR_TRY, 1, 2);
+		settle(h);
+		snprintf(double_entry(double_item_of(&h->table, "s"), "1")->version,
+				 DYNAMO_VERSION_SIZE, "unheard-of");
+		run(h, LEASE_US / 2);
+		assert_int_equal(h->lost_count, 1);
+		assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+		finish(h);
+	}
 }
 
 LOCKMGR_TEST(a_lock_is_taken_over_when_all_who_share_it_are_dead)
@@ -454,6 +510,7 @@ LOCKMGR_TEST(looks_for_permits_leave_time_between_them)
 		if (h->calls[i].c.op != DYNAMO_READ)
 			continue;
 		assert_true(h->calls[i].sent - last >= 15 * MS);
+		assert_false(h->calls[i].c.repeat);
 		last = h->calls[i].sent;
 		looks++;
 	}
@@ -733,6 +790,22 @@ LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
 	run(h, LEASE_US / 4);
 	assert_waits(h, 1);
 	run(h, LEASE_US);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+/* However rare our polls are. */
+LOCKMGR_TEST(who_waits_behind_a_gate_looks_when_it_is_dead)
+{
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
+	share(h, 0, "a");
+	settle(h);
+	foreign_gate(h, "a", "g", 40 * LEASE_MS);
+	release(h, 0, "a");
+	settle(h);
+	share(h, 1, "a");
+	run(h, 40 * DEAD_US - SECOND);
+	assert_waits(h, 1);
+	run(h, 2 * SECOND);
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 

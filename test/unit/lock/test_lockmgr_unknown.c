@@ -141,6 +141,34 @@ TEST(once_unknown_a_write_stays_unknown)
 	}
 }
 
+/* The host counts repetitions.  A poll after an acquire is none. */
+LOCKMGR_TEST(a_look_up_or_a_bar_that_failed_is_repeated_and_a_poll_is_not)
+{
+	next_fate(h, fate_of(DYNAMO_THROTTLED));
+	look_up(h, 0, "a");
+	run(h, SECOND);
+	assert_int_equal(h->call_count, 2);
+	assert_false(h->calls[0].c.repeat);
+	assert_true(h->calls[1].c.repeat);
+
+	next_fate(h, FATE_LOST_REQUEST);
+	next_fate(h, fate_of(DYNAMO_THROTTLED));
+	acquire(h, 0, "b");
+	cancel(h, 0);
+	run(h, 3 * SECOND);
+	for (int i = 3; i <= 4; i++)
+	{
+		assert_int_equal(h->calls[i].c.op, DYNAMO_BAR);
+		assert_int_equal(h->calls[i].c.repeat, i == 4);
+	}
+
+	foreign_hold(h, "c", "v1", LEASE_MS, 1);
+	acquire(h, 1, "c");
+	run(h, SECOND);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_READ);
+	assert_false(last_call(h)->c.repeat);
+}
+
 LOCKMGR_TEST(the_deadline_counts_from_the_first_copy)
 {
 	next_fate(h, FATE_LOST_REPLY);
