@@ -422,6 +422,21 @@ LOCKMGR_TEST(a_replaced_manager_does_not_believe_in_what_another_cluster_took)
 	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
 }
 
+/* A hand-over has no condition that would refuse a lower token. */
+LOCKMGR_TEST(tokens_ahead_of_the_clock_rise_with_the_next_manager)
+{
+	int64_t		token;
+
+	prepare_high_token(h);
+	token = get_token(h, 0, "a");
+	acquire(h, 1, "a");
+	replace_manager(h, 10 * MS);
+	let_go(h, 0, "a");
+	settle(h);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
+	assert_true(held_by(h, 1, "a")->token > token);
+}
+
 static void
 do_acquire(harness *h)
 {

@@ -225,6 +225,16 @@ LOCKMGR_TEST_WITH(a_grant_that_was_not_taken_leaves_no_minimum, start_kept())
 }
 
 /* Nobody was granted it, but the hand-over would be refused. */
+/* Who joins has not been granted the lock. */
+LOCKMGR_TEST_WITH(a_join_that_was_not_taken_leaves_the_minimum, start_kept())
+{
+	ask_named(h, 1, LOCKMGR_JOIN, "a", held_by(h, 0, "a")->token);
+	let_go(h, 0, "a");
+	cancel(h, 1);
+	settle(h);
+	assert_kept(h);
+}
+
 LOCKMGR_TEST(an_unwanted_acquire_is_not_handed_over)
 {
 	h->ask.at_least_ms = MINUTE_MS;
