@@ -429,7 +429,9 @@ LOCKMGR_TEST(tokens_ahead_of_the_clock_rise_with_the_next_manager)
 
 	prepare_high_token(h);
 	token = get_token(h, 0, "a");
+	renew(h, 0, "a", 0);		/* a write without tokens */
 	acquire(h, 1, "a");
+	settle(h);
 	replace_manager(h, 10 * MS);
 	let_go(h, 0, "a");
 	settle(h);

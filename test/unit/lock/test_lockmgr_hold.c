@@ -429,6 +429,13 @@ LOCKMGR_TEST(a_longer_lease_lengthens_belief_when_it_is_confirmed)
 	run(h, 2 * SECOND);
 	assert_result(h, 0, LOCKMGR_RENEWED);
 	assert_int_equal(saved_of(h, 0, "a")->valid_until, h->calls[1].sent + 54 * SECOND);
+
+	/* It is none of the next holder's. */
+	let_go(h, 0, "a");
+	settle(h);
+	get(h, 1, "a");
+	run(h, LEASE_US);
+	assert_int_equal(saved_of(h, 1, "a")->lease_ms, LEASE_MS);
 }
 
 LOCKMGR_TEST(a_wish_during_a_renewal_gets_one_of_its_own)
