@@ -82,6 +82,20 @@ LOCKMGR_TEST(a_foreign_holder_is_waited_for)
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
 }
 
+/* When the lock has been ours since, who waits is not told of that holder. */
+LOCKMGR_TEST(a_dead_holder_is_not_shown)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	acquire(h, 0, "a");
+	run(h, DEAD_US + SECOND);
+	assert_true(holds(h, 0, "a"));
+	next_fate(h, FATE_HOLD);
+	let_go(h, 0, "a");
+	acquire(h, 1, "a");
+	assert_false(h->watches[h->asked[1].watch].held);
+	deliver(h, last_call(h));
+}
+
 /* Amazon's client allows a lease of 2^63-1 ms, which never expires. */
 LOCKMGR_TEST(a_lease_of_ages_is_waited_for)
 {

@@ -175,6 +175,17 @@ LOCKMGR_TEST_WITH(a_detached_hold_has_its_own_limit_only, start_limited())
 	assert_true(is_free(h, "a"));
 }
 
+LOCKMGR_TEST_WITH(who_joins_what_a_session_has_left_has_no_limit, start_limited())
+{
+	int64_t		token = held_by(h, 0, "a")->token;
+
+	detach(h, 0, "a", 0);
+	end_session(h, 0);
+	ask_named(h, 1, LOCKMGR_JOIN, "a", token);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(end_of(h, 1), 0);
+}
+
 /* The timer that ends it may come later than the request. */
 LOCKMGR_TEST_WITH(what_is_over_cannot_be_detached, start_limited())
 {
