@@ -75,6 +75,7 @@ LOCKMGR_TEST(a_foreign_holder_is_waited_for)
 	assert_true(h->watches[h->asked[0].watch].held);
 	assert_false(h->watches[h->asked[0].watch].local);
 	assert_string_equal(h->watches[h->asked[0].watch].owner, "them/1");
+	assert_int_equal(h->watches[h->asked[0].watch].first_seen, h->calls[0].sent + LATENCY_US);
 
 	foreign_release(h, "a");
 	run(h, SECOND / 10);

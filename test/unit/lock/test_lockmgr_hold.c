@@ -698,6 +698,7 @@ LOCKMGR_TEST(waiters_behind_a_troubled_holder_are_told_in_time)
 	run(h, THIRD_US + RETRY_US - SECOND);
 	assert_waits(h, 1);
 	assert_int_equal(h->watches[h->asked[1].watch].trouble, DYNAMO_UNKNOWN);
+	assert_non_null(strstr(h->watches[h->asked[1].watch].message, "status"));
 	run(h, 3 * SECOND);
 	assert_failed(h, 1, DYNAMO_UNKNOWN);
 	assert_int_equal(h->asked[1].answer.op, DYNAMO_RENEW);
