@@ -264,6 +264,19 @@ LOCKMGR_TEST(a_lease_that_ran_out_meanwhile_is_lost)
 	assert_true(is_free(h, "a"));
 }
 
+/* The call of neither manager ends. */
+LOCKMGR_TEST(a_lease_that_is_not_renewed_is_lost_at_its_deadline)
+{
+	get(h, 0, "a");
+	h->fate = FATE_HOLD;
+	run(h, LEASE_US / 2);
+	replace_manager(h, SECOND);
+	run_until(h, saved_of(h, 0, "a")->deadline);
+	assert_int_equal(h->lost_count, 1);
+	h->fate = FATE_OK;
+	deliver(h, last_call(h));
+}
+
 /* Session 0 loses "a", because no renewal succeeds. */
 static const lease *
 lose(harness *h)
