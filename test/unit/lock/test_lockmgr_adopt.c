@@ -239,6 +239,18 @@ LOCKMGR_TEST(a_release_asked_for_meanwhile_is_sent_at_once)
 	assert_true(is_free(h, "b"));
 }
 
+LOCKMGR_TEST(a_release_under_way_is_answered_when_it_is_confirmed)
+{
+	get(h, 0, "a");
+	h->fate = FATE_HOLD;
+	release(h, 0, "a");
+	replace_manager(h, 10 * MS);
+	assert_waits(h, 0);
+	h->fate = FATE_OK;
+	deliver(h, last_call(h));
+	assert_result(h, 0, LOCKMGR_RELEASED);
+}
+
 /* The lease was lost, and its slot has another session's lease. */
 LOCKMGR_TEST(a_release_is_not_answered_for_the_next_lease_of_the_slot)
 {
