@@ -76,6 +76,7 @@ LOCKMGR_TEST(a_foreign_holder_is_waited_for)
 	assert_true(h->watches[h->asked[0].watch].held);
 	assert_false(h->watches[h->asked[0].watch].local);
 	assert_string_equal(h->watches[h->asked[0].watch].owner, "them/1");
+	assert_int_equal(h->watches[h->asked[0].watch].first_seen, h->calls[0].sent + LATENCY_US);
 
 	/* Who has it next may have the same token, or none. */
 	foreign_hold(h, "a", "v2", LEASE_MS, 5);
@@ -87,6 +88,20 @@ LOCKMGR_TEST(a_foreign_holder_is_waited_for)
 	run(h, SECOND / 10);
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
+}
+
+/* When the lock has been ours since, who waits is not told of that holder. */
+LOCKMGR_TEST(a_dead_holder_is_not_shown)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	acquire(h, 0, "a");
+	run(h, DEAD_US + SECOND);
+	assert_true(holds(h, 0, "a"));
+	next_fate(h, FATE_HOLD);
+	let_go(h, 0, "a");
+	acquire(h, 1, "a");
+	assert_false(h->watches[h->asked[1].watch].held);
+	deliver(h, last_call(h));
 }
 
 /* Amazon's client allows a lease of 2^63-1 ms, which never expires. */

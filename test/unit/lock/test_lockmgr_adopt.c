@@ -239,6 +239,18 @@ LOCKMGR_TEST(a_release_asked_for_meanwhile_is_sent_at_once)
 	assert_true(is_free(h, "b"));
 }
 
+LOCKMGR_TEST(a_release_under_way_is_answered_when_it_is_confirmed)
+{
+	get(h, 0, "a");
+	h->fate = FATE_HOLD;
+	release(h, 0, "a");
+	replace_manager(h, 10 * MS);
+	assert_waits(h, 0);
+	h->fate = FATE_OK;
+	deliver(h, last_call(h));
+	assert_result(h, 0, LOCKMGR_RELEASED);
+}
+
 /* The lease was lost, and its slot has another session's lease. */
 LOCKMGR_TEST(a_release_is_not_answered_for_the_next_lease_of_the_slot)
 {
@@ -262,6 +274,19 @@ LOCKMGR_TEST(a_lease_that_ran_out_meanwhile_is_lost)
 	assert_result(h, 0, LOCKMGR_LOST);
 	settle(h);
 	assert_true(is_free(h, "a"));
+}
+
+/* The call of neither manager ends. */
+LOCKMGR_TEST(a_lease_that_is_not_renewed_is_lost_at_its_deadline)
+{
+	get(h, 0, "a");
+	h->fate = FATE_HOLD;
+	run(h, LEASE_US / 2);
+	replace_manager(h, SECOND);
+	run_until(h, saved_of(h, 0, "a")->deadline);
+	assert_int_equal(h->lost_count, 1);
+	h->fate = FATE_OK;
+	deliver(h, last_call(h));
 }
 
 /* Session 0 loses "a", because no renewal succeeds. */
@@ -420,6 +445,23 @@ LOCKMGR_TEST(a_replaced_manager_does_not_believe_in_what_another_cluster_took)
 	settle(h);
 	assert_int_equal(h->lost_count, 1);
 	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+}
+
+/* A hand-over has no condition that would refuse a lower token. */
+LOCKMGR_TEST(tokens_ahead_of_the_clock_rise_with_the_next_manager)
+{
+	int64_t		token;
+
+	prepare_high_token(h);
+	token = get_token(h, 0, "a");
+	renew(h, 0, "a", 0);		/* a write without tokens */
+	acquire(h, 1, "a");
+	settle(h);
+	replace_manager(h, 10 * MS);
+	let_go(h, 0, "a");
+	settle(h);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_HAND_OVER);
+	assert_true(held_by(h, 1, "a")->token > token);
 }
 
 static void

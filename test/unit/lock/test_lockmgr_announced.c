@@ -200,6 +200,33 @@ LOCKMGR_TEST(another_request_ends_what_was_announced)
 	assert_true(is_free(h, "a"));
 }
 
+/* What is announced is an exclusive lock, and nothing else. */
+LOCKMGR_TEST(who_wants_more_than_was_announced_gets_it)
+{
+	for (int i = 0; i < 5; i++)
+	{
+		int			acquires;
+
+		announce(h, "a");
+		settle(h);
+		acquires = sent(h, DYNAMO_ACQUIRE);
+		h->ask.mode = i == 0 ? MODE_SHARED : MODE_EXCLUSIVE;
+		h->ask.must_exist = i == 1;
+		h->ask.deletes_item = i == 2;
+		h->data = i == 3 ? "data" : NULL;
+		h->attributes = i == 4 ? "{\"team\":{\"S\":\"x\"}}" : NULL;
+		try_acquire(h, 0, "a");
+		h->ask.mode = MODE_EXCLUSIVE;
+		h->ask.must_exist = h->ask.deletes_item = false;
+		h->data = h->attributes = NULL;
+		settle(h);
+		assert_result(h, 0, LOCKMGR_GRANTED);
+		assert_int_equal(sent(h, DYNAMO_ACQUIRE), acquires + 1);
+		let_go(h, 0, "a");
+		settle(h);
+	}
+}
+
 /* Announced, granted, and lost. */
 static void
 announce_and_lose(harness *h)

@@ -216,6 +216,19 @@ LOCKMGR_TEST(a_cancelled_renewal_does_no_harm)
 	assert_true(holds(h, 0, "a"));
 }
 
+/* It was to follow the one that is under way. */
+LOCKMGR_TEST(a_renewal_that_is_cancelled_before_it_is_sent_changes_nothing)
+{
+	get(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3 + SECOND);
+	renew(h, 0, "a", 60000);
+	cancel(h, 0);
+	deliver(h, last_call(h));
+	run(h, LEASE_US);
+	assert_int_equal(saved_of(h, 0, "a")->lease_ms, LEASE_MS);
+}
+
 LOCKMGR_TEST(a_renewal_of_what_is_let_go_of_is_answered)
 {
 	get(h, 0, "a");
@@ -240,6 +253,7 @@ LOCKMGR_TEST(a_cancelled_look_up_is_not_answered)
 	look_up(h, 0, "a");
 	run(h, SECOND + 1);
 	cancel(h, 0);
+	assert_int_equal(h->lm->lock_count, 0);
 	for (uint32_t i = 0; i < h->config.max_calls + 3; i++)
 		look_up(h, i, "a");
 	cancel(h, h->config.max_calls + 1);

@@ -459,6 +459,13 @@ LOCKMGR_TEST(a_longer_lease_lengthens_belief_when_it_is_confirmed)
 	run(h, 2 * SECOND);
 	assert_result(h, 0, LOCKMGR_RENEWED);
 	assert_int_equal(saved_of(h, 0, "a")->valid_until, h->calls[1].sent + 54 * SECOND);
+
+	/* It is none of the next holder's. */
+	let_go(h, 0, "a");
+	settle(h);
+	get(h, 1, "a");
+	run(h, LEASE_US);
+	assert_int_equal(saved_of(h, 1, "a")->lease_ms, LEASE_MS);
 }
 
 LOCKMGR_TEST(a_wish_during_a_renewal_gets_one_of_its_own)
@@ -773,6 +780,7 @@ LOCKMGR_TEST(waiters_behind_a_troubled_holder_are_told_in_time)
 	run(h, THIRD_US + RETRY_US - SECOND);
 	assert_waits(h, 1);
 	assert_int_equal(h->watches[h->asked[1].watch].trouble, DYNAMO_UNKNOWN);
+	assert_non_null(strstr(h->watches[h->asked[1].watch].message, "status"));
 	run(h, 3 * SECOND);
 	assert_failed(h, 1, DYNAMO_UNKNOWN);
 	assert_int_equal(h->asked[1].answer.op, DYNAMO_RENEW);

@@ -34,6 +34,7 @@ LOCKMGR_TEST(a_session_joins_without_a_request)
 	assert_int_equal(h->asked[1].answer.token, token);
 	assert_true(held_by(h, 1, "a")->joined);
 	assert_false(held_by(h, 0, "a")->joined);
+	assert_int_equal(held_by(h, 1, "a")->acquired_ms, (h->now + h->epoch_offset) / 1000);
 	assert_int_equal(h->table.writes, writes);
 
 	/* The lock is free when both have let go, whoever is first. */
@@ -59,9 +60,15 @@ LOCKMGR_TEST(a_join_names_the_token_and_the_role)
 	join(h, 1, "a", token - 1);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
 	h->ask.role = 7;				/* whose limits count, and nothing else */
+	h->ask.role_max_leases = 2;
+	get(h, 2, "b");
 	join(h, 1, "a", token);
 	assert_result(h, 1, LOCKMGR_GRANTED);
 	let_go(h, 1, "a");
+	get(h, 3, "c");
+	join(h, 4, "a", token);
+	assert_result(h, 4, LOCKMGR_ROLE_FULL);
+	h->ask.role_max_leases = 0;
 	h->ask.taker = 7;
 	join(h, 1, "a", token);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
@@ -156,9 +163,11 @@ LOCKMGR_TEST(the_first_of_those_who_hold_is_shown)
 	assert_int_equal(item_of(h, "a")->holder.pid, pid_of(0));
 	let_go(h, 0, "a");
 	assert_int_equal(watch->holder.pid, pid_of(1));
+	assert_int_equal(watch->holder.since_ms, held_by(h, 1, "a")->acquired_ms);
 	kill_manager(h);
 	start_manager(h);
 	watch = &h->watches[h->asked[4].watch];
+	assert_int_equal(watch->holder.pid, pid_of(1));
 	let_go(h, 1, "a");
 	assert_int_equal(watch->holder.pid, pid_of(2));
 	run(h, LEASE_US / 2);
@@ -174,6 +183,26 @@ LOCKMGR_TEST(of_those_who_join_in_the_same_moment_the_first_is_shown)
 	acquire(h, 4, "a");
 	let_go(h, 0, "a");
 	assert_int_equal(h->watches[h->asked[4].watch].holder.pid, pid_of(1));
+}
+
+/* The renewal under way shows the one that was first when it was sent. */
+LOCKMGR_TEST(who_is_the_first_during_a_renewal_is_shown_by_the_next)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	for (uint32_t slot = 1; slot <= 2; slot++)
+	{
+		run(h, SECOND);
+		join(h, slot, "a", token);
+	}
+	let_go(h, 0, "a");
+	next_fate(h, FATE_HOLD);
+	renew(h, 2, "a", 0);
+	let_go(h, 1, "a");
+	deliver(h, last_call(h));
+	assert_int_equal(item_of(h, "a")->holder.pid, pid_of(1));
+	run(h, LEASE_US / 2);
+	assert_int_equal(item_of(h, "a")->holder.pid, pid_of(2));
 }
 
 /* A process that has gone is not shown. */
@@ -222,6 +251,8 @@ LOCKMGR_TEST(nobody_joins_after_the_deadline)
 	h->now = saved_of(h, 0, "a")->valid_until;
 	join(h, 1, "a", token);
 	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	detach(h, 0, "a", 60 * SECOND);
+	assert_result(h, 0, LOCKMGR_NOT_HELD);
 	h->fate = FATE_OK;
 	deliver(h, last_call(h));
 }
@@ -324,6 +355,26 @@ TEST(a_join_survives_its_manager)
 		assert_result(h, 1, LOCKMGR_GRANTED);
 		assert_int_equal(h->asked[1].answer.token, token);
 		assert_int_equal(holds_on(h, "a"), 2);
+		finish(h);
+	}
+}
+
+/* The same for who releases what others have joined. */
+TEST(a_release_beside_others_survives_its_manager)
+{
+	for (int effects = 0; effects < 4; effects++)
+	{
+		harness    *h = harness_start();
+
+		join(h, 1, "a", get_token(h, 0, "a"));
+		h->effects_left = effects;
+		release(h, 0, "a");
+		kill_manager(h);
+		h->effects_left = -1;
+		start_manager(h);
+		assert_result(h, 0, LOCKMGR_RELEASED);
+		assert_int_equal(holds_on(h, "a"), 1);
+		assert_true(holds(h, 1, "a"));
 		finish(h);
 	}
 }
@@ -461,6 +512,21 @@ LOCKMGR_TEST(a_detached_hold_is_lost)
 	assert_result(h, 2, LOCKMGR_NOT_HELD);
 }
 
+/* Who would keep it acknowledges the loss later, who would leave it does so now. */
+LOCKMGR_TEST(a_lost_hold_is_not_detached)
+{
+	get(h, 0, "a");
+	delete_item(h, "a");
+	run(h, LEASE_US / 2);
+	for (int i = 0; i < 2; i++)
+	{
+		detach(h, 0, "a", i * 60 * SECOND);
+		assert_result(h, 0, LOCKMGR_LOST);
+		assert_int_equal(h->asked[0].answer.loss, LOSS_DELETED);
+		assert_int_equal(holds_on(h, "a"), 1 - i);
+	}
+}
+
 LOCKMGR_TEST(what_nobody_acknowledges_runs_out)
 {
 	get(h, 0, "a");
@@ -496,6 +562,7 @@ outlive(harness *h, uint32_t slot, const char *name)
 {
 	detach(h, slot, name, 0);
 	assert_result(h, slot, LOCKMGR_RENEWED);
+	assert_int_equal(h->asked[slot].answer.valid_until, saved_of(h, slot, name)->valid_until);
 }
 
 /* The session ends now: the lock is free after the length, and not before. */
@@ -594,6 +661,23 @@ LOCKMGR_TEST(a_hold_outlives_its_session_and_manager)
 	assert_true(is_ours(h, "a"));
 	run(h, SECOND);
 	assert_true(is_free(h, "a"));
+}
+
+/* The manager dies after the session. */
+LOCKMGR_TEST(the_next_manager_knows_how_long_a_hold_outlives_its_session)
+{
+	get(h, 0, "a");
+	outlive(h, 0, "a");
+	acquire(h, 1, "a");
+	end_session(h, 0);
+	assert_int_equal(h->watches[h->asked[1].watch].holder.pid, 0);
+	run(h, LEASE_US / 2);
+	kill_manager(h);
+	start_manager(h);
+	run(h, LEASE_US / 2 - SECOND / 10);
+	assert_waits(h, 1);
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
 /* It dies at each of its steps. */

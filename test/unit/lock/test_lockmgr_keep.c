@@ -155,6 +155,21 @@ LOCKMGR_TEST_WITH(a_session_can_end_the_minimum, start_kept())
 	assert_not_kept(h);
 }
 
+/* The last one releases the lock, and the manager is another one by then. */
+LOCKMGR_TEST_WITH(one_of_several_can_end_the_minimum, start_kept())
+{
+	ask_named(h, 1, LOCKMGR_JOIN, "a", held_by(h, 0, "a")->token);
+	h->ask.ends_kept = true;
+	release(h, 1, "a");
+	h->ask.ends_kept = false;
+	assert_result(h, 1, LOCKMGR_RELEASED);
+	kill_manager(h);
+	start_manager(h);
+	let_go(h, 0, "a");
+	settle(h);
+	assert_not_kept(h);
+}
+
 LOCKMGR_TEST_WITH(others_that_wait_get_a_lock_whose_minimum_a_session_ends, start_kept())
 {
 	acquire(h, 1, "a");
@@ -225,6 +240,16 @@ LOCKMGR_TEST_WITH(a_grant_that_was_not_taken_leaves_no_minimum, start_kept())
 }
 
 /* Nobody was granted it, but the hand-over would be refused. */
+/* Who joins has not been granted the lock. */
+LOCKMGR_TEST_WITH(a_join_that_was_not_taken_leaves_the_minimum, start_kept())
+{
+	ask_named(h, 1, LOCKMGR_JOIN, "a", held_by(h, 0, "a")->token);
+	let_go(h, 0, "a");
+	cancel(h, 1);
+	settle(h);
+	assert_kept(h);
+}
+
 LOCKMGR_TEST(an_unwanted_acquire_is_not_handed_over)
 {
 	h->ask.at_least_ms = MINUTE_MS;

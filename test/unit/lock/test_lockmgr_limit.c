@@ -142,6 +142,25 @@ LOCKMGR_TEST_WITH(who_joins_has_the_same_limit, start_limited())
 	assert_true(is_free(h, "a"));
 }
 
+/* One that is left to the cluster has none any more. */
+LOCKMGR_TEST_WITH(who_joins_several_lasts_as_long_as_the_last_of_them, start_limited())
+{
+	int64_t		end = end_of(h, 0);
+	int64_t		token = held_by(h, 0, "a")->token;
+
+	ask_named(h, 1, LOCKMGR_JOIN, "a", token);
+	detach(h, 0, "a", LIMIT_US + LEASE_US);
+	ask_named(h, 2, LOCKMGR_JOIN, "a", token);
+	assert_int_equal(end_of(h, 1), end);
+	assert_int_equal(end_of(h, 2), 0);
+	let_go(h, 2, "a");
+	run_until(h, end);
+	assert_int_equal(h->lost_count, 1);
+	ask_named(h, 2, LOCKMGR_JOIN, "a", token);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	assert_int_equal(end_of(h, 2), 0);
+}
+
 LOCKMGR_TEST_WITH(a_detached_hold_has_its_own_limit_only, start_limited())
 {
 	int64_t		end = end_of(h, 0);
@@ -154,6 +173,28 @@ LOCKMGR_TEST_WITH(a_detached_hold_has_its_own_limit_only, start_limited())
 	assert_true(is_ours(h, "a"));
 	run(h, LIMIT_US);
 	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST_WITH(who_joins_what_a_session_has_left_has_no_limit, start_limited())
+{
+	int64_t		token = held_by(h, 0, "a")->token;
+
+	detach(h, 0, "a", 0);
+	end_session(h, 0);
+	ask_named(h, 1, LOCKMGR_JOIN, "a", token);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(end_of(h, 1), 0);
+}
+
+/* The timer that ends it may come later than the request. */
+LOCKMGR_TEST_WITH(what_is_over_cannot_be_detached, start_limited())
+{
+	run_until(h, end_of(h, 0) - MS);
+	h->now += MS;
+	detach(h, 0, "a", LIMIT_US);
+	assert_result(h, 0, LOCKMGR_NOT_HELD);
+	run(h, MS);
+	assert_int_equal(h->lost_count, 1);
 }
 
 LOCKMGR_TEST_WITH(what_is_lost_cannot_be_detached, start_limited())

@@ -151,6 +151,36 @@ LOCKMGR_TEST_WITH(what_is_lost_makes_room_when_it_is_needed, start_with(3, 16, 1
 	assert_result(h, 6, LOCKMGR_NO_ROOM);
 }
 
+/* Whichever of them is acknowledged: its room is free, then the others' in their order. */
+LOCKMGR_TEST_WITH(what_was_lost_first_makes_room_first, start_with(3, 16, 16))
+{
+	for (uint32_t known = 0; known < 3; known++)
+	{
+		uint32_t	lost[3];
+
+		acquire_many(h, 3);
+		settle(h);
+		for (uint32_t i = 0; i < 3; i++)
+		{
+			lost[i] = lease_of(h, i, lock_name(i));
+			delete_item(h, lock_name(i));
+			run(h, LEASE_US / 2);
+		}
+		let_go(h, known, lock_name(known));
+		for (uint32_t i = 0; i < 3; i++)
+		{
+			/* 0, 1, 2 begin with the one that is known */
+			uint32_t	next = i == 0 ? known : i <= known ? i - 1 : i;
+
+			get(h, 10 + i, lock_name(10 + i));
+			assert_int_equal(lease_of(h, 10 + i, lock_name(10 + i)), lost[next]);
+		}
+		for (uint32_t i = 0; i < 3; i++)
+			let_go(h, 10 + i, lock_name(10 + i));
+		settle(h);
+	}
+}
+
 LOCKMGR_TEST_WITH(what_is_lost_does_not_count_for_its_role, start_with(8, 16, 16))
 {
 	h->ask.role = 7;
@@ -372,6 +402,8 @@ calls_in_vain(harness *h)
  */
 LOCKMGR_TEST(what_fails_is_repeated_with_growing_delays)
 {
+	int			calls;
+
 	lockmgr_set_timeouts(h->lm, SECOND, 60 * SECOND, SECOND);
 	h->fate = fate_of(DYNAMO_THROTTLED);
 	acquire(h, 0, "a");
@@ -382,6 +414,13 @@ LOCKMGR_TEST(what_fails_is_repeated_with_growing_delays)
 	h->fate = fate_of(DYNAMO_THROTTLED);
 	look_up(h, 2, "b");
 	assert_in_range(calls_in_vain(h), 20, 70);
+
+	/* The session's next look-up begins anew. */
+	cancel(h, 2);
+	look_up(h, 2, "b");
+	calls = h->call_count;
+	run(h, 200 * MS);
+	assert_true(h->call_count - calls >= 3);
 }
 
 /*-------------------------------------------------------------------------
@@ -501,6 +540,23 @@ LOCKMGR_TEST(who_waits_for_a_renewal_does_not_wait_for_the_last_third)
 	assert_true(holds(h, 2, lock_name(2)));
 }
 
+/* However many come: a repetition that is due anyway is not sent earlier for them. */
+LOCKMGR_TEST(who_waits_does_not_hurry_a_renewal)
+{
+	int			calls;
+
+	get(h, 0, "a");
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	run(h, LEASE_US / 3 + 5 * SECOND);
+	calls = h->call_count;
+	for (uint32_t i = 1; i <= 10; i++)
+	{
+		acquire(h, i, "a");
+		run(h, MS);
+	}
+	assert_in_range(h->call_count - calls, 0, 1);
+}
+
 LOCKMGR_TEST(who_lets_go_does_not_wait_for_the_last_third)
 {
 	get(h, 0, "a");
@@ -596,6 +652,12 @@ LOCKMGR_TEST(the_holds_of_a_slot_can_be_walked)
 	get(h, 7, "b");
 	get(h, 7, "c");
 	get(h, 8, "d");
+	for (uint32_t i = 0; i < 3; i++)
+	{
+		/* Of those that are left to the cluster, one is this slot's. */
+		get(h, 6 + i, lock_name(i));
+		detach(h, 6 + i, lock_name(i), 10 * SECOND);
+	}
 	for (uint32_t i = lockmgr_next_hold(h->lm, 7, LOCKMGR_NO_HOLD);
 		 i != LOCKMGR_NO_HOLD; i = next)
 	{
@@ -604,7 +666,7 @@ LOCKMGR_TEST(the_holds_of_a_slot_can_be_walked)
 		lockmgr_let_go(h->lm, h->now, session_of(h, 7), i);
 		seen++;
 	}
-	assert_int_equal(seen, 3);
+	assert_int_equal(seen, 4);
 	assert_int_equal(lockmgr_next_hold(h->lm, 7, LOCKMGR_NO_HOLD), LOCKMGR_NO_HOLD);
 	assert_true(holds(h, 8, "d"));
 }

@@ -216,6 +216,26 @@ LOCKMGR_TEST(who_tries_during_the_last_renewal_gets_the_lock)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
+/* Only who may share it waits for the end of a renewal. */
+LOCKMGR_TEST(who_tries_during_a_renewal_gets_a_lock_that_is_shared)
+{
+	for (uint32_t slot = 0; slot <= 1; slot++)
+	{
+		const char *name = slot == 0 ? "a" : "b";
+
+		h->ask.mode = slot == 0 ? MODE_SHARED : MODE_EXCLUSIVE;
+		get(h, slot, name);
+		next_fate(h, FATE_HOLD);
+		renew(h, slot, name, 0);
+		try_acquire(h, 2, name);
+		h->ask.mode = MODE_EXCLUSIVE;
+		try_acquire(h, 3, name);
+		assert_result(h, 3, LOCKMGR_BUSY);
+		deliver(h, last_call(h));
+		assert_result(h, 2, slot == 0 ? LOCKMGR_GRANTED : LOCKMGR_BUSY);
+	}
+}
+
 LOCKMGR_TEST(all_who_share_a_lost_lease_lose_it)
 {
 	share(h, 0, "a");
