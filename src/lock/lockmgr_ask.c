@@ -367,7 +367,7 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 		resume_release(lm, now, session);
 	else if (hold == NULL)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
-	else if (hold->lease->l.state == LEASE_LOST || hold->h.loss != LOSS_NONE)
+	else if (lm_is_lost(hold))
 	{
 		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = hold->h.loss};
 
@@ -434,7 +434,7 @@ ask_renew(lockmgr *lm, int64_t now, lm_session *session,
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 		return;
 	}
-	if (hold->lease->l.state == LEASE_LOST)
+	if (lm_is_lost(hold))
 	{
 		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = hold->h.loss};
 

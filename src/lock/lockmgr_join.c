@@ -158,7 +158,7 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 		(hold->lease->l.state == LEASE_HELD && now >= hold->lease->l.valid_until) ||
 		(must_end(now, hold) && hold->h.loss == LOSS_NONE))
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
-	else if (hold->lease->l.state == LEASE_LOST || hold->h.loss != LOSS_NONE)
+	else if (lm_is_lost(hold))
 	{
 		lost.loss = hold->h.loss;
 		if (request->ask.at_most_us != 0)

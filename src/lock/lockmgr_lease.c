@@ -318,6 +318,13 @@ lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
 	return lm_pending_session(lm, lease) != NULL;
 }
 
+/* Is the lease lost, or this hold, whose limit is over or whose cluster gives the lock up? */
+bool
+lm_is_lost(const lm_hold *hold)
+{
+	return hold->lease->l.state == LEASE_LOST || hold->h.loss != LOSS_NONE;
+}
+
 /* The session whose data and attributes the pending write carries, if it still waits; or NULL. */
 lm_session *
 lm_payload_session(lockmgr *lm, const lm_lease *lease)

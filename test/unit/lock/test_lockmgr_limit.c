@@ -100,6 +100,19 @@ LOCKMGR_TEST_WITH(who_renews_learns_of_the_limit, start_limited())
 	deliver(h, last_call(h));
 }
 
+LOCKMGR_TEST(who_renews_after_the_limit_learns_of_it)
+{
+	h->ask.mode = MODE_SHARED;
+	get_limited(h, 0, "a");
+	get(h, 1, "a");
+	run_to_the_end(h, end_of(h, 0));
+	renew(h, 0, "a", 2 * LEASE_MS);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_LOST);
+	assert_int_equal(h->asked[0].answer.loss, LOSS_AT_MOST);
+	assert_true(holds(h, 1, "a"));
+}
+
 LOCKMGR_TEST(who_shares_the_lock_keeps_it)
 {
 	h->ask.mode = MODE_SHARED;
