@@ -133,8 +133,8 @@ typedef struct queue_reply
 } queue_reply;
 
 /*
- * May jobs of this size ride on the head?  taken: the size of those that ride on it.  DynamoDB counts a write
- * unit for each kilobyte of a head, whenever it is written.  queue_ride_size() is the size of one job.
+ * Whether jobs of this size may ride on the head, beside others that together have the size "taken".
+ * Each write of a head costs one write unit for each kilobyte of it.  queue_ride_size() is the size of one job.
  */
 extern bool queue_may_ride(uint32_t taken, size_t size);
 extern uint32_t queue_ride_size(size_t id_len, size_t payload_len);

@@ -187,7 +187,6 @@ TEST(an_acquire_may_demand_that_the_item_exists)
 	free(body);
 }
 
-/* A statement of a batch cannot. */
 /* Far more than was expected, in one piece. */
 TEST(a_text_grows_to_any_length)
 {

@@ -1019,8 +1019,9 @@ LOCKMGR_TEST(a_refused_change_that_arrives_late_is_gone_on_from)
 	assert_int_equal(h->lost_count, 0);
 }
 
-/* Nobody here has the permits any more. */
-LOCKMGR_TEST(a_refused_change_that_arrives_after_its_lease_keeps_nobody_out)
+/* A change is refused, and may still arrive; the release that follows does not.  Its number is returned. */
+static int
+refuse_a_change_and_lose_the_release(harness *h)
 {
 	int			change;
 
@@ -1034,6 +1035,14 @@ LOCKMGR_TEST(a_refused_change_that_arrives_after_its_lease_keeps_nobody_out)
 	double_remove_entry(double_item_of(&h->table, "s"), "them2");
 	h->fate = FATE_LOST_REQUEST;
 	release(h, 0, "s");
+	return change;
+}
+
+/* Nobody here has the permits any more. */
+LOCKMGR_TEST(a_refused_change_that_arrives_after_its_lease_keeps_nobody_out)
+{
+	int			change = refuse_a_change_and_lose_the_release(h);
+
 	run(h, DEAD_US);
 	h->fate = FATE_OK;
 	apply(h, &h->calls[change]);
@@ -1047,18 +1056,8 @@ LOCKMGR_TEST(a_refused_change_that_arrives_after_its_lease_keeps_nobody_out)
 /* The change has arrived when the release is given up: any of our versions may be there. */
 LOCKMGR_TEST(a_refused_change_is_retired_with_a_release_that_is_given_up)
 {
-	int			change;
+	int			change = refuse_a_change_and_lose_the_release(h);
 
-	permit(h, 0, LOCKMGR_TRY, 1, 2);
-	settle(h);
-	foreign_entry(h, "s", "v1", 1, true);
-	permit(h, 1, LOCKMGR_TRY, 1, 2);
-	settle(h);
-	assert_result(h, 1, LOCKMGR_BUSY);
-	change = h->call_count - 1;
-	double_remove_entry(double_item_of(&h->table, "s"), "them2");
-	h->fate = FATE_LOST_REQUEST;
-	release(h, 0, "s");
 	run(h, SECOND);
 	apply(h, &h->calls[change]);
 	run(h, LEASE_US + LATE_US + 4 * SECOND);
