@@ -50,6 +50,8 @@
 #					ROUNDS=40
 #	make queues		queues, beside an article's design and SKIP LOCKED in one database:
 #					DURATION=3 seconds for each turn
+#	make backlog	JOBS=10000 jobs at once, beside that design and pgmq: time until the last is
+#					done; wants pip
 #	make setup		only installs what the above need
 #
 # The targets from "make test" on need neither PostgreSQL nor a compiler to
@@ -130,7 +132,7 @@ all install installcheck uninstall clean:
 endif
 
 .PHONY: setup test simulate scale seeded-bugs mutants torture demo jepsen-etcd hot-lock \
-	beside-java sharing several queues bench list-regress \
+	beside-java sharing several queues backlog bench list-regress \
 	list-isolation list-waiting list-computing check-versions check-setup check-arm64 check-monitoring check-tools interop check-timeline dist \
 	check-dist check-installcheck \
 	aws-credentials aws-endpoints check-packages deb $(CHECKS)
@@ -243,6 +245,11 @@ beside-java: setup
 
 queues: setup
 	@DURATION=$(DURATION) TAP=test/measure/queues.pl test/in-copy test/check-tap
+
+backlog: setup
+	@test/clients/fetch pgmq
+	@DDBLOCK_TOOLS="$${XDG_CACHE_HOME:-$$HOME/.cache}/ddblock/clients" JOBS=$(JOBS) \
+		TAP=test/measure/backlog.pl test/in-copy test/check-tap
 
 several: setup
 	@ROUNDS=$(ROUNDS) TAP=test/measure/several.pl test/in-copy test/check-tap

@@ -2,8 +2,8 @@
 # it: three rounds of 3 seconds, in turns, for each of
 #
 #	ddblock		ddb_queue_push(), ddb_queue_claim() and ddb_queue_complete()
-#	article		a plain implementation of the design of "Building a multi-value semaphore with
-#				DynamoDB" (van Donkersgoed): see below
+#	article		the plain design of "Building a multi-value semaphore with DynamoDB" (van
+#				Donkersgoed), as DDBLock::Article has it
 #	SKIP LOCKED	jobs in a table of one database, which reaches no other cluster
 #
 # with 1 and with 16 sessions, for 10 and for 1,000 resources.  At the beginning one job waits
@@ -16,27 +16,14 @@
 # Local's replies name, indexes included.  The reply to a refused write names none, so its
 # units are added here: 1 for each item, 2 in a transaction.
 #
-# The server is DynamoDB Local, for the double has neither transactions nor indexes.  It serves
+# The server is DynamoDB Local, which is not ours.  It serves
 # little at a time, and a transaction takes it several times as long as another write.  So with
 # 16 sessions, jobs a second show what requests cost there.
-#
-# The article's design has an item for each environment (resource) with the number of its jobs,
-# and an item for each job.  As it is written here:
-#
-#	push		a transaction puts the job, and adds one to the number
-#	find		a scan of all environments, filtered: jobs wait, none is running
-#	claim		a conditional update marks the environment; a query finds its oldest job
-#	complete	a transaction deletes the job, takes one from the number, and removes the mark
-#
-# This is kinder to it than a timer: a session scans as soon as it has tried all that the last
-# scan showed, in an order of its own, and pauses for 0.1 s only if it got none of that; and
-# the scanned table has no jobs in it.  It does less: it has neither leases nor tokens nor
-# attempts, so a client that dies in its work leaves the environment marked for ever.
 
+use DDBLock::Article;
 use DDBLock::Test;
-use List::Util qw(max sum0 shuffle);
-use POSIX ();
-use Time::HiRes qw(sleep time);
+use List::Util qw(max);
+use Time::HiRes qw(time);
 
 my $ROUNDS = 3;
 my @RIVALS = (
@@ -106,12 +93,12 @@ sub looks
 {
 	my ($resources) = @_;
 	my $before = totals();
-	my %article;
+	my $article = article_client($resources);
 
 	$node->safe_psql('postgres', q{SELECT ddb_queue_claim('empty')});
 	diag(sprintf 'a look, %4d resources, ddblock      %s', $resources, costs(difference($before), 1));
-	scan_article("article$resources", \%article);
-	diag(sprintf 'a look, %4d resources, article      %s', $resources, costs(\%article, 1));
+	$article->scan;
+	diag(sprintf 'a look, %4d resources, article      %s', $resources, costs({ $article->counts }, 1));
 	return;
 }
 
@@ -228,174 +215,44 @@ SQL
 sub fill_article
 {
 	my ($resources) = @_;
+	my $article = article_client($resources);
 
-	create_tables("article$resources");
-	push_article("article$resources", $_, {}) foreach 1 .. $resources;
+	$article->create_tables;
+	$article->push_job($_) foreach 1 .. $resources;
 	return;
 }
 
 sub article
 {
 	my ($sessions, $resources) = @_;
-	my @pipes = map { start_worker("article$resources", $resources) } 1 .. $sessions;
+	my @clients = map { article_client($resources)->start(sub { work_article($_[0], $resources) }) } 1 .. $sessions;
 	my %sum;
 
-	foreach my $pipe (@pipes)
+	foreach my $client (@clients)
 	{
-		my $line = <$pipe>;
-		my %counts = map { split /=/ } split ' ', $line // '';
+		my %counts = DDBLock::Article::finish($client);
 
-		close $pipe or die "a worker of the article's design has failed\n";
 		$sum{$_} += $counts{$_} foreach keys %counts;
 	}
 	return (delete $sum{rate}, %sum);
 }
 
-sub create_tables
+sub article_client
 {
-	my ($tables) = @_;
-	my @environment = ({ AttributeName => 'environment', KeyType => 'HASH' });
-	my @deployment = (@environment, { AttributeName => 'requested', KeyType => 'RANGE' });
-
-	foreach ([ "$tables.environment", @environment ], [ "$tables.deployment", @deployment ])
-	{
-		my ($table, @keys) = @$_;
-
-		dynamodb->call('CreateTable', {
-			TableName => $table,
-			BillingMode => 'PAY_PER_REQUEST',
-			KeySchema => \@keys,
-			AttributeDefinitions => [
-				map { { AttributeName => $_->{AttributeName}, AttributeType => 'S' } } @keys ] });
-	}
-	return;
-}
-
-# A process of its own; the pipe says in the end what it has done.
-sub start_worker
-{
-	my ($tables, $resources) = @_;
-	my $pid = open(my $pipe, '-|') // die "fork: $!\n";
-
-	return $pipe if $pid;
-	my %counts = eval { work_article($tables, $resources) };
-	print STDERR $@ if $@;
-	syswrite STDOUT, join(' ', map { "$_=$counts{$_}" } keys %counts) . "\n";
-	POSIX::_exit($@ ? 1 : 0);
+	my ($resources) = @_;
+	return DDBLock::Article->new(server => dynamodb, tables => "article$resources");
 }
 
 sub work_article
 {
-	my ($tables, $resources) = @_;
-	my %counts = (jobs => 0);
-	my ($since, $end) = (time, time + $duration);
-	my @found;
+	my ($article, $resources) = @_;
+	my ($since, $end, $jobs) = (time, time + $duration, 0);
 
-	srand;
 	while (time < $end)
 	{
-		push_article($tables, 1 + int rand $resources, \%counts);
-		1 until finish_one($tables, \@found, \%counts);
-		$counts{jobs}++;
+		$article->push_job(1 + int rand $resources);
+		1 until $article->finish_one;
+		$jobs++;
 	}
-	return (%counts, rate => $counts{jobs} / (time - $since));
-}
-
-# The reply, or undef if a condition or another transaction has refused it.
-sub send_article
-{
-	my ($counts, $operation, $request) = @_;
-	my ($status, $reply) =
-	  dynamodb->try_call($operation, { %$request, ReturnConsumedCapacity => 'TOTAL' });
-	my $refused = ($reply->{__type} // '') =~ /ConditionalCheckFailed|TransactionCanceled|TransactionConflict/;
-	my $consumed = $reply->{ConsumedCapacity} // [];
-	my $units = sum0(map { $_->{CapacityUnits} } ref $consumed eq 'ARRAY' ? @$consumed : $consumed);
-
-	die "$operation: $status " . JSON::PP::encode_json($reply) . "\n" unless $status == 200 || $refused;
-	$units = 2 * @{ $request->{TransactItems} // [] } || 1 if $refused;
-	$counts->{requests}++;
-	$counts->{ $operation =~ /Scan|Query/ ? 'read' : 'written' } += $units;
-	return $refused ? undef : $reply;
-}
-
-# Transactions that meet are repeated.
-sub push_article
-{
-	my ($tables, $environment, $counts) = @_;
-	my $put = {
-		TableName => "$tables.deployment",
-		Item => {
-			environment => { S => "$environment" },
-			requested => { S => sprintf '%.6f %s', time, DDBLock::DynamoDB::uuid() },
-			payload => { S => '1' } } };
-
-	1 until send_article($counts, 'TransactWriteItems', {
-		TransactItems => [ { Put => $put }, { Update => {
-			TableName => "$tables.environment",
-			Key => { environment => { S => "$environment" } },
-			UpdateExpression => 'ADD waiting :one',
-			ExpressionAttributeValues => { ':one' => { N => '1' } } } } ] });
-	return;
-}
-
-sub finish_one
-{
-	my ($tables, $found, $counts) = @_;
-
-	@$found = shuffle(scan_article($tables, $counts)) unless @$found;
-	while (my $environment = shift @$found)
-	{
-		claim_article($tables, $environment, $counts) or next;
-		complete_article($tables, $environment, $counts);
-		return 1;
-	}
-	sleep 0.1;
-	return 0;
-}
-
-sub scan_article
-{
-	my ($tables, $counts) = @_;
-	my $page = send_article($counts, 'Scan', {
-		TableName => "$tables.environment",
-		FilterExpression => 'waiting > :zero AND attribute_not_exists(running)',
-		ProjectionExpression => 'environment',
-		ExpressionAttributeValues => { ':zero' => { N => '0' } } });
-
-	die "the environments do not fit a page\n" if $page->{LastEvaluatedKey};
-	return map { $_->{environment}{S} } @{ $page->{Items} };
-}
-
-sub claim_article
-{
-	my ($tables, $environment, $counts) = @_;
-
-	return send_article($counts, 'UpdateItem', {
-		TableName => "$tables.environment",
-		Key => { environment => { S => $environment } },
-		UpdateExpression => 'SET running = :me',
-		ConditionExpression => 'waiting > :zero AND attribute_not_exists(running)',
-		ExpressionAttributeValues => { ':zero' => { N => '0' }, ':me' => { S => "$$" } } });
-}
-
-sub complete_article
-{
-	my ($tables, $environment, $counts) = @_;
-	my $oldest = send_article($counts, 'Query', {
-		TableName => "$tables.deployment",
-		ConsistentRead => JSON::PP::true,
-		Limit => 1,
-		KeyConditionExpression => 'environment = :e',
-		ExpressionAttributeValues => { ':e' => { S => $environment } } })->{Items}[0];
-
-	1 until send_article($counts, 'TransactWriteItems', {
-		TransactItems => [ { Delete => {
-			TableName => "$tables.deployment",
-			Key => { map { $_ => $oldest->{$_} } qw(environment requested) } } },
-		{ Update => {
-			TableName => "$tables.environment",
-			Key => { environment => { S => $environment } },
-			UpdateExpression => 'ADD waiting :less REMOVE running',
-			ExpressionAttributeValues => { ':less' => { N => '-1' } } } } ] });
-	return;
+	return (jobs => $jobs, rate => $jobs / (time - $since));
 }

@@ -14,6 +14,10 @@ DDBLock::Client - another client of the lock table
 
 Says why there is no such client (C<java>: Amazon's, C<go>: dynamolock); undef if there is.
 
+=item DDBLock::Client::folder($kind)
+
+What test/clients/fetch has put there.
+
 =item DDBLock::Client->start($kind, $url, @arguments)
 
 =item $client->ready
@@ -59,19 +63,19 @@ my %command = (
 	java => [ 'java', '-XX:-UsePerfData', '-cp', '%s:%s/*', 'Client' ],
 	go => ['%s/client']);
 
-sub _folder { return ($ENV{DDBLOCK_TOOLS} // '') . "/$_[0]"; }
+sub folder { return ($ENV{DDBLOCK_TOOLS} // '') . "/$_[0]"; }
 
 sub missing
 {
 	my ($kind) = @_;
 
-	return -f _folder($kind) . '/version' ? undef : "the client $kind is missing: see test/clients/fetch";
+	return -f folder($kind) . '/version' ? undef : "the client $kind is missing: see test/clients/fetch";
 }
 
 sub start
 {
 	my ($class, $kind, @arguments) = @_;
-	my $folder = _folder($kind);
+	my $folder = folder($kind);
 	my @command = map { s/%s/$folder/gr } @{ $command{$kind} };
 	my $self = bless { kind => $kind }, $class;
 

@@ -56,6 +56,11 @@ gone).
 An operator's request: needs no signature, meets no fault. Dies unless it
 succeeds.
 
+=item $double->try_call($operation, \%request)
+
+A client's request, signed with the first of the credentials, that meets the faults. Returns (HTTP status,
+decoded reply).
+
 =item $double->item($name), $double->items
 
 Raw items of the table C<lockTable>.
@@ -72,8 +77,10 @@ use strict;
 use warnings;
 
 use Cwd qw(abs_path);
+use Digest::SHA qw(hmac_sha256 hmac_sha256_hex sha256_hex);
 use File::Basename qw(dirname);
 use JSON::PP;
+use POSIX qw(strftime);
 
 use parent 'DDBLock::Program';
 
@@ -94,13 +101,15 @@ sub start
 sub _options
 {
 	my ($self) = @_;
-	my $credentials = $self->{credentials} // { test => 'test' };
+	my $credentials = $self->_credentials;
 	my @options = map { ('--credentials', "$_:$credentials->{$_}") } sort keys %$credentials;
 
 	push @options, '--seed', $self->{seed} if defined $self->{seed};
 	push @options, '--tls', $self->_make_certificate if $self->{tls};
 	return @options;
 }
+
+sub _credentials { return $_[0]{credentials} // { test => 'test' }; }
 
 sub _make_certificate
 {
@@ -173,6 +182,40 @@ sub call
 	die "$operation: $reply->{status} " . encode_json($reply->{reply}) . "\n"
 	  unless $reply->{status} == 200;
 	return $reply->{reply};
+}
+
+sub try_call
+{
+	my ($self, $operation, $request) = @_;
+	my $body = encode_json($request);
+	my %headers = ('x-amz-date' => strftime('%Y%m%dT%H%M%SZ', gmtime),
+		'x-amz-target' => "DynamoDB_20120810.$operation");
+	my $reply = $self->{http}->post($self->url . '/', {
+		content => $body,
+		headers => { %headers, 'Content-Type' => 'application/x-amz-json-1.0',
+			Authorization => $self->_signature($body, %headers) } });
+	my $decoded = eval { decode_json($reply->{content}) };
+
+	return ($reply->{status}, $decoded // { message => $reply->{content} });
+}
+
+# Signature Version 4.
+sub _signature
+{
+	my ($self, $body, %headers) = @_;
+	my $credentials = $self->_credentials;
+	my ($access_key) = sort keys %$credentials;
+	my $date = substr $headers{'x-amz-date'}, 0, 8;
+	my @scope = ($date, qw(us-east-1 dynamodb aws4_request));
+	my $scope = join '/', @scope;
+	my $signed = join ';', 'host', sort keys %headers;
+	my $canonical = join "\n", 'POST', '/', '', "host:127.0.0.1:$self->{port}",
+	  (map { "$_:$headers{$_}" } sort keys %headers), '', $signed, sha256_hex($body);
+	my $key = "AWS4$credentials->{$access_key}";
+
+	$key = hmac_sha256($_, $key) foreach @scope;
+	return "AWS4-HMAC-SHA256 Credential=$access_key/$scope, SignedHeaders=$signed, Signature="
+	  . hmac_sha256_hex(join("\n", 'AWS4-HMAC-SHA256', $headers{'x-amz-date'}, $scope, sha256_hex($canonical)), $key);
 }
 
 sub item
