@@ -628,11 +628,14 @@ extern bool aws_is_set(const char *value);
 extern const char *aws_get_variable(const aws_environment *env,
 									const char *name);
 
-/* Is the variable, or else the profile's property, "true"?  Either may be NULL. */
-extern bool aws_is_true(const aws_environment *env, const char *variable,
-						const aws_profile *profile, const char *property);
+/*
+ * Is the variable, or else the profile's property, "true"?  False for other words than true
+ * and false, of which SDKs make different things.
+ */
+extern bool aws_read_switch(const aws_environment *env, const char *variable,
+							const aws_profile *profile, const char *property, bool *on);
 
-/* Writes the variable, or else the profile's property, or "". */
+/* Writes the variable, or else the profile's property (NULL: there is none), or ""; false if too long. */
 extern bool aws_get_either(const aws_environment *env, const char *variable,
 						   const aws_profile *profile, const char *property,
 						   char *value, size_t size);

@@ -135,18 +135,17 @@ aws_drop_slash(char *url)
 		url[len - 1] = '\0';
 }
 
-/* "" if none is configured. */
+/* "" if none is configured, or all are ignored; false if it cannot be used. */
 static bool
 copy_configured_endpoint(const aws_settings *settings, const aws_environment *env,
-						 const aws_profile *profile, aws_service service,
+						 const aws_profile *profile, aws_service service, bool ignore,
 						 char *url, size_t size)
 {
 	const char *given;
 
 	if (service == AWS_DYNAMODB && aws_is_set(settings->endpoint_url))
 		return aws_copy_text(settings->endpoint_url, url, size);
-	if (aws_is_true(env, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
-					profile, "ignore_configured_endpoint_urls"))
+	if (ignore)
 		return true;
 	given = aws_get_variable(env, services[service].variable);
 	if (given == NULL)
@@ -158,18 +157,6 @@ copy_configured_endpoint(const aws_settings *settings, const aws_environment *en
 	if (aws_is_set(url))
 		return true;
 	return aws_profile_get(profile, "endpoint_url", url, size) != INI_TOO_LONG;
-}
-
-/* False for other words, of which SDKs make different things. */
-static bool
-read_switch(const aws_environment *env, const aws_profile *profile,
-			const char *variable, const char *property, bool *on)
-{
-	char		value[8];
-	bool		fits = aws_get_either(env, variable, profile, property, value, sizeof(value));
-
-	*on = fits && strcasecmp(value, "true") == 0;
-	return *on || (fits && (value[0] == '\0' || strcasecmp(value, "false") == 0));
 }
 
 static bool
@@ -195,16 +182,20 @@ choose_endpoint(const aws_settings *settings, const aws_environment *env,
 {
 	bool		local = service == AWS_DYNAMODB && strcmp(region, "local") == 0;
 	bool		configured;
+	bool		ignore;
 	bool		fips;
 	bool		dual_stack;
 
-	if (!copy_configured_endpoint(settings, env, profile, service, url, size))
+	if (!aws_read_switch(env, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", profile,
+						 "ignore_configured_endpoint_urls", &ignore))
+		return "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or ignore_configured_endpoint_urls is neither true nor false";
+	if (!copy_configured_endpoint(settings, env, profile, service, ignore, url, size))
 		return "URL is too long, or the services section is missing";
 	configured = url[0] != '\0';
-	if (!read_switch(env, profile, "AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint", &fips))
+	if (!aws_read_switch(env, "AWS_USE_FIPS_ENDPOINT", profile, "use_fips_endpoint", &fips))
 		return "AWS_USE_FIPS_ENDPOINT or use_fips_endpoint is neither true nor false";
-	if (!read_switch(env, profile, "AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint",
-					 &dual_stack))
+	if (!aws_read_switch(env, "AWS_USE_DUALSTACK_ENDPOINT", profile, "use_dualstack_endpoint",
+						 &dual_stack))
 		return "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint is neither true nor false";
 	if (configured && (fips || dual_stack))
 		return "FIPS or dual stack is wanted, but another endpoint is configured";

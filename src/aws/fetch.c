@@ -92,6 +92,24 @@ aws_fetch_next(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 	return fetch->errand.method == NULL ? AWS_STEP_PROCESS : AWS_STEP_HTTP;
 }
 
+/* STS sends these with the HTTP status 400. */
+static bool
+is_transient_code(const char *body)
+{
+	static const char *const codes[] = {
+		"Throttling", "ThrottlingException", "RequestLimitExceeded", "IDPCommunicationError"
+	};
+	char		element[64];
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+	{
+		snprintf(element, sizeof(element), "<Code>%s</Code>", codes[i]);
+		if (strstr(body, element) != NULL)
+			return true;
+	}
+	return false;
+}
+
 /* Might the same request be answered now? */
 static bool
 is_worth_repeating(const aws_fetch *fetch, const aws_result *result)
@@ -102,7 +120,7 @@ is_worth_repeating(const aws_fetch *fetch, const aws_result *result)
 		most = fetch->plan.from.metadata.attempts;
 	return fetch->errand.method != NULL && fetch->tries < most &&
 		(!result->done || result->status >= 500 || result->status == 429 ||
-		 strstr(result->body, "<Code>Throttling</Code>") != NULL);	/* STS: HTTP status 400 */
+		 is_transient_code(result->body));
 }
 
 void

@@ -59,6 +59,15 @@ aws_plan_keys(const aws_search *s, const aws_key_source *source)
 	return AWS_FOUND;
 }
 
+/* NULL if it is unset or white space. */
+static const char *
+get_visible(const aws_environment *env, const char *name)
+{
+	const char *value = aws_get_variable(env, name);
+
+	return value != NULL && value[strspn(value, " \t\r\n")] != '\0' ? value : NULL;
+}
+
 aws_found
 aws_plan_environment(const aws_search *s)
 {
@@ -69,11 +78,11 @@ aws_plan_environment(const aws_search *s)
 	};
 
 	for (int i = 0; i < 3; i++)
+		source.values[i] = get_visible(s->env, source.names[i]);
+	if (source.values[2] == NULL)
 	{
-		const char *value = aws_get_variable(s->env, source.names[i]);
-
-		if (value != NULL && value[strspn(value, " \t\r\n")] != '\0')
-			source.values[i] = value;
+		source.names[2] = "AWS_SECURITY_TOKEN"; /* its old name, which SDKs still read */
+		source.values[2] = get_visible(s->env, source.names[2]);
 	}
 	return aws_plan_keys(s, &source);
 }
@@ -227,9 +236,12 @@ aws_plan_metadata(const aws_search *s)
 	aws_plan   *plan = s->plan;
 	aws_profile profile;
 	char		words[300];
+	bool		disabled;
 	bool		ok;
 
-	if (aws_is_true(s->env, "AWS_EC2_METADATA_DISABLED", NULL, NULL))
+	if (!aws_read_switch(s->env, "AWS_EC2_METADATA_DISABLED", NULL, NULL, &disabled))
+		return aws_broken(s, "instance metadata: AWS_EC2_METADATA_DISABLED is neither true nor false");
+	if (disabled)
 		return aws_not_here(s, "instance metadata: AWS_EC2_METADATA_DISABLED is true");
 	if (!aws_profile_open(&profile, s->settings, s->env, s->error, s->error_size))
 		return AWS_BROKEN;

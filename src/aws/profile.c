@@ -35,16 +35,14 @@ aws_get_variable(const aws_environment *env, const char *name)
 }
 
 bool
-aws_is_true(const aws_environment *env, const char *variable,
-			const aws_profile *profile, const char *property)
+aws_read_switch(const aws_environment *env, const char *variable,
+				const aws_profile *profile, const char *property, bool *on)
 {
-	const char *given = variable != NULL ? aws_get_variable(env, variable) : NULL;
 	char		value[8];
+	bool		fits = aws_get_either(env, variable, profile, property, value, sizeof(value));
 
-	if (given == NULL && profile != NULL && property != NULL &&
-		aws_profile_get(profile, property, value, sizeof(value)) == INI_FOUND)
-		given = value;
-	return given != NULL && strcasecmp(given, "true") == 0;
+	*on = fits && strcasecmp(value, "true") == 0;
+	return *on || (fits && (value[0] == '\0' || strcasecmp(value, "false") == 0));
 }
 
 bool
@@ -54,9 +52,10 @@ aws_get_either(const aws_environment *env, const char *variable,
 {
 	const char *given = aws_get_variable(env, variable);
 
+	value[0] = '\0';
 	if (given != NULL)
 		return aws_copy_text(given, value, size);
-	return aws_profile_get(profile, property, value, size) != INI_TOO_LONG;
+	return property == NULL || aws_profile_get(profile, property, value, size) != INI_TOO_LONG;
 }
 
 bool

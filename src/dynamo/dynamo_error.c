@@ -62,7 +62,8 @@ static const error_kind kinds[] = {
 	{ANY, "KeyRangeThroughputExceeded", DYNAMO_THROTTLED, {
 			LIMIT, "one partition key of %s gets more requests than DynamoDB serves",
 			"More capacity does not help: a partition key takes 1,000 writes or 3,000 reads a "
-			"second at most. Use the busiest locks less often, or divide each into several."
+			"second at most. Use the busiest lock, or resource of a queue, less often, or divide "
+			"it into several."
 	}},
 	{ANY, "OnDemandThroughput", DYNAMO_THROTTLED, {
 			LIMIT, "requests exceed the maximum on-demand throughput that is set for %s",
@@ -199,20 +200,20 @@ static const error_kind kinds[] = {
 			"Enable the Region in the account's settings (AWS console, Account). If it is "
 			"enabled, check the account's status."
 	}},
+	{ANY, "control policy", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, DENIED,
+			"A policy of the AWS organization denies it, and no policy of this account can allow "
+			"it: ask who administers the organization."
+	}},
 	{ANY, "perform: kms:", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
 			"Allow the denied action to the server's role or user, both in the key's policy "
-			"and in IAM."
+			"and in IAM, and deny it in neither."
 	}},
 	{ANY, KMS_KEY, DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
 			"If the table's key exists (AWS console, KMS), allow kms:Decrypt to the server's role "
 			"or user, both in the key's policy and in IAM."
-	}},
-	{ANY, "control policy", DYNAMO_ACCESS_DENIED, {
-			NO_PRIVILEGE, DENIED,
-			"A policy of the AWS organization denies it, and no policy of this account can allow "
-			"it: ask who administers the organization."
 	}},
 	{ANY, "permissions boundary", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define EXCERPT_SIZE 201		/* bytes of an unexpected reply in its message */
+#define WORDS_SIZE 4096			/* of an error, before the middle of a long one is left out */
 
 /* A reply as received. */
 typedef struct incoming
@@ -129,27 +130,46 @@ checksum_matches(const char *crc, const char *body, size_t len)
 }
 
 static void
-append(char *to, size_t size, const char *words)
+append(char words[WORDS_SIZE], const char *more)
 {
-	size_t		len = strlen(to);
+	size_t		len = strlen(words);
 
-	copy_message(to + len, size - len, words);
+	copy_message(words + len, WORDS_SIZE - len, more);
 }
 
 /* "type: message", or the one that there is.  The type's prefix ends with '#'. */
 static void
-copy_error(char *to, size_t size, const char *type, const char *message)
+start_words(char words[WORDS_SIZE], const char *type, const char *message)
 {
 	const char *hash = strrchr(type, '#');
 
-	dynamo_json_copy(to, size / 2, hash != NULL ? hash + 1 : type);
-	append(to, size, to[0] != '\0' && message[0] != '\0' ? ": " : "");
-	append(to, size, message);
+	dynamo_json_copy(words, DYNAMO_MESSAGE_SIZE / 2, hash != NULL ? hash + 1 : type);
+	append(words, words[0] != '\0' && message[0] != '\0' ? ": " : "");
+	append(words, message);
+}
+
+/* Leaves out the middle: the beginning tells what failed, the end often why. */
+static void
+copy_words(char message[DYNAMO_MESSAGE_SIZE], const char *words)
+{
+	static const char gap[] = " ... ";
+	const char *end = words + strlen(words);
+
+	if (end - words < DYNAMO_MESSAGE_SIZE)
+	{
+		memcpy(message, words, (size_t) (end - words) + 1);
+		return;
+	}
+	end -= DYNAMO_MESSAGE_SIZE / 2 - sizeof(gap);
+	while (((unsigned char) *end & 0xc0) == 0x80)
+		end++;					/* the rest of a UTF-8 character */
+	dynamo_json_copy(message, DYNAMO_MESSAGE_SIZE / 2, words);
+	strcat(strcat(message, gap), end);
 }
 
 /* Which limit was reached, and of what: "(TableWriteKeyRangeThroughputExceeded arn:...)". */
 static void
-add_reasons(dynamo_reply *reply, const cJSON *reasons)
+add_reasons(char words[WORDS_SIZE], const cJSON *reasons)
 {
 	const cJSON *reason;
 
@@ -157,11 +177,11 @@ add_reasons(dynamo_reply *reply, const cJSON *reasons)
 	{
 		const char *why = dynamo_json_text(reason, "reason");
 		const char *resource = dynamo_json_text(reason, "resource");
-		const char *const words[] = {" (", why != NULL ? why : "?", " ",
+		const char *const parts[] = {" (", why != NULL ? why : "?", " ",
 		resource != NULL ? resource : "?", ")"};
 
-		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-			append(reply->message, sizeof(reply->message), words[i]);
+		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+			append(words, parts[i]);
 	}
 }
 
@@ -198,28 +218,35 @@ status_of_error(const incoming *in, const char *type, const char *message)
 }
 
 /*
- * A transaction that was cancelled: the first of its reasons that says more than "try again"
- * counts.  Reasons of writes that are innocent have the code "None".
+ * Why a transaction was cancelled: the first of its reasons that says more than "try again",
+ * else the last, or NULL.  Reasons of writes that are innocent have the code "None".
  */
-static dynamo_status
-status_of_transaction(const cJSON *json)
+static const cJSON *
+find_reason(const cJSON *json)
 {
-	dynamo_status status = DYNAMO_CONFLICT;
+	const cJSON *counts = NULL;
 	const cJSON *reason;
 
 	cJSON_ArrayForEach(reason, dynamo_json_member(json, "CancellationReasons"))
 	{
 		const char *code = dynamo_json_text(reason, "Code");
-		dynamo_status found;
 
 		if (code == NULL || strcmp(code, "None") == 0)
 			continue;
-		found = dynamo_error_status(code);
-		if (!dynamo_is_transient(found))
-			return found;
-		status = found;
+		counts = reason;
+		if (!dynamo_is_transient(dynamo_error_status(code)))
+			break;
 	}
-	return status;
+	return counts;
+}
+
+static bool
+is_cancelled(const incoming *in, const char *words)
+{
+	static const char type[] = "TransactionCanceledException";
+
+	return in->op == DYNAMO_QUEUE_TRANSACT && in->http_status == 400 &&
+		strncmp(words, type, sizeof(type) - 1) == 0;
 }
 
 /* Takes over an item, after its result's status and message have been set. */
@@ -258,15 +285,24 @@ read_error(dynamo_reply *reply, const incoming *in)
 {
 	cJSON	   *json = dynamo_json_parse(in->body, in->len);
 	const char *type = dynamo_json_text(json, "__type");
-	const char *cancelled = "TransactionCanceledException";
+	char		words[WORDS_SIZE];
 
-	copy_error(reply->message, sizeof(reply->message), type != NULL ? type : "", message_of(json));
-	add_reasons(reply, dynamo_json_member(json, "ThrottlingReasons"));
-	if (in->op == DYNAMO_QUEUE_TRANSACT && in->http_status == 400 &&
-		strncmp(reply->message, cancelled, strlen(cancelled)) == 0)
-		reply->status = status_of_transaction(json);
+	start_words(words, type != NULL ? type : "", message_of(json));
+	if (is_cancelled(in, words))
+	{
+		const cJSON *reason = find_reason(json);
+
+		reply->status = DYNAMO_CONFLICT;
+		if (reason != NULL)
+		{
+			start_words(words, dynamo_json_text(reason, "Code"), message_of(reason));
+			reply->status = dynamo_error_status(words);
+		}
+	}
 	else
-		reply->status = status_of_error(in, type, reply->message);
+		reply->status = status_of_error(in, type, words);
+	add_reasons(words, dynamo_json_member(json, "ThrottlingReasons"));
+	copy_words(reply->message, words);
 	if (is_foreign(in, type) || (reply->status == DYNAMO_MALFORMED && type == NULL))
 		set_malformed(reply, in, type);
 	else if (reply->message[0] == '\0')
@@ -311,9 +347,10 @@ static void
 read_statement_error(dynamo_result *result, const cJSON *error)
 {
 	const char *code = dynamo_json_text(error, "Code");
+	char		words[WORDS_SIZE];
 
-	copy_error(result->message, sizeof(result->message), code != NULL ? code : "",
-			   message_of(error));
+	start_words(words, code != NULL ? code : "", message_of(error));
+	copy_words(result->message, words);
 	result->status = dynamo_error_status(result->message);
 	if (result->status == DYNAMO_CONDITION_FAILED)
 		set_item(result, dynamo_json_member(error, "Item"));

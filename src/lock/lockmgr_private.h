@@ -37,6 +37,7 @@
 
 #include <assert.h>
 
+#include "lock/backoff.h"
 #include "lock/heap.h"
 #include "lock/lockmgr.h"
 
@@ -339,9 +340,7 @@ struct lockmgr
 	int64_t		check_at;		/* IN_DOUBT: the next check; INT64_MAX: it is in flight */
 	unsigned	checks_failed;	/* in a row, for the backoff */
 
-	/* See lockmgr_queue.c. */
-	int			spent;			/* of the budget of repetitions */
-	bool		cannot_pay;		/* the call that ends now could not */
+	backoff_budget budget;		/* cannot_pay: of the call that ends now */
 
 	bool		adopting;
 
@@ -573,6 +572,8 @@ extern bool lm_out_of_patience(const lockmgr *lm, int64_t now,
 extern void lm_fail_impatient_waiters(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply);
+
+/* How long to wait after so many failures, at most cap_us; without budget, for up to twice as long. */
 extern int64_t lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us);
 extern int64_t lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock);

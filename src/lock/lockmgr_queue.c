@@ -361,54 +361,21 @@ lm_fail_impatient_releaser(lockmgr *lm, int64_t now, lm_lock *lock)
 		lm_fail_releaser(lm, lock);
 }
 
-/*
- * The budget of repetitions, as the standard mode of AWS SDKs has it: a call that fails pays, one
- * that succeeds earns, and a repetition that succeeds earns more.  Without it, repetitions would be
- * most of the load of a table that is overloaded, and would keep it so.  Whoever cannot pay waits for
- * longer.
- *
- * Source: AWS SDKs and Tools Reference Guide, "Retry behavior": 500 units, 5 for a repetition,
- * 10 after a time-out.
- */
-#define BUDGET			500
-#define PRICE			5
-#define PRICE_TIMEOUT	10
-
 /* A call has ended; call it before its locks know. */
 void
 lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply)
 {
-	int			price = reply->count == call->count ? 0 : PRICE;
-	int			earned = 1;
+	bool		repeated = false;
 
-	for (int i = 0; i < reply->count; i++)
-	{
-		dynamo_status status = reply->results[i].status;
-
-		if (status == DYNAMO_UNKNOWN || status == DYNAMO_UNREACHABLE)
-			price = PRICE_TIMEOUT;
-		else if (status != DYNAMO_OK && status != DYNAMO_CONDITION_FAILED && price == 0)
-			price = PRICE;
-	}
 	for (int i = 0; i < call->count; i++)
-	{
-		if (call->locks[i] != NULL && call->locks[i]->attempts > 0)
-			earned = PRICE;
-	}
-	lm->cannot_pay = lm->spent + price > BUDGET;
-	if (price == 0)
-		lm->spent -= earned < lm->spent ? earned : lm->spent;
-	else if (!lm->cannot_pay)
-		lm->spent += price;
+		repeated |= call->locks[i] != NULL && call->locks[i]->attempts > 0;
+	backoff_pay(&lm->budget, reply, call->count, repeated);
 }
 
-/* How long to wait after so many failures, at most cap_us; without budget, for up to twice as long. */
 int64_t
 lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us)
 {
-	int64_t		wait = backoff_us(attempts, cap_us, lm_random(lm));
-
-	return lm->cannot_pay ? cap_us + wait : wait;
+	return backoff_later_us(lm->budget.cannot_pay, attempts, cap_us, lm_random(lm));
 }
 
 /*
@@ -423,7 +390,7 @@ lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock)
 	int64_t		last_third = l->deadline - l->lease_ms * 1000 / 3;
 	int64_t		cap = (l->deadline - now) / 4;
 
-	lock->postponed = lm->cannot_pay && l->state == LEASE_HELD && l->mode == MODE_EXCLUSIVE &&
+	lock->postponed = lm->budget.cannot_pay && l->state == LEASE_HELD && l->mode == MODE_EXCLUSIVE &&
 		lock->first == NULL && !lm_has_renewer(lock->lease);
 	if (!lock->postponed)
 		return now + lm_backoff(lm, lock->attempts, cap < BACKOFF_CAP_US ? cap : BACKOFF_CAP_US);

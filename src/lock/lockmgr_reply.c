@@ -240,7 +240,7 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 			end_call(lm, now, &call, call.locks[i], result);
 	}
 	lm_end_reply(lm);
-	lm->cannot_pay = false;
+	lm->budget.cannot_pay = false;
 	lm_pump(lm, now);
 }
 

@@ -10,11 +10,9 @@
  */
 #include "postgres.h"
 
-#include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "lock/backoff.h"
 #include "session/session.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
@@ -198,7 +196,7 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 			reply = expected_failure(answer);
 		if (reply != NULL)
 			break;
-		pause = backoff_us(++failures, BACKOFF_CAP_US, pg_prng_uint64(&pg_global_prng_state));
+		pause = TablePause(++failures);
 		/* A new table of that name may be a global one. */
 		if (answer->result == MAILBOX_FAILED && answer->failure.status == DYNAMO_TABLE_MISSING)
 			pg_atomic_write_u64(&segment->queue_table_checked, 0);

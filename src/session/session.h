@@ -869,6 +869,9 @@ extern bool TableIsActive(const char *status, const char *kind, const char *tabl
 /* Can be interrupted. */
 extern void TableSleep(int64 microseconds);
 
+/* Microseconds, after so many failures of a call: longer if the budget of repetitions is spent. */
+extern int64 TablePause(unsigned failures);
+
 /*
  * Once more a reply says that something has changed meanwhile: to be called before the
  * next attempt.  *times counts from 0; the first repetition is at once, the others ever

@@ -63,6 +63,13 @@ TableSleep(int64 microseconds)
 	}
 }
 
+int64
+TablePause(unsigned failures)
+{
+	return backoff_later_us(shared_read(&segment->cannot_pay) != 0, failures, BACKOFF_CAP_US,
+							pg_prng_uint64(&pg_global_prng_state));
+}
+
 const MailboxAnswer *
 TableCall(MailboxRequest *request, const char *name, const void *data,
 		  dynamo_status expected, bool *unsettled)
@@ -85,8 +92,7 @@ TableCall(MailboxRequest *request, const char *name, const void *data,
 		maybe_applied |= pg_atomic_read_u32(&segment->worker_starts) != starts;
 		if (is_result(answer, expected))
 			break;
-		pause = backoff_us(++failures, BACKOFF_CAP_US,
-						   pg_prng_uint64(&pg_global_prng_state));
+		pause = TablePause(++failures);
 		if (answer->result != MAILBOX_FAILED ||
 			!dynamo_is_transient(answer->failure.status) ||
 			SegmentNow() + pause - started > (int64) ddblock_retry_timeout * 1000)

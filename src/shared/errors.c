@@ -214,7 +214,7 @@ ErrorsLossReason(lease_loss loss)
 	}
 	failure = SegmentRenewalFailure(SegmentNow() - FAILURE_AGE_US);
 	return psprintf("No renewal was confirmed by DynamoDB before its deadline.%s%s",
-					failure != NULL ? " The last one failed: " : "",
+					failure != NULL ? " The last one failed " : "",
 					failure != NULL ? to_server(failure) : "");
 }
 

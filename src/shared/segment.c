@@ -404,13 +404,13 @@ SegmentNoteRenewalFailure(const char *message)
 const char *
 SegmentRenewalFailure(int64 since)
 {
-	static char message[DYNAMO_MESSAGE_SIZE];
+	static char words[DYNAMO_MESSAGE_SIZE + 32];
 	SegmentTrouble *failure = &segment->renewal_failure;
 	uint32		before = shared_begin_read(&failure->changes);
 	int64		at = failure->at;
 
-	memcpy(message, failure->message, sizeof(message));
-	return shared_end_read(&failure->changes, before) && at != 0 && at >= since ? message : NULL;
+	snprintf(words, sizeof(words), "%.1f s ago: %s", (SegmentNow() - at) / 1e6, failure->message);
+	return shared_end_read(&failure->changes, before) && at != 0 && at >= since ? words : NULL;
 }
 
 /* Race with a change: DYNAMO_OK, and the reader looks again a moment later. */

@@ -450,6 +450,7 @@ typedef struct Segment
 	pg_atomic_uint64 queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
 	SegmentTrouble trouble;
 	SegmentTrouble renewal_failure;
+	shared32	cannot_pay;		/* the budget of what sessions repeat is spent */
 	TimestampTz last_worker_start;	/* worker only */
 	uint64		waits;			/* worker only: so many began */
 	epoch_clock clock;			/* worker only: DynamoDB's */
@@ -494,8 +495,9 @@ extern void SegmentInstallHooks(void);
 /* For the worker; DYNAMO_OK: nothing is repeated. */
 extern void SegmentTellTrouble(dynamo_status status, const char *message);
 
-/* Why the last renewal failed, if one did since then: static, or NULL. */
 extern void SegmentNoteRenewalFailure(const char *message);
+
+/* When and why the last renewal failed, if one did since then: "3.0 s ago: ..."; static, or NULL. */
 extern const char *SegmentRenewalFailure(int64 since);
 
 /* DYNAMO_OK if there is no trouble. */

@@ -117,7 +117,8 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 		ereport(NOTICE,
 				(errmsg("lock table \"%s\" already exists", ddblock_lock_table)));
 	}
-	enable_ttl();
+	if (!table.strong)
+		enable_ttl();			/* DynamoDB has none with strong consistency in several Regions */
 	if (how.protect && !table.is_protected)
 		TableTellUnprotected("lock table", ddblock_lock_table);
 	PG_RETURN_VOID();

@@ -165,7 +165,7 @@ why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
 	failure = SegmentRenewalFailure(confirmed);
 	return psprintf("DynamoDB confirmed no renewal for %.1f s%s%s",
 					(SegmentNow() - confirmed) / 1e6,
-					failure != NULL ? "; the last one failed: " : "", failure != NULL ? failure : "");
+					failure != NULL ? "; the last one failed " : "", failure != NULL ? failure : "");
 }
 
 /*

@@ -77,6 +77,9 @@ like(error_of($node, $acquire), $refused, 'whether or not it names its consisten
 replicate(MultiRegionConsistency => 'STRONG');
 is($node->safe_psql('postgres', $acquire), 't',
 	'with strong consistency it is as good as another, without a restart');
+proxy->reset_counts;
+$node->safe_psql('postgres', 'SELECT ddb_lock_table_create()');
+is(proxy->received('UpdateTimeToLive'), 0, 'where DynamoDB has no time-to-live');
 replicate(Replicas => []);
 start_anew($node);
 is($node->safe_psql('postgres', $acquire), 't', 'and so it is without replicas');

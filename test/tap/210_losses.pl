@@ -105,7 +105,7 @@ kill 'TERM', $worker;
 wait_for { (worker_pid($node) // $worker) != $worker } 'the next worker';
 $session->ask('SELECT 1');
 $session->ask(q{SELECT ddb_lock_release('outage')});
-told_once('outage', $session, qr/$late for [\d.]+ s; the last one failed: connect: [^\n]*refused/i);
+told_once('outage', $session, qr/$late for [\d.]+ s; the last one failed [\d.]+ s ago: connect: [^\n]*refused/i);
 
 # Throttled: the worker notices first, or the session; both know why.
 $session = holder('throttled');
@@ -113,10 +113,10 @@ $near->fault('error', operation => 'UpdateItem', status => 400, count => -1,
 	type => 'ThrottlingException', message => 'Throughput exceeds the current capacity');
 wait_for { stat_of($node, undef, 'leases_lost') > $provoked } 'the loss';
 like($session->error_of(q{SELECT ddb_lock_require('throttled')}),
-	qr/LK001: .*DETAIL: +No renewal was confirmed [^\n]* The last one failed: ThrottlingException: Throughput exceeds/s,
+	qr/LK001: .*DETAIL: +No renewal was confirmed [^\n]* The last one failed [\d.]+ s ago: ThrottlingException: Throughput exceeds/s,
 	'the session is told what kept renewals from being confirmed');
 $near->clear_faults;
-told_once('throttled', $session, qr/$late [^\n]*; the last one failed: ThrottlingException: Throughput exceeds/);
+told_once('throttled', $session, qr/$late [^\n]*; the last one failed [\d.]+ s ago: ThrottlingException: Throughput exceeds/);
 
 # Both notice at the same deadline.
 $session = holder('both', 'BEGIN');

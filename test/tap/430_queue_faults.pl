@@ -491,4 +491,27 @@ is($d1->result, $many - 1, 'when it is over');
 $d2->query_safe(q{SET statement_timeout = 0; SELECT ddb_queue_depths('all')});
 cmp_ok(proxy->received('Query'), '<', 8, 'those behind it are not sent');
 
+#
+# The budget of repetitions: what many sessions repeat in vain is repeated rarely
+#
+my $throttled = q{SELECT ddb_queue_push('q', 'throttled', '1')};
+my @many = map { session($one) } 1 .. 20;
+
+proxy->fault('error', operation => 'TransactWriteItems', count => -1, status => 400,
+	type => 'com.amazonaws.dynamodb.v20120810#ThrottlingException');
+$_->query_safe(q{SET statement_timeout = '1 min'}) foreach @many;
+$_->send($throttled) foreach @many;
+wait_for { proxy->faults('TransactWriteItems') > 120 } 'the budget is spent';
+$one->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+	WHERE query LIKE '%throttled%' AND pid <> pg_backend_pid()});
+$_->result foreach @many;
+proxy->reset_counts;
+$many[0]->query_safe(q{SET statement_timeout = '5 s'});
+like($many[0]->error_of($throttled), qr/57014/, 'a push is repeated until it is canceled');
+cmp_ok(proxy->received('TransactWriteItems'), '<=', 6, '... at most once a second');
+proxy->clear_faults;
+$many[0]->query_safe(q{SET statement_timeout = 0});
+cmp_ok($many[0]->query_safe($throttled), '>', 0, '... and succeeds later');
+$_->quit foreach @many;
+
 done_testing;

@@ -200,6 +200,27 @@ TEST(the_environment_wins_over_the_files)
 				 "environment");
 }
 
+TEST(a_token_may_have_its_old_name)
+{
+	world		w = {
+		.variables = {{"AWS_ACCESS_KEY_ID", "A"}, {"AWS_SECRET_ACCESS_KEY", "S"},
+			{"AWS_SECURITY_TOKEN", "OLD"}},
+		.files = {{CREDENTIALS, "[default]\n" KEYS("B", "SB") "aws_security_token = OLDB\n"}},
+	};
+
+	assert_true(find(NULL, &w));
+	assert_string_equal(plan.keys.session_token, "OLD");
+	w.variables[3] = (pair) {"AWS_SESSION_TOKEN", "NEW"};
+	assert_true(find(NULL, &w));
+	assert_string_equal(plan.keys.session_token, "NEW");
+	memset(w.variables, 0, sizeof(w.variables));
+	assert_true(find(NULL, &w));
+	assert_string_equal(plan.keys.session_token, "OLDB");
+	w.files[0].value = "[default]\n" KEYS("B", "SB") "aws_security_token = OLDB\naws_session_token = NEWB\n";
+	assert_true(find(NULL, &w));
+	assert_string_equal(plan.keys.session_token, "NEWB");
+}
+
 TEST(the_profile_setting_wins_over_the_environment)
 {
 	const aws_settings settings = {.profile = "work"};
@@ -672,6 +693,9 @@ TEST(metadata_may_be_asked_for_the_region)
 
 	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_NOT_HERE);
 	assert_string_equal(words, "instance metadata: AWS_EC2_METADATA_DISABLED is true");
+	w.variables[0].value = "1";
+	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_BROKEN);
+	assert_string_equal(words, "instance metadata: AWS_EC2_METADATA_DISABLED is neither true nor false");
 	w.variables[0].value = "false";
 	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_FOUND);
 	assert_int_equal(plan.base, AWS_BASE_REGION);
@@ -940,6 +964,9 @@ TEST(ignores_configured_endpoints_if_told_to)
 	by_profile.variables[1] =
 		(pair) {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "false"};
 	assert_endpoint(&none, &by_profile, "http://env");
+	by_profile.variables[1].value = "yes";
+	assert_endpoint(&none, &by_profile, NULL);
+	assert_non_null(strstr(words, "is neither true nor false"));
 }
 
 TEST(never_guesses_an_endpoint)

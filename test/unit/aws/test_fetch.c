@@ -412,16 +412,26 @@ TEST(sts_refuses)
 
 TEST(sts_throttles)
 {
-	static const char body[] = "<E><Type>Sender</Type><Code>Throttling</Code><Message>slowly</Message></E>";
+	static const char *const codes[] = {
+		"Throttling", "ThrottlingException", "RequestLimitExceeded", "IDPCommunicationError"
+	};
 
-	begin_role();
-	for (int try = 0; try < 2; try++)
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 	{
+		char		body[200];
+		char		words[100];
+
+		snprintf(body, sizeof(body), "<E><Type>Sender</Type><Code>%s</Code><Message>slowly</Message></E>", codes[i]);
+		snprintf(words, sizeof(words), "AssumeRole: %s: slowly", codes[i]);
+		begin_role();
+		for (int try = 0; try < 2; try++)
+		{
+			reply(400, body);
+			assert_asks("POST", "https://sts.example/");
+		}
 		reply(400, body);
-		assert_asks("POST", "https://sts.example/");
+		assert_failed(words);
 	}
-	reply(400, body);
-	assert_failed("AssumeRole: Throttling: slowly");
 }
 
 TEST(a_wrong_clock_is_corrected_once)

@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-#define KINDS_MIN 43
+#define KINDS_MIN 68
 
 typedef struct transport_status
 {

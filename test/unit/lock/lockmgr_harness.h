@@ -462,7 +462,7 @@ believe_batches(harness *h)
 static inline void
 enough_budget(harness *h)
 {
-	h->lm->spent = -1000000;
+	h->lm->budget.spent = -1000000;
 }
 
 /* The manager dies; calls in flight may still be applied. */

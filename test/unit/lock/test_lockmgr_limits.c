@@ -432,7 +432,7 @@ LOCKMGR_TEST(what_fails_is_repeated_with_growing_delays)
 static void
 spend(harness *h)
 {
-	h->lm->spent = 500;
+	h->lm->budget.spent = 500;
 }
 
 /* There is one after 1 to 2 s. */
@@ -471,7 +471,7 @@ paid_repetitions(harness *h, dynamo_status status)
 LOCKMGR_TEST(a_time_out_costs_twice_as_much)
 {
 	assert_int_equal(paid_repetitions(h, DYNAMO_THROTTLED), 100);
-	h->lm->spent = 0;
+	h->lm->budget.spent = 0;
 	assert_int_equal(paid_repetitions(h, DYNAMO_UNREACHABLE), 50);
 }
 
@@ -490,7 +490,7 @@ LOCKMGR_TEST(what_succeeds_earns_budget)
 	acquire(h, 0, "b");
 	run(h, 3 * SECOND);
 	assert_true(holds(h, 0, "b"));
-	assert_int_equal(h->lm->spent, 495);
+	assert_int_equal(h->lm->budget.spent, 495);
 }
 
 /* Not before the last third of its lease, but then as often as it takes. */
