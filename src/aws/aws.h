@@ -629,8 +629,8 @@ extern const char *aws_get_variable(const aws_environment *env,
 									const char *name);
 
 /*
- * Is the variable, or else the profile's property, "true"?  False for other words than true
- * and false, of which SDKs make different things.
+ * Sets *on to whether the variable, or else the profile's property, is "true".  Returns false for other
+ * words than true and false, of which SDKs make different things.
  */
 extern bool aws_read_switch(const aws_environment *env, const char *variable,
 							const aws_profile *profile, const char *property, bool *on);

@@ -43,7 +43,7 @@ append_words(char *text, size_t size, const char *words)
 void
 aws_plan_error(char *to, size_t size, const char *last, const char *tried)
 {
-	snprintf(to, size, "%.450s%s%s", last, tried[0] != '\0' ? "; before it: " : "", tried);
+	snprintf(to, size, "%.760s%s%s", last, tried[0] != '\0' ? "; before it: " : "", tried);
 }
 
 void

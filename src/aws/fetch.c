@@ -69,7 +69,7 @@ failed(aws_fetch *fetch)
 {
 	char		last[sizeof(fetch->error)];
 
-	snprintf(last, sizeof(last), "%.150s: %.298s", fetch->plan.keys.source, fetch->error);
+	snprintf(last, sizeof(last), "%.150s: %.600s", fetch->plan.keys.source, fetch->error);
 	aws_plan_error(fetch->error, sizeof(fetch->error), last, fetch->plan.tried);
 	return AWS_STEP_FAILED;
 }

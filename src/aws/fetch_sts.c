@@ -153,7 +153,7 @@ refused(aws_fetch *fetch, const aws_result *result, const char *asked)
 		return aws_fetch_succeeded(fetch, result, asked);
 	get_element(result->body, "Message", message, sizeof(message));
 	message[strcspn(message, "\r\n")] = '\0';
-	return aws_fetch_fail(fetch, "%s: %s: %.300s", asked, code, message);
+	return aws_fetch_fail(fetch, "%s: %s: %.500s", asked, code, message);
 }
 
 static bool

@@ -84,7 +84,8 @@ find_in_file(const aws_search *s, const aws_profile *profile, const aws_profile_
 
 	snprintf(where, sizeof(where), "profile \"%.50s\" in %.300s", profile->name,
 			 file->path);
-	if (aws_profile_get_from(profile, file, source.names[2], values[2], sizeof(values[2])) == INI_ABSENT)
+	if (aws_profile_get_from(profile, file, source.names[2], values[2], sizeof(values[2])) != INI_TOO_LONG &&
+		!aws_is_set(values[2]))
 		source.names[2] = "aws_security_token"; /* its old name, which SDKs still read */
 	for (int i = 0; i < 3; i++)
 		if (aws_profile_get_from(profile, file, source.names[i],

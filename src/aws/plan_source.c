@@ -79,7 +79,7 @@ aws_plan_environment(const aws_search *s)
 
 	for (int i = 0; i < 3; i++)
 		source.values[i] = get_visible(s->env, source.names[i]);
-	if (source.values[2] == NULL)
+	if (source.values[2] == NULL && source.values[0] != NULL)
 	{
 		source.names[2] = "AWS_SECURITY_TOKEN"; /* its old name, which SDKs still read */
 		source.values[2] = get_visible(s->env, source.names[2]);

@@ -79,7 +79,7 @@ static const error_kind kinds[] = {
 	{ANY, "ProvisionedThroughputExceeded", DYNAMO_THROTTLED, {
 			LIMIT, THROTTLES,
 			"Raise the table's capacity, or switch it to on-demand. If it has capacity left, one "
-			"lock is used too often."
+			"lock, or resource of a queue, is used too often."
 	}},
 	{"Throttling", NULL, DYNAMO_THROTTLED, {
 			LIMIT, THROTTLES,
@@ -205,16 +205,6 @@ static const error_kind kinds[] = {
 			"A policy of the AWS organization denies it, and no policy of this account can allow "
 			"it: ask who administers the organization."
 	}},
-	{ANY, "perform: kms:", DYNAMO_ACCESS_DENIED, {
-			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
-			"Allow the denied action to the server's role or user, both in the key's policy "
-			"and in IAM, and deny it in neither."
-	}},
-	{ANY, KMS_KEY, DYNAMO_ACCESS_DENIED, {
-			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
-			"If the table's key exists (AWS console, KMS), allow kms:Decrypt to the server's role "
-			"or user, both in the key's policy and in IAM."
-	}},
 	{ANY, "permissions boundary", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,
 			"The permissions boundary of the server's role or user must allow the action, and not "
@@ -229,6 +219,16 @@ static const error_kind kinds[] = {
 			NO_PRIVILEGE, DENIED,
 			"Whoever assumed the role passed a session policy: that must allow the action, too, "
 			"and not deny it."
+	}},
+	{ANY, "perform: kms:", DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
+			"Allow the denied action to the server's role or user, both in the key's policy "
+			"and in IAM, and deny it in neither."
+	}},
+	{ANY, KMS_KEY, DYNAMO_ACCESS_DENIED, {
+			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
+			"If the table's key exists (AWS console, KMS), allow kms:Decrypt to the server's role "
+			"or user, both in the key's policy and in IAM."
 	}},
 	{ANY, "explicit deny in a resource-based policy", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, DENIED,

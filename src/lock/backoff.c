@@ -23,26 +23,37 @@ backoff_us(unsigned attempt, int64_t cap_us, uint64_t random)
  * Source: AWS SDKs and Tools Reference Guide, "Retry behavior": 500 units, 5 for a repetition,
  * 10 after a time-out.
  */
-#define BUDGET			500
 #define PRICE			5
 #define PRICE_TIMEOUT	10
+
+int
+backoff_price(dynamo_status status)
+{
+	if (status == DYNAMO_UNKNOWN || status == DYNAMO_UNREACHABLE)
+		return PRICE_TIMEOUT;
+	return status == DYNAMO_OK || status == DYNAMO_CONDITION_FAILED ? 0 : PRICE;
+}
+
+int
+backoff_earned(bool repeated)
+{
+	return repeated ? PRICE : 1;
+}
 
 void
 backoff_pay(backoff_budget *budget, const dynamo_reply *reply, int count, bool repeated)
 {
 	int			price = reply->count == count ? 0 : PRICE;
-	int			earned = repeated ? PRICE : 1;
+	int			earned = backoff_earned(repeated);
 
 	for (int i = 0; i < reply->count; i++)
 	{
-		dynamo_status status = reply->results[i].status;
+		int			of_result = backoff_price(reply->results[i].status);
 
-		if (status == DYNAMO_UNKNOWN || status == DYNAMO_UNREACHABLE)
-			price = PRICE_TIMEOUT;
-		else if (status != DYNAMO_OK && status != DYNAMO_CONDITION_FAILED && price == 0)
-			price = PRICE;
+		if (of_result > price)
+			price = of_result;
 	}
-	budget->cannot_pay = budget->spent + price > BUDGET;
+	budget->cannot_pay = budget->spent + price > BACKOFF_BUDGET;
 	if (price == 0)
 		budget->spent -= earned < budget->spent ? earned : budget->spent;
 	else if (!budget->cannot_pay)

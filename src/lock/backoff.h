@@ -26,6 +26,12 @@ extern int64_t backoff_us(unsigned attempt, int64_t cap_us, uint64_t random);
  * most of the load of a table that is overloaded, and would keep it so.  Whoever cannot pay waits for
  * longer.  Starts as zero.
  */
+#define BACKOFF_BUDGET 500
+
+/* What a call pays for its status, 0 if that is no failure; what a success earns. */
+extern int backoff_price(dynamo_status status);
+extern int backoff_earned(bool repeated);
+
 typedef struct backoff_budget
 {
 	int			spent;

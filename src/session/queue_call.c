@@ -196,7 +196,7 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 			reply = expected_failure(answer);
 		if (reply != NULL)
 			break;
-		pause = TablePause(++failures);
+		pause = TablePause(answer, ++failures);
 		/* A new table of that name may be a global one. */
 		if (answer->result == MAILBOX_FAILED && answer->failure.status == DYNAMO_TABLE_MISSING)
 			pg_atomic_write_u64(&segment->queue_table_checked, 0);
@@ -208,6 +208,7 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 						   answer->result == MAILBOX_FAILED ? answer->failure.message : NULL);
 		TableSleep(pause);
 	}
+	SegmentEarn(failures > 0);
 	/* The repeat may have waited in the worker. */
 	if (unsettled && queue_op(request->kind) == DYNAMO_QUEUE_TRANSACT &&
 		reply->status == DYNAMO_CONDITION_FAILED && SegmentNow() - started > TOKEN_KNOWN_US)

@@ -869,8 +869,8 @@ extern bool TableIsActive(const char *status, const char *kind, const char *tabl
 /* Can be interrupted. */
 extern void TableSleep(int64 microseconds);
 
-/* Microseconds, after so many failures of a call: longer if the budget of repetitions is spent. */
-extern int64 TablePause(unsigned failures);
+/* After so many failures, of which this is the last: microseconds, more if SegmentPay() refuses. */
+extern int64 TablePause(const MailboxAnswer *answer, unsigned failures);
 
 /*
  * Once more a reply says that something has changed meanwhile: to be called before the

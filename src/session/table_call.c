@@ -64,10 +64,11 @@ TableSleep(int64 microseconds)
 }
 
 int64
-TablePause(unsigned failures)
+TablePause(const MailboxAnswer *answer, unsigned failures)
 {
-	return backoff_later_us(shared_read(&segment->cannot_pay) != 0, failures, BACKOFF_CAP_US,
-							pg_prng_uint64(&pg_global_prng_state));
+	bool		cannot_pay = answer->result == MAILBOX_FAILED && !SegmentPay(answer->failure.status);
+
+	return backoff_later_us(cannot_pay, failures, BACKOFF_CAP_US, pg_prng_uint64(&pg_global_prng_state));
 }
 
 const MailboxAnswer *
@@ -92,7 +93,7 @@ TableCall(MailboxRequest *request, const char *name, const void *data,
 		maybe_applied |= pg_atomic_read_u32(&segment->worker_starts) != starts;
 		if (is_result(answer, expected))
 			break;
-		pause = TablePause(++failures);
+		pause = TablePause(answer, ++failures);
 		if (answer->result != MAILBOX_FAILED ||
 			!dynamo_is_transient(answer->failure.status) ||
 			SegmentNow() + pause - started > (int64) ddblock_retry_timeout * 1000)
@@ -102,6 +103,7 @@ TableCall(MailboxRequest *request, const char *name, const void *data,
 		request->repeat = true;
 		TableSleep(pause);
 	}
+	SegmentEarn(failures > 0);
 	if (unsettled != NULL)
 		*unsettled = maybe_applied;
 	return answer;

@@ -19,6 +19,7 @@
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
+#include "lock/backoff.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
 
@@ -129,6 +130,7 @@ initialise(void)
 	segment->max_leases = ddblock_max_leases;
 	segment->max_sessions = MaxBackends;
 	segment->slots = slot_count();
+	pg_atomic_init_u32(&segment->spent, 0);
 	pg_atomic_init_u32(&segment->worker_procno, PG_UINT32_MAX);
 	pg_atomic_init_u32(&segment->worker_pid, 0);
 	pg_atomic_init_u32(&segment->worker_starts, 0);
@@ -411,6 +413,28 @@ SegmentRenewalFailure(int64 since)
 
 	snprintf(words, sizeof(words), "%.1f s ago: %s", (SegmentNow() - at) / 1e6, failure->message);
 	return shared_end_read(&failure->changes, before) && at != 0 && at >= since ? words : NULL;
+}
+
+bool
+SegmentPay(dynamo_status status)
+{
+	bool		pays = dynamo_is_transient(status) && status != DYNAMO_CONFLICT;
+	int			price = pays ? backoff_price(status) : 0;
+
+	if (pg_atomic_add_fetch_u32(&segment->spent, price) <= BACKOFF_BUDGET)
+		return true;
+	(void) pg_atomic_sub_fetch_u32(&segment->spent, price);
+	return false;
+}
+
+void
+SegmentEarn(bool repeated)
+{
+	uint32		spent = pg_atomic_read_u32(&segment->spent);
+
+	while (spent > 0 && !pg_atomic_compare_exchange_u32(&segment->spent, &spent,
+														spent - Min(spent, (uint32) backoff_earned(repeated))))
+		;
 }
 
 /* Race with a change: DYNAMO_OK, and the reader looks again a moment later. */

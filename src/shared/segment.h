@@ -450,7 +450,7 @@ typedef struct Segment
 	pg_atomic_uint64 queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
 	SegmentTrouble trouble;
 	SegmentTrouble renewal_failure;
-	shared32	cannot_pay;		/* the budget of what sessions repeat is spent */
+	pg_atomic_uint32 spent;		/* of the budget of repetitions: see SegmentPay() */
 	TimestampTz last_worker_start;	/* worker only */
 	uint64		waits;			/* worker only: so many began */
 	epoch_clock clock;			/* worker only: DynamoDB's */
@@ -499,6 +499,14 @@ extern void SegmentNoteRenewalFailure(const char *message);
 
 /* When and why the last renewal failed, if one did since then: "3.0 s ago: ..."; static, or NULL. */
 extern const char *SegmentRenewalFailure(int64 since);
+
+/*
+ * The budget of repetitions (lock/backoff.h) of all calls that sessions repeat, and that the worker
+ * repeats for them.  The lock manager has its own, because no trouble of the queues' table must put
+ * off a renewal.  False: the caller waits for longer.  Only what is repeated for DynamoDB's sake pays.
+ */
+extern bool SegmentPay(dynamo_status status);
+extern void SegmentEarn(bool repeated);
 
 /* DYNAMO_OK if there is no trouble. */
 extern dynamo_status SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE]);

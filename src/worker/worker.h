@@ -574,10 +574,4 @@ extern void WorkerLogThrottling(dynamo_op op, const dynamo_reply *reply);
 /* Sessions that wait while a request is repeated say why. */
 extern void WorkerPublishTrouble(const dynamo_reply *reply);
 
-/*
- * For a call that its session repeats: all of these have one budget (see lock/backoff.h).  The lock
- * manager has its own, because no trouble of the queues' table must put off a renewal.
- */
-extern void WorkerPay(const WorkerCall *call, const dynamo_reply *reply);
-
 #endif							/* DDBLOCK_WORKER_WORKER_H */

@@ -142,7 +142,6 @@ WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
 	MailboxAnswer *out;
 
 	judge_page(&reply->page, call->posted);
-	WorkerPay(call, reply);
 	out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
 	if (out == NULL)
 		return;

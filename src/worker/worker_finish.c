@@ -34,7 +34,8 @@ later(void *arg, uint32 index, unsigned failures, const dynamo_reply *reply)
 		ereport(LOG,
 				(errmsg("ddblock could not finish %s yet", describe(&segment_finishes[index])),
 				 errdetail_internal("%s", Utf8Quiet(reply->message, strlen(reply->message)))));
-	return backoff_us(failures, RETRY_CAP_US, pg_prng_uint64(&pg_global_prng_state));
+	return (SegmentPay(reply->status) ? 0 : BACKOFF_CAP_US) +
+		backoff_us(failures, RETRY_CAP_US, pg_prng_uint64(&pg_global_prng_state));
 }
 
 static void
@@ -89,6 +90,8 @@ static void
 replied(const WorkerCall *call, const dynamo_reply *reply)
 {
 	WorkerQueueEnded();
+	if (!dynamo_is_transient(reply->status))
+		SegmentEarn(call->repeat);
 	if (call->id != QUEUE_NO_PLACE)
 		queue_finisher_reply(&me, (uint32) call->id, SegmentNow(), reply);
 }

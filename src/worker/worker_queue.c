@@ -61,7 +61,6 @@ replied(const WorkerCall *call, const dynamo_reply *reply)
 	char	   *bytes;
 
 	WorkerQueueEnded();
-	WorkerPay(call, reply);
 	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
 	{
 		answer_failure(call->session, call->id, call->op, reply->status, reply->message);

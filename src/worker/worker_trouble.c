@@ -8,7 +8,6 @@
  */
 #include "postgres.h"
 
-#include "lock/backoff.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
 #include "shared/shared.h"
@@ -94,13 +93,4 @@ WorkerPublishTrouble(const dynamo_reply *reply)
 	if (repeats || published)
 		SegmentTellTrouble(repeats ? reply->status : DYNAMO_OK, repeats ? reply->message : "");
 	published = repeats;
-}
-
-void
-WorkerPay(const WorkerCall *call, const dynamo_reply *reply)
-{
-	static backoff_budget budget;
-
-	backoff_pay(&budget, reply, call->count, call->repeat);
-	shared_write(&segment->cannot_pay, budget.cannot_pay);
 }

@@ -131,11 +131,11 @@ sub ddblock
 	my ($queue) = @_;
 	my @pushers = map { session($_) } @clusters;
 
-	# 49 jobs fit a call.
+	# A call takes at most 49 jobs.
 	foreach my $i (0 .. $#pushers)
 	{
 		$pushers[$i]->send("SELECT count(ddb_queue_push_all('$queue', r::text, array_fill('1'::jsonb, ARRAY[least(25, $each - n)])))"
-			. " FROM generate_series(1, $RESOURCES) r, generate_series(0, $each - 1, 25) n WHERE r % 3 = $i");
+			. " FROM generate_series(1, $RESOURCES) r, generate_series(0, $each - 1, 25) n WHERE r % " . @clusters . " = $i");
 	}
 	foreach (@pushers)
 	{

@@ -16,9 +16,8 @@
 # Local's replies name, indexes included.  The reply to a refused write names none, so its
 # units are added here: 1 for each item, 2 in a transaction.
 #
-# The server is DynamoDB Local, which is not ours.  It serves
-# little at a time, and a transaction takes it several times as long as another write.  So with
-# 16 sessions, jobs a second show what requests cost there.
+# The server is DynamoDB Local, which serves little at a time; a transaction takes it several times
+# as long as another write.  So with 16 sessions, jobs a second show what requests cost there.
 
 use DDBLock::Article;
 use DDBLock::Test;
