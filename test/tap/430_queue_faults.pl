@@ -450,6 +450,16 @@ $d1->query_safe(q{SELECT ddb_queue_push('hinted', 'r', '1'), pg_sleep(1.2)});
 $d2->query_safe(q{SET statement_timeout = '10 s'});
 is($d2->query_safe(q{SELECT number FROM ddb_queue_claim('hinted', wait => '1 min')}), '1',
 	'a session that waits does not sleep over a hint');
+proxy->reset_counts;
+$d2->send(q{SELECT number FROM ddb_queue_claim('pushed', wait => '1 min')});
+wait_for
+{
+	proxy->received('Query') && $small->safe_psql('postgres', q{SELECT 1 FROM pg_stat_activity
+		WHERE query LIKE '%pushed%' AND wait_event_type = 'Extension'});
+}
+'a session that has found no job';
+$d1->query_safe(q{SELECT ddb_queue_push('pushed', 'r', '1')});
+is($d2->result, '1', '... nor over a push, though it would not look for 15 s');
 $d2->query_safe(q{SET statement_timeout = 0});
 
 my $many = 60;
