@@ -629,6 +629,30 @@ LOCKMGR_TEST(an_idle_manager_wants_no_waking)
 	assert_int_equal(lockmgr_next_wake(h->lm), INT64_MAX);
 }
 
+LOCKMGR_TEST(what_is_due_first_is_not_kept_waiting_by_what_is_due_later)
+{
+	int			reads;
+
+	get(h, 0, "held");
+	detach(h, 0, "held", 10 * SECOND);
+	settle(h);
+	next_fate(h, FATE_LOST_REQUEST);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	acquire(h, 1, "barred");
+	run(h, 2 * SECOND);
+	cancel(h, 1);
+	look_up(h, 2, "looked up");
+	while (counts_of(h).calls > 0 || lockmgr_next_wake(h->lm) < h->now + SECOND / 4)
+		run(h, MS);
+
+	h->fate = FATE_OK;
+	reads = sent(h, DYNAMO_READ);
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	acquire(h, 3, "a");
+	run(h, 100 * MS);
+	assert_in_range(sent(h, DYNAMO_READ) - reads, 3, 8);
+}
+
 LOCKMGR_TEST(new_time_outs_hold_from_the_next_call)
 {
 	lockmgr_set_timeouts(h->lm, SECOND / 4, SECOND / 2, SECOND);
@@ -671,6 +695,7 @@ LOCKMGR_TEST(the_holds_of_a_slot_can_be_walked)
 	assert_true(holds(h, 8, "d"));
 }
 
+/* One more than the table of locks and the heaps of timers have room for at first. */
 TEST(thousands_of_locks_are_told_apart)
 {
 	harness    *h = harness_new(1500);
@@ -678,11 +703,11 @@ TEST(thousands_of_locks_are_told_apart)
 	h->config.max_calls = 2000;
 	start_manager(h);
 	for (uint32_t i = 0; i < 1500; i++)
-		acquire(h, i, lock_name(i % 1000));
+		acquire(h, i, lock_name(i % 1025));
 	settle(h);
 	for (uint32_t i = 0; i < 1500; i++)
-		assert_true(i < 1000 ? holds(h, i, lock_name(i % 1000)) : h->asked[i].owed);
-	assert_int_equal(counts_of(h).held, 1000);
-	assert_int_equal(counts_of(h).waiters, 500);
+		assert_true(i < 1025 ? holds(h, i, lock_name(i % 1025)) : h->asked[i].owed);
+	assert_int_equal(counts_of(h).held, 1025);
+	assert_int_equal(counts_of(h).waiters, 475);
 	finish(h);
 }
