@@ -667,6 +667,29 @@ LOCKMGR_TEST(new_time_outs_hold_from_the_next_call)
 	assert_int_equal(last_call(h)->c.timeout_us, SECOND / 8);
 }
 
+LOCKMGR_TEST(with_time_left_any_attempt_may_take_as_long_as_the_setting)
+{
+	foreign_hold(h, "b", "v1", LEASE_MS, 1);
+	get(h, 0, "a");
+	renew(h, 0, "a", 0);
+	settle(h);
+	acquire(h, 1, "b");
+	settle(h);
+	acquire(h, 2, "a");
+	h->ask.at_least_ms = 1;
+	acquire(h, 3, "a");
+	release(h, 0, "a");
+	look_up(h, 0, "a");
+	settle(h);
+	release(h, 2, "a");
+	run(h, SECOND);
+	release(h, 3, "a");
+	settle(h);
+	assert_true(sent(h, DYNAMO_HAND_OVER) > 0);
+	for (int i = 0; i < h->call_count; i++)
+		assert_int_equal(h->calls[i].c.timeout_us, ATTEMPT_US);
+}
+
 LOCKMGR_TEST(the_holds_of_a_slot_can_be_walked)
 {
 	uint32_t	seen = 0;
