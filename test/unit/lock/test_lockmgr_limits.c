@@ -346,6 +346,11 @@ LOCKMGR_TEST_WITH(a_lock_nobody_needs_is_remembered_for_a_while, start_with(SIZE
 			/* Used again, so no longer the oldest. */
 			try_acquire(h, 0, "lock1");
 			settle(h);
+			for (int twice = 0; twice < 2; twice++)
+			{
+				try_acquire(h, 0, "lock3");
+				settle(h);
+			}
 		}
 	}
 	run(h, DEAD_US);
@@ -357,6 +362,23 @@ LOCKMGR_TEST_WITH(a_lock_nobody_needs_is_remembered_for_a_while, start_with(SIZE
 	for (int i = 0; i < 5; i++)
 		assert_result(h, 10 + (uint32_t) i,
 					  i == 0 || i == 2 ? LOCKMGR_BUSY : LOCKMGR_GRANTED);
+}
+
+/* After more, the next session waits for a lease in the worst case. */
+LOCKMGR_TEST(the_last_256_nonces_that_belong_to_nobody_are_known)
+{
+	char		nonce[UUID_SIZE] = "";
+
+	for (int i = 0; i < LM_RETIRED + 10; i++)
+	{
+		snprintf(nonce, sizeof(nonce), "nonce %d", i);
+		lm_retire(h->lm, nonce);
+	}
+	for (int i = 0; i < LM_RETIRED + 10; i++)
+	{
+		snprintf(nonce, sizeof(nonce), "nonce %d", i);
+		assert_int_equal(lm_is_retired(h->lm, nonce), i >= 10);
+	}
 }
 
 LOCKMGR_TEST_WITH(nothing_need_be_remembered, start_with(SIZE, 16, 0))
@@ -732,5 +754,38 @@ TEST(thousands_of_locks_are_told_apart)
 		assert_true(i < 1025 ? holds(h, i, lock_name(i % 1025)) : h->asked[i].owed);
 	assert_int_equal(counts_of(h).held, 1025);
 	assert_int_equal(counts_of(h).waiters, 475);
+	finish(h);
+}
+
+TEST(everybody_has_timers)
+{
+	const uint32_t many = 100;
+	harness    *h = harness_new(many);
+
+	h->config.max_calls = many;
+	start_manager(h);
+	for (uint32_t i = 0; i < many; i++)
+	{
+		get(h, i, lock_name(i));
+		detach(h, i, lock_name(i), LEASE_US);
+	}
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	for (uint32_t i = 0; i < many; i++)
+		look_up(h, i, lock_name(i));
+	settle(h);
+	h->fate = FATE_OK;
+	run(h, 2 * LEASE_US);
+	for (uint32_t i = 0; i < many; i++)
+		assert_result(h, i, LOCKMGR_FOUND);
+	assert_int_equal(counts_of(h).held, 0);
+
+	/* Each of them is barred. */
+	h->fate = FATE_LOST_REQUEST;
+	acquire_many(h, many);
+	run(h, SECOND / 2);
+	for (uint32_t i = 0; i < many; i++)
+		cancel(h, i);
+	run(h, SECOND);
+	assert_int_equal(counts_of(h).leases, many);
 	finish(h);
 }
