@@ -15,7 +15,7 @@
 #include "../unit.h"
 #include "dynamo/dynamo.h"
 
-#define DOUBLE_ITEMS 1024
+#define DOUBLE_ITEMS 1100
 #define DOUBLE_NAME_SIZE 64
 
 typedef struct double_item

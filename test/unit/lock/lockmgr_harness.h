@@ -1072,6 +1072,9 @@ assert_clean(harness *h)
 	assert_int_equal(counts.held, 0);
 	assert_int_equal(counts.waiters, 0);
 	assert_int_equal(counts.calls, 0);
+	assert_int_equal(h->lm->lock_count, counts.remembered);
+	assert_int_equal(h->lm->free_watch_count, h->config.max_sessions);
+	assert_true(h->no_batches == 0 || sent(h, DYNAMO_RENEW_BATCH) > 0);
 	for (uint32_t i = 0; i < h->config.max_leases; i++)
 	{
 		assert_int_equal(h->saved[i].state, LEASE_FREE);

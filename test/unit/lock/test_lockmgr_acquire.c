@@ -516,6 +516,19 @@ LOCKMGR_TEST(a_token_that_is_too_low_is_raised_once)
 	assert_string_not_equal(h->calls[0].writes[0].version, h->calls[1].writes[0].version);
 }
 
+LOCKMGR_TEST(a_token_that_is_known_is_topped_at_once)
+{
+	int64_t		known = h->now + h->epoch_offset + SECOND;
+
+	foreign_hold(h, "a", "v1", LEASE_MS, known);
+	try_acquire(h, 0, "a");
+	settle(h);
+	foreign_release(h, "a");
+	run_until(h, known - h->epoch_offset);
+	assert_int_equal(get_token(h, 0, "a"), known + 1);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
+}
+
 LOCKMGR_TEST(a_dead_holders_token_is_topped_too)
 {
 	int64_t		ahead = h->now + h->epoch_offset + 3600 * SECOND;

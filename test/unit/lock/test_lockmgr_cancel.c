@@ -147,6 +147,7 @@ LOCKMGR_TEST(who_comes_after_a_cancellation_does_not_wait)
 		calls = h->call_count;
 		acquire(h, 1, "a");
 		assert_int_equal(h->call_count, calls + 1);
+		assert_int_equal(h->watches[h->asked[1].watch].trouble, DYNAMO_OK);
 		h->fate = FATE_OK;
 		run(h, LATENCY_US + BACKOFF_BASE_US + LATENCY_US);
 		assert_result(h, 1, LOCKMGR_GRANTED);

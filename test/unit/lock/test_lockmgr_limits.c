@@ -346,6 +346,11 @@ LOCKMGR_TEST_WITH(a_lock_nobody_needs_is_remembered_for_a_while, start_with(SIZE
 			/* Used again, so no longer the oldest. */
 			try_acquire(h, 0, "lock1");
 			settle(h);
+			for (int twice = 0; twice < 2; twice++)
+			{
+				try_acquire(h, 0, "lock3");
+				settle(h);
+			}
 		}
 	}
 	run(h, DEAD_US);
@@ -357,6 +362,23 @@ LOCKMGR_TEST_WITH(a_lock_nobody_needs_is_remembered_for_a_while, start_with(SIZE
 	for (int i = 0; i < 5; i++)
 		assert_result(h, 10 + (uint32_t) i,
 					  i == 0 || i == 2 ? LOCKMGR_BUSY : LOCKMGR_GRANTED);
+}
+
+/* After more, the next session waits for a lease in the worst case. */
+LOCKMGR_TEST(the_last_256_nonces_that_belong_to_nobody_are_known)
+{
+	char		nonce[UUID_SIZE] = "";
+
+	for (int i = 0; i < LM_RETIRED + 10; i++)
+	{
+		snprintf(nonce, sizeof(nonce), "nonce %d", i);
+		lm_retire(h->lm, nonce);
+	}
+	for (int i = 0; i < LM_RETIRED + 10; i++)
+	{
+		snprintf(nonce, sizeof(nonce), "nonce %d", i);
+		assert_int_equal(lm_is_retired(h->lm, nonce), i >= 10);
+	}
 }
 
 LOCKMGR_TEST_WITH(nothing_need_be_remembered, start_with(SIZE, 16, 0))
@@ -629,6 +651,30 @@ LOCKMGR_TEST(an_idle_manager_wants_no_waking)
 	assert_int_equal(lockmgr_next_wake(h->lm), INT64_MAX);
 }
 
+LOCKMGR_TEST(what_is_due_first_is_not_kept_waiting_by_what_is_due_later)
+{
+	int			reads;
+
+	get(h, 0, "held");
+	detach(h, 0, "held", 10 * SECOND);
+	settle(h);
+	next_fate(h, FATE_LOST_REQUEST);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	acquire(h, 1, "barred");
+	run(h, 2 * SECOND);
+	cancel(h, 1);
+	look_up(h, 2, "looked up");
+	while (counts_of(h).calls > 0 || lockmgr_next_wake(h->lm) < h->now + SECOND / 4)
+		run(h, MS);
+
+	h->fate = FATE_OK;
+	reads = sent(h, DYNAMO_READ);
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	acquire(h, 3, "a");
+	run(h, 100 * MS);
+	assert_in_range(sent(h, DYNAMO_READ) - reads, 3, 8);
+}
+
 LOCKMGR_TEST(new_time_outs_hold_from_the_next_call)
 {
 	lockmgr_set_timeouts(h->lm, SECOND / 4, SECOND / 2, SECOND);
@@ -641,6 +687,29 @@ LOCKMGR_TEST(new_time_outs_hold_from_the_next_call)
 	look_up(h, 1, "b");
 	acquire(h, 2, "c");
 	assert_int_equal(last_call(h)->c.timeout_us, SECOND / 8);
+}
+
+LOCKMGR_TEST(with_time_left_any_attempt_may_take_as_long_as_the_setting)
+{
+	foreign_hold(h, "b", "v1", LEASE_MS, 1);
+	get(h, 0, "a");
+	renew(h, 0, "a", 0);
+	settle(h);
+	acquire(h, 1, "b");
+	settle(h);
+	acquire(h, 2, "a");
+	h->ask.at_least_ms = 1;
+	acquire(h, 3, "a");
+	release(h, 0, "a");
+	look_up(h, 0, "a");
+	settle(h);
+	release(h, 2, "a");
+	run(h, SECOND);
+	release(h, 3, "a");
+	settle(h);
+	assert_true(sent(h, DYNAMO_HAND_OVER) > 0);
+	for (int i = 0; i < h->call_count; i++)
+		assert_int_equal(h->calls[i].c.timeout_us, ATTEMPT_US);
 }
 
 LOCKMGR_TEST(the_holds_of_a_slot_can_be_walked)
@@ -671,6 +740,7 @@ LOCKMGR_TEST(the_holds_of_a_slot_can_be_walked)
 	assert_true(holds(h, 8, "d"));
 }
 
+/* One more than the table of locks and the heaps of timers have room for at first. */
 TEST(thousands_of_locks_are_told_apart)
 {
 	harness    *h = harness_new(1500);
@@ -678,11 +748,44 @@ TEST(thousands_of_locks_are_told_apart)
 	h->config.max_calls = 2000;
 	start_manager(h);
 	for (uint32_t i = 0; i < 1500; i++)
-		acquire(h, i, lock_name(i % 1000));
+		acquire(h, i, lock_name(i % 1025));
 	settle(h);
 	for (uint32_t i = 0; i < 1500; i++)
-		assert_true(i < 1000 ? holds(h, i, lock_name(i % 1000)) : h->asked[i].owed);
-	assert_int_equal(counts_of(h).held, 1000);
-	assert_int_equal(counts_of(h).waiters, 500);
+		assert_true(i < 1025 ? holds(h, i, lock_name(i % 1025)) : h->asked[i].owed);
+	assert_int_equal(counts_of(h).held, 1025);
+	assert_int_equal(counts_of(h).waiters, 475);
+	finish(h);
+}
+
+TEST(everybody_has_timers)
+{
+	const uint32_t many = 100;
+	harness    *h = harness_new(many);
+
+	h->config.max_calls = many;
+	start_manager(h);
+	for (uint32_t i = 0; i < many; i++)
+	{
+		get(h, i, lock_name(i));
+		detach(h, i, lock_name(i), LEASE_US);
+	}
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	for (uint32_t i = 0; i < many; i++)
+		look_up(h, i, lock_name(i));
+	settle(h);
+	h->fate = FATE_OK;
+	run(h, 2 * LEASE_US);
+	for (uint32_t i = 0; i < many; i++)
+		assert_result(h, i, LOCKMGR_FOUND);
+	assert_int_equal(counts_of(h).held, 0);
+
+	/* Each of them is barred. */
+	h->fate = FATE_LOST_REQUEST;
+	acquire_many(h, many);
+	run(h, SECOND / 2);
+	for (uint32_t i = 0; i < many; i++)
+		cancel(h, i);
+	run(h, SECOND);
+	assert_int_equal(counts_of(h).leases, many);
 	finish(h);
 }

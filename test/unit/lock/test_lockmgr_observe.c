@@ -42,6 +42,17 @@ LOCKMGR_TEST(reads_for_sessions_count_as_well)
 	assert_true(observed_dead(h, "a", 0));
 }
 
+LOCKMGR_TEST(a_read_that_fails_takes_nothing_back)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	assert_false(observed_dead(h, "a", 0));
+	run(h, DEAD_US);
+	next_fate(h, fate_of(DYNAMO_ACCESS_DENIED));
+	look_up(h, 0, "a");
+	settle(h);
+	assert_true(observed_dead(h, "a", 0));
+}
+
 LOCKMGR_TEST(a_page_that_was_late_proves_nothing)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);

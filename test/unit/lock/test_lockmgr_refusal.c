@@ -193,3 +193,17 @@ LOCKMGR_TEST(permits_refused_for_nothing_are_an_error)
 	assert_failed(h, 1, DYNAMO_MALFORMED);
 	assert_in_range(sent(h, DYNAMO_RENEW), 5, 60);
 }
+
+LOCKMGR_TEST(permits_that_cannot_be_given_back_are_no_longer_ours_at_the_deadline)
+{
+	share(h, 0, MODE_SEMAPHORE, LOCKMGR_ACQUIRE, 1, 9);
+	settle(h);
+	share(h, 1, MODE_SEMAPHORE, LOCKMGR_ACQUIRE, 1, 9);
+	settle(h);
+	h->table.refuses_changes = true;
+	let_go(h, 1, "s");
+	run(h, LEASE_US);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_UNREACHABLE);
+	assert_in_range(sent(h, DYNAMO_RENEW), 10, 80);
+}

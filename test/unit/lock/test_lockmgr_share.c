@@ -583,6 +583,28 @@ LOCKMGR_TEST(a_look_for_permits_waits_for_a_free_call)
 }
 
 /* However rare our looks are. */
+LOCKMGR_TEST(nobody_looks_for_permits_while_a_renewal_shows_them)
+{
+	harness_call *renewal;
+	int			reads;
+
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 0, LOCKMGR_ACQUIRE, 1, 2);
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	run(h, SECOND);
+	next_fate(h, FATE_HOLD);
+	renew(h, 0, "s", 0);
+	renewal = last_call(h);
+	assert_int_equal(renewal->c.op, DYNAMO_RENEW);
+	reads = sent(h, DYNAMO_READ);
+	run(h, SECOND);
+	assert_int_equal(sent(h, DYNAMO_READ), reads);
+	deliver(h, renewal);
+	run(h, SECOND);
+	assert_true(sent(h, DYNAMO_READ) > reads);
+}
+
 LOCKMGR_TEST(a_permit_is_looked_for_when_a_cluster_is_dead)
 {
 	int64_t		start = h->now;
