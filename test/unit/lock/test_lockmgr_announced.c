@@ -83,6 +83,19 @@ LOCKMGR_TEST(a_failure_is_told_to_who_claims)
 	assert_failed(h, 0, DYNAMO_ACCESS_DENIED);
 }
 
+LOCKMGR_TEST(one_that_is_settled_too_late_is_handed_on)
+{
+	h->ask.role_max_leases = 1; /* it counts once */
+	next_fate(h, FATE_HOLD);
+	announce(h, "a");
+	run(h, LEASE_US - MARGIN_US);
+	deliver(h, last_call(h));
+	settle(h);
+	try_acquire(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(sent(h, DYNAMO_HAND_OVER), 1);
+}
+
 LOCKMGR_TEST(others_wait_behind_it)
 {
 	announce(h, "a");
