@@ -169,6 +169,20 @@ LOCKMGR_TEST(what_is_withdrawn_goes_back)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 }
 
+LOCKMGR_TEST(what_was_acquired_for_one_that_is_withdrawn_is_not_the_next_ones)
+{
+	next_fate(h, FATE_HOLD);
+	announce(h, "a");
+	withdraw(h, 1);
+	h->ask.lease_ms = 2 * LEASE_MS;
+	announce(h, "a");
+	deliver(h, &h->calls[0]);
+	settle(h);
+	try_acquire(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(saved_of(h, 0, "a")->lease_ms, 2 * LEASE_MS);
+}
+
 LOCKMGR_TEST(who_waits_for_one_holds_none_of_those_after_it)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
