@@ -320,6 +320,18 @@ LOCKMGR_TEST(another_manager_gives_the_lock_that_is_asked_for)
 	assert_true(holds(h, 0, "c"));
 }
 
+LOCKMGR_TEST(another_manager_gives_nobody_what_was_not_settled)
+{
+	next_fate(h, FATE_LOST_REQUEST);
+	announce(h, "a");
+	kill_manager(h);
+	try_acquire(h, 0, "c");
+	start_manager(h);
+	settle(h);
+	assert_true(holds(h, 0, "c"));
+	assert_true(is_free(h, "a"));
+}
+
 LOCKMGR_TEST(another_manager_joins_what_is_named)
 {
 	ask_another(h, LOCKMGR_JOIN);
