@@ -226,6 +226,23 @@ LOCKMGR_TEST(a_renewing_holder_does_not_die)
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
 }
 
+/* Somebody has restored the item. */
+LOCKMGR_TEST(a_version_that_comes_back_is_waited_for)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 0, "a");
+	settle(h);
+	foreign_release(h, "a");
+	while (sent(h, DYNAMO_ACQUIRE) < 2)
+		run(h, MS);
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	run(h, DEAD_US - SECOND);
+	assert_waits(h, 0);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
 LOCKMGR_TEST(death_counts_from_the_receipt_of_the_first_observation)
 {
 	int64_t		received;
