@@ -83,6 +83,19 @@ LOCKMGR_TEST(a_failure_is_told_to_who_claims)
 	assert_failed(h, 0, DYNAMO_ACCESS_DENIED);
 }
 
+LOCKMGR_TEST(one_that_is_settled_too_late_is_handed_on)
+{
+	h->ask.role_max_leases = 1; /* it counts once */
+	next_fate(h, FATE_HOLD);
+	announce(h, "a");
+	run(h, LEASE_US - MARGIN_US);
+	deliver(h, last_call(h));
+	settle(h);
+	try_acquire(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(sent(h, DYNAMO_HAND_OVER), 1);
+}
+
 LOCKMGR_TEST(others_wait_behind_it)
 {
 	announce(h, "a");
@@ -154,6 +167,20 @@ LOCKMGR_TEST(what_is_withdrawn_goes_back)
 	try_acquire(h, 0, "b");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(what_was_acquired_for_one_that_is_withdrawn_is_not_the_next_ones)
+{
+	next_fate(h, FATE_HOLD);
+	announce(h, "a");
+	withdraw(h, 1);
+	h->ask.lease_ms = 2 * LEASE_MS;
+	announce(h, "a");
+	deliver(h, &h->calls[0]);
+	settle(h);
+	try_acquire(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(saved_of(h, 0, "a")->lease_ms, 2 * LEASE_MS);
 }
 
 LOCKMGR_TEST(who_waits_for_one_holds_none_of_those_after_it)
@@ -291,6 +318,18 @@ LOCKMGR_TEST(another_manager_gives_the_lock_that_is_asked_for)
 {
 	ask_another(h, LOCKMGR_TRY);
 	assert_true(holds(h, 0, "c"));
+}
+
+LOCKMGR_TEST(another_manager_gives_nobody_what_was_not_settled)
+{
+	next_fate(h, FATE_LOST_REQUEST);
+	announce(h, "a");
+	kill_manager(h);
+	try_acquire(h, 0, "c");
+	start_manager(h);
+	settle(h);
+	assert_true(holds(h, 0, "c"));
+	assert_true(is_free(h, "a"));
 }
 
 LOCKMGR_TEST(another_manager_joins_what_is_named)

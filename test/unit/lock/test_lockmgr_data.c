@@ -111,6 +111,18 @@ LOCKMGR_TEST_WITH(a_canceled_change_harms_nobody, start_with_data())
 	assert_data(h, "first");
 }
 
+LOCKMGR_TEST_WITH(a_change_is_written_after_a_canceled_one, start_with_data())
+{
+	next_fate(h, FATE_HOLD);
+	renew_with(h, 0, "second");
+	cancel(h, 0);
+	renew_with(h, 0, "third");
+	deliver(h, last_call(h));
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_data(h, "third");
+}
+
 #define TEAM "{\"team\":{\"S\":\"x\"}}"
 #define PLACE "{\"place\":{\"S\":\"y\"}}"
 

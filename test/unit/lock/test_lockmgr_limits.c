@@ -176,8 +176,10 @@ LOCKMGR_TEST_WITH(what_was_lost_first_makes_room_first, start_with(3, 16, 16))
 			assert_int_equal(lease_of(h, 10 + i, lock_name(10 + i)), lost[next]);
 		}
 		for (uint32_t i = 0; i < 3; i++)
+		{
 			let_go(h, 10 + i, lock_name(10 + i));
-		settle(h);
+			settle(h);			/* the last one to be lost becomes the first */
+		}
 	}
 }
 

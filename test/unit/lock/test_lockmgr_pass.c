@@ -30,10 +30,15 @@ LOCKMGR_TEST_WITH(a_waiting_session_gets_the_lock_without_a_request, start_with_
 {
 	const lease *l = saved_of(h, 0, "a");
 	int64_t		token = held_by(h, 0, "a")->token;
-	int64_t		valid_until = l->valid_until;
 	uint32_t	generation = l->generation;
-	int			calls = h->call_count;
+	int64_t		valid_until;
+	int			calls;
 
+	renew(h, 0, "a", LEASE_MS);
+	settle(h);
+	assert_int_equal(l->renewals, 1);
+	valid_until = l->valid_until;
+	calls = h->call_count;
 	for (uint32_t i = 0; i < 2; i++)
 	{
 		release(h, i, "a");
