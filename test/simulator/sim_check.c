@@ -262,7 +262,10 @@ sim_check_gate(sim *s, int number, const sim_call *call, int which)
 				  lock->gate_of, lock->name);
 }
 
-/* Does a session that has the lock wait for another one?  Then it may go first. */
+/*
+ * Does a session that has the lock wait for another one, or did it when the worker read its request,
+ * which it may have canceled since?  Then whoever it waits for may go first.
+ */
 static bool
 holder_waits(const sim *s, const sim_cluster *c, int lock)
 {
@@ -272,7 +275,8 @@ holder_waits(const sim *s, const sim_cluster *c, int lock)
 
 		for (int j = 0; j < SIM_HOLDS; j++)
 		{
-			if (session->holds[j].used && session->holds[j].lock == lock && session->waiting)
+			if (session->holds[j].used && session->holds[j].lock == lock &&
+				(session->waiting || (c->taken.session.slot == (uint32_t) i && c->taken.seq == session->request.seq)))
 				return true;
 		}
 	}
