@@ -98,6 +98,50 @@ LOCKMGR_TEST(whoever_leaves_the_queue_the_others_keep_their_order)
 	assert_result(h, 3, LOCKMGR_GRANTED);
 }
 
+LOCKMGR_TEST(who_leaves_the_queue_ends_nobody_elses_acquire)
+{
+	next_fate(h, FATE_LOST_REQUEST);
+	acquire(h, 0, "a");
+	acquire(h, 1, "a");
+	while (!last_call(h)->answered)
+		run(h, MS);
+	cancel(h, 1);
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(sent(h, DYNAMO_BAR), 0);
+}
+
+LOCKMGR_TEST(who_leaves_the_queue_ends_nobody_elses_try)
+{
+	get(h, HOLDER, "a");
+	h->ask.waits_for_local_holder = true;
+	try_acquire(h, 0, "a");
+	h->ask.waits_for_local_holder = false;
+	acquire(h, 1, "a");
+	cancel(h, 1);
+	assert_waits(h, 0);
+	let_go(h, HOLDER, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
+/* The next poll is due later: who comes before that does not wait for it, and the others do. */
+LOCKMGR_TEST(the_last_one_who_leaves_the_queue_ends_the_polls)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	acquire(h, 0, "a");
+	acquire(h, 1, "a");
+	run(h, 10 * SECOND);
+	while (!last_call(h)->answered)
+		run(h, MS);
+	cancel(h, 0);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);
+	cancel(h, 1);
+	foreign_release(h, "a");
+	try_acquire(h, 2, "a");
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
+}
+
 LOCKMGR_TEST(a_hand_over_nobody_wants_goes_to_the_next)
 {
 	get(h, HOLDER, "a");
@@ -143,7 +187,9 @@ LOCKMGR_TEST(who_comes_after_a_cancellation_does_not_wait)
 		acquire(h, 0, "a");
 		run(h, RETRY_US - SECOND);
 		assert_waits(h, 0);
+		acquire(h, 2, "a");
 		cancel(h, 0);
+		cancel(h, 2);			/* stayed back */
 		calls = h->call_count;
 		acquire(h, 1, "a");
 		assert_int_equal(h->call_count, calls + 1);
@@ -181,6 +227,18 @@ LOCKMGR_TEST(a_cancellation_that_crosses_a_refusal_gives_nothing_back)
 	cancel(h, 0);
 	settle(h);
 	assert_true(holds(h, 0, "a"));
+}
+
+LOCKMGR_TEST(a_late_cancellation_leaves_the_next_request)
+{
+	get(h, HOLDER, "a");
+	look_up(h, 0, "a");
+	settle(h);
+	acquire(h, 0, "a");
+	lockmgr_cancel(h->lm, h->now, session_of(h, 0), h->asked[0].request.seq - 1);
+	let_go(h, HOLDER, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
 }
 
 LOCKMGR_TEST(the_next_request_cancels_the_one_before)
