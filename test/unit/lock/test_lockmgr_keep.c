@@ -250,6 +250,24 @@ LOCKMGR_TEST_WITH(a_join_that_was_not_taken_leaves_the_minimum, start_kept())
 	assert_kept(h);
 }
 
+/* Both had been granted before: the lock to who joined, too. */
+LOCKMGR_TEST_WITH(a_grant_that_another_has_joined_leaves_the_minimum, start_kept())
+{
+	ask_named(h, 1, LOCKMGR_JOIN, "a", held_by(h, 0, "a")->token);
+	cancel(h, 0);
+	let_go(h, 1, "a");
+	settle(h);
+	assert_kept(h);
+}
+
+LOCKMGR_TEST_WITH(a_detached_hold_that_was_not_taken_leaves_the_minimum, start_kept())
+{
+	detach(h, 0, "a", 30 * SECOND);
+	cancel(h, 0);
+	settle(h);
+	assert_kept(h);
+}
+
 /* Nobody was granted it, but the hand-over would be refused. */
 LOCKMGR_TEST(an_unwanted_acquire_is_not_handed_over)
 {
