@@ -216,6 +216,29 @@ LOCKMGR_TEST(who_tries_during_the_last_renewal_gets_the_lock)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
+LOCKMGR_TEST(who_tries_after_the_last_one_has_let_go_gets_the_lock)
+{
+	share(h, 0, "a");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3);
+	let_go(h, 0, "a");
+	try_acquire(h, 1, "a");
+	deliver(h, last_call(h));
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(who_tries_passes_nobody_who_waits)
+{
+	share(h, 0, "a");
+	settle(h);
+	acquire(h, 1, "a");
+	h->ask.mode = MODE_SHARED;
+	try_acquire(h, 2, "a");
+	assert_result(h, 2, LOCKMGR_BUSY);
+}
+
 /* Only who may share it waits for the end of a renewal. */
 LOCKMGR_TEST(who_tries_during_a_renewal_gets_a_lock_that_is_shared)
 {
