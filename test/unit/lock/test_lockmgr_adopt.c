@@ -264,6 +264,32 @@ LOCKMGR_TEST(a_release_is_not_answered_for_the_next_lease_of_the_slot)
 	assert_true(holds(h, 1, "b"));
 }
 
+LOCKMGR_TEST(a_release_of_a_slot_that_does_not_exist_is_answered)
+{
+	kill_manager(h);
+	release(h, 0, "a");
+	h->asked[0].request.ask.lease_index = LOCKMGR_NO_HOLD;
+	start_manager(h);
+	assert_result(h, 0, LOCKMGR_FAILED);
+}
+
+/* The previous manager had ended the one hold, and the other ends now: both are answered. */
+LOCKMGR_TEST(two_who_release_a_shared_lock_are_answered)
+{
+	h->ask.mode = MODE_SHARED;
+	get(h, 0, "a");
+	get(h, 1, "a");
+	h->effects_left = 1;
+	release(h, 1, "a");
+	kill_manager(h);
+	h->effects_left = -1;
+	release(h, 0, "a");
+	start_manager(h);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_result(h, 1, LOCKMGR_RELEASED);
+}
+
 LOCKMGR_TEST(a_lease_that_ran_out_meanwhile_is_lost)
 {
 	get(h, 0, "a");

@@ -547,6 +547,30 @@ LOCKMGR_TEST(one_of_several_is_lost)
 	assert_true(is_free(h, "c"));
 }
 
+/* What is named ended before, and its slot has the session's next lease; or there is no such slot. */
+LOCKMGR_TEST(who_releases_several_keeps_what_is_not_named)
+{
+	harness_request *asked = &h->asked[0];
+	lockmgr_request *request = &asked->request;
+	uint32_t	old;
+
+	get(h, 0, "a");
+	old = held_by(h, 0, "a")->lease_generation;
+	let_go(h, 0, "a");
+	settle(h);
+	get(h, 0, "b");
+	request->seq++;
+	request->kind = LOCKMGR_RELEASE;
+	request->all = asked->all;
+	request->all_count = 2;
+	asked->all[0] = (lockmgr_lease) {lease_of(h, 0, "b"), old};
+	asked->all[1] = (lockmgr_lease) {LOCKMGR_NO_HOLD, 1};
+	asked->owed = true;
+	lockmgr_ask(h->lm, h->now, request);
+	assert_result(h, 0, LOCKMGR_NOT_HELD);
+	assert_true(holds(h, 0, "b"));
+}
+
 LOCKMGR_TEST(several_are_released_though_the_call_is_cancelled)
 {
 	get_three(h);
