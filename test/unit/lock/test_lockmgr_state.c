@@ -76,18 +76,16 @@ TEST(a_transition_of_the_table_is_made)
 	assert_int_equal(lock.state, LOCK_ACQUIRING);
 }
 
-/* Does it abort, with such a lease, to go from this state to that one? */
+/* Does it abort to go from this state to that one? */
 static bool
-aborts(lock_state from, lock_state to, lease_state lease_state)
+aborts_on(lm_lock *lock, lock_state from, lock_state to)
 {
 	static lockmgr lm;
-	lm_lock		lock = {.state = from};
-	lm_lease	lease = {.l.state = lease_state,.lock = &lock};
 	int			status;
 	pid_t		child = fork();
 
 	assert_true(child >= 0);
-	lock.lease = &lease;
+	lock->state = from;
 	if (child == 0)
 	{
 		struct rlimit no_core = {0};
@@ -95,11 +93,22 @@ aborts(lock_state from, lock_state to, lease_state lease_state)
 		signal(SIGABRT, SIG_DFL);
 		setrlimit(RLIMIT_CORE, &no_core);
 		(void) close(STDERR_FILENO);
-		lm_enter(&lm, &lock, to, INT64_MAX);
+		lm_enter(&lm, lock, to, INT64_MAX);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+/* ... with such a lease? */
+static bool
+aborts(lock_state from, lock_state to, lease_state lease_state)
+{
+	lm_lock		lock;
+	lm_lease	lease = {.l.state = lease_state,.lock = &lock};
+
+	lock = (lm_lock) {.lease = &lease};
+	return aborts_on(&lock, from, to);
 }
 
 TEST(any_other_aborts)
@@ -114,4 +123,19 @@ TEST(so_does_a_lease_that_does_not_fit)
 	assert_true(aborts(LOCK_RENEWING, LOCK_HELD, LEASE_HELD));	/* by nobody */
 	assert_true(aborts(LOCK_RELEASING, LOCK_IDLE, LEASE_FREE));	/* which needs none */
 	assert_false(aborts(LOCK_HELD, LOCK_LOST, LEASE_LOST));
+}
+
+TEST(so_does_a_lease_of_another_lock_or_of_none)
+{
+	lm_lock		lock = {.lease = NULL};
+	lm_lease	lease = {.l.state = LEASE_ACQUIRING};
+
+	assert_true(aborts_on(&lock, LOCK_IDLE, LOCK_ACQUIRING));
+	assert_false(aborts_on(&lock, LOCK_IDLE, LOCK_IDLE));
+	lock.lease = &lease;
+	assert_true(aborts_on(&lock, LOCK_IDLE, LOCK_ACQUIRING));
+	lease.lock = &lock;
+	assert_false(aborts_on(&lock, LOCK_IDLE, LOCK_ACQUIRING));
+	lease.l.valid_until = 1;	/* nobody holds it */
+	assert_true(aborts_on(&lock, LOCK_IDLE, LOCK_ACQUIRING));
 }
