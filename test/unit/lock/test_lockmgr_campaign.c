@@ -98,6 +98,9 @@ LOCKMGR_TEST(who_is_interrupted_acknowledges_it_before_the_lock_is_free)
 	assert_int_equal(h->lost[0].loss, LOSS_RESIGNED);
 	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_RESIGNED);
 	assert_int_equal(h->saved[lease_on(h, "a")].valid_until, 0);
+	lockmgr_revoke(h->lm, h->now, lease_on(h, "a"), h->saved[lease_on(h, "a")].generation,
+				   token);		/* which is lost by now */
+	assert_int_equal(h->lost_count, 2);
 	run(h, LEASE_US / 4);
 	assert_true(is_ours(h, "a"));
 	let_go(h, 1, "a");

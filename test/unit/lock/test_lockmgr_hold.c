@@ -737,6 +737,16 @@ TEST(a_lease_released_by_an_operator_is_lost)
 	assert_lost_to(h, LOSS_RELEASED);
 }
 
+LOCKMGR_TEST(a_lease_that_another_has_taken_and_released_is_lost)
+{
+	get(h, 0, "a");
+	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
+	foreign_release(h, "a");
+	run(h, THIRD_US);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+}
+
 TEST(a_lease_whose_item_is_deleted_is_lost)
 {
 	harness    *h = harness_start();

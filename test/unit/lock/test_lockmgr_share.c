@@ -275,12 +275,14 @@ LOCKMGR_TEST(all_who_share_a_lost_lease_lose_it)
 	assert_int_equal(held_by(h, 1, "a")->loss, LOSS_DELETED);
 }
 
-/* Whether a change was refused, whose late copy would have another version, or not. */
+/* Whether a change was refused, whose late copy would have another version, or not; nor is it if it is empty. */
 TEST(a_version_of_our_entry_that_we_do_not_know_is_not_adopted)
 {
-	for (int refused = 0; refused < 2; refused++)
+	for (int i = 0; i < 4; i++)
 	{
 		harness    *h = harness_start();
+		bool		refused = i % 2 != 0;
+		int			calls;
 
 		permit(h, 0, LOCKMGR_TRY, 1, 2);
 		settle(h);
@@ -288,9 +290,12 @@ TEST(a_version_of_our_entry_that_we_do_not_know_is_not_adopted)
 		if (refused)
 			permit(h, 1, LOCKMGR_TRY, 1, 2);
 		settle(h);
+		assert_int_equal(h->saved[lease_on(h, "s")].refused[0] != '\0', refused);
 		snprintf(double_entry(double_item_of(&h->table, "s"), "1")->version,
-				 DYNAMO_VERSION_SIZE, "unheard-of");
+				 DYNAMO_VERSION_SIZE, i < 2 ? "unheard-of" : "");
+		calls = h->call_count;
 		run(h, LEASE_US / 2);
+		assert_int_equal(h->call_count, calls + 1);	/* the first renewal shows it */
 		assert_int_equal(h->lost_count, 1);
 		assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
 		finish(h);
@@ -444,6 +449,49 @@ LOCKMGR_TEST(who_comes_asks_for_a_permit_whatever_was_seen)
 	permit(h, 1, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+/* Each time, there is one when we look, and another cluster takes it: that is no error. */
+LOCKMGR_TEST(who_comes_too_late_for_permits_goes_on_waiting)
+{
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	settle(h);
+	for (int i = 0; i < 12; i++)
+	{
+		int			changes = writes_of(h, DYNAMO_SHARED_CHANGE);
+
+		double_remove_entry(double_item_of(&h->table, "s"), i == 0 ? "them1" : "them2");
+		while (writes_of(h, DYNAMO_SHARED_CHANGE) == changes)
+			run(h, MS);
+		foreign_entry(h, "s", "v1", 1, true);
+		settle(h);
+		assert_waits(h, 1);
+	}
+	double_remove_entry(double_item_of(&h->table, "s"), "them2");
+	run(h, 2 * SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+/* The permits are refused, and nothing is renewed yet. */
+LOCKMGR_TEST(who_renews_while_permits_are_asked_for_gets_a_renewal)
+{
+	int64_t		valid_until;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	valid_until = saved_of(h, 0, "s")->valid_until;
+	foreign_entry(h, "s", "v1", 1, true);
+	next_fate(h, FATE_HOLD);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	renew(h, 0, "s", LEASE_MS);
+	run(h, SECOND);
+	deliver(h, last_call(h));
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_true(h->asked[0].answer.valid_until > valid_until);
 }
 
 LOCKMGR_TEST(who_waits_for_permits_behind_a_gate_asks_once)
@@ -799,6 +847,21 @@ LOCKMGR_TEST(who_waits_for_permits_of_an_item_that_is_wrong_is_told)
 }
 
 /* They stay in the item: who opens the shared mode only has to know them, as an acquire has. */
+LOCKMGR_TEST(who_waits_for_permits_no_more_is_told_nothing)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	map_of(h, "s")->total = 3;
+	map_of(h, "s")->wrong = item_of(h, "s")->wrong = "wrong";
+	next_fate(h, FATE_HOLD);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	cancel(h, 1);
+	deliver(h, last_call(h));
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_CHANGE);
+	assert_true(holds(h, 0, "s"));
+	map_of(h, "s")->wrong = item_of(h, "s")->wrong = NULL;
+}
+
 LOCKMGR_TEST(additional_attributes_are_known_before_a_lock_is_shared)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
