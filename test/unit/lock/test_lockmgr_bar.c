@@ -187,6 +187,13 @@ LOCKMGR_TEST(what_cannot_be_applied_is_not_barred)
 	run(h, 2 * SECOND);
 	assert_result(h, 0, LOCKMGR_BUSY);
 
+	foreign_hold(h, "c", "v1", LEASE_MS, 0);
+	item_of(h, "c")->has_token = item_of(h, "c")->bad_token = true;
+	next_fate(h, FATE_LOST_REQUEST);
+	try_acquire(h, 0, "c");
+	run(h, 2 * SECOND);
+	assert_true(h->asked[0].answered);
+
 	next_fate(h, fate_of(DYNAMO_THROTTLED));
 	acquire(h, 0, "b");
 	cancel(h, 0);
@@ -287,23 +294,50 @@ LOCKMGR_TEST(the_bars_of_a_lock_merge)
 	assert_int_equal(bars_of(h), 0);
 }
 
-/* The one that was given up last makes no item, but the other one would. */
+/* The one that was given up last, or first, makes no item, but the other one would. */
 LOCKMGR_TEST(a_bar_that_merges_makes_an_item_for_any_of_them)
 {
-	h->fate = FATE_LOST_REQUEST;
-	for (uint32_t i = 0; i < 2; i++)
+	for (uint32_t makes = 0; makes < 2; makes++)
 	{
-		h->ask.must_exist = i == 1;
-		acquire(h, i, "a");
-		cancel(h, i);
-		run(h, 2 * SECOND);
-		assert_int_equal(bars_of(h), 1);
+		const char *name = makes == 0 ? "a" : "b";
+		int			late = 0;
+
+		h->fate = FATE_LOST_REQUEST;
+		for (uint32_t i = 0; i < 2; i++)
+		{
+			h->ask.must_exist = i != makes;
+			acquire(h, i, name);
+			if (i == makes)
+				late = h->call_count - 1;
+			cancel(h, i);
+			run(h, 2 * SECOND);
+			assert_int_equal(bars_of(h), 1);
+		}
+		h->fate = FATE_OK;
+		run(h, 3 * SECOND);
+		assert_int_equal(bars_of(h), 0);
+		assert_int_equal(h->calls[late].c.op, DYNAMO_ACQUIRE);
+		apply(h, &h->calls[late]);
+		assert_true(is_free(h, name));
 	}
-	h->fate = FATE_OK;
+}
+
+/* Another cluster makes one, which the refusal does not show. */
+LOCKMGR_TEST(a_bar_that_finds_an_item_when_it_reads_is_repeated)
+{
+	next_fate(h, FATE_LOST_REQUEST);
+	acquire(h, 0, "a");
+	cancel(h, 0);
+	next_fate(h, FATE_OK);
+	next_fate(h, FATE_HOLD);
+	while (last_call(h)->c.op != DYNAMO_BAR_NEW)
+		run(h, MS);
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	fail_call(h, last_call(h), DYNAMO_CONDITION_FAILED);
 	run(h, 3 * SECOND);
+	assert_int_equal(sent(h, DYNAMO_BAR), 2);
 	assert_int_equal(bars_of(h), 0);
-	apply(h, &h->calls[0]);
-	assert_true(is_free(h, "a"));
+	assert_barred(h, &h->calls[0]);
 }
 
 /* The bar meets the acquire under way, which is nobody's business but its own. */
