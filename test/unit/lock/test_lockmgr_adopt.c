@@ -290,6 +290,19 @@ LOCKMGR_TEST(two_who_release_a_shared_lock_are_answered)
 	assert_result(h, 1, LOCKMGR_RELEASED);
 }
 
+/* For the session of one of them there is no memory. */
+LOCKMGR_TEST(who_shares_a_lease_that_cannot_be_adopted_loses_it)
+{
+	h->ask.mode = MODE_SHARED;
+	get(h, 0, "a");
+	get(h, 1, "a");
+	kill_manager(h);
+	h->saved_holds[hold_of(h, 1, "a")].session.slot = SIZE;
+	start_manager(h);
+	release(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_LOST);
+}
+
 LOCKMGR_TEST(a_lease_that_ran_out_meanwhile_is_lost)
 {
 	get(h, 0, "a");

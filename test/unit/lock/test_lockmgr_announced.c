@@ -411,6 +411,15 @@ TEST(limits_count_them)
 	finish(h);
 }
 
+LOCKMGR_TEST(limits_do_not_count_what_was_refused)
+{
+	get(h, 1, "b");
+	h->ask.role = 7;
+	h->ask.role_max_leases = 2;
+	announce(h, "abc");
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 3);
+}
+
 /* Session 0 claims at that moment of the acquire; or withdraws, or ends. */
 static void
 interrupt_at(const scenario *s, int64_t moment, char what)

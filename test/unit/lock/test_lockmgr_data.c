@@ -47,6 +47,15 @@ LOCKMGR_TEST_WITH(a_renewal_changes_the_data, start_with_data())
 	assert_data(h, "");
 }
 
+LOCKMGR_TEST_WITH(data_of_a_session_that_has_ended_is_not_written, start_with_data())
+{
+	next_fate(h, FATE_LOST_REQUEST);
+	renew_with(h, 0, "second");
+	end_session(h, 0);
+	run(h, 3 * SECOND);
+	assert_true(is_free(h, "a"));
+}
+
 /* The item's data must not become the next holder's. */
 LOCKMGR_TEST(data_that_a_renewal_brought_is_removed_for_the_next_holder)
 {

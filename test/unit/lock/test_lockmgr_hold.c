@@ -36,6 +36,15 @@ LOCKMGR_TEST(a_lease_is_renewed_when_a_third_has_passed)
 	assert_in_range(sent(h, DYNAMO_RENEW), 30, 32);
 }
 
+LOCKMGR_TEST(renewals_leave_the_holder_that_the_item_has)
+{
+	get(h, 0, "a");
+	run(h, 3 * LEASE_US);
+	assert_true(sent(h, DYNAMO_RENEW) > 2);
+	for (int i = 1; i < h->call_count; i++)
+		assert_null(h->calls[i].writes[0].write.holder);
+}
+
 LOCKMGR_TEST(renewals_share_a_request)
 {
 	believe_batches(h);

@@ -206,6 +206,17 @@ LOCKMGR_TEST(who_is_the_first_during_a_renewal_is_shown_by_the_next)
 }
 
 /* A process that has gone is not shown. */
+LOCKMGR_TEST(who_has_joined_its_own_hold_is_shown_with_what_is_left)
+{
+	int64_t		token = get_token(h, 0, "a");
+	uint32_t	first = hold_of(h, 0, "a");
+
+	run(h, SECOND);
+	join(h, 0, "a", token);
+	lockmgr_let_go(h->lm, h->now, session_of(h, 0), first);
+	assert_int_equal(saved_of(h, 0, "a")->holder.since_ms, held_by(h, 0, "a")->acquired_ms);
+}
+
 LOCKMGR_TEST(a_detached_hold_is_shown_without_a_process)
 {
 	int64_t		token = get_token(h, 0, "a");
@@ -494,6 +505,9 @@ LOCKMGR_TEST(a_detached_hold_counts_for_its_role)
 	detach(h, 0, "a", 10 * SECOND);
 	acquire(h, 0, "b");
 	assert_result(h, 0, LOCKMGR_ROLE_FULL);
+	h->ask.role = 7;
+	get(h, 1, "c");
+	h->ask.role = 0;
 	run(h, 11 * SECOND);
 	get(h, 0, "b");
 }
@@ -715,6 +729,14 @@ LOCKMGR_TEST(a_lease_is_detached_as_long_as_its_hold)
 	start_manager(h);
 	assert_false(h->saved[lease_on(h, "a")].detached);
 	assert_true(holds(h, 0, "a"));
+}
+
+LOCKMGR_TEST(a_lease_is_detached_on_when_another_hold_on_it_ends)
+{
+	join(h, 1, "a", get_token(h, 0, "a"));
+	detach(h, 0, "a", 20 * SECOND);
+	let_go(h, 1, "a");
+	assert_true(h->saved[lease_on(h, "a")].detached);
 }
 
 /* The next one does what the session waits for, or finds it done. */

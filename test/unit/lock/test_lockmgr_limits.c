@@ -74,6 +74,18 @@ LOCKMGR_TEST_WITH(the_last_leases_are_for_superusers, start_with(4, 16, 16))
 	get(h, 0, "lock0");
 }
 
+LOCKMGR_TEST(who_only_waits_has_no_lease_of_its_role)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	get(h, 0, "b");
+	h->ask.role = 7;
+	h->ask.role_max_leases = 1;
+	acquire(h, 1, "a");
+	acquire(h, 2, "b");
+	settle(h);
+	get(h, 3, "c");
+}
+
 LOCKMGR_TEST_WITH(a_role_has_no_more_leases_than_it_may, start_with(8, 16, 16))
 {
 	h->ask.role = 7;

@@ -494,6 +494,42 @@ LOCKMGR_TEST(who_renews_while_permits_are_asked_for_gets_a_renewal)
 	assert_true(h->asked[0].answer.valid_until > valid_until);
 }
 
+/* One session renews with data, and the other would acquire with its own. */
+LOCKMGR_TEST(a_change_of_permits_writes_the_data_of_neither)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 3 + SECOND);
+	h->data = "of who renews";
+	renew(h, 0, "s", LEASE_MS);
+	h->data = "of who waits";
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
+	h->data = NULL;
+	deliver(h, last_call(h));
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_CHANGE);
+	assert_int_equal(last_call(h)->writes[0].write.data_len, 0);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(a_lease_is_lost_in_time_however_late_the_next_look_for_permits_is)
+{
+	int64_t		valid_until;
+
+	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 1000 * SECOND);
+	permit(h, 0, LOCKMGR_TRY, 1, 1);
+	settle(h);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 1);
+	run(h, 40 * LEASE_US);
+	h->fate = FATE_HOLD;
+	valid_until = saved_of(h, 0, "s")->valid_until;
+	run_until(h, valid_until);
+	assert_int_equal(h->lost_count, 1);
+	deliver(h, last_call(h));
+}
+
 LOCKMGR_TEST(who_waits_for_permits_behind_a_gate_asks_once)
 {
 	permit(h, 0, LOCKMGR_TRY, 1, 3);
