@@ -290,6 +290,16 @@ LOCKMGR_TEST(two_who_release_a_shared_lock_are_answered)
 	assert_result(h, 1, LOCKMGR_RELEASED);
 }
 
+LOCKMGR_TEST(a_hold_on_an_earlier_lease_is_not_adopted)
+{
+	get(h, 0, "a");
+	kill_manager(h);
+	h->saved_holds[hold_of(h, 0, "a")].lease_generation--;
+	start_manager(h);
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
 /* For the session of one of them there is no memory. */
 LOCKMGR_TEST(who_shares_a_lease_that_cannot_be_adopted_loses_it)
 {

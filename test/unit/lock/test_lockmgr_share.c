@@ -1366,6 +1366,69 @@ LOCKMGR_TEST(nobody_goes_first_past_the_limit)
 }
 
 /* If it cannot go first, it is one who waits. */
+LOCKMGR_TEST(nobody_goes_first_past_its_role_s_limit)
+{
+	share(h, 0, "a");
+	settle(h);
+	acquire(h, 2, "a");
+	h->ask.role = 7;
+	h->ask.role_max_leases = 1;
+	get(h, 1, "b");
+	h->ask.goes_first = true;
+	share(h, 1, "a");
+	assert_waits(h, 1);
+}
+
+LOCKMGR_TEST(who_wants_a_shared_lock_alone_does_not_go_first)
+{
+	share(h, 0, "a");
+	settle(h);
+	h->ask.goes_first = true;
+	acquire(h, 1, "a");
+	assert_waits(h, 1);
+	let_go(h, 0, "a");
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(who_waits_for_all_asks_for_no_permits)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	acquire(h, 1, "s");
+	run(h, SECOND);
+	assert_waits(h, 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_CHANGE), 0);
+}
+
+/* It needs no room beside a hold that has ended. */
+LOCKMGR_TEST_WITH(a_permit_passes_on_without_room, harness_start_with(1))
+{
+	uint32_t	first;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 1);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	first = hold_of(h, 0, "s");
+	permit(h, 0, LOCKMGR_ACQUIRE, 1, 1);
+	assert_waits(h, 0);
+	lockmgr_let_go(h->lm, h->now, session_of(h, 0), first);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
+/* It would have lost the lease at once. */
+LOCKMGR_TEST(who_wants_a_wide_margin_shares_a_renewed_lease_only)
+{
+	share(h, 0, "a");
+	settle(h);
+	run(h, 6300 * MS);
+	h->ask.margin_us = 14 * SECOND;
+	share(h, 1, "a");
+	assert_waits(h, 1);
+	cancel(h, 1);
+}
+
 LOCKMGR_TEST(nobody_goes_first_past_an_exclusive_lock)
 {
 	get(h, 0, "l");
