@@ -274,3 +274,27 @@ LOCKMGR_TEST_WITH(a_deletion_that_fails_beside_the_next_holder_is_not_repeated, 
 	assert_true(exists(h));
 	assert_int_equal(sent(h, DYNAMO_DELETE), 1);
 }
+
+/* The lock is held again, alone, when the deletion is refused. */
+LOCKMGR_TEST(a_late_deletion_ends_nobodys_try)
+{
+	harness_call *deletion;
+
+	h->ask.deletes_item = true;
+	get(h, 0, "a");
+	h->ask.deletes_item = false;
+	let_go(h, 0, "a");
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	while (sent(h, DYNAMO_DELETE) == 0)
+		run(h, SECOND);
+	deletion = last_call(h);
+	get(h, 1, "a");
+	h->ask.waits_for_local_holder = true;
+	try_acquire(h, 2, "a");
+	deliver(h, deletion);
+	assert_waits(h, 2);
+	let_go(h, 1, "a");
+	settle(h);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+}
