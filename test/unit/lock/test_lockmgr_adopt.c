@@ -300,6 +300,16 @@ LOCKMGR_TEST(a_hold_on_an_earlier_lease_is_not_adopted)
 	assert_true(is_free(h, "a"));
 }
 
+LOCKMGR_TEST(a_hold_with_another_token_is_not_adopted)
+{
+	ask_named(h, 1, LOCKMGR_JOIN, "a", get_token(h, 0, "a"));
+	kill_manager(h);
+	h->saved_holds[hold_of(h, 1, "a")].token--;
+	start_manager(h);
+	assert_int_equal(hold_of(h, 1, "a"), LOCKMGR_NO_HOLD);
+	assert_true(holds(h, 0, "a"));
+}
+
 /* For the session of one of them there is no memory. */
 LOCKMGR_TEST(who_shares_a_lease_that_cannot_be_adopted_loses_it)
 {

@@ -340,6 +340,51 @@ LOCKMGR_TEST(a_bar_that_finds_an_item_when_it_reads_is_repeated)
 	assert_barred(h, &h->calls[0]);
 }
 
+LOCKMGR_TEST(a_bar_releases_what_has_arrived_beside_the_next_acquire)
+{
+	harness_call *bar;
+	harness_call *next;
+
+	item_of_old(h);
+	next_fate(h, FATE_LOST_REQUEST);
+	acquire(h, 0, "a");
+	cancel(h, 0);
+	next_fate(h, FATE_HOLD);
+	while (last_call(h)->c.op != DYNAMO_BAR)
+		run(h, MS);
+	bar = last_call(h);
+	next_fate(h, FATE_HOLD);
+	acquire(h, 1, "a");
+	run(h, SECOND);
+	next = last_call(h);
+	assert_int_equal(next->c.op, DYNAMO_ACQUIRE);
+	apply(h, &h->calls[0]);
+	deliver(h, bar);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+	settle(h);
+	assert_true(is_free(h, "a"));
+	deliver(h, next);
+	run(h, SECOND);
+	assert_true(holds(h, 1, "a"));
+}
+
+LOCKMGR_TEST(a_bar_that_meets_one_version_after_the_other_takes_its_time)
+{
+	item_of_old(h);
+	next_fate(h, FATE_LOST_REQUEST);
+	acquire(h, 0, "a");
+	cancel(h, 0);
+	apply(h, &h->calls[0]);
+	for (int i = 0; i < 3000; i++)
+	{
+		snprintf(item_of(h, "a")->version, DYNAMO_VERSION_SIZE, "version %d", i);
+		run(h, MS);
+	}
+	assert_in_range(sent(h, DYNAMO_RELEASE), 2, 20);
+	run(h, 10 * SECOND);
+	assert_true(is_free(h, "a"));
+}
+
 /* The bar meets the acquire under way, which is nobody's business but its own. */
 LOCKMGR_TEST(a_bar_does_not_release_the_next_acquire)
 {
