@@ -722,3 +722,15 @@ LOCKMGR_TEST(a_lock_that_must_exist_is_deleted)
 	assert_result(h, 0, LOCKMGR_MISSING);
 	assert_false(item_of(h, "a")->exists);
 }
+
+/* Or it would be taken over as one whose lease is over. */
+LOCKMGR_TEST(a_look_up_does_not_make_an_unusable_item_dead)
+{
+	foreign_hold(h, "a", "v1", 0, 5);
+	item_of(h, "a")->wrong = "no readable lease";
+	look_up(h, 0, "a");
+	settle(h);
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+}

@@ -99,6 +99,17 @@ LOCKMGR_TEST(no_token_follows_the_highest)
 	assert_int_equal(sent(h, DYNAMO_HAND_OVER), 0);
 }
 
+LOCKMGR_TEST(when_the_highest_token_is_gone_the_time_is_the_next)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, INT64_MAX);
+	acquire(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_BAD_ITEM);
+	delete_item(h, "a");
+	get(h, 0, "a");
+	assert_int_equal(held_by(h, 0, "a")->token, last_call(h)->sent + h->epoch_offset);
+}
+
 LOCKMGR_TEST_WITH(tokens_that_are_used_up_are_reserved_anew, start_with_waiters(1))
 {
 	int64_t		token = held_by(h, 0, "a")->token;
@@ -207,6 +218,16 @@ LOCKMGR_TEST(a_lease_in_its_second_half_does_not_pass_on)
 	run(h, 2 * SECOND);
 	assert_result(h, 1, LOCKMGR_GRANTED);
 	assert_true(h->asked[1].answer.valid_until - h->now > LEASE_US / 2);
+}
+
+LOCKMGR_TEST_WITH(a_lease_does_not_pass_to_a_margin_that_has_begun, start_with_waiters(0))
+{
+	h->ask.margin_us = LEASE_US - 20 * MS;
+	acquire(h, 1, "a");
+	let_go(h, 0, "a");
+	run(h, 2 * LATENCY_US);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_true(h->asked[1].answer.valid_until > h->now);
 }
 
 LOCKMGR_TEST_WITH(a_renewal_under_way_is_waited_for, start_with_waiters(1))

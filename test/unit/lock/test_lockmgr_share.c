@@ -189,6 +189,11 @@ LOCKMGR_TEST(who_waits_is_shown_one_who_shares_the_lock)
 	acquire(h, 3, "b");
 	settle(h);
 	assert_string_equal(h->watches[h->asked[3].watch].owner, "them/them2");
+	foreign_entry(h, "d", "v1", 1, false);
+	snprintf(map_of(h, "d")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
+	acquire(h, 5, "d");
+	settle(h);
+	assert_string_equal(h->watches[h->asked[5].watch].owner, "shared/opened");
 
 	/* A long name is cut, not the incarnation. */
 	memset(foreign_entry(h, "c", "v1", 1, false)->name, 'x', DYNAMO_OWNER_SIZE - 1);
@@ -939,6 +944,193 @@ LOCKMGR_TEST(a_gate_that_nobody_can_read_keeps_only_those_out_who_would_share)
 	assert_result(h, 2, LOCKMGR_GRANTED);
 }
 
+/* Its lease is unknown, so it looks dead to who takes that for a lease. */
+LOCKMGR_TEST(a_gate_that_nobody_can_read_is_not_dead)
+{
+	share(h, 0, "a");
+	settle(h);
+	foreign_gate(h, "a", "g1", 0);
+	map_of(h, "a")->wrong = "wrong";
+	release(h, 0, "a");
+	settle(h);
+	look_up(h, 5, "a");
+	settle(h);
+	share(h, 1, "a");
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+}
+
+LOCKMGR_TEST(a_gate_that_a_look_up_has_shown_keeps_out)
+{
+	share(h, 0, "a");
+	settle(h);
+	foreign_gate(h, "a", "g1", LEASE_MS);
+	release(h, 0, "a");
+	settle(h);
+	look_up(h, 5, "a");
+	settle(h);
+	share(h, 1, "a");
+	run(h, SECOND);
+	assert_waits(h, 1);
+}
+
+LOCKMGR_TEST(our_own_gate_keeps_none_of_us_out)
+{
+	foreign_entry(h, "a", "v1", 1, false);
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	assert_true(map_of(h, "a")->gate);
+	cancel(h, 0);
+	share(h, 1, "a");
+	run(h, SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+/* A client that has no shared mode leaves the gate in the item. */
+LOCKMGR_TEST(what_is_left_of_shared_mode_does_not_make_a_lock_shared)
+{
+	share(h, 0, "a");
+	settle(h);
+	foreign_gate(h, "a", "g1", 1000);
+	release(h, 0, "a");
+	settle(h);
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	acquire(h, 1, "a");
+	run(h, SECOND);
+	assert_waits(h, 1);
+	cancel(h, 1);
+	share(h, 1, "a");
+	run(h, LEASE_US / 2);
+	assert_waits(h, 1);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_JOIN), 0);
+	foreign_release(h, "a");
+	run(h, 2 * SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(who_would_share_a_lock_that_another_client_has_waits)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	share(h, 0, "a");
+	run(h, SECOND);
+	assert_waits(h, 0);
+	foreign_release(h, "a");
+	run(h, 2 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}
+
+LOCKMGR_TEST(who_would_share_a_semaphore_waits)
+{
+	foreign_entry(h, "s", "v1", 1, true)->lease_ms = 10 * LEASE_MS;
+	share(h, 0, "s");
+	run(h, DEAD_US + SECOND);
+	h->table.reads = 0;
+	run(h, 10 * SECOND);		/* the item's own lease does not hurry it */
+	assert_in_range(h->table.reads, 1, 30);
+	assert_waits(h, 0);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_JOIN), 0);
+}
+
+/* Only who passes an exclusive lock on needs more than one. */
+LOCKMGR_TEST(who_shares_reserves_no_tokens)
+{
+	next_fate(h, fate_of(DYNAMO_THROTTLED));
+	share(h, 0, "a");
+	share(h, 1, "a");
+	run(h, SECOND);
+	assert_int_equal(held_by(h, 1, "a")->token, last_call(h)->sent + h->epoch_offset);
+}
+
+/* Its copy could not be told from nobody's, had a renewal not made it void. */
+LOCKMGR_TEST(a_change_is_not_sent_while_another_may_arrive)
+{
+	harness_call *change;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	change = last_call(h);
+	assert_int_equal(change->writes[0].shared.kind, DYNAMO_SHARED_CHANGE);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	assert_result(h, 1, LOCKMGR_BUSY);
+	double_remove_entry(double_item_of(&h->table, "s"), "them2");
+	apply(h, change);
+	run(h, LEASE_US / 2);
+	assert_int_equal(h->lost_count, 0);
+}
+
+/* The change has arrived when the permit is given back. */
+LOCKMGR_TEST(a_refused_change_that_arrived_is_released)
+{
+	harness_call *change;
+
+	permit(h, 0, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	foreign_entry(h, "s", "v1", 1, true);
+	permit(h, 1, LOCKMGR_TRY, 1, 2);
+	settle(h);
+	change = last_call(h);
+	double_remove_entry(double_item_of(&h->table, "s"), "them2");
+	apply(h, change);
+	release(h, 0, "s");
+	run(h, SECOND);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_true(is_free(h, "s"));
+}
+
+TEST(a_version_of_our_entry_that_we_do_not_know_is_not_released)
+{
+	for (int stray = 0; stray < 2; stray++)
+	{
+		harness    *h = harness_start();
+
+		share(h, 0, "a");
+		settle(h);
+		foreign_entry(h, "a", "v1", 1, false);
+		if (stray)
+		{
+			h->fate = FATE_LOST_REQUEST;
+			run(h, LEASE_US / 2);
+		}
+		let_go(h, 0, "a");
+		snprintf(double_entry(double_item_of(&h->table, "a"), "1")->version,
+				 DYNAMO_VERSION_SIZE, "unheard-of");
+		run(h, LEASE_US);
+		h->fate = FATE_OK;
+		run(h, 2 * SECOND);
+		assert_non_null(our_entry(h, "a"));
+		finish(h);
+	}
+}
+
+/* They are not twice as many, though its entry is dead and replaced. */
+LOCKMGR_TEST(our_own_dead_permits_count_once)
+{
+	foreign_entry(h, "s", "v1", 1, true);
+	snprintf(map_of(h, "s")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
+	foreign_entry(h, "s", "v2", 2, true)->lease_ms = 10 * LEASE_MS;
+	permit(h, 0, LOCKMGR_ACQUIRE, 2, 3);
+	run(h, DEAD_US + 10 * SECOND);
+	assert_waits(h, 0);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_REPLACE), 0);
+}
+
+/* Neither the item's own lease nor a dead cluster hurries who waits for a living one. */
+LOCKMGR_TEST(who_waits_for_a_cluster_that_lives_does_not_hurry)
+{
+	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v2", 1, false)->lease_ms = 10 * LEASE_MS;
+	acquire(h, 0, "a");
+	run(h, DEAD_US + SECOND);
+	h->table.reads = 0;
+	run(h, 10 * SECOND);
+	assert_waits(h, 0);
+	assert_in_range(h->table.reads, 1, 30);
+}
+
 LOCKMGR_TEST(a_gate_keeps_out_who_comes_later_until_it_is_dead)
 {
 	share(h, 0, "a");
@@ -1023,7 +1215,7 @@ LOCKMGR_TEST(our_gate_is_renewed_as_its_own_lease_demands)
 }
 
 /* Otherwise the waiter takes its own gate for another's, and does not renew it. */
-LOCKMGR_TEST(our_gate_is_renewed_in_time_after_a_lost_reply)
+LOCKMGR_TEST(our_gate_is_renewed_in_time_after_a_lost_request_or_reply)
 {
 	char		last[DYNAMO_VERSION_SIZE] = "";
 	int			longest = 0;
@@ -1036,8 +1228,8 @@ LOCKMGR_TEST(our_gate_is_renewed_in_time_after_a_lost_reply)
 	run(h, SECOND);
 	for (int i = 0; i < 7000; i++)
 	{
-		if (i == 5000)
-			next_fate(h, FATE_LOST_REPLY);
+		if (i == 3000 || i == 5000)
+			next_fate(h, i == 3000 ? FATE_LOST_REQUEST : FATE_LOST_REPLY);
 		run(h, 10 * MS);
 		/* the holder lives */
 		snprintf(map_of(h, "a")->entries[0].version, DYNAMO_VERSION_SIZE, "v%d", i / 200);
@@ -1275,6 +1467,7 @@ LOCKMGR_TEST(a_new_manager_repeats_a_replacement)
 		run(h, SECOND);
 	}
 	assert_int_equal(writes_of(h, DYNAMO_SHARED_REPLACE), 1);
+	assert_int_equal(last_call(h)->writes[0].shared.entry.admission.freed, 2);
 	kill_manager(h);
 	h->fate = FATE_OK;
 	start_manager(h);

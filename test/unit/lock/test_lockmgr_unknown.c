@@ -346,6 +346,19 @@ LOCKMGR_TEST(an_acquire_that_failed_is_undone_too)
 	assert_true(is_free(h, "a"));
 }
 
+/* A client without ddblock has set isReleased, and nothing else. */
+LOCKMGR_TEST(an_acquire_that_was_applied_and_released_is_not_confirmed)
+{
+	next_fate(h, FATE_LOST_REPLY);
+	acquire(h, 0, "a");
+	run(h, LATENCY_US);
+	assert_true(is_ours(h, "a"));
+	item_of(h, "a")->released = true;
+	run(h, 3 * SECOND);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_true(is_ours(h, "a"));
+}
+
 LOCKMGR_TEST(an_abandoned_acquire_that_did_not_happen_leaves_nothing_to_undo)
 {
 	next_fate(h, fate_of(DYNAMO_THROTTLED));
