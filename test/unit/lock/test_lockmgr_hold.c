@@ -317,6 +317,65 @@ LOCKMGR_TEST(batches_that_fail_are_checked_again)
 	assert_int_equal(h->no_batches, 2);
 }
 
+/* More than one batch is in flight. */
+LOCKMGR_TEST(the_host_is_told_once_that_batches_are_refused)
+{
+	h->config.max_calls = 40;
+	kill_manager(h);
+	start_manager(h);
+	believe_batches(h);
+	for (uint32_t lock = 0; lock < 40; lock++)
+		acquire(h, lock, lock_name(lock));
+	h->batch_fate = fate_of(DYNAMO_ACCESS_DENIED);
+	run(h, LEASE_US / 2);
+	assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 2);
+	assert_int_equal(h->no_batches, 1);
+	assert_int_equal(h->lost_count, 0);
+}
+
+/* Only a batch is sent again at once. */
+LOCKMGR_TEST_WITH(without_batches_what_is_refused_is_told, start_with_two())
+{
+	next_fate(h, fate_of(DYNAMO_ACCESS_DENIED));
+	run(h, LEASE_US / 10);
+	assert_int_equal(h->no_batches, 1);
+	next_fate(h, fate_of(DYNAMO_ACCESS_DENIED));
+	acquire(h, 2, "c");
+	settle(h);
+	assert_failed(h, 2, DYNAMO_ACCESS_DENIED);
+}
+
+/* Batches as such are not refused, so it is not repeated at once. */
+LOCKMGR_TEST_WITH(a_statement_that_is_refused_waits, start_with_two())
+{
+	harness_call *batch;
+	dynamo_item before;
+
+	next_fate(h, FATE_HOLD);
+	run(h, 2 * LATENCY_US);
+	batch = last_call(h);
+	before = *item_of(h, batch->writes[1].name);
+	apply(h, batch);
+	*item_of(h, batch->writes[1].name) = before;
+	batch->results[1] = (dynamo_result) {.status = DYNAMO_VALIDATION};
+	reply(h, batch);
+	assert_ptr_equal(last_call(h), batch);
+	assert_int_equal(h->no_batches, 0);
+	run(h, LEASE_US / 3);
+	assert_int_equal(h->lost_count, 0);
+}
+
+LOCKMGR_TEST(renewals_of_shared_locks_share_a_request)
+{
+	believe_batches(h);
+	h->ask.mode = MODE_SHARED;
+	acquire(h, 0, "a");
+	acquire(h, 1, "b");
+	run(h, LEASE_US / 2);
+	assert_int_equal(sent(h, DYNAMO_RENEW), 0);
+	assert_int_equal(sent(h, DYNAMO_RENEW_BATCH), 1);
+}
+
 /* However batches fail: single renewals keep the leases. */
 TEST(batches_may_fail_alone)
 {

@@ -780,3 +780,77 @@ LOCKMGR_TEST(two_sessions_change_the_data)
 	assert_string_equal((const char *) h->calls[calls].writes[0].data, "zero");
 	assert_string_equal((const char *) h->calls[calls + 1].writes[0].data, "one");
 }
+
+/* The lease that the request names has passed on, with the same token, or never was. */
+LOCKMGR_TEST(only_the_lease_that_is_named_is_joined)
+{
+	harness_request *asked = &h->asked[1];
+	uint32_t	generation;
+
+	foreign_hold(h, "a", "v1", LEASE_MS, INT64_MAX - 9);
+	foreign_release(h, "a");
+	foreign_hold(h, "b", "v1", LEASE_MS, INT64_MAX - 9);
+	foreign_release(h, "b");
+	generation = get(h, 0, "a")->generation;
+	let_go(h, 0, "a");
+	settle(h);
+	get(h, 0, "b");
+	assert_int_equal(lease_of(h, 0, "b"), lease_on(h, "b"));
+	for (int wrong = 0; wrong < 4; wrong++)
+	{
+		lockmgr    *lm = h->lm;
+
+		h->lm = NULL;
+		ask(h, 1, wrong < 2 ? LOCKMGR_JOIN : LOCKMGR_END_DETACHED, "b", 0);
+		h->lm = lm;
+		asked->request.ask.token = held_by(h, 0, "b")->token;
+		if (wrong % 2 == 0)
+			asked->request.ask.lease_generation = generation;
+		else
+			asked->request.ask.lease_index = UINT32_MAX;
+		lockmgr_ask(h->lm, h->now, &asked->request);
+		assert_result(h, 1, LOCKMGR_NOT_HELD);
+	}
+}
+
+LOCKMGR_TEST(who_shares_a_lock_is_not_joined_and_detaches_nothing)
+{
+	int64_t		token;
+
+	h->ask.mode = MODE_SHARED;
+	token = get_token(h, 0, "a");
+	h->ask.mode = MODE_EXCLUSIVE;
+	ask_named(h, 1, LOCKMGR_JOIN, "a", token);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	detach(h, 0, "a", LEASE_US);
+	assert_result(h, 0, LOCKMGR_NOT_HELD);
+	assert_true(holds(h, 0, "a"));
+}
+
+LOCKMGR_TEST(what_is_detached_or_never_was_held_is_not_detached)
+{
+	get(h, 0, "a");
+	detach(h, 0, "a", LEASE_US);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	detach(h, 0, "a", 2 * LEASE_US);
+	assert_result(h, 0, LOCKMGR_NOT_HELD);
+	detach(h, 1, "a", LEASE_US);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+}
+
+/* Others have one yet. */
+LOCKMGR_TEST(who_joins_a_hold_that_has_lost_its_limit_has_none)
+{
+	int64_t		token;
+
+	h->ask.at_most_us = 2 * SECOND;
+	token = get_token(h, 0, "a");
+	h->ask.at_most_us = 0;
+	ask_named(h, 1, LOCKMGR_JOIN, "a", token);
+	assert_int_equal(h->asked[1].answer.must_end, h->asked[0].answer.must_end);
+	detach(h, 1, "a", LEASE_US);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	ask_named(h, 2, LOCKMGR_JOIN, "a", token);
+	assert_result(h, 2, LOCKMGR_GRANTED);
+	assert_int_equal(h->asked[2].answer.must_end, 0);
+}

@@ -803,3 +803,87 @@ TEST(everybody_has_timers)
 	assert_int_equal(counts_of(h).leases, many);
 	finish(h);
 }
+
+/* Session 0 waits for "a".  The next poll is due, and waits for the only call: the look-up that is returned. */
+static harness_call *
+hold_up_a_poll(harness *h, int64_t waits)
+{
+	harness_call *call;
+
+	acquire(h, 0, "a");
+	run(h, waits);
+	next_fate(h, FATE_HOLD);
+	look_up(h, 5, "a");
+	call = last_call(h);
+	assert_int_equal(call->fate, FATE_HOLD);
+	run(h, SECOND / 4);
+	assert_ptr_equal(last_call(h), call);
+	return call;
+}
+
+static int
+gates_of(const harness *h)
+{
+	int			count = 0;
+
+	for (int i = 0; i < h->call_count; i++)
+		count += h->calls[i].writes[0].write.shared != NULL &&
+			h->calls[i].writes[0].shared.kind == DYNAMO_SHARED_GATE;
+	return count;
+}
+
+/* Nobody waits any more, or one who would share; or the look-up shows that nobody shares it. */
+TEST(a_gate_that_nobody_needs_any_more_is_not_set)
+{
+	for (int reason = 0; reason < 5; reason++)
+	{
+		harness    *h = start_with(SIZE, 1, 16);
+		harness_call *call;
+		double_item *item = double_item_of(&h->table, "a");
+
+		foreign_entry(h, "a", "v1", 1, true);
+		call = hold_up_a_poll(h, LATENCY_US + 1);
+		if (reason == 1)
+		{
+			h->ask.mode = MODE_SHARED;
+			acquire(h, 1, "a");
+		}
+		if (reason <= 1)
+			cancel(h, 0);
+		else
+			foreign_hold(h, "a", "v2", LEASE_MS, 7);
+		if (reason == 2)
+		{
+			free(item->shared);
+			item->shared = NULL;
+		}
+		if (reason >= 3)
+		{
+			item->shared->current = false;
+			item->shared->count = 0;
+			item->shared->gate = true;
+			snprintf(item->shared->gate_version, DYNAMO_VERSION_SIZE, "g1");
+		}
+		if (reason == 4)
+			foreign_release(h, "a");
+		deliver(h, call);
+		run(h, SECOND / 2);
+		assert_int_equal(gates_of(h), 0);
+		finish(h);
+	}
+}
+
+LOCKMGR_TEST_WITH(a_lock_that_is_free_is_not_marked, start_with(SIZE, 1, 16))
+{
+	harness_call *call;
+
+	h->lm->poll_interval_us = 20 * MS;
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	item_of(h, "a")->by_ddblock = true;
+	call = hold_up_a_poll(h, SECOND + 3 * MS);
+	foreign_release(h, "a");
+	deliver(h, call);
+	run(h, SECOND / 2);
+	assert_int_equal(sent(h, DYNAMO_MARK), 0);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+}

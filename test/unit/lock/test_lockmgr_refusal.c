@@ -207,3 +207,37 @@ LOCKMGR_TEST(permits_that_cannot_be_given_back_are_no_longer_ours_at_the_deadlin
 	assert_int_equal(h->lost[0].loss, LOSS_UNREACHABLE);
 	assert_in_range(sent(h, DYNAMO_RENEW), 10, 80);
 }
+
+/* A read is no statement of a batch. */
+LOCKMGR_TEST_WITH(no_renewal_goes_with_the_read, start_silent())
+{
+	harness_call *renewal;
+
+	believe_batches(h);
+	get(h, 0, "a");
+	run(h, LEASE_US / 12 + SECOND / 2);
+	get(h, 1, "b");
+	foreign_hold(h, "a", "v1", LEASE_MS, item_of(h, "a")->token + 1);
+	next_fate(h, FATE_HOLD);
+	run(h, LEASE_US / 4);
+	renewal = last_call(h);
+	assert_int_equal(renewal->c.op, DYNAMO_RENEW);
+	run(h, SECOND);
+	assert_ptr_equal(last_call(h), renewal);
+	deliver(h, renewal);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_READ);
+	settle(h);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+	assert_true(holds(h, 1, "b"));
+}
+
+/* Then the item is not as the renewal expects. */
+LOCKMGR_TEST(another_owner_with_our_version_is_a_loss)
+{
+	get(h, 0, "a");
+	snprintf(item_of(h, "a")->owner, DYNAMO_OWNER_SIZE, "them/1");
+	run(h, LEASE_US / 2);
+	assert_int_equal(h->lost_count, 1);
+	assert_int_equal(h->lost[0].loss, LOSS_TAKEN);
+}
