@@ -734,3 +734,30 @@ LOCKMGR_TEST(a_look_up_does_not_make_an_unusable_item_dead)
 	run(h, SECOND);
 	assert_result(h, 0, LOCKMGR_BAD_ITEM);
 }
+
+LOCKMGR_TEST(who_still_waits_is_shown_the_next_holder)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	for (uint32_t slot = 0; slot < 3; slot++)
+		acquire(h, slot, "a");
+	run(h, SECOND);
+	cancel(h, 0);
+	cancel(h, 2);
+	foreign_hold(h, "a", "v2", LEASE_MS, 6);
+	snprintf(item_of(h, "a")->owner, DYNAMO_OWNER_SIZE, "others/1");
+	run(h, 2 * SECOND);
+	assert_string_equal(h->watches[h->asked[1].watch].owner, "others/1");
+}
+
+/* They were known, and another client has removed them since. */
+LOCKMGR_TEST(attributes_that_are_gone_keep_nobody_out)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	foreign_release(h, "a");
+	item_of(h, "a")->attribute_names = double_item_of(&h->table, "a")->names;
+	strcpy(item_of(h, "a")->attribute_names, "[\"team\"]");
+	look_up(h, 0, "a");
+	settle(h);
+	item_of(h, "a")->attribute_names = NULL;
+	get(h, 0, "a");
+}

@@ -273,3 +273,17 @@ LOCKMGR_TEST(names_that_nobody_can_read_are_an_error)
 	settle(h);
 	assert_result(h, 0, LOCKMGR_BAD_ITEM);
 }
+
+/* It is for another lock. */
+LOCKMGR_TEST(data_of_who_waits_does_not_go_with_a_renewal)
+{
+	foreign_hold(h, "b", "v1", 10 * LEASE_MS, 5);
+	get(h, 0, "a");
+	h->data = "for b";
+	acquire(h, 0, "b");
+	h->data = NULL;
+	run(h, LEASE_US / 2);
+	assert_int_equal(saved_of(h, 0, "a")->renewals, 1);
+	assert_false(saved_of(h, 0, "a")->has_data);
+	assert_data(h, "");
+}

@@ -576,6 +576,28 @@ LOCKMGR_TEST(who_waits_for_a_renewal_does_not_wait_for_the_last_third)
 	assert_true(holds(h, 2, lock_name(2)));
 }
 
+/* Whether the repetition is in flight, or has succeeded. */
+LOCKMGR_TEST(who_comes_after_a_postponed_renewal_does_not_repeat_it)
+{
+	harness_call *renewal;
+
+	get(h, 0, "a");
+	spend(h);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	run(h, LEASE_US / 3 + SECOND);
+	h->fate = FATE_HOLD;
+	while (last_call(h)->answered)
+		run(h, SECOND / 10);
+	renewal = last_call(h);
+	assert_int_equal(renewal->c.op, DYNAMO_RENEW);
+	acquire(h, 1, "a");
+	assert_ptr_equal(last_call(h), renewal);
+	deliver(h, renewal);
+	acquire(h, 2, "a");
+	assert_ptr_equal(last_call(h), renewal);
+	assert_true(holds(h, 0, "a"));
+}
+
 /* However many come: a repetition that is due anyway is not sent earlier for them. */
 LOCKMGR_TEST(who_waits_does_not_hurry_a_renewal)
 {

@@ -325,6 +325,27 @@ LOCKMGR_TEST(a_lock_is_taken_over_when_all_who_share_it_are_dead)
 	assert_null(map_of(h, "a"));
 }
 
+/* One of them has renewed its entry in the last moment. */
+LOCKMGR_TEST(a_take_over_of_a_lock_that_others_share_may_be_refused)
+{
+	foreign_entry(h, "a", "v1", 1, false);
+	acquire(h, 0, "a");
+	run(h, DEAD_US - SECOND);
+	h->fate = FATE_HOLD;
+	run(h, SECOND / 2);
+	while (last_call(h)->c.op != DYNAMO_ACQUIRE)
+	{
+		deliver(h, last_call(h));
+		run(h, SECOND / 2);
+	}
+	snprintf(map_of(h, "a")->entries[0].version, DYNAMO_VERSION_SIZE, "v2");
+	snprintf(item_of(h, "a")->version, DYNAMO_VERSION_SIZE, "by v2");
+	h->fate = FATE_OK;
+	deliver(h, last_call(h));
+	run(h, LEASE_US / 2);
+	assert_waits(h, 0);
+}
+
 LOCKMGR_TEST(permits_are_within_the_limit)
 {
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
