@@ -370,6 +370,23 @@ TEST(a_join_survives_its_manager)
 	}
 }
 
+/* The lease was lost before the session had its answer. */
+LOCKMGR_TEST(a_join_of_a_lease_that_is_lost_is_not_granted_by_the_next_manager)
+{
+	int64_t		token = get_token(h, 0, "a");
+	lease	   *saved = &h->saved[lease_of(h, 0, "a")];
+
+	h->effects_left = 1;
+	join(h, 1, "a", token);
+	kill_manager(h);
+	h->effects_left = -1;
+	saved->state = LEASE_LOST;
+	saved->valid_until = 0;
+	start_manager(h);
+	assert_result(h, 1, LOCKMGR_NOT_HELD);
+	assert_int_equal(h->lost_count, 2);
+}
+
 /* The same for who releases what others have joined. */
 TEST(a_release_beside_others_survives_its_manager)
 {

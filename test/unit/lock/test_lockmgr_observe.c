@@ -186,5 +186,14 @@ TEST(an_owner_lives_that_changes_its_item_for_longer_than_a_lease)
 	assert_int_equal(lives, 1);
 	let_go(h, 0, "a2");
 	settle(h);
+	for (int i = 0; i < 2; i++)
+	{
+		foreign_hold(h, "late", i == 0 ? "v1" : "v2", LEASE_MS, 5);
+		snprintf(item_of(h, "late")->owner, DYNAMO_OWNER_SIZE, OUR_OWNER);
+		assert_false(observed_dead(h, "late", 0));
+		run(h, 2 * DEAD_US);
+	}
+	assert_int_equal(lives, 1);
+	delete_item(h, "late");
 	finish(h);
 }
