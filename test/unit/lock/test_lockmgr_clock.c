@@ -78,6 +78,17 @@ CLOCK_TEST(the_time_is_of_the_first_copy_and_a_second_later)
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
 }
 
+/* Not only as late as the Date of the last reply demands. */
+CLOCK_TEST(the_time_of_a_renewal_is_a_second_later_too)
+{
+	run(h, 700 * MS);
+	get(h, 0, "a");
+	renew(h, 0, "a", 0);
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RENEWED);
+	assert_true(time_of(h, "a") >= last_call(h)->sent + SECOND);
+}
+
 CLOCK_TEST(a_write_that_was_not_applied_gets_a_later_time)
 {
 	next_fate(h, fate_of(DYNAMO_THROTTLED));
