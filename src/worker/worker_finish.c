@@ -90,7 +90,7 @@ static void
 replied(const WorkerCall *call, const dynamo_reply *reply)
 {
 	WorkerQueueEnded();
-	if (!dynamo_is_transient(reply->status))
+	if (backoff_price(reply->status) == 0)
 		SegmentEarn(call->repeat);
 	if (call->id != QUEUE_NO_PLACE)
 		queue_finisher_reply(&me, (uint32) call->id, SegmentNow(), reply);

@@ -948,14 +948,21 @@ LOCKMGR_TEST(names_that_nobody_can_read_keep_out_those_who_would_share)
 	assert_result(h, 0, LOCKMGR_BAD_ITEM);
 }
 
-/* An exclusive holder removes the gate; who would share cannot tell whether it lives. */
-LOCKMGR_TEST(a_gate_that_nobody_can_read_keeps_only_those_out_who_would_share)
+/* Whoever shared the lock has gone, and another cluster's gate is left. */
+static void
+leave_a_gate(harness *h, int64_t lease_ms)
 {
 	share(h, 0, "a");
 	settle(h);
-	foreign_gate(h, "a", "g1", LEASE_MS);
+	foreign_gate(h, "a", "g1", lease_ms);
 	release(h, 0, "a");
 	settle(h);
+}
+
+/* An exclusive holder removes the gate; who would share cannot tell whether it lives. */
+LOCKMGR_TEST(a_gate_that_nobody_can_read_keeps_only_those_out_who_would_share)
+{
+	leave_a_gate(h, LEASE_MS);
 	map_of(h, "a")->wrong = "wrong";
 	share(h, 1, "a");
 	run(h, SECOND);
@@ -968,12 +975,8 @@ LOCKMGR_TEST(a_gate_that_nobody_can_read_keeps_only_those_out_who_would_share)
 /* Its lease is unknown, so it looks dead to who takes that for a lease. */
 LOCKMGR_TEST(a_gate_that_nobody_can_read_is_not_dead)
 {
-	share(h, 0, "a");
-	settle(h);
-	foreign_gate(h, "a", "g1", 0);
+	leave_a_gate(h, 0);
 	map_of(h, "a")->wrong = "wrong";
-	release(h, 0, "a");
-	settle(h);
 	look_up(h, 5, "a");
 	settle(h);
 	share(h, 1, "a");
@@ -983,11 +986,7 @@ LOCKMGR_TEST(a_gate_that_nobody_can_read_is_not_dead)
 
 LOCKMGR_TEST(a_gate_that_a_look_up_has_shown_keeps_out)
 {
-	share(h, 0, "a");
-	settle(h);
-	foreign_gate(h, "a", "g1", LEASE_MS);
-	release(h, 0, "a");
-	settle(h);
+	leave_a_gate(h, LEASE_MS);
 	look_up(h, 5, "a");
 	settle(h);
 	share(h, 1, "a");
@@ -1010,11 +1009,7 @@ LOCKMGR_TEST(our_own_gate_keeps_none_of_us_out)
 /* A client that has no shared mode leaves the gate in the item. */
 LOCKMGR_TEST(what_is_left_of_shared_mode_does_not_make_a_lock_shared)
 {
-	share(h, 0, "a");
-	settle(h);
-	foreign_gate(h, "a", "g1", 1000);
-	release(h, 0, "a");
-	settle(h);
+	leave_a_gate(h, 1000);
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
 	acquire(h, 1, "a");
 	run(h, SECOND);
