@@ -78,8 +78,8 @@ static const error_kind kinds[] = {
 	}},
 	{ANY, "ProvisionedThroughputExceeded", DYNAMO_THROTTLED, {
 			LIMIT, THROTTLES,
-			"Raise the table's capacity, or switch it to on-demand. If it has capacity left, one "
-			"lock, or resource of a queue, is used too often."
+			"Raise the table's capacity, or switch it to on-demand. If that is not used up, one lock, "
+			"or one resource of a queue, is too busy: use it less often."
 	}},
 	{"Throttling", NULL, DYNAMO_THROTTLED, {
 			LIMIT, THROTTLES,
@@ -105,6 +105,11 @@ static const error_kind kinds[] = {
 			"Keep other programs from writing to the table. If there are none, the server at "
 			"\"ddblock.endpoint_url\" may not be DynamoDB itself."
 	}},
+	{"TransactionCanceled", NULL, DYNAMO_CONFLICT, {
+			LIMIT, "DynamoDB canceled a transaction on %s and does not say why",
+			"Try again. If this lasts, look for throttling (AWS console, DynamoDB, Monitor), and for "
+			"other programs that write to the table."
+	}},
 	{ANY, NULL, DYNAMO_CONFLICT, {
 			LIMIT, "another DynamoDB transaction is writing to an item of %s",
 			"Try again. If this lasts, keep programs other than ddblock from writing to the table."
@@ -112,7 +117,8 @@ static const error_kind kinds[] = {
 
 	{ANY, "proxy: ", DYNAMO_UNREACHABLE, {
 			NO_CONNECTION, UNREACHED,
-			"Check \"ddblock.proxy\", or https_proxy and the like in the server's environment."
+			"Check \"ddblock.proxy\", or https_proxy and the like in the server's environment, and "
+			"whether the proxy allows that address."
 	}},
 	{ANY, "name resolution:", DYNAMO_UNREACHABLE, {
 			NO_CONNECTION, UNREACHED,
@@ -201,7 +207,7 @@ static const error_kind kinds[] = {
 			"enabled, check the account's status."
 	}},
 	{ANY, "control policy", DYNAMO_ACCESS_DENIED, {
-			NO_PRIVILEGE, DENIED,
+			NO_PRIVILEGE, "the AWS organization denies access to %s",
 			"A policy of the AWS organization denies it, and no policy of this account can allow "
 			"it: ask who administers the organization."
 	}},
@@ -222,8 +228,8 @@ static const error_kind kinds[] = {
 	}},
 	{ANY, "perform: kms:", DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
-			"Allow the denied action to the server's role or user, both in the key's policy "
-			"and in IAM, and deny it in neither."
+			"The key's policy and IAM must both allow the denied action to the server's role or user, "
+			"and neither may deny it."
 	}},
 	{ANY, KMS_KEY, DYNAMO_ACCESS_DENIED, {
 			NO_PRIVILEGE, "AWS KMS denies the use of the encryption key of %s",
@@ -269,7 +275,7 @@ static const error_kind kinds[] = {
 			"compatibility.md, or change \"ddblock.endpoint_url\"."
 	}},
 	{"ItemCollectionSizeLimitExceeded", NULL, DYNAMO_VALIDATION, {
-			"54000", "a partition key of %s has too many data for a table with local indexes",
+			"54000", "a partition key of %s has too much data for a table with local indexes",
 			"Use a table without local secondary indexes."
 	}},
 	{ANY, "exceeded the maximum allowed size", DYNAMO_VALIDATION, {

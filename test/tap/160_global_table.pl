@@ -128,18 +128,19 @@ $session->quit;
 $node->append_conf('postgresql.conf', "ddblock.retry_timeout = '3s'\n");
 my $denied = 'not authorized to perform: dynamodb:DescribeTable';
 foreach (
-	[$denied, 'Add the denied action to the IAM policy'],
-	["$denied with an explicit deny in a service control policy", 'A policy of the AWS organization denies it'])
+	[ 'IAM', $denied, 'Add the denied action to the IAM policy' ],
+	[ 'the AWS organization', "$denied with an explicit deny in a service control policy",
+		'A policy of the AWS organization denies it' ])
 {
-	my ($message, $hint) = @$_;
+	my ($who, $message, $hint) = @$_;
 
 	proxy->clear_faults;
 	proxy->fault('error', operation => 'DescribeTable', status => 400, count => -1,
 		type => 'AccessDeniedException', message => $message);
 	start_anew($node);
 	like(error_of($node, $acquire),
-		qr/ERROR: +42501: IAM denies.*DETAIL: .*\Q$message\E.*HINT: +$hint.*ddblock\.global_table_region/s,
-		"IAM denies, '$hint': the hint names the way around, too");
+		qr/ERROR: +42501: $who denies.*DETAIL: .*\Q$message\E.*HINT: +$hint.*ddblock\.global_table_region/s,
+		"$who denies, '$hint': the hint names the way around, too");
 }
 proxy->clear_faults;
 is($node->safe_psql('postgres', $acquire), 't', 'as soon as IAM allows it, it goes on');
