@@ -75,6 +75,7 @@ typedef struct queue_request
 								 * paused, and it is no attempt */
 	bool		last;			/* BURY: no job waits behind it, as far as known */
 	bool		rides;			/* PUSH: the jobs ride on the head; BURY: this one did */
+	bool		stays;			/* COMPLETE: the resource does not go behind others in the index */
 	int64_t		now_ms;			/* epoch; 0: the worker sets it */
 	int64_t		seq;			/* PUSH, DROP: the head's */
 	int64_t		number;			/* of the job; LIST_JOBS: from this one */
@@ -109,7 +110,7 @@ typedef struct queue_row
 	int64_t		done;
 	int64_t		token;
 	int64_t		attempts;
-	int64_t		due;			/* epoch milliseconds */
+	int64_t		due;			/* epoch milliseconds; of a claimed job: again */
 	int64_t		number;			/* of a job, an id, a dead job */
 	int64_t		pushed_at;
 	bool		paused;
@@ -218,6 +219,7 @@ typedef struct queue_place
 	int64_t		number;
 	bool		last;			/* no job waited behind it when it was claimed */
 	bool		rides;			/* it has no item of its own */
+	int64_t		claimed_at;		/* by the cluster's clock */
 	char		queue[QUEUE_NAME_MAX + 1];
 	char		resource[QUEUE_RESOURCE_MAX + 1];
 } queue_place;
@@ -301,6 +303,7 @@ typedef struct queue_claim
 	int64_t		token;			/* 0: it has no lock yet */
 	bool		last;			/* no job waited behind it */
 	bool		rides;			/* it has no item of its own */
+	int64_t		claimed_at;		/* by the cluster's clock */
 	int			claimed_level;	/* of the transaction that claimed it; 0: it has committed */
 	int			finish_level;	/* of the one that completed it; 0: none */
 	queue_place *place;			/* then: reserved for the completion */
@@ -318,7 +321,7 @@ typedef enum queue_fate
 extern queue_claim queue_claim_begin(int level);
 
 /* The head after the claim: the oldest job is the session's. */
-extern void queue_claim_take(queue_claim *claim, const queue_row *head);
+extern void queue_claim_take(queue_claim *claim, const queue_row *head, int64_t now);
 
 /* Will be completed.  The place is reserved. */
 extern void queue_claim_complete(queue_claim *claim, int level, queue_place *place,

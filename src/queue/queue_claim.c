@@ -18,8 +18,9 @@ queue_claim_begin(int level)
 }
 
 void
-queue_claim_take(queue_claim *claim, const queue_row *head)
+queue_claim_take(queue_claim *claim, const queue_row *head, int64_t now)
 {
+	claim->claimed_at = now;
 	claim->number = head->done + 1;
 	claim->last = head->seq == claim->number;
 }
@@ -32,6 +33,7 @@ queue_claim_complete(queue_claim *claim, int level, queue_place *place, const ch
 	place->number = claim->number;
 	place->last = claim->last;
 	place->rides = claim->rides;
+	place->claimed_at = claim->claimed_at;
 	dynamo_json_copy(place->queue, sizeof(place->queue), queue);
 	dynamo_json_copy(place->resource, sizeof(place->resource), resource);
 	claim->place = place;

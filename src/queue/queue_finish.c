@@ -19,6 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * A resource goes behind others in the index after so many jobs, or after one that took so long.  Each
+ * time costs a write unit more.
+ */
+#define TURN_JOBS 8
+#define TURN_US INT64_C(1000000)
+
 bool
 queue_place_is_ready(queue_place *place)
 {
@@ -91,11 +98,13 @@ about(const queue_place *place, queue_kind kind)
 }
 
 static void
-send_finish(queue_finisher *me, uint32_t index)
+send_finish(queue_finisher *me, uint32_t index, int64_t now)
 {
 	queue_note *note = &me->notes[index];
-	queue_request request = about(me->place(me->arg, index), queue_finish_kind(&note->finish));
+	const queue_place *place = me->place(me->arg, index);
+	queue_request request = about(place, queue_finish_kind(&note->finish));
 
+	request.stays = now - place->claimed_at < TURN_US && place->number % TURN_JOBS != 0;
 	note->in_flight = true;
 	me->send(me->arg, index, &request, note->failures > 0);
 }
@@ -114,7 +123,7 @@ queue_finisher_run(queue_finisher *me, int64_t now)
 		if (!note->known || note->in_flight)
 			continue;
 		if (note->next <= now)
-			send_finish(me, i);
+			send_finish(me, i, now);
 		else if (note->next < wake)
 			wake = note->next;
 	}

@@ -135,7 +135,7 @@ pack_row(buffer *to, const cJSON *item)
 	row.done = dynamo_json_positive(item, "done");
 	row.token = dynamo_json_positive(item, "token");
 	row.attempts = dynamo_json_positive(item, "attempts");
-	row.due = dynamo_json_positive(item, "due");
+	row.due = dynamo_json_positive(item, dynamo_json_member(item, "retryAt") ? "retryAt" : "due");
 	row.number = dynamo_json_positive(item, "number");
 	row.pushed_at = dynamo_json_positive(item, "pushedAt");
 	row.paused = dynamo_json_member(item, "paused") != NULL;
@@ -224,6 +224,20 @@ has_type(const cJSON *table, const char *attribute, const char *type)
 	return false;
 }
 
+static bool
+projects(const cJSON *index, const char *attribute)
+{
+	const cJSON *projection = dynamo_json_member(index, "Projection");
+	const cJSON *name;
+
+	cJSON_ArrayForEach(name, dynamo_json_member(projection, "NonKeyAttributes"))
+	{
+		if (dynamo_json_same(cJSON_GetStringValue(name), attribute))
+			return true;
+	}
+	return dynamo_json_same(dynamo_json_text(projection, "ProjectionType"), "ALL");
+}
+
 /* Why a table cannot be a queue's, or NULL. */
 static const char *
 missing_in(const cJSON *table)
@@ -239,10 +253,12 @@ missing_in(const cJSON *table)
 	{
 		if (dynamo_json_same(dynamo_json_text(index, "IndexName"), "ready") &&
 			has_keys(index, "ready", "due") && has_type(table, "ready", "S") &&
-			has_type(table, "due", "N"))
+			has_type(table, "due", "N") && projects(index, "retryAt") &&
+			projects(index, "attempts") && projects(index, "paused"))
 			return NULL;
 	}
-	return "It must have an index \"ready\" with the keys \"ready\" (S) and \"due\" (N).";
+	return "It must have an index \"ready\" with the keys \"ready\" (S) and \"due\" (N)"
+		" that projects \"retryAt\", \"attempts\" and \"paused\".";
 }
 
 /* A described table: its status as id, why it cannot be a queue's as error. */

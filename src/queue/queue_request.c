@@ -31,6 +31,9 @@
 #define RIDERS "\1"				/* in a form: here the jobs follow that ride on the head */
 
 #define OURS "#token = :token AND #done = :before"
+/* Neither paused nor claimed, unless the claim was long ago. */
+#define CLAIMABLE "attribute_not_exists(#paused)" \
+	" AND (attribute_not_exists(#retryAt) OR #retryAt <= :now)"
 
 typedef enum place
 {
@@ -68,9 +71,11 @@ static const form forms[] = {
 	[QUEUE_READ_HEAD] = {DYNAMO_QUEUE_READ, HEAD, 0, CONSISTENT},
 	[QUEUE_READ_JOB] = {DYNAMO_QUEUE_READ, JOB, 0, CONSISTENT},
 	[QUEUE_READ_DEAD] = {DYNAMO_QUEUE_READ, DEAD, 0, CONSISTENT},
-	[QUEUE_FIND] = {DYNAMO_QUEUE_QUERY, NO_ITEM, 25,
+	/* Resources whose jobs run stay in the index, so a page may show none of what it counts. */
+	[QUEUE_FIND] = {DYNAMO_QUEUE_QUERY, NO_ITEM, 100,
 		",\"IndexName\":\"ready\""
-		",\"KeyConditionExpression\":\"#ready = :queue AND #due <= :now\""},
+		",\"KeyConditionExpression\":\"#ready = :queue AND #due <= :now\""
+		",\"FilterExpression\":\"" CLAIMABLE "\""},
 	[QUEUE_LIST_JOBS] = {DYNAMO_QUEUE_QUERY, JOB, 100,
 		CONSISTENT ",\"KeyConditionExpression\":\"#pk = :pk AND #sk BETWEEN :from AND :to\""
 		",\"ProjectionExpression\":\"#pk, #sk, #id, #pushedAt\""},
@@ -85,23 +90,23 @@ static const form forms[] = {
 	[QUEUE_CANCEL_RIDER] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_BURY] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_CLAIM] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("SET #token = :token, #due = :later"
+		CHANGE("SET #token = :token, #retryAt = :later"
 			   ", #attempts = if_not_exists(#attempts, :zero) + :one",
-			   "#done < #seq AND #due <= :now AND attribute_not_exists(#paused)"
+			   "#done < #seq AND #due <= :now AND " CLAIMABLE
 			   " AND (attribute_not_exists(#token) OR #token < :token)")
 		",\"ReturnValues\":\"ALL_NEW\""},
 	/* The job need not ride on the head. */
 	[QUEUE_COMPLETE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("SET #done = :number, #due = :now REMOVE #attempts, #lastError, #job",
+		CHANGE("SET #done = :number, #due = :now REMOVE #retryAt, #attempts, #lastError, #job",
 			   OURS " AND #seq > :number")},
 	[QUEUE_COMPLETE_LAST] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("SET #done = :number REMOVE #attempts, #lastError, #ready, #due, #job",
+		CHANGE("SET #done = :number REMOVE #ready, #due, #retryAt, #attempts, #lastError, #job",
 			   OURS " AND #seq = :number")},
 	[QUEUE_FAIL] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("SET #due = :later, #lastError = :error", OURS)},
+		CHANGE("SET #due = :later, #lastError = :error REMOVE #retryAt", OURS)},
 	/* A push after the head was read changes seq, and refuses this. */
 	[QUEUE_DROP] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("SET #done = #seq REMOVE #ready, #due, #attempts, #lastError" RIDERS,
+		CHANGE("SET #done = #seq REMOVE #ready, #due, #retryAt, #attempts, #lastError" RIDERS,
 			   "#seq = :seq AND #done < #seq")},
 	/* A resource may be paused before its first job. */
 	[QUEUE_PAUSE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
@@ -130,6 +135,13 @@ static const form claim_any = {
 	",\"ReturnValues\":\"ALL_NEW\""
 };
 
+/* What is due has not moved since the claim, so the next job is due as well. */
+static const form complete_in_place = {
+	DYNAMO_QUEUE_UPDATE, HEAD, 0,
+	CHANGE("SET #done = :number REMOVE #retryAt, #attempts, #lastError, #job",
+		   OURS " AND #seq > :number")
+};
+
 #define PUSHED "SET #seq = :last, #done = if_not_exists(#done, :zero), #ready = :queue" \
 	", #due = if_not_exists(#due, :now)"
 
@@ -154,6 +166,8 @@ form_of(const queue_request *request)
 		return &find_all;
 	if (request->all && request->kind == QUEUE_CLAIM)
 		return &claim_any;
+	if (request->stays && request->kind == QUEUE_COMPLETE)
+		return &complete_in_place;
 	return &forms[request->kind];
 }
 
@@ -532,7 +546,8 @@ put_create_table(dynamo_text *text, const char *table, const queue_request *requ
 					",\"GlobalSecondaryIndexes\":[{\"IndexName\":\"ready\",\"KeySchema\":["
 					"{\"AttributeName\":\"ready\",\"KeyType\":\"HASH\"},"
 					"{\"AttributeName\":\"due\",\"KeyType\":\"RANGE\"}]"
-					",\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}");
+					",\"Projection\":{\"ProjectionType\":\"INCLUDE\""
+					",\"NonKeyAttributes\":[\"retryAt\",\"attempts\",\"paused\"]}");
 	dynamo_put_units(text, &request->creation);
 	dynamo_text_raw(text, "}]");
 	dynamo_put_creation(text, &request->creation);

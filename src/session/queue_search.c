@@ -45,6 +45,13 @@ typedef struct Search
 	QueueJob   *job;
 } Search;
 
+/* A resource that may have a job, and how often that was claimed. */
+typedef struct Found
+{
+	char	   *resource;
+	int64		attempts;		/* or QUEUE_ATTEMPTS_UNKNOWN */
+} Found;
+
 /* A resource that was found locked, or whose next job this database cannot say. */
 typedef struct Alone
 {
@@ -121,8 +128,10 @@ forget_alone(const char *queue, const char *resource)
 	(void) hash_search(alone, key, HASH_REMOVE, NULL);
 }
 
+/* hinted: this cluster has something to do with it, so it is not left alone if it is locked. */
 static bool
-try_resource(const QueueSearch *search, const char *resource, int64 attempts, QueueJob *job)
+try_resource(const QueueSearch *search, const char *resource, int64 attempts, bool hinted,
+			 QueueJob *job)
 {
 	QueueTry	got;
 
@@ -142,8 +151,7 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, Qu
 			break;
 		attempts = QUEUE_ATTEMPTS_UNKNOWN;
 	}
-	/* Whoever has left a hint with a number of attempts has not always looked whether a job runs. */
-	if (got == QUEUE_FOREIGN || (got == QUEUE_BUSY && attempts == QUEUE_ATTEMPTS_UNKNOWN))
+	if (got == QUEUE_FOREIGN || (got == QUEUE_BUSY && !hinted))
 		leave_alone(search->queue, resource, got == QUEUE_FOREIGN);
 	else if (got != QUEUE_BUSY)
 		forget_alone(search->queue, resource);
@@ -184,7 +192,7 @@ try_hints(const QueueSearch *search, QueueJob *job)
 
 	while (QueueHintTake(search->queue, search->resources, is_foreign, &attempts, resource))
 	{
-		if (try_resource(search, resource, attempts, job))
+		if (try_resource(search, resource, attempts, attempts != QUEUE_ATTEMPTS_UNKNOWN, job))
 			return true;
 	}
 	return false;
@@ -227,16 +235,17 @@ note_look(const char *queue)
 	pg_atomic_write_u64(&slot->looked_at, (uint64) SegmentNow());
 }
 
-/* Nobody else need take the hint for it. */
+/* Nobody else need take the hint for it, which knows more than the index. */
 static bool
-try_found_one(const QueueSearch *search, char *resource, QueueJob *job)
+try_found_one(const QueueSearch *search, const Found *found, QueueJob *job)
 {
-	char	   *resources[] = {resource, NULL};
+	char	   *resources[] = {found->resource, NULL};
 	char		hinted[QUEUE_RESOURCE_MAX + 1];
-	int64		attempts = QUEUE_ATTEMPTS_UNKNOWN;
+	int64		attempts;
 
-	(void) QueueHintTake(search->queue, resources, NULL, &attempts, hinted);
-	return try_resource(search, resource, attempts, job);
+	if (!QueueHintTake(search->queue, resources, NULL, &attempts, hinted))
+		attempts = found->attempts;
+	return try_resource(search, found->resource, attempts, false, job);
 }
 
 static bool
@@ -267,21 +276,21 @@ is_left_alone(const char *queue, const char *resource)
  * that the session has named, nobody knows whether they have jobs.
  */
 static bool
-try_found(const QueueSearch *search, char **resources, int count, QueueJob *job)
+try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 {
 	int			first = count > 0 ? (int) (pg_prng_uint32(&pg_global_prng_state) % (uint32) count) : 0;
 	bool		found = false;
 
 	for (int i = 0; i < count; i++)
 	{
-		char	   *resource = resources[(first + i) % count];
+		const Found *one = &all[(first + i) % count];
 
-		if (!is_named(search, resource) || is_left_alone(search->queue, resource))
+		if (!is_named(search, one->resource) || is_left_alone(search->queue, one->resource))
 			continue;
 		if (!found)
-			found = try_found_one(search, resource, job);
+			found = try_found_one(search, one, job);
 		else if (search->resources == NULL)
-			QueueHintAdd(search->queue, resource, QUEUE_ATTEMPTS_UNKNOWN);
+			QueueHintAdd(search->queue, one->resource, one->attempts);
 	}
 	if (found && count > 1 && search->resources == NULL)
 		SegmentTellJobs();
@@ -292,10 +301,14 @@ static bool
 look_at_named(const QueueSearch *search, QueueJob *job)
 {
 	int			count = 0;
+	Found	   *named;
 
 	while (search->resources[count] != NULL)
 		count++;
-	return try_found(search, search->resources, count, job);
+	named = palloc_array(Found, count + 1);
+	for (int i = 0; i < count; i++)
+		named[i] = (Found) {search->resources[i], QUEUE_ATTEMPTS_UNKNOWN};
+	return try_found(search, named, count, job);
 }
 
 /* Page after page, until a job is claimed: the first ones may all be locked. */
@@ -308,13 +321,13 @@ look_in_index(const QueueSearch *search, QueueJob *job)
 	do
 	{
 		QueueReply *reply = QueueCall(&request, next, DYNAMO_OK);
-		char	  **resources = palloc((reply->rows + 1) * sizeof(char *));
+		Found	   *found = palloc_array(Found, reply->rows + 1);
 		int			count = 0;
 		QueueRow	row;
 
 		while (QueueReadRow(reply, &row))
-			resources[count++] = row.resource;
-		if (try_found(search, resources, count, job))
+			found[count++] = (Found) {row.resource, row.is.attempts};
+		if (try_found(search, found, count, job))
 			return true;
 		next = reply->next;
 		request.tail_len = reply->next_len;

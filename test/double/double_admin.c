@@ -100,8 +100,7 @@ read_indexes(double_call *call, double_table *table, const cJSON *definitions)
 		index->next = table->indexes;
 		table->indexes = index;
 		index->name = text_of(shown, "IndexName");
-		index->keys_only = strcmp(text_of(member(shown, "Projection"), "ProjectionType"),
-								  "KEYS_ONLY") == 0;
+		index->projection = member(shown, "Projection");
 		cJSON_AddStringToObject(shown, "IndexStatus", "ACTIVE");
 		if (!read_schema(call, &index->key, member(shown, "KeySchema"), definitions))
 			return false;

@@ -42,7 +42,7 @@ typedef struct double_index
 {
 	const char *name;			/* inside the description */
 	double_key	key;
-	bool		keys_only;
+	const cJSON *projection;	/* inside the description */
 	struct double_index *next;
 } double_index;
 

@@ -111,6 +111,13 @@ find(query *q)
 	}
 }
 
+static void
+copy_member(cJSON *to, const cJSON *from, const char *name)
+{
+	if (member(to, name) == NULL && member(from, name) != NULL)
+		cJSON_AddItemToObject(to, name, cJSON_Duplicate(member(from, name), 1));
+}
+
 /* An item's attributes that are keys of the index or of the table. */
 static cJSON *
 only_keys(const query *q, const cJSON *item)
@@ -118,25 +125,44 @@ only_keys(const query *q, const cJSON *item)
 	cJSON	   *keys = double_table_key(q->call->table, item);
 
 	for (int i = 0; i < q->key->count; i++)
-	{
-		if (member(keys, q->key->names[i]) == NULL)
-			cJSON_AddItemToObject(keys, q->key->names[i],
-								  cJSON_Duplicate(member(item, q->key->names[i]), 1));
-	}
+		copy_member(keys, item, q->key->names[i]);
 	return keys;
 }
 
-static void
-add_item(const query *q, cJSON *items, cJSON *item)
+/* What the table or the index has of an item. */
+static cJSON *
+as_stored(const query *q, const cJSON *item)
 {
-	const double_bound *bound = &q->call->bound[DOUBLE_PROJECTION_EXPRESSION];
+	const cJSON *name;
+	cJSON	   *stored;
 
-	if (bound->expr != NULL)
-		cJSON_AddItemToArray(items, double_project(bound->expr->paths, &bound->scope, item));
-	else if (q->index != NULL && q->index->keys_only)
-		cJSON_AddItemToArray(items, only_keys(q, item));
+	if (q->index == NULL ||
+		strcmp(cJSON_GetStringValue(member(q->index->projection, "ProjectionType")), "ALL") == 0)
+		return cJSON_Duplicate(item, 1);
+	stored = only_keys(q, item);
+	cJSON_ArrayForEach(name, member(q->index->projection, "NonKeyAttributes"))
+		copy_member(stored, item, cJSON_GetStringValue(name));
+	return stored;
+}
+
+/* Unless the filter leaves the item out. */
+static void
+add_item(const query *q, cJSON *items, const cJSON *item)
+{
+	const double_bound *filter = &q->call->bound[DOUBLE_FILTER_EXPRESSION];
+	const double_bound *shown = &q->call->bound[DOUBLE_PROJECTION_EXPRESSION];
+	cJSON	   *stored = as_stored(q, item);
+
+	if (filter->expr != NULL &&
+		!double_condition_holds(filter->expr->condition, &filter->scope, stored))
+		cJSON_Delete(stored);
+	else if (shown->expr == NULL)
+		cJSON_AddItemToArray(items, stored);
 	else
-		cJSON_AddItemReferenceToArray(items, item);
+	{
+		cJSON_AddItemToArray(items, double_project(shown->expr->paths, &shown->scope, stored));
+		cJSON_Delete(stored);
+	}
 }
 
 static void
@@ -153,7 +179,7 @@ answer(query *q)
 		bytes += double_item_bytes(q->found[i]);
 		add_item(q, items, q->found[i]);
 	}
-	cJSON_AddNumberToObject(call->reply, "Count", (double) count);
+	cJSON_AddNumberToObject(call->reply, "Count", cJSON_GetArraySize(items));
 	cJSON_AddNumberToObject(call->reply, "ScannedCount", (double) count);
 	if (count > 0 && count == (size_t) q->limit)
 		cJSON_AddItemToObject(call->reply, "LastEvaluatedKey",
@@ -203,7 +229,7 @@ bool
 double_query(double_call *call)
 {
 	static const int uses[] = {
-		DOUBLE_KEY_CONDITION_EXPRESSION, DOUBLE_PROJECTION_EXPRESSION, -1
+		DOUBLE_KEY_CONDITION_EXPRESSION, DOUBLE_FILTER_EXPRESSION, DOUBLE_PROJECTION_EXPRESSION, -1
 	};
 	query		q = {.call = call};
 	const char *name;

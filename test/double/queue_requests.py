@@ -15,8 +15,10 @@ CREATE = {
         'IndexName': 'ready',
         'KeySchema': [{'AttributeName': 'ready', 'KeyType': 'HASH'},
                       {'AttributeName': 'due', 'KeyType': 'RANGE'}],
-        'Projection': {'ProjectionType': 'KEYS_ONLY'}}],
+        'Projection': {'ProjectionType': 'INCLUDE',
+                       'NonKeyAttributes': ['retryAt', 'attempts', 'paused']}}],
 }
+CLAIMABLE = 'attribute_not_exists(#paused) AND (attribute_not_exists(#retryAt) OR #retryAt <= :now)'
 SEEN = {'ReturnValuesOnConditionCheckFailure': 'ALL_OLD'}
 
 
@@ -75,16 +77,16 @@ class QueueRequests:
     def head_update(self):
         ours = '#token = :token AND #done = :before'
         update, condition = self.rng.choice([
-            ('SET #token = :token, #due = :later, #attempts = if_not_exists(#attempts, :zero) + :one',
-             '#done < #seq AND #due <= :now AND attribute_not_exists(#paused)'
+            ('SET #token = :token, #retryAt = :later, #attempts = if_not_exists(#attempts, :zero) + :one',
+             '#done < #seq AND #due <= :now AND ' + CLAIMABLE +
              ' AND (attribute_not_exists(#token) OR #token < :token)'),
-            ('SET #done = :number, #due = :now REMOVE #attempts, #lastError, #job',
+            ('SET #done = :number, #due = :now REMOVE #retryAt, #attempts, #lastError, #job',
              self.rng.choice([ours + ' AND #seq > :number', '#done = :before'])),
-            ('SET #done = :number REMOVE #attempts, #lastError, #ready, #due, #job',
+            ('SET #done = :number REMOVE #ready, #due, #retryAt, #attempts, #lastError, #job',
              self.rng.choice([ours + ' AND #seq = :number', '#seq = :number'])),
-            ('SET #due = :later, #lastError = :error', ours),
+            ('SET #due = :later, #lastError = :error REMOVE #retryAt', ours),
             ('REMOVE #job', '#done < :before'),
-            ('SET #done = #seq REMOVE #ready, #due, #attempts, #lastError' +
+            ('SET #done = #seq REMOVE #ready, #due, #retryAt, #attempts, #lastError' +
              self.rng.choice(['', ', #job2', ', #job2, #job4']), '#seq = :seq AND #done < #seq')])
         body = self.base(**self.head(update, condition))
         if self.rng.random() < 0.5:
@@ -167,7 +169,8 @@ class QueueRequests:
         due = self.rng.random() < 0.7
         body = self.base(IndexName='ready', **expressions(
             {':queue': {'S': self.rng.choice('qqp')}, ':now': self.small(5, 12)},
-            KeyConditionExpression='#ready = :queue' + (' AND #due <= :now' if due else '')))
+            KeyConditionExpression='#ready = :queue' + (' AND #due <= :now' if due else ''),
+            **({'FilterExpression': CLAIMABLE} if self.rng.random() < 0.7 else {})))
         return 'Query', self.paged(body)
 
     def list_jobs(self):

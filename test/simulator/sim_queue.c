@@ -137,6 +137,8 @@ pushed(sim *s, sim_resource *r, const queue_request *request)
 		if (r->jobs[n].pusher == request->pushed_at)
 			sim_wrong(s, "Q2: a push has made job %" PRId64 ", and makes %" PRId64, n, r->seq + 1);
 	}
+	if (r->done == r->seq)
+		r->due = request->now_ms;
 	for (int i = 0; i < request->jobs; i++)
 	{
 		memcpy(r->jobs[++r->seq].uuid, request->uuid, sizeof(request->uuid));
@@ -165,6 +167,24 @@ finished(sim *s, sim_resource *r, const queue_request *request, bool gone)
 		sim_wrong(s, "Q1: job %" PRId64 " of %s is finished, but its work is not committed",
 				  request->number, request->resource);
 	r->done = request->number;
+	r->due = r->done == r->seq ? 0 : request->stays ? r->due : request->now_ms;
+	r->retry_at = 0;
+}
+
+/* Q2: a claimed job is left alone for a while.  An operator's claim is no attempt. */
+static void
+claimed(sim *s, sim_resource *r, const queue_request *request)
+{
+	if (request->token <= r->token)
+		sim_wrong(s, "Q3: %s is claimed under token %" PRId64 " after %" PRId64, request->resource,
+				  request->token, r->token);
+	r->token = request->token;
+	if (request->all)
+		return;
+	if (request->now_ms < r->retry_at || request->now_ms < r->due)
+		sim_wrong(s, "Q2: job %" PRId64 " of %s is claimed before it is due", r->done + 1,
+				  request->resource);
+	r->retry_at = request->now_ms + request->delay_ms;
 }
 
 /* DynamoDB has applied a write. */
@@ -179,10 +199,7 @@ written(sim *s, const queue_request *request)
 			pushed(s, r, request);
 			break;
 		case QUEUE_CLAIM:
-			if (request->token <= r->token)
-				sim_wrong(s, "Q3: %s is claimed under token %" PRId64 " after %" PRId64,
-						  request->resource, request->token, r->token);
-			r->token = request->token;
+			claimed(s, r, request);
 			break;
 		case QUEUE_COMPLETE:
 		case QUEUE_COMPLETE_LAST:
@@ -195,6 +212,8 @@ written(sim *s, const queue_request *request)
 			break;
 		case QUEUE_FAIL:
 			check_current(s, r, request, "failed");
+			r->due = request->now_ms + request->delay_ms;
+			r->retry_at = 0;
 			s->totals->jobs_failed++;
 			break;
 		case QUEUE_BURY:
@@ -210,6 +229,7 @@ written(sim *s, const queue_request *request)
 						  request->resource, request->seq);
 			while (r->done < r->seq)
 				r->jobs[++r->done].gone = true;
+			r->due = r->retry_at = 0;
 			break;
 		case QUEUE_CANCEL:
 		case QUEUE_CANCEL_RIDER:
@@ -298,6 +318,9 @@ check_head(sim *s, int resource)
 	if (head.seq != r->seq || head.done != r->done || head.token != r->token)
 		sim_wrong(s, "Q5: r%d has %" PRId64 " - %" PRId64 " jobs, not %" PRId64 " - %" PRId64,
 				  resource, head.seq, head.done, r->seq, r->done);
+	if (head.due != (r->retry_at > 0 ? r->retry_at : r->due))
+		sim_wrong(s, "Q5: r%d is due at %" PRId64 ", not at %" PRId64, resource, head.due,
+				  r->retry_at > 0 ? r->retry_at : r->due);
 	free(reply);
 }
 
@@ -618,6 +641,8 @@ send_whole(sim *s, sim_cluster *c, lockmgr_session session, uint64_t seq)
 	int64_t		now = sim_now_ms(s, c);
 
 	memcpy(&what.request, buffer->bytes, sizeof(what.request));
+	if (what.request.now_ms == 0)
+		what.request.now_ms = now;
 	if (sim_lives(c))
 		post_call(s, c, &what, queue_pieces_build(buffer, seq, TABLE, now, &kind));
 }

@@ -44,6 +44,8 @@ typedef struct sim_resource
 	int64_t		token;
 	int64_t		confirmed;		/* the highest number that a pusher knows of */
 	sim_job		jobs[SIM_JOBS + 1];
+	int64_t		due;			/* epoch milliseconds: of the next job; 0: none waits */
+	int64_t		retry_at;		/* ... of a claimed one; 0: none is claimed */
 } sim_resource;
 
 /* A completion, in shared memory. */

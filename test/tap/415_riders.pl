@@ -46,7 +46,7 @@ sub items_of
 sub sends_ok
 {
 	my ($session, $sql, $expected, $what) = @_;
-	my $count = sub { return { map { $_ => proxy->received($_) } qw(GetItem UpdateItem TransactWriteItems DeleteItem) } };
+	my $count = sub { return { map { $_ => proxy->received($_) } qw(GetItem Query UpdateItem TransactWriteItems DeleteItem) } };
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my $before = $count->();
@@ -80,6 +80,12 @@ sends_ok($a, q{SELECT ddb_queue_push('q', 'cost', '5')}, 'TransactWriteItems 1',
 push_to($a, 'paused', job(1));
 $a->query_safe(q{SELECT ddb_queue_pause('q', 'paused')});
 sends_ok($a, q{SELECT ddb_queue_push('q', 'paused', '1')}, 'GetItem 1 TransactWriteItems 1', 'a push to a paused resource looks at the head') foreach 1, 2;
+
+# The index shows who may have a job, and how often it was claimed.
+$b->query_safe(q{SELECT ddb_queue_push('seen', r, '1') FROM unnest('{free,taken,paused}'::text[]) r;
+	SELECT ddb_queue_pause('seen', 'paused'); SELECT number FROM ddb_queue_claim('seen', resources => '{taken}')});
+is(sends_ok($a, q{SELECT resource FROM ddb_queue_claim('seen')}, 'Query 1 UpdateItem 2', "a job of another cluster's takes a look, lock and claim"), 'free', '... which is free');
+is(sends_ok($a, q{SELECT resource FROM ddb_queue_claim('seen')}, 'Query 1', 'a look shows neither what is claimed nor what is paused'), '', '... so there is no other one');
 
 # A job that failed is not to be tried at once: a push looks.
 is(next_of($a, 'cost') =~ /^2\|/ ? 1 : 0, 1, 'the next job');

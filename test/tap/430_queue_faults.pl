@@ -54,7 +54,7 @@ sub make_due
 
 	dynamodb->call('UpdateItem', { TableName => 'queueTable',
 		Key => { pk => { S => "r#q#$resource" }, sk => { S => 'head' } },
-		UpdateExpression => 'SET #due = :past',
+		UpdateExpression => 'SET #due = :past REMOVE retryAt',
 		ExpressionAttributeNames => { '#due' => 'due' },
 		ExpressionAttributeValues => { ':past' => { N => '1' } } });
 	return;

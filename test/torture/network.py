@@ -106,7 +106,7 @@ class Table:
         """The time of a resource's next attempt has come."""
         status, reply = self.call('UpdateItem', {
             'TableName': QUEUE_TABLE, 'Key': {'pk': head['pk'], 'sk': head['sk']},
-            'UpdateExpression': 'SET #due = :past', 'ConditionExpression': '#due = :due',
+            'UpdateExpression': 'SET #due = :past REMOVE retryAt', 'ConditionExpression': '#due = :due',
             'ExpressionAttributeNames': {'#due': 'due'},
             'ExpressionAttributeValues': {':past': {'N': '1'}, ':due': head['due']}})
         if status != 200 and 'ConditionalCheckFailed' not in reply['__type']:

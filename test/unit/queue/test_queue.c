@@ -145,10 +145,13 @@ TEST(every_request_is_json_with_its_placeholders)
 #define ATTRIBUTE(name, type) "{\"AttributeName\":\"" name "\",\"AttributeType\":\"" type "\"}"
 #define SCHEMA(hash, range) "\"KeySchema\":[{\"AttributeName\":\"" hash "\"," \
 	"\"KeyType\":\"HASH\"},{\"AttributeName\":\"" range "\",\"KeyType\":\"RANGE\"}]"
+#define PROJECTION(a, b, c) "{\"ProjectionType\":\"INCLUDE\"," \
+	"\"NonKeyAttributes\":[\"" a "\",\"" b "\",\"" c "\"]}"
+#define PROJECTED PROJECTION("retryAt", "attempts", "paused")
 #define NEW_TABLE(units) "{" IN_TABLE ",\"AttributeDefinitions\":[" ATTRIBUTE("pk", "S") "," \
 	ATTRIBUTE("sk", "S") "," ATTRIBUTE("ready", "S") "," ATTRIBUTE("due", "N") "]," \
 	SCHEMA("pk", "sk") ",\"GlobalSecondaryIndexes\":[{\"IndexName\":\"ready\"," \
-	SCHEMA("ready", "due") ",\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}" units "}]"
+	SCHEMA("ready", "due") ",\"Projection\":" PROJECTED units "}]"
 
 /* The index has as much capacity as the table. */
 TEST(a_table_is_created_with_its_index)
@@ -161,15 +164,18 @@ TEST(a_table_is_created_with_its_index)
 				",\"DeletionProtectionEnabled\":true}");
 }
 
+#define CLAIMABLE "attribute_not_exists(#paused) AND (attribute_not_exists(#retryAt) OR #retryAt <= :now)"
+
 /* For a session what is due; for an operator all of them. */
 TEST(resources_are_found_in_the_index)
 {
 	make(QUEUE_FIND);
 	assert_body(NULL, "{" IN_TABLE ",\"IndexName\":\"ready\","
 				"\"KeyConditionExpression\":\"#ready = :queue AND #due <= :now\","
-				NAMES(NAME("ready") "," NAME("due"))
+				"\"FilterExpression\":\"" CLAIMABLE "\","
+				NAMES(NAME("ready") "," NAME("due") "," NAME("paused") "," NAME("retryAt"))
 				VALUES(TEXT(":queue", "q") "," NUMBER(":now", "5000"))
-				"\"Limit\":25," COUNTED "}");
+				"\"Limit\":100," COUNTED "}");
 	request.all = true;
 	assert_body(NULL, "{" IN_TABLE ",\"IndexName\":\"ready\","
 				"\"KeyConditionExpression\":\"#ready = :queue\"," NAMES(NAME("ready"))
@@ -230,10 +236,10 @@ TEST(a_claim_demands_a_due_job_and_a_higher_token)
 	request.delay_ms = 100;
 	json = build(NULL);
 	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
-						"#done < #seq AND #due <= :now AND attribute_not_exists(#paused)"
+						"#done < #seq AND #due <= :now AND " CLAIMABLE
 						" AND (attribute_not_exists(#token) OR #token < :token)");
 	assert_string_equal(text_at(json, "UpdateExpression", NULL, NULL),
-						"SET #token = :token, #due = :later"
+						"SET #token = :token, #retryAt = :later"
 						", #attempts = if_not_exists(#attempts, :zero) + :one");
 	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":later", "N"), "5100");
 	cJSON_Delete(json);
@@ -269,6 +275,31 @@ TEST(a_completion_demands_its_token_and_the_next_number)
 	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
 						"#token = :token AND #done = :before AND #seq = :number");
 	cJSON_Delete(json);
+}
+
+static void
+assert_update(queue_kind kind, bool stays, const char *update)
+{
+	cJSON	   *json;
+
+	make(kind);
+	request.stays = stays;
+	json = build(NULL);
+	assert_string_equal(text_at(json, "UpdateExpression", NULL, NULL), update);
+	assert_string_equal(text_at(json, "ExpressionAttributeNames", "#retryAt", NULL), "retryAt");
+	cJSON_Delete(json);
+}
+
+/* The next job need not wait until the claimed one would be tried again. */
+TEST(what_a_claim_has_written_goes_when_its_job_is_finished)
+{
+	assert_update(QUEUE_COMPLETE, false,
+				  "SET #done = :number, #due = :now REMOVE #retryAt, #attempts, #lastError, #job");
+	assert_update(QUEUE_COMPLETE, true,
+				  "SET #done = :number REMOVE #retryAt, #attempts, #lastError, #job");
+	assert_update(QUEUE_COMPLETE_LAST, true, "SET #done = :number"
+				  " REMOVE #ready, #due, #retryAt, #attempts, #lastError, #job");
+	assert_update(QUEUE_FAIL, true, "SET #due = :later, #lastError = :error REMOVE #retryAt");
 }
 
 TEST(a_drop_names_the_last_job_that_was_seen)
@@ -429,7 +460,7 @@ TEST(what_rides_goes_when_it_is_finished_cancelled_or_dropped)
 	json = build((const char *) numbers);
 	assert_sound(json);
 	assert_string_equal(text_at(json, "UpdateExpression", NULL, NULL),
-						"SET #done = #seq REMOVE #ready, #due, #attempts, #lastError, #job0, #job1");
+						"SET #done = #seq REMOVE #ready, #due, #retryAt, #attempts, #lastError, #job0, #job1");
 	assert_string_equal(text_at(json, "ExpressionAttributeNames", "#job0", NULL),
 						"job#0000000000000000012");
 	assert_string_equal(text_at(json, "ExpressionAttributeNames", "#job1", NULL),
@@ -664,7 +695,7 @@ TEST(a_claim_shows_the_head_that_it_made)
 
 	read_reply(DYNAMO_QUEUE_UPDATE, 200, "{\"Attributes\":{" TEXT("pk", "r#q#a") ","
 			   TEXT("sk", "head") "," NUMBER("token", "44") "," NUMBER("attempts", "3") ","
-			   NUMBER("due", "5100") "}}");
+			   NUMBER("due", "4000") "," NUMBER("retryAt", "5100") "}}");
 	assert_int_equal(head.rows, 1);
 	row = row_at(&offset);
 	assert_int_equal(row.token, 44);
@@ -816,8 +847,9 @@ TEST(a_transaction_in_progress_is_unknown)
 #define KEYS "\"KeySchema\":[" KEY("pk", "HASH") "," KEY("sk", "RANGE") "]"
 #define TYPES(pk, sk, ready, due) "\"AttributeDefinitions\":[" ATTRIBUTE("pk", pk) "," \
 	ATTRIBUTE("sk", sk) "," ATTRIBUTE("ready", ready) "," ATTRIBUTE("due", due) "]"
-#define INDEX(name) "\"GlobalSecondaryIndexes\":[{\"IndexName\":\"" name "\",\"KeySchema\":" \
-	"[" KEY("ready", "HASH") "," KEY("due", "RANGE") "]}]"
+#define INDEX_WITH(name, projection) "\"GlobalSecondaryIndexes\":[{\"IndexName\":\"" name "\",\"KeySchema\":" \
+	"[" KEY("ready", "HASH") "," KEY("due", "RANGE") "],\"Projection\":" projection "}]"
+#define INDEX(name) INDEX_WITH(name, PROJECTED)
 
 /* What it tells of a table: its status, and what it lacks. */
 static void
@@ -841,13 +873,23 @@ TEST(a_queue_table_has_its_keys_and_its_index)
 {
 	static const char no_keys[] = "ACTIVEIts keys must be \"pk\" (S) and \"sk\" (S).";
 	static const char no_index[] = "ACTIVEIt must have an index \"ready\" with the keys"
-		" \"ready\" (S) and \"due\" (N).";
+		" \"ready\" (S) and \"due\" (N) that projects \"retryAt\", \"attempts\" and \"paused\".";
 
 	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready"), "ACTIVE");
 	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("ready")
 				 ",\"DeletionProtectionEnabled\":true", "ACTIVE");
 	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX("other"), no_index);
 	assert_table(KEYS "," TYPES("S", "S", "S", "N"), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") "," INDEX_WITH("ready", "{\"ProjectionType\":\"ALL\"}"),
+				 "ACTIVE");
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") ","
+				 INDEX_WITH("ready", "{\"ProjectionType\":\"KEYS_ONLY\"}"), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") ","
+				 INDEX_WITH("ready", PROJECTION("retryAt", "attempts", "done")), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") ","
+				 INDEX_WITH("ready", PROJECTION("retryAt", "done", "paused")), no_index);
+	assert_table(KEYS "," TYPES("S", "S", "S", "N") ","
+				 INDEX_WITH("ready", PROJECTION("done", "attempts", "paused")), no_index);
 	assert_table(KEYS "," TYPES("S", "S", "N", "N") "," INDEX("ready"), no_index);
 	assert_table(KEYS "," TYPES("S", "S", "S", "S") "," INDEX("ready"), no_index);
 	assert_table("\"KeySchema\":[" KEY("pk", "HASH") "]," TYPES("S", "S", "S", "N") ","

@@ -42,18 +42,21 @@ TEST(the_oldest_job_is_claimed)
 {
 	queue_row	head = {.seq = 9,.done = 7};
 
-	queue_claim_take(&claim, &head);
+	queue_claim_take(&claim, &head, 5);
 	assert_int_equal(claim.number, 8);
+	assert_int_equal(claim.claimed_at, 5);
 	assert_false(claim.last);
 	head.done = 8;
-	queue_claim_take(&claim, &head);
+	queue_claim_take(&claim, &head, 6);
 	assert_true(claim.last);
 }
 
-TEST(the_place_tells_whether_the_job_rides)
+TEST(the_place_tells_when_the_job_was_claimed_and_whether_it_rides)
 {
+	claim.claimed_at = 5;
 	complete(1);
 	assert_false(place.rides);
+	assert_int_equal(place.claimed_at, 5);
 	claim.rides = true;
 	complete(1);
 	assert_true(place.rides);

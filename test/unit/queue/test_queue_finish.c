@@ -113,6 +113,28 @@ reply(uint32_t index, int64_t now, dynamo_status status, const char *json)
 #define HEAD(seq, done, token) "{\"Item\":{\"pk\":{\"S\":\"r#q#r\"},\"sk\":{\"S\":\"head\"}," \
 	"\"seq\":{\"N\":\"" #seq "\"},\"done\":{\"N\":\"" #done "\"},\"token\":{\"N\":\"" #token "\"}}}"
 
+/* It was claimed at 0. */
+TEST(a_resource_goes_behind_others_after_eight_jobs_or_after_a_long_one)
+{
+	static const struct
+	{
+		int64_t		number;
+		int64_t		now;
+		bool		stays;
+	}			cases[] = {
+		{7, 999999, true}, {7, 1000000, false}, {8, 1, false}, {9, 1, true}, {16, 1, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		start(NULL);
+		pass(0, false);
+		places[0].number = cases[i].number;
+		(void) queue_finisher_run(&me, cases[i].now);
+		assert_int_equal(sent[0].stays, cases[i].stays);
+	}
+}
+
 TEST(places_are_looked_for_from_the_own_one_on)
 {
 	assert_int_equal(queue_place_reserve(place_at, NULL, 2, PLACES), 2);
