@@ -111,6 +111,7 @@ typedef struct queue_row
 	int64_t		token;
 	int64_t		attempts;
 	int64_t		due;			/* epoch milliseconds; of a claimed job: again */
+	int64_t		turn;			/* ... since when the resource has its place in the index */
 	int64_t		number;			/* of a job, an id, a dead job */
 	int64_t		pushed_at;
 	bool		paused;
@@ -219,7 +220,7 @@ typedef struct queue_place
 	int64_t		number;
 	bool		last;			/* no job waited behind it when it was claimed */
 	bool		rides;			/* it has no item of its own */
-	int64_t		claimed_at;		/* by the cluster's clock */
+	int64_t		stays_until;	/* by the cluster's clock: then its resource goes behind others */
 	char		queue[QUEUE_NAME_MAX + 1];
 	char		resource[QUEUE_RESOURCE_MAX + 1];
 } queue_place;
@@ -303,7 +304,7 @@ typedef struct queue_claim
 	int64_t		token;			/* 0: it has no lock yet */
 	bool		last;			/* no job waited behind it */
 	bool		rides;			/* it has no item of its own */
-	int64_t		claimed_at;		/* by the cluster's clock */
+	int64_t		stays_until;	/* by the cluster's clock: then its resource goes behind others */
 	int			claimed_level;	/* of the transaction that claimed it; 0: it has committed */
 	int			finish_level;	/* of the one that completed it; 0: none */
 	queue_place *place;			/* then: reserved for the completion */
@@ -320,8 +321,9 @@ typedef enum queue_fate
 /* level: of nesting; 1 is the transaction itself. */
 extern queue_claim queue_claim_begin(int level);
 
-/* The head after the claim: the oldest job is the session's. */
-extern void queue_claim_take(queue_claim *claim, const queue_row *head, int64_t now);
+/* The head after the claim, which had this delay: the oldest job is the session's. */
+extern void queue_claim_take(queue_claim *claim, const queue_row *head, int64_t delay_ms,
+							 int64_t now);
 
 /* Will be completed.  The place is reserved. */
 extern void queue_claim_complete(queue_claim *claim, int level, queue_place *place,

@@ -11,6 +11,10 @@
 
 #include "dynamo/dynamo_codec.h"
 
+/* A resource goes behind others in the index after so many jobs or so long.  It costs a write unit. */
+#define TURN_JOBS 8
+#define TURN_MS 10000
+
 queue_claim
 queue_claim_begin(int level)
 {
@@ -18,10 +22,13 @@ queue_claim_begin(int level)
 }
 
 void
-queue_claim_take(queue_claim *claim, const queue_row *head, int64_t now)
+queue_claim_take(queue_claim *claim, const queue_row *head, int64_t delay_ms, int64_t now)
 {
-	claim->claimed_at = now;
+	int64_t		claimed = head->due - delay_ms;
+
 	claim->number = head->done + 1;
+	claim->stays_until = claim->number % TURN_JOBS == 0 ? 0 :
+		now + (head->turn + TURN_MS - claimed) * 1000;
 	claim->last = head->seq == claim->number;
 }
 
@@ -33,7 +40,7 @@ queue_claim_complete(queue_claim *claim, int level, queue_place *place, const ch
 	place->number = claim->number;
 	place->last = claim->last;
 	place->rides = claim->rides;
-	place->claimed_at = claim->claimed_at;
+	place->stays_until = claim->stays_until;
 	dynamo_json_copy(place->queue, sizeof(place->queue), queue);
 	dynamo_json_copy(place->resource, sizeof(place->resource), resource);
 	claim->place = place;

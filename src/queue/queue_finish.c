@@ -19,13 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * A resource goes behind others in the index after so many jobs, or after one that took so long.  Each
- * time costs a write unit more.
- */
-#define TURN_JOBS 8
-#define TURN_US INT64_C(1000000)
-
 bool
 queue_place_is_ready(queue_place *place)
 {
@@ -104,7 +97,7 @@ send_finish(queue_finisher *me, uint32_t index, int64_t now)
 	const queue_place *place = me->place(me->arg, index);
 	queue_request request = about(place, queue_finish_kind(&note->finish));
 
-	request.stays = now - place->claimed_at < TURN_US && place->number % TURN_JOBS != 0;
+	request.stays = now < place->stays_until;
 	note->in_flight = true;
 	me->send(me->arg, index, &request, note->failures > 0);
 }

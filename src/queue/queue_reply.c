@@ -135,6 +135,7 @@ pack_row(buffer *to, const cJSON *item)
 	row.done = dynamo_json_positive(item, "done");
 	row.token = dynamo_json_positive(item, "token");
 	row.attempts = dynamo_json_positive(item, "attempts");
+	row.turn = dynamo_json_positive(item, "due");
 	row.due = dynamo_json_positive(item, dynamo_json_member(item, "retryAt") ? "retryAt" : "due");
 	row.number = dynamo_json_positive(item, "number");
 	row.pushed_at = dynamo_json_positive(item, "pushedAt");

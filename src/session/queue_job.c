@@ -318,7 +318,7 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 		QueueClaimEnd(claim);
 		return QUEUE_NOTHING;
 	}
-	queue_claim_take(&claim->is, &head->is, SegmentNow());
+	queue_claim_take(&claim->is, &head->is, request.delay_ms, SegmentNow());
 	remember(head);
 	found = job_of(head, queue, resource, claim->is.number, &claim->is.rides);
 	if (found == NULL)
@@ -452,7 +452,7 @@ cancel_next(const char *queue, const char *resource, int64 number)
 		/* It may have been cancelled before it became the next one. */
 		bool		there = job_of(head, queue, resource, number, &claim->is.rides) != NULL;
 
-		queue_claim_take(&claim->is, &head->is, SegmentNow());
+		queue_claim_take(&claim->is, &head->is, request.delay_ms, SegmentNow());
 		cancelled = complete(queue, resource, &claim->is) && there;
 	}
 	QueueOwnRelease(claim, &lock);

@@ -401,7 +401,7 @@ claimed(sim *s, sim_cluster *c, int slot)
 		end_task(s, c, slot);
 		return;
 	}
-	queue_claim_take(&task->claim, &task->head, sim_local(s, c));
+	queue_claim_take(&task->claim, &task->head, task->request.delay_ms, sim_local(s, c));
 	task->request.number = task->claim.number;
 	task->finish = (queue_finish) {
 		.number = task->claim.number,.token = task->claim.token,.last = task->claim.last,

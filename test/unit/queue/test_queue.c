@@ -700,6 +700,7 @@ TEST(a_claim_shows_the_head_that_it_made)
 	row = row_at(&offset);
 	assert_int_equal(row.token, 44);
 	assert_int_equal(row.attempts, 3);
+	assert_int_equal(row.turn, 4000);
 	assert_int_equal(row.due, 5100);
 	free(packed);
 }

@@ -42,21 +42,32 @@ TEST(the_oldest_job_is_claimed)
 {
 	queue_row	head = {.seq = 9,.done = 7};
 
-	queue_claim_take(&claim, &head, 5);
+	queue_claim_take(&claim, &head, 0, 0);
 	assert_int_equal(claim.number, 8);
-	assert_int_equal(claim.claimed_at, 5);
 	assert_false(claim.last);
 	head.done = 8;
-	queue_claim_take(&claim, &head, 6);
+	queue_claim_take(&claim, &head, 0, 0);
 	assert_true(claim.last);
 }
 
-TEST(the_place_tells_when_the_job_was_claimed_and_whether_it_rides)
+/* It was claimed 4 s after it came there, for 5 s; the cluster's clock shows 7 s. */
+TEST(a_resource_keeps_its_place_in_the_index_for_ten_seconds_or_until_its_eighth_job)
 {
-	claim.claimed_at = 5;
+	queue_row	head = {.turn = 1000,.due = 10000};
+
+	queue_claim_take(&claim, &head, 5000, 7000000);
+	assert_int_equal(claim.stays_until, 13000000);
+	complete(1);
+	assert_int_equal(place.stays_until, 13000000);
+	head.done = 7;
+	queue_claim_take(&claim, &head, 5000, 7000000);
+	assert_int_equal(claim.stays_until, 0);
+}
+
+TEST(the_place_tells_whether_the_job_rides)
+{
 	complete(1);
 	assert_false(place.rides);
-	assert_int_equal(place.claimed_at, 5);
 	claim.rides = true;
 	complete(1);
 	assert_true(place.rides);

@@ -113,26 +113,18 @@ reply(uint32_t index, int64_t now, dynamo_status status, const char *json)
 #define HEAD(seq, done, token) "{\"Item\":{\"pk\":{\"S\":\"r#q#r\"},\"sk\":{\"S\":\"head\"}," \
 	"\"seq\":{\"N\":\"" #seq "\"},\"done\":{\"N\":\"" #done "\"},\"token\":{\"N\":\"" #token "\"}}}"
 
-/* It was claimed at 0. */
-TEST(a_resource_goes_behind_others_after_eight_jobs_or_after_a_long_one)
+TEST(a_resource_goes_behind_others_when_its_time_is_over)
 {
-	static const struct
-	{
-		int64_t		number;
-		int64_t		now;
-		bool		stays;
-	}			cases[] = {
-		{7, 999999, true}, {7, 1000000, false}, {8, 1, false}, {9, 1, true}, {16, 1, false},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-	{
-		start(NULL);
-		pass(0, false);
-		places[0].number = cases[i].number;
-		(void) queue_finisher_run(&me, cases[i].now);
-		assert_int_equal(sent[0].stays, cases[i].stays);
-	}
+	pass(0, false);
+	pass(1, false);
+	places[1].stays_until = 100;
+	(void) queue_finisher_run(&me, 99);
+	assert_false(sent[0].stays);
+	assert_true(sent[1].stays);
+	pass(2, false);
+	places[2].stays_until = 100;
+	(void) queue_finisher_run(&me, 100);
+	assert_false(sent[2].stays);
 }
 
 TEST(places_are_looked_for_from_the_own_one_on)
