@@ -103,7 +103,7 @@ void
 JoinedJoin(const LockName *name, int64 token)
 {
 	SessionAttach();
-	CampaignNamesRefuse(name, HeldFind(name->utf8));
+	NameRefuseLed(name, HeldFind(name->utf8));
 	if (!join_again(name, token))
 		(void) HeldAdd(name, SCOPE_SESSION, join_anew, &token);
 }
@@ -233,7 +233,7 @@ JoinedOutlive(const LockName *name)
 
 	(void) SessionRequire(name);
 	held = HeldFind(name->utf8);
-	CampaignNamesRefuse(name, held);
+	NameRefuseLed(name, held);
 	if (held->mode != MODE_EXCLUSIVE)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -1,7 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * name.c
- *	  Which texts can be a lock's name.
+ *	  Which names a session may use: those that an item can have, that begin with
+ *	  ddblock.lock_prefix, and that the cluster itself does not want to hold.
+ *
+ * The prefix is for roles that must not take each other's locks.  Whatever takes, shows or
+ * removes a lock by its name asks here, and so does ddb_fence_check(), because a high
+ * token would keep others out of a resource.  What concerns only locks that the
+ * session holds already does not ask: a session can always release its locks,
+ * even if the setting has changed.
+ *
+ * The prefix is ASCII (see settings.c), so the encoding of names does not matter.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,6 +19,7 @@
 #include "dynamo/dynamo.h"
 #include "session/session.h"
 #include "shared/settings.h"
+#include "shared/shared.h"
 
 void
 NameRequire(const LockName *name)
@@ -25,4 +35,65 @@ NameRequire(const LockName *name)
 				 table.sort_separator == '\0' ? 0 :
 				 errhint("The first \"%c\" in a name is the separator: see "
 						 "\"ddblock.sort_separator\".", table.sort_separator)));
+}
+
+bool
+PrefixAllows(const char *name, size_t len)
+{
+	size_t		prefix_len;
+
+	/* Without preloading there is no such setting. */
+	if (ddblock_lock_prefix == NULL)
+		return true;
+	prefix_len = strlen(ddblock_lock_prefix);
+	return len >= prefix_len && memcmp(name, ddblock_lock_prefix, prefix_len) == 0;
+}
+
+static void
+refuse(const char *what, const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for %s \"%s\"", what, name),
+			 errdetail("Names in this session must begin with \"%s\", the value of "
+					   "\"ddblock.lock_prefix\".", ddblock_lock_prefix)));
+}
+
+void
+PrefixRequire(const LockName *name)
+{
+	if (!PrefixAllows(name->utf8, strlen(name->utf8)))
+		refuse("lock", name->text);
+}
+
+void
+PrefixRequireResource(const char *resource)
+{
+	if (!PrefixAllows(resource, strlen(resource)))
+		refuse("resource", Utf8Quiet(resource, strlen(resource)));
+}
+
+const char *
+PrefixNarrow(const char *asked)
+{
+	char	   *own = Utf8FromServer(ddblock_lock_prefix, strlen(ddblock_lock_prefix));
+	size_t		own_len = strlen(own);
+
+	if (own_len > DYNAMO_NAME_MAX ||
+		strncmp(own, asked, Min(own_len, strlen(asked))) != 0)
+		refuse("prefix", Utf8ToMessage(asked, strlen(asked)));
+	return own_len < strlen(asked) ? asked : own;
+}
+
+void
+NameRefuseLed(const LockName *name, const HeldLock *held)
+{
+	if ((held == NULL || !held->leader) && !campaign_is_listed(ddblock_leaderships, name->utf8))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("lock \"%s\" is for this cluster as a whole, not for a session",
+					name->text),
+			 errdetail("\"ddblock.leaderships\" names it."),
+			 errhint("Ask with ddb_leadership_held() whether this cluster holds it.")));
 }

@@ -6,7 +6,7 @@
  * The index shows which resources have a job that is due.  It may be late, so it is only a
  * hint; the resource's head decides.  Clusters begin at random places, so that they do not
  * all try the same resource.  What a look has found, the sessions of a cluster share out, with
- * what pushes and completions of the cluster tell: see shared/queue_hint.c.  So most jobs
+ * what pushes and completions of the cluster tell: see queue/queue_hint.c.  So most jobs
  * are found without a look.
  *
  * A resource whose lock another cluster holds is left alone for a while, which doubles.  At

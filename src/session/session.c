@@ -220,7 +220,7 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 	SessionAttach();
 
 	held = HeldFind(name->utf8);
-	CampaignNamesRefuse(name, held);
+	NameRefuseLed(name, held);
 	if (held != NULL)
 	{
 		if (!HeldIsValid(held))
@@ -534,7 +534,7 @@ SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data, size_t dat
 	(void) SessionRequire(name);
 	held = HeldFind(name->utf8);
 	if (lease_ms != 0)
-		CampaignNamesRefuse(name, held);
+		NameRefuseLed(name, held);
 	if (lease_ms != 0 && held->mode != MODE_EXCLUSIVE)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -34,7 +34,7 @@
 extern void AwaitWithoutSnapshot(FunctionCallInfo fcinfo, const char *instead);
 
 /* ----------------------------------------------------------------
- * name.c: Which texts can be a lock's name.
+ * name.c: Which names a session may use.
  * ----------------------------------------------------------------
  */
 
@@ -47,6 +47,26 @@ typedef struct LockName
 
 /* Raises 22023 if no item can have the name: see ddblock.sort_separator. */
 extern void NameRequire(const LockName *name);
+
+/* Does the name begin with the prefix?  Takes UTF-8 or the server's encoding. */
+extern bool PrefixAllows(const char *name, size_t len);
+
+/* Raises 42501 if a lock's name, or a resource's, does not. */
+extern void PrefixRequire(const LockName *name);
+extern void PrefixRequireResource(const char *resource);
+
+/*
+ * The longer one of the prefix that a caller asks for (UTF-8) and the session's:
+ * for names that begin with both.  Raises 42501 if there are none.
+ */
+extern const char *PrefixNarrow(const char *asked);
+
+/*
+ * Raises 55000 if ddblock.leaderships has the name, or if the transaction has the lock as a
+ * leader's.  held: this session's note of it, or NULL.
+ */
+struct HeldLock;
+extern void NameRefuseLed(const LockName *name, const struct HeldLock *held);
 
 /* ----------------------------------------------------------------
  * held.c: What this session holds: notes, kept in its own memory.
@@ -343,17 +363,6 @@ pg_noreturn extern void SessionRaiseLost(const LockName *name, HeldLock *held);
 extern void SessionWarnLost(const char *lock, lease_loss loss);
 
 /* ----------------------------------------------------------------
- * campaign_names.c: Locks that the cluster itself wants to hold: no session takes them.
- * ----------------------------------------------------------------
- */
-
-/*
- * Raises 55000 if ddblock.leaderships has the name, or if the transaction has the lock as a
- * leader's.  held: this session's note of it, or NULL.
- */
-extern void CampaignNamesRefuse(const LockName *name, const HeldLock *held);
-
-/* ----------------------------------------------------------------
  * drop.c: Keeps DROP EXTENSION from losing locks and fencing tokens.
  * ----------------------------------------------------------------
  */
@@ -540,24 +549,6 @@ extern const join_entry *OrderFindMissing(void);
 
 /* DISCARD ALL lets go of the locks: its own transaction may end without them. */
 extern void OrderExcuseTransaction(void);
-
-/* ----------------------------------------------------------------
- * prefix.c: ddblock.lock_prefix: which names a session may use.
- * ----------------------------------------------------------------
- */
-
-/* Does the name begin with the prefix?  Takes UTF-8 or the server's encoding. */
-extern bool PrefixAllows(const char *name, size_t len);
-
-/* Raises 42501 if a lock's name, or a resource's, does not. */
-extern void PrefixRequire(const LockName *name);
-extern void PrefixRequireResource(const char *resource);
-
-/*
- * The longer one of the prefix that a caller asks for (UTF-8) and the session's:
- * for names that begin with both.  Raises 42501 if there are none.
- */
-extern const char *PrefixNarrow(const char *asked);
 
 /* ----------------------------------------------------------------
  * queue_call.c: Calls on the queues' table: repeated, and row by row.

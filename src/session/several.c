@@ -170,7 +170,7 @@ SeveralAcquire(const LockName *names, int count, const AcquireOptions *options, 
 
 	SessionAttach();
 	for (int i = 0; i < count; i++)
-		CampaignNamesRefuse(&names[i], HeldFind(names[i].utf8));
+		NameRefuseLed(&names[i], HeldFind(names[i].utf8));
 	WaitingStart(&several.waiting, names[0].text, options->wait_ms);
 	several.waiting.only_try = options->only_try;
 	several.options.waiting = &several.waiting;

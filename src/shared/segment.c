@@ -500,6 +500,27 @@ SegmentCountWait(int64 began)
 	pg_atomic_fetch_add_u64(&segment->wait_histogram[bucket], 1);
 }
 
+void
+QueueHintTell(const char *queue, const char *resource, int64 attempts)
+{
+	QueueHintAdd(queue, resource, attempts);
+	SegmentTellJobs();
+}
+
+void
+QueueHintAdd(const char *queue, const char *resource, int64 attempts)
+{
+	queue_hint_add(segment->hints, SegmentNow(), queue, resource, attempts);
+}
+
+bool
+QueueHintTake(const char *queue, char *const *resources, queue_hint_skip skip,
+			  int64 *attempts, char resource[QUEUE_RESOURCE_MAX + 1])
+{
+	return queue_hint_take(segment->hints, SegmentNow(), queue, resources, skip, attempts,
+						   resource);
+}
+
 static mailbox_slot *
 slot_words(void *arg, uint32 number)
 {

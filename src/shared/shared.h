@@ -72,22 +72,6 @@ extern void LossTell(uint32 hold_index, lockmgr_session session, uint64 seq,
 extern bool LossLast(SegmentLoss *copy);
 
 /* ----------------------------------------------------------------
- * queue_hint.c: Resources of queues that may have a job: what the sessions of a cluster and its worker
- * tell each other.
- * ----------------------------------------------------------------
- */
-
-/* Leaves a hint, and wakes the sessions that wait for jobs.  Neither waits nor fails. */
-extern void QueueHintTell(const char *queue, const char *resource, int64 attempts);
-
-/* The same, but wakes nobody. */
-extern void QueueHintAdd(const char *queue, const char *resource, int64 attempts);
-
-/* See queue_hint_take(). */
-extern bool QueueHintTake(const char *queue, char *const *resources, queue_hint_skip skip,
-						  int64 *attempts, char resource[QUEUE_RESOURCE_MAX + 1]);
-
-/* ----------------------------------------------------------------
  * times.c: Our times and durations as PostgreSQL's types, and as text.
  * ----------------------------------------------------------------
  */

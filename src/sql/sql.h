@@ -31,7 +31,7 @@ extern void ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *nam
 /* Argument 0; raises 55000, too, if the server has not preloaded the library. */
 extern LockName ArgumentName(FunctionCallInfo fcinfo);
 
-/* The same, for what concerns other sessions' locks, too: see prefix.c. */
+/* The same, for what concerns other sessions' locks, too: see name.c. */
 extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo);
 
 /* Milliseconds of an interval. */

@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
- * leaderships_view.c
- *	  The function behind the view ddb_leaderships.
+ * leaderships.c
+ *	  SQL functions of campaigns, locks that the cluster itself holds to lead, and the
+ *	  function behind the view ddb_leaderships.
  *
- * It only reads shared memory: the transaction joins nothing.
+ * The view only reads shared memory: the transaction joins nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -113,4 +114,35 @@ ddb_leaderships(PG_FUNCTION_ARGS)
 		RowPut(&row, fcinfo);
 	}
 	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(ddb_leadership_held);
+PG_FUNCTION_INFO_V1(ddb_leadership_require);
+PG_FUNCTION_INFO_V1(ddb_leadership_resign);
+
+Datum
+ddb_leadership_held(PG_FUNCTION_ARGS)
+{
+	LockName	name = ArgumentAllowedName(fcinfo);
+
+	PG_RETURN_BOOL(LeaderJoin(&name) != 0);
+}
+
+Datum
+ddb_leadership_require(PG_FUNCTION_ARGS)
+{
+	LockName	name = ArgumentAllowedName(fcinfo);
+
+	PG_RETURN_INT64(LeaderRequire(&name));
+}
+
+/* (name, stand_back, wait) */
+Datum
+ddb_leadership_resign(PG_FUNCTION_ARGS)
+{
+	LockName	name = ArgumentAllowedName(fcinfo);
+	int64		rest_ms = ArgumentStandBack(fcinfo, 1);
+	int64		wait_ms = ArgumentWait(fcinfo, 2);
+
+	PG_RETURN_BOOL(LeaderResign(&name, rest_ms, wait_ms == WAITING_NO_LIMIT ? 0 : wait_ms));
 }
