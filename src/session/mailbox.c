@@ -173,7 +173,7 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 			if (missing_since < now)
 				remind_postmaster();
 			if (now - missing_since >= WORKER_PATIENCE_US)
-				ErrorsNoWorker(request->kind == MAILBOX_QUEUE && dynamo_is_queue_write(request->op));
+				ErrorsNoWorker(dynamo_is_queue_write(request->op));
 			wake = Min(wake, missing_since + WORKER_PATIENCE_US);
 		}
 		if (waiting == NULL && !request->repeat)
