@@ -81,7 +81,7 @@ typedef struct queue_request
 	int64_t		number;			/* of the job; LIST_JOBS: from this one */
 	int64_t		to;				/* LIST_JOBS: to this one */
 	int64_t		token;			/* CLAIM, COMPLETE, FAIL, BURY */
-	int64_t		attempts;		/* BURY */
+	int64_t		attempts;		/* before this one: BURY; CLAIM: as far as known */
 	int64_t		pushed_at;		/* BURY */
 	int64_t		delay_ms;		/* CLAIM, FAIL: from now to when it is due again */
 	int64_t		dedup_s;		/* PUSH: for so long an id counts */

@@ -24,11 +24,11 @@ queue_claim_begin(int level)
 void
 queue_claim_take(queue_claim *claim, const queue_row *head, int64_t delay_ms, int64_t now)
 {
-	int64_t		claimed = head->due - delay_ms;
-
 	claim->number = head->done + 1;
-	claim->stays_until = claim->number % TURN_JOBS == 0 ? 0 :
-		now + (head->turn + TURN_MS - claimed) * 1000;
+	claim->stays_until = 0;
+	/* Otherwise the claim itself has put it behind others. */
+	if (head->turn < head->due && claim->number % TURN_JOBS != 0)
+		claim->stays_until = now + (TURN_MS - (head->due - delay_ms - head->turn)) * 1000;
 	claim->last = head->seq == claim->number;
 }
 

@@ -35,6 +35,12 @@
 #define CLAIMABLE "attribute_not_exists(#paused)" \
 	" AND (attribute_not_exists(#retryAt) OR #retryAt <= :now)"
 
+#define CLAIM(waits, removed) \
+	CHANGE("SET #token = :token, " waits ", #attempts = if_not_exists(#attempts, :zero) + :one" removed, \
+		   "#done < #seq AND #due <= :now AND " CLAIMABLE \
+		   " AND (attribute_not_exists(#token) OR #token < :token)") \
+	",\"ReturnValues\":\"ALL_NEW\""
+
 typedef enum place
 {
 	NO_ITEM,
@@ -89,12 +95,7 @@ static const form forms[] = {
 	[QUEUE_CANCEL] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_CANCEL_RIDER] = {.op = DYNAMO_QUEUE_TRANSACT},
 	[QUEUE_BURY] = {.op = DYNAMO_QUEUE_TRANSACT},
-	[QUEUE_CLAIM] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
-		CHANGE("SET #token = :token, #retryAt = :later"
-			   ", #attempts = if_not_exists(#attempts, :zero) + :one",
-			   "#done < #seq AND #due <= :now AND " CLAIMABLE
-			   " AND (attribute_not_exists(#token) OR #token < :token)")
-		",\"ReturnValues\":\"ALL_NEW\""},
+	[QUEUE_CLAIM] = {DYNAMO_QUEUE_UPDATE, HEAD, 0, CLAIM("#retryAt = :later", "")},
 	/* The job need not ride on the head. */
 	[QUEUE_COMPLETE] = {DYNAMO_QUEUE_UPDATE, HEAD, 0,
 		CHANGE("SET #done = :number, #due = :now REMOVE #retryAt, #attempts, #lastError, #job",
@@ -127,6 +128,11 @@ static const form find_all = {
 	",\"IndexName\":\"ready\",\"KeyConditionExpression\":\"#ready = :queue\""
 };
 
+/* A job that was claimed before waits behind others: many may, after an outage. */
+static const form claim_again = {
+	DYNAMO_QUEUE_UPDATE, HEAD, 0, CLAIM("#due = :later", " REMOVE #retryAt")
+};
+
 /* An operator's claim neither waits nor counts. */
 static const form claim_any = {
 	DYNAMO_QUEUE_UPDATE, HEAD, 0,
@@ -135,7 +141,7 @@ static const form claim_any = {
 	",\"ReturnValues\":\"ALL_NEW\""
 };
 
-/* What is due has not moved since the claim, so the next job is due as well. */
+/* "due" has not changed since the claim, so the next job is due as well. */
 static const form complete_in_place = {
 	DYNAMO_QUEUE_UPDATE, HEAD, 0,
 	CHANGE("SET #done = :number REMOVE #retryAt, #attempts, #lastError, #job",
@@ -166,6 +172,8 @@ form_of(const queue_request *request)
 		return &find_all;
 	if (request->all && request->kind == QUEUE_CLAIM)
 		return &claim_any;
+	if (request->attempts > 0 && request->kind == QUEUE_CLAIM)
+		return &claim_again;
 	if (request->stays && request->kind == QUEUE_COMPLETE)
 		return &complete_in_place;
 	return &forms[request->kind];

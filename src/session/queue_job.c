@@ -174,7 +174,8 @@ job_of(const QueueRow *head, const char *queue, const char *resource, int64 numb
  * is handed to nobody.
  */
 static QueueTry
-look_first(const char *queue, const char *resource, int max_attempts, QueueJob *job)
+look_first(const char *queue, const char *resource, int max_attempts, int64 *attempts,
+		   QueueJob *job)
 {
 	int64		now_ms;
 	const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
@@ -183,6 +184,7 @@ look_first(const char *queue, const char *resource, int max_attempts, QueueJob *
 
 	if (head == NULL || !queue_is_due(&head->is, now_ms))
 		return QUEUE_NOTHING;
+	*attempts = head->is.attempts;
 	if (head->is.attempts >= max_attempts)
 		return QUEUE_CLAIMED;
 	found = job_of(head, queue, resource, head->is.done + 1, &rides);
@@ -303,13 +305,14 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 	QueueTry	first = QUEUE_CLAIMED;
 
 	if (!Utf8IsWhole())
-		first = look_first(queue, resource, max_attempts, job);
+		first = look_first(queue, resource, max_attempts, &attempts, job);
 	if (first != QUEUE_CLAIMED)
 	{
 		QueueClaimEnd(claim);
 		return first;
 	}
 	request.token = token;
+	request.attempts = attempts;
 	request.delay_ms = queue_backoff_ms(attempts);
 	head = claim_head(&request);
 	if (head == NULL)

@@ -36,6 +36,7 @@
 #define ALONE_FIRST_US (USECS_PER_SEC / 10)
 #define ALONE_MOST_US (30 * USECS_PER_SEC)
 #define ALONE_MOST 1000
+#define HINTS_OF_A_LOOK 24		/* of QUEUE_HINTS */
 #define LOOK_IN_WORK_US USECS_PER_SEC
 
 /* What this search is for, and where the job goes. */
@@ -128,7 +129,7 @@ forget_alone(const char *queue, const char *resource)
 	(void) hash_search(alone, key, HASH_REMOVE, NULL);
 }
 
-/* hinted: this cluster has something to do with it, so it is not left alone if it is locked. */
+/* hinted: this cluster has a job for it, so it is not left alone if it is locked. */
 static bool
 try_resource(const QueueSearch *search, const char *resource, int64 attempts, bool hinted,
 			 QueueJob *job)
@@ -139,7 +140,7 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, bo
 	{
 		strlcpy(ready.queue, search->queue, sizeof(ready.queue));
 		strlcpy(ready.resource, resource, sizeof(ready.resource));
-		ready.attempts = attempts;
+		ready.attempts = hinted ? attempts : QUEUE_ATTEMPTS_UNKNOWN;
 		return true;
 	}
 	for (;;)
@@ -235,17 +236,17 @@ note_look(const char *queue)
 	pg_atomic_write_u64(&slot->looked_at, (uint64) SegmentNow());
 }
 
-/* Nobody else need take the hint for it, which knows more than the index. */
+/* Nobody else need take the hint for it. */
 static bool
 try_found_one(const QueueSearch *search, const Found *found, QueueJob *job)
 {
 	char	   *resources[] = {found->resource, NULL};
-	char		hinted[QUEUE_RESOURCE_MAX + 1];
-	int64		attempts;
+	char		resource[QUEUE_RESOURCE_MAX + 1];
+	int64		attempts = QUEUE_ATTEMPTS_UNKNOWN;
+	bool		hinted = QueueHintTake(search->queue, resources, NULL, &attempts, resource) &&
+		attempts != QUEUE_ATTEMPTS_UNKNOWN;
 
-	if (!QueueHintTake(search->queue, resources, NULL, &attempts, hinted))
-		attempts = found->attempts;
-	return try_resource(search, found->resource, attempts, false, job);
+	return try_resource(search, found->resource, hinted ? attempts : found->attempts, hinted, job);
 }
 
 static bool
@@ -272,13 +273,15 @@ is_left_alone(const char *queue, const char *resource)
 }
 
 /*
- * Tries these resources.  What is left of a page of the index is for all sessions; of resources
- * that the session has named, nobody knows whether they have jobs.
+ * Tries these resources.  What is left of a page of the index is for all sessions, though not so
+ * much that it leaves no room for other hints; other clusters may be there sooner.  Of resources that
+ * the session has named, nobody knows whether they have jobs.
  */
 static bool
 try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 {
 	int			first = count > 0 ? (int) (pg_prng_uint32(&pg_global_prng_state) % (uint32) count) : 0;
+	int			left = HINTS_OF_A_LOOK;
 	bool		found = false;
 
 	for (int i = 0; i < count; i++)
@@ -289,8 +292,8 @@ try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 			continue;
 		if (!found)
 			found = try_found_one(search, one, job);
-		else if (search->resources == NULL)
-			QueueHintAdd(search->queue, one->resource, one->attempts);
+		else if (search->resources == NULL && left-- > 0)
+			QueueHintAdd(search->queue, one->resource, QUEUE_ATTEMPTS_UNKNOWN);
 	}
 	if (found && count > 1 && search->resources == NULL)
 		SegmentTellJobs();

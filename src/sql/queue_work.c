@@ -272,6 +272,7 @@ ddb_queue_fail(PG_FUNCTION_ARGS)
 	int64		retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, queue_backoff_ms(0));
 
 	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
+	claim->is.stays_until = 0;	/* even if the outcome stays unknown */
 	QueueJobFail(name.queue, name.resource, number, claim->is.token, &name.lock, error, retry_ms);
 	SegmentCount(EVENT_JOB_FAILED);
 	QueueOwnRelease(claim, &name.lock);

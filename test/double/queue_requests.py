@@ -80,6 +80,8 @@ class QueueRequests:
             ('SET #token = :token, #retryAt = :later, #attempts = if_not_exists(#attempts, :zero) + :one',
              '#done < #seq AND #due <= :now AND ' + CLAIMABLE +
              ' AND (attribute_not_exists(#token) OR #token < :token)'),
+            ('SET #token = :token, #due = :later, #attempts = if_not_exists(#attempts, :zero) + :one'
+             ' REMOVE #retryAt', '#done < #seq AND #due <= :now AND ' + CLAIMABLE),
             ('SET #done = :number, #due = :now REMOVE #retryAt, #attempts, #lastError, #job',
              self.rng.choice([ours + ' AND #seq > :number', '#done = :before'])),
             ('SET #done = :number REMOVE #ready, #due, #retryAt, #attempts, #lastError, #job',

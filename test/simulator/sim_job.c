@@ -372,6 +372,7 @@ claim(sim *s, sim_cluster *c, int slot, int64_t token)
 	task->claim.token = token;
 	task->request.token = token;
 	task->request.all = task->cancels;
+	task->request.attempts = sim_between(s, 0, 1);	/* it may be wrong */
 	task->request.delay_ms = sim_between(s, 300, 5000);
 	call(s, c, slot, TASK_CLAIM, QUEUE_CLAIM);
 }
@@ -808,6 +809,7 @@ use_job(sim *s, sim_cluster *c, int slot)
 		sim_end_session(s, c, slot);
 	else if (dice < 50 && task->claim.finish_level == 0)
 	{
+		task->claim.stays_until = 0;
 		task->request.delay_ms = sim_between(s, 0, 2000);
 		call(s, c, slot, TASK_FAIL, QUEUE_FAIL);
 	}

@@ -167,6 +167,8 @@ finished(sim *s, sim_resource *r, const queue_request *request, bool gone)
 		sim_wrong(s, "Q1: job %" PRId64 " of %s is finished, but its work is not committed",
 				  request->number, request->resource);
 	r->done = request->number;
+	if (r->due > request->now_ms && request->stays)
+		sim_wrong(s, "Q5: the next job of %s waits for a finished one", request->resource);
 	r->due = r->done == r->seq ? 0 : request->stays ? r->due : request->now_ms;
 	r->retry_at = 0;
 }
@@ -184,7 +186,9 @@ claimed(sim *s, sim_resource *r, const queue_request *request)
 	if (request->now_ms < r->retry_at || request->now_ms < r->due)
 		sim_wrong(s, "Q2: job %" PRId64 " of %s is claimed before it is due", r->done + 1,
 				  request->resource);
-	r->retry_at = request->now_ms + request->delay_ms;
+	if (request->attempts > 0)
+		r->due = request->now_ms + request->delay_ms;
+	r->retry_at = request->attempts > 0 ? 0 : request->now_ms + request->delay_ms;
 }
 
 /* DynamoDB has applied a write. */

@@ -66,7 +66,11 @@ my $claimed = wait_for { $session->ask($next) } 'the other job';
 is($claimed, "$cafe|\"$cafe\"|$cafe|1", 'what the database can say is claimed');
 is($session->query_safe("SELECT ddb_queue_complete('mixed', '$cafe', 1)"), '', '... and completed');
 
-# Who cannot claim a job leaves the hint to others, who need not look for the job.
+# Who cannot claim a job leaves the hint to others, who need not look for the job.  They look rarely, so that none
+# of them is about to.
+$node->append_conf('postgresql.conf', "ddblock.poll_interval = '1min'\n");
+$node->reload;
+wait_for { $session->query_safe('SHOW ddblock.poll_interval') eq '1min' } 'the setting';
 my ($waits, $control) = map { session($node, 'utf8') } 1 .. 2;
 my $queries = sub { $control->query_safe(q{SELECT requests FROM ddb_operations WHERE operation = 'queue_query'}) };
 my $stopped = backend_pid($waits);
@@ -82,6 +86,8 @@ kill 'CONT', $stopped;
 is($waits->result, 'foreign', '... and another one that waits has the job');
 is($queries->(), $before, '... without a look at the index');
 $_->quit foreach $waits, $control;
+$node->append_conf('postgresql.conf', "ddblock.poll_interval = '250ms'\n");
+$node->reload;
 
 # A job that dies is handed to nobody.
 utf8(q{SELECT ddb_queue_fail('mixed', 'foreign', number, 'no', retry_in => '0 s')

@@ -106,9 +106,13 @@ class Table:
         """The time of a resource's next attempt has come."""
         status, reply = self.call('UpdateItem', {
             'TableName': QUEUE_TABLE, 'Key': {'pk': head['pk'], 'sk': head['sk']},
-            'UpdateExpression': 'SET #due = :past REMOVE retryAt', 'ConditionExpression': '#due = :due',
+            'UpdateExpression': 'SET #due = :past REMOVE retryAt',
+            'ConditionExpression': '#due = :due AND ' + (
+                'attempts = :attempts' if 'attempts' in head else 'attribute_not_exists(attempts)'),
             'ExpressionAttributeNames': {'#due': 'due'},
-            'ExpressionAttributeValues': {':past': {'N': '1'}, ':due': head['due']}})
+            'ExpressionAttributeValues': {
+                ':past': {'N': '1'}, ':due': head['due'],
+                **({':attempts': head['attempts']} if 'attempts' in head else {})}})
         if status != 200 and 'ConditionalCheckFailed' not in reply['__type']:
             raise RuntimeError('UpdateItem: %s' % reply)
 

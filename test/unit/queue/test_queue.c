@@ -243,6 +243,15 @@ TEST(a_claim_demands_a_due_job_and_a_higher_token)
 						", #attempts = if_not_exists(#attempts, :zero) + :one");
 	assert_string_equal(text_at(json, "ExpressionAttributeValues", ":later", "N"), "5100");
 	cJSON_Delete(json);
+	request.attempts = 1;
+	json = build(NULL);
+	assert_string_equal(text_at(json, "ConditionExpression", NULL, NULL),
+						"#done < #seq AND #due <= :now AND " CLAIMABLE
+						" AND (attribute_not_exists(#token) OR #token < :token)");
+	assert_string_equal(text_at(json, "UpdateExpression", NULL, NULL),
+						"SET #token = :token, #due = :later"
+						", #attempts = if_not_exists(#attempts, :zero) + :one REMOVE #retryAt");
+	cJSON_Delete(json);
 }
 
 TEST(an_operators_claim_names_its_job_and_is_no_attempt)

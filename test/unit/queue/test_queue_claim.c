@@ -62,6 +62,9 @@ TEST(a_resource_keeps_its_place_in_the_index_for_ten_seconds_or_until_its_eighth
 	head.done = 7;
 	queue_claim_take(&claim, &head, 5000, 7000000);
 	assert_int_equal(claim.stays_until, 0);
+	head = (queue_row) {.turn = 10000,.due = 10000};	/* the claim has moved it */
+	queue_claim_take(&claim, &head, 5000, 7000000);
+	assert_int_equal(claim.stays_until, 0);
 }
 
 TEST(the_place_tells_whether_the_job_rides)
