@@ -108,8 +108,7 @@ lockmgr_session_end(lockmgr *lm, int64_t now, lockmgr_session id)
 	lm_session *session = id.slot < lm->max_sessions ?
 		lm->sessions[id.slot] : NULL;
 
-	if (session != NULL && session->id.generation != 0 &&
-		session->id.generation <= id.generation)
+	if (session != NULL && session->id.generation <= id.generation)
 		end_session(lm, now, session);
 	lm_pump(lm, now);
 }
@@ -220,8 +219,7 @@ resume_acquire(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 		return true;
 	}
 	session->request.lock = lock;
-	if (lease != NULL && lease->l.pending.version[0] != '\0' &&
-		lm_pending_session(lm, lease) == session)
+	if (lease != NULL && lm_pending_session(lm, lease) == session)
 	{
 		lm_enqueue(lm, now, lock, session, true);
 		return true;
@@ -242,9 +240,8 @@ is_taken(lockmgr *lm, const lm_session *session)
 		return false;
 	if (lm_pending_wanted(lm, lease))
 		return lm_pending_session(lm, lease) != session;
-	if (lease->l.state == LEASE_HELD && lock->state == LOCK_RENEWING &&
-		lease->l.mode != MODE_EXCLUSIVE)
-		return lease->l.mode != session->request.ask.mode;	/* else when that is settled */
+	if (lease->l.state == LEASE_HELD && lease->l.mode != MODE_EXCLUSIVE)
+		return lease->l.mode != session->request.ask.mode;	/* else when its renewal is settled */
 	return lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST;
 }
 
@@ -272,7 +269,7 @@ lm_take_place(lockmgr *lm, int64_t now, lm_session *session)
 	else if (session->request.kind == LOCKMGR_TRY &&
 			 !session->request.ask.waits_for_local_holder && is_taken(lm, session))
 		lm_answer_result(lm, session, LOCKMGR_BUSY);
-	else if (lock->state == LOCK_IDLE && lock->first == session)
+	else if (lock->state == LOCK_IDLE)
 		lm_next_turn(lm, now, lock);
 }
 
@@ -343,8 +340,7 @@ resume_release(lockmgr *lm, int64_t now, lm_session *session)
 	const lock_ask *ask = &session->request.ask;
 	lm_lease   *lease = ask->lease_index < lm->max_leases ? &lm->leases[ask->lease_index] : NULL;
 
-	if (lease == NULL || lease->l.generation != ask->lease_generation ||
-		lease->lock == NULL || lease->l.state == LEASE_ACQUIRING)
+	if (lease == NULL || lease->l.generation != ask->lease_generation || lease->lock == NULL)
 	{
 		if (now < ask->valid_until)
 			lm_answer_result(lm, session, LOCKMGR_RELEASED);
@@ -481,10 +477,9 @@ next_request_of(lockmgr *lm, int64_t now, lockmgr_session id)
 {
 	lm_session *session = id.slot < lm->max_sessions ? lm->sessions[id.slot] : NULL;
 
-	if (session != NULL && session->id.generation != id.generation &&
-		session->id.generation != 0)
+	if (session != NULL && session->id.generation != id.generation)
 		end_session(lm, now, session);
-	if (session != NULL)
+	else if (session != NULL)
 		drop_request(lm, now, session);
 	return lm_get_session(lm, id);
 }
@@ -527,8 +522,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 	}
 
 	end_announced(lm, now, session, asked->seq - 1);
-	if (session->announced != NULL && session->announced->request.seq == asked->seq &&
-		!lm_fits_announced(lm, session, asked))
+	if (session->announced != NULL && !lm_fits_announced(lm, session, asked))
 		end_announced(lm, now, session, UINT64_MAX);
 	if (lm->adopting)
 		lm_end_misfit(lm, now, session, asked);
