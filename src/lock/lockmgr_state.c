@@ -98,16 +98,16 @@ has_lease(const lm_lock *lock, lock_state state)
 {
 	const lm_lease *lease = lock->lease;
 
-	if (lease == NULL || lease_states[state] == 0)
-		return lease == NULL && lease_states[state] == 0;
+	if (lease == NULL)
+		return lease_states[state] == 0;
 	return lease->lock == lock && (lease_states[state] & TO(lease->l.state)) != 0 &&
 		(lease->l.valid_until == 0 || lease->l.state == LEASE_HELD) &&
 		(state != LOCK_HELD || lease->holds != NULL);
 }
 
 /*
- * The lock's timer is for what comes next in the state; a renewal is only due while the lock is
- * held, or was when it was sent.
+ * The lock's timer is for what comes next in the state.  In every state, a renewal is due only
+ * once that has been set again.
  */
 void
 lm_enter(lockmgr *lm, lm_lock *lock, lock_state state, int64_t timer)
@@ -116,6 +116,5 @@ lm_enter(lockmgr *lm, lm_lock *lock, lock_state state, int64_t timer)
 	lm_assert(has_lease(lock, state));
 	lock->state = state;
 	heap_set(&lm->timers, &lock->timer, timer);
-	if (state != LOCK_HELD && state != LOCK_RENEWING)
-		heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
+	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 }
