@@ -159,7 +159,7 @@ typedef struct dynamo_item
 	char		version[DYNAMO_VERSION_SIZE];
 	int64_t		lease_ms;
 	bool		lease_in_seconds;	/* lease_ms is a foreign number, taken for seconds */
-	int64_t		token;
+	int64_t		token;			/* 0: none, or a bad one */
 	int64_t		hold_token;		/* the lock manager: of its own hold; 0: no such */
 	int64_t		released_at;	/* epoch seconds; 0: unknown for this release */
 	int64_t		kept_until_ms;	/* nobody gets the lock before, by DynamoDB's clock;

@@ -177,7 +177,7 @@ typedef struct lm_shared
 	bool		semaphore;
 	char		owner[DYNAMO_OWNER_SIZE];	/* another cluster's, for people, or "" */
 	int32_t		total;
-	int			count;
+	int			count;			/* 0 unless current */
 	lm_entry	entries[];
 } lm_shared;
 

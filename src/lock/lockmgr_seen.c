@@ -52,8 +52,7 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 		kept_until_ms = 0;
 	same_kept = lock->kept_until_ms == kept_until_ms;
 
-	if (item->has_token)
-		lm_raise_token(lock, item->token);
+	lm_raise_token(lock, item->token);
 	lm_observe_shared(lm, lock, now, shared);
 	lm_note_attributes(lock, item->attribute_names);
 	lock->kept_until_ms = kept_until_ms;
@@ -66,7 +65,7 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 		return;
 	}
 	same_owner = lock->seen && strcmp(lock->owner, item->owner) == 0;
-	same_token = lock->token == (item->has_token ? item->token : 0);
+	same_token = lock->token == item->token;
 	if (same_owner && lock->lease_ms == item->lease_ms &&
 		strcmp(lock->version, item->version) == 0)
 	{
@@ -87,7 +86,7 @@ lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
 	memcpy(lock->owner, item->owner, sizeof(lock->owner));
 	memcpy(lock->version, item->version, sizeof(lock->version));
 	lock->lease_ms = item->lease_ms;
-	lock->token = item->has_token ? item->token : 0;
+	lock->token = item->token;
 	if (!same_owner || !same_token)
 	{
 		lock->holder = item->holder;
@@ -175,7 +174,7 @@ is_dead(const lockmgr *lm, int64_t now, const lm_entry *entry)
 static const lm_entry *
 find_entry(const lm_shared *shared, const char *incarnation)
 {
-	for (int i = 0; shared != NULL && shared->current && i < shared->count; i++)
+	for (int i = 0; shared != NULL && i < shared->count; i++)
 	{
 		if (strcmp(shared->entries[i].incarnation, incarnation) == 0)
 			return &shared->entries[i];
@@ -193,8 +192,7 @@ lm_our_entry(const lockmgr *lm, const lm_lock *lock)
 bool
 lm_shared_by_others(const lockmgr *lm, const lm_lock *lock)
 {
-	return lock->shared != NULL && lock->shared->current &&
-		lock->shared->count > (lm_our_entry(lm, lock) != NULL);
+	return lock->shared != NULL && lock->shared->count > (lm_our_entry(lm, lock) != NULL);
 }
 
 /* If the version is known, what counts is when it was first seen. */
@@ -409,7 +407,7 @@ lm_name_dead(const lockmgr *lm, int64_t now, const lm_lock *lock,
 
 	admission->dead = dead;
 	admission->dead_gate = lm_dead_gate(lock);
-	for (int i = 0; shared != NULL && shared->current && i < shared->count; i++)
+	for (int i = 0; shared != NULL && i < shared->count; i++)
 	{
 		const lm_entry *entry = &shared->entries[i];
 
@@ -437,7 +435,7 @@ lm_entry_in(const lockmgr *lm, const char *epoch, const dynamo_result *result)
 void
 lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE])
 {
-	if (l->pending.op == DYNAMO_ACQUIRE && l->pending.kind == DYNAMO_SHARED_OPEN)
+	if (l->pending.kind == DYNAMO_SHARED_OPEN)
 		snprintf(epoch, DYNAMO_EPOCH_SIZE, "shared/%s", l->pending.version);
 	else
 		memmove(epoch, l->epoch, DYNAMO_EPOCH_SIZE);
@@ -519,8 +517,8 @@ lm_has_changed_hands(const lm_lock *lock)
 bool
 lm_mark_is_due(int64_t now, const lm_lock *lock)
 {
-	if (lock->first->request.ask.campaign || !lock->seen || !lock->by_ddblock ||
-		lock->asked_at == 0 || now - lock->asked_at < MARK_AFTER_US)
+	if (lock->first->request.ask.campaign || !lock->by_ddblock ||
+		now - lock->asked_at < MARK_AFTER_US)
 		return false;
 	return lm_has_changed_hands(lock) ||
 		now >= lock->marked_until - (lock->marked_by_us ? MARK_EARLY_US : 0);

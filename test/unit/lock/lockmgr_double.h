@@ -90,6 +90,8 @@ double_read_shared(const double_item *found)
 		abort();
 	memcpy(shared, found->shared, DOUBLE_SHARED_SIZE);
 	shared->current = !found->item.released && shared->current;
+	if (!shared->current)
+		shared->count = shared->total = 0;
 	return shared;
 }
 
