@@ -77,6 +77,16 @@ unwanted_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, outcome what,
 	lm_next_turn(lm, now, lock);
 }
 
+/* The call of a lost lease's renewal has ended: so does the lease, now or in its time. */
+static void
+lost_renewal_ended(lockmgr *lm, lm_lock *lock)
+{
+	if (lock->lease->l.state == LEASE_RELEASING)
+		lm_lost_ended(lm, lock);
+	else
+		heap_set(&lm->timers, &lock->timer, lock->lease->l.lease_end);
+}
+
 /* A renewal is settled after its lease was lost. */
 static void
 late_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, outcome what,
@@ -91,10 +101,7 @@ late_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, outcome what,
 	}
 	lock->lease->l.stray[0] = '\0';
 	lm_save(lm, lock->lease, false);
-	if (lock->lease->l.state == LEASE_RELEASING || now >= lock->lease->l.lease_end)
-		lm_lost_ended(lm, lock);
-	else
-		heap_set(&lm->timers, &lock->timer, lock->lease->l.lease_end);
+	lost_renewal_ended(lm, lock);
 }
 
 static lease_loss
@@ -145,13 +152,15 @@ renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
 		lm_answer_renewers(lm, lease, LOCKMGR_RENEWED);
 }
 
-/* The session was refused permits; the item was seen. */
+/* The session, which is the first in the queue, was refused permits; the item was seen. */
 static void
-permits_refused(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
+permits_refused(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session, const char *wrong)
 {
 	lm_request *request = &session->request;
 
-	if (lock->first != session || lm_wanted_change(lm, now, lock) <= 0)
+	if (wrong != NULL)
+		lm_answer_bad_item(lm, session, wrong);
+	else if (lm_wanted_change(lm, now, lock) <= 0)
 		request->refusals = 0;
 	else
 		lm_refused_in_vain(lm, now, lock, session, DYNAMO_RENEW, ++request->refusals);
@@ -164,21 +173,19 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
 	outcome		what;
-	bool		asked;
+	lm_session *asker;			/* for more permits, and still waits; or NULL */
 
 	/* After the deadline the lease is lost, even if the timer has not run yet. */
 	if (l->state == LEASE_HELD && now >= l->valid_until)
 		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
-	asked = l->pending.permits > 0 && lm_pending_wanted(lm, lease);
-	if (asked)
-		lm->sessions[l->pending.session.slot]->request.refused_once = true;
+	asker = lm_pending_session(lm, lease);
+	if (asker != NULL)
+		asker->request.refused_once = true;
 	what = outcome_of(lm, lease, result);
-	if (what == KEPT && asked && result->shared->wrong != NULL)
-		lm_answer_bad_item(lm, lm->sessions[l->pending.session.slot], result->shared->wrong);
 	if (l->mode != MODE_EXCLUSIVE && what != GONE)
 		lm_observe_shared(lm, lock, now, result->shared);
-	if (what == KEPT && asked)
-		permits_refused(lm, now, lock, lm->sessions[l->pending.session.slot]);
+	if (what == KEPT && asker != NULL)
+		permits_refused(lm, now, lock, asker, result->shared->wrong);
 
 	if (lock->state == LOCK_LOST)
 		late_renewal_settled(lm, now, lock, what, result);
@@ -270,10 +277,7 @@ lm_renewal_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 
 	if (lock->state == LOCK_LOST)
 	{
-		if (l->state == LEASE_RELEASING || now >= l->lease_end)
-			lm_lost_ended(lm, lock);
-		else
-			heap_set(&lm->timers, &lock->timer, l->lease_end);
+		lost_renewal_ended(lm, lock);
 		return;
 	}
 	fail_impatient_renewers(lm, now, lock);
