@@ -111,6 +111,20 @@ LOCKMGR_TEST(others_wait_behind_it)
 	assert_result(h, 1, LOCKMGR_GRANTED);
 }
 
+/* ... also when one of them has gone. */
+LOCKMGR_TEST(who_waits_behind_it_is_told_what_for)
+{
+	next_fate(h, FATE_HOLD);
+	announce(h, "a");
+	acquire(h, 1, "a");
+	acquire(h, 2, "a");
+	cancel(h, 2);
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	deliver(h, last_call(h));
+	settle(h);
+	assert_true(h->watches[h->asked[1].watch].held);
+}
+
 /* Also while nothing is under way for it yet. */
 LOCKMGR_TEST(a_claim_takes_the_place_of_what_was_announced)
 {
