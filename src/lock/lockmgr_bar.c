@@ -70,7 +70,7 @@ lm_bar(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_retire(lm, l->pending.version);
 	memcpy(l->stray, l->pending.version, sizeof(l->stray));
 	/* An epoch does not come back. */
-	if (l->mode != MODE_EXCLUSIVE && l->pending.kind != DYNAMO_SHARED_OPEN)
+	if (l->pending.kind != DYNAMO_SHARED_OPEN)
 		l->pending.must_exist = true;
 	l->lease_end = now + LM_LATE_US;
 	lm_set_lease_state(lm, bar, LEASE_BARRING);
@@ -105,7 +105,7 @@ lm_end_bar(lockmgr *lm, lm_lease *bar)
 bool
 lm_is_barred(const lease_write *pending, const dynamo_item *item)
 {
-	return item->bad_token || (item->has_token && item->token >= pending->first_token);
+	return item->bad_token || item->token >= pending->first_token;
 }
 
 void
@@ -200,7 +200,7 @@ is_settled(const lockmgr *lm, lm_lease *bar, const dynamo_result *result, dynamo
 		*next = DYNAMO_RELEASE;
 		return done || !has_arrived(lm, bar, result);
 	}
-	if ((done && pending->op == DYNAMO_BAR) || lm_is_barred(pending, &result->item))
+	if (lm_is_barred(pending, &result->item))
 	{
 		*next = DYNAMO_RELEASE;
 		return !has_arrived(lm, bar, result);

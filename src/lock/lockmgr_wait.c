@@ -217,7 +217,7 @@ token_too_low(const lease_write *pending, const dynamo_item *item, bool shared)
 	bool		overwritable = !item->exists || item->released || shared ||
 		strcmp(item->version, pending->expected) == 0;
 
-	return overwritable && item->has_token && item->token >= pending->first_token;
+	return overwritable && item->token >= pending->first_token;
 }
 
 static const char *
