@@ -182,8 +182,7 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (asker != NULL)
 		asker->request.refused_once = true;
 	what = outcome_of(lm, lease, result);
-	if (l->mode != MODE_EXCLUSIVE && what != GONE)
-		lm_observe_shared(lm, lock, now, result->shared);
+	lm_observe_shared(lm, lock, now, result->shared);
 	if (what == KEPT && asker != NULL)
 		permits_refused(lm, now, lock, asker, result->shared->wrong);
 

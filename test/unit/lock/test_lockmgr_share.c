@@ -924,6 +924,21 @@ LOCKMGR_TEST(who_waits_for_permits_no_more_is_told_nothing)
 	map_of(h, "s")->wrong = item_of(h, "s")->wrong = NULL;
 }
 
+LOCKMGR_TEST(who_waits_for_permits_of_an_item_that_is_gone_makes_another)
+{
+	permit(h, 0, LOCKMGR_TRY, 1, 3);
+	settle(h);
+	next_fate(h, FATE_HOLD);
+	permit(h, 1, LOCKMGR_ACQUIRE, 1, 3);
+	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_CHANGE);
+	delete_item(h, "s");
+	map_of(h, "s")->current = false;
+	deliver(h, last_call(h));
+	settle(h);
+	assert_false(holds(h, 0, "s"));
+	assert_true(holds(h, 1, "s"));
+}
+
 LOCKMGR_TEST(additional_attributes_are_known_before_a_lock_is_shared)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 1);
