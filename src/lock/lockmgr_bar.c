@@ -159,8 +159,7 @@ has_arrived(const lockmgr *lm, lm_lease *bar, const dynamo_result *result)
 	bool		refused = l->pending.op == DYNAMO_RELEASE &&
 		strcmp(l->pending.expected, version) == 0;
 
-	if (entry == NULL &&
-		(!item->exists || item->released || strcmp(item->owner, lm->owner) != 0))
+	if (entry == NULL && (item->released || strcmp(item->owner, lm->owner) != 0))
 		return false;
 	if (lease != NULL && strcmp(lease->l.pending.version, version) == 0)
 		return false;
