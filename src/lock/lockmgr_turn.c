@@ -136,7 +136,7 @@ still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
 {
 	lm_lock    *lock = lease->lock;
 
-	if (lock == NULL || lease->l.state != LEASE_HELD)
+	if (lease->l.state != LEASE_HELD)
 		return;
 	if (lease->l.mode == MODE_EXCLUSIVE)
 	{
@@ -275,7 +275,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 			lm_submit(lm, lock);
 			return;
 		}
-		if (!lm_in_run(now, lock) || lock->top_token == INT64_MAX)
+		if (!lm_in_run(now, lock))
 			lm_end_run(now, lock);
 	}
 	lm_become_releasing(lm, lock, lock->lease->l.version);
@@ -356,7 +356,7 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_answer_releaser(lm, lock, LOCKMGR_RELEASED);
 }
 
-/* The pending release is one in shared mode: takes us for the last one, or no longer. */
+/* In shared mode, the pending release takes us for the last one, or no longer. */
 void
 lm_turn_release(lm_lock *lock)
 {
@@ -395,13 +395,12 @@ release_what_stands(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result
 		entry = lm_entry_in(lm, l->epoch, result);
 		if (entry == NULL ||
 			(strcmp(entry->version, l->pending.expected) != 0 &&
-			 (l->stray[0] == '\0' || strcmp(entry->version, l->stray) != 0) &&
-			 (l->refused[0] == '\0' || strcmp(entry->version, l->refused) != 0)))
+			 strcmp(entry->version, l->stray) != 0 && strcmp(entry->version, l->refused) != 0))
 			return false;
 		lm_observe_shared(lm, lock, now, result->shared);
 		memcpy(version, entry->version, sizeof(version));
 	}
-	same = l->mode != MODE_EXCLUSIVE && strcmp(version, l->pending.expected) == 0;
+	same = strcmp(version, l->pending.expected) == 0;
 	lm_become_releasing(lm, lock, version);
 	if (same)
 	{
@@ -521,7 +520,7 @@ lm_delete_later(const lockmgr *lm, int64_t now, lm_lock *lock)
 	const struct lease *l = &lock->lease->l;
 	int64_t		kept_end = l->ends_kept ? now : lm_kept_end(lm, l->kept_until_ms);
 
-	if (!l->deletes_item || l->uncertain || kept_end == INT64_MAX)
+	if (!l->deletes_item || l->uncertain)
 		return;
 	memcpy(lock->delete_version, l->pending.version, sizeof(lock->delete_version));
 	lock->delete_token = l->last_token;
