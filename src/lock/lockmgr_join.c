@@ -66,19 +66,15 @@ must_end(int64_t now, const lm_hold *hold)
 	return hold->h.must_end != 0 && now >= hold->h.must_end;
 }
 
-/* The hold that lasts for longest. */
+/* The hold that lasts for longest: one without a limit, for all that have one have the same. */
 static const lm_hold *
 last_hold(const lm_lease *lease)
 {
-	const lm_hold *last = lease->holds;
+	const lm_hold *hold = lease->holds;
 
-	for (const lm_hold *hold = last; hold != NULL && last->h.must_end != 0;
-		 hold = hold->lease_next)
-	{
-		if (hold->h.must_end == 0 || hold->h.must_end > last->h.must_end)
-			last = hold;
-	}
-	return last;
+	while (hold->h.must_end != 0 && hold->lease_next != NULL)
+		hold = hold->lease_next;
+	return hold;
 }
 
 /* The session gets a hold beside the one that it has named; as lm_grant(). */
@@ -91,7 +87,7 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 	lm_hold    *hold;
 	int64_t		limit;
 
-	if (lease == NULL || lease->l.state != LEASE_HELD || now >= lease->l.valid_until ||
+	if (lease == NULL || now >= lease->l.valid_until ||
 		!has_token(lease, ask->token, ask->taker) ||
 		must_end(now, last_hold(lease)) ||
 		(ask->campaign && !is_campaigns(lease)))
@@ -207,7 +203,7 @@ lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold)
 	lm_hold    *detached = lm_detached_on(lease);
 	int64_t		ends_at = now + hold->h.outlives_us;
 
-	if (hold->h.outlives_us == 0 || lease->l.state != LEASE_HELD || now >= lease->l.valid_until)
+	if (hold->h.outlives_us == 0 || now >= lease->l.valid_until)
 	{
 		lm_let_go(lm, now, hold);
 		return;
