@@ -37,8 +37,7 @@ is_undated(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
 	const lm_lease *lease = lock->lease;
 	int64_t		ms;
 
-	return lm->date_us == 0 && lease != NULL && lock->state != LOCK_READING &&
-		uuid_get_time(lease->l.pending.version, &ms) &&
+	return lm->date_us == 0 && lease != NULL && uuid_get_time(lease->l.pending.version, &ms) &&
 		(result->status == DYNAMO_OK || lm_stands(lm, &lease->l, result));
 }
 
@@ -104,9 +103,9 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 		lm_poll_later(lm, now, lock);
 		return;
 	}
-	if (settled && lock->state != LOCK_READING && lm_is_odd(lm, lock, result))
+	if (lock->state != LOCK_READING && lm_is_odd(lm, lock, result))
 	{
-		if (op == DYNAMO_RELEASE && lock->lease->l.mode != MODE_EXCLUSIVE)
+		if (op == DYNAMO_RELEASE)
 			lm_turn_release(lock);
 		result = &odd;
 		settled = false;
@@ -147,7 +146,7 @@ tell_holder(const lockmgr *lm, const lm_lock *lock, dynamo_item *item)
 {
 	const lm_lease *lease = lock->lease;
 
-	if (lease == NULL || lease->l.state != LEASE_HELD || lease->holds == NULL ||
+	if (lease == NULL || lease->l.state != LEASE_HELD ||
 		!item->by_ddblock || strcmp(item->owner, lm->owner) != 0)
 		return;
 	item->hold_token = lease->holds->h.token;
@@ -177,7 +176,7 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	if (session != NULL)
 	{
 		session->call = NULL;
-		if (!done && dynamo_is_transient(result->status) &&
+		if (dynamo_is_transient(result->status) &&
 			now - session->request.since < lm->retry_timeout_us)
 		{
 			heap_set(&lm->look_ups, &session->timer, now +
@@ -299,8 +298,7 @@ lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
 		(pending->op != DYNAMO_RENEW && pending->op != DYNAMO_RELEASE))
 		return false;
 	if (l->mode == MODE_EXCLUSIVE)
-		return result->item.exists && !result->item.released &&
-			strcmp(result->item.owner, lm->owner) == 0 &&
+		return !result->item.released && strcmp(result->item.owner, lm->owner) == 0 &&
 			strcmp(result->item.version, pending->expected) == 0;
 	entry = lm_entry_in(lm, l->epoch, result);
 	return entry != NULL && strcmp(entry->version, pending->expected) == 0 &&
