@@ -182,12 +182,11 @@ void
 lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	const lm_lease *lease = lock->lease;
-	const lease_write *pending = &lease->l.pending;
 	const lm_request *request;
 
-	if (pending->permits <= 0 || !lm_pending_wanted(lm, lease) || lock->first == NULL ||
-		lock->first->id.slot != pending->session.slot)
+	if (!lm_pending_wanted(lm, lease))
 		return;
+	lm_assert(lock->first == lm_pending_session(lm, lease));
 	request = &lock->first->request;
 	if (fits_lease(now, lock, request) &&
 		request->ask.permits <= lease->l.permits - lease->used && !turn_away(lm, lock))
