@@ -538,6 +538,7 @@ extern int64_t lm_gate_lease_ms(const lm_lock *lock);
 extern bool lm_gate_stands(const lm_lock *lock);
 extern const char *lm_dead_gate(const lm_lock *lock);
 extern bool lm_is_our_gate(const lm_lock *lock);
+extern bool lm_needs_gate(const lm_lock *lock);
 extern const lm_entry *lm_our_entry(const lockmgr *lm, const lm_lock *lock);
 extern bool lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock,
 						const lm_request *request);

@@ -282,6 +282,14 @@ lm_is_our_gate(const lm_lock *lock)
 		 strcmp(lock->shared->gate, lock->old_gate) == 0);
 }
 
+/* Do clusters share the lock that the first in the queue wants exclusively? */
+bool
+lm_needs_gate(const lm_lock *lock)
+{
+	return lock->first != NULL && lock->first->request.ask.mode == MODE_EXCLUSIVE &&
+		lock->seen && is_shared(lock);
+}
+
 /*
  * The lease of a gate that we set for the first in the queue.  Whoever gives up leaves
  * its gate behind, so that is short, however long a lease the session wants.

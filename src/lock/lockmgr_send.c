@@ -354,9 +354,7 @@ send_lock(lockmgr *lm, int64_t now, lm_lock *lock, lm_call *call)
 	if (lock->state == LOCK_READING)
 	{
 		/* A look-up may have shown another item since that was decided. */
-		if (lock->sets_gate && lock->first != NULL &&
-			lock->first->request.ask.mode == MODE_EXCLUSIVE && lock->seen &&
-			lock->shared != NULL && lock->shared->current)
+		if (lock->sets_gate && lm_needs_gate(lock))
 			describe_gate(lm, now, lock, &write, &part);
 		else if (lock->marks && lock->seen)
 			lm_describe_mark(lm, now, lock, &write);

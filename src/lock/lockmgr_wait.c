@@ -50,14 +50,6 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 	return dead;
 }
 
-/* Do clusters share the lock that the first in the queue wants exclusively? */
-static bool
-needs_gate(const lm_lock *lock)
-{
-	return lock->first->request.ask.mode == MODE_EXCLUSIVE && lock->seen &&
-		lock->shared != NULL && lock->shared->current;
-}
-
 /* Our gate keeps the lease that it was set with, also when another session waits by now. */
 static int64_t
 gate_renewal_at(const lm_lock *lock)
@@ -120,7 +112,7 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 	interval = interval * 3 / 4 + (int64_t) (lm_random(lm) % (uint64_t) (interval / 4));
 	if (now + interval > lm_ripe_at(lm, now, lock))
 		interval = lm_ripe_at(lm, now, lock) - now;
-	if (needs_gate(lock) && lm_is_our_gate(lock) && now + interval > gate_renewal_at(lock))
+	if (lm_needs_gate(lock) && lm_is_our_gate(lock) && now + interval > gate_renewal_at(lock))
 		interval = gate_renewal_at(lock) - now;
 	lm_enter(lm, lock, LOCK_POLLING, now + (interval > 0 ? interval : 0));
 }
@@ -132,7 +124,7 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 static bool
 gate_is_due(int64_t now, const lm_lock *lock)
 {
-	if (!needs_gate(lock))
+	if (!lm_needs_gate(lock))
 		return false;
 	if (lm_is_our_gate(lock))
 		return now >= gate_renewal_at(lock);
