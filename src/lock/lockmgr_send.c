@@ -763,14 +763,11 @@ lm_batch_checked(lockmgr *lm, int64_t now, const dynamo_reply *reply)
 	}
 }
 
-/*
- * If permission for PartiQL is missing, the whole batch or each statement is refused.
- */
+/* If permission for PartiQL is missing, each statement is refused, also when the whole batch is. */
 void
 lm_batch_replied(lockmgr *lm, const dynamo_reply *reply)
 {
-	bool		refused = reply->status == DYNAMO_ACCESS_DENIED ||
-		reply->status == DYNAMO_VALIDATION;
+	bool		refused = reply->status == DYNAMO_VALIDATION;
 
 	for (int i = 0; i < reply->count; i++)
 		refused |= reply->results[i].status == DYNAMO_ACCESS_DENIED;
