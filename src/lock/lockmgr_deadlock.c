@@ -123,18 +123,12 @@ waits_for_itself(lockmgr *lm, lm_session *session)
 	lm->search++;
 	session->came_from = NULL;
 	session->blocker = holds_before(session);
-	session->search = lm->search;
 	while (at != NULL)
 	{
 		const lm_hold *hold = at->blocker;
 
 		if (hold == NULL)
-		{
-			/* Nothing here: on with the next hold of the lock before. */
-			at = at->came_from;
-			if (at != NULL)
-				at->blocker = at->blocker->lease_next;
-		}
+			at = at->came_from;	/* nothing here: back, and on with the next hold there */
 		else if (hold->session == session && needs_session(lm, hold))
 			return true;
 		else if (waits(hold->session) && hold->session->search != lm->search &&
