@@ -82,7 +82,6 @@ mailbox_withdraw(const mailbox *box, lockmgr_session me)
 	mailbox_slot *slot = slot_of(box, me);
 	uint64_t	last = slot->announced_seq;
 
-	slot->announced_seq = 0;
 	if (last <= slot->request_seq)
 		return;
 	mailbox_cancel(box, me, last);
@@ -165,15 +164,13 @@ mailbox_loss(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold
 
 /* Copies a request that is new and not answered.  One that is being posted is not. */
 static bool
-take_request(const mailbox_worker *worker, uint32_t number, lockmgr_session *session,
-			 uint64_t *seq)
+take_request(const mailbox_worker *worker, uint32_t number, uint32_t *generation, uint64_t *seq)
 {
 	mailbox_slot *slot = worker->box->slot(worker->box->arg, number);
 	mailbox_note *note = &worker->notes[number];
 	uint32_t	before = shared_begin_read(&slot->changes);
 
-	session->slot = number;
-	session->generation = slot->request_generation;
+	*generation = slot->request_generation;
 	*seq = slot->request_seq;
 	if (*seq <= note->taken_seq)
 		return false;
@@ -256,7 +253,7 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	mailbox_slot *slot = worker->box->slot(worker->box->arg, number);
 	mailbox_note *note = &worker->notes[number];
 	lockmgr_session session = {.slot = number};
-	lockmgr_session poster;
+	uint32_t	poster;
 	uint64_t	seq;
 	uint64_t	cancelled_seq;
 	bool		asked = take_request(worker, number, &poster, &seq);
@@ -264,7 +261,7 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	bool		anew;
 
 	session.generation = shared_read(&slot->generation);
-	asked = asked && poster.generation == session.generation;
+	asked = asked && poster == session.generation;
 	anew = session.generation != note->generation;
 	if (anew)
 		end_sessions(worker, session);

@@ -112,7 +112,7 @@ typedef struct mailbox_slot
 	shared32	changes;		/* of the request */
 	uint32_t	request_generation; /* of the session that posted it */
 	uint64_t	request_seq;	/* 0: none yet */
-	uint64_t	announced_seq;	/* 0: nothing is announced */
+	uint64_t	announced_seq;	/* up to request_seq: nothing is announced */
 	shared64	answer_seq;		/* the request that is answered */
 	uint32_t	granted;		/* the answer's hold, or LOCKMGR_NO_HOLD */
 } mailbox_slot;
