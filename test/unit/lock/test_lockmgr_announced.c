@@ -290,6 +290,40 @@ LOCKMGR_TEST(a_lost_one_is_told_to_who_claims)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 }
 
+/* Another session's hold, for a request of the same number, has the room of the one that is lost. */
+LOCKMGR_TEST_WITH(who_claims_a_lost_one_ends_no_hold_of_another_session, harness_start_with(2))
+{
+	look_up(h, 0, "a");
+	settle(h);
+	announce_and_lose(h);
+	get(h, 1, "b");
+	get(h, 1, "c");
+	try_acquire(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_NO_ROOM);
+	assert_int_equal(held_by(h, 1, "c")->seq, h->asked[0].request.seq);
+	settle(h);
+	assert_true(holds(h, 1, "c"));
+}
+
+/* The session's own, for another request, has it. */
+LOCKMGR_TEST_WITH(who_claims_a_lost_one_ends_no_other_hold, harness_start_with(2))
+{
+	next_fate(h, fate_of(DYNAMO_ACCESS_DENIED));
+	announce(h, "ba");
+	settle(h);
+	delete_item(h, "a");
+	run(h, LEASE_US / 3 + SECOND);
+	assert_int_equal(h->lost_count, 1);
+	get(h, 1, "c");
+	try_acquire(h, 0, "b");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	try_acquire(h, 0, "a");
+	assert_result(h, 0, LOCKMGR_NO_ROOM);
+	settle(h);
+	assert_true(holds(h, 0, "b"));
+}
+
 /* The claim comes before the timer that notices. */
 LOCKMGR_TEST(one_that_is_over_is_lost)
 {

@@ -317,6 +317,27 @@ LOCKMGR_TEST(batches_that_fail_are_checked_again)
 	assert_int_equal(h->no_batches, 2);
 }
 
+/* The host would tell the first result's message. */
+LOCKMGR_TEST(the_host_is_not_told_of_checks_without_a_result)
+{
+	dynamo_reply none = {.status = DYNAMO_MALFORMED};
+
+	acquire(h, 0, "a");
+	acquire(h, 1, "b");
+	settle(h);
+	h->batch_fate = FATE_HOLD;
+	for (int i = 0; i < 600; i++)
+	{
+		run(h, SECOND / 10);
+		if (h->first_open == h->call_count)
+			continue;
+		h->calls[h->first_open].answered = true;
+		lockmgr_reply(h->lm, h->now, h->calls[h->first_open].c.id, &none);
+	}
+	assert_in_range(sent(h, DYNAMO_RENEW_BATCH), 3, 6);
+	assert_int_equal(h->no_batches, 0);
+}
+
 /* More than one batch is in flight. */
 LOCKMGR_TEST(the_host_is_told_once_that_batches_are_refused)
 {
