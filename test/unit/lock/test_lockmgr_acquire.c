@@ -723,6 +723,44 @@ LOCKMGR_TEST(a_lock_that_must_exist_is_deleted)
 	assert_false(item_of(h, "a")->exists);
 }
 
+/* Its owner is still this cluster, but no session has a hold. */
+LOCKMGR_TEST(a_look_up_during_a_release_shows_no_hold)
+{
+	get(h, 0, "a");
+	item_of(h, "a")->by_ddblock = true;
+	next_fate(h, FATE_HOLD);
+	let_go(h, 0, "a");
+	look_up(h, 1, "a");
+	settle(h);
+	assert_result(h, 1, LOCKMGR_FOUND);
+	assert_int_equal(h->asked[1].item.hold_token, 0);
+	deliver(h, &h->calls[1]);
+}
+
+/* It shows our own write, which is no other client's. */
+LOCKMGR_TEST(a_look_up_of_our_own_lock_leaves_nothing_behind)
+{
+	get(h, 0, "a");
+	look_up(h, 1, "a");
+	settle(h);
+	let_go(h, 0, "a");
+	settle(h);
+	acquire(h, 2, "a");
+	assert_false(h->watches[h->asked[2].watch].held);
+}
+
+LOCKMGR_TEST(an_unusable_item_for_which_memory_is_short_is_not_shown)
+{
+	next_fate(h, FATE_HOLD);
+	look_up(h, 0, "a");
+	apply(h, last_call(h));
+	last_call(h)->results[0] = (dynamo_result) {
+		.status = DYNAMO_MALFORMED,.item = {.exists = true,.wrong = "it makes no sense"}
+	};
+	reply_with(h, last_call(h), DYNAMO_MALFORMED);
+	assert_failed(h, 0, DYNAMO_MALFORMED);
+}
+
 /* Or it would be taken over as one whose lease is over. */
 LOCKMGR_TEST(a_look_up_does_not_make_an_unusable_item_dead)
 {

@@ -616,6 +616,20 @@ LOCKMGR_TEST(a_hold_outlives_its_session_for_one_lease)
 	assert_outlives(h, 0, LEASE_US);
 }
 
+/* Nobody believes in it any more: it goes back at once. */
+LOCKMGR_TEST(a_lost_hold_does_not_outlive_its_session)
+{
+	get(h, 0, "a");
+	outlive(h, 0, "a");
+	h->fate = FATE_LOST_REQUEST;
+	run(h, LEASE_US - MARGIN_US + SECOND / 2);
+	assert_int_equal(h->lost_count, 1);
+	h->fate = FATE_OK;
+	end_session(h, 0);
+	settle(h);
+	assert_true(is_free(h, "a"));
+}
+
 /* Who works under it was told of this length; others make the lease longer, or shorter. */
 LOCKMGR_TEST(a_hold_outlives_its_session_for_the_length_at_the_call)
 {

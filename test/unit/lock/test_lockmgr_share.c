@@ -1531,6 +1531,28 @@ LOCKMGR_TEST(a_session_goes_first_if_a_deadlock_would_close_otherwise)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 }
 
+/* Session 1 wants to have m alone, or to share what 2 has alone: it cannot go first. */
+TEST(of_a_deadlock_goes_first_who_waits_in_line)
+{
+	for (int alone = 0; alone < 2; alone++)
+	{
+		harness    *h = harness_start();
+
+		share(h, 1, "l");
+		h->ask.mode = alone ? MODE_SHARED : MODE_EXCLUSIVE;
+		acquire(h, 2, "m");
+		settle(h);
+		h->ask.mode = alone ? MODE_EXCLUSIVE : MODE_SHARED;
+		acquire(h, 1, "m");
+		h->ask.mode = MODE_EXCLUSIVE;
+		acquire(h, 3, "l");
+		share(h, 2, "l");
+		assert_result(h, 2, LOCKMGR_GRANTED);
+		assert_waits(h, 1);
+		finish(h);
+	}
+}
+
 LOCKMGR_TEST(a_session_goes_first_if_it_must)
 {
 	share(h, 0, "l");
