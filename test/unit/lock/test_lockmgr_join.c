@@ -616,6 +616,13 @@ LOCKMGR_TEST(a_hold_outlives_its_session_for_one_lease)
 	assert_outlives(h, 0, LEASE_US);
 }
 
+LOCKMGR_TEST(another_hold_ends_with_its_session_at_once)
+{
+	get(h, 0, "a");
+	end_session(h, 0);
+	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
+}
+
 /* Nobody believes in it any more: it goes back at once. */
 LOCKMGR_TEST(a_lost_hold_does_not_outlive_its_session)
 {

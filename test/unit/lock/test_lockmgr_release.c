@@ -454,6 +454,20 @@ LOCKMGR_TEST(a_hand_over_is_repeated_until_both_leases_are_over)
 	assert_int_equal(last_call(h)->c.op, DYNAMO_RELEASE);
 }
 
+LOCKMGR_TEST(a_hand_over_of_a_lock_that_another_client_has_releases_nothing)
+{
+	get(h, 0, "a");
+	acquire(h, 1, "a");
+	next_fate(h, FATE_HOLD);
+	release(h, 0, "a");
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	deliver(h, last_call(h));
+	settle(h);
+	assert_result(h, 0, LOCKMGR_RELEASED);
+	assert_waits(h, 1);
+	assert_int_equal(sent(h, DYNAMO_RELEASE), 0);
+}
+
 LOCKMGR_TEST(a_hand_over_of_a_lock_that_is_gone_ends_in_an_acquire)
 {
 	get(h, 0, "a");
