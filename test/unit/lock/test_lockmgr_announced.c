@@ -7,22 +7,25 @@
  */
 #include "lockmgr_scenarios.h"
 
-/* Session 0 will try these locks, each a letter. */
+/* Session 0 will try this lock by its request after so many. */
+static void
+announce_one(harness *h, uint64_t after, const char *name, size_t len)
+{
+	lockmgr_request asked = {
+		.session = session_of(h, 0),.seq = h->asked[0].request.seq + after,.kind = LOCKMGR_TRY,
+		.name = name,.name_len = len,.ask = h->ask,
+	};
+
+	asked.ask.holder = (dynamo_holder) {.database = "db",.pid = pid_of(0)};
+	lockmgr_announce(h->lm, h->now, &asked);
+}
+
+/* It will try these locks, each a letter. */
 static void
 announce(harness *h, const char *letters)
 {
-	uint64_t	seq = h->asked[0].request.seq;
-
-	for (const char *letter = letters; *letter != '\0'; letter++)
-	{
-		lockmgr_request asked = {
-			.session = session_of(h, 0),.seq = ++seq,.kind = LOCKMGR_TRY,
-			.name = letter,.name_len = 1,.ask = h->ask,
-		};
-
-		asked.ask.holder = (dynamo_holder) {.database = "db",.pid = pid_of(0)};
-		lockmgr_announce(h->lm, h->now, &asked);
-	}
+	for (size_t i = 0; letters[i] != '\0'; i++)
+		announce_one(h, i + 1, letters + i, 1);
 }
 
 /* It does not post the next ones, so many. */
@@ -239,6 +242,30 @@ LOCKMGR_TEST(another_request_ends_what_was_announced)
 	settle(h);
 	assert_true(holds(h, 0, "b"));
 	assert_true(is_free(h, "a"));
+}
+
+LOCKMGR_TEST(a_longer_name_is_another_lock)
+{
+	announce_one(h, 1, "ab", 2);
+	settle(h);
+	try_acquire(h, 0, "a");
+	settle(h);
+	assert_true(holds(h, 0, "a"));
+	assert_true(is_free(h, "ab"));
+}
+
+/* Memory was short when the one before it was announced. */
+LOCKMGR_TEST(a_request_does_not_claim_what_the_next_one_will)
+{
+	announce_one(h, 2, "b", 1);
+	settle(h);
+	try_acquire(h, 0, "a");
+	settle(h);
+	assert_true(holds(h, 0, "a"));
+	try_acquire(h, 0, "b");
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_true(holds(h, 0, "a"));
+	assert_true(holds(h, 0, "b"));
 }
 
 /* What is announced is an exclusive lock, and nothing else. */
