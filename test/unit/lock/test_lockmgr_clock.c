@@ -305,6 +305,19 @@ CLOCK_TEST(a_reply_without_a_date_confirms_no_write_with_a_time)
 	assert_string_equal(item_of(h, "a")->version, version);
 }
 
+/* No write is under way that it could confirm. */
+CLOCK_TEST(a_poll_without_a_date_is_a_poll)
+{
+	h->dateless = true;
+	foreign_hold(h, "a", "v1", LEASE_MS, 1);
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	assert_true(sent(h, DYNAMO_READ) > 0);
+	foreign_release(h, "a");
+	run(h, SECOND);
+	assert_true(is_ours(h, "a"));
+}
+
 CLOCK_TEST(a_dynamodb_without_dates_works_as_if_the_setting_was_off)
 {
 	h->dateless = true;
