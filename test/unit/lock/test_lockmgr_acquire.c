@@ -723,6 +723,21 @@ LOCKMGR_TEST(a_lock_that_must_exist_is_deleted)
 	assert_false(item_of(h, "a")->exists);
 }
 
+LOCKMGR_TEST(a_look_up_is_not_repeated_before_its_time)
+{
+	int			calls;
+
+	h->fate = fate_of(DYNAMO_UNREACHABLE);
+	look_up(h, 0, "a");
+	run(h, SECOND);
+	calls = h->call_count;
+	lockmgr_tick(h->lm, h->now);
+	assert_int_equal(h->call_count, calls);
+	h->fate = FATE_OK;
+	run(h, 3 * SECOND);
+	assert_result(h, 0, LOCKMGR_FOUND);
+}
+
 /* Its owner is still this cluster, but no session has a hold. */
 LOCKMGR_TEST(a_look_up_during_a_release_shows_no_hold)
 {
