@@ -340,6 +340,19 @@ TEST(requests_are_parked_and_taken_again)
 	assert_true(mailbox_oldest_parked(&w->worker) == INT64_MAX);
 }
 
+TEST(the_oldest_that_is_parked_counts)
+{
+	world	   *w = *state;
+
+	w->parks = true;
+	for (uint32_t i = 0; i < SLOTS; i++)
+	{
+		(void) post(w, mailbox_attach(&w->box, i));
+		mailbox_read(&w->worker, i, NOW + i);
+	}
+	assert_int_equal(mailbox_oldest_parked(&w->worker), NOW);
+}
+
 /* The session has given up the one before, which the worker has not heard of yet. */
 TEST(a_request_is_parked_from_when_it_came)
 {
@@ -379,7 +392,9 @@ TEST(a_request_can_be_answered_unread)
 	uint64_t	seq;
 
 	assert_false(mailbox_peek(&w->box, 1, &session, &seq));
-	(void) post(w, me);
+	(void) mailbox_begin_post(&w->box, me);
+	assert_false(mailbox_peek(&w->box, 1, &session, &seq));
+	mailbox_end_post(&w->box, me);
 	assert_true(mailbox_peek(&w->box, 1, &session, &seq));
 	assert_int_equal(session.generation, me.generation);
 	answer(w, session, seq, LOCKMGR_NO_HOLD);
@@ -423,6 +438,22 @@ TEST(a_grant_that_is_not_wanted_goes_back)
 	assert_false(mailbox_is_let_go(&w->holds[1]));
 	assert_false(mailbox_begin_answer(&w->box, me, seq, 1));
 	assert_true(mailbox_is_let_go(&w->holds[1]));
+}
+
+TEST(with_a_refusal_nothing_goes_back)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	answer(w, me, post(w, me), LOCKMGR_NO_HOLD);
+	mailbox_cancel(&w->box, me, 1);
+	assert_int_equal(w->slots[1].let_go.value, 0);
+
+	/* The session sees no answer yet. */
+	assert_true(mailbox_begin_answer(&w->box, me, post(w, me), LOCKMGR_NO_HOLD));
+	mailbox_cancel(&w->box, me, 2);
+	mailbox_end_answer(&w->box, me, 2);
+	assert_int_equal(w->slots[1].let_go.value, 0);
 }
 
 TEST(the_next_cancellation_takes_nothing_back)
@@ -634,6 +665,20 @@ has_detached(world *w)
 }
 
 /* The session has been told, and then ends; others follow it. */
+/* The last worker had taken the flag, and died. */
+TEST(what_was_let_go_of_is_read_by_the_next_worker)
+{
+	world	   *w = *state;
+	lockmgr_session me = mailbox_attach(&w->box, 1);
+
+	detach_hold(w, me);
+	answer(w, me, 1, 1);
+	assert_true(mailbox_accept(&w->box, me, 1));
+	mailbox_let_go(&w->box, me, 1, 1);
+	w->slots[1].let_go.value = 0;
+	assert_false(has_detached(w));
+}
+
 TEST(a_detached_hold_stays_if_its_session_has_taken_the_answer)
 {
 	world	   *w = *state;
