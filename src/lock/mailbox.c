@@ -349,8 +349,7 @@ mailbox_peek(const mailbox *box, uint32_t number, lockmgr_session *session, uint
 
 	*session = (lockmgr_session) {.slot = number,.generation = slot->request_generation};
 	*seq = slot->request_seq;
-	return shared_end_read(&slot->changes, before) && *seq != 0 &&
-		*seq != shared_read(&slot->answer_seq);
+	return shared_end_read(&slot->changes, before) && *seq != shared_read(&slot->answer_seq);
 }
 
 /*
