@@ -219,7 +219,8 @@ resume_acquire(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 		return true;
 	}
 	session->request.lock = lock;
-	if (lease != NULL && lm_pending_session(lm, lease) == session)
+	if (lease != NULL && lease->l.pending.version[0] != '\0' &&
+		lm_pending_session(lm, lease) == session)
 	{
 		lm_enqueue(lm, now, lock, session, true);
 		return true;
