@@ -523,7 +523,8 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 	}
 
 	end_announced(lm, now, session, asked->seq - 1);
-	if (session->announced != NULL && !lm_fits_announced(lm, session, asked))
+	if (session->announced != NULL && session->announced->request.seq == asked->seq &&
+		!lm_fits_announced(lm, session, asked))
 		end_announced(lm, now, session, UINT64_MAX);
 	if (lm->adopting)
 		lm_end_misfit(lm, now, session, asked);
