@@ -13,7 +13,7 @@
 
 /* A resource goes behind others in the index after so many jobs or so long.  It costs a write unit. */
 #define TURN_JOBS 8
-#define TURN_MS 10000
+#define TURN_MS 30000
 
 queue_claim
 queue_claim_begin(int level)

@@ -139,6 +139,12 @@ oldest(queue_hint *hints, int64_t now, const char *queue, char *const *resources
 }
 
 bool
+queue_hint_exists(queue_hint *hints, int64_t now, const char *queue)
+{
+	return oldest(hints, now, queue, NULL, NULL) != NULL;
+}
+
+bool
 queue_hint_take(queue_hint *hints, int64_t now, const char *queue, char *const *resources,
 				queue_hint_skip skip, int64_t *attempts, char resource[QUEUE_RESOURCE_MAX + 1])
 {

@@ -273,15 +273,16 @@ is_left_alone(const char *queue, const char *resource)
 }
 
 /*
- * Tries these resources.  What is left of a page of the index is for all sessions, though not so
- * much that it leaves no room for other hints; other clusters may be there sooner.  Of resources that
- * the session has named, nobody knows whether they have jobs.
+ * Tries these resources.  If there are no hints, what is left of a page of the index is for all
+ * sessions, though not so much that it leaves no room for other queues.  Of resources that the session has
+ * named, nobody knows whether they have jobs.
  */
 static bool
 try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 {
 	int			first = count > 0 ? (int) (pg_prng_uint32(&pg_global_prng_state) % (uint32) count) : 0;
-	int			left = HINTS_OF_A_LOOK;
+	int			left = search->resources == NULL && !QueueHintExists(search->queue) ?
+		HINTS_OF_A_LOOK : 0;
 	bool		found = false;
 
 	for (int i = 0; i < count; i++)
@@ -292,7 +293,7 @@ try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 			continue;
 		if (!found)
 			found = try_found_one(search, one, job);
-		else if (search->resources == NULL && left-- > 0)
+		else if (left-- > 0)
 			QueueHintAdd(search->queue, one->resource, QUEUE_ATTEMPTS_UNKNOWN);
 	}
 	if (found && count > 1 && search->resources == NULL)

@@ -514,6 +514,12 @@ QueueHintAdd(const char *queue, const char *resource, int64 attempts)
 }
 
 bool
+QueueHintExists(const char *queue)
+{
+	return queue_hint_exists(segment->hints, SegmentNow(), queue);
+}
+
+bool
 QueueHintTake(const char *queue, char *const *resources, queue_hint_skip skip,
 			  int64 *attempts, char resource[QUEUE_RESOURCE_MAX + 1])
 {

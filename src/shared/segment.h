@@ -535,6 +535,7 @@ extern void SegmentTellJobs(void);
 /* The cluster's hints: see queue/queue_hint.c.  Tell wakes the sessions that wait for jobs, Add does not. */
 extern void QueueHintTell(const char *queue, const char *resource, int64 attempts);
 extern void QueueHintAdd(const char *queue, const char *resource, int64 attempts);
+extern bool QueueHintExists(const char *queue);
 extern bool QueueHintTake(const char *queue, char *const *resources, queue_hint_skip skip,
 						  int64 *attempts, char resource[QUEUE_RESOURCE_MAX + 1]);
 

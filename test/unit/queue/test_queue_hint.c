@@ -98,6 +98,8 @@ TEST(the_oldest_hint_is_taken_first_and_once)
 	queue_hint_add(hints, 2, "q", "b", 1);
 	queue_hint_add(hints, 1, "q", "a", QUEUE_ATTEMPTS_UNKNOWN);
 	queue_hint_add(hints, 3, "q", "a", 5);
+	assert_true(queue_hint_exists(hints, 4, "q"));
+	assert_false(queue_hint_exists(hints, 4, "other"));
 	assert_true(take(4, NULL, NULL));
 	assert_string_equal(resource, "a");
 	assert_int_equal(attempts, QUEUE_ATTEMPTS_UNKNOWN);
@@ -105,6 +107,7 @@ TEST(the_oldest_hint_is_taken_first_and_once)
 	assert_string_equal(resource, "b");
 	assert_int_equal(attempts, 1);
 	assert_false(take(4, NULL, NULL));
+	assert_false(queue_hint_exists(hints, 4, "q"));
 }
 
 /* ... with the longest names, too. */
