@@ -121,6 +121,8 @@ $one->safe_psql('postgres', 'DROP TABLE many');
 # A snapshot from before the leadership
 #
 $job->query_safe(q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM work});
+my $each = session($one);
+$each->query_safe(q{BEGIN; SELECT count(*) FROM work});
 my $token = $one->safe_psql('postgres', q{SELECT token FROM ddb_leaderships WHERE name = 'reports'});
 dynamodb->delete_item('reports');
 wait_for { $one->safe_psql('postgres', q{SELECT state = 'leading' AND token > } . $token . q{ FROM ddb_leaderships WHERE name = 'reports'}) eq 't'
@@ -134,6 +136,8 @@ unless (leads($one, 'reports'))
 }
 like($job->error_of(q{SELECT ddb_leadership_held('reports')}), qr/40001: +this transaction is older than the leadership of "reports"/, 'an old snapshot is refused');
 $job->ask('ROLLBACK');
+is($each->query_safe(q{SELECT ddb_leadership_held('reports')}), 't', '... READ COMMITTED has a new one for each statement');
+$each->query_safe('ROLLBACK');
 is($one->safe_psql('postgres', q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT ddb_leadership_held('reports'); COMMIT}), 't', '... a new one is not');
 
 #
