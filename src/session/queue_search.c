@@ -284,6 +284,7 @@ try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 	int			left = search->resources == NULL && !QueueHintExists(search->queue) ?
 		HINTS_OF_A_LOOK : 0;
 	bool		found = false;
+	bool		hinted = false;
 
 	for (int i = 0; i < count; i++)
 	{
@@ -294,9 +295,12 @@ try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 		if (!found)
 			found = try_found_one(search, one, job);
 		else if (left-- > 0)
+		{
 			QueueHintAdd(search->queue, one->resource, QUEUE_ATTEMPTS_UNKNOWN);
+			hinted = true;
+		}
 	}
-	if (found && count > 1 && search->resources == NULL)
+	if (hinted)
 		SegmentTellJobs();
 	return found;
 }
