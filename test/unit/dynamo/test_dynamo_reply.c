@@ -472,7 +472,7 @@ TEST(other_http_statuses)
 /* Replies of a web server to a POST, but never of DynamoDB. */
 TEST(tells_other_services)
 {
-	static const int statuses[] = {300, 301, 302, 400, 403, 404, 405, 501, 505};
+	static const int statuses[] = {300, 301, 302, 400, 403, 404, 405, 499, 501, 505};
 	static const char *const bodies[] = {"", "<html>", "{}", "{\"message\":\"Not Found\"}"};
 
 	for (size_t i = 0; i < COUNT_OF(statuses); i++)
