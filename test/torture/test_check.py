@@ -122,6 +122,11 @@ CASES = [
      ['probe\t-\t%d\t%d\t%d' % (7 * S, 20 * S, 10 * S)], None),
     ('a failure in calm', 'I6', [op('acquire', B, 0, 8 * S, state='08006')],
      ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
+    ('a time-out during a conflict in calm', None, [op(
+        'acquire', B, 0, 8 * S, state='53400', detail='another Region writes to the same item')],
+     ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
+    ('throttling in calm', 'I6', [op('acquire', B, 0, 8 * S, state='53400', detail='throttled')],
+     ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
     ('a lease lost in calm', 'I6', [op('acquire', B, 0, 8 * S, state='LK001')],
      ['calm\t-\t%d\t%d\t' % (7 * S, 20 * S)], None),
     ('a lease lost in calm, by a slow server', None, [op('acquire', B, 0, 8 * S, state='LK001')],
