@@ -46,3 +46,13 @@ TEST(the_whole_range_is_used)
 	assert_int_equal(backoff_us(1, BACKOFF_CAP_US, 7777), 7777);
 	assert_in_range(backoff_us(4, BACKOFF_CAP_US, UINT64_MAX), 0, 8 * BACKOFF_BASE_US - 1);
 }
+
+TEST(a_call_of_several_items_pays_once_for_the_worst)
+{
+	dynamo_result results[] = {{.status = DYNAMO_THROTTLED}, {.status = DYNAMO_UNKNOWN}, {.status = DYNAMO_OK}};
+	const dynamo_reply reply = {.count = 3,.results = results};
+	backoff_budget budget = {.spent = 0};
+
+	backoff_pay(&budget, &reply, 3, false);
+	assert_int_equal(budget.spent, backoff_price(DYNAMO_UNKNOWN));
+}
