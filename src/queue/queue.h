@@ -363,6 +363,7 @@ typedef struct queue_hint
 extern void queue_hint_add(queue_hint *hints, int64_t now, const char *queue, const char *resource,
 						   int64_t attempts);
 
+/* Is there one for this queue? */
 extern bool queue_hint_exists(queue_hint *hints, int64_t now, const char *queue);
 
 /* Is a hint for this resource not for this session? */

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * name.c
- *	  Which names a session may use: those that an item can have, that begin with
- *	  ddblock.lock_prefix, and that the cluster itself does not want to hold.
+ *	  Which names a session may use: an item can have them, they begin with
+ *	  ddblock.lock_prefix, and the cluster does not hold such a lock itself.
  *
  * The prefix is for roles that must not take each other's locks.  Whatever takes, shows or
  * removes a lock by its name asks here, and so does ddb_fence_check(), because a high

@@ -664,7 +664,6 @@ has_detached(world *w)
 	return lockmgr_next_hold(w->worker.lm, 1, LOCKMGR_NO_HOLD) == 1;
 }
 
-/* The session has been told, and then ends; others follow it. */
 /* The last worker had taken the flag, and died. */
 TEST(what_was_let_go_of_is_read_by_the_next_worker)
 {
@@ -679,6 +678,7 @@ TEST(what_was_let_go_of_is_read_by_the_next_worker)
 	assert_false(has_detached(w));
 }
 
+/* The session has been told, and then ends; others follow it. */
 TEST(a_detached_hold_stays_if_its_session_has_taken_the_answer)
 {
 	world	   *w = *state;
