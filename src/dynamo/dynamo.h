@@ -188,6 +188,18 @@ typedef struct dynamo_entry
 	int32_t		permits;
 } dynamo_entry;
 
+/*
+ * How a lock is held, or wanted.  All modes but the first are "shared mode": each cluster
+ * has an entry in the item.
+ */
+typedef enum lock_mode
+{
+	MODE_EXCLUSIVE,
+	MODE_SHARED,				/* by any number */
+	MODE_SEMAPHORE				/* with permits, whose number is limited */
+} lock_mode;
+#define MODE_COUNT (MODE_SEMAPHORE + 1)
+
 /* What a lock item tells of shared mode; see "Shared locks" in doc/internals/protocol.md. */
 typedef struct dynamo_shared
 {
@@ -202,7 +214,7 @@ typedef struct dynamo_shared
 	int64_t		gate_lease_ms;
 
 	/* Set only if current. */
-	bool		semaphore;		/* else a shared lock */
+	lock_mode	mode;
 	int32_t		total;			/* the entries' permits */
 	int			count;
 	dynamo_entry entries[];
@@ -257,7 +269,7 @@ typedef struct dynamo_shared_write
 	{
 		struct
 		{
-			bool		semaphore;
+			lock_mode	mode;
 			const char *name;	/* of this cluster, for people */
 			int64_t		shorter_ms; /* the item's lease, if this entry's is longer, or 0 */
 			dynamo_admission admission;
@@ -448,6 +460,9 @@ extern const char *dynamo_target(dynamo_op op);
 
 /* "acquire", "renew_batch", ... as in ddb_operations. */
 extern const char *dynamo_op_name(dynamo_op op);
+
+/* As in the item, and in views; static. */
+extern const char *dynamo_mode_name(lock_mode mode);
 
 /* The IAM action that the operation needs, e.g. "dynamodb:UpdateItem". */
 extern const char *dynamo_action(dynamo_op op);

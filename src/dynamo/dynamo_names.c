@@ -110,6 +110,16 @@ dynamo_target(dynamo_op op)
 }
 
 const char *
+dynamo_mode_name(lock_mode mode)
+{
+	static const char *const names[MODE_COUNT] = {
+		[MODE_EXCLUSIVE] = "exclusive",[MODE_SHARED] = "shared",[MODE_SEMAPHORE] = "semaphore"
+	};
+
+	return names[mode];
+}
+
+const char *
 dynamo_op_name(dynamo_op op)
 {
 	return ops[op].name;

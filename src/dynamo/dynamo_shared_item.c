@@ -134,8 +134,10 @@ read_mode(const cJSON *attributes, const dynamo_item *item, const cJSON *map,
 
 	if (strlen(dynamo_json_attribute(map, "owner")) >= DYNAMO_EPOCH_SIZE)
 		return "the shared lock's owner is too long";
-	shared->semaphore = dynamo_json_same(kind, "semaphore");
-	if (!shared->semaphore && !dynamo_json_same(kind, "shared"))
+	shared->mode = MODE_SHARED;
+	while (shared->mode < MODE_COUNT && !dynamo_json_same(kind, dynamo_mode_name(shared->mode)))
+		shared->mode++;
+	if (shared->mode == MODE_COUNT)
 		return "the shared lock is neither a shared lock nor a semaphore";
 	if (!item->has_token || item->bad_token)
 		return "the shared lock has no fencingToken";

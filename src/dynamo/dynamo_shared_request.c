@@ -50,12 +50,6 @@ admission_of(const dynamo_write *write)
 
 /* ---- what placeholders stand for ---- */
 
-static const char *
-kind_name(bool semaphore)
-{
-	return semaphore ? "semaphore" : "shared";
-}
-
 static void
 put_entry(dynamo_text *text, const char *name, const dynamo_write *write)
 {
@@ -79,7 +73,7 @@ put_map(dynamo_text *text, const dynamo_write *write, const char *epoch)
 
 	dynamo_put_map(text, NULL);
 	dynamo_put_s(text, "owner", epoch);
-	dynamo_put_s(text, "kind", kind_name(shared->entry.semaphore));
+	dynamo_put_s(text, "kind", dynamo_mode_name(shared->entry.mode));
 	dynamo_put_n(text, "total", shared->entry.admission.permits);
 	dynamo_put_map(text, "h");
 	put_entry(text, shared->me, write);
@@ -138,7 +132,7 @@ dynamo_put_shared_value(dynamo_text *text, const char *name, const dynamo_write 
 	else if (strcmp(name, "epoch") == 0)
 		dynamo_put_s(text, NULL, epoch);
 	else if (strcmp(name, "kind") == 0)
-		dynamo_put_s(text, NULL, kind_name(shared->entry.semaphore));
+		dynamo_put_s(text, NULL, dynamo_mode_name(shared->entry.mode));
 	else if (strcmp(name, "shorter") == 0)
 		dynamo_put_lease(text, NULL, shared->entry.shorter_ms);
 	else if (strcmp(name, "entry") == 0)

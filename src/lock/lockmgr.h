@@ -50,21 +50,27 @@ typedef struct lockmgr_session
 	uint32_t	generation;
 } lockmgr_session;
 
-/* How a session wants a lock, or has it. */
-typedef enum lock_mode
-{
-	MODE_EXCLUSIVE,
-	MODE_SHARED,				/* with others who share it */
-	MODE_SEMAPHORE				/* some of a limited number of permits */
-} lock_mode;
-
 /* How an item is held, by what it tells of shared mode (which may be NULL). */
 static inline lock_mode
 lockmgr_mode(const dynamo_shared *shared)
 {
 	if (shared == NULL || !shared->current)
 		return MODE_EXCLUSIVE;
-	return shared->semaphore ? MODE_SEMAPHORE : MODE_SHARED;
+	return shared->mode;
+}
+
+/* In this mode, is the number of permits limited? */
+static inline bool
+lockmgr_limited(lock_mode mode)
+{
+	return mode == MODE_SEMAPHORE;
+}
+
+/* In this mode, may any number of sessions have a lock? */
+static inline bool
+lockmgr_unlimited(lock_mode mode)
+{
+	return mode == MODE_SHARED;
 }
 
 /*
@@ -199,7 +205,7 @@ typedef struct hold
 	uint32_t	lease_index;
 	uint32_t	lease_generation;
 	lock_mode	mode;			/* the lease's */
-	int32_t		permits;		/* 1 unless it is a semaphore's */
+	int32_t		permits;		/* 1 unless their number is limited */
 	int64_t		token;
 	int64_t		acquired_ms;	/* epoch milliseconds, for people */
 	uint32_t	role;			/* as in the request that acquired it */
@@ -241,7 +247,7 @@ typedef struct lock_ask
 {
 	/* The lock [ACQUIRE, TRY] */
 	lock_mode	mode;
-	int32_t		permits;		/* of a semaphore: so many, */
+	int32_t		permits;		/* if their number is limited: so many, */
 	int32_t		limit;			/* ... of at most so many in all */
 	bool		must_exist;		/* exclusive: only if it has an item */
 	bool		deletes_item;	/* exclusive: after the release; see lockmgr_turn.c */

@@ -303,8 +303,11 @@ ask_acquire(lockmgr *lm, int64_t now, lm_session *session,
 	lm_request *request = &session->request;
 	lm_lock    *lock = lm_get_lock(lm, asked->name, asked->name_len);
 
-	if (request->ask.mode != MODE_SEMAPHORE)
+	if (!lockmgr_limited(request->ask.mode))
+	{
+		request->ask.permits = 1;
 		request->ask.limit = 0;
+	}
 	if (request->ask.mode != MODE_EXCLUSIVE)
 		request->ask.at_least_ms = 0;
 	session->role = request->ask.role;

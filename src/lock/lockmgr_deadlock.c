@@ -31,7 +31,7 @@ holds_before(const lm_session *waiter)
 	const lm_lease *lease = waiter->request.lock->lease;
 
 	return lease != NULL && lease->l.state == LEASE_HELD &&
-		(waiter->request.ask.mode != MODE_SEMAPHORE || lease->l.mode != MODE_SEMAPHORE) ?
+		!(waiter->request.ask.mode == lease->l.mode && lockmgr_limited(lease->l.mode)) ?
 		lease->holds : NULL;
 }
 
@@ -53,8 +53,9 @@ waits(const lm_session *session)
 static bool
 waits_in_line(const lm_session *session)
 {
-	return session->request.ask.mode == MODE_SHARED &&
-		session->request.lock->lease->l.mode == MODE_SHARED;
+	lock_mode	mode = session->request.ask.mode;
+
+	return mode == session->request.lock->lease->l.mode && lockmgr_unlimited(mode);
 }
 
 /* Length of the name, cut between characters. */

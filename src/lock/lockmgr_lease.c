@@ -412,7 +412,7 @@ lm_written(const lockmgr *lm, lm_lease *lease)
 	l->stale_holder = l->stale_holder && !pending->has_holder;
 	pending->version[0] = '\0';
 	lm_assert(l->deadline <= l->lease_end);
-	lm_assert(l->mode != MODE_SEMAPHORE || lease->used <= l->permits);
+	lm_assert(!lockmgr_limited(l->mode) || lease->used <= l->permits);
 }
 
 /*
@@ -499,21 +499,20 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	struct lease *l = &lease->l;
 	const lock_ask *ask = &session->request.ask;
 	bool		shared = l->mode != MODE_EXCLUSIVE;
-	int32_t		permits = l->mode == MODE_SEMAPHORE ? ask->permits : 1;
 	lm_hold    *hold;
 
 	lm_assert(session->request.active && session->request.lock == lock);
 	lm_assert(ask->mode == l->mode && now < l->deadline);
 	lm_assert(shared || (lease->holds == NULL && l->next_token != 0));
-	hold = lm_take_hold(lm, lease, session, permits);
-	lm_assert(l->mode != MODE_SEMAPHORE || lease->used <= l->permits);
+	hold = lm_take_hold(lm, lease, session, ask->permits);
+	lm_assert(!lockmgr_limited(l->mode) || lease->used <= l->permits);
 	hold->h = (struct hold) {
 		.session = session->id,
 		.seq = session->request.seq,
 		.lease_index = lease->index,
 		.lease_generation = l->generation,
 		.mode = l->mode,
-		.permits = permits,
+		.permits = ask->permits,
 		.token = shared ? l->last_token : l->next_token,
 		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
 		.role = session->role,

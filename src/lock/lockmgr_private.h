@@ -174,7 +174,7 @@ typedef struct lm_shared
 	int64_t		gate_lease_ms;
 	int64_t		gate_seen;		/* when this version of the gate was first received, */
 	int64_t		received;		/* ... and when it was last */
-	bool		semaphore;
+	lock_mode	mode;
 	char		owner[DYNAMO_OWNER_SIZE];	/* another cluster's, for people, or "" */
 	int32_t		total;
 	int			count;			/* 0 unless current */

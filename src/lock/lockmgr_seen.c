@@ -245,7 +245,7 @@ lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now, const dynamo_sh
 	{
 		shared->received = now;
 		shared->current = seen->current;
-		shared->semaphore = seen->semaphore;
+		shared->mode = seen->mode;
 		shared->total = seen->total;
 		shared->count = seen->count;
 		for (int i = 0; i < seen->count; i++)
@@ -394,7 +394,7 @@ lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_reques
 	int			dead;
 
 	if (!lock->seen || shared == NULL || !shared->current ||
-		shared->semaphore != (request->ask.mode == MODE_SEMAPHORE) ||
+		shared->mode != request->ask.mode ||
 		lm_gate_stands(lock) || (ours != NULL && !is_dead(lm, now, ours)))
 		return false;
 	(void) dead_permits(lm, now, shared, &dead);

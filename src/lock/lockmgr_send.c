@@ -203,7 +203,7 @@ describe_shared(const lockmgr *lm, int64_t now, const lm_lock *lock, shared_part
 	if (pending->op == DYNAMO_ACQUIRE)
 	{
 		admission = &shared->entry.admission;
-		shared->entry.semaphore = l->mode == MODE_SEMAPHORE;
+		shared->entry.mode = l->mode;
 		shared->entry.name = lm->cluster;
 		shared->entry.shorter_ms = pending->shorter_ms;
 	}

@@ -57,7 +57,7 @@ fits(int64_t now, const lm_lock *lock, const lm_request *request)
 
 	if (!fits_lease(now, lock, request) || lm_gate_stands(lock))
 		return false;
-	return lease->l.mode == MODE_SHARED ||
+	return lockmgr_unlimited(lease->l.mode) ||
 		(request->ask.permits <= lease->l.permits - lease->used &&
 		 may_reuse(now, lock, request));
 }
@@ -73,9 +73,9 @@ lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	const struct lease *l = &lock->lease->l;
 	const lm_request *request = lock->first != NULL ? &lock->first->request : NULL;
 	int32_t		unused = l->permits - lock->lease->used;
-	bool		wanted = request != NULL && request->ask.mode == MODE_SEMAPHORE;
+	bool		wanted = request != NULL && request->ask.mode == l->mode;
 
-	if (l->mode != MODE_SEMAPHORE || l->state != LEASE_HELD)
+	if (!lockmgr_limited(l->mode) || l->state != LEASE_HELD)
 		return 0;
 	if (unused > 0 && !(wanted && may_reuse(now, lock, request)))
 		return -unused;
@@ -202,7 +202,7 @@ lm_let_in(lockmgr *lm, int64_t now, lm_session *session)
 {
 	lm_lock    *lock = session->request.lock;
 
-	if (lock->state != LOCK_HELD || lock->lease->l.mode != MODE_SHARED ||
+	if (lock->state != LOCK_HELD || !lockmgr_unlimited(lock->lease->l.mode) ||
 		!fits_lease(now, lock, &session->request) || !lm_has_room(lm, session) ||
 		lm_role_is_full(lm, session))
 		return false;

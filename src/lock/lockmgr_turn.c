@@ -27,7 +27,7 @@ write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	l->pending.at_least_ms = ask->at_least_ms;
 	l->pending.session = session->id;
 	l->pending.seq = request->seq;
-	l->pending.permits = ask->mode == MODE_SEMAPHORE ? ask->permits : 1;
+	l->pending.permits = ask->permits;
 	l->pending.limit = ask->limit;
 	l->pending.has_holder = true;
 	l->pending.has_data = request->data != NULL;
@@ -147,7 +147,7 @@ still_shared(lockmgr *lm, int64_t now, lm_lease *lease)
 	if (lock->first == NULL)
 		lm_resume_run(now, lock);	/* while somebody waits, a run ends in time */
 	lm_note_let_go(now, lock);
-	if (lease->l.mode == MODE_SEMAPHORE && lock->first != NULL && !lm_in_run(now, lock))
+	if (lockmgr_limited(lease->l.mode) && lock->first != NULL && !lm_in_run(now, lock))
 		lm_end_run(now, lock);
 	if (lock->state == LOCK_HELD)
 		(void) lm_admit(lm, now, lock);

@@ -218,9 +218,9 @@ add_hold(Graph *graph, int waiter, const HoldCopy *held, lock_mode mode)
 	int			pid = segment_slots[held->hold.session.slot].pid;
 	bool		with_others = wait->kind == WAIT_LOCK && wait->mode == mode;
 
-	if (with_others && mode == MODE_SHARED)
+	if (with_others && lockmgr_unlimited(mode))
 		return;
-	if (with_others && mode == MODE_SEMAPHORE)
+	if (with_others && lockmgr_limited(mode))
 	{
 		process->slack = wait->limit - wait->permits;
 		add_blocker(graph, waiter, pid, held->hold.permits);
@@ -365,7 +365,7 @@ add_holders(Graph *graph, int waiter)
 	{
 		int			first = first_in_line(wait);
 
-		process->in_line = wait->mode == MODE_SHARED && first != 0 && first != process->pid;
+		process->in_line = lockmgr_unlimited(wait->mode) && first != 0 && first != process->pid;
 		if (first != 0)
 			add_blocker(graph, waiter, first, process->slack + 1);
 	}

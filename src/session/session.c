@@ -66,7 +66,7 @@ require_same_mode(const LockName *name, const HeldLock *held, const AcquireOptio
 				 errmsg("this session holds lock \"%s\" in another mode", name->text),
 				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
 				 errhint("Release it first, with %s().", ErrorsReleaseFunction(held->mode))));
-	if (held->mode == MODE_SEMAPHORE && held->permits != options->ask.permits)
+	if (lockmgr_limited(held->mode) && held->permits != options->ask.permits)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("this session has another number of permits of semaphore \"%s\"",

@@ -66,11 +66,11 @@ fill_mode(const MailboxItem *found, Row *row)
 		const char *cluster = found->cluster[order[i]];
 		const char *name = Utf8ToServerOr(ERROR, "owner of the lock", cluster, strlen(cluster));
 
-		clusters[i] = CStringGetTextDatum(found->mode == MODE_SHARED ? name :
+		clusters[i] = CStringGetTextDatum(lockmgr_unlimited(found->mode) ? name :
 										  psprintf("%s: %d", name,
 												   found->cluster_permits[order[i]]));
 	}
-	if (found->mode == MODE_SEMAPHORE)
+	if (lockmgr_limited(found->mode))
 		RowSet(row, INFO_PERMITS, Int32GetDatum(found->permits));
 	RowSet(row, INFO_CLUSTERS, PointerGetDatum(construct_array(clusters, found->clusters, TEXTOID,
 															   -1, false, TYPALIGN_INT)));

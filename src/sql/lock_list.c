@@ -64,7 +64,7 @@ put_row(const LockRow *found, FunctionCallInfo fcinfo)
 	RowText(&row, LIST_UNUSABLE, found->unusable);
 	if (!item->released)
 		RowMode(&row, LIST_MODE, found->mode);
-	if (found->mode == MODE_SEMAPHORE && found->permits > 0)
+	if (lockmgr_limited(found->mode) && found->permits > 0)
 		RowSet(&row, LIST_PERMITS, Int32GetDatum(found->permits));
 	RowPut(&row, fcinfo);
 }

@@ -158,7 +158,7 @@ static void
 mode_columns(lock_mode mode, int32 permits, Row *row)
 {
 	RowMode(row, LOCKS_MODE, mode);
-	if (mode == MODE_SEMAPHORE && permits > 0)
+	if (lockmgr_limited(mode) && permits > 0)
 		RowSet(row, LOCKS_PERMITS, Int32GetDatum(permits));
 }
 

@@ -99,8 +99,7 @@ RowToken(Row *row, int column, const dynamo_item *item)
 void
 RowMode(Row *row, int column, lock_mode mode)
 {
-	RowText(row, column,
-			mode == MODE_EXCLUSIVE ? "exclusive" : mode == MODE_SHARED ? "shared" : "semaphore");
+	RowText(row, column, dynamo_mode_name(mode));
 }
 
 void

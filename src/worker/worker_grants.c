@@ -28,9 +28,6 @@ add_text(StringInfo out, const char *key, const char *text, size_t len)
 void
 WorkerLogHold(const char *event, const hold *hold, int64 until)
 {
-	static const char *const modes[] = {
-		[MODE_EXCLUSIVE] = "exclusive",[MODE_SHARED] = "shared",[MODE_SEMAPHORE] = "semaphore"
-	};
 	const LeaseEntry *entry = &segment_leases[hold->lease_index];
 	TimestampTz at;
 	int64		now;
@@ -46,7 +43,7 @@ WorkerLogHold(const char *event, const hold *hold, int64 until)
 		appendStringInfo(&out, ", \"until\": \"%s\"", timestamptz_to_str(at - (now - until)));
 	add_text(&out, "lock", entry->name, entry->name_len);
 	appendStringInfo(&out, ", \"token\": " INT64_FORMAT ", \"mode\": \"%s\", \"permits\": %d, "
-					 "\"joined\": %s, \"leader\": %s, \"pid\": %d", hold->token, modes[hold->mode],
+					 "\"joined\": %s, \"leader\": %s, \"pid\": %d", hold->token, dynamo_mode_name(hold->mode),
 					 hold->permits, hold->joined ? "true" : "false",
 					 hold->campaign ? "true" : "false", hold->holder.pid);
 	add_text(&out, "user", hold->holder.user, strlen(hold->holder.user));

@@ -61,7 +61,7 @@ static void
 begin_entry(dynamo_shared_kind kind, const char *json)
 {
 	begin(kind, json);
-	shared.entry.semaphore = true;
+	shared.entry.mode = MODE_SEMAPHORE;
 	shared.entry.name = "one";
 	shared.entry.admission.permits = 1;
 	shared.entry.admission.limit = 5;
@@ -331,7 +331,7 @@ TEST(join_adds_an_entry)
 TEST(join_of_a_shared_lock_has_no_limit)
 {
 	begin_entry(DYNAMO_SHARED_JOIN, SHARED(2, YOU));
-	shared.entry.semaphore = false;
+	shared.entry.mode = MODE_SHARED;
 	shared.entry.admission.limit = 0;
 	patch(&item, "shared.kind", S("shared"));
 	patch(&item, "shared.total", N(1000000));
@@ -940,7 +940,7 @@ TEST(life_of_a_semaphore)
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_string_equal(reply.results[0].item.owner, "shared/n1");
 	assert_true(reply.results[0].shared->current);
-	assert_true(reply.results[0].shared->semaphore);
+	assert_int_equal(reply.results[0].shared->mode, MODE_SEMAPHORE);
 	assert_int_equal(reply.results[0].shared->count, 1);
 	dynamo_reply_free(&reply);
 

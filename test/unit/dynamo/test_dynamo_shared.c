@@ -63,6 +63,7 @@ static void
 begin_entry(dynamo_shared_kind kind)
 {
 	begin(kind);
+	shared.entry.mode = MODE_SHARED;
 	shared.entry.name = "shop@db1";
 	shared.entry.admission.permits = 1;
 }
@@ -147,7 +148,7 @@ TEST(open_makes_the_map_and_names_the_epoch_after_its_nonce)
 TEST(open_takes_over_a_dead_item_and_ignores_a_dead_gate)
 {
 	begin_entry(DYNAMO_SHARED_OPEN);
-	shared.entry.semaphore = true;
+	shared.entry.mode = MODE_SEMAPHORE;
 	shared.entry.admission = full_admission();
 	the_write.old_attributes = "[\"team\"]";
 	assert_write(&sorted_table, OPEN,
@@ -203,7 +204,7 @@ TEST(join_of_a_shared_lock)
 TEST(join_of_a_semaphore_removes_the_dead_and_raises_the_lease)
 {
 	begin_entry(DYNAMO_SHARED_JOIN);
-	shared.entry.semaphore = true;
+	shared.entry.mode = MODE_SEMAPHORE;
 	shared.entry.shorter_ms = 9000;
 	shared.entry.admission = full_admission();
 	assert_write(&plain_table, JOIN ", #leaseDuration = :lease" REMOVE_DEAD,
@@ -222,7 +223,7 @@ TEST(replace_names_the_old_version_of_our_entry)
 				 JOIN_VALUES("shared", 1) "," EXPECTED "," NUMBER(":growth", 1), SHOWN);
 
 	begin_entry(DYNAMO_SHARED_REPLACE);
-	shared.entry.semaphore = true;
+	shared.entry.mode = MODE_SEMAPHORE;
 	shared.entry.admission = full_admission();
 	assert_write(&plain_table, JOIN REMOVE_DEAD, JOIN_IF OLD_ENTRY_IF ADMISSION_IF,
 				 JOIN_NAMES DEAD_NAMES,
@@ -460,7 +461,7 @@ TEST(entries_total_and_gate_are_read)
 	assert_string_equal(result->item.owner, "shared/e1");
 	assert_true(found->current);
 	assert_null(found->wrong);
-	assert_true(found->semaphore);
+	assert_int_equal(found->mode, MODE_SEMAPHORE);
 	assert_int_equal(found->total, 3);
 	assert_int_equal(found->count, 2);
 	assert_string_equal(found->entries[0].incarnation, "inc-1");
@@ -480,7 +481,7 @@ TEST(entries_total_and_gate_are_read)
 	assert_null(dynamo_find_entry(NULL, "inc-2"));
 
 	found = read_item(IN_EPOCH(MAP(MODE("shared", "3") "\"h\":{\"M\":{" ENTRIES "}}")))->shared;
-	assert_false(found->semaphore);
+	assert_int_equal(found->mode, MODE_SHARED);
 	assert_false(found->gate);
 }
 

@@ -174,7 +174,7 @@ double_shared_condition(double_item *found, const dynamo_write *write)
 	{
 		case DYNAMO_SHARED_JOIN:
 		case DYNAMO_SHARED_REPLACE:
-			return shared->semaphore == asked->entry.semaphore &&
+			return shared->mode == asked->entry.mode &&
 				item->token < write->last_token &&
 				(asked->kind == DYNAMO_SHARED_JOIN ? ours == NULL :
 				 ours != NULL && strcmp(ours->version, write->expected) == 0);
@@ -225,7 +225,7 @@ double_shared_change(double_item *found, const dynamo_write *write)
 		case DYNAMO_SHARED_OPEN:
 			memset(shared, 0, DOUBLE_SHARED_SIZE);
 			shared->current = item->exists = item->has_token = true;
-			shared->semaphore = asked->entry.semaphore;
+			shared->mode = asked->entry.mode;
 			item->released = false;
 			item->lease_ms = write->lease_ms;
 			item->kept_until_ms = 0;

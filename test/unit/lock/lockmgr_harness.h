@@ -1006,7 +1006,7 @@ foreign_hold(harness *h, const char *name, const char *version, int64_t lease_ms
 /* Another cluster's entry in an item that is shared, or is made so. */
 static inline dynamo_entry *
 foreign_entry(harness *h, const char *name, const char *version, int32_t permits,
-			  bool semaphore)
+			  lock_mode mode)
 {
 	double_item *found = double_item_of(&h->table, name);
 	dynamo_shared *shared = double_shared(found);
@@ -1017,7 +1017,7 @@ foreign_entry(harness *h, const char *name, const char *version, int32_t permits
 		foreign_hold(h, name, "opened", LEASE_MS, 5);
 		snprintf(found->item.owner, sizeof(found->item.owner), "shared/opened");
 		shared->current = true;
-		shared->semaphore = semaphore;
+		shared->mode = mode;
 	}
 	entry = &shared->entries[shared->count++];
 	*entry = (dynamo_entry) {.lease_ms = LEASE_MS,.token = 5,.permits = permits};

@@ -618,7 +618,7 @@ LOCKMGR_TEST_WITH(a_late_join_is_barred_or_leaves, start_shared())
 	harness_call *late;
 	const double_item *found = double_item_of(&h->table, "a");
 
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	look_up(h, 0, "a");
 	settle(h);
 	late = send_and_give_up(h, 0);
@@ -644,7 +644,7 @@ LOCKMGR_TEST_WITH(who_has_arrived_late_and_alone_releases, start_shared())
 	double_item *found = double_item_of(&h->table, "a");
 	harness_call *leave;
 
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	look_up(h, 0, "a");
 	settle(h);
 	next_fate(h, FATE_LOST_REPLY);
@@ -666,7 +666,7 @@ LOCKMGR_TEST_WITH(who_has_arrived_late_and_alone_releases, start_shared())
 /* No item, no epoch: nothing can join. */
 LOCKMGR_TEST_WITH(a_join_without_an_item_is_settled, start_shared())
 {
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	look_up(h, 0, "a");
 	settle(h);
 	next_fate(h, FATE_LOST_REQUEST);
@@ -700,7 +700,7 @@ LOCKMGR_TEST_WITH(if_one_form_is_refused_the_other_one_is_right_whatever_we_can_
 {
 	double_item *found = double_item_of(&h->table, "a");
 
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	look_up(h, 0, "a");
 	settle(h);
 	next_fate(h, FATE_LOST_REPLY);

@@ -526,8 +526,8 @@ CLOCK_TEST(after_a_refused_take_over_the_next_poll_is_consistent)
 
 CLOCK_TEST(a_dead_cluster_that_shares_is_left_out_at_once)
 {
-	foreign_entry(h, "a", version_of_age(h, AGE_US), 1, false);
-	foreign_entry(h, "b", version_of_age(h, AGE_US), 1, true);
+	foreign_entry(h, "a", version_of_age(h, AGE_US), 1, MODE_SHARED);
+	foreign_entry(h, "b", version_of_age(h, AGE_US), 1, MODE_SEMAPHORE);
 	get(h, 0, "a");
 	h->ask.mode = MODE_SEMAPHORE;
 	get(h, 1, "b");
@@ -536,8 +536,8 @@ CLOCK_TEST(a_dead_cluster_that_shares_is_left_out_at_once)
 
 CLOCK_TEST(one_living_cluster_that_shares_keeps_us_out)
 {
-	foreign_entry(h, "a", version_of_age(h, AGE_US), 1, false);
-	foreign_entry(h, "a", version_of_age(h, DEAD_US / 2), 1, false);
+	foreign_entry(h, "a", version_of_age(h, AGE_US), 1, MODE_SHARED);
+	foreign_entry(h, "a", version_of_age(h, DEAD_US / 2), 1, MODE_SHARED);
 	try_acquire(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_BUSY);

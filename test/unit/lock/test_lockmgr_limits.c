@@ -863,7 +863,7 @@ TEST(a_gate_that_nobody_needs_any_more_is_not_set)
 		harness_call *call;
 		double_item *item = double_item_of(&h->table, "a");
 
-		foreign_entry(h, "a", "v1", 1, true);
+		foreign_entry(h, "a", "v1", 1, MODE_SEMAPHORE);
 		call = hold_up_a_poll(h, LATENCY_US + 1);
 		if (reason == 1)
 		{

@@ -99,7 +99,7 @@ LOCKMGR_TEST_WITH(a_release_takes_the_other_form_after_a_read, start_silent())
 {
 	share(h, 0, MODE_SHARED, LOCKMGR_ACQUIRE, 1, 1);
 	settle(h);
-	foreign_entry(h, "s", "e1", 1, false);
+	foreign_entry(h, "s", "e1", 1, MODE_SHARED);
 	release(h, 0, "s");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RELEASED);
@@ -114,7 +114,7 @@ LOCKMGR_TEST_WITH(a_refused_gate_is_a_read, start_silent())
 {
 	share(h, 1, MODE_SHARED, LOCKMGR_ACQUIRE, 1, 1);
 	settle(h);
-	foreign_entry(h, "s", "e1", 1, false);
+	foreign_entry(h, "s", "e1", 1, MODE_SHARED);
 	release(h, 1, "s");
 	settle(h);
 	acquire(h, 0, "s");

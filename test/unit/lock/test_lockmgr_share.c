@@ -84,7 +84,7 @@ LOCKMGR_TEST(sessions_of_a_cluster_share_a_lock_without_a_request)
 
 LOCKMGR_TEST(a_lock_that_another_cluster_shares_is_joined_and_left)
 {
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	share(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
@@ -100,7 +100,7 @@ LOCKMGR_TEST(a_lock_that_another_cluster_shares_is_joined_and_left)
 /* A Java client counts the item's lease. */
 LOCKMGR_TEST(a_join_raises_the_items_lease_and_never_lowers_it)
 {
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	h->ask.lease_ms = 2 * LEASE_MS;
 	share(h, 0, "a");
 	settle(h);
@@ -116,7 +116,7 @@ LOCKMGR_TEST(a_join_raises_the_items_lease_and_never_lowers_it)
 LOCKMGR_TEST(who_finds_as_many_clusters_as_there_can_be_waits_for_one_to_leave)
 {
 	for (int i = 0; i < DYNAMO_ENTRIES_MAX; i++)
-		foreign_entry(h, "a", "v1", 1, false);
+		foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	share(h, 0, "a");
 	run(h, 5 * SECOND);
 	assert_waits(h, 0);
@@ -134,7 +134,7 @@ TEST(who_finds_as_many_clusters_as_there_can_be_takes_the_place_of_a_dead_one)
 		harness    *h = harness_start();
 
 		for (int i = 0; i < DYNAMO_ENTRIES_MAX; i++)
-			foreign_entry(h, "a", "v1", 1, false);
+			foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 		if (own)
 			snprintf(map_of(h, "a")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
 		share(h, 0, "a");
@@ -183,20 +183,20 @@ LOCKMGR_TEST(who_waits_is_shown_one_who_shares_the_lock)
 	assert_int_equal(sent(h, DYNAMO_READ), 0);	/* there is nothing to look for */
 
 	/* Of other clusters, not what is left of ourselves. */
-	foreign_entry(h, "b", "v1", 1, false);
+	foreign_entry(h, "b", "v1", 1, MODE_SHARED);
 	snprintf(map_of(h, "b")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
-	foreign_entry(h, "b", "v1", 1, false);
+	foreign_entry(h, "b", "v1", 1, MODE_SHARED);
 	acquire(h, 3, "b");
 	settle(h);
 	assert_string_equal(h->watches[h->asked[3].watch].owner, "them/them2");
-	foreign_entry(h, "d", "v1", 1, false);
+	foreign_entry(h, "d", "v1", 1, MODE_SHARED);
 	snprintf(map_of(h, "d")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
 	acquire(h, 5, "d");
 	settle(h);
 	assert_string_equal(h->watches[h->asked[5].watch].owner, "shared/opened");
 
 	/* A long name is cut, not the incarnation. */
-	memset(foreign_entry(h, "c", "v1", 1, false)->name, 'x', DYNAMO_OWNER_SIZE - 1);
+	memset(foreign_entry(h, "c", "v1", 1, MODE_SHARED)->name, 'x', DYNAMO_OWNER_SIZE - 1);
 	snprintf(map_of(h, "c")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "%063d", 7);
 	acquire(h, 4, "c");
 	settle(h);
@@ -291,7 +291,7 @@ TEST(a_version_of_our_entry_that_we_do_not_know_is_not_adopted)
 
 		permit(h, 0, LOCKMGR_TRY, 1, 2);
 		settle(h);
-		foreign_entry(h, "s", "v1", 1, true);
+		foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 		if (refused)
 			permit(h, 1, LOCKMGR_TRY, 1, 2);
 		settle(h);
@@ -312,8 +312,8 @@ LOCKMGR_TEST(a_lock_is_taken_over_when_all_who_share_it_are_dead)
 	int64_t		start = h->now;
 	dynamo_entry *living;
 
-	foreign_entry(h, "a", "v1", 1, false);
-	foreign_entry(h, "a", "v2", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
+	foreign_entry(h, "a", "v2", 1, MODE_SHARED);
 	acquire(h, 0, "a");
 	run(h, LEASE_US / 2);
 	living = &map_of(h, "a")->entries[1];
@@ -328,7 +328,7 @@ LOCKMGR_TEST(a_lock_is_taken_over_when_all_who_share_it_are_dead)
 /* One of them has renewed its entry in the last moment. */
 LOCKMGR_TEST(a_take_over_of_a_lock_that_others_share_may_be_refused)
 {
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	acquire(h, 0, "a");
 	run(h, DEAD_US - SECOND);
 	h->fate = FATE_HOLD;
@@ -374,7 +374,7 @@ LOCKMGR_TEST(permits_are_within_the_limit)
 
 LOCKMGR_TEST(a_permit_does_not_pass_to_a_session_with_a_lower_limit)
 {
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 0, LOCKMGR_TRY, 1, 3);
 	settle(h);
 	permit(h, 1, LOCKMGR_TRY, 1, 3);
@@ -433,13 +433,13 @@ LOCKMGR_TEST(permits_on_the_second_half_of_a_lease_wait_for_the_next_renewal)
 
 LOCKMGR_TEST(who_comes_to_a_semaphore_names_the_limit)
 {
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	look_up(h, 5, "s");
 	settle(h);
 	next_fate(h, FATE_HOLD);
 	permit(h, 0, LOCKMGR_ACQUIRE, 1, 2);
 	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_JOIN);
-	foreign_entry(h, "s", "v1", 1, true);	/* has the last permit */
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);	/* has the last permit */
 	deliver(h, last_call(h));
 	run(h, SECOND);
 	assert_waits(h, 0);
@@ -465,7 +465,7 @@ LOCKMGR_TEST(only_the_permits_that_are_missing_are_asked_for)
 /* What we saw when the last one was refused may be over. */
 LOCKMGR_TEST(who_comes_asks_for_a_permit_whatever_was_seen)
 {
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	permit(h, 1, LOCKMGR_TRY, 1, 2);
@@ -480,7 +480,7 @@ LOCKMGR_TEST(who_comes_asks_for_a_permit_whatever_was_seen)
 /* Each time, there is one when we look, and another cluster takes it: that is no error. */
 LOCKMGR_TEST(who_comes_too_late_for_permits_goes_on_waiting)
 {
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
@@ -492,7 +492,7 @@ LOCKMGR_TEST(who_comes_too_late_for_permits_goes_on_waiting)
 		double_remove_entry(double_item_of(&h->table, "s"), i == 0 ? "them1" : "them2");
 		while (writes_of(h, DYNAMO_SHARED_CHANGE) == changes)
 			run(h, MS);
-		foreign_entry(h, "s", "v1", 1, true);
+		foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 		settle(h);
 		assert_waits(h, 1);
 	}
@@ -509,7 +509,7 @@ LOCKMGR_TEST(who_renews_while_permits_are_asked_for_gets_a_renewal)
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	valid_until = saved_of(h, 0, "s")->valid_until;
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	next_fate(h, FATE_HOLD);
 	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
 	renew(h, 0, "s", LEASE_MS);
@@ -634,7 +634,7 @@ LOCKMGR_TEST(a_wait_for_permits_looks_less_often_as_it_lasts)
 	uint32_t	reads;
 
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
 	settle(h);
 	for (int i = 0; i < 20; i++)
@@ -655,7 +655,7 @@ LOCKMGR_TEST(looks_for_permits_leave_time_between_them)
 	int			looks = 0;
 
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
 	run(h, SECOND);
 	for (int i = 0; i < h->call_count; i++)
@@ -688,7 +688,7 @@ LOCKMGR_TEST(a_look_for_permits_waits_for_a_free_call)
 	h->ask.lease_ms = 5 * LEASE_MS; /* no renewals meanwhile */
 	for (uint32_t i = 0; i < 4; i++)
 	{
-		foreign_entry(h, lock_name(i), "v1", 1, true)->lease_ms = h->ask.lease_ms;
+		foreign_entry(h, lock_name(i), "v1", 1, MODE_SEMAPHORE)->lease_ms = h->ask.lease_ms;
 		try_acquire(h, i, lock_name(i));
 		settle(h);
 		acquire(h, 10 + i, lock_name(i));
@@ -721,7 +721,7 @@ LOCKMGR_TEST(nobody_looks_for_permits_while_a_renewal_shows_them)
 	harness_call *renewal;
 	int			reads;
 
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 0, LOCKMGR_ACQUIRE, 1, 2);
 	settle(h);
 	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
@@ -743,7 +743,7 @@ LOCKMGR_TEST(a_permit_is_looked_for_when_a_cluster_is_dead)
 	int64_t		start = h->now;
 
 	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
-	foreign_entry(h, "s", "v1", 1, true)->lease_ms = 40 * LEASE_MS;
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE)->lease_ms = 40 * LEASE_MS;
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	permit(h, 1, LOCKMGR_ACQUIRE, 1, 2);
@@ -757,7 +757,7 @@ LOCKMGR_TEST(a_permit_of_a_dead_cluster_is_found_while_we_have_another)
 {
 	int64_t		start = h->now;
 
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
@@ -772,8 +772,8 @@ LOCKMGR_TEST(a_permit_of_a_dead_cluster_is_found_while_we_have_another)
 
 LOCKMGR_TEST(a_join_removes_the_dead)
 {
-	foreign_entry(h, "s", "v1", 1, true);
-	foreign_entry(h, "s", "v2", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
+	foreign_entry(h, "s", "v2", 1, MODE_SEMAPHORE);
 	permit(h, 0, LOCKMGR_ACQUIRE, 1, 2);
 	run(h, LEASE_US / 2);
 	snprintf(map_of(h, "s")->entries[1].version, DYNAMO_VERSION_SIZE, "v3");
@@ -787,7 +787,7 @@ LOCKMGR_TEST(a_join_removes_the_dead)
 
 LOCKMGR_TEST(who_waits_for_an_exclusive_lock_sets_a_gate_and_renews_it)
 {
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	acquire(h, 0, "a");
 	run(h, SECOND);
 	assert_true(map_of(h, "a")->gate);
@@ -801,7 +801,7 @@ LOCKMGR_TEST(who_waits_for_an_exclusive_lock_sets_a_gate_and_renews_it)
 /* What a waiter with a long lease leaves behind does not keep others out for long. */
 LOCKMGR_TEST(a_gate_is_short_and_goes_with_the_next_who_shares)
 {
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	h->ask.lease_ms = 86400000;
 	acquire(h, 0, "a");
 	run(h, SECOND);
@@ -884,7 +884,7 @@ LOCKMGR_TEST(who_leaves_an_item_that_is_wrong_takes_the_other_form)
 {
 	share(h, 0, "a");
 	settle(h);
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	map_of(h, "a")->wrong = item_of(h, "a")->wrong = "wrong";
 	release(h, 0, "a");
 	run(h, SECOND);
@@ -896,7 +896,7 @@ LOCKMGR_TEST(who_leaves_an_item_that_is_wrong_takes_the_other_form)
 
 LOCKMGR_TEST(who_waits_for_permits_of_an_item_that_is_wrong_is_told)
 {
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 0, LOCKMGR_TRY, 1, 3);
 	settle(h);
 	map_of(h, "s")->total = 3;
@@ -1011,7 +1011,7 @@ LOCKMGR_TEST(a_gate_that_a_look_up_has_shown_keeps_out)
 
 LOCKMGR_TEST(our_own_gate_keeps_none_of_us_out)
 {
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	acquire(h, 0, "a");
 	run(h, SECOND);
 	assert_true(map_of(h, "a")->gate);
@@ -1052,7 +1052,7 @@ LOCKMGR_TEST(who_would_share_a_lock_that_another_client_has_waits)
 
 LOCKMGR_TEST(who_would_share_a_semaphore_waits)
 {
-	foreign_entry(h, "s", "v1", 1, true)->lease_ms = 10 * LEASE_MS;
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE)->lease_ms = 10 * LEASE_MS;
 	share(h, 0, "s");
 	run(h, DEAD_US + SECOND);
 	h->table.reads = 0;
@@ -1079,7 +1079,7 @@ LOCKMGR_TEST(a_change_is_not_sent_while_another_may_arrive)
 
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
 	settle(h);
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 1, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	change = last_call(h);
@@ -1100,7 +1100,7 @@ LOCKMGR_TEST(a_refused_change_that_arrived_is_released)
 
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
 	settle(h);
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 1, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	change = last_call(h);
@@ -1120,7 +1120,7 @@ TEST(a_version_of_our_entry_that_we_do_not_know_is_not_released)
 
 		share(h, 0, "a");
 		settle(h);
-		foreign_entry(h, "a", "v1", 1, false);
+		foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 		if (stray)
 		{
 			h->fate = FATE_LOST_REQUEST;
@@ -1140,9 +1140,9 @@ TEST(a_version_of_our_entry_that_we_do_not_know_is_not_released)
 /* They are not twice as many, though its entry is dead and replaced. */
 LOCKMGR_TEST(our_own_dead_permits_count_once)
 {
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	snprintf(map_of(h, "s")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
-	foreign_entry(h, "s", "v2", 2, true)->lease_ms = 10 * LEASE_MS;
+	foreign_entry(h, "s", "v2", 2, MODE_SEMAPHORE)->lease_ms = 10 * LEASE_MS;
 	permit(h, 0, LOCKMGR_ACQUIRE, 2, 3);
 	run(h, DEAD_US + 10 * SECOND);
 	assert_waits(h, 0);
@@ -1152,8 +1152,8 @@ LOCKMGR_TEST(our_own_dead_permits_count_once)
 /* Neither the item's own lease nor a dead cluster hurries who waits for a living one. */
 LOCKMGR_TEST(who_waits_for_a_cluster_that_lives_does_not_hurry)
 {
-	foreign_entry(h, "a", "v1", 1, false);
-	foreign_entry(h, "a", "v2", 1, false)->lease_ms = 10 * LEASE_MS;
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
+	foreign_entry(h, "a", "v2", 1, MODE_SHARED)->lease_ms = 10 * LEASE_MS;
 	acquire(h, 0, "a");
 	run(h, DEAD_US + SECOND);
 	h->table.reads = 0;
@@ -1218,7 +1218,7 @@ LOCKMGR_TEST(our_gate_is_renewed_in_time_however_rare_our_polls_are)
 
 	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
 	h->ask.lease_ms = 3000;
-	foreign_entry(h, "a", "v0", 1, false);
+	foreign_entry(h, "a", "v0", 1, MODE_SHARED);
 	acquire(h, 0, "a");
 	for (int i = 1; i <= 20; i++)
 	{
@@ -1233,7 +1233,7 @@ LOCKMGR_TEST(our_gate_is_renewed_in_time_however_rare_our_polls_are)
 /* The next waiter goes on with the gate, which keeps the lease that it was set with. */
 LOCKMGR_TEST(our_gate_is_renewed_as_its_own_lease_demands)
 {
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	h->ask.lease_ms = 3000;
 	acquire(h, 0, "a");
 	run(h, SECOND / 2);
@@ -1253,7 +1253,7 @@ LOCKMGR_TEST(our_gate_is_renewed_in_time_after_a_lost_request_or_reply)
 	int			unchanged = 0;
 
 	lockmgr_set_timeouts(h->lm, ATTEMPT_US, RETRY_US, 60 * SECOND);
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	h->ask.lease_ms = 2000;
 	acquire(h, 0, "a");
 	run(h, SECOND);
@@ -1298,7 +1298,7 @@ LOCKMGR_TEST(who_takes_himself_for_the_last_one_leaves_all_the_same)
 {
 	share(h, 0, "a");
 	settle(h);
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	next_fate(h, FATE_HOLD);
 	release(h, 0, "a");
 	assert_int_equal(last_call(h)->writes[0].shared.kind, DYNAMO_SHARED_LAST);
@@ -1339,7 +1339,7 @@ TEST(an_unsettled_renewal_of_a_shared_lock_is_released)
 		run(h, LEASE_US / 2);
 		let_go(h, 0, "a");
 		if (others > 0)
-			foreign_entry(h, "a", "v1", 1, false);
+			foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 		run(h, LEASE_US);
 		lasts = writes_of(h, DYNAMO_SHARED_LAST);
 		h->fate = FATE_OK;
@@ -1356,7 +1356,7 @@ LOCKMGR_TEST(a_shared_lock_that_is_gone_is_released)
 {
 	share(h, 0, "a");
 	settle(h);
-	foreign_entry(h, "a", "v1", 1, false);
+	foreign_entry(h, "a", "v1", 1, MODE_SHARED);
 	double_remove_entry(double_item_of(&h->table, "a"), "1");
 	release(h, 0, "a");
 	settle(h);
@@ -1371,7 +1371,7 @@ LOCKMGR_TEST(a_refused_change_that_arrives_late_is_gone_on_from)
 
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
 	settle(h);
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 1, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	assert_result(h, 1, LOCKMGR_BUSY);
@@ -1394,7 +1394,7 @@ refuse_a_change_and_lose_the_release(harness *h)
 
 	permit(h, 0, LOCKMGR_TRY, 1, 2);
 	settle(h);
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 1, LOCKMGR_TRY, 1, 2);
 	settle(h);
 	assert_result(h, 1, LOCKMGR_BUSY);
@@ -1440,12 +1440,12 @@ LOCKMGR_TEST(what_arrives_late_does_not_pass_to_a_lower_limit)
 {
 	harness_call *change;
 
-	foreign_entry(h, "s", "v1", 1, true);
+	foreign_entry(h, "s", "v1", 1, MODE_SEMAPHORE);
 	permit(h, 0, LOCKMGR_TRY, 1, 3);
 	settle(h);
 	permit(h, 3, LOCKMGR_TRY, 1, 3);
 	settle(h);
-	foreign_entry(h, "s", "v2", 2, true);
+	foreign_entry(h, "s", "v2", 2, MODE_SEMAPHORE);
 	permit(h, 1, LOCKMGR_TRY, 1, 5);
 	settle(h);
 	assert_result(h, 1, LOCKMGR_BUSY);
@@ -1484,9 +1484,9 @@ LOCKMGR_TEST(a_new_manager_repeats_a_replacement)
 {
 	int32_t		total = 0;
 
-	foreign_entry(h, "s", "v1", 2, true);
+	foreign_entry(h, "s", "v1", 2, MODE_SEMAPHORE);
 	snprintf(map_of(h, "s")->entries[0].incarnation, DYNAMO_INCARNATION_SIZE, "1");
-	foreign_entry(h, "s", "v2", 1, true);
+	foreign_entry(h, "s", "v2", 1, MODE_SEMAPHORE);
 	permit(h, 0, LOCKMGR_ACQUIRE, 1, 3);
 	run(h, LEASE_US / 2);
 	snprintf(map_of(h, "s")->entries[1].version, DYNAMO_VERSION_SIZE, "v3");
