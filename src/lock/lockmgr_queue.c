@@ -116,6 +116,7 @@ lm_tell_watch(lockmgr *lm, lm_lock *lock)
 	if (lock->trouble_since != 0)
 	{
 		what.trouble = lock->trouble;
+		what.trouble_since = lock->trouble_since;
 		memcpy(what.message, lock->trouble_message, sizeof(what.message));
 	}
 	lm->host.watch(lm->host.arg, lock->watch, &what);

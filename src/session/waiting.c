@@ -176,7 +176,9 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 
 	if (pg_atomic_read_u32(&segment->worker_procno) == PG_UINT32_MAX)
 		ErrorsNoWorker(false);
-	if (watched && watch.trouble != DYNAMO_OK)
+	/* Who was seen to hold the lock for most of the wait is the reason, not younger trouble. */
+	if (watched && watch.trouble != DYNAMO_OK &&
+		!(watch.held && watch.trouble_since - waiting->started > (now - waiting->started) / 2))
 		ErrorsTrouble(DYNAMO_ACQUIRE, watch.trouble, watch.message);
 	if (watched && watch.held)
 		holder = WaitingDescribeHolder(&watch, now);

@@ -201,6 +201,25 @@ foreach my $type (
 		"$type: throttled for too long");
 	$double->clear_faults;
 }
+
+# It is the reason of a time-out, unless somebody was seen to have the lock for most of the wait.
+my $holder = session($late);
+$holder->query_safe(q{SELECT ddb_lock_acquire('c')});
+my $wait = q{SELECT ddb_lock_acquire('c', wait => '%s')};
+$double->fault('throttle', count => -1, key => 'AKIDONE');
+like($session->error_of(sprintf $wait, '1s'), qr/ERROR: +53400: /, 'throttled as long as it waited');
+$double->clear_faults;
+$session->send(sprintf $wait, '6s');
+wait_for {
+	$node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity
+		WHERE query ~ '^SELECT ddb_lock_acq' AND clock_timestamp() - query_start > '4s'}) > 0
+} 'most of the wait';
+$double->fault('throttle', count => -1, key => 'AKIDONE');
+$session->result;
+like($session->messages, qr/ERROR: +55P03: .*held by owner "late/s, 'throttled at the end of the wait');
+$double->clear_faults;
+$holder->quit;
+
 $double->command(command => 'capacity', writes_per_s => 0.1);
 $session->query_safe(q{SELECT ddb_lock_acquire('d', lease => '1h')});
 like($session->error_of(q{SELECT ddb_lock_renew('d')}),
