@@ -111,3 +111,26 @@ heap_top(const heap *h)
 {
 	return h->count > 0 ? h->nodes[1] : NULL;
 }
+
+int64_t
+heap_next(const heap *h)
+{
+	return h->count > 0 ? h->nodes[1]->at : INT64_MAX;
+}
+
+heap_node *
+heap_take_due(heap *h, int64_t now)
+{
+	heap_node  *top = heap_top(h);
+
+	if (top == NULL || top->at > now)
+		return NULL;
+	heap_set(h, top, INT64_MAX);
+	return top;
+}
+
+void
+heap_append(heap *h, heap_node *node)
+{
+	heap_set(h, node, ++h->last_place);
+}

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * heap.h
- *	  A binary heap of timers that are part of other structs.
+ *	  A binary heap of nodes that are part of other structs: timers, by when they are due, or
+ *	  a queue, in which each has its place.
  *
  * A node knows its position, so moving or removing it costs O(log n) without a
  * search.  Only heap_reserve() allocates.
@@ -17,7 +18,7 @@
 
 typedef struct heap_node
 {
-	int64_t		at;				/* when it is due */
+	int64_t		at;				/* when it is due, or its place */
 	size_t		position;		/* 0: in no heap */
 } heap_node;
 
@@ -26,6 +27,7 @@ typedef struct heap
 	heap_node **nodes;			/* [1 .. count] */
 	size_t		count;
 	size_t		room;
+	int64_t		last_place;
 } heap;
 
 /* Makes room for count nodes; false when memory is short. */
@@ -35,7 +37,14 @@ extern void heap_free(heap *h);
 /* Inserts the node, or moves it; at INT64_MAX removes it. */
 extern void heap_set(heap *h, heap_node *node, int64_t at);
 
-/* The node that is due first, or NULL. */
+/* Puts the node, which is in no heap, behind all that were appended before. */
+extern void heap_append(heap *h, heap_node *node);
+
+/* The node that is due first, or NULL; and when it is due, INT64_MAX: never. */
 extern heap_node *heap_top(const heap *h);
+extern int64_t heap_next(const heap *h);
+
+/* Removes and returns the node that is due first, if it is due by now; else NULL. */
+extern heap_node *heap_take_due(heap *h, int64_t now);
 
 #endif							/* DDBLOCK_LOCK_HEAP_H */

@@ -264,11 +264,10 @@ lm_end_holds(lockmgr *lm, int64_t now)
 {
 	heap_node  *top;
 
-	while ((top = heap_top(&lm->ends)) != NULL && top->at <= now)
+	while ((top = heap_take_due(&lm->ends, now)) != NULL)
 	{
 		lm_hold    *hold = LM_CONTAINER(top, lm_hold, end);
 
-		heap_set(&lm->ends, top, INT64_MAX);
 		if (hold->h.ends_at != 0 || hold->h.loss == LOSS_AT_MOST)
 			lm_let_go(lm, now, hold);
 		else if (hold->h.loss == LOSS_NONE)

@@ -110,8 +110,7 @@ struct lm_session
 	lm_session *came_from;
 	const lm_hold *blocker;		/* the hold that it is followed through */
 	lm_call    *call;			/* LOOK_UP */
-	bool		queued;			/* LOOK_UP in the ready queue */
-	lm_session *ready_next;
+	heap_node	ready;			/* LOOK_UP: its place in lockmgr.ready_look_ups */
 
 	/* See lockmgr_join.c. */
 	lm_session *announced;		/* its announced requests, in the order of their seq */
@@ -185,6 +184,9 @@ struct lm_lock
 {
 	heap_node	timer;			/* next retry, poll, deadline */
 	heap_node	renewal;		/* next renewal, or its next attempt */
+	heap_node	ready;			/* places in lockmgr.ready, */
+	heap_node	look;			/* ... looks, */
+	heap_node	unneeded;		/* ... and remembered */
 	lm_lock    *hash_next;
 	uint64_t	hash;
 	char	   *name;
@@ -193,8 +195,6 @@ struct lm_lock
 	lock_state	state;
 	lm_lease   *lease;			/* what we have written, or will write */
 	lm_call    *call;			/* in flight */
-	bool		queued;			/* in the ready queue */
-	lm_lock    *ready_next;
 	bool		outcome_unknown;	/* a copy of lease.pending may have been applied */
 	bool		repeat;			/* a copy of lease.pending was sent */
 	bool		turned;			/* RELEASING: as the last one, or else as not the last one,
@@ -249,8 +249,6 @@ struct lm_lock
 
 	/* Permits and gates; see lockmgr_share.c and lockmgr_seen.c. */
 	int64_t		look_at;		/* HELD: when to look for permits; 0: not */
-	bool		look_queued;
-	lm_lock    *look_next;
 	bool		sets_gate;		/* READING: by setting or renewing our gate */
 	bool		gate_unsettled; /* nobody knows whether such a write was applied */
 	char		gate[UUID_SIZE];	/* nonces of our gate, the newest ones */
@@ -275,11 +273,6 @@ struct lm_lock
 	dynamo_op	trouble_op;
 	dynamo_status trouble;
 	char		trouble_message[DYNAMO_MESSAGE_SIZE];
-
-	/* In the list of locks that nobody needs. */
-	bool		remembered;
-	lm_lock    *remembered_next;
-	lm_lock    *remembered_previous;
 };
 
 struct lm_call
@@ -348,9 +341,7 @@ struct lockmgr
 	size_t		bucket_count;	/* a power of two */
 	size_t		lock_count;
 	uint64_t	hash_seed;
-	lm_lock    *remembered_first;	/* the one not needed for longest */
-	lm_lock    *remembered_last;
-	uint32_t	remembered;
+	heap		remembered;		/* locks that nobody needs */
 
 	lm_lease   *leases;			/* [max_leases] */
 	uint32_t	max_leases;
@@ -373,12 +364,11 @@ struct lockmgr
 	heap		look_ups;		/* lm_session.timer */
 	heap		ends;			/* lm_hold.end */
 	heap		bars;			/* lm_lease.next_step */
-	lm_lock    *ready_first;	/* locks that wait for a free call */
-	lm_lock    *ready_last;
-	lm_session *look_up_first;		/* look-ups that wait for a free call */
-	lm_session *look_up_last;
-	lm_lock    *look_first;		/* locks that wait to look for permits */
-	lm_lock    *look_last;
+
+	/* Those that wait for a free call, first come, first served. */
+	heap		ready;			/* locks */
+	heap		looks;			/* locks that look for permits */
+	heap		ready_look_ups; /* sessions */
 
 	lm_call    *calls;			/* [2 * max_calls] */
 	uint32_t	calls_in_flight;

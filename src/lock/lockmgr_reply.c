@@ -373,42 +373,30 @@ lockmgr_tick(lockmgr *lm, int64_t now)
 {
 	heap_node  *top;
 
-	while ((top = heap_top(&lm->timers)) != NULL && top->at <= now)
-	{
-		heap_set(&lm->timers, top, INT64_MAX);
+	while ((top = heap_take_due(&lm->timers, now)) != NULL)
 		lock_timer(lm, now, LM_CONTAINER(top, lm_lock, timer));
-	}
-	while ((top = heap_top(&lm->look_ups)) != NULL && top->at <= now)
-	{
-		heap_set(&lm->look_ups, top, INT64_MAX);
+	while ((top = heap_take_due(&lm->look_ups, now)) != NULL)
 		lm_submit_look_up(lm, LM_CONTAINER(top, lm_session, timer));
-	}
 	lm_end_holds(lm, now);
 	lm_pump(lm, now);
+}
+
+static int64_t
+earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
 }
 
 int64_t
 lockmgr_next_wake(const lockmgr *lm)
 {
-	const heap_node *timer = heap_top(&lm->timers);
-	const heap_node *look_up = heap_top(&lm->look_ups);
-	const heap_node *renewal = heap_top(&lm->renewals);
-	const heap_node *end = heap_top(&lm->ends);
-	const heap_node *bar = heap_top(&lm->bars);
-	int64_t		wake = INT64_MAX;
+	int64_t		wake = earlier(heap_next(&lm->timers), heap_next(&lm->look_ups));
 
-	if (timer != NULL)
-		wake = timer->at;
-	if (look_up != NULL && look_up->at < wake)
-		wake = look_up->at;
-	if (end != NULL && end->at < wake)
-		wake = end->at;
+	wake = earlier(wake, heap_next(&lm->ends));
 	/* When all calls are taken, the next reply sends what is due. */
-	if (bar != NULL && bar->at < wake &&
-		lm->calls_in_flight - lm->renewals_in_flight < lm->max_calls)
-		wake = bar->at;
-	if (renewal != NULL && renewal->at < wake &&
-		lm->renewals_in_flight < lm->max_calls)
-		wake = renewal->at;
+	if (lm->calls_in_flight - lm->renewals_in_flight < lm->max_calls)
+		wake = earlier(wake, heap_next(&lm->bars));
+	if (lm->renewals_in_flight < lm->max_calls)
+		wake = earlier(wake, heap_next(&lm->renewals));
 	return wake;
 }

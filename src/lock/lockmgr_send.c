@@ -3,21 +3,16 @@
  * lockmgr_send.c
  *	  Sending calls, within limits, and several renewals in one.
  *
+ * A lock that needs a call is put into the ready queue; lm_pump(), at the end of
+ * every event, sends as many as the limit on calls in flight allows.  A write's
+ * nonce and the time it was first sent are saved before it is sent, so that a
+ * manager that adopts the lease can repeat the same write.
+ *
  *-------------------------------------------------------------------------
  */
 #include "lock/lockmgr_private.h"
 
 #include <string.h>
-
-/*-------------------------------------------------------------------------
- * Sending calls, within limits, and several renewals in one.
- *
- * A lock that needs a call is put into the ready queue; lm_pump(), at the end of
- * every event, sends as many as the limit on calls in flight allows.  A write's
- * nonce and the time it was first sent are saved before it is sent, so that a
- * manager that adopts the lease can repeat the same write.
- *-------------------------------------------------------------------------
- */
 
 #define ATTEMPT_MIN_US	INT64_C(50000)
 #define TOKENS			256
@@ -57,44 +52,21 @@ lm_new_write(lockmgr *lm, lm_lock *lock, dynamo_op op, const char *expected)
 void
 lm_submit(lockmgr *lm, lm_lock *lock)
 {
-	if (lock->queued || lock->call != NULL)
-		return;
-	lock->queued = true;
-	lock->ready_next = NULL;
-	if (lm->ready_last != NULL)
-		lm->ready_last->ready_next = lock;
-	else
-		lm->ready_first = lock;
-	lm->ready_last = lock;
+	if (lock->ready.position == 0 && lock->call == NULL)
+		heap_append(&lm->ready, &lock->ready);
 }
 
 void
 lm_submit_look_up(lockmgr *lm, lm_session *session)
 {
-	session->queued = true;
-	session->ready_next = NULL;
-	if (lm->look_up_last != NULL)
-		lm->look_up_last->ready_next = session;
-	else
-		lm->look_up_first = session;
-	lm->look_up_last = session;
+	heap_append(&lm->ready_look_ups, &session->ready);
 }
 
-/* Rare: a cancellation while too many calls are in flight. */
 void
 lm_unsubmit_look_up(lockmgr *lm, lm_session *session)
 {
-	lm_session *previous = NULL;
-
 	heap_set(&lm->look_ups, &session->timer, INT64_MAX);
-	if (!session->queued)
-		return;
-	for (lm_session *s = lm->look_up_first; s != session; s = s->ready_next)
-		previous = s;
-	*(previous ? &previous->ready_next : &lm->look_up_first) = session->ready_next;
-	if (lm->look_up_last == session)
-		lm->look_up_last = previous;
-	session->queued = false;
+	heap_set(&lm->ready_look_ups, &session->ready, INT64_MAX);
 }
 
 /* An unused call, or NULL at the limit of calls in flight. */
@@ -162,8 +134,9 @@ shorten_belief(lockmgr *lm, lm_lock *lock)
 
 /*
  * The first token is DynamoDB's time in microseconds, but above every token of the
- * lock, also of writes that were given up: if they are barred, this one is not.  While sessions of this cluster compete, the write reserves more than one.
- * With more than TOKENS, they would run ahead of DynamoDB's time.
+ * lock, also of writes that were given up: if they are barred, this one is not.  While
+ * sessions of this cluster compete, the write reserves more than one.  With more than
+ * TOKENS, they would run ahead of DynamoDB's time.
  */
 static void
 reserve_tokens(const lockmgr *lm, int64_t now, lm_lock *lock)
@@ -323,7 +296,7 @@ describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shar
 	uint8_t		random[16];
 	bool		renews = lm_is_our_gate(lock);
 
-	if (lm_is_our_gate(lock))
+	if (renews)
 		memcpy(lock->old_gate, lock->shared->gate, sizeof(lock->old_gate));
 	lm->host.random(lm->host.arg, random, sizeof(random));
 	uuid_v4(random, lock->gate);
@@ -640,51 +613,39 @@ void
 lm_pump(lockmgr *lm, int64_t now)
 {
 	lm_call    *call;
+	heap_node  *top;
 
 	if (lm->adopting)
 		return;					/* not all leases are adopted yet */
 	send_renewals(lm, now);
-	while (lm->ready_first != NULL)
+	while ((top = heap_top(&lm->ready)) != NULL)
 	{
-		lm_lock    *lock = lm->ready_first;
+		lm_lock    *lock = LM_CONTAINER(top, lm_lock, ready);
 
 		call = take_call(lm, now, lock->state == LOCK_READING || lock->explains ? DYNAMO_READ :
 						 lock->lease->l.pending.op, false);
 		if (call == NULL)
 			return;
-		lm->ready_first = lock->ready_next;
-		if (lm->ready_first == NULL)
-			lm->ready_last = NULL;
-		lock->queued = false;
+		heap_set(&lm->ready, top, INT64_MAX);
 		send_lock(lm, now, lock, call);
 	}
 	if (!send_bars(lm, now))
 		return;
-	while (lm->look_first != NULL)
+	while ((top = heap_top(&lm->looks)) != NULL)
 	{
-		lm_lock    *lock = lm->look_first;
-
 		call = take_call(lm, now, DYNAMO_READ, false);
 		if (call == NULL)
 			return;
-		lm->look_first = lock->look_next;
-		if (lm->look_first == NULL)
-			lm->look_last = NULL;
-		lock->look_queued = false;
-		send_look(lm, lock, call);
+		heap_set(&lm->looks, top, INT64_MAX);
+		send_look(lm, LM_CONTAINER(top, lm_lock, look), call);
 	}
-	while (lm->look_up_first != NULL)
+	while ((top = heap_top(&lm->ready_look_ups)) != NULL)
 	{
-		lm_session *session = lm->look_up_first;
-
 		call = take_call(lm, now, DYNAMO_READ, false);
 		if (call == NULL)
 			return;
-		lm->look_up_first = session->ready_next;
-		if (lm->look_up_first == NULL)
-			lm->look_up_last = NULL;
-		session->queued = false;
-		send_look_up(lm, session, call);
+		heap_set(&lm->ready_look_ups, top, INT64_MAX);
+		send_look_up(lm, LM_CONTAINER(top, lm_session, ready), call);
 	}
 }
 

@@ -215,12 +215,9 @@ void
 lm_look(lockmgr *lm, lm_lock *lock)
 {
 	lock->look_at = 0;
-	if (lock->look_queued)
+	if (lock->look.position != 0)
 		return;
-	lock->look_queued = true;
-	lock->look_next = NULL;
-	*(lm->look_last ? &lm->look_last->look_next : &lm->look_first) = lock;
-	lm->look_last = lock;
+	heap_append(&lm->looks, &lock->look);
 	lock->look_ups++;
 }
 

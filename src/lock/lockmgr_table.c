@@ -102,24 +102,6 @@ grow_buckets(lockmgr *lm)
 	lm->bucket_count = count;
 }
 
-/* Takes the lock, which somebody needs now, out of the list. */
-static void
-recall(lockmgr *lm, lm_lock *lock)
-{
-	if (!lock->remembered)
-		return;
-	if (lock->remembered_previous != NULL)
-		lock->remembered_previous->remembered_next = lock->remembered_next;
-	else
-		lm->remembered_first = lock->remembered_next;
-	if (lock->remembered_next != NULL)
-		lock->remembered_next->remembered_previous = lock->remembered_previous;
-	else
-		lm->remembered_last = lock->remembered_previous;
-	lock->remembered = false;
-	lm->remembered--;
-}
-
 /* Finds the lock or makes it; NULL when memory is short. */
 lm_lock *
 lm_get_lock(lockmgr *lm, const char *name, size_t len)
@@ -129,11 +111,14 @@ lm_get_lock(lockmgr *lm, const char *name, size_t len)
 
 	if (lock != NULL)
 	{
-		recall(lm, lock);
+		heap_set(&lm->remembered, &lock->unneeded, INT64_MAX);
 		return lock;
 	}
 	if (!heap_reserve(&lm->timers, lm->lock_count + 1) ||
-		!heap_reserve(&lm->renewals, lm->lock_count + 1))
+		!heap_reserve(&lm->renewals, lm->lock_count + 1) ||
+		!heap_reserve(&lm->ready, lm->lock_count + 1) ||
+		!heap_reserve(&lm->looks, lm->lock_count + 1) ||
+		!heap_reserve(&lm->remembered, lm->lock_count + 1))
 		return NULL;
 	lock = calloc(1, sizeof(lm_lock));
 	if (lock == NULL)
@@ -179,8 +164,8 @@ void
 lm_remember(lockmgr *lm, lm_lock *lock)
 {
 	if (lock->state != LOCK_IDLE || lock->lease != NULL ||
-		lock->call != NULL || lock->queued || lock->first != NULL ||
-		lock->look_ups > 0 || lock->bar != NULL || lock->remembered)
+		lock->call != NULL || lock->ready.position != 0 || lock->first != NULL ||
+		lock->look_ups > 0 || lock->bar != NULL || lock->unneeded.position != 0)
 		return;
 
 	heap_set(&lm->timers, &lock->timer, lock->delete_at != 0 ? lock->delete_at : INT64_MAX);
@@ -195,23 +180,9 @@ lm_remember(lockmgr *lm, lm_lock *lock)
 		return;
 	}
 
-	lock->remembered_next = NULL;
-	lock->remembered_previous = lm->remembered_last;
-	if (lm->remembered_last != NULL)
-		lm->remembered_last->remembered_next = lock;
-	else
-		lm->remembered_first = lock;
-	lm->remembered_last = lock;
-	lock->remembered = true;
-	lm->remembered++;
-
-	if (lm->remembered > lm->max_remembered)
-	{
-		lm_lock    *oldest = lm->remembered_first;
-
-		recall(lm, oldest);
-		free_lock(lm, oldest);
-	}
+	heap_append(&lm->remembered, &lock->unneeded);
+	if (lm->remembered.count > lm->max_remembered)
+		free_lock(lm, LM_CONTAINER(heap_take_due(&lm->remembered, INT64_MAX), lm_lock, unneeded));
 }
 
 /* Finds the session's struct or allocates it; NULL when memory is short. */
@@ -316,6 +287,10 @@ free_all(lockmgr *lm)
 	heap_free(&lm->look_ups);
 	heap_free(&lm->ends);
 	heap_free(&lm->bars);
+	heap_free(&lm->ready);
+	heap_free(&lm->looks);
+	heap_free(&lm->ready_look_ups);
+	heap_free(&lm->remembered);
 	free(lm);
 }
 
@@ -358,6 +333,7 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 	if (lm->buckets == NULL || lm->leases == NULL || lm->holds == NULL ||
 		lm->sessions == NULL || lm->free_watches == NULL || lm->calls == NULL ||
 		!heap_reserve(&lm->look_ups, lm->max_sessions) ||
+		!heap_reserve(&lm->ready_look_ups, lm->max_sessions) ||
 		!heap_reserve(&lm->ends, lm->max_leases) ||
 		!heap_reserve(&lm->bars, lm->max_leases))
 	{
@@ -404,5 +380,5 @@ lockmgr_count(const lockmgr *lm, lockmgr_counts *counts)
 		counts->detached++;
 	counts->waiters = lm->waiters;
 	counts->calls = lm->calls_in_flight;
-	counts->remembered = lm->remembered;
+	counts->remembered = (uint32_t) lm->remembered.count;
 }

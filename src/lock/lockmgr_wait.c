@@ -35,7 +35,7 @@ lockmgr_observe(lockmgr *lm, int64_t sent, int64_t now, const char *name,
 	bool		dead = false;
 
 	if (!lm_is_known(lm, name, name_len) &&
-		(item->released || item->wrong != NULL || lm->remembered >= lm->max_remembered))
+		(item->released || item->wrong != NULL || lm->remembered.count >= lm->max_remembered))
 		return false;
 	lock = lm_get_lock(lm, name, name_len);
 	if (lock == NULL)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_heap.c
- *	  Timers in a heap, compared with a plain list.
+ *	  Timers and queues in a heap; timers are compared with a plain list.
  *
  *-------------------------------------------------------------------------
  */
@@ -114,5 +114,41 @@ TEST(growing_keeps_what_is_there)
 		heap_set(&h, &nodes[i], NODES - i);
 		assert_ptr_equal(heap_top(&h), &nodes[i]);
 	}
+	heap_free(&h);
+}
+
+TEST(who_is_appended_comes_last)
+{
+	heap_node	nodes[NODES] = {0};
+	heap		h = {0};
+
+	assert_true(heap_reserve(&h, NODES));
+	for (int i = 0; i < NODES; i++)
+		heap_append(&h, &nodes[i]);
+	heap_set(&h, &nodes[7], INT64_MAX);
+	heap_append(&h, &nodes[7]);
+	for (int i = 0; i < NODES; i++)
+	{
+		if (i != 7)
+			assert_ptr_equal(heap_take_due(&h, INT64_MAX), &nodes[i]);
+	}
+	assert_ptr_equal(heap_take_due(&h, INT64_MAX), &nodes[7]);
+	assert_null(heap_take_due(&h, INT64_MAX));
+	heap_free(&h);
+}
+
+TEST(what_is_not_due_is_not_taken)
+{
+	heap_node	node = {0};
+	heap		h = {0};
+
+	assert_true(heap_reserve(&h, 1));
+	assert_int_equal(heap_next(&h), INT64_MAX);
+	heap_set(&h, &node, 10);
+	assert_int_equal(heap_next(&h), 10);
+	assert_null(heap_take_due(&h, 9));
+	assert_ptr_equal(heap_take_due(&h, 10), &node);
+	assert_int_equal(node.position, 0);
+	assert_null(heap_top(&h));
 	heap_free(&h);
 }
