@@ -30,6 +30,13 @@ typedef struct heap
 	int64_t		last_place;
 } heap;
 
+/* Is it in a heap? */
+static inline bool
+heap_is_in(const heap_node *node)
+{
+	return node->position != 0;
+}
+
 /* Makes room for count nodes; false when memory is short. */
 extern bool heap_reserve(heap *h, size_t count);
 extern void heap_free(heap *h);

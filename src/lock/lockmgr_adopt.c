@@ -43,7 +43,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 		lease->l.version[0] = lease->l.pending.version[0] = '\0';
 		if (attached)
 			abandon_lease(lm, lease);
-		lm_spare_lease(lm, lease);
+		heap_append(&lm->spare, &lease->spare);
 		return;
 	}
 	lease->lock = lock;

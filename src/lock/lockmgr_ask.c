@@ -47,7 +47,7 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 		case LOCKMGR_ACQUIRE:
 		case LOCKMGR_TRY:
 			lm_dequeue(lm, session);
-			if (lock->call != NULL || lock->ready.position != 0)
+			if (lock->call != NULL || heap_is_in(&lock->ready))
 				break;
 			if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
 				lm_abandon(lm, now, lock);	/* between two attempts */

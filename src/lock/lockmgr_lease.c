@@ -16,35 +16,6 @@
  *-------------------------------------------------------------------------
  */
 
-/*
- * Nothing of the lost lease is in DynamoDB, and its session has been informed
- * (lockmgr_host.lost).  It is kept for the reason of the loss, until its room is
- * needed.
- */
-void
-lm_spare_lease(lockmgr *lm, lm_lease *lease)
-{
-	lease->spare = true;
-	lease->spare_next = NULL;
-	lease->spare_previous = lm->spare_last;
-	*(lm->spare_last ? &lm->spare_last->spare_next : &lm->spare_first) = lease;
-	lm->spare_last = lease;
-	lm->spare_count++;
-}
-
-static void
-unspare_lease(lockmgr *lm, lm_lease *lease)
-{
-	if (!lease->spare)
-		return;
-	lease->spare = false;
-	lm->spare_count--;
-	*(lease->spare_previous ? &lease->spare_previous->spare_next : &lm->spare_first) =
-		lease->spare_next;
-	*(lease->spare_next ? &lease->spare_next->spare_previous : &lm->spare_last) =
-		lease->spare_previous;
-}
-
 /* Is a lease being acquired for the session, or handed over to it? */
 static bool
 gets_lease(lockmgr *lm, const lm_session *session)
@@ -74,13 +45,13 @@ lm_role_is_full(lockmgr *lm, const lm_session *session)
 		if (other == NULL || other->id.generation == 0 || other->role != session->role)
 			continue;
 		for (const lm_hold *hold = other->holds; hold != NULL; hold = hold->next)
-			count += !hold->lease->spare;
+			count += !heap_is_in(&hold->lease->spare);
 		count += other != session && gets_lease(lm, other);
 		for (other = other->announced; other != NULL; other = other->next_announced)
 			count += other != session && gets_lease(lm, other);
 	}
 	for (const lm_hold *hold = lm->detached.holds; hold != NULL; hold = hold->next)
-		count += hold->h.role == session->role && !hold->lease->spare;
+		count += hold->h.role == session->role && !heap_is_in(&hold->lease->spare);
 	return count >= max;
 }
 
@@ -89,7 +60,7 @@ bool
 lm_has_room(const lockmgr *lm, const lm_session *session)
 {
 	uint32_t	left = lm->max_leases - lm->leases_in_use - lm->extra_holds +
-		lm->spare_count;
+		(uint32_t) lm->spare.count;
 
 	return left > (session->request.ask.superuser ? 0 : lm->reserved_leases);
 }
@@ -99,7 +70,7 @@ void
 lm_make_room(lockmgr *lm)
 {
 	if (lm->leases_in_use + lm->extra_holds == lm->max_leases)
-		lm_put_lease(lm, lm->spare_first);
+		lm_put_lease(lm, LM_CONTAINER(heap_top(&lm->spare), lm_lease, spare));
 }
 
 /* A lease for the lock; lm_has_room() must be true. */
@@ -132,7 +103,7 @@ lm_put_lease(lockmgr *lm, lm_lease *lease)
 	lm_assert(lease->lock == NULL || lease->lock->lease != lease);
 	while (lease->holds != NULL)
 		lm_put_hold(lm, lease->holds);
-	unspare_lease(lm, lease);
+	heap_set(&lm->spare, &lease->spare, INT64_MAX);
 	lm_set_lease_state(lm, lease, LEASE_FREE);
 	lm_save(lm, lease, false);
 	lease->lock = NULL;
@@ -359,7 +330,7 @@ lm_drop_lease(lockmgr *lm, lm_lock *lock)
 		lease->l.version[0] = '\0';
 		lease->l.pending.version[0] = '\0';
 		lm_save(lm, lease, false);
-		lm_spare_lease(lm, lease);
+		heap_append(&lm->spare, &lease->spare);
 	}
 	else
 		lm_put_lease(lm, lease);

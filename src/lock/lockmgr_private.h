@@ -129,9 +129,7 @@ struct lm_lease
 	lm_hold    *holds;			/* several: in shared mode, or of who has joined */
 	int32_t		used;			/* their permits */
 	lm_lease   *next;			/* in the free list */
-	bool		spare;			/* lost, and nothing of it is in DynamoDB */
-	lm_lease   *spare_next;		/* in the list of these, oldest first */
-	lm_lease   *spare_previous;
+	heap_node	spare;			/* its place in lockmgr.spare */
 
 	/* BARRING; see lockmgr_bar.c. */
 	heap_node	next_step;		/* the next write, or its repetition */
@@ -346,9 +344,6 @@ struct lockmgr
 	lm_lease   *leases;			/* [max_leases] */
 	uint32_t	max_leases;
 	lm_lease   *free_lease;
-	lm_lease   *spare_first;	/* spare leases, used when none is free */
-	lm_lease   *spare_last;
-	uint32_t	spare_count;
 	uint32_t	reserved_leases;
 	lm_hold    *holds;			/* [max_leases] */
 	lm_hold    *free_hold;
@@ -364,6 +359,12 @@ struct lockmgr
 	heap		look_ups;		/* lm_session.timer */
 	heap		ends;			/* lm_hold.end */
 	heap		bars;			/* lm_lease.next_step */
+
+	/*
+	 * Lost leases of which nothing is in DynamoDB, and whose sessions have been informed
+	 * (lockmgr_host.lost): kept for the reason of the loss, until their room is needed.
+	 */
+	heap		spare;
 
 	/* Those that wait for a free call, first come, first served. */
 	heap		ready;			/* locks */
@@ -489,7 +490,6 @@ extern bool lm_role_is_full(lockmgr *lm, const lm_session *session);
 extern bool lm_has_room(const lockmgr *lm, const lm_session *session);
 extern void lm_make_room(lockmgr *lm);
 extern void lm_put_lease(lockmgr *lm, lm_lease *lease);
-extern void lm_spare_lease(lockmgr *lm, lm_lease *lease);
 extern void lm_drop_lease(lockmgr *lm, lm_lock *lock);
 extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);
 extern void lm_save(lockmgr *lm, lm_lease *lease, bool with_name);

@@ -52,7 +52,7 @@ lm_new_write(lockmgr *lm, lm_lock *lock, dynamo_op op, const char *expected)
 void
 lm_submit(lockmgr *lm, lm_lock *lock)
 {
-	if (lock->ready.position == 0 && lock->call == NULL)
+	if (!heap_is_in(&lock->ready) && lock->call == NULL)
 		heap_append(&lm->ready, &lock->ready);
 }
 

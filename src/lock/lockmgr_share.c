@@ -215,7 +215,7 @@ void
 lm_look(lockmgr *lm, lm_lock *lock)
 {
 	lock->look_at = 0;
-	if (lock->look.position != 0)
+	if (heap_is_in(&lock->look))
 		return;
 	heap_append(&lm->looks, &lock->look);
 	lock->look_ups++;

@@ -164,8 +164,8 @@ void
 lm_remember(lockmgr *lm, lm_lock *lock)
 {
 	if (lock->state != LOCK_IDLE || lock->lease != NULL ||
-		lock->call != NULL || lock->ready.position != 0 || lock->first != NULL ||
-		lock->look_ups > 0 || lock->bar != NULL || lock->unneeded.position != 0)
+		lock->call != NULL || heap_is_in(&lock->ready) || lock->first != NULL ||
+		lock->look_ups > 0 || lock->bar != NULL || heap_is_in(&lock->unneeded))
 		return;
 
 	heap_set(&lm->timers, &lock->timer, lock->delete_at != 0 ? lock->delete_at : INT64_MAX);
@@ -291,6 +291,7 @@ free_all(lockmgr *lm)
 	heap_free(&lm->looks);
 	heap_free(&lm->ready_look_ups);
 	heap_free(&lm->remembered);
+	heap_free(&lm->spare);
 	free(lm);
 }
 
@@ -335,7 +336,8 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 		!heap_reserve(&lm->look_ups, lm->max_sessions) ||
 		!heap_reserve(&lm->ready_look_ups, lm->max_sessions) ||
 		!heap_reserve(&lm->ends, lm->max_leases) ||
-		!heap_reserve(&lm->bars, lm->max_leases))
+		!heap_reserve(&lm->bars, lm->max_leases) ||
+		!heap_reserve(&lm->spare, lm->max_leases))
 	{
 		free_all(lm);
 		return NULL;
