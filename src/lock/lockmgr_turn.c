@@ -76,6 +76,7 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 		if (now < lock->stay_back_until)
 		{
 			lm_enter(lm, lock, LOCK_IDLE, lock->stay_back_until);
+			lm_tell_watch(lm, lock);
 			return;
 		}
 		if (lm_role_is_full(lm, lock->first))

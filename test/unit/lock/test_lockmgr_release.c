@@ -236,6 +236,7 @@ LOCKMGR_TEST(who_comes_while_the_cluster_stays_back_waits_too)
 	acquire(h, 5, "a");
 	try_acquire(h, 6, "a");
 	assert_result(h, 6, LOCKMGR_BUSY);
+	assert_false(h->watches[h->asked[5].watch].held);
 	run(h, STAY_BACK_US / 2);
 	assert_int_equal(h->call_count, calls);
 
