@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "utils/array.h"
@@ -32,16 +34,29 @@ static int
 read_lease(FunctionCallInfo fcinfo, int number, AcquireOptions *options)
 {
 	options->ask.lease_ms = ArgumentLease(fcinfo, number++, ddblock_lease_duration);
-	options->wait_ms = options->only_try ? WAITING_NO_LIMIT : ArgumentWait(fcinfo, number++);
+	options->wait_ms = options->only_try ? WAITING_NO_LIMIT :
+		ArgumentPeriod(fcinfo, number++, "wait", WAITING_NO_LIMIT);
 	return number;
 }
 
-/* (at_most); a transaction has none */
+/* (at_most): at least the lease's margin; a transaction has none */
 static void
 read_limit(FunctionCallInfo fcinfo, int number, AcquireOptions *options)
 {
-	if (options->scope == SCOPE_SESSION)
-		options->ask.at_most_us = ArgumentLimit(fcinfo, number, options->ask.lease_ms);
+	double		margin_ms = options->ask.lease_ms * ddblock_safety_margin;
+	int64		at_most_ms;
+
+	if (options->scope != SCOPE_SESSION || PG_ARGISNULL(number))
+		return;
+	at_most_ms = ArgumentTime(fcinfo, number, "at_most", YEAR_MS, "1 year");
+	if (at_most_ms < margin_ms)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be less than the lease's safety margin",
+						"at_most"),
+				 errdetail("With this lease and \"ddblock.safety_margin\", that is %.0f ms.",
+						   ceil(margin_ms))));
+	options->ask.at_most_us = at_most_ms * 1000;
 }
 
 /* Returns the token, or of a try whether it got the lock. */
@@ -69,7 +84,9 @@ acquire_exclusive(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	options.attributes = ArgumentAttributes(fcinfo, number + 1, options.data_len);
 	options.ask.must_exist = ArgumentIsTrue(fcinfo, number + 2);
 	options.ask.deletes_item = ArgumentIsTrue(fcinfo, number + 3);
-	options.ask.at_least_ms = ArgumentAtLeast(fcinfo, number + 4);
+	if (!PG_ARGISNULL(number + 4))
+		options.ask.at_least_ms = ArgumentTime(fcinfo, number + 4, "at_least", DYNAMO_KEPT_MAX_MS,
+											   "1 day");
 	read_limit(fcinfo, number + 5, &options);
 	if (options.ask.deletes_item && options.ask.at_least_ms != 0)
 		ereport(ERROR,
@@ -157,7 +174,6 @@ require_one_dimension(const ArrayType *array)
 static LockName
 name_of(Datum value, bool isnull, int number)
 {
-	const text *given;
 	LockName	name;
 
 	if (isnull)
@@ -165,9 +181,7 @@ name_of(Datum value, bool isnull, int number)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not contain nulls", "names"),
 				 errdetail("Its name number %d is null.", number)));
-	given = DatumGetTextPP(value);
-	name.text = Utf8Quiet(VARDATA_ANY(given), VARSIZE_ANY_EXHDR(given));
-	name.utf8 = Utf8FromServer(VARDATA_ANY(given), VARSIZE_ANY_EXHDR(given));
+	name = ArgumentToName(value);
 	if (name.utf8[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -7,26 +7,15 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
-#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "session/session.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
-#include "shared/settings.h"
 #include "shared/shared.h"
 #include "sql/sql.h"
 
-/* A century, so that it can be counted in microseconds as well. */
-#define WATCH_MAX_MS (INT64CONST(100) * 366 * 86400 * 1000)
-
 #define LEASE_MIN_MS 2000
-#define LEASE_MAX_MS 86400000
-#define AT_MOST_MAX_MS 86400000
-#define STAND_BACK_MAX_MS (INT64CONST(366) * 86400 * 1000)
-#define LIMIT_MAX_MS STAND_BACK_MAX_MS
 
 void
 ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name)
@@ -37,21 +26,35 @@ ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name)
 				 errmsg("argument \"%s\" must not be null", name)));
 }
 
-static LockName
-bounded_name(const text *value, const char *argument)
+char *
+ArgumentUtf8(Datum value)
 {
-	LockName	name = {
-		.text = Utf8Quiet(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)),
-		.utf8 = Utf8FromServer(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)),
-	};
+	text	   *t = DatumGetTextPP(value);
 
-	if (strlen(name.utf8) > DYNAMO_NAME_MAX)
+	return Utf8FromServer(VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
+}
+
+LockName
+ArgumentToName(Datum value)
+{
+	text	   *t = DatumGetTextPP(value);
+
+	return (LockName) {Utf8Quiet(VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)), ArgumentUtf8(value)};
+}
+
+char *
+ArgumentCheckLength(const char *name, char *utf8, size_t most)
+{
+	if (utf8[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be longer than %d bytes in UTF-8",
-						argument, DYNAMO_NAME_MAX),
-				 errdetail("It has %zu bytes.", strlen(name.utf8))));
-	return name;
+				 errmsg("argument \"%s\" must not be empty", name)));
+	if (strlen(utf8) > most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be longer than %zu bytes in UTF-8", name, most),
+				 errdetail("It has %zu bytes.", strlen(utf8))));
+	return utf8;
 }
 
 LockName
@@ -61,11 +64,8 @@ ArgumentName(FunctionCallInfo fcinfo)
 
 	ErrorsRequirePreload();
 	ArgumentRequire(fcinfo, 0, "name");
-	name = bounded_name(PG_GETARG_TEXT_PP(0), "name");
-	if (name.utf8[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be empty", "name")));
+	name = ArgumentToName(PG_GETARG_DATUM(0));
+	ArgumentCheckLength("name", name.utf8, DYNAMO_NAME_MAX);
 	NameRequire(&name);
 	return name;
 }
@@ -79,18 +79,12 @@ ArgumentAllowedName(FunctionCallInfo fcinfo)
 	return name;
 }
 
-LockName
-ArgumentPrefix(FunctionCallInfo fcinfo, int number)
-{
-	return bounded_name(PG_ARGISNULL(number) ? cstring_to_text("") :
-						PG_GETARG_TEXT_PP(number), "prefix");
-}
-
 int64
 ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name)
 {
 	int64		milliseconds;
 
+	ArgumentRequire(fcinfo, number, name);
 	if (!TimesMilliseconds(PG_GETARG_INTERVAL_P(number), &milliseconds))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -106,15 +100,15 @@ ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null)
 	if (PG_ARGISNULL(number))
 		return if_null;
 	lease_ms = ArgumentDuration(fcinfo, number, "lease");
-	if (lease_ms < LEASE_MIN_MS || lease_ms > LEASE_MAX_MS)
+	if (lease_ms < LEASE_MIN_MS || lease_ms > DAY_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be between 2 seconds and 1 day", "lease")));
 	return lease_ms;
 }
 
-static int64
-positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 if_null)
+int64
+ArgumentPeriod(FunctionCallInfo fcinfo, int number, const char *name, int64 if_null)
 {
 	int64		milliseconds;
 
@@ -125,36 +119,14 @@ positive_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 i
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be greater than 0", name)));
-	return milliseconds;
+	return Min(milliseconds, CENTURY_MS);
 }
 
 int64
-ArgumentWait(FunctionCallInfo fcinfo, int number)
+ArgumentTime(FunctionCallInfo fcinfo, int number, const char *name, int64 max_ms, const char *max)
 {
-	return positive_duration(fcinfo, number, "wait", WAITING_NO_LIMIT);
-}
+	int64		milliseconds = ArgumentDuration(fcinfo, number, name);
 
-int64
-ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null)
-{
-	return Min(positive_duration(fcinfo, number, "watch", if_null), WATCH_MAX_MS);
-}
-
-int64
-ArgumentLessThan(FunctionCallInfo fcinfo, int number)
-{
-	ArgumentRequire(fcinfo, number, "less_than");
-	return Min(positive_duration(fcinfo, number, "less_than", 0), WATCH_MAX_MS);
-}
-
-static int64
-limited_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 max_ms,
-				 const char *max)
-{
-	int64		milliseconds;
-
-	ArgumentRequire(fcinfo, number, name);
-	milliseconds = ArgumentDuration(fcinfo, number, name);
 	if (milliseconds <= 0 || milliseconds > max_ms)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -162,49 +134,10 @@ limited_duration(FunctionCallInfo fcinfo, int number, const char *name, int64 ma
 	return milliseconds;
 }
 
-int64
-ArgumentStandBack(FunctionCallInfo fcinfo, int number)
-{
-	return limited_duration(fcinfo, number, "stand_back", STAND_BACK_MAX_MS, "1 year");
-}
-
-int64
-ArgumentAtMost(FunctionCallInfo fcinfo, int number)
-{
-	return limited_duration(fcinfo, number, "at_most", AT_MOST_MAX_MS, "1 day");
-}
-
-int64
-ArgumentLimit(FunctionCallInfo fcinfo, int number, int64 lease_ms)
-{
-	double		margin_ms = lease_ms * ddblock_safety_margin;
-	int64		at_most_ms;
-
-	if (PG_ARGISNULL(number))
-		return 0;
-	at_most_ms = limited_duration(fcinfo, number, "at_most", LIMIT_MAX_MS, "1 year");
-	if (at_most_ms < margin_ms)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be less than the lease's safety margin",
-						"at_most"),
-				 errdetail("With this lease and \"ddblock.safety_margin\", that is %.0f ms.",
-						   ceil(margin_ms))));
-	return at_most_ms * 1000;
-}
-
-int64
-ArgumentAtLeast(FunctionCallInfo fcinfo, int number)
-{
-	if (PG_ARGISNULL(number))
-		return 0;
-	return limited_duration(fcinfo, number, "at_least", DYNAMO_KEPT_MAX_MS, "1 day");
-}
-
 bool
-ArgumentKeep(FunctionCallInfo fcinfo, int number)
+ArgumentBool(FunctionCallInfo fcinfo, int number, const char *name)
 {
-	ArgumentRequire(fcinfo, number, "keep");
+	ArgumentRequire(fcinfo, number, name);
 	return PG_GETARG_BOOL(number);
 }
 
@@ -236,25 +169,8 @@ ArgumentCreation(FunctionCallInfo fcinfo)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("arguments \"%s\" and \"%s\" must be given together",
 						"read_units", "write_units")));
-	ArgumentRequire(fcinfo, 2, "protect");
-	how.protect = PG_GETARG_BOOL(2);
+	how.protect = ArgumentBool(fcinfo, 2, "protect");
 	return how;
-}
-
-int64
-ArgumentAge(FunctionCallInfo fcinfo, int number)
-{
-	int64		age_ms;
-
-	ArgumentRequire(fcinfo, number, "older_than");
-	age_ms = ArgumentDuration(fcinfo, number, "older_than");
-	if (age_ms < ARGUMENT_AGE_MIN_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be at least 1 day", "older_than"),
-				 errdetail("Without the item, fencing tokens could fall while a lease of its "
-						   "last holder is still running.")));
-	return age_ms;
 }
 
 int32

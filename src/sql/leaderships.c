@@ -141,8 +141,8 @@ Datum
 ddb_leadership_resign(PG_FUNCTION_ARGS)
 {
 	LockName	name = ArgumentAllowedName(fcinfo);
-	int64		rest_ms = ArgumentStandBack(fcinfo, 1);
-	int64		wait_ms = ArgumentWait(fcinfo, 2);
+	int64		rest_ms = ArgumentTime(fcinfo, 1, "stand_back", YEAR_MS, "1 year");
+	int64		wait_ms = ArgumentPeriod(fcinfo, 2, "wait", 0);
 
-	PG_RETURN_BOOL(LeaderResign(&name, rest_ms, wait_ms == WAITING_NO_LIMIT ? 0 : wait_ms));
+	PG_RETURN_BOOL(LeaderResign(&name, rest_ms, wait_ms));
 }

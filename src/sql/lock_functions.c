@@ -54,7 +54,7 @@ Datum
 ddb_lock_release(PG_FUNCTION_ARGS)
 {
 	LockName	name = ArgumentName(fcinfo);
-	bool		keep = ArgumentKeep(fcinfo, 1);
+	bool		keep = ArgumentBool(fcinfo, 1, "keep");
 
 	PG_RETURN_BOOL(SessionRelease(&name, MODE_EXCLUSIVE, keep));
 }
@@ -65,7 +65,7 @@ ddb_lock_release_detached(PG_FUNCTION_ARGS)
 {
 	LockName	name = ArgumentAllowedName(fcinfo);
 	int64		token = ArgumentPositive(fcinfo, 1, "token");
-	bool		keep = ArgumentKeep(fcinfo, 2);
+	bool		keep = ArgumentBool(fcinfo, 2, "keep");
 
 	PG_RETURN_BOOL(JoinedEndDetached(&name, token, keep));
 }
@@ -86,7 +86,7 @@ Datum
 ddb_lock_detach(PG_FUNCTION_ARGS)
 {
 	LockName	name = ArgumentName(fcinfo);
-	int64		at_most_ms = ArgumentAtMost(fcinfo, 1);
+	int64		at_most_ms = ArgumentTime(fcinfo, 1, "at_most", DAY_MS, "1 day");
 
 	PG_RETURN_INT64(JoinedDetach(&name, at_most_ms));
 }

@@ -89,6 +89,15 @@ look(TableScan *scan, FunctionCallInfo fcinfo)
 	pfree(scan);
 }
 
+/* The beginning of a name, UTF-8; may be empty or NULL. */
+static const char *
+prefix_argument(FunctionCallInfo fcinfo, int number)
+{
+	char	   *prefix = PG_ARGISNULL(number) ? "" : ArgumentUtf8(PG_GETARG_DATUM(number));
+
+	return prefix[0] == '\0' ? prefix : ArgumentCheckLength("prefix", prefix, DYNAMO_NAME_MAX);
+}
+
 PG_FUNCTION_INFO_V1(ddb_lock_list);
 Datum
 ddb_lock_list(PG_FUNCTION_ARGS)
@@ -97,8 +106,8 @@ ddb_lock_list(PG_FUNCTION_ARGS)
 	const char *prefix;
 
 	ErrorsRequirePreload();
-	prefix = PrefixNarrow(ArgumentPrefix(fcinfo, 0).utf8);
-	watch_ms = ArgumentWatch(fcinfo, 1, 0);
+	prefix = PrefixNarrow(prefix_argument(fcinfo, 0));
+	watch_ms = ArgumentPeriod(fcinfo, 1, "watch", 0);
 	InitMaterializedSRF(fcinfo, 0);
 
 	if (watch_ms > 0)

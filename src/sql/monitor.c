@@ -102,11 +102,14 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 	uint32		generation;
 	volatile int64 left = LEFT_UNKNOWN;
 	LockName	name = ArgumentAllowedName(fcinfo);
-	int64		less_than = ArgumentLessThan(fcinfo, 1) * 1000;
-	int64		wait_ms = ArgumentWait(fcinfo, 2);
+	int64		less_than;
+	int64		wait_ms;
 
+	ArgumentRequire(fcinfo, 1, "less_than");
+	less_than = ArgumentPeriod(fcinfo, 1, "less_than", 0) * 1000;
+	wait_ms = ArgumentPeriod(fcinfo, 2, "wait", CENTURY_MS);
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_monitor");
-	until = wait_ms == WAITING_NO_LIMIT ? PG_INT64_MAX : SegmentNow() + wait_ms * 1000;
+	until = SegmentNow() + wait_ms * 1000;
 	if (!find_lease(&name, &index, &generation))
 		PG_RETURN_NULL();
 	SessionAttach();

@@ -60,6 +60,21 @@ delete_item(const LockRow *row)
 	return answer->result == MAILBOX_DONE || (unsettled && !answer->found.item.exists);
 }
 
+/* Milliseconds. */
+static int64
+age_argument(FunctionCallInfo fcinfo, int number)
+{
+	int64		age_ms = ArgumentDuration(fcinfo, number, "older_than");
+
+	if (age_ms < DAY_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be at least 1 day", "older_than"),
+				 errdetail("Without the item, fencing tokens could fall while a lease of its "
+						   "last holder is still running.")));
+	return age_ms;
+}
+
 PG_FUNCTION_INFO_V1(ddb_lock_purge);
 Datum
 ddb_lock_purge(PG_FUNCTION_ARGS)
@@ -69,7 +84,7 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 	TableScan  *scan;
 
 	ErrorsRequirePreload();
-	age_ms = ArgumentAge(fcinfo, 0);
+	age_ms = age_argument(fcinfo, 0);
 	scan = TableScanStart(PrefixNarrow(""), true);
 	while (TableScanNext(scan))
 	{

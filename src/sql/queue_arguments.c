@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "utils/builtins.h"
+#include "mb/pg_wchar.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
@@ -28,18 +28,10 @@ QueueNameOf(const char *queue, const char *resource)
 }
 
 static char *
-utf8_of(Datum value)
-{
-	text	   *t = DatumGetTextPP(value);
-
-	return Utf8FromServer(VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
-}
-
-static char *
 text_of(FunctionCallInfo fcinfo, int number, const char *name)
 {
 	ArgumentRequire(fcinfo, number, name);
-	return utf8_of(PG_GETARG_DATUM(number));
+	return ArgumentUtf8(PG_GETARG_DATUM(number));
 }
 
 static char *
@@ -57,24 +49,9 @@ check_queue(char *queue)
 }
 
 static char *
-check_length(const char *name, char *utf8, size_t most)
-{
-	if (utf8[0] == '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be empty", name)));
-	if (strlen(utf8) > most)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be longer than %zu bytes in UTF-8", name, most),
-				 errdetail("It has %zu bytes.", strlen(utf8))));
-	return utf8;
-}
-
-static char *
 check_resource(const char *name, char *resource)
 {
-	return check_length(name, resource, QUEUE_RESOURCE_MAX);
+	return ArgumentCheckLength(name, resource, QUEUE_RESOURCE_MAX);
 }
 
 QueueName
@@ -117,7 +94,7 @@ QueueArgumentAny(FunctionCallInfo fcinfo)
 QueueName
 QueueCheckName(Datum queue, Datum resource)
 {
-	return QueueNameOf(check_queue(utf8_of(queue)), check_resource("resource", utf8_of(resource)));
+	return QueueNameOf(check_queue(ArgumentUtf8(queue)), check_resource("resource", ArgumentUtf8(resource)));
 }
 
 char *
@@ -126,14 +103,14 @@ QueueCheckPayload(Datum payload)
 	Jsonb	   *json = DatumGetJsonbP(payload);
 	char	   *text = JsonbToCString(NULL, &json->root, VARSIZE(json));
 
-	return check_length("payload", Utf8FromServer(text, strlen(text)), QUEUE_PAYLOAD_MAX);
+	return ArgumentCheckLength("payload", Utf8FromServer(text, strlen(text)), QUEUE_PAYLOAD_MAX);
 }
 
 /* The ids of jobs that were dead, or come from the outbox, must not meet a caller's. */
 char *
 QueueCheckId(Datum id)
 {
-	char	   *utf8 = check_length("id", utf8_of(id), QUEUE_CALLER_ID_MAX);
+	char	   *utf8 = ArgumentCheckLength("id", ArgumentUtf8(id), QUEUE_CALLER_ID_MAX);
 
 	if (strncmp(utf8, OUR_IDS, strlen(OUR_IDS)) == 0)
 		ereport(ERROR,
@@ -145,7 +122,7 @@ QueueCheckId(Datum id)
 char *
 QueueArgumentDead(FunctionCallInfo fcinfo, int number)
 {
-	return check_length("id", text_of(fcinfo, number, "id"), QUEUE_ID_MAX);
+	return ArgumentCheckLength("id", text_of(fcinfo, number, "id"), QUEUE_ID_MAX);
 }
 
 int64
@@ -169,12 +146,10 @@ char *
 QueueArgumentError(FunctionCallInfo fcinfo, int number)
 {
 	char	   *error;
-	char	   *cut;
 
 	if (PG_ARGISNULL(number))
 		return "";
-	error = utf8_of(PG_GETARG_DATUM(number));
-	cut = palloc(QUEUE_ERROR_MAX + 1);
-	Utf8Copy(cut, QUEUE_ERROR_MAX + 1, text_to_cstring(PG_GETARG_TEXT_PP(number)));
-	return strlen(error) <= QUEUE_ERROR_MAX ? error : cut;
+	error = ArgumentUtf8(PG_GETARG_DATUM(number));
+	error[pg_encoding_mbcliplen(PG_UTF8, error, strlen(error), QUEUE_ERROR_MAX)] = '\0';
+	return error;
 }

@@ -16,7 +16,7 @@
 #include "shared/shared.h"
 #include "sql/sql.h"
 
-#define REDRIVE_DEDUP_MS (30 * INT64CONST(86400000))
+#define REDRIVE_DEDUP_MS (30 * DAY_MS)
 
 /* A resource whose head ddb_queue_purge() has read. */
 typedef struct Swept

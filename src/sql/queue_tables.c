@@ -31,7 +31,7 @@
 #define SEND_TURN 100			/* rows in memory */
 #define FAILURES_MOST 100		/* in a call: then perhaps no row can be sent */
 #define FAILURES_AGAIN 10		/* of rows that have failed before */
-#define OUTBOX_DEDUP_MS (30 * INT64CONST(86400000))
+#define OUTBOX_DEDUP_MS (30 * DAY_MS)
 
 typedef struct DoneJob
 {
@@ -200,13 +200,11 @@ push_row(HeapTuple row, TupleDesc desc, int64 *position)
 	ErrorContextCallback context = {error_context_stack, name_row, position};
 	QueueName	name;
 	QueuePush	job = {0};
-	Datum		id;
 
 	error_context_stack = &context;
 	name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null), SPI_getbinval(row, desc, 2, &is_null));
 	job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
-	id = SPI_getbinval(row, desc, 4, &is_null);
-	job.id = Utf8FromServer(VARDATA_ANY(DatumGetTextPP(id)), VARSIZE_ANY_EXHDR(DatumGetTextPP(id)));
+	job.id = ArgumentUtf8(SPI_getbinval(row, desc, 4, &is_null));
 	QueueJobPush(name.queue, name.resource, &job, 1, OUTBOX_DEDUP_MS);
 	error_context_stack = context.previous;
 }

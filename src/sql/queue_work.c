@@ -22,10 +22,9 @@
 #include "shared/shared.h"
 #include "sql/sql.h"
 
-#define DAY_MS INT64CONST(86400000)
-#define DEDUP_MOST_MS (366 * DAY_MS)
+#define DEDUP_MOST_MS YEAR_MS
 #define RETRY_MOST_MS (30 * DAY_MS)
-#define WAIT_MOST_MS (366 * DAY_MS)
+#define WAIT_MOST_MS YEAR_MS
 #define ATTEMPTS_MOST 1000000
 
 /* The columns of ddb_queue_claim(), in order. */

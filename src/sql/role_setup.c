@@ -85,7 +85,7 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 {
 	const char *name = role_argument(fcinfo, 0);
 	const char *role = quote_identifier(name);
-	bool		operator = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
+	bool		operator = ArgumentIsTrue(fcinfo, 1);
 	char	   *schema = get_namespace_name(get_func_namespace(fcinfo->flinfo->fn_oid));
 	Oid			types[] = {OIDOID, BOOLOID};
 	Datum		values[] = {

@@ -28,40 +28,37 @@
 /* Raises the error if the argument is NULL. */
 extern void ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name);
 
+/* A text in UTF-8; a lock's name, not checked yet. */
+extern char *ArgumentUtf8(Datum value);
+extern LockName ArgumentToName(Datum value);
+
+/* Returns the text, if it has 1 to most bytes. */
+extern char *ArgumentCheckLength(const char *name, char *utf8, size_t most);
+
 /* Argument 0; raises 55000, too, if the server has not preloaded the library. */
 extern LockName ArgumentName(FunctionCallInfo fcinfo);
 
 /* The same, for what concerns other sessions' locks, too: see name.c. */
 extern LockName ArgumentAllowedName(FunctionCallInfo fcinfo);
 
+#define DAY_MS INT64CONST(86400000)
+#define YEAR_MS (366 * DAY_MS)
+#define CENTURY_MS (100 * YEAR_MS)	/* can be counted in microseconds as well */
+
 /* Milliseconds of an interval. */
 extern int64 ArgumentDuration(FunctionCallInfo fcinfo, int number, const char *name);
 
 /* Milliseconds; if_null if the argument is NULL. */
 extern int64 ArgumentLease(FunctionCallInfo fcinfo, int number, int64 if_null);
-extern int64 ArgumentWait(FunctionCallInfo fcinfo, int number);
 
-/* Milliseconds; if_null if the argument is NULL. */
-extern int64 ArgumentWatch(FunctionCallInfo fcinfo, int number, int64 if_null);
+/* Milliseconds, greater than 0; CENTURY_MS for more.  if_null if the argument is NULL. */
+extern int64 ArgumentPeriod(FunctionCallInfo fcinfo, int number, const char *name, int64 if_null);
 
-/* Milliseconds, at most a year. */
-extern int64 ArgumentStandBack(FunctionCallInfo fcinfo, int number);
+/* Milliseconds, greater than 0 and at most max_ms, which is max in words. */
+extern int64 ArgumentTime(FunctionCallInfo fcinfo, int number, const char *name, int64 max_ms,
+						  const char *max);
 
-/* Milliseconds, greater than 0. */
-extern int64 ArgumentLessThan(FunctionCallInfo fcinfo, int number);
-
-/* Milliseconds, at most a day. */
-extern int64 ArgumentAtMost(FunctionCallInfo fcinfo, int number);
-
-/*
- * Microseconds for which a session holds a lock with this lease at most: at least the lease's
- * margin, at most a year; 0 if the argument is NULL.
- */
-extern int64 ArgumentLimit(FunctionCallInfo fcinfo, int number, int64 lease_ms);
-
-/* Milliseconds, at most a day; 0 if the argument is NULL. */
-extern int64 ArgumentAtLeast(FunctionCallInfo fcinfo, int number);
-extern bool ArgumentKeep(FunctionCallInfo fcinfo, int number);
+extern bool ArgumentBool(FunctionCallInfo fcinfo, int number, const char *name);
 
 /* > 0 */
 extern int64 ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *name);
@@ -72,16 +69,9 @@ extern int64 ArgumentPositive(FunctionCallInfo fcinfo, int number, const char *n
  */
 extern dynamo_creation ArgumentCreation(FunctionCallInfo fcinfo);
 
-/* Milliseconds, at least ARGUMENT_AGE_MIN_MS. */
-#define ARGUMENT_AGE_MIN_MS INT64CONST(86400000)
-extern int64 ArgumentAge(FunctionCallInfo fcinfo, int number);
-
 /* 1 .. max, which is the value of argument max_name, if not NULL. */
 extern int32 ArgumentCount(FunctionCallInfo fcinfo, int number, const char *name, int32 max,
 						   const char *max_name);
-
-/* The beginning of a name; may be empty or NULL. */
-extern LockName ArgumentPrefix(FunctionCallInfo fcinfo, int number);
 
 /* False if the argument is NULL. */
 extern bool ArgumentIsTrue(FunctionCallInfo fcinfo, int number);
