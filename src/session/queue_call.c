@@ -33,16 +33,6 @@ QueueRequest(queue_kind kind, const char *queue, const char *resource)
 	return request;
 }
 
-void
-QueueNewUuid(char uuid[UUID_SIZE])
-{
-	uint8		random[16];
-
-	if (!pg_strong_random(random, sizeof(random)))
-		elog(ERROR, "could not generate random values");
-	uuid_v4(random, uuid);
-}
-
 static bool
 is_final(const MailboxAnswer *answer, int64 started, int64 pause)
 {

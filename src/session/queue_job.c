@@ -233,7 +233,7 @@ finish(queue_request *request, const char *tail, bool last)
 		if (request->kind != QUEUE_BURY)
 			request->kind = queue_finish_kind(&finish);
 		request->last = finish.last;
-		QueueNewUuid(request->uuid);
+		SessionNewUuid(request->uuid);
 		reply = QueueCall(request, tail, DYNAMO_OK);
 		has_head = QueueReadRow(reply, &head);
 		outcome = queue_finish_reply(&finish, reply->status, has_head ? &head.is : NULL);
@@ -472,7 +472,7 @@ cancel_later(const QueueRow *head, const char *queue, const char *resource, int6
 	if (rider_of(head, number) != NULL)
 		request.kind = QUEUE_CANCEL_RIDER;
 	request.number = number;
-	QueueNewUuid(request.uuid);
+	SessionNewUuid(request.uuid);
 	(void) QueueCallRow(&request, &status);
 	return status == DYNAMO_OK;
 }

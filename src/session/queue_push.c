@@ -232,7 +232,7 @@ push_once(Push *push)
 	initStringInfo(&tail);
 	pack(&tail, push->jobs, push->count);
 	request->tail_len = tail.len;
-	QueueNewUuid(request->uuid);
+	SessionNewUuid(request->uuid);
 	reply = QueueCall(request, tail.data, DYNAMO_OK);
 	pfree(tail.data);
 	if (reply->status == DYNAMO_OK)

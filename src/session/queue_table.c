@@ -48,7 +48,7 @@ identity_of_lock_table(void)
 	const char *identity = made;
 	LockName	item = {.text = DYNAMO_IDENTITY_KEY,.utf8 = DYNAMO_IDENTITY_KEY};
 
-	QueueNewUuid(made);
+	SessionNewUuid(made);
 	strlcpy(request.write.version, made, sizeof(request.write.version));
 	answer = TableCall(&request, NULL, NULL, DYNAMO_OK, NULL);
 	if (answer->result == MAILBOX_CHANGED)

@@ -121,6 +121,16 @@ margin_us(int64 lease_ms)
 	return (int64) (lease_ms * 1000 * ddblock_safety_margin);
 }
 
+void
+SessionNewUuid(char uuid[UUID_SIZE])
+{
+	uint8		random[16];
+
+	if (!pg_strong_random(random, sizeof(random)))
+		elog(ERROR, "could not generate random values");
+	uuid_v4(random, uuid);
+}
+
 /* The worker sets since_ms, the time of the grant. */
 void
 SessionIdentify(lock_ask *ask)

@@ -345,6 +345,9 @@ extern int64 SessionRequire(const LockName *name);
  */
 extern const MailboxItem *SessionLookUp(const LockName *name, bool *unusable);
 
+/* For a write, or a transaction. */
+extern void SessionNewUuid(char uuid[UUID_SIZE]);
+
 /*
  * For joined.c and several.c.
  */
@@ -583,9 +586,6 @@ typedef struct QueueRow
 
 /* Empty texts are no resource, and so on: all zero but these. */
 extern queue_request QueueRequest(queue_kind kind, const char *queue, const char *resource);
-
-/* For a transaction. */
-extern void QueueNewUuid(char uuid[UUID_SIZE]);
 
 /*
  * Makes the call, and repeats it while DynamoDB is out of reach or throttles us, until

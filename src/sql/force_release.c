@@ -53,18 +53,6 @@ show(const LockName *name)
 	return TableCall(&request, name->utf8, NULL, DYNAMO_OK, NULL);
 }
 
-static void
-new_nonce(char nonce[UUID_SIZE])
-{
-	uint8		random[16];
-
-	if (!pg_strong_random(random, sizeof(random)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-	uuid_v4(random, nonce);
-}
-
 /* Logs before the attempt, so that the log has every attempt. */
 static void
 log_force(const char *what, const char *detail)
@@ -89,7 +77,7 @@ replace(const LockName *name, const char *digest)
 	old = answer->unusable;
 	log_force(psprintf("replaces the unusable item of lock \"%s\"", name->text),
 			  Utf8ToMessage(old.item, strlen(old.item)));
-	new_nonce(request.write.version);
+	SessionNewUuid(request.write.version);
 	strlcpy(request.write.expected, digest, sizeof(request.write.expected));
 	answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, &unsettled);
 	if (answer->result == MAILBOX_UNUSABLE ||
@@ -226,7 +214,7 @@ release_version(const LockName *name, MailboxItem *found, bool shared, bool *uns
 	MailboxRequest request = {.op = DYNAMO_FORCE_RELEASE,.name_len = strlen(name->utf8)};
 	const MailboxAnswer *answer;
 
-	new_nonce(request.write.version);
+	SessionNewUuid(request.write.version);
 	request.write.shared = shared;
 	strlcpy(request.write.expected, shared ? found->item.owner : found->item.version,
 			sizeof(request.write.expected));

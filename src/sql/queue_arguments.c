@@ -94,7 +94,8 @@ QueueArgumentAny(FunctionCallInfo fcinfo)
 QueueName
 QueueCheckName(Datum queue, Datum resource)
 {
-	return QueueNameOf(check_queue(ArgumentUtf8(queue)), check_resource("resource", ArgumentUtf8(resource)));
+	return QueueNameOf(check_queue(ArgumentUtf8(queue)),
+					   check_resource("resource", ArgumentUtf8(resource)));
 }
 
 char *
