@@ -30,10 +30,6 @@
 #define EXPONENT_MIN (-130)
 #define EXPONENT_MAX 125
 
-static void put_object(StringInfo out, JsonbIterator **it, int depth);
-static void put_value(StringInfo out, JsonbIterator **it, JsonbIteratorToken token,
-					  const JsonbValue *value, int depth);
-
 static void
 check_count(int count)
 {
@@ -55,29 +51,14 @@ check_depth(int depth)
 						"attributes", DEPTH_MAX)));
 }
 
+/* Unless it is the first element, or the value of a name. */
 static void
 put_comma(StringInfo out)
 {
 	char		last = out->data[out->len - 1];
 
-	if (last != '{' && last != '[')
+	if (last != '{' && last != '[' && last != ':')
 		appendStringInfoChar(out, ',');
-}
-
-static void
-put_array(StringInfo out, JsonbIterator **it, int depth)
-{
-	JsonbValue	value;
-	JsonbIteratorToken token;
-
-	check_depth(depth);
-	appendStringInfoChar(out, '[');
-	while ((token = JsonbIteratorNext(it, &value, false)) != WJB_END_ARRAY)
-	{
-		put_comma(out);
-		put_value(out, it, token, &value, depth);
-	}
-	appendStringInfoChar(out, ']');
 }
 
 /* DynamoDB would refuse a number that it cannot keep exactly. */
@@ -107,7 +88,7 @@ put_number(StringInfo out, const JsonbValue *value)
 				 errmsg("argument \"%s\" has a number that DynamoDB cannot keep", "attributes"),
 				 errdetail("DynamoDB keeps %d digits, and exponents from %d to %d.",
 						   DIGITS_MAX, EXPONENT_MIN, EXPONENT_MAX)));
-	appendStringInfo(out, "{\"N\":\"%s\"", text);
+	appendStringInfo(out, "{\"N\":\"%s\"}", text);
 }
 
 static void
@@ -118,38 +99,20 @@ put_scalar(StringInfo out, const JsonbValue *value)
 		case jbvString:
 			appendStringInfoString(out, "{\"S\":");
 			escape_json(out, Utf8FromServer(value->val.string.val, value->val.string.len));
+			appendStringInfoChar(out, '}');
 			break;
 		case jbvNumeric:
 			put_number(out, value);
 			break;
 		case jbvBool:
-			appendStringInfo(out, "{\"BOOL\":%s", value->val.boolean ? "true" : "false");
+			appendStringInfo(out, "{\"BOOL\":%s}", value->val.boolean ? "true" : "false");
 			break;
 		case jbvNull:
-			appendStringInfoString(out, "{\"NULL\":true");
+			appendStringInfoString(out, "{\"NULL\":true}");
 			break;
 		default:
 			elog(ERROR, "unexpected type of a jsonb value: %d", (int) value->type);
 	}
-}
-
-static void
-put_value(StringInfo out, JsonbIterator **it, JsonbIteratorToken token,
-		  const JsonbValue *value, int depth)
-{
-	if (token == WJB_BEGIN_OBJECT)
-	{
-		appendStringInfoString(out, "{\"M\":");
-		put_object(out, it, depth + 1);
-	}
-	else if (token == WJB_BEGIN_ARRAY)
-	{
-		appendStringInfoString(out, "{\"L\":");
-		put_array(out, it, depth + 1);
-	}
-	else
-		put_scalar(out, value);
-	appendStringInfoChar(out, '}');
 }
 
 /* The first level has the names of attributes. */
@@ -175,30 +138,42 @@ put_name(StringInfo out, const JsonbValue *name, int depth)
 	appendStringInfoChar(out, ':');
 }
 
-/* The members that follow, up to the object's end. */
 static void
-put_object(StringInfo out, JsonbIterator **it, int depth)
+put_attributes(StringInfo out, Jsonb *attributes)
 {
+	JsonbIterator *it = JsonbIteratorInit(&attributes->root);
 	JsonbValue	value;
 	JsonbIteratorToken token;
+	int			depth = 1;
 
-	check_depth(depth);
+	/* The outermost object has no type. */
+	(void) JsonbIteratorNext(&it, &value, false);
 	appendStringInfoChar(out, '{');
-	while (JsonbIteratorNext(it, &value, false) != WJB_END_OBJECT)
+	while ((token = JsonbIteratorNext(&it, &value, false)) != WJB_DONE)
 	{
+		if (token == WJB_END_OBJECT || token == WJB_END_ARRAY)
+		{
+			appendStringInfoChar(out, token == WJB_END_OBJECT ? '}' : ']');
+			if (--depth > 0)
+				appendStringInfoChar(out, '}');
+			continue;
+		}
 		put_comma(out);
-		put_name(out, &value, depth);
-		token = JsonbIteratorNext(it, &value, false);
-		put_value(out, it, token, &value, depth);
+		if (token == WJB_KEY)
+			put_name(out, &value, depth);
+		else if (token == WJB_VALUE || token == WJB_ELEM)
+			put_scalar(out, &value);
+		else
+		{
+			check_depth(++depth);
+			appendStringInfoString(out, token == WJB_BEGIN_OBJECT ? "{\"M\":{" : "{\"L\":[");
+		}
 	}
-	appendStringInfoChar(out, '}');
 }
 
 const char *
 ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len)
 {
-	JsonbIterator *it;
-	JsonbValue	value;
 	StringInfoData out;
 	Jsonb	   *attributes;
 
@@ -214,9 +189,7 @@ ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len)
 	check_count((int) JB_ROOT_COUNT(attributes));
 
 	initStringInfo(&out);
-	it = JsonbIteratorInit(&attributes->root);
-	(void) JsonbIteratorNext(&it, &value, false);
-	put_object(&out, &it, 1);
+	put_attributes(&out, attributes);
 	if (out.len + data_len > DYNAMO_DATA_MAX)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
