@@ -12,6 +12,7 @@
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "lib/qunique.h"
 #include "utils/array.h"
 
 #include "session/session.h"
@@ -21,13 +22,6 @@
 #include "sql/sql.h"
 
 #define NAMES_MAX 1000
-
-/* An element of the argument. */
-typedef struct Element
-{
-	LockName	name;
-	int			number;
-} Element;
 
 /* (lease, wait), from this number on; a try has no wait.  Returns the number after them. */
 static int
@@ -127,32 +121,28 @@ acquire_permits(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 static int
 compare_names(const void *a, const void *b)
 {
-	return strcmp(((const Element *) a)->name.utf8, ((const Element *) b)->name.utf8);
+	return strcmp(((const LockName *) a)->utf8, ((const LockName *) b)->utf8);
 }
 
-/* Sets the token of each element, also of one that comes twice. */
+/* Sets the token of each name, also of one that comes twice. */
 static bool
-acquire_elements(Element *elements, int count, const AcquireOptions *options, int64 *tokens)
+acquire_names(const LockName *names, int count, const AcquireOptions *options, int64 *tokens)
 {
-	LockName   *names = palloc(count * sizeof(LockName));
-	int64	   *token_of = palloc(count * sizeof(int64));
-	int			different = 0;
+	LockName   *sorted = palloc(count * sizeof(LockName));
+	int64	   *sorted_tokens = palloc(count * sizeof(int64));
+	size_t		different;
 
-	qsort(elements, count, sizeof(Element), compare_names);
-	for (int i = 0; i < count; i++)
-	{
-		if (i == 0 || compare_names(&elements[i - 1], &elements[i]) != 0)
-			names[different++] = elements[i].name;
-	}
-	if (!SeveralAcquire(names, different, options, token_of))
+	memcpy(sorted, names, count * sizeof(LockName));
+	qsort(sorted, count, sizeof(LockName), compare_names);
+	different = qunique(sorted, count, sizeof(LockName), compare_names);
+	if (!SeveralAcquire(sorted, different, options, sorted_tokens))
 		return false;
 
-	different = 0;
 	for (int i = 0; i < count; i++)
 	{
-		if (i > 0 && compare_names(&elements[i - 1], &elements[i]) != 0)
-			different++;
-		tokens[elements[i].number] = token_of[different];
+		LockName   *found = bsearch(&names[i], sorted, different, sizeof(LockName), compare_names);
+
+		tokens[i] = sorted_tokens[found - sorted];
 	}
 	return true;
 }
@@ -198,11 +188,11 @@ name_of(Datum value, bool isnull, int number)
 	return name;
 }
 
-static Element *
-elements_of(FunctionCallInfo fcinfo, int *count)
+static LockName *
+names_argument(FunctionCallInfo fcinfo, int *count)
 {
 	ArrayType  *array;
-	Element    *elements;
+	LockName   *names;
 	Datum	   *values;
 	bool	   *nulls;
 
@@ -218,10 +208,10 @@ elements_of(FunctionCallInfo fcinfo, int *count)
 						"names", NAMES_MAX),
 				 errdetail("It contains %d.", *count)));
 
-	elements = palloc(*count * sizeof(Element));
+	names = palloc(*count * sizeof(LockName));
 	for (int i = 0; i < *count; i++)
-		elements[i] = (Element) {name_of(values[i], nulls[i], i + 1), i};
-	return elements;
+		names[i] = name_of(values[i], nulls[i], i + 1);
+	return names;
 }
 
 /* (names, lease, wait, at_most) */
@@ -230,13 +220,13 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 {
 	AcquireOptions options = {.scope = scope,.only_try = only_try};
 	int			count;
-	Element    *elements = elements_of(fcinfo, &count);
+	LockName   *names = names_argument(fcinfo, &count);
 	int64	   *tokens = palloc(count * sizeof(int64));
 	bool		granted;
 
 	read_limit(fcinfo, read_lease(fcinfo, 1, &options), &options);
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
-	granted = acquire_elements(elements, count, &options, tokens);
+	granted = acquire_names(names, count, &options, tokens);
 	return only_try ? BoolGetDatum(granted) : RowNumbers(tokens, count);
 }
 

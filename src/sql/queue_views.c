@@ -31,35 +31,23 @@ typedef struct Summary
 typedef void (*PutResource) (void *out, const QueueName *name);
 
 static int
-compare_texts(const void *a, const void *b)
+compare_texts(const ListCell *a, const ListCell *b)
 {
-	return strcmp(*(const char *const *) a, *(const char *const *) b);
+	return strcmp(lfirst(a), lfirst(b));
 }
 
-/* In order, and each once: between two pages, one may move to the second. */
-static char **
-waiting_resources(const char *queue, int *count)
+/* In order.  Between two pages one may move to the second: so it may come twice. */
+static List *
+waiting_resources(const char *queue)
 {
 	QueueScan	scan = {.request = QueueRequest(QUEUE_FIND, queue, "")};
-	int			room = 64;
-	int			found = 0;
-	char	  **resources = palloc(room * sizeof(char *));
+	List	   *resources = NIL;
 	QueueRow	row;
 
 	scan.request.all = true;
 	while (QueueScanNext(&scan, &row))
-	{
-		if (found == room)
-			resources = repalloc(resources, (room *= 2) * sizeof(char *));
-		resources[found++] = pstrdup(row.resource);
-	}
-	qsort(resources, found, sizeof(char *), compare_texts);
-	*count = 0;
-	for (int i = 0; i < found; i++)
-	{
-		if (i == 0 || strcmp(resources[i], resources[i - 1]) != 0)
-			resources[(*count)++] = resources[i];
-	}
+		resources = lappend(resources, pstrdup(row.resource));
+	list_sort(resources, compare_texts);
 	return resources;
 }
 
@@ -68,8 +56,9 @@ static void
 for_resources(void *out, const QueueName *name, PutResource put)
 {
 	MemoryContext per_resource;
-	char	  **resources;
-	int			count;
+	List	   *resources;
+	ListCell   *cell;
+	const char *last = "";
 
 	QueueOwnSettle();
 	if (name->resource[0] != '\0')
@@ -77,15 +66,17 @@ for_resources(void *out, const QueueName *name, PutResource put)
 		put(out, name);
 		return;
 	}
-	resources = waiting_resources(name->queue, &count);
+	resources = waiting_resources(name->queue);
 	per_resource = AllocSetContextCreate(CurrentMemoryContext, "ddblock resource",
 										 ALLOCSET_DEFAULT_SIZES);
-	for (int i = 0; i < count; i++)
+	foreach(cell, resources)
 	{
 		MemoryContext old = MemoryContextSwitchTo(per_resource);
-		QueueName	one = QueueNameOf(name->queue, resources[i]);
+		QueueName	one = QueueNameOf(name->queue, lfirst(cell));
 
-		put(out, &one);
+		if (strcmp(one.resource, last) != 0)
+			put(out, &one);
+		last = one.resource;
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_resource);
 	}
