@@ -336,40 +336,42 @@ SegmentPeekHold(uint32 hold_index, HoldCopy *copy)
 }
 
 static bool
-is_on(const hold *hold, const char *name, LeaseCopy *lease)
+is_on(const hold *hold, const char *name)
 {
-	return SegmentReadLease(hold->lease_index, lease) &&
-		lease->lease.generation == hold->lease_generation &&
-		lease->name_len == strlen(name) && memcmp(lease->name, name, lease->name_len) == 0;
+	LeaseCopy	copy;
+
+	return SegmentReadLease(hold->lease_index, &copy) &&
+		copy.lease.generation == hold->lease_generation &&
+		copy.name_len == strlen(name) && memcmp(copy.name, name, copy.name_len) == 0;
 }
 
 bool
 SegmentFindHold(const char *name, int64 token, bool detached, HoldCopy *found)
 {
-	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
-	bool		is_found = false;
-
-	for (uint32 i = 0; i < segment->max_leases && !is_found; i++)
-		is_found = SegmentReadHold(i, found) && (token == 0 || found->hold.token == token) &&
-			(found->hold.ends_at != 0 || !detached) && is_on(&found->hold, name, lease);
-	pfree(lease);
-	return is_found;
+	for (uint32 i = 0; i < segment->max_leases; i++)
+	{
+		if (SegmentReadHold(i, found) && (token == 0 || found->hold.token == token) &&
+			(found->hold.ends_at != 0 || !detached) && is_on(&found->hold, name))
+			return true;
+	}
+	return false;
 }
 
 int64
 SegmentHoldsEnd(uint32 lease_index, uint32 lease_generation)
 {
-	HoldCopy   *copy = palloc(sizeof(HoldCopy));
+	HoldCopy	copy;
 	int64		end = 0;
 
-	for (uint32 i = 0; i < segment->max_leases && end != PG_INT64_MAX; i++)
+	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
-		if (!SegmentReadHold(i, copy) || copy->hold.lease_index != lease_index ||
-			copy->hold.lease_generation != lease_generation)
+		if (!SegmentReadHold(i, &copy) || copy.hold.lease_index != lease_index ||
+			copy.hold.lease_generation != lease_generation)
 			continue;
-		end = copy->hold.must_end == 0 ? PG_INT64_MAX : Max(end, copy->hold.must_end);
+		if (copy.hold.must_end == 0)
+			return PG_INT64_MAX;
+		end = Max(end, copy.hold.must_end);
 	}
-	pfree(copy);
 	return end != 0 ? end : PG_INT64_MAX;
 }
 

@@ -53,14 +53,13 @@ state_of(const campaign *c)
 static int
 count_joined(const campaign *c)
 {
-	HoldCopy   *held = palloc(sizeof(HoldCopy));
+	HoldCopy	held;
 	int			count = 0;
 
 	for (uint32 i = 0; i < segment->max_leases; i++)
-		count += SegmentReadHold(i, held) && held->hold.joined &&
-			held->hold.lease_index == c->lease_index &&
-			held->hold.lease_generation == c->lease_generation;
-	pfree(held);
+		count += SegmentReadHold(i, &held) && held.hold.joined &&
+			held.hold.lease_index == c->lease_index &&
+			held.hold.lease_generation == c->lease_generation;
 	return count;
 }
 

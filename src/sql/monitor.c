@@ -35,19 +35,15 @@ valid_until(uint32 index, uint32 generation)
 static bool
 is_over(uint32 index, uint32 generation, bool *lost)
 {
-	LeaseCopy  *copy;
-	bool		ours;
+	LeaseCopy	copy;
 
 	if (valid_until(index, generation) > SegmentNow())
 		return false;
-	copy = palloc(sizeof(LeaseCopy));
-	ours = SegmentReadLease(index, copy) && copy->lease.generation == generation;
-	*lost = ours && (copy->lease.state == LEASE_LOST ||
-					 (copy->lease.state == LEASE_HELD &&
-					  valid_until(index, generation) <= SegmentNow()));
-	ours = ours && copy->lease.state == LEASE_HELD;
-	pfree(copy);
-	return *lost || !ours;
+	if (!SegmentReadLease(index, &copy) || copy.lease.generation != generation)
+		return true;
+	*lost = copy.lease.state == LEASE_LOST ||
+		(copy.lease.state == LEASE_HELD && valid_until(index, generation) <= SegmentNow());
+	return *lost || copy.lease.state != LEASE_HELD;
 }
 
 /* How long the lease lasts, when that is little; 0: it is lost; else LEFT_UNKNOWN. */
@@ -78,17 +74,19 @@ watch(uint32 index, uint32 generation, int64 less_than, int64 until)
 static bool
 find_lease(const LockName *name, uint32 *index, uint32 *generation)
 {
-	LeaseCopy  *copy = palloc(sizeof(LeaseCopy));
-	bool		found = false;
+	LeaseCopy	copy;
 
-	for (*index = 0; *index < segment->max_leases && !found; (*index)++)
-		found = SegmentReadLease(*index, copy) && copy->lease.state == LEASE_HELD &&
-			copy->name_len == strlen(name->utf8) &&
-			memcmp(copy->name, name->utf8, copy->name_len) == 0;
-	(*index)--;
-	*generation = copy->lease.generation;
-	pfree(copy);
-	return found;
+	for (*index = 0; *index < segment->max_leases; (*index)++)
+	{
+		if (SegmentReadLease(*index, &copy) && copy.lease.state == LEASE_HELD &&
+			copy.name_len == strlen(name->utf8) &&
+			memcmp(copy.name, name->utf8, copy.name_len) == 0)
+		{
+			*generation = copy.lease.generation;
+			return true;
+		}
+	}
+	return false;
 }
 
 PG_FUNCTION_INFO_V1(ddb_lock_monitor);
