@@ -209,8 +209,8 @@ mirror_depths(const HeldLock *held)
 
 	if (shared_read(&entry->words.mark) != mailbox_mark(MailboxSession(), held->seq))
 		return;
-	pg_atomic_write_u32(&entry->session_depth, (uint32) held->session_depth);
-	pg_atomic_write_u32(&entry->xact_depth, (uint32) held->xact_depth);
+	shared_write(&entry->session_depth, (uint32) held->session_depth);
+	shared_write(&entry->xact_depth, (uint32) held->xact_depth);
 }
 
 static void

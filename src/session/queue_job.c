@@ -51,7 +51,7 @@ static bool
 is_held_here(const LockName *lock)
 {
 	size_t		len = strlen(lock->utf8);
-	uint32		in_use = pg_atomic_read_u32(&segment->leases_in_use);
+	uint32		in_use = shared_read(&segment->leases_in_use);
 
 	for (uint32 i = segment->max_leases; i > 0 && in_use > 0; i--)
 	{

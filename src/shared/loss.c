@@ -32,7 +32,7 @@ typedef struct Holder
 void
 LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq)
 {
-	pg_atomic_write_u64(&entry->untold_loss, mailbox_mark(session, seq));
+	shared_write(&entry->untold_loss, mailbox_mark(session, seq));
 }
 
 /* A renewal that came too late was not confirmed in time. */
@@ -91,7 +91,7 @@ LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *nam
 	uint64		mark = mailbox_mark(session, seq);
 	Holder		holder = {slot->pid, slot->database, slot->user};
 
-	if (!pg_atomic_compare_exchange_u64(&segment_holds[hold_index].untold_loss, &mark, 0))
+	if (!shared_compare_exchange(&segment_holds[hold_index].untold_loss, &mark, 0))
 		return;
 	/* Only the worker tells the loss of a detached hold: its session may have gone. */
 	if (h->ends_at != 0)

@@ -92,20 +92,6 @@ request_memory(void)
 }
 
 static void
-initialise_counters(OpCounters *ops)
-{
-	pg_atomic_init_u64(&ops->requests, 0);
-	pg_atomic_init_u64(&ops->errors, 0);
-	pg_atomic_init_u64(&ops->throttles, 0);
-	pg_atomic_init_u64(&ops->retries, 0);
-	pg_atomic_init_u64(&ops->latency_us, 0);
-	pg_atomic_init_u64(&ops->latency_count, 0);
-	pg_atomic_init_u64(&ops->consumed_milliunits, 0);
-	for (int i = 0; i < SEGMENT_BUCKETS; i++)
-		pg_atomic_init_u64(&ops->histogram[i], 0);
-}
-
-static void
 initialise_slot(MailboxSlot *slot)
 {
 	pg_atomic_init_u64(&slot->waiting_seq, 0);
@@ -113,14 +99,6 @@ initialise_slot(MailboxSlot *slot)
 	pg_atomic_init_u64(&slot->waiting_place, 0);
 	pg_atomic_init_u64(&slot->wait.since, 0);
 	pg_atomic_init_u64(&slot->looked_at, 0);
-}
-
-static void
-initialise_hold(HoldEntry *entry)
-{
-	pg_atomic_init_u64(&entry->untold_loss, 0);
-	pg_atomic_init_u32(&entry->session_depth, 0);
-	pg_atomic_init_u32(&entry->xact_depth, 0);
 }
 
 /* The memory is all 0. */
@@ -136,21 +114,8 @@ initialise(void)
 	pg_atomic_init_u32(&segment->worker_starts, 0);
 	segment->stats_since = GetCurrentTimestamp();
 	pg_atomic_init_u64(&segment->queue_table_checked, 0);
-	for (int i = 0; i < EVENT_COUNT; i++)
-		pg_atomic_init_u64(&segment->events[i], 0);
-	pg_atomic_init_u64(&segment->wait_us, 0);
-	for (int i = 0; i < SEGMENT_WAIT_BUCKETS; i++)
-		pg_atomic_init_u64(&segment->wait_histogram[i], 0);
-	pg_atomic_init_u32(&segment->leases_in_use, 0);
-	pg_atomic_init_u32(&segment->leases_held, 0);
-	pg_atomic_init_u32(&segment->leases_detached, 0);
-	pg_atomic_init_u32(&segment->waiters, 0);
-	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
-		initialise_counters(&segment->ops[i]);
 	for (uint32 i = 0; i < segment->slots; i++)
 		initialise_slot(&segment_slots[i]);
-	for (uint32 i = 0; i < segment->max_leases; i++)
-		initialise_hold(&segment_holds[i]);
 	for (uint32 i = 0; i < bell_words(); i++)
 		pg_atomic_init_u64(&segment_bells[i], 0);
 }
@@ -311,8 +276,8 @@ copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used)
 		copy->hold = entry->hold;
 		copy->database = entry->database;
 		copy->let_go = mailbox_is_let_go(&entry->words);
-		copy->session_depth = pg_atomic_read_u32(&entry->session_depth);
-		copy->xact_depth = pg_atomic_read_u32(&entry->xact_depth);
+		copy->session_depth = shared_read(&entry->session_depth);
+		copy->xact_depth = shared_read(&entry->xact_depth);
 	}
 	return shared_end_read(&entry->changes, before);
 }
@@ -478,7 +443,7 @@ void
 SegmentCount(SegmentEvent event)
 {
 	if (segment != NULL)
-		pg_atomic_fetch_add_u64(&segment->events[event], 1);
+		(void) shared_add(&segment->events[event], 1);
 }
 
 int64
@@ -498,8 +463,8 @@ SegmentCountWait(int64 began)
 
 	while (bucket < SEGMENT_WAIT_BUCKETS - 1 && waited_us >= (INT64CONST(1000) << 2 * bucket))
 		bucket++;
-	pg_atomic_fetch_add_u64(&segment->wait_us, waited_us);
-	pg_atomic_fetch_add_u64(&segment->wait_histogram[bucket], 1);
+	(void) shared_add(&segment->wait_us, waited_us);
+	(void) shared_add(&segment->wait_histogram[bucket], 1);
 }
 
 void

@@ -276,7 +276,7 @@ typedef struct MailboxSlot
 	pg_atomic_uint32 watch;		/* ... under this number */
 	pg_atomic_uint64 waiting_place; /* ... in this order */
 	MailboxAnswer answer;
-	shared32	wants_jobs;	/* its session waits for jobs of a queue */
+	shared32	wants_jobs;		/* its session waits for jobs of a queue */
 	pg_atomic_uint64 looked_at; /* the last look at a queue's index, and at which one */
 	char		looked_for[QUEUE_NAME_MAX + 1];
 	SlotWait	wait;
@@ -297,9 +297,9 @@ typedef struct HoldEntry
 	hold		hold;			/* session.generation 0: unused */
 	Oid			database;		/* its session's */
 	mailbox_hold words;
-	pg_atomic_uint64 untold_loss;	/* see loss.c; 0: told, or not held */
-	pg_atomic_uint32 session_depth; /* acquisitions, for the views */
-	pg_atomic_uint32 xact_depth;
+	shared64	untold_loss;	/* see loss.c; 0: told, or not held */
+	shared32	session_depth;	/* acquisitions, for the views */
+	shared32	xact_depth;
 } HoldEntry;
 
 /* A job that is finished by the worker, and what its session had for it. */
@@ -421,14 +421,14 @@ typedef struct SegmentLoss
 
 typedef struct OpCounters
 {
-	pg_atomic_uint64 requests;	/* sent to DynamoDB, repeats included */
-	pg_atomic_uint64 errors;	/* error replies, and requests without a reply */
-	pg_atomic_uint64 throttles;
-	pg_atomic_uint64 retries;	/* repeated requests */
-	pg_atomic_uint64 latency_us;	/* sum over replied requests */
-	pg_atomic_uint64 latency_count;
-	pg_atomic_uint64 consumed_milliunits;
-	pg_atomic_uint64 histogram[SEGMENT_BUCKETS];
+	shared64	requests;		/* sent to DynamoDB, repeats included */
+	shared64	errors;			/* error replies, and requests without a reply */
+	shared64	throttles;
+	shared64	retries;		/* repeated requests */
+	shared64	latency_us;		/* sum over replied requests */
+	shared64	latency_count;
+	shared64	consumed_milliunits;
+	shared64	histogram[SEGMENT_BUCKETS];
 } OpCounters;
 
 typedef struct Segment
@@ -459,15 +459,15 @@ typedef struct Segment
 	SegmentStatus status;
 
 	/* Gauges and counters that belong to no operation. */
-	pg_atomic_uint64 events[EVENT_COUNT];
-	pg_atomic_uint64 wait_us;	/* sum of the waits in wait_histogram */
-	pg_atomic_uint64 wait_histogram[SEGMENT_WAIT_BUCKETS];
+	shared64	events[EVENT_COUNT];
+	shared64	wait_us;		/* sum of the waits in wait_histogram */
+	shared64	wait_histogram[SEGMENT_WAIT_BUCKETS];
 	shared32	loss_changes;	/* of last_loss; 0: there was no loss */
 	SegmentLoss last_loss;		/* see loss.c */
-	pg_atomic_uint32 leases_in_use;
-	pg_atomic_uint32 leases_held;
-	pg_atomic_uint32 leases_detached;
-	pg_atomic_uint32 waiters;
+	shared32	leases_in_use;
+	shared32	leases_held;
+	shared32	leases_detached;
+	shared32	waiters;
 	shared32	finish_news;	/* a place has become the worker's */
 	queue_hint	hints[QUEUE_HINTS];
 	queue_memory memory[QUEUE_MEMORY];

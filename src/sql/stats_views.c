@@ -48,19 +48,13 @@ enum
 	STATS_SINCE
 };
 
-static int64
-read_counter(const pg_atomic_uint64 *counter)
-{
-	return (int64) pg_atomic_read_u64((pg_atomic_uint64 *) counter);
-}
-
 static Datum
-histogram_array(const pg_atomic_uint64 *histogram, int count)
+histogram_array(const shared64 *histogram, int count)
 {
 	int64	   *buckets = palloc_array(int64, count);
 
 	for (int i = 0; i < count; i++)
-		buckets[i] = read_counter(&histogram[i]);
+		buckets[i] = shared_read(&histogram[i]);
 	return RowNumbers(buckets, count);
 }
 
@@ -72,16 +66,16 @@ put_operation(FunctionCallInfo fcinfo, dynamo_op op)
 
 	RowClear(&row);
 	RowText(&row, OPERATIONS_OPERATION, dynamo_op_name(op));
-	RowSet(&row, OPERATIONS_REQUESTS, Int64GetDatum(read_counter(&ops->requests)));
-	RowSet(&row, OPERATIONS_ERRORS, Int64GetDatum(read_counter(&ops->errors)));
-	RowSet(&row, OPERATIONS_THROTTLES, Int64GetDatum(read_counter(&ops->throttles)));
-	RowSet(&row, OPERATIONS_RETRIES, Int64GetDatum(read_counter(&ops->retries)));
-	RowSet(&row, OPERATIONS_REPLIES, Int64GetDatum(read_counter(&ops->latency_count)));
-	RowInterval(&row, OPERATIONS_LATENCY_TOTAL, read_counter(&ops->latency_us));
+	RowSet(&row, OPERATIONS_REQUESTS, Int64GetDatum(shared_read(&ops->requests)));
+	RowSet(&row, OPERATIONS_ERRORS, Int64GetDatum(shared_read(&ops->errors)));
+	RowSet(&row, OPERATIONS_THROTTLES, Int64GetDatum(shared_read(&ops->throttles)));
+	RowSet(&row, OPERATIONS_RETRIES, Int64GetDatum(shared_read(&ops->retries)));
+	RowSet(&row, OPERATIONS_REPLIES, Int64GetDatum(shared_read(&ops->latency_count)));
+	RowInterval(&row, OPERATIONS_LATENCY_TOTAL, shared_read(&ops->latency_us));
 	RowSet(&row, OPERATIONS_LATENCY_HISTOGRAM,
 		   histogram_array(ops->histogram, SEGMENT_BUCKETS));
 	RowSet(&row, OPERATIONS_CONSUMED_UNITS,
-		   Float8GetDatum(read_counter(&ops->consumed_milliunits) / 1000.0));
+		   Float8GetDatum(shared_read(&ops->consumed_milliunits) / 1000.0));
 	RowSet(&row, OPERATIONS_SINCE, TimestampTzGetDatum(segment->stats_since));
 	RowPut(&row, fcinfo);
 }
@@ -128,11 +122,11 @@ ddb_stats(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	RowClear(&row);
-	RowSet(&row, STATS_LEASES_HELD, Int64GetDatum(pg_atomic_read_u32(&segment->leases_held)));
-	RowSet(&row, STATS_WAITERS, Int64GetDatum(pg_atomic_read_u32(&segment->waiters)));
+	RowSet(&row, STATS_LEASES_HELD, Int64GetDatum(shared_read(&segment->leases_held)));
+	RowSet(&row, STATS_WAITERS, Int64GetDatum(shared_read(&segment->waiters)));
 	for (int i = 0; i < EVENT_COUNT; i++)
 	{
-		int64		count = read_counter(&segment->events[i]);
+		int64		count = shared_read(&segment->events[i]);
 
 		RowSet(&row, STATS_EVENTS + i, Int64GetDatum(count));
 		if (i >= EVENT_LOST_UNREACHABLE && i <= EVENT_LOST_AT_MOST)
@@ -140,7 +134,7 @@ ddb_stats(PG_FUNCTION_ARGS)
 	}
 	RowSet(&row, STATS_LEASES_LOST, Int64GetDatum(lost));
 	last_loss_columns(&row);
-	RowInterval(&row, STATS_WAIT_TOTAL, read_counter(&segment->wait_us));
+	RowInterval(&row, STATS_WAIT_TOTAL, shared_read(&segment->wait_us));
 	RowSet(&row, STATS_WAIT_HISTOGRAM,
 		   histogram_array(segment->wait_histogram, SEGMENT_WAIT_BUCKETS));
 	RowSet(&row, STATS_SINCE, TimestampTzGetDatum(segment->stats_since));

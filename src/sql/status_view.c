@@ -113,7 +113,7 @@ ddb_status(PG_FUNCTION_ARGS)
 	place_columns(&worker, &row);
 	clock_columns(&worker.clock, &row);
 	RowSet(&row, STATUS_MAX_CONNECTIONS, Int32GetDatum(ddblock_max_connections));
-	RowSet(&row, STATUS_LEASES, Int32GetDatum(pg_atomic_read_u32(&segment->leases_in_use)));
+	RowSet(&row, STATUS_LEASES, Int32GetDatum(shared_read(&segment->leases_in_use)));
 	RowSet(&row, STATUS_MAX_LEASES, Int32GetDatum(segment->max_leases));
 	RowText(&row, STATUS_LIBRARY_VERSION, DDBLOCK_VERSION);
 	RowText(&row, STATUS_HTTP_LIBRARY, worker.http_library);

@@ -207,8 +207,7 @@ start_drain(int64 now)
 static bool
 nothing_held(void)
 {
-	return pg_atomic_read_u32(&segment->leases_in_use) <=
-		pg_atomic_read_u32(&segment->leases_detached);
+	return shared_read(&segment->leases_in_use) <= shared_read(&segment->leases_detached);
 }
 
 /* If leases are left, the journal stays: the next start releases them. */

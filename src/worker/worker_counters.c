@@ -15,19 +15,19 @@
 void
 WorkerCountRequest(dynamo_op op)
 {
-	pg_atomic_fetch_add_u64(&segment->ops[op].requests, 1);
+	(void) shared_add(&segment->ops[op].requests, 1);
 }
 
 void
 WorkerCountRepeat(dynamo_op op)
 {
-	pg_atomic_fetch_add_u64(&segment->ops[op].retries, 1);
+	(void) shared_add(&segment->ops[op].retries, 1);
 }
 
 void
 WorkerCountFailure(dynamo_op op)
 {
-	pg_atomic_fetch_add_u64(&segment->ops[op].errors, 1);
+	(void) shared_add(&segment->ops[op].errors, 1);
 }
 
 static int
@@ -57,14 +57,13 @@ WorkerCountReply(dynamo_op op, const dynamo_reply *reply, const http_reply *http
 		error |= status != DYNAMO_OK && status != DYNAMO_CONDITION_FAILED;
 	}
 	if (error)
-		pg_atomic_fetch_add_u64(&ops->errors, 1);
+		(void) shared_add(&ops->errors, 1);
 	if (throttled)
-		pg_atomic_fetch_add_u64(&ops->throttles, 1);
+		(void) shared_add(&ops->throttles, 1);
 	if (http->outcome != HTTP_REPLIED)
 		return;
-	pg_atomic_fetch_add_u64(&ops->latency_count, 1);
-	pg_atomic_fetch_add_u64(&ops->latency_us, http->elapsed_us);
-	pg_atomic_fetch_add_u64(&ops->histogram[bucket_of(http->elapsed_us)], 1);
-	pg_atomic_fetch_add_u64(&ops->consumed_milliunits,
-							(uint64) llround(reply->consumed * 1000));
+	(void) shared_add(&ops->latency_count, 1);
+	(void) shared_add(&ops->latency_us, http->elapsed_us);
+	(void) shared_add(&ops->histogram[bucket_of(http->elapsed_us)], 1);
+	(void) shared_add(&ops->consumed_milliunits, (uint64) llround(reply->consumed * 1000));
 }

@@ -81,8 +81,8 @@ WorkerSaveHold(void *arg, uint32 index, const hold *hold)
 	shared_begin_change(&entry->changes);
 	if (mailbox_save_hold(&entry->words, hold))
 	{
-		pg_atomic_write_u32(&entry->session_depth, 0);
-		pg_atomic_write_u32(&entry->xact_depth, 0);
+		shared_write(&entry->session_depth, 0);
+		shared_write(&entry->xact_depth, 0);
 		entry->database = segment_slots[hold->session.slot].database_id;
 		LossExpect(entry, hold->session, hold->seq);
 	}

@@ -275,8 +275,8 @@ WorkerPublishCounts(void)
 	lockmgr_counts counts;
 
 	lockmgr_count(worker_lockmgr, &counts);
-	pg_atomic_write_u32(&segment->leases_in_use, counts.leases);
-	pg_atomic_write_u32(&segment->leases_held, counts.held);
-	pg_atomic_write_u32(&segment->leases_detached, counts.detached);
-	pg_atomic_write_u32(&segment->waiters, counts.waiters);
+	shared_write(&segment->leases_in_use, counts.leases);
+	shared_write(&segment->leases_held, counts.held);
+	shared_write(&segment->leases_detached, counts.detached);
+	shared_write(&segment->waiters, counts.waiters);
 }
