@@ -247,12 +247,12 @@ read_request(MailboxSlot *slot, uint32 generation, Wait *wait)
 		wait->mode = request->ask.mode;
 		wait->permits = request->ask.permits;
 		wait->limit = request->ask.limit;
-		wait->place = pg_atomic_read_u64(&slot->waiting_place);
+		wait->place = shared_read(&slot->waiting_place);
 		wait->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
 		memcpy(wait->name, slot->text, wait->name_len);
 		if (!shared_end_read(&slot->words.changes, before))
 			continue;
-		if (pg_atomic_read_u64(&slot->waiting_seq) != wait->id ||
+		if (shared_read(&slot->waiting_seq) != wait->id ||
 			shared_read(&slot->words.answer_seq) == wait->id ||
 			shared_read(&slot->words.cancelled_seq) >= wait->id)
 			return false;
@@ -268,7 +268,7 @@ read_other(MailboxSlot *slot, Wait *wait)
 	SlotWait   *other = &slot->wait;
 	LeaseCopy  *lease;
 
-	wait->id = pg_atomic_read_u64(&other->since);
+	wait->id = shared_read(&other->since);
 	if (wait->id == 0)
 		return false;
 	pg_read_barrier();
@@ -280,7 +280,7 @@ read_other(MailboxSlot *slot, Wait *wait)
 	wait->name_len = (uint16) snprintf(wait->name, sizeof(wait->name), "queue/%.*s/",
 									   QUEUE_NAME_MAX, other->queue);
 	pg_read_barrier();
-	if (pg_atomic_read_u64(&other->since) != wait->id)
+	if (shared_read(&other->since) != wait->id)
 		return false;
 	if (wait->kind == WAIT_JOB)
 		return true;
@@ -638,7 +638,7 @@ DeadlockWaitForRelease(uint32 lease_index, uint32 lease_generation)
 	wait->lease_generation = lease_generation;
 	wait->queue[0] = '\0';
 	pg_write_barrier();
-	pg_atomic_write_u64(&wait->since, (uint64) SegmentNow());
+	shared_write(&wait->since, (uint64) SegmentNow());
 }
 
 void
@@ -651,12 +651,12 @@ DeadlockWaitForJob(const char *queue, char **resources)
 	for (; resources != NULL && *resources != NULL; resources++)
 		wait->resources |= resource_bit(*resources, strlen(*resources));
 	pg_write_barrier();
-	pg_atomic_write_u64(&wait->since, (uint64) SegmentNow());
+	shared_write(&wait->since, (uint64) SegmentNow());
 }
 
 void
 DeadlockEndWait(void)
 {
-	pg_atomic_write_u64(&segment_slots[CompatMyProcNumber()].wait.since, 0);
+	shared_write(&segment_slots[CompatMyProcNumber()].wait.since, 0);
 	pg_memory_barrier();		/* before what is written for the next one */
 }

@@ -72,7 +72,7 @@ MailboxAttach(void)
 		elog(ERROR, "process number %u has no ddblock slot", me.slot);
 
 	fill_slot(MailboxMySlot());
-	pg_atomic_write_u64(&MailboxMySlot()->wait.since, 0);
+	shared_write(&MailboxMySlot()->wait.since, 0);
 	on_shmem_exit(detach, (Datum) 0);
 	me = mailbox_attach(&segment_mailbox, me.slot);
 	Assert(me.generation % 2 == 1);
@@ -116,7 +116,7 @@ is_lost(const MailboxRequest *request)
 static int64
 worker_missing_since(int64 since, int64 now)
 {
-	if (pg_atomic_read_u32(&segment->worker_procno) != PG_UINT32_MAX)
+	if (shared_read(&segment->worker_procno) != PG_UINT32_MAX)
 		return 0;
 	return since != 0 ? since : now;
 }

@@ -173,13 +173,13 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 		memcpy(bytes + sizeof(*request), tail, request->tail_len);
 	for (;;)
 	{
-		uint32		starts = pg_atomic_read_u32(&segment->worker_starts);
+		uint32		starts = shared_read(&segment->worker_starts);
 		const MailboxAnswer *answer = call_for_reply(bytes, total, queue_op(request->kind),
 												failures > 0);
 		int64		pause;
 
 		/* A worker that did not live to answer may have sent it, too. */
-		unsettled |= pg_atomic_read_u32(&segment->worker_starts) != starts;
+		unsettled |= shared_read(&segment->worker_starts) != starts;
 		if (answer->result == MAILBOX_REPLY)
 			reply = take_reply(answer);
 		else if (answer->result == MAILBOX_FAILED && answer->failure.status == expected)
@@ -189,7 +189,7 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 		pause = TablePause(answer, ++failures);
 		/* A new table of that name may be a global one. */
 		if (answer->result == MAILBOX_FAILED && answer->failure.status == DYNAMO_TABLE_MISSING)
-			pg_atomic_write_u64(&segment->queue_table_checked, 0);
+			shared_write(&segment->queue_table_checked, 0);
 		if (answer->result != MAILBOX_REPLY && is_final(answer, started, pause))
 			fail(answer, unsettled && dynamo_is_queue_write(queue_op(request->kind)));
 		unsettled |= answer->result == MAILBOX_REPLY ||

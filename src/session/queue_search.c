@@ -215,7 +215,7 @@ has_looked(const char *queue, int64 since, const MailboxSlot *but)
 	{
 		MailboxSlot *slot = &segment_slots[i];
 
-		if (slot == but || (int64) pg_atomic_read_u64(&slot->looked_at) <= since)
+		if (slot == but || (int64) shared_read(&slot->looked_at) <= since)
 			continue;
 		pg_read_barrier();
 		if (strcmp(slot->looked_for, queue) == 0)
@@ -229,11 +229,11 @@ note_look(const char *queue)
 {
 	MailboxSlot *slot = MailboxMySlot();
 
-	pg_atomic_write_u64(&slot->looked_at, 0);
+	shared_write(&slot->looked_at, 0);
 	pg_memory_barrier();
 	strlcpy(slot->looked_for, queue, sizeof(slot->looked_for));
 	pg_memory_barrier();
-	pg_atomic_write_u64(&slot->looked_at, (uint64) SegmentNow());
+	shared_write(&slot->looked_at, (uint64) SegmentNow());
 }
 
 /* Nobody else need take the hint for it. */

@@ -27,7 +27,7 @@ QueueTableCheck(const QueueRow *described)
 {
 	if (described->error[0] == '\0')
 		return;
-	pg_atomic_write_u64(&segment->queue_table_checked, 0);
+	shared_write(&segment->queue_table_checked, 0);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("existing table \"%s\" is not a queue table", ddblock_queue_table),
@@ -96,7 +96,7 @@ require_guard(void)
 	guard = QueueCallRow(&request, &status);
 	if (status == DYNAMO_OK)
 		return;
-	pg_atomic_write_u64(&segment->queue_table_checked, 0);
+	shared_write(&segment->queue_table_checked, 0);
 	refuse_lock_table(guard, request.id);
 }
 
@@ -104,12 +104,12 @@ require_guard(void)
 static bool
 is_checked(int64 now)
 {
-	uint64		checked = pg_atomic_read_u64(&segment->queue_table_checked);
+	uint64		checked = shared_read(&segment->queue_table_checked);
 
 	return checked != 0 &&
 		(now < (int64) checked + RECHECK_US ||
-		 !pg_atomic_compare_exchange_u64(&segment->queue_table_checked, &checked,
-										 (uint64) (now - RECHECK_US + DUTY_US)));
+		 !shared_compare_exchange(&segment->queue_table_checked, &checked,
+								  (uint64) (now - RECHECK_US + DUTY_US)));
 }
 
 void
@@ -126,5 +126,5 @@ QueueTableRequire(void)
 		return;
 	QueueTableCheck(table);
 	require_guard();
-	pg_atomic_write_u64(&segment->queue_table_checked, (uint64) SegmentNow());
+	shared_write(&segment->queue_table_checked, (uint64) SegmentNow());
 }

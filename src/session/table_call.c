@@ -85,12 +85,12 @@ TableCall(MailboxRequest *request, const char *name, const void *data,
 	request->repeat = false;
 	for (;;)
 	{
-		uint32		starts = pg_atomic_read_u32(&segment->worker_starts);
+		uint32		starts = shared_read(&segment->worker_starts);
 		int64		pause;
 
 		answer = MailboxCall(request, name, data, NULL);
 		/* A worker that did not live to answer may have sent it, too. */
-		maybe_applied |= pg_atomic_read_u32(&segment->worker_starts) != starts;
+		maybe_applied |= shared_read(&segment->worker_starts) != starts;
 		if (is_result(answer, expected))
 			break;
 		pause = TablePause(answer, ++failures);

@@ -56,7 +56,7 @@ WaitingStart(Waiting *waiting, const char *lock, int64 limit_ms)
 static bool
 is_watched(MailboxSlot *slot, uint64 seq)
 {
-	return pg_atomic_read_u64(&slot->waiting_seq) == seq &&
+	return shared_read(&slot->waiting_seq) == seq &&
 		shared_read(&slot->words.answer_seq) != seq;
 }
 
@@ -76,7 +76,7 @@ WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
 		if (!is_watched(slot, seq))
 			return false;
 		pg_read_barrier();
-		from = &segment_watches[pg_atomic_read_u32(&slot->watch)];
+		from = &segment_watches[shared_read(&slot->watch)];
 		before = shared_begin_read(&from->changes);
 		*watch = from->what;
 		whole = shared_end_read(&from->changes, before);
@@ -174,7 +174,7 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	bool		watched = WaitingReadWatch(slot, seq, &watch);
 	char	   *holder = NULL;
 
-	if (pg_atomic_read_u32(&segment->worker_procno) == PG_UINT32_MAX)
+	if (shared_read(&segment->worker_procno) == PG_UINT32_MAX)
 		ErrorsNoWorker(false);
 	/* Who was seen to hold the lock for most of the wait is the reason, not younger trouble. */
 	if (watched && watch.trouble != DYNAMO_OK &&

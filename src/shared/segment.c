@@ -91,16 +91,6 @@ request_memory(void)
 	RequestAddinShmemSpace(size);
 }
 
-static void
-initialise_slot(MailboxSlot *slot)
-{
-	pg_atomic_init_u64(&slot->waiting_seq, 0);
-	pg_atomic_init_u32(&slot->watch, LOCKMGR_NO_WATCH);
-	pg_atomic_init_u64(&slot->waiting_place, 0);
-	pg_atomic_init_u64(&slot->wait.since, 0);
-	pg_atomic_init_u64(&slot->looked_at, 0);
-}
-
 /* The memory is all 0. */
 static void
 initialise(void)
@@ -108,14 +98,8 @@ initialise(void)
 	segment->max_leases = ddblock_max_leases;
 	segment->max_sessions = MaxBackends;
 	segment->slots = slot_count();
-	pg_atomic_init_u32(&segment->spent, 0);
-	pg_atomic_init_u32(&segment->worker_procno, PG_UINT32_MAX);
-	pg_atomic_init_u32(&segment->worker_pid, 0);
-	pg_atomic_init_u32(&segment->worker_starts, 0);
+	shared_write(&segment->worker_procno, PG_UINT32_MAX);
 	segment->stats_since = GetCurrentTimestamp();
-	pg_atomic_init_u64(&segment->queue_table_checked, 0);
-	for (uint32 i = 0; i < segment->slots; i++)
-		initialise_slot(&segment_slots[i]);
 	for (uint32 i = 0; i < bell_words(); i++)
 		pg_atomic_init_u64(&segment_bells[i], 0);
 }
@@ -159,7 +143,7 @@ SegmentInstallHooks(void)
 static void
 wake_worker(void)
 {
-	uint32		procno = pg_atomic_read_u32(&segment->worker_procno);
+	uint32		procno = shared_read(&segment->worker_procno);
 
 	if (procno != PG_UINT32_MAX)
 		SetLatch(&GetPGProcByNumber(procno)->procLatch);
@@ -388,19 +372,20 @@ SegmentPay(dynamo_status status)
 	bool		pays = dynamo_is_transient(status) && status != DYNAMO_CONFLICT;
 	int			price = pays ? backoff_price(status) : 0;
 
-	if (pg_atomic_add_fetch_u32(&segment->spent, price) <= BACKOFF_BUDGET)
+	if (shared_add(&segment->spent, price) <= BACKOFF_BUDGET)
 		return true;
-	(void) pg_atomic_sub_fetch_u32(&segment->spent, price);
+	(void) shared_add(&segment->spent, -price);
 	return false;
 }
 
 void
 SegmentEarn(bool repeated)
 {
-	uint32		spent = pg_atomic_read_u32(&segment->spent);
+	uint32		spent = shared_read(&segment->spent);
 
-	while (spent > 0 && !pg_atomic_compare_exchange_u32(&segment->spent, &spent,
-														spent - Min(spent, (uint32) backoff_earned(repeated))))
+	while (spent > 0 &&
+		   !shared_compare_exchange(&segment->spent, &spent,
+									spent - Min(spent, (uint32) backoff_earned(repeated))))
 		;
 }
 

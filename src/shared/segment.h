@@ -256,7 +256,7 @@ typedef struct MailboxAnswer
 /* What a session waits for without a request: see session/deadlock.c. */
 typedef struct SlotWait
 {
-	pg_atomic_uint64 since;		/* 0: for nothing */
+	shared64	since;			/* 0: for nothing */
 	uint32		lease_index;	/* for the end of this lease, or */
 	uint32		lease_generation;
 	char		queue[QUEUE_NAME_MAX + 1];	/* for a job of this queue, */
@@ -272,12 +272,12 @@ typedef struct MailboxSlot
 	char		user[NAMEDATALEN];
 	MailboxRequest request;
 	char		text[MAILBOX_REQUEST_TEXT]; /* the request's name, UTF-8, and data */
-	pg_atomic_uint64 waiting_seq;	/* the last request that had to wait */
-	pg_atomic_uint32 watch;		/* ... under this number */
-	pg_atomic_uint64 waiting_place; /* ... in this order */
+	shared64	waiting_seq;	/* the last request that had to wait */
+	shared32	watch;			/* ... under this number */
+	shared64	waiting_place;	/* ... in this order */
 	MailboxAnswer answer;
 	shared32	wants_jobs;		/* its session waits for jobs of a queue */
-	pg_atomic_uint64 looked_at; /* the last look at a queue's index, and at which one */
+	shared64	looked_at;		/* the last look at a queue's index, and at which one */
 	char		looked_for[QUEUE_NAME_MAX + 1];
 	SlotWait	wait;
 } MailboxSlot;
@@ -443,14 +443,14 @@ typedef struct Segment
 	campaign_entry campaigns[CAMPAIGNS_MAX];
 
 	/* The worker: its process number, or PG_UINT32_MAX when none runs. */
-	pg_atomic_uint32 worker_procno;
-	pg_atomic_uint32 worker_pid;
-	pg_atomic_uint32 worker_starts;
+	shared32	worker_procno;
+	shared32	worker_pid;
+	shared32	worker_starts;
 	bool		table_checked;	/* worker only: see lock/table_check.h */
-	pg_atomic_uint64 queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
+	shared64	queue_table_checked;	/* when; 0: not yet (session/queue_table.c) */
 	SegmentTrouble trouble;
 	SegmentTrouble renewal_failure;
-	pg_atomic_uint32 spent;		/* of the budget of repetitions: see SegmentPay() */
+	shared32	spent;			/* of the budget of repetitions: see SegmentPay() */
 	TimestampTz last_worker_start;	/* worker only */
 	uint64		waits;			/* worker only: so many began */
 	epoch_clock clock;			/* worker only: DynamoDB's */
@@ -483,7 +483,7 @@ extern MailboxSlot *segment_slots;	/* [slots], sessions' by process number */
 extern LeaseEntry *segment_leases;	/* [max_leases] */
 extern HoldEntry *segment_holds;	/* [max_leases] */
 extern Watch *segment_watches;	/* [slots] */
-extern pg_atomic_uint64 *segment_bells; /* one bit for each slot */
+extern pg_atomic_uint64 *segment_bells; /* one bit for each slot; to set one is a full barrier */
 extern FinishEntry *segment_finishes;	/* [max_sessions] */
 
 /* The protocol's view of slots, leases and holds; it rings and wakes. */

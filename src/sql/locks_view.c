@@ -103,7 +103,7 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 
 	return waiter->name_len > 0 &&
 		shared_read(&slot->words.generation) == waiter->session.generation &&
-		pg_atomic_read_u64(&slot->waiting_seq) == waiter->seq &&
+		shared_read(&slot->waiting_seq) == waiter->seq &&
 		shared_read(&slot->words.answer_seq) != waiter->seq &&
 		shared_read(&slot->words.cancelled_seq) < waiter->seq;
 }

@@ -48,7 +48,7 @@ enum
 static void
 worker_columns(const WorkerStatus *worker, Row *row)
 {
-	uint32		pid = pg_atomic_read_u32(&segment->worker_pid);
+	uint32		pid = shared_read(&segment->worker_pid);
 	char		trouble[DYNAMO_MESSAGE_SIZE];
 
 	if (pid != 0)
@@ -57,7 +57,7 @@ worker_columns(const WorkerStatus *worker, Row *row)
 		RowSet(row, STATUS_WORKER_SINCE, TimestampTzGetDatum(worker->since));
 		RowSet(row, STATUS_CONNECTIONS, Int32GetDatum(worker->connections));
 	}
-	RowSet(row, STATUS_WORKER_STARTS, Int32GetDatum(pg_atomic_read_u32(&segment->worker_starts)));
+	RowSet(row, STATUS_WORKER_STARTS, Int32GetDatum(shared_read(&segment->worker_starts)));
 	RowText(row, STATUS_CREDENTIALS, worker->credentials);
 	RowEpoch(row, STATUS_CREDENTIALS_EXPIRE_AT, worker->credentials_expire_s * 1000);
 	if (worker->last_reply != 0)

@@ -69,14 +69,14 @@ slow_down_starts(void)
 		ResetLatch(MyLatch);
 	}
 	segment->last_worker_start = GetCurrentTimestamp();
-	pg_atomic_fetch_add_u32(&segment->worker_starts, 1);
+	(void) shared_add(&segment->worker_starts, 1);
 }
 
 static void
 withdraw(int code, Datum arg)
 {
-	pg_atomic_write_u32(&segment->worker_procno, PG_UINT32_MAX);
-	pg_atomic_write_u32(&segment->worker_pid, 0);
+	shared_write(&segment->worker_procno, PG_UINT32_MAX);
+	shared_write(&segment->worker_pid, 0);
 }
 
 /* From now on a ring sets our latch. */
@@ -84,8 +84,8 @@ static void
 announce(void)
 {
 	before_shmem_exit(withdraw, (Datum) 0);
-	pg_atomic_write_u32(&segment->worker_pid, MyProcPid);
-	pg_atomic_write_u32(&segment->worker_procno, CompatMyProcNumber());
+	shared_write(&segment->worker_pid, MyProcPid);
+	shared_write(&segment->worker_procno, CompatMyProcNumber());
 }
 
 /*

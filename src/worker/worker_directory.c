@@ -95,10 +95,10 @@ WorkerWaits(void *arg, lockmgr_session session, uint64 seq, uint32 watch)
 {
 	MailboxSlot *slot = &segment_slots[session.slot];
 
-	pg_atomic_write_u32(&slot->watch, watch);
-	pg_atomic_write_u64(&slot->waiting_place, ++segment->waits);
+	shared_write(&slot->watch, watch);
+	shared_write(&slot->waiting_place, ++segment->waits);
 	pg_write_barrier();
-	pg_atomic_write_u64(&slot->waiting_seq, seq);
+	shared_write(&slot->waiting_seq, seq);
 }
 
 void

@@ -76,7 +76,7 @@ WorkerJournalInit(int64 now)
 	WorkerDescribeTable(&table);
 	JournalStart(&table);
 	/* Only the first worker of a segment logs why it ignores a journal. */
-	journal = JournalFindDead(pg_atomic_read_u32(&segment->worker_starts) == 1);
+	journal = JournalFindDead(shared_read(&segment->worker_starts) == 1);
 	freeing_count = Max(1, Min(FREEING_MAX, ddblock_max_connections / 4));
 	started = now;
 	MemoryContextSwitchTo(old);

@@ -95,7 +95,7 @@ WorkerMailboxInit(void)
 								   (reader.slots / BELL_BITS + 1) * sizeof(uint64));
 	/* Watch numbers start anew. */
 	for (uint32 i = 0; i < segment->slots; i++)
-		pg_atomic_write_u64(&segment_slots[i].waiting_seq, 0);
+		shared_write(&segment_slots[i].waiting_seq, 0);
 }
 
 void
