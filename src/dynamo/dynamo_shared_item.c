@@ -131,13 +131,14 @@ read_mode(const cJSON *attributes, const dynamo_item *item, const cJSON *map,
 {
 	const char *kind = dynamo_json_attribute(map, "kind");
 	const char *wrong = read_entries(map, shared);
+	lock_mode	mode = MODE_SHARED;
 
+	while (mode < MODE_COUNT && !dynamo_json_same(kind, dynamo_mode_name(mode)))
+		mode++;
+	shared->mode = mode < MODE_COUNT ? mode : MODE_SHARED;
 	if (strlen(dynamo_json_attribute(map, "owner")) >= DYNAMO_EPOCH_SIZE)
 		return "the shared lock's owner is too long";
-	shared->mode = MODE_SHARED;
-	while (shared->mode < MODE_COUNT && !dynamo_json_same(kind, dynamo_mode_name(shared->mode)))
-		shared->mode++;
-	if (shared->mode == MODE_COUNT)
+	if (mode == MODE_COUNT)
 		return "the shared lock is neither a shared lock nor a semaphore";
 	if (!item->has_token || item->bad_token)
 		return "the shared lock has no fencingToken";

@@ -514,6 +514,7 @@ assert_wrong(const char *attributes, const char *why)
 	const dynamo_result *result = read_item(attributes);
 
 	assert_true(result->shared->current);
+	assert_in_range(result->shared->mode, MODE_SHARED, MODE_COUNT - 1);
 	if (result->item.wrong == NULL || strcmp(result->item.wrong, why) != 0)
 		fail_msg("%s instead of %s for %s", result->item.wrong, why, attributes);
 	assert_ptr_equal(result->shared->wrong, result->item.wrong);
