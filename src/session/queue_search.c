@@ -191,7 +191,8 @@ try_hints(const QueueSearch *search, QueueJob *job)
 	char		resource[QUEUE_RESOURCE_MAX + 1];
 	int64		attempts;
 
-	while (QueueHintTake(search->queue, search->resources, is_foreign, &attempts, resource))
+	while (queue_hint_take(segment->hints, SegmentNow(), search->queue, search->resources,
+						   is_foreign, &attempts, resource))
 	{
 		if (try_resource(search, resource, attempts, attempts != QUEUE_ATTEMPTS_UNKNOWN, job))
 			return true;
@@ -243,7 +244,8 @@ try_found_one(const QueueSearch *search, const Found *found, QueueJob *job)
 	char	   *resources[] = {found->resource, NULL};
 	char		resource[QUEUE_RESOURCE_MAX + 1];
 	int64		attempts = QUEUE_ATTEMPTS_UNKNOWN;
-	bool		hinted = QueueHintTake(search->queue, resources, NULL, &attempts, resource) &&
+	bool		hinted = queue_hint_take(segment->hints, SegmentNow(), search->queue, resources,
+										 NULL, &attempts, resource) &&
 		attempts != QUEUE_ATTEMPTS_UNKNOWN;
 
 	return try_resource(search, found->resource, hinted ? attempts : found->attempts, hinted, job);
@@ -281,8 +283,8 @@ static bool
 try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 {
 	int			first = count > 0 ? (int) (pg_prng_uint32(&pg_global_prng_state) % (uint32) count) : 0;
-	int			left = search->resources == NULL && !QueueHintExists(search->queue) ?
-		HINTS_OF_A_LOOK : 0;
+	int			left = search->resources == NULL &&
+		!queue_hint_exists(segment->hints, SegmentNow(), search->queue) ? HINTS_OF_A_LOOK : 0;
 	bool		found = false;
 	bool		hinted = false;
 
@@ -296,7 +298,8 @@ try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 			found = try_found_one(search, one, job);
 		else if (left-- > 0)
 		{
-			QueueHintAdd(search->queue, one->resource, QUEUE_ATTEMPTS_UNKNOWN);
+			queue_hint_add(segment->hints, SegmentNow(), search->queue, one->resource,
+						   QUEUE_ATTEMPTS_UNKNOWN);
 			hinted = true;
 		}
 	}
@@ -432,7 +435,7 @@ use_ready(const char *queue)
 	if (strcmp(ready.queue, queue) != 0)
 		return false;
 	ready.queue[0] = '\0';
-	QueueHintAdd(queue, ready.resource, ready.attempts);
+	queue_hint_add(segment->hints, SegmentNow(), queue, ready.resource, ready.attempts);
 	return true;
 }
 

@@ -455,28 +455,8 @@ SegmentCountWait(int64 began)
 void
 QueueHintTell(const char *queue, const char *resource, int64 attempts)
 {
-	QueueHintAdd(queue, resource, attempts);
-	SegmentTellJobs();
-}
-
-void
-QueueHintAdd(const char *queue, const char *resource, int64 attempts)
-{
 	queue_hint_add(segment->hints, SegmentNow(), queue, resource, attempts);
-}
-
-bool
-QueueHintExists(const char *queue)
-{
-	return queue_hint_exists(segment->hints, SegmentNow(), queue);
-}
-
-bool
-QueueHintTake(const char *queue, char *const *resources, queue_hint_skip skip,
-			  int64 *attempts, char resource[QUEUE_RESOURCE_MAX + 1])
-{
-	return queue_hint_take(segment->hints, SegmentNow(), queue, resources, skip, attempts,
-						   resource);
+	SegmentTellJobs();
 }
 
 static mailbox_slot *

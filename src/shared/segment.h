@@ -532,12 +532,8 @@ extern bool SegmentEndsHold(void *arg, uint32 hold_index, const hold *hold);
 /* Wakes the sessions that wait for jobs.  Neither waits nor fails. */
 extern void SegmentTellJobs(void);
 
-/* The cluster's hints: see queue/queue_hint.c.  Tell wakes the sessions that wait for jobs, Add does not. */
+/* Adds a hint to the cluster's (queue/queue_hint.c), and wakes the sessions that wait for jobs. */
 extern void QueueHintTell(const char *queue, const char *resource, int64 attempts);
-extern void QueueHintAdd(const char *queue, const char *resource, int64 attempts);
-extern bool QueueHintExists(const char *queue);
-extern bool QueueHintTake(const char *queue, char *const *resources, queue_hint_skip skip,
-						  int64 *attempts, char resource[QUEUE_RESOURCE_MAX + 1]);
 
 /* Counts an event where it happens.  No-op without the segment. */
 extern void SegmentCount(SegmentEvent event);
