@@ -39,13 +39,6 @@
 #define HINTS_OF_A_LOOK 24		/* of QUEUE_HINTS */
 #define LOOK_IN_WORK_US USECS_PER_SEC
 
-/* What this search is for, and where the job goes. */
-typedef struct Search
-{
-	const QueueSearch *search;
-	QueueJob   *job;
-} Search;
-
 /* A resource that may have a job, and how often that was claimed. */
 typedef struct Found
 {
@@ -131,12 +124,11 @@ forget_alone(const char *queue, const char *resource)
 
 /* hinted: this cluster has a job for it, so it is not left alone if it is locked. */
 static bool
-try_resource(const QueueSearch *search, const char *resource, int64 attempts, bool hinted,
-			 QueueJob *job)
+try_resource(const QueueSearch *search, const char *resource, int64 attempts, bool hinted)
 {
 	QueueTry	got;
 
-	if (job == NULL)
+	if (search->job == NULL)
 	{
 		strlcpy(ready.queue, search->queue, sizeof(ready.queue));
 		strlcpy(ready.resource, resource, sizeof(ready.resource));
@@ -147,7 +139,7 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, bo
 	{
 		CHECK_FOR_INTERRUPTS();
 		got = QueueJobTry(search->queue, resource, attempts, search->lease_ms,
-						  search->max_attempts, job);
+						  search->max_attempts, search->job);
 		if (got != QUEUE_AGAIN_NOW)
 			break;
 		attempts = QUEUE_ATTEMPTS_UNKNOWN;
@@ -160,7 +152,7 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, bo
 	{
 		/* If there was a hint, it is for somebody else. */
 		QueueHintTell(search->queue, resource, attempts);
-		QueueJobToServer(search->queue, job);
+		QueueJobToServer(search->queue, search->job);
 	}
 	return got == QUEUE_CLAIMED;
 }
@@ -186,26 +178,19 @@ is_foreign(const char *queue, const char *resource)
 }
 
 static bool
-try_hints(const QueueSearch *search, QueueJob *job)
+try_hints(void *arg)
 {
+	const QueueSearch *search = arg;
 	char		resource[QUEUE_RESOURCE_MAX + 1];
 	int64		attempts;
 
 	while (queue_hint_take(segment->hints, SegmentNow(), search->queue, search->resources,
 						   is_foreign, &attempts, resource))
 	{
-		if (try_resource(search, resource, attempts, attempts != QUEUE_ATTEMPTS_UNKNOWN, job))
+		if (try_resource(search, resource, attempts, attempts != QUEUE_ATTEMPTS_UNKNOWN))
 			return true;
 	}
 	return false;
-}
-
-static bool
-search_hints(void *arg)
-{
-	Search	   *me = arg;
-
-	return try_hints(me->search, me->job);
 }
 
 /* Has a session of this cluster, but for one, looked at this queue since then? */
@@ -239,7 +224,7 @@ note_look(const char *queue)
 
 /* Nobody else need take the hint for it. */
 static bool
-try_found_one(const QueueSearch *search, const Found *found, QueueJob *job)
+try_found_one(const QueueSearch *search, const Found *found)
 {
 	char	   *resources[] = {found->resource, NULL};
 	char		resource[QUEUE_RESOURCE_MAX + 1];
@@ -248,7 +233,7 @@ try_found_one(const QueueSearch *search, const Found *found, QueueJob *job)
 										 NULL, &attempts, resource) &&
 		attempts != QUEUE_ATTEMPTS_UNKNOWN;
 
-	return try_resource(search, found->resource, hinted ? attempts : found->attempts, hinted, job);
+	return try_resource(search, found->resource, hinted ? attempts : found->attempts, hinted);
 }
 
 static bool
@@ -280,7 +265,7 @@ is_left_alone(const char *queue, const char *resource)
  * named, nobody knows whether they have jobs.
  */
 static bool
-try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
+try_found(const QueueSearch *search, const Found *all, int count)
 {
 	int			first = count > 0 ? (int) (pg_prng_uint32(&pg_global_prng_state) % (uint32) count) : 0;
 	int			left = search->resources == NULL &&
@@ -295,7 +280,7 @@ try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 		if (!is_named(search, one->resource) || is_left_alone(search->queue, one->resource))
 			continue;
 		if (!found)
-			found = try_found_one(search, one, job);
+			found = try_found_one(search, one);
 		else if (left-- > 0)
 		{
 			queue_hint_add(segment->hints, SegmentNow(), search->queue, one->resource,
@@ -309,7 +294,7 @@ try_found(const QueueSearch *search, const Found *all, int count, QueueJob *job)
 }
 
 static bool
-look_at_named(const QueueSearch *search, QueueJob *job)
+look_at_named(const QueueSearch *search)
 {
 	int			count = 0;
 	Found	   *named;
@@ -319,12 +304,12 @@ look_at_named(const QueueSearch *search, QueueJob *job)
 	named = palloc_array(Found, count + 1);
 	for (int i = 0; i < count; i++)
 		named[i] = (Found) {search->resources[i], QUEUE_ATTEMPTS_UNKNOWN};
-	return try_found(search, named, count, job);
+	return try_found(search, named, count);
 }
 
 /* Page after page, until a job is claimed: the first ones may all be locked. */
 static bool
-look_in_index(const QueueSearch *search, QueueJob *job)
+look_in_index(const QueueSearch *search)
 {
 	queue_request request = QueueRequest(QUEUE_FIND, search->queue, "");
 	char	   *next = NULL;
@@ -338,7 +323,7 @@ look_in_index(const QueueSearch *search, QueueJob *job)
 
 		while (QueueReadRow(reply, &row))
 			found[count++] = (Found) {row.resource, row.is.attempts};
-		if (try_found(search, found, count, job))
+		if (try_found(search, found, count))
 			return true;
 		next = reply->next;
 		request.tail_len = reply->next_len;
@@ -348,27 +333,27 @@ look_in_index(const QueueSearch *search, QueueJob *job)
 }
 
 static bool
-look(const QueueSearch *search, QueueJob *job)
+look(const QueueSearch *search)
 {
-	if (search->resources != NULL && job != NULL)
-		return look_at_named(search, job);
+	if (search->resources != NULL && search->job != NULL)
+		return look_at_named(search);
 	if (search->resources == NULL)
 		note_look(search->queue);
-	return look_in_index(search, job);
+	return look_in_index(search);
 }
 
 /* The sessions that wait for any resource take turns with the looks. */
 static bool
 search_look(void *arg, int64 since, bool last, int64 *again)
 {
-	Search	   *me = arg;
+	const QueueSearch *search = arg;
 	bool		found;
 
 	QueueOwnSettle();
 	alone_until = PG_INT64_MAX;
-	found = (me->search->resources != NULL || last ||
-			 !has_looked(me->search->queue, since, MailboxMySlot())) &&
-		look(me->search, me->job);
+	found = (search->resources != NULL || last ||
+			 !has_looked(search->queue, since, MailboxMySlot())) &&
+		look(search);
 	*again = alone_until;
 	return found;
 }
@@ -398,16 +383,16 @@ sleep_until(int64 until, DeadlockSearch *deadlock)
 }
 
 static bool
-search_until(Search *me, int64 deadline, bool hints_first)
+search_until(QueueSearch *search, int64 deadline, bool hints_first)
 {
 	queue_wait	wait = {
-		.arg = me,
+		.arg = search,
 		.wish = &MailboxMySlot()->wants_jobs,
 		.deadline = deadline,
 		.pause = (int64) ddblock_poll_interval * 1000,
 		.hints_first = hints_first,
 		.clock = search_clock,
-		.try_hints = search_hints,
+		.try_hints = try_hints,
 		.look = search_look,
 	};
 	DeadlockSearch deadlock;
@@ -454,9 +439,8 @@ attach(void)
 }
 
 bool
-QueueSearchJob(const QueueSearch *search, QueueJob *job)
+QueueSearchJob(QueueSearch *search)
 {
-	Search		me = {search, job};
 	MemoryContext turn;
 	MemoryContext old;
 	bool		hinted;
@@ -472,7 +456,7 @@ QueueSearchJob(const QueueSearch *search, QueueJob *job)
 	DeadlockWaitForJob(search->queue, search->resources);
 	PG_TRY();
 	{
-		found = search_until(&me, SegmentNow() + search->wait_ms * 1000, hinted);
+		found = search_until(search, SegmentNow() + search->wait_ms * 1000, hinted);
 	}
 	PG_FINALLY();
 	{

@@ -776,13 +776,12 @@ typedef struct QueueSearch
 	int64		lease_ms;
 	int64		wait_ms;
 	int			max_attempts;
+	QueueJob   *job;			/* set; or NULL: claims none, and returns when there seems to be
+								 * one.  The session's next search begins with that */
 } QueueSearch;
 
-/*
- * False: there was none in time.  If job is NULL, claims none, and returns when there seems to
- * be one; the session's next search begins with that.
- */
-extern bool QueueSearchJob(const QueueSearch *search, QueueJob *job);
+/* False: there was none in time. */
+extern bool QueueSearchJob(QueueSearch *search);
 
 /* ----------------------------------------------------------------
  * queue_table.c: Is the queues' table fit, and guarded by our lock table?

@@ -210,8 +210,8 @@ PG_FUNCTION_INFO_V1(ddb_queue_claim);
 Datum
 ddb_queue_claim(PG_FUNCTION_ARGS)
 {
-	QueueSearch search = {0};
 	QueueJob	job;
+	QueueSearch search = {.job = &job};
 
 	search.queue = PG_ARGISNULL(3) ? QueueArgumentQueue(fcinfo).queue :
 		QueueArgumentName(fcinfo);
@@ -222,7 +222,7 @@ ddb_queue_claim(PG_FUNCTION_ARGS)
 	require_read_committed();
 	InitMaterializedSRF(fcinfo, 0);
 
-	if (QueueSearchJob(&search, &job))
+	if (QueueSearchJob(&search))
 		put_job(fcinfo, search.queue, &job);
 	return (Datum) 0;
 }
@@ -240,7 +240,7 @@ ddb_queue_await(PG_FUNCTION_ARGS)
 	search.wait_ms = QueueArgumentTime(fcinfo, 1, "wait", 0, WAIT_MOST_MS, WAIT_MOST_MS);
 	search.resources = read_resources(fcinfo, 2, search.queue);
 	AwaitWithoutSnapshot(fcinfo, "ddb_queue_claim");
-	(void) QueueSearchJob(&search, NULL);
+	(void) QueueSearchJob(&search);
 	PG_RETURN_VOID();
 }
 
