@@ -41,16 +41,11 @@ fill_slot(MailboxSlot *slot)
 {
 	char	   *database = get_database_name(MyDatabaseId);
 	char	   *user = GetUserNameFromId(GetSessionUserId(), true);
-	char		database_utf8[NAMEDATALEN];
-	char		user_utf8[NAMEDATALEN];
-
-	Utf8Copy(database_utf8, NAMEDATALEN, database ? database : "");
-	Utf8Copy(user_utf8, NAMEDATALEN, user ? user : "");
 
 	slot->pid = MyProcPid;
 	slot->database_id = MyDatabaseId;
-	memcpy(slot->database, database_utf8, NAMEDATALEN);
-	memcpy(slot->user, user_utf8, NAMEDATALEN);
+	Utf8Copy(slot->database, NAMEDATALEN, database ? database : "");
+	Utf8Copy(slot->user, NAMEDATALEN, user ? user : "");
 }
 
 /*
@@ -198,27 +193,22 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 const MailboxAnswer *
 MailboxCall(MailboxRequest *request, const char *name, const void *data, Waiting *waiting)
 {
-	bool		answered = false;
+	volatile bool answered = false;
 
 	post(request, name, data);
 	PG_TRY();
 	{
 		answered = wait_for_answer(request, waiting);
 	}
-	PG_CATCH();
+	PG_FINALLY();
 	{
-		mailbox_cancel(&segment_mailbox, me, request->seq);
+		if (!answered)
+			mailbox_cancel(&segment_mailbox, me, request->seq);
 		if (waiting != NULL)
 			WaitingEnd(waiting);
-		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	if (waiting != NULL)
-		WaitingEnd(waiting);
-	if (answered)
-		return &MailboxMySlot()->answer;
-	mailbox_cancel(&segment_mailbox, me, request->seq);
-	return NULL;
+	return answered ? &MailboxMySlot()->answer : NULL;
 }
 
 uint64
