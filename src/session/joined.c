@@ -51,7 +51,7 @@ join_again(const LockName *name, int64 token)
 }
 
 static MailboxRequest
-name_hold(MailboxKind kind, const LockName *name, const HoldCopy *found)
+name_hold(MailboxKind kind, const HoldCopy *found)
 {
 	MailboxRequest request = {
 		.kind = kind,
@@ -87,7 +87,7 @@ join_anew(HeldLock *held, const LockName *name, const void *arg)
 		ErrorsOtherToken(name->text, token);
 	require_exclusive(name, found->hold.mode);
 	require_role(name, found->hold.taker);
-	request = name_hold(MAILBOX_JOIN, name, found);
+	request = name_hold(MAILBOX_JOIN, found);
 	pfree(found);
 
 	answer = MailboxCall(&request, NULL, NULL, NULL);
@@ -280,7 +280,7 @@ JoinedEndDetached(const LockName *name, int64 token, bool keep)
 	if (!SegmentFindHold(name->utf8, token, true, found))
 		return warn_not_detached(name, token);
 	require_role(name, found->hold.taker);
-	request = name_hold(MAILBOX_END_DETACHED, name, found);
+	request = name_hold(MAILBOX_END_DETACHED, found);
 	request.ask.ends_kept = !keep;
 	pfree(found);
 

@@ -57,12 +57,6 @@ fail(const MailboxAnswer *answer, bool unsettled)
 	ErrorsAnswer(&unknown, NULL);
 }
 
-static const MailboxAnswer *
-send_piece(MailboxRequest *request, const char *bytes)
-{
-	return MailboxCall(request, NULL, bytes, NULL);
-}
-
 /* All pieces of the request; the answer to the last one, or to the one that failed. */
 static const MailboxAnswer *
 call_for_reply(const char *bytes, uint32 total, dynamo_op op, bool repeat)
@@ -74,7 +68,7 @@ call_for_reply(const char *bytes, uint32 total, dynamo_op op, bool repeat)
 	do
 	{
 		request.data_len = Min(total - request.queue.offset, MAILBOX_REQUEST_TEXT);
-		answer = send_piece(&request, bytes + request.queue.offset);
+		answer = MailboxCall(&request, NULL, bytes + request.queue.offset, NULL);
 		request.queue.offset += request.data_len;
 	}
 	while (answer->result == MAILBOX_MORE && request.queue.offset < total);
@@ -82,16 +76,17 @@ call_for_reply(const char *bytes, uint32 total, dynamo_op op, bool repeat)
 }
 
 static bool
-fetch_rest(QueueReply *reply, char *bytes, uint32 total, uint32 have)
+fetch_rest(char *bytes, uint32 total, uint32 have)
 {
 	while (have < total)
 	{
-		MailboxRequest request = {.kind = MAILBOX_QUEUE_MORE};
-		const MailboxAnswer *answer;
+		MailboxRequest request = {
+			.kind = MAILBOX_QUEUE_MORE,
+			.op = DYNAMO_QUEUE_READ,
+			.queue.offset = have,
+		};
+		const MailboxAnswer *answer = MailboxCall(&request, NULL, NULL, NULL);
 
-		request.op = DYNAMO_QUEUE_READ;
-		request.queue.offset = have;
-		answer = send_piece(&request, NULL);
 		if (answer->result != MAILBOX_REPLY || answer->piece.len == 0 ||
 			answer->piece.len > total - have)
 			return false;
@@ -141,7 +136,7 @@ take_reply(const MailboxAnswer *answer)
 	QueueReply *reply = palloc0(sizeof(QueueReply));
 
 	memcpy(bytes, answer->piece.data, have);
-	if (!fetch_rest(reply, bytes, total, have))
+	if (!fetch_rest(bytes, total, have))
 		return NULL;
 	unpack(reply, bytes, total);
 	return reply;
