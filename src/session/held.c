@@ -43,8 +43,8 @@ static volatile sig_atomic_t changing = 0;
 /* Sum of all xact_depth: if it is 0, the end of a transaction frees nothing. */
 static int64 xact_acquisitions = 0;
 
-/* The transaction's first loss among the notes that are gone; UTF-8. */
-static char *first_lost_name = NULL;
+/* The transaction's first loss among the notes that are gone; UTF-8, "": none. */
+static char first_lost_name[DYNAMO_NAME_MAX + 1] = "";
 static lease_loss first_loss = LOSS_NONE;
 
 static uint32
@@ -237,14 +237,11 @@ count(HeldLock *held, LockScope scope)
 }
 
 void
-HeldRememberLoss(char *name, lease_loss loss)
+HeldRememberLoss(const char *name, lease_loss loss)
 {
-	if (first_lost_name != NULL)
-	{
-		pfree(name);
+	if (first_lost_name[0] != '\0')
 		return;
-	}
-	first_lost_name = name;
+	strlcpy(first_lost_name, name, sizeof(first_lost_name));
 	first_loss = loss;
 }
 
@@ -294,8 +291,7 @@ HeldForget(HeldLock *held)
 	hash_search(held_locks, &name, HASH_REMOVE, NULL);
 	if (lost)
 		HeldRememberLoss(name, loss);
-	else
-		pfree(name);
+	pfree(name);
 }
 
 HeldLock *
@@ -374,9 +370,7 @@ HeldUncount(HeldLock *held, LockScope scope)
 void
 HeldForgetLoss(void)
 {
-	if (first_lost_name != NULL)
-		pfree(first_lost_name);
-	first_lost_name = NULL;
+	first_lost_name[0] = '\0';
 }
 
 const char *
@@ -384,7 +378,7 @@ HeldFindLoss(lease_loss *why)
 {
 	dlist_iter	iter;
 
-	if (first_lost_name != NULL)
+	if (first_lost_name[0] != '\0')
 	{
 		*why = first_loss;
 		return first_lost_name;

@@ -15,7 +15,6 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/memutils.h"
 
 #include "session/session.h"
 #include "shared/errors.h"
@@ -150,72 +149,22 @@ require_detachable(const LockName *name, const HeldLock *held)
 				 errmsg("cannot detach lock \"%s\"", name->text),
 				 errdetail("This session has acquired it several times, or for the transaction.")));
 	if (detached)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("lock \"%s\" is detached already", name->text)));
+		ErrorsDetached(name->text);
 }
 
-/* The token, or 0 if the lease was lost. */
-static int64
-call_detach(const LockName *name, MailboxRequest *request, volatile lease_loss *loss)
-{
-	const MailboxAnswer *answer = MailboxCall(request, NULL, NULL, NULL);
-
-	if (answer->result == MAILBOX_GRANTED)
-		return answer->grant.token;
-	if (answer->result == MAILBOX_BUSY)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("lock \"%s\" is detached already", name->text)));
-	if (answer->result == MAILBOX_LOST)
-		*loss = answer->loss;
-	else if (answer->result != MAILBOX_NOT_HELD)
-		ErrorsAnswer(answer, name->text);
-	return 0;
-}
-
-/* As for a release, the session's claim ends before the worker is asked. */
 int64
 JoinedDetach(const LockName *name, int64 at_most_ms)
 {
-	MailboxRequest request = {.kind = MAILBOX_DETACH};
-	volatile lease_loss loss = LOSS_NONE;
-	HeldLock   *held;
-	char	   *utf8;
-	volatile int64 token = 0;
-	uint64		seq;
+	MailboxRequest request = {.kind = MAILBOX_DETACH,.ask = {.at_most_us = at_most_ms * 1000}};
+	const MailboxAnswer *answer;
+	lease_loss	loss;
+	HeldLock   *held = SessionRequire(name);
 
-	(void) SessionRequire(name);
-	held = HeldFind(name->utf8);
 	require_detachable(name, held);
-
-	request.ask.hold_index = held->hold_index;
-	request.ask.lease_index = held->lease_index;
-	request.ask.lease_generation = held->lease_generation;
-	request.ask.at_most_us = at_most_ms * 1000;
-	seq = held->seq;
-	utf8 = MemoryContextStrdup(TopMemoryContext, held->name);
-	HeldForget(held);
-	PG_TRY();
-	{
-		token = call_detach(name, &request, &loss);
-	}
-	PG_CATCH();
-	{
-		/* The worker may not have seen the request before it was canceled. */
-		MailboxLetGo(request.ask.hold_index, seq);
-		pfree(utf8);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (token != 0)
-	{
-		pfree(utf8);
-		return token;
-	}
-	HeldRememberLoss(utf8, loss);
-	MailboxLetGo(request.ask.hold_index, seq);
-	ErrorsLost(name->text, loss);
+	answer = SessionEndHold(held, name, &request, MAILBOX_GRANTED, &loss);
+	if (answer == NULL)
+		ErrorsLost(name->text, loss);
+	return answer->grant.token;
 }
 
 /*
@@ -227,12 +176,10 @@ JoinedOutlive(const LockName *name)
 {
 	MailboxRequest request = {.kind = MAILBOX_DETACH};
 	const MailboxAnswer *answer;
-	HeldLock   *held;
+	HeldLock   *held = SessionRequire(name);
 	HoldCopy   *saved;
 	int64		outlives_us;
 
-	(void) SessionRequire(name);
-	held = HeldFind(name->utf8);
 	NameRefuseLed(name, held);
 	if (held->mode != MODE_EXCLUSIVE)
 		ereport(ERROR,

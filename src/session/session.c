@@ -17,7 +17,6 @@
 #include "miscadmin.h"
 #include "replication/walsender.h"
 #include "utils/guc.h"
-#include "utils/memutils.h"
 
 #include "session/session.h"
 #include "shared/compat.h"
@@ -26,11 +25,11 @@
 #include "shared/shared.h"
 
 /* A hold whose note is gone. */
-typedef struct Releasing
+typedef struct Ending
 {
 	uint32		hold_index;
 	uint64		seq;
-} Releasing;
+} Ending;
 
 /* The slot comes last: the worker signals only processes that have one. */
 void
@@ -261,6 +260,29 @@ is_detached(const LockName *name)
 	return is_found;
 }
 
+void
+SessionWarnLost(const char *lock, lease_loss loss)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
+			 errmsg("the lease on lock \"%s\" was lost before it was released", lock),
+			 errdetail("%s", ErrorsLossReason(loss))));
+}
+
+/* There is nothing to wait for. */
+static void
+acknowledge_loss(HeldLock *held, const char *lock)
+{
+	uint32		hold_index = held->hold_index;
+	uint64		seq = held->seq;
+	lease_loss	loss = HeldLoss(held);
+
+	HeldRememberLoss(held->name, loss);
+	HeldForget(held);
+	MailboxLetGo(hold_index, seq);
+	SessionWarnLost(lock, loss);
+}
+
 /* The session's lock, of which it may undo an acquisition; else NULL, with a warning. */
 static HeldLock *
 find_to_release(const LockName *name, const lock_mode *mode)
@@ -294,99 +316,88 @@ find_to_release(const LockName *name, const lock_mode *mode)
 				 errdetail("It is freed when the transaction ends.")));
 		return NULL;
 	}
+	if (!HeldIsValid(held))
+	{
+		acknowledge_loss(held, name->text);
+		return NULL;
+	}
 	return held;
 }
 
-/* False if the lease was lost. */
-static bool
-call_release(const char *lock, MailboxRequest *request, lease_loss *loss)
+static void
+let_go(const Ending *holds, int count)
 {
-	const MailboxAnswer *answer = MailboxCall(request, NULL, NULL, NULL);
-
-	if (answer->result == MAILBOX_RELEASED)
-		return true;
-	if (answer->result == MAILBOX_LOST)
-		*loss = answer->loss;
-	else if (answer->result != MAILBOX_NOT_HELD)
-		ErrorsAnswer(answer, lock);
-	return false;
-}
-
-void
-SessionWarnLost(const char *lock, lease_loss loss)
-{
-	ereport(WARNING,
-			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
-			 errmsg("the lease on lock \"%s\" was lost before it was released", lock),
-			 errdetail("%s", ErrorsLossReason(loss))));
+	for (int i = 0; i < count; i++)
+		MailboxLetGo(holds[i].hold_index, holds[i].seq);
 }
 
 /*
- * Ends the session's claim to the lease, and waits until DynamoDB has confirmed
- * the release.  For a lost lease there is nothing to wait for: acknowledges the
- * loss, and returns false.
+ * Asks the worker to end holds, or to leave one to the cluster.  The answer is the expected one,
+ * LOST or NOT_HELD; all else raises.
  */
-static bool
-give_back(HeldLock *held, const char *lock, bool keep)
+static const MailboxAnswer *
+call_to_end(MailboxRequest *request, const lockmgr_lease *leases, const Ending *holds, int count,
+			MailboxResult expected, const char *lock)
 {
-	MailboxRequest request = {
-		.kind = MAILBOX_RELEASE,
-		.ask = {
-			.hold_index = held->hold_index,
-			.lease_index = held->lease_index,
-			.lease_generation = held->lease_generation,
-			.ends_kept = !keep,
-			.valid_until = HeldValidUntil(held),
-		},
-	};
-	uint64		seq = held->seq;
-	bool		lost = !HeldIsValid(held);
-	lease_loss	loss = LOSS_NONE;
-	char	   *utf8 = MemoryContextStrdup(TopMemoryContext, held->name);
+	const MailboxAnswer *answer;
 
-	if (lost)
-		loss = HeldLoss(held);
+	PG_TRY();
+	{
+		answer = MailboxCall(request, NULL, leases, NULL);
+	}
+	PG_CATCH();
+	{
+		/* The worker may not have seen the request before it was canceled. */
+		let_go(holds, count);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (answer->result == expected)
+		return answer;
+	let_go(holds, count);
+	if (answer->result != MAILBOX_LOST && answer->result != MAILBOX_NOT_HELD)
+		ErrorsAnswer(answer, lock);
+	return answer;
+}
+
+const MailboxAnswer *
+SessionEndHold(HeldLock *held, const LockName *name, MailboxRequest *request,
+			   MailboxResult expected, lease_loss *loss)
+{
+	Ending		ending = {.hold_index = held->hold_index,.seq = held->seq};
+	const MailboxAnswer *answer;
+
+	request->ask.hold_index = held->hold_index;
+	request->ask.lease_index = held->lease_index;
+	request->ask.lease_generation = held->lease_generation;
 	HeldForget(held);
-	if (!lost)
-	{
-		PG_TRY();
-		{
-			lost = !call_release(lock, &request, &loss);
-		}
-		PG_CATCH();
-		{
-			/* As in call_release_all() */
-			MailboxLetGo(request.ask.hold_index, seq);
-			pfree(utf8);
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
-	}
-
-	if (lost)
-	{
-		HeldRememberLoss(utf8, loss);
-		MailboxLetGo(request.ask.hold_index, seq);
-		SessionWarnLost(lock, loss);
-	}
-	else
-		pfree(utf8);
-	return !lost;
+	answer = call_to_end(request, NULL, &ending, 1, expected, name->text);
+	if (answer->result == expected)
+		return answer;
+	*loss = answer->result == MAILBOX_LOST ? answer->loss : LOSS_NONE;
+	HeldRememberLoss(name->utf8, *loss);
+	return NULL;
 }
 
 bool
 SessionRelease(const LockName *name, lock_mode mode, bool keep)
 {
 	HeldLock   *held = find_to_release(name, &mode);
+	MailboxRequest request = {.kind = MAILBOX_RELEASE,.ask = {.ends_kept = !keep}};
+	lease_loss	loss;
 
 	if (held == NULL)
 		return false;
-	if (HeldIsValid(held) && held->session_depth + held->xact_depth > 1)
+	if (held->session_depth + held->xact_depth > 1)
 	{
 		HeldUncountSession(held, 1);
 		return true;
 	}
-	return give_back(held, name->text, keep);
+	request.ask.valid_until = HeldValidUntil(held);
+	if (SessionEndHold(held, name, &request, MAILBOX_RELEASED, &loss) != NULL)
+		return true;
+	SessionWarnLost(name->text, loss);
+	return false;
 }
 
 bool
@@ -396,8 +407,6 @@ SessionLetGo(const LockName *name)
 
 	if (held == NULL)
 		return false;
-	if (!HeldIsValid(held))
-		return give_back(held, name->text, true);
 	HeldUncountSession(held, 1);
 	HeldLetGoIfUnused(held);
 	return true;
@@ -413,30 +422,8 @@ acknowledge_losses(void)
 		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
 
 		if (held->session_depth > 0 && !HeldIsValid(held))
-			(void) give_back(held, Utf8ToMessage(held->name, strlen(held->name)), true);
+			acknowledge_loss(held, Utf8ToMessage(held->name, strlen(held->name)));
 	}
-}
-
-static void
-call_release_all(MailboxRequest *request, const lockmgr_lease *all, const Releasing *ended)
-{
-	const MailboxAnswer *answer;
-
-	PG_TRY();
-	{
-		answer = MailboxCall(request, NULL, all, NULL);
-		if (answer->result != MAILBOX_RELEASED && answer->result != MAILBOX_LOST &&
-			answer->result != MAILBOX_NOT_HELD)
-			ErrorsAnswer(answer, NULL);
-	}
-	PG_CATCH();
-	{
-		/* The worker may not have seen the request before it was canceled. */
-		for (size_t i = 0; i < request->data_len / sizeof(lockmgr_lease); i++)
-			MailboxLetGo(ended[i].hold_index, ended[i].seq);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
 }
 
 /*
@@ -448,7 +435,7 @@ static int
 release_next(void)
 {
 	lockmgr_lease *all = palloc(MAILBOX_RELEASE_MAX * sizeof(lockmgr_lease));
-	Releasing  *ended = palloc(MAILBOX_RELEASE_MAX * sizeof(Releasing));
+	Ending	   *holds = palloc(MAILBOX_RELEASE_MAX * sizeof(Ending));
 	MailboxRequest request = {.kind = MAILBOX_RELEASE,.ask = {.valid_until = PG_INT64_MAX}};
 	dlist_mutable_iter iter;
 	int			count = 0;
@@ -470,14 +457,14 @@ release_next(void)
 			.index = held->lease_index,.generation = held->lease_generation
 		};
 		request.ask.valid_until = Min(request.ask.valid_until, HeldValidUntil(held));
-		ended[count++] = (Releasing) {.hold_index = held->hold_index,.seq = held->seq};
+		holds[count++] = (Ending) {.hold_index = held->hold_index,.seq = held->seq};
 		HeldForget(held);
 	}
 	request.data_len = count * sizeof(lockmgr_lease);
 	if (count > 0)
-		call_release_all(&request, all, ended);
+		(void) call_to_end(&request, all, holds, count, MAILBOX_RELEASED, NULL);
 	pfree(all);
-	pfree(ended);
+	pfree(holds);
 	return count + kept;
 }
 
@@ -520,7 +507,7 @@ SessionReleaseAll(void)
 	return released;
 }
 
-int64
+HeldLock *
 SessionRequire(const LockName *name)
 {
 	HeldLock   *held;
@@ -531,7 +518,7 @@ SessionRequire(const LockName *name)
 		ErrorsNotHeld(name->text);
 	if (!HeldIsValid(held))
 		SessionRaiseLost(name, held);
-	return held->token;
+	return held;
 }
 
 int64
@@ -539,10 +526,8 @@ SessionRenew(const LockName *name, int64 lease_ms, const uint8 *data, size_t dat
 {
 	MailboxRequest request = {.kind = MAILBOX_RENEW};
 	const MailboxAnswer *volatile answer;
-	HeldLock   *held;
+	HeldLock   *held = SessionRequire(name);
 
-	(void) SessionRequire(name);
-	held = HeldFind(name->utf8);
 	if (lease_ms != 0)
 		NameRefuseLed(name, held);
 	if (lease_ms != 0 && held->mode != MODE_EXCLUSIVE)

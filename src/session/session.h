@@ -168,10 +168,10 @@ extern void HeldLetGoIfUnused(HeldLock *held);
 
 /*
  * The transaction must not commit as if the loss of a lease, whose note is
- * deleted, had not happened.  The name (UTF-8, from TopMemoryContext) becomes
- * held.c's.  Only the first loss of a transaction is kept.  Cannot fail.
+ * deleted, had not happened.  The name is UTF-8.  Only the first loss of a
+ * transaction is kept.  Cannot fail.
  */
-extern void HeldRememberLoss(char *name, lease_loss loss);
+extern void HeldRememberLoss(const char *name, lease_loss loss);
 extern void HeldForgetLoss(void);
 
 /* The name (UTF-8) of a lock that this transaction has lost, or NULL. */
@@ -335,8 +335,8 @@ extern int64 SessionToken(const LockName *name);
 /* Microseconds until the deadline, or 0 if the lease is not valid.  Sends no request. */
 extern int64 SessionRemaining(const LockName *name);
 
-/* The token; raises if the lease is lost or the lock is not held. */
-extern int64 SessionRequire(const LockName *name);
+/* The session's note; raises if the lease is lost or the lock is not held. */
+extern HeldLock *SessionRequire(const LockName *name);
 
 /*
  * Reads the lock's item in DynamoDB. The result is valid until the session's
@@ -360,6 +360,15 @@ extern void SessionTakeGrant(const LockName *name, HeldLock *held,
 
 /* Says for whom it asks: this session. */
 extern void SessionIdentify(lock_ask *ask);
+
+/*
+ * Ends the session's claim to the lease, and then makes the request about its hold, which ends
+ * that or leaves it to the cluster.  NULL: the lease was lost; the transaction remembers the loss.
+ * Raises if the answer is none of these; the session does not hold the lock then, either.
+ */
+extern const MailboxAnswer *SessionEndHold(HeldLock *held, const LockName *name,
+										   MailboxRequest *request, MailboxResult expected,
+										   lease_loss *loss);
 
 /* The lease of this note is lost: an error, or a WARNING when its note is gone. */
 pg_noreturn extern void SessionRaiseLost(const LockName *name, HeldLock *held);

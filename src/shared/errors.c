@@ -241,6 +241,15 @@ ErrorsNotHeld(const char *lock)
 }
 
 void
+ErrorsDetached(const char *lock)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("lock \"%s\" is detached already", lock)));
+}
+
+/* A try deals with BUSY itself: here it is the answer to a DETACH. */
+void
 ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 {
 	if (answer->result == MAILBOX_FAILED)
@@ -250,6 +259,8 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 		ErrorsLost(lock, answer->loss);
 	if (answer->result == MAILBOX_NOT_HELD)
 		ErrorsNotHeld(lock);
+	if (answer->result == MAILBOX_BUSY)
+		ErrorsDetached(lock);
 	if (answer->result == MAILBOX_DEADLOCK)
 	{
 		SegmentCount(EVENT_DEADLOCK);

@@ -48,6 +48,9 @@ pg_noreturn extern void ErrorsAnswer(const MailboxAnswer *answer, const char *lo
 pg_noreturn extern void ErrorsLost(const char *lock, lease_loss loss);
 pg_noreturn extern void ErrorsNotHeld(const char *lock);
 
+/* The cluster has a hold of the lock besides. */
+pg_noreturn extern void ErrorsDetached(const char *lock);
+
 /* No hold of the lock has this token, any more. */
 pg_noreturn extern void ErrorsOtherToken(const char *lock, int64 token);
 

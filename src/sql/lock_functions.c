@@ -141,7 +141,7 @@ ddb_lock_require(PG_FUNCTION_ARGS)
 {
 	LockName	name = ArgumentName(fcinfo);
 
-	PG_RETURN_INT64(SessionRequire(&name));
+	PG_RETURN_INT64(SessionRequire(&name)->token);
 }
 
 Datum
