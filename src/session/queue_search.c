@@ -74,10 +74,13 @@ search_clock(void *arg)
 	return SegmentNow();
 }
 
-static void
-make_key(char *key, const char *queue, const char *resource)
+static Alone *
+search_alone(const char *queue, const char *resource, HASHACTION action, bool *found)
 {
-	snprintf(key, sizeof(((Alone *) NULL)->key), "%s/%s", queue, resource);
+	char		key[sizeof(((Alone *) NULL)->key)];
+
+	snprintf(key, sizeof(key), "%s/%s", queue, resource);
+	return hash_search(alone, key, action, found);
 }
 
 /* Resources come and go: a new one must not leave its name here for ever. */
@@ -99,27 +102,16 @@ make_room(void)
 static void
 leave_alone(const char *queue, const char *resource, bool foreign)
 {
-	char		key[sizeof(((Alone *) NULL)->key)];
 	Alone	   *entry;
 	bool		found;
 
 	if (hash_get_num_entries(alone) >= ALONE_MOST)
 		make_room();
-	make_key(key, queue, resource);
-	entry = hash_search(alone, key, HASH_ENTER, &found);
+	entry = search_alone(queue, resource, HASH_ENTER, &found);
 	entry->foreign = foreign;
 	entry->pause = found ? Min(entry->pause * 2, ALONE_MOST_US) : ALONE_FIRST_US;
 	entry->until = SegmentNow() + entry->pause;
 	alone_until = Min(alone_until, entry->until);
-}
-
-static void
-forget_alone(const char *queue, const char *resource)
-{
-	char		key[sizeof(((Alone *) NULL)->key)];
-
-	make_key(key, queue, resource);
-	(void) hash_search(alone, key, HASH_REMOVE, NULL);
 }
 
 /* hinted: this cluster has a job for it, so it is not left alone if it is locked. */
@@ -147,7 +139,7 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, bo
 	if (got == QUEUE_FOREIGN || (got == QUEUE_BUSY && !hinted))
 		leave_alone(search->queue, resource, got == QUEUE_FOREIGN);
 	else if (got != QUEUE_BUSY)
-		forget_alone(search->queue, resource);
+		(void) search_alone(search->queue, resource, HASH_REMOVE, NULL);
 	if (got == QUEUE_FOREIGN)
 	{
 		/* If there was a hint, it is for somebody else. */
@@ -161,11 +153,8 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, bo
 static const Alone *
 find_alone(const char *queue, const char *resource)
 {
-	char		key[sizeof(((Alone *) NULL)->key)];
-	const Alone *entry;
+	const Alone *entry = search_alone(queue, resource, HASH_FIND, NULL);
 
-	make_key(key, queue, resource);
-	entry = hash_search(alone, key, HASH_FIND, NULL);
 	return entry != NULL && SegmentNow() < entry->until ? entry : NULL;
 }
 
