@@ -75,6 +75,5 @@ _PG_init(void)
 	MarkGUCPrefixReserved("ddblock");
 	SegmentInstallHooks();
 	StatementInstallHooks();
-	DropInstallHook();
 	register_worker();
 }

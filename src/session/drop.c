@@ -8,8 +8,8 @@
  * would pass, once the extension is created again.  Without those of ddb_queue_done
  * work would be done twice.  The rows of ddb_outbox are jobs that are nowhere else.
  * So the extension cannot be dropped while there are held locks, or rows in one of
- * these tables.  PostgreSQL calls the hook for each object just before it drops it, so this covers DROP SCHEMA
- * ... CASCADE and DROP OWNED as well.
+ * these tables.  PostgreSQL calls the hook (statement.c) for each object just before
+ * it drops it, so this covers DROP SCHEMA ... CASCADE and DROP OWNED as well.
  *
  * The check does not see a session that acquires a lock later.  That lock is
  * freed when the session ends.
@@ -21,7 +21,6 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/dependency.h"
-#include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
 #include "commands/extension.h"
@@ -68,8 +67,6 @@ static const Kept kept[] = {
 		"If none of these jobs can come again, run DELETE FROM %s first."
 	},
 };
-
-static object_access_hook_type prev_object_access = NULL;
 
 /* A session that has ended holds nothing, even if the worker has not noticed yet. */
 static bool
@@ -163,26 +160,14 @@ refuse_with_rows(Oid relation, const Kept *table)
 }
 
 /* PostgreSQL drops the table before the extension that it belongs to. */
-static void
-object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
-			  void *arg)
+void
+DropCheck(Oid class_id, Oid object_id)
 {
 	const Kept *table;
 
-	if (prev_object_access)
-		prev_object_access(access, class_id, object_id, sub_id, arg);
-	if (access != OAT_DROP || sub_id != 0)
-		return;
 	if (class_id == RelationRelationId && (table = find_kept(object_id)) != NULL)
 		refuse_with_rows(object_id, table);
 	else if (class_id == ExtensionRelationId &&
 			 object_id == get_extension_oid(EXTENSION, true))
 		refuse_while_held();
-}
-
-void
-DropInstallHook(void)
-{
-	prev_object_access = object_access_hook;
-	object_access_hook = object_access;
 }

@@ -379,7 +379,8 @@ extern void SessionWarnLost(const char *lock, lease_loss loss);
  * ----------------------------------------------------------------
  */
 
-extern void DropInstallHook(void);
+/* Before the object is dropped: raises if that would lose something. */
+extern void DropCheck(Oid class_id, Oid object_id);
 
 /* ----------------------------------------------------------------
  * fence.c: Whether a transaction still has the fences that it asked for.

@@ -255,6 +255,8 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, 
 {
 	if (prev_object_access)
 		prev_object_access(access, class_id, object_id, sub_id, arg);
+	if (access == OAT_DROP && sub_id == 0)
+		DropCheck(class_id, object_id);
 	if (access != OAT_FUNCTION_EXECUTE || class_id != ProcedureRelationId)
 		return;
 	join_locks();				/* a function may be called without a statement */
