@@ -888,7 +888,6 @@ typedef struct TableScan
 	LockPage	page;
 	int			offset;			/* in the page */
 	LockRow		row;			/* the last one that was read */
-	bool		started;
 	bool		last_page;
 	bool		found;			/* any row */
 } TableScan;

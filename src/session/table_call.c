@@ -164,7 +164,7 @@ TableAgain(unsigned *times, const char *table)
 TableScan *
 TableScanStart(const char *prefix, bool released_only)
 {
-	TableScan  *scan = palloc(sizeof(TableScan));
+	TableScan  *scan = palloc0(sizeof(TableScan));
 	dynamo_table table = SettingsTable();
 
 	scan->prefix = prefix;
@@ -173,7 +173,6 @@ TableScanStart(const char *prefix, bool released_only)
 		.op = dynamo_scan_op(&table, prefix, strlen(prefix)),.name_len = strlen(prefix),
 			.scan = {.limit = PAGE_MIN,.released_only = released_only}
 	};
-	scan->started = scan->last_page = scan->found = false;
 	return scan;
 }
 
@@ -186,7 +185,7 @@ check_keys(void)
 	(void) SessionLookUp(&any, NULL);
 }
 
-/* After a page that was cut, continues after the last row that was read. */
+/* After a page that was cut, continues after the last row.  A new scan's page names no key. */
 static void
 go_on_after(TableScan *scan)
 {
@@ -221,12 +220,10 @@ next_page(TableScan *scan)
 {
 	const LockPage *page;
 
-	if (scan->started)
-		go_on_after(scan);
+	go_on_after(scan);
 	page = &TableCall(&scan->request, scan->prefix, scan->start, DYNAMO_OK, NULL)->page;
 	memcpy(&scan->page, page, offsetof(LockPage, data) + page->rows + page->next +
 		   page->next_sort);
-	scan->started = true;
 	scan->offset = 0;
 	scan->last_page = !page->cut && page->next == 0;
 	adapt_limit(scan);
@@ -238,13 +235,13 @@ TableScanNext(TableScan *scan)
 {
 	for (;;)
 	{
-		if (scan->started && LockPageRow(&scan->page, &scan->offset, &scan->row))
+		if (LockPageRow(&scan->page, &scan->offset, &scan->row))
 		{
 			scan->found = true;
 			if (strncmp(scan->row.name, scan->prefix, strlen(scan->prefix)) == 0)
 				return true;
 		}
-		else if (scan->started && scan->last_page)
+		else if (scan->last_page)
 		{
 			if (!scan->found)
 				check_keys();
