@@ -11,6 +11,8 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -126,25 +128,26 @@ remind_postmaster(void)
 	SendPostmasterSignal(PMSIGNAL_BACKGROUND_WORKER_CHANGE);
 }
 
-static uint32
-wait_event(const MailboxRequest *request)
+void
+MailboxSleep(MailboxPause what, int64 us)
 {
-	static uint32 lock_event = 0;
-	static uint32 call_event = 0;
+	static const char *const names[] = {
+		"DdblockLock", "DdblockCall", "DdblockTable", "DdblockQueue"
+	};
+	static uint32 events[lengthof(names)] = {0};
 
-	if (lock_event == 0)
-	{
-		lock_event = CompatWaitEvent("DdblockLock");
-		call_event = CompatWaitEvent("DdblockCall");
-	}
-	return request->kind == MAILBOX_ACQUIRE ? lock_event : call_event;
+	if (events[what] == 0)
+		events[what] = CompatWaitEvent(names[what]);
+	InvalidateCatalogSnapshotConditionally();	/* see await.c */
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 Min((Max(us, 0) + 999) / 1000, INT_MAX), events[what]);
+	ResetLatch(MyLatch);
 }
 
 /* False if there is nothing to wait for any more. */
 static bool
 wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 {
-	uint32		event = wait_event(request);
 	int64		missing_since = 0;
 	int64		started = SegmentNow();
 
@@ -153,7 +156,6 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 		int64		now;
 		int64		wake;
 
-		ResetLatch(MyLatch);
 		if (mailbox_accept(&segment_mailbox, me, request->seq))
 			return true;
 		CHECK_FOR_INTERRUPTS();
@@ -183,10 +185,7 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 				return false;
 			wake = Min(wake, turn);
 		}
-
-		InvalidateCatalogSnapshotConditionally();	/* see await.c */
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Max(wake - now + 999, 0) / 1000, event);
+		MailboxSleep(request->kind == MAILBOX_ACQUIRE ? PAUSE_LOCK : PAUSE_CALL, wake - now);
 	}
 }
 

@@ -18,18 +18,13 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "common/pg_prng.h"
 #include "miscadmin.h"
-#include "storage/latch.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 
 #include "queue/queue.h"
 #include "session/session.h"
-#include "shared/compat.h"
 #include "shared/settings.h"
 #include "shared/shared.h"
 
@@ -351,10 +346,6 @@ search_look(void *arg, int64 since, bool last, int64 *again)
 static void
 sleep_until(int64 until, DeadlockSearch *deadlock)
 {
-	static uint32 event = 0;
-
-	if (event == 0)
-		event = CompatWaitEvent("DdblockQueue");
 	for (;;)
 	{
 		int64		now = SegmentNow();
@@ -363,11 +354,7 @@ sleep_until(int64 until, DeadlockSearch *deadlock)
 		CHECK_FOR_INTERRUPTS();
 		if (left <= 0 || shared_read(&MailboxMySlot()->wants_jobs) == 0)
 			return;
-		left = Min(left, DeadlockTurn(deadlock, now) - now);
-		InvalidateCatalogSnapshotConditionally();	/* see await.c */
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min((left + 999) / 1000, INT_MAX), event);
-		ResetLatch(MyLatch);
+		MailboxSleep(PAUSE_QUEUE, Min(left, DeadlockTurn(deadlock, now) - now));
 	}
 }
 

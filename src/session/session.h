@@ -520,6 +520,20 @@ extern bool LeaderResign(const LockName *name, int64 rest_ms, int64 wait_ms);
 /* Takes the process's slot, once in a process.  See SessionAttach(). */
 extern void MailboxAttach(void);
 
+typedef enum MailboxPause
+{
+	PAUSE_LOCK,
+	PAUSE_CALL,
+	PAUSE_TABLE,
+	PAUSE_QUEUE
+} MailboxPause;
+
+/*
+ * Until the process's latch is set, or so many microseconds have passed.  The caller checks for
+ * interrupts, and for what it waits for, before each sleep.
+ */
+extern void MailboxSleep(MailboxPause what, int64 us);
+
 /* This session; its generation is 0 before MailboxAttach(). */
 extern lockmgr_session MailboxSession(void);
 extern MailboxSlot *MailboxMySlot(void);

@@ -12,17 +12,12 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "common/pg_prng.h"
 #include "miscadmin.h"
-#include "storage/latch.h"
-#include "utils/snapmgr.h"
 
 #include "dynamo/dynamo.h"
 #include "lock/backoff.h"
 #include "session/session.h"
-#include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
 #include "shared/shared.h"
@@ -44,11 +39,8 @@ is_result(const MailboxAnswer *answer, dynamo_status expected)
 void
 TableSleep(int64 microseconds)
 {
-	static uint32 event = 0;
 	int64		until = SegmentNow() + microseconds;
 
-	if (event == 0)
-		event = CompatWaitEvent("DdblockTable");
 	for (;;)
 	{
 		int64		left = until - SegmentNow();
@@ -56,10 +48,7 @@ TableSleep(int64 microseconds)
 		CHECK_FOR_INTERRUPTS();
 		if (left <= 0)
 			return;
-		InvalidateCatalogSnapshotConditionally();	/* see await.c */
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min((left + 999) / 1000, INT_MAX), event);
-		ResetLatch(MyLatch);
+		MailboxSleep(PAUSE_TABLE, left);
 	}
 }
 
