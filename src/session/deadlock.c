@@ -266,7 +266,7 @@ static bool
 read_other(MailboxSlot *slot, Wait *wait)
 {
 	SlotWait   *other = &slot->wait;
-	LeaseCopy  *lease;
+	LeaseCopy	lease;
 
 	wait->id = shared_read(&other->since);
 	if (wait->id == 0)
@@ -284,14 +284,12 @@ read_other(MailboxSlot *slot, Wait *wait)
 		return false;
 	if (wait->kind == WAIT_JOB)
 		return true;
-	lease = palloc(sizeof(LeaseCopy));
 	wait->name_len = 0;
-	if (SegmentPeekLease(wait->lease_index, lease))
+	if (SegmentPeekLease(wait->lease_index, &lease))
 	{
-		wait->name_len = lease->name_len;
-		memcpy(wait->name, lease->name, lease->name_len);
+		wait->name_len = lease.name_len;
+		memcpy(wait->name, lease.name, lease.name_len);
 	}
-	pfree(lease);
 	return true;
 }
 
@@ -311,7 +309,7 @@ read_slot(uint32 number, Wait *wait)
 static int
 first_in_line(const Wait *wait)
 {
-	Wait	   *other = palloc(sizeof(Wait));
+	Wait		other;
 	uint64		place = PG_UINT64_MAX;
 	int			pid = 0;
 
@@ -319,13 +317,12 @@ first_in_line(const Wait *wait)
 	{
 		/* Again, most are not for us. */
 		if (segment_slots[i].request.name_len != wait->name_len ||
-			!read_slot(i, other) || other->kind != WAIT_LOCK || other->place >= place ||
-			!is_for(wait, 0, other->name, other->name_len))
+			!read_slot(i, &other) || other.kind != WAIT_LOCK || other.place >= place ||
+			!is_for(wait, 0, other.name, other.name_len))
 			continue;
-		place = other->place;
+		place = other.place;
 		pid = segment_slots[i].pid;
 	}
-	pfree(other);
 	return pid;
 }
 
@@ -335,8 +332,9 @@ add_holders(Graph *graph, int waiter)
 {
 	Process    *process = &graph->processes[waiter];
 	const Wait *wait = &process->wait;
-	HoldCopy   *held = palloc(sizeof(HoldCopy));
-	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
+	HoldCopy	held;
+	LeaseCopy	copy;
+	const lease *l = &copy.lease;
 	bool		in_queue = false;
 
 	for (uint32 i = 0; i < segment->max_leases; i++)
@@ -348,18 +346,18 @@ add_holders(Graph *graph, int waiter)
 		if (h->session.generation == 0 || index >= segment->max_leases ||
 			!is_for(wait, index, segment_leases[index].name, segment_leases[index].name_len))
 			continue;
-		if (!SegmentPeekHold(i, held) || !SegmentPeekLease(index, lease) ||
-			held->hold.lease_index != index || lease->lease.state != LEASE_HELD ||
-			held->hold.lease_generation != lease->lease.generation ||
-			!is_for(wait, index, lease->name, lease->name_len) ||
-			(wait->kind == WAIT_RELEASE && wait->lease_generation != lease->lease.generation))
+		if (!SegmentPeekHold(i, &held) || !SegmentPeekLease(index, &copy) ||
+			held.hold.lease_index != index || l->state != LEASE_HELD ||
+			held.hold.lease_generation != l->generation ||
+			!is_for(wait, index, copy.name, copy.name_len) ||
+			(wait->kind == WAIT_RELEASE && wait->lease_generation != l->generation))
 			continue;
 		/* Holders in the same mode keep it from no session, unless permits are short. */
 		if (wait->kind == WAIT_LOCK && wait->mode != MODE_EXCLUSIVE &&
-			wait->mode == lease->lease.mode)
+			wait->mode == l->mode)
 			in_queue = true;
-		if (is_held(held, i))
-			add_hold(graph, waiter, held, lease->lease.mode);
+		if (is_held(&held, i))
+			add_hold(graph, waiter, &held, l->mode);
 	}
 	if (in_queue)
 	{
@@ -369,8 +367,6 @@ add_holders(Graph *graph, int waiter)
 		if (first != 0)
 			add_blocker(graph, waiter, first, process->slack + 1);
 	}
-	pfree(held);
-	pfree(lease);
 }
 
 /* What the process waits for now; false: nothing that we know. */
@@ -423,7 +419,7 @@ is_same(const Wait *a, const Wait *b)
 static void
 keep_confirmed(Graph *graph, const Graph *before)
 {
-	Wait	   *now = palloc(sizeof(Wait));
+	Wait		now;
 
 	for (int i = 0; i < graph->count; i++)
 	{
@@ -433,7 +429,7 @@ keep_confirmed(Graph *graph, const Graph *before)
 		for (int j = 0; j < before->count; j++)
 			confirmed |= before->processes[j].pid == process->pid &&
 				is_same(&before->processes[j].wait, &process->wait);
-		if (!confirmed || !read_wait(process, now) || !is_same(now, &process->wait))
+		if (!confirmed || !read_wait(process, &now) || !is_same(&now, &process->wait))
 			process->wait.kind = WAIT_NONE;
 	}
 }

@@ -83,28 +83,26 @@ is_held(const HoldCopy *held)
 static void
 refuse_while_held(void)
 {
-	HoldCopy   *held = palloc(sizeof(HoldCopy));
-	LeaseCopy  *entry = palloc(sizeof(LeaseCopy));
+	HoldCopy	held;
+	LeaseCopy	entry;
 
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
-		if (!SegmentReadHold(i, held) || !is_held(held) ||
-			!SegmentReadLease(held->hold.lease_index, entry) ||
-			entry->lease.generation != held->hold.lease_generation)
+		if (!SegmentReadHold(i, &held) || !is_held(&held) ||
+			!SegmentReadLease(held.hold.lease_index, &entry) ||
+			entry.lease.generation != held.hold.lease_generation)
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot drop extension \"%s\" while sessions of this database hold locks",
 						EXTENSION),
-				 held->hold.ends_at == 0 ?
-				 errdetail("Process %d holds lock \"%s\".", held->hold.holder.pid,
-						   Utf8ToMessage(entry->name, entry->name_len)) :
+				 held.hold.ends_at == 0 ?
+				 errdetail("Process %d holds lock \"%s\".", held.hold.holder.pid,
+						   Utf8ToMessage(entry.name, entry.name_len)) :
 				 errdetail("Lock \"%s\" is detached.",
-						   Utf8ToMessage(entry->name, entry->name_len)),
+						   Utf8ToMessage(entry.name, entry.name_len)),
 				 errhint("Release the locks that the view ddb_locks lists, or end their sessions.")));
 	}
-	pfree(entry);
-	pfree(held);
 }
 
 static const Kept *

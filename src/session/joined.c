@@ -78,17 +78,16 @@ static bool
 join_anew(HeldLock *held, const LockName *name, const void *arg)
 {
 	int64		token = *(const int64 *) arg;
-	HoldCopy   *found = palloc(sizeof(HoldCopy));
+	HoldCopy	found;
 	MailboxRequest request;
 	const MailboxAnswer *answer;
 
-	if (!SegmentFindHold(name->utf8, token, false, found))
+	if (!SegmentFindHold(name->utf8, token, false, &found))
 		ErrorsOtherToken(name->text, token);
-	require_exclusive(name, found->hold.mode);
-	require_role(name, found->hold.taker);
-	request = name_hold(MAILBOX_JOIN, found);
-	pfree(found);
+	require_exclusive(name, found.hold.mode);
+	require_role(name, found.hold.taker);
 
+	request = name_hold(MAILBOX_JOIN, &found);
 	answer = MailboxCall(&request, NULL, NULL, NULL);
 	if (answer->result == MAILBOX_NOT_HELD)
 		ErrorsOtherToken(name->text, token);
@@ -133,11 +132,8 @@ JoinedCarryOutOrder(void)
 static void
 require_detachable(const LockName *name, const HeldLock *held)
 {
-	LeaseCopy  *lease = palloc(sizeof(LeaseCopy));
-	bool		detached = SegmentReadLease(held->lease_index, lease) &&
-		lease->lease.generation == held->lease_generation && lease->lease.detached;
+	LeaseCopy	copy;
 
-	pfree(lease);
 	if (held->mode != MODE_EXCLUSIVE)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -148,7 +144,8 @@ require_detachable(const LockName *name, const HeldLock *held)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot detach lock \"%s\"", name->text),
 				 errdetail("This session has acquired it several times, or for the transaction.")));
-	if (detached)
+	if (SegmentReadLease(held->lease_index, &copy) &&
+		copy.lease.generation == held->lease_generation && copy.lease.detached)
 		ErrorsDetached(name->text);
 }
 
@@ -177,8 +174,7 @@ JoinedOutlive(const LockName *name)
 	MailboxRequest request = {.kind = MAILBOX_DETACH};
 	const MailboxAnswer *answer;
 	HeldLock   *held = SessionRequire(name);
-	HoldCopy   *saved;
-	int64		outlives_us;
+	HoldCopy	saved = {0};
 
 	NameRefuseLed(name, held);
 	if (held->mode != MODE_EXCLUSIVE)
@@ -190,16 +186,13 @@ JoinedOutlive(const LockName *name)
 	request.ask.lease_index = held->lease_index;
 	request.ask.lease_generation = held->lease_generation;
 	answer = MailboxCall(&request, NULL, NULL, NULL);
-	saved = palloc0(sizeof(HoldCopy));
-	(void) SegmentReadHold(held->hold_index, saved);
-	outlives_us = saved->hold.outlives_us;
-	pfree(saved);
+	(void) SegmentReadHold(held->hold_index, &saved);
 	/* If it is valid now, we have read our hold. */
 	if (answer->result == MAILBOX_LOST || !HeldIsValid(held))
 		SessionRaiseLost(name, held);
 	if (answer->result != MAILBOX_RENEWED)
 		ErrorsAnswer(answer, name->text);
-	return outlives_us;
+	return saved.hold.outlives_us;
 }
 
 static bool
@@ -219,18 +212,17 @@ warn_not_detached(const LockName *name, int64 token)
 bool
 JoinedEndDetached(const LockName *name, int64 token, bool keep)
 {
-	HoldCopy   *found = palloc(sizeof(HoldCopy));
+	HoldCopy	found;
 	MailboxRequest request;
 	const MailboxAnswer *answer;
 
 	SessionAttach();
-	if (!SegmentFindHold(name->utf8, token, true, found))
+	if (!SegmentFindHold(name->utf8, token, true, &found))
 		return warn_not_detached(name, token);
-	require_role(name, found->hold.taker);
-	request = name_hold(MAILBOX_END_DETACHED, found);
-	request.ask.ends_kept = !keep;
-	pfree(found);
+	require_role(name, found.hold.taker);
 
+	request = name_hold(MAILBOX_END_DETACHED, &found);
+	request.ask.ends_kept = !keep;
 	answer = MailboxCall(&request, NULL, NULL, NULL);
 	if (answer->result == MAILBOX_RELEASED)
 		return true;

@@ -249,15 +249,10 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 static bool
 is_detached(const LockName *name)
 {
-	HoldCopy   *found;
-	bool		is_found;
+	HoldCopy	found;
 
-	if (!PrefixAllows(name->utf8, strlen(name->utf8)))
-		return false;
-	found = palloc(sizeof(HoldCopy));
-	is_found = SegmentFindHold(name->utf8, 0, true, found);
-	pfree(found);
-	return is_found;
+	return PrefixAllows(name->utf8, strlen(name->utf8)) &&
+		SegmentFindHold(name->utf8, 0, true, &found);
 }
 
 void
