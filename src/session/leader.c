@@ -99,10 +99,8 @@ LeaderJoin(const LockName *name)
 
 	SessionAttach();
 	held = HeldFind(name->utf8);
-	if (held != NULL && held->leader && !HeldIsValid(held))
-		SessionRaiseLost(name, held);
 	if (held != NULL && held->leader)
-		return held->token;
+		return SessionRequire(name)->token;
 	/* The worker may not have begun yet, and on a standby it does not: that is no error. */
 	found = find(name, &c);
 	if (!found && !campaign_is_listed(ddblock_leaderships, name->utf8))

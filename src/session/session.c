@@ -84,18 +84,19 @@ SessionRaiseLost(const LockName *name, HeldLock *held)
 }
 
 /* This process may have been stopped for the whole lease before it read the answer. */
-static void
-check_grant(const LockName *name, HeldLock *held)
+void
+SessionTakeGrant(const LockName *name, HeldLock *held, const MailboxAnswer *answer, uint64 seq)
 {
-	uint32		hold_index = held->hold_index;
 	lease_loss	loss;
 
+	HeldSetHold(held, answer, seq);
+	InterruptArm();
 	if (HeldIsValid(held))
 		return;
 	loss = HeldLoss(held);
 	HeldTellLoss(held);
 	HeldUnsetHold(held);
-	MailboxLetGo(hold_index, held->seq);
+	MailboxLetGo(answer->grant.hold_index, seq);
 	SegmentCount(EVENT_LK001);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_LEASE_LOST),
@@ -104,14 +105,6 @@ check_grant(const LockName *name, HeldLock *held)
 			 errdetail("%s", ErrorsLossReason(loss)),
 			 errhint("The session does not hold the lock. Acquire it again, with a longer "
 					 "lease if this happens often.")));
-}
-
-void
-SessionTakeGrant(const LockName *name, HeldLock *held, const MailboxAnswer *answer, uint64 seq)
-{
-	HeldSetHold(held, answer, seq);
-	InterruptArm();
-	check_grant(name, held);
 }
 
 static int64
