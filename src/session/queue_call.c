@@ -108,24 +108,6 @@ take_text(QueueReply *reply, uint32 len)
 	return text;
 }
 
-static void
-unpack(QueueReply *reply, char *bytes, uint32 total)
-{
-	queue_reply head;
-
-	memcpy(&head, bytes, sizeof(head));
-	reply->status = head.status;
-	reply->now_ms = head.now_ms;
-	reply->rows = head.rows;
-	reply->bytes = bytes;
-	reply->len = total;
-	reply->offset = sizeof(head);
-	reply->next_len = head.next_len;
-	reply->next = take_text(reply, head.next_len);
-	if (head.next_len == 0)
-		reply->next = NULL;
-}
-
 /* NULL: the worker has lost the rest of it. */
 static QueueReply *
 take_reply(const MailboxAnswer *answer)
@@ -138,7 +120,12 @@ take_reply(const MailboxAnswer *answer)
 	memcpy(bytes, answer->piece.data, have);
 	if (!fetch_rest(bytes, total, have))
 		return NULL;
-	unpack(reply, bytes, total);
+	memcpy(&reply->is, bytes, sizeof(reply->is));
+	reply->bytes = bytes;
+	reply->len = total;
+	reply->offset = sizeof(reply->is);
+	if (reply->is.next_len > 0)
+		reply->next = take_text(reply, reply->is.next_len);
 	return reply;
 }
 
@@ -147,7 +134,7 @@ expected_failure(const MailboxAnswer *answer)
 {
 	QueueReply *reply = palloc0(sizeof(QueueReply));
 
-	reply->status = answer->failure.status;
+	reply->is.status = answer->failure.status;
 	strlcpy(reply->message, answer->failure.message, sizeof(reply->message));
 	return reply;
 }
@@ -196,7 +183,7 @@ QueueCall(const queue_request *request, const char *tail, dynamo_status expected
 	SegmentEarn(failures > 0);
 	/* The repeat may have waited in the worker. */
 	if (unsettled && queue_op(request->kind) == DYNAMO_QUEUE_TRANSACT &&
-		reply->status == DYNAMO_CONDITION_FAILED && SegmentNow() - started > TOKEN_KNOWN_US)
+		reply->is.status == DYNAMO_CONDITION_FAILED && SegmentNow() - started > TOKEN_KNOWN_US)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONNECTION_FAILURE),
 				 errmsg("the outcome of a transaction in DynamoDB is unknown"),
@@ -229,9 +216,9 @@ read_row(QueueReply *reply, QueueRow *row)
 bool
 QueueReadRow(QueueReply *reply, QueueRow *row)
 {
-	if (reply->rows == 0)
+	if (reply->is.rows == 0)
 		return false;
-	reply->rows--;
+	reply->is.rows--;
 	read_row(reply, row);
 	return true;
 }
@@ -253,7 +240,7 @@ QueueCallRow(const queue_request *request, dynamo_status *status)
 	QueueRow   *row = palloc0(sizeof(QueueRow));
 
 	if (status != NULL)
-		*status = reply->status;
+		*status = reply->is.status;
 	return QueueReadRow(reply, row) ? row : NULL;
 }
 
@@ -265,7 +252,7 @@ next_page(QueueScan *scan)
 
 	if (scan->reply != NULL)
 	{
-		scan->request.tail_len = scan->reply->next_len;
+		scan->request.tail_len = scan->reply->is.next_len;
 		next = memcpy(MemoryContextAlloc(MemoryContextGetParent(scan->page),
 										 scan->request.tail_len),
 					  scan->reply->next, scan->request.tail_len);

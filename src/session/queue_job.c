@@ -27,7 +27,7 @@ QueueJobHead(const char *queue, const char *resource, int64 *now_ms)
 	QueueRow   *row = palloc0(sizeof(QueueRow));
 
 	if (now_ms != NULL)
-		*now_ms = reply->now_ms;
+		*now_ms = reply->is.now_ms;
 	return QueueReadRow(reply, row) ? row : NULL;
 }
 
@@ -236,7 +236,7 @@ finish(queue_request *request, const char *tail, bool last)
 		SessionNewUuid(request->uuid);
 		reply = QueueCall(request, tail, DYNAMO_OK);
 		has_head = QueueReadRow(reply, &head);
-		outcome = queue_finish_reply(&finish, reply->status, has_head ? &head.is : NULL);
+		outcome = queue_finish_reply(&finish, reply->is.status, has_head ? &head.is : NULL);
 		if (outcome != QUEUE_AGAIN)
 			return outcome == QUEUE_FINISHED;
 		TableAgain(&times, ddblock_queue_table);

@@ -151,7 +151,7 @@ note_refusal(QueueReply *reply, Push *push)
 	int64		seq = request->seq;
 	bool		learned = false;
 
-	request->now_ms = reply->now_ms;
+	request->now_ms = reply->is.now_ms;
 	push->attempts = QUEUE_ATTEMPTS_UNKNOWN;
 	while (QueueReadRow(reply, &row))
 	{
@@ -235,7 +235,7 @@ push_once(Push *push)
 	SessionNewUuid(request->uuid);
 	reply = QueueCall(request, tail.data, DYNAMO_OK);
 	pfree(tail.data);
-	if (reply->status == DYNAMO_OK)
+	if (reply->is.status == DYNAMO_OK)
 	{
 		pushed(push, size);
 		return true;

@@ -301,7 +301,7 @@ look_in_index(const QueueSearch *search)
 	do
 	{
 		QueueReply *reply = QueueCall(&request, next, DYNAMO_OK);
-		Found	   *found = palloc_array(Found, reply->rows + 1);
+		Found	   *found = palloc_array(Found, reply->is.rows + 1);
 		int			count = 0;
 		QueueRow	row;
 
@@ -310,7 +310,7 @@ look_in_index(const QueueSearch *search)
 		if (try_found(search, found, count))
 			return true;
 		next = reply->next;
-		request.tail_len = reply->next_len;
+		request.tail_len = reply->is.next_len;
 	}
 	while (next != NULL);
 	return false;

@@ -584,13 +584,10 @@ extern void OrderExcuseTransaction(void);
 
 typedef struct QueueReply
 {
-	dynamo_status status;		/* OK, CONDITION_FAILED, or what was expected */
+	queue_reply is;				/* its status may be what was expected; rows: that are left */
 	char		message[MAILBOX_TEXT_SIZE]; /* of what was expected */
 	bool		unsettled;		/* an earlier copy may have been applied */
-	int64		now_ms;			/* DynamoDB's time, or a little earlier */
-	int			rows;			/* that are left */
 	char	   *next;			/* where the next page begins; NULL: no more */
-	uint32		next_len;
 	char	   *bytes;			/* for QueueReadRow() */
 	Size		len;
 	Size		offset;

@@ -38,7 +38,7 @@ wait_until_active(bool created, bool *is_protected)
 									  DYNAMO_TABLE_MISSING : DYNAMO_OK);
 		QueueRow	table;
 
-		if (reply->status == DYNAMO_OK && QueueReadRow(reply, &table))
+		if (reply->is.status == DYNAMO_OK && QueueReadRow(reply, &table))
 		{
 			QueueTableCheck(&table);
 			*is_protected = table.is.is_protected;
@@ -59,9 +59,9 @@ enable_ttl(void)
 	queue_request request = QueueRequest(QUEUE_ENABLE_TTL, "", "");
 	QueueReply *reply = QueueCall(&request, NULL, DYNAMO_VALIDATION);
 
-	if (reply->status != DYNAMO_OK &&
+	if (reply->is.status != DYNAMO_OK &&
 		!TableTtlAccept(reply->message, "queue table", ddblock_queue_table))
-		ErrorsTrouble(DYNAMO_QUEUE_UPDATE_TTL, reply->status, reply->message);
+		ErrorsTrouble(DYNAMO_QUEUE_UPDATE_TTL, reply->is.status, reply->message);
 }
 
 PG_FUNCTION_INFO_V1(ddb_queue_table_create);
@@ -76,7 +76,7 @@ ddb_queue_table_create(PG_FUNCTION_ARGS)
 
 	ErrorsRequirePreload();
 	request.creation = ArgumentCreation(fcinfo);
-	created = QueueCall(&request, NULL, DYNAMO_TABLE_IN_USE)->status == DYNAMO_OK;
+	created = QueueCall(&request, NULL, DYNAMO_TABLE_IN_USE)->is.status == DYNAMO_OK;
 	wait_until_active(created, &is_protected);
 	enable_ttl();
 	if (request.creation.protect && !is_protected)
@@ -102,7 +102,7 @@ set_paused(const QueueName *name, queue_kind kind)
 	QueueReply *reply = QueueCall(&request, NULL, DYNAMO_OK);
 
 	queue_memory_note(segment->memory, name->queue, name->resource, 0, 0);
-	return reply->status == DYNAMO_OK || reply->unsettled;
+	return reply->is.status == DYNAMO_OK || reply->unsettled;
 }
 
 PG_FUNCTION_INFO_V1(ddb_queue_pause);
@@ -162,7 +162,7 @@ drop_jobs(const char *queue, const char *resource)
 		for (int i = 0; i < request.jobs; i++)
 			numbers[i] = head->riders[i].is.number;
 		reply = QueueCall(&request, (const char *) numbers, DYNAMO_OK);
-		if (reply->status != DYNAMO_OK &&
+		if (reply->is.status != DYNAMO_OK &&
 			!(reply->unsettled && QueueReadRow(reply, &row) && row.is.done >= head->is.seq))
 			continue;
 		scan.request.number = head->is.done + 1;
