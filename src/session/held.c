@@ -27,7 +27,6 @@
 #include <signal.h>
 
 #include "access/xact.h"
-#include "common/hashfn.h"
 #include "storage/ipc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -46,20 +45,6 @@ static int64 xact_acquisitions = 0;
 /* The transaction's first loss among the notes that are gone; UTF-8, "": none. */
 static char first_lost_name[DYNAMO_NAME_MAX + 1] = "";
 static lease_loss first_loss = LOSS_NONE;
-
-static uint32
-hash_name(const void *key, Size keysize)
-{
-	const char *name = *(const char *const *) key;
-
-	return hash_bytes((const unsigned char *) name, strlen(name));
-}
-
-static int
-compare_names(const void *a, const void *b, Size keysize)
-{
-	return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
 
 int64
 HeldValidUntil(const HeldLock *held)
@@ -114,18 +99,17 @@ at_exit(int code, Datum arg)
 void
 HeldAttach(void)
 {
-	HASHCTL		info;
+	HASHCTL		info = {
+		.keysize = sizeof(((HeldLock *) NULL)->name),
+		.entrysize = sizeof(HeldLock),
+		.hcxt = TopMemoryContext,
+	};
 	HTAB	   *locks;
 
 	if (held_locks != NULL)
 		return;
-	info.keysize = sizeof(char *);
-	info.entrysize = sizeof(HeldLock);
-	info.hash = hash_name;
-	info.match = compare_names;
-	info.hcxt = TopMemoryContext;
 	locks = hash_create("ddblock held locks", 16, &info,
-						HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
+						HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
 	before_shmem_exit(at_exit, (Datum) 0);
 	/* Last: if something fails, the next call tries everything again. */
 	held_locks = locks;
@@ -136,7 +120,7 @@ HeldFind(const char *name)
 {
 	if (held_locks == NULL)
 		return NULL;
-	return hash_search(held_locks, &name, HASH_FIND, NULL);
+	return hash_search(held_locks, name, HASH_FIND, NULL);
 }
 
 dlist_head *
@@ -170,15 +154,14 @@ HeldIsChanging(void)
 static HeldLock *
 new_note(const char *name)
 {
-	char	   *copy = MemoryContextStrdup(TopMemoryContext, name);
 	HeldLock   *held;
 	bool		found;
 
-	held = hash_search(held_locks, &copy, HASH_ENTER, &found);
+	held = hash_search(held_locks, name, HASH_ENTER, &found);
 	Assert(!found);
 
 	memset(held, 0, sizeof(*held));
-	held->name = copy;
+	strlcpy(held->name, name, sizeof(held->name));	/* the key, as it was */
 	held->hold_index = LOCKMGR_NO_HOLD;
 	held->permits = 1;
 	HeldBeginChange();
@@ -276,22 +259,18 @@ HeldLoss(const HeldLock *held)
 void
 HeldForget(HeldLock *held)
 {
-	char	   *name = held->name;
-	bool		lost = held->hold_index != LOCKMGR_NO_HOLD && !HeldIsValid(held);
-	lease_loss	loss = lost ? HeldLoss(held) : LOSS_NONE;
-
-	if (lost)
+	if (held->hold_index != LOCKMGR_NO_HOLD && !HeldIsValid(held))
+	{
 		HeldTellLoss(held);
+		HeldRememberLoss(held->name, HeldLoss(held));
+	}
 	xact_acquisitions -= held->xact_depth;
 	HeldBeginChange();
 	dlist_delete(&held->node);
 	HeldEndChange();
 	if (held->levels != NULL)
 		pfree(held->levels);
-	hash_search(held_locks, &name, HASH_REMOVE, NULL);
-	if (lost)
-		HeldRememberLoss(name, loss);
-	pfree(name);
+	hash_search(held_locks, held->name, HASH_REMOVE, NULL);
 }
 
 HeldLock *

@@ -96,7 +96,7 @@ typedef struct HeldLevel
 
 typedef struct HeldLock
 {
-	char	   *name;			/* UTF-8, with a NUL: the key; must be first */
+	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8: the key; must be first */
 	dlist_node	node;
 	uint32		hold_index;		/* LOCKMGR_NO_HOLD: not acquired yet */
 	uint32		lease_index;
