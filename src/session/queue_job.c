@@ -76,9 +76,9 @@ is_ours(const LockName *lock)
 	return HeldFind(lock->utf8) != NULL || (claim != NULL && claim->is.finish_level > 0);
 }
 
-/* The note comes first: if anything fails from here on, the lock is let go. */
-static bool
-acquire(const LockName *lock, int64 lease_ms, bool patient, int64 *token)
+/* NULL: it is busy.  The note comes first: if anything fails from here on, the lock is let go. */
+static QueueClaim *
+acquire(const LockName *lock, int64 lease_ms, bool patient)
 {
 	AcquireOptions options = {
 		.scope = SCOPE_SESSION,
@@ -91,14 +91,15 @@ acquire(const LockName *lock, int64 lease_ms, bool patient, int64 *token)
 		.wait_ms = PATIENCE_MS,
 	};
 	QueueClaim *claim = QueueClaimAdd(lock->utf8);
+	const HeldLock *held = SessionAcquire(lock, &options);
 
-	if (SessionAcquire(lock, &options, token))
+	if (held == NULL)
 	{
-		claim->is.token = *token;
-		return true;
+		QueueClaimEnd(claim);
+		return NULL;
 	}
-	QueueClaimEnd(claim);
-	return false;
+	claim->is.token = held->token;
+	return claim;
 }
 
 static bool
@@ -295,10 +296,9 @@ complete(const char *queue, const char *resource, const queue_claim *claim)
 }
 
 static QueueTry
-claim_locked(const char *queue, const char *resource, const LockName *lock, int64 token,
+claim_locked(const char *queue, const char *resource, const LockName *lock, QueueClaim *claim,
 			 int64 attempts, int max_attempts, QueueJob *job)
 {
-	QueueClaim *claim = QueueClaimFind(lock->utf8);
 	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
 	QueueRow   *head;
 	const QueueRow *found;
@@ -311,7 +311,7 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 		QueueClaimEnd(claim);
 		return first;
 	}
-	request.token = token;
+	request.token = claim->is.token;
 	request.attempts = attempts;
 	request.delay_ms = queue_backoff_ms(attempts);
 	head = claim_head(&request);
@@ -337,7 +337,7 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, int6
 		{
 			.resource = pstrdup(resource),.number = claim->is.number,.payload = found->payload,
 				.id = found->id,.attempts = head->is.attempts,.pushed_at = found->is.pushed_at,
-				.token = token
+				.token = claim->is.token
 		};
 		SegmentCount(EVENT_JOB_CLAIMED);
 		return QUEUE_CLAIMED;
@@ -358,8 +358,8 @@ QueueJobTry(const char *queue, const char *resource, int64 attempts, int64 lease
 			int max_attempts, QueueJob *job)
 {
 	LockName	lock = QueueLockName(queue, resource);
+	QueueClaim *claim;
 	bool		patient;
-	int64		token;
 
 	SessionAttach();
 	QueueClaimEndLost();
@@ -379,14 +379,15 @@ QueueJobTry(const char *queue, const char *resource, int64 attempts, int64 lease
 			return QUEUE_NOTHING;
 		attempts = head->is.attempts;
 	}
-	if (!acquire(&lock, lease_ms, patient, &token))
+	claim = acquire(&lock, lease_ms, patient);
+	if (claim == NULL)
 	{
 		/* It takes long.  If that is because of an outage, the read raises it. */
 		if (patient && is_being_finished(queue, resource))
 			(void) QueueJobHead(queue, resource, NULL);
 		return QUEUE_BUSY;
 	}
-	return claim_locked(queue, resource, &lock, token, attempts, max_attempts, job);
+	return claim_locked(queue, resource, &lock, claim, attempts, max_attempts, job);
 }
 
 static char *
@@ -435,11 +436,11 @@ cancel_next(const char *queue, const char *resource, int64 number)
 	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
 	QueueRow   *head;
 	QueueClaim *claim;
-	int64		token;
 	bool		cancelled = false;
 
 	SessionAttach();
-	if (is_ours(&lock) || !acquire(&lock, ddblock_lease_duration, false, &token))
+	claim = is_ours(&lock) ? NULL : acquire(&lock, ddblock_lease_duration, false);
+	if (claim == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("job %lld of resource \"%s\" in queue \"%s\" may be running",
@@ -447,9 +448,8 @@ cancel_next(const char *queue, const char *resource, int64 number)
 				 errdetail("Somebody holds lock \"%s\".", lock.text)));
 	request.all = true;
 	request.number = number;
-	request.token = token;
+	request.token = claim->is.token;
 	head = claim_head(&request);
-	claim = QueueClaimFind(lock.utf8);
 	if (head != NULL && head->is.done + 1 == number)
 	{
 		/* It may have been cancelled before it became the next one. */

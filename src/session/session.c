@@ -214,8 +214,8 @@ acquire_anew(HeldLock *held, const LockName *name, const void *arg)
 	return true;
 }
 
-bool
-SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token)
+HeldLock *
+SessionAcquire(const LockName *name, const AcquireOptions *options)
 {
 	HeldLock   *held;
 
@@ -223,19 +223,13 @@ SessionAcquire(const LockName *name, const AcquireOptions *options, int64 *token
 
 	held = HeldFind(name->utf8);
 	NameRefuseLed(name, held);
-	if (held != NULL)
-	{
-		if (!HeldIsValid(held))
-			SessionRaiseLost(name, held);
-		require_same_mode(name, held, options);
-		HeldCount(held, options->scope);
-	}
-	else
-		held = HeldAdd(name, options->scope, acquire_anew, options);
 	if (held == NULL)
-		return false;
-	*token = held->token;
-	return true;
+		return HeldAdd(name, options->scope, acquire_anew, options);
+	if (!HeldIsValid(held))
+		SessionRaiseLost(name, held);
+	require_same_mode(name, held, options);
+	HeldCount(held, options->scope);
+	return held;
 }
 
 /* False, too, if the session must not know. */

@@ -302,9 +302,8 @@ typedef struct AcquireOptions
 								 * data at most DYNAMO_DATA_MAX bytes */
 } AcquireOptions;
 
-/* False if only_try and the lock is busy. */
-extern bool SessionAcquire(const LockName *name, const AcquireOptions *options,
-						   int64 *token);
+/* The session's note; NULL if only_try and the lock is busy. */
+extern HeldLock *SessionAcquire(const LockName *name, const AcquireOptions *options);
 
 /*
  * Undoes one session-scoped acquisition in this mode.  If there was none, or the lease

@@ -33,13 +33,15 @@ take(Several *several, bool only_try)
 {
 	const LockName *name = &several->names[several->taken];
 	AcquireOptions options = several->options;
+	const HeldLock *held;
 
 	options.only_try = only_try;
 	several->waiting.lock = name->text;
 	several->waiting.told = false;
-	if (!SessionAcquire(name, &options, &several->tokens[several->taken]))
+	held = SessionAcquire(name, &options);
+	if (held == NULL)
 		return false;
-	several->taken++;
+	several->tokens[several->taken++] = held->token;
 	return true;
 }
 

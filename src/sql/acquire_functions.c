@@ -58,12 +58,11 @@ static Datum
 acquire(FunctionCallInfo fcinfo, const LockName *name, const AcquireOptions *options,
 		const char *function)
 {
-	int64		token = 0;
-	bool		granted;
+	const HeldLock *held;
 
 	AwaitWithoutSnapshot(fcinfo, function);
-	granted = SessionAcquire(name, options, &token);
-	return options->only_try ? BoolGetDatum(granted) : Int64GetDatum(token);
+	held = SessionAcquire(name, options);
+	return options->only_try ? BoolGetDatum(held != NULL) : Int64GetDatum(held->token);
 }
 
 /* (name, lease, wait, data, attributes, only_if_exists, delete_on_release, at_least, at_most) */
