@@ -375,12 +375,6 @@ HeldFindLoss(lease_loss *why)
 	return NULL;
 }
 
-void
-HeldNoteLoss(HeldLock *held)
-{
-	held->loss = HeldLoss(held);
-}
-
 /* As soon as the hold is let go, its entry may be another's: the note goes first. */
 void
 HeldLetGoIfUnused(HeldLock *held)
@@ -398,16 +392,11 @@ HeldLetGoIfUnused(HeldLock *held)
 void
 HeldRefusePrepare(void)
 {
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &held_list)
-	{
-		if (dlist_container(HeldLock, node, iter.cur)->xact_depth > 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot PREPARE a transaction that has acquired transaction-scoped "
-							"ddblock locks")));
-	}
+	if (xact_acquisitions > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot PREPARE a transaction that has acquired transaction-scoped "
+						"ddblock locks")));
 }
 
 static void

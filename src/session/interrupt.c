@@ -95,7 +95,8 @@ look_at_leases(int64 now, int64 *next)
 		}
 		else
 		{
-			HeldNoteLoss(held);
+			/* Its entry in the directory may become another lease's at any time. */
+			held->loss = HeldLoss(held);
 			if (held->deferred)
 				SetLatch(MyLatch);	/* the lock function reports it */
 			else if (!held->seen_lost)

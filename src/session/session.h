@@ -190,12 +190,6 @@ extern lease_loss HeldLoss(const HeldLock *held);
 /* Counts and logs a loss at the deadline, unless that was done. */
 extern void HeldTellLoss(const HeldLock *held);
 
-/*
- * Notes why the lease is lost, because its entry in the directory may become
- * another lease's at any time.  Async-signal-safe.
- */
-extern void HeldNoteLoss(HeldLock *held);
-
 /* ----------------------------------------------------------------
  * deadlock.c: Deadlocks that pass through PostgreSQL's locks.
  * ----------------------------------------------------------------
