@@ -360,8 +360,8 @@ typedef struct aws_fetch aws_fetch;
  */
 typedef struct aws_fetcher
 {
-	bool		(*ask) (aws_fetch *fetch, const aws_environment *env, int64_t now_s);
-	bool		(*take) (aws_fetch *fetch, const aws_result *result, int64_t now_s);
+	bool		(*ask) (aws_fetch *fetch);
+	bool		(*take) (aws_fetch *fetch, const aws_result *result);
 } aws_fetcher;
 
 struct aws_fetch
@@ -372,7 +372,10 @@ struct aws_fetch
 	int			step;			/* of the fetcher */
 	bool		complete;		/* the fetcher has its credentials */
 	int			tries;			/* of this step */
+	const aws_environment *env; /* for "ask" */
+	int64_t		now_s;			/* epoch seconds, with this correction: */
 	int64_t		clock_error_s;	/* what STS's Date has shown */
+	cJSON	   *json;			/* for "take": the result's body; NULL: it is no JSON */
 	char		token[8192];	/* of the metadata service, or of single sign-on */
 	char		name[AWS_NAME_SIZE];	/* of the instance's role, or Region */
 	int			pause_ms;		/* before the errand is done: a server is overloaded */
@@ -429,8 +432,7 @@ extern bool aws_fetch_succeeded(aws_fetch *fetch, const aws_result *result,
  * Reads a file's first line, as tokens are kept; false, with an error, if there is
  * none or it does not fit.
  */
-extern bool aws_read_token(aws_fetch *fetch, const aws_environment *env,
-						   const char *path, char *token, size_t size);
+extern bool aws_read_token(aws_fetch *fetch, const char *path, char *token, size_t size);
 
 /*
  * Copies the parts of credentials; NULL where one is missing.  The session token and
@@ -442,6 +444,22 @@ extern bool aws_take_credentials(aws_fetch *fetch, const char *asked,
 								 const char *secret_access_key,
 								 const char *session_token,
 								 const char *expiration);
+
+/*
+ * Takes the credentials whose parts have these names in JSON: key, secret, session token,
+ * time of expiry.
+ */
+extern bool aws_take_json(aws_fetch *fetch, const char *asked, const cJSON *object,
+						  const char *const names[4]);
+
+/* As the machine's or container's own service names them. */
+extern const char *const aws_role_names[4];
+
+/* A string of the object, or NULL. */
+extern const char *aws_json_text(const cJSON *object, const char *name);
+
+/* Overwrites all strings. */
+extern void aws_json_free(cJSON *json);
 
 /*
  * ISO 8601: "2026-11-22T10:53:54Z"; fractions are read, and "UTC" and offsets in place
@@ -506,29 +524,6 @@ extern bool ini_has_section(ini_slice text, const char *kind,
 extern ini_result ini_get(ini_slice text, const char *kind,
 						  const char *section, const char *property,
 						  const char *subproperty, char *out, size_t size);
-
-/* ----------------------------------------------------------------
- * json.c: Credentials in JSON.
- *
- * Private to src/aws.
- * ----------------------------------------------------------------
- */
-
-/* A string of the object, or NULL. */
-extern const char *aws_json_text(const cJSON *object, const char *name);
-
-/*
- * Takes the credentials whose parts have these names: key, secret, session token,
- * time of expiry.
- */
-extern bool aws_take_json(aws_fetch *fetch, const char *asked, const cJSON *object,
-						  const char *const names[4]);
-
-/* As the machine's or container's own service names them. */
-extern const char *const aws_role_names[4];
-
-/* Overwrites all strings. */
-extern void aws_json_free(cJSON *json);
 
 /* ----------------------------------------------------------------
  * profile.c: One profile, as the shared config and credentials files define it.

@@ -21,27 +21,15 @@
 #define PAUSE_MS			100	/* doubles */
 #define PAUSE_MAX_MS		2000
 
-static const aws_fetcher *
-base_fetcher(aws_base base)
-{
-	switch (base)
-	{
-		case AWS_BASE_WEB_IDENTITY:
-			return &aws_fetch_web_identity;
-		case AWS_BASE_SSO:
-			return &aws_fetch_sso;
-		case AWS_BASE_PROCESS:
-			return &aws_fetch_process;
-		case AWS_BASE_CONTAINER:
-			return &aws_fetch_container;
-		case AWS_BASE_METADATA:
-		case AWS_BASE_REGION:
-			return &aws_fetch_metadata;
-		case AWS_BASE_KEYS:
-			break;
-	}
-	return NULL;
-}
+static const aws_fetcher *const base_fetchers[] = {
+	[AWS_BASE_KEYS] = NULL,
+	[AWS_BASE_WEB_IDENTITY] = &aws_fetch_web_identity,
+	[AWS_BASE_SSO] = &aws_fetch_sso,
+	[AWS_BASE_PROCESS] = &aws_fetch_process,
+	[AWS_BASE_CONTAINER] = &aws_fetch_container,
+	[AWS_BASE_METADATA] = &aws_fetch_metadata,
+	[AWS_BASE_REGION] = &aws_fetch_metadata,
+};
 
 static void
 start_fetcher(aws_fetch *fetch, const aws_fetcher *fetcher)
@@ -60,7 +48,7 @@ aws_fetch_begin(aws_fetch *fetch)
 	fetch->roles_assumed = 0;
 	fetch->clock_error_s = 0;
 	fetch->error[0] = '\0';
-	start_fetcher(fetch, base_fetcher(fetch->plan.base));
+	start_fetcher(fetch, base_fetchers[fetch->plan.base]);
 }
 
 /* With the sources that were tried before it. */
@@ -85,7 +73,9 @@ aws_fetch_next(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 			return AWS_STEP_DONE;
 		start_fetcher(fetch, &aws_fetch_role);
 	}
-	if (!fetch->fetcher->ask(fetch, env, now_s + fetch->clock_error_s))
+	fetch->env = env;
+	fetch->now_s = now_s + fetch->clock_error_s;
+	if (!fetch->fetcher->ask(fetch))
 		return failed(fetch);
 	fetch->errand.direct = fetch->fetcher == &aws_fetch_metadata ||
 		fetch->fetcher == &aws_fetch_container;
@@ -133,8 +123,15 @@ aws_fetch_result(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 		if (result->done)
 			fetch->pause_ms = fetch->tries > 5 ? PAUSE_MAX_MS : PAUSE_MS << (fetch->tries - 1);
 	}
-	else if (fetch->fetcher->take(fetch, result, now_s + fetch->clock_error_s))
-		fetch->tries = 0;
+	else
+	{
+		fetch->now_s = now_s + fetch->clock_error_s;
+		fetch->json = result->done ? cJSON_ParseWithLength(result->body, result->len) : NULL;
+		if (fetch->fetcher->take(fetch, result))
+			fetch->tries = 0;
+		aws_json_free(fetch->json);
+		fetch->json = NULL;
+	}
 	OPENSSL_cleanse(&fetch->errand, sizeof(fetch->errand));
 }
 

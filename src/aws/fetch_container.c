@@ -7,22 +7,18 @@
  */
 #include "aws/aws.h"
 
-#include <openssl/crypto.h>
-
-
 #define TIMEOUT_MS 2000
 
 /* The token's file is read each time: EKS replaces it. */
 static bool
-ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
+ask(aws_fetch *fetch)
 {
 	const char *file = fetch->plan.from.container.token_file;
 	const char *token = fetch->plan.from.container.token;
 
-	(void) now_s;
 	if (aws_is_set(file))
 	{
-		if (!aws_read_token(fetch, env, file, fetch->token, sizeof(fetch->token)))
+		if (!aws_read_token(fetch, file, fetch->token, sizeof(fetch->token)))
 			return false;
 		token = fetch->token;
 	}
@@ -32,18 +28,10 @@ ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 }
 
 static bool
-take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
+take(aws_fetch *fetch, const aws_result *result)
 {
-	cJSON	   *json;
-	bool		ok;
-
-	(void) now_s;
-	if (!aws_fetch_succeeded(fetch, result, "credentials"))
-		return false;
-	json = cJSON_ParseWithLength(result->body, result->len);
-	ok = aws_take_json(fetch, "credentials", json, aws_role_names);
-	aws_json_free(json);
-	return ok;
+	return aws_fetch_succeeded(fetch, result, "credentials") &&
+		aws_take_json(fetch, "credentials", fetch->json, aws_role_names);
 }
 
 const aws_fetcher aws_fetch_container = {ask, take};

@@ -11,7 +11,6 @@
  */
 #include "aws/aws.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,14 +19,12 @@
 #define PATH "/latest/meta-data/iam/security-credentials/"
 
 static bool
-ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
+ask(aws_fetch *fetch)
 {
 	const char *url = fetch->plan.from.metadata.url;
 	int			timeout_ms = fetch->plan.from.metadata.timeout_ms;
 	char		path[sizeof(PATH) + sizeof(fetch->name)];
 
-	(void) env;
-	(void) now_s;
 	if (fetch->step == 0)
 		return aws_errand_request(fetch, "PUT", timeout_ms, url, "/latest/api/token") &&
 			aws_errand_header(fetch, "X-aws-ec2-metadata-token-ttl-seconds", "21600");
@@ -85,13 +82,10 @@ take_region(aws_fetch *fetch, const aws_result *result)
 }
 
 static bool
-take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
+take(aws_fetch *fetch, const aws_result *result)
 {
-	cJSON	   *json;
-	const char *code;
-	bool		ok;
+	const char *code = aws_json_text(fetch->json, "Code");
 
-	(void) now_s;
 	if (fetch->step == 0)
 		return take_token(fetch, result);
 	if (fetch->plan.base == AWS_BASE_REGION)
@@ -100,14 +94,9 @@ take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 		return take_name(fetch, result);
 	if (!aws_fetch_succeeded(fetch, result, "credentials of the role"))
 		return false;
-	json = cJSON_ParseWithLength(result->body, result->len);
-	code = aws_json_text(json, "Code");
 	if (code != NULL && strcmp(code, "Success") != 0)
-		ok = aws_fetch_fail(fetch, "credentials of the role: %.100s", code);
-	else
-		ok = aws_take_json(fetch, "credentials of the role", json, aws_role_names);
-	aws_json_free(json);
-	return ok;
+		return aws_fetch_fail(fetch, "credentials of the role: %.100s", code);
+	return aws_take_json(fetch, "credentials of the role", fetch->json, aws_role_names);
 }
 
 const aws_fetcher aws_fetch_metadata = {ask, take};

@@ -20,20 +20,20 @@
 #define TIMEOUT_MS 5000
 
 static bool
-expired(const cJSON *cache, const char *name, int64_t now_s)
+expired(const aws_fetch *fetch, const cJSON *cache, const char *name)
 {
 	const char *text = aws_json_text(cache, name);
 
-	return text == NULL || aws_read_time(text) <= now_s;
+	return text == NULL || aws_read_time(text) <= fetch->now_s;
 }
 
 /* The errand that exchanges the refresh token. */
 static bool
-ask_token(aws_fetch *fetch, const cJSON *cache, int64_t now_s)
+ask_token(aws_fetch *fetch, const cJSON *cache)
 {
 	static const char *const from[] = {"clientId", "clientSecret", "refreshToken"};
 	cJSON	   *body = cJSON_CreateObject();
-	bool		ok = !expired(cache, "registrationExpiresAt", now_s);
+	bool		ok = !expired(fetch, cache, "registrationExpiresAt");
 
 	for (int i = 0; i < 3; i++)
 	{
@@ -71,7 +71,7 @@ ask_credentials(aws_fetch *fetch)
 
 /* Step 0 looks into the cache, step 1 has a token. */
 static bool
-ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
+ask(aws_fetch *fetch)
 {
 	const char *path = fetch->plan.from.sso.token_file;
 	const char *token;
@@ -82,7 +82,7 @@ ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 
 	if (fetch->step == 1)
 		return ask_credentials(fetch);
-	text = env->read_file(env->arg, path, &len);
+	text = fetch->env->read_file(fetch->env->arg, path, &len);
 	if (text == NULL)
 		return aws_fetch_fail(fetch, "cannot read \"%.300s\": run \"aws sso login\"", path);
 	cache = cJSON_ParseWithLength(text, len);
@@ -91,8 +91,8 @@ ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 	token = aws_json_text(cache, "accessToken");
 	if (token == NULL || !aws_copy_text(token, fetch->token, sizeof(fetch->token)))
 		ok = aws_fetch_fail(fetch, "no token in \"%.300s\": run \"aws sso login\"", path);
-	else if (expired(cache, "expiresAt", now_s))
-		ok = ask_token(fetch, cache, now_s);
+	else if (expired(fetch, cache, "expiresAt"))
+		ok = ask_token(fetch, cache);
 	else
 	{
 		fetch->step = 1;
@@ -103,15 +103,11 @@ ask(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 }
 
 static bool
-take_token(aws_fetch *fetch, const aws_result *result)
+take_token(aws_fetch *fetch)
 {
-	cJSON	   *json = cJSON_ParseWithLength(result->body, result->len);
-	const char *token = aws_json_text(json, "accessToken");
-	bool		ok = token != NULL &&
-		aws_copy_text(token, fetch->token, sizeof(fetch->token));
+	const char *token = aws_json_text(fetch->json, "accessToken");
 
-	aws_json_free(json);
-	if (!ok)
+	if (token == NULL || !aws_copy_text(token, fetch->token, sizeof(fetch->token)))
 		return aws_fetch_fail(fetch, "new token: the reply has none");
 	fetch->step = 1;
 	return true;
@@ -119,32 +115,30 @@ take_token(aws_fetch *fetch, const aws_result *result)
 
 /* Its time of expiry is a number, in milliseconds. */
 static bool
-take_credentials(aws_fetch *fetch, const aws_result *result)
+take_credentials(aws_fetch *fetch)
 {
 	static const char *const names[] = {
 		"accessKeyId", "secretAccessKey", "sessionToken", ""
 	};
-	cJSON	   *json = cJSON_ParseWithLength(result->body, result->len);
-	const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, "roleCredentials");
+	const cJSON *object = cJSON_GetObjectItemCaseSensitive(fetch->json, "roleCredentials");
 	const cJSON *expiration = cJSON_GetObjectItemCaseSensitive(object, "expiration");
-	bool		ok = aws_take_json(fetch, "credentials", object, names);
 
-	if (ok && cJSON_IsNumber(expiration) && expiration->valuedouble > 0 &&
+	if (!aws_take_json(fetch, "credentials", object, names))
+		return false;
+	if (cJSON_IsNumber(expiration) && expiration->valuedouble > 0 &&
 		expiration->valuedouble < 1e15)
 		fetch->found.expires_s = (int64_t) (expiration->valuedouble / 1000);
-	aws_json_free(json);
-	return ok;
+	return true;
 }
 
 static bool
-take(aws_fetch *fetch, const aws_result *result, int64_t now_s)
+take(aws_fetch *fetch, const aws_result *result)
 {
-	(void) now_s;
 	if (result->done && result->status == 401)
 		return aws_fetch_fail(fetch, "the token is refused: run \"aws sso login\"");
 	if (fetch->step == 0)
-		return aws_fetch_succeeded(fetch, result, "new token") && take_token(fetch, result);
-	return aws_fetch_succeeded(fetch, result, "credentials") && take_credentials(fetch, result);
+		return aws_fetch_succeeded(fetch, result, "new token") && take_token(fetch);
+	return aws_fetch_succeeded(fetch, result, "credentials") && take_credentials(fetch);
 }
 
 const aws_fetcher aws_fetch_sso = {ask, take};

@@ -47,7 +47,7 @@ write_body(aws_fetch *fetch, const char *action, const aws_role *role, const cha
 }
 
 static bool
-sign(aws_fetch *fetch, int64_t now_s)
+sign(aws_fetch *fetch)
 {
 	const aws_credentials *keys = &fetch->found;
 	const aws_plan *plan = &fetch->plan;
@@ -72,7 +72,7 @@ sign(aws_fetch *fetch, int64_t now_s)
 	};
 	bool		ok;
 
-	sigv4_amz_date(now_s, date);
+	sigv4_amz_date(fetch->now_s, date);
 	ok = aws_endpoint_host(plan->sts_url, host, sizeof(host), words, sizeof(words)) &&
 		sigv4_sign(&request, &key, authorization, sizeof(authorization));
 	sigv4_key_wipe(&key);
@@ -81,33 +81,28 @@ sign(aws_fetch *fetch, int64_t now_s)
 	for (int i = 1; i < request.header_count; i++)
 		if (!aws_errand_header(fetch, headers[i].name, headers[i].value))
 			return false;
-	/* Its value has spaces. */
-	snprintf(fetch->errand.headers[fetch->errand.header_count++],
-			 sizeof(fetch->errand.headers[0]), "Authorization: %s", authorization);
-	return true;
+	return aws_errand_header(fetch, "Authorization", authorization);
 }
 
 static bool
-ask_role(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
+ask_role(aws_fetch *fetch)
 {
 	const aws_role *role = &fetch->plan.roles[fetch->roles_assumed];
 
-	(void) env;
 	return aws_errand_request(fetch, "POST", TIMEOUT_MS, fetch->plan.sts_url, "/") &&
 		aws_errand_header(fetch, "Content-Type", FORM) &&
 		write_body(fetch, "AssumeRole", role, NULL) &&
-		sign(fetch, now_s);
+		sign(fetch);
 }
 
 /* The token's file is read each time: EKS replaces it. */
 static bool
-ask_web_identity(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
+ask_web_identity(aws_fetch *fetch)
 {
 	char		token[20001];	/* STS takes no longer one */
 	bool		ok;
 
-	(void) now_s;
-	ok = aws_read_token(fetch, env, fetch->plan.from.web.token_file, token, sizeof(token)) &&
+	ok = aws_read_token(fetch, fetch->plan.from.web.token_file, token, sizeof(token)) &&
 		aws_errand_request(fetch, "POST", TIMEOUT_MS, fetch->plan.sts_url, "/") &&
 		aws_errand_header(fetch, "Content-Type", FORM) &&
 		write_body(fetch, "AssumeRoleWithWebIdentity", &fetch->plan.from.web.role, token);
@@ -177,20 +172,20 @@ take_reply(aws_fetch *fetch, const aws_result *result, const char *asked)
 
 /* Has a refusal shown that our time is wrong?  Once only. */
 static bool
-corrects_clock(aws_fetch *fetch, const aws_result *result, int64_t now_s)
+corrects_clock(aws_fetch *fetch, const aws_result *result)
 {
 	if (!result->done || result->date_s == 0 || fetch->clock_error_s != 0 ||
 		(result->status != 400 && result->status != 403) ||
-		llabs(result->date_s - now_s) < SKEW_S)
+		llabs(result->date_s - fetch->now_s) < SKEW_S)
 		return false;
-	fetch->clock_error_s = result->date_s - now_s;
+	fetch->clock_error_s = result->date_s - fetch->now_s;
 	return true;
 }
 
 static bool
-take_role(aws_fetch *fetch, const aws_result *result, int64_t now_s)
+take_role(aws_fetch *fetch, const aws_result *result)
 {
-	if (corrects_clock(fetch, result, now_s))
+	if (corrects_clock(fetch, result))
 		return true;
 	if (!take_reply(fetch, result, "AssumeRole"))
 		return false;
@@ -199,9 +194,8 @@ take_role(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 }
 
 static bool
-take_web_identity(aws_fetch *fetch, const aws_result *result, int64_t now_s)
+take_web_identity(aws_fetch *fetch, const aws_result *result)
 {
-	(void) now_s;
 	return take_reply(fetch, result, "AssumeRoleWithWebIdentity");
 }
 

@@ -94,11 +94,10 @@ aws_fetch_succeeded(aws_fetch *fetch, const aws_result *result, const char *aske
 }
 
 bool
-aws_read_token(aws_fetch *fetch, const aws_environment *env, const char *path,
-			   char *token, size_t size)
+aws_read_token(aws_fetch *fetch, const char *path, char *token, size_t size)
 {
 	size_t		len = 0;
-	char	   *text = env->read_file(env->arg, path, &len);
+	char	   *text = fetch->env->read_file(fetch->env->arg, path, &len);
 	size_t		line;
 
 	token[0] = '\0';
@@ -219,4 +218,45 @@ aws_take_credentials(aws_fetch *fetch, const char *asked, const char *access_key
 	found->expires_s = expires_s;
 	fetch->complete = true;
 	return true;
+}
+
+const char *const aws_role_names[4] = {
+	"AccessKeyId", "SecretAccessKey", "Token", "Expiration"
+};
+
+const char *
+aws_json_text(const cJSON *object, const char *name)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+bool
+aws_take_json(aws_fetch *fetch, const char *asked, const cJSON *object,
+			  const char *const names[4])
+{
+	if (!cJSON_IsObject(object))
+		return aws_fetch_fail(fetch, "%s: the reply is not a JSON object", asked);
+	return aws_take_credentials(fetch, asked, aws_json_text(object, names[0]),
+								aws_json_text(object, names[1]),
+								aws_json_text(object, names[2]),
+								aws_json_text(object, names[3]));
+}
+
+/* cJSON limits how deep it is. */
+static void
+wipe(cJSON *json)
+{
+	for (; json != NULL; json = json->next)
+	{
+		if (json->valuestring != NULL)
+			OPENSSL_cleanse(json->valuestring, strlen(json->valuestring));
+		wipe(json->child);
+	}
+}
+
+void
+aws_json_free(cJSON *json)
+{
+	wipe(json);
+	cJSON_Delete(json);
 }
