@@ -24,13 +24,6 @@ refuse(const aws_search *s, const aws_profile *profile, const char *why)
 	return aws_broken(s, "profile \"%s\": %s", profile->name, why);
 }
 
-static aws_found
-refuse_property(const aws_search *s, const aws_profile *profile, const char *property,
-				const char *why)
-{
-	return aws_broken(s, "profile \"%s\": %s %s", profile->name, property, why);
-}
-
 static bool
 has(const aws_profile *profile, const char *property)
 {
@@ -48,7 +41,7 @@ get(const aws_search *s, const aws_profile *profile, const char *property,
 	value[0] = '\0';
 	if (aws_profile_get(profile, property, value, size) != INI_TOO_LONG)
 		return true;
-	refuse_property(s, profile, property, "is too long");
+	(void) aws_broken(s, "profile \"%s\": %s is too long", profile->name, property);
 	return false;
 }
 
@@ -129,20 +122,17 @@ static aws_found
 read_sso_session(const aws_search *s, const aws_profile *profile, const char *session,
 				 char *region, char *start_url)
 {
-	static const char only[] = "can only be set in the section [sso-session]";
-
 	if (has(profile, "sso_region"))
-		return refuse_property(s, profile, "sso_region", only);
+		return refuse(s, profile, "sso_region can only be set in the section [sso-session]");
 	if (has(profile, "sso_start_url"))
-		return refuse_property(s, profile, "sso_start_url", only);
+		return refuse(s, profile, "sso_start_url can only be set in the section [sso-session]");
 	if (!aws_profile_has_section(profile, "sso-session", session))
-		return refuse_property(s, profile, "sso_session",
-							   "names a section [sso-session] that does not exist");
+		return refuse(s, profile, "sso_session names a section [sso-session] that does not exist");
 	if (aws_profile_get_in_section(profile, "sso-session", session, "sso_region",
 								   region, AWS_NAME_SIZE) == INI_TOO_LONG ||
 		aws_profile_get_in_section(profile, "sso-session", session, "sso_start_url",
 								   start_url, AWS_TEXT_SIZE) == INI_TOO_LONG)
-		return refuse_property(s, profile, "sso_session", "is too long");
+		return refuse(s, profile, "sso_session is too long");
 	return AWS_FOUND;
 }
 
@@ -219,8 +209,8 @@ read_role(const aws_search *s, const aws_profile *profile, aws_role *role)
 		!get(s, profile, "duration_seconds", duration, sizeof(duration)))
 		return AWS_BROKEN;
 	if (has(profile, "mfa_serial"))
-		return refuse_property(s, profile, "mfa_serial", "needs a person at each renewal: "
-							   "a server cannot use this role");
+		return refuse(s, profile, "mfa_serial needs a person at each renewal: "
+					  "a server cannot use this role");
 	return aws_plan_role(s, &source, role);
 }
 
@@ -257,8 +247,8 @@ find_named_source(const aws_search *s, const aws_profile *profile)
 	else if (strcmp(name, "Ec2InstanceMetadata") == 0)
 		result = aws_plan_metadata(s);
 	else
-		return refuse_property(s, profile, "credential_source", "is neither Environment "
-							   "nor EcsContainer nor Ec2InstanceMetadata");
+		return refuse(s, profile, "credential_source is neither Environment nor EcsContainer "
+					  "nor Ec2InstanceMetadata");
 	if (result == AWS_FOUND)
 		return AWS_FOUND;
 	snprintf(words, sizeof(words), "%s", s->error);
@@ -300,7 +290,7 @@ find_base(const aws_search *s, const aws_profile *profile)
 		if (has(profile, sso[i]))
 			return find_sso(s, profile);
 	if (has(profile, "login_session"))
-		return refuse_property(s, profile, "login_session", "needs a person: a server cannot use it");
+		return refuse(s, profile, "login_session needs a person: a server cannot use it");
 
 	result = find_in_file(s, profile, &profile->credentials);
 	if (result != AWS_NOT_HERE)
@@ -319,18 +309,6 @@ find_base(const aws_search *s, const aws_profile *profile)
  * Chains of roles
  * ----------------------------------------------------------------
  */
-
-static void
-reverse_roles(aws_plan *plan)
-{
-	for (int i = 0, j = plan->role_count - 1; i < j; i++, j--)
-	{
-		aws_role	role = plan->roles[i];
-
-		plan->roles[i] = plan->roles[j];
-		plan->roles[j] = role;
-	}
-}
 
 /* A source profile that has nothing is an error, unlike the first profile. */
 static aws_found
@@ -359,7 +337,9 @@ follow_chain(const aws_search *s, const aws_profile *first)
 	{
 		char	   *source = names[plan->role_count];
 
-		if (read_role(s, &profile, &plan->roles[plan->role_count]) != AWS_FOUND ||
+		/* Who has the credentials comes last, and its role is assumed first. */
+		memmove(&plan->roles[1], &plan->roles[0], plan->role_count * sizeof(aws_role));
+		if (read_role(s, &profile, &plan->roles[0]) != AWS_FOUND ||
 			!get(s, &profile, "source_profile", source, AWS_NAME_SIZE))
 			return AWS_BROKEN;
 		plan->role_count++;
@@ -397,7 +377,6 @@ find_in_profile(const aws_search *s, const aws_profile *profile)
 	if (!is_chained(profile))
 		return find_base(s, profile);
 	result = follow_chain(s, profile);
-	reverse_roles(plan);
 	if (result != AWS_FOUND)
 		return result;
 	snprintf(base, sizeof(base), "%.199s", plan->keys.source);
