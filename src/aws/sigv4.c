@@ -157,15 +157,6 @@ feed(EVP_MD_CTX *ctx, const char *text)
 	return EVP_DigestUpdate(ctx, text, strlen(text)) == 1;
 }
 
-static bool
-hash_bytes(EVP_MD_CTX *ctx, const void *data, size_t len,
-		   uint8_t hash[HASH_SIZE])
-{
-	return EVP_DigestInit_ex2(ctx, sha256_md, NULL) == 1 &&
-		EVP_DigestUpdate(ctx, data, len) == 1 &&
-		EVP_DigestFinal_ex(ctx, hash, NULL) == 1;
-}
-
 /* With the context's key if key is NULL. */
 static bool
 hmac(EVP_MAC_CTX *ctx, const void *key, size_t key_len, const void *data, size_t len,
@@ -285,28 +276,30 @@ feed_headers(EVP_MD_CTX *ctx, const sigv4_header *const *sorted, int count)
 }
 
 static bool
-hash_canonical_request(EVP_MD_CTX *ctx, const sigv4_request *request,
-					   const sigv4_header *const *sorted,
+hash_canonical_request(const sigv4_request *request, const sigv4_header *const *sorted,
 					   const char *signed_headers, char hex[HEX_SIZE])
 {
+	EVP_MD_CTX *ctx;
 	uint8_t		hash[HASH_SIZE];
 	char		body_hex[HEX_SIZE];
+	bool		ok;
 
-	if (!hash_bytes(ctx, request->body, request->body_len, hash))
+	if (EVP_Digest(request->body, request->body_len, hash, NULL, sha256_md, NULL) != 1)
 		return false;
 	to_hex(hash, body_hex);
-	if (EVP_DigestInit_ex2(ctx, sha256_md, NULL) != 1 ||
-		!feed(ctx, request->method) || !feed(ctx, "\n") ||
-		!feed(ctx, request->path) || !feed(ctx, "\n") ||
-		!feed(ctx, request->query) || !feed(ctx, "\n") ||
-		!feed_headers(ctx, sorted, request->header_count) ||
-		!feed(ctx, "\n") ||
-		!feed(ctx, signed_headers) || !feed(ctx, "\n") ||
-		!feed(ctx, body_hex) ||
-		EVP_DigestFinal_ex(ctx, hash, NULL) != 1)
-		return false;
+	ctx = EVP_MD_CTX_new();
+	ok = ctx != NULL && EVP_DigestInit_ex2(ctx, sha256_md, NULL) == 1 &&
+		feed(ctx, request->method) && feed(ctx, "\n") &&
+		feed(ctx, request->path) && feed(ctx, "\n") &&
+		feed(ctx, request->query) && feed(ctx, "\n") &&
+		feed_headers(ctx, sorted, request->header_count) &&
+		feed(ctx, "\n") &&
+		feed(ctx, signed_headers) && feed(ctx, "\n") &&
+		feed(ctx, body_hex) &&
+		EVP_DigestFinal_ex(ctx, hash, NULL) == 1;
+	EVP_MD_CTX_free(ctx);
 	to_hex(hash, hex);
-	return true;
+	return ok;
 }
 
 /*
@@ -356,14 +349,14 @@ derive_key(const sigv4_request *request)
 
 /* Derives the key for the request, unless it is the cached one. */
 static bool
-refresh_key(EVP_MD_CTX *ctx, const sigv4_request *request, sigv4_key *key)
+refresh_key(const sigv4_request *request, sigv4_key *key)
 {
 	char		scope[sizeof(key->scope)] = "";
 	uint8_t		secret_hash[HASH_SIZE];
 
 	if (!write_scope(request, scope, sizeof(scope)) ||
-		!hash_bytes(ctx, request->secret_access_key,
-					strlen(request->secret_access_key), secret_hash))
+		EVP_Digest(request->secret_access_key, strlen(request->secret_access_key),
+				   secret_hash, NULL, sha256_md, NULL) != 1)
 		return false;
 	if (key->mac != NULL && strcmp(key->scope, scope) == 0 &&
 		CRYPTO_memcmp(key->secret_hash, secret_hash, HASH_SIZE) == 0)
@@ -394,14 +387,13 @@ sign_hash(const sigv4_request *request, const sigv4_key *key,
 }
 
 static bool
-write_authorization(EVP_MD_CTX *ctx, const sigv4_request *request,
-					sigv4_key *key, text_buffer *out)
+write_authorization(const sigv4_request *request, sigv4_key *key, text_buffer *out)
 {
 	const sigv4_header *sorted[MAX_HEADERS];
 	size_t		signed_headers;
 	char		hex[HEX_SIZE];
 
-	if (request->header_count > MAX_HEADERS || !refresh_key(ctx, request, key))
+	if (request->header_count > MAX_HEADERS || !refresh_key(request, key))
 		return false;
 	sort_headers(request, sorted);
 
@@ -413,8 +405,7 @@ write_authorization(EVP_MD_CTX *ctx, const sigv4_request *request,
 	signed_headers = out->len;
 	put_signed_headers(out, sorted, request->header_count);
 	if (out->overflow ||
-		!hash_canonical_request(ctx, request, sorted,
-								out->data + signed_headers, hex) ||
+		!hash_canonical_request(request, sorted, out->data + signed_headers, hex) ||
 		!sign_hash(request, key, hex, hex))
 		return false;
 	put(out, ", Signature=");
@@ -427,19 +418,14 @@ sigv4_sign(const sigv4_request *request, sigv4_key *key,
 		   char *out, size_t size)
 {
 	text_buffer buffer = {.data = out,.size = size};
-	EVP_MD_CTX *ctx;
-	bool		ok;
 
 	if (size == 0)
 		return false;
 	out[0] = '\0';
-	if (!have_algorithms() || (ctx = EVP_MD_CTX_new()) == NULL)
-		return false;
-	ok = write_authorization(ctx, request, key, &buffer);
-	EVP_MD_CTX_free(ctx);
-	if (!ok)
-		out[0] = '\0';
-	return ok;
+	if (have_algorithms() && write_authorization(request, key, &buffer))
+		return true;
+	out[0] = '\0';
+	return false;
 }
 
 void
