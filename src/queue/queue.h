@@ -157,6 +157,9 @@ extern char *queue_build(const char *table, const queue_request *request, const 
 extern char *queue_pack(const dynamo_reply *reply, int64_t now_ms,
 						size_t *len);
 
+/* The head that refused a write of it, without its texts; false if there was none. */
+extern bool queue_refusing_head(const dynamo_reply *reply, queue_row *head);
+
 /* May the next job be claimed now?  head: or NULL. */
 extern bool queue_is_due(const queue_row *head, int64_t now_ms);
 

@@ -16,7 +16,6 @@
  */
 #include "queue/queue.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 bool
@@ -123,28 +122,6 @@ queue_finisher_run(queue_finisher *me, int64_t now)
 	return wake;
 }
 
-/* The head that refused, if there is one.  False: memory is short. */
-static bool
-refusing_head(const dynamo_reply *reply, queue_row *row, bool *exists)
-{
-	queue_reply head;
-	size_t		len;
-	char	   *packed;
-
-	*exists = false;
-	if (reply->status != DYNAMO_CONDITION_FAILED)
-		return true;
-	packed = queue_pack(reply, 0, &len);
-	if (packed == NULL)
-		return false;
-	memcpy(&head, packed, sizeof(head));
-	*exists = head.rows > 0;
-	if (*exists)
-		memcpy(row, packed + sizeof(head) + head.next_len, sizeof(*row));
-	free(packed);
-	return true;
-}
-
 /* Nothing but a reply ends this: a table may be restored, a policy corrected. */
 static void
 try_later(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply)
@@ -180,15 +157,10 @@ queue_finisher_reply(queue_finisher *me, uint32_t index, int64_t now, const dyna
 {
 	queue_note *note = &me->notes[index];
 	queue_row	row;
-	bool		exists;
+	bool		exists = queue_refusing_head(reply, &row);
 	queue_outcome outcome;
 
 	note->in_flight = false;
-	if (!refusing_head(reply, &row, &exists))
-	{
-		try_later(me, index, now, reply);
-		return;
-	}
 	outcome = queue_finish_reply(&note->finish, reply->status, exists ? &row : NULL);
 	if (outcome != QUEUE_AGAIN)
 		end(me, index, outcome);

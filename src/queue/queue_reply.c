@@ -27,6 +27,7 @@ typedef struct buffer
 	bool		failed;
 } buffer;
 
+/* bytes may be NULL if len is 0. */
 static void
 append(buffer *to, const void *bytes, size_t len)
 {
@@ -42,7 +43,7 @@ append(buffer *to, const void *bytes, size_t len)
 			to->size = size;
 		}
 	}
-	if (to->failed)
+	if (to->failed || len == 0)
 		return;
 	memcpy(to->bytes + to->len, bytes, len);
 	to->len += len;
@@ -108,8 +109,38 @@ pack_rider(buffer *to, const cJSON *attribute, const cJSON *job)
 	row.id_len = length(id);
 	row.payload_len = length(payload);
 	append(to, &row, sizeof(row));
-	append(to, id != NULL ? id : "", row.id_len);
-	append(to, payload != NULL ? payload : "", row.payload_len);
+	append(to, id, row.id_len);
+	append(to, payload, row.payload_len);
+}
+
+/* All but the lengths of texts, and the number of a job's own item. */
+static void
+read_numbers(queue_row *row, const cJSON *item)
+{
+	const char *digest = dynamo_json_attribute(item, "digest");
+
+	memset(row, 0, sizeof(*row));
+	row->seq = dynamo_json_positive(item, "seq");
+	row->done = dynamo_json_positive(item, "done");
+	row->token = dynamo_json_positive(item, "token");
+	row->attempts = dynamo_json_positive(item, "attempts");
+	row->turn = dynamo_json_positive(item, "due");
+	row->due = dynamo_json_positive(item, dynamo_json_member(item, "retryAt") ? "retryAt" : "due");
+	row->number = dynamo_json_positive(item, "number");
+	row->pushed_at = dynamo_json_positive(item, "pushedAt");
+	row->paused = dynamo_json_member(item, "paused") != NULL;
+	dynamo_json_copy(row->digest, sizeof(row->digest), digest != NULL ? digest : "");
+}
+
+bool
+queue_refusing_head(const dynamo_reply *reply, queue_row *head)
+{
+	const cJSON *item = dynamo_json_member(reply->json, "Item");
+
+	if (reply->status != DYNAMO_CONDITION_FAILED || !cJSON_IsObject(item))
+		return false;
+	read_numbers(head, item);
+	return true;
 }
 
 static void
@@ -120,7 +151,6 @@ pack_row(buffer *to, const cJSON *item)
 	const char *id = dynamo_json_attribute(item, "id");
 	const char *error = dynamo_json_attribute(item, "lastError");
 	const char *payload = dynamo_json_attribute(item, "payload");
-	const char *digest = dynamo_json_attribute(item, "digest");
 	const char *queue;
 	const char *resource;
 	size_t		queue_len;
@@ -129,18 +159,8 @@ pack_row(buffer *to, const cJSON *item)
 	uint32_t	put = 0;
 	queue_row	row;
 
-	memset(&row, 0, sizeof(row));
+	read_numbers(&row, item);
 	split_key(pk, &queue, &queue_len, &resource);
-	row.seq = dynamo_json_positive(item, "seq");
-	row.done = dynamo_json_positive(item, "done");
-	row.token = dynamo_json_positive(item, "token");
-	row.attempts = dynamo_json_positive(item, "attempts");
-	row.turn = dynamo_json_positive(item, "due");
-	row.due = dynamo_json_positive(item, dynamo_json_member(item, "retryAt") ? "retryAt" : "due");
-	row.number = dynamo_json_positive(item, "number");
-	row.pushed_at = dynamo_json_positive(item, "pushedAt");
-	row.paused = dynamo_json_member(item, "paused") != NULL;
-	dynamo_json_copy(row.digest, sizeof(row.digest), digest != NULL ? digest : "");
 	/* A caller's id may begin with anything, but its partition has no resource. */
 	if (resource != NULL && sk != NULL && strncmp(sk, JOB, strlen(JOB)) == 0)
 		row.number = job_number(sk);
@@ -166,11 +186,11 @@ pack_row(buffer *to, const cJSON *item)
 	}
 
 	append(to, &row, sizeof(row));
-	append(to, queue != NULL ? queue : "", row.queue_len);
-	append(to, resource != NULL ? resource : "", row.resource_len);
-	append(to, id != NULL ? id : "", row.id_len);
-	append(to, error != NULL ? error : "", row.error_len);
-	append(to, payload != NULL ? payload : "", row.payload_len);
+	append(to, queue, row.queue_len);
+	append(to, resource, row.resource_len);
+	append(to, id, row.id_len);
+	append(to, error, row.error_len);
+	append(to, payload, row.payload_len);
 	cJSON_ArrayForEach(attribute, item)
 	{
 		const cJSON *job = put < row.riders ? rider_in(attribute, &row) : NULL;
@@ -275,8 +295,8 @@ pack_table(buffer *to, const cJSON *table)
 	row.id_len = length(status);
 	row.error_len = length(missing);
 	append(to, &row, sizeof(row));
-	append(to, status != NULL ? status : "", row.id_len);
-	append(to, missing != NULL ? missing : "", row.error_len);
+	append(to, status, row.id_len);
+	append(to, missing, row.error_len);
 }
 
 static int
@@ -319,7 +339,7 @@ pack_next(buffer *to, const cJSON *json)
 	/* A page that seems to be the last one would hide the rest. */
 	if (cJSON_IsObject(key) && text == NULL)
 		to->failed = true;
-	append(to, text != NULL ? text : "", len);
+	append(to, text, len);
 	cJSON_free(text);
 	return len;
 }
