@@ -65,7 +65,7 @@ extern int64_t dynamo_json_positive(const cJSON *attributes, const char *name);
 /* Are both there, and the same? */
 extern bool dynamo_json_same(const char *a, const char *b);
 
-/* Copies valid UTF-8, cut at a character's boundary if it does not fit. */
+/* Copies valid UTF-8, cut at a character's boundary if it does not fit; "" for NULL. */
 extern void dynamo_json_copy(char *to, size_t size, const char *from);
 
 /* ---- JSON of ours ---- */
@@ -230,8 +230,9 @@ extern void dynamo_put_replacement(dynamo_request *request);
 extern void dynamo_put_creation(dynamo_text *text, const dynamo_creation *how);
 extern void dynamo_put_units(dynamo_text *text, const dynamo_creation *how);
 
-/* Does a table's description say that nobody can delete it? */
+/* From a table's description: can nobody delete it?  And the type of a key, or NULL. */
 extern bool dynamo_is_protected(const cJSON *table);
+extern const char *dynamo_key_type(const cJSON *table, const char *key);
 
 /* ---- items ---- */
 

@@ -23,9 +23,7 @@
 static void
 copy_attribute(char *to, size_t size, const cJSON *attributes, const char *name)
 {
-	const char *text = dynamo_json_attribute(attributes, name);
-
-	dynamo_json_copy(to, size, text != NULL ? text : "");
+	dynamo_json_copy(to, size, dynamo_json_attribute(attributes, name));
 }
 
 static void
@@ -51,7 +49,7 @@ read_mark(const cJSON *attributes, dynamo_item *item)
 	const char *owner = dynamo_json_attribute(map, "owner");
 
 	dynamo_json_copy(item->wanted_by, sizeof(item->wanted_by),
-					 owner != NULL ? dynamo_incarnation(owner) : "");
+					 owner != NULL ? dynamo_incarnation(owner) : NULL);
 	item->wanted_until_ms = dynamo_json_positive(map, "until");
 	item->wanted_poll_ms = dynamo_json_positive(map, "poll");
 }

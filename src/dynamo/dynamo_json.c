@@ -154,8 +154,11 @@ dynamo_json_same(const char *a, const char *b)
 void
 dynamo_json_copy(char *to, size_t size, const char *from)
 {
-	size_t		len = strlen(from);
+	size_t		len;
 
+	if (from == NULL)
+		from = "";
+	len = strlen(from);
 	if (len >= size)
 	{
 		len = size - 1;

@@ -548,7 +548,7 @@ dynamo_read_failure(dynamo_reply *reply, int count, dynamo_status status,
 	if (!start_reply(reply, count))
 		return;
 	reply->status = status;
-	dynamo_json_copy(reply->message, sizeof(reply->message), message != NULL ? message : "");
+	dynamo_json_copy(reply->message, sizeof(reply->message), message);
 	spread_failure(reply);
 }
 

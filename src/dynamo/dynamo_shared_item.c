@@ -49,14 +49,6 @@ read_lease(const cJSON *map)
 	return lease_ms < DURATION_MAX_MS ? lease_ms : DURATION_MAX_MS;
 }
 
-static void
-read_name(const cJSON *map, char name[DYNAMO_OWNER_SIZE])
-{
-	const char *text = dynamo_json_attribute(map, "o");
-
-	dynamo_json_copy(name, DYNAMO_OWNER_SIZE, text != NULL ? text : "");
-}
-
 static const char *
 read_entry(const cJSON *json, dynamo_entry *entry)
 {
@@ -77,7 +69,7 @@ read_entry(const cJSON *json, dynamo_entry *entry)
 	entry->token = dynamo_json_positive(map, "t");
 	if (entry->token == 0)
 		return "an entry of the shared lock has no readable token";
-	read_name(map, entry->name);
+	dynamo_json_copy(entry->name, sizeof(entry->name), dynamo_json_attribute(map, "o"));
 	return NULL;
 }
 
@@ -156,7 +148,7 @@ read_gate(const cJSON *gate, dynamo_shared *shared)
 	shared->gate_lease_ms = read_lease(gate);
 	if (shared->gate_lease_ms == 0)
 		return "the gate of the shared lock has no readable lease";
-	read_name(gate, shared->gate_name);
+	dynamo_json_copy(shared->gate_name, sizeof(shared->gate_name), dynamo_json_attribute(gate, "o"));
 	return NULL;
 }
 

@@ -11,23 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void
-copy_text(char *to, size_t size, const char *from)
-{
-	dynamo_json_copy(to, size, from != NULL ? from : "");
-}
-
-/* The type of a key, from the list of attribute definitions. */
-static const char *
-key_type(const cJSON *table, const char *key)
+const char *
+dynamo_key_type(const cJSON *table, const char *key)
 {
 	const cJSON *definition;
 
 	cJSON_ArrayForEach(definition, dynamo_json_member(table, "AttributeDefinitions"))
 	{
-		const char *name = dynamo_json_text(definition, "AttributeName");
-
-		if (name != NULL && strcmp(name, key) == 0)
+		if (dynamo_json_same(dynamo_json_text(definition, "AttributeName"), key))
 			return dynamo_json_text(definition, "AttributeType");
 	}
 	return NULL;
@@ -41,12 +32,10 @@ key_type(const cJSON *table, const char *key)
 static void
 read_replicas(dynamo_table_info *info, const cJSON *table)
 {
-	const char *consistency = dynamo_json_text(table, "MultiRegionConsistency");
-	const char *version = dynamo_json_text(table, "GlobalTableVersion");
 	const cJSON *replica;
 
-	info->strong = consistency != NULL && strcmp(consistency, "STRONG") == 0;
-	info->replicated = version != NULL && strcmp(version, "2017.11.29") == 0;
+	info->strong = dynamo_json_same(dynamo_json_text(table, "MultiRegionConsistency"), "STRONG");
+	info->replicated = dynamo_json_same(dynamo_json_text(table, "GlobalTableVersion"), "2017.11.29");
 	cJSON_ArrayForEach(replica, dynamo_json_member(table, "Replicas"))
 	{
 		const char *region = dynamo_json_text(replica, "RegionName");
@@ -69,7 +58,7 @@ dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 {
 	const cJSON *key;
 
-	copy_text(info->status, sizeof(info->status), dynamo_json_text(table, "TableStatus"));
+	dynamo_json_copy(info->status, sizeof(info->status), dynamo_json_text(table, "TableStatus"));
 	cJSON_ArrayForEach(key, dynamo_json_member(table, "KeySchema"))
 	{
 		const char *name = dynamo_json_text(key, "AttributeName");
@@ -79,14 +68,15 @@ dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 			return false;
 		if (strcmp(kind, "HASH") == 0)
 		{
-			copy_text(info->partition_key, sizeof(info->partition_key), name);
-			copy_text(info->partition_type, sizeof(info->partition_type),
-					  key_type(table, name));
+			dynamo_json_copy(info->partition_key, sizeof(info->partition_key), name);
+			dynamo_json_copy(info->partition_type, sizeof(info->partition_type),
+							 dynamo_key_type(table, name));
 		}
 		else if (strcmp(kind, "RANGE") == 0)
 		{
-			copy_text(info->sort_key, sizeof(info->sort_key), name);
-			copy_text(info->sort_type, sizeof(info->sort_type), key_type(table, name));
+			dynamo_json_copy(info->sort_key, sizeof(info->sort_key), name);
+			dynamo_json_copy(info->sort_type, sizeof(info->sort_type),
+							 dynamo_key_type(table, name));
 		}
 	}
 	info->is_protected = dynamo_is_protected(table);

@@ -44,16 +44,11 @@ dynamo_unusable(const dynamo_item *item, const dynamo_shared *shared)
 	return dynamo_obstacle(item, item->released ? shared : NULL);
 }
 
-typedef struct value_member
-{
-	cJSON	   *json;
-} value_member;
-
+/* By its name in an object, by its value in a set. */
 static const char *
-sort_key(const value_member *member)
+sort_key(const cJSON *member)
 {
-	const char *key = member->json->string != NULL ? member->json->string :
-		member->json->valuestring;
+	const char *key = member->string != NULL ? member->string : member->valuestring;
 
 	return key != NULL ? key : "";
 }
@@ -61,7 +56,7 @@ sort_key(const value_member *member)
 static int
 compare_members(const void *a, const void *b)
 {
-	return strcmp(sort_key(a), sort_key(b));
+	return strcmp(sort_key(*(cJSON *const *) a), sort_key(*(cJSON *const *) b));
 }
 
 /* An object's, a set's and their members' members; only a list is in an order. */
@@ -70,7 +65,7 @@ sort_members(cJSON *value, const char *type)
 {
 	size_t		count = 0;
 	bool		sorted = true;
-	value_member *members;
+	cJSON	  **members;
 	cJSON	   *member;
 
 	if (value->child == NULL)
@@ -81,16 +76,16 @@ sort_members(cJSON *value, const char *type)
 	cJSON_ArrayForEach(member, value)
 	{
 		sorted &= sort_members(member, member->string != NULL ? member->string : type);
-		members[count++].json = member;
+		members[count++] = member;
 	}
 	if (strcmp(type, "L") != 0)
 		qsort(members, count, sizeof(*members), compare_members);
 	for (size_t i = 0; i < count; i++)
 	{
-		members[i].json->prev = members[i > 0 ? i - 1 : count - 1].json;
-		members[i].json->next = i + 1 < count ? members[i + 1].json : NULL;
+		members[i]->prev = members[i > 0 ? i - 1 : count - 1];
+		members[i]->next = i + 1 < count ? members[i + 1] : NULL;
 	}
-	value->child = members[0].json;
+	value->child = members[0];
 	free(members);
 	return sorted;
 }
@@ -143,7 +138,7 @@ dynamo_show(const char *json, char *shown, size_t size)
 		shorten_bytes(attributes, "");
 	whole = cJSON_PrintUnformatted(attributes);
 	fits = whole == NULL || strlen(whole) < size;
-	dynamo_json_copy(shown, fits ? size : size - strlen("..."), whole != NULL ? whole : "");
+	dynamo_json_copy(shown, fits ? size : size - strlen("..."), whole);
 	strcat(shown, fits ? "" : "...");
 	cJSON_free(whole);
 	cJSON_Delete(attributes);

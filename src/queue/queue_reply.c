@@ -117,8 +117,6 @@ pack_rider(buffer *to, const cJSON *attribute, const cJSON *job)
 static void
 read_numbers(queue_row *row, const cJSON *item)
 {
-	const char *digest = dynamo_json_attribute(item, "digest");
-
 	memset(row, 0, sizeof(*row));
 	row->seq = dynamo_json_positive(item, "seq");
 	row->done = dynamo_json_positive(item, "done");
@@ -129,7 +127,7 @@ read_numbers(queue_row *row, const cJSON *item)
 	row->number = dynamo_json_positive(item, "number");
 	row->pushed_at = dynamo_json_positive(item, "pushedAt");
 	row->paused = dynamo_json_member(item, "paused") != NULL;
-	dynamo_json_copy(row->digest, sizeof(row->digest), digest != NULL ? digest : "");
+	dynamo_json_copy(row->digest, sizeof(row->digest), dynamo_json_attribute(item, "digest"));
 }
 
 bool
@@ -235,14 +233,7 @@ has_keys(const cJSON *described, const char *hash, const char *range)
 static bool
 has_type(const cJSON *table, const char *attribute, const char *type)
 {
-	const cJSON *definition;
-
-	cJSON_ArrayForEach(definition, dynamo_json_member(table, "AttributeDefinitions"))
-	{
-		if (dynamo_json_same(dynamo_json_text(definition, "AttributeName"), attribute))
-			return dynamo_json_same(dynamo_json_text(definition, "AttributeType"), type);
-	}
-	return false;
+	return dynamo_json_same(dynamo_key_type(table, attribute), type);
 }
 
 static bool
