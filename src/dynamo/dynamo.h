@@ -492,8 +492,11 @@ extern const char *dynamo_obstacle(const dynamo_item *item, const dynamo_shared 
 /* Why the item is unusable, or NULL.  The gate counts if the lock is free. */
 extern const char *dynamo_unusable(const dynamo_item *item, const dynamo_shared *shared);
 
-/* Of an unusable item's JSON (dynamo_result): the same for the same item. */
-extern void dynamo_digest(const char *json, char digest[DYNAMO_DIGEST_SIZE]);
+/*
+ * Writes the first hex digits of a text's SHA-256, for a digest of this size; false, and zeros, if
+ * OpenSSL cannot make it.  An unusable item's JSON (dynamo_result) has the same for the same item.
+ */
+extern bool dynamo_digest(const char *text, char *digest, size_t size);
 
 /* For people: binary values are cut short, and the whole if it does not fit. */
 extern void dynamo_show(const char *json, char *shown, size_t size);

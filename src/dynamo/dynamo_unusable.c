@@ -102,14 +102,15 @@ dynamo_sorted_json(const cJSON *attributes)
 	return json;
 }
 
-void
-dynamo_digest(const char *json, char digest[DYNAMO_DIGEST_SIZE])
+bool
+dynamo_digest(const char *text, char *digest, size_t size)
 {
 	unsigned char sum[EVP_MAX_MD_SIZE] = {0};
+	bool		ok = EVP_Digest(text, strlen(text), sum, NULL, EVP_sha256(), NULL) == 1;
 
-	(void) EVP_Digest(json, strlen(json), sum, NULL, EVP_sha256(), NULL);
-	for (size_t i = 0; i < (DYNAMO_DIGEST_SIZE - 1) / 2; i++)
+	for (size_t i = 0; i < (size - 1) / 2; i++)
 		snprintf(digest + 2 * i, 3, "%02x", sum[i]);
+	return ok;
 }
 
 /* The depth is that of dynamo_json_parse(). */

@@ -100,7 +100,7 @@ typedef struct queue_job
 {
 	uint32_t	id_len;
 	uint32_t	payload_len;
-	char		digest[QUEUE_DIGEST_SIZE];	/* of the payload, if there is an id */
+	char		digest[QUEUE_DIGEST_SIZE];	/* of the payload (dynamo_digest()), if there is an id */
 } queue_job;
 
 /* What an item tells; 0 and empty: it has no such attribute. */
@@ -143,9 +143,6 @@ extern uint32_t queue_ride_size(size_t id_len, size_t payload_len);
 
 /* As which operation it is sent, and counted. */
 extern dynamo_op queue_op(queue_kind kind);
-
-/* Of a payload; false if OpenSSL cannot make it. */
-extern bool queue_digest(const char *payload, size_t len, char digest[QUEUE_DIGEST_SIZE]);
 
 /* malloc'd; NULL if memory is short, or the tail is not whole. */
 extern char *queue_build(const char *table, const queue_request *request, const char *tail);

@@ -10,7 +10,6 @@
  */
 #include "queue/queue.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -456,18 +455,6 @@ put_id(dynamo_text *text, const body *of, int64_t number, const queue_job *job, 
 	dynamo_put_n(text, "number", number);
 	dynamo_put_n(text, "ttl", request->now_ms / 1000 + request->dedup_s);
 	put_condition(text, IF_ELSE_SHOW("attribute_not_exists(#pk) OR #ttl < :now"), of);
-}
-
-bool
-queue_digest(const char *payload, size_t len, char digest[QUEUE_DIGEST_SIZE])
-{
-	unsigned char bytes[(QUEUE_DIGEST_SIZE - 1) / 2];
-
-	if (EVP_Digest(payload, len, bytes, NULL, EVP_sha256(), NULL) != 1)
-		return false;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(digest + 2 * i, 3, "%02x", bytes[i]);
-	return true;
 }
 
 /*

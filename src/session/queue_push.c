@@ -48,7 +48,7 @@ make_digests(QueuePush *jobs, int count)
 	for (int i = 0; i < count; i++)
 	{
 		if (jobs[i].id != NULL &&
-			!queue_digest(jobs[i].payload, strlen(jobs[i].payload), jobs[i].digest))
+			!dynamo_digest(jobs[i].payload, jobs[i].digest, sizeof(jobs[i].digest)))
 			elog(ERROR, "could not make the digest of a payload");
 	}
 }

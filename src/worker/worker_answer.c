@@ -130,7 +130,7 @@ fill_unusable(MailboxAnswer *out, const dynamo_result *result)
 	out->result = MAILBOX_UNUSABLE;
 	strlcpy(unusable->why, dynamo_unusable(&result->item, result->shared),
 			sizeof(unusable->why));
-	dynamo_digest(result->json, unusable->digest);
+	(void) dynamo_digest(result->json, unusable->digest, sizeof(unusable->digest));
 	unusable->released = result->item.released;
 	(void) dynamo_token_above(result->json, 0, &unusable->token_may_fall);
 	dynamo_show(result->json, unusable->item, sizeof(unusable->item));

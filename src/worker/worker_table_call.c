@@ -133,7 +133,7 @@ replace_read(const WorkerCall *call, const dynamo_reply *reply)
 	char		digest[DYNAMO_DIGEST_SIZE] = "";
 
 	if (json != NULL)
-		dynamo_digest(json, digest);
+		(void) dynamo_digest(json, digest, sizeof(digest));
 	if (json != NULL && strcmp(digest, asked->digest) == 0)
 		send_replacement(call, json);
 	else

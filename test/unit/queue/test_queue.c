@@ -328,7 +328,7 @@ add_job(char *tail, size_t len, const char *id, const char *payload)
 {
 	queue_job	job = {.id_len = (uint32_t) strlen(id),.payload_len = (uint32_t) strlen(payload)};
 
-	assert_true(queue_digest(payload, job.payload_len, job.digest));
+	assert_true(dynamo_digest(payload, job.digest, sizeof(job.digest)));
 	memcpy(tail + len, &job, sizeof(job));
 	memcpy(tail + len + sizeof(job), id, job.id_len);
 	memcpy(tail + len + sizeof(job) + job.id_len, payload, job.payload_len);
