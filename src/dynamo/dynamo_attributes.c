@@ -12,7 +12,6 @@
  */
 #include "dynamo/dynamo_codec.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,29 +77,15 @@ are_names(const cJSON *names)
 	return true;
 }
 
-/* A JSON array; dynamo_json_parse() reads objects. */
 static cJSON *
 parse_names(const char *names)
 {
-	size_t		size = strlen(names) + sizeof("{\"names\":}");
-	char	   *object = malloc(size);
-	cJSON	   *json;
-	cJSON	   *array = NULL;
+	cJSON	   *array = dynamo_json_parse_any(names, strlen(names));
 
-	if (object == NULL)
-		return NULL;
-	snprintf(object, size, "{\"names\":%s}", names);
-	json = dynamo_json_parse(object, size - 1);
-	free(object);
-	if (json != NULL && cJSON_GetArraySize(json) == 1)
-		array = cJSON_DetachItemFromObjectCaseSensitive(json, "names");
-	cJSON_Delete(json);
-	if (array != NULL && !are_names(array))
-	{
-		cJSON_Delete(array);
-		return NULL;
-	}
-	return array;
+	if (are_names(array))
+		return array;
+	cJSON_Delete(array);
+	return NULL;
 }
 
 void

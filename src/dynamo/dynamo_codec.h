@@ -44,8 +44,9 @@ extern dynamo_status dynamo_error_status(const char *text);
 
 /* ---- JSON from elsewhere ---- */
 
-/* NULL if the bytes are not exactly one JSON object, or memory is short. */
+/* NULL if the bytes are not exactly one JSON object, or value, or memory is short. */
 extern cJSON *dynamo_json_parse(const char *body, size_t len);
+extern cJSON *dynamo_json_parse_any(const char *body, size_t len);
 
 /* The object's member; NULL if there is none, or object is not an object. */
 extern const cJSON *dynamo_json_member(const cJSON *object, const char *name);

@@ -402,17 +402,6 @@ dynamo_error_detail(char *to, size_t size, dynamo_status status, dynamo_op op, c
 		snprintf(to, size, "%s", text);
 }
 
-static bool
-has_any(const char *message, const char *const *words, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-	{
-		if (strstr(message, words[i]) != NULL)
-			return true;
-	}
-	return false;
-}
-
 /* Does the message have "key" or "keys", as a word of its own? */
 static bool
 speaks_of_key(const char *message)
@@ -443,9 +432,11 @@ bool
 dynamo_is_about_keys(const char *message)
 {
 	static const char *const others[] = {"exceeded", "empty", "uplicate", "xpression", "KMS"};
+	bool		about = speaks_of_key(message);
 
-	return strstr(message, "The table does not have the specified index") != NULL ||
-		(speaks_of_key(message) && !has_any(message, others, sizeof(others) / sizeof(others[0])));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		about = about && strstr(message, others[i]) == NULL;
+	return about || strstr(message, "The table does not have the specified index") != NULL;
 }
 
 bool

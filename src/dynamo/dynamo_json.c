@@ -84,7 +84,7 @@ scan(const uint8_t *body, size_t len)
 }
 
 cJSON *
-dynamo_json_parse(const char *body, size_t len)
+dynamo_json_parse_any(const char *body, size_t len)
 {
 	char	   *copy;
 	cJSON	   *json;
@@ -98,12 +98,18 @@ dynamo_json_parse(const char *body, size_t len)
 	copy[len] = '\0';
 	json = cJSON_ParseWithLengthOpts(copy, len + 1, NULL, true);
 	free(copy);
-	if (json != NULL && !cJSON_IsObject(json))
-	{
-		cJSON_Delete(json);
-		return NULL;
-	}
 	return json;
+}
+
+cJSON *
+dynamo_json_parse(const char *body, size_t len)
+{
+	cJSON	   *json = dynamo_json_parse_any(body, len);
+
+	if (cJSON_IsObject(json))
+		return json;
+	cJSON_Delete(json);
+	return NULL;
 }
 
 const cJSON *
