@@ -367,10 +367,9 @@ typedef struct aws_fetcher
 struct aws_fetch
 {
 	aws_plan	plan;
-	const aws_fetcher *fetcher; /* of the base, or of a role; NULL: all is there */
+	const aws_fetcher *fetcher; /* of the base, or of a role; NULL: it is done */
 	int			roles_assumed;
 	int			step;			/* of the fetcher */
-	bool		complete;		/* the fetcher has its credentials */
 	int			tries;			/* of this step */
 	const aws_environment *env; /* for "ask" */
 	int64_t		now_s;			/* epoch seconds, with this correction: */
@@ -589,14 +588,6 @@ extern ini_result aws_profile_get_from(const aws_profile *profile,
 extern ini_result aws_profile_get(const aws_profile *profile,
 								  const char *property,
 								  char *value, size_t size);
-
-/* A property of the config file's section [KIND NAME]. */
-extern bool aws_profile_has_section(const aws_profile *profile, const char *kind,
-									const char *section);
-extern ini_result aws_profile_get_in_section(const aws_profile *profile,
-											 const char *kind, const char *section,
-											 const char *property,
-											 char *value, size_t size);
 
 /*
  * The endpoint_url of a service in the config file's section [services NAME],

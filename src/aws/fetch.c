@@ -38,7 +38,6 @@ start_fetcher(aws_fetch *fetch, const aws_fetcher *fetcher)
 	fetch->step = 0;
 	fetch->tries = 0;
 	fetch->pause_ms = 0;
-	fetch->complete = fetcher == NULL;
 }
 
 void
@@ -67,7 +66,7 @@ aws_fetch_next(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 {
 	if (fetch->error[0] != '\0')
 		return failed(fetch);
-	while (fetch->complete)
+	if (fetch->fetcher == NULL)
 	{
 		if (fetch->roles_assumed == fetch->plan.role_count)
 			return AWS_STEP_DONE;

@@ -77,8 +77,10 @@ take_region(aws_fetch *fetch, const aws_result *result)
 	if (!aws_fetch_succeeded(fetch, result, "Region") ||
 		!take_line(fetch, result, "Region", fetch->name, sizeof(fetch->name)))
 		return false;
-	fetch->complete = aws_wrong_region(fetch->name) == NULL;
-	return fetch->complete || aws_fetch_fail(fetch, "Region: %s", aws_wrong_region(fetch->name));
+	if (aws_wrong_region(fetch->name) != NULL)
+		return aws_fetch_fail(fetch, "Region: %s", aws_wrong_region(fetch->name));
+	fetch->fetcher = NULL;
+	return true;
 }
 
 static bool

@@ -216,7 +216,7 @@ aws_take_credentials(aws_fetch *fetch, const char *asked, const char *access_key
 				   sizeof(found->session_token)))
 		return aws_fetch_fail(fetch, "%s: the credentials are too long or no text", asked);
 	found->expires_s = expires_s;
-	fetch->complete = true;
+	fetch->fetcher = NULL;
 	return true;
 }
 

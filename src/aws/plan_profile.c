@@ -122,16 +122,18 @@ static aws_found
 read_sso_session(const aws_search *s, const aws_profile *profile, const char *session,
 				 char *region, char *start_url)
 {
+	ini_slice	config = profile->config.text;
+
 	if (has(profile, "sso_region"))
 		return refuse(s, profile, "sso_region can only be set in the section [sso-session]");
 	if (has(profile, "sso_start_url"))
 		return refuse(s, profile, "sso_start_url can only be set in the section [sso-session]");
-	if (!aws_profile_has_section(profile, "sso-session", session))
+	if (!ini_has_section(config, "sso-session", session))
 		return refuse(s, profile, "sso_session names a section [sso-session] that does not exist");
-	if (aws_profile_get_in_section(profile, "sso-session", session, "sso_region",
-								   region, AWS_NAME_SIZE) == INI_TOO_LONG ||
-		aws_profile_get_in_section(profile, "sso-session", session, "sso_start_url",
-								   start_url, AWS_TEXT_SIZE) == INI_TOO_LONG)
+	if (ini_get(config, "sso-session", session, "sso_region", NULL,
+				region, AWS_NAME_SIZE) == INI_TOO_LONG ||
+		ini_get(config, "sso-session", session, "sso_start_url", NULL,
+				start_url, AWS_TEXT_SIZE) == INI_TOO_LONG)
 		return refuse(s, profile, "sso_session is too long");
 	return AWS_FOUND;
 }

@@ -251,22 +251,6 @@ aws_profile_get(const aws_profile *profile, const char *property,
 }
 
 bool
-aws_profile_has_section(const aws_profile *profile, const char *kind,
-						const char *section)
-{
-	return ini_has_section(profile->config.text, kind, section);
-}
-
-ini_result
-aws_profile_get_in_section(const aws_profile *profile, const char *kind,
-						   const char *section, const char *property,
-						   char *value, size_t size)
-{
-	return ini_get(profile->config.text, kind, section, property, NULL,
-				   value, size);
-}
-
-bool
 aws_profile_get_service_endpoint(const aws_profile *profile,
 								 const char *service,
 								 char *value, size_t size)
