@@ -25,18 +25,10 @@
 #define ALGORITHM "AWS4-HMAC-SHA256"
 #define MAX_HEADERS 64
 #define MAX_SECRET 512
+#define MAX_NAMES 1024			/* of all signed headers, and a NUL */
 #define HASH_SIZE 32
 #define HEX_SIZE (2 * HASH_SIZE + 1)
 #define DATE_LEN 8				/* the day at the start of x-amz-date */
-
-/* Text in a buffer; failed once something did not fit. */
-typedef struct text_buffer
-{
-	char	   *data;
-	size_t		size;
-	size_t		len;
-	bool		overflow;
-} text_buffer;
 
 static CRYPTO_ONCE fetch_once = CRYPTO_ONCE_STATIC_INIT;
 static EVP_MD *sha256_md;
@@ -123,30 +115,6 @@ to_hex(const uint8_t hash[HASH_SIZE], char hex[HEX_SIZE])
 	hex[2 * HASH_SIZE] = '\0';
 }
 
-static void
-put(text_buffer *buffer, const char *text)
-{
-	size_t		len = strlen(text);
-
-	if (buffer->overflow || len >= buffer->size - buffer->len)
-	{
-		buffer->overflow = true;
-		return;
-	}
-	memcpy(buffer->data + buffer->len, text, len + 1);
-	buffer->len += len;
-}
-
-static void
-put_lower(text_buffer *buffer, const char *text)
-{
-	size_t		i = buffer->len;
-
-	put(buffer, text);
-	for (; i < buffer->len; i++)
-		buffer->data[i] = ascii_lower(buffer->data[i]);
-}
-
 /*
  * Hashing
  */
@@ -199,20 +167,20 @@ same_as_previous(const sigv4_header *const *sorted, int i)
 	return i > 0 && compare_names(sorted[i - 1]->name, sorted[i]->name) == 0;
 }
 
-static void
-put_signed_headers(text_buffer *out, const sigv4_header *const *sorted,
-				   int count)
+/* "content-type;host"; false if they do not fit. */
+static bool
+list_signed_headers(const sigv4_header *const *sorted, int count, char names[MAX_NAMES])
 {
-	int			i;
+	size_t		len = 0;
 
-	for (i = 0; i < count; i++)
-	{
-		if (same_as_previous(sorted, i))
-			continue;
-		if (i > 0)
-			put(out, ";");
-		put_lower(out, sorted[i]->name);
-	}
+	names[0] = '\0';
+	for (int i = 0; i < count && len < MAX_NAMES; i++)
+		if (!same_as_previous(sorted, i))
+			len += (size_t) snprintf(names + len, MAX_NAMES - len, "%s%s", i > 0 ? ";" : "",
+									 sorted[i]->name);
+	for (; *names != '\0'; names++)
+		*names = ascii_lower(*names);
+	return len < MAX_NAMES;
 }
 
 /* The value, trimmed, with each run of white space as one blank. */
@@ -386,43 +354,28 @@ sign_hash(const sigv4_request *request, const sigv4_key *key,
 	return true;
 }
 
-static bool
-write_authorization(const sigv4_request *request, sigv4_key *key, text_buffer *out)
-{
-	const sigv4_header *sorted[MAX_HEADERS];
-	size_t		signed_headers;
-	char		hex[HEX_SIZE];
-
-	if (request->header_count > MAX_HEADERS || !refresh_key(request, key))
-		return false;
-	sort_headers(request, sorted);
-
-	put(out, ALGORITHM " Credential=");
-	put(out, request->access_key_id);
-	put(out, "/");
-	put(out, key->scope);
-	put(out, ", SignedHeaders=");
-	signed_headers = out->len;
-	put_signed_headers(out, sorted, request->header_count);
-	if (out->overflow ||
-		!hash_canonical_request(request, sorted, out->data + signed_headers, hex) ||
-		!sign_hash(request, key, hex, hex))
-		return false;
-	put(out, ", Signature=");
-	put(out, hex);
-	return !out->overflow;
-}
-
 bool
 sigv4_sign(const sigv4_request *request, sigv4_key *key,
 		   char *out, size_t size)
 {
-	text_buffer buffer = {.data = out,.size = size};
+	const sigv4_header *sorted[MAX_HEADERS];
+	char		names[MAX_NAMES];
+	char		hex[HEX_SIZE];
+	int			len;
 
 	if (size == 0)
 		return false;
 	out[0] = '\0';
-	if (have_algorithms() && write_authorization(request, key, &buffer))
+	if (request->header_count > MAX_HEADERS || !have_algorithms() || !refresh_key(request, key))
+		return false;
+	sort_headers(request, sorted);
+	if (!list_signed_headers(sorted, request->header_count, names) ||
+		!hash_canonical_request(request, sorted, names, hex) ||
+		!sign_hash(request, key, hex, hex))
+		return false;
+	len = snprintf(out, size, ALGORITHM " Credential=%s/%s, SignedHeaders=%s, Signature=%s",
+				   request->access_key_id, key->scope, names, hex);
+	if (len >= 0 && (size_t) len < size)
 		return true;
 	out[0] = '\0';
 	return false;
