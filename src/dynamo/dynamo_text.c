@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACEHOLDER_SIZE 32
+#define PLACEHOLDER_SIZE 33		/* with its sign and a NUL */
 
 /* Of one sign in a request: more do not fit into an expression of 4 kB. */
 #define PLACEHOLDERS_MAX 1024
@@ -281,7 +281,6 @@ put_set(dynamo_text *text, const char *set, char sign, size_t from, size_t end,
 	int			depth = text->depth;
 	int			count = 0;
 	char		name[PLACEHOLDER_SIZE];
-	char		member[PLACEHOLDER_SIZE + 4] = "\"";	/* "#name": */
 	struct
 	{
 		size_t		at;
@@ -291,7 +290,7 @@ put_set(dynamo_text *text, const char *set, char sign, size_t from, size_t end,
 	for (size_t at = from; at < end && !text->failed; at++)
 	{
 		const char *sign_at = memchr(text->bytes + at, sign, end - at);
-		size_t		len = 0;
+		size_t		len = 1;
 		int			i = 0;
 
 		if (sign_at == NULL)
@@ -300,13 +299,11 @@ put_set(dynamo_text *text, const char *set, char sign, size_t from, size_t end,
 		/* Expressions stand in JSON, whose colons follow a quote. */
 		if (sign == ':' && sign_at[-1] == '"')
 			continue;
-		while (len + 1 < sizeof(name) && isalnum((unsigned char) sign_at[len + 1]))
+		while (len + 1 < sizeof(name) && isalnum((unsigned char) sign_at[len]))
 			len++;
-		memcpy(name, sign_at + 1, len);
+		memcpy(name, sign_at, len);
 		name[len] = '\0';
-		memcpy(member + 1, sign_at, len + 1);
-		memcpy(member + len + 2, "\":", 3);
-		while (i < count && (seen[i].len != len || memcmp(text->bytes + seen[i].at, sign_at, len + 1) != 0))
+		while (i < count && (seen[i].len != len || memcmp(text->bytes + seen[i].at, name, len) != 0))
 			i++;
 		if (i < count)
 			continue;
@@ -317,12 +314,11 @@ put_set(dynamo_text *text, const char *set, char sign, size_t from, size_t end,
 		seen[count++].len = len;
 		if (text->depth == depth)
 			dynamo_text_open(text, set, '{');
-		separate(text);
-		append(text, member, len + 4);
+		dynamo_text_name(text, name);
 		if (stands_for != NULL)
-			stands_for(text, name, of);
+			stands_for(text, name + 1, of);
 		else
-			dynamo_text_string(text, name, len);
+			dynamo_text_string(text, name + 1, len - 1);
 	}
 	dynamo_text_close(text, depth);
 }
