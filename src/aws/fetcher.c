@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 
 bool
@@ -122,17 +123,6 @@ aws_read_token(aws_fetch *fetch, const char *path, char *token, size_t size)
  * ----------------------------------------------------------------
  */
 
-/* Days from 1970-01-01 in the Gregorian calendar. */
-static int64_t
-days_from_epoch(int64_t year, int month, int day)
-{
-	int64_t		era_year = month <= 2 ? year - 1 : year;
-	int			from_march = (month + 9) % 12;
-
-	return era_year * 365 + era_year / 4 - era_year / 100 + era_year / 400 +
-		(from_march * 153 + 2) / 5 + day - 1 - 719468;
-}
-
 /* Reads two digits; -1 if there are none. */
 static int
 read_two(const char *text)
@@ -164,26 +154,24 @@ read_zone(const char *text, int *seconds)
 int64_t
 aws_read_time(const char *text)
 {
-	int			year,
-				month,
-				day,
-				hour,
-				minute,
-				second;
+	struct tm	utc = {0};
 	int			used = 0;
 	int			zone;
 
-	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute,
-			   &second, &used) != 6 ||
-		year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 ||
-		hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &utc.tm_year, &utc.tm_mon, &utc.tm_mday,
+			   &utc.tm_hour, &utc.tm_min, &utc.tm_sec, &used) != 6 ||
+		utc.tm_year < 1970 || utc.tm_mon < 1 || utc.tm_mon > 12 ||
+		utc.tm_mday < 1 || utc.tm_mday > 31 || utc.tm_hour < 0 || utc.tm_hour > 23 ||
+		utc.tm_min < 0 || utc.tm_min > 59 || utc.tm_sec < 0 || utc.tm_sec > 60)
 		return 0;
+	utc.tm_year -= 1900;
+	utc.tm_mon -= 1;
 	text += used;
 	if (text[0] == '.')
 		text += 1 + strspn(text + 1, "0123456789");
 	if (!read_zone(text, &zone))
 		return 0;
-	return days_from_epoch(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - zone;
+	return timegm(&utc) - zone;
 }
 
 /* ----------------------------------------------------------------
