@@ -60,23 +60,6 @@ spread_failure(dynamo_reply *reply)
 	}
 }
 
-/*
- * Copies a message for people.  DynamoDB's message on a wrong signature has, after
- * a line end, what should have been signed, session token included; the one on
- * an incomplete signature repeats the header.  Both are cut off.
- */
-static void
-copy_message(char *to, size_t size, const char *from)
-{
-	char	   *header;
-
-	dynamo_json_copy(to, size, from);
-	to[strcspn(to, "\r\n")] = '\0';
-	header = strstr(to, " Authorization=");
-	if (header != NULL)
-		*header = '\0';
-}
-
 /* Could it come from DynamoDB, or from a proxy while DynamoDB is busy? */
 static bool
 is_dynamodbs_status(int status)
@@ -129,22 +112,36 @@ checksum_matches(const char *crc, const char *body, size_t len)
 	return strcmp(crc, expected) == 0;
 }
 
+/*
+ * Appends words for people.  DynamoDB's message on a wrong signature has, after
+ * a line end, what should have been signed, session token included; the one on
+ * an incomplete signature repeats the header.  Both are cut off.
+ */
 static void
 append(char words[WORDS_SIZE], const char *more)
 {
 	size_t		len = strlen(words);
+	char	   *to = words + len;
+	char	   *header;
 
-	copy_message(words + len, WORDS_SIZE - len, more);
+	dynamo_json_copy(to, WORDS_SIZE - len, more);
+	to[strcspn(to, "\r\n")] = '\0';
+	header = strstr(to, " Authorization=");
+	if (header != NULL)
+		*header = '\0';
 }
 
-/* "type: message", or the one that there is.  The type's prefix ends with '#'. */
+/* "type: message", or the one that there is.  The type's prefix ends with '#'; it may be NULL. */
 static void
-start_words(char words[WORDS_SIZE], const char *type, const char *message)
+start_words(char words[WORDS_SIZE], const char *type, const cJSON *error)
 {
-	const char *hash = strrchr(type, '#');
+	const char *hash = type != NULL ? strrchr(type, '#') : NULL;
+	const char *message = dynamo_json_text(error, "message");
 
+	if (message == NULL)
+		message = dynamo_json_text(error, "Message");
 	dynamo_json_copy(words, DYNAMO_MESSAGE_SIZE / 2, hash != NULL ? hash + 1 : type);
-	append(words, words[0] != '\0' && message[0] != '\0' ? ": " : "");
+	append(words, words[0] != '\0' && message != NULL && message[0] != '\0' ? ": " : "");
 	append(words, message);
 }
 
@@ -183,16 +180,6 @@ add_reasons(char words[WORDS_SIZE], const cJSON *reasons)
 		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 			append(words, parts[i]);
 	}
-}
-
-static const char *
-message_of(const cJSON *json)
-{
-	const char *message = dynamo_json_text(json, "message");
-
-	if (message == NULL)
-		message = dynamo_json_text(json, "Message");
-	return message != NULL ? message : "";
 }
 
 /*
@@ -287,7 +274,7 @@ read_error(dynamo_reply *reply, const incoming *in)
 	const char *type = dynamo_json_text(json, "__type");
 	char		words[WORDS_SIZE];
 
-	start_words(words, type != NULL ? type : "", message_of(json));
+	start_words(words, type, json);
 	if (is_cancelled(in, words))
 	{
 		const cJSON *reason = find_reason(json);
@@ -295,7 +282,7 @@ read_error(dynamo_reply *reply, const incoming *in)
 		reply->status = DYNAMO_CONFLICT;
 		if (reason != NULL)
 		{
-			start_words(words, dynamo_json_text(reason, "Code"), message_of(reason));
+			start_words(words, dynamo_json_text(reason, "Code"), reason);
 			reply->status = dynamo_error_status(words);
 		}
 	}
@@ -346,10 +333,9 @@ total_capacity(const cJSON *consumed)
 static void
 read_statement_error(dynamo_result *result, const cJSON *error)
 {
-	const char *code = dynamo_json_text(error, "Code");
 	char		words[WORDS_SIZE];
 
-	start_words(words, code != NULL ? code : "", message_of(error));
+	start_words(words, dynamo_json_text(error, "Code"), error);
 	copy_words(result->message, words);
 	result->status = dynamo_error_status(result->message);
 	if (result->status == DYNAMO_CONDITION_FAILED)
