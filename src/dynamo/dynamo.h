@@ -541,21 +541,17 @@ extern char *dynamo_build_identify(const dynamo_table *table, const char *identi
 extern char *dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan);
 
 /*
- * Reads the reply to an operation.  http_status is the HTTP status, crc the
+ * Reads the reply to an operation.  table: only a page needs it, for the names of
+ * its keys; others may have NULL.  http_status is the HTTP status, crc the
  * value of x-amz-crc32 or NULL, count the number of statements sent (1 if not a
  * batch).  Always fills *reply; free it with dynamo_reply_free().
  * reply->count == count unless memory was short (then 0 and status
  * DYNAMO_MALFORMED).  If the call failed as a whole, each result has the call's
  * status, type and message.
  */
-extern void dynamo_read(dynamo_reply *reply, dynamo_op op, int count,
-						int http_status, const char *crc,
+extern void dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op,
+						int count, int http_status, const char *crc,
 						const char *body, size_t len);
-
-/* The same for a page, which needs the names of the table's keys. */
-extern void dynamo_read_scan(dynamo_reply *reply, const dynamo_table *table,
-							 int http_status, const char *crc,
-							 const char *body, size_t len);
 
 /* For a call without a reply: the transport failed with this status. */
 extern void dynamo_read_failure(dynamo_reply *reply, int count,

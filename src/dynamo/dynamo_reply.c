@@ -486,45 +486,30 @@ read_ok(dynamo_reply *reply, const incoming *in)
 	cJSON_Delete(json);
 }
 
-static void
-read_incoming(dynamo_reply *reply, const incoming *in, int count, const char *crc)
+void
+dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int count,
+			int http_status, const char *crc, const char *body, size_t len)
 {
+	const incoming in = {op, table, http_status, crc != NULL, body, len};
+
 	if (!start_reply(reply, count))
 		return;
-	if (in->len > DYNAMO_REPLY_MAX)
+	if (len > DYNAMO_REPLY_MAX)
 	{
-		set_malformed(reply, in, NULL);
+		set_malformed(reply, &in, NULL);
 		spread_failure(reply);
 	}
-	else if (!checksum_matches(crc, in->body, in->len))
+	else if (!checksum_matches(crc, body, len))
 	{
 		reply->status = DYNAMO_UNKNOWN;
 		snprintf(reply->message, sizeof(reply->message),
 				 "the reply does not match its checksum");
 		spread_failure(reply);
 	}
-	else if (in->http_status == 200)
-		read_ok(reply, in);
+	else if (http_status == 200)
+		read_ok(reply, &in);
 	else
-		read_error(reply, in);
-}
-
-void
-dynamo_read(dynamo_reply *reply, dynamo_op op, int count, int http_status,
-			const char *crc, const char *body, size_t len)
-{
-	incoming	in = {op, NULL, http_status, crc != NULL, body, len};
-
-	read_incoming(reply, &in, count, crc);
-}
-
-void
-dynamo_read_scan(dynamo_reply *reply, const dynamo_table *table, int http_status,
-				 const char *crc, const char *body, size_t len)
-{
-	incoming	in = {DYNAMO_SCAN, table, http_status, crc != NULL, body, len};
-
-	read_incoming(reply, &in, 1, crc);
+		read_error(reply, &in);
 }
 
 void

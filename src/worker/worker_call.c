@@ -170,12 +170,8 @@ read_reply(Call *call, const http_reply *reply)
 {
 	const char *crc = reply->crc32[0] ? reply->crc32 : NULL;
 
-	if (dynamo_is_page(call->asked.op))
-		dynamo_read_scan(&call->reply, WorkerTable(), reply->status, crc, reply->body,
-						 reply->len);
-	else
-		dynamo_read(&call->reply, call->asked.op, call->asked.count, reply->status, crc,
-					reply->body, reply->len);
+	dynamo_read(&call->reply, WorkerTable(), call->asked.op, call->asked.count, reply->status,
+				crc, reply->body, reply->len);
 	call->reply.date_s = reply->date_s;
 	call->reply.wall_us = WorkerWallClock();
 }

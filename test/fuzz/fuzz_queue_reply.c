@@ -55,7 +55,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (size < 2)
 		return 0;
 	op = DYNAMO_QUEUE_READ + bytes[0] % (DYNAMO_OP_COUNT - DYNAMO_QUEUE_READ);
-	dynamo_read(&reply, op, 1, bytes[1] % 2 == 0 ? 200 : 400, NULL, (const char *) bytes + 2,
+	dynamo_read(&reply, NULL, op, 1, bytes[1] % 2 == 0 ? 200 : 400, NULL, (const char *) bytes + 2,
 				size - 2);
 	if (reply.status == DYNAMO_OK || reply.status == DYNAMO_CONDITION_FAILED)
 	{

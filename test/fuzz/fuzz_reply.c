@@ -126,12 +126,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	http_status = http_statuses[bytes[1] % 6];
 	count = op == DYNAMO_RENEW_BATCH ? 1 + bytes[2] % DYNAMO_BATCH_MAX : 1;
 
-	if (dynamo_is_page(op))
-		dynamo_read_scan(&reply, &tables[bytes[2] % 3], http_status, NULL,
-						 (const char *) bytes + 3, size - 3);
-	else
-		dynamo_read(&reply, op, count, http_status, NULL,
-					(const char *) bytes + 3, size - 3);
+	dynamo_read(&reply, &tables[bytes[2] % 3], op, count, http_status, NULL,
+				(const char *) bytes + 3, size - 3);
 	check_page(&reply.page);
 	check(reply.count == count);
 	check(reply.consumed >= 0);

@@ -610,7 +610,7 @@ arrive(const event *e)
 	else
 		status = dynamo_double_request(the_double, dynamo_target(c->op), c->body, strlen(c->body),
 									   &bytes, &len);
-	dynamo_read(&c->reply, c->op, c->count, status, NULL, bytes, len);
+	dynamo_read(&c->reply, NULL, c->op, c->count, status, NULL, bytes, len);
 	c->reply.date_s = (EPOCH + now) / SECOND;
 	c->reply.wall_us = EPOCH + now;
 	free(bytes);

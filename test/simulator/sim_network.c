@@ -284,7 +284,7 @@ read_bytes(const sim_call *call, const char *bytes, size_t len, uint32_t crc,
 	char		text[16];
 
 	snprintf(text, sizeof(text), "%" PRIu32, crc);
-	dynamo_read(reply, call->op, call->count, call->status, text, bytes, len);
+	dynamo_read(reply, NULL, call->op, call->count, call->status, text, bytes, len);
 }
 
 /*
@@ -422,7 +422,7 @@ read_damaged(sim *s, const sim_call *call, sim_fault fault, dynamo_reply *reply)
 	else if (sim_chance(s, 50))
 		read_bytes(call, bytes, at, crc, reply);
 	else
-		dynamo_read(reply, call->op, call->count, call->status, NULL, bytes, at);
+		dynamo_read(reply, NULL, call->op, call->count, call->status, NULL, bytes, at);
 	free(bytes);
 }
 
@@ -440,11 +440,11 @@ read_error(sim *s, const sim_call *call, sim_fault fault, dynamo_reply *reply)
 	if (error->type != NULL)
 	{
 		status = dynamo_double_error(error->type, NULL, &bytes, &len);
-		dynamo_read(reply, call->op, call->count, status, NULL, bytes, len);
+		dynamo_read(reply, NULL, call->op, call->count, status, NULL, bytes, len);
 		free(bytes);
 	}
 	else if (error->status != 0)
-		dynamo_read(reply, call->op, call->count, error->status, NULL, error->body,
+		dynamo_read(reply, NULL, call->op, call->count, error->status, NULL, error->body,
 					strlen(error->body));
 	else
 		dynamo_read_failure(reply, call->count, fault == FAULT_UNREACHABLE ?

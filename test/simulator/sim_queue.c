@@ -32,7 +32,7 @@ ask_table(sim *s, const queue_request *request, int64_t now_ms)
 	size_t		len;
 	int			status = sim_request(s, dynamo_target(queue_op(request->kind)), body, &bytes, &len);
 
-	dynamo_read(&reply, queue_op(request->kind), 1, status, NULL, bytes, len);
+	dynamo_read(&reply, NULL, queue_op(request->kind), 1, status, NULL, bytes, len);
 	packed = queue_pack(&reply, now_ms, &len);
 	if (reply.status != DYNAMO_OK || packed == NULL)
 		abort();

@@ -302,7 +302,7 @@ sim_read_item(sim *s, const sim_lock *lock, dynamo_reply *reply)
 	int			status = sim_request(s, dynamo_target(DYNAMO_READ), body, &bytes, &len);
 
 	check_attributes(s, lock, bytes, len);
-	dynamo_read(reply, DYNAMO_READ, 1, status, NULL, bytes, len);
+	dynamo_read(reply, NULL, DYNAMO_READ, 1, status, NULL, bytes, len);
 	free(bytes);
 	free(body);
 }

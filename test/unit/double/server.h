@@ -113,7 +113,7 @@ ask_body(dynamo_op op, char *body)
 
 	assert_non_null(body);
 	status = ask_server(dynamo_target(op), body);
-	dynamo_read(&reply, op, 1, status, NULL, server_reply, server_reply_len);
+	dynamo_read(&reply, NULL, op, 1, status, NULL, server_reply, server_reply_len);
 	free(body);
 	return reply;
 }

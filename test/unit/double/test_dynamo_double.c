@@ -32,7 +32,7 @@ ask(dynamo_op op, char *body, int count)
 											   &reply, &len);
 
 	assert_int_equal(strlen(reply), len);
-	dynamo_read(&result, op, count, status, NULL, reply, len);
+	dynamo_read(&result, NULL, op, count, status, NULL, reply, len);
 	free(reply);
 	free(body);
 	return result;
@@ -243,7 +243,7 @@ TEST(statement_faults)
 	}
 	body = dynamo_build_batch(&table, writes, 4);
 	status = dynamo_double_batch(d, body, strlen(body), faults, 3, &reply, &len);
-	dynamo_read(&result, DYNAMO_RENEW_BATCH, 4, status, NULL, reply, len);
+	dynamo_read(&result, NULL, DYNAMO_RENEW_BATCH, 4, status, NULL, reply, len);
 	assert_int_equal(result.results[0].status, DYNAMO_UNKNOWN);
 	assert_int_equal(result.results[1].status, DYNAMO_UNKNOWN);
 	assert_int_equal(result.results[2].status, DYNAMO_THROTTLED);
@@ -286,7 +286,7 @@ TEST(errors)
 		int			status = dynamo_double_error(cases[i].type, NULL, &reply, &len);
 
 		assert_int_equal(status, cases[i].http_status);
-		dynamo_read(&result, DYNAMO_RENEW, 1, status, NULL, reply, len);
+		dynamo_read(&result, NULL, DYNAMO_RENEW, 1, status, NULL, reply, len);
 		assert_int_equal(result.status, cases[i].status);
 		assert_memory_equal(result.message, cases[i].type, strlen(cases[i].type));
 		dynamo_reply_free(&result);

@@ -205,7 +205,7 @@ digest_of(const char *attributes, char digest[DYNAMO_DIGEST_SIZE])
 	dynamo_reply reply;
 
 	snprintf(body, sizeof(body), "{\"Item\":{%s},\"ConsumedCapacity\":{}}", attributes);
-	dynamo_read(&reply, DYNAMO_READ, 1, 200, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, DYNAMO_READ, 1, 200, NULL, body, strlen(body));
 	assert_non_null(reply.results[0].json);
 	assert_true(dynamo_digest(reply.results[0].json, digest, DYNAMO_DIGEST_SIZE));
 	dynamo_reply_free(&reply);

@@ -153,7 +153,7 @@ read_item(const char *attributes)
 
 	dynamo_reply_free(&reply);
 	snprintf(body, sizeof(body), "{\"Item\":{" OURS "%s}}", attributes);
-	dynamo_read(&reply, DYNAMO_READ, 1, 200, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, DYNAMO_READ, 1, 200, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	return &reply.results[0].item;
 }

@@ -53,7 +53,7 @@ read_reply(dynamo_reply *reply, dynamo_op op, const char *what, const char *body
 			return;
 		}
 	}
-	dynamo_read(reply, op, 1, atoi(what), NULL, body, strlen(body));
+	dynamo_read(reply, NULL, op, 1, atoi(what), NULL, body, strlen(body));
 }
 
 /* As PostgreSQL shows it.  A batch's statement fails alone. */

@@ -56,7 +56,7 @@ read_reply(dynamo_op op, int count, int http_status, const char *crc32, const ch
 		   size_t len)
 {
 	forget_reply();
-	dynamo_read(&reply, op, count, http_status, crc32, body, len);
+	dynamo_read(&reply, NULL, op, count, http_status, crc32, body, len);
 }
 
 static void
@@ -1090,7 +1090,7 @@ static void
 read_page(const dynamo_table *table, const char *body)
 {
 	forget_reply();
-	dynamo_read_scan(&reply, table, 200, NULL, body, strlen(body));
+	dynamo_read(&reply, table, DYNAMO_SCAN, 1, 200, NULL, body, strlen(body));
 	assert_int_equal(reply.count, 1);
 	assert_int_equal(reply.results[0].status, reply.status);
 }
@@ -1246,7 +1246,7 @@ TEST(refused_scan_has_no_page)
 	static const char body[] = "{\"__type\":\"x#AccessDeniedException\",\"message\":\"no\"}";
 
 	forget_reply();
-	dynamo_read_scan(&reply, &plain_table, 400, NULL, body, strlen(body));
+	dynamo_read(&reply, &plain_table, DYNAMO_SCAN, 1, 400, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_ACCESS_DENIED);
 	assert_int_equal(reply.page.count, 0);
 }

@@ -446,7 +446,7 @@ read_item(const char *attributes)
 
 	dynamo_reply_free(&reply);
 	snprintf(body, sizeof(body), "{\"Item\":{%s}}", attributes);
-	dynamo_read(&reply, DYNAMO_READ, 1, 200, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, DYNAMO_READ, 1, 200, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	return &reply.results[0];
 }
@@ -744,23 +744,23 @@ TEST(every_reply_that_has_an_item_tells_of_shared_mode)
 	char		body[4096];
 
 	snprintf(body, sizeof(body), "{\"Attributes\":%s}", item);
-	dynamo_read(&reply, DYNAMO_RENEW, 1, 200, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, DYNAMO_RENEW, 1, 200, NULL, body, strlen(body));
 	assert_int_equal(reply.results[0].shared->total, 3);
 	dynamo_reply_free(&reply);
-	dynamo_read(&reply, DYNAMO_ACQUIRE, 1, 200, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, DYNAMO_ACQUIRE, 1, 200, NULL, body, strlen(body));
 	assert_int_equal(reply.results[0].shared->total, 3);
 	dynamo_reply_free(&reply);
 
 	snprintf(body, sizeof(body), "{\"__type\":\"x#ConditionalCheckFailedException\","
 			 "\"Item\":%s}", item);
-	dynamo_read(&reply, DYNAMO_RELEASE, 1, 400, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, DYNAMO_RELEASE, 1, 400, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_CONDITION_FAILED);
 	assert_int_equal(reply.results[0].shared->total, 3);
 	dynamo_reply_free(&reply);
 
 	snprintf(body, sizeof(body), "{\"Responses\":[{\"Item\":%s},{\"Error\":{\"Code\":"
 			 "\"ConditionalCheckFailed\",\"Item\":%s}},{\"TableName\":\"t\"}]}", item, item);
-	dynamo_read(&reply, DYNAMO_RENEW_BATCH, 3, 200, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, DYNAMO_RENEW_BATCH, 3, 200, NULL, body, strlen(body));
 	assert_int_equal(reply.results[0].status, DYNAMO_OK);
 	assert_int_equal(reply.results[0].shared->total, 3);
 	assert_int_equal(reply.results[1].status, DYNAMO_CONDITION_FAILED);
@@ -769,7 +769,7 @@ TEST(every_reply_that_has_an_item_tells_of_shared_mode)
 	dynamo_reply_free(&reply);
 
 	snprintf(body, sizeof(body), "{\"Items\":[%s],\"Count\":1}", item);
-	dynamo_read_scan(&reply, &plain_table, 200, NULL, body, strlen(body));
+	dynamo_read(&reply, &plain_table, DYNAMO_SCAN, 1, 200, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_OK);
 	assert_int_equal(reply.page.rows[0].shared->total, 3);
 }

@@ -593,7 +593,7 @@ read_reply(dynamo_op op, int http_status, const char *body)
 	dynamo_reply reply;
 	size_t		len;
 
-	dynamo_read(&reply, op, 1, http_status, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, op, 1, http_status, NULL, body, strlen(body));
 	packed = queue_pack(&reply, 123, &len);
 	assert_non_null(packed);
 	memcpy(&head, packed, sizeof(head));
@@ -823,7 +823,7 @@ status_of_reasons(const char *reasons)
 
 	snprintf(body, sizeof(body), "{\"__type\":\"x#TransactionCanceledException\","
 			 "\"CancellationReasons\":[%s]}", reasons);
-	dynamo_read(&reply, DYNAMO_QUEUE_TRANSACT, 1, 400, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, DYNAMO_QUEUE_TRANSACT, 1, 400, NULL, body, strlen(body));
 	status = reply.status;
 	dynamo_reply_free(&reply);
 	return status;
@@ -847,7 +847,7 @@ TEST(a_transaction_in_progress_is_unknown)
 	static const char body[] = "{\"__type\":\"x#TransactionInProgressException\",\"message\":\"m\"}";
 	dynamo_reply reply;
 
-	dynamo_read(&reply, DYNAMO_QUEUE_TRANSACT, 1, 400, NULL, body, strlen(body));
+	dynamo_read(&reply, NULL, DYNAMO_QUEUE_TRANSACT, 1, 400, NULL, body, strlen(body));
 	assert_int_equal(reply.status, DYNAMO_UNKNOWN);
 	dynamo_reply_free(&reply);
 }
