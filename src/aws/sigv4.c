@@ -266,7 +266,8 @@ hash_canonical_request(const sigv4_request *request, const sigv4_header *const *
 		feed(ctx, body_hex) &&
 		EVP_DigestFinal_ex(ctx, hash, NULL) == 1;
 	EVP_MD_CTX_free(ctx);
-	to_hex(hash, hex);
+	if (ok)
+		to_hex(hash, hex);
 	return ok;
 }
 
