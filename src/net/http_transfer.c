@@ -28,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #if LIBCURL_VERSION_NUM < 0x075700
@@ -153,40 +152,14 @@ on_reply(char *data, size_t size, size_t count, void *arg)
 	return len;
 }
 
-/* If the line is the header "name", copies its value, unless that is too long. */
-static void
-take_header(const char *line, size_t len, const char *name, size_t name_len,
-			char *value, size_t value_size)
-{
-	if (len <= name_len || line[name_len] != ':' ||
-		strncasecmp(line, name, name_len) != 0)
-		return;
-	line += name_len + 1;
-	len -= name_len + 1;
-	while (len > 0 && (line[0] == ' ' || line[0] == '\t'))
-		line++, len--;
-	while (len > 0 && strchr(" \t\r\n", line[len - 1]) != NULL)
-		len--;
-	if (len >= value_size)
-		len = 0;
-	memcpy(value, line, len);
-	value[len] = '\0';
-}
-
+/* curl stores the headers: see header_of().  Here what is too large ends at once. */
 static size_t
 on_header(char *line, size_t size, size_t count, void *arg)
 {
-	http_transfer *t = arg;
-	size_t		len = size * count;
+	const http_transfer *t = arg;
 
-	if (t->too_large)
-		return CURL_WRITEFUNC_ERROR;
-	/* Drop the headers of an interim reply. */
-	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
-		t->crc32[0] = t->date[0] = '\0';
-	take_header(line, len, "x-amz-crc32", 11, t->crc32, sizeof(t->crc32));
-	take_header(line, len, "date", 4, t->date, sizeof(t->date));
-	return len;
+	(void) line;
+	return t->too_large ? CURL_WRITEFUNC_ERROR : size * count;
 }
 
 static bool
@@ -299,10 +272,13 @@ set_callbacks(http_transfer *t)
 bool
 http_transfer_init(http_transfer *t, const http_pool_config *config)
 {
+	struct curl_header *none;
+
 	memset(t, 0, sizeof(*t));
 	t->reply_max = config->reply_max;
 	t->easy = curl_easy_init();
 	return t->easy != NULL &&
+		curl_easy_header(t->easy, "Date", 0, CURLH_HEADER, -1, &none) != CURLHE_NOT_BUILT_IN &&
 		have_space(t, 0) &&
 		set_behaviour(t->easy, config) &&
 		set_security(t->easy) &&
@@ -348,7 +324,7 @@ http_transfer_load(http_transfer *t, http_request *request)
 	t->started = false;
 	t->too_large = false;
 	t->received = t->reply_len = 0;
-	t->crc32[0] = t->date[0] = t->error[0] = '\0';
+	t->error[0] = '\0';
 	return curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER,
 							request->headers) == CURLE_OK &&
 		set_target(t->easy, request) &&
@@ -494,9 +470,20 @@ outcome_of_failure(const http_transfer *t, CURLcode code)
 	return is_untrusted(t, code) ? HTTP_UNTRUSTED : HTTP_NOT_SENT;
 }
 
+/* A header of the reply itself, or "". */
+static const char *
+header_of(const http_transfer *t, const char *name)
+{
+	struct curl_header *header;
+
+	return curl_easy_header(t->easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK ?
+		header->value : "";
+}
+
 static void
 set_reply(const http_transfer *t, http_reply *reply)
 {
+	const char *crc32 = header_of(t, "x-amz-crc32");
 	long		status = 0;
 
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -505,9 +492,9 @@ set_reply(const http_transfer *t, http_reply *reply)
 	reply->status = (int) status;
 	reply->body = t->reply;
 	reply->len = t->reply_len;
-	memcpy(reply->crc32, t->crc32, sizeof(reply->crc32));
-	if (t->date[0] != '\0')
-		reply->date_s = curl_getdate(t->date, NULL);
+	if (strlen(crc32) < sizeof(reply->crc32))
+		strcpy(reply->crc32, crc32);
+	reply->date_s = curl_getdate(header_of(t, "Date"), NULL);
 	if (reply->date_s < 0)
 		reply->date_s = 0;
 }

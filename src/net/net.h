@@ -355,8 +355,6 @@ typedef struct http_transfer
 	size_t		reply_len;
 	size_t		reply_size;		/* allocated */
 	size_t		reply_max;
-	char		crc32[16];
-	char		date[40];
 	char		error[CURL_ERROR_SIZE];
 } http_transfer;
 
