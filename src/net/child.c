@@ -254,7 +254,7 @@ child_start(child *c, const char *command, int timeout_ms, child_done_fn done, v
 	result = spawn_shell(&c->group, command, ends[1]);
 	close(ends[1]);
 	if (result == 0 && (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0 ||
-						!reactor_watch(c->reactor, ends[0], REACTOR_IN)))
+						!reactor_watch(c->reactor, ends[0], EPOLLIN)))
 	{
 		result = errno;
 		(void) kill(-c->group, SIGKILL);

@@ -408,11 +408,11 @@ on_io(void *arg, int fd, int events)
 
 	if (http_sockets_take_idle(&pool->sockets, fd))
 		return;
-	if (events & REACTOR_IN)
+	if (events & (EPOLLIN | EPOLLHUP))	/* curl reads also the end */
 		select |= CURL_CSELECT_IN;
-	if (events & REACTOR_OUT)
+	if (events & EPOLLOUT)
 		select |= CURL_CSELECT_OUT;
-	if (events & REACTOR_ERR)
+	if (events & EPOLLERR)
 		select |= CURL_CSELECT_ERR;
 	call_curl(pool, fd, select);
 	turn(pool);

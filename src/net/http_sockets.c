@@ -239,12 +239,12 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 	{
 		connection->idle = (what == CURL_POLL_REMOVE);
 		if (connection->idle)
-			events = REACTOR_IN;
+			events = EPOLLIN;
 	}
 	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
-		events |= REACTOR_IN;
+		events |= EPOLLIN;
 	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
-		events |= REACTOR_OUT;
+		events |= EPOLLOUT;
 	reactor_watch(s->reactor, fd, events);
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <time.h>
 
 /* ----------------------------------------------------------------
@@ -26,10 +27,7 @@
 
 typedef struct reactor reactor;
 
-#define REACTOR_IN	1
-#define REACTOR_OUT 2
-#define REACTOR_ERR 4
-
+/* events: EPOLLIN, EPOLLOUT; EPOLLERR and EPOLLHUP are always reported. */
 typedef void (*reactor_io_fn) (void *arg, int fd, int events);
 typedef void (*reactor_timer_fn) (void *arg);
 
@@ -46,8 +44,8 @@ extern void reactor_on_io(reactor *r, reactor_io_fn fn, void *arg);
 extern void reactor_on_timer(reactor *r, reactor_timer_fn fn, void *arg);
 
 /*
- * events 0 removes the descriptor; do so before closing it.  REACTOR_ERR is
- * always reported.  False with errno set on failure.
+ * events 0 removes the descriptor; do so before closing it.  False with errno set on
+ * failure.
  */
 extern bool reactor_watch(reactor *r, int fd, int events);
 

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +27,7 @@
 
 typedef struct watch
 {
-	int			events;			/* REACTOR_ bits, 0: not watched */
+	int			events;			/* of epoll; 0: not watched */
 	uint32_t	life;
 } watch;
 
@@ -128,32 +127,6 @@ have_watch(reactor *r, int fd)
 	return true;
 }
 
-static uint32_t
-to_epoll(int events)
-{
-	uint32_t	result = 0;
-
-	if (events & REACTOR_IN)
-		result |= EPOLLIN;
-	if (events & REACTOR_OUT)
-		result |= EPOLLOUT;
-	return result;
-}
-
-static int
-from_epoll(uint32_t events)
-{
-	int			result = 0;
-
-	if (events & (EPOLLIN | EPOLLHUP))
-		result |= REACTOR_IN;
-	if (events & EPOLLOUT)
-		result |= REACTOR_OUT;
-	if (events & EPOLLERR)
-		result |= REACTOR_ERR;
-	return result;
-}
-
 bool
 reactor_watch(reactor *r, int fd, int events)
 {
@@ -176,7 +149,7 @@ reactor_watch(reactor *r, int fd, int events)
 		w->life++;
 		return epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd, NULL) == 0;
 	}
-	event.events = to_epoll(events);
+	event.events = events;
 	event.data.u64 = (uint64_t) w->life << 32 | (uint32_t) fd;
 	if (epoll_ctl(r->epoll_fd, w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) != 0)
 	{
@@ -216,7 +189,7 @@ deliver_io(reactor *r, const struct epoll_event *event)
 	const watch *w = &r->watches[fd];
 
 	if (w->events != 0 && w->life == life && r->io != NULL)
-		r->io(r->io_arg, fd, from_epoll(event->events));
+		r->io(r->io_arg, fd, event->events);
 }
 
 static void

@@ -83,8 +83,8 @@ WorkerFetchInit(void)
 	http_reactor = reactor_new();
 	child_reactor = reactor_new();
 	if (both == NULL || http_reactor == NULL || child_reactor == NULL ||
-		!reactor_watch(both, reactor_fd(http_reactor), REACTOR_IN) ||
-		!reactor_watch(both, reactor_fd(child_reactor), REACTOR_IN))
+		!reactor_watch(both, reactor_fd(http_reactor), EPOLLIN) ||
+		!reactor_watch(both, reactor_fd(child_reactor), EPOLLIN))
 		ereport(FATAL,
 				(errmsg("could not create an epoll instance: %m")));
 	make_pool();

@@ -100,20 +100,20 @@ boot_time_us(void)
 
 TEST(readable_socket_is_reported)
 {
-	assert_true(reactor_watch(f.r, f.near, REACTOR_IN));
+	assert_true(reactor_watch(f.r, f.near, EPOLLIN));
 	assert_false(has_work(0));
 	assert_int_equal(write(f.far, "x", 1), 1);
 	wait_for_work();
 	reactor_run(f.r);
 	assert_int_equal(f.io_calls, 1);
 	assert_int_equal(f.io_fd, f.near);
-	assert_int_equal(f.io_events, REACTOR_IN);
+	assert_int_equal(f.io_events, EPOLLIN);
 }
 
 /* An event that was not handled is reported again. */
 TEST(events_are_levels)
 {
-	assert_true(reactor_watch(f.r, f.near, REACTOR_IN));
+	assert_true(reactor_watch(f.r, f.near, EPOLLIN));
 	assert_int_equal(write(f.far, "x", 1), 1);
 	reactor_run(f.r);
 	reactor_run(f.r);
@@ -122,13 +122,13 @@ TEST(events_are_levels)
 
 TEST(watch_can_change_and_end)
 {
-	assert_true(reactor_watch(f.r, f.near, REACTOR_IN));
-	assert_true(reactor_watch(f.r, f.near, REACTOR_IN | REACTOR_OUT));
+	assert_true(reactor_watch(f.r, f.near, EPOLLIN));
+	assert_true(reactor_watch(f.r, f.near, EPOLLIN | EPOLLOUT));
 	reactor_run(f.r);
-	assert_int_equal(f.io_events, REACTOR_OUT);
+	assert_int_equal(f.io_events, EPOLLOUT);
 	assert_true(reactor_watch(f.r, f.near, 0));
 	assert_false(has_work(0));
-	assert_true(reactor_watch(f.r, f.near, REACTOR_OUT));
+	assert_true(reactor_watch(f.r, f.near, EPOLLOUT));
 	reactor_run(f.r);
 	assert_int_equal(f.io_calls, 2);
 }
@@ -136,23 +136,23 @@ TEST(watch_can_change_and_end)
 /* So that a read finds the end. */
 TEST(closed_peer_makes_readable)
 {
-	assert_true(reactor_watch(f.r, f.near, REACTOR_IN));
+	assert_true(reactor_watch(f.r, f.near, EPOLLIN));
 	shutdown(f.far, SHUT_RDWR);
 	wait_for_work();
 	reactor_run(f.r);
-	assert_int_equal(f.io_events, REACTOR_IN);
+	assert_int_equal(f.io_events, EPOLLIN | EPOLLHUP);
 }
 
 TEST(bad_descriptor_is_refused)
 {
 	errno = 0;
-	assert_false(reactor_watch(f.r, -1, REACTOR_IN));
+	assert_false(reactor_watch(f.r, -1, EPOLLIN));
 	assert_int_equal(errno, EBADF);
 	errno = 0;
-	assert_false(reactor_watch(f.r, 1000, REACTOR_IN));
+	assert_false(reactor_watch(f.r, 1000, EPOLLIN));
 	assert_int_equal(errno, EBADF);
 	/* The failure was not recorded as a success. */
-	assert_false(reactor_watch(f.r, 1000, REACTOR_IN));
+	assert_false(reactor_watch(f.r, 1000, EPOLLIN));
 }
 
 /* Removes the other socket, and opens a new one with its number. */
@@ -166,7 +166,7 @@ replace_other(int fd)
 	assert_true(reactor_watch(f.r, other, 0));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(dup2(pair[0], other), other);
-	assert_true(reactor_watch(f.r, other, REACTOR_IN));
+	assert_true(reactor_watch(f.r, other, EPOLLIN));
 	close(pair[0]);
 	close(pair[1]);
 }
@@ -177,8 +177,8 @@ replace_other(int fd)
  */
 TEST(event_of_a_replaced_socket_is_dropped)
 {
-	assert_true(reactor_watch(f.r, f.near, REACTOR_OUT));
-	assert_true(reactor_watch(f.r, f.far, REACTOR_OUT));
+	assert_true(reactor_watch(f.r, f.near, EPOLLOUT));
+	assert_true(reactor_watch(f.r, f.far, EPOLLOUT));
 	f.on_io = replace_other;
 	reactor_run(f.r);
 	assert_int_equal(f.io_calls, 1);
@@ -194,7 +194,7 @@ TEST(more_sockets_than_one_turn_takes)
 	{
 		fds[i] = dup(f.near);
 		assert_true(fds[i] >= 0);
-		assert_true(reactor_watch(f.r, fds[i], REACTOR_OUT));
+		assert_true(reactor_watch(f.r, fds[i], EPOLLOUT));
 	}
 	while (missing > 0)
 	{
@@ -254,7 +254,7 @@ TEST(sockets_come_before_the_timer)
 {
 	assert_true(reactor_set_timer(f.r, 0));
 	wait_for_work();
-	assert_true(reactor_watch(f.r, f.near, REACTOR_OUT));
+	assert_true(reactor_watch(f.r, f.near, EPOLLOUT));
 	reactor_run(f.r);
 	assert_int_equal(f.io_order, 1);
 	assert_int_equal(f.timer_order, 2);
