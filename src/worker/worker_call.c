@@ -20,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "lib/ilist.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 
@@ -41,21 +42,15 @@ typedef struct Call
 	bool		again;			/* posted a second time, newly signed */
 	bool		refused;		/* ... because of its credentials */
 	dynamo_reply reply;
-	struct Call *next;			/* in one of the lists of calls that were not posted */
+	dlist_node	node;			/* in one of the lists of calls that were not posted */
 } Call;
-
-typedef struct CallList
-{
-	Call	   *first;
-	Call	  **end;
-} CallList;
 
 static reactor *the_reactor;
 static http_pool *pool;
 static WorkerDone seen;
 static int64 last_call;
-static CallList failed = {NULL, &failed.first};
-static CallList waiting = {NULL, &waiting.first};	/* for credentials */
+static dlist_head failed = DLIST_STATIC_INIT(failed);
+static dlist_head waiting = DLIST_STATIC_INIT(waiting); /* for credentials */
 
 static void post(Call *call);
 
@@ -129,14 +124,6 @@ int
 WorkerCallFd(void)
 {
 	return reactor_fd(the_reactor);
-}
-
-static void
-append(CallList *list, Call *call)
-{
-	call->next = NULL;
-	*list->end = call;
-	list->end = &call->next;
 }
 
 static dynamo_status
@@ -253,7 +240,7 @@ fail(Call *call, dynamo_status status, const char *problem)
 {
 	WorkerCountFailure(call->asked.op);
 	dynamo_read_failure(&call->reply, call->asked.count, status, problem);
-	append(&failed, call);
+	dlist_push_tail(&failed, &call->node);
 	SetLatch(MyLatch);			/* WorkerRunCalls() may be over in this turn */
 }
 
@@ -264,7 +251,7 @@ post(Call *call)
 	if (WorkerCredentials() == NULL)
 		WorkerWantCredentials();
 	if (WorkerCredentialsComing() && (call->refused || WorkerCredentials() == NULL))
-		append(&waiting, call);
+		dlist_push_tail(&waiting, &call->node);
 	else if (WorkerCredentials() == NULL)
 		fail(call, DYNAMO_CREDENTIALS, "no source has credentials");
 	else if (call->asked.body == NULL || !sign_and_post(call))
@@ -312,36 +299,23 @@ WorkerKeepWarm(int64 now)
 	return now + KEEP_WARM_US;
 }
 
-static Call *
-take_first(CallList *list)
-{
-	Call	   *call = list->first;
-
-	list->first = call->next;
-	if (list->first == NULL)
-		list->end = &list->first;
-	return call;
-}
-
 /* Posts them when the credentials are there, or will not come. */
 static void
 post_waiting(void)
 {
-	int64		now = SegmentNow();
-	CallList	list = waiting;
+	dlist_mutable_iter i;
 
-	if (list.first == NULL)
-		return;
-	waiting = (CallList) {NULL, &waiting.first};
-	while (list.first != NULL)
+	dlist_foreach_modify(i, &waiting)
 	{
-		Call	   *call = take_first(&list);
-		int64		waited = now - call->asked.posted;
+		Call	   *call = dlist_container(Call, node, i.cur);
+		int64		waited = SegmentNow() - call->asked.posted;
+		bool		too_late = waited >= call->asked.timeout_us;
 
-		if (waited >= call->asked.timeout_us)
+		if (WorkerCredentialsComing() && !too_late)
+			continue;
+		dlist_delete(i.cur);
+		if (too_late)
 			fail(call, DYNAMO_UNREACHABLE, "credentials are still being fetched");
-		else if (WorkerCredentialsComing())
-			append(&waiting, call);
 		else
 		{
 			call->asked.timeout_us -= waited;
@@ -355,6 +329,6 @@ WorkerRunCalls(void)
 {
 	reactor_run(the_reactor);
 	post_waiting();
-	while (failed.first != NULL)
-		conclude(take_first(&failed));
+	while (!dlist_is_empty(&failed))
+		conclude(dlist_container(Call, node, dlist_pop_head_node(&failed)));
 }
