@@ -126,7 +126,7 @@ struct WorkerCall
 	WorkerDone	done;
 	lockmgr_session session;	/* the caller's, as are these two */
 	uint64		id;
-	void	   *note;			/* malloc'd, freed with body; or NULL */
+	void	   *note;			/* of TopMemoryContext, freed with body; or NULL */
 	int64		posted;			/* set by WorkerPost(): when it was sent */
 };
 

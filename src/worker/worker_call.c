@@ -13,8 +13,7 @@
  *
  * The HTTP pool reports replies from its own turn, so they are handled at once.
  * A call that could not even be posted goes to a list that WorkerRunCalls()
- * works off.  Calls are malloc'd, since rooms without PostgreSQL free what they
- * point to.
+ * works off.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,6 +22,7 @@
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
+#include "utils/memutils.h"
 
 #include "net/net.h"
 #include "shared/segment.h"
@@ -186,8 +186,9 @@ conclude(Call *call)
 		call->asked.done(&call->asked, &call->reply);
 	dynamo_reply_free(&call->reply);
 	free(call->asked.body);
-	free(call->asked.note);
-	free(call);
+	if (call->asked.note != NULL)
+		pfree(call->asked.note);
+	pfree(call);
 }
 
 /* Called by the HTTP pool, outside of curl's own callbacks. */
@@ -263,11 +264,8 @@ post(Call *call)
 void
 WorkerPost(const WorkerCall *asked)
 {
-	Call	   *call = calloc(1, sizeof(Call));
+	Call	   *call = MemoryContextAllocZero(TopMemoryContext, sizeof(Call));
 
-	if (call == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	call->asked = *asked;
 	call->asked.count = Max(asked->count, 1);
 	if (asked->timeout_us == 0)

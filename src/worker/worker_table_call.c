@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include "utils/memutils.h"
+
 #include "shared/settings.h"
 #include "worker/worker.h"
 
@@ -83,11 +85,8 @@ typedef struct Replacement
 static Replacement *
 note_replacement(const MailboxRequest *request, const char *text)
 {
-	Replacement *asked = calloc(1, sizeof(Replacement));
+	Replacement *asked = MemoryContextAllocZero(TopMemoryContext, sizeof(Replacement));
 
-	if (asked == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	strlcpy(asked->version, request->write.version, sizeof(asked->version));
 	strlcpy(asked->digest, request->write.expected, sizeof(asked->digest));
 	asked->name_len = request->name_len;
