@@ -360,6 +360,8 @@ extern bool WorkerFinishIdle(void);
  * ----------------------------------------------------------------
  */
 
+extern table_check worker_table_check;
+
 /* After the place and the clock. */
 extern void WorkerTableCheckInit(void);
 
@@ -368,13 +370,6 @@ extern void WorkerTableCheckSee(const WorkerCall *call, const dynamo_reply *repl
 
 /* Asks what is due.  Returns when it must be called again. */
 extern int64 WorkerTableCheckRun(int64 now);
-
-/* As table_check_passes(), table_check_idle() and table_check_judge(). */
-extern bool WorkerTableCheckPasses(int64 now);
-extern void WorkerTableCheckIdle(void);
-extern table_check_verdict WorkerTableCheckJudge(int64 since, int64 now,
-												 const table_check_words **words,
-												 int64 *until);
 
 /* ----------------------------------------------------------------
  * worker_grants.c: ddblock.log_grants: a line in the log for each grant, loss and release.

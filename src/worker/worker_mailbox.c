@@ -71,7 +71,7 @@ may_ask(void *arg, int64 now)
 			taken.op == DYNAMO_IDENTIFY || taken.op == DYNAMO_REPLACE;
 	if (taken.kind == MAILBOX_QUEUE)
 		needs_fit_table = !dynamo_is_about_table(taken.op);
-	if (!needs_fit_table || WorkerTableCheckPasses(now))
+	if (!needs_fit_table || table_check_passes(&worker_table_check, now))
 		return true;
 	any_parked = true;
 	return false;
@@ -204,10 +204,11 @@ WorkerSettleParked(int64 now)
 		if (oldest == PG_INT64_MAX)
 		{
 			any_parked = false;
-			WorkerTableCheckIdle();
+			table_check_idle(&worker_table_check);
 			break;
 		}
-		verdict = WorkerTableCheckJudge(oldest, now, &words, &until);
+		verdict = table_check_judge(&worker_table_check, oldest, now,
+									(int64) ddblock_retry_timeout * 1000, &words, &until);
 		if (verdict == TABLE_CHECK_WAIT)
 			return until;
 		if (verdict == TABLE_CHECK_PASS)

@@ -18,7 +18,7 @@
 #include "shared/shared.h"
 #include "worker/worker.h"
 
-static table_check the_check;
+table_check worker_table_check;
 
 void
 WorkerTableCheckInit(void)
@@ -28,7 +28,7 @@ WorkerTableCheckInit(void)
 	if (ddblock_global_table_region[0] != '\0')
 		pin = strcmp(ddblock_global_table_region, segment->place.region) == 0 ?
 			TABLE_CHECK_PINNED_HERE : TABLE_CHECK_PINNED_ELSEWHERE;
-	table_check_init(&the_check, pin, segment->table_checked, segment->clock.known);
+	table_check_init(&worker_table_check, pin, segment->table_checked, segment->clock.known);
 }
 
 static void
@@ -36,15 +36,15 @@ take_description(const dynamo_reply *reply, bool own)
 {
 	const char *replicas = reply->table.replicas;
 
-	if (table_check_described(&the_check, reply, own, pg_prng_uint64(&pg_global_prng_state),
-							  SegmentNow()))
+	if (table_check_described(&worker_table_check, reply, own,
+							  pg_prng_uint64(&pg_global_prng_state), SegmentNow()))
 		ereport(LOG,
 				(errmsg("ddblock grants no locks: lock table \"%s\" is a global table with "
 						"eventual consistency", ddblock_lock_table),
 				 errdetail("Its replicas are in: %s.", Utf8Quiet(replicas, strlen(replicas))),
 				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
 						 "server.")));
-	segment->table_checked = the_check.fit;
+	segment->table_checked = worker_table_check.fit;
 }
 
 static void
@@ -57,14 +57,14 @@ void
 WorkerTableCheckSee(const WorkerCall *call, const dynamo_reply *reply)
 {
 	if (segment->clock.known)
-		table_check_time_known(&the_check);
+		table_check_time_known(&worker_table_check);
 	if (dynamo_is_queue(call->op))	/* another table */
 		return;
 	if (call->op == DYNAMO_DESCRIBE_TABLE && call->done != described)
 		take_description(reply, false);
 	else if (reply->status == DYNAMO_TABLE_MISSING)
-		table_check_missing(&the_check);
-	segment->table_checked = the_check.fit;
+		table_check_missing(&worker_table_check);
+	segment->table_checked = worker_table_check.fit;
 }
 
 static void
@@ -81,7 +81,7 @@ ask_table(void)
 static void
 time_answered(const WorkerCall *call, const dynamo_reply *reply)
 {
-	table_check_time_answered(&the_check, reply, pg_prng_uint64(&pg_global_prng_state),
+	table_check_time_answered(&worker_table_check, reply, pg_prng_uint64(&pg_global_prng_state),
 							  SegmentNow());
 }
 
@@ -90,7 +90,7 @@ WorkerTableCheckRun(int64 now)
 {
 	for (;;)
 	{
-		switch (table_check_ask(&the_check, now))
+		switch (table_check_ask(&worker_table_check, now))
 		{
 			case TABLE_CHECK_ASK_TABLE:
 				ask_table();
@@ -99,26 +99,7 @@ WorkerTableCheckRun(int64 now)
 				WorkerPostRead(time_answered);
 				break;
 			case TABLE_CHECK_ASK_NOTHING:
-				return table_check_next_wake(&the_check);
+				return table_check_next_wake(&worker_table_check);
 		}
 	}
-}
-
-bool
-WorkerTableCheckPasses(int64 now)
-{
-	return table_check_passes(&the_check, now);
-}
-
-void
-WorkerTableCheckIdle(void)
-{
-	table_check_idle(&the_check);
-}
-
-table_check_verdict
-WorkerTableCheckJudge(int64 since, int64 now, const table_check_words **words, int64 *until)
-{
-	return table_check_judge(&the_check, since, now, (int64) ddblock_retry_timeout * 1000,
-							 words, until);
 }
