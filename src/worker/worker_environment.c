@@ -9,13 +9,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "storage/fd.h"
-#include "utils/memutils.h"
 
 #include "shared/segment.h"
 #include "shared/settings.h"
@@ -72,28 +70,16 @@ read_file(void *arg, const char *path, size_t *len)
 	return bytes;
 }
 
-/* HOME may be missing in the server's environment: pg_ctlcluster removes it. */
-static const char *
-find_home(void)
-{
-	const char *home = getenv("HOME");
-	struct passwd *user;
-
-	if (home != NULL && home[0] != '\0')
-		return home;
-	user = getpwuid(geteuid());
-	return user != NULL ? MemoryContextStrdup(TopMemoryContext, user->pw_dir) : NULL;
-}
-
 const aws_environment *
 WorkerEnvironment(void)
 {
 	static aws_environment environment = {.get = get_env,.read_file = read_file};
-
+	static char home[MAXPGPATH];
 	static bool looked_for_home;
 
-	if (!looked_for_home)
-		environment.home = find_home();
+	/* HOME may be missing in the server's environment: pg_ctlcluster removes it. */
+	if (!looked_for_home && get_home_path(home))
+		environment.home = home;
 	looked_for_home = true;
 	return &environment;
 }
