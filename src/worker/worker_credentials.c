@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "common/pg_prng.h"
 #include "utils/timestamp.h"
 
 #include "aws/aws.h"
@@ -52,15 +53,6 @@ time_left(const aws_credentials *of, int64 now)
 	return of->expires_s * USECS_PER_SEC - WorkerEpochLikely(now);
 }
 
-static uint64
-random_bits(void)
-{
-	uint64		bits;
-
-	WorkerFillRandom(NULL, &bits, sizeof(bits));
-	return bits;
-}
-
 static void
 take(const aws_credentials *found)
 {
@@ -69,7 +61,8 @@ take(const aws_credentials *found)
 	credentials = *found;
 	have_credentials = true;
 	credentials_error[0] = '\0';
-	aws_renewal_succeeded(&renewal, now, time_left(found, now), random_bits());
+	aws_renewal_succeeded(&renewal, now, time_left(found, now),
+						  pg_prng_uint64(&pg_global_prng_state));
 }
 
 /* Have these expired, but those in use have not? */
@@ -151,7 +144,7 @@ fetched(aws_fetch *done, bool found)
 	else
 	{
 		strlcpy(credentials_error, done->error, sizeof(credentials_error));
-		aws_renewal_failed(&renewal, now, random_bits());
+		aws_renewal_failed(&renewal, now, pg_prng_uint64(&pg_global_prng_state));
 		if (asked)
 			wanted = (aws_renewal) {.next = now + AWS_RENEWAL_RETRY_US};
 		if (asked || have_credentials)
@@ -204,7 +197,7 @@ WorkerWantCredentials(void)
 		return;
 	if (now - wanted.next > AWS_RENEWAL_RETRY_MAX_US)
 		wanted.failures = 0;
-	aws_renewal_failed(&wanted, now, random_bits());
+	aws_renewal_failed(&wanted, now, pg_prng_uint64(&pg_global_prng_state));
 	look_up(false);
 }
 

@@ -15,6 +15,8 @@
  */
 #include "postgres.h"
 
+#include "common/pg_prng.h"
+
 #include "aws/aws.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
@@ -47,16 +49,13 @@ set_problem(const char *what, const char *error, const char *more)
 static void
 take_region(aws_fetch *done, bool found)
 {
-	uint64		random;
-
 	asking = false;
 	look_at = 0;
 	if (found)
 		strlcpy(told, done->name, sizeof(told));
 	else if (!outdated)
 	{
-		WorkerFillRandom(NULL, &random, sizeof(random));
-		aws_renewal_failed(&renewal, SegmentNow(), random);
+		aws_renewal_failed(&renewal, SegmentNow(), pg_prng_uint64(&pg_global_prng_state));
 		look_at = renewal.next;
 		set_problem(NO_REGION, tried, done->error);
 	}
