@@ -234,9 +234,8 @@ make_wait_set(void)
 static void
 wait_for_news(WaitEventSet *set, int64 until)
 {
-	WaitEvent	events[2];
+	WaitEvent	event;
 	long		timeout_ms = -1;
-	int			count;
 
 	if (until != PG_INT64_MAX)
 	{
@@ -244,12 +243,8 @@ wait_for_news(WaitEventSet *set, int64 until)
 
 		timeout_ms = left <= 0 ? 0 : Min(left / 1000 + 1, INT_MAX);
 	}
-	count = WaitEventSetWait(set, timeout_ms, events, lengthof(events), wait_event);
-	for (int i = 0; i < count; i++)
-	{
-		if (events[i].events & WL_LATCH_SET)
-			ResetLatch(MyLatch);
-	}
+	(void) WaitEventSetWait(set, timeout_ms, &event, 1, wait_event);
+	ResetLatch(MyLatch);
 }
 
 void
