@@ -7,10 +7,11 @@
  */
 #include "postgres.h"
 
-#include <time.h>
+#include "utils/timestamp.h"
 
 #include "aws/aws.h"
 #include "shared/segment.h"
+#include "shared/shared.h"
 #include "worker/worker.h"
 
 /* How wrong the machine's steady clock may run: NTP slews it by no more. */
@@ -19,10 +20,7 @@
 int64
 WorkerWallClock(void)
 {
-	struct timespec wall;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	return (int64) wall.tv_sec * USECS_PER_SEC + wall.tv_nsec / 1000;
+	return GetCurrentTimestamp() + EPOCH_DIFFERENCE_US;
 }
 
 void

@@ -22,6 +22,7 @@
 #include "shared/compat.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
+#include "shared/shared.h"
 #include "worker/worker.h"
 
 static aws_credentials credentials;
@@ -79,9 +80,7 @@ expiry(void)
 {
 	if (credentials.expires_s == 0)
 		return "never";
-	return timestamptz_to_str((credentials.expires_s -
-							   (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY) *
-							  USECS_PER_SEC);
+	return timestamptz_to_str(credentials.expires_s * USECS_PER_SEC - EPOCH_DIFFERENCE_US);
 }
 
 /* The first time from each source, and after trouble: not at each renewal. */
