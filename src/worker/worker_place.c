@@ -96,16 +96,14 @@ find_place(SegmentPlace *place)
 	memset(place, 0, sizeof(*place));
 	if (!find_region(&set, place))
 		return false;
-	if (aws_find_endpoint(&set, WorkerEnvironment(), AWS_DYNAMODB, place->region, place->url,
-						  sizeof(place->url), error, sizeof(error)) &&
-		aws_endpoint_host(place->url, place->host, sizeof(place->host), error, sizeof(error)))
-	{
-		if (aws_find_ca_file(&set, WorkerEnvironment(), path, sizeof(path), error, sizeof(error)))
-			return true;
+	if (!aws_find_endpoint(&set, WorkerEnvironment(), AWS_DYNAMODB, place->region, place->url,
+						   sizeof(place->url), error, sizeof(error)) ||
+		!aws_endpoint_host(place->url, place->host, sizeof(place->host), error, sizeof(error)))
+		set_problem("No usable endpoint", error, "");
+	else if (!aws_find_ca_file(&set, WorkerEnvironment(), path, sizeof(path), error, sizeof(error)))
 		set_problem(NO_AUTHORITIES, error, "");
-		return false;
-	}
-	set_problem("No usable endpoint", error, "");
+	else
+		return true;
 	return false;
 }
 
