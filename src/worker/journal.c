@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/string.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/fd.h"
@@ -182,15 +183,6 @@ is_ours_from_before(const journal_header *header)
 		strcmp(header->boot_id, ours.boot_id) != 0;
 }
 
-static bool
-is_unfinished(const char *path)
-{
-	size_t		len = strlen(path);
-
-	return len > strlen(UNFINISHED) &&
-		strcmp(path + len - strlen(UNFINISHED), UNFINISHED) == 0;
-}
-
 /*
  * Removes a journal of this data directory from before a reboot, and damaged
  * ones.  It keeps other directories' journals and unfinished files: pg_stat_tmp
@@ -209,7 +201,7 @@ is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, b
 		return true;
 	if (say)
 		ereport(LOG, (errmsg("ignored journal \"%s\": %s", path, why)));
-	if (whole ? is_ours_from_before(header) : !is_unfinished(path))
+	if (whole ? is_ours_from_before(header) : !pg_str_endswith(path, UNFINISHED))
 		(void) unlink(path);
 	return false;
 }
