@@ -175,6 +175,9 @@ extern int64 WorkerKeepWarm(int64 now);
  */
 extern MailboxAnswer *WorkerBeginAnswer(lockmgr_session session, uint64 seq, uint32 granted);
 
+/* An answer that says no more than its result. */
+extern void WorkerAnswerResult(lockmgr_session session, uint64 seq, MailboxResult result);
+
 extern void WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
 							  dynamo_status status, const char *message);
 

@@ -19,6 +19,17 @@ WorkerBeginAnswer(lockmgr_session session, uint64 seq, uint32 granted)
 }
 
 void
+WorkerAnswerResult(lockmgr_session session, uint64 seq, MailboxResult result)
+{
+	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
+
+	if (out == NULL)
+		return;
+	out->result = result;
+	mailbox_end_answer(&segment_mailbox, session, seq);
+}
+
+void
 WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
 				  dynamo_status status, const char *message)
 {

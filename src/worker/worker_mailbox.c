@@ -232,12 +232,11 @@ op_of(const MailboxRequest *request)
 		case MAILBOX_LOOK_UP:
 			return DYNAMO_READ;
 		case MAILBOX_RELEASE:
-			return DYNAMO_RELEASE;
-		case MAILBOX_RENEW:
-			return DYNAMO_RENEW;
 		case MAILBOX_END_DETACHED:
 		case MAILBOX_RESIGN:
 			return DYNAMO_RELEASE;
+		case MAILBOX_RENEW:
+			return DYNAMO_RENEW;
 		case MAILBOX_ACQUIRE:
 		case MAILBOX_TRY:
 		case MAILBOX_JOIN:
@@ -272,7 +271,7 @@ refuse_request(uint32 slot_number)
 void
 WorkerRefuseRequests(void)
 {
-	for (uint32 w = 0; w < (segment->slots + BELL_BITS - 1) / BELL_BITS; w++)
+	for (uint32 w = 0; w < bell_words(); w++)
 		(void) pg_atomic_exchange_u64(&segment_bells[w], 0);
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 		refuse_request(i);
@@ -284,7 +283,6 @@ announce(int64 now, lockmgr_request *asked, uint64 seq)
 {
 	const char *at = taken_text + taken.name_len;
 	const char *end = at + taken.data_len;
-	MailboxAnswer *out;
 	uint16		len;
 
 	asked->kind = LOCKMGR_TRY;
@@ -297,24 +295,16 @@ announce(int64 now, lockmgr_request *asked, uint64 seq)
 		at = asked->name + len;
 		lockmgr_announce(worker_lockmgr, now, asked);
 	}
-	out = WorkerBeginAnswer(asked->session, seq, LOCKMGR_NO_HOLD);
-	if (out == NULL)
-		return;
-	out->result = MAILBOX_DONE;
-	mailbox_end_answer(&segment_mailbox, asked->session, seq);
+	WorkerAnswerResult(asked->session, seq, MAILBOX_DONE);
 }
 
 static void
-answer_resign(int64 now, lockmgr_session session, uint64 seq)
+resign(int64 now, lockmgr_session session, uint64 seq)
 {
 	bool		led = WorkerCampaignsResign(now, pnstrdup(taken_text, taken.name_len),
 											taken.resign.rest_us, taken.resign.wait_us);
-	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
 
-	if (out == NULL)
-		return;
-	out->result = led ? MAILBOX_DONE : MAILBOX_NOT_HELD;
-	mailbox_end_answer(&segment_mailbox, session, seq);
+	WorkerAnswerResult(session, seq, led ? MAILBOX_DONE : MAILBOX_NOT_HELD);
 }
 
 static void
@@ -343,7 +333,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	}
 	if (taken.kind == MAILBOX_RESIGN)
 	{
-		answer_resign(now, session, seq);
+		resign(now, session, seq);
 		return;
 	}
 	/* See WorkerReadMailbox(). */

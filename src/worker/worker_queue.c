@@ -96,17 +96,6 @@ send_request(queue_pieces *pieces, lockmgr_session session, const MailboxRequest
 	WorkerQueuePost(&call);
 }
 
-static void
-answer_result(lockmgr_session session, uint64 seq, MailboxResult result)
-{
-	MailboxAnswer *out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD);
-
-	if (out == NULL)
-		return;
-	out->result = result;
-	mailbox_end_answer(&segment_mailbox, session, seq);
-}
-
 void
 WorkerQueueAsk(lockmgr_session session, const MailboxRequest *request, const char *text)
 {
@@ -126,10 +115,10 @@ WorkerQueueAsk(lockmgr_session session, const MailboxRequest *request, const cha
 						   "the ddblock worker was started anew meanwhile");
 			break;
 		case QUEUE_PIECES_REFUSED:
-			answer_result(session, request->seq, MAILBOX_NO_MEMORY);
+			WorkerAnswerResult(session, request->seq, MAILBOX_NO_MEMORY);
 			break;
 		case QUEUE_PIECES_MORE:
-			answer_result(session, request->seq, MAILBOX_MORE);
+			WorkerAnswerResult(session, request->seq, MAILBOX_MORE);
 			break;
 		case QUEUE_PIECES_WHOLE:
 			send_request(pieces, session, request);
