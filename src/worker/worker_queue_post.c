@@ -27,28 +27,6 @@ typedef struct Waiter
 static dlist_head waiters = DLIST_STATIC_INIT(waiters);
 static int	in_flight = 0;
 
-static bool
-has_room(void)
-{
-	return in_flight < Max(ddblock_max_connections / 4, 1);
-}
-
-void
-WorkerQueuePost(const WorkerCall *call)
-{
-	Waiter	   *waiter;
-
-	if (has_room())
-	{
-		in_flight++;
-		WorkerPost(call);
-		return;
-	}
-	waiter = MemoryContextAlloc(TopMemoryContext, sizeof(Waiter));
-	waiter->call = *call;
-	dlist_push_tail(&waiters, &waiter->node);
-}
-
 bool
 WorkerQueueIsWanted(const WorkerCall *call)
 {
@@ -59,15 +37,13 @@ WorkerQueueIsWanted(const WorkerCall *call)
 		 shared_read(&words->cancelled_seq) < call->id);
 }
 
-void
-WorkerQueueEnded(void)
+static void
+post_waiters(void)
 {
-	Waiter	   *waiter;
-
-	in_flight--;
-	while (!dlist_is_empty(&waiters) && has_room())
+	while (!dlist_is_empty(&waiters) && in_flight < Max(ddblock_max_connections / 4, 1))
 	{
-		waiter = dlist_container(Waiter, node, dlist_pop_head_node(&waiters));
+		Waiter	   *waiter = dlist_container(Waiter, node, dlist_pop_head_node(&waiters));
+
 		if (WorkerQueueIsWanted(&waiter->call))
 		{
 			in_flight++;
@@ -77,4 +53,21 @@ WorkerQueueEnded(void)
 			free(waiter->call.body);
 		pfree(waiter);
 	}
+}
+
+void
+WorkerQueuePost(const WorkerCall *call)
+{
+	Waiter	   *waiter = MemoryContextAlloc(TopMemoryContext, sizeof(Waiter));
+
+	waiter->call = *call;
+	dlist_push_tail(&waiters, &waiter->node);
+	post_waiters();
+}
+
+void
+WorkerQueueEnded(void)
+{
+	in_flight--;
+	post_waiters();
 }
