@@ -303,7 +303,7 @@ extern void WorkerWaits(void *arg, lockmgr_session session, uint64 seq,
 extern void WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what);
 
 /* ----------------------------------------------------------------
- * worker_environment.c: What src/aws reads: settings, environment and files.
+ * worker_environment.c: What src/aws and src/net get: settings, environment and files.
  * ----------------------------------------------------------------
  */
 
@@ -317,6 +317,15 @@ extern aws_settings WorkerAwsSettings(void);
  * certificates.  Valid until the next call.
  */
 extern const char *WorkerCaFile(void);
+
+/*
+ * A pool whose authorities, proxy and time to connect are those of the settings; the rest is
+ * the caller's.
+ */
+extern http_pool *WorkerNewPool(reactor *r, http_pool_config config);
+
+/* After a reload. */
+extern void WorkerReloadPool(http_pool *pool);
 
 /* ----------------------------------------------------------------
  * worker_fetch.c: Does what fetching credentials needs: HTTP requests, and a command.

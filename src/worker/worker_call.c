@@ -54,33 +54,6 @@ static dlist_head waiting = DLIST_STATIC_INIT(waiting); /* for credentials */
 
 static void post(Call *call);
 
-static http_pool_config
-pool_config(void)
-{
-	return (http_pool_config)
-	{
-		.url = segment->place.url,
-			.ca_file = WorkerCaFile(),
-			.proxy = ddblock_proxy,
-			.max_connections = ddblock_max_connections,
-			.connect_timeout_ms = ddblock_connect_timeout,
-			.idle_close_s = IDLE_CLOSE_S,
-			.reply_max = DYNAMO_REPLY_MAX,
-	};
-}
-
-static void
-make_pool(void)
-{
-	http_pool_config config = pool_config();
-	char		error[256];
-
-	pool = http_pool_new(the_reactor, &config, error, sizeof(error));
-	if (pool == NULL)
-		ereport(FATAL,
-				(errmsg("could not set up HTTP connections: %s", error)));
-}
-
 void
 WorkerCallInit(WorkerDone seen_fn)
 {
@@ -89,17 +62,19 @@ WorkerCallInit(WorkerDone seen_fn)
 	if (the_reactor == NULL)
 		ereport(FATAL,
 				(errmsg("could not create an epoll instance: %m")));
-	make_pool();
+	pool = WorkerNewPool(the_reactor, (http_pool_config)
+						 {
+							 .url = segment->place.url,
+							 .max_connections = ddblock_max_connections,
+							 .idle_close_s = IDLE_CLOSE_S,
+							 .reply_max = DYNAMO_REPLY_MAX,
+						 });
 }
 
 void
 WorkerCallReload(void)
 {
-	http_pool_config config = pool_config();
-
-	if (!http_pool_reconfigure(pool, &config))
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	WorkerReloadPool(pool);
 }
 
 void

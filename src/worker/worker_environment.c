@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_environment.c
- *	  What src/aws reads: settings, environment and files.
+ *	  What src/aws and src/net get: settings, environment and files.
  *
  *-------------------------------------------------------------------------
  */
@@ -109,4 +109,37 @@ WorkerCaFile(void)
 	(void) aws_find_ca_file(&set, WorkerEnvironment(), path, sizeof(path), ignored,
 							sizeof(ignored));
 	return path[0] != '\0' ? path : NULL;
+}
+
+static void
+add_settings(http_pool_config *config)
+{
+	config->ca_file = WorkerCaFile();
+	config->proxy = ddblock_proxy;
+	config->connect_timeout_ms = ddblock_connect_timeout;
+}
+
+http_pool *
+WorkerNewPool(reactor *r, http_pool_config config)
+{
+	char		error[256];
+	http_pool  *pool;
+
+	add_settings(&config);
+	pool = http_pool_new(r, &config, error, sizeof(error));
+	if (pool == NULL)
+		ereport(FATAL,
+				(errmsg("could not set up HTTP connections: %s", error)));
+	return pool;
+}
+
+void
+WorkerReloadPool(http_pool *pool)
+{
+	http_pool_config config = {0};
+
+	add_settings(&config);
+	if (!http_pool_reconfigure(pool, &config))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 }

@@ -17,7 +17,6 @@
 
 #include "net/net.h"
 #include "shared/segment.h"
-#include "shared/settings.h"
 #include "worker/worker.h"
 
 #define IDLE_CLOSE_S 5
@@ -50,32 +49,6 @@ quit(SIGNAL_ARGS)
 	_exit(2);
 }
 
-static http_pool_config
-pool_config(void)
-{
-	return (http_pool_config)
-	{
-		.ca_file = WorkerCaFile(),
-			.proxy = ddblock_proxy,
-			.max_connections = 1,
-			.connect_timeout_ms = ddblock_connect_timeout,
-			.idle_close_s = IDLE_CLOSE_S,
-			.reply_max = REPLY_MAX,
-	};
-}
-
-static void
-make_pool(void)
-{
-	http_pool_config config = pool_config();
-	char		error[256];
-
-	pool = http_pool_new(http_reactor, &config, error, sizeof(error));
-	if (pool == NULL)
-		ereport(FATAL,
-				(errmsg("could not set up HTTP connections: %s", error)));
-}
-
 void
 WorkerFetchInit(void)
 {
@@ -87,7 +60,12 @@ WorkerFetchInit(void)
 		!reactor_watch(both, reactor_fd(child_reactor), EPOLLIN))
 		ereport(FATAL,
 				(errmsg("could not create an epoll instance: %m")));
-	make_pool();
+	pool = WorkerNewPool(http_reactor, (http_pool_config)
+						 {
+							 .max_connections = 1,
+							 .idle_close_s = IDLE_CLOSE_S,
+							 .reply_max = REPLY_MAX,
+						 });
 	shell = child_new(child_reactor);
 	if (shell == NULL)
 		ereport(FATAL,
@@ -99,11 +77,7 @@ WorkerFetchInit(void)
 void
 WorkerFetchReload(void)
 {
-	http_pool_config config = pool_config();
-
-	if (!http_pool_reconfigure(pool, &config))
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	WorkerReloadPool(pool);
 }
 
 int
