@@ -209,20 +209,6 @@ join_entry(void)
 	return to;
 }
 
-/* Is the entry in the list? */
-static bool
-has_entry(const char *list, const char *entry)
-{
-	size_t		len = strlen(entry);
-
-	for (const char *at = list; (at = strstr(at, entry)) != NULL; at += len)
-	{
-		if ((at == list || at[-1] == ',') && (at[len] == '\0' || at[len] == ','))
-			return true;
-	}
-	return false;
-}
-
 /*
  * What we were told to join ourselves, and our lock.  In PGOPTIONS, the last value counts.
  */
@@ -230,10 +216,11 @@ static char *
 set_environment(void)
 {
 	char	   *list = value_of(conn, "SELECT current_setting('ddblock.join_locks')", 0, NULL);
-	char	   *entry = join_entry();
+	const char *entry = join_entry();
 	const char *pgoptions = getenv("PGOPTIONS");
 
-	lease.joined = has_entry(list, entry);
+	lease.joined = value_of(conn, "SELECT $1 = ANY (string_to_array("
+							"current_setting('ddblock.join_locks'), ','))", 1, &entry)[0] == 't';
 	if (!lease.joined)
 		list = text("%s%s%s", list, list[0] != '\0' ? "," : "", entry);
 	if (setenv("DDBLOCK_TOKEN", token, 1) != 0 || setenv("DDBLOCK_JOIN", list, 1) != 0 ||
