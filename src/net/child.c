@@ -181,8 +181,7 @@ child_new(reactor *r)
 	c->reactor = r;
 	c->fd = -1;
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
-	reactor_on_io(r, on_output, c);
-	reactor_on_timer(r, on_timer, c);
+	reactor_serve(r, on_output, on_timer, c);
 	return c;
 }
 

@@ -550,8 +550,7 @@ http_pool_new(reactor *r, const http_pool_config *config,
 				 "libcurl is out of memory or lacks an option");
 		return NULL;
 	}
-	reactor_on_io(r, on_io, pool);
-	reactor_on_timer(r, on_timer, pool);
+	reactor_serve(r, on_io, on_timer, pool);
 	return pool;
 }
 
@@ -560,8 +559,7 @@ http_pool_free(http_pool *pool)
 {
 	if (pool == NULL)
 		return;
-	reactor_on_io(pool->reactor, NULL, NULL);
-	reactor_on_timer(pool->reactor, NULL, NULL);
+	reactor_serve(pool->reactor, NULL, NULL, NULL);
 	reactor_set_timer(pool->reactor, -1);
 	for (int i = 0; i < pool->transfer_count; i++)
 	{

@@ -39,9 +39,8 @@ extern reactor *reactor_new(void);
 extern void reactor_free(reactor *r);
 extern int	reactor_fd(const reactor *r);
 
-/* All sockets share one callback, and there is one timer. */
-extern void reactor_on_io(reactor *r, reactor_io_fn fn, void *arg);
-extern void reactor_on_timer(reactor *r, reactor_timer_fn fn, void *arg);
+/* All sockets share one callback, and there is one timer.  NULL: none. */
+extern void reactor_serve(reactor *r, reactor_io_fn io, reactor_timer_fn timer, void *arg);
 
 /*
  * events 0 removes the descriptor; do so before closing it.  False with errno set on

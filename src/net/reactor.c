@@ -38,9 +38,8 @@ struct reactor
 	watch	   *watches;		/* by descriptor */
 	int			watch_count;
 	reactor_io_fn io;
-	void	   *io_arg;
 	reactor_timer_fn timer;
-	void	   *timer_arg;
+	void	   *arg;
 };
 
 int64_t
@@ -94,17 +93,11 @@ reactor_fd(const reactor *r)
 }
 
 void
-reactor_on_io(reactor *r, reactor_io_fn fn, void *arg)
+reactor_serve(reactor *r, reactor_io_fn io, reactor_timer_fn timer, void *arg)
 {
-	r->io = fn;
-	r->io_arg = arg;
-}
-
-void
-reactor_on_timer(reactor *r, reactor_timer_fn fn, void *arg)
-{
-	r->timer = fn;
-	r->timer_arg = arg;
+	r->io = io;
+	r->timer = timer;
+	r->arg = arg;
 }
 
 static bool
@@ -189,7 +182,7 @@ deliver_io(reactor *r, const struct epoll_event *event)
 	const watch *w = &r->watches[fd];
 
 	if (w->events != 0 && w->life == life && r->io != NULL)
-		r->io(r->io_arg, fd, event->events);
+		r->io(r->arg, fd, event->events);
 }
 
 static void
@@ -201,7 +194,7 @@ deliver_timer(reactor *r)
 	if (read(r->timer_fd, &expirations, sizeof(expirations)) < 0)
 		return;
 	if (r->timer != NULL)
-		r->timer(r->timer_arg);
+		r->timer(r->arg);
 }
 
 void

@@ -60,8 +60,7 @@ set_up(void **state)
 		return -1;
 	f.near = pair[0];
 	f.far = pair[1];
-	reactor_on_io(f.r, on_io, &f);
-	reactor_on_timer(f.r, on_timer, &f);
+	reactor_serve(f.r, on_io, on_timer, &f);
 	return 0;
 }
 
