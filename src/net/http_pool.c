@@ -162,28 +162,20 @@ release_transfer(http_pool *pool, http_transfer *t)
 	pool->idle = t;
 }
 
+/* Applies the settings, and sets the way: to a URL of its own, a request goes its own way. */
 static bool
-bring_up_to_date(http_pool *pool, http_transfer *t)
+prepare(const http_pool *pool, http_transfer *t, const http_request *request)
 {
-	if (t->settings == pool->settings)
-		return true;
-	if (!http_transfer_configure(t, pool->ca_file, pool->connect_timeout_ms) ||
-		!http_transfer_route(t, &pool->proxy))
+	http_proxy	own;
+
+	if (t->settings != pool->settings &&
+		!http_transfer_configure(t, pool->ca_file, pool->connect_timeout_ms))
 		return false;
 	t->settings = pool->settings;
-	return true;
-}
-
-/* A request with a URL of its own goes a way of its own. */
-static bool
-route(const http_pool *pool, http_transfer *t, const http_request *request)
-{
-	http_proxy	proxy;
-
 	if (request->url == NULL)
-		return true;
-	http_proxy_find(&proxy, request->direct ? "none" : pool->proxy_setting, request->url);
-	return http_transfer_route(t, &proxy);
+		return http_transfer_route(t, &pool->proxy);
+	http_proxy_find(&own, request->direct ? "none" : pool->proxy_setting, request->url);
+	return http_transfer_route(t, &own);
 }
 
 /* On failure: false, nothing was sent, and the caller still owns the request. */
@@ -193,7 +185,7 @@ start(http_pool *pool, http_request *request)
 	http_transfer *t = pool->idle;
 
 	pool->idle = t->next;
-	if (!bring_up_to_date(pool, t) || !route(pool, t, request) ||
+	if (!prepare(pool, t, request) ||
 		!http_transfer_load(t, request) ||
 		!http_sockets_allow(&pool->sockets, t->easy) ||
 		curl_multi_add_handle(pool->multi, t->easy) != CURLM_OK)
