@@ -245,15 +245,9 @@ extern void WorkerCopySystem(char system[DYNAMO_SYSTEM_SIZE]);
 extern void WorkerCopyLives(void *arg, const dynamo_item *item);
 
 /* ----------------------------------------------------------------
- * worker_counters.c: Counts calls and replies by operation, for ddb_operations.
+ * worker_counters.c: Counts replies by operation, for ddb_operations.
  * ----------------------------------------------------------------
  */
-
-extern void WorkerCountRequest(dynamo_op op);
-extern void WorkerCountRepeat(dynamo_op op);
-
-/* A call that could not be posted. */
-extern void WorkerCountFailure(dynamo_op op);
 
 extern void WorkerCountReply(dynamo_op op, const dynamo_reply *reply,
 							 const http_reply *http);

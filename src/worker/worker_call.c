@@ -214,7 +214,7 @@ sign_and_post(Call *call)
 static void
 fail(Call *call, dynamo_status status, const char *problem)
 {
-	WorkerCountFailure(call->asked.op);
+	shared_add(&segment->ops[call->asked.op].errors, 1);
 	dynamo_read_failure(&call->reply, call->asked.count, status, problem);
 	dlist_push_tail(&failed, &call->node);
 	SetLatch(MyLatch);			/* WorkerRunCalls() may be over in this turn */
@@ -233,7 +233,7 @@ post(Call *call)
 	else if (call->asked.body == NULL || !sign_and_post(call))
 		fail(call, DYNAMO_UNREACHABLE, "out of memory");
 	else
-		WorkerCountRequest(call->asked.op);
+		shared_add(&segment->ops[call->asked.op].requests, 1);
 }
 
 void
@@ -246,7 +246,7 @@ WorkerPost(const WorkerCall *asked)
 	if (asked->timeout_us == 0)
 		call->asked.timeout_us = (int64) ddblock_request_timeout * 1000;
 	if (asked->repeat)
-		WorkerCountRepeat(asked->op);
+		shared_add(&segment->ops[asked->op].retries, 1);
 	post(call);
 }
 

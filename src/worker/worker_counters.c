@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_counters.c
- *	  Counts calls and replies by operation, for ddb_operations.
+ *	  Counts replies by operation, for ddb_operations.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,24 +11,6 @@
 
 #include "shared/segment.h"
 #include "worker/worker.h"
-
-void
-WorkerCountRequest(dynamo_op op)
-{
-	(void) shared_add(&segment->ops[op].requests, 1);
-}
-
-void
-WorkerCountRepeat(dynamo_op op)
-{
-	(void) shared_add(&segment->ops[op].retries, 1);
-}
-
-void
-WorkerCountFailure(dynamo_op op)
-{
-	(void) shared_add(&segment->ops[op].errors, 1);
-}
 
 static int
 bucket_of(int64 elapsed_us)

@@ -259,7 +259,7 @@ refuse_request(uint32 slot_number)
 		(out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD)) == NULL)
 		return;
 	op = op_of(&segment_slots[slot_number].request);
-	WorkerCountFailure(op);
+	shared_add(&segment->ops[op].errors, 1);
 	WorkerFillFailure(out, MAILBOX_NO_PLACE, op, DYNAMO_OK, WorkerPlaceProblem());
 	mailbox_end_answer(&segment_mailbox, session, seq);
 }
