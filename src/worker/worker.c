@@ -190,7 +190,7 @@ reload(void)
 	WorkerFetchReload();
 	WorkerFindCredentials();
 	WorkerCheckExposure();
-	WorkerCallReload();
+	WorkerReloadPool(worker_pool);
 	WorkerSetTakeover();
 	set_timeouts();
 }
@@ -199,7 +199,8 @@ static int64
 start_drain(int64 now)
 {
 	set_timeouts();
-	WorkerCallHurry(DRAIN_REQUEST_US);
+	/* Calls in flight must be answered within this time, too. */
+	http_pool_hurry(worker_pool, DRAIN_REQUEST_US / 1000);
 	return now + DRAIN_US;
 }
 

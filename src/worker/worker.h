@@ -132,15 +132,9 @@ struct WorkerCall
 
 /* "seen" gets each reply first, before the call's own done function. */
 extern void WorkerCallInit(WorkerDone seen);
-extern void WorkerCallReload(void);
 
-/* Calls in flight must be answered within this time, too. */
-extern void WorkerCallHurry(int64 timeout_us);
-
-extern int	WorkerCallConnections(void);
-
-/* The one that calls go through, without user and password; "": none. */
-extern const char *WorkerCallProxy(void);
+/* The connections to DynamoDB. */
+extern http_pool *worker_pool;
 
 /* Readable when there is something to do for WorkerRunCalls(). */
 extern int	WorkerCallFd(void);

@@ -45,8 +45,9 @@ typedef struct Call
 	dlist_node	node;			/* in one of the lists of calls that were not posted */
 } Call;
 
+http_pool  *worker_pool;
+
 static reactor *the_reactor;
-static http_pool *pool;
 static WorkerDone seen;
 static int64 last_call;
 static dlist_head failed = DLIST_STATIC_INIT(failed);
@@ -62,37 +63,13 @@ WorkerCallInit(WorkerDone seen_fn)
 	if (the_reactor == NULL)
 		ereport(FATAL,
 				(errmsg("could not create an epoll instance: %m")));
-	pool = WorkerNewPool(the_reactor, (http_pool_config)
-						 {
-							 .url = segment->place.url,
-							 .max_connections = ddblock_max_connections,
-							 .idle_close_s = IDLE_CLOSE_S,
-							 .reply_max = DYNAMO_REPLY_MAX,
-						 });
-}
-
-void
-WorkerCallReload(void)
-{
-	WorkerReloadPool(pool);
-}
-
-void
-WorkerCallHurry(int64 timeout_us)
-{
-	http_pool_hurry(pool, timeout_us / 1000);
-}
-
-int
-WorkerCallConnections(void)
-{
-	return http_pool_connections(pool);
-}
-
-const char *
-WorkerCallProxy(void)
-{
-	return http_pool_proxy(pool);
+	worker_pool = WorkerNewPool(the_reactor, (http_pool_config)
+								{
+									.url = segment->place.url,
+									.max_connections = ddblock_max_connections,
+									.idle_close_s = IDLE_CLOSE_S,
+									.reply_max = DYNAMO_REPLY_MAX,
+								});
 }
 
 int
@@ -207,7 +184,7 @@ sign_and_post(Call *call)
 	int			count = WorkerSign(asked->op, asked->body, headers);
 
 	return count > 0 &&
-		http_pool_post(pool, headers, count, asked->body, strlen(asked->body),
+		http_pool_post(worker_pool, headers, count, asked->body, strlen(asked->body),
 					   Max(asked->timeout_us / 1000, 1), replied, call);
 }
 

@@ -65,7 +65,7 @@ WorkerPublishStatus(void)
 	status.credentials_expire_s = credentials != NULL ? credentials->expires_s : 0;
 	status.has_place = true;
 	status.clock = segment->clock;
-	status.connections = WorkerCallConnections();
-	publish_proxy(WorkerCallProxy());
+	status.connections = http_pool_connections(worker_pool);
+	publish_proxy(http_pool_proxy(worker_pool));
 	SegmentPublishStatus(&status);
 }
