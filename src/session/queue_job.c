@@ -306,11 +306,13 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, Queu
 
 	if (!Utf8IsWhole())
 		first = look_first(queue, resource, max_attempts, &attempts, job);
-	if (first != QUEUE_CLAIMED)
-	{
+	/* Who hears of a job that we cannot claim would take the resource for busy, and forget it. */
+	if (first == QUEUE_FOREIGN)
+		QueueOwnRelease(claim, lock);
+	else if (first != QUEUE_CLAIMED)
 		QueueClaimEnd(claim);
+	if (first != QUEUE_CLAIMED)
 		return first;
-	}
 	request.token = claim->is.token;
 	request.attempts = attempts;
 	request.delay_ms = queue_backoff_ms(attempts);
