@@ -163,7 +163,10 @@ dynamo_json_copy(char *to, size_t size, const char *from)
 	size_t		len;
 
 	if (from == NULL)
-		from = "";
+	{
+		to[0] = '\0';
+		return;
+	}
 	len = strlen(from);
 	if (len >= size)
 	{

@@ -70,7 +70,7 @@ sort_members(cJSON *value, const char *type)
 
 	if (value->child == NULL)
 		return true;
-	members = malloc((size_t) cJSON_GetArraySize(value) * sizeof(*members));
+	members = malloc((size_t) cJSON_GetArraySize(value) * sizeof(void *));
 	if (members == NULL)
 		return false;
 	cJSON_ArrayForEach(member, value)
@@ -79,7 +79,7 @@ sort_members(cJSON *value, const char *type)
 		members[count++] = member;
 	}
 	if (strcmp(type, "L") != 0)
-		qsort(members, count, sizeof(*members), compare_members);
+		qsort(members, count, sizeof(void *), compare_members);
 	for (size_t i = 0; i < count; i++)
 	{
 		members[i]->prev = members[i > 0 ? i - 1 : count - 1];
