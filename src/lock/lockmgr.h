@@ -365,7 +365,7 @@ typedef struct lockmgr_watch
 	int64_t		first_seen;		/* when this holder was first seen */
 	dynamo_status trouble;		/* DYNAMO_OK, or the status of the last call */
 	char		message[DYNAMO_MESSAGE_SIZE];	/* ... and its message */
-	int64_t		trouble_since;	/* no call has succeeded since then */
+	int64_t		trouble_since;	/* no call that was sent since then has succeeded */
 } lockmgr_watch;
 
 /* One request to DynamoDB; count > 1 only for RENEW_BATCH. */

@@ -268,6 +268,7 @@ struct lm_lock
 	unsigned	attempts;		/* failures in a row */
 	bool		postponed;		/* the renewal's repetition, for want of budget */
 	int64_t		trouble_since;	/* 0: none */
+	int64_t		trouble_sent;	/* when the first call that failed was sent */
 	dynamo_op	trouble_op;
 	dynamo_status trouble;
 	char		trouble_message[DYNAMO_MESSAGE_SIZE];
@@ -555,8 +556,8 @@ extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,
 					   lm_session *session, bool front);
 extern void lm_dequeue(lockmgr *lm, lm_session *session);
 extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
-extern void lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock,
-							dynamo_op op, const dynamo_result *result);
+extern void lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op, int64_t sent,
+							const dynamo_result *result);
 extern void lm_clear_trouble(lockmgr *lm, lm_lock *lock);
 extern bool lm_out_of_patience(const lockmgr *lm, int64_t now,
 							   const lm_lock *lock, const lm_session *session);

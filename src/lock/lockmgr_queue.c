@@ -116,7 +116,7 @@ lm_tell_watch(lockmgr *lm, lm_lock *lock)
 	if (lock->trouble_since != 0)
 	{
 		what.trouble = lock->trouble;
-		what.trouble_since = lock->trouble_since;
+		what.trouble_since = lock->trouble_sent;
 		memcpy(what.message, lock->trouble_message, sizeof(what.message));
 	}
 	lm->host.watch(lm->host.arg, lock->watch, &what);
@@ -316,12 +316,15 @@ lm_clear_trouble(lockmgr *lm, lm_lock *lock)
 }
 
 void
-lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op,
+lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op, int64_t sent,
 				const dynamo_result *result)
 {
 	lock->attempts++;
 	if (lock->trouble_since == 0)
+	{
 		lock->trouble_since = now;
+		lock->trouble_sent = sent;
+	}
 	lock->trouble_op = op;
 	lock->trouble = result->status;
 	memcpy(lock->trouble_message, result->message, sizeof(lock->trouble_message));

@@ -128,7 +128,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 		return;
 	}
 	else
-		lm_note_trouble(lm, now, lock, op, result);
+		lm_note_trouble(lm, now, lock, op, call->sent, result);
 
 	/* A write that sets a gate, or a mark, is a poll. */
 	if (lock->state == LOCK_READING)

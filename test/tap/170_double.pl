@@ -218,6 +218,11 @@ $double->fault('throttle', count => -1, key => 'AKIDONE');
 $session->result;
 like($session->messages, qr/ERROR: +55P03: .*held by owner "late/s, 'throttled at the end of the wait');
 $double->clear_faults;
+$holder->query_safe(q{SELECT ddb_lock_release('c')});
+$double->fault('drop', count => -1, key => 'AKIDONE');
+like($session->error_of(sprintf $wait, '4s'), qr/ERROR: +08006: /,
+	'no reply while it waited, whoever had the lock before');
+$double->clear_faults;
 $holder->quit;
 
 $double->command(command => 'capacity', writes_per_s => 0.1);
