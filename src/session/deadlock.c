@@ -34,6 +34,7 @@
 
 #include "common/hashfn.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
@@ -82,8 +83,7 @@ typedef struct Wait
 	uint32		lease_index;	/* WAIT_RELEASE */
 	uint32		lease_generation;
 	uint64		resources;		/* WAIT_JOB */
-	uint16		name_len;		/* of the lock; WAIT_JOB: of what all names begin with */
-	char		name[DYNAMO_NAME_MAX];
+	char		name[DYNAMO_NAME_MAX + 1];	/* of the lock; WAIT_JOB: what all names begin with */
 } Wait;
 
 typedef struct Process
@@ -179,23 +179,23 @@ add_postgres(Graph *graph, int waiter)
 
 /* 64 sets of resources.  A resource in the set of another one seems to be waited for, too. */
 static uint64
-resource_bit(const char *resource, size_t len)
+resource_bit(const char *resource)
 {
-	return UINT64CONST(1) << hash_bytes((const unsigned char *) resource, (int) len) % 64;
+	return UINT64CONST(1) <<
+		hash_bytes((const unsigned char *) resource, (int) strlen(resource)) % 64;
 }
 
 static bool
-is_for(const Wait *wait, uint32 lease_index, const char *name, uint16 name_len)
+is_for(const Wait *wait, uint32 lease_index, const char *name)
 {
-	uint16		len = wait->name_len;
+	size_t		len = strlen(wait->name);
 
 	if (wait->kind == WAIT_RELEASE)
 		return lease_index == wait->lease_index;
-	if (name_len < len || (wait->kind == WAIT_LOCK && name_len > len) ||
-		memcmp(name, wait->name, len) != 0)
-		return false;
-	return wait->kind == WAIT_LOCK ||
-		(wait->resources & resource_bit(name + len, name_len - len)) != 0;
+	if (wait->kind == WAIT_LOCK)
+		return strcmp(name, wait->name) == 0;
+	return strncmp(name, wait->name, len) == 0 &&
+		(wait->resources & resource_bit(name + len)) != 0;
 }
 
 /* By a session that has not let go of it?  What the cluster itself ends keeps nobody for ever. */
@@ -238,6 +238,7 @@ read_request(MailboxSlot *slot, uint32 generation, Wait *wait)
 	for (int i = 0; i < READS_MAX; i++)
 	{
 		uint32		before = shared_begin_read(&slot->words.changes);
+		size_t		name_len;
 
 		if (request->kind != MAILBOX_ACQUIRE ||
 			slot->words.request_generation != generation)
@@ -248,8 +249,9 @@ read_request(MailboxSlot *slot, uint32 generation, Wait *wait)
 		wait->permits = request->ask.permits;
 		wait->limit = request->ask.limit;
 		wait->place = shared_read(&slot->waiting_place);
-		wait->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
-		memcpy(wait->name, slot->text, wait->name_len);
+		name_len = Min(request->name_len, DYNAMO_NAME_MAX);
+		memcpy(wait->name, slot->text, name_len);
+		wait->name[name_len] = '\0';
 		if (!shared_end_read(&slot->words.changes, before))
 			continue;
 		if (shared_read(&slot->waiting_seq) != wait->id ||
@@ -277,19 +279,14 @@ read_other(MailboxSlot *slot, Wait *wait)
 	wait->resources = other->resources;
 	wait->lease_index = other->lease_index;
 	wait->lease_generation = other->lease_generation;
-	wait->name_len = (uint16) snprintf(wait->name, sizeof(wait->name), "queue/%.*s/",
-									   QUEUE_NAME_MAX, other->queue);
+	snprintf(wait->name, sizeof(wait->name), "queue/%.*s/", QUEUE_NAME_MAX, other->queue);
 	pg_read_barrier();
 	if (shared_read(&other->since) != wait->id)
 		return false;
 	if (wait->kind == WAIT_JOB)
 		return true;
-	wait->name_len = 0;
-	if (SegmentPeekLease(wait->lease_index, &lease))
-	{
-		wait->name_len = lease.name_len;
-		memcpy(wait->name, lease.name, lease.name_len);
-	}
+	strlcpy(wait->name, SegmentPeekLease(wait->lease_index, &lease) ? lease.name : "",
+			sizeof(wait->name));
 	return true;
 }
 
@@ -310,15 +307,16 @@ static int
 first_in_line(const Wait *wait)
 {
 	Wait		other;
+	size_t		name_len = strlen(wait->name);
 	uint64		place = PG_UINT64_MAX;
 	int			pid = 0;
 
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
 		/* Again, most are not for us. */
-		if (segment_slots[i].request.name_len != wait->name_len ||
+		if (segment_slots[i].request.name_len != name_len ||
 			!read_slot(i, &other) || other.kind != WAIT_LOCK || other.place >= place ||
-			!is_for(wait, 0, other.name, other.name_len))
+			!is_for(wait, 0, other.name))
 			continue;
 		place = other.place;
 		pid = segment_slots[i].pid;
@@ -344,12 +342,12 @@ add_holders(Graph *graph, int waiter)
 
 		/* Most are not for us, so they are not copied. */
 		if (h->session.generation == 0 || index >= segment->max_leases ||
-			!is_for(wait, index, segment_leases[index].name, segment_leases[index].name_len))
+			!is_for(wait, index, segment_leases[index].name))
 			continue;
 		if (!SegmentPeekHold(i, &held) || !SegmentPeekLease(index, &copy) ||
 			held.hold.lease_index != index || l->state != LEASE_HELD ||
 			held.hold.lease_generation != l->generation ||
-			!is_for(wait, index, copy.name, copy.name_len) ||
+			!is_for(wait, index, copy.name) ||
 			(wait->kind == WAIT_RELEASE && wait->lease_generation != l->generation))
 			continue;
 		/* Holders in the same mode keep it from no session, unless permits are short. */
@@ -525,21 +523,21 @@ static char *
 describe(const Process *process)
 {
 	const Wait *wait = &process->wait;
-	int			shown = Min(wait->name_len, NAME_SHOWN);
+	int			len = strlen(wait->name);
+	int			shown;
 	char	   *name;
 
 	if (wait->kind == WAIT_POSTGRES)
 		return describe_postgres(process->pid);
-	if (!PrefixAllows(wait->name, wait->name_len))
+	if (!PrefixAllows(wait->name))
 		return wait->kind == WAIT_JOB ? "a job of another queue" : "another lock";
 	if (wait->kind == WAIT_JOB)
-		return psprintf("a job of queue \"%.*s\"", wait->name_len - (int) strlen("queue//"),
+		return psprintf("a job of queue \"%.*s\"", len - (int) strlen("queue//"),
 						wait->name + strlen("queue/"));
-	while (shown < wait->name_len && (wait->name[shown] & 0xC0) == 0x80)
-		shown--;				/* between characters */
+	shown = pg_encoding_mbcliplen(PG_UTF8, wait->name, len, NAME_SHOWN);
 	name = Utf8ToMessage(wait->name, shown);
 	return psprintf(wait->kind == WAIT_LOCK ? "lock \"%s%s\"" : "the end of lock \"%s%s\"", name,
-					shown < wait->name_len ? "..." : "");
+					shown < len ? "..." : "");
 }
 
 /* The process, and then those that it is stuck by, of the lowest ranks: they lead to the first. */
@@ -645,7 +643,7 @@ DeadlockWaitForJob(const char *queue, char **resources)
 	strlcpy(wait->queue, queue, sizeof(wait->queue));
 	wait->resources = resources == NULL ? PG_UINT64_MAX : 0;
 	for (; resources != NULL && *resources != NULL; resources++)
-		wait->resources |= resource_bit(*resources, strlen(*resources));
+		wait->resources |= resource_bit(*resources);
 	pg_write_barrier();
 	shared_write(&wait->since, (uint64) SegmentNow());
 }

@@ -77,7 +77,7 @@ HeldTellLoss(const HeldLock *held)
 	failure = SegmentRenewalFailure(valid_until - ddblock_lease_duration * INT64CONST(1000));
 	snprintf(why, sizeof(why), "DynamoDB confirmed no renewal before its deadline%s%s",
 			 failure != NULL ? "; the last one failed " : "", failure != NULL ? failure : "");
-	LossTell(held->hold_index, MailboxSession(), held->seq, held->name, strlen(held->name),
+	LossTell(held->hold_index, MailboxSession(), held->seq, held->name,
 			 at_most ? LOSS_AT_MOST : LOSS_UNREACHABLE, at_most ? LOSS_WHY_AT_MOST : why);
 }
 

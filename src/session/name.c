@@ -38,15 +38,11 @@ NameRequire(const LockName *name)
 }
 
 bool
-PrefixAllows(const char *name, size_t len)
+PrefixAllows(const char *name)
 {
-	size_t		prefix_len;
-
 	/* Without preloading there is no such setting. */
-	if (ddblock_lock_prefix == NULL)
-		return true;
-	prefix_len = strlen(ddblock_lock_prefix);
-	return len >= prefix_len && memcmp(name, ddblock_lock_prefix, prefix_len) == 0;
+	return ddblock_lock_prefix == NULL ||
+		strncmp(name, ddblock_lock_prefix, strlen(ddblock_lock_prefix)) == 0;
 }
 
 static void
@@ -62,14 +58,14 @@ refuse(const char *what, const char *name)
 void
 PrefixRequire(const LockName *name)
 {
-	if (!PrefixAllows(name->utf8, strlen(name->utf8)))
+	if (!PrefixAllows(name->utf8))
 		refuse("lock", name->text);
 }
 
 void
 PrefixRequireResource(const char *resource)
 {
-	if (!PrefixAllows(resource, strlen(resource)))
+	if (!PrefixAllows(resource))
 		refuse("resource", Utf8Quiet(resource, strlen(resource)));
 }
 

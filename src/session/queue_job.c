@@ -50,7 +50,6 @@ is_being_finished(const char *queue, const char *resource)
 static bool
 is_held_here(const LockName *lock)
 {
-	size_t		len = strlen(lock->utf8);
 	uint32		in_use = shared_read(&segment->leases_in_use);
 
 	for (uint32 i = segment->max_leases; i > 0 && in_use > 0; i--)
@@ -62,7 +61,7 @@ is_held_here(const LockName *lock)
 		in_use--;
 		if ((entry->lease.state == LEASE_HELD || entry->lease.pending.op == DYNAMO_ACQUIRE ||
 			 entry->lease.pending.op == DYNAMO_HAND_OVER) &&
-			entry->name_len == len && memcmp(entry->name, lock->utf8, len) == 0)
+			strcmp(entry->name, lock->utf8) == 0)
 			return true;
 	}
 	return false;

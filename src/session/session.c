@@ -238,8 +238,7 @@ is_detached(const LockName *name)
 {
 	HoldCopy	found;
 
-	return PrefixAllows(name->utf8, strlen(name->utf8)) &&
-		SegmentFindHold(name->utf8, 0, true, &found);
+	return PrefixAllows(name->utf8) && SegmentFindHold(name->utf8, 0, true, &found);
 }
 
 void

@@ -49,7 +49,7 @@ typedef struct LockName
 extern void NameRequire(const LockName *name);
 
 /* Does the name begin with the prefix?  Takes UTF-8 or the server's encoding. */
-extern bool PrefixAllows(const char *name, size_t len);
+extern bool PrefixAllows(const char *name);
 
 /* Raises 42501 if a lock's name, or a resource's, does not. */
 extern void PrefixRequire(const LockName *name);

@@ -63,7 +63,7 @@ event_of(lease_loss loss)
  * at the same moment, either is the last one: nobody waits.
  */
 static void
-note(const Holder *holder, const char *name, size_t name_len, const char *why)
+note(const Holder *holder, const char *name, const char *why)
 {
 	SegmentLoss *loss = &segment->last_loss;
 	uint32		changes = shared_read(&segment->loss_changes);
@@ -76,15 +76,14 @@ note(const Holder *holder, const char *name, size_t name_len, const char *why)
 	loss->pid = holder->pid;
 	strlcpy(loss->database, holder->database, NAMEDATALEN);
 	strlcpy(loss->user, holder->user, NAMEDATALEN);
-	loss->name_len = name_len;
-	memcpy(loss->name, name, name_len);
+	strlcpy(loss->name, name, sizeof(loss->name));
 	strlcpy(loss->why, why, sizeof(loss->why));
 	shared_end_change(&segment->loss_changes);
 }
 
 void
 LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *name,
-		 size_t name_len, lease_loss loss, const char *why)
+		 lease_loss loss, const char *why)
 {
 	const hold *h = &segment_holds[hold_index].hold;
 	const MailboxSlot *slot = &segment_slots[session.slot];
@@ -97,9 +96,9 @@ LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *nam
 	if (h->ends_at != 0)
 		holder = (Holder) {h->holder.pid, h->holder.database, h->holder.user};
 	SegmentCount(event_of(loss));
-	note(&holder, name, name_len, why);
+	note(&holder, name, why);
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, name_len), why),
+			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, strlen(name)), why),
 			 h->campaign ? errdetail("It was held by this cluster itself, to lead.") :
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
 					   holder.pid, holder.user, holder.database),

@@ -216,8 +216,7 @@ copy_lease(LeaseEntry *entry, LeaseCopy *copy, bool *used)
 	if (*used)
 	{
 		copy->lease = entry->lease;
-		copy->name_len = Min(entry->name_len, DYNAMO_NAME_MAX);
-		memcpy(copy->name, entry->name, copy->name_len);
+		strlcpy(copy->name, entry->name, sizeof(copy->name));
 	}
 	return shared_end_read(&entry->changes, before);
 }
@@ -290,8 +289,7 @@ is_on(const hold *hold, const char *name)
 	LeaseCopy	copy;
 
 	return SegmentReadLease(hold->lease_index, &copy) &&
-		copy.lease.generation == hold->lease_generation &&
-		copy.name_len == strlen(name) && memcmp(copy.name, name, copy.name_len) == 0;
+		copy.lease.generation == hold->lease_generation && strcmp(copy.name, name) == 0;
 }
 
 bool

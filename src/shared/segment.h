@@ -287,8 +287,7 @@ typedef struct LeaseEntry
 	shared32	changes;		/* of lease and name */
 	lease		lease;			/* state LEASE_FREE: unused */
 	mailbox_lease words;
-	uint16		name_len;
-	char		name[DYNAMO_NAME_MAX];
+	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8; the last byte is always 0 */
 } LeaseEntry;
 
 typedef struct HoldEntry
@@ -315,8 +314,7 @@ typedef struct FinishEntry
 typedef struct LeaseCopy
 {
 	lease		lease;
-	uint16		name_len;
-	char		name[DYNAMO_NAME_MAX];
+	char		name[DYNAMO_NAME_MAX + 1];
 } LeaseCopy;
 
 typedef struct HoldCopy
@@ -411,8 +409,7 @@ typedef struct SegmentLoss
 	int			pid;
 	char		database[NAMEDATALEN];	/* UTF-8 */
 	char		user[NAMEDATALEN];
-	uint16		name_len;
-	char		name[DYNAMO_NAME_MAX];
+	char		name[DYNAMO_NAME_MAX + 1];
 	char		why[DYNAMO_MESSAGE_SIZE + 128];
 } SegmentLoss;
 

@@ -66,7 +66,7 @@ extern void LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq);
  * no transaction.
  */
 extern void LossTell(uint32 hold_index, lockmgr_session session, uint64 seq,
-					 const char *name, size_t name_len, lease_loss loss, const char *why);
+					 const char *name, lease_loss loss, const char *why);
 
 /* A copy of the last one; false if there was none, or it is just being noted. */
 extern bool LossLast(SegmentLoss *copy);

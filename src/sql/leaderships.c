@@ -107,7 +107,7 @@ ddb_leaderships(PG_FUNCTION_ARGS)
 		Row			row;
 
 		SegmentReadCampaign(i, &c);
-		if (c.state == CAMPAIGN_NONE || !PrefixAllows(c.name, strlen(c.name)))
+		if (c.state == CAMPAIGN_NONE || !PrefixAllows(c.name))
 			continue;
 		fill(&c, &row);
 		RowPut(&row, fcinfo);

@@ -58,7 +58,6 @@ typedef struct Waiter
 	lock_mode	mode;
 	int32		permits;
 	int64		since;
-	uint16		name_len;
 	char	   *name;			/* UTF-8 */
 } Waiter;
 
@@ -75,6 +74,7 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 {
 	MailboxSlot *slot = &segment_slots[index];
 	const MailboxRequest *request = &slot->request;
+	size_t		name_len;
 	uint32		before;
 
 	do
@@ -94,14 +94,15 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 		waiter->mode = request->ask.mode;
 		waiter->permits = request->ask.permits;
 		waiter->since = request->posted;
-		waiter->name_len = Min(request->name_len, DYNAMO_NAME_MAX);
+		name_len = Min(request->name_len, DYNAMO_NAME_MAX);
 		if (request->kind != MAILBOX_ACQUIRE && request->kind != MAILBOX_TRY)
-			waiter->name_len = 0;
-		memcpy(name, slot->text, waiter->name_len);
+			name_len = 0;
+		memcpy(name, slot->text, name_len);
+		name[name_len] = '\0';
 	}
 	while (!shared_end_read(&slot->words.changes, before));
 
-	return waiter->name_len > 0 &&
+	return name_len > 0 &&
 		shared_read(&slot->words.generation) == waiter->session.generation &&
 		shared_read(&slot->waiting_seq) == waiter->seq &&
 		shared_read(&slot->words.answer_seq) != waiter->seq &&
@@ -111,7 +112,7 @@ read_waiter(uint32 index, Waiter *waiter, char *name)
 static int
 collect_waiters(Waiter *waiters)
 {
-	char		name[DYNAMO_NAME_MAX];
+	char		name[DYNAMO_NAME_MAX + 1];
 	int			count = 0;
 
 	for (uint32 i = 0; i < segment->max_sessions; i++)
@@ -120,7 +121,7 @@ collect_waiters(Waiter *waiters)
 
 		if (!read_waiter(i, waiter, name))
 			continue;
-		waiter->name = pnstrdup(name, waiter->name_len);
+		waiter->name = pstrdup(name);
 		count++;
 	}
 	return count;
@@ -140,8 +141,7 @@ count_waiters(Waiter *waiters, int count, const LeaseCopy *entry)
 	{
 		Waiter	   *waiter = &waiters[i];
 
-		if (waiter->name_len != entry->name_len ||
-			memcmp(waiter->name, entry->name, entry->name_len) != 0)
+		if (strcmp(waiter->name, entry->name) != 0)
 			continue;
 		if (entry->lease.state == LEASE_ACQUIRING &&
 			pending->session.slot == waiter->session.slot &&
@@ -246,7 +246,7 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 		l->pending.lease_ms : l->lease_ms;
 
 	RowClear(row);
-	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", pnstrdup(entry->name, entry->name_len));
+	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", entry->name);
 	if (held == NULL || (held->hold.ends_at == 0 && !held->hold.campaign))
 		RowSet(row, LOCKS_PID, Int32GetDatum(holder->pid));
 	RowText(row, LOCKS_DATABASE, holder->database);
@@ -318,7 +318,7 @@ ddb_locks(PG_FUNCTION_ARGS)
 		if (!SegmentReadHold(i, held) ||
 			!SegmentReadLease(held->hold.lease_index, entry) ||
 			entry->lease.generation != held->hold.lease_generation ||
-			!PrefixAllows(entry->name, entry->name_len))
+			!PrefixAllows(entry->name))
 			continue;
 		lease_row(entry, held, count_waiters(waiters, waiter_count, entry), now, &row);
 		put_row(&row, fcinfo);
@@ -329,14 +329,14 @@ ddb_locks(PG_FUNCTION_ARGS)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (shown[i] || !SegmentReadLease(i, entry) ||
-			!PrefixAllows(entry->name, entry->name_len))
+			!PrefixAllows(entry->name))
 			continue;
 		lease_row(entry, NULL, count_waiters(waiters, waiter_count, entry), now, &row);
 		put_row(&row, fcinfo);
 	}
 	for (int i = 0; i < waiter_count; i++)
 	{
-		if (waiters[i].acquiring || !PrefixAllows(waiters[i].name, waiters[i].name_len))
+		if (waiters[i].acquiring || !PrefixAllows(waiters[i].name))
 			continue;
 		waiter_row(&waiters[i], &row);
 		put_row(&row, fcinfo);

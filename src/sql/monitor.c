@@ -79,8 +79,7 @@ find_lease(const LockName *name, uint32 *index, uint32 *generation)
 	for (*index = 0; *index < segment->max_leases; (*index)++)
 	{
 		if (SegmentReadLease(*index, &copy) && copy.lease.state == LEASE_HELD &&
-			copy.name_len == strlen(name->utf8) &&
-			memcmp(copy.name, name->utf8, copy.name_len) == 0)
+			strcmp(copy.name, name->utf8) == 0)
 		{
 			*generation = copy.lease.generation;
 			return true;

@@ -101,7 +101,7 @@ last_loss_columns(Row *row)
 	if (!LossLast(loss))
 		return;
 	RowSet(row, STATS_LAST_LOSS_AT, TimestampTzGetDatum(loss->at));
-	if (!PrefixAllows(loss->name, loss->name_len))
+	if (!PrefixAllows(loss->name))
 		return;
 	whose = loss->pid == 0 ? "this cluster itself" :	/* a campaign's */
 		psprintf("process %d, user \"%s\", database \"%s\"", loss->pid,
@@ -109,7 +109,7 @@ last_loss_columns(Row *row)
 				 Utf8ToMessage(loss->database, strlen(loss->database)));
 	RowSet(row, STATS_LAST_LOSS,
 		   CStringGetTextDatum(psprintf("lock \"%s\" of %s: %s",
-										Utf8ToMessage(loss->name, loss->name_len), whose,
+										Utf8ToMessage(loss->name, strlen(loss->name)), whose,
 										Utf8ToMessage(loss->why, strlen(loss->why)))));
 }
 

@@ -98,7 +98,7 @@ write_file(int fd)
 		const LeaseEntry *entry = &segment_leases[i];
 
 		if (entry->lease.state != LEASE_FREE && !entry->lease.detached &&
-			!write_slot(fd, i, entry->name, entry->name_len))
+			!write_slot(fd, i, entry->name, strlen(entry->name)))
 			return false;
 	}
 	return true;

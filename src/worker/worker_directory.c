@@ -43,8 +43,8 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 	entry->lease = *lease;
 	if (name != NULL)
 	{
-		entry->name_len = name_len;
 		memcpy(entry->name, name, name_len);
+		entry->name[name_len] = '\0';
 	}
 	shared_end_change(&entry->changes);
 	mailbox_end_save(&entry->words, lease);
@@ -56,7 +56,7 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 	if (lease->state == LEASE_FREE || lease->detached)
 		JournalUnlist(index);
 	else if (name != NULL || was_detached)
-		JournalList(index, entry->name, entry->name_len);
+		JournalList(index, entry->name, strlen(entry->name));
 }
 
 /* A hold that is lost has been logged as lost. */

@@ -41,7 +41,7 @@ WorkerLogHold(const char *event, const hold *hold, int64 until)
 	appendStringInfo(&out, "{\"at\": \"%s\"", timestamptz_to_str(at));
 	if (until < now)
 		appendStringInfo(&out, ", \"until\": \"%s\"", timestamptz_to_str(at - (now - until)));
-	add_text(&out, "lock", entry->name, entry->name_len);
+	add_text(&out, "lock", entry->name, strlen(entry->name));
 	appendStringInfo(&out, ", \"token\": " INT64_FORMAT ", \"mode\": \"%s\", \"permits\": %d, "
 					 "\"joined\": %s, \"leader\": %s, \"pid\": %d", hold->token, dynamo_mode_name(hold->mode),
 					 hold->permits, hold->joined ? "true" : "false",

@@ -199,11 +199,11 @@ log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
 	{
 		ereport(LOG,
 				(errmsg("process %d is interrupted: this cluster gives up \"%s\"",
-						hold->holder.pid, Utf8Quiet(entry->name, entry->name_len))));
+						hold->holder.pid, Utf8Quiet(entry->name, strlen(entry->name)))));
 		return;					/* it is no loss to count */
 	}
-	LossTell(index, hold->session, hold->seq, entry->name, entry->name_len,
-			 hold->loss, why_lost(hold, lease, by));
+	LossTell(index, hold->session, hold->seq, entry->name, hold->loss,
+			 why_lost(hold, lease, by));
 }
 
 /* One statement alone may be refused, so its result says why. */

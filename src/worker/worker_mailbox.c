@@ -106,7 +106,7 @@ WorkerAdopt(int64 now)
 	{
 		LeaseEntry *entry = &segment_leases[i];
 
-		lockmgr_adopt(worker_lockmgr, i, &entry->lease, entry->name, entry->name_len);
+		lockmgr_adopt(worker_lockmgr, i, &entry->lease, entry->name, strlen(entry->name));
 	}
 	for (uint32 i = 0; i < segment->max_leases; i++)
 		lockmgr_adopt_hold(worker_lockmgr, i, &segment_holds[i].hold);
