@@ -43,7 +43,7 @@ why_not_commit(const CallContext *context)
 
 		if (held->xact_depth > 0)
 			return psprintf("The transaction holds lock \"%s\" until it ends.",
-							Utf8ToMessage(held->name, strlen(held->name)));
+							Utf8ToMessage(held->name));
 	}
 	return NULL;
 }

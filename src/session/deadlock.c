@@ -535,7 +535,7 @@ describe(const Process *process)
 		return psprintf("a job of queue \"%.*s\"", len - (int) strlen("queue//"),
 						wait->name + strlen("queue/"));
 	shown = pg_encoding_mbcliplen(PG_UTF8, wait->name, len, NAME_SHOWN);
-	name = Utf8ToMessage(wait->name, shown);
+	name = Utf8ToMessage(pnstrdup(wait->name, shown));
 	return psprintf(wait->kind == WAIT_LOCK ? "lock \"%s%s\"" : "the end of lock \"%s%s\"", name,
 					shown < len ? "..." : "");
 }

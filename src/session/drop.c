@@ -98,9 +98,8 @@ refuse_while_held(void)
 						EXTENSION),
 				 held.hold.ends_at == 0 ?
 				 errdetail("Process %d holds lock \"%s\".", held.hold.holder.pid,
-						   Utf8ToMessage(entry.name, strlen(entry.name))) :
-				 errdetail("Lock \"%s\" is detached.",
-						   Utf8ToMessage(entry.name, strlen(entry.name))),
+						   Utf8ToMessage(entry.name)) :
+				 errdetail("Lock \"%s\" is detached.", Utf8ToMessage(entry.name)),
 				 errhint("Release the locks that the view ddb_locks lists, or end their sessions.")));
 	}
 }

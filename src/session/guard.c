@@ -49,10 +49,10 @@ GuardCommit(void)
 	passed = 1;
 	name = HeldFindLoss(&why);
 	if (name != NULL)
-		ErrorsCommitRefused(Utf8ToMessage(name, strlen(name)), why);
+		ErrorsCommitRefused(Utf8ToMessage(name), why);
 	missing = OrderFindMissing();
 	if (missing != NULL)
-		ErrorsNotJoined("commit", Utf8ToMessage(missing->name, strlen(missing->name)));
+		ErrorsNotJoined("commit", Utf8ToMessage(missing->name));
 }
 
 bool
@@ -73,10 +73,9 @@ GuardEffect(const char *what)
 		return;
 	had_effect = true;
 	if (name != NULL)
-		ErrorsEffectRefused(what, Utf8ToMessage(name, strlen(name)), why);
+		ErrorsEffectRefused(what, Utf8ToMessage(name), why);
 	if (missing != NULL)
-		ErrorsNotJoined(psprintf("execute %s", what),
-						Utf8ToMessage(missing->name, strlen(missing->name)));
+		ErrorsNotJoined(psprintf("execute %s", what), Utf8ToMessage(missing->name));
 }
 
 void

@@ -117,7 +117,7 @@ JoinedCarryOutOrder(void)
 	while ((missing = OrderFindMissing()) != NULL)
 	{
 		LockName	name = {
-			.text = Utf8ToMessage(missing->name, strlen(missing->name)),
+			.text = Utf8ToMessage(missing->name),
 			.utf8 = pstrdup(missing->name),
 		};
 		int64		token = missing->token;

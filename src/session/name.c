@@ -66,18 +66,18 @@ void
 PrefixRequireResource(const char *resource)
 {
 	if (!PrefixAllows(resource))
-		refuse("resource", Utf8Quiet(resource, strlen(resource)));
+		refuse("resource", Utf8Quiet(resource));
 }
 
 const char *
 PrefixNarrow(const char *asked)
 {
-	char	   *own = Utf8FromServer(ddblock_lock_prefix, strlen(ddblock_lock_prefix));
+	char	   *own = Utf8FromServer(ddblock_lock_prefix);
 	size_t		own_len = strlen(own);
 
 	if (own_len > DYNAMO_NAME_MAX ||
 		strncmp(own, asked, Min(own_len, strlen(asked))) != 0)
-		refuse("prefix", Utf8ToMessage(asked, strlen(asked)));
+		refuse("prefix", Utf8ToMessage(asked));
 	return own_len < strlen(asked) ? asked : own;
 }
 

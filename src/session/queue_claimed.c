@@ -184,7 +184,7 @@ QueueClaimCommit(void)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("lock \"%s\" was given up after its job had been completed",
-							Utf8ToMessage(claim->lock, strlen(claim->lock))),
+							Utf8ToMessage(claim->lock)),
 					 errdetail("Another session may be working on the job."),
 					 errhint("The lock is released when the transaction has committed.")));
 	}

@@ -108,7 +108,7 @@ is_foreign(const QueueJob *job)
 
 	for (int i = 0; i < lengthof(texts); i++)
 	{
-		char	   *text = Utf8ToServer(texts[i], strlen(texts[i]));
+		char	   *text = Utf8ToServer(texts[i]);
 
 		if (text == NULL)
 			return true;
@@ -397,7 +397,7 @@ to_server(const char *queue, const QueueJob *job, const char *part, const char *
 	char	   *what = psprintf("%s of job %lld of queue \"%s\"", part, (long long) job->number,
 								queue);
 
-	return Utf8ToServerOr(ERROR, what, utf8, strlen(utf8));
+	return Utf8ToServerOr(ERROR, what, utf8);
 }
 
 void
@@ -445,7 +445,7 @@ cancel_next(const char *queue, const char *resource, int64 number)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("job %lld of resource \"%s\" in queue \"%s\" may be running",
-						(long long) number, Utf8ToMessage(resource, strlen(resource)), queue),
+						(long long) number, Utf8ToMessage(resource), queue),
 				 errdetail("Somebody holds lock \"%s\".", lock.text)));
 	request.all = true;
 	request.number = number;

@@ -21,7 +21,7 @@ LockName
 QueueLockName(const char *queue, const char *resource)
 {
 	char	   *utf8 = psprintf("queue/%s/%s", queue, resource);
-	LockName	name = {.text = Utf8ToMessage(utf8, strlen(utf8)),.utf8 = utf8};
+	LockName	name = {.text = Utf8ToMessage(utf8),.utf8 = utf8};
 
 	NameRequire(&name);
 	return name;
@@ -79,7 +79,7 @@ QueueOwnRequire(const LockName *lock, const char *queue, const char *resource, i
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this session has not claimed job %lld of resource \"%s\" in queue \"%s\"",
-						(long long) number, Utf8ToMessage(resource, strlen(resource)), queue),
+						(long long) number, Utf8ToMessage(resource), queue),
 				 claim != NULL ?
 				 errdetail("It has claimed job %lld of that resource.", (long long) claim->is.number) :
 				 errdetail("It never had it, or has finished it or given it back."),
@@ -88,7 +88,7 @@ QueueOwnRequire(const LockName *lock, const char *queue, const char *resource, i
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this transaction has completed job %lld of resource \"%s\" in queue \"%s\" already",
-						(long long) number, Utf8ToMessage(resource, strlen(resource)), queue)));
+						(long long) number, Utf8ToMessage(resource), queue)));
 	(void) SessionRequire(lock);
 	return claim;
 }

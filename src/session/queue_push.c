@@ -79,8 +79,7 @@ wait_or_fail(const queue_request *request, unsigned stalled)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("DynamoDB refuses jobs for resource \"%s\" in queue \"%s\"",
-						Utf8ToMessage(request->resource, strlen(request->resource)),
-						request->queue),
+						Utf8ToMessage(request->resource), request->queue),
 				 errdetail("The resource's last number is %lld, but the table seems to have a job "
 						   "behind it.", (long long) request->seq)));
 	TableSleep(backoff_us(stalled, BACKOFF_CAP_US, pg_prng_uint64(&pg_global_prng_state)));
@@ -118,9 +117,9 @@ require_same_job(const QueueRow *row, const queue_request *request, const QueueP
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 same_resource ?
 			 errmsg("id \"%s\" belongs to a job with another payload in queue \"%s\"",
-					Utf8ToMessage(row->id, strlen(row->id)), row->queue) :
+					Utf8ToMessage(row->id), row->queue) :
 			 errmsg("id \"%s\" belongs to a job of another resource in queue \"%s\"",
-					Utf8ToMessage(row->id, strlen(row->id)), row->queue),
+					Utf8ToMessage(row->id), row->queue),
 			 errdetail("That job has number %lld.", (long long) row->is.number),
 			 same_resource ?
 			 errhint("To repeat a push, repeat its payload. Another job needs an id of its own.") :

@@ -76,8 +76,8 @@ refuse_lock_table(const QueueRow *guard, const char *identity)
 			 errmsg("another lock table guards queue table \"%s\"", ddblock_queue_table),
 			 errdetail("It is lock table \"%s\" with identity \"%s\", but this server uses lock table "
 					   "\"%s\" with identity \"%s\". With both, two sessions could work on one job.",
-					   Utf8ToMessage(name, strlen(name)), Utf8ToMessage(other, strlen(other)),
-					   ddblock_lock_table, Utf8ToMessage(identity, strlen(identity))),
+					   Utf8ToMessage(name), Utf8ToMessage(other),
+					   ddblock_lock_table, Utf8ToMessage(identity)),
 			 errhint("Compare \"ddblock.lock_table\", \"ddblock.sort_key_value\" and "
 					 "\"ddblock.sort_separator\" with the other clusters'. If all of them use this "
 					 "lock table now, delete the queue table's item whose \"pk\" and \"sk\" are "

@@ -403,7 +403,7 @@ acknowledge_losses(void)
 		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
 
 		if (held->session_depth > 0 && !HeldIsValid(held))
-			acknowledge_loss(held, Utf8ToMessage(held->name, strlen(held->name)));
+			acknowledge_loss(held, Utf8ToMessage(held->name));
 	}
 }
 

@@ -74,7 +74,7 @@ warn_of_losses(void)
 			continue;
 		held->told = true;
 		HeldTellLoss(held);
-		ErrorsWarnLost(Utf8ToMessage(held->name, strlen(held->name)), HeldLoss(held));
+		ErrorsWarnLost(Utf8ToMessage(held->name), HeldLoss(held));
 	}
 }
 
@@ -105,7 +105,7 @@ explain_interruption(void *arg)
 	if (held == NULL)
 		return;
 	if (GetDatabaseEncoding() == PG_UTF8 || pg_is_ascii(held->name))
-		errdetail("The lease on lock \"%s\" was lost.", Utf8Quiet(held->name, strlen(held->name)));
+		errdetail("The lease on lock \"%s\" was lost.", Utf8Quiet(held->name));
 	else
 		errdetail("The lease on a lock was lost.");
 }

@@ -133,7 +133,7 @@ TableIsActive(const char *status, const char *kind, const char *table)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("%s \"%s\" did not become active", kind, table),
-				 errdetail("Its status is %s.", Utf8ToMessage(status, strlen(status)))));
+				 errdetail("Its status is %s.", Utf8ToMessage(status))));
 	return false;
 }
 

@@ -116,7 +116,7 @@ append_text(StringInfo out, const char *label, const char *utf8)
 
 	if (utf8[0] == '\0')
 		return;
-	text = Utf8ToMessage(utf8, strlen(utf8));
+	text = Utf8ToMessage(utf8);
 	appendStringInfo(out, "%s \"%s\"", label, text);
 	pfree(text);
 }
@@ -228,7 +228,7 @@ same_holder(const lockmgr_watch *a, const lockmgr_watch *b)
 static char *
 describe_trouble(const lockmgr_watch *watch)
 {
-	char	   *message = Utf8ToMessage(watch->message, strlen(watch->message));
+	char	   *message = Utf8ToMessage(watch->message);
 
 	return psprintf("The holder is not known now, because of trouble with DynamoDB at %s: %s",
 					segment->place.url, message);

@@ -71,18 +71,12 @@ ErrorsNoPlace(int elevel, const char *problem)
 					 "configuration.")));
 }
 
-static char *
-to_server(const char *utf8)
-{
-	return Utf8ToMessage(utf8, strlen(utf8));
-}
-
 void
 ErrorsStillTrying(const char *message)
 {
 	ereport(NOTICE,
 			(errmsg("still waiting for DynamoDB at %s", segment->place.url),
-			 errdetail("Requests are being repeated: %s", to_server(message))));
+			 errdetail("Requests are being repeated: %s", Utf8ToMessage(message))));
 }
 
 /*
@@ -116,9 +110,9 @@ detail_of(const Failure *failure)
 
 	dynamo_error_detail(detail, sizeof(detail), failure->status, failure->op, failure->message);
 	if (failure->source == NULL)
-		return to_server(detail);
-	return to_server(psprintf("%s%s %s", detail, pg_str_endswith(detail, ".") ? "" : ".",
-							  failure->source));
+		return Utf8ToMessage(detail);
+	return Utf8ToMessage(psprintf("%s%s %s", detail, pg_str_endswith(detail, ".") ? "" : ".",
+								  failure->source));
 }
 
 pg_noreturn static void
@@ -154,7 +148,7 @@ raise_failed_call(const MailboxFailure *call)
 	if (call->status == DYNAMO_CREDENTIALS)
 		failure.source = call->hint;
 	else if (call->hint[0] != '\0')
-		failure.hint = to_server(call->hint);
+		failure.hint = Utf8ToMessage(call->hint);
 	else if (call->op == DYNAMO_RELEASE)
 		failure.also = " The session no longer holds the lock. The worker keeps trying to "
 			"release it until its lease has run out.";
@@ -166,7 +160,7 @@ static void
 raise_refusal(const MailboxAnswer *answer)
 {
 	if (answer->result == MAILBOX_NO_PLACE)
-		ErrorsNoPlace(ERROR, to_server(answer->failure.message));
+		ErrorsNoPlace(ERROR, Utf8ToMessage(answer->failure.message));
 	if (answer->result == MAILBOX_OTHER_REGION)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -181,7 +175,7 @@ raise_refusal(const MailboxAnswer *answer)
 				 errmsg("lock table \"%s\" is a global table with eventual consistency",
 						ddblock_lock_table),
 				 errdetail("Two Regions could both grant a lock. The table's replicas are in: %s.",
-						   to_server(answer->failure.message)),
+						   Utf8ToMessage(answer->failure.message)),
 				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
 						 "server, or use a table that is not replicated or has strong consistency.")));
 }
@@ -215,7 +209,7 @@ ErrorsLossReason(lease_loss loss)
 	failure = SegmentRenewalFailure(SegmentNow() - FAILURE_AGE_US);
 	return psprintf("No renewal was confirmed by DynamoDB before its deadline.%s%s",
 					failure != NULL ? " The last one failed " : "",
-					failure != NULL ? to_server(failure) : "");
+					failure != NULL ? Utf8ToMessage(failure) : "");
 }
 
 void
@@ -267,7 +261,7 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),
-				 errdetail_internal("%s", to_server(answer->failure.message)),
+				 errdetail_internal("%s", Utf8ToMessage(answer->failure.message)),
 				 errhint("Acquire locks in the same order in every session.")));
 	}
 	if (answer->result == MAILBOX_NO_ROOM)
@@ -301,7 +295,7 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the item of lock \"%s\" is unusable", lock),
-				 errdetail_internal("%s", to_server(answer->failure.message)),
+				 errdetail_internal("%s", Utf8ToMessage(answer->failure.message)),
 				 errhint("ddb_lock_force_release() shows the item, and can replace it.")));
 	elog(ERROR, "unexpected answer from the ddblock worker: %d", (int) answer->result);
 }
@@ -385,8 +379,7 @@ ErrorsStaleToken(const char *resource, int64 recorded, const char *whose, int64 
 	SegmentCount(EVENT_LK002);
 	ereport(ERROR,
 			(errcode(ERRCODE_DDBLOCK_STALE_TOKEN),
-			 errmsg("fencing token for resource \"%s\" is stale",
-					Utf8Quiet(resource, strlen(resource))),
+			 errmsg("fencing token for resource \"%s\" is stale", Utf8Quiet(resource)),
 			 errdetail("Token %lld%s is recorded, token %lld was given.",
 					   (long long) recorded, whose, (long long) given),
 			 whose[0] == '\0' ?

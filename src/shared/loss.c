@@ -98,7 +98,7 @@ LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *nam
 	SegmentCount(event_of(loss));
 	note(&holder, name, why);
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name, strlen(name)), why),
+			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name), why),
 			 h->campaign ? errdetail("It was held by this cluster itself, to lead.") :
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
 					   holder.pid, holder.user, holder.database),

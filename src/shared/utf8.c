@@ -21,11 +21,11 @@
 #define QUOTE_MAX 200
 
 char *
-Utf8FromServer(const char *text, int len)
+Utf8FromServer(const char *text)
 {
-	char	   *utf8 = pg_server_to_any(text, len, PG_UTF8);
+	char	   *utf8 = pg_server_to_any(text, strlen(text), PG_UTF8);
 
-	return utf8 == text ? pnstrdup(text, len) : utf8;
+	return utf8 == text ? pstrdup(text) : utf8;
 }
 
 static int
@@ -41,19 +41,18 @@ Utf8IsWhole(void)
 }
 
 char *
-Utf8ToServer(const char *utf8, int len)
+Utf8ToServer(const char *utf8)
 {
 	int			to = bytes_mean();
+	int			len = strlen(utf8);
 	Oid			proc;
 	unsigned char *text;
 	int			room;
 
 	if (!pg_verify_mbstr(PG_UTF8, utf8, len, true))
 		return NULL;
-	text = (unsigned char *) pnstrdup(utf8, len);
-	if (to == PG_UTF8 || pg_is_ascii((char *) text))
-		return (char *) text;
-	pfree(text);
+	if (to == PG_UTF8 || pg_is_ascii(utf8))
+		return pstrdup(utf8);
 	proc = FindDefaultConversionProc(PG_UTF8, to);
 	if (!OidIsValid(proc))
 		return NULL;
@@ -68,9 +67,10 @@ Utf8ToServer(const char *utf8, int len)
 
 /* In ASCII: other characters as \65E5 or \+01F600, as in SQL's U&'...'; other bytes as \xNN. */
 static char *
-spell(const char *utf8, int len)
+spell(const char *utf8)
 {
 	StringInfoData out;
+	int			len = strlen(utf8);
 
 	initStringInfo(&out);
 	while (len > 0 && out.len < QUOTE_MAX)
@@ -97,14 +97,14 @@ spell(const char *utf8, int len)
 }
 
 char *
-Utf8ToServerOr(int elevel, const char *what, const char *utf8, int len)
+Utf8ToServerOr(int elevel, const char *what, const char *utf8)
 {
-	char	   *text = Utf8ToServer(utf8, len);
+	char	   *text = Utf8ToServer(utf8);
 	bool		is_utf8;
 
 	if (text != NULL)
 		return text;
-	is_utf8 = pg_verify_mbstr(PG_UTF8, utf8, len, true);
+	is_utf8 = pg_verify_mbstr(PG_UTF8, utf8, strlen(utf8), true);
 	ereport(elevel,
 			(errcode(is_utf8 ? ERRCODE_UNTRANSLATABLE_CHARACTER :
 					 ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
@@ -112,7 +112,7 @@ Utf8ToServerOr(int elevel, const char *what, const char *utf8, int len)
 			 errmsg("the %s cannot be converted to encoding \"%s\"", what,
 					GetDatabaseEncodingName()) :
 			 errmsg("the %s is not UTF-8", what),
-			 errdetail("It is \"%s\".", spell(utf8, len)),
+			 errdetail("It is \"%s\".", spell(utf8)),
 			 is_utf8 ? errhint("Use a database whose encoding is UTF8.") : 0));
 	return NULL;
 }
@@ -123,9 +123,10 @@ Utf8ToServerOr(int elevel, const char *what, const char *utf8, int len)
  * DynamoDB may be anything: so each character is verified first.
  */
 static char *
-convert_readable(const char *text, int len, int from, int to)
+convert_readable(const char *text, int from, int to)
 {
 	StringInfoData out;
+	int			len = strlen(text);
 	Oid			proc = InvalidOid;
 
 	if (from != to)
@@ -157,9 +158,9 @@ convert_readable(const char *text, int len, int from, int to)
 }
 
 char *
-Utf8ToReader(const char *utf8, int len)
+Utf8ToReader(const char *utf8)
 {
-	return convert_readable(utf8, len, PG_UTF8, bytes_mean());
+	return convert_readable(utf8, PG_UTF8, bytes_mean());
 }
 
 /*
@@ -168,14 +169,14 @@ Utf8ToReader(const char *utf8, int len)
  * U+200F, U+202A to U+202E, U+2066 to U+2069) and lines (U+2028, U+2029).
  */
 static int
-steering_length(const unsigned char *text, int len)
+steering_length(const unsigned char *text)
 {
 	if (text[0] < 0x20 || text[0] == 0x7f)
 		return 1;
-	if (len >= 2 && ((text[0] == 0xc2 && text[1] >= 0x80 && text[1] <= 0x9f) ||
-					 (text[0] == 0xd8 && text[1] == 0x9c)))
+	if ((text[0] == 0xc2 && text[1] >= 0x80 && text[1] <= 0x9f) ||
+		(text[0] == 0xd8 && text[1] == 0x9c))
 		return 2;
-	if (len < 3 || text[0] != 0xe2)
+	if (text[0] != 0xe2)
 		return 0;
 	if (text[1] == 0x80 && (text[2] == 0x8e || text[2] == 0x8f ||
 							(text[2] >= 0xa8 && text[2] <= 0xae)))
@@ -184,31 +185,28 @@ steering_length(const unsigned char *text, int len)
 }
 
 char *
-Utf8Quiet(const char *text, int len)
+Utf8Quiet(const char *text)
 {
 	StringInfoData out;
 
 	initStringInfo(&out);
-	while (len > 0)
+	while (*text != '\0')
 	{
-		int			steering = steering_length((const unsigned char *) text, len);
+		int			steering = steering_length((const unsigned char *) text);
 
 		for (int i = 0; i < steering; i++)
 			appendStringInfo(&out, "\\x%02X", (unsigned char) text[i]);
 		if (steering == 0)
 			appendStringInfoChar(&out, *text);
 		text += Max(steering, 1);
-		len -= Max(steering, 1);
 	}
 	return out.data;
 }
 
 char *
-Utf8ToMessage(const char *utf8, int len)
+Utf8ToMessage(const char *utf8)
 {
-	char	   *quiet = Utf8Quiet(utf8, len);
-
-	return Utf8ToReader(quiet, strlen(quiet));
+	return Utf8ToReader(Utf8Quiet(utf8));
 }
 
 const char *
@@ -220,7 +218,7 @@ Utf8Owner(const char *text)
 void
 Utf8Copy(char *dest, size_t size, const char *text)
 {
-	char	   *utf8 = convert_readable(text, strlen(text), bytes_mean(), PG_UTF8);
+	char	   *utf8 = convert_readable(text, bytes_mean(), PG_UTF8);
 	int			len = strlen(utf8);
 
 	if (len >= size)

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "session/session.h"
@@ -29,17 +30,13 @@ ArgumentRequire(FunctionCallInfo fcinfo, int number, const char *name)
 char *
 ArgumentUtf8(Datum value)
 {
-	text	   *t = DatumGetTextPP(value);
-
-	return Utf8FromServer(VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t));
+	return Utf8FromServer(TextDatumGetCString(value));
 }
 
 LockName
 ArgumentToName(Datum value)
 {
-	text	   *t = DatumGetTextPP(value);
-
-	return (LockName) {Utf8Quiet(VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)), ArgumentUtf8(value)};
+	return (LockName) {Utf8Quiet(TextDatumGetCString(value)), ArgumentUtf8(value)};
 }
 
 char *

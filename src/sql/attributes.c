@@ -98,7 +98,8 @@ put_scalar(StringInfo out, const JsonbValue *value)
 	{
 		case jbvString:
 			appendStringInfoString(out, "{\"S\":");
-			escape_json(out, Utf8FromServer(value->val.string.val, value->val.string.len));
+			escape_json(out, Utf8FromServer(pnstrdup(value->val.string.val,
+													 value->val.string.len)));
 			appendStringInfoChar(out, '}');
 			break;
 		case jbvNumeric:
@@ -119,8 +120,8 @@ put_scalar(StringInfo out, const JsonbValue *value)
 static void
 put_name(StringInfo out, const JsonbValue *name, int depth)
 {
-	const char *text = Utf8Quiet(name->val.string.val, name->val.string.len);
-	const char *utf8 = Utf8FromServer(name->val.string.val, name->val.string.len);
+	const char *text = pnstrdup(name->val.string.val, name->val.string.len);
+	const char *utf8 = Utf8FromServer(text);
 
 	if (utf8[0] == '\0' || strlen(utf8) > NAME_BYTES_MAX)
 		ereport(ERROR,
@@ -132,7 +133,7 @@ put_name(StringInfo out, const JsonbValue *name, int depth)
 		 strcmp(utf8, ddblock_sort_key) == 0))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not contain \"%s\"", "attributes", text),
+				 errmsg("argument \"%s\" must not contain \"%s\"", "attributes", Utf8Quiet(text)),
 				 errdetail("The lock's item has an attribute of this name already.")));
 	escape_json(out, utf8);
 	appendStringInfoChar(out, ':');
@@ -204,7 +205,7 @@ Datum
 AttributesShow(const char *json, size_t len, bool *isnull)
 {
 	const char *keys[] = {ddblock_partition_key, ddblock_sort_key};
-	char	   *text = Utf8ToServerOr(ERROR, "attributes of the lock", json, len);
+	char	   *text = Utf8ToServerOr(ERROR, "attributes of the lock", pnstrdup(json, len));
 	Datum		shown = DirectFunctionCall1(jsonb_in, CStringGetDatum(text));
 
 	for (int i = 0; i < lengthof(keys); i++)

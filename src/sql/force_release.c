@@ -76,7 +76,7 @@ replace(const LockName *name, const char *digest)
 	require_digest(name, digest, answer);
 	old = answer->unusable;
 	log_force(psprintf("replaces the unusable item of lock \"%s\"", name->text),
-			  Utf8ToMessage(old.item, strlen(old.item)));
+			  Utf8ToMessage(old.item));
 	SessionNewUuid(request.write.version);
 	strlcpy(request.write.expected, digest, sizeof(request.write.expected));
 	answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, &unsettled);
@@ -122,8 +122,7 @@ require_usable(const LockName *name, MailboxItem *found)
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("the item of lock \"%s\" is unusable", name->text),
 					 errdetail_internal("%s. Its digest is %s. The item: %s", now->why,
-										now->digest,
-										Utf8ToMessage(now->item, strlen(now->item))),
+										now->digest, Utf8ToMessage(now->item)),
 					 errhint("If nobody needs it, replace it by the item of a free lock: "
 							 "SELECT ddb_lock_force_release(%s, unusable => '%s')",
 							 quote_literal_cstr(name->text), now->digest)));
@@ -164,7 +163,7 @@ name_clusters(const MailboxItem *found)
 	initStringInfo(&out);
 	for (int i = 0; i < found->clusters; i++)
 		appendStringInfo(&out, "%s\"%s\"", i == 0 ? "" : ", ",
-						 Utf8ToMessage(found->cluster[i], strlen(found->cluster[i])));
+						 Utf8ToMessage(found->cluster[i]));
 	return out.data;
 }
 
@@ -199,8 +198,7 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const MailboxItem *
 			 errhint("An attempt got no reply. If it ended the lease of %s, the "
 					 "owner's session may believe that it holds the lock until its next "
 					 "renewal, for at most %s.",
-					 Utf8Owner(Utf8ToMessage(meant->owner, strlen(meant->owner))),
-					 lease_length(meant))));
+					 Utf8Owner(Utf8ToMessage(meant->owner)), lease_length(meant))));
 }
 
 /*
@@ -286,7 +284,7 @@ warn_of_holder(const LockName *name, const MailboxItem *found)
 			(found->mode != MODE_EXCLUSIVE ?
 			 errmsg("lock \"%s\" was taken away from all who share it", name->text) :
 			 errmsg("lock \"%s\" was taken away from %s", name->text,
-					Utf8Owner(Utf8ToMessage(item->owner, strlen(item->owner)))),
+					Utf8Owner(Utf8ToMessage(item->owner))),
 			 found->mode != MODE_EXCLUSIVE ?
 			 errdetail("Sessions of the clusters %s may believe that they hold it until their "
 					   "next renewal, for at most %s.", name_clusters(found),

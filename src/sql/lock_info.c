@@ -59,7 +59,7 @@ fill_mode(const MailboxItem *found, Row *row)
 	for (int i = 0; i < found->clusters; i++)
 	{
 		const char *cluster = found->cluster[order[i]];
-		const char *name = Utf8ToServerOr(ERROR, "owner of the lock", cluster, strlen(cluster));
+		const char *name = Utf8ToServerOr(ERROR, "owner of the lock", cluster);
 
 		clusters[i] = CStringGetTextDatum(lockmgr_unlimited(found->mode) ? name :
 										  psprintf("%s: %d", name,

@@ -104,7 +104,7 @@ QueueCheckPayload(Datum payload)
 	Jsonb	   *json = DatumGetJsonbP(payload);
 	char	   *text = JsonbToCString(NULL, &json->root, VARSIZE(json));
 
-	return ArgumentCheckLength("payload", Utf8FromServer(text, strlen(text)), QUEUE_PAYLOAD_MAX);
+	return ArgumentCheckLength("payload", Utf8FromServer(text), QUEUE_PAYLOAD_MAX);
 }
 
 /* The ids of jobs that were dead, or come from the outbox, must not meet a caller's. */

@@ -205,7 +205,7 @@ redrive(const char *queue, const char *id)
 	if (row == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("queue \"%s\" has no dead job \"%s\"", queue, Utf8ToMessage(id, strlen(id)))));
+				 errmsg("queue \"%s\" has no dead job \"%s\"", queue, Utf8ToMessage(id))));
 	job.payload = row->payload;
 	job.id = psprintf("ddblock#redrive#%s", id);
 	QueueJobPush(queue, row->resource, &job, 1, REDRIVE_DEDUP_MS);

@@ -266,8 +266,7 @@ ddb_queue_list_dead(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	while (QueueScanNext(&scan, &job))
 	{
-		char	   *payload = Utf8ToServerOr(NOTICE, "payload of a dead job", job.payload,
-											 strlen(job.payload));
+		char	   *payload = Utf8ToServerOr(NOTICE, "payload of a dead job", job.payload);
 		Row			row;
 
 		RowClear(&row);

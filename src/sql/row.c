@@ -35,13 +35,13 @@ void
 RowText(Row *row, int column, const char *utf8)
 {
 	if (utf8[0] != '\0')
-		RowSet(row, column, CStringGetTextDatum(Utf8ToReader(utf8, strlen(utf8))));
+		RowSet(row, column, CStringGetTextDatum(Utf8ToReader(utf8)));
 }
 
 void
 RowValue(Row *row, int column, int elevel, const char *what, const char *utf8)
 {
-	char	   *text = utf8[0] != '\0' ? Utf8ToServerOr(elevel, what, utf8, strlen(utf8)) : NULL;
+	char	   *text = utf8[0] != '\0' ? Utf8ToServerOr(elevel, what, utf8) : NULL;
 
 	if (text != NULL)
 		RowSet(row, column, CStringGetTextDatum(text));

@@ -105,12 +105,10 @@ last_loss_columns(Row *row)
 		return;
 	whose = loss->pid == 0 ? "this cluster itself" :	/* a campaign's */
 		psprintf("process %d, user \"%s\", database \"%s\"", loss->pid,
-				 Utf8ToMessage(loss->user, strlen(loss->user)),
-				 Utf8ToMessage(loss->database, strlen(loss->database)));
+				 Utf8ToMessage(loss->user), Utf8ToMessage(loss->database));
 	RowSet(row, STATS_LAST_LOSS,
-		   CStringGetTextDatum(psprintf("lock \"%s\" of %s: %s",
-										Utf8ToMessage(loss->name, strlen(loss->name)), whose,
-										Utf8ToMessage(loss->why, strlen(loss->why)))));
+		   CStringGetTextDatum(psprintf("lock \"%s\" of %s: %s", Utf8ToMessage(loss->name),
+										whose, Utf8ToMessage(loss->why))));
 }
 
 PG_FUNCTION_INFO_V1(ddb_stats);

@@ -69,7 +69,7 @@ describe_key(const char *name, const char *type)
 {
 	if (name[0] == '\0')
 		return pstrdup("none");
-	return psprintf("\"%s\" (%s)", Utf8ToMessage(name, strlen(name)), type);
+	return psprintf("\"%s\" (%s)", Utf8ToMessage(name), type);
 }
 
 static void

@@ -103,7 +103,7 @@ log_changes(const campaign_state *before)
 	for (int i = 0; i < CAMPAIGNS_MAX; i++)
 	{
 		const campaign *c = &me.entries[i].c;
-		const char *name = Utf8Quiet(c->name, strlen(c->name));
+		const char *name = Utf8Quiet(c->name);
 
 		if (c->state == before[i])
 			continue;
@@ -176,7 +176,7 @@ static bool
 take(void *arg, campaign *c)
 {
 	const MailboxAnswer *answer = &segment_slots[c->me.slot].answer;
-	const char *name = Utf8Quiet(c->name, strlen(c->name));
+	const char *name = Utf8Quiet(c->name);
 
 	if (answer->result == MAILBOX_GRANTED)
 	{
@@ -194,8 +194,7 @@ take(void *arg, campaign *c)
 			 answer->result == MAILBOX_GLOBAL_TABLE)
 		ereport(LOG,
 				(errmsg("this cluster cannot stand for \"%s\": %s", name,
-						Utf8Quiet(answer->failure.message,
-								  strlen(answer->failure.message)))));
+						Utf8Quiet(answer->failure.message))));
 	else
 		ereport(LOG,
 				(errmsg("this cluster cannot stand for \"%s\": result %d", name,

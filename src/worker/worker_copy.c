@@ -49,7 +49,7 @@ WorkerCopyLives(void *arg, const dynamo_item *item)
 	strlcpy(logged, item->owner, sizeof(logged));
 	ereport(WARNING,
 			(errmsg("a copy of this cluster uses lock table \"%s\", too: \"%s\"", ddblock_lock_table,
-					Utf8Quiet(item->owner, strlen(item->owner))),
+					Utf8Quiet(item->owner)),
 			 errdetail("Both have system identifier %s, and neither is a standby, so both compete "
 					   "for the same locks and leaderships, each for its own data.", ours),
 			 errhint("In the one that is the copy, set \"ddblock.leaderships\" to '', and "

@@ -24,7 +24,7 @@ static char *
 describe(const FinishEntry *entry)
 {
 	return psprintf("job %lld of resource \"%s\" in queue \"%s\"", (long long) entry->place.number,
-					Utf8Quiet(entry->place.resource, strlen(entry->place.resource)), entry->place.queue);
+					Utf8Quiet(entry->place.resource), entry->place.queue);
 }
 
 static int64
@@ -33,7 +33,7 @@ later(void *arg, uint32 index, unsigned failures, const dynamo_reply *reply)
 	if (failures == 1)
 		ereport(LOG,
 				(errmsg("ddblock could not finish %s yet", describe(&segment_finishes[index])),
-				 errdetail_internal("%s", Utf8Quiet(reply->message, strlen(reply->message)))));
+				 errdetail_internal("%s", Utf8Quiet(reply->message))));
 	return (SegmentPay(reply->status) ? 0 : BACKOFF_CAP_US) +
 		backoff_us(failures, RETRY_CAP_US, pg_prng_uint64(&pg_global_prng_state));
 }

@@ -19,10 +19,10 @@
 #include "worker/worker.h"
 
 static void
-add_text(StringInfo out, const char *key, const char *text, size_t len)
+add_text(StringInfo out, const char *key, const char *text)
 {
 	appendStringInfo(out, ", \"%s\": ", key);
-	escape_json(out, Utf8Quiet(text, len));
+	escape_json(out, Utf8Quiet(text));
 }
 
 void
@@ -41,13 +41,13 @@ WorkerLogHold(const char *event, const hold *hold, int64 until)
 	appendStringInfo(&out, "{\"at\": \"%s\"", timestamptz_to_str(at));
 	if (until < now)
 		appendStringInfo(&out, ", \"until\": \"%s\"", timestamptz_to_str(at - (now - until)));
-	add_text(&out, "lock", entry->name, strlen(entry->name));
+	add_text(&out, "lock", entry->name);
 	appendStringInfo(&out, ", \"token\": " INT64_FORMAT ", \"mode\": \"%s\", \"permits\": %d, "
 					 "\"joined\": %s, \"leader\": %s, \"pid\": %d", hold->token, dynamo_mode_name(hold->mode),
 					 hold->permits, hold->joined ? "true" : "false",
 					 hold->campaign ? "true" : "false", hold->holder.pid);
-	add_text(&out, "user", hold->holder.user, strlen(hold->holder.user));
-	add_text(&out, "database", hold->holder.database, strlen(hold->holder.database));
-	add_text(&out, "owner", segment->owner, strlen(segment->owner));
+	add_text(&out, "user", hold->holder.user);
+	add_text(&out, "database", hold->holder.database);
+	add_text(&out, "owner", segment->owner);
 	ereport(LOG, (errmsg("lock %s: %s}", event, out.data)));
 }

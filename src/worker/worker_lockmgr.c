@@ -58,7 +58,7 @@ warn_of_seconds(const dynamo_reply *reply)
 				(errmsg("another client's \"leaseDuration\" is taken for seconds, not milliseconds"),
 				 errdetail("It is %lld, and was written by %s.",
 						   (long long) item->lease_ms / 1000,
-						   Utf8Owner(Utf8Quiet(item->owner, strlen(item->owner)))),
+						   Utf8Owner(Utf8Quiet(item->owner))),
 				 errhint("If it means milliseconds, set a lease of at least a second there: "
 						 "ddblock takes over the locks of a dead holder only after that many "
 						 "seconds.")));
@@ -100,7 +100,7 @@ note_failure(const WorkerCall *call, const dynamo_reply *reply)
 
 		if (result->status != DYNAMO_OK && result->status != DYNAMO_CONDITION_FAILED)
 		{
-			SegmentNoteRenewalFailure(Utf8Quiet(result->message, strlen(result->message)));
+			SegmentNoteRenewalFailure(Utf8Quiet(result->message));
 			return;
 		}
 	}
@@ -146,8 +146,7 @@ why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
 		case LOSS_TAKEN:
 			if (by->owner[0] == '\0')
 				return "an owner without a name has taken it over";
-			return psprintf("\"%s\" has taken it over",
-							Utf8Quiet(by->owner, strlen(by->owner)));
+			return psprintf("\"%s\" has taken it over", Utf8Quiet(by->owner));
 		case LOSS_RELEASED:
 			return "somebody else has released it";
 		case LOSS_DELETED:
@@ -199,7 +198,7 @@ log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
 	{
 		ereport(LOG,
 				(errmsg("process %d is interrupted: this cluster gives up \"%s\"",
-						hold->holder.pid, Utf8Quiet(entry->name, strlen(entry->name)))));
+						hold->holder.pid, Utf8Quiet(entry->name))));
 		return;					/* it is no loss to count */
 	}
 	LossTell(index, hold->session, hold->seq, entry->name, hold->loss,
@@ -225,7 +224,7 @@ log_no_batches(void *arg, const dynamo_reply *reply, bool for_good)
 			 errmsg("the server ignores the conditions of statements, so there are no batches of renewals") :
 			 errmsg("%s batches of renewals: %s",
 					for_good ? "DynamoDB refuses" : "DynamoDB does not process",
-					Utf8Quiet(why->message, strlen(why->message))),
+					Utf8Quiet(why->message)),
 			 for_good ? errdetail("Leases are renewed one by one from now on.") :
 			 errdetail("Leases are renewed one by one until it does."),
 			 denied ? errhint("%s Then restart the server.",

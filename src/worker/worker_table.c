@@ -49,7 +49,7 @@ stop_ttl(const dynamo_item *item)
 	table.released_ttl_s = 0;
 	ereport(LOG,
 			(errmsg("ddblock stops setting a time-to-live on released locks, because %s uses "
-					"another client", Utf8Owner(Utf8Quiet(item->owner, strlen(item->owner)))),
+					"another client", Utf8Owner(Utf8Quiet(item->owner))),
 			 errdetail("Such a client may keep the time-to-live on a lock that it holds. DynamoDB "
 					   "would then delete the lock's item."),
 			 errhint("Set \"ddblock.released_item_ttl\" to 0, and switch time-to-live off on "

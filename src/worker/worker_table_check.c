@@ -41,7 +41,7 @@ take_description(const dynamo_reply *reply, bool own)
 		ereport(LOG,
 				(errmsg("ddblock grants no locks: lock table \"%s\" is a global table with "
 						"eventual consistency", ddblock_lock_table),
-				 errdetail("Its replicas are in: %s.", Utf8Quiet(replicas, strlen(replicas))),
+				 errdetail("Its replicas are in: %s.", Utf8Quiet(replicas)),
 				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
 						 "server.")));
 	segment->table_checked = worker_table_check.fit;

@@ -40,7 +40,7 @@ WorkerLogThrottling(dynamo_op op, const dynamo_reply *reply)
 	if (throttled != NULL && last[queue] == 0)
 		ereport(LOG,
 				(errmsg("DynamoDB throttles requests to table \"%s\", which are repeated", table),
-				 errdetail("%s", Utf8Quiet(throttled->message, strlen(throttled->message))),
+				 errdetail("%s", Utf8Quiet(throttled->message)),
 				 errhint("%s", dynamo_error_words(DYNAMO_THROTTLED, throttled->message)->hint)));
 	if (throttled != NULL)
 		last[queue] = now;
@@ -78,7 +78,7 @@ WorkerLogTrouble(const dynamo_reply *reply)
 
 		ereport(LOG,
 				(errmsg("could not use table \"%s\" at %s", ddblock_lock_table, segment->place.url),
-				 errdetail("%s%s%s", Utf8Quiet(reply->message, strlen(reply->message)),
+				 errdetail("%s%s%s", Utf8Quiet(reply->message),
 						   sources ? "\n" : "", sources ? WorkerCredentialsWords() : ""),
 				 errhint("%s", hint)));
 	}
