@@ -157,11 +157,9 @@ CompatHideWaiting(char *title)
 #endif
 }
 
-/* What a settings' check hook allocates with. */
+/* What a setting's check hook allocates with. */
 #if PG_VERSION_NUM < 160000
-#define guc_malloc(elevel, size) malloc(size)
 #define guc_strdup(elevel, src) strdup(src)
-#define guc_free(ptr) free(ptr)
 #endif
 
 #endif							/* DDBLOCK_SHARED_COMPAT_H */

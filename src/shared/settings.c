@@ -389,19 +389,11 @@ define_timeouts(void)
 static bool
 check_secret(char **newval, void **extra, GucSource source)
 {
-	size_t		size = strlen(*newval) + 1;
 	char	   *empty = guc_strdup(LOG, "");
 
 	if (empty == NULL)
 		return false;
-	*extra = guc_malloc(LOG, size);
-	if (*extra == NULL)
-	{
-		guc_free(empty);
-		return false;
-	}
-	memcpy(*extra, *newval, size);
-	guc_free(*newval);
+	*extra = *newval;			/* both are PostgreSQL's to free */
 	*newval = empty;
 	return true;
 }
