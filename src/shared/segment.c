@@ -206,14 +206,14 @@ SegmentTellJobs(void)
 	}
 }
 
-/* False while it is being written. */
+/* False while it is being written.  Of a free one, copies no more than that. */
 static bool
-copy_lease(LeaseEntry *entry, LeaseCopy *copy, bool *used)
+copy_lease(LeaseEntry *entry, LeaseCopy *copy)
 {
 	uint32		before = shared_begin_read(&entry->changes);
 
-	*used = entry->lease.state != LEASE_FREE;
-	if (*used)
+	copy->lease.state = entry->lease.state;
+	if (copy->lease.state != LEASE_FREE)
 	{
 		copy->lease = entry->lease;
 		strlcpy(copy->name, entry->name, sizeof(copy->name));
@@ -232,29 +232,25 @@ wait_for_writer(void)
 bool
 SegmentReadLease(uint32 lease_index, LeaseCopy *copy)
 {
-	bool		used;
-
-	while (!copy_lease(&segment_leases[lease_index], copy, &used))
+	while (!copy_lease(&segment_leases[lease_index], copy))
 		wait_for_writer();
-	return used;
+	return copy->lease.state != LEASE_FREE;
 }
 
 bool
 SegmentPeekLease(uint32 lease_index, LeaseCopy *copy)
 {
-	bool		used;
-
-	return copy_lease(&segment_leases[lease_index], copy, &used) && used;
+	return copy_lease(&segment_leases[lease_index], copy) && copy->lease.state != LEASE_FREE;
 }
 
-/* False while it is being written. */
+/* The same. */
 static bool
-copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used)
+copy_hold(HoldEntry *entry, HoldCopy *copy)
 {
 	uint32		before = shared_begin_read(&entry->changes);
 
-	*used = entry->hold.session.generation != 0;
-	if (*used)
+	copy->hold.session = entry->hold.session;
+	if (copy->hold.session.generation != 0)
 	{
 		copy->hold = entry->hold;
 		copy->database = entry->database;
@@ -268,19 +264,15 @@ copy_hold(HoldEntry *entry, HoldCopy *copy, bool *used)
 bool
 SegmentReadHold(uint32 hold_index, HoldCopy *copy)
 {
-	bool		used;
-
-	while (!copy_hold(&segment_holds[hold_index], copy, &used))
+	while (!copy_hold(&segment_holds[hold_index], copy))
 		wait_for_writer();
-	return used;
+	return copy->hold.session.generation != 0;
 }
 
 bool
 SegmentPeekHold(uint32 hold_index, HoldCopy *copy)
 {
-	bool		used;
-
-	return copy_hold(&segment_holds[hold_index], copy, &used) && used;
+	return copy_hold(&segment_holds[hold_index], copy) && copy->hold.session.generation != 0;
 }
 
 static bool
