@@ -62,6 +62,17 @@ PrefixRequire(const LockName *name)
 		refuse("lock", name->text);
 }
 
+QueueName
+QueueNameOf(const char *queue, const char *resource)
+{
+	char	   *utf8 = psprintf("queue/%s/%s", queue, resource);
+	QueueName	name = {queue, resource, {.text = Utf8ToMessage(utf8),.utf8 = utf8}};
+
+	NameRequire(&name.lock);
+	PrefixRequire(&name.lock);
+	return name;
+}
+
 void
 PrefixRequireResource(const char *resource)
 {

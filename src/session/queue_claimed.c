@@ -110,7 +110,7 @@ limit_completions(void)
 }
 
 void
-QueueClaimComplete(QueueClaim *claim, const char *queue, const char *resource)
+QueueClaimComplete(QueueClaim *claim, const QueueName *name)
 {
 	uint32		index;
 
@@ -126,7 +126,7 @@ QueueClaimComplete(QueueClaim *claim, const char *queue, const char *resource)
 						 "server log, and the view ddb_status.")));
 	claim->finish = index;
 	queue_claim_complete(&claim->is, GetCurrentTransactionNestLevel(),
-						 SegmentFinishPlace(NULL, index), queue, resource);
+						 SegmentFinishPlace(NULL, index), name->queue, name->resource);
 }
 
 void

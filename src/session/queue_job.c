@@ -33,14 +33,14 @@ QueueJobHead(const char *queue, const char *resource, int64 *now_ms)
 
 /* Only a hint: an entry may change meanwhile. */
 static bool
-is_being_finished(const char *queue, const char *resource)
+is_being_finished(const QueueName *name)
 {
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
 		queue_place *place = SegmentFinishPlace(NULL, i);
 
-		if (queue_place_is_ready(place) && strcmp(place->resource, resource) == 0 &&
-			strcmp(place->queue, queue) == 0)
+		if (queue_place_is_ready(place) && strcmp(place->resource, name->resource) == 0 &&
+			strcmp(place->queue, name->queue) == 0)
 			return true;
 	}
 	return false;
@@ -123,9 +123,9 @@ is_foreign(const QueueJob *job)
  * confirms that it is gone.
  */
 static QueueRow *
-read_job(const char *queue, const char *resource, int64 number)
+read_job(const QueueName *name, int64 number)
 {
-	queue_request request = QueueRequest(QUEUE_READ_JOB, queue, resource);
+	queue_request request = QueueRequest(QUEUE_READ_JOB, name->queue, name->resource);
 	unsigned	times = 0;
 
 	request.number = number;
@@ -160,12 +160,12 @@ rider_of(const QueueRow *head, int64 number)
 
 /* NULL: it was cancelled. */
 static const QueueRow *
-job_of(const QueueRow *head, const char *queue, const char *resource, int64 number, bool *rides)
+job_of(const QueueRow *head, const QueueName *name, int64 number, bool *rides)
 {
 	const QueueRow *rider = rider_of(head, number);
 
 	*rides = rider != NULL;
-	return rider != NULL ? rider : read_job(queue, resource, number);
+	return rider != NULL ? rider : read_job(name, number);
 }
 
 /*
@@ -174,11 +174,10 @@ job_of(const QueueRow *head, const char *queue, const char *resource, int64 numb
  * is handed to nobody.
  */
 static QueueTry
-look_first(const char *queue, const char *resource, int max_attempts, int64 *attempts,
-		   QueueJob *job)
+look_first(const QueueName *name, int max_attempts, int64 *attempts, QueueJob *job)
 {
 	int64		now_ms;
-	const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
+	const QueueRow *head = QueueJobHead(name->queue, name->resource, &now_ms);
 	const QueueRow *found;
 	bool		rides;
 
@@ -187,12 +186,12 @@ look_first(const char *queue, const char *resource, int max_attempts, int64 *att
 	*attempts = head->is.attempts;
 	if (head->is.attempts >= max_attempts)
 		return QUEUE_CLAIMED;
-	found = job_of(head, queue, resource, head->is.done + 1, &rides);
+	found = job_of(head, name, head->is.done + 1, &rides);
 	if (found == NULL)
 		return QUEUE_CLAIMED;
 	*job = (QueueJob)
 	{
-		.resource = pstrdup(resource),.number = head->is.done + 1,.payload = found->payload,
+		.resource = pstrdup(name->resource),.number = head->is.done + 1,.payload = found->payload,
 			.id = found->id
 	};
 	return is_foreign(job) ? QUEUE_FOREIGN : QUEUE_CLAIMED;
@@ -281,33 +280,33 @@ QueueJobDelete(const char *queue, const char *resource, int64 number)
  * anew before.
  */
 static bool
-complete(const char *queue, const char *resource, const queue_claim *claim)
+complete(const QueueName *name, const queue_claim *claim)
 {
-	queue_request request = QueueRequest(QUEUE_COMPLETE, queue, resource);
+	queue_request request = QueueRequest(QUEUE_COMPLETE, name->queue, name->resource);
 
 	request.number = claim->number;
 	request.token = claim->token;
 	if (!finish(&request, NULL, claim->last))
 		return false;
 	if (!claim->rides)
-		QueueJobDelete(queue, resource, claim->number);
+		QueueJobDelete(name->queue, name->resource, claim->number);
 	return true;
 }
 
 static QueueTry
-claim_locked(const char *queue, const char *resource, const LockName *lock, QueueClaim *claim,
-			 int64 attempts, int max_attempts, QueueJob *job)
+claim_locked(const QueueName *name, QueueClaim *claim, int64 attempts, int max_attempts,
+			 QueueJob *job)
 {
-	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
+	queue_request request = QueueRequest(QUEUE_CLAIM, name->queue, name->resource);
 	QueueRow   *head;
 	const QueueRow *found;
 	QueueTry	first = QUEUE_CLAIMED;
 
 	if (!Utf8IsWhole())
-		first = look_first(queue, resource, max_attempts, &attempts, job);
+		first = look_first(name, max_attempts, &attempts, job);
 	/* Who hears of a job that we cannot claim would take the resource for busy, and forget it. */
 	if (first == QUEUE_FOREIGN)
-		QueueOwnRelease(claim, lock);
+		QueueOwnRelease(claim, &name->lock);
 	else if (first != QUEUE_CLAIMED)
 		QueueClaimEnd(claim);
 	if (first != QUEUE_CLAIMED)
@@ -318,32 +317,32 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, Queu
 	head = claim_head(&request);
 	if (head == NULL)
 	{
-		queue_memory_note(segment->memory, queue, resource, 0, 0);
+		queue_memory_note(segment->memory, name->queue, name->resource, 0, 0);
 		QueueClaimEnd(claim);
 		return QUEUE_NOTHING;
 	}
 	queue_claim_take(&claim->is, &head->is, request.delay_ms, SegmentNow());
 	remember(head);
-	found = job_of(head, queue, resource, claim->is.number, &claim->is.rides);
+	found = job_of(head, name, claim->is.number, &claim->is.rides);
 	if (found == NULL)
-		(void) complete(queue, resource, &claim->is);
+		(void) complete(name, &claim->is);
 	else if (head->is.attempts > max_attempts)
 		bury(&request, head, found, claim->is.rides);
 	else
 	{
 		/* Time has passed: the job must not go out under a lost lease. */
-		(void) SessionRequire(lock);
+		(void) SessionRequire(&name->lock);
 		claim->is.pushed_at = found->is.pushed_at;
 		*job = (QueueJob)
 		{
-			.resource = pstrdup(resource),.number = claim->is.number,.payload = found->payload,
+			.resource = pstrdup(name->resource),.number = claim->is.number,.payload = found->payload,
 				.id = found->id,.attempts = head->is.attempts,.pushed_at = found->is.pushed_at,
 				.token = claim->is.token
 		};
 		SegmentCount(EVENT_JOB_CLAIMED);
 		return QUEUE_CLAIMED;
 	}
-	QueueOwnRelease(claim, lock);
+	QueueOwnRelease(claim, &name->lock);
 	return QUEUE_AGAIN_NOW;
 }
 
@@ -355,40 +354,39 @@ claim_locked(const char *queue, const char *resource, const LockName *lock, Queu
  * passes on, mostly without a request.
  */
 QueueTry
-QueueJobTry(const char *queue, const char *resource, int64 attempts, int64 lease_ms,
-			int max_attempts, QueueJob *job)
+QueueJobTry(const QueueName *name, int64 attempts, int64 lease_ms, int max_attempts,
+			QueueJob *job)
 {
-	LockName	lock = QueueLockName(queue, resource);
 	QueueClaim *claim;
 	bool		patient;
 
 	SessionAttach();
 	QueueClaimEndLost();
-	if (is_ours(&lock))
+	if (is_ours(&name->lock))
 		return QUEUE_BUSY;
-	patient = is_being_finished(queue, resource);
+	patient = is_being_finished(name);
 	if (patient)
 		attempts = 0;
-	else if (is_held_here(&lock))
+	else if (is_held_here(&name->lock))
 		return QUEUE_NOTHING;
 	if (attempts == QUEUE_ATTEMPTS_UNKNOWN)
 	{
 		int64		now_ms;
-		const QueueRow *head = QueueJobHead(queue, resource, &now_ms);
+		const QueueRow *head = QueueJobHead(name->queue, name->resource, &now_ms);
 
 		if (head == NULL || !queue_is_due(&head->is, now_ms))
 			return QUEUE_NOTHING;
 		attempts = head->is.attempts;
 	}
-	claim = acquire(&lock, lease_ms, patient);
+	claim = acquire(&name->lock, lease_ms, patient);
 	if (claim == NULL)
 	{
 		/* It takes long.  If that is because of an outage, the read raises it. */
-		if (patient && is_being_finished(queue, resource))
-			(void) QueueJobHead(queue, resource, NULL);
+		if (patient && is_being_finished(name))
+			(void) QueueJobHead(name->queue, name->resource, NULL);
 		return QUEUE_BUSY;
 	}
-	return claim_locked(queue, resource, &lock, claim, attempts, max_attempts, job);
+	return claim_locked(name, claim, attempts, max_attempts, job);
 }
 
 static char *
@@ -412,10 +410,9 @@ QueueJobToServer(const char *queue, QueueJob *job)
 }
 
 void
-QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
-			 const LockName *lock, const char *error, int64 retry_ms)
+QueueJobFail(const QueueName *name, int64 number, int64 token, const char *error, int64 retry_ms)
 {
-	queue_request request = QueueRequest(QUEUE_FAIL, queue, resource);
+	queue_request request = QueueRequest(QUEUE_FAIL, name->queue, name->resource);
 	dynamo_status status;
 	const QueueRow *head;
 
@@ -424,29 +421,29 @@ QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
 	request.delay_ms = retry_ms;
 	strlcpy(request.error, error, sizeof(request.error));
 	head = QueueCallRow(&request, &status);
-	queue_memory_note(segment->memory, queue, resource, 0, 0);
+	queue_memory_note(segment->memory, name->queue, name->resource, 0, 0);
 	if (!queue_is_put_back(status, head != NULL ? &head->is : NULL, number))
-		ErrorsLost(lock->text, LOSS_TAKEN);
+		ErrorsLost(name->lock.text, LOSS_TAKEN);
 }
 
 /* Nobody works on the next job, and nobody will: this session has the lock. */
 static bool
-cancel_next(const char *queue, const char *resource, int64 number)
+cancel_next(const QueueName *name, int64 number)
 {
-	LockName	lock = QueueLockName(queue, resource);
-	queue_request request = QueueRequest(QUEUE_CLAIM, queue, resource);
+	const LockName *lock = &name->lock;
+	queue_request request = QueueRequest(QUEUE_CLAIM, name->queue, name->resource);
 	QueueRow   *head;
 	QueueClaim *claim;
 	bool		cancelled = false;
 
 	SessionAttach();
-	claim = is_ours(&lock) ? NULL : acquire(&lock, ddblock_lease_duration, false);
+	claim = is_ours(lock) ? NULL : acquire(lock, ddblock_lease_duration, false);
 	if (claim == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("job %lld of resource \"%s\" in queue \"%s\" may be running",
-						(long long) number, Utf8ToMessage(resource), queue),
-				 errdetail("Somebody holds lock \"%s\".", lock.text)));
+						(long long) number, Utf8ToMessage(name->resource), name->queue),
+				 errdetail("Somebody holds lock \"%s\".", lock->text)));
 	request.all = true;
 	request.number = number;
 	request.token = claim->is.token;
@@ -454,20 +451,20 @@ cancel_next(const char *queue, const char *resource, int64 number)
 	if (head != NULL && head->is.done + 1 == number)
 	{
 		/* It may have been cancelled before it became the next one. */
-		bool		there = job_of(head, queue, resource, number, &claim->is.rides) != NULL;
+		bool		there = job_of(head, name, number, &claim->is.rides) != NULL;
 
 		queue_claim_take(&claim->is, &head->is, request.delay_ms, SegmentNow());
-		cancelled = complete(queue, resource, &claim->is) && there;
+		cancelled = complete(name, &claim->is) && there;
 	}
-	QueueOwnRelease(claim, &lock);
-	QueueHintTell(queue, resource, QUEUE_ATTEMPTS_UNKNOWN);
+	QueueOwnRelease(claim, lock);
+	QueueHintTell(name->queue, name->resource, QUEUE_ATTEMPTS_UNKNOWN);
 	return cancelled;
 }
 
 static bool
-cancel_later(const QueueRow *head, const char *queue, const char *resource, int64 number)
+cancel_later(const QueueRow *head, const QueueName *name, int64 number)
 {
-	queue_request request = QueueRequest(QUEUE_CANCEL, queue, resource);
+	queue_request request = QueueRequest(QUEUE_CANCEL, name->queue, name->resource);
 	dynamo_status status;
 
 	if (rider_of(head, number) != NULL)
@@ -479,24 +476,24 @@ cancel_later(const QueueRow *head, const char *queue, const char *resource, int6
 }
 
 bool
-QueueJobCancel(const char *queue, const char *resource, int64 number)
+QueueJobCancel(const QueueName *name, int64 number)
 {
 	unsigned	times = 0;
 
 	QueueTableRequire();
 	for (;;)
 	{
-		QueueRow   *head = QueueJobHead(queue, resource, NULL);
+		QueueRow   *head = QueueJobHead(name->queue, name->resource, NULL);
 
 		if (head == NULL || number > head->is.seq || number <= head->is.done)
 			return false;
 		if (number == head->is.done + 1)
-			return cancel_next(queue, resource, number);
-		if (cancel_later(head, queue, resource, number))
+			return cancel_next(name, number);
+		if (cancel_later(head, name, number))
 			return true;
 
 		/* Refused: it has become the next one, or it is not there. */
-		head = QueueJobHead(queue, resource, NULL);
+		head = QueueJobHead(name->queue, name->resource, NULL);
 		if (head == NULL || head->is.done + 1 < number)
 			return false;
 		TableAgain(&times, ddblock_queue_table);

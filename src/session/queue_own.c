@@ -17,16 +17,6 @@
 #define SETTLE_US USECS_PER_SEC
 #define SETTLE_TURN_US INT64CONST(2000)
 
-LockName
-QueueLockName(const char *queue, const char *resource)
-{
-	char	   *utf8 = psprintf("queue/%s/%s", queue, resource);
-	LockName	name = {.text = Utf8ToMessage(utf8),.utf8 = utf8};
-
-	NameRequire(&name);
-	return name;
-}
-
 /* No completion of ours is under way. */
 static bool
 is_settled(void)
@@ -62,9 +52,9 @@ at_exit(int code, Datum arg)
 }
 
 QueueClaim *
-QueueOwnRequire(const LockName *lock, const char *queue, const char *resource, int64 number)
+QueueOwnRequire(const QueueName *name, int64 number)
 {
-	QueueClaim *claim = QueueClaimFind(lock->utf8);
+	QueueClaim *claim = QueueClaimFind(name->lock.utf8);
 	static bool attached = false;
 
 	if (!attached)
@@ -79,7 +69,7 @@ QueueOwnRequire(const LockName *lock, const char *queue, const char *resource, i
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this session has not claimed job %lld of resource \"%s\" in queue \"%s\"",
-						(long long) number, Utf8ToMessage(resource), queue),
+						(long long) number, Utf8ToMessage(name->resource), name->queue),
 				 claim != NULL ?
 				 errdetail("It has claimed job %lld of that resource.", (long long) claim->is.number) :
 				 errdetail("It never had it, or has finished it or given it back."),
@@ -88,8 +78,8 @@ QueueOwnRequire(const LockName *lock, const char *queue, const char *resource, i
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this transaction has completed job %lld of resource \"%s\" in queue \"%s\" already",
-						(long long) number, Utf8ToMessage(resource), queue)));
-	(void) SessionRequire(lock);
+						(long long) number, Utf8ToMessage(name->resource), name->queue)));
+	(void) SessionRequire(&name->lock);
 	return claim;
 }
 

@@ -113,6 +113,7 @@ leave_alone(const char *queue, const char *resource, bool foreign)
 static bool
 try_resource(const QueueSearch *search, const char *resource, int64 attempts, bool hinted)
 {
+	QueueName	name;
 	QueueTry	got;
 
 	if (search->job == NULL)
@@ -122,11 +123,11 @@ try_resource(const QueueSearch *search, const char *resource, int64 attempts, bo
 		ready.attempts = hinted ? attempts : QUEUE_ATTEMPTS_UNKNOWN;
 		return true;
 	}
+	name = QueueNameOf(search->queue, resource);
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		got = QueueJobTry(search->queue, resource, attempts, search->lease_ms,
-						  search->max_attempts, search->job);
+		got = QueueJobTry(&name, attempts, search->lease_ms, search->max_attempts, search->job);
 		if (got != QUEUE_AGAIN_NOW)
 			break;
 		attempts = QUEUE_ATTEMPTS_UNKNOWN;

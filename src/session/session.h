@@ -45,6 +45,14 @@ typedef struct LockName
 	char	   *utf8;			/* 1 .. DYNAMO_NAME_MAX bytes and a NUL */
 } LockName;
 
+/* A queue, or one of its resources: UTF-8. */
+typedef struct QueueName
+{
+	const char *queue;
+	const char *resource;		/* "": none is given */
+	LockName	lock;			/* the resource's: "queue/", queue, "/", resource */
+} QueueName;
+
 /* Raises 22023 if no item can have the name: see ddblock.sort_separator. */
 extern void NameRequire(const LockName *name);
 
@@ -54,6 +62,12 @@ extern bool PrefixAllows(const char *name);
 /* Raises 42501 if a lock's name, or a resource's, does not. */
 extern void PrefixRequire(const LockName *name);
 extern void PrefixRequireResource(const char *resource);
+
+/*
+ * A resource of that queue, or "" for the queue itself, all of whose resources the session must be
+ * allowed.  Raises as NameRequire() and PrefixRequire() do.
+ */
+extern QueueName QueueNameOf(const char *queue, const char *resource);
 
 /*
  * The longer one of the prefix that a caller asks for (UTF-8) and the session's:
@@ -662,7 +676,7 @@ extern QueueClaim *QueueClaimAdd(const char *lock);
 extern QueueClaim *QueueClaimFind(const char *lock);
 
 /* Completes the job when the transaction has committed. */
-extern void QueueClaimComplete(QueueClaim *claim, const char *queue, const char *resource);
+extern void QueueClaimComplete(QueueClaim *claim, const QueueName *name);
 
 /* Its lock was released, detached, or lost and acquired anew. */
 extern bool QueueClaimIsVoid(const QueueClaim *claim);
@@ -732,21 +746,21 @@ typedef struct QueueJob
  * Claims the resource's next job, if it can.  attempts: how often that has been claimed, or
  * QUEUE_ATTEMPTS_UNKNOWN; then the head tells, and whether it is due.
  */
-extern QueueTry QueueJobTry(const char *queue, const char *resource, int64 attempts,
-							int64 lease_ms, int max_attempts, QueueJob *job);
+extern QueueTry QueueJobTry(const QueueName *name, int64 attempts, int64 lease_ms,
+							int max_attempts, QueueJob *job);
 
 /* The job's texts in the database's encoding.  Raises 22P05 or 22021 for what that cannot say. */
 extern void QueueJobToServer(const char *queue, QueueJob *job);
 
 /* Puts a claimed job back; it is due after this time.  Raises LK001 if the token is old. */
-extern void QueueJobFail(const char *queue, const char *resource, int64 number, int64 token,
-						 const LockName *lock, const char *error, int64 retry_ms);
+extern void QueueJobFail(const QueueName *name, int64 number, int64 token, const char *error,
+						 int64 retry_ms);
 
 /*
  * Cancels a job that nobody works on.  False: it is finished, or was never pushed, or was
  * cancelled.  Raises 55006 if somebody holds the resource's lock and the job is the next one.
  */
-extern bool QueueJobCancel(const char *queue, const char *resource, int64 number);
+extern bool QueueJobCancel(const QueueName *name, int64 number);
 
 /* The head; NULL if the resource never had a job. */
 extern QueueRow *QueueJobHead(const char *queue, const char *resource, int64 *now_ms);
@@ -759,15 +773,11 @@ extern void QueueJobDelete(const char *queue, const char *resource, int64 number
  * ----------------------------------------------------------------
  */
 
-/* The lock of a resource: "queue/", queue, "/", resource. */
-extern LockName QueueLockName(const char *queue, const char *resource);
-
 /*
  * The claim of that job.  Raises 55000 if the session has none, or has completed the job, and
  * LK001 if its lease is lost.
  */
-extern QueueClaim *QueueOwnRequire(const LockName *lock, const char *queue,
-									 const char *resource, int64 number);
+extern QueueClaim *QueueOwnRequire(const QueueName *name, int64 number);
 
 /* Ends the claim, and waits until DynamoDB has confirmed that the lock is released. */
 extern void QueueOwnRelease(QueueClaim *claim, const LockName *lock);

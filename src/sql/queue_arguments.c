@@ -18,15 +18,6 @@
 
 #define OUR_IDS "ddblock#"
 
-QueueName
-QueueNameOf(const char *queue, const char *resource)
-{
-	QueueName	name = {queue, resource, QueueLockName(queue, resource)};
-
-	PrefixRequire(&name.lock);
-	return name;
-}
-
 static char *
 text_of(FunctionCallInfo fcinfo, int number, const char *name)
 {

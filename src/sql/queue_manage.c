@@ -92,7 +92,7 @@ ddb_queue_cancel(PG_FUNCTION_ARGS)
 {
 	QueueName	name = QueueArgument(fcinfo);
 
-	PG_RETURN_BOOL(QueueJobCancel(name.queue, name.resource, ArgumentPositive(fcinfo, 2, "number")));
+	PG_RETURN_BOOL(QueueJobCancel(&name, ArgumentPositive(fcinfo, 2, "number")));
 }
 
 static bool

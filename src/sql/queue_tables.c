@@ -106,7 +106,7 @@ ddb_queue_mark_done(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("ddb_queue_mark_done()");
 	name = QueueArgument(fcinfo);
 	number = ArgumentPositive(fcinfo, 2, "number");
-	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
+	claim = QueueOwnRequire(&name, number);
 	job.number = number;
 	job.has_time = TimesFromEpoch(claim->is.pushed_at, &time);
 	job.pushed_at = job.has_time ? time : 0;

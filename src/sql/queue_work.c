@@ -253,8 +253,7 @@ ddb_queue_complete(PG_FUNCTION_ARGS)
 	QueueName	name = QueueArgument(fcinfo);
 	int64		number = ArgumentPositive(fcinfo, 2, "number");
 
-	QueueClaimComplete(QueueOwnRequire(&name.lock, name.queue, name.resource, number),
-					   name.queue, name.resource);
+	QueueClaimComplete(QueueOwnRequire(&name, number), &name);
 	PG_RETURN_VOID();
 }
 
@@ -270,9 +269,9 @@ ddb_queue_fail(PG_FUNCTION_ARGS)
 	char	   *error = QueueArgumentError(fcinfo, 3);
 	int64		retry_ms = QueueArgumentTime(fcinfo, 4, "retry_in", 0, RETRY_MOST_MS, queue_backoff_ms(0));
 
-	claim = QueueOwnRequire(&name.lock, name.queue, name.resource, number);
+	claim = QueueOwnRequire(&name, number);
 	claim->is.stays_until = 0;	/* even if the outcome stays unknown */
-	QueueJobFail(name.queue, name.resource, number, claim->is.token, &name.lock, error, retry_ms);
+	QueueJobFail(&name, number, claim->is.token, error, retry_ms);
 	SegmentCount(EVENT_JOB_FAILED);
 	QueueOwnRelease(claim, &name.lock);
 	if (retry_ms == 0)

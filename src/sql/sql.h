@@ -116,14 +116,6 @@ extern int	KeepExecute(const char *command, int count, Oid *types, Datum *values
  * ----------------------------------------------------------------
  */
 
-/* A queue, or one of its resources: UTF-8. */
-typedef struct QueueName
-{
-	const char *queue;
-	const char *resource;		/* "": none is given */
-	LockName	lock;			/* the resource's */
-} QueueName;
-
 /* Arguments 0 and 1: queue, resource; or raises 55000: this server has no queues. */
 extern QueueName QueueArgument(FunctionCallInfo fcinfo);
 
@@ -138,9 +130,6 @@ extern const char *QueueArgumentName(FunctionCallInfo fcinfo);
 
 /* Arguments 0 and 1, if the resource may be NULL. */
 extern QueueName QueueArgumentAny(FunctionCallInfo fcinfo);
-
-/* A resource of that queue, which somebody else has named. */
-extern QueueName QueueNameOf(const char *queue, const char *resource);
 
 extern QueueName QueueCheckName(Datum queue, Datum resource);
 
