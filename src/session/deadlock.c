@@ -55,9 +55,6 @@
 /* A look ends after so many processes. */
 #define PROCESSES_MAX 64
 
-/* Gives up on a request that is being posted. */
-#define READS_MAX 100
-
 #define NAME_SHOWN 100			/* bytes of a lock's name */
 
 #define WAIT_CLASS 0xFF000000	/* of wait_event_info */
@@ -229,39 +226,22 @@ add_hold(Graph *graph, int waiter, const HoldCopy *held, lock_mode mode)
 		add_blocker(graph, waiter, pid, 1);
 }
 
-/* The worker has put it into the lock's queue, and it is there. */
 static bool
-read_request(MailboxSlot *slot, uint32 generation, Wait *wait)
+read_request(uint32 number, Wait *wait)
 {
-	const MailboxRequest *request = &slot->request;
+	WaiterCopy	waiter;
 
-	for (int i = 0; i < READS_MAX; i++)
-	{
-		uint32		before = shared_begin_read(&slot->words.changes);
-		size_t		name_len;
-
-		if (request->kind != MAILBOX_ACQUIRE ||
-			slot->words.request_generation != generation)
-			return false;
-		wait->id = slot->words.request_seq;
-		wait->since = request->posted;
-		wait->mode = request->ask.mode;
-		wait->permits = request->ask.permits;
-		wait->limit = request->ask.limit;
-		wait->place = shared_read(&slot->waiting_place);
-		name_len = Min(request->name_len, DYNAMO_NAME_MAX);
-		memcpy(wait->name, slot->text, name_len);
-		wait->name[name_len] = '\0';
-		if (!shared_end_read(&slot->words.changes, before))
-			continue;
-		if (shared_read(&slot->waiting_seq) != wait->id ||
-			shared_read(&slot->words.answer_seq) == wait->id ||
-			shared_read(&slot->words.cancelled_seq) >= wait->id)
-			return false;
-		wait->kind = WAIT_LOCK;
-		return true;
-	}
-	return false;
+	if (!SegmentReadWaiter(number, &waiter) || waiter.request.kind != MAILBOX_ACQUIRE)
+		return false;
+	wait->kind = WAIT_LOCK;
+	wait->id = waiter.request.seq;
+	wait->since = waiter.request.posted;
+	wait->mode = waiter.request.ask.mode;
+	wait->permits = waiter.request.ask.permits;
+	wait->limit = waiter.request.ask.limit;
+	wait->place = waiter.place;
+	strlcpy(wait->name, waiter.name, sizeof(wait->name));
+	return true;
 }
 
 static bool
@@ -298,7 +278,7 @@ read_slot(uint32 number, Wait *wait)
 
 	wait->kind = WAIT_NONE;
 	return generation % 2 == 1 &&
-		(read_request(slot, generation, wait) || read_other(slot, wait)) &&
+		(read_request(number, wait) || read_other(slot, wait)) &&
 		shared_read(&slot->words.generation) == generation;
 }
 

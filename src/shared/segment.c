@@ -25,6 +25,9 @@
 
 #define BELL_BITS 64
 
+/* Gives up on a request that is being posted. */
+#define READS_MAX 100
+
 Segment    *segment = NULL;
 MailboxSlot *segment_slots = NULL;
 LeaseEntry *segment_leases = NULL;
@@ -273,6 +276,43 @@ bool
 SegmentPeekHold(uint32 hold_index, HoldCopy *copy)
 {
 	return copy_hold(&segment_holds[hold_index], copy) && copy->hold.session.generation != 0;
+}
+
+/* The worker has put it into the lock's queue, and it is there. */
+static bool
+is_waiting(MailboxSlot *slot, const WaiterCopy *copy)
+{
+	return shared_read(&slot->words.generation) == copy->session.generation &&
+		shared_read(&slot->waiting_seq) == copy->request.seq &&
+		shared_read(&slot->words.answer_seq) != copy->request.seq &&
+		shared_read(&slot->words.cancelled_seq) < copy->request.seq;
+}
+
+bool
+SegmentReadWaiter(uint32 number, WaiterCopy *copy)
+{
+	MailboxSlot *slot = &segment_slots[number];
+
+	for (int i = 0; i < READS_MAX; i++)
+	{
+		uint32		before = shared_begin_read(&slot->words.changes);
+		size_t		name_len = Min(slot->request.name_len, DYNAMO_NAME_MAX);
+
+		if (slot->request.kind != MAILBOX_ACQUIRE && slot->request.kind != MAILBOX_TRY)
+			return false;
+		copy->session.slot = number;
+		copy->session.generation = slot->words.request_generation;
+		copy->pid = slot->pid;
+		memcpy(copy->database, slot->database, NAMEDATALEN);
+		memcpy(copy->user, slot->user, NAMEDATALEN);
+		copy->request = slot->request;
+		copy->place = shared_read(&slot->waiting_place);
+		memcpy(copy->name, slot->text, name_len);
+		copy->name[name_len] = '\0';
+		if (shared_end_read(&slot->words.changes, before))
+			return is_waiting(slot, copy);
+	}
+	return false;
 }
 
 static bool

@@ -43,8 +43,8 @@
  * not whole,
  *
  *	 - the worker ignores the request: it is being posted, and its bell follows;
- *	 - a view tries again, and may be interrupted; it leaves out a request that
- *	   is being posted;
+ *	 - a view tries again, and may be interrupted;
+ *	 - who looks for requests that wait leaves one out that is being posted;
  *	 - a waiting session does without the holder's name until the next turn.
  *
  *-------------------------------------------------------------------------
@@ -326,6 +326,18 @@ typedef struct HoldCopy
 	uint32		xact_depth;
 } HoldCopy;
 
+/* A request that waits for a lock, and who waits; texts are UTF-8. */
+typedef struct WaiterCopy
+{
+	lockmgr_session session;
+	int			pid;
+	char		database[NAMEDATALEN];
+	char		user[NAMEDATALEN];
+	MailboxRequest request;
+	uint64		place;			/* the order of the lock's queue */
+	char		name[DYNAMO_NAME_MAX + 1];
+} WaiterCopy;
+
 typedef struct Watch
 {
 	shared32	changes;
@@ -545,6 +557,9 @@ extern bool SegmentReadHold(uint32 hold_index, HoldCopy *copy);
 /* The same for who must not wait: false also while it is being written. */
 extern bool SegmentPeekLease(uint32 lease_index, LeaseCopy *copy);
 extern bool SegmentPeekHold(uint32 hold_index, HoldCopy *copy);
+
+/* Copies the slot's request if that waits for a lock, after an acquire or a try.  Does not wait. */
+extern bool SegmentReadWaiter(uint32 slot, WaiterCopy *copy);
 
 /*
  * A hold of the lock that is valid, as far as this process can see: with this token, or any if

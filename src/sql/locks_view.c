@@ -48,17 +48,8 @@ enum
 /* A request that waits for a lock. */
 typedef struct Waiter
 {
-	lockmgr_session session;
-	uint64		seq;
-	int			pid;
+	WaiterCopy	is;
 	bool		acquiring;		/* a lease is being acquired for it */
-	char		database[NAMEDATALEN];
-	char		user[NAMEDATALEN];
-	int64		lease_ms;
-	lock_mode	mode;
-	int32		permits;
-	int64		since;
-	char	   *name;			/* UTF-8 */
 } Waiter;
 
 /* Frees what was allocated for the row: the current memory context is for that. */
@@ -69,60 +60,15 @@ put_row(Row *row, FunctionCallInfo fcinfo)
 	MemoryContextReset(CurrentMemoryContext);
 }
 
-static bool
-read_waiter(uint32 index, Waiter *waiter, char *name)
-{
-	MailboxSlot *slot = &segment_slots[index];
-	const MailboxRequest *request = &slot->request;
-	size_t		name_len;
-	uint32		before;
-
-	do
-	{
-		before = shared_begin_read(&slot->words.changes);
-		/* A request that is just being posted is not waiting yet. */
-		if (before % 2 == 1)
-			return false;
-		waiter->session.slot = index;
-		waiter->session.generation = slot->words.request_generation;
-		waiter->seq = slot->words.request_seq;
-		waiter->acquiring = false;
-		waiter->pid = slot->pid;
-		memcpy(waiter->database, slot->database, NAMEDATALEN);
-		memcpy(waiter->user, slot->user, NAMEDATALEN);
-		waiter->lease_ms = request->ask.lease_ms;
-		waiter->mode = request->ask.mode;
-		waiter->permits = request->ask.permits;
-		waiter->since = request->posted;
-		name_len = Min(request->name_len, DYNAMO_NAME_MAX);
-		if (request->kind != MAILBOX_ACQUIRE && request->kind != MAILBOX_TRY)
-			name_len = 0;
-		memcpy(name, slot->text, name_len);
-		name[name_len] = '\0';
-	}
-	while (!shared_end_read(&slot->words.changes, before));
-
-	return name_len > 0 &&
-		shared_read(&slot->words.generation) == waiter->session.generation &&
-		shared_read(&slot->waiting_seq) == waiter->seq &&
-		shared_read(&slot->words.answer_seq) != waiter->seq &&
-		shared_read(&slot->words.cancelled_seq) < waiter->seq;
-}
-
 static int
 collect_waiters(Waiter *waiters)
 {
-	char		name[DYNAMO_NAME_MAX + 1];
 	int			count = 0;
 
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
-		Waiter	   *waiter = &waiters[count];
-
-		if (!read_waiter(i, waiter, name))
-			continue;
-		waiter->name = pstrdup(name);
-		count++;
+		waiters[count].acquiring = false;
+		count += SegmentReadWaiter(i, &waiters[count].is);
 	}
 	return count;
 }
@@ -141,12 +87,12 @@ count_waiters(Waiter *waiters, int count, const LeaseCopy *entry)
 	{
 		Waiter	   *waiter = &waiters[i];
 
-		if (strcmp(waiter->name, entry->name) != 0)
+		if (strcmp(waiter->is.name, entry->name) != 0)
 			continue;
 		if (entry->lease.state == LEASE_ACQUIRING &&
-			pending->session.slot == waiter->session.slot &&
-			pending->session.generation == waiter->session.generation &&
-			pending->seq == waiter->seq)
+			pending->session.slot == waiter->is.session.slot &&
+			pending->session.generation == waiter->is.session.generation &&
+			pending->seq == waiter->is.request.seq)
 			waiter->acquiring = true;
 		else
 			found++;
@@ -261,11 +207,11 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 
 /* A process of this cluster, or another owner; neither if the worker does not know. */
 static void
-blocker_columns(const Waiter *waiter, Row *row)
+blocker_columns(const WaiterCopy *waiter, Row *row)
 {
 	lockmgr_watch watch;
 
-	if (!WaitingReadWatch(&segment_slots[waiter->session.slot], waiter->seq, &watch) ||
+	if (!WaitingReadWatch(&segment_slots[waiter->session.slot], waiter->request.seq, &watch) ||
 		!watch.held)
 		return;
 	if (!watch.local)
@@ -275,17 +221,17 @@ blocker_columns(const Waiter *waiter, Row *row)
 }
 
 static void
-waiter_row(const Waiter *waiter, Row *row)
+waiter_row(const WaiterCopy *waiter, Row *row)
 {
 	RowClear(row);
 	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", waiter->name);
 	RowSet(row, LOCKS_PID, Int32GetDatum(waiter->pid));
 	RowText(row, LOCKS_DATABASE, waiter->database);
 	RowText(row, LOCKS_USENAME, waiter->user);
-	RowInterval(row, LOCKS_LEASE, waiter->lease_ms * 1000);
+	RowInterval(row, LOCKS_LEASE, waiter->request.ask.lease_ms * 1000);
 	RowText(row, LOCKS_STATE, "waiting");
-	mode_columns(waiter->mode, waiter->permits, row);
-	RowClock(row, LOCKS_WAITING_SINCE, waiter->since);
+	mode_columns(waiter->request.ask.mode, waiter->request.ask.permits, row);
+	RowClock(row, LOCKS_WAITING_SINCE, waiter->request.posted);
 	blocker_columns(waiter, row);
 }
 
@@ -336,9 +282,9 @@ ddb_locks(PG_FUNCTION_ARGS)
 	}
 	for (int i = 0; i < waiter_count; i++)
 	{
-		if (waiters[i].acquiring || !PrefixAllows(waiters[i].name))
+		if (waiters[i].acquiring || !PrefixAllows(waiters[i].is.name))
 			continue;
-		waiter_row(&waiters[i], &row);
+		waiter_row(&waiters[i].is, &row);
 		put_row(&row, fcinfo);
 	}
 	MemoryContextDelete(MemoryContextSwitchTo(old));
