@@ -49,7 +49,7 @@ fill_mode(const MailboxItem *found, Row *row)
 	Datum		clusters[DYNAMO_ENTRIES_MAX];
 	int			order[DYNAMO_ENTRIES_MAX];
 
-	RowMode(row, INFO_MODE, found->mode);
+	RowText(row, INFO_MODE, dynamo_mode_name(found->mode));
 	if (found->mode == MODE_EXCLUSIVE)
 		return;
 	RowSet(row, INFO_TOKEN, Int64GetDatum(found->item.token));

@@ -63,7 +63,7 @@ put_row(const LockRow *found, FunctionCallInfo fcinfo)
 	RowEpoch(&row, LIST_KEPT_UNTIL, item->kept_until_ms);
 	RowText(&row, LIST_UNUSABLE, found->unusable);
 	if (!item->released)
-		RowMode(&row, LIST_MODE, found->mode);
+		RowText(&row, LIST_MODE, dynamo_mode_name(found->mode));
 	if (lockmgr_limited(found->mode) && found->permits > 0)
 		RowSet(&row, LIST_PERMITS, Int32GetDatum(found->permits));
 	RowPut(&row, fcinfo);

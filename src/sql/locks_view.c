@@ -103,7 +103,7 @@ count_waiters(Waiter *waiters, int count, const LeaseCopy *entry)
 static void
 mode_columns(lock_mode mode, int32 permits, Row *row)
 {
-	RowMode(row, LOCKS_MODE, mode);
+	RowText(row, LOCKS_MODE, dynamo_mode_name(mode));
 	if (lockmgr_limited(mode) && permits > 0)
 		RowSet(row, LOCKS_PERMITS, Int32GetDatum(permits));
 }

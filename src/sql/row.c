@@ -97,12 +97,6 @@ RowToken(Row *row, int column, const dynamo_item *item)
 }
 
 void
-RowMode(Row *row, int column, lock_mode mode)
-{
-	RowText(row, column, dynamo_mode_name(mode));
-}
-
-void
 RowPut(Row *row, FunctionCallInfo fcinfo)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;

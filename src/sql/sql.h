@@ -186,7 +186,6 @@ extern void RowEpoch(Row *row, int column, int64 epoch_ms);
 extern void RowHolder(Row *row, int first_column, const dynamo_holder *holder);
 extern void RowLease(Row *row, int column, const dynamo_item *item);
 extern void RowToken(Row *row, int column, const dynamo_item *item);
-extern void RowMode(Row *row, int column, lock_mode mode);
 
 /* As the next row of a function that has called InitMaterializedSRF(). */
 extern void RowPut(Row *row, FunctionCallInfo fcinfo);
