@@ -41,13 +41,10 @@ MailboxMySlot(void)
 static void
 fill_slot(MailboxSlot *slot)
 {
-	char	   *database = get_database_name(MyDatabaseId);
-	char	   *user = GetUserNameFromId(GetSessionUserId(), true);
-
 	slot->pid = MyProcPid;
 	slot->database_id = MyDatabaseId;
-	Utf8Copy(slot->database, NAMEDATALEN, database ? database : "");
-	Utf8Copy(slot->user, NAMEDATALEN, user ? user : "");
+	Utf8Copy(slot->database, NAMEDATALEN, get_database_name(MyDatabaseId));
+	Utf8Copy(slot->user, NAMEDATALEN, GetUserNameFromId(GetSessionUserId(), true));
 }
 
 /*

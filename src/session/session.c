@@ -128,18 +128,15 @@ void
 SessionIdentify(lock_ask *ask)
 {
 	dynamo_holder *holder = &ask->holder;
-	char	   *database = get_database_name(MyDatabaseId);
-	char	   *user = GetUserNameFromId(GetSessionUserId(), true);
 	char		host[DYNAMO_HOLDER_SIZE];
 
 	if (gethostname(host, sizeof(host)) != 0)
 		host[0] = '\0';
 	host[sizeof(host) - 1] = '\0';
 
-	Utf8Copy(holder->database, DYNAMO_HOLDER_SIZE, database ? database : "");
-	Utf8Copy(holder->user, DYNAMO_HOLDER_SIZE, user ? user : "");
-	Utf8Copy(holder->application, DYNAMO_HOLDER_SIZE,
-			 application_name ? application_name : "");
+	Utf8Copy(holder->database, DYNAMO_HOLDER_SIZE, get_database_name(MyDatabaseId));
+	Utf8Copy(holder->user, DYNAMO_HOLDER_SIZE, GetUserNameFromId(GetSessionUserId(), true));
+	Utf8Copy(holder->application, DYNAMO_HOLDER_SIZE, application_name);
 	Utf8Copy(holder->host, DYNAMO_HOLDER_SIZE, host);
 	holder->pid = MyProcPid;
 	ask->role = GetSessionUserId();

@@ -141,7 +141,7 @@ extern char *Utf8ToMessage(const char *utf8);
 /* Of an item, for a message: owner "TEXT", or an owner without a name. */
 extern const char *Utf8Owner(const char *text);
 
-extern void Utf8Copy(char *dest, size_t size, const char *text);	/* server's text;
-																	 * cut to fit */
+/* The server's text, cut to fit; "" for NULL. */
+extern void Utf8Copy(char *dest, size_t size, const char *text);
 
 #endif							/* DDBLOCK_SHARED_SHARED_H */

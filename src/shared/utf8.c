@@ -218,7 +218,7 @@ Utf8Owner(const char *text)
 void
 Utf8Copy(char *dest, size_t size, const char *text)
 {
-	char	   *utf8 = convert_readable(text, bytes_mean(), PG_UTF8);
+	char	   *utf8 = convert_readable(text != NULL ? text : "", bytes_mean(), PG_UTF8);
 	int			len = strlen(utf8);
 
 	if (len >= size)
