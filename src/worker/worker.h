@@ -239,14 +239,6 @@ extern void WorkerCopySystem(char system[DYNAMO_SYSTEM_SIZE]);
 extern void WorkerCopyLives(void *arg, const dynamo_item *item);
 
 /* ----------------------------------------------------------------
- * worker_counters.c: Counts replies by operation, for ddb_operations.
- * ----------------------------------------------------------------
- */
-
-extern void WorkerCountReply(dynamo_op op, const dynamo_reply *reply,
-							 const http_reply *http);
-
-/* ----------------------------------------------------------------
  * worker_credentials.c: The credentials in use.
  * ----------------------------------------------------------------
  */
