@@ -74,18 +74,6 @@ typedef enum aws_found
 #define AWS_TEXT_SIZE	2048	/* ARNs, paths, URLs, commands */
 #define AWS_ROLES_MAX	8
 
-/* What the credentials begin with. */
-typedef enum aws_base
-{
-	AWS_BASE_KEYS,				/* known already */
-	AWS_BASE_WEB_IDENTITY,		/* a role, for the token in a file */
-	AWS_BASE_SSO,				/* a role of IAM Identity Center */
-	AWS_BASE_PROCESS,			/* what a command prints */
-	AWS_BASE_CONTAINER,			/* ECS, EKS Pod Identity */
-	AWS_BASE_METADATA,			/* the EC2 instance's role */
-	AWS_BASE_REGION				/* no credentials: the instance's Region */
-} aws_base;
-
 /* A role to assume; "" and 0 where unset. */
 typedef struct aws_role
 {
@@ -97,8 +85,8 @@ typedef struct aws_role
 
 typedef struct aws_plan
 {
-	aws_base	base;
-	aws_credentials keys;		/* AWS_BASE_KEYS; source is set in each case */
+	const struct aws_fetcher *fetcher;	/* gets what the credentials begin with; NULL: */
+	aws_credentials keys;		/* ... these are known already; source is set in each case */
 	char		sts_url[AWS_TEXT_SIZE]; /* if a role is assumed */
 	char		sts_region[AWS_NAME_SIZE];
 	union
@@ -128,6 +116,7 @@ typedef struct aws_plan
 			char		url[AWS_TEXT_SIZE]; /* without a path */
 			int			timeout_ms;
 			int			attempts;	/* 0: not set */
+			bool		region; /* the instance's Region, and no credentials */
 		}			metadata;
 	}			from;
 	aws_role	roles[AWS_ROLES_MAX];	/* to be assumed one after the other */
@@ -367,7 +356,7 @@ typedef struct aws_fetcher
 struct aws_fetch
 {
 	aws_plan	plan;
-	const aws_fetcher *fetcher; /* of the base, or of a role; NULL: it is done */
+	const aws_fetcher *fetcher; /* of the plan, or of a role; NULL: it is done */
 	int			roles_assumed;
 	int			step;			/* of the fetcher */
 	int			tries;			/* of this step */
@@ -401,12 +390,12 @@ extern void aws_fetch_wipe(aws_fetch *fetch);
  * ----------------------------------------------------------------
  */
 
-extern const aws_fetcher aws_fetch_metadata;
-extern const aws_fetcher aws_fetch_container;
-extern const aws_fetcher aws_fetch_web_identity;
-extern const aws_fetcher aws_fetch_role;
-extern const aws_fetcher aws_fetch_process;
-extern const aws_fetcher aws_fetch_sso;
+extern const aws_fetcher aws_fetch_web_identity;	/* a role, for the token in a file */
+extern const aws_fetcher aws_fetch_sso; /* a role of IAM Identity Center */
+extern const aws_fetcher aws_fetch_process; /* what a command prints */
+extern const aws_fetcher aws_fetch_container;	/* ECS, EKS Pod Identity */
+extern const aws_fetcher aws_fetch_metadata;	/* the EC2 instance's role, or its Region */
+extern const aws_fetcher aws_fetch_role;	/* the next of the plan's roles */
 
 /* Sets fetch->error, and returns false. */
 extern bool aws_fetch_fail(aws_fetch *fetch, const char *format,...)

@@ -68,7 +68,7 @@ aws_make_plan(const aws_settings *settings, const aws_environment *env,
 		words[0] = '\0';
 		result = sources[i] (&s);
 		if (result == AWS_FOUND &&
-			(plan->role_count > 0 || plan->base == AWS_BASE_WEB_IDENTITY))
+			(plan->role_count > 0 || plan->fetcher == &aws_fetch_web_identity))
 			result = aws_plan_sts(&s);
 	}
 	aws_make_printable(plan->tried);
@@ -137,7 +137,7 @@ find_web_identity(const aws_search *s)
 	if (!aws_copy_text(token_file, plan->from.web.token_file,
 					   sizeof(plan->from.web.token_file)))
 		return aws_broken(s, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is too long");
-	plan->base = AWS_BASE_WEB_IDENTITY;
+	plan->fetcher = &aws_fetch_web_identity;
 	snprintf(plan->keys.source, sizeof(plan->keys.source),
 			 "web identity, role %.300s", plan->from.web.role.arn);
 	return AWS_FOUND;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fetch.c
- *	  Fetches the credentials of a plan: first its base, then role after role.
+ *	  Fetches the credentials of a plan: first what it begins with, then role after role.
  *
  * A request that was not answered, or answered with a server's error, is repeated
  * a few times: at once, or after a pause if a server answers but does not want to.  The
@@ -21,16 +21,6 @@
 #define PAUSE_MS			100	/* doubles */
 #define PAUSE_MAX_MS		2000
 
-static const aws_fetcher *const base_fetchers[] = {
-	[AWS_BASE_KEYS] = NULL,
-	[AWS_BASE_WEB_IDENTITY] = &aws_fetch_web_identity,
-	[AWS_BASE_SSO] = &aws_fetch_sso,
-	[AWS_BASE_PROCESS] = &aws_fetch_process,
-	[AWS_BASE_CONTAINER] = &aws_fetch_container,
-	[AWS_BASE_METADATA] = &aws_fetch_metadata,
-	[AWS_BASE_REGION] = &aws_fetch_metadata,
-};
-
 static void
 start_fetcher(aws_fetch *fetch, const aws_fetcher *fetcher)
 {
@@ -47,7 +37,7 @@ aws_fetch_begin(aws_fetch *fetch)
 	fetch->roles_assumed = 0;
 	fetch->clock_error_s = 0;
 	fetch->error[0] = '\0';
-	start_fetcher(fetch, base_fetchers[fetch->plan.base]);
+	start_fetcher(fetch, fetch->plan.fetcher);
 }
 
 /* With the sources that were tried before it. */

@@ -29,7 +29,7 @@ ask(aws_fetch *fetch)
 		return aws_errand_request(fetch, "PUT", timeout_ms, url, "/latest/api/token") &&
 			aws_errand_header(fetch, "X-aws-ec2-metadata-token-ttl-seconds", "21600");
 	snprintf(path, sizeof(path), "%s%s",
-			 fetch->plan.base == AWS_BASE_REGION ? REGION_PATH : PATH,
+			 fetch->plan.from.metadata.region ? REGION_PATH : PATH,
 			 fetch->step == 2 ? fetch->name : "");
 	return aws_errand_request(fetch, "GET", timeout_ms, url, path) &&
 		aws_errand_header(fetch, "X-aws-ec2-metadata-token", fetch->token);
@@ -90,7 +90,7 @@ take(aws_fetch *fetch, const aws_result *result)
 
 	if (fetch->step == 0)
 		return take_token(fetch, result);
-	if (fetch->plan.base == AWS_BASE_REGION)
+	if (fetch->plan.from.metadata.region)
 		return take_region(fetch, result);
 	if (fetch->step == 1)
 		return take_name(fetch, result);

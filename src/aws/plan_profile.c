@@ -181,7 +181,7 @@ find_sso(const aws_search *s, const aws_profile *profile)
 		!aws_find_endpoint(s->settings, s->env, AWS_SSO_OIDC, region, plan->from.sso.oidc_url,
 						   sizeof(plan->from.sso.oidc_url), words, sizeof(words)))
 		return refuse(s, profile, words);
-	plan->base = AWS_BASE_SSO;
+	plan->fetcher = &aws_fetch_sso;
 	name_source(s, profile, "single sign-on");
 	return AWS_FOUND;
 }
@@ -227,7 +227,7 @@ find_web_identity(const aws_search *s, const aws_profile *profile)
 		!get(s, profile, "web_identity_token_file", plan->from.web.token_file,
 			 sizeof(plan->from.web.token_file)))
 		return AWS_BROKEN;
-	plan->base = AWS_BASE_WEB_IDENTITY;
+	plan->fetcher = &aws_fetch_web_identity;
 	name_source(s, profile, "web identity");
 	return AWS_FOUND;
 }
@@ -263,7 +263,7 @@ find_process(const aws_search *s, const aws_profile *profile)
 	if (!get(s, profile, "credential_process", s->plan->from.command,
 			 sizeof(s->plan->from.command)))
 		return AWS_BROKEN;
-	s->plan->base = AWS_BASE_PROCESS;
+	s->plan->fetcher = &aws_fetch_process;
 	name_source(s, profile, "credential_process");
 	return AWS_FOUND;
 }

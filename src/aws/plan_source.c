@@ -54,7 +54,6 @@ aws_plan_keys(const aws_search *s, const aws_key_source *source)
 		if (wrong != NULL)
 			return aws_broken(s, "%s: %s %s", source->where, source->names[i], wrong);
 	}
-	s->plan->base = AWS_BASE_KEYS;
 	snprintf(keys->source, sizeof(keys->source), "%s", source->where);
 	return AWS_FOUND;
 }
@@ -153,7 +152,7 @@ aws_plan_container(const aws_search *s)
 		return aws_broken(s, "container: a URL, a token or a path is too long");
 	if (relative == NULL && check_container_url(s, url) != AWS_FOUND)
 		return AWS_BROKEN;
-	plan->base = AWS_BASE_CONTAINER;
+	plan->fetcher = &aws_fetch_container;
 	/* On ECS, who knows the path gets the credentials. */
 	snprintf(plan->keys.source, sizeof(plan->keys.source), "container at %.*s",
 			 (int) (url_path(url) - url), url);
@@ -250,7 +249,7 @@ aws_plan_metadata(const aws_search *s)
 	aws_profile_close(&profile);
 	if (!ok)
 		return aws_broken(s, "instance metadata: %s", words);
-	plan->base = AWS_BASE_METADATA;
+	plan->fetcher = &aws_fetch_metadata;
 	snprintf(plan->keys.source, sizeof(plan->keys.source),
 			 "instance metadata at %.340s", plan->from.metadata.url);
 	return AWS_FOUND;
@@ -265,7 +264,7 @@ aws_make_region_plan(const aws_settings *settings, const aws_environment *env,
 
 	memset(plan, 0, sizeof(*plan));
 	result = aws_plan_metadata(&s);
-	plan->base = AWS_BASE_REGION;
+	plan->from.metadata.region = true;
 	aws_make_printable(plan->keys.source);
 	aws_make_printable(error);
 	return result;

@@ -117,7 +117,7 @@ static void
 fetched(aws_fetch *done, bool found)
 {
 	int64		now = SegmentNow();
-	bool		asked = done->plan.base != AWS_BASE_KEYS || done->plan.role_count > 0;
+	bool		asked = done->plan.fetcher != NULL || done->plan.role_count > 0;
 
 	fetching = false;
 	if (outdated)

@@ -456,9 +456,9 @@ run_urls(const char *folder, const char *set, bool container)
 		if (container)
 			cJSON_AddStringToObject(variables, "AWS_EC2_METADATA_DISABLED", "true");
 		found = aws_make_plan(&none, &env, &plan, words, sizeof(words)) == AWS_FOUND;
-		if (found && plan.base == AWS_BASE_CONTAINER)
+		if (found && plan.fetcher == &aws_fetch_container)
 			snprintf(url, sizeof(url), "%s", plan.from.container.url);
-		else if (found && plan.base == AWS_BASE_METADATA)
+		else if (found && plan.fetcher == &aws_fetch_metadata)
 			snprintf(url, sizeof(url), "%s/latest/api/token", plan.from.metadata.url);
 		snprintf(title, sizeof(title), "%s: %s", set, text_of(test, "docs"));
 		if (found)
@@ -500,22 +500,22 @@ same_base(const cJSON *wanted, const aws_plan *plan)
 	const cJSON *sso = member(wanted, "Sso");
 
 	if (keys != NULL)
-		return plan->base == AWS_BASE_KEYS &&
+		return plan->fetcher == NULL &&
 			strcmp(text_of(keys, "access_key_id"), plan->keys.access_key_id) == 0 &&
 			strcmp(text_of(keys, "secret_access_key"), plan->keys.secret_access_key) == 0;
 	if (web != NULL)
-		return plan->base == AWS_BASE_WEB_IDENTITY &&
+		return plan->fetcher == &aws_fetch_web_identity &&
 			strcmp(text_of(web, "role_arn"), plan->from.web.role.arn) == 0 &&
 			strcmp(text_of(web, "web_identity_token_file"), plan->from.web.token_file) == 0 &&
 			(member(web, "role_session_name") == NULL ||
 			 strcmp(text_of(web, "role_session_name"), plan->from.web.role.session_name) == 0);
 	if (sso != NULL)
-		return plan->base == AWS_BASE_SSO &&
+		return plan->fetcher == &aws_fetch_sso &&
 			strcmp(text_of(sso, "sso_account_id"), plan->from.sso.account_id) == 0 &&
 			strcmp(text_of(sso, "sso_role_name"), plan->from.sso.role_name) == 0 &&
 			strstr(plan->from.sso.url, text_of(sso, "sso_region")) != NULL;
 	return strcmp(text_of(wanted, "NamedSource"), "Ec2InstanceMetadata") == 0 &&
-		plan->base == AWS_BASE_METADATA;
+		plan->fetcher == &aws_fetch_metadata;
 }
 
 static bool

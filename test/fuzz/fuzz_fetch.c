@@ -57,11 +57,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static aws_fetch fetch;
 	static const aws_environment env = {.get = get,.home = "/",.read_file = read_file};
+	static const aws_fetcher *const fetchers[6] = {
+		NULL, &aws_fetch_web_identity, &aws_fetch_sso, &aws_fetch_process,
+		&aws_fetch_container, &aws_fetch_metadata
+	};
 
 	if (size == 0)
 		return 0;
 	memset(&fetch, 0, sizeof(fetch));
-	fetch.plan.base = (aws_base) (data[0] % (AWS_BASE_METADATA + 1));
+	fetch.plan.fetcher = fetchers[data[0] % 6];
 	strcpy(fetch.plan.sts_url, "https://sts.example");
 	strcpy(fetch.plan.sts_region, "us-east-1");
 	strcpy(fetch.plan.roles[0].arn, "arn:a");

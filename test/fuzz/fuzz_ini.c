@@ -107,12 +107,12 @@ check_credentials(const aws_settings *settings, const aws_environment *env)
 	memset(error, 'x', sizeof(error));
 	if (aws_make_plan(settings, env, &plan, error, sizeof(error)) == AWS_FOUND)
 	{
-		CHECK(plan.base != AWS_BASE_KEYS ||
+		CHECK(plan.fetcher != NULL ||
 			  (found->access_key_id[0] > ' ' && found->secret_access_key[0] > ' '));
 		CHECK(strpbrk(found->session_token, "\r\n ") == NULL);
 		CHECK(found->source[0] != '\0' && strlen(found->source) < sizeof(found->source));
 		CHECK(plan.role_count >= 0 && plan.role_count <= AWS_ROLES_MAX);
-		CHECK((plan.role_count == 0 && plan.base != AWS_BASE_WEB_IDENTITY) ||
+		CHECK((plan.role_count == 0 && plan.fetcher != &aws_fetch_web_identity) ||
 			  plan.sts_url[0] != '\0');
 		CHECK(error[0] == '\0');
 	}

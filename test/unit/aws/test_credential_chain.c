@@ -106,7 +106,7 @@ assert_found(const aws_settings *settings, const world *w,
 	assert_string_equal(found.secret_access_key, secret_access_key);
 	assert_string_equal(found.session_token, session_token);
 	assert_string_equal(found.source, source);
-	assert_int_equal(plan.base, AWS_BASE_KEYS);
+	assert_null(plan.fetcher);
 	assert_int_equal(plan.role_count, 0);
 	assert_string_equal(error, "");
 }
@@ -504,7 +504,7 @@ TEST(a_role_precedes_keys_and_keys_precede_a_process)
 	};
 
 	assert_true(find(NULL, &w));
-	assert_int_equal(plan.base, AWS_BASE_KEYS);
+	assert_null(plan.fetcher);
 	assert_string_equal(plan.keys.access_key_id, "FILEKEY");
 	assert_int_equal(plan.role_count, 1);
 	assert_string_equal(plan.roles[0].arn, "arn:aws:iam::1:role/x");
@@ -518,7 +518,7 @@ TEST(a_role_precedes_keys_and_keys_precede_a_process)
 	assert_found(NULL, &w, "FILEKEY", "FILEHIDDEN", "", "profile \"default\" in " CREDENTIALS);
 	w.files[1].name = "/elsewhere";
 	assert_true(find(NULL, &w));
-	assert_int_equal(plan.base, AWS_BASE_PROCESS);
+	assert_ptr_equal(plan.fetcher, &aws_fetch_process);
 	assert_string_equal(plan.from.command, "/bin/x");
 	assert_string_equal(plan.keys.source, "credential_process of profile \"default\"");
 }
@@ -557,7 +557,7 @@ TEST(web_identity_comes_before_the_files_but_after_a_named_profile)
 	const aws_settings settings = {.profile = "work"};
 
 	assert_true(find(NULL, &w));
-	assert_int_equal(plan.base, AWS_BASE_WEB_IDENTITY);
+	assert_ptr_equal(plan.fetcher, &aws_fetch_web_identity);
 	assert_string_equal(plan.from.web.token_file, "/token");
 	assert_string_equal(plan.from.web.role.arn, "arn:r");
 	assert_string_equal(plan.from.web.role.session_name, "me");
@@ -607,7 +607,7 @@ TEST(container_urls)
 		{
 			if (!find(NULL, &w))
 				fail_msg("%s: %s", cases[i].full, error);
-			assert_int_equal(plan.base, AWS_BASE_CONTAINER);
+			assert_ptr_equal(plan.fetcher, &aws_fetch_container);
 			assert_string_equal(plan.from.container.url, cases[i].full);
 			/* The path is a secret. */
 			assert_memory_equal(plan.keys.source, "container at http", 17);
@@ -639,7 +639,7 @@ TEST(metadata_is_the_last_source)
 	world		w = {.variables = {{"AWS_EC2_METADATA_DISABLED", "false"}, {NULL, NULL}}};
 
 	assert_true(find(NULL, &w));
-	assert_int_equal(plan.base, AWS_BASE_METADATA);
+	assert_ptr_equal(plan.fetcher, &aws_fetch_metadata);
 	assert_string_equal(plan.from.metadata.url, "http://169.254.169.254");
 	assert_string_equal(plan.keys.source, "instance metadata at http://169.254.169.254");
 	w.variables[1] = (pair) {"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "ipv6"};
@@ -698,7 +698,7 @@ TEST(metadata_may_be_asked_for_the_region)
 	assert_string_equal(words, "instance metadata: AWS_EC2_METADATA_DISABLED is neither true nor false");
 	w.variables[0].value = "false";
 	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_FOUND);
-	assert_int_equal(plan.base, AWS_BASE_REGION);
+	assert_true(plan.from.metadata.region);
 	assert_string_equal(plan.from.metadata.url, "http://169.254.169.254");
 	w.variables[1] = (pair) {"AWS_METADATA_SERVICE_TIMEOUT", "soon"};
 	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_BROKEN);

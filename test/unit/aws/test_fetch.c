@@ -35,9 +35,9 @@ static const aws_environment env = {.get = get,.home = "/home/pg",.read_file = r
 /* ---- one errand after the other ---- */
 
 static void
-begin(aws_base base)
+begin(const aws_fetcher *fetcher)
 {
-	fetch.plan.base = base;
+	fetch.plan.fetcher = fetcher;
 	strcpy(fetch.plan.keys.source, "SOURCE");
 	strcpy(fetch.plan.tried, "BEFORE");
 	strcpy(fetch.plan.sts_url, "https://sts.example");
@@ -126,11 +126,12 @@ assert_failed(const char *words)
 #define ROLES METADATA "/latest/meta-data/iam/security-credentials/"
 
 static void
-ask_metadata(aws_base base)
+ask_metadata(bool region)
 {
 	strcpy(fetch.plan.from.metadata.url, METADATA);
 	fetch.plan.from.metadata.timeout_ms = 700;
-	begin(base);
+	fetch.plan.from.metadata.region = region;
+	begin(&aws_fetch_metadata);
 	assert_asks("PUT", METADATA "/latest/api/token");
 	assert_header("X-aws-ec2-metadata-token-ttl-seconds: 21600");
 	assert_int_equal(fetch.errand.timeout_ms, 700);
@@ -139,7 +140,7 @@ ask_metadata(aws_base base)
 static void
 begin_metadata(void)
 {
-	ask_metadata(AWS_BASE_METADATA);
+	ask_metadata(false);
 }
 
 TEST(metadata_takes_three_requests)
@@ -222,7 +223,7 @@ static void
 begin_region(void)
 {
 	memset(&fetch, 0, sizeof(fetch));
-	ask_metadata(AWS_BASE_REGION);
+	ask_metadata(true);
 	reply(200, "T");
 	assert_asks("GET", METADATA "/latest/meta-data/placement/region");
 	assert_header("X-aws-ec2-metadata-token: T");
@@ -311,7 +312,7 @@ TEST(a_container_sends_its_token)
 {
 	strcpy(fetch.plan.from.container.url, "http://169.254.170.2/x?y=1");
 	strcpy(fetch.plan.from.container.token, "Basic abc");
-	begin(AWS_BASE_CONTAINER);
+	begin(&aws_fetch_container);
 	assert_asks("GET", "http://169.254.170.2/x?y=1");
 	assert_header("Authorization: Basic abc");
 	reply(200, JSON("Token"));
@@ -320,7 +321,7 @@ TEST(a_container_sends_its_token)
 	/* A file precedes it. */
 	strcpy(fetch.plan.from.container.token_file, "/token");
 	file_text = "Bearer HIDDEN\r\n";
-	begin(AWS_BASE_CONTAINER);
+	begin(&aws_fetch_container);
 	assert_asks("GET", "http://169.254.170.2/x?y=1");
 	assert_header("Authorization: Bearer HIDDEN");
 	reply(401, "");
@@ -333,13 +334,13 @@ TEST(unusable_token_files)
 
 	strcpy(fetch.plan.from.container.token_file, "/token");
 	file_text = NULL;
-	begin(AWS_BASE_CONTAINER);
+	begin(&aws_fetch_container);
 	assert_failed("cannot read the token file \"/token\"");
 	for (size_t i = 0; i < COUNT_OF(texts); i++)
 	{
 		strcpy(fetch.plan.from.container.token_file, "/token");
 		file_text = texts[i];
-		begin(AWS_BASE_CONTAINER);
+		begin(&aws_fetch_container);
 		assert_failed("the token file \"/token\" is empty, too long, or no text");
 	}
 }
@@ -361,7 +362,7 @@ begin_role(void)
 	strcpy(fetch.plan.roles[0].external_id, "x&y=z");
 	fetch.plan.roles[0].duration_s = 900;
 	fetch.plan.role_count = 1;
-	begin(AWS_BASE_KEYS);
+	begin(NULL);
 	assert_asks("POST", "https://sts.example/");
 }
 
@@ -455,7 +456,7 @@ TEST(web_identity_needs_no_signature)
 	strcpy(fetch.plan.from.web.role.session_name, "me");
 	strcpy(fetch.plan.from.web.token_file, "/jwt");
 	file_text = "e30.e30.HIDDEN_-\n";
-	begin(AWS_BASE_WEB_IDENTITY);
+	begin(&aws_fetch_web_identity);
 	assert_asks("POST", "https://sts.example/");
 	assert_string_equal(file_path, "/jwt");
 	assert_int_equal(fetch.errand.header_count, 1);
@@ -471,7 +472,7 @@ static void
 command_ends(int status, const char *output)
 {
 	strcpy(fetch.plan.from.command, "do it");
-	begin(AWS_BASE_PROCESS);
+	begin(&aws_fetch_process);
 	assert_int_equal(aws_fetch_next(&fetch, &env, NOW_S), AWS_STEP_PROCESS);
 	assert_string_equal(fetch.errand.body, "do it");
 	reply(status, output);
@@ -490,7 +491,7 @@ TEST(a_command_prints_credentials)
 	command_ends(0, "{\"Version\":2,\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"S\"}");
 	assert_failed("the command printed no \"Version\": 1");
 	strcpy(fetch.plan.from.command, "do it");
-	begin(AWS_BASE_PROCESS);
+	begin(&aws_fetch_process);
 	assert_int_equal(aws_fetch_next(&fetch, &env, NOW_S), AWS_STEP_PROCESS);
 	no_reply();
 	assert_failed("the command connect: Refused");
@@ -514,7 +515,7 @@ begin_sso(const char *cache)
 	strcpy(fetch.plan.from.sso.role_name, "r+w");
 	strcpy(fetch.plan.from.sso.token_file, "/cache");
 	file_text = cache;
-	begin(AWS_BASE_SSO);
+	begin(&aws_fetch_sso);
 }
 
 TEST(single_sign_on)

@@ -86,7 +86,7 @@ fetch_now(harness *h, source *s)
 	snprintf(body, sizeof(body), "{\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"S\","
 			 "\"Token\":\"T\",\"Expiration\":\"%s\"}", stamp);
 	memset(&fetch, 0, sizeof(fetch));
-	fetch.plan.base = AWS_BASE_CONTAINER;
+	fetch.plan.fetcher = &aws_fetch_container;
 	strcpy(fetch.plan.from.container.url, "http://169.254.170.2/x");
 	aws_fetch_begin(&fetch);
 	while ((step = aws_fetch_next(&fetch, &env, epoch_s(h))) == AWS_STEP_HTTP)
