@@ -124,12 +124,15 @@ typedef struct aws_plan
 	char		tried[2048];	/* what was tried before, and why it did not apply */
 } aws_plan;
 
+/* Settings, environment and shared files: see profile.c. */
+typedef struct aws_profile aws_profile;
+
 /*
  * Tries one source after the other.  Unless the result is AWS_FOUND, error says why the last
  * source failed, and then why each earlier one did.
  */
-extern aws_found aws_make_plan(const aws_settings *settings, const aws_environment *env,
-						  aws_plan *plan, char *error, size_t error_size);
+extern aws_found aws_make_plan(const aws_profile *profile, aws_plan *plan,
+							   char *error, size_t error_size);
 
 /* Such an error. */
 extern void aws_plan_error(char *to, size_t size, const char *last, const char *tried);
@@ -138,8 +141,8 @@ extern void aws_plan_error(char *to, size_t size, const char *last, const char *
  * A plan that finds the Region in instance metadata, after what aws_find_region() has tried.
  * Unless the result is AWS_FOUND, error says why not.
  */
-extern aws_found aws_make_region_plan(const aws_settings *settings, const aws_environment *env,
-									  aws_plan *plan, char *error, size_t error_size);
+extern aws_found aws_make_region_plan(const aws_profile *profile, aws_plan *plan,
+									  char *error, size_t error_size);
 
 /* Overwrites the secrets. */
 extern void aws_credentials_wipe(aws_credentials *credentials);
@@ -156,9 +159,7 @@ extern void aws_plan_wipe(aws_plan *plan);
  * none (AWS_NOT_HERE: instance metadata may have it), or if it cannot be part of a host
  * name, or if the files are unusable; error then says why, and what was tried.
  */
-extern aws_found aws_find_region(const aws_settings *settings,
-								 const aws_environment *env,
-								 char *region, size_t size,
+extern aws_found aws_find_region(const aws_profile *profile, char *region, size_t size,
 								 char *error, size_t error_size);
 
 typedef enum aws_service
@@ -180,10 +181,8 @@ typedef enum aws_service
  * Requests are signed for the region, which becomes "us-east-1" where DynamoDB's is "local":
  * it must have room for that.
  */
-extern bool aws_find_endpoint(const aws_settings *settings,
-							  const aws_environment *env,
-							  aws_service service, char *region,
-							  char *url, size_t size,
+extern bool aws_find_endpoint(const aws_profile *profile, aws_service service,
+							  char *region, char *url, size_t size,
 							  char *error, size_t error_size);
 
 /*
@@ -533,26 +532,26 @@ typedef struct aws_profile_file
 	bool		has_profile;
 } aws_profile_file;
 
-typedef struct aws_profile
+struct aws_profile
 {
+	aws_settings settings;		/* what comes before the files, */
+	const aws_environment *env; /* as does this */
 	const char *name;
 	bool		named;			/* configured by name: it must exist */
 	aws_profile_file credentials;
 	aws_profile_file config;
-} aws_profile;
+	char		unusable[1024]; /* why the files are, and the profile is empty; or "" */
+};
 
 /*
- * Reads the files.  False if one of them is malformed, or exists but cannot be read, or
- * is missing although a variable names it; or if neither has a profile that was
- * configured by name: then error says so, and the profile is empty.  What such
- * a file says could choose another store or another account.  A missing file or default
- * profile is no error.  The profile points into settings and
+ * Reads the files.  They are unusable if one of them is malformed, or exists but cannot be
+ * read, or is missing although a variable names it; or if neither has a profile that was
+ * configured by name.  What such a file says could choose another store or another account.
+ * A missing file or default profile is no error.  The profile points to the settings' texts and
  * the environment, so it must not outlive them.
  */
-extern bool aws_profile_open(aws_profile *profile,
-							 const aws_settings *settings,
-							 const aws_environment *env,
-							 char *error, size_t error_size);
+extern void aws_profile_open(aws_profile *profile, const aws_settings *settings,
+							 const aws_environment *env);
 
 /* Overwrites and frees the files' text. */
 extern void aws_profile_close(aws_profile *profile);
@@ -591,8 +590,8 @@ extern bool aws_profile_get_service_endpoint(const aws_profile *profile,
  * The file with the authorities to trust: setting, AWS_CA_BUNDLE, the profile's "ca_bundle";
  * else "" is written.  False if it cannot be read; error then names it, and says why.
  */
-extern bool aws_find_ca_file(const aws_settings *settings, const aws_environment *env,
-							 char *path, size_t size, char *error, size_t error_size);
+extern bool aws_find_ca_file(const aws_profile *profile, char *path, size_t size,
+							 char *error, size_t error_size);
 
 /*
  * For settings, environment and files alike: "" means unset.
@@ -607,13 +606,12 @@ extern const char *aws_get_variable(const aws_environment *env,
  * Sets *on to whether the variable, or else the profile's property, is "true".  Returns false for other
  * words than true and false, of which SDKs make different things.
  */
-extern bool aws_read_switch(const aws_environment *env, const char *variable,
-							const aws_profile *profile, const char *property, bool *on);
+extern bool aws_read_switch(const aws_profile *profile, const char *variable,
+							const char *property, bool *on);
 
 /* Writes the variable, or else the profile's property (NULL: there is none), or ""; false if too long. */
-extern bool aws_get_either(const aws_environment *env, const char *variable,
-						   const aws_profile *profile, const char *property,
-						   char *value, size_t size);
+extern bool aws_get_either(const aws_profile *profile, const char *variable,
+						   const char *property, char *value, size_t size);
 
 /* False if it does not fit; writes nothing then. */
 extern bool aws_copy_text(const char *text, char *out, size_t size);
@@ -637,8 +635,7 @@ extern bool aws_is_visible_ascii(const char *text);
 /* What each part is made from, and where it goes. */
 typedef struct aws_search
 {
-	const aws_settings *settings;
-	const aws_environment *env;
+	const aws_profile *profile; /* that of the settings: roles may lead to others */
 	aws_plan   *plan;
 	char	   *error;			/* unless the result is AWS_FOUND: why, without secrets */
 	size_t		error_size;

@@ -53,12 +53,11 @@ aws_plan_wipe(aws_plan *plan)
 }
 
 aws_found
-aws_make_plan(const aws_settings *settings, const aws_environment *env,
-			  aws_plan *plan, char *error, size_t error_size)
+aws_make_plan(const aws_profile *profile, aws_plan *plan, char *error, size_t error_size)
 {
 	aws_found	result = AWS_NOT_HERE;
 	char		words[MAX_WORDS];
-	const aws_search s = {settings, env, plan, words, sizeof(words)};
+	const aws_search s = {profile, plan, words, sizeof(words)};
 
 	memset(plan, 0, sizeof(*plan));
 	for (size_t i = 0; i < SOURCES && result == AWS_NOT_HERE; i++)
@@ -91,7 +90,7 @@ aws_credentials_wipe(aws_credentials *credentials)
 static aws_found
 find_in_settings(const aws_search *s)
 {
-	const aws_settings *settings = s->settings;
+	const aws_settings *settings = &s->profile->settings;
 	const aws_key_source source = {
 		.where = "settings",
 		.names = {"ddblock.access_key_id", "ddblock.secret_access_key",
@@ -107,7 +106,7 @@ static aws_found
 find_in_environment(const aws_search *s)
 {
 	/* As in the AWS CLI, ddblock.profile takes precedence over the environment. */
-	if (aws_is_set(s->settings->profile))
+	if (aws_is_set(s->profile->settings.profile))
 		return aws_not_here(s, "environment: not used, because ddblock.profile is set");
 	return aws_plan_environment(s);
 }
@@ -117,18 +116,20 @@ static aws_found
 find_web_identity(const aws_search *s)
 {
 	aws_plan   *plan = s->plan;
-	const char *token_file = aws_get_variable(s->env, "AWS_WEB_IDENTITY_TOKEN_FILE");
+	const aws_environment *env = s->profile->env;
+	bool		by_setting = aws_is_set(s->profile->settings.profile);
+	const char *token_file = aws_get_variable(env, "AWS_WEB_IDENTITY_TOKEN_FILE");
 	const aws_role_source source = {
 		.where = "web identity",
-		.arn = aws_get_variable(s->env, "AWS_ROLE_ARN"),
-		.session_name = aws_get_variable(s->env, "AWS_ROLE_SESSION_NAME"),
+		.arn = aws_get_variable(env, "AWS_ROLE_ARN"),
+		.session_name = aws_get_variable(env, "AWS_ROLE_SESSION_NAME"),
 	};
 
 	if (token_file == NULL)
 		return aws_not_here(s, "web identity AWS_WEB_IDENTITY_TOKEN_FILE: not set");
-	if (aws_is_set(s->settings->profile) || aws_get_variable(s->env, "AWS_PROFILE") != NULL)
+	if (by_setting || aws_get_variable(env, "AWS_PROFILE") != NULL)
 		return aws_not_here(s, "web identity: not used, because %s is set",
-							aws_is_set(s->settings->profile) ? "ddblock.profile" : "AWS_PROFILE");
+							by_setting ? "ddblock.profile" : "AWS_PROFILE");
 	if (source.arn == NULL)
 		return aws_broken(s, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is set "
 						  "but AWS_ROLE_ARN is not");

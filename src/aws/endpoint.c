@@ -16,7 +16,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define MAX_WORDS 1024			/* bytes of an unusable profile's error */
+#define MAX_WORDS 1024
 
 static bool
 refuse(char *error, size_t error_size, const char *where, const char *why)
@@ -28,27 +28,25 @@ refuse(char *error, size_t error_size, const char *where, const char *why)
 
 /* AWS_NOT_HERE, with each file's error, if the profile has no region. */
 static aws_found
-copy_profile_region(const aws_settings *settings, const aws_environment *env,
-					char *region, size_t size, char *error, size_t error_size)
+copy_profile_region(const aws_profile *profile, char *region, size_t size,
+					char *error, size_t error_size)
 {
-	aws_profile profile;
-	const aws_profile_file *const files[] = {&profile.credentials, &profile.config};
+	const aws_profile_file *const files[] = {&profile->credentials, &profile->config};
 	char		words[MAX_WORDS];
 	ini_result	result;
 
-	if (!aws_profile_open(&profile, settings, env, words, sizeof(words)))
-		return refuse(error, error_size, "shared files", words), AWS_BROKEN;
-	result = aws_profile_get(&profile, "region", region, size);
+	if (profile->unusable[0] != '\0')
+		return refuse(error, error_size, "shared files", profile->unusable), AWS_BROKEN;
+	result = aws_profile_get(profile, "region", region, size);
 	snprintf(words, sizeof(words), "not set");
 	for (int i = 0; i < 2; i++)
 	{
 		size_t		used = strlen(words);
 
 		snprintf(words + used, sizeof(words) - used, "; region of profile \"%.50s\" in %.300s: %s",
-				 profile.name, files[i]->path,
+				 profile->name, files[i]->path,
 				 files[i]->has_profile ? "not set" : aws_profile_absence(files[i]));
 	}
-	aws_profile_close(&profile);
 	if (result == INI_TOO_LONG)
 		return refuse(error, error_size, "the profile's region", "too long"), AWS_BROKEN;
 	if (region[0] != '\0')
@@ -58,11 +56,11 @@ copy_profile_region(const aws_settings *settings, const aws_environment *env,
 }
 
 aws_found
-aws_find_region(const aws_settings *settings, const aws_environment *env,
-				char *region, size_t size, char *error, size_t error_size)
+aws_find_region(const aws_profile *profile, char *region, size_t size,
+				char *error, size_t error_size)
 {
 	const char *const variables[] = {"AWS_REGION", "AWS_DEFAULT_REGION"};
-	const char *given = aws_is_set(settings->region) ? settings->region : NULL;
+	const char *given = aws_is_set(profile->settings.region) ? profile->settings.region : NULL;
 	const char *where = "ddblock.region";
 	const char *wrong = NULL;
 	aws_found	result = AWS_FOUND;
@@ -71,12 +69,12 @@ aws_find_region(const aws_settings *settings, const aws_environment *env,
 	for (int i = 0; i < 2 && given == NULL; i++)
 	{
 		where = variables[i];
-		given = aws_get_variable(env, where);
+		given = aws_get_variable(profile->env, where);
 	}
 	if (given == NULL)
 	{
 		where = "the profile's region";
-		result = copy_profile_region(settings, env, region, size, error, error_size);
+		result = copy_profile_region(profile, region, size, error, error_size);
 	}
 	else if (!aws_copy_text(given, region, size))
 		wrong = "too long";
@@ -137,19 +135,18 @@ aws_drop_slash(char *url)
 
 /* "" if none is configured, or all are ignored; false if it cannot be used. */
 static bool
-copy_configured_endpoint(const aws_settings *settings, const aws_environment *env,
-						 const aws_profile *profile, aws_service service, bool ignore,
+copy_configured_endpoint(const aws_profile *profile, aws_service service, bool ignore,
 						 char *url, size_t size)
 {
 	const char *given;
 
-	if (service == AWS_DYNAMODB && aws_is_set(settings->endpoint_url))
-		return aws_copy_text(settings->endpoint_url, url, size);
+	if (service == AWS_DYNAMODB && aws_is_set(profile->settings.endpoint_url))
+		return aws_copy_text(profile->settings.endpoint_url, url, size);
 	if (ignore)
 		return true;
-	given = aws_get_variable(env, services[service].variable);
+	given = aws_get_variable(profile->env, services[service].variable);
 	if (given == NULL)
-		given = aws_get_variable(env, "AWS_ENDPOINT_URL");
+		given = aws_get_variable(profile->env, "AWS_ENDPOINT_URL");
 	if (given != NULL)
 		return aws_copy_text(given, url, size);
 	if (!aws_profile_get_service_endpoint(profile, services[service].section, url, size))
@@ -160,13 +157,12 @@ copy_configured_endpoint(const aws_settings *settings, const aws_environment *en
 }
 
 static bool
-is_supported(const aws_environment *env, const aws_profile *profile, const choice *of,
-			 bool amazons)
+is_supported(const aws_profile *profile, const choice *of, bool amazons)
 {
 	char		value[16] = "";
 
 	if (of->variable != NULL &&
-		!aws_get_either(env, of->variable, profile, of->property, value, sizeof(value)))
+		!aws_get_either(profile, of->variable, of->property, value, sizeof(value)))
 		return false;
 	for (int i = 0; i < 2 && of->supported[i] != NULL; i++)
 		if (strcasecmp(value, of->supported[i]) == 0)
@@ -176,8 +172,7 @@ is_supported(const aws_environment *env, const aws_profile *profile, const choic
 
 /* Returns what is wrong, or NULL. */
 static const char *
-choose_endpoint(const aws_settings *settings, const aws_environment *env,
-				const aws_profile *profile, aws_service service, char *region,
+choose_endpoint(const aws_profile *profile, aws_service service, char *region,
 				char *url, size_t size)
 {
 	bool		local = service == AWS_DYNAMODB && strcmp(region, "local") == 0;
@@ -186,22 +181,22 @@ choose_endpoint(const aws_settings *settings, const aws_environment *env,
 	bool		fips;
 	bool		dual_stack;
 
-	if (!aws_read_switch(env, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", profile,
+	if (!aws_read_switch(profile, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
 						 "ignore_configured_endpoint_urls", &ignore))
 		return "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or ignore_configured_endpoint_urls is neither true nor false";
-	if (!copy_configured_endpoint(settings, env, profile, service, ignore, url, size))
+	if (!copy_configured_endpoint(profile, service, ignore, url, size))
 		return "URL is too long, or the services section is missing";
 	configured = url[0] != '\0';
-	if (!aws_read_switch(env, "AWS_USE_FIPS_ENDPOINT", profile, "use_fips_endpoint", &fips))
+	if (!aws_read_switch(profile, "AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint", &fips))
 		return "AWS_USE_FIPS_ENDPOINT or use_fips_endpoint is neither true nor false";
-	if (!aws_read_switch(env, "AWS_USE_DUALSTACK_ENDPOINT", profile, "use_dualstack_endpoint",
+	if (!aws_read_switch(profile, "AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint",
 						 &dual_stack))
 		return "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint is neither true nor false";
 	if (configured && (fips || dual_stack))
 		return "FIPS or dual stack is wanted, but another endpoint is configured";
 	if (local && (fips || dual_stack))
 		return "the Region \"local\" has neither FIPS nor dual stack";
-	if (!is_supported(env, profile, &services[service].choice, !configured && !local))
+	if (!is_supported(profile, &services[service].choice, !configured && !local))
 		return services[service].choice.refusal;
 	if (configured)
 		return NULL;
@@ -214,11 +209,9 @@ choose_endpoint(const aws_settings *settings, const aws_environment *env,
 }
 
 bool
-aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
-				  aws_service service, char *region,
+aws_find_endpoint(const aws_profile *profile, aws_service service, char *region,
 				  char *url, size_t size, char *error, size_t error_size)
 {
-	aws_profile profile;
 	char		where[32];
 	char		words[MAX_WORDS];
 	char		host[300];
@@ -226,11 +219,10 @@ aws_find_endpoint(const aws_settings *settings, const aws_environment *env,
 
 	url[0] = '\0';
 	/* Beside the setting, files that cannot be used count as empty: they choose nothing. */
-	if (!aws_profile_open(&profile, settings, env, words, sizeof(words)) &&
-		(service != AWS_DYNAMODB || !aws_is_set(settings->endpoint_url)))
-		return refuse(error, error_size, "shared files", words);
-	wrong = choose_endpoint(settings, env, &profile, service, region, url, size);
-	aws_profile_close(&profile);
+	if (profile->unusable[0] != '\0' &&
+		(service != AWS_DYNAMODB || !aws_is_set(profile->settings.endpoint_url)))
+		return refuse(error, error_size, "shared files", profile->unusable);
+	wrong = choose_endpoint(profile, service, region, url, size);
 	if (wrong == NULL)
 	{
 		aws_drop_slash(url);

@@ -106,10 +106,10 @@ name_token_file(const aws_search *s, const char *key)
 	unsigned	len = sizeof(hash);
 	int			used;
 
-	if (!aws_is_set(s->env->home) ||
+	if (!aws_is_set(s->profile->env->home) ||
 		EVP_Digest(key, strlen(key), hash, &len, EVP_sha1(), NULL) != 1)
 		return false;
-	used = snprintf(path, AWS_TEXT_SIZE, "%s/.aws/sso/cache/", s->env->home);
+	used = snprintf(path, AWS_TEXT_SIZE, "%s/.aws/sso/cache/", s->profile->env->home);
 	if (used < 0 || used + 2 * sizeof(hash) + sizeof(".json") > AWS_TEXT_SIZE)
 		return false;
 	for (size_t i = 0; i < sizeof(hash); i++)
@@ -176,9 +176,9 @@ find_sso(const aws_search *s, const aws_profile *profile)
 						  aws_wrong_region(region));
 	if (!name_token_file(s, session[0] != '\0' ? session : start_url))
 		return refuse(s, profile, "the home directory, which has the token of single sign-on, is unknown");
-	if (!aws_find_endpoint(s->settings, s->env, AWS_SSO, region, plan->from.sso.url,
+	if (!aws_find_endpoint(s->profile, AWS_SSO, region, plan->from.sso.url,
 						   sizeof(plan->from.sso.url), words, sizeof(words)) ||
-		!aws_find_endpoint(s->settings, s->env, AWS_SSO_OIDC, region, plan->from.sso.oidc_url,
+		!aws_find_endpoint(s->profile, AWS_SSO_OIDC, region, plan->from.sso.oidc_url,
 						   sizeof(plan->from.sso.oidc_url), words, sizeof(words)))
 		return refuse(s, profile, words);
 	plan->fetcher = &aws_fetch_sso;
@@ -369,13 +369,16 @@ follow_chain(const aws_search *s, const aws_profile *first)
 	}
 }
 
-static aws_found
-find_in_profile(const aws_search *s, const aws_profile *profile)
+aws_found
+aws_plan_profile(const aws_search *s)
 {
+	const aws_profile *profile = s->profile;
 	aws_plan   *plan = s->plan;
 	aws_found	result;
 	char		base[200];
 
+	if (profile->unusable[0] != '\0')
+		return aws_broken(s, "%s", profile->unusable);
 	if (!is_chained(profile))
 		return find_base(s, profile);
 	result = follow_chain(s, profile);
@@ -386,17 +389,4 @@ find_in_profile(const aws_search *s, const aws_profile *profile)
 			 "role %.120s of profile \"%.50s\", assumed with %.150s",
 			 plan->roles[plan->role_count - 1].arn, profile->name, base);
 	return AWS_FOUND;
-}
-
-aws_found
-aws_plan_profile(const aws_search *s)
-{
-	aws_profile profile;
-	aws_found	result;
-
-	if (!aws_profile_open(&profile, s->settings, s->env, s->error, s->error_size))
-		return AWS_BROKEN;
-	result = find_in_profile(s, &profile);
-	aws_profile_close(&profile);
-	return result;
 }

@@ -77,11 +77,11 @@ aws_plan_environment(const aws_search *s)
 	};
 
 	for (int i = 0; i < 3; i++)
-		source.values[i] = get_visible(s->env, source.names[i]);
+		source.values[i] = get_visible(s->profile->env, source.names[i]);
 	if (source.values[2] == NULL && source.values[0] != NULL)
 	{
 		source.names[2] = "AWS_SECURITY_TOKEN"; /* its old name, which SDKs still read */
-		source.values[2] = get_visible(s->env, source.names[2]);
+		source.values[2] = get_visible(s->profile->env, source.names[2]);
 	}
 	return aws_plan_keys(s, &source);
 }
@@ -130,10 +130,11 @@ aws_found
 aws_plan_container(const aws_search *s)
 {
 	aws_plan   *plan = s->plan;
-	const char *relative = aws_get_variable(s->env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-	const char *full = aws_get_variable(s->env, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
-	const char *token = aws_get_variable(s->env, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
-	const char *token_file = aws_get_variable(s->env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+	const aws_environment *env = s->profile->env;
+	const char *relative = aws_get_variable(env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+	const char *full = aws_get_variable(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+	const char *token = aws_get_variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
+	const char *token_file = aws_get_variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
 	char	   *url = plan->from.container.url;
 	int			len;
 
@@ -165,16 +166,15 @@ aws_plan_container(const aws_search *s)
  */
 
 static bool
-choose_metadata_url(const aws_environment *env, const aws_profile *profile, char *url,
-					char *error, size_t error_size)
+choose_metadata_url(const aws_profile *profile, char *url, char *error, size_t error_size)
 {
 	char		mode[32];
 	char		host[300];
 
-	if (!aws_get_either(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", profile,
-					"ec2_metadata_service_endpoint", url, AWS_TEXT_SIZE) ||
-		!aws_get_either(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", profile,
-					"ec2_metadata_service_endpoint_mode", mode, sizeof(mode)))
+	if (!aws_get_either(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+						"ec2_metadata_service_endpoint", url, AWS_TEXT_SIZE) ||
+		!aws_get_either(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+						"ec2_metadata_service_endpoint_mode", mode, sizeof(mode)))
 	{
 		snprintf(error, error_size, "endpoint or endpoint mode is too long");
 		return false;
@@ -196,13 +196,13 @@ choose_metadata_url(const aws_environment *env, const aws_profile *profile, char
 
 /* Writes nothing if it is not set.  Whole numbers, as botocore wants them. */
 static bool
-read_number(const aws_environment *env, const aws_profile *profile,
-			const char *variable, const char *property, int max, int *number)
+read_number(const aws_profile *profile, const char *variable, const char *property, int max,
+			int *number)
 {
 	char		value[8];
 	char	   *end;
 
-	if (!aws_get_either(env, variable, profile, property, value, sizeof(value)))
+	if (!aws_get_either(profile, variable, property, value, sizeof(value)))
 		return false;
 	if (value[0] == '\0')
 		return true;
@@ -211,17 +211,16 @@ read_number(const aws_environment *env, const aws_profile *profile,
 }
 
 static bool
-plan_attempts(const aws_environment *env, const aws_profile *profile, aws_plan *plan,
-			  char *error, size_t error_size)
+plan_attempts(const aws_profile *profile, aws_plan *plan, char *error, size_t error_size)
 {
 	int			timeout_s = 1;
 	const char *wrong = NULL;
 
 	plan->from.metadata.attempts = 0;
-	if (!read_number(env, profile, "AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout",
+	if (!read_number(profile, "AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout",
 					 60, &timeout_s))
 		wrong = "AWS_METADATA_SERVICE_TIMEOUT or metadata_service_timeout is not between 1 and 60";
-	else if (!read_number(env, profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
+	else if (!read_number(profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
 						  "metadata_service_num_attempts", 20, &plan->from.metadata.attempts))
 		wrong = "AWS_METADATA_SERVICE_NUM_ATTEMPTS or metadata_service_num_attempts is not between 1 and 20";
 	plan->from.metadata.timeout_ms = timeout_s * 1000;
@@ -233,21 +232,17 @@ aws_found
 aws_plan_metadata(const aws_search *s)
 {
 	aws_plan   *plan = s->plan;
-	aws_profile profile;
 	char		words[300];
 	bool		disabled;
-	bool		ok;
 
-	if (!aws_read_switch(s->env, "AWS_EC2_METADATA_DISABLED", NULL, NULL, &disabled))
+	if (!aws_read_switch(s->profile, "AWS_EC2_METADATA_DISABLED", NULL, &disabled))
 		return aws_broken(s, "instance metadata: AWS_EC2_METADATA_DISABLED is neither true nor false");
 	if (disabled)
 		return aws_not_here(s, "instance metadata: AWS_EC2_METADATA_DISABLED is true");
-	if (!aws_profile_open(&profile, s->settings, s->env, s->error, s->error_size))
-		return AWS_BROKEN;
-	ok = choose_metadata_url(s->env, &profile, plan->from.metadata.url, words, sizeof(words)) &&
-		plan_attempts(s->env, &profile, plan, words, sizeof(words));
-	aws_profile_close(&profile);
-	if (!ok)
+	if (s->profile->unusable[0] != '\0')
+		return aws_broken(s, "%s", s->profile->unusable);
+	if (!choose_metadata_url(s->profile, plan->from.metadata.url, words, sizeof(words)) ||
+		!plan_attempts(s->profile, plan, words, sizeof(words)))
 		return aws_broken(s, "instance metadata: %s", words);
 	plan->fetcher = &aws_fetch_metadata;
 	snprintf(plan->keys.source, sizeof(plan->keys.source),
@@ -256,10 +251,9 @@ aws_plan_metadata(const aws_search *s)
 }
 
 aws_found
-aws_make_region_plan(const aws_settings *settings, const aws_environment *env,
-					 aws_plan *plan, char *error, size_t error_size)
+aws_make_region_plan(const aws_profile *profile, aws_plan *plan, char *error, size_t error_size)
 {
-	const aws_search s = {settings, env, plan, error, error_size};
+	const aws_search s = {profile, plan, error, error_size};
 	aws_found	result;
 
 	memset(plan, 0, sizeof(*plan));
@@ -324,9 +318,9 @@ aws_plan_sts(const aws_search *s)
 	aws_plan   *plan = s->plan;
 	char		words[1024];
 
-	if (aws_find_region(s->settings, s->env, plan->sts_region, sizeof(plan->sts_region),
-						words, sizeof(words)) == AWS_FOUND &&
-		aws_find_endpoint(s->settings, s->env, AWS_STS, plan->sts_region, plan->sts_url,
+	if (aws_find_region(s->profile, plan->sts_region, sizeof(plan->sts_region), words,
+						sizeof(words)) == AWS_FOUND &&
+		aws_find_endpoint(s->profile, AWS_STS, plan->sts_region, plan->sts_url,
 						  sizeof(plan->sts_url), words, sizeof(words)))
 		return AWS_FOUND;
 	return aws_broken(s, "Region or endpoint of STS: %s", words);

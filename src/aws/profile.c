@@ -35,22 +35,20 @@ aws_get_variable(const aws_environment *env, const char *name)
 }
 
 bool
-aws_read_switch(const aws_environment *env, const char *variable,
-				const aws_profile *profile, const char *property, bool *on)
+aws_read_switch(const aws_profile *profile, const char *variable, const char *property, bool *on)
 {
 	char		value[8];
-	bool		fits = aws_get_either(env, variable, profile, property, value, sizeof(value));
+	bool		fits = aws_get_either(profile, variable, property, value, sizeof(value));
 
 	*on = fits && strcasecmp(value, "true") == 0;
 	return *on || (fits && (value[0] == '\0' || strcasecmp(value, "false") == 0));
 }
 
 bool
-aws_get_either(const aws_environment *env, const char *variable,
-			   const aws_profile *profile, const char *property,
+aws_get_either(const aws_profile *profile, const char *variable, const char *property,
 			   char *value, size_t size)
 {
-	const char *given = aws_get_variable(env, variable);
+	const char *given = aws_get_variable(profile->env, variable);
 
 	value[0] = '\0';
 	if (given != NULL)
@@ -87,14 +85,13 @@ aws_is_visible_ascii(const char *text)
 }
 
 static void
-choose_name(aws_profile *profile, const aws_settings *settings,
-			const aws_environment *env)
+choose_name(aws_profile *profile)
 {
-	profile->name = settings->profile;
+	profile->name = profile->settings.profile;
 	if (!aws_is_set(profile->name))
-		profile->name = aws_get_variable(env, "AWS_PROFILE");
+		profile->name = aws_get_variable(profile->env, "AWS_PROFILE");
 	if (profile->name == NULL)
-		profile->name = aws_get_variable(env, "AWS_DEFAULT_PROFILE");
+		profile->name = aws_get_variable(profile->env, "AWS_DEFAULT_PROFILE");
 	profile->named = profile->name != NULL;
 	if (profile->name == NULL)
 		profile->name = "default";
@@ -116,10 +113,10 @@ expand_home(const aws_environment *env, const char *path,
 
 /* Absent is not unusable: only a file at the default place may be missing. */
 static bool
-read_profile_file(aws_profile_file *file, const aws_environment *env,
-				  const char *variable, const char *default_path,
-				  char *error, size_t error_size)
+read_profile_file(aws_profile *profile, aws_profile_file *file,
+				  const char *variable, const char *default_path)
 {
+	const aws_environment *env = profile->env;
 	const char *named = aws_get_variable(env, variable);
 
 	errno = ENOENT;
@@ -128,7 +125,8 @@ read_profile_file(aws_profile_file *file, const aws_environment *env,
 	if (file->text.start != NULL ||
 		(named == NULL && (errno == ENOENT || errno == ENOTDIR)))
 		return true;
-	snprintf(error, error_size, "%.300s%s%s%s cannot be read: %s", file->path,
+	snprintf(profile->unusable, sizeof(profile->unusable),
+			 "%.300s%s%s%s cannot be read: %s", file->path,
 			 named != NULL ? " (" : "", named != NULL ? variable : "", named != NULL ? ")" : "",
 			 strerror(errno));
 	return false;
@@ -154,13 +152,14 @@ find_sections(aws_profile *profile)
 }
 
 static bool
-check_format(const aws_profile_file *file, char *error, size_t error_size)
+check_format(aws_profile *profile, const aws_profile_file *file)
 {
 	int			line = ini_malformed_line(file->text);
 
 	if (line == 0)
 		return true;
-	snprintf(error, error_size, "%s: line %d is malformed", file->path, line);
+	snprintf(profile->unusable, sizeof(profile->unusable), "%s: line %d is malformed",
+			 file->path, line);
 	return false;
 }
 
@@ -170,35 +169,34 @@ aws_profile_absence(const aws_profile_file *file)
 	return file->text.start == NULL ? "file not found" : "no such profile";
 }
 
-bool
-aws_profile_open(aws_profile *profile, const aws_settings *settings,
-				 const aws_environment *env, char *error, size_t error_size)
+void
+aws_profile_open(aws_profile *profile, const aws_settings *settings, const aws_environment *env)
 {
 	aws_profile_file *credentials = &profile->credentials;
 	aws_profile_file *config = &profile->config;
 	bool		ok;
 
 	memset(profile, 0, sizeof(*profile));
-	choose_name(profile, settings, env);
-	ok = read_profile_file(credentials, env, "AWS_SHARED_CREDENTIALS_FILE",
-						   "~/.aws/credentials", error, error_size) &&
-		read_profile_file(config, env, "AWS_CONFIG_FILE", "~/.aws/config", error, error_size);
+	profile->settings = *settings;
+	profile->env = env;
+	choose_name(profile);
+	ok = read_profile_file(profile, credentials, "AWS_SHARED_CREDENTIALS_FILE",
+						   "~/.aws/credentials") &&
+		read_profile_file(profile, config, "AWS_CONFIG_FILE", "~/.aws/config");
 	find_sections(profile);
 
-	ok = ok && check_format(credentials, error, error_size) &&
-		check_format(config, error, error_size);
+	ok = ok && check_format(profile, credentials) && check_format(profile, config);
 	if (ok && profile->named &&
 		!credentials->has_profile && !config->has_profile)
 	{
-		snprintf(error, error_size, "profile \"%s\" in %s: %s, in %s: %s",
-				 profile->name,
+		snprintf(profile->unusable, sizeof(profile->unusable),
+				 "profile \"%s\" in %s: %s, in %s: %s", profile->name,
 				 credentials->path, aws_profile_absence(credentials),
 				 config->path, aws_profile_absence(config));
 		ok = false;
 	}
 	if (!ok)
 		aws_profile_close(profile);
-	return ok;
 }
 
 bool
@@ -270,26 +268,13 @@ aws_profile_get_service_endpoint(const aws_profile *profile,
 }
 
 /* With an unusable profile no authorities are added: what needs them, is not trusted. */
-static bool
-copy_ca_bundle(const aws_settings *settings, const aws_environment *env, char *path, size_t size)
-{
-	aws_profile profile;
-	char		ignored[256];
-	ini_result	result;
-
-	if (!aws_profile_open(&profile, settings, env, ignored, sizeof(ignored)))
-		return true;
-	result = aws_profile_get(&profile, "ca_bundle", path, size);
-	aws_profile_close(&profile);
-	return result != INI_TOO_LONG;
-}
-
 bool
-aws_find_ca_file(const aws_settings *settings, const aws_environment *env,
-				 char *path, size_t size, char *error, size_t error_size)
+aws_find_ca_file(const aws_profile *profile, char *path, size_t size,
+				 char *error, size_t error_size)
 {
+	const aws_environment *env = profile->env;
 	const char *where = "ddblock.ca_file";
-	const char *given = aws_is_set(settings->ca_file) ? settings->ca_file : NULL;
+	const char *given = aws_is_set(profile->settings.ca_file) ? profile->settings.ca_file : NULL;
 	char	   *text;
 	size_t		ignored;
 	bool		fits;
@@ -303,7 +288,7 @@ aws_find_ca_file(const aws_settings *settings, const aws_environment *env,
 	if (given == NULL)
 		where = "the profile's ca_bundle";
 	fits = given != NULL ? aws_copy_text(given, path, size) :
-		copy_ca_bundle(settings, env, path, size);
+		aws_profile_get(profile, "ca_bundle", path, size) != INI_TOO_LONG;
 	if (fits && path[0] == '\0')
 		return true;
 	errno = ENAMETOOLONG;

@@ -289,8 +289,8 @@ extern void WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what);
 
 extern const aws_environment *WorkerEnvironment(void);
 
-/* Valid until the next reload. */
-extern aws_settings WorkerAwsSettings(void);
+/* To be closed by the caller, before the next reload. */
+extern void WorkerOpenProfile(aws_profile *profile);
 
 /*
  * Whom TLS trusts, as aws_find_ca_file() says, readable or not; NULL: the system's

@@ -160,10 +160,12 @@ fetched(aws_fetch *done, bool found)
 static void
 look_up(bool keep)
 {
-	aws_settings set = WorkerAwsSettings();
-	aws_found	result = aws_make_plan(&set, WorkerEnvironment(), &fetch.plan, fetch.error,
-									   sizeof(fetch.error));
+	aws_profile profile;
+	aws_found	result;
 
+	WorkerOpenProfile(&profile);
+	result = aws_make_plan(&profile, &fetch.plan, fetch.error, sizeof(fetch.error));
+	aws_profile_close(&profile);
 	if (result == AWS_FOUND)
 	{
 		fetching = true;

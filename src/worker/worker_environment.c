@@ -84,30 +84,32 @@ WorkerEnvironment(void)
 	return &environment;
 }
 
-aws_settings
-WorkerAwsSettings(void)
+void
+WorkerOpenProfile(aws_profile *profile)
 {
-	return (aws_settings)
-	{
+	const aws_settings settings = {
 		.access_key_id = ddblock_access_key_id,
-			.secret_access_key = ddblock_secret_access_key,
-			.session_token = ddblock_session_token,
-			.profile = ddblock_profile,
-			.region = segment->place.region[0] != '\0' ? segment->place.region : ddblock_region,
-			.endpoint_url = ddblock_endpoint_url,
-			.ca_file = ddblock_ca_file,
+		.secret_access_key = ddblock_secret_access_key,
+		.session_token = ddblock_session_token,
+		.profile = ddblock_profile,
+		.region = segment->place.region[0] != '\0' ? segment->place.region : ddblock_region,
+		.endpoint_url = ddblock_endpoint_url,
+		.ca_file = ddblock_ca_file,
 	};
+
+	aws_profile_open(profile, &settings, WorkerEnvironment());
 }
 
 const char *
 WorkerCaFile(void)
 {
 	static char path[MAXPGPATH];
-	aws_settings set = WorkerAwsSettings();
+	aws_profile profile;
 	char		ignored[MAILBOX_TEXT_SIZE];
 
-	(void) aws_find_ca_file(&set, WorkerEnvironment(), path, sizeof(path), ignored,
-							sizeof(ignored));
+	WorkerOpenProfile(&profile);
+	(void) aws_find_ca_file(&profile, path, sizeof(path), ignored, sizeof(ignored));
+	aws_profile_close(&profile);
 	return path[0] != '\0' ? path : NULL;
 }
 

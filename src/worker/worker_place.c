@@ -63,10 +63,10 @@ take_region(aws_fetch *done, bool found)
 }
 
 static bool
-find_region(const aws_settings *set, SegmentPlace *place)
+find_region(const aws_profile *profile, SegmentPlace *place)
 {
-	aws_found	result = aws_find_region(set, WorkerEnvironment(), place->region,
-										 sizeof(place->region), tried, sizeof(tried));
+	aws_found	result = aws_find_region(profile, place->region, sizeof(place->region), tried,
+										 sizeof(tried));
 	char		error[MAILBOX_TEXT_SIZE / 2] = "";
 
 	if (result == AWS_FOUND)
@@ -76,8 +76,7 @@ find_region(const aws_settings *set, SegmentPlace *place)
 		return true;
 	outdated = false;
 	asking = result == AWS_NOT_HERE &&
-		aws_make_region_plan(set, WorkerEnvironment(), &fetch.plan, error,
-							 sizeof(error)) == AWS_FOUND;
+		aws_make_region_plan(profile, &fetch.plan, error, sizeof(error)) == AWS_FOUND;
 	if (asking)
 		WorkerFetchStart(&fetch, take_region);
 	else
@@ -87,20 +86,19 @@ find_region(const aws_settings *set, SegmentPlace *place)
 
 /* The Region is needed even if the endpoint is set: signatures contain it. */
 static bool
-find_place(SegmentPlace *place)
+find_place(const aws_profile *profile, SegmentPlace *place)
 {
-	aws_settings set = WorkerAwsSettings();
 	char		error[MAILBOX_TEXT_SIZE / 2];
 	char		path[MAXPGPATH];
 
 	memset(place, 0, sizeof(*place));
-	if (!find_region(&set, place))
+	if (!find_region(profile, place))
 		return false;
-	if (!aws_find_endpoint(&set, WorkerEnvironment(), AWS_DYNAMODB, place->region, place->url,
+	if (!aws_find_endpoint(profile, AWS_DYNAMODB, place->region, place->url,
 						   sizeof(place->url), error, sizeof(error)) ||
 		!aws_endpoint_host(place->url, place->host, sizeof(place->host), error, sizeof(error)))
 		set_problem("No usable endpoint", error, "");
-	else if (!aws_find_ca_file(&set, WorkerEnvironment(), path, sizeof(path), error, sizeof(error)))
+	else if (!aws_find_ca_file(profile, path, sizeof(path), error, sizeof(error)))
 		set_problem(NO_AUTHORITIES, error, "");
 	else
 		return true;
@@ -125,7 +123,9 @@ log_place(void)
 bool
 WorkerFindPlace(int64 now, int64 *wake)
 {
+	aws_profile profile;
 	SegmentPlace place;
+	bool		found;
 
 	WorkerFetchRun();
 	if (segment->place.url[0] != '\0')
@@ -137,7 +137,10 @@ WorkerFindPlace(int64 now, int64 *wake)
 	if (!asking && look_at <= now)
 	{
 		look_at = PG_INT64_MAX;
-		if (find_place(&place))
+		WorkerOpenProfile(&profile);
+		found = find_place(&profile, &place);
+		aws_profile_close(&profile);
+		if (found)
 		{
 			segment->place = place;
 			WorkerFindCredentials();

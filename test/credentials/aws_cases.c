@@ -299,12 +299,25 @@ replay(aws_fetch *fetch, int number, char *words, size_t size)
 }
 
 static bool
+make_plan(const aws_settings *settings, const aws_environment *env, aws_plan *plan, char *words,
+		  size_t size)
+{
+	aws_profile profile;
+	aws_found	result;
+
+	aws_profile_open(&profile, settings, env);
+	result = aws_make_plan(&profile, plan, words, size);
+	aws_profile_close(&profile);
+	return result == AWS_FOUND;
+}
+
+static bool
 fetch_all(const aws_environment *env, char *words, size_t size, aws_fetch *fetch)
 {
 	static const aws_settings none;
 	int			number = 0;
 
-	if (aws_make_plan(&none, env, &fetch->plan, words, size) != AWS_FOUND)
+	if (!make_plan(&none, env, &fetch->plan, words, size))
 		return false;
 	aws_fetch_begin(fetch);
 	for (;;)
@@ -455,7 +468,7 @@ run_urls(const char *folder, const char *set, bool container)
 		/* So that the container is the last source. */
 		if (container)
 			cJSON_AddStringToObject(variables, "AWS_EC2_METADATA_DISABLED", "true");
-		found = aws_make_plan(&none, &env, &plan, words, sizeof(words)) == AWS_FOUND;
+		found = make_plan(&none, &env, &plan, words, sizeof(words));
 		if (found && plan.fetcher == &aws_fetch_container)
 			snprintf(url, sizeof(url), "%s", plan.from.container.url);
 		else if (found && plan.fetcher == &aws_fetch_metadata)
@@ -564,7 +577,7 @@ run_chains(void)
 		/* A profile without credentials is an error only if nothing comes after it. */
 		cJSON_ReplaceItemInObject(variables, "AWS_EC2_METADATA_DISABLED",
 								  cJSON_CreateString(strstr(config, "credential_source = Ec2") ? "false" : "true"));
-		found = aws_make_plan(&settings, &env, &plan, words, sizeof(words)) == AWS_FOUND;
+		found = make_plan(&settings, &env, &plan, words, sizeof(words));
 		snprintf(title, sizeof(title), "assume-role-tests: %s", text_of(test, "docs"));
 		if (found)
 			report(title, wanted != NULL && same_chain(wanted, &plan), plan.keys.source);

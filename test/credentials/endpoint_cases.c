@@ -178,11 +178,15 @@ run_case(aws_service service, const cJSON *test, int sums[4])
 	char		region[64];
 	char		url[AWS_TEXT_SIZE] = "";
 	char		words[1000];
-	bool		found = aws_find_region(&none, &env, region, sizeof(region), words,
-										sizeof(words)) == AWS_FOUND &&
-		aws_find_endpoint(&none, &env, service, region, url, sizeof(url), words, sizeof(words));
-	verdict		verdict = judge(test, found, url, region, words);
+	aws_profile profile;
+	bool		found;
+	verdict		verdict;
 
+	aws_profile_open(&profile, &none, &env);
+	found = aws_find_region(&profile, region, sizeof(region), words, sizeof(words)) == AWS_FOUND &&
+		aws_find_endpoint(&profile, service, region, url, sizeof(url), words, sizeof(words));
+	aws_profile_close(&profile);
+	verdict = judge(test, found, url, region, words);
 	sums[verdict]++;
 	if (verdict == FAILED)
 		printf("FAILED: %s: %s: %s\n", services[service], text_of(test, "documentation"),

@@ -96,7 +96,7 @@ read_file(void *arg, const char *path, size_t *len)
 }
 
 static void
-check_credentials(const aws_settings *settings, const aws_environment *env)
+check_credentials(const aws_profile *profile)
 {
 	static aws_plan plan;
 	static const aws_plan zero;
@@ -105,7 +105,7 @@ check_credentials(const aws_settings *settings, const aws_environment *env)
 
 	memset(&plan, 'x', sizeof(plan));
 	memset(error, 'x', sizeof(error));
-	if (aws_make_plan(settings, env, &plan, error, sizeof(error)) == AWS_FOUND)
+	if (aws_make_plan(profile, &plan, error, sizeof(error)) == AWS_FOUND)
 	{
 		CHECK(plan.fetcher != NULL ||
 			  (found->access_key_id[0] > ' ' && found->secret_access_key[0] > ' '));
@@ -125,8 +125,7 @@ check_credentials(const aws_settings *settings, const aws_environment *env)
 }
 
 static void
-check_region_and_endpoint(const aws_settings *settings,
-						  const aws_environment *env)
+check_region_and_endpoint(const aws_profile *profile)
 {
 	char		region[64];
 	char		url[128];
@@ -134,12 +133,12 @@ check_region_and_endpoint(const aws_settings *settings,
 	bool		ok;
 
 	memset(region, 'x', sizeof(region));
-	ok = aws_find_region(settings, env, region, sizeof(region), error, sizeof(error)) == AWS_FOUND;
+	ok = aws_find_region(profile, region, sizeof(region), error, sizeof(error)) == AWS_FOUND;
 	CHECK(strlen(region) < sizeof(region) && ok == (region[0] != '\0'));
 	for (aws_service service = AWS_DYNAMODB; ok && service <= AWS_SSO_OIDC; service++)
 	{
 		memset(url, 'x', sizeof(url));
-		CHECK(aws_find_endpoint(settings, env, service, region, url, sizeof(url), error,
+		CHECK(aws_find_endpoint(profile, service, region, url, sizeof(url), error,
 								sizeof(error)) == (url[0] != '\0'));
 		CHECK(strlen(url) < sizeof(url) && strpbrk(url, "\r\n ") == NULL);
 	}
@@ -152,12 +151,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	part		rest = {data, size};
 	world		w = {0};
 	aws_environment env = {.arg = &w,.get = get,.home = "/h",.read_file = read_file};
+	aws_profile profile;
 
 	w.credentials = take_part(&rest);
 	w.config = take_part(&rest);
 	set_variables(&w, rest);
-	check_credentials(&settings, &env);
-	check_region_and_endpoint(&settings, &env);
+	aws_profile_open(&profile, &settings, &env);
+	check_credentials(&profile);
+	check_region_and_endpoint(&profile);
+	aws_profile_close(&profile);
 	free(w.environment);
 	return 0;
 }

@@ -84,13 +84,72 @@ static aws_found result;
 static char error[2048];
 static char words[1024];		/* of Region and endpoint */
 
+/* ---- with a profile that is opened for this ---- */
+
+static aws_found
+make_region_plan(const aws_environment *env)
+{
+	aws_profile profile;
+
+	aws_profile_open(&profile, &none, env);
+	result = aws_make_region_plan(&profile, &plan, words, sizeof(words));
+	aws_profile_close(&profile);
+	return result;
+}
+
+static aws_found
+find_region(const aws_settings *settings, const aws_environment *env, char *region, size_t size)
+{
+	aws_profile profile;
+
+	aws_profile_open(&profile, settings, env);
+	result = aws_find_region(&profile, region, size, words, sizeof(words));
+	aws_profile_close(&profile);
+	return result;
+}
+
+static bool
+find_endpoint(const aws_settings *settings, const aws_environment *env, aws_service service,
+			  char *region, char *url, size_t size)
+{
+	aws_profile profile;
+	bool		ok;
+
+	aws_profile_open(&profile, settings, env);
+	ok = aws_find_endpoint(&profile, service, region, url, size, words, sizeof(words));
+	aws_profile_close(&profile);
+	return ok;
+}
+
+static bool
+find_ca_file(const aws_settings *settings, const aws_environment *env, char *path, size_t size)
+{
+	aws_profile profile;
+	bool		ok;
+
+	aws_profile_open(&profile, settings, env);
+	ok = aws_find_ca_file(&profile, path, size, words, sizeof(words));
+	aws_profile_close(&profile);
+	return ok;
+}
+
+static aws_found
+make_plan(const aws_settings *settings, const aws_environment *env, char *why, size_t size)
+{
+	aws_profile profile;
+
+	aws_profile_open(&profile, settings, env);
+	result = aws_make_plan(&profile, &plan, why, size);
+	aws_profile_close(&profile);
+	return result;
+}
+
 static bool
 find(const aws_settings *settings, const world *w)
 {
 	aws_environment env = environment(w);
 
-	result = aws_make_plan(settings != NULL ? settings : &none, &env, &plan,
-						   error, sizeof(error));
+	(void) make_plan(settings != NULL ? settings : &none, &env, error, sizeof(error));
 	found = plan.keys;
 	return result == AWS_FOUND;
 }
@@ -151,8 +210,7 @@ assert_service_in(const aws_settings *settings, const world *w, aws_service serv
 	bool		ok;
 
 	snprintf(signed_for, sizeof(signed_for), "%s", region);
-	ok = aws_find_endpoint(settings, &env, service, signed_for, url, sizeof(url),
-						   words, sizeof(words));
+	ok = find_endpoint(settings, &env, service, signed_for, url, sizeof(url));
 	if (!ok && wanted != NULL)
 		fail_msg("%s", words);
 	assert_int_equal(ok, wanted != NULL);
@@ -418,7 +476,7 @@ TEST(a_file_that_cannot_be_read_is_not_absent)
 
 		assert_refused_with(NULL, &cases[i].w, cases[i].why);
 		assert_int_equal(result, AWS_BROKEN);
-		assert_int_equal(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)),
+		assert_int_equal(find_region(&none, &env, text, sizeof(text)),
 						 AWS_BROKEN);
 		assert_non_null(strstr(words, cases[i].why));
 		assert_endpoint(&none, &cases[i].w, NULL);
@@ -691,17 +749,17 @@ TEST(metadata_may_be_asked_for_the_region)
 	world		w = {.variables = {{"AWS_EC2_METADATA_DISABLED", "true"}}};
 	aws_environment env = environment(&w);
 
-	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_NOT_HERE);
+	assert_int_equal(make_region_plan(&env), AWS_NOT_HERE);
 	assert_string_equal(words, "instance metadata: AWS_EC2_METADATA_DISABLED is true");
 	w.variables[0].value = "1";
-	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_BROKEN);
+	assert_int_equal(make_region_plan(&env), AWS_BROKEN);
 	assert_string_equal(words, "instance metadata: AWS_EC2_METADATA_DISABLED is neither true nor false");
 	w.variables[0].value = "false";
-	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_FOUND);
+	assert_int_equal(make_region_plan(&env), AWS_FOUND);
 	assert_true(plan.from.metadata.region);
 	assert_string_equal(plan.from.metadata.url, "http://169.254.169.254");
 	w.variables[1] = (pair) {"AWS_METADATA_SERVICE_TIMEOUT", "soon"};
-	assert_int_equal(aws_make_region_plan(&none, &env, &plan, words, sizeof(words)), AWS_BROKEN);
+	assert_int_equal(make_region_plan(&env), AWS_BROKEN);
 }
 
 TEST(malformed_files_are_refused)
@@ -716,7 +774,7 @@ TEST(malformed_files_are_refused)
 	char		text[64];
 
 	assert_refused_with(NULL, &w, "/home/pg/.aws/config: line 3 is malformed");
-	assert_int_equal(aws_find_region(&none, &env, text, sizeof(text), words, sizeof(words)),
+	assert_int_equal(find_region(&none, &env, text, sizeof(text)),
 					 AWS_BROKEN);
 	assert_string_equal(text, "");
 	assert_endpoint(&none, &w, NULL);
@@ -792,7 +850,7 @@ TEST(messages_are_ascii_and_fit)
 	assert_in_range(strlen(error), 1, sizeof(error) - 1);
 	for (size_t i = 0; error[i] != '\0'; i++)
 		assert_in_range(error[i], ' ', '~');
-	assert_int_not_equal(aws_make_plan(&settings, &env, &plan, small, sizeof(small)), AWS_FOUND);
+	assert_int_not_equal(make_plan(&settings, &env, small, sizeof(small)), AWS_FOUND);
 	assert_int_equal(strlen(small), sizeof(small) - 1);
 	free(name);
 }
@@ -816,7 +874,7 @@ assert_region(const aws_settings *settings, const world *w, const char *wanted)
 	aws_environment env = environment(w);
 	char		region[32];
 
-	result = aws_find_region(settings, &env, region, sizeof(region), words, sizeof(words));
+	result = find_region(settings, &env, region, sizeof(region));
 	assert_string_equal(region, wanted);
 	assert_int_equal(result == AWS_FOUND, wanted[0] != '\0');
 }
@@ -985,12 +1043,10 @@ TEST(never_guesses_an_endpoint)
 	assert_string_equal(words, "shared files: profile \"gone\" in " CREDENTIALS ": file "
 						"not found, in " CONFIG ": no such profile");
 	w.files[0].value = "[default]\nendpoint_url = http://longer-than-it\n";
-	assert_false(aws_find_endpoint(&none, &env, AWS_DYNAMODB, region, url, sizeof(url), words,
-								   sizeof(words)));
+	assert_false(find_endpoint(&none, &env, AWS_DYNAMODB, region, url, sizeof(url)));
 	assert_string_equal(url, "");
 	w.files[0].value = "[default]\n";
-	assert_false(aws_find_endpoint(&none, &env, AWS_DYNAMODB, region, url, sizeof(url), words,
-								   sizeof(words)));
+	assert_false(find_endpoint(&none, &env, AWS_DYNAMODB, region, url, sizeof(url)));
 	assert_string_equal(url, "");
 	w.files[0].value = "[default]\nendpoint_url = http://a b\n";
 	assert_endpoint(&none, &w, NULL);
@@ -1008,13 +1064,11 @@ TEST(knows_the_region_local)
 	char		region[64] = "local";
 	char		url[64];
 
-	assert_true(aws_find_endpoint(&none, &env, AWS_DYNAMODB, region, url, sizeof(url), words,
-								  sizeof(words)));
+	assert_true(find_endpoint(&none, &env, AWS_DYNAMODB, region, url, sizeof(url)));
 	assert_string_equal(url, "http://localhost:8000");
 	assert_string_equal(region, "us-east-1");
 	strcpy(region, "local");
-	assert_true(aws_find_endpoint(&settings, &env, AWS_DYNAMODB, region, url, sizeof(url), words,
-								  sizeof(words)));
+	assert_true(find_endpoint(&settings, &env, AWS_DYNAMODB, region, url, sizeof(url)));
 	assert_string_equal(url, "http://localhost:9");
 	assert_string_equal(region, "local");
 	assert_service_in(&none, &w, AWS_STS, "local", "https://sts.local.amazonaws.com");
@@ -1171,7 +1225,7 @@ assert_ca_file(const aws_settings *settings, const world *w, const char *expecte
 	aws_environment env = environment(w);
 	char		path[64];
 
-	if (!aws_find_ca_file(settings, &env, path, sizeof(path), words, sizeof(words)))
+	if (!find_ca_file(settings, &env, path, sizeof(path)))
 		fail_msg("%s", words);
 	assert_string_equal(path, expected);
 }
@@ -1211,12 +1265,12 @@ TEST(says_which_authorities_cannot_be_read)
 	aws_environment env = environment(&w);
 	char		path[64];
 
-	assert_false(aws_find_ca_file(&settings, &env, path, sizeof(path), words, sizeof(words)));
+	assert_false(find_ca_file(&settings, &env, path, sizeof(path)));
 	assert_string_equal(words, "ddblock.ca_file: /none.pem cannot be read: No such file or directory");
 	assert_string_equal(path, "/none.pem");
-	assert_false(aws_find_ca_file(&none, &env, path, sizeof(path), words, sizeof(words)));
+	assert_false(find_ca_file(&none, &env, path, sizeof(path)));
 	assert_string_equal(words, "AWS_CA_BUNDLE: /env.pem cannot be read: Permission denied");
 	w.variables[0].value = NULL;
-	assert_false(aws_find_ca_file(&none, &env, path, sizeof(path), words, sizeof(words)));
+	assert_false(find_ca_file(&none, &env, path, sizeof(path)));
 	assert_string_equal(words, "the profile's ca_bundle:  cannot be read: File name too long");
 }
