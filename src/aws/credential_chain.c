@@ -17,9 +17,62 @@
 
 #define MAX_WORDS 1024			/* bytes of one source's error */
 
-static aws_found find_in_settings(const aws_search *s);
-static aws_found find_in_environment(const aws_search *s);
-static aws_found find_web_identity(const aws_search *s);
+static aws_found
+find_in_settings(const aws_search *s)
+{
+	const aws_settings *settings = &s->profile->settings;
+	const aws_key_source source = {
+		.where = "settings",
+		.names = {"ddblock.access_key_id", "ddblock.secret_access_key",
+		"ddblock.session_token"},
+		.values = {settings->access_key_id, settings->secret_access_key,
+		settings->session_token}
+	};
+
+	return aws_plan_keys(s, &source);
+}
+
+static aws_found
+find_in_environment(const aws_search *s)
+{
+	/* As in the AWS CLI, ddblock.profile takes precedence over the environment. */
+	if (aws_is_set(s->profile->settings.profile))
+		return aws_not_here(s, "environment: not used, because ddblock.profile is set");
+	return aws_plan_environment(s);
+}
+
+/* EKS sets these variables: IAM roles for service accounts. */
+static aws_found
+find_web_identity(const aws_search *s)
+{
+	aws_plan   *plan = s->plan;
+	const aws_environment *env = s->profile->env;
+	bool		by_setting = aws_is_set(s->profile->settings.profile);
+	const char *token_file = aws_get_variable(env, "AWS_WEB_IDENTITY_TOKEN_FILE");
+	const aws_role_source source = {
+		.where = "web identity",
+		.arn = aws_get_variable(env, "AWS_ROLE_ARN"),
+		.session_name = aws_get_variable(env, "AWS_ROLE_SESSION_NAME"),
+	};
+
+	if (token_file == NULL)
+		return aws_not_here(s, "web identity AWS_WEB_IDENTITY_TOKEN_FILE: not set");
+	if (by_setting || aws_get_variable(env, "AWS_PROFILE") != NULL)
+		return aws_not_here(s, "web identity: not used, because %s is set",
+							by_setting ? "ddblock.profile" : "AWS_PROFILE");
+	if (source.arn == NULL)
+		return aws_broken(s, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is set "
+						  "but AWS_ROLE_ARN is not");
+	if (aws_plan_role(s, &source, &plan->from.web.role) != AWS_FOUND)
+		return AWS_BROKEN;
+	if (!aws_copy_text(token_file, plan->from.web.token_file,
+					   sizeof(plan->from.web.token_file)))
+		return aws_broken(s, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is too long");
+	plan->fetcher = &aws_fetch_web_identity;
+	snprintf(plan->keys.source, sizeof(plan->keys.source),
+			 "web identity, role %.300s", plan->from.web.role.arn);
+	return AWS_FOUND;
+}
 
 /* In the order in which they are tried. */
 static aws_found (*const sources[]) (const aws_search *s) = {
@@ -85,61 +138,4 @@ void
 aws_credentials_wipe(aws_credentials *credentials)
 {
 	OPENSSL_cleanse(credentials, sizeof(*credentials));
-}
-
-static aws_found
-find_in_settings(const aws_search *s)
-{
-	const aws_settings *settings = &s->profile->settings;
-	const aws_key_source source = {
-		.where = "settings",
-		.names = {"ddblock.access_key_id", "ddblock.secret_access_key",
-		"ddblock.session_token"},
-		.values = {settings->access_key_id, settings->secret_access_key,
-		settings->session_token}
-	};
-
-	return aws_plan_keys(s, &source);
-}
-
-static aws_found
-find_in_environment(const aws_search *s)
-{
-	/* As in the AWS CLI, ddblock.profile takes precedence over the environment. */
-	if (aws_is_set(s->profile->settings.profile))
-		return aws_not_here(s, "environment: not used, because ddblock.profile is set");
-	return aws_plan_environment(s);
-}
-
-/* EKS sets these variables: IAM roles for service accounts. */
-static aws_found
-find_web_identity(const aws_search *s)
-{
-	aws_plan   *plan = s->plan;
-	const aws_environment *env = s->profile->env;
-	bool		by_setting = aws_is_set(s->profile->settings.profile);
-	const char *token_file = aws_get_variable(env, "AWS_WEB_IDENTITY_TOKEN_FILE");
-	const aws_role_source source = {
-		.where = "web identity",
-		.arn = aws_get_variable(env, "AWS_ROLE_ARN"),
-		.session_name = aws_get_variable(env, "AWS_ROLE_SESSION_NAME"),
-	};
-
-	if (token_file == NULL)
-		return aws_not_here(s, "web identity AWS_WEB_IDENTITY_TOKEN_FILE: not set");
-	if (by_setting || aws_get_variable(env, "AWS_PROFILE") != NULL)
-		return aws_not_here(s, "web identity: not used, because %s is set",
-							by_setting ? "ddblock.profile" : "AWS_PROFILE");
-	if (source.arn == NULL)
-		return aws_broken(s, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is set "
-						  "but AWS_ROLE_ARN is not");
-	if (aws_plan_role(s, &source, &plan->from.web.role) != AWS_FOUND)
-		return AWS_BROKEN;
-	if (!aws_copy_text(token_file, plan->from.web.token_file,
-					   sizeof(plan->from.web.token_file)))
-		return aws_broken(s, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is too long");
-	plan->fetcher = &aws_fetch_web_identity;
-	snprintf(plan->keys.source, sizeof(plan->keys.source),
-			 "web identity, role %.300s", plan->from.web.role.arn);
-	return AWS_FOUND;
 }

@@ -165,33 +165,31 @@ aws_plan_container(const aws_search *s)
  * ----------------------------------------------------------------
  */
 
-static bool
-choose_metadata_url(const aws_profile *profile, char *url, char *error, size_t error_size)
+static aws_found
+choose_metadata_url(const aws_search *s)
 {
+	char	   *url = s->plan->from.metadata.url;
 	char		mode[32];
 	char		host[300];
+	char		words[100];
 
-	if (!aws_get_either(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+	if (!aws_get_either(s->profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT",
 						"ec2_metadata_service_endpoint", url, AWS_TEXT_SIZE) ||
-		!aws_get_either(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+		!aws_get_either(s->profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
 						"ec2_metadata_service_endpoint_mode", mode, sizeof(mode)))
-	{
-		snprintf(error, error_size, "endpoint or endpoint mode is too long");
-		return false;
-	}
+		return aws_broken(s, "instance metadata: endpoint or endpoint mode is too long");
 	if (url[0] == '\0')
 	{
 		if (mode[0] != '\0' && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
-		{
-			snprintf(error, error_size,
-					 "endpoint mode \"%s\" is neither IPv4 nor IPv6", mode);
-			return false;
-		}
+			return aws_broken(s, "instance metadata: endpoint mode \"%s\" is neither IPv4 nor IPv6",
+							  mode);
 		snprintf(url, AWS_TEXT_SIZE, "%s",
 				 strcasecmp(mode, "IPv6") == 0 ? METADATA_V6 : METADATA_V4);
 	}
 	aws_drop_slash(url);
-	return aws_endpoint_host(url, host, sizeof(host), error, error_size);
+	if (!aws_endpoint_host(url, host, sizeof(host), words, sizeof(words)))
+		return aws_broken(s, "instance metadata: %s", words);
+	return AWS_FOUND;
 }
 
 /* Writes nothing if it is not set.  Whole numbers, as botocore wants them. */
@@ -210,29 +208,29 @@ read_number(const aws_profile *profile, const char *variable, const char *proper
 	return *end == '\0' && *number >= 1 && *number <= max;
 }
 
-static bool
-plan_attempts(const aws_profile *profile, aws_plan *plan, char *error, size_t error_size)
+static aws_found
+plan_attempts(const aws_search *s)
 {
+	aws_plan   *plan = s->plan;
 	int			timeout_s = 1;
-	const char *wrong = NULL;
 
 	plan->from.metadata.attempts = 0;
-	if (!read_number(profile, "AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout",
+	if (!read_number(s->profile, "AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout",
 					 60, &timeout_s))
-		wrong = "AWS_METADATA_SERVICE_TIMEOUT or metadata_service_timeout is not between 1 and 60";
-	else if (!read_number(profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
-						  "metadata_service_num_attempts", 20, &plan->from.metadata.attempts))
-		wrong = "AWS_METADATA_SERVICE_NUM_ATTEMPTS or metadata_service_num_attempts is not between 1 and 20";
+		return aws_broken(s, "instance metadata: AWS_METADATA_SERVICE_TIMEOUT or "
+						  "metadata_service_timeout is not between 1 and 60");
+	if (!read_number(s->profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
+					 "metadata_service_num_attempts", 20, &plan->from.metadata.attempts))
+		return aws_broken(s, "instance metadata: AWS_METADATA_SERVICE_NUM_ATTEMPTS or "
+						  "metadata_service_num_attempts is not between 1 and 20");
 	plan->from.metadata.timeout_ms = timeout_s * 1000;
-	snprintf(error, error_size, "%s", wrong != NULL ? wrong : "");
-	return wrong == NULL;
+	return AWS_FOUND;
 }
 
 aws_found
 aws_plan_metadata(const aws_search *s)
 {
 	aws_plan   *plan = s->plan;
-	char		words[300];
 	bool		disabled;
 
 	if (!aws_read_switch(s->profile, "AWS_EC2_METADATA_DISABLED", NULL, &disabled))
@@ -241,9 +239,8 @@ aws_plan_metadata(const aws_search *s)
 		return aws_not_here(s, "instance metadata: AWS_EC2_METADATA_DISABLED is true");
 	if (s->profile->unusable[0] != '\0')
 		return aws_broken(s, "%s", s->profile->unusable);
-	if (!choose_metadata_url(s->profile, plan->from.metadata.url, words, sizeof(words)) ||
-		!plan_attempts(s->profile, plan, words, sizeof(words)))
-		return aws_broken(s, "instance metadata: %s", words);
+	if (choose_metadata_url(s) != AWS_FOUND || plan_attempts(s) != AWS_FOUND)
+		return AWS_BROKEN;
 	plan->fetcher = &aws_fetch_metadata;
 	snprintf(plan->keys.source, sizeof(plan->keys.source),
 			 "instance metadata at %.340s", plan->from.metadata.url);
