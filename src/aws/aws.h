@@ -537,7 +537,6 @@ struct aws_profile
 	aws_settings settings;		/* what comes before the files, */
 	const aws_environment *env; /* as does this */
 	const char *name;
-	bool		named;			/* configured by name: it must exist */
 	aws_profile_file credentials;
 	aws_profile_file config;
 	char		unusable[1024]; /* why the files are, and the profile is empty; or "" */

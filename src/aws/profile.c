@@ -18,8 +18,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define MAX_NAME 256
-
 bool
 aws_is_set(const char *value)
 {
@@ -84,7 +82,8 @@ aws_is_visible_ascii(const char *text)
 	return true;
 }
 
-static void
+/* Is it configured by name?  Then it must exist. */
+static bool
 choose_name(aws_profile *profile)
 {
 	profile->name = profile->settings.profile;
@@ -92,9 +91,10 @@ choose_name(aws_profile *profile)
 		profile->name = aws_get_variable(profile->env, "AWS_PROFILE");
 	if (profile->name == NULL)
 		profile->name = aws_get_variable(profile->env, "AWS_DEFAULT_PROFILE");
-	profile->named = profile->name != NULL;
-	if (profile->name == NULL)
-		profile->name = "default";
+	if (profile->name != NULL)
+		return true;
+	profile->name = "default";
+	return false;
 }
 
 /* False if it does not fit, or the home directory for "~" is unknown. */
@@ -174,20 +174,20 @@ aws_profile_open(aws_profile *profile, const aws_settings *settings, const aws_e
 {
 	aws_profile_file *credentials = &profile->credentials;
 	aws_profile_file *config = &profile->config;
+	bool		named;
 	bool		ok;
 
 	memset(profile, 0, sizeof(*profile));
 	profile->settings = *settings;
 	profile->env = env;
-	choose_name(profile);
+	named = choose_name(profile);
 	ok = read_profile_file(profile, credentials, "AWS_SHARED_CREDENTIALS_FILE",
 						   "~/.aws/credentials") &&
 		read_profile_file(profile, config, "AWS_CONFIG_FILE", "~/.aws/config");
 	find_sections(profile);
 
 	ok = ok && check_format(profile, credentials) && check_format(profile, config);
-	if (ok && profile->named &&
-		!credentials->has_profile && !config->has_profile)
+	if (ok && named && !credentials->has_profile && !config->has_profile)
 	{
 		snprintf(profile->unusable, sizeof(profile->unusable),
 				 "profile \"%s\" in %s: %s, in %s: %s", profile->name,
@@ -204,7 +204,6 @@ aws_profile_other(const aws_profile *profile, const char *name, aws_profile *oth
 {
 	*other = *profile;
 	other->name = name;
-	other->named = true;
 	find_sections(other);
 	return other->credentials.has_profile || other->config.has_profile;
 }
@@ -254,7 +253,7 @@ aws_profile_get_service_endpoint(const aws_profile *profile,
 								 char *value, size_t size)
 {
 	ini_slice	config = profile->config.text;
-	char		services[MAX_NAME];
+	char		services[AWS_NAME_SIZE];
 	ini_result	result = aws_profile_get(profile, "services", services,
 										 sizeof(services));
 

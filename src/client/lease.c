@@ -29,6 +29,7 @@ lease_state lease;
 
 static PGconn *conn;
 static const char *schema;		/* of the extension, quoted */
+static const char *status_sql;	/* until when the lock is ours, and who else has it */
 static const char *dbname;
 static char token[24] = "0";
 
@@ -105,6 +106,11 @@ prepare_session(void)
 
 	schema = checked(PQescapeIdentifier(conn, name, strlen(name)));
 	free(name);
+	status_sql = text("WITH held AS (SELECT * FROM %s.ddb_locks WHERE name = $1 AND token = $2::bigint),"
+					  " ours AS (SELECT * FROM held WHERE pid = pg_backend_pid() AND state = 'held')"
+					  " SELECT (SELECT (date_part('epoch', time_left) * 1000000)::bigint FROM ours),"
+					  " (SELECT coalesce(string_agg(pid::text, ', '), '') FROM held"
+					  " WHERE pid <> pg_backend_pid())", schema);
 	free(value_of(conn, "SELECT set_config('client_connection_check_interval', '1s', false)", 0, NULL));
 	free(value_of(conn, "SELECT count(set_config(name, '0', false)) FROM pg_settings WHERE name IN "
 				  "('statement_timeout', 'transaction_timeout', 'lock_timeout', 'idle_session_timeout')",
@@ -130,20 +136,6 @@ acquire(const lease_wish *wish)
 	snprintf(token, sizeof(token), "%s", granted);
 	free(granted);
 	return token[0] != '\0';
-}
-
-static const char *
-status_sql(void)
-{
-	static const char *sql;
-
-	if (sql == NULL)
-		sql = text("WITH held AS (SELECT * FROM %s.ddb_locks WHERE name = $1 AND token = $2::bigint),"
-				   " ours AS (SELECT * FROM held WHERE pid = pg_backend_pid() AND state = 'held')"
-				   " SELECT (SELECT (date_part('epoch', time_left) * 1000000)::bigint FROM ours),"
-				   " (SELECT coalesce(string_agg(pid::text, ', '), '') FROM held"
-				   " WHERE pid <> pg_backend_pid())", schema);
-	return sql;
 }
 
 /* The end of the session, whenever it is, leaves us the lock for so long. */
@@ -276,7 +268,7 @@ lease_lose(const char *why)
 }
 
 /*
- * An answer to status_sql().  A session that has joined may have made the lease longer.  Our
+ * An answer to status_sql.  A session that has joined may have made the lease longer.  Our
  * clock may be slower than the server's by a tenth.
  */
 static void
@@ -316,7 +308,7 @@ ask_status(void)
 	const char *values[] = {lease.name, token};
 
 	asked_at = now_us();
-	return query(conn, EXIT_OURS, status_sql(), 2, values);
+	return query(conn, EXIT_OURS, status_sql, 2, values);
 }
 
 static void
@@ -377,7 +369,7 @@ lease_ask(int64_t interval_us)
 		return lease.lost ? 0 : INT64_MAX;
 	if (now_us() < asked_at + interval_us)
 		return asked_at + interval_us;
-	return send_question(STATUS, status_sql(), 2, values);
+	return send_question(STATUS, status_sql, 2, values);
 }
 
 int64_t
