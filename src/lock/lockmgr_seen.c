@@ -346,63 +346,6 @@ lm_next_death(int64_t now, const lm_lock *lock)
 	return next;
 }
 
-/* Permits of other clusters' dead entries. */
-static int64_t
-dead_permits(const lockmgr *lm, int64_t now, const lm_shared *shared, int *count)
-{
-	int64_t		permits = 0;
-
-	*count = 0;
-	for (int i = 0; i < shared->count; i++)
-	{
-		const lm_entry *entry = &shared->entries[i];
-
-		if (is_ours(lm, entry) || !is_dead(lm, now, entry))
-			continue;
-		permits += entry->permits;
-		++*count;
-	}
-	return permits;
-}
-
-/* Are there so many permits, within the limit, beside those of living entries? */
-static bool
-has_room(const lockmgr *lm, int64_t now, const lm_shared *shared, int64_t permits,
-		 int32_t limit)
-{
-	int			count;
-
-	return limit == 0 ||
-		shared->total - dead_permits(lm, now, shared, &count) + permits <= limit;
-}
-
-/* May our entry have so many more?  If we do not know, DynamoDB will say. */
-bool
-lm_has_permits(const lockmgr *lm, int64_t now, const lm_lock *lock, int32_t permits,
-			   int32_t limit)
-{
-	return lock->shared == NULL || !lock->shared->current ||
-		has_room(lm, now, lock->shared, permits, limit);
-}
-
-/* May we add an entry, or replace our own dead one? */
-bool
-lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
-{
-	const lm_shared *shared = lock->shared;
-	const lm_entry *ours = lm_our_entry(lm, lock);
-	int			dead;
-
-	if (!lock->seen || shared == NULL || !shared->current ||
-		shared->mode != request->ask.mode ||
-		lm_gate_stands(lock) || (ours != NULL && !is_dead(lm, now, ours)))
-		return false;
-	(void) dead_permits(lm, now, shared, &dead);
-	return (ours != NULL || shared->count < DYNAMO_ENTRIES_MAX + dead) &&
-		has_room(lm, now, shared, request->ask.permits - (ours != NULL ? ours->permits : 0),
-				 request->ask.limit);
-}
-
 /*
  * Names the dead that a write removes: all of other clusters.  A repetition may name
  * others than the first copy; only one copy is ever applied.
@@ -426,6 +369,42 @@ lm_name_dead(const lockmgr *lm, int64_t now, const lm_lock *lock,
 			.incarnation = entry->incarnation,.version = entry->version
 		};
 	}
+}
+
+/*
+ * May our entry have so many more, within the limit, beside those of living entries?  If we do
+ * not know, DynamoDB will say.
+ */
+bool
+lm_has_permits(const lockmgr *lm, int64_t now, const lm_lock *lock, int32_t permits,
+			   int32_t limit)
+{
+	dynamo_dead_entry dead[DYNAMO_ENTRIES_MAX];
+	dynamo_admission admission = {0};
+
+	if (lock->shared == NULL || !lock->shared->current || limit == 0)
+		return true;
+	lm_name_dead(lm, now, lock, &admission, dead);
+	return (int64_t) lock->shared->total - admission.freed + permits <= limit;
+}
+
+/* May we add an entry, or replace our own dead one? */
+bool
+lm_can_join(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
+{
+	const lm_shared *shared = lock->shared;
+	const lm_entry *ours = lm_our_entry(lm, lock);
+	dynamo_dead_entry dead[DYNAMO_ENTRIES_MAX];
+	dynamo_admission admission = {0};
+
+	if (!lock->seen || shared == NULL || !shared->current ||
+		shared->mode != request->ask.mode ||
+		lm_gate_stands(lock) || (ours != NULL && !is_dead(lm, now, ours)))
+		return false;
+	lm_name_dead(lm, now, lock, &admission, dead);
+	return (ours != NULL || shared->count < DYNAMO_ENTRIES_MAX + admission.dead_count) &&
+		lm_has_permits(lm, now, lock, request->ask.permits - (ours != NULL ? ours->permits : 0),
+					   request->ask.limit);
 }
 
 /*
