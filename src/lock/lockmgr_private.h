@@ -201,7 +201,6 @@ struct lm_lock
 
 	lm_session *first;			/* the queue */
 	lm_session *last;
-	uint32_t	waiters;
 	uint32_t	watch;			/* LOCKMGR_NO_WATCH if nobody waits */
 	uint32_t	look_ups;		/* requests and calls that point to this lock */
 

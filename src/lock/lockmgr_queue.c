@@ -37,7 +37,6 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 	request->next = front ? lock->first : NULL;
 	*(request->previous ? &request->previous->request.next : &lock->first) = session;
 	*(request->next ? &request->next->request.previous : &lock->last) = session;
-	lock->waiters++;
 	lm_hurry(lm, now, lock);
 	if (session->announced_by != NULL)
 		return;
@@ -75,9 +74,7 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 	request->next = request->previous = NULL;
 	request->lock = NULL;
 	lm->waiters -= session->announced_by == NULL && !request->ask.campaign;
-	lock->waiters--;
-	lm_assert((lock->waiters == 0) == (lock->first == NULL) &&
-			  (lock->first == NULL) == (lock->last == NULL));
+	lm_assert((lock->first == NULL) == (lock->last == NULL));
 	if (lock->watch != LOCKMGR_NO_WATCH && !is_watched(lock))
 	{
 		lm->free_watches[lm->free_watch_count++] = lock->watch;

@@ -144,7 +144,7 @@ reserve_tokens(const lockmgr *lm, int64_t now, lm_lock *lock)
 	lease_write *pending = &lock->lease->l.pending;
 	int64_t		first = now + lm->epoch_offset_us;
 	bool		compete = lock->lease->l.mode == MODE_EXCLUSIVE &&
-		(pending->op == DYNAMO_HAND_OVER || lock->waiters > 1);
+		(pending->op == DYNAMO_HAND_OVER || lock->first != lock->last);
 
 	if (first <= lock->top_token && lock->top_token < INT64_MAX)
 		first = lock->top_token + 1;
