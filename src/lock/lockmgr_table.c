@@ -253,16 +253,8 @@ free_all(lockmgr *lm)
 {
 	for (size_t i = 0; lm->buckets != NULL && i < lm->bucket_count; i++)
 	{
-		lm_lock    *next;
-
-		for (lm_lock *lock = lm->buckets[i]; lock != NULL; lock = next)
-		{
-			next = lock->hash_next;
-			free(lock->shared);
-			free(lock->attribute_names);
-			free(lock->name);
-			free(lock);
-		}
+		while (lm->buckets[i] != NULL)
+			free_lock(lm, lm->buckets[i]);
 	}
 	for (uint32_t i = 0; lm->sessions != NULL && i < lm->max_sessions; i++)
 	{
