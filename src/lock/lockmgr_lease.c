@@ -73,8 +73,8 @@ lm_make_room(lockmgr *lm)
 		lm_put_lease(lm, LM_CONTAINER(heap_top(&lm->spare), lm_lease, spare));
 }
 
-/* A lease for the lock; lm_has_room() must be true. */
-lm_lease *
+/* The lock gets a lease; lm_has_room() must be true. */
+void
 lm_take_lease(lockmgr *lm, lm_lock *lock)
 {
 	lm_lease   *lease;
@@ -92,7 +92,6 @@ lm_take_lease(lockmgr *lm, lm_lock *lock)
 	lease->next = NULL;
 	lock->lease = lease;
 	lm->leases_in_use++;
-	return lease;
 }
 
 /* Frees the lease, and its holds.  The lock must no longer point to it. */

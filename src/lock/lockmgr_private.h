@@ -435,7 +435,6 @@ extern void lm_refused_in_vain(lockmgr *lm, int64_t now, lm_lock *lock, lm_sessi
 
 /* lockmgr_turn.c */
 extern void lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_turn_release(lm_lock *lock);
 extern void lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold);
 extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
@@ -485,7 +484,7 @@ extern void lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar,
 						   const dynamo_result *result);
 
 /* lockmgr_lease.c */
-extern lm_lease *lm_take_lease(lockmgr *lm, lm_lock *lock);
+extern void lm_take_lease(lockmgr *lm, lm_lock *lock);
 extern bool lm_role_is_full(lockmgr *lm, const lm_session *session);
 extern bool lm_has_room(const lockmgr *lm, const lm_session *session);
 extern void lm_make_room(lockmgr *lm);

@@ -14,18 +14,18 @@
  *-------------------------------------------------------------------------
  */
 
-/* Makes the lock's pending acquire or hand-over one for this session. */
+/* Makes the lock's pending acquire or hand-over one for the first in the queue. */
 static void
-write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
+write_for_first(const lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	const lm_request *request = &session->request;
+	const lm_request *request = &lock->first->request;
 	const lock_ask *ask = &request->ask;
 	lease	   *l = &lock->lease->l;
 
 	l->pending.lease_ms = ask->lease_ms;
 	l->pending.margin_us = ask->margin_us;
 	l->pending.at_least_ms = ask->at_least_ms;
-	l->pending.session = session->id;
+	l->pending.session = lock->first->id;
 	l->pending.seq = request->seq;
 	l->pending.permits = ask->permits;
 	l->pending.limit = ask->limit;
@@ -39,12 +39,13 @@ write_for(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 }
 
 /*
- * Starts the write that acquires the lock as the request wants it.  To share it, we
+ * Starts the write that acquires the lock as the first in the queue wants it.  To share it, we
  * join those who do; if there are none that we know of, we open the shared mode.
  */
 static void
-start_acquire(lockmgr *lm, int64_t now, lm_lock *lock, const lm_request *request)
+start_acquire(lockmgr *lm, int64_t now, lm_lock *lock)
 {
+	const lm_request *request = &lock->first->request;
 	lease	   *l = &lock->lease->l;
 	const lm_entry *ours;
 
@@ -89,12 +90,12 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 			lm_answer_result(lm, lock->first, LOCKMGR_NO_ROOM);
 			continue;
 		}
-		(void) lm_take_lease(lm, lock);
+		lm_take_lease(lm, lock);
 		lock->delete_at = 0;
 		lock->look_deletes_item = false;	/* what waits to be sent is a look then */
 		lm_resume_run(now, lock);
-		start_acquire(lm, now, lock, &lock->first->request);
-		write_for(lm, now, lock, lock->first);
+		start_acquire(lm, now, lock);
+		write_for_first(lm, now, lock);
 		lm_enter(lm, lock, LOCK_ACQUIRING, INT64_MAX);
 		lm_submit(lm, lock);
 		return;
@@ -102,13 +103,6 @@ lm_next_turn(lockmgr *lm, int64_t now, lm_lock *lock)
 	lock->asked_at = 0;			/* nobody waits */
 	lm_delete_if_due(lm, now, lock);
 	lm_remember(lm, lock);
-}
-
-/* Makes the pending hand-over one to the first in the queue. */
-void
-lm_write_for_first(lockmgr *lm, int64_t now, lm_lock *lock)
-{
-	write_for(lm, now, lock, lock->first);
 }
 
 /*-------------------------------------------------------------------------
@@ -271,7 +265,7 @@ lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock)
 			lock->first->request.ask.mode == MODE_EXCLUSIVE)
 		{
 			lm_new_write(lm, lock, DYNAMO_HAND_OVER, lock->lease->l.version);
-			lm_write_for_first(lm, now, lock);
+			write_for_first(lm, now, lock);
 			lm_enter(lm, lock, LOCK_HANDING_OVER, INT64_MAX);
 			lm_submit(lm, lock);
 			return;
