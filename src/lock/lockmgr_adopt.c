@@ -79,7 +79,7 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 	}
 	session->role = saved->role;
 	hold->h = *saved;
-	lm_attach_hold(lm, hold, lease, session, saved->permits);
+	lm_attach_hold(lm, hold, lease, session);
 	lm_set_end(lm, hold);
 	if (lease->l.state == LEASE_LOST && saved->loss == LOSS_NONE)
 	{

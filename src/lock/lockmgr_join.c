@@ -81,8 +81,7 @@ last_hold(const lm_lease *lease)
 void
 lm_join(lockmgr *lm, int64_t now, lm_session *session)
 {
-	const lm_request *request = &session->request;
-	const lock_ask *ask = &request->ask;
+	const lock_ask *ask = &session->request.ask;
 	lm_lease   *lease = named_lease(lm, ask->lease_index, ask->lease_generation);
 	lm_hold    *hold;
 	int64_t		limit;
@@ -100,24 +99,11 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 	{
 		limit = last_hold(lease)->h.must_end;
 		lm_make_room(lm);
-		hold = lm_take_hold(lm, lease, session, 1);
-		hold->h = (struct hold) {
-			.session = session->id,
-			.seq = request->seq,
-			.lease_index = lease->index,
-			.lease_generation = lease->l.generation,
-			.mode = MODE_EXCLUSIVE,
-			.permits = 1,
-			.token = ask->token,
-			.acquired_ms = (now + lm->epoch_offset_us) / 1000,
-			.role = session->role,
-			.taker = ask->taker,
-			.joined = true,
-			.must_end = limit,
-			.holder = ask->holder,
-		};
+		hold = lm_take_hold(lm, now, lease, session, 1);
+		hold->h.token = ask->token;
+		hold->h.joined = true;
+		hold->h.must_end = limit;
 		lm_set_end(lm, hold);
-		hold->h.holder.since_ms = hold->h.acquired_ms;
 		lm_save_hold(lm, hold);
 		lm_answer_granted(lm, session, hold);
 		lm_show_holder(lm, lease);

@@ -134,22 +134,6 @@ lm_save(lockmgr *lm, lm_lease *lease, bool with_name)
 				  with_name ? lease->lock->name_len : 0);
 }
 
-/*
- * One is free: there are as many holds as leases, and each hold but the first on a
- * lease takes the room of a lease.
- */
-lm_hold *
-lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session, int32_t permits)
-{
-	lm_hold    *hold = lm->free_hold;
-
-	lm_assert(hold->session == NULL);
-	lm->free_hold = hold->next;
-	lm_attach_hold(lm, hold, lease,
-				   session->announced_by != NULL ? session->announced_by : session, permits);
-	return hold;
-}
-
 static void
 link_hold(lm_hold *hold, lm_session *session)
 {
@@ -170,11 +154,10 @@ unlink_hold(lm_hold *hold)
 }
 
 void
-lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease, lm_session *session,
-			   int32_t permits)
+lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease, lm_session *session)
 {
 	lm->extra_holds += lease->holds != NULL;
-	lease->used += permits;
+	lease->used += hold->h.permits;
 	hold->lease_previous = NULL;
 	hold->lease_next = lease->holds;
 	if (lease->holds != NULL)
@@ -183,6 +166,36 @@ lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease, lm_session *session,
 	hold->lease = lease;
 	link_hold(hold, session);
 	lm_assert(lm->leases_in_use + lm->extra_holds <= lm->max_leases);
+}
+
+/*
+ * A new hold for the session's request, without a token yet.  One is free: there are as many
+ * holds as leases, and each hold but the first on a lease takes the room of a lease.
+ */
+lm_hold *
+lm_take_hold(lockmgr *lm, int64_t now, lm_lease *lease, lm_session *session, int32_t permits)
+{
+	const lock_ask *ask = &session->request.ask;
+	lm_hold    *hold = lm->free_hold;
+
+	lm_assert(hold->session == NULL);
+	lm->free_hold = hold->next;
+	hold->h = (struct hold) {
+		.session = session->id,
+		.seq = session->request.seq,
+		.lease_index = lease->index,
+		.lease_generation = lease->l.generation,
+		.mode = lease->l.mode,
+		.permits = permits,
+		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
+		.role = session->role,
+		.taker = ask->taker,
+		.holder = ask->holder,
+	};
+	hold->h.holder.since_ms = hold->h.acquired_ms;
+	lm_attach_hold(lm, hold, lease,
+				   session->announced_by != NULL ? session->announced_by : session);
+	return hold;
 }
 
 /* From one session's list to another's. */
@@ -474,29 +487,14 @@ lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session)
 	lm_assert(session->request.active && session->request.lock == lock);
 	lm_assert(ask->mode == l->mode && now < l->deadline);
 	lm_assert(shared || (lease->holds == NULL && l->next_token != 0));
-	hold = lm_take_hold(lm, lease, session, ask->permits);
+	hold = lm_take_hold(lm, now, lease, session, ask->permits);
 	lm_assert(!lockmgr_limited(l->mode) || lease->used <= l->permits);
-	hold->h = (struct hold) {
-		.session = session->id,
-		.seq = session->request.seq,
-		.lease_index = lease->index,
-		.lease_generation = l->generation,
-		.mode = l->mode,
-		.permits = ask->permits,
-		.token = shared ? l->last_token : l->next_token,
-		.acquired_ms = (now + lm->epoch_offset_us) / 1000,
-		.role = session->role,
-		.taker = ask->taker,
-		.campaign = ask->campaign,
-		.must_end = ask->at_most_us != 0 ? now + ask->at_most_us : 0,
-		.holder = l->holder,
-	};
+	hold->h.token = shared ? l->last_token : l->next_token;
+	hold->h.campaign = ask->campaign;
+	hold->h.must_end = ask->at_most_us != 0 ? now + ask->at_most_us : 0;
+	if (!shared)
+		hold->h.holder = l->holder; /* as the item shows it */
 	lm_set_end(lm, hold);
-	if (shared)
-	{
-		hold->h.holder = ask->holder;
-		hold->h.holder.since_ms = hold->h.acquired_ms;
-	}
 	l->next_token = !shared && l->next_token < l->last_token ? l->next_token + 1 : 0;
 	l->renewals = 0;
 	lm_assert(hold->h.token > 0 && hold->h.token <= l->last_token &&

@@ -494,10 +494,9 @@ extern void lm_set_lease_state(lockmgr *lm, lm_lease *lease, lease_state state);
 extern void lm_save(lockmgr *lm, lm_lease *lease, bool with_name);
 extern lm_hold *lm_detached_on(const lm_lease *lease);
 extern void lm_update_detached(lockmgr *lm, lm_lease *lease);
-extern lm_hold *lm_take_hold(lockmgr *lm, lm_lease *lease, lm_session *session,
+extern lm_hold *lm_take_hold(lockmgr *lm, int64_t now, lm_lease *lease, lm_session *session,
 							 int32_t permits);
-extern void lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease,
-						   lm_session *session, int32_t permits);
+extern void lm_attach_hold(lockmgr *lm, lm_hold *hold, lm_lease *lease, lm_session *session);
 extern void lm_set_end(lockmgr *lm, lm_hold *hold);
 extern void lm_put_hold(lockmgr *lm, lm_hold *hold);
 extern void lm_move_hold(lm_hold *hold, lm_session *session);
