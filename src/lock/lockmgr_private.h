@@ -439,6 +439,7 @@ extern void lm_turn_release(lm_lock *lock);
 extern void lm_let_go(lockmgr *lm, int64_t now, lm_hold *hold);
 extern void lm_pass_on(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_become_releasing(lockmgr *lm, lm_lock *lock, const char *expected);
+extern void lm_lease_gone(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result);
 extern void lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 								 const dynamo_result *result);
 extern void lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,

@@ -58,25 +58,6 @@ outcome_of(const lockmgr *lm, lm_lease *lease, const dynamo_result *result)
 	return KEPT;
 }
 
-/* A renewal is settled, but its session has let go of the lease. */
-static void
-unwanted_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, outcome what,
-						 const dynamo_result *result)
-{
-	lockmgr_result answer;
-
-	if (what != GONE)
-	{
-		lm_pass_on(lm, now, lock);
-		return;
-	}
-	answer = now < lock->lease->l.deadline ? LOCKMGR_RELEASED : LOCKMGR_FAILED;
-	lm_drop_lease(lm, lock);
-	lm_answer_releaser(lm, lock, answer);
-	lm_observe(lm, now, lock, &result->item, result->shared);
-	lm_next_turn(lm, now, lock);
-}
-
 /* The call of a lost lease's renewal has ended: so does the lease, now or in its time. */
 static void
 lost_renewal_ended(lockmgr *lm, lm_lock *lock)
@@ -87,18 +68,10 @@ lost_renewal_ended(lockmgr *lm, lm_lock *lock)
 		heap_set(&lm->timers, &lock->timer, lock->lease->l.lease_end);
 }
 
-/* A renewal is settled after its lease was lost. */
+/* A renewal is settled after its lease was lost, and has left our version in the item. */
 static void
-late_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock, outcome what,
-					 const dynamo_result *result)
+late_renewal_settled(lockmgr *lm, lm_lock *lock)
 {
-	if (what == GONE)
-	{
-		lm_drop_lease(lm, lock);
-		lm_observe(lm, now, lock, &result->item, result->shared);
-		lm_next_turn(lm, now, lock);
-		return;
-	}
 	lock->lease->l.stray[0] = '\0';
 	lm_save(lm, lock->lease, false);
 	lost_renewal_ended(lm, lock);
@@ -186,12 +159,14 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (what == KEPT && asker != NULL)
 		permits_refused(lm, now, lock, asker, result->shared->wrong);
 
-	if (lock->state == LOCK_LOST)
-		late_renewal_settled(lm, now, lock, what, result);
-	else if (l->state != LEASE_HELD)
-		unwanted_renewal_settled(lm, now, lock, what, result);
-	else if (what == GONE)
+	if (what == GONE && l->state == LEASE_HELD)
 		lm_lose(lm, now, lock, loss_of(lm, l, &result->item), result);
+	else if (what == GONE)
+		lm_lease_gone(lm, now, lock, result);
+	else if (lock->state == LOCK_LOST)
+		late_renewal_settled(lm, lock);
+	else if (l->state != LEASE_HELD)
+		lm_pass_on(lm, now, lock);	/* its session has let go meanwhile */
 	else if (now >= l->deadline)
 		lm_lose(lm, now, lock, LOSS_STOOD_STILL, NULL); /* else the older one has passed, too */
 	else
@@ -235,11 +210,7 @@ lm_lose(lockmgr *lm, int64_t now, lm_lock *lock, lease_loss loss,
 	while (lock->first != NULL && lock->first->request.kind == LOCKMGR_TRY)
 		lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
 	if (by != NULL)
-	{
-		lm_drop_lease(lm, lock);
-		lm_observe(lm, now, lock, &by->item, by->shared);
-		lm_next_turn(lm, now, lock);
-	}
+		lm_lease_gone(lm, now, lock, by);
 }
 
 /* The lease may have passed on: then its holds have another token. */

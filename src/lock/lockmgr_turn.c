@@ -309,6 +309,21 @@ give_up_at(const lm_lock *lock)
 	return pending_end > l->lease_end ? pending_end : l->lease_end;
 }
 
+/*
+ * A write was refused by this item, in which nothing of ours is left: the lease has ended.  For
+ * who waits for its release, that is one, unless the deadline has passed.
+ */
+void
+lm_lease_gone(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_result *result)
+{
+	lockmgr_result outcome = now < lock->lease->l.deadline ? LOCKMGR_RELEASED : LOCKMGR_FAILED;
+
+	lm_drop_lease(lm, lock);
+	lm_answer_releaser(lm, lock, outcome);
+	lm_observe(lm, now, lock, &result->item, result->shared);
+	lm_next_turn(lm, now, lock);
+}
+
 void
 lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 					 const dynamo_result *result)
@@ -317,9 +332,6 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 
 	if (result->status == DYNAMO_CONDITION_FAILED && !lm_stands(lm, &lease->l, result))
 	{
-		lockmgr_result outcome = now < lease->l.deadline ?
-			LOCKMGR_RELEASED : LOCKMGR_FAILED;
-
 		/*
 		 * It is still ours, but kept: the estimate of DynamoDB's clock has changed; or another
 		 * cluster has barred an acquire with a token that is not below ours.
@@ -331,12 +343,9 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 			if (lock->outcome_unknown)
 				lm_retire(lm, lease->l.pending.version);
 			lm_become_releasing(lm, lock, lease->l.version);
-			return;
 		}
-		lm_drop_lease(lm, lock);
-		lm_answer_releaser(lm, lock, outcome);
-		lm_observe(lm, now, lock, &result->item, result->shared);
-		lm_next_turn(lm, now, lock);
+		else
+			lm_lease_gone(lm, now, lock, result);
 		return;
 	}
 
