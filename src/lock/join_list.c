@@ -7,36 +7,22 @@
  */
 #include "lock/join_list.h"
 
-#include <stddef.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 static bool
 read_token(const char **at, int64_t *token)
 {
-	int64_t		value = 0;
+	char	   *end;
 
-	for (; **at >= '0' && **at <= '9'; (*at)++)
-	{
-		int			digit = **at - '0';
-
-		if (value > (INT64_MAX - digit) / 10)
-			return false;
-		value = value * 10 + digit;
-	}
-	*token = value;
-	return value > 0;
-}
-
-/* -1: it is none. */
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
+	if (!isdigit((unsigned char) **at))
+		return false;			/* strtoll() would take blanks, and a sign */
+	errno = 0;
+	*token = strtoll(*at, &end, 10);
+	*at = end;
+	return *token > 0 && errno == 0;
 }
 
 /* One byte of a name; -1: it is none. */
@@ -44,20 +30,20 @@ static int
 read_byte(const char **at)
 {
 	const char *c = *at;
-	int			high;
-	int			low;
+	char		digits[3] = "";
+	int			byte;
 
 	if (*c != '%')
 	{
 		*at = c + 1;
 		return *c > 0x20 && *c < 0x7f ? *c : -1;
 	}
-	high = hex_digit(c[1]);
-	low = high >= 0 ? hex_digit(c[2]) : -1;
-	if (low < 0 || (high == 0 && low == 0))
+	if (!isxdigit((unsigned char) c[1]) || !isxdigit((unsigned char) c[2]))
 		return -1;
+	memcpy(digits, c + 1, 2);
+	byte = (int) strtol(digits, NULL, 16);
 	*at = c + 3;
-	return high * 16 + low;
+	return byte > 0 ? byte : -1;
 }
 
 static const char *
