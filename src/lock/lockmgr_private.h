@@ -389,11 +389,6 @@ struct lockmgr
 /* The session has joined its lock's queue: answers it, or starts an acquire. */
 extern void lm_take_place(lockmgr *lm, int64_t now, lm_session *session);
 
-/* lockmgr_reply.c */
-extern bool lm_is_unexplained(const dynamo_result *result);
-extern void lm_explain(lockmgr *lm, int64_t now, lm_lock *lock);
-extern bool lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result);
-
 /* lockmgr_join.c */
 extern lm_session *lm_new_announced(lm_session *session, const lockmgr_request *asked);
 extern lm_session *lm_pop_announced(lm_session *session);
@@ -460,8 +455,6 @@ extern void lm_submit_look_up(lockmgr *lm, lm_session *session);
 extern void lm_unsubmit_look_up(lockmgr *lm, lm_session *session);
 extern void lm_pump(lockmgr *lm, int64_t now);
 extern bool lm_is_batch_check(const lm_call *call);
-extern void lm_describe_batch_check(const lockmgr *lm, const lm_lock *lock,
-									dynamo_write *write, dynamo_shared_write *shared);
 extern void lm_batch_checked(lockmgr *lm, int64_t now, const dynamo_reply *reply);
 extern void lm_batch_replied(lockmgr *lm, const dynamo_reply *reply);
 extern void lm_doubt_batches(lockmgr *lm, int64_t now);

@@ -11,6 +11,68 @@
 #include <string.h>
 
 /*-------------------------------------------------------------------------
+ * Refusals that tell too little.
+ *
+ * A write that is refused for its condition asks for the item that failed it.  Some servers
+ * never send it; DynamoDB does not if there is no item.  Then a consistent read tells why
+ * the write was refused, and the write is settled with that item.
+ *
+ * An item that is as the write expects cannot be the reason.  DynamoDB never says that; who
+ * does gets the write again, ever more seldom, until its lease is over.
+ *-------------------------------------------------------------------------
+ */
+
+static bool
+is_unexplained(const dynamo_result *result)
+{
+	return result->status == DYNAMO_CONDITION_FAILED && !result->item.exists;
+}
+
+/* The lock's write, whose call has just ended, was refused without the item. */
+static void
+explain(lockmgr *lm, int64_t now, lm_lock *lock)
+{
+	if (lock->state == LOCK_LOST)
+	{
+		lm_renewal_failed(lm, now, lock);	/* the release will tell */
+		return;
+	}
+	if (lock->state == LOCK_READING)	/* it was to set a gate, or a mark */
+	{
+		lock->sets_gate = lock->marks = false;
+		lock->read_consistently = true;
+	}
+	else
+		lock->explains = true;
+	if (lock->state == LOCK_RENEWING)
+		heap_set(&lm->renewals, &lock->renewal, now);
+	else
+		lm_submit(lm, lock);
+}
+
+/*
+ * Was the lock's renewal or release refused although the item is as it expects?  Not if it
+ * asked for permits; and a release in shared mode may first be turned.
+ */
+static bool
+is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
+{
+	const struct lease *l = &lock->lease->l;
+	const lease_write *pending = &l->pending;
+	const dynamo_entry *entry;
+
+	if (result->status != DYNAMO_CONDITION_FAILED ||
+		(pending->op != DYNAMO_RENEW && pending->op != DYNAMO_RELEASE))
+		return false;
+	if (l->mode == MODE_EXCLUSIVE)
+		return !result->item.released && strcmp(result->item.owner, lm->owner) == 0 &&
+			strcmp(result->item.version, pending->expected) == 0;
+	entry = lm_entry_in(lm, l->epoch, result);
+	return entry != NULL && strcmp(entry->version, pending->expected) == 0 &&
+		(pending->op == DYNAMO_RENEW ? pending->permits <= 0 : lock->turned);
+}
+
+/*-------------------------------------------------------------------------
  * Replies from DynamoDB, each to the function for its operation.
  *
  * While a write may have been applied, only that write is repeated, with its
@@ -92,9 +154,9 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 			result = &explained;
 		}
 	}
-	else if (lm_is_unexplained(result))
+	else if (is_unexplained(result))
 	{
-		lm_explain(lm, now, lock);
+		explain(lm, now, lock);
 		return;
 	}
 	if (!settled && op == DYNAMO_MARK)
@@ -103,7 +165,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 		lm_poll_later(lm, now, lock);
 		return;
 	}
-	if (lock->state != LOCK_READING && lm_is_odd(lm, lock, result))
+	if (lock->state != LOCK_READING && is_odd(lm, lock, result))
 	{
 		if (op == DYNAMO_RELEASE)
 			lm_turn_release(lock);
@@ -241,68 +303,6 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 	lm_end_reply(lm);
 	lm->budget.cannot_pay = false;
 	lm_pump(lm, now);
-}
-
-/*-------------------------------------------------------------------------
- * Refusals that tell too little.
- *
- * A write that is refused for its condition asks for the item that failed it.  Some servers
- * never send it; DynamoDB does not if there is no item.  Then a consistent read tells why
- * the write was refused, and the write is settled with that item.
- *
- * An item that is as the write expects cannot be the reason.  DynamoDB never says that; who
- * does gets the write again, ever more seldom, until its lease is over.
- *-------------------------------------------------------------------------
- */
-
-bool
-lm_is_unexplained(const dynamo_result *result)
-{
-	return result->status == DYNAMO_CONDITION_FAILED && !result->item.exists;
-}
-
-/* The lock's write, whose call has just ended, was refused without the item. */
-void
-lm_explain(lockmgr *lm, int64_t now, lm_lock *lock)
-{
-	if (lock->state == LOCK_LOST)
-	{
-		lm_renewal_failed(lm, now, lock);	/* the release will tell */
-		return;
-	}
-	if (lock->state == LOCK_READING)	/* it was to set a gate, or a mark */
-	{
-		lock->sets_gate = lock->marks = false;
-		lock->read_consistently = true;
-	}
-	else
-		lock->explains = true;
-	if (lock->state == LOCK_RENEWING)
-		heap_set(&lm->renewals, &lock->renewal, now);
-	else
-		lm_submit(lm, lock);
-}
-
-/*
- * Was the lock's renewal or release refused although the item is as it expects?  Not if it
- * asked for permits; and a release in shared mode may first be turned.
- */
-bool
-lm_is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
-{
-	const struct lease *l = &lock->lease->l;
-	const lease_write *pending = &l->pending;
-	const dynamo_entry *entry;
-
-	if (result->status != DYNAMO_CONDITION_FAILED ||
-		(pending->op != DYNAMO_RENEW && pending->op != DYNAMO_RELEASE))
-		return false;
-	if (l->mode == MODE_EXCLUSIVE)
-		return !result->item.released && strcmp(result->item.owner, lm->owner) == 0 &&
-			strcmp(result->item.version, pending->expected) == 0;
-	entry = lm_entry_in(lm, l->epoch, result);
-	return entry != NULL && strcmp(entry->version, pending->expected) == 0 &&
-		(pending->op == DYNAMO_RENEW ? pending->permits <= 0 : lock->turned);
 }
 
 /*-------------------------------------------------------------------------

@@ -531,16 +531,25 @@ take_for_check(lockmgr *lm, int64_t now)
 	return NULL;
 }
 
+/* Nobody writes this version, so no item ever has it, however late the check arrives. */
+#define NIL_UUID		"00000000-0000-0000-0000-000000000000"
+
 /* The lock's renewal waits for the check of batches, which is about it. */
 static void
 send_check(lockmgr *lm, int64_t now, lm_call *call, lm_lock *lock)
 {
-	dynamo_shared_write shared;
-	dynamo_write write;
+	const struct lease *l = &lock->lease->l;
+	dynamo_shared_write shared = {
+		.kind = DYNAMO_SHARED_RENEW,.epoch = l->epoch,.me = lm->incarnation
+	};
+	dynamo_write write = {
+		.op = DYNAMO_RENEW,.name = lock->name,.name_len = lock->name_len,
+		.owner = lm->owner,.version = l->version,.expected = NIL_UUID,
+		.lease_ms = l->lease_ms,.shared = l->mode != MODE_EXCLUSIVE ? &shared : NULL
+	};
 
 	lm->check_at = INT64_MAX;
 	start_renewal(lm, now, lock);
-	lm_describe_batch_check(lm, lock, &write, &shared);
 	call->op = DYNAMO_RENEW_BATCH;
 	call->count = 1;
 	call->locks[0] = lock;
@@ -668,31 +677,11 @@ lm_pump(lockmgr *lm, int64_t now)
 #define DOUBLINGS_MAX	10
 #define CHECKS_TOLD		3		/* so many fail before the host is told */
 
-/* Nobody writes this version, so no item ever has it, however late the check arrives. */
-#define NIL_UUID		"00000000-0000-0000-0000-000000000000"
-
 /* Is it the check, and not a batch of renewals? */
 bool
 lm_is_batch_check(const lm_call *call)
 {
 	return call->op == DYNAMO_RENEW_BATCH && call->count == 1;
-}
-
-/* Describes the check. */
-void
-lm_describe_batch_check(const lockmgr *lm, const lm_lock *lock, dynamo_write *write,
-						dynamo_shared_write *shared)
-{
-	const struct lease *l = &lock->lease->l;
-
-	*shared = (dynamo_shared_write) {
-		.kind = DYNAMO_SHARED_RENEW,.epoch = l->epoch,.me = lm->incarnation
-	};
-	*write = (dynamo_write) {
-		.op = DYNAMO_RENEW,.name = lock->name,.name_len = lock->name_len,
-		.owner = lm->owner,.version = l->version,.expected = NIL_UUID,
-		.lease_ms = l->lease_ms,.shared = l->mode != MODE_EXCLUSIVE ? shared : NULL
-	};
 }
 
 static void
