@@ -181,7 +181,7 @@ step_standing(campaigner *me, int64_t now, campaign *next, bool listed)
 static bool
 has_lease(const campaigner *me, int64_t now, const campaign *c)
 {
-	return now < mailbox_valid_until(me->box, c->lease_index, c->lease_generation);
+	return now < mailbox_valid_until(me->box, c->grant.lease_index, c->grant.lease_generation);
 }
 
 /* The cluster leads.  It tells the others first, then it ends the hold. */
@@ -195,7 +195,7 @@ give_up(campaigner *me, int64_t now, campaign_entry *entry, int64_t rest_us,
 	next.rest_us = rest_us;
 	next.interrupt_at = wait_us != 0 ? now + wait_us : 0;
 	publish(entry, &next);
-	mailbox_let_go(me->box, next.me, next.seq, next.hold_index);
+	mailbox_let_go(me->box, next.me, next.seq, next.grant.hold_index);
 }
 
 static void
@@ -220,7 +220,7 @@ step(campaigner *me, int64_t now, campaign_entry *entry, bool listed)
 			{
 				rest(&next, now, 0);
 				publish(entry, &next);
-				mailbox_let_go(me->box, next.me, next.seq, next.hold_index);
+				mailbox_let_go(me->box, next.me, next.seq, next.grant.hold_index);
 			}
 			else if (!listed)
 				give_up(me, now, entry, 0, 0);
@@ -231,7 +231,8 @@ step(campaigner *me, int64_t now, campaign_entry *entry, bool listed)
 			else if (next.interrupt_at != 0 && now >= next.interrupt_at)
 			{
 				next.interrupt_at = 0;
-				lockmgr_revoke(me->lm, now, next.lease_index, next.lease_generation, next.token);
+				lockmgr_revoke(me->lm, now, next.grant.lease_index, next.grant.lease_generation,
+							   next.grant.token);
 			}
 			publish(entry, &next);
 			break;
@@ -293,7 +294,7 @@ campaign_resign(campaigner *me, int64_t now, const char *name, int64_t rest_us,
 		if (next.state == CAMPAIGN_STANDING)
 			mailbox_cancel(me->box, next.me, next.seq);
 		else if (next.state == CAMPAIGN_LEADING)
-			mailbox_let_go(me->box, next.me, next.seq, next.hold_index);
+			mailbox_let_go(me->box, next.me, next.seq, next.grant.hold_index);
 		rest(&next, now, rest_us);
 	}
 	publish(entry, &next);

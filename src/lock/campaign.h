@@ -46,10 +46,7 @@ typedef struct campaign
 	campaign_state state;
 	lockmgr_session me;
 	uint64_t	seq;			/* STANDING, LEADING: the request for the lock */
-	uint32_t	hold_index;		/* LEADING, GIVING_UP: as granted */
-	uint32_t	lease_index;
-	uint32_t	lease_generation;
-	int64_t		token;
+	lockmgr_grant grant;		/* LEADING, GIVING_UP: as it was granted */
 	int64_t		since;			/* of the state */
 	int64_t		stand_at;		/* RESTING */
 	int64_t		rest_us;		/* GIVING_UP: rests so long when the lock is free, and */

@@ -308,15 +308,25 @@ typedef struct lockmgr_request
 	uint32_t	all_count;		/* ... answered for the last one, or when one has failed */
 } lockmgr_request;
 
+/* What a session is granted. */
+typedef struct lockmgr_grant
+{
+	uint32_t	hold_index;
+	uint32_t	lease_index;
+	uint32_t	lease_generation;
+	int64_t		token;
+	int64_t		valid_until;
+	int64_t		must_end;		/* as in the hold */
+} lockmgr_grant;
+
 typedef enum lockmgr_result
 {
-	LOCKMGR_GRANTED,			/* hold_index, the lease's index and generation,
-								 * token, valid_until, must_end are set */
+	LOCKMGR_GRANTED,			/* grant is set */
 	LOCKMGR_BUSY,				/* TRY: it is held, or a session here waits for it;
 								 * DETACH: there is a detached hold already */
 	LOCKMGR_DEADLOCK,			/* ACQUIRE: message describes the cycle */
 	LOCKMGR_RELEASED,			/* confirmed by DynamoDB */
-	LOCKMGR_RENEWED,			/* valid_until is set */
+	LOCKMGR_RENEWED,			/* grant.valid_until is set */
 	LOCKMGR_FOUND,				/* LOOK_UP: item is set (item->exists may be false) */
 	LOCKMGR_LOST,				/* RELEASE, RENEW, DETACH, END_DETACHED: the lease is
 								 * lost; TRY: it was announced and granted, and lost */
@@ -336,12 +346,7 @@ typedef struct lockmgr_answer
 	uint64_t	seq;
 	lockmgr_kind kind;
 	lockmgr_result result;
-	uint32_t	hold_index;
-	uint32_t	lease_index;
-	uint32_t	lease_generation;
-	int64_t		token;
-	int64_t		valid_until;
-	int64_t		must_end;		/* as in the hold */
+	lockmgr_grant grant;
 	lease_loss	loss;			/* LOST */
 	dynamo_op	op;				/* FAILED: the operation */
 	dynamo_status status;		/* FAILED */

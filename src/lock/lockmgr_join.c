@@ -156,7 +156,7 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 		/* What works under it may believe since an earlier call. */
 		if (hold->h.outlives_us < hold->lease->l.lease_ms * 1000)
 			hold->h.outlives_us = hold->lease->l.lease_ms * 1000;
-		kept.valid_until = hold->lease->l.valid_until;
+		kept.grant.valid_until = hold->lease->l.valid_until;
 		lm_save_hold(lm, hold);
 		lm_answer(lm, session, &kept);
 	}

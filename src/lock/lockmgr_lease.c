@@ -419,12 +419,12 @@ lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold)
 	const lm_lease *lease = hold->lease;
 	lockmgr_answer answer = {
 		.result = LOCKMGR_GRANTED,
-		.hold_index = hold->index,
-		.lease_index = lease->index,
-		.lease_generation = lease->l.generation,
-		.token = hold->h.token,
-		.valid_until = lease->l.valid_until,
-		.must_end = hold->h.must_end,
+		.grant.hold_index = hold->index,
+		.grant.lease_index = lease->index,
+		.grant.lease_generation = lease->l.generation,
+		.grant.token = hold->h.token,
+		.grant.valid_until = lease->l.valid_until,
+		.grant.must_end = hold->h.must_end,
 	};
 
 	lm_answer(lm, session, &answer);

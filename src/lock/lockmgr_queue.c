@@ -150,7 +150,7 @@ lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer)
 	{
 		session->outcome = answer->result;
 		if (answer->result == LOCKMGR_GRANTED)
-			session->granted = answer->hold_index;
+			session->granted = answer->grant.hold_index;
 		return;
 	}
 	lm->host.answer(lm->host.arg, answer);
@@ -244,7 +244,7 @@ lm_answer_renewer(lockmgr *lm, const lm_hold *hold, lockmgr_result result)
 {
 	lockmgr_answer answer = {
 		.result = result,
-		.valid_until = hold->lease->l.valid_until,
+		.grant.valid_until = hold->lease->l.valid_until,
 		.loss = hold->h.loss,
 	};
 

@@ -64,9 +64,9 @@ join(HeldLock *held, const LockName *name, const void *arg)
 	MailboxRequest request = {
 		.kind = MAILBOX_JOIN,
 		.ask = {
-			.lease_index = c->lease_index,
-			.lease_generation = c->lease_generation,
-			.token = c->token,
+			.lease_index = c->grant.lease_index,
+			.lease_generation = c->grant.lease_generation,
+			.token = c->grant.token,
 			.campaign = true,
 		},
 	};

@@ -229,15 +229,7 @@ typedef struct MailboxAnswer
 	MailboxResult result;
 	union
 	{
-		struct
-		{
-			uint32		hold_index;
-			uint32		lease_index;
-			uint32		lease_generation;
-			int64		token;
-			int64		valid_until;
-			int64		must_end;	/* 0: no limit */
-		}			grant;
+		lockmgr_grant grant;
 		lease_loss	loss;
 		MailboxFailure failure;
 		MailboxItem found;

@@ -37,8 +37,8 @@ state_of(const campaign *c)
 	switch (c->state)
 	{
 		case CAMPAIGN_LEADING:
-			return mailbox_valid_until(&segment_mailbox, c->lease_index, c->lease_generation) >
-				SegmentNow() ? "leading" : "lost";
+			return mailbox_valid_until(&segment_mailbox, c->grant.lease_index,
+									   c->grant.lease_generation) > SegmentNow() ? "leading" : "lost";
 		case CAMPAIGN_GIVING_UP:
 			return "giving up";
 		case CAMPAIGN_RESTING:
@@ -58,8 +58,8 @@ count_joined(const campaign *c)
 
 	for (uint32 i = 0; i < segment->max_leases; i++)
 		count += SegmentReadHold(i, &held) && held.hold.joined &&
-			held.hold.lease_index == c->lease_index &&
-			held.hold.lease_generation == c->lease_generation;
+			held.hold.lease_index == c->grant.lease_index &&
+			held.hold.lease_generation == c->grant.lease_generation;
 	return count;
 }
 
@@ -86,7 +86,7 @@ fill(const campaign *c, Row *row)
 	RowText(row, LEADERSHIPS_STATE, state_of(c));
 	RowClock(row, LEADERSHIPS_SINCE, c->since);
 	if (has_lease)
-		RowSet(row, LEADERSHIPS_TOKEN, Int64GetDatum(c->token));
+		RowSet(row, LEADERSHIPS_TOKEN, Int64GetDatum(c->grant.token));
 	RowSet(row, LEADERSHIPS_JOINED, Int32GetDatum(has_lease ? count_joined(c) : 0));
 	leader_column(c, row);
 	if (c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0)

@@ -78,7 +78,7 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 {
 	MailboxAnswer *out = WorkerBeginAnswer(answer->session, answer->seq,
 									  answer->result == LOCKMGR_GRANTED ?
-									  answer->hold_index : LOCKMGR_NO_HOLD);
+									  answer->grant.hold_index : LOCKMGR_NO_HOLD);
 
 	if (out == NULL)
 		return;
@@ -87,12 +87,7 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 	{
 		case LOCKMGR_GRANTED:
 		case LOCKMGR_RENEWED:
-			out->grant.hold_index = answer->hold_index;
-			out->grant.lease_index = answer->lease_index;
-			out->grant.lease_generation = answer->lease_generation;
-			out->grant.token = answer->token;
-			out->grant.valid_until = answer->valid_until;
-			out->grant.must_end = answer->must_end;
+			out->grant = answer->grant;
 			break;
 		case LOCKMGR_LOST:
 			out->loss = answer->loss;

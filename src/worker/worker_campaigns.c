@@ -110,7 +110,7 @@ log_changes(const campaign_state *before)
 		if (c->state == CAMPAIGN_LEADING)
 			ereport(LOG,
 					(errmsg("this cluster leads \"%s\", with token %lld", name,
-							(long long) c->token)));
+							(long long) c->grant.token)));
 		else if (c->state == CAMPAIGN_GIVING_UP)
 			ereport(LOG, (errmsg("this cluster gives up \"%s\"", name)));
 	}
@@ -180,10 +180,7 @@ take(void *arg, campaign *c)
 
 	if (answer->result == MAILBOX_GRANTED)
 	{
-		c->hold_index = answer->grant.hold_index;
-		c->lease_index = answer->grant.lease_index;
-		c->lease_generation = answer->grant.lease_generation;
-		c->token = answer->grant.token;
+		c->grant = answer->grant;
 		return true;
 	}
 	if (answer->result == MAILBOX_NO_ROOM)

@@ -138,7 +138,7 @@ typedef struct session
 	int			lock;			/* wanted or held, or NO_LOCK */
 	bool		holds;
 	int64_t		since;
-	lockmgr_answer grant;
+	lockmgr_grant grant;
 } session;
 
 /* The first session holds the own locks, the next ones are rivals, the others campaigns'. */
@@ -467,7 +467,7 @@ host_answer(void *arg, const lockmgr_answer *answer)
 	}
 	else
 	{
-		s->grant = *answer;
+		s->grant = answer->grant;
 		s->holds = true;
 		if (!is_rival(number))
 			return;

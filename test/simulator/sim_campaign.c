@@ -55,10 +55,7 @@ host_take(void *arg, campaign *c)
 
 	if (answer->result != LOCKMGR_GRANTED)
 		return false;
-	c->hold_index = answer->hold_index;
-	c->lease_index = answer->lease_index;
-	c->lease_generation = answer->lease_generation;
-	c->token = answer->token;
+	c->grant = answer->grant;
 	stand->s->totals->led++;
 	sim_say(stand->s, "%d: leads %s", stand->c->number, c->name);
 	return true;
@@ -147,9 +144,9 @@ sim_lead(sim *s, sim_cluster *c, lockmgr_request *request)
 	request->ask.campaign = true;
 	request->ask.mode = MODE_EXCLUSIVE;
 	request->ask.permits = 1;
-	request->ask.lease_index = seen.lease_index;
-	request->ask.lease_generation = seen.lease_generation;
-	request->ask.token = seen.token;
+	request->ask.lease_index = seen.grant.lease_index;
+	request->ask.lease_generation = seen.grant.lease_generation;
+	request->ask.token = seen.grant.token;
 	request->ask.taker = 0;
 	s->totals->lead++;
 	return true;

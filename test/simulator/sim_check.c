@@ -763,7 +763,7 @@ sim_check_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 	const sim_session *session = &c->sessions[answer->session.slot];
 
 	if (answer->result == LOCKMGR_GRANTED && !c->adopting &&
-		sim_local(s, c) >= answer->valid_until)
+		sim_local(s, c) >= answer->grant.valid_until)
 		sim_wrong(s, "I3: granted, but already over");
 	if (answer->result == LOCKMGR_RELEASED)
 		check_released(s, c, session);

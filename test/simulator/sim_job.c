@@ -615,7 +615,7 @@ sim_queue_answered(sim *s, sim_cluster *c, int slot)
 		const lockmgr_answer *answer = &c->slots[slot].answer;
 
 		if (answer->result == LOCKMGR_GRANTED)
-			claim(s, c, slot, answer->token);
+			claim(s, c, slot, answer->grant.token);
 		else
 		{
 			task->has_claim = false;

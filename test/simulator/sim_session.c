@@ -223,16 +223,16 @@ static void
 add_hold(sim *s, const sim_cluster *c, sim_session *session,
 		 const lockmgr_answer *answer)
 {
-	const lease *l = &c->saved[answer->lease_index].l;
-	const hold *h = &c->saved_holds[answer->hold_index].h;
+	const lease *l = &c->saved[answer->grant.lease_index].l;
+	const hold *h = &c->saved_holds[answer->grant.hold_index].h;
 	int			free = session->holds[0].used ? 1 : 0;
 
 	session->holds[free] = (sim_hold) {
-		.used = true, .lock = session->lock, .index = answer->hold_index,
-		.lease = answer->lease_index, .generation = answer->lease_generation,
-		.seq = answer->seq, .token = answer->token, .mode = session->request.ask.mode,
+		.used = true, .lock = session->lock, .index = answer->grant.hold_index,
+		.lease = answer->grant.lease_index, .generation = answer->grant.lease_generation,
+		.seq = answer->seq, .token = answer->grant.token, .mode = session->request.ask.mode,
 		.permits = session->request.ask.permits, .limit = session->request.ask.limit,
-		.must_end = answer->must_end,
+		.must_end = answer->grant.must_end,
 		.lost = l->state != LEASE_HELD || h->loss != LOSS_NONE || h->seq != answer->seq ||
 			h->session.slot != answer->session.slot,
 	};
@@ -248,12 +248,12 @@ static void
 rely_on(sim *s, const sim_cluster *c, sim_session *session, const lockmgr_answer *answer)
 {
 	session->detached = (sim_detached) {
-		.used = c->saved_holds[answer->hold_index].h.seq == answer->seq &&
-			c->saved_holds[answer->hold_index].h.loss == LOSS_NONE && !session->ended &&
-			!is_being_ended(s, c, answer->lease_index, answer->token),
-		.name = {true, session->lock, answer->lease_index, answer->lease_generation,
-			answer->token, c->saved_holds[answer->hold_index].h.taker},
-		.index = answer->hold_index,
+		.used = c->saved_holds[answer->grant.hold_index].h.seq == answer->seq &&
+			c->saved_holds[answer->grant.hold_index].h.loss == LOSS_NONE && !session->ended &&
+			!is_being_ended(s, c, answer->grant.lease_index, answer->grant.token),
+		.name = {true, session->lock, answer->grant.lease_index, answer->grant.lease_generation,
+			answer->grant.token, c->saved_holds[answer->grant.hold_index].h.taker},
+		.index = answer->grant.hold_index,
 		.seq = answer->seq,
 		.until = sim_local(s, c) - (s->now - session->asked_at) * 2 +
 			session->request.ask.at_most_us,

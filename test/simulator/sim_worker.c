@@ -194,7 +194,7 @@ sim_write_answer(sim *s, sim_cluster *c, const lockmgr_answer *answer)
 
 	if (mailbox_begin_answer(&c->box, answer->session, answer->seq,
 							 answer->result == LOCKMGR_GRANTED ?
-							 answer->hold_index : LOCKMGR_NO_HOLD))
+							 answer->grant.hold_index : LOCKMGR_NO_HOLD))
 	{
 		answer_listener(s, c, answer);
 		c->slots[slot].answer = *answer;

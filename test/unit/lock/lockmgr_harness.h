@@ -298,17 +298,17 @@ harness_answer(void *arg, const lockmgr_answer *answer)
 		assert_int_not_equal(answer->status, DYNAMO_OK);
 	if (answer->result == LOCKMGR_GRANTED)
 	{
-		const lease *l = &h->saved[answer->lease_index];
-		const hold *held = &h->saved_holds[answer->hold_index];
+		const lease *l = &h->saved[answer->grant.lease_index];
+		const hold *held = &h->saved_holds[answer->grant.hold_index];
 
 		assert_int_equal(l->state, LEASE_HELD);
-		assert_int_equal(l->generation, answer->lease_generation);
-		assert_int_equal(l->valid_until, answer->valid_until);
-		assert_true(l->next_token == 0 || l->next_token > answer->token);
+		assert_int_equal(l->generation, answer->grant.lease_generation);
+		assert_int_equal(l->valid_until, answer->grant.valid_until);
+		assert_true(l->next_token == 0 || l->next_token > answer->grant.token);
 		assert_int_equal(held->mode, l->mode);
-		assert_true(answer->token <= l->last_token);
-		assert_int_equal(held->lease_index, answer->lease_index);
-		assert_int_equal(held->token, answer->token);
+		assert_true(answer->grant.token <= l->last_token);
+		assert_int_equal(held->lease_index, answer->grant.lease_index);
+		assert_int_equal(held->token, answer->grant.token);
 		assert_int_equal(held->seq, answer->seq);
 		assert_int_equal(held->session.slot, answer->session.slot);
 	}

@@ -66,9 +66,9 @@ host_post(void *arg, const campaign *c)
 static bool
 host_take(void *arg, campaign *c)
 {
-	c->hold_index = c->lease_index = c->me.slot;
-	c->lease_generation = 1;
-	c->token = 7;
+	c->grant.hold_index = c->grant.lease_index = c->me.slot;
+	c->grant.lease_generation = 1;
+	c->grant.token = 7;
 	return !((world *) arg)->refuses;
 }
 
@@ -267,7 +267,7 @@ TEST(a_campaign_stands_leads_and_gives_up)
 	w->now++;
 	(void) run(w, "a");
 	assert_state(w, "a", CAMPAIGN_LEADING);
-	assert_int_equal(named(w, "a")->token, 7);
+	assert_int_equal(named(w, "a")->grant.token, 7);
 	assert_int_equal(named(w, "a")->since, w->now++);
 	(void) run(w, "");
 	assert_state(w, "a", CAMPAIGN_GIVING_UP);

@@ -17,11 +17,11 @@ LOCKMGR_TEST(a_free_lock_takes_one_call)
 	h->data = "payload";
 	get(h, 0, "a");
 	assert_int_equal(h->call_count, 1);
-	assert_int_equal(answer->valid_until, asked + LEASE_US - MARGIN_US);
-	assert_int_equal(answer->token, asked + h->epoch_offset);
+	assert_int_equal(answer->grant.valid_until, asked + LEASE_US - MARGIN_US);
+	assert_int_equal(answer->grant.token, asked + h->epoch_offset);
 	assert_string_equal(item_of(h, "a")->owner, OUR_OWNER);
 	assert_int_equal(item_of(h, "a")->lease_ms, LEASE_MS);
-	assert_int_equal(item_of(h, "a")->token, answer->token);
+	assert_int_equal(item_of(h, "a")->token, answer->grant.token);
 	assert_string_equal(item_of(h, "a")->holder.database, "db");
 	assert_int_equal(item_of(h, "a")->holder.since_ms, (asked + h->epoch_offset) / 1000);
 	assert_memory_equal(double_item_of(&h->table, "a")->data, "payload", 7);
@@ -36,7 +36,7 @@ LOCKMGR_TEST(the_deadline_counts_from_before_sending)
 	run(h, 3 * SECOND);
 	deliver(h, last_call(h));
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[0].answer.valid_until, asked + LEASE_US - MARGIN_US);
+	assert_int_equal(h->asked[0].answer.grant.valid_until, asked + LEASE_US - MARGIN_US);
 }
 
 LOCKMGR_TEST(an_acquire_that_is_settled_too_late_grants_nothing_and_is_handed_on)
@@ -492,7 +492,7 @@ LOCKMGR_TEST(tokens_rise_whatever_the_clock_does)
 	acquire(h, 1, "a");
 	let_go(h, 0, "a");
 	settle(h);
-	assert_int_equal(h->asked[1].answer.token, first + 1);
+	assert_int_equal(h->asked[1].answer.grant.token, first + 1);
 	let_go(h, 1, "a");
 	settle(h);
 	assert_int_equal(get_token(h, 0, "a"), first + 1 + TOKENS);
@@ -510,7 +510,7 @@ LOCKMGR_TEST(a_token_is_of_the_moment_of_sending)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_int_equal(last_call(h)->c.op, DYNAMO_ACQUIRE);
 	assert_true(last_call(h)->sent > SECOND);
-	assert_int_equal(h->asked[0].answer.token, last_call(h)->sent + h->epoch_offset);
+	assert_int_equal(h->asked[0].answer.grant.token, last_call(h)->sent + h->epoch_offset);
 }
 
 TEST(a_token_is_not_of_the_moment_of_queueing)
@@ -526,7 +526,7 @@ TEST(a_token_is_not_of_the_moment_of_queueing)
 	deliver(h, last_call(h));
 	settle(h);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[1].answer.token, last_call(h)->sent + h->epoch_offset);
+	assert_int_equal(h->asked[1].answer.grant.token, last_call(h)->sent + h->epoch_offset);
 	assert_true(last_call(h)->sent >= h->calls[0].sent + SECOND / 2);
 	finish(h);
 }
@@ -563,7 +563,7 @@ LOCKMGR_TEST(a_dead_holders_token_is_topped_too)
 	acquire(h, 0, "a");
 	run(h, 3 * SECOND + SECOND / 5);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[0].answer.token, ahead + 1);
+	assert_int_equal(h->asked[0].answer.grant.token, ahead + 1);
 }
 
 LOCKMGR_TEST(an_item_without_a_token_is_worked_with)

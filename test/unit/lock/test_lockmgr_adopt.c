@@ -186,7 +186,7 @@ LOCKMGR_TEST(a_deadline_still_counts_from_the_first_copy)
 	replace_manager(h, 5 * SECOND);
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[0].answer.valid_until, asked + LEASE_US - MARGIN_US);
+	assert_int_equal(h->asked[0].answer.grant.valid_until, asked + LEASE_US - MARGIN_US);
 }
 
 LOCKMGR_TEST(a_grant_that_was_not_delivered_is_answered)
@@ -198,7 +198,7 @@ LOCKMGR_TEST(a_grant_that_was_not_delivered_is_answered)
 	h->asked[0].answered = false;
 	replace_manager(h, 10 * MS);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[0].answer.valid_until, valid_until);
+	assert_int_equal(h->asked[0].answer.grant.valid_until, valid_until);
 }
 
 LOCKMGR_TEST(a_renewal_asked_for_meanwhile_is_sent_at_once)

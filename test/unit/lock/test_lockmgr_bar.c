@@ -219,7 +219,7 @@ LOCKMGR_TEST(the_next_session_does_not_wait_for_the_bar)
 	bar = &h->calls[1];
 	if (bar->c.op != DYNAMO_BAR)
 		bar = &h->calls[2];
-	assert_true(h->asked[1].answer.token > late->writes[0].write.last_token);
+	assert_true(h->asked[1].answer.grant.token > late->writes[0].write.last_token);
 	assert_int_equal(bars_of(h), 0);
 	release(h, 1, "a");
 	settle(h);
@@ -265,7 +265,7 @@ LOCKMGR_TEST(tokens_are_above_those_of_writes_that_were_given_up)
 	lockmgr_set_clock(h->lm, h->epoch_offset, h->epoch_offset);
 	run(h, SECOND / 2);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	assert_true(h->asked[0].answer.token > first);
+	assert_true(h->asked[0].answer.grant.token > first);
 }
 
 /* The merged bar has the highest tokens, and releases whichever has arrived. */
@@ -548,7 +548,7 @@ LOCKMGR_TEST(a_hand_over_lowers_no_bar)
 	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);	/* the second is above the bar at once */
 	assert_result(h, 0, LOCKMGR_RELEASED);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	assert_true(h->asked[1].answer.token > token);
+	assert_true(h->asked[1].answer.grant.token > token);
 }
 
 /* What outlasts both leases is released, not left to the next one. */

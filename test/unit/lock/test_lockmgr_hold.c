@@ -468,13 +468,13 @@ LOCKMGR_TEST(a_session_can_renew_at_once)
 	assert_int_equal(last_call(h)->c.op, DYNAMO_RENEW);
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RENEWED);
-	assert_int_equal(h->asked[0].answer.valid_until,
+	assert_int_equal(h->asked[0].answer.grant.valid_until,
 					 last_call(h)->sent + LEASE_US - MARGIN_US);
 
 	renew(h, 0, "a", 60000);
 	assert_int_equal(saved_of(h, 0, "a")->lease_ms, LEASE_MS);
 	settle(h);
-	assert_int_equal(h->asked[0].answer.valid_until, last_call(h)->sent + 54 * SECOND);
+	assert_int_equal(h->asked[0].answer.grant.valid_until, last_call(h)->sent + 54 * SECOND);
 	assert_int_equal(item_of(h, "a")->lease_ms, 60000);
 	run(h, 19 * SECOND);
 	assert_int_equal(h->call_count, 3);

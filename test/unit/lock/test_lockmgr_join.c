@@ -31,7 +31,7 @@ LOCKMGR_TEST(a_session_joins_without_a_request)
 
 	join(h, 1, "a", token);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[1].answer.token, token);
+	assert_int_equal(h->asked[1].answer.grant.token, token);
 	assert_true(held_by(h, 1, "a")->joined);
 	assert_false(held_by(h, 0, "a")->joined);
 	assert_int_equal(held_by(h, 1, "a")->acquired_ms, (h->now + h->epoch_offset) / 1000);
@@ -364,7 +364,7 @@ TEST(a_join_survives_its_manager)
 		h->effects_left = -1;
 		start_manager(h);
 		assert_result(h, 1, LOCKMGR_GRANTED);
-		assert_int_equal(h->asked[1].answer.token, token);
+		assert_int_equal(h->asked[1].answer.grant.token, token);
 		assert_int_equal(holds_on(h, "a"), 2);
 		finish(h);
 	}
@@ -415,7 +415,7 @@ LOCKMGR_TEST(a_detached_hold_outlives_its_session)
 
 	detach(h, 0, "a", 30 * SECOND);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[0].answer.token, token);
+	assert_int_equal(h->asked[0].answer.grant.token, token);
 	assert_int_equal(h->table.writes, writes);
 	end_session(h, 0);
 	lockmgr_count(h->lm, &counts);
@@ -593,7 +593,7 @@ outlive(harness *h, uint32_t slot, const char *name)
 {
 	detach(h, slot, name, 0);
 	assert_result(h, slot, LOCKMGR_RENEWED);
-	assert_int_equal(h->asked[slot].answer.valid_until, saved_of(h, slot, name)->valid_until);
+	assert_int_equal(h->asked[slot].answer.grant.valid_until, saved_of(h, slot, name)->valid_until);
 }
 
 /* The session ends now: the lock is free after the length, and not before. */
@@ -746,7 +746,7 @@ TEST(a_detach_survives_its_manager)
 		h->effects_left = -1;
 		start_manager(h);
 		assert_result(h, 0, LOCKMGR_GRANTED);
-		assert_int_equal(h->asked[0].answer.token, token);
+		assert_int_equal(h->asked[0].answer.grant.token, token);
 		end_session(h, 0);
 		run(h, 15 * SECOND);
 		assert_true(is_ours(h, "a"));
@@ -885,10 +885,10 @@ LOCKMGR_TEST(who_joins_a_hold_that_has_lost_its_limit_has_none)
 	token = get_token(h, 0, "a");
 	h->ask.at_most_us = 0;
 	ask_named(h, 1, LOCKMGR_JOIN, "a", token);
-	assert_int_equal(h->asked[1].answer.must_end, h->asked[0].answer.must_end);
+	assert_int_equal(h->asked[1].answer.grant.must_end, h->asked[0].answer.grant.must_end);
 	detach(h, 1, "a", LEASE_US);
 	assert_result(h, 1, LOCKMGR_GRANTED);
 	ask_named(h, 2, LOCKMGR_JOIN, "a", token);
 	assert_result(h, 2, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[2].answer.must_end, 0);
+	assert_int_equal(h->asked[2].answer.grant.must_end, 0);
 }

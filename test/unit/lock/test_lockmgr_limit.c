@@ -29,7 +29,7 @@ start_limited(void)
 static int64_t
 end_of(const harness *h, uint32_t slot)
 {
-	return h->asked[slot].answer.must_end;
+	return h->asked[slot].answer.grant.must_end;
 }
 
 /* The session knows its end, and the worker does nothing before. */
@@ -54,7 +54,7 @@ LOCKMGR_TEST(the_limit_counts_from_the_grant)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 	assert_in_range(end_of(h, 0), h->now + LIMIT_US - SECOND, h->now + LIMIT_US);
 	assert_int_equal(held_by(h, 0, "a")->must_end, end_of(h, 0));
-	assert_int_equal(h->asked[1].answer.must_end, 0);
+	assert_int_equal(h->asked[1].answer.grant.must_end, 0);
 	run_to_the_end(h, end_of(h, 0));
 	assert_int_equal(h->lost_count, 1);
 }

@@ -45,11 +45,11 @@ LOCKMGR_TEST_WITH(a_waiting_session_gets_the_lock_without_a_request, start_with_
 		assert_result(h, i, LOCKMGR_RELEASED);
 		assert_int_equal(hold_of(h, i, "a"), LOCKMGR_NO_HOLD);
 		assert_result(h, i + 1, LOCKMGR_GRANTED);
-		assert_int_equal(h->asked[i + 1].answer.token, token + i + 1);
-		assert_int_equal(h->asked[i + 1].answer.valid_until, valid_until);
+		assert_int_equal(h->asked[i + 1].answer.grant.token, token + i + 1);
+		assert_int_equal(h->asked[i + 1].answer.grant.valid_until, valid_until);
 		assert_int_equal(l->generation, generation);
 		assert_int_equal(l->renewals, 0);
-		assert_true(h->asked[i + 1].answer.token <= item_of(h, "a")->token);
+		assert_true(h->asked[i + 1].answer.grant.token <= item_of(h, "a")->token);
 	}
 	assert_int_equal(h->call_count, calls);
 }
@@ -58,7 +58,7 @@ LOCKMGR_TEST(an_acquire_reserves_tokens_if_others_wait)
 {
 	acquire(h, 0, "a");
 	settle(h);
-	assert_int_equal(item_of(h, "a")->token, h->asked[0].answer.token);
+	assert_int_equal(item_of(h, "a")->token, h->asked[0].answer.grant.token);
 	let_go(h, 0, "a");
 	settle(h);
 
@@ -67,7 +67,7 @@ LOCKMGR_TEST(an_acquire_reserves_tokens_if_others_wait)
 	acquire(h, 1, "a");
 	run(h, SECOND);
 	assert_int_equal(last_call(h)->c.op, DYNAMO_ACQUIRE);
-	assert_int_equal(item_of(h, "a")->token, h->asked[0].answer.token + TOKENS - 1);
+	assert_int_equal(item_of(h, "a")->token, h->asked[0].answer.grant.token + TOKENS - 1);
 }
 
 /* All but the last few tokens are in use. */
@@ -79,7 +79,7 @@ LOCKMGR_TEST(the_highest_tokens_are_not_reserved)
 	acquire(h, 0, "a");
 	acquire(h, 1, "a");
 	run(h, SECOND);
-	assert_int_equal(h->asked[0].answer.token, INT64_MAX - 2);
+	assert_int_equal(h->asked[0].answer.grant.token, INT64_MAX - 2);
 	assert_int_equal(item_of(h, "a")->token, INT64_MAX - 2);
 }
 
@@ -89,7 +89,7 @@ LOCKMGR_TEST(no_token_follows_the_highest)
 	foreign_hold(h, "a", "v1", LEASE_MS, INT64_MAX - 1);
 	foreign_release(h, "a");
 	get(h, 0, "a");
-	assert_int_equal(h->asked[0].answer.token, INT64_MAX);
+	assert_int_equal(h->asked[0].answer.grant.token, INT64_MAX);
 	acquire(h, 1, "a");
 	let_go(h, 0, "a");
 	run(h, SECOND);
@@ -120,7 +120,7 @@ LOCKMGR_TEST_WITH(tokens_that_are_used_up_are_reserved_anew, start_with_waiters(
 	{
 		let_go(h, (i + 1) % 2, "a");
 		assert_result(h, i % 2, LOCKMGR_GRANTED);
-		assert_int_equal(h->asked[i % 2].answer.token, token + i);
+		assert_int_equal(h->asked[i % 2].answer.grant.token, token + i);
 		acquire(h, (i + 1) % 2, "a");
 	}
 	assert_int_equal(item_of(h, "a")->token, token + TOKENS - 1);
@@ -131,7 +131,7 @@ LOCKMGR_TEST_WITH(tokens_that_are_used_up_are_reserved_anew, start_with_waiters(
 	settle(h);
 	assert_int_equal(h->call_count, calls + 1);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	assert_true(h->asked[0].answer.token >= token + TOKENS);
+	assert_true(h->asked[0].answer.grant.token >= token + TOKENS);
 }
 
 /* What the next session wants makes a request necessary; it gets the lock by that. */
@@ -218,7 +218,7 @@ LOCKMGR_TEST(a_lease_in_its_second_half_does_not_pass_on)
 	let_go(h, 0, "a");
 	run(h, 2 * SECOND);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	assert_true(h->asked[1].answer.valid_until - h->now > LEASE_US / 2);
+	assert_true(h->asked[1].answer.grant.valid_until - h->now > LEASE_US / 2);
 }
 
 LOCKMGR_TEST_WITH(a_lease_does_not_pass_to_a_margin_that_has_begun, start_with_waiters(0))
@@ -228,7 +228,7 @@ LOCKMGR_TEST_WITH(a_lease_does_not_pass_to_a_margin_that_has_begun, start_with_w
 	let_go(h, 0, "a");
 	run(h, 2 * LATENCY_US);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	assert_true(h->asked[1].answer.valid_until > h->now);
+	assert_true(h->asked[1].answer.grant.valid_until > h->now);
 }
 
 LOCKMGR_TEST_WITH(a_renewal_under_way_is_waited_for, start_with_waiters(1))
@@ -240,7 +240,7 @@ LOCKMGR_TEST_WITH(a_renewal_under_way_is_waited_for, start_with_waiters(1))
 	assert_waits(h, 1);
 	deliver(h, last_call(h));
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[1].answer.valid_until, last_call(h)->sent + LEASE_US - MARGIN_US);
+	assert_int_equal(h->asked[1].answer.grant.valid_until, last_call(h)->sent + LEASE_US - MARGIN_US);
 }
 
 LOCKMGR_TEST_WITH(each_session_has_its_own_margin, start_with_waiters(0))
@@ -253,9 +253,9 @@ LOCKMGR_TEST_WITH(each_session_has_its_own_margin, start_with_waiters(0))
 	h->ask.margin_us = MARGIN_US;
 	acquire(h, 2, "a");
 	let_go(h, 0, "a");
-	assert_int_equal(h->asked[1].answer.valid_until, lease_end - 3 * MARGIN_US);
+	assert_int_equal(h->asked[1].answer.grant.valid_until, lease_end - 3 * MARGIN_US);
 	let_go(h, 1, "a");
-	assert_int_equal(h->asked[2].answer.valid_until, lease_end - MARGIN_US);
+	assert_int_equal(h->asked[2].answer.grant.valid_until, lease_end - MARGIN_US);
 	assert_int_equal(l->lease_end, lease_end);
 }
 
@@ -370,9 +370,9 @@ TEST(a_manager_that_dies_while_it_passes_on_has_given_nothing_away)
 			run(h, SECOND);
 			assert_true(holds(h, i, "a"));
 			assert_result(h, i, LOCKMGR_GRANTED);
-			assert_true(h->asked[i].answer.token > token);
-			assert_int_equal(held_by(h, i, "a")->token, h->asked[i].answer.token);
-			token = h->asked[i].answer.token;
+			assert_true(h->asked[i].answer.grant.token > token);
+			assert_int_equal(held_by(h, i, "a")->token, h->asked[i].answer.grant.token);
+			token = h->asked[i].answer.grant.token;
 			let_go(h, i, "a");
 		}
 		assert_result(h, 0, LOCKMGR_RELEASED);

@@ -72,10 +72,10 @@ LOCKMGR_TEST(a_hand_over_takes_one_call)
 	assert_int_equal(h->call_count, 2);
 	assert_result(h, 0, LOCKMGR_RELEASED);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	assert_true(h->asked[1].answer.token > token);
-	assert_int_equal(item_of(h, "a")->token, h->asked[1].answer.token + TOKENS - 1);
+	assert_true(h->asked[1].answer.grant.token > token);
+	assert_int_equal(item_of(h, "a")->token, h->asked[1].answer.grant.token + TOKENS - 1);
 	assert_int_equal(item_of(h, "a")->lease_ms, 30000);
-	assert_int_equal(h->asked[1].answer.valid_until, h->calls[1].sent + 28 * SECOND);
+	assert_int_equal(h->asked[1].answer.grant.valid_until, h->calls[1].sent + 28 * SECOND);
 	assert_int_equal(double_item_of(&h->table, "a")->data_len, 0);
 }
 

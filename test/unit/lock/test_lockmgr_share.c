@@ -427,7 +427,7 @@ LOCKMGR_TEST(permits_on_the_second_half_of_a_lease_wait_for_the_next_renewal)
 	while (h->asked[1].owed && h->now < start + LEASE_US)
 		run(h, MS);
 	assert_result(h, 1, LOCKMGR_GRANTED);
-	assert_true(h->asked[1].answer.valid_until - h->now > LEASE_US / 2);
+	assert_true(h->asked[1].answer.grant.valid_until - h->now > LEASE_US / 2);
 	assert_int_equal(map_of(h, "s")->total, 2);
 }
 
@@ -517,7 +517,7 @@ LOCKMGR_TEST(who_renews_while_permits_are_asked_for_gets_a_renewal)
 	deliver(h, last_call(h));
 	settle(h);
 	assert_result(h, 0, LOCKMGR_RENEWED);
-	assert_true(h->asked[0].answer.valid_until > valid_until);
+	assert_true(h->asked[0].answer.grant.valid_until > valid_until);
 }
 
 /* One session renews with data, and the other would acquire with its own. */
@@ -848,10 +848,10 @@ LOCKMGR_TEST(the_widest_margin_of_those_who_share_counts)
 	valid_until = saved_of(h, 0, "a")->valid_until;
 	h->ask.margin_us = MARGIN_US;
 	share(h, 1, "a");
-	assert_int_equal(h->asked[1].answer.valid_until, valid_until);
+	assert_int_equal(h->asked[1].answer.grant.valid_until, valid_until);
 	h->ask.margin_us = 4 * MARGIN_US;
 	share(h, 2, "a");
-	assert_int_equal(h->asked[2].answer.valid_until, valid_until - 2 * MARGIN_US);
+	assert_int_equal(h->asked[2].answer.grant.valid_until, valid_until - 2 * MARGIN_US);
 	assert_int_equal(saved_of(h, 0, "a")->valid_until, valid_until - 2 * MARGIN_US);
 }
 

@@ -176,7 +176,7 @@ LOCKMGR_TEST(the_deadline_counts_from_the_first_copy)
 	acquire(h, 0, "a");
 	run(h, 4 * SECOND);
 	assert_result(h, 0, LOCKMGR_GRANTED);
-	assert_int_equal(h->asked[0].answer.valid_until,
+	assert_int_equal(h->asked[0].answer.grant.valid_until,
 					 h->calls[0].sent + LEASE_US - MARGIN_US);
 
 	run(h, LEASE_US / 3 - 4 * SECOND - 1);
@@ -192,7 +192,7 @@ LOCKMGR_TEST(an_acquire_that_was_not_applied_counts_from_its_repetition)
 	next_fate(h, fate_of(DYNAMO_UNREACHABLE));
 	acquire(h, 0, "a");
 	run(h, SECOND);
-	assert_int_equal(h->asked[0].answer.valid_until,
+	assert_int_equal(h->asked[0].answer.grant.valid_until,
 					 h->calls[1].sent + LEASE_US - MARGIN_US);
 }
 
