@@ -49,7 +49,7 @@ drop_request(lockmgr *lm, int64_t now, lm_session *session)
 			lm_dequeue(lm, session);
 			if (lock->call != NULL || heap_is_in(&lock->ready))
 				break;
-			if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
+			if (lock->state == LOCK_ACQUIRING && lm_pending_session(lm, lock->lease) == NULL)
 				lm_abandon(lm, now, lock);	/* between two attempts */
 			else if (lock->first == NULL &&
 					 (lock->state == LOCK_IDLE || lock->state == LOCK_POLLING))
@@ -239,7 +239,7 @@ is_taken(lockmgr *lm, const lm_session *session)
 		return true;
 	if (lease == NULL)
 		return false;
-	if (lm_pending_wanted(lm, lease))
+	if (lm_pending_session(lm, lease) != NULL)
 		return lm_pending_session(lm, lease) != session;
 	if (lease->l.state == LEASE_HELD && lease->l.mode != MODE_EXCLUSIVE)
 		return lease->l.mode != session->request.ask.mode;	/* else when its renewal is settled */

@@ -295,12 +295,6 @@ lm_pending_session(lockmgr *lm, const lm_lease *lease)
 		first->request.seq == pending->seq ? first : NULL;
 }
 
-bool
-lm_pending_wanted(lockmgr *lm, const lm_lease *lease)
-{
-	return lm_pending_session(lm, lease) != NULL;
-}
-
 /* Is the lease lost, or this hold, whose limit is over or whose cluster gives the lock up? */
 bool
 lm_is_lost(const lm_hold *hold)

@@ -497,7 +497,6 @@ extern void lm_move_hold(lm_hold *hold, lm_session *session);
 extern void lm_save_hold(lockmgr *lm, const lm_hold *hold);
 extern lm_session *lm_pending_session(lockmgr *lm, const lm_lease *lease);
 extern lm_session *lm_payload_session(lockmgr *lm, const lm_lease *lease);
-extern bool lm_pending_wanted(lockmgr *lm, const lm_lease *lease);
 extern bool lm_is_lost(const lm_hold *hold);
 extern void lm_written(const lockmgr *lm, lm_lease *lease);
 extern void lm_grant(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session);

@@ -314,7 +314,7 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 static void
 repeat_write(lockmgr *lm, int64_t now, lm_lock *lock)
 {
-	if (lock->state == LOCK_ACQUIRING && !lm_pending_wanted(lm, lock->lease))
+	if (lock->state == LOCK_ACQUIRING && lm_pending_session(lm, lock->lease) == NULL)
 	{
 		lm_abandon(lm, now, lock);	/* adopted, and its session has not asked again */
 		return;

@@ -182,15 +182,12 @@ void
 lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	const lm_lease *lease = lock->lease;
-	const lm_request *request;
+	lm_session *session = lm_pending_session(lm, lease);
 
-	if (!lm_pending_wanted(lm, lease))
-		return;
-	lm_assert(lock->first == lm_pending_session(lm, lease));
-	request = &lock->first->request;
-	if (fits_lease(now, lock, request) &&
-		request->ask.permits <= lease->l.permits - lease->used && !turn_away(lm, lock))
-		let_in(lm, now, lock, lock->first);
+	lm_assert(session == NULL || session == lock->first);
+	if (session != NULL && fits_lease(now, lock, &session->request) &&
+		session->request.ask.permits <= lease->l.permits - lease->used && !turn_away(lm, lock))
+		let_in(lm, now, lock, session);
 }
 
 /*

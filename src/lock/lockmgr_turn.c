@@ -329,6 +329,7 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 					 const dynamo_result *result)
 {
 	lm_lease   *lease = lock->lease;
+	lm_session *session;
 
 	if (result->status == DYNAMO_CONDITION_FAILED && !lm_stands(lm, &lease->l, result))
 	{
@@ -350,8 +351,9 @@ lm_hand_over_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	}
 
 	lm_written(lm, lease);
-	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
-		lm_grant(lm, now, lock, lm_pending_session(lm, lease));
+	session = lm_pending_session(lm, lease);
+	if (session != NULL && now < lease->l.deadline)
+		lm_grant(lm, now, lock, session);
 	else
 	{
 		lease->l.ends_kept = true;

@@ -320,6 +320,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				   const dynamo_result *result)
 {
 	lm_lease   *lease = lock->lease;
+	lm_session *session;
 
 	if (result->status == DYNAMO_CONDITION_FAILED && !lm_stands(lm, &lease->l, result))
 	{
@@ -340,9 +341,10 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_observe_shared(lm, lock, now, lease->l.mode != MODE_EXCLUSIVE ? result->shared : NULL);
 	if (lease->l.mode == MODE_EXCLUSIVE && result->status == DYNAMO_OK)
 		lm_replaced(lm, lock, &result->item);
-	if (lm_pending_wanted(lm, lease) && now < lease->l.deadline)
+	session = lm_pending_session(lm, lease);
+	if (session != NULL && now < lease->l.deadline)
 	{
-		lm_grant(lm, now, lock, lm_pending_session(lm, lease));
+		lm_grant(lm, now, lock, session);
 		if (lease->l.mode != MODE_EXCLUSIVE)
 			(void) lm_admit(lm, now, lock);
 	}
@@ -369,7 +371,7 @@ void
 lm_acquire_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	lm_fail_impatient_waiters(lm, now, lock);
-	if (lm_pending_wanted(lm, lock->lease))
+	if (lm_pending_session(lm, lock->lease) != NULL)
 		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock));
 	else
 		lm_abandon(lm, now, lock);
