@@ -796,7 +796,7 @@ TEST(long_tokens_are_refused_never_cut)
 {
 	char	   *fits = repeat('S', sizeof(found.session_token) - 1);
 	char	   *long_token = repeat('S', sizeof(found.session_token));
-	char	   *file = malloc(10000);
+	char	   *file = calloc(1, 10000);
 	aws_settings settings = {
 		.access_key_id = "A",.secret_access_key = "S",.session_token = fits
 	};
