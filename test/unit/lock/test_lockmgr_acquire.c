@@ -371,6 +371,28 @@ LOCKMGR_TEST(refusals_that_nothing_explains_end)
 	h->table.refuses = false;
 }
 
+/* Whichever of the two versions sorts first. */
+TEST(refusals_are_counted_anew_when_the_item_changes)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		harness    *h = harness_start();
+
+		foreign_hold(h, "a", "v0", LEASE_MS, 5);
+		foreign_release(h, "a");
+		strcpy(item_of(h, "a")->version, i == 0 ? "v1" : "v2");
+		h->table.refuses = true;
+		try_acquire(h, 0, "a");
+		while (sent(h, DYNAMO_ACQUIRE) < 9)
+			run(h, 10 * MS);
+		strcpy(item_of(h, "a")->version, i == 0 ? "v2" : "v1");
+		run(h, 30 * SECOND);
+		assert_failed(h, 0, DYNAMO_MALFORMED);
+		assert_int_equal(sent(h, DYNAMO_ACQUIRE), 9 + 11);
+		finish(h);
+	}
+}
+
 LOCKMGR_TEST(a_try_gets_a_lock_that_was_released_since_the_last_poll)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);

@@ -236,6 +236,16 @@ LOCKMGR_TEST(a_detached_hold_is_shown_without_a_process)
 	assert_int_equal(watch->holder.pid, 0);
 }
 
+LOCKMGR_TEST(who_detaches_a_newer_hold_leaves_the_older_one_shown)
+{
+	int64_t		token = get_token(h, 0, "a");
+
+	join(h, 1, "a", token);
+	detach(h, 1, "a", 5 * SECOND);
+	assert_result(h, 1, LOCKMGR_GRANTED);
+	assert_int_equal(saved_of(h, 0, "a")->holder.pid, pid_of(0));
+}
+
 LOCKMGR_TEST(a_session_joins_while_the_lease_is_renewed)
 {
 	int64_t		token = get_token(h, 0, "a");

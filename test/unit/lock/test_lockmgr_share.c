@@ -1383,6 +1383,7 @@ LOCKMGR_TEST(a_refused_change_that_arrives_late_is_gone_on_from)
 	apply(h, change);
 	assert_int_equal(map_of(h, "s")->total, 2);
 	run(h, LEASE_US / 2);
+	assert_int_equal(writes_of(h, DYNAMO_SHARED_RENEW), 1);
 	assert_true(holds(h, 0, "s"));
 	assert_int_equal(map_of(h, "s")->total, 1);
 	assert_int_equal(h->lost_count, 0);

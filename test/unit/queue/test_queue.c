@@ -729,6 +729,13 @@ TEST(a_cancelled_transaction_shows_the_items_that_refused_it)
 	free(packed);
 }
 
+TEST(a_server_that_fails_cancels_nothing)
+{
+	read_reply(DYNAMO_QUEUE_TRANSACT, 500, "{\"__type\":\"x#TransactionCanceledException\"}");
+	assert_int_equal(head.status, DYNAMO_UNKNOWN);
+	free(packed);
+}
+
 TEST(a_refused_write_shows_the_head)
 {
 	size_t		offset = sizeof(head);
