@@ -152,8 +152,8 @@ lm_is_expired(const lockmgr *lm, const char *version, int64_t lease_ms)
 }
 
 /*
- * A take-over was refused.  If it was by DynamoDB's clock, we have seen an old state of
- * the item, so the next poll is consistent.
+ * An acquire was refused.  If something in the item was dead by DynamoDB's clock, we have seen
+ * an old state of it, so the next poll is consistent.
  */
 void
 lm_refused_by_clock(lm_lock *lock)

@@ -283,8 +283,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_bar(lm, now, lock);
 	else
 		lm_drop_lease(lm, lock);
-	if (pending.expected[0] != '\0')
-		lm_refused_by_clock(lock);
+	lm_refused_by_clock(lock);
 	lm_observe(lm, now, lock, item, result->shared);
 
 	if (session == NULL)
