@@ -247,7 +247,7 @@ SessionWarnLost(const char *lock, lease_loss loss)
 			 errdetail("%s", ErrorsLossReason(loss))));
 }
 
-/* There is nothing to wait for. */
+/* There is nothing to wait for.  HeldForget() remembers the loss. */
 static void
 acknowledge_loss(HeldLock *held, const char *lock)
 {
@@ -255,7 +255,6 @@ acknowledge_loss(HeldLock *held, const char *lock)
 	uint64		seq = held->seq;
 	lease_loss	loss = HeldLoss(held);
 
-	HeldRememberLoss(held->name, loss);
 	HeldForget(held);
 	MailboxLetGo(hold_index, seq);
 	SessionWarnLost(lock, loss);

@@ -84,64 +84,48 @@ static aws_found result;
 static char error[2048];
 static char words[1024];		/* of Region and endpoint */
 
-/* ---- with a profile that is opened for this ---- */
+/* ---- with a profile that is opened for this, until the next one is ---- */
+
+static const aws_profile *
+open_profile(const aws_settings *settings, const aws_environment *env)
+{
+	static aws_profile profile;
+
+	aws_profile_close(&profile);
+	aws_profile_open(&profile, settings, env);
+	return &profile;
+}
 
 static aws_found
 make_region_plan(const aws_environment *env)
 {
-	aws_profile profile;
-
-	aws_profile_open(&profile, &none, env);
-	result = aws_make_region_plan(&profile, &plan, words, sizeof(words));
-	aws_profile_close(&profile);
-	return result;
+	return result = aws_make_region_plan(open_profile(&none, env), &plan, words, sizeof(words));
 }
 
 static aws_found
 find_region(const aws_settings *settings, const aws_environment *env, char *region, size_t size)
 {
-	aws_profile profile;
-
-	aws_profile_open(&profile, settings, env);
-	result = aws_find_region(&profile, region, size, words, sizeof(words));
-	aws_profile_close(&profile);
-	return result;
+	return aws_find_region(open_profile(settings, env), region, size, words, sizeof(words));
 }
 
 static bool
 find_endpoint(const aws_settings *settings, const aws_environment *env, aws_service service,
 			  char *region, char *url, size_t size)
 {
-	aws_profile profile;
-	bool		ok;
-
-	aws_profile_open(&profile, settings, env);
-	ok = aws_find_endpoint(&profile, service, region, url, size, words, sizeof(words));
-	aws_profile_close(&profile);
-	return ok;
+	return aws_find_endpoint(open_profile(settings, env), service, region, url, size, words,
+							 sizeof(words));
 }
 
 static bool
 find_ca_file(const aws_settings *settings, const aws_environment *env, char *path, size_t size)
 {
-	aws_profile profile;
-	bool		ok;
-
-	aws_profile_open(&profile, settings, env);
-	ok = aws_find_ca_file(&profile, path, size, words, sizeof(words));
-	aws_profile_close(&profile);
-	return ok;
+	return aws_find_ca_file(open_profile(settings, env), path, size, words, sizeof(words));
 }
 
 static aws_found
 make_plan(const aws_settings *settings, const aws_environment *env, char *why, size_t size)
 {
-	aws_profile profile;
-
-	aws_profile_open(&profile, settings, env);
-	result = aws_make_plan(&profile, &plan, why, size);
-	aws_profile_close(&profile);
-	return result;
+	return result = aws_make_plan(open_profile(settings, env), &plan, why, size);
 }
 
 static bool
