@@ -123,43 +123,6 @@ compare_names(const void *a, const void *b)
 	return strcmp(((const LockName *) a)->utf8, ((const LockName *) b)->utf8);
 }
 
-/* Sets the token of each name, also of one that comes twice. */
-static bool
-acquire_names(const LockName *names, int count, const AcquireOptions *options, int64 *tokens)
-{
-	LockName   *sorted = palloc(count * sizeof(LockName));
-	int64	   *sorted_tokens = palloc(count * sizeof(int64));
-	size_t		different;
-
-	memcpy(sorted, names, count * sizeof(LockName));
-	qsort(sorted, count, sizeof(LockName), compare_names);
-	different = qunique(sorted, count, sizeof(LockName), compare_names);
-	if (!SeveralAcquire(sorted, different, options, sorted_tokens))
-		return false;
-
-	for (int i = 0; i < count; i++)
-	{
-		LockName   *found = bsearch(&names[i], sorted, different, sizeof(LockName), compare_names);
-
-		tokens[i] = sorted_tokens[found - sorted];
-	}
-	return true;
-}
-
-static void
-require_one_dimension(const ArrayType *array)
-{
-	if (ARR_NDIM(array) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be empty", "names")));
-	if (ARR_NDIM(array) > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must have one dimension", "names"),
-				 errdetail("It has %d.", ARR_NDIM(array))));
-}
-
 static LockName
 name_of(Datum value, bool isnull, int number)
 {
@@ -198,7 +161,15 @@ names_argument(FunctionCallInfo fcinfo, int *count)
 	ErrorsRequirePreload();
 	ArgumentRequire(fcinfo, 0, "names");
 	array = PG_GETARG_ARRAYTYPE_P(0);
-	require_one_dimension(array);
+	if (ARR_NDIM(array) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be empty", "names")));
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must have one dimension", "names"),
+				 errdetail("It has %d.", ARR_NDIM(array))));
 	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);
 	if (*count > NAMES_MAX)
 		ereport(ERROR,
@@ -220,13 +191,29 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 	AcquireOptions options = {.scope = scope,.only_try = only_try};
 	int			count;
 	LockName   *names = names_argument(fcinfo, &count);
+	LockName   *sorted = palloc(count * sizeof(LockName));
+	int64	   *sorted_tokens = palloc(count * sizeof(int64));
 	int64	   *tokens = palloc(count * sizeof(int64));
+	size_t		different;
 	bool		granted;
 
 	read_limit(fcinfo, read_lease(fcinfo, 1, &options), &options);
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
-	granted = acquire_names(names, count, &options, tokens);
-	return only_try ? BoolGetDatum(granted) : RowNumbers(tokens, count);
+	memcpy(sorted, names, count * sizeof(LockName));
+	qsort(sorted, count, sizeof(LockName), compare_names);
+	different = qunique(sorted, count, sizeof(LockName), compare_names);
+	granted = SeveralAcquire(sorted, different, &options, sorted_tokens);
+	if (only_try)
+		return BoolGetDatum(granted);
+
+	/* The token of each name, also of one that comes twice. */
+	for (int i = 0; i < count; i++)
+	{
+		LockName   *found = bsearch(&names[i], sorted, different, sizeof(LockName), compare_names);
+
+		tokens[i] = sorted_tokens[found - sorted];
+	}
+	return RowNumbers(tokens, count);
 }
 
 /* SQL's functions: in whose scope, and whether it only tries. */

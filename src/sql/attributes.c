@@ -30,37 +30,6 @@
 #define EXPONENT_MIN (-130)
 #define EXPONENT_MAX 125
 
-static void
-check_count(int count)
-{
-	if (count > COUNT_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not have more than %d members",
-						"attributes", COUNT_MAX),
-				 errdetail("It has %d.", count)));
-}
-
-static void
-check_depth(int depth)
-{
-	if (depth > DEPTH_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not have more than %d levels",
-						"attributes", DEPTH_MAX)));
-}
-
-/* Unless it is the first element, or the value of a name. */
-static void
-put_comma(StringInfo out)
-{
-	char		last = out->data[out->len - 1];
-
-	if (last != '{' && last != '[' && last != ':')
-		appendStringInfoChar(out, ',');
-}
-
 /* DynamoDB would refuse a number that it cannot keep exactly. */
 static void
 put_number(StringInfo out, const JsonbValue *value)
@@ -159,14 +128,20 @@ put_attributes(StringInfo out, Jsonb *attributes)
 				appendStringInfoChar(out, '}');
 			continue;
 		}
-		put_comma(out);
+		/* Unless it is the first element, or the value of a name. */
+		if (strchr("{[:", out->data[out->len - 1]) == NULL)
+			appendStringInfoChar(out, ',');
 		if (token == WJB_KEY)
 			put_name(out, &value, depth);
 		else if (token == WJB_VALUE || token == WJB_ELEM)
 			put_scalar(out, &value);
 		else
 		{
-			check_depth(++depth);
+			if (++depth > DEPTH_MAX)
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						 errmsg("argument \"%s\" must not have more than %d levels",
+								"attributes", DEPTH_MAX)));
 			appendStringInfoString(out, token == WJB_BEGIN_OBJECT ? "{\"M\":{" : "{\"L\":[");
 		}
 	}
@@ -187,7 +162,12 @@ ArgumentAttributes(FunctionCallInfo fcinfo, int number, size_t data_len)
 				 errmsg("argument \"%s\" must be a JSON object", "attributes")));
 	if (JB_ROOT_COUNT(attributes) == 0)
 		return NULL;
-	check_count((int) JB_ROOT_COUNT(attributes));
+	if (JB_ROOT_COUNT(attributes) > COUNT_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not have more than %d members",
+						"attributes", COUNT_MAX),
+				 errdetail("It has %d.", (int) JB_ROOT_COUNT(attributes))));
 
 	initStringInfo(&out);
 	put_attributes(&out, attributes);

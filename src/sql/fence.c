@@ -44,39 +44,6 @@ typedef struct Fences
 	int64		shared;
 } Fences;
 
-static text *
-resource_argument(FunctionCallInfo fcinfo, int number)
-{
-	text	   *resource;
-
-	ArgumentRequire(fcinfo, number, "resource");
-
-	resource = PG_GETARG_TEXT_PP(number);
-	if (VARSIZE_ANY_EXHDR(resource) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be empty", "resource")));
-	if (VARSIZE_ANY_EXHDR(resource) > RESOURCE_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be longer than %d bytes",
-						"resource", RESOURCE_MAX),
-				 errdetail("It has %d bytes.", (int) VARSIZE_ANY_EXHDR(resource))));
-	return resource;
-}
-
-static int64
-token_argument(FunctionCallInfo fcinfo, int number)
-{
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be null", "token"),
-				 errhint("ddb_lock_require() returns the token of a lock that this session "
-						 "holds, or fails.")));
-	return ArgumentPositive(fcinfo, number, "token");
-}
-
 /* A request that fails leaves the transaction without a fence, too. */
 static void
 begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *token)
@@ -84,8 +51,25 @@ begin(FunctionCallInfo fcinfo, const char *function, text **resource, int64 *tok
 	TransactionAttach();
 	FenceRequest();
 	PreventCommandIfReadOnly(function);
-	*resource = resource_argument(fcinfo, 0);
-	*token = token_argument(fcinfo, 1);
+	ArgumentRequire(fcinfo, 0, "resource");
+	*resource = PG_GETARG_TEXT_PP(0);
+	if (VARSIZE_ANY_EXHDR(*resource) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be empty", "resource")));
+	if (VARSIZE_ANY_EXHDR(*resource) > RESOURCE_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be longer than %d bytes",
+						"resource", RESOURCE_MAX),
+				 errdetail("It has %d bytes.", (int) VARSIZE_ANY_EXHDR(*resource))));
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be null", "token"),
+				 errhint("ddb_lock_require() returns the token of a lock that this session "
+						 "holds, or fails.")));
+	*token = ArgumentPositive(fcinfo, 1, "token");
 	PrefixRequireResource(text_to_cstring(*resource));
 }
 

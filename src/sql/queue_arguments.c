@@ -19,13 +19,6 @@
 #define OUR_IDS "ddblock#"
 
 static char *
-text_of(FunctionCallInfo fcinfo, int number, const char *name)
-{
-	ArgumentRequire(fcinfo, number, name);
-	return ArgumentUtf8(PG_GETARG_DATUM(number));
-}
-
-static char *
 check_queue(char *queue)
 {
 	size_t		len = strlen(queue);
@@ -39,17 +32,21 @@ check_queue(char *queue)
 	return queue;
 }
 
-static char *
-check_resource(const char *name, char *resource)
+QueueName
+QueueCheckName(Datum queue, Datum resource)
 {
-	return ArgumentCheckLength(name, resource, QUEUE_RESOURCE_MAX);
+	const char *name = check_queue(ArgumentUtf8(queue));
+
+	return QueueNameOf(name, ArgumentCheckLength("resource", ArgumentUtf8(resource),
+												 QUEUE_RESOURCE_MAX));
 }
 
 QueueName
 QueueArgumentAnywhere(FunctionCallInfo fcinfo)
 {
-	return QueueNameOf(check_queue(text_of(fcinfo, 0, "queue")),
-					   check_resource("resource", text_of(fcinfo, 1, "resource")));
+	ArgumentRequire(fcinfo, 0, "queue");
+	ArgumentRequire(fcinfo, 1, "resource");
+	return QueueCheckName(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1));
 }
 
 QueueName
@@ -63,7 +60,8 @@ const char *
 QueueArgumentName(FunctionCallInfo fcinfo)
 {
 	ErrorsRequirePreload();
-	return check_queue(text_of(fcinfo, 0, "queue"));
+	ArgumentRequire(fcinfo, 0, "queue");
+	return check_queue(ArgumentUtf8(PG_GETARG_DATUM(0)));
 }
 
 QueueName
@@ -79,14 +77,8 @@ QueueArgumentAny(FunctionCallInfo fcinfo)
 
 	if (PG_ARGISNULL(1))
 		return QueueNameOf(queue, "");
-	return QueueNameOf(queue, check_resource("of_resource", text_of(fcinfo, 1, "of_resource")));
-}
-
-QueueName
-QueueCheckName(Datum queue, Datum resource)
-{
-	return QueueNameOf(check_queue(ArgumentUtf8(queue)),
-					   check_resource("resource", ArgumentUtf8(resource)));
+	return QueueNameOf(queue, ArgumentCheckLength("of_resource", ArgumentUtf8(PG_GETARG_DATUM(1)),
+												  QUEUE_RESOURCE_MAX));
 }
 
 char *
@@ -114,7 +106,8 @@ QueueCheckId(Datum id)
 char *
 QueueArgumentDead(FunctionCallInfo fcinfo, int number)
 {
-	return ArgumentCheckLength("id", text_of(fcinfo, number, "id"), QUEUE_ID_MAX);
+	ArgumentRequire(fcinfo, number, "id");
+	return ArgumentCheckLength("id", ArgumentUtf8(PG_GETARG_DATUM(number)), QUEUE_ID_MAX);
 }
 
 int64
