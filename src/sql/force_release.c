@@ -201,28 +201,6 @@ fail_unknown(const LockName *name, const dynamo_item *meant, const MailboxItem *
 					 Utf8Owner(Utf8ToMessage(meant->owner)), lease_length(meant))));
 }
 
-/*
- * Returns false, with the item as it is now, if DynamoDB refused the write.  If
- * that item has our nonce, an earlier copy of the write has succeeded.  Some servers do not
- * show it.
- */
-static bool
-release_version(const LockName *name, MailboxItem *found, bool shared, bool *unsettled)
-{
-	MailboxRequest request = {.op = DYNAMO_FORCE_RELEASE,.name_len = strlen(name->utf8)};
-	const MailboxAnswer *answer;
-
-	SessionNewUuid(request.write.version);
-	request.write.shared = shared;
-	strlcpy(request.write.expected, shared ? found->item.owner : found->item.version,
-			sizeof(request.write.expected));
-	answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, unsettled);
-	if (answer->result == MAILBOX_DONE)
-		return true;
-	*found = answer->found.item.exists ? answer->found : *SessionLookUp(name, NULL);
-	return strcmp(found->item.version, request.write.version) == 0;
-}
-
 /* The write's condition needs a version.  The item of a free lock that is kept may have none. */
 static void
 require_version(const LockName *name, const dynamo_item *item)
@@ -249,10 +227,25 @@ force_release(const LockName *name, MailboxItem *found, bool shared)
 	dynamo_item meant = *item;
 	dynamo_item tried = meant;
 	unsigned	times = 0;
-	bool		unsettled;
 
-	while (!release_version(name, found, shared && !item->released, &unsettled))
+	for (;;)
 	{
+		MailboxRequest request = {.op = DYNAMO_FORCE_RELEASE,.name_len = strlen(name->utf8)};
+		const MailboxAnswer *answer;
+		bool		unsettled;
+
+		SessionNewUuid(request.write.version);
+		request.write.shared = shared && !item->released;
+		strlcpy(request.write.expected, request.write.shared ? item->owner : item->version,
+				sizeof(request.write.expected));
+		answer = TableCall(&request, name->utf8, NULL, DYNAMO_OK, &unsettled);
+		if (answer->result == MAILBOX_DONE)
+			return true;
+		/* Refused.  Some servers do not show the item as it is now. */
+		*found = answer->found.item.exists ? answer->found : *SessionLookUp(name, NULL);
+		/* If it has our nonce, an earlier copy of the write has succeeded. */
+		if (strcmp(item->version, request.write.version) == 0)
+			return true;
 		CHECK_FOR_INTERRUPTS();
 		require_usable(name, found);
 		if (meant.released && !item->released)
@@ -272,27 +265,6 @@ force_release(const LockName *name, MailboxItem *found, bool shared)
 			TableAgain(&times, ddblock_lock_table);
 		tried = *item;
 	}
-	return true;
-}
-
-static void
-warn_of_holder(const LockName *name, const MailboxItem *found)
-{
-	const dynamo_item *item = &found->item;
-
-	ereport(WARNING,
-			(found->mode != MODE_EXCLUSIVE ?
-			 errmsg("lock \"%s\" was taken away from all who share it", name->text) :
-			 errmsg("lock \"%s\" was taken away from %s", name->text,
-					Utf8Owner(Utf8ToMessage(item->owner))),
-			 found->mode != MODE_EXCLUSIVE ?
-			 errdetail("Sessions of the clusters %s may believe that they hold it until their "
-					   "next renewal, for at most %s.", name_clusters(found),
-					   lease_length(item)) :
-			 errdetail("Its session may believe that it holds the lock until its next renewal, "
-					   "for at most %s.", lease_length(item)),
-			 errhint("Until then, a new holder and the old one may overlap. Only a resource that "
-					 "refuses lower fencing tokens is protected.")));
 }
 
 PG_FUNCTION_INFO_V1(ddb_lock_force_release);
@@ -322,6 +294,18 @@ ddb_lock_force_release(PG_FUNCTION_ARGS)
 	log_force(psprintf("releases lock \"%s\" by force", name.text), describe(&found));
 	released = force_release(&name, &found, found.mode != MODE_EXCLUSIVE);
 	if (released && !found.item.released)
-		warn_of_holder(&name, &found);
+		ereport(WARNING,
+				(found.mode != MODE_EXCLUSIVE ?
+				 errmsg("lock \"%s\" was taken away from all who share it", name.text) :
+				 errmsg("lock \"%s\" was taken away from %s", name.text,
+						Utf8Owner(Utf8ToMessage(found.item.owner))),
+				 found.mode != MODE_EXCLUSIVE ?
+				 errdetail("Sessions of the clusters %s may believe that they hold it until their "
+						   "next renewal, for at most %s.", name_clusters(&found),
+						   lease_length(&found.item)) :
+				 errdetail("Its session may believe that it holds the lock until its next "
+						   "renewal, for at most %s.", lease_length(&found.item)),
+				 errhint("Until then, a new holder and the old one may overlap. Only a resource "
+						 "that refuses lower fencing tokens is protected.")));
 	PG_RETURN_BOOL(released);
 }

@@ -47,34 +47,6 @@ is_old(const TableScan *scan, int64 age_ms)
 		now / 1000 - item->released_at * 1000 >= age_ms;
 }
 
-/* An item that is gone after an attempt without a reply was deleted by that. */
-static bool
-delete_item(const LockRow *row)
-{
-	MailboxRequest request = {.op = DYNAMO_DELETE,.name_len = strlen(row->name)};
-	const MailboxAnswer *answer;
-	bool		unsettled;
-
-	strlcpy(request.write.expected, row->item.version, sizeof(request.write.expected));
-	answer = TableCall(&request, row->name, NULL, DYNAMO_OK, &unsettled);
-	return answer->result == MAILBOX_DONE || (unsettled && !answer->found.item.exists);
-}
-
-/* Milliseconds. */
-static int64
-age_argument(FunctionCallInfo fcinfo, int number)
-{
-	int64		age_ms = ArgumentDuration(fcinfo, number, "older_than");
-
-	if (age_ms < DAY_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be at least 1 day", "older_than"),
-				 errdetail("Without the item, fencing tokens could fall while a lease of its "
-						   "last holder is still running.")));
-	return age_ms;
-}
-
 PG_FUNCTION_INFO_V1(ddb_lock_purge);
 Datum
 ddb_lock_purge(PG_FUNCTION_ARGS)
@@ -84,11 +56,27 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 	TableScan  *scan;
 
 	ErrorsRequirePreload();
-	age_ms = age_argument(fcinfo, 0);
+	age_ms = ArgumentDuration(fcinfo, 0, "older_than");
+	if (age_ms < DAY_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be at least 1 day", "older_than"),
+				 errdetail("Without the item, fencing tokens could fall while a lease of its "
+						   "last holder is still running.")));
 	scan = TableScanStart(PrefixNarrow(""), true);
 	while (TableScanNext(scan))
 	{
-		if (is_old(scan, age_ms) && delete_item(&scan->row))
+		const LockRow *row = &scan->row;
+		MailboxRequest request = {.op = DYNAMO_DELETE,.name_len = strlen(row->name)};
+		const MailboxAnswer *answer;
+		bool		unsettled;
+
+		if (!is_old(scan, age_ms))
+			continue;
+		strlcpy(request.write.expected, row->item.version, sizeof(request.write.expected));
+		answer = TableCall(&request, row->name, NULL, DYNAMO_OK, &unsettled);
+		/* An item that is gone after an attempt without a reply was deleted by that. */
+		if (answer->result == MAILBOX_DONE || (unsettled && !answer->found.item.exists))
 			deleted++;
 	}
 	pfree(scan);
