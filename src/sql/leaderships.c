@@ -63,38 +63,6 @@ count_joined(const campaign *c)
 	return count;
 }
 
-/* The owner of the lock, as far as this cluster knows. */
-static void
-leader_column(const campaign *c, Row *row)
-{
-	lockmgr_watch watch;
-
-	if (c->state == CAMPAIGN_LEADING)
-		RowValue(row, LEADERSHIPS_LEADER, NOTICE, "owner of a lock", segment->owner);
-	else if (c->state == CAMPAIGN_STANDING &&
-			 WaitingReadWatch(&segment_slots[c->me.slot], c->seq, &watch) && watch.held)
-		RowValue(row, LEADERSHIPS_LEADER, NOTICE, "owner of a lock", watch.owner);
-}
-
-static void
-fill(const campaign *c, Row *row)
-{
-	bool		has_lease = c->state == CAMPAIGN_LEADING || c->state == CAMPAIGN_GIVING_UP;
-
-	RowClear(row);
-	RowValue(row, LEADERSHIPS_NAME, NOTICE, "name of a leadership", c->name);
-	RowText(row, LEADERSHIPS_STATE, state_of(c));
-	RowClock(row, LEADERSHIPS_SINCE, c->since);
-	if (has_lease)
-		RowSet(row, LEADERSHIPS_TOKEN, Int64GetDatum(c->grant.token));
-	RowSet(row, LEADERSHIPS_JOINED, Int32GetDatum(has_lease ? count_joined(c) : 0));
-	leader_column(c, row);
-	if (c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0)
-		RowClock(row, LEADERSHIPS_INTERRUPTS_AT, c->interrupt_at);
-	if (c->state == CAMPAIGN_RESTING)
-		RowClock(row, LEADERSHIPS_STANDS_AGAIN_AT, c->stand_at);
-}
-
 PG_FUNCTION_INFO_V1(ddb_leaderships);
 Datum
 ddb_leaderships(PG_FUNCTION_ARGS)
@@ -104,12 +72,32 @@ ddb_leaderships(PG_FUNCTION_ARGS)
 	for (uint32 i = 0; i < CAMPAIGNS_MAX; i++)
 	{
 		campaign	c;
+		lockmgr_watch watch;
+		bool		has_lease;
 		Row			row;
 
 		SegmentReadCampaign(i, &c);
 		if (c.state == CAMPAIGN_NONE || !PrefixAllows(c.name))
 			continue;
-		fill(&c, &row);
+		has_lease = c.state == CAMPAIGN_LEADING || c.state == CAMPAIGN_GIVING_UP;
+
+		RowClear(&row);
+		RowValue(&row, LEADERSHIPS_NAME, NOTICE, "name of a leadership", c.name);
+		RowText(&row, LEADERSHIPS_STATE, state_of(&c));
+		RowClock(&row, LEADERSHIPS_SINCE, c.since);
+		if (has_lease)
+			RowSet(&row, LEADERSHIPS_TOKEN, Int64GetDatum(c.grant.token));
+		RowSet(&row, LEADERSHIPS_JOINED, Int32GetDatum(has_lease ? count_joined(&c) : 0));
+		/* The owner of the lock, as far as this cluster knows. */
+		if (c.state == CAMPAIGN_LEADING)
+			RowValue(&row, LEADERSHIPS_LEADER, NOTICE, "owner of a lock", segment->owner);
+		else if (c.state == CAMPAIGN_STANDING &&
+				 WaitingReadWatch(&segment_slots[c.me.slot], c.seq, &watch) && watch.held)
+			RowValue(&row, LEADERSHIPS_LEADER, NOTICE, "owner of a lock", watch.owner);
+		if (c.state == CAMPAIGN_GIVING_UP && c.interrupt_at != 0)
+			RowClock(&row, LEADERSHIPS_INTERRUPTS_AT, c.interrupt_at);
+		if (c.state == CAMPAIGN_RESTING)
+			RowClock(&row, LEADERSHIPS_STANDS_AGAIN_AT, c.stand_at);
 		RowPut(&row, fcinfo);
 	}
 	return (Datum) 0;

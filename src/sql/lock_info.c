@@ -71,74 +71,51 @@ fill_mode(const MailboxItem *found, Row *row)
 															   -1, false, TYPALIGN_INT)));
 }
 
-/* Other clients may write more data than ddblock does. */
-static void
-fill_data(const LockName *name, const MailboxItem *found, Row *row)
-{
-	size_t		len = found->item.data_len;
-
-	if (!found->has_data)
-		return;
-	if (len > DYNAMO_DATA_MAX)
-		ereport(WARNING,
-				(errmsg("the data of lock \"%s\" is not shown", name->text),
-				 errdetail("It has %zu bytes, more than %d.", len, DYNAMO_DATA_MAX)));
-	else
-		RowSet(row, INFO_DATA,
-			   PointerGetDatum(cstring_to_text_with_len((const char *) found->data, len)));
-}
-
-/* The same for other clients' attributes. */
-static void
-fill_attributes(const LockName *name, const MailboxItem *found, Row *row)
-{
-	size_t		len = found->attributes_len;
-	size_t		room = sizeof(found->data);
-
-	if (len == 0)
-		return;
-	if (found->has_data && found->item.data_len <= room)
-		room -= found->item.data_len;
-	if (len > room)
-		ereport(WARNING,
-				(errmsg("the attributes of lock \"%s\" are not shown", name->text),
-				 errdetail("With the data, they have more than %d bytes.", DYNAMO_DATA_MAX)));
-	else
-		row->values[INFO_ATTRIBUTES] =
-			AttributesShow((const char *) found->data + sizeof(found->data) - len, len,
-						   &row->nulls[INFO_ATTRIBUTES]);
-}
-
-/* A released item is shown with what the release left in it. */
-static void
-fill_row(const LockName *name, const MailboxItem *found, Row *row)
-{
-	const dynamo_item *item = &found->item;
-
-	RowSet(row, INFO_HELD, BoolGetDatum(item->exists && !item->released));
-	if (!item->exists)
-		return;
-
-	RowValue(row, INFO_OWNER, ERROR, "owner of the lock", item->owner);
-	RowHolder(row, INFO_DATABASE, &item->holder);
-	RowLease(row, INFO_LEASE, item);
-	RowToken(row, INFO_TOKEN, item);
-	fill_data(name, found, row);
-	fill_attributes(name, found, row);
-	RowValue(row, INFO_VERSION, ERROR, "version of the lock", item->version);
-	RowEpoch(row, INFO_KEPT_UNTIL, item->kept_until_ms);
-	if (!item->released)
-		fill_mode(found, row);
-}
-
 PG_FUNCTION_INFO_V1(ddb_lock_info);
 Datum
 ddb_lock_info(PG_FUNCTION_ARGS)
 {
 	Row			row;
 	LockName	name = ArgumentAllowedName(fcinfo);
+	const MailboxItem *found = SessionLookUp(&name, NULL);
+	const dynamo_item *item = &found->item;
+	size_t		room = sizeof(found->data);
 
 	RowClear(&row);
-	fill_row(&name, SessionLookUp(&name, NULL), &row);
+	RowSet(&row, INFO_HELD, BoolGetDatum(item->exists && !item->released));
+	if (!item->exists)
+		return RowResult(&row, fcinfo);
+
+	/* A released item is shown with what the release left in it. */
+	RowValue(&row, INFO_OWNER, ERROR, "owner of the lock", item->owner);
+	RowHolder(&row, INFO_DATABASE, &item->holder);
+	RowLease(&row, INFO_LEASE, item);
+	RowToken(&row, INFO_TOKEN, item);
+
+	/* Other clients may write more data and attributes than ddblock does. */
+	if (found->has_data && item->data_len > DYNAMO_DATA_MAX)
+		ereport(WARNING,
+				(errmsg("the data of lock \"%s\" is not shown", name.text),
+				 errdetail("It has %zu bytes, more than %d.", item->data_len, DYNAMO_DATA_MAX)));
+	else if (found->has_data)
+	{
+		RowSet(&row, INFO_DATA,
+			   PointerGetDatum(cstring_to_text_with_len((const char *) found->data,
+														item->data_len)));
+		room -= item->data_len;
+	}
+	if (found->attributes_len > room)
+		ereport(WARNING,
+				(errmsg("the attributes of lock \"%s\" are not shown", name.text),
+				 errdetail("With the data, they have more than %d bytes.", DYNAMO_DATA_MAX)));
+	else if (found->attributes_len > 0)
+		row.values[INFO_ATTRIBUTES] =
+			AttributesShow((const char *) found->data + sizeof(found->data) -
+						   found->attributes_len, found->attributes_len,
+						   &row.nulls[INFO_ATTRIBUTES]);
+	RowValue(&row, INFO_VERSION, ERROR, "version of the lock", item->version);
+	RowEpoch(&row, INFO_KEPT_UNTIL, item->kept_until_ms);
+	if (!item->released)
+		fill_mode(found, &row);
 	return RowResult(&row, fcinfo);
 }

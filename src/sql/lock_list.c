@@ -71,8 +71,9 @@ put_row(const LockRow *found, FunctionCallInfo fcinfo)
 
 /* Reads the table; the worker's lock manager sees each page.  fcinfo: NULL to return no rows. */
 static void
-look(TableScan *scan, FunctionCallInfo fcinfo)
+look(const char *prefix, FunctionCallInfo fcinfo)
 {
+	TableScan  *scan = TableScanStart(prefix, false);
 	MemoryContext per_row = AllocSetContextCreate(CurrentMemoryContext, "ddb_lock_list row",
 												  ALLOCSET_DEFAULT_SIZES);
 
@@ -89,32 +90,27 @@ look(TableScan *scan, FunctionCallInfo fcinfo)
 	pfree(scan);
 }
 
-/* The beginning of a name, UTF-8; may be empty or NULL. */
-static const char *
-prefix_argument(FunctionCallInfo fcinfo, int number)
-{
-	char	   *prefix = PG_ARGISNULL(number) ? "" : ArgumentUtf8(PG_GETARG_DATUM(number));
-
-	return prefix[0] == '\0' ? prefix : ArgumentCheckLength("prefix", prefix, DYNAMO_NAME_MAX);
-}
-
 PG_FUNCTION_INFO_V1(ddb_lock_list);
 Datum
 ddb_lock_list(PG_FUNCTION_ARGS)
 {
 	int64		watch_ms;
+	char	   *asked;
 	const char *prefix;
 
 	ErrorsRequirePreload();
-	prefix = PrefixNarrow(prefix_argument(fcinfo, 0));
+	asked = PG_ARGISNULL(0) ? "" : ArgumentUtf8(PG_GETARG_DATUM(0));
+	if (asked[0] != '\0')
+		ArgumentCheckLength("prefix", asked, DYNAMO_NAME_MAX);
+	prefix = PrefixNarrow(asked);
 	watch_ms = ArgumentPeriod(fcinfo, 1, "watch", 0);
 	InitMaterializedSRF(fcinfo, 0);
 
 	if (watch_ms > 0)
 	{
-		look(TableScanStart(prefix, false), NULL);
+		look(prefix, NULL);
 		TableSleep(watch_ms * 1000);
 	}
-	look(TableScanStart(prefix, false), fcinfo);
+	look(prefix, fcinfo);
 	return (Datum) 0;
 }

@@ -60,19 +60,6 @@ put_row(Row *row, FunctionCallInfo fcinfo)
 	MemoryContextReset(CurrentMemoryContext);
 }
 
-static int
-collect_waiters(Waiter *waiters)
-{
-	int			count = 0;
-
-	for (uint32 i = 0; i < segment->max_sessions; i++)
-	{
-		waiters[count].acquiring = false;
-		count += SegmentReadWaiter(i, &waiters[count].is);
-	}
-	return count;
-}
-
 /*
  * Returns how many requests wait for the lock of this lease.  Marks the one for
  * which the lease is being acquired: it is shown as acquiring, not as waiting.
@@ -115,37 +102,27 @@ valid_until(const lease *l, const HoldCopy *held)
 }
 
 static void
-depth_columns(const HoldCopy *held, Row *row)
-{
-	uint32		session_depth = held->session_depth;
-	uint32		xact_depth = held->xact_depth;
-	const char *scope;
-
-	if (session_depth == 0 && xact_depth == 0)
-		return;
-	if (xact_depth == 0)
-		scope = "session";
-	else if (session_depth == 0)
-		scope = "transaction";
-	else
-		scope = "session+transaction";
-	RowText(row, LOCKS_SCOPE, scope);
-	RowSet(row, LOCKS_DEPTH, Int64GetDatum((int64) session_depth + xact_depth));
-}
-
-static void
 hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
 {
 	const lease *l = &entry->lease;
 
 	if (held->hold.campaign)
 		RowText(row, LOCKS_SCOPE, "leadership");
-	else if (held->hold.ends_at == 0)
-		depth_columns(held, row);
-	else
+	else if (held->hold.ends_at != 0)
 	{
 		RowText(row, LOCKS_SCOPE, "detached");
 		RowClock(row, LOCKS_ENDS_AT, held->hold.ends_at);
+	}
+	else if (held->session_depth != 0 || held->xact_depth != 0)
+	{
+		const char *scope = "session+transaction";
+
+		if (held->xact_depth == 0)
+			scope = "session";
+		else if (held->session_depth == 0)
+			scope = "transaction";
+		RowText(row, LOCKS_SCOPE, scope);
+		RowSet(row, LOCKS_DEPTH, Int64GetDatum((int64) held->session_depth + held->xact_depth));
 	}
 	if (held->hold.must_end != 0)
 		RowClock(row, LOCKS_ENDS_AT, held->hold.must_end);
@@ -205,24 +182,11 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 	RowText(row, LOCKS_STATE, state_of(entry, held, now));
 }
 
-/* A process of this cluster, or another owner; neither if the worker does not know. */
-static void
-blocker_columns(const WaiterCopy *waiter, Row *row)
-{
-	lockmgr_watch watch;
-
-	if (!WaitingReadWatch(&segment_slots[waiter->session.slot], waiter->request.seq, &watch) ||
-		!watch.held)
-		return;
-	if (!watch.local)
-		RowValue(row, LOCKS_BLOCKED_BY_OWNER, NOTICE, "owner of a lock", watch.owner);
-	else if (watch.holder.pid != 0)
-		RowSet(row, LOCKS_BLOCKED_BY_PID, Int32GetDatum(watch.holder.pid));
-}
-
 static void
 waiter_row(const WaiterCopy *waiter, Row *row)
 {
+	lockmgr_watch watch;
+
 	RowClear(row);
 	RowValue(row, LOCKS_NAME, NOTICE, "name of a lock", waiter->name);
 	RowSet(row, LOCKS_PID, Int32GetDatum(waiter->pid));
@@ -232,7 +196,15 @@ waiter_row(const WaiterCopy *waiter, Row *row)
 	RowText(row, LOCKS_STATE, "waiting");
 	mode_columns(waiter->request.ask.mode, waiter->request.ask.permits, row);
 	RowClock(row, LOCKS_WAITING_SINCE, waiter->request.posted);
-	blocker_columns(waiter, row);
+
+	/* A process of this cluster, or another owner; neither if the worker does not know. */
+	if (!WaitingReadWatch(&segment_slots[waiter->session.slot], waiter->request.seq, &watch) ||
+		!watch.held)
+		return;
+	if (!watch.local)
+		RowValue(row, LOCKS_BLOCKED_BY_OWNER, NOTICE, "owner of a lock", watch.owner);
+	else if (watch.holder.pid != 0)
+		RowSet(row, LOCKS_BLOCKED_BY_PID, Int32GetDatum(watch.holder.pid));
 }
 
 PG_FUNCTION_INFO_V1(ddb_locks);
@@ -244,7 +216,7 @@ ddb_locks(PG_FUNCTION_ARGS)
 	bool	   *shown;
 	int64		now;
 	Waiter	   *waiters;
-	int			waiter_count;
+	int			waiter_count = 0;
 	MemoryContext old;
 	Row			row;
 
@@ -252,8 +224,9 @@ ddb_locks(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 
 	shown = palloc0(segment->max_leases * sizeof(bool));
-	waiters = palloc(segment->max_sessions * sizeof(Waiter));
-	waiter_count = collect_waiters(waiters);
+	waiters = palloc0(segment->max_sessions * sizeof(Waiter));
+	for (uint32 i = 0; i < segment->max_sessions; i++)
+		waiter_count += SegmentReadWaiter(i, &waiters[waiter_count].is);
 	now = SegmentNow();
 
 	old = MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext, "ddb_locks row",

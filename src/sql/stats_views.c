@@ -58,28 +58,6 @@ histogram_array(const shared64 *histogram, int count)
 	return RowNumbers(buckets, count);
 }
 
-static void
-put_operation(FunctionCallInfo fcinfo, dynamo_op op)
-{
-	OpCounters *ops = &segment->ops[op];
-	Row			row;
-
-	RowClear(&row);
-	RowText(&row, OPERATIONS_OPERATION, dynamo_op_name(op));
-	RowSet(&row, OPERATIONS_REQUESTS, Int64GetDatum(shared_read(&ops->requests)));
-	RowSet(&row, OPERATIONS_ERRORS, Int64GetDatum(shared_read(&ops->errors)));
-	RowSet(&row, OPERATIONS_THROTTLES, Int64GetDatum(shared_read(&ops->throttles)));
-	RowSet(&row, OPERATIONS_RETRIES, Int64GetDatum(shared_read(&ops->retries)));
-	RowSet(&row, OPERATIONS_REPLIES, Int64GetDatum(shared_read(&ops->latency_count)));
-	RowInterval(&row, OPERATIONS_LATENCY_TOTAL, shared_read(&ops->latency_us));
-	RowSet(&row, OPERATIONS_LATENCY_HISTOGRAM,
-		   histogram_array(ops->histogram, SEGMENT_BUCKETS));
-	RowSet(&row, OPERATIONS_CONSUMED_UNITS,
-		   Float8GetDatum(shared_read(&ops->consumed_milliunits) / 1000.0));
-	RowSet(&row, OPERATIONS_SINCE, TimestampTzGetDatum(segment->stats_since));
-	RowPut(&row, fcinfo);
-}
-
 PG_FUNCTION_INFO_V1(ddb_operations);
 Datum
 ddb_operations(PG_FUNCTION_ARGS)
@@ -87,28 +65,26 @@ ddb_operations(PG_FUNCTION_ARGS)
 	ErrorsRequirePreload();
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < DYNAMO_OP_COUNT; i++)
-		put_operation(fcinfo, i);
+	{
+		OpCounters *ops = &segment->ops[i];
+		Row			row;
+
+		RowClear(&row);
+		RowText(&row, OPERATIONS_OPERATION, dynamo_op_name(i));
+		RowSet(&row, OPERATIONS_REQUESTS, Int64GetDatum(shared_read(&ops->requests)));
+		RowSet(&row, OPERATIONS_ERRORS, Int64GetDatum(shared_read(&ops->errors)));
+		RowSet(&row, OPERATIONS_THROTTLES, Int64GetDatum(shared_read(&ops->throttles)));
+		RowSet(&row, OPERATIONS_RETRIES, Int64GetDatum(shared_read(&ops->retries)));
+		RowSet(&row, OPERATIONS_REPLIES, Int64GetDatum(shared_read(&ops->latency_count)));
+		RowInterval(&row, OPERATIONS_LATENCY_TOTAL, shared_read(&ops->latency_us));
+		RowSet(&row, OPERATIONS_LATENCY_HISTOGRAM,
+			   histogram_array(ops->histogram, SEGMENT_BUCKETS));
+		RowSet(&row, OPERATIONS_CONSUMED_UNITS,
+			   Float8GetDatum(shared_read(&ops->consumed_milliunits) / 1000.0));
+		RowSet(&row, OPERATIONS_SINCE, TimestampTzGetDatum(segment->stats_since));
+		RowPut(&row, fcinfo);
+	}
 	return (Datum) 0;
-}
-
-/* Which lock, whose session, and why, if the session may see the lock. */
-static void
-last_loss_columns(Row *row)
-{
-	SegmentLoss *loss = palloc(sizeof(SegmentLoss));
-	const char *whose;
-
-	if (!LossLast(loss))
-		return;
-	RowSet(row, STATS_LAST_LOSS_AT, TimestampTzGetDatum(loss->at));
-	if (!PrefixAllows(loss->name))
-		return;
-	whose = loss->pid == 0 ? "this cluster itself" :	/* a campaign's */
-		psprintf("process %d, user \"%s\", database \"%s\"", loss->pid,
-				 Utf8ToMessage(loss->user), Utf8ToMessage(loss->database));
-	RowSet(row, STATS_LAST_LOSS,
-		   CStringGetTextDatum(psprintf("lock \"%s\" of %s: %s", Utf8ToMessage(loss->name),
-										whose, Utf8ToMessage(loss->why))));
 }
 
 PG_FUNCTION_INFO_V1(ddb_stats);
@@ -116,6 +92,7 @@ Datum
 ddb_stats(PG_FUNCTION_ARGS)
 {
 	Row			row;
+	SegmentLoss *loss = palloc(sizeof(SegmentLoss));
 	int64		lost = 0;
 
 	ErrorsRequirePreload();
@@ -131,7 +108,22 @@ ddb_stats(PG_FUNCTION_ARGS)
 			lost += count;
 	}
 	RowSet(&row, STATS_LEASES_LOST, Int64GetDatum(lost));
-	last_loss_columns(&row);
+	if (LossLast(loss))
+	{
+		RowSet(&row, STATS_LAST_LOSS_AT, TimestampTzGetDatum(loss->at));
+		/* Which lock, whose session, and why, if the session may see the lock. */
+		if (PrefixAllows(loss->name))
+		{
+			const char *whose = loss->pid == 0 ? "this cluster itself" :	/* a campaign's */
+				psprintf("process %d, user \"%s\", database \"%s\"", loss->pid,
+						 Utf8ToMessage(loss->user), Utf8ToMessage(loss->database));
+
+			RowSet(&row, STATS_LAST_LOSS,
+				   CStringGetTextDatum(psprintf("lock \"%s\" of %s: %s",
+												Utf8ToMessage(loss->name), whose,
+												Utf8ToMessage(loss->why))));
+		}
+	}
 	RowInterval(&row, STATS_WAIT_TOTAL, shared_read(&segment->wait_us));
 	RowSet(&row, STATS_WAIT_HISTOGRAM,
 		   histogram_array(segment->wait_histogram, SEGMENT_WAIT_BUCKETS));
