@@ -31,33 +31,31 @@ valid_until(uint32 index, uint32 generation)
 			   SegmentHoldsEnd(index, generation));
 }
 
-/* Does nobody here hold it any more?  If so, was it lost? */
-static bool
-is_over(uint32 index, uint32 generation, bool *lost)
-{
-	LeaseCopy	copy;
-
-	if (valid_until(index, generation) > SegmentNow())
-		return false;
-	if (!SegmentReadLease(index, &copy) || copy.lease.generation != generation)
-		return true;
-	*lost = copy.lease.state == LEASE_LOST ||
-		(copy.lease.state == LEASE_HELD && valid_until(index, generation) <= SegmentNow());
-	return *lost || copy.lease.state != LEASE_HELD;
-}
-
 /* How long the lease lasts, when that is little; 0: it is lost; else LEFT_UNKNOWN. */
 static int64
 watch(uint32 index, uint32 generation, int64 less_than, int64 until)
 {
 	DeadlockSearch deadlock;
-	bool		lost = false;
 
 	DeadlockStart(&deadlock);
-	while (!is_over(index, generation, &lost))
+	for (;;)
 	{
-		int64		left = valid_until(index, generation);
+		int64		left;
 
+		/* Does nobody here hold it any more?  If so, was it lost? */
+		if (valid_until(index, generation) <= SegmentNow())
+		{
+			LeaseCopy	copy;
+
+			if (!SegmentReadLease(index, &copy) || copy.lease.generation != generation)
+				return LEFT_UNKNOWN;
+			if (copy.lease.state == LEASE_LOST ||
+				(copy.lease.state == LEASE_HELD && valid_until(index, generation) <= SegmentNow()))
+				return 0;
+			if (copy.lease.state != LEASE_HELD)
+				return LEFT_UNKNOWN;
+		}
+		left = valid_until(index, generation);
 		pg_read_barrier();		/* as in HeldIsValid() */
 		left -= SegmentNow();
 		if (left > 0 && left < less_than)
@@ -67,25 +65,6 @@ watch(uint32 index, uint32 generation, int64 less_than, int64 until)
 		(void) DeadlockTurn(&deadlock, SegmentNow());
 		TableSleep(LOOK_US);
 	}
-	return lost ? 0 : LEFT_UNKNOWN;
-}
-
-/* The lease on the lock that sessions of this cluster hold. */
-static bool
-find_lease(const LockName *name, uint32 *index, uint32 *generation)
-{
-	LeaseCopy	copy;
-
-	for (*index = 0; *index < segment->max_leases; (*index)++)
-	{
-		if (SegmentReadLease(*index, &copy) && copy.lease.state == LEASE_HELD &&
-			strcmp(copy.name, name->utf8) == 0)
-		{
-			*generation = copy.lease.generation;
-			return true;
-		}
-	}
-	return false;
 }
 
 PG_FUNCTION_INFO_V1(ddb_lock_monitor);
@@ -96,7 +75,7 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 {
 	int64		until;
 	uint32		index;
-	uint32		generation;
+	LeaseCopy	copy;
 	volatile int64 left = LEFT_UNKNOWN;
 	LockName	name = ArgumentAllowedName(fcinfo);
 	int64		less_than;
@@ -107,13 +86,19 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 	wait_ms = ArgumentPeriod(fcinfo, 2, "wait", CENTURY_MS);
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_monitor");
 	until = SegmentNow() + wait_ms * 1000;
-	if (!find_lease(&name, &index, &generation))
+	for (index = 0; index < segment->max_leases; index++)
+	{
+		if (SegmentReadLease(index, &copy) && copy.lease.state == LEASE_HELD &&
+			strcmp(copy.name, name.utf8) == 0)
+			break;
+	}
+	if (index == segment->max_leases)
 		PG_RETURN_NULL();
 	SessionAttach();
-	DeadlockWaitForRelease(index, generation);
+	DeadlockWaitForRelease(index, copy.lease.generation);
 	PG_TRY();
 	{
-		left = watch(index, generation, less_than, until);
+		left = watch(index, copy.lease.generation, less_than, until);
 	}
 	PG_FINALLY();
 	{
