@@ -41,35 +41,6 @@ static const char *const grants =
 	"AND (t.description !~ '^For .*:' OR ($2 AND t.description ~ '^For operators:')) "
 	"ORDER BY d.classid, d.objid";
 
-static const char *
-role_argument(FunctionCallInfo fcinfo, int number)
-{
-	ArgumentRequire(fcinfo, number, "role");
-	return NameStr(*PG_GETARG_NAME(number));
-}
-
-/*
- * A GRANT by anybody else grants nothing, with only a WARNING.  All functions of
- * the extension have one owner.
- */
-static void
-require_owner(Oid function)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
-	ReleaseSysCache(tuple);
-	if (!has_privs_of_role(GetUserId(), owner))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to grant privileges on ddblock's functions"),
-				 errhint("Call ddb_role_setup() as a superuser, or as the owner of the "
-						 "extension's functions.")));
-}
-
 static void
 run(const char *command)
 {
@@ -83,20 +54,40 @@ PG_FUNCTION_INFO_V1(ddb_role_setup);
 Datum
 ddb_role_setup(PG_FUNCTION_ARGS)
 {
-	const char *name = role_argument(fcinfo, 0);
-	const char *role = quote_identifier(name);
-	bool		operator = ArgumentIsTrue(fcinfo, 1);
-	char	   *schema = get_namespace_name(get_func_namespace(fcinfo->flinfo->fn_oid));
+	Oid			function = fcinfo->flinfo->fn_oid;
+	const char *name;
+	const char *role;
+	char	   *schema = get_namespace_name(get_func_namespace(function));
 	Oid			types[] = {OIDOID, BOOLOID};
 	Datum		values[] = {
-		ObjectIdGetDatum(getExtensionOfObject(ProcedureRelationId, fcinfo->flinfo->fn_oid)),
-		BoolGetDatum(operator),
+		ObjectIdGetDatum(getExtensionOfObject(ProcedureRelationId, function)),
+		BoolGetDatum(ArgumentIsTrue(fcinfo, 1)),
 	};
+	HeapTuple	tuple;
+	Oid			owner;
 	SPITupleTable *rows;
 
+	ArgumentRequire(fcinfo, 0, "role");
+	name = NameStr(*PG_GETARG_NAME(0));
+	role = quote_identifier(name);
 	if (schema == NULL)
-		elog(ERROR, "cache lookup failed for function %u", fcinfo->flinfo->fn_oid);
-	require_owner(fcinfo->flinfo->fn_oid);
+		elog(ERROR, "cache lookup failed for function %u", function);
+
+	/*
+	 * A GRANT by anybody else grants nothing, with only a WARNING.  All functions of
+	 * the extension have one owner.
+	 */
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+	ReleaseSysCache(tuple);
+	if (!has_privs_of_role(GetUserId(), owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied to grant privileges on ddblock's functions"),
+				 errhint("Call ddb_role_setup() as a superuser, or as the owner of the "
+						 "extension's functions.")));
 
 	SPI_connect();
 	if (OidIsValid(get_role_oid(name, true)))

@@ -18,42 +18,12 @@
 #include "shared/shared.h"
 #include "sql/sql.h"
 
-/* False if it exists already. */
-static bool
-create_table(const dynamo_creation *how)
-{
-	MailboxRequest request = {.op = DYNAMO_CREATE_TABLE,.creation = *how};
-
-	return TableCall(&request, NULL, NULL, DYNAMO_TABLE_IN_USE, NULL)->result == MAILBOX_DONE;
-}
-
 static const MailboxAnswer *
 call(dynamo_op op, dynamo_status expected)
 {
 	MailboxRequest request = {.op = op};
 
 	return TableCall(&request, NULL, NULL, expected, NULL);
-}
-
-static void
-wait_until_active(dynamo_table_info *table)
-{
-	int64		started = SegmentNow();
-
-	for (;;)
-	{
-		const MailboxAnswer *answer = call(DYNAMO_DESCRIBE_TABLE,
-									  SegmentNow() - started < TABLE_APPEARANCE_US ?
-									  DYNAMO_TABLE_MISSING : DYNAMO_OK);
-
-		if (answer->result == MAILBOX_DESCRIBED &&
-			TableIsActive(answer->table.status, "lock table", ddblock_lock_table))
-		{
-			*table = answer->table;
-			return;
-		}
-		TableSleep(TABLE_POLL_US);
-	}
 }
 
 static bool
@@ -72,54 +42,60 @@ describe_key(const char *name, const char *type)
 	return psprintf("\"%s\" (%s)", Utf8ToMessage(name), type);
 }
 
-static void
-check_keys(const dynamo_table_info *table)
-{
-	if (key_is(table->partition_key, table->partition_type, ddblock_partition_key) &&
-		key_is(table->sort_key, table->sort_type, ddblock_sort_key))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the keys of existing table \"%s\" do not match the settings", ddblock_lock_table),
-			 errdetail("Its partition key is %s, its sort key is %s.",
-					   describe_key(table->partition_key, table->partition_type),
-					   describe_key(table->sort_key, table->sort_type)),
-			 errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" accordingly, "
-					 "or choose another \"ddblock.lock_table\". The keys' type must be S.")));
-}
-
-/* Does no harm while no item has the attribute. */
-static void
-enable_ttl(void)
-{
-	const MailboxAnswer *answer = call(DYNAMO_UPDATE_TTL, DYNAMO_VALIDATION);
-
-	if (answer->result != MAILBOX_DONE &&
-		!TableTtlAccept(answer->failure.message, "lock table", ddblock_lock_table))
-		ErrorsAnswer(answer, NULL);
-}
-
 PG_FUNCTION_INFO_V1(ddb_lock_table_create);
 Datum
 ddb_lock_table_create(PG_FUNCTION_ARGS)
 {
+	MailboxRequest request = {.op = DYNAMO_CREATE_TABLE};
+	const MailboxAnswer *answer;
 	dynamo_table_info table;
-	dynamo_creation how;
 	bool		created;
+	int64		started;
 
 	ErrorsRequirePreload();
-	how = ArgumentCreation(fcinfo);
-	created = create_table(&how);
-	wait_until_active(&table);
+	request.creation = ArgumentCreation(fcinfo);
+	answer = TableCall(&request, NULL, NULL, DYNAMO_TABLE_IN_USE, NULL);
+	created = answer->result == MAILBOX_DONE;
+
+	started = SegmentNow();
+	for (;;)
+	{
+		answer = call(DYNAMO_DESCRIBE_TABLE, SegmentNow() - started < TABLE_APPEARANCE_US ?
+					  DYNAMO_TABLE_MISSING : DYNAMO_OK);
+		if (answer->result == MAILBOX_DESCRIBED &&
+			TableIsActive(answer->table.status, "lock table", ddblock_lock_table))
+			break;
+		TableSleep(TABLE_POLL_US);
+	}
+	table = answer->table;
+
 	if (!created)
 	{
-		check_keys(&table);
+		if (!key_is(table.partition_key, table.partition_type, ddblock_partition_key) ||
+			!key_is(table.sort_key, table.sort_type, ddblock_sort_key))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("the keys of existing table \"%s\" do not match the settings",
+							ddblock_lock_table),
+					 errdetail("Its partition key is %s, its sort key is %s.",
+							   describe_key(table.partition_key, table.partition_type),
+							   describe_key(table.sort_key, table.sort_type)),
+					 errhint("Change \"ddblock.partition_key\" and \"ddblock.sort_key\" "
+							 "accordingly, or choose another \"ddblock.lock_table\". The keys' "
+							 "type must be S.")));
 		ereport(NOTICE,
 				(errmsg("lock table \"%s\" already exists", ddblock_lock_table)));
 	}
-	if (!table.strong)
-		enable_ttl();			/* DynamoDB has none with strong consistency in several Regions */
-	if (how.protect && !table.is_protected)
+
+	/* Does no harm while no item has the attribute. */
+	if (!table.strong)			/* DynamoDB has none with strong consistency in several Regions */
+	{
+		answer = call(DYNAMO_UPDATE_TTL, DYNAMO_VALIDATION);
+		if (answer->result != MAILBOX_DONE &&
+			!TableTtlAccept(answer->failure.message, "lock table", ddblock_lock_table))
+			ErrorsAnswer(answer, NULL);
+	}
+	if (request.creation.protect && !table.is_protected)
 		TableTellUnprotected("lock table", ddblock_lock_table);
 	PG_RETURN_VOID();
 }
