@@ -18,30 +18,33 @@
 
 #define REDRIVE_DEDUP_MS (30 * DAY_MS)
 
-/* A resource whose head ddb_queue_purge() has read. */
-typedef struct Swept
-{
-	char		queue[QUEUE_NAME_MAX + 1];
-	char		resource[QUEUE_RESOURCE_MAX + 1];
-	int64		done;
-} Swept;
+PG_FUNCTION_INFO_V1(ddb_queue_table_create);
 
-static void
-wait_until_active(bool created, bool *is_protected)
+/* (read_units, write_units, protect) */
+Datum
+ddb_queue_table_create(PG_FUNCTION_ARGS)
 {
-	queue_request request = QueueRequest(QUEUE_DESCRIBE_TABLE, "", "");
-	int64		started = SegmentNow();
+	queue_request request = QueueRequest(QUEUE_CREATE_TABLE, "", "");
+	dynamo_creation how;
+	bool		created;
+	int64		started;
+	QueueReply *reply;
+	QueueRow	table;
 
+	ErrorsRequirePreload();
+	how = ArgumentCreation(fcinfo);
+	request.creation = how;
+	created = QueueCall(&request, NULL, DYNAMO_TABLE_IN_USE)->is.status == DYNAMO_OK;
+
+	request = QueueRequest(QUEUE_DESCRIBE_TABLE, "", "");
+	started = SegmentNow();
 	for (;;)
 	{
-		QueueReply *reply = QueueCall(&request, NULL, SegmentNow() - started < TABLE_APPEARANCE_US ?
-									  DYNAMO_TABLE_MISSING : DYNAMO_OK);
-		QueueRow	table;
-
+		reply = QueueCall(&request, NULL, SegmentNow() - started < TABLE_APPEARANCE_US ?
+						  DYNAMO_TABLE_MISSING : DYNAMO_OK);
 		if (reply->is.status == DYNAMO_OK && QueueReadRow(reply, &table))
 		{
 			QueueTableCheck(&table);
-			*is_protected = table.is.is_protected;
 			if (TableIsActive(table.id, "queue table", ddblock_queue_table))
 				break;
 		}
@@ -50,36 +53,14 @@ wait_until_active(bool created, bool *is_protected)
 	if (!created)
 		ereport(NOTICE,
 				(errmsg("queue table \"%s\" already exists", ddblock_queue_table)));
-}
 
-/* For the ids of callers, which DynamoDB deletes when they count no longer. */
-static void
-enable_ttl(void)
-{
-	queue_request request = QueueRequest(QUEUE_ENABLE_TTL, "", "");
-	QueueReply *reply = QueueCall(&request, NULL, DYNAMO_VALIDATION);
-
+	/* For the ids of callers, which DynamoDB deletes when they count no longer. */
+	request = QueueRequest(QUEUE_ENABLE_TTL, "", "");
+	reply = QueueCall(&request, NULL, DYNAMO_VALIDATION);
 	if (reply->is.status != DYNAMO_OK &&
 		!TableTtlAccept(reply->message, "queue table", ddblock_queue_table))
 		ErrorsTrouble(DYNAMO_QUEUE_UPDATE_TTL, reply->is.status, reply->message);
-}
-
-PG_FUNCTION_INFO_V1(ddb_queue_table_create);
-
-/* (read_units, write_units, protect) */
-Datum
-ddb_queue_table_create(PG_FUNCTION_ARGS)
-{
-	queue_request request = QueueRequest(QUEUE_CREATE_TABLE, "", "");
-	bool		created;
-	bool		is_protected;
-
-	ErrorsRequirePreload();
-	request.creation = ArgumentCreation(fcinfo);
-	created = QueueCall(&request, NULL, DYNAMO_TABLE_IN_USE)->is.status == DYNAMO_OK;
-	wait_until_active(created, &is_protected);
-	enable_ttl();
-	if (request.creation.protect && !is_protected)
+	if (how.protect && !table.is.is_protected)
 		TableTellUnprotected("queue table", ddblock_queue_table);
 	PG_RETURN_VOID();
 }
@@ -130,28 +111,32 @@ ddb_queue_resume(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(resumed);
 }
 
+PG_FUNCTION_INFO_V1(ddb_queue_drop);
+
 /*
- * The head first: from then on nobody claims the jobs.  A job that is pushed meanwhile stays: it
- * moves the head, and this begins anew with that job, or ends before it.
+ * (queue, resource): how many jobs.  The head first: from then on nobody claims the jobs.  A job
+ * that is pushed meanwhile stays: it moves the head, and this begins anew with that job, or ends
+ * before it.
  */
-static int64
-drop_jobs(const char *queue, const char *resource)
+Datum
+ddb_queue_drop(PG_FUNCTION_ARGS)
 {
+	QueueName	name = QueueArgument(fcinfo);
 	int64		before = -1;
 	unsigned	times = 0;
 
 	for (;;)
 	{
-		QueueRow   *head = QueueJobHead(queue, resource, NULL);
-		queue_request request = QueueRequest(QUEUE_DROP, queue, resource);
-		QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, queue, resource)};
+		QueueRow   *head = QueueJobHead(name.queue, name.resource, NULL);
+		queue_request request = QueueRequest(QUEUE_DROP, name.queue, name.resource);
+		QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name.queue, name.resource)};
 		QueueReply *reply;
 		QueueRow	row;
 		int64	   *numbers;
 
 		CHECK_FOR_INTERRUPTS();
 		if (head == NULL || head->is.done >= head->is.seq)
-			return 0;
+			PG_RETURN_INT64(0);
 		/* Refused, and no job has come. */
 		if (head->is.seq == before)
 			TableAgain(&times, ddblock_queue_table);
@@ -171,22 +156,11 @@ drop_jobs(const char *queue, const char *resource)
 		{
 			MemoryContext old = MemoryContextSwitchTo(scan.page);
 
-			QueueJobDelete(queue, resource, row.is.number);
+			QueueJobDelete(name.queue, name.resource, row.is.number);
 			MemoryContextSwitchTo(old);
 		}
-		return head->is.seq - head->is.done;
+		PG_RETURN_INT64(head->is.seq - head->is.done);
 	}
-}
-
-PG_FUNCTION_INFO_V1(ddb_queue_drop);
-
-/* (queue, resource): how many jobs */
-Datum
-ddb_queue_drop(PG_FUNCTION_ARGS)
-{
-	QueueName	name = QueueArgument(fcinfo);
-
-	PG_RETURN_INT64(drop_jobs(name.queue, name.resource));
 }
 
 /*
@@ -244,25 +218,6 @@ ddb_queue_redrive(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(count);
 }
 
-/* A page has a resource's jobs together; the last one's head is remembered: done never falls. */
-static bool
-is_swept(const QueueRow *job, Swept *last)
-{
-	const QueueRow *head;
-
-	/* A caller's id that looks like a job's key. */
-	if (job->is.number == 0)
-		return false;
-	if (strcmp(last->queue, job->queue) != 0 || strcmp(last->resource, job->resource) != 0)
-	{
-		head = QueueJobHead(job->queue, job->resource, NULL);
-		strlcpy(last->queue, job->queue, sizeof(last->queue));
-		strlcpy(last->resource, job->resource, sizeof(last->resource));
-		last->done = head != NULL ? head->is.done : 0;
-	}
-	return job->is.number <= last->done;
-}
-
 PG_FUNCTION_INFO_V1(ddb_queue_purge);
 
 /*
@@ -274,16 +229,35 @@ ddb_queue_purge(PG_FUNCTION_ARGS)
 {
 	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_ALL, "", "")};
 	QueueRow	row;
-	Swept		last = {0};
+	char		queue[QUEUE_NAME_MAX + 1] = "";
+	char		resource[QUEUE_RESOURCE_MAX + 1] = "";
+	int64		done = 0;
 	int64		count = 0;
 
 	ErrorsRequirePreload();
 	(void) QueueNameOf("", "");
 	while (QueueScanNext(&scan, &row))
 	{
-		MemoryContext old = MemoryContextSwitchTo(scan.page);
+		MemoryContext old;
 
-		if (is_swept(&row, &last))
+		/* A caller's id that looks like a job's key. */
+		if (row.is.number == 0)
+			continue;
+		old = MemoryContextSwitchTo(scan.page);
+
+		/*
+		 * A page has a resource's jobs together; the last one's head is remembered: done never
+		 * falls.
+		 */
+		if (strcmp(queue, row.queue) != 0 || strcmp(resource, row.resource) != 0)
+		{
+			const QueueRow *head = QueueJobHead(row.queue, row.resource, NULL);
+
+			strlcpy(queue, row.queue, sizeof(queue));
+			strlcpy(resource, row.resource, sizeof(resource));
+			done = head != NULL ? head->is.done : 0;
+		}
+		if (row.is.number <= done)
 		{
 			QueueJobDelete(row.queue, row.resource, row.is.number);
 			count++;

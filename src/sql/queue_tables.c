@@ -54,18 +54,15 @@ static bool
 record_done(FunctionCallInfo fcinfo, const QueueName *name, const DoneJob *job)
 {
 	Oid			types[] = {TEXTOID, TEXTOID, INT8OID, TIMESTAMPTZOID, INT8OID};
-	Datum		values[5];
+	Datum		values[] = {
+		PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), Int64GetDatum(job->number),
+		TimestampTzGetDatum(job->pushed_at), Int64GetDatum(job->token),
+	};
 	const char *nulls = job->has_time ? NULL : "   n ";
 	const char *table = KeepTable(fcinfo, DONE);
 	bool		once;
 	int64		recorded;
 	bool		is_null;
-
-	values[0] = PG_GETARG_DATUM(0);
-	values[1] = PG_GETARG_DATUM(1);
-	values[2] = Int64GetDatum(job->number);
-	values[3] = TimestampTzGetDatum(job->pushed_at);
-	values[4] = Int64GetDatum(job->token);
 
 	SPI_connect();
 	if (KeepExecute(psprintf("INSERT INTO %s AS d (queue, resource, number, pushed_at, token) "
@@ -99,17 +96,13 @@ ddb_queue_mark_done(PG_FUNCTION_ARGS)
 {
 	QueueName	name;
 	const QueueClaim *claim;
-	int64		number;
-	TimestampTz time;
-	DoneJob		job;
+	DoneJob		job = {0};
 
 	PreventCommandIfReadOnly("ddb_queue_mark_done()");
 	name = QueueArgument(fcinfo);
-	number = ArgumentPositive(fcinfo, 2, "number");
-	claim = QueueOwnRequire(&name, number);
-	job.number = number;
-	job.has_time = TimesFromEpoch(claim->is.pushed_at, &time);
-	job.pushed_at = job.has_time ? time : 0;
+	job.number = ArgumentPositive(fcinfo, 2, "number");
+	claim = QueueOwnRequire(&name, job.number);
+	job.has_time = TimesFromEpoch(claim->is.pushed_at, &job.pushed_at);
 	job.token = claim->is.token;
 	PG_RETURN_BOOL(record_done(fcinfo, &name, &job));
 }
@@ -193,22 +186,6 @@ name_row(void *position)
 	errcontext("row %lld of table \"ddb_outbox\"", (long long) *(int64 *) position);
 }
 
-static void
-push_row(HeapTuple row, TupleDesc desc, int64 *position)
-{
-	bool		is_null;
-	ErrorContextCallback context = {error_context_stack, name_row, position};
-	QueueName	name;
-	QueuePush	job = {0};
-
-	error_context_stack = &context;
-	name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null), SPI_getbinval(row, desc, 2, &is_null));
-	job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
-	job.id = ArgumentUtf8(SPI_getbinval(row, desc, 4, &is_null));
-	QueueJobPush(name.queue, name.resource, &job, 1, OUTBOX_DEDUP_MS);
-	error_context_stack = context.previous;
-}
-
 /*
  * In a subtransaction, which writes nothing here, so that it needs no number.  Returns NULL, or why it
  * failed; raises what is no row's fault.
@@ -218,13 +195,24 @@ push_or_fail(HeapTuple row, TupleDesc desc, int64 position)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
+	ErrorContextCallback callback = {error_context_stack, name_row, &position};
 	ErrorData  *volatile error = NULL;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
 	PG_TRY();
 	{
-		push_row(row, desc, &position);
+		bool		is_null;
+		QueueName	name;
+		QueuePush	job = {0};
+
+		error_context_stack = &callback;
+		name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null),
+							  SPI_getbinval(row, desc, 2, &is_null));
+		job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
+		job.id = ArgumentUtf8(SPI_getbinval(row, desc, 4, &is_null));
+		QueueJobPush(name.queue, name.resource, &job, 1, OUTBOX_DEDUP_MS);
+		error_context_stack = callback.previous;
 		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
@@ -269,21 +257,6 @@ note_failure(const char *table, int64 position, const ErrorData *error)
 			   table, position, psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), why));
 }
 
-/* False: it has failed, which is noted in the row. */
-static bool
-send_row(HeapTuple row, TupleDesc desc, const char *table)
-{
-	bool		is_null;
-	int64		position = DatumGetInt64(SPI_getbinval(row, desc, 5, &is_null));
-	ErrorData  *error = push_or_fail(row, desc, position);
-
-	if (error != NULL)
-		note_failure(table, position, error);
-	else
-		change_row("DELETE FROM %s WHERE position = $1", table, position, NULL);
-	return error == NULL;
-}
-
 /*
  * A turn, which ends after so many failures, and adds them; returns how many were sent.  Locks the rows: who
  * corrects or deletes one does so before or after that.
@@ -312,11 +285,21 @@ send_rows(const char *table, const char *which, int most, int failures_most, int
 	for (int i = 0; i < count && failed < failures_most; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(per_row);
+		HeapTuple	row = rows->vals[i];
+		bool		is_null;
+		int64		position = DatumGetInt64(SPI_getbinval(row, rows->tupdesc, 5, &is_null));
+		ErrorData  *error = push_or_fail(row, rows->tupdesc, position);
 
-		if (send_row(rows->vals[i], rows->tupdesc, table))
-			sent++;
-		else
+		if (error != NULL)
+		{
+			note_failure(table, position, error);
 			failed++;
+		}
+		else
+		{
+			change_row("DELETE FROM %s WHERE position = $1", table, position, NULL);
+			sent++;
+		}
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_row);
 	}

@@ -24,7 +24,6 @@ typedef struct Summary
 	int64		overdue_ms;		/* since a job has been due */
 	int64		retrying;
 	int64		paused;
-	int64		dead;
 } Summary;
 
 /* out: the caller's, a FunctionCallInfo or a Summary */
@@ -36,27 +35,14 @@ compare_texts(const ListCell *a, const ListCell *b)
 	return strcmp(lfirst(a), lfirst(b));
 }
 
-/* In order.  Between two pages one may move to the second: so it may come twice. */
-static List *
-waiting_resources(const char *queue)
-{
-	QueueScan	scan = {.request = QueueRequest(QUEUE_FIND, queue, "")};
-	List	   *resources = NIL;
-	QueueRow	row;
-
-	scan.request.all = true;
-	while (QueueScanNext(&scan, &row))
-		resources = lappend(resources, pstrdup(row.resource));
-	list_sort(resources, compare_texts);
-	return resources;
-}
-
 /* For one resource, or for all in which jobs wait. */
 static void
 for_resources(void *out, const QueueName *name, PutResource put)
 {
+	QueueScan	scan = {.request = QueueRequest(QUEUE_FIND, name->queue, "")};
+	QueueRow	row;
 	MemoryContext per_resource;
-	List	   *resources;
+	List	   *resources = NIL;
 	ListCell   *cell;
 	const char *last = "";
 
@@ -66,7 +52,12 @@ for_resources(void *out, const QueueName *name, PutResource put)
 		put(out, name);
 		return;
 	}
-	resources = waiting_resources(name->queue);
+
+	/* In order.  Between two pages one may move to the second: so it may come twice. */
+	scan.request.all = true;
+	while (QueueScanNext(&scan, &row))
+		resources = lappend(resources, pstrdup(row.resource));
+	list_sort(resources, compare_texts);
 	per_resource = AllocSetContextCreate(CurrentMemoryContext, "ddblock resource",
 										 ALLOCSET_DEFAULT_SIZES);
 	foreach(cell, resources)
@@ -115,29 +106,15 @@ ddb_queue_depths(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* In ms; 0 if it has just been finished.  Older jobs may ride on the head, and newer ones. */
-static int64
-age_of_first(const QueueName *name, const QueueRow *head, int64 now_ms)
-{
-	int64		first_ms = now_ms;
-	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name->queue, name->resource)};
-	QueueRow	row;
-
-	scan.request.number = head->is.done + 1;
-	scan.request.to = head->is.seq;
-	if (QueueScanNext(&scan, &row))
-		first_ms = row.is.pushed_at;
-	for (uint32 i = 0; i < head->is.riders; i++)
-		first_ms = Min(first_ms, head->riders[i].is.pushed_at);
-	return now_ms - first_ms;
-}
-
 static void
 add_resource(void *out, const QueueName *name)
 {
 	Summary    *summary = out;
 	int64		now_ms;
+	int64		first_ms;
 	QueueRow   *head = QueueJobHead(name->queue, name->resource, &now_ms);
+	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_JOBS, name->queue, name->resource)};
+	QueueRow	job;
 
 	if (head == NULL || head->is.done >= head->is.seq)
 		return;
@@ -147,19 +124,16 @@ add_resource(void *out, const QueueName *name)
 	summary->paused += head->is.paused;
 	if (!head->is.paused)
 		summary->overdue_ms = Max(summary->overdue_ms, now_ms - head->is.due);
-	summary->oldest_ms = Max(summary->oldest_ms, age_of_first(name, head, now_ms));
-}
 
-static int64
-count_dead(const char *queue)
-{
-	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_DEAD, queue, "")};
-	QueueRow	row;
-	int64		count = 0;
-
-	while (QueueScanNext(&scan, &row))
-		count++;
-	return count;
+	first_ms = now_ms;			/* the first job may have just been finished */
+	scan.request.number = head->is.done + 1;
+	scan.request.to = head->is.seq;
+	if (QueueScanNext(&scan, &job))
+		first_ms = job.is.pushed_at;
+	/* Older jobs may ride on the head, and newer ones. */
+	for (uint32 i = 0; i < head->is.riders; i++)
+		first_ms = Min(first_ms, head->riders[i].is.pushed_at);
+	summary->oldest_ms = Max(summary->oldest_ms, now_ms - first_ms);
 }
 
 PG_FUNCTION_INFO_V1(ddb_queue_summary);
@@ -171,9 +145,13 @@ ddb_queue_summary(PG_FUNCTION_ARGS)
 	Summary		summary = {0};
 	Row			row;
 	QueueName	name = QueueArgumentQueue(fcinfo);
+	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_DEAD, name.queue, "")};
+	QueueRow	job;
+	int64		dead = 0;
 
 	for_resources(&summary, &name, add_resource);
-	summary.dead = count_dead(name.queue);
+	while (QueueScanNext(&scan, &job))
+		dead++;
 
 	RowClear(&row);
 	RowSet(&row, 0, Int64GetDatum(summary.resources));
@@ -185,7 +163,7 @@ ddb_queue_summary(PG_FUNCTION_ARGS)
 	}
 	RowSet(&row, 4, Int64GetDatum(summary.retrying));
 	RowSet(&row, 5, Int64GetDatum(summary.paused));
-	RowSet(&row, 6, Int64GetDatum(summary.dead));
+	RowSet(&row, 6, Int64GetDatum(dead));
 	return RowResult(&row, fcinfo);
 }
 

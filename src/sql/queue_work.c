@@ -85,9 +85,15 @@ check_ids(const QueuePush *jobs, int count)
 	}
 }
 
-static int
-read_jobs(FunctionCallInfo fcinfo, QueuePush **jobs)
+PG_FUNCTION_INFO_V1(ddb_queue_push_all);
+
+/* (queue, resource, payloads, ids, dedup): the numbers, in the order of the payloads */
+Datum
+ddb_queue_push_all(PG_FUNCTION_ARGS)
 {
+	QueuePush  *jobs;
+	int64	   *numbers;
+	QueueName	name = QueueArgument(fcinfo);
 	Datum	   *payloads;
 	Datum	   *ids;
 	bool	   *no_payloads;
@@ -104,37 +110,24 @@ read_jobs(FunctionCallInfo fcinfo, QueuePush **jobs)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must have as many elements as \"%s\"", "ids", "payloads")));
-	*jobs = palloc0(count * sizeof(QueuePush));
+	jobs = palloc0(count * sizeof(QueuePush));
 	for (int i = 0; i < count; i++)
 	{
 		if (no_payloads[i])
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("argument \"%s\" must not contain nulls", "payloads")));
-		(*jobs)[i].payload = QueueCheckPayload(payloads[i]);
+		jobs[i].payload = QueueCheckPayload(payloads[i]);
 		if (id_count > 0 && !no_ids[i])
-			(*jobs)[i].id = QueueCheckId(ids[i]);
-		bytes += strlen((*jobs)[i].payload);
+			jobs[i].id = QueueCheckId(ids[i]);
+		bytes += strlen(jobs[i].payload);
 	}
 	if (bytes > QUEUE_PUSH_BYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the elements of argument \"%s\" must not have more than %d bytes together",
 						"payloads", QUEUE_PUSH_BYTES)));
-	check_ids(*jobs, count);
-	return count;
-}
-
-PG_FUNCTION_INFO_V1(ddb_queue_push_all);
-
-/* (queue, resource, payloads, ids, dedup): the numbers, in the order of the payloads */
-Datum
-ddb_queue_push_all(PG_FUNCTION_ARGS)
-{
-	QueuePush  *jobs;
-	int64	   *numbers;
-	QueueName	name = QueueArgument(fcinfo);
-	int			count = read_jobs(fcinfo, &jobs);
+	check_ids(jobs, count);
 
 	QueueJobPush(name.queue, name.resource, jobs, count,
 				 QueueArgumentTime(fcinfo, 4, "dedup", 1000, DEDUP_MOST_MS, DAY_MS));
@@ -173,37 +166,6 @@ read_resources(FunctionCallInfo fcinfo, int number, const char *queue)
 	return resources;
 }
 
-/* With a snapshot from before the claim, the work would not see what the last job did. */
-static void
-require_read_committed(void)
-{
-	if (IsolationUsesXactSnapshot())
-		ereport(ERROR,
-				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-				 errmsg("ddb_queue_claim() must run at isolation level READ COMMITTED"),
-				 errdetail("The transaction's snapshot is older than the claim, and may not show what "
-						   "earlier jobs of the resource did."),
-				 errhint("Claim the job first, in a transaction of its own.")));
-}
-
-static void
-put_job(FunctionCallInfo fcinfo, const char *queue, QueueJob *job)
-{
-	Row			row;
-
-	RowClear(&row);
-	QueueJobToServer(queue, job);
-	RowSet(&row, NEXT_RESOURCE, CStringGetTextDatum(job->resource));
-	RowSet(&row, NEXT_NUMBER, Int64GetDatum(job->number));
-	RowSet(&row, NEXT_PAYLOAD, DirectFunctionCall1(jsonb_in, CStringGetDatum(job->payload)));
-	if (job->id[0] != '\0')
-		RowSet(&row, NEXT_ID, CStringGetTextDatum(job->id));
-	RowSet(&row, NEXT_ATTEMPT, Int32GetDatum((int32) job->attempts));
-	RowEpoch(&row, NEXT_PUSHED_AT, job->pushed_at);
-	RowSet(&row, NEXT_TOKEN, Int64GetDatum(job->token));
-	RowPut(&row, fcinfo);
-}
-
 PG_FUNCTION_INFO_V1(ddb_queue_claim);
 
 /* (queue, wait, lease, resources, max_attempts): a row, or none */
@@ -212,6 +174,7 @@ ddb_queue_claim(PG_FUNCTION_ARGS)
 {
 	QueueJob	job;
 	QueueSearch search = {.job = &job};
+	Row			row;
 
 	search.queue = PG_ARGISNULL(3) ? QueueArgumentQueue(fcinfo).queue :
 		QueueArgumentName(fcinfo);
@@ -219,11 +182,29 @@ ddb_queue_claim(PG_FUNCTION_ARGS)
 	search.lease_ms = ArgumentLease(fcinfo, 2, ddblock_lease_duration);
 	search.resources = read_resources(fcinfo, 3, search.queue);
 	search.max_attempts = ArgumentCount(fcinfo, 4, "max_attempts", ATTEMPTS_MOST, NULL);
-	require_read_committed();
+	/* With a snapshot from before the claim, the work would not see what the last job did. */
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("ddb_queue_claim() must run at isolation level READ COMMITTED"),
+				 errdetail("The transaction's snapshot is older than the claim, and may not show what "
+						   "earlier jobs of the resource did."),
+				 errhint("Claim the job first, in a transaction of its own.")));
 	InitMaterializedSRF(fcinfo, 0);
+	if (!QueueSearchJob(&search))
+		return (Datum) 0;
 
-	if (QueueSearchJob(&search))
-		put_job(fcinfo, search.queue, &job);
+	QueueJobToServer(search.queue, &job);
+	RowClear(&row);
+	RowSet(&row, NEXT_RESOURCE, CStringGetTextDatum(job.resource));
+	RowSet(&row, NEXT_NUMBER, Int64GetDatum(job.number));
+	RowSet(&row, NEXT_PAYLOAD, DirectFunctionCall1(jsonb_in, CStringGetDatum(job.payload)));
+	if (job.id[0] != '\0')
+		RowSet(&row, NEXT_ID, CStringGetTextDatum(job.id));
+	RowSet(&row, NEXT_ATTEMPT, Int32GetDatum((int32) job.attempts));
+	RowEpoch(&row, NEXT_PUSHED_AT, job.pushed_at);
+	RowSet(&row, NEXT_TOKEN, Int64GetDatum(job.token));
+	RowPut(&row, fcinfo);
 	return (Datum) 0;
 }
 
