@@ -17,6 +17,7 @@
 #include "utils/acl.h"
 
 #include "session/session.h"
+#include "shared/compat.h"
 #include "shared/errors.h"
 #include "shared/settings.h"
 #include "shared/shared.h"
@@ -30,23 +31,6 @@ require_exclusive(const LockName *name, lock_mode mode)
 				 errmsg("cannot join lock \"%s\"", name->text),
 				 errdetail("It is held %s.", ErrorsModeName(mode)),
 				 errhint("Acquire it in the same way.")));
-}
-
-/* True if the session holds the lock already, with this token. */
-static bool
-join_again(const LockName *name, int64 token)
-{
-	HeldLock   *held = HeldFind(name->utf8);
-
-	if (held == NULL)
-		return false;
-	if (!HeldIsValid(held))
-		SessionRaiseLost(name, held);
-	if (held->token != token)
-		ErrorsOtherToken(name->text, token);
-	require_exclusive(name, held->mode);
-	HeldCount(held, SCOPE_SESSION);
-	return true;
 }
 
 static MailboxRequest
@@ -100,19 +84,32 @@ join_anew(HeldLock *held, const LockName *name, const void *arg)
 void
 JoinedJoin(const LockName *name, int64 token)
 {
+	HeldLock   *held;
+
 	SessionAttach();
-	NameRefuseLed(name, HeldFind(name->utf8));
-	if (!join_again(name, token))
+	held = HeldFind(name->utf8);
+	NameRefuseLed(name, held);
+	if (held == NULL)
+	{
 		(void) HeldAdd(name, SCOPE_SESSION, join_anew, &token);
+		return;
+	}
+	if (!HeldIsValid(held))
+		SessionRaiseLost(name, held);
+	if (held->token != token)
+		ErrorsOtherToken(name->text, token);
+	require_exclusive(name, held->mode);
+	HeldCount(held, SCOPE_SESSION);
 }
 
-/* A failed transaction can neither read catalogs nor commit. */
 void
 JoinedCarryOutOrder(void)
 {
+	static LocalTransactionId done = InvalidLocalTransactionId;
 	const join_entry *missing;
 
-	if (!IsTransactionState())
+	/* A failed transaction can neither read catalogs nor commit. */
+	if (ddblock_join_locks[0] == '\0' || done == CompatMyLxid() || !IsTransactionState())
 		return;
 	while ((missing = OrderFindMissing()) != NULL)
 	{
@@ -127,12 +124,17 @@ JoinedCarryOutOrder(void)
 		pfree(name.utf8);
 		pfree(name.text);
 	}
+	done = CompatMyLxid();
 }
 
-static void
-require_detachable(const LockName *name, const HeldLock *held)
+int64
+JoinedDetach(const LockName *name, int64 at_most_ms)
 {
+	MailboxRequest request = {.kind = MAILBOX_DETACH,.ask = {.at_most_us = at_most_ms * 1000}};
+	const MailboxAnswer *answer;
+	lease_loss	loss;
 	LeaseCopy	copy;
+	HeldLock   *held = SessionRequire(name);
 
 	if (held->mode != MODE_EXCLUSIVE)
 		ereport(ERROR,
@@ -147,17 +149,6 @@ require_detachable(const LockName *name, const HeldLock *held)
 	if (SegmentReadLease(held->lease_index, &copy) &&
 		copy.lease.generation == held->lease_generation && copy.lease.detached)
 		ErrorsDetached(name->text);
-}
-
-int64
-JoinedDetach(const LockName *name, int64 at_most_ms)
-{
-	MailboxRequest request = {.kind = MAILBOX_DETACH,.ask = {.at_most_us = at_most_ms * 1000}};
-	const MailboxAnswer *answer;
-	lease_loss	loss;
-	HeldLock   *held = SessionRequire(name);
-
-	require_detachable(name, held);
 	answer = SessionEndHold(held, name, &request, MAILBOX_GRANTED, &loss);
 	if (answer == NULL)
 		ErrorsLost(name->text, loss);

@@ -20,15 +20,6 @@
 
 static LocalTransactionId excused = InvalidLocalTransactionId;
 
-static bool
-is_held(const join_entry *entry)
-{
-	const HeldLock *held = HeldFind(entry->name);
-
-	return held != NULL && held->hold_index != LOCKMGR_NO_HOLD &&
-		held->token == entry->token && HeldIsValid(held);
-}
-
 const join_entry *
 OrderFindMissing(void)
 {
@@ -41,7 +32,10 @@ OrderFindMissing(void)
 		return NULL;
 	while (join_list_next(&at, &entry, &wrong))
 	{
-		if (!is_held(&entry))
+		const HeldLock *held = HeldFind(entry.name);
+
+		if (held == NULL || held->hold_index == LOCKMGR_NO_HOLD ||
+			held->token != entry.token || !HeldIsValid(held))
 			return &entry;
 	}
 	return NULL;

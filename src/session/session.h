@@ -478,7 +478,10 @@ extern bool InterruptTakeLoss(void);
 /* This session holds the lock as well, for the session. */
 extern void JoinedJoin(const LockName *name, int64 token);
 
-/* Joins what ddblock.join_locks names and this session does not hold. */
+/*
+ * Joins what ddblock.join_locks names and this session does not hold.  Once in a transaction:
+ * if the session releases such a lock, its next transaction joins it again.
+ */
 extern void JoinedCarryOutOrder(void);
 
 /*

@@ -35,28 +35,12 @@
 #include "session/session.h"
 #include "shared/compat.h"
 #include "shared/errors.h"
-#include "shared/settings.h"
 #include "shared/shared.h"
 
 static ExecutorStart_hook_type prev_executor_start = NULL;
 static ExecutorRun_hook_type prev_executor_run = NULL;
 static ProcessUtility_hook_type prev_process_utility = NULL;
 static object_access_hook_type prev_object_access = NULL;
-
-/*
- * Once in a transaction: if the session releases such a lock, its next transaction joins
- * it again.
- */
-static void
-join_locks(void)
-{
-	static LocalTransactionId joined = InvalidLocalTransactionId;
-
-	if (ddblock_join_locks[0] == '\0' || joined == CompatMyLxid() || IsAbortedTransactionBlockState())
-		return;
-	JoinedCarryOutOrder();
-	joined = CompatMyLxid();
-}
 
 /* A failed transaction cannot read the catalogs: the next one raises the WARNING. */
 static void
@@ -81,7 +65,7 @@ warn_of_losses(void)
 static void
 executor_start(QueryDesc *query, int eflags)
 {
-	join_locks();
+	JoinedCarryOutOrder();
 	warn_of_losses();
 	if (prev_executor_start)
 		prev_executor_start(query, eflags);
@@ -125,13 +109,6 @@ executor_run(QueryDesc *query, ScanDirection direction,
 }
 
 static bool
-is_discard_all(const Node *statement)
-{
-	return IsA(statement, DiscardStmt) &&
-		((const DiscardStmt *) statement)->target == DISCARD_ALL;
-}
-
-static bool
 sets_tablespace(const AlterDatabaseStmt *statement)
 {
 	ListCell   *cell;
@@ -142,12 +119,6 @@ sets_tablespace(const AlterDatabaseStmt *statement)
 			return true;
 	}
 	return false;
-}
-
-static bool
-acts_outside(const CopyStmt *statement)
-{
-	return statement->is_program || (statement->filename != NULL && !statement->is_from);
 }
 
 /*
@@ -175,7 +146,11 @@ cannot_be_undone(const Node *statement)
 		case T_VacuumStmt:
 			return ((const VacuumStmt *) statement)->is_vacuumcmd;
 		case T_CopyStmt:
-			return acts_outside((const CopyStmt *) statement);
+			{
+				const CopyStmt *copy = (const CopyStmt *) statement;
+
+				return copy->is_program || (copy->filename != NULL && !copy->is_from);
+			}
 		default:
 			return false;
 	}
@@ -187,14 +162,16 @@ process_utility(PlannedStmt *pstmt, const char *query_string,
 				ParamListInfo params, QueryEnvironment *query_env,
 				DestReceiver *dest, QueryCompletion *qc)
 {
-	bool		discard_all = is_discard_all(pstmt->utilityStmt);
+	const Node *statement = pstmt->utilityStmt;
+	bool		discard_all = IsA(statement, DiscardStmt) &&
+		((const DiscardStmt *) statement)->target == DISCARD_ALL;
 	ErrorContextCallback explain = {error_context_stack, explain_interruption, NULL};
 
 	/* What ends a transaction must not fail; BEGIN does nothing yet. */
-	if (!IsA(pstmt->utilityStmt, TransactionStmt))
-		join_locks();
+	if (!IsA(statement, TransactionStmt))
+		JoinedCarryOutOrder();
 	warn_of_losses();
-	if (cannot_be_undone(pstmt->utilityStmt))
+	if (cannot_be_undone(statement))
 		GuardEffect(CreateCommandName(pstmt->utilityStmt));
 
 	error_context_stack = &explain;
@@ -259,7 +236,7 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, 
 		DropCheck(class_id, object_id);
 	if (access != OAT_FUNCTION_EXECUTE || class_id != ProcedureRelationId)
 		return;
-	join_locks();				/* a function may be called without a statement */
+	JoinedCarryOutOrder();		/* a function may be called without a statement */
 	if (function_cannot_be_undone(object_id))
 		GuardEffect(psprintf("%s()", get_func_name(object_id)));
 }
