@@ -150,26 +150,6 @@ HeldIsChanging(void)
 	return changing;
 }
 
-/* Without a hold. */
-static HeldLock *
-new_note(const char *name)
-{
-	HeldLock   *held;
-	bool		found;
-
-	held = hash_search(held_locks, name, HASH_ENTER, &found);
-	Assert(!found);
-
-	memset(held, 0, sizeof(*held));
-	strlcpy(held->name, name, sizeof(held->name));	/* the key, as it was */
-	held->hold_index = LOCKMGR_NO_HOLD;
-	held->permits = 1;
-	HeldBeginChange();
-	dlist_push_tail(&held_list, &held->node);
-	HeldEndChange();
-	return held;
-}
-
 static void
 reserve_depth(HeldLock *held, LockScope scope)
 {
@@ -276,8 +256,18 @@ HeldForget(HeldLock *held)
 HeldLock *
 HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire, const void *arg)
 {
-	HeldLock   *volatile held = new_note(name->utf8);
+	bool		found;
+	HeldLock   *volatile held = hash_search(held_locks, name->utf8, HASH_ENTER, &found);
 	volatile bool acquired = false;
+
+	Assert(!found);
+	memset(held, 0, sizeof(*held));
+	strlcpy(held->name, name->utf8, sizeof(held->name));	/* the key, as it was */
+	held->hold_index = LOCKMGR_NO_HOLD;
+	held->permits = 1;
+	HeldBeginChange();
+	dlist_push_tail(&held_list, &held->node);
+	HeldEndChange();
 
 	PG_TRY();
 	{
@@ -399,17 +389,6 @@ HeldRefusePrepare(void)
 						"ddblock locks")));
 }
 
-static void
-end_transaction(HeldLock *held)
-{
-	if (held->xact_depth == 0)
-		return;
-	xact_acquisitions -= held->xact_depth;
-	held->xact_depth = 0;
-	held->level_count = 0;
-	HeldLetGoIfUnused(held);
-}
-
 void
 HeldEndTransaction(void)
 {
@@ -419,34 +398,17 @@ HeldEndTransaction(void)
 	{
 		dlist_foreach_modify(iter, &held_list)
 		{
-			end_transaction(dlist_container(HeldLock, node, iter.cur));
+			HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+			if (held->xact_depth == 0)
+				continue;
+			xact_acquisitions -= held->xact_depth;
+			held->xact_depth = 0;
+			held->level_count = 0;
+			HeldLetGoIfUnused(held);
 		}
 	}
 	HeldForgetLoss();
-}
-
-static void
-abort_level(HeldLock *held)
-{
-	held->level_count--;
-	held->xact_depth -= held->levels[held->level_count].depth;
-	xact_acquisitions -= held->levels[held->level_count].depth;
-	HeldLetGoIfUnused(held);
-}
-
-/* Joins the parent's level, or becomes it. */
-static void
-commit_level(HeldLock *held, int nest_level)
-{
-	HeldLevel  *top = &held->levels[held->level_count - 1];
-
-	if (held->level_count > 1 && top[-1].nest_level == nest_level - 1)
-	{
-		top[-1].depth += top->depth;
-		held->level_count--;
-	}
-	else
-		top->nest_level--;
 }
 
 void
@@ -460,13 +422,27 @@ HeldEndSubtransaction(bool committed)
 	dlist_foreach_modify(iter, &held_list)
 	{
 		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+		HeldLevel  *top;
 
-		if (held->level_count == 0 ||
-			held->levels[held->level_count - 1].nest_level < nest_level)
+		if (held->level_count == 0)
 			continue;
-		if (committed)
-			commit_level(held, nest_level);
+		top = &held->levels[held->level_count - 1];
+		if (top->nest_level < nest_level)
+			continue;
+		if (!committed)
+		{
+			held->level_count--;
+			held->xact_depth -= top->depth;
+			xact_acquisitions -= top->depth;
+			HeldLetGoIfUnused(held);
+		}
+		/* The level joins the parent's, or becomes it. */
+		else if (held->level_count > 1 && top[-1].nest_level == nest_level - 1)
+		{
+			top[-1].depth += top->depth;
+			held->level_count--;
+		}
 		else
-			abort_level(held);
+			top->nest_level--;
 	}
 }

@@ -55,25 +55,6 @@ SessionAttach(void)
 	MailboxAttach();
 }
 
-/* Waiting for another mode would be waiting for oneself. */
-static void
-require_same_mode(const LockName *name, const HeldLock *held, const AcquireOptions *options)
-{
-	if (held->mode != options->ask.mode)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("this session holds lock \"%s\" in another mode", name->text),
-				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
-				 errhint("Release it first, with %s().", ErrorsReleaseFunction(held->mode))));
-	if (lockmgr_limited(held->mode) && held->permits != options->ask.permits)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("this session has another number of permits of semaphore \"%s\"",
-						name->text),
-				 errdetail("It has %d.", held->permits),
-				 errhint("Release them first.")));
-}
-
 /* The next statement need not warn of this loss any more. */
 void
 SessionRaiseLost(const LockName *name, HeldLock *held)
@@ -224,18 +205,22 @@ SessionAcquire(const LockName *name, const AcquireOptions *options)
 		return HeldAdd(name, options->scope, acquire_anew, options);
 	if (!HeldIsValid(held))
 		SessionRaiseLost(name, held);
-	require_same_mode(name, held, options);
+	/* Waiting for another mode would be waiting for oneself. */
+	if (held->mode != options->ask.mode)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("this session holds lock \"%s\" in another mode", name->text),
+				 errdetail("It holds it %s.", ErrorsModeName(held->mode)),
+				 errhint("Release it first, with %s().", ErrorsReleaseFunction(held->mode))));
+	if (lockmgr_limited(held->mode) && held->permits != options->ask.permits)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("this session has another number of permits of semaphore \"%s\"",
+						name->text),
+				 errdetail("It has %d.", held->permits),
+				 errhint("Release them first.")));
 	HeldCount(held, options->scope);
 	return held;
-}
-
-/* False, too, if the session must not know. */
-static bool
-is_detached(const LockName *name)
-{
-	HoldCopy	found;
-
-	return PrefixAllows(name->utf8) && SegmentFindHold(name->utf8, 0, true, &found);
 }
 
 void
@@ -271,9 +256,12 @@ find_to_release(const LockName *name, const lock_mode *mode)
 	held = HeldFind(name->utf8);
 	if (held == NULL)
 	{
+		HoldCopy	found;
+
+		/* Of a name with another prefix the session must not know. */
 		ereport(WARNING,
 				(errmsg("lock \"%s\" is not held by this session", name->text),
-				 is_detached(name) ?
+				 PrefixAllows(name->utf8) && SegmentFindHold(name->utf8, 0, true, &found) ?
 				 errhint("It is detached: call ddb_lock_release_detached() with its token.") : 0));
 		return NULL;
 	}
@@ -389,20 +377,6 @@ SessionLetGo(const LockName *name)
 	return true;
 }
 
-static void
-acknowledge_losses(void)
-{
-	dlist_mutable_iter iter;
-
-	dlist_foreach_modify(iter, HeldLocks())
-	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-
-		if (held->session_depth > 0 && !HeldIsValid(held))
-			acknowledge_loss(held, Utf8ToMessage(held->name));
-	}
-}
-
 /*
  * Releases as many locks together as a request can name, so that one which DynamoDB does not
  * release keeps no other one.  Returns how many; 0: there are no more.  A lease that is lost
@@ -470,7 +444,15 @@ SessionReleaseAll(void)
 	SessionAttach();
 	PG_TRY();
 	{
-		acknowledge_losses();
+		dlist_mutable_iter iter;
+
+		dlist_foreach_modify(iter, HeldLocks())
+		{
+			HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+
+			if (held->session_depth > 0 && !HeldIsValid(held))
+				acknowledge_loss(held, Utf8ToMessage(held->name));
+		}
 		while ((count = release_next()) > 0)
 			released += count;
 	}
