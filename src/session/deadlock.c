@@ -21,7 +21,7 @@
  *
  * A session that waits for permits of a semaphore is stuck when too many permits are held by
  * sessions that are stuck; any other, when one session is stuck that it waits for.  Waits
- * without a request, for a job or for the end of a lease, count less: see drop_weak().
+ * without a request, for a job or for the end of a lease, count less: see walk().
  *
  *-------------------------------------------------------------------------
  */
@@ -111,25 +111,6 @@ DeadlockStart(DeadlockSearch *search)
 	search->goes_first = false;
 }
 
-/*
- * Who waits without a request does not need the lock, and may get what it waits for in other
- * ways: a job may come.  So it waits in vain only for a session that PostgreSQL keeps from going
- * on.  Two workers that have a job each and wait for more are no circle.
- */
-static void
-drop_weak(Graph *graph)
-{
-	for (int i = 0; i < graph->count; i++)
-	{
-		for (int j = 0; j < graph->count; j++)
-		{
-			if (graph->processes[i].wait.kind > WAIT_LOCK &&
-				graph->processes[j].wait.kind != WAIT_POSTGRES)
-				graph->weights[i][j] = 0;
-		}
-	}
-}
-
 /* Its number; -1: it has ended, or there are too many. */
 static int
 add_process(Graph *graph, int pid)
@@ -195,53 +176,34 @@ is_for(const Wait *wait, uint32 lease_index, const char *name)
 		(wait->resources & resource_bit(name + len)) != 0;
 }
 
-/* By a session that has not let go of it?  What the cluster itself ends keeps nobody for ever. */
-static bool
-is_held(const HoldCopy *held, uint32 hold_index)
-{
-	const hold *h = &held->hold;
-
-	return !held->let_go && h->ends_at == 0 && !h->campaign &&
-		h->session.slot < segment->max_sessions &&
-		shared_read(&segment_slots[h->session.slot].words.generation) == h->session.generation &&
-		!SegmentEndsHold(NULL, hold_index, h);
-}
-
+/*
+ * Adds the hold's session as a blocker, unless that has ended or has let go.  What the cluster
+ * itself ends keeps nobody for ever.
+ */
 static void
-add_hold(Graph *graph, int waiter, const HoldCopy *held, lock_mode mode)
+add_hold(Graph *graph, int waiter, const HoldCopy *held, uint32 hold_index, lock_mode mode)
 {
 	Process    *process = &graph->processes[waiter];
 	const Wait *wait = &process->wait;
-	int			pid = segment_slots[held->hold.session.slot].pid;
+	const hold *h = &held->hold;
+	int			pid;
 	bool		with_others = wait->kind == WAIT_LOCK && wait->mode == mode;
 
+	if (held->let_go || h->ends_at != 0 || h->campaign ||
+		h->session.slot >= segment->max_sessions ||
+		shared_read(&segment_slots[h->session.slot].words.generation) != h->session.generation ||
+		SegmentEndsHold(NULL, hold_index, h))
+		return;
+	pid = segment_slots[h->session.slot].pid;
 	if (with_others && lockmgr_unlimited(mode))
 		return;
 	if (with_others && lockmgr_limited(mode))
 	{
 		process->slack = wait->limit - wait->permits;
-		add_blocker(graph, waiter, pid, held->hold.permits);
+		add_blocker(graph, waiter, pid, h->permits);
 	}
 	else
 		add_blocker(graph, waiter, pid, 1);
-}
-
-static bool
-read_request(uint32 number, Wait *wait)
-{
-	WaiterCopy	waiter;
-
-	if (!SegmentReadWaiter(number, &waiter) || waiter.request.kind != MAILBOX_ACQUIRE)
-		return false;
-	wait->kind = WAIT_LOCK;
-	wait->id = waiter.request.seq;
-	wait->since = waiter.request.posted;
-	wait->mode = waiter.request.ask.mode;
-	wait->permits = waiter.request.ask.permits;
-	wait->limit = waiter.request.ask.limit;
-	wait->place = waiter.place;
-	strlcpy(wait->name, waiter.name, sizeof(wait->name));
-	return true;
 }
 
 static bool
@@ -263,10 +225,9 @@ read_other(MailboxSlot *slot, Wait *wait)
 	pg_read_barrier();
 	if (shared_read(&other->since) != wait->id)
 		return false;
-	if (wait->kind == WAIT_JOB)
-		return true;
-	strlcpy(wait->name, SegmentPeekLease(wait->lease_index, &lease) ? lease.name : "",
-			sizeof(wait->name));
+	if (wait->kind == WAIT_RELEASE)
+		strlcpy(wait->name, SegmentPeekLease(wait->lease_index, &lease) ? lease.name : "",
+				sizeof(wait->name));
 	return true;
 }
 
@@ -275,11 +236,25 @@ read_slot(uint32 number, Wait *wait)
 {
 	MailboxSlot *slot = number < segment->max_sessions ? &segment_slots[number] : NULL;
 	uint32		generation = slot != NULL ? shared_read(&slot->words.generation) : 0;
+	WaiterCopy	waiter;
 
 	wait->kind = WAIT_NONE;
-	return generation % 2 == 1 &&
-		(read_request(number, wait) || read_other(slot, wait)) &&
-		shared_read(&slot->words.generation) == generation;
+	if (generation % 2 != 1)
+		return false;
+	if (SegmentReadWaiter(number, &waiter) && waiter.request.kind == MAILBOX_ACQUIRE)
+	{
+		wait->kind = WAIT_LOCK;
+		wait->id = waiter.request.seq;
+		wait->since = waiter.request.posted;
+		wait->mode = waiter.request.ask.mode;
+		wait->permits = waiter.request.ask.permits;
+		wait->limit = waiter.request.ask.limit;
+		wait->place = waiter.place;
+		strlcpy(wait->name, waiter.name, sizeof(wait->name));
+	}
+	else if (!read_other(slot, wait))
+		return false;
+	return shared_read(&slot->words.generation) == generation;
 }
 
 /* The process that has waited for longest for the same lock, or 0. */
@@ -334,8 +309,7 @@ add_holders(Graph *graph, int waiter)
 		if (wait->kind == WAIT_LOCK && wait->mode != MODE_EXCLUSIVE &&
 			wait->mode == l->mode)
 			in_queue = true;
-		if (is_held(&held, i))
-			add_hold(graph, waiter, &held, l->mode);
+		add_hold(graph, waiter, &held, i, l->mode);
 	}
 	if (in_queue)
 	{
@@ -383,7 +357,21 @@ walk(void)
 		else
 			add_holders(graph, i);
 	}
-	drop_weak(graph);
+
+	/*
+	 * Who waits without a request does not need the lock, and may get what it waits for in other
+	 * ways: a job may come.  So it waits in vain only for a session that PostgreSQL keeps from
+	 * going on.  Two workers that have a job each and wait for more are no circle.
+	 */
+	for (int i = 0; i < graph->count; i++)
+	{
+		for (int j = 0; j < graph->count; j++)
+		{
+			if (graph->processes[i].wait.kind > WAIT_LOCK &&
+				graph->processes[j].wait.kind != WAIT_POSTGRES)
+				graph->weights[i][j] = 0;
+		}
+	}
 	return graph;
 }
 
@@ -567,15 +555,20 @@ raise_deadlock(const Graph *graph, const Ranks ranks)
 			 errhint("See server log for query details.")));
 }
 
-static void
-look(DeadlockSearch *search)
+int64
+DeadlockTurn(DeadlockSearch *search, int64 now)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "ddblock deadlock",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	Graph	   *first = walk();
+	MemoryContext context;
+	MemoryContext old;
+	Graph	   *first;
 	Ranks		ranks;
 
+	if (now < search->next)
+		return search->next;
+	context = AllocSetContextCreate(CurrentMemoryContext, "ddblock deadlock",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	first = walk();
 	if (find_stuck(first, 0, ranks))
 	{
 		Graph	   *second = walk();
@@ -590,14 +583,6 @@ look(DeadlockSearch *search)
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-}
-
-int64
-DeadlockTurn(DeadlockSearch *search, int64 now)
-{
-	if (now < search->next)
-		return search->next;
-	look(search);
 	search->next = SegmentNow() + search->pause;
 	search->pause = Min(search->pause * 2, PAUSE_MOST_US);
 	return search->next;
