@@ -72,40 +72,6 @@ static int64 interrupt_at;		/* when to interrupt it, or do so again */
 static int	cancels;			/* so far */
 static volatile sig_atomic_t loss_to_tell = 0;
 
-/* Returns whether another lease is lost; sets *next to the earliest deadline. */
-static bool
-look_at_leases(int64 now, int64 *next)
-{
-	dlist_iter	iter;
-	bool		lost = false;
-
-	*next = PG_INT64_MAX;
-	dlist_foreach(iter, HeldLocks())
-	{
-		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
-		int64		moment;
-
-		if (held->hold_index == LOCKMGR_NO_HOLD)
-			continue;
-		moment = HeldValidUntil(held);
-		if (moment > now)
-		{
-			held->seen_lost = false;
-			*next = Min(*next, moment);
-		}
-		else
-		{
-			/* Its entry in the directory may become another lease's at any time. */
-			held->loss = HeldLoss(held);
-			if (held->deferred)
-				SetLatch(MyLatch);	/* the lock function reports it */
-			else if (!held->seen_lost)
-				lost = held->seen_lost = true;
-		}
-	}
-	return lost;
-}
-
 static void
 note_loss(int64 when_to_interrupt)
 {
@@ -173,8 +139,9 @@ static void
 look(void)
 {
 	int64		now = SegmentNow();
-	int64		next;
-	bool		lost;
+	int64		next = PG_INT64_MAX;	/* the earliest deadline */
+	bool		lost = false;
+	dlist_iter	iter;
 
 	if (proc_exit_inprogress || MyProc == NULL)
 		return;
@@ -183,7 +150,29 @@ look(void)
 		set_timer(now + HOLDOFF_AGAIN_US);
 		return;
 	}
-	lost = look_at_leases(now, &next);
+	dlist_foreach(iter, HeldLocks())
+	{
+		HeldLock   *held = dlist_container(HeldLock, node, iter.cur);
+		int64		moment;
+
+		if (held->hold_index == LOCKMGR_NO_HOLD)
+			continue;
+		moment = HeldValidUntil(held);
+		if (moment > now)
+		{
+			held->seen_lost = false;
+			next = Min(next, moment);
+		}
+		else
+		{
+			/* Its entry in the directory may become another lease's at any time. */
+			held->loss = HeldLoss(held);
+			if (held->deferred)
+				SetLatch(MyLatch);	/* the lock function reports it */
+			else if (!held->seen_lost)
+				lost = held->seen_lost = true;
+		}
+	}
 	if (lost)
 		note_loss(now);
 	if (lost || (in_transaction_of_loss() && now >= interrupt_at))

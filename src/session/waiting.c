@@ -86,28 +86,6 @@ WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
 	return false;
 }
 
-/*
- * Nobody has told this session who holds the lock.  If that is because DynamoDB is out of
- * reach, raises it: who gets 55P03 concludes that somebody has the lock.  A wait that is
- * shorter than a reply takes says nothing about DynamoDB.
- */
-static void
-require_dynamodb(const Waiting *waiting, int64 now)
-{
-	char		message[DYNAMO_MESSAGE_SIZE];
-	dynamo_status status = SegmentReadTrouble(message);
-	WorkerStatus worker;
-
-	if (status != DYNAMO_OK)
-		ErrorsTrouble(DYNAMO_ACQUIRE, status, message);
-	SegmentReadStatus(&worker);
-	if (now - Max(waiting->started, worker.last_reply) < SILENCE_US)
-		return;
-	snprintf(message, sizeof(message), "reply: nothing came within %s",
-			 TimesDuration((now - waiting->started) / 1000));
-	ErrorsTrouble(DYNAMO_ACQUIRE, DYNAMO_UNKNOWN, message);
-}
-
 /* Leaves out what the item does not say. */
 static void
 append_text(StringInfo out, const char *label, const char *utf8)
@@ -121,33 +99,18 @@ append_text(StringInfo out, const char *label, const char *utf8)
 	pfree(text);
 }
 
-/*
- * Since when, as the holder has written; or else for how long the worker has seen
- * it hold the lock.
- */
-static void
-append_since(StringInfo out, const lockmgr_watch *watch, int64 now)
-{
-	TimestampTz since;
-
-	if (TimesFromEpoch(watch->holder.since_ms, &since))
-		appendStringInfo(out, ", since %s", timestamptz_to_str(since));
-	else if (watch->first_seen != 0)
-		appendStringInfo(out, ", seen here for %s",
-						 TimesDuration((now - watch->first_seen) / 1000));
-}
-
 char *
 WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
 {
 	StringInfoData out;
+	TimestampTz since;
 	TimestampTz until;
 
 	if (watch->kept_until_ms != 0)
-		return psprintf("Nobody holds it, but it is kept from others%s%s.",
-						TimesFromEpoch(watch->kept_until_ms, &until) ? " until " : "",
-						TimesFromEpoch(watch->kept_until_ms, &until) ?
-						timestamptz_to_str(until) : "");
+		return TimesFromEpoch(watch->kept_until_ms, &until) ?
+			psprintf("Nobody holds it, but it is kept from others until %s.",
+					 timestamptz_to_str(until)) :
+			pstrdup("Nobody holds it, but it is kept from others.");
 	initStringInfo(&out);
 	if (watch->owner[0] == '\0')
 		appendStringInfoString(&out, "It is held, but its item names no owner");
@@ -162,7 +125,12 @@ WaitingDescribeHolder(const lockmgr_watch *watch, int64 now)
 	append_text(&out, ", database", watch->holder.database);
 	append_text(&out, ", user", watch->holder.user);
 	append_text(&out, ", application", watch->holder.application);
-	append_since(&out, watch, now);
+	/* As the holder has written; or else for how long the worker has seen it hold the lock. */
+	if (TimesFromEpoch(watch->holder.since_ms, &since))
+		appendStringInfo(&out, ", since %s", timestamptz_to_str(since));
+	else if (watch->first_seen != 0)
+		appendStringInfo(&out, ", seen here for %s",
+						 TimesDuration((now - watch->first_seen) / 1000));
 	appendStringInfoChar(&out, '.');
 	return out.data;
 }
@@ -183,7 +151,26 @@ time_is_up(const Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	if (watched && watch.held)
 		holder = WaitingDescribeHolder(&watch, now);
 	else
-		require_dynamodb(waiting, now);
+	{
+		char		message[DYNAMO_MESSAGE_SIZE];
+		dynamo_status status = SegmentReadTrouble(message);
+		WorkerStatus worker;
+
+		/*
+		 * Nobody has told this session who holds the lock.  If that is because DynamoDB is out
+		 * of reach, say so: who gets 55P03 concludes that somebody has the lock.  A wait that is
+		 * shorter than a reply takes says nothing about DynamoDB.
+		 */
+		if (status != DYNAMO_OK)
+			ErrorsTrouble(DYNAMO_ACQUIRE, status, message);
+		SegmentReadStatus(&worker);
+		if (now - Max(waiting->started, worker.last_reply) >= SILENCE_US)
+		{
+			snprintf(message, sizeof(message), "reply: nothing came within %s",
+					 TimesDuration((now - waiting->started) / 1000));
+			ErrorsTrouble(DYNAMO_ACQUIRE, DYNAMO_UNKNOWN, message);
+		}
+	}
 
 	SegmentCount(EVENT_TIMED_OUT);
 	if (!waiting->only_try)
@@ -225,15 +212,6 @@ same_holder(const lockmgr_watch *a, const lockmgr_watch *b)
 		strcmp(a->holder.application, b->holder.application) == 0;
 }
 
-static char *
-describe_trouble(const lockmgr_watch *watch)
-{
-	char	   *message = Utf8ToMessage(watch->message);
-
-	return psprintf("The holder is not known now, because of trouble with DynamoDB at %s: %s",
-					segment->place.url, message);
-}
-
 /*
  * Tells the client, and the log if log_lock_waits is on, who holds the lock: the
  * first time, and whenever there is another holder.  If the worker cannot find
@@ -259,7 +237,9 @@ look(Waiting *waiting, MailboxSlot *slot, uint64 seq, int64 now)
 	waiting->told = true;
 	waiting->last = watch;
 
-	detail = watch.held ? WaitingDescribeHolder(&watch, now) : describe_trouble(&watch);
+	detail = watch.held ? WaitingDescribeHolder(&watch, now) :
+		psprintf("The holder is not known now, because of trouble with DynamoDB at %s: %s",
+				 segment->place.url, Utf8ToMessage(watch.message));
 	ereport(NOTICE,
 			(errmsg("still waiting for lock \"%s\"", waiting->lock),
 			 errdetail_internal("%s", detail)));
