@@ -68,56 +68,36 @@ static const Kept kept[] = {
 	},
 };
 
-/* A session that has ended holds nothing, even if the worker has not noticed yet. */
-static bool
-is_held(const HoldCopy *held)
-{
-	const hold *h = &held->hold;
-	MailboxSlot *slot = &segment_slots[h->session.slot];
-
-	return h->loss == LOSS_NONE &&
-		held->database == MyDatabaseId && !held->let_go &&
-		(h->ends_at != 0 || shared_read(&slot->words.generation) == h->session.generation);
-}
-
 static void
 refuse_while_held(void)
 {
 	HoldCopy	held;
+	const hold *h = &held.hold;
 	LeaseCopy	entry;
+	MailboxSlot *slot;
 
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
-		if (!SegmentReadHold(i, &held) || !is_held(&held) ||
-			!SegmentReadLease(held.hold.lease_index, &entry) ||
-			entry.lease.generation != held.hold.lease_generation)
+		if (!SegmentReadHold(i, &held) || h->loss != LOSS_NONE ||
+			held.database != MyDatabaseId || held.let_go)
+			continue;
+		/* A session that has ended holds nothing, even if the worker has not noticed yet. */
+		slot = &segment_slots[h->session.slot];
+		if (h->ends_at == 0 && shared_read(&slot->words.generation) != h->session.generation)
+			continue;
+		if (!SegmentReadLease(h->lease_index, &entry) ||
+			entry.lease.generation != h->lease_generation)
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot drop extension \"%s\" while sessions of this database hold locks",
 						EXTENSION),
-				 held.hold.ends_at == 0 ?
-				 errdetail("Process %d holds lock \"%s\".", held.hold.holder.pid,
+				 h->ends_at == 0 ?
+				 errdetail("Process %d holds lock \"%s\".", h->holder.pid,
 						   Utf8ToMessage(entry.name)) :
 				 errdetail("Lock \"%s\" is detached.", Utf8ToMessage(entry.name)),
 				 errhint("Release the locks that the view ddb_locks lists, or end their sessions.")));
 	}
-}
-
-static const Kept *
-find_kept(Oid relation)
-{
-	const char *name = get_rel_name(relation);
-
-	if (name == NULL || getExtensionOfObject(RelationRelationId, relation) !=
-		get_extension_oid(EXTENSION, true))
-		return NULL;
-	for (int i = 0; i < lengthof(kept); i++)
-	{
-		if (strcmp(name, kept[i].table) == 0)
-			return &kept[i];
-	}
-	return NULL;
 }
 
 /* The table is about to be dropped, and so is locked already. */
@@ -140,30 +120,37 @@ count_rows(Oid relation)
 }
 
 static void
-refuse_with_rows(Oid relation, const Kept *table)
+refuse_with_rows(Oid relation)
 {
-	uint64		rows = count_rows(relation);
+	const char *name = get_rel_name(relation);
 
-	if (rows > 0)
+	if (name == NULL || getExtensionOfObject(RelationRelationId, relation) !=
+		get_extension_oid(EXTENSION, true))
+		return;
+	for (const Kept *table = kept; table < kept + lengthof(kept); table++)
+	{
+		uint64		rows = strcmp(name, table->table) == 0 ? count_rows(relation) : 0;
+
+		if (rows == 0)
+			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot drop extension \"%s\" while table \"%s\" has rows",
-						EXTENSION, table->table),
+						EXTENSION, name),
 				 errdetail_plural(table->loss, table->losses, (unsigned long) rows,
 								  (unsigned long long) rows),
 				 errhint(table->hint,
 						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-													table->table))));
+													name))));
+	}
 }
 
 /* PostgreSQL drops the table before the extension that it belongs to. */
 void
 DropCheck(Oid class_id, Oid object_id)
 {
-	const Kept *table;
-
-	if (class_id == RelationRelationId && (table = find_kept(object_id)) != NULL)
-		refuse_with_rows(object_id, table);
+	if (class_id == RelationRelationId)
+		refuse_with_rows(object_id);
 	else if (class_id == ExtensionRelationId &&
 			 object_id == get_extension_oid(EXTENSION, true))
 		refuse_while_held();

@@ -40,22 +40,6 @@ raise_no_campaign(const LockName *name)
 			 errhint("See the view ddb_leaderships, and \"ddblock.leaderships\".")));
 }
 
-/*
- * A snapshot from before may miss what the last leader has done.  When the transaction's
- * snapshot was taken is not known, but not before the transaction began.
- */
-static void
-require_new_snapshot(const LockName *name, const campaign *c)
-{
-	if (IsolationUsesXactSnapshot() &&
-		GetCurrentTransactionStartTimestamp() < TimesFromClock(c->since))
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("this transaction is older than the leadership of \"%s\"", name->text),
-				 errdetail("Its snapshot may not show what the last leader has done."),
-				 errhint("Repeat the transaction.")));
-}
-
 /* False if the cluster does not lead any more. */
 static bool
 join(HeldLock *held, const LockName *name, const void *arg)
@@ -107,8 +91,18 @@ LeaderJoin(const LockName *name)
 		raise_no_campaign(name);
 	if (held != NULL || !found || c.state != CAMPAIGN_LEADING)
 		return 0;
-	require_new_snapshot(name, &c);
 
+	/*
+	 * A snapshot from before may miss what the last leader has done.  When the transaction's
+	 * snapshot was taken is not known, but not before the transaction began.
+	 */
+	if (IsolationUsesXactSnapshot() &&
+		GetCurrentTransactionStartTimestamp() < TimesFromClock(c.since))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("this transaction is older than the leadership of \"%s\"", name->text),
+				 errdetail("Its snapshot may not show what the last leader has done."),
+				 errhint("Repeat the transaction.")));
 	held = HeldAdd(name, SCOPE_LEADER, join, &c);
 	return held != NULL ? held->token : 0;
 }

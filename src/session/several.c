@@ -45,14 +45,6 @@ take(Several *several, bool only_try)
 	return true;
 }
 
-/* A lease may be lost while the session waits for another lock. */
-static void
-require_all(const Several *several)
-{
-	for (int i = 0; i < several->taken; i++)
-		(void) SessionRequire(&several->names[i]);
-}
-
 /* As many names as there is room for; returns which is the next one. */
 static int
 fill(const Several *several, int from, char *text, uint16 *len, int *count)
@@ -78,22 +70,6 @@ fill(const Several *several, int from, char *text, uint16 *len, int *count)
 	return i;
 }
 
-static void
-post(Several *several, char *text, uint16 len, uint64 first)
-{
-	const LockName *name = &several->names[several->taken];
-	MailboxRequest request = SessionAcquireRequest(name, &several->options);
-	const MailboxAnswer *answer;
-
-	request.kind = MAILBOX_ANNOUNCE;
-	request.name_len = 0;
-	request.data_len = len;
-	request.first_seq = first;
-	answer = MailboxCall(&request, NULL, text, several->options.waiting);
-	if (answer->result != MAILBOX_DONE)
-		ErrorsAnswer(answer, name->text);
-}
-
 /* Announces tries of all that the session does not hold, in as few requests as possible. */
 static void
 announce(Several *several)
@@ -114,9 +90,21 @@ announce(Several *several)
 		MailboxAnnounce(first + total - 1);
 	for (int i = several->taken; i < several->count && total > 1;)
 	{
+		const LockName *name = &several->names[several->taken];
+		MailboxRequest request;
+		const MailboxAnswer *answer;
+
 		i = fill(several, i, text, &len, &count);
-		if (count > 0)
-			post(several, text, len, first);
+		if (count == 0)
+			continue;
+		request = SessionAcquireRequest(name, &several->options);
+		request.kind = MAILBOX_ANNOUNCE;
+		request.name_len = 0;
+		request.data_len = len;
+		request.first_seq = first;
+		answer = MailboxCall(&request, NULL, text, several->options.waiting);
+		if (answer->result != MAILBOX_DONE)
+			ErrorsAnswer(answer, name->text);
 		first += count;
 	}
 	pfree(text);
@@ -137,7 +125,9 @@ acquire(Several *several)
 				return false;
 			(void) take(several, false);
 		}
-		require_all(several);
+		/* A lease may be lost while the session waits for another lock. */
+		for (int i = 0; i < several->taken; i++)
+			(void) SessionRequire(&several->names[i]);
 	}
 	while (several->taken < several->count);
 	return true;
