@@ -16,13 +16,11 @@
 
 #define NS_PER_MS		INT64_C(1000000)
 
-typedef struct duration_unit
+static const struct
 {
 	const char *name;
 	int64_t		ns;
-} duration_unit;
-
-static const duration_unit units[] = {
+}			units[] = {
 	{"ns", 1},
 	{"us", 1000},
 	{"\xc2\xb5s", 1000},		/* U+00B5, micro sign */
@@ -61,8 +59,8 @@ saturated(int64_t a, int64_t b, int64_t c)
 	return a > (INT64_MAX - c) / b ? INT64_MAX : a * b + c;
 }
 
-/* The unit's name ends before the next digit or point, as in Go. */
-static const duration_unit *
+/* A unit's nanoseconds, 0 if there is none.  Its name ends before a digit or point, as in Go. */
+static int64_t
 read_unit(const char **at, const char *end)
 {
 	const char *from = *at;
@@ -75,20 +73,20 @@ read_unit(const char **at, const char *end)
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 	{
 		if (strlen(units[i].name) == len && memcmp(units[i].name, from, len) == 0)
-			return &units[i];
+			return units[i].ns;
 	}
-	return NULL;
+	return 0;
 }
 
-/* The digits after the point, in the given unit, rounded up to nanoseconds. */
+/* The digits between the point and the unit, rounded up to nanoseconds. */
 static int64_t
-fraction_ns(const char *digits, const char *end, int64_t unit_ns)
+fraction_ns(const char *digits, int64_t unit_ns)
 {
 	int64_t		sum = 0;
 	int64_t		weight = unit_ns;
 	bool		inexact = false;
 
-	for (; digits < end; digits++)
+	for (; is_digit(*digits); digits++)
 	{
 		int64_t		product = (*digits - '0') * weight;
 
@@ -97,37 +95,6 @@ fraction_ns(const char *digits, const char *end, int64_t unit_ns)
 		weight /= 10;
 	}
 	return sum + (inexact ? 1 : 0);
-}
-
-/* One "1.5h" of a Go duration, added to *total_ns. */
-static bool
-read_term(const char **at, const char *end, int64_t *total_ns)
-{
-	const char *from = *at;
-	const char *fraction;
-	const char *fraction_end;
-	const duration_unit *unit;
-	int64_t		whole = read_digits(at, end, INT64_MAX);
-
-	fraction = fraction_end = *at;
-	if (*at < end && **at == '.')
-	{
-		fraction = ++(*at);
-		while (*at < end && is_digit(**at))
-			(*at)++;
-		fraction_end = *at;
-		if (fraction == fraction_end && fraction == from + 1)
-			return false;		/* a lone point */
-	}
-	else if (*at == from)
-		return false;			/* no digit at all */
-
-	unit = read_unit(at, end);
-	if (unit == NULL)
-		return false;
-	*total_ns = saturated(whole, unit->ns, *total_ns);
-	*total_ns = saturated(fraction_ns(fraction, fraction_end, unit->ns), 1, *total_ns);
-	return true;
 }
 
 bool
@@ -147,11 +114,31 @@ duration_parse(const char *text, size_t len, int64_t *milliseconds)
 		return true;
 	}
 
+	/* Go's: one "1.5h" after the other */
 	at = text;
 	while (at < end)
 	{
-		if (!read_term(&at, end, &total_ns))
+		const char *from = at;
+		int64_t		whole = read_digits(&at, end, INT64_MAX);
+		const char *fraction = at;
+		int64_t		unit_ns;
+
+		if (at < end && *at == '.')
+		{
+			fraction = ++at;
+			while (at < end && is_digit(*at))
+				at++;
+			if (fraction == at && fraction == from + 1)
+				return false;	/* a lone point */
+		}
+		else if (at == from)
+			return false;		/* no digit at all */
+
+		unit_ns = read_unit(&at, end);
+		if (unit_ns == 0)
 			return false;
+		total_ns = saturated(whole, unit_ns, total_ns);
+		total_ns = saturated(fraction_ns(fraction, unit_ns), 1, total_ns);
 	}
 	plain = total_ns / NS_PER_MS + (total_ns % NS_PER_MS != 0 ? 1 : 0);
 	*milliseconds = plain < DURATION_MAX_MS ? plain : DURATION_MAX_MS;

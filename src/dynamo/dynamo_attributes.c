@@ -21,8 +21,6 @@ static const char *const lock_attributes[] = {
 	"wanted", NULL
 };
 
-static void put_plain(dynamo_text *text, const char *name, const cJSON *value);
-
 const char *
 dynamo_attribute(int number)
 {
@@ -60,29 +58,20 @@ dynamo_attribute_names(const char *attributes)
 	return dynamo_text_finish(&text);
 }
 
-/* Is it an array of texts that name attributes which a lock does not have? */
-static bool
-are_names(const cJSON *names)
-{
-	const cJSON *name;
-
-	if (!cJSON_IsArray(names))
-		return false;
-	cJSON_ArrayForEach(name, names)
-	{
-		if (!cJSON_IsString(name) || name->valuestring[0] == '\0' ||
-			dynamo_is_attribute(name->valuestring))
-			return false;
-	}
-	return true;
-}
-
+/* An array of texts that name attributes which a lock does not have; NULL: it is none. */
 static cJSON *
 parse_names(const char *names)
 {
 	cJSON	   *array = dynamo_json_parse_any(names, strlen(names));
+	bool		right = cJSON_IsArray(array);
+	const cJSON *name;
 
-	if (are_names(array))
+	cJSON_ArrayForEach(name, array)
+	{
+		right = right && cJSON_IsString(name) && name->valuestring[0] != '\0' &&
+			!dynamo_is_attribute(name->valuestring);
+	}
+	if (right)
 		return array;
 	cJSON_Delete(array);
 	return NULL;
@@ -207,26 +196,6 @@ put_scalar(dynamo_text *text, const cJSON *value, bool number)
 		dynamo_text_string(text, s, strlen(s));
 }
 
-/* Of a map, a list or a set. */
-static void
-put_members(dynamo_text *text, const char *type, const cJSON *members)
-{
-	int			depth = text->depth;
-	const cJSON *member;
-
-	dynamo_text_open(text, NULL, *type == 'M' ? '{' : '[');
-	cJSON_ArrayForEach(member, members)
-	{
-		if (*type == 'M')
-			put_plain(text, member->string, member);
-		else if (*type == 'L')
-			put_plain(text, NULL, member);
-		else
-			put_scalar(text, member, *type == 'N');
-	}
-	dynamo_text_close(text, depth);
-}
-
 /*
  * {"S":"x"} as "x", and so on; bytes as base64.  What is no value of DynamoDB's is null.
  * The depth is that of dynamo_json_parse().
@@ -243,39 +212,26 @@ put_plain(dynamo_text *text, const char *name, const cJSON *value)
 	if (is_one_of(type, scalars))
 		put_scalar(text, typed, *type == 'N');
 	else if (is_one_of(type, several))
-		put_members(text, type, typed);
+	{
+		int			depth = text->depth;
+		const cJSON *member;
+
+		dynamo_text_open(text, NULL, *type == 'M' ? '{' : '[');
+		cJSON_ArrayForEach(member, typed)
+		{
+			if (*type == 'M')
+				put_plain(text, member->string, member);
+			else if (*type == 'L')
+				put_plain(text, NULL, member);
+			else
+				put_scalar(text, member, *type == 'N');
+		}
+		dynamo_text_close(text, depth);
+	}
 	else if (strcmp(type, "BOOL") == 0)
 		dynamo_text_raw(text, cJSON_IsTrue(typed) ? "true" : "false");
 	else
 		dynamo_text_raw(text, "null");
-}
-
-/* The names that its holder, a ddblock, has set. */
-static void
-put_ours(dynamo_text *text, const cJSON *attributes, const cJSON *names)
-{
-	const cJSON *name;
-
-	cJSON_ArrayForEach(name, names)
-	{
-		const cJSON *member = dynamo_json_member(attributes, name->valuestring);
-
-		if (member != NULL)
-			put_plain(text, member->string, member);
-	}
-}
-
-/* Whatever another client's item has; its keys, too, whose names the codec does not know. */
-static void
-put_others(dynamo_text *text, const cJSON *attributes)
-{
-	const cJSON *member;
-
-	cJSON_ArrayForEach(member, attributes)
-	{
-		if (!dynamo_is_attribute(member->string))
-			put_plain(text, member->string, member);
-	}
 }
 
 void
@@ -283,18 +239,32 @@ dynamo_attributes_read(const cJSON *attributes, bool shared, dynamo_item *item)
 {
 	const char *text = dynamo_json_attribute(attributes, "attributeNames");
 	cJSON	   *names = text != NULL ? parse_names(text) : NULL;
-	dynamo_text out;
 
 	item->bad_names = dynamo_json_member(attributes, "attributeNames") != NULL && names == NULL;
 	if (names != NULL)
 		item->attribute_names = strdup(text);
 	if (!item->released && !shared && (!item->by_ddblock || names != NULL))
 	{
+		const cJSON *list = item->by_ddblock ? names : attributes;
+		const cJSON *each;
+		dynamo_text out;
+
+		/*
+		 * The names that its holder, a ddblock, has set; or whatever another client's item has: its
+		 * keys, too, whose names the codec does not know.
+		 */
 		dynamo_text_start(&out, '{', 1024);
-		if (item->by_ddblock)
-			put_ours(&out, attributes, names);
-		else
-			put_others(&out, attributes);
+		cJSON_ArrayForEach(each, list)
+		{
+			const cJSON *member = each;
+
+			if (item->by_ddblock)
+				member = dynamo_json_member(attributes, each->valuestring);
+			else if (dynamo_is_attribute(each->string))
+				member = NULL;
+			if (member != NULL)
+				put_plain(&out, member->string, member);
+		}
 		item->attributes = dynamo_text_finish(&out);
 	}
 	cJSON_Delete(names);
