@@ -26,66 +26,32 @@ copy_attribute(char *to, size_t size, const cJSON *attributes, const char *name)
 	dynamo_json_copy(to, size, dynamo_json_attribute(attributes, name));
 }
 
-static void
-read_holder(const cJSON *attribute, dynamo_holder *holder)
-{
-	const cJSON *map = dynamo_json_member(attribute, "M");
-	int64_t		pid = dynamo_json_positive(map, "pid");
-
-	copy_attribute(holder->database, DYNAMO_HOLDER_SIZE, map, "database");
-	copy_attribute(holder->user, DYNAMO_HOLDER_SIZE, map, "user");
-	copy_attribute(holder->application, DYNAMO_HOLDER_SIZE, map, "application");
-	copy_attribute(holder->host, DYNAMO_HOLDER_SIZE, map, "host");
-	holder->pid = pid <= INT32_MAX ? (int32_t) pid : 0;
-	holder->since_ms = dynamo_json_positive(map, "since");
-	copy_attribute(holder->system, DYNAMO_SYSTEM_SIZE, map, "system");
-}
-
-/* Of a cluster that waits; what cannot be read is no mark. */
-static void
-read_mark(const cJSON *attributes, dynamo_item *item)
-{
-	const cJSON *map = dynamo_json_member(dynamo_json_member(attributes, "wanted"), "M");
-	const char *owner = dynamo_json_attribute(map, "owner");
-
-	dynamo_json_copy(item->wanted_by, sizeof(item->wanted_by),
-					 owner != NULL ? dynamo_incarnation(owner) : NULL);
-	item->wanted_until_ms = dynamo_json_positive(map, "until");
-	item->wanted_poll_ms = dynamo_json_positive(map, "poll");
-}
-
 /* What a ddblock wrote is valid if no other client has written since. */
 static void
 read_ours(const cJSON *attributes, dynamo_item *item)
 {
-	const cJSON *holder = dynamo_json_member(attributes, "holder");
-	const char *holder_owner = dynamo_json_attribute(dynamo_json_member(holder, "M"), "owner");
+	const cJSON *map = dynamo_json_member(dynamo_json_member(attributes, "holder"), "M");
+	const char *holder_owner = dynamo_json_attribute(map, "owner");
 	const char *released_version = dynamo_json_attribute(attributes, "releasedVersion");
 
 	item->by_ddblock = !item->released &&
 		dynamo_json_same(holder_owner, dynamo_json_attribute(attributes, "ownerName"));
 	if (item->by_ddblock)
-		read_holder(holder, &item->holder);
+	{
+		dynamo_holder *holder = &item->holder;
+		int64_t		pid = dynamo_json_positive(map, "pid");
+
+		copy_attribute(holder->database, DYNAMO_HOLDER_SIZE, map, "database");
+		copy_attribute(holder->user, DYNAMO_HOLDER_SIZE, map, "user");
+		copy_attribute(holder->application, DYNAMO_HOLDER_SIZE, map, "application");
+		copy_attribute(holder->host, DYNAMO_HOLDER_SIZE, map, "host");
+		holder->pid = pid <= INT32_MAX ? (int32_t) pid : 0;
+		holder->since_ms = dynamo_json_positive(map, "since");
+		copy_attribute(holder->system, DYNAMO_SYSTEM_SIZE, map, "system");
+	}
 	if (item->released &&
 		dynamo_json_same(released_version, dynamo_json_attribute(attributes, "recordVersionNumber")))
 		item->released_at = dynamo_json_positive(attributes, "releasedAt");
-}
-
-/*
- * Decodes padded base64 of any length; false if it is invalid.  OpenSSL alone would
- * accept white space around it, and '=' anywhere.
- */
-static bool
-base64_decode(const char *text, size_t len, uint8_t *out, size_t *out_len)
-{
-	size_t		digits = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-								"0123456789+/");
-	size_t		padding = strspn(text + digits, "=");
-
-	if (len % 4 != 0 || padding > 2 || digits + padding != len)
-		return false;
-	*out_len = len / 4 * 3 - padding;
-	return EVP_DecodeBlock(out, (const unsigned char *) text, (int) len) >= 0;
 }
 
 /* What is wrong with the data attribute, or NULL. */
@@ -94,18 +60,26 @@ read_data(const cJSON *attributes, dynamo_item *item)
 {
 	const char *text = dynamo_json_text(dynamo_json_member(attributes, "data"), "B");
 	size_t		len;
+	size_t		digits;
+	size_t		padding;
 
 	if (text == NULL)
 		return NULL;
 	len = strlen(text);
+	digits = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+	padding = strspn(text + digits, "=");
 	item->data = malloc(len / 4 * 3 + 1);
 	if (item->data == NULL)
 		return "out of memory";
-	if (base64_decode(text, len, item->data, &item->data_len))
+	/* OpenSSL alone would accept white space around the padded base64, and '=' anywhere. */
+	if (len % 4 == 0 && padding <= 2 && digits + padding == len &&
+		EVP_DecodeBlock(item->data, (const unsigned char *) text, (int) len) >= 0)
+	{
+		item->data_len = len / 4 * 3 - padding;
 		return NULL;
+	}
 	free(item->data);
 	item->data = NULL;
-	item->data_len = 0;
 	return "the lock item's data is not base64";
 }
 
@@ -139,29 +113,16 @@ read_lease(const cJSON *attributes, dynamo_item *item)
 	return wrong;
 }
 
-/*
- * Rust's dynamodb_lock up to 0.4.3 writes seconds where Amazon's client writes
- * milliseconds, in the same format.  So a lease below 1,000 that no ddblock wrote is taken
- * for the longer of the two: a holder that lives must not be taken for dead.
- */
-static void
-believe_seconds(const cJSON *attributes, dynamo_item *item)
-{
-	const char *lease = dynamo_json_attribute(attributes, "leaseDuration");
-
-	if (lease == NULL || lease[strspn(lease, "0123456789")] != '\0' ||
-		item->lease_ms == 0 || item->lease_ms >= 1000)
-		return;
-	item->lease_ms *= 1000;
-	item->lease_in_seconds = true;
-}
-
 bool
 dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **shared)
 {
+	const cJSON *mark = dynamo_json_member(dynamo_json_member(attributes, "wanted"), "M");
+	const char *mark_owner = dynamo_json_attribute(mark, "owner");
+	const char *lease = dynamo_json_attribute(attributes, "leaseDuration");
 	const char *wrong_lease;
 	const char *wrong_data;
 	const char *wrong_shared;
+	bool		in_shared_mode;
 
 	if (attributes == NULL)
 		return true;
@@ -177,14 +138,29 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **sha
 		dynamo_json_member(attributes, "keptUntil") != NULL;
 	copy_attribute(item->owner, DYNAMO_OWNER_SIZE, attributes, "ownerName");
 	read_ours(attributes, item);
-	read_mark(attributes, item);
+	/* What cannot be read is no mark. */
+	dynamo_json_copy(item->wanted_by, sizeof(item->wanted_by),
+					 mark_owner != NULL ? dynamo_incarnation(mark_owner) : NULL);
+	item->wanted_until_ms = dynamo_json_positive(mark, "until");
+	item->wanted_poll_ms = dynamo_json_positive(mark, "poll");
 
 	wrong_lease = read_lease(attributes, item);
 	wrong_data = read_data(attributes, item);
 	wrong_shared = dynamo_shared_read(attributes, item, shared);
-	if (!item->released && !item->by_ddblock && (*shared == NULL || !(*shared)->current))
-		believe_seconds(attributes, item);
-	dynamo_attributes_read(attributes, *shared != NULL && (*shared)->current, item);
+	in_shared_mode = *shared != NULL && (*shared)->current;
+
+	/*
+	 * Rust's dynamodb_lock up to 0.4.3 writes seconds where Amazon's client writes
+	 * milliseconds, in the same format.  So a lease below 1,000 that no ddblock wrote is taken
+	 * for the longer of the two: a holder that lives must not be taken for dead.
+	 */
+	if (!item->released && !item->by_ddblock && !in_shared_mode && item->lease_ms > 0 &&
+		item->lease_ms < 1000 && lease[strspn(lease, "0123456789")] == '\0')
+	{
+		item->lease_ms *= 1000;
+		item->lease_in_seconds = true;
+	}
+	dynamo_attributes_read(attributes, in_shared_mode, item);
 	if (item->released)
 		return true;
 	item->wrong = wrong_lease != NULL ? wrong_lease : wrong_data;

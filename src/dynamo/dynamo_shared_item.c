@@ -106,16 +106,6 @@ read_entries(const cJSON *map, dynamo_shared *shared)
 	return NULL;
 }
 
-/* A join compares the text, so another spelling of the number would not do. */
-static bool
-is_plain_lease(const cJSON *attributes, int64_t lease_ms)
-{
-	char		digits[24];
-
-	snprintf(digits, sizeof(digits), "%" PRId64, lease_ms);
-	return dynamo_json_same(digits, dynamo_json_attribute(attributes, "leaseDuration"));
-}
-
 /* The entries first: a cluster may find its own in an item that is unusable otherwise. */
 static const char *
 read_mode(const cJSON *attributes, const dynamo_item *item, const cJSON *map,
@@ -124,6 +114,7 @@ read_mode(const cJSON *attributes, const dynamo_item *item, const cJSON *map,
 	const char *kind = dynamo_json_attribute(map, "kind");
 	const char *wrong = read_entries(map, shared);
 	lock_mode	mode = MODE_SHARED;
+	char		lease[24];
 
 	while (mode < MODE_COUNT && !dynamo_json_same(kind, dynamo_mode_name(mode)))
 		mode++;
@@ -134,7 +125,9 @@ read_mode(const cJSON *attributes, const dynamo_item *item, const cJSON *map,
 		return "the shared lock is neither a shared lock nor a semaphore";
 	if (!item->has_token || item->bad_token)
 		return "the shared lock has no fencingToken";
-	if (!is_plain_lease(attributes, item->lease_ms))
+	/* A join compares the text, so another spelling of the number would not do. */
+	snprintf(lease, sizeof(lease), "%" PRId64, item->lease_ms);
+	if (!dynamo_json_same(lease, dynamo_json_attribute(attributes, "leaseDuration")))
 		return "the shared lock's leaseDuration is not a number of milliseconds";
 	return wrong;
 }

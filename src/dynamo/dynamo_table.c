@@ -24,29 +24,6 @@ dynamo_key_type(const cJSON *table, const char *key)
 	return NULL;
 }
 
-/*
- * Is it a global table?  DescribeTable lists the replicas of version 2019.11.21,
- * with or without the Region that replies.  It does not list those of version
- * 2017.11.29; only DescribeGlobalTable does.
- */
-static void
-read_replicas(dynamo_table_info *info, const cJSON *table)
-{
-	const cJSON *replica;
-
-	info->strong = dynamo_json_same(dynamo_json_text(table, "MultiRegionConsistency"), "STRONG");
-	info->replicated = dynamo_json_same(dynamo_json_text(table, "GlobalTableVersion"), "2017.11.29");
-	cJSON_ArrayForEach(replica, dynamo_json_member(table, "Replicas"))
-	{
-		const char *region = dynamo_json_text(replica, "RegionName");
-		size_t		len = strlen(info->replicas);
-
-		snprintf(info->replicas + len, sizeof(info->replicas) - len, "%s%s",
-				 len > 0 ? ", " : "", region != NULL ? region : "?");
-		info->replicated = true;
-	}
-}
-
 bool
 dynamo_is_protected(const cJSON *table)
 {
@@ -57,6 +34,7 @@ bool
 dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 {
 	const cJSON *key;
+	const cJSON *replica;
 
 	dynamo_json_copy(info->status, sizeof(info->status), dynamo_json_text(table, "TableStatus"));
 	cJSON_ArrayForEach(key, dynamo_json_member(table, "KeySchema"))
@@ -80,7 +58,23 @@ dynamo_table_read(dynamo_table_info *info, const cJSON *table)
 		}
 	}
 	info->is_protected = dynamo_is_protected(table);
-	read_replicas(info, table);
+	info->strong = dynamo_json_same(dynamo_json_text(table, "MultiRegionConsistency"), "STRONG");
+
+	/*
+	 * Is it a global table?  DescribeTable lists the replicas of version 2019.11.21,
+	 * with or without the Region that replies.  It does not list those of version
+	 * 2017.11.29; only DescribeGlobalTable does.
+	 */
+	info->replicated = dynamo_json_same(dynamo_json_text(table, "GlobalTableVersion"), "2017.11.29");
+	cJSON_ArrayForEach(replica, dynamo_json_member(table, "Replicas"))
+	{
+		const char *region = dynamo_json_text(replica, "RegionName");
+		size_t		len = strlen(info->replicas);
+
+		snprintf(info->replicas + len, sizeof(info->replicas) - len, "%s%s",
+				 len > 0 ? ", " : "", region != NULL ? region : "?");
+		info->replicated = true;
+	}
 	return info->status[0] != '\0' && info->partition_key[0] != '\0';
 }
 
