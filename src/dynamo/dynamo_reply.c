@@ -60,14 +60,6 @@ spread_failure(dynamo_reply *reply)
 	}
 }
 
-/* Could it come from DynamoDB, or from a proxy while DynamoDB is busy? */
-static bool
-is_dynamodbs_status(int status)
-{
-	return status < 300 || status == 408 || status == 413 || status == 429 ||
-		(status >= 500 && status != 501 && status != 505);
-}
-
 /*
  * Is it certainly not from DynamoDB?  DynamoDB's replies are JSON objects with a
  * checksum, and its errors have a type.  Repeating the request would not help.
@@ -75,14 +67,18 @@ is_dynamodbs_status(int status)
 static bool
 is_foreign(const incoming *in, const char *type)
 {
+	int			status = in->http_status;
 	size_t		blanks = 0;
 
 	if (in->has_checksum || type != NULL)
 		return false;
 	while (blanks < in->len && memchr(" \t\r\n", in->body[blanks], 4) != NULL)
 		blanks++;
-	return !is_dynamodbs_status(in->http_status) ||
-		(in->http_status == 200 && blanks < in->len && in->body[blanks] != '{');
+	if (status == 200)
+		return blanks < in->len && in->body[blanks] != '{';
+	/* These come from DynamoDB, or from a proxy while DynamoDB is busy. */
+	return !(status < 300 || status == 408 || status == 413 || status == 429 ||
+			 (status >= 500 && status != 501 && status != 505));
 }
 
 /* An unreadable reply: the message shows its beginning. */
@@ -98,18 +94,6 @@ set_malformed(dynamo_reply *reply, const incoming *in, const char *type)
 	reply->status = is_foreign(in, type) ? DYNAMO_WRONG_SERVICE : DYNAMO_MALFORMED;
 	snprintf(reply->message, sizeof(reply->message),
 			 "unexpected reply, HTTP %d: %s", in->http_status, excerpt);
-}
-
-/* Does the checksum (a decimal number) match, if there is one? */
-static bool
-checksum_matches(const char *crc, const char *body, size_t len)
-{
-	char		expected[16];
-
-	if (crc == NULL)
-		return true;
-	snprintf(expected, sizeof(expected), "%lu", (unsigned long) crc32_of(body, len));
-	return strcmp(crc, expected) == 0;
 }
 
 /*
@@ -227,15 +211,6 @@ find_reason(const cJSON *json)
 	return counts;
 }
 
-static bool
-is_cancelled(const incoming *in, const char *words)
-{
-	static const char type[] = "TransactionCanceledException";
-
-	return in->op == DYNAMO_QUEUE_TRANSACT && in->http_status == 400 &&
-		strncmp(words, type, sizeof(type) - 1) == 0;
-}
-
 /* Takes over an item, after its result's status and message have been set. */
 static void
 set_item(dynamo_result *result, const cJSON *attributes)
@@ -252,13 +227,6 @@ set_item(dynamo_result *result, const cJSON *attributes)
 			 is_item ? "out of memory" : "the lock item is not a JSON object");
 }
 
-/* The item that a successful write brings; it may be missing. */
-static void
-set_returned_item(dynamo_result *result, const cJSON *attributes)
-{
-	(void) dynamo_item_read(attributes, &result->item, &result->shared);
-}
-
 /* The call's status is the status of its only result. */
 static void
 adopt_result(dynamo_reply *reply)
@@ -267,15 +235,17 @@ adopt_result(dynamo_reply *reply)
 	memcpy(reply->message, reply->results[0].message, sizeof(reply->message));
 }
 
+/* json: NULL if the body is none. */
 static void
-read_error(dynamo_reply *reply, const incoming *in)
+read_error(dynamo_reply *reply, const incoming *in, const cJSON *json)
 {
-	cJSON	   *json = dynamo_json_parse(in->body, in->len);
+	static const char cancelled[] = "TransactionCanceledException";
 	const char *type = dynamo_json_text(json, "__type");
 	char		words[WORDS_SIZE];
 
 	start_words(words, type, json);
-	if (is_cancelled(in, words))
+	if (in->op == DYNAMO_QUEUE_TRANSACT && in->http_status == 400 &&
+		strncmp(words, cancelled, strlen(cancelled)) == 0)
 	{
 		const cJSON *reason = find_reason(json);
 
@@ -295,51 +265,25 @@ read_error(dynamo_reply *reply, const incoming *in)
 	else if (reply->message[0] == '\0')
 		snprintf(reply->message, sizeof(reply->message), "HTTP status %d", in->http_status);
 	spread_failure(reply);
-	if (reply->status == DYNAMO_CONDITION_FAILED && dynamo_is_queue(in->op))
-	{
-		reply->json = json;
-		return;
-	}
-	if (reply->status == DYNAMO_CONDITION_FAILED)
+	if (reply->status == DYNAMO_CONDITION_FAILED && !dynamo_is_queue(in->op))
 	{
 		set_item(&reply->results[0], dynamo_json_member(json, "Item"));
 		adopt_result(reply);
 	}
-	cJSON_Delete(json);
-}
-
-static double
-capacity_units(const cJSON *consumed)
-{
-	const cJSON *units = dynamo_json_member(consumed, "CapacityUnits");
-
-	return cJSON_IsNumber(units) && units->valuedouble > 0 ? units->valuedouble : 0;
 }
 
 /* One object, or an array of one for each table. */
 static double
 total_capacity(const cJSON *consumed)
 {
+	const cJSON *units = dynamo_json_member(consumed, "CapacityUnits");
 	const cJSON *entry;
-	double		sum = 0;
+	double		sum = cJSON_IsNumber(units) && units->valuedouble > 0 ? units->valuedouble : 0;
 
-	if (!cJSON_IsArray(consumed))
-		return capacity_units(consumed);
-	cJSON_ArrayForEach(entry, consumed)
-		sum += capacity_units(entry);
+	if (cJSON_IsArray(consumed))
+		cJSON_ArrayForEach(entry, consumed)
+			sum += total_capacity(entry);
 	return sum;
-}
-
-static void
-read_statement_error(dynamo_result *result, const cJSON *error)
-{
-	char		words[WORDS_SIZE];
-
-	start_words(words, dynamo_json_text(error, "Code"), error);
-	copy_words(result->message, words);
-	result->status = dynamo_error_status(result->message);
-	if (result->status == DYNAMO_CONDITION_FAILED)
-		set_item(result, dynamo_json_member(error, "Item"));
 }
 
 /*
@@ -372,38 +316,25 @@ read_statements(dynamo_reply *reply, const cJSON *responses, bool evident)
 	cJSON_ArrayForEach(statement, responses)
 	{
 		const cJSON *error = dynamo_json_member(statement, "Error");
+		const cJSON *item = dynamo_json_member(statement, "Item");
+		dynamo_result *result = &reply->results[i++];
 
 		if (!cJSON_IsObject(statement) || (error != NULL && !cJSON_IsObject(error)) ||
-			(error == NULL && !evident && !cJSON_IsObject(dynamo_json_member(statement, "Item")) &&
+			(error == NULL && !evident && !cJSON_IsObject(item) &&
 			 dynamo_json_text(statement, "TableName") == NULL))
 			return false;
 		if (error != NULL)
-			read_statement_error(&reply->results[i], error);
+		{
+			char		words[WORDS_SIZE];
+
+			start_words(words, dynamo_json_text(error, "Code"), error);
+			copy_words(result->message, words);
+			result->status = dynamo_error_status(result->message);
+			if (result->status == DYNAMO_CONDITION_FAILED)
+				set_item(result, dynamo_json_member(error, "Item"));
+		}
 		else
-			set_returned_item(&reply->results[i], dynamo_json_member(statement, "Item"));
-		i++;
-	}
-	return true;
-}
-
-/* An incomplete page is treated as no reply. */
-static bool
-read_page(dynamo_reply *reply, const incoming *in, const cJSON *json)
-{
-	const char *wrong = NULL;
-	dynamo_status status = DYNAMO_MALFORMED;
-
-	if (in->table != NULL)
-		status = dynamo_page_read(&reply->page, in->table, json, in->body, in->len,
-								  &wrong);
-	if (status != DYNAMO_OK && wrong == NULL)
-		return false;
-	if (status != DYNAMO_OK)
-	{
-		dynamo_page_free(&reply->page);
-		reply->status = status;
-		snprintf(reply->message, sizeof(reply->message), "%s", wrong);
-		spread_failure(reply);
+			(void) dynamo_item_read(item, &result->item, &result->shared);	/* it may be missing */
 	}
 	return true;
 }
@@ -412,6 +343,9 @@ read_page(dynamo_reply *reply, const incoming *in, const cJSON *json)
 static bool
 read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 {
+	dynamo_result *first = &reply->results[0];
+	const char *wrong = NULL;
+
 	switch (dynamo_api_of(in->op))
 	{
 		case API_BATCH:
@@ -422,14 +356,15 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 				break;
 			if (!is_evident(in, json))
 				return false;
-			set_item(&reply->results[0], dynamo_json_member(json, "Item"));
+			set_item(first, dynamo_json_member(json, "Item"));
 			adopt_result(reply);
 			return true;
 		case API_UPDATE_ITEM:
 		case API_PUT_ITEM:
 		case API_DELETE_ITEM:
 			if (!dynamo_is_queue(in->op))
-				set_returned_item(&reply->results[0], dynamo_json_member(json, "Attributes"));
+				(void) dynamo_item_read(dynamo_json_member(json, "Attributes"), &first->item,
+										&first->shared);	/* it may be missing */
 			break;
 		case API_DESCRIBE_TABLE:
 			return dynamo_table_read(&reply->table, dynamo_json_member(json, "Table"));
@@ -441,7 +376,18 @@ read_success(dynamo_reply *reply, const incoming *in, const cJSON *json)
 		case API_SCAN:
 			if (dynamo_is_queue(in->op))
 				return cJSON_IsArray(dynamo_json_member(json, "Items"));
-			return read_page(reply, in, json);
+			if (in->table == NULL)
+				return false;
+			reply->status = dynamo_page_read(&reply->page, in->table, json, in->body, in->len,
+											 &wrong);
+			if (reply->status == DYNAMO_OK)
+				return true;
+			if (wrong == NULL)
+				return false;
+			dynamo_page_free(&reply->page); /* an incomplete page is treated as no reply */
+			snprintf(reply->message, sizeof(reply->message), "%s", wrong);
+			spread_failure(reply);
+			return true;
 		case API_TRANSACT:
 			break;
 	}
@@ -463,34 +409,13 @@ clear_results(dynamo_reply *reply)
 		memset(reply->results, 0, (size_t) reply->count * sizeof(dynamo_result));
 }
 
-static void
-read_ok(dynamo_reply *reply, const incoming *in)
-{
-	cJSON	   *json = dynamo_json_parse(in->body, in->len);
-
-	if (json != NULL && read_success(reply, in, json))
-	{
-		reply->consumed = total_capacity(dynamo_json_member(json, "ConsumedCapacity"));
-		if (dynamo_is_queue(in->op))
-		{
-			reply->json = json;
-			return;
-		}
-	}
-	else
-	{
-		clear_results(reply);
-		set_malformed(reply, in, NULL);
-		spread_failure(reply);
-	}
-	cJSON_Delete(json);
-}
-
 void
 dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int count,
 			int http_status, const char *crc, const char *body, size_t len)
 {
 	const incoming in = {op, table, http_status, crc != NULL, body, len};
+	char		checksum[16];
+	cJSON	   *json;
 
 	if (!start_reply(reply, count))
 		return;
@@ -498,18 +423,33 @@ dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int co
 	{
 		set_malformed(reply, &in, NULL);
 		spread_failure(reply);
+		return;
 	}
-	else if (!checksum_matches(crc, body, len))
+	snprintf(checksum, sizeof(checksum), "%lu", (unsigned long) crc32_of(body, len));
+	if (crc != NULL && strcmp(crc, checksum) != 0)
 	{
 		reply->status = DYNAMO_UNKNOWN;
 		snprintf(reply->message, sizeof(reply->message),
 				 "the reply does not match its checksum");
 		spread_failure(reply);
+		return;
 	}
-	else if (http_status == 200)
-		read_ok(reply, &in);
+	json = dynamo_json_parse(body, len);
+	if (http_status != 200)
+		read_error(reply, &in, json);
+	else if (json != NULL && read_success(reply, &in, json))
+		reply->consumed = total_capacity(dynamo_json_member(json, "ConsumedCapacity"));
 	else
-		read_error(reply, &in);
+	{
+		clear_results(reply);
+		set_malformed(reply, &in, NULL);
+		spread_failure(reply);
+	}
+	if (dynamo_is_queue(op) &&
+		(reply->status == DYNAMO_OK || reply->status == DYNAMO_CONDITION_FAILED))
+		reply->json = json;
+	else
+		cJSON_Delete(json);
 }
 
 void
