@@ -66,18 +66,6 @@ put_holder(dynamo_text *text, const char *owner, const dynamo_holder *holder)
 	dynamo_text_close(text, depth);
 }
 
-static void
-put_mark_map(dynamo_text *text, const dynamo_write *write)
-{
-	int			depth = text->depth;
-
-	dynamo_put_map(text, NULL);
-	dynamo_put_s(text, "owner", write->owner);
-	dynamo_put_n(text, "until", write->wanted_until_ms);
-	dynamo_put_n(text, "poll", write->wanted_poll_ms);
-	dynamo_text_close(text, depth);
-}
-
 /*
  * Nobody deletes the item while it keeps the lock from others, nor for a day after.  One that
  * bars an acquire is needed as long as copies of it may have a valid signature.
@@ -137,7 +125,15 @@ put_value(dynamo_text *text, const char *name, const void *of)
 	else if (strcmp(name, "data") == 0)
 		dynamo_put_bytes(text, write->data, write->data_len);
 	else if (strcmp(name, "wanted") == 0)
-		put_mark_map(text, write);
+	{
+		int			depth = text->depth;
+
+		dynamo_put_map(text, NULL);
+		dynamo_put_s(text, "owner", write->owner);
+		dynamo_put_n(text, "until", write->wanted_until_ms);
+		dynamo_put_n(text, "poll", write->wanted_poll_ms);
+		dynamo_text_close(text, depth);
+	}
 	else if (!dynamo_put_value(text, name, values, sizeof(values) / sizeof(values[0])) &&
 			 !dynamo_put_extra_value(text, name, request) &&
 			 !(write->shared != NULL && dynamo_put_shared_value(text, name, write)))
@@ -302,35 +298,13 @@ returned(const dynamo_write *write)
 	return write->op == DYNAMO_ACQUIRE ? REPLACED : "";
 }
 
-/* From the update's expression, or the condition, to the last member. */
-static void
-put_write(dynamo_request *request)
-{
-	const dynamo_write *write = request->write;
-	const dynamo_shared_write *shared = write->shared;
-	dynamo_text *text = &request->text;
-	size_t		from = text->len;
-
-	if (writers[write->op] == NULL ||
-		(shared != NULL && write->op != dynamo_shared_op(shared->kind)))
-		text->failed = true;
-	else if (shared != NULL && !dynamo_shared_releases(shared->kind))
-		dynamo_put_shared(request);
-	else
-		writers[write->op] (request);
-	dynamo_text_raw(text, "\"");
-	dynamo_put_placeholders(text, from, put_name, put_value, request);
-	dynamo_text_raw(text, ",%s" OLD_ITEM, returned(write));
-	cJSON_Delete(request->set);
-	cJSON_Delete(request->old);
-	cJSON_Delete(request->replaced);
-}
-
 char *
 dynamo_build(const dynamo_table *table, const dynamo_write *write)
 {
 	dynamo_request request = {.table = table,.write = write};
 	dynamo_text *text = &request.text;
+	const dynamo_shared_write *shared = write->shared;
+	size_t		from;
 
 	dynamo_text_start(text, '{', BODY_ROOM + write->name_len + write->data_len / 3 * 4);
 	dynamo_put_table(text, table->name);
@@ -340,11 +314,26 @@ dynamo_build(const dynamo_table *table, const dynamo_write *write)
 	if (write->op == DYNAMO_REPLACE)
 		dynamo_put_new_item(text, table, write);
 	dynamo_text_close(text, 1);
-	if (write->op != DYNAMO_READ)
-		put_write(&request);
-	else if (!write->maybe_stale)
-		dynamo_text_raw(text, ",\"ConsistentRead\":true");
+	from = text->len;
+	if (write->op == DYNAMO_READ)
+		dynamo_text_raw(text, write->maybe_stale ? "" : ",\"ConsistentRead\":true");
+	else
+	{
+		if (writers[write->op] == NULL ||
+			(shared != NULL && write->op != dynamo_shared_op(shared->kind)))
+			text->failed = true;
+		else if (shared != NULL && !dynamo_shared_releases(shared->kind))
+			dynamo_put_shared(&request);
+		else
+			writers[write->op] (&request);
+		dynamo_text_raw(text, "\"");
+		dynamo_put_placeholders(text, from, put_name, put_value, &request);
+		dynamo_text_raw(text, ",%s" OLD_ITEM, returned(write));
+	}
 	dynamo_text_raw(text, "," CAPACITY);
+	cJSON_Delete(request.set);
+	cJSON_Delete(request.old);
+	cJSON_Delete(request.replaced);
 	return dynamo_text_finish(text);
 }
 
@@ -381,27 +370,6 @@ put_identifier(dynamo_text *text, const char *name)
 	dynamo_text_raw(text, "\\\"");
 }
 
-/* In the order of the statement's question marks. */
-static void
-put_parameters(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
-{
-	dynamo_key	key = dynamo_key_of(table, write->name, write->name_len);
-
-	dynamo_text_open(text, "Parameters", '[');
-	dynamo_put_s(text, NULL, write->version);
-	if (write->shared != NULL)
-		dynamo_put_s(text, NULL, write->version);
-	else
-		dynamo_put_lease(text, NULL, write->lease_ms);
-	if (write->holder != NULL)
-		put_holder(text, write->owner, write->holder);
-	dynamo_put_text(text, NULL, key.partition, key.partition_len);
-	if (key.sort != NULL)
-		dynamo_put_text(text, NULL, key.sort, key.sort_len);
-	dynamo_put_s(text, NULL, write->shared != NULL ? write->shared->epoch : write->owner);
-	dynamo_put_s(text, NULL, write->expected);
-}
-
 /* Our entry's version, "shared"."h"."<incarnation>"."v"; or the attribute. */
 static void
 put_entry_version(dynamo_text *text, const dynamo_shared_write *shared, const char *attribute)
@@ -425,6 +393,7 @@ static void
 put_statement(dynamo_text *text, const dynamo_table *table, const dynamo_write *write)
 {
 	const dynamo_shared_write *shared = write->shared;
+	dynamo_key	key = dynamo_key_of(table, write->name, write->name_len);
 	int			depth = text->depth;
 
 	if ((shared != NULL && shared->kind != DYNAMO_SHARED_RENEW) || write->data != NULL)
@@ -446,7 +415,21 @@ put_statement(dynamo_text *text, const dynamo_table *table, const dynamo_write *
 	put_entry_version(text, shared, "recordVersionNumber");
 	dynamo_text_raw(text, " = ? AND \\\"isReleased\\\" IS MISSING%s\"",
 					shared != NULL ? " RETURNING ALL NEW *" : "");
-	put_parameters(text, table, write);
+
+	/* in the order of the question marks */
+	dynamo_text_open(text, "Parameters", '[');
+	dynamo_put_s(text, NULL, write->version);
+	if (shared != NULL)
+		dynamo_put_s(text, NULL, write->version);
+	else
+		dynamo_put_lease(text, NULL, write->lease_ms);
+	if (write->holder != NULL)
+		put_holder(text, write->owner, write->holder);
+	dynamo_put_text(text, NULL, key.partition, key.partition_len);
+	if (key.sort != NULL)
+		dynamo_put_text(text, NULL, key.sort, key.sort_len);
+	dynamo_put_s(text, NULL, shared != NULL ? shared->epoch : write->owner);
+	dynamo_put_s(text, NULL, write->expected);
 	dynamo_text_close(text, depth + 1);
 	dynamo_text_raw(text, "," OLD_ITEM);
 	dynamo_text_close(text, depth);

@@ -58,21 +58,6 @@ put_filter_part(dynamo_text *text, bool *first, const char *part)
 	*first = false;
 }
 
-/* Items whose keys are other ones than the prefix and our settings allow are left out. */
-static void
-put_filter(dynamo_text *text, const scan_request *request)
-{
-	bool		first = true;
-
-	if (request->scan->released_only)
-		put_filter_part(text, &first, "attribute_exists(#isReleased)");
-	if (request->scan->prefix_len > 0 && !request->query)
-		put_filter_part(text, &first, "begins_with(#key, :prefix)");
-	if (request->table->sort_key != NULL && request->table->sort_separator == '\0')
-		put_filter_part(text, &first, "#sort = :sort");
-	dynamo_text_raw(text, first ? "" : "\"");
-}
-
 char *
 dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
 {
@@ -83,6 +68,7 @@ dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
 	};
 	dynamo_text text;
 	size_t		from;
+	bool		first = true;
 
 	dynamo_text_start(&text, '{', BODY_ROOM + scan->prefix_len + scan->after_len +
 					  scan->after_sort_len);
@@ -90,7 +76,14 @@ dynamo_build_scan(const dynamo_table *table, const dynamo_scan *scan)
 	from = text.len;
 	dynamo_text_raw(&text, ",\"ProjectionExpression\":\"#key, " ASKED_FOR "%s\"",
 					table->sort_separator != '\0' ? ", #sort" : "");
-	put_filter(&text, &request);
+	/* Items whose keys are other ones than the prefix and our settings allow are left out. */
+	if (scan->released_only)
+		put_filter_part(&text, &first, "attribute_exists(#isReleased)");
+	if (scan->prefix_len > 0 && !request.query)
+		put_filter_part(&text, &first, "begins_with(#key, :prefix)");
+	if (table->sort_key != NULL && table->sort_separator == '\0')
+		put_filter_part(&text, &first, "#sort = :sort");
+	dynamo_text_raw(&text, first ? "" : "\"");
 	if (request.query)
 		dynamo_text_raw(&text, ",\"KeyConditionExpression\":\"#key = :key%s\"",
 						request.key.sort_len > 0 ? " AND begins_with(#sort, :prefix)" : "");
@@ -129,7 +122,7 @@ has_nul(const char *body, size_t len)
 static const char *
 key_text(const cJSON *attributes, const char *name, size_t max)
 {
-	const char *text = dynamo_json_text(dynamo_json_member(attributes, name), "S");
+	const char *text = dynamo_json_attribute(attributes, name);
 
 	return text != NULL && strlen(text) <= max ? text : NULL;
 }
@@ -176,34 +169,15 @@ read_row(dynamo_page *page, const dynamo_table *table, const cJSON *attributes,
 	return row->name != NULL ? DYNAMO_OK : DYNAMO_MALFORMED;
 }
 
-static dynamo_status
-read_next(dynamo_page *page, const dynamo_table *table, const cJSON *last,
-		  const char **wrong)
-{
-	int			keys = table->sort_key != NULL ? 2 : 1;
-	const char *next;
-	const char *next_sort = NULL;
-
-	if (last == NULL)
-		return DYNAMO_OK;
-	next = key_text(last, table->partition_key, DYNAMO_NAME_MAX);
-	if (keys == 2)
-		next_sort = key_text(last, table->sort_key, DYNAMO_SORT_MAX);
-	if (next == NULL || (keys == 2 && next_sort == NULL) ||
-		cJSON_GetArraySize(last) != keys)
-		return other_keys(wrong);
-	page->next = strdup(next);
-	if (keys == 2)
-		page->next_sort = strdup(next_sort);
-	return page->next != NULL && (keys == 1 || page->next_sort != NULL) ?
-		DYNAMO_OK : DYNAMO_MALFORMED;
-}
-
 dynamo_status
 dynamo_page_read(dynamo_page *page, const dynamo_table *table, const cJSON *json,
 				 const char *body, size_t len, const char **wrong)
 {
 	const cJSON *items = dynamo_json_member(json, "Items");
+	const cJSON *last = dynamo_json_member(json, "LastEvaluatedKey");
+	bool		sorted = table->sort_key != NULL;
+	const char *next;
+	const char *next_sort = NULL;
 	const cJSON *attributes;
 	dynamo_status status = DYNAMO_OK;
 
@@ -223,7 +197,19 @@ dynamo_page_read(dynamo_page *page, const dynamo_table *table, const cJSON *json
 		if (status != DYNAMO_OK)
 			return status;
 	}
-	return read_next(page, table, dynamo_json_member(json, "LastEvaluatedKey"), wrong);
+
+	if (last == NULL)
+		return DYNAMO_OK;
+	next = key_text(last, table->partition_key, DYNAMO_NAME_MAX);
+	if (sorted)
+		next_sort = key_text(last, table->sort_key, DYNAMO_SORT_MAX);
+	if (next == NULL || (sorted && next_sort == NULL) || cJSON_GetArraySize(last) != 1 + sorted)
+		return other_keys(wrong);
+	page->next = strdup(next);
+	if (sorted)
+		page->next_sort = strdup(next_sort);
+	return page->next != NULL && (!sorted || page->next_sort != NULL) ?
+		DYNAMO_OK : DYNAMO_MALFORMED;
 }
 
 void

@@ -64,34 +64,6 @@ put_entry(dynamo_text *text, const char *name, const dynamo_write *write)
 	dynamo_text_close(text, depth);
 }
 
-/* The whole map, with one entry. */
-static void
-put_map(dynamo_text *text, const dynamo_write *write, const char *epoch)
-{
-	const dynamo_shared_write *shared = write->shared;
-	int			depth = text->depth;
-
-	dynamo_put_map(text, NULL);
-	dynamo_put_s(text, "owner", epoch);
-	dynamo_put_s(text, "kind", dynamo_mode_name(shared->entry.mode));
-	dynamo_put_n(text, "total", shared->entry.admission.permits);
-	dynamo_put_map(text, "h");
-	put_entry(text, shared->me, write);
-	dynamo_text_close(text, depth);
-}
-
-static void
-put_waiter(dynamo_text *text, const dynamo_write *write)
-{
-	int			depth = text->depth;
-
-	dynamo_put_map(text, NULL);
-	dynamo_put_s(text, "v", write->version);
-	dynamo_put_n(text, "l", write->lease_ms);
-	dynamo_put_s(text, "o", write->shared->waiter);
-	dynamo_text_close(text, depth);
-}
-
 const char *
 dynamo_shared_name(const dynamo_write *write, const char *name)
 {
@@ -110,6 +82,7 @@ dynamo_put_shared_value(dynamo_text *text, const char *name, const dynamo_write 
 	dynamo_admission admission = admission_of(write);
 	int64_t		growth = (int64_t) admission.permits - admission.freed;
 	int			dead = dynamo_number_in(name, "dead");
+	int			depth = text->depth;
 	char		opened[DYNAMO_OWNER_SIZE];
 	const char *epoch = shared->epoch;
 	const dynamo_value values[] = {
@@ -138,9 +111,24 @@ dynamo_put_shared_value(dynamo_text *text, const char *name, const dynamo_write 
 	else if (strcmp(name, "entry") == 0)
 		put_entry(text, NULL, write);
 	else if (strcmp(name, "shared") == 0)
-		put_map(text, write, epoch);
+	{
+		/* The whole map, with one entry. */
+		dynamo_put_map(text, NULL);
+		dynamo_put_s(text, "owner", epoch);
+		dynamo_put_s(text, "kind", dynamo_mode_name(shared->entry.mode));
+		dynamo_put_n(text, "total", shared->entry.admission.permits);
+		dynamo_put_map(text, "h");
+		put_entry(text, shared->me, write);
+		dynamo_text_close(text, depth);
+	}
 	else if (strcmp(name, "waiter") == 0)
-		put_waiter(text, write);
+	{
+		dynamo_put_map(text, NULL);
+		dynamo_put_s(text, "v", write->version);
+		dynamo_put_n(text, "l", write->lease_ms);
+		dynamo_put_s(text, "o", shared->waiter);
+		dynamo_text_close(text, depth);
+	}
 	else
 		return dynamo_put_value(text, name, values, sizeof(values) / sizeof(values[0]));
 	return true;
@@ -177,18 +165,6 @@ put_admission_condition(dynamo_text *text, const dynamo_admission *admission)
 }
 
 /* ---- the writes ---- */
-
-static void
-put_open(dynamo_text *text, const dynamo_write *write)
-{
-	/* Names that nobody can read keep out all alike, although they stay. */
-	dynamo_text_raw(text, UPDATE "SET #ownerName = :epoch, #recordVersionNumber = :version"
-					", #leaseDuration = :lease, #fencingToken = :token, #shared = :shared"
-					" REMOVE #data, #holder, #isReleased, #releasedAt, #releasedVersion, #ttl"
-					", #keptUntil%s" CONDITION FREE "%s" NEW_TOKEN(":token") NOT_KEPT "%s AND %s",
-					write->unmark ? ", #wanted" : "", is_named(write->expected) ? OR_DEAD : "",
-					gate_condition(write->shared->entry.admission.dead_gate), OLD_NAMES(write));
-}
 
 /*
  * A join, or a replacement.  The map's size is that before the dead are removed.
@@ -239,7 +215,16 @@ dynamo_put_shared(dynamo_request *request)
 	switch (write->shared->kind)
 	{
 		case DYNAMO_SHARED_OPEN:
-			put_open(text, write);
+			/* Names that nobody can read keep out all alike, although they stay. */
+			dynamo_text_raw(text, UPDATE "SET #ownerName = :epoch, #recordVersionNumber = :version"
+							", #leaseDuration = :lease, #fencingToken = :token, #shared = :shared"
+							" REMOVE #data, #holder, #isReleased, #releasedAt, #releasedVersion, #ttl"
+							", #keptUntil%s" CONDITION FREE "%s" NEW_TOKEN(":token") NOT_KEPT
+							"%s AND %s",
+							write->unmark ? ", #wanted" : "",
+							is_named(write->expected) ? OR_DEAD : "",
+							gate_condition(write->shared->entry.admission.dead_gate),
+							OLD_NAMES(write));
 			break;
 		case DYNAMO_SHARED_JOIN:
 		case DYNAMO_SHARED_REPLACE:
