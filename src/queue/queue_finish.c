@@ -62,10 +62,23 @@ queue_finisher_is_idle(const queue_finisher *me)
 	return me->unfinished == 0 && shared_read(me->news) == 0;
 }
 
-static void
-take_news(queue_finisher *me, int64_t now)
+static queue_request
+about(const queue_place *place, queue_kind kind)
 {
-	for (uint32_t i = 0; i < me->count; i++)
+	queue_request request = {.kind = kind,.number = place->number,.token = place->token};
+
+	memcpy(request.queue, place->queue, sizeof(request.queue));
+	memcpy(request.resource, place->resource, sizeof(request.resource));
+	return request;
+}
+
+int64_t
+queue_finisher_run(queue_finisher *me, int64_t now)
+{
+	bool		news = shared_exchange(me->news, 0) != 0;
+	int64_t		wake = INT64_MAX;
+
+	for (uint32_t i = 0; news && i < me->count; i++)
 	{
 		queue_place *place = me->place(me->arg, i);
 
@@ -77,67 +90,49 @@ take_news(queue_finisher *me, int64_t now)
 		};
 		me->unfinished++;
 	}
-}
-
-static queue_request
-about(const queue_place *place, queue_kind kind)
-{
-	queue_request request = {.kind = kind,.number = place->number,.token = place->token};
-
-	memcpy(request.queue, place->queue, sizeof(request.queue));
-	memcpy(request.resource, place->resource, sizeof(request.resource));
-	return request;
-}
-
-static void
-send_finish(queue_finisher *me, uint32_t index, int64_t now)
-{
-	queue_note *note = &me->notes[index];
-	const queue_place *place = me->place(me->arg, index);
-	queue_request request = about(place, queue_finish_kind(&note->finish));
-
-	request.stays = now < place->stays_until;
-	note->in_flight = true;
-	me->send(me->arg, index, &request, note->failures > 0);
-}
-
-int64_t
-queue_finisher_run(queue_finisher *me, int64_t now)
-{
-	int64_t		wake = INT64_MAX;
-
-	if (shared_exchange(me->news, 0) != 0)
-		take_news(me, now);
 	for (uint32_t i = 0; me->unfinished > 0 && i < me->count; i++)
 	{
-		const queue_note *note = &me->notes[i];
+		queue_note *note = &me->notes[i];
 
 		if (!note->known || note->in_flight)
 			continue;
 		if (note->next <= now)
-			send_finish(me, i, now);
+		{
+			const queue_place *place = me->place(me->arg, i);
+			queue_request request = about(place, queue_finish_kind(&note->finish));
+
+			request.stays = now < place->stays_until;
+			note->in_flight = true;
+			me->send(me->arg, i, &request, note->failures > 0);
+		}
 		else if (note->next < wake)
 			wake = note->next;
 	}
 	return wake;
 }
 
-/* Nothing but a reply ends this: a table may be restored, a policy corrected. */
-static void
-try_later(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply)
+void
+queue_finisher_reply(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply)
 {
 	queue_note *note = &me->notes[index];
-
-	note->failures++;
-	note->next = now + me->later(me->arg, index, note->failures, reply);
-}
-
-/* A deletion is sent once: ddb_queue_purge() deletes what stays. */
-static void
-end(queue_finisher *me, uint32_t index, queue_outcome outcome)
-{
 	queue_place *place = me->place(me->arg, index);
+	queue_row	row;
+	bool		exists = queue_refusing_head(reply, &row);
+	queue_outcome outcome;
 
+	note->in_flight = false;
+	outcome = queue_finish_reply(&note->finish, reply->status, exists ? &row : NULL);
+	if (outcome == QUEUE_AGAIN)
+	{
+		/* Nothing but a reply ends this: a table may be restored, a policy corrected. */
+		if (reply->status == DYNAMO_CONDITION_FAILED && note->refusals++ == 0)
+			note->next = 0;		/* in the other form */
+		else
+			note->next = now + me->later(me->arg, index, ++note->failures, reply);
+		return;
+	}
+
+	/* A deletion is sent once: ddb_queue_purge() deletes what stays. */
 	if (outcome == QUEUE_FINISHED && !place->rides)
 	{
 		queue_request request = about(place, QUEUE_DELETE_JOB);
@@ -145,27 +140,9 @@ end(queue_finisher *me, uint32_t index, queue_outcome outcome)
 		me->send(me->arg, QUEUE_NO_PLACE, &request, false);
 	}
 	/* Before the place is free: a session that sees that tries for the lock. */
-	me->ended(me->arg, index, outcome, outcome == QUEUE_FINISHED && place->last &&
-			  !me->notes[index].finish.last);
-	me->notes[index].known = false;
+	me->ended(me->arg, index, outcome,
+			  outcome == QUEUE_FINISHED && place->last && !note->finish.last);
+	note->known = false;
 	me->unfinished--;
 	queue_place_free(place);
-}
-
-void
-queue_finisher_reply(queue_finisher *me, uint32_t index, int64_t now, const dynamo_reply *reply)
-{
-	queue_note *note = &me->notes[index];
-	queue_row	row;
-	bool		exists = queue_refusing_head(reply, &row);
-	queue_outcome outcome;
-
-	note->in_flight = false;
-	outcome = queue_finish_reply(&note->finish, reply->status, exists ? &row : NULL);
-	if (outcome != QUEUE_AGAIN)
-		end(me, index, outcome);
-	else if (reply->status == DYNAMO_CONDITION_FAILED && note->refusals++ == 0)
-		note->next = 0;			/* in the other form */
-	else
-		try_later(me, index, now, reply);
 }

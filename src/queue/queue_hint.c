@@ -99,23 +99,15 @@ queue_hint_add(queue_hint *hints, int64_t now, const char *queue, const char *re
 }
 
 static bool
-is_one_of(const char *resource, char *const *resources)
-{
-	if (resources == NULL)
-		return true;
-	for (; *resources != NULL; resources++)
-	{
-		if (strcmp(*resources, resource) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool
 fits(const queue_hint *hint, const char *queue, char *const *resources, queue_hint_skip skip)
 {
-	return strcmp(hint->queue, queue) == 0 && is_one_of(hint->resource, resources) &&
-		!(skip != NULL && skip(queue, hint->resource));
+	bool		found = resources == NULL;
+
+	if (strcmp(hint->queue, queue) != 0)
+		return false;
+	for (; !found && *resources != NULL; resources++)
+		found = strcmp(*resources, hint->resource) == 0;
+	return found && !(skip != NULL && skip(queue, hint->resource));
 }
 
 static queue_hint *

@@ -23,24 +23,21 @@ queue_pieces_clear(queue_pieces *pieces)
 	memset(pieces, 0, sizeof(*pieces));
 }
 
-static bool
-begin(queue_pieces *pieces, uint32_t generation, uint32_t total)
-{
-	queue_pieces_clear(pieces);
-	if (total < sizeof(queue_request) || total > REQUEST_MAX)
-		return false;
-	pieces->bytes = malloc(total);
-	pieces->generation = generation;
-	pieces->total = total;
-	return pieces->bytes != NULL;
-}
-
 queue_taken
 queue_pieces_take(queue_pieces *pieces, uint32_t generation, uint32_t total, uint32_t offset,
 				  const char *bytes, uint32_t len)
 {
-	if (offset == 0 && !begin(pieces, generation, total))
-		return QUEUE_PIECES_REFUSED;
+	if (offset == 0)
+	{
+		queue_pieces_clear(pieces);
+		if (total < sizeof(queue_request) || total > REQUEST_MAX)
+			return QUEUE_PIECES_REFUSED;
+		pieces->bytes = malloc(total);
+		pieces->generation = generation;
+		pieces->total = total;
+		if (pieces->bytes == NULL)
+			return QUEUE_PIECES_REFUSED;
+	}
 	if (pieces->bytes == NULL || pieces->generation != generation || pieces->is_reply)
 		return QUEUE_PIECES_LOST;
 	/* A piece may come twice: from the worker before this one, too. */

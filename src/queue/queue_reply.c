@@ -200,25 +200,6 @@ pack_row(buffer *to, const cJSON *item)
 	}
 }
 
-/* The items that refused a transaction, as far as they exist. */
-static int
-pack_reasons(buffer *to, const cJSON *json)
-{
-	const cJSON *reason;
-	int			rows = 0;
-
-	cJSON_ArrayForEach(reason, dynamo_json_member(json, "CancellationReasons"))
-	{
-		const cJSON *item = dynamo_json_member(reason, "Item");
-
-		if (item == NULL)
-			continue;
-		pack_row(to, item);
-		rows++;
-	}
-	return rows;
-}
-
 /* Do the keys have these names, in this order, and no others? */
 static bool
 has_keys(const cJSON *described, const char *hash, const char *range)
@@ -273,37 +254,31 @@ missing_in(const cJSON *table)
 		" that projects \"retryAt\", \"attempts\" and \"paused\".";
 }
 
-/* A described table: its status as id, why it cannot be a queue's as error. */
-static void
-pack_table(buffer *to, const cJSON *table)
-{
-	const char *status = dynamo_json_text(table, "TableStatus");
-	const char *missing = missing_in(table);
-	queue_row	row;
-
-	memset(&row, 0, sizeof(row));
-	row.is_protected = dynamo_is_protected(table);
-	row.id_len = length(status);
-	row.error_len = length(missing);
-	append(to, &row, sizeof(row));
-	append(to, status, row.id_len);
-	append(to, missing, row.error_len);
-}
-
 static int
 pack_rows(buffer *to, const cJSON *json)
 {
 	const cJSON *table = dynamo_json_member(json, "Table");
-	const cJSON *items = dynamo_json_member(json, "Items");
 	const cJSON *one = dynamo_json_member(json, "Item");
 	const cJSON *item;
+	const cJSON *reason;
 	int			rows = 0;
 
 	if (one == NULL)
 		one = dynamo_json_member(json, "Attributes");
 	if (table != NULL)
 	{
-		pack_table(to, table);
+		/* Its status as id, why it cannot be a queue's as error. */
+		const char *status = dynamo_json_text(table, "TableStatus");
+		const char *missing = missing_in(table);
+		queue_row	row;
+
+		memset(&row, 0, sizeof(row));
+		row.is_protected = dynamo_is_protected(table);
+		row.id_len = length(status);
+		row.error_len = length(missing);
+		append(to, &row, sizeof(row));
+		append(to, status, row.id_len);
+		append(to, missing, row.error_len);
 		return 1;
 	}
 	if (cJSON_IsObject(one))
@@ -311,41 +286,41 @@ pack_rows(buffer *to, const cJSON *json)
 		pack_row(to, one);
 		return 1;
 	}
-	cJSON_ArrayForEach(item, items)
+	cJSON_ArrayForEach(item, dynamo_json_member(json, "Items"))
 	{
 		pack_row(to, item);
 		rows++;
 	}
-	return rows + pack_reasons(to, json);
-}
-
-/* Where the next page begins: DynamoDB's key as it was, which goes back unread. */
-static uint32_t
-pack_next(buffer *to, const cJSON *json)
-{
-	const cJSON *key = dynamo_json_member(json, "LastEvaluatedKey");
-	char	   *text = cJSON_IsObject(key) ? cJSON_PrintUnformatted(key) : NULL;
-	uint32_t	len = length(text);
-
-	/* A page that seems to be the last one would hide the rest. */
-	if (cJSON_IsObject(key) && text == NULL)
-		to->failed = true;
-	append(to, text, len);
-	cJSON_free(text);
-	return len;
+	/* The items that refused a transaction, as far as they exist. */
+	cJSON_ArrayForEach(reason, dynamo_json_member(json, "CancellationReasons"))
+	{
+		item = dynamo_json_member(reason, "Item");
+		if (item == NULL)
+			continue;
+		pack_row(to, item);
+		rows++;
+	}
+	return rows;
 }
 
 char *
 queue_pack(const dynamo_reply *reply, int64_t now_ms, size_t *len)
 {
+	/* Where the next page begins: DynamoDB's key as it was, which goes back unread. */
+	const cJSON *key = dynamo_json_member(reply->json, "LastEvaluatedKey");
+	char	   *next = cJSON_IsObject(key) ? cJSON_PrintUnformatted(key) : NULL;
 	buffer		to = {0};
 	queue_reply head;
 
 	memset(&head, 0, sizeof(head));
 	head.status = reply->status;
 	head.now_ms = now_ms;
+	head.next_len = length(next);
+	/* A page that seems to be the last one would hide the rest. */
+	to.failed = cJSON_IsObject(key) && next == NULL;
 	append(&to, &head, sizeof(head));
-	head.next_len = pack_next(&to, reply->json);
+	append(&to, next, head.next_len);
+	cJSON_free(next);
 	head.rows = pack_rows(&to, reply->json);
 	if (to.failed)
 	{

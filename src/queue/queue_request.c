@@ -245,19 +245,6 @@ put_job(dynamo_text *text, const body *of, const queue_job *job, const char *byt
 	dynamo_put_n(text, "pushedAt", of->request->now_ms);
 }
 
-/* The number of a job that rides; what of it is bad is refused with the tail. */
-static int64_t
-rider_number(const body *of, int index)
-{
-	int64_t		number = 0;
-
-	if (of->request->kind == QUEUE_PUSH)
-		return of->request->seq + 1 + index;
-	if (((size_t) index + 1) * sizeof(number) <= of->request->tail_len)
-		memcpy(&number, of->tail + (size_t) index * sizeof(number), sizeof(number));
-	return number;
-}
-
 static void
 put_rider(dynamo_text *text, const body *of, int index)
 {
@@ -284,7 +271,9 @@ static void
 put_name(dynamo_text *text, const char *name, const void *asked)
 {
 	const body *of = asked;
+	const queue_request *request = of->request;
 	int			index = dynamo_number_in(name, "job");
+	int64_t		number = index < 0 ? request->number : 0;
 	char		key[NUMBER_SIZE];
 
 	if (index < 0 && strcmp(name, "job") != 0)
@@ -292,7 +281,12 @@ put_name(dynamo_text *text, const char *name, const void *asked)
 		dynamo_text_string(text, name, strlen(name));
 		return;
 	}
-	job_key(key, index < 0 ? of->request->number : rider_number(of, index));
+	/* A push counts on.  A drop names them: what of that is bad is refused with the tail. */
+	if (index >= 0 && request->kind == QUEUE_PUSH)
+		number = request->seq + 1 + index;
+	else if (index >= 0 && ((size_t) index + 1) * sizeof(number) <= request->tail_len)
+		memcpy(&number, of->tail + (size_t) index * sizeof(number), sizeof(number));
+	job_key(key, number);
 	dynamo_text_string(text, key, strlen(key));
 }
 
@@ -343,23 +337,10 @@ put_seconds(dynamo_text *text, const char *name, const void *asked)
 	dynamo_put_n(text, NULL, ((const body *) asked)->request->now_ms / 1000);
 }
 
-/* A push sets the jobs that ride, and a drop removes them. */
-static void
-put_riders(dynamo_text *text, const queue_request *request)
-{
-	bool		push = request->kind == QUEUE_PUSH;
-
-	for (int i = 0; i < request->jobs && (request->rides || !push); i++)
-	{
-		dynamo_text_raw(text, ", #job%d", i);
-		if (push)
-			dynamo_text_raw(text, " = :job%d", i);
-	}
-}
-
 static void
 put_form(dynamo_text *text, const body *of, const form *form)
 {
+	const queue_request *request = of->request;
 	int			depth = text->depth;
 	size_t		before_riders = strcspn(form->members, RIDERS);
 	size_t		from;
@@ -368,14 +349,18 @@ put_form(dynamo_text *text, const body *of, const form *form)
 	if (form->limit == 0)
 	{
 		dynamo_text_open(text, "Key", '{');
-		put_keys(text, form->item, of->request, of->request->number);
+		put_keys(text, form->item, request, request->number);
 		dynamo_text_close(text, depth);
 	}
 	from = text->len;
 	dynamo_text_raw(text, "%.*s", (int) before_riders, form->members);
 	if (form->members[before_riders] != '\0')
 	{
-		put_riders(text, of->request);
+		/* A push sets the jobs that ride, and a drop removes them. */
+		bool		push = request->kind == QUEUE_PUSH;
+
+		for (int i = 0; i < request->jobs && (request->rides || !push); i++)
+			dynamo_text_raw(text, push ? ", #job%d = :job%d" : ", #job%d", i, i);
 		dynamo_text_raw(text, "%s", form->members + before_riders + 1);
 	}
 	dynamo_put_placeholders(text, from, put_name, put_value, of);
@@ -430,33 +415,6 @@ put_condition(dynamo_text *text, const char *condition, const body *of)
 	dynamo_put_placeholders(text, from, NULL, put_seconds, of);
 }
 
-static void
-put_job_item(dynamo_text *text, const body *of, int64_t number, const queue_job *job,
-			 const char *bytes)
-{
-	start_item(text, of->table);
-	put_keys(text, JOB, of->request, number);
-	put_job(text, of, job, bytes);
-	put_condition(text, IF("attribute_not_exists(#pk)"), of);
-}
-
-static void
-put_id(dynamo_text *text, const body *of, int64_t number, const queue_job *job, const char *bytes)
-{
-	const queue_request *request = of->request;
-	char		pk[KEY_SIZE];
-
-	snprintf(pk, sizeof(pk), "id#%s", request->queue);
-	start_item(text, of->table);
-	dynamo_put_s(text, "pk", pk);
-	dynamo_put_text(text, "sk", bytes, job->id_len);
-	dynamo_put_s(text, "resource", request->resource);
-	dynamo_put_s(text, "digest", job->digest);
-	dynamo_put_n(text, "number", number);
-	dynamo_put_n(text, "ttl", request->now_ms / 1000 + request->dedup_s);
-	put_condition(text, IF_ELSE_SHOW("attribute_not_exists(#pk) OR #ttl < :now"), of);
-}
-
 /*
  * The jobs' numbers follow the head's.  If another push has used them, the condition on seq
  * refuses this one.
@@ -479,24 +437,27 @@ put_push(dynamo_text *text, const body *of)
 			return;
 		}
 		if (!request->rides)
-			put_job_item(text, of, request->seq + i, &job, bytes);
+		{
+			start_item(text, of->table);
+			put_keys(text, JOB, request, request->seq + i);
+			put_job(text, of, &job, bytes);
+			put_condition(text, IF("attribute_not_exists(#pk)"), of);
+		}
 		if (job.id_len > 0)
-			put_id(text, of, request->seq + i, &job, bytes);
-	}
-}
+		{
+			char		pk[KEY_SIZE];
 
-/* The job's number stays; the session that claims it finds no job, and finishes it. */
-static void
-put_cancel(dynamo_text *text, const body *of)
-{
-	start(text, of->request);
-	if (of->request->kind == QUEUE_CANCEL_RIDER)
-	{
-		put_part(text, "Update", of, &unload);
-		return;
+			snprintf(pk, sizeof(pk), "id#%s", request->queue);
+			start_item(text, of->table);
+			dynamo_put_s(text, "pk", pk);
+			dynamo_put_text(text, "sk", bytes, job.id_len);
+			dynamo_put_s(text, "resource", request->resource);
+			dynamo_put_s(text, "digest", job.digest);
+			dynamo_put_n(text, "number", request->seq + i);
+			dynamo_put_n(text, "ttl", request->now_ms / 1000 + request->dedup_s);
+			put_condition(text, IF_ELSE_SHOW("attribute_not_exists(#pk) OR #ttl < :now"), of);
+		}
 	}
-	put_part(text, "ConditionCheck", of, &not_next);
-	put_part(text, "Delete", of, &delete_there);
 }
 
 /*
@@ -548,20 +509,6 @@ put_create_table(dynamo_text *text, const char *table, const queue_request *requ
 	dynamo_put_creation(text, &request->creation);
 }
 
-/* Where a page goes on is DynamoDB's own text, which comes back as it was. */
-static void
-put_one(dynamo_text *text, const body *of)
-{
-	const form *form = form_of(of->request);
-
-	put_form(text, of, form);
-	dynamo_text_raw(text, CAPACITY);
-	if (form->limit > 0)
-		dynamo_text_raw(text, ",\"Limit\":%d", form->limit);
-	if (form->limit > 0 && of->request->tail_len > 0)
-		dynamo_text_raw(text, ",\"ExclusiveStartKey\":%.*s", (int) of->request->tail_len, of->tail);
-}
-
 char *
 queue_build(const char *table, const queue_request *request, const char *tail)
 {
@@ -578,11 +525,31 @@ queue_build(const char *table, const queue_request *request, const char *tail)
 		put_create_table(&text, table, request);
 	else if (request->kind == QUEUE_PUSH)
 		put_push(&text, &of);
-	else if (request->kind == QUEUE_CANCEL || request->kind == QUEUE_CANCEL_RIDER)
-		put_cancel(&text, &of);
 	else if (request->kind == QUEUE_BURY)
 		put_bury(&text, &of);
+	/* A cancelled job's number stays; the session that claims it finds no job, and finishes it. */
+	else if (request->kind == QUEUE_CANCEL_RIDER)
+	{
+		start(&text, request);
+		put_part(&text, "Update", &of, &unload);
+	}
+	else if (request->kind == QUEUE_CANCEL)
+	{
+		start(&text, request);
+		put_part(&text, "ConditionCheck", &of, &not_next);
+		put_part(&text, "Delete", &of, &delete_there);
+	}
 	else
-		put_one(&text, &of);
+	{
+		const form *form = form_of(request);
+
+		put_form(&text, &of, form);
+		dynamo_text_raw(&text, CAPACITY);
+		if (form->limit > 0)
+			dynamo_text_raw(&text, ",\"Limit\":%d", form->limit);
+		/* Where a page goes on is DynamoDB's own text, which comes back as it was. */
+		if (form->limit > 0 && request->tail_len > 0)
+			dynamo_text_raw(&text, ",\"ExclusiveStartKey\":%.*s", (int) request->tail_len, tail);
+	}
 	return dynamo_text_finish(&text);
 }
