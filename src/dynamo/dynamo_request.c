@@ -140,7 +140,7 @@ put_value(dynamo_text *text, const char *name, const void *of)
 		text->failed = true;
 }
 
-/* ---- expressions: each function up to the end of the condition ---- */
+/* ---- expressions: each up to the end of the condition ---- */
 
 static void
 put_acquire(dynamo_request *request)
@@ -218,14 +218,6 @@ put_release(dynamo_request *request)
 					write->any_version ? HELD_BY_THE_DEAD : HELD_BY_US);
 }
 
-/* Nothing but the token: the item may be anybody's.  It must not expire with its bar. */
-static void
-put_bar(dynamo_request *request)
-{
-	dynamo_text_raw(&request->text, UPDATE "SET #fencingToken = :last REMOVE #ttl"
-					CONDITION "attribute_exists(#key) AND " TOKEN_BELOW(":first"));
-}
-
 static void
 put_bar_new(dynamo_request *request)
 {
@@ -236,67 +228,43 @@ put_bar_new(dynamo_request *request)
 					request->table->released_ttl_s > 0 ? ", #ttl = :ttl" : "");
 }
 
-/*
- * The condition names the holder: a mark that arrives late makes no item, and is on
- * none that is free or somebody else's.
- */
-static void
-put_mark(dynamo_request *request)
+static const struct
 {
-	dynamo_text_raw(&request->text, UPDATE "SET #wanted = :wanted" CONDITION
-					"#ownerName = :expected AND attribute_not_exists(#isReleased)");
-}
-
-/*
- * Refused if the lock was acquired since it was read, even if released again; or if the
- * item bars an acquire that may arrive late.
- */
-static void
-put_delete(dynamo_request *request)
-{
-	dynamo_text_raw(&request->text, CONDITION_ONLY "#recordVersionNumber = :expected"
-					" AND attribute_exists(#isReleased)"
-					" AND (attribute_not_exists(#fencingToken) OR #fencingToken <= :last)");
-}
-
-/*
- * To other clients the item is a lock that was released, whose owner never comes back.  Nothing
- * shows when that was, so nobody purges it; and it has no ttl.
- */
-static void
-put_identify(dynamo_request *request)
-{
-	dynamo_text_raw(&request->text, UPDATE "SET #ownerName = :owner"
-					", #recordVersionNumber = :version, #leaseDuration = :lease"
-					", #isReleased = :released" CONDITION "attribute_not_exists(#key)");
-}
-
-static void (*const writers[DYNAMO_OP_COUNT]) (dynamo_request *request) = {
-	[DYNAMO_ACQUIRE] = put_acquire,
-	[DYNAMO_RENEW] = put_renew,
-	[DYNAMO_HAND_OVER] = put_hand_over,
-	[DYNAMO_RELEASE] = put_release,
-	[DYNAMO_FORCE_RELEASE] = put_release,
-	[DYNAMO_BAR] = put_bar,
-	[DYNAMO_BAR_NEW] = put_bar_new,
-	[DYNAMO_MARK] = put_mark,
-	[DYNAMO_DELETE] = put_delete,
-	[DYNAMO_IDENTIFY] = put_identify,
-	[DYNAMO_REPLACE] = dynamo_put_replacement,
+	void		(*put) (dynamo_request *request);
+	const char *text;			/* if put is NULL */
+	const char *shows;			/* the item that a successful write asks for, or NULL */
+}			writers[DYNAMO_OP_COUNT] = {
+	[DYNAMO_ACQUIRE] = {put_acquire,.shows = REPLACED},
+	[DYNAMO_RENEW] = {put_renew},
+	[DYNAMO_HAND_OVER] = {put_hand_over},
+	[DYNAMO_RELEASE] = {put_release,.shows = WHOLE_REPLACED},	/* with a mark, if it has one */
+	[DYNAMO_FORCE_RELEASE] = {put_release},
+	/* Nothing but the token: the item may be anybody's.  It must not expire with its bar. */
+	[DYNAMO_BAR] = {.shows = NEW_ITEM,.text = UPDATE "SET #fencingToken = :last REMOVE #ttl"
+		CONDITION "attribute_exists(#key) AND " TOKEN_BELOW(":first")},
+	[DYNAMO_BAR_NEW] = {put_bar_new},
+	/*
+	 * The condition names the holder: a mark that arrives late makes no item, and is on
+	 * none that is free or somebody else's.
+	 */
+	[DYNAMO_MARK] = {.shows = NEW_ITEM,.text = UPDATE "SET #wanted = :wanted"
+		CONDITION "#ownerName = :expected AND attribute_not_exists(#isReleased)"},
+	/*
+	 * Refused if the lock was acquired since it was read, even if released again; or if the
+	 * item bars an acquire that may arrive late.
+	 */
+	[DYNAMO_DELETE] = {.text = CONDITION_ONLY "#recordVersionNumber = :expected"
+		" AND attribute_exists(#isReleased)"
+		" AND (attribute_not_exists(#fencingToken) OR #fencingToken <= :last)"},
+	/*
+	 * To other clients the item is a lock that was released, whose owner never comes back.  Nothing
+	 * shows when that was, so nobody purges it; and it has no ttl.
+	 */
+	[DYNAMO_IDENTIFY] = {.text = UPDATE "SET #ownerName = :owner"
+		", #recordVersionNumber = :version, #leaseDuration = :lease"
+		", #isReleased = :released" CONDITION "attribute_not_exists(#key)"},
+	[DYNAMO_REPLACE] = {dynamo_put_replacement},
 };
-
-/* The item that a successful write asks for. */
-static const char *
-returned(const dynamo_write *write)
-{
-	if (write->shared != NULL)
-		return dynamo_shared_shows_item(write->shared->kind) ? NEW_ITEM : "";
-	if (write->op == DYNAMO_RELEASE)
-		return WHOLE_REPLACED;	/* with a mark, if it has one */
-	if (write->op == DYNAMO_BAR || write->op == DYNAMO_MARK)
-		return NEW_ITEM;
-	return write->op == DYNAMO_ACQUIRE ? REPLACED : "";
-}
 
 char *
 dynamo_build(const dynamo_table *table, const dynamo_write *write)
@@ -319,16 +287,22 @@ dynamo_build(const dynamo_table *table, const dynamo_write *write)
 		dynamo_text_raw(text, write->maybe_stale ? "" : ",\"ConsistentRead\":true");
 	else
 	{
-		if (writers[write->op] == NULL ||
+		const char *shows = writers[write->op].shows;
+
+		if (shared != NULL)
+			shows = dynamo_shared_shows_item(shared->kind) ? NEW_ITEM : NULL;
+		if ((writers[write->op].put == NULL && writers[write->op].text == NULL) ||
 			(shared != NULL && write->op != dynamo_shared_op(shared->kind)))
 			text->failed = true;
 		else if (shared != NULL && !dynamo_shared_releases(shared->kind))
 			dynamo_put_shared(&request);
+		else if (writers[write->op].put != NULL)
+			writers[write->op].put(&request);
 		else
-			writers[write->op] (&request);
+			dynamo_text_raw(text, "%s", writers[write->op].text);
 		dynamo_text_raw(text, "\"");
 		dynamo_put_placeholders(text, from, put_name, put_value, &request);
-		dynamo_text_raw(text, ",%s" OLD_ITEM, returned(write));
+		dynamo_text_raw(text, ",%s" OLD_ITEM, shows != NULL ? shows : "");
 	}
 	dynamo_text_raw(text, "," CAPACITY);
 	cJSON_Delete(request.set);

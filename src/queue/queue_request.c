@@ -372,15 +372,6 @@ put_form(dynamo_text *text, const body *of, const form *form)
 #define ITEM 5					/* ... a part, the name of what it does, and the item */
 
 static void
-start(dynamo_text *text, const queue_request *request)
-{
-	dynamo_text_name(text, "ClientRequestToken");
-	dynamo_text_string(text, request->uuid, strlen(request->uuid));
-	dynamo_text_raw(text, CAPACITY);
-	dynamo_text_open(text, "TransactItems", '[');
-}
-
-static void
 start_part(dynamo_text *text, const char *what)
 {
 	dynamo_text_close(text, PARTS);
@@ -427,7 +418,6 @@ put_push(dynamo_text *text, const body *of)
 	queue_job	job;
 	const char *bytes;
 
-	start(text, request);
 	put_part(text, "Update", of, request->seq == 0 ? &first_push : &later_push);
 	for (int i = 1; i <= request->jobs && !text->failed; i++)
 	{
@@ -469,7 +459,6 @@ put_bury(dynamo_text *text, const body *of)
 {
 	const queue_request *request = of->request;
 
-	start(text, request);
 	put_part(text, "Update", of, &forms[request->last ? QUEUE_COMPLETE_LAST : QUEUE_COMPLETE]);
 	start_item(text, of->table);
 	put_keys(text, DEAD, request, 0);
@@ -521,6 +510,13 @@ queue_build(const char *table, const queue_request *request, const char *tail)
 	if (request->kind == QUEUE_ENABLE_TTL)
 		return dynamo_build_update_ttl(&described);
 	dynamo_text_start(&text, '{', BODY_ROOM + request->tail_len);
+	if (queue_op(request->kind) == DYNAMO_QUEUE_TRANSACT)
+	{
+		dynamo_text_name(&text, "ClientRequestToken");
+		dynamo_text_string(&text, request->uuid, strlen(request->uuid));
+		dynamo_text_raw(&text, CAPACITY);
+		dynamo_text_open(&text, "TransactItems", '[');
+	}
 	if (request->kind == QUEUE_CREATE_TABLE)
 		put_create_table(&text, table, request);
 	else if (request->kind == QUEUE_PUSH)
@@ -529,13 +525,9 @@ queue_build(const char *table, const queue_request *request, const char *tail)
 		put_bury(&text, &of);
 	/* A cancelled job's number stays; the session that claims it finds no job, and finishes it. */
 	else if (request->kind == QUEUE_CANCEL_RIDER)
-	{
-		start(&text, request);
 		put_part(&text, "Update", &of, &unload);
-	}
 	else if (request->kind == QUEUE_CANCEL)
 	{
-		start(&text, request);
 		put_part(&text, "ConditionCheck", &of, &not_next);
 		put_part(&text, "Delete", &of, &delete_there);
 	}
