@@ -234,15 +234,15 @@ static const struct
 	const char *text;			/* if put is NULL */
 	const char *shows;			/* the item that a successful write asks for, or NULL */
 }			writers[DYNAMO_OP_COUNT] = {
-	[DYNAMO_ACQUIRE] = {put_acquire,.shows = REPLACED},
-	[DYNAMO_RENEW] = {put_renew},
-	[DYNAMO_HAND_OVER] = {put_hand_over},
-	[DYNAMO_RELEASE] = {put_release,.shows = WHOLE_REPLACED},	/* with a mark, if it has one */
-	[DYNAMO_FORCE_RELEASE] = {put_release},
+	[DYNAMO_ACQUIRE] = {.put = put_acquire,.shows = REPLACED},
+	[DYNAMO_RENEW] = {.put = put_renew},
+	[DYNAMO_HAND_OVER] = {.put = put_hand_over},
+	[DYNAMO_RELEASE] = {.put = put_release,.shows = WHOLE_REPLACED},	/* with a mark, if it has one */
+	[DYNAMO_FORCE_RELEASE] = {.put = put_release},
 	/* Nothing but the token: the item may be anybody's.  It must not expire with its bar. */
 	[DYNAMO_BAR] = {.shows = NEW_ITEM,.text = UPDATE "SET #fencingToken = :last REMOVE #ttl"
 		CONDITION "attribute_exists(#key) AND " TOKEN_BELOW(":first")},
-	[DYNAMO_BAR_NEW] = {put_bar_new},
+	[DYNAMO_BAR_NEW] = {.put = put_bar_new},
 	/*
 	 * The condition names the holder: a mark that arrives late makes no item, and is on
 	 * none that is free or somebody else's.
@@ -263,7 +263,7 @@ static const struct
 	[DYNAMO_IDENTIFY] = {.text = UPDATE "SET #ownerName = :owner"
 		", #recordVersionNumber = :version, #leaseDuration = :lease"
 		", #isReleased = :released" CONDITION "attribute_not_exists(#key)"},
-	[DYNAMO_REPLACE] = {dynamo_put_replacement},
+	[DYNAMO_REPLACE] = {.put = dynamo_put_replacement},
 };
 
 char *
