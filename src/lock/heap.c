@@ -41,8 +41,9 @@ put(heap *h, heap_node *node, size_t position)
 	node->position = position;
 }
 
+/* Moves the node to where its time belongs. */
 static void
-sift_up(heap *h, heap_node *node)
+sift(heap *h, heap_node *node)
 {
 	size_t		position = node->position;
 
@@ -51,14 +52,6 @@ sift_up(heap *h, heap_node *node)
 		put(h, h->nodes[position / 2], position);
 		position /= 2;
 	}
-	put(h, node, position);
-}
-
-static void
-sift_down(heap *h, heap_node *node)
-{
-	size_t		position = node->position;
-
 	for (;;)
 	{
 		size_t		child = position * 2;
@@ -75,35 +68,31 @@ sift_down(heap *h, heap_node *node)
 	put(h, node, position);
 }
 
-static void
-remove_node(heap *h, heap_node *node)
-{
-	heap_node  *last = h->nodes[h->count--];
-	size_t		hole = node->position;
-
-	node->position = 0;
-	if (last == node)
-		return;
-	put(h, last, hole);
-	sift_up(h, last);
-	sift_down(h, last);
-}
-
 void
 heap_set(heap *h, heap_node *node, int64_t at)
 {
 	if (at == INT64_MAX)
 	{
-		if (node->position != 0)
-			remove_node(h, node);
+		size_t		hole = node->position;
+
+		if (hole != 0)
+		{
+			heap_node  *last = h->nodes[h->count--];
+
+			node->position = 0;
+			if (last != node)
+			{
+				put(h, last, hole);
+				sift(h, last);
+			}
+		}
 		node->at = at;
 		return;
 	}
 	node->at = at;
 	if (node->position == 0)
 		put(h, node, ++h->count);
-	sift_up(h, node);
-	sift_down(h, node);
+	sift(h, node);
 }
 
 heap_node *

@@ -37,10 +37,11 @@ mailbox_is_answered(const mailbox *box, lockmgr_session me, uint64_t seq)
  * the exchange fails.  If not, our mark has no effect there, and the holder's own
  * replaces it.
  */
-static void
-mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index, uint64_t mark)
+void
+mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold_index)
 {
 	mailbox_hold *words = box->hold(box->arg, hold_index);
+	uint64_t	mark = mailbox_mark(me, seq);
 	uint64_t	old = shared_read(&words->let_go);
 
 	do
@@ -51,14 +52,8 @@ mark_let_go(const mailbox *box, uint32_t slot, uint32_t hold_index, uint64_t mar
 	}
 	while (!shared_compare_exchange(&words->let_go, &old, mark));
 	shared_write_barrier();		/* who takes the flag sees our mark */
-	shared_write(&box->slot(box->arg, slot)->let_go, 1);
-	box->ring(box->arg, slot);
-}
-
-void
-mailbox_let_go(const mailbox *box, lockmgr_session me, uint64_t seq, uint32_t hold_index)
-{
-	mark_let_go(box, me.slot, hold_index, mailbox_mark(me, seq));
+	shared_write(&slot_of(box, me)->let_go, 1);
+	box->ring(box->arg, me.slot);
 }
 
 /* Race of answer and cancellation: first our word, then the worker's. */
@@ -181,20 +176,6 @@ take_request(const mailbox_worker *worker, uint32_t number, uint32_t *generation
 	return shared_read(&slot->answer_seq) != *seq;
 }
 
-/*
- * An odd generation is in use; the even one before it has ended.  The end of a hold that
- * outlives its session is counted from a time after the session's end.
- */
-static void
-end_sessions(const mailbox_worker *worker, lockmgr_session session)
-{
-	lockmgr_session ended = session;
-
-	ended.generation -= session.generation % 2;
-	worker->notes[session.slot].generation = session.generation;
-	lockmgr_session_end(worker->lm, worker->clock(worker->box->arg), ended);
-}
-
 /* Releases what the session let go of, without answering. */
 static void
 read_let_go(const mailbox_worker *worker, lockmgr_session session, int64_t now)
@@ -233,16 +214,6 @@ end_unanswered(const mailbox_worker *worker, lockmgr_session session, uint64_t r
 	}
 }
 
-/* The request stays in its slot; mailbox_retry_parked() takes it again. */
-static void
-park(mailbox_note *note, uint64_t seq, int64_t now)
-{
-	if (note->parked_since == 0 || note->parked_seq != seq)
-		note->parked_since = now;
-	note->parked_seq = seq;
-	note->taken_seq = seq - 1;
-}
-
 /*
  * Races of the request with the generation and with what was said before it:
  * the request is read first and handled last.
@@ -264,7 +235,15 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	asked = asked && poster == session.generation;
 	anew = session.generation != note->generation;
 	if (anew)
-		end_sessions(worker, session);
+	{
+		lockmgr_session ended = session;
+
+		/* An odd generation is in use; the even one before it has ended. */
+		ended.generation -= session.generation % 2;
+		note->generation = session.generation;
+		/* The end of a hold that outlives its session is counted from a time after that's end. */
+		lockmgr_session_end(worker->lm, worker->clock(worker->box->arg), ended);
+	}
 	cancelled_seq = shared_read(&slot->cancelled_seq);
 	if (cancelled_seq > note->cancelled_seq)
 	{
@@ -281,7 +260,13 @@ mailbox_read(mailbox_worker *worker, uint32_t number, int64_t now)
 	if (!asked)
 		note->parked_since = 0;
 	else if (!passes)
-		park(note, seq, now);
+	{
+		/* The request stays in its slot; mailbox_retry_parked() takes it again. */
+		if (note->parked_since == 0 || note->parked_seq != seq)
+			note->parked_since = now;
+		note->parked_seq = seq;
+		note->taken_seq = seq - 1;
+	}
 	else
 	{
 		note->parked_since = 0;
@@ -366,7 +351,7 @@ mailbox_begin_answer(const mailbox *box, lockmgr_session session, uint64_t seq,
 		shared_read(&slot->cancelled_seq) >= seq)
 	{
 		if (granted != LOCKMGR_NO_HOLD)
-			mark_let_go(box, session.slot, granted, mailbox_mark(session, seq));
+			mailbox_let_go(box, session, seq, granted);
 		return false;
 	}
 	slot->granted = granted;
@@ -387,7 +372,7 @@ mailbox_end_answer(const mailbox *box, lockmgr_session session, uint64_t seq)
 		return;
 	shared_read_barrier();
 	if (shared_read(&slot->accepted_seq) != seq)
-		mark_let_go(box, session.slot, slot->granted, mailbox_mark(session, seq));
+		mailbox_let_go(box, session, seq, slot->granted);
 }
 
 /* Until the new deadline is written, nobody believes in the new lease. */

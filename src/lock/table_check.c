@@ -133,34 +133,30 @@ failed(table_check *check, table_check_call *call, const dynamo_reply *reply, in
 	call->due = now + pause;
 }
 
-static bool
-judge_table(table_check *check, const dynamo_table_info *table, int64_t now)
-{
-	bool		was_eventual = check->eventual;
-
-	check->table.failures = 0;
-	check->table.due = now + RECHECK_US;
-	check->eventual = table->replicated && !table->strong;
-	check->fit = !check->eventual;
-	if (check->eventual)
-		refuse(check, TABLE_CHECK_GLOBAL_TABLE, DYNAMO_OK, table->replicas, now);
-	return check->eventual && !was_eventual;
-}
-
 bool
 table_check_described(table_check *check, const dynamo_reply *reply, bool own, uint64_t random,
 			   int64_t now)
 {
+	bool		was_eventual = check->eventual;
+
 	if (own)
 		check->table.in_flight = false;
 	if (check->pin != TABLE_CHECK_NOT_PINNED || (!own && reply->status != DYNAMO_OK))
 		return false;
-	if (reply->status == DYNAMO_OK)
-		return judge_table(check, &reply->table, now);
-	if (reply->status == DYNAMO_ACCESS_DENIED || reply->status == DYNAMO_TABLE_MISSING)
-		check->fit = false;
-	failed(check, &check->table, reply, RECHECK_US, random, now);
-	return false;
+	if (reply->status != DYNAMO_OK)
+	{
+		if (reply->status == DYNAMO_ACCESS_DENIED || reply->status == DYNAMO_TABLE_MISSING)
+			check->fit = false;
+		failed(check, &check->table, reply, RECHECK_US, random, now);
+		return false;
+	}
+	check->table.failures = 0;
+	check->table.due = now + RECHECK_US;
+	check->eventual = reply->table.replicated && !reply->table.strong;
+	check->fit = !check->eventual;
+	if (check->eventual)
+		refuse(check, TABLE_CHECK_GLOBAL_TABLE, DYNAMO_OK, reply->table.replicas, now);
+	return check->eventual && !was_eventual;
 }
 
 void
