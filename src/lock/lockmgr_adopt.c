@@ -35,7 +35,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 	lock = attached ? lm_get_lock(lm, name, name_len) : NULL;
 	if (lock != NULL && saved->state == LEASE_BARRING)
 	{
-		lm_adopt_bar(lm, lease, lock);
+		lm_attach_bar(lm, 0, lease, lock);
 		return;
 	}
 	if (lock == NULL || lock->lease != NULL)
@@ -89,22 +89,6 @@ lockmgr_adopt_hold(lockmgr *lm, uint32_t index, const hold *saved)
 	}
 }
 
-/*
- * The previous manager died before it had saved the lease's next hold, or had
- * heard that the loss was acknowledged.
- */
-static void
-end_unheld(lockmgr *lm, lm_lease *lease)
-{
-	if (lease->l.state == LEASE_HELD)
-	{
-		lm_set_lease_state(lm, lease, LEASE_RELEASING);
-		lm_save(lm, lease, false);
-	}
-	else if (lease->l.state == LEASE_LOST && lease->lock == NULL)
-		lm_put_lease(lm, lease);
-}
-
 /* Continues where the previous manager stopped. */
 static void
 resume(lockmgr *lm, int64_t now, lm_lease *lease)
@@ -141,13 +125,25 @@ lockmgr_adopted(lockmgr *lm, int64_t now)
 {
 	for (uint32_t i = lm->max_leases; i-- > 0;)
 	{
-		lm_update_detached(lm, &lm->leases[i]);
-		if (lm->leases[i].holds == NULL)
-			end_unheld(lm, &lm->leases[i]);
-		if (lm->holds[i].session == NULL)
+		lm_lease   *lease = &lm->leases[i];
+		lm_hold    *hold = &lm->holds[i];
+
+		lm_update_detached(lm, lease);
+		/*
+		 * The previous manager may have died before it had saved the lease's next hold, or had
+		 * heard that the loss was acknowledged.
+		 */
+		if (lease->holds == NULL && lease->l.state == LEASE_HELD)
 		{
-			lm->holds[i].next = lm->free_hold;
-			lm->free_hold = &lm->holds[i];
+			lm_set_lease_state(lm, lease, LEASE_RELEASING);
+			lm_save(lm, lease, false);
+		}
+		else if (lease->holds == NULL && lease->l.state == LEASE_LOST && lease->lock == NULL)
+			lm_put_lease(lm, lease);
+		if (hold->session == NULL)
+		{
+			hold->next = lm->free_hold;
+			lm->free_hold = hold;
 		}
 	}
 	lm->adopting = false;
@@ -166,13 +162,12 @@ lockmgr_adopted(lockmgr *lm, int64_t now)
 	for (uint32_t i = 0; i < lm->max_sessions; i++)
 	{
 		lm_session *session = lm->sessions[i];
-		lm_lock    *lock = session != NULL && session->request.active ?
-			session->request.lock : NULL;
 
-		if (lock != NULL && session->request.kind <= LOCKMGR_TRY)
+		if (session == NULL || !session->request.active)
+			continue;
+		if (session->request.kind <= LOCKMGR_TRY && session->request.lock != NULL)
 			lm_take_place(lm, now, session);
-		else if (session != NULL && session->request.active &&
-				 session->request.kind == LOCKMGR_JOIN)
+		else if (session->request.kind == LOCKMGR_JOIN)
 			lm_join(lm, now, session);
 	}
 	lockmgr_tick(lm, now);

@@ -26,15 +26,9 @@
 
 #include <string.h>
 
-static void
-next_step(lockmgr *lm, int64_t at, lm_lease *bar, dynamo_op op)
-{
-	bar->l.pending.op = op;
-	heap_set(&lm->bars, &bar->next_step, at);
-}
-
-static void
-attach(lockmgr *lm, int64_t now, lm_lease *bar, lm_lock *lock)
+/* Makes the lease, which may be one that the previous manager had begun to bar, the lock's bar. */
+void
+lm_attach_bar(lockmgr *lm, int64_t now, lm_lease *bar, lm_lock *lock)
 {
 	lease_write *pending = &bar->l.pending;
 	lm_lease   *older = lock->bar;
@@ -54,7 +48,8 @@ attach(lockmgr *lm, int64_t now, lm_lease *bar, lm_lock *lock)
 	bar->lock = lock;
 	bar->attempts = 0;
 	lm_raise_token(lock, pending->last_token);
-	next_step(lm, now, bar, DYNAMO_BAR);
+	pending->op = DYNAMO_BAR;
+	heap_set(&lm->bars, &bar->next_step, now);
 	lm_save(lm, bar, false);
 	if (older != NULL)
 		lm_end_bar(lm, older);
@@ -75,14 +70,7 @@ lm_bar(lockmgr *lm, int64_t now, lm_lock *lock)
 	l->lease_end = now + LM_LATE_US;
 	lm_set_lease_state(lm, bar, LEASE_BARRING);
 	lock->lease = NULL;
-	attach(lm, now, bar, lock);
-}
-
-/* The previous manager had begun with it. */
-void
-lm_adopt_bar(lockmgr *lm, lm_lease *lease, lm_lock *lock)
-{
-	attach(lm, 0, lease, lock);
+	lm_attach_bar(lm, now, bar, lock);
 }
 
 /* It is settled, or nobody accepts a late copy any more. */
@@ -214,7 +202,6 @@ lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar, const dynamo_result *res
 {
 	bool		failed = result->status != DYNAMO_OK &&
 		result->status != DYNAMO_CONDITION_FAILED;
-	dynamo_op	before = bar->l.pending.op;
 	dynamo_op	next = DYNAMO_BAR;
 
 	bar->call = NULL;
@@ -224,7 +211,8 @@ lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar, const dynamo_result *res
 		return;
 	}
 	/* Else it has failed, or has met somebody else's write. */
-	if (before != DYNAMO_BAR || next == DYNAMO_BAR)
+	if (bar->l.pending.op != DYNAMO_BAR || next == DYNAMO_BAR)
 		now += lm_backoff(lm, ++bar->attempts, BACKOFF_CAP_US);
-	next_step(lm, now, bar, next);
+	bar->l.pending.op = next;
+	heap_set(&lm->bars, &bar->next_step, now);
 }

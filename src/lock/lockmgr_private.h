@@ -469,7 +469,7 @@ extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock);
 
 /* lockmgr_bar.c */
 extern void lm_bar(lockmgr *lm, int64_t now, lm_lock *lock);
-extern void lm_adopt_bar(lockmgr *lm, lm_lease *lease, lm_lock *lock);
+extern void lm_attach_bar(lockmgr *lm, int64_t now, lm_lease *bar, lm_lock *lock);
 extern void lm_end_bar(lockmgr *lm, lm_lease *bar);
 extern bool lm_is_barred(const lease_write *pending, const dynamo_item *item);
 extern void lm_describe_bar(lockmgr *lm, int64_t now, lm_lease *bar, dynamo_write *write,
@@ -513,9 +513,7 @@ extern bool lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock,
 extern int64_t lm_ripe_at(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern void lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now,
 							  const dynamo_shared *shared);
-extern bool lm_all_dead(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern int64_t lm_next_death(int64_t now, const lm_lock *lock);
-extern int64_t lm_gate_lease_ms(const lm_lock *lock);
 extern bool lm_gate_stands(const lm_lock *lock);
 extern const char *lm_dead_gate(const lm_lock *lock);
 extern bool lm_is_our_gate(const lm_lock *lock);
@@ -532,7 +530,6 @@ extern const dynamo_entry *lm_entry_in(const lockmgr *lm, const char *epoch,
 extern bool lm_shared_by_others(const lockmgr *lm, const lm_lock *lock);
 extern void lm_pending_epoch(const lease *l, char epoch[DYNAMO_EPOCH_SIZE]);
 extern bool lm_stands(const lockmgr *lm, const lease *l, const dynamo_result *result);
-extern void lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item);
 extern bool lm_has_changed_hands(const lm_lock *lock);
 extern bool lm_mark_is_due(int64_t now, const lm_lock *lock);
 extern void lm_describe_mark(const lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write);

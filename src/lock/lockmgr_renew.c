@@ -18,43 +18,36 @@ typedef enum outcome
 } outcome;
 
 /*
- * A change of permits was refused, for there is no room; then our version is still in
+ * If a change of permits was refused, for there is no room, our version is still in
  * the item.  A copy of that change may arrive later, so its nonce is kept.  Or a copy of
  * an earlier change has arrived: we go on from there, and what it has too much goes back.
  */
-static bool
-is_kept(const lockmgr *lm, struct lease *l, const dynamo_result *result)
-{
-	const dynamo_entry *entry = l->mode != MODE_EXCLUSIVE ?
-		lm_entry_in(lm, l->epoch, result) : NULL;
-
-	if (entry == NULL)
-		return false;
-	if (strcmp(entry->version, l->version) == 0)
-	{
-		memcpy(l->refused, l->pending.version, sizeof(l->refused));
-		return true;
-	}
-	if (l->refused[0] == '\0' || strcmp(entry->version, l->refused) != 0)
-		return false;
-	memcpy(l->version, l->refused, sizeof(l->version));
-	l->permits = entry->permits;
-	l->limit = INT32_MAX;		/* what is too much passes to nobody */
-	l->refused[0] = '\0';
-	return true;
-}
-
 static outcome
 outcome_of(const lockmgr *lm, lm_lease *lease, const dynamo_result *result)
 {
-	if (result->status == DYNAMO_OK || lm_stands(lm, &lease->l, result))
+	struct lease *l = &lease->l;
+	const dynamo_entry *entry = l->mode != MODE_EXCLUSIVE ?
+		lm_entry_in(lm, l->epoch, result) : NULL;
+
+	if (result->status == DYNAMO_OK || lm_stands(lm, l, result))
 	{
 		lm_written(lm, lease);
 		return RENEWED;
 	}
-	if (!is_kept(lm, &lease->l, result))
+	if (entry == NULL)
 		return GONE;
-	lease->l.pending.version[0] = '\0';
+	if (strcmp(entry->version, l->version) == 0)
+		memcpy(l->refused, l->pending.version, sizeof(l->refused));
+	else if (l->refused[0] != '\0' && strcmp(entry->version, l->refused) == 0)
+	{
+		memcpy(l->version, l->refused, sizeof(l->version));
+		l->permits = entry->permits;
+		l->limit = INT32_MAX;	/* what is too much passes to nobody */
+		l->refused[0] = '\0';
+	}
+	else
+		return GONE;
+	l->pending.version[0] = '\0';
 	return KEPT;
 }
 
@@ -68,15 +61,6 @@ lost_renewal_ended(lockmgr *lm, lm_lock *lock)
 		heap_set(&lm->timers, &lock->timer, lock->lease->l.lease_end);
 }
 
-/* A renewal is settled after its lease was lost, and has left our version in the item. */
-static void
-late_renewal_settled(lockmgr *lm, lm_lock *lock)
-{
-	lock->lease->l.stray[0] = '\0';
-	lm_save(lm, lock->lease, false);
-	lost_renewal_ended(lm, lock);
-}
-
 static lease_loss
 loss_of(const lockmgr *lm, const struct lease *l, const dynamo_item *item)
 {
@@ -88,22 +72,13 @@ loss_of(const lockmgr *lm, const struct lease *l, const dynamo_item *item)
 	return LOSS_TAKEN;
 }
 
-/* The session whose data the renewal has written waits for nothing else. */
-static void
-data_written(lockmgr *lm, const lm_lease *lease)
-{
-	lm_session *session = lm_payload_session(lm, lease);
-
-	if (session != NULL)
-		lm_free_payload(&session->request);
-}
-
 /* The lease is valid until its deadline. */
 static void
 renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
 {
 	lm_lease   *lease = lock->lease;
 	struct lease *l = &lease->l;
+	lm_session *session;
 
 	l->valid_until = l->deadline;
 	l->renewals += what == RENEWED;
@@ -116,27 +91,15 @@ renewed(lockmgr *lm, int64_t now, lm_lock *lock, outcome what)
 			lm_give_permits(lm, now, lock);
 		(void) lm_admit(lm, now, lock);
 	}
-	data_written(lm, lease);
+	session = lm_payload_session(lm, lease);
+	if (session != NULL)
+		lm_free_payload(&session->request); /* it is written */
 	if (lm_has_renewer(lease) &&
 		(what == KEPT || lm_data_renewer(lease) != NULL ||
 		 (lock->wanted_lease_ms != 0 && lock->wanted_lease_ms != l->lease_ms)))
 		heap_set(&lm->renewals, &lock->renewal, now);
 	else
 		lm_answer_renewers(lm, lease, LOCKMGR_RENEWED);
-}
-
-/* The session, which is the first in the queue, was refused permits; the item was seen. */
-static void
-permits_refused(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session, const char *wrong)
-{
-	lm_request *request = &session->request;
-
-	if (wrong != NULL)
-		lm_answer_bad_item(lm, session, wrong);
-	else if (lm_wanted_change(lm, now, lock) <= 0)
-		request->refusals = 0;
-	else
-		lm_refused_in_vain(lm, now, lock, session, DYNAMO_RENEW, ++request->refusals);
 }
 
 void
@@ -157,14 +120,26 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	what = outcome_of(lm, lease, result);
 	lm_observe_shared(lm, lock, now, result->shared);
 	if (what == KEPT && asker != NULL)
-		permits_refused(lm, now, lock, asker, result->shared->wrong);
+	{
+		/* It is the first in the queue, and was refused permits. */
+		if (result->shared->wrong != NULL)
+			lm_answer_bad_item(lm, asker, result->shared->wrong);
+		else if (lm_wanted_change(lm, now, lock) <= 0)
+			asker->request.refusals = 0;
+		else
+			lm_refused_in_vain(lm, now, lock, asker, DYNAMO_RENEW, ++asker->request.refusals);
+	}
 
 	if (what == GONE && l->state == LEASE_HELD)
 		lm_lose(lm, now, lock, loss_of(lm, l, &result->item), result);
 	else if (what == GONE)
 		lm_lease_gone(lm, now, lock, result);
 	else if (lock->state == LOCK_LOST)
-		late_renewal_settled(lm, lock);
+	{
+		l->stray[0] = '\0';		/* our version is in the item */
+		lm_save(lm, lease, false);
+		lost_renewal_ended(lm, lock);
+	}
 	else if (l->state != LEASE_HELD)
 		lm_pass_on(lm, now, lock);	/* its session has let go meanwhile */
 	else if (now >= l->deadline)

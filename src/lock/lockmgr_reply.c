@@ -22,12 +22,6 @@
  *-------------------------------------------------------------------------
  */
 
-static bool
-is_unexplained(const dynamo_result *result)
-{
-	return result->status == DYNAMO_CONDITION_FAILED && !result->item.exists;
-}
-
 /* The lock's write, whose call has just ended, was refused without the item. */
 static void
 explain(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -154,7 +148,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 			result = &explained;
 		}
 	}
-	else if (is_unexplained(result))
+	else if (result->status == DYNAMO_CONDITION_FAILED && !result->item.exists)
 	{
 		explain(lm, now, lock);
 		return;
@@ -202,19 +196,6 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 		takers[op].failed(lm, now, lock);
 }
 
-/* The item shows its holder as of the last write; we know better. */
-static void
-tell_holder(const lockmgr *lm, const lm_lock *lock, dynamo_item *item)
-{
-	const lm_lease *lease = lock->lease;
-
-	if (lease == NULL || lease->l.state != LEASE_HELD ||
-		!item->by_ddblock || strcmp(item->owner, lm->owner) != 0)
-		return;
-	item->hold_token = lease->holds->h.token;
-	item->holder = lease->holds->h.holder;
-}
-
 /* The call of a look-up has ended: answers it, or sets the timer for a repetition. */
 static void
 look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
@@ -222,6 +203,7 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 {
 	lm_session *session = call->look_up_by;
 	lm_lock    *lock = call->locks[0];
+	const lm_lease *lease = lock->lease;
 	dynamo_item item = result->item;
 	lockmgr_answer answer = {.result = LOCKMGR_FOUND, .item = &item, .shared = result->shared};
 	bool		done = result->status == DYNAMO_OK;
@@ -229,40 +211,48 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 	lock->look_ups--;
 	if (call->op == DYNAMO_DELETE)
 		lm_delete_settled(lm, now, lock, result);
-	if (done && lock->lease == NULL)
+	if (done && lease == NULL)
 		lm_observe(lm, now, lock, &result->item, result->shared);
-	else if (done && lock->lease->l.mode != MODE_EXCLUSIVE)
+	else if (done && lease->l.mode != MODE_EXCLUSIVE)
 		lm_observe_shared(lm, lock, now, result->shared);
 	if (session == NULL)
-		lm_look_settled(lm, now, lock);
-	if (session != NULL)
 	{
-		session->call = NULL;
-		if (dynamo_is_transient(result->status) &&
-			now - session->request.since < lm->retry_timeout_us)
-		{
-			heap_set(&lm->look_ups, &session->timer, now +
-					 lm_backoff(lm, ++session->attempts, BACKOFF_CAP_US));
-			return;
-		}
-		if (done && result->item.wrong != NULL)
-		{
-			answer.result = LOCKMGR_BAD_ITEM;
-			answer.item = NULL;
-			answer.message = result->item.wrong;
-		}
-		else if (!done)
-		{
-			answer.result = LOCKMGR_FAILED;
-			answer.item = NULL;
-			answer.op = DYNAMO_READ;
-			answer.status = result->status;
-			answer.message = result->message;
-		}
-		lock->look_ups--;
-		tell_holder(lm, lock, &item);
-		lm_answer(lm, session, &answer);
+		lm_look_settled(lm, now, lock);
+		lm_remember(lm, lock);
+		return;
 	}
+
+	session->call = NULL;
+	if (dynamo_is_transient(result->status) &&
+		now - session->request.since < lm->retry_timeout_us)
+	{
+		heap_set(&lm->look_ups, &session->timer, now +
+				 lm_backoff(lm, ++session->attempts, BACKOFF_CAP_US));
+		return;
+	}
+	if (done && result->item.wrong != NULL)
+	{
+		answer.result = LOCKMGR_BAD_ITEM;
+		answer.item = NULL;
+		answer.message = result->item.wrong;
+	}
+	else if (!done)
+	{
+		answer.result = LOCKMGR_FAILED;
+		answer.item = NULL;
+		answer.op = DYNAMO_READ;
+		answer.status = result->status;
+		answer.message = result->message;
+	}
+	/* The item shows its holder as of the last write; we know better. */
+	else if (lease != NULL && lease->l.state == LEASE_HELD &&
+			 item.by_ddblock && strcmp(item.owner, lm->owner) == 0)
+	{
+		item.hold_token = lease->holds->h.token;
+		item.holder = lease->holds->h.holder;
+	}
+	lock->look_ups--;
+	lm_answer(lm, session, &answer);
 	lm_remember(lm, lock);
 }
 
@@ -310,34 +300,6 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
  *-------------------------------------------------------------------------
  */
 
-/* The next attempt is due. */
-static void
-repeat_write(lockmgr *lm, int64_t now, lm_lock *lock)
-{
-	if (lock->state == LOCK_ACQUIRING && lm_pending_session(lm, lock->lease) == NULL)
-	{
-		lm_abandon(lm, now, lock);	/* adopted, and its session has not asked again */
-		return;
-	}
-	if (!lock->outcome_unknown)
-		lm_new_nonce(lm, lock);
-	lm_submit(lm, lock);
-}
-
-/* The deadline, or a look before it. */
-static void
-held_timer(lockmgr *lm, int64_t now, lm_lock *lock)
-{
-	if (now >= lock->lease->l.valid_until)
-	{
-		lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
-		return;
-	}
-	if (lock->state == LOCK_HELD)
-		lm_look(lm, lock);
-	heap_set(&lm->timers, &lock->timer, lock->lease->l.valid_until);
-}
-
 static void
 lock_timer(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -352,12 +314,27 @@ lock_timer(lockmgr *lm, int64_t now, lm_lock *lock)
 		case LOCK_ACQUIRING:
 		case LOCK_HANDING_OVER:
 		case LOCK_RELEASING:
-			repeat_write(lm, now, lock);
+			if (lock->state == LOCK_ACQUIRING && lm_pending_session(lm, lock->lease) == NULL)
+			{
+				lm_abandon(lm, now, lock);	/* adopted, and its session has not asked again */
+				break;
+			}
+			if (!lock->outcome_unknown)
+				lm_new_nonce(lm, lock);
+			lm_submit(lm, lock);
 			break;
 		case LOCK_HELD:
 		case LOCK_RENEWING:
-			if (lock->lease->l.state == LEASE_HELD)
-				held_timer(lm, now, lock);
+			if (lock->lease->l.state != LEASE_HELD)
+				break;
+			if (now >= lock->lease->l.valid_until)
+			{
+				lm_lose(lm, now, lock, LOSS_UNREACHABLE, NULL);
+				break;
+			}
+			if (lock->state == LOCK_HELD)
+				lm_look(lm, lock);	/* that is due before the deadline */
+			heap_set(&lm->timers, &lock->timer, lock->lease->l.valid_until);
 			break;
 		case LOCK_LOST:
 			lm_lost_ended(lm, lock);

@@ -12,11 +12,13 @@
 #include <string.h>
 
 /*-------------------------------------------------------------------------
- * What we saw of another client's lock.
+ * What we saw of the clusters that share a lock: their entries in the item, and the gate of a
+ * waiter who wants it exclusively.
  *
- * Another client's version is dead LOCKMGR_DEAD_AFTER(its lease) after we first
- * received it, by our own clock; or at once, by DynamoDB's: see lockmgr_clock.c.  See
- * "Time" in doc/internals/protocol.md.
+ * An entry is dead LOCKMGR_DEAD_AFTER(its own lease) after we first received its
+ * version, by our own clock, or at once by DynamoDB's (lockmgr_clock.c); a gate likewise,
+ * but by our clock only.  A write that removes what is dead names those versions, so it does
+ * not matter how old our view is.
  *-------------------------------------------------------------------------
  */
 
@@ -25,131 +27,6 @@ is_shared(const lm_lock *lock)
 {
 	return lock->shared != NULL && lock->shared->current;
 }
-
-/* The moment from which the version we see is dead. */
-static int64_t
-version_dead_at(const lm_lock *lock)
-{
-	return lock->first_seen + LOCKMGR_DEAD_AFTER(lock->lease_ms * 1000);
-}
-
-/*
- * Records an item that was received now.  If its version is known, nothing changes:
- * what counts is when it was first seen.
- */
-void
-lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
-		   const dynamo_shared *shared)
-{
-	bool		expired = lm_is_expired(lm, item->version, item->lease_ms);
-	int64_t		kept_until_ms = item->kept_until_ms;
-	bool		same_kept;
-	bool		same_owner;
-	bool		same_token;
-
-	/* Nobody can wait for that: the next acquire is refused, and tells why. */
-	if (lm_is_kept_too_long(lm, now, kept_until_ms))
-		kept_until_ms = 0;
-	same_kept = lock->kept_until_ms == kept_until_ms;
-
-	lm_raise_token(lock, item->token);
-	lm_observe_shared(lm, lock, now, shared);
-	lm_note_attributes(lock, item->attribute_names);
-	lock->kept_until_ms = kept_until_ms;
-	lm_note_mark(lm, now, lock, item);
-	if (!item->exists || item->released || item->wrong != NULL)
-	{
-		lock->seen = false;
-		if (!same_kept)
-			lm_tell_watch(lm, lock);
-		return;
-	}
-	same_owner = lock->seen && strcmp(lock->owner, item->owner) == 0;
-	same_token = lock->token == item->token;
-	if (same_owner && lock->lease_ms == item->lease_ms &&
-		strcmp(lock->version, item->version) == 0)
-	{
-		lock->expired |= expired;
-		return;
-	}
-
-	/* Late copies of a dead owner's writes have all arrived when a lease has passed. */
-	if (!same_owner)
-		lock->owner_seen = now;
-	else if (now - lock->owner_seen > LOCKMGR_DEAD_AFTER(item->lease_ms * 1000) &&
-			 strcmp(item->owner, lm->owner) != 0 && lm->host.lives != NULL)
-		lm->host.lives(lm->host.arg, item);
-
-	lock->seen = true;
-	lock->first_seen = now;
-	lock->expired = expired;
-	memcpy(lock->owner, item->owner, sizeof(lock->owner));
-	memcpy(lock->version, item->version, sizeof(lock->version));
-	lock->lease_ms = item->lease_ms;
-	lock->token = item->token;
-	if (!same_owner || !same_token)
-	{
-		lock->holder = item->holder;
-		lock->holder_seen = now;
-		lm_tell_watch(lm, lock);
-	}
-}
-
-/*
- * The version that an acquire may overwrite although it is not released, or "": it
- * is dead, or was written by an abandoned acquire of our own, and the lock is not kept.
- * If clusters share it, all of them must be dead.
- */
-const char *
-lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
-{
-	if (lm_is_kept(lm, now, lock->kept_until_ms))
-		return "";
-	if (lock->seen && is_shared(lock))
-		return lm_all_dead(lm, now, lock) ? lock->version : "";
-	if (lock->seen &&
-		(lock->expired || now >= version_dead_at(lock) ||
-		 (strcmp(lock->owner, lm->owner) == 0 && lm_is_retired(lm, lock->version))))
-		return lock->version;
-	return "";
-}
-
-/* Would DynamoDB grant the request, as far as we know? */
-bool
-lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
-{
-	bool		open = lock->seen ? lm_overwritable(lm, now, lock)[0] != '\0' :
-		!lm_is_kept(lm, now, lock->kept_until_ms);
-
-	if (request->ask.mode == MODE_EXCLUSIVE)
-		return open;
-	return (open && !lm_gate_stands(lock)) || lm_can_join(lm, now, lock, request);
-}
-
-/* When a waiting session may become ready without another look; INT64_MAX: never. */
-int64_t
-lm_ripe_at(const lockmgr *lm, int64_t now, const lm_lock *lock)
-{
-	int64_t		end = lm_kept_end(lm, lock->kept_until_ms);
-	int64_t		next;
-
-	if (lock->seen && !is_shared(lock))
-		return end > version_dead_at(lock) ? end : version_dead_at(lock);
-	next = lm_next_death(now, lock);
-	return end > now && end < next ? end : next;
-}
-
-/*-------------------------------------------------------------------------
- * What we saw of the clusters that share a lock: their entries in the item, and the gate of a waiter who wants it exclusively.
- *
- * An entry is dead LOCKMGR_DEAD_AFTER(its own lease) after we first received its
- * version, by our own clock, or at once by DynamoDB's (lockmgr_clock.c); a gate likewise,
- * but by our clock only.  A write that removes what is dead
- * names those versions, so it does not matter how old our view is.
- *-------------------------------------------------------------------------
- */
-
-#define GATE_LEASE_MS	10000
 
 static int64_t
 entry_dead_at(const lm_entry *entry)
@@ -195,39 +72,6 @@ lm_shared_by_others(const lockmgr *lm, const lm_lock *lock)
 	return lock->shared != NULL && lock->shared->count > (lm_our_entry(lm, lock) != NULL);
 }
 
-/* If the version is known, what counts is when it was first seen. */
-static void
-note_entry(const lockmgr *lm, lm_entry *entry, const dynamo_entry *seen, int64_t now,
-		   const lm_shared *old)
-{
-	const lm_entry *known = find_entry(old, seen->incarnation);
-	bool		same = known != NULL && known->lease_ms == seen->lease_ms &&
-		strcmp(known->version, seen->version) == 0;
-
-	memcpy(entry->incarnation, seen->incarnation, sizeof(entry->incarnation));
-	memcpy(entry->version, seen->version, sizeof(entry->version));
-	entry->lease_ms = seen->lease_ms;
-	entry->permits = seen->permits;
-	entry->first_seen = same ? known->first_seen : now;
-	entry->expired = (same && known->expired) ||
-		lm_is_expired(lm, seen->version, seen->lease_ms);
-}
-
-/* For people: one of the others who share the lock. */
-static void
-name_owner(const lockmgr *lm, lm_shared *shared, const dynamo_shared *seen)
-{
-	for (int i = 0; i < seen->count && shared->owner[0] == '\0'; i++)
-	{
-		const dynamo_entry *entry = &seen->entries[i];
-
-		if (strcmp(entry->incarnation, lm->incarnation) != 0)
-			snprintf(shared->owner, sizeof(shared->owner), "%.*s/%s",
-					 (int) (sizeof(shared->owner) - sizeof(entry->incarnation) - 1),
-					 entry->name, entry->incarnation);
-	}
-}
-
 /*
  * Records what an item that was received now tells of shared mode.  When memory is
  * short, nothing is known: as to a client that has no shared mode, the item is then one
@@ -249,29 +93,36 @@ lm_observe_shared(const lockmgr *lm, lm_lock *lock, int64_t now, const dynamo_sh
 		shared->total = seen->total;
 		shared->count = seen->count;
 		for (int i = 0; i < seen->count; i++)
-			note_entry(lm, &shared->entries[i], &seen->entries[i], now, old);
-		name_owner(lm, shared, seen);
-	}
-	if (shared != NULL && seen->gate)
-	{
-		memcpy(shared->gate, seen->gate_version, sizeof(shared->gate));
-		shared->gate_lease_ms = seen->gate_lease_ms;
-		shared->gate_seen = old != NULL && old->gate_lease_ms == seen->gate_lease_ms &&
-			strcmp(old->gate, shared->gate) == 0 ? old->gate_seen : now;
+		{
+			const dynamo_entry *told = &seen->entries[i];
+			const lm_entry *known = find_entry(old, told->incarnation);
+			lm_entry   *entry = &shared->entries[i];
+			bool		same = known != NULL && known->lease_ms == told->lease_ms &&
+				strcmp(known->version, told->version) == 0;
+
+			memcpy(entry->incarnation, told->incarnation, sizeof(entry->incarnation));
+			memcpy(entry->version, told->version, sizeof(entry->version));
+			entry->lease_ms = told->lease_ms;
+			entry->permits = told->permits;
+			/* If the version is known, what counts is when it was first seen. */
+			entry->first_seen = same ? known->first_seen : now;
+			entry->expired = (same && known->expired) ||
+				lm_is_expired(lm, told->version, told->lease_ms);
+			if (shared->owner[0] == '\0' && !is_ours(lm, entry))
+				snprintf(shared->owner, sizeof(shared->owner), "%.*s/%s",
+						 (int) (sizeof(shared->owner) - sizeof(told->incarnation) - 1),
+						 told->name, told->incarnation);
+		}
+		if (seen->gate)
+		{
+			memcpy(shared->gate, seen->gate_version, sizeof(shared->gate));
+			shared->gate_lease_ms = seen->gate_lease_ms;
+			shared->gate_seen = old != NULL && old->gate_lease_ms == seen->gate_lease_ms &&
+				strcmp(old->gate, shared->gate) == 0 ? old->gate_seen : now;
+		}
 	}
 	free(old);
 	lock->shared = shared;
-}
-
-bool
-lm_all_dead(const lockmgr *lm, int64_t now, const lm_lock *lock)
-{
-	for (int i = 0; i < lock->shared->count; i++)
-	{
-		if (!is_dead(lm, now, &lock->shared->entries[i]))
-			return false;
-	}
-	return true;
 }
 
 bool
@@ -288,18 +139,6 @@ lm_needs_gate(const lm_lock *lock)
 {
 	return lock->first != NULL && lock->first->request.ask.mode == MODE_EXCLUSIVE &&
 		lock->seen && is_shared(lock);
-}
-
-/*
- * The lease of a gate that we set for the first in the queue.  Whoever gives up leaves
- * its gate behind, so that is short, however long a lease the session wants.
- */
-int64_t
-lm_gate_lease_ms(const lm_lock *lock)
-{
-	int64_t		lease_ms = lock->first->request.ask.lease_ms;
-
-	return lease_ms < GATE_LEASE_MS ? lease_ms : GATE_LEASE_MS;
 }
 
 static int64_t
@@ -479,8 +318,8 @@ is_our_mark(const lockmgr *lm, const dynamo_item *item)
 }
 
 /* The item was received now. */
-void
-lm_note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
+static void
+note_mark(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 {
 	bool		marked = is_marked(lm, now, item);
 
@@ -564,4 +403,133 @@ lm_hear(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item)
 		stay = item->wanted_poll_ms * 2000 + ROUND_TRIP_US;
 	if (lock->stay_back_until < now + stay)
 		lock->stay_back_until = now + stay;
+}
+
+/*-------------------------------------------------------------------------
+ * What we saw of another client's lock.
+ *
+ * Another client's version is dead LOCKMGR_DEAD_AFTER(its lease) after we first
+ * received it, by our own clock; or at once, by DynamoDB's: see lockmgr_clock.c.  See
+ * "Time" in doc/internals/protocol.md.
+ *-------------------------------------------------------------------------
+ */
+
+/* The moment from which the version we see is dead. */
+static int64_t
+version_dead_at(const lm_lock *lock)
+{
+	return lock->first_seen + LOCKMGR_DEAD_AFTER(lock->lease_ms * 1000);
+}
+
+/*
+ * Records an item that was received now.  If its version is known, nothing changes:
+ * what counts is when it was first seen.
+ */
+void
+lm_observe(lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_item *item,
+		   const dynamo_shared *shared)
+{
+	bool		expired = lm_is_expired(lm, item->version, item->lease_ms);
+	int64_t		kept_until_ms = item->kept_until_ms;
+	bool		same_kept;
+	bool		same_owner;
+	bool		same_token;
+
+	/* Nobody can wait for that: the next acquire is refused, and tells why. */
+	if (lm_is_kept_too_long(lm, now, kept_until_ms))
+		kept_until_ms = 0;
+	same_kept = lock->kept_until_ms == kept_until_ms;
+
+	lm_raise_token(lock, item->token);
+	lm_observe_shared(lm, lock, now, shared);
+	lm_note_attributes(lock, item->attribute_names);
+	lock->kept_until_ms = kept_until_ms;
+	note_mark(lm, now, lock, item);
+	if (!item->exists || item->released || item->wrong != NULL)
+	{
+		lock->seen = false;
+		if (!same_kept)
+			lm_tell_watch(lm, lock);
+		return;
+	}
+	same_owner = lock->seen && strcmp(lock->owner, item->owner) == 0;
+	same_token = lock->token == item->token;
+	if (same_owner && lock->lease_ms == item->lease_ms &&
+		strcmp(lock->version, item->version) == 0)
+	{
+		lock->expired |= expired;
+		return;
+	}
+
+	/* Late copies of a dead owner's writes have all arrived when a lease has passed. */
+	if (!same_owner)
+		lock->owner_seen = now;
+	else if (now - lock->owner_seen > LOCKMGR_DEAD_AFTER(item->lease_ms * 1000) &&
+			 strcmp(item->owner, lm->owner) != 0 && lm->host.lives != NULL)
+		lm->host.lives(lm->host.arg, item);
+
+	lock->seen = true;
+	lock->first_seen = now;
+	lock->expired = expired;
+	memcpy(lock->owner, item->owner, sizeof(lock->owner));
+	memcpy(lock->version, item->version, sizeof(lock->version));
+	lock->lease_ms = item->lease_ms;
+	lock->token = item->token;
+	if (!same_owner || !same_token)
+	{
+		lock->holder = item->holder;
+		lock->holder_seen = now;
+		lm_tell_watch(lm, lock);
+	}
+}
+
+/*
+ * The version that an acquire may overwrite although it is not released, or "": it
+ * is dead, or was written by an abandoned acquire of our own, and the lock is not kept.
+ * If clusters share it, all of them must be dead.
+ */
+const char *
+lm_overwritable(const lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	if (lm_is_kept(lm, now, lock->kept_until_ms))
+		return "";
+	if (lock->seen && is_shared(lock))
+	{
+		for (int i = 0; i < lock->shared->count; i++)
+		{
+			if (!is_dead(lm, now, &lock->shared->entries[i]))
+				return "";
+		}
+		return lock->version;
+	}
+	if (lock->seen &&
+		(lock->expired || now >= version_dead_at(lock) ||
+		 (strcmp(lock->owner, lm->owner) == 0 && lm_is_retired(lm, lock->version))))
+		return lock->version;
+	return "";
+}
+
+/* Would DynamoDB grant the request, as far as we know? */
+bool
+lm_is_ready(const lockmgr *lm, int64_t now, const lm_lock *lock, const lm_request *request)
+{
+	bool		open = lock->seen ? lm_overwritable(lm, now, lock)[0] != '\0' :
+		!lm_is_kept(lm, now, lock->kept_until_ms);
+
+	if (request->ask.mode == MODE_EXCLUSIVE)
+		return open;
+	return (open && !lm_gate_stands(lock)) || lm_can_join(lm, now, lock, request);
+}
+
+/* When a waiting session may become ready without another look; INT64_MAX: never. */
+int64_t
+lm_ripe_at(const lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	int64_t		end = lm_kept_end(lm, lock->kept_until_ms);
+	int64_t		next;
+
+	if (lock->seen && !is_shared(lock))
+		return end > version_dead_at(lock) ? end : version_dead_at(lock);
+	next = lm_next_death(now, lock);
+	return end > now && end < next ? end : next;
 }

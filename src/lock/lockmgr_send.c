@@ -71,7 +71,7 @@ lm_unsubmit_look_up(lockmgr *lm, lm_session *session)
 
 /* An unused call, or NULL at the limit of calls in flight. */
 static lm_call *
-take_call(lockmgr *lm, int64_t now, dynamo_op op, bool renewal)
+take_call(lockmgr *lm, int64_t now, bool renewal)
 {
 	uint32_t	others = lm->calls_in_flight - lm->renewals_in_flight;
 	uint32_t	total = 2 * lm->max_calls;
@@ -84,7 +84,7 @@ take_call(lockmgr *lm, int64_t now, dynamo_op op, bool renewal)
 
 		if (call->id != 0)
 			continue;
-		*call = (lm_call) {.id = lm->call_serial, .op = op, .sent = now, .renewal = renewal};
+		*call = (lm_call) {.id = lm->call_serial, .sent = now, .renewal = renewal};
 		lm->calls_in_flight++;
 		lm->renewals_in_flight += renewal;
 		return call;
@@ -255,18 +255,19 @@ prepare_write(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write,
 }
 
 static void
-send_call(lockmgr *lm, const lm_call *call, bool repeat, int64_t timeout_us,
+send_call(lockmgr *lm, lm_call *call, dynamo_op op, bool repeat, int64_t timeout_us,
 		  const dynamo_write *writes)
 {
 	lockmgr_call out = {
 		.id = call->id,
-		.op = call->op,
+		.op = op,
 		.repeat = repeat,
 		.timeout_us = timeout_us,
 		.count = call->count,
 		.writes = writes,
 	};
 
+	call->op = op;
 	lm->host.send(lm->host.arg, &out);
 }
 
@@ -285,14 +286,18 @@ describe_read(lockmgr *lm, const lm_lock *lock, bool maybe_stale, dynamo_write *
 	};
 }
 
+#define GATE_LEASE_MS	10000
+
 /*
- * A write that sets our gate, or renews it.  If its outcome is unknown, the next poll is
- * a read, which shows the gate with this nonce, or the one before.  It dies with the
- * manager.
+ * A write that sets our gate for the first in the queue, or renews it.  If its outcome is
+ * unknown, the next poll is a read, which shows the gate with this nonce, or the one
+ * before.  It dies with the manager.  Whoever gives up leaves its gate behind, so its lease
+ * is short, however long a lease the session wants.
  */
 static void
 describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shared_part *part)
 {
+	int64_t		lease_ms = lock->first->request.ask.lease_ms;
 	uint8_t		random[16];
 	bool		renews = lm_is_our_gate(lock);
 
@@ -310,86 +315,54 @@ describe_gate(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_write *write, shar
 		.op = dynamo_shared_op(part->shared.kind),.name = lock->name,
 		.name_len = lock->name_len,.owner = lm->owner,.version = lock->gate,
 		.expected = renews ? lock->old_gate : lm_dead_gate(lock),
-		.lease_ms = lm_gate_lease_ms(lock),.shared = &part->shared
+		.lease_ms = lease_ms < GATE_LEASE_MS ? lease_ms : GATE_LEASE_MS,.shared = &part->shared
 	};
 }
 
+/* Sends what locks wait for: a write, a read, or a poll. */
 static void
-send_lock(lockmgr *lm, int64_t now, lm_lock *lock, lm_call *call)
+send_ready(lockmgr *lm, int64_t now)
 {
-	dynamo_write write;
-	shared_part part;
-	bool		repeat = lock->repeat;
+	heap_node  *top;
 
-	call->count = 1;
-	call->locks[0] = lock;
-	lock->call = call;
-	if (lock->state == LOCK_READING)
+	while ((top = heap_top(&lm->ready)) != NULL)
 	{
-		/* A look-up may have shown another item since that was decided. */
-		if (lock->sets_gate && lm_needs_gate(lock))
-			describe_gate(lm, now, lock, &write, &part);
-		else if (lock->marks && lock->seen)
-			lm_describe_mark(lm, now, lock, &write);
+		lm_lock    *lock = LM_CONTAINER(top, lm_lock, ready);
+		lm_call    *call = take_call(lm, now, false);
+		dynamo_write write;
+		shared_part part;
+		bool		repeat = false;
+
+		if (call == NULL)
+			return;
+		heap_set(&lm->ready, top, INT64_MAX);
+		call->count = 1;
+		call->locks[0] = lock;
+		lock->call = call;
+		if (lock->state == LOCK_READING)
+		{
+			/* A look-up may have shown another item since that was decided. */
+			if (lock->sets_gate && lm_needs_gate(lock))
+				describe_gate(lm, now, lock, &write, &part);
+			else if (lock->marks && lock->seen)
+				lm_describe_mark(lm, now, lock, &write);
+			else
+				describe_read(lm, lock, !lock->read_consistently, &write);
+		}
+		else if (lock->explains)
+			describe_read(lm, lock, false, &write);
 		else
-			describe_read(lm, lock, !lock->read_consistently, &write);
-		call->op = write.op;
-		repeat = false;
+		{
+			repeat = lock->repeat;
+			prepare_write(lm, now, lock, &write, &part);
+			lock->repeat = true;
+		}
+		send_call(lm, call, write.op, repeat, attempt_timeout(lm, now, lock), &write);
 	}
-	else if (lock->explains)
-	{
-		describe_read(lm, lock, false, &write);
-		repeat = false;
-	}
-	else
-	{
-		prepare_write(lm, now, lock, &write, &part);
-		lock->repeat = true;
-	}
-	send_call(lm, call, repeat, attempt_timeout(lm, now, lock), &write);
 }
 
+/* Sends the steps of bars that are due. */
 static void
-send_look_up(lockmgr *lm, lm_session *session, lm_call *call)
-{
-	dynamo_write write;
-	lm_lock    *lock = session->request.lock;
-
-	call->count = 1;
-	call->look_up = true;
-	call->look_up_by = session;
-	call->locks[0] = lock;
-	lock->look_ups++;
-	session->call = call;
-	describe_read(lm, lock, false, &write);
-	send_call(lm, call, session->attempts > 0, lm->request_timeout_us, &write);
-}
-
-/*
- * A look for permits: a poll while we hold some; or the deletion of a released item.
- * lm_look() has counted it.
- */
-static void
-send_look(lockmgr *lm, lm_lock *lock, lm_call *call)
-{
-	dynamo_write write;
-
-	call->count = 1;
-	call->look_up = true;
-	call->locks[0] = lock;
-	describe_read(lm, lock, true, &write);
-	if (lock->look_deletes_item)
-	{
-		write.op = call->op = DYNAMO_DELETE;
-		write.expected = lock->delete_version;
-		write.last_token = lock->delete_token;
-		lock->look_deletes_item = false;
-	}
-	send_call(lm, call, false, lm->request_timeout_us, &write);
-}
-
-/* Sends the steps of bars that are due.  False at the limit of calls in flight. */
-static bool
 send_bars(lockmgr *lm, int64_t now)
 {
 	heap_node  *top;
@@ -397,20 +370,78 @@ send_bars(lockmgr *lm, int64_t now)
 	while ((top = heap_top(&lm->bars)) != NULL && top->at <= now)
 	{
 		lm_lease   *bar = LM_CONTAINER(top, lm_lease, next_step);
-		lm_call    *call = take_call(lm, now, bar->l.pending.op, false);
+		lm_call    *call = take_call(lm, now, false);
 		dynamo_write write;
 		dynamo_shared_write shared;
 
 		if (call == NULL)
-			return false;
+			return;
 		heap_set(&lm->bars, top, INT64_MAX);
 		bar->call = call;
 		call->bar = bar;
 		call->count = 1;
 		lm_describe_bar(lm, now, bar, &write, &shared);
-		send_call(lm, call, bar->attempts > 0, lm->request_timeout_us, &write);
+		send_call(lm, call, write.op, bar->attempts > 0, lm->request_timeout_us, &write);
 	}
-	return true;
+}
+
+/*
+ * Sends looks for permits: polls while we hold some; and the deletions of released items.
+ * lm_look() has counted them.
+ */
+static void
+send_looks(lockmgr *lm, int64_t now)
+{
+	heap_node  *top;
+
+	while ((top = heap_top(&lm->looks)) != NULL)
+	{
+		lm_lock    *lock = LM_CONTAINER(top, lm_lock, look);
+		lm_call    *call = take_call(lm, now, false);
+		dynamo_write write;
+
+		if (call == NULL)
+			return;
+		heap_set(&lm->looks, top, INT64_MAX);
+		call->count = 1;
+		call->look_up = true;
+		call->locks[0] = lock;
+		describe_read(lm, lock, true, &write);
+		if (lock->look_deletes_item)
+		{
+			write.op = DYNAMO_DELETE;
+			write.expected = lock->delete_version;
+			write.last_token = lock->delete_token;
+			lock->look_deletes_item = false;
+		}
+		send_call(lm, call, write.op, false, lm->request_timeout_us, &write);
+	}
+}
+
+static void
+send_look_ups(lockmgr *lm, int64_t now)
+{
+	heap_node  *top;
+
+	while ((top = heap_top(&lm->ready_look_ups)) != NULL)
+	{
+		lm_session *session = LM_CONTAINER(top, lm_session, ready);
+		lm_lock    *lock = session->request.lock;
+		lm_call    *call = take_call(lm, now, false);
+		dynamo_write write;
+
+		if (call == NULL)
+			return;
+		heap_set(&lm->ready_look_ups, top, INT64_MAX);
+		call->count = 1;
+		call->look_up = true;
+		call->look_up_by = session;
+		call->locks[0] = lock;
+		lock->look_ups++;
+		session->call = call;
+		describe_read(lm, lock, false, &write);
+		send_call(lm, call, DYNAMO_READ, session->attempts > 0, lm->request_timeout_us, &write);
+	}
 }
 
 /* The next renewal if it is due, or may be sent early to share a request. */
@@ -434,29 +465,8 @@ due_renewal(lockmgr *lm, int64_t now, bool sharing)
 }
 
 /*
- * Prepares a renewal that also changes the permits of our entry.  If a copy of an
- * earlier change may still arrive, a renewal without one makes it void first.
- */
-static void
-start_change(int32_t change, lm_lock *lock)
-{
-	struct lease *l = &lock->lease->l;
-
-	l->pending.kind = DYNAMO_SHARED_RENEW;
-	if (change == 0 || l->refused[0] != '\0')
-		return;
-	l->pending.kind = DYNAMO_SHARED_CHANGE;
-	l->pending.permits = change;
-	if (change < 0)
-		return;
-	l->pending.limit = lock->first->request.ask.limit;
-	l->pending.session = lock->first->id;
-	l->pending.seq = lock->first->request.seq;
-}
-
-/*
- * Prepares a renewal, also of the item's holder if that is another by now, and of its data
- * if a session wants that.
+ * Prepares a renewal, also of the item's holder if that is another by now, of its data if a
+ * session wants that, and of the permits of our entry.
  */
 static void
 start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
@@ -476,7 +486,19 @@ start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
 		l->pending.seq = session->request.seq;
 	}
 	if (l->mode != MODE_EXCLUSIVE)
-		start_change(lm_wanted_change(lm, now, lock), lock);
+	{
+		/* If a copy of an earlier change may still arrive, this makes it void first. */
+		int32_t		change = l->refused[0] == '\0' ? lm_wanted_change(lm, now, lock) : 0;
+
+		l->pending.kind = change != 0 ? DYNAMO_SHARED_CHANGE : DYNAMO_SHARED_RENEW;
+		l->pending.permits = change;
+		if (change > 0)
+		{
+			l->pending.limit = lock->first->request.ask.limit;
+			l->pending.session = lock->first->id;
+			l->pending.seq = lock->first->request.seq;
+		}
+	}
 	lm_enter(lm, lock, LOCK_RENEWING, lock->timer.at);
 }
 
@@ -509,36 +531,20 @@ is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 	return l->refused[0] == '\0' && lm_wanted_change(lm, now, lock) != 0;
 }
 
-/*
- * If a renewal is due that might be in a batch with others, if batches were believed: its lock.
- * The renewal is no longer due then.
- */
-static lm_lock *
-take_for_check(lockmgr *lm, int64_t now)
-{
-	lm_lock    *lock = due_renewal(lm, now, false);
-	int64_t		at = lock->renewal.at;
-	lm_lock    *other;
-
-	if (lm->batches != BATCHES_IN_DOUBT || now < lm->check_at || lock->state != LOCK_HELD ||
-		is_alone(lm, now, lock))
-		return NULL;
-	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
-	other = due_renewal(lm, now, true);
-	if (other != NULL && !is_alone(lm, now, other))
-		return lock;
-	heap_set(&lm->renewals, &lock->renewal, at);
-	return NULL;
-}
-
 /* Nobody writes this version, so no item ever has it, however late the check arrives. */
 #define NIL_UUID		"00000000-0000-0000-0000-000000000000"
 
-/* The lock's renewal waits for the check of batches, which is about it. */
-static void
-send_check(lockmgr *lm, int64_t now, lm_call *call, lm_lock *lock)
+/*
+ * A renewal is due.  If the check of batches is due, too, and that renewal might be in a batch
+ * with others, if batches were believed: sends the check, which is about it.  It waits for that.
+ */
+static bool
+send_check(lockmgr *lm, int64_t now, lm_call *call)
 {
+	lm_lock    *lock = due_renewal(lm, now, false);
 	const struct lease *l = &lock->lease->l;
+	int64_t		at = lock->renewal.at;
+	const lm_lock *other;
 	dynamo_shared_write shared = {
 		.kind = DYNAMO_SHARED_RENEW,.epoch = l->epoch,.me = lm->incarnation
 	};
@@ -548,13 +554,23 @@ send_check(lockmgr *lm, int64_t now, lm_call *call, lm_lock *lock)
 		.lease_ms = l->lease_ms,.shared = l->mode != MODE_EXCLUSIVE ? &shared : NULL
 	};
 
+	if (lm->batches != BATCHES_IN_DOUBT || now < lm->check_at || lock->state != LOCK_HELD ||
+		is_alone(lm, now, lock))
+		return false;
+	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
+	other = due_renewal(lm, now, true);
+	if (other == NULL || is_alone(lm, now, other))
+	{
+		heap_set(&lm->renewals, &lock->renewal, at);
+		return false;
+	}
 	lm->check_at = INT64_MAX;
 	start_renewal(lm, now, lock);
-	call->op = DYNAMO_RENEW_BATCH;
 	call->count = 1;
 	call->locks[0] = lock;
 	lock->call = call;
-	send_call(lm, call, false, attempt_timeout(lm, now, lock), &write);
+	send_call(lm, call, DYNAMO_RENEW_BATCH, false, attempt_timeout(lm, now, lock), &write);
+	return true;
 }
 
 /* Sends renewals that are due, up to 25 in one request. */
@@ -567,20 +583,17 @@ send_renewals(lockmgr *lm, int64_t now)
 
 	while (due_renewal(lm, now, false) != NULL)
 	{
-		lm_call    *call = take_call(lm, now, DYNAMO_RENEW, true);
+		lm_call    *call = take_call(lm, now, true);
 		int64_t		timeout = INT64_MAX;
 		bool		repeat = false;
 		bool		alone = false;
+		dynamo_op	op = DYNAMO_RENEW;
 		lm_lock    *lock;
 
 		if (call == NULL)
 			return;
-		lock = take_for_check(lm, now);
-		if (lock != NULL)
-		{
-			send_check(lm, now, call, lock);
+		if (send_check(lm, now, call))
 			continue;
-		}
 		while (call->count < most && !alone &&
 			   (lock = due_renewal(lm, now, call->count > 0)) != NULL)
 		{
@@ -593,7 +606,7 @@ send_renewals(lockmgr *lm, int64_t now)
 			lock->call = call;
 			if (lock->explains)
 			{
-				call->op = DYNAMO_READ;
+				op = DYNAMO_READ;
 				describe_read(lm, lock, false, &writes[0]);
 			}
 			else
@@ -611,51 +624,21 @@ send_renewals(lockmgr *lm, int64_t now)
 			timeout = own < timeout ? own : timeout;
 			call->locks[call->count++] = lock;
 		}
-		if (call->count > 1)
-			call->op = DYNAMO_RENEW_BATCH;
-		send_call(lm, call, repeat, timeout, writes);
+		send_call(lm, call, call->count > 1 ? DYNAMO_RENEW_BATCH : op, repeat, timeout, writes);
 	}
 }
 
-/* Sends what is due, within the limits. */
+/* Sends what is due, within the limits: at the limit, each of these sends nothing. */
 void
 lm_pump(lockmgr *lm, int64_t now)
 {
-	lm_call    *call;
-	heap_node  *top;
-
 	if (lm->adopting)
 		return;					/* not all leases are adopted yet */
 	send_renewals(lm, now);
-	while ((top = heap_top(&lm->ready)) != NULL)
-	{
-		lm_lock    *lock = LM_CONTAINER(top, lm_lock, ready);
-
-		call = take_call(lm, now, lock->state == LOCK_READING || lock->explains ? DYNAMO_READ :
-						 lock->lease->l.pending.op, false);
-		if (call == NULL)
-			return;
-		heap_set(&lm->ready, top, INT64_MAX);
-		send_lock(lm, now, lock, call);
-	}
-	if (!send_bars(lm, now))
-		return;
-	while ((top = heap_top(&lm->looks)) != NULL)
-	{
-		call = take_call(lm, now, DYNAMO_READ, false);
-		if (call == NULL)
-			return;
-		heap_set(&lm->looks, top, INT64_MAX);
-		send_look(lm, LM_CONTAINER(top, lm_lock, look), call);
-	}
-	while ((top = heap_top(&lm->ready_look_ups)) != NULL)
-	{
-		call = take_call(lm, now, DYNAMO_READ, false);
-		if (call == NULL)
-			return;
-		heap_set(&lm->ready_look_ups, top, INT64_MAX);
-		send_look_up(lm, LM_CONTAINER(top, lm_session, ready), call);
-	}
+	send_ready(lm, now);
+	send_bars(lm, now);
+	send_looks(lm, now);
+	send_look_ups(lm, now);
 }
 
 /*-------------------------------------------------------------------------

@@ -248,9 +248,11 @@ lm_is_retired(const lockmgr *lm, const char *version)
 	return false;
 }
 
-static void
-free_all(lockmgr *lm)
+void
+lockmgr_free(lockmgr *lm)
 {
+	if (lm == NULL)
+		return;
 	for (size_t i = 0; lm->buckets != NULL && i < lm->bucket_count; i++)
 	{
 		while (lm->buckets[i] != NULL)
@@ -287,15 +289,6 @@ free_all(lockmgr *lm)
 	free(lm);
 }
 
-/* The owner is "<name>/<incarnation>". */
-static void
-name_cluster(lockmgr *lm)
-{
-	lm->incarnation = dynamo_incarnation(lm->owner);
-	if (lm->incarnation > lm->owner)
-		memcpy(lm->cluster, lm->owner, (size_t) (lm->incarnation - lm->owner) - 1);
-}
-
 lockmgr *
 lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 {
@@ -305,7 +298,10 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 		return NULL;
 	lm->host = *host;
 	memcpy(lm->owner, config->owner, strnlen(config->owner, sizeof(lm->owner) - 1));
-	name_cluster(lm);
+	/* The owner is "<name>/<incarnation>". */
+	lm->incarnation = dynamo_incarnation(lm->owner);
+	if (lm->incarnation > lm->owner)
+		memcpy(lm->cluster, lm->owner, (size_t) (lm->incarnation - lm->owner) - 1);
 	lm->max_remembered = config->max_remembered;
 	lm->max_calls = config->max_calls;
 	lm->request_timeout_us = config->request_timeout_us;
@@ -331,7 +327,7 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 		!heap_reserve(&lm->bars, lm->max_leases) ||
 		!heap_reserve(&lm->spare, lm->max_leases))
 	{
-		free_all(lm);
+		lockmgr_free(lm);
 		return NULL;
 	}
 	for (uint32_t i = lm->max_sessions; i-- > 0;)
@@ -339,13 +335,6 @@ lockmgr_new(const lockmgr_config *config, const lockmgr_host *host)
 	for (uint32_t i = 0; i < lm->max_leases; i++)
 		lm->leases[i].index = lm->holds[i].index = i;
 	return lm;
-}
-
-void
-lockmgr_free(lockmgr *lm)
-{
-	if (lm != NULL)
-		free_all(lm);
 }
 
 void

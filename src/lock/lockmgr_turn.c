@@ -293,23 +293,6 @@ lm_become_releasing(lockmgr *lm, lm_lock *lock, const char *expected)
 }
 
 /*
- * The time after which an unsettled release or hand-over is not repeated: others
- * may take the lock over then, whatever the item contains.  A release is repeated until no
- * copy of an earlier write can replace the version any more, which would hold the lock for
- * nobody for another lease.
- */
-static int64_t
-give_up_at(const lm_lock *lock)
-{
-	const struct lease *l = &lock->lease->l;
-	int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
-
-	if (l->pending.op != DYNAMO_HAND_OVER)
-		return l->lease_end + LM_LATE_US;
-	return pending_end > l->lease_end ? pending_end : l->lease_end;
-}
-
-/*
  * A write was refused by this item, in which nothing of ours is left: the lease has ended.  For
  * who waits for its release, that is one, unless the deadline has passed.
  */
@@ -450,15 +433,27 @@ lm_release_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	lm_next_turn(lm, now, lock);
 }
 
-/* A release or a hand-over has failed: repeats it, or gives up. */
+/*
+ * A release or a hand-over has failed: repeats it, or gives up.  A hand-over is not repeated
+ * once others may take the lock over, whatever the item contains.  A release is repeated until no
+ * copy of an earlier write can replace the version any more, which would hold the lock for
+ * nobody for another lease.
+ */
 void
 lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	struct lease *l = &lock->lease->l;
+	int64_t		give_up_at = l->lease_end + LM_LATE_US;
 
+	if (l->pending.op == DYNAMO_HAND_OVER)
+	{
+		int64_t		pending_end = l->pending.first_sent + l->pending.lease_ms * 1000;
+
+		give_up_at = pending_end > l->lease_end ? pending_end : l->lease_end;
+	}
 	lm_fail_impatient_releaser(lm, now, lock);
 	lm_fail_impatient_waiters(lm, now, lock);
-	if (now < give_up_at(lock))
+	if (now < give_up_at)
 	{
 		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock));
 		return;
