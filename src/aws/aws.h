@@ -577,15 +577,6 @@ extern ini_result aws_profile_get(const aws_profile *profile,
 								  char *value, size_t size);
 
 /*
- * The endpoint_url of a service in the config file's section [services NAME],
- * where NAME is the profile's property "services"; "" if there is none.  False
- * if the section does not exist or a value is too long.
- */
-extern bool aws_profile_get_service_endpoint(const aws_profile *profile,
-											 const char *service,
-											 char *value, size_t size);
-
-/*
  * The file with the authorities to trust: setting, AWS_CA_BUNDLE, the profile's "ca_bundle";
  * else "" is written.  False if it cannot be read; error then names it, and says why.
  */

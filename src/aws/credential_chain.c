@@ -85,14 +85,6 @@ static aws_found (*const sources[]) (const aws_search *s) = {
 };
 #define SOURCES (sizeof(sources) / sizeof(sources[0]))
 
-static void
-append_words(char *text, size_t size, const char *words)
-{
-	size_t		used = strlen(text);
-
-	snprintf(text + used, size - used, "%s%s", used > 0 ? "; " : "", words);
-}
-
 void
 aws_plan_error(char *to, size_t size, const char *last, const char *tried)
 {
@@ -115,8 +107,11 @@ aws_make_plan(const aws_profile *profile, aws_plan *plan, char *error, size_t er
 	memset(plan, 0, sizeof(*plan));
 	for (size_t i = 0; i < SOURCES && result == AWS_NOT_HERE; i++)
 	{
+		size_t		used = strlen(plan->tried);
+
 		if (i > 0)
-			append_words(plan->tried, sizeof(plan->tried), words);
+			snprintf(plan->tried + used, sizeof(plan->tried) - used, "%s%s",
+					 used > 0 ? "; " : "", words);
 		words[0] = '\0';
 		result = sources[i] (&s);
 		if (result == AWS_FOUND &&

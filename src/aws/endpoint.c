@@ -26,35 +26,6 @@ refuse(char *error, size_t error_size, const char *where, const char *why)
 	return false;
 }
 
-/* AWS_NOT_HERE, with each file's error, if the profile has no region. */
-static aws_found
-copy_profile_region(const aws_profile *profile, char *region, size_t size,
-					char *error, size_t error_size)
-{
-	const aws_profile_file *const files[] = {&profile->credentials, &profile->config};
-	char		words[MAX_WORDS];
-	ini_result	result;
-
-	if (profile->unusable[0] != '\0')
-		return refuse(error, error_size, "shared files", profile->unusable), AWS_BROKEN;
-	result = aws_profile_get(profile, "region", region, size);
-	snprintf(words, sizeof(words), "not set");
-	for (int i = 0; i < 2; i++)
-	{
-		size_t		used = strlen(words);
-
-		snprintf(words + used, sizeof(words) - used, "; region of profile \"%.50s\" in %.300s: %s",
-				 profile->name, files[i]->path,
-				 files[i]->has_profile ? "not set" : aws_profile_absence(files[i]));
-	}
-	if (result == INI_TOO_LONG)
-		return refuse(error, error_size, "the profile's region", "too long"), AWS_BROKEN;
-	if (region[0] != '\0')
-		return AWS_FOUND;
-	return refuse(error, error_size, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION", words),
-		AWS_NOT_HERE;
-}
-
 aws_found
 aws_find_region(const aws_profile *profile, char *region, size_t size,
 				char *error, size_t error_size)
@@ -63,7 +34,6 @@ aws_find_region(const aws_profile *profile, char *region, size_t size,
 	const char *given = aws_is_set(profile->settings.region) ? profile->settings.region : NULL;
 	const char *where = "ddblock.region";
 	const char *wrong = NULL;
-	aws_found	result = AWS_FOUND;
 
 	region[0] = '\0';
 	for (int i = 0; i < 2 && given == NULL; i++)
@@ -74,14 +44,34 @@ aws_find_region(const aws_profile *profile, char *region, size_t size,
 	if (given == NULL)
 	{
 		where = "the profile's region";
-		result = copy_profile_region(profile, region, size, error, error_size);
+		if (profile->unusable[0] != '\0')
+			return refuse(error, error_size, "shared files", profile->unusable), AWS_BROKEN;
+		if (aws_profile_get(profile, "region", region, size) == INI_TOO_LONG)
+			wrong = "too long";
+		else if (region[0] == '\0')
+		{
+			const aws_profile_file *const files[] = {&profile->credentials, &profile->config};
+			char		words[MAX_WORDS] = "not set";
+
+			for (int i = 0; i < 2; i++)
+			{
+				size_t		used = strlen(words);
+
+				snprintf(words + used, sizeof(words) - used,
+						 "; region of profile \"%.50s\" in %.300s: %s",
+						 profile->name, files[i]->path,
+						 files[i]->has_profile ? "not set" : aws_profile_absence(files[i]));
+			}
+			return refuse(error, error_size, "ddblock.region, AWS_REGION, AWS_DEFAULT_REGION",
+						  words), AWS_NOT_HERE;
+		}
 	}
 	else if (!aws_copy_text(given, region, size))
 		wrong = "too long";
-	if (result == AWS_FOUND && wrong == NULL)
+	if (wrong == NULL)
 		wrong = aws_wrong_region(region);
 	if (wrong == NULL)
-		return result;
+		return AWS_FOUND;
 	region[0] = '\0';
 	return refuse(error, error_size, where, wrong), AWS_BROKEN;
 }
@@ -139,6 +129,9 @@ copy_configured_endpoint(const aws_profile *profile, aws_service service, bool i
 						 char *url, size_t size)
 {
 	const char *given;
+	ini_slice	config = profile->config.text;
+	char		name[AWS_NAME_SIZE];
+	ini_result	result;
 
 	if (service == AWS_DYNAMODB && aws_is_set(profile->settings.endpoint_url))
 		return aws_copy_text(profile->settings.endpoint_url, url, size);
@@ -149,10 +142,16 @@ copy_configured_endpoint(const aws_profile *profile, aws_service service, bool i
 		given = aws_get_variable(profile->env, "AWS_ENDPOINT_URL");
 	if (given != NULL)
 		return aws_copy_text(given, url, size);
-	if (!aws_profile_get_service_endpoint(profile, services[service].section, url, size))
-		return false;
-	if (aws_is_set(url))
-		return true;
+	result = aws_profile_get(profile, "services", name, sizeof(name));
+	if (result != INI_ABSENT)
+	{
+		if (result == INI_TOO_LONG || !ini_has_section(config, "services", name) ||
+			ini_get(config, "services", name, services[service].section, "endpoint_url",
+					url, size) == INI_TOO_LONG)
+			return false;
+		if (url[0] != '\0')
+			return true;
+	}
 	return aws_profile_get(profile, "endpoint_url", url, size) != INI_TOO_LONG;
 }
 

@@ -55,29 +55,6 @@ read_ipv6(const char *text)
 	return inet_pton(AF_INET6, address, &ignored) == 1 ? len + 2 : 0;
 }
 
-/* Length of a DNS name or an IPv4 address, else 0. */
-static size_t
-read_name(const char *text)
-{
-	size_t		len = strspn(text, "abcdefghijklmnopqrstuvwxyz"
-							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-							 "0123456789-._");
-
-	return text[0] == '.' || len > HOST_MAX ? 0 : len;
-}
-
-/* Length of ":" port, with port 1 to 65535, else 0. */
-static size_t
-read_port(const char *text, int *port)
-{
-	size_t		digits = strspn(text + 1, "0123456789");
-
-	if (digits == 0 || digits > 5)
-		return 0;
-	*port = atoi(text + 1);
-	return *port >= 1 && *port <= 65535 ? digits + 1 : 0;
-}
-
 static bool
 refuse(char *error, size_t error_size, const char *why)
 {
@@ -93,7 +70,6 @@ aws_endpoint_host(const char *url, char *host, size_t size,
 	int			port;
 	size_t		scheme_len = read_scheme(url, &default_port);
 	size_t		host_len;
-	size_t		port_len = 0;
 	const char *name = url + scheme_len;
 	const char *rest;
 	int			written;
@@ -101,17 +77,24 @@ aws_endpoint_host(const char *url, char *host, size_t size,
 	if (scheme_len == 0)
 		return refuse(error, error_size,
 					  "URL does not begin with http:// or https://");
-	host_len = name[0] == '[' ? read_ipv6(name) : read_name(name);
-	if (host_len == 0)
+	if (name[0] == '[')
+		host_len = read_ipv6(name);
+	else
+		host_len = strspn(name, "abcdefghijklmnopqrstuvwxyz"
+						  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+						  "0123456789-._");
+	if (host_len == 0 || host_len > HOST_MAX || name[0] == '.')
 		return refuse(error, error_size, "URL has no valid host");
 	port = default_port;
 	rest = name + host_len;
 	if (rest[0] == ':')
 	{
-		port_len = read_port(rest, &port);
-		if (port_len == 0)
+		size_t		digits = strspn(rest + 1, "0123456789");
+
+		port = digits >= 1 && digits <= 5 ? atoi(rest + 1) : 0;
+		if (port < 1 || port > 65535)
 			return refuse(error, error_size, "URL has no valid port");
-		rest += port_len;
+		rest += 1 + digits;
 	}
 	if (strcmp(rest, "") != 0 && strcmp(rest, "/") != 0)
 		return refuse(error, error_size,
@@ -125,15 +108,6 @@ aws_endpoint_host(const char *url, char *host, size_t size,
 	return true;
 }
 
-/* Does the host have this name? */
-static bool
-host_is(const char *host, const char *name)
-{
-	size_t		len = strlen(name);
-
-	return strncasecmp(host, name, len) == 0 && strchr(":/?", host[len]) != NULL;
-}
-
 bool
 aws_is_local_host(const char *host)
 {
@@ -144,8 +118,13 @@ aws_is_local_host(const char *host)
 	struct in_addr parsed;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (host_is(host, names[i]))
+	{
+		size_t		len = strlen(names[i]);
+
+		/* Nothing follows the name, or a port or a path. */
+		if (strncasecmp(host, names[i], len) == 0 && strchr(":/?", host[len]) != NULL)
 			return true;
+	}
 	if (strcspn(host, ":/?") >= sizeof(address))
 		return false;
 	snprintf(address, sizeof(address), "%.*s", (int) strcspn(host, ":/?"), host);

@@ -71,35 +71,31 @@ aws_fetch_next(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 	return fetch->errand.method == NULL ? AWS_STEP_PROCESS : AWS_STEP_HTTP;
 }
 
-/* STS sends these with the HTTP status 400. */
-static bool
-is_transient_code(const char *body)
-{
-	static const char *const codes[] = {
-		"Throttling", "ThrottlingException", "RequestLimitExceeded", "IDPCommunicationError"
-	};
-	char		element[64];
-
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-	{
-		snprintf(element, sizeof(element), "<Code>%s</Code>", codes[i]);
-		if (strstr(body, element) != NULL)
-			return true;
-	}
-	return false;
-}
-
 /* Might the same request be answered now? */
 static bool
 is_worth_repeating(const aws_fetch *fetch, const aws_result *result)
 {
+	/* STS sends these with the HTTP status 400. */
+	static const char *const codes[] = {
+		"Throttling", "ThrottlingException", "RequestLimitExceeded", "IDPCommunicationError"
+	};
 	int			most = result->done ? TRIES_REFUSED : TRIES_UNANSWERED;
 
 	if (fetch->fetcher == &aws_fetch_metadata && fetch->plan.from.metadata.attempts > 0)
 		most = fetch->plan.from.metadata.attempts;
-	return fetch->errand.method != NULL && fetch->tries < most &&
-		(!result->done || result->status >= 500 || result->status == 429 ||
-		 is_transient_code(result->body));
+	if (fetch->errand.method == NULL || fetch->tries >= most)
+		return false;
+	if (!result->done || result->status >= 500 || result->status == 429)
+		return true;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+	{
+		char		element[64];
+
+		snprintf(element, sizeof(element), "<Code>%s</Code>", codes[i]);
+		if (strstr(result->body, element) != NULL)
+			return true;
+	}
+	return false;
 }
 
 void

@@ -35,14 +35,17 @@ ask(aws_fetch *fetch)
 		aws_errand_header(fetch, "X-aws-ec2-metadata-token", fetch->token);
 }
 
-/* The first line of a reply that is text. */
+/* The first line of a successful reply that is text. */
 static bool
 take_line(aws_fetch *fetch, const aws_result *result, const char *asked,
 		  char *line, size_t size)
 {
-	size_t		len = strcspn(result->body, "\r\n");
+	size_t		len;
 
-	if (len == 0 || len >= size || strlen(result->body) < len)
+	if (!aws_fetch_succeeded(fetch, result, asked))
+		return false;
+	len = strcspn(result->body, "\r\n");
+	if (len == 0 || len >= size)
 		return aws_fetch_fail(fetch, "%s: the reply is empty or too long", asked);
 	memcpy(line, result->body, len);
 	line[len] = '\0';
@@ -51,49 +54,35 @@ take_line(aws_fetch *fetch, const aws_result *result, const char *asked,
 }
 
 static bool
-take_token(aws_fetch *fetch, const aws_result *result)
-{
-	if (!result->done && strncmp(result->problem, "reply: Timed out", 16) == 0)
-		return aws_fetch_fail(fetch, "token: %s: in a container, the hop limit of the instance's "
-							  "metadata must be 2 or more", result->problem);
-	if (result->done && result->status == 403)
-		return aws_fetch_fail(fetch, "token: HTTP status 403, the service is switched off");
-	return aws_fetch_succeeded(fetch, result, "token") &&
-		take_line(fetch, result, "token", fetch->token, sizeof(fetch->token));
-}
-
-static bool
-take_name(aws_fetch *fetch, const aws_result *result)
-{
-	if (result->done && result->status == 404)
-		return aws_fetch_fail(fetch, "the instance has no role");
-	return aws_fetch_succeeded(fetch, result, "name of the role") &&
-		take_line(fetch, result, "name of the role", fetch->name, sizeof(fetch->name));
-}
-
-static bool
-take_region(aws_fetch *fetch, const aws_result *result)
-{
-	if (!aws_fetch_succeeded(fetch, result, "Region") ||
-		!take_line(fetch, result, "Region", fetch->name, sizeof(fetch->name)))
-		return false;
-	if (aws_wrong_region(fetch->name) != NULL)
-		return aws_fetch_fail(fetch, "Region: %s", aws_wrong_region(fetch->name));
-	fetch->fetcher = NULL;
-	return true;
-}
-
-static bool
 take(aws_fetch *fetch, const aws_result *result)
 {
+	int			status = result->done ? result->status : 0;
 	const char *code = aws_json_text(fetch->json, "Code");
 
 	if (fetch->step == 0)
-		return take_token(fetch, result);
+	{
+		if (!result->done && strncmp(result->problem, "reply: Timed out", 16) == 0)
+			return aws_fetch_fail(fetch, "token: %s: in a container, the hop limit of the "
+								  "instance's metadata must be 2 or more", result->problem);
+		if (status == 403)
+			return aws_fetch_fail(fetch, "token: HTTP status 403, the service is switched off");
+		return take_line(fetch, result, "token", fetch->token, sizeof(fetch->token));
+	}
 	if (fetch->plan.from.metadata.region)
-		return take_region(fetch, result);
+	{
+		if (!take_line(fetch, result, "Region", fetch->name, sizeof(fetch->name)))
+			return false;
+		if (aws_wrong_region(fetch->name) != NULL)
+			return aws_fetch_fail(fetch, "Region: %s", aws_wrong_region(fetch->name));
+		fetch->fetcher = NULL;
+		return true;
+	}
 	if (fetch->step == 1)
-		return take_name(fetch, result);
+	{
+		if (status == 404)
+			return aws_fetch_fail(fetch, "the instance has no role");
+		return take_line(fetch, result, "name of the role", fetch->name, sizeof(fetch->name));
+	}
 	if (!aws_fetch_succeeded(fetch, result, "credentials of the role"))
 		return false;
 	if (code != NULL && strcmp(code, "Success") != 0)

@@ -103,19 +103,7 @@ ask(aws_fetch *fetch)
 }
 
 static bool
-take_token(aws_fetch *fetch)
-{
-	const char *token = aws_json_text(fetch->json, "accessToken");
-
-	if (token == NULL || !aws_copy_text(token, fetch->token, sizeof(fetch->token)))
-		return aws_fetch_fail(fetch, "new token: the reply has none");
-	fetch->step = 1;
-	return true;
-}
-
-/* Its time of expiry is a number, in milliseconds. */
-static bool
-take_credentials(aws_fetch *fetch)
+take(aws_fetch *fetch, const aws_result *result)
 {
 	static const char *const names[] = {
 		"accessKeyId", "secretAccessKey", "sessionToken", ""
@@ -123,22 +111,27 @@ take_credentials(aws_fetch *fetch)
 	const cJSON *object = cJSON_GetObjectItemCaseSensitive(fetch->json, "roleCredentials");
 	const cJSON *expiration = cJSON_GetObjectItemCaseSensitive(object, "expiration");
 
-	if (!aws_take_json(fetch, "credentials", object, names))
+	if (result->done && result->status == 401)
+		return aws_fetch_fail(fetch, "the token is refused: run \"aws sso login\"");
+	if (fetch->step == 0)
+	{
+		const char *token = aws_json_text(fetch->json, "accessToken");
+
+		if (!aws_fetch_succeeded(fetch, result, "new token"))
+			return false;
+		if (token == NULL || !aws_copy_text(token, fetch->token, sizeof(fetch->token)))
+			return aws_fetch_fail(fetch, "new token: the reply has none");
+		fetch->step = 1;
+		return true;
+	}
+	if (!aws_fetch_succeeded(fetch, result, "credentials") ||
+		!aws_take_json(fetch, "credentials", object, names))
 		return false;
+	/* The time of expiry is a number, in milliseconds. */
 	if (cJSON_IsNumber(expiration) && expiration->valuedouble > 0 &&
 		expiration->valuedouble < 1e15)
 		fetch->found.expires_s = (int64_t) (expiration->valuedouble / 1000);
 	return true;
-}
-
-static bool
-take(aws_fetch *fetch, const aws_result *result)
-{
-	if (result->done && result->status == 401)
-		return aws_fetch_fail(fetch, "the token is refused: run \"aws sso login\"");
-	if (fetch->step == 0)
-		return aws_fetch_succeeded(fetch, result, "new token") && take_token(fetch);
-	return aws_fetch_succeeded(fetch, result, "credentials") && take_credentials(fetch);
 }
 
 const aws_fetcher aws_fetch_sso = {ask, take};

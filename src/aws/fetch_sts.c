@@ -137,20 +137,6 @@ get_element(const char *xml, const char *name, char *text, size_t size)
 	return true;
 }
 
-/* A message may quote signed headers, below its first line. */
-static bool
-refused(aws_fetch *fetch, const aws_result *result, const char *asked)
-{
-	char		code[100];
-	char		message[4096];
-
-	if (!result->done || !get_element(result->body, "Code", code, sizeof(code)))
-		return aws_fetch_succeeded(fetch, result, asked);
-	get_element(result->body, "Message", message, sizeof(message));
-	message[strcspn(message, "\r\n")] = '\0';
-	return aws_fetch_fail(fetch, "%s: %s: %.500s", asked, code, message);
-}
-
 static bool
 take_reply(aws_fetch *fetch, const aws_result *result, const char *asked)
 {
@@ -159,7 +145,17 @@ take_reply(aws_fetch *fetch, const aws_result *result, const char *asked)
 	bool		ok;
 
 	if (!result->done || result->status != 200)
-		return refused(fetch, result, asked);
+	{
+		char		code[100];
+		char		message[4096];
+
+		if (!result->done || !get_element(result->body, "Code", code, sizeof(code)))
+			return aws_fetch_succeeded(fetch, result, asked);
+		/* A message may quote signed headers, below its first line. */
+		get_element(result->body, "Message", message, sizeof(message));
+		message[strcspn(message, "\r\n")] = '\0';
+		return aws_fetch_fail(fetch, "%s: %s: %.500s", asked, code, message);
+	}
 	ok = get_element(result->body, "AccessKeyId", parts[0], sizeof(parts[0])) &&
 		get_element(result->body, "SecretAccessKey", parts[1], sizeof(parts[1])) &&
 		get_element(result->body, "SessionToken", parts[2], sizeof(parts[2])) &&
@@ -170,23 +166,17 @@ take_reply(aws_fetch *fetch, const aws_result *result, const char *asked)
 	return ok;
 }
 
-/* Has a refusal shown that our time is wrong?  Once only. */
-static bool
-corrects_clock(aws_fetch *fetch, const aws_result *result)
-{
-	if (!result->done || result->date_s == 0 || fetch->clock_error_s != 0 ||
-		(result->status != 400 && result->status != 403) ||
-		llabs(result->date_s - fetch->now_s) < SKEW_S)
-		return false;
-	fetch->clock_error_s = result->date_s - fetch->now_s;
-	return true;
-}
-
 static bool
 take_role(aws_fetch *fetch, const aws_result *result)
 {
-	if (corrects_clock(fetch, result))
+	/* Has a refusal shown that our time is wrong?  Once only. */
+	if (result->done && result->date_s != 0 && fetch->clock_error_s == 0 &&
+		(result->status == 400 || result->status == 403) &&
+		llabs(result->date_s - fetch->now_s) >= SKEW_S)
+	{
+		fetch->clock_error_s = result->date_s - fetch->now_s;
 		return true;
+	}
 	if (!take_reply(fetch, result, "AssumeRole"))
 		return false;
 	fetch->roles_assumed++;

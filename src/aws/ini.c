@@ -85,21 +85,6 @@ slice_is_ignoring_case(ini_slice slice, const char *text)
 	return text[i] == '\0';
 }
 
-/* Removes the next line from the text. */
-static ini_slice
-take_line(reader *r)
-{
-	ini_slice	line = r->rest;
-	const char *newline = memchr(line.start, '\n', line.len);
-
-	if (newline != NULL)
-		line.len = newline - line.start;
-	r->rest.start += line.len + (newline != NULL);
-	r->rest.len -= line.len + (newline != NULL);
-	r->line++;
-	return line;
-}
-
 /* Splits at the first equals sign. */
 static bool
 split(reader *r, ini_slice line)
@@ -155,29 +140,30 @@ read_property(reader *r, ini_slice line, size_t indent)
 }
 
 static line_kind
-read_continuation(reader *r, ini_slice line)
-{
-	if (r->nested)
-		return split(r, line) ? LINE_SUBPROPERTY : LINE_MALFORMED;
-	r->value = line;
-	return LINE_CONTINUATION;
-}
-
-static line_kind
 next_line(reader *r)
 {
 	while (r->rest.len > 0)
 	{
-		ini_slice	raw = take_line(r);
-		ini_slice	line = trim(raw.start, raw.start + raw.len);
-		size_t		indent = line.start - raw.start;
+		const char *start = r->rest.start;
+		const char *newline = memchr(start, '\n', r->rest.len);
+		size_t		len = newline != NULL ? (size_t) (newline - start) : r->rest.len;
+		ini_slice	line = trim(start, start + len);
+		size_t		indent = line.start - start;
 
+		r->rest.start += len + (newline != NULL);
+		r->rest.len -= len + (newline != NULL);
+		r->line++;
 		if (line.len == 0 || is_comment_sign(line.start[0]))
 			continue;
 		if (memchr(line.start, '\0', line.len) != NULL)
 			return LINE_MALFORMED;
 		if (r->in_property && indent > r->indent)
-			return read_continuation(r, line);
+		{
+			if (r->nested)
+				return split(r, line) ? LINE_SUBPROPERTY : LINE_MALFORMED;
+			r->value = line;
+			return LINE_CONTINUATION;
+		}
 		if (line.start[0] == '[')
 			return read_section(r, line);
 		return read_property(r, line, indent);

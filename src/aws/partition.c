@@ -49,16 +49,6 @@ has_region(const partition *of, const char *region)
 	return end > 0 && region[len + end] == '\0';
 }
 
-static const partition *
-find_partition(const char *region)
-{
-	size_t		i = COUNT_OF(partitions) - 1;
-
-	while (i > 0 && !has_region(&partitions[i], region))
-		i--;
-	return &partitions[i];
-}
-
 static bool
 ends_in(const char *text, const char *end)
 {
@@ -86,11 +76,15 @@ bool
 aws_own_endpoint(const char *name, const char *region, bool fips, bool dual_stack,
 				 char *url, size_t size)
 {
-	const partition *in = find_partition(region);
-	bool		says_fips = fips && (dual_stack || !in->fips_everywhere);
-	int			len = snprintf(url, size, "https://%s%s.%s.%s", name, says_fips ? "-fips" : "",
-							   region, dual_stack ? in->dual_stack_suffix : in->suffix);
+	const partition *in = &partitions[COUNT_OF(partitions) - 1];
+	bool		says_fips;
+	int			len;
 
+	while (in > partitions && !has_region(in, region))
+		in--;
+	says_fips = fips && (dual_stack || !in->fips_everywhere);
+	len = snprintf(url, size, "https://%s%s.%s.%s", name, says_fips ? "-fips" : "",
+				   region, dual_stack ? in->dual_stack_suffix : in->suffix);
 	return len >= 0 && (size_t) len < size;
 }
 

@@ -118,26 +118,6 @@ name_token_file(const aws_search *s, const char *key)
 	return true;
 }
 
-static aws_found
-read_sso_session(const aws_search *s, const aws_profile *profile, const char *session,
-				 char *region, char *start_url)
-{
-	ini_slice	config = profile->config.text;
-
-	if (has(profile, "sso_region"))
-		return refuse(s, profile, "sso_region can only be set in the section [sso-session]");
-	if (has(profile, "sso_start_url"))
-		return refuse(s, profile, "sso_start_url can only be set in the section [sso-session]");
-	if (!ini_has_section(config, "sso-session", session))
-		return refuse(s, profile, "sso_session names a section [sso-session] that does not exist");
-	if (ini_get(config, "sso-session", session, "sso_region", NULL,
-				region, AWS_NAME_SIZE) == INI_TOO_LONG ||
-		ini_get(config, "sso-session", session, "sso_start_url", NULL,
-				start_url, AWS_TEXT_SIZE) == INI_TOO_LONG)
-		return refuse(s, profile, "sso_session is too long");
-	return AWS_FOUND;
-}
-
 /* As IDs and the names of roles are. */
 static bool
 is_word(const char *text)
@@ -164,9 +144,23 @@ find_sso(const aws_search *s, const aws_profile *profile)
 		!get(s, profile, "sso_role_name", plan->from.sso.role_name,
 			 sizeof(plan->from.sso.role_name)))
 		return AWS_BROKEN;
-	if (session[0] != '\0' &&
-		read_sso_session(s, profile, session, region, start_url) != AWS_FOUND)
-		return AWS_BROKEN;
+	if (session[0] != '\0')
+	{
+		ini_slice	config = profile->config.text;
+
+		if (region[0] != '\0')
+			return refuse(s, profile, "sso_region can only be set in the section [sso-session]");
+		if (start_url[0] != '\0')
+			return refuse(s, profile, "sso_start_url can only be set in the section [sso-session]");
+		if (!ini_has_section(config, "sso-session", session))
+			return refuse(s, profile,
+						  "sso_session names a section [sso-session] that does not exist");
+		if (ini_get(config, "sso-session", session, "sso_region", NULL,
+					region, sizeof(region)) == INI_TOO_LONG ||
+			ini_get(config, "sso-session", session, "sso_start_url", NULL,
+					start_url, sizeof(start_url)) == INI_TOO_LONG)
+			return refuse(s, profile, "sso_session is too long");
+	}
 	if (region[0] == '\0' || start_url[0] == '\0')
 		return refuse(s, profile, "single sign-on needs sso_region and sso_start_url");
 	if (!is_word(plan->from.sso.account_id) || !is_word(plan->from.sso.role_name))
@@ -257,17 +251,6 @@ find_named_source(const aws_search *s, const aws_profile *profile)
 	return aws_broken(s, "profile \"%s\", credential_source: %s", profile->name, words);
 }
 
-static aws_found
-find_process(const aws_search *s, const aws_profile *profile)
-{
-	if (!get(s, profile, "credential_process", s->plan->from.command,
-			 sizeof(s->plan->from.command)))
-		return AWS_BROKEN;
-	s->plan->fetcher = &aws_fetch_process;
-	name_source(s, profile, "credential_process");
-	return AWS_FOUND;
-}
-
 /*
  * A profile's own credentials.  The order is that of the AWS CLI: web identity and
  * single sign-on come before keys, a process between those of the credentials file
@@ -298,7 +281,14 @@ find_base(const aws_search *s, const aws_profile *profile)
 	if (result != AWS_NOT_HERE)
 		return result;
 	if (has(profile, "credential_process"))
-		return find_process(s, profile);
+	{
+		if (!get(s, profile, "credential_process", s->plan->from.command,
+				 sizeof(s->plan->from.command)))
+			return AWS_BROKEN;
+		s->plan->fetcher = &aws_fetch_process;
+		name_source(s, profile, "credential_process");
+		return AWS_FOUND;
+	}
 	config.error = words;
 	config.error_size = sizeof(words);
 	result = find_in_file(&config, profile, &profile->config);

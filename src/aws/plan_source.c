@@ -165,33 +165,6 @@ aws_plan_container(const aws_search *s)
  * ----------------------------------------------------------------
  */
 
-static aws_found
-choose_metadata_url(const aws_search *s)
-{
-	char	   *url = s->plan->from.metadata.url;
-	char		mode[32];
-	char		host[300];
-	char		words[100];
-
-	if (!aws_get_either(s->profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT",
-						"ec2_metadata_service_endpoint", url, AWS_TEXT_SIZE) ||
-		!aws_get_either(s->profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
-						"ec2_metadata_service_endpoint_mode", mode, sizeof(mode)))
-		return aws_broken(s, "instance metadata: endpoint or endpoint mode is too long");
-	if (url[0] == '\0')
-	{
-		if (mode[0] != '\0' && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
-			return aws_broken(s, "instance metadata: endpoint mode \"%s\" is neither IPv4 nor IPv6",
-							  mode);
-		snprintf(url, AWS_TEXT_SIZE, "%s",
-				 strcasecmp(mode, "IPv6") == 0 ? METADATA_V6 : METADATA_V4);
-	}
-	aws_drop_slash(url);
-	if (!aws_endpoint_host(url, host, sizeof(host), words, sizeof(words)))
-		return aws_broken(s, "instance metadata: %s", words);
-	return AWS_FOUND;
-}
-
 /* Writes nothing if it is not set.  Whole numbers, as botocore wants them. */
 static bool
 read_number(const aws_profile *profile, const char *variable, const char *property, int max,
@@ -208,42 +181,55 @@ read_number(const aws_profile *profile, const char *variable, const char *proper
 	return *end == '\0' && *number >= 1 && *number <= max;
 }
 
-static aws_found
-plan_attempts(const aws_search *s)
-{
-	aws_plan   *plan = s->plan;
-	int			timeout_s = 1;
-
-	plan->from.metadata.attempts = 0;
-	if (!read_number(s->profile, "AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout",
-					 60, &timeout_s))
-		return aws_broken(s, "instance metadata: AWS_METADATA_SERVICE_TIMEOUT or "
-						  "metadata_service_timeout is not between 1 and 60");
-	if (!read_number(s->profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
-					 "metadata_service_num_attempts", 20, &plan->from.metadata.attempts))
-		return aws_broken(s, "instance metadata: AWS_METADATA_SERVICE_NUM_ATTEMPTS or "
-						  "metadata_service_num_attempts is not between 1 and 20");
-	plan->from.metadata.timeout_ms = timeout_s * 1000;
-	return AWS_FOUND;
-}
-
 aws_found
 aws_plan_metadata(const aws_search *s)
 {
 	aws_plan   *plan = s->plan;
+	const aws_profile *profile = s->profile;
+	char	   *url = plan->from.metadata.url;
+	char		mode[32];
+	char		host[300];
+	char		words[100];
+	int			timeout_s = 1;
 	bool		disabled;
 
-	if (!aws_read_switch(s->profile, "AWS_EC2_METADATA_DISABLED", NULL, &disabled))
+	if (!aws_read_switch(profile, "AWS_EC2_METADATA_DISABLED", NULL, &disabled))
 		return aws_broken(s, "instance metadata: AWS_EC2_METADATA_DISABLED is neither true nor false");
 	if (disabled)
 		return aws_not_here(s, "instance metadata: AWS_EC2_METADATA_DISABLED is true");
-	if (s->profile->unusable[0] != '\0')
-		return aws_broken(s, "%s", s->profile->unusable);
-	if (choose_metadata_url(s) != AWS_FOUND || plan_attempts(s) != AWS_FOUND)
-		return AWS_BROKEN;
+	if (profile->unusable[0] != '\0')
+		return aws_broken(s, "%s", profile->unusable);
+
+	if (!aws_get_either(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+						"ec2_metadata_service_endpoint", url, AWS_TEXT_SIZE) ||
+		!aws_get_either(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+						"ec2_metadata_service_endpoint_mode", mode, sizeof(mode)))
+		return aws_broken(s, "instance metadata: endpoint or endpoint mode is too long");
+	if (url[0] == '\0')
+	{
+		bool		v6 = strcasecmp(mode, "IPv6") == 0;
+
+		if (mode[0] != '\0' && !v6 && strcasecmp(mode, "IPv4") != 0)
+			return aws_broken(s, "instance metadata: endpoint mode \"%s\" is neither IPv4 nor IPv6",
+							  mode);
+		strcpy(url, v6 ? METADATA_V6 : METADATA_V4);
+	}
+	aws_drop_slash(url);
+	if (!aws_endpoint_host(url, host, sizeof(host), words, sizeof(words)))
+		return aws_broken(s, "instance metadata: %s", words);
+
+	plan->from.metadata.attempts = 0;
+	if (!read_number(profile, "AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout",
+					 60, &timeout_s))
+		return aws_broken(s, "instance metadata: AWS_METADATA_SERVICE_TIMEOUT or "
+						  "metadata_service_timeout is not between 1 and 60");
+	if (!read_number(profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
+					 "metadata_service_num_attempts", 20, &plan->from.metadata.attempts))
+		return aws_broken(s, "instance metadata: AWS_METADATA_SERVICE_NUM_ATTEMPTS or "
+						  "metadata_service_num_attempts is not between 1 and 20");
+	plan->from.metadata.timeout_ms = timeout_s * 1000;
 	plan->fetcher = &aws_fetch_metadata;
-	snprintf(plan->keys.source, sizeof(plan->keys.source),
-			 "instance metadata at %.340s", plan->from.metadata.url);
+	snprintf(plan->keys.source, sizeof(plan->keys.source), "instance metadata at %.340s", url);
 	return AWS_FOUND;
 }
 
@@ -266,15 +252,6 @@ aws_make_region_plan(const aws_profile *profile, aws_plan *plan, char *error, si
  * ----------------------------------------------------------------
  */
 
-static bool
-is_session_name(const char *text)
-{
-	size_t		len = strspn(text, "abcdefghijklmnopqrstuvwxyz"
-							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-");
-
-	return text[len] == '\0' && len >= 2 && len <= 64;
-}
-
 /* Seconds, as STS accepts them; 0 if it is something else. */
 static int
 read_duration(const char *text)
@@ -291,13 +268,15 @@ aws_plan_role(const aws_search *s, const aws_role_source *source, aws_role *role
 	const char *session_name = aws_is_set(source->session_name) ?
 		source->session_name : "ddblock";
 	const char *external_id = aws_is_set(source->external_id) ? source->external_id : "";
+	size_t		len = strspn(session_name, "abcdefghijklmnopqrstuvwxyz"
+							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-");
 	const char *wrong = NULL;
 
 	memset(role, 0, sizeof(*role));
 	if (strncmp(source->arn, "arn:", 4) != 0 || !aws_is_visible_ascii(source->arn) ||
 		!aws_copy_text(source->arn, role->arn, sizeof(role->arn)))
 		wrong = "role_arn is not the ARN of a role";
-	else if (!is_session_name(session_name) ||
+	else if (session_name[len] != '\0' || len < 2 || len > 64 ||
 			 !aws_copy_text(session_name, role->session_name, sizeof(role->session_name)))
 		wrong = "role_session_name is not 2 to 64 letters, digits and _+=,.@-";
 	else if (!aws_is_visible_ascii(external_id) ||

@@ -82,35 +82,6 @@ aws_is_visible_ascii(const char *text)
 	return true;
 }
 
-/* Is it configured by name?  Then it must exist. */
-static bool
-choose_name(aws_profile *profile)
-{
-	profile->name = profile->settings.profile;
-	if (!aws_is_set(profile->name))
-		profile->name = aws_get_variable(profile->env, "AWS_PROFILE");
-	if (profile->name == NULL)
-		profile->name = aws_get_variable(profile->env, "AWS_DEFAULT_PROFILE");
-	if (profile->name != NULL)
-		return true;
-	profile->name = "default";
-	return false;
-}
-
-/* False if it does not fit, or the home directory for "~" is unknown. */
-static bool
-expand_home(const aws_environment *env, const char *path,
-			char *expanded, size_t size)
-{
-	bool		at_home = path[0] == '~' && (path[1] == '/' || path[1] == '\0');
-	bool		known = !at_home || aws_is_set(env->home);
-	int			len;
-
-	len = snprintf(expanded, size, "%s%s", at_home && known ? env->home : "",
-				   at_home && known ? path + 1 : path);
-	return known && len >= 0 && (size_t) len < size;
-}
-
 /* Absent is not unusable: only a file at the default place may be missing. */
 static bool
 read_profile_file(aws_profile *profile, aws_profile_file *file,
@@ -118,9 +89,15 @@ read_profile_file(aws_profile *profile, aws_profile_file *file,
 {
 	const aws_environment *env = profile->env;
 	const char *named = aws_get_variable(env, variable);
+	const char *path = named != NULL ? named : default_path;
+	bool		at_home = path[0] == '~' && (path[1] == '/' || path[1] == '\0');
+	bool		known = !at_home || aws_is_set(env->home);
+	int			len = snprintf(file->path, sizeof(file->path), "%s%s",
+							   at_home && known ? env->home : "",
+							   at_home && known ? path + 1 : path);
 
 	errno = ENOENT;
-	if (expand_home(env, named != NULL ? named : default_path, file->path, sizeof(file->path)))
+	if (known && len >= 0 && (size_t) len < sizeof(file->path))
 		file->text.start = env->read_file(env->arg, file->path, &file->text.len);
 	if (file->text.start != NULL ||
 		(named == NULL && (errno == ENOENT || errno == ENOTDIR)))
@@ -180,7 +157,14 @@ aws_profile_open(aws_profile *profile, const aws_settings *settings, const aws_e
 	memset(profile, 0, sizeof(*profile));
 	profile->settings = *settings;
 	profile->env = env;
-	named = choose_name(profile);
+	profile->name = settings->profile;
+	if (!aws_is_set(profile->name))
+		profile->name = aws_get_variable(env, "AWS_PROFILE");
+	if (profile->name == NULL)
+		profile->name = aws_get_variable(env, "AWS_DEFAULT_PROFILE");
+	named = profile->name != NULL;	/* then it must exist */
+	if (!named)
+		profile->name = "default";
 	ok = read_profile_file(profile, credentials, "AWS_SHARED_CREDENTIALS_FILE",
 						   "~/.aws/credentials") &&
 		read_profile_file(profile, config, "AWS_CONFIG_FILE", "~/.aws/config");
@@ -245,25 +229,6 @@ aws_profile_get(const aws_profile *profile, const char *property,
 		result = aws_profile_get_from(profile, &profile->config, property,
 									  value, size);
 	return result;
-}
-
-bool
-aws_profile_get_service_endpoint(const aws_profile *profile,
-								 const char *service,
-								 char *value, size_t size)
-{
-	ini_slice	config = profile->config.text;
-	char		services[AWS_NAME_SIZE];
-	ini_result	result = aws_profile_get(profile, "services", services,
-										 sizeof(services));
-
-	value[0] = '\0';
-	if (result == INI_ABSENT)
-		return true;
-	if (result == INI_TOO_LONG || !ini_has_section(config, "services", services))
-		return false;
-	return ini_get(config, "services", services, service, "endpoint_url",
-				   value, size) != INI_TOO_LONG;
 }
 
 /* With an unusable profile no authorities are added: what needs them, is not trusted. */

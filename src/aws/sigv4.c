@@ -54,13 +54,6 @@ fetch_algorithms(void)
 	EVP_MAC_free(mac);
 }
 
-static bool
-have_algorithms(void)
-{
-	return CRYPTO_THREAD_run_once(&fetch_once, fetch_algorithms) == 1 &&
-		sha256_md != NULL && hmac_ctx != NULL;
-}
-
 void
 sigv4_amz_date(int64_t epoch_s, char out[SIGV4_DATE_SIZE])
 {
@@ -275,18 +268,6 @@ hash_canonical_request(const sigv4_request *request, const sigv4_header *const *
  * The key
  */
 
-static bool
-write_scope(const sigv4_request *request, char *scope, size_t size)
-{
-	int			len;
-
-	if (strlen(request->amz_date) != SIGV4_DATE_SIZE - 1)
-		return false;
-	len = snprintf(scope, size, "%.*s/%s/%s/aws4_request", DATE_LEN,
-				   request->amz_date, request->region, request->service);
-	return len > 0 && (size_t) len < size;
-}
-
 /* A context with the key of the request's day, Region, service and secret; or NULL. */
 static EVP_MAC_CTX *
 derive_key(const sigv4_request *request)
@@ -322,8 +303,11 @@ refresh_key(const sigv4_request *request, sigv4_key *key)
 {
 	char		scope[sizeof(key->scope)] = "";
 	uint8_t		secret_hash[HASH_SIZE];
+	int			len = snprintf(scope, sizeof(scope), "%.*s/%s/%s/aws4_request", DATE_LEN,
+							   request->amz_date, request->region, request->service);
 
-	if (!write_scope(request, scope, sizeof(scope)) ||
+	if (strlen(request->amz_date) != SIGV4_DATE_SIZE - 1 ||
+		len < 0 || (size_t) len >= sizeof(scope) ||
 		EVP_Digest(request->secret_access_key, strlen(request->secret_access_key),
 				   secret_hash, NULL, sha256_md, NULL) != 1)
 		return false;
@@ -338,23 +322,6 @@ refresh_key(const sigv4_request *request, sigv4_key *key)
 	return key->mac != NULL;
 }
 
-static bool
-sign_hash(const sigv4_request *request, const sigv4_key *key,
-		  const char *request_hex, char hex[HEX_SIZE])
-{
-	char		to_sign[sizeof(ALGORITHM) + SIGV4_DATE_SIZE +
-						sizeof(key->scope) + HEX_SIZE];
-	uint8_t		signature[HASH_SIZE];
-	int			len;
-
-	len = snprintf(to_sign, sizeof(to_sign), ALGORITHM "\n%s\n%s\n%s",
-				   request->amz_date, key->scope, request_hex);
-	if (!hmac(key->mac, NULL, 0, to_sign, (size_t) len, signature))
-		return false;
-	to_hex(signature, hex);
-	return true;
-}
-
 bool
 sigv4_sign(const sigv4_request *request, sigv4_key *key,
 		   char *out, size_t size)
@@ -362,18 +329,27 @@ sigv4_sign(const sigv4_request *request, sigv4_key *key,
 	const sigv4_header *sorted[MAX_HEADERS];
 	char		names[MAX_NAMES];
 	char		hex[HEX_SIZE];
+	char		to_sign[sizeof(ALGORITHM) + SIGV4_DATE_SIZE +
+						sizeof(key->scope) + HEX_SIZE];
+	uint8_t		signature[HASH_SIZE];
 	int			len;
 
 	if (size == 0)
 		return false;
 	out[0] = '\0';
-	if (request->header_count > MAX_HEADERS || !have_algorithms() || !refresh_key(request, key))
+	if (request->header_count > MAX_HEADERS ||
+		CRYPTO_THREAD_run_once(&fetch_once, fetch_algorithms) != 1 ||
+		sha256_md == NULL || hmac_ctx == NULL || !refresh_key(request, key))
 		return false;
 	sort_headers(request, sorted);
 	if (!list_signed_headers(sorted, request->header_count, names) ||
-		!hash_canonical_request(request, sorted, names, hex) ||
-		!sign_hash(request, key, hex, hex))
+		!hash_canonical_request(request, sorted, names, hex))
 		return false;
+	len = snprintf(to_sign, sizeof(to_sign), ALGORITHM "\n%s\n%s\n%s",
+				   request->amz_date, key->scope, hex);
+	if (!hmac(key->mac, NULL, 0, to_sign, (size_t) len, signature))
+		return false;
+	to_hex(signature, hex);
 	len = snprintf(out, size, ALGORITHM " Credential=%s/%s, SignedHeaders=%s, Signature=%s",
 				   request->access_key_id, key->scope, names, hex);
 	if (len >= 0 && (size_t) len < size)
