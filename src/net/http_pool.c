@@ -132,14 +132,6 @@ serve_curl_timer(http_pool *pool)
  * ----------------------------------------------------------------
  */
 
-static void
-enqueue(http_pool *pool, http_request *request)
-{
-	*pool->queue_end = request;
-	pool->queue_end = &request->next;
-	pool->queued++;
-}
-
 /* Unlinks the request that link points to. */
 static http_request *
 dequeue(http_pool *pool, http_request **link)
@@ -307,13 +299,19 @@ collect(http_pool *pool)
  * ----------------------------------------------------------------
  */
 
-static http_request *
-take_expired(http_pool *pool, int64_t now)
+/* Ends requests whose time-out has expired, and finds the next deadline. */
+static void
+expire(http_pool *pool)
 {
+	int64_t		now = reactor_now_us();
 	http_request *expired = NULL;
 	http_request **expired_end = &expired;
 	http_request **link = &pool->queue;
 
+	if (pool->deadline > now)
+		return;
+	pool->deadline = NEVER;
+	/* All leave the queue before the first done function, which may change the queue. */
 	while (*link != NULL)
 	{
 		if ((*link)->deadline > now)
@@ -325,20 +323,6 @@ take_expired(http_pool *pool, int64_t now)
 		*expired_end = dequeue(pool, link);
 		expired_end = &(*expired_end)->next;
 	}
-	return expired;
-}
-
-/* Ends requests whose time-out has expired, and finds the next deadline. */
-static void
-expire(http_pool *pool)
-{
-	int64_t		now = reactor_now_us();
-	http_request *expired;
-
-	if (pool->deadline > now)
-		return;
-	pool->deadline = NEVER;
-	expired = take_expired(pool, now);
 	while (expired != NULL)
 	{
 		http_request *request = expired;
@@ -442,25 +426,20 @@ init_curl(char *error, size_t error_size)
 	return false;
 }
 
+/* curl's handles.  On failure: false, and http_pool_free() frees what is there. */
 static bool
-init_multi(http_pool *pool, const http_pool_config *config)
+init_handles(http_pool *pool, const http_pool_config *config)
 {
 	long		connections = config->max_connections;
 
 	pool->multi = curl_multi_init();
-	return pool->multi != NULL &&
-		http_sockets_init(&pool->sockets, pool->reactor, pool->multi) &&
-		curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted) == CURLM_OK &&
-		curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool) == CURLM_OK &&
-		curl_multi_setopt(pool->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections) == CURLM_OK &&
-		curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, connections) == CURLM_OK;
-}
-
-static bool
-init_transfers(http_pool *pool, const http_pool_config *config)
-{
 	pool->transfers = calloc(config->max_connections, sizeof(http_transfer));
-	if (pool->transfers == NULL)
+	if (pool->multi == NULL || pool->transfers == NULL ||
+		!http_sockets_init(&pool->sockets, pool->reactor, pool->multi) ||
+		curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted) != CURLM_OK ||
+		curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool) != CURLM_OK ||
+		curl_multi_setopt(pool->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections) != CURLM_OK ||
+		curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, connections) != CURLM_OK)
 		return false;
 	for (int i = 0; i < config->max_connections; i++)
 	{
@@ -534,7 +513,7 @@ http_pool_new(reactor *r, const http_pool_config *config,
 	pool->reactor = r;
 	pool->queue_end = &pool->queue;
 	pool->curl_due = pool->deadline = pool->timer_at = NEVER;
-	if (!init_multi(pool, config) || !init_transfers(pool, config) ||
+	if (!init_handles(pool, config) ||
 		!copy_text(config->url, &pool->url) || !http_pool_reconfigure(pool, config))
 	{
 		http_pool_free(pool);
@@ -599,7 +578,11 @@ http_pool_send(http_pool *pool, const char *method, const char *url, bool direct
 	request->posted_at = reactor_now_us();
 	request->deadline = request->posted_at + (int64_t) timeout_ms * 1000;
 	if (pool->queue != NULL || pool->idle == NULL || timeout_ms <= 0)
-		enqueue(pool, request);
+	{
+		*pool->queue_end = request;
+		pool->queue_end = &request->next;
+		pool->queued++;
+	}
 	else if (!start(pool, request))
 	{
 		http_request_free(request);

@@ -19,25 +19,6 @@
 
 #include "aws/aws.h"
 
-/* HTTP_PROXY is not among them: in a CGI script, a client can set it. */
-static const char *
-find_variable(const char *url, const char **value)
-{
-	static const char *const names[2][4] = {
-		{"http_proxy", "all_proxy", "ALL_PROXY"},
-		{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
-	};
-	bool		secure = strncasecmp(url, "https:", 6) == 0;
-
-	for (int i = 0; i < 4 && names[secure][i] != NULL; i++)
-	{
-		*value = getenv(names[secure][i]);
-		if (*value != NULL && (*value)[0] != '\0')
-			return names[secure][i];
-	}
-	return NULL;
-}
-
 static int
 refuse_to_resolve(void *resolver, void *reserved, void *arg)
 {
@@ -84,36 +65,44 @@ is_excepted(const char *url)
 	return direct;
 }
 
-/* curl takes a variable's value without a scheme for http://. */
-static void
-take(http_proxy *proxy, const char *value, const char *variable)
-{
-	bool		bare = variable != NULL && strstr(value, "://") == NULL;
-	int			len = snprintf(proxy->url, sizeof(proxy->url), "%s%s", bare ? "http://" : "", value);
-
-	if (len < (int) sizeof(proxy->url) &&
-		aws_proxy_shown(proxy->url, proxy->shown, sizeof(proxy->shown)))
-		return;
-	proxy->url[0] = '\0';
-	proxy->unusable = variable != NULL ? variable : "proxy";
-}
-
 void
 http_proxy_find(http_proxy *proxy, const char *setting, const char *url)
 {
+	/* HTTP_PROXY is not among them: in a CGI script, a client can set it. */
+	static const char *const names[2][4] = {
+		{"http_proxy", "all_proxy", "ALL_PROXY"},
+		{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
+	};
 	const char *value = setting;
 	const char *variable = NULL;
 	const char *host = strstr(url, "://");
+	bool		bare;
+	int			len;
 
 	memset(proxy, 0, sizeof(*proxy));
-	if (setting == NULL || setting[0] == '\0')
+	if (!aws_is_set(setting))
 	{
-		variable = find_variable(url, &value);
+		bool		secure = strncasecmp(url, "https:", 6) == 0;
+
+		for (int i = 0; i < 4 && names[secure][i] != NULL && variable == NULL; i++)
+		{
+			value = getenv(names[secure][i]);
+			if (aws_is_set(value))
+				variable = names[secure][i];
+		}
 		if (variable == NULL)
 			return;
 	}
 	else if (strcmp(setting, "none") == 0)
 		return;
-	if ((host == NULL || !aws_is_local_host(host + 3)) && !is_excepted(url))
-		take(proxy, value, variable);
+	if ((host != NULL && aws_is_local_host(host + 3)) || is_excepted(url))
+		return;
+	/* curl takes a variable's value without a scheme for http://. */
+	bare = variable != NULL && strstr(value, "://") == NULL;
+	len = snprintf(proxy->url, sizeof(proxy->url), "%s%s", bare ? "http://" : "", value);
+	if (len < (int) sizeof(proxy->url) &&
+		aws_proxy_shown(proxy->url, proxy->shown, sizeof(proxy->shown)))
+		return;
+	proxy->url[0] = '\0';
+	proxy->unusable = variable != NULL ? variable : "proxy";
 }

@@ -96,27 +96,20 @@ is_bad(const http_sockets *s, const char *address)
 	return false;
 }
 
-static void
-read_address(const struct sockaddr *from, char address[INET6_ADDRSTRLEN])
-{
-	const void *bytes = from->sa_family == AF_INET6 ?
-		(const void *) &((const struct sockaddr_in6 *) from)->sin6_addr :
-		(const void *) &((const struct sockaddr_in *) from)->sin_addr;
-
-	memset(address, 0, INET6_ADDRSTRLEN);
-	inet_ntop(from->sa_family, bytes, address, INET6_ADDRSTRLEN);
-}
-
 static curl_socket_t
 on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	const http_opener *opener = arg;
 	http_sockets *s = opener->sockets;
-	char		text[INET6_ADDRSTRLEN];
+	const struct sockaddr *to = &address->addr;
+	const void *bytes = to->sa_family == AF_INET6 ?
+		(const void *) &((const struct sockaddr_in6 *) to)->sin6_addr :
+		(const void *) &((const struct sockaddr_in *) to)->sin_addr;
+	char		text[INET6_ADDRSTRLEN] = "";
 	int			fd;
 
 	(void) purpose;
-	read_address(&address->addr, text);
+	inet_ntop(to->sa_family, bytes, text, sizeof(text));
 	if (is_bad(s, text))
 	{
 		s->left_out++;

@@ -175,41 +175,6 @@ set_text(CURL *easy, CURLoption option, const char *value)
 }
 
 /*
- * QUICK_EXIT: without it, aborting a request whose name is being resolved waits
- * for the resolver thread.  No Accept-Encoding: the CRC covers the bytes as sent.
- * A proxy's headers are not the server's.  curl would keep a name's addresses for
- * 60 s, three leases: each new connection looks them up.  curl's other defaults fit:
- * no redirects, no cookies, no .netrc, TCP_NODELAY; see "curl's timers and caches" in
- * doc/internals/architecture.md.
- */
-static bool
-set_behaviour(CURL *easy, const http_pool_config *config)
-{
-	return (config->url == NULL || set_text(easy, CURLOPT_URL, config->url)) &&
-		set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1) &&
-		set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
-		set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) &&
-		set_long(easy, CURLOPT_POST, 1) &&
-		set_long(easy, CURLOPT_NOSIGNAL, 1) &&
-		set_long(easy, CURLOPT_QUICK_EXIT, 1) &&
-		set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0) &&
-		set_long(easy, CURLOPT_TCP_KEEPALIVE, 1) &&
-		set_long(easy, CURLOPT_MAXAGE_CONN, config->idle_close_s) &&
-		set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16384);
-}
-
-static bool
-set_security(CURL *easy)
-{
-	return set_long(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
-		set_long(easy, CURLOPT_SSL_VERIFYPEER, 1) &&
-		set_long(easy, CURLOPT_SSL_VERIFYHOST, 2) &&
-		set_long(easy, CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
-		set_long(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 1) &&
-		set_long(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 2);
-}
-
-/*
  * Only a file of certificates, ours or curl's default, without curl's default
  * directory: curl caches a file's certificates only if there is no directory.
  * To open a FIFO, curl would wait for a writer; with a slash added it is no file.
@@ -246,12 +211,44 @@ http_transfer_route(http_transfer *t, const http_proxy *proxy)
 					proxy->unusable != NULL ? HTTP_PROXY_UNUSABLE : proxy->url);
 }
 
-static bool
-set_callbacks(http_transfer *t)
+/*
+ * QUICK_EXIT: without it, aborting a request whose name is being resolved waits
+ * for the resolver thread.  No Accept-Encoding: the CRC covers the bytes as sent.
+ * A proxy's headers are not the server's.  curl would keep a name's addresses for
+ * 60 s, three leases: each new connection looks them up.  curl's other defaults fit:
+ * no redirects, no cookies, no .netrc, TCP_NODELAY; see "curl's timers and caches" in
+ * doc/internals/architecture.md.
+ */
+bool
+http_transfer_init(http_transfer *t, const http_pool_config *config)
 {
-	CURL	   *easy = t->easy;
+	struct curl_header *none;
+	CURL	   *easy = curl_easy_init();
 
-	return curl_easy_setopt(easy, CURLOPT_PRIVATE, t) == CURLE_OK &&
+	memset(t, 0, sizeof(*t));
+	t->reply_max = config->reply_max;
+	t->easy = easy;
+	return easy != NULL &&
+		curl_easy_header(easy, "Date", 0, CURLH_HEADER, -1, &none) != CURLHE_NOT_BUILT_IN &&
+		have_space(t, 0) &&
+		(config->url == NULL || set_text(easy, CURLOPT_URL, config->url)) &&
+		set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1) &&
+		set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
+		set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) &&
+		set_long(easy, CURLOPT_POST, 1) &&
+		set_long(easy, CURLOPT_NOSIGNAL, 1) &&
+		set_long(easy, CURLOPT_QUICK_EXIT, 1) &&
+		set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0) &&
+		set_long(easy, CURLOPT_TCP_KEEPALIVE, 1) &&
+		set_long(easy, CURLOPT_MAXAGE_CONN, config->idle_close_s) &&
+		set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16384) &&
+		set_long(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
+		set_long(easy, CURLOPT_SSL_VERIFYPEER, 1) &&
+		set_long(easy, CURLOPT_SSL_VERIFYHOST, 2) &&
+		set_long(easy, CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
+		set_long(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 1) &&
+		set_long(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 2) &&
+		curl_easy_setopt(easy, CURLOPT_PRIVATE, t) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->error) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_start) == CURLE_OK &&
 		curl_easy_setopt(easy, CURLOPT_PREREQDATA, t) == CURLE_OK &&
@@ -269,22 +266,6 @@ set_callbacks(http_transfer *t)
 		set_long(easy, CURLOPT_NOPROGRESS, 0);
 }
 
-bool
-http_transfer_init(http_transfer *t, const http_pool_config *config)
-{
-	struct curl_header *none;
-
-	memset(t, 0, sizeof(*t));
-	t->reply_max = config->reply_max;
-	t->easy = curl_easy_init();
-	return t->easy != NULL &&
-		curl_easy_header(t->easy, "Date", 0, CURLH_HEADER, -1, &none) != CURLHE_NOT_BUILT_IN &&
-		have_space(t, 0) &&
-		set_behaviour(t->easy, config) &&
-		set_security(t->easy) &&
-		set_callbacks(t);
-}
-
 void
 http_transfer_destroy(http_transfer *t)
 {
@@ -292,43 +273,31 @@ http_transfer_destroy(http_transfer *t)
 	free(t->reply);
 }
 
-/* A POST to the pool's URL needs no change; other requests set both each time. */
-static bool
-set_target(CURL *easy, const http_request *request)
-{
-	const char *method = request->method;
-
-	if (method == NULL)
-		return true;
-	return set_text(easy, CURLOPT_URL, request->url) &&
-		set_long(easy, strcmp(method, "GET") == 0 ? CURLOPT_HTTPGET : CURLOPT_POST, 1) &&
-		set_text(easy, CURLOPT_CUSTOMREQUEST, method);
-}
-
-/* To set a body makes a POST of the request. */
-static bool
-set_body(CURL *easy, const http_request *request)
-{
-	if (request->method != NULL && strcmp(request->method, "GET") == 0)
-		return true;
-	return curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-							(curl_off_t) request->len) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body) == CURLE_OK;
-}
-
 bool
 http_transfer_load(http_transfer *t, http_request *request)
 {
+	CURL	   *easy = t->easy;
+	bool		get = request->method != NULL && strcmp(request->method, "GET") == 0;
+
 	t->request = request;
 	t->tls_begun = false;
 	t->started = false;
 	t->too_large = false;
 	t->received = t->reply_len = 0;
 	t->error[0] = '\0';
-	return curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER,
-							request->headers) == CURLE_OK &&
-		set_target(t->easy, request) &&
-		set_body(t->easy, request);
+	if (curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers) != CURLE_OK)
+		return false;
+	/* A POST to the pool's URL needs no change; other requests set all this each time. */
+	if (request->method != NULL &&
+		(!set_text(easy, CURLOPT_URL, request->url) ||
+		 !set_long(easy, get ? CURLOPT_HTTPGET : CURLOPT_POST, 1) ||
+		 !set_text(easy, CURLOPT_CUSTOMREQUEST, request->method)))
+		return false;
+	/* To set a body makes a POST of the request. */
+	return get ||
+		(curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+						  (curl_off_t) request->len) == CURLE_OK &&
+		 curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body) == CURLE_OK);
 }
 
 void
@@ -452,24 +421,6 @@ is_untrusted(const http_transfer *t, CURLcode code)
 	return false;
 }
 
-/* curl's code for "HTTP/0.9"; a reused connection has spoken HTTP before. */
-static bool
-is_foreign(const http_transfer *t, CURLcode code)
-{
-	long		connects = 0;
-
-	curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects);
-	return code == CURLE_UNSUPPORTED_PROTOCOL && connects > 0;
-}
-
-static http_outcome
-outcome_of_failure(const http_transfer *t, CURLcode code)
-{
-	if (t->started)
-		return is_foreign(t, code) ? HTTP_FOREIGN : HTTP_UNKNOWN;
-	return is_untrusted(t, code) ? HTTP_UNTRUSTED : HTTP_NOT_SENT;
-}
-
 /* A header of the reply itself, or "". */
 static const char *
 header_of(const http_transfer *t, const char *name)
@@ -480,35 +431,39 @@ header_of(const http_transfer *t, const char *name)
 		header->value : "";
 }
 
-static void
-set_reply(const http_transfer *t, http_reply *reply)
-{
-	const char *crc32 = header_of(t, "x-amz-crc32");
-	long		status = 0;
-
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-	t->reply[t->reply_len] = '\0';
-	reply->outcome = HTTP_REPLIED;
-	reply->status = (int) status;
-	reply->body = t->reply;
-	reply->len = t->reply_len;
-	if (strlen(crc32) < sizeof(reply->crc32))
-		strcpy(reply->crc32, crc32);
-	reply->date_s = curl_getdate(header_of(t, "Date"), NULL);
-	if (reply->date_s < 0)
-		reply->date_s = 0;
-}
-
 void
 http_transfer_ended(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 					http_reply *reply)
 {
 	if (code == CURLE_OK)
 	{
-		set_reply(t, reply);
+		const char *crc32 = header_of(t, "x-amz-crc32");
+		long		status = 0;
+
+		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+		t->reply[t->reply_len] = '\0';
+		reply->outcome = HTTP_REPLIED;
+		reply->status = (int) status;
+		reply->body = t->reply;
+		reply->len = t->reply_len;
+		if (strlen(crc32) < sizeof(reply->crc32))
+			strcpy(reply->crc32, crc32);
+		reply->date_s = curl_getdate(header_of(t, "Date"), NULL);
+		if (reply->date_s < 0)
+			reply->date_s = 0;
 		return;
 	}
-	reply->outcome = outcome_of_failure(t, code);
+	if (t->started)
+	{
+		long		connects = 0;
+
+		/* curl's code for "HTTP/0.9"; a reused connection has spoken HTTP before. */
+		curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects);
+		reply->outcome = code == CURLE_UNSUPPORTED_PROTOCOL && connects > 0 ?
+			HTTP_FOREIGN : HTTP_UNKNOWN;
+	}
+	else
+		reply->outcome = is_untrusted(t, code) ? HTTP_UNTRUSTED : HTTP_NOT_SENT;
 	reply->body = "";
 	reply->phase = phase_of_failure(t, code);
 	describe_failure(t, code, elapsed_us, reply);

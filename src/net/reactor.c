@@ -174,43 +174,31 @@ reactor_set_timer(reactor *r, int64_t microseconds)
 	return timerfd_settime(r->timer_fd, 0, &when, NULL) == 0;
 }
 
-static void
-deliver_io(reactor *r, const struct epoll_event *event)
-{
-	int			fd = (int) (uint32_t) event->data.u64;
-	uint32_t	life = event->data.u64 >> 32;
-	const watch *w = &r->watches[fd];
-
-	if (w->events != 0 && w->life == life && r->io != NULL)
-		r->io(r->arg, fd, event->events);
-}
-
-static void
-deliver_timer(reactor *r)
-{
-	uint64_t	expirations;
-
-	/* A socket's callback may have set it again: then nothing is due. */
-	if (read(r->timer_fd, &expirations, sizeof(expirations)) < 0)
-		return;
-	if (r->timer != NULL)
-		r->timer(r->arg);
-}
-
 void
 reactor_run(reactor *r)
 {
 	struct epoll_event events[EVENTS_PER_RUN];
 	int			count = epoll_wait(r->epoll_fd, events, EVENTS_PER_RUN, 0);
 	bool		timer_fired = false;
+	uint64_t	expirations;
 
 	for (int i = 0; i < count; i++)
 	{
-		if (events[i].data.u64 == TIMER_KEY)
+		uint64_t	key = events[i].data.u64;
+
+		if (key == TIMER_KEY)
 			timer_fired = true;
 		else
-			deliver_io(r, &events[i]);
+		{
+			int			fd = (int) (uint32_t) key;
+			const watch *w = &r->watches[fd];
+
+			if (w->events != 0 && w->life == (uint32_t) (key >> 32) && r->io != NULL)
+				r->io(r->arg, fd, events[i].events);
+		}
 	}
-	if (timer_fired)
-		deliver_timer(r);
+	/* A socket's callback may have set the timer again: then nothing is due. */
+	if (timer_fired && read(r->timer_fd, &expirations, sizeof(expirations)) >= 0 &&
+		r->timer != NULL)
+		r->timer(r->arg);
 }
