@@ -55,16 +55,19 @@ become(char **command, pid_t parent, const sigset_t *old_signals)
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NO_EXEC);
 }
 
-/*
- * Who has started us may ignore SIGCHLD: then the end of the command would pass unseen.  A
- * signal that is ignored otherwise (nohup) does not concern us.
- */
-static int
-block_signals(sigset_t *old_signals)
+void
+command_start(char **command)
 {
+	pid_t		parent = getpid();
 	sigset_t	ours;
-	int			fd;
+	sigset_t	old_signals;
 
+	our_group = getpgrp();
+
+	/*
+	 * Who has started us may ignore SIGCHLD: then the end of the command would pass unseen.
+	 * A signal that is ignored otherwise (nohup) does not concern us.
+	 */
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGCHLD);
@@ -75,20 +78,10 @@ block_signals(sigset_t *old_signals)
 		if (sigaction(ending_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 			sigaddset(&ours, ending_signals[i]);
 	}
-	fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 	sigaddset(&ours, SIGTTOU);	/* for pass_terminal() */
-	sigprocmask(SIG_BLOCK, &ours, old_signals);
-	return fd;
-}
+	sigprocmask(SIG_BLOCK, &ours, &old_signals);
 
-void
-command_start(char **command)
-{
-	pid_t		parent = getpid();
-	sigset_t	old_signals;
-
-	our_group = getpgrp();
-	signals = block_signals(&old_signals);
 	command_pid = signals >= 0 ? fork() : -1;
 	if (command_pid < 0)
 		die("could not run the command: %s", strerror(errno));

@@ -138,17 +138,6 @@ acquire(const lease_wish *wish)
 	return token[0] != '\0';
 }
 
-/* The end of the session, whenever it is, leaves us the lock for so long. */
-static void
-take_length(void)
-{
-	char	   *length = value_of(conn, text("SELECT (date_part('epoch', %s.ddb_lock_outlive($1))"
-										  " * 1000000)::bigint", schema), 1, &lease.name);
-
-	lease.length_us = strtoll(length, NULL, 10);
-	free(length);
-}
-
 /*
  * While a broken connection is not closed, its session renews the lock: not for ever, but for
  * longer than a network that recovers needs.  TCP_USER_TIMEOUT
@@ -170,17 +159,12 @@ outlive_us(void)
 
 /* ---- what the command's sessions join ---- */
 
-static bool
-is_plain(unsigned char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		strchr("/-._~", c) != NULL;
-}
-
 /* TOKEN:NAME, the name as lock/join_list.h wants it. */
 static char *
 join_entry(void)
 {
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789/-._~";
 	char	   *hex = value_of(conn, "SELECT encode(convert_to($1, 'UTF8'), 'hex')", 1, &lease.name);
 	char	   *name = checked(calloc(strlen(hex) * 2 + 1, 1));
 	char	   *to = name;
@@ -190,7 +174,7 @@ join_entry(void)
 		unsigned int c;
 
 		sscanf(at, "%2x", &c);
-		if (c != 0 && is_plain((unsigned char) c))
+		if (c != 0 && strchr(plain, (int) c) != NULL)
 			*to++ = (char) c;
 		else
 			to += sprintf(to, "%%%02X", c);
@@ -267,38 +251,29 @@ lease_lose(const char *why)
 	say("lock \"%s\" is lost: %.*s", lease.name, (int) strcspn(why, "\n"), why);
 }
 
-/*
- * An answer to status_sql.  A session that has joined may have made the lease longer.  Our
- * clock may be slower than the server's by a tenth.
- */
 static void
-read_status(const PGresult *result)
+read_answer(question which, const PGresult *result)
 {
-	int64_t		left;
-
 	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 		lease_lose(PQresultErrorMessage(result));
-	else if (PQgetisnull(result, 0, 0))
+	else if (which == STATUS ? PQgetisnull(result, 0, 0) :
+			 strcmp(PQgetvalue(result, 0, 0), "t") != 0)
 		lease_lose("the server does not hold it any more");
+	else if (which == RELEASE)
+		lease.released = true;
 	else
 	{
-		left = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+		int64_t		left = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+
+		/*
+		 * A session that has joined may have made the lease longer.  Our clock may be slower
+		 * than the server's by a tenth.
+		 */
 		lease.deadline = asked_at + between(0, left, lease.length_us / 10 * 9);
 		lease.told_at = asked_at;
 		free(lease.others);
 		lease.others = checked(strdup(PQgetvalue(result, 0, 1)));
 	}
-}
-
-static void
-read_release(const PGresult *result)
-{
-	if (PQresultStatus(result) != PGRES_TUPLES_OK)
-		lease_lose(PQresultErrorMessage(result));
-	else if (strcmp(PQgetvalue(result, 0, 0), "t") != 0)
-		lease_lose("the server does not hold it any more");
-	else
-		lease.released = true;
 }
 
 /* Asks, and waits for the answer. */
@@ -311,22 +286,12 @@ ask_status(void)
 	return query(conn, EXIT_OURS, status_sql, 2, values);
 }
 
-static void
-learn_status(void)
-{
-	PGresult   *result = ask_status();
-
-	read_status(result);
-	PQclear(result);
-	if (now_us() >= lease_end_at())
-		lease_lose("the server took too long to answer");
-	if (lease.lost)
-		exit(EXIT_LOST);
-}
-
 void
 lease_take(const lease_wish *wish)
 {
+	char	   *length;
+	PGresult   *result;
+
 	dbname = wish->dbname;
 	lease.name = wish->name;
 	conn = connect_to_server();
@@ -339,9 +304,22 @@ lease_take(const lease_wish *wish)
 		exit(wish->busy_status);
 	}
 	try_to_join(set_environment());
-	take_length();
+
+	/* The end of the session, whenever it is, leaves us the lock for so long. */
+	length = value_of(conn, text("SELECT (date_part('epoch', %s.ddb_lock_outlive($1))"
+								 " * 1000000)::bigint", schema), 1, &lease.name);
+	lease.length_us = strtoll(length, NULL, 10);
+	free(length);
 	outlive_us();
-	learn_status();				/* the command must not begin after the lease's end */
+
+	/* The command must not begin after the lease's end. */
+	result = ask_status();
+	read_answer(STATUS, result);
+	PQclear(result);
+	if (now_us() >= lease_end_at())
+		lease_lose("the server took too long to answer");
+	if (lease.lost)
+		exit(EXIT_LOST);
 	if (PQsetnonblocking(conn, 1) != 0)
 		die("%s", PQerrorMessage(conn));
 }
@@ -406,10 +384,7 @@ lease_read(void)
 
 		if (next == NULL)
 		{
-			if (asked == STATUS)
-				read_status(answer);
-			else
-				read_release(answer);
+			read_answer(asked, answer);
 			asked = NOTHING;
 		}
 		PQclear(answer);
