@@ -27,12 +27,15 @@
  */
 
 static bool
-write_body(aws_fetch *fetch, const char *action, const aws_role *role, const char *token)
+write_request(aws_fetch *fetch, const char *action, const aws_role *role, const char *token)
 {
 	char	   *body = fetch->errand.body;
 	size_t		size = sizeof(fetch->errand.body);
 	char		duration[16];
 
+	if (!aws_errand_request(fetch, "POST", TIMEOUT_MS, fetch->plan.sts_url, "/") ||
+		!aws_errand_header(fetch, "Content-Type", FORM))
+		return false;
 	snprintf(duration, sizeof(duration), "%d", role->duration_s);
 	if (aws_add_field(body, size, "Action", action) &&
 		aws_add_field(body, size, "Version", "2011-06-15") &&
@@ -89,10 +92,7 @@ ask_role(aws_fetch *fetch)
 {
 	const aws_role *role = &fetch->plan.roles[fetch->roles_assumed];
 
-	return aws_errand_request(fetch, "POST", TIMEOUT_MS, fetch->plan.sts_url, "/") &&
-		aws_errand_header(fetch, "Content-Type", FORM) &&
-		write_body(fetch, "AssumeRole", role, NULL) &&
-		sign(fetch);
+	return write_request(fetch, "AssumeRole", role, NULL) && sign(fetch);
 }
 
 /* The token's file is read each time: EKS replaces it. */
@@ -103,9 +103,7 @@ ask_web_identity(aws_fetch *fetch)
 	bool		ok;
 
 	ok = aws_read_token(fetch, fetch->plan.from.web.token_file, token, sizeof(token)) &&
-		aws_errand_request(fetch, "POST", TIMEOUT_MS, fetch->plan.sts_url, "/") &&
-		aws_errand_header(fetch, "Content-Type", FORM) &&
-		write_body(fetch, "AssumeRoleWithWebIdentity", &fetch->plan.from.web.role, token);
+		write_request(fetch, "AssumeRoleWithWebIdentity", &fetch->plan.from.web.role, token);
 	OPENSSL_cleanse(token, sizeof(token));
 	return ok;
 }

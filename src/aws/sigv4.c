@@ -201,36 +201,24 @@ feed_header_value(EVP_MD_CTX *ctx, const char *value)
 	}
 }
 
+/* The names are those of list_signed_headers(): in lower case. */
 static bool
-feed_header_name(EVP_MD_CTX *ctx, const char *name)
-{
-	char		lower[64];
-	size_t		len = 0;
-	bool		ok = true;
-
-	while (ok && *name != '\0')
-	{
-		for (len = 0; len < sizeof(lower) && name[len] != '\0'; len++)
-			lower[len] = ascii_lower(name[len]);
-		ok = EVP_DigestUpdate(ctx, lower, len) == 1;
-		name += len;
-	}
-	return ok && feed(ctx, ":");
-}
-
-static bool
-feed_headers(EVP_MD_CTX *ctx, const sigv4_header *const *sorted, int count)
+feed_headers(EVP_MD_CTX *ctx, const sigv4_header *const *sorted, int count, const char *names)
 {
 	bool		ok = true;
-	int			i;
 
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		if (same_as_previous(sorted, i))
 			ok = ok && feed(ctx, ",");
 		else
+		{
+			size_t		len = strlen(sorted[i]->name);
+
 			ok = ok && (i == 0 || feed(ctx, "\n")) &&
-				feed_header_name(ctx, sorted[i]->name);
+				EVP_DigestUpdate(ctx, names, len) == 1 && feed(ctx, ":");
+			names += len + 1;
+		}
 		ok = ok && feed_header_value(ctx, sorted[i]->value);
 	}
 	return ok && (count == 0 || feed(ctx, "\n"));
@@ -253,7 +241,7 @@ hash_canonical_request(const sigv4_request *request, const sigv4_header *const *
 		feed(ctx, request->method) && feed(ctx, "\n") &&
 		feed(ctx, request->path) && feed(ctx, "\n") &&
 		feed(ctx, request->query) && feed(ctx, "\n") &&
-		feed_headers(ctx, sorted, request->header_count) &&
+		feed_headers(ctx, sorted, request->header_count, signed_headers) &&
 		feed(ctx, "\n") &&
 		feed(ctx, signed_headers) && feed(ctx, "\n") &&
 		feed(ctx, body_hex) &&

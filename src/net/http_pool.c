@@ -229,12 +229,9 @@ finish(http_pool *pool, http_transfer *t, CURLcode code, bool curl_is_done)
 static void
 finish_queued(http_request *request, const char *why)
 {
-	http_reply	reply = {0};
+	http_reply	reply = {.outcome = HTTP_NOT_SENT,.phase = "connect",.body = ""};
 	int64_t		now = reactor_now_us();
 
-	reply.outcome = HTTP_NOT_SENT;
-	reply.phase = "connect";
-	reply.body = "";
 	snprintf(reply.error, sizeof(reply.error), "%s after %lld ms (connect)",
 			 why, (long long) ((now - request->posted_at) / 1000));
 	answer(request, &reply, now);

@@ -16,24 +16,11 @@
 /* Without it, curl asks before it sends a large body, and waits. */
 static const char no_expect[] = "Expect:";
 
-/* Fills the next node, and advances in the block's two areas. */
-static void
-add_header(struct curl_slist **node, char **text, const char *line)
-{
-	size_t		size = strlen(line) + 1;
-
-	memcpy(*text, line, size);
-	(*node)->data = *text;
-	(*node)->next = *node + 1;
-	*text += size;
-	*node += 1;
-}
-
 /* The text behind the one before; NULL stays NULL. */
-static const char *
+static char *
 add_text(char **text, const char *added)
 {
-	const char *start = *text;
+	char	   *start = *text;
 
 	if (added == NULL)
 		return NULL;
@@ -67,10 +54,13 @@ http_request_new(const char *method, const char *url,
 	node = (struct curl_slist *) (request + 1);
 	text = (char *) node + nodes_size;
 	request->headers = node;
-	for (int i = 0; i < header_count; i++)
-		add_header(&node, &text, headers[i]);
-	add_header(&node, &text, no_expect);
-	node[-1].next = NULL;
+	for (int i = 0; i <= header_count; i++)
+	{
+		bool		last = i == header_count;
+
+		node[i].data = add_text(&text, last ? no_expect : headers[i]);
+		node[i].next = last ? NULL : &node[i + 1];
+	}
 	request->method = add_text(&text, method);
 	request->url = add_text(&text, url);
 	if (len > 0)

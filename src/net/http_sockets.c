@@ -63,29 +63,6 @@ find(http_sockets *s, int fd)
 }
 
 static bool
-remember(http_sockets *s, const http_opener *opener, int fd, const char *address)
-{
-	http_socket *connection;
-
-	if (s->count == s->size)
-	{
-		int			size = s->size > 0 ? s->size * 2 : 8;
-		http_socket *grown = realloc(s->sockets, size * sizeof(*grown));
-
-		if (grown == NULL)
-			return false;
-		s->sockets = grown;
-		s->size = size;
-	}
-	connection = &s->sockets[s->count++];
-	*connection = (http_socket) {
-		.fd = fd,.opener = opener,.idle = true,.opened_at = reactor_now_us()
-	};
-	memcpy(connection->address, address, sizeof(connection->address));
-	return true;
-}
-
-static bool
 is_bad(const http_sockets *s, const char *address)
 {
 	int64_t		now = reactor_now_us();
@@ -105,25 +82,31 @@ on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 	const void *bytes = to->sa_family == AF_INET6 ?
 		(const void *) &((const struct sockaddr_in6 *) to)->sin6_addr :
 		(const void *) &((const struct sockaddr_in *) to)->sin_addr;
-	char		text[INET6_ADDRSTRLEN] = "";
-	int			fd;
+	http_socket connection = {.opener = opener,.idle = true};
 
 	(void) purpose;
-	inet_ntop(to->sa_family, bytes, text, sizeof(text));
-	if (is_bad(s, text))
+	inet_ntop(to->sa_family, bytes, connection.address, sizeof(connection.address));
+	if (is_bad(s, connection.address))
 	{
 		s->left_out++;
 		return CURL_SOCKET_BAD;
 	}
-	fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-	if (fd < 0)
-		return CURL_SOCKET_BAD;
-	if (!remember(s, opener, fd, text))
+	if (s->count == s->size)
 	{
-		close(fd);
-		return CURL_SOCKET_BAD;
+		int			size = s->size > 0 ? s->size * 2 : 8;
+		http_socket *grown = realloc(s->sockets, size * sizeof(*grown));
+
+		if (grown == NULL)
+			return CURL_SOCKET_BAD;
+		s->sockets = grown;
+		s->size = size;
 	}
-	return fd;
+	connection.fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	if (connection.fd < 0)
+		return CURL_SOCKET_BAD;
+	connection.opened_at = reactor_now_us();
+	s->sockets[s->count++] = connection;
+	return connection.fd;
 }
 
 /* curl checks for a connection's end before it reuses it: end it here. */
