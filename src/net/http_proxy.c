@@ -80,14 +80,14 @@ http_proxy_find(http_proxy *proxy, const char *setting, const char *url)
 	int			len;
 
 	memset(proxy, 0, sizeof(*proxy));
-	if (!aws_is_set(setting))
+	if (setting == NULL || setting[0] == '\0')
 	{
 		bool		secure = strncasecmp(url, "https:", 6) == 0;
 
 		for (int i = 0; i < 4 && names[secure][i] != NULL && variable == NULL; i++)
 		{
 			value = getenv(names[secure][i]);
-			if (aws_is_set(value))
+			if (value != NULL && value[0] != '\0')
 				variable = names[secure][i];
 		}
 		if (variable == NULL)
