@@ -15,17 +15,6 @@
 #include "shared/settings.h"
 #include "shared/shared.h"
 
-/* A failed call. */
-typedef struct Failure
-{
-	dynamo_status status;
-	dynamo_op	op;
-	const char *message;		/* UTF-8 */
-	const char *source;			/* of the credentials, in a sentence, or NULL */
-	const char *hint;			/* from the worker, or NULL */
-	const char *also;			/* the end of the hint, or NULL */
-} Failure;
-
 void
 ErrorsRequirePreload(void)
 {
@@ -79,80 +68,58 @@ ErrorsStillTrying(const char *message)
 			 errdetail("Requests are being repeated: %s", Utf8ToMessage(message))));
 }
 
-/*
- * The hint for a missing table does not begin with ddb_lock_table_create(): with
- * a second table, in another Region, two holders would get one lock.
- */
-static const char *
-hint_of(const Failure *failure, const dynamo_words *words)
-{
-	bool		other_keys = failure->status == DYNAMO_VALIDATION &&
-		dynamo_is_about_keys(failure->message);
-
-	if (dynamo_is_queue(failure->op) && other_keys)
-		return "The table is no queue table: name another one in \"ddblock.queue_table\", and create "
-			"it with ddb_queue_table_create().";
-	if (dynamo_is_queue(failure->op) && failure->status == DYNAMO_TABLE_MISSING)
-		return "Compare \"ddblock.queue_table\", Region, endpoint and AWS account with the other "
-			"clusters'. If they agree, create the table with ddb_queue_table_create().";
-	if (failure->hint != NULL || words->hint != NULL)
-		return failure->hint != NULL ? failure->hint : words->hint;
-	return psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, endpoint, "
-					"AWS account and \"ddblock.lock_table\" with the other clusters' logs (\"ddblock uses "
-					"lock table\"). If they agree, create the table with ddb_lock_table_create().",
-					segment->place.region, segment->place.url);
-}
-
-static char *
-detail_of(const Failure *failure)
-{
-	char		detail[MAILBOX_TEXT_SIZE + DYNAMO_MESSAGE_SIZE];
-
-	dynamo_error_detail(detail, sizeof(detail), failure->status, failure->op, failure->message);
-	if (failure->source == NULL)
-		return Utf8ToMessage(detail);
-	return Utf8ToMessage(psprintf("%s%s %s", detail, pg_str_endswith(detail, ".") ? "" : ".",
-								  failure->source));
-}
-
+/* A failed call.  Of the worker: what only it knows, in UTF-8 as the message, or "". */
 pg_noreturn static void
-raise_failure(const Failure *failure)
+raise_failure(dynamo_op op, dynamo_status status, const char *message, const char *of_worker)
 {
-	const dynamo_words *words = dynamo_error_words(failure->status, failure->message);
+	const dynamo_words *words = dynamo_error_words(status, message);
 	const char *state = words->sqlstate;
-	const char *detail = detail_of(failure);
-	bool		queue = dynamo_is_queue(failure->op);
+	bool		queue = dynamo_is_queue(op);
 	const char *table = psprintf(queue ? "queue table \"%s\"" : "lock table \"%s\"",
 								 queue ? ddblock_queue_table : ddblock_lock_table);
+	char		why[MAILBOX_TEXT_SIZE + DYNAMO_MESSAGE_SIZE];
+	const char *detail = why;
+	const char *hint = words->hint;
+	const char *also = "";
+
+	dynamo_error_detail(why, sizeof(why), status, op, message);
+	if (status == DYNAMO_CREDENTIALS && of_worker[0] != '\0')
+		detail = psprintf("%s%s %s", why, pg_str_endswith(why, ".") ? "" : ".", of_worker);
+	else if (of_worker[0] != '\0')
+		hint = Utf8ToMessage(of_worker);
+	else if (op == DYNAMO_RELEASE)
+		also = " The session no longer holds the lock. The worker keeps trying to "
+			"release it until its lease has run out.";
+	detail = Utf8ToMessage(detail);
+
+	/*
+	 * The hint for a missing table does not begin with ddb_lock_table_create(): with
+	 * a second table, in another Region, two holders would get one lock.
+	 */
+	if (queue && status == DYNAMO_VALIDATION && dynamo_is_about_keys(message))
+		hint = "The table is no queue table: name another one in \"ddblock.queue_table\", and create "
+			"it with ddb_queue_table_create().";
+	else if (queue && status == DYNAMO_TABLE_MISSING)
+		hint = "Compare \"ddblock.queue_table\", Region, endpoint and AWS account with the other "
+			"clusters'. If they agree, create the table with ddb_queue_table_create().";
+	else if (hint == NULL)
+		hint = psprintf("This server looks for it in Region \"%s\" at %s. Compare Region, "
+						"endpoint, AWS account and \"ddblock.lock_table\" with the other clusters' "
+						"logs (\"ddblock uses lock table\"). If they agree, create the table with "
+						"ddb_lock_table_create().",
+						segment->place.region, segment->place.url);
 
 	ereport(ERROR,
 			(errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
 			 errmsg(words->message, strstr(words->message, "at %s") ? segment->place.url : table),
 			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
-			 errhint("%s%s", hint_of(failure, words), failure->also ? failure->also : "")));
+			 errhint("%s%s", hint, also)));
 }
 
 void
 ErrorsTrouble(dynamo_op op, dynamo_status status, const char *message)
 {
-	Failure		failure = {.status = status,.op = op,.message = message};
-
-	raise_failure(&failure);
-}
-
-pg_noreturn static void
-raise_failed_call(const MailboxFailure *call)
-{
-	Failure		failure = {.status = call->status,.op = call->op,.message = call->message};
-
-	if (call->status == DYNAMO_CREDENTIALS)
-		failure.source = call->hint;
-	else if (call->hint[0] != '\0')
-		failure.hint = Utf8ToMessage(call->hint);
-	else if (call->op == DYNAMO_RELEASE)
-		failure.also = " The session no longer holds the lock. The worker keeps trying to "
-			"release it until its lease has run out.";
-	raise_failure(&failure);
+	raise_failure(op, status, message, "");
 }
 
 /* Returns if the answer is no refusal by the worker. */
@@ -246,8 +213,10 @@ ErrorsDetached(const char *lock)
 void
 ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 {
+	const MailboxFailure *failure = &answer->failure;
+
 	if (answer->result == MAILBOX_FAILED)
-		raise_failed_call(&answer->failure);
+		raise_failure(failure->op, failure->status, failure->message, failure->hint);
 	raise_refusal(answer);
 	if (answer->result == MAILBOX_LOST)
 		ErrorsLost(lock, answer->loss);
@@ -261,7 +230,7 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),
-				 errdetail_internal("%s", Utf8ToMessage(answer->failure.message)),
+				 errdetail_internal("%s", Utf8ToMessage(failure->message)),
 				 errhint("Acquire locks in the same order in every session.")));
 	}
 	if (answer->result == MAILBOX_NO_ROOM)
@@ -295,7 +264,7 @@ ErrorsAnswer(const MailboxAnswer *answer, const char *lock)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the item of lock \"%s\" is unusable", lock),
-				 errdetail_internal("%s", Utf8ToMessage(answer->failure.message)),
+				 errdetail_internal("%s", Utf8ToMessage(failure->message)),
 				 errhint("ddb_lock_force_release() shows the item, and can replace it.")));
 	elog(ERROR, "unexpected answer from the ddblock worker: %d", (int) answer->result);
 }

@@ -21,14 +21,6 @@
 
 #define READS_MAX 1000
 
-/* Who had it; texts are UTF-8. */
-typedef struct Holder
-{
-	int			pid;
-	const char *database;
-	const char *user;
-} Holder;
-
 void
 LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq)
 {
@@ -58,50 +50,52 @@ event_of(lease_loss loss)
 	return EVENT_LOST_UNREACHABLE;
 }
 
-/*
- * For ddb_stats.  The number of changes is odd while one is made.  Of two losses
- * at the same moment, either is the last one: nobody waits.
- */
-static void
-note(const Holder *holder, const char *name, const char *why)
-{
-	SegmentLoss *loss = &segment->last_loss;
-	uint32		changes = shared_read(&segment->loss_changes);
-
-	if (changes % 2 != 0 ||
-		!shared_compare_exchange(&segment->loss_changes, &changes, changes + 1))
-		return;
-	shared_write_barrier();
-	loss->at = GetCurrentTimestamp();
-	loss->pid = holder->pid;
-	strlcpy(loss->database, holder->database, NAMEDATALEN);
-	strlcpy(loss->user, holder->user, NAMEDATALEN);
-	strlcpy(loss->name, name, sizeof(loss->name));
-	strlcpy(loss->why, why, sizeof(loss->why));
-	shared_end_change(&segment->loss_changes);
-}
-
 void
 LossTell(uint32 hold_index, lockmgr_session session, uint64 seq, const char *name,
 		 lease_loss loss, const char *why)
 {
 	const hold *h = &segment_holds[hold_index].hold;
 	const MailboxSlot *slot = &segment_slots[session.slot];
+	SegmentLoss *last = &segment->last_loss;
 	uint64		mark = mailbox_mark(session, seq);
-	Holder		holder = {slot->pid, slot->database, slot->user};
+	uint32		changes;
+	int			pid = slot->pid;
+	const char *database = slot->database;	/* in UTF-8, as the user */
+	const char *user = slot->user;
 
 	if (!shared_compare_exchange(&segment_holds[hold_index].untold_loss, &mark, 0))
 		return;
 	/* Only the worker tells the loss of a detached hold: its session may have gone. */
 	if (h->ends_at != 0)
-		holder = (Holder) {h->holder.pid, h->holder.database, h->holder.user};
+	{
+		pid = h->holder.pid;
+		database = h->holder.database;
+		user = h->holder.user;
+	}
 	SegmentCount(event_of(loss));
-	note(&holder, name, why);
+
+	/*
+	 * For ddb_stats.  The number of changes is odd while one is made.  Of two losses
+	 * at the same moment, either is the last one: nobody waits.
+	 */
+	changes = shared_read(&segment->loss_changes);
+	if (changes % 2 == 0 &&
+		shared_compare_exchange(&segment->loss_changes, &changes, changes + 1))
+	{
+		shared_write_barrier();
+		last->at = GetCurrentTimestamp();
+		last->pid = pid;
+		strlcpy(last->database, database, NAMEDATALEN);
+		strlcpy(last->user, user, NAMEDATALEN);
+		strlcpy(last->name, name, sizeof(last->name));
+		strlcpy(last->why, why, sizeof(last->why));
+		shared_end_change(&segment->loss_changes);
+	}
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("the lease of lock \"%s\" is lost: %s", Utf8Quiet(name), why),
 			 h->campaign ? errdetail("It was held by this cluster itself, to lead.") :
 			 errdetail("It was held by process %d, user \"%s\", database \"%s\".",
-					   holder.pid, holder.user, holder.database),
+					   pid, user, database),
 			 errhidestmt(true)));
 }
 

@@ -507,7 +507,7 @@ check_join(char **newval, void **extra, GucSource source)
 	return wrong == NULL;
 }
 
-/* Leases: per role and per session. */
+/* Leases: per role and per session, and what happens to a session that loses one. */
 static void
 define_leases(void)
 {
@@ -543,12 +543,6 @@ define_leases(void)
 							 "A line for each in the server's log, for people and for programs.",
 							 &ddblock_log_grants, false, PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
-}
-
-/* What happens to a session that loses a lease. */
-static void
-define_losses(void)
-{
 	DefineCustomEnumVariable("ddblock.on_lease_lost",
 							 "What happens to a session when it loses a lease.",
 							 "\"cancel\" cancels its statement, or terminates the session if it is "
@@ -578,15 +572,23 @@ SettingsTable(void)
 	};
 }
 
-/* The separator is known: it is defined before, and does not change. */
 static bool
-check_campaign_names(const char *list)
+check_campaigns(char **newval, void **extra, GucSource source)
 {
+	const char *at = *newval;
+	const char *wrong = campaign_list_wrong(at);
 	dynamo_table table = SettingsTable();
 	char		name[CAMPAIGN_NAME_MAX + 1];
-	const char *wrong;
 
-	while (campaign_list_next(&list, name, &wrong))
+	if (wrong == NULL && **newval != '\0' && !plain_text(*newval, 1, SIZE_MAX))
+		wrong = "A name is not UTF-8, or has control characters.";
+	if (wrong != NULL)
+	{
+		GUC_check_errdetail("%s", wrong);
+		return false;
+	}
+	/* The separator is known: it is defined before, and does not change. */
+	while (campaign_list_next(&at, name, &wrong))
 	{
 		wrong = dynamo_name_wrong(&table, name, strlen(name));
 		if (wrong == NULL)
@@ -595,18 +597,6 @@ check_campaign_names(const char *list)
 		return false;
 	}
 	return true;
-}
-
-static bool
-check_campaigns(char **newval, void **extra, GucSource source)
-{
-	const char *wrong = campaign_list_wrong(*newval);
-
-	if (wrong == NULL && **newval != '\0' && !plain_text(*newval, 1, SIZE_MAX))
-		wrong = "A name is not UTF-8, or has control characters.";
-	if (wrong != NULL)
-		GUC_check_errdetail("%s", wrong);
-	return wrong == NULL && check_campaign_names(*newval);
 }
 
 /* Locks that the cluster itself holds. */
@@ -626,27 +616,19 @@ define_campaigns(void)
 							 NULL, NULL, NULL);
 }
 
-static bool
-names_secret(const char *statement)
-{
-	static const char *const names[] = {"secret_access_key", "session_token", "ddblock.proxy"};
-
-	for (; *statement != '\0'; statement++)
-	{
-		for (int i = 0; i < lengthof(names); i++)
-		{
-			if (pg_strncasecmp(statement, names[i], strlen(names[i])) == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
 static void
 hide_statement(ErrorData *edata)
 {
-	if (debug_query_string != NULL && names_secret(debug_query_string))
-		edata->hide_stmt = edata->hide_ctx = true;
+	static const char *const secrets[] = {"secret_access_key", "session_token", "ddblock.proxy"};
+
+	for (const char *at = debug_query_string; at != NULL && *at != '\0'; at++)
+	{
+		for (int i = 0; i < lengthof(secrets); i++)
+		{
+			if (pg_strncasecmp(at, secrets[i], strlen(secrets[i])) == 0)
+				edata->hide_stmt = edata->hide_ctx = true;
+		}
+	}
 	if (prev_emit_log)
 		prev_emit_log(edata);
 }
@@ -664,7 +646,6 @@ SettingsDefine(void)
 	define_timeouts();
 	define_credentials();
 	define_leases();
-	define_losses();
 	define_campaigns();
 	check_keys();
 	prev_emit_log = emit_log_hook;

@@ -29,26 +29,20 @@ static char own_path[MAXPGPATH];
 static journal_header ours;
 
 static bool
-read_boot_id(void)
+describe_us(const journal_table *table)
 {
-	int			fd = BasicOpenFile(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
+	int			fd;
 	ssize_t		len = -1;
+	struct stat st;
 
+	memset(&ours, 0, sizeof(ours));
+	fd = BasicOpenFile(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 	{
 		len = read(fd, ours.boot_id, sizeof(ours.boot_id) - 1);
 		close(fd);
 	}
-	return len > 0;
-}
-
-static bool
-describe_us(const journal_table *table)
-{
-	struct stat st;
-
-	memset(&ours, 0, sizeof(ours));
-	if (!read_boot_id() || stat(".", &st) != 0)
+	if (len <= 0 || stat(".", &st) != 0)
 	{
 		ereport(LOG,
 				(errcode_for_file_access(),
@@ -175,14 +169,6 @@ JournalUnlist(uint32 index)
 	JournalRemove();
 }
 
-/* Written in this directory before the machine booted. */
-static bool
-is_ours_from_before(const journal_header *header)
-{
-	return header->device == ours.device && header->inode == ours.inode &&
-		strcmp(header->boot_id, ours.boot_id) != 0;
-}
-
 /*
  * Removes a journal of this data directory from before a reboot, and damaged
  * ones.  It keeps other directories' journals and unfinished files: pg_stat_tmp
@@ -194,6 +180,7 @@ is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, b
 {
 	bool		whole = journal_is_whole(header, bytes);
 	const char *why = whole ? journal_differs(header, &ours) : "it is damaged";
+	bool		useless;
 
 	if (whole && strcmp(header->owner, ours.owner) == 0)
 		return false;			/* a copy of our own */
@@ -201,7 +188,12 @@ is_ours_to_free(const journal_header *header, ssize_t bytes, const char *path, b
 		return true;
 	if (say)
 		ereport(LOG, (errmsg("ignored journal \"%s\": %s", path, why)));
-	if (whole ? is_ours_from_before(header) : !pg_str_endswith(path, UNFINISHED))
+	if (whole)
+		useless = header->device == ours.device && header->inode == ours.inode &&
+			strcmp(header->boot_id, ours.boot_id) != 0;
+	else
+		useless = !pg_str_endswith(path, UNFINISHED);
+	if (useless)
 		(void) unlink(path);
 	return false;
 }

@@ -79,15 +79,6 @@ withdraw(int code, Datum arg)
 	shared_write(&segment->worker_pid, 0);
 }
 
-/* From now on a ring sets our latch. */
-static void
-announce(void)
-{
-	before_shmem_exit(withdraw, (Datum) 0);
-	shared_write(&segment->worker_pid, MyProcPid);
-	shared_write(&segment->worker_procno, CompatMyProcNumber());
-}
-
 /*
  * Without a Region or an endpoint the worker refuses every request, until a
  * reload or instance metadata provides one.
@@ -120,20 +111,6 @@ wait_for_place(void)
 	}
 }
 
-/* cluster_name alone is not unique: Debian's first cluster is always "15/main". */
-static const char *
-default_name(void)
-{
-	char		host_name[256];
-
-	if (gethostname(host_name, sizeof(host_name)) != 0)
-		strlcpy(host_name, "postgres", sizeof(host_name));
-	host_name[sizeof(host_name) - 1] = '\0';
-	/* cluster_name is cut, so that the incarnation fits in behind it. */
-	return cluster_name[0] ? psprintf("%.*s@%s", NAMEDATALEN - 1, cluster_name, host_name) :
-		pstrdup(host_name);
-}
-
 /*
  * Makes the ownerName of this cluster.  It belongs to the segment, not to the
  * worker: a new worker uses it for the leases that it adopts.
@@ -141,28 +118,26 @@ default_name(void)
 static void
 name_owner(void)
 {
+	const char *name = ddblock_owner_name;
+	char		host_name[256];
+
 	if (segment->incarnation[0] != '\0')
 		return;
 	WorkerNewUuid(segment->incarnation);
-	snprintf(segment->owner, sizeof(segment->owner), "%s/%s",
-			 ddblock_owner_name[0] ? ddblock_owner_name : default_name(),
-			 segment->incarnation);
-}
+	if (name[0] == '\0')
+	{
+		if (gethostname(host_name, sizeof(host_name)) != 0)
+			strlcpy(host_name, "postgres", sizeof(host_name));
+		host_name[sizeof(host_name) - 1] = '\0';
 
-/* The lock manager sends calls and logs losses itself; the mailbox does the rest. */
-static void
-make_lockmgr(void)
-{
-	WorkerLockmgrInit((lockmgr_host)
-					  {
-						  .save = WorkerSave,
-						  .save_hold = WorkerSaveHold,
-						  .answer = WorkerAnswer,
-						  .waits = WorkerWaits,
-						  .watch = WorkerWatch,
-						  .ends_hold = SegmentEndsHold,
-						  .lives = WorkerCopyLives,
-					  });
+		/*
+		 * cluster_name alone is not unique: Debian's first cluster is always "15/main".  It is
+		 * cut, so that the incarnation fits in behind it.
+		 */
+		name = cluster_name[0] == '\0' ? host_name :
+			psprintf("%.*s@%s", NAMEDATALEN - 1, cluster_name, host_name);
+	}
+	snprintf(segment->owner, sizeof(segment->owner), "%s/%s", name, segment->incarnation);
 }
 
 /* Each reply, before its caller: its Date moves the clock, its error may end the table check. */
@@ -195,36 +170,53 @@ reload(void)
 	set_timeouts();
 }
 
-static int64
-start_drain(int64 now)
-{
-	set_timeouts();
-	/* Calls in flight must be answered within this time, too. */
-	http_pool_hurry(worker_pool, DRAIN_REQUEST_US / 1000);
-	return now + DRAIN_US;
-}
-
-/* Detached holds are not for us to end: their leases run out. */
-static bool
-nothing_held(void)
-{
-	return shared_read(&segment->leases_in_use) <= shared_read(&segment->leases_detached);
-}
-
-/* If leases are left, the journal stays: the next start releases them. */
-pg_noreturn static void
-leave(void)
-{
-	if (nothing_held())
-		JournalRemove();
-	proc_exit(1);
-}
-
+/* Returns what the loop waits for. */
 static WaitEventSet *
-make_wait_set(void)
+start(void)
 {
-	WaitEventSet *set = CompatCreateWaitEventSet(4);
+	WaitEventSet *set;
 
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGINT, PG_SIG_IGN);	/* pg_cancel_backend(): no statement runs */
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+
+	wait_event = CompatWaitEvent("DdblockWorker");
+	slow_down_starts();
+	name_owner();
+	WorkerStatusInit();
+
+	/* From now on a ring sets our latch. */
+	before_shmem_exit(withdraw, (Datum) 0);
+	shared_write(&segment->worker_pid, MyProcPid);
+	shared_write(&segment->worker_procno, CompatMyProcNumber());
+
+	WorkerClockInit();
+	WorkerFetchInit();
+	wait_for_place();
+	WorkerMailboxInit();
+	WorkerQueueInit();
+	WorkerFinishInit();
+	WorkerReadTableSettings();
+	WorkerTableCheckInit();
+	WorkerCallInit(see_reply);
+	/* The lock manager sends calls and logs losses itself; the mailbox does the rest. */
+	WorkerLockmgrInit((lockmgr_host)
+					  {
+						  .save = WorkerSave,
+						  .save_hold = WorkerSaveHold,
+						  .answer = WorkerAnswer,
+						  .waits = WorkerWaits,
+						  .watch = WorkerWatch,
+						  .ends_hold = SegmentEndsHold,
+						  .lives = WorkerCopyLives,
+					  });
+	WorkerCampaignsInit();
+	WorkerJournalInit(SegmentNow());
+	WorkerAdopt(SegmentNow());
+
+	set = CompatCreateWaitEventSet(4);
 	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	AddWaitEventToSet(set, WL_SOCKET_READABLE, WorkerCallFd(), NULL, NULL);
@@ -251,35 +243,10 @@ wait_for_news(WaitEventSet *set, int64 until)
 void
 ddblock_worker_main(Datum main_arg)
 {
-	WaitEventSet *set;
+	WaitEventSet *set = start();
 	MemoryContext turn;
 	int64		drain_deadline = 0;
 
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	pqsignal(SIGINT, PG_SIG_IGN);	/* pg_cancel_backend(): no statement runs */
-	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-
-	wait_event = CompatWaitEvent("DdblockWorker");
-	slow_down_starts();
-	name_owner();
-	WorkerStatusInit();
-	announce();
-	WorkerClockInit();
-	WorkerFetchInit();
-	wait_for_place();
-	WorkerMailboxInit();
-	WorkerQueueInit();
-	WorkerFinishInit();
-	WorkerReadTableSettings();
-	WorkerTableCheckInit();
-	WorkerCallInit(see_reply);
-	make_lockmgr();
-	WorkerCampaignsInit();
-	WorkerJournalInit(SegmentNow());
-	WorkerAdopt(SegmentNow());
-	set = make_wait_set();
 	turn = AllocSetContextCreate(TopMemoryContext, "ddblock worker turn",
 								 ALLOCSET_DEFAULT_SIZES);
 
@@ -297,7 +264,12 @@ ddblock_worker_main(Datum main_arg)
 
 		/* Before anything is sent: draining shortens the time-outs. */
 		if (ShutdownRequestPending && drain_deadline == 0)
-			drain_deadline = start_drain(now);
+		{
+			drain_deadline = now + DRAIN_US;
+			set_timeouts();
+			/* Calls in flight must be answered within this time, too. */
+			http_pool_hurry(worker_pool, DRAIN_REQUEST_US / 1000);
+		}
 
 		WorkerSetClock(now);
 		WorkerReadMailbox(now);
@@ -317,8 +289,17 @@ ddblock_worker_main(Datum main_arg)
 
 		if (drain_deadline != 0)
 		{
-			if (now >= drain_deadline || (nothing_held() && WorkerFinishIdle()))
-				leave();
+			/* Detached holds are not for us to end: their leases run out. */
+			bool		nothing_held = shared_read(&segment->leases_in_use) <=
+				shared_read(&segment->leases_detached);
+
+			if (now >= drain_deadline || (nothing_held && WorkerFinishIdle()))
+			{
+				/* If leases are left, the journal stays: the next start releases them. */
+				if (nothing_held)
+					JournalRemove();
+				proc_exit(1);
+			}
 			wake = Min(wake, drain_deadline);
 		}
 		WorkerStockRandom();

@@ -146,8 +146,11 @@ extern int	WorkerCallFd(void);
  */
 extern void WorkerPost(const WorkerCall *call);
 
-/* Reads an item that nobody writes.  done may be NULL. */
-extern void WorkerPostRead(WorkerDone done);
+/* Reads the lock's item.  done may be NULL. */
+extern void WorkerPostRead(const char *name, WorkerDone done, uint64 id);
+
+/* The item of this name is read, and never written. */
+#define WORKER_UNWRITTEN "ddblock/keep-warm"
 
 /* Lets the connections do their work: done functions are called from here. */
 extern void WorkerRunCalls(void);
@@ -487,21 +490,6 @@ extern void WorkerStockRandom(void);
 extern void WorkerFillRandom(void *arg, void *bytes, size_t len);
 
 extern void WorkerNewUuid(char uuid[UUID_SIZE]);
-
-/* ----------------------------------------------------------------
- * worker_sign.c: The headers of a request to DynamoDB, its signature among them.
- * ----------------------------------------------------------------
- */
-
-#define WORKER_HEADERS_MAX 7
-
-/*
- * Signs by the credentials, which must be there, and for DynamoDB's time.
- * Returns the number of headers, or 0 if it was out of memory.  The headers are
- * valid until the next call.
- */
-extern int	WorkerSign(dynamo_op op, const char *body,
-					   const char *headers[WORKER_HEADERS_MAX]);
 
 /* ----------------------------------------------------------------
  * worker_status.c: What the worker publishes of itself, for ddb_status.

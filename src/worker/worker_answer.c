@@ -112,51 +112,41 @@ WorkerAnswer(void *arg, const lockmgr_answer *answer)
 	mailbox_end_answer(&segment_mailbox, answer->session, answer->seq);
 }
 
-/* The lock manager learns other clusters' versions from a page of the table, and judges it. */
-static void
-judge_page(const dynamo_page *page, int64 sent)
-{
-	int64		now = SegmentNow();
-
-	for (int i = 0; i < page->count; i++)
-	{
-		dynamo_row *row = &page->rows[i];
-
-		row->dead = lockmgr_observe(worker_lockmgr, sent, now, row->name,
-									strlen(row->name), &row->item, row->shared);
-		row->unusable = lockmgr_unusable(worker_lockmgr, now, &row->item, row->shared);
-	}
-}
-
-static void
-fill_unusable(MailboxAnswer *out, const dynamo_result *result)
-{
-	MailboxUnusable *unusable = &out->unusable;
-
-	out->result = MAILBOX_UNUSABLE;
-	strlcpy(unusable->why, dynamo_unusable(&result->item, result->shared),
-			sizeof(unusable->why));
-	(void) dynamo_digest(result->json, unusable->digest, sizeof(unusable->digest));
-	unusable->released = result->item.released;
-	(void) dynamo_token_above(result->json, 0, &unusable->token_may_fall);
-	dynamo_show(result->json, unusable->item, sizeof(unusable->item));
-}
-
 void
 WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
 {
+	const dynamo_result *result = reply->results;
+	int64		now = SegmentNow();
 	MailboxAnswer *out;
 
-	judge_page(&reply->page, call->posted);
+	/* The lock manager learns other clusters' versions from a page of the table, and judges it. */
+	for (int i = 0; i < reply->page.count; i++)
+	{
+		dynamo_row *row = &reply->page.rows[i];
+
+		row->dead = lockmgr_observe(worker_lockmgr, call->posted, now, row->name,
+									strlen(row->name), &row->item, row->shared);
+		row->unusable = lockmgr_unusable(worker_lockmgr, now, &row->item, row->shared);
+	}
 	out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
 	if (out == NULL)
 		return;
 	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
 		WorkerFillFailure(out, MAILBOX_FAILED, call->op, reply->status, reply->message);
-	else if (call->op == DYNAMO_READ && reply->results[0].json != NULL)
-		fill_unusable(out, &reply->results[0]);
+	else if (call->op == DYNAMO_READ && result->json != NULL)
+	{
+		MailboxUnusable *unusable = &out->unusable;
+
+		out->result = MAILBOX_UNUSABLE;
+		strlcpy(unusable->why, dynamo_unusable(&result->item, result->shared),
+				sizeof(unusable->why));
+		(void) dynamo_digest(result->json, unusable->digest, sizeof(unusable->digest));
+		unusable->released = result->item.released;
+		(void) dynamo_token_above(result->json, 0, &unusable->token_may_fall);
+		dynamo_show(result->json, unusable->item, sizeof(unusable->item));
+	}
 	else if (call->op == DYNAMO_READ || reply->status == DYNAMO_CONDITION_FAILED)
-		fill_item(out, MAILBOX_CHANGED, &reply->results[0].item, reply->results[0].shared);
+		fill_item(out, MAILBOX_CHANGED, &result->item, result->shared);
 	else if (call->op == DYNAMO_DESCRIBE_TABLE)
 	{
 		out->result = MAILBOX_DESCRIBED;

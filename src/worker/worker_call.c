@@ -26,17 +26,18 @@
 #include "storage/latch.h"
 #include "utils/memutils.h"
 
+#include "aws/aws.h"
 #include "net/net.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
+#include "shared/version.h"
 #include "worker/worker.h"
 
 /* A connection that was idle for longer is not used again. */
 #define IDLE_CLOSE_S 20
 #define KEEP_WARM_US INT64CONST(15000000)
 
-/* The item that is read, and never written. */
-#define KEEP_WARM_NAME "ddblock/keep-warm"
+#define HEADERS_MAX 7
 
 typedef struct Call
 {
@@ -98,43 +99,6 @@ status_of_failure(http_outcome outcome)
 	return DYNAMO_UNKNOWN;
 }
 
-static bool
-wants_new_signature(const Call *call)
-{
-	return !call->again &&
-		(call->reply.status == DYNAMO_CREDENTIALS ||
-		 (call->reply.status == DYNAMO_CLOCK_SKEW && !call->asked.dated));
-}
-
-static void
-read_reply(Call *call, const http_reply *reply)
-{
-	const char *crc = reply->crc32[0] ? reply->crc32 : NULL;
-
-	dynamo_read(&call->reply, WorkerTable(), call->asked.op, call->asked.count, reply->status,
-				crc, reply->body, reply->len);
-	call->reply.date_s = reply->date_s;
-	call->reply.wall_us = WorkerWallClock();
-}
-
-/* A reply that cannot be read may not be DynamoDB's. */
-static void
-read_date(const Call *call, const http_reply *reply)
-{
-	if (call->reply.status != DYNAMO_UNKNOWN && call->reply.status != DYNAMO_MALFORMED)
-		WorkerClockReply(reply->date_s, call->asked.posted, SegmentNow());
-}
-
-static int
-bucket_of(int64 elapsed_us)
-{
-	int			bucket = 0;
-
-	while (bucket < SEGMENT_BUCKETS - 1 && elapsed_us >= (INT64CONST(500) << bucket))
-		bucket++;
-	return bucket;
-}
-
 /*
  * For ddb_operations.  A batch counts as one error, and as one throttle, whichever statements
  * failed.
@@ -146,6 +110,7 @@ count_reply(dynamo_op op, const dynamo_reply *reply, const http_reply *http)
 	bool		throttled = reply->status == DYNAMO_THROTTLED;
 	bool		error = reply->status != DYNAMO_OK &&
 		reply->status != DYNAMO_CONDITION_FAILED;
+	int			bucket = 0;
 
 	for (int i = 0; i < reply->count && reply->status == DYNAMO_OK; i++)
 	{
@@ -162,7 +127,9 @@ count_reply(dynamo_op op, const dynamo_reply *reply, const http_reply *http)
 		return;
 	(void) shared_add(&ops->latency_count, 1);
 	(void) shared_add(&ops->latency_us, http->elapsed_us);
-	(void) shared_add(&ops->histogram[bucket_of(http->elapsed_us)], 1);
+	while (bucket < SEGMENT_BUCKETS - 1 && http->elapsed_us >= (INT64CONST(500) << bucket))
+		bucket++;
+	(void) shared_add(&ops->histogram[bucket], 1);
 	(void) shared_add(&ops->consumed_milliunits, (uint64) llround(reply->consumed * 1000));
 }
 
@@ -191,44 +158,92 @@ static void
 replied(void *arg, const http_reply *reply)
 {
 	Call	   *call = arg;
-	char		text[DYNAMO_MESSAGE_SIZE];
+	dynamo_status status;
 
 	if (reply->outcome == HTTP_REPLIED)
 	{
-		read_reply(call, reply);
-		read_date(call, reply);
+		dynamo_read(&call->reply, WorkerTable(), call->asked.op, call->asked.count,
+					reply->status, reply->crc32[0] ? reply->crc32 : NULL, reply->body, reply->len);
+		call->reply.date_s = reply->date_s;
+		call->reply.wall_us = WorkerWallClock();
+		/* A reply that cannot be read may not be DynamoDB's. */
+		if (call->reply.status != DYNAMO_UNKNOWN && call->reply.status != DYNAMO_MALFORMED)
+			WorkerClockReply(reply->date_s, call->asked.posted, SegmentNow());
 	}
 	else
 	{
+		char		text[DYNAMO_MESSAGE_SIZE];
+
 		snprintf(text, sizeof(text), "%s: %s", reply->phase, reply->error);
 		dynamo_read_failure(&call->reply, call->asked.count,
 							status_of_failure(reply->outcome), text);
 	}
 	count_reply(call->asked.op, &call->reply, reply);
 
-	if (!wants_new_signature(call))
+	status = call->reply.status;
+	if (call->again || (status != DYNAMO_CREDENTIALS &&
+						(status != DYNAMO_CLOCK_SKEW || call->asked.dated)))
 	{
 		conclude(call);
 		return;
 	}
+	/* It is signed anew. */
 	call->again = true;
-	call->refused = call->reply.status == DYNAMO_CREDENTIALS;
+	call->refused = status == DYNAMO_CREDENTIALS;
 	if (call->refused && WorkerCredentials() != NULL)
 		WorkerWantCredentials();
 	dynamo_reply_free(&call->reply);
 	post(call);
 }
 
+/* By the credentials, which must be there, and for DynamoDB's time.  False: out of memory. */
 static bool
 sign_and_post(Call *call)
 {
+	static sigv4_key signing_key;
 	const WorkerCall *asked = &call->asked;
-	const char *headers[WORKER_HEADERS_MAX];
-	int			count = WorkerSign(asked->op, asked->body, headers);
+	const aws_credentials *credentials = WorkerCredentials();
+	size_t		len = strlen(asked->body);
+	char		date[SIGV4_DATE_SIZE];
+	char		authorization[1024];
+	static char lines[HEADERS_MAX - 1][sizeof(credentials->session_token) + 64];
+	const char *headers[HEADERS_MAX];
+	sigv4_header names[] = {
+		{"content-type", "application/x-amz-json-1.0"},
+		{"host", segment->place.host},
+		{"x-amz-date", date},
+		{"x-amz-target", dynamo_target(asked->op)},
+		{"x-amz-security-token", credentials->session_token},
+	};
+	int			count = credentials->session_token[0] != '\0' ? 5 : 4;
+	sigv4_request request = {
+		.method = "POST",
+		.path = "/",
+		.query = "",
+		.headers = names,
+		.header_count = count,
+		.body = asked->body,
+		.body_len = len,
+		.region = segment->place.region,
+		.service = "dynamodb",
+		.access_key_id = credentials->access_key_id,
+		.secret_access_key = credentials->secret_access_key,
+		.amz_date = date,
+	};
 
-	return count > 0 &&
-		http_pool_post(worker_pool, headers, count, asked->body, strlen(asked->body),
-					   Max(asked->timeout_us / 1000, 1), replied, call);
+	sigv4_amz_date(WorkerEpochLikely(SegmentNow()) / USECS_PER_SEC, date);
+	if (!sigv4_sign(&request, &signing_key, authorization, sizeof(authorization)))
+		return false;
+	for (int i = 0; i < count; i++)
+	{
+		snprintf(lines[i], sizeof(lines[i]), "%s: %s", names[i].name, names[i].value);
+		headers[i] = lines[i];
+	}
+	snprintf(lines[count], sizeof(lines[count]), "Authorization: %s", authorization);
+	headers[count] = lines[count];
+	headers[count + 1] = "User-Agent: ddblock/" DDBLOCK_VERSION;
+	return http_pool_post(worker_pool, headers, count + 2, asked->body, len,
+						  Max(asked->timeout_us / 1000, 1), replied, call);
 }
 
 static void
@@ -271,11 +286,10 @@ WorkerPost(const WorkerCall *asked)
 }
 
 void
-WorkerPostRead(WorkerDone done)
+WorkerPostRead(const char *name, WorkerDone done, uint64 id)
 {
-	dynamo_write read = {.op = DYNAMO_READ,.name = KEEP_WARM_NAME,
-	.name_len = strlen(KEEP_WARM_NAME)};
-	WorkerCall	call = {.op = DYNAMO_READ,.done = done};
+	dynamo_write read = {.op = DYNAMO_READ,.name = name,.name_len = strlen(name)};
+	WorkerCall	call = {.op = DYNAMO_READ,.done = done,.id = id};
 
 	call.body = dynamo_build(WorkerTable(), &read);
 	WorkerPost(&call);
@@ -288,16 +302,18 @@ WorkerKeepWarm(int64 now)
 		return PG_INT64_MAX;
 	if (last_call != 0 && now - last_call < KEEP_WARM_US)
 		return last_call + KEEP_WARM_US;
-	WorkerPostRead(NULL);
+	WorkerPostRead(WORKER_UNWRITTEN, NULL, 0);
 	return now + KEEP_WARM_US;
 }
 
-/* Posts them when the credentials are there, or will not come. */
-static void
-post_waiting(void)
+void
+WorkerRunCalls(void)
 {
 	dlist_mutable_iter i;
 
+	reactor_run(the_reactor);
+
+	/* Those that wait are posted when the credentials are there, or will not come. */
 	dlist_foreach_modify(i, &waiting)
 	{
 		Call	   *call = dlist_container(Call, node, i.cur);
@@ -315,13 +331,6 @@ post_waiting(void)
 			post(call);
 		}
 	}
-}
-
-void
-WorkerRunCalls(void)
-{
-	reactor_run(the_reactor);
-	post_waiting();
 	while (!dlist_is_empty(&failed))
 		conclude(dlist_container(Call, node, dlist_pop_head_node(&failed)));
 }

@@ -33,6 +33,8 @@ static char watched[CAMPAIGNS_MAX][CAMPAIGN_NAME_MAX + 1];
 static int	on_their_way;
 static int64 look_at;
 
+static campaign_state logged[CAMPAIGNS_MAX];
+
 static void post(void *arg, const campaign *c);
 static bool take(void *arg, campaign *c);
 
@@ -49,6 +51,8 @@ WorkerCampaignsInit(void)
 	me.lm = worker_lockmgr;
 	me.entries = segment->campaigns;
 	me.first_slot = segment->max_sessions;
+	for (int i = 0; i < CAMPAIGNS_MAX; i++)
+		logged[i] = me.entries[i].c.state;
 }
 
 static void
@@ -73,40 +77,25 @@ look(int64 now)
 		return;
 	while (campaign_list_next(&at, watched[on_their_way], &wrong))
 	{
-		const char *name = watched[on_their_way];
-		dynamo_write read = {.op = DYNAMO_READ,.name = name,.name_len = strlen(name)};
-		WorkerCall	call = {.op = DYNAMO_READ,.done = looked,.id = on_their_way++};
-
-		call.body = dynamo_build(WorkerTable(), &read);
-		WorkerPost(&call);
+		WorkerPostRead(watched[on_their_way], looked, on_their_way);
+		on_their_way++;
 	}
 	look_at = now + lockmgr_campaign_interval((int64) ddblock_lease_duration * 1000);
 }
 
-static bool
-waits_for_promotion(void)
-{
-	return ddblock_leaderships[0] != '\0' && !ddblock_leaderships_on_standby &&
-		RecoveryInProgress();
-}
-
-static const char *
-wanted(void)
-{
-	return ShutdownRequestPending || waits_for_promotion() ? "" : ddblock_leaderships;
-}
-
 /* A loss is logged as each loss of a lease is. */
 static void
-log_changes(const campaign_state *before)
+log_changes(void)
 {
 	for (int i = 0; i < CAMPAIGNS_MAX; i++)
 	{
 		const campaign *c = &me.entries[i].c;
-		const char *name = Utf8Quiet(c->name);
+		const char *name;
 
-		if (c->state == before[i])
+		if (c->state == logged[i])
 			continue;
+		logged[i] = c->state;
+		name = Utf8Quiet(c->name);
 		if (c->state == CAMPAIGN_LEADING)
 			ereport(LOG,
 					(errmsg("this cluster leads \"%s\", with token %lld", name,
@@ -119,14 +108,13 @@ log_changes(const campaign_state *before)
 int64
 WorkerCampaignsRun(int64 now)
 {
-	campaign_state before[CAMPAIGNS_MAX];
-	int64		wake;
+	bool		waits_for_promotion = ddblock_leaderships[0] != '\0' &&
+		!ddblock_leaderships_on_standby && RecoveryInProgress();
+	const char *wanted = ShutdownRequestPending || waits_for_promotion ? "" : ddblock_leaderships;
+	int64		wake = campaigns_run(&me, now, wanted);
 
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
-		before[i] = me.entries[i].c.state;
-	wake = campaigns_run(&me, now, wanted());
-	log_changes(before);
-	if (!waits_for_promotion())
+	log_changes();
+	if (!waits_for_promotion)
 		return wake;
 	look(now);
 	return Min(wake, now + PROMOTION_LOOK_US);
@@ -135,13 +123,9 @@ WorkerCampaignsRun(int64 now)
 bool
 WorkerCampaignsResign(int64 now, const char *name, int64 rest_us, int64 wait_us)
 {
-	campaign_state before[CAMPAIGNS_MAX];
-	bool		led;
+	bool		led = campaign_resign(&me, now, name, rest_us, wait_us);
 
-	for (int i = 0; i < CAMPAIGNS_MAX; i++)
-		before[i] = me.entries[i].c.state;
-	led = campaign_resign(&me, now, name, rest_us, wait_us);
-	log_changes(before);
+	log_changes();
 	return led;
 }
 

@@ -39,40 +39,12 @@ static aws_renewal wanted;		/* when a call may cause a fetch again */
 
 static void look_up(bool keep);
 
-static void
-forget(void)
-{
-	aws_credentials_wipe(&credentials);
-	have_credentials = false;
-}
-
 static int64
 time_left(const aws_credentials *of, int64 now)
 {
 	if (of->expires_s == 0)
 		return AWS_RENEWAL_NEVER;
 	return of->expires_s * USECS_PER_SEC - WorkerEpochLikely(now);
-}
-
-static void
-take(const aws_credentials *found)
-{
-	int64		now = SegmentNow();
-
-	credentials = *found;
-	have_credentials = true;
-	credentials_error[0] = '\0';
-	aws_renewal_succeeded(&renewal, now, time_left(found, now),
-						  pg_prng_uint64(&pg_global_prng_state));
-}
-
-/* Have these expired, but those in use have not? */
-static bool
-is_too_old(const aws_credentials *found)
-{
-	int64		now = SegmentNow();
-
-	return have_credentials && time_left(&credentials, now) > 0 && time_left(found, now) <= 0;
 }
 
 static const char *
@@ -128,7 +100,9 @@ fetched(aws_fetch *done, bool found)
 	}
 	if (!asked)
 		wanted = (aws_renewal) {0};
-	if (found && is_too_old(&done->found))
+	/* Those in use are better than expired ones. */
+	if (found && have_credentials && time_left(&credentials, now) > 0 &&
+		time_left(&done->found, now) <= 0)
 	{
 		found = false;
 		snprintf(done->error, sizeof(done->error), "%s: the credentials have already expired",
@@ -136,7 +110,11 @@ fetched(aws_fetch *done, bool found)
 	}
 	if (found)
 	{
-		take(&done->found);
+		credentials = done->found;
+		have_credentials = true;
+		credentials_error[0] = '\0';
+		aws_renewal_succeeded(&renewal, now, time_left(&credentials, now),
+							  pg_prng_uint64(&pg_global_prng_state));
 		if (asked || trouble)
 			log_success();
 	}
@@ -173,7 +151,10 @@ look_up(bool keep)
 		return;
 	}
 	if (result == AWS_NOT_HERE && !keep)
-		forget();
+	{
+		aws_credentials_wipe(&credentials);
+		have_credentials = false;
+	}
 	fetched(&fetch, false);
 }
 

@@ -11,23 +11,6 @@
 #include "shared/shared.h"
 #include "worker/worker.h"
 
-/*
- * Sessions must know a sooner deadline: we may be stopped when it comes.  A session that
- * gets its first hold on the lease now reads the new one.
- */
-static void
-tell_holders(uint32 index, const lease *lease)
-{
-	for (uint32 i = 0; i < segment->max_leases; i++)
-	{
-		const hold *hold = &segment_holds[i].hold;
-
-		if (hold->session.generation != 0 && hold->lease_index == index &&
-			hold->lease_generation == lease->generation)
-			WorkerInterrupt(hold->session);
-	}
-}
-
 /* Saves a lease in the segment, and its name in the journal. */
 void
 WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
@@ -49,8 +32,18 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 	shared_end_change(&entry->changes);
 	mailbox_end_save(&entry->words, lease);
 
-	if (sooner)
-		tell_holders(index, lease);
+	/*
+	 * Sessions must know a sooner deadline: we may be stopped when it comes.  A session that
+	 * gets its first hold on the lease now reads the new one.
+	 */
+	for (uint32 i = 0; sooner && i < segment->max_leases; i++)
+	{
+		const hold *hold = &segment_holds[i].hold;
+
+		if (hold->session.generation != 0 && hold->lease_index == index &&
+			hold->lease_generation == lease->generation)
+			WorkerInterrupt(hold->session);
+	}
 
 	/* What works under a detached hold may outlive this server's crash. */
 	if (lease->state == LEASE_FREE || lease->detached)
@@ -59,25 +52,19 @@ WorkerSave(void *arg, uint32 index, const lease *lease, const char *name,
 		JournalList(index, entry->name, strlen(entry->name));
 }
 
-/* A hold that is lost has been logged as lost. */
-static void
-log_change(const hold *before, const hold *after)
-{
-	bool		was = before->session.generation != 0;
-	bool		is = after->session.generation != 0;
-
-	if (!was && is)
-		WorkerLogHold("granted", after, INT64_MAX);
-	else if (was && !is && before->loss == LOSS_NONE)
-		WorkerLogHold("released", before, INT64_MAX);
-}
-
 void
 WorkerSaveHold(void *arg, uint32 index, const hold *hold)
 {
 	HoldEntry  *entry = &segment_holds[index];
+	bool		was = entry->hold.session.generation != 0;
+	bool		is = hold->session.generation != 0;
 
-	log_change(&entry->hold, hold);
+	/* A hold that is lost has been logged as lost. */
+	if (!was && is)
+		WorkerLogHold("granted", hold, INT64_MAX);
+	else if (was && !is && entry->hold.loss == LOSS_NONE)
+		WorkerLogHold("released", &entry->hold, INT64_MAX);
+
 	shared_begin_change(&entry->changes);
 	if (mailbox_save_hold(&entry->words, hold))
 	{

@@ -27,18 +27,6 @@ get_env(void *arg, const char *name)
 	return getenv(name);
 }
 
-/* A file that shrinks while we read it ends earlier. */
-static bool
-read_whole(int fd, char *bytes, size_t size, size_t *len)
-{
-	ssize_t		got = 0;
-
-	*len = 0;
-	while (*len < size && (got = read(fd, bytes + *len, size - *len)) > 0)
-		*len += got;
-	return got >= 0;
-}
-
 /*
  * O_NONBLOCK: to open a FIFO must not wait until somebody writes to it.  A device is
  * an empty file: /dev/null is how one switches a shared file off.
@@ -57,11 +45,20 @@ read_file(void *arg, const char *path, size_t *len)
 	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
 	{
 		errno = EFBIG;
-		if (st.st_size <= FILE_MAX && (bytes = malloc(st.st_size + 1)) != NULL &&
-			!read_whole(fd, bytes, st.st_size, len))
+		if (st.st_size <= FILE_MAX && (bytes = malloc(st.st_size + 1)) != NULL)
 		{
-			free(bytes);
-			bytes = NULL;
+			ssize_t		got = 0;
+
+			/* A file that shrinks while we read it ends earlier. */
+			*len = 0;
+			while (*len < (size_t) st.st_size &&
+				   (got = read(fd, bytes + *len, st.st_size - *len)) > 0)
+				*len += got;
+			if (got < 0)
+			{
+				free(bytes);
+				bytes = NULL;
+			}
 		}
 	}
 	problem = errno;

@@ -149,41 +149,28 @@ ended(void *arg, const child_end *end)
 	advance();
 }
 
-static void
-run_command(void)
-{
-	const aws_errand *errand = &the_fetch->errand;
-	char		problem[200];
-
-	if (child_start(shell, errand->body, errand->timeout_ms, ended, NULL))
-		return;
-	snprintf(problem, sizeof(problem), "could not be started: %m");
-	not_done(problem);
-}
-
-static void
-send_later(int pause_ms)
-{
-	send_at = pause_ms > 0 ? SegmentNow() + (int64) pause_ms * 1000 : 0;
-	if (pause_ms == 0)
-		send_request();
-}
-
 /* The next errand, or the end. */
 static void
 advance(void)
 {
 	aws_fetch  *fetch = the_fetch;
+	char		problem[200];
 	aws_step	step = given_up ? AWS_STEP_FAILED :
 		aws_fetch_next(fetch, WorkerEnvironment(), epoch_s());
 
 	switch (step)
 	{
 		case AWS_STEP_HTTP:
-			send_later(fetch->pause_ms);
+			if (fetch->pause_ms > 0)
+				send_at = SegmentNow() + (int64) fetch->pause_ms * 1000;
+			else
+				send_request();
 			break;
 		case AWS_STEP_PROCESS:
-			run_command();
+			if (child_start(shell, fetch->errand.body, fetch->errand.timeout_ms, ended, NULL))
+				break;
+			snprintf(problem, sizeof(problem), "could not be started: %m");
+			not_done(problem);
 			break;
 		case AWS_STEP_DONE:
 		case AWS_STEP_FAILED:

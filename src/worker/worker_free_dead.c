@@ -234,37 +234,11 @@ send_write(Freeing *freeing, int64 now)
 	WorkerPost(&call);
 }
 
-static void
-report(void)
-{
-	if (freed > 0)
-		ereport(LOG,
-				(errmsg_plural("freed %u lock that \"%s\" held when it ended",
-							   "freed %u locks that \"%s\" held when it ended",
-							   freed, freed, journal->owner)));
-	if (journal->damaged > 0)
-		ereport(LOG,
-				(errmsg("journal \"%s\" was damaged", journal->path),
-				 errdetail("Locks that could not be read in it will be free one lease later.")));
-}
-
-/* The journal was read to its end, and no write is in flight. */
-static void
-end_journal(void)
-{
-	DeadJournal *next = journal->next;
-
-	report();
-	JournalDiscard(journal);
-	journal = next;
-	next_number = 0;
-	freed = 0;
-}
-
 int64
 WorkerJournalRun(int64 now)
 {
 	int64		wake = PG_INT64_MAX;
+	DeadJournal *next;
 
 	if (journal == NULL)
 		return wake;
@@ -282,6 +256,21 @@ WorkerJournalRun(int64 now)
 	}
 	if (in_use > 0)
 		return wake;
-	end_journal();
+
+	/* The journal was read to its end, and no write is in flight. */
+	if (freed > 0)
+		ereport(LOG,
+				(errmsg_plural("freed %u lock that \"%s\" held when it ended",
+							   "freed %u locks that \"%s\" held when it ended",
+							   freed, freed, journal->owner)));
+	if (journal->damaged > 0)
+		ereport(LOG,
+				(errmsg("journal \"%s\" was damaged", journal->path),
+				 errdetail("Locks that could not be read in it will be free one lease later.")));
+	next = journal->next;
+	JournalDiscard(journal);
+	journal = next;
+	next_number = 0;
+	freed = 0;
 	return now;
 }

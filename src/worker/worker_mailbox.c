@@ -48,13 +48,6 @@ copy_request(void *arg, uint32 slot_number)
 	memcpy(taken_text, slot->text, Min(taken.name_len + taken.data_len, sizeof(taken_text)));
 }
 
-static bool
-acquires(const MailboxRequest *request)
-{
-	return request->kind == MAILBOX_ACQUIRE || request->kind == MAILBOX_TRY ||
-		request->kind == MAILBOX_ANNOUNCE;
-}
-
 /*
  * In the wrong Region of a global table, a lock that is held in another Region
  * may look free, or its item long released.  And each of these operations needs
@@ -64,7 +57,8 @@ acquires(const MailboxRequest *request)
 static bool
 may_ask(void *arg, int64 now)
 {
-	bool		needs_fit_table = acquires(&taken);
+	bool		needs_fit_table = taken.kind == MAILBOX_ACQUIRE || taken.kind == MAILBOX_TRY ||
+		taken.kind == MAILBOX_ANNOUNCE;
 
 	if (taken.kind == MAILBOX_TABLE)
 		needs_fit_table = taken.op == DYNAMO_DELETE || taken.op == DYNAMO_FORCE_RELEASE ||
@@ -247,23 +241,6 @@ op_of(const MailboxRequest *request)
 	return DYNAMO_ACQUIRE;
 }
 
-static void
-refuse_request(uint32 slot_number)
-{
-	lockmgr_session session;
-	MailboxAnswer *out;
-	uint64		seq;
-	dynamo_op	op;
-
-	if (!mailbox_peek(&segment_mailbox, slot_number, &session, &seq) ||
-		(out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD)) == NULL)
-		return;
-	op = op_of(&segment_slots[slot_number].request);
-	shared_add(&segment->ops[op].errors, 1);
-	WorkerFillFailure(out, MAILBOX_NO_PLACE, op, DYNAMO_OK, WorkerPlaceProblem());
-	mailbox_end_answer(&segment_mailbox, session, seq);
-}
-
 /*
  * Without a Region or an endpoint, every request gets the same answer.  Race with
  * a post: bells are cleared before the slots are read.
@@ -274,7 +251,20 @@ WorkerRefuseRequests(void)
 	for (uint32 w = 0; w < bell_words(); w++)
 		(void) pg_atomic_exchange_u64(&segment_bells[w], 0);
 	for (uint32 i = 0; i < segment->max_sessions; i++)
-		refuse_request(i);
+	{
+		lockmgr_session session;
+		MailboxAnswer *out;
+		uint64		seq;
+		dynamo_op	op;
+
+		if (!mailbox_peek(&segment_mailbox, i, &session, &seq) ||
+			(out = WorkerBeginAnswer(session, seq, LOCKMGR_NO_HOLD)) == NULL)
+			continue;
+		op = op_of(&segment_slots[i].request);
+		shared_add(&segment->ops[op].errors, 1);
+		WorkerFillFailure(out, MAILBOX_NO_PLACE, op, DYNAMO_OK, WorkerPlaceProblem());
+		mailbox_end_answer(&segment_mailbox, session, seq);
+	}
 }
 
 /* Tells the lock manager the requests that are announced, and answers. */
@@ -296,15 +286,6 @@ announce(int64 now, lockmgr_request *asked, uint64 seq)
 		lockmgr_announce(worker_lockmgr, now, asked);
 	}
 	WorkerAnswerResult(asked->session, seq, MAILBOX_DONE);
-}
-
-static void
-resign(int64 now, lockmgr_session session, uint64 seq)
-{
-	bool		led = WorkerCampaignsResign(now, pnstrdup(taken_text, taken.name_len),
-											taken.resign.rest_us, taken.resign.wait_us);
-
-	WorkerAnswerResult(session, seq, led ? MAILBOX_DONE : MAILBOX_NOT_HELD);
 }
 
 static void
@@ -333,7 +314,10 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 	}
 	if (taken.kind == MAILBOX_RESIGN)
 	{
-		resign(now, session, seq);
+		bool		led = WorkerCampaignsResign(now, pnstrdup(taken_text, taken.name_len),
+												taken.resign.rest_us, taken.resign.wait_us);
+
+		WorkerAnswerResult(session, seq, led ? MAILBOX_DONE : MAILBOX_NOT_HELD);
 		return;
 	}
 	/* See WorkerReadMailbox(). */

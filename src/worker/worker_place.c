@@ -62,38 +62,32 @@ take_region(aws_fetch *done, bool found)
 	aws_fetch_wipe(done);
 }
 
-static bool
-find_region(const aws_profile *profile, SegmentPlace *place)
-{
-	aws_found	result = aws_find_region(profile, place->region, sizeof(place->region), tried,
-										 sizeof(tried));
-	char		error[MAILBOX_TEXT_SIZE / 2] = "";
-
-	if (result == AWS_FOUND)
-		return true;
-	strlcpy(place->region, told, sizeof(place->region));
-	if (result == AWS_NOT_HERE && told[0] != '\0')
-		return true;
-	outdated = false;
-	asking = result == AWS_NOT_HERE &&
-		aws_make_region_plan(profile, &fetch.plan, error, sizeof(error)) == AWS_FOUND;
-	if (asking)
-		WorkerFetchStart(&fetch, take_region);
-	else
-		set_problem(NO_REGION, tried, error);
-	return false;
-}
-
 /* The Region is needed even if the endpoint is set: signatures contain it. */
 static bool
 find_place(const aws_profile *profile, SegmentPlace *place)
 {
-	char		error[MAILBOX_TEXT_SIZE / 2];
+	aws_found	result;
+	char		error[MAILBOX_TEXT_SIZE / 2] = "";
 	char		path[MAXPGPATH];
 
 	memset(place, 0, sizeof(*place));
-	if (!find_region(profile, place))
+	result = aws_find_region(profile, place->region, sizeof(place->region), tried, sizeof(tried));
+	if (result == AWS_NOT_HERE && told[0] != '\0')
+	{
+		strlcpy(place->region, told, sizeof(place->region));
+		result = AWS_FOUND;
+	}
+	if (result != AWS_FOUND)
+	{
+		outdated = false;
+		asking = result == AWS_NOT_HERE &&
+			aws_make_region_plan(profile, &fetch.plan, error, sizeof(error)) == AWS_FOUND;
+		if (asking)
+			WorkerFetchStart(&fetch, take_region);
+		else
+			set_problem(NO_REGION, tried, error);
 		return false;
+	}
 	if (!aws_find_endpoint(profile, AWS_DYNAMODB, place->region, place->url,
 						   sizeof(place->url), error, sizeof(error)) ||
 		!aws_endpoint_host(place->url, place->host, sizeof(place->host), error, sizeof(error)))
@@ -105,52 +99,45 @@ find_place(const aws_profile *profile, SegmentPlace *place)
 	return false;
 }
 
-/* So that one can compare the logs of clusters that should share a table. */
-static void
-log_place(void)
-{
-	const char *source = WorkerCredentialsSource();
-
-	ereport(LOG,
-			(errmsg("ddblock uses lock table \"%s\" in Region \"%s\" at %s", ddblock_lock_table,
-					segment->place.region, segment->place.url),
-			 source == NULL ? errdetail("There are no credentials yet.") :
-			 WorkerCredentials() != NULL ?
-			 errdetail("The credentials come from: %s.", source) :
-			 errdetail("The credentials are being fetched from: %s.", source)));
-}
-
 bool
 WorkerFindPlace(int64 now, int64 *wake)
 {
 	aws_profile profile;
 	SegmentPlace place;
-	bool		found;
+	bool		found = false;
 
 	WorkerFetchRun();
-	if (segment->place.url[0] != '\0')
-	{
-		WorkerFindCredentials();
-		WorkerCheckExposure();
-		return true;
-	}
-	if (!asking && look_at <= now)
+	if (segment->place.url[0] == '\0' && !asking && look_at <= now)
 	{
 		look_at = PG_INT64_MAX;
 		WorkerOpenProfile(&profile);
 		found = find_place(&profile, &place);
 		aws_profile_close(&profile);
 		if (found)
-		{
 			segment->place = place;
-			WorkerFindCredentials();
-			log_place();
-			WorkerCheckExposure();
-			return true;
-		}
 	}
-	*wake = asking ? now + WORKER_FETCH_LOOK_US : look_at;
-	return false;
+	if (segment->place.url[0] == '\0')
+	{
+		*wake = asking ? now + WORKER_FETCH_LOOK_US : look_at;
+		return false;
+	}
+	WorkerFindCredentials();
+
+	/* So that one can compare the logs of clusters that should share a table. */
+	if (found)
+	{
+		const char *source = WorkerCredentialsSource();
+
+		ereport(LOG,
+				(errmsg("ddblock uses lock table \"%s\" in Region \"%s\" at %s", ddblock_lock_table,
+						segment->place.region, segment->place.url),
+				 source == NULL ? errdetail("There are no credentials yet.") :
+				 WorkerCredentials() != NULL ?
+				 errdetail("The credentials come from: %s.", source) :
+				 errdetail("The credentials are being fetched from: %s.", source)));
+	}
+	WorkerCheckExposure();
+	return true;
 }
 
 void

@@ -42,23 +42,11 @@ WorkerStatusCopy(const char *owner, int64 until)
 	status.copy_until = until;
 }
 
-/* So that one can see which way requests go: the log tells each change. */
-static void
-publish_proxy(const char *proxy)
-{
-	if (strcmp(status.proxy, proxy) == 0)
-		return;
-	strlcpy(status.proxy, proxy, sizeof(status.proxy));
-	if (proxy[0] != '\0')
-		ereport(LOG, (errmsg("ddblock connects to DynamoDB through the proxy %s", proxy)));
-	else
-		ereport(LOG, (errmsg("ddblock connects to DynamoDB without a proxy")));
-}
-
 void
 WorkerPublishStatus(void)
 {
 	const aws_credentials *credentials = WorkerCredentials();
+	const char *proxy = http_pool_proxy(worker_pool);
 
 	strlcpy(status.credentials, credentials != NULL ? credentials->source : "",
 			sizeof(status.credentials));
@@ -66,6 +54,14 @@ WorkerPublishStatus(void)
 	status.has_place = true;
 	status.clock = segment->clock;
 	status.connections = http_pool_connections(worker_pool);
-	publish_proxy(http_pool_proxy(worker_pool));
+
+	/* So that one can see which way requests go: the log tells each change. */
+	if (strcmp(status.proxy, proxy) != 0)
+	{
+		strlcpy(status.proxy, proxy, sizeof(status.proxy));
+		ereport(LOG,
+				(proxy[0] == '\0' ? errmsg("ddblock connects to DynamoDB without a proxy") :
+				 errmsg("ddblock connects to DynamoDB through the proxy %s", proxy)));
+	}
 	SegmentPublishStatus(&status);
 }

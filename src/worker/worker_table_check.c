@@ -31,28 +31,6 @@ WorkerTableCheckInit(void)
 	table_check_init(&worker_table_check, pin, segment->table_checked, segment->clock.known);
 }
 
-static void
-take_description(const dynamo_reply *reply, bool own)
-{
-	const char *replicas = reply->table.replicas;
-
-	if (table_check_described(&worker_table_check, reply, own,
-							  pg_prng_uint64(&pg_global_prng_state), SegmentNow()))
-		ereport(LOG,
-				(errmsg("ddblock grants no locks: lock table \"%s\" is a global table with "
-						"eventual consistency", ddblock_lock_table),
-				 errdetail("Its replicas are in: %s.", Utf8Quiet(replicas)),
-				 errhint("Set \"ddblock.global_table_region\" to one Region, the same on every "
-						 "server.")));
-	segment->table_checked = worker_table_check.fit;
-}
-
-static void
-described(const WorkerCall *call, const dynamo_reply *reply)
-{
-	take_description(reply, true);
-}
-
 void
 WorkerTableCheckSee(const WorkerCall *call, const dynamo_reply *reply)
 {
@@ -60,22 +38,23 @@ WorkerTableCheckSee(const WorkerCall *call, const dynamo_reply *reply)
 		table_check_time_known(&worker_table_check);
 	if (dynamo_is_queue(call->op))	/* another table */
 		return;
-	if (call->op == DYNAMO_DESCRIBE_TABLE && call->done != described)
-		take_description(reply, false);
+	if (call->op == DYNAMO_DESCRIBE_TABLE)
+	{
+		/* Only a session's call has somebody else who wants the reply. */
+		bool		own = call->done == NULL;
+
+		if (table_check_described(&worker_table_check, reply, own,
+								  pg_prng_uint64(&pg_global_prng_state), SegmentNow()))
+			ereport(LOG,
+					(errmsg("ddblock grants no locks: lock table \"%s\" is a global table with "
+							"eventual consistency", ddblock_lock_table),
+					 errdetail("Its replicas are in: %s.", Utf8Quiet(reply->table.replicas)),
+					 errhint("Set \"ddblock.global_table_region\" to one Region, the same on "
+							 "every server.")));
+	}
 	else if (reply->status == DYNAMO_TABLE_MISSING)
 		table_check_missing(&worker_table_check);
 	segment->table_checked = worker_table_check.fit;
-}
-
-static void
-ask_table(void)
-{
-	WorkerCall	call = {.op = DYNAMO_DESCRIBE_TABLE,.done = described};
-
-	/* The requests that wait fail after retry_timeout: then with what came of it. */
-	call.timeout_us = (int64) Min(ddblock_request_timeout, ddblock_retry_timeout) * 1000;
-	call.body = dynamo_build_describe_table(WorkerTable());
-	WorkerPost(&call);
 }
 
 static void
@@ -88,15 +67,21 @@ time_answered(const WorkerCall *call, const dynamo_reply *reply)
 int64
 WorkerTableCheckRun(int64 now)
 {
+	/* WorkerTableCheckSee() takes the reply. */
+	WorkerCall	call = {.op = DYNAMO_DESCRIBE_TABLE};
+
 	for (;;)
 	{
 		switch (table_check_ask(&worker_table_check, now))
 		{
 			case TABLE_CHECK_ASK_TABLE:
-				ask_table();
+				/* The requests that wait fail after retry_timeout: then with what came of it. */
+				call.timeout_us = (int64) Min(ddblock_request_timeout, ddblock_retry_timeout) * 1000;
+				call.body = dynamo_build_describe_table(WorkerTable());
+				WorkerPost(&call);
 				break;
 			case TABLE_CHECK_ASK_TIME:
-				WorkerPostRead(time_answered);
+				WorkerPostRead(WORKER_UNWRITTEN, time_answered, 0);
 				break;
 			case TABLE_CHECK_ASK_NOTHING:
 				return table_check_next_wake(&worker_table_check);

@@ -16,17 +16,6 @@
 /* What DynamoDB throttles is repeated, and some requests succeed: it ends when none is for so long. */
 #define THROTTLING_ENDS_US (60 * USECS_PER_SEC)
 
-static const dynamo_result *
-find_throttled(const dynamo_reply *reply)
-{
-	for (int i = 0; i < reply->count; i++)
-	{
-		if (reply->results[i].status == DYNAMO_THROTTLED)
-			return &reply->results[i];
-	}
-	return NULL;
-}
-
 /* Once when it begins, and once when it has ended; of each table. */
 void
 WorkerLogThrottling(dynamo_op op, const dynamo_reply *reply)
@@ -34,9 +23,14 @@ WorkerLogThrottling(dynamo_op op, const dynamo_reply *reply)
 	static int64 last[2];
 	bool		queue = dynamo_is_queue(op);
 	const char *table = queue ? ddblock_queue_table : ddblock_lock_table;
-	const dynamo_result *throttled = find_throttled(reply);
+	const dynamo_result *throttled = NULL;
 	int64		now = SegmentNow();
 
+	for (int i = 0; i < reply->count && throttled == NULL; i++)
+	{
+		if (reply->results[i].status == DYNAMO_THROTTLED)
+			throttled = &reply->results[i];
+	}
 	if (throttled != NULL && last[queue] == 0)
 		ereport(LOG,
 				(errmsg("DynamoDB throttles requests to table \"%s\", which are repeated", table),
@@ -57,7 +51,6 @@ WorkerLogTrouble(const dynamo_reply *reply)
 {
 	static bool logged = false;
 	dynamo_status status = reply->status;
-	const char *hint;
 	bool		trouble = status == DYNAMO_UNREACHABLE || status == DYNAMO_UNKNOWN ||
 		status == DYNAMO_CREDENTIALS || status == DYNAMO_CLOCK_SKEW ||
 		status == DYNAMO_ACCESS_DENIED || status == DYNAMO_TABLE_MISSING ||
@@ -66,14 +59,14 @@ WorkerLogTrouble(const dynamo_reply *reply)
 	if (trouble == logged)
 		return;
 	logged = trouble;
-	hint = dynamo_error_words(status, reply->message)->hint;
-	if (status == DYNAMO_TABLE_MISSING)
-		hint = "Compare Region, endpoint and table with those of the other clusters. If they agree, "
-			"create the table with ddb_lock_table_create().";
 	if (!trouble)
 		ereport(LOG, (errmsg("DynamoDB replies again")));
 	else
 	{
+		const char *hint = status == DYNAMO_TABLE_MISSING ?
+			"Compare Region, endpoint and table with those of the other clusters. If they agree, "
+			"create the table with ddb_lock_table_create()." :
+			dynamo_error_words(status, reply->message)->hint;
 		bool		sources = status == DYNAMO_CREDENTIALS && !WorkerCredentialsTold();
 
 		ereport(LOG,
