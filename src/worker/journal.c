@@ -29,8 +29,10 @@ static char own_path[MAXPGPATH];
 static journal_header ours;
 
 static bool
-describe_us(const journal_table *table)
+describe_us(void)
 {
+	const dynamo_table *table = WorkerTable();
+	journal_table *where = &ours.table;
 	int			fd;
 	ssize_t		len = -1;
 	struct stat st;
@@ -54,7 +56,18 @@ describe_us(const journal_table *table)
 	ours.inode = st.st_ino;
 	ours.slot_count = segment->max_leases;
 	strlcpy(ours.owner, segment->owner, sizeof(ours.owner));
-	ours.table = *table;
+
+	/* Of the table, what does not change while the server runs. */
+	strlcpy(where->url, segment->place.url, sizeof(where->url));
+	strlcpy(where->region, segment->place.region, sizeof(where->region));
+	strlcpy(where->name, table->name, sizeof(where->name));
+	strlcpy(where->partition_key, table->partition_key, sizeof(where->partition_key));
+	if (table->sort_key != NULL)
+	{
+		strlcpy(where->sort_key, table->sort_key, sizeof(where->sort_key));
+		strlcpy(where->sort_value, table->sort_value, sizeof(where->sort_value));
+		where->sort_separator = table->sort_separator;
+	}
 	journal_seal(&ours);
 	return true;
 }
@@ -114,22 +127,19 @@ complain(void)
 }
 
 void
-JournalStart(const journal_table *table)
+JournalStart(void)
 {
 	char		unfinished[MAXPGPATH];
 	int			fd;
-	bool		good = false;
 
-	if (!describe_us(table))
+	if (!describe_us())
 		return;
 	snprintf(own_path, sizeof(own_path), DIRECTORY "/" PREFIX "%s", segment->incarnation);
 	snprintf(unfinished, sizeof(unfinished), "%s" UNFINISHED, own_path);
 
 	/* The old file stays until the new one is complete. */
 	fd = BasicOpenFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC);
-	if (fd >= 0)
-		good = write_file(fd) && rename(unfinished, own_path) == 0;
-	if (good)
+	if (fd >= 0 && write_file(fd) && rename(unfinished, own_path) == 0)
 	{
 		own_fd = fd;
 		return;

@@ -70,7 +70,7 @@ typedef struct DeadJournal
 } DeadJournal;
 
 /* Writes this incarnation's journal with the leases that are in the segment. */
-extern void JournalStart(const journal_table *table);
+extern void JournalStart(void);
 
 /* The lease of that index is for this lock. */
 extern void JournalList(uint32 index, const char *name, size_t name_len);
@@ -510,7 +510,7 @@ extern void WorkerStatusCopy(const char *owner, int64 until);
 extern void WorkerPublishStatus(void);
 
 /* ----------------------------------------------------------------
- * worker_table.c: The lock table, as the codec and the journal want it described.
+ * worker_table.c: The lock table, as the codec wants it described.
  * ----------------------------------------------------------------
  */
 
@@ -518,9 +518,6 @@ extern void WorkerPublishStatus(void);
 extern void WorkerReadTableSettings(void);
 
 extern const dynamo_table *WorkerTable(void);
-
-/* What does not change while the server runs. */
-extern void WorkerDescribeTable(journal_table *where);
 
 /* Looks at the items of a reply for clients that ddblock.released_item_ttl harms. */
 extern void WorkerLookForOthers(const dynamo_reply *reply);

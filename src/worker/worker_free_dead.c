@@ -71,10 +71,8 @@ void
 WorkerJournalInit(int64 now)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	journal_table table;
 
-	WorkerDescribeTable(&table);
-	JournalStart(&table);
+	JournalStart();
 	/* Only the first worker of a segment logs why it ignores a journal. */
 	journal = JournalFindDead(shared_read(&segment->worker_starts) == 1);
 	freeing_count = Max(1, Min(FREEING_MAX, ddblock_max_connections / 4));

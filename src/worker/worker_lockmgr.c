@@ -27,6 +27,15 @@ WorkerSetClock(int64 now)
 	lockmgr_set_clock(worker_lockmgr, WorkerEpochHigh(now) - now, WorkerEpochLow(now) - now);
 }
 
+void
+WorkerSetTimeouts(int64 request_max_us)
+{
+	lockmgr_set_timeouts(worker_lockmgr,
+						 Min((int64) ddblock_request_timeout * 1000, request_max_us),
+						 (int64) ddblock_retry_timeout * 1000,
+						 (int64) ddblock_poll_interval * 1000);
+}
+
 /*
  * Only Amazon's own servers are known to keep the time; a ca_file means a proxy that opens
  * TLS.  Through other ones, TLS is end to end.
@@ -242,9 +251,6 @@ WorkerLockmgrInit(lockmgr_host host)
 		.max_remembered = MAX_REMEMBERED,
 		/* The rest is for renewals, and for queues (worker_queue_post.c). */
 		.max_calls = ddblock_max_connections / 2,
-		.request_timeout_us = (int64) ddblock_request_timeout * 1000,
-		.retry_timeout_us = (int64) ddblock_retry_timeout * 1000,
-		.poll_interval_us = (int64) ddblock_poll_interval * 1000,
 	};
 
 	host.send = send_call;
@@ -255,17 +261,9 @@ WorkerLockmgrInit(lockmgr_host host)
 	if (worker_lockmgr == NULL)
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	WorkerSetTimeouts(PG_INT64_MAX);
 	WorkerSetClock(SegmentNow());
 	WorkerSetTakeover();
-}
-
-void
-WorkerSetTimeouts(int64 request_max_us)
-{
-	lockmgr_set_timeouts(worker_lockmgr,
-						 Min((int64) ddblock_request_timeout * 1000, request_max_us),
-						 (int64) ddblock_retry_timeout * 1000,
-						 (int64) ddblock_poll_interval * 1000);
 }
 
 void

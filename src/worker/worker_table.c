@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * worker_table.c
- *	  The lock table, as the codec and the journal want it described.
+ *	  The lock table, as the codec wants it described.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "shared/segment.h"
 #include "shared/settings.h"
 #include "shared/shared.h"
 #include "worker/worker.h"
@@ -24,21 +23,6 @@ const dynamo_table *
 WorkerTable(void)
 {
 	return &table;
-}
-
-void
-WorkerDescribeTable(journal_table *where)
-{
-	memset(where, 0, sizeof(*where));
-	strlcpy(where->url, segment->place.url, sizeof(where->url));
-	strlcpy(where->region, segment->place.region, sizeof(where->region));
-	strlcpy(where->name, table.name, sizeof(where->name));
-	strlcpy(where->partition_key, table.partition_key, sizeof(where->partition_key));
-	if (table.sort_key == NULL)
-		return;
-	strlcpy(where->sort_key, table.sort_key, sizeof(where->sort_key));
-	strlcpy(where->sort_value, table.sort_value, sizeof(where->sort_value));
-	where->sort_separator = table.sort_separator;
 }
 
 static void
