@@ -244,17 +244,14 @@ void
 ddblock_worker_main(Datum main_arg)
 {
 	WaitEventSet *set = start();
-	MemoryContext turn;
+	MemoryContext turn = AllocSetContextCreate(TopMemoryContext, "ddblock worker turn",
+											   ALLOCSET_DEFAULT_SIZES);
 	int64		drain_deadline = 0;
-
-	turn = AllocSetContextCreate(TopMemoryContext, "ddblock worker turn",
-								 ALLOCSET_DEFAULT_SIZES);
 
 	for (;;)
 	{
 		int64		now = SegmentNow();
 		int64		wake;
-		int64		wake_credentials;
 
 		MemoryContextSwitchTo(turn);
 		MemoryContextReset(turn);
@@ -273,12 +270,12 @@ ddblock_worker_main(Datum main_arg)
 
 		WorkerSetClock(now);
 		WorkerReadMailbox(now);
-		wake_credentials = WorkerRenewCredentials(now);
+		wake = WorkerRenewCredentials(now);
 		WorkerRunCalls();
 		now = SegmentNow();
 		if (lockmgr_next_wake(worker_lockmgr) <= now)
 			lockmgr_tick(worker_lockmgr, now);
-		wake = sooner(WorkerSettleParked(now), wake_credentials);
+		wake = sooner(wake, WorkerSettleParked(now));
 		wake = sooner(wake, WorkerCampaignsRun(now));
 		wake = sooner(wake, WorkerTableCheckRun(now));
 		wake = sooner(wake, WorkerFinishRun(now));
