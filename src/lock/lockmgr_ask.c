@@ -82,9 +82,10 @@ end_announced(lockmgr *lm, int64_t now, lm_session *session, uint64_t seq)
 {
 	while (session->announced != NULL && session->announced->request.seq <= seq)
 	{
-		lm_session *announced = lm_pop_announced(session);
+		lm_session *announced = session->announced;
 		lm_hold    *hold = lm_announced_hold(lm, announced);
 
+		session->announced = announced->next_announced;
 		drop_request(lm, now, announced);
 		if (hold != NULL)
 			lm_let_go(lm, now, hold);
@@ -113,14 +114,6 @@ lockmgr_session_end(lockmgr *lm, int64_t now, lockmgr_session id)
 	lm_pump(lm, now);
 }
 
-/* Its session has not taken the grant, so it was promised nothing. */
-static void
-end_unused_kept(const lm_hold *hold)
-{
-	if (hold->lease->holds->lease_next == NULL && !hold->h.joined && hold->h.ends_at == 0)
-		hold->lease->l.ends_kept = true;
-}
-
 void
 lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 {
@@ -137,10 +130,15 @@ lockmgr_cancel(lockmgr *lm, int64_t now, lockmgr_session id, uint64_t seq)
 		for (uint32_t index = lockmgr_next_hold(lm, id.slot, LOCKMGR_NO_HOLD);
 			 index != LOCKMGR_NO_HOLD; index = lockmgr_next_hold(lm, id.slot, index))
 		{
-			if (lm->holds[index].h.seq == seq)
+			lm_hold    *hold = &lm->holds[index];
+
+			if (hold->h.seq == seq)
 			{
-				end_unused_kept(&lm->holds[index]);
-				lm_let_go(lm, now, &lm->holds[index]);
+				/* So it was promised nothing, and the minimum need not pass. */
+				if (hold->lease->holds->lease_next == NULL && !hold->h.joined &&
+					hold->h.ends_at == 0)
+					hold->lease->l.ends_kept = true;
+				lm_let_go(lm, now, hold);
 				break;
 			}
 		}
@@ -288,10 +286,9 @@ copy_payload(lm_request *request, const lockmgr_request *asked)
 	}
 	if (asked->attributes != NULL)
 	{
-		request->attributes = calloc(1, asked->attributes_len + 1);
+		request->attributes = strndup(asked->attributes, asked->attributes_len);
 		if (request->attributes == NULL)
 			return false;
-		memcpy(request->attributes, asked->attributes, asked->attributes_len);
 	}
 	return true;
 }
@@ -342,9 +339,9 @@ static void
 resume_release(lockmgr *lm, int64_t now, lm_session *session)
 {
 	const lock_ask *ask = &session->request.ask;
-	lm_lease   *lease = ask->lease_index < lm->max_leases ? &lm->leases[ask->lease_index] : NULL;
+	lm_lease   *lease = lm_named_lease(lm, ask->lease_index, ask->lease_generation);
 
-	if (lease == NULL || lease->l.generation != ask->lease_generation || lease->lock == NULL)
+	if (lease == NULL || lease->lock == NULL)
 	{
 		if (now < ask->valid_until)
 			lm_answer_result(lm, session, LOCKMGR_RELEASED);
@@ -368,12 +365,7 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 	else if (hold == NULL)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (lm_is_lost(hold))
-	{
-		lockmgr_answer answer = {.result = LOCKMGR_LOST, .loss = hold->h.loss};
-
-		lm_let_go(lm, now, hold);
-		lm_answer(lm, session, &answer);
-	}
+		lm_answer_lost(lm, now, session, hold);
 	else
 	{
 		wait_for_release(session, hold->lease->lock);
@@ -387,20 +379,6 @@ end_hold(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 	}
 }
 
-/* The session's hold on that lease, or NULL. */
-static lm_hold *
-hold_on(const lockmgr *lm, const lm_session *session, const lockmgr_lease *named)
-{
-	lm_hold    *hold = NULL;
-
-	if (named->index < lm->max_leases &&
-		lm->leases[named->index].l.generation == named->generation)
-		hold = lm->leases[named->index].holds;
-	while (hold != NULL && hold->session != session)
-		hold = hold->lease_next;
-	return hold;
-}
-
 /* What is still to end when something has failed ends without an answer. */
 static void
 release_all(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request *asked)
@@ -410,10 +388,14 @@ release_all(lockmgr *lm, int64_t now, lm_session *session, const lockmgr_request
 	request->unreleased = asked->all_count;
 	for (uint32_t i = 0; i < asked->all_count; i++)
 	{
-		lm_hold    *hold = hold_on(lm, session, &asked->all[i]);
+		const lockmgr_lease *named = &asked->all[i];
+		const lm_lease *lease = lm_named_lease(lm, named->index, named->generation);
+		lm_hold    *hold = lease != NULL ? lease->holds : NULL;
 
-		request->ask.lease_index = asked->all[i].index;
-		request->ask.lease_generation = asked->all[i].generation;
+		while (hold != NULL && hold->session != session)
+			hold = hold->lease_next;
+		request->ask.lease_index = named->index;
+		request->ask.lease_generation = named->generation;
 		if (request->active)
 			end_hold(lm, now, session, hold);
 		else if (hold != NULL)
@@ -493,14 +475,24 @@ void
 lockmgr_announce(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 {
 	lm_session *session = lm->adopting ? NULL : next_request_of(lm, now, asked->session);
-	lm_session *announced = session != NULL ? lm_new_announced(session, asked) : NULL;
+	lm_session *announced = session != NULL ? malloc(sizeof(lm_session)) : NULL;
 
 	if (announced == NULL)
 		return;
-	announced->request.active = true;
-	announced->request.kind = LOCKMGR_TRY;
-	announced->request.since = now;
-	announced->request.ask = asked->ask;
+	*announced = (lm_session)
+	{
+		.id = session->id,
+		.announced_by = session,
+		.granted = LOCKMGR_NO_HOLD,
+		.request = {
+			.active = true, .kind = LOCKMGR_TRY, .seq = asked->seq, .since = now,
+			.ask = asked->ask,
+		},
+	};
+	session->role = asked->ask.role;	/* its holds count for this one */
+	*(session->announced ? &session->last_announced->next_announced : &session->announced) =
+		announced;
+	session->last_announced = announced;
 	ask_acquire(lm, now, announced, asked);
 	lm_pump(lm, now);
 }

@@ -28,15 +28,6 @@
  *-------------------------------------------------------------------------
  */
 
-/* The lease on which the request wants to join or end a hold, or NULL. */
-static lm_lease *
-named_lease(lockmgr *lm, uint32_t index, uint32_t generation)
-{
-	lm_lease   *lease = index < lm->max_leases ? &lm->leases[index] : NULL;
-
-	return lease != NULL && lease->l.generation == generation ? lease : NULL;
-}
-
 /*
  * The token may be an old one: then the lock has passed on, perhaps on the same lease.
  * All holds of an exclusive lease have one token.
@@ -82,9 +73,7 @@ void
 lm_join(lockmgr *lm, int64_t now, lm_session *session)
 {
 	const lock_ask *ask = &session->request.ask;
-	lm_lease   *lease = named_lease(lm, ask->lease_index, ask->lease_generation);
-	lm_hold    *hold;
-	int64_t		limit;
+	lm_lease   *lease = lm_named_lease(lm, ask->lease_index, ask->lease_generation);
 
 	if (lease == NULL || now >= lease->l.valid_until ||
 		!has_token(lease, ask->token, ask->taker) ||
@@ -97,7 +86,9 @@ lm_join(lockmgr *lm, int64_t now, lm_session *session)
 		lm_answer_result(lm, session, LOCKMGR_NO_ROOM);
 	else
 	{
-		limit = last_hold(lease)->h.must_end;
+		lm_hold    *hold;
+		int64_t		limit = last_hold(lease)->h.must_end;
+
 		lm_make_room(lm);
 		hold = lm_take_hold(lm, now, lease, session, 1);
 		hold->h.token = ask->token;
@@ -132,8 +123,6 @@ void
 lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 {
 	const lm_request *request = &session->request;
-	lockmgr_answer lost = {.result = LOCKMGR_LOST};
-	lockmgr_answer kept = {.result = LOCKMGR_RENEWED};
 
 	if (hold == NULL || hold->lease->l.mode != MODE_EXCLUSIVE ||
 		(hold->h.ends_at != 0 && hold->h.seq != request->seq) ||
@@ -142,7 +131,8 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 		lm_answer_result(lm, session, LOCKMGR_NOT_HELD);
 	else if (lm_is_lost(hold))
 	{
-		lost.loss = hold->h.loss;
+		lockmgr_answer lost = {.result = LOCKMGR_LOST, .loss = hold->h.loss};
+
 		if (request->ask.at_most_us != 0)
 			lm_let_go(lm, now, hold);
 		lm_answer(lm, session, &lost);
@@ -151,12 +141,15 @@ lm_ask_detach(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 		lm_answer_granted(lm, session, hold);	/* the previous manager did not answer */
 	else if (request->ask.at_most_us == 0)
 	{
+		lockmgr_answer kept = {
+			.result = LOCKMGR_RENEWED, .grant.valid_until = hold->lease->l.valid_until,
+		};
+
 		hold->lease->l.detached = true;
 		lm_save(lm, hold->lease, false);
 		/* What works under it may believe since an earlier call. */
 		if (hold->h.outlives_us < hold->lease->l.lease_ms * 1000)
 			hold->h.outlives_us = hold->lease->l.lease_ms * 1000;
-		kept.grant.valid_until = hold->lease->l.valid_until;
 		lm_save_hold(lm, hold);
 		lm_answer(lm, session, &kept);
 	}
@@ -216,7 +209,7 @@ lm_end_with_session(lockmgr *lm, int64_t now, lm_hold *hold)
 lm_hold *
 lm_detached_hold(lockmgr *lm, const lock_ask *ask)
 {
-	const lm_lease *lease = named_lease(lm, ask->lease_index, ask->lease_generation);
+	const lm_lease *lease = lm_named_lease(lm, ask->lease_index, ask->lease_generation);
 
 	return lease != NULL && has_token(lease, ask->token, ask->taker) ?
 		lm_detached_on(lease) : NULL;
@@ -230,21 +223,11 @@ lm_is_detached_by(const lockmgr *lm, const lm_hold *hold, uint32_t slot)
 }
 
 /*
- * The hold is lost, because the session wanted it for no longer.  As after any loss, the session's
- * statement may still be running: the hold stays until the session acknowledges that, or for as
- * long as the end of a lease comes after its deadline.
+ * Ends the holds whose time is over.  One is lost if the session wanted it for no longer.  As after
+ * any loss, the session's statement may still be running: the hold stays until the session
+ * acknowledges that, or for as long as the end of a lease comes after its deadline.  Of a lost
+ * lease, its holds end with it.
  */
-static void
-lose_hold(lockmgr *lm, lm_hold *hold)
-{
-	hold->h.loss = LOSS_AT_MOST;
-	lm_save_hold(lm, hold);
-	lm_set_end(lm, hold);
-	lm->host.lost(lm->host.arg, hold->index, &hold->h, &hold->lease->l, NULL);
-	lm_answer_renewer(lm, hold, LOCKMGR_LOST);
-}
-
-/* Of a lost lease, its holds end with it. */
 void
 lm_end_holds(lockmgr *lm, int64_t now)
 {
@@ -257,7 +240,13 @@ lm_end_holds(lockmgr *lm, int64_t now)
 		if (hold->h.ends_at != 0 || hold->h.loss == LOSS_AT_MOST)
 			lm_let_go(lm, now, hold);
 		else if (hold->h.loss == LOSS_NONE)
-			lose_hold(lm, hold);
+		{
+			hold->h.loss = LOSS_AT_MOST;
+			lm_save_hold(lm, hold);
+			lm_set_end(lm, hold);
+			lm->host.lost(lm->host.arg, hold->index, &hold->h, &hold->lease->l, NULL);
+			lm_answer_renewer(lm, hold, LOCKMGR_LOST);
+		}
 	}
 }
 
@@ -280,37 +269,6 @@ lm_end_holds(lockmgr *lm, int64_t now)
  *-------------------------------------------------------------------------
  */
 
-static bool is_named(const lm_lock *lock, const lockmgr_request *asked);
-
-/* The last in the session's list, or NULL: memory is short. */
-lm_session *
-lm_new_announced(lm_session *session, const lockmgr_request *asked)
-{
-	lm_session *announced = calloc(1, sizeof(lm_session));
-
-	if (announced == NULL)
-		return NULL;
-	announced->id = session->id;
-	announced->announced_by = session;
-	announced->granted = LOCKMGR_NO_HOLD;
-	announced->request.seq = asked->seq;
-	session->role = asked->ask.role;	/* its holds count for this one */
-	*(session->announced ? &session->last_announced->next_announced : &session->announced) =
-		announced;
-	session->last_announced = announced;
-	return announced;
-}
-
-/* The first one, which the caller frees. */
-lm_session *
-lm_pop_announced(lm_session *session)
-{
-	lm_session *announced = session->announced;
-
-	session->announced = announced->next_announced;
-	return announced;
-}
-
 /* What the announced request was granted, valid or lost, or NULL. */
 lm_hold *
 lm_announced_hold(lockmgr *lm, const lm_session *announced)
@@ -321,6 +279,13 @@ lm_announced_hold(lockmgr *lm, const lm_session *announced)
 	/* A lost lease may have been freed for its room. */
 	return hold != NULL && hold->session == announced->announced_by &&
 		hold->h.seq == announced->request.seq ? hold : NULL;
+}
+
+static bool
+is_named(const lm_lock *lock, const lockmgr_request *asked)
+{
+	return lock->name_len == asked->name_len &&
+		memcmp(lock->name, asked->name, asked->name_len) == 0;
 }
 
 /* Is the request the one that was announced with its number, as far as can be seen? */
@@ -337,13 +302,6 @@ lm_fits_announced(lockmgr *lm, const lm_session *session, const lockmgr_request 
 		asked->data == NULL && asked->attributes == NULL &&
 		!asked->ask.must_exist && !asked->ask.deletes_item &&
 		(lock == NULL || is_named(lock, asked));
-}
-
-static bool
-is_named(const lm_lock *lock, const lockmgr_request *asked)
-{
-	return lock->name_len == asked->name_len &&
-		memcmp(lock->name, asked->name, asked->name_len) == 0;
 }
 
 /*
@@ -377,7 +335,10 @@ lm_adopted_hold(const lm_session *session, uint64_t seq)
 	return hold;
 }
 
-/* Nobody has used it.  Another hold must not have the same number, so it is not asked again. */
+/*
+ * The hold that the session asks for, or wants to end, is lost, and ends.  If nobody has used it,
+ * it is not asked for again: another hold must not have the same number.
+ */
 void
 lm_answer_lost(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)
 {
@@ -399,7 +360,7 @@ lm_claim(lockmgr *lm, int64_t now, lm_session *session, lm_lock *lock)
 		return false;
 	hold = lm_announced_hold(lm, announced);
 	busy = announced->outcome == LOCKMGR_BUSY;
-	(void) lm_pop_announced(session);
+	session->announced = announced->next_announced;
 	if (announced->request.active)
 	{
 		lm_enqueue(lm, now, lock, session, true);

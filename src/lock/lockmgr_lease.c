@@ -73,6 +73,15 @@ lm_make_room(lockmgr *lm)
 		lm_put_lease(lm, LM_CONTAINER(heap_top(&lm->spare), lm_lease, spare));
 }
 
+/* The lease, as it was granted; NULL if it is another one by now. */
+lm_lease *
+lm_named_lease(const lockmgr *lm, uint32_t index, uint32_t generation)
+{
+	lm_lease   *lease = index < lm->max_leases ? &lm->leases[index] : NULL;
+
+	return lease != NULL && lease->l.generation == generation ? lease : NULL;
+}
+
 /* The lock gets a lease; lm_has_room() must be true. */
 void
 lm_take_lease(lockmgr *lm, lm_lock *lock)

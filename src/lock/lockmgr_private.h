@@ -390,8 +390,6 @@ struct lockmgr
 extern void lm_take_place(lockmgr *lm, int64_t now, lm_session *session);
 
 /* lockmgr_join.c */
-extern lm_session *lm_new_announced(lm_session *session, const lockmgr_request *asked);
-extern lm_session *lm_pop_announced(lm_session *session);
 extern lm_hold *lm_announced_hold(lockmgr *lm, const lm_session *announced);
 extern void lm_end_misfit(lockmgr *lm, int64_t now, lm_session *session,
 						  const lockmgr_request *asked);
@@ -465,7 +463,6 @@ extern void lm_give_permits(lockmgr *lm, int64_t now, lm_lock *lock);
 extern bool lm_let_in(lockmgr *lm, int64_t now, lm_session *session);
 extern int32_t lm_wanted_change(const lockmgr *lm, int64_t now, const lm_lock *lock);
 extern void lm_look(lockmgr *lm, lm_lock *lock);
-extern void lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock);
 
 /* lockmgr_bar.c */
 extern void lm_bar(lockmgr *lm, int64_t now, lm_lock *lock);
@@ -478,6 +475,7 @@ extern void lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar,
 						   const dynamo_result *result);
 
 /* lockmgr_lease.c */
+extern lm_lease *lm_named_lease(const lockmgr *lm, uint32_t index, uint32_t generation);
 extern void lm_take_lease(lockmgr *lm, lm_lock *lock);
 extern bool lm_role_is_full(lockmgr *lm, const lm_session *session);
 extern bool lm_has_room(const lockmgr *lm, const lm_session *session);

@@ -193,10 +193,10 @@ void
 lockmgr_revoke(lockmgr *lm, int64_t now, uint32_t lease_index, uint32_t lease_generation,
 			   int64_t token)
 {
-	lm_lease   *lease = lease_index < lm->max_leases ? &lm->leases[lease_index] : NULL;
+	lm_lease   *lease = lm_named_lease(lm, lease_index, lease_generation);
 
-	if (lease != NULL && lease->l.generation == lease_generation &&
-		lease->l.state == LEASE_HELD && lease->holds != NULL && lease->holds->h.token == token)
+	if (lease != NULL && lease->l.state == LEASE_HELD && lease->holds != NULL &&
+		lease->holds->h.token == token)
 		lm_lose(lm, now, lease->lock, LOSS_RESIGNED, NULL);
 	lm_pump(lm, now);
 }

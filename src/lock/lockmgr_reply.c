@@ -217,7 +217,8 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 		lm_observe_shared(lm, lock, now, result->shared);
 	if (session == NULL)
 	{
-		lm_look_settled(lm, now, lock);
+		if (lock->state == LOCK_HELD && lease->l.mode != MODE_EXCLUSIVE)
+			(void) lm_admit(lm, now, lock); /* it was a look for permits */
 		lm_remember(lm, lock);
 		return;
 	}

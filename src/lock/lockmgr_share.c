@@ -18,12 +18,6 @@
 
 #define LOOK_MIN_US		INT64_C(20000)
 
-static bool
-is_waiting(const lm_lock *lock, lockmgr_kind kind)
-{
-	return lock->first != NULL && lock->first->request.kind == kind;
-}
-
 /* The session's margin is a part of the lease that it asked for: the same part of this one. */
 static int64_t
 margin_on(const struct lease *l, const lm_request *request)
@@ -47,19 +41,6 @@ static bool
 may_reuse(int64_t now, const lm_lock *lock, const lm_request *request)
 {
 	return request->ask.limit >= lock->lease->l.limit && lm_in_run(now, lock);
-}
-
-/* May the session have a hold on the lease as it is? */
-static bool
-fits(int64_t now, const lm_lock *lock, const lm_request *request)
-{
-	const lm_lease *lease = lock->lease;
-
-	if (!fits_lease(now, lock, request) || lm_gate_stands(lock))
-		return false;
-	return lockmgr_unlimited(lease->l.mode) ||
-		(request->ask.permits <= lease->l.permits - lease->used &&
-		 may_reuse(now, lock, request));
 }
 
 /*
@@ -128,7 +109,8 @@ next_look(lockmgr *lm, int64_t now, lm_lock *lock)
 	int64_t		interval;
 	int64_t		death;
 
-	if (!is_waiting(lock, LOCKMGR_ACQUIRE) || lock->first->request.ask.mode != l->mode)
+	if (lock->first == NULL || lock->first->request.kind != LOCKMGR_ACQUIRE ||
+		lock->first->request.ask.mode != l->mode)
 		return 0;
 	if (now < lock->stay_back_until)
 		return lock->stay_back_until;
@@ -150,23 +132,30 @@ next_look(lockmgr *lm, int64_t now, lm_lock *lock)
 bool
 lm_admit(lockmgr *lm, int64_t now, lm_lock *lock)
 {
+	const lm_lease *lease = lock->lease;
 	bool		change;
 
 	lock->look_at = 0;
 	while (lock->first != NULL)
 	{
-		if (fits(now, lock, &lock->first->request))
+		const lm_request *request = &lock->first->request;
+
+		/* May the session have a hold on the lease as it is? */
+		if (fits_lease(now, lock, request) && !lm_gate_stands(lock) &&
+			(lockmgr_unlimited(lease->l.mode) ||
+			 (request->ask.permits <= lease->l.permits - lease->used &&
+			  may_reuse(now, lock, request))))
 		{
 			if (!turn_away(lm, lock))
 				let_in(lm, now, lock, lock->first);
 		}
-		else if (is_waiting(lock, LOCKMGR_TRY) && lock->lease->holds != NULL &&
+		else if (request->kind == LOCKMGR_TRY && lease->holds != NULL &&
 				 lm_wanted_change(lm, now, lock) <= 0)
 			lm_answer_result(lm, lock->first, LOCKMGR_BUSY);
 		else
 			break;
 	}
-	if (lock->lease->holds == NULL)
+	if (lease->holds == NULL)
 		return false;
 	change = lm_wanted_change(lm, now, lock) != 0;
 	if (!change)
@@ -216,12 +205,4 @@ lm_look(lockmgr *lm, lm_lock *lock)
 		return;
 	heap_append(&lm->looks, &lock->look);
 	lock->look_ups++;
-}
-
-/* The item was looked at, and seen. */
-void
-lm_look_settled(lockmgr *lm, int64_t now, lm_lock *lock)
-{
-	if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE)
-		(void) lm_admit(lm, now, lock);
 }
