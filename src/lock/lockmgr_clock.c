@@ -41,30 +41,6 @@ lockmgr_get_veto(const lockmgr *lm)
 	return lm->takeover_by_clock ? lm->veto : VETO_NONE;
 }
 
-/* The reply's Date in microseconds; 0: it has none, or one that no clock shows. */
-static int64_t
-date_of(const dynamo_reply *reply)
-{
-	return reply->date_s > 0 && reply->date_s < DATE_MAX ? reply->date_s * SECOND : 0;
-}
-
-/*
- * May the reply's Date be used to take a lock over, and our wall clock be wrong by no
- * more than the slack?  A Date has whole seconds, and is of a moment between sending
- * and receipt.
- */
-static lockmgr_veto
-veto_of(const lockmgr *lm, const dynamo_reply *reply, int64_t on_its_way)
-{
-	int64_t		date_us = date_of(reply);
-
-	if (date_us == 0)
-		return VETO_NO_DATE;
-	return date_us - reply->wall_us > lm->slack_us ||
-		reply->wall_us - on_its_way - date_us - SECOND > lm->slack_us ?
-		VETO_WALL_CLOCK : VETO_NONE;
-}
-
 /* How far DynamoDB's clock is ahead of ours, at most, by the reply that is handled now. */
 static int64_t
 offset_by_reply(const lockmgr *lm)
@@ -76,9 +52,25 @@ offset_by_reply(const lockmgr *lm)
 void
 lm_begin_reply(lockmgr *lm, int64_t now, const dynamo_reply *reply, int64_t sent)
 {
+	/* 0: the reply has no Date, or one that no clock shows. */
+	int64_t		date_us = reply->date_s > 0 && reply->date_s < DATE_MAX ?
+		reply->date_s * SECOND : 0;
+
+	/*
+	 * May the Date be used to take a lock over, and our wall clock be wrong by no more than the
+	 * slack?  A Date has whole seconds, and is of a moment between sending and receipt.
+	 */
 	if (reply->status == DYNAMO_OK || reply->status == DYNAMO_CONDITION_FAILED)
-		lm->veto = veto_of(lm, reply, now - sent);
-	lm->date_us = date_of(reply);
+	{
+		if (date_us == 0)
+			lm->veto = VETO_NO_DATE;
+		else if (date_us - reply->wall_us > lm->slack_us ||
+				 reply->wall_us - (now - sent) - date_us - SECOND > lm->slack_us)
+			lm->veto = VETO_WALL_CLOCK;
+		else
+			lm->veto = VETO_NONE;
+	}
+	lm->date_us = date_us;
 	lm->date_sent = sent;
 	if (lm->date_us != 0)
 		lm->newest_offset = offset_by_reply(lm);

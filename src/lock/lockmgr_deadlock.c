@@ -43,50 +43,13 @@ needs_session(const lockmgr *lm, const lm_hold *hold)
 		!lm->host.ends_hold(lm->host.arg, hold->index, &hold->h);
 }
 
-static bool
-waits(const lm_session *session)
-{
-	return session->request.active && session->request.kind == LOCKMGR_ACQUIRE;
-}
-
-/* Does it wait only because somebody came before? */
-static bool
-waits_in_line(const lm_session *session)
-{
-	lock_mode	mode = session->request.ask.mode;
-
-	return mode == session->request.lock->lease->l.mode && lockmgr_unlimited(mode);
-}
-
-/* Length of the name, cut between characters. */
-static int
-shown_length(const lm_lock *lock)
-{
-	size_t		len = lock->name_len;
-
-	if (len <= NAME_SHOWN)
-		return (int) len;
-	len = NAME_SHOWN;
-	while (len > 0 && (lock->name[len] & 0xC0) == 0x80)
-		len--;
-	return (int) len;
-}
-
-/* May the session, which waits for a lock of its own, be told this one's name? */
-static bool
-may_tell(const lm_session *session, const lm_lock *lock)
-{
-	size_t		len = session->request.ask.prefix_len;
-
-	return lock->name_len >= len && session->request.lock->name_len >= len &&
-		memcmp(lock->name, session->request.lock->name, len) == 0;
-}
-
 /* The cycle in which the session waits; each session's "blocker" is the next one. */
 static void
 describe(const lm_session *session, char *cycle, size_t size)
 {
 	const lm_session *waiter = session;
+	const lm_lock *own = session->request.lock;
+	size_t		prefix_len = session->request.ask.prefix_len;
 	size_t		used = 0;
 
 	do
@@ -95,9 +58,19 @@ describe(const lm_session *session, char *cycle, size_t size)
 		char		name[NAME_SHOWN + sizeof("lock \"...\"")] = "another lock";
 		int			written;
 
-		if (may_tell(session, lock))
-			snprintf(name, sizeof(name), "lock \"%.*s%s\"", shown_length(lock), lock->name,
-					 lock->name_len > NAME_SHOWN ? "..." : "");
+		/* May the session, which waits for a lock of its own, be told this one's name? */
+		if (lock->name_len >= prefix_len && own->name_len >= prefix_len &&
+			memcmp(lock->name, own->name, prefix_len) == 0)
+		{
+			bool		is_long = lock->name_len > NAME_SHOWN;
+			size_t		len = is_long ? NAME_SHOWN : lock->name_len;
+
+			/* It is cut between characters. */
+			while (is_long && len > 0 && (lock->name[len] & 0xC0) == 0x80)
+				len--;
+			snprintf(name, sizeof(name), "lock \"%.*s%s\"", (int) len, lock->name,
+					 is_long ? "..." : "");
+		}
 		written = snprintf(cycle + used, size - used,
 						   "%sProcess %d waits for %s, held by process %d.",
 						   used > 0 ? " " : "", waiter->request.ask.holder.pid, name,
@@ -127,18 +100,19 @@ waits_for_itself(lockmgr *lm, lm_session *session)
 	while (at != NULL)
 	{
 		const lm_hold *hold = at->blocker;
+		lm_session *holder = hold != NULL ? hold->session : NULL;
 
 		if (hold == NULL)
 			at = at->came_from;	/* nothing here: back, and on with the next hold there */
-		else if (hold->session == session && needs_session(lm, hold))
+		else if (holder == session && needs_session(lm, hold))
 			return true;
-		else if (waits(hold->session) && hold->session->search != lm->search &&
-				 needs_session(lm, hold))
+		else if (holder->request.active && holder->request.kind == LOCKMGR_ACQUIRE &&
+				 holder->search != lm->search && needs_session(lm, hold))
 		{
-			hold->session->search = lm->search;
-			hold->session->came_from = at;
-			hold->session->blocker = holds_before(hold->session);
-			at = hold->session;
+			holder->search = lm->search;
+			holder->came_from = at;
+			holder->blocker = holds_before(holder);
+			at = holder;
 		}
 		else
 			at->blocker = hold->lease_next;
@@ -160,7 +134,10 @@ lm_deadlocked(lockmgr *lm, lm_session *session, lm_session **in_line, char *cycl
 	*in_line = NULL;
 	do
 	{
-		if (waits_in_line(waiter))
+		lock_mode	mode = waiter->request.ask.mode;
+
+		/* Does it wait only because somebody came before? */
+		if (mode == waiter->request.lock->lease->l.mode && lockmgr_unlimited(mode))
 			*in_line = waiter;
 		waiter = waiter->blocker->session;
 	} while (waiter != session);

@@ -51,15 +51,6 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 	lm->host.waits(lm->host.arg, session->id, request->seq, lock->watch);
 }
 
-/* An announced request is only ever the first in the queue. */
-static bool
-is_watched(const lm_lock *lock)
-{
-	const lm_session *first = lock->first;
-
-	return first != NULL && (first->announced_by == NULL || first->request.next != NULL);
-}
-
 void
 lm_dequeue(lockmgr *lm, lm_session *session)
 {
@@ -75,7 +66,10 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 	request->lock = NULL;
 	lm->waiters -= session->announced_by == NULL && !request->ask.campaign;
 	lm_assert((lock->first == NULL) == (lock->last == NULL));
-	if (lock->watch != LOCKMGR_NO_WATCH && !is_watched(lock))
+	/* An announced request is only ever the first in the queue. */
+	if (lock->watch != LOCKMGR_NO_WATCH &&
+		(lock->first == NULL ||
+		 (lock->first->announced_by != NULL && lock->first->request.next == NULL)))
 	{
 		lm->free_watches[lm->free_watch_count++] = lock->watch;
 		lock->watch = LOCKMGR_NO_WATCH;
@@ -280,7 +274,6 @@ void
 lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 {
 	lm_session *session = lm_releaser(lock);
-	lockmgr_answer answer = {.result = result};
 
 	if (session == NULL)
 		return;
@@ -288,7 +281,7 @@ lm_answer_releaser(lockmgr *lm, lm_lock *lock, lockmgr_result result)
 	if (result == LOCKMGR_FAILED)
 		lm_answer_unconfirmed(lm, session);
 	else
-		lm_answer(lm, session, &answer);
+		lm_answer_result(lm, session, result);
 }
 
 /*-------------------------------------------------------------------------

@@ -92,28 +92,22 @@ lm_may_enter(lock_state from, lock_state to)
 	return (transitions[from] & TO(to)) != 0;
 }
 
-/* Does the lock's lease fit the state, and is somebody there who holds a lock that is held? */
-static bool
-has_lease(const lm_lock *lock, lock_state state)
-{
-	const lm_lease *lease = lock->lease;
-
-	if (lease == NULL)
-		return lease_states[state] == 0;
-	return lease->lock == lock && (lease_states[state] & TO(lease->l.state)) != 0 &&
-		(lease->l.valid_until == 0 || lease->l.state == LEASE_HELD) &&
-		(state != LOCK_HELD || lease->holds != NULL);
-}
-
 /*
+ * The lock's lease fits the state, and somebody is there who holds a lock that is held.
  * The lock's timer is for what comes next in the state.  In every state, a renewal is due only
  * once that has been set again.
  */
 void
 lm_enter(lockmgr *lm, lm_lock *lock, lock_state state, int64_t timer)
 {
+	const lm_lease *lease = lock->lease;
+
 	lm_assert(lm_may_enter(lock->state, state));
-	lm_assert(has_lease(lock, state));
+	lm_assert(lease != NULL || lease_states[state] == 0);
+	lm_assert(lease == NULL ||
+			  (lease->lock == lock && (lease_states[state] & TO(lease->l.state)) != 0 &&
+			   (lease->l.valid_until == 0 || lease->l.state == LEASE_HELD) &&
+			   (state != LOCK_HELD || lease->holds != NULL)));
 	lock->state = state;
 	heap_set(&lm->timers, &lock->timer, timer);
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
