@@ -121,14 +121,6 @@ add(campaigner *me, int64_t now, const char *name)
 	publish(&me->entries[i], &next);
 }
 
-static int64_t
-wake_of(const campaign *c)
-{
-	if (c->state == CAMPAIGN_RESTING)
-		return c->stand_at;
-	return c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0 ? c->interrupt_at : INT64_MAX;
-}
-
 static void
 enter(campaign *next, campaign_state state, int64_t now)
 {
@@ -137,44 +129,10 @@ enter(campaign *next, campaign_state state, int64_t now)
 }
 
 static void
-step_resting(campaigner *me, int64_t now, campaign *next, bool listed)
-{
-	if (!listed)
-	{
-		mailbox_detach(me->box, next->me);
-		enter(next, CAMPAIGN_NONE, now);
-	}
-	else if (now >= next->stand_at)
-	{
-		enter(next, CAMPAIGN_STANDING, now);
-		next->seq = mailbox_begin_post(me->box, next->me);
-		me->post(me->arg, next);
-		mailbox_end_post(me->box, next->me);
-	}
-}
-
-static void
 rest(campaign *next, int64_t now, int64_t rest_us)
 {
 	enter(next, CAMPAIGN_RESTING, now);
 	next->stand_at = now + rest_us;
-}
-
-static void
-step_standing(campaigner *me, int64_t now, campaign *next, bool listed)
-{
-	if (!listed)
-	{
-		mailbox_cancel(me->box, next->me, next->seq);
-		rest(next, now, 0);
-	}
-	else if (mailbox_accept(me->box, next->me, next->seq))
-	{
-		if (me->take(me->arg, next))
-			enter(next, CAMPAIGN_LEADING, now);
-		else
-			rest(next, now, me->retry_us);
-	}
 }
 
 /* Is its lease valid? */
@@ -208,11 +166,33 @@ step(campaigner *me, int64_t now, campaign_entry *entry, bool listed)
 		case CAMPAIGN_NONE:
 			break;
 		case CAMPAIGN_RESTING:
-			step_resting(me, now, &next, listed);
+			if (!listed)
+			{
+				mailbox_detach(me->box, next.me);
+				enter(&next, CAMPAIGN_NONE, now);
+			}
+			else if (now >= next.stand_at)
+			{
+				enter(&next, CAMPAIGN_STANDING, now);
+				next.seq = mailbox_begin_post(me->box, next.me);
+				me->post(me->arg, &next);
+				mailbox_end_post(me->box, next.me);
+			}
 			publish(entry, &next);
 			break;
 		case CAMPAIGN_STANDING:
-			step_standing(me, now, &next, listed);
+			if (!listed)
+			{
+				mailbox_cancel(me->box, next.me, next.seq);
+				rest(&next, now, 0);
+			}
+			else if (mailbox_accept(me->box, next.me, next.seq))
+			{
+				if (me->take(me->arg, &next))
+					enter(&next, CAMPAIGN_LEADING, now);
+				else
+					rest(&next, now, me->retry_us);
+			}
 			publish(entry, &next);
 			break;
 		case CAMPAIGN_LEADING:
@@ -255,16 +235,19 @@ campaigns_run(campaigner *me, int64_t now, const char *list)
 	for (int i = 0; i < CAMPAIGNS_MAX; i++)
 	{
 		campaign_entry *entry = &me->entries[i];
+		const campaign *c = &entry->c;
 		campaign_state before;
 
 		do
 		{
-			before = entry->c.state;
-			step(me, now, entry, campaign_is_listed(list, entry->c.name));
+			before = c->state;
+			step(me, now, entry, campaign_is_listed(list, c->name));
 		}
-		while (entry->c.state != before);
-		if (wake_of(&entry->c) < wake)
-			wake = wake_of(&entry->c);
+		while (c->state != before);
+		if (c->state == CAMPAIGN_RESTING && c->stand_at < wake)
+			wake = c->stand_at;
+		if (c->state == CAMPAIGN_GIVING_UP && c->interrupt_at != 0 && c->interrupt_at < wake)
+			wake = c->interrupt_at;
 	}
 	return wake;
 }

@@ -118,20 +118,10 @@ lm_poll_later(lockmgr *lm, int64_t now, lm_lock *lock)
 }
 
 /*
- * A waiter sets a gate, so that clusters that share the lock let in nobody else, and
- * renews it.  Is that due?  The reply shows the item, so it is a poll as well.
+ * The next poll is due; a dead version is taken over without one.  A waiter sets a gate, so that
+ * clusters that share the lock let in nobody else, and renews it: the reply shows the item, so that
+ * is a poll as well.
  */
-static bool
-gate_is_due(int64_t now, const lm_lock *lock)
-{
-	if (!lm_needs_gate(lock))
-		return false;
-	if (lm_is_our_gate(lock))
-		return now >= gate_renewal_at(lock);
-	return !lm_gate_stands(lock);
-}
-
-/* The next poll is due; a dead version is taken over without one. */
 void
 lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
 {
@@ -143,7 +133,8 @@ lm_poll(lockmgr *lm, int64_t now, lm_lock *lock)
 		return;
 	}
 	lm_enter(lm, lock, LOCK_READING, INT64_MAX);
-	lock->sets_gate = !lock->gate_unsettled && gate_is_due(now, lock);
+	lock->sets_gate = !lock->gate_unsettled && lm_needs_gate(lock) &&
+		(lm_is_our_gate(lock) ? now >= gate_renewal_at(lock) : !lm_gate_stands(lock));
 	lock->marks = lm_mark_is_due(now, lock);
 	if (lock->marks)
 		lock->mark_poll_us = longest_interval(lm, lm_has_changed_hands(lock));
@@ -187,83 +178,19 @@ lm_refused_in_vain(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 		lm_answer(lm, session, &answer);
 }
 
-/* Counts the acquires that were refused while the item stayed as it is, and was free. */
-static unsigned
-count_refusal(lm_lock *lock, const dynamo_item *item)
-{
-	if (strcmp(lock->refused_version, item->version) != 0)
-	{
-		memcpy(lock->refused_version, item->version, sizeof(lock->refused_version));
-		lock->refusals = 0;
-	}
-	return ++lock->refusals;
-}
-
-/*
- * Was the acquire refused only because its token is not above the item's?  Our
- * clock is behind the last holder's, then.  Perhaps, in shared mode.
- */
-static bool
-token_too_low(const lease_write *pending, const dynamo_item *item, bool shared)
-{
-	bool		overwritable = !item->exists || item->released || shared ||
-		strcmp(item->version, pending->expected) == 0;
-
-	return overwritable && item->token >= pending->first_token;
-}
-
+/* What is wrong with the item, or else whether it is kept too long; or NULL. */
 static const char *
-kept_too_long(const lockmgr *lm, int64_t now, const dynamo_item *item)
+or_kept_too_long(const lockmgr *lm, int64_t now, const dynamo_item *item, const char *wrong)
 {
-	return lm_is_kept_too_long(lm, now, item->kept_until_ms) ?
-		"the lock item's keptUntil is more than two days ahead" : NULL;
-}
-
-/* What in the item keeps everybody from getting the lock as this session wants it, or NULL. */
-static const char *
-what_is_wrong(const lockmgr *lm, int64_t now, const dynamo_result *result,
-			  const lm_request *request)
-{
-	const char *wrong = dynamo_obstacle(&result->item, request->ask.mode != MODE_EXCLUSIVE ?
-										result->shared : NULL);
-
-	return wrong != NULL ? wrong : kept_too_long(lm, now, &result->item);
+	return wrong == NULL && lm_is_kept_too_long(lm, now, item->kept_until_ms) ?
+		"the lock item's keptUntil is more than two days ahead" : wrong;
 }
 
 const char *
 lockmgr_unusable(const lockmgr *lm, int64_t now, const dynamo_item *item,
 				 const dynamo_shared *shared)
 {
-	const char *wrong = dynamo_unusable(item, shared);
-
-	return wrong != NULL ? wrong : kept_too_long(lm, now, item);
-}
-
-/*
- * Was the acquire refused because the item's additional attributes are not the ones that we
- * knew?
- */
-static bool
-has_other_attributes(const lm_lock *lock, const dynamo_item *item)
-{
-	const char *known = lock->attribute_names;
-	const char *found = item->attribute_names;
-
-	if (known == NULL || found == NULL)
-		return known != found;
-	return strcmp(known, found) != 0;
-}
-
-/* An exclusive acquire is confirmed, perhaps for nobody any more: then we do not know. */
-static void
-note_own_attributes(lockmgr *lm, lm_lock *lock)
-{
-	const lm_session *session = lm_payload_session(lm, lock->lease);
-	const char *attributes = session != NULL ? session->request.attributes : NULL;
-	char	   *names = attributes != NULL ? dynamo_attribute_names(attributes) : NULL;
-
-	lm_note_attributes(lock, names);
-	free(names);
+	return or_kept_too_long(lm, now, item, dynamo_unusable(item, shared));
 }
 
 /* The acquire was refused: another client has the lock, or our token was too low. */
@@ -274,9 +201,23 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 	const dynamo_item *item = &result->item;
 	lease_write pending = lock->lease->l.pending;
 	bool		shared = lock->lease->l.mode != MODE_EXCLUSIVE;
-	bool		other_attributes = has_other_attributes(lock, item);
-	bool		too_low = token_too_low(&pending, item, shared);	/* the next one is above it */
+	const char *known = lock->attribute_names;	/* of the additional attributes */
+	bool		other_attributes = known != NULL && item->attribute_names != NULL ?
+		strcmp(known, item->attribute_names) != 0 : known != item->attribute_names;
 	lm_session *session = lm_pending_session(lm, lock->lease);
+	bool		wants_shared = session != NULL && session->request.ask.mode != MODE_EXCLUSIVE;
+
+	/* What in the item keeps everybody from getting the lock as this session wants it. */
+	const char *wrong = or_kept_too_long(
+		lm, now, item, dynamo_obstacle(item, wants_shared ? result->shared : NULL));
+
+	/*
+	 * Was it refused only because our clock is behind the last holder's?  Perhaps, in shared mode.
+	 * The next token is above the item's.
+	 */
+	bool		too_low = item->token >= pending.first_token &&
+		(!item->exists || item->released || shared ||
+		 strcmp(item->version, pending.expected) == 0);
 
 	/* Another copy may be under way, unless this item keeps it out for ever. */
 	if (lock->outcome_unknown && !lm_is_barred(&pending, item))
@@ -290,8 +231,8 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		;						/* cancelled; the next one in the queue tries */
 	else if (pending.must_exist && !item->exists)
 		lm_answer_result(lm, session, LOCKMGR_MISSING);
-	else if (what_is_wrong(lm, now, result, &session->request) != NULL)
-		lm_answer_bad_item(lm, session, what_is_wrong(lm, now, result, &session->request));
+	else if (wrong != NULL)
+		lm_answer_bad_item(lm, session, wrong);
 	else if (!too_low && !lm_is_ready(lm, now, lock, &session->request))
 	{
 		lock->refusals = 0;
@@ -310,7 +251,15 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 										 * refused, and we can join; nor if other
 										 * attributes are known now */
 	if (session != NULL && session->request.active)
-		lm_refused_in_vain(lm, now, lock, session, DYNAMO_ACQUIRE, count_refusal(lock, item));
+	{
+		/* Counts the acquires that were refused while the item stayed as it is, and was free. */
+		if (strcmp(lock->refused_version, item->version) != 0)
+		{
+			memcpy(lock->refused_version, item->version, sizeof(lock->refused_version));
+			lock->refusals = 0;
+		}
+		lm_refused_in_vain(lm, now, lock, session, DYNAMO_ACQUIRE, ++lock->refusals);
+	}
 	lm_next_turn(lm, now, lock);
 }
 
@@ -319,6 +268,7 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 				   const dynamo_result *result)
 {
 	lm_lease   *lease = lock->lease;
+	bool		exclusive = lease->l.mode == MODE_EXCLUSIVE;
 	lm_session *session;
 
 	if (result->status == DYNAMO_CONDITION_FAILED && !lm_stands(lm, &lease->l, result))
@@ -334,17 +284,25 @@ lm_acquire_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 		lm_end_bar(lm, lock->bar);	/* this token is above its own */
 
 	/* In shared mode, the item is not in the reply if we opened that. */
-	if (lease->l.mode == MODE_EXCLUSIVE)
-		note_own_attributes(lm, lock);
+	if (exclusive)
+	{
+		/* Perhaps it is confirmed for nobody any more: then we do not know its attributes. */
+		const lm_session *payload = lm_payload_session(lm, lease);
+		char	   *names = payload != NULL && payload->request.attributes != NULL ?
+			dynamo_attribute_names(payload->request.attributes) : NULL;
+
+		lm_note_attributes(lock, names);
+		free(names);
+	}
 	lm_written(lm, lease);
-	lm_observe_shared(lm, lock, now, lease->l.mode != MODE_EXCLUSIVE ? result->shared : NULL);
-	if (lease->l.mode == MODE_EXCLUSIVE && result->status == DYNAMO_OK)
+	lm_observe_shared(lm, lock, now, exclusive ? NULL : result->shared);
+	if (exclusive && result->status == DYNAMO_OK)
 		lm_replaced(lm, lock, &result->item);
 	session = lm_pending_session(lm, lease);
 	if (session != NULL && now < lease->l.deadline)
 	{
 		lm_grant(lm, now, lock, session);
-		if (lease->l.mode != MODE_EXCLUSIVE)
+		if (!exclusive)
 			(void) lm_admit(lm, now, lock);
 	}
 	else
@@ -381,9 +339,7 @@ lm_poll_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	lm_fail_impatient_waiters(lm, now, lock);
 	if (lock->first == NULL)
-	{
 		lm_next_turn(lm, now, lock);
-		return;
-	}
-	lm_enter(lm, lock, LOCK_POLLING, lm_retry_at(lm, now, lock));
+	else
+		lm_enter(lm, lock, LOCK_POLLING, lm_retry_at(lm, now, lock));
 }
