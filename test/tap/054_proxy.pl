@@ -101,7 +101,7 @@ my $refusing = Tinyproxy->start(conf => "Filter \"$no_hosts\"\nFilterDefaultDeny
 my $seen = '';
 
 my $node = new_cluster('one', table => 0, conf => "ddblock.endpoint_url = '$endpoint'\n"
-	  . "ddblock.ca_file = '" . $double->ca_file . "'\nddblock.retry_timeout = '2s'\n"
+	  . "ddblock.ca_file = '" . $double->ca_file . "'\nddblock.retry_timeout = '4s'\n"
 	  . "ddblock.proxy = 'http://" . $free->at . "'\nddblock.keep_warm = off\n"
 	  . "deadlock_timeout = '100ms'\nlog_statement = none\n");
 
