@@ -388,8 +388,6 @@ typedef struct dynamo_row
 	char	   *name;			/* malloc'd; at most DYNAMO_NAME_MAX bytes */
 	dynamo_item item;
 	dynamo_shared *shared;		/* as in dynamo_result */
-	bool		dead;			/* set by the lock manager, */
-	const char *unusable;		/* ... as is this: why nobody can get the lock; static, or NULL */
 } dynamo_row;
 
 typedef struct dynamo_page

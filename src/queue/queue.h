@@ -440,6 +440,9 @@ extern queue_taken queue_pieces_take(queue_pieces *pieces, uint32_t generation, 
 extern char *queue_pieces_build(queue_pieces *pieces, uint64_t seq, const char *table,
 								int64_t now_ms, queue_kind *kind);
 
+/* The call with this number, which needs no request in the buffer, will have a reply. */
+extern void queue_pieces_expect(queue_pieces *pieces, uint32_t generation, uint64_t seq);
+
 /*
  * The reply, which becomes the buffer's.  False: nobody waits for it any more, and the buffer is
  * another call's.

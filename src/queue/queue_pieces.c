@@ -23,6 +23,14 @@ queue_pieces_clear(queue_pieces *pieces)
 	memset(pieces, 0, sizeof(*pieces));
 }
 
+void
+queue_pieces_expect(queue_pieces *pieces, uint32_t generation, uint64_t seq)
+{
+	queue_pieces_clear(pieces);
+	pieces->generation = generation;
+	pieces->sent = seq;
+}
+
 queue_taken
 queue_pieces_take(queue_pieces *pieces, uint32_t generation, uint32_t total, uint32_t offset,
 				  const char *bytes, uint32_t len)
@@ -53,7 +61,6 @@ queue_pieces_build(queue_pieces *pieces, uint64_t seq, const char *table, int64_
 				   queue_kind *kind)
 {
 	queue_request request;
-	uint32_t	generation = pieces->generation;
 	char	   *body;
 
 	memcpy(&request, pieces->bytes, sizeof(request));
@@ -62,9 +69,7 @@ queue_pieces_build(queue_pieces *pieces, uint64_t seq, const char *table, int64_
 		request.now_ms = now_ms;
 	*kind = request.kind;
 	body = queue_build(table, &request, pieces->bytes + sizeof(request));
-	queue_pieces_clear(pieces);
-	pieces->generation = generation;
-	pieces->sent = seq;
+	queue_pieces_expect(pieces, pieces->generation, seq);
 	return body;
 }
 

@@ -33,174 +33,69 @@ QueueRequest(queue_kind kind, const char *queue, const char *resource)
 	return request;
 }
 
-static bool
-is_final(const MailboxAnswer *answer, int64 started, int64 pause)
+static const char *
+take(QueueReply *reply, Size len)
 {
-	return answer->result != MAILBOX_FAILED || !dynamo_is_transient(answer->failure.status) ||
-		SegmentNow() + pause - started >
-		(int64) Min(ddblock_retry_timeout, REPEAT_MAX_MS) * 1000;
-}
+	const char *taken = reply->bytes + reply->offset;
 
-/* An earlier copy of a write may have been applied, whatever became of the last one. */
-pg_noreturn static void
-fail(const MailboxAnswer *answer, bool unsettled)
-{
-	MailboxAnswer unknown;
-
-	if (!unsettled)
-		ErrorsAnswer(answer, NULL);
-	unknown = *answer;
-	if (answer->result != MAILBOX_FAILED)
-		memset(&unknown.failure, 0, sizeof(unknown.failure));
-	unknown.result = MAILBOX_FAILED;
-	unknown.failure.status = DYNAMO_UNKNOWN;
-	ErrorsAnswer(&unknown, NULL);
-}
-
-/* All pieces of the request; the answer to the last one, or to the one that failed. */
-static const MailboxAnswer *
-call_for_reply(const char *bytes, uint32 total, dynamo_op op, bool repeat)
-{
-	MailboxRequest request = {.kind = MAILBOX_QUEUE,.op = op,.repeat = repeat};
-	const MailboxAnswer *answer;
-
-	request.queue.total = total;
-	do
-	{
-		request.data_len = Min(total - request.queue.offset, MAILBOX_REQUEST_TEXT);
-		answer = MailboxCall(&request, NULL, bytes + request.queue.offset, NULL);
-		request.queue.offset += request.data_len;
-	}
-	while (answer->result == MAILBOX_MORE && request.queue.offset < total);
-	return answer;
-}
-
-static bool
-fetch_rest(char *bytes, uint32 total, uint32 have)
-{
-	while (have < total)
-	{
-		MailboxRequest request = {
-			.kind = MAILBOX_QUEUE_MORE,
-			.op = DYNAMO_QUEUE_READ,
-			.queue.offset = have,
-		};
-		const MailboxAnswer *answer = MailboxCall(&request, NULL, NULL, NULL);
-
-		if (answer->result != MAILBOX_REPLY || answer->piece.len == 0 ||
-			answer->piece.len > total - have)
-			return false;
-		memcpy(bytes + have, answer->piece.data, answer->piece.len);
-		have += answer->piece.len;
-	}
-	return true;
+	if (len > reply->len - reply->offset)
+		elog(ERROR, "the ddblock worker's reply is not whole");
+	reply->offset += len;
+	return taken;
 }
 
 static char *
 take_text(QueueReply *reply, uint32 len)
 {
-	char	   *text;
-
-	if (len > reply->len - reply->offset)
-		elog(ERROR, "the ddblock worker's reply is not whole");
-	text = pnstrdup(reply->bytes + reply->offset, len);
-	reply->offset += len;
-	return text;
-}
-
-/* NULL: the worker has lost the rest of it. */
-static QueueReply *
-take_reply(const MailboxAnswer *answer)
-{
-	uint32		total = answer->piece.total;
-	uint32		have = answer->piece.len;
-	char	   *bytes = palloc(Max(total, sizeof(queue_reply)));
-	QueueReply *reply = palloc0(sizeof(QueueReply));
-
-	memcpy(bytes, answer->piece.data, have);
-	if (!fetch_rest(bytes, total, have))
-		return NULL;
-	memcpy(&reply->is, bytes, sizeof(reply->is));
-	reply->bytes = bytes;
-	reply->len = total;
-	reply->offset = sizeof(reply->is);
-	if (reply->is.next_len > 0)
-		reply->next = take_text(reply, reply->is.next_len);
-	return reply;
-}
-
-static QueueReply *
-expected_failure(const MailboxAnswer *answer)
-{
-	QueueReply *reply = palloc0(sizeof(QueueReply));
-
-	reply->is.status = answer->failure.status;
-	strlcpy(reply->message, answer->failure.message, sizeof(reply->message));
-	return reply;
+	return pnstrdup(take(reply, len), len);
 }
 
 QueueReply *
 QueueCall(const queue_request *request, const char *tail, dynamo_status expected)
 {
-	uint32		total = sizeof(*request) + (tail != NULL ? request->tail_len : 0);
-	char	   *bytes = palloc(total);
+	uint32		tail_len = tail != NULL ? request->tail_len : 0;
+	char	   *bytes = palloc(sizeof(*request) + tail_len);
+	MailboxRequest call = {
+		.kind = MAILBOX_QUEUE,
+		.op = queue_op(request->kind),
+		.queue.total = sizeof(*request) + tail_len,
+	};
 	int64		started = SegmentNow();
-	unsigned	failures = 0;
-	bool		unsettled = false;
-	QueueReply *reply = NULL;
+	QueueReply *reply = palloc0(sizeof(QueueReply));
+	TableReply	got;
 
-	SessionAttach();
 	memcpy(bytes, request, sizeof(*request));
-	if (tail != NULL)
-		memcpy(bytes + sizeof(*request), tail, request->tail_len);
-	for (;;)
+	if (tail_len > 0)
+		memcpy(bytes + sizeof(*request), tail, tail_len);
+	got = TableCallReply(&call, NULL, bytes, expected, Min(ddblock_retry_timeout, REPEAT_MAX_MS));
+	pfree(bytes);
+	reply->unsettled = got.unsettled;
+	if (got.bytes == NULL)		/* the expected failure */
 	{
-		uint32		starts = shared_read(&segment->worker_starts);
-		const MailboxAnswer *answer = call_for_reply(bytes, total, queue_op(request->kind),
-												failures > 0);
-		int64		pause;
-
-		/* A worker that did not live to answer may have sent it, too. */
-		unsettled |= shared_read(&segment->worker_starts) != starts;
-		if (answer->result == MAILBOX_REPLY)
-			reply = take_reply(answer);
-		else if (answer->result == MAILBOX_FAILED && answer->failure.status == expected)
-			reply = expected_failure(answer);
-		if (reply != NULL)
-			break;
-		pause = TablePause(answer, ++failures);
-		/* A new table of that name may be a global one. */
-		if (answer->result == MAILBOX_FAILED && answer->failure.status == DYNAMO_TABLE_MISSING)
-			shared_write(&segment->queue_table_checked, 0);
-		if (answer->result != MAILBOX_REPLY && is_final(answer, started, pause))
-			fail(answer, unsettled && dynamo_is_queue_write(queue_op(request->kind)));
-		unsettled |= answer->result == MAILBOX_REPLY ||
-			answer->failure.status == DYNAMO_UNKNOWN;
-		WaitingTellTrouble(started, SegmentNow(),
-						   answer->result == MAILBOX_FAILED ? answer->failure.message : NULL);
-		TableSleep(pause);
+		reply->is.status = got.answer->failure.status;
+		strlcpy(reply->message, got.answer->failure.message, sizeof(reply->message));
+		return reply;
 	}
-	SegmentEarn(failures > 0);
+	reply->bytes = got.bytes;
+	reply->len = got.len;
+	memcpy(&reply->is, take(reply, sizeof(reply->is)), sizeof(reply->is));
+	if (reply->is.next_len > 0)
+		reply->next = take_text(reply, reply->is.next_len);
 	/* The repeat may have waited in the worker. */
-	if (unsettled && queue_op(request->kind) == DYNAMO_QUEUE_TRANSACT &&
+	if (got.unsettled && call.op == DYNAMO_QUEUE_TRANSACT &&
 		reply->is.status == DYNAMO_CONDITION_FAILED && SegmentNow() - started > TOKEN_KNOWN_US)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONNECTION_FAILURE),
 				 errmsg("the outcome of a transaction in DynamoDB is unknown"),
 				 errdetail("It was repeated, and refused, after DynamoDB may have forgotten its "
 						   "token.")));
-	reply->unsettled = unsettled;
-	pfree(bytes);
 	return reply;
 }
 
 static void
 read_row(QueueReply *reply, QueueRow *row)
 {
-	if (reply->len - reply->offset < sizeof(row->is))
-		elog(ERROR, "the ddblock worker's reply is not whole");
-	memcpy(&row->is, reply->bytes + reply->offset, sizeof(row->is));
-	reply->offset += sizeof(row->is);
+	memcpy(&row->is, take(reply, sizeof(row->is)), sizeof(row->is));
 	row->queue = take_text(reply, row->is.queue_len);
 	row->resource = take_text(reply, row->is.resource_len);
 	row->id = take_text(reply, row->is.id_len);

@@ -848,8 +848,8 @@ extern void StatementInstallHooks(void);
 /* ----------------------------------------------------------------
  * table_call.c: Calls past the lock manager: repeated, and page after page.
  *
- * For functions about the lock table as a whole, and for those with which an
- * operator changes its items.  The worker makes each call once; the session
+ * For functions about the lock table as a whole, for those with which an
+ * operator changes its items, and for queues.  The worker makes each call once; the session
  * repeats it, so that waiting can be canceled.
  * ----------------------------------------------------------------
  */
@@ -864,6 +864,22 @@ extern void StatementInstallHooks(void);
 extern const MailboxAnswer *TableCall(MailboxRequest *request, const char *name,
 									  const void *data, dynamo_status expected,
 									  bool *unsettled);
+
+/* The result of a call: an answer, or a reply in pieces. */
+typedef struct TableReply
+{
+	const MailboxAnswer *answer;	/* in the slot, until the session's next request */
+	bool		unsettled;		/* an earlier copy may have been applied */
+	char	   *bytes;			/* the reply, palloc'd, or NULL: the answer says all */
+	uint32		len;
+} TableReply;
+
+/*
+ * The same for any call past the lock manager, whose request has its kind: repeated until that
+ * time has passed.  data may have more bytes than a slot.
+ */
+extern TableReply TableCallReply(MailboxRequest *request, const char *name, const void *data,
+								 dynamo_status expected, int64 patience_ms);
 
 /*
  * Is the table of use after this refusal of UpdateTimeToLive?  It is enabled already, or
@@ -896,16 +912,14 @@ extern int64 TablePause(const MailboxAnswer *answer, unsigned failures);
  */
 extern void TableAgain(unsigned *times, const char *table);
 
-/* All lock items, or some.  In the current memory context; pfree() it. */
+/* All lock items, or some.  In the current memory context. */
 typedef struct TableScan
 {
 	const char *prefix;
 	MailboxRequest request;
-	uint8		start[DYNAMO_NAME_MAX + DYNAMO_SORT_MAX];	/* keys: see MailboxRequest */
-	LockPage	page;
-	int			offset;			/* in the page */
-	LockRow		row;			/* the last one that was read */
-	bool		last_page;
+	LockPage   *page;			/* NULL: not started */
+	int			read;			/* of its rows, */
+	const LockRow *row;			/* and the last one of these */
 	bool		found;			/* any row */
 } TableScan;
 

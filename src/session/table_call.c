@@ -3,10 +3,9 @@
  * table_call.c
  *	  Calls past the lock manager: repeated, and page after page.
  *
- * A page's size is a compromise.  Of a large page only the part that fits into
- * the mailbox is used, and the rest is read, and paid for, again.  But if few
- * items pass the filter, small pages mean many requests.  So each page's size
- * depends on what the last one brought.
+ * A page's size is a compromise.  A page with many rows may be larger than a reply may be, and
+ * keeps the worker busy.  But if few items pass the filter, small pages mean many requests.  So
+ * each page's size depends on what the last one brought.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,17 +23,9 @@
 
 #define PAGE_MIN 20				/* items that DynamoDB looks at */
 #define PAGE_MAX 500
+#define ROWS_FEW 20
+#define ROWS_MANY 80
 #define AGAIN_MAX 20
-
-/* Not a failure or a refusal, but for the failure that the caller expects. */
-static bool
-is_result(const MailboxAnswer *answer, dynamo_status expected)
-{
-	return answer->result == MAILBOX_DONE || answer->result == MAILBOX_DESCRIBED ||
-		answer->result == MAILBOX_PAGE || answer->result == MAILBOX_CHANGED ||
-		answer->result == MAILBOX_UNUSABLE ||
-		(answer->result == MAILBOX_FAILED && answer->failure.status == expected);
-}
 
 void
 TableSleep(int64 microseconds)
@@ -60,42 +51,128 @@ TablePause(const MailboxAnswer *answer, unsigned failures)
 	return backoff_later_us(cannot_pay, failures, BACKOFF_CAP_US, pg_prng_uint64(&pg_global_prng_state));
 }
 
-const MailboxAnswer *
-TableCall(MailboxRequest *request, const char *name, const void *data,
-		  dynamo_status expected, bool *unsettled)
+/* All pieces of a request; the answer to the last one, or to the one that failed. */
+static const MailboxAnswer *
+call_once(MailboxRequest *request, const char *name, const char *data)
 {
-	int64		started = SegmentNow();
-	unsigned	failures = 0;
-	bool		maybe_applied = false;
 	const MailboxAnswer *answer;
 
+	if (request->kind != MAILBOX_QUEUE)
+		return MailboxCall(request, name, data, NULL);
+	request->queue.offset = 0;
+	do
+	{
+		request->data_len = Min(request->queue.total - request->queue.offset,
+								MAILBOX_REQUEST_TEXT);
+		answer = MailboxCall(request, NULL, data + request->queue.offset, NULL);
+		request->queue.offset += request->data_len;
+	}
+	while (answer->result == MAILBOX_MORE && request->queue.offset < request->queue.total);
+	return answer;
+}
+
+/* The reply whose first piece this is.  False: the worker has lost the rest, as the answer says then. */
+static bool
+fetch(const MailboxAnswer *answer, TableReply *reply)
+{
+	MailboxRequest more = {.kind = MAILBOX_QUEUE_MORE,.op = DYNAMO_QUEUE_READ};
+	uint32		have = 0;
+
+	reply->len = answer->piece.total;
+	reply->bytes = palloc(reply->len);
+	while (answer->result == MAILBOX_REPLY && answer->piece.len > 0 &&
+		   answer->piece.len <= reply->len - have)
+	{
+		memcpy(reply->bytes + have, answer->piece.data, answer->piece.len);
+		have += answer->piece.len;
+		if (have == reply->len)
+			return true;
+		more.queue.offset = have;
+		answer = MailboxCall(&more, NULL, NULL, NULL);
+	}
+	pfree(reply->bytes);
+	reply->bytes = NULL;
+	return false;
+}
+
+/* A result, or the failure that the caller expects. */
+static bool
+is_done(const MailboxAnswer *answer, dynamo_status expected)
+{
+	return answer->result == MAILBOX_DONE || answer->result == MAILBOX_DESCRIBED ||
+		answer->result == MAILBOX_CHANGED || answer->result == MAILBOX_UNUSABLE ||
+		(answer->result == MAILBOX_FAILED && answer->failure.status == expected);
+}
+
+/* An earlier copy of a write may have been applied, whatever became of the last one. */
+pg_noreturn static void
+fail(const MailboxAnswer *answer, bool unsettled)
+{
+	MailboxAnswer unknown;
+
+	if (!unsettled)
+		ErrorsAnswer(answer, NULL);
+	unknown = *answer;
+	if (answer->result != MAILBOX_FAILED)
+		memset(&unknown.failure, 0, sizeof(unknown.failure));
+	unknown.result = MAILBOX_FAILED;
+	unknown.failure.status = DYNAMO_UNKNOWN;
+	ErrorsAnswer(&unknown, NULL);
+}
+
+TableReply
+TableCallReply(MailboxRequest *request, const char *name, const void *data,
+			   dynamo_status expected, int64 patience_ms)
+{
+	bool		queue = dynamo_is_queue(request->op);
+	int64		started = SegmentNow();
+	unsigned	failures = 0;
+	TableReply	reply = {0};
+
 	SessionAttach();
-	request->kind = MAILBOX_TABLE;
 	request->repeat = false;
 	for (;;)
 	{
 		uint32		starts = shared_read(&segment->worker_starts);
+		const MailboxAnswer *answer = call_once(request, name, data);
+		bool		done = answer->result == MAILBOX_REPLY ? fetch(answer, &reply) :
+			is_done(answer, expected);
 		int64		pause;
 
-		answer = MailboxCall(request, name, data, NULL);
 		/* A worker that did not live to answer may have sent it, too. */
-		maybe_applied |= shared_read(&segment->worker_starts) != starts;
-		if (is_result(answer, expected))
+		reply.unsettled |= shared_read(&segment->worker_starts) != starts;
+		reply.answer = answer;
+		if (done)
 			break;
 		pause = TablePause(answer, ++failures);
+		/* A new table of that name may be a global one. */
+		if (queue && answer->result == MAILBOX_FAILED &&
+			answer->failure.status == DYNAMO_TABLE_MISSING)
+			shared_write(&segment->queue_table_checked, 0);
 		if (answer->result != MAILBOX_FAILED ||
 			!dynamo_is_transient(answer->failure.status) ||
-			SegmentNow() + pause - started > (int64) ddblock_retry_timeout * 1000)
-			ErrorsAnswer(answer, NULL);
-		maybe_applied |= answer->failure.status == DYNAMO_UNKNOWN;
-		WaitingTellTrouble(started, SegmentNow(), NULL);
+			SegmentNow() + pause - started > patience_ms * 1000)
+			fail(answer, reply.unsettled && dynamo_is_queue_write(request->op));
+		reply.unsettled |= answer->failure.status == DYNAMO_UNKNOWN;
+		WaitingTellTrouble(started, SegmentNow(), queue ? answer->failure.message : NULL);
 		request->repeat = true;
 		TableSleep(pause);
 	}
 	SegmentEarn(failures > 0);
+	return reply;
+}
+
+const MailboxAnswer *
+TableCall(MailboxRequest *request, const char *name, const void *data,
+		  dynamo_status expected, bool *unsettled)
+{
+	TableReply	reply;
+
+	request->kind = MAILBOX_TABLE;
+	reply = TableCallReply(request, name, data, expected, ddblock_retry_timeout);
 	if (unsettled != NULL)
-		*unsettled = maybe_applied;
-	return answer;
+		*unsettled = reply.unsettled;
+	return reply.answer;
 }
 
 bool
@@ -159,63 +236,34 @@ TableScanStart(const char *prefix, bool released_only)
 	scan->prefix = prefix;
 	scan->request = (MailboxRequest)
 	{
-		.op = dynamo_scan_op(&table, prefix, strlen(prefix)),.name_len = strlen(prefix),
+		.kind = MAILBOX_TABLE,.op = dynamo_scan_op(&table, prefix, strlen(prefix)),.name_len = strlen(prefix),
 			.scan = {.limit = PAGE_MIN,.released_only = released_only}
 	};
 	return scan;
 }
 
-/* A scan names no keys, so it finds nothing in a table with others, and a read fails. */
-static void
-check_keys(void)
-{
-	LockName	any = {.text = "ddblock",.utf8 = "ddblock"};
-
-	(void) SessionLookUp(&any, NULL);
-}
-
-/* After a page that was cut, continues after the last row.  A new scan's page names no key. */
-static void
-go_on_after(TableScan *scan)
-{
-	const LockPage *page = &scan->page;
-	const char *next = (const char *) page->data + page->rows;
-	dynamo_table table = SettingsTable();
-	dynamo_key	key = {next, page->next, next + page->next, page->next_sort};
-
-	if (page->cut)
-		key = dynamo_key_of(&table, scan->row.name, strlen(scan->row.name));
-	memcpy(scan->start, key.partition, key.partition_len);
-	if (key.sort_len > 0)
-		memcpy(scan->start + key.partition_len, key.sort, key.sort_len);
-	scan->request.scan.start_len = key.partition_len;
-	scan->request.data_len = key.partition_len + key.sort_len;
-}
-
-static void
-adapt_limit(TableScan *scan)
-{
-	int		   *limit = &scan->request.scan.limit;
-
-	if (scan->page.cut)
-		*limit = Max(*limit / 2, PAGE_MIN);
-	else if (scan->page.rows <= LOCK_PAGE_SIZE / 4)
-		*limit = Min(*limit * 2, PAGE_MAX);
-}
-
-/* Copies the page: the caller may send requests while it reads the rows. */
+/* The caller may send requests while it reads the rows: the page is the session's own. */
 static void
 next_page(TableScan *scan)
 {
-	const LockPage *page;
+	LockPage   *before = scan->page;
+	int		   *limit = &scan->request.scan.limit;
 
-	go_on_after(scan);
-	page = &TableCall(&scan->request, scan->prefix, scan->start, DYNAMO_OK, NULL)->page;
-	memcpy(&scan->page, page, offsetof(LockPage, data) + page->rows + page->next +
-		   page->next_sort);
-	scan->offset = 0;
-	scan->last_page = !page->cut && page->next == 0;
-	adapt_limit(scan);
+	if (before != NULL)
+	{
+		scan->request.scan.start_len = before->next_len;
+		scan->request.data_len = before->next_len + before->next_sort_len;
+	}
+	scan->page = (LockPage *) TableCallReply(&scan->request, scan->prefix,
+											 before != NULL ? before->next : NULL, DYNAMO_OK,
+											 ddblock_retry_timeout).bytes;
+	scan->read = 0;
+	if (before != NULL)
+		pfree(before);
+	if (scan->page->count <= ROWS_FEW)
+		*limit = Min(*limit * 2, PAGE_MAX);
+	else if (scan->page->count > ROWS_MANY)
+		*limit = Max(*limit / 2, PAGE_MIN);
 }
 
 /* A QUERY also brings the lock whose name is only the partition key. */
@@ -224,19 +272,24 @@ TableScanNext(TableScan *scan)
 {
 	for (;;)
 	{
-		if (LockPageRow(&scan->page, &scan->offset, &scan->row))
+		if (scan->page != NULL && scan->read < scan->page->count)
 		{
+			scan->row = &scan->page->rows[scan->read++];
 			scan->found = true;
-			if (strncmp(scan->row.name, scan->prefix, strlen(scan->prefix)) == 0)
+			if (strncmp(scan->row->name, scan->prefix, strlen(scan->prefix)) == 0)
 				return true;
 		}
-		else if (scan->last_page)
-		{
-			if (!scan->found)
-				check_keys();
-			return false;
-		}
-		else
+		else if (scan->page == NULL || scan->page->next_len > 0)
 			next_page(scan);
+		else
+			break;
 	}
+	/* A scan names no keys, so it finds nothing in a table with others, and a read fails. */
+	if (!scan->found)
+	{
+		LockName	any = {.text = "ddblock",.utf8 = "ddblock"};
+
+		(void) SessionLookUp(&any, NULL);
+	}
+	return false;
 }

@@ -158,14 +158,13 @@ typedef enum MailboxResult
 	MAILBOX_DONE,				/* CREATE_TABLE, UPDATE_TTL, DELETE, FORCE_RELEASE, IDENTIFY,
 								 * REPLACE, ANNOUNCE */
 	MAILBOX_DESCRIBED,			/* DESCRIBE_TABLE: table */
-	MAILBOX_PAGE,				/* SCAN, QUERY: page */
 	MAILBOX_CHANGED,			/* DELETE, FORCE_RELEASE, IDENTIFY, REPLACE: not done; found: the
 								 * item */
 	MAILBOX_UNUSABLE,			/* REPLACE: not done; unusable: the item as it is now */
 
-	/* QUEUE, QUEUE_MORE */
+	/* QUEUE, QUEUE_MORE, and TABLE's SCAN and QUERY */
 	MAILBOX_MORE,				/* the worker wants the next piece */
-	MAILBOX_REPLY,				/* piece: of the reply */
+	MAILBOX_REPLY,				/* piece: of the reply, or of a LockPage */
 
 	/* Refused by the worker, without asking DynamoDB */
 	MAILBOX_GLOBAL_TABLE,		/* eventually consistent, and no Region is pinned;
@@ -211,18 +210,30 @@ typedef struct MailboxUnusable
 	char		item[DYNAMO_DATA_MAX];	/* for people */
 } MailboxUnusable;
 
-#define LOCK_PAGE_SIZE 8192
+/* A lock's item in a page. */
+typedef struct LockRow
+{
+	char		name[DYNAMO_NAME_MAX + 1];	/* UTF-8 */
+	dynamo_item item;			/* no pointer is set */
+	lock_mode	mode;			/* how it is held */
+	int32		permits;		/* of a semaphore: how many are out */
+	bool		dead;			/* not released, but this cluster may take it over */
+	char		unusable[DYNAMO_MESSAGE_SIZE];	/* why nobody can get the lock, or "" */
+} LockRow;
 
-/* The part of a page that fits; see lock_page.c. */
+/* A page of lock items.  It travels in pieces. */
 typedef struct LockPage
 {
 	int64		epoch_us;		/* DynamoDB's clock at the answer, or less */
-	uint16		rows;			/* bytes of rows; after them, unless cut: */
-	uint16		next;			/* the partition key to continue after, and */
-	uint16		next_sort;		/* its sort key; both 0: this is the end */
-	bool		cut;			/* rows are missing: continue after the last one */
-	uint8		data[LOCK_PAGE_SIZE];
+	uint16		next_len;		/* of the partition key to continue after, and */
+	uint16		next_sort_len;	/* of its sort key; both 0: this is the end */
+	char		next[DYNAMO_NAME_MAX + DYNAMO_SORT_MAX];
+	int			count;
+	LockRow		rows[FLEXIBLE_ARRAY_MEMBER];
 } LockPage;
+
+/* Of a reply that is larger than a slot. */
+#define MAILBOX_PIECE_SIZE 8192
 
 typedef struct MailboxAnswer
 {
@@ -235,12 +246,11 @@ typedef struct MailboxAnswer
 		MailboxItem found;
 		MailboxUnusable unusable;
 		dynamo_table_info table;
-		LockPage	page;
 		struct
 		{
 			uint32		total;	/* bytes of the whole reply */
 			uint32		len;
-			uint8		data[LOCK_PAGE_SIZE];
+			uint8		data[MAILBOX_PIECE_SIZE];
 		}			piece;
 	};
 } MailboxAnswer;

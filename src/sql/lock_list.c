@@ -82,7 +82,7 @@ look(const char *prefix, FunctionCallInfo fcinfo)
 		MemoryContext old = MemoryContextSwitchTo(per_row);
 
 		if (fcinfo != NULL)
-			put_row(&scan->row, fcinfo);
+			put_row(scan->row, fcinfo);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_row);
 	}

@@ -34,8 +34,8 @@
 static bool
 is_old(const TableScan *scan, int64 age_ms)
 {
-	const dynamo_item *item = &scan->row.item;
-	int64		now = scan->page.epoch_us;
+	const dynamo_item *item = &scan->row->item;
+	int64		now = scan->page->epoch_us;
 
 	if (item->version[0] == '\0')
 		return false;
@@ -66,7 +66,7 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 	scan = TableScanStart(PrefixNarrow(""), true);
 	while (TableScanNext(scan))
 	{
-		const LockRow *row = &scan->row;
+		const LockRow *row = scan->row;
 		MailboxRequest request = {.op = DYNAMO_DELETE,.name_len = strlen(row->name)};
 		const MailboxAnswer *answer;
 		bool		unsettled;

@@ -178,11 +178,15 @@ extern void WorkerAnswerResult(lockmgr_session session, uint64 seq, MailboxResul
 extern void WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
 							  dynamo_status status, const char *message);
 
+/* An item for shared memory: without what its pointers point to. */
+extern dynamo_item WorkerItem(const dynamo_item *item);
+
 /* The lock manager's answer (lockmgr_host). */
 extern void WorkerAnswer(void *arg, const lockmgr_answer *answer);
 
 /*
- * The reply to a session's call about the lock table, which passed by the lock manager.  A READ
+ * The reply to a session's call about the lock table, which passed by the lock manager; of a page,
+ * only its failure.  A READ
  * is a REPLACE that was not sent: its item can be used, or there is none, or it is another
  * unusable one than the session knows.
  */
@@ -450,11 +454,17 @@ extern void WorkerPlaceReload(void);
 extern const char *WorkerPlaceProblem(void);
 
 /* ----------------------------------------------------------------
- * worker_queue.c: Sessions' calls on the queues' table.
+ * worker_queue.c: Sessions' calls on the queues' table, and replies in pieces.
  * ----------------------------------------------------------------
  */
 
 extern void WorkerQueueInit(void);
+
+/* The session's request with this number will be answered in pieces: */
+extern void WorkerExpectPieces(lockmgr_session session, uint64 seq);
+
+/* ... with these bytes, malloc'd, which it takes; NULL: memory was short. */
+extern void WorkerAnswerPieces(const WorkerCall *call, char *bytes, Size len);
 
 /* A QUEUE or QUEUE_MORE request; text is the slot's. */
 extern void WorkerQueueAsk(lockmgr_session session, const MailboxRequest *request,

@@ -43,6 +43,17 @@ WorkerFillFailure(MailboxAnswer *out, MailboxResult result, dynamo_op op,
 			sizeof(failure->hint));
 }
 
+dynamo_item
+WorkerItem(const dynamo_item *item)
+{
+	dynamo_item copy = *item;
+
+	copy.wrong = NULL;
+	copy.data = NULL;
+	copy.attributes = copy.attribute_names = NULL;
+	return copy;
+}
+
 static void
 fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
 		  const dynamo_shared *shared)
@@ -51,7 +62,7 @@ fill_item(MailboxAnswer *out, MailboxResult result, const dynamo_item *item,
 	size_t		room = sizeof(found->data);
 
 	out->result = result;
-	found->item = LockPageItem(item);
+	found->item = WorkerItem(item);
 	found->unusable = dynamo_unusable(item, shared) != NULL;
 	found->has_data = item->data != NULL;
 	if (found->has_data && item->data_len <= room)
@@ -116,19 +127,8 @@ void
 WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
 {
 	const dynamo_result *result = reply->results;
-	int64		now = SegmentNow();
-	MailboxAnswer *out;
+	MailboxAnswer *out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
 
-	/* The lock manager learns other clusters' versions from a page of the table, and judges it. */
-	for (int i = 0; i < reply->page.count; i++)
-	{
-		dynamo_row *row = &reply->page.rows[i];
-
-		row->dead = lockmgr_observe(worker_lockmgr, call->posted, now, row->name,
-									strlen(row->name), &row->item, row->shared);
-		row->unusable = lockmgr_unusable(worker_lockmgr, now, &row->item, row->shared);
-	}
-	out = WorkerBeginAnswer(call->session, call->id, LOCKMGR_NO_HOLD);
 	if (out == NULL)
 		return;
 	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
@@ -151,12 +151,6 @@ WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
 	{
 		out->result = MAILBOX_DESCRIBED;
 		out->table = reply->table;
-	}
-	else if (dynamo_is_page(call->op))
-	{
-		out->result = MAILBOX_PAGE;
-		out->page.epoch_us = WorkerEpochLow(SegmentNow());
-		LockPagePut(&out->page, &reply->page);
 	}
 	else
 		out->result = MAILBOX_DONE;

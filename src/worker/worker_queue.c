@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_queue.c
- *	  Sessions' calls on the queues' table: see queue/queue_pieces.c.
+ *	  Sessions' calls on the queues' table, and replies in pieces: see queue/queue_pieces.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -53,20 +53,17 @@ answer_failure(lockmgr_session session, uint64 seq, dynamo_op op, dynamo_status 
 	mailbox_end_answer(&segment_mailbox, session, seq);
 }
 
-static void
-replied(const WorkerCall *call, const dynamo_reply *reply)
+void
+WorkerExpectPieces(lockmgr_session session, uint64 seq)
+{
+	queue_pieces_expect(&buffers[session.slot], session.generation, seq);
+}
+
+void
+WorkerAnswerPieces(const WorkerCall *call, char *bytes, Size len)
 {
 	queue_pieces *pieces = &buffers[call->session.slot];
-	Size		len;
-	char	   *bytes;
 
-	WorkerQueueEnded();
-	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
-	{
-		answer_failure(call->session, call->id, call->op, reply->status, reply->message);
-		return;
-	}
-	bytes = queue_pack(reply, WorkerEpochLow(SegmentNow()) / 1000, &len);
 	if (bytes == NULL)
 		answer_failure(call->session, call->id, call->op, DYNAMO_UNKNOWN,
 					   "the ddblock worker had no memory for the reply");
@@ -76,6 +73,22 @@ replied(const WorkerCall *call, const dynamo_reply *reply)
 		queue_pieces_clear(pieces);
 	else
 		(void) answer_piece(call->session, call->id, pieces, 0);
+}
+
+static void
+replied(const WorkerCall *call, const dynamo_reply *reply)
+{
+	Size		len = 0;
+
+	WorkerQueueEnded();
+	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
+		answer_failure(call->session, call->id, call->op, reply->status, reply->message);
+	else
+	{
+		char	   *bytes = queue_pack(reply, WorkerEpochLow(SegmentNow()) / 1000, &len);
+
+		WorkerAnswerPieces(call, bytes, len);
+	}
 }
 
 static void

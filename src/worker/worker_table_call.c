@@ -70,6 +70,55 @@ build(dynamo_op op, const MailboxRequest *request, const char *text)
 }
 
 /*
+ * The lock manager learns other clusters' versions from a page of the table, and judges it, also
+ * if nobody waits for it any more.
+ */
+static void
+page_read(const WorkerCall *call, const dynamo_reply *reply)
+{
+	const dynamo_page *found = &reply->page;
+	const char *next = found->next != NULL ? found->next : "";
+	const char *next_sort = found->next_sort != NULL ? found->next_sort : "";
+	int64		now = SegmentNow();
+	Size		len = offsetof(LockPage, rows) + found->count * sizeof(LockRow);
+	LockPage   *page;
+
+	if (reply->status != DYNAMO_OK)
+	{
+		WorkerAnswerTable(call, reply);
+		return;
+	}
+	page = calloc(1, len);
+	if (page == NULL)
+	{
+		WorkerAnswerPieces(call, NULL, 0);
+		return;
+	}
+	page->epoch_us = WorkerEpochLow(now);
+	page->next_len = strlen(next);
+	page->next_sort_len = strlen(next_sort);
+	memcpy(page->next, next, page->next_len);
+	memcpy(page->next + page->next_len, next_sort, page->next_sort_len);
+	page->count = found->count;
+	for (int i = 0; i < found->count; i++)
+	{
+		const dynamo_row *from = &found->rows[i];
+		LockRow    *row = &page->rows[i];
+		const char *unusable;
+
+		strlcpy(row->name, from->name, sizeof(row->name));
+		row->item = WorkerItem(&from->item);
+		row->mode = lockmgr_mode(from->shared);
+		row->permits = from->shared != NULL ? from->shared->total : 0;
+		row->dead = lockmgr_observe(worker_lockmgr, call->posted, now, from->name,
+									strlen(from->name), &from->item, from->shared);
+		unusable = lockmgr_unusable(worker_lockmgr, now, &from->item, from->shared);
+		strlcpy(row->unusable, unusable != NULL ? unusable : "", sizeof(row->unusable));
+	}
+	WorkerAnswerPieces(call, (char *) page, len);
+}
+
+/*
  * An unusable item is read before it is replaced: what a session knows of it is its digest.  If
  * that is still the same, one write replaces it by a released item, on condition that what was
  * read is still there.  A repeated request finds its own nonce.
@@ -81,18 +130,6 @@ typedef struct Replacement
 	Size		name_len;
 	char		name[DYNAMO_NAME_MAX];
 } Replacement;
-
-static Replacement *
-note_replacement(const MailboxRequest *request, const char *text)
-{
-	Replacement *asked = MemoryContextAllocZero(TopMemoryContext, sizeof(Replacement));
-
-	strlcpy(asked->version, request->write.version, sizeof(asked->version));
-	strlcpy(asked->digest, request->write.expected, sizeof(asked->digest));
-	asked->name_len = request->name_len;
-	memcpy(asked->name, text, request->name_len);
-	return asked;
-}
 
 static void
 send_replacement(const WorkerCall *read, const char *json)
@@ -142,18 +179,32 @@ replace_read(const WorkerCall *call, const dynamo_reply *reply)
 void
 WorkerSendTable(lockmgr_session session, const MailboxRequest *request, const char *text)
 {
-	bool		replaces = request->op == DYNAMO_REPLACE;
-	dynamo_op	op = replaces ? DYNAMO_READ : request->op;
 	WorkerCall	call = {
-		.op = op,
-		.body = build(op, request, text),
+		.op = request->op,
 		.repeat = request->repeat,
 		.quiet = true,
-		.done = replaces ? replace_read : WorkerAnswerTable,
+		.done = WorkerAnswerTable,
 		.session = session,
 		.id = request->seq,
-		.note = replaces ? note_replacement(request, text) : NULL,
 	};
 
+	if (dynamo_is_page(call.op))
+	{
+		WorkerExpectPieces(session, request->seq);
+		call.done = page_read;
+	}
+	if (call.op == DYNAMO_REPLACE)
+	{
+		Replacement *asked = MemoryContextAllocZero(TopMemoryContext, sizeof(Replacement));
+
+		strlcpy(asked->version, request->write.version, sizeof(asked->version));
+		strlcpy(asked->digest, request->write.expected, sizeof(asked->digest));
+		asked->name_len = request->name_len;
+		memcpy(asked->name, text, request->name_len);
+		call.op = DYNAMO_READ;
+		call.done = replace_read;
+		call.note = asked;
+	}
+	call.body = build(call.op, request, text);
 	WorkerPost(&call);
 }

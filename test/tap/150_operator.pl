@@ -47,7 +47,7 @@ sub states
 }
 
 #
-# A table of more than 1 MB, in which every page is cut somewhere
+# A table of more than 1 MB, page by page
 #
 my $payload = 'x' x 4000;
 put_many(map { dynamodb->java_item(

@@ -104,10 +104,10 @@ like(error_of($one, q{ALTER SYSTEM SET ddblock.leaderships = 'a, lead#'}),
 #
 # Lists: of a partition by a Query, which says what a Scan says
 #
-put('orders', sprintf '%03d' . 'x' x 900, $_) foreach 1 .. 60;
+put('orders', sprintf '%03d' . 'x' x 900, $_) foreach 1 .. 160;
 put("part$_", 'a') foreach 1 .. 3;
 put(@$_) foreach [ 'orders#1', '-' ], [ 'orders#1', '2' ], [ '#', 'x' ], [ 'orders2', '-' ], [ 'o' x 2000, 's' x 1024 ];
-my @orders = sort { $a cmp $b } 'orders#42', 'orders#4#2', map { sprintf 'orders#%03d' . 'x' x 900, $_ } 1 .. 60;
+my @orders = sort { $a cmp $b } 'orders#42', 'orders#4#2', map { sprintf 'orders#%03d' . 'x' x 900, $_ } 1 .. 160;
 
 sub requests { return map { stat_of($one, $_) } qw(query scan); }
 my ($queries, $scans) = requests();
