@@ -38,15 +38,6 @@ MailboxMySlot(void)
 	return &segment_slots[me.slot];
 }
 
-static void
-fill_slot(MailboxSlot *slot)
-{
-	slot->pid = MyProcPid;
-	slot->database_id = MyDatabaseId;
-	Utf8Copy(slot->database, NAMEDATALEN, get_database_name(MyDatabaseId));
-	Utf8Copy(slot->user, NAMEDATALEN, GetUserNameFromId(GetSessionUserId(), true));
-}
-
 /*
  * The transaction has ended before (in before_shmem_exit), and our latch and
  * process number are still ours.
@@ -61,12 +52,18 @@ detach(int code, Datum arg)
 void
 MailboxAttach(void)
 {
+	MailboxSlot *slot;
+
 	me.slot = CompatMyProcNumber();
 	if (me.slot >= segment->max_sessions)
 		elog(ERROR, "process number %u has no ddblock slot", me.slot);
 
-	fill_slot(MailboxMySlot());
-	shared_write(&MailboxMySlot()->wait.since, 0);
+	slot = MailboxMySlot();
+	slot->pid = MyProcPid;
+	slot->database_id = MyDatabaseId;
+	Utf8Copy(slot->database, NAMEDATALEN, get_database_name(MyDatabaseId));
+	Utf8Copy(slot->user, NAMEDATALEN, GetUserNameFromId(GetSessionUserId(), true));
+	shared_write(&slot->wait.since, 0);
 	on_shmem_exit(detach, (Datum) 0);
 	me = mailbox_attach(&segment_mailbox, me.slot);
 	Assert(me.generation % 2 == 1);
@@ -76,53 +73,6 @@ lockmgr_session
 MailboxSession(void)
 {
 	return me;
-}
-
-static void
-post(MailboxRequest *request, const char *name, const void *data)
-{
-	MailboxSlot *slot = MailboxMySlot();
-
-	request->posted = SegmentNow();
-	request->seq = mailbox_begin_post(&segment_mailbox, me);
-	slot->request = *request;
-	if (request->name_len > 0)
-		memcpy(slot->text, name, request->name_len);
-	if (request->data_len > 0)
-		memcpy(slot->text + request->name_len, data, request->data_len);
-	mailbox_end_post(&segment_mailbox, me);
-}
-
-/*
- * A lease may be lost while it waits for its renewal.  The worker answers so if
- * it can; if the worker is stopped, InterruptBeginDefer() has our latch set at
- * the deadline.
- */
-static bool
-is_lost(const MailboxRequest *request)
-{
-	return request->kind == MAILBOX_RENEW &&
-		Min((int64) shared_read(&segment_leases[request->ask.lease_index].words.valid_until),
-			request->ask.valid_until) <= SegmentNow();
-}
-
-/* 0 if there is a worker. */
-static int64
-worker_missing_since(int64 since, int64 now)
-{
-	if (shared_read(&segment->worker_procno) != PG_UINT32_MAX)
-		return 0;
-	return since != 0 ? since : now;
-}
-
-/*
- * Up to version 15, the postmaster can sleep over the end of a child for up to a minute: a
- * signal that comes just before select() does not end it (ServerLoop() in postmaster.c).
- */
-static void
-remind_postmaster(void)
-{
-	SendPostmasterSignal(PMSIGNAL_BACKGROUND_WORKER_CHANGE);
 }
 
 void
@@ -156,16 +106,31 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 		if (mailbox_accept(&segment_mailbox, me, request->seq))
 			return true;
 		CHECK_FOR_INTERRUPTS();
-		if (is_lost(request))
+		/*
+		 * A lease may be lost while it waits for its renewal.  The worker answers so if
+		 * it can; if the worker is stopped, InterruptBeginDefer() has our latch set at
+		 * the deadline.
+		 */
+		if (request->kind == MAILBOX_RENEW &&
+			Min((int64) shared_read(&segment_leases[request->ask.lease_index].words.valid_until),
+				request->ask.valid_until) <= SegmentNow())
 			return false;
 
 		now = SegmentNow();
 		wake = now + TURN_US;
-		missing_since = worker_missing_since(missing_since, now);
-		if (missing_since != 0)
+		if (shared_read(&segment->worker_procno) != PG_UINT32_MAX)
+			missing_since = 0;
+		else
 		{
+			if (missing_since == 0)
+				missing_since = now;
+			/*
+			 * Up to version 15, the postmaster can sleep over the end of a child for up to a
+			 * minute: a signal that comes just before select() does not end it (ServerLoop()
+			 * in postmaster.c).
+			 */
 			if (missing_since < now)
-				remind_postmaster();
+				SendPostmasterSignal(PMSIGNAL_BACKGROUND_WORKER_CHANGE);
 			if (now - missing_since >= WORKER_PATIENCE_US)
 				ErrorsNoWorker(dynamo_is_queue_write(request->op));
 			wake = Min(wake, missing_since + WORKER_PATIENCE_US);
@@ -189,9 +154,18 @@ wait_for_answer(const MailboxRequest *request, Waiting *waiting)
 const MailboxAnswer *
 MailboxCall(MailboxRequest *request, const char *name, const void *data, Waiting *waiting)
 {
+	MailboxSlot *slot = MailboxMySlot();
 	volatile bool answered = false;
 
-	post(request, name, data);
+	request->posted = SegmentNow();
+	request->seq = mailbox_begin_post(&segment_mailbox, me);
+	slot->request = *request;
+	if (request->name_len > 0)
+		memcpy(slot->text, name, request->name_len);
+	if (request->data_len > 0)
+		memcpy(slot->text + request->name_len, data, request->data_len);
+	mailbox_end_post(&segment_mailbox, me);
+
 	PG_TRY();
 	{
 		answered = wait_for_answer(request, waiting);
@@ -204,7 +178,7 @@ MailboxCall(MailboxRequest *request, const char *name, const void *data, Waiting
 			WaitingEnd(waiting);
 	}
 	PG_END_TRY();
-	return answered ? &MailboxMySlot()->answer : NULL;
+	return answered ? &slot->answer : NULL;
 }
 
 uint64

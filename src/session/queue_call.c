@@ -139,26 +139,6 @@ QueueCallRow(const queue_request *request, dynamo_status *status)
 	return QueueReadRow(reply, row) ? row : NULL;
 }
 
-/* In the page's context, which has nothing of the page before any more. */
-static void
-next_page(QueueScan *scan)
-{
-	char	   *next = NULL;
-
-	if (scan->reply != NULL)
-	{
-		scan->request.tail_len = scan->reply->is.next_len;
-		next = memcpy(MemoryContextAlloc(MemoryContextGetParent(scan->page),
-										 scan->request.tail_len),
-					  scan->reply->next, scan->request.tail_len);
-		scan->reply = NULL;
-		MemoryContextReset(scan->page);
-	}
-	scan->reply = QueueCall(&scan->request, next, DYNAMO_OK);
-	if (next != NULL)
-		pfree(next);
-}
-
 bool
 QueueScanNext(QueueScan *scan, QueueRow *row)
 {
@@ -171,7 +151,23 @@ QueueScanNext(QueueScan *scan, QueueRow *row)
 	old = MemoryContextSwitchTo(scan->page);
 	while (!(found = scan->reply != NULL && QueueReadRow(scan->reply, row)) &&
 		   (scan->reply == NULL || scan->reply->next != NULL))
-		next_page(scan);
+	{
+		char	   *next = NULL;
+
+		if (scan->reply != NULL)
+		{
+			/* The page's context keeps nothing of the page before. */
+			scan->request.tail_len = scan->reply->is.next_len;
+			next = memcpy(MemoryContextAlloc(MemoryContextGetParent(scan->page),
+											 scan->request.tail_len),
+						  scan->reply->next, scan->request.tail_len);
+			scan->reply = NULL;
+			MemoryContextReset(scan->page);
+		}
+		scan->reply = QueueCall(&scan->request, next, DYNAMO_OK);
+		if (next != NULL)
+			pfree(next);
+	}
 	MemoryContextSwitchTo(old);
 	return found;
 }

@@ -79,18 +79,6 @@ QueueClaimForget(QueueClaim *claim)
 	pfree(claim);
 }
 
-/*
- * The work must be on disk before DynamoDB learns that it is done, also with synchronous_commit =
- * off: that of earlier transactions, and this one's when it commits.
- */
-static void
-sync_work(void)
-{
-	ForceSyncCommit();
-	if (!RecoveryInProgress())
-		XLogFlush(XactLastCommitEnd);
-}
-
 /* One transaction must not take the places of all sessions. */
 static void
 limit_completions(void)
@@ -115,7 +103,14 @@ QueueClaimComplete(QueueClaim *claim, const QueueName *name)
 	uint32		index;
 
 	limit_completions();
-	sync_work();
+	/*
+	 * The work must be on disk before DynamoDB learns that it is done, also with
+	 * synchronous_commit = off: that of earlier transactions, and this one's when it commits.
+	 */
+	ForceSyncCommit();
+	if (!RecoveryInProgress())
+		XLogFlush(XactLastCommitEnd);
+
 	index = queue_place_reserve(SegmentFinishPlace, NULL, MailboxSession().slot,
 								segment->max_sessions);
 	if (index == QUEUE_NO_PLACE)

@@ -117,35 +117,6 @@ is_foreign(const QueueJob *job)
 	return false;
 }
 
-/*
- * The job whose number the head has given; NULL: it was cancelled.  The push is a transaction, and its
- * head may be visible before its job.  So what a read does not find may yet come, unless a write
- * confirms that it is gone.
- */
-static QueueRow *
-read_job(const QueueName *name, int64 number)
-{
-	queue_request request = QueueRequest(QUEUE_READ_JOB, name->queue, name->resource);
-	unsigned	times = 0;
-
-	request.number = number;
-	for (;;)
-	{
-		dynamo_status status;
-		QueueRow   *job;
-
-		request.kind = QUEUE_READ_JOB;
-		job = QueueCallRow(&request, NULL);
-		if (job != NULL)
-			return job;
-		request.kind = QUEUE_CHECK_GONE;
-		(void) QueueCallRow(&request, &status);
-		if (status == DYNAMO_OK)
-			return NULL;
-		TableAgain(&times, ddblock_queue_table);
-	}
-}
-
 /* NULL: no job with that number rides on the head. */
 static const QueueRow *
 rider_of(const QueueRow *head, int64 number)
@@ -158,14 +129,34 @@ rider_of(const QueueRow *head, int64 number)
 	return NULL;
 }
 
-/* NULL: it was cancelled. */
+/*
+ * The job with this number, which the head has given; NULL: it was cancelled.  The push is a
+ * transaction, and its head may be visible before its job.  So what a read does not find may yet
+ * come, unless a write confirms that it is gone.
+ */
 static const QueueRow *
 job_of(const QueueRow *head, const QueueName *name, int64 number, bool *rides)
 {
-	const QueueRow *rider = rider_of(head, number);
+	const QueueRow *job = rider_of(head, number);
+	unsigned	times = 0;
 
-	*rides = rider != NULL;
-	return rider != NULL ? rider : read_job(name, number);
+	*rides = job != NULL;
+	while (job == NULL)
+	{
+		queue_request request = QueueRequest(QUEUE_READ_JOB, name->queue, name->resource);
+		dynamo_status status;
+
+		request.number = number;
+		job = QueueCallRow(&request, NULL);
+		if (job != NULL)
+			break;
+		request.kind = QUEUE_CHECK_GONE;
+		(void) QueueCallRow(&request, &status);
+		if (status == DYNAMO_OK)
+			break;
+		TableAgain(&times, ddblock_queue_table);
+	}
+	return job;
 }
 
 /*
@@ -195,14 +186,6 @@ look_first(const QueueName *name, int max_attempts, int64 *attempts, QueueJob *j
 			.id = found->id
 	};
 	return is_foreign(job) ? QUEUE_FOREIGN : QUEUE_CLAIMED;
-}
-
-/* For pushes, which look at the head if its next job has been claimed before. */
-static void
-remember(const QueueRow *head)
-{
-	queue_memory_note(segment->memory, head->queue, head->resource,
-					  head->is.attempts > 1 ? 0 : head->is.seq, QueueTaken(head));
 }
 
 /* The head after the claim, or NULL. */
@@ -300,17 +283,22 @@ claim_locked(const QueueName *name, QueueClaim *claim, int64 attempts, int max_a
 	queue_request request = QueueRequest(QUEUE_CLAIM, name->queue, name->resource);
 	QueueRow   *head;
 	const QueueRow *found;
-	QueueTry	first = QUEUE_CLAIMED;
 
 	if (!Utf8IsWhole())
-		first = look_first(name, max_attempts, &attempts, job);
-	/* Who hears of a job that we cannot claim would take the resource for busy, and forget it. */
-	if (first == QUEUE_FOREIGN)
-		QueueOwnRelease(claim, &name->lock);
-	else if (first != QUEUE_CLAIMED)
-		QueueClaimEnd(claim);
-	if (first != QUEUE_CLAIMED)
-		return first;
+	{
+		QueueTry	first = look_first(name, max_attempts, &attempts, job);
+
+		/*
+		 * Who hears of a job that we cannot claim would take the resource for busy, and forget
+		 * it.
+		 */
+		if (first == QUEUE_FOREIGN)
+			QueueOwnRelease(claim, &name->lock);
+		else if (first != QUEUE_CLAIMED)
+			QueueClaimEnd(claim);
+		if (first != QUEUE_CLAIMED)
+			return first;
+	}
 	request.token = claim->is.token;
 	request.attempts = attempts;
 	request.delay_ms = queue_backoff_ms(attempts);
@@ -322,7 +310,9 @@ claim_locked(const QueueName *name, QueueClaim *claim, int64 attempts, int max_a
 		return QUEUE_NOTHING;
 	}
 	queue_claim_take(&claim->is, &head->is, request.delay_ms, SegmentNow());
-	remember(head);
+	/* For pushes, which look at the head if its next job has been claimed before. */
+	queue_memory_note(segment->memory, head->queue, head->resource,
+					  head->is.attempts > 1 ? 0 : head->is.seq, QueueTaken(head));
 	found = job_of(head, name, claim->is.number, &claim->is.rides);
 	if (found == NULL)
 		(void) complete(name, &claim->is);
@@ -461,35 +451,27 @@ cancel_next(const QueueName *name, int64 number)
 	return cancelled;
 }
 
-static bool
-cancel_later(const QueueRow *head, const QueueName *name, int64 number)
-{
-	queue_request request = QueueRequest(QUEUE_CANCEL, name->queue, name->resource);
-	dynamo_status status;
-
-	if (rider_of(head, number) != NULL)
-		request.kind = QUEUE_CANCEL_RIDER;
-	request.number = number;
-	SessionNewUuid(request.uuid);
-	(void) QueueCallRow(&request, &status);
-	return status == DYNAMO_OK;
-}
-
 bool
 QueueJobCancel(const QueueName *name, int64 number)
 {
+	queue_request request = QueueRequest(QUEUE_CANCEL, name->queue, name->resource);
 	unsigned	times = 0;
 
 	QueueTableRequire();
+	request.number = number;
 	for (;;)
 	{
 		QueueRow   *head = QueueJobHead(name->queue, name->resource, NULL);
+		dynamo_status status;
 
 		if (head == NULL || number > head->is.seq || number <= head->is.done)
 			return false;
 		if (number == head->is.done + 1)
 			return cancel_next(name, number);
-		if (cancel_later(head, name, number))
+		request.kind = rider_of(head, number) != NULL ? QUEUE_CANCEL_RIDER : QUEUE_CANCEL;
+		SessionNewUuid(request.uuid);
+		(void) QueueCallRow(&request, &status);
+		if (status == DYNAMO_OK)
 			return true;
 
 		/* Refused: it has become the next one, or it is not there. */

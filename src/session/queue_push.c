@@ -41,18 +41,6 @@ typedef struct Push
 	unsigned	stalled;		/* refusals in a row of which nothing was learned */
 } Push;
 
-/* An id belongs to one job: its payload is the same whenever it is pushed. */
-static void
-make_digests(QueuePush *jobs, int count)
-{
-	for (int i = 0; i < count; i++)
-	{
-		if (jobs[i].id != NULL &&
-			!dynamo_digest(jobs[i].payload, jobs[i].digest, sizeof(jobs[i].digest)))
-			elog(ERROR, "could not make the digest of a payload");
-	}
-}
-
 /* NULL: the resource never had a job. */
 static void
 learn_head(Push *push, const QueueRow *head)
@@ -127,18 +115,6 @@ require_same_job(const QueueRow *row, const queue_request *request, const QueueP
 }
 
 /*
- * The table was made anew, or restored.  A copy of the push that is still under way would be applied when the
- * head has that number again.
- */
-static void
-require_growth(const QueueReply *reply, int64 seq, int64 found)
-{
-	if (found < seq && reply->unsettled)
-		ErrorsTrouble(DYNAMO_QUEUE_TRANSACT, DYNAMO_UNKNOWN,
-					  "the last number of the resource has fallen, and a copy of the push may still come");
-}
-
-/*
  * By the head, which others have moved; or by ids, whose jobs were pushed before.  False: nothing
  * was learned.
  */
@@ -171,7 +147,13 @@ note_refusal(QueueReply *reply, Push *push)
 	}
 	if (!learned && request->seq == seq)
 		learn_head(push, QueueJobHead(request->queue, request->resource, &request->now_ms));
-	require_growth(reply, seq, request->seq);
+	/*
+	 * The table was made anew, or restored.  A copy of the push that is still under way would be
+	 * applied when the head has that number again.
+	 */
+	if (request->seq < seq && reply->unsettled)
+		ErrorsTrouble(DYNAMO_QUEUE_TRANSACT, DYNAMO_UNKNOWN,
+					  "the last number of the resource has fallen, and a copy of the push may still come");
 	/* Two clusters that push in turn would guess wrong for ever. */
 	push->calm = false;
 	return learned || request->seq != seq;
@@ -243,36 +225,6 @@ push_once(Push *push)
 	return false;
 }
 
-/* DynamoDB's time, or a little earlier; 0: not known. */
-static int64
-now_ms(void)
-{
-	WorkerStatus worker;
-	int64		now;
-
-	SegmentReadStatus(&worker);
-	now = SegmentNow();
-	return worker.clock.known ? (now + epoch_clock_low(&worker.clock, now)) / 1000 : 0;
-}
-
-/*
- * What the first request says of the head.  All repeats of a transaction must be the same, so its time
- * is not left to the worker.
- */
-static void
-begin(Push *push)
-{
-	queue_request *request = &push->request;
-
-	request->now_ms = now_ms();
-	push->calm = request->now_ms > 0 &&
-		queue_memory_guess(segment->memory, request->queue, request->resource, &request->seq,
-						   &push->taken) &&
-		queue_may_ride(push->taken, count_jobs(push));
-	if (!push->calm)
-		learn_head(push, QueueJobHead(request->queue, request->resource, &request->now_ms));
-}
-
 void
 QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count, int64 dedup_ms)
 {
@@ -280,16 +232,39 @@ QueueJobPush(const char *queue, const char *resource, QueuePush *jobs, int count
 		.request = QueueRequest(QUEUE_PUSH, queue, resource),
 		.jobs = jobs,.count = count,
 	};
+	queue_request *request = &push.request;
+	WorkerStatus worker;
 
-	make_digests(jobs, count);
+	/* An id belongs to one job: its payload is the same whenever it is pushed. */
+	for (int i = 0; i < count; i++)
+	{
+		if (jobs[i].id != NULL &&
+			!dynamo_digest(jobs[i].payload, jobs[i].digest, sizeof(jobs[i].digest)))
+			elog(ERROR, "could not make the digest of a payload");
+	}
 	QueueTableRequire();
-	push.request.dedup_s = dedup_ms / 1000;
-	begin(&push);
+	request->dedup_s = dedup_ms / 1000;
+	SegmentReadStatus(&worker);
+	/*
+	 * All repeats of a transaction must be the same, so its time is not left to the worker: it is
+	 * DynamoDB's, or a little earlier.  0: not known.
+	 */
+	if (worker.clock.known)
+	{
+		int64		now = SegmentNow();
+
+		request->now_ms = (now + epoch_clock_low(&worker.clock, now)) / 1000;
+	}
+	push.calm = request->now_ms > 0 &&
+		queue_memory_guess(segment->memory, queue, resource, &request->seq, &push.taken) &&
+		queue_may_ride(push.taken, count_jobs(&push));
+	if (!push.calm)
+		learn_head(&push, QueueJobHead(queue, resource, &request->now_ms));
 	while (!push_once(&push))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (push.stalled > 0)
-			wait_or_fail(&push.request, push.stalled);
+			wait_or_fail(request, push.stalled);
 	}
 	QueueHintTell(queue, resource, push.attempts);
 }

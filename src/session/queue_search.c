@@ -78,30 +78,25 @@ search_alone(const char *queue, const char *resource, HASHACTION action, bool *f
 	return hash_search(alone, key, action, found);
 }
 
-/* Resources come and go: a new one must not leave its name here for ever. */
-static void
-make_room(void)
-{
-	int64		now = SegmentNow();
-	HASH_SEQ_STATUS status;
-	Alone	   *entry;
-
-	hash_seq_init(&status, alone);
-	while ((entry = hash_seq_search(&status)) != NULL)
-	{
-		if (entry->until <= now)
-			(void) hash_search(alone, entry->key, HASH_REMOVE, NULL);
-	}
-}
-
 static void
 leave_alone(const char *queue, const char *resource, bool foreign)
 {
 	Alone	   *entry;
 	bool		found;
 
+	/* Resources come and go: a new one must not leave its name here for ever. */
 	if (hash_get_num_entries(alone) >= ALONE_MOST)
-		make_room();
+	{
+		int64		now = SegmentNow();
+		HASH_SEQ_STATUS status;
+
+		hash_seq_init(&status, alone);
+		while ((entry = hash_seq_search(&status)) != NULL)
+		{
+			if (entry->until <= now)
+				(void) hash_search(alone, entry->key, HASH_REMOVE, NULL);
+		}
+	}
 	entry = search_alone(queue, resource, HASH_ENTER, &found);
 	entry->foreign = foreign;
 	entry->pause = found ? Min(entry->pause * 2, ALONE_MOST_US) : ALONE_FIRST_US;
@@ -234,16 +229,6 @@ is_named(const QueueSearch *search, const char *resource)
 	return true;
 }
 
-static bool
-is_left_alone(const char *queue, const char *resource)
-{
-	const Alone *entry = find_alone(queue, resource);
-
-	if (entry != NULL)
-		alone_until = Min(alone_until, entry->until);
-	return entry != NULL;
-}
-
 /*
  * Tries these resources.  If there are no hints, what is left of a page of the index is for all
  * sessions, though not so much that it leaves no room for other queues.  Of resources that the session has
@@ -261,10 +246,14 @@ try_found(const QueueSearch *search, const Found *all, int count)
 	for (int i = 0; i < count; i++)
 	{
 		const Found *one = &all[(first + i) % count];
+		const Alone *entry;
 
-		if (!is_named(search, one->resource) || is_left_alone(search->queue, one->resource))
+		if (!is_named(search, one->resource))
 			continue;
-		if (!found)
+		entry = find_alone(search->queue, one->resource);
+		if (entry != NULL)
+			alone_until = Min(alone_until, entry->until);
+		else if (!found)
 			found = try_found_one(search, one);
 		else if (left-- > 0)
 		{
@@ -317,28 +306,24 @@ look_in_index(const QueueSearch *search)
 	return false;
 }
 
-static bool
-look(const QueueSearch *search)
-{
-	if (search->resources != NULL && search->job != NULL)
-		return look_at_named(search);
-	if (search->resources == NULL)
-		note_look(search->queue);
-	return look_in_index(search);
-}
-
 /* The sessions that wait for any resource take turns with the looks. */
 static bool
 search_look(void *arg, int64 since, bool last, int64 *again)
 {
 	const QueueSearch *search = arg;
-	bool		found;
+	bool		found = false;
 
 	QueueOwnSettle();
 	alone_until = PG_INT64_MAX;
-	found = (search->resources != NULL || last ||
-			 !has_looked(search->queue, since, MailboxMySlot())) &&
-		look(search);
+	if (search->resources != NULL && search->job != NULL)
+		found = look_at_named(search);
+	else if (search->resources != NULL)
+		found = look_in_index(search);
+	else if (last || !has_looked(search->queue, since, MailboxMySlot()))
+	{
+		note_look(search->queue);
+		found = look_in_index(search);
+	}
 	*again = alone_until;
 	return found;
 }
@@ -390,31 +375,6 @@ search_until(QueueSearch *search, int64 deadline, bool hints_first)
 	}
 }
 
-/* The hint was ours alone; now others may take it as well. */
-static bool
-use_ready(const char *queue)
-{
-	if (strcmp(ready.queue, queue) != 0)
-		return false;
-	ready.queue[0] = '\0';
-	queue_hint_add(segment->hints, SegmentNow(), queue, ready.resource, ready.attempts);
-	return true;
-}
-
-static void
-attach(void)
-{
-	HASHCTL		info = {
-		.keysize = sizeof(((Alone *) NULL)->key),
-		.entrysize = sizeof(Alone),
-		.hcxt = TopMemoryContext,
-	};
-
-	if (alone == NULL)
-		alone = hash_create("ddblock resources left alone", 16, &info,
-							HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
-}
-
 bool
 QueueSearchJob(QueueSearch *search)
 {
@@ -424,9 +384,27 @@ QueueSearchJob(QueueSearch *search)
 	volatile bool found = false;
 
 	SessionAttach();
-	attach();
-	hinted = use_ready(search->queue) ||
-		has_looked(search->queue, SegmentNow() - LOOK_IN_WORK_US, NULL);
+	if (alone == NULL)
+	{
+		HASHCTL		info = {
+			.keysize = sizeof(((Alone *) NULL)->key),
+			.entrysize = sizeof(Alone),
+			.hcxt = TopMemoryContext,
+		};
+
+		alone = hash_create("ddblock resources left alone", 16, &info,
+							HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+	}
+	hinted = strcmp(ready.queue, search->queue) == 0;
+	if (hinted)
+	{
+		/* It was ours alone; now others may take it as well. */
+		ready.queue[0] = '\0';
+		queue_hint_add(segment->hints, SegmentNow(), search->queue, ready.resource,
+					   ready.attempts);
+	}
+	else
+		hinted = has_looked(search->queue, SegmentNow() - LOOK_IN_WORK_US, NULL);
 	turn = AllocSetContextCreate(CurrentMemoryContext, "ddb_queue_claim turn",
 								 ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(turn);

@@ -65,25 +65,6 @@ identity_of_lock_table(void)
 	return psprintf("%s%s", identity, ddblock_sort_separator);
 }
 
-pg_noreturn static void
-refuse_lock_table(const QueueRow *guard, const char *identity)
-{
-	const char *name = guard != NULL ? guard->resource : "";
-	const char *other = guard != NULL ? guard->id : "";
-
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("another lock table guards queue table \"%s\"", ddblock_queue_table),
-			 errdetail("It is lock table \"%s\" with identity \"%s\", but this server uses lock table "
-					   "\"%s\" with identity \"%s\". With both, two sessions could work on one job.",
-					   Utf8ToMessage(name), Utf8ToMessage(other),
-					   ddblock_lock_table, Utf8ToMessage(identity)),
-			 errhint("Compare \"ddblock.lock_table\", \"ddblock.sort_key_value\" and "
-					 "\"ddblock.sort_separator\" with the other clusters'. If all of them use this "
-					 "lock table now, delete the queue table's item whose \"pk\" and \"sk\" are "
-					 "\"%s\".", QUEUE_GUARD_KEY)));
-}
-
 /* The write that makes the first lock table the guard refuses any other one. */
 static void
 require_guard(void)
@@ -97,19 +78,18 @@ require_guard(void)
 	if (status == DYNAMO_OK)
 		return;
 	shared_write(&segment->queue_table_checked, 0);
-	refuse_lock_table(guard, request.id);
-}
-
-/* After an hour one session looks anew, and the others go on. */
-static bool
-is_checked(int64 now)
-{
-	uint64		checked = shared_read(&segment->queue_table_checked);
-
-	return checked != 0 &&
-		(now < (int64) checked + RECHECK_US ||
-		 !shared_compare_exchange(&segment->queue_table_checked, &checked,
-								  (uint64) (now - RECHECK_US + DUTY_US)));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("another lock table guards queue table \"%s\"", ddblock_queue_table),
+			 errdetail("It is lock table \"%s\" with identity \"%s\", but this server uses lock table "
+					   "\"%s\" with identity \"%s\". With both, two sessions could work on one job.",
+					   Utf8ToMessage(guard != NULL ? guard->resource : ""),
+					   Utf8ToMessage(guard != NULL ? guard->id : ""),
+					   ddblock_lock_table, Utf8ToMessage(request.id)),
+			 errhint("Compare \"ddblock.lock_table\", \"ddblock.sort_key_value\" and "
+					 "\"ddblock.sort_separator\" with the other clusters'. If all of them use this "
+					 "lock table now, delete the queue table's item whose \"pk\" and \"sk\" are "
+					 "\"%s\".", QUEUE_GUARD_KEY)));
 }
 
 void
@@ -117,9 +97,17 @@ QueueTableRequire(void)
 {
 	queue_request request = QueueRequest(QUEUE_DESCRIBE_TABLE, "", "");
 	QueueRow   *table;
+	int64		now;
+	uint64		checked;
 
 	SessionAttach();
-	if (is_checked(SegmentNow()))
+	now = SegmentNow();
+	checked = shared_read(&segment->queue_table_checked);
+	/* After an hour one session looks anew, and the others go on. */
+	if (checked != 0 &&
+		(now < (int64) checked + RECHECK_US ||
+		 !shared_compare_exchange(&segment->queue_table_checked, &checked,
+								  (uint64) (now - RECHECK_US + DUTY_US))))
 		return;
 	table = QueueCallRow(&request, NULL);
 	if (table == NULL)

@@ -71,7 +71,10 @@ call_once(MailboxRequest *request, const char *name, const char *data)
 	return answer;
 }
 
-/* The reply whose first piece this is.  False: the worker has lost the rest, as the answer says then. */
+/*
+ * The reply whose first piece this is.  False: the worker has lost the rest, as the answer says
+ * then.
+ */
 static bool
 fetch(const MailboxAnswer *answer, TableReply *reply)
 {
@@ -236,7 +239,8 @@ TableScanStart(const char *prefix, bool released_only)
 	scan->prefix = prefix;
 	scan->request = (MailboxRequest)
 	{
-		.kind = MAILBOX_TABLE,.op = dynamo_scan_op(&table, prefix, strlen(prefix)),.name_len = strlen(prefix),
+		.kind = MAILBOX_TABLE,.op = dynamo_scan_op(&table, prefix, strlen(prefix)),
+			.name_len = strlen(prefix),
 			.scan = {.limit = PAGE_MIN,.released_only = released_only}
 	};
 	return scan;

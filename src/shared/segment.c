@@ -94,19 +94,6 @@ request_memory(void)
 	RequestAddinShmemSpace(size);
 }
 
-/* The memory is all 0. */
-static void
-initialise(void)
-{
-	segment->max_leases = ddblock_max_leases;
-	segment->max_sessions = MaxBackends;
-	segment->slots = slot_count();
-	shared_write(&segment->worker_procno, PG_UINT32_MAX);
-	segment->stats_since = GetCurrentTimestamp();
-	for (uint32 i = 0; i < bell_words(); i++)
-		pg_atomic_init_u64(&segment_bells[i], 0);
-}
-
 static void
 attach_memory(void)
 {
@@ -128,8 +115,17 @@ attach_memory(void)
 			memset(piece, 0, size);
 		memcpy(pieces[i].place, &piece, sizeof(piece));
 	}
+	/* The memory is all 0. */
 	if (!found)
-		initialise();
+	{
+		segment->max_leases = ddblock_max_leases;
+		segment->max_sessions = MaxBackends;
+		segment->slots = slot_count();
+		shared_write(&segment->worker_procno, PG_UINT32_MAX);
+		segment->stats_since = GetCurrentTimestamp();
+		for (uint32 i = 0; i < bell_words(); i++)
+			pg_atomic_init_u64(&segment_bells[i], 0);
+	}
 
 	LWLockRelease(AddinShmemInitLock);
 }
@@ -278,16 +274,6 @@ SegmentPeekHold(uint32 hold_index, HoldCopy *copy)
 	return copy_hold(&segment_holds[hold_index], copy) && copy->hold.session.generation != 0;
 }
 
-/* The worker has put it into the lock's queue, and it is there. */
-static bool
-is_waiting(MailboxSlot *slot, const WaiterCopy *copy)
-{
-	return shared_read(&slot->words.generation) == copy->session.generation &&
-		shared_read(&slot->waiting_seq) == copy->request.seq &&
-		shared_read(&slot->words.answer_seq) != copy->request.seq &&
-		shared_read(&slot->words.cancelled_seq) < copy->request.seq;
-}
-
 bool
 SegmentReadWaiter(uint32 number, WaiterCopy *copy)
 {
@@ -309,28 +295,28 @@ SegmentReadWaiter(uint32 number, WaiterCopy *copy)
 		copy->place = shared_read(&slot->waiting_place);
 		memcpy(copy->name, slot->text, name_len);
 		copy->name[name_len] = '\0';
+		/* The worker has put it into the lock's queue, and it is there. */
 		if (shared_end_read(&slot->words.changes, before))
-			return is_waiting(slot, copy);
+			return shared_read(&slot->words.generation) == copy->session.generation &&
+				shared_read(&slot->waiting_seq) == copy->request.seq &&
+				shared_read(&slot->words.answer_seq) != copy->request.seq &&
+				shared_read(&slot->words.cancelled_seq) < copy->request.seq;
 	}
 	return false;
-}
-
-static bool
-is_on(const hold *hold, const char *name)
-{
-	LeaseCopy	copy;
-
-	return SegmentReadLease(hold->lease_index, &copy) &&
-		copy.lease.generation == hold->lease_generation && strcmp(copy.name, name) == 0;
 }
 
 bool
 SegmentFindHold(const char *name, int64 token, bool detached, HoldCopy *found)
 {
+	LeaseCopy	under;
+
 	for (uint32 i = 0; i < segment->max_leases; i++)
 	{
 		if (SegmentReadHold(i, found) && (token == 0 || found->hold.token == token) &&
-			(found->hold.ends_at != 0 || !detached) && is_on(&found->hold, name))
+			(found->hold.ends_at != 0 || !detached) &&
+			SegmentReadLease(found->hold.lease_index, &under) &&
+			under.lease.generation == found->hold.lease_generation &&
+			strcmp(under.name, name) == 0)
 			return true;
 	}
 	return false;

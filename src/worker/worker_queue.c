@@ -91,24 +91,6 @@ replied(const WorkerCall *call, const dynamo_reply *reply)
 	}
 }
 
-static void
-send_request(queue_pieces *pieces, lockmgr_session session, const MailboxRequest *request)
-{
-	WorkerCall	call = {
-		.repeat = request->repeat,
-		.quiet = true,
-		.done = replied,
-		.session = session,
-		.id = request->seq,
-	};
-	queue_kind	kind;
-
-	call.body = queue_pieces_build(pieces, request->seq, ddblock_queue_table,
-								   WorkerEpochLow(SegmentNow()) / 1000, &kind);
-	call.op = queue_op(kind);
-	WorkerQueuePost(&call);
-}
-
 void
 WorkerQueueAsk(lockmgr_session session, const MailboxRequest *request, const char *text)
 {
@@ -134,8 +116,22 @@ WorkerQueueAsk(lockmgr_session session, const MailboxRequest *request, const cha
 			WorkerAnswerResult(session, request->seq, MAILBOX_MORE);
 			break;
 		case QUEUE_PIECES_WHOLE:
-			send_request(pieces, session, request);
-			break;
+			{
+				WorkerCall	call = {
+					.repeat = request->repeat,
+					.quiet = true,
+					.done = replied,
+					.session = session,
+					.id = request->seq,
+				};
+				queue_kind	kind;
+
+				call.body = queue_pieces_build(pieces, request->seq, ddblock_queue_table,
+											   WorkerEpochLow(SegmentNow()) / 1000, &kind);
+				call.op = queue_op(kind);
+				WorkerQueuePost(&call);
+				break;
+			}
 	}
 }
 

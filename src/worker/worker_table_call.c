@@ -131,49 +131,44 @@ typedef struct Replacement
 	char		name[DYNAMO_NAME_MAX];
 } Replacement;
 
-static void
-send_replacement(const WorkerCall *read, const char *json)
-{
-	const Replacement *asked = read->note;
-	int64		now = WorkerEpochHigh(SegmentNow());
-	bool		may_fall;
-	dynamo_write write = {
-		.op = DYNAMO_REPLACE,
-		.name = asked->name,
-		.name_len = asked->name_len,
-		.owner = segment->owner,
-		.version = asked->version,
-		.lease_ms = ddblock_lease_duration,
-		.last_token = dynamo_token_above(json, now, &may_fall),
-		.now_s = now / USECS_PER_SEC,
-		.replaced = json,
-	};
-	WorkerCall	call = {
-		.op = DYNAMO_REPLACE,
-		.body = dynamo_build(WorkerTable(), &write),
-		.quiet = true,
-		.done = WorkerAnswerTable,
-		.session = read->session,
-		.id = read->id,
-	};
-
-	WorkerPost(&call);
-}
-
 /* If another item is there now, the session is shown that. */
 static void
-replace_read(const WorkerCall *call, const dynamo_reply *reply)
+replace_read(const WorkerCall *read, const dynamo_reply *reply)
 {
-	const Replacement *asked = call->note;
+	const Replacement *asked = read->note;
 	const char *json = reply->status == DYNAMO_OK ? reply->results[0].json : NULL;
 	char		digest[DYNAMO_DIGEST_SIZE] = "";
 
 	if (json != NULL)
 		(void) dynamo_digest(json, digest, sizeof(digest));
-	if (json != NULL && strcmp(digest, asked->digest) == 0)
-		send_replacement(call, json);
+	if (json == NULL || strcmp(digest, asked->digest) != 0)
+		WorkerAnswerTable(read, reply);
 	else
-		WorkerAnswerTable(call, reply);
+	{
+		int64		now = WorkerEpochHigh(SegmentNow());
+		bool		may_fall;
+		dynamo_write write = {
+			.op = DYNAMO_REPLACE,
+			.name = asked->name,
+			.name_len = asked->name_len,
+			.owner = segment->owner,
+			.version = asked->version,
+			.lease_ms = ddblock_lease_duration,
+			.last_token = dynamo_token_above(json, now, &may_fall),
+			.now_s = now / USECS_PER_SEC,
+			.replaced = json,
+		};
+		WorkerCall	call = {
+			.op = DYNAMO_REPLACE,
+			.body = dynamo_build(WorkerTable(), &write),
+			.quiet = true,
+			.done = WorkerAnswerTable,
+			.session = read->session,
+			.id = read->id,
+		};
+
+		WorkerPost(&call);
+	}
 }
 
 void

@@ -141,6 +141,18 @@ TEST(what_another_session_or_worker_has_is_lost)
 	assert_null(queue_pieces_give(&pieces, ME, 2, &len));
 }
 
+/* ... as a page of locks is. */
+TEST(a_reply_may_come_to_no_request_in_pieces)
+{
+	assert_int_equal(take(ME, 0), QUEUE_PIECES_MORE);
+	queue_pieces_expect(&pieces, ME, 2);
+	assert_int_equal(take(ME, PIECE), QUEUE_PIECES_LOST);
+	assert_false(reply(ME, 1, "old"));
+	assert_false(reply(ME + 2, 2, "another's"));
+	assert_true(reply(ME, 2, "page"));
+	assert_gives(0, 5, "page");
+}
+
 TEST(a_cancelled_calls_late_reply_is_not_the_next_calls)
 {
 	ask(1);
