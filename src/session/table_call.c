@@ -252,15 +252,18 @@ next_page(TableScan *scan)
 {
 	LockPage   *before = scan->page;
 	int		   *limit = &scan->request.scan.limit;
+	TableReply	reply;
 
 	if (before != NULL)
 	{
 		scan->request.scan.start_len = before->next_len;
 		scan->request.data_len = before->next_len + before->next_sort_len;
 	}
-	scan->page = (LockPage *) TableCallReply(&scan->request, scan->prefix,
-											 before != NULL ? before->next : NULL, DYNAMO_OK,
-											 ddblock_retry_timeout).bytes;
+	reply = TableCallReply(&scan->request, scan->prefix, before != NULL ? before->next : NULL,
+						   DYNAMO_OK, ddblock_retry_timeout);
+	if (reply.len < offsetof(LockPage, rows))
+		elog(ERROR, "the ddblock worker's reply is not whole");
+	scan->page = (LockPage *) reply.bytes;
 	scan->read = 0;
 	if (before != NULL)
 		pfree(before);
