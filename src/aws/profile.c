@@ -96,6 +96,7 @@ read_profile_file(aws_profile *profile, aws_profile_file *file,
 							   at_home && known ? env->home : "",
 							   at_home && known ? path + 1 : path);
 
+	/* Not if it does not fit, or if nobody knows the home directory. */
 	errno = ENOENT;
 	if (known && len >= 0 && (size_t) len < sizeof(file->path))
 		file->text.start = env->read_file(env->arg, file->path, &file->text.len);

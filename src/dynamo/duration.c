@@ -78,7 +78,7 @@ read_unit(const char **at, const char *end)
 	return 0;
 }
 
-/* The digits between the point and the unit, rounded up to nanoseconds. */
+/* The digits between the point and the unit, which ends them, rounded up to nanoseconds. */
 static int64_t
 fraction_ns(const char *digits, int64_t unit_ns)
 {

@@ -80,6 +80,7 @@ read_data(const cJSON *attributes, dynamo_item *item)
 	}
 	free(item->data);
 	item->data = NULL;
+	item->data_len = 0;
 	return "the lock item's data is not base64";
 }
 
@@ -138,7 +139,7 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **sha
 		dynamo_json_member(attributes, "keptUntil") != NULL;
 	copy_attribute(item->owner, DYNAMO_OWNER_SIZE, attributes, "ownerName");
 	read_ours(attributes, item);
-	/* What cannot be read is no mark. */
+	/* The mark of a cluster that waits; what cannot be read is none. */
 	dynamo_json_copy(item->wanted_by, sizeof(item->wanted_by),
 					 mark_owner != NULL ? dynamo_incarnation(mark_owner) : NULL);
 	item->wanted_until_ms = dynamo_json_positive(mark, "until");
@@ -154,8 +155,8 @@ dynamo_item_read(const cJSON *attributes, dynamo_item *item, dynamo_shared **sha
 	 * milliseconds, in the same format.  So a lease below 1,000 that no ddblock wrote is taken
 	 * for the longer of the two: a holder that lives must not be taken for dead.
 	 */
-	if (!item->released && !item->by_ddblock && !in_shared_mode && item->lease_ms > 0 &&
-		item->lease_ms < 1000 && lease[strspn(lease, "0123456789")] == '\0')
+	if (!item->released && !item->by_ddblock && !in_shared_mode && lease != NULL &&
+		item->lease_ms > 0 && item->lease_ms < 1000 && lease[strspn(lease, "0123456789")] == '\0')
 	{
 		item->lease_ms *= 1000;
 		item->lease_in_seconds = true;

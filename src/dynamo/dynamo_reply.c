@@ -76,7 +76,7 @@ is_foreign(const incoming *in, const char *type)
 		blanks++;
 	if (status == 200)
 		return blanks < in->len && in->body[blanks] != '{';
-	/* These come from DynamoDB, or from a proxy while DynamoDB is busy. */
+	/* Those may come from DynamoDB, or from a proxy while DynamoDB is busy. */
 	return !(status < 300 || status == 408 || status == 413 || status == 429 ||
 			 (status >= 500 && status != 501 && status != 505));
 }
@@ -445,6 +445,7 @@ dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int co
 		set_malformed(reply, &in, NULL);
 		spread_failure(reply);
 	}
+	/* Both are what the caller of a queue's operation has to read. */
 	if (dynamo_is_queue(op) &&
 		(reply->status == DYNAMO_OK || reply->status == DYNAMO_CONDITION_FAILED))
 		reply->json = json;

@@ -232,7 +232,8 @@ static const struct
 {
 	void		(*put) (dynamo_request *request);
 	const char *text;			/* if put is NULL */
-	const char *shows;			/* the item that a successful write asks for, or NULL */
+	const char *shows;			/* the item that a successful write asks for, or NULL;
+								 * not in shared mode */
 }			writers[DYNAMO_OP_COUNT] = {
 	[DYNAMO_ACQUIRE] = {.put = put_acquire,.shows = REPLACED},
 	[DYNAMO_RENEW] = {.put = put_renew},

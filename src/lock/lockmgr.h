@@ -506,8 +506,9 @@ extern void lockmgr_ask(lockmgr *lm, int64_t now,
 
 /*
  * The session will ask for this with its number, as a TRY of an exclusive lock without
- * data; several in the order of their numbers.  Not answered.  If it asks anything else, all
- * that it has announced ends; if it cancels, all up to that number.
+ * data; several in the order of their numbers.  Not answered.  If it cancels, all that it has
+ * announced up to that number ends.  It must cancel before it asks for anything else with such a
+ * number: that ends what was announced, but not a write for it that is on its way.
  */
 extern void lockmgr_announce(lockmgr *lm, int64_t now,
 							 const lockmgr_request *request);

@@ -35,7 +35,7 @@ lockmgr_adopt(lockmgr *lm, uint32_t index, const lease *saved,
 	lock = attached ? lm_get_lock(lm, name, name_len) : NULL;
 	if (lock != NULL && saved->state == LEASE_BARRING)
 	{
-		lm_attach_bar(lm, 0, lease, lock);
+		lm_attach_bar(lm, 0, lease, lock);	/* its next step is due at once */
 		return;
 	}
 	if (lock == NULL || lock->lease != NULL)

@@ -169,7 +169,7 @@ has_arrived(const lockmgr *lm, lm_lease *bar, const dynamo_result *result)
 
 /*
  * Is the bar settled by that outcome of its last step?  Else sets the next one.  A refusal
- * that shows no item may have met one all the same: see read_why_refused().
+ * that shows no item may have met one all the same: see explain() in lockmgr_reply.c.
  */
 static bool
 is_settled(const lockmgr *lm, lm_lease *bar, const dynamo_result *result, dynamo_op *next)

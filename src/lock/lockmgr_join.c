@@ -336,8 +336,8 @@ lm_adopted_hold(const lm_session *session, uint64_t seq)
 }
 
 /*
- * The hold that the session asks for, or wants to end, is lost, and ends.  If nobody has used it,
- * it is not asked for again: another hold must not have the same number.
+ * The hold that the session asks for, or wants to end, is lost, and ends.  A request whose hold was
+ * lost is not tried again: another hold must not have the same number.
  */
 void
 lm_answer_lost(lockmgr *lm, int64_t now, lm_session *session, lm_hold *hold)

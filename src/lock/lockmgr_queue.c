@@ -66,7 +66,10 @@ lm_dequeue(lockmgr *lm, lm_session *session)
 	request->lock = NULL;
 	lm->waiters -= session->announced_by == NULL && !request->ask.campaign;
 	lm_assert((lock->first == NULL) == (lock->last == NULL));
-	/* An announced request is only ever the first in the queue. */
+	/*
+	 * Nobody looks any more: the queue is empty, or has only an announced request, which is always
+	 * the first.
+	 */
 	if (lock->watch != LOCKMGR_NO_WATCH &&
 		(lock->first == NULL ||
 		 (lock->first->announced_by != NULL && lock->first->request.next == NULL)))

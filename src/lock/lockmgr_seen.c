@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lockmgr_seen.c
- *	  What we saw of another client's lock, of the clusters that share it, and of who waits.
+ *	  What we saw of the clusters that share a lock, of who waits, and of another client's lock.
  *
  *-------------------------------------------------------------------------
  */

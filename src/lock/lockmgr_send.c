@@ -542,7 +542,7 @@ static bool
 send_check(lockmgr *lm, int64_t now, lm_call *call)
 {
 	lm_lock    *lock = due_renewal(lm, now, false);
-	const struct lease *l = &lock->lease->l;
+	const struct lease *l = &lock->lease->l;	/* it has one, for it is to be renewed */
 	int64_t		at = lock->renewal.at;
 	const lm_lock *other;
 	dynamo_shared_write shared = {
@@ -628,7 +628,7 @@ send_renewals(lockmgr *lm, int64_t now)
 	}
 }
 
-/* Sends what is due, within the limits: at the limit, each of these sends nothing. */
+/* Sends what is due, each kind within its limit. */
 void
 lm_pump(lockmgr *lm, int64_t now)
 {

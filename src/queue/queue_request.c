@@ -510,6 +510,7 @@ queue_build(const char *table, const queue_request *request, const char *tail)
 	if (request->kind == QUEUE_ENABLE_TTL)
 		return dynamo_build_update_ttl(&described);
 	dynamo_text_start(&text, '{', BODY_ROOM + request->tail_len);
+	/* PUSH, BURY and the two cancellations. */
 	if (queue_op(request->kind) == DYNAMO_QUEUE_TRANSACT)
 	{
 		dynamo_text_name(&text, "ClientRequestToken");

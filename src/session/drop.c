@@ -129,8 +129,11 @@ refuse_with_rows(Oid relation)
 		return;
 	for (const Kept *table = kept; table < kept + lengthof(kept); table++)
 	{
-		uint64		rows = strcmp(name, table->table) == 0 ? count_rows(relation) : 0;
+		uint64		rows;
 
+		if (strcmp(name, table->table) != 0)
+			continue;
+		rows = count_rows(relation);
 		if (rows == 0)
 			continue;
 		ereport(ERROR,

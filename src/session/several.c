@@ -79,6 +79,7 @@ announce(Several *several)
 	int			total = 0;
 	uint16		len;
 	int			count;
+	const LockName *name;		/* the next one to take: for an error */
 
 	for (int i = several->taken; i < several->count;)
 	{
@@ -86,11 +87,11 @@ announce(Several *several)
 		total += count;
 		first += count > 0;		/* these requests come before */
 	}
+	name = &several->names[several->taken];
 	if (total > 1)
 		MailboxAnnounce(first + total - 1);
 	for (int i = several->taken; i < several->count && total > 1;)
 	{
-		const LockName *name = &several->names[several->taken];
 		MailboxRequest request;
 		const MailboxAnswer *answer;
 

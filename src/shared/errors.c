@@ -68,7 +68,10 @@ ErrorsStillTrying(const char *message)
 			 errdetail("Requests are being repeated: %s", Utf8ToMessage(message))));
 }
 
-/* A failed call.  Of the worker: what only it knows, in UTF-8 as the message, or "". */
+/*
+ * A failed call.  of_worker is UTF-8, as the message: if it failed for the credentials, where they
+ * are from, for the detail; else another hint, or "".
+ */
 pg_noreturn static void
 raise_failure(dynamo_op op, dynamo_status status, const char *message, const char *of_worker)
 {

@@ -621,14 +621,15 @@ hide_statement(ErrorData *edata)
 {
 	static const char *const secrets[] = {"secret_access_key", "session_token", "ddblock.proxy"};
 
-	for (const char *at = debug_query_string; at != NULL && *at != '\0'; at++)
+	bool		named = false;
+
+	for (const char *at = debug_query_string; at != NULL && *at != '\0' && !named; at++)
 	{
 		for (int i = 0; i < lengthof(secrets); i++)
-		{
-			if (pg_strncasecmp(at, secrets[i], strlen(secrets[i])) == 0)
-				edata->hide_stmt = edata->hide_ctx = true;
-		}
+			named = named || pg_strncasecmp(at, secrets[i], strlen(secrets[i])) == 0;
 	}
+	if (named)
+		edata->hide_stmt = edata->hide_ctx = true;
 	if (prev_emit_log)
 		prev_emit_log(edata);
 }

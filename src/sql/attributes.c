@@ -128,7 +128,7 @@ put_attributes(StringInfo out, Jsonb *attributes)
 				appendStringInfoChar(out, '}');
 			continue;
 		}
-		/* Unless it is the first element, or the value of a name. */
+		/* A comma, unless it is the first element, or the value of a name. */
 		if (strchr("{[:", out->data[out->len - 1]) == NULL)
 			appendStringInfoChar(out, ',');
 		if (token == WJB_KEY)

@@ -42,7 +42,7 @@ watch(uint32 index, uint32 generation, int64 less_than, int64 until)
 	{
 		int64		left;
 
-		/* Does nobody here hold it any more?  If so, was it lost? */
+		/* If nobody here holds it any more: was it lost (0), or released? */
 		if (valid_until(index, generation) <= SegmentNow())
 		{
 			LeaseCopy	copy;
@@ -86,6 +86,7 @@ ddb_lock_monitor(PG_FUNCTION_ARGS)
 	wait_ms = ArgumentPeriod(fcinfo, 2, "wait", CENTURY_MS);
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_monitor");
 	until = SegmentNow() + wait_ms * 1000;
+	/* The lease on the lock that sessions of this cluster hold. */
 	for (index = 0; index < segment->max_leases; index++)
 	{
 		if (SegmentReadLease(index, &copy) && copy.lease.state == LEASE_HELD &&

@@ -113,11 +113,7 @@ ddb_queue_resume(PG_FUNCTION_ARGS)
 
 PG_FUNCTION_INFO_V1(ddb_queue_drop);
 
-/*
- * (queue, resource): how many jobs.  The head first: from then on nobody claims the jobs.  A job
- * that is pushed meanwhile stays: it moves the head, and this begins anew with that job, or ends
- * before it.
- */
+/* (queue, resource): how many jobs */
 Datum
 ddb_queue_drop(PG_FUNCTION_ARGS)
 {
@@ -125,6 +121,10 @@ ddb_queue_drop(PG_FUNCTION_ARGS)
 	int64		before = -1;
 	unsigned	times = 0;
 
+	/*
+	 * The head first: from then on nobody claims the jobs.  A job that is pushed meanwhile
+	 * stays: it moves the head, and this begins anew with that job, or ends before it.
+	 */
 	for (;;)
 	{
 		QueueRow   *head = QueueJobHead(name.queue, name.resource, NULL);

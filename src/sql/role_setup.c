@@ -57,7 +57,7 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 	Oid			function = fcinfo->flinfo->fn_oid;
 	const char *name;
 	const char *role;
-	char	   *schema = get_namespace_name(get_func_namespace(function));
+	char	   *schema;
 	Oid			types[] = {OIDOID, BOOLOID};
 	Datum		values[] = {
 		ObjectIdGetDatum(getExtensionOfObject(ProcedureRelationId, function)),
@@ -70,6 +70,7 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 	ArgumentRequire(fcinfo, 0, "role");
 	name = NameStr(*PG_GETARG_NAME(0));
 	role = quote_identifier(name);
+	schema = get_namespace_name(get_func_namespace(function));
 	if (schema == NULL)
 		elog(ERROR, "cache lookup failed for function %u", function);
 

@@ -140,7 +140,7 @@ name_owner(void)
 	snprintf(segment->owner, sizeof(segment->owner), "%s/%s", name, segment->incarnation);
 }
 
-/* Each reply, before its caller: its Date moves the clock, its error may end the table check. */
+/* Each reply, before its caller: its Date moves the clock, and it may tell what the table is. */
 static void
 see_reply(const WorkerCall *call, const dynamo_reply *reply)
 {

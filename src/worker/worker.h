@@ -123,7 +123,8 @@ struct WorkerCall
 	bool		dated;			/* the body has the time: the caller makes it anew
 								 * if DynamoDB refuses the time */
 	bool		quiet;			/* a session reports failures: the log does not */
-	WorkerDone	done;
+	WorkerDone	done;			/* NULL: nobody wants the reply; the check of the table knows its own
+								 * DescribeTable by that */
 	lockmgr_session session;	/* the caller's, as are these two */
 	uint64		id;
 	void	   *note;			/* of TopMemoryContext, freed with body; or NULL */
@@ -140,17 +141,17 @@ extern http_pool *worker_pool;
 extern int	WorkerCallFd(void);
 
 /*
- * Posts the call.  Exactly one call of its done function follows, never from
+ * Posts the call.  Exactly one call of its done function, if it has one, follows, never from
  * within WorkerPost() itself: the lock manager posts while it must not be
  * entered.
  */
 extern void WorkerPost(const WorkerCall *call);
 
-/* Reads the lock's item.  done may be NULL. */
-extern void WorkerPostRead(const char *name, WorkerDone done, uint64 id);
-
 /* The item of this name is read, and never written. */
 #define WORKER_UNWRITTEN "ddblock/keep-warm"
+
+/* Reads the item of that name.  done and id are as in WorkerCall. */
+extern void WorkerPostRead(const char *name, WorkerDone done, uint64 id);
 
 /* Lets the connections do their work: done functions are called from here. */
 extern void WorkerRunCalls(void);
@@ -405,7 +406,7 @@ extern void WorkerLockmgrInit(lockmgr_host host);
  */
 extern void WorkerSetClock(int64 now);
 
-/* After a reload; request_max_us bounds one attempt. */
+/* At the start, after a reload, and to drain; request_max_us bounds one attempt. */
 extern void WorkerSetTimeouts(int64 request_max_us);
 
 /* Applies ddblock.clock_takeover and ddblock.clock_slack. */

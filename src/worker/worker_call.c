@@ -181,19 +181,19 @@ replied(void *arg, const http_reply *reply)
 	count_reply(call->asked.op, &call->reply, reply);
 
 	status = call->reply.status;
-	if (call->again || (status != DYNAMO_CREDENTIALS &&
-						(status != DYNAMO_CLOCK_SKEW || call->asked.dated)))
+	if (!call->again &&
+		(status == DYNAMO_CREDENTIALS || (status == DYNAMO_CLOCK_SKEW && !call->asked.dated)))
 	{
-		conclude(call);
-		return;
+		/* It is signed anew. */
+		call->again = true;
+		call->refused = status == DYNAMO_CREDENTIALS;
+		if (call->refused && WorkerCredentials() != NULL)
+			WorkerWantCredentials();
+		dynamo_reply_free(&call->reply);
+		post(call);
 	}
-	/* It is signed anew. */
-	call->again = true;
-	call->refused = status == DYNAMO_CREDENTIALS;
-	if (call->refused && WorkerCredentials() != NULL)
-		WorkerWantCredentials();
-	dynamo_reply_free(&call->reply);
-	post(call);
+	else
+		conclude(call);
 }
 
 /* By the credentials, which must be there, and for DynamoDB's time.  False: out of memory. */

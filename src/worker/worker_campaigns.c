@@ -33,6 +33,7 @@ static char watched[CAMPAIGNS_MAX][CAMPAIGN_NAME_MAX + 1];
 static int	on_their_way;
 static int64 look_at;
 
+/* The states that log_changes() knows; a worker begins with those in the segment. */
 static campaign_state logged[CAMPAIGNS_MAX];
 
 static void post(void *arg, const campaign *c);

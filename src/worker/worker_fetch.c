@@ -164,7 +164,10 @@ advance(void)
 			if (fetch->pause_ms > 0)
 				send_at = SegmentNow() + (int64) fetch->pause_ms * 1000;
 			else
+			{
+				Assert(send_at == 0);
 				send_request();
+			}
 			break;
 		case AWS_STEP_PROCESS:
 			if (child_start(shell, fetch->errand.body, fetch->errand.timeout_ms, ended, NULL))
