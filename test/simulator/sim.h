@@ -381,7 +381,8 @@ typedef struct sim_nonce
 	bool		twin;			/* ... which the network made of an answered request */
 	bool		excused;
 	bool		any_version;	/* a release that is on no condition of a version */
-	bool		runs_out;		/* its lease was detached when its cluster crashed */
+	bool		runs_out;		/* its lease was detached when its cluster crashed, or nobody
+								 * could release it: an outage */
 } sim_nonce;
 
 /* A lock: what its item should contain, and what the checks need. */

@@ -497,7 +497,8 @@ sim_check_alone(sim *s, const sim_cluster *c, int slot, const sim_hold *hold)
 {
 	if (!sim_holds(s, c, hold))
 		return;
-	if (hold->mode == MODE_SEMAPHORE)
+	/* If it is excused, the others may even share the lock in another mode. */
+	if (hold->mode == MODE_SEMAPHORE && !c->saved[hold->lease].excused)
 		check_limit(s, hold->lock);
 	for (int i = 0; i < s->plan.sessions; i++)
 	{
@@ -1137,7 +1138,7 @@ sim_audit(sim *s)
 	sim_check_queue(s);
 }
 
-/* The cluster has crashed with a detached lock: its item is held until the lease is over. */
+/* The lock's item is held until the lease is over: see sim_nonce. */
 void
 sim_runs_out(sim *s, const lease *l)
 {

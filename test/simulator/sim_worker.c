@@ -104,6 +104,11 @@ host_save(void *arg, uint32_t index, const lease *lease, const char *name,
 		sim_touch(s, saved->lock, saved->l.mode);
 		c->had[saved->lock] = s->now;
 	}
+	/* Perhaps the manager gives up: in such an outage it could not release the lock in time. */
+	if (lease->state == LEASE_FREE && saved->l.state != LEASE_FREE &&
+		saved->l.pending.op == DYNAMO_RELEASE && s->phase == PHASE_STORM &&
+		(s->now < c->cut_until || s->now < c->no_credentials_until || s->now < c->throttled_until))
+		sim_runs_out(s, &saved->l);
 	mailbox_begin_save(&saved->words, lease);
 	saved->l = *lease;
 	mailbox_end_save(&saved->words, lease);
