@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * queue_pieces.c
- *	  A session's call on the queues' table, in pieces: what the worker has of it.
+ *	  A session's call in pieces: what the worker has of it.
  *
  * What a worker has of a call is lost with it: the session then begins anew, which is as if
  * the outcome were unknown.

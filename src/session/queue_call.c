@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * queue_call.c
- *	  Calls on the queues' table: repeated, and row by row.
+ *	  Calls on the queues' table, and their replies, row by row.
  *
  * Every write has a condition that refuses a second copy, or does no harm twice: see "Writes"
  * in doc/internals/queues.md.  So a call whose outcome is unknown is repeated as it is.

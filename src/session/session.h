@@ -875,8 +875,9 @@ typedef struct TableReply
 } TableReply;
 
 /*
- * The same for any call past the lock manager, whose request has its kind: repeated until that
- * time has passed.  data may have more bytes than a slot.
+ * The same for any call past the lock manager, whose request has its kind: repeated, until an error
+ * is raised when that time has passed.  data may have more bytes than a slot; the reply is of the
+ * current context.
  */
 extern TableReply TableCallReply(MailboxRequest *request, const char *name, const void *data,
 								 dynamo_status expected, int64 patience_ms);
@@ -912,7 +913,7 @@ extern int64 TablePause(const MailboxAnswer *answer, unsigned failures);
  */
 extern void TableAgain(unsigned *times, const char *table);
 
-/* All lock items, or some.  In the current memory context. */
+/* All lock items, or some.  In the current memory context, until TableScanNext() returns false. */
 typedef struct TableScan
 {
 	const char *prefix;

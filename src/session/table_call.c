@@ -72,13 +72,13 @@ call_once(MailboxRequest *request, const char *name, const char *data)
 }
 
 /*
- * The reply whose first piece this is.  False: the worker has lost the rest, as the answer says
- * then.
+ * The reply to the request whose first piece this is.  False: the worker has lost the rest, as the
+ * answer, which is always in the session's slot, says then.
  */
 static bool
-fetch(const MailboxAnswer *answer, TableReply *reply)
+fetch(const MailboxRequest *request, const MailboxAnswer *answer, TableReply *reply)
 {
-	MailboxRequest more = {.kind = MAILBOX_QUEUE_MORE,.op = DYNAMO_QUEUE_READ};
+	MailboxRequest more = {.kind = MAILBOX_QUEUE_MORE,.op = request->op};
 	uint32		have = 0;
 
 	reply->len = answer->piece.total;
@@ -95,6 +95,7 @@ fetch(const MailboxAnswer *answer, TableReply *reply)
 	}
 	pfree(reply->bytes);
 	reply->bytes = NULL;
+	reply->len = 0;
 	return false;
 }
 
@@ -138,7 +139,7 @@ TableCallReply(MailboxRequest *request, const char *name, const void *data,
 	{
 		uint32		starts = shared_read(&segment->worker_starts);
 		const MailboxAnswer *answer = call_once(request, name, data);
-		bool		done = answer->result == MAILBOX_REPLY ? fetch(answer, &reply) :
+		bool		done = answer->result == MAILBOX_REPLY ? fetch(request, answer, &reply) :
 			is_done(answer, expected);
 		int64		pause;
 
@@ -261,9 +262,10 @@ next_page(TableScan *scan)
 	}
 	reply = TableCallReply(&scan->request, scan->prefix, before != NULL ? before->next : NULL,
 						   DYNAMO_OK, ddblock_retry_timeout);
-	if (reply.len < offsetof(LockPage, rows))
-		elog(ERROR, "the ddblock worker's reply is not whole");
 	scan->page = (LockPage *) reply.bytes;
+	if (reply.len < offsetof(LockPage, rows) ||
+		reply.len != offsetof(LockPage, rows) + scan->page->count * sizeof(LockRow))
+		elog(ERROR, "the ddblock worker's reply is not whole");
 	scan->read = 0;
 	if (before != NULL)
 		pfree(before);
@@ -298,5 +300,7 @@ TableScanNext(TableScan *scan)
 
 		(void) SessionLookUp(&any, NULL);
 	}
+	pfree(scan->page);
+	pfree(scan);
 	return false;
 }

@@ -88,8 +88,8 @@ typedef struct MailboxRequest
 	uint64		seq;			/* set by MailboxCall(), */
 	int64		posted;			/* as is this: when, for the views */
 	MailboxKind kind;
-	dynamo_op	op;				/* TABLE */
-	bool		repeat;			/* TABLE: the session's last request was the same */
+	dynamo_op	op;				/* TABLE, QUEUE, QUEUE_MORE */
+	bool		repeat;			/* TABLE, QUEUE: the session's last request was the same */
 	uint16		name_len;		/* in the slot's text; then, without a gap: */
 	uint16		data_len;		/* data and attributes, or the keys after which a SCAN
 								 * or QUERY continues; RELEASE: instead of one hold, all

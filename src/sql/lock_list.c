@@ -87,7 +87,6 @@ look(const char *prefix, FunctionCallInfo fcinfo)
 		MemoryContextReset(per_row);
 	}
 	MemoryContextDelete(per_row);
-	pfree(scan);
 }
 
 PG_FUNCTION_INFO_V1(ddb_lock_list);

@@ -79,6 +79,5 @@ ddb_lock_purge(PG_FUNCTION_ARGS)
 		if (answer->result == MAILBOX_DONE || (unsettled && !answer->found.item.exists))
 			deleted++;
 	}
-	pfree(scan);
 	PG_RETURN_INT64(deleted);
 }

@@ -486,7 +486,7 @@ extern void WorkerQueueForget(uint32 slot);
 extern void WorkerQueuePost(const WorkerCall *call);
 extern void WorkerQueueEnded(void);
 
-/* Has its session neither ended nor canceled the call?  The worker's own have none. */
+/* Has its session neither ended nor canceled the call, of any kind?  The worker's own have none. */
 extern bool WorkerQueueIsWanted(const WorkerCall *call);
 
 /* ----------------------------------------------------------------

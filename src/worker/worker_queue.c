@@ -22,9 +22,9 @@ WorkerQueueInit(void)
 									 segment->max_sessions * sizeof(queue_pieces));
 }
 
-/* False: this worker does not have the reply. */
+/* False: this worker does not have the reply.  The last piece is asked for once. */
 static bool
-answer_piece(lockmgr_session session, uint64 seq, const queue_pieces *pieces, uint32 offset)
+answer_piece(lockmgr_session session, uint64 seq, queue_pieces *pieces, uint32 offset)
 {
 	uint32		len = sizeof(((MailboxAnswer *) NULL)->piece.data);
 	const char *bytes = queue_pieces_give(pieces, session.generation, offset, &len);
@@ -38,6 +38,8 @@ answer_piece(lockmgr_session session, uint64 seq, const queue_pieces *pieces, ui
 		memcpy(out->piece.data, bytes, len);
 		mailbox_end_answer(&segment_mailbox, session, seq);
 	}
+	if (bytes != NULL && offset + len == pieces->total)
+		queue_pieces_clear(pieces);
 	return bytes != NULL;
 }
 

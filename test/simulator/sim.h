@@ -408,7 +408,7 @@ typedef struct sim_lock
 	int64_t		gate_lease_ms;
 	int64_t		gate_since;		/* when that set the gate, */
 	int64_t		gate_at;		/* ... and last wrote it */
-	int64_t		shared_since;	/* when the shared mode began */
+	int64_t		shared_since;	/* when the shared mode began, or its gate was removed */
 	int			mark_of;		/* the cluster whose mark is in the item, or SIM_NOBODY, */
 	int64_t		mark_at;		/* ... since then */
 	int64_t		mark_until_ms;

@@ -112,7 +112,10 @@ shared_written(sim *s, sim_lock *lock, const sim_call *call, int which)
 		lock->kept_until_ms = 0;
 	}
 	if (call->writes[which].removes_gate)
+	{
 		lock->gate_of = SIM_NOBODY;
+		lock->shared_since = s->now;
+	}
 	if (kind == DYNAMO_SHARED_GATE || kind == DYNAMO_SHARED_RENEW_GATE)
 	{
 		if (kind == DYNAMO_SHARED_GATE || !sim_gate_lives(s, lock))
