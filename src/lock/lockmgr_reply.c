@@ -217,7 +217,7 @@ look_up_settled(lockmgr *lm, int64_t now, const lm_call *call,
 		lm_observe_shared(lm, lock, now, result->shared);
 	if (session == NULL)
 	{
-		if (lock->state == LOCK_HELD && lease->l.mode != MODE_EXCLUSIVE)
+		if (lock->state == LOCK_HELD && lock->lease->l.mode != MODE_EXCLUSIVE)
 			(void) lm_admit(lm, now, lock); /* it was a look for permits */
 		lm_remember(lm, lock);
 		return;
