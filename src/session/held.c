@@ -287,27 +287,6 @@ HeldAdd(const LockName *name, LockScope scope, HeldAcquire acquire, const void *
 }
 
 void
-HeldSetHold(HeldLock *held, const MailboxAnswer *granted, uint64 seq)
-{
-	HeldBeginChange();
-	held->seq = seq;
-	held->token = granted->grant.token;
-	held->must_end = granted->grant.must_end;
-	held->lease_index = granted->grant.lease_index;
-	held->lease_generation = granted->grant.lease_generation;
-	held->hold_index = granted->grant.hold_index;
-	HeldEndChange();
-}
-
-void
-HeldUnsetHold(HeldLock *held)
-{
-	HeldBeginChange();
-	held->hold_index = LOCKMGR_NO_HOLD;
-	HeldEndChange();
-}
-
-void
 HeldCount(HeldLock *held, LockScope scope)
 {
 	reserve_depth(held, scope);
@@ -333,7 +312,7 @@ HeldUncount(HeldLock *held, LockScope scope)
 		held->xact_depth--;
 		xact_acquisitions--;
 	}
-	mirror_depths(held);
+	HeldLetGoIfUnused(held);
 }
 
 void

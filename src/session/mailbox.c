@@ -181,24 +181,6 @@ MailboxCall(MailboxRequest *request, const char *name, const void *data, Waiting
 	return answered ? &slot->answer : NULL;
 }
 
-uint64
-MailboxLastSeq(void)
-{
-	return MailboxMySlot()->words.request_seq;
-}
-
-void
-MailboxAnnounce(uint64 last)
-{
-	mailbox_announce(&segment_mailbox, me, last);
-}
-
-void
-MailboxWithdraw(void)
-{
-	mailbox_withdraw(&segment_mailbox, me);
-}
-
 void
 MailboxLetGo(uint32 hold_index, uint64 seq)
 {

@@ -391,12 +391,9 @@ to_server(const char *queue, const QueueJob *job, const char *part, const char *
 void
 QueueJobToServer(const char *queue, QueueJob *job)
 {
-	char	   *id = to_server(queue, job, "id", job->id);
-	char	   *payload = to_server(queue, job, "payload", job->payload);
-
+	job->id = to_server(queue, job, "id", job->id);
+	job->payload = to_server(queue, job, "payload", job->payload);
 	job->resource = to_server(queue, job, "resource", job->resource);
-	job->id = id;
-	job->payload = payload;
 }
 
 void

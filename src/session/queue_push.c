@@ -178,23 +178,6 @@ count_jobs(Push *push)
 	return Min(size, PG_UINT32_MAX);
 }
 
-static void
-pushed(Push *push, uint32 size)
-{
-	const queue_request *request = &push->request;
-	int64		number = request->seq;
-
-	for (int i = 0; i < push->count; i++)
-	{
-		if (push->jobs[i].before)
-			continue;
-		push->jobs[i].number = ++number;
-		SegmentCount(EVENT_JOB_PUSHED);
-	}
-	queue_memory_note(segment->memory, request->queue, request->resource,
-					  push->calm ? number : 0, push->taken + (request->rides ? size : 0));
-}
-
 /* False: refused, and what was learned stands in the push and its jobs. */
 static bool
 push_once(Push *push)
@@ -203,6 +186,7 @@ push_once(Push *push)
 	uint32		size = count_jobs(push);
 	StringInfoData tail;
 	QueueReply *reply;
+	int64		number = request->seq;
 
 	if (request->jobs == 0)
 	{
@@ -216,13 +200,21 @@ push_once(Push *push)
 	SessionNewUuid(request->uuid);
 	reply = QueueCall(request, tail.data, DYNAMO_OK);
 	pfree(tail.data);
-	if (reply->is.status == DYNAMO_OK)
+	if (reply->is.status != DYNAMO_OK)
 	{
-		pushed(push, size);
-		return true;
+		push->stalled = note_refusal(reply, push) ? 0 : push->stalled + 1;
+		return false;
 	}
-	push->stalled = note_refusal(reply, push) ? 0 : push->stalled + 1;
-	return false;
+	for (int i = 0; i < push->count; i++)
+	{
+		if (push->jobs[i].before)
+			continue;
+		push->jobs[i].number = ++number;
+		SegmentCount(EVENT_JOB_PUSHED);
+	}
+	queue_memory_note(segment->memory, request->queue, request->resource,
+					  push->calm ? number : 0, push->taken + (request->rides ? size : 0));
+	return true;
 }
 
 void

@@ -70,13 +70,22 @@ SessionTakeGrant(const LockName *name, HeldLock *held, const MailboxAnswer *answ
 {
 	lease_loss	loss;
 
-	HeldSetHold(held, answer, seq);
+	HeldBeginChange();
+	held->seq = seq;
+	held->token = answer->grant.token;
+	held->must_end = answer->grant.must_end;
+	held->lease_index = answer->grant.lease_index;
+	held->lease_generation = answer->grant.lease_generation;
+	held->hold_index = answer->grant.hold_index;
+	HeldEndChange();
 	InterruptArm();
 	if (HeldIsValid(held))
 		return;
 	loss = HeldLoss(held);
 	HeldTellLoss(held);
-	HeldUnsetHold(held);
+	HeldBeginChange();
+	held->hold_index = LOCKMGR_NO_HOLD;
+	HeldEndChange();
 	MailboxLetGo(answer->grant.hold_index, seq);
 	SegmentCount(EVENT_LK001);
 	ereport(ERROR,

@@ -152,7 +152,7 @@ extern void HeldEndChange(void);
 extern bool HeldIsChanging(void);
 
 /*
- * Acquires the lock of a new note, and calls HeldSetHold(); or raises; or returns false, if the
+ * Acquires the lock of a new note, and calls SessionTakeGrant(); or raises; or returns false, if the
  * session does not get the lock.
  */
 typedef bool (*HeldAcquire) (HeldLock *held, const LockName *name, const void *arg);
@@ -169,10 +169,8 @@ extern HeldLock *HeldAdd(const LockName *name, LockScope scope, HeldAcquire acqu
 extern void HeldCount(HeldLock *held, LockScope scope);
 
 /* These cannot fail. */
-extern void HeldSetHold(HeldLock *held, const MailboxAnswer *granted, uint64 seq);
-extern void HeldUnsetHold(HeldLock *held);
 extern void HeldUncountSession(HeldLock *held, int64 depth);
-/* Undoes HeldCount(), in the same (sub)transaction. */
+/* Undoes HeldAdd() or HeldCount(), in the same (sub)transaction; lets go if it was the last. */
 extern void HeldUncount(HeldLock *held, LockScope scope);
 /* Deletes the note.  If the lease is lost, logs and remembers the loss. */
 extern void HeldForget(HeldLock *held);
@@ -557,16 +555,6 @@ extern MailboxSlot *MailboxMySlot(void);
 extern const MailboxAnswer *MailboxCall(MailboxRequest *request, const char *name,
 										const void *data, Waiting *waiting);
 
-/* The number of the session's last request. */
-extern uint64 MailboxLastSeq(void);
-
-/*
- * The session announces requests, up to this number; and does not post what is left of them.
- * Neither can fail.
- */
-extern void MailboxAnnounce(uint64 last);
-extern void MailboxWithdraw(void);
-
 /*
  * The session no longer wants the lease that it got for its request seq.  Neither
  * waits nor fails.
@@ -902,9 +890,6 @@ extern bool TableIsActive(const char *status, const char *kind, const char *tabl
 
 /* Can be interrupted. */
 extern void TableSleep(int64 microseconds);
-
-/* After so many failures, of which this is the last: microseconds, more if SegmentPay() refuses. */
-extern int64 TablePause(const MailboxAnswer *answer, unsigned failures);
 
 /*
  * Once more a reply says that something has changed meanwhile: to be called before the

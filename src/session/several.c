@@ -75,7 +75,7 @@ static void
 announce(Several *several)
 {
 	char	   *text = palloc(MAILBOX_REQUEST_TEXT);
-	uint64		first = MailboxLastSeq() + 1;
+	uint64		first = MailboxMySlot()->words.request_seq + 1;
 	int			total = 0;
 	uint16		len;
 	int			count;
@@ -89,7 +89,7 @@ announce(Several *several)
 	}
 	name = &several->names[several->taken];
 	if (total > 1)
-		MailboxAnnounce(first + total - 1);
+		mailbox_announce(&segment_mailbox, MailboxSession(), first + total - 1);
 	for (int i = several->taken; i < several->count && total > 1;)
 	{
 		MailboxRequest request;
@@ -119,7 +119,7 @@ acquire(Several *several)
 		announce(several);
 		while (several->taken < several->count && take(several, true))
 			;
-		MailboxWithdraw();
+		mailbox_withdraw(&segment_mailbox, MailboxSession());
 		if (several->taken < several->count)
 		{
 			if (several->options.only_try)
@@ -138,15 +138,13 @@ acquire(Several *several)
 static void
 give_back(Several *several)
 {
-	MailboxWithdraw();
+	mailbox_withdraw(&segment_mailbox, MailboxSession());
 	for (int i = 0; i < several->taken; i++)
 	{
 		HeldLock   *held = HeldFind(several->names[i].utf8);
 
-		if (held == NULL)
-			continue;
-		HeldUncount(held, several->options.scope);
-		HeldLetGoIfUnused(held);
+		if (held != NULL)
+			HeldUncount(held, several->options.scope);
 	}
 }
 

@@ -43,14 +43,6 @@ TableSleep(int64 microseconds)
 	}
 }
 
-int64
-TablePause(const MailboxAnswer *answer, unsigned failures)
-{
-	bool		cannot_pay = answer->result == MAILBOX_FAILED && !SegmentPay(answer->failure.status);
-
-	return backoff_later_us(cannot_pay, failures, BACKOFF_CAP_US, pg_prng_uint64(&pg_global_prng_state));
-}
-
 /* All pieces of a request; the answer to the last one, or to the one that failed. */
 static const MailboxAnswer *
 call_once(MailboxRequest *request, const char *name, const char *data)
@@ -112,14 +104,12 @@ is_done(const MailboxAnswer *answer, dynamo_status expected)
 pg_noreturn static void
 fail(const MailboxAnswer *answer, bool unsettled)
 {
-	MailboxAnswer unknown;
+	MailboxAnswer unknown = {.result = MAILBOX_FAILED,.failure = {0}};
 
 	if (!unsettled)
 		ErrorsAnswer(answer, NULL);
-	unknown = *answer;
-	if (answer->result != MAILBOX_FAILED)
-		memset(&unknown.failure, 0, sizeof(unknown.failure));
-	unknown.result = MAILBOX_FAILED;
+	if (answer->result == MAILBOX_FAILED)
+		unknown.failure = answer->failure;
 	unknown.failure.status = DYNAMO_UNKNOWN;
 	ErrorsAnswer(&unknown, NULL);
 }
@@ -141,6 +131,7 @@ TableCallReply(MailboxRequest *request, const char *name, const void *data,
 		const MailboxAnswer *answer = call_once(request, name, data);
 		bool		done = answer->result == MAILBOX_REPLY ? fetch(request, answer, &reply) :
 			is_done(answer, expected);
+		bool		cannot_pay;
 		int64		pause;
 
 		/* A worker that did not live to answer may have sent it, too. */
@@ -148,7 +139,9 @@ TableCallReply(MailboxRequest *request, const char *name, const void *data,
 		reply.answer = answer;
 		if (done)
 			break;
-		pause = TablePause(answer, ++failures);
+		cannot_pay = answer->result == MAILBOX_FAILED && !SegmentPay(answer->failure.status);
+		pause = backoff_later_us(cannot_pay, ++failures, BACKOFF_CAP_US,
+								 pg_prng_uint64(&pg_global_prng_state));
 		/* A new table of that name may be a global one. */
 		if (queue && answer->result == MAILBOX_FAILED &&
 			answer->failure.status == DYNAMO_TABLE_MISSING)

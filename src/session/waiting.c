@@ -71,7 +71,6 @@ WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
 	{
 		Watch	   *from;
 		uint32		before;
-		bool		whole;
 
 		if (!is_watched(slot, seq))
 			return false;
@@ -79,8 +78,7 @@ WaitingReadWatch(MailboxSlot *slot, uint64 seq, lockmgr_watch *watch)
 		from = &segment_watches[shared_read(&slot->watch)];
 		before = shared_begin_read(&from->changes);
 		*watch = from->what;
-		whole = shared_end_read(&from->changes, before);
-		if (whole)
+		if (shared_end_read(&from->changes, before))
 			return is_watched(slot, seq);
 	}
 	return false;
