@@ -44,12 +44,10 @@ identity_of_lock_table(void)
 {
 	MailboxRequest request = {.op = DYNAMO_IDENTIFY};
 	const MailboxAnswer *answer;
-	char		made[UUID_SIZE];
-	const char *identity = made;
+	const char *identity = request.write.version;
 	LockName	item = {.text = DYNAMO_IDENTITY_KEY,.utf8 = DYNAMO_IDENTITY_KEY};
 
-	SessionNewUuid(made);
-	strlcpy(request.write.version, made, sizeof(request.write.version));
+	SessionNewUuid(request.write.version);
 	answer = TableCall(&request, NULL, NULL, DYNAMO_OK, NULL);
 	if (answer->result == MAILBOX_CHANGED)
 		identity = answer->found.item.exists ? answer->found.item.version :

@@ -79,7 +79,7 @@ announce(Several *several)
 	int			total = 0;
 	uint16		len;
 	int			count;
-	const LockName *name;		/* the next one to take: for an error */
+	const LockName *name = &several->names[several->taken];	/* the next one to take: for errors */
 
 	for (int i = several->taken; i < several->count;)
 	{
@@ -87,7 +87,6 @@ announce(Several *several)
 		total += count;
 		first += count > 0;		/* these requests come before */
 	}
-	name = &several->names[several->taken];
 	if (total > 1)
 		mailbox_announce(&segment_mailbox, MailboxSession(), first + total - 1);
 	for (int i = several->taken; i < several->count && total > 1;)

@@ -101,39 +101,6 @@ valid_until(const lease *l, const HoldCopy *held)
 	return held->hold.must_end != 0 ? Min(l->valid_until, held->hold.must_end) : l->valid_until;
 }
 
-static void
-hold_columns(const LeaseCopy *entry, const HoldCopy *held, int64 now, Row *row)
-{
-	const lease *l = &entry->lease;
-
-	if (held->hold.campaign)
-		RowText(row, LOCKS_SCOPE, "leadership");
-	else if (held->hold.ends_at != 0)
-	{
-		RowText(row, LOCKS_SCOPE, "detached");
-		RowClock(row, LOCKS_ENDS_AT, held->hold.ends_at);
-	}
-	else if (held->session_depth != 0 || held->xact_depth != 0)
-	{
-		const char *scope = "session+transaction";
-
-		if (held->xact_depth == 0)
-			scope = "session";
-		else if (held->session_depth == 0)
-			scope = "transaction";
-		RowText(row, LOCKS_SCOPE, scope);
-		RowSet(row, LOCKS_DEPTH, Int64GetDatum((int64) held->session_depth + held->xact_depth));
-	}
-	if (held->hold.must_end != 0)
-		RowClock(row, LOCKS_ENDS_AT, held->hold.must_end);
-	RowSet(row, LOCKS_JOINED, BoolGetDatum(held->hold.joined));
-	RowSet(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
-	RowEpoch(row, LOCKS_ACQUIRED_AT, held->hold.acquired_ms);
-	if (valid_until(l, held) > now)
-		RowInterval(row, LOCKS_TIME_LEFT, valid_until(l, held) - now);
-	RowSet(row, LOCKS_RENEWALS, Int64GetDatum((int64) l->renewals));
-}
-
 static const char *
 state_of(const LeaseCopy *entry, const HoldCopy *held, int64 now)
 {
@@ -176,10 +143,37 @@ lease_row(const LeaseCopy *entry, const HoldCopy *held, int waiting, int64 now, 
 	RowText(row, LOCKS_USENAME, holder->user);
 	RowInterval(row, LOCKS_LEASE, lease_ms * 1000);
 	mode_columns(l->mode, held ? held->hold.permits : l->permits, row);
-	if (held)
-		hold_columns(entry, held, now, row);
 	RowSet(row, LOCKS_WAITERS, Int32GetDatum(waiting));
 	RowText(row, LOCKS_STATE, state_of(entry, held, now));
+	if (held == NULL)
+		return;
+
+	if (held->hold.campaign)
+		RowText(row, LOCKS_SCOPE, "leadership");
+	else if (held->hold.ends_at != 0)
+	{
+		RowText(row, LOCKS_SCOPE, "detached");
+		RowClock(row, LOCKS_ENDS_AT, held->hold.ends_at);
+	}
+	else if (held->session_depth != 0 || held->xact_depth != 0)
+	{
+		const char *scope = "session+transaction";
+
+		if (held->xact_depth == 0)
+			scope = "session";
+		else if (held->session_depth == 0)
+			scope = "transaction";
+		RowText(row, LOCKS_SCOPE, scope);
+		RowSet(row, LOCKS_DEPTH, Int64GetDatum((int64) held->session_depth + held->xact_depth));
+	}
+	if (held->hold.must_end != 0)
+		RowClock(row, LOCKS_ENDS_AT, held->hold.must_end);
+	RowSet(row, LOCKS_JOINED, BoolGetDatum(held->hold.joined));
+	RowSet(row, LOCKS_TOKEN, Int64GetDatum(held->hold.token));
+	RowEpoch(row, LOCKS_ACQUIRED_AT, held->hold.acquired_ms);
+	if (valid_until(l, held) > now)
+		RowInterval(row, LOCKS_TIME_LEFT, valid_until(l, held) - now);
+	RowSet(row, LOCKS_RENEWALS, Int64GetDatum((int64) l->renewals));
 }
 
 static void

@@ -103,13 +103,6 @@ QueueCheckId(Datum id)
 	return utf8;
 }
 
-char *
-QueueArgumentDead(FunctionCallInfo fcinfo, int number)
-{
-	ArgumentRequire(fcinfo, number, "id");
-	return ArgumentCheckLength("id", ArgumentUtf8(PG_GETARG_DATUM(number)), QUEUE_ID_MAX);
-}
-
 int64
 QueueArgumentTime(FunctionCallInfo fcinfo, int number, const char *name,
 				  int64 least_ms, int64 most_ms, int64 if_null)

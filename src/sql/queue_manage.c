@@ -103,10 +103,9 @@ PG_FUNCTION_INFO_V1(ddb_queue_resume);
 Datum
 ddb_queue_resume(PG_FUNCTION_ARGS)
 {
-	bool		resumed;
 	QueueName	name = QueueArgument(fcinfo);
+	bool		resumed = set_paused(&name, QUEUE_RESUME);
 
-	resumed = set_paused(&name, QUEUE_RESUME);
 	QueueHintTell(name.queue, name.resource, QUEUE_ATTEMPTS_UNKNOWN);
 	PG_RETURN_BOOL(resumed);
 }
@@ -193,20 +192,17 @@ PG_FUNCTION_INFO_V1(ddb_queue_redrive);
 Datum
 ddb_queue_redrive(PG_FUNCTION_ARGS)
 {
-	QueueScan	scan;
 	QueueRow	row;
 	int64		count = 0;
 	QueueName	name = QueueArgumentQueue(fcinfo);
+	QueueScan	scan = {.request = QueueRequest(QUEUE_LIST_DEAD, name.queue, "")};
 
 	if (!PG_ARGISNULL(1))
 	{
-		redrive(name.queue, QueueArgumentDead(fcinfo, 1));
+		redrive(name.queue, ArgumentCheckLength("id", ArgumentUtf8(PG_GETARG_DATUM(1)),
+												QUEUE_ID_MAX));
 		PG_RETURN_INT64(1);
 	}
-	scan = (QueueScan)
-	{
-		.request = QueueRequest(QUEUE_LIST_DEAD, name.queue, "")
-	};
 	while (QueueScanNext(&scan, &row))
 	{
 		MemoryContext old = MemoryContextSwitchTo(scan.page);

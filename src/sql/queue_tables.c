@@ -132,7 +132,9 @@ Datum
 ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 {
 	Oid			types[] = {TEXTOID, TEXTOID, JSONBOID, TEXTOID};
-	Datum		values[4];
+	Datum		values[] = {
+		PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), PG_GETARG_DATUM(2), PG_GETARG_DATUM(3),
+	};
 	const char *command;
 
 	PreventCommandIfReadOnly("ddb_queue_push_on_commit()");
@@ -141,8 +143,6 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 	(void) QueueCheckPayload(PG_GETARG_DATUM(2));
 	if (!PG_ARGISNULL(3))
 		(void) QueueCheckId(PG_GETARG_DATUM(3));
-	for (int i = 0; i < lengthof(values); i++)
-		values[i] = PG_ARGISNULL(i) ? (Datum) 0 : PG_GETARG_DATUM(i);
 	command = PG_ARGISNULL(3) ?
 		"INSERT INTO %s (queue, resource, payload) VALUES ($1, $2, $3)" :
 		"INSERT INTO %s (queue, resource, payload, id) VALUES ($1, $2, $3, $4)";

@@ -160,8 +160,9 @@ read_resources(FunctionCallInfo fcinfo, int number, const char *queue)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("argument \"%s\" must not contain nulls", "resources")));
-		resources[i] = unconstify(char *, QueueCheckName(CStringGetTextDatum(queue),
-														 values[i]).resource);
+		resources[i] = ArgumentCheckLength("resource", ArgumentUtf8(values[i]),
+										   QUEUE_RESOURCE_MAX);
+		(void) QueueNameOf(queue, resources[i]);	/* may the session use it? */
 	}
 	return resources;
 }

@@ -10,7 +10,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -20,8 +19,8 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
+#include "shared/compat.h"
 #include "sql/sql.h"
 
 /*
@@ -63,8 +62,6 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 		ObjectIdGetDatum(getExtensionOfObject(ProcedureRelationId, function)),
 		BoolGetDatum(ArgumentIsTrue(fcinfo, 1)),
 	};
-	HeapTuple	tuple;
-	Oid			owner;
 	SPITupleTable *rows;
 
 	ArgumentRequire(fcinfo, 0, "role");
@@ -78,12 +75,7 @@ ddb_role_setup(PG_FUNCTION_ARGS)
 	 * A GRANT by anybody else grants nothing, with only a WARNING.  All functions of
 	 * the extension have one owner.
 	 */
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
-	ReleaseSysCache(tuple);
-	if (!has_privs_of_role(GetUserId(), owner))
+	if (!CompatOwnsFunction(function, GetUserId()))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to grant privileges on ddblock's functions"),

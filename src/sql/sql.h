@@ -136,9 +136,6 @@ extern QueueName QueueCheckName(Datum queue, Datum resource);
 /* The text of a jsonb, UTF-8. */
 extern char *QueueCheckPayload(Datum payload);
 
-/* The id of a dead job. */
-extern char *QueueArgumentDead(FunctionCallInfo fcinfo, int number);
-
 /* A caller's id, UTF-8. */
 extern char *QueueCheckId(Datum id);
 

@@ -18,20 +18,10 @@
 #include "shared/shared.h"
 #include "sql/sql.h"
 
-static const MailboxAnswer *
-call(dynamo_op op, dynamo_status expected)
-{
-	MailboxRequest request = {.op = op};
-
-	return TableCall(&request, NULL, NULL, expected, NULL);
-}
-
 static bool
 key_is(const char *name, const char *type, const char *wanted)
 {
-	if (strcmp(name, wanted) != 0)
-		return false;
-	return name[0] == '\0' || strcmp(type, "S") == 0;
+	return strcmp(name, wanted) == 0 && (name[0] == '\0' || strcmp(type, "S") == 0);
 }
 
 static char *
@@ -57,11 +47,12 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 	answer = TableCall(&request, NULL, NULL, DYNAMO_TABLE_IN_USE, NULL);
 	created = answer->result == MAILBOX_DONE;
 
+	request.op = DYNAMO_DESCRIBE_TABLE;
 	started = SegmentNow();
 	for (;;)
 	{
-		answer = call(DYNAMO_DESCRIBE_TABLE, SegmentNow() - started < TABLE_APPEARANCE_US ?
-					  DYNAMO_TABLE_MISSING : DYNAMO_OK);
+		answer = TableCall(&request, NULL, NULL, SegmentNow() - started < TABLE_APPEARANCE_US ?
+						   DYNAMO_TABLE_MISSING : DYNAMO_OK, NULL);
 		if (answer->result == MAILBOX_DESCRIBED &&
 			TableIsActive(answer->table.status, "lock table", ddblock_lock_table))
 			break;
@@ -90,7 +81,8 @@ ddb_lock_table_create(PG_FUNCTION_ARGS)
 	/* Does no harm while no item has the attribute. */
 	if (!table.strong)			/* DynamoDB has none with strong consistency in several Regions */
 	{
-		answer = call(DYNAMO_UPDATE_TTL, DYNAMO_VALIDATION);
+		request.op = DYNAMO_UPDATE_TTL;
+		answer = TableCall(&request, NULL, NULL, DYNAMO_VALIDATION, NULL);
 		if (answer->result != MAILBOX_DONE &&
 			!TableTtlAccept(answer->failure.message, "lock table", ddblock_lock_table))
 			ErrorsAnswer(answer, NULL);
