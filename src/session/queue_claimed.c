@@ -130,10 +130,7 @@ QueueClaimEnd(QueueClaim *claim)
 	HeldLock   *held = HeldFind(claim->lock);
 
 	if (!QueueClaimIsVoid(claim) && held->session_depth > 0)
-	{
-		HeldUncountSession(held, 1);
-		HeldLetGoIfUnused(held);
-	}
+		HeldUncount(held, SCOPE_SESSION);
 	QueueClaimForget(claim);
 }
 

@@ -381,8 +381,7 @@ SessionLetGo(const LockName *name)
 
 	if (held == NULL)
 		return false;
-	HeldUncountSession(held, 1);
-	HeldLetGoIfUnused(held);
+	HeldUncount(held, SCOPE_SESSION);
 	return true;
 }
 

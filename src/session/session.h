@@ -169,6 +169,7 @@ extern HeldLock *HeldAdd(const LockName *name, LockScope scope, HeldAcquire acqu
 extern void HeldCount(HeldLock *held, LockScope scope);
 
 /* These cannot fail. */
+/* Undoes session-scoped acquisitions; lets go of nothing. */
 extern void HeldUncountSession(HeldLock *held, int64 depth);
 /* Undoes HeldAdd() or HeldCount(), in the same (sub)transaction; lets go if it was the last. */
 extern void HeldUncount(HeldLock *held, LockScope scope);
