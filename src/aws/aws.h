@@ -636,6 +636,11 @@ typedef struct aws_search
 	(snprintf((s)->error, (s)->error_size, __VA_ARGS__), AWS_NOT_HERE)
 #define aws_broken(s, ...) (snprintf((s)->error, (s)->error_size, __VA_ARGS__), AWS_BROKEN)
 
+/* Who fetches what the plan has; the rest says for people what that is. */
+#define aws_to_fetch(s, by, ...) \
+	((s)->plan->fetcher = (by), \
+	 snprintf((s)->plan->keys.source, sizeof((s)->plan->keys.source), __VA_ARGS__), AWS_FOUND)
+
 /* The three parts of keys, as one source has them. */
 typedef struct aws_key_source
 {
@@ -652,22 +657,12 @@ extern aws_found aws_plan_container(const aws_search *s);
 extern aws_found aws_plan_metadata(const aws_search *s);
 extern aws_found aws_plan_profile(const aws_search *s);
 
-/* A role as a source names it; NULL or "" where unset. */
-typedef struct aws_role_source
-{
-	const char *where;
-	const char *arn;
-	const char *session_name;
-	const char *external_id;
-	const char *duration;
-} aws_role_source;
-
-/* Checks a role's parts before anything is sent. */
-extern aws_found aws_plan_role(const aws_search *s, const aws_role_source *source,
-							   aws_role *role);
-
-/* Where roles are assumed: the STS of the Region. */
-extern aws_found aws_plan_sts(const aws_search *s);
+/*
+ * Checks the parts of the plan's role before anything is sent, and adds the duration, "" where
+ * unset.  The role's session gets a name if it has none.
+ */
+extern aws_found aws_plan_role(const aws_search *s, const char *where, aws_role *role,
+							   const char *duration);
 
 /* ----------------------------------------------------------------
  * renewal.c: When credentials are fetched again.

@@ -49,29 +49,27 @@ find_web_identity(const aws_search *s)
 	const aws_environment *env = s->profile->env;
 	bool		by_setting = aws_is_set(s->profile->settings.profile);
 	const char *token_file = aws_get_variable(env, "AWS_WEB_IDENTITY_TOKEN_FILE");
-	const aws_role_source source = {
-		.where = "web identity",
-		.arn = aws_get_variable(env, "AWS_ROLE_ARN"),
-		.session_name = aws_get_variable(env, "AWS_ROLE_SESSION_NAME"),
-	};
+	const char *session_name = aws_get_variable(env, "AWS_ROLE_SESSION_NAME");
+	aws_role   *role = &plan->from.web.role;
 
 	if (token_file == NULL)
 		return aws_not_here(s, "web identity AWS_WEB_IDENTITY_TOKEN_FILE: not set");
 	if (by_setting || aws_get_variable(env, "AWS_PROFILE") != NULL)
 		return aws_not_here(s, "web identity: not used, because %s is set",
 							by_setting ? "ddblock.profile" : "AWS_PROFILE");
-	if (source.arn == NULL)
+	if (aws_get_variable(env, "AWS_ROLE_ARN") == NULL)
 		return aws_broken(s, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is set "
 						  "but AWS_ROLE_ARN is not");
-	if (aws_plan_role(s, &source, &plan->from.web.role) != AWS_FOUND)
+	/* An ARN that does not fit becomes "", which is none; a name that is cut is still too long. */
+	(void) aws_get_either(s->profile, "AWS_ROLE_ARN", NULL, role->arn, sizeof(role->arn));
+	snprintf(role->session_name, sizeof(role->session_name), "%s",
+			 session_name != NULL ? session_name : "");
+	if (aws_plan_role(s, "web identity", role, "") != AWS_FOUND)
 		return AWS_BROKEN;
 	if (!aws_copy_text(token_file, plan->from.web.token_file,
 					   sizeof(plan->from.web.token_file)))
 		return aws_broken(s, "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is too long");
-	plan->fetcher = &aws_fetch_web_identity;
-	snprintf(plan->keys.source, sizeof(plan->keys.source),
-			 "web identity, role %.300s", plan->from.web.role.arn);
-	return AWS_FOUND;
+	return aws_to_fetch(s, &aws_fetch_web_identity, "web identity, role %.300s", role->arn);
 }
 
 /* In the order in which they are tried. */
@@ -102,6 +100,7 @@ aws_make_plan(const aws_profile *profile, aws_plan *plan, char *error, size_t er
 {
 	aws_found	result = AWS_NOT_HERE;
 	char		words[MAX_WORDS];
+	char		sts_words[MAX_WORDS];
 	const aws_search s = {profile, plan, words, sizeof(words)};
 
 	memset(plan, 0, sizeof(*plan));
@@ -114,10 +113,15 @@ aws_make_plan(const aws_profile *profile, aws_plan *plan, char *error, size_t er
 					 used > 0 ? "; " : "", words);
 		words[0] = '\0';
 		result = sources[i] (&s);
-		if (result == AWS_FOUND &&
-			(plan->role_count > 0 || plan->fetcher == &aws_fetch_web_identity))
-			result = aws_plan_sts(&s);
 	}
+	/* Roles are assumed at the STS of the Region. */
+	if (result == AWS_FOUND &&
+		(plan->role_count > 0 || plan->fetcher == &aws_fetch_web_identity) &&
+		(aws_find_region(profile, plan->sts_region, sizeof(plan->sts_region),
+						 sts_words, sizeof(sts_words)) != AWS_FOUND ||
+		 !aws_find_endpoint(profile, AWS_STS, plan->sts_region, plan->sts_url,
+							sizeof(plan->sts_url), sts_words, sizeof(sts_words))))
+		result = aws_broken(&s, "Region or endpoint of STS: %s", sts_words);
 	aws_make_printable(plan->tried);
 	aws_make_printable(plan->keys.source);
 	error[0] = '\0';

@@ -45,13 +45,6 @@ get(const aws_search *s, const aws_profile *profile, const char *property,
 	return false;
 }
 
-static void
-name_source(const aws_search *s, const aws_profile *profile, const char *what)
-{
-	snprintf(s->plan->keys.source, sizeof(s->plan->keys.source),
-			 "%s of profile \"%.50s\"", what, profile->name);
-}
-
 /* ----------------------------------------------------------------
  * Keys
  * ----------------------------------------------------------------
@@ -175,9 +168,7 @@ find_sso(const aws_search *s, const aws_profile *profile)
 		!aws_find_endpoint(s->profile, AWS_SSO_OIDC, region, plan->from.sso.oidc_url,
 						   sizeof(plan->from.sso.oidc_url), words, sizeof(words)))
 		return refuse(s, profile, words);
-	plan->fetcher = &aws_fetch_sso;
-	name_source(s, profile, "single sign-on");
-	return AWS_FOUND;
+	return aws_to_fetch(s, &aws_fetch_sso, "single sign-on of profile \"%.50s\"", profile->name);
 }
 
 /* ----------------------------------------------------------------
@@ -189,25 +180,18 @@ static aws_found
 read_role(const aws_search *s, const aws_profile *profile, aws_role *role)
 {
 	char		where[100];
-	char		arn[AWS_TEXT_SIZE];
-	char		session_name[AWS_NAME_SIZE];
-	char		external_id[sizeof(role->external_id)];
 	char		duration[16];
-	const aws_role_source source = {
-		.where = where,.arn = arn,.session_name = session_name,
-		.external_id = external_id,.duration = duration
-	};
 
 	snprintf(where, sizeof(where), "profile \"%.50s\"", profile->name);
-	if (!get(s, profile, "role_arn", arn, sizeof(arn)) ||
-		!get(s, profile, "role_session_name", session_name, sizeof(session_name)) ||
-		!get(s, profile, "external_id", external_id, sizeof(external_id)) ||
+	if (!get(s, profile, "role_arn", role->arn, sizeof(role->arn)) ||
+		!get(s, profile, "role_session_name", role->session_name, sizeof(role->session_name)) ||
+		!get(s, profile, "external_id", role->external_id, sizeof(role->external_id)) ||
 		!get(s, profile, "duration_seconds", duration, sizeof(duration)))
 		return AWS_BROKEN;
 	if (has(profile, "mfa_serial"))
 		return refuse(s, profile, "mfa_serial needs a person at each renewal: "
 					  "a server cannot use this role");
-	return aws_plan_role(s, &source, role);
+	return aws_plan_role(s, where, role, duration);
 }
 
 static aws_found
@@ -221,9 +205,8 @@ find_web_identity(const aws_search *s, const aws_profile *profile)
 		!get(s, profile, "web_identity_token_file", plan->from.web.token_file,
 			 sizeof(plan->from.web.token_file)))
 		return AWS_BROKEN;
-	plan->fetcher = &aws_fetch_web_identity;
-	name_source(s, profile, "web identity");
-	return AWS_FOUND;
+	return aws_to_fetch(s, &aws_fetch_web_identity, "web identity of profile \"%.50s\"",
+						profile->name);
 }
 
 /* What credential_source names. */
@@ -285,9 +268,8 @@ find_base(const aws_search *s, const aws_profile *profile)
 		if (!get(s, profile, "credential_process", s->plan->from.command,
 				 sizeof(s->plan->from.command)))
 			return AWS_BROKEN;
-		s->plan->fetcher = &aws_fetch_process;
-		name_source(s, profile, "credential_process");
-		return AWS_FOUND;
+		return aws_to_fetch(s, &aws_fetch_process, "credential_process of profile \"%.50s\"",
+							profile->name);
 	}
 	config.error = words;
 	config.error_size = sizeof(words);
@@ -301,15 +283,6 @@ find_base(const aws_search *s, const aws_profile *profile)
  * Chains of roles
  * ----------------------------------------------------------------
  */
-
-/* A source profile that has nothing is an error, unlike the first profile. */
-static aws_found
-find_source(const aws_search *s, const aws_profile *profile)
-{
-	aws_found	result = find_base(s, profile);
-
-	return result == AWS_NOT_HERE ? AWS_BROKEN : result;
-}
 
 /* Does the profile assume a role with the credentials of another one? */
 static bool
@@ -336,13 +309,13 @@ follow_chain(const aws_search *s, const aws_profile *first)
 			return AWS_BROKEN;
 		plan->role_count++;
 		if (has(&profile, "credential_source"))
-			return source[0] == '\0' ? find_source(s, &profile) :
+			return source[0] == '\0' ? find_base(s, &profile) :
 				refuse(s, &profile, "has both source_profile and credential_source");
 		if (source[0] == '\0')
 			return refuse(s, &profile,
 						  "role_arn needs source_profile or credential_source");
 		if (strcmp(source, profile.name) == 0)
-			return find_source(s, &profile);
+			return find_base(s, &profile);
 		if (strcmp(source, first->name) == 0)
 			return refuse(s, &profile, "source_profile leads in a circle");
 		for (int i = 0; i < plan->role_count - 1; i++)
@@ -353,7 +326,7 @@ follow_chain(const aws_search *s, const aws_profile *first)
 							  source);
 		/* Keys of a source profile precede its role. */
 		if (!is_chained(&profile) || has(&profile, "aws_access_key_id"))
-			return find_source(s, &profile);
+			return find_base(s, &profile);
 		if (plan->role_count == AWS_ROLES_MAX)
 			return refuse(s, &profile, "too many roles in a chain");
 	}
@@ -364,16 +337,15 @@ aws_plan_profile(const aws_search *s)
 {
 	const aws_profile *profile = s->profile;
 	aws_plan   *plan = s->plan;
-	aws_found	result;
 	char		base[200];
 
 	if (profile->unusable[0] != '\0')
 		return aws_broken(s, "%s", profile->unusable);
 	if (!is_chained(profile))
 		return find_base(s, profile);
-	result = follow_chain(s, profile);
-	if (result != AWS_FOUND)
-		return result;
+	/* A source profile that has nothing is an error, unlike the first profile. */
+	if (follow_chain(s, profile) != AWS_FOUND)
+		return AWS_BROKEN;
 	snprintf(base, sizeof(base), "%.199s", plan->keys.source);
 	snprintf(plan->keys.source, sizeof(plan->keys.source),
 			 "role %.120s of profile \"%.50s\", assumed with %.150s",

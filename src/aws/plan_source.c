@@ -133,8 +133,6 @@ aws_plan_container(const aws_search *s)
 	const aws_environment *env = s->profile->env;
 	const char *relative = aws_get_variable(env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
 	const char *full = aws_get_variable(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
-	const char *token = aws_get_variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
-	const char *token_file = aws_get_variable(env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
 	char	   *url = plan->from.container.url;
 	int			len;
 
@@ -146,18 +144,17 @@ aws_plan_container(const aws_search *s)
 	len = relative != NULL ? snprintf(url, AWS_TEXT_SIZE, ECS_HOST "%s", relative) :
 		snprintf(url, AWS_TEXT_SIZE, "%s", full);
 	if (len >= AWS_TEXT_SIZE ||
-		!aws_copy_text(token != NULL ? token : "", plan->from.container.token,
-					   sizeof(plan->from.container.token)) ||
-		!aws_copy_text(token_file != NULL ? token_file : "", plan->from.container.token_file,
-					   sizeof(plan->from.container.token_file)))
+		!aws_get_either(s->profile, "AWS_CONTAINER_AUTHORIZATION_TOKEN", NULL,
+						plan->from.container.token, sizeof(plan->from.container.token)) ||
+		!aws_get_either(s->profile, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", NULL,
+						plan->from.container.token_file,
+						sizeof(plan->from.container.token_file)))
 		return aws_broken(s, "container: a URL, a token or a path is too long");
 	if (relative == NULL && check_container_url(s, url) != AWS_FOUND)
 		return AWS_BROKEN;
-	plan->fetcher = &aws_fetch_container;
 	/* On ECS, who knows the path gets the credentials. */
-	snprintf(plan->keys.source, sizeof(plan->keys.source), "container at %.*s",
-			 (int) (url_path(url) - url), url);
-	return AWS_FOUND;
+	return aws_to_fetch(s, &aws_fetch_container, "container at %.*s",
+						(int) (url_path(url) - url), url);
 }
 
 /* ----------------------------------------------------------------
@@ -228,9 +225,7 @@ aws_plan_metadata(const aws_search *s)
 		return aws_broken(s, "instance metadata: AWS_METADATA_SERVICE_NUM_ATTEMPTS or "
 						  "metadata_service_num_attempts is not between 1 and 20");
 	plan->from.metadata.timeout_ms = timeout_s * 1000;
-	plan->fetcher = &aws_fetch_metadata;
-	snprintf(plan->keys.source, sizeof(plan->keys.source), "instance metadata at %.340s", url);
-	return AWS_FOUND;
+	return aws_to_fetch(s, &aws_fetch_metadata, "instance metadata at %.340s", url);
 }
 
 aws_found
@@ -263,41 +258,23 @@ read_duration(const char *text)
 }
 
 aws_found
-aws_plan_role(const aws_search *s, const aws_role_source *source, aws_role *role)
+aws_plan_role(const aws_search *s, const char *where, aws_role *role, const char *duration)
 {
-	const char *session_name = aws_is_set(source->session_name) ?
-		source->session_name : "ddblock";
-	const char *external_id = aws_is_set(source->external_id) ? source->external_id : "";
-	size_t		len = strspn(session_name, "abcdefghijklmnopqrstuvwxyz"
-							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-");
+	size_t		len;
 	const char *wrong = NULL;
 
-	memset(role, 0, sizeof(*role));
-	if (strncmp(source->arn, "arn:", 4) != 0 || !aws_is_visible_ascii(source->arn) ||
-		!aws_copy_text(source->arn, role->arn, sizeof(role->arn)))
+	if (role->session_name[0] == '\0')
+		strcpy(role->session_name, "ddblock");
+	len = strspn(role->session_name, "abcdefghijklmnopqrstuvwxyz"
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-");
+	role->duration_s = read_duration(duration);
+	if (strncmp(role->arn, "arn:", 4) != 0 || !aws_is_visible_ascii(role->arn))
 		wrong = "role_arn is not the ARN of a role";
-	else if (session_name[len] != '\0' || len < 2 || len > 64 ||
-			 !aws_copy_text(session_name, role->session_name, sizeof(role->session_name)))
+	else if (role->session_name[len] != '\0' || len < 2 || len > 64)
 		wrong = "role_session_name is not 2 to 64 letters, digits and _+=,.@-";
-	else if (!aws_is_visible_ascii(external_id) ||
-			 !aws_copy_text(external_id, role->external_id, sizeof(role->external_id)))
+	else if (!aws_is_visible_ascii(role->external_id))
 		wrong = "external_id is too long, or contains white space or a character that is not ASCII";
-	else if (aws_is_set(source->duration) &&
-			 (role->duration_s = read_duration(source->duration)) == 0)
+	else if (duration[0] != '\0' && role->duration_s == 0)
 		wrong = "duration_seconds is not between 900 and 43200";
-	return wrong == NULL ? AWS_FOUND : aws_broken(s, "%s: %s", source->where, wrong);
-}
-
-aws_found
-aws_plan_sts(const aws_search *s)
-{
-	aws_plan   *plan = s->plan;
-	char		words[1024];
-
-	if (aws_find_region(s->profile, plan->sts_region, sizeof(plan->sts_region), words,
-						sizeof(words)) == AWS_FOUND &&
-		aws_find_endpoint(s->profile, AWS_STS, plan->sts_region, plan->sts_url,
-						  sizeof(plan->sts_url), words, sizeof(words)))
-		return AWS_FOUND;
-	return aws_broken(s, "Region or endpoint of STS: %s", words);
+	return wrong == NULL ? AWS_FOUND : aws_broken(s, "%s: %s", where, wrong);
 }
