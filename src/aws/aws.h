@@ -603,6 +603,9 @@ extern bool aws_read_switch(const aws_profile *profile, const char *variable,
 extern bool aws_get_either(const aws_profile *profile, const char *variable,
 						   const char *property, char *value, size_t size);
 
+#define AWS_LETTERS_DIGITS \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
 /* False if it does not fit; writes nothing then. */
 extern bool aws_copy_text(const char *text, char *out, size_t size);
 
@@ -611,6 +614,10 @@ extern bool aws_copy_text(const char *text, char *out, size_t size);
  * contain any bytes, and be cut in the middle of a character.
  */
 extern void aws_make_printable(char *text);
+
+/* Of ASCII, whatever the locale. */
+extern char aws_lower(char c);
+extern bool aws_is_space(char c);
 
 /* May it be part of a header or a URL without escaping?  "" may. */
 extern bool aws_is_visible_ascii(const char *text);

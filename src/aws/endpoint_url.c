@@ -21,19 +21,11 @@
 
 /* Length of "http://" or "https://", else 0. */
 static size_t
-read_scheme(const char *url, int *default_port)
+read_scheme(const char *url)
 {
 	if (strncasecmp(url, "https://", 8) == 0)
-	{
-		*default_port = 443;
 		return 8;
-	}
-	if (strncasecmp(url, "http://", 7) == 0)
-	{
-		*default_port = 80;
-		return 7;
-	}
-	return 0;
+	return strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
 }
 
 /* Length of "[" IPv6 address "]", else 0. */
@@ -66,9 +58,9 @@ bool
 aws_endpoint_host(const char *url, char *host, size_t size,
 				  char *error, size_t error_size)
 {
-	int			default_port;
-	int			port;
-	size_t		scheme_len = read_scheme(url, &default_port);
+	size_t		scheme_len = read_scheme(url);
+	int			default_port = scheme_len == strlen("https://") ? 443 : 80;
+	int			port = default_port;
 	size_t		host_len;
 	const char *name = url + scheme_len;
 	const char *rest;
@@ -80,12 +72,9 @@ aws_endpoint_host(const char *url, char *host, size_t size,
 	if (name[0] == '[')
 		host_len = read_ipv6(name);
 	else
-		host_len = strspn(name, "abcdefghijklmnopqrstuvwxyz"
-						  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-						  "0123456789-._");
+		host_len = strspn(name, AWS_LETTERS_DIGITS "-._");
 	if (host_len == 0 || host_len > HOST_MAX || name[0] == '.')
 		return refuse(error, error_size, "URL has no valid host");
-	port = default_port;
 	rest = name + host_len;
 	if (rest[0] == ':')
 	{
@@ -155,8 +144,7 @@ read_user(const char *text)
 bool
 aws_proxy_shown(const char *proxy, char *shown, size_t size)
 {
-	int			ignored;
-	size_t		scheme_len = read_scheme(proxy, &ignored);
+	size_t		scheme_len = read_scheme(proxy);
 	const char *host = proxy + scheme_len;
 	size_t		user_len = read_user(host);
 	char		parsed[HOST_MAX + sizeof(":65535")];

@@ -71,8 +71,7 @@ aws_errand_header(aws_fetch *fetch, const char *name, const char *value)
 bool
 aws_add_field(char *text, size_t size, const char *name, const char *value)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		"0123456789-_.~";
+	static const char plain[] = AWS_LETTERS_DIGITS "-_.~";
 	size_t		used = strlen(text);
 
 	if (used + strlen(name) + 2 + 3 * strlen(value) >= size)

@@ -35,35 +35,19 @@ typedef struct reader
 } reader;
 
 static bool
-is_space(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
-}
-
-static bool
 is_comment_sign(char c)
 {
 	return c == '#' || c == ';';
 }
 
-static char
-ascii_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char) (c - 'A' + 'a') : c;
-}
-
 static ini_slice
 trim(const char *start, const char *end)
 {
-	ini_slice	trimmed;
-
-	while (start < end && is_space(*start))
+	while (start < end && aws_is_space(*start))
 		start++;
-	while (end > start && is_space(end[-1]))
+	while (end > start && aws_is_space(end[-1]))
 		end--;
-	trimmed.start = start;
-	trimmed.len = end - start;
-	return trimmed;
+	return (ini_slice) {start, end - start};
 }
 
 static bool
@@ -80,7 +64,7 @@ slice_is_ignoring_case(ini_slice slice, const char *text)
 
 	for (i = 0; i < slice.len; i++)
 		if (text[i] == '\0' ||
-			ascii_lower(slice.start[i]) != ascii_lower(text[i]))
+			aws_lower(slice.start[i]) != aws_lower(text[i]))
 			return false;
 	return text[i] == '\0';
 }
@@ -101,13 +85,12 @@ split(reader *r, ini_slice line)
 static line_kind
 read_section(reader *r, ini_slice line)
 {
-	const char *end = line.start + line.len;
 	const char *bracket = memchr(line.start, ']', line.len);
 	ini_slice	behind;
 
 	if (bracket == NULL)
 		return LINE_MALFORMED;
-	behind = trim(bracket + 1, end);
+	behind = trim(bracket + 1, line.start + line.len);
 	if (behind.len > 0 && !is_comment_sign(behind.start[0]))
 		return LINE_MALFORMED;
 	r->name = trim(line.start + 1, bracket);
@@ -125,7 +108,7 @@ read_property(reader *r, ini_slice line, size_t indent)
 		return LINE_MALFORMED;
 	for (i = 1; i < line.len; i++)
 	{
-		if (is_comment_sign(line.start[i]) && is_space(line.start[i - 1]))
+		if (is_comment_sign(line.start[i]) && aws_is_space(line.start[i - 1]))
 		{
 			line = trim(line.start, line.start + i);
 			break;
@@ -194,7 +177,7 @@ section_is(ini_slice header, const char *kind, const char *section)
 	kind_len = strlen(kind);
 	if (header.len <= kind_len ||
 		memcmp(header.start, kind, kind_len) != 0 ||
-		!is_space(header.start[kind_len]))
+		!aws_is_space(header.start[kind_len]))
 		return false;
 	name = trim(header.start + kind_len, header.start + header.len);
 	if (name.len >= 2 && name.start[0] == name.start[name.len - 1] &&

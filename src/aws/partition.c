@@ -61,8 +61,7 @@ ends_in(const char *text, const char *end)
 const char *
 aws_wrong_region(const char *text)
 {
-	size_t		len = strspn(text, "abcdefghijklmnopqrstuvwxyz"
-							 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
+	size_t		len = strspn(text, AWS_LETTERS_DIGITS "-");
 
 	if (len == 0 || len > LABEL_MAX || text[len] != '\0' || text[0] == '-' ||
 		text[len - 1] == '-' || ends_in(text, "-global"))

@@ -116,8 +116,7 @@ static bool
 is_word(const char *text)
 {
 	return text[0] != '\0' &&
-		text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					"0123456789+=,.@_-")] == '\0';
+		text[strspn(text, AWS_LETTERS_DIGITS "+=,.@_-")] == '\0';
 }
 
 static aws_found

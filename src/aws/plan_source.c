@@ -265,8 +265,7 @@ aws_plan_role(const aws_search *s, const char *where, aws_role *role, const char
 
 	if (role->session_name[0] == '\0')
 		strcpy(role->session_name, "ddblock");
-	len = strspn(role->session_name, "abcdefghijklmnopqrstuvwxyz"
-				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-");
+	len = strspn(role->session_name, AWS_LETTERS_DIGITS "_+=,.@-");
 	role->duration_s = read_duration(duration);
 	if (strncmp(role->arn, "arn:", 4) != 0 || !aws_is_visible_ascii(role->arn))
 		wrong = "role_arn is not the ARN of a role";

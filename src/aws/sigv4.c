@@ -70,28 +70,16 @@ sigv4_amz_date(int64_t epoch_s, char out[SIGV4_DATE_SIZE])
  * Text helpers
  */
 
-static bool
-is_space(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static char
-ascii_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char) (c - 'A' + 'a') : c;
-}
-
 /* strcasecmp(), independent of the locale. */
 static int
 compare_names(const char *a, const char *b)
 {
-	while (*a != '\0' && ascii_lower(*a) == ascii_lower(*b))
+	while (*a != '\0' && aws_lower(*a) == aws_lower(*b))
 	{
 		a++;
 		b++;
 	}
-	return (unsigned char) ascii_lower(*a) - (unsigned char) ascii_lower(*b);
+	return (unsigned char) aws_lower(*a) - (unsigned char) aws_lower(*b);
 }
 
 static void
@@ -172,7 +160,7 @@ list_signed_headers(const sigv4_header *const *sorted, int count, char names[MAX
 			len += (size_t) snprintf(names + len, MAX_NAMES - len, "%s%s", i > 0 ? ";" : "",
 									 sorted[i]->name);
 	for (; *names != '\0'; names++)
-		*names = ascii_lower(*names);
+		*names = aws_lower(*names);
 	return len < MAX_NAMES;
 }
 
@@ -187,9 +175,9 @@ feed_header_value(EVP_MD_CTX *ctx, const char *value)
 	{
 		size_t		len = 0;
 
-		while (is_space(*value))
+		while (aws_is_space(*value))
 			value++;
-		while (value[len] != '\0' && !is_space(value[len]))
+		while (value[len] != '\0' && !aws_is_space(value[len]))
 			len++;
 		if (len == 0)
 			return ok;
