@@ -54,6 +54,85 @@ static const char phase_tls[] = "TLS";
 static const char phase_request[] = "request";
 static const char phase_reply[] = "reply";
 
+/* ----------------------------------------------------------------
+ * A request, copied into one block of memory
+ *
+ * curl's header list is a public structure that curl only reads, so we build it
+ * in that block, instead of two allocations for each header.
+ * ----------------------------------------------------------------
+ */
+
+/* Without it, curl asks before it sends a large body, and waits. */
+static const char no_expect[] = "Expect:";
+
+/* The text behind the one before; NULL stays NULL. */
+static char *
+add_text(char **text, const char *added)
+{
+	char	   *start = *text;
+
+	if (added == NULL)
+		return NULL;
+	strcpy(*text, added);
+	*text += strlen(added) + 1;
+	return start;
+}
+
+http_request *
+http_request_new(const char *method, const char *url,
+				 const char *const *headers, int header_count,
+				 const char *body, size_t len)
+{
+	size_t		size;
+	size_t		nodes_size = (header_count + 1) * sizeof(struct curl_slist);
+	size_t		text_size = sizeof(no_expect);
+	http_request *request;
+	struct curl_slist *node;
+	char	   *text;
+
+	for (int i = 0; i < header_count; i++)
+		text_size += strlen(headers[i]) + 1;
+	if (method != NULL)
+		text_size += strlen(method) + strlen(url) + 2;
+	size = sizeof(*request) + nodes_size + text_size + len;
+	request = malloc(size);
+	if (request == NULL)
+		return NULL;
+	memset(request, 0, sizeof(*request));
+	request->size = size;
+	node = (struct curl_slist *) (request + 1);
+	text = (char *) node + nodes_size;
+	request->headers = node;
+	for (int i = 0; i <= header_count; i++)
+	{
+		bool		last = i == header_count;
+
+		node[i].data = add_text(&text, last ? no_expect : headers[i]);
+		node[i].next = last ? NULL : &node[i + 1];
+	}
+	request->method = add_text(&text, method);
+	request->url = add_text(&text, url);
+	if (len > 0)
+		memcpy(text, body, len);
+	request->body = text;
+	request->len = len;
+	return request;
+}
+
+void
+http_request_free(http_request *request)
+{
+	/* Headers and body may have secrets. */
+	if (request != NULL)
+		explicit_bzero(request, request->size);
+	free(request);
+}
+
+/* ----------------------------------------------------------------
+ * What curl calls
+ * ----------------------------------------------------------------
+ */
+
 static int
 on_start(void *arg, char *remote_ip, char *local_ip, int remote_port,
 		 int local_port)
@@ -162,17 +241,19 @@ on_header(char *line, size_t size, size_t count, void *arg)
 	return t->too_large ? CURL_WRITEFUNC_ERROR : size * count;
 }
 
+/* ----------------------------------------------------------------
+ * The transfer
+ * ----------------------------------------------------------------
+ */
+
 static bool
 set_long(CURL *easy, CURLoption option, long value)
 {
 	return curl_easy_setopt(easy, option, value) == CURLE_OK;
 }
 
-static bool
-set_text(CURL *easy, CURLoption option, const char *value)
-{
-	return curl_easy_setopt(easy, option, value) == CURLE_OK;
-}
+/* A macro, because values have many types; an integer needs set_long(). */
+#define set_option(easy, option, value) (curl_easy_setopt(easy, option, value) == CURLE_OK)
 
 /*
  * Only a file of certificates, ours or curl's default, without curl's default
@@ -195,10 +276,10 @@ http_transfer_configure(http_transfer *t, const char *ca_file,
 		file = no_file;
 	}
 	dir = file != NULL ? NULL : curl->capath;
-	return set_text(t->easy, CURLOPT_CAINFO, file) &&
-		set_text(t->easy, CURLOPT_CAPATH, dir) &&
-		set_text(t->easy, CURLOPT_PROXY_CAINFO, file) &&
-		set_text(t->easy, CURLOPT_PROXY_CAPATH, dir) &&
+	return set_option(t->easy, CURLOPT_CAINFO, file) &&
+		set_option(t->easy, CURLOPT_CAPATH, dir) &&
+		set_option(t->easy, CURLOPT_PROXY_CAINFO, file) &&
+		set_option(t->easy, CURLOPT_PROXY_CAPATH, dir) &&
 		set_long(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
 }
 
@@ -207,8 +288,8 @@ http_transfer_route(http_transfer *t, const http_proxy *proxy)
 {
 	t->proxied = proxy->url[0] != '\0' || proxy->unusable != NULL;
 	t->proxy_unusable = proxy->unusable;
-	return set_text(t->easy, CURLOPT_PROXY,
-					proxy->unusable != NULL ? HTTP_PROXY_UNUSABLE : proxy->url);
+	return set_option(t->easy, CURLOPT_PROXY,
+					  proxy->unusable != NULL ? HTTP_PROXY_UNUSABLE : proxy->url);
 }
 
 /*
@@ -231,9 +312,9 @@ http_transfer_init(http_transfer *t, const http_pool_config *config)
 	return easy != NULL &&
 		curl_easy_header(easy, "Date", 0, CURLH_HEADER, -1, &none) != CURLHE_NOT_BUILT_IN &&
 		have_space(t, 0) &&
-		(config->url == NULL || set_text(easy, CURLOPT_URL, config->url)) &&
+		(config->url == NULL || set_option(easy, CURLOPT_URL, config->url)) &&
 		set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1) &&
-		set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
+		set_option(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
 		set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) &&
 		set_long(easy, CURLOPT_POST, 1) &&
 		set_long(easy, CURLOPT_NOSIGNAL, 1) &&
@@ -248,21 +329,21 @@ http_transfer_init(http_transfer *t, const http_pool_config *config)
 		set_long(easy, CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2) &&
 		set_long(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 1) &&
 		set_long(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 2) &&
-		curl_easy_setopt(easy, CURLOPT_PRIVATE, t) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->error) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_start) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_PREREQDATA, t) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_tls) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, t) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_reply) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_WRITEDATA, t) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_HEADERDATA, t) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_bytes) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_DEBUGDATA, t) == CURLE_OK &&
+		set_option(easy, CURLOPT_PRIVATE, t) &&
+		set_option(easy, CURLOPT_ERRORBUFFER, t->error) &&
+		set_option(easy, CURLOPT_PREREQFUNCTION, on_start) &&
+		set_option(easy, CURLOPT_PREREQDATA, t) &&
+		set_option(easy, CURLOPT_SSL_CTX_FUNCTION, on_tls) &&
+		set_option(easy, CURLOPT_SSL_CTX_DATA, t) &&
+		set_option(easy, CURLOPT_WRITEFUNCTION, on_reply) &&
+		set_option(easy, CURLOPT_WRITEDATA, t) &&
+		set_option(easy, CURLOPT_HEADERFUNCTION, on_header) &&
+		set_option(easy, CURLOPT_HEADERDATA, t) &&
+		set_option(easy, CURLOPT_DEBUGFUNCTION, on_bytes) &&
+		set_option(easy, CURLOPT_DEBUGDATA, t) &&
 		set_long(easy, CURLOPT_VERBOSE, 1) &&
-		curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
-		curl_easy_setopt(easy, CURLOPT_XFERINFODATA, t) == CURLE_OK &&
+		set_option(easy, CURLOPT_XFERINFOFUNCTION, on_progress) &&
+		set_option(easy, CURLOPT_XFERINFODATA, t) &&
 		set_long(easy, CURLOPT_NOPROGRESS, 0);
 }
 
@@ -285,19 +366,18 @@ http_transfer_load(http_transfer *t, http_request *request)
 	t->too_large = false;
 	t->received = t->reply_len = 0;
 	t->error[0] = '\0';
-	if (curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers) != CURLE_OK)
+	if (!set_option(easy, CURLOPT_HTTPHEADER, request->headers))
 		return false;
 	/* A POST to the pool's URL needs no change; other requests set all this each time. */
 	if (request->method != NULL &&
-		(!set_text(easy, CURLOPT_URL, request->url) ||
+		(!set_option(easy, CURLOPT_URL, request->url) ||
 		 !set_long(easy, get ? CURLOPT_HTTPGET : CURLOPT_POST, 1) ||
-		 !set_text(easy, CURLOPT_CUSTOMREQUEST, request->method)))
+		 !set_option(easy, CURLOPT_CUSTOMREQUEST, request->method)))
 		return false;
 	/* To set a body makes a POST of the request. */
 	return get ||
-		(curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-						  (curl_off_t) request->len) == CURLE_OK &&
-		 curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body) == CURLE_OK);
+		(set_option(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) request->len) &&
+		 set_option(easy, CURLOPT_POSTFIELDS, request->body));
 }
 
 void
@@ -316,6 +396,11 @@ http_transfer_unload(http_transfer *t)
 		}
 	}
 }
+
+/* ----------------------------------------------------------------
+ * Its end
+ * ----------------------------------------------------------------
+ */
 
 /* What the proxy replied to CONNECT; 0: nothing. */
 static long
