@@ -17,13 +17,16 @@
  * ----------------------------------------------------------------
  */
 
-extern void command_start(char **command);
+typedef struct command_state
+{
+	bool		runs;
+	int			status;			/* when it has ended: the exit status for us */
+	int			signals;		/* readable when there is something for command_read_signals() */
+} command_state;
 
-extern bool command_runs(void);
-extern int	command_status(void);	/* when it has ended: the exit status for us */
+extern command_state command;
 
-/* Readable when there is something for command_read_signals(). */
-extern int	command_signals(void);
+extern void command_start(char **argv);
 
 /*
  * Passes signals on to the command, and finds out whether it has ended.  Returns the last

@@ -25,11 +25,10 @@
 
 static const int ending_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
+command_state command;
+
 static pid_t our_group;
-static int	signals;			/* signalfd */
 static pid_t command_pid;
-static bool runs;
-static int	exit_status;
 static bool told_to_end;
 
 /* Takes the terminal's foreground from one group to another, if the first one has it. */
@@ -41,7 +40,7 @@ pass_terminal(pid_t from, pid_t to)
 }
 
 static void
-become(char **command, pid_t parent, const sigset_t *old_signals)
+become(char **argv, pid_t parent, const sigset_t *old_signals)
 {
 	(void) setpgid(0, 0);
 	pass_terminal(our_group, getpid());
@@ -50,13 +49,13 @@ become(char **command, pid_t parent, const sigset_t *old_signals)
 	if (getppid() != parent)
 		_exit(EXIT_OURS);
 	sigprocmask(SIG_SETMASK, old_signals, NULL);
-	execvp(command[0], command);
-	say("could not run \"%s\": %s", command[0], strerror(errno));
+	execvp(argv[0], argv);
+	say("could not run \"%s\": %s", argv[0], strerror(errno));
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NO_EXEC);
 }
 
 void
-command_start(char **command)
+command_start(char **argv)
 {
 	pid_t		parent = getpid();
 	sigset_t	ours;
@@ -78,36 +77,18 @@ command_start(char **command)
 		if (sigaction(ending_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 			sigaddset(&ours, ending_signals[i]);
 	}
-	signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	command.signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 	sigaddset(&ours, SIGTTOU);	/* for pass_terminal() */
 	sigprocmask(SIG_BLOCK, &ours, &old_signals);
 
-	command_pid = signals >= 0 ? fork() : -1;
+	command_pid = command.signals >= 0 ? fork() : -1;
 	if (command_pid < 0)
 		die("could not run the command: %s", strerror(errno));
 	if (command_pid == 0)
-		become(command, parent, &old_signals);
+		become(argv, parent, &old_signals);
 	(void) setpgid(command_pid, command_pid);
-	runs = true;
+	command.runs = true;
 	signal(SIGPIPE, SIG_IGN);
-}
-
-bool
-command_runs(void)
-{
-	return runs;
-}
-
-int
-command_status(void)
-{
-	return exit_status;
-}
-
-int
-command_signals(void)
-{
-	return signals;
 }
 
 /* Has it ended?  Nobody waits for who is put to sleep with a lock: Ctrl-Z is undone. */
@@ -120,18 +101,18 @@ look(void)
 	if (waitid(P_PID, (id_t) command_pid, &ended, WEXITED | WNOHANG | WNOWAIT) != 0)
 	{
 		say("could not learn how the command has ended: %s", strerror(errno));
-		exit_status = EXIT_OURS;
-		runs = false;
+		command.status = EXIT_OURS;
+		command.runs = false;
 	}
 	else if (ended.si_pid != 0)
 	{
-		exit_status = ended.si_code == CLD_EXITED ? ended.si_status : EXIT_SIGNAL + ended.si_status;
-		runs = false;
+		command.status = ended.si_code == CLD_EXITED ? ended.si_status : EXIT_SIGNAL + ended.si_status;
+		command.runs = false;
 	}
 	else if (waitid(P_PID, (id_t) command_pid, &stopped, WSTOPPED | WNOHANG) == 0 &&
 			 stopped.si_pid != 0 && stopped.si_status == SIGTSTP)
 		(void) kill(-command_pid, SIGCONT);
-	if (!runs)
+	if (!command.runs)
 		pass_terminal(command_pid, our_group);
 }
 
@@ -141,17 +122,17 @@ command_read_signals(void)
 	struct signalfd_siginfo info;
 	int			ending = 0;
 
-	while (read(signals, &info, sizeof(info)) == sizeof(info))
+	while (read(command.signals, &info, sizeof(info)) == sizeof(info))
 	{
 		if (info.ssi_signo == SIGCHLD)
 			continue;
 		ending = (int) info.ssi_signo;
-		if (!runs)
+		if (!command.runs)
 			continue;
 		(void) kill(-command_pid, ending);
 		(void) kill(-command_pid, SIGCONT);	/* a stopped process takes no other signal */
 	}
-	if (runs)
+	if (command.runs)
 		look();
 	return ending;
 }
@@ -159,7 +140,7 @@ command_read_signals(void)
 void
 command_end(bool at_once)
 {
-	if (runs && !told_to_end)
+	if (command.runs && !told_to_end)
 	{
 		say("ending the command");
 		if (kill(-command_pid, SIGTERM) != 0)

@@ -136,13 +136,13 @@ parse(int argc, char **argv, lease_wish *wish)
 
 /*
  * Sleeps until then at the latest.  Returns the last signal that was meant to end us, or 0.
- * What happens meanwhile changes what command_runs() and lease say.
+ * What happens meanwhile changes command and lease.
  */
 static int
 wait_for_event(int64_t until)
 {
 	struct pollfd fds[2] = {
-		{.fd = command_signals(),.events = POLLIN},
+		{.fd = command.signals,.events = POLLIN},
 		{.fd = lease_socket(),.events = POLLIN},
 	};
 	int64_t		sleep_us;
@@ -163,7 +163,7 @@ wait_for_event(int64_t until)
 static void
 watch_command(void)
 {
-	while (command_runs())
+	while (command.runs)
 	{
 		int64_t		now = now_us();
 
@@ -227,12 +227,12 @@ int
 main(int argc, char **argv)
 {
 	lease_wish	wish = {.waits = true,.busy_status = EXIT_BUSY};
-	char	  **command = parse(argc, argv, &wish);
 	int			status;
 
+	argv = parse(argc, argv, &wish);
 	setlocale(LC_ALL, "");
 	lease_take(&wish);
-	command_start(command);
+	command_start(argv);
 	watch_command();
 	status = wait_for_joined();
 	/* What the command has left behind in its group has no lock any more. */
@@ -241,7 +241,7 @@ main(int argc, char **argv)
 	if (status == 0)
 	{
 		release();
-		status = command_status();
+		status = command.status;
 	}
 	lease_close();
 	return status;
