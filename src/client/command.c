@@ -106,7 +106,8 @@ look(void)
 	}
 	else if (ended.si_pid != 0)
 	{
-		command.status = ended.si_code == CLD_EXITED ? ended.si_status : EXIT_SIGNAL + ended.si_status;
+		command.status = ended.si_code == CLD_EXITED ?
+			ended.si_status : EXIT_SIGNAL + ended.si_status;
 		command.runs = false;
 	}
 	else if (waitid(P_PID, (id_t) command_pid, &stopped, WSTOPPED | WNOHANG) == 0 &&
