@@ -416,6 +416,9 @@ typedef struct dynamo_reply
 								 * microseconds */
 } dynamo_reply;
 
+/* Neither done, nor refused by its condition. */
+extern bool dynamo_is_failure(dynamo_status status);
+
 /* May the same request succeed if it is repeated, without anybody's help? */
 extern bool dynamo_is_transient(dynamo_status status);
 

@@ -446,8 +446,7 @@ dynamo_read(dynamo_reply *reply, const dynamo_table *table, dynamo_op op, int co
 		spread_failure(reply);
 	}
 	/* Both are what the caller of a queue's operation has to read. */
-	if (dynamo_is_queue(op) &&
-		(reply->status == DYNAMO_OK || reply->status == DYNAMO_CONDITION_FAILED))
+	if (dynamo_is_queue(op) && !dynamo_is_failure(reply->status))
 		reply->json = json;
 	else
 		cJSON_Delete(json);

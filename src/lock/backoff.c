@@ -31,7 +31,7 @@ backoff_price(dynamo_status status)
 {
 	if (status == DYNAMO_UNKNOWN || status == DYNAMO_UNREACHABLE)
 		return PRICE_TIMEOUT;
-	return status == DYNAMO_OK || status == DYNAMO_CONDITION_FAILED ? 0 : PRICE;
+	return dynamo_is_failure(status) ? PRICE : 0;
 }
 
 int

@@ -200,12 +200,11 @@ is_settled(const lockmgr *lm, lm_lease *bar, const dynamo_result *result, dynamo
 void
 lm_bar_settled(lockmgr *lm, int64_t now, lm_lease *bar, const dynamo_result *result)
 {
-	bool		failed = result->status != DYNAMO_OK &&
-		result->status != DYNAMO_CONDITION_FAILED;
 	dynamo_op	next = DYNAMO_BAR;
 
 	bar->call = NULL;
-	if ((!failed && is_settled(lm, bar, result, &next)) || now >= bar->l.lease_end)
+	if ((!dynamo_is_failure(result->status) && is_settled(lm, bar, result, &next)) ||
+		now >= bar->l.lease_end)
 	{
 		lm_end_bar(lm, bar);
 		return;

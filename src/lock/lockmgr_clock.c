@@ -60,7 +60,7 @@ lm_begin_reply(lockmgr *lm, int64_t now, const dynamo_reply *reply, int64_t sent
 	 * May the Date be used to take a lock over, and our wall clock be wrong by no more than the
 	 * slack?  A Date has whole seconds, and is of a moment between sending and receipt.
 	 */
-	if (reply->status == DYNAMO_OK || reply->status == DYNAMO_CONDITION_FAILED)
+	if (!dynamo_is_failure(reply->status))
 	{
 		if (date_us == 0)
 			lm->veto = VETO_NO_DATE;

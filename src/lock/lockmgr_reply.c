@@ -128,8 +128,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 	};
 	dynamo_result explained;
 	dynamo_op	op = call->op;
-	bool		settled = result->status == DYNAMO_OK ||
-		result->status == DYNAMO_CONDITION_FAILED;
+	bool		settled = !dynamo_is_failure(result->status);
 
 	lock->call = NULL;
 	if (lm_is_batch_check(call))

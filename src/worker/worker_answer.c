@@ -131,7 +131,7 @@ WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply)
 
 	if (out == NULL)
 		return;
-	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
+	if (dynamo_is_failure(reply->status))
 		WorkerFillFailure(out, MAILBOX_FAILED, call->op, reply->status, reply->message);
 	else if (call->op == DYNAMO_READ && result->json != NULL)
 	{

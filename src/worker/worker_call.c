@@ -108,8 +108,7 @@ count_reply(dynamo_op op, const dynamo_reply *reply, const http_reply *http)
 {
 	OpCounters *ops = &segment->ops[op];
 	bool		throttled = reply->status == DYNAMO_THROTTLED;
-	bool		error = reply->status != DYNAMO_OK &&
-		reply->status != DYNAMO_CONDITION_FAILED;
+	bool		error = dynamo_is_failure(reply->status);
 	int			bucket = 0;
 
 	for (int i = 0; i < reply->count && reply->status == DYNAMO_OK; i++)
@@ -117,7 +116,7 @@ count_reply(dynamo_op op, const dynamo_reply *reply, const http_reply *http)
 		dynamo_status status = reply->results[i].status;
 
 		throttled |= status == DYNAMO_THROTTLED;
-		error |= status != DYNAMO_OK && status != DYNAMO_CONDITION_FAILED;
+		error |= dynamo_is_failure(status);
 	}
 	if (error)
 		(void) shared_add(&ops->errors, 1);

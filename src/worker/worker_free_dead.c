@@ -177,11 +177,10 @@ written(const WorkerCall *call, const dynamo_reply *reply)
 	Freeing    *freeing = &freeings[call->id];
 	int64		now = SegmentNow();
 	dynamo_op	before = freeing->op;
-	bool		failed = result->status != DYNAMO_OK &&
-		result->status != DYNAMO_CONDITION_FAILED;
 
 	freeing->sent = false;
-	if (now - started <= FREE_ANYWAY_US && (failed || !is_settled(freeing, result)))
+	if (now - started <= FREE_ANYWAY_US &&
+		(dynamo_is_failure(result->status) || !is_settled(freeing, result)))
 	{
 		/* A bar that is up is followed at once; all else has failed, or has met another write. */
 		freeing->send_at = now;

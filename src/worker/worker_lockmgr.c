@@ -107,7 +107,7 @@ note_failure(const WorkerCall *call, const dynamo_reply *reply)
 	{
 		const dynamo_result *result = &reply->results[i];
 
-		if (result->status != DYNAMO_OK && result->status != DYNAMO_CONDITION_FAILED)
+		if (dynamo_is_failure(result->status))
 		{
 			SegmentNoteRenewalFailure(Utf8Quiet(result->message));
 			return;

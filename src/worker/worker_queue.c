@@ -83,7 +83,7 @@ replied(const WorkerCall *call, const dynamo_reply *reply)
 	Size		len = 0;
 
 	WorkerQueueEnded();
-	if (reply->status != DYNAMO_OK && reply->status != DYNAMO_CONDITION_FAILED)
+	if (dynamo_is_failure(reply->status))
 		answer_failure(call->session, call->id, call->op, reply->status, reply->message);
 	else
 	{

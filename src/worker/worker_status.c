@@ -31,7 +31,7 @@ WorkerStatusInit(void)
 void
 WorkerStatusReply(const dynamo_reply *reply)
 {
-	if (reply->status == DYNAMO_OK || reply->status == DYNAMO_CONDITION_FAILED)
+	if (!dynamo_is_failure(reply->status))
 		status.last_reply = SegmentNow();
 }
 
