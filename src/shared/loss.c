@@ -21,12 +21,6 @@
 
 #define READS_MAX 1000
 
-void
-LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq)
-{
-	shared_write(&entry->untold_loss, mailbox_mark(session, seq));
-}
-
 /* A renewal that came too late was not confirmed in time. */
 static SegmentEvent
 event_of(lease_loss loss)

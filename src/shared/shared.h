@@ -28,9 +28,6 @@
 
 #define LOSS_WHY_AT_MOST "the session was to hold it no longer (\"at_most\")"
 
-/* The worker: the session has got this hold. */
-extern void LossExpect(HoldEntry *entry, lockmgr_session session, uint64 seq);
-
 /*
  * Counts and logs that the lease under the hold that the session got for this
  * request is lost, unless that was done.  The name is in UTF-8.  Cannot fail, needs

@@ -201,17 +201,7 @@ start(void)
 	WorkerReadTableSettings();
 	WorkerTableCheckInit();
 	WorkerCallInit(see_reply);
-	/* The lock manager sends calls and logs losses itself; the mailbox does the rest. */
-	WorkerLockmgrInit((lockmgr_host)
-					  {
-						  .save = WorkerSave,
-						  .save_hold = WorkerSaveHold,
-						  .answer = WorkerAnswer,
-						  .waits = WorkerWaits,
-						  .watch = WorkerWatch,
-						  .ends_hold = SegmentEndsHold,
-						  .lives = WorkerCopyLives,
-					  });
+	WorkerLockmgrInit();
 	WorkerCampaignsInit();
 	WorkerJournalInit(SegmentNow());
 	WorkerAdopt(SegmentNow());

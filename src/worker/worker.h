@@ -277,20 +277,6 @@ extern const char *WorkerCredentialsWords(void);
 extern void WorkerCheckExposure(void);
 
 /* ----------------------------------------------------------------
- * worker_directory.c: Leases, holds and watches in the segment, as the lock manager has them.
- *
- * These are functions of lockmgr_host.
- * ----------------------------------------------------------------
- */
-
-extern void WorkerSave(void *arg, uint32 index, const lease *lease,
-					   const char *name, size_t name_len);
-extern void WorkerSaveHold(void *arg, uint32 index, const hold *hold);
-extern void WorkerWaits(void *arg, lockmgr_session session, uint64 seq,
-						uint32 watch);
-extern void WorkerWatch(void *arg, uint32 watch, const lockmgr_watch *what);
-
-/* ----------------------------------------------------------------
  * worker_environment.c: What src/aws and src/net get: settings, environment and files.
  * ----------------------------------------------------------------
  */
@@ -391,14 +377,14 @@ extern void WorkerJournalInit(int64 now);
 extern int64 WorkerJournalRun(int64 now);
 
 /* ----------------------------------------------------------------
- * worker_lockmgr.c: The worker's lock manager.
+ * worker_lockmgr.c: The worker's lock manager; leases, holds and watches in the segment, as it has
+ * them.
  * ----------------------------------------------------------------
  */
 
 extern lockmgr *worker_lockmgr;
 
-/* The effects on sessions come from the caller; the others are set here. */
-extern void WorkerLockmgrInit(lockmgr_host host);
+extern void WorkerLockmgrInit(void);
 
 /*
  * Before an event that may lead to a token: in each turn, and after each reply,
@@ -414,9 +400,6 @@ extern void WorkerSetTakeover(void);
 
 /* For ddb_stats. */
 extern void WorkerPublishCounts(void);
-
-/* Makes the session look at its leases, unless it has ended meanwhile. */
-extern void WorkerInterrupt(lockmgr_session session);
 
 /* ----------------------------------------------------------------
  * worker_mailbox.c: Requests of sessions, read from their slots.
@@ -474,20 +457,12 @@ extern void WorkerQueueAsk(lockmgr_session session, const MailboxRequest *reques
 /* Frees what is left of a session that has ended. */
 extern void WorkerQueueForget(uint32 slot);
 
-/* ----------------------------------------------------------------
- * worker_queue_post.c: Calls on the queues' table use a quarter of the connections at most.
- * ----------------------------------------------------------------
- */
-
 /*
- * Posts the call now, or after calls before it have ended.  Its done function must call
- * WorkerQueueEnded().
+ * Posts a call on the queues' table now, or after calls before it have ended.  Its done function
+ * must call WorkerQueueEnded().
  */
 extern void WorkerQueuePost(const WorkerCall *call);
 extern void WorkerQueueEnded(void);
-
-/* Has its session neither ended nor canceled the call, of any kind?  The worker's own have none. */
-extern bool WorkerQueueIsWanted(const WorkerCall *call);
 
 /* ----------------------------------------------------------------
  * worker_random.c: Random bytes and UUIDs from a stock.

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * worker_lockmgr.c
- *	  The worker's lock manager, and its effects that do not concern the
- *	  mailbox: calls, losses, batches.
+ *	  The worker's lock manager, and its effects: calls, losses, batches; leases, holds and
+ *	  watches in the segment.
  *
  *-------------------------------------------------------------------------
  */
@@ -177,14 +177,16 @@ why_lost(const hold *hold, const lease *lease, const dynamo_item *by)
 }
 
 /*
+ * Makes the session look at its leases, unless it has ended meanwhile.
+ *
  * Race: the session can end after the checks, and the kernel can give its pid to
  * another process before the signal is sent.  pg_signal_backend() has the same
  * gap.  A lock that closed it could be held by a stopped process, and the worker
  * must not wait for one.  A session that ended before the checks shows: its slot
  * has another generation, and its PGPROC pid 0 or another session's.
  */
-void
-WorkerInterrupt(lockmgr_session session)
+static void
+interrupt(lockmgr_session session)
 {
 	MailboxSlot *slot = &segment_slots[session.slot];
 
@@ -195,13 +197,97 @@ WorkerInterrupt(lockmgr_session session)
 		(void) kill(slot->pid, LOSS_SIGNAL);
 }
 
+/* Saves a lease in the segment, and its name in the journal. */
+static void
+save(void *arg, uint32 index, const lease *lease, const char *name, size_t name_len)
+{
+	LeaseEntry *entry = &segment_leases[index];
+	bool		sooner = lease->state == LEASE_HELD &&
+		lease->valid_until < entry->lease.valid_until;
+	bool		was_detached = entry->lease.detached;
+
+	shared_begin_change(&entry->changes);
+	mailbox_begin_save(&entry->words, lease);
+	entry->lease = *lease;
+	if (name != NULL)
+	{
+		memcpy(entry->name, name, name_len);
+		entry->name[name_len] = '\0';
+	}
+	shared_end_change(&entry->changes);
+	mailbox_end_save(&entry->words, lease);
+
+	/*
+	 * Sessions must know a sooner deadline: we may be stopped when it comes.  A session that
+	 * gets its first hold on the lease now reads the new one.
+	 */
+	for (uint32 i = 0; sooner && i < segment->max_leases; i++)
+	{
+		const hold *hold = &segment_holds[i].hold;
+
+		if (hold->session.generation != 0 && hold->lease_index == index &&
+			hold->lease_generation == lease->generation)
+			interrupt(hold->session);
+	}
+
+	/* What works under a detached hold may outlive this server's crash. */
+	if (lease->state == LEASE_FREE || lease->detached)
+		JournalUnlist(index);
+	else if (name != NULL || was_detached)
+		JournalList(index, entry->name, strlen(entry->name));
+}
+
+static void
+save_hold(void *arg, uint32 index, const hold *hold)
+{
+	HoldEntry  *entry = &segment_holds[index];
+	bool		was = entry->hold.session.generation != 0;
+	bool		is = hold->session.generation != 0;
+
+	/* A hold that is lost has been logged as lost. */
+	if (!was && is)
+		WorkerLogHold("granted", hold, INT64_MAX);
+	else if (was && !is && entry->hold.loss == LOSS_NONE)
+		WorkerLogHold("released", &entry->hold, INT64_MAX);
+
+	shared_begin_change(&entry->changes);
+	if (mailbox_save_hold(&entry->words, hold))
+	{
+		shared_write(&entry->session_depth, 0);
+		shared_write(&entry->xact_depth, 0);
+		entry->database = segment_slots[hold->session.slot].database_id;
+		shared_write(&entry->untold_loss, mailbox_mark(hold->session, hold->seq));
+	}
+	entry->hold = *hold;
+	shared_end_change(&entry->changes);
+}
+
+static void
+waits(void *arg, lockmgr_session session, uint64 seq, uint32 watch)
+{
+	MailboxSlot *slot = &segment_slots[session.slot];
+
+	shared_write(&slot->watch, watch);
+	shared_write(&slot->waiting_place, ++segment->waits);
+	pg_write_barrier();
+	shared_write(&slot->waiting_seq, seq);
+}
+
+static void
+set_watch(void *arg, uint32 watch, const lockmgr_watch *what)
+{
+	shared_begin_change(&segment_watches[watch].changes);
+	segment_watches[watch].what = *what;
+	shared_end_change(&segment_watches[watch].changes);
+}
+
 static void
 log_loss(void *arg, uint32 index, const hold *hold, const lease *lease,
 		 const dynamo_item *by)
 {
 	const LeaseEntry *entry = &segment_leases[hold->lease_index];
 
-	WorkerInterrupt(hold->session);
+	interrupt(hold->session);
 	WorkerLogHold("lost", hold, lease->deadline);
 	if (hold->loss == LOSS_RESIGNED)
 	{
@@ -241,7 +327,7 @@ log_no_batches(void *arg, const dynamo_reply *reply, bool for_good)
 }
 
 void
-WorkerLockmgrInit(lockmgr_host host)
+WorkerLockmgrInit(void)
 {
 	lockmgr_config config = {
 		.owner = segment->owner,
@@ -249,14 +335,23 @@ WorkerLockmgrInit(lockmgr_host host)
 		.reserved_leases = Min(ddblock_superuser_reserved_leases, segment->max_leases - 1),
 		.max_sessions = segment->slots,
 		.max_remembered = MAX_REMEMBERED,
-		/* The rest is for renewals, and for queues (worker_queue_post.c). */
+		/* The rest is for renewals, and for queues (worker_queue.c). */
 		.max_calls = ddblock_max_connections / 2,
 	};
+	const lockmgr_host host = {
+		.send = send_call,
+		.save = save,
+		.save_hold = save_hold,
+		.answer = WorkerAnswer,
+		.waits = waits,
+		.watch = set_watch,
+		.ends_hold = SegmentEndsHold,
+		.lives = WorkerCopyLives,
+		.lost = log_loss,
+		.no_batches = log_no_batches,
+		.random = WorkerFillRandom,
+	};
 
-	host.send = send_call;
-	host.lost = log_loss;
-	host.no_batches = log_no_batches;
-	host.random = WorkerFillRandom;
 	worker_lockmgr = lockmgr_new(&config, &host);
 	if (worker_lockmgr == NULL)
 		ereport(FATAL,
