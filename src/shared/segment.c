@@ -23,8 +23,6 @@
 #include "shared/segment.h"
 #include "shared/settings.h"
 
-#define BELL_BITS 64
-
 /* Gives up on a request that is being posted. */
 #define READS_MAX 100
 
@@ -59,7 +57,7 @@ slot_count(void)
 static uint32
 bell_words(void)
 {
-	return (slot_count() + BELL_BITS - 1) / BELL_BITS;
+	return (slot_count() + SEGMENT_BELL_BITS - 1) / SEGMENT_BELL_BITS;
 }
 
 static void
@@ -121,9 +119,10 @@ attach_memory(void)
 		segment->max_leases = ddblock_max_leases;
 		segment->max_sessions = MaxBackends;
 		segment->slots = slot_count();
+		segment->bell_words = bell_words();
 		shared_write(&segment->worker_procno, PG_UINT32_MAX);
 		segment->stats_since = GetCurrentTimestamp();
-		for (uint32 i = 0; i < bell_words(); i++)
+		for (uint32 i = 0; i < segment->bell_words; i++)
 			pg_atomic_init_u64(&segment_bells[i], 0);
 	}
 
@@ -347,26 +346,14 @@ SegmentReadCampaign(uint32 number, campaign *copy)
 		wait_for_writer();
 }
 
-static void
-tell(SegmentTrouble *trouble, dynamo_status status, const char *message)
+void
+SegmentTell(SegmentTrouble *trouble, dynamo_status status, const char *message)
 {
 	shared_begin_change(&trouble->changes);
 	trouble->at = SegmentNow();
 	trouble->status = status;
 	strlcpy(trouble->message, message, sizeof(trouble->message));
 	shared_end_change(&trouble->changes);
-}
-
-void
-SegmentTellTrouble(dynamo_status status, const char *message)
-{
-	tell(&segment->trouble, status, message);
-}
-
-void
-SegmentNoteRenewalFailure(const char *message)
-{
-	tell(&segment->renewal_failure, DYNAMO_UNKNOWN, message);
 }
 
 /* Race with a change: NULL. */
@@ -501,8 +488,8 @@ hold_words(void *arg, uint32 index)
 static void
 ring(void *arg, uint32 slot)
 {
-	pg_atomic_fetch_or_u64(&segment_bells[slot / BELL_BITS],
-						   UINT64CONST(1) << (slot % BELL_BITS));
+	pg_atomic_fetch_or_u64(&segment_bells[slot / SEGMENT_BELL_BITS],
+						   UINT64CONST(1) << (slot % SEGMENT_BELL_BITS));
 	wake_worker();
 }
 

@@ -442,6 +442,8 @@ typedef struct OpCounters
 	shared64	histogram[SEGMENT_BUCKETS];
 } OpCounters;
 
+#define SEGMENT_BELL_BITS 64	/* in a word of bells */
+
 typedef struct Segment
 {
 	char		incarnation[UUID_SIZE]; /* made by the first worker, then fixed;
@@ -451,6 +453,7 @@ typedef struct Segment
 	uint32		max_leases;
 	uint32		max_sessions;	/* MaxBackends */
 	uint32		slots;			/* ... and those of the campaigns */
+	uint32		bell_words;		/* of segment_bells */
 	campaign_entry campaigns[CAMPAIGNS_MAX];
 
 	/* The worker: its process number, or PG_UINT32_MAX when none runs. */
@@ -494,7 +497,8 @@ extern MailboxSlot *segment_slots;	/* [slots], sessions' by process number */
 extern LeaseEntry *segment_leases;	/* [max_leases] */
 extern HoldEntry *segment_holds;	/* [max_leases] */
 extern Watch *segment_watches;	/* [slots] */
-extern pg_atomic_uint64 *segment_bells; /* one bit for each slot; to set one is a full barrier */
+extern pg_atomic_uint64 *segment_bells; /* [bell_words], one bit for each slot; to set one is a
+										 * full barrier */
 extern FinishEntry *segment_finishes;	/* [max_sessions] */
 
 /* The protocol's view of slots, leases and holds; it rings and wakes. */
@@ -503,10 +507,8 @@ extern const mailbox segment_mailbox;
 /* Installs the shared memory hooks; from _PG_init while preloading. */
 extern void SegmentInstallHooks(void);
 
-/* For the worker; DYNAMO_OK: nothing is repeated. */
-extern void SegmentTellTrouble(dynamo_status status, const char *message);
-
-extern void SegmentNoteRenewalFailure(const char *message);
+/* For the worker: one of the segment's two. */
+extern void SegmentTell(SegmentTrouble *trouble, dynamo_status status, const char *message);
 
 /* When and why the last renewal failed, if one did since then: "3.0 s ago: ..."; static, or NULL. */
 extern const char *SegmentRenewalFailure(int64 since);

@@ -109,7 +109,7 @@ note_failure(const WorkerCall *call, const dynamo_reply *reply)
 
 		if (dynamo_is_failure(result->status))
 		{
-			SegmentNoteRenewalFailure(Utf8Quiet(result->message));
+			SegmentTell(&segment->renewal_failure, result->status, Utf8Quiet(result->message));
 			return;
 		}
 	}

@@ -18,8 +18,6 @@
 #include "shared/settings.h"
 #include "worker/worker.h"
 
-#define BELL_BITS 64
-
 static bool any_parked = false; /* perhaps */
 
 /* The copied request, and its text. */
@@ -85,8 +83,7 @@ WorkerMailboxInit(void)
 	reader.slots = segment->slots;
 	reader.notes = MemoryContextAllocZero(TopMemoryContext,
 										  reader.slots * sizeof(mailbox_note));
-	heard = MemoryContextAllocZero(TopMemoryContext,
-								   (reader.slots / BELL_BITS + 1) * sizeof(uint64));
+	heard = MemoryContextAllocZero(TopMemoryContext, segment->bell_words * sizeof(uint64));
 	/* Watch numbers start anew. */
 	for (uint32 i = 0; i < segment->slots; i++)
 		shared_write(&segment_slots[i].waiting_seq, 0);
@@ -110,15 +107,9 @@ WorkerAdopt(int64 now)
 }
 
 static uint32
-bell_words(void)
-{
-	return (segment->slots + BELL_BITS - 1) / BELL_BITS;
-}
-
-static uint32
 slot_of_bell(uint32 word, uint64 bits)
 {
-	return word * BELL_BITS + pg_rightmost_one_pos64(bits);
+	return word * SEGMENT_BELL_BITS + pg_rightmost_one_pos64(bits);
 }
 
 static void
@@ -140,7 +131,7 @@ read_let_go(uint32 word, uint64 bits, int64 now)
 void
 WorkerReadMailbox(int64 now)
 {
-	uint32		words = bell_words();
+	uint32		words = segment->bell_words;
 
 	for (uint32 w = 0; w < words; w++)
 		heard[w] = pg_atomic_read_u64(&segment_bells[w]) == 0 ? 0 :
@@ -248,7 +239,7 @@ op_of(const MailboxRequest *request)
 void
 WorkerRefuseRequests(void)
 {
-	for (uint32 w = 0; w < bell_words(); w++)
+	for (uint32 w = 0; w < segment->bell_words; w++)
 		(void) pg_atomic_exchange_u64(&segment_bells[w], 0);
 	for (uint32 i = 0; i < segment->max_sessions; i++)
 	{
@@ -321,7 +312,7 @@ ask(void *arg, int64 now, lockmgr_session session, uint64 seq)
 		return;
 	}
 	/* See WorkerReadMailbox(). */
-	for (uint32 w = 0; w < bell_words(); w++)
+	for (uint32 w = 0; w < segment->bell_words; w++)
 		read_let_go(w, pg_atomic_read_u64(&segment_bells[w]), now);
 	if (taken.attributes_len > 0)
 		asked.attributes = taken_text + taken.name_len + asked.data_len;

@@ -24,7 +24,7 @@ WorkerStatusInit(void)
 	status.connections = 0;
 	http_pool_library(status.http_library, sizeof(status.http_library));
 	SegmentPublishStatus(&status);
-	SegmentTellTrouble(DYNAMO_OK, "");	/* an earlier worker's */
+	SegmentTell(&segment->trouble, DYNAMO_OK, "");	/* an earlier worker's */
 }
 
 /* A lock that somebody else holds is no failure. */

@@ -84,6 +84,7 @@ WorkerPublishTrouble(const dynamo_reply *reply)
 	bool		repeats = dynamo_is_transient(reply->status);
 
 	if (repeats || published)
-		SegmentTellTrouble(repeats ? reply->status : DYNAMO_OK, repeats ? reply->message : "");
+		SegmentTell(&segment->trouble, repeats ? reply->status : DYNAMO_OK,
+					repeats ? reply->message : "");
 	published = repeats;
 }
