@@ -408,9 +408,9 @@ SegmentReadTrouble(char message[DYNAMO_MESSAGE_SIZE])
 void
 SegmentPublishStatus(const WorkerStatus *status)
 {
-	shared_begin_change(&segment->status.changes);
-	segment->status.worker = *status;
-	shared_end_change(&segment->status.changes);
+	shared_begin_change(&segment->status_changes);
+	segment->status = *status;
+	shared_end_change(&segment->status_changes);
 }
 
 void
@@ -418,10 +418,10 @@ SegmentReadStatus(WorkerStatus *copy)
 {
 	for (;;)
 	{
-		uint32		before = shared_begin_read(&segment->status.changes);
+		uint32		before = shared_begin_read(&segment->status_changes);
 
-		*copy = segment->status.worker;
-		if (shared_end_read(&segment->status.changes, before))
+		*copy = segment->status;
+		if (shared_end_read(&segment->status_changes, before))
 			return;
 		wait_for_writer();
 	}

@@ -382,12 +382,6 @@ typedef struct WorkerStatus
 	int64		copy_until;		/* it lives until then, by what is known of it; or 0 */
 } WorkerStatus;
 
-typedef struct SegmentStatus
-{
-	shared32	changes;
-	WorkerStatus worker;
-} SegmentStatus;
-
 /* What is counted for ddb_stats. */
 typedef enum SegmentEvent
 {
@@ -470,7 +464,8 @@ typedef struct Segment
 	epoch_clock clock;			/* worker only: DynamoDB's */
 	TimestampTz stats_since;
 
-	SegmentStatus status;
+	shared32	status_changes; /* of status */
+	WorkerStatus status;
 
 	/* Gauges and counters that belong to no operation. */
 	shared64	events[EVENT_COUNT];

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "common/string.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/fd.h"
 

@@ -23,15 +23,12 @@
 #include <unistd.h>
 
 #include "libpq/pqsignal.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
-#include "storage/procsignal.h"
-#include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -41,7 +38,6 @@
 #include "worker/worker.h"
 
 #define DRAIN_US INT64CONST(5000000)
-#define DRAIN_REQUEST_US INT64CONST(2000000)
 #define START_INTERVAL_MS 1000
 
 static uint32 wait_event;
@@ -149,13 +145,6 @@ see_reply(const WorkerCall *call, const dynamo_reply *reply)
 	WorkerTableCheckSee(call, reply);
 }
 
-/* While the worker drains, attempts are short: one may fail and be repeated. */
-static void
-set_timeouts(void)
-{
-	WorkerSetTimeouts(ShutdownRequestPending ? DRAIN_REQUEST_US : PG_INT64_MAX);
-}
-
 static void
 reload(void)
 {
@@ -167,7 +156,7 @@ reload(void)
 	WorkerCheckExposure();
 	WorkerReloadPool(worker_pool);
 	WorkerSetTakeover();
-	set_timeouts();
+	WorkerSetTimeouts();
 }
 
 /* Returns what the loop waits for. */
@@ -253,9 +242,9 @@ ddblock_worker_main(Datum main_arg)
 		if (ShutdownRequestPending && drain_deadline == 0)
 		{
 			drain_deadline = now + DRAIN_US;
-			set_timeouts();
+			WorkerSetTimeouts();
 			/* Calls in flight must be answered within this time, too. */
-			http_pool_hurry(worker_pool, DRAIN_REQUEST_US / 1000);
+			http_pool_hurry(worker_pool, WORKER_DRAIN_REQUEST_US / 1000);
 		}
 
 		WorkerSetClock(now);

@@ -392,8 +392,11 @@ extern void WorkerLockmgrInit(void);
  */
 extern void WorkerSetClock(int64 now);
 
-/* At the start, after a reload, and to drain; request_max_us bounds one attempt. */
-extern void WorkerSetTimeouts(int64 request_max_us);
+/* While the worker drains, attempts are short: one may fail and be repeated. */
+#define WORKER_DRAIN_REQUEST_US INT64CONST(2000000)
+
+/* At the start, after a reload, and to drain. */
+extern void WorkerSetTimeouts(void);
 
 /* Applies ddblock.clock_takeover and ddblock.clock_slack. */
 extern void WorkerSetTakeover(void);

@@ -10,6 +10,7 @@
 
 #include <signal.h>
 
+#include "postmaster/interrupt.h"
 #include "storage/proc.h"
 
 #include "shared/segment.h"
@@ -28,8 +29,10 @@ WorkerSetClock(int64 now)
 }
 
 void
-WorkerSetTimeouts(int64 request_max_us)
+WorkerSetTimeouts(void)
 {
+	int64		request_max_us = ShutdownRequestPending ? WORKER_DRAIN_REQUEST_US : PG_INT64_MAX;
+
 	lockmgr_set_timeouts(worker_lockmgr,
 						 Min((int64) ddblock_request_timeout * 1000, request_max_us),
 						 (int64) ddblock_retry_timeout * 1000,
@@ -356,7 +359,7 @@ WorkerLockmgrInit(void)
 	if (worker_lockmgr == NULL)
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	WorkerSetTimeouts(PG_INT64_MAX);
+	WorkerSetTimeouts();
 	WorkerSetClock(SegmentNow());
 	WorkerSetTakeover();
 }

@@ -16,8 +16,7 @@ static WorkerStatus status;
 void
 WorkerStatusInit(void)
 {
-	/* Only workers write it. */
-	memcpy(&status, &segment->status.worker, sizeof(status));
+	status = segment->status;	/* only workers write it */
 	status.since = segment->last_worker_start;
 	status.credentials[0] = '\0';
 	status.credentials_expire_s = 0;
