@@ -131,8 +131,7 @@ struct WorkerCall
 	int64		posted;			/* set by WorkerPost(): when it was sent */
 };
 
-/* "seen" gets each reply first, before the call's own done function. */
-extern void WorkerCallInit(WorkerDone seen);
+extern void WorkerCallInit(void);
 
 /* The connections to DynamoDB. */
 extern http_pool *worker_pool;
