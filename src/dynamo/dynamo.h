@@ -417,7 +417,11 @@ typedef struct dynamo_reply
 } dynamo_reply;
 
 /* Neither done, nor refused by its condition. */
-extern bool dynamo_is_failure(dynamo_status status);
+static inline bool
+dynamo_is_failure(dynamo_status status)
+{
+	return status != DYNAMO_OK && status != DYNAMO_CONDITION_FAILED;
+}
 
 /* May the same request succeed if it is repeated, without anybody's help? */
 extern bool dynamo_is_transient(dynamo_status status);

@@ -440,12 +440,6 @@ dynamo_is_about_keys(const char *message)
 }
 
 bool
-dynamo_is_failure(dynamo_status status)
-{
-	return status != DYNAMO_OK && status != DYNAMO_CONDITION_FAILED;
-}
-
-bool
 dynamo_is_transient(dynamo_status status)
 {
 	return status == DYNAMO_THROTTLED || status == DYNAMO_CONFLICT ||
