@@ -252,7 +252,7 @@ set_long(CURL *easy, CURLoption option, long value)
 	return curl_easy_setopt(easy, option, value) == CURLE_OK;
 }
 
-/* A macro, because values have many types; an integer needs set_long(). */
+/* A macro, because values have many types; an int needs set_long(). */
 #define set_option(easy, option, value) (curl_easy_setopt(easy, option, value) == CURLE_OK)
 
 /*

@@ -152,8 +152,8 @@ extern void HeldEndChange(void);
 extern bool HeldIsChanging(void);
 
 /*
- * Acquires the lock of a new note, and calls SessionTakeGrant(); or raises; or returns false, if the
- * session does not get the lock.
+ * Acquires the lock of a new note, and calls SessionTakeGrant(); or raises; or returns false, if
+ * the session does not get the lock.
  */
 typedef bool (*HeldAcquire) (HeldLock *held, const LockName *name, const void *arg);
 
@@ -169,6 +169,7 @@ extern HeldLock *HeldAdd(const LockName *name, LockScope scope, HeldAcquire acqu
 extern void HeldCount(HeldLock *held, LockScope scope);
 
 /* These cannot fail. */
+
 /* Undoes session-scoped acquisitions; lets go of nothing. */
 extern void HeldUncountSession(HeldLock *held, int64 depth);
 /* Undoes HeldAdd() or HeldCount(), in the same (sub)transaction; lets go if it was the last. */

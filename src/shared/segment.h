@@ -362,7 +362,7 @@ typedef struct SegmentTrouble
 {
 	shared32	changes;
 	int64		at;				/* 0: never */
-	dynamo_status status;		/* DYNAMO_OK: it repeats none */
+	dynamo_status status;		/* trouble: DYNAMO_OK if it repeats none */
 	char		message[DYNAMO_MESSAGE_SIZE];	/* UTF-8 */
 } SegmentTrouble;
 
@@ -502,7 +502,7 @@ extern const mailbox segment_mailbox;
 /* Installs the shared memory hooks; from _PG_init while preloading. */
 extern void SegmentInstallHooks(void);
 
-/* For the worker: one of the segment's two. */
+/* For the worker: one of the segment's two.  trouble, DYNAMO_OK: it repeats no requests any more. */
 extern void SegmentTell(SegmentTrouble *trouble, dynamo_status status, const char *message);
 
 /* When and why the last renewal failed, if one did since then: "3.0 s ago: ..."; static, or NULL. */
