@@ -502,7 +502,7 @@ extern const mailbox segment_mailbox;
 /* Installs the shared memory hooks; from _PG_init while preloading. */
 extern void SegmentInstallHooks(void);
 
-/* For the worker: one of the segment's two.  trouble, DYNAMO_OK: it repeats no requests any more. */
+/* For the worker.  DYNAMO_OK, of the segment's trouble: it repeats no requests any more. */
 extern void SegmentTell(SegmentTrouble *trouble, dynamo_status status, const char *message);
 
 /* When and why the last renewal failed, if one did since then: "3.0 s ago: ..."; static, or NULL. */
