@@ -136,6 +136,15 @@ name_owner(void)
 	snprintf(segment->owner, sizeof(segment->owner), "%s/%s", name, segment->incarnation);
 }
 
+/* Each reply, before its caller: its Date moves the clock, and it may tell what the table is. */
+static void
+see_reply(const WorkerCall *call, const dynamo_reply *reply)
+{
+	WorkerSetClock(SegmentNow());
+	WorkerStatusReply(reply);
+	WorkerTableCheckSee(call, reply);
+}
+
 static void
 reload(void)
 {
@@ -180,7 +189,7 @@ start(void)
 	WorkerFinishInit();
 	WorkerReadTableSettings();
 	WorkerTableCheckInit();
-	WorkerCallInit();
+	WorkerCallInit(see_reply);
 	WorkerLockmgrInit();
 	WorkerCampaignsInit();
 	WorkerJournalInit(SegmentNow());

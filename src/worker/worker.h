@@ -131,7 +131,8 @@ struct WorkerCall
 	int64		posted;			/* set by WorkerPost(): when it was sent */
 };
 
-extern void WorkerCallInit(void);
+/* "seen" gets each reply first, before the call's own done function. */
+extern void WorkerCallInit(WorkerDone seen);
 
 /* The connections to DynamoDB. */
 extern http_pool *worker_pool;

@@ -51,6 +51,7 @@ typedef struct Call
 http_pool  *worker_pool;
 
 static reactor *the_reactor;
+static WorkerDone seen;
 static int64 last_call;
 static dlist_head failed = DLIST_STATIC_INIT(failed);
 static dlist_head waiting = DLIST_STATIC_INIT(waiting); /* for credentials */
@@ -58,8 +59,9 @@ static dlist_head waiting = DLIST_STATIC_INIT(waiting); /* for credentials */
 static void post(Call *call);
 
 void
-WorkerCallInit(void)
+WorkerCallInit(WorkerDone seen_fn)
 {
+	seen = seen_fn;
 	the_reactor = reactor_new();
 	if (the_reactor == NULL)
 		ereport(FATAL,
@@ -140,10 +142,7 @@ conclude(Call *call)
 	if (!dynamo_is_queue(call->asked.op))
 		WorkerPublishTrouble(&call->reply);
 	WorkerLookForOthers(&call->reply);
-	/* Before the caller: the Date moves the clock, and the reply may tell what the table is. */
-	WorkerSetClock(SegmentNow());
-	WorkerStatusReply(&call->reply);
-	WorkerTableCheckSee(&call->asked, &call->reply);
+	seen(&call->asked, &call->reply);
 	if (call->asked.done != NULL)
 		call->asked.done(&call->asked, &call->reply);
 	dynamo_reply_free(&call->reply);
