@@ -512,6 +512,10 @@ extern ini_result ini_get(ini_slice text, const char *kind,
 						  const char *section, const char *property,
 						  const char *subproperty, char *out, size_t size);
 
+/* Of ASCII, whatever the locale. */
+extern char aws_lower(char c);
+extern bool aws_is_space(char c);
+
 /* ----------------------------------------------------------------
  * profile.c: One profile, as the shared config and credentials files define it.
  *
@@ -614,10 +618,6 @@ extern bool aws_copy_text(const char *text, char *out, size_t size);
  * contain any bytes, and be cut in the middle of a character.
  */
 extern void aws_make_printable(char *text);
-
-/* Of ASCII, whatever the locale. */
-extern char aws_lower(char c);
-extern bool aws_is_space(char c);
 
 /* May it be part of a header or a URL without escaping?  "" may. */
 extern bool aws_is_visible_ascii(const char *text);

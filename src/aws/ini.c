@@ -34,6 +34,18 @@ typedef struct reader
 	ini_slice	value;
 } reader;
 
+char
+aws_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char) (c - 'A' + 'a') : c;
+}
+
+bool
+aws_is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 static bool
 is_comment_sign(char c)
 {

@@ -73,18 +73,6 @@ aws_make_printable(char *text)
 			*text = '?';
 }
 
-char
-aws_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char) (c - 'A' + 'a') : c;
-}
-
-bool
-aws_is_space(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 bool
 aws_is_visible_ascii(const char *text)
 {
