@@ -93,8 +93,13 @@ take_piece(sim *s, sim_cluster *c, int slot)
 	if (out->kind == PIECE_MORE)
 		post_piece(s, c, slot, c->queues->slots[slot].request.offset +
 				   c->queues->slots[slot].request.len);
-	else if (out->kind == PIECE_REPLY && task->have + out->len <= sizeof(task->reply))
+	else if (out->kind == PIECE_REPLY)
 	{
+		if (task->have + out->len > sizeof(task->reply))
+		{
+			sim_wrong(s, "a reply has more bytes than the simulator has room for");
+			return;
+		}
 		memcpy(task->reply + task->have, out->data, out->len);
 		task->have += out->len;
 		if (task->have < out->total)

@@ -107,7 +107,7 @@ typedef struct sim_task
 	queue_request request;
 	char		bytes[sizeof(queue_request) + 512];
 	uint32_t	total;
-	char		reply[4096];
+	char		reply[8192];	/* a head with all the jobs that may ride on it */
 	uint32_t	have;
 	unsigned	failures;
 	unsigned	life;			/* of the worker, when its first piece was posted */
