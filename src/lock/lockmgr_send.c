@@ -535,8 +535,8 @@ is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 #define NIL_UUID		"00000000-0000-0000-0000-000000000000"
 
 /*
- * A renewal is due.  If the check of batches is due, too, and that renewal might be in a batch
- * with others, if batches were believed: sends the check, which is about it.  It waits for that.
+ * The check of batches is due, and a renewal.  If that might be in a batch with others, if batches
+ * were believed: sends the check, which is about it.  It waits for that.
  */
 static bool
 send_check(lockmgr *lm, int64_t now, lm_call *call)
@@ -554,8 +554,7 @@ send_check(lockmgr *lm, int64_t now, lm_call *call)
 		.lease_ms = l->lease_ms,.shared = l->mode != MODE_EXCLUSIVE ? &shared : NULL
 	};
 
-	if (lm->batches != BATCHES_IN_DOUBT || now < lm->check_at || lock->state != LOCK_HELD ||
-		is_alone(lm, now, lock))
+	if (lock->state != LOCK_HELD || is_alone(lm, now, lock))
 		return false;
 	heap_set(&lm->renewals, &lock->renewal, INT64_MAX);
 	other = due_renewal(lm, now, true);
@@ -592,7 +591,7 @@ send_renewals(lockmgr *lm, int64_t now)
 
 		if (call == NULL)
 			return;
-		if (send_check(lm, now, call))
+		if (lm->batches == BATCHES_IN_DOUBT && now >= lm->check_at && send_check(lm, now, call))
 			continue;
 		while (call->count < most && !alone &&
 			   (lock = due_renewal(lm, now, call->count > 0)) != NULL)

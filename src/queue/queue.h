@@ -406,8 +406,8 @@ extern bool queue_memory_guess(queue_memory *memory, const char *queue, const ch
  * queue_pieces.c: A session's call in pieces: what the worker has of it.
  *
  * A job is larger than a slot, and so is a page of locks.  So a session hands its request over
- * piece by piece, and fetches the reply in the same way.  Each session has one buffer: for the request that
- * comes in, then for the reply that goes out.
+ * piece by piece, and fetches the reply in the same way.  Each session has one buffer: for the
+ * request that comes in, then for the reply that goes out.
  * ----------------------------------------------------------------
  */
 

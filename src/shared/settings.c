@@ -620,7 +620,6 @@ static void
 hide_statement(ErrorData *edata)
 {
 	static const char *const secrets[] = {"secret_access_key", "session_token", "ddblock.proxy"};
-
 	bool		named = false;
 
 	for (const char *at = debug_query_string; at != NULL && *at != '\0' && !named; at++)

@@ -93,8 +93,7 @@ ddb_lock_info(PG_FUNCTION_ARGS)
 	RowToken(&row, INFO_TOKEN, item);
 
 	/* Other clients may write more data and attributes than ddblock does. */
-	StaticAssertStmt(sizeof(found->data) == DYNAMO_DATA_MAX, "data that is not too long fits");
-	if (found->has_data && item->data_len > DYNAMO_DATA_MAX)
+	if (found->has_data && item->data_len > sizeof(found->data))
 		ereport(WARNING,
 				(errmsg("the data of lock \"%s\" is not shown", name.text),
 				 errdetail("It has %zu bytes, more than %d.", item->data_len, DYNAMO_DATA_MAX)));

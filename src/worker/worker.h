@@ -187,9 +187,8 @@ extern void WorkerAnswer(void *arg, const lockmgr_answer *answer);
 
 /*
  * The reply to a session's call about the lock table, which passed by the lock manager; of a page,
- * only its failure.  A READ
- * is a REPLACE that was not sent: its item can be used, or there is none, or it is another
- * unusable one than the session knows.
+ * only its failure.  A READ is a REPLACE that was not sent: its item can be used, or there is none,
+ * or it is another unusable one than the session knows.
  */
 extern void WorkerAnswerTable(const WorkerCall *call, const dynamo_reply *reply);
 
