@@ -45,7 +45,7 @@ TableSleep(int64 microseconds)
 
 /* All pieces of a request; the answer to the last one, or to the one that failed. */
 static const MailboxAnswer *
-call_once(MailboxRequest *request, const char *name, const char *data)
+call_in_pieces(MailboxRequest *request, const char *name, const char *data)
 {
 	const MailboxAnswer *answer;
 
@@ -128,7 +128,7 @@ TableCallReply(MailboxRequest *request, const char *name, const void *data,
 	for (;;)
 	{
 		uint32		starts = shared_read(&segment->worker_starts);
-		const MailboxAnswer *answer = call_once(request, name, data);
+		const MailboxAnswer *answer = call_in_pieces(request, name, data);
 		bool		done = answer->result == MAILBOX_REPLY ? fetch(request, answer, &reply) :
 			is_done(answer, expected);
 		bool		cannot_pay;
