@@ -201,6 +201,21 @@ LOCKMGR_TEST_WITH(who_has_marked_polls_as_often_as_he_says, start_held())
 	assert_true((h->call_count - calls) * 50 * MS >= h->now - since - 50 * MS);
 }
 
+LOCKMGR_TEST_WITH(a_lower_poll_interval_counts_after_a_mark, start_held())
+{
+	int			calls;
+
+	h->lm->poll_interval_us = SECOND;
+	acquire(h, 0, "a");
+	run(h, 30 * SECOND);
+	assert_int_equal(item_of(h, "a")->wanted_poll_ms, 1000);
+	h->lm->poll_interval_us = 250 * MS;
+	run(h, SECOND);				/* the poll that was due by the old one */
+	calls = h->call_count;
+	run(h, 2 * SECOND);
+	assert_in_range(h->call_count - calls, 7, 12);
+}
+
 /* It is a hint. */
 LOCKMGR_TEST_WITH(a_mark_that_fails_is_no_trouble, start_held())
 {
