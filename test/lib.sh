@@ -191,7 +191,7 @@ run_unit_test()
 		sed 's/^/# /' "$log"
 		return
 	fi
-	CMOCKA_MESSAGE_OUTPUT=TAP "$@" "$dir/$name" >"$log" 2>&1
+	CMOCKA_MESSAGE_OUTPUT=TAP timeout 600 "$@" "$dir/$name" >"$log" 2>&1
 	status=$?
 	good=$(grep -c '^ok ' "$log")
 	bad=$(grep -c '^not ok ' "$log")

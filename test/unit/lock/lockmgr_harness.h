@@ -112,6 +112,7 @@ typedef struct harness
 	int			call_room;
 	int			call_count;
 	int			first_open;		/* all calls before it are answered */
+	int			runs;			/* time has passed so often */
 
 	uint32_t   *generation;		/* of each slot */
 	harness_request *asked;	/* each slot's last request */
@@ -650,12 +651,16 @@ happen(harness *h, harness_call *call)
 		reply(h, call);
 }
 
+/* A test that waits for what does not happen fails, rather than wait for ever. */
+#define RUNS_MAX		100000
+
 /* Lets time pass until then, or until nothing is due any more. */
 static inline void
 run_until(harness *h, int64_t end)
 {
 	unsigned	still = 0;
 
+	assert_true(h->runs++ < RUNS_MAX);
 	for (;;)
 	{
 		int64_t		next = h->lm != NULL ? lockmgr_next_wake(h->lm) : INT64_MAX;
