@@ -61,6 +61,8 @@ like(
 like(
 	error_of($without, q{SET statement_timeout = '100s'; SELECT ddb_lock_acquire('a')}),
 	qr/ERROR: +28000: /, 'and the next session is not left waiting either');
+ok(!$without->log_contains('could not fetch credentials'),
+	'nor does the log say so each time: the sessions are told');
 mkdir "$home/.aws";
 PostgreSQL::Test::Utils::append_to_file("$home/.aws/credentials",
 	"[default]\naws_access_key_id = filed\naws_secret_access_key = secret\n");
