@@ -307,7 +307,7 @@ wait_for { depth_of('lost one') == 0 && depth_of('good one') == 0 } 'both are fi
 $goes_on->quit;
 
 # The same, after COMMIT: the completion is under way while another session claims.
-push_to($one, 'late');
+push_to($one, 'late', $large);
 is(next_job($a, 'late'), '1|1', 'a session claims a job');
 fault('error', count => -1);
 $a->query_safe(q{SELECT ddb_queue_complete('q', 'late', 1)});
