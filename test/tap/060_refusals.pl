@@ -50,7 +50,7 @@ my $without = do
 	local $ENV{HOME} = $home;
 	local $ENV{AWS_EC2_METADATA_DISABLED} = 'true';
 
-	new_cluster('without', table => 0, conf => $quiet
+	new_cluster('without', table => 0, through => proxy, conf => $quiet
 		  . "ddblock.keep_warm = off\nddblock.retry_timeout = '10min'\n"
 		  . "ddblock.access_key_id = ''\nddblock.secret_access_key = ''\n");
 };
@@ -63,6 +63,7 @@ like(
 	qr/ERROR: +28000: /, 'and the next session is not left waiting either');
 ok(!$without->log_contains('could not fetch credentials'),
 	'nor does the log say so each time: the sessions are told');
+proxy->clear_faults;
 mkdir "$home/.aws";
 PostgreSQL::Test::Utils::append_to_file("$home/.aws/credentials",
 	"[default]\naws_access_key_id = filed\naws_secret_access_key = secret\n");
@@ -94,6 +95,19 @@ is(proxy->received('BatchExecuteStatement'), 1, 'after one attempt');
 is(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /DynamoDB refuses batches of renewals: \S+: not authorized.*\n.*\n.*HINT: +Add the denied action.*restart the server/g,
 	1, 'which the log tells once, with what to do');
 $session->query_safe(q{SELECT ddb_lock_release_all()});
+
+# A policy may deny one lock's statement, and not the others'.
+proxy->clear_faults;
+check_batches($without);
+proxy->fault('edit', operation => 'BatchExecuteStatement', merge => { Responses => [ {},
+	{ Error => { Code => 'AccessDenied', Message => 'not authorized to perform: dynamodb:PartiQLUpdate' } }, {} ] });
+my $several = session($without);
+$several->query_safe(q{SELECT ddb_lock_acquire('batch ' || n, lease => '6s') FROM generate_series(1, 3) n});
+my $one_by_one = qr/DynamoDB refuses batches of renewals: \S+: not authorized.*\n.*Leases are renewed one by one.*\n.*HINT: +Add the denied action/;
+wait_for { slurp_file($without->logfile) =~ $one_by_one } 'the log to tell of the denied statement';
+pass('one denied statement among others: the log tells of that one');
+$several->quit;
+dynamodb->delete_item('batch 2');	# DynamoDB has renewed it all the same
 
 #
 # Throttling
