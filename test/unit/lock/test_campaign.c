@@ -240,6 +240,7 @@ TEST(a_bad_list_says_what_is_wrong)
 	longest[CAMPAIGN_NAME_MAX + 1] = '\0';
 	assert_string_equal(campaign_list_wrong(longest), "A name is longer than 255 bytes.");
 	assert_null(campaign_list_wrong(longest + 1));
+	assert_true(campaign_is_listed(longest + 1, longest + 1));
 	assert_null(campaign_list_wrong(""));
 	assert_string_equal(campaign_list_wrong(" "), "A name is empty.");
 	assert_string_equal(campaign_list_wrong("a,,b"), "A name is empty.");

@@ -987,6 +987,16 @@ LOCKMGR_TEST(a_gate_that_nobody_can_read_keeps_only_those_out_who_would_share)
 	assert_result(h, 2, LOCKMGR_GRANTED);
 }
 
+LOCKMGR_TEST(who_wants_the_lock_alone_waits_beside_a_gate_that_nobody_can_read)
+{
+	foreign_entry(h, "a", "v1", LEASE_MS, MODE_SHARED);
+	map_of(h, "a")->wrong = "wrong";
+	acquire(h, 0, "a");
+	run(h, SECOND);
+	assert_waits(h, 0);
+	map_of(h, "a")->wrong = NULL;
+}
+
 /* Its lease is unknown, so it looks dead to who takes that for a lease. */
 LOCKMGR_TEST(a_gate_that_nobody_can_read_is_not_dead)
 {
