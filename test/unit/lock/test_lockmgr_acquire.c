@@ -637,6 +637,7 @@ LOCKMGR_TEST(an_item_that_cannot_be_worked_with_is_a_definite_answer)
 	run(h, SECOND / 10);
 	assert_result(h, 0, LOCKMGR_BAD_ITEM);
 	assert_result(h, 1, LOCKMGR_BAD_ITEM);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 1);	/* the poll tells those who wait */
 	look_up(h, 1, "a");
 	for (int i = 0; i < 12; i++)
 	{

@@ -244,14 +244,21 @@ LOCKMGR_TEST(another_request_ends_what_was_announced)
 	assert_true(is_free(h, "a"));
 }
 
-LOCKMGR_TEST(a_longer_name_is_another_lock)
+LOCKMGR_TEST(another_name_is_another_lock)
 {
-	announce_one(h, 1, "ab", 2);
-	settle(h);
-	try_acquire(h, 0, "a");
-	settle(h);
-	assert_true(holds(h, 0, "a"));
-	assert_true(is_free(h, "ab"));
+	const char *others[] = {"ab", "b", "A"};
+
+	for (size_t i = 0; i < COUNT_OF(others); i++)
+	{
+		announce_one(h, 1, others[i], strlen(others[i]));
+		settle(h);
+		try_acquire(h, 0, "a");
+		settle(h);
+		assert_true(holds(h, 0, "a"));
+		assert_true(is_free(h, others[i]));
+		let_go(h, 0, "a");
+		settle(h);
+	}
 }
 
 /* Memory was short when the one before it was announced. */
