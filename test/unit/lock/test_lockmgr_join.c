@@ -436,6 +436,8 @@ LOCKMGR_TEST(a_detached_hold_outlives_its_session)
 	run(h, 2 * SECOND);
 	assert_true(is_free(h, "a"));
 	assert_false(h->saved[lease_on(h, "a")].detached);
+	lockmgr_count(h->lm, &counts);
+	assert_int_equal(counts.detached, 0);
 }
 
 LOCKMGR_TEST(a_detached_hold_ends_by_its_token)
