@@ -518,12 +518,14 @@ typedef struct double_write
 	dynamo_holder holder;
 	dynamo_shared_write shared;
 	char		epoch[DYNAMO_OWNER_SIZE];
+	char		me[DYNAMO_OWNER_SIZE];
+	char		cluster[DYNAMO_OWNER_SIZE];
 	dynamo_dead_entry dead[DYNAMO_ENTRIES_MAX];
 	char		dead_text[DYNAMO_ENTRIES_MAX][2][DYNAMO_VERSION_SIZE];
 	char		dead_gate[DYNAMO_VERSION_SIZE];
 } double_write;
 
-/* The same for the part that only shared mode has.  me and name outlive the manager. */
+/* The same for the part that only shared mode has. */
 static inline void
 double_copy_shared(double_write *to, const dynamo_shared_write *from)
 {
@@ -533,10 +535,15 @@ double_copy_shared(double_write *to, const dynamo_shared_write *from)
 	to->write.shared = &to->shared;
 	snprintf(to->epoch, sizeof(to->epoch), "%s", from->epoch);
 	to->shared.epoch = to->epoch;
-	to->shared.me = from->me != NULL ? "1" : NULL;
+	if (from->me != NULL)
+	{
+		snprintf(to->me, sizeof(to->me), "%s", from->me);
+		to->shared.me = to->me;
+	}
 	if (from->kind <= DYNAMO_SHARED_REPLACE)
 	{
-		to->shared.entry.name = "us";
+		snprintf(to->cluster, sizeof(to->cluster), "%s", from->entry.name);
+		to->shared.entry.name = to->cluster;
 		admission = &to->shared.entry.admission;
 	}
 	else if (from->kind == DYNAMO_SHARED_CHANGE)

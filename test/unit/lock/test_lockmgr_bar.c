@@ -392,6 +392,28 @@ LOCKMGR_TEST(a_bar_that_meets_one_version_after_the_other_takes_its_time)
 	assert_true(is_free(h, "a"));
 }
 
+LOCKMGR_TEST(a_bar_that_fails_is_repeated_soon_and_then_later)
+{
+	int64_t		first;
+
+	item_of_old(h);
+	next_fate(h, FATE_LOST_REQUEST);
+	acquire(h, 0, "a");
+	cancel(h, 0);
+	h->fate = fate_of(DYNAMO_THROTTLED);
+	while (sent(h, DYNAMO_BAR) < 1)
+		run(h, MS);
+	first = h->now;
+	while (sent(h, DYNAMO_BAR) < 5)
+		run(h, MS);
+	assert_true(h->now - first < (1 + 2 + 4 + 8) * BACKOFF_BASE_US + 10 * LATENCY_US);
+	run(h, 10 * SECOND);
+	assert_in_range(sent(h, DYNAMO_BAR), 12, 40);
+	h->fate = FATE_OK;
+	run(h, SECOND);
+	assert_int_equal(bars_of(h), 0);
+}
+
 /* The bar meets the acquire under way, which is nobody's business but its own. */
 LOCKMGR_TEST(a_bar_does_not_release_the_next_acquire)
 {

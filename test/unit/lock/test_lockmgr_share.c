@@ -88,6 +88,7 @@ LOCKMGR_TEST(a_lock_that_another_cluster_shares_is_joined_and_left)
 	share(h, 0, "a");
 	settle(h);
 	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_string_equal(our_entry(h, "a")->name, "us");
 	assert_int_equal(map_of(h, "a")->count, 2);
 	assert_true(held_by(h, 0, "a")->token > 5);
 	release(h, 0, "a");
