@@ -99,10 +99,10 @@ $session->query_safe(q{SELECT ddb_lock_release_all()});
 # A policy may deny one lock's statement, and not the others'.
 proxy->clear_faults;
 check_batches($without);
-proxy->fault('edit', operation => 'BatchExecuteStatement', merge => { Responses => [ {},
-	{ Error => { Code => 'AccessDenied', Message => 'not authorized to perform: dynamodb:PartiQLUpdate' } }, {} ] });
+proxy->fault('edit', operation => 'BatchExecuteStatement', count => -1, merge => { Responses => [ {},
+	{ Error => { Code => 'AccessDenied', Message => 'not authorized to perform: dynamodb:PartiQLUpdate' } } ] });
 my $several = session($without);
-$several->query_safe(q{SELECT ddb_lock_acquire('batch ' || n, lease => '6s') FROM generate_series(1, 3) n});
+$several->query_safe(q{SELECT ddb_lock_acquire('batch ' || n, lease => '12s') FROM generate_series(1, 2) n});
 my $one_by_one = qr/DynamoDB refuses batches of renewals: \S+: not authorized.*\n.*Leases are renewed one by one.*\n.*HINT: +Add the denied action/;
 wait_for { slurp_file($without->logfile) =~ $one_by_one } 'the log to tell of the denied statement';
 pass('one denied statement among others: the log tells of that one');
