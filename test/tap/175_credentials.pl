@@ -526,7 +526,7 @@ write_file("$home/.aws/config", <<"CONFIG");
 [default]
 role_arn = arn:aws:iam::123456789012:role/one
 source_profile = keys
-metadata_service_num_attempts = 4
+metadata_service_num_attempts = 6
 [profile keys]
 aws_access_key_id = AKIDKEYS
 aws_secret_access_key = secretOfKeys
@@ -545,16 +545,13 @@ wait_for { $region_requests->() >= 2 } 'another request for the Region';
 is(times_logged($placed, qr/LOG: +$unplaced/), 1, 'it is asked again, and the log tells once');
 
 my $earlier = $sources->log;
-$sources->set(region => 'eu-central-1', throttle => 3);
+$sources->set(region => 'eu-central-1', throttle => 5);
 $placed->wait_for_log(qr/ddblock uses lock table "lockTable" in Region "eu-central-1"/);
 works($placed, 'without a reload');
 is(worker_pid($placed), $placed_worker, '... and with the same worker');
-my @tries = map { $_->{time} } ($sources->log)[ $earlier .. $earlier + 3 ];
-foreach my $try (1 .. 3)
-{
-	cmp_ok($tries[$try] - $tries[ $try - 1 ], '>=', (0, 0.1, 0.2, 0.4)[$try],
-		"a pause before try $try anew, as metadata throttles");
-}
+my ($first, $last) = map { $_->{time} } ($sources->log)[ $earlier, $earlier + 5 ];
+# The pauses are 3.1 s together; a busy machine may have noted the first request late.
+cmp_ok($last - $first, '>', 1.5, 'there are pauses before the next tries, as metadata throttles');
 is((grep { ($_->{headers}{authorization} // '') =~ m{/eu-central-1/sts/} } $sources->log), 1,
 	'STS is asked in this Region');
 $count = $region_requests->();

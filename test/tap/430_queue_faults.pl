@@ -101,8 +101,12 @@ is(depth_of('maybe'), 1, 'was applied');
 
 # A session that waits alone looks again and again: nobody tells it of other clusters' pushes.
 proxy->reset_counts;
-$a->query_safe(q{SELECT ddb_queue_claim('nothing', wait => '4 s')});
-cmp_ok(proxy->received('Query'), '>=', 4, 'a session that waits looks with growing pauses');
+my $looker = backend_pid($a);
+$a->send(q{SELECT ddb_queue_claim('nothing', wait => '10 min')});
+wait_for { proxy->received('Query') >= 4 } 'a session that waits looks again and again';
+$one->safe_psql('postgres', "SELECT pg_cancel_backend($looker)");
+$a->result;
+like($a->messages, qr/57014/, '... until it is cancelled');
 
 #
 # After COMMIT the worker goes on, without its session, and after its own death
