@@ -46,7 +46,8 @@ explain(lockmgr *lm, int64_t now, lm_lock *lock)
 
 /*
  * Was the lock's renewal or release refused although the item is as it expects?  Not if it
- * asked for permits; and a release in shared mode may first be turned.
+ * asked for permits; and a release in shared mode may first be turned, and wants others there,
+ * or none.
  */
 static bool
 is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
@@ -63,7 +64,8 @@ is_odd(const lockmgr *lm, const lm_lock *lock, const dynamo_result *result)
 			strcmp(result->item.version, pending->expected) == 0;
 	entry = lm_entry_in(lm, l->epoch, result);
 	return entry != NULL && strcmp(entry->version, pending->expected) == 0 &&
-		(pending->op == DYNAMO_RENEW ? pending->permits <= 0 : lock->turned);
+		(pending->op == DYNAMO_RENEW ? pending->permits <= 0 : lock->turned &&
+		 (result->shared->count > 1) == (pending->kind == DYNAMO_SHARED_LEAVE));
 }
 
 /*-------------------------------------------------------------------------
@@ -160,8 +162,8 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 	}
 	if (lock->state != LOCK_READING && is_odd(lm, lock, result))
 	{
-		if (op == DYNAMO_RELEASE)
-			lm_turn_release(lock);
+		if (op == DYNAMO_RELEASE && result->shared != NULL && result->shared->wrong != NULL)
+			lm_turn_release(lock);	/* there may be others that we cannot read */
 		result = &odd;
 		settled = false;
 	}
