@@ -416,9 +416,9 @@ QueueSearchJob(QueueSearch *search)
 	PG_FINALLY();
 	{
 		DeadlockEndWait();
+		shared_write(&MailboxMySlot()->wants_jobs, 0);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(old);
-	shared_write(&MailboxMySlot()->wants_jobs, 0);
 	return found;
 }

@@ -188,7 +188,8 @@ name_row(void *position)
 
 /*
  * In a subtransaction, which writes nothing here, so that it needs no number.  Returns NULL, or why it
- * failed; raises what is no row's fault.
+ * failed; raises what is no row's fault.  Whatever it is, the subtransaction ends first: else a handler
+ * around this call would end it in place of its own, and go on as the definer.
  */
 static ErrorData *
 push_or_fail(HeapTuple row, TupleDesc desc, int64 position)
@@ -217,16 +218,16 @@ push_or_fail(HeapTuple row, TupleDesc desc, int64 position)
 	}
 	PG_CATCH();
 	{
+		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
-		if (!is_fault_of_row(error->sqlerrcode))
-			PG_RE_THROW();
 		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
+	if (error != NULL && !is_fault_of_row(error->sqlerrcode))
+		ReThrowError(error);
 	return error;
 }
 
