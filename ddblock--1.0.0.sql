@@ -503,6 +503,19 @@ FOR EACH STATEMENT EXECUTE FUNCTION ddb_keep_tokens();
 ALTER TABLE ddb_fences ENABLE ALWAYS TRIGGER ddb_keep_tokens;
 ALTER TABLE ddb_fences ENABLE ALWAYS TRIGGER ddb_keep_rows;
 
+CREATE FUNCTION ddb_keep_extension()
+RETURNS event_trigger
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION ddb_keep_extension() IS
+'For triggers: loads the library, which keeps DROP EXTENSION from losing tokens and jobs.';
+
+CREATE EVENT TRIGGER ddb_keep_extension ON ddl_command_start
+WHEN TAG IN ('DROP EXTENSION', 'DROP OWNED', 'DROP SCHEMA')
+EXECUTE FUNCTION ddb_keep_extension();
+ALTER EVENT TRIGGER ddb_keep_extension ENABLE ALWAYS;
+
 CREATE FUNCTION ddb_fence_check(resource text, token bigint)
 RETURNS void
 AS 'MODULE_PATHNAME'

@@ -3,10 +3,10 @@
  * module.c
  *	  Module initialization: settings, shared memory, hooks, the worker.
  *
- * Nothing is set up unless the server preloads the library, because shared
+ * Hardly anything is set up unless the server preloads the library, because shared
  * memory must be requested at server start.  Without that, the library can still
- * be loaded: CREATE EXTENSION works, and the functions report which line is
- * missing (ErrorsRequirePreload).
+ * be loaded: CREATE EXTENSION works, and it and the functions report which line is
+ * missing (ErrorsNotPreloaded).  DROP EXTENSION keeps tokens and jobs there, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,12 +14,14 @@
 
 #include <dlfcn.h>
 
+#include "commands/extension.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "utils/guc.h"
 
 #include "session/session.h"
+#include "shared/errors.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
 
@@ -68,8 +70,13 @@ register_worker(void)
 void
 _PG_init(void)
 {
+	StatementInstallDropCheck();
 	if (!process_shared_preload_libraries_in_progress)
+	{
+		if (creating_extension)
+			ErrorsNotPreloaded(WARNING);
 		return;
+	}
 
 	SettingsDefine();
 	MarkGUCPrefixReserved("ddblock");

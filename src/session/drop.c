@@ -9,7 +9,8 @@
  * work would be done twice.  The rows of ddb_outbox are jobs that are nowhere else.
  * So the extension cannot be dropped while there are held locks, or rows in one of
  * these tables.  PostgreSQL calls the hook (statement.c) for each object just before
- * it drops it, so this covers DROP SCHEMA ... CASCADE and DROP OWNED as well.
+ * it drops it, so this covers DROP SCHEMA ... CASCADE and DROP OWNED as well.  Where
+ * nobody has preloaded the library, the event trigger ddb_keep_extension loads it first.
  *
  * The check does not see a session that acquires a lock later.  That lock is
  * freed when the session ends.
@@ -154,7 +155,7 @@ DropCheck(Oid class_id, Oid object_id)
 {
 	if (class_id == RelationRelationId)
 		refuse_with_rows(object_id);
-	else if (class_id == ExtensionRelationId &&
+	else if (segment != NULL && class_id == ExtensionRelationId &&
 			 object_id == get_extension_oid(EXTENSION, true))
 		refuse_while_held();
 }

@@ -40,9 +40,7 @@ NameRequire(const LockName *name)
 bool
 PrefixAllows(const char *name)
 {
-	/* Without preloading there is no such setting. */
-	return ddblock_lock_prefix == NULL ||
-		strncmp(name, ddblock_lock_prefix, strlen(ddblock_lock_prefix)) == 0;
+	return strncmp(name, ddblock_lock_prefix, strlen(ddblock_lock_prefix)) == 0;
 }
 
 static void

@@ -832,8 +832,9 @@ extern bool SeveralAcquire(const LockName *names, int count, const AcquireOption
  * ----------------------------------------------------------------
  */
 
-/* From _PG_init. */
+/* From _PG_init; the second also where the library is not preloaded. */
 extern void StatementInstallHooks(void);
+extern void StatementInstallDropCheck(void);
 
 /* ----------------------------------------------------------------
  * table_call.c: Calls past the lock manager: repeated, and page after page.

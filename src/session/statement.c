@@ -250,6 +250,11 @@ StatementInstallHooks(void)
 	ExecutorRun_hook = executor_run;
 	prev_process_utility = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
+}
+
+void
+StatementInstallDropCheck(void)
+{
 	prev_object_access = object_access_hook;
 	object_access_hook = object_access;
 }

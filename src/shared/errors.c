@@ -16,20 +16,25 @@
 #include "shared/shared.h"
 
 void
-ErrorsRequirePreload(void)
+ErrorsNotPreloaded(int elevel)
 {
 	const char *others = shared_preload_libraries_string;
 
-	if (segment != NULL)
-		return;
 	if (others == NULL)
 		others = "";
-	ereport(ERROR,
+	ereport(elevel,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("ddblock must be loaded via \"shared_preload_libraries\""),
 			 errhint("Add the line \"shared_preload_libraries = '%s%sddblock'\" to "
 					 "postgresql.conf and restart the server.",
 					 others, others[0] ? ", " : "")));
+}
+
+void
+ErrorsRequirePreload(void)
+{
+	if (segment == NULL)
+		ErrorsNotPreloaded(ERROR);
 }
 
 void

@@ -19,7 +19,10 @@
 #define ERRCODE_DDBLOCK_LEASE_LOST MAKE_SQLSTATE('L', 'K', '0', '0', '1')
 #define ERRCODE_DDBLOCK_STALE_TOKEN MAKE_SQLSTATE('L', 'K', '0', '0', '2')
 
-/* Raises unless the server has preloaded the library. */
+/* The server has not preloaded the library.  At level WARNING, returns. */
+extern void ErrorsNotPreloaded(int elevel);
+
+/* Raises that unless the server has. */
 extern void ErrorsRequirePreload(void);
 
 /* may_have_sent: the last worker may have sent the request, which is a write. */

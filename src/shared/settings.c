@@ -37,16 +37,17 @@
 #define TABLE_ARN_MAX 1024
 #define OWNER_NAME_MAX 255
 
-char	   *ddblock_region;
-char	   *ddblock_endpoint_url;
-char	   *ddblock_global_table_region;
-char	   *ddblock_lock_table;
-char	   *ddblock_queue_table;
-char	   *ddblock_partition_key;
-char	   *ddblock_sort_key;
-char	   *ddblock_sort_key_value;
-char	   *ddblock_sort_separator;
-char	   *ddblock_owner_name;
+/* Their defaults, because without preloading nobody sets them: some functions work all the same. */
+char	   *ddblock_region = "";
+char	   *ddblock_endpoint_url = "";
+char	   *ddblock_global_table_region = "";
+char	   *ddblock_lock_table = "lockTable";
+char	   *ddblock_queue_table = "queueTable";
+char	   *ddblock_partition_key = "key";
+char	   *ddblock_sort_key = "";
+char	   *ddblock_sort_key_value = "";
+char	   *ddblock_sort_separator = "";
+char	   *ddblock_owner_name = "";
 int			ddblock_max_leases;
 int			ddblock_superuser_reserved_leases;
 int			ddblock_max_connections;
@@ -57,21 +58,21 @@ int			ddblock_poll_interval;
 int			ddblock_released_item_ttl;
 bool		ddblock_keep_warm;
 bool		ddblock_log_grants;
-char	   *ddblock_leaderships;
+char	   *ddblock_leaderships = "";
 bool		ddblock_leaderships_on_standby;
-char	   *ddblock_access_key_id;
+char	   *ddblock_access_key_id = "";
 char	   *ddblock_secret_access_key = "";
 char	   *ddblock_session_token = "";
-char	   *ddblock_profile;
-char	   *ddblock_ca_file;
+char	   *ddblock_profile = "";
+char	   *ddblock_ca_file = "";
 char	   *ddblock_proxy = "";
 int			ddblock_clock_takeover;
 int			ddblock_clock_slack;
 int			ddblock_role_max_leases;
-char	   *ddblock_lock_prefix;
+char	   *ddblock_lock_prefix = "";
 int			ddblock_lease_duration;
 double		ddblock_safety_margin;
-char	   *ddblock_join_locks;
+char	   *ddblock_join_locks = "";
 int			ddblock_on_lease_lost;
 bool		ddblock_commit_guard;
 

@@ -58,8 +58,7 @@ extern int	ddblock_clock_slack;	/* ms */
 /* A user's own. */
 extern int	ddblock_lease_duration; /* ms */
 extern double ddblock_safety_margin;	/* fraction of the lease, 0.05 .. 0.5 */
-extern char *ddblock_join_locks;		/* see lock/join_list.h; fixed at session start; NULL: not
-								 * preloaded */
+extern char *ddblock_join_locks;	/* see lock/join_list.h; fixed at session start */
 
 /* A superuser's. */
 typedef enum OnLeaseLost
@@ -70,7 +69,7 @@ typedef enum OnLeaseLost
 } OnLeaseLost;
 
 extern int	ddblock_role_max_leases;	/* 0: no limit */
-extern char *ddblock_lock_prefix;	/* "": all names are allowed; NULL: not preloaded */
+extern char *ddblock_lock_prefix;	/* "": all names are allowed */
 extern int	ddblock_on_lease_lost;	/* an OnLeaseLost */
 extern bool ddblock_commit_guard;
 

@@ -28,6 +28,15 @@
 
 #define COLUMNS_MOST 5
 
+PG_FUNCTION_INFO_V1(ddb_keep_extension);
+
+/* Before what may drop the extension: the call has the library loaded, whose hook checks (drop.c). */
+Datum
+ddb_keep_extension(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_NULL();
+}
+
 /* The functions insert with ON CONFLICT, and want to know which row that gave. */
 static bool own_write = false;
 

@@ -43,7 +43,7 @@ my $server = ask(qq{
 				',? ?OUT .*\$|\\mIN ', '', 'g'), '::[a-z ]+(\\[\\])?', '', 'g'))
 		|| CASE WHEN prokind = 'p' THEN '' WHEN prorettype <> 'record'::regtype THEN ' → ' || prorettype::regtype::text
 			WHEN proretset THEN ' → setof record' ELSE ' → record' END
-	FROM pg_proc WHERE proname ~ '^ddb_' AND prorettype <> 'trigger'::regtype
+	FROM pg_proc WHERE proname ~ '^ddb_' AND proname !~ '^ddb_keep_'
 		AND proname <> ALL (string_to_array('@views', ' '))});
 utf8::decode($server);
 is(lines(keys %signatures), lines(map { s/timestamp with time zone/timestamptz/gr } split /\n/, $server), 'functions, arguments, results');
