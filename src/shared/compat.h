@@ -113,24 +113,31 @@
 #define INTERVAL_NOT_FINITE(i) (false)
 #endif
 
+/* All settings, defined or not. */
+static inline struct config_generic **
+CompatSettings(int *count)
+{
+#if PG_VERSION_NUM >= 160000
+	return get_guc_variables(count);
+#else
+	*count = GetNumConfigOptions();
+	return get_guc_variables();
+#endif
+}
+
 /* The configuration file that a setting's value came from, or NULL. */
 static inline const char *
 CompatSettingFile(const char *name)
 {
-#if PG_VERSION_NUM >= 160000
-	const struct config_generic *setting = find_option(name, false, true, DEBUG5);
+	int			count;
+	struct config_generic **settings = CompatSettings(&count);
 
-	return setting != NULL ? setting->sourcefile : NULL;
-#else
-	struct config_generic **settings = get_guc_variables();
-
-	for (int i = 0; i < GetNumConfigOptions(); i++)
+	for (int i = 0; i < count; i++)
 	{
 		if (strcmp(settings[i]->name, name) == 0)
 			return settings[i]->sourcefile;
 	}
 	return NULL;
-#endif
 }
 
 /*

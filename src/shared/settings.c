@@ -20,6 +20,7 @@
 
 #include "mb/pg_wchar.h"
 #include "tcop/tcopprot.h"
+#include "utils/varlena.h"
 
 #include "aws/aws.h"
 #include "dynamo/dynamo.h"
@@ -31,6 +32,8 @@
 /* No ALTER SYSTEM: it would write them to a file that few people protect. */
 #define SECRET_FLAGS \
 	(GUC_SUPERUSER_ONLY | GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_AUTO_FILE)
+#define PREFIX "ddblock."
+#define NEAR_MAX 5				/* letters that differ between a mistyped name and what was meant */
 #define KEY_NAME_MAX 255
 #define TABLE_NAME_MIN 3
 #define TABLE_NAME_MAX 255
@@ -634,6 +637,49 @@ hide_statement(ErrorData *edata)
 		prev_emit_log(edata);
 }
 
+/*
+ * PostgreSQL only warns of a setting that nobody knows.  The default would then apply where another
+ * value was meant, and locks in another table exclude nobody.
+ */
+static void
+refuse_unknown(void)
+{
+	int			count;
+	struct config_generic **settings = CompatSettings(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		const char *name = settings[i]->name;
+		const char *nearest = NULL;
+		int			least = NEAR_MAX + 1;
+
+		if (pg_strncasecmp(name, PREFIX, strlen(PREFIX)) != 0 ||
+			!(settings[i]->flags & GUC_CUSTOM_PLACEHOLDER))
+			continue;
+		for (int j = 0; j < count; j++)
+		{
+			const char *known = settings[j]->name;
+			int			distance;
+
+			if (strncmp(known, PREFIX, strlen(PREFIX)) != 0 ||
+				(settings[j]->flags & GUC_CUSTOM_PLACEHOLDER))
+				continue;
+			distance = varstr_levenshtein_less_equal(name, strlen(name), known, strlen(known),
+													 1, 1, 1, least, true);
+			if (distance < least)
+			{
+				least = distance;
+				nearest = known;
+			}
+		}
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("unrecognized configuration parameter \"%s\"", name),
+				 nearest != NULL ? errhint("Perhaps you meant \"%s\".", nearest) :
+				 errhint("This version of ddblock has no such setting. Remove it.")));
+	}
+}
+
 void
 SettingsDefine(void)
 {
@@ -649,6 +695,7 @@ SettingsDefine(void)
 	define_leases();
 	define_campaigns();
 	check_keys();
+	refuse_unknown();
 	prev_emit_log = emit_log_hook;
 	emit_log_hook = hide_statement;
 }
