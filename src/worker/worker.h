@@ -525,6 +525,9 @@ extern void WorkerSendTable(lockmgr_session session, const MailboxRequest *reque
  * ----------------------------------------------------------------
  */
 
+/* A detail's last line: so many failures were left out of the log. */
+extern const char *WorkerLeftOut(int count);
+
 /* The log says when DynamoDB stops working for us, and when it works again. */
 extern void WorkerLogTrouble(const dynamo_reply *reply);
 

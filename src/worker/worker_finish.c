@@ -11,6 +11,7 @@
 #include "utils/memutils.h"
 
 #include "lock/backoff.h"
+#include "lock/trouble_log.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
 #include "shared/shared.h"
@@ -27,13 +28,18 @@ describe(const FinishEntry *entry)
 					Utf8Quiet(entry->place.resource), entry->place.queue);
 }
 
+static trouble_log troubles;
+
 static int64
 later(void *arg, uint32 index, unsigned failures, const dynamo_reply *reply)
 {
-	if (failures == 1)
+	int			left_out;
+
+	if (trouble_log_failed(&troubles, dynamo_error_words(reply->status, reply->message),
+						   SegmentNow(), &left_out))
 		ereport(LOG,
 				(errmsg("ddblock could not finish %s yet", describe(&segment_finishes[index])),
-				 errdetail_internal("%s", Utf8Quiet(reply->message))));
+				 errdetail_internal("%s%s", Utf8Quiet(reply->message), WorkerLeftOut(left_out))));
 	return (SegmentPay(reply->status) ? 0 : BACKOFF_CAP_US) +
 		backoff_us(failures, RETRY_CAP_US, pg_prng_uint64(&pg_global_prng_state));
 }
@@ -43,6 +49,7 @@ ended(void *arg, uint32 index, queue_outcome outcome, bool more)
 {
 	const FinishEntry *entry = &segment_finishes[index];
 
+	(void) trouble_log_succeeded(&troubles, SegmentNow());
 	if (outcome == QUEUE_FINISHED)
 		SegmentCount(EVENT_JOB_COMPLETED);
 	else

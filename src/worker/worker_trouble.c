@@ -8,10 +8,18 @@
  */
 #include "postgres.h"
 
+#include "lock/trouble_log.h"
 #include "shared/segment.h"
 #include "shared/settings.h"
 #include "shared/shared.h"
 #include "worker/worker.h"
+
+const char *
+WorkerLeftOut(int count)
+{
+	return count == 0 ? "" :
+		psprintf("\nThe log shows one such failure a minute; %d were left out before it.", count);
+}
 
 /* What DynamoDB throttles is repeated, and some requests succeed: it ends when none is for so long. */
 #define THROTTLING_ENDS_US (60 * USECS_PER_SEC)
@@ -46,33 +54,36 @@ WorkerLogThrottling(dynamo_op op, const dynamo_reply *reply)
 	}
 }
 
+/* Some requests may fail and others not: trouble_log.h says what the log shows of that. */
 void
 WorkerLogTrouble(const dynamo_reply *reply)
 {
-	static bool logged = false;
+	static trouble_log log;
 	dynamo_status status = reply->status;
 	bool		trouble = status == DYNAMO_UNREACHABLE || status == DYNAMO_UNKNOWN ||
 		status == DYNAMO_CREDENTIALS || status == DYNAMO_CLOCK_SKEW ||
 		status == DYNAMO_ACCESS_DENIED || status == DYNAMO_TABLE_MISSING ||
 		status == DYNAMO_MALFORMED || status == DYNAMO_UNTRUSTED || status == DYNAMO_WRONG_SERVICE;
+	const dynamo_words *words = dynamo_error_words(status, reply->message);
+	int			left_out;
 
-	if (trouble == logged)
-		return;
-	logged = trouble;
 	if (!trouble)
-		ereport(LOG, (errmsg("DynamoDB replies again")));
-	else
 	{
-		const char *hint = status == DYNAMO_TABLE_MISSING ?
+		if (trouble_log_succeeded(&log, SegmentNow()))
+			ereport(LOG, (errmsg("DynamoDB replies again")));
+	}
+	else if (trouble_log_failed(&log, words, SegmentNow(), &left_out))
+	{
+		const char *hint = status != DYNAMO_TABLE_MISSING ? words->hint :
 			"Compare Region, endpoint and table with those of the other clusters. If they agree, "
-			"create the table with ddb_lock_table_create()." :
-			dynamo_error_words(status, reply->message)->hint;
+			"create the table with ddb_lock_table_create().";
 		bool		sources = status == DYNAMO_CREDENTIALS && !WorkerCredentialsTold();
 
 		ereport(LOG,
 				(errmsg("could not use table \"%s\" at %s", ddblock_lock_table, segment->place.url),
-				 errdetail("%s%s%s", Utf8Quiet(reply->message),
-						   sources ? "\n" : "", sources ? WorkerCredentialsWords() : ""),
+				 errdetail("%s%s%s%s", Utf8Quiet(reply->message),
+						   sources ? "\n" : "", sources ? WorkerCredentialsWords() : "",
+						   WorkerLeftOut(left_out)),
 				 errhint("%s", hint)));
 	}
 }
