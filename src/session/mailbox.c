@@ -75,9 +75,32 @@ MailboxSession(void)
 	return me;
 }
 
+static int64 stop_at = PG_INT64_MAX;
+
+/* How long a sleep may last. */
+static int64
+stop_in_time(void)
+{
+	int64		left = stop_at - SegmentNow();
+
+	if (left <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OPERATOR_INTERVENTION),
+				 errmsg("the time that statement_timeout leaves is nearly up")));
+	return left;
+}
+
+void
+MailboxStopAt(int64 moment)
+{
+	stop_at = moment;
+	(void) stop_in_time();
+}
+
 void
 MailboxSleep(MailboxPause what, int64 us)
 {
+	int64		most = stop_in_time();
 	static const char *const names[] = {
 		"DdblockLock", "DdblockCall", "DdblockTable", "DdblockQueue"
 	};
@@ -87,7 +110,7 @@ MailboxSleep(MailboxPause what, int64 us)
 		events[what] = CompatWaitEvent(names[what]);
 	InvalidateCatalogSnapshotConditionally();	/* see await.c */
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 Min((Max(us, 0) + 999) / 1000, INT_MAX), events[what]);
+					 Min((Max(Min(us, most), 0) + 999) / 1000, INT_MAX), events[what]);
 	ResetLatch(MyLatch);
 }
 

@@ -544,6 +544,12 @@ typedef enum MailboxPause
  */
 extern void MailboxSleep(MailboxPause what, int64 us);
 
+/*
+ * From that moment on (SegmentNow()), sleeps raise 57000, as does this call; PG_INT64_MAX: no longer.
+ * Who sets it unsets it, whatever happens.
+ */
+extern void MailboxStopAt(int64 moment);
+
 /* This session; its generation is 0 before MailboxAttach(). */
 extern lockmgr_session MailboxSession(void);
 extern MailboxSlot *MailboxMySlot(void);

@@ -12,16 +12,21 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
 
 #include "session/session.h"
 #include "shared/errors.h"
+#include "shared/settings.h"
 #include "shared/shared.h"
 #include "sql/sql.h"
 
@@ -156,14 +161,32 @@ ddb_queue_push_on_commit(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Rows that have failed, the first of each resource; who was tried longest ago comes first. */
-#define FAILED "WHERE failing_since IS NOT NULL AND NOT EXISTS (SELECT FROM %s AS before " \
+/*
+ * Rows that have failed, the first of each resource; who was tried longest ago comes first.  In all
+ * commands: what the caller's ddblock.lock_prefix ($2) does not allow is left to others.
+ */
+#define ALLOWED "starts_with('queue/' || o.queue || '/' || o.resource, $2)"
+#define FAILED "WHERE failing_since IS NOT NULL AND " ALLOWED " AND NOT EXISTS (SELECT FROM %s AS before " \
 	"WHERE before.failing_since IS NOT NULL AND (before.queue, before.resource) = (o.queue, o.resource) " \
 	"AND before.position < o.position) ORDER BY tried_at, position"
 
 /* All that wait for no such row. */
-#define OTHERS "WHERE failing_since IS NULL AND (queue, resource) NOT IN " \
+#define OTHERS "WHERE failing_since IS NULL AND " ALLOWED " AND (queue, resource) NOT IN " \
 	"(SELECT queue, resource FROM %s WHERE failing_since IS NOT NULL) ORDER BY position"
+
+/* Of statement_timeout's time, for what follows the last push. */
+#define RESERVE_PART 10
+#define RESERVE_MOST_US USECS_PER_SEC
+
+typedef struct Sender
+{
+	const char *table;
+	int			most;			/* rows to send */
+	int			sent;
+	int			failures;
+	int64		stop_at;		/* before statement_timeout */
+	bool		stopped;		/* by what the other rows would meet, too */
+} Sender;
 
 /*
  * Outages, throttling, credentials, a missing table and the ends of the session or its statement are not:
@@ -188,16 +211,17 @@ name_row(void *position)
 
 /*
  * In a subtransaction, which writes nothing here, so that it needs no number.  Returns NULL, or why it
- * failed; raises what is no row's fault.  Whatever it is, the subtransaction ends first: else a handler
- * around this call would end it in place of its own, and go on as the definer.
+ * failed.  Whatever that is, the subtransaction ends first: else a handler around this call would end it
+ * in place of its own, and go on as the definer.
  */
 static ErrorData *
-push_or_fail(HeapTuple row, TupleDesc desc, int64 position)
+push_or_fail(HeapTuple row, TupleDesc desc, int64 position, int64 stop_at, bool *of_row)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	ErrorContextCallback callback = {error_context_stack, name_row, &position};
 	ErrorData  *volatile error = NULL;
+	volatile bool table_fits = false;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
@@ -208,16 +232,21 @@ push_or_fail(HeapTuple row, TupleDesc desc, int64 position)
 		QueuePush	job = {0};
 
 		error_context_stack = &callback;
+		MailboxStopAt(stop_at);
+		QueueTableRequire();
+		table_fits = true;
 		name = QueueCheckName(SPI_getbinval(row, desc, 1, &is_null),
 							  SPI_getbinval(row, desc, 2, &is_null));
 		job.payload = QueueCheckPayload(SPI_getbinval(row, desc, 3, &is_null));
 		job.id = ArgumentUtf8(SPI_getbinval(row, desc, 4, &is_null));
 		QueueJobPush(name.queue, name.resource, &job, 1, OUTBOX_DEDUP_MS);
+		MailboxStopAt(PG_INT64_MAX);
 		error_context_stack = callback.previous;
 		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
+		MailboxStopAt(PG_INT64_MAX);
 		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
@@ -226,8 +255,8 @@ push_or_fail(HeapTuple row, TupleDesc desc, int64 position)
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
-	if (error != NULL && !is_fault_of_row(error->sqlerrcode))
-		ReThrowError(error);
+	/* What is wrong with the queues' table, or where it is, is no row's fault. */
+	*of_row = table_fits && error != NULL && is_fault_of_row(error->sqlerrcode);
 	return error;
 }
 
@@ -242,11 +271,17 @@ change_row(const char *command, const char *table, int64 position, const char *e
 		KeepNotRecorded(OUTBOX, "the job");
 }
 
+static const char *
+reason_of(const ErrorData *error)
+{
+	return error->detail == NULL ? error->message :
+		psprintf("%s. %s", error->message, error->detail);
+}
+
 static void
 note_failure(const char *table, int64 position, const ErrorData *error)
 {
-	const char *detail = error->detail != NULL ? error->detail : "";
-	const char *why = psprintf("%s%s%s", error->message, detail[0] != '\0' ? ". " : "", detail);
+	const char *why = reason_of(error);
 
 	ereport(WARNING,
 			(errcode(error->sqlerrcode),
@@ -259,61 +294,92 @@ note_failure(const char *table, int64 position, const ErrorData *error)
 }
 
 /*
- * A turn, which ends after so many failures, and adds them; returns how many were sent.  Locks the rows: who
- * corrects or deletes one does so before or after that.
+ * An error would undo all that was sent, and the next call would begin with the same rows.  A
+ * cancellation stays one, whoever wanted it: also a lost lease cancels.
  */
-static int
-send_rows(const char *table, const char *which, int most, int failures_most, int *failures)
+static void
+stop(Sender *sender, ErrorData *error)
 {
-	Oid			types[] = {INT4OID};
-	Datum		values[] = {Int32GetDatum(Min(most, SEND_TURN))};
+	if (sender->sent == 0 || error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(error);
+	ereport(WARNING,
+			(errcode(error->sqlerrcode),
+			 errmsg("ddb_outbox_send() stops early, after %d jobs", sender->sent),
+			 errdetail_internal("%s", reason_of(error)),
+			 errhint("The next call sends the jobs that are left.")));
+	sender->stopped = true;
+}
+
+/*
+ * A turn, which ends after so many failures.  Locks the rows: who corrects or deletes one does so before
+ * or after that.
+ */
+static void
+send_rows(Sender *sender, const char *which, int failures_most)
+{
+	Oid			types[] = {INT4OID, TEXTOID};
+	Datum		values[] = {
+		Int32GetDatum(Min(sender->most - sender->sent, SEND_TURN)),
+		CStringGetTextDatum(ddblock_lock_prefix),
+	};
 	MemoryContext per_row = AllocSetContextCreate(CurrentMemoryContext, "ddblock outbox",
 												  ALLOCSET_DEFAULT_SIZES);
 	SPITupleTable *rows;
 	int			count;
-	int			sent = 0;
-	int			failed = 0;
 
+	failures_most += sender->failures;
+	which = psprintf(which, sender->table);
 	if (SPI_execute_with_args(psprintf("SELECT queue, resource, payload, id, position FROM %s AS o %s "
-									   "LIMIT $1 FOR UPDATE OF o", table, which),
-							  1, types, values, NULL, false, 0) != SPI_OK_SELECT)
+									   "LIMIT $1 FOR UPDATE OF o", sender->table, which),
+							  2, types, values, NULL, false, 0) != SPI_OK_SELECT)
 		KeepNotRecorded(OUTBOX, "the job");
 	count = (int) SPI_processed;
 	rows = SPI_tuptable;
-	/* What is wrong with the table, or where it is, is no row's fault. */
-	if (count > 0)
-		QueueTableRequire();
-	for (int i = 0; i < count && failed < failures_most; i++)
+	for (int i = 0; i < count && sender->failures < failures_most && !sender->stopped; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(per_row);
 		HeapTuple	row = rows->vals[i];
 		bool		is_null;
+		bool		of_row;
 		int64		position = DatumGetInt64(SPI_getbinval(row, rows->tupdesc, 5, &is_null));
-		ErrorData  *error = push_or_fail(row, rows->tupdesc, position);
+		ErrorData  *error = push_or_fail(row, rows->tupdesc, position,
+										 sender->sent > 0 ? sender->stop_at : PG_INT64_MAX, &of_row);
 
-		if (error != NULL)
+		if (error == NULL)
 		{
-			note_failure(table, position, error);
-			failed++;
+			change_row("DELETE FROM %s WHERE position = $1", sender->table, position, NULL);
+			sender->sent++;
+		}
+		else if (of_row)
+		{
+			note_failure(sender->table, position, error);
+			sender->failures++;
 		}
 		else
-		{
-			change_row("DELETE FROM %s WHERE position = $1", table, position, NULL);
-			sent++;
-		}
+			stop(sender, error);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_row);
 	}
 	SPI_freetuptable(rows);
 	MemoryContextDelete(per_row);
-	*failures += failed;
-	return sent;
+}
+
+static int64
+before_statement_timeout(void)
+{
+	int64		left;
+
+	if (!get_timeout_active(STATEMENT_TIMEOUT))
+		return PG_INT64_MAX;
+	left = get_timeout_finish_time(STATEMENT_TIMEOUT) - GetCurrentTimestamp();
+	return SegmentNow() + left - Min(left / RESERVE_PART, RESERVE_MOST_US);
 }
 
 PG_FUNCTION_INFO_V1(ddb_outbox_send);
 
 /*
- * (max_rows): how many jobs.  One sender at a time keeps the order.  If the transaction aborts
+ * (max_rows): how many jobs.  One sender at a time keeps the order: it locks this function, since a lock
+ * of the table that no two have would keep VACUUM out, too.  If the transaction aborts
  * after a push, the row stays, and its id has the next push find that it is done.
  *
  * A row that cannot be sent keeps back those of its queue and resource only.  It is tried again by each
@@ -322,27 +388,27 @@ PG_FUNCTION_INFO_V1(ddb_outbox_send);
 Datum
 ddb_outbox_send(PG_FUNCTION_ARGS)
 {
-	const char *table;
-	int			max_rows;
-	int			sent;
-	int			failures = 0;
+	Sender		sender = {0};
+	LOCKTAG		function;
 	int			before;
 
 	ErrorsRequirePreload();
-	max_rows = ArgumentCount(fcinfo, 0, "max_rows", SEND_MOST, NULL);
+	sender.most = ArgumentCount(fcinfo, 0, "max_rows", SEND_MOST, NULL);
 	PreventCommandIfReadOnly("ddb_outbox_send()");
-	table = KeepTable(fcinfo, OUTBOX);
+	sender.table = KeepTable(fcinfo, OUTBOX);
+	sender.stop_at = before_statement_timeout();
 
 	SPI_connect();
-	if (SPI_execute(psprintf("LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE", table), false, 0) < 0)
-		KeepNotRecorded(OUTBOX, "the job");
-	sent = send_rows(table, psprintf(FAILED, table), max_rows, FAILURES_AGAIN, &failures);
+	SET_LOCKTAG_OBJECT(function, MyDatabaseId, ProcedureRelationId, fcinfo->flinfo->fn_oid, 0);
+	(void) LockAcquire(&function, ShareUpdateExclusiveLock, false, false);
+	send_rows(&sender, FAILED, FAILURES_AGAIN);
 	do
 	{
-		before = sent + failures;
-		sent += send_rows(table, psprintf(OTHERS, table), max_rows - sent, 1, &failures);
+		before = sender.sent + sender.failures;
+		send_rows(&sender, OTHERS, 1);
 	}
-	while (sent + failures > before && sent < max_rows && failures < FAILURES_MOST);
+	while (!sender.stopped && sender.sent + sender.failures > before &&
+		   sender.sent < sender.most && sender.failures < FAILURES_MOST);
 	SPI_finish();
-	PG_RETURN_INT64(sent);
+	PG_RETURN_INT64(sender.sent);
 }

@@ -1,9 +1,10 @@
-# The outbox: a row that cannot be sent keeps back only its own queue and resource, and says why.
+# The outbox: a row that cannot be sent keeps back only its own queue and resource, and says why.  What
+# was sent stays sent, if the call ends early.
 
 use DDBLock::Test;
 use JSON::PP ();
 
-my $node = new_cluster('one', through => proxy, conf => "ddblock.keep_warm = off\nddblock.retry_timeout = 300ms\n");
+my $node = new_cluster('one', through => proxy, conf => "ddblock.keep_warm = off\nddblock.retry_timeout = 300ms\nautovacuum_naptime = 1s\n");
 my $a = session($node);
 my $b = session($node);
 
@@ -117,9 +118,10 @@ refuse('r#fine#forbidden', 'com.amazonaws.dynamodb.v20120810#AccessDeniedExcepti
 is((send_outbox(1, $prefix))[0], 1, 'rows that fail do not count');
 is(jobs_of('fine', 'r'), '1', '... the first good one is sent');
 is(sql(q{SELECT string_agg(left(last_error, 5), ' ' ORDER BY position) FROM ddb_outbox}),
-	'22023 22023 22023 XX000 42501 42501', 'the others say why they were not');
+	'22023 22023 XX000 42501', 'the others say why they were not, if the session\'s prefix allows them');
 is((send_outbox(1))[0], 1, 'what can be sent now is sent');
-is((send_outbox())[0], 3, '... all of it');
+is((send_outbox(undef, q{SET ddblock.lock_prefix = 'shop/';}))[0], 0, 'a prefix that allows no queue sends nothing');
+is((send_outbox())[0], 3, 'without a prefix the rest is sent');
 is(sql(q{SELECT count(*) FROM ddb_outbox}), 3, 'the others stay');
 sql(q{DELETE FROM ddb_outbox});
 
@@ -173,16 +175,68 @@ like($a->error_of(q{BEGIN; SET LOCAL statement_timeout = '200ms'; SELECT ddb_out
 proxy->clear_faults;
 is(sql(q{SELECT count(failing_since) FROM ddb_outbox}), 0, '... and is not noted');
 
-#
-# Two senders: the second one waits, and sends what is left
-#
 $a->query_safe('ROLLBACK');
+
+# ... but when some are sent, they stay so, and the call says why it ends.
+sub send_some
+{
+	my ($state, $options, $before) = @_;
+	my ($number, $why) = send_outbox($options, $before);
+
+	like($why, qr/WARNING:  $state: ddb_outbox_send\(\) stops early, after 2 jobs/, "$state after two jobs: a warning");
+	like($why, qr/DETAIL:  \S.*HINT:  The next call sends/s, '... says why, and what to do');
+	is($number, 2, '... and how many were sent');
+	is(sql(q{SELECT count(*), count(failing_since) FROM ddb_outbox}), '2|0', '... the others stay');
+	proxy->clear_faults;
+	is((send_outbox())[0], 2, '... and are sent by the next call');
+	return;
+}
+foreach my $state ('08006', sort keys %types)
+{
+	sql(q{DELETE FROM ddb_outbox});
+	write_rows('some', "$state$_", 1) foreach 1 .. 4;
+	proxy->fault($types{$state} ? ('error', type => $types{$state}, status => 400) : 'drop', match => "r#some#${state}3", count => -1);
+	send_some($state);
+}
+sql(q{ALTER SYSTEM SET ddblock.retry_timeout = '1 h'});
+sql('SELECT pg_reload_conf()');
+wait_for { sql('SHOW ddblock.retry_timeout') eq '1h' } 'the reload';
+write_rows('some', "late$_", 1) foreach 1 .. 4;
+proxy->fault('drop', match => 'r#some#late3', count => -1);
+send_some('57000', undef, q{SET statement_timeout = '3s';});
+
+# Who cancels wants an end: ddblock does, when a lease is lost.
+write_rows('some', "canceled$_", 1) foreach 1 .. 3;
+proxy->fault('drop', match => 'r#some#canceled2', count => -1);
+my $struck = proxy->faults;
+my $pid = backend_pid($a);
+$a->send('SELECT ddb_outbox_send()');
+wait_for { proxy->faults > $struck } 'the second row';
+sql("SELECT pg_cancel_backend($pid)");
+$a->result;
+like($a->messages, qr/ERROR:  57014/, 'a cancellation is an error, whatever was sent');
+proxy->clear_faults;
+is(sql('SELECT count(*) FROM ddb_outbox'), 3, '... which undoes all');
+is((send_outbox())[0], 3, '... and the next call sends them');
+is(jobs_of('some', 'canceled1'), '1', '... once');
+
+#
+# Two senders: the second one waits, and sends what is left.  Meanwhile VACUUM works.
+#
+sql(q{ALTER TABLE ddb_outbox SET (autovacuum_vacuum_threshold = 0, autovacuum_vacuum_scale_factor = 0)});
+write_rows('two', $_, 1) foreach 1, 2;
 is($a->query_safe(q{BEGIN; SELECT ddb_outbox_send(1)}), 1, 'a sender');
 $b->send(q{SELECT ddb_outbox_send()});
 wait_for { sql(q{SELECT count(*) FROM pg_locks WHERE NOT granted}) } 'another one';
+my $vacuums = q{SELECT autovacuum_count FROM pg_stat_user_tables WHERE relname = 'ddb_outbox'};
+my $before = sql($vacuums);
+sql(q{BEGIN; SELECT ddb_queue_push_on_commit('two', '3', '1'); ROLLBACK});
+wait_for { sql($vacuums) > $before } 'autovacuum';
+unlike(($node->psql('postgres', 'VACUUM (SKIP_LOCKED) ddb_outbox'))[2], qr/skipping/, 'VACUUM need not wait for senders');
+is(sql(q{SELECT count(*) FROM pg_locks WHERE NOT granted}), 1, '... of which one still waits');
 $a->query_safe('COMMIT');
 is($b->result, 1, '... sends the other row');
-is(jobs_of('out', $_), '1', "job $_ was pushed once") foreach 1, 2;
+is(jobs_of('two', $_), '1', "job $_ was pushed once") foreach 1, 2;
 
 $_->quit foreach $a, $b;
 nothing_held_ok;
