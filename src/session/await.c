@@ -8,7 +8,9 @@
  * has died since.  A procedure may commit, and has no snapshot until its next statement.
  *
  * The commit must not be a surprise.  PostgreSQL refuses it in a transaction block and in
- * a function; we refuse it also where the transaction has already done something.
+ * a function; we refuse it also where the transaction has already done something, or
+ * holds a lock that would end with it.  The lock of a table that was only read does not count:
+ * every query takes one, LOCK TABLE IN ACCESS SHARE MODE the same.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,11 +18,59 @@
 
 #include "access/xact.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "storage/lock.h"
 #include "utils/lsyscache.h"
 
 #include "session/session.h"
+#include "shared/compat.h"
 #include "shared/shared.h"
+
+/* The session may hold it, too.  To hold it once more shows whose it is. */
+static bool
+ends_with_transaction(const LOCKTAG *tag, LOCKMODE mode)
+{
+	LOCALLOCK  *lock;
+	int64		count = 0;
+
+	if (CompatLockAgain(tag, mode, &lock) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	for (int i = 0; i < lock->numLockOwners; i++)
+		count += lock->lockOwners[i].owner != NULL ? lock->lockOwners[i].nLocks : 0;
+	(void) LockRelease(tag, mode, false);
+	return count > 1;
+}
+
+/* A palloc'd sentence, or NULL. */
+static const char *
+why_keep_locks(void)
+{
+	LockData   *locks = GetLockStatusData();
+
+	for (int i = 0; i < locks->nelements; i++)
+	{
+		const LockInstanceData *held = &locks->locks[i];
+		const LOCKTAG *tag = &held->locktag;
+
+		if (held->pid != MyProcPid || tag->locktag_type == LOCKTAG_VIRTUALTRANSACTION)
+			continue;
+		for (LOCKMODE mode = AccessShareLock; mode <= AccessExclusiveLock; mode++)
+		{
+			if (!(held->holdMask & LOCKBIT_ON(mode)) ||
+				(mode == AccessShareLock && tag->locktag_type == LOCKTAG_RELATION) ||
+				!ends_with_transaction(tag, mode))
+				continue;
+			if (tag->locktag_type == LOCKTAG_RELATION)
+				return psprintf("The transaction holds %s on relation \"%s\" until it ends.",
+								GetLockmodeName(tag->locktag_lockmethodid, mode),
+								get_rel_name(tag->locktag_field2));
+			return psprintf("The transaction holds %s lock until it ends.",
+							tag->locktag_type == LOCKTAG_ADVISORY ? "an advisory" : "another");
+		}
+	}
+	return NULL;
+}
 
 /* A palloc'd sentence, or NULL. */
 static const char *
@@ -45,7 +95,7 @@ why_not_commit(const CallContext *context)
 			return psprintf("The transaction holds lock \"%s\" until it ends.",
 							Utf8ToMessage(held->name));
 	}
-	return NULL;
+	return why_keep_locks();
 }
 
 void

@@ -108,6 +108,13 @@
 #define CompatBeginScan(rel, snapshot) table_beginscan(rel, snapshot, 0, NULL)
 #endif
 
+/* A lock that this session has, once more for the transaction; callers include storage/lock.h. */
+#if PG_VERSION_NUM >= 180000
+#define CompatLockAgain(tag, mode, local) LockAcquireExtended(tag, mode, false, true, true, local, false)
+#else
+#define CompatLockAgain(tag, mode, local) LockAcquireExtended(tag, mode, false, true, true, local)
+#endif
+
 /* Infinite intervals came with 17. */
 #if PG_VERSION_NUM < 170000
 #define INTERVAL_NOT_FINITE(i) (false)

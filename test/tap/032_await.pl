@@ -84,7 +84,10 @@ foreach my $sql (q{CALL ddb_lock_await('m', wait => '1min')}, 'CALL plain()', 'C
 	q{DO $$ BEGIN CALL ddb_lock_await('m'); END $$},
 	q{DO $$ BEGIN FOR i IN 1 .. 3 LOOP CALL ddb_lock_await('m'); END LOOP; END $$},
 	q{DO $$ DECLARE r record; BEGIN FOR r IN SELECT generate_series(1, 3) LOOP CALL ddb_lock_await('m'); END LOOP; END $$},
-	q{DO $$ BEGIN INSERT INTO written VALUES (1); COMMIT; CALL ddb_lock_await('m'); END $$})
+	q{DO $$ BEGIN INSERT INTO written VALUES (1); COMMIT; CALL ddb_lock_await('m'); END $$},
+	q{DO $$ BEGIN LOCK TABLE written; COMMIT; CALL ddb_lock_await('m'); END $$},
+	q{DO $$ BEGIN PERFORM pg_advisory_lock(1), count(*) FROM written; CALL ddb_lock_await('m');
+		PERFORM pg_advisory_unlock_all(); END $$})
 {
 	foreach my $level ('read committed', 'repeatable read', 'serializable')
 	{
@@ -114,7 +117,19 @@ my %refusals = (
 		qr/The transaction has written\./,
 	q{DO $$ BEGIN PERFORM ddb_xact_lock_acquire('x'); CALL ddb_lock_await('m'); END $$} =>
 		qr/The transaction holds lock "x" until it ends\./,
+	q{DO $$ BEGIN PERFORM pg_advisory_lock(1), pg_advisory_xact_lock(1); CALL ddb_lock_await('m'); END $$} =>
+		qr/The transaction holds an advisory lock until it ends\./,
+	q{DO $$ BEGIN PERFORM pg_advisory_xact_lock_shared(1, 2); CALL ddb_lock_await('m'); END $$} =>
+		qr/The transaction holds an advisory lock until it ends\./,
+	q{DO $$ BEGIN PERFORM FROM written FOR UPDATE; CALL ddb_lock_await('m'); END $$} =>
+		qr/The transaction holds RowShareLock on relation "written" until it ends\./,
+	(map { my $mode = $_; (qq{DO \$\$ BEGIN LOCK TABLE written IN \U$mode\E MODE; CALL ddb_lock_await('m'); END \$\$} =>
+		qr/The transaction holds @{[ join '', map { ucfirst } split ' ', $mode ]}Lock on relation "written" until it ends\./) }
+		'row share', 'row exclusive', 'share update exclusive', 'share', 'share row exclusive', 'exclusive'),
 );
+# LOCK TABLE without a mode is for what cannot even be read: it writes, to tell standbys.
+$refusals{q{DO $$ BEGIN LOCK TABLE written; CALL ddb_lock_await('m'); END $$}} =
+	qr/The transaction (has written|holds AccessExclusiveLock on relation "written" until it ends)\./;
 foreach my $call (map { $_->[0] } @kinds)
 {
 	$refusals{"BEGIN; CALL $call"} = $block;
@@ -126,8 +141,8 @@ foreach my $sql (sort keys %refusals)
 
 	like($waiter->error_of($sql), qr/$refused$refusals{$sql}\n?HINT:  Call it as the first statement/s, $sql);
 	$waiter->ask('ROLLBACK');
-	wait_for { is_released('x') } 'x' if $sql =~ /xact_lock/;
-	is(proxy->received('UpdateItem') - $requests, $sql =~ /xact_lock/ ? 2 : 0, '... sends nothing');
+	wait_for { is_released('x') } 'x' if $sql =~ /ddb_xact_lock/;
+	is(proxy->received('UpdateItem') - $requests, $sql =~ /ddb_xact_lock/ ? 2 : 0, '... sends nothing');
 }
 is($waiter->query_safe('SELECT count(*) FROM written'), 0, 'nothing is committed');
 is(held($waiter), '', '... nor held');
