@@ -229,6 +229,7 @@ sign_and_post(Call *call)
 		.secret_access_key = credentials->secret_access_key,
 		.amz_date = date,
 	};
+	bool		posted;
 
 	sigv4_amz_date(WorkerEpochLikely(SegmentNow()) / USECS_PER_SEC, date);
 	if (!sigv4_sign(&request, &signing_key, authorization, sizeof(authorization)))
@@ -241,8 +242,10 @@ sign_and_post(Call *call)
 	snprintf(lines[count], sizeof(lines[count]), "Authorization: %s", authorization);
 	headers[count] = lines[count];
 	headers[count + 1] = "User-Agent: ddblock/" DDBLOCK_VERSION;
-	return http_pool_post(worker_pool, headers, count + 2, asked->body, len,
-						  Max(asked->timeout_us / 1000, 1), replied, call);
+	posted = http_pool_post(worker_pool, headers, count + 2, asked->body, len,
+							Max(asked->timeout_us / 1000, 1), replied, call);
+	explicit_bzero(lines, sizeof(lines));	/* the pool has a copy */
+	return posted;
 }
 
 static void

@@ -31,7 +31,8 @@ static char credentials_error[MAILBOX_TEXT_SIZE - 64];
 
 static aws_fetch fetch;
 static bool fetching;
-static bool outdated;			/* the settings have changed since it began */
+static bool reloaded;			/* since it began: another one follows it */
+static bool outdated;			/* the reload has changed what is fetched */
 static bool trouble;			/* the log says that fetching fails */
 static char told[sizeof(credentials.source)];	/* the log says that they come from there */
 static aws_renewal renewal;
@@ -86,18 +87,11 @@ log_failure(void)
  * If nobody had to be asked, the next call looks again: files may change at any time.
  */
 static void
-fetched(aws_fetch *done, bool found)
+take(aws_fetch *done, bool found)
 {
 	int64		now = SegmentNow();
 	bool		asked = done->plan.fetcher != NULL || done->plan.role_count > 0;
 
-	fetching = false;
-	if (outdated)
-	{
-		outdated = false;
-		look_up(false);
-		return;
-	}
 	if (!asked)
 		wanted = (aws_renewal) {0};
 	/* Those in use are better than expired ones. */
@@ -127,7 +121,31 @@ fetched(aws_fetch *done, bool found)
 		if (asked || have_credentials)
 			log_failure();
 	}
+}
+
+static void
+fetched(aws_fetch *done, bool found)
+{
+	bool		again = reloaded;
+
+	if (!outdated)
+		take(done, found);
+	fetching = reloaded = outdated = false;
 	aws_fetch_wipe(done);
+	if (again)
+		look_up(false);
+}
+
+static aws_found
+make_plan(aws_plan *plan, char *error, size_t error_size)
+{
+	aws_profile profile;
+	aws_found	result;
+
+	WorkerOpenProfile(&profile);
+	result = aws_make_plan(&profile, plan, error, error_size);
+	aws_profile_close(&profile);
+	return result;
 }
 
 /*
@@ -138,12 +156,8 @@ fetched(aws_fetch *done, bool found)
 static void
 look_up(bool keep)
 {
-	aws_profile profile;
-	aws_found	result;
+	aws_found	result = make_plan(&fetch.plan, fetch.error, sizeof(fetch.error));
 
-	WorkerOpenProfile(&profile);
-	result = aws_make_plan(&profile, &fetch.plan, fetch.error, sizeof(fetch.error));
-	aws_profile_close(&profile);
 	if (result == AWS_FOUND)
 	{
 		fetching = true;
@@ -158,15 +172,28 @@ look_up(bool keep)
 	fetched(&fetch, false);
 }
 
+/*
+ * The fetch under way ends first, unless other things are to be fetched: reloads that come faster
+ * than it ends must not keep credentials from coming.
+ */
 void
 WorkerFindCredentials(void)
 {
+	static aws_plan plan;
+	char		ignored[sizeof(fetch.error)];
+
 	renewal = wanted = (aws_renewal) {0};
-	outdated = fetching;
-	if (fetching)
-		WorkerFetchGiveUp();
-	else
+	if (!fetching)
+	{
 		look_up(false);
+		return;
+	}
+	reloaded = true;
+	outdated = outdated || make_plan(&plan, ignored, sizeof(ignored)) != AWS_FOUND ||
+		memcmp(&plan, &fetch.plan, sizeof(plan)) != 0;
+	aws_plan_wipe(&plan);
+	if (outdated)
+		WorkerFetchGiveUp();
 }
 
 /* DynamoDB may refuse again and again what a source gives: with growing delays. */

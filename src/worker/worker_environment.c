@@ -56,6 +56,7 @@ read_file(void *arg, const char *path, size_t *len)
 				*len += got;
 			if (got < 0)
 			{
+				explicit_bzero(bytes, *len);
 				free(bytes);
 				bytes = NULL;
 			}

@@ -125,6 +125,25 @@ sub end_of
 	return $node->safe_psql('postgres', 'SELECT extract(epoch FROM credentials_expire_at) FROM ddb_status');
 }
 
+# Does the process's own memory contain the text?
+sub remembers
+{
+	my ($pid, $text) = @_;
+
+	no warnings 'portable';
+	open(my $memory, '<:raw', "/proc/$pid/mem") or return "not readable: $!";
+	foreach my $line (split /\n/, PostgreSQL::Test::Utils::slurp_file("/proc/$pid/maps"))
+	{
+		my ($from, $to) = $line =~ /^([0-9a-f]+)-([0-9a-f]+) rw-p/ or next;
+		my $bytes;
+
+		sysseek($memory, hex $from, 0) or next;
+		sysread($memory, $bytes, hex($to) - hex($from)) or next;
+		return 1 if index($bytes, $text) >= 0;
+	}
+	return 0;
+}
+
 mkdir "$home/.aws";
 my $fetched = qr/LOG: +ddblock has fetched credentials from: /;
 my $not_fetched = qr/LOG: +ddblock could not fetch credentials/;
@@ -270,7 +289,28 @@ $sources->set(signers => {});
 restart($chain);
 like(error_of($chain, q{SELECT ddb_lock_acquire('b')}),
 	qr/ERROR: +28000: .*DETAIL: .*AssumeRole: SignatureDoesNotMatch: refused/s, 'a wrong signature');
+
+# A fetch that is given up leaves nothing behind.
+my $asked_sts = $sources->log;
+$sources->set(delay_s => 3);
+restart($chain);
+wait_for { (grep { $_->{method} eq 'POST' } ($sources->log)[ $asked_sts .. $sources->log - 1 ]) > 0 } 'a request to STS';
+is(remembers(worker_pid($chain), 'secretOfKeys'), 1, 'the worker has the keys that assume the role');
+write_file("$home/.aws/config", "[default]\n");
+$chain->reload;
+like(error_of($chain, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: /, 'until a reload removes them');
+is(remembers(worker_pid($chain), 'secretOfKeys'), 0, '... also from its memory');
 $chain->stop;
+
+# Reloads that come faster than a fetch ends
+next_credentials();
+$sources->set(delay_s => 0.7);
+my $reloaded = cluster('reloaded', { AWS_EC2_METADATA_DISABLED => 'false',
+	AWS_EC2_METADATA_SERVICE_ENDPOINT => $url, AWS_METADATA_SERVICE_TIMEOUT => 20 });
+wait_for { $reloaded->reload; $reloaded->log_contains($fetched) } 'credentials';
+pass('reloads that come faster than a fetch ends do not keep it from ending');
+$sources->set(delay_s => 0);
+$reloaded->stop;
 
 #
 # A command
