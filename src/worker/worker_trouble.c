@@ -64,7 +64,7 @@ WorkerLogTrouble(const dynamo_reply *reply)
 		status == DYNAMO_CREDENTIALS || status == DYNAMO_CLOCK_SKEW ||
 		status == DYNAMO_ACCESS_DENIED || status == DYNAMO_TABLE_MISSING ||
 		status == DYNAMO_MALFORMED || status == DYNAMO_UNTRUSTED || status == DYNAMO_WRONG_SERVICE;
-	const dynamo_words *words = dynamo_error_words(status, reply->message);
+	const dynamo_words *words = trouble ? dynamo_error_words(status, reply->message) : NULL;
 	int			left_out;
 
 	if (!trouble)
