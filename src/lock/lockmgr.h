@@ -317,6 +317,8 @@ typedef struct lockmgr_grant
 	int64_t		token;
 	int64_t		valid_until;
 	int64_t		must_end;		/* as in the hold */
+	bool		waited;			/* ACQUIRE: others had the lock meanwhile, not only our calls
+								 * were under way */
 } lockmgr_grant;
 
 typedef enum lockmgr_result

@@ -244,6 +244,20 @@ is_taken(lockmgr *lm, const lm_session *session)
 	return lease->l.state == LEASE_HELD || lease->l.state == LEASE_LOST;
 }
 
+/* Must the session, which has just come, wait for others?  Not for those who only share with it. */
+static bool
+is_behind(const lm_lock *lock, const lm_session *session)
+{
+	const lm_session *previous = session->request.previous;
+	const lm_lease *lease = lock->lease;
+
+	if (lease == NULL)
+		return previous != NULL || lock->state != LOCK_IDLE;
+	if (lease->l.mode != MODE_EXCLUSIVE && lease->l.mode == session->request.ask.mode)
+		return previous != NULL && previous->request.waited;
+	return previous != NULL || lease->l.state == LEASE_HELD;
+}
+
 void
 lm_take_place(lockmgr *lm, int64_t now, lm_session *session)
 {
@@ -270,6 +284,8 @@ lm_take_place(lockmgr *lm, int64_t now, lm_session *session)
 		lm_answer_result(lm, session, LOCKMGR_BUSY);
 	else if (lock->state == LOCK_IDLE)
 		lm_next_turn(lm, now, lock);
+	if (session->request.active)
+		session->request.waited |= is_behind(lock, session);
 }
 
 /* False when memory is short; the answer frees what was copied. */
@@ -528,6 +544,7 @@ lockmgr_ask(lockmgr *lm, int64_t now, const lockmgr_request *asked)
 	*request = (lm_request)
 	{
 		.active = true, .kind = asked->kind, .seq = asked->seq, .since = now, .ask = asked->ask,
+		.waited = asked->ask.goes_first,
 	};
 	switch (asked->kind)
 	{

@@ -428,6 +428,7 @@ lm_answer_granted(lockmgr *lm, lm_session *session, const lm_hold *hold)
 		.grant.token = hold->h.token,
 		.grant.valid_until = lease->l.valid_until,
 		.grant.must_end = hold->h.must_end,
+		.grant.waited = session->request.waited,
 	};
 
 	lm_answer(lm, session, &answer);

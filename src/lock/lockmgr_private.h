@@ -88,6 +88,7 @@ typedef struct lm_request
 	uint8_t    *data;
 	size_t		data_len;
 	char	   *attributes;
+	bool		waited;			/* for what others did with the lock */
 	bool		refused_once;	/* DynamoDB has refused it more permits, */
 	unsigned	refusals;		/* ... so often in a row although there was room */
 	uint32_t	unreleased;		/* RELEASE of several: so many are to be answered yet */
@@ -539,6 +540,7 @@ extern void lm_hear(const lockmgr *lm, int64_t now, lm_lock *lock, const dynamo_
 /* lockmgr_queue.c */
 extern void lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock,
 					   lm_session *session, bool front);
+extern void lm_note_waits(lm_lock *lock);
 extern void lm_dequeue(lockmgr *lm, lm_session *session);
 extern void lm_tell_watch(lockmgr *lm, lm_lock *lock);
 extern void lm_note_trouble(lockmgr *lm, int64_t now, lm_lock *lock, dynamo_op op, int64_t sent,

@@ -51,6 +51,14 @@ lm_enqueue(lockmgr *lm, int64_t now, lm_lock *lock, lm_session *session,
 	lm->host.waits(lm->host.arg, session->id, request->seq, lock->watch);
 }
 
+/* All in the queue wait for others.  They come last who do not know yet. */
+void
+lm_note_waits(lm_lock *lock)
+{
+	for (lm_session *s = lock->last; s != NULL && !s->request.waited; s = s->request.previous)
+		s->request.waited = true;
+}
+
 void
 lm_dequeue(lockmgr *lm, lm_session *session)
 {

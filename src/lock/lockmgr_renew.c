@@ -122,6 +122,7 @@ lm_renewal_settled(lockmgr *lm, int64_t now, lm_lock *lock,
 	if (what == KEPT && asker != NULL)
 	{
 		/* It is the first in the queue, and was refused permits. */
+		lm_note_waits(lock);
 		if (result->shared->wrong != NULL)
 			lm_answer_bad_item(lm, asker, result->shared->wrong);
 		else if (lm_wanted_change(lm, now, lock) <= 0)

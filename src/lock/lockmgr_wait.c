@@ -240,6 +240,7 @@ acquire_refused(lockmgr *lm, int64_t now, lm_lock *lock,
 		if (lock->asked_at == 0)
 			lock->asked_at = now;
 		lm_have_company(lock);
+		lm_note_waits(lock);
 		lm_poll_later(lm, now, lock);
 		return;
 	}

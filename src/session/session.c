@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "access/parallel.h"
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "replication/walsender.h"
 #include "utils/guc.h"
+#include "utils/snapmgr.h"
 
 #include "session/session.h"
 #include "shared/compat.h"
@@ -197,6 +199,7 @@ acquire_anew(HeldLock *held, const LockName *name, const void *arg)
 		SegmentCountWait(own.started);
 	held->mode = options->ask.mode;
 	held->permits = options->ask.permits;
+	held->waited = answer->grant.waited;
 	SessionTakeGrant(name, held, answer, request.seq);
 	return true;
 }
@@ -211,7 +214,13 @@ SessionAcquire(const LockName *name, const AcquireOptions *options)
 	held = HeldFind(name->utf8);
 	NameRefuseLed(name, held);
 	if (held == NULL)
-		return HeldAdd(name, options->scope, acquire_anew, options);
+	{
+		held = HeldAdd(name, options->scope, acquire_anew, options);
+		if (held != NULL && held->waited && !options->alone && FirstSnapshotSet &&
+			IsolationUsesXactSnapshot())
+			ErrorsWarnOldSnapshot(name->text);
+		return held;
+	}
 	if (!HeldIsValid(held))
 		SessionRaiseLost(name, held);
 	/* Waiting for another mode would be waiting for oneself. */

@@ -120,6 +120,7 @@ typedef struct HeldLock
 	int64		must_end;		/* no belief from then on; 0: no limit */
 	lock_mode	mode;
 	int32		permits;		/* of a semaphore */
+	bool		waited;			/* for others, to get it */
 	bool		leader;			/* it is the cluster's: see leader.c */
 	bool		seen_lost;		/* interrupt.c has noticed the loss */
 	lease_loss	loss;			/* why; LOSS_NONE: not lost, or not known yet */
@@ -298,6 +299,7 @@ typedef struct AcquireOptions
 {
 	LockScope	scope;
 	bool		only_try;
+	bool		alone;			/* the transaction consists of this call */
 	lock_ask	ask;			/* its first three parts.  How long it lasts, at least and at
 								 * most, is ignored if the session holds the lock already */
 	int64		wait_ms;		/* or WAITING_NO_LIMIT; with only_try, for a holder of this

@@ -351,6 +351,17 @@ ErrorsNotJoined(const char *what, const char *lock)
 }
 
 void
+ErrorsWarnOldSnapshot(const char *lock)
+{
+	ereport(WARNING,
+			(errmsg("the transaction may not see what the last holder of lock \"%s\" has done", lock),
+			 errdetail("It waited for the lock, and its snapshot is older than the wait's end, as "
+					   "its isolation level is not READ COMMITTED."),
+			 errhint("Acquire the lock before BEGIN, use READ COMMITTED, or call "
+					 "ddb_fence_check(), which then fails with 40001.")));
+}
+
+void
 ErrorsStaleToken(const char *resource, int64 recorded, const char *whose, int64 given)
 {
 	SegmentCount(EVENT_LK002);

@@ -76,6 +76,9 @@ pg_noreturn extern void ErrorsEffectRefused(const char *what, const char *lock,
 /* A WARNING: the lease was lost since the last statement. */
 extern void ErrorsWarnLost(const char *lock, lease_loss loss);
 
+/* A WARNING: the session got the lock after a wait, with a snapshot from before it. */
+extern void ErrorsWarnOldSnapshot(const char *lock);
+
 /*
  * ddb_fence_check() or ddb_fence_check_shared() met a token that refuses this one; "whose" is
  * empty, or begins with a space.

@@ -10,9 +10,13 @@
 
 #include <math.h>
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "executor/execdesc.h"
 #include "fmgr.h"
 #include "lib/qunique.h"
+#include "nodes/execnodes.h"
+#include "tcop/pquery.h"
 #include "utils/array.h"
 
 #include "session/session.h"
@@ -53,14 +57,26 @@ read_limit(FunctionCallInfo fcinfo, int number, AcquireOptions *options)
 	options->ask.at_most_us = at_most_ms * 1000;
 }
 
+/*
+ * Is the call, as SELECT's own and not a function's, in a transaction that ends with it?  Its
+ * snapshot is nobody's then.
+ */
+static bool
+is_alone(FunctionCallInfo fcinfo)
+{
+	return !IsTransactionBlock() && ActivePortal != NULL && ActivePortal->queryDesc != NULL &&
+		ActivePortal->queryDesc->estate->es_query_cxt == fcinfo->flinfo->fn_mcxt;
+}
+
 /* Returns the token, or of a try whether it got the lock. */
 static Datum
-acquire(FunctionCallInfo fcinfo, const LockName *name, const AcquireOptions *options,
+acquire(FunctionCallInfo fcinfo, const LockName *name, AcquireOptions *options,
 		const char *function)
 {
 	const HeldLock *held;
 
 	AwaitWithoutSnapshot(fcinfo, function);
+	options->alone = is_alone(fcinfo);
 	held = SessionAcquire(name, options);
 	return options->only_try ? BoolGetDatum(held != NULL) : Int64GetDatum(held->token);
 }
@@ -199,6 +215,7 @@ acquire_all(FunctionCallInfo fcinfo, LockScope scope, bool only_try)
 
 	read_limit(fcinfo, read_lease(fcinfo, 1, &options), &options);
 	AwaitWithoutSnapshot(fcinfo, "ddb_lock_acquire_all");
+	options.alone = is_alone(fcinfo);
 	memcpy(sorted, names, count * sizeof(LockName));
 	qsort(sorted, count, sizeof(LockName), compare_names);
 	different = qunique(sorted, count, sizeof(LockName), compare_names);
