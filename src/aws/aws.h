@@ -245,7 +245,8 @@ extern bool aws_own_endpoint(const char *name, const char *region, bool fips,
  * vote away.  With EPOCH_VOTES the other interval is believed; a reply that agrees
  * with the believed interval clears the votes.  As long as the wall clock contradicts the
  * other interval, too, the votes must come in the course of EPOCH_DOUBT_US: several Dates
- * in a row may be wrong, and the machine right.
+ * in a row may be wrong, and the machine right.  Not so if DynamoDB has refused the first signature,
+ * which had the wall clock's time: what changes Dates on the way checks no signatures.
  * ----------------------------------------------------------------
  */
 
@@ -266,6 +267,7 @@ typedef struct epoch_clock
 {
 	bool		known;			/* from Dates; else from the wall clock only */
 	int64_t		drift_ppm;		/* maximal error of our clock, both ways */
+	bool		wall_refused;	/* before any Date: a signature with the wall clock's time */
 	epoch_interval now;			/* what is believed */
 	unsigned	votes;			/* replies that contradict it, for: */
 	epoch_interval other;		/* this interval, */
@@ -283,6 +285,9 @@ extern void epoch_clock_start(epoch_clock *clock, int64_t wall_offset,
  */
 extern void epoch_clock_reply(epoch_clock *clock, int64_t date_s,
 							  int64_t sent, int64_t received, int64_t wall_offset);
+
+/* Comes before it if the request was refused for the time of its signature. */
+extern void epoch_clock_refused(epoch_clock *clock);
 
 /* The lowest and the highest offset possible now. */
 extern int64_t epoch_clock_low(const epoch_clock *clock, int64_t now);

@@ -96,9 +96,16 @@ vote(epoch_clock *clock, epoch_interval seen, int64_t sent, int64_t wall_offset)
 	else
 		clock->votes--;			/* the contradictions disagree */
 	if (clock->votes >= EPOCH_VOTES &&
-		(is_near_wall_clock(clock->other, wall_offset) ||
+		(is_near_wall_clock(clock->other, wall_offset) || (!clock->known && clock->wall_refused) ||
 		 seen.at - clock->votes_since >= EPOCH_DOUBT_US))
 		believe(clock, clock->other);
+}
+
+void
+epoch_clock_refused(epoch_clock *clock)
+{
+	if (clock->votes == 0)
+		clock->wall_refused = true;
 }
 
 void

@@ -140,6 +140,10 @@ static const error_kind kinds[] = {
 	{"RequestAborted", NULL, DYNAMO_UNKNOWN, {0}},
 	{SOME, NULL, DYNAMO_UNKNOWN, {NO_CONNECTION, FAULT, WHO_FAULT}},
 	{ANY, "HTTP status 5", DYNAMO_UNKNOWN, {NO_CONNECTION, FAULT, WHO_FAULT}},
+	{ANY, "is in doubt", DYNAMO_UNKNOWN, {
+			NO_CONNECTION, "this server's clock is not that of DynamoDB at %s",
+			"Set this server's clock, and keep it right with an NTP client. Or try again in 10 s."
+	}},
 	{ANY, "no Date header", DYNAMO_UNKNOWN, {
 			NO_CONNECTION, "replies from DynamoDB at %s do not show the time",
 			"A proxy on the way removes the header \"Date\" from replies, or "

@@ -167,7 +167,12 @@ table_check_time_answered(table_check *check, const dynamo_reply *reply, uint64_
 	if (check->time_known)
 		return;
 	if (reply->status == DYNAMO_OK)
-		check->time.due = now + TIME_AGAIN_US;	/* its Date is not believed yet: more are needed */
+	{
+		/* Its Date is not believed yet: more are needed. */
+		check->time.due = now + TIME_AGAIN_US;
+		keep_words(&check->unknown, DYNAMO_UNKNOWN, "The Date of replies differs from this "
+				   "server's clock, and is in doubt for 10 s");
+	}
 	else
 		failed(check, &check->time, reply, RETRY_US, random, now);
 }

@@ -223,9 +223,9 @@ extern void WorkerClockInit(void);
 /*
  * A reply with this Date header (epoch seconds) to a request that was sent then.
  * date_s is 0 if there was none, as from an imitation of DynamoDB: its time is
- * taken to be our wall clock's.
+ * taken to be our wall clock's.  refused: because of the time of its signature.
  */
-extern void WorkerClockReply(int64 date_s, int64 sent, int64 received);
+extern void WorkerClockReply(int64 date_s, int64 sent, int64 received, bool refused);
 
 /* The bounds of DynamoDB's time. */
 extern int64 WorkerEpochHigh(int64 now);

@@ -167,7 +167,8 @@ replied(void *arg, const http_reply *reply)
 		call->reply.wall_us = WorkerWallClock();
 		/* A reply that cannot be read may not be DynamoDB's. */
 		if (call->reply.status != DYNAMO_UNKNOWN && call->reply.status != DYNAMO_MALFORMED)
-			WorkerClockReply(reply->date_s, call->asked.posted, SegmentNow());
+			WorkerClockReply(reply->date_s, call->asked.posted, SegmentNow(),
+							 call->reply.status == DYNAMO_CLOCK_SKEW);
 	}
 	else
 	{

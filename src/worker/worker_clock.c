@@ -31,10 +31,12 @@ WorkerClockInit(void)
 }
 
 void
-WorkerClockReply(int64 date_s, int64 sent, int64 received)
+WorkerClockReply(int64 date_s, int64 sent, int64 received, bool refused)
 {
 	int64		wall = WorkerWallClock();
 
+	if (refused)
+		epoch_clock_refused(&segment->clock);
 	if (date_s == 0)
 		date_s = wall / USECS_PER_SEC;
 	epoch_clock_reply(&segment->clock, date_s, sent, received, wall - received);

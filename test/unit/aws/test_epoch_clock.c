@@ -188,6 +188,42 @@ TEST(dates_that_are_wrong_for_some_seconds_are_not_believed)
 	}
 }
 
+/* DynamoDB has refused the wall clock's time, but not the time of its Date. */
+TEST(a_refused_wall_clock_is_not_doubted_for_long)
+{
+	for (int refusals = 0; refusals <= 1; refusals++)
+	{
+		epoch_clock clock;
+		int64_t		now = 10 * SECOND;
+
+		start(&clock, EPOCH);
+		for (int n = 1; n <= EPOCH_VOTES; n++)
+		{
+			assert_false(clock.known);
+			/* A refusal of what a Date has told says nothing of the wall clock. */
+			if (n == 2 - refusals)
+				epoch_clock_refused(&clock);
+			reply_at(&clock, EPOCH + HOUR, now += 10 * MS, MS, MS);
+		}
+		assert_int_equal(clock.known, refusals);
+		reply_at(&clock, EPOCH + HOUR, now += EPOCH_DOUBT_US, MS, MS);
+		assert_true(epoch_clock_low(&clock, now) > EPOCH + HOUR - 2 * SECOND);
+	}
+
+	/* Later, Dates that are wrong are doubted as ever. */
+	epoch_clock clock;
+	int64_t		now = 10 * SECOND;
+
+	start(&clock, EPOCH);
+	epoch_clock_refused(&clock);
+	for (int n = 1; n <= EPOCH_VOTES; n++)
+		reply_at(&clock, EPOCH + HOUR, now += 10 * MS, MS, MS);
+	wall_offset = EPOCH + HOUR;
+	for (int n = 1; n <= 2 * EPOCH_VOTES; n++)
+		reply_at(&clock, EPOCH, now += 10 * MS, MS, MS);
+	assert_true(epoch_clock_low(&clock, now) > EPOCH + HOUR - 2 * SECOND);
+}
+
 /* Once the machine's clock has been set, too, there is no doubt. */
 TEST(a_jump_that_the_wall_clock_confirms_is_believed_soon)
 {

@@ -181,6 +181,20 @@ TEST(without_an_answer_patience_ends)
 	assert_int_equal(words->status, DYNAMO_MALFORMED);
 }
 
+/* Not that the network is to blame. */
+TEST(a_time_in_doubt_is_told_as_such)
+{
+	dynamo_reply reply = {.status = DYNAMO_OK,.message = ""};
+
+	start(TABLE_CHECK_PINNED_HERE, false, false);
+	assert_false(table_check_passes(&check, NOW));
+	assert_int_equal(table_check_ask(&check, NOW), TABLE_CHECK_ASK_TIME);
+	table_check_time_answered(&check, &reply, 0, NOW);
+	assert_int_equal(judge(NOW, NOW + PATIENCE), TABLE_CHECK_FAIL);
+	assert_non_null(strstr(words->message, "is in doubt"));
+	assert_non_null(strstr(dynamo_error_words(words->status, words->message)->hint, "clock"));
+}
+
 TEST(failures_are_repeated_with_backoff_while_a_request_waits)
 {
 	dynamo_reply reply = {.status = DYNAMO_UNKNOWN,.message = "words"};
