@@ -371,6 +371,7 @@ struct aws_fetch
 	char		token[8192];	/* of the metadata service, or of single sign-on */
 	char		name[AWS_NAME_SIZE];	/* of the instance's role, or Region */
 	int			pause_ms;		/* before the errand is done: a server is overloaded */
+	bool		may_pass;		/* what failed: the source may answer a moment later */
 	aws_errand	errand;
 	aws_credentials found;
 	char		error[960];

@@ -71,19 +71,16 @@ aws_fetch_next(aws_fetch *fetch, const aws_environment *env, int64_t now_s)
 	return fetch->errand.method == NULL ? AWS_STEP_PROCESS : AWS_STEP_HTTP;
 }
 
-/* Might the same request be answered now? */
+/* Might the same request be answered a moment later? */
 static bool
-is_worth_repeating(const aws_fetch *fetch, const aws_result *result)
+may_pass(const aws_fetch *fetch, const aws_result *result)
 {
 	/* STS sends these with the HTTP status 400. */
 	static const char *const codes[] = {
 		"Throttling", "ThrottlingException", "RequestLimitExceeded", "IDPCommunicationError"
 	};
-	int			most = result->done ? TRIES_REFUSED : TRIES_UNANSWERED;
 
-	if (fetch->fetcher == &aws_fetch_metadata && fetch->plan.from.metadata.attempts > 0)
-		most = fetch->plan.from.metadata.attempts;
-	if (fetch->errand.method == NULL || fetch->tries >= most)
+	if (fetch->errand.method == NULL)
 		return false;
 	if (!result->done || result->status >= 500 || result->status == 429)
 		return true;
@@ -101,9 +98,16 @@ is_worth_repeating(const aws_fetch *fetch, const aws_result *result)
 void
 aws_fetch_result(aws_fetch *fetch, const aws_result *result, int64_t now_s)
 {
-	fetch->tries++;
+	int			most = result->done ? TRIES_REFUSED : TRIES_UNANSWERED;
+	bool		metadata = fetch->fetcher == &aws_fetch_metadata;
+	bool		again = may_pass(fetch, result);
+
+	if (metadata && fetch->plan.from.metadata.attempts > 0)
+		most = fetch->plan.from.metadata.attempts;
+	/* Where nobody answers for metadata, the machine may be no instance. */
+	fetch->may_pass = again && (result->done || !metadata);
 	fetch->pause_ms = 0;
-	if (is_worth_repeating(fetch, result))
+	if (++fetch->tries < most && again)
 	{
 		if (result->done)
 			fetch->pause_ms = fetch->tries > 5 ? PAUSE_MAX_MS : PAUSE_MS << (fetch->tries - 1);

@@ -115,6 +115,11 @@ static const error_kind kinds[] = {
 			"Try again. If this lasts, keep programs other than ddblock from writing to the table."
 	}},
 
+	{ANY, "still being fetched", DYNAMO_UNREACHABLE, {	/* first: why may be any of the next */
+			NO_CONNECTION, "there are no credentials yet for DynamoDB at %s",
+			"Their source, which the server's log names, has not replied in time, or not with "
+			"credentials. Try again."
+	}},
 	{ANY, "proxy: ", DYNAMO_UNREACHABLE, {
 			NO_CONNECTION, UNREACHED,
 			"Check \"ddblock.proxy\", or https_proxy and the like in the server's environment, and "
@@ -123,10 +128,6 @@ static const error_kind kinds[] = {
 	{ANY, "name resolution:", DYNAMO_UNREACHABLE, {
 			NO_CONNECTION, UNREACHED,
 			"Check \"ddblock.region\", \"ddblock.endpoint_url\", and this server's DNS resolver."
-	}},
-	{ANY, "still being fetched", DYNAMO_UNREACHABLE, {
-			NO_CONNECTION, "there are no credentials yet for DynamoDB at %s",
-			"Their source has not replied in time: the server's log names it. Try again."
 	}},
 	{ANY, NULL, DYNAMO_UNREACHABLE, {
 			NO_CONNECTION, UNREACHED,

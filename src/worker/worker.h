@@ -260,6 +260,9 @@ extern void WorkerWantCredentials(void);
 /* They are being fetched: who has none, or none that DynamoDB accepts, may wait. */
 extern bool WorkerCredentialsComing(void);
 
+/* The last fetch has failed in a way that may pass. */
+extern bool WorkerCredentialsMayCome(void);
+
 /* Fetches and renews them.  Returns when it must be called again. */
 extern int64 WorkerRenewCredentials(int64 now);
 

@@ -33,6 +33,7 @@ static aws_fetch fetch;
 static bool fetching;
 static bool reloaded;			/* since it began: another one follows it */
 static bool outdated;			/* the reload has changed what is fetched */
+static bool may_pass;			/* the last fetch has failed, but the next one may not */
 static bool trouble;			/* the log says that fetching fails */
 static char told[sizeof(credentials.source)];	/* the log says that they come from there */
 static aws_renewal renewal;
@@ -92,6 +93,7 @@ take(aws_fetch *done, bool found)
 	int64		now = SegmentNow();
 	bool		asked = done->plan.fetcher != NULL || done->plan.role_count > 0;
 
+	may_pass = !found && asked && done->may_pass;
 	if (!asked)
 		wanted = (aws_renewal) {0};
 	/* Those in use are better than expired ones. */
@@ -214,6 +216,12 @@ bool
 WorkerCredentialsComing(void)
 {
 	return fetching;
+}
+
+bool
+WorkerCredentialsMayCome(void)
+{
+	return may_pass;
 }
 
 int64

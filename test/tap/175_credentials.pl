@@ -209,6 +209,23 @@ $sources->set(role => 'the-role');
 recovers($node, 'the role');
 pass('a role that is attached later is found without a reload');
 
+# A source that fails for a moment, as at the machine's start
+$sources->set(status => 503);
+restart($node);
+like(error_of($node, q{SELECT ddb_lock_acquire('b')}),
+	qr/ERROR: +08006: there are no credentials yet.*DETAIL: .*HTTP status 503.*HINT: .*source/s,
+	'a source that fails for a moment: a session waits for ddblock.retry_timeout');
+$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '10min'\n");
+$node->reload;
+$session = session($node);
+$session->send(q{SELECT ddb_lock_acquire('b')});
+my $logged = $sources->log;
+wait_for { $sources->log >= $logged + 6 } 'more tries';
+$sources->set(status => 0);
+like($session->result, qr/^\d+$/, '... and gets the lock if the source works by then');
+$session->quit;
+$node->append_conf('postgresql.conf', "ddblock.retry_timeout = '3s'\n");
+
 # Renewed in the background: nobody asks for locks meanwhile.
 my $count = grep { $_->{path} =~ /the-role$/ } $sources->log;
 next_credentials(lifetime_s => 45);
@@ -290,16 +307,19 @@ restart($chain);
 like(error_of($chain, q{SELECT ddb_lock_acquire('b')}),
 	qr/ERROR: +28000: .*DETAIL: .*AssumeRole: SignatureDoesNotMatch: refused/s, 'a wrong signature');
 
-# A fetch that is given up leaves nothing behind.
+
+# Keys that a reload has removed leave nothing behind.
 my $asked_sts = $sources->log;
 $sources->set(delay_s => 3);
 restart($chain);
-wait_for { (grep { $_->{method} eq 'POST' } ($sources->log)[ $asked_sts .. $sources->log - 1 ]) > 0 } 'a request to STS';
+wait_for { (grep { $_->{method} eq 'POST' } ($sources->log)[ $asked_sts .. $sources->log - 1 ]) > 0 }
+  'a request to STS';
 is(remembers(worker_pid($chain), 'secretOfKeys'), 1, 'the worker has the keys that assume the role');
 write_file("$home/.aws/config", "[default]\n");
 $chain->reload;
 like(error_of($chain, q{SELECT ddb_lock_acquire('b')}), qr/ERROR: +28000: /, 'until a reload removes them');
 is(remembers(worker_pid($chain), 'secretOfKeys'), 0, '... also from its memory');
+$sources->set(delay_s => 0);
 $chain->stop;
 
 # Reloads that come faster than a fetch ends

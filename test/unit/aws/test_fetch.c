@@ -219,6 +219,43 @@ TEST(metadata_is_asked_as_often_as_it_is_set)
 	}
 }
 
+/* What is worth a repetition is no lack of credentials; but no machine needs metadata. */
+TEST(a_failure_may_pass_or_not)
+{
+	static const struct
+	{
+		int			status;		/* 0: none */
+		bool		metadata;
+		bool		may_pass;
+	}			cases[] = {
+		{503, true, true}, {429, true, true}, {404, true, false}, {0, true, false},
+		{503, false, true}, {429, false, true}, {403, false, false}, {0, false, true},
+		{200, false, false},
+	};
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
+	{
+		memset(&fetch, 0, sizeof(fetch));
+		if (cases[i].metadata)
+			ask_metadata(false);
+		else
+		{
+			strcpy(fetch.plan.from.container.url, "http://localhost/");
+			fetch.plan.fetcher = &aws_fetch_container;
+			aws_fetch_begin(&fetch);
+			assert_int_equal(aws_fetch_next(&fetch, &env, NOW_S), AWS_STEP_HTTP);
+		}
+		do
+		{
+			if (cases[i].status == 0)
+				no_reply();
+			else
+				reply(cases[i].status, "");
+		} while (aws_fetch_next(&fetch, &env, NOW_S) == AWS_STEP_HTTP);
+		assert_int_equal(fetch.may_pass, cases[i].may_pass);
+	}
+}
+
 static void
 begin_region(void)
 {
