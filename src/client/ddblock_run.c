@@ -17,6 +17,7 @@
 #include "client/client.h"
 #include "shared/version.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <locale.h>
 #include <poll.h>
@@ -223,12 +224,24 @@ release(void)
 		say("the server has not confirmed that lock \"%s\" is released", lease.name);
 }
 
+/* A socket must not get the number of a closed descriptor: messages would go into it. */
+static void
+open_standard_descriptors(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+	{
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			exit(EXIT_OURS);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
 	lease_wish	wish = {.waits = true,.busy_status = EXIT_BUSY};
 	int			status;
 
+	open_standard_descriptors();
 	argv = parse(argc, argv, &wish);
 	setlocale(LC_ALL, "");
 	lease_take(&wish);

@@ -109,6 +109,26 @@ wait_for { $one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE na
 $far->query_safe(q{SELECT ddb_lock_release('a')});
 
 #
+# Closed descriptors: no message goes into the connection
+#
+$far->query_safe(q{SELECT ddb_lock_acquire('a')});
+foreach my $redirections ('2>&-', '<&- >&- 2>&-')
+{
+	my $at = -s $one->logfile;
+
+	status_ok(launch([ 'sh', '-c', "exec ddblock-run -n a true $redirections" ]), 1, "$redirections: a lock is not free");
+	$run = launch([ 'sh', '-c', "exec ddblock-run a sh -c 'readlink /proc/self/fd/2 >$dir/closed' $redirections" ],
+		PGOPTIONS => '-c log_lock_waits=on -c deadlock_timeout=100ms');
+	wait_for { slurp_file($one->logfile, $at) =~ /still waiting for lock "a"/ } 'a message while it waits';
+	$far->query_safe(q{SELECT ddb_lock_release('a')});
+	status_ok($run, 0, '... a lock is free in time');
+	is(slurp_file("$dir/closed"), "/dev/null\n", '... the command has a descriptor for messages');
+	unlike(slurp_file($one->logfile, $at), qr/protocol|frontend message/, '... no message goes into the connection');
+	$far->query_safe(q{SELECT ddb_lock_acquire('a')});
+}
+$far->query_safe(q{SELECT ddb_lock_release('a')});
+
+#
 # Nested
 #
 $run = run('a', 'ddblock-run', 'b', 'ddblock-run', 'a', 'psql', '-XAtc',
