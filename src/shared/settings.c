@@ -527,7 +527,7 @@ define_leases(void)
 							   check_lock_prefix, NULL, NULL);
 	DefineCustomIntVariable("ddblock.lease_duration",
 							"Length of a lease if the call gives none.",
-							"If its holder vanishes, the lock is free after this time. The worker "
+							"If its cluster dies, one that waits gets the lock after this time. The worker "
 							"renews a lease when a third of it has passed.",
 							&ddblock_lease_duration, 20000, 2000, 86400000, PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);

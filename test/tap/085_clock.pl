@@ -55,6 +55,7 @@ is($holder->query_safe(q{SELECT ddb_lock_require('a') IS NOT NULL}), 't', 'as it
 my $old_holder = session($old);
 $old_holder->query_safe(q{SELECT ddb_lock_acquire('old', lease => '9s')});
 like(version('old'), $random, q{without the setting a version has no time});
+$old_holder->query_safe(q{SELECT ddb_lock_acquire('old_waits', lease => '9s')});
 my $other_holder = session($by_default);
 $other_holder->query_safe(q{SELECT ddb_lock_acquire('default')});
 like(version('default'), $random, 'as by default at an endpoint that is not Amazon\'s');
@@ -77,6 +78,10 @@ wait_for { time > $end + 1 } 'the end of the leases';
 is(tries($by_default, q{ddb_lock_try_acquire('a')}), 'f',
 	'a cluster without the setting has to see the lock for a lease');
 is(tries($two, q{ddb_lock_try_acquire('old')}), 'f', 'so has anybody if the version has no time');
+my $looked = time;
+is(tries($by_default, q{ddb_lock_acquire('old_waits', wait => '2min') > 0}), 't', 'who would wait gets it');
+wait_for { time > $looked + 1.02 * 9 } 'a lease after the look';
+is(tries($two, q{ddb_lock_try_acquire('old')}), 't', 'the worker remembers what a try has seen: a later try gets it');
 
 # This one has not been there before.
 my $three = new_cluster('three', conf => $on);

@@ -297,6 +297,22 @@ LOCKMGR_TEST(an_observation_survives_any_gap)
 	assert_result(h, 0, LOCKMGR_GRANTED);
 }
 
+/* The run of the next night gets the lock, also if the holder's last renewal was seen once. */
+LOCKMGR_TEST(a_try_remembers_what_it_has_seen)
+{
+	foreign_hold(h, "a", "v1", LEASE_MS, 5);
+	try_acquire(h, 0, "a");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_BUSY);
+	run(h, INT64_C(86400) * SECOND);
+	try_acquire(h, 0, "a");
+	assert_string_equal(last_call(h)->writes[0].expected, "v1");
+	settle(h);
+	assert_result(h, 0, LOCKMGR_GRANTED);
+	assert_int_equal(sent(h, DYNAMO_ACQUIRE), 2);
+	assert_int_equal(sent(h, DYNAMO_READ), 0);
+}
+
 LOCKMGR_TEST(a_dead_version_that_has_changed_is_not_taken_over)
 {
 	foreign_hold(h, "a", "v1", LEASE_MS, 5);
