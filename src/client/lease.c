@@ -22,7 +22,13 @@
 
 #define LOCK_NOT_AVAILABLE "55P03"
 
-/* So much longer than the lease the server keeps a connection that is broken. */
+/*
+ * A client that is silent may have vanished with its machine.  For so long the server keeps the
+ * session of one that waits: with the lock it would get, nobody would work.  While the command
+ * runs, it keeps the sessions for so much longer than the lease: a network that recovers needs
+ * less, and the command ends before.
+ */
+#define WAIT_S 20
 #define OUTLIVE_S 10
 
 lease_state lease;
@@ -65,11 +71,34 @@ query(PGconn *c, int busy_status, const char *sql, int count, const char *const 
 	exit(sqlstate != NULL && strcmp(sqlstate, LOCK_NOT_AVAILABLE) == 0 ? busy_status : EXIT_OURS);
 }
 
+/* The longest time that TCP takes before it asks a silent client. */
+static int64_t
+idle_s(int64_t seconds)
+{
+	return between(1, seconds, 32767);
+}
+
+/*
+ * The server gives up a session whose client is silent for so long, and up to 10 s more:
+ * TCP_USER_TIMEOUT counts for what we have not acknowledged, and for keepalives, too.
+ */
+static void
+keep_session(PGconn *c, int64_t seconds)
+{
+	const char *values[] = {text("%" PRId64 "s", seconds), text("%" PRId64, idle_s(seconds))};
+
+	PQclear(query(c, EXIT_OURS, "SELECT pg_catalog.set_config('tcp_user_timeout', $1, false),"
+				  " pg_catalog.set_config('tcp_keepalives_idle', $2, false),"
+				  " pg_catalog.set_config('tcp_keepalives_interval', '10', false)", 2, values));
+}
+
+/* What we ask of TCP, a connection string may change.  The first statement may join locks. */
 static PGconn *
 connect_to_server(void)
 {
-	const char *const keywords[] = {"dbname", "fallback_application_name", "client_encoding", NULL};
-	const char *const values[] = {dbname, "ddblock-run", "auto", NULL};
+	const char *const keywords[] = {"keepalives_idle", "keepalives_interval", "keepalives_count",
+	"dbname", "fallback_application_name", "client_encoding", NULL};
+	const char *const values[] = {"20", "10", "1", dbname, "ddblock-run", "auto", NULL};
 	PGconn	   *c = PQconnectdbParams(keywords, values, 1);
 
 	if (PQstatus(c) != CONNECTION_OK)
@@ -77,6 +106,7 @@ connect_to_server(void)
 		fprintf(stderr, "ddblock-run: %s", PQerrorMessage(c));
 		exit(EXIT_OURS);
 	}
+	keep_session(c, WAIT_S);
 	/* Names in our statements are those of pg_catalog. */
 	PQclear(query(c, EXIT_OURS, "SELECT pg_catalog.set_config('search_path', '', false)", 0, NULL));
 	return c;
@@ -138,25 +168,6 @@ acquire(const lease_wish *wish)
 	return token[0] != '\0';
 }
 
-/*
- * While a broken connection is not closed, its session renews the lock: not for ever, but for
- * longer than a network that recovers needs.  TCP_USER_TIMEOUT
- * counts for what we have not acknowledged, and for keepalives, too.  A silent client is
- * asked first after keepalives_idle, which can be 32767 s at most.
- */
-static void
-outlive_us(void)
-{
-	int64_t		seconds = lease.length_us / 1000000 + OUTLIVE_S;
-	const char *values[] = {
-		text("%" PRId64 "s", seconds), text("%" PRId64 "s", between(1, seconds, 32767)), "10s"
-	};
-
-	PQclear(query(conn, EXIT_OURS, "SELECT set_config('tcp_user_timeout', $1, false),"
-				  " set_config('tcp_keepalives_idle', $2, false),"
-				  " set_config('tcp_keepalives_interval', $3, false)", 3, values));
-}
-
 /* ---- what the command's sessions join ---- */
 
 /* TOKEN:NAME, the name as lock/join_list.h wants it. */
@@ -186,11 +197,15 @@ join_entry(void)
 }
 
 /*
- * What we were told to join ourselves, and our lock.  In PGOPTIONS, the last value counts.
+ * What we were told to join ourselves, and our lock.  In PGOPTIONS, the last value counts:
+ * what was there may say for how long the server keeps a silent session.
  */
 static char *
 set_environment(void)
 {
+	char	   *keep = value_of(conn, text("SELECT max(date_part('epoch', lease) + %d)::bigint FROM %s.ddb_locks"
+										   " WHERE name = $1 AND pid = pg_backend_pid()", OUTLIVE_S, schema),
+								1, &lease.name);
 	char	   *list = value_of(conn, "SELECT current_setting('ddblock.join_locks')", 0, NULL);
 	const char *entry = join_entry();
 	const char *pgoptions = getenv("PGOPTIONS");
@@ -200,9 +215,12 @@ set_environment(void)
 	if (!lease.joined)
 		list = text("%s%s%s", list, list[0] != '\0' ? "," : "", entry);
 	if (setenv("DDBLOCK_TOKEN", token, 1) != 0 || setenv("DDBLOCK_JOIN", list, 1) != 0 ||
-		setenv("PGOPTIONS", text("%s%s-c ddblock.join_locks=%s", pgoptions ? pgoptions : "",
-								 pgoptions && pgoptions[0] ? " " : "", list), 1) != 0)
+		setenv("PGOPTIONS", text("-c tcp_user_timeout=%ss -c tcp_keepalives_idle=%" PRId64
+								 " -c tcp_keepalives_interval=10 %s -c ddblock.join_locks=%s",
+								 keep, idle_s(strtoll(keep, NULL, 10)),
+								 pgoptions ? pgoptions : "", list), 1) != 0)
 		die("out of memory");
+	free(keep);
 	return list;
 }
 
@@ -310,7 +328,7 @@ lease_take(const lease_wish *wish)
 								 " * 1000000)::bigint", schema), 1, &lease.name);
 	lease.length_us = strtoll(length, NULL, 10);
 	free(length);
-	outlive_us();
+	keep_session(conn, lease.length_us / 1000000 + OUTLIVE_S);
 
 	/* The command must not begin after the lease's end. */
 	result = ask_status();

@@ -380,19 +380,29 @@ sub keepalive { my ($client_port) = @_;
 	my ($timer) = slurp_file('/proc/net/tcp') =~
 	  /^\s*\d+: 0100007F:@{[ sprintf '%04X', $one->port ]} 0100007F:@{[ sprintf '%04X', $client_port ]} 01 \S+ 02:([0-9A-F]+)/m;
 	return defined $timer ? hex($timer) / 100 : -1; }
-$run = run_with({ PGHOST => '127.0.0.1' }, '--lease=1h', 'long', 'sh', '-c', waiting('long'));
-begun('long');
+$far->query_safe(q{SELECT ddb_lock_acquire('long')});
+$run = run_with({ PGHOST => '127.0.0.1' }, '--lease=1h', 'long', 'sh', '-c', waiting('long')
+	  . '; for i in tcp_user_timeout tcp_keepalives_idle tcp_keepalives_interval; do psql -XAtc "SHOW $i"; done');
+wait_for_waiters($one, 'long', 1);
 my $port = $one->safe_psql('postgres', "SELECT client_port FROM pg_stat_activity JOIN ddb_locks USING (pid) WHERE name = 'long'");
-wait_for { keepalive($port) > 0 } 'the timer of the connection';
+wait_for { keepalive($port) > 0 } 'the timer of the connection that waits';
+cmp_ok(keepalive($port), '<', 21, 'while it waits, the server asks a silent client soon, however long the lease');
+$far->query_safe(q{SELECT ddb_lock_release('long')});
+begun('long');
+wait_for { keepalive($port) > 21 } 'the timer of the connection';
 cmp_ok(keepalive($port), '>', 3600, 'the server does not ask a silent client for more than the lease');
 cmp_ok(keepalive($port), '<', 3611, '... but soon after');
 go('long');
 status_ok($run, 0, '... a long lease');
+like($run->output, qr/^3610000\n3610\n10\n\z/m, "... the server keeps the command's sessions as long");
+$run = run_with({ PGHOST => '127.0.0.1', PGOPTIONS => '-c tcp_user_timeout=7s' }, 'a', 'psql', '-XAtc', 'SHOW tcp_user_timeout');
+status_ok($run, 0, '... PGOPTIONS');
+is($run->output, "7000\n", '... may say otherwise');
 
-# A filter (SO_ATTACH_FILTER) of one instruction, "return 0": TCP sees nothing that comes.
+# IP_MINTTL: TCP sees nothing that comes, because it comes with a TTL of 64.
 sub break_off { my ($socket) = @_;
-	my $instruction = pack 'SCCL', 6, 0, 0, 0;
-	return setsockopt $socket, Socket::SOL_SOCKET(), 26, pack('S x![p] P', 1, $instruction); }
+	setsockopt $socket, Socket::IPPROTO_IP(), 21, 255 or die "IP_MINTTL: $!\n";
+	return; }
 sub black_hole
 {
 	my ($port) = @_;
@@ -427,25 +437,31 @@ sub black_hole
 	sleep 1 while getppid() == $parent;
 	POSIX::_exit(0);
 }
-SKIP:
-{
-	skip 'this kernel lets only root filter its own sockets', 6 unless break_off(IO::Socket::INET->new(Proto => 'tcp'));
-	my ($hole_port, $hole) = black_hole($one->port);
-	my $lonely = run_with({ PGHOST => '127.0.0.1', PGPORT => $hole_port }, '--lease=20s', 'hole', 'sh', '-c', waiting('hole'));
+my ($hole_port, $hole) = black_hole($one->port);
+my $lonely = run_with({ PGHOST => '127.0.0.1', PGPORT => $hole_port }, '--lease=20s', 'hole', 'sh', '-c', waiting('hole'));
 
-	begun('hole');
-	my $broken_at = Time::HiRes::time();
-	kill 'USR1', $hole;
-	status_ok($lonely, 124, 'the network breaks without a word');
-	like($lonely->output, qr/lock "hole" is lost: its lease was not renewed in time\n/, '... it says why');
-	cmp_ok(Time::HiRes::time(), '<', $broken_at + 20, '... before the end of the lease');
-	ok(!is_free('hole'), '... the server has not released the lock');
-	wait_for { is_free('hole') } 'the end of the broken connection';
-	cmp_ok(Time::HiRes::time(), '>', $broken_at + 20, '... before ddblock-run has ended the command');
-	cmp_ok(Time::HiRes::time(), '<', $broken_at + 90, '... the server gives it up in the end');
-	kill 'KILL', $hole;
-	waitpid $hole, 0;
-}
+$far->query_safe(q{SELECT ddb_lock_acquire('vanished')});
+my $waiter = run_with({ PGHOST => '127.0.0.1', PGPORT => $hole_port }, 'vanished', 'touch', "$dir/vanished");
+wait_for_waiters($one, 'vanished', 1);
+begun('hole');
+my $broken_at = Time::HiRes::time();
+kill 'USR1', $hole;
+status_ok($lonely, 124, 'the network breaks without a word');
+like($lonely->output, qr/lock "hole" is lost: its lease was not renewed in time\n/, '... it says why');
+cmp_ok(Time::HiRes::time(), '<', $broken_at + 20, '... before the end of the lease');
+ok(!is_free('hole'), '... the server has not released the lock');
+wait_for { is_free('hole') } 'the end of the broken connection';
+cmp_ok(Time::HiRes::time(), '>', $broken_at + 20, '... before ddblock-run has ended the command');
+cmp_ok(Time::HiRes::time(), '<', $broken_at + 90, '... the server gives it up in the end');
+# Nobody would work with the lock that the session gets.
+wait_for { $one->safe_psql('postgres', q{SELECT count(*) FROM ddb_locks WHERE name = 'vanished'}) eq '0' }
+	'the server finds that who waits has vanished';
+pass('who waits vanishes: its session does not wait for the lock any more');
+status_ok($waiter, 125, '... nor does ddblock-run');
+ok(!-e "$dir/vanished", '... which has run nothing');
+$far->query_safe(q{SELECT ddb_lock_release('vanished')});
+kill 'KILL', $hole;
+waitpid $hole, 0;
 
 $far->quit;
 nothing_held_ok;
