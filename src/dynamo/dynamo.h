@@ -31,7 +31,9 @@
 #define DYNAMO_EPOCH_SIZE		64		/* a shared lock's ownerName and its NUL */
 #define DYNAMO_DIGEST_SIZE		33		/* of an unusable item, and its NUL */
 #define DYNAMO_MESSAGE_SIZE		512		/* an error's type and message, and a NUL */
-#define DYNAMO_REPLY_MAX		(1024 * 1024)	/* larger replies are refused */
+#define DYNAMO_REPLY_MAX		(32 * 1024 * 1024)	/* larger replies are refused: an item has 400 kB,
+										 * of which JSON makes up to six times as much; a page
+										 * 1 MB, a batch that is refused 25 items */
 #define DYNAMO_KEPT_MAX_MS		86400000	/* from an acquire to keptUntil */
 #define DYNAMO_KEPT_AGE_S		86400	/* a released item stays so long after keptUntil */
 #define DYNAMO_TOKEN_AGE_US		INT64_C(90000000000)	/* of a released item's token, when a

@@ -84,7 +84,7 @@ static const form forms[] = {
 	[QUEUE_LIST_JOBS] = {DYNAMO_QUEUE_QUERY, JOB, 100,
 		CONSISTENT ",\"KeyConditionExpression\":\"#pk = :pk AND #sk BETWEEN :from AND :to\""
 		",\"ProjectionExpression\":\"#pk, #sk, #id, #pushedAt\""},
-	/* Two payloads could be more than a reply may have. */
+	/* A payload is large. */
 	[QUEUE_LIST_DEAD] = {DYNAMO_QUEUE_QUERY, DEAD, 1,
 		CONSISTENT ",\"KeyConditionExpression\":\"#pk = :pk\""},
 	[QUEUE_LIST_ALL] = {DYNAMO_QUEUE_SCAN, NO_ITEM, 500,

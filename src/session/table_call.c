@@ -3,8 +3,8 @@
  * table_call.c
  *	  Calls past the lock manager: repeated, and page after page.
  *
- * A page's size is a compromise.  A page with many rows may be larger than a reply may be, and
- * keeps the worker busy.  But if few items pass the filter, small pages mean many requests.  So
+ * A page's size is a compromise.  A page with many rows keeps the
+ * worker busy.  But if few items pass the filter, small pages mean many requests.  So
  * each page's size depends on what the last one brought.
  *
  *-------------------------------------------------------------------------
