@@ -17,7 +17,7 @@
 #include <string.h>
 
 
-#define TIMEOUT_MS 5000
+#define TIMEOUT_MS 10000
 
 static bool
 expired(const aws_fetch *fetch, const cJSON *cache, const char *name)

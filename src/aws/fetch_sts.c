@@ -17,7 +17,7 @@
 #include <string.h>
 
 
-#define TIMEOUT_MS 5000
+#define TIMEOUT_MS 10000
 #define FORM "application/x-www-form-urlencoded"
 #define SKEW_S 240				/* STS accepts five minutes */
 

@@ -21,6 +21,7 @@
  */
 #include "net/net.h"
 
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,11 +34,23 @@
 /* Limits how often in a row curl's timer is run when it is due again at once. */
 #define TIMER_ROUNDS 4
 
+/*
+ * How long a proxy that has refused user and password is not asked again: twice as long after
+ * each refusal.  Many wrong ones lock an account.
+ */
+#define REFUSED_US INT64_C(5000000)
+#define REFUSED_DOUBLINGS 7
+
 struct http_pool
 {
 	reactor    *reactor;
 	CURLM	   *multi;
 	http_sockets sockets;
+	CURL	   *scout;
+	bool		scouting;
+	bool		unresolved;		/* use the address that is known */
+	char		known[80];		/* "+*:PORT:ADDRESS"; "": none */
+	struct curl_slist known_list;	/* of that alone */
 	http_transfer *transfers;
 	int			transfer_count;
 	http_transfer *idle;
@@ -50,7 +63,11 @@ struct http_pool
 	char	   *proxy_setting;
 	http_proxy	proxy;			/* to the URL */
 	int			connect_timeout_ms;
+	unsigned	refusals;		/* of user and password, by the proxy, in a row */
+	int64_t		refused_until;
+	char		refusal[256];
 	unsigned	settings;		/* incremented when these change */
+	time_t		reloaded_s;		/* the last time; curl's clock */
 	int64_t		curl_due;		/* when curl wants to be called */
 	int64_t		deadline;		/* at or before the earliest of all requests */
 	int64_t		timer_at;		/* what the reactor's timer is set to */
@@ -102,6 +119,32 @@ on_resolve(void *resolver, void *reserved, void *arg)
 	return pool->signals_blocked ? 0 : 1;
 }
 
+static bool
+serve_resolver(http_pool *pool, CURL *easy)
+{
+	return curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_RESOLVER_START_DATA, pool) == CURLE_OK;
+}
+
+/*
+ * Perhaps an address was given up.  curl 7.88 goes on to the next one only when the transfer
+ * runs again: a change of its pauses causes that.
+ */
+static void
+run_connecting(http_pool *pool)
+{
+	pool->sockets.gave_up = false;
+	for (int i = 0; i < pool->transfer_count; i++)
+	{
+		const http_transfer *t = &pool->transfers[i];
+
+		if (t->request == NULL || t->started)
+			continue;
+		curl_easy_pause(t->easy, CURLPAUSE_SEND);
+		curl_easy_pause(t->easy, CURLPAUSE_CONT);
+	}
+}
+
 static void
 call_curl(http_pool *pool, curl_socket_t fd, int events)
 {
@@ -113,7 +156,9 @@ call_curl(http_pool *pool, curl_socket_t fd, int events)
 		pthread_sigmask(SIG_SETMASK, &pool->signals, NULL);
 		pool->signals_blocked = false;
 	}
-	if (running < pool->active)
+	if (pool->sockets.gave_up)
+		run_connecting(pool);
+	if (running < pool->active + pool->scouting)
 		pool->uncollected = true;
 }
 
@@ -125,6 +170,96 @@ serve_curl_timer(http_pool *pool)
 		pool->curl_due = NEVER;
 		call_curl(pool, CURL_SOCKET_TIMEOUT, 0);
 	}
+}
+
+/* ----------------------------------------------------------------
+ * Names
+ *
+ * Each new connection to the pool's URL looks its name up, or the proxy's.  When that has
+ * failed, the next ones go to the last address that is known, until that one fails, too.
+ *
+ * The resolver of the C library takes 5 s if the first name server does not answer, and
+ * learns nothing from that.  An attempt is shorter, and what its look-up finds after its
+ * end is lost.  So the scout, a transfer that connects to nothing, looks the name up
+ * beside the first attempt, and beside those that follow a failure.
+ * ----------------------------------------------------------------
+ */
+
+/* For curl; "*", because only one name is looked up. */
+static void
+set_known(http_pool *pool, const char *address, const char *port)
+{
+	snprintf(pool->known, sizeof(pool->known), "+*:%s:%s", port, address);
+}
+
+static curl_socket_t
+on_found(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	char		host[NI_MAXHOST];
+	char		port[NI_MAXSERV];
+
+	(void) purpose;
+	if (getnameinfo(&address->addr, address->addrlen, host, sizeof(host), port, sizeof(port),
+					NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		set_known(arg, host, port);
+	return CURL_SOCKET_BAD;
+}
+
+static bool
+init_scout(http_pool *pool, const char *url)
+{
+	CURL	   *scout = pool->scout = curl_easy_init();
+
+	pool->known_list.data = pool->known;
+	return scout != NULL && serve_resolver(pool, scout) &&
+		curl_easy_setopt(scout, CURLOPT_URL, url) == CURLE_OK &&
+		curl_easy_setopt(scout, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+		curl_easy_setopt(scout, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
+		curl_easy_setopt(scout, CURLOPT_DNS_CACHE_TIMEOUT, 0L) == CURLE_OK &&
+		curl_easy_setopt(scout, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L) == CURLE_OK &&
+		curl_easy_setopt(scout, CURLOPT_OPENSOCKETFUNCTION, on_found) == CURLE_OK &&
+		curl_easy_setopt(scout, CURLOPT_OPENSOCKETDATA, pool) == CURLE_OK;
+}
+
+static void
+start_scout(http_pool *pool)
+{
+	if (!pool->scouting && pool->proxy.unusable == NULL &&
+		curl_easy_setopt(pool->scout, CURLOPT_PROXY, pool->proxy.url) == CURLE_OK)
+		pool->scouting = curl_multi_add_handle(pool->multi, pool->scout) == CURLM_OK;
+}
+
+/* As long as curl's default, curl keeps what it is told. */
+static bool
+use_known(const http_pool *pool, CURL *easy)
+{
+	bool		known = pool->unresolved && pool->known[0] != '\0';
+
+	return curl_easy_setopt(easy, CURLOPT_RESOLVE, known ? &pool->known_list : NULL) == CURLE_OK &&
+		curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, known ? 60L : 0L) == CURLE_OK;
+}
+
+static void
+learn_name(http_pool *pool, const http_transfer *t, CURLcode code)
+{
+	char	   *address = NULL;
+	long		port = 0;
+	char		text[16];
+
+	if (code == CURLE_OK)
+	{
+		curl_easy_getinfo(t->easy, CURLINFO_PRIMARY_IP, &address);
+		curl_easy_getinfo(t->easy, CURLINFO_PRIMARY_PORT, &port);
+		snprintf(text, sizeof(text), "%ld", port);
+		set_known(pool, address, text);
+	}
+	else if (http_transfer_unresolved(t, code))
+	{
+		pool->unresolved = true;
+		start_scout(pool);
+	}
+	else if (!t->started)
+		pool->unresolved = false;
 }
 
 /* ----------------------------------------------------------------
@@ -156,16 +291,19 @@ release_transfer(http_pool *pool, http_transfer *t)
 
 /* Applies the settings, and sets the way: to a URL of its own, a request goes its own way. */
 static bool
-prepare(const http_pool *pool, http_transfer *t, const http_request *request)
+prepare(http_pool *pool, http_transfer *t, const http_request *request)
 {
 	http_proxy	own;
 
+	t->refusal = pool->refused_until > reactor_now_us() ? pool->refusal : NULL;
 	if (t->settings != pool->settings &&
-		!http_transfer_configure(t, pool->ca_file, pool->connect_timeout_ms))
+		!http_transfer_configure(t, pool->ca_file))
 		return false;
 	t->settings = pool->settings;
+	t->connect_timeout_ms = pool->connect_timeout_ms;
+	t->reloaded_s = pool->reloaded_s;
 	if (request->url == NULL)
-		return http_transfer_route(t, &pool->proxy);
+		return http_transfer_route(t, &pool->proxy) && use_known(pool, t->easy);
 	http_proxy_find(&own, request->direct ? "none" : pool->proxy_setting, request->url);
 	return http_transfer_route(t, &own);
 }
@@ -185,8 +323,9 @@ start(http_pool *pool, http_request *request)
 		release_transfer(pool, t);
 		return false;
 	}
-	t->left_out = pool->sockets.left_out;
 	pool->active++;
+	if (request->url == NULL && pool->known[0] == '\0')
+		start_scout(pool);
 	serve_curl_timer(pool);
 	return true;
 }
@@ -197,6 +336,19 @@ answer(http_request *request, http_reply *reply, int64_t now)
 	reply->elapsed_us = now - request->posted_at;
 	request->done(request->arg, reply);
 	http_request_free(request);
+}
+
+/* Of user and password, by the proxy. */
+static void
+learn_refusal(http_pool *pool, const http_transfer *t, const http_reply *reply, int64_t now)
+{
+	if (t->proxied && t->started && !reply->refused)
+		pool->refusals = 0;
+	if (!reply->refused || t->settings != pool->settings || pool->refused_until > now)
+		return;
+	pool->refused_until = now + (REFUSED_US << pool->refusals);
+	pool->refusals += pool->refusals < REFUSED_DOUBLINGS;
+	memcpy(pool->refusal, reply->error, sizeof(pool->refusal));
 }
 
 /*
@@ -212,17 +364,19 @@ finish(http_pool *pool, http_transfer *t, CURLcode code, bool curl_is_done)
 	int64_t		now = reactor_now_us();
 
 	http_transfer_ended(t, code, now - request->posted_at, &reply);
-	if (reply.outcome == HTTP_REPLIED)
-		http_sockets_answered(&pool->sockets, t->address);
+	if (code == CURLE_OK)
+		http_sockets_answered(&pool->sockets, t->easy, t->settings != pool->settings);
 	else if (t->started)
-		http_sockets_failed(&pool->sockets, t->address, request->posted_at);
+		http_sockets_retire(&pool->sockets, request->posted_at);
+	if (request->url == NULL && t->settings == pool->settings)
+		learn_name(pool, t, code);
+	learn_refusal(pool, t, &reply, now);
 	if (!curl_is_done)
 		curl_multi_remove_handle(pool->multi, t->easy);
 	pool->active--;
 	answer(request, &reply, now);
 	if (curl_is_done)
 		curl_multi_remove_handle(pool->multi, t->easy);
-	http_sockets_ended(&pool->sockets, &t->opener);
 	release_transfer(pool, t);
 }
 
@@ -250,44 +404,31 @@ start_queued(http_pool *pool)
 }
 
 /*
- * No connection could be made, but addresses were left out because they had failed:
- * starts it again with all of them.
- */
-static bool
-start_again(http_pool *pool, http_transfer *t, CURLcode code)
-{
-	if (code != CURLE_COULDNT_CONNECT || t->started ||
-		t->left_out == pool->sockets.left_out)
-		return false;
-	http_sockets_forgive(&pool->sockets);
-	t->left_out = pool->sockets.left_out;
-	curl_multi_remove_handle(pool->multi, t->easy);
-	return curl_multi_add_handle(pool->multi, t->easy) == CURLM_OK;
-}
-
-/*
  * Finishes the transfers that have ended.  A done function may post a request that
  * fails at once; that one waits for the next turn, so that this loop ends.
  */
 static void
 collect(http_pool *pool)
 {
-	int			budget = pool->active;
+	int			budget = pool->active + pool->scouting;
 
 	do
 	{
 		int			left;
 		CURLMsg    *message = curl_multi_info_read(pool->multi, &left);
 		http_transfer *t;
-		CURLcode	result;
 
 		pool->uncollected = left > 0;
 		if (message == NULL)
 			break;
+		if (message->easy_handle == pool->scout)
+		{
+			curl_multi_remove_handle(pool->multi, pool->scout);
+			pool->scouting = false;
+			continue;
+		}
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
-		result = message->data.result;
-		if (!start_again(pool, t, result))
-			finish(pool, t, result, true);
+		finish(pool, t, message->data.result, true);
 	} while (--budget > 0);
 }
 
@@ -428,14 +569,15 @@ static bool
 init_handles(http_pool *pool, const http_pool_config *config)
 {
 	long		connections = config->max_connections;
+	long		total = connections + 1;	/* with the scout */
 
 	pool->multi = curl_multi_init();
 	pool->transfers = calloc(config->max_connections, sizeof(http_transfer));
 	if (pool->multi == NULL || pool->transfers == NULL ||
-		!http_sockets_init(&pool->sockets, pool->reactor, pool->multi) ||
+		!http_sockets_init(&pool->sockets, pool->reactor, pool->multi, config->max_connections) ||
 		curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted) != CURLM_OK ||
 		curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool) != CURLM_OK ||
-		curl_multi_setopt(pool->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections) != CURLM_OK ||
+		curl_multi_setopt(pool->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, total) != CURLM_OK ||
 		curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, connections) != CURLM_OK)
 		return false;
 	for (int i = 0; i < config->max_connections; i++)
@@ -444,14 +586,12 @@ init_handles(http_pool *pool, const http_pool_config *config)
 
 		pool->transfer_count++;
 		if (!http_transfer_init(t, config) ||
-			!http_sockets_serve(&pool->sockets, &t->opener, t->easy) ||
-			curl_easy_setopt(t->easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve) != CURLE_OK ||
-			curl_easy_setopt(t->easy, CURLOPT_RESOLVER_START_DATA, pool) != CURLE_OK)
+			!http_sockets_serve(&pool->sockets, t->easy) || !serve_resolver(pool, t->easy))
 			return false;
 		t->next = pool->idle;
 		pool->idle = t;
 	}
-	return true;
+	return config->url == NULL || init_scout(pool, config->url);
 }
 
 /* False when memory is short. */
@@ -467,6 +607,7 @@ http_pool_reconfigure(http_pool *pool, const http_pool_config *config)
 {
 	char	   *ca_file = NULL;
 	char	   *proxy = NULL;
+	const http_proxy before = pool->proxy;
 
 	if (!copy_text(config->ca_file, &ca_file) || !copy_text(config->proxy, &proxy))
 	{
@@ -480,7 +621,13 @@ http_pool_reconfigure(http_pool *pool, const http_pool_config *config)
 	pool->connect_timeout_ms = config->connect_timeout_ms;
 	if (pool->url != NULL)
 		http_proxy_find(&pool->proxy, proxy, pool->url);
+	if (strcmp(before.url, pool->proxy.url) != 0)
+		pool->known[0] = '\0';
 	pool->settings++;
+	pool->refusals = 0;
+	pool->refused_until = 0;
+	pool->reloaded_s = http_curl_seconds();
+	http_sockets_retire(&pool->sockets, INT64_MAX);
 	return true;
 }
 
@@ -538,6 +685,9 @@ http_pool_free(http_pool *pool)
 		http_request_free(t->request);
 		http_transfer_destroy(t);
 	}
+	if (pool->scouting)
+		curl_multi_remove_handle(pool->multi, pool->scout);
+	curl_easy_cleanup(pool->scout);
 	while (pool->queue != NULL)
 		http_request_free(dequeue(pool, &pool->queue));
 	curl_multi_cleanup(pool->multi);

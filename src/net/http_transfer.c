@@ -34,6 +34,9 @@
 #error "libcurl 7.87 or later is needed"
 #endif
 
+/* HTTP's status for a proxy that wants user and password. */
+#define PROXY_REFUSES 407
+
 /* A larger reply buffer is not kept for the next request. */
 #define REPLY_KEEP 65536
 
@@ -139,13 +142,13 @@ on_start(void *arg, char *remote_ip, char *local_ip, int remote_port,
 {
 	http_transfer *t = arg;
 
+	(void) remote_ip;
 	(void) local_ip;
 	(void) remote_port;
 	(void) local_port;
 	if (t->started)
 		return CURL_PREREQFUNC_ABORT;
 	t->started = true;
-	snprintf(t->address, sizeof(t->address), "%s", remote_ip);
 	return CURL_PREREQFUNC_OK;
 }
 
@@ -261,8 +264,7 @@ set_long(CURL *easy, CURLoption option, long value)
  * To open a FIFO, curl would wait for a writer; with a slash added it is no file.
  */
 bool
-http_transfer_configure(http_transfer *t, const char *ca_file,
-						int connect_timeout_ms)
+http_transfer_configure(http_transfer *t, const char *ca_file)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
 	const char *file = ca_file != NULL ? ca_file : curl->cainfo;
@@ -279,8 +281,7 @@ http_transfer_configure(http_transfer *t, const char *ca_file,
 	return set_option(t->easy, CURLOPT_CAINFO, file) &&
 		set_option(t->easy, CURLOPT_CAPATH, dir) &&
 		set_option(t->easy, CURLOPT_PROXY_CAINFO, file) &&
-		set_option(t->easy, CURLOPT_PROXY_CAPATH, dir) &&
-		set_long(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
+		set_option(t->easy, CURLOPT_PROXY_CAPATH, dir);
 }
 
 bool
@@ -288,17 +289,20 @@ http_transfer_route(http_transfer *t, const http_proxy *proxy)
 {
 	t->proxied = proxy->url[0] != '\0' || proxy->unusable != NULL;
 	t->proxy_unusable = proxy->unusable;
-	return set_option(t->easy, CURLOPT_PROXY,
-					  proxy->unusable != NULL ? HTTP_PROXY_UNUSABLE : proxy->url);
+	if (!t->proxied)
+		t->refusal = NULL;
+	return set_option(t->easy, CURLOPT_PROXY, proxy->unusable != NULL || t->refusal != NULL ?
+					  HTTP_PROXY_UNUSABLE : proxy->url);
 }
 
 /*
  * QUICK_EXIT: without it, aborting a request whose name is being resolved waits
  * for the resolver thread.  No Accept-Encoding: the CRC covers the bytes as sent.
  * A proxy's headers are not the server's.  curl would keep a name's addresses for
- * 60 s, three leases: each new connection looks them up.  curl's other defaults fit:
- * no redirects, no cookies, no .netrc, TCP_NODELAY; see "curl's timers and caches" in
- * doc/internals/architecture.md.
+ * 60 s, three leases: each new connection looks them up, and begins with any of them.
+ * No TLS sessions: who resumes one is not checked against the authorities, which may
+ * have changed.  curl's other defaults fit: no redirects, no cookies, no .netrc,
+ * TCP_NODELAY; see "curl's timers and caches" in doc/internals/architecture.md.
  */
 bool
 http_transfer_init(http_transfer *t, const http_pool_config *config)
@@ -320,6 +324,8 @@ http_transfer_init(http_transfer *t, const http_pool_config *config)
 		set_long(easy, CURLOPT_NOSIGNAL, 1) &&
 		set_long(easy, CURLOPT_QUICK_EXIT, 1) &&
 		set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0) &&
+		set_long(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1) &&
+		set_long(easy, CURLOPT_SSL_SESSIONID_CACHE, 0) &&
 		set_long(easy, CURLOPT_TCP_KEEPALIVE, 1) &&
 		set_long(easy, CURLOPT_MAXAGE_CONN, config->idle_close_s) &&
 		set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16384) &&
@@ -359,14 +365,26 @@ http_transfer_load(http_transfer *t, http_request *request)
 {
 	CURL	   *easy = t->easy;
 	bool		get = request->method != NULL && strcmp(request->method, "GET") == 0;
+	long		connect_ms = (long) ((request->deadline - reactor_now_us()) / 1000);
+	long		reloaded_for_s = (long) (http_curl_seconds() - t->reloaded_s);
 
+	/* Each request to a URL of its own may be the first to that name. */
+	if (request->url == NULL && t->connect_timeout_ms < connect_ms)
+		connect_ms = t->connect_timeout_ms;
 	t->request = request;
 	t->tls_begun = false;
 	t->started = false;
 	t->too_large = false;
 	t->received = t->reply_len = 0;
 	t->error[0] = '\0';
-	if (!set_option(easy, CURLOPT_HTTPHEADER, request->headers))
+	/*
+	 * curl gives the first of several addresses half of the time to connect: of what is left
+	 * of this attempt.  Of authorities, it keeps what it has read since the last reload, by
+	 * whole seconds.
+	 */
+	if (!set_option(easy, CURLOPT_HTTPHEADER, request->headers) ||
+		!set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms > 0 ? connect_ms : 1) ||
+		!set_long(easy, CURLOPT_CA_CACHE_TIMEOUT, reloaded_for_s > 0 ? reloaded_for_s - 1 : 0))
 		return false;
 	/* A POST to the pool's URL needs no change; other requests set all this each time. */
 	if (request->method != NULL &&
@@ -402,23 +420,51 @@ http_transfer_unload(http_transfer *t)
  * ----------------------------------------------------------------
  */
 
-/* What the proxy replied to CONNECT; 0: nothing. */
+/* What the proxy replied to CONNECT, or in place of the server; 0: nothing. */
 static long
-connect_status(const http_transfer *t)
+proxy_status(const http_transfer *t)
 {
 	long		status = 0;
 
-	curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &status);
-	return status;
+	curl_easy_getinfo(t->easy, t->started ? CURLINFO_RESPONSE_CODE : CURLINFO_HTTP_CONNECTCODE,
+					  &status);
+	return !t->started || status == PROXY_REFUSES ? status : 0;
+}
+
+/* What the proxy wants, if that is not what we send: user and password, as they are. */
+static const char *
+foreign_proof(const http_transfer *t)
+{
+	long		proofs = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_PROXYAUTH_AVAIL, &proofs);
+	return proofs & CURLAUTH_BASIC ? NULL : proofs & CURLAUTH_NTLM ? "NTLM" :
+		proofs & CURLAUTH_NEGOTIATE ? "Negotiate (Kerberos)" :
+		proofs & CURLAUTH_DIGEST ? "Digest" : NULL;
+}
+
+static bool
+has_address(const http_transfer *t)
+{
+	curl_off_t	name_found_us = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &name_found_us);
+	return name_found_us > 0;
+}
+
+bool
+http_transfer_unresolved(const http_transfer *t, CURLcode code)
+{
+	return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
+		(code == CURLE_OPERATION_TIMEDOUT && !t->started && !has_address(t));
 }
 
 static const char *
 phase_of_failure(const http_transfer *t, CURLcode code)
 {
-	curl_off_t	name_found_us = 0;
 	curl_off_t	uploaded = 0;
 
-	if (t->proxied && !t->started && connect_status(t) / 100 != 2)
+	if (t->proxied && (t->started ? proxy_status(t) == PROXY_REFUSES : proxy_status(t) / 100 != 2))
 		return phase_proxy;
 	if (code == CURLE_COULDNT_RESOLVE_HOST)
 		return phase_name_resolution;
@@ -435,8 +481,7 @@ phase_of_failure(const http_transfer *t, CURLcode code)
 	/* Newer versions of curl read the file before they have a context. */
 	if (t->tls_begun || code == CURLE_SSL_CACERT_BADFILE)
 		return phase_tls;
-	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &name_found_us);
-	return name_found_us > 0 ? phase_connect : phase_name_resolution;
+	return has_address(t) ? phase_connect : phase_name_resolution;
 }
 
 /* In one line; curl's own message where it helps. */
@@ -447,7 +492,8 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 	/* curl quotes a proxy that it cannot use, with its password. */
 	bool		usable = t->error[0] != '\0' && !(t->proxied && strstr(t->error, "://") != NULL);
 	const char *words = usable ? t->error : curl_easy_strerror(code);
-	long		refusal = reply->phase == phase_proxy ? connect_status(t) : 0;
+	long		refusal = reply->phase == phase_proxy ? proxy_status(t) : 0;
+	const char *proof = NULL;
 	long		os_errno = 0;
 
 	if (code == CURLE_COULDNT_CONNECT)
@@ -455,10 +501,19 @@ describe_failure(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 	if (t->proxy_unusable != NULL)
 		snprintf(reply->error, sizeof(reply->error),
 				 "\"%s\" is not the URL of an HTTP proxy", t->proxy_unusable);
+	else if (t->refusal != NULL)
+		snprintf(reply->error, sizeof(reply->error), "%s", t->refusal);
 	else if (refusal != 0)
-		snprintf(reply->error, sizeof(reply->error), "The proxy refuses CONNECT: HTTP status %ld%s",
-				 refusal, refusal != 407 && refusal != 401 ? "" :
-				 ", user and password are missing or wrong");
+	{
+		reply->refused = refusal == PROXY_REFUSES || refusal == 401;
+		if (reply->refused)
+			proof = foreign_proof(t);
+		snprintf(reply->error, sizeof(reply->error), "The proxy refuses %s: HTTP status %ld%s%s%s",
+				 t->started ? "the request" : "CONNECT", refusal,
+				 !reply->refused ? "" : proof == NULL ? ", user and password are missing or wrong" :
+				 ", it wants ", proof != NULL ? proof : "",
+				 proof != NULL ? ", and ddblock only sends Basic" : "");
+	}
 	else if (t->too_large)
 		snprintf(reply->error, sizeof(reply->error),
 				 "Reply is larger than %zu bytes, or its headers and framing than %d",
@@ -520,7 +575,9 @@ void
 http_transfer_ended(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 					http_reply *reply)
 {
-	if (code == CURLE_OK)
+	bool		refused = t->proxied && t->started && proxy_status(t) == PROXY_REFUSES;
+
+	if (code == CURLE_OK && !refused)
 	{
 		const char *crc32 = header_of(t, "x-amz-crc32");
 		long		status = 0;
@@ -538,7 +595,7 @@ http_transfer_ended(const http_transfer *t, CURLcode code, int64_t elapsed_us,
 			reply->date_s = 0;
 		return;
 	}
-	if (t->started)
+	if (t->started && !refused)
 	{
 		long		connects = 0;
 

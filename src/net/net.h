@@ -9,7 +9,6 @@
 #define DDBLOCK_NET_NET_H
 
 #include <curl/curl.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,6 +46,8 @@ extern void reactor_serve(reactor *r, reactor_io_fn io, reactor_timer_fn timer, 
  * failure.
  */
 extern bool reactor_watch(reactor *r, int fd, int events);
+
+extern bool reactor_watches(const reactor *r, int fd);
 
 /* Microseconds from now on CLOCK_BOOTTIME; negative: no timer. */
 extern bool reactor_set_timer(reactor *r, int64_t microseconds);
@@ -151,6 +152,7 @@ typedef struct http_reply
 	const char *phase;			/* where it failed: "name resolution",
 								 * "connect", "proxy", "TLS", "request", "reply" */
 	char		error[256];		/* curl's message */
+	bool		refused;		/* by the proxy: the user, or the password */
 	int64_t		elapsed_us;
 } http_reply;
 
@@ -209,31 +211,15 @@ extern void http_pool_library(char *name, size_t size);
  * ----------------------------------------------------------------
  */
 
-/* What a transfer gives to curl, to know its sockets again. */
-typedef struct http_opener
-{
-	struct http_sockets *sockets;
-} http_opener;
-
+/* A connection that has had a reply. */
 typedef struct http_socket
 {
 	int			fd;
-	const http_opener *opener;
 	bool		idle;			/* curl does not wait for it */
-	bool		condemned;		/* must not be used again */
-	char		address[INET6_ADDRSTRLEN];
-	int64_t		opened_at;
-	int64_t		answered_at;	/* the last reply from its address; 0: none yet */
+	bool		retired;		/* to be condemned when it is idle */
+	bool		condemned;		/* has ended, and curl is to see that */
+	int64_t		answered_at;	/* the last reply */
 } http_socket;
-
-/* An address that is left out for a while. */
-typedef struct http_bad_address
-{
-	char		address[INET6_ADDRSTRLEN];
-	int64_t		until;
-} http_bad_address;
-
-#define HTTP_BAD_ADDRESSES 8
 
 /* The sockets of connections, in no order. */
 typedef struct http_sockets
@@ -245,38 +231,28 @@ typedef struct http_sockets
 	int			condemned;		/* of these */
 	bool		avoid_condemned;	/* curl does not check them at once */
 	time_t		condemned_at;	/* the last of them; seconds of curl's clock */
-	http_bad_address bad[HTTP_BAD_ADDRESSES];
-	unsigned	next_bad;		/* to be overwritten */
-	unsigned	left_out;		/* how often an address was */
+	int			ended[2];		/* what takes a condemned connection's place, and its other end */
+	bool		gave_up;		/* curl has, a socket without a reply */
 } http_sockets;
 
-/* Makes curl open, close and wait for sockets through this file. */
-extern bool http_sockets_init(http_sockets *s, reactor *r, CURLM *multi);
-extern bool http_sockets_serve(http_sockets *s, http_opener *opener, CURL *easy);
+/* The clock that curl uses, which stands still while the machine is suspended. */
+extern time_t http_curl_seconds(void);
+
+/* Makes curl close, and wait for, so many connections through this file. */
+extern bool http_sockets_init(http_sockets *s, reactor *r, CURLM *multi, int size);
+extern bool http_sockets_serve(http_sockets *s, CURL *easy);
 
 /* Call before each transfer: sets which connections it may use. */
 extern bool http_sockets_allow(const http_sockets *s, CURL *easy);
 
-/* A reply came from the address. */
-extern void http_sockets_answered(http_sockets *s, const char *address);
-
-/*
- * A request sent to the address failed.  Unless the address has answered another one
- * since then, new connections avoid it, and its idle ones are not used again.
- */
-extern void http_sockets_failed(http_sockets *s, const char *address, int64_t since);
-
-/*
- * Call when curl no longer has the transfer.  Connections that it opened, and that never
- * had a reply, are closed: curl does not always say so.
- */
-extern void http_sockets_ended(http_sockets *s, const http_opener *opener);
-
-/* From now on all addresses are tried again. */
-extern void http_sockets_forgive(http_sockets *s);
-
 /* Call after curl has closed all sockets. */
 extern void http_sockets_destroy(http_sockets *s);
+
+/* The transfer has ended with a reply.  last: its connection gets no further request. */
+extern void http_sockets_answered(http_sockets *s, CURL *easy, bool last);
+
+/* Connections that have had no reply since then get no further request. */
+extern void http_sockets_retire(http_sockets *s, int64_t since);
 
 /*
  * Handles an event on an idle connection; false if the connection is not idle,
@@ -339,14 +315,14 @@ typedef struct http_transfer
 	CURL	   *easy;
 	http_request *request;		/* NULL: idle */
 	unsigned	settings;		/* version of http_pool's settings; 0: none yet */
+	int			connect_timeout_ms;
+	time_t		reloaded_s;		/* when authorities are to be read anew; curl's clock */
 	bool		proxied;
 	const char *proxy_unusable; /* see http_proxy */
+	const char *refusal;		/* of the proxy, which is not to be asked now; or NULL */
 	bool		tls_begun;
 	bool		started;		/* curl may have sent some of it */
 	bool		too_large;		/* the reply, or its headers and framing */
-	http_opener opener;
-	unsigned	left_out;		/* http_sockets' count when it started */
-	char		address[INET6_ADDRSTRLEN];	/* of the server, once started */
 	size_t		received;		/* including headers and framing */
 	char	   *reply;
 	size_t		reply_len;
@@ -366,8 +342,7 @@ extern bool http_transfer_init(http_transfer *t,
 							   const http_pool_config *config);
 
 /* Apply the settings that may change; not while the transfer runs. */
-extern bool http_transfer_configure(http_transfer *t, const char *ca_file,
-									int connect_timeout_ms);
+extern bool http_transfer_configure(http_transfer *t, const char *ca_file);
 extern bool http_transfer_route(http_transfer *t, const http_proxy *proxy);
 extern void http_transfer_destroy(http_transfer *t);
 
@@ -380,6 +355,9 @@ extern bool http_transfer_load(http_transfer *t, http_request *request);
  */
 extern void http_transfer_ended(const http_transfer *t, CURLcode code,
 								int64_t elapsed_us, http_reply *reply);
+
+/* Did it fail because its name, or its proxy's, has no address, or none in time? */
+extern bool http_transfer_unresolved(const http_transfer *t, CURLcode code);
 
 /* Makes it ready for the next request; wipes the reply. */
 extern void http_transfer_unload(http_transfer *t);

@@ -159,6 +159,12 @@ reactor_watch(reactor *r, int fd, int events)
 }
 
 bool
+reactor_watches(const reactor *r, int fd)
+{
+	return fd < r->watch_count && r->watches[fd].events != 0;
+}
+
+bool
 reactor_set_timer(reactor *r, int64_t microseconds)
 {
 	struct itimerspec when = {{0, 0}, {0, 0}};

@@ -21,6 +21,10 @@ static sem_t resolver_started;
 static sem_t resolver_may_end;
 static sigset_t resolver_mask;
 
+/* To look late.test up takes until the gate is next opened. */
+static int	late_gate;
+static int	late_look_ups;
+
 /* What moving.test is now; the first one first. */
 static const char *addresses[2];
 
@@ -47,7 +51,17 @@ getaddrinfo(const char *name, const char *service,
 			const struct addrinfo *hints, struct addrinfo **result)
 {
 	*result = NULL;
-	if (strcmp(name, "moving.test") == 0 && hints->ai_family != AF_INET6)
+	if (strcmp(name, "late.test") == 0 && hints->ai_family != AF_INET6)
+	{
+		int			gate = __atomic_load_n(&late_gate, __ATOMIC_SEQ_CST);
+
+		__atomic_add_fetch(&late_look_ups, 1, __ATOMIC_SEQ_CST);
+		while (gate >= __atomic_load_n(&late_gate, __ATOMIC_SEQ_CST))
+			usleep(1000);
+		*result = address_info("127.0.0.1", service, NULL);
+		return 0;
+	}
+	if (strcmp(name, "moving.test") == 0 && hints->ai_family != AF_INET6 && addresses[0] != NULL)
 	{
 		for (int i = COUNT_OF(addresses); i-- > 0;)
 			if (addresses[i] != NULL)
@@ -201,31 +215,242 @@ MOVING_TEST(name_gets_another_address, "127.0.0.2", NULL)
 	assert_replied(c, 200, "two");
 }
 
+/* Nobody answers there: its queue of connections is full. */
+static void
+open_dead(int sockets[2], const char *host, int port)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,.sin_port = htons(port)};
+
+	inet_pton(AF_INET, host, &address.sin_addr);
+	for (int i = 0; i < 2; i++)
+		sockets[i] = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(sockets[0], (struct sockaddr *) &address, sizeof(address)), 0);
+	assert_int_equal(listen(sockets[0], 0), 0);
+	assert_int_equal(connect(sockets[1], (struct sockaddr *) &address, sizeof(address)), 0);
+}
+
+/* Which of the addresses comes first is left to chance: so several times. */
+#define MANY_TIMES 8
+
 /*
- * The first address does not answer.  curl would give it half of the time to connect, in
- * each attempt.
+ * The dead address takes half of the attempt, however long connect_timeout is, and the
+ * attempt reaches the living one.
  */
-MOVING_TEST(next_attempt_leaves_out_a_dead_address, "127.0.0.2", "127.0.0.1")
+SERVER_TEST(dead_address_beside_a_living_one, server_start(serve_one_and_close, NULL),
+			start_moving(s->port, "127.0.0.2", "127.0.0.1"))
+{
+	int			dead[2];
+
+	open_dead(dead, "127.0.0.2", s->port);
+	for (int i = 0; i < MANY_TIMES; i++)
+	{
+		client_post_for(c, "one", 3, 3000);
+		client_run_until(c, i + 1);
+		assert_replied(c, 200, "one");
+		server_wait_ended(s, i + 1);
+		client_settle(c);
+	}
+	close(dead[0]);
+	close(dead[1]);
+}
+
+/* Without a wait for the one that refuses. */
+SERVER_TEST(refusing_address_beside_a_living_one, server_start(serve_one_and_close, NULL),
+			start_moving(s->port, "127.0.0.2", "127.0.0.1"))
+{
+	for (int i = 0; i < MANY_TIMES; i++)
+	{
+		client_ask(c, "one");
+		assert_replied(c, 200, "one");
+		server_wait_ended(s, i + 1);
+		client_settle(c);
+	}
+}
+
+/* One address takes connections and requests, and replies to none: chance finds the other. */
+MOVING_TEST(hanging_address_beside_a_living_one, "127.0.0.2", "127.0.0.1")
 {
 	int			fd = socket(AF_INET, SOCK_STREAM, 0);
-	int			filler = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in address = {.sin_family = AF_INET,.sin_port = htons(s->port)};
 
 	inet_pton(AF_INET, "127.0.0.2", &address.sin_addr);
 	assert_int_equal(bind(fd, (struct sockaddr *) &address, sizeof(address)), 0);
-	assert_int_equal(listen(fd, 0), 0);
-	assert_int_equal(connect(filler, (struct sockaddr *) &address, sizeof(address)), 0);
-	client_post(c, "one");
-	while (http_pool_connections(c->pool) == 0)
+	assert_int_equal(listen(fd, 128), 0);
+	for (int i = 0; c->reply.outcome != HTTP_REPLIED || c->answers == 0; i++)
+	{
+		assert_true(i < 64);
+		client_post_for(c, "one", 3, 300);
+		client_run_until(c, i + 1);
+	}
+	assert_replied(c, 200, "one");
+	close(fd);
+}
+
+/*
+ * No packet came back for a while, from no address.  Each of them is tried again in the
+ * first attempt after that.
+ */
+TEST(all_addresses_were_dead)
+{
+	int			port;
+	int			fd = bind_loopback(&port);
+	int			dead[2][2];
+	test_client *c = start_moving(port, "127.0.0.2", "127.0.0.3");
+	struct pollfd alive = {.events = POLLIN};
+
+	close(fd);
+	open_dead(dead[0], "127.0.0.2", port);
+	open_dead(dead[1], "127.0.0.3", port);
+	for (int i = 0; i < 3; i++)
+	{
+		client_post_for(c, "one", 3, 800);
+		client_run_until(c, i + 1);
+		assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
+	}
+	for (int i = 0; i < 2; i++)
+		close(accept(dead[i][0], NULL, NULL));
+	client_post(c, "two");
+	do
+	{
+		client_wait(c);
+		reactor_run(c->reactor);
+		alive.fd = dead[0][0];
+		if (poll(&alive, 1, 0) == 1)
+			break;
+		alive.fd = dead[1][0];
+	} while (poll(&alive, 1, 0) == 0);
+	client_time_out(c);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	client_free(c);
+	for (int i = 0; i < 2; i++)
+	{
+		close(dead[i][0]);
+		close(dead[i][1]);
+	}
+}
+
+/* What it finds helps the attempts after the one that began it. */
+SERVER_TEST(look_up_longer_than_an_attempt, server_start(serve_echo, NULL),
+			client_start("http", "late.test", s->port))
+{
+	int			tries = 0;
+
+	c->config.connect_timeout_ms = 50;
+	client_open(c);
+	client_ask(c, "one");
+	assert_failed(c, HTTP_NOT_SENT, "name resolution", "Timed out after");
+	for (int ms = 0; __atomic_load_n(&late_look_ups, __ATOMIC_SEQ_CST) < 2; ms++)
+	{
+		assert_true(ms < PATIENCE_MS);
+		usleep(1000);
+	}
+	__atomic_add_fetch(&late_gate, 1, __ATOMIC_SEQ_CST);
+	do
+	{
+		assert_true(++tries < 100);
+		client_ask(c, "two");
+	} while (c->reply.outcome != HTTP_REPLIED);
+	assert_replied(c, 200, "two");
+	__atomic_add_fetch(&late_gate, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The last address that worked; from its failure on, the next one that is found. */
+SERVER_TEST(look_ups_that_fail, server_start(serve_one_and_close, NULL),
+			start_moving(s->port, "127.0.0.1", NULL))
+{
+	client_ask(c, "one");
+	assert_replied(c, 200, "one");
+	server_wait_ended(s, 1);
+	client_settle(c);
+	addresses[0] = NULL;
+	client_ask(c, "two");
+	assert_failed(c, HTTP_NOT_SENT, "name resolution", "moving.test");
+	for (int i = 2; i < 4; i++)
+	{
+		client_ask(c, "three");
+		assert_replied(c, 200, "three");
+		server_wait_ended(s, i);
+		client_settle(c);
+	}
+	server_stop(s);
+	client_settle(c);
+	client_ask(c, "four");
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
+	client_ask(c, "five");
+	assert_failed(c, HTTP_NOT_SENT, "name resolution", "moving.test");
+	addresses[0] = "127.0.0.2";
+	client_ask(c, "six");		/* goes to what is known */
+	client_ask(c, "seven");
+	assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
+}
+
+/* Replies to the next request of a connection that the test itself has accepted. */
+static void
+reply_by_hand(test_client *c, int fd)
+{
+	static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+	struct pollfd request = {.fd = fd,.events = POLLIN};
+	char		ignored[4096];
+
+	while (poll(&request, 1, 0) == 0)
 	{
 		client_wait(c);
 		reactor_run(c->reactor);
 	}
+	assert_true(recv(fd, ignored, sizeof(ignored), 0) > 0);
+	assert_int_equal(send(fd, reply, sizeof(reply) - 1, 0), sizeof(reply) - 1);
+	client_run_until(c, c->answers + 1);
+	assert_replied(c, 200, "ok");
+}
+
+/*
+ * A connection is not made in time while another one to its address has a reply.  Then its
+ * number belongs to another file, which is neither counted as a connection nor shut.
+ */
+TEST(files_of_others_stay_open)
+{
+	int			port;
+	int			fd = bind_loopback(&port);
+	int			filler = socket(AF_INET, SOCK_STREAM, 0);
+	int			accepted;
+	int			pairs[16][2];
+	char		byte;
+	struct sockaddr_in address = {.sin_family = AF_INET,.sin_port = htons(port)};
+	test_client *c = client_start("http", "127.0.0.1", port);
+
+	inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+	assert_int_equal(listen(fd, 0), 0);
+	client_post(c, "one");
+	accepted = accept(fd, NULL, NULL);
+	reply_by_hand(c, accepted);
+
+	assert_int_equal(connect(filler, (struct sockaddr *) &address, sizeof(address)), 0);
+	client_post(c, "two");
+	client_post(c, "three");
+	reply_by_hand(c, accepted);
 	client_time_out(c);
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
-	client_post_for(c, "two", 3, PATIENCE_MS / 3);
-	client_run_until(c, 2);
-	assert_replied(c, 200, "two");
+	assert_int_equal(http_pool_connections(c->pool), 1);
+
+	for (int i = 0; i < 16; i++)
+	{
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]), 0);
+		for (int end = 0; end < 2; end++)
+			assert_int_equal(write(pairs[i][end], "x", 1), 1);
+	}
+	client_post(c, "four");
+	client_time_out(c);
+	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
+	assert_true(http_pool_reconfigure(c->pool, &c->config));
+	for (int i = 0; i < 16; i++)
+	{
+		for (int end = 0; end < 2; end++)
+			assert_int_equal(recv(pairs[i][end], &byte, 1, MSG_DONTWAIT), 1);
+		close(pairs[i][0]);
+		close(pairs[i][1]);
+	}
+	client_free(c);
+	close(accepted);
 	close(filler);
 	close(fd);
 }
@@ -244,11 +469,6 @@ TEST(connection_after_one_that_timed_out)
 	assert_int_equal(listen(fd, 0), 0);
 	assert_int_equal(connect(filler, (struct sockaddr *) &address, sizeof(address)), 0);
 	client_post(c, "one");
-	while (http_pool_connections(c->pool) == 0)
-	{
-		client_wait(c);
-		reactor_run(c->reactor);
-	}
 	client_time_out(c);
 	assert_failed(c, HTTP_NOT_SENT, "connect", "Timed out after");
 
@@ -263,32 +483,6 @@ TEST(connection_after_one_that_timed_out)
 	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
 	client_free(c);
 	close(filler);
-	close(fd);
-}
-
-/* An address that has failed is tried again if there is no other. */
-TEST(only_address_is_not_left_out)
-{
-	int			port;
-	int			fd = bind_loopback(&port);
-	struct pollfd listener = {.fd = fd,.events = POLLIN};
-	test_client *c = start_moving(port, "127.0.0.1", "127.0.0.2");
-
-	for (int i = 0; i < 3; i++)
-	{
-		client_ask(c, "one");
-		assert_failed(c, HTTP_NOT_SENT, "connect", "Connection refused");
-	}
-	assert_int_equal(listen(fd, 1), 0);
-	client_post(c, "two");
-	while (poll(&listener, 1, 0) == 0)
-	{
-		client_wait(c);
-		reactor_run(c->reactor);
-	}
-	client_time_out(c);
-	assert_failed(c, HTTP_UNKNOWN, "reply", "Timed out after");
-	client_free(c);
 	close(fd);
 }
 

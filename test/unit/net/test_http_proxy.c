@@ -163,6 +163,31 @@ PROXY_TEST(each_url_for_itself, serve_request_itself)
 	}
 }
 
+/* It refuses what it should pass on; that one is not sent again at once. */
+static void
+serve_407(test_connection *c)
+{
+	while (connection_read_request(c))
+		connection_reply(c, c->server->requests == 2 ? 407 : 200,
+						 "Proxy-Authenticate: Basic realm=\"x\"\r\n", "ok");
+}
+
+PROXY_TEST(user_that_the_proxy_refuses, serve_407)
+{
+	set_proxy(c, "user:pAssw0rd@", s->port);
+	client_ask(c, "one");
+	assert_replied(c, 200, "ok");
+	for (int i = 0; i < 3; i++)
+	{
+		client_ask(c, "two");
+		assert_failed(c, HTTP_NOT_SENT, "proxy", "HTTP status 407, user and password are missing");
+	}
+	set_proxy(c, "user:other@", s->port);
+	client_ask(c, "three");
+	assert_replied(c, 200, "ok");
+	s->expected_requests = 3;
+}
+
 PROXY_TEST(proxy_out_of_reach, serve_echo)
 {
 	int			port;

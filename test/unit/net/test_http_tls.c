@@ -201,6 +201,55 @@ SERVER_TEST(reconfigured_trust, server_start(serve_echo, make_context("IP:127.0.
 	s->expected_requests = 1;
 }
 
+static void
+trust(test_client *c, const authority *a)
+{
+	FILE	   *file = fopen(c->config.ca_file, "w");
+
+	assert_int_equal(PEM_write_X509(file, a->certificate), 1);
+	fclose(file);
+	assert_true(http_pool_reconfigure(c->pool, &c->config));
+}
+
+/* The same file has other authorities.  What the old ones vouched for counts no more. */
+static void
+check_changed_file(test_client *c)
+{
+	char		file[64];
+
+	snprintf(file, sizeof(file), "%s/changing.pem", directory);
+	c->config.ca_file = file;
+	for (int i = 0; i < 3; i++)
+	{
+		trust(c, &trusted);
+		client_ask(c, "one");
+		assert_replied(c, 200, "one");
+		if (i > 0)
+			client_post(c, "under way");
+		trust(c, &foreign);
+		if (i > 0)
+		{
+			client_run_until(c, c->answers + 1);
+			assert_replied(c, 200, "under way");
+		}
+		client_ask(c, "two");
+		assert_failed(c, HTTP_UNTRUSTED, "TLS", "certificate");
+	}
+	trust(c, &trusted);
+	client_post(c, "first on its connection");
+	trust(c, &foreign);
+	client_run_until(c, c->answers + 1);
+	client_ask(c, "two");
+	assert_failed(c, HTTP_UNTRUSTED, "TLS", "certificate");
+	unlink(file);
+	c->config.ca_file = trusted.file;
+}
+
+HTTPS_TEST(authorities_that_change, serve_echo)
+{
+	check_changed_file(c);
+}
+
 TEST(wrong_name)
 {
 	check_refused(make_context("IP:127.0.0.2", -60), trusted.file, "127.0.0.1");
@@ -343,13 +392,12 @@ static test_client *
 tunnel_client(const char *proxy_scheme, int proxy_port, const char *ca_file)
 {
 	test_client *c = client_start("https", "0.0.0.0", 8443);
-	char		proxy[64];
+	static char proxy[64];
 
 	snprintf(proxy, sizeof(proxy), "%s://user:pAssw0rd@127.0.0.1:%d", proxy_scheme, proxy_port);
 	c->config.ca_file = ca_file;
 	c->config.proxy = proxy;
 	client_open(c);
-	c->config.proxy = NULL;
 	return c;
 }
 
@@ -386,7 +434,11 @@ SERVER_TEST(wrong_server_behind_a_proxy, server_start(serve_tunnel, NULL),
 static void
 serve_refusal(test_connection *c)
 {
-	static const char *const refusals[] = {"407 Who", "403 No", "502 Bad", "200"};
+	static const char *const refusals[] = {
+		"407 Who\r\nProxy-Authenticate: NTLM\r\nProxy-Authenticate: Basic realm=\"x\"",
+		"403 No", "502 Bad",
+		"407 Who\r\nProxy-Authenticate: NTLM\r\nProxy-Authenticate: Digest realm=\"x\"", "200"
+	};
 
 	while (connection_read_request(c))
 	{
@@ -404,14 +456,20 @@ check_refusals(test_client *c)
 {
 	static const char *const words[] = {
 		"HTTP status 407, user and password are missing or wrong", "HTTP status 403",
-		"HTTP status 502"
+		"HTTP status 502", "HTTP status 407, it wants NTLM, and ddblock only sends Basic"
 	};
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 	{
 		client_ask(c, "secret");
 		assert_failed(c, HTTP_NOT_SENT, "proxy", words[i]);
 		assert_null(strstr(c->reply.error, "pAssw0rd"));
+		if (i == 1 || i == 2)
+			continue;
+		/* It is not asked again soon, unless the settings may have changed. */
+		client_ask(c, "secret");
+		assert_failed(c, HTTP_NOT_SENT, "proxy", words[i]);
+		assert_true(http_pool_reconfigure(c->pool, &c->config));
 	}
 	client_ask(c, "secret");	/* the tunnel ends at once */
 	assert_failed(c, HTTP_NOT_SENT, "TLS", "");
