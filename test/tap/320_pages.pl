@@ -71,7 +71,7 @@ sub not_allowed
 	my ($role) = @_;
 	return by_superuser($one, qq{
 		SELECT string_agg(object, ' ' ORDER BY object COLLATE "C") FROM (
-			SELECT proname || '()' AS object FROM pg_proc WHERE proname ~ '^ddb_' AND prorettype <> 'trigger'::regtype
+			SELECT proname || '()' AS object FROM pg_proc WHERE proname ~ '^ddb_' AND proname !~ '^ddb_keep_'
 				AND NOT has_function_privilege('$role', oid, 'EXECUTE')
 			UNION ALL SELECT relname FROM pg_class WHERE relname ~ '^ddb_' AND relkind IN ('r', 'v')
 				AND NOT has_table_privilege('$role', oid, 'SELECT')) AS denied});
