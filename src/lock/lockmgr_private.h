@@ -332,7 +332,12 @@ struct lockmgr
 	int64_t		check_at;		/* IN_DOUBT: the next check; INT64_MAX: it is in flight */
 	unsigned	checks_failed;	/* in a row, for the backoff */
 
+	int64_t		alone_at;		/* when a last resort was sent, */
+	int64_t		alone_worked;	/* ... and when one succeeded, if no batch has since; 0: none */
+
 	backoff_budget budget;		/* cannot_pay: of the call that ends now */
+
+	int64_t		release_at;		/* the last release that was put off */
 
 	bool		adopting;
 
@@ -455,8 +460,7 @@ extern void lm_unsubmit_look_up(lockmgr *lm, lm_session *session);
 extern void lm_pump(lockmgr *lm, int64_t now);
 extern bool lm_is_batch_check(const lm_call *call);
 extern void lm_batch_checked(lockmgr *lm, int64_t now, const dynamo_reply *reply);
-extern void lm_batch_replied(lockmgr *lm, const dynamo_reply *reply);
-extern void lm_doubt_batches(lockmgr *lm, int64_t now);
+extern void lm_batch_replied(lockmgr *lm, int64_t now, int64_t sent, const dynamo_reply *reply);
 
 /* lockmgr_share.c */
 extern bool lm_admit(lockmgr *lm, int64_t now, lm_lock *lock);
@@ -556,6 +560,7 @@ extern void lm_pay(lockmgr *lm, const lm_call *call, const dynamo_reply *reply);
 extern int64_t lm_backoff(lockmgr *lm, unsigned attempts, int64_t cap_us);
 extern int64_t lm_renew_again_at(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock);
+extern int64_t lm_release_again_at(lockmgr *lm, int64_t now, const lm_lock *lock);
 extern int64_t lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock);
 extern void lm_stay_back(lockmgr *lm, int64_t now, lm_lock *lock);
 extern void lm_answer(lockmgr *lm, lm_session *session, lockmgr_answer *answer);

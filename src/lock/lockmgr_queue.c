@@ -410,6 +410,9 @@ lm_hurry(lockmgr *lm, int64_t now, lm_lock *lock)
 {
 	if (lock->state == LOCK_RENEWING && lock->postponed && lock->call == NULL)
 		heap_set(&lm->renewals, &lock->renewal, now);
+	else if (lock->state == LOCK_RELEASING && lock->call == NULL && lock->first != NULL &&
+			 lock->timer.at > now + 2 * BACKOFF_CAP_US && lock->timer.at != INT64_MAX)
+		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock));
 }
 
 /* When to try anything else again. */
@@ -417,6 +420,25 @@ int64_t
 lm_retry_at(lockmgr *lm, int64_t now, const lm_lock *lock)
 {
 	return now + lm_backoff(lm, lock->attempts, BACKOFF_CAP_US);
+}
+
+#define RELEASE_APART_US	INT64_C(100000)
+
+/*
+ * When to release again.  Without budget, and if no session waits, one after the other: when an
+ * outage has cost many leases, their releases are no storm of their own.
+ */
+int64_t
+lm_release_again_at(lockmgr *lm, int64_t now, const lm_lock *lock)
+{
+	int64_t		at = lm_retry_at(lm, now, lock);
+
+	if (!lm->budget.cannot_pay || lock->first != NULL || lm_releaser(lock) != NULL)
+		return at;
+	if (at < lm->release_at + RELEASE_APART_US)
+		at = lm->release_at + RELEASE_APART_US;
+	lm->release_at = at;
+	return at;
 }
 
 /* Keeps the lock's next acquire back, for longer with each failure. */

@@ -176,7 +176,7 @@ end_call(lockmgr *lm, int64_t now, const lm_call *call, lm_lock *lock,
 	{
 		lm_clear_trouble(lm, lock);
 		if (call->last_resort)
-			lm_doubt_batches(lm, now);
+			lm->alone_worked = now;
 	}
 	else if (op == DYNAMO_RENEW_BATCH && lm->batches == BATCHES_REFUSED &&
 			 (result->status == DYNAMO_ACCESS_DENIED || result->status == DYNAMO_VALIDATION))
@@ -276,7 +276,7 @@ lockmgr_reply(lockmgr *lm, int64_t now, uint64_t call_id,
 	if (lm_is_batch_check(&call))
 		lm_batch_checked(lm, now, reply);
 	else if (call.op == DYNAMO_RENEW_BATCH)
-		lm_batch_replied(lm, reply);
+		lm_batch_replied(lm, now, call.sent, reply);
 
 	if (reply->count != call.count)
 		memcpy(failure.message, "out of memory", sizeof("out of memory"));

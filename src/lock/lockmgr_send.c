@@ -25,6 +25,7 @@
 #define EARLY_PART		12
 #define RETRY_EARLY_US	INT64_C(20000)
 #define POSTPONED_PART	16
+#define ALONE_PART		16		/* of the lease, between two last resorts */
 
 void
 lm_new_nonce(lockmgr *lm, lm_lock *lock)
@@ -504,14 +505,17 @@ start_renewal(lockmgr *lm, int64_t now, lm_lock *lock)
 
 /*
  * Has it failed until a third of the lease is left, and might batches be the reason?
- * What is throttled or does not reach DynamoDB would fail alone, too.
+ * What is throttled or does not reach DynamoDB would fail alone, too.  One tries that for all; if it
+ * fails, it is not the batches, and another one tries a little later.
  */
 static bool
-is_last_resort(int64_t now, const lm_lock *lock)
+is_last_resort(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 
-	return lock->attempts > 0 && l->valid_until - now < l->lease_ms * 1000 / 3 &&
+	return lm->batches == BATCHES_GOOD && lock->attempts > 0 &&
+		l->valid_until - now < l->lease_ms * 1000 / 3 &&
+		now >= lm->alone_at + l->lease_ms * 1000 / ALONE_PART &&
 		(lock->trouble == DYNAMO_UNKNOWN || !dynamo_is_transient(lock->trouble));
 }
 
@@ -521,7 +525,7 @@ is_alone(const lockmgr *lm, int64_t now, const lm_lock *lock)
 {
 	const struct lease *l = &lock->lease->l;
 
-	if (lock->explains || is_last_resort(now, lock))
+	if (lock->explains || is_last_resort(lm, now, lock))
 		return true;
 	if (l->mode == MODE_EXCLUSIVE)
 		return lock->state == LOCK_RENEWING ? l->pending.has_data :
@@ -610,7 +614,9 @@ send_renewals(lockmgr *lm, int64_t now)
 			}
 			else
 			{
-				call->last_resort = is_last_resort(now, lock);
+				call->last_resort = is_last_resort(lm, now, lock);
+				if (call->last_resort)
+					lm->alone_at = now;
 				if (lock->state == LOCK_HELD)
 					start_renewal(lm, now, lock);
 				else if (!lock->outcome_unknown)
@@ -695,24 +701,34 @@ lm_batch_checked(lockmgr *lm, int64_t now, const dynamo_reply *reply)
 	}
 }
 
-/* If permission for PartiQL is missing, each statement is refused, also when the whole batch is. */
+/*
+ * If permission for PartiQL is missing, each statement is refused, also when the whole batch
+ * is.  In doubt are batches if one fails although a renewal had succeeded alone before it was sent.
+ */
 void
-lm_batch_replied(lockmgr *lm, const dynamo_reply *reply)
+lm_batch_replied(lockmgr *lm, int64_t now, int64_t sent, const dynamo_reply *reply)
 {
 	bool		refused = reply->status == DYNAMO_VALIDATION;
+	bool		works = false;
+	bool		doubtful = false;
 
 	for (int i = 0; i < reply->count; i++)
-		refused |= reply->results[i].status == DYNAMO_ACCESS_DENIED;
+	{
+		dynamo_status status = reply->results[i].status;
+
+		refused |= status == DYNAMO_ACCESS_DENIED;
+		works |= !dynamo_is_failure(status);
+		doubtful |= status == DYNAMO_UNKNOWN || !dynamo_is_transient(status);
+	}
 	if (refused && lm->batches != BATCHES_REFUSED)
 		end_batches(lm, reply);
-}
-
-/* A renewal that went on failing in batches has succeeded alone. */
-void
-lm_doubt_batches(lockmgr *lm, int64_t now)
-{
-	if (lm->batches != BATCHES_GOOD)
-		return;
-	lm->batches = BATCHES_IN_DOUBT;
-	lm->check_at = now;
+	if (works)
+		lm->alone_worked = 0;
+	else if (doubtful && lm->batches == BATCHES_GOOD && lm->alone_worked != 0 &&
+			 sent >= lm->alone_worked)
+	{
+		lm->batches = BATCHES_IN_DOUBT;
+		lm->check_at = now;
+		lm->alone_worked = 0;
+	}
 }

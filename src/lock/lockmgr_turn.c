@@ -455,7 +455,7 @@ lm_release_failed(lockmgr *lm, int64_t now, lm_lock *lock)
 	lm_fail_impatient_waiters(lm, now, lock);
 	if (now < give_up_at)
 	{
-		heap_set(&lm->timers, &lock->timer, lm_retry_at(lm, now, lock));
+		heap_set(&lm->timers, &lock->timer, lm_release_again_at(lm, now, lock));
 		return;
 	}
 	if (l->pending.op == DYNAMO_HAND_OVER)

@@ -25,6 +25,7 @@
  *	after_s=10		... and so long without
  *	part=50			in the shortage, the table has this percentage of the units that the calm
  *					took; else it has enough
+ *	fail=0			1: in the shortage, every request gets a 503 instead, and nothing is done
  *	item=1000		write units a second that an item (a partition) has; three times as many
  *					for reads
  *	seed=1
@@ -66,7 +67,7 @@ static struct
 	{"clusters", 10}, {"own", 20}, {"hot", 1}, {"rivals", 2}, {"campaigns", 0},
 	{"hold_ms", 200}, {"think_ms", 1000}, {"lease_ms", 20000}, {"poll_ms", 250},
 	{"warm_s", 40}, {"calm_s", 30}, {"short_s", 0}, {"after_s", 10}, {"part", 50},
-	{"item", 1000}, {"seed", 1}, {"seconds", 0},
+	{"fail", 0}, {"item", 1000}, {"seed", 1}, {"seconds", 0},
 };
 
 typedef enum span
@@ -605,7 +606,13 @@ arrive(const event *e)
 	size_t		len;
 	int			status;
 
-	if (c->op == DYNAMO_READ && !admit_read(c))
+	if (option("fail") != 0 && span_now() == SHORT)
+	{
+		bytes = NULL;
+		len = 0;
+		status = 503;
+	}
+	else if (c->op == DYNAMO_READ && !admit_read(c))
 		status = dynamo_double_error("ThrottlingException", NULL, &bytes, &len);
 	else
 		status = dynamo_double_request(the_double, dynamo_target(c->op), c->body, strlen(c->body),
@@ -777,7 +784,7 @@ main(int argc, char **argv)
 		event		e = take_event();
 
 		now = e.at;
-		if (span_now() == SHORT && last == CALM)
+		if (span_now() == SHORT && last == CALM && option("fail") == 0)
 		{
 			double		part = (double) option("part") / 100 / (double) option("calm_s");
 

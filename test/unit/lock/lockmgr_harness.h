@@ -39,7 +39,7 @@
 #define SIZE		64			/* of everything, in most tests */
 #define FEW			16			/* where hundreds of managers start */
 #define CALLS_EACH	80			/* calls per lease */
-#define MAX_LOST	64
+#define MAX_LOST	1024
 
 /* What happens to a call. */
 typedef enum fate
